@@ -1,0 +1,91 @@
+package event
+
+// Reading is a number that may be absent. Its zero value is "not reported".
+type Reading struct {
+	V      float64
+	Origin Origin
+}
+
+// Origin says where a number comes from, or in which way it is absent.
+type Origin uint8
+
+// The origins. Those below Measured are kinds of absence.
+const (
+	NotReported Origin = iota
+	NotPermitted
+	NoDevice
+	NotYet    // needs more samples
+	Undefined // has no meaning here, for example TPOT of one token
+	Measured
+	Reported // by the engine
+	Derived
+)
+
+var originNames = [...]string{
+	"not reported", "not permitted", "no device", "not yet", "undefined", "measured", "reported", "derived",
+}
+
+// String is the word that stands for the number when it is absent, or names its origin.
+func (o Origin) String() string {
+	if int(o) < len(originNames) {
+		return originNames[o]
+	}
+	return originNames[0]
+}
+
+// OK reports whether there is a number.
+func (r Reading) OK() bool { return r.Origin >= Measured }
+
+// Of is a measured reading.
+func Of(v float64) Reading { return Reading{v, Measured} }
+
+// From is a derived reading.
+func From(v float64) Reading { return Reading{v, Derived} }
+
+// Absent is a reading that is missing for the given reason.
+func Absent(why Origin) Reading { return Reading{Origin: why} }
+
+// Host is one sample of the machine and of two processes: the engine's and llmtop's own (the same one when the engine runs
+// inside llmtop). Rates are over Interval, the time since the previous sample.
+type Host struct {
+	Interval int64 // ns
+
+	Cores     []float64 // utilisation of each core of the machine, 0..1
+	CPU       Reading   // machine, 0..1
+	Frequency Reading   // Hz, mean over cores
+	Load1     Reading
+	MemTotal  Reading // bytes, the cgroup's limit where that is lower
+	MemUsed   Reading // bytes
+	Limited   bool    // MemTotal or CPU is a cgroup's limit and not the machine's
+	CPULimit  Reading // cores granted by the cgroup
+
+	Engine, Self Process
+	GPUs         []GPU
+	NoGPU        string // why GPUs is empty: "no GPU", "nvidia-smi failed: …"
+}
+
+// Process is one process in a Host sample.
+type Process struct {
+	PID              int
+	CPU              Reading // cores in use: CPU time / wall
+	RunWait          Reading // share of wall that a runnable thread waited for a core, summed over threads
+	RSS, Peak        Reading // bytes
+	Read, Write      Reading // bytes per second from and to disk
+	ReadOps          Reading // operations per second
+	WriteOps         Reading
+	ReadSum          Reading // bytes since the process began
+	WriteSum         Reading
+	Faults           Reading // major page faults per second
+	Threads          Reading
+	OutsideEngine    Reading // cores spent by llmtop itself: all of it less the engine's threads
+	GCPause, GCCount Reading // Self only: ns of stop-the-world and collections within Interval
+}
+
+// GPU is one accelerator in a Host sample.
+type GPU struct {
+	Name               string
+	Util               Reading // 0..1
+	MemUsed, MemTotal  Reading // bytes
+	Power, Temperature Reading // W, °C
+	Clock              Reading // Hz
+}

@@ -1,0 +1,137 @@
+package event
+
+// Device says what the engine computes on.
+type Device struct {
+	Name    string // "CPU", "NVIDIA H200"
+	Kernels string // instruction set or backend in use, for example "avx512-vnni"
+	Host    bool   // true: there is no device apart from the host, so transfers read "no device"
+	Threads int    // worker threads; 0 unknown
+}
+
+// Engine introduces a source. Capability bits say what it can tell, so that absence reads "not reported".
+type Engine struct {
+	Name    string // "native"
+	Version string
+	PID     int
+	Epoch   int64 // wall clock at Time 0, Unix ns
+	Device  Device
+	Caps    Caps
+	Slots   int     // requests decoded together at most; 0 unknown
+	Pace    float64 // tokens/s the engine holds itself to; 0 is flat out
+	State   EngineState
+	Reason  string // why it failed, or why this engine was chosen
+}
+
+// EngineState is what the engine as a whole is doing.
+type EngineState uint8
+
+// The states of an engine.
+const (
+	EngineStarting EngineState = iota
+	EngineLoading
+	EngineReady
+	EngineFailed
+	EngineStopped
+	EnginePaused
+)
+
+var engineStateNames = [...]string{"starting", "loading", "ready", "failed", "stopped", "paused"}
+
+// String is the state's name on the screen.
+func (s EngineState) String() string {
+	if int(s) < len(engineStateNames) {
+		return engineStateNames[s]
+	}
+	return "unknown"
+}
+
+// Caps are the things an engine is able to report.
+type Caps uint32
+
+// The capability bits.
+const (
+	CapStages  Caps = 1 << iota // stamps stages
+	CapTokens                   // stamps single tokens
+	CapText                     // sends text
+	CapExperts                  // counts router picks
+	CapPicks                    // hands out picks of single tokens
+	CapKV                       // reports KV cells
+	CapSteps                    // reports forward passes
+	CapQueue                    // tells enqueued from dispatched
+	CapPrompt                   // takes prompts
+	CapDevice                   // has a device apart from the host and stamps transfers
+)
+
+// Has reports whether all bits of want are set.
+func (c Caps) Has(want Caps) bool { return c&want == want }
+
+// Model is what is loaded. Zero means unknown in every number; Experts 0 with a known architecture is a dense model.
+type Model struct {
+	Name         string
+	Path         string // "(built in)" for the embedded model
+	Architecture string
+	Quantisation string // the type most weights have, for example "Q8_0"
+	Parameters   int64
+	Active       int64 // parameters touched per token
+	Bytes        int64 // size of the weights
+	Layers       int
+	Width        int
+	Heads        int
+	KVHeads      int
+	HeadDim      int
+	Vocab        int
+	Experts      int
+	ExpertsUsed  int
+	FeedForward  int // width of one expert, or of the dense feed-forward
+	Context      int // tokens a request may hold, as configured
+	TrainContext int
+	KVBytes      int64 // bytes of KV cache per token, all layers
+	WeightBytes  int64 // bytes of weights read to decode one token, alone in its batch
+}
+
+// Request is what is known when a request is queued.
+type Request struct {
+	Group     string // LoRA adapter or tenant; "" is the default group
+	Label     string // what kind of prompt, for example "scripture"
+	Prompt    string // text, only where the source is told to send text
+	MaxTokens int
+	Cold      bool // first request since the model load began
+	Probe     bool // llmtop's own traffic
+}
+
+// Outcome is what is known when a request ends. Counts are totals and do not depend on events seen.
+type Outcome struct {
+	Reason    string // "stop", "length", "cancelled", or what failed
+	Prompt    int    // prompt tokens, cached ones included
+	Cached    int    // of Prompt, taken from a cache
+	Padding   int
+	Generated int
+}
+
+// Experts are cumulative router picks since the model was loaded, so that a lost event never corrupts a total.
+// Counts are indexed [layer*Experts+expert]. All picks of a layer = tokens x experts used.
+type Experts struct {
+	Layers, Experts, Used int
+	Prompt, Decode        []uint64
+	PromptTokens          uint64 // tokens whose picks are counted in Prompt, per layer
+	DecodeTokens          uint64
+	EveryN                int // picks are counted in 1 step of N; 0 and 1 mean all
+}
+
+// KV is the state of the KV cache in cells (one cell holds one token of one sequence, all layers).
+type KV struct {
+	Used, Total int64
+	Freed       int64 // cells of the pin that ended with this event; 0 if none did
+	Residency   int64 // ns that they were pinned: freed - allocated
+}
+
+// Lost are cumulative counts of events that a source dropped, per kind.
+type Lost [NumKinds]uint64
+
+// Total is the sum over all kinds.
+func (l *Lost) Total() (n uint64) {
+	for _, c := range l {
+		n += c
+	}
+	return n
+}
