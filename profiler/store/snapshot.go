@@ -1,0 +1,227 @@
+// Package store keeps what sources emit in bounded rings and histograms and hands out immutable snapshots of it.
+package store
+
+import (
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/verdict"
+)
+
+// Snapshot is everything the panes and reports draw from: one moment, never written again, safe to keep.
+// All Times are on the source's clock; Now is the moment of the snapshot on the same clock.
+type Snapshot struct {
+	Version uint64 // grows whenever anything but Now has changed
+	Now     event.Time
+	Wall    time.Time
+	Started event.Time // first event of the session
+
+	Engine event.Engine
+	Model  event.Model // Architecture "" until one is loaded
+	Load   []Span      // model load, stage by stage, in order; a waterfall
+
+	Requests []*Request // newest first, at most MaxRequests; finished ones are shared between snapshots
+	Current  *Request   // the request to look at: newest running one, else newest finished; nil if none
+	Counts   Counts
+
+	Latency    Latency
+	Throughput Throughput
+	KV         KV
+	Experts    *Experts // nil if the engine does not report router picks or the model is dense
+	Host       Host
+	Log        []LogLine // newest last
+	Lost       event.Lost
+	Verdicts   []verdict.Verdict // most severe first
+}
+
+// Span is one stage with its place on the time axis.
+type Span struct {
+	Stage      event.Stage
+	Layer      int // -1: not of one layer
+	Start, End event.Time
+	Tokens     int
+}
+
+// Dur is the length of the span.
+func (s Span) Dur() time.Duration { return time.Duration(s.End - s.Start) }
+
+// Counts are totals over the session; they do not shrink when old requests leave the ring.
+type Counts struct {
+	Queued, Running                          int // now
+	Finished, Cancelled, Failed              uint64
+	PromptTokens, CachedTokens, PadTokens    uint64
+	GeneratedTokens                          uint64
+	Steps                                    uint64
+	Groups                                   []Group // TPS per group, sorted by name
+	MoreGroups, MoreRequests, MoreLogDropped uint64  // beyond the bounds of the store: counted, not kept
+}
+
+// Group is one LoRA adapter or tenant.
+type Group struct {
+	Name      string
+	Requests  uint64
+	Generated uint64
+	TPS       event.Reading // generated tokens / summed latency of its requests
+}
+
+// Request is one request with all its metrics. Readings are in seconds or per second, as metrics.md of docs defines them.
+type Request struct {
+	ID     event.RequestID
+	State  event.State
+	Reason string
+	Group  string
+	Label  string
+	Cold   bool
+	Probe  bool
+	Slot   int
+
+	Enqueued, Dispatched, First, Last, Closed event.Time // 0 if it did not happen yet
+
+	PromptTokens, CachedTokens, PadTokens, Generated, MaxTokens int
+
+	TTFT, STIL, Prefill, Decode, E2EL, TPOT event.Reading // s
+	PrefillRate, DecodeRate, TPS, Overall   event.Reading // tokens/s
+	Paced                                   event.Reading // s spent pacing, excluded from TPOT, decode rate and stalls
+
+	Parts    []Part // TTFT components in drawing order, those that were stamped, "other" last; they add up to TTFT
+	Dominant Part   // the largest part; Share 0 if TTFT is not known
+	Layers   []LayerPart
+
+	Gaps      []int64 // ns between consecutive tokens (pacing excluded), newest last, at most MaxGaps
+	FirstGap  int     // index of Gaps[0] among all gaps of the request
+	Stalls    []Stall
+	ITL       metric.Summary
+	Tokens    []Token // the last MaxTokens tokens
+	Text      string  // the last MaxText bytes of generated text, raw
+	TextCut   bool    // Text does not begin at the beginning
+	Prompt    string
+	HitTarget bool // TTFT met its target
+	Target    time.Duration
+}
+
+// Part is one TTFT component.
+type Part struct {
+	Stage    event.Stage // StageNone is "other"
+	Dur      time.Duration
+	Share    float64 // of TTFT, 0..1
+	PerToken float64 // ns per computed prompt token; 0 if there are none
+}
+
+// LayerPart is the prompt processing of one layer.
+type LayerPart struct{ Attention, Router, Experts time.Duration }
+
+// Token is one generated token.
+type Token struct {
+	ID    int32
+	Index int
+	At    event.Time
+	Gap   int64 // ns since the token before (pacing excluded); 0 for the first
+	Step  uint64
+	Split event.Split
+	Text  string
+	LogP  float32
+	HasLP bool
+	Top   []event.TopProb
+	Picks []uint16
+}
+
+// Stall is a gap far above the median with the cause that the evidence supports.
+type Stall struct {
+	Request event.RequestID
+	Index   int // of the token that came late
+	At      event.Time
+	Gap     time.Duration
+	Cause   string // "while #42's prompt was processed", "llmtop's garbage collection", "waiting for a core", "unknown"
+}
+
+// Latency holds the distributions over each window, and their course.
+type Latency struct {
+	TTFT, ColdTTFT, ITL, STIL, E2EL, TPOT [metric.NumWindows]metric.Summary
+	Series                                []LatencyPoint // one a second, oldest first, at most SeriesLen
+	Stalls                                []Stall        // newest last
+	StallCount                            [metric.NumWindows]uint64
+	Target                                time.Duration // TTFT target for a 512-token prompt
+	Goodput                               event.Reading // requests that met every target, per second over the last minute
+}
+
+// LatencyPoint is one second of ITL; Count 0 means that no token came, a gap in the chart.
+type LatencyPoint struct {
+	At       event.Time
+	Count    uint64
+	P50, P99 int64 // ns
+}
+
+// Throughput holds rates over the last second or so, and their course.
+type Throughput struct {
+	Prefill, Decode event.Reading // tokens/s while working, as defined per request
+	TTPS            event.Reading // generated tokens / wall, last 10 s
+	SessionTTPS     event.Reading
+	Running, Queued int
+	Slots           int
+	BusyShare       event.Reading // share of the last 10 s in which a forward pass ran
+	Bandwidth       event.Reading // B/s: bytes of weights and KV touched per token x decode rate
+	CopyBandwidth   event.Reading // B/s: what this machine copies, measured at start; NotYet until then
+	Series          []RatePoint
+}
+
+// RatePoint is one second of tokens.
+type RatePoint struct {
+	At                      event.Time
+	Prefill, Decode         float64 // tokens/s
+	Generated               uint64
+	Running, Queued, KVUsed int
+}
+
+// KV is the KV cache.
+type KV struct {
+	Used, Total int64
+	Usage       event.Reading // 0..1
+	Residency   metric.Summary
+}
+
+// Experts holds router picks per window and phase.
+type Experts struct {
+	Layers, Experts, Used int
+	EveryN                int
+	Hits                  [metric.NumWindows][metric.NumPhases]*Hits
+}
+
+// Hits are the picks of one window and phase: Counts[layer*Experts+expert].
+type Hits struct {
+	Counts []uint64
+	Tokens uint64
+	Layers []LayerHits
+	Max    float64 // the largest share of any expert in any layer, the top of the scale
+}
+
+// LayerHits describes the balance within one layer.
+type LayerHits struct {
+	Total     uint64
+	MaxMean   float64 // largest / mean
+	CV        float64 // coefficient of variation
+	Entropy   float64 // normalised: 1 is even
+	Hot, Cold []int   // expert indices, the three most and least picked
+	Dead      int     // experts never picked
+}
+
+// Host is the last sample of the machine with its course.
+type Host struct {
+	event.Host
+	At     event.Time
+	Known  bool // a sample has come
+	Series []HostPoint
+}
+
+// HostPoint is one sample for sparklines; NaN where a reading was absent.
+type HostPoint struct {
+	At                               event.Time
+	CPU, EngineCPU, RSS, Read, Write float64
+	SelfCPU                          float64
+}
+
+// LogLine is one line of the engine's log, raw.
+type LogLine struct {
+	At   event.Time
+	Text string
+}
