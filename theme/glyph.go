@@ -1,0 +1,56 @@
+package theme
+
+// Glyphs are the characters that pictures are made of. Every one is one cell wide.
+type Glyphs struct {
+	ASCII bool
+
+	// Box drawing, light.
+	TopLeft, TopRight, BottomLeft, BottomRight, Horizontal, Vertical rune
+	TeeLeft, TeeRight                                                rune
+
+	Eighths [9]rune // a column filled from below, 0/8 to 8/8
+	Lefts   [9]rune // a cell filled from the left, 0/8 to 8/8
+	Upper   rune    // upper half block
+	Shades  []rune  // empty to full, for heat without colour
+	Track   rune    // the empty part of a gauge
+	Swatch  rune    // legend mark
+	Fills   [9]rune // one per TTFT component in drawing order, for bars without colour
+
+	Live, Loading, Paused, Failed, Idle rune // engine states
+	Good, Info, Watch, Bad              rune // verdicts
+	Yes, No                             rune // target met or not
+	Target                              rune // mark on a bar
+	Cursor, Ellipsis, Arrow, Bullet     rune
+	Cold, Cut                           rune
+	Times                               string
+	Spinner                             []rune
+}
+
+// Unicode is the default glyph set: box drawing, block elements and geometric shapes that common monospaced fonts have.
+var Unicode = &Glyphs{
+	TopLeft: '╭', TopRight: '╮', BottomLeft: '╰', BottomRight: '╯', Horizontal: '─', Vertical: '│',
+	TeeLeft: '├', TeeRight: '┤',
+	Eighths: [9]rune{' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'},
+	Lefts:   [9]rune{' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'},
+	Upper:   '▀', Shades: []rune(" ·░▒▓█"), Track: '─', Swatch: '■',
+	Fills: [9]rune{'▒', '░', '┼', '═', '█', '▓', '»', '«', '·'},
+	Live:  '●', Loading: '◌', Paused: '‖', Failed: '✗', Idle: '○',
+	Good: '✓', Info: '•', Watch: '▲', Bad: '✗', Yes: '✓', No: '✗', Target: '┊',
+	Cursor: '▌', Ellipsis: '…', Arrow: '→', Bullet: '·', Cold: '*', Cut: '»', Times: "×",
+	Spinner: []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"),
+}
+
+// Plain is the ASCII glyph set, for fonts and locales without more.
+var Plain = &Glyphs{
+	ASCII:   true,
+	TopLeft: '+', TopRight: '+', BottomLeft: '+', BottomRight: '+', Horizontal: '-', Vertical: '|',
+	TeeLeft: '+', TeeRight: '+',
+	Eighths: [9]rune{' ', '_', '_', '.', '-', '-', '=', '=', '#'},
+	Lefts:   [9]rune{' ', ' ', ' ', ' ', '#', '#', '#', '#', '#'},
+	Upper:   '#', Shades: []rune(" .:-=+*#%@"), Track: '.', Swatch: '#',
+	Fills: [9]rune{'L', 'Q', 'T', 'E', 'P', 'F', '>', '<', '.'},
+	Live:  '*', Loading: 'o', Paused: '=', Failed: 'x', Idle: 'o',
+	Good: '+', Info: '-', Watch: '!', Bad: 'x', Yes: 'y', No: 'x', Target: ':',
+	Cursor: '_', Ellipsis: '~', Arrow: '>', Bullet: '-', Cold: '*', Cut: '>', Times: "x",
+	Spinner: []rune("|/-\\"),
+}

@@ -1,0 +1,131 @@
+package theme
+
+// Palette gives every role a colour: RGB for terminals that have it, and an index for those with 16 colours, whose actual
+// colours are the user's own.
+type Palette struct {
+	Name string
+	rgb  [NumRoles]RGB
+	ansi [NumRoles]uint8
+	Dark bool
+}
+
+// RGB is the colour of a role in terminals that show it exactly.
+func (p *Palette) RGB(r Role) RGB { return p.rgb[r] }
+
+// Palettes are the themes in the order in which the key cycles through them.
+func Palettes() []*Palette { return palettes }
+
+// ByName finds a theme; false if there is none of that name.
+func ByName(name string) (*Palette, bool) {
+	for _, p := range palettes {
+		if p.Name == name {
+			return p, true
+		}
+	}
+	return nil, false
+}
+
+// Names are the names of all themes.
+func Names() []string {
+	var out []string
+	for _, p := range palettes {
+		out = append(out, p.Name)
+	}
+	return out
+}
+
+var palettes = []*Palette{dark(), light(), contrast(), colourBlind()}
+
+// build lays out a palette: colours by role from Background to SeriesWrite, then the heat ramp through the stops.
+func build(name string, isDark bool, roles [Heat0]string, stops []string, ansi [Heat0]uint8, ansiHeat []uint8) *Palette {
+	p := &Palette{Name: name, Dark: isDark}
+	for i, s := range roles {
+		p.rgb[i] = hex(s)
+	}
+	copy(p.ansi[:], ansi[:])
+	var points []RGB
+	for _, s := range stops {
+		points = append(points, hex(s))
+	}
+	copy(p.rgb[Heat0:], ramp(HeatLevels, points...))
+	for i := range HeatLevels {
+		p.ansi[int(Heat0)+i] = ansiHeat[i*len(ansiHeat)/HeatLevels]
+	}
+	return p
+}
+
+// ansiDark and ansiLight are the 16-colour indices by role; states keep apart by hue and glyph.
+var (
+	ansiDark = [Heat0]uint8{
+		Background: 0, Border: 8, BorderFocus: 14, Title: 15, Text: 7, Dim: 8, Data: 15, Accent: 14,
+		Good: 10, Watch: 11, Bad: 9, OnBadge: 0, Select: 4, Track: 8,
+		PartLoad: 7, PartQueue: 11, PartTokenize: 10, PartEmbed: 14, PartPrompt: 12, PartFirst: 13,
+		PartToDevice: 3, PartFromDevice: 6, PartOther: 8,
+		SeriesP50: 14, SeriesP99: 13, SeriesDecode: 10, SeriesPrefill: 14, SeriesRead: 14, SeriesWrite: 13,
+	}
+	ansiLight = [Heat0]uint8{
+		Background: 15, Border: 7, BorderFocus: 4, Title: 0, Text: 0, Dim: 0, Data: 4, Accent: 4,
+		Good: 2, Watch: 5, Bad: 1, OnBadge: 15, Select: 7, Track: 7,
+		PartLoad: 8, PartQueue: 3, PartTokenize: 2, PartEmbed: 6, PartPrompt: 4, PartFirst: 5,
+		PartToDevice: 1, PartFromDevice: 12, PartOther: 7,
+		SeriesP50: 4, SeriesP99: 5, SeriesDecode: 2, SeriesPrefill: 4, SeriesRead: 4, SeriesWrite: 5,
+	}
+	heatDark16  = []uint8{0, 4, 5, 1, 9, 3, 11, 15}
+	heatLight16 = []uint8{15, 14, 6, 12, 4, 5, 0}
+)
+
+// dark: cool greys on near black; the heat ramp follows inferno.
+func dark() *Palette {
+	return build("dark", true, [Heat0]string{
+		Background: "#0f1218", Border: "#343d4d", BorderFocus: "#6cb6ff", Title: "#c9d4e3", Text: "#b4bfcd", Dim: "#7f8b9b",
+		Data: "#f4f7fb", Accent: "#6cb6ff", Good: "#6bd68b", Watch: "#f2bf4f", Bad: "#ff7069", OnBadge: "#0d1017",
+		Select: "#1d2737", Track: "#232b38",
+		PartLoad: "#6a7686", PartQueue: "#f0c75e", PartTokenize: "#5ad1a5", PartEmbed: "#5fd3e8", PartPrompt: "#4b8df8",
+		PartFirst: "#c58af9", PartToDevice: "#ff9e5e", PartFromDevice: "#f57fa8", PartOther: "#a3adba",
+		SeriesP50: "#5fd3e8", SeriesP99: "#f08bc3", SeriesDecode: "#7ddf9a", SeriesPrefill: "#6ea6ff",
+		SeriesRead: "#5fd3e8", SeriesWrite: "#f0a35e",
+	}, []string{"#171c27", "#2b1650", "#5d1b7a", "#932667", "#c73e4c", "#ee6a24", "#fba40a", "#f7f19b"},
+		ansiDark, heatDark16)
+}
+
+// light: ink on paper; the heat ramp runs from paper to deep blue.
+func light() *Palette {
+	return build("light", false, [Heat0]string{
+		Background: "#fbfbf9", Border: "#cdd2d9", BorderFocus: "#0b62c4", Title: "#25303d", Text: "#3a4552", Dim: "#667180",
+		Data: "#0b1017", Accent: "#0b62c4", Good: "#177a35", Watch: "#8f5a00", Bad: "#c4221d", OnBadge: "#ffffff",
+		Select: "#e3ebf5", Track: "#e4e6e9",
+		PartLoad: "#7d8896", PartQueue: "#b98500", PartTokenize: "#12855f", PartEmbed: "#1590ab", PartPrompt: "#2467d6",
+		PartFirst: "#8a3fd1", PartToDevice: "#cf5a10", PartFromDevice: "#c9376f", PartOther: "#5c6570",
+		SeriesP50: "#0a6f87", SeriesP99: "#b02a78", SeriesDecode: "#177a35", SeriesPrefill: "#1b5fc9",
+		SeriesRead: "#0a6f87", SeriesWrite: "#a34a08",
+	}, []string{"#eef0f2", "#cfe3ee", "#8cc4dc", "#479ccd", "#2171b5", "#1d4a94", "#16214d"},
+		ansiLight, heatLight16)
+}
+
+// contrast: pure black and the strongest colours, every word at 7:1 or better.
+func contrast() *Palette {
+	return build("contrast", true, [Heat0]string{
+		Background: "#000000", Border: "#8a8a8a", BorderFocus: "#ffff00", Title: "#ffffff", Text: "#ffffff", Dim: "#c8c8c8",
+		Data: "#ffffff", Accent: "#ffff00", Good: "#40ff40", Watch: "#ffc000", Bad: "#ff8080", OnBadge: "#000000",
+		Select: "#003a7a", Track: "#303030",
+		PartLoad: "#8c8c8c", PartQueue: "#ffe000", PartTokenize: "#40ff40", PartEmbed: "#00ffff", PartPrompt: "#5c9dff",
+		PartFirst: "#ff80ff", PartToDevice: "#ffa040", PartFromDevice: "#ff6090", PartOther: "#ffffff",
+		SeriesP50: "#00ffff", SeriesP99: "#ff9cff", SeriesDecode: "#40ff40", SeriesPrefill: "#8cbcff",
+		SeriesRead: "#00ffff", SeriesWrite: "#ffb060",
+	}, []string{"#141414", "#5a0000", "#b00000", "#ff3800", "#ff9a00", "#ffe600", "#ffffff"},
+		ansiDark, heatDark16)
+}
+
+// colourBlind: Okabe-Ito for states and components, cividis for heat (Nuñez, Anderton and Renslow, 2018).
+func colourBlind() *Palette {
+	return build("colorblind", true, [Heat0]string{
+		Background: "#10131a", Border: "#39414f", BorderFocus: "#56b4e9", Title: "#d5dbe4", Text: "#bcc4cf", Dim: "#858f9d",
+		Data: "#f7f8fa", Accent: "#56b4e9", Good: "#56b4e9", Watch: "#f0e442", Bad: "#ff7f2a", OnBadge: "#0d1017",
+		Select: "#1e2836", Track: "#252c38",
+		PartLoad: "#737d8a", PartQueue: "#f0e442", PartTokenize: "#009e73", PartEmbed: "#8fd3f5", PartPrompt: "#2f86c9",
+		PartFirst: "#cc79a7", PartToDevice: "#e69f00", PartFromDevice: "#d55e00", PartOther: "#c3c9d1",
+		SeriesP50: "#56b4e9", SeriesP99: "#e69f00", SeriesDecode: "#1fbf90", SeriesPrefill: "#56b4e9",
+		SeriesRead: "#56b4e9", SeriesWrite: "#e69f00",
+	}, []string{"#00224e", "#123570", "#3b496c", "#575d6d", "#707173", "#8a8678", "#a59c74", "#c3b369", "#e1cc55", "#fee838"},
+		ansiDark, heatDark16)
+}

@@ -1,0 +1,66 @@
+package theme
+
+import (
+	"io"
+	"strings"
+
+	"github.com/charmbracelet/colorprofile"
+)
+
+// Profile is what colours the terminal shows.
+type Profile uint8
+
+// The profiles, poorest first.
+const (
+	NoColour Profile = iota
+	Colours16
+	Colours256
+	TrueColour
+	NumProfiles
+)
+
+// String is the profile's name in golden files and messages.
+func (p Profile) String() string { return [...]string{"none", "16", "256", "truecolor"}[p] }
+
+// Detect asks the output and the environment (NO_COLOR, CLICOLOR, COLORTERM, TERM and their like) what is shown.
+func Detect(out io.Writer, env []string) Profile {
+	switch colorprofile.Detect(out, env) {
+	case colorprofile.TrueColor:
+		return TrueColour
+	case colorprofile.ANSI256:
+		return Colours256
+	case colorprofile.ANSI:
+		return Colours16
+	default:
+		return NoColour
+	}
+}
+
+// Terminal is the same profile as the screen library names it.
+func (p Profile) Terminal() colorprofile.Profile {
+	return [...]colorprofile.Profile{
+		colorprofile.ASCII, colorprofile.ANSI, colorprofile.ANSI256, colorprofile.TrueColor,
+	}[p]
+}
+
+// PlainFont reports whether the environment cannot be trusted with anything but ASCII: the locale is C, POSIX or names a
+// character set other than UTF-8, or the terminal is a bare console. Without a locale (containers, Windows) it is trusted.
+func PlainFont(env []string) bool {
+	get := func(name string) string {
+		for i := len(env) - 1; i >= 0; i-- {
+			if k, v, ok := strings.Cut(env[i], "="); ok && k == name {
+				return v
+			}
+		}
+		return ""
+	}
+	if t := get("TERM"); t == "dumb" || t == "linux" || t == "vt100" || t == "vt220" {
+		return true
+	}
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if v := strings.ToLower(get(name)); v != "" {
+			return !strings.Contains(v, "utf-8") && !strings.Contains(v, "utf8")
+		}
+	}
+	return false
+}

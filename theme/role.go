@@ -1,0 +1,68 @@
+package theme
+
+// Role is what a colour is for. Panes name roles, palettes give them colours.
+type Role uint8
+
+// HeatLevels is the number of steps of the heat ramp.
+const HeatLevels = 32
+
+// The roles.
+const (
+	Background Role = iota
+	Border
+	BorderFocus
+	Title
+	Text
+	Dim
+	Data // the brightest: the numbers themselves
+	Accent
+	Good
+	Watch
+	Bad
+	OnBadge // text on Accent, Good, Watch or Bad as a background
+	Select  // background of a selected row
+	Track   // the empty part of a gauge
+	PartLoad
+	PartQueue
+	PartTokenize
+	PartEmbed
+	PartPrompt
+	PartFirst
+	PartToDevice
+	PartFromDevice
+	PartOther
+	SeriesP50
+	SeriesP99
+	SeriesDecode
+	SeriesPrefill
+	SeriesRead
+	SeriesWrite
+	Heat0    // HeatLevels roles from here, cold to hot
+	NumRoles = Heat0 + HeatLevels
+)
+
+// Heat is the role of a share of the scale, clamped to 0..1.
+func Heat(share float64) Role {
+	if !(share > 0) {
+		return Heat0
+	}
+	return Heat0 + Role(min(share, 1)*(HeatLevels-1)+0.5)
+}
+
+// TextRoles are the roles that words are written in on Background; each meets WCAG AA there.
+func TextRoles() []Role {
+	return []Role{
+		Title, Text, Dim, Data, Accent, Good, Watch, Bad,
+		SeriesP50, SeriesP99, SeriesDecode, SeriesPrefill, SeriesRead, SeriesWrite,
+	}
+}
+
+// PartRoles are the roles of the TTFT components, in drawing order.
+func PartRoles() []Role {
+	return []Role{
+		PartLoad, PartQueue, PartTokenize, PartEmbed, PartPrompt, PartFirst, PartToDevice, PartFromDevice, PartOther,
+	}
+}
+
+// BadgeRoles are the backgrounds that OnBadge is written on.
+func BadgeRoles() []Role { return []Role{Accent, Good, Watch, Bad} }

@@ -1,0 +1,78 @@
+package theme
+
+import (
+	"strconv"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+// Skin is a palette as one terminal shows it: the SGR parameters of every role, ready to be copied.
+type Skin struct {
+	Palette *Palette
+	Profile Profile
+	Glyphs  *Glyphs
+	fg, bg  [NumRoles]string
+}
+
+// NewSkin prepares a palette for a profile and a glyph set.
+func NewSkin(p *Palette, profile Profile, g *Glyphs) *Skin {
+	s := &Skin{Palette: p, Profile: profile, Glyphs: g}
+	for r := range Role(NumRoles) {
+		s.fg[r], s.bg[r] = p.sgr(r, profile, false), p.sgr(r, profile, true)
+	}
+	return s
+}
+
+// Foreground and Background are SGR parameters without the escape, "" in a profile without colour.
+func (s *Skin) Foreground(r Role) string { return s.fg[r] }
+
+// Background is like Foreground, for the cell's background.
+func (s *Skin) Background(r Role) string { return s.bg[r] }
+
+// Colour reports whether there is any colour to tell things apart by.
+func (s *Skin) Colour() bool { return s.Profile != NoColour }
+
+// Shown is the colour that a terminal of this profile draws for a role, with the customary values of the 16 and 256
+// colour tables; tests measure contrast with it.
+func (p *Palette) Shown(r Role, profile Profile) RGB {
+	switch profile {
+	case TrueColour:
+		return p.rgb[r]
+	case Colours256:
+		return fromColour(ansi.Convert256(p.rgb[r]).RGBA())
+	default:
+		return fromColour(ansi.BasicColor(p.ansi[r]).RGBA())
+	}
+}
+
+func fromColour(r, g, b, _ uint32) RGB { return RGB{uint8(r >> 8), uint8(g >> 8), uint8(b >> 8)} }
+
+func (p *Palette) sgr(r Role, profile Profile, back bool) string {
+	lead := "38"
+	if back {
+		lead = "48"
+	}
+	switch profile {
+	case TrueColour:
+		c := p.rgb[r]
+		return lead + ";2;" + strconv.Itoa(int(c.R)) + ";" + strconv.Itoa(int(c.G)) + ";" + strconv.Itoa(int(c.B))
+	case Colours256:
+		return lead + ";5;" + strconv.Itoa(int(ansi.Convert256(p.rgb[r])))
+	case Colours16:
+		return basic(int(p.ansi[r]), back)
+	default:
+		return ""
+	}
+}
+
+// basic is the SGR parameter of one of the 16 colours.
+func basic(i int, back bool) string {
+	base := 30
+	if i >= 8 {
+		base, i = 90, i-8
+	}
+	if back {
+		base += 10
+	}
+	return strconv.Itoa(base + i)
+}

@@ -1,0 +1,142 @@
+package theme
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/mattn/go-runewidth"
+)
+
+// Words on their background need 4.5:1 (WCAG 2.2 AA), graphics 3:1 where the terminal shows the palette's own colours.
+func TestTextMeetsWCAG(t *testing.T) {
+	for _, p := range Palettes() {
+		for profile := Colours16; profile < NumProfiles; profile++ {
+			pairs := func(fgs []Role, bg Role, need float64) {
+				for _, fg := range fgs {
+					got := Contrast(p.Shown(fg, profile), p.Shown(bg, profile))
+					if got < need {
+						t.Errorf("%s %s: role %d on %d is %.2f:1, needs %.1f", p.Name, profile, fg, bg, got, need)
+					}
+				}
+			}
+			pairs(TextRoles(), Background, 4.5)
+			pairs([]Role{Title, Text, Data}, Select, 4.5)
+			for _, bg := range BadgeRoles() {
+				pairs([]Role{OnBadge}, bg, 4.5)
+			}
+			if profile > Colours16 {
+				pairs(PartRoles(), Background, 3)
+			}
+		}
+	}
+}
+
+func TestContrastOfKnownPairs(t *testing.T) {
+	black, white, grey := RGB{}, RGB{255, 255, 255}, RGB{0x76, 0x76, 0x76}
+	if got := Contrast(black, white); got != 21 {
+		t.Errorf("black on white is %v, want 21", got)
+	}
+	if got := Contrast(grey, white); got < 4.54 || got > 4.55 {
+		t.Errorf("#767676 on white is %v, want 4.54", got)
+	}
+}
+
+// The heat ramp must get steadily lighter (dark themes) or darker (light): that is what makes it readable.
+func TestHeatIsMonotonic(t *testing.T) {
+	for _, p := range Palettes() {
+		for i := Heat0 + 1; i < NumRoles; i++ {
+			a, b := p.rgb[i-1].Luminance(), p.rgb[i].Luminance()
+			if p.Dark && b < a || !p.Dark && b > a {
+				t.Errorf("%s: heat level %d turns back (%.4f after %.4f)", p.Name, i-Heat0, b, a)
+			}
+		}
+	}
+	if Heat(-1) != Heat0 || Heat(0) != Heat0 || Heat(1) != NumRoles-1 || Heat(7) != NumRoles-1 {
+		t.Error("Heat does not clamp to its ramp")
+	}
+}
+
+func TestComponentsHaveDistinctLooks(t *testing.T) {
+	for _, g := range []*Glyphs{Unicode, Plain} {
+		seen := map[rune]bool{}
+		for _, r := range g.Fills {
+			if seen[r] {
+				t.Errorf("fill %q is used twice", r)
+			}
+			seen[r] = true
+		}
+	}
+	for _, p := range Palettes() {
+		seen := map[RGB]bool{}
+		for _, r := range PartRoles() {
+			if seen[p.rgb[r]] {
+				t.Errorf("%s: two components share %v", p.Name, p.rgb[r])
+			}
+			seen[p.rgb[r]] = true
+		}
+	}
+}
+
+// The four engine states and the four severities must differ without colour.
+func TestStatesDifferByGlyph(t *testing.T) {
+	for _, g := range []*Glyphs{Unicode, Plain} {
+		for _, set := range [][]rune{{g.Live, g.Loading, g.Paused, g.Failed}, {g.Good, g.Info, g.Watch, g.Bad}, {g.Yes, g.No}} {
+			seen := map[rune]bool{}
+			for _, r := range set {
+				if seen[r] {
+					t.Errorf("%q stands for two states", r)
+				}
+				seen[r] = true
+			}
+		}
+	}
+}
+
+func TestGlyphsAreOneCellWide(t *testing.T) {
+	cond := runewidth.Condition{}
+	for _, g := range []*Glyphs{Unicode, Plain} {
+		all := append([]rune{g.TopLeft, g.Upper, g.Swatch, g.Live, g.Watch, g.Cursor, g.Target, g.Ellipsis}, g.Shades...)
+		all = append(append(append(append(all, g.Eighths[:]...), g.Lefts[:]...), g.Fills[:]...), g.Spinner...)
+		for _, r := range all {
+			if cond.RuneWidth(r) != 1 {
+				t.Errorf("%q is %d cells wide", r, cond.RuneWidth(r))
+			}
+			if g.ASCII && r > unicode.MaxASCII {
+				t.Errorf("%q is in the ASCII set", r)
+			}
+		}
+	}
+}
+
+func TestProfiles(t *testing.T) {
+	if got := Detect(&bytes.Buffer{}, []string{"TERM=dumb"}); got != NoColour {
+		t.Errorf("a file shows %v", got)
+	}
+	for env, want := range map[string]bool{
+		"LANG=en_GB.UTF-8": false, "LANG=C.UTF-8": false, "LANG=C": true, "LC_ALL=de_DE.ISO-8859-1": true, "TERM=linux": true, "": false,
+	} {
+		if got := PlainFont(strings.Fields(env)); got != want {
+			t.Errorf("PlainFont(%q) = %v", env, got)
+		}
+	}
+}
+
+func TestSkinWritesSGR(t *testing.T) {
+	p, ok := ByName("dark")
+	if !ok || len(Names()) < 4 {
+		t.Fatal("themes are missing")
+	}
+	for profile, want := range map[Profile]string{NoColour: "", Colours16: "91", Colours256: "38;5;", TrueColour: "38;2;255;112;105"} {
+		if got := NewSkin(p, profile, Unicode).Foreground(Bad); !strings.HasPrefix(got, want) || want == "" && got != "" {
+			t.Errorf("%s: Bad is %q, want %q", profile, got, want)
+		}
+	}
+	if got := NewSkin(p, Colours16, Unicode).Background(Bad); got != "101" {
+		t.Errorf("background is %q", got)
+	}
+	if _, ok := ByName("nope"); ok {
+		t.Error("found a theme that is not there")
+	}
+}
