@@ -1,0 +1,78 @@
+package tensor
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// How long a waiting worker stays awake. Alone on its processor it notices the gate within tens of
+// nanoseconds; after eagerTime it lets other goroutines run in between; after spinTime it parks,
+// and waking it up then costs 5 to 50 µs.
+const (
+	eagerTime = 3 * time.Microsecond
+	spinTime  = 60 * time.Microsecond
+)
+
+// gate is opened again and again, and counts how often. Waiters first spin and then sleep.
+type gate struct {
+	opened   atomic.Uint32
+	sleepers atomic.Int32
+	mu       sync.Mutex
+	awake    sync.Cond
+	_        [64]byte // the next field of the pool lies in another cache line
+}
+
+func (g *gate) init() { g.awake.L = &g.mu }
+
+// count is how often the gate has been opened.
+func (g *gate) count() uint32 { return g.opened.Load() }
+
+// open lets all pass who wait with the count of before.
+func (g *gate) open() {
+	g.opened.Add(1)
+	if g.sleepers.Load() > 0 {
+		g.mu.Lock() // a sleeper is now either before its last look at opened, or in Wait
+		g.mu.Unlock()
+		g.awake.Broadcast()
+	}
+}
+
+// wait returns when the gate has been opened more than count times.
+func (g *gate) wait(count uint32) {
+	if !g.spin(count) {
+		g.sleep(count)
+	}
+}
+
+// spin says whether the gate opened while it was watched.
+func (g *gate) spin(count uint32) bool {
+	var start time.Time
+	for round := 0; ; round++ {
+		for range 32 {
+			if g.opened.Load() != count {
+				return true
+			}
+			pause(1)
+		}
+		switch {
+		case round == 0:
+			start = time.Now()
+		case time.Since(start) > spinTime:
+			return false
+		case time.Since(start) > eagerTime:
+			runtime.Gosched()
+		}
+	}
+}
+
+func (g *gate) sleep(count uint32) {
+	g.mu.Lock()
+	g.sleepers.Add(1)
+	for g.opened.Load() == count {
+		g.awake.Wait()
+	}
+	g.sleepers.Add(-1)
+	g.mu.Unlock()
+}

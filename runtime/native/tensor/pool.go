@@ -1,0 +1,182 @@
+package tensor
+
+import (
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+)
+
+// RowTile is the row granularity at which matrix products are fastest.
+const RowTile = 16
+
+// Task is work that every worker of a pool takes part in. Keep it in a pointer so that Run does not allocate.
+type Task interface {
+	// Do is called once on each worker, at the same time.
+	Do(w *Worker)
+}
+
+// Pool is a fixed number of workers; the caller of Run is the first of them.
+type Pool struct {
+	workers  []Worker
+	task     Task
+	closing  bool
+	finished atomic.Int32 // helpers that are through with the task
+	failed   atomic.Bool  // some worker has panicked; the others leave at their next barrier
+	mu       sync.Mutex   // guards cause
+	cause    *Panic
+	busy     sync.Mutex // held during Run and Close
+	helpers  sync.WaitGroup
+
+	_       [64]byte
+	start   gate // opens once a job
+	end     gate // opens when all helpers have finished a job
+	meet    gate // opens when all workers have arrived at a barrier, or one has failed
+	arrived atomic.Int32
+	_       [64]byte
+	taken   atomic.Int64 // pieces handed out since the last barrier
+	_       [64]byte
+}
+
+// Worker is one worker's part in a running task.
+type Worker struct {
+	pool *Pool
+	id   int
+}
+
+// Panic is what Run panics with after a task has panicked: the value, and where that was.
+type Panic struct {
+	Value any
+	Stack []byte
+}
+
+// Error is the value and the stack of the worker that panicked.
+func (p *Panic) Error() string { return fmt.Sprintf("panic in worker: %v\n%s", p.Value, p.Stack) }
+
+// abandoned is the value with which the other workers leave a task that has panicked.
+type abandoned struct{}
+
+// NewPool starts n workers, at least one: the caller of Run, which needs no goroutine of its own.
+func NewPool(n int) *Pool {
+	p := &Pool{workers: make([]Worker, max(n, 1))}
+	for _, g := range []*gate{&p.start, &p.end, &p.meet} {
+		g.init()
+	}
+	for i := range p.workers {
+		p.workers[i] = Worker{pool: p, id: i}
+	}
+	for i := range p.workers[1:] {
+		p.helpers.Go(p.workers[i+1].serve)
+	}
+	return p
+}
+
+// Threads is the number of workers.
+func (p *Pool) Threads() int { return len(p.workers) }
+
+// Run calls task.Do on all workers and returns when all are done. Calls from several goroutines take turns.
+// When Do panics on any worker, Run panics with a *Panic, and the pool remains usable.
+func (p *Pool) Run(task Task) {
+	p.busy.Lock()
+	defer p.busy.Unlock()
+	p.task = task
+	p.finished.Store(0)
+	p.arrived.Store(0)
+	p.taken.Store(0)
+	ended := p.end.count()
+	p.start.open()
+	p.workers[0].call()
+	if len(p.workers) > 1 {
+		p.end.wait(ended)
+	}
+	p.task = nil
+	if p.failed.Swap(false) {
+		cause := p.cause
+		p.cause = nil
+		panic(cause)
+	}
+}
+
+// Close ends the workers' goroutines. The pool must not be used afterwards.
+func (p *Pool) Close() {
+	p.busy.Lock()
+	defer p.busy.Unlock()
+	if !p.closing {
+		p.closing = true
+		p.start.open()
+		p.helpers.Wait()
+	}
+}
+
+// serve takes part in one job after another.
+func (w *Worker) serve() {
+	p := w.pool
+	for jobs := uint32(0); ; jobs++ {
+		p.start.wait(jobs)
+		if p.closing {
+			return
+		}
+		w.call()
+		if int(p.finished.Add(1)) == len(p.workers)-1 {
+			p.end.open()
+		}
+	}
+}
+
+// call runs the task. A panic becomes the pool's failure and frees the workers that wait at a barrier.
+func (w *Worker) call() {
+	defer func() {
+		v := recover()
+		if _, ok := v.(abandoned); v == nil || ok {
+			return
+		}
+		w.pool.fail(&Panic{v, debug.Stack()})
+	}()
+	w.pool.task.Do(w)
+}
+
+// fail records the first failure of a job.
+func (p *Pool) fail(cause *Panic) {
+	p.mu.Lock()
+	if p.cause == nil {
+		p.cause = cause
+	}
+	p.mu.Unlock()
+	p.failed.Store(true)
+	p.meet.open()
+}
+
+// Barrier returns when every worker of the task has called it. It does not return, but ends the task on
+// this worker, when another one has panicked.
+func (w *Worker) Barrier() {
+	p := w.pool
+	met := p.meet.count() // before failed is read, so that no failure is missed below
+	if p.failed.Load() {
+		panic(abandoned{})
+	}
+	if int(p.arrived.Add(1)) == len(p.workers) {
+		p.arrived.Store(0)
+		p.taken.Store(0)
+		p.meet.open()
+		return
+	}
+	p.meet.wait(met)
+	if p.failed.Load() {
+		panic(abandoned{})
+	}
+}
+
+// ID is the worker's number, from 0 up to but not including Threads.
+func (w *Worker) ID() int { return w.id }
+
+// Threads is the number of workers in the task.
+func (w *Worker) Threads() int { return len(w.pool.workers) }
+
+// Split is this worker's share lo..hi of n rows, cut at multiples of unit.
+func (w *Worker) Split(n, unit int) (lo, hi int) {
+	units, threads := (n+unit-1)/unit, w.Threads()
+	return min(units*w.id/threads*unit, n), min(units*(w.id+1)/threads*unit, n)
+}
+
+// Take is the next of the numbers 0, 1, 2, … that the workers share out since the last barrier.
+func (w *Worker) Take() int { return int(w.pool.taken.Add(1) - 1) }
