@@ -2,9 +2,25 @@
 
 package tensor
 
-func detect() level { return portable }
+import "github.com/klauspost/cpuid/v2"
 
-func (p *product) run(lo, hi int) { p.runGo(lo, hi) }
+func detect() level {
+	switch cpu := &cpuid.CPU; {
+	case !cpu.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.F16C):
+		return portable
+	case cpu.Supports(cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL, cpuid.AVX512VNNI):
+		return avx512
+	}
+	return avx2
+}
+
+func (p *product) run(lo, hi int) {
+	if active == avx512 && p.m.Type.Form() != FormF32 && p.n > 0 {
+		p.runPanels(lo, hi)
+		return
+	}
+	p.runGo(lo, hi)
+}
 
 func quantizeQ80(dst []actBlock, x []float32)    { quantizeQ80Go(dst, x) }
 func quantizeQ8K(dst []actBlock, x []float32)    { quantizeQ8KGo(dst, x) }

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// form is how the blocks of a panel are scaled.
+type form struct {
+	name   string
+	halves bool // two scales for the two halves of a block
+	hasMin bool
+}
+
+var forms = []form{
+	{name: "gemmAVX512"},
+	{name: "gemmMinAVX512", hasMin: true},
+	{name: "gemmHalvesAVX512", halves: true},
+}
+
+// gemms writes the products of a panel, 16 rows by blocks of 32 columns, with n vectors.
+func gemms() {
+	for _, f := range forms {
+		TEXT(f.name, NOSPLIT, "func(panel *byte, blocks int, act *byte, actStride int, dst *float32, dstStride int, in, out *int32, n int, mask uint16, add bool)")
+		in, out, n := load("in"), load("out"), load("n")
+		mask16, mask := GP32(), K()
+		Load(Param("mask"), mask16.As16())
+		KMOVW(mask16, mask)
+		Label("eight")
+		CMPQ(n, operand.Imm(8))
+		JLT(operand.LabelRef("four"))
+		f.vectors(8, in, out, mask)
+		SUBQ(operand.Imm(8), n)
+		JMP(operand.LabelRef("eight"))
+		for _, part := range []struct {
+			v           int
+			label, next string
+		}{{4, "four", "two"}, {2, "two", "one"}, {1, "one", "done"}} {
+			Label(part.label)
+			TESTQ(imm(part.v), n)
+			JZ(operand.LabelRef(part.next))
+			f.vectors(part.v, in, out, mask)
+		}
+		Label("done")
+		VZEROUPPER()
+		RET()
+	}
+}
+
+// vectors writes the product of the panel with the next v vectors, and moves in and out on.
+func (f form) vectors(v int, in, out reg.GPVirtual, mask reg.OpmaskVirtual) {
+	acts := pointers(in, "act", "actStride", v)
+	sums := zmms(v)
+	zero(sums)
+	add, first := GP8(), fmt.Sprintf("first%d", v)
+	Load(Param("add"), add)
+	TESTB(add, add)
+	JZ(operand.LabelRef(first))
+	f.results(v, out, func(i int, m operand.Mem) { VMOVUPS_Z(m, mask, sums[i]) })
+	Label(first)
+	panel, blocks, at := load("panel"), load("blocks"), GP64()
+	XORQ(at, at)
+	loop := fmt.Sprintf("blocks%d", v)
+	Label(loop)
+	f.block(panel, acts, at, sums)
+	ADDQ(imm(panelSize), panel)
+	ADDQ(imm(actSize), at)
+	DECQ(blocks)
+	JNZ(operand.LabelRef(loop))
+	f.results(v, out, func(i int, m operand.Mem) { VMOVUPS(sums[i], mask, m) })
+	ADDQ(imm(4*v), in)
+	ADDQ(imm(4*v), out)
+}
+
+// pointers are base + index*stride for the next v indices of the list.
+func pointers(list reg.GPVirtual, base, stride string, v int) []reg.Register {
+	step, start := load(stride), load(base)
+	p := make([]reg.Register, v)
+	for i := range p {
+		r := GP64()
+		MOVLQSX(mem(list, 4*i), r)
+		IMULQ(step, r)
+		ADDQ(start, r)
+		p[i] = r
+	}
+	return p
+}
+
+// results calls do with the place of each of the v results.
+func (f form) results(v int, out reg.GPVirtual, do func(i int, m operand.Mem)) {
+	step, start, r := load("dstStride"), load("dst"), GP64()
+	for i := range v {
+		MOVLQSX(mem(out, 4*i), r)
+		IMULQ(step, r)
+		do(i, indexed(start, r, 0))
+	}
+}
+
+// block adds the products of one block to sums.
+func (f form) block(panel reg.GPVirtual, acts []reg.Register, at reg.GPVirtual, sums []reg.VecVirtual) {
+	if f.halves {
+		f.part(panel, acts, at, sums, 0, 4, actOff0, panelScale)
+		f.part(panel, acts, at, sums, 4, 8, actOff1, panelScale1)
+	} else {
+		f.part(panel, acts, at, sums, 0, 8, actOff, panelScale)
+	}
+	if f.hasMin {
+		minimum := ZMM()
+		VMOVUPS(mem(panel, panelMin), minimum)
+		for i, a := range acts {
+			VFNMADD231PS_BCST(indexed(a, at, actSum), minimum, sums[i])
+		}
+	}
+}
+
+// part multiplies the dwords from..to of a block, four columns of 16 rows each, and scales the result.
+// The integers start at the activations' -128·Σq because the panel holds weights+128.
+func (f form) part(panel reg.GPVirtual, acts []reg.Register, at reg.GPVirtual, sums []reg.VecVirtual, from, to, off, scaleAt int) {
+	ints, w, scale, s := zmms(len(acts)), ZMM(), ZMM(), ZMM()
+	for i, a := range acts {
+		VPBROADCASTD(indexed(a, at, off), ints[i])
+	}
+	for k := from; k < to; k++ {
+		VMOVDQU32(mem(panel, 64*k), w)
+		for i, a := range acts {
+			dotBytes(indexed(a, at, 4*k), w, ints[i], "BCST")
+		}
+	}
+	VMOVUPS(mem(panel, scaleAt), scale)
+	for i, a := range acts {
+		VCVTDQ2PS(ints[i], ints[i])
+		VMULPS_BCST(indexed(a, at, actScale), scale, s)
+		VFMADD231PS(s, ints[i], sums[i])
+	}
+}

@@ -1,0 +1,77 @@
+// Command avx512 writes the AVX-512 VNNI kernels of package tensor.
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/ir"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Offsets in an actBlock and in a block of a panel, as declared in package tensor.
+const (
+	actScale, actSum, actOff, actOff0, actOff1 = 32, 36, 40, 44, 48
+	actSize                                    = 64
+	panelScale, panelScale1, panelMin          = 512, 576, 640
+	panelSize                                  = 704
+)
+
+// lanes is the number of float32 in a register, which is also the number of rows in a panel.
+const lanes = 16
+
+func main() {
+	ConstraintExpr("amd64")
+	gemms()
+	packs()
+	Generate()
+}
+
+func mem(base reg.Register, disp int) operand.Mem { return operand.Mem{Base: base, Disp: disp} }
+
+func indexed(base, index reg.Register, disp int) operand.Mem {
+	return operand.Mem{Base: base, Index: index, Scale: 1, Disp: disp}
+}
+
+func zmms(n int) []reg.VecVirtual {
+	z := make([]reg.VecVirtual, n)
+	for i := range z {
+		z[i] = ZMM()
+	}
+	return z
+}
+
+func zero(z []reg.VecVirtual) {
+	for _, r := range z {
+		VPXORD(r, r, r)
+	}
+}
+
+// splat fills a register with copies of a 32-bit constant.
+func splat(bits uint32) reg.VecVirtual {
+	r, z := GP32(), ZMM()
+	MOVL(operand.U32(bits), r)
+	VPBROADCASTD(r, z)
+	return z
+}
+
+func load(name string) reg.GPVirtual {
+	r := GP64()
+	Load(Param(name), r)
+	return r
+}
+
+// dotBytes adds, in each dword of sum, the products of the four unsigned bytes of w and the four signed
+// bytes of x (VPDPBUSD, which avo does not know). With a suffix BCST, x is one dword in memory.
+func dotBytes(x operand.Op, w, sum reg.VecVirtual, suffixes ...string) {
+	Instruction(&ir.Instruction{
+		Opcode:   "VPDPBUSD",
+		Suffixes: suffixes,
+		Operands: []operand.Op{x, w, sum},
+		Inputs:   []operand.Op{x, w, sum},
+		Outputs:  []operand.Op{sum},
+		ISA:      []string{"AVX512_VNNI"},
+	})
+}
+
+// imm is a constant of 32 bits, which every instruction with a constant and a 64-bit register takes.
+func imm(n int) operand.Op { return operand.I32(n) }

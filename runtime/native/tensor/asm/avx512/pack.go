@@ -1,0 +1,296 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// rows addresses the 16 rows of a tile, stride bytes apart.
+type rows struct {
+	stride, stride3 reg.GPVirtual
+	base            [4]reg.GPVirtual // rows 0, 4, 8 and 12
+}
+
+func tileRows(base, stride string) rows {
+	t := rows{stride: load(stride), stride3: GP64()}
+	LEAQ(operand.Mem{Base: t.stride, Index: t.stride, Scale: 2}, t.stride3)
+	t.base[0] = load(base)
+	for i := 1; i < 4; i++ {
+		t.base[i] = GP64()
+		LEAQ(operand.Mem{Base: t.base[i-1], Index: t.stride, Scale: 4}, t.base[i])
+	}
+	return t
+}
+
+// at is the byte at offset disp in row r.
+func (t rows) at(r, disp int) operand.Mem {
+	m := operand.Mem{Base: t.base[r/4], Disp: disp}
+	switch r % 4 {
+	case 1:
+		m.Index, m.Scale = t.stride, 1
+	case 2:
+		m.Index, m.Scale = t.stride, 2
+	case 3:
+		m.Index, m.Scale = t.stride3, 1
+	}
+	return m
+}
+
+// advance moves on by n bytes in every row.
+func (t rows) advance(n int) {
+	for _, b := range t.base {
+		ADDQ(imm(n), b)
+	}
+}
+
+// transpose4 turns registers of four rows a lane into four columns a lane, in each 128-bit lane alone.
+func transpose4(r []reg.VecVirtual) {
+	low, high, low2, high2 := ZMM(), ZMM(), ZMM(), ZMM()
+	VPUNPCKLDQ(r[1], r[0], low)
+	VPUNPCKHDQ(r[1], r[0], high)
+	VPUNPCKLDQ(r[3], r[2], low2)
+	VPUNPCKHDQ(r[3], r[2], high2)
+	VPUNPCKLQDQ(low2, low, r[0])
+	VPUNPCKHQDQ(low2, low, r[1])
+	VPUNPCKLQDQ(high2, high, r[2])
+	VPUNPCKHQDQ(high2, high, r[3])
+}
+
+// columns16 reads 16 bytes at disp of every row: register k holds dword k of the 16 rows.
+func (t rows) columns16(disp int) []reg.VecVirtual {
+	z := zmms(4)
+	for r := range 4 {
+		VBROADCASTI32X4(t.at(r, disp), z[r])
+		for lane := 1; lane < 4; lane++ {
+			VINSERTI32X4(operand.Imm(uint64(lane)), t.at(4*lane+r, disp), z[r], z[r])
+		}
+	}
+	transpose4(z)
+	return z
+}
+
+// columns32 reads 32 bytes at disp of every row: register k holds dword k of the 16 rows.
+func (t rows) columns32(disp int) []reg.VecVirtual {
+	z := zmms(8)
+	for i, r := range []int{0, 1, 2, 3, 8, 9, 10, 11} {
+		VBROADCASTI64X4(t.at(r, disp), z[i])
+		VINSERTI64X4(operand.Imm(1), t.at(r+4, disp), z[i], z[i])
+	}
+	transpose4(z[:4])
+	transpose4(z[4:])
+	out := zmms(8)
+	for k := range 4 {
+		VSHUFI64X2(operand.Imm(0x88), z[4+k], z[k], out[k])
+		VSHUFI64X2(operand.Imm(0xdd), z[4+k], z[k], out[4+k])
+	}
+	return out
+}
+
+// halves reads the half float at disp of every row, as float32, through the 32 bytes at tmp.
+func (t rows) halves(disp int, tmp operand.Mem) reg.VecVirtual {
+	t.copyHalves(disp, tmp)
+	z := ZMM()
+	VCVTPH2PS(tmp, z)
+	return z
+}
+
+// copyHalves copies the two bytes at disp of every row to 32 bytes at tmp.
+func (t rows) copyHalves(disp int, tmp operand.Mem) {
+	h := GP32()
+	for r := range lanes {
+		MOVWLZX(t.at(r, disp), h)
+		MOVW(h.As16(), tmp.Offset(2*r))
+	}
+}
+
+// packs writes the kernels that turn 16 rows of up to 8 blocks of 32 columns into a panel.
+func packs() {
+	packQ80()
+	packQ40()
+	packQ4K(false)
+	packQ4K(true)
+	packQ6K()
+}
+
+const packSignature = "func(panel *byte, base *byte, stride, blocks int)"
+
+// each loops over n steps of the rows, advancing the panel and the rows.
+func (t rows) each(n reg.GPVirtual, panel reg.GPVirtual, panelStep, rowStep int, do func()) {
+	Label("next")
+	do()
+	ADDQ(imm(panelStep), panel)
+	t.advance(rowStep)
+	DECQ(n)
+	JNZ(operand.LabelRef("next"))
+	VZEROUPPER()
+	RET()
+}
+
+func packQ80() {
+	TEXT("packQ80AVX512", NOSPLIT, packSignature)
+	tmp := AllocLocal(32)
+	panel, blocks, t := load("panel"), load("blocks"), tileRows("base", "stride")
+	flip := splat(0x80808080)
+	t.each(blocks, panel, panelSize, 34, func() {
+		t.copyHalves(0, tmp)
+		for k, z := range t.columns32(2) {
+			VPXORD(flip, z, z)
+			VMOVDQU32(z, mem(panel, 64*k))
+		}
+		scale := ZMM()
+		VCVTPH2PS(tmp, scale)
+		VMOVUPS(scale, mem(panel, panelScale))
+	})
+}
+
+func packQ40() {
+	TEXT("packQ40AVX512", NOSPLIT, packSignature)
+	tmp := AllocLocal(32)
+	panel, blocks, t := load("panel"), load("blocks"), tileRows("base", "stride")
+	low, offset := splat(0x0f0f0f0f), splat(0x78787878) // 128-8
+	t.each(blocks, panel, panelSize, 18, func() {
+		t.copyHalves(0, tmp)
+		for k, z := range t.columns16(2) {
+			high := ZMM()
+			VPSRLW(operand.Imm(4), z, high)
+			for i, v := range []reg.VecVirtual{z, high} {
+				VPANDD(low, v, v)
+				VPADDB(offset, v, v)
+				VMOVDQU32(v, mem(panel, 64*(k+4*i)))
+			}
+		}
+		scale := ZMM()
+		VCVTPH2PS(tmp, scale)
+		VMOVUPS(scale, mem(panel, panelScale))
+	})
+}
+
+// packQ4K packs whole blocks of 256 columns, as does the version for Q5_K, whose values have a fifth bit.
+func packQ4K(fifth bool) {
+	name, values, size := "packQ4KAVX512", 16, 144
+	if fifth {
+		name, values, size = "packQ5KAVX512", 48, 176
+	}
+	TEXT(name, NOSPLIT, packSignature)
+	panel, blocks, t := load("panel"), load("blocks"), tileRows("base", "stride")
+	SHRQ(operand.Imm(3), blocks)
+	low, flip, bit := splat(0x0f0f0f0f), splat(0x80808080), splat(0x10101010)
+	t.each(blocks, panel, 8*panelSize, size, func() {
+		t.scalesK(panel)
+		var fifths []reg.VecVirtual
+		if fifth {
+			fifths = t.columns32(16)
+		}
+		for j := range 4 {
+			for k, z := range t.columns32(values + 32*j) {
+				high := ZMM()
+				VPSRLW(operand.Imm(4), z, high)
+				for i, v := range []reg.VecVirtual{z, high} {
+					VPTERNLOGD(operand.Imm(0xea), flip, low, v) // v & low | flip
+					if fifth {
+						orBit(fifths[k], 2*j+i, bit, v)
+					}
+					VMOVDQU32(v, mem(panel, panelSize*(2*j+i)+64*k))
+				}
+			}
+		}
+	})
+}
+
+// orBit adds bit n of each byte of z, moved to bit 4, to v.
+func orBit(z reg.VecVirtual, n int, bit, v reg.VecVirtual) {
+	b := ZMM()
+	if n <= 4 {
+		VPSLLW(operand.Imm(uint64(4-n)), z, b)
+	} else {
+		VPSRLW(operand.Imm(uint64(n-4)), z, b)
+	}
+	VPANDD(bit, b, b)
+	VPORD(b, v, v)
+}
+
+// scalesK unpacks the head of Q4_K and Q5_K blocks: dword 0 of a row is its two half floats, dwords
+// 1 to 3 are eight scales and minima of 6 bits.
+func (t rows) scalesK(panel reg.GPVirtual) {
+	head := t.columns16(0)
+	d, dmin := ZMM(), ZMM()
+	VPMOVDW(head[0], d.AsY())
+	VCVTPH2PS(d.AsY(), d)
+	VPSRLD(operand.Imm(16), head[0], head[0])
+	VPMOVDW(head[0], dmin.AsY())
+	VCVTPH2PS(dmin.AsY(), dmin)
+	six, four, two := splat(63), splat(15), splat(0x30)
+	for j := range 8 {
+		for i, part := range []struct {
+			first reg.VecVirtual
+			unit  reg.VecVirtual
+			at    int
+		}{{head[1], d, panelScale}, {head[2], dmin, panelMin}} {
+			v := ZMM()
+			if j < 4 {
+				VPSRLD(operand.Imm(uint64(8*j)), part.first, v)
+				VPANDD(six, v, v)
+			} else { // four bits in dword 3, two more at the top of the first bytes
+				top := ZMM()
+				VPSRLD(operand.Imm(uint64(8*(j-4)+4*i)), head[3], v)
+				VPANDD(four, v, v)
+				VPSRLD(operand.Imm(uint64(8*(j-4)+2)), part.first, top)
+				VPTERNLOGD(operand.Imm(0xf8), two, top, v) // v | top & two
+			}
+			VCVTDQ2PS(v, v)
+			VMULPS(part.unit, v, v)
+			VMOVUPS(v, mem(panel, panelSize*j+part.at))
+		}
+	}
+}
+
+func packQ6K() {
+	TEXT("packQ6KAVX512", NOSPLIT, packSignature)
+	tmp := AllocLocal(32)
+	panel, blocks, t := load("panel"), load("blocks"), tileRows("base", "stride")
+	SHRQ(operand.Imm(3), blocks)
+	low, two, offset := splat(0x0f0f0f0f), splat(0x30303030), splat(0x60606060) // 128-32
+	t.each(blocks, panel, 8*panelSize, 210, func() {
+		t.scalesQ6K(panel, tmp)
+		for half := range 2 {
+			top := t.columns32(128 + 32*half)
+			for part := range 2 {
+				for k, z := range t.columns32(64*half + 32*part) {
+					high := ZMM()
+					VPSRLW(operand.Imm(4), z, high)
+					for i, v := range []reg.VecVirtual{z, high} {
+						VPANDD(low, v, v)
+						orTwoBits(top[k], part+2*i, two, v)
+						VPADDB(offset, v, v)
+						VMOVDQU32(v, mem(panel, panelSize*(4*half+part+2*i)+64*k))
+					}
+				}
+			}
+		}
+	})
+}
+
+// orTwoBits adds the n-th two bits of each byte of z, moved to bits 4 and 5, to v.
+func orTwoBits(z reg.VecVirtual, n int, two, v reg.VecVirtual) {
+	b := ZMM()
+	if n <= 2 {
+		VPSLLW(operand.Imm(uint64(4-2*n)), z, b)
+	} else {
+		VPSRLW(operand.Imm(2), z, b)
+	}
+	VPTERNLOGD(operand.Imm(0xf8), two, b, v) // v | b & two
+}
+
+// scalesQ6K unpacks a Q6_K block's 16 signed bytes of scales and the half float that they multiply.
+func (t rows) scalesQ6K(panel reg.GPVirtual, tmp operand.Mem) {
+	d, scales := t.halves(208, tmp), t.columns16(192)
+	for i := range 16 {
+		v := ZMM()
+		VPSLLD(operand.Imm(uint64(24-8*(i%4))), scales[i/4], v)
+		VPSRAD(operand.Imm(24), v, v)
+		VCVTDQ2PS(v, v)
+		VMULPS(d, v, v)
+		VMOVUPS(v, mem(panel, panelSize*(i/2)+panelScale+64*(i%2)))
+	}
+}
