@@ -32,3 +32,51 @@ func gemmMinAVX512(panel *panel, blocks int, act *actBlock, actStride int, dst *
 
 //go:noescape
 func gemmHalvesAVX512(panel *panel, blocks int, act *actBlock, actStride int, dst *float32, dstStride int, in, out *int32, n int, mask uint16, add bool)
+
+// gemmF32AVX512 and its like multiply up to 4 rows, stride bytes apart, by n vectors of float32: the results for vector
+// x + in[j]*xStride go to the rows values at dst + out[j]*dstStride. Strides are in bytes.
+//
+//go:noescape
+func gemmF32AVX512(base *byte, stride, rows, cols int, x *float32, xStride int, dst *float32, dstStride int, in, out *int32, n int)
+
+//go:noescape
+func gemmF16AVX512(base *byte, stride, rows, cols int, x *float32, xStride int, dst *float32, dstStride int, in, out *int32, n int)
+
+//go:noescape
+func gemmBF16AVX512(base *byte, stride, rows, cols int, x *float32, xStride int, dst *float32, dstStride int, in, out *int32, n int)
+
+//go:noescape
+func quantizeQ80AVX512(dst *actBlock, x *float32, blocks int)
+
+//go:noescape
+func quantizeQ8KAVX512(dst *actBlock, x *float32, blocks int)
+
+//go:noescape
+func addToAVX512(y, x *float32, n int)
+
+//go:noescape
+func axpyAVX512(y *float32, a float32, x *float32, n int)
+
+//go:noescape
+func scaleToAVX512(dst, x *float32, s float32, n int)
+
+//go:noescape
+func scaleMulAVX512(dst, x, w *float32, s float32, n int)
+
+//go:noescape
+func rotateHalvesAVX512(x, y, cos, sin *float32, n int)
+
+//go:noescape
+func swiGLUAVX512(dst, gate, up *float32, n int)
+
+//go:noescape
+func dotAVX512(x, y *float32, n int) float32
+
+//go:noescape
+func softmaxAVX512(x *float32, scale float32, n int)
+
+//go:noescape
+func halvesToFloatsAVX512(dst *float32, src *uint16, n int)
+
+//go:noescape
+func floatsToHalvesAVX512(dst *uint16, src *float32, n int)

@@ -14,27 +14,128 @@ func detect() level {
 	return avx2
 }
 
+// The functions below are the kernels by the names that the rest of the package uses. None takes an empty slice.
+
 func (p *product) run(lo, hi int) {
-	if active == avx512 && p.m.Type.Form() != FormF32 && p.n > 0 {
+	switch {
+	case lo >= hi || p.n == 0:
+	case active != avx512:
+		p.runGo(lo, hi)
+	case p.m.Type.Form() == FormF32:
+		p.runFloats(lo, hi)
+	default:
 		p.runPanels(lo, hi)
-		return
 	}
-	p.runGo(lo, hi)
 }
 
-func quantizeQ80(dst []actBlock, x []float32)    { quantizeQ80Go(dst, x) }
-func quantizeQ8K(dst []actBlock, x []float32)    { quantizeQ8KGo(dst, x) }
-func dot(x, y []float32) float32                 { return dotGo(x, y) }
-func axpy(y []float32, a float32, x []float32)   { axpyGo(y, a, x) }
-func addTo(y, x []float32)                       { addToGo(y, x) }
-func scaleTo(dst, x []float32, s float32)        { scaleToGo(dst, x, s) }
-func scaleMul(dst, x, w []float32, s float32)    { scaleMulGo(dst, x, w, s) }
-func softmax(x []float32, scale float32)         { softmaxGo(x, scale) }
-func swiGLU(dst, gate, up []float32)             { swiGLUGo(dst, gate, up) }
-func rotateHalves(x, y, cos, sin []float32)      { rotateHalvesGo(x, y, cos, sin) }
-func halvesToFloats(dst []float32, src []uint16) { halvesToFloatsGo(dst, src) }
-func floatsToHalves(dst []uint16, src []float32) { floatsToHalvesGo(dst, src) }
-func storeKey(tile []uint16, key []float32)      { storeKeyGo(tile, key) }
+func dot(x, y []float32) float32 {
+	switch active {
+	case avx512:
+		return dotAVX512(&x[0], &y[0], len(x))
+	}
+	return dotGo(x, y)
+}
+
+func quantizeQ80(dst []actBlock, x []float32) {
+	switch active {
+	case avx512:
+		quantizeQ80AVX512(&dst[0], &x[0], len(dst))
+	default:
+		quantizeQ80Go(dst, x)
+	}
+}
+
+func quantizeQ8K(dst []actBlock, x []float32) {
+	switch active {
+	case avx512:
+		quantizeQ8KAVX512(&dst[0], &x[0], len(dst))
+	default:
+		quantizeQ8KGo(dst, x)
+	}
+}
+
+func axpy(y []float32, a float32, x []float32) {
+	switch active {
+	case avx512:
+		axpyAVX512(&y[0], a, &x[0], len(x))
+	default:
+		axpyGo(y, a, x)
+	}
+}
+
+func addTo(y, x []float32) {
+	switch active {
+	case avx512:
+		addToAVX512(&y[0], &x[0], len(x))
+	default:
+		addToGo(y, x)
+	}
+}
+
+func scaleTo(dst, x []float32, s float32) {
+	switch active {
+	case avx512:
+		scaleToAVX512(&dst[0], &x[0], s, len(x))
+	default:
+		scaleToGo(dst, x, s)
+	}
+}
+
+func scaleMul(dst, x, w []float32, s float32) {
+	switch active {
+	case avx512:
+		scaleMulAVX512(&dst[0], &x[0], &w[0], s, len(x))
+	default:
+		scaleMulGo(dst, x, w, s)
+	}
+}
+
+func softmax(x []float32, scale float32) {
+	switch active {
+	case avx512:
+		softmaxAVX512(&x[0], scale, len(x))
+	default:
+		softmaxGo(x, scale)
+	}
+}
+
+func swiGLU(dst, gate, up []float32) {
+	switch active {
+	case avx512:
+		swiGLUAVX512(&dst[0], &gate[0], &up[0], len(gate))
+	default:
+		swiGLUGo(dst, gate, up)
+	}
+}
+
+func rotateHalves(x, y, cos, sin []float32) {
+	switch active {
+	case avx512:
+		rotateHalvesAVX512(&x[0], &y[0], &cos[0], &sin[0], len(cos))
+	default:
+		rotateHalvesGo(x, y, cos, sin)
+	}
+}
+
+func halvesToFloats(dst []float32, src []uint16) {
+	switch active {
+	case avx512:
+		halvesToFloatsAVX512(&dst[0], &src[0], len(src))
+	default:
+		halvesToFloatsGo(dst, src)
+	}
+}
+
+func floatsToHalves(dst []uint16, src []float32) {
+	switch active {
+	case avx512:
+		floatsToHalvesAVX512(&dst[0], &src[0], len(src))
+	default:
+		floatsToHalvesGo(dst, src)
+	}
+}
+
+func storeKey(tile []uint16, key []float32) { storeKeyGo(tile, key) }
 
 func attnScores(scores []float32, stride int, q []float32, rows int, keys []uint16, dim int) {
 	attnScoresGo(scores, stride, q, rows, keys, dim)

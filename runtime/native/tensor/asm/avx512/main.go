@@ -23,6 +23,9 @@ func main() {
 	ConstraintExpr("amd64")
 	gemms()
 	packs()
+	floats()
+	vectors()
+	quantizes()
 	Generate()
 }
 
@@ -62,7 +65,7 @@ func load(name string) reg.GPVirtual {
 
 // dotBytes adds, in each dword of sum, the products of the four unsigned bytes of w and the four signed
 // bytes of x (VPDPBUSD, which avo does not know). With a suffix BCST, x is one dword in memory.
-func dotBytes(x operand.Op, w, sum reg.VecVirtual, suffixes ...string) {
+func dotBytes(x operand.Op, w, sum reg.Register, suffixes ...string) {
 	Instruction(&ir.Instruction{
 		Opcode:   "VPDPBUSD",
 		Suffixes: suffixes,

@@ -1,0 +1,323 @@
+package main
+
+import (
+	"math"
+
+	. "github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// vectors writes the float32 helpers. Each takes 16 values at a time, the last ones under a mask.
+func vectors() {
+	binary("addToAVX512", "func(y, x *float32, n int)", func(s *span) {
+		v := s.read("x")
+		VADDPS(s.read("y"), v, v)
+		s.write(v, "y")
+	})
+	binary("axpyAVX512", "func(y *float32, a float32, x *float32, n int)", func(s *span) {
+		y := s.read("y")
+		VFMADD231PS(s.scalar("a"), s.read("x"), y)
+		s.write(y, "y")
+	})
+	binary("scaleToAVX512", "func(dst, x *float32, s float32, n int)", func(s *span) {
+		v := s.read("x")
+		VMULPS(s.scalar("s"), v, v)
+		s.write(v, "dst")
+	})
+	binary("scaleMulAVX512", "func(dst, x, w *float32, s float32, n int)", func(s *span) {
+		v := s.read("x")
+		VMULPS(s.scalar("s"), v, v)
+		VMULPS(s.read("w"), v, v)
+		s.write(v, "dst")
+	})
+	binary("rotateHalvesAVX512", "func(x, y, cos, sin *float32, n int)", func(s *span) {
+		x, y, cos, sin := s.read("x"), s.read("y"), s.read("cos"), s.read("sin")
+		a, b := ZMM(), ZMM()
+		VMULPS(sin, y, a)
+		VMULPS(cos, y, b)
+		VFMSUB231PS(cos, x, a)
+		VFMADD231PS(sin, x, b)
+		s.write(a, "x")
+		s.write(b, "y")
+	})
+	swiGLU()
+	dot()
+	softmax()
+	halves()
+}
+
+// span is a run of values that a helper is being written for: 16 of them, or fewer under a mask.
+type span struct {
+	ptr     map[string]reg.GPVirtual
+	scalars map[string]reg.VecVirtual
+	at      reg.GPVirtual // index of the first value
+	mask    *reg.OpmaskVirtual
+}
+
+func newSpan() *span {
+	return &span{ptr: map[string]reg.GPVirtual{}, scalars: map[string]reg.VecVirtual{}, at: GP64()}
+}
+
+func (s *span) mem(name string) operand.Mem {
+	return operand.Mem{Base: s.ptr[name], Index: s.at, Scale: 4}
+}
+
+func (s *span) read(name string) reg.VecVirtual {
+	z := ZMM()
+	if s.mask == nil {
+		VMOVUPS(s.mem(name), z)
+	} else {
+		VMOVUPS_Z(s.mem(name), *s.mask, z)
+	}
+	return z
+}
+
+func (s *span) write(z reg.VecVirtual, name string) {
+	if s.mask == nil {
+		VMOVUPS(z, s.mem(name))
+	} else {
+		VMOVUPS(z, *s.mask, s.mem(name))
+	}
+}
+
+func (s *span) scalar(name string) reg.VecVirtual { return s.scalars[name] }
+
+// arguments loads pointers and scalars of a signature, found by their names.
+func (s *span) arguments(pointers, scalars []string) {
+	for _, p := range pointers {
+		s.ptr[p] = load(p)
+	}
+	for _, name := range scalars {
+		z, x := ZMM(), XMM()
+		Load(Param(name), x)
+		VBROADCASTSS(x, z)
+		s.scalars[name] = z
+	}
+}
+
+// loop writes do once for 16 values and once for the rest. The labels start with name.
+func (s *span) loop(name string, do func(s *span)) {
+	left, tail := load("n"), tailMask("n")
+	XORQ(s.at, s.at)
+	Label(name)
+	SUBQ(operand.Imm(lanes), left)
+	JLT(operand.LabelRef(name + "Rest"))
+	s.mask = nil
+	do(s)
+	ADDQ(operand.Imm(lanes), s.at)
+	JMP(operand.LabelRef(name))
+	Label(name + "Rest")
+	CMPQ(left, operand.I8(-lanes))
+	JEQ(operand.LabelRef(name + "End"))
+	s.mask = &tail
+	do(s)
+	Label(name + "End")
+	s.mask = nil
+}
+
+// binary writes a helper that treats each value alone.
+func binary(name, signature string, do func(s *span)) {
+	TEXT(name, NOSPLIT, signature)
+	s := newSpan()
+	var pointers, scalars []string
+	for _, p := range []string{"dst", "x", "y", "w", "cos", "sin", "gate", "up"} {
+		if _, err := Param(p).Resolve(); err == nil {
+			pointers = append(pointers, p)
+		}
+	}
+	for _, p := range []string{"a", "s", "scale"} {
+		if _, err := Param(p).Resolve(); err == nil {
+			scalars = append(scalars, p)
+		}
+	}
+	s.arguments(pointers, scalars)
+	s.loop("loop", do)
+	VZEROUPPER()
+	RET()
+}
+
+func float(v float64) reg.VecVirtual { return splat(math.Float32bits(float32(v))) }
+
+// exponential holds the constants of exp; see Exp in package tensor.
+type exponential struct {
+	log2e, high, low, ln2High, ln2Low, one reg.VecVirtual
+	poly                                   []reg.VecVirtual
+}
+
+func newExponential() *exponential {
+	e := &exponential{
+		log2e: float(1.44269504088896341), high: float(88.3762626647949), low: float(-104),
+		ln2High: float(0.693359375), ln2Low: float(-2.12194440e-4), one: float(1),
+	}
+	for _, c := range []float64{1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1} {
+		e.poly = append(e.poly, float(c))
+	}
+	return e
+}
+
+// of replaces x by its exponential.
+func (e *exponential) of(x reg.VecVirtual) {
+	n, p, square := ZMM(), ZMM(), ZMM()
+	VMINPS(e.high, x, x)
+	VMAXPS(e.low, x, x)
+	VMULPS(e.log2e, x, n)
+	VRNDSCALEPS(operand.Imm(0), n, n)
+	VFNMADD231PS(e.ln2High, n, x)
+	VFNMADD231PS(e.ln2Low, n, x)
+	VMOVAPS(e.poly[0], p)
+	for _, c := range e.poly[1:] {
+		VFMADD213PS(c, x, p)
+	}
+	VMULPS(x, x, square)
+	VFMADD213PS(x, square, p)
+	VADDPS(e.one, p, p)
+	VSCALEFPS(n, p, x)
+}
+
+func swiGLU() {
+	TEXT("swiGLUAVX512", NOSPLIT, "func(dst, gate, up *float32, n int)")
+	s, exp := newSpan(), newExponential()
+	s.arguments([]string{"dst", "gate", "up"}, nil)
+	sign := splat(1 << 31)
+	s.loop("loop", func(s *span) {
+		gate, e := s.read("gate"), ZMM()
+		VPXORD(sign, gate, e)
+		exp.of(e)
+		VADDPS(exp.one, e, e)
+		VDIVPS(e, gate, gate)
+		VMULPS(s.read("up"), gate, gate)
+		s.write(gate, "dst")
+	})
+	VZEROUPPER()
+	RET()
+}
+
+// dot sums in four registers in turn, 64 values a step, then in the first of them.
+func dot() {
+	TEXT("dotAVX512", NOSPLIT, "func(x, y *float32, n int) float32")
+	s, sums := newSpan(), zmms(4)
+	s.arguments([]string{"x", "y"}, nil)
+	zero(sums)
+	many := load("n")
+	n := load("n")
+	tail := tailMask("n")
+	XORQ(s.at, s.at)
+	Label("wide")
+	CMPQ(many, operand.Imm(4*lanes))
+	JLT(operand.LabelRef("loop"))
+	for i, sum := range sums {
+		x := ZMM()
+		VMOVUPS(s.mem("x").Offset(64*i), x)
+		VFMADD231PS(s.mem("y").Offset(64*i), x, sum)
+	}
+	SUBQ(operand.Imm(4*lanes), many)
+	ADDQ(operand.Imm(4*lanes), s.at)
+	JMP(operand.LabelRef("wide"))
+	Label("loop")
+	ANDQ(operand.Imm(4*lanes-1), n)
+	Label("next")
+	SUBQ(operand.Imm(lanes), n)
+	JLT(operand.LabelRef("rest"))
+	VFMADD231PS(s.read("x"), s.read("y"), sums[0])
+	ADDQ(operand.Imm(lanes), s.at)
+	JMP(operand.LabelRef("next"))
+	Label("rest")
+	s.mask = &tail
+	VFMADD231PS(s.read("x"), s.read("y"), sums[0])
+	VADDPS(sums[1], sums[0], sums[0])
+	VADDPS(sums[3], sums[2], sums[2])
+	VADDPS(sums[2], sums[0], sums[0])
+	r := reduce(sums[0], func(a, b, c reg.Register) { VADDPS(a, b, c) })
+	VZEROUPPER()
+	Store(r, ReturnIndex(0))
+	RET()
+}
+
+// reduce combines the 16 lanes of z into the first one of the result.
+func reduce(z reg.VecVirtual, op func(a, b, c reg.Register)) reg.VecVirtual {
+	half, quarter, x := YMM(), XMM(), XMM()
+	VEXTRACTF64X4(operand.Imm(1), z, half)
+	op(z.AsY(), half, half)
+	VEXTRACTF32X4(operand.Imm(1), half, quarter)
+	op(half.AsX(), quarter, quarter)
+	VPERMILPS(operand.Imm(0x4e), quarter, x)
+	op(quarter, x, quarter)
+	VPERMILPS(operand.Imm(0xb1), quarter, x)
+	op(quarter, x, quarter)
+	return quarter
+}
+
+func softmax() {
+	TEXT("softmaxAVX512", NOSPLIT, "func(x *float32, scale float32, n int)")
+	s, exp := newSpan(), newExponential()
+	s.arguments([]string{"x"}, []string{"scale"})
+	top, sum := float(math.Inf(-1)), ZMM()
+	VPXORD(sum, sum, sum)
+	s.loop("max", func(s *span) {
+		v := s.read("x")
+		VMULPS(s.scalar("scale"), v, v)
+		if s.mask == nil {
+			VMAXPS(v, top, top)
+		} else {
+			VMAXPS(v, top, *s.mask, top)
+		}
+	})
+	VBROADCASTSS(reduce(top, func(a, b, c reg.Register) { VMAXPS(a, b, c) }), top)
+	s.loop("exp", func(s *span) {
+		v := s.read("x")
+		VFMSUB213PS(top, s.scalar("scale"), v)
+		exp.of(v)
+		if s.mask == nil {
+			VADDPS(v, sum, sum)
+		} else {
+			VADDPS(v, sum, *s.mask, sum)
+		}
+		s.write(v, "x")
+	})
+	VBROADCASTSS(reduce(sum, func(a, b, c reg.Register) { VADDPS(a, b, c) }), sum)
+	VDIVPS(sum, exp.one, sum)
+	s.loop("scale", func(s *span) {
+		v := s.read("x")
+		VMULPS(sum, v, v)
+		s.write(v, "x")
+	})
+	VZEROUPPER()
+	RET()
+}
+
+// halves writes the conversions between half floats and float32.
+func halves() {
+	for _, widen := range []bool{true, false} {
+		name, signature := "floatsToHalvesAVX512", "func(dst *uint16, src *float32, n int)"
+		if widen {
+			name, signature = "halvesToFloatsAVX512", "func(dst *float32, src *uint16, n int)"
+		}
+		TEXT(name, NOSPLIT, signature)
+		s := newSpan()
+		s.arguments([]string{"dst", "src"}, nil)
+		s.loop("loop", func(s *span) {
+			halfMem := operand.Mem{Base: s.ptr["src"], Index: s.at, Scale: 2}
+			if !widen {
+				halfMem.Base = s.ptr["dst"]
+			}
+			h, z := YMM(), ZMM()
+			switch {
+			case widen && s.mask == nil:
+				VCVTPH2PS(halfMem, z)
+				s.write(z, "dst")
+			case widen:
+				VMOVDQU16_Z(halfMem, *s.mask, h)
+				VCVTPH2PS(h, z)
+				s.write(z, "dst")
+			case s.mask == nil:
+				VCVTPS2PH(operand.Imm(0), s.read("src"), halfMem)
+			default:
+				VCVTPS2PH(operand.Imm(0), s.read("src"), h)
+				VMOVDQU16(h, *s.mask, halfMem)
+			}
+		})
+		VZEROUPPER()
+		RET()
+	}
+}
