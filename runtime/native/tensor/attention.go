@@ -54,6 +54,8 @@ func (c *KV) Copy(src *KV, n int) {
 type AttnScratch struct {
 	q, out []float32 // [queryRows][dim]
 	scores []float32 // [queryRows][positions rounded up]
+	// inverse is 1/Σ of each row's exponentials: the weights are divided by their sum after the mixing.
+	inverse [queryRows]float32
 }
 
 // Attend computes causal attention for tokens at positions pos0 .. pos0+tokens, each with the query
@@ -72,7 +74,7 @@ func Attend(dst []float32, ldd int, q []float32, ldq, group, tokens, pos0 int, k
 		s.attend(kv, r0, n, group, pos0)
 		for r := range n {
 			t, g := (r0+r)/group, (r0+r)%group
-			copy(dst[t*ldd+g*dim:][:dim], s.out[r*dim:(r+1)*dim])
+			scaleTo(dst[t*ldd+g*dim:][:dim], s.out[r*dim:(r+1)*dim], s.inverse[r])
 		}
 	}
 }
@@ -93,7 +95,7 @@ func (s *AttnScratch) attend(kv *KV, r0, n, group, pos0 int) {
 	for r := range n {
 		row := scores[r*stride : r*stride+last]
 		seen := pos0 + (r0+r)/group + 1
-		softmax(row[:seen], 1)
+		s.inverse[r] = 1 / expSum(row[:seen], 1)
 		clear(row[seen:])
 	}
 	attnMix(s.out, scores, stride, n, kv.values, kv.dim, last)

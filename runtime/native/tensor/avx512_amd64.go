@@ -73,10 +73,20 @@ func swiGLUAVX512(dst, gate, up *float32, n int)
 func dotAVX512(x, y *float32, n int) float32
 
 //go:noescape
-func softmaxAVX512(x *float32, scale float32, n int)
+func expSumAVX512(x *float32, scale float32, n int) float32
 
 //go:noescape
 func halvesToFloatsAVX512(dst *float32, src *uint16, n int)
 
 //go:noescape
 func floatsToHalvesAVX512(dst *uint16, src *float32, n int)
+
+// attnScoresAVX512 takes 1, 2, 3, 4 or 8 rows; stride is in values.
+//
+//go:noescape
+func attnScoresAVX512(scores *float32, stride int, q *float32, rows int, keys *uint16, dim, positions int)
+
+// attnMixAVX512 takes 1, 2, 3, 4 or 8 rows of dim values, a multiple of 16; stride is in values.
+//
+//go:noescape
+func attnMixAVX512(out, weights *float32, stride, rows int, values *uint16, dim, n int)

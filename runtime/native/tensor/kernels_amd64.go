@@ -90,13 +90,12 @@ func scaleMul(dst, x, w []float32, s float32) {
 	}
 }
 
-func softmax(x []float32, scale float32) {
+func expSum(x []float32, scale float32) float32 {
 	switch active {
 	case avx512:
-		softmaxAVX512(&x[0], scale, len(x))
-	default:
-		softmaxGo(x, scale)
+		return expSumAVX512(&x[0], scale, len(x))
 	}
+	return expSumGo(x, scale)
 }
 
 func swiGLU(dst, gate, up []float32) {
@@ -138,9 +137,33 @@ func floatsToHalves(dst []uint16, src []float32) {
 func storeKey(tile []uint16, key []float32) { storeKeyGo(tile, key) }
 
 func attnScores(scores []float32, stride int, q []float32, rows int, keys []uint16, dim int) {
-	attnScoresGo(scores, stride, q, rows, keys, dim)
+	if active != avx512 {
+		attnScoresGo(scores, stride, q, rows, keys, dim)
+		return
+	}
+	for r := 0; r < rows; {
+		n := rowsAtOnce(rows - r)
+		attnScoresAVX512(&scores[r*stride], stride, &q[r*dim], n, &keys[0], dim, stride)
+		r += n
+	}
 }
 
 func attnMix(out, weights []float32, stride, rows int, values []uint16, dim, n int) {
-	attnMixGo(out, weights, stride, rows, values, dim, n)
+	if active != avx512 || dim%16 != 0 {
+		attnMixGo(out, weights, stride, rows, values, dim, n)
+		return
+	}
+	for r := 0; r < rows; {
+		k := rowsAtOnce(rows - r)
+		attnMixAVX512(&out[r*dim], &weights[r*stride], stride, k, &values[0], dim, n)
+		r += k
+	}
+}
+
+// rowsAtOnce is how many of the rows left the attention kernels take in one call.
+func rowsAtOnce(left int) int {
+	if left >= queryRows {
+		return queryRows
+	}
+	return min(left, 4)
 }

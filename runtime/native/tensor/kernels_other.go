@@ -13,7 +13,7 @@ func axpy(y []float32, a float32, x []float32)   { axpyGo(y, a, x) }
 func addTo(y, x []float32)                       { addToGo(y, x) }
 func scaleTo(dst, x []float32, s float32)        { scaleToGo(dst, x, s) }
 func scaleMul(dst, x, w []float32, s float32)    { scaleMulGo(dst, x, w, s) }
-func softmax(x []float32, scale float32)         { softmaxGo(x, scale) }
+func expSum(x []float32, scale float32) float32  { return expSumGo(x, scale) }
 func swiGLU(dst, gate, up []float32)             { swiGLUGo(dst, gate, up) }
 func rotateHalves(x, y, cos, sin []float32)      { rotateHalvesGo(x, y, cos, sin) }
 func halvesToFloats(dst []float32, src []uint16) { halvesToFloatsGo(dst, src) }

@@ -40,7 +40,7 @@ func RMSNorm(dst, x, weight []float32, eps float32) {
 // Softmax replaces x by softmax(scale*x). Exponentials are accurate to 2 units in the last place.
 func Softmax(x []float32, scale float32) {
 	if len(x) > 0 {
-		softmax(x, scale)
+		scaleTo(x, x, 1/expSum(x, scale))
 	}
 }
 
@@ -83,18 +83,18 @@ func scaleMulGo(dst, x, w []float32, s float32) {
 	}
 }
 
-func softmaxGo(x []float32, scale float32) {
+// expSumGo replaces x by exp(scale*x - max(scale*x)) and returns the sum.
+func expSumGo(x []float32, scale float32) float32 {
 	top := x[0] * scale
 	for _, v := range x {
 		top = max(top, v*scale)
 	}
 	sum := float32(0)
 	for i, v := range x {
-		e := Exp(v*scale - top)
-		x[i] = e
-		sum += e
+		x[i] = Exp(v*scale - top)
+		sum += x[i]
 	}
-	scaleToGo(x, x, 1/sum)
+	return sum
 }
 
 func swiGLUGo(dst, gate, up []float32) {

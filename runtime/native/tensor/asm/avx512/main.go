@@ -26,6 +26,7 @@ func main() {
 	floats()
 	vectors()
 	quantizes()
+	attention()
 	Generate()
 }
 
@@ -45,7 +46,7 @@ func zmms(n int) []reg.VecVirtual {
 
 func zero(z []reg.VecVirtual) {
 	for _, r := range z {
-		VPXORD(r, r, r)
+		VXORPS(r, r, r)
 	}
 }
 

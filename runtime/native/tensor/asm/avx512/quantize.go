@@ -24,8 +24,6 @@ func newQuantizer() quantizer {
 	return quantizer{ones: splat(0x01010101), magnitude: splat(0x7fffffff), range127: float(127)}
 }
 
-func maxPS(a, b, c reg.Register) { VMAXPS(a, b, c) }
-
 // inverse is 127/amax, or 0 when amax is 0, in the first lane.
 func (q quantizer) inverse(amax reg.VecVirtual) reg.VecVirtual {
 	inverse, zeros, some := XMM(), XMM(), K()

@@ -43,7 +43,7 @@ func vectors() {
 	})
 	swiGLU()
 	dot()
-	softmax()
+	expSum()
 	halves()
 }
 
@@ -228,11 +228,15 @@ func dot() {
 	VADDPS(sums[1], sums[0], sums[0])
 	VADDPS(sums[3], sums[2], sums[2])
 	VADDPS(sums[2], sums[0], sums[0])
-	r := reduce(sums[0], func(a, b, c reg.Register) { VADDPS(a, b, c) })
+	r := reduce(sums[0], addPS)
 	VZEROUPPER()
 	Store(r, ReturnIndex(0))
 	RET()
 }
+
+func addPS(a, b, c reg.Register) { VADDPS(a, b, c) }
+
+func maxPS(a, b, c reg.Register) { VMAXPS(a, b, c) }
 
 // reduce combines the 16 lanes of z into the first one of the result.
 func reduce(z reg.VecVirtual, op func(a, b, c reg.Register)) reg.VecVirtual {
@@ -248,12 +252,13 @@ func reduce(z reg.VecVirtual, op func(a, b, c reg.Register)) reg.VecVirtual {
 	return quarter
 }
 
-func softmax() {
-	TEXT("softmaxAVX512", NOSPLIT, "func(x *float32, scale float32, n int)")
+// expSum replaces x by exp(scale*x - max(scale*x)) and returns the sum.
+func expSum() {
+	TEXT("expSumAVX512", NOSPLIT, "func(x *float32, scale float32, n int) float32")
 	s, exp := newSpan(), newExponential()
 	s.arguments([]string{"x"}, []string{"scale"})
 	top, sum := float(math.Inf(-1)), ZMM()
-	VPXORD(sum, sum, sum)
+	VXORPS(sum, sum, sum)
 	s.loop("max", func(s *span) {
 		v := s.read("x")
 		VMULPS(s.scalar("scale"), v, v)
@@ -263,7 +268,7 @@ func softmax() {
 			VMAXPS(v, top, *s.mask, top)
 		}
 	})
-	VBROADCASTSS(reduce(top, func(a, b, c reg.Register) { VMAXPS(a, b, c) }), top)
+	VBROADCASTSS(reduce(top, maxPS), top)
 	s.loop("exp", func(s *span) {
 		v := s.read("x")
 		VFMSUB213PS(top, s.scalar("scale"), v)
@@ -275,14 +280,9 @@ func softmax() {
 		}
 		s.write(v, "x")
 	})
-	VBROADCASTSS(reduce(sum, func(a, b, c reg.Register) { VADDPS(a, b, c) }), sum)
-	VDIVPS(sum, exp.one, sum)
-	s.loop("scale", func(s *span) {
-		v := s.read("x")
-		VMULPS(sum, v, v)
-		s.write(v, "x")
-	})
+	r := reduce(sum, addPS)
 	VZEROUPPER()
+	Store(r, ReturnIndex(0))
 	RET()
 }
 
