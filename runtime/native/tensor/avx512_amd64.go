@@ -90,3 +90,8 @@ func attnScoresAVX512(scores *float32, stride int, q *float32, rows int, keys *u
 //
 //go:noescape
 func attnMixAVX512(out, weights *float32, stride, rows int, values *uint16, dim, n int)
+
+// gemvQ80AVX512 multiplies tiles of 16 rows of Q8_0 weights, stride bytes apart, by one vector.
+//
+//go:noescape
+func gemvQ80AVX512(dst *float32, base *byte, stride, tiles, blocks int, act *actBlock)

@@ -1542,9 +1542,176 @@ done:
 	VZEROUPPER
 	RET
 
+// func gemvQ80AVX512(dst *float32, base *byte, stride int, tiles int, blocks int, act *byte)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512_VNNI, CMOV
+TEXT ·gemvQ80AVX512(SB), NOSPLIT, $256-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         stride+16(FP), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         base+8(FP), BX
+	LEAQ         (BX)(CX*4), SI
+	LEAQ         (SI)(CX*4), DI
+	LEAQ         (DI)(CX*4), R8
+	MOVL         $0x80808080, R9
+	VPBROADCASTD R9, Z0
+	MOVQ         tiles+24(FP), R9
+
+tile:
+	MOVQ   blocks+32(FP), R10
+	MOVQ   act+40(FP), R11
+	VXORPS Z1, Z1, Z1
+
+chunk:
+	MOVQ    R10, R12
+	MOVQ    $+8, R13
+	CMPQ    R12, R13
+	CMOVQGT R13, R12
+	LEAQ    (SP), R13
+	MOVQ    R12, R14
+
+scales:
+	MOVWLZX (BX), R15
+	MOVW    R15, (R13)
+	MOVWLZX (BX)(CX*1), R15
+	MOVW    R15, 2(R13)
+	MOVWLZX (BX)(CX*2), R15
+	MOVW    R15, 4(R13)
+	MOVWLZX (BX)(DX*1), R15
+	MOVW    R15, 6(R13)
+	MOVWLZX (SI), R15
+	MOVW    R15, 8(R13)
+	MOVWLZX (SI)(CX*1), R15
+	MOVW    R15, 10(R13)
+	MOVWLZX (SI)(CX*2), R15
+	MOVW    R15, 12(R13)
+	MOVWLZX (SI)(DX*1), R15
+	MOVW    R15, 14(R13)
+	MOVWLZX (DI), R15
+	MOVW    R15, 16(R13)
+	MOVWLZX (DI)(CX*1), R15
+	MOVW    R15, 18(R13)
+	MOVWLZX (DI)(CX*2), R15
+	MOVW    R15, 20(R13)
+	MOVWLZX (DI)(DX*1), R15
+	MOVW    R15, 22(R13)
+	MOVWLZX (R8), R15
+	MOVW    R15, 24(R13)
+	MOVWLZX (R8)(CX*1), R15
+	MOVW    R15, 26(R13)
+	MOVWLZX (R8)(CX*2), R15
+	MOVW    R15, 28(R13)
+	MOVWLZX (R8)(DX*1), R15
+	MOVW    R15, 30(R13)
+	ADDQ    $+34, BX
+	ADDQ    $+34, SI
+	ADDQ    $+34, DI
+	ADDQ    $+34, R8
+	ADDQ    $0x20, R13
+	DECQ    R14
+	JNZ     scales
+	IMUL3Q  $-34, R12, R13
+	ADDQ    R13, BX
+	ADDQ    R13, SI
+	ADDQ    R13, DI
+	ADDQ    R13, R8
+	LEAQ    (SP), R13
+
+block:
+	VBROADCASTI64X4 (R11), Z2
+	VBROADCASTI64X4 2(BX), Z4
+	VINSERTI64X4    $0x01, 2(SI), Z4, Z4
+	VPXORD          Z0, Z4, Z4
+	VXORPS          Z3, Z3, Z3
+	VPDPBUSD        Z2, Z4, Z3
+	VBROADCASTI64X4 2(BX)(CX*1), Z5
+	VINSERTI64X4    $0x01, 2(SI)(CX*1), Z5, Z5
+	VPXORD          Z0, Z5, Z5
+	VXORPS          Z4, Z4, Z4
+	VPDPBUSD        Z2, Z5, Z4
+	VBROADCASTI64X4 2(BX)(CX*2), Z6
+	VINSERTI64X4    $0x01, 2(SI)(CX*2), Z6, Z6
+	VPXORD          Z0, Z6, Z6
+	VXORPS          Z5, Z5, Z5
+	VPDPBUSD        Z2, Z6, Z5
+	VBROADCASTI64X4 2(BX)(DX*1), Z7
+	VINSERTI64X4    $0x01, 2(SI)(DX*1), Z7, Z7
+	VPXORD          Z0, Z7, Z7
+	VXORPS          Z6, Z6, Z6
+	VPDPBUSD        Z2, Z7, Z6
+	VBROADCASTI64X4 2(DI), Z8
+	VINSERTI64X4    $0x01, 2(R8), Z8, Z8
+	VPXORD          Z0, Z8, Z8
+	VXORPS          Z7, Z7, Z7
+	VPDPBUSD        Z2, Z8, Z7
+	VBROADCASTI64X4 2(DI)(CX*1), Z9
+	VINSERTI64X4    $0x01, 2(R8)(CX*1), Z9, Z9
+	VPXORD          Z0, Z9, Z9
+	VXORPS          Z8, Z8, Z8
+	VPDPBUSD        Z2, Z9, Z8
+	VBROADCASTI64X4 2(DI)(CX*2), Z10
+	VINSERTI64X4    $0x01, 2(R8)(CX*2), Z10, Z10
+	VPXORD          Z0, Z10, Z10
+	VXORPS          Z9, Z9, Z9
+	VPDPBUSD        Z2, Z10, Z9
+	VBROADCASTI64X4 2(DI)(DX*1), Z11
+	VINSERTI64X4    $0x01, 2(R8)(DX*1), Z11, Z11
+	VPXORD          Z0, Z11, Z11
+	VXORPS          Z10, Z10, Z10
+	VPDPBUSD        Z2, Z11, Z10
+	VPUNPCKLDQ      Z4, Z3, Z2
+	VPUNPCKHDQ      Z4, Z3, Z3
+	VPADDD          Z3, Z2, Z2
+	VPUNPCKLDQ      Z6, Z5, Z3
+	VPUNPCKHDQ      Z6, Z5, Z4
+	VPADDD          Z4, Z3, Z3
+	VPUNPCKLDQ      Z8, Z7, Z4
+	VPUNPCKHDQ      Z8, Z7, Z5
+	VPADDD          Z5, Z4, Z4
+	VPUNPCKLDQ      Z10, Z9, Z5
+	VPUNPCKHDQ      Z10, Z9, Z6
+	VPADDD          Z6, Z5, Z5
+	VPUNPCKLQDQ     Z3, Z2, Z6
+	VPUNPCKHQDQ     Z3, Z2, Z2
+	VPADDD          Z2, Z6, Z6
+	VPUNPCKLQDQ     Z5, Z4, Z2
+	VPUNPCKHQDQ     Z5, Z4, Z3
+	VPADDD          Z3, Z2, Z2
+	VSHUFI64X2      $0x88, Z2, Z6, Z3
+	VSHUFI64X2      $0xdd, Z2, Z6, Z2
+	VPADDD          Z2, Z3, Z3
+	VPADDD.BCST     40(R11), Z3, Z3
+	VCVTDQ2PS       Z3, Z3
+	VCVTPH2PS       (R13), Z2
+	VMULPS.BCST     32(R11), Z2, Z2
+	VFMADD231PS     Z2, Z3, Z1
+	ADDQ            $+34, BX
+	ADDQ            $+34, SI
+	ADDQ            $+34, DI
+	ADDQ            $+34, R8
+	ADDQ            $0x40, R11
+	ADDQ            $0x20, R13
+	DECQ            R10
+	DECQ            R12
+	JNZ             block
+	TESTQ           R10, R10
+	JNZ             chunk
+	VMOVUPS         Z1, (AX)
+	ADDQ            $+64, AX
+	MOVQ            CX, R10
+	SHLQ            $0x04, R10
+	SUBQ            CX, R10
+	ADDQ            R10, BX
+	ADDQ            R10, SI
+	ADDQ            R10, DI
+	ADDQ            R10, R8
+	DECQ            R9
+	JNZ             tile
+	VZEROUPPER
+	RET
+
 // func packQ80AVX512(panel *byte, base *byte, stride int, blocks int)
-// Requires: AVX, AVX512F
-TEXT ·packQ80AVX512(SB), NOSPLIT, $32-32
+// Requires: AVX, AVX512F, CMOV
+TEXT ·packQ80AVX512(SB), NOSPLIT, $256-32
 	MOVQ         panel+0(FP), AX
 	MOVQ         blocks+24(FP), CX
 	MOVQ         stride+16(FP), DX
@@ -1555,40 +1722,61 @@ TEXT ·packQ80AVX512(SB), NOSPLIT, $32-32
 	LEAQ         (R8)(DX*4), R9
 	MOVL         $0x80808080, R10
 	VPBROADCASTD R10, Z0
+	MOVQ         CX, R10
+	MOVQ         $+8, R11
+	CMPQ         R10, R11
+	CMOVQGT      R11, R10
+	LEAQ         (SP), R11
+	MOVQ         R10, R12
+
+scales:
+	MOVWLZX (SI), R13
+	MOVW    R13, (R11)
+	MOVWLZX (SI)(DX*1), R13
+	MOVW    R13, 2(R11)
+	MOVWLZX (SI)(DX*2), R13
+	MOVW    R13, 4(R11)
+	MOVWLZX (SI)(BX*1), R13
+	MOVW    R13, 6(R11)
+	MOVWLZX (DI), R13
+	MOVW    R13, 8(R11)
+	MOVWLZX (DI)(DX*1), R13
+	MOVW    R13, 10(R11)
+	MOVWLZX (DI)(DX*2), R13
+	MOVW    R13, 12(R11)
+	MOVWLZX (DI)(BX*1), R13
+	MOVW    R13, 14(R11)
+	MOVWLZX (R8), R13
+	MOVW    R13, 16(R11)
+	MOVWLZX (R8)(DX*1), R13
+	MOVW    R13, 18(R11)
+	MOVWLZX (R8)(DX*2), R13
+	MOVW    R13, 20(R11)
+	MOVWLZX (R8)(BX*1), R13
+	MOVW    R13, 22(R11)
+	MOVWLZX (R9), R13
+	MOVW    R13, 24(R11)
+	MOVWLZX (R9)(DX*1), R13
+	MOVW    R13, 26(R11)
+	MOVWLZX (R9)(DX*2), R13
+	MOVW    R13, 28(R11)
+	MOVWLZX (R9)(BX*1), R13
+	MOVW    R13, 30(R11)
+	ADDQ    $+34, SI
+	ADDQ    $+34, DI
+	ADDQ    $+34, R8
+	ADDQ    $+34, R9
+	ADDQ    $0x20, R11
+	DECQ    R12
+	JNZ     scales
+	IMUL3Q  $-34, R10, R10
+	ADDQ    R10, SI
+	ADDQ    R10, DI
+	ADDQ    R10, R8
+	ADDQ    R10, R9
+	LEAQ    (SP), R11
 
 next:
-	MOVWLZX         (SI), R10
-	MOVW            R10, (SP)
-	MOVWLZX         (SI)(DX*1), R10
-	MOVW            R10, 2(SP)
-	MOVWLZX         (SI)(DX*2), R10
-	MOVW            R10, 4(SP)
-	MOVWLZX         (SI)(BX*1), R10
-	MOVW            R10, 6(SP)
-	MOVWLZX         (DI), R10
-	MOVW            R10, 8(SP)
-	MOVWLZX         (DI)(DX*1), R10
-	MOVW            R10, 10(SP)
-	MOVWLZX         (DI)(DX*2), R10
-	MOVW            R10, 12(SP)
-	MOVWLZX         (DI)(BX*1), R10
-	MOVW            R10, 14(SP)
-	MOVWLZX         (R8), R10
-	MOVW            R10, 16(SP)
-	MOVWLZX         (R8)(DX*1), R10
-	MOVW            R10, 18(SP)
-	MOVWLZX         (R8)(DX*2), R10
-	MOVW            R10, 20(SP)
-	MOVWLZX         (R8)(BX*1), R10
-	MOVW            R10, 22(SP)
-	MOVWLZX         (R9), R10
-	MOVW            R10, 24(SP)
-	MOVWLZX         (R9)(DX*1), R10
-	MOVW            R10, 26(SP)
-	MOVWLZX         (R9)(DX*2), R10
-	MOVW            R10, 28(SP)
-	MOVWLZX         (R9)(BX*1), R10
-	MOVW            R10, 30(SP)
 	VBROADCASTI64X4 2(SI), Z1
 	VINSERTI64X4    $0x01, 2(DI), Z1, Z1
 	VBROADCASTI64X4 2(SI)(DX*1), Z2
@@ -1645,8 +1833,9 @@ next:
 	VMOVDQU32       Z7, 384(AX)
 	VPXORD          Z0, Z4, Z4
 	VMOVDQU32       Z4, 448(AX)
-	VCVTPH2PS       (SP), Z1
+	VCVTPH2PS       (R11), Z1
 	VMOVUPS         Z1, 512(AX)
+	ADDQ            $0x20, R11
 	ADDQ            $+704, AX
 	ADDQ            $+34, SI
 	ADDQ            $+34, DI
@@ -1658,8 +1847,8 @@ next:
 	RET
 
 // func packQ40AVX512(panel *byte, base *byte, stride int, blocks int)
-// Requires: AVX, AVX512BW, AVX512F
-TEXT ·packQ40AVX512(SB), NOSPLIT, $32-32
+// Requires: AVX, AVX512BW, AVX512F, CMOV
+TEXT ·packQ40AVX512(SB), NOSPLIT, $256-32
 	MOVQ         panel+0(FP), AX
 	MOVQ         blocks+24(FP), CX
 	MOVQ         stride+16(FP), DX
@@ -1672,40 +1861,61 @@ TEXT ·packQ40AVX512(SB), NOSPLIT, $32-32
 	VPBROADCASTD R10, Z0
 	MOVL         $0x78787878, R10
 	VPBROADCASTD R10, Z1
+	MOVQ         CX, R10
+	MOVQ         $+8, R11
+	CMPQ         R10, R11
+	CMOVQGT      R11, R10
+	LEAQ         (SP), R11
+	MOVQ         R10, R12
+
+scales:
+	MOVWLZX (SI), R13
+	MOVW    R13, (R11)
+	MOVWLZX (SI)(DX*1), R13
+	MOVW    R13, 2(R11)
+	MOVWLZX (SI)(DX*2), R13
+	MOVW    R13, 4(R11)
+	MOVWLZX (SI)(BX*1), R13
+	MOVW    R13, 6(R11)
+	MOVWLZX (DI), R13
+	MOVW    R13, 8(R11)
+	MOVWLZX (DI)(DX*1), R13
+	MOVW    R13, 10(R11)
+	MOVWLZX (DI)(DX*2), R13
+	MOVW    R13, 12(R11)
+	MOVWLZX (DI)(BX*1), R13
+	MOVW    R13, 14(R11)
+	MOVWLZX (R8), R13
+	MOVW    R13, 16(R11)
+	MOVWLZX (R8)(DX*1), R13
+	MOVW    R13, 18(R11)
+	MOVWLZX (R8)(DX*2), R13
+	MOVW    R13, 20(R11)
+	MOVWLZX (R8)(BX*1), R13
+	MOVW    R13, 22(R11)
+	MOVWLZX (R9), R13
+	MOVW    R13, 24(R11)
+	MOVWLZX (R9)(DX*1), R13
+	MOVW    R13, 26(R11)
+	MOVWLZX (R9)(DX*2), R13
+	MOVW    R13, 28(R11)
+	MOVWLZX (R9)(BX*1), R13
+	MOVW    R13, 30(R11)
+	ADDQ    $+18, SI
+	ADDQ    $+18, DI
+	ADDQ    $+18, R8
+	ADDQ    $+18, R9
+	ADDQ    $0x20, R11
+	DECQ    R12
+	JNZ     scales
+	IMUL3Q  $-18, R10, R10
+	ADDQ    R10, SI
+	ADDQ    R10, DI
+	ADDQ    R10, R8
+	ADDQ    R10, R9
+	LEAQ    (SP), R11
 
 next:
-	MOVWLZX         (SI), R10
-	MOVW            R10, (SP)
-	MOVWLZX         (SI)(DX*1), R10
-	MOVW            R10, 2(SP)
-	MOVWLZX         (SI)(DX*2), R10
-	MOVW            R10, 4(SP)
-	MOVWLZX         (SI)(BX*1), R10
-	MOVW            R10, 6(SP)
-	MOVWLZX         (DI), R10
-	MOVW            R10, 8(SP)
-	MOVWLZX         (DI)(DX*1), R10
-	MOVW            R10, 10(SP)
-	MOVWLZX         (DI)(DX*2), R10
-	MOVW            R10, 12(SP)
-	MOVWLZX         (DI)(BX*1), R10
-	MOVW            R10, 14(SP)
-	MOVWLZX         (R8), R10
-	MOVW            R10, 16(SP)
-	MOVWLZX         (R8)(DX*1), R10
-	MOVW            R10, 18(SP)
-	MOVWLZX         (R8)(DX*2), R10
-	MOVW            R10, 20(SP)
-	MOVWLZX         (R8)(BX*1), R10
-	MOVW            R10, 22(SP)
-	MOVWLZX         (R9), R10
-	MOVW            R10, 24(SP)
-	MOVWLZX         (R9)(DX*1), R10
-	MOVW            R10, 26(SP)
-	MOVWLZX         (R9)(DX*2), R10
-	MOVW            R10, 28(SP)
-	MOVWLZX         (R9)(BX*1), R10
-	MOVW            R10, 30(SP)
 	VBROADCASTI32X4 2(SI), Z2
 	VINSERTI32X4    $0x01, 2(DI), Z2, Z2
 	VINSERTI32X4    $0x02, 2(R8), Z2, Z2
@@ -1758,8 +1968,9 @@ next:
 	VPANDD          Z0, Z2, Z2
 	VPADDB          Z1, Z2, Z2
 	VMOVDQU32       Z2, 448(AX)
-	VCVTPH2PS       (SP), Z2
+	VCVTPH2PS       (R11), Z2
 	VMOVUPS         Z2, 512(AX)
+	ADDQ            $0x20, R11
 	ADDQ            $+704, AX
 	ADDQ            $+18, SI
 	ADDQ            $+18, DI

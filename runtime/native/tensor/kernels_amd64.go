@@ -14,6 +14,9 @@ func detect() level {
 	return avx2
 }
 
+// fewVectors is the number of vectors up to which unpacking panels costs more than it saves.
+const fewVectors = 2
+
 // The functions below are the kernels by the names that the rest of the package uses. None takes an empty slice.
 
 func (p *product) run(lo, hi int) {
@@ -23,6 +26,8 @@ func (p *product) run(lo, hi int) {
 		p.runGo(lo, hi)
 	case p.m.Type.Form() == FormF32:
 		p.runFloats(lo, hi)
+	case p.m.Type == Q8_0 && p.n <= fewVectors:
+		p.runPanels(p.runTiles(lo, hi), hi)
 	default:
 		p.runPanels(lo, hi)
 	}

@@ -46,17 +46,43 @@ func tileAt(m *Matrix, r, hi int) (t tile, rows int) {
 	return tile{first: first, stride: stride, mask: uint16((1<<rows - 1) << (r - first))}, rows
 }
 
+// runTiles computes the whole tiles of rows lo..hi of a Q8_0 product, vector by vector, and returns the row after them.
+func (p *product) runTiles(lo, hi int) int {
+	tiles := (hi - lo) / panelRows
+	if tiles == 0 {
+		return lo
+	}
+	stride := p.m.Type.RowBytes(p.m.Cols)
+	for j := range p.n {
+		d, act := &p.dst[p.row(j)*p.ldd+lo], &p.a.q80[p.vector(j)*p.a.blocks]
+		gemvQ80AVX512(d, &p.m.Data[lo*stride], stride, tiles, p.a.blocks, act)
+	}
+	return lo + tiles*panelRows
+}
+
+// cacheLine is the size to which panels are aligned: a register's load then touches one line and not two.
+const cacheLine = 64
+
+// panelRoom is memory for a panel wherever it is aligned.
+type panelRoom [unsafe.Sizeof(panel{}) + cacheLine]byte
+
+func (r *panelRoom) aligned() *panel {
+	at := unsafe.Pointer(r)
+	return (*panel)(unsafe.Add(at, -uintptr(at)%cacheLine))
+}
+
 // runPanels computes rows lo..hi of the product from panels.
 func (p *product) runPanels(lo, hi int) {
-	var mem panel
+	var room panelRoom
+	mem := room.aligned()
 	blocks, stride := p.m.Cols/blockElems, p.m.Type.RowBytes(p.m.Cols)
 	span := superElems / p.m.Type.BlockElems() * p.m.Type.BlockBytes() // bytes of 256 columns
 	for r := lo; r < hi; {
 		t, rows := tileAt(p.m, r, hi)
 		for b := 0; b < blocks; b += panelBlocks {
 			n := min(panelBlocks, blocks-b)
-			pack(&mem, p.m.Type, &p.m.Data[t.first*stride+b/panelBlocks*span], t.stride, n)
-			p.multiply(&mem, t, b, n)
+			pack(mem, p.m.Type, &p.m.Data[t.first*stride+b/panelBlocks*span], t.stride, n)
+			p.multiply(mem, t, b, n)
 		}
 		r += rows
 	}

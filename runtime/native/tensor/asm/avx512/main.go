@@ -22,6 +22,7 @@ const lanes = 16
 func main() {
 	ConstraintExpr("amd64")
 	gemms()
+	gemv()
 	packs()
 	floats()
 	vectors()

@@ -104,6 +104,35 @@ func (t rows) copyHalves(disp int, tmp operand.Mem) {
 	}
 }
 
+// collected is the number of blocks whose scales are collected together.
+const collected = 8
+
+// collectScales copies the half floats at the start of the next blocks of size bytes, at most eight, to 32 bytes
+// a block. It returns their number and where they lie. It does so ahead of their use because a wide load has to wait
+// until the narrow stores before it have left the store buffer.
+func (t rows) collectScales(left reg.GPVirtual, size int, scales operand.Mem) (n, at reg.GPVirtual) {
+	n, at = GP64(), GP64()
+	most, row, back := GP64(), GP64(), GP64()
+	MOVQ(left, n)
+	MOVQ(operand.I32(collected), most)
+	CMPQ(n, most)
+	CMOVQGT(most, n)
+	LEAQ(scales, at)
+	MOVQ(n, row)
+	Label("scales")
+	t.copyHalves(0, mem(at, 0))
+	t.advance(size)
+	ADDQ(operand.Imm(32), at)
+	DECQ(row)
+	JNZ(operand.LabelRef("scales"))
+	IMUL3Q(operand.I8(-size), n, back)
+	for _, b := range t.base {
+		ADDQ(back, b)
+	}
+	LEAQ(scales, at)
+	return n, at
+}
+
 // packs writes the kernels that turn 16 rows of up to 8 blocks of 32 columns into a panel.
 func packs() {
 	packQ80()
@@ -129,28 +158,29 @@ func (t rows) each(n reg.GPVirtual, panel reg.GPVirtual, panelStep, rowStep int,
 
 func packQ80() {
 	TEXT("packQ80AVX512", NOSPLIT, packSignature)
-	tmp := AllocLocal(32)
+	scales := AllocLocal(32 * collected)
 	panel, blocks, t := load("panel"), load("blocks"), tileRows("base", "stride")
 	flip := splat(0x80808080)
+	_, at := t.collectScales(blocks, 34, scales)
 	t.each(blocks, panel, panelSize, 34, func() {
-		t.copyHalves(0, tmp)
 		for k, z := range t.columns32(2) {
 			VPXORD(flip, z, z)
 			VMOVDQU32(z, mem(panel, 64*k))
 		}
 		scale := ZMM()
-		VCVTPH2PS(tmp, scale)
+		VCVTPH2PS(mem(at, 0), scale)
 		VMOVUPS(scale, mem(panel, panelScale))
+		ADDQ(operand.Imm(32), at)
 	})
 }
 
 func packQ40() {
 	TEXT("packQ40AVX512", NOSPLIT, packSignature)
-	tmp := AllocLocal(32)
+	scales := AllocLocal(32 * collected)
 	panel, blocks, t := load("panel"), load("blocks"), tileRows("base", "stride")
 	low, offset := splat(0x0f0f0f0f), splat(0x78787878) // 128-8
+	_, at := t.collectScales(blocks, 18, scales)
 	t.each(blocks, panel, panelSize, 18, func() {
-		t.copyHalves(0, tmp)
 		for k, z := range t.columns16(2) {
 			high := ZMM()
 			VPSRLW(operand.Imm(4), z, high)
@@ -161,8 +191,9 @@ func packQ40() {
 			}
 		}
 		scale := ZMM()
-		VCVTPH2PS(tmp, scale)
+		VCVTPH2PS(mem(at, 0), scale)
 		VMOVUPS(scale, mem(panel, panelScale))
+		ADDQ(operand.Imm(32), at)
 	})
 }
 
