@@ -1602,10 +1602,10 @@ scales:
 	MOVW    R15, 28(R13)
 	MOVWLZX (R8)(DX*1), R15
 	MOVW    R15, 30(R13)
-	ADDQ    $+34, BX
-	ADDQ    $+34, SI
-	ADDQ    $+34, DI
-	ADDQ    $+34, R8
+	ADDQ    $0x22, BX
+	ADDQ    $0x22, SI
+	ADDQ    $0x22, DI
+	ADDQ    $0x22, R8
 	ADDQ    $0x20, R13
 	DECQ    R14
 	JNZ     scales
@@ -1762,10 +1762,10 @@ scales:
 	MOVW    R13, 28(R11)
 	MOVWLZX (R9)(BX*1), R13
 	MOVW    R13, 30(R11)
-	ADDQ    $+34, SI
-	ADDQ    $+34, DI
-	ADDQ    $+34, R8
-	ADDQ    $+34, R9
+	ADDQ    $0x22, SI
+	ADDQ    $0x22, DI
+	ADDQ    $0x22, R8
+	ADDQ    $0x22, R9
 	ADDQ    $0x20, R11
 	DECQ    R12
 	JNZ     scales
@@ -1901,10 +1901,10 @@ scales:
 	MOVW    R13, 28(R11)
 	MOVWLZX (R9)(BX*1), R13
 	MOVW    R13, 30(R11)
-	ADDQ    $+18, SI
-	ADDQ    $+18, DI
-	ADDQ    $+18, R8
-	ADDQ    $+18, R9
+	ADDQ    $0x12, SI
+	ADDQ    $0x12, DI
+	ADDQ    $0x12, R8
+	ADDQ    $0x12, R9
 	ADDQ    $0x20, R11
 	DECQ    R12
 	JNZ     scales
@@ -3227,7 +3227,6 @@ next:
 	MOVW            R10, 28(SP)
 	MOVWLZX         208(R9)(BX*1), R10
 	MOVW            R10, 30(SP)
-	VCVTPH2PS       (SP), Z3
 	VBROADCASTI32X4 192(SI), Z4
 	VINSERTI32X4    $0x01, 192(DI), Z4, Z4
 	VINSERTI32X4    $0x02, 192(R8), Z4, Z4
@@ -3244,14 +3243,15 @@ next:
 	VINSERTI32X4    $0x01, 192(DI)(BX*1), Z7, Z7
 	VINSERTI32X4    $0x02, 192(R8)(BX*1), Z7, Z7
 	VINSERTI32X4    $0x03, 192(R9)(BX*1), Z7, Z7
-	VPUNPCKLDQ      Z5, Z4, Z8
-	VPUNPCKHDQ      Z5, Z4, Z9
+	VPUNPCKLDQ      Z5, Z4, Z3
+	VPUNPCKHDQ      Z5, Z4, Z8
 	VPUNPCKLDQ      Z7, Z6, Z5
 	VPUNPCKHDQ      Z7, Z6, Z7
-	VPUNPCKLQDQ     Z5, Z8, Z4
-	VPUNPCKHQDQ     Z5, Z8, Z5
-	VPUNPCKLQDQ     Z7, Z9, Z6
-	VPUNPCKHQDQ     Z7, Z9, Z7
+	VPUNPCKLQDQ     Z5, Z3, Z4
+	VPUNPCKHQDQ     Z5, Z3, Z5
+	VPUNPCKLQDQ     Z7, Z8, Z6
+	VPUNPCKHQDQ     Z7, Z8, Z7
+	VCVTPH2PS       (SP), Z3
 	VPSLLD          $0x18, Z4, Z8
 	VPSRAD          $0x18, Z8, Z8
 	VCVTDQ2PS       Z8, Z8
@@ -3949,6 +3949,7 @@ TEXT ·gemmF32AVX512(SB), NOSPLIT, $0-88
 	LEAQ    (SI)(AX*1), AX
 	CMPQ    CX, $0x03
 	CMOVQLE SI, AX
+	MOVQ    rows+16(FP), CX
 	MOVL    $0x00000001, DI
 	SHLXL   CX, DI, DI
 	DECL    DI
@@ -4215,6 +4216,7 @@ TEXT ·gemmF16AVX512(SB), NOSPLIT, $0-88
 	LEAQ    (SI)(AX*1), AX
 	CMPQ    CX, $0x03
 	CMOVQLE SI, AX
+	MOVQ    rows+16(FP), CX
 	MOVL    $0x00000001, DI
 	SHLXL   CX, DI, DI
 	DECL    DI
@@ -4489,6 +4491,7 @@ TEXT ·gemmBF16AVX512(SB), NOSPLIT, $0-88
 	LEAQ    (SI)(AX*1), AX
 	CMPQ    CX, $0x03
 	CMOVQLE SI, AX
+	MOVQ    rows+16(FP), CX
 	MOVL    $0x00000001, DI
 	SHLXL   CX, DI, DI
 	DECL    DI
@@ -5723,10 +5726,10 @@ TEXT ·attnScoresAVX512(SB), NOSPLIT, $0-56
 
 rows8:
 	MOVQ dim+40(FP), AX
-	MOVQ q+16(FP), CX
 	SHLQ $0x02, AX
-	LEAQ (AX)(AX*2), DX
-	LEAQ (CX)(AX*4), BX
+	LEAQ (AX)(AX*2), CX
+	MOVQ q+16(FP), DX
+	LEAQ (DX)(AX*4), BX
 	MOVQ keys+32(FP), SI
 	MOVQ positions+48(FP), DI
 	XORQ R8, R8
@@ -5758,16 +5761,16 @@ many8:
 dims8x2:
 	VCVTPH2PS    (SI), Z16
 	VCVTPH2PS    (SI)(R10*1), Z17
-	VBROADCASTSS (CX), Z18
+	VBROADCASTSS (DX), Z18
 	VFMADD231PS  Z16, Z18, Z0
 	VFMADD231PS  Z17, Z18, Z1
-	VBROADCASTSS (CX)(AX*1), Z18
+	VBROADCASTSS (DX)(AX*1), Z18
 	VFMADD231PS  Z16, Z18, Z2
 	VFMADD231PS  Z17, Z18, Z3
-	VBROADCASTSS (CX)(AX*2), Z18
+	VBROADCASTSS (DX)(AX*2), Z18
 	VFMADD231PS  Z16, Z18, Z4
 	VFMADD231PS  Z17, Z18, Z5
-	VBROADCASTSS (CX)(DX*1), Z18
+	VBROADCASTSS (DX)(CX*1), Z18
 	VFMADD231PS  Z16, Z18, Z6
 	VFMADD231PS  Z17, Z18, Z7
 	VBROADCASTSS (BX), Z18
@@ -5779,43 +5782,43 @@ dims8x2:
 	VBROADCASTSS (BX)(AX*2), Z18
 	VFMADD231PS  Z16, Z18, Z12
 	VFMADD231PS  Z17, Z18, Z13
-	VBROADCASTSS (BX)(DX*1), Z18
+	VBROADCASTSS (BX)(CX*1), Z18
 	VFMADD231PS  Z16, Z18, Z14
 	VFMADD231PS  Z17, Z18, Z15
 	ADDQ         $0x20, SI
-	ADDQ         $0x04, CX
+	ADDQ         $0x04, DX
 	ADDQ         $0x04, BX
 	DECQ         R9
 	JNZ          dims8x2
 	MOVQ         stride+8(FP), R9
-	MOVQ         scores+0(FP), R11
 	SHLQ         $0x02, R9
-	LEAQ         (R9)(R9*2), R12
-	LEAQ         (R11)(R9*4), R13
-	ADDQ         R8, R11
+	LEAQ         (R9)(R9*2), R11
+	MOVQ         scores+0(FP), R12
+	LEAQ         (R12)(R9*4), R13
+	ADDQ         R8, R12
 	ADDQ         R8, R13
-	VMOVUPS      Z0, (R11)
-	VMOVUPS      Z1, 64(R11)
-	VMOVUPS      Z2, (R11)(R9*1)
-	VMOVUPS      Z3, 64(R11)(R9*1)
-	VMOVUPS      Z4, (R11)(R9*2)
-	VMOVUPS      Z5, 64(R11)(R9*2)
-	VMOVUPS      Z6, (R11)(R12*1)
-	VMOVUPS      Z7, 64(R11)(R12*1)
+	VMOVUPS      Z0, (R12)
+	VMOVUPS      Z1, 64(R12)
+	VMOVUPS      Z2, (R12)(R9*1)
+	VMOVUPS      Z3, 64(R12)(R9*1)
+	VMOVUPS      Z4, (R12)(R9*2)
+	VMOVUPS      Z5, 64(R12)(R9*2)
+	VMOVUPS      Z6, (R12)(R11*1)
+	VMOVUPS      Z7, 64(R12)(R11*1)
 	VMOVUPS      Z8, (R13)
 	VMOVUPS      Z9, 64(R13)
 	VMOVUPS      Z10, (R13)(R9*1)
 	VMOVUPS      Z11, 64(R13)(R9*1)
 	VMOVUPS      Z12, (R13)(R9*2)
 	VMOVUPS      Z13, 64(R13)(R9*2)
-	VMOVUPS      Z14, (R13)(R12*1)
-	VMOVUPS      Z15, 64(R13)(R12*1)
+	VMOVUPS      Z14, (R13)(R11*1)
+	VMOVUPS      Z15, 64(R13)(R11*1)
 	ADDQ         $+128, R8
 	ADDQ         R10, SI
 	MOVQ         dim+40(FP), R9
 	SHLQ         $0x02, R9
 	NEGQ         R9
-	ADDQ         R9, CX
+	ADDQ         R9, DX
 	ADDQ         R9, BX
 	SUBQ         $0x20, DI
 	JMP          many8
@@ -5838,13 +5841,13 @@ one8:
 
 dims8x1:
 	VCVTPH2PS    (SI), Z8
-	VBROADCASTSS (CX), Z9
+	VBROADCASTSS (DX), Z9
 	VFMADD231PS  Z8, Z9, Z0
-	VBROADCASTSS (CX)(AX*1), Z9
+	VBROADCASTSS (DX)(AX*1), Z9
 	VFMADD231PS  Z8, Z9, Z1
-	VBROADCASTSS (CX)(AX*2), Z9
+	VBROADCASTSS (DX)(AX*2), Z9
 	VFMADD231PS  Z8, Z9, Z2
-	VBROADCASTSS (CX)(DX*1), Z9
+	VBROADCASTSS (DX)(CX*1), Z9
 	VFMADD231PS  Z8, Z9, Z3
 	VBROADCASTSS (BX), Z9
 	VFMADD231PS  Z8, Z9, Z4
@@ -5852,33 +5855,33 @@ dims8x1:
 	VFMADD231PS  Z8, Z9, Z5
 	VBROADCASTSS (BX)(AX*2), Z9
 	VFMADD231PS  Z8, Z9, Z6
-	VBROADCASTSS (BX)(DX*1), Z9
+	VBROADCASTSS (BX)(CX*1), Z9
 	VFMADD231PS  Z8, Z9, Z7
 	ADDQ         $0x20, SI
-	ADDQ         $0x04, CX
+	ADDQ         $0x04, DX
 	ADDQ         $0x04, BX
 	DECQ         R9
 	JNZ          dims8x1
 	MOVQ         stride+8(FP), R9
-	MOVQ         scores+0(FP), R10
 	SHLQ         $0x02, R9
-	LEAQ         (R9)(R9*2), R11
-	LEAQ         (R10)(R9*4), R12
-	ADDQ         R8, R10
+	LEAQ         (R9)(R9*2), R10
+	MOVQ         scores+0(FP), R11
+	LEAQ         (R11)(R9*4), R12
+	ADDQ         R8, R11
 	ADDQ         R8, R12
-	VMOVUPS      Z0, (R10)
-	VMOVUPS      Z1, (R10)(R9*1)
-	VMOVUPS      Z2, (R10)(R9*2)
-	VMOVUPS      Z3, (R10)(R11*1)
+	VMOVUPS      Z0, (R11)
+	VMOVUPS      Z1, (R11)(R9*1)
+	VMOVUPS      Z2, (R11)(R9*2)
+	VMOVUPS      Z3, (R11)(R10*1)
 	VMOVUPS      Z4, (R12)
 	VMOVUPS      Z5, (R12)(R9*1)
 	VMOVUPS      Z6, (R12)(R9*2)
-	VMOVUPS      Z7, (R12)(R11*1)
+	VMOVUPS      Z7, (R12)(R10*1)
 	ADDQ         $+64, R8
 	MOVQ         dim+40(FP), R9
 	SHLQ         $0x02, R9
 	NEGQ         R9
-	ADDQ         R9, CX
+	ADDQ         R9, DX
 	ADDQ         R9, BX
 	SUBQ         $0x10, DI
 	JMP          one8
@@ -5889,9 +5892,9 @@ done8:
 
 rows4:
 	MOVQ dim+40(FP), AX
-	MOVQ q+16(FP), CX
 	SHLQ $0x02, AX
-	LEAQ (AX)(AX*2), DX
+	LEAQ (AX)(AX*2), CX
+	MOVQ q+16(FP), DX
 	MOVQ keys+32(FP), BX
 	MOVQ positions+48(FP), SI
 	XORQ DI, DI
@@ -5925,51 +5928,51 @@ dims4x4:
 	VCVTPH2PS    (BX)(R9*1), Z17
 	VCVTPH2PS    (BX)(R9*2), Z18
 	VCVTPH2PS    (BX)(R10*1), Z19
-	VBROADCASTSS (CX), Z20
+	VBROADCASTSS (DX), Z20
 	VFMADD231PS  Z16, Z20, Z0
 	VFMADD231PS  Z17, Z20, Z1
 	VFMADD231PS  Z18, Z20, Z2
 	VFMADD231PS  Z19, Z20, Z3
-	VBROADCASTSS (CX)(AX*1), Z20
+	VBROADCASTSS (DX)(AX*1), Z20
 	VFMADD231PS  Z16, Z20, Z4
 	VFMADD231PS  Z17, Z20, Z5
 	VFMADD231PS  Z18, Z20, Z6
 	VFMADD231PS  Z19, Z20, Z7
-	VBROADCASTSS (CX)(AX*2), Z20
+	VBROADCASTSS (DX)(AX*2), Z20
 	VFMADD231PS  Z16, Z20, Z8
 	VFMADD231PS  Z17, Z20, Z9
 	VFMADD231PS  Z18, Z20, Z10
 	VFMADD231PS  Z19, Z20, Z11
-	VBROADCASTSS (CX)(DX*1), Z20
+	VBROADCASTSS (DX)(CX*1), Z20
 	VFMADD231PS  Z16, Z20, Z12
 	VFMADD231PS  Z17, Z20, Z13
 	VFMADD231PS  Z18, Z20, Z14
 	VFMADD231PS  Z19, Z20, Z15
 	ADDQ         $0x20, BX
-	ADDQ         $0x04, CX
+	ADDQ         $0x04, DX
 	DECQ         R8
 	JNZ          dims4x4
 	MOVQ         stride+8(FP), R8
-	MOVQ         scores+0(FP), R10
 	SHLQ         $0x02, R8
-	LEAQ         (R8)(R8*2), R11
-	ADDQ         DI, R10
-	VMOVUPS      Z0, (R10)
-	VMOVUPS      Z1, 64(R10)
-	VMOVUPS      Z2, 128(R10)
-	VMOVUPS      Z3, 192(R10)
-	VMOVUPS      Z4, (R10)(R8*1)
-	VMOVUPS      Z5, 64(R10)(R8*1)
-	VMOVUPS      Z6, 128(R10)(R8*1)
-	VMOVUPS      Z7, 192(R10)(R8*1)
-	VMOVUPS      Z8, (R10)(R8*2)
-	VMOVUPS      Z9, 64(R10)(R8*2)
-	VMOVUPS      Z10, 128(R10)(R8*2)
-	VMOVUPS      Z11, 192(R10)(R8*2)
-	VMOVUPS      Z12, (R10)(R11*1)
-	VMOVUPS      Z13, 64(R10)(R11*1)
-	VMOVUPS      Z14, 128(R10)(R11*1)
-	VMOVUPS      Z15, 192(R10)(R11*1)
+	LEAQ         (R8)(R8*2), R10
+	MOVQ         scores+0(FP), R11
+	ADDQ         DI, R11
+	VMOVUPS      Z0, (R11)
+	VMOVUPS      Z1, 64(R11)
+	VMOVUPS      Z2, 128(R11)
+	VMOVUPS      Z3, 192(R11)
+	VMOVUPS      Z4, (R11)(R8*1)
+	VMOVUPS      Z5, 64(R11)(R8*1)
+	VMOVUPS      Z6, 128(R11)(R8*1)
+	VMOVUPS      Z7, 192(R11)(R8*1)
+	VMOVUPS      Z8, (R11)(R8*2)
+	VMOVUPS      Z9, 64(R11)(R8*2)
+	VMOVUPS      Z10, 128(R11)(R8*2)
+	VMOVUPS      Z11, 192(R11)(R8*2)
+	VMOVUPS      Z12, (R11)(R10*1)
+	VMOVUPS      Z13, 64(R11)(R10*1)
+	VMOVUPS      Z14, 128(R11)(R10*1)
+	VMOVUPS      Z15, 192(R11)(R10*1)
 	ADDQ         $+256, DI
 	ADDQ         R9, BX
 	ADDQ         R9, BX
@@ -5977,7 +5980,7 @@ dims4x4:
 	MOVQ         dim+40(FP), R8
 	SHLQ         $0x02, R8
 	NEGQ         R8
-	ADDQ         R8, CX
+	ADDQ         R8, DX
 	SUBQ         $0x40, SI
 	JMP          many4
 
@@ -5995,32 +5998,32 @@ one4:
 
 dims4x1:
 	VCVTPH2PS    (BX), Z4
-	VBROADCASTSS (CX), Z5
+	VBROADCASTSS (DX), Z5
 	VFMADD231PS  Z4, Z5, Z0
-	VBROADCASTSS (CX)(AX*1), Z5
+	VBROADCASTSS (DX)(AX*1), Z5
 	VFMADD231PS  Z4, Z5, Z1
-	VBROADCASTSS (CX)(AX*2), Z5
+	VBROADCASTSS (DX)(AX*2), Z5
 	VFMADD231PS  Z4, Z5, Z2
-	VBROADCASTSS (CX)(DX*1), Z5
+	VBROADCASTSS (DX)(CX*1), Z5
 	VFMADD231PS  Z4, Z5, Z3
 	ADDQ         $0x20, BX
-	ADDQ         $0x04, CX
+	ADDQ         $0x04, DX
 	DECQ         R8
 	JNZ          dims4x1
 	MOVQ         stride+8(FP), R8
-	MOVQ         scores+0(FP), R9
 	SHLQ         $0x02, R8
-	LEAQ         (R8)(R8*2), R10
-	ADDQ         DI, R9
-	VMOVUPS      Z0, (R9)
-	VMOVUPS      Z1, (R9)(R8*1)
-	VMOVUPS      Z2, (R9)(R8*2)
-	VMOVUPS      Z3, (R9)(R10*1)
+	LEAQ         (R8)(R8*2), R9
+	MOVQ         scores+0(FP), R10
+	ADDQ         DI, R10
+	VMOVUPS      Z0, (R10)
+	VMOVUPS      Z1, (R10)(R8*1)
+	VMOVUPS      Z2, (R10)(R8*2)
+	VMOVUPS      Z3, (R10)(R9*1)
 	ADDQ         $+64, DI
 	MOVQ         dim+40(FP), R8
 	SHLQ         $0x02, R8
 	NEGQ         R8
-	ADDQ         R8, CX
+	ADDQ         R8, DX
 	SUBQ         $0x10, SI
 	JMP          one4
 
@@ -6030,8 +6033,8 @@ done4:
 
 rows3:
 	MOVQ dim+40(FP), AX
-	MOVQ q+16(FP), CX
 	SHLQ $0x02, AX
+	MOVQ q+16(FP), CX
 	MOVQ keys+32(FP), DX
 	MOVQ positions+48(FP), BX
 	XORQ SI, SI
@@ -6081,8 +6084,8 @@ dims3x4:
 	DECQ         DI
 	JNZ          dims3x4
 	MOVQ         stride+8(FP), DI
-	MOVQ         scores+0(FP), R9
 	SHLQ         $0x02, DI
+	MOVQ         scores+0(FP), R9
 	ADDQ         SI, R9
 	VMOVUPS      Z0, (R9)
 	VMOVUPS      Z1, 64(R9)
@@ -6131,8 +6134,8 @@ dims3x1:
 	DECQ         DI
 	JNZ          dims3x1
 	MOVQ         stride+8(FP), DI
-	MOVQ         scores+0(FP), R8
 	SHLQ         $0x02, DI
+	MOVQ         scores+0(FP), R8
 	ADDQ         SI, R8
 	VMOVUPS      Z0, (R8)
 	VMOVUPS      Z1, (R8)(DI*1)
@@ -6151,8 +6154,8 @@ done3:
 
 rows2:
 	MOVQ dim+40(FP), AX
-	MOVQ q+16(FP), CX
 	SHLQ $0x02, AX
+	MOVQ q+16(FP), CX
 	MOVQ keys+32(FP), DX
 	MOVQ positions+48(FP), BX
 	XORQ SI, SI
@@ -6193,8 +6196,8 @@ dims2x4:
 	DECQ         DI
 	JNZ          dims2x4
 	MOVQ         stride+8(FP), DI
-	MOVQ         scores+0(FP), R9
 	SHLQ         $0x02, DI
+	MOVQ         scores+0(FP), R9
 	ADDQ         SI, R9
 	VMOVUPS      Z0, (R9)
 	VMOVUPS      Z1, 64(R9)
@@ -6236,8 +6239,8 @@ dims2x1:
 	DECQ         DI
 	JNZ          dims2x1
 	MOVQ         stride+8(FP), DI
-	MOVQ         scores+0(FP), R8
 	SHLQ         $0x02, DI
+	MOVQ         scores+0(FP), R8
 	ADDQ         SI, R8
 	VMOVUPS      Z0, (R8)
 	VMOVUPS      Z1, (R8)(DI*1)
@@ -6255,9 +6258,9 @@ done2:
 
 rows1:
 	MOVQ dim+40(FP), AX
-	MOVQ q+16(FP), CX
 	SHLQ $0x02, AX
-	MOVQ keys+32(FP), AX
+	MOVQ q+16(FP), AX
+	MOVQ keys+32(FP), CX
 	MOVQ positions+48(FP), DX
 	XORQ BX, BX
 
@@ -6274,35 +6277,35 @@ many1:
 	LEAQ   (DI)(DI*2), R8
 
 dims1x4:
-	VCVTPH2PS    (AX), Z4
-	VCVTPH2PS    (AX)(DI*1), Z5
-	VCVTPH2PS    (AX)(DI*2), Z6
-	VCVTPH2PS    (AX)(R8*1), Z7
-	VBROADCASTSS (CX), Z8
+	VCVTPH2PS    (CX), Z4
+	VCVTPH2PS    (CX)(DI*1), Z5
+	VCVTPH2PS    (CX)(DI*2), Z6
+	VCVTPH2PS    (CX)(R8*1), Z7
+	VBROADCASTSS (AX), Z8
 	VFMADD231PS  Z4, Z8, Z0
 	VFMADD231PS  Z5, Z8, Z1
 	VFMADD231PS  Z6, Z8, Z2
 	VFMADD231PS  Z7, Z8, Z3
-	ADDQ         $0x20, AX
-	ADDQ         $0x04, CX
+	ADDQ         $0x20, CX
+	ADDQ         $0x04, AX
 	DECQ         SI
 	JNZ          dims1x4
 	MOVQ         stride+8(FP), SI
-	MOVQ         scores+0(FP), R8
 	SHLQ         $0x02, SI
-	ADDQ         BX, R8
-	VMOVUPS      Z0, (R8)
-	VMOVUPS      Z1, 64(R8)
-	VMOVUPS      Z2, 128(R8)
-	VMOVUPS      Z3, 192(R8)
+	MOVQ         scores+0(FP), SI
+	ADDQ         BX, SI
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      Z1, 64(SI)
+	VMOVUPS      Z2, 128(SI)
+	VMOVUPS      Z3, 192(SI)
 	ADDQ         $+256, BX
-	ADDQ         DI, AX
-	ADDQ         DI, AX
-	ADDQ         DI, AX
+	ADDQ         DI, CX
+	ADDQ         DI, CX
+	ADDQ         DI, CX
 	MOVQ         dim+40(FP), SI
 	SHLQ         $0x02, SI
 	NEGQ         SI
-	ADDQ         SI, CX
+	ADDQ         SI, AX
 	SUBQ         $0x40, DX
 	JMP          many1
 
@@ -6316,23 +6319,23 @@ one1:
 	LEAQ   (DI)(DI*2), DI
 
 dims1x1:
-	VCVTPH2PS    (AX), Z1
-	VBROADCASTSS (CX), Z2
+	VCVTPH2PS    (CX), Z1
+	VBROADCASTSS (AX), Z2
 	VFMADD231PS  Z1, Z2, Z0
-	ADDQ         $0x20, AX
-	ADDQ         $0x04, CX
+	ADDQ         $0x20, CX
+	ADDQ         $0x04, AX
 	DECQ         SI
 	JNZ          dims1x1
 	MOVQ         stride+8(FP), SI
-	MOVQ         scores+0(FP), DI
 	SHLQ         $0x02, SI
-	ADDQ         BX, DI
-	VMOVUPS      Z0, (DI)
+	MOVQ         scores+0(FP), SI
+	ADDQ         BX, SI
+	VMOVUPS      Z0, (SI)
 	ADDQ         $+64, BX
 	MOVQ         dim+40(FP), SI
 	SHLQ         $0x02, SI
 	NEGQ         SI
-	ADDQ         SI, CX
+	ADDQ         SI, AX
 	SUBQ         $0x10, DX
 	JMP          one1
 
@@ -6380,10 +6383,10 @@ columns8x2:
 	VXORPS Z14, Z14, Z14
 	VXORPS Z15, Z15, Z15
 	MOVQ   stride+16(FP), DX
-	MOVQ   weights+8(FP), BX
 	SHLQ   $0x02, DX
-	LEAQ   (DX)(DX*2), SI
-	LEAQ   (BX)(DX*4), DI
+	LEAQ   (DX)(DX*2), BX
+	MOVQ   weights+8(FP), SI
+	LEAQ   (SI)(DX*4), DI
 	MOVQ   values+32(FP), R8
 	MOVQ   dim+40(FP), R9
 	MOVQ   n+48(FP), R10
@@ -6393,16 +6396,16 @@ columns8x2:
 positions8x2:
 	VCVTPH2PS    (R8), Z16
 	VCVTPH2PS    32(R8), Z17
-	VBROADCASTSS (BX), Z18
+	VBROADCASTSS (SI), Z18
 	VFMADD231PS  Z16, Z18, Z0
 	VFMADD231PS  Z17, Z18, Z1
-	VBROADCASTSS (BX)(DX*1), Z18
+	VBROADCASTSS (SI)(DX*1), Z18
 	VFMADD231PS  Z16, Z18, Z2
 	VFMADD231PS  Z17, Z18, Z3
-	VBROADCASTSS (BX)(DX*2), Z18
+	VBROADCASTSS (SI)(DX*2), Z18
 	VFMADD231PS  Z16, Z18, Z4
 	VFMADD231PS  Z17, Z18, Z5
-	VBROADCASTSS (BX)(SI*1), Z18
+	VBROADCASTSS (SI)(BX*1), Z18
 	VFMADD231PS  Z16, Z18, Z6
 	VFMADD231PS  Z17, Z18, Z7
 	VBROADCASTSS (DI), Z18
@@ -6414,38 +6417,38 @@ positions8x2:
 	VBROADCASTSS (DI)(DX*2), Z18
 	VFMADD231PS  Z16, Z18, Z12
 	VFMADD231PS  Z17, Z18, Z13
-	VBROADCASTSS (DI)(SI*1), Z18
+	VBROADCASTSS (DI)(BX*1), Z18
 	VFMADD231PS  Z16, Z18, Z14
 	VFMADD231PS  Z17, Z18, Z15
 	ADDQ         R9, R8
-	ADDQ         $0x04, BX
+	ADDQ         $0x04, SI
 	ADDQ         $0x04, DI
 	DECQ         R10
 	JNZ          positions8x2
 	MOVQ         dim+40(FP), DX
-	MOVQ         out+0(FP), BX
 	SHLQ         $0x02, DX
-	LEAQ         (DX)(DX*2), SI
-	LEAQ         (BX)(DX*4), DI
+	LEAQ         (DX)(DX*2), BX
+	MOVQ         out+0(FP), SI
+	LEAQ         (SI)(DX*4), DI
 	LEAQ         (AX)(AX*1), R8
-	ADDQ         R8, BX
+	ADDQ         R8, SI
 	ADDQ         R8, DI
-	VMOVUPS      Z0, (BX)
-	VMOVUPS      Z1, 64(BX)
-	VMOVUPS      Z2, (BX)(DX*1)
-	VMOVUPS      Z3, 64(BX)(DX*1)
-	VMOVUPS      Z4, (BX)(DX*2)
-	VMOVUPS      Z5, 64(BX)(DX*2)
-	VMOVUPS      Z6, (BX)(SI*1)
-	VMOVUPS      Z7, 64(BX)(SI*1)
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      Z1, 64(SI)
+	VMOVUPS      Z2, (SI)(DX*1)
+	VMOVUPS      Z3, 64(SI)(DX*1)
+	VMOVUPS      Z4, (SI)(DX*2)
+	VMOVUPS      Z5, 64(SI)(DX*2)
+	VMOVUPS      Z6, (SI)(BX*1)
+	VMOVUPS      Z7, 64(SI)(BX*1)
 	VMOVUPS      Z8, (DI)
 	VMOVUPS      Z9, 64(DI)
 	VMOVUPS      Z10, (DI)(DX*1)
 	VMOVUPS      Z11, 64(DI)(DX*1)
 	VMOVUPS      Z12, (DI)(DX*2)
 	VMOVUPS      Z13, 64(DI)(DX*2)
-	VMOVUPS      Z14, (DI)(SI*1)
-	VMOVUPS      Z15, 64(DI)(SI*1)
+	VMOVUPS      Z14, (DI)(BX*1)
+	VMOVUPS      Z15, 64(DI)(BX*1)
 	ADDQ         $+64, AX
 	SUBQ         $0x20, CX
 	JMP          columns8x2
@@ -6462,10 +6465,10 @@ columns8x1:
 	VXORPS Z6, Z6, Z6
 	VXORPS Z7, Z7, Z7
 	MOVQ   stride+16(FP), DX
-	MOVQ   weights+8(FP), BX
 	SHLQ   $0x02, DX
-	LEAQ   (DX)(DX*2), SI
-	LEAQ   (BX)(DX*4), DI
+	LEAQ   (DX)(DX*2), BX
+	MOVQ   weights+8(FP), SI
+	LEAQ   (SI)(DX*4), DI
 	MOVQ   values+32(FP), R8
 	MOVQ   dim+40(FP), R9
 	MOVQ   n+48(FP), R10
@@ -6474,13 +6477,13 @@ columns8x1:
 
 positions8x1:
 	VCVTPH2PS    (R8), Z8
-	VBROADCASTSS (BX), Z9
+	VBROADCASTSS (SI), Z9
 	VFMADD231PS  Z8, Z9, Z0
-	VBROADCASTSS (BX)(DX*1), Z9
+	VBROADCASTSS (SI)(DX*1), Z9
 	VFMADD231PS  Z8, Z9, Z1
-	VBROADCASTSS (BX)(DX*2), Z9
+	VBROADCASTSS (SI)(DX*2), Z9
 	VFMADD231PS  Z8, Z9, Z2
-	VBROADCASTSS (BX)(SI*1), Z9
+	VBROADCASTSS (SI)(BX*1), Z9
 	VFMADD231PS  Z8, Z9, Z3
 	VBROADCASTSS (DI), Z9
 	VFMADD231PS  Z8, Z9, Z4
@@ -6488,29 +6491,29 @@ positions8x1:
 	VFMADD231PS  Z8, Z9, Z5
 	VBROADCASTSS (DI)(DX*2), Z9
 	VFMADD231PS  Z8, Z9, Z6
-	VBROADCASTSS (DI)(SI*1), Z9
+	VBROADCASTSS (DI)(BX*1), Z9
 	VFMADD231PS  Z8, Z9, Z7
 	ADDQ         R9, R8
-	ADDQ         $0x04, BX
+	ADDQ         $0x04, SI
 	ADDQ         $0x04, DI
 	DECQ         R10
 	JNZ          positions8x1
 	MOVQ         dim+40(FP), DX
-	MOVQ         out+0(FP), BX
 	SHLQ         $0x02, DX
-	LEAQ         (DX)(DX*2), SI
-	LEAQ         (BX)(DX*4), DI
+	LEAQ         (DX)(DX*2), BX
+	MOVQ         out+0(FP), SI
+	LEAQ         (SI)(DX*4), DI
 	LEAQ         (AX)(AX*1), R8
-	ADDQ         R8, BX
+	ADDQ         R8, SI
 	ADDQ         R8, DI
-	VMOVUPS      Z0, (BX)
-	VMOVUPS      Z1, (BX)(DX*1)
-	VMOVUPS      Z2, (BX)(DX*2)
-	VMOVUPS      Z3, (BX)(SI*1)
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      Z1, (SI)(DX*1)
+	VMOVUPS      Z2, (SI)(DX*2)
+	VMOVUPS      Z3, (SI)(BX*1)
 	VMOVUPS      Z4, (DI)
 	VMOVUPS      Z5, (DI)(DX*1)
 	VMOVUPS      Z6, (DI)(DX*2)
-	VMOVUPS      Z7, (DI)(SI*1)
+	VMOVUPS      Z7, (DI)(BX*1)
 	ADDQ         $+32, AX
 	SUBQ         $0x10, CX
 	JMP          columns8x1
@@ -6543,9 +6546,9 @@ columns4x4:
 	VXORPS Z14, Z14, Z14
 	VXORPS Z15, Z15, Z15
 	MOVQ   stride+16(FP), DX
-	MOVQ   weights+8(FP), BX
 	SHLQ   $0x02, DX
-	LEAQ   (DX)(DX*2), SI
+	LEAQ   (DX)(DX*2), BX
+	MOVQ   weights+8(FP), SI
 	MOVQ   values+32(FP), DI
 	MOVQ   dim+40(FP), R8
 	MOVQ   n+48(FP), R9
@@ -6557,52 +6560,52 @@ positions4x4:
 	VCVTPH2PS    32(DI), Z17
 	VCVTPH2PS    64(DI), Z18
 	VCVTPH2PS    96(DI), Z19
-	VBROADCASTSS (BX), Z20
+	VBROADCASTSS (SI), Z20
 	VFMADD231PS  Z16, Z20, Z0
 	VFMADD231PS  Z17, Z20, Z1
 	VFMADD231PS  Z18, Z20, Z2
 	VFMADD231PS  Z19, Z20, Z3
-	VBROADCASTSS (BX)(DX*1), Z20
+	VBROADCASTSS (SI)(DX*1), Z20
 	VFMADD231PS  Z16, Z20, Z4
 	VFMADD231PS  Z17, Z20, Z5
 	VFMADD231PS  Z18, Z20, Z6
 	VFMADD231PS  Z19, Z20, Z7
-	VBROADCASTSS (BX)(DX*2), Z20
+	VBROADCASTSS (SI)(DX*2), Z20
 	VFMADD231PS  Z16, Z20, Z8
 	VFMADD231PS  Z17, Z20, Z9
 	VFMADD231PS  Z18, Z20, Z10
 	VFMADD231PS  Z19, Z20, Z11
-	VBROADCASTSS (BX)(SI*1), Z20
+	VBROADCASTSS (SI)(BX*1), Z20
 	VFMADD231PS  Z16, Z20, Z12
 	VFMADD231PS  Z17, Z20, Z13
 	VFMADD231PS  Z18, Z20, Z14
 	VFMADD231PS  Z19, Z20, Z15
 	ADDQ         R8, DI
-	ADDQ         $0x04, BX
+	ADDQ         $0x04, SI
 	DECQ         R9
 	JNZ          positions4x4
 	MOVQ         dim+40(FP), DX
-	MOVQ         out+0(FP), BX
 	SHLQ         $0x02, DX
-	LEAQ         (DX)(DX*2), SI
+	LEAQ         (DX)(DX*2), BX
+	MOVQ         out+0(FP), SI
 	LEAQ         (AX)(AX*1), DI
-	ADDQ         DI, BX
-	VMOVUPS      Z0, (BX)
-	VMOVUPS      Z1, 64(BX)
-	VMOVUPS      Z2, 128(BX)
-	VMOVUPS      Z3, 192(BX)
-	VMOVUPS      Z4, (BX)(DX*1)
-	VMOVUPS      Z5, 64(BX)(DX*1)
-	VMOVUPS      Z6, 128(BX)(DX*1)
-	VMOVUPS      Z7, 192(BX)(DX*1)
-	VMOVUPS      Z8, (BX)(DX*2)
-	VMOVUPS      Z9, 64(BX)(DX*2)
-	VMOVUPS      Z10, 128(BX)(DX*2)
-	VMOVUPS      Z11, 192(BX)(DX*2)
-	VMOVUPS      Z12, (BX)(SI*1)
-	VMOVUPS      Z13, 64(BX)(SI*1)
-	VMOVUPS      Z14, 128(BX)(SI*1)
-	VMOVUPS      Z15, 192(BX)(SI*1)
+	ADDQ         DI, SI
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      Z1, 64(SI)
+	VMOVUPS      Z2, 128(SI)
+	VMOVUPS      Z3, 192(SI)
+	VMOVUPS      Z4, (SI)(DX*1)
+	VMOVUPS      Z5, 64(SI)(DX*1)
+	VMOVUPS      Z6, 128(SI)(DX*1)
+	VMOVUPS      Z7, 192(SI)(DX*1)
+	VMOVUPS      Z8, (SI)(DX*2)
+	VMOVUPS      Z9, 64(SI)(DX*2)
+	VMOVUPS      Z10, 128(SI)(DX*2)
+	VMOVUPS      Z11, 192(SI)(DX*2)
+	VMOVUPS      Z12, (SI)(BX*1)
+	VMOVUPS      Z13, 64(SI)(BX*1)
+	VMOVUPS      Z14, 128(SI)(BX*1)
+	VMOVUPS      Z15, 192(SI)(BX*1)
 	ADDQ         $+128, AX
 	SUBQ         $0x40, CX
 	JMP          columns4x4
@@ -6619,9 +6622,9 @@ columns4x2:
 	VXORPS Z6, Z6, Z6
 	VXORPS Z7, Z7, Z7
 	MOVQ   stride+16(FP), DX
-	MOVQ   weights+8(FP), BX
 	SHLQ   $0x02, DX
-	LEAQ   (DX)(DX*2), SI
+	LEAQ   (DX)(DX*2), BX
+	MOVQ   weights+8(FP), SI
 	MOVQ   values+32(FP), DI
 	MOVQ   dim+40(FP), R8
 	MOVQ   n+48(FP), R9
@@ -6631,36 +6634,36 @@ columns4x2:
 positions4x2:
 	VCVTPH2PS    (DI), Z8
 	VCVTPH2PS    32(DI), Z9
-	VBROADCASTSS (BX), Z10
+	VBROADCASTSS (SI), Z10
 	VFMADD231PS  Z8, Z10, Z0
 	VFMADD231PS  Z9, Z10, Z1
-	VBROADCASTSS (BX)(DX*1), Z10
+	VBROADCASTSS (SI)(DX*1), Z10
 	VFMADD231PS  Z8, Z10, Z2
 	VFMADD231PS  Z9, Z10, Z3
-	VBROADCASTSS (BX)(DX*2), Z10
+	VBROADCASTSS (SI)(DX*2), Z10
 	VFMADD231PS  Z8, Z10, Z4
 	VFMADD231PS  Z9, Z10, Z5
-	VBROADCASTSS (BX)(SI*1), Z10
+	VBROADCASTSS (SI)(BX*1), Z10
 	VFMADD231PS  Z8, Z10, Z6
 	VFMADD231PS  Z9, Z10, Z7
 	ADDQ         R8, DI
-	ADDQ         $0x04, BX
+	ADDQ         $0x04, SI
 	DECQ         R9
 	JNZ          positions4x2
 	MOVQ         dim+40(FP), DX
-	MOVQ         out+0(FP), BX
 	SHLQ         $0x02, DX
-	LEAQ         (DX)(DX*2), SI
+	LEAQ         (DX)(DX*2), BX
+	MOVQ         out+0(FP), SI
 	LEAQ         (AX)(AX*1), DI
-	ADDQ         DI, BX
-	VMOVUPS      Z0, (BX)
-	VMOVUPS      Z1, 64(BX)
-	VMOVUPS      Z2, (BX)(DX*1)
-	VMOVUPS      Z3, 64(BX)(DX*1)
-	VMOVUPS      Z4, (BX)(DX*2)
-	VMOVUPS      Z5, 64(BX)(DX*2)
-	VMOVUPS      Z6, (BX)(SI*1)
-	VMOVUPS      Z7, 64(BX)(SI*1)
+	ADDQ         DI, SI
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      Z1, 64(SI)
+	VMOVUPS      Z2, (SI)(DX*1)
+	VMOVUPS      Z3, 64(SI)(DX*1)
+	VMOVUPS      Z4, (SI)(DX*2)
+	VMOVUPS      Z5, 64(SI)(DX*2)
+	VMOVUPS      Z6, (SI)(BX*1)
+	VMOVUPS      Z7, 64(SI)(BX*1)
 	ADDQ         $+64, AX
 	SUBQ         $0x20, CX
 	JMP          columns4x2
@@ -6673,9 +6676,9 @@ columns4x1:
 	VXORPS Z2, Z2, Z2
 	VXORPS Z3, Z3, Z3
 	MOVQ   stride+16(FP), DX
-	MOVQ   weights+8(FP), BX
 	SHLQ   $0x02, DX
-	LEAQ   (DX)(DX*2), SI
+	LEAQ   (DX)(DX*2), BX
+	MOVQ   weights+8(FP), SI
 	MOVQ   values+32(FP), DI
 	MOVQ   dim+40(FP), R8
 	MOVQ   n+48(FP), R9
@@ -6684,28 +6687,28 @@ columns4x1:
 
 positions4x1:
 	VCVTPH2PS    (DI), Z4
-	VBROADCASTSS (BX), Z5
+	VBROADCASTSS (SI), Z5
 	VFMADD231PS  Z4, Z5, Z0
-	VBROADCASTSS (BX)(DX*1), Z5
+	VBROADCASTSS (SI)(DX*1), Z5
 	VFMADD231PS  Z4, Z5, Z1
-	VBROADCASTSS (BX)(DX*2), Z5
+	VBROADCASTSS (SI)(DX*2), Z5
 	VFMADD231PS  Z4, Z5, Z2
-	VBROADCASTSS (BX)(SI*1), Z5
+	VBROADCASTSS (SI)(BX*1), Z5
 	VFMADD231PS  Z4, Z5, Z3
 	ADDQ         R8, DI
-	ADDQ         $0x04, BX
+	ADDQ         $0x04, SI
 	DECQ         R9
 	JNZ          positions4x1
 	MOVQ         dim+40(FP), DX
-	MOVQ         out+0(FP), BX
 	SHLQ         $0x02, DX
-	LEAQ         (DX)(DX*2), SI
+	LEAQ         (DX)(DX*2), BX
+	MOVQ         out+0(FP), SI
 	LEAQ         (AX)(AX*1), DI
-	ADDQ         DI, BX
-	VMOVUPS      Z0, (BX)
-	VMOVUPS      Z1, (BX)(DX*1)
-	VMOVUPS      Z2, (BX)(DX*2)
-	VMOVUPS      Z3, (BX)(SI*1)
+	ADDQ         DI, SI
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      Z1, (SI)(DX*1)
+	VMOVUPS      Z2, (SI)(DX*2)
+	VMOVUPS      Z3, (SI)(BX*1)
 	ADDQ         $+32, AX
 	SUBQ         $0x10, CX
 	JMP          columns4x1
@@ -6734,8 +6737,8 @@ columns3x4:
 	VXORPS Z10, Z10, Z10
 	VXORPS Z11, Z11, Z11
 	MOVQ   stride+16(FP), DX
-	MOVQ   weights+8(FP), BX
 	SHLQ   $0x02, DX
+	MOVQ   weights+8(FP), BX
 	MOVQ   values+32(FP), SI
 	MOVQ   dim+40(FP), DI
 	MOVQ   n+48(FP), R8
@@ -6767,8 +6770,8 @@ positions3x4:
 	DECQ         R8
 	JNZ          positions3x4
 	MOVQ         dim+40(FP), DX
-	MOVQ         out+0(FP), BX
 	SHLQ         $0x02, DX
+	MOVQ         out+0(FP), BX
 	LEAQ         (AX)(AX*1), SI
 	ADDQ         SI, BX
 	VMOVUPS      Z0, (BX)
@@ -6797,8 +6800,8 @@ columns3x2:
 	VXORPS Z4, Z4, Z4
 	VXORPS Z5, Z5, Z5
 	MOVQ   stride+16(FP), DX
-	MOVQ   weights+8(FP), BX
 	SHLQ   $0x02, DX
+	MOVQ   weights+8(FP), BX
 	MOVQ   values+32(FP), SI
 	MOVQ   dim+40(FP), DI
 	MOVQ   n+48(FP), R8
@@ -6822,8 +6825,8 @@ positions3x2:
 	DECQ         R8
 	JNZ          positions3x2
 	MOVQ         dim+40(FP), DX
-	MOVQ         out+0(FP), BX
 	SHLQ         $0x02, DX
+	MOVQ         out+0(FP), BX
 	LEAQ         (AX)(AX*1), SI
 	ADDQ         SI, BX
 	VMOVUPS      Z0, (BX)
@@ -6843,8 +6846,8 @@ columns3x1:
 	VXORPS Z1, Z1, Z1
 	VXORPS Z2, Z2, Z2
 	MOVQ   stride+16(FP), DX
-	MOVQ   weights+8(FP), BX
 	SHLQ   $0x02, DX
+	MOVQ   weights+8(FP), BX
 	MOVQ   values+32(FP), SI
 	MOVQ   dim+40(FP), DI
 	MOVQ   n+48(FP), R8
@@ -6864,8 +6867,8 @@ positions3x1:
 	DECQ         R8
 	JNZ          positions3x1
 	MOVQ         dim+40(FP), DX
-	MOVQ         out+0(FP), BX
 	SHLQ         $0x02, DX
+	MOVQ         out+0(FP), BX
 	LEAQ         (AX)(AX*1), SI
 	ADDQ         SI, BX
 	VMOVUPS      Z0, (BX)
@@ -6895,8 +6898,8 @@ columns2x4:
 	VXORPS Z6, Z6, Z6
 	VXORPS Z7, Z7, Z7
 	MOVQ   stride+16(FP), DX
-	MOVQ   weights+8(FP), BX
 	SHLQ   $0x02, DX
+	MOVQ   weights+8(FP), BX
 	MOVQ   values+32(FP), SI
 	MOVQ   dim+40(FP), DI
 	MOVQ   n+48(FP), R8
@@ -6923,8 +6926,8 @@ positions2x4:
 	DECQ         R8
 	JNZ          positions2x4
 	MOVQ         dim+40(FP), DX
-	MOVQ         out+0(FP), BX
 	SHLQ         $0x02, DX
+	MOVQ         out+0(FP), BX
 	LEAQ         (AX)(AX*1), SI
 	ADDQ         SI, BX
 	VMOVUPS      Z0, (BX)
@@ -6947,8 +6950,8 @@ columns2x2:
 	VXORPS Z2, Z2, Z2
 	VXORPS Z3, Z3, Z3
 	MOVQ   stride+16(FP), DX
-	MOVQ   weights+8(FP), BX
 	SHLQ   $0x02, DX
+	MOVQ   weights+8(FP), BX
 	MOVQ   values+32(FP), SI
 	MOVQ   dim+40(FP), DI
 	MOVQ   n+48(FP), R8
@@ -6969,8 +6972,8 @@ positions2x2:
 	DECQ         R8
 	JNZ          positions2x2
 	MOVQ         dim+40(FP), DX
-	MOVQ         out+0(FP), BX
 	SHLQ         $0x02, DX
+	MOVQ         out+0(FP), BX
 	LEAQ         (AX)(AX*1), SI
 	ADDQ         SI, BX
 	VMOVUPS      Z0, (BX)
@@ -6987,8 +6990,8 @@ columns2x1:
 	VXORPS Z0, Z0, Z0
 	VXORPS Z1, Z1, Z1
 	MOVQ   stride+16(FP), DX
-	MOVQ   weights+8(FP), BX
 	SHLQ   $0x02, DX
+	MOVQ   weights+8(FP), BX
 	MOVQ   values+32(FP), SI
 	MOVQ   dim+40(FP), DI
 	MOVQ   n+48(FP), R8
@@ -7006,8 +7009,8 @@ positions2x1:
 	DECQ         R8
 	JNZ          positions2x1
 	MOVQ         dim+40(FP), DX
-	MOVQ         out+0(FP), BX
 	SHLQ         $0x02, DX
+	MOVQ         out+0(FP), BX
 	LEAQ         (AX)(AX*1), SI
 	ADDQ         SI, BX
 	VMOVUPS      Z0, (BX)
@@ -7032,37 +7035,37 @@ columns1x4:
 	VXORPS Z2, Z2, Z2
 	VXORPS Z3, Z3, Z3
 	MOVQ   stride+16(FP), DX
-	MOVQ   weights+8(FP), BX
 	SHLQ   $0x02, DX
-	MOVQ   values+32(FP), DX
+	MOVQ   weights+8(FP), DX
+	MOVQ   values+32(FP), BX
 	MOVQ   dim+40(FP), SI
 	MOVQ   n+48(FP), DI
-	ADDQ   AX, DX
+	ADDQ   AX, BX
 	SHLQ   $0x01, SI
 
 positions1x4:
-	VCVTPH2PS    (DX), Z4
-	VCVTPH2PS    32(DX), Z5
-	VCVTPH2PS    64(DX), Z6
-	VCVTPH2PS    96(DX), Z7
-	VBROADCASTSS (BX), Z8
+	VCVTPH2PS    (BX), Z4
+	VCVTPH2PS    32(BX), Z5
+	VCVTPH2PS    64(BX), Z6
+	VCVTPH2PS    96(BX), Z7
+	VBROADCASTSS (DX), Z8
 	VFMADD231PS  Z4, Z8, Z0
 	VFMADD231PS  Z5, Z8, Z1
 	VFMADD231PS  Z6, Z8, Z2
 	VFMADD231PS  Z7, Z8, Z3
-	ADDQ         SI, DX
-	ADDQ         $0x04, BX
+	ADDQ         SI, BX
+	ADDQ         $0x04, DX
 	DECQ         DI
 	JNZ          positions1x4
 	MOVQ         dim+40(FP), DX
-	MOVQ         out+0(FP), BX
 	SHLQ         $0x02, DX
-	LEAQ         (AX)(AX*1), DX
-	ADDQ         DX, BX
-	VMOVUPS      Z0, (BX)
-	VMOVUPS      Z1, 64(BX)
-	VMOVUPS      Z2, 128(BX)
-	VMOVUPS      Z3, 192(BX)
+	MOVQ         out+0(FP), DX
+	LEAQ         (AX)(AX*1), BX
+	ADDQ         BX, DX
+	VMOVUPS      Z0, (DX)
+	VMOVUPS      Z1, 64(DX)
+	VMOVUPS      Z2, 128(DX)
+	VMOVUPS      Z3, 192(DX)
 	ADDQ         $+128, AX
 	SUBQ         $0x40, CX
 	JMP          columns1x4
@@ -7073,31 +7076,31 @@ columns1x2:
 	VXORPS Z0, Z0, Z0
 	VXORPS Z1, Z1, Z1
 	MOVQ   stride+16(FP), DX
-	MOVQ   weights+8(FP), BX
 	SHLQ   $0x02, DX
-	MOVQ   values+32(FP), DX
+	MOVQ   weights+8(FP), DX
+	MOVQ   values+32(FP), BX
 	MOVQ   dim+40(FP), SI
 	MOVQ   n+48(FP), DI
-	ADDQ   AX, DX
+	ADDQ   AX, BX
 	SHLQ   $0x01, SI
 
 positions1x2:
-	VCVTPH2PS    (DX), Z2
-	VCVTPH2PS    32(DX), Z3
-	VBROADCASTSS (BX), Z4
+	VCVTPH2PS    (BX), Z2
+	VCVTPH2PS    32(BX), Z3
+	VBROADCASTSS (DX), Z4
 	VFMADD231PS  Z2, Z4, Z0
 	VFMADD231PS  Z3, Z4, Z1
-	ADDQ         SI, DX
-	ADDQ         $0x04, BX
+	ADDQ         SI, BX
+	ADDQ         $0x04, DX
 	DECQ         DI
 	JNZ          positions1x2
 	MOVQ         dim+40(FP), DX
-	MOVQ         out+0(FP), BX
 	SHLQ         $0x02, DX
-	LEAQ         (AX)(AX*1), DX
-	ADDQ         DX, BX
-	VMOVUPS      Z0, (BX)
-	VMOVUPS      Z1, 64(BX)
+	MOVQ         out+0(FP), DX
+	LEAQ         (AX)(AX*1), BX
+	ADDQ         BX, DX
+	VMOVUPS      Z0, (DX)
+	VMOVUPS      Z1, 64(DX)
 	ADDQ         $+64, AX
 	SUBQ         $0x20, CX
 	JMP          columns1x2
@@ -7107,28 +7110,28 @@ columns1x1:
 	JLT    end1
 	VXORPS Z0, Z0, Z0
 	MOVQ   stride+16(FP), DX
-	MOVQ   weights+8(FP), BX
 	SHLQ   $0x02, DX
-	MOVQ   values+32(FP), DX
+	MOVQ   weights+8(FP), DX
+	MOVQ   values+32(FP), BX
 	MOVQ   dim+40(FP), SI
 	MOVQ   n+48(FP), DI
-	ADDQ   AX, DX
+	ADDQ   AX, BX
 	SHLQ   $0x01, SI
 
 positions1x1:
-	VCVTPH2PS    (DX), Z1
-	VBROADCASTSS (BX), Z2
+	VCVTPH2PS    (BX), Z1
+	VBROADCASTSS (DX), Z2
 	VFMADD231PS  Z1, Z2, Z0
-	ADDQ         SI, DX
-	ADDQ         $0x04, BX
+	ADDQ         SI, BX
+	ADDQ         $0x04, DX
 	DECQ         DI
 	JNZ          positions1x1
 	MOVQ         dim+40(FP), DX
-	MOVQ         out+0(FP), BX
 	SHLQ         $0x02, DX
-	LEAQ         (AX)(AX*1), DX
-	ADDQ         DX, BX
-	VMOVUPS      Z0, (BX)
+	MOVQ         out+0(FP), DX
+	LEAQ         (AX)(AX*1), BX
+	ADDQ         BX, DX
+	VMOVUPS      Z0, (DX)
 	ADDQ         $+32, AX
 	SUBQ         $0x10, CX
 	JMP          columns1x1

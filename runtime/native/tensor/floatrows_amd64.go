@@ -9,15 +9,7 @@ func (p *product) runFloats(lo, hi int) {
 		n := min(p.n-j, len(in), len(out))
 		for r := lo; r < hi; r += 4 {
 			w, x, d := &p.m.Data[r*stride], &p.a.f32[firstIn*cols], &p.dst[firstOut*p.ldd+r]
-			rows := min(4, hi-r)
-			switch p.m.Type {
-			case F32:
-				gemmF32AVX512(w, stride, rows, cols, x, 4*cols, d, 4*p.ldd, &in[0], &out[0], n)
-			case F16:
-				gemmF16AVX512(w, stride, rows, cols, x, 4*cols, d, 4*p.ldd, &in[0], &out[0], n)
-			case BF16:
-				gemmBF16AVX512(w, stride, rows, cols, x, 4*cols, d, 4*p.ldd, &in[0], &out[0], n)
-			}
+			gemmFloat(p.m.Type, w, stride, min(4, hi-r), cols, x, d, 4*p.ldd, &in[0], &out[0], n)
 		}
 		j += n
 	}

@@ -20,13 +20,14 @@ const fewVectors = 2
 // The functions below are the kernels by the names that the rest of the package uses. None takes an empty slice.
 
 func (p *product) run(lo, hi int) {
+	form := p.m.Type.Form()
 	switch {
 	case lo >= hi || p.n == 0:
-	case active != avx512:
+	case active == portable || active == avx2 && form == FormF32 && p.m.Cols%8 != 0:
 		p.runGo(lo, hi)
-	case p.m.Type.Form() == FormF32:
+	case form == FormF32:
 		p.runFloats(lo, hi)
-	case p.m.Type == Q8_0 && p.n <= fewVectors:
+	case active == avx512 && p.m.Type == Q8_0 && p.n <= fewVectors:
 		p.runPanels(p.runTiles(lo, hi), hi)
 	default:
 		p.runPanels(lo, hi)
@@ -37,6 +38,8 @@ func dot(x, y []float32) float32 {
 	switch active {
 	case avx512:
 		return dotAVX512(&x[0], &y[0], len(x))
+	case avx2:
+		return dotAVX2(&x[0], &y[0], len(x))
 	}
 	return dotGo(x, y)
 }
@@ -45,6 +48,8 @@ func quantizeQ80(dst []actBlock, x []float32) {
 	switch active {
 	case avx512:
 		quantizeQ80AVX512(&dst[0], &x[0], len(dst))
+	case avx2:
+		quantizeQ80AVX2(&dst[0], &x[0], len(dst))
 	default:
 		quantizeQ80Go(dst, x)
 	}
@@ -54,6 +59,8 @@ func quantizeQ8K(dst []actBlock, x []float32) {
 	switch active {
 	case avx512:
 		quantizeQ8KAVX512(&dst[0], &x[0], len(dst))
+	case avx2:
+		quantizeQ8KAVX2(&dst[0], &x[0], len(dst))
 	default:
 		quantizeQ8KGo(dst, x)
 	}
@@ -63,6 +70,8 @@ func axpy(y []float32, a float32, x []float32) {
 	switch active {
 	case avx512:
 		axpyAVX512(&y[0], a, &x[0], len(x))
+	case avx2:
+		axpyAVX2(&y[0], a, &x[0], len(x))
 	default:
 		axpyGo(y, a, x)
 	}
@@ -72,6 +81,8 @@ func addTo(y, x []float32) {
 	switch active {
 	case avx512:
 		addToAVX512(&y[0], &x[0], len(x))
+	case avx2:
+		addToAVX2(&y[0], &x[0], len(x))
 	default:
 		addToGo(y, x)
 	}
@@ -81,6 +92,8 @@ func scaleTo(dst, x []float32, s float32) {
 	switch active {
 	case avx512:
 		scaleToAVX512(&dst[0], &x[0], s, len(x))
+	case avx2:
+		scaleToAVX2(&dst[0], &x[0], s, len(x))
 	default:
 		scaleToGo(dst, x, s)
 	}
@@ -90,6 +103,8 @@ func scaleMul(dst, x, w []float32, s float32) {
 	switch active {
 	case avx512:
 		scaleMulAVX512(&dst[0], &x[0], &w[0], s, len(x))
+	case avx2:
+		scaleMulAVX2(&dst[0], &x[0], &w[0], s, len(x))
 	default:
 		scaleMulGo(dst, x, w, s)
 	}
@@ -99,6 +114,8 @@ func expSum(x []float32, scale float32) float32 {
 	switch active {
 	case avx512:
 		return expSumAVX512(&x[0], scale, len(x))
+	case avx2:
+		return expSumAVX2(&x[0], scale, len(x))
 	}
 	return expSumGo(x, scale)
 }
@@ -107,6 +124,8 @@ func swiGLU(dst, gate, up []float32) {
 	switch active {
 	case avx512:
 		swiGLUAVX512(&dst[0], &gate[0], &up[0], len(gate))
+	case avx2:
+		swiGLUAVX2(&dst[0], &gate[0], &up[0], len(gate))
 	default:
 		swiGLUGo(dst, gate, up)
 	}
@@ -116,58 +135,79 @@ func rotateHalves(x, y, cos, sin []float32) {
 	switch active {
 	case avx512:
 		rotateHalvesAVX512(&x[0], &y[0], &cos[0], &sin[0], len(cos))
+	case avx2:
+		rotateHalvesAVX2(&x[0], &y[0], &cos[0], &sin[0], len(cos))
 	default:
 		rotateHalvesGo(x, y, cos, sin)
 	}
 }
 
+// wholeEights is the part of n values that the AVX2 conversions take.
+func wholeEights(n int) int { return n &^ 7 }
+
 func halvesToFloats(dst []float32, src []uint16) {
-	switch active {
-	case avx512:
+	done := 0
+	switch n := wholeEights(len(src)); {
+	case active == avx512:
 		halvesToFloatsAVX512(&dst[0], &src[0], len(src))
-	default:
-		halvesToFloatsGo(dst, src)
+		return
+	case active == avx2 && n > 0:
+		halvesToFloatsAVX2(&dst[0], &src[0], n)
+		done = n
 	}
+	halvesToFloatsGo(dst[done:], src[done:])
 }
 
 func floatsToHalves(dst []uint16, src []float32) {
-	switch active {
-	case avx512:
+	done := 0
+	switch n := wholeEights(len(src)); {
+	case active == avx512:
 		floatsToHalvesAVX512(&dst[0], &src[0], len(src))
-	default:
-		floatsToHalvesGo(dst, src)
+		return
+	case active == avx2 && n > 0:
+		floatsToHalvesAVX2(&dst[0], &src[0], n)
+		done = n
 	}
+	floatsToHalvesGo(dst[done:], src[done:])
 }
 
 func storeKey(tile []uint16, key []float32) { storeKeyGo(tile, key) }
 
 func attnScores(scores []float32, stride int, q []float32, rows int, keys []uint16, dim int) {
-	if active != avx512 {
+	if active == portable {
 		attnScoresGo(scores, stride, q, rows, keys, dim)
 		return
 	}
 	for r := 0; r < rows; {
 		n := rowsAtOnce(rows - r)
-		attnScoresAVX512(&scores[r*stride], stride, &q[r*dim], n, &keys[0], dim, stride)
+		if active == avx512 {
+			attnScoresAVX512(&scores[r*stride], stride, &q[r*dim], n, &keys[0], dim, stride)
+		} else {
+			attnScoresAVX2(&scores[r*stride], stride, &q[r*dim], n, &keys[0], dim, stride)
+		}
 		r += n
 	}
 }
 
 func attnMix(out, weights []float32, stride, rows int, values []uint16, dim, n int) {
-	if active != avx512 || dim%16 != 0 {
+	if active == portable || dim%16 != 0 {
 		attnMixGo(out, weights, stride, rows, values, dim, n)
 		return
 	}
 	for r := 0; r < rows; {
 		k := rowsAtOnce(rows - r)
-		attnMixAVX512(&out[r*dim], &weights[r*stride], stride, k, &values[0], dim, n)
+		if active == avx512 {
+			attnMixAVX512(&out[r*dim], &weights[r*stride], stride, k, &values[0], dim, n)
+		} else {
+			attnMixAVX2(&out[r*dim], &weights[r*stride], stride, k, &values[0], dim, n)
+		}
 		r += k
 	}
 }
 
 // rowsAtOnce is how many of the rows left the attention kernels take in one call.
 func rowsAtOnce(left int) int {
-	if left >= queryRows {
+	if left >= queryRows && active == avx512 {
 		return queryRows
 	}
 	return min(left, 4)

@@ -2,14 +2,16 @@ package tensor
 
 import "unsafe"
 
-// panelRows is the number of matrix rows in a panel, one for each 32-bit lane of an AVX-512 register.
+// panelRows is the number of matrix rows in a panel with AVX-512, one for each 32-bit lane of a register. With AVX2
+// it is half of that.
 const panelRows = 16
 
 // panelBlocks is the number of blocks of 32 columns in a panel.
 const panelBlocks = superElems / blockElems
 
-// panel is 16 rows by up to 256 columns of a matrix, unpacked and interleaved so that a register holds
-// the same four columns of every row. One panel is made for all the vectors of a product.
+// panel is 16 rows by up to 256 columns of a matrix, unpacked and interleaved so that a register holds the same four
+// columns of every row. One panel is made for all the vectors of a product. This is its layout for AVX-512; for AVX2
+// it has 8 rows, and the weights themselves as signed bytes.
 type panel [panelBlocks]panelBlock
 
 type panelBlock struct {
@@ -27,23 +29,22 @@ var ascending = func() (list [512]int32) {
 	return list
 }()
 
-// tile is the place of up to 16 rows: where they start and which of the lanes are wanted.
+// tile is the place of the rows of a panel: where they start and which of the lanes are wanted.
 type tile struct {
 	first  int // row of lane 0
 	stride int // bytes from lane to lane
 	mask   uint16
 }
 
-// tileAt is the tile for rows r..hi of m, at most 16 of them. Where fewer are left, it takes in rows
-// before them that are then masked out; a matrix with fewer than 16 rows goes row by row, repeated in every lane.
-func tileAt(m *Matrix, r, hi int) (t tile, rows int) {
-	stride := m.Type.RowBytes(m.Cols)
-	rows = min(hi-r, panelRows)
-	first := min(r, m.Rows-panelRows)
+// tileAt is the tile of at most lanes rows for rows r..hi of m, and their number. Where fewer are left, it takes in rows
+// before them, which are masked out; a matrix with fewer rows than lanes goes row by row, repeated in every lane.
+func tileAt(m *Matrix, r, hi, lanes int) (t tile, rows int) {
+	rows = min(hi-r, lanes)
+	first := min(r, m.Rows-lanes)
 	if first < 0 {
 		return tile{first: r, mask: 1}, 1
 	}
-	return tile{first: first, stride: stride, mask: uint16((1<<rows - 1) << (r - first))}, rows
+	return tile{first: first, stride: m.Type.RowBytes(m.Cols), mask: uint16((1<<rows - 1) << (r - first))}, rows
 }
 
 // runTiles computes the whole tiles of rows lo..hi of a Q8_0 product, vector by vector, and returns the row after them.
@@ -74,32 +75,20 @@ func (r *panelRoom) aligned() *panel {
 // runPanels computes rows lo..hi of the product from panels.
 func (p *product) runPanels(lo, hi int) {
 	var room panelRoom
-	mem := room.aligned()
+	mem, lanes := room.aligned(), panelRows
+	if active == avx2 {
+		lanes = panelRows / 2
+	}
 	blocks, stride := p.m.Cols/blockElems, p.m.Type.RowBytes(p.m.Cols)
 	span := superElems / p.m.Type.BlockElems() * p.m.Type.BlockBytes() // bytes of 256 columns
 	for r := lo; r < hi; {
-		t, rows := tileAt(p.m, r, hi)
+		t, rows := tileAt(p.m, r, hi, lanes)
 		for b := 0; b < blocks; b += panelBlocks {
 			n := min(panelBlocks, blocks-b)
 			pack(mem, p.m.Type, &p.m.Data[t.first*stride+b/panelBlocks*span], t.stride, n)
 			p.multiply(mem, t, b, n)
 		}
 		r += rows
-	}
-}
-
-func pack(mem *panel, t Type, base *byte, stride, blocks int) {
-	switch t {
-	case Q8_0:
-		packQ80AVX512(mem, base, stride, blocks)
-	case Q4_0:
-		packQ40AVX512(mem, base, stride, blocks)
-	case Q4_K:
-		packQ4KAVX512(mem, base, stride, blocks)
-	case Q5_K:
-		packQ5KAVX512(mem, base, stride, blocks)
-	case Q6_K:
-		packQ6KAVX512(mem, base, stride, blocks)
 	}
 }
 
@@ -111,14 +100,7 @@ func (p *product) multiply(mem *panel, t tile, b, blocks int) {
 		out, firstOut := p.list(p.out, j)
 		n := min(p.n-j, len(in), len(out))
 		a, d := &act[firstIn*p.a.blocks+b], &p.dst[firstOut*p.ldd+t.first]
-		switch {
-		case halfScales(p.m.Type):
-			gemmHalvesAVX512(mem, blocks, a, actStride, d, 4*p.ldd, &in[0], &out[0], n, t.mask, b > 0)
-		case hasMin(p.m.Type):
-			gemmMinAVX512(mem, blocks, a, actStride, d, 4*p.ldd, &in[0], &out[0], n, t.mask, b > 0)
-		default:
-			gemmAVX512(mem, blocks, a, actStride, d, 4*p.ldd, &in[0], &out[0], n, t.mask, b > 0)
-		}
+		gemm(p.m.Type, mem, blocks, a, actStride, d, 4*p.ldd, &in[0], &out[0], n, t.mask, b > 0)
 		j += n
 	}
 }

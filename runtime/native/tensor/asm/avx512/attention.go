@@ -2,83 +2,27 @@ package main
 
 import (
 	"fmt"
+	. "github.com/llmtop/llmtop/runtime/native/tensor/asm/emit"
 
 	. "github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// queries addresses up to eight rows, stride bytes apart.
-type queries struct {
-	stride, stride3 reg.GPVirtual
-	base            [2]reg.GPVirtual // rows 0 and 4
-}
-
-// queryRows takes the stride in values of four bytes.
-func queryRows(base, stride string, n int) queries {
-	q := queries{stride: load(stride), base: [2]reg.GPVirtual{load(base)}}
-	SHLQ(operand.Imm(2), q.stride)
-	if n > 3 {
-		q.stride3 = GP64()
-		LEAQ(operand.Mem{Base: q.stride, Index: q.stride, Scale: 2}, q.stride3)
-	}
-	if n > 4 {
-		q.base[1] = GP64()
-		LEAQ(operand.Mem{Base: q.base[0], Index: q.stride, Scale: 4}, q.base[1])
-	}
-	return q
-}
-
-func (q queries) at(r, disp int) operand.Mem {
-	m := operand.Mem{Base: q.base[r/4], Disp: disp}
-	switch r % 4 {
-	case 1, 2:
-		m.Index, m.Scale = q.stride, uint8(r%4)
-	case 3:
-		m.Index, m.Scale = q.stride3, 1
-	}
-	return m
-}
-
-// advance moves on by n bytes in every row.
-func (q queries) advance(n operand.Op) {
-	for _, b := range q.base {
-		if b != nil {
-			ADDQ(n, b)
-		}
-	}
-}
-
 // rowCounts are the numbers of query rows that have code of their own.
 var rowCounts = []int{8, 4, 3, 2, 1}
 
-// perRows writes code for each number of rows, and the choice among them.
-func perRows(do func(rows int)) {
-	rows := load("rows")
-	for _, n := range rowCounts {
-		CMPQ(rows, operand.Imm(uint64(n)))
-		JEQ(operand.LabelRef(fmt.Sprintf("rows%d", n)))
-	}
-	RET()
-	for _, n := range rowCounts {
-		Label(fmt.Sprintf("rows%d", n))
-		do(n)
-		VZEROUPPER()
-		RET()
-	}
-}
-
 func attention() {
 	TEXT("attnScoresAVX512", NOSPLIT, "func(scores *float32, stride int, q *float32, rows int, keys *uint16, dim, positions int)")
-	perRows(scores)
+	PerRows(rowCounts, scores)
 	TEXT("attnMixAVX512", NOSPLIT, "func(out, weights *float32, stride, rows int, values *uint16, dim, n int)")
-	perRows(mix)
+	PerRows(rowCounts, mix)
 }
 
 // scores writes the products of query rows with tiles of 16 keys, several tiles at a time.
 func scores(rows int) {
 	tiles := min(16/rows, 4)
-	q, keys, left, at := queryRows("q", "dim", rows), load("keys"), load("positions"), GP64()
+	q, keys, left, at := RowsAt("q", "dim", rows, 2), Arg("keys"), Arg("positions"), GP64()
 	XORQ(at, at) // bytes into each row of scores
 	many, one, done := fmt.Sprintf("many%d", rows), fmt.Sprintf("one%d", rows), fmt.Sprintf("done%d", rows)
 	Label(many)
@@ -97,10 +41,10 @@ func scores(rows int) {
 }
 
 // scoreTiles writes the products of query rows with some tiles, dimension after dimension, and moves on.
-func scoreTiles(rows, tiles int, q queries, keys, at reg.GPVirtual) {
+func scoreTiles(rows, tiles int, q Rows, keys, at reg.GPVirtual) {
 	sums := zmms(rows * tiles)
 	zero(sums)
-	dims, tile, tile3 := load("dim"), load("dim"), GP64()
+	dims, tile, tile3 := Arg("dim"), Arg("dim"), GP64()
 	SHLQ(operand.Imm(5), tile)
 	LEAQ(operand.Mem{Base: tile, Index: tile, Scale: 2}, tile3)
 	loop := fmt.Sprintf("dims%dx%d", rows, tiles)
@@ -117,37 +61,37 @@ func scoreTiles(rows, tiles int, q queries, keys, at reg.GPVirtual) {
 		VCVTPH2PS(m, k[i])
 	}
 	for r := range rows {
-		VBROADCASTSS(q.at(r, 0), x)
+		VBROADCASTSS(q.At(r, 0), x)
 		for i := range tiles {
 			VFMADD231PS(k[i], x, sums[r*tiles+i])
 		}
 	}
 	ADDQ(operand.Imm(32), keys)
-	q.advance(operand.Imm(4))
+	q.Advance(operand.Imm(4))
 	DECQ(dims)
 	JNZ(operand.LabelRef(loop))
-	out := queryRows("scores", "stride", rows)
-	out.advance(at)
+	out := RowsAt("scores", "stride", rows, 2)
+	out.Advance(at)
 	for r := range rows {
 		for i := range tiles {
-			VMOVUPS(sums[r*tiles+i], out.at(r, 64*i))
+			VMOVUPS(sums[r*tiles+i], out.At(r, 64*i))
 		}
 	}
-	ADDQ(imm(64*tiles), at)
+	ADDQ(Imm(64*tiles), at)
 	if tiles > 1 { // keys stands at the end of the first tile
 		for range tiles - 1 {
 			ADDQ(tile, keys)
 		}
 	}
-	back := load("dim")
+	back := Arg("dim")
 	SHLQ(operand.Imm(2), back)
 	NEGQ(back)
-	q.advance(back)
+	q.Advance(back)
 }
 
 // mix writes the weighted sums of values, position after position, some columns at a time.
 func mix(rows int) {
-	at, left := GP64(), load("dim")
+	at, left := GP64(), Arg("dim")
 	XORQ(at, at) // bytes into a value
 	widths := []int{2, 1}
 	if rows <= 4 {
@@ -172,32 +116,32 @@ func mix(rows int) {
 func mixColumns(rows, columns int, at reg.GPVirtual) {
 	sums := zmms(rows * columns)
 	zero(sums)
-	w, values, step, n := queryRows("weights", "stride", rows), load("values"), load("dim"), load("n")
+	w, values, step, n := RowsAt("weights", "stride", rows, 2), Arg("values"), Arg("dim"), Arg("n")
 	ADDQ(at, values)
 	SHLQ(operand.Imm(1), step)
 	loop := fmt.Sprintf("positions%dx%d", rows, columns)
 	Label(loop)
 	v, x := zmms(columns), ZMM()
 	for i := range columns {
-		VCVTPH2PS(mem(values, 32*i), v[i])
+		VCVTPH2PS(Mem(values, 32*i), v[i])
 	}
 	for r := range rows {
-		VBROADCASTSS(w.at(r, 0), x)
+		VBROADCASTSS(w.At(r, 0), x)
 		for i := range columns {
 			VFMADD231PS(v[i], x, sums[r*columns+i])
 		}
 	}
 	ADDQ(step, values)
-	w.advance(operand.Imm(4))
+	w.Advance(operand.Imm(4))
 	DECQ(n)
 	JNZ(operand.LabelRef(loop))
-	out, at4 := queryRows("out", "dim", rows), GP64()
+	out, at4 := RowsAt("out", "dim", rows, 2), GP64()
 	LEAQ(operand.Mem{Base: at, Index: at, Scale: 1}, at4)
-	out.advance(at4)
+	out.Advance(at4)
 	for r := range rows {
 		for i := range columns {
-			VMOVUPS(sums[r*columns+i], out.at(r, 64*i))
+			VMOVUPS(sums[r*columns+i], out.At(r, 64*i))
 		}
 	}
-	ADDQ(imm(32*columns), at)
+	ADDQ(Imm(32*columns), at)
 }

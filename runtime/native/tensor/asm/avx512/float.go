@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	. "github.com/llmtop/llmtop/runtime/native/tensor/asm/emit"
 
 	. "github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/operand"
@@ -51,9 +52,9 @@ var sources = []source{
 func floats() {
 	for _, s := range sources {
 		TEXT("gemm"+s.name+"AVX512", NOSPLIT, "func(base *byte, stride, rows, cols int, x *float32, xStride int, dst *float32, dstStride int, in, out *int32, n int)")
-		p, keep := fourRows()
+		p, keep := FourRows(), firstRows()
 		tail := tailMask("cols")
-		in, out, n := load("in"), load("out"), load("n")
+		in, out, n := Arg("in"), Arg("out"), Arg("n")
 		Label("four")
 		CMPQ(n, operand.Imm(4))
 		JLT(operand.LabelRef("one"))
@@ -72,27 +73,19 @@ func floats() {
 	}
 }
 
-// fourRows points to the rows; beyond the last one it repeats that, and the mask leaves its result out.
-func fourRows() ([4]reg.GPVirtual, reg.OpmaskVirtual) {
-	stride, rows := load("stride"), load("rows")
-	p := [4]reg.GPVirtual{load("base")}
-	for i := 1; i < 4; i++ {
-		p[i] = GP64()
-		LEAQ(indexed(p[i-1], stride, 0), p[i])
-		CMPQ(rows, operand.Imm(uint64(i)))
-		CMOVQLE(p[i-1], p[i])
-	}
-	bits, keep := GP32(), K()
+// firstRows has a bit for each of the rows.
+func firstRows() reg.OpmaskVirtual {
+	rows, bits, mask := Arg("rows"), GP32(), K()
 	MOVL(operand.U32(1), bits)
 	SHLXL(rows.As32(), bits, bits)
 	DECL(bits)
-	KMOVW(bits, keep)
-	return p, keep
+	KMOVW(bits, mask)
+	return mask
 }
 
 // tailMask has a bit for each of the last length%16 values.
 func tailMask(length string) reg.OpmaskVirtual {
-	n, bits, mask := load(length), GP32(), K()
+	n, bits, mask := Arg(length), GP32(), K()
 	ANDL(operand.U32(lanes-1), n.As32())
 	MOVL(operand.U32(1), bits)
 	SHLXL(n.As32(), bits, bits)
@@ -103,10 +96,10 @@ func tailMask(length string) reg.OpmaskVirtual {
 
 // vectors writes the product of four rows with the next v vectors.
 func (s source) vectors(v int, rows [4]reg.GPVirtual, keep, tail reg.OpmaskVirtual, in, out reg.GPVirtual) {
-	xs := pointers(in, "x", "xStride", v)
+	xs := Pointers(in, "x", "xStride", v)
 	sums := zmms(4 * v)
 	zero(sums)
-	at, left := GP64(), load("cols")
+	at, left := GP64(), Arg("cols")
 	XORQ(at, at)
 	loop, rest, end := fmt.Sprintf("columns%d", v), fmt.Sprintf("rest%d", v), fmt.Sprintf("sums%d", v)
 	Label(loop)
@@ -122,14 +115,9 @@ func (s source) vectors(v int, rows [4]reg.GPVirtual, keep, tail reg.OpmaskVirtu
 		func(m operand.Mem, z reg.VecVirtual) { s.tail(m, tail, z) },
 		func(m operand.Mem, z reg.VecVirtual) { VMOVUPS_Z(m, tail, z) })
 	Label(end)
-	step, start, r := load("dstStride"), load("dst"), GP64()
-	for i := range v {
-		MOVLQSX(mem(out, 4*i), r)
-		IMULQ(step, r)
-		VMOVUPS(fourSums(sums[4*i:4*i+4]).AsX(), keep, indexed(start, r, 0))
-	}
-	ADDQ(imm(4*v), in)
-	ADDQ(imm(4*v), out)
+	Results(out, v, func(i int, m operand.Mem) { VMOVUPS(fourSums(sums[4*i:4*i+4]).AsX(), keep, m) })
+	ADDQ(Imm(4*v), in)
+	ADDQ(Imm(4*v), out)
 }
 
 // step adds the products of up to 16 columns.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	. "github.com/llmtop/llmtop/runtime/native/tensor/asm/emit"
 
 	. "github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/operand"
@@ -25,7 +26,7 @@ var forms = []form{
 func gemms() {
 	for _, f := range forms {
 		TEXT(f.name, NOSPLIT, "func(panel *byte, blocks int, act *byte, actStride int, dst *float32, dstStride int, in, out *int32, n int, mask uint16, add bool)")
-		in, out, n := load("in"), load("out"), load("n")
+		in, out, n := Arg("in"), Arg("out"), Arg("n")
 		mask16, mask := GP32(), K()
 		Load(Param("mask"), mask16.As16())
 		KMOVW(mask16, mask)
@@ -40,7 +41,7 @@ func gemms() {
 			label, next string
 		}{{4, "four", "two"}, {2, "two", "one"}, {1, "one", "done"}} {
 			Label(part.label)
-			TESTQ(imm(part.v), n)
+			TESTQ(Imm(part.v), n)
 			JZ(operand.LabelRef(part.next))
 			f.vectors(part.v, in, out, mask)
 		}
@@ -52,66 +53,42 @@ func gemms() {
 
 // vectors writes the product of the panel with the next v vectors, and moves in and out on.
 func (f form) vectors(v int, in, out reg.GPVirtual, mask reg.OpmaskVirtual) {
-	acts := pointers(in, "act", "actStride", v)
+	acts := Pointers(in, "act", "actStride", v)
 	sums := zmms(v)
 	zero(sums)
 	add, first := GP8(), fmt.Sprintf("first%d", v)
 	Load(Param("add"), add)
 	TESTB(add, add)
 	JZ(operand.LabelRef(first))
-	f.results(v, out, func(i int, m operand.Mem) { VMOVUPS_Z(m, mask, sums[i]) })
+	Results(out, v, func(i int, m operand.Mem) { VMOVUPS_Z(m, mask, sums[i]) })
 	Label(first)
-	panel, blocks, at := load("panel"), load("blocks"), GP64()
+	panel, blocks, at := Arg("panel"), Arg("blocks"), GP64()
 	XORQ(at, at)
 	loop := fmt.Sprintf("blocks%d", v)
 	Label(loop)
 	f.block(panel, acts, at, sums)
-	ADDQ(imm(panelSize), panel)
-	ADDQ(imm(actSize), at)
+	ADDQ(Imm(panelSize), panel)
+	ADDQ(Imm(ActSize), at)
 	DECQ(blocks)
 	JNZ(operand.LabelRef(loop))
-	f.results(v, out, func(i int, m operand.Mem) { VMOVUPS(sums[i], mask, m) })
-	ADDQ(imm(4*v), in)
-	ADDQ(imm(4*v), out)
-}
-
-// pointers are base + index*stride for the next v indices of the list.
-func pointers(list reg.GPVirtual, base, stride string, v int) []reg.Register {
-	step, start := load(stride), load(base)
-	p := make([]reg.Register, v)
-	for i := range p {
-		r := GP64()
-		MOVLQSX(mem(list, 4*i), r)
-		IMULQ(step, r)
-		ADDQ(start, r)
-		p[i] = r
-	}
-	return p
-}
-
-// results calls do with the place of each of the v results.
-func (f form) results(v int, out reg.GPVirtual, do func(i int, m operand.Mem)) {
-	step, start, r := load("dstStride"), load("dst"), GP64()
-	for i := range v {
-		MOVLQSX(mem(out, 4*i), r)
-		IMULQ(step, r)
-		do(i, indexed(start, r, 0))
-	}
+	Results(out, v, func(i int, m operand.Mem) { VMOVUPS(sums[i], mask, m) })
+	ADDQ(Imm(4*v), in)
+	ADDQ(Imm(4*v), out)
 }
 
 // block adds the products of one block to sums.
 func (f form) block(panel reg.GPVirtual, acts []reg.Register, at reg.GPVirtual, sums []reg.VecVirtual) {
 	if f.halves {
-		f.part(panel, acts, at, sums, 0, 4, actOff0, panelScale)
-		f.part(panel, acts, at, sums, 4, 8, actOff1, panelScale1)
+		f.part(panel, acts, at, sums, 0, 4, ActOff0, panelScale)
+		f.part(panel, acts, at, sums, 4, 8, ActOff1, panelScale1)
 	} else {
-		f.part(panel, acts, at, sums, 0, 8, actOff, panelScale)
+		f.part(panel, acts, at, sums, 0, 8, ActOff, panelScale)
 	}
 	if f.hasMin {
 		minimum := ZMM()
-		VMOVUPS(mem(panel, panelMin), minimum)
+		VMOVUPS(Mem(panel, panelMin), minimum)
 		for i, a := range acts {
-			VFNMADD231PS_BCST(indexed(a, at, actSum), minimum, sums[i])
+			VFNMADD231PS_BCST(Indexed(a, at, ActSum), minimum, sums[i])
 		}
 	}
 }
@@ -121,18 +98,18 @@ func (f form) block(panel reg.GPVirtual, acts []reg.Register, at reg.GPVirtual, 
 func (f form) part(panel reg.GPVirtual, acts []reg.Register, at reg.GPVirtual, sums []reg.VecVirtual, from, to, off, scaleAt int) {
 	ints, w, scale, s := zmms(len(acts)), ZMM(), ZMM(), ZMM()
 	for i, a := range acts {
-		VPBROADCASTD(indexed(a, at, off), ints[i])
+		VPBROADCASTD(Indexed(a, at, off), ints[i])
 	}
 	for k := from; k < to; k++ {
-		VMOVDQU32(mem(panel, 64*k), w)
+		VMOVDQU32(Mem(panel, 64*k), w)
 		for i, a := range acts {
-			dotBytes(indexed(a, at, 4*k), w, ints[i], "BCST")
+			dotBytes(Indexed(a, at, 4*k), w, ints[i], "BCST")
 		}
 	}
-	VMOVUPS(mem(panel, scaleAt), scale)
+	VMOVUPS(Mem(panel, scaleAt), scale)
 	for i, a := range acts {
 		VCVTDQ2PS(ints[i], ints[i])
-		VMULPS_BCST(indexed(a, at, actScale), scale, s)
+		VMULPS_BCST(Indexed(a, at, ActScale), scale, s)
 		VFMADD231PS(s, ints[i], sums[i])
 	}
 }

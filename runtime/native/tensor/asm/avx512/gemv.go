@@ -1,6 +1,7 @@
 package main
 
 import (
+	. "github.com/llmtop/llmtop/runtime/native/tensor/asm/emit"
 	. "github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -11,8 +12,8 @@ import (
 // those of the panels.
 func gemv() {
 	TEXT("gemvQ80AVX512", NOSPLIT, "func(dst *float32, base *byte, stride, tiles, blocks int, act *byte)")
-	scales := AllocLocal(32 * collected)
-	dst, t, flip, sum := load("dst"), tileRows("base", "stride"), splat(0x80808080), ZMM()
+	scales := AllocLocal(32 * Collected)
+	dst, t, flip, sum := Arg("dst"), RowsAt("base", "stride", lanes, 0), splat(0x80808080), ZMM()
 	tiles, left, act := GP64(), GP64(), GP64()
 	Load(Param("tiles"), tiles)
 	Label("tile")
@@ -20,26 +21,24 @@ func gemv() {
 	Load(Param("act"), act)
 	VXORPS(sum, sum, sum)
 	Label("chunk")
-	n, at := t.collectScales(left, 34, scales)
+	n, at := t.CollectScales(left, 34, scales)
 	Label("block")
 	gemvBlock(t, act, flip, operand.Mem{Base: at}, sum)
-	t.advance(34)
-	ADDQ(operand.Imm(actSize), act)
+	t.Advance(Imm(34))
+	ADDQ(operand.Imm(ActSize), act)
 	ADDQ(operand.Imm(32), at)
 	DECQ(left)
 	DECQ(n)
 	JNZ(operand.LabelRef("block"))
 	TESTQ(left, left)
 	JNZ(operand.LabelRef("chunk"))
-	VMOVUPS(sum, mem(dst, 0))
-	ADDQ(imm(4*lanes), dst)
+	VMOVUPS(sum, Mem(dst, 0))
+	ADDQ(Imm(4*lanes), dst)
 	skip := GP64() // the rows stand at their ends: go on from row 15 of this tile
-	MOVQ(t.stride, skip)
+	MOVQ(t.Stride, skip)
 	SHLQ(operand.Imm(4), skip)
-	SUBQ(t.stride, skip)
-	for _, b := range t.base {
-		ADDQ(skip, b)
-	}
+	SUBQ(t.Stride, skip)
+	t.Advance(skip)
 	DECQ(tiles)
 	JNZ(operand.LabelRef("tile"))
 	VZEROUPPER()
@@ -47,22 +46,22 @@ func gemv() {
 }
 
 // gemvBlock adds one block's products, of 16 rows, to sum.
-func gemvBlock(t rows, act reg.GPVirtual, flip reg.VecVirtual, scales operand.Mem, sum reg.VecVirtual) {
+func gemvBlock(t Rows, act reg.GPVirtual, flip reg.VecVirtual, scales operand.Mem, sum reg.VecVirtual) {
 	x, ints := ZMM(), zmms(8)
-	VBROADCASTI64X4(mem(act, 0), x)
+	VBROADCASTI64X4(Mem(act, 0), x)
 	for i, r := range []int{0, 1, 2, 3, 8, 9, 10, 11} {
 		w := ZMM()
-		VBROADCASTI64X4(t.at(r, 2), w)
-		VINSERTI64X4(operand.Imm(1), t.at(r+4, 2), w, w)
+		VBROADCASTI64X4(t.At(r, 2), w)
+		VINSERTI64X4(operand.Imm(1), t.At(r+4, 2), w, w)
 		VPXORD(flip, w, w)
 		VXORPS(ints[i], ints[i], ints[i])
 		dotBytes(x, w, ints[i])
 	}
 	total, scale := addLanes(ints), ZMM()
-	VPADDD_BCST(mem(act, actOff), total, total)
+	VPADDD_BCST(Mem(act, ActOff), total, total)
 	VCVTDQ2PS(total, total)
 	VCVTPH2PS(scales, scale)
-	VMULPS_BCST(mem(act, actScale), scale, scale)
+	VMULPS_BCST(Mem(act, ActScale), scale, scale)
 	VFMADD231PS(scale, total, sum)
 }
 

@@ -8,12 +8,10 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Offsets in an actBlock and in a block of a panel, as declared in package tensor.
+// Offsets in a block of a panel, as declared in package tensor.
 const (
-	actScale, actSum, actOff, actOff0, actOff1 = 32, 36, 40, 44, 48
-	actSize                                    = 64
-	panelScale, panelScale1, panelMin          = 512, 576, 640
-	panelSize                                  = 704
+	panelScale, panelScale1, panelMin = 512, 576, 640
+	panelSize                         = 704
 )
 
 // lanes is the number of float32 in a register, which is also the number of rows in a panel.
@@ -29,12 +27,6 @@ func main() {
 	quantizes()
 	attention()
 	Generate()
-}
-
-func mem(base reg.Register, disp int) operand.Mem { return operand.Mem{Base: base, Disp: disp} }
-
-func indexed(base, index reg.Register, disp int) operand.Mem {
-	return operand.Mem{Base: base, Index: index, Scale: 1, Disp: disp}
 }
 
 func zmms(n int) []reg.VecVirtual {
@@ -59,12 +51,6 @@ func splat(bits uint32) reg.VecVirtual {
 	return z
 }
 
-func load(name string) reg.GPVirtual {
-	r := GP64()
-	Load(Param(name), r)
-	return r
-}
-
 // dotBytes adds, in each dword of sum, the products of the four unsigned bytes of w and the four signed
 // bytes of x (VPDPBUSD, which avo does not know). With a suffix BCST, x is one dword in memory.
 func dotBytes(x operand.Op, w, sum reg.Register, suffixes ...string) {
@@ -77,6 +63,3 @@ func dotBytes(x operand.Op, w, sum reg.Register, suffixes ...string) {
 		ISA:      []string{"AVX512_VNNI"},
 	})
 }
-
-// imm is a constant of 32 bits, which every instruction with a constant and a 64-bit register takes.
-func imm(n int) operand.Op { return operand.I32(n) }

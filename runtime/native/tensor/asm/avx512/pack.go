@@ -1,48 +1,11 @@
 package main
 
 import (
+	. "github.com/llmtop/llmtop/runtime/native/tensor/asm/emit"
 	. "github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
-
-// rows addresses the 16 rows of a tile, stride bytes apart.
-type rows struct {
-	stride, stride3 reg.GPVirtual
-	base            [4]reg.GPVirtual // rows 0, 4, 8 and 12
-}
-
-func tileRows(base, stride string) rows {
-	t := rows{stride: load(stride), stride3: GP64()}
-	LEAQ(operand.Mem{Base: t.stride, Index: t.stride, Scale: 2}, t.stride3)
-	t.base[0] = load(base)
-	for i := 1; i < 4; i++ {
-		t.base[i] = GP64()
-		LEAQ(operand.Mem{Base: t.base[i-1], Index: t.stride, Scale: 4}, t.base[i])
-	}
-	return t
-}
-
-// at is the byte at offset disp in row r.
-func (t rows) at(r, disp int) operand.Mem {
-	m := operand.Mem{Base: t.base[r/4], Disp: disp}
-	switch r % 4 {
-	case 1:
-		m.Index, m.Scale = t.stride, 1
-	case 2:
-		m.Index, m.Scale = t.stride, 2
-	case 3:
-		m.Index, m.Scale = t.stride3, 1
-	}
-	return m
-}
-
-// advance moves on by n bytes in every row.
-func (t rows) advance(n int) {
-	for _, b := range t.base {
-		ADDQ(imm(n), b)
-	}
-}
 
 // transpose4 turns registers of four rows a lane into four columns a lane, in each 128-bit lane alone.
 func transpose4(r []reg.VecVirtual) {
@@ -58,12 +21,12 @@ func transpose4(r []reg.VecVirtual) {
 }
 
 // columns16 reads 16 bytes at disp of every row: register k holds dword k of the 16 rows.
-func (t rows) columns16(disp int) []reg.VecVirtual {
+func columns16(t Rows, disp int) []reg.VecVirtual {
 	z := zmms(4)
 	for r := range 4 {
-		VBROADCASTI32X4(t.at(r, disp), z[r])
+		VBROADCASTI32X4(t.At(r, disp), z[r])
 		for lane := 1; lane < 4; lane++ {
-			VINSERTI32X4(operand.Imm(uint64(lane)), t.at(4*lane+r, disp), z[r], z[r])
+			VINSERTI32X4(operand.Imm(uint64(lane)), t.At(4*lane+r, disp), z[r], z[r])
 		}
 	}
 	transpose4(z)
@@ -71,11 +34,11 @@ func (t rows) columns16(disp int) []reg.VecVirtual {
 }
 
 // columns32 reads 32 bytes at disp of every row: register k holds dword k of the 16 rows.
-func (t rows) columns32(disp int) []reg.VecVirtual {
+func columns32(t Rows, disp int) []reg.VecVirtual {
 	z := zmms(8)
 	for i, r := range []int{0, 1, 2, 3, 8, 9, 10, 11} {
-		VBROADCASTI64X4(t.at(r, disp), z[i])
-		VINSERTI64X4(operand.Imm(1), t.at(r+4, disp), z[i], z[i])
+		VBROADCASTI64X4(t.At(r, disp), z[i])
+		VINSERTI64X4(operand.Imm(1), t.At(r+4, disp), z[i], z[i])
 	}
 	transpose4(z[:4])
 	transpose4(z[4:])
@@ -85,52 +48,6 @@ func (t rows) columns32(disp int) []reg.VecVirtual {
 		VSHUFI64X2(operand.Imm(0xdd), z[4+k], z[k], out[4+k])
 	}
 	return out
-}
-
-// halves reads the half float at disp of every row, as float32, through the 32 bytes at tmp.
-func (t rows) halves(disp int, tmp operand.Mem) reg.VecVirtual {
-	t.copyHalves(disp, tmp)
-	z := ZMM()
-	VCVTPH2PS(tmp, z)
-	return z
-}
-
-// copyHalves copies the two bytes at disp of every row to 32 bytes at tmp.
-func (t rows) copyHalves(disp int, tmp operand.Mem) {
-	h := GP32()
-	for r := range lanes {
-		MOVWLZX(t.at(r, disp), h)
-		MOVW(h.As16(), tmp.Offset(2*r))
-	}
-}
-
-// collected is the number of blocks whose scales are collected together.
-const collected = 8
-
-// collectScales copies the half floats at the start of the next blocks of size bytes, at most eight, to 32 bytes
-// a block. It returns their number and where they lie. It does so ahead of their use because a wide load has to wait
-// until the narrow stores before it have left the store buffer.
-func (t rows) collectScales(left reg.GPVirtual, size int, scales operand.Mem) (n, at reg.GPVirtual) {
-	n, at = GP64(), GP64()
-	most, row, back := GP64(), GP64(), GP64()
-	MOVQ(left, n)
-	MOVQ(operand.I32(collected), most)
-	CMPQ(n, most)
-	CMOVQGT(most, n)
-	LEAQ(scales, at)
-	MOVQ(n, row)
-	Label("scales")
-	t.copyHalves(0, mem(at, 0))
-	t.advance(size)
-	ADDQ(operand.Imm(32), at)
-	DECQ(row)
-	JNZ(operand.LabelRef("scales"))
-	IMUL3Q(operand.I8(-size), n, back)
-	for _, b := range t.base {
-		ADDQ(back, b)
-	}
-	LEAQ(scales, at)
-	return n, at
 }
 
 // packs writes the kernels that turn 16 rows of up to 8 blocks of 32 columns into a panel.
@@ -144,55 +61,43 @@ func packs() {
 
 const packSignature = "func(panel *byte, base *byte, stride, blocks int)"
 
-// each loops over n steps of the rows, advancing the panel and the rows.
-func (t rows) each(n reg.GPVirtual, panel reg.GPVirtual, panelStep, rowStep int, do func()) {
-	Label("next")
-	do()
-	ADDQ(imm(panelStep), panel)
-	t.advance(rowStep)
-	DECQ(n)
-	JNZ(operand.LabelRef("next"))
-	VZEROUPPER()
-	RET()
-}
-
 func packQ80() {
 	TEXT("packQ80AVX512", NOSPLIT, packSignature)
-	scales := AllocLocal(32 * collected)
-	panel, blocks, t := load("panel"), load("blocks"), tileRows("base", "stride")
+	scales := AllocLocal(32 * Collected)
+	panel, blocks, t := Arg("panel"), Arg("blocks"), RowsAt("base", "stride", lanes, 0)
 	flip := splat(0x80808080)
-	_, at := t.collectScales(blocks, 34, scales)
-	t.each(blocks, panel, panelSize, 34, func() {
-		for k, z := range t.columns32(2) {
+	_, at := t.CollectScales(blocks, 34, scales)
+	t.Steps(blocks, panel, panelSize, 34, func() {
+		for k, z := range columns32(t, 2) {
 			VPXORD(flip, z, z)
-			VMOVDQU32(z, mem(panel, 64*k))
+			VMOVDQU32(z, Mem(panel, 64*k))
 		}
 		scale := ZMM()
-		VCVTPH2PS(mem(at, 0), scale)
-		VMOVUPS(scale, mem(panel, panelScale))
+		VCVTPH2PS(Mem(at, 0), scale)
+		VMOVUPS(scale, Mem(panel, panelScale))
 		ADDQ(operand.Imm(32), at)
 	})
 }
 
 func packQ40() {
 	TEXT("packQ40AVX512", NOSPLIT, packSignature)
-	scales := AllocLocal(32 * collected)
-	panel, blocks, t := load("panel"), load("blocks"), tileRows("base", "stride")
+	scales := AllocLocal(32 * Collected)
+	panel, blocks, t := Arg("panel"), Arg("blocks"), RowsAt("base", "stride", lanes, 0)
 	low, offset := splat(0x0f0f0f0f), splat(0x78787878) // 128-8
-	_, at := t.collectScales(blocks, 18, scales)
-	t.each(blocks, panel, panelSize, 18, func() {
-		for k, z := range t.columns16(2) {
+	_, at := t.CollectScales(blocks, 18, scales)
+	t.Steps(blocks, panel, panelSize, 18, func() {
+		for k, z := range columns16(t, 2) {
 			high := ZMM()
 			VPSRLW(operand.Imm(4), z, high)
 			for i, v := range []reg.VecVirtual{z, high} {
 				VPANDD(low, v, v)
 				VPADDB(offset, v, v)
-				VMOVDQU32(v, mem(panel, 64*(k+4*i)))
+				VMOVDQU32(v, Mem(panel, 64*(k+4*i)))
 			}
 		}
 		scale := ZMM()
-		VCVTPH2PS(mem(at, 0), scale)
-		VMOVUPS(scale, mem(panel, panelScale))
+		VCVTPH2PS(Mem(at, 0), scale)
+		VMOVUPS(scale, Mem(panel, panelScale))
 		ADDQ(operand.Imm(32), at)
 	})
 }
@@ -204,17 +109,17 @@ func packQ4K(fifth bool) {
 		name, values, size = "packQ5KAVX512", 48, 176
 	}
 	TEXT(name, NOSPLIT, packSignature)
-	panel, blocks, t := load("panel"), load("blocks"), tileRows("base", "stride")
+	panel, blocks, t := Arg("panel"), Arg("blocks"), RowsAt("base", "stride", lanes, 0)
 	SHRQ(operand.Imm(3), blocks)
 	low, flip, bit := splat(0x0f0f0f0f), splat(0x80808080), splat(0x10101010)
-	t.each(blocks, panel, 8*panelSize, size, func() {
-		t.scalesK(panel)
+	t.Steps(blocks, panel, 8*panelSize, size, func() {
+		scalesK(t, panel)
 		var fifths []reg.VecVirtual
 		if fifth {
-			fifths = t.columns32(16)
+			fifths = columns32(t, 16)
 		}
 		for j := range 4 {
-			for k, z := range t.columns32(values + 32*j) {
+			for k, z := range columns32(t, values+32*j) {
 				high := ZMM()
 				VPSRLW(operand.Imm(4), z, high)
 				for i, v := range []reg.VecVirtual{z, high} {
@@ -222,7 +127,7 @@ func packQ4K(fifth bool) {
 					if fifth {
 						orBit(fifths[k], 2*j+i, bit, v)
 					}
-					VMOVDQU32(v, mem(panel, panelSize*(2*j+i)+64*k))
+					VMOVDQU32(v, Mem(panel, panelSize*(2*j+i)+64*k))
 				}
 			}
 		}
@@ -243,8 +148,8 @@ func orBit(z reg.VecVirtual, n int, bit, v reg.VecVirtual) {
 
 // scalesK unpacks the head of Q4_K and Q5_K blocks: dword 0 of a row is its two half floats, dwords
 // 1 to 3 are eight scales and minima of 6 bits.
-func (t rows) scalesK(panel reg.GPVirtual) {
-	head := t.columns16(0)
+func scalesK(t Rows, panel reg.GPVirtual) {
+	head := columns16(t, 0)
 	d, dmin := ZMM(), ZMM()
 	VPMOVDW(head[0], d.AsY())
 	VCVTPH2PS(d.AsY(), d)
@@ -271,7 +176,7 @@ func (t rows) scalesK(panel reg.GPVirtual) {
 			}
 			VCVTDQ2PS(v, v)
 			VMULPS(part.unit, v, v)
-			VMOVUPS(v, mem(panel, panelSize*j+part.at))
+			VMOVUPS(v, Mem(panel, panelSize*j+part.at))
 		}
 	}
 }
@@ -279,22 +184,22 @@ func (t rows) scalesK(panel reg.GPVirtual) {
 func packQ6K() {
 	TEXT("packQ6KAVX512", NOSPLIT, packSignature)
 	tmp := AllocLocal(32)
-	panel, blocks, t := load("panel"), load("blocks"), tileRows("base", "stride")
+	panel, blocks, t := Arg("panel"), Arg("blocks"), RowsAt("base", "stride", lanes, 0)
 	SHRQ(operand.Imm(3), blocks)
 	low, two, offset := splat(0x0f0f0f0f), splat(0x30303030), splat(0x60606060) // 128-32
-	t.each(blocks, panel, 8*panelSize, 210, func() {
-		t.scalesQ6K(panel, tmp)
+	t.Steps(blocks, panel, 8*panelSize, 210, func() {
+		scalesQ6K(t, panel, tmp)
 		for half := range 2 {
-			top := t.columns32(128 + 32*half)
+			top := columns32(t, 128+32*half)
 			for part := range 2 {
-				for k, z := range t.columns32(64*half + 32*part) {
+				for k, z := range columns32(t, 64*half+32*part) {
 					high := ZMM()
 					VPSRLW(operand.Imm(4), z, high)
 					for i, v := range []reg.VecVirtual{z, high} {
 						VPANDD(low, v, v)
 						orTwoBits(top[k], part+2*i, two, v)
 						VPADDB(offset, v, v)
-						VMOVDQU32(v, mem(panel, panelSize*(4*half+part+2*i)+64*k))
+						VMOVDQU32(v, Mem(panel, panelSize*(4*half+part+2*i)+64*k))
 					}
 				}
 			}
@@ -314,14 +219,16 @@ func orTwoBits(z reg.VecVirtual, n int, two, v reg.VecVirtual) {
 }
 
 // scalesQ6K unpacks a Q6_K block's 16 signed bytes of scales and the half float that they multiply.
-func (t rows) scalesQ6K(panel reg.GPVirtual, tmp operand.Mem) {
-	d, scales := t.halves(208, tmp), t.columns16(192)
+func scalesQ6K(t Rows, panel reg.GPVirtual, tmp operand.Mem) {
+	t.CopyHalves(208, tmp)
+	d, scales := ZMM(), columns16(t, 192)
+	VCVTPH2PS(tmp, d)
 	for i := range 16 {
 		v := ZMM()
 		VPSLLD(operand.Imm(uint64(24-8*(i%4))), scales[i/4], v)
 		VPSRAD(operand.Imm(24), v, v)
 		VCVTDQ2PS(v, v)
 		VMULPS(d, v, v)
-		VMOVUPS(v, mem(panel, panelSize*(i/2)+panelScale+64*(i%2)))
+		VMOVUPS(v, Mem(panel, panelSize*(i/2)+panelScale+64*(i%2)))
 	}
 }

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"math"
+	. "github.com/llmtop/llmtop/runtime/native/tensor/asm/emit"
 
 	. "github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/operand"
@@ -54,9 +54,9 @@ func (q quantizer) block(dst, x reg.GPVirtual, at int, dstAt int, inverse, scale
 	VBROADCASTSS(inverse.AsX(), factor)
 	for i := range 2 {
 		v := ZMM()
-		VMULPS(mem(x, at+64*i), factor, v)
+		VMULPS(Mem(x, at+64*i), factor, v)
 		VCVTPS2DQ(v, v)
-		VPMOVSDB(v, mem(dst, dstAt+16*i))
+		VPMOVSDB(v, Mem(dst, dstAt+16*i))
 	}
 	q.sums(dst, dstAt, scale)
 }
@@ -65,7 +65,7 @@ func (q quantizer) block(dst, x reg.GPVirtual, at int, dstAt int, inverse, scale
 func (q quantizer) sums(dst reg.GPVirtual, at int, scale reg.VecVirtual) {
 	sums, low, high := YMM(), XMM(), XMM()
 	VPXOR(sums, sums, sums)
-	dotBytes(mem(dst, at), q.ones.AsY(), sums)
+	dotBytes(Mem(dst, at), q.ones.AsY(), sums)
 	VPHADDD(sums, sums, sums)
 	VPHADDD(sums, sums, sums) // lane 0: the first 16, lane 4: the others
 	VEXTRACTI128(operand.Imm(1), sums, high)
@@ -73,30 +73,30 @@ func (q quantizer) sums(dst reg.GPVirtual, at int, scale reg.VecVirtual) {
 	total := XMM()
 	VCVTDQ2PS(low, total)
 	VMULSS(scale.AsX(), total, total)
-	VMOVSS(scale.AsX(), mem(dst, at+actScale))
-	VMOVSS(total, mem(dst, at+actSum))
+	VMOVSS(scale.AsX(), Mem(dst, at+ActScale))
+	VMOVSS(total, Mem(dst, at+ActSum))
 	for i, v := range []reg.VecVirtual{low, sums, high} {
 		off, zeros := XMM(), XMM()
 		VPSLLD(operand.Imm(7), v.AsX(), off)
 		VPXOR(zeros, zeros, zeros)
 		VPSUBD(off, zeros, off)
-		VMOVD(off, mem(dst, at+actOff+4*i))
+		VMOVD(off, Mem(dst, at+ActOff+4*i))
 	}
 }
 
 func quantizeQ80() {
 	TEXT("quantizeQ80AVX512", NOSPLIT, "func(dst *byte, x *float32, blocks int)")
 	q := newQuantizer()
-	dst, x, n := load("dst"), load("x"), load("blocks")
+	dst, x, n := Arg("dst"), Arg("x"), Arg("blocks")
 	Label("next")
-	amax := q.absolute([]operand.Mem{mem(x, 0), mem(x, 64)})
+	amax := q.absolute([]operand.Mem{Mem(x, 0), Mem(x, 64)})
 	scale := XMM()
 	VDIVSS(q.range127.AsX(), amax.AsX(), scale)
 	VCVTPS2PH(operand.Imm(0), scale, scale)
 	VCVTPH2PS(scale, scale)
 	q.block(dst, x, 0, 0, q.inverse(amax), scale)
-	ADDQ(imm(actSize), dst)
-	ADDQ(imm(4*32), x)
+	ADDQ(Imm(ActSize), dst)
+	ADDQ(Imm(4*32), x)
 	DECQ(n)
 	JNZ(operand.LabelRef("next"))
 	VZEROUPPER()
@@ -105,13 +105,13 @@ func quantizeQ80() {
 
 func quantizeQ8K() {
 	TEXT("quantizeQ8KAVX512", NOSPLIT, "func(dst *byte, x *float32, blocks int)")
-	q, one := newQuantizer(), splat(math.Float32bits(1))
-	dst, x, n := load("dst"), load("x"), load("blocks")
+	q, one := newQuantizer(), float(1)
+	dst, x, n := Arg("dst"), Arg("x"), Arg("blocks")
 	SHRQ(operand.Imm(3), n)
 	Label("next")
 	var all []operand.Mem
 	for i := range 16 {
-		all = append(all, mem(x, 64*i))
+		all = append(all, Mem(x, 64*i))
 	}
 	inverse := q.inverse(q.absolute(all))
 	scale, zeros, some := XMM(), XMM(), K()
@@ -119,10 +119,10 @@ func quantizeQ8K() {
 	VCMPSS(operand.Imm(4), zeros, inverse.AsX(), some)
 	VDIVSS_Z(inverse.AsX(), one.AsX(), some, scale)
 	for b := range 8 {
-		q.block(dst, x, 128*b, actSize*b, inverse, scale)
+		q.block(dst, x, 128*b, ActSize*b, inverse, scale)
 	}
-	ADDQ(imm(8*actSize), dst)
-	ADDQ(imm(4*256), x)
+	ADDQ(Imm(8*ActSize), dst)
+	ADDQ(Imm(4*256), x)
 	DECQ(n)
 	JNZ(operand.LabelRef("next"))
 	VZEROUPPER()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	. "github.com/llmtop/llmtop/runtime/native/tensor/asm/emit"
 	"math"
 
 	. "github.com/mmcloughlin/avo/build"
@@ -59,25 +60,25 @@ func newSpan() *span {
 	return &span{ptr: map[string]reg.GPVirtual{}, scalars: map[string]reg.VecVirtual{}, at: GP64()}
 }
 
-func (s *span) mem(name string) operand.Mem {
+func (s *span) Mem(name string) operand.Mem {
 	return operand.Mem{Base: s.ptr[name], Index: s.at, Scale: 4}
 }
 
 func (s *span) read(name string) reg.VecVirtual {
 	z := ZMM()
 	if s.mask == nil {
-		VMOVUPS(s.mem(name), z)
+		VMOVUPS(s.Mem(name), z)
 	} else {
-		VMOVUPS_Z(s.mem(name), *s.mask, z)
+		VMOVUPS_Z(s.Mem(name), *s.mask, z)
 	}
 	return z
 }
 
 func (s *span) write(z reg.VecVirtual, name string) {
 	if s.mask == nil {
-		VMOVUPS(z, s.mem(name))
+		VMOVUPS(z, s.Mem(name))
 	} else {
-		VMOVUPS(z, *s.mask, s.mem(name))
+		VMOVUPS(z, *s.mask, s.Mem(name))
 	}
 }
 
@@ -86,7 +87,7 @@ func (s *span) scalar(name string) reg.VecVirtual { return s.scalars[name] }
 // arguments loads pointers and scalars of a signature, found by their names.
 func (s *span) arguments(pointers, scalars []string) {
 	for _, p := range pointers {
-		s.ptr[p] = load(p)
+		s.ptr[p] = Arg(p)
 	}
 	for _, name := range scalars {
 		z, x := ZMM(), XMM()
@@ -98,7 +99,7 @@ func (s *span) arguments(pointers, scalars []string) {
 
 // loop writes do once for 16 values and once for the rest. The labels start with name.
 func (s *span) loop(name string, do func(s *span)) {
-	left, tail := load("n"), tailMask("n")
+	left, tail := Arg("n"), tailMask("n")
 	XORQ(s.at, s.at)
 	Label(name)
 	SUBQ(operand.Imm(lanes), left)
@@ -137,7 +138,7 @@ func binary(name, signature string, do func(s *span)) {
 	RET()
 }
 
-func float(v float64) reg.VecVirtual { return splat(math.Float32bits(float32(v))) }
+func float(v float64) reg.VecVirtual { return splat(Bits(v)) }
 
 // exponential holds the constants of exp; see Exp in package tensor.
 type exponential struct {
@@ -147,10 +148,10 @@ type exponential struct {
 
 func newExponential() *exponential {
 	e := &exponential{
-		log2e: float(1.44269504088896341), high: float(88.3762626647949), low: float(-104),
-		ln2High: float(0.693359375), ln2Low: float(-2.12194440e-4), one: float(1),
+		log2e: float(ExpLog2e), high: float(ExpHigh), low: float(-104),
+		ln2High: float(ExpLn2High), ln2Low: float(ExpLn2Low), one: float(1),
 	}
-	for _, c := range []float64{1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1} {
+	for _, c := range ExpPolynomial {
 		e.poly = append(e.poly, float(c))
 	}
 	return e
@@ -199,8 +200,8 @@ func dot() {
 	s, sums := newSpan(), zmms(4)
 	s.arguments([]string{"x", "y"}, nil)
 	zero(sums)
-	many := load("n")
-	n := load("n")
+	many := Arg("n")
+	n := Arg("n")
 	tail := tailMask("n")
 	XORQ(s.at, s.at)
 	Label("wide")
@@ -208,8 +209,8 @@ func dot() {
 	JLT(operand.LabelRef("loop"))
 	for i, sum := range sums {
 		x := ZMM()
-		VMOVUPS(s.mem("x").Offset(64*i), x)
-		VFMADD231PS(s.mem("y").Offset(64*i), x, sum)
+		VMOVUPS(s.Mem("x").Offset(64*i), x)
+		VFMADD231PS(s.Mem("y").Offset(64*i), x, sum)
 	}
 	SUBQ(operand.Imm(4*lanes), many)
 	ADDQ(operand.Imm(4*lanes), s.at)

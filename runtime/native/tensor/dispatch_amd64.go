@@ -1,0 +1,72 @@
+package tensor
+
+// pack and gemm choose among the kernels with a switch: through a table of functions, a panel on the stack would escape.
+
+func pack(mem *panel, t Type, base *byte, stride, blocks int) {
+	if active == avx2 {
+		packWithAVX2(mem, t, base, stride, blocks)
+		return
+	}
+	switch t {
+	case Q8_0:
+		packQ80AVX512(mem, base, stride, blocks)
+	case Q4_0:
+		packQ40AVX512(mem, base, stride, blocks)
+	case Q4_K:
+		packQ4KAVX512(mem, base, stride, blocks)
+	case Q5_K:
+		packQ5KAVX512(mem, base, stride, blocks)
+	case Q6_K:
+		packQ6KAVX512(mem, base, stride, blocks)
+	}
+}
+
+func packWithAVX2(mem *panel, t Type, base *byte, stride, blocks int) {
+	switch t {
+	case Q8_0:
+		packQ80AVX2(mem, base, stride, blocks)
+	case Q4_0:
+		packQ40AVX2(mem, base, stride, blocks)
+	case Q4_K:
+		packQ4KAVX2(mem, base, stride, blocks)
+	case Q5_K:
+		packQ5KAVX2(mem, base, stride, blocks)
+	case Q6_K:
+		packQ6KAVX2(mem, base, stride, blocks)
+	}
+}
+
+func gemm(t Type, mem *panel, blocks int, act *actBlock, actStride int, dst *float32, dstStride int, in, out *int32, n int, mask uint16, add bool) {
+	switch {
+	case active == avx2 && halfScales(t):
+		gemmHalvesAVX2(mem, blocks, act, actStride, dst, dstStride, in, out, n, mask, add)
+	case active == avx2 && hasMin(t):
+		gemmMinAVX2(mem, blocks, act, actStride, dst, dstStride, in, out, n, mask, add)
+	case active == avx2:
+		gemmAVX2(mem, blocks, act, actStride, dst, dstStride, in, out, n, mask, add)
+	case halfScales(t):
+		gemmHalvesAVX512(mem, blocks, act, actStride, dst, dstStride, in, out, n, mask, add)
+	case hasMin(t):
+		gemmMinAVX512(mem, blocks, act, actStride, dst, dstStride, in, out, n, mask, add)
+	default:
+		gemmAVX512(mem, blocks, act, actStride, dst, dstStride, in, out, n, mask, add)
+	}
+}
+
+// gemmFloat multiplies up to four rows of floating-point weights.
+func gemmFloat(t Type, base *byte, stride, rows, cols int, x *float32, dst *float32, dstStride int, in, out *int32, n int) {
+	switch {
+	case active == avx2 && t == F32:
+		gemmF32AVX2(base, stride, rows, cols, x, 4*cols, dst, dstStride, in, out, n)
+	case active == avx2 && t == F16:
+		gemmF16AVX2(base, stride, rows, cols, x, 4*cols, dst, dstStride, in, out, n)
+	case active == avx2 && t == BF16:
+		gemmBF16AVX2(base, stride, rows, cols, x, 4*cols, dst, dstStride, in, out, n)
+	case t == F32:
+		gemmF32AVX512(base, stride, rows, cols, x, 4*cols, dst, dstStride, in, out, n)
+	case t == F16:
+		gemmF16AVX512(base, stride, rows, cols, x, 4*cols, dst, dstStride, in, out, n)
+	case t == BF16:
+		gemmBF16AVX512(base, stride, rows, cols, x, 4*cols, dst, dstStride, in, out, n)
+	}
+}
