@@ -8,9 +8,6 @@ package gguf
 import (
 	"fmt"
 	"os"
-	"strings"
-
-	"github.com/llmtop/llmtop/runtime/native/tensor"
 )
 
 // DefaultAlignment is the alignment of tensor data, in bytes, without the key general.alignment.
@@ -33,28 +30,6 @@ type File struct {
 	start  uint64 // of tensor data in data
 	byName map[string]int
 	unmap  func() error
-}
-
-// Tensor describes one tensor of a file.
-type Tensor struct {
-	Name string
-	Type tensor.Type
-	// Dims are the sizes in ggml's order: Dims[0] is the length of a row (the number of columns).
-	// There are 1 to 4, none of them 0.
-	Dims []uint64
-	// Offset of the data from the start of the file's tensor data, in bytes.
-	Offset uint64
-	// Bytes is the stored size, 0 for a type whose layout is not known.
-	Bytes uint64
-}
-
-// Elements is the number of values in the tensor.
-func (t Tensor) Elements() uint64 {
-	n := uint64(1)
-	for _, d := range t.Dims {
-		n *= d
-	}
-	return n
 }
 
 // Open maps the file into memory and reads its header. The mapping is read-only and shared; a file
@@ -142,25 +117,4 @@ func (f *File) Data(t Tensor) []byte {
 	lo := f.start + t.Offset
 	hi := lo + t.Bytes
 	return f.data[lo:hi:hi]
-}
-
-// CheckTypes reports the first tensor that the native engine has no kernels for.
-func (f *File) CheckTypes() error {
-	for _, t := range f.Tensors {
-		if !t.Type.Supported() {
-			return fmt.Errorf("check tensors: tensor %s has type %v, which the native engine cannot compute; supported: %s",
-				t.Name, t.Type, supportedTypes())
-		}
-	}
-	return nil
-}
-
-func supportedTypes() string {
-	var names []string
-	for t := range tensor.Type(64) {
-		if t.Supported() {
-			names = append(names, t.String())
-		}
-	}
-	return strings.Join(names, ", ")
 }

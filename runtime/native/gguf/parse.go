@@ -224,31 +224,6 @@ func (r *reader) tensor() Tensor {
 	return t
 }
 
-// measure computes Bytes and checks that the sizes are possible.
-func (t *Tensor) measure() error {
-	elems := uint64(1)
-	for _, d := range t.Dims {
-		hi, lo := bits.Mul64(elems, d)
-		if d == 0 || hi != 0 || lo > 1<<62 {
-			return fmt.Errorf("is damaged: tensor %q has the impossible size %d", t.Name, t.Dims)
-		}
-		elems = lo
-	}
-	perBlock, size := blockLayout(t.Type)
-	if perBlock == 0 {
-		return nil
-	}
-	if t.Dims[0]%perBlock != 0 {
-		return fmt.Errorf("is damaged: tensor %q has rows of %d values; %v stores blocks of %d", t.Name, t.Dims[0], t.Type, perBlock)
-	}
-	hi, lo := bits.Mul64(elems/perBlock, size)
-	if hi != 0 {
-		return fmt.Errorf("is damaged: tensor %q has the impossible size %d", t.Name, t.Dims)
-	}
-	t.Bytes = lo
-	return nil
-}
-
 // locate finds the tensor data behind the header and checks that every tensor lies in it.
 func (f *File) locate(header uint64) error {
 	if len(f.Tensors) == 0 {
