@@ -1,0 +1,93 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Cycle keeps a scheduler busy with built-in prompts, in turn, until somebody types one: that one goes first, what the cycle
+// has running is cancelled, and the cycle is over, since who has asked something wants to look at the answer.
+type Cycle struct {
+	scheduler *Scheduler
+	requests  []Request
+	width     int
+	rest      time.Duration
+
+	over chan struct{} // closed when somebody has typed a prompt
+	stop sync.Once
+
+	mu   sync.Mutex
+	next int // index of the next request
+}
+
+// NewCycle prepares a cycle of requests, at least one, of which width run side by side. Between a request and the next one in
+// its place it rests, so that the end of a text can be read and the machine seen idle.
+func NewCycle(s *Scheduler, requests []Request, width int, rest time.Duration) *Cycle {
+	return &Cycle{scheduler: s, requests: requests, width: width, rest: rest, over: make(chan struct{})}
+}
+
+// Run submits requests until ctx ends, somebody types a prompt, or the scheduler stops, which is the only error.
+func (c *Cycle) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-c.over:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	g, ctx := errgroup.WithContext(ctx)
+	for range c.width {
+		g.Go(func() error { return c.turn(ctx) })
+	}
+	return g.Wait()
+}
+
+// turn runs one request after another. While the queue is full it leaves the engine to others.
+func (c *Cycle) turn(ctx context.Context) error {
+	for ctx.Err() == nil {
+		h, err := c.scheduler.Submit(c.take())
+		if err == nil {
+			h.wait(ctx)
+		} else if !errors.Is(err, ErrQueueFull) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(c.rest):
+		}
+	}
+	return nil
+}
+
+// wait returns when the request has ended; when ctx ends first, it cancels the request.
+func (h *Handle) wait(ctx context.Context) {
+	select {
+	case <-h.done:
+	case <-ctx.Done():
+		h.Cancel()
+	}
+}
+
+// take is the next request in turn.
+func (c *Cycle) take() Request {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.requests[c.next%len(c.requests)]
+	c.next++
+	return r
+}
+
+// Submit queues what somebody has typed and ends the cycle. A prompt that is refused leaves the cycle as it is.
+func (c *Cycle) Submit(r Request) (*Handle, error) {
+	h, err := c.scheduler.Submit(r)
+	if err == nil {
+		c.stop.Do(func() { close(c.over) })
+	}
+	return h, err
+}

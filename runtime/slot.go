@@ -1,0 +1,186 @@
+package runtime
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// slot is one of the engine's sequences and the request that occupies it.
+type slot struct {
+	index   int32
+	handle  *Handle
+	sampler Sampler
+
+	tokens []int32 // prompt and generated tokens
+	prompt int     // of them, prompt tokens
+	done   int     // of them, in the KV cache
+	pinned event.Time
+
+	at      event.Time // of the last token
+	due     event.Time // when pacing lets the work on the next token begin
+	rows    int        // rows in the last batch that it was in
+	row     int        // index of the last of them
+	wants   bool       // that row yields a token
+	sampled int64      // ns in the sampler for the last token
+	logp    float32    // of the last token
+	top     []event.TopProb
+
+	// What the prompt has cost so far, in ns.
+	embed, body int64
+	layers      []LayerTime
+}
+
+// decoding reports whether the prompt has been processed.
+func (s *slot) decoding() bool { return len(s.tokens) > s.prompt }
+
+// generated is the number of tokens generated so far.
+func (s *slot) generated() int { return len(s.tokens) - s.prompt }
+
+// schedule sets when pacing lets the next token begin: an interval after this one was due, so that the mean pace holds, but
+// not before this one came, so that time lost is not made up for by a burst.
+func (s *slot) schedule(interval event.Time) {
+	if s.generated() == 1 {
+		s.due = s.at
+	}
+	s.due = max(s.due+interval, s.at)
+}
+
+// repace moves the due time after a change of pace or a pause. A wait that has already passed remains a wait.
+func (s *slot) repace(now, interval event.Time, resumed bool) {
+	s.due = max(s.at+interval, min(s.due, now))
+	if resumed {
+		s.due = max(s.due, now)
+	}
+}
+
+// admit dispatches waiting requests, oldest first, while slots are free.
+func (d *driver) admit() {
+	for len(d.running) < len(d.slots) && !d.held {
+		d.mu.Lock()
+		if len(d.queue) == 0 {
+			d.mu.Unlock()
+			return
+		}
+		h := d.queue[0]
+		d.queue = slices.Delete(d.queue, 0, 1)
+		d.mu.Unlock()
+		d.dispatch(h)
+	}
+}
+
+// dispatch begins work on a request: it is tokenized here, on the scheduler's goroutine, and given a slot.
+func (d *driver) dispatch(h *Handle) {
+	now := d.clock.Now()
+	d.sink.Emit(event.Event{Kind: event.KindRequest, At: now, Req: h.ID, State: event.StateDispatched, Layer: -1})
+	loading := max(d.loadTo-max(h.enqueued, d.loadFrom), 0) // the part of the wait in which the model was loaded
+	if loading > 0 {
+		d.stage(h.ID, event.StageLoad, -1, d.loadTo, int64(loading), 0)
+	}
+	d.stage(h.ID, event.StageQueue, -1, now, int64(now-h.enqueued-loading), 0)
+
+	s := d.vacant()
+	s.tokens = append(s.tokens[:0], h.request.IDs...)
+	if len(s.tokens) == 0 {
+		s.tokens = d.engine.Encode(s.tokens, h.request.Text, h.request.Special)
+	}
+	end := d.clock.Now()
+	d.stage(h.ID, event.StageTokenize, -1, end, int64(end-now), len(s.tokens))
+	if err := d.fits(s.tokens); err != nil {
+		d.log("request #%d failed: %v", h.ID, err)
+		d.finish(h, Result{
+			State: event.StateFailed, Err: err,
+			Outcome: event.Outcome{Reason: err.Error(), Prompt: len(s.tokens)},
+		})
+		return
+	}
+	*s = slot{index: s.index, layers: s.layers, tokens: s.tokens, handle: h, prompt: len(s.tokens)}
+	s.tokens = slices.Grow(s.tokens, d.most(s))
+	s.sampler = d.opt.Sampler(h.request.Params, d.model.Vocab)
+	clear(s.layers)
+	d.running = append(d.running, s)
+	if h.request.Picks != d.hooked.Picks {
+		d.changed.Store(true)
+	}
+}
+
+// vacant is a slot that no request runs in.
+func (d *driver) vacant() *slot {
+	for i := range d.slots {
+		if d.slots[i].handle == nil {
+			return &d.slots[i]
+		}
+	}
+	panic("no vacant slot")
+}
+
+// fits checks a prompt against the model.
+func (d *driver) fits(prompt []int32) error {
+	if len(prompt) == 0 {
+		return ErrEmptyPrompt
+	}
+	if n := d.engine.Context(); len(prompt) > n {
+		return fmt.Errorf("%w: %d tokens, the context holds %d", ErrPromptTooLong, len(prompt), n)
+	}
+	for _, id := range prompt {
+		if id < 0 || int(id) >= d.model.Vocab {
+			return fmt.Errorf("%w: %d, the vocabulary has %d", ErrUnknownToken, id, d.model.Vocab)
+		}
+	}
+	return nil
+}
+
+// most is how many tokens a slot can generate: the last one needs no place in the context.
+func (d *driver) most(s *slot) int {
+	n := d.engine.Context() - s.prompt + 1
+	if limit := s.handle.request.MaxTokens; limit > 0 {
+		n = min(n, limit)
+	}
+	return n
+}
+
+// reap ends the requests that were cancelled while they ran.
+func (d *driver) reap() {
+	for _, s := range slices.Clone(d.running) {
+		if s.handle.cancelled.Load() {
+			d.release(s, Result{State: event.StateCancelled, Outcome: event.Outcome{Reason: reasonCancelled}})
+		}
+	}
+}
+
+// release ends the request in a slot and frees the slot.
+func (d *driver) release(s *slot, r Result) {
+	h := s.handle
+	d.engine.Release(int(s.index))
+	d.cells -= int64(s.done)
+	if s.done > 0 {
+		d.reportKV(int64(s.done), d.clock.Now()-s.pinned)
+	}
+	if d.hooked.Experts {
+		d.reportExperts()
+	}
+	r.Prompt, r.Generated = s.prompt, s.generated()
+	r.IDs = slices.Clone(s.tokens[s.prompt:])
+	r.Text = d.text(r.IDs, r.Reason == reasonStop)
+	s.handle, s.sampler = nil, nil
+	d.running = slices.DeleteFunc(d.running, func(o *slot) bool { return o == s })
+	d.changed.Store(true)
+	if r.Err != nil {
+		d.log("request #%d failed: %v", h.ID, r.Err)
+	}
+	d.finish(h, r)
+}
+
+// text is what the tokens spell, without the last one if that ended the text.
+func (d *driver) text(ids []int32, ended bool) string {
+	if ended {
+		ids = ids[:len(ids)-1]
+	}
+	var b strings.Builder
+	for _, id := range ids {
+		b.WriteString(d.engine.Piece(id))
+	}
+	return b.String()
+}
