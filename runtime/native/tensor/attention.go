@@ -111,14 +111,17 @@ func storeKeyGo(tile []uint16, key []float32) {
 
 // attnScoresGo computes scores[r*stride+p] = q row r · key p for all p < stride, a multiple of keyTile.
 func attnScoresGo(scores []float32, stride int, q []float32, rows int, keys []uint16, dim int) {
+	var key [keyTile]float32
 	for p := 0; p < stride; p += keyTile {
-		tile := keys[p*dim : (p+keyTile)*dim]
 		for r := range rows {
-			acc := scores[r*stride+p:][:keyTile]
-			clear(acc)
-			for d, x := range q[r*dim : (r+1)*dim] {
-				for i, h := range tile[d*keyTile : (d+1)*keyTile] {
-					acc[i] += x * HalfToFloat(h)
+			clear(scores[r*stride+p:][:keyTile])
+		}
+		for d := range dim {
+			halvesToFloatsGo(key[:], keys[p*dim+d*keyTile:][:keyTile])
+			for r := range rows {
+				x, acc := q[r*dim+d], (*[keyTile]float32)(scores[r*stride+p:])
+				for i, k := range key {
+					acc[i] += x * k
 				}
 			}
 		}
@@ -127,13 +130,14 @@ func attnScoresGo(scores []float32, stride int, q []float32, rows int, keys []ui
 
 // attnMixGo computes out row r = Σ weights[r*stride+p] * value p over p < n.
 func attnMixGo(out, weights []float32, stride, rows int, values []uint16, dim, n int) {
+	var value [keyTile]float32
 	clear(out[:rows*dim])
 	for p := range n {
-		value := values[p*dim : (p+1)*dim]
-		for r := range rows {
-			w, acc := weights[r*stride+p], out[r*dim:(r+1)*dim]
-			for d, h := range value {
-				acc[d] += w * HalfToFloat(h)
+		for d := 0; d < dim; d += keyTile {
+			part := value[:min(keyTile, dim-d)]
+			halvesToFloatsGo(part, values[p*dim+d:][:len(part)])
+			for r := range rows {
+				axpyGo(out[r*dim+d:][:len(part)], weights[r*stride+p], part)
 			}
 		}
 	}

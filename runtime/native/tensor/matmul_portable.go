@@ -27,40 +27,51 @@ func (p *product) runGo(lo, hi int) {
 
 // dot adds the product of the span and a vector's blocks to acc, block after block.
 func (s *span) dot(t Type, blocks []actBlock, acc float32) float32 {
+	halves, minimum := halfScales(t), hasMin(t)
 	for b := range blocks {
 		a, q := &blocks[b], s.q[b*blockElems:(b+1)*blockElems]
-		if halfScales(t) {
-			acc += float32(dotInt(q[:16], a.q[:16])) * (s.scale[2*b] * a.scale)
-			acc += float32(dotInt(q[16:], a.q[16:])) * (s.scale[2*b+1] * a.scale)
+		first := dotInt((*[16]int8)(q), (*[16]int8)(a.q[:]))
+		second := dotInt((*[16]int8)(q[16:]), (*[16]int8)(a.q[16:]))
+		if halves {
+			acc += float32(first) * (s.scale[2*b] * a.scale)
+			acc += float32(second) * (s.scale[2*b+1] * a.scale)
 			continue
 		}
-		acc += float32(dotInt(q, a.q[:])) * (s.scale[2*b] * a.scale)
-		if hasMin(t) {
+		acc += float32(first+second) * (s.scale[2*b] * a.scale)
+		if minimum {
 			acc -= s.min[b] * a.sum
 		}
 	}
 	return acc
 }
 
-func dotInt(x, y []int8) int32 {
-	sum := int32(0)
-	for i, v := range x {
-		sum += int32(v) * int32(y[i])
+func dotInt(x, y *[16]int8) int32 {
+	a, b := int32(0), int32(0) // two sums, which do not wait for each other
+	for i := 0; i < 16; i += 4 {
+		a += int32(x[i])*int32(y[i]) + int32(x[i+1])*int32(y[i+1])
+		b += int32(x[i+2])*int32(y[i+2]) + int32(x[i+3])*int32(y[i+3])
 	}
-	return sum
+	return a + b
 }
 
+// floatSpan is the number of values of a row that are converted together.
+const floatSpan = 64
+
 func (p *product) runFloatGo(lo, hi int) {
+	var w [floatSpan]float32
 	cols := p.m.Cols
 	for r := lo; r < hi; r++ {
 		row := p.m.Row(r)
-		for j := range p.n {
-			x := p.a.f32[p.vector(j)*cols:][:cols]
-			sum := float32(0)
-			for i, v := range x {
-				sum += floatAt(p.m.Type, row, i) * v
+		for at := 0; at < cols; at += floatSpan {
+			n := min(floatSpan, cols-at)
+			readFloats(w[:n], p.m.Type, row, at)
+			for j := range p.n {
+				d := &p.dst[p.row(j)*p.ldd+r]
+				if at == 0 {
+					*d = 0
+				}
+				*d += dotGo(w[:n], p.a.f32[p.vector(j)*cols+at:][:n])
 			}
-			p.dst[p.row(j)*p.ldd+r] = sum
 		}
 	}
 }

@@ -25,15 +25,16 @@ type layout struct {
 	elems, bytes int
 }
 
-var layouts = map[Type]layout{
+// layouts has an entry for each type that the kernels compute with; the others are zero.
+var layouts = [...]layout{
 	F32:  {"F32", 1, 4},
 	F16:  {"F16", 1, 2},
-	BF16: {"BF16", 1, 2},
 	Q4_0: {"Q4_0", 32, 18},
 	Q8_0: {"Q8_0", 32, 34},
 	Q4_K: {"Q4_K", 256, 144},
 	Q5_K: {"Q5_K", 256, 176},
 	Q6_K: {"Q6_K", 256, 210},
+	BF16: {"BF16", 1, 2},
 }
 
 // names of the types that llmtop can name in an error though it has no kernels for them.
@@ -43,24 +44,32 @@ var unsupported = map[Type]string{
 	24: "I8", 25: "I16", 26: "I32", 27: "I64", 28: "F64", 29: "IQ1_M", 34: "TQ1_0", 35: "TQ2_0", 39: "MXFP4",
 }
 
+// layout is how t is stored, zero for an unsupported type.
+func (t Type) layout() layout {
+	if int(t) < len(layouts) {
+		return layouts[t]
+	}
+	return layout{}
+}
+
 // Supported says whether there are kernels for t.
-func (t Type) Supported() bool { _, ok := layouts[t]; return ok }
+func (t Type) Supported() bool { return t.layout().elems > 0 }
 
 // BlockElems is the number of values in one block of t, 0 for an unsupported type.
-func (t Type) BlockElems() int { return layouts[t].elems }
+func (t Type) BlockElems() int { return t.layout().elems }
 
 // BlockBytes is the stored size of one block of t in bytes, 0 for an unsupported type.
-func (t Type) BlockBytes() int { return layouts[t].bytes }
+func (t Type) BlockBytes() int { return t.layout().bytes }
 
-// RowBytes is the stored size of a row of cols values; cols must be a multiple of BlockElems.
+// RowBytes is the stored size of a row of cols values, which must be a multiple of BlockElems; 0 for an unsupported type.
 func (t Type) RowBytes(cols int) int {
-	l := layouts[t]
-	return cols / l.elems * l.bytes
+	l := t.layout()
+	return cols / max(l.elems, 1) * l.bytes
 }
 
 // String is ggml's name of the type, for example "Q8_0".
 func (t Type) String() string {
-	if l, ok := layouts[t]; ok {
+	if l := t.layout(); l.elems > 0 {
 		return l.name
 	}
 	if n, ok := unsupported[t]; ok {

@@ -3,6 +3,7 @@ package tensor
 import (
 	"encoding/binary"
 	"math"
+	"unsafe"
 )
 
 // span is a run of up to 256 values of one row, unpacked from any of the block types:
@@ -46,9 +47,7 @@ func (s *span) unpack(t Type, row []byte, at, n int) {
 func (s *span) unpackQ80(b int, block []byte) {
 	d := halfAt(block)
 	s.scale[2*b], s.scale[2*b+1] = d, d
-	for i, v := range block[2:34] {
-		s.q[b*32+i] = int8(v)
-	}
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(&s.q[b*32])), 32), block[2:34])
 }
 
 func (s *span) unpackQ40(b int, block []byte) {
@@ -113,9 +112,7 @@ func (s *span) unpackQ6K(block []byte) {
 // dequantizeRow writes the values of row to dst.
 func dequantizeRow(dst []float32, t Type, row []byte) {
 	if t.Form() == FormF32 {
-		for i := range dst {
-			dst[i] = floatAt(t, row, i)
-		}
+		readFloats(dst, t, row, 0)
 		return
 	}
 	var s span
@@ -131,13 +128,21 @@ func dequantizeRow(dst []float32, t Type, row []byte) {
 	}
 }
 
-// floatAt is value i of a row of F32, F16 or BF16.
-func floatAt(t Type, row []byte, i int) float32 {
+// readFloats writes the values of a row of F32, F16 or BF16 from value at on to dst.
+func readFloats(dst []float32, t Type, row []byte, at int) {
+	row = row[at*t.BlockBytes():][:len(dst)*t.BlockBytes()]
 	switch t {
 	case F32:
-		return math.Float32frombits(binary.LittleEndian.Uint32(row[4*i:]))
+		for i := range dst {
+			dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(row[4*i:]))
+		}
 	case F16:
-		return halfAt(row[2*i:])
+		for i := range dst {
+			dst[i] = halfAt(row[2*i:])
+		}
+	case BF16:
+		for i := range dst {
+			dst[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(row[2*i:])) << 16)
+		}
 	}
-	return math.Float32frombits(uint32(binary.LittleEndian.Uint16(row[2*i:])) << 16)
 }

@@ -52,11 +52,19 @@ func SwiGLU(dst, gate, up []float32) {
 }
 
 func dotGo(x, y []float32) float32 {
-	sum := float32(0)
-	for i, v := range x {
-		sum += v * y[i]
+	var sums [4]float32 // which do not wait for each other
+	y = y[:len(x)]
+	i := 0
+	for ; i+4 <= len(x); i += 4 {
+		sums[0] += x[i] * y[i]
+		sums[1] += x[i+1] * y[i+1]
+		sums[2] += x[i+2] * y[i+2]
+		sums[3] += x[i+3] * y[i+3]
 	}
-	return sum
+	for ; i < len(x); i++ {
+		sums[0] += x[i] * y[i]
+	}
+	return sums[0] + sums[1] + (sums[2] + sums[3])
 }
 
 func axpyGo(y []float32, a float32, x []float32) {
