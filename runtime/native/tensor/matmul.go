@@ -4,7 +4,7 @@ import "fmt"
 
 // MatVec computes dst[r] = row r of m · vector i of a, for r in lo..hi.
 func MatVec(dst []float32, m *Matrix, lo, hi int, a *Activations, i int) {
-	MatMul(dst[:hi], 0, m, lo, hi, a, i, i+1)
+	MatMul(dst, 0, m, lo, hi, a, i, i+1)
 }
 
 // MatMul computes dst[i*ldd+r] = row r of m · vector i of a, for r in lo..hi and i in i0..i1.
