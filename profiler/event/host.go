@@ -57,7 +57,9 @@ type Host struct {
 	MemTotal  Reading // bytes, the cgroup's limit where that is lower
 	MemUsed   Reading // bytes
 	Limited   bool    // MemTotal or CPU is a cgroup's limit and not the machine's
-	CPULimit  Reading // cores granted by the cgroup
+
+	CopyBandwidth Reading // B/s that this machine copies, all cores together, measured once; NotYet until then
+	CPULimit      Reading // cores granted by the cgroup
 
 	Engine, Self Process
 	GPUs         []GPU

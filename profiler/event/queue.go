@@ -1,0 +1,68 @@
+package event
+
+import "sync"
+
+// DefaultQueue is the number of events that a Queue holds between two swaps: at 176 bytes an event, 2.9 MB a buffer.
+const DefaultQueue = 1 << 14
+
+// Queue is the Sink in front of a consumer: producers append to one buffer under a short lock while the consumer works through
+// the other. A full buffer drops the newest events and counts them by kind; a producer never waits.
+type Queue struct {
+	wake chan struct{}
+
+	mu    sync.Mutex // guards what follows
+	front []Event    // capacity is the bound
+	lost  Lost
+}
+
+// NewQueue makes a queue of at most size events.
+func NewQueue(size int) *Queue {
+	return &Queue{wake: make(chan struct{}, 1), front: make([]Event, 0, size)}
+}
+
+// Emit implements Sink.
+func (q *Queue) Emit(e Event) {
+	q.mu.Lock()
+	n := len(q.front)
+	if n == cap(q.front) {
+		if e.Kind < NumKinds {
+			q.lost[e.Kind]++
+		}
+		q.mu.Unlock()
+		return
+	}
+	q.front = append(q.front, e)
+	q.mu.Unlock()
+	if n == cap(q.front)/2 {
+		select {
+		case q.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Wake receives when the queue has become half full and wants to be swapped.
+func (q *Queue) Wake() <-chan struct{} { return q.wake }
+
+// Swap takes what has been emitted since the last Swap, in order, and gives back to producers the buffer of the batch before,
+// of which the consumer must be done. lost is cumulative.
+func (q *Queue) Swap(done []Event) (batch []Event, lost Lost) {
+	if cap(done) == 0 {
+		done = make([]Event, 0, cap(q.front))
+	}
+	clear(done[:cap(done)][:len(done)]) // let go of what events refer to
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	batch, q.front = q.front, done[:0]
+	return batch, q.lost
+}
+
+// Tee is a Sink that hands every event to several.
+type Tee []Sink
+
+// Emit implements Sink.
+func (t Tee) Emit(e Event) {
+	for _, s := range t {
+		s.Emit(e)
+	}
+}

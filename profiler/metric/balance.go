@@ -1,0 +1,68 @@
+package metric
+
+import (
+	"math"
+	"slices"
+)
+
+// Balance describes how evenly load is spread over the experts of a layer (or over anything else).
+type Balance struct {
+	Total   uint64
+	MaxMean float64 // largest / mean; 1 is even, len(counts) is everything on one
+	CV      float64 // coefficient of variation: standard deviation / mean
+	Entropy float64 // Shannon entropy / log(len(counts)): 1 is even, 0 is everything on one
+	Dead    int     // entries that are 0
+}
+
+// BalanceOf computes the balance of counts; all zero if there are none.
+func BalanceOf(counts []uint64) (b Balance) {
+	var top uint64
+	for _, c := range counts {
+		b.Total += c
+		top = max(top, c)
+		if c == 0 {
+			b.Dead++
+		}
+	}
+	if b.Total == 0 {
+		return Balance{Dead: b.Dead}
+	}
+	n, total := float64(len(counts)), float64(b.Total)
+	mean := total / n
+	b.MaxMean = float64(top) / mean
+	var variance, entropy float64
+	for _, c := range counts {
+		variance += (float64(c) - mean) * (float64(c) - mean) / n
+		if p := float64(c) / total; p > 0 {
+			entropy -= p * math.Log(p)
+		}
+	}
+	b.CV = math.Sqrt(variance) / mean
+	if n > 1 {
+		b.Entropy = entropy / math.Log(n)
+	}
+	return b
+}
+
+// Extremes are the indices of the k largest counts, largest first, and of the k smallest, smallest first; the lower index wins a tie.
+func Extremes(counts []uint64, k int) (hot, cold []int) {
+	order := make([]int, len(counts))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		switch {
+		case counts[a] > counts[b]:
+			return -1
+		case counts[a] < counts[b]:
+			return 1
+		}
+		return 0
+	})
+	k = min(k, len(order))
+	hot = slices.Clone(order[:k])
+	for i := range k {
+		cold = append(cold, order[len(order)-1-i])
+	}
+	return hot, cold
+}

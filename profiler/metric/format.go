@@ -1,0 +1,133 @@
+package metric
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// digits writes a number with three significant digits and no exponent; four digits before the point stay whole.
+func digits(v float64) string {
+	a := math.Abs(v)
+	switch {
+	case a == 0:
+		return "0"
+	case a < 9.995:
+		return strconv.FormatFloat(v, 'f', 2, 64)
+	case a < 99.95:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(v, 'f', 0, 64)
+}
+
+// unit is one step of a scale.
+type unit struct {
+	size float64
+	name string
+}
+
+var (
+	times  = []unit{{1, "ns"}, {1e3, "µs"}, {1e6, "ms"}, {1e9, "s"}}
+	sizes  = []unit{{1, "B"}, {1e3, "kB"}, {1e6, "MB"}, {1e9, "GB"}, {1e12, "TB"}}
+	counts = []unit{{1, ""}, {1e3, "k"}, {1e6, "M"}, {1e9, "G"}, {1e12, "T"}}
+)
+
+// scale picks the largest unit of which v holds at least one.
+func scale(units []unit, v float64) unit {
+	best := units[0]
+	for _, u := range units {
+		if math.Abs(v) >= u.size*0.9995 {
+			best = u
+		}
+	}
+	return best
+}
+
+// Duration is a time in ns with three significant digits: "18.2 ms", "620 µs". Minutes and more read "2m05s".
+func Duration(ns int64) string {
+	if a := max(ns, -ns); a >= 120e9 {
+		return clock(ns / 1e9)
+	}
+	u := scale(times, float64(ns))
+	if u.size == 1 {
+		return strconv.FormatInt(ns, 10) + " ns"
+	}
+	return digits(float64(ns)/u.size) + " " + u.name
+}
+
+func clock(s int64) string {
+	if s >= 3600 {
+		return strconv.FormatInt(s/3600, 10) + "h" + two(s/60%60) + "m"
+	}
+	return strconv.FormatInt(s/60, 10) + "m" + two(s%60) + "s"
+}
+
+func two(n int64) string {
+	if n < 10 {
+		return "0" + strconv.FormatInt(n, 10)
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// DurationIn is a time in the unit of ref, for columns and axes in which units must not change: DurationIn(620e3, 18e6) is "0.62 ms".
+func DurationIn(ns, ref int64) string {
+	u := scale(times, float64(ref))
+	return digits(float64(ns)/u.size) + " " + u.name
+}
+
+// Seconds is a time in s, as Duration writes it.
+func Seconds(s float64) string { return Duration(int64(math.Round(s * 1e9))) }
+
+// Bytes is a size with decimal prefixes: "84.1 MB".
+func Bytes(n float64) string {
+	u := scale(sizes, n)
+	if u.size == 1 {
+		return strconv.FormatFloat(n, 'f', 0, 64) + " B"
+	}
+	return digits(n/u.size) + " " + u.name
+}
+
+// Count is a number with a decimal prefix from ten thousand on: "9 999", "11.0M".
+func Count(n float64) string {
+	if math.Abs(n) < 9999.5 {
+		return group(strconv.FormatFloat(n, 'f', 0, 64))
+	}
+	u := scale(counts, n)
+	return digits(n/u.size) + u.name
+}
+
+// Rate is a number per second, without its unit: "1 604", "38.2".
+func Rate(v float64) string {
+	if math.Abs(v) < 999.5 {
+		return digits(v)
+	}
+	return Count(v)
+}
+
+// group puts a space between the thousands.
+func group(s string) string {
+	head := strings.TrimPrefix(s, "-")
+	if len(head) <= 3 {
+		return s
+	}
+	return s[:len(s)-3] + " " + s[len(s)-3:]
+}
+
+// Percent is a share of 0..1: "71 %", "0.4 %".
+func Percent(share float64) string {
+	p := 100 * share
+	if math.Abs(p) < 9.95 && p != 0 {
+		return strconv.FormatFloat(p, 'f', 1, 64) + " %"
+	}
+	return strconv.FormatFloat(p, 'f', 0, 64) + " %"
+}
+
+// Reading is the number as f writes it, or the word for its absence.
+func Reading(r event.Reading, f func(float64) string) string {
+	if !r.OK() {
+		return r.Origin.String()
+	}
+	return f(r.V)
+}

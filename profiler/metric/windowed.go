@@ -1,0 +1,81 @@
+package metric
+
+import "time"
+
+// slots is how many whole seconds a Windowed keeps besides the current one.
+const slots = 59
+
+// Windowed is a distribution over every Window: one histogram a second, merged by addition. About 350 KB once a minute
+// has been recorded. The zero value is empty. Windows end with the current second: "last 10 s" is the current second and
+// the nine before it; "last 1 s" is the last whole second, so that it does not begin anew with each one.
+type Windowed struct {
+	second  int64 // number of the current second
+	current Histogram
+	past    [slots]*Histogram // of second s at s % slots, nil if nothing came
+	number  [slots]int64      // which second past holds
+	ten     Histogram         // sum of the nine seconds before the current one
+	minute  Histogram         // sum of the 59 seconds before the current one
+	session Histogram
+}
+
+// Record counts a value k times at a time in ns. Times that run backwards count in the current second.
+func (w *Windowed) Record(now, v int64, k uint32) {
+	w.advance(now)
+	w.current.Record(v, k)
+	w.session.Record(v, k)
+}
+
+// advance moves on to the second that now lies in.
+func (w *Windowed) advance(now int64) {
+	s := now / int64(time.Second)
+	if s <= w.second {
+		return
+	}
+	if w.current.n > 0 {
+		i := w.second % slots
+		if w.past[i] == nil {
+			w.past[i] = new(Histogram)
+		}
+		*w.past[i], w.number[i] = w.current, w.second
+		w.current = Histogram{}
+	}
+	w.second = s
+	w.ten, w.minute = Histogram{}, Histogram{}
+	for i, h := range w.past {
+		if h == nil {
+			continue
+		}
+		if w.number[i] > s-60 {
+			w.minute.Add(h)
+		}
+		if w.number[i] > s-10 {
+			w.ten.Add(h)
+		}
+	}
+}
+
+// Summaries describes the distribution over every window ending now.
+func (w *Windowed) Summaries(now int64) (out [NumWindows]Summary) {
+	w.advance(now)
+	if out[Second] = w.Last(now); out[Second].Count == 0 {
+		out[Second] = w.current.Summary()
+	}
+	sum := w.ten
+	sum.Add(&w.current)
+	out[TenSeconds] = sum.Summary()
+	sum = w.minute
+	sum.Add(&w.current)
+	out[Minute] = sum.Summary()
+	out[Session] = w.session.Summary()
+	return out
+}
+
+// Last is the distribution of the second before the current one.
+func (w *Windowed) Last(now int64) Summary {
+	w.advance(now)
+	i := (w.second - 1 + slots) % slots
+	if w.past[i] == nil || w.number[i] != w.second-1 {
+		return Summary{}
+	}
+	return w.past[i].Summary()
+}

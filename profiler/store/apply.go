@@ -1,0 +1,48 @@
+package store
+
+import (
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// apply takes in one event. Nothing in it is trusted: ids may be unknown or repeat, times may run backwards, payloads may be
+// missing.
+func (s *state) apply(e *event.Event) {
+	if !s.begun {
+		s.begun, s.started = true, e.At
+	}
+	s.version++
+	switch e.Kind {
+	case event.KindEngine:
+		if p, ok := e.Data.(*event.Engine); ok && p != nil {
+			s.engine = *p
+		}
+	case event.KindModel:
+		s.applyModel(e)
+	case event.KindRequest:
+		s.applyRequest(e)
+	case event.KindStage:
+		s.applyStage(e)
+	case event.KindToken:
+		s.applyToken(e)
+	case event.KindExperts:
+		if p, ok := e.Data.(*event.Experts); ok && p != nil {
+			s.applyExperts(e.At, p)
+		}
+	case event.KindKV:
+		if p, ok := e.Data.(*event.KV); ok && p != nil {
+			s.applyKV(p)
+		}
+	case event.KindStep:
+		s.applyStep(e)
+	case event.KindHost:
+		if p, ok := e.Data.(*event.Host); ok && p != nil {
+			s.applyHost(e.At, p)
+		}
+	case event.KindLog:
+		s.applyLog(e)
+	case event.KindLost:
+		if p, ok := e.Data.(*event.Lost); ok && p != nil {
+			s.lost = *p
+		}
+	}
+}

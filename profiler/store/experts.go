@@ -1,0 +1,126 @@
+package store
+
+import (
+	"slices"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+)
+
+// expertSlots is how many steps of expertEvery the longest window is made of. One slot of 8 x 16 experts takes 2 KB, one of
+// 94 x 256 takes 385 KB: 23 MB a minute.
+const (
+	expertSlots = 60
+	// MaxCells bounds layers x experts of a model whose picks are kept.
+	MaxCells = 1 << 16
+)
+
+// experts keeps the cumulative counts at the end of each second, so that any window is a difference of two of them.
+type experts struct {
+	layers, experts, used, everyN int
+	now                           picks
+	base                          picks // what had been counted when the session, or this model, began
+	past                          [expertSlots]picks
+	number                        [expertSlots]int64 // which second past holds the end of
+	second                        int64
+	shown                         *Experts // the last view
+	fresh                         bool     // nothing has changed since
+}
+
+// picks are cumulative counts.
+type picks struct {
+	counts [2][]uint64 // by metric.Decode and metric.Prompt
+	tokens [2]uint64
+}
+
+// applyExperts takes in cumulative counts. Counts that do not fit their own shape are refused; another shape, or counts that went
+// down, are another model or another life of the engine, and begin anew.
+func (s *state) applyExperts(at event.Time, p *event.Experts) {
+	cells := p.Layers * p.Experts
+	if p.Layers <= 0 || p.Experts <= 0 || p.Layers > MaxCells || p.Experts > MaxCells || cells > MaxCells ||
+		len(p.Decode) != cells || len(p.Prompt) != cells {
+		return
+	}
+	now := picks{counts: [2][]uint64{metric.Decode: p.Decode, metric.Prompt: p.Prompt}, tokens: [2]uint64{p.DecodeTokens, p.PromptTokens}}
+	x := s.experts
+	if x == nil || x.layers != p.Layers || x.experts != p.Experts || now.tokens[0] < x.now.tokens[0] || now.tokens[1] < x.now.tokens[1] {
+		zero := picks{counts: [2][]uint64{make([]uint64, cells), make([]uint64, cells)}}
+		x = &experts{layers: p.Layers, experts: p.Experts, base: zero, now: zero, second: int64(at) / int64(second)}
+		s.experts = x
+	}
+	x.advance(at)
+	x.used, x.everyN, x.now, x.fresh = p.Used, p.EveryN, now, false
+}
+
+// advance keeps what had been counted by the end of the second that is over.
+func (x *experts) advance(at event.Time) {
+	if sec := int64(at) / int64(second); sec > x.second {
+		i := x.second % expertSlots
+		x.past[i], x.number[i] = x.now, x.second
+		x.second, x.fresh = sec, false
+	}
+}
+
+// since is what had been counted by the end of a second: the newest that is kept and not after it.
+func (x *experts) since(sec int64) *picks {
+	best, found := int64(-1), -1
+	for i, n := range x.number {
+		if x.past[i].counts[0] != nil && n <= sec && n > best {
+			best, found = n, i
+		}
+	}
+	if found < 0 {
+		return &x.base
+	}
+	return &x.past[found]
+}
+
+// view is the picks of all windows and phases, shared between snapshots until the counts or the second change.
+func (x *experts) view(at event.Time) *Experts {
+	x.advance(at)
+	if !x.fresh {
+		x.shown, x.fresh = x.compute(at), true
+	}
+	return x.shown
+}
+
+func (x *experts) compute(at event.Time) *Experts {
+	v := &Experts{Layers: x.layers, Experts: x.experts, Used: x.used, EveryN: x.everyN}
+	for w := range metric.NumWindows {
+		from := &x.base
+		if span := w.Span(); span > 0 {
+			from = x.since(int64(at)/int64(second) - 1 - int64(span.Seconds()))
+		}
+		for p := range metric.NumPhases {
+			v.Hits[w][p] = x.hits(from, p)
+		}
+	}
+	return v
+}
+
+// hits is the difference between now and then in one phase.
+func (x *experts) hits(from *picks, p metric.Phase) *Hits {
+	h := &Hits{Counts: make([]uint64, x.layers*x.experts)}
+	for phase := range x.now.counts {
+		if p != metric.Both && int(p) != phase {
+			continue
+		}
+		h.Tokens += x.now.tokens[phase] - from.tokens[phase]
+		for i, c := range x.now.counts[phase] {
+			if was := from.counts[phase][i]; c > was {
+				h.Counts[i] += c - was
+			}
+		}
+	}
+	h.Layers = make([]LayerHits, x.layers)
+	for l := range h.Layers {
+		row := h.Counts[l*x.experts : (l+1)*x.experts]
+		b := metric.BalanceOf(row)
+		h.Layers[l] = LayerHits{Total: b.Total, MaxMean: b.MaxMean, CV: b.CV, Entropy: b.Entropy, Dead: b.Dead}
+		h.Layers[l].Hot, h.Layers[l].Cold = metric.Extremes(row, 3)
+		if b.Total > 0 {
+			h.Max = max(h.Max, float64(slices.Max(row))/float64(b.Total))
+		}
+	}
+	return h
+}

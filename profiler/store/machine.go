@@ -1,0 +1,51 @@
+package store
+
+import (
+	"math"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// applyHost takes in a sample of the machine.
+func (s *state) applyHost(at event.Time, p *event.Host) {
+	s.host.Host, s.host.At, s.host.Known = *p, at, true
+	s.host.Series = push(s.host.Series, HostPoint{
+		At: at, CPU: plain(p.CPU), EngineCPU: plain(p.Engine.CPU), RSS: plain(p.Engine.RSS),
+		Read: plain(p.Engine.Read), Write: plain(p.Engine.Write), SelfCPU: plain(p.Self.CPU),
+	}, SeriesLen)
+}
+
+// plain is a reading for a chart: NaN, a gap, where it is absent.
+func plain(r event.Reading) float64 {
+	if !r.OK() {
+		return math.NaN()
+	}
+	return r.V
+}
+
+// applyKV takes in the state of the KV cache.
+func (s *state) applyKV(p *event.KV) {
+	s.kv.Used, s.kv.Total = max(p.Used, 0), max(p.Total, 0)
+	s.kv.Usage = event.Absent(event.NotReported)
+	if p.Total > 0 {
+		s.kv.Usage = event.From(float64(s.kv.Used) / float64(p.Total))
+	}
+	if p.Freed > 0 {
+		s.pins.Record(p.Residency, 1)
+	}
+}
+
+// applyLog keeps a line of the engine's log.
+func (s *state) applyLog(e *event.Event) {
+	if len(s.log) >= MaxLog {
+		s.counts.MoreLogDropped += MaxLog / 4
+	}
+	s.log = push(s.log, LogLine{At: e.At, Text: clip(e.Text, MaxLine)}, MaxLog)
+}
+
+// applyModel begins with another model, whose router starts from nothing.
+func (s *state) applyModel(e *event.Event) {
+	if p, ok := e.Data.(*event.Model); ok && p != nil {
+		s.model, s.loadTook, s.experts = *p, max(e.Dur, 0), nil
+	}
+}

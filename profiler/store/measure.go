@@ -1,0 +1,111 @@
+package store
+
+import (
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+const second = float64(time.Second)
+
+// measure computes a request's metrics from its stamps, as of now.
+func (s *state) measure(l *live, now event.Time) {
+	v := &l.view
+	absent := event.Absent(event.NotYet)
+	if v.State.Final() {
+		absent = event.Absent(event.Undefined)
+	}
+	v.STIL, v.Paced = absent, event.From(float64(l.waits)/second)
+	if v.Dispatched != 0 {
+		v.STIL = seconds(int64(v.Dispatched - v.Enqueued))
+	} else if !s.engine.Caps.Has(event.CapQueue) {
+		v.STIL = event.Absent(event.NotReported)
+	}
+	v.TTFT, v.Prefill, v.PrefillRate = absent, absent, absent
+	v.Decode, v.TPOT, v.DecodeRate = absent, absent, absent
+	v.E2EL, v.TPS, v.Overall = absent, absent, absent
+	if v.First != 0 {
+		s.measureFirst(l)
+		measureDecode(l)
+	}
+	v.ITL = l.itl.Summary()
+}
+
+func seconds(ns int64) event.Reading { return event.From(float64(max(ns, 0)) / second) }
+
+// rate is n per s, undefined where no time has passed.
+func rate(n int, in event.Reading) event.Reading {
+	if !in.OK() || in.V <= 0 || n <= 0 {
+		return event.Absent(event.Undefined)
+	}
+	return event.From(float64(n) / in.V)
+}
+
+// measureFirst computes TTFT, its parts, and what prefill took. A cold request's TTFT includes the whole load, whether the
+// request waited for it or came after it.
+func (s *state) measureFirst(l *live) {
+	v := &l.view
+	ttft := int64(v.First - v.Enqueued)
+	if v.Cold {
+		missing := max(s.loadTook-l.named[event.StageLoad], 0)
+		ttft += missing
+		l.named[event.StageLoad] += missing
+	}
+	v.TTFT = seconds(ttft)
+	v.HitTarget = !v.Cold && ttft <= int64(v.Target)
+	s.split(l, ttft)
+
+	prefill := l.named[event.StagePrompt]
+	if prefill == 0 && v.Dispatched != 0 {
+		prefill = int64(v.First-v.Dispatched) - l.named[event.StageTokenize] - l.named[event.StageEmbed] - l.named[event.StageFirst]
+	}
+	v.Prefill = seconds(prefill)
+	v.PrefillRate = rate(v.PromptTokens-v.CachedTokens, v.Prefill)
+}
+
+// split divides TTFT into its parts. They add up: what the named stages leave is "other".
+func (s *state) split(l *live, ttft int64) {
+	v := &l.view
+	v.Parts, v.Dominant = v.Parts[:0], Part{}
+	rest := ttft
+	computed := float64(max(v.PromptTokens-v.CachedTokens, 0))
+	part := func(stage event.Stage, ns int64) {
+		p := Part{Stage: stage, Dur: time.Duration(ns)}
+		if ttft > 0 {
+			p.Share = float64(ns) / float64(ttft)
+		}
+		if computed > 0 {
+			p.PerToken = float64(ns) / computed
+		}
+		v.Parts = append(v.Parts, p)
+		if ns > int64(v.Dominant.Dur) {
+			v.Dominant = p
+		}
+	}
+	for _, stage := range event.Components() {
+		// A stage cannot have taken more than what is left: sources that overlap their stages are cut here.
+		if ns := min(l.named[stage], rest); l.named[stage] > 0 {
+			part(stage, ns)
+			rest -= ns
+		}
+	}
+	part(event.StageNone, rest)
+}
+
+// measureDecode computes what comes after the first token.
+func measureDecode(l *live) {
+	v := &l.view
+	decode := int64(v.Last-v.First) - l.waits
+	wall := float64(v.Last-v.Enqueued) / second
+	v.E2EL = event.From(wall)
+	v.TPS = rate(v.Generated, v.E2EL)
+	v.Overall = rate(v.PromptTokens+v.Generated, v.E2EL)
+	if v.Generated < 2 {
+		undefined := event.Absent(event.Undefined)
+		v.Decode, v.TPOT, v.DecodeRate = undefined, undefined, undefined
+		return
+	}
+	v.Decode = seconds(decode)
+	v.TPOT = event.From(v.Decode.V / float64(v.Generated-1))
+	v.DecodeRate = rate(v.Generated-1, v.Decode)
+}

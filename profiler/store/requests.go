@@ -1,0 +1,208 @@
+package store
+
+import (
+	"slices"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+)
+
+// live is a request with what its view is computed from.
+type live struct {
+	view  Request  // what is known so far
+	done  *Request // set once the request has ended; shared by all snapshots
+	itl   metric.Histogram
+	named [event.NumStages]int64 // ns by stage
+	paced int64                  // ns paced since the last token
+	waits int64                  // ns paced in all
+	text  []byte
+}
+
+// ring holds the requests kept, oldest first.
+type ring struct {
+	list []*live
+	byID map[event.RequestID]*live
+}
+
+// add makes room for a request by forgetting the oldest one that has ended, or else the oldest.
+func (r *ring) add(id event.RequestID) (l *live, forgot bool) {
+	if r.byID == nil {
+		r.byID = make(map[event.RequestID]*live, MaxRequests)
+	}
+	if len(r.list) >= MaxRequests {
+		i := max(slices.IndexFunc(r.list, func(l *live) bool { return l.done != nil }), 0)
+		delete(r.byID, r.list[i].view.ID)
+		r.list = slices.Delete(r.list, i, i+1)
+		forgot = true
+	}
+	l = &live{view: Request{ID: id, Slot: -1}}
+	r.list = append(r.list, l)
+	r.byID[id] = l
+	return l, forgot
+}
+
+// open is the request that an event belongs to, nil if it is not kept or has ended.
+func (s *state) open(id event.RequestID) *live {
+	if l := s.requests.byID[id]; l != nil && l.done == nil {
+		return l
+	}
+	return nil
+}
+
+// applyRequest follows a request through its states. One that is not kept begins with any state but a final one, since its
+// beginning may have been lost; what comes for one that has ended is passed over.
+func (s *state) applyRequest(e *event.Event) {
+	if e.Req == 0 || e.State == event.StateNone || e.State >= event.NumStates {
+		return
+	}
+	l := s.requests.byID[e.Req]
+	if l == nil {
+		if e.State.Final() {
+			s.end(e.State)
+			return
+		}
+		l = s.begin(e)
+	}
+	if l.done != nil || e.State < l.view.State {
+		return
+	}
+	l.view.State = e.State
+	switch {
+	case e.State == event.StateDispatched:
+		l.view.Dispatched = max(e.At, l.view.Enqueued)
+	case e.State.Final():
+		o, _ := e.Data.(*event.Outcome)
+		s.finish(l, e.At, o)
+	}
+}
+
+func (s *state) begin(e *event.Event) *live {
+	l, forgot := s.requests.add(e.Req)
+	if forgot {
+		s.counts.MoreRequests++
+	}
+	v := &l.view
+	v.Enqueued, v.Target = e.At, s.target
+	if p, ok := e.Data.(*event.Request); ok && p != nil {
+		v.Group, v.Label, v.Prompt = clip(p.Group, MaxLine), clip(p.Label, MaxLine), clip(p.Prompt, MaxText)
+		v.MaxTokens, v.Cold, v.Probe = max(p.MaxTokens, 0), p.Cold, p.Probe
+	}
+	return l
+}
+
+// end counts a request that ended.
+func (s *state) end(how event.State) {
+	switch how {
+	case event.StateFinished:
+		s.counts.Finished++
+	case event.StateCancelled:
+		s.counts.Cancelled++
+	case event.StateFailed:
+		s.counts.Failed++
+	}
+}
+
+// finish closes a request and records it in the session's distributions.
+func (s *state) finish(l *live, at event.Time, o *event.Outcome) {
+	v := &l.view
+	v.Closed = max(at, v.Last, v.Enqueued)
+	if o != nil {
+		v.Reason = clip(o.Reason, MaxLine)
+		v.PromptTokens, v.CachedTokens, v.PadTokens = max(o.Prompt, 0), max(o.Cached, 0), max(o.Padding, 0)
+		v.Generated = max(o.Generated, v.Generated)
+	}
+	s.end(v.State)
+	s.counts.PromptTokens += uint64(v.PromptTokens)
+	s.counts.CachedTokens += uint64(v.CachedTokens)
+	s.counts.PadTokens += uint64(v.PadTokens)
+	s.measure(l, at)
+	done := l.copy()
+	l.done = done
+	s.recordRequest(done)
+	if s.onRequest != nil {
+		s.onRequest(done)
+	}
+}
+
+// copy is the view as it stands, sharing nothing that will be written again.
+func (l *live) copy() *Request {
+	v := l.view
+	v.Parts = slices.Clone(v.Parts)
+	v.Layers = slices.Clone(v.Layers)
+	v.Gaps = slices.Clone(v.Gaps)
+	v.Stalls = slices.Clone(v.Stalls)
+	v.Tokens = slices.Clone(v.Tokens)
+	v.Text = string(l.text)
+	return &v
+}
+
+func clip(text string, n int) string {
+	if len(text) > n {
+		return text[:n]
+	}
+	return text
+}
+
+// applyStage adds a stage to the request it belongs to, or to the load of the model.
+func (s *state) applyStage(e *event.Event) {
+	if e.Stage == event.StageNone || e.Stage >= event.NumStages {
+		return
+	}
+	dur := max(e.Dur, 0)
+	if e.Req == 0 {
+		s.applyLoad(e, dur)
+		return
+	}
+	l := s.open(e.Req)
+	if l == nil {
+		return
+	}
+	if e.Stage == event.StagePace {
+		l.paced += dur
+		l.waits += dur
+		return
+	}
+	if e.Layer >= 0 {
+		l.layer(int(e.Layer), e.Stage, time.Duration(dur))
+		return
+	}
+	l.named[e.Stage] += dur
+	if e.Stage == event.StagePrompt || e.Stage == event.StageTokenize {
+		l.view.PromptTokens = max(l.view.PromptTokens, int(e.N))
+	}
+	if e.Stage == event.StagePrompt {
+		s.rates.prompted(e.At, dur, int(e.N))
+	}
+}
+
+// layer adds to the prompt processing of one layer.
+func (l *live) layer(i int, stage event.Stage, dur time.Duration) {
+	if i >= MaxLayers {
+		return
+	}
+	for len(l.view.Layers) <= i {
+		l.view.Layers = append(l.view.Layers, LayerPart{})
+	}
+	p := &l.view.Layers[i]
+	switch stage {
+	case event.StageAttention:
+		p.Attention += dur
+	case event.StageRouter:
+		p.Router += dur
+	case event.StageExperts:
+		p.Experts += dur
+	}
+}
+
+// applyLoad keeps the waterfall of the last model load: it begins anew with the first stage of a load.
+func (s *state) applyLoad(e *event.Event, dur int64) {
+	if e.Stage == event.StageLoadOpen {
+		s.load = nil
+	}
+	if len(s.load) < 2*int(event.NumStages) {
+		s.load = append(slices.Clip(s.load), Span{
+			Stage: e.Stage, Layer: -1, Start: e.At - event.Time(dur), End: e.At, Tokens: max(int(e.N), 0),
+		})
+	}
+}

@@ -1,0 +1,121 @@
+package store
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/verdict"
+)
+
+// The bounds of the store, each with the most memory that it stands for.
+const (
+	MaxRequests = 256  // requests kept; at most about 90 KB each with all rings full
+	MaxGaps     = 2048 // gaps of one request, 16 KB
+	MaxTokens   = 512  // tokens of one request, 120 bytes each: 60 KB
+	MaxText     = 8192 // bytes of text of one request
+	MaxStalls   = 64   // 64 bytes each
+	MaxGroups   = 64   // 64 bytes each
+	MaxLog      = 100  // lines, cut at MaxLine
+	MaxLine     = 1024
+	SeriesLen   = 600 // seconds of course, 100 bytes each
+	MaxLayers   = 512 // of a model, beyond which counts are refused
+	MaxExperts  = 1024
+)
+
+// drainEvery is how long an event may wait in the queue.
+const drainEvery = 50 * time.Millisecond
+
+// Options configure a Store.
+type Options struct {
+	Now        func() event.Time // the clock that the sources stamp with
+	Wall       func() time.Time
+	TTFTTarget time.Duration // for a 512-token prompt
+	// OnRequest is told of each request that has ended, with all its metrics. It runs on the store's goroutine.
+	OnRequest func(*Request)
+}
+
+// Store keeps what happened. Emit may be called from any goroutine; it only queues. Events are applied by Run, and by Snapshot.
+type Store struct {
+	opt   Options
+	queue *event.Queue
+
+	mu    sync.Mutex // guards what follows; never held while a producer emits
+	batch []event.Event
+	state state
+}
+
+// state is all that events have told.
+type state struct {
+	version   uint64
+	started   event.Time
+	begun     bool
+	target    time.Duration
+	onRequest func(*Request)
+
+	engine   event.Engine
+	model    event.Model
+	load     []Span
+	loadTook int64      // ns of the last load
+	lost     event.Lost // of the sources
+	dropped  event.Lost // by the queue
+
+	requests ring
+	counts   Counts
+	groups   map[string]*groupSum
+	latency  latency
+	rates    rates
+	kv       KV
+	pins     metric.Histogram
+	experts  *experts
+	host     Host
+	log      []LogLine
+	judge    verdict.Judge
+}
+
+// New makes an empty store.
+func New(opt Options) *Store {
+	if opt.Wall == nil {
+		opt.Wall = time.Now
+	}
+	if opt.TTFTTarget == 0 {
+		opt.TTFTTarget = DefaultTTFTTarget
+	}
+	return &Store{
+		opt: opt, queue: event.NewQueue(event.DefaultQueue),
+		state: state{target: opt.TTFTTarget, onRequest: opt.OnRequest, groups: make(map[string]*groupSum)},
+	}
+}
+
+// DefaultTTFTTarget is what the TTFT of a 512-token prompt is held against.
+const DefaultTTFTTarget = 200 * time.Millisecond
+
+// Emit implements event.Sink.
+func (s *Store) Emit(e event.Event) { s.queue.Emit(e) }
+
+// Run applies what is emitted until ctx ends.
+func (s *Store) Run(ctx context.Context) error {
+	tick := time.NewTicker(drainEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			s.drain()
+			return nil
+		case <-tick.C:
+		case <-s.queue.Wake():
+		}
+		s.drain()
+	}
+}
+
+func (s *Store) drain() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.batch, s.state.dropped = s.queue.Swap(s.batch)
+	for i := range s.batch {
+		s.state.apply(&s.batch[i])
+	}
+}

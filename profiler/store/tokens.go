@@ -1,0 +1,183 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+)
+
+// A gap is a stall when it is StallFactor times the request's median gap or more, and at least stallFloor, below which nobody
+// can see it and timers are not to be trusted.
+const (
+	StallFactor = 3
+	stallFloor  = int64(500 * time.Microsecond)
+	// stallSamples is how many gaps a median must rest on.
+	stallSamples = 8
+)
+
+// applyToken appends one or more tokens that share a stamp. The gap before them is divided among them.
+func (s *state) applyToken(e *event.Event) {
+	l := s.open(e.Req)
+	if l == nil {
+		return
+	}
+	v := &l.view
+	k := int(min(max(e.N, 1), MaxTokens))
+	at := max(e.At, v.Last, v.Enqueued)
+	v.State = max(v.State, event.StateDispatched)
+	var gap int64
+	if v.First == 0 {
+		v.First = at
+		s.firstToken(l)
+	} else {
+		gap = max(int64(at-v.Last)-l.paced, 0) / int64(k)
+		s.recordGaps(l, at, gap, k)
+	}
+	l.paced = 0
+	v.Last = at
+	v.Generated += k
+	s.counts.GeneratedTokens += uint64(k)
+	s.rates.generated(at, k)
+	l.keep(Token{
+		ID: e.ID, Index: int(max(e.Index, 0)), At: at, Gap: gap, Step: e.Step, Split: e.Split,
+		Text: clip(e.Text, MaxLine), LogP: e.LogP, HasLP: e.HasLogP, Top: e.Top, Picks: e.Picks,
+	})
+}
+
+// keep appends a token to the rings of the request.
+func (l *live) keep(t Token) {
+	l.view.Tokens = push(l.view.Tokens, t, MaxTokens)
+	l.text = append(l.text, t.Text...)
+	if len(l.text) > MaxText { // cut in large pieces, not at every token
+		l.text = append(l.text[:0], l.text[MaxText/4:]...)
+		l.view.TextCut = true
+	}
+}
+
+// push appends to a bounded list, of which it drops the oldest quarter when it is full.
+func push[T any](list []T, v T, bound int) []T {
+	if len(list) >= bound {
+		list = slices.Delete(list, 0, bound/4)
+	}
+	return append(list, v)
+}
+
+// recordGaps counts k gaps of equal length that ended at the given time.
+func (s *state) recordGaps(l *live, at event.Time, gap int64, k int) {
+	v := &l.view
+	if l.itl.Count() >= stallSamples {
+		if median := l.itl.Median(); gap >= StallFactor*median && gap >= stallFloor {
+			s.stall(l, at, gap)
+		}
+	}
+	l.itl.Record(gap, uint32(k))
+	s.latency.itl.Record(int64(at), gap, uint32(k))
+	for range k {
+		if len(v.Gaps) >= MaxGaps {
+			v.FirstGap += MaxGaps / 4
+		}
+		v.Gaps = push(v.Gaps, gap, MaxGaps)
+	}
+}
+
+// stall records a gap that was far too long, with the cause that the evidence supports.
+func (s *state) stall(l *live, at event.Time, gap int64) {
+	st := Stall{
+		Request: l.view.ID, Index: l.view.Generated, At: at, Gap: time.Duration(gap),
+		Cause: s.cause(l, at-event.Time(gap), at),
+	}
+	l.view.Stalls = push(l.view.Stalls, st, MaxStalls)
+	s.latency.stalls = push(s.latency.stalls, st, MaxStalls)
+	s.latency.stallCount.Record(int64(at), gap, 1)
+}
+
+// cause names what was going on between two times: a prompt that was processed in the same batch, llmtop's own garbage collector, or
+// threads that waited for a core.
+func (s *state) cause(l *live, from, to event.Time) string {
+	if s.rates.lastPrompt >= from && s.rates.lastPrompt <= to {
+		for _, o := range slices.Backward(s.requests.list) {
+			if o != l && o.view.Dispatched != 0 && o.view.Dispatched <= to && (o.view.First == 0 || o.view.First >= from) {
+				return fmt.Sprintf("while #%d's prompt was processed", o.view.ID)
+			}
+		}
+		return "while a prompt was processed"
+	}
+	if h := &s.host; h.Known && to-h.At < event.Time(2*h.Interval) {
+		if w := h.Engine.RunWait; w.OK() && w.V > starved {
+			return fmt.Sprintf("waiting for a core (%.0f %% of the time)", 100*w.V)
+		}
+		if p := h.Self.GCPause; p.OK() && h.Engine.PID == h.Self.PID && p.V > float64(to-from)/2 {
+			return "llmtop's garbage collection"
+		}
+	}
+	return "unknown"
+}
+
+// starved is the share of time spent runnable but not running above which a late token is put down to it.
+const starved = 0.1
+
+// firstToken records what is known with the first token of a request.
+func (s *state) firstToken(l *live) {
+	s.measure(l, l.view.First)
+	v := &l.view
+	ns := int64(v.TTFT.V * second)
+	if v.Cold {
+		s.latency.cold.Record(int64(v.First), ns, 1)
+	} else {
+		s.latency.ttft.Record(int64(v.First), ns, 1)
+	}
+	if v.STIL.OK() {
+		s.latency.stil.Record(int64(v.First), int64(v.STIL.V*second), 1)
+	}
+}
+
+// latency are the session's distributions.
+type latency struct {
+	ttft, cold, itl, stil, e2el, tpot, stallCount metric.Windowed
+	stalls                                        []Stall
+	series                                        []LatencyPoint
+	met                                           metric.Windowed // requests that met their targets
+}
+
+// recordRequest counts a request that has ended.
+func (s *state) recordRequest(r *Request) {
+	at := int64(r.Closed)
+	if r.State == event.StateFinished {
+		if r.E2EL.OK() {
+			s.latency.e2el.Record(at, int64(r.E2EL.V*second), 1)
+		}
+		if r.TPOT.OK() {
+			s.latency.tpot.Record(at, int64(r.TPOT.V*second), 1)
+		}
+		if r.HitTarget {
+			s.latency.met.Record(at, 1, 1)
+		}
+	}
+	s.group(r)
+}
+
+// groupSum sums one group's requests.
+type groupSum struct {
+	requests, generated uint64
+	latency             float64 // s
+}
+
+func (s *state) group(r *Request) {
+	g := s.groups[r.Group]
+	if g == nil {
+		if len(s.groups) >= MaxGroups {
+			s.counts.MoreGroups++
+			return
+		}
+		g = new(groupSum)
+		s.groups[r.Group] = g
+	}
+	g.requests++
+	g.generated += uint64(r.Generated)
+	if r.E2EL.OK() {
+		g.latency += r.E2EL.V
+	}
+}
