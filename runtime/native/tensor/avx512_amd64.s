@@ -4770,8 +4770,8 @@ done:
 // func addToAVX512(y *float32, x *float32, n int)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·addToAVX512(SB), NOSPLIT, $0-24
-	MOVQ  x+8(FP), CX
-	MOVQ  y+0(FP), DX
+	MOVQ  y+0(FP), CX
+	MOVQ  x+8(FP), DX
 	MOVQ  n+16(FP), BX
 	MOVQ  n+16(FP), AX
 	ANDL  $0x0000000f, AX
@@ -4784,20 +4784,20 @@ TEXT ·addToAVX512(SB), NOSPLIT, $0-24
 loop:
 	SUBQ    $0x10, BX
 	JLT     loopRest
-	VMOVUPS (CX)(AX*4), Z0
-	VMOVUPS (DX)(AX*4), Z1
+	VMOVUPS (DX)(AX*4), Z0
+	VMOVUPS (CX)(AX*4), Z1
 	VADDPS  Z1, Z0, Z0
-	VMOVUPS Z0, (DX)(AX*4)
+	VMOVUPS Z0, (CX)(AX*4)
 	ADDQ    $0x10, AX
 	JMP     loop
 
 loopRest:
 	CMPQ      BX, $-16
 	JEQ       loopEnd
-	VMOVUPS.Z (CX)(AX*4), K1, Z0
-	VMOVUPS.Z (DX)(AX*4), K1, Z1
+	VMOVUPS.Z (DX)(AX*4), K1, Z0
+	VMOVUPS.Z (CX)(AX*4), K1, Z1
 	VADDPS    Z1, Z0, Z0
-	VMOVUPS   Z0, K1, (DX)(AX*4)
+	VMOVUPS   Z0, K1, (CX)(AX*4)
 
 loopEnd:
 	VZEROUPPER
@@ -4806,8 +4806,8 @@ loopEnd:
 // func axpyAVX512(y *float32, a float32, x *float32, n int)
 // Requires: AVX, AVX512F, BMI2, SSE
 TEXT ·axpyAVX512(SB), NOSPLIT, $0-32
-	MOVQ         x+16(FP), CX
-	MOVQ         y+0(FP), DX
+	MOVQ         y+0(FP), CX
+	MOVQ         x+16(FP), DX
 	MOVSS        a+8(FP), X0
 	VBROADCASTSS X0, Z0
 	MOVQ         n+24(FP), BX
@@ -4822,20 +4822,20 @@ TEXT ·axpyAVX512(SB), NOSPLIT, $0-32
 loop:
 	SUBQ        $0x10, BX
 	JLT         loopRest
-	VMOVUPS     (DX)(AX*4), Z1
-	VMOVUPS     (CX)(AX*4), Z2
+	VMOVUPS     (CX)(AX*4), Z1
+	VMOVUPS     (DX)(AX*4), Z2
 	VFMADD231PS Z0, Z2, Z1
-	VMOVUPS     Z1, (DX)(AX*4)
+	VMOVUPS     Z1, (CX)(AX*4)
 	ADDQ        $0x10, AX
 	JMP         loop
 
 loopRest:
 	CMPQ        BX, $-16
 	JEQ         loopEnd
-	VMOVUPS.Z   (DX)(AX*4), K1, Z1
-	VMOVUPS.Z   (CX)(AX*4), K1, Z2
+	VMOVUPS.Z   (CX)(AX*4), K1, Z1
+	VMOVUPS.Z   (DX)(AX*4), K1, Z2
 	VFMADD231PS Z0, Z2, Z1
-	VMOVUPS     Z1, K1, (DX)(AX*4)
+	VMOVUPS     Z1, K1, (CX)(AX*4)
 
 loopEnd:
 	VZEROUPPER
@@ -4971,6 +4971,9 @@ loopEnd:
 // func swiGLUAVX512(dst *float32, gate *float32, up *float32, n int)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·swiGLUAVX512(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), CX
+	MOVQ         gate+8(FP), DX
+	MOVQ         up+16(FP), BX
 	MOVL         $0x3fb8aa3b, AX
 	VPBROADCASTD AX, Z0
 	MOVL         $0x42b0c0a5, AX
@@ -4995,9 +4998,6 @@ TEXT ·swiGLUAVX512(SB), NOSPLIT, $0-32
 	VPBROADCASTD AX, Z10
 	MOVL         $0x3f000000, AX
 	VPBROADCASTD AX, Z11
-	MOVQ         dst+0(FP), CX
-	MOVQ         gate+8(FP), DX
-	MOVQ         up+16(FP), BX
 	MOVL         $0x80000000, AX
 	VPBROADCASTD AX, Z12
 	MOVQ         n+24(FP), SI
@@ -5074,23 +5074,22 @@ loopEnd:
 TEXT ·dotAVX512(SB), NOSPLIT, $0-28
 	MOVQ   x+0(FP), CX
 	MOVQ   y+8(FP), DX
+	MOVQ   n+16(FP), BX
+	MOVQ   n+16(FP), AX
+	ANDL   $0x0000000f, AX
+	MOVL   $0x00000001, SI
+	SHLXL  AX, SI, SI
+	DECL   SI
+	KMOVW  SI, K1
 	VXORPS Z0, Z0, Z0
 	VXORPS Z1, Z1, Z1
 	VXORPS Z2, Z2, Z2
 	VXORPS Z3, Z3, Z3
-	MOVQ   n+16(FP), BX
-	MOVQ   n+16(FP), SI
-	MOVQ   n+16(FP), AX
-	ANDL   $0x0000000f, AX
-	MOVL   $0x00000001, DI
-	SHLXL  AX, DI, DI
-	DECL   DI
-	KMOVW  DI, K1
 	XORQ   AX, AX
 
 wide:
-	CMPQ        BX, $0x40
-	JLT         loop
+	SUBQ        $0x40, BX
+	JLT         few
 	VMOVUPS     (CX)(AX*4), Z4
 	VFMADD231PS (DX)(AX*4), Z4, Z0
 	VMOVUPS     64(CX)(AX*4), Z4
@@ -5099,15 +5098,14 @@ wide:
 	VFMADD231PS 128(DX)(AX*4), Z4, Z2
 	VMOVUPS     192(CX)(AX*4), Z4
 	VFMADD231PS 192(DX)(AX*4), Z4, Z3
-	SUBQ        $0x40, BX
 	ADDQ        $0x40, AX
 	JMP         wide
 
-loop:
-	ANDQ $0x3f, SI
+few:
+	ADDQ $0x40, BX
 
 next:
-	SUBQ        $0x10, SI
+	SUBQ        $0x10, BX
 	JLT         rest
 	VMOVUPS     (CX)(AX*4), Z4
 	VMOVUPS     (DX)(AX*4), Z5
@@ -5137,33 +5135,33 @@ rest:
 // func expSumAVX512(x *float32, scale float32, n int) float32
 // Requires: AVX, AVX512DQ, AVX512F, AVX512VL, BMI2, SSE
 TEXT ·expSumAVX512(SB), NOSPLIT, $0-28
-	MOVL         $0x3fb8aa3b, AX
-	VPBROADCASTD AX, Z0
-	MOVL         $0x42b0c0a5, AX
-	VPBROADCASTD AX, Z1
-	MOVL         $0xc2d00000, AX
-	VPBROADCASTD AX, Z2
-	MOVL         $0x3f318000, AX
-	VPBROADCASTD AX, Z3
-	MOVL         $0xb95e8083, AX
-	VPBROADCASTD AX, Z4
-	MOVL         $0x3f800000, AX
-	VPBROADCASTD AX, Z5
-	MOVL         $0x39506967, AX
-	VPBROADCASTD AX, Z6
-	MOVL         $0x3ab743ce, AX
-	VPBROADCASTD AX, Z7
-	MOVL         $0x3c088908, AX
-	VPBROADCASTD AX, Z8
-	MOVL         $0x3d2aa9c1, AX
-	VPBROADCASTD AX, Z9
-	MOVL         $0x3e2aaaaa, AX
-	VPBROADCASTD AX, Z10
-	MOVL         $0x3f000000, AX
-	VPBROADCASTD AX, Z11
 	MOVQ         x+0(FP), CX
-	MOVSS        scale+8(FP), X12
-	VBROADCASTSS X12, Z12
+	MOVSS        scale+8(FP), X0
+	VBROADCASTSS X0, Z0
+	MOVL         $0x3fb8aa3b, AX
+	VPBROADCASTD AX, Z1
+	MOVL         $0x42b0c0a5, AX
+	VPBROADCASTD AX, Z2
+	MOVL         $0xc2d00000, AX
+	VPBROADCASTD AX, Z3
+	MOVL         $0x3f318000, AX
+	VPBROADCASTD AX, Z4
+	MOVL         $0xb95e8083, AX
+	VPBROADCASTD AX, Z5
+	MOVL         $0x3f800000, AX
+	VPBROADCASTD AX, Z6
+	MOVL         $0x39506967, AX
+	VPBROADCASTD AX, Z7
+	MOVL         $0x3ab743ce, AX
+	VPBROADCASTD AX, Z8
+	MOVL         $0x3c088908, AX
+	VPBROADCASTD AX, Z9
+	MOVL         $0x3d2aa9c1, AX
+	VPBROADCASTD AX, Z10
+	MOVL         $0x3e2aaaaa, AX
+	VPBROADCASTD AX, Z11
+	MOVL         $0x3f000000, AX
+	VPBROADCASTD AX, Z12
 	MOVL         $0xff800000, AX
 	VPBROADCASTD AX, Z13
 	VXORPS       Z14, Z14, Z14
@@ -5180,7 +5178,7 @@ max:
 	SUBQ    $0x10, DX
 	JLT     maxRest
 	VMOVUPS (CX)(AX*4), Z15
-	VMULPS  Z12, Z15, Z15
+	VMULPS  Z0, Z15, Z15
 	VMAXPS  Z15, Z13, Z13
 	ADDQ    $0x10, AX
 	JMP     max
@@ -5189,7 +5187,7 @@ maxRest:
 	CMPQ      DX, $-16
 	JEQ       maxEnd
 	VMOVUPS.Z (CX)(AX*4), K1, Z15
-	VMULPS    Z12, Z15, Z15
+	VMULPS    Z0, Z15, Z15
 	VMAXPS    Z15, Z13, K1, Z13
 
 maxEnd:
@@ -5215,22 +5213,22 @@ exp:
 	SUBQ         $0x10, DX
 	JLT          expRest
 	VMOVUPS      (CX)(AX*4), Z15
-	VFMSUB213PS  Z13, Z12, Z15
-	VMINPS       Z1, Z15, Z15
-	VMAXPS       Z2, Z15, Z15
-	VMULPS       Z0, Z15, Z16
+	VFMSUB213PS  Z13, Z0, Z15
+	VMINPS       Z2, Z15, Z15
+	VMAXPS       Z3, Z15, Z15
+	VMULPS       Z1, Z15, Z16
 	VRNDSCALEPS  $0x00, Z16, Z16
-	VFNMADD231PS Z3, Z16, Z15
 	VFNMADD231PS Z4, Z16, Z15
-	VMOVAPS      Z6, Z17
-	VFMADD213PS  Z7, Z15, Z17
+	VFNMADD231PS Z5, Z16, Z15
+	VMOVAPS      Z7, Z17
 	VFMADD213PS  Z8, Z15, Z17
 	VFMADD213PS  Z9, Z15, Z17
 	VFMADD213PS  Z10, Z15, Z17
 	VFMADD213PS  Z11, Z15, Z17
+	VFMADD213PS  Z12, Z15, Z17
 	VMULPS       Z15, Z15, Z18
 	VFMADD213PS  Z15, Z18, Z17
-	VADDPS       Z5, Z17, Z17
+	VADDPS       Z6, Z17, Z17
 	VSCALEFPS    Z16, Z17, Z15
 	VADDPS       Z15, Z14, Z14
 	VMOVUPS      Z15, (CX)(AX*4)
@@ -5241,22 +5239,22 @@ expRest:
 	CMPQ         DX, $-16
 	JEQ          expEnd
 	VMOVUPS.Z    (CX)(AX*4), K1, Z15
-	VFMSUB213PS  Z13, Z12, Z15
-	VMINPS       Z1, Z15, Z15
-	VMAXPS       Z2, Z15, Z15
-	VMULPS       Z0, Z15, Z0
+	VFMSUB213PS  Z13, Z0, Z15
+	VMINPS       Z2, Z15, Z15
+	VMAXPS       Z3, Z15, Z15
+	VMULPS       Z1, Z15, Z0
 	VRNDSCALEPS  $0x00, Z0, Z0
-	VFNMADD231PS Z3, Z0, Z15
 	VFNMADD231PS Z4, Z0, Z15
-	VMOVAPS      Z6, Z1
-	VFMADD213PS  Z7, Z15, Z1
+	VFNMADD231PS Z5, Z0, Z15
+	VMOVAPS      Z7, Z1
 	VFMADD213PS  Z8, Z15, Z1
 	VFMADD213PS  Z9, Z15, Z1
 	VFMADD213PS  Z10, Z15, Z1
 	VFMADD213PS  Z11, Z15, Z1
+	VFMADD213PS  Z12, Z15, Z1
 	VMULPS       Z15, Z15, Z2
 	VFMADD213PS  Z15, Z2, Z1
-	VADDPS       Z5, Z1, Z1
+	VADDPS       Z6, Z1, Z1
 	VSCALEFPS    Z0, Z1, Z15
 	VADDPS       Z15, Z14, K1, Z14
 	VMOVUPS      Z15, K1, (CX)(AX*4)

@@ -34,8 +34,8 @@ func (g *gate) open() {
 	g.opened.Add(1)
 	if g.sleepers.Load() > 0 {
 		g.mu.Lock() // a sleeper is now either before its last look at opened, or in Wait
-		g.mu.Unlock()
 		g.awake.Broadcast()
+		g.mu.Unlock()
 	}
 }
 

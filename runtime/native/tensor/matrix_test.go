@@ -11,8 +11,13 @@ func TestChooseLevel(t *testing.T) {
 		best  level
 		want  level
 	}{
-		{"", avx512, avx512}, {"", portable, portable}, {"portable", avx512, portable}, {"avx2", avx512, avx2},
-		{"avx512", avx2, avx2}, {"avx512", avx512, avx512}, {"sse", avx2, avx2},
+		{"", avx512, avx512},
+		{"", portable, portable},
+		{"portable", avx512, portable},
+		{"avx2", avx512, avx2},
+		{"avx512", avx2, avx2},
+		{"avx512", avx512, avx512},
+		{"sse", avx2, avx2},
 	} {
 		if got := chooseLevel(c.asked, c.best); got != c.want {
 			t.Errorf("LLMTOP_CPU=%q on %s chooses %s, want %s", c.asked, names[c.best], names[got], names[c.want])

@@ -10,16 +10,10 @@ const panelRows = 16
 const panelBlocks = superElems / blockElems
 
 // panel is 16 rows by up to 256 columns of a matrix, unpacked and interleaved so that a register holds the same four
-// columns of every row. One panel is made for all the vectors of a product. This is its layout for AVX-512; for AVX2
-// it has 8 rows, and the weights themselves as signed bytes.
-type panel [panelBlocks]panelBlock
-
-type panelBlock struct {
-	q      [blockElems / 4][panelRows][4]uint8 // weight+128
-	scale  [panelRows]float32                  // of the block, or of its first half
-	scale1 [panelRows]float32                  // of its second half, for Q6_K
-	min    [panelRows]float32                  // for Q4_K and Q5_K
-}
+// columns of every row. One panel is made for all the vectors of a product. A block of 32 columns has 8 registers of
+// weights+128 as unsigned bytes; a register of scales, for the whole block or for its first half; one for its second
+// half (Q6_K); one of minima (Q4_K and Q5_K). For AVX2 all of these are half as wide, and the weights signed.
+type panel [panelBlocks * (8 + 3) * 64]byte
 
 // ascending stands for a list of indices that was not given.
 var ascending = func() (list [512]int32) {

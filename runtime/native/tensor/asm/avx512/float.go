@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+
 	. "github.com/llmtop/llmtop/runtime/native/tensor/asm/emit"
 
 	. "github.com/mmcloughlin/avo/build"

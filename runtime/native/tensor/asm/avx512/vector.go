@@ -1,8 +1,9 @@
 package main
 
 import (
-	. "github.com/llmtop/llmtop/runtime/native/tensor/asm/emit"
 	"math"
+
+	. "github.com/llmtop/llmtop/runtime/native/tensor/asm/emit"
 
 	. "github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/operand"
@@ -11,28 +12,28 @@ import (
 
 // vectors writes the float32 helpers. Each takes 16 values at a time, the last ones under a mask.
 func vectors() {
-	binary("addToAVX512", "func(y, x *float32, n int)", func(s *span) {
+	elementwise("addToAVX512", "func(y, x *float32, n int)", []string{"y", "x"}, "", func(s *span) {
 		v := s.read("x")
 		VADDPS(s.read("y"), v, v)
 		s.write(v, "y")
 	})
-	binary("axpyAVX512", "func(y *float32, a float32, x *float32, n int)", func(s *span) {
+	elementwise("axpyAVX512", "func(y *float32, a float32, x *float32, n int)", []string{"y", "x"}, "a", func(s *span) {
 		y := s.read("y")
-		VFMADD231PS(s.scalar("a"), s.read("x"), y)
+		VFMADD231PS(s.scalar, s.read("x"), y)
 		s.write(y, "y")
 	})
-	binary("scaleToAVX512", "func(dst, x *float32, s float32, n int)", func(s *span) {
+	elementwise("scaleToAVX512", "func(dst, x *float32, s float32, n int)", []string{"dst", "x"}, "s", func(s *span) {
 		v := s.read("x")
-		VMULPS(s.scalar("s"), v, v)
+		VMULPS(s.scalar, v, v)
 		s.write(v, "dst")
 	})
-	binary("scaleMulAVX512", "func(dst, x, w *float32, s float32, n int)", func(s *span) {
+	elementwise("scaleMulAVX512", "func(dst, x, w *float32, s float32, n int)", []string{"dst", "x", "w"}, "s", func(s *span) {
 		v := s.read("x")
-		VMULPS(s.scalar("s"), v, v)
+		VMULPS(s.scalar, v, v)
 		VMULPS(s.read("w"), v, v)
 		s.write(v, "dst")
 	})
-	binary("rotateHalvesAVX512", "func(x, y, cos, sin *float32, n int)", func(s *span) {
+	elementwise("rotateHalvesAVX512", "func(x, y, cos, sin *float32, n int)", []string{"x", "y", "cos", "sin"}, "", func(s *span) {
 		x, y, cos, sin := s.read("x"), s.read("y"), s.read("cos"), s.read("sin")
 		a, b := ZMM(), ZMM()
 		VMULPS(sin, y, a)
@@ -50,50 +51,45 @@ func vectors() {
 
 // span is a run of values that a helper is being written for: 16 of them, or fewer under a mask.
 type span struct {
-	ptr     map[string]reg.GPVirtual
-	scalars map[string]reg.VecVirtual
-	at      reg.GPVirtual // index of the first value
-	mask    *reg.OpmaskVirtual
+	ptr    map[string]reg.GPVirtual
+	scalar reg.VecVirtual
+	at     reg.GPVirtual // index of the first value
+	mask   *reg.OpmaskVirtual
 }
 
-func newSpan() *span {
-	return &span{ptr: map[string]reg.GPVirtual{}, scalars: map[string]reg.VecVirtual{}, at: GP64()}
+func newSpan(pointers []string, scalar string) *span {
+	s := &span{ptr: map[string]reg.GPVirtual{}, at: GP64()}
+	for _, p := range pointers {
+		s.ptr[p] = Arg(p)
+	}
+	if scalar != "" {
+		x := XMM()
+		s.scalar = ZMM()
+		Load(Param(scalar), x)
+		VBROADCASTSS(x, s.scalar)
+	}
+	return s
 }
 
-func (s *span) Mem(name string) operand.Mem {
+func (s *span) mem(name string) operand.Mem {
 	return operand.Mem{Base: s.ptr[name], Index: s.at, Scale: 4}
 }
 
 func (s *span) read(name string) reg.VecVirtual {
 	z := ZMM()
 	if s.mask == nil {
-		VMOVUPS(s.Mem(name), z)
+		VMOVUPS(s.mem(name), z)
 	} else {
-		VMOVUPS_Z(s.Mem(name), *s.mask, z)
+		VMOVUPS_Z(s.mem(name), *s.mask, z)
 	}
 	return z
 }
 
 func (s *span) write(z reg.VecVirtual, name string) {
 	if s.mask == nil {
-		VMOVUPS(z, s.Mem(name))
+		VMOVUPS(z, s.mem(name))
 	} else {
-		VMOVUPS(z, *s.mask, s.Mem(name))
-	}
-}
-
-func (s *span) scalar(name string) reg.VecVirtual { return s.scalars[name] }
-
-// arguments loads pointers and scalars of a signature, found by their names.
-func (s *span) arguments(pointers, scalars []string) {
-	for _, p := range pointers {
-		s.ptr[p] = Arg(p)
-	}
-	for _, name := range scalars {
-		z, x := ZMM(), XMM()
-		Load(Param(name), x)
-		VBROADCASTSS(x, z)
-		s.scalars[name] = z
+		VMOVUPS(z, *s.mask, s.mem(name))
 	}
 }
 
@@ -117,23 +113,10 @@ func (s *span) loop(name string, do func(s *span)) {
 	s.mask = nil
 }
 
-// binary writes a helper that treats each value alone.
-func binary(name, signature string, do func(s *span)) {
+// elementwise writes a helper that treats each value alone.
+func elementwise(name, signature string, pointers []string, scalar string, do func(s *span)) {
 	TEXT(name, NOSPLIT, signature)
-	s := newSpan()
-	var pointers, scalars []string
-	for _, p := range []string{"dst", "x", "y", "w", "cos", "sin", "gate", "up"} {
-		if _, err := Param(p).Resolve(); err == nil {
-			pointers = append(pointers, p)
-		}
-	}
-	for _, p := range []string{"a", "s", "scale"} {
-		if _, err := Param(p).Resolve(); err == nil {
-			scalars = append(scalars, p)
-		}
-	}
-	s.arguments(pointers, scalars)
-	s.loop("loop", do)
+	newSpan(pointers, scalar).loop("loop", do)
 	VZEROUPPER()
 	RET()
 }
@@ -178,9 +161,7 @@ func (e *exponential) of(x reg.VecVirtual) {
 
 func swiGLU() {
 	TEXT("swiGLUAVX512", NOSPLIT, "func(dst, gate, up *float32, n int)")
-	s, exp := newSpan(), newExponential()
-	s.arguments([]string{"dst", "gate", "up"}, nil)
-	sign := splat(1 << 31)
+	s, exp, sign := newSpan([]string{"dst", "gate", "up"}, ""), newExponential(), splat(1<<31)
 	s.loop("loop", func(s *span) {
 		gate, e := s.read("gate"), ZMM()
 		VPXORD(sign, gate, e)
@@ -197,26 +178,21 @@ func swiGLU() {
 // dot sums in four registers in turn, 64 values a step, then in the first of them.
 func dot() {
 	TEXT("dotAVX512", NOSPLIT, "func(x, y *float32, n int) float32")
-	s, sums := newSpan(), zmms(4)
-	s.arguments([]string{"x", "y"}, nil)
+	s, sums, n, tail := newSpan([]string{"x", "y"}, ""), zmms(4), Arg("n"), tailMask("n")
 	zero(sums)
-	many := Arg("n")
-	n := Arg("n")
-	tail := tailMask("n")
 	XORQ(s.at, s.at)
 	Label("wide")
-	CMPQ(many, operand.Imm(4*lanes))
-	JLT(operand.LabelRef("loop"))
+	SUBQ(operand.Imm(4*lanes), n)
+	JLT(operand.LabelRef("few"))
 	for i, sum := range sums {
 		x := ZMM()
-		VMOVUPS(s.Mem("x").Offset(64*i), x)
-		VFMADD231PS(s.Mem("y").Offset(64*i), x, sum)
+		VMOVUPS(s.mem("x").Offset(64*i), x)
+		VFMADD231PS(s.mem("y").Offset(64*i), x, sum)
 	}
-	SUBQ(operand.Imm(4*lanes), many)
 	ADDQ(operand.Imm(4*lanes), s.at)
 	JMP(operand.LabelRef("wide"))
-	Label("loop")
-	ANDQ(operand.Imm(4*lanes-1), n)
+	Label("few")
+	ADDQ(operand.Imm(4*lanes), n)
 	Label("next")
 	SUBQ(operand.Imm(lanes), n)
 	JLT(operand.LabelRef("rest"))
@@ -256,13 +232,12 @@ func reduce(z reg.VecVirtual, op func(a, b, c reg.Register)) reg.VecVirtual {
 // expSum replaces x by exp(scale*x - max(scale*x)) and returns the sum.
 func expSum() {
 	TEXT("expSumAVX512", NOSPLIT, "func(x *float32, scale float32, n int) float32")
-	s, exp := newSpan(), newExponential()
-	s.arguments([]string{"x"}, []string{"scale"})
+	s, exp := newSpan([]string{"x"}, "scale"), newExponential()
 	top, sum := float(math.Inf(-1)), ZMM()
 	VXORPS(sum, sum, sum)
 	s.loop("max", func(s *span) {
 		v := s.read("x")
-		VMULPS(s.scalar("scale"), v, v)
+		VMULPS(s.scalar, v, v)
 		if s.mask == nil {
 			VMAXPS(v, top, top)
 		} else {
@@ -272,7 +247,7 @@ func expSum() {
 	VBROADCASTSS(reduce(top, maxPS), top)
 	s.loop("exp", func(s *span) {
 		v := s.read("x")
-		VFMSUB213PS(top, s.scalar("scale"), v)
+		VFMSUB213PS(top, s.scalar, v)
 		exp.of(v)
 		if s.mask == nil {
 			VADDPS(v, sum, sum)
@@ -295,8 +270,7 @@ func halves() {
 			name, signature = "halvesToFloatsAVX512", "func(dst *float32, src *uint16, n int)"
 		}
 		TEXT(name, NOSPLIT, signature)
-		s := newSpan()
-		s.arguments([]string{"dst", "src"}, nil)
+		s := newSpan([]string{"dst", "src"}, "")
 		s.loop("loop", func(s *span) {
 			halfMem := operand.Mem{Base: s.ptr["src"], Index: s.at, Scale: 2}
 			if !widen {
