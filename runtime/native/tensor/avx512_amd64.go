@@ -46,12 +46,6 @@ func gemmF16AVX512(base *byte, stride, rows, cols int, x *float32, xStride int, 
 func gemmBF16AVX512(base *byte, stride, rows, cols int, x *float32, xStride int, dst *float32, dstStride int, in, out *int32, n int)
 
 //go:noescape
-func quantizeQ80AVX512(dst *actBlock, x *float32, blocks int)
-
-//go:noescape
-func quantizeQ8KAVX512(dst *actBlock, x *float32, blocks int)
-
-//go:noescape
 func addToAVX512(y, x *float32, n int)
 
 //go:noescape

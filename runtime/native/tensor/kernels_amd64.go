@@ -45,25 +45,19 @@ func dot(x, y []float32) float32 {
 }
 
 func quantizeQ80(dst []actBlock, x []float32) {
-	switch active {
-	case avx512:
-		quantizeQ80AVX512(&dst[0], &x[0], len(dst))
-	case avx2:
-		quantizeQ80AVX2(&dst[0], &x[0], len(dst))
-	default:
+	if active == portable {
 		quantizeQ80Go(dst, x)
+		return
 	}
+	quantizeQ80AVX2(&dst[0], &x[0], len(dst)) // wider registers made it slower
 }
 
 func quantizeQ8K(dst []actBlock, x []float32) {
-	switch active {
-	case avx512:
-		quantizeQ8KAVX512(&dst[0], &x[0], len(dst))
-	case avx2:
-		quantizeQ8KAVX2(&dst[0], &x[0], len(dst))
-	default:
+	if active == portable {
 		quantizeQ8KGo(dst, x)
+		return
 	}
+	quantizeQ8KAVX2(&dst[0], &x[0], len(dst)) // wider registers made it slower
 }
 
 func axpy(y []float32, a float32, x []float32) {

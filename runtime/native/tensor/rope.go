@@ -30,6 +30,9 @@ func (r *Rotary) Positions() int { return len(r.cos) / max(r.half, 1) }
 
 // Neox rotates the first rot values of one head at position pos, pairing value i with i+rot/2.
 func (r *Rotary) Neox(x []float32, pos int) {
+	if r.half == 0 {
+		return
+	}
 	cos, sin := r.at(pos)
 	rotateHalves(x[:r.half], x[r.half:2*r.half], cos, sin)
 }

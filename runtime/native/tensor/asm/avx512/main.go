@@ -24,7 +24,6 @@ func main() {
 	packs()
 	floats()
 	vectors()
-	quantizes()
 	attention()
 	Generate()
 }
