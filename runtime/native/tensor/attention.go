@@ -64,6 +64,9 @@ type AttnScratch struct {
 // must have been stored. It allocates only when the scratch has to grow.
 func Attend(dst []float32, ldd int, q []float32, ldq, group, tokens, pos0 int, kv *KV, scale float32, s *AttnScratch) {
 	dim, rows := kv.dim, tokens*group
+	if pos0 < 0 || pos0+tokens > kv.Positions() {
+		panic(fmt.Sprintf("tensor: attention to positions %d..%d of a cache of %d", pos0, pos0+tokens, kv.Positions()))
+	}
 	s.resize(dim, pos0+tokens)
 	for r0 := 0; r0 < rows; r0 += queryRows {
 		n := min(queryRows, rows-r0)

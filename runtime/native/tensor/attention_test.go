@@ -117,14 +117,19 @@ func TestKV(t *testing.T) {
 		}
 	}
 	for _, pos := range []int{-1, 37} {
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Errorf("position %d was stored", pos)
-				}
+		for _, use := range []func(){
+			func() { h.kv.Store(pos, q, q) },
+			func() { Attend(a, dim, q, dim, 1, 1, pos, h.kv, 1, &AttnScratch{}) },
+		} {
+			func() {
+				defer func() {
+					if recover() == nil {
+						t.Errorf("position %d was used", pos)
+					}
+				}()
+				use()
 			}()
-			h.kv.Store(pos, q, q)
-		}()
+		}
 	}
 }
 

@@ -55,6 +55,12 @@
 //
 // Split its work over workers by KV head, and by runs of tokens when there are many.
 //
+// # Vectors
+//
+// [RMSNorm], [SwiGLU], [Softmax], [AddTo], [Axpy] and [Dot] take slices of any length. Where there is a dst, it may be
+// one of the inputs. A [Rotary] holds the cosines and sines of all positions and turns one head in place, in
+// either layout. Exponentials follow Cephes' expf: 2 units in the last place.
+//
 // # Workers
 //
 // A [Pool] keeps its goroutines between jobs. One [Pool.Run] should cover a whole forward pass: in

@@ -79,6 +79,9 @@ func (p *Pool) Threads() int { return len(p.workers) }
 func (p *Pool) Run(task Task) {
 	p.busy.Lock()
 	defer p.busy.Unlock()
+	if p.closing {
+		panic("tensor: Run on a closed pool")
+	}
 	p.task = task
 	p.finished.Store(0)
 	p.arrived.Store(0)

@@ -155,6 +155,14 @@ func TestPoolEndsItsGoroutines(t *testing.T) {
 	p.Run(taskFunc(func(w *Worker) { w.Barrier() }))
 	p.Close()
 	p.Close() // closing twice is harmless
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("a closed pool ran a task")
+			}
+		}()
+		p.Run(taskFunc(func(*Worker) {}))
+	}()
 	left := runtime.NumGoroutine()
 	for range 1000 { // a goroutine is counted for a moment after its last statement
 		if left = runtime.NumGoroutine(); left <= before {

@@ -1,5 +1,3 @@
-// Package tensor holds the kernels of the native engine: quantised storage types, dot products,
-// matrix products and the persistent workers that share them.
 package tensor
 
 import "fmt"

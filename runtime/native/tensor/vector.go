@@ -112,7 +112,7 @@ func swiGLUGo(dst, gate, up []float32) {
 }
 
 // Exp is e^x in float32, with the polynomial of Cephes' expf that the assembly uses too: within 2 units
-// in the last place between -87 and 88, 0 below, and held at 2.4e38 above.
+// in the last place between -87.3 and 88.4, below that 0 (with AVX-512 at most 1.2e-38), and held at 2.4e38 above.
 func Exp(x float32) float32 {
 	const (
 		log2e     = 1.44269504088896341
