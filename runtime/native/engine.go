@@ -1,0 +1,170 @@
+// Package native is the engine that is written in Go: it opens GGUF files and computes them with the packages beside it.
+package native
+
+import (
+	"fmt"
+	"path/filepath"
+	goruntime "runtime"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime"
+	"github.com/llmtop/llmtop/runtime/native/demo"
+	"github.com/llmtop/llmtop/runtime/native/gguf"
+	"github.com/llmtop/llmtop/runtime/native/model"
+	"github.com/llmtop/llmtop/runtime/native/tensor"
+	"github.com/llmtop/llmtop/runtime/native/tokenizer"
+)
+
+// Options configure an Engine; the zero value is a sensible default.
+type Options struct {
+	Context  int                     // tokens of each sequence; 0: what the model was trained with, at most DefaultContext
+	Slots    int                     // sequences side by side; 0: 1
+	Threads  int                     // 0: one for each processor that Go may use
+	MaxBatch int                     // rows of a batch; 0: DefaultBatch
+	Report   func(runtime.LoadStage) // is told of each stage of the load as it ends; nil: nobody is
+}
+
+const (
+	// DefaultContext bounds the context of models that were trained with a longer one.
+	DefaultContext = 4096
+	// DefaultBatch is how many rows are computed together: enough for matrix products to run at full speed.
+	DefaultBatch = 256
+)
+
+// builtIn is the path of a model that is not in a file.
+const builtIn = "(built in)"
+
+// Engine implements runtime.Engine.
+type Engine struct {
+	*model.Runner
+	file      *gguf.File
+	tokenizer *tokenizer.Tokenizer
+	opt       Options
+	info      event.Model
+}
+
+// Open loads the model in a file. The error says in one line what is wrong with it.
+func Open(path string, opt Options) (*Engine, error) {
+	return load(path, opt, func() (*gguf.File, error) { return gguf.Open(path) })
+}
+
+// OpenDemo loads the built-in model.
+func OpenDemo(opt Options) (*Engine, error) { return OpenBytes(demo.Name, demo.Model(), opt) }
+
+// OpenBytes loads a model from memory, which it keeps.
+func OpenBytes(name string, data []byte, opt Options) (*Engine, error) {
+	return load(name, opt, func() (*gguf.File, error) { return gguf.Parse(data) })
+}
+
+// load times the stages of a load. The file is mapped and not read: its weights come in with the warm-up.
+func load(name string, opt Options, open func() (*gguf.File, error)) (e *Engine, err error) {
+	e = &Engine{opt: opt}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("load model %s: %w", filepath.Base(name), err)
+			if e.file != nil {
+				_ = e.file.Close() // the load has failed already
+			}
+			e = nil
+		}
+	}()
+	var weights *model.Weights
+	stages := []struct {
+		stage event.Stage
+		work  func() error
+	}{
+		{event.StageLoadOpen, func() (err error) { e.file, err = open(); return err }},
+		{event.StageLoadMap, func() (err error) { weights, err = model.Load(e.file); return err }},
+		{event.StageLoadTokenizer, func() (err error) { e.tokenizer, err = tokenizer.New(e.file); return err }},
+		{event.StageLoadWeights, func() error { return e.prepare(weights) }},
+		{event.StageLoadWarmup, func() error { return e.warmUp() }},
+	}
+	for _, s := range stages {
+		began := time.Now()
+		if err := s.work(); err != nil {
+			return e, err
+		}
+		if opt.Report != nil {
+			opt.Report(runtime.LoadStage{Stage: s.stage, Start: began, Dur: time.Since(began)})
+		}
+	}
+	e.info = describe(weights, e.file, e.opt)
+	return e, nil
+}
+
+// prepare settles the options and allocates the working memory, if the machine has it.
+func (e *Engine) prepare(w *model.Weights) error {
+	if e.tokenizer.Size() != w.Vocab {
+		return fmt.Errorf("the vocabulary has %d tokens, the embedding %d rows", e.tokenizer.Size(), w.Vocab)
+	}
+	o := &e.opt
+	o.Slots, o.MaxBatch = orElse(o.Slots, 1), orElse(o.MaxBatch, DefaultBatch)
+	o.Threads = orElse(o.Threads, goruntime.GOMAXPROCS(0))
+	o.Context = orElse(o.Context, min(w.TrainContext, DefaultContext))
+	o.MaxBatch = max(o.MaxBatch, o.Slots)
+	size := model.Options{Context: o.Context, Slots: o.Slots, MaxBatch: o.MaxBatch, Threads: o.Threads}
+	if err := fits(w, int64(e.file.Size()), size); err != nil {
+		return err
+	}
+	e.Runner = model.NewRunner(w, size)
+	return nil
+}
+
+func orElse(v, otherwise int) int {
+	if v == 0 {
+		return otherwise
+	}
+	return v
+}
+
+// warmUp computes one token, which brings in the weights that a first request would have to wait for, and starts the workers.
+func (e *Engine) warmUp() error {
+	b := runtime.Batch{Rows: []runtime.Row{{Token: max(e.tokenizer.BOS(), 0), Logits: true}}}
+	if err := e.Forward(&b); err != nil {
+		return err
+	}
+	e.Release(0)
+	return nil
+}
+
+// Info implements runtime.Engine.
+func (e *Engine) Info() event.Engine {
+	return event.Engine{
+		Name:   "native",
+		Device: event.Device{Name: "CPU", Kernels: tensor.Features(), Host: true, Threads: e.opt.Threads},
+		Slots:  e.opt.Slots,
+	}
+}
+
+// Model implements runtime.Engine.
+func (e *Engine) Model() event.Model { return e.info }
+
+// Encode implements runtime.Engine.
+func (e *Engine) Encode(dst []int32, text string, special bool) []int32 {
+	return e.tokenizer.Encode(dst, text, special)
+}
+
+// Piece implements runtime.Engine.
+func (e *Engine) Piece(id int32) string { return e.tokenizer.Piece(id) }
+
+// IsEOG implements runtime.Engine.
+func (e *Engine) IsEOG(id int32) bool { return e.tokenizer.IsEOG(id) }
+
+// Slots implements runtime.Engine.
+func (e *Engine) Slots() int { return e.opt.Slots }
+
+// Context implements runtime.Engine.
+func (e *Engine) Context() int { return e.opt.Context }
+
+// MaxBatch implements runtime.Engine.
+func (e *Engine) MaxBatch() int { return e.opt.MaxBatch }
+
+// Release implements runtime.Engine. There is nothing to forget: a sequence that begins anew overwrites the cells of the old one.
+func (e *Engine) Release(int) {}
+
+// Close implements runtime.Engine.
+func (e *Engine) Close() error {
+	e.Runner.Close()
+	return e.file.Close()
+}

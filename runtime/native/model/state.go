@@ -1,0 +1,211 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/llmtop/llmtop/runtime"
+	"github.com/llmtop/llmtop/runtime/native/tensor"
+)
+
+// Options size the working memory of a Runner.
+type Options struct {
+	Context  int // positions of each sequence
+	Slots    int // sequences side by side
+	MaxBatch int // rows of a batch
+	Threads  int
+}
+
+// Runner computes batches on a model. One goroutine drives it.
+type Runner struct {
+	*Weights
+	opt    Options
+	pool   *tensor.Pool
+	rotary *tensor.Rotary
+	kv     []*tensor.KV // [slot][layer][KV head]
+	hooks  runtime.Hooks
+	forms  forms
+	scale  float32 // of attention scores: 1/sqrt(head dimension)
+	counts *counts // nil for a dense model
+	clock  time.Time
+
+	// The batch in progress; what is indexed by row has room for MaxBatch.
+	batch   *runtime.Batch
+	n       int   // rows
+	small   bool  // few enough rows for each worker to do the cheap work on all of them by itself
+	runs    []run // rows of one sequence
+	wanted  []int32
+	own     []*lane // of each worker, for small batches
+	shared  *lane
+	q, k, v []float32            // [row][head][dim]
+	attn    []float32            // [row][head][dim]
+	proj    []float32            // [row][width], what attention adds
+	gate    []float32            // [row*used+rank][feed-forward]
+	up      []float32            // likewise
+	down    []float32            // [row*used+rank][width]
+	scratch []tensor.AttnScratch // of each worker
+	logits  []float32            // [wanted row][vocabulary]
+	times   []runtime.LayerTime  // of each layer
+	chosen  []uint16             // [row][layer][rank], with Hooks.Picks
+	stamp   int64                // ns at the last border between parts
+}
+
+// lane is what the row-by-row work reads and writes. In a small batch each worker has a lane of its own with all rows in it, which
+// saves the barriers around work that takes less time than a barrier does; in a large one all share one lane, row by row.
+type lane struct {
+	x    []float32 // [row][width]: the state of each token
+	norm []float32 // [row][width]: normalised
+	prob []float32 // [row][experts]: what the router makes of each token
+
+	picks []int32   // [row][rank], of the layer in progress
+	share []float32 // likewise: the weight of each pick in the sum
+	lists expertLists
+
+	in, heads, mid tensor.Activations // inputs of the products: normalised states, attention's results, feed-forward's middle
+}
+
+// smallBatch is the most rows of a batch whose row-by-row work every worker repeats.
+const smallBatch = 4
+
+// run is a stretch of rows that belong to one sequence at consecutive positions.
+type run struct {
+	row, n    int
+	slot, pos int
+}
+
+// expertLists are the rows of each expert: rows[begin[e]:begin[e+1]] read the input of that row, slots likewise name the place
+// of the result, row*used+rank.
+type expertLists struct {
+	begin       []int32
+	rows, slots []int32
+}
+
+// of are the lists of one expert.
+func (l *expertLists) of(e int) (rows, slots []int32) {
+	return l.rows[l.begin[e]:l.begin[e+1]], l.slots[l.begin[e]:l.begin[e+1]]
+}
+
+// Bytes is the working memory of a Runner: KV cache and buffers.
+func (c *Config) Bytes(o Options) (kv, buffers int64) {
+	kv = int64(o.Slots) * int64(c.Layers) * int64(c.KVHeads) * int64(tensor.KVBytes(c.HeadDim, o.Context))
+	row := int64(c.Width)*4 + int64(c.HeadDim)*int64(2*c.Heads+2*c.KVHeads) + int64(c.used())*int64(2*c.FeedForward+c.Width)
+	buffers = 4 * (int64(o.MaxBatch)*row + int64(o.Slots)*int64(c.Vocab) + int64(o.Context)*int64(c.rotary))
+	return kv, buffers
+}
+
+// used is the number of experts that a token passes: a dense feed-forward counts as one.
+func (c *Config) used() int { return max(c.Used, 1) }
+
+// NewRunner allocates everything that computing needs, so that Forward allocates nothing.
+func NewRunner(w *Weights, o Options) *Runner {
+	r := &Runner{
+		Weights: w, opt: o, pool: tensor.NewPool(o.Threads), clock: time.Now(),
+		rotary:  tensor.NewRotary(w.rotary, o.Context, w.ropeBase, w.ropeScale, w.rope),
+		kv:      make([]*tensor.KV, o.Slots*w.Layers*w.KVHeads),
+		scratch: make([]tensor.AttnScratch, o.Threads),
+		own:     make([]*lane, o.Threads),
+		forms:   w.forms(), scale: float32(1 / math.Sqrt(float64(w.HeadDim))),
+	}
+	for i := range r.kv {
+		r.kv[i] = tensor.NewKV(w.HeadDim, o.Context)
+	}
+	for i := range r.own {
+		r.own[i] = r.newLane(min(smallBatch, o.MaxBatch))
+	}
+	r.shared = r.newLane(o.MaxBatch)
+	n, used := o.MaxBatch, w.used()
+	heads, kvHeads := w.Heads*w.HeadDim, w.KVHeads*w.HeadDim
+	r.q, r.k, r.v = make([]float32, n*heads), make([]float32, n*kvHeads), make([]float32, n*kvHeads)
+	r.attn, r.proj = make([]float32, n*heads), make([]float32, n*w.Width)
+	r.gate, r.up = make([]float32, n*used*w.FeedForward), make([]float32, n*used*w.FeedForward)
+	r.down = make([]float32, n*used*w.Width)
+	r.runs, r.wanted = make([]run, 0, n), make([]int32, 0, n)
+	r.times = make([]runtime.LayerTime, w.Layers)
+	if !w.Dense() {
+		r.counts = newCounts(w.Layers, w.Experts)
+	}
+	return r
+}
+
+func (r *Runner) newLane(rows int) *lane {
+	picks := rows * r.used()
+	l := &lane{
+		x: make([]float32, rows*r.Width), norm: make([]float32, rows*r.Width), prob: make([]float32, rows*max(r.Experts, 1)),
+		picks: make([]int32, picks), share: make([]float32, picks),
+		lists: expertLists{begin: make([]int32, max(r.Experts, 1)+1), rows: make([]int32, picks), slots: make([]int32, picks)},
+	}
+	for i := range l.share { // a dense feed-forward is one expert that all tokens pass; the router overwrites this
+		l.share[i] = 1
+	}
+	return l
+}
+
+// resize makes room for the batch's rows in the inputs of a lane's products.
+func (r *Runner) resize(l *lane) {
+	l.in.Resize(r.n, r.Width, r.forms.in)
+	l.heads.Resize(r.n, r.Heads*r.HeadDim, r.forms.heads)
+	l.mid.Resize(r.n*r.used(), r.FeedForward, r.forms.mid)
+}
+
+// forms are the forms of activations that any layer needs.
+type forms struct{ in, heads, mid tensor.Form }
+
+func (w *Weights) forms() (f forms) {
+	f.in = w.head.Type.Form()
+	for i := range w.layers {
+		l := &w.layers[i]
+		f.in |= l.attnForm | l.inForm
+		f.heads |= l.outForm
+		f.mid |= l.downForm
+	}
+	return f
+}
+
+// Close ends the workers.
+func (r *Runner) Close() { r.pool.Close() }
+
+// SetHooks changes what is measured, between batches.
+func (r *Runner) SetHooks(h runtime.Hooks) {
+	r.hooks = h
+	if h.Picks && r.chosen == nil && !r.Dense() {
+		r.chosen = make([]uint16, r.opt.MaxBatch*r.Layers*r.Used)
+	}
+}
+
+// accept checks a batch and finds its runs and the rows whose logits are wanted.
+func (r *Runner) accept(b *runtime.Batch) error {
+	if len(b.Rows) == 0 || len(b.Rows) > r.opt.MaxBatch {
+		return fmt.Errorf("compute batch: %d rows, must be 1 to %d", len(b.Rows), r.opt.MaxBatch)
+	}
+	r.batch, r.n, r.small = b, len(b.Rows), len(b.Rows) <= smallBatch
+	r.runs, r.wanted = r.runs[:0], r.wanted[:0]
+	for i, row := range b.Rows {
+		if row.Token < 0 || int(row.Token) >= r.Vocab || row.Pos < 0 || int(row.Pos) >= r.opt.Context ||
+			row.Slot < 0 || int(row.Slot) >= r.opt.Slots {
+			return fmt.Errorf("compute batch: row %d has token %d at position %d of slot %d: out of range", i, row.Token, row.Pos, row.Slot)
+		}
+		if row.Logits {
+			r.wanted = append(r.wanted, int32(i))
+		}
+		if n := len(r.runs); n > 0 {
+			last := &r.runs[n-1]
+			if last.slot == int(row.Slot) && last.pos+last.n == int(row.Pos) {
+				last.n++
+				continue
+			}
+		}
+		r.runs = append(r.runs, run{row: i, n: 1, slot: int(row.Slot), pos: int(row.Pos)})
+	}
+	if need := len(r.wanted) * r.Vocab; len(r.logits) < need {
+		r.logits = make([]float32, need)
+	}
+	if !r.small {
+		r.resize(r.shared)
+		return nil
+	}
+	for _, l := range r.own {
+		r.resize(l)
+	}
+	return nil
+}

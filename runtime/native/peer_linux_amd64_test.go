@@ -1,0 +1,114 @@
+package native_test
+
+import (
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/llmtop/llmtop/runtime"
+	"github.com/llmtop/llmtop/runtime/native"
+	"github.com/llmtop/llmtop/runtime/native/demo"
+)
+
+// computer is what both engines offer to a bare loop.
+type computer interface {
+	forward(tokens []int32, pos int) ([]float32, error)
+	reset()
+}
+
+// ours drives the native engine as libllama is driven.
+type ours struct {
+	engine *native.Engine
+	batch  runtime.Batch
+}
+
+func (o *ours) forward(tokens []int32, pos int) ([]float32, error) {
+	o.batch.Rows = o.batch.Rows[:0]
+	for i, token := range tokens {
+		o.batch.Rows = append(o.batch.Rows, runtime.Row{
+			Token: token, Pos: int32(pos + i), Prompt: len(tokens) > 1, Logits: i == len(tokens)-1,
+		})
+	}
+	if err := o.engine.Forward(&o.batch); err != nil {
+		return nil, err
+	}
+	return o.batch.Logits[0], nil
+}
+
+func (o *ours) reset() { o.engine.Release(0) }
+
+const (
+	peerPrefill = 256 // tokens of the prompt
+	peerDecode  = 128 // tokens generated greedily after it
+	peerPairs   = 9   // measurements of each engine, interleaved
+)
+
+// speed measures one engine once: prefill and decode in tokens/s, as llama-bench defines them but for the logits of every decoded
+// token being read.
+func speed(b *testing.B, c computer, prompt []int32) (prefill, decode float64) {
+	b.Helper()
+	c.reset()
+	began := time.Now()
+	logits, err := c.forward(prompt, 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	prefill = float64(len(prompt)) / time.Since(began).Seconds()
+	next := []int32{argmax(logits)}
+	began = time.Now()
+	for i := range peerDecode {
+		if logits, err = c.forward(next, len(prompt)+i); err != nil {
+			b.Fatal(err)
+		}
+		next[0] = argmax(logits)
+	}
+	return prefill, peerDecode / time.Since(began).Seconds()
+}
+
+// BenchmarkPeer compares the native engine with libllama on the built-in model, on this machine and in this run: the same threads,
+// the same prompt, measurements interleaved, medians of the pairs' ratios.
+func BenchmarkPeer(b *testing.B) {
+	path := filepath.Join(b.TempDir(), demo.Name)
+	if err := os.WriteFile(path, demo.Model(), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	threads := goruntime.GOMAXPROCS(0)
+	peer := openLibllama(b, path, 1024, 512, threads)
+	engine, err := native.OpenDemo(native.Options{Context: 1024, Threads: threads})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer engine.Close()
+	own := &ours{engine: engine}
+	prompt := make([]int32, peerPrefill)
+	for i := range prompt {
+		prompt[i] = int32(1 + (i*2654435761)%4000)
+	}
+	for range 2 { // warm up
+		speed(b, peer, prompt)
+		speed(b, own, prompt)
+	}
+	for b.Loop() {
+		var peerFill, peerGen, ownFill, ownGen, fill, gen []float64
+		for range peerPairs {
+			pf, pg := speed(b, peer, prompt)
+			of, og := speed(b, own, prompt)
+			peerFill, peerGen, ownFill, ownGen = append(peerFill, pf), append(peerGen, pg), append(ownFill, of), append(ownGen, og)
+			fill, gen = append(fill, of/pf), append(gen, og/pg)
+		}
+		b.ReportMetric(median(peerGen), "libllama-decode-tok/s")
+		b.ReportMetric(median(ownGen), "native-decode-tok/s")
+		b.ReportMetric(median(gen), "decode-ratio")
+		b.ReportMetric(median(peerFill), "libllama-prefill-tok/s")
+		b.ReportMetric(median(ownFill), "native-prefill-tok/s")
+		b.ReportMetric(median(fill), "prefill-ratio")
+	}
+}
+
+func median(x []float64) float64 {
+	slices.Sort(x)
+	return x[len(x)/2]
+}
