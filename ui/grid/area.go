@@ -1,0 +1,162 @@
+package grid
+
+import (
+	"unicode/utf8"
+
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/sanitize"
+)
+
+// Rect is a part of the screen, in cells.
+type Rect struct{ X, Y, W, H int }
+
+// Has reports whether a cell lies in the rectangle.
+func (r Rect) Has(x, y int) bool { return x >= r.X && x < r.X+r.W && y >= r.Y && y < r.Y+r.H }
+
+// Area is a part of a grid with coordinates of its own. Everything drawn outside is clipped.
+type Area struct {
+	Rect
+	g *Grid
+}
+
+// Area is the part of the grid inside r.
+func (g *Grid) Area(r Rect) Area {
+	x0, y0 := min(max(r.X, 0), g.W), min(max(r.Y, 0), g.H)
+	x1, y1 := min(max(r.X+r.W, x0), g.W), min(max(r.Y+r.H, y0), g.H)
+	return Area{Rect{x0, y0, x1 - x0, y1 - y0}, g}
+}
+
+// All is the whole grid as an area.
+func (g *Grid) All() Area { return g.Area(Rect{0, 0, g.W, g.H}) }
+
+// Sub is a part of the area, in the area's coordinates.
+func (a Area) Sub(x, y, w, h int) Area {
+	x0, y0 := min(max(x, 0), a.W), min(max(y, 0), a.H)
+	x1, y1 := min(max(x+w, x0), a.W), min(max(y+h, y0), a.H)
+	return Area{Rect{a.X + x0, a.Y + y0, x1 - x0, y1 - y0}, a.g}
+}
+
+// Inset is the area without a margin of dx columns and dy rows on each side.
+func (a Area) Inset(dx, dy int) Area { return a.Sub(dx, dy, a.W-2*dx, a.H-2*dy) }
+
+// Cell draws one character of width 1.
+func (a Area) Cell(x, y int, st Style, r rune) {
+	if x >= 0 && y >= 0 && x < a.W && y < a.H {
+		a.g.set(a.X+x, a.Y+y, r, 1, st)
+	}
+}
+
+// Fill draws one character of width 1 w times.
+func (a Area) Fill(x, y, w int, st Style, r rune) {
+	for i := range max(w, 0) {
+		a.Cell(x+i, y, st, r)
+	}
+}
+
+// Paint gives the cells from x on a background and leaves the rest of their looks.
+func (a Area) Paint(x, y, w int, bg theme.Role, attr Attr) {
+	if y < 0 || y >= a.H {
+		return
+	}
+	for i := max(x, 0); i < min(x+w, a.W); i++ {
+		c := &a.g.cells[(a.Y+y)*a.g.W+a.X+i]
+		c.style.BG, c.style.Attr = bg, c.style.Attr|attr
+	}
+}
+
+// Text draws sanitised text from (x, y) to the area's right edge and returns how many cells it took.
+func (a Area) Text(x, y int, st Style, s string) int { return a.Clip(x, y, a.W-x, st, s) }
+
+// Clip draws sanitised text in at most w cells and returns how many it took. A wide character that fits only half is
+// left out.
+func (a Area) Clip(x, y, w int, st Style, s string) int {
+	if y < 0 || y >= a.H || x < 0 {
+		return 0
+	}
+	end := min(x+w, a.W)
+	at := x
+	for _, r := range s {
+		r = visible(r)
+		n := sanitize.Width(r)
+		if n == 0 {
+			if at > x {
+				a.g.combine(a.X+at, a.Y+y, r)
+			}
+			continue
+		}
+		if at+n > end {
+			break
+		}
+		a.g.set(a.X+at, a.Y+y, r, uint8(n), st)
+		at += n
+	}
+	return at - x
+}
+
+// Elide is Clip with an ellipsis as the last cell where the text does not fit.
+func (a Area) Elide(x, y, w int, st Style, s string, ellipsis rune) int {
+	if Width(s) <= w {
+		return a.Clip(x, y, w, st, s)
+	}
+	if w < 1 {
+		return 0
+	}
+	n := a.Clip(x, y, w-1, st, s)
+	a.Cell(x+n, y, st, ellipsis)
+	return n + 1
+}
+
+// Right draws text so that it ends before column x1, and returns where it begins.
+func (a Area) Right(x1, y int, st Style, s string) int {
+	x := x1 - Width(s)
+	a.Clip(max(x, 0), y, x1-max(x, 0), st, s)
+	return x
+}
+
+// Width is the number of cells that sanitised text takes.
+func Width(s string) int {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return sanitize.StringWidth(s)
+		}
+	}
+	return len(s)
+}
+
+// Line writes one row from left to right, piece by piece.
+type Line struct {
+	a    Area
+	X, Y int
+}
+
+// Line begins a row at (x, y).
+func (a Area) Line(x, y int) Line { return Line{a, x, y} }
+
+// Put writes text and moves on.
+func (l *Line) Put(st Style, s string) *Line {
+	l.X += l.a.Text(l.X, l.Y, st, s)
+	return l
+}
+
+// Rune writes one character of width 1.
+func (l *Line) Rune(st Style, r rune) *Line {
+	l.a.Cell(l.X, l.Y, st, r)
+	l.X++
+	return l
+}
+
+// Gap skips n cells.
+func (l *Line) Gap(n int) *Line {
+	l.X += n
+	return l
+}
+
+// Tail writes text right-aligned in a column of w cells.
+func (l *Line) Tail(w int, st Style, s string) *Line {
+	l.a.Right(l.X+w, l.Y, st, s)
+	l.X += w
+	return l
+}
+
+// Room is the number of cells left in the row.
+func (l *Line) Room() int { return l.a.W - l.X }

@@ -1,0 +1,115 @@
+package grid
+
+import (
+	"unicode/utf8"
+
+	"github.com/llmtop/llmtop/theme"
+)
+
+// Encode is the frame as the terminal takes it: rows separated by newlines, each beginning and ending without style. The
+// only allocation is the string.
+func (g *Grid) Encode(skin *theme.Skin) string {
+	g.out = g.out[:0]
+	for y := range g.H {
+		if y > 0 {
+			g.out = append(g.out, '\n')
+		}
+		g.row(g.cells[y*g.W:(y+1)*g.W], skin)
+	}
+	return string(g.out)
+}
+
+// row writes one row, a style sequence only where the style changes.
+func (g *Grid) row(cells []cell, skin *theme.Skin) {
+	cur, styled := Style{}, false
+	for i := range cells {
+		c := &cells[i]
+		if c.w == 0 {
+			continue
+		}
+		if st := c.style; i == 0 || st != cur && !(c.r == ' ' && sameBlank(st, cur)) {
+			styled = g.sgr(cur, st, i == 0, styled, skin)
+			cur = st
+		}
+		if c.r < 0 {
+			g.out = append(g.out, g.clusters[-c.r-1]...)
+		} else {
+			g.out = utf8.AppendRune(g.out, c.r)
+		}
+	}
+	if styled {
+		g.out = append(g.out, "\x1b[m"...)
+	}
+}
+
+// sameBlank reports whether a space looks the same in both styles: its foreground does not show.
+func sameBlank(a, b Style) bool {
+	const shows = Underline | Reverse
+	return a.BG == b.BG && a.Attr&shows == 0 && b.Attr&shows == 0
+}
+
+// sgr writes what changes between two styles and reports whether the new one needs a reset at the end of the row.
+func (g *Grid) sgr(from, to Style, first, styled bool, skin *theme.Skin) bool {
+	start := len(g.out)
+	g.out = append(g.out, "\x1b["...)
+	body := len(g.out)
+	dropped := from.Attr&^to.Attr != 0
+	if dropped && styled {
+		g.out = append(g.out, '0')
+		from = Style{}
+	}
+	add := to.Attr &^ from.Attr
+	if first || dropped && styled {
+		add = to.Attr
+	}
+	for bit, code := range [...]byte{'1', '2', '4', '7'} {
+		if add&(1<<bit) != 0 {
+			g.param(body, code)
+		}
+	}
+	whole := first || dropped && styled
+	if fg := skin.Foreground(to.FG); fg != "" && (whole || to.FG != from.FG) {
+		g.params(body, fg)
+	}
+	if bg := skin.Background(to.BG); bg != "" && (whole || to.BG != from.BG) {
+		g.params(body, bg)
+	}
+	if len(g.out) == body {
+		g.out = g.out[:start]
+		return styled
+	}
+	g.out = append(g.out, 'm')
+	return to.Attr != 0 || skin.Colour()
+}
+
+func (g *Grid) param(body int, code byte) {
+	if len(g.out) > body {
+		g.out = append(g.out, ';')
+	}
+	g.out = append(g.out, code)
+}
+
+func (g *Grid) params(body int, codes string) {
+	if len(g.out) > body {
+		g.out = append(g.out, ';')
+	}
+	g.out = append(g.out, codes...)
+}
+
+// Plain is the frame without any style, for tests and searches.
+func (g *Grid) Plain() string {
+	out := make([]byte, 0, len(g.cells)+g.H)
+	for y := range g.H {
+		for _, c := range g.cells[y*g.W : (y+1)*g.W] {
+			switch {
+			case c.w == 0:
+			case c.r < 0:
+				out = append(out, g.clusters[-c.r-1]...)
+			default:
+				out = utf8.AppendRune(out, c.r)
+			}
+		}
+		out = append(out, '\n')
+	}
+	return string(out)
+}
