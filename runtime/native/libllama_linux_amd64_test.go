@@ -53,8 +53,14 @@ type (
 	}
 )
 
+// Values of llamaContextParams.flash.
+const (
+	flashAuto = -1
+	flashOff  = 0
+)
+
 // openLibllama loads the model with the library in the folder that LLMTOP_LLAMA_DIR names, or skips the test.
-func openLibllama(tb testing.TB, model string, context, batch, threads int) *libllama {
+func openLibllama(tb testing.TB, model string, context, batch, threads int, flash int32) *libllama {
 	tb.Helper()
 	dir := os.Getenv("LLMTOP_LLAMA_DIR")
 	if dir == "" {
@@ -99,6 +105,7 @@ func openLibllama(tb testing.TB, model string, context, batch, threads int) *lib
 	p := contextParams()
 	p.nCtx, p.nBatch, p.nUbatch = uint32(context), uint32(batch), uint32(batch)
 	p.nThreads, p.nThreadsBatch = int32(threads), int32(threads)
+	p.flash = flash
 	if l.context = create(l.model, p); l.context == 0 {
 		tb.Fatal("libllama cannot make a context")
 	}
