@@ -1,3 +1,5 @@
+//lint:file-ignore U1000 the structs mirror those of llama.h, field for field
+
 package native_test
 
 import (
