@@ -9,12 +9,15 @@ const attendChunk = 32
 // attend computes attention proper, from q, k and v to attn, and stores keys and values.
 func (r *Runner) attend(w *tensor.Worker, p *layer, i int) {
 	if r.small {
-		for item := w.ID(); item < len(r.runs)*r.KVHeads; item += w.Threads() {
-			run, head := r.runs[item/r.KVHeads], item%r.KVHeads
-			for t := range run.n {
-				r.place(p, i, run, t, head)
+		for _, run := range r.runs {
+			for head := range r.KVHeads {
+				if (run.slot*r.KVHeads+head)%w.Threads() == w.ID() { // one worker for all runs of a sequence, in their order
+					for t := range run.n {
+						r.place(p, i, run, t, head)
+					}
+					r.look(w, i, run, 0, run.n, head)
+				}
 			}
-			r.look(w, i, run, 0, run.n, head)
 		}
 		return
 	}

@@ -1,0 +1,170 @@
+package native_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/llmtop/llmtop/runtime"
+	"github.com/llmtop/llmtop/runtime/native"
+)
+
+// text is a sequence of pseudo-random tokens; another seed gives another one.
+func text(seed, n, vocabulary int) []int32 {
+	out, state := make([]int32, n), uint64(seed)*0x9e3779b97f4a7c15+1
+	for i := range out {
+		state = state*6364136223846793005 + 1442695040888963407
+		out[i] = int32(state >> 33 % uint64(vocabulary))
+	}
+	return out
+}
+
+// sequence is a text on its way through a slot.
+type sequence struct {
+	slot   int32
+	tokens []int32
+	pos    int
+	logits [][]float32 // of each position so far; nil where none were asked for
+	picks  [][]uint16
+}
+
+// next are the rows of the sequence's next n tokens. Without every, only the last one of them asks for logits.
+func (s *sequence) next(n int, prompt, every bool) (rows []runtime.Row) {
+	for i := range n {
+		rows = append(rows, runtime.Row{
+			Token: s.tokens[s.pos+i], Pos: int32(s.pos + i), Slot: s.slot, Prompt: prompt, Logits: every || i == n-1,
+		})
+	}
+	return rows
+}
+
+// forward computes a batch of rows and gives each sequence what is its own.
+func forward(t *testing.T, e *native.Engine, rows []runtime.Row, all ...*sequence) {
+	t.Helper()
+	b := runtime.Batch{Rows: rows}
+	if err := e.Forward(&b); err != nil {
+		t.Fatal(err)
+	}
+	wanted := 0
+	for i, row := range rows {
+		s := all[slices.IndexFunc(all, func(s *sequence) bool { return s.slot == row.Slot })]
+		var logits []float32
+		if row.Logits {
+			logits = slices.Clone(b.Logits[wanted])
+			wanted++
+		}
+		s.logits = append(s.logits, logits)
+		if len(b.Picks) > 0 {
+			s.picks = append(s.picks, slices.Clone(b.Picks[i]))
+		}
+		s.pos++
+	}
+	if wanted != len(b.Logits) {
+		t.Fatalf("%d rows wanted logits, %d got them", wanted, len(b.Logits))
+	}
+}
+
+// alone computes a text in one batch on one thread: what all other ways of computing it are held to.
+func alone(t *testing.T, open opener, tokens []int32) *sequence {
+	t.Helper()
+	e := open(t, native.Options{Context: 128, Threads: 1})
+	s := &sequence{tokens: tokens}
+	forward(t, e, s.next(len(tokens), true, true), s)
+	return s
+}
+
+// same compares bit for bit.
+func same(t *testing.T, what string, got, want *sequence) {
+	t.Helper()
+	for pos := range got.pos {
+		if len(got.picks) > 0 && !slices.Equal(got.picks[pos], want.picks[pos]) {
+			t.Errorf("%s: position %d picked %v, alone %v", what, pos, got.picks[pos], want.picks[pos])
+			return
+		}
+		if got.logits[pos] == nil {
+			continue
+		}
+		for i, x := range got.logits[pos] {
+			if x != want.logits[pos][i] {
+				t.Errorf("%s: logit %d at position %d is %v, alone %v", what, i, pos, x, want.logits[pos][i])
+				return
+			}
+		}
+	}
+}
+
+// opener opens a model with the picks of every token handed out.
+type opener func(testing.TB, native.Options) *native.Engine
+
+func openDemoPicks(tb testing.TB, opt native.Options) *native.Engine {
+	e := openDemo(tb, opt)
+	e.SetHooks(runtime.Hooks{Picks: true})
+	return e
+}
+
+// TestSameBits holds every way of computing a text to the same bits. Batches of up to four rows take another path than larger ones,
+// so the chunks and batches lie on both sides of that border.
+func TestSameBits(t *testing.T) {
+	sameBits(t, openDemoPicks, 4096)
+}
+
+func sameBits(t *testing.T, open opener, vocabulary int) {
+	t.Helper()
+	const n = 45
+	a, b := text(1, n, vocabulary), text(2, n, vocabulary)
+	wantA, wantB := alone(t, open, a), alone(t, open, b)
+	for _, threads := range []int{1, 2, 3} {
+		e := open(t, native.Options{Context: 128, Threads: threads, Slots: 3, MaxBatch: 64})
+		for _, chunk := range []int{1, 2, 3, 4, 5, 6, 16, 33, n} {
+			s := &sequence{tokens: a, slot: 1}
+			for s.pos < n {
+				forward(t, e, s.next(min(chunk, n-s.pos), true, chunk%2 == 1), s)
+			}
+			same(t, fmt.Sprintf("%d threads, chunks of %d", threads, chunk), s, wantA)
+		}
+		prompt := &sequence{tokens: a}
+		forward(t, e, prompt.next(30, true, false), prompt)
+		for prompt.pos < n {
+			forward(t, e, prompt.next(1, false, true), prompt)
+		}
+		same(t, fmt.Sprintf("%d threads, prompt of 30, then decode", threads), prompt, wantA)
+		for _, rows := range []int{1, 2, 3, 4, 7, 12} {
+			withMates(t, e, rows, wantA, wantB)
+		}
+		interleaved(t, e, wantA, wantB)
+	}
+}
+
+// withMates decodes one text while another one's prompt goes through in pieces, and a third sequence decodes too.
+func withMates(t *testing.T, e *native.Engine, rows int, wantA, wantB *sequence) {
+	t.Helper()
+	a, b := &sequence{tokens: wantA.tokens, slot: 0}, &sequence{tokens: wantB.tokens, slot: 2}
+	c := &sequence{tokens: wantB.tokens, slot: 1}
+	forward(t, e, a.next(9, true, false), a)
+	forward(t, e, c.next(3, true, false), c)
+	for b.pos+rows <= len(b.tokens) && a.pos < len(a.tokens) {
+		batch := slices.Concat(a.next(1, false, true), b.next(rows, true, false), c.next(1, false, true))
+		forward(t, e, batch, a, b, c)
+	}
+	for _, s := range []struct{ got, want *sequence }{{a, wantA}, {b, wantB}, {c, wantB}} {
+		same(t, fmt.Sprintf("slot %d of three, %d prompt rows at a time", s.got.slot, rows), s.got, s.want)
+	}
+}
+
+// interleaved computes two texts whose rows take turns, in batches of both sizes.
+func interleaved(t *testing.T, e *native.Engine, wantA, wantB *sequence) {
+	t.Helper()
+	for _, n := range []int{2, 5} {
+		a, b := &sequence{tokens: wantA.tokens, slot: 0}, &sequence{tokens: wantB.tokens, slot: 2}
+		for a.pos+n <= len(a.tokens) {
+			var rows []runtime.Row
+			ra, rb := a.next(n, true, true), b.next(n, true, true)
+			for i := range ra {
+				rows = append(rows, ra[i], rb[i])
+			}
+			forward(t, e, rows, a, b)
+		}
+		same(t, fmt.Sprintf("first of two that take turns, %d rows each", n), a, wantA)
+		same(t, fmt.Sprintf("second of two that take turns, %d rows each", n), b, wantB)
+	}
+}
