@@ -97,7 +97,8 @@ func (c *Config) Bytes(o Options) (kv, buffers int64) {
 // used is the number of experts that a token passes: a dense feed-forward counts as one.
 func (c *Config) used() int { return max(c.Used, 1) }
 
-// NewRunner allocates everything that computing needs, so that Forward allocates nothing.
+// NewRunner allocates what computing needs. Forward allocates only when a text is longer than all before, or when more rows want
+// logits than there are slots, and then more than that at once.
 func NewRunner(w *Weights, o Options) *Runner {
 	r := &Runner{
 		Weights: w, opt: o, pool: tensor.NewPool(o.Threads), clock: time.Now(),
@@ -121,6 +122,7 @@ func NewRunner(w *Weights, o Options) *Runner {
 	r.gate, r.up = make([]float32, n*used*w.FeedForward), make([]float32, n*used*w.FeedForward)
 	r.down = make([]float32, n*used*w.Width)
 	r.runs, r.wanted = make([]run, 0, n), make([]int32, 0, n)
+	r.logits = make([]float32, o.Slots*w.Vocab)
 	r.times = make([]runtime.LayerTime, w.Layers)
 	if !w.Dense() {
 		r.counts = newCounts(w.Layers, w.Experts)
@@ -138,14 +140,15 @@ func (r *Runner) newLane(rows int) *lane {
 	for i := range l.share { // a dense feed-forward is one expert that all tokens pass; the router overwrites this
 		l.share[i] = 1
 	}
+	r.resize(l, rows)
 	return l
 }
 
-// resize makes room for the batch's rows in the inputs of a lane's products.
-func (r *Runner) resize(l *lane) {
-	l.in.Resize(r.n, r.Width, r.forms.in)
-	l.heads.Resize(r.n, r.Heads*r.HeadDim, r.forms.heads)
-	l.mid.Resize(r.n*r.used(), r.FeedForward, r.forms.mid)
+// resize makes room for n rows in the inputs of a lane's products.
+func (r *Runner) resize(l *lane, n int) {
+	l.in.Resize(n, r.Width, r.forms.in)
+	l.heads.Resize(n, r.Heads*r.HeadDim, r.forms.heads)
+	l.mid.Resize(n*r.used(), r.FeedForward, r.forms.mid)
 }
 
 // forms are the forms of activations that any layer needs.
@@ -201,11 +204,11 @@ func (r *Runner) accept(b *runtime.Batch) error {
 		r.logits = make([]float32, need)
 	}
 	if !r.small {
-		r.resize(r.shared)
+		r.resize(r.shared, r.n)
 		return nil
 	}
 	for _, l := range r.own {
-		r.resize(l)
+		r.resize(l, r.n)
 	}
 	return nil
 }

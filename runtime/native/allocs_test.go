@@ -1,0 +1,43 @@
+package native_test
+
+import (
+	"testing"
+
+	"github.com/llmtop/llmtop/runtime"
+	"github.com/llmtop/llmtop/runtime/native"
+)
+
+// TestForwardDoesNotAllocate holds the engine to no allocation per batch, whatever is measured.
+func TestForwardDoesNotAllocate(t *testing.T) {
+	for _, hooks := range []runtime.Hooks{{}, {Split: true, Experts: true}, {Split: true, Experts: true, Picks: true}} {
+		for _, threads := range []int{1, 2} {
+			e := openDemo(t, native.Options{Context: 512, Threads: threads, Slots: 6})
+			e.SetHooks(hooks)
+			decode, together := runtime.Batch{}, runtime.Batch{}
+			prompt := runtime.Batch{Rows: (&sequence{tokens: text(1, 200, 4096)}).next(200, true, false)}
+			measure := func(what string, b *runtime.Batch, next func(pos int32)) {
+				pos := int32(200)
+				n := testing.AllocsPerRun(20, func() {
+					next(pos)
+					if err := e.Forward(b); err != nil {
+						t.Fatal(err)
+					}
+					pos++
+				})
+				if n != 0 {
+					t.Errorf("hooks %+v, %d threads: %s allocates %v times", hooks, threads, what, n)
+				}
+			}
+			measure("a prompt", &prompt, func(int32) {})
+			measure("a decoded token", &decode, func(pos int32) {
+				decode.Rows = append(decode.Rows[:0], runtime.Row{Token: 7, Pos: pos, Logits: true})
+			})
+			measure("a batch of six requests", &together, func(pos int32) {
+				together.Rows = together.Rows[:0]
+				for slot := range int32(6) {
+					together.Rows = append(together.Rows, runtime.Row{Token: 7, Pos: pos, Slot: slot, Logits: true})
+				}
+			})
+		}
+	}
+}
