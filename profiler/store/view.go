@@ -40,7 +40,7 @@ func (s *Store) Snapshot() *Snapshot {
 // advance closes the seconds that are over.
 func (s *state) advance(now event.Time) {
 	last := int64(now)/int64(second) - 1
-	from := last
+	from := max(last, 0)
 	if n := len(s.rates.points); n > 0 {
 		from = max(int64(s.rates.points[n-1].At)/int64(second)+1, last-SeriesLen)
 	}
