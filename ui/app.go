@@ -1,0 +1,156 @@
+// Package ui is the screen: one model that takes a snapshot a frame, panes that draw it, and the keys.
+package ui
+
+import (
+	"io"
+	"os"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/panes"
+)
+
+// The bounds of Config.FPS.
+const (
+	DefaultFPS = 10
+	MaxFPS     = 30
+)
+
+// Config is what the screen needs from outside.
+type Config struct {
+	Snapshots func() *store.Snapshot // called once a frame; never nil
+	Actions   Actions
+	Prompts   []SuggestedPrompt // offered by tab in the prompt editor
+
+	Theme   string        // name of a theme; "" is the first
+	Profile theme.Profile // what colours the terminal shows, see theme.Detect
+	ASCII   bool          // draw with ASCII only, see theme.PlainFont
+	FPS     int           // frames a second, 1 to MaxFPS; 0 is DefaultFPS
+	NoMouse bool
+
+	Input   io.Reader // nil is standard input
+	Output  *os.File  // nil is standard output
+	Environ []string  // nil is the process's
+}
+
+// Actions are what the user can have done. A nil one takes its key away. They are called on the screen's goroutine and must
+// not wait for the engine; an error is shown in the footer.
+type Actions struct {
+	Prompt  func(text, label string) error
+	Cancel  func(id event.RequestID) error
+	SetPace func(tokensPerSecond float64) error // 0 is flat out
+}
+
+// SuggestedPrompt is a built-in prompt with the kind of text it asks for.
+type SuggestedPrompt struct{ Label, Text string }
+
+// mode is what the screen shows.
+type mode uint8
+
+const (
+	overview mode = iota
+	zoomed
+	helping
+)
+
+// app is the model: what the user has chosen, the snapshot on show, and the frame made of both.
+type app struct {
+	cfg     Config
+	skin    *theme.Skin
+	theme   int
+	grid    grid.Grid
+	panes   panes.Ctx
+	mode    mode
+	places  []placed
+	editor  editor
+	w, h    int
+	blurred bool
+	toast   string // a word about the last key, until toastEnd
+	toastIn int    // ticks that the toast still lives
+
+	snap    *store.Snapshot
+	version uint64
+	second  event.Time
+	frame   string
+	dirty   bool // the frame no longer shows the state
+}
+
+func newApp(cfg Config) *app {
+	if cfg.FPS <= 0 {
+		cfg.FPS = DefaultFPS
+	}
+	cfg.FPS = min(cfg.FPS, MaxFPS)
+	a := &app{cfg: cfg, dirty: true}
+	for i, p := range theme.Palettes() {
+		if p.Name == cfg.Theme {
+			a.theme = i
+		}
+	}
+	a.dress()
+	a.panes.Memory, a.panes.FPS, a.panes.Window = &panes.Memory{}, cfg.FPS, metric.Minute
+	if cfg.Actions.Prompt != nil {
+		a.panes.Suggest = "press p to type a prompt"
+	}
+	a.editor.suggest = cfg.Prompts
+	a.snap = cfg.Snapshots()
+	return a
+}
+
+// dress makes the skin of the chosen theme.
+func (a *app) dress() {
+	glyphs := theme.Unicode
+	if a.cfg.ASCII {
+		glyphs = theme.Plain
+	}
+	a.skin = theme.NewSkin(theme.Palettes()[a.theme], a.cfg.Profile, glyphs)
+	a.panes.Skin = a.skin
+}
+
+// Init starts the ticking.
+func (a *app) Init() tea.Cmd { return a.tick() }
+
+// View is the last frame, drawn anew only if something it shows has changed.
+func (a *app) View() tea.View {
+	if a.dirty && a.w > 0 {
+		a.draw()
+	}
+	v := tea.NewView(a.frame)
+	v.AltScreen, v.ReportFocus, v.WindowTitle = true, true, "llmtop"
+	if !a.cfg.NoMouse {
+		v.MouseMode = tea.MouseModeCellMotion
+	}
+	return v
+}
+
+// Update takes one message. Nothing here waits.
+func (a *app) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tickMsg:
+		return a, a.onTick()
+	case tea.WindowSizeMsg:
+		a.w, a.h = msg.Width, msg.Height
+	case tea.KeyPressMsg:
+		a.dirty = true
+		return a, a.onKey(msg)
+	case tea.PasteMsg:
+		a.onPaste(msg.Content)
+	case tea.MouseClickMsg:
+		a.onClick(msg.X, msg.Y)
+	case tea.MouseWheelMsg:
+		a.onWheel(msg.Button)
+	case tea.BlurMsg:
+		a.blurred = true
+		return a, nil
+	case tea.FocusMsg, tea.ResumeMsg:
+		a.blurred = false
+	default:
+		return a, nil
+	}
+	a.dirty = true
+	return a, nil
+}

@@ -1,0 +1,96 @@
+package ui
+
+import (
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+)
+
+// numbers are the definitions that the help shows: what each number means, its formula and its unit.
+var numbers = []struct{ name, unit, means string }{
+	{"TTFT", "s", "time to first token: first token - enqueued"},
+	{"cold, warm", "s", "TTFT of the first request, model load included, and of every later one; never averaged together"},
+	{"queue", "s", "scheduler time in loop (STIL): dispatched - enqueued"},
+	{"tokenize", "s", "turning the prompt's text into token ids"},
+	{"embed", "s", "looking up the embeddings of the prompt's tokens"},
+	{"prompt", "s", "prefill: the prompt through all layers"},
+	{"first", "s", "LM head and sampling of the first token"},
+	{"other", "s", "TTFT less all named components; always shown"},
+	{"TPOT", "s", "time per output token: (E2EL - TTFT) / (generated - 1), the mean ITL"},
+	{"ITL", "s", "inter-token latency: the gap between two consecutive tokens, waiting on purpose (pacing) excluded"},
+	{"p50 p95 p99", "s", "percentiles of ITL or TTFT over the window in the title, from a histogram with at most 1/64 error"},
+	{"stall", "", "a gap of 3 times the request's median or more; the cause is named where the evidence supports one"},
+	{"E2EL", "s", "end-to-end latency: finished - enqueued = TTFT + decode time"},
+	{"prefill", "tok/s", "computed prompt tokens (cached ones excluded) / prefill time"},
+	{"decode", "tok/s", "(generated - 1) / decode time = 1 / TPOT"},
+	{"TTPS", "tok/s", "generated tokens of all requests / wall clock, last 10 s"},
+	{"TPS", "tok/s", "generated tokens of a group / the latency of its requests"},
+	{"busy", "0..1", "share of the last 10 s in which a forward pass ran"},
+	{"KV cache", "0..1", "used / total cells; one cell holds one token of one sequence"},
+	{"KV held", "s", "residency: how long a request's cells stayed pinned"},
+	{"memory", "B/s", "bytes of weights and KV touched per token x decode rate, beside what this machine copies"},
+	{"share", "0..1", "picks of one expert / all picks of its layer; the map's scale ends at the hottest expert"},
+	{"max/mean", "", "load of a layer's hottest expert / the mean: 1 is even"},
+	{"CV, entropy", "", "coefficient of variation of a layer's picks, and their entropy over its maximum: 0 and 1 are even"},
+	{"idle", "experts", "experts of a layer that were never picked in the window"},
+	{"CPU, core", "0..1", "utilisation of the machine and of each core"},
+	{"engine", "cores", "CPU time of the engine's process / wall clock"},
+	{"rss, peak", "B", "resident memory of the engine's process, and the most it had"},
+	{"read, write", "B/s", "bytes and operations from and to disk by the engine's process"},
+	{"run wait", "0..1", "how long runnable threads waited for a core / wall clock"},
+	{"self", "cores", "CPU of llmtop without the engine's threads, and its memory"},
+	{"lost", "events", "events that could not be delivered or stored; above 0, numbers are incomplete"},
+	{"paced", "tok/s", "the engine waits between tokens on purpose; the waiting counts in no rate or latency"},
+	{"not reported", "", "the engine does not tell this number; it is never shown as 0"},
+}
+
+// helpRow is one row of the help: a heading, or a term with its explanation.
+type helpRow struct {
+	heading           bool
+	term, unit, words string
+}
+
+// helpRows are all rows in order, explanations wrapped to w cells.
+func helpRows(w int) []helpRow {
+	rows := []helpRow{{heading: true, words: "Keys"}}
+	add := func(term, unit, words string) {
+		for i, line := range grid.Wrap(nil, words, max(w-24, 10)) {
+			if i > 0 {
+				term, unit = "", ""
+			}
+			rows = append(rows, helpRow{false, term, unit, line})
+		}
+	}
+	for _, b := range bindings {
+		add(b.show, "", b.help)
+	}
+	rows = append(rows, helpRow{}, helpRow{heading: true, words: "What each number means"})
+	for _, n := range numbers {
+		add(n.name, n.unit, n.means)
+	}
+	return rows
+}
+
+// drawHelp draws the help from row scroll on and returns scroll, clamped.
+func drawHelp(a grid.Area, scroll int, skin *theme.Skin) int {
+	gl := skin.Glyphs
+	a.Frame(grid.Fg(theme.BorderFocus), gl)
+	a.Text(2, 0, grid.Fg(theme.Accent).With(grid.Bold), " Help ")
+	in := a.Inset(2, 1)
+	rows := helpRows(in.W)
+	scroll = max(min(scroll, len(rows)-in.H), 0)
+	for y, r := range rows[scroll:min(scroll+in.H, len(rows))] {
+		if r.heading {
+			in.Text(0, y, grid.Fg(theme.Title).With(grid.Bold|grid.Underline), r.words)
+			continue
+		}
+		in.Clip(0, y, 13, grid.Fg(theme.Accent), r.term)
+		in.Clip(14, y, 8, grid.Fg(theme.Dim), r.unit)
+		in.Text(23, y, grid.Fg(theme.Text), r.words)
+	}
+	hint := " esc back "
+	if scroll+in.H < len(rows) {
+		hint = " down for more  esc back "
+	}
+	a.Right(a.W-2, a.H-1, grid.Fg(theme.Dim), hint)
+	return scroll
+}

@@ -1,0 +1,77 @@
+package ui
+
+import "slices"
+
+// action is what a key does.
+type action uint8
+
+const (
+	actNone action = iota
+	actPrompt
+	actPause
+	actNext
+	actPrevious
+	actZoom
+	actBack
+	actWindow
+	actPhase
+	actTheme
+	actCancel
+	actFaster
+	actSlower
+	actHelp
+	actQuit
+	actUp
+	actDown
+	actPageUp
+	actPageDown
+	actTop
+	actBottom
+	actPane // keys 1 to 7
+	actSuspend
+)
+
+// binding is one row of the table of keys, from which the footer and the help are made. The keys work in every view, except
+// while a prompt is typed.
+type binding struct {
+	act  action
+	keys []string // as the terminal library names them
+	show string   // what the footer and the help call them
+	word string   // in the footer; "" keeps it out of there
+	help string
+}
+
+var bindings = []binding{
+	{actPrompt, []string{"p"}, "p", "prompt", "type a prompt; in the editor: tab built-in prompts, up and down history, enter send, esc cancel"},
+	{actPause, []string{"space"}, "space", "pause", "freeze the view and let it go on; the engine keeps running"},
+	{actNext, []string{"tab", "right"}, "tab", "focus", "move the focus to the next pane; a mouse click does so too"},
+	{actPrevious, []string{"shift+tab", "left"}, "shift+tab", "", "move the focus to the pane before"},
+	{actZoom, []string{"enter"}, "enter", "zoom", "make the focused pane full screen; a click on the focused pane does so too"},
+	{actBack, []string{"esc", "backspace"}, "esc", "", "back to the overview"},
+	{actPane, []string{"1", "2", "3", "4", "5", "6", "7"}, "1-7", "", "make that pane full screen"},
+	{actWindow, []string{"w"}, "w", "window", "window of percentiles and router picks: 1 s, 10 s, 1 min, session"},
+	{actPhase, []string{"e"}, "e", "phase", "router picks of decode, of prompt, or of both"},
+	{actCancel, []string{"c"}, "c", "cancel", "cancel the request that is shown"},
+	{actFaster, []string{"+", "="}, "+", "", "pace: faster, up to flat out"},
+	{actSlower, []string{"-"}, "-", "", "pace: slower"},
+	{actTheme, []string{"t"}, "t", "theme", "next theme"},
+	{actUp, []string{"up", "k"}, "up", "", "scroll up; the mouse wheel does so too"},
+	{actDown, []string{"down", "j"}, "down", "", "scroll down"},
+	{actPageUp, []string{"pgup"}, "pgup", "", "scroll up by ten rows"},
+	{actPageDown, []string{"pgdown"}, "pgdn", "", "scroll down by ten rows"},
+	{actTop, []string{"home", "g"}, "home", "", "scroll to the beginning"},
+	{actBottom, []string{"end", "G"}, "end", "", "scroll to the end"},
+	{actHelp, []string{"?", "h", "f1"}, "?", "help", "this help: every key, and what each number means"},
+	{actSuspend, []string{"ctrl+z"}, "ctrl+z", "", "suspend llmtop; fg brings it back"},
+	{actQuit, []string{"q", "ctrl+c"}, "q", "quit", "quit"},
+}
+
+// lookup finds what a key does.
+func lookup(key string) action {
+	for _, b := range bindings {
+		if slices.Contains(b.keys, key) {
+			return b.act
+		}
+	}
+	return actNone
+}

@@ -1,0 +1,301 @@
+package panes
+
+import (
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+)
+
+// heatmap is how the picks of layers and experts are laid on cells.
+type heatmap struct {
+	e        *store.Experts
+	h        *store.Hits
+	cell     int  // columns an expert takes; 1 if several share one
+	tall     int  // rows a layer takes; 1 if several share one
+	perCol   int  // experts in one column
+	perRow   int  // layers in one row (or half row)
+	half     bool // two layers in one row of half blocks
+	cols     int  // columns of the map
+	rowCount int  // rows of the map
+}
+
+// fit chooses the largest cells with which all layers and experts fit into w by h; what does not fit is shared evenly.
+func fit(e *store.Experts, hits *store.Hits, w, h int, c *Ctx) heatmap {
+	m := heatmap{e: e, h: hits, cell: 1, tall: 1, perCol: 1, perRow: 1}
+	w, h = max(w, 1), max(h, 1)
+	if e.Experts > w {
+		m.perCol = (e.Experts + w - 1) / w
+	} else {
+		m.cell = min(w/e.Experts, 4)
+	}
+	m.cols = (e.Experts + m.perCol - 1) / m.perCol * m.cell
+	lines := h
+	if e.Layers > h && c.Skin.Colour() && !c.Skin.Glyphs.ASCII {
+		m.half = true
+		lines = 2 * h
+	}
+	if e.Layers > lines {
+		m.perRow = (e.Layers + lines - 1) / lines
+	} else if !m.half {
+		m.tall = min(h/e.Layers, (m.cell+1)/2)
+	}
+	m.tall = max(m.tall, 1)
+	m.rowCount = (e.Layers + m.perRow - 1) / m.perRow * m.tall
+	if m.half {
+		m.rowCount = (m.rowCount + 1) / 2
+	}
+	return m
+}
+
+// share is the hottest share among the experts and layers that fall into one place, so that sharing hides no hot spot.
+func (m *heatmap) share(row, col int) float64 {
+	hottest := 0.0
+	for l := row * m.perRow; l < min((row+1)*m.perRow, m.e.Layers); l++ {
+		total := m.h.Layers[l].Total
+		if total == 0 {
+			continue
+		}
+		for e := col * m.perCol; e < min((col+1)*m.perCol, m.e.Experts); e++ {
+			hottest = max(hottest, float64(m.h.Counts[l*m.e.Experts+e])/float64(total))
+		}
+	}
+	return hottest
+}
+
+// heat is the colour of one place, full at the hottest expert of all.
+func (m *heatmap) heat(row, col int) theme.Role {
+	if row*m.perRow >= m.e.Layers || m.h.Max <= 0 {
+		return theme.Background
+	}
+	return theme.Heat(m.share(row, col) / m.h.Max)
+}
+
+func (m *heatmap) draw(a grid.Area, c *Ctx) {
+	gl := c.Skin.Glyphs
+	for y := range min(m.rowCount, a.H) {
+		for x := range min(m.cols, a.W) {
+			col := x / m.cell
+			switch {
+			case m.half:
+				a.Halves(x, y, m.heat(2*y, col), m.heat(2*y+1, col), gl)
+			case c.Skin.Colour():
+				a.Cell(x, y, grid.Fg(theme.Text).On(m.heat(y/m.tall, col)), ' ')
+			default:
+				a.Cell(x, y, data, shade(m.share(y/m.tall, col), m.h.Max, gl))
+			}
+		}
+	}
+}
+
+func shade(share, top float64, gl *theme.Glyphs) rune {
+	if top <= 0 || share <= 0 {
+		return gl.Shades[0]
+	}
+	n := len(gl.Shades) - 1
+	return gl.Shades[min(1+int(share/top*float64(n-1)+0.5), n)]
+}
+
+// scale says in the title what one cell stands for.
+func (m *heatmap) scale() string {
+	switch {
+	case m.perCol > 1 && m.perRow > 1:
+		return "1 cell = " + itoa(m.perCol) + " experts of " + itoa(m.perRow) + " layers, hottest shown"
+	case m.perCol > 1:
+		return "1 cell = " + itoa(m.perCol) + " experts, hottest shown"
+	case m.perRow > 1:
+		return "1 cell = " + itoa(m.perRow) + " layers, hottest shown"
+	}
+	return ""
+}
+
+func drawExperts(a grid.Area, s *store.Snapshot, c *Ctx) {
+	covers := c.Phase.String() + ", " + c.Window.String()
+	h := hits(s, c)
+	if h == nil {
+		c.noExperts(c.frame(a, covers), s)
+		return
+	}
+	inside := a.Inset(2, 1)
+	labels := grid.Width("L"+itoa(s.Experts.Layers-1)) + 1
+	side := 0
+	if inside.W >= s.Experts.Experts+labels+sideWidth {
+		side = sideWidth
+	}
+	mapH := max(inside.H-2, 1)
+	if inside.H < 6 {
+		mapH = max(inside.H-1, 1)
+	}
+	m := fit(s.Experts, h, inside.W-labels-side, mapH, c)
+	if words := m.scale(); words != "" {
+		covers += " " + string(c.Skin.Glyphs.Bullet) + " " + words
+	}
+	in := c.frame(a, covers)
+	top := 0
+	if in.H > m.rowCount+1 {
+		drawExpertNumbers(in, labels, &m)
+		top = 1
+	}
+	m.draw(in.Sub(labels, top, in.W-labels, m.rowCount), c)
+	drawLayerNames(in.Sub(0, top, in.W, m.rowCount), &m, side, labels, c)
+	if in.H > top+m.rowCount {
+		drawWorst(in, in.H-1, h, c)
+	}
+	drawHeatScale(a, h, s.Experts, c)
+}
+
+// hits are the picks of the chosen window and phase, nil if there are none to show.
+func hits(s *store.Snapshot, c *Ctx) *store.Hits {
+	if s.Experts == nil || s.Experts.Experts == 0 || s.Experts.Layers == 0 {
+		return nil
+	}
+	h := s.Experts.Hits[c.Window][c.Phase]
+	if h == nil || h.Tokens == 0 {
+		return nil
+	}
+	return h
+}
+
+// noExperts says which kind of nothing there is.
+func (c *Ctx) noExperts(a grid.Area, s *store.Snapshot) {
+	switch {
+	case c.waiting(a, s):
+	case s.Model.Architecture != "" && s.Model.Experts == 0:
+		c.absent(a, dim, "dense model: it has no router and no experts", "")
+	case !s.Engine.Caps.Has(event.CapExperts):
+		c.absent(a, dim, "router picks: not reported by this engine", "")
+	case s.Experts == nil:
+		c.absent(a, dim, "no token has passed the router yet", c.Suggest)
+	default:
+		c.absent(a, dim, "no "+c.Phase.String()+" token in the "+c.Window.String(), "press w for a longer window, e for another phase")
+	}
+}
+
+// sideWidth holds max/mean, the three hottest and the three coldest experts of a layer.
+const sideWidth = 34
+
+func drawExpertNumbers(a grid.Area, labels int, m *heatmap) {
+	step := 1
+	for step*m.cell < 3 {
+		step *= 2
+	}
+	for col := 0; col*m.cell+2 <= m.cols; col += step {
+		a.Text(labels+col*m.cell, 0, dim, itoa(col*m.perCol))
+	}
+}
+
+func drawLayerNames(a grid.Area, m *heatmap, side, labels int, c *Ctx) {
+	step := m.perRow
+	if m.half {
+		step *= 2
+	}
+	x := labels + m.cols + 2
+	for y := 0; y < m.rowCount; y += m.tall {
+		l := y / m.tall * step
+		a.Text(0, y, dim, "L"+itoa(l))
+		if side > 0 && step == 1 {
+			drawLayer(a.Sub(x, y, a.W-x, 1), m.h.Layers[l], c)
+		}
+	}
+	if side > 0 && step > 1 {
+		drawWorstLayers(a.Sub(x, 0, a.W-x, a.H), m.h)
+	}
+}
+
+// drawLayer writes one layer's imbalance and its hottest and coldest experts.
+func drawLayer(a grid.Area, h store.LayerHits, c *Ctx) {
+	if h.Total == 0 {
+		a.Text(0, 0, dim, "no pick")
+		return
+	}
+	l := a.Line(0, 0)
+	l.Tail(4, imbalanceStyle(h.MaxMean), metric.Rate(h.MaxMean)).Put(dim, c.Skin.Glyphs.Times).Gap(2)
+	l.Put(dim, "hot")
+	for _, e := range h.Hot {
+		l.Tail(4, text, itoa(e))
+	}
+	if h.Dead > 0 {
+		l.Gap(2).Put(watch, itoa(h.Dead)+" idle")
+		return
+	}
+	l.Gap(2).Put(dim, "cold")
+	for _, e := range h.Cold {
+		l.Tail(4, dim, itoa(e))
+	}
+}
+
+// imbalanceStyle colours max/mean: an even router has 1.
+func imbalanceStyle(v float64) grid.Style {
+	switch {
+	case v >= 4:
+		return bad
+	case v >= 2.5:
+		return watch
+	}
+	return data
+}
+
+// drawWorstLayers lists the most lopsided layers, for maps whose rows hold several.
+func drawWorstLayers(a grid.Area, h *store.Hits) {
+	limit := 1e300
+	for y := range a.H {
+		worst := -1
+		for l, v := range h.Layers {
+			if v.MaxMean < limit && (worst < 0 || v.MaxMean > h.Layers[worst].MaxMean) {
+				worst = l
+			}
+		}
+		if worst < 0 {
+			return
+		}
+		v := h.Layers[worst]
+		limit = v.MaxMean
+		l := a.Line(0, y)
+		l.Put(dim, "L"+itoa(worst)).Gap(max(5-l.X, 1)).Tail(4, imbalanceStyle(v.MaxMean), metric.Rate(v.MaxMean)).Put(dim, "×  hot")
+		for _, e := range v.Hot {
+			l.Tail(4, text, itoa(e))
+		}
+	}
+}
+
+// drawWorst says in words which layer is the most lopsided.
+func drawWorst(a grid.Area, y int, h *store.Hits, c *Ctx) {
+	worst := 0
+	for i, v := range h.Layers {
+		if v.MaxMean > h.Layers[worst].MaxMean {
+			worst = i
+		}
+	}
+	v := h.Layers[worst]
+	if v.Total == 0 || len(v.Hot) == 0 {
+		return
+	}
+	l := a.Line(0, y)
+	l.Put(imbalanceStyle(v.MaxMean), "L"+itoa(worst)).Put(text, " most lopsided: ").Put(dim, "expert ").Put(text, itoa(v.Hot[0])).
+		Put(dim, " takes ").Put(data, metric.Rate(v.MaxMean)+c.Skin.Glyphs.Times).Put(dim, " its even share")
+}
+
+// drawHeatScale draws the ramp into the bottom border, from 0 to the hottest share.
+func drawHeatScale(a grid.Area, h *store.Hits, e *store.Experts, c *Ctx) {
+	const w = 12
+	right := " " + metric.Percent(h.Max) + " "
+	x := a.W - 2 - grid.Width(right) - w - 3
+	if x < 20 || h.Max <= 0 {
+		return
+	}
+	y := a.H - 1
+	a.Text(x, y, dim, " 0 ")
+	for i := range w {
+		v := float64(i) / (w - 1)
+		if c.Skin.Colour() {
+			a.Cell(x+3+i, y, grid.Fg(theme.Text).On(theme.Heat(v)), ' ')
+		} else {
+			a.Cell(x+3+i, y, data, shade(v, 1, c.Skin.Glyphs))
+		}
+	}
+	a.Text(x+3+w, y, dim, right)
+	if words := " share of the layer's picks "; x > grid.Width(words)+4 {
+		a.Right(x, y, dim, words)
+	}
+}

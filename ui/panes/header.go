@@ -1,0 +1,161 @@
+package panes
+
+import (
+	"github.com/llmtop/llmtop/profiler/metric"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/sanitize"
+)
+
+// since is the time from the session's first event to a moment.
+func since(s *store.Snapshot, at event.Time) time.Duration { return time.Duration(at - s.Started) }
+
+// Header draws the top row: what runs, in which state, since when, which model where; at the right what llmtop itself costs
+// and lost. Parts that do not fit are left out, the least important first.
+func Header(a grid.Area, s *store.Snapshot, c *Ctx) {
+	a.Fill(0, 0, a.W, text.On(theme.Select), ' ')
+	brand := grid.Style{FG: theme.OnBadge, BG: theme.Accent, Attr: grid.Bold}
+	if !c.Skin.Colour() {
+		brand.Attr |= grid.Reverse
+	}
+	l := a.Line(0, 0)
+	l.Put(brand, " llmtop ").Gap(1)
+	c.state(&l, s)
+	right := c.headerRight(a, l.X, s)
+	c.headerModel(a.Sub(0, 0, right-1, 1), l, s)
+	a.Paint(8, 0, a.W-8, theme.Select, 0)
+}
+
+// state writes the state with a glyph and a colour of its own.
+func (c *Ctx) state(l *grid.Line, s *store.Snapshot) {
+	gl := c.Skin.Glyphs
+	mark, word, st := gl.Live, "live", good
+	switch {
+	case c.Paused:
+		mark, word, st = gl.Paused, "view paused", watch
+	case s.Engine.State == event.EngineStarting, s.Engine.State == event.EngineLoading:
+		mark, word, st = gl.Spinner[c.Spin%len(gl.Spinner)], s.Engine.State.String(), grid.Fg(theme.Accent)
+	case s.Engine.State == event.EngineFailed:
+		mark, word, st = gl.Failed, "failed", bad
+	case s.Engine.State == event.EngineStopped:
+		mark, word, st = gl.Idle, "stopped", dim
+	case s.Engine.State == event.EnginePaused:
+		mark, word, st = gl.Paused, "engine paused", watch
+	case s.Throughput.Running == 0 && s.Throughput.Queued == 0:
+		mark, word, st = gl.Idle, "idle", good
+	}
+	st = st.With(grid.Bold)
+	l.Rune(st, mark).Gap(1).Put(st, word).Gap(1)
+	l.Put(text, clock(since(s, s.Now))).Gap(2)
+}
+
+// headerRight writes the right end: lost events first, as nothing may hide them. It returns where it begins.
+func (c *Ctx) headerRight(a grid.Area, from int, s *store.Snapshot) int {
+	x := a.W - 1
+	put := func(st grid.Style, words string, keep int) {
+		if x-grid.Width(words)-2 >= from+keep {
+			x = a.Right(x, 0, st, words) - 2
+		}
+	}
+	lost := "lost " + metric.Count(float64(s.Lost.Total()))
+	if s.Lost.Total() > 0 {
+		put(bad.With(grid.Bold), lost, 0)
+	}
+	if s.Engine.Pace > 0 {
+		put(watch, "paced "+metric.Rate(s.Engine.Pace)+"/s", 0)
+	}
+	self := s.Host.Self
+	if s.Host.Known && self.CPU.OK() {
+		words := "self " + metric.Reading(self.OutsideEngine, metric.Percent)
+		if !self.OutsideEngine.OK() {
+			words = "self " + metric.Percent(self.CPU.V)
+		}
+		if self.RSS.OK() {
+			words += " " + metric.Bytes(self.RSS.V)
+		}
+		put(text, words, 30)
+	}
+	if s.Lost.Total() == 0 {
+		put(dim, lost, 60)
+	}
+	put(dim, itoa(c.FPS)+" fps", 80)
+	return x + 1
+}
+
+// headerModel writes engine and model, as much as there is room for.
+func (c *Ctx) headerModel(a grid.Area, l grid.Line, s *store.Snapshot) {
+	l = a.Line(l.X, 0)
+	sep := " " + string(c.Skin.Glyphs.Bullet) + " "
+	m, e := s.Model, s.Engine
+	put := func(st grid.Style, words string, lead string) {
+		if words == "" || l.X+grid.Width(lead)+grid.Width(words) > a.W {
+			return
+		}
+		l.Put(dim, lead).Put(st, words)
+	}
+	if m.Architecture == "" {
+		put(text, sanitize.Line(e.Name), "")
+		put(text, sanitize.Line(e.Device.Name), sep)
+		return
+	}
+	put(data, sanitize.Line(m.Name), "")
+	if m.Parameters > 0 {
+		put(text, metric.Count(float64(m.Parameters)), " ")
+	}
+	put(text, sanitize.Line(m.Quantisation), " ")
+	put(text, shape(m), sep)
+	engine := sanitize.Line(e.Name)
+	if e.Device.Kernels != "" {
+		engine += " " + sanitize.Line(e.Device.Kernels)
+	}
+	put(text, engine, sep)
+	if e.Device.Threads > 0 {
+		put(text, itoa(e.Device.Threads)+" threads", sep)
+	}
+	if m.Context > 0 {
+		put(text, "ctx "+itoa(m.Context), sep)
+	}
+	put(dim, sanitize.Line(m.Path), sep)
+}
+
+// shape is the model's size in layers and experts.
+func shape(m event.Model) string {
+	words := itoa(m.Layers) + "L"
+	if m.Experts > 0 {
+		words += " × " + itoa(m.Experts) + "E top-" + itoa(m.ExpertsUsed)
+	}
+	return words
+}
+
+// Vital draws the few lines that fit a screen too small for panes.
+func Vital(a grid.Area, s *store.Snapshot, c *Ctx) {
+	l := a.Line(0, 0)
+	c.state(&l, s)
+	itl := s.Latency.ITL[c.Window]
+	gap := dim
+	words := "no token yet"
+	if itl.Count > 0 {
+		gap, words = data, metric.Duration(itl.P50)+" p50  "+metric.Duration(itl.P99)+" p99"
+	}
+	ttft := "no request yet"
+	if r := withTTFT(s.Requests); r != nil {
+		ttft = metric.Seconds(r.TTFT.V)
+	}
+	for i, row := range []struct {
+		name, words string
+		st          grid.Style
+	}{
+		{"TTFT", ttft, data},
+		{"TPOT", words, gap},
+		{"decode", metric.Reading(s.Throughput.Decode, metric.Rate) + " tok/s", data},
+		{"lost", metric.Count(float64(s.Lost.Total())), text},
+	} {
+		a.Text(0, 1+i, dim, row.name)
+		a.Text(8, 1+i, row.st, row.words)
+	}
+	a.Elide(0, a.H-1, a.W, watch, "llmtop needs 60x18: "+itoa(a.W)+"x"+itoa(a.H)+" here", c.Skin.Glyphs.Ellipsis)
+}

@@ -1,0 +1,158 @@
+package panes
+
+import (
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/profiler/verdict"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/sanitize"
+)
+
+// severity is the glyph and the colour of a verdict.
+func (c *Ctx) severity(v verdict.Severity) (rune, grid.Style) {
+	gl := c.Skin.Glyphs
+	switch v {
+	case verdict.Good:
+		return gl.Good, good
+	case verdict.Watch:
+		return gl.Watch, watch
+	case verdict.Bad:
+		return gl.Bad, bad
+	}
+	return gl.Info, grid.Fg(theme.Accent)
+}
+
+func drawKnow(a grid.Area, s *store.Snapshot, c *Ctx) {
+	in := c.frame(a, "")
+	if c.failed(in, s) {
+		return
+	}
+	if len(s.Verdicts) == 0 {
+		if !c.waiting(in, s) {
+			c.absent(in, dim, "nothing to say yet: verdicts need a few tokens", "")
+		}
+		return
+	}
+	y, shown := 0, 0
+	for _, v := range s.Verdicts {
+		n := c.verdict(in, y, v, false)
+		if n == 0 {
+			break
+		}
+		y += n
+		shown++
+	}
+	if rest := len(s.Verdicts) - shown; rest > 0 {
+		c.foot(a, dim, itoa(rest)+" more: press "+string(rune('1'+Know)))
+		return
+	}
+	if more := in.Sub(0, y+1, in.W, in.H-y-1); more.H >= 2 {
+		c.advice(more, s)
+	}
+}
+
+// failed fills the pane with the reason of a failed engine.
+func (c *Ctx) failed(a grid.Area, s *store.Snapshot) bool {
+	if s.Engine.State != event.EngineFailed {
+		return false
+	}
+	y := 0
+	for _, line := range grid.Wrap(nil, string(c.Skin.Glyphs.Failed)+" engine failed: "+sanitize.Line(s.Engine.Reason), a.W) {
+		a.Text(0, y, bad, line)
+		y++
+	}
+	for i := len(s.Log) - 1; i >= 0 && y < a.H; i-- {
+		a.Elide(0, y, a.W, dim, sanitize.Line(s.Log[i].Text), c.Skin.Glyphs.Ellipsis)
+		y++
+	}
+	return true
+}
+
+// verdict draws one finding from row y and returns the rows it took, 0 if it does not fit whole. The full form adds the
+// evidence and what to try.
+func (c *Ctx) verdict(a grid.Area, y int, v verdict.Verdict, full bool) int {
+	mark, st := c.severity(v.Severity)
+	lines := grid.Wrap(nil, sanitize.Line(v.Text), a.W-2)
+	plain := len(lines)
+	if full {
+		if v.Evidence != "" {
+			lines = grid.Wrap(lines, sanitize.Line(v.Evidence), a.W-2)
+		}
+		if v.Try != "" {
+			lines = grid.Wrap(lines, string(c.Skin.Glyphs.Arrow)+" "+sanitize.Line(v.Try), a.W-2)
+		}
+	}
+	if y+len(lines) > a.H && y > 0 {
+		return 0
+	}
+	a.Cell(0, y, st.With(grid.Bold), mark)
+	for i, line := range lines {
+		use := text
+		if i >= plain {
+			use = dim
+		} else if v.Severity >= verdict.Watch {
+			use = data
+		}
+		a.Text(2, y+i, use, line)
+	}
+	return len(lines)
+}
+
+// advice lists, where there is room, what the most severe verdicts suggest to try.
+func (c *Ctx) advice(a grid.Area, s *store.Snapshot) {
+	y := 0
+	for _, v := range s.Verdicts {
+		if v.Try == "" || v.Severity < verdict.Info {
+			continue
+		}
+		lines := grid.Wrap(nil, sanitize.Line(v.Try), a.W-4)
+		if y+len(lines) > a.H {
+			return
+		}
+		a.Cell(2, y, dim, c.Skin.Glyphs.Arrow)
+		for _, line := range lines {
+			a.Text(4, y, dim, line)
+			y++
+		}
+	}
+}
+
+// zoomKnow shows every verdict with its evidence and advice, and below them the engine's log.
+func zoomKnow(a grid.Area, s *store.Snapshot, c *Ctx) {
+	in := c.frame(a, "measured, the limit it is held against, what to try")
+	if c.failed(in, s) {
+		return
+	}
+	c.Scroll = min(c.Scroll, max(len(s.Verdicts)-1, 0))
+	y := 0
+	for _, v := range s.Verdicts[c.Scroll:] {
+		n := c.verdict(in, y, v, true)
+		if n == 0 {
+			c.foot(a, dim, "more below")
+			return
+		}
+		y += n + 1
+	}
+	if len(s.Verdicts) == 0 {
+		in.Text(0, 0, dim, "nothing to say yet: verdicts need a few tokens")
+		y = 2
+	}
+	c.log(in.Sub(0, y, in.W, in.H-y), s)
+}
+
+// log shows the last lines of the engine's log.
+func (c *Ctx) log(a grid.Area, s *store.Snapshot) {
+	if a.H < 2 {
+		return
+	}
+	a.Text(0, 0, head, "Engine log")
+	if len(s.Log) == 0 {
+		a.Text(0, 1, dim, "no line yet")
+	}
+	lines := s.Log[max(len(s.Log)-(a.H-1), 0):]
+	for i, l := range lines {
+		a.Text(0, 1+i, dim, clock(since(s, l.At)))
+		a.Elide(10, 1+i, a.W-10, text, sanitize.Line(l.Text), c.Skin.Glyphs.Ellipsis)
+	}
+}

@@ -1,0 +1,183 @@
+package panes
+
+import (
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/sanitize"
+)
+
+func drawMachine(a grid.Area, s *store.Snapshot, c *Ctx) {
+	in := c.frame(a, "CPU, memory, disk, GPU")
+	if !s.Host.Known {
+		c.absent(in, dim, "no sample of the machine yet", "")
+		return
+	}
+	r := rows{a: in}
+	drawCores(&r, s, c, in.H-4)
+	drawProcess(&r, s, c)
+	drawMemory(&r, s, c)
+	drawDisk(&r, s)
+	drawGPUs(&r, s, c)
+	drawScheduling(&r, s)
+}
+
+// drawCores draws the machine's CPU and each core: a gauge each where limit rows allow it, otherwise one column each.
+func drawCores(r *rows, s *store.Snapshot, c *Ctx, limit int) {
+	h := s.Host
+	a, ok := r.next("CPU")
+	if !ok {
+		return
+	}
+	gl := c.Skin.Glyphs
+	if h.CPU.OK() {
+		a.Right(valueWidth-2, 0, data, metric.Percent(h.CPU.V))
+		a.Bar(valueWidth-1, 0, a.W-valueWidth+1, h.CPU.V, theme.SeriesPrefill, gl)
+	} else {
+		a.Text(1, 0, dim, h.CPU.Origin.String())
+	}
+	if n := len(h.Cores); n > limit-1 || n > 16 {
+		drawCoreColumns(r, h.Cores, gl)
+		return
+	}
+	for i, v := range h.Cores {
+		a, ok := r.next("core " + itoa(i))
+		if !ok {
+			return
+		}
+		a.Right(valueWidth-2, 0, text, metric.Percent(v))
+		a.Bar(valueWidth-1, 0, a.W-valueWidth+1, v, theme.SeriesPrefill, gl)
+	}
+}
+
+func drawCoreColumns(r *rows, cores []float64, gl *theme.Glyphs) {
+	for i := 0; i < len(cores); {
+		name := ""
+		if i == 0 {
+			name = itoa(len(cores)) + " cores"
+		}
+		a, ok := r.next(name)
+		if !ok || a.W < 2 {
+			return
+		}
+		for x := 1; x < a.W && i < len(cores); x++ {
+			a.Column(x, 0, 1, cores[i], grid.Fg(theme.SeriesPrefill), gl)
+			i++
+		}
+		if r.y > 4 {
+			return
+		}
+	}
+}
+
+func drawProcess(r *rows, s *store.Snapshot, c *Ctx) {
+	a, ok := r.next("engine")
+	if !ok {
+		return
+	}
+	p := s.Host.Engine
+	l := a.Line(1, 0)
+	if !p.CPU.OK() {
+		l.Put(dim, p.CPU.Origin.String())
+		return
+	}
+	l.Tail(valueWidth-3, data, metric.Rate(p.CPU.V)).Put(dim, " cores")
+	if s.Host.CPULimit.OK() && l.Room() > 12 {
+		l.Put(dim, " of ").Put(text, metric.Rate(s.Host.CPULimit.V)).Put(dim, " granted")
+	} else if p.Threads.OK() && l.Room() > 14 {
+		l.Put(dim, "  ").Put(text, metric.Count(p.Threads.V)).Put(dim, " threads")
+	}
+}
+
+func drawMemory(r *rows, s *store.Snapshot, c *Ctx) {
+	a, ok := r.next("rss")
+	if !ok {
+		return
+	}
+	p := s.Host.Engine
+	if !p.RSS.OK() {
+		a.Text(1, 0, dim, p.RSS.Origin.String())
+		return
+	}
+	l := a.Line(1, 0)
+	l.Put(data, metric.Bytes(p.RSS.V))
+	if p.Peak.OK() && l.Room() > 12 {
+		l.Put(dim, " peak ").Put(text, metric.Bytes(p.Peak.V))
+	}
+	if s.Host.MemTotal.OK() && l.Room() > 10 {
+		l.Put(dim, " of ").Put(text, metric.Bytes(s.Host.MemTotal.V))
+		if s.Host.Limited && l.Room() > 5 {
+			l.Put(dim, " limit")
+		}
+	}
+}
+
+func drawDisk(r *rows, s *store.Snapshot) {
+	p := s.Host.Engine
+	for _, d := range [...]struct {
+		name       string
+		bytes, ops event.Reading
+	}{{"read", p.Read, p.ReadOps}, {"write", p.Write, p.WriteOps}} {
+		a, ok := r.next(d.name)
+		if !ok {
+			return
+		}
+		l := a.Line(1, 0)
+		if !d.bytes.OK() {
+			l.Put(dim, d.bytes.Origin.String())
+			continue
+		}
+		l.Put(data, metric.Bytes(d.bytes.V)+"/s")
+		if d.ops.OK() && l.Room() > 10 {
+			l.Put(dim, "  ").Put(text, metric.Rate(d.ops.V)).Put(dim, " op/s")
+		}
+	}
+}
+
+func drawGPUs(r *rows, s *store.Snapshot, c *Ctx) {
+	if len(s.Host.GPUs) == 0 {
+		if a, ok := r.next("GPU"); ok {
+			why := s.Host.NoGPU
+			if why == "" {
+				why = event.NotReported.String()
+			}
+			a.Elide(1, 0, a.W-1, dim, sanitize.Line(why), c.Skin.Glyphs.Ellipsis)
+		}
+		return
+	}
+	for i, g := range s.Host.GPUs {
+		a, ok := r.next("GPU " + itoa(i))
+		if !ok {
+			return
+		}
+		l := a.Line(1, 0)
+		l.Put(data, metric.Reading(g.Util, metric.Percent)).Put(dim, "  ").Put(text, metric.Reading(g.MemUsed, metric.Bytes))
+		if g.MemTotal.OK() {
+			l.Put(dim, " of ").Put(text, metric.Bytes(g.MemTotal.V))
+		}
+		if g.Power.OK() && l.Room() > 8 {
+			l.Put(dim, "  ").Put(text, metric.Rate(g.Power.V)+" W")
+		}
+		if g.Temperature.OK() && l.Room() > 8 {
+			l.Put(dim, "  ").Put(text, metric.Rate(g.Temperature.V)+" °C")
+		}
+	}
+}
+
+// drawScheduling shows what keeps a runnable engine from running, and the machine's load.
+func drawScheduling(r *rows, s *store.Snapshot) {
+	a, ok := r.next("run wait")
+	if !ok {
+		return
+	}
+	l := a.Line(1, 0)
+	l.Put(text, metric.Reading(s.Host.Engine.RunWait, metric.Percent))
+	if s.Host.Load1.OK() && l.Room() > 12 {
+		l.Put(dim, "  load ").Put(text, metric.Rate(s.Host.Load1.V))
+	}
+	if s.Host.Frequency.OK() && l.Room() > 9 {
+		l.Put(dim, "  ").Put(text, metric.Rate(s.Host.Frequency.V/1e9)+" GHz")
+	}
+}

@@ -1,0 +1,168 @@
+// Package panes draws snapshots: one file a pane, each a function of an area, a snapshot and what the user has chosen to
+// see. Panes hold no state but memory of costly pictures, and do no arithmetic on metrics beyond placing them.
+package panes
+
+import (
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+)
+
+// ID names a pane.
+type ID uint8
+
+// The panes, in the order in which the focus moves.
+const (
+	TTFT ID = iota
+	TPOT
+	Experts
+	Throughput
+	Machine
+	Text
+	Know
+	NumPanes
+)
+
+var names = [NumPanes]string{"TTFT", "TPOT", "Experts", "Throughput", "Machine", "Text", "What to know"}
+
+// table holds each pane's place on the overview and its full-screen form.
+var table = [NumPanes]struct {
+	draw, zoom func(grid.Area, *store.Snapshot, *Ctx)
+}{
+	{drawTTFT, zoomTTFT},
+	{drawTPOT, zoomTPOT},
+	{drawExperts, zoomExperts},
+	{drawThroughput, zoomThroughput},
+	{drawMachine, zoomMachine},
+	{drawText, zoomText},
+	{drawKnow, zoomKnow},
+}
+
+// String is the pane's name as in its title.
+func (id ID) String() string { return names[id] }
+
+// Draw draws one pane, or its full-screen form if c.Zoomed.
+func Draw(id ID, a grid.Area, s *store.Snapshot, c *Ctx) {
+	c.id = id
+	if c.Zoomed {
+		table[id].zoom(a, s, c)
+	} else {
+		table[id].draw(a, s, c)
+	}
+}
+
+// Ctx is what the user has chosen, the same for all panes of a frame.
+type Ctx struct {
+	Skin    *theme.Skin
+	Focus   ID
+	Zoomed  bool
+	Window  metric.Window
+	Phase   metric.Phase
+	Scroll  int // first row shown in a zoomed list; panes clamp it
+	Spin    int // frame counter of spinners
+	Paused  bool
+	FPS     int
+	Memory  *Memory
+	Suggest string // what the empty screen says to do, for example "press p to type a prompt"
+
+	id ID
+}
+
+// Memory keeps costly pictures between frames.
+type Memory struct {
+	latency, rates, cpu, memory, disk grid.Chart
+	lines                             []string
+	lineKey                           textKey
+	segs                              []grid.Seg
+	bins                              []int
+}
+
+// Styles that all panes share.
+var (
+	text  = grid.Fg(theme.Text)
+	dim   = grid.Fg(theme.Dim)
+	data  = grid.Fg(theme.Data)
+	loud  = grid.Fg(theme.Data).With(grid.Bold)
+	good  = grid.Fg(theme.Good)
+	watch = grid.Fg(theme.Watch)
+	bad   = grid.Fg(theme.Bad)
+	head  = grid.Fg(theme.Dim).With(grid.Underline)
+)
+
+// frame draws the pane's box with its number, title and what it covers, and returns the inside.
+func (c *Ctx) frame(a grid.Area, covers string) grid.Area {
+	gl := c.Skin.Glyphs
+	line, title := grid.Fg(theme.Border), grid.Fg(theme.Title).With(grid.Bold)
+	if focused := c.Focus == c.id || c.Zoomed; focused {
+		line, title = grid.Fg(theme.BorderFocus), grid.Fg(theme.Accent).With(grid.Bold)
+		if !c.Skin.Colour() {
+			title = title.With(grid.Reverse)
+		}
+	}
+	a.Frame(line, gl)
+	if a.W < 8 || a.H < 2 {
+		return a.Inset(1, 1)
+	}
+	top := a.Sub(2, 0, a.W-4, 1)
+	l := top.Line(0, 0)
+	l.Put(dim, " "+string(rune('1'+c.id))).Put(title, " "+c.id.String()).Put(dim, " ")
+	if room := l.Room() - 3; room > 6 && covers != "" {
+		l.Rune(line, gl.Horizontal).Put(dim, " ")
+		l.X += top.Elide(l.X, 0, min(room, l.Room()-1), dim, covers, gl.Ellipsis)
+		l.Put(dim, " ")
+	}
+	return a.Sub(2, 1, a.W-4, a.H-2)
+}
+
+// foot writes words into the bottom border, at its right end, and returns how many cells they took.
+func (c *Ctx) foot(a grid.Area, st grid.Style, words string) int {
+	if n := grid.Width(words) + 2; words != "" && n <= a.W-4 {
+		x := a.Right(a.W-2, a.H-1, st, " "+words+" ")
+		return a.W - x
+	}
+	return 0
+}
+
+// absent fills an empty pane: what is missing in the middle, and below it what to do.
+func (c *Ctx) absent(a grid.Area, st grid.Style, what, do string) {
+	lines := grid.Wrap(nil, what, a.W)
+	n := len(lines)
+	lines = grid.Wrap(lines, do, a.W)
+	y := max((a.H-len(lines))/2, 0)
+	for i, s := range lines {
+		use := st
+		if i >= n {
+			use = dim
+		}
+		a.Text((a.W-grid.Width(s))/2, y+i, use, s)
+	}
+}
+
+// waiting says why there is nothing to show yet, in the words that fit the engine's state; false if the engine is ready.
+func (c *Ctx) waiting(a grid.Area, s *store.Snapshot) bool {
+	switch s.Engine.State {
+	case event.EngineStarting, event.EngineLoading:
+		spin := c.Skin.Glyphs.Spinner
+		c.absent(a, dim, string(spin[c.Spin%len(spin)])+" waiting for the model to load", "")
+		return true
+	case event.EngineFailed:
+		c.absent(a, bad, string(c.Skin.Glyphs.Failed)+" the engine failed", "see What to know")
+		return true
+	}
+	return false
+}
+
+// stateStyle is the colour of a request's state.
+func stateStyle(st event.State) grid.Style {
+	switch st {
+	case event.StateFailed:
+		return bad
+	case event.StateCancelled:
+		return watch
+	case event.StateFinished:
+		return text
+	}
+	return grid.Fg(theme.Accent)
+}

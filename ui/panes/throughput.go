@@ -1,0 +1,215 @@
+package panes
+
+import (
+	"github.com/llmtop/llmtop/profiler/metric"
+	"math"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/sanitize"
+)
+
+// nameWidth and valueWidth are the columns of panes that list numbers: names left, values right-aligned.
+const (
+	nameWidth  = 9
+	valueWidth = 7
+)
+
+// rows writes named numbers one under another and stops at the end of the area.
+type rows struct {
+	a grid.Area
+	y int
+}
+
+// next is the area right of the name of the next row; false at the end.
+func (r *rows) next(name string) (grid.Area, bool) {
+	if r.y >= r.a.H {
+		return grid.Area{}, false
+	}
+	r.a.Text(0, r.y, dim, name)
+	rest := r.a.Sub(nameWidth, r.y, r.a.W-nameWidth, 1)
+	r.y++
+	return rest, true
+}
+
+// number writes a reading with its unit and returns where the rest of the row begins; an absent one shows its word.
+func number(a grid.Area, r event.Reading, f func(float64) string, unit string, st grid.Style) int {
+	if !r.OK() {
+		return a.Text(1, 0, dim, r.Origin.String()) + 2
+	}
+	a.Right(valueWidth, 0, st, f(r.V))
+	return valueWidth + 1 + a.Text(valueWidth+1, 0, dim, unit) + 1
+}
+
+func drawThroughput(a grid.Area, s *store.Snapshot, c *Ctx) {
+	in := c.frame(a, "tokens per second")
+	if s.Counts.Finished+uint64(s.Counts.Running+s.Counts.Queued) == 0 && len(s.Requests) == 0 {
+		if !c.waiting(in, s) {
+			c.absent(in, dim, "no request yet", c.Suggest)
+		}
+		return
+	}
+	r := rows{a: in}
+	drawRates(&r, s, c)
+	drawQueue(&r, s)
+	drawKV(&r, s, c)
+	drawBandwidth(&r, s, c)
+	drawTotals(&r, s)
+	drawGroups(&r, s)
+}
+
+// drawRates draws prefill, decode and total throughput with their course over the last seconds.
+func drawRates(r *rows, s *store.Snapshot, c *Ctx) {
+	t, pts := s.Throughput, s.Throughput.Series
+	for i, row := range [...]struct {
+		name string
+		v    event.Reading
+		role theme.Role
+		at   func(int) float64
+	}{
+		{"decode", t.Decode, theme.SeriesDecode, func(i int) float64 { return pts[i].Decode }},
+		{"prefill", t.Prefill, theme.SeriesPrefill, func(i int) float64 { return pts[i].Prefill }},
+		{"TTPS", t.TTPS, theme.Data, func(i int) float64 { return float64(pts[i].Generated) }},
+	} {
+		a, ok := r.next(row.name)
+		if !ok {
+			return
+		}
+		st := loud
+		if i > 0 {
+			st = data
+		}
+		x := number(a, row.v, metric.Rate, "tok/s", st)
+		n := min(len(pts), a.W-x)
+		at := func(i int) float64 { return row.at(len(pts) - n + i) }
+		a.Spark(x, 0, a.W-x, 1, n, at, highest(n, at), row.role, c.Skin.Glyphs)
+	}
+}
+
+// highest is the scale of a sparkline: a round number at or above all values.
+func highest(n int, at func(int) float64) float64 {
+	top := 0.0
+	for i := range n {
+		if v := at(i); !math.IsNaN(v) {
+			top = max(top, v)
+		}
+	}
+	return grid.NiceTop(top)
+}
+
+func drawQueue(r *rows, s *store.Snapshot) {
+	a, ok := r.next("running")
+	if !ok {
+		return
+	}
+	t := s.Throughput
+	words := itoa(t.Running)
+	if t.Slots > 0 {
+		words += "/" + itoa(t.Slots)
+	}
+	a.Right(valueWidth, 0, data, words)
+	l := a.Line(valueWidth+1, 0)
+	l.Put(dim, "queued ")
+	st := text
+	if t.Queued > 0 {
+		st = watch
+	}
+	l.Put(st, itoa(t.Queued))
+	if t.BusyShare.OK() && l.Room() > 11 {
+		l.Put(dim, "  busy ").Put(text, metric.Percent(t.BusyShare.V))
+	}
+}
+
+func drawKV(r *rows, s *store.Snapshot, c *Ctx) {
+	a, ok := r.next("KV cache")
+	if !ok {
+		return
+	}
+	if !s.KV.Usage.OK() {
+		a.Text(1, 0, dim, s.KV.Usage.Origin.String())
+		return
+	}
+	a.Right(valueWidth, 0, data, metric.Percent(s.KV.Usage.V))
+	cells := itoa(int(s.KV.Used)) + "/" + itoa(int(s.KV.Total))
+	w := a.W - valueWidth - 1
+	if w > len(cells)+8 {
+		a.Right(a.W, 0, dim, cells)
+		w -= len(cells) + 1
+	}
+	a.Bar(valueWidth+1, 0, w, s.KV.Usage.V, loadRole(s.KV.Usage.V), c.Skin.Glyphs)
+	if s.KV.Residency.Count == 0 {
+		return
+	}
+	if a, ok := r.next("KV held"); ok {
+		l := a.Line(1, 0)
+		l.Put(dim, "p50 ").Put(text, metric.Duration(s.KV.Residency.P50)).Put(dim, "  p99 ").Put(text, metric.Duration(s.KV.Residency.P99))
+	}
+}
+
+// loadRole colours a utilisation: near its end it needs watching.
+func loadRole(share float64) theme.Role {
+	switch {
+	case share >= 0.9:
+		return theme.Bad
+	case share >= 0.75:
+		return theme.Watch
+	}
+	return theme.SeriesPrefill
+}
+
+func drawBandwidth(r *rows, s *store.Snapshot, c *Ctx) {
+	t := s.Throughput
+	if !t.Bandwidth.OK() {
+		return
+	}
+	a, ok := r.next("memory")
+	if !ok {
+		return
+	}
+	l := a.Line(1, 0)
+	l.Put(data, metric.Bytes(t.Bandwidth.V)+"/s")
+	if t.CopyBandwidth.OK() && t.CopyBandwidth.V > 0 && l.Room() > 14 {
+		l.Put(dim, " of ").Put(text, metric.Bytes(t.CopyBandwidth.V)+"/s").Put(dim, " copied")
+	}
+}
+
+func drawTotals(r *rows, s *store.Snapshot) {
+	a, ok := r.next("session")
+	if !ok {
+		return
+	}
+	n := s.Counts
+	l := a.Line(1, 0)
+	l.Put(text, metric.Count(float64(n.GeneratedTokens))).Put(dim, " out ").Put(text, metric.Count(float64(n.PromptTokens))).Put(dim, " in ")
+	for _, k := range []struct {
+		n    uint64
+		word string
+		st   grid.Style
+	}{{n.Finished, " done", text}, {n.Failed, " failed", bad}, {n.Cancelled, " cancelled", watch}} {
+		if words := metric.Count(float64(k.n)) + k.word; k.n > 0 && l.Room() > len(words) {
+			l.Put(dim, " ").Put(k.st, words)
+		}
+	}
+}
+
+// drawGroups lists the groups where there is more than the default one.
+func drawGroups(r *rows, s *store.Snapshot) {
+	if len(s.Counts.Groups) < 2 {
+		return
+	}
+	for _, g := range s.Counts.Groups {
+		name := sanitize.Line(g.Name)
+		if name == "" {
+			name = "(default)"
+		}
+		a, ok := r.next("")
+		if !ok {
+			return
+		}
+		r.a.Elide(0, r.y-1, nameWidth, dim, name, '…')
+		x := number(a, g.TPS, metric.Rate, "tok/s", text)
+		a.Clip(x, 0, a.W-x, dim, metric.Count(float64(g.Requests))+" requests")
+	}
+}

@@ -1,0 +1,139 @@
+package panes
+
+import (
+	"math"
+
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+)
+
+// Gaps are coloured by their ratio to the median of their request.
+const (
+	slowGap  = 2.0               // watch
+	stallGap = store.StallFactor // bad
+	stripTop = 4.0               // the top of the strip's scale
+)
+
+func drawTPOT(a grid.Area, s *store.Snapshot, c *Ctx) {
+	in := c.frame(a, "every token, "+c.Window.String())
+	sum := s.Latency.ITL[c.Window]
+	if s.Current == nil || len(s.Current.Gaps) == 0 && s.Latency.ITL[metric.Session].Count == 0 {
+		if !c.waiting(in, s) {
+			c.absent(in, dim, "no token yet", c.Suggest)
+		}
+		return
+	}
+	drawGapStats(in, 0, sum, s, c)
+	strip := 1
+	if in.H >= 10 {
+		strip = 2
+	}
+	if in.H >= 5 {
+		drawLatencyChart(in.Sub(0, 1, in.W, in.H-1-strip), s, c)
+	}
+	if in.H >= 2 {
+		drawStrip(in.Sub(0, in.H-strip, in.W, strip), s.Current, c)
+	}
+	drawChartKey(a, c)
+}
+
+// drawGapStats writes the percentiles of the window and its stalls; names and numbers keep their places.
+func drawGapStats(a grid.Area, y int, sum metric.Summary, s *store.Snapshot, c *Ctx) {
+	if sum.Count == 0 {
+		a.Text(0, y, dim, "no token in the "+c.Window.String()+": press w for a longer window")
+		return
+	}
+	l := a.Line(0, y)
+	l.Put(grid.Fg(theme.SeriesP50), "p50 ").Tail(8, loud, metric.Duration(sum.P50)).Gap(2)
+	if a.W >= 50 {
+		l.Put(dim, "p95 ").Tail(8, data, metric.Duration(sum.P95)).Gap(2)
+	}
+	l.Put(grid.Fg(theme.SeriesP99), "p99 ").Tail(8, loud, metric.Duration(sum.P99)).Gap(2)
+	if a.W >= 72 {
+		l.Put(dim, "max ").Tail(8, data, metric.Duration(sum.Max)).Gap(2)
+	}
+	n, st := s.Latency.StallCount[c.Window], text
+	if n > 0 {
+		st = bad
+	}
+	words := "stalls " + metric.Count(float64(n))
+	if l.Room() >= len(words) {
+		a.Right(a.W, y, st, words)
+	}
+}
+
+// drawChartKey says in the border what the chart's columns are.
+func drawChartKey(a grid.Area, c *Ctx) {
+	gl := c.Skin.Glyphs
+	if a.H < 9 || a.W < 40 {
+		return
+	}
+	words := " chart: 1 column = 1 s  strip: 1 token "
+	x := a.Right(a.W-2, a.H-1, dim, words)
+	_ = x
+	_ = gl
+}
+
+func drawLatencyChart(a grid.Area, s *store.Snapshot, c *Ctx) {
+	pts := s.Latency.Series
+	if len(pts) < 2 {
+		c.absent(a, dim, "the chart begins after two seconds of tokens", "")
+		return
+	}
+	cols := min(len(pts), a.W)
+	pts = pts[len(pts)-cols:]
+	top := 0.0
+	for _, p := range pts {
+		if p.Count > 0 {
+			top = max(top, float64(p.P99))
+		}
+	}
+	top = grid.NiceTop(top)
+	c.Memory.latency.Draw(a, grid.Curves{
+		N: len(pts), Top: top, Stamp: int64(pts[len(pts)-1].At)*31 + int64(pts[len(pts)-1].P99),
+		Roles: latencyRoles,
+		Label: func(v float64) string { return metric.DurationIn(int64(v), int64(top)) },
+		At: func(series, i int) float64 {
+			switch p := pts[i]; {
+			case p.Count == 0:
+				return math.NaN()
+			case series == 0:
+				return float64(p.P99)
+			default:
+				return float64(p.P50)
+			}
+		},
+	}, c.Skin)
+}
+
+var latencyRoles = []theme.Role{theme.SeriesP99, theme.SeriesP50}
+
+// drawStrip draws the gaps of a request token by token, newest at the right, full at stripTop times the median.
+func drawStrip(a grid.Area, r *store.Request, c *Ctx) {
+	name := "#" + itoa(int(r.ID))
+	a.Text(0, a.H-1, dim, name)
+	x0 := max(grid.Width(name)+1, 6)
+	strip := a.Sub(x0, 0, a.W-x0, a.H)
+	n := min(len(r.Gaps), strip.W)
+	median := float64(r.ITL.P50)
+	if n == 0 || r.ITL.Count == 0 || median <= 0 {
+		strip.Text(0, a.H-1, dim, "no gap between tokens yet")
+		return
+	}
+	for i, gap := range r.Gaps[len(r.Gaps)-n:] {
+		ratio := float64(gap) / median
+		strip.Column(strip.W-n+i, a.H-1, a.H, ratio/stripTop, gapStyle(ratio), c.Skin.Glyphs)
+	}
+}
+
+func gapStyle(ratio float64) grid.Style {
+	switch {
+	case ratio >= stallGap:
+		return bad.With(grid.Bold)
+	case ratio >= slowGap:
+		return watch
+	}
+	return grid.Fg(theme.SeriesP50)
+}

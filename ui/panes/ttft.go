@@ -1,0 +1,299 @@
+package panes
+
+import (
+	"github.com/llmtop/llmtop/profiler/metric"
+	"strings"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/sanitize"
+)
+
+// component is how a TTFT component is drawn and called.
+type component struct {
+	role theme.Role
+	name string
+	fill int // index into Glyphs.Fills
+}
+
+// look gives each TTFT component its look; what is not a component is "other".
+func look(st event.Stage) component {
+	for i, s := range event.Components() {
+		if s == st {
+			return component{theme.PartRoles()[i], componentNames[i], i}
+		}
+	}
+	return component{theme.PartOther, "other", 8}
+}
+
+var componentNames = [...]string{"load", "queue", "tokenize", "embed", "prompt", "first", "to device", "from device"}
+
+func drawTTFT(a grid.Area, s *store.Snapshot, c *Ctx) {
+	in := c.frame(a, "where the first token's time goes")
+	if s.Engine.State <= event.EngineLoading && len(s.Requests) == 0 {
+		drawLoad(in, s, c)
+		return
+	}
+	if len(s.Requests) == 0 {
+		if !c.waiting(in, s) {
+			c.absent(in, dim, "no request yet", c.Suggest)
+		}
+		return
+	}
+	foot := 1
+	if in.H >= 6 {
+		foot = 2
+	}
+	if in.H >= 9 {
+		foot = 4
+	}
+	bars := in.Sub(0, 0, in.W, in.H-foot)
+	shown := s.Requests[:min(len(s.Requests), bars.H)]
+	drawBars(bars, shown, c)
+	drawTTFTFoot(in.Sub(0, in.H-foot, in.W, foot), shown, s, c)
+	drawTarget(a, s, c)
+}
+
+// drawTarget writes the target and whether the last request met it into the border.
+func drawTarget(a grid.Area, s *store.Snapshot, c *Ctx) {
+	r := withTTFT(s.Requests)
+	if r == nil || r.Target <= 0 {
+		return
+	}
+	words := "target " + metric.Duration(int64(r.Target))
+	if r.HitTarget {
+		c.foot(a, good, words+" met "+string(c.Skin.Glyphs.Yes))
+	} else {
+		c.foot(a, bad, words+" missed "+string(c.Skin.Glyphs.No))
+	}
+}
+
+// withTTFT is the newest request whose first token has come, nil if there is none.
+func withTTFT(rs []*store.Request) *store.Request {
+	for _, r := range rs {
+		if r.TTFT.OK() {
+			return r
+		}
+	}
+	return nil
+}
+
+// drawBars draws one stacked bar a request on a common scale. A cold request, whose load would dwarf the others, gets the
+// whole width as its own scale and says so.
+func drawBars(a grid.Area, shown []*store.Request, c *Ctx) {
+	top := scale(shown)
+	names := 5
+	if a.W >= 60 {
+		names = 15
+	}
+	const numbers = 10
+	bar := a.Sub(names, 0, a.W-names-numbers-1, a.H)
+	for y, r := range shown {
+		drawName(a, y, names, r)
+		if !r.TTFT.OK() {
+			drawPending(bar, y, r, c)
+			continue
+		}
+		own := r.TTFT.V
+		if !r.Cold || own < top {
+			own = top
+		}
+		c.stack(bar, y, r, own)
+		st, mark := good, c.Skin.Glyphs.Yes
+		if !r.HitTarget {
+			st, mark = bad, c.Skin.Glyphs.No
+		}
+		a.Right(a.W-2, y, data, metric.Seconds(r.TTFT.V))
+		a.Cell(a.W-1, y, st, mark)
+		if t := r.Target.Seconds(); t > 0 && t <= own {
+			bar.Cell(int(t/own*float64(bar.W)), y, grid.Fg(theme.Data), c.Skin.Glyphs.Target)
+		}
+	}
+}
+
+// scale is the longest TTFT among the warm requests shown, or among all if all are cold.
+func scale(shown []*store.Request) float64 {
+	warm, all := 0.0, 0.0
+	for _, r := range shown {
+		if r.TTFT.OK() {
+			all = max(all, r.TTFT.V)
+			if !r.Cold {
+				warm = max(warm, r.TTFT.V)
+			}
+		}
+	}
+	if warm > 0 {
+		return warm
+	}
+	return all
+}
+
+func drawName(a grid.Area, y, w int, r *store.Request) {
+	l := a.Line(0, y)
+	l.Put(text, "#"+itoa(int(r.ID))).Gap(1)
+	note := sanitize.Line(r.Label)
+	if r.Cold {
+		note = "cold"
+	}
+	if room := w - l.X - 1; room >= 4 {
+		a.Elide(l.X, y, room, dim, note, '…')
+	} else if r.Cold {
+		a.Cell(w-1, y, dim, '*')
+	}
+}
+
+// drawPending is the row of a request without a first token.
+func drawPending(a grid.Area, y int, r *store.Request, c *Ctx) {
+	gl := c.Skin.Glyphs
+	words := r.State.String()
+	if r.State.Final() {
+		if r.Reason != "" && r.Reason != words {
+			words += ": " + sanitize.Line(r.Reason)
+		}
+		a.Elide(0, y, a.W, stateStyle(r.State), words, gl.Ellipsis)
+		return
+	}
+	spin := gl.Spinner[c.Spin%len(gl.Spinner)]
+	a.Elide(0, y, a.W, stateStyle(r.State), string(spin)+" "+words, gl.Ellipsis)
+}
+
+// stack draws the components of a request's TTFT; top seconds fill the width.
+func (c *Ctx) stack(a grid.Area, y int, r *store.Request, top float64) {
+	segs := c.Memory.segs[:0]
+	for _, p := range r.Parts {
+		k := look(p.Stage)
+		segs = append(segs, grid.Seg{Share: p.Dur.Seconds() / top, Role: k.role, Fill: c.Skin.Glyphs.Fills[k.fill]})
+	}
+	if len(segs) == 0 {
+		segs = append(segs, grid.Seg{Share: r.TTFT.V / top, Role: theme.PartOther, Fill: c.Skin.Glyphs.Fills[8]})
+	}
+	c.Memory.segs = segs
+	a.Stack(0, y, a.W, segs, c.Skin.Colour(), c.Skin.Glyphs)
+}
+
+// drawTTFTFoot writes, in as many rows as there are: the finding, percentiles, and the legend.
+func drawTTFTFoot(a grid.Area, shown []*store.Request, s *store.Snapshot, c *Ctx) {
+	if a.H >= 4 {
+		a = a.Sub(0, 1, a.W, a.H-1)
+	}
+	r := withTTFT(s.Requests)
+	if r == nil {
+		return
+	}
+	drawDominant(a, 0, r, c)
+	if a.H >= 3 {
+		drawQuantiles(a, 1, s, c)
+	}
+	if a.H >= 2 {
+		drawLegend(a, a.H-1, shown, c)
+	}
+}
+
+// drawDominant says in words what the newest TTFT mostly was.
+func drawDominant(a grid.Area, y int, r *store.Request, c *Ctx) {
+	l := a.Line(0, y)
+	if r.Dominant.Share <= 0 {
+		l.Put(dim, "#"+itoa(int(r.ID))+": this engine does not report TTFT components")
+		return
+	}
+	k := look(r.Dominant.Stage)
+	l.Put(dim, "#"+itoa(int(r.ID))+" ").Put(data, k.name+" "+metric.Percent(r.Dominant.Share)).Put(text, " of TTFT")
+	sep := " " + string(c.Skin.Glyphs.Bullet) + " "
+	if r.Dominant.PerToken > 0 && l.Room() > 18 {
+		l.Put(dim, sep).Put(text, metric.Duration(int64(r.Dominant.PerToken))+"/token")
+	}
+	if n := len(r.Parts); n > 0 && r.Parts[n-1].Stage == event.StageNone && l.Room() > 16 {
+		l.Put(dim, sep).Put(text, "other "+metric.Duration(int64(r.Parts[n-1].Dur)))
+	}
+	if r.PromptTokens > 0 && l.Room() > 22 {
+		l.Put(dim, sep).Put(text, itoa(r.PromptTokens)+" prompt tokens")
+	}
+}
+
+func drawQuantiles(a grid.Area, y int, s *store.Snapshot, c *Ctx) {
+	l := a.Line(0, y)
+	warm, cold := s.Latency.TTFT[c.Window], s.Latency.ColdTTFT[c.Window]
+	if warm.Count > 0 {
+		l.Put(dim, "warm p50 ").Put(text, metric.Duration(warm.P50)).Put(dim, "  p95 ").Put(text, metric.Duration(warm.P95)).
+			Put(dim, "  p99 ").Put(text, metric.Duration(warm.P99)).Put(dim, "  ")
+	}
+	if cold.Count > 0 && l.Room() > 14 {
+		l.Put(dim, "cold ").Put(text, metric.Duration(cold.Max)).Put(dim, "  ")
+	}
+	if l.Room() > 12 {
+		l.Put(dim, "("+c.Window.String()+")")
+	}
+}
+
+// drawLegend names the components that the shown requests have, as many as fit, and what the shape of cold bars means.
+func drawLegend(a grid.Area, y int, shown []*store.Request, c *Ctx) {
+	gl := c.Skin.Glyphs
+	l := a.Line(0, y)
+	for i := range 9 {
+		k := component{theme.PartOther, "other", 8}
+		if i < 8 {
+			k = look(event.Components()[i])
+		}
+		if !hasPart(shown, k.role) || l.Room() < len(k.name)+2 {
+			continue
+		}
+		mark := gl.Swatch
+		if !c.Skin.Colour() || gl.ASCII {
+			mark = gl.Fills[k.fill]
+		}
+		l.Rune(grid.Fg(k.role), mark).Gap(1).Put(dim, k.name).Gap(2)
+	}
+	if note := "cold: own scale"; anyCold(shown) && l.Room() >= len(note) {
+		a.Right(a.W, y, dim, note)
+	}
+}
+
+func hasPart(shown []*store.Request, role theme.Role) bool {
+	for _, r := range shown {
+		for _, p := range r.Parts {
+			if p.Dur > 0 && look(p.Stage).role == role {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func anyCold(shown []*store.Request) bool {
+	for _, r := range shown {
+		if r.Cold && r.TTFT.OK() {
+			return true
+		}
+	}
+	return false
+}
+
+// drawLoad draws the model load as a waterfall: each stage where it lies on the common time axis.
+func drawLoad(a grid.Area, s *store.Snapshot, c *Ctx) {
+	gl := c.Skin.Glyphs
+	if len(s.Load) == 0 {
+		c.waiting(a, s)
+		return
+	}
+	from, to := s.Load[0].Start, s.Load[0].End
+	for _, p := range s.Load {
+		from, to = min(from, p.Start), max(to, p.End)
+	}
+	span := max(float64(to-from), 1)
+	const names, numbers = 12, 9
+	bar := a.Sub(names, 0, a.W-names-numbers-1, a.H)
+	for y, p := range s.Load[:min(len(s.Load), a.H)] {
+		a.Text(0, y, dim, strings.TrimPrefix(p.Stage.String(), "load_"))
+		x0 := int(float64(p.Start-from) / span * float64(bar.W))
+		x1 := int(float64(p.End-from) / span * float64(bar.W))
+		bar.Fill(min(x0, bar.W-1), y, max(x1-x0, 1), grid.Fg(theme.PartLoad), gl.Lefts[8])
+		a.Right(a.W, y, data, metric.Duration(int64(p.Dur())))
+	}
+	if y := len(s.Load); y < a.H && s.Engine.State <= event.EngineLoading {
+		spin := gl.Spinner[c.Spin%len(gl.Spinner)]
+		a.Text(0, y, grid.Fg(theme.Accent), string(spin)+" loading, "+metric.Duration(int64(time.Duration(s.Now-from)))+" so far")
+	}
+}

@@ -1,0 +1,73 @@
+package panes
+
+import (
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+)
+
+// zoomThroughput shows the numbers at the left, with those the overview has no room for, and their course at the right.
+func zoomThroughput(a grid.Area, s *store.Snapshot, c *Ctx) {
+	if len(s.Requests) == 0 {
+		drawThroughput(a, s, c)
+		return
+	}
+	in := c.frame(a, "tokens per second, queue and KV cache")
+	left := min(max(in.W/3, 38), 56)
+	r := rows{a: in.Sub(0, 0, left, in.H)}
+	drawRates(&r, s, c)
+	drawQueue(&r, s)
+	drawKV(&r, s, c)
+	drawBandwidth(&r, s, c)
+	drawTotals(&r, s)
+	drawWholeSession(&r, s)
+	drawGroups(&r, s)
+	pts := s.Throughput.Series
+	right := in.Sub(left+2, 0, in.W-left-2, in.H)
+	if right.W < 30 || len(pts) < 2 {
+		return
+	}
+	l := right.Line(0, 0)
+	l.Put(head, "Tokens per second").Gap(2).Put(grid.Fg(theme.SeriesDecode), "decode").Gap(2).Put(grid.Fg(theme.SeriesPrefill), "prefill")
+	at := func(k, i int) float64 {
+		if k == 0 {
+			return pts[i].Prefill
+		}
+		return pts[i].Decode
+	}
+	top := max(highest(len(pts), func(i int) float64 { return at(0, i) }), highest(len(pts), func(i int) float64 { return at(1, i) }))
+	c.Memory.rates.Draw(right.Sub(0, 1, right.W, right.H-2), grid.Curves{
+		N: len(pts), At: at, Top: top, Stamp: int64(pts[len(pts)-1].At)*31 + int64(pts[len(pts)-1].Generated),
+		Roles: []theme.Role{theme.SeriesPrefill, theme.SeriesDecode}, Label: metric.Count,
+	}, c.Skin)
+}
+
+// drawWholeSession lists what is counted over the whole session.
+func drawWholeSession(r *rows, s *store.Snapshot) {
+	n := s.Counts
+	for _, v := range []struct {
+		name string
+		r    event.Reading
+		f    func(float64) string
+		unit string
+	}{
+		{"TTPS all", s.Throughput.SessionTTPS, metric.Rate, "tok/s"},
+		{"goodput", s.Latency.Goodput, metric.Rate, "req/s"},
+		{"steps", event.Of(float64(n.Steps)), metric.Count, ""},
+		{"cached", event.Of(float64(n.CachedTokens)), metric.Count, "tokens"},
+		{"padding", event.Of(float64(n.PadTokens)), metric.Count, "tokens"},
+	} {
+		a, ok := r.next(v.name)
+		if !ok {
+			return
+		}
+		number(a, v.r, v.f, v.unit, text)
+	}
+	if more := n.MoreGroups + n.MoreRequests; more > 0 {
+		if a, ok := r.next("not kept"); ok {
+			a.Text(1, 0, dim, metric.Count(float64(n.MoreRequests))+" requests, "+metric.Count(float64(n.MoreGroups))+" groups")
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package panes
+
+import (
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/ui/grid"
+)
+
+// column is one column of a table: its title, its width, and the cell of a request.
+type column struct {
+	title string
+	w     int
+	cell  func(*store.Request) (string, grid.Style)
+}
+
+// zoomTTFT lists the requests with all their parts in numbers, below the bars of the newest and the load.
+func zoomTTFT(a grid.Area, s *store.Snapshot, c *Ctx) {
+	if len(s.Requests) == 0 {
+		drawTTFT(a, s, c)
+		return
+	}
+	in := c.frame(a, "requests, newest first; components add up to TTFT")
+	drawTarget(a, s, c)
+	bars := min(max(in.H/3, 4), len(s.Requests)+2)
+	drawBars(in.Sub(0, 0, in.W, bars-2), s.Requests[:min(len(s.Requests), bars-2)], c)
+	drawDominant(in, bars-2, withTTFTOr(s.Requests), c)
+	drawLegend(in, bars-1, s.Requests[:min(len(s.Requests), bars-2)], c)
+	rest := in.Sub(0, bars+1, in.W, in.H-bars-1)
+	load := 0
+	if n := len(s.Load); n > 0 && rest.H > n+8 {
+		load = n + 2
+	}
+	drawRequestTable(rest.Sub(0, 0, rest.W, rest.H-load), s, c)
+	if load > 0 {
+		rest.Text(0, rest.H-load+1, head, "Model load")
+		drawLoad(rest.Sub(0, rest.H-load+2, min(rest.W, 90), load-2), s, c)
+	}
+}
+
+// withTTFTOr is withTTFT, or the newest request where no first token has come.
+func withTTFTOr(rs []*store.Request) *store.Request {
+	if r := withTTFT(rs); r != nil {
+		return r
+	}
+	return rs[0]
+}
+
+// requestColumns are the columns of the table in order of importance; those that do not fit are left out at the right.
+func requestColumns() []column {
+	sec := func(get func(*store.Request) event.Reading) func(*store.Request) (string, grid.Style) {
+		return func(r *store.Request) (string, grid.Style) {
+			v := get(r)
+			if !v.OK() {
+				return "-", dim
+			}
+			return metric.Seconds(v.V), text
+		}
+	}
+	cols := []column{
+		{"TTFT", 9, func(r *store.Request) (string, grid.Style) {
+			if !r.TTFT.OK() {
+				return "-", dim
+			}
+			return metric.Seconds(r.TTFT.V), loud
+		}},
+		{"prompt", 8, func(r *store.Request) (string, grid.Style) { return itoa(r.PromptTokens) + " t", text }},
+		{"gen", 8, func(r *store.Request) (string, grid.Style) { return itoa(r.Generated) + " t", text }},
+	}
+	for _, st := range append(event.Components(), event.StageNone) {
+		cols = append(cols, column{look(st).name, 10, partCell(st)})
+	}
+	return append(cols,
+		column{"TPOT", 9, sec(func(r *store.Request) event.Reading { return r.TPOT })},
+		column{"E2EL", 9, sec(func(r *store.Request) event.Reading { return r.E2EL })},
+		column{"decode/s", 9, func(r *store.Request) (string, grid.Style) {
+			if !r.DecodeRate.OK() {
+				return "-", dim
+			}
+			return metric.Rate(r.DecodeRate.V), text
+		}},
+		column{"paced", 9, sec(func(r *store.Request) event.Reading { return r.Paced })},
+	)
+}
+
+// partCell is the length of one component.
+func partCell(st event.Stage) func(*store.Request) (string, grid.Style) {
+	return func(r *store.Request) (string, grid.Style) {
+		for _, p := range r.Parts {
+			if p.Stage != st {
+				continue
+			}
+			if p.Stage == r.Dominant.Stage && r.Dominant.Share > 0 {
+				return metric.Duration(int64(p.Dur)), data.With(grid.Bold)
+			}
+			return metric.Duration(int64(p.Dur)), text
+		}
+		return "-", dim
+	}
+}
+
+func drawRequestTable(a grid.Area, s *store.Snapshot, c *Ctx) {
+	const name = 26
+	c.Scroll = min(c.Scroll, max(len(s.Requests)-(a.H-1), 0))
+	rs := s.Requests[c.Scroll:]
+	a.Text(0, 0, head, "request")
+	for y, r := range rs[:min(len(rs), max(a.H-1, 0))] {
+		drawName(a, y+1, 16, r)
+		a.Clip(16, y+1, 9, stateStyle(r.State), r.State.String())
+	}
+	x := name
+	for _, col := range requestColumns() {
+		if !anyCell(rs, col) {
+			continue
+		}
+		if x+col.w > a.W {
+			return
+		}
+		a.Right(x+col.w-1, 0, head, col.title)
+		for y, r := range rs[:min(len(rs), max(a.H-1, 0))] {
+			words, st := col.cell(r)
+			a.Right(x+col.w-1, y+1, st, words)
+		}
+		x += col.w
+	}
+}
+
+// anyCell reports whether a column has anything in it.
+func anyCell(rs []*store.Request, col column) bool {
+	for _, r := range rs {
+		if words, _ := col.cell(r); words != "-" {
+			return true
+		}
+	}
+	return false
+}

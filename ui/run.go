@@ -1,0 +1,68 @@
+package ui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// ErrPanic is returned when the screen broke; the terminal has been restored and the stack written to standard error.
+var ErrPanic = tea.ErrProgramPanic
+
+// flushRate is how often a second the terminal is brought up to a changed frame: more often than frames are made, so that
+// a key's effect and the first frame are seen at once.
+const flushRate = 60
+
+// Run shows the screen until the user quits (nil), ctx ends (its cause), the terminal is lost, or the screen panics. The
+// terminal is restored in every case. Signals are the caller's: end ctx for those that end the program.
+func Run(ctx context.Context, cfg Config) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	if cfg.Output == nil {
+		cfg.Output = os.Stdout
+	}
+	if cfg.Environ == nil {
+		cfg.Environ = os.Environ()
+	}
+	opts := []tea.ProgramOption{
+		tea.WithContext(ctx), tea.WithoutSignalHandler(), tea.WithFPS(flushRate),
+		tea.WithColorProfile(cfg.Profile.Terminal()), tea.WithEnvironment(cfg.Environ),
+		tea.WithOutput(&tty{File: cfg.Output, lost: stop}),
+	}
+	if cfg.Input != nil {
+		opts = append(opts, tea.WithInput(cfg.Input))
+	}
+	program := tea.NewProgram(newApp(cfg), opts...)
+	undo := onSuspend(program)
+	defer undo()
+	_, err := program.Run()
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, tea.ErrProgramPanic):
+		return fmt.Errorf("draw screen: %w", ErrPanic)
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	return fmt.Errorf("run screen: %w", err)
+}
+
+// tty is the terminal; a write that fails means that it is gone, which ends the screen.
+type tty struct {
+	*os.File
+	lost context.CancelCauseFunc
+	once sync.Once
+}
+
+// Write writes to the terminal.
+func (t *tty) Write(p []byte) (int, error) {
+	n, err := t.File.Write(p)
+	if err != nil {
+		t.once.Do(func() { t.lost(fmt.Errorf("write to terminal: %w", err)) })
+	}
+	return n, err
+}

@@ -1,0 +1,207 @@
+package ui
+
+import (
+	"slices"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/panes"
+	"github.com/llmtop/llmtop/ui/sanitize"
+)
+
+// page is how many rows a page key scrolls, wheel how many a notch of the mouse wheel does.
+const (
+	page  = 10
+	wheel = 3
+)
+
+// onKey does what a key says. While a prompt is typed, keys belong to the editor.
+func (a *app) onKey(msg tea.KeyPressMsg) tea.Cmd {
+	if a.editor.open {
+		if a.editor.key(msg.Keystroke(), msg.Text) {
+			text, label := a.editor.take()
+			a.report(a.cfg.Actions.Prompt(text, label), "prompt sent")
+		}
+		return nil
+	}
+	key := msg.String()
+	if key == " " {
+		key = "space"
+	}
+	act := lookup(key)
+	if !a.able(act) {
+		return nil
+	}
+	switch act {
+	case actQuit:
+		return tea.Quit
+	case actSuspend:
+		suspend()
+	case actPane:
+		a.zoom(panes.ID(key[0] - '1'))
+	default:
+		a.do(act)
+	}
+	return nil
+}
+
+// do handles the actions that change what is seen or asked of the engine.
+func (a *app) do(act action) {
+	c := &a.panes
+	switch act {
+	case actPrompt:
+		a.editor.show()
+	case actPause:
+		c.Paused = !c.Paused
+	case actNext, actPrevious:
+		a.moveFocus(act == actNext)
+	case actZoom:
+		if a.mode == overview {
+			a.zoom(c.Focus)
+		}
+	case actBack:
+		a.mode, c.Scroll = overview, 0
+	case actHelp:
+		a.toggleHelp()
+	case actWindow:
+		c.Window = (c.Window + 1) % metric.NumWindows
+		a.say("window: " + c.Window.String())
+	case actPhase:
+		c.Phase = (c.Phase + 1) % metric.NumPhases
+		a.say("router picks: " + c.Phase.String())
+	case actTheme:
+		a.theme = (a.theme + 1) % len(theme.Palettes())
+		a.dress()
+		a.say("theme: " + a.skin.Palette.Name)
+	case actCancel:
+		a.cancel()
+	case actFaster, actSlower:
+		a.pace(act == actFaster)
+	default:
+		a.scroll(act)
+	}
+}
+
+func (a *app) toggleHelp() {
+	if a.mode == helping {
+		a.mode = overview
+	} else {
+		a.mode = helping
+	}
+	a.panes.Scroll = 0
+}
+
+func (a *app) zoom(id panes.ID) {
+	a.mode, a.panes.Focus, a.panes.Scroll = zoomed, id, 0
+}
+
+// moveFocus goes to the next or previous pane: of those on the overview, or of all while one has the screen.
+func (a *app) moveFocus(forward bool) {
+	order := make([]panes.ID, 0, panes.NumPanes)
+	for _, p := range a.places {
+		order = append(order, p.id)
+	}
+	if len(order) == 0 {
+		for id := range panes.NumPanes {
+			order = append(order, id)
+		}
+	}
+	slices.Sort(order)
+	step := 1
+	if !forward {
+		step = len(order) - 1
+	}
+	i := max(slices.Index(order, a.panes.Focus), 0)
+	a.panes.Focus, a.panes.Scroll = order[(i+step)%len(order)], 0
+}
+
+// scroll moves through a zoomed list or the help. The text is read from its end, so its rows count from there.
+func (a *app) scroll(act action) {
+	if a.mode == overview {
+		return
+	}
+	by := map[action]int{actUp: -1, actDown: 1, actPageUp: -page, actPageDown: page, actTop: -1 << 20, actBottom: 1 << 20}[act]
+	if a.mode == zoomed && a.panes.Focus == panes.Text {
+		by = -by
+	}
+	a.panes.Scroll = max(a.panes.Scroll+by, 0)
+}
+
+func (a *app) cancel() {
+	r := a.snap.Current
+	if r == nil || r.State.Final() {
+		a.say("no request is running")
+		return
+	}
+	a.report(a.cfg.Actions.Cancel(r.ID), "request cancelled")
+}
+
+// paces are the steps of the pace keys, in tokens/s; 0 is flat out, beyond the fastest.
+var paces = []float64{2, 5, 10, 20, 40, 80, 160, 0}
+
+// pace moves one step from the engine's pace.
+func (a *app) pace(faster bool) {
+	now := a.snap.Engine.Pace
+	i := slices.IndexFunc(paces, func(p float64) bool { return p >= now || p == 0 })
+	if now <= 0 {
+		i = len(paces) - 1
+	}
+	if faster {
+		i = min(i+1, len(paces)-1)
+	} else {
+		i = max(i-1, 0)
+	}
+	words := "pace: flat out"
+	if paces[i] > 0 {
+		words = "pace: " + metric.Rate(paces[i]) + " tokens/s"
+	}
+	a.report(a.cfg.Actions.SetPace(paces[i]), words)
+}
+
+// onPaste puts pasted text into the editor, which it opens.
+func (a *app) onPaste(text string) {
+	if !a.able(actPrompt) {
+		return
+	}
+	if !a.editor.open {
+		a.editor.show()
+	}
+	a.editor.insert(text)
+}
+
+// onClick moves the focus to the pane under the mouse, or zooms it if it has the focus.
+func (a *app) onClick(x, y int) {
+	for _, p := range a.places {
+		if !p.at.Has(x, y) {
+			continue
+		}
+		if a.panes.Focus == p.id {
+			a.zoom(p.id)
+		}
+		a.panes.Focus = p.id
+		return
+	}
+}
+
+func (a *app) onWheel(b tea.MouseButton) {
+	act := actDown
+	if b == tea.MouseWheelUp {
+		act = actUp
+	}
+	for range wheel {
+		a.scroll(act)
+	}
+}
+
+// report shows how an action went.
+func (a *app) report(err error, done string) {
+	if err != nil {
+		done = sanitize.Line(err.Error())
+	}
+	a.say(done)
+}
+
+// say shows a word about the last key for two seconds.
+func (a *app) say(words string) { a.toast, a.toastIn = words, 2*a.cfg.FPS }

@@ -1,0 +1,53 @@
+package ui
+
+import (
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// tickMsg asks for the next frame.
+type tickMsg struct{}
+
+// blurredEvery is the time between frames while the terminal has told that another window has the focus: the screen may
+// still be seen, beside an editor for example.
+const blurredEvery = time.Second
+
+// tick waits for the time of the next frame.
+func (a *app) tick() tea.Cmd {
+	every := time.Second / time.Duration(a.cfg.FPS)
+	if a.blurred {
+		every = blurredEvery
+	}
+	return tea.Tick(every, func(time.Time) tea.Msg { return tickMsg{} })
+}
+
+// onTick takes the frame's snapshot and marks the frame for drawing if it would differ.
+func (a *app) onTick() tea.Cmd {
+	if a.toastIn > 0 {
+		if a.toastIn--; a.toastIn == 0 {
+			a.toast, a.dirty = "", true
+		}
+	}
+	if !a.panes.Paused {
+		a.look()
+	}
+	return a.tick()
+}
+
+// look takes a snapshot. It is worth a frame if anything has changed, if the clock shows another second, or if a spinner
+// turns.
+func (a *app) look() {
+	s := a.cfg.Snapshots()
+	second := s.Now / event.Time(time.Second)
+	spins := s.Engine.State <= event.EngineLoading || s.Throughput.Queued > 0
+	if s.Version == a.version && second == a.second && !spins {
+		return
+	}
+	if spins {
+		a.panes.Spin++
+	}
+	a.snap, a.version, a.second, a.dirty = s, s.Version, second, true
+}
