@@ -68,7 +68,11 @@ func compute(t *testing.T, e *native.Engine, tokens []int32, chunk int, f func(p
 			t.Fatal(err)
 		}
 		for i := range b.Rows {
-			f(from+i, b.Logits[i], b.Picks[i])
+			var picks []uint16
+			if len(b.Picks) > 0 {
+				picks = b.Picks[i]
+			}
+			f(from+i, b.Logits[i], picks)
 		}
 	}
 }
