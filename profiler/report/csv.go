@@ -1,0 +1,33 @@
+package report
+
+import (
+	"bufio"
+	"io"
+	"strconv"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// WriteCSV writes one row a stage: first the parts of the model load, then request by request its stages in the order in which
+// they ended. The rows of a request that are TTFT components, "other" among them, add up to its TTFT; the others are parts of
+// these (lm_head, sample, and attention, router and experts over all layers) or the time paced. Times have the resolution of ns.
+func (r *Report) WriteCSV(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	row := func(name string, ns int64) {
+		b.WriteString(name + "," + strconv.FormatFloat(float64(ns)/1e3, 'f', -1, 64) + "\n")
+	}
+	b.WriteString("stage,elapsed_us\n")
+	if r.Model != nil {
+		for _, l := range r.Model.Load {
+			if l.stage != event.StageLoad { // it is a row of the request that waited for it
+				row(l.Stage, l.ns)
+			}
+		}
+	}
+	for i := range r.Requests {
+		for _, s := range r.Requests[i].stages {
+			row(partName(s.stage), int64(s.dur))
+		}
+	}
+	return b.Flush() // the first error sticks
+}

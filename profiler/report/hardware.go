@@ -1,0 +1,149 @@
+package report
+
+import (
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+)
+
+// Host is the last sample of the machine; null if none came.
+type Host struct {
+	Known      bool              `json:"known"`
+	CPU        Number            `json:"cpu_share"` // of the whole machine
+	Cores      []Number          `json:"core_shares"`
+	Frequency  Number            `json:"frequency_hz"`
+	Load1      Number            `json:"load_1m"`
+	MemoryUsed Number            `json:"memory_used_bytes"`
+	Memory     Number            `json:"memory_bytes"`
+	CPULimit   Number            `json:"cpu_limit_cores"`
+	Absent     map[string]string `json:"absent,omitempty"`
+	Engine     Process           `json:"engine"`
+	Self       Process           `json:"llmtop"`
+	GPUs       []GPU             `json:"gpus"`
+	NoGPU      *string           `json:"no_gpu"` // why there are none
+}
+
+// Process is one process of the last sample. Disk sums are since it began.
+type Process struct {
+	PID      int               `json:"pid"`
+	CPU      Number            `json:"cpu_cores"`
+	Outside  Number            `json:"cpu_outside_engine_cores"`
+	RunWait  Number            `json:"run_wait_share"`
+	RSS      Number            `json:"rss_bytes"`
+	Peak     Number            `json:"peak_rss_bytes"`
+	ReadSum  Number            `json:"disk_read_bytes"`
+	WriteSum Number            `json:"disk_write_bytes"`
+	Read     Number            `json:"disk_read_bytes_per_s"`
+	Write    Number            `json:"disk_write_bytes_per_s"`
+	ReadOps  Number            `json:"disk_read_ops_per_s"`
+	WriteOps Number            `json:"disk_write_ops_per_s"`
+	Faults   Number            `json:"major_faults_per_s"`
+	Threads  Number            `json:"threads"`
+	Absent   map[string]string `json:"absent,omitempty"`
+}
+
+// GPU is one accelerator of the last sample.
+type GPU struct {
+	Name        string            `json:"name"`
+	Util        Number            `json:"utilisation"`
+	MemoryUsed  Number            `json:"memory_used_bytes"`
+	Memory      Number            `json:"memory_bytes"`
+	Power       Number            `json:"power_w"`
+	Temperature Number            `json:"temperature_c"`
+	Clock       Number            `json:"clock_hz"`
+	Absent      map[string]string `json:"absent,omitempty"`
+}
+
+// Experts are router picks since the model was loaded. Layers holds the picks of both phases, layer by layer and expert by
+// expert.
+type Experts struct {
+	Experts int        `json:"experts"`
+	Used    int        `json:"used"`
+	EveryN  int        `json:"every_n"` // picks were counted in one step of so many
+	Layers  [][]uint64 `json:"layers"`
+	Prompt  Picks      `json:"prompt"`
+	Decode  Picks      `json:"decode"`
+}
+
+// Picks are the picks of one phase.
+type Picks struct {
+	Tokens uint64     `json:"tokens"`
+	Layers [][]uint64 `json:"layers"`
+	Stats  []Balance  `json:"stats"`
+}
+
+// Balance describes how evenly the picks of one layer are spread; null if there are none.
+type Balance struct {
+	Total   uint64 `json:"total"`
+	MaxMean Number `json:"max_mean"`
+	CV      Number `json:"cv"`
+	Entropy Number `json:"entropy"`
+	Dead    int    `json:"dead"`
+	Hot     []int  `json:"hot"`  // the most picked experts
+	Cold    []int  `json:"cold"` // the least picked
+}
+
+func host(h *store.Host) Host {
+	out := Host{
+		Known: h.Known, CPU: Number(h.CPU), Cores: []Number{}, Frequency: Number(h.Frequency), Load1: Number(h.Load1),
+		MemoryUsed: Number(h.MemUsed), Memory: Number(h.MemTotal), CPULimit: Number(h.CPULimit),
+		Engine: process(&h.Engine), Self: process(&h.Self), GPUs: []GPU{}, NoGPU: text(h.NoGPU),
+	}
+	for _, share := range h.Cores {
+		out.Cores = append(out.Cores, Number(event.Of(share)))
+	}
+	for _, g := range h.GPUs {
+		gpu := GPU{
+			Name: g.Name, Util: Number(g.Util), MemoryUsed: Number(g.MemUsed), Memory: Number(g.MemTotal),
+			Power: Number(g.Power), Temperature: Number(g.Temperature), Clock: Number(g.Clock),
+		}
+		gpu.Absent = absences(gpu)
+		out.GPUs = append(out.GPUs, gpu)
+	}
+	out.Absent = absences(out)
+	return out
+}
+
+func process(p *event.Process) Process {
+	out := Process{
+		PID: p.PID, CPU: Number(p.CPU), Outside: Number(p.OutsideEngine), RunWait: Number(p.RunWait),
+		RSS: Number(p.RSS), Peak: Number(p.Peak), ReadSum: Number(p.ReadSum), WriteSum: Number(p.WriteSum),
+		Read: Number(p.Read), Write: Number(p.Write), ReadOps: Number(p.ReadOps), WriteOps: Number(p.WriteOps),
+		Faults: Number(p.Faults), Threads: Number(p.Threads),
+	}
+	out.Absent = absences(out)
+	return out
+}
+
+func experts(x *store.Experts) *Experts {
+	if x == nil {
+		return nil
+	}
+	out := &Experts{Experts: x.Experts, Used: x.Used, EveryN: max(x.EveryN, 1)}
+	out.Layers = rows(x.Hits[session][metric.Both], x.Experts)
+	out.Prompt = picks(x.Hits[session][metric.Prompt], x.Experts)
+	out.Decode = picks(x.Hits[session][metric.Decode], x.Experts)
+	return out
+}
+
+// rows cuts the counts of all layers into one list a layer.
+func rows(h *store.Hits, experts int) [][]uint64 {
+	out := make([][]uint64, 0, len(h.Layers))
+	for l := range h.Layers {
+		out = append(out, h.Counts[l*experts:(l+1)*experts])
+	}
+	return out
+}
+
+func picks(h *store.Hits, experts int) Picks {
+	out := Picks{Tokens: h.Tokens, Layers: rows(h, experts), Stats: []Balance{}}
+	for _, l := range h.Layers {
+		b := Balance{Total: l.Total, Dead: l.Dead, Hot: []int{}, Cold: []int{}}
+		if l.Total > 0 {
+			b.MaxMean, b.CV, b.Entropy = Number(event.From(l.MaxMean)), Number(event.From(l.CV)), Number(event.From(l.Entropy))
+			b.Hot, b.Cold = l.Hot, l.Cold
+		}
+		out.Stats = append(out.Stats, b)
+	}
+	return out
+}

@@ -1,0 +1,71 @@
+package report
+
+import (
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// Number is a reading in a report: null in JSON where it is absent, and where it is no number at all.
+type Number event.Reading
+
+// OK reports whether there is a finite number.
+func (n Number) OK() bool {
+	return event.Reading(n).OK() && !math.IsNaN(n.V) && !math.IsInf(n.V, 0)
+}
+
+// MarshalJSON writes the number, or null.
+func (n Number) MarshalJSON() ([]byte, error) {
+	if !n.OK() {
+		return []byte("null"), nil
+	}
+	return strconv.AppendFloat(nil, n.V, 'g', -1, 64), nil
+}
+
+// why is the word for the absence of a number.
+func (n Number) why() string {
+	if event.Reading(n).OK() {
+		return event.Undefined.String()
+	}
+	return n.Origin.String()
+}
+
+// nanos is a time in s.
+func nanos(ns int64) Number { return Number(event.From(float64(ns) / 1e9)) }
+
+// known is a number of which 0 means that nobody told it.
+func known[T int | int64](v T) Number {
+	if v <= 0 {
+		return Number{}
+	}
+	return Number(event.Of(float64(v)))
+}
+
+// text is a string of which "" means that nobody told it: null.
+func text(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// absences lists which numbers of a struct are absent, by their names in JSON, each with its reason; nil if none is.
+func absences(v any) map[string]string {
+	var out map[string]string
+	s := reflect.ValueOf(v)
+	for i := range s.NumField() {
+		n, ok := s.Field(i).Interface().(Number)
+		if !ok || n.OK() {
+			continue
+		}
+		if out == nil {
+			out = make(map[string]string)
+		}
+		name, _, _ := strings.Cut(s.Type().Field(i).Tag.Get("json"), ",")
+		out[name] = n.why()
+	}
+	return out
+}

@@ -1,0 +1,236 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
+)
+
+// Request is one request with all its metrics, defined in docs/metrics.md.
+type Request struct {
+	ID        event.RequestID `json:"id"`
+	Label     string          `json:"label"`
+	Group     string          `json:"group"`
+	State     string          `json:"state"`
+	Reason    string          `json:"reason"`
+	Cold      bool            `json:"cold"`
+	Enqueued  Number          `json:"enqueued_s"` // since the session began
+	Prompt    int             `json:"prompt_tokens"`
+	Cached    int             `json:"cached_tokens"`
+	Padding   int             `json:"padding_tokens"`
+	Generated int             `json:"generated_tokens"`
+
+	TTFT        Number `json:"ttft_s"`
+	STIL        Number `json:"stil_s"`
+	Prefill     Number `json:"prefill_s"`
+	Decode      Number `json:"decode_s"`
+	E2EL        Number `json:"e2el_s"`
+	TPOT        Number `json:"tpot_s"`
+	Paced       Number `json:"paced_s"`
+	PrefillRate Number `json:"prefill_tokens_per_s"`
+	DecodeRate  Number `json:"decode_tokens_per_s"`
+	TPS         Number `json:"tps"`
+	Overall     Number `json:"overall_tokens_per_s"`
+
+	Absent    map[string]string `json:"absent,omitempty"`
+	Parts     Parts             `json:"ttft_components_s"`
+	Dominant  *string           `json:"dominant_component"`
+	Layers    []Layer           `json:"layers"`
+	ITL       *Distribution     `json:"itl_s"`
+	Stalls    []Stall           `json:"stalls"`
+	Text      *string           `json:"text"`
+	Tokens    []Token           `json:"tokens"`
+	TokensCut uint64            `json:"tokens_cut"`
+
+	stages []stageRow // for CSV
+}
+
+// Parts are the TTFT components in drawing order, "other" last; none before the first token.
+type Parts []Part
+
+// Part is one TTFT component.
+type Part struct {
+	Name string
+	Time Number
+}
+
+// MarshalJSON writes an object, or null if there are no parts.
+func (p Parts) MarshalJSON() ([]byte, error) {
+	if len(p) == 0 {
+		return []byte("null"), nil
+	}
+	var b bytes.Buffer
+	for i, part := range p {
+		b.WriteByte("{,"[min(i, 1)])
+		value, err := json.Marshal(part.Time)
+		if err != nil {
+			return nil, err
+		}
+		b.WriteString(`"` + part.Name + `":`)
+		b.Write(value)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// partName is a component's name: that of its stage, or "other".
+func partName(s event.Stage) string {
+	if s == event.StageNone {
+		return "other"
+	}
+	return s.String()
+}
+
+// Layer is the prompt processing of one layer.
+type Layer struct {
+	Attention Number `json:"attention_s"`
+	Router    Number `json:"router_s"`
+	Experts   Number `json:"experts_s"`
+}
+
+// Stall is a gap far above the median.
+type Stall struct {
+	Index int    `json:"index"`
+	At    Number `json:"t_s"` // since the request was enqueued
+	Gap   Number `json:"gap_s"`
+	Cause string `json:"cause"`
+}
+
+// Token is one token, or several that came with one stamp.
+type Token struct {
+	ID      *int32      `json:"id"` // null where the engine does not tell ids
+	Index   int32       `json:"index"`
+	N       int32       `json:"n,omitempty"` // tokens that share the stamp, where more than one
+	At      Number      `json:"t_s"`         // since the request was enqueued
+	Gap     Number      `json:"gap_s"`       // of each; null for the first
+	Text    *string     `json:"text"`
+	LogProb Number      `json:"logprob"`
+	Top     []Candidate `json:"top_logprobs"`
+	Experts []uint16    `json:"experts,omitempty"` // picked, layer by layer
+}
+
+// Candidate is one alternative for a token.
+type Candidate struct {
+	ID      int32  `json:"id"`
+	Text    string `json:"text"`
+	LogProb Number `json:"logprob"`
+}
+
+// build describes all requests, in the order in which they were enqueued.
+func (c *Collector) build(s *store.Snapshot) []Request {
+	open := make(map[event.RequestID]*store.Request)
+	for _, r := range s.Requests {
+		open[r.ID] = r
+	}
+	out := make([]Request, 0, len(c.order))
+	for _, r := range c.order {
+		final := r.final
+		if final == nil {
+			final = open[r.id]
+		}
+		if final == nil { // its end was lost
+			final = &store.Request{ID: r.id, Enqueued: r.enqueued}
+		}
+		out = append(out, r.build(final, s.Started))
+	}
+	return out
+}
+
+func (r *record) build(f *store.Request, began event.Time) Request {
+	out := Request{
+		ID: r.id, Label: f.Label, Group: f.Group, State: f.State.String(), Reason: f.Reason, Cold: f.Cold,
+		Enqueued: nanos(int64(f.Enqueued - began)),
+		Prompt:   f.PromptTokens, Cached: f.CachedTokens, Padding: f.PadTokens, Generated: f.Generated,
+		TTFT: Number(f.TTFT), STIL: Number(f.STIL), Prefill: Number(f.Prefill), Decode: Number(f.Decode),
+		E2EL: Number(f.E2EL), TPOT: Number(f.TPOT), Paced: Number(f.Paced),
+		PrefillRate: Number(f.PrefillRate), DecodeRate: Number(f.DecodeRate), TPS: Number(f.TPS), Overall: Number(f.Overall),
+		ITL: distribution(f.ITL), Layers: []Layer{}, Stalls: []Stall{}, TokensCut: r.cut, stages: r.rows(f),
+	}
+	out.Absent = absences(out)
+	for _, p := range f.Parts {
+		out.Parts = append(out.Parts, Part{partName(p.Stage), nanos(int64(p.Dur))})
+	}
+	if f.Dominant.Share > 0 {
+		out.Dominant = text(partName(f.Dominant.Stage))
+	}
+	for _, l := range f.Layers {
+		out.Layers = append(out.Layers, Layer{nanos(int64(l.Attention)), nanos(int64(l.Router)), nanos(int64(l.Experts))})
+	}
+	for _, st := range f.Stalls {
+		out.Stalls = append(out.Stalls, Stall{st.Index, nanos(int64(st.At - f.Enqueued)), nanos(int64(st.Gap)), st.Cause})
+	}
+	out.Tokens, out.Text = r.describe()
+	return out
+}
+
+// describe lists the tokens and joins their texts, null if none was sent or some were cut.
+func (r *record) describe() ([]Token, *string) {
+	tokens := make([]Token, 0, len(r.tokens))
+	var all strings.Builder
+	for i := range r.tokens {
+		t := &r.tokens[i]
+		out := Token{Index: t.index, At: nanos(t.at), Text: text(t.text), Experts: t.picks, Top: []Candidate{}}
+		if t.n > 1 {
+			out.N = t.n
+		}
+		if t.id >= 0 {
+			out.ID = &t.id
+		}
+		if t.gap >= 0 {
+			out.Gap = nanos(t.gap)
+		}
+		if t.hasLogP {
+			out.LogProb = Number(event.Of(float64(t.logP)))
+		}
+		for _, top := range t.top {
+			out.Top = append(out.Top, Candidate{top.ID, top.Text, Number(event.Of(float64(top.LogP)))})
+		}
+		all.WriteString(t.text)
+		tokens = append(tokens, out)
+	}
+	if r.cut > 0 {
+		return tokens, nil
+	}
+	return tokens, text(all.String())
+}
+
+// stageRow is one line of the CSV.
+type stageRow struct {
+	stage event.Stage // StageNone is "other"
+	dur   time.Duration
+	end   event.Time
+}
+
+// rows are the stages of a request in the order in which they ended: the TTFT components with the times that the JSON has,
+// "other" after the last of them; and the parts of components, summed over layers.
+func (r *record) rows(f *store.Request) []stageRow {
+	var rows []stageRow
+	for _, p := range f.Parts {
+		row := stageRow{p.Stage, p.Dur, r.stages[p.Stage].end}
+		if p.Stage == event.StageNone {
+			row.end = f.First
+		}
+		rows = append(rows, row)
+	}
+	for i := range r.stages {
+		s, stage := r.stages[i], event.Stage(i)
+		if s.n > 0 && stage > event.StageDeviceToHost {
+			rows = append(rows, stageRow{stage, time.Duration(s.dur), s.end})
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b stageRow) int {
+		switch {
+		case a.end < b.end:
+			return -1
+		case a.end > b.end:
+			return 1
+		}
+		return 0
+	})
+	return rows
+}

@@ -1,0 +1,251 @@
+package report
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+)
+
+// listed is how many requests the text names one by one; JSON has them all.
+const listed = 20
+
+// barCells is the length of the bar for all of a request's TTFT.
+const barCells = 30
+
+// writer writes lines of plain ASCII.
+type writer struct{ *bufio.Writer }
+
+// line writes one line; whatever came from outside is made harmless here.
+func (w writer) line(format string, args ...any) {
+	w.WriteString(strings.TrimRight(plain(fmt.Sprintf(format, args...)), " ") + "\n")
+}
+
+// title begins a section.
+func (w writer) title(format string, args ...any) {
+	w.WriteString("\n")
+	w.line(format, args...)
+}
+
+// plain is a text without control characters and in ASCII: what has no ASCII form becomes "?".
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == 'µ':
+			return 'u'
+		case r == '·':
+			return '-'
+		case r < ' ' || r == 0x7f:
+			return ' '
+		case r > 0x7f:
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+// format is a number as f writes it, or the word for its absence.
+func format(n Number, f func(float64) string) string {
+	if !n.OK() {
+		return n.why()
+	}
+	return f(n.V)
+}
+
+// WriteText writes a summary for people and for terminals of any kind: plain ASCII, in lines of about 80 characters.
+func (r *Report) WriteText(out io.Writer) error {
+	w := writer{bufio.NewWriter(out)}
+	r.writeHead(w)
+	r.writeRequests(w)
+	r.writeLatency(w)
+	r.writeThroughput(w)
+	r.writeExperts(w)
+	r.writeHost(w)
+	r.writeVerdicts(w)
+	return w.Flush() // the first error sticks
+}
+
+func (r *Report) writeHead(w writer) {
+	e := &r.Engine
+	w.line("llmtop %s - engine %s on %s%s, %s", r.Version, e.Name, e.Device, spaced(e.Kernels), e.State)
+	if m := r.Model; m != nil {
+		shape := "dense"
+		if m.Experts > 0 {
+			shape = fmt.Sprintf("%d experts, %d used", m.Experts, m.ExpertsUsed)
+		}
+		w.line("model %s%s, %s parameters, %s, %s layers, %s", m.Name, spaced(m.Quantisation),
+			format(m.Parameters, metric.Count), format(m.Bytes, metric.Bytes), format(m.Layers, metric.Count), shape)
+	}
+	if r.Partial {
+		w.line("interrupted: this report is partial")
+	}
+	for _, kind := range lostKinds() {
+		if n := r.Lost[kind]; n > 0 {
+			w.line("lost %d %s events: what follows misses them", n, kind)
+		}
+	}
+	if c := r.Cut; c.Requests+c.Tokens > 0 {
+		w.line("%d requests and %d tokens are beyond the bounds of a report: counted, not listed", c.Requests, c.Tokens)
+	}
+}
+
+func spaced(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return " " + *s
+}
+
+func lostKinds() (names []string) {
+	for k := range event.NumKinds {
+		names = append(names, k.String())
+	}
+	return names
+}
+
+func (r *Report) writeRequests(w writer) {
+	t := &r.Totals
+	w.title("REQUESTS  finished %d, cancelled %d, failed %d, running %d, queued %d", t.Finished, t.Cancelled, t.Failed, t.Running, t.Queued)
+	if len(r.Requests) == 0 {
+		return
+	}
+	w.line("%5s %-10s %-16s %6s %6s %9s %9s %9s %9s", "id", "state", "label", "prompt", "gen", "TTFT", "TPOT", "E2EL", "decode")
+	for i := range r.Requests {
+		if i == listed {
+			w.line("... and %d more", len(r.Requests)-listed)
+			break
+		}
+		q := &r.Requests[i]
+		w.line("%5d %-10s %-16.16s %6d %6d %9s %9s %9s %7s/s", q.ID, q.State, plain(q.Label), q.Prompt, q.Generated,
+			short(q.TTFT, metric.Seconds), short(q.TPOT, metric.Seconds), short(q.E2EL, metric.Seconds), short(q.DecodeRate, metric.Rate))
+	}
+	for i := range r.Requests[:min(len(r.Requests), listed)] {
+		r.Requests[i].writeParts(w)
+	}
+}
+
+// short is a number in a column: "-" where it is absent.
+func short(n Number, f func(float64) string) string {
+	if !n.OK() {
+		return "-"
+	}
+	return f(n.V)
+}
+
+// writeParts draws where a request's TTFT went.
+func (q *Request) writeParts(w writer) {
+	if len(q.Parts) == 0 || !q.TTFT.OK() {
+		return
+	}
+	kind := "warm"
+	if q.Cold {
+		kind = "cold, model load included"
+	}
+	w.title("TTFT of request %d: %s (%s)", q.ID, metric.Seconds(q.TTFT.V), kind)
+	for _, p := range q.Parts {
+		share := 0.0
+		if q.TTFT.V > 0 {
+			share = p.Time.V / q.TTFT.V
+		}
+		mark := ""
+		if q.Dominant != nil && *q.Dominant == p.Name {
+			mark = "  <- dominant"
+		}
+		w.line("  %-15s %9s %6s  %s%s", p.Name, metric.Seconds(p.Time.V), metric.Percent(share),
+			strings.Repeat("#", int(share*barCells+0.5)), mark)
+	}
+}
+
+func (r *Report) writeLatency(w writer) {
+	w.title("%-10s %7s %9s %9s %9s %9s %9s %9s", "LATENCY", "count", "mean", "p50", "p90", "p95", "p99", "max")
+	p := &r.Percentiles
+	for _, row := range []struct {
+		name string
+		d    *Distribution
+	}{
+		{"TTFT", p.TTFT}, {"TTFT cold", p.ColdTTFT}, {"TPOT", p.TPOT}, {"ITL", p.ITL}, {"STIL", p.STIL}, {"E2EL", p.E2EL},
+	} {
+		if d := row.d; d != nil {
+			w.line("%-10s %7d %9s %9s %9s %9s %9s %9s", row.name, d.Count, metric.Seconds(d.Mean.V), metric.Seconds(d.P50.V),
+				metric.Seconds(d.P90.V), metric.Seconds(d.P95.V), metric.Seconds(d.P99.V), metric.Seconds(d.Max.V))
+		}
+	}
+	w.line("stalls     %7d", r.Totals.Stalls)
+}
+
+func (r *Report) writeThroughput(w writer) {
+	t := &r.Throughput
+	w.title("THROUGHPUT  tokens/s")
+	w.line("  generated %d of %d prompt tokens (%d cached) in %s: total %s", r.Totals.GeneratedTokens, r.Totals.PromptTokens,
+		r.Totals.CachedTokens, format(r.Totals.Duration, metric.Seconds), format(t.SessionTTPS, metric.Rate))
+	w.line("  last 10 s: prefill %s, decode %s, total %s", format(t.Prefill, metric.Rate), format(t.Decode, metric.Rate), format(t.TTPS, metric.Rate))
+	w.line("  bandwidth touched while decoding %s a second of %s that this machine copies", format(t.Bandwidth, metric.Bytes), format(t.CopyBandwidth, metric.Bytes))
+	for _, g := range r.Groups {
+		if len(r.Groups) > 1 || g.Name != "" {
+			w.line("  group %q: %d requests, %d tokens, %s", g.Name, g.Requests, g.Generated, format(g.TPS, metric.Rate))
+		}
+	}
+	w.line("  KV cache %s of %s cells, residency p50 %s", format(r.KV.Used, metric.Count), format(r.KV.Total, metric.Count), median(r.KV.Residency))
+}
+
+func median(d *Distribution) string {
+	if d == nil {
+		return event.NotYet.String()
+	}
+	return metric.Seconds(d.P50.V)
+}
+
+func (r *Report) writeExperts(w writer) {
+	x := r.Experts
+	if x == nil {
+		return
+	}
+	w.title("EXPERTS  hottest of each layer while decoding (%d tokens)", x.Decode.Tokens)
+	for l, b := range x.Decode.Stats {
+		if b.Total == 0 {
+			w.line("  L%-3d no picks", l)
+			continue
+		}
+		var hot []string
+		for _, e := range b.Hot {
+			hot = append(hot, fmt.Sprintf("%d (%s)", e, metric.Percent(float64(x.Decode.Layers[l][e])/float64(b.Total))))
+		}
+		w.line("  L%-3d %-36s max/mean %.1f, entropy %.2f, never picked %d", l, strings.Join(hot, " "), b.MaxMean.V, b.Entropy.V, b.Dead)
+	}
+}
+
+func (r *Report) writeHost(w writer) {
+	h, p := &r.Host, &r.Host.Engine
+	w.title("HOST  %s/%s, %d cores%s", r.Machine.OS, r.Machine.Arch, r.Machine.Cores, spaced(r.Machine.CPU))
+	if !h.Known {
+		w.line("  no sample of the machine came")
+		return
+	}
+	w.line("  CPU %s of the machine, engine's process %s cores", format(h.CPU, metric.Percent), format(p.CPU, metric.Rate))
+	w.line("  memory of the process %s, peak %s; machine %s of %s", format(p.RSS, metric.Bytes), format(p.Peak, metric.Bytes),
+		format(h.MemoryUsed, metric.Bytes), format(h.Memory, metric.Bytes))
+	w.line("  disk read %s (%s operations/s), written %s (%s operations/s)", format(p.ReadSum, metric.Bytes), format(p.ReadOps, metric.Rate),
+		format(p.WriteSum, metric.Bytes), format(p.WriteOps, metric.Rate))
+	for _, g := range h.GPUs {
+		w.line("  GPU %s: %s, %s of %s", g.Name, format(g.Util, metric.Percent), format(g.MemoryUsed, metric.Bytes), format(g.Memory, metric.Bytes))
+	}
+	if h.NoGPU != nil {
+		w.line("  %s", *h.NoGPU)
+	}
+}
+
+func (r *Report) writeVerdicts(w writer) {
+	if len(r.Verdicts) == 0 {
+		return
+	}
+	w.title("VERDICTS")
+	for _, v := range r.Verdicts {
+		w.line("  %-5s %s", v.Severity, v.Text)
+		if v.Try != "" {
+			w.line("        try: %s", v.Try)
+		}
+	}
+}
