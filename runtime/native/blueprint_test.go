@@ -68,10 +68,13 @@ func (p blueprint) writer() *gguf.Writer {
 	p.metadata(w)
 	writeVocabulary(w, p.vocab)
 	s := &scribe{w: w, rng: rand.New(rand.NewPCG(1, 2)), omit: p.omit}
-	s.matrix("token_embd.weight", p.kind, 0.25, p.width, p.vocab)
-	s.vector("output_norm.weight", p.width, 1, 0.1)
-	if !p.tied {
-		s.matrix("output.weight", p.kind, 3/math.Sqrt(float64(p.width)), p.width, p.vocab)
+	s.matrix("token_embd.weight", p.kind, 0.5, p.width, p.vocab)
+	gain := 6 / math.Sqrt(float64(p.width)) // makes logits deviate by 3
+	if p.tied {
+		s.vector("output_norm.weight", p.width, gain, gain/10)
+	} else {
+		s.vector("output_norm.weight", p.width, 1, 0.1)
+		s.matrix("output.weight", p.kind, gain/2, p.width, p.vocab)
 	}
 	if p.ropeFreqs {
 		s.vector("rope_freqs.weight", p.rot()/2, 2, 0.5)
@@ -136,7 +139,7 @@ func (p blueprint) layer(s *scribe, i int) {
 	s.matrix(name("attn_q.weight"), p.kind, scale, p.width, heads)
 	s.matrix(name("attn_k.weight"), p.kind, scale, p.width, kvHeads)
 	s.matrix(name("attn_v.weight"), p.kind, scale, p.width, kvHeads)
-	s.matrix(name("attn_output.weight"), p.kind, scale, heads, p.width)
+	s.matrix(name("attn_output.weight"), p.kind, scale/2, heads, p.width)
 	if p.bias {
 		s.vector(name("attn_q.bias"), heads, 0, 0.5)
 		s.vector(name("attn_k.bias"), kvHeads, 0, 0.5)
@@ -149,7 +152,7 @@ func (p blueprint) layer(s *scribe, i int) {
 	}
 	s.matrix(name("ffn_gate"+suffix), p.kind, scale, append([]int{p.width, p.feedForward}, stack...)...)
 	s.matrix(name("ffn_up"+suffix), p.kind, scale, append([]int{p.width, p.feedForward}, stack...)...)
-	s.matrix(name("ffn_down"+suffix), p.kind, scale, append([]int{p.feedForward, p.width}, stack...)...)
+	s.matrix(name("ffn_down"+suffix), p.kind, scale/2, append([]int{p.feedForward, p.width}, stack...)...)
 }
 
 // scribe writes random tensors.

@@ -61,13 +61,20 @@ const (
 	flashOff  = 0
 )
 
-// openLibllama loads the model with the library in the folder that LLMTOP_LLAMA_DIR names, or skips the test.
-func openLibllama(tb testing.TB, model string, context, batch, threads int, flash int32) *libllama {
+// needLibllama is the folder of the library, named by LLMTOP_LLAMA_DIR; without it the test is skipped.
+func needLibllama(tb testing.TB) string {
 	tb.Helper()
 	dir := os.Getenv("LLMTOP_LLAMA_DIR")
 	if dir == "" {
 		tb.Skip(`needs libllama: run eval "$(scripts/peers.sh)" first, which installs it and sets LLMTOP_LLAMA_DIR`)
 	}
+	return dir
+}
+
+// openLibllama loads the model with the library, or skips the test.
+func openLibllama(tb testing.TB, model string, context, batch, threads int, flash int32) *libllama {
+	tb.Helper()
+	dir := needLibllama(tb)
 	open := func(name string) uintptr {
 		lib, err := purego.Dlopen(filepath.Join(dir, name), purego.RTLD_NOW|purego.RTLD_GLOBAL)
 		if err != nil {
@@ -125,19 +132,30 @@ func at[T any](base uintptr, i int) *T {
 
 // forward computes tokens from position pos on and returns the logits after the last one.
 func (l *libllama) forward(tokens []int32, pos int) ([]float32, error) {
+	if err := l.run(tokens, pos, false); err != nil {
+		return nil, err
+	}
+	return l.row(len(tokens) - 1), nil
+}
+
+// run computes tokens, with logits after the last one or after every one.
+func (l *libllama) run(tokens []int32, pos int, every bool) error {
 	l.batch.n = int32(len(tokens))
 	for i, token := range tokens {
 		*at[int32](l.batch.token, i) = token
 		*at[int32](l.batch.pos, i) = int32(pos + i)
 		*at[int32](l.batch.nSeqID, i) = 1
 		**at[*int32](l.batch.seqID, i) = 0
-		*at[bool](l.batch.logits, i) = i == len(tokens)-1
+		*at[bool](l.batch.logits, i) = every || i == len(tokens)-1
 	}
 	if rc := l.decode(l.context, l.batch); rc != 0 {
-		return nil, fmt.Errorf("llama_decode returned %d", rc)
+		return fmt.Errorf("llama_decode returned %d", rc)
 	}
-	return unsafe.Slice(l.logits(l.context, int32(len(tokens)-1)), l.vocab), nil
+	return nil
 }
+
+// row is the logits after token i of the last batch, valid until the next one.
+func (l *libllama) row(i int) []float32 { return unsafe.Slice(l.logits(l.context, int32(i)), l.vocab) }
 
 // reset forgets the sequence.
 func (l *libllama) reset() { l.clear(l.memory(l.context), true) }
