@@ -9,7 +9,9 @@ type Glyphs struct {
 	TeeLeft, TeeRight                                                rune
 
 	Eighths [9]rune // a column filled from below, 0/8 to 8/8
-	Lefts   [9]rune // a cell filled from the left, 0/8 to 8/8
+	Block   rune    // a full cell
+	Bar     rune    // a cell of a bar, with a gap to the row above
+	Gauge   rune    // a cell of a gauge
 	Upper   rune    // upper half block
 	Shades  []rune  // empty to full, for heat without colour
 	Track   rune    // the empty part of a gauge
@@ -31,8 +33,8 @@ var Unicode = &Glyphs{
 	TopLeft: '╭', TopRight: '╮', BottomLeft: '╰', BottomRight: '╯', Horizontal: '─', Vertical: '│',
 	TeeLeft: '├', TeeRight: '┤',
 	Eighths: [9]rune{' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'},
-	Lefts:   [9]rune{' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'},
-	Upper:   '▀', Shades: []rune(" ·░▒▓█"), Track: '─', Swatch: '■',
+	Block:   '█', Bar: '▇', Gauge: '■',
+	Upper: '▀', Shades: []rune(" ·░▒▓█"), Track: '·', Swatch: '■',
 	Fills: [9]rune{'▒', '░', '┼', '═', '█', '▓', '»', '«', '·'},
 	Live:  '●', Loading: '◌', Paused: '‖', Failed: '✗', Idle: '○',
 	Good: '✓', Info: '•', Watch: '▲', Bad: '✗', Yes: '✓', No: '✗', Target: '┊',
@@ -46,8 +48,8 @@ var Plain = &Glyphs{
 	TopLeft: '+', TopRight: '+', BottomLeft: '+', BottomRight: '+', Horizontal: '-', Vertical: '|',
 	TeeLeft: '+', TeeRight: '+',
 	Eighths: [9]rune{' ', '_', '_', '.', '-', '-', '=', '=', '#'},
-	Lefts:   [9]rune{' ', ' ', ' ', ' ', '#', '#', '#', '#', '#'},
-	Upper:   '#', Shades: []rune(" .:-=+*#%@"), Track: '.', Swatch: '#',
+	Block:   '#', Bar: '#', Gauge: '#',
+	Upper: '#', Shades: []rune(" .:-=+*#%@"), Track: '.', Swatch: '#',
 	Fills: [9]rune{'L', 'Q', 'T', 'E', 'P', 'F', '>', '<', '.'},
 	Live:  '*', Loading: 'o', Paused: '=', Failed: 'x', Idle: 'o',
 	Good: '+', Info: '-', Watch: '!', Bad: 'x', Yes: 'y', No: 'x', Target: ':',

@@ -36,13 +36,15 @@ func Names() []string {
 
 var palettes = []*Palette{dark(), light(), contrast(), colourBlind()}
 
-// build lays out a palette: colours by role from Background to SeriesWrite, then the heat ramp through the stops.
-func build(name string, isDark bool, roles [Heat0]string, stops []string, ansi [Heat0]uint8, ansiHeat []uint8) *Palette {
+// build lays out a palette: colours by role from Background to SeriesWrite, areas made from them, then the heat ramp through the stops.
+func build(name string, isDark bool, roles [AreaDecode]string, stops []string, ansi [Heat0]uint8, ansiHeat []uint8) *Palette {
 	p := &Palette{Name: name, Dark: isDark}
 	for i, s := range roles {
 		p.rgb[i] = hex(s)
 	}
 	copy(p.ansi[:], ansi[:])
+	p.rgb[AreaDecode] = mix(p.rgb[Background], p.rgb[SeriesDecode], 0.3)
+	p.rgb[AreaPrefill] = mix(p.rgb[Background], p.rgb[SeriesPrefill], 0.3)
 	var points []RGB
 	for _, s := range stops {
 		points = append(points, hex(s))
@@ -61,14 +63,14 @@ var (
 		Good: 10, Watch: 11, Bad: 9, OnBadge: 0, Select: 4, Track: 8,
 		PartLoad: 7, PartQueue: 11, PartTokenize: 10, PartEmbed: 14, PartPrompt: 12, PartFirst: 13,
 		PartToDevice: 3, PartFromDevice: 6, PartOther: 8,
-		SeriesP50: 14, SeriesP99: 13, SeriesDecode: 10, SeriesPrefill: 14, SeriesRead: 14, SeriesWrite: 13,
+		SeriesP50: 14, SeriesP99: 13, SeriesDecode: 10, SeriesPrefill: 14, SeriesRead: 14, SeriesWrite: 13, AreaDecode: 2, AreaPrefill: 4,
 	}
 	ansiLight = [Heat0]uint8{
 		Background: 15, Border: 7, BorderFocus: 4, Title: 0, Text: 0, Dim: 0, Data: 4, Accent: 4,
 		Good: 2, Watch: 5, Bad: 1, OnBadge: 15, Select: 7, Track: 7,
 		PartLoad: 8, PartQueue: 3, PartTokenize: 2, PartEmbed: 6, PartPrompt: 4, PartFirst: 5,
 		PartToDevice: 1, PartFromDevice: 12, PartOther: 7,
-		SeriesP50: 4, SeriesP99: 5, SeriesDecode: 2, SeriesPrefill: 4, SeriesRead: 4, SeriesWrite: 5,
+		SeriesP50: 4, SeriesP99: 5, SeriesDecode: 2, SeriesPrefill: 4, SeriesRead: 4, SeriesWrite: 5, AreaDecode: 10, AreaPrefill: 14,
 	}
 	heatDark16  = []uint8{0, 4, 5, 1, 9, 3, 11, 15}
 	heatLight16 = []uint8{15, 14, 6, 12, 4, 5, 0}
@@ -76,7 +78,7 @@ var (
 
 // dark: cool greys on near black; the heat ramp follows inferno.
 func dark() *Palette {
-	return build("dark", true, [Heat0]string{
+	return build("dark", true, [AreaDecode]string{
 		Background: "#0f1218", Border: "#343d4d", BorderFocus: "#6cb6ff", Title: "#c9d4e3", Text: "#b4bfcd", Dim: "#7f8b9b",
 		Data: "#f4f7fb", Accent: "#6cb6ff", Good: "#6bd68b", Watch: "#f2bf4f", Bad: "#ff7069", OnBadge: "#0d1017",
 		Select: "#1d2737", Track: "#232b38",
@@ -90,7 +92,7 @@ func dark() *Palette {
 
 // light: ink on paper; the heat ramp runs from paper to deep blue.
 func light() *Palette {
-	return build("light", false, [Heat0]string{
+	return build("light", false, [AreaDecode]string{
 		Background: "#fbfbf9", Border: "#cdd2d9", BorderFocus: "#0b62c4", Title: "#25303d", Text: "#3a4552", Dim: "#667180",
 		Data: "#0b1017", Accent: "#0b62c4", Good: "#177a35", Watch: "#8f5a00", Bad: "#c4221d", OnBadge: "#ffffff",
 		Select: "#e3ebf5", Track: "#e4e6e9",
@@ -104,7 +106,7 @@ func light() *Palette {
 
 // contrast: pure black and the strongest colours, every word at 7:1 or better.
 func contrast() *Palette {
-	return build("contrast", true, [Heat0]string{
+	return build("contrast", true, [AreaDecode]string{
 		Background: "#000000", Border: "#8a8a8a", BorderFocus: "#ffff00", Title: "#ffffff", Text: "#ffffff", Dim: "#c8c8c8",
 		Data: "#ffffff", Accent: "#ffff00", Good: "#40ff40", Watch: "#ffc000", Bad: "#ff8080", OnBadge: "#000000",
 		Select: "#003a7a", Track: "#303030",
@@ -118,7 +120,7 @@ func contrast() *Palette {
 
 // colourBlind: Okabe-Ito for states and components, cividis for heat (Nuñez, Anderton and Renslow, 2018).
 func colourBlind() *Palette {
-	return build("colorblind", true, [Heat0]string{
+	return build("colorblind", true, [AreaDecode]string{
 		Background: "#10131a", Border: "#39414f", BorderFocus: "#56b4e9", Title: "#d5dbe4", Text: "#bcc4cf", Dim: "#858f9d",
 		Data: "#f7f8fa", Accent: "#56b4e9", Good: "#56b4e9", Watch: "#f0e442", Bad: "#ff7f2a", OnBadge: "#0d1017",
 		Select: "#1e2836", Track: "#252c38",

@@ -37,8 +37,10 @@ const (
 	SeriesPrefill
 	SeriesRead
 	SeriesWrite
-	Heat0    // HeatLevels roles from here, cold to hot
-	NumRoles = Heat0 + HeatLevels
+	AreaDecode  // below the line of a filled curve
+	AreaPrefill // below the line of a filled curve
+	Heat0       // HeatLevels roles from here, cold to hot
+	NumRoles    = Heat0 + HeatLevels
 )
 
 // Heat is the role of a share of the scale, clamped to 0..1.

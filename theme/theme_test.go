@@ -98,7 +98,7 @@ func TestGlyphsAreOneCellWide(t *testing.T) {
 	cond := runewidth.Condition{}
 	for _, g := range []*Glyphs{Unicode, Plain} {
 		all := append([]rune{g.TopLeft, g.Upper, g.Swatch, g.Live, g.Watch, g.Cursor, g.Target, g.Ellipsis}, g.Shades...)
-		all = append(append(append(append(all, g.Eighths[:]...), g.Lefts[:]...), g.Fills[:]...), g.Spinner...)
+		all = append(append(append(append(all, g.Eighths[:]...), g.Block, g.Bar, g.Gauge, g.Track), g.Fills[:]...), g.Spinner...)
 		for _, r := range all {
 			if cond.RuneWidth(r) != 1 {
 				t.Errorf("%q is %d cells wide", r, cond.RuneWidth(r))

@@ -92,7 +92,7 @@ func twoColumns(r grid.Rect) []placed {
 }
 
 func wide(r grid.Rect) []placed {
-	rows := split(r.H, []int{8, 8, 6}, []int{12, 12, 9})
+	rows := split(r.H, []int{8, 8, 6}, []int{12, 12, 10})
 	all := [][]panes.ID{{panes.TTFT, panes.TPOT}, {panes.Experts, panes.Throughput, panes.Machine}, {panes.Text, panes.Know}}
 	parts := [][]int{{1, 1}, {10, 6, 6}, {1, 1}}
 	if r.W >= 140 {

@@ -138,6 +138,27 @@ func (l *Line) Put(st Style, s string) *Line {
 	return l
 }
 
+// Fit writes pieces of text, style and words in turn, if there is room for all of them, and reports whether there was.
+func (l *Line) Fit(pieces ...Piece) bool {
+	n := 0
+	for _, p := range pieces {
+		n += Width(p.Words)
+	}
+	if n > l.Room() {
+		return false
+	}
+	for _, p := range pieces {
+		l.Put(p.Style, p.Words)
+	}
+	return true
+}
+
+// Piece is text in one style.
+type Piece struct {
+	Style Style
+	Words string
+}
+
 // Rune writes one character of width 1.
 func (l *Line) Rune(st Style, r rune) *Line {
 	l.a.Cell(l.X, l.Y, st, r)

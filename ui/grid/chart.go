@@ -34,6 +34,9 @@ func (c *Chart) Draw(a Area, k Curves, skin *theme.Skin) {
 	if a.W < 12 || a.H < 2 || k.N == 0 || !(k.Top > 0) {
 		return
 	}
+	if a.H > 4 && a.H%2 == 0 { // an odd number of rows puts the middle of the scale on one of them
+		a = a.Sub(0, 1, a.W, a.H-1)
+	}
 	looks := [2]bool{skin.Colour(), skin.Glyphs.ASCII}
 	if c.stamp != k.Stamp || c.w != a.W || c.h != a.H || c.looks != looks || c.text == "" {
 		c.stamp, c.w, c.h, c.looks = k.Stamp, a.W, a.H, looks
@@ -93,10 +96,15 @@ func seriesChars(n int, skin *theme.Skin) []asciigraph.CharSet {
 	return sets
 }
 
-// line draws one row of the plot. Rows off the labelled ones keep only the axis.
+// line draws one row of the plot. The ends of the scale, its middle, and its quarters where there is
+// room, are labelled.
 func (c *Chart) line(a Area, y int, s string, roles []theme.Role, skin *theme.Skin) {
 	st, x, axis := Fg(theme.Dim), 0, false
-	labelled := y%2 == 0 || a.H < 5
+	step := max((a.H-1)/2, 1)
+	if step >= 4 && step%2 == 0 {
+		step /= 2
+	}
+	labelled := y%step == 0
 	for s != "" {
 		if s[0] == 0x1b {
 			end := strings.IndexByte(s, 'm')

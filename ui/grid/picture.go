@@ -23,88 +23,44 @@ func (a Area) Frame(st Style, gl *theme.Glyphs) {
 	a.Cell(a.W-1, a.H-1, st, gl.BottomRight)
 }
 
-// Bar draws a gauge of w cells filled to share (0..1) in eighths of a cell, over a track.
-func (a Area) Bar(x, y, w int, share float64, fg theme.Role, gl *theme.Glyphs) {
-	if w <= 0 {
-		return
+// Bar draws a gauge of w cells filled to share (0..1), over a track. What is above 0 shows at least one cell.
+func (a Area) Bar(x, y, w int, share float64, fg theme.Role, colour bool, gl *theme.Glyphs) {
+	full := int(math.Round(clamp(share) * float64(w)))
+	if share > 0 {
+		full = max(full, 1)
 	}
-	eighths := int(math.Round(clamp(share) * float64(w*8)))
-	if share > 0 && eighths == 0 {
-		eighths = 1
+	track := gl.Track
+	if colour {
+		track = gl.Gauge
 	}
-	for i := range w {
-		n := min(max(eighths-i*8, 0), 8)
-		switch {
-		case n == 0:
-			a.Cell(x+i, y, Fg(theme.Track), gl.Track)
-		case n == 8 || gl.ASCII:
-			a.Cell(x+i, y, Fg(fg), gl.Lefts[n])
-		default:
-			a.Cell(x+i, y, Fg(fg), gl.Lefts[n])
-		}
-	}
+	a.Fill(x, y, min(full, w), Fg(fg), gl.Gauge)
+	a.Fill(x+full, y, w-full, Fg(theme.Track), track)
 }
 
 // Seg is one component of a stacked bar.
 type Seg struct {
-	Share float64 // of the whole bar's width
+	Share float64 // of the bar's width
 	Role  theme.Role
 	Fill  rune // what it is made of where there is no colour
 }
 
-// Stack draws segments one after another on w cells. With colour the boundaries fall on eighths of a cell; without, every
-// cell shows the fill of the segment that covers most of it.
+// Stack draws segments one after another on w cells. Boundaries are rounded where they fall, so that rounding does not add
+// up; a bar that has any length shows at least one cell.
 func (a Area) Stack(x, y, w int, segs []Seg, colour bool, gl *theme.Glyphs) {
 	edge, start := 0.0, 0
 	for k, s := range segs {
 		edge += s.Share * float64(w)
 		end := min(int(math.Round(edge)), w)
-		if k == len(segs)-1 && end == start && end < w && s.Share > 0 && start == 0 {
-			end = start + 1
+		if k == len(segs)-1 && edge > 0 {
+			end = max(end, 1)
 		}
-		for i := start; i < end; i++ {
-			if colour && !gl.ASCII {
-				a.Cell(x+i, y, Fg(s.Role), gl.Lefts[8])
-			} else {
-				a.Cell(x+i, y, Fg(s.Role), s.Fill)
-			}
+		fill := s.Fill
+		if colour && !gl.ASCII {
+			fill = gl.Bar
 		}
+		a.Fill(x+start, y, end-start, Fg(s.Role), fill)
 		start = max(start, end)
 	}
-	if colour && !gl.ASCII {
-		a.stackEdges(x, y, w, segs, gl)
-	}
-}
-
-// stackEdges refines the cells in which one segment meets the next, or the bar its end, to eighths.
-func (a Area) stackEdges(x, y, w int, segs []Seg, gl *theme.Glyphs) {
-	edge := 0.0
-	for k, s := range segs {
-		from := edge
-		edge += s.Share * float64(w)
-		i := int(edge)
-		n := int(math.Round((edge - float64(i)) * 8))
-		if i >= w || n == 0 || n == 8 || from > float64(i) {
-			continue // too thin to show beside its neighbours in the same cell
-		}
-		bg := theme.Background
-		if k+1 < len(segs) {
-			bg = segs[widest(segs, k+1, float64(w), 1-(edge-float64(i)))].Role
-		}
-		a.Cell(x+i, y, Fg(s.Role).On(bg), gl.Lefts[n])
-	}
-}
-
-// widest is the segment from k on that covers most of the next room cells.
-func widest(segs []Seg, k int, w, room float64) int {
-	best, most := k, 0.0
-	for ; k < len(segs) && room > 0; k++ {
-		if n := min(segs[k].Share*w, room); n > most {
-			best, most = k, n
-		}
-		room -= segs[k].Share * w
-	}
-	return best
 }
 
 // Column draws one column of h cells upward from row y, filled to share (0..1) in eighths; share below 0 leaves it blank.
@@ -117,6 +73,23 @@ func (a Area) Column(x, y, h int, share float64, st Style, gl *theme.Glyphs) {
 		if n := min(max(eighths-i*8, 0), 8); n > 0 {
 			a.Cell(x, y-i, st, gl.Eighths[n])
 		}
+	}
+}
+
+// Filled draws values as Spark does, as a bright line over an area of a darker colour.
+func (a Area) Filled(x, y, w, h, n int, at func(int) float64, top float64, line, area theme.Role, gl *theme.Glyphs) {
+	for i := range min(w, n) {
+		v := at(n - 1 - i)
+		if math.IsNaN(v) || top <= 0 {
+			continue
+		}
+		col := x + w - 1 - i
+		eighths := max(int(math.Round(clamp(v/top)*float64(h*8))), 1)
+		edge := (eighths - 1) / 8
+		for k := range edge {
+			a.Cell(col, y-k, Fg(area), gl.Block)
+		}
+		a.Cell(col, y-edge, Fg(line).On(theme.Background), gl.Eighths[eighths-edge*8])
 	}
 }
 

@@ -119,10 +119,7 @@ func drawExperts(a grid.Area, s *store.Snapshot, c *Ctx) {
 	}
 	inside := a.Inset(2, 1)
 	labels := grid.Width("L"+itoa(s.Experts.Layers-1)) + 1
-	side := 0
-	if inside.W >= s.Experts.Experts+labels+sideWidth {
-		side = sideWidth
-	}
+	side := sideWidth(s.Experts, inside.W-labels)
 	mapH := max(inside.H-2, 1)
 	if inside.H < 6 {
 		mapH = max(inside.H-1, 1)
@@ -139,9 +136,12 @@ func drawExperts(a grid.Area, s *store.Snapshot, c *Ctx) {
 	}
 	m.draw(in.Sub(labels, top, in.W-labels, m.rowCount), c)
 	drawLayerNames(in.Sub(0, top, in.W, m.rowCount), &m, side, labels, c)
-	if in.H > top+m.rowCount {
-		drawWorst(in, in.H-1, h, c)
+	below := top + m.rowCount
+	if in.H > below+1 {
+		below++
 	}
+	drawWorst(in, below, h, c)
+	drawSpread(in, below+1, h, s.Experts, c)
 	drawHeatScale(a, h, s.Experts, c)
 }
 
@@ -172,8 +172,21 @@ func (c *Ctx) noExperts(a grid.Area, s *store.Snapshot) {
 	}
 }
 
-// sideWidth holds max/mean, the three hottest and the three coldest experts of a layer.
-const sideWidth = 34
+// The columns beside the map: max/mean of each layer, then its three hottest experts, then its three coldest.
+const (
+	meanWidth = 7  // a gap of two, "1.85×"
+	listWidth = 15 // a gap of two, a word, three numbers
+)
+
+// sideWidth is how many columns the numbers beside the map may take: as many as leave two columns to each expert.
+func sideWidth(e *store.Experts, w int) int {
+	for _, side := range []int{meanWidth + 2*listWidth, meanWidth + listWidth, meanWidth} {
+		if w-side >= 2*e.Experts {
+			return side
+		}
+	}
+	return 0
+}
 
 func drawExpertNumbers(a grid.Area, labels int, m *heatmap) {
 	step := 1
@@ -195,10 +208,10 @@ func drawLayerNames(a grid.Area, m *heatmap, side, labels int, c *Ctx) {
 		l := y / m.tall * step
 		a.Text(0, y, dim, "L"+itoa(l))
 		if side > 0 && step == 1 {
-			drawLayer(a.Sub(x, y, a.W-x, 1), m.h.Layers[l], c)
+			drawLayer(a.Sub(x, y, side-2, 1), m.h.Layers[l], c)
 		}
 	}
-	if side > 0 && step > 1 {
+	if side > meanWidth && step > 1 {
 		drawWorstLayers(a.Sub(x, 0, a.W-x, a.H), m.h)
 	}
 }
@@ -210,18 +223,25 @@ func drawLayer(a grid.Area, h store.LayerHits, c *Ctx) {
 		return
 	}
 	l := a.Line(0, 0)
-	l.Tail(4, imbalanceStyle(h.MaxMean), metric.Rate(h.MaxMean)).Put(dim, c.Skin.Glyphs.Times).Gap(2)
-	l.Put(dim, "hot")
-	for _, e := range h.Hot {
-		l.Tail(4, text, itoa(e))
-	}
+	l.Tail(4, imbalanceStyle(h.MaxMean), metric.Rate(h.MaxMean)).Put(dim, c.Skin.Glyphs.Times)
+	drawList(a.Sub(meanWidth, 0, listWidth-2, 1), "hot", h.Hot, text)
+	cold := a.Sub(meanWidth+listWidth, 0, listWidth-2, 1)
 	if h.Dead > 0 {
-		l.Gap(2).Put(watch, itoa(h.Dead)+" idle")
+		cold.Text(0, 0, watch, itoa(h.Dead)+" idle")
 		return
 	}
-	l.Gap(2).Put(dim, "cold")
-	for _, e := range h.Cold {
-		l.Tail(4, dim, itoa(e))
+	drawList(cold, "cold", h.Cold, dim)
+}
+
+// drawList writes the numbers of a layer's experts, if there is room for all.
+func drawList(a grid.Area, name string, experts []int, st grid.Style) {
+	w := (a.W - 4) / 3
+	if w < 2 {
+		return
+	}
+	a.Text(0, 0, dim, name)
+	for i, e := range experts {
+		a.Right(4+(i+1)*w, 0, st, itoa(e))
 	}
 }
 
@@ -272,8 +292,20 @@ func drawWorst(a grid.Area, y int, h *store.Hits, c *Ctx) {
 		return
 	}
 	l := a.Line(0, y)
-	l.Put(imbalanceStyle(v.MaxMean), "L"+itoa(worst)).Put(text, " most lopsided: ").Put(dim, "expert ").Put(text, itoa(v.Hot[0])).
-		Put(dim, " takes ").Put(data, metric.Rate(v.MaxMean)+c.Skin.Glyphs.Times).Put(dim, " its even share")
+	times := metric.Rate(v.MaxMean) + c.Skin.Glyphs.Times
+	l.Put(imbalanceStyle(v.MaxMean), "L"+itoa(worst))
+	if !l.Fit(grid.Piece{Style: text, Words: " most lopsided: "}, grid.Piece{Style: dim, Words: "expert "}, grid.Piece{Style: text, Words: itoa(v.Hot[0])},
+		grid.Piece{Style: dim, Words: " takes "}, grid.Piece{Style: data, Words: times}, grid.Piece{Style: dim, Words: " its even share"}) {
+		l.Fit(grid.Piece{Style: text, Words: " lopsided: expert " + itoa(v.Hot[0]) + " at "}, grid.Piece{Style: data, Words: times})
+	}
+}
+
+// drawSpread says how many tokens the map rests on and what an even router would give each expert.
+func drawSpread(a grid.Area, y int, h *store.Hits, e *store.Experts, c *Ctx) {
+	l := a.Line(0, y)
+	l.Fit(grid.Piece{Style: text, Words: metric.Count(float64(h.Tokens))},
+		grid.Piece{Style: dim, Words: " tokens, top " + itoa(e.Used) + " of " + itoa(e.Experts)})
+	l.Fit(grid.Piece{Style: dim, Words: "; an even share is "}, grid.Piece{Style: text, Words: metric.Percent(1 / float64(e.Experts))})
 }
 
 // drawHeatScale draws the ramp into the bottom border, from 0 to the hottest share.

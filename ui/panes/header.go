@@ -91,11 +91,11 @@ func (c *Ctx) headerModel(a grid.Area, l grid.Line, s *store.Snapshot) {
 	l = a.Line(l.X, 0)
 	sep := " " + string(c.Skin.Glyphs.Bullet) + " "
 	m, e := s.Model, s.Engine
+	full := false // what is more important than the next part did not fit
 	put := func(st grid.Style, words string, lead string) {
-		if words == "" || l.X+grid.Width(lead)+grid.Width(words) > a.W {
-			return
+		if words != "" && !full {
+			full = !l.Fit(grid.Piece{Style: dim, Words: lead}, grid.Piece{Style: st, Words: words})
 		}
-		l.Put(dim, lead).Put(st, words)
 	}
 	if m.Architecture == "" {
 		put(text, sanitize.Line(e.Name), "")

@@ -34,22 +34,31 @@ func drawKnow(a grid.Area, s *store.Snapshot, c *Ctx) {
 		}
 		return
 	}
+	full := c.rowsOf(in, s, true)+len(s.Verdicts)-1 <= in.H
 	y, shown := 0, 0
 	for _, v := range s.Verdicts {
-		n := c.verdict(in, y, v, false)
+		n := c.verdict(in, y, v, full)
 		if n == 0 {
 			break
 		}
 		y += n
+		if full {
+			y++
+		}
 		shown++
 	}
 	if rest := len(s.Verdicts) - shown; rest > 0 {
 		c.foot(a, dim, itoa(rest)+" more: press "+string(rune('1'+Know)))
-		return
 	}
-	if more := in.Sub(0, y+1, in.W, in.H-y-1); more.H >= 2 {
-		c.advice(more, s)
+}
+
+// rowsOf is how many rows the verdicts take.
+func (c *Ctx) rowsOf(a grid.Area, s *store.Snapshot, full bool) (n int) {
+	for _, v := range s.Verdicts {
+		lines, _ := c.verdictLines(v, a.W, full)
+		n += len(lines)
 	}
+	return n
 }
 
 // failed fills the pane with the reason of a failed engine.
@@ -69,20 +78,24 @@ func (c *Ctx) failed(a grid.Area, s *store.Snapshot) bool {
 	return true
 }
 
-// verdict draws one finding from row y and returns the rows it took, 0 if it does not fit whole. The full form adds the
-// evidence and what to try.
+// verdictLines wraps a verdict; the lines from plain on are evidence and advice, which the full form adds.
+func (c *Ctx) verdictLines(v verdict.Verdict, w int, full bool) (lines []string, plain int) {
+	lines = grid.Wrap(c.Memory.verdict[:0], sanitize.Line(v.Text), w-2)
+	plain = len(lines)
+	if full && v.Evidence != "" {
+		lines = grid.Wrap(lines, sanitize.Line(v.Evidence), w-2)
+	}
+	if full && v.Try != "" {
+		lines = grid.Wrap(lines, string(c.Skin.Glyphs.Arrow)+" "+sanitize.Line(v.Try), w-2)
+	}
+	c.Memory.verdict = lines
+	return lines, plain
+}
+
+// verdict draws one finding from row y and returns the rows it took, 0 if it does not fit whole.
 func (c *Ctx) verdict(a grid.Area, y int, v verdict.Verdict, full bool) int {
 	mark, st := c.severity(v.Severity)
-	lines := grid.Wrap(nil, sanitize.Line(v.Text), a.W-2)
-	plain := len(lines)
-	if full {
-		if v.Evidence != "" {
-			lines = grid.Wrap(lines, sanitize.Line(v.Evidence), a.W-2)
-		}
-		if v.Try != "" {
-			lines = grid.Wrap(lines, string(c.Skin.Glyphs.Arrow)+" "+sanitize.Line(v.Try), a.W-2)
-		}
-	}
+	lines, plain := c.verdictLines(v, a.W, full)
 	if y+len(lines) > a.H && y > 0 {
 		return 0
 	}
@@ -97,25 +110,6 @@ func (c *Ctx) verdict(a grid.Area, y int, v verdict.Verdict, full bool) int {
 		a.Text(2, y+i, use, line)
 	}
 	return len(lines)
-}
-
-// advice lists, where there is room, what the most severe verdicts suggest to try.
-func (c *Ctx) advice(a grid.Area, s *store.Snapshot) {
-	y := 0
-	for _, v := range s.Verdicts {
-		if v.Try == "" || v.Severity < verdict.Info {
-			continue
-		}
-		lines := grid.Wrap(nil, sanitize.Line(v.Try), a.W-4)
-		if y+len(lines) > a.H {
-			return
-		}
-		a.Cell(2, y, dim, c.Skin.Glyphs.Arrow)
-		for _, line := range lines {
-			a.Text(4, y, dim, line)
-			y++
-		}
-	}
 }
 
 // zoomKnow shows every verdict with its evidence and advice, and below them the engine's log.

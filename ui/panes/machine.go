@@ -19,9 +19,15 @@ func drawMachine(a grid.Area, s *store.Snapshot, c *Ctx) {
 	drawCores(&r, s, c, in.H-4)
 	drawProcess(&r, s, c)
 	drawMemory(&r, s, c)
-	drawDisk(&r, s)
+	if in.H < 9 {
+		drawDiskShort(&r, s)
+	} else {
+		drawDisk(&r, s)
+	}
 	drawGPUs(&r, s, c)
 	drawScheduling(&r, s)
+	pts := s.Host.Series
+	r.course("CPU", len(pts), func(i int) float64 { return pts[i].CPU }, 1, theme.SeriesPrefill, theme.AreaPrefill, c)
 }
 
 // drawCores draws the machine's CPU and each core: a gauge each where limit rows allow it, otherwise one column each.
@@ -34,9 +40,12 @@ func drawCores(r *rows, s *store.Snapshot, c *Ctx, limit int) {
 	gl := c.Skin.Glyphs
 	if h.CPU.OK() {
 		a.Right(valueWidth-2, 0, data, metric.Percent(h.CPU.V))
-		a.Bar(valueWidth-1, 0, a.W-valueWidth+1, h.CPU.V, theme.SeriesPrefill, gl)
+		a.Bar(valueWidth-1, 0, a.W-valueWidth+1, h.CPU.V, theme.SeriesPrefill, c.Skin.Colour(), gl)
 	} else {
 		a.Text(1, 0, dim, h.CPU.Origin.String())
+	}
+	if limit < 3 {
+		return
 	}
 	if n := len(h.Cores); n > limit-1 || n > 16 {
 		drawCoreColumns(r, h.Cores, gl)
@@ -48,7 +57,7 @@ func drawCores(r *rows, s *store.Snapshot, c *Ctx, limit int) {
 			return
 		}
 		a.Right(valueWidth-2, 0, text, metric.Percent(v))
-		a.Bar(valueWidth-1, 0, a.W-valueWidth+1, v, theme.SeriesPrefill, gl)
+		a.Bar(valueWidth-1, 0, a.W-valueWidth+1, v, theme.SeriesPrefill, c.Skin.Colour(), gl)
 	}
 }
 
@@ -84,10 +93,11 @@ func drawProcess(r *rows, s *store.Snapshot, c *Ctx) {
 		return
 	}
 	l.Tail(valueWidth-3, data, metric.Rate(p.CPU.V)).Put(dim, " cores")
-	if s.Host.CPULimit.OK() && l.Room() > 12 {
-		l.Put(dim, " of ").Put(text, metric.Rate(s.Host.CPULimit.V)).Put(dim, " granted")
-	} else if p.Threads.OK() && l.Room() > 14 {
-		l.Put(dim, "  ").Put(text, metric.Count(p.Threads.V)).Put(dim, " threads")
+	if s.Host.CPULimit.OK() {
+		l.Fit(grid.Piece{Style: dim, Words: " of "}, grid.Piece{Style: text, Words: metric.Rate(s.Host.CPULimit.V)}, grid.Piece{Style: dim, Words: " granted"})
+	}
+	if p.Threads.OK() {
+		l.Fit(grid.Piece{Style: text, Words: "  " + metric.Count(p.Threads.V)}, grid.Piece{Style: dim, Words: " threads"})
 	}
 }
 
@@ -103,14 +113,11 @@ func drawMemory(r *rows, s *store.Snapshot, c *Ctx) {
 	}
 	l := a.Line(1, 0)
 	l.Put(data, metric.Bytes(p.RSS.V))
-	if p.Peak.OK() && l.Room() > 12 {
-		l.Put(dim, " peak ").Put(text, metric.Bytes(p.Peak.V))
+	if p.Peak.OK() {
+		l.Fit(grid.Piece{Style: dim, Words: " peak "}, grid.Piece{Style: text, Words: metric.Bytes(p.Peak.V)})
 	}
-	if s.Host.MemTotal.OK() && l.Room() > 10 {
-		l.Put(dim, " of ").Put(text, metric.Bytes(s.Host.MemTotal.V))
-		if s.Host.Limited && l.Room() > 5 {
-			l.Put(dim, " limit")
-		}
+	if s.Host.MemTotal.OK() && l.Fit(grid.Piece{Style: dim, Words: " of "}, grid.Piece{Style: text, Words: metric.Bytes(s.Host.MemTotal.V)}) && s.Host.Limited {
+		l.Fit(grid.Piece{Style: dim, Words: " limit"})
 	}
 }
 
@@ -130,10 +137,26 @@ func drawDisk(r *rows, s *store.Snapshot) {
 			continue
 		}
 		l.Put(data, metric.Bytes(d.bytes.V)+"/s")
-		if d.ops.OK() && l.Room() > 10 {
-			l.Put(dim, "  ").Put(text, metric.Rate(d.ops.V)).Put(dim, " op/s")
+		if d.ops.OK() {
+			l.Fit(grid.Piece{Style: text, Words: "  " + metric.Rate(d.ops.V)}, grid.Piece{Style: dim, Words: " op/s"})
 		}
 	}
+}
+
+// drawDiskShort is reads and writes in one row.
+func drawDiskShort(r *rows, s *store.Snapshot) {
+	a, ok := r.next("disk")
+	if !ok {
+		return
+	}
+	p := s.Host.Engine
+	l := a.Line(1, 0)
+	if !p.Read.OK() || !p.Write.OK() {
+		l.Put(dim, p.Read.Origin.String())
+		return
+	}
+	l.Put(dim, "r ").Put(data, metric.Bytes(p.Read.V)+"/s")
+	l.Fit(grid.Piece{Style: dim, Words: " w "}, grid.Piece{Style: data, Words: metric.Bytes(p.Write.V) + "/s"})
 }
 
 func drawGPUs(r *rows, s *store.Snapshot, c *Ctx) {
@@ -157,11 +180,11 @@ func drawGPUs(r *rows, s *store.Snapshot, c *Ctx) {
 		if g.MemTotal.OK() {
 			l.Put(dim, " of ").Put(text, metric.Bytes(g.MemTotal.V))
 		}
-		if g.Power.OK() && l.Room() > 8 {
-			l.Put(dim, "  ").Put(text, metric.Rate(g.Power.V)+" W")
+		if g.Power.OK() {
+			l.Fit(grid.Piece{Style: text, Words: "  " + metric.Rate(g.Power.V) + " W"})
 		}
-		if g.Temperature.OK() && l.Room() > 8 {
-			l.Put(dim, "  ").Put(text, metric.Rate(g.Temperature.V)+" °C")
+		if g.Temperature.OK() {
+			l.Fit(grid.Piece{Style: text, Words: "  " + metric.Rate(g.Temperature.V) + " °C"})
 		}
 	}
 }
@@ -174,10 +197,10 @@ func drawScheduling(r *rows, s *store.Snapshot) {
 	}
 	l := a.Line(1, 0)
 	l.Put(text, metric.Reading(s.Host.Engine.RunWait, metric.Percent))
-	if s.Host.Load1.OK() && l.Room() > 12 {
-		l.Put(dim, "  load ").Put(text, metric.Rate(s.Host.Load1.V))
+	if s.Host.Load1.OK() {
+		l.Fit(grid.Piece{Style: dim, Words: "  load "}, grid.Piece{Style: text, Words: metric.Rate(s.Host.Load1.V)})
 	}
-	if s.Host.Frequency.OK() && l.Room() > 9 {
-		l.Put(dim, "  ").Put(text, metric.Rate(s.Host.Frequency.V/1e9)+" GHz")
+	if s.Host.Frequency.OK() {
+		l.Fit(grid.Piece{Style: text, Words: "  " + metric.Rate(s.Host.Frequency.V/1e9) + " GHz"})
 	}
 }

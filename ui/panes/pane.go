@@ -73,7 +73,7 @@ type Ctx struct {
 // Memory keeps costly pictures between frames.
 type Memory struct {
 	latency, rates, cpu, memory, disk grid.Chart
-	lines                             []string
+	lines, verdict                    []string
 	lineKey                           textKey
 	segs                              []grid.Seg
 	bins                              []int
@@ -91,7 +91,7 @@ var (
 	head  = grid.Fg(theme.Dim).With(grid.Underline)
 )
 
-// frame draws the pane's box with its number, title and what it covers, and returns the inside.
+// frame draws the pane's box with its number, its title and, if there is room, what it covers, and returns the inside.
 func (c *Ctx) frame(a grid.Area, covers string) grid.Area {
 	gl := c.Skin.Glyphs
 	line, title := grid.Fg(theme.Border), grid.Fg(theme.Title).With(grid.Bold)
@@ -108,10 +108,8 @@ func (c *Ctx) frame(a grid.Area, covers string) grid.Area {
 	top := a.Sub(2, 0, a.W-4, 1)
 	l := top.Line(0, 0)
 	l.Put(dim, " "+string(rune('1'+c.id))).Put(title, " "+c.id.String()).Put(dim, " ")
-	if room := l.Room() - 3; room > 6 && covers != "" {
-		l.Rune(line, gl.Horizontal).Put(dim, " ")
-		l.X += top.Elide(l.X, 0, min(room, l.Room()-1), dim, covers, gl.Ellipsis)
-		l.Put(dim, " ")
+	if n := grid.Width(covers); n > 0 && n+4 <= l.Room() {
+		l.Rune(line, gl.Horizontal).Put(dim, " "+covers+" ")
 	}
 	return a.Sub(2, 1, a.W-4, a.H-2)
 }

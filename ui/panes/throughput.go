@@ -44,7 +44,7 @@ func number(a grid.Area, r event.Reading, f func(float64) string, unit string, s
 }
 
 func drawThroughput(a grid.Area, s *store.Snapshot, c *Ctx) {
-	in := c.frame(a, "tokens per second")
+	in := c.frame(a, "tokens/s")
 	if s.Counts.Finished+uint64(s.Counts.Running+s.Counts.Queued) == 0 && len(s.Requests) == 0 {
 		if !c.waiting(in, s) {
 			c.absent(in, dim, "no request yet", c.Suggest)
@@ -58,6 +58,29 @@ func drawThroughput(a grid.Area, s *store.Snapshot, c *Ctx) {
 	drawBandwidth(&r, s, c)
 	drawTotals(&r, s)
 	drawGroups(&r, s)
+	pts := s.Throughput.Series
+	r.course("tokens/s", len(pts), func(i int) float64 { return float64(pts[i].Generated) }, 0, theme.SeriesDecode, theme.AreaDecode, c)
+}
+
+// course fills the rows that are left, if there are enough, with the course of one number, one column a second. top is the
+// end of the scale, 0 for that of the values shown.
+func (r *rows) course(name string, n int, at func(int) float64, top float64, line, area theme.Role, c *Ctx) {
+	h := r.a.H - r.y - 1
+	if h < 2 || n < 2 {
+		return
+	}
+	n, first := min(n, r.a.W-nameWidth), max(n-(r.a.W-nameWidth), 0)
+	shown := func(i int) float64 { return at(first + i) }
+	if top == 0 {
+		top = highest(n, shown)
+	}
+	r.a.Text(0, r.a.H-1, dim, name)
+	r.a.Text(0, r.y+1, dim, metric.Count(top))
+	if top <= 1 {
+		r.a.Fill(0, r.y+1, nameWidth, dim, ' ')
+		r.a.Text(0, r.y+1, dim, metric.Percent(top))
+	}
+	r.a.Filled(nameWidth, r.a.H-1, r.a.W-nameWidth, h, n, shown, top, line, area, c.Skin.Glyphs)
 }
 
 // drawRates draws prefill, decode and total throughput with their course over the last seconds.
@@ -71,7 +94,7 @@ func drawRates(r *rows, s *store.Snapshot, c *Ctx) {
 	}{
 		{"decode", t.Decode, theme.SeriesDecode, func(i int) float64 { return pts[i].Decode }},
 		{"prefill", t.Prefill, theme.SeriesPrefill, func(i int) float64 { return pts[i].Prefill }},
-		{"TTPS", t.TTPS, theme.Data, func(i int) float64 { return float64(pts[i].Generated) }},
+		{"TTPS", t.TTPS, theme.Title, func(i int) float64 { return float64(pts[i].Generated) }},
 	} {
 		a, ok := r.next(row.name)
 		if !ok {
@@ -117,8 +140,8 @@ func drawQueue(r *rows, s *store.Snapshot) {
 		st = watch
 	}
 	l.Put(st, itoa(t.Queued))
-	if t.BusyShare.OK() && l.Room() > 11 {
-		l.Put(dim, "  busy ").Put(text, metric.Percent(t.BusyShare.V))
+	if t.BusyShare.OK() {
+		l.Fit(grid.Piece{Style: dim, Words: "  busy "}, grid.Piece{Style: text, Words: metric.Percent(t.BusyShare.V)})
 	}
 }
 
@@ -138,13 +161,14 @@ func drawKV(r *rows, s *store.Snapshot, c *Ctx) {
 		a.Right(a.W, 0, dim, cells)
 		w -= len(cells) + 1
 	}
-	a.Bar(valueWidth+1, 0, w, s.KV.Usage.V, loadRole(s.KV.Usage.V), c.Skin.Glyphs)
+	a.Bar(valueWidth+1, 0, w, s.KV.Usage.V, loadRole(s.KV.Usage.V), c.Skin.Colour(), c.Skin.Glyphs)
 	if s.KV.Residency.Count == 0 {
 		return
 	}
 	if a, ok := r.next("KV held"); ok {
 		l := a.Line(1, 0)
-		l.Put(dim, "p50 ").Put(text, metric.Duration(s.KV.Residency.P50)).Put(dim, "  p99 ").Put(text, metric.Duration(s.KV.Residency.P99))
+		l.Put(dim, "p50 ").Put(text, metric.Duration(s.KV.Residency.P50))
+		l.Fit(grid.Piece{Style: dim, Words: "  p99 "}, grid.Piece{Style: text, Words: metric.Duration(s.KV.Residency.P99)})
 	}
 }
 
@@ -170,8 +194,11 @@ func drawBandwidth(r *rows, s *store.Snapshot, c *Ctx) {
 	}
 	l := a.Line(1, 0)
 	l.Put(data, metric.Bytes(t.Bandwidth.V)+"/s")
-	if t.CopyBandwidth.OK() && t.CopyBandwidth.V > 0 && l.Room() > 14 {
-		l.Put(dim, " of ").Put(text, metric.Bytes(t.CopyBandwidth.V)+"/s").Put(dim, " copied")
+	if !t.CopyBandwidth.OK() {
+		return
+	}
+	if l.Fit(grid.Piece{Style: dim, Words: " of "}, grid.Piece{Style: text, Words: metric.Bytes(t.CopyBandwidth.V) + "/s"}) {
+		l.Fit(grid.Piece{Style: dim, Words: " copied"})
 	}
 }
 
@@ -188,8 +215,8 @@ func drawTotals(r *rows, s *store.Snapshot) {
 		word string
 		st   grid.Style
 	}{{n.Finished, " done", text}, {n.Failed, " failed", bad}, {n.Cancelled, " cancelled", watch}} {
-		if words := metric.Count(float64(k.n)) + k.word; k.n > 0 && l.Room() > len(words) {
-			l.Put(dim, " ").Put(k.st, words)
+		if k.n > 0 {
+			l.Fit(grid.Piece{Style: k.st, Words: " " + metric.Count(float64(k.n)) + k.word})
 		}
 	}
 }

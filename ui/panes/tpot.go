@@ -27,7 +27,10 @@ func drawTPOT(a grid.Area, s *store.Snapshot, c *Ctx) {
 	}
 	drawGapStats(in, 0, sum, s, c)
 	strip := 1
-	if in.H >= 10 {
+	switch {
+	case in.H >= 16:
+		strip = 3
+	case in.H >= 10:
 		strip = 2
 	}
 	if in.H >= 5 {
@@ -45,14 +48,15 @@ func drawGapStats(a grid.Area, y int, sum metric.Summary, s *store.Snapshot, c *
 		a.Text(0, y, dim, "no token in the "+c.Window.String()+": press w for a longer window")
 		return
 	}
+	in := func(ns int64) string { return metric.DurationIn(ns, sum.Max) } // one unit, so that numbers compare at a glance
 	l := a.Line(0, y)
-	l.Put(grid.Fg(theme.SeriesP50), "p50 ").Tail(8, loud, metric.Duration(sum.P50)).Gap(2)
+	l.Put(grid.Fg(theme.SeriesP50), "p50 ").Tail(8, loud, in(sum.P50)).Gap(2)
 	if a.W >= 50 {
-		l.Put(dim, "p95 ").Tail(8, data, metric.Duration(sum.P95)).Gap(2)
+		l.Put(dim, "p95 ").Tail(8, data, in(sum.P95)).Gap(2)
 	}
-	l.Put(grid.Fg(theme.SeriesP99), "p99 ").Tail(8, loud, metric.Duration(sum.P99)).Gap(2)
+	l.Put(grid.Fg(theme.SeriesP99), "p99 ").Tail(8, loud, in(sum.P99)).Gap(2)
 	if a.W >= 72 {
-		l.Put(dim, "max ").Tail(8, data, metric.Duration(sum.Max)).Gap(2)
+		l.Put(dim, "max ").Tail(8, data, in(sum.Max)).Gap(2)
 	}
 	n, st := s.Latency.StallCount[c.Window], text
 	if n > 0 {
@@ -64,16 +68,11 @@ func drawGapStats(a grid.Area, y int, sum metric.Summary, s *store.Snapshot, c *
 	}
 }
 
-// drawChartKey says in the border what the chart's columns are.
+// drawChartKey says in the border what the columns of the chart and the strip are.
 func drawChartKey(a grid.Area, c *Ctx) {
-	gl := c.Skin.Glyphs
-	if a.H < 9 || a.W < 40 {
-		return
+	if a.H >= 9 {
+		c.foot(a, dim, "chart: 1 column = 1 s  strip: 1 column = 1 token")
 	}
-	words := " chart: 1 column = 1 s  strip: 1 token "
-	x := a.Right(a.W-2, a.H-1, dim, words)
-	_ = x
-	_ = gl
 }
 
 func drawLatencyChart(a grid.Area, s *store.Snapshot, c *Ctx) {

@@ -60,7 +60,7 @@ func drawTTFT(a grid.Area, s *store.Snapshot, c *Ctx) {
 // drawTarget writes the target and whether the last request met it into the border.
 func drawTarget(a grid.Area, s *store.Snapshot, c *Ctx) {
 	r := withTTFT(s.Requests)
-	if r == nil || r.Target <= 0 {
+	if r == nil || r.Target <= 0 || r.Cold {
 		return
 	}
 	words := "target " + metric.Duration(int64(r.Target))
@@ -102,12 +102,14 @@ func drawBars(a grid.Area, shown []*store.Request, c *Ctx) {
 			own = top
 		}
 		c.stack(bar, y, r, own)
-		st, mark := good, c.Skin.Glyphs.Yes
-		if !r.HitTarget {
-			st, mark = bad, c.Skin.Glyphs.No
-		}
 		a.Right(a.W-2, y, data, metric.Seconds(r.TTFT.V))
-		a.Cell(a.W-1, y, st, mark)
+		switch {
+		case r.Cold: // the load is in it, the target does not apply
+		case r.HitTarget:
+			a.Cell(a.W-1, y, good, c.Skin.Glyphs.Yes)
+		default:
+			a.Cell(a.W-1, y, bad, c.Skin.Glyphs.No)
+		}
 		if t := r.Target.Seconds(); t > 0 && t <= own {
 			bar.Cell(int(t/own*float64(bar.W)), y, grid.Fg(theme.Data), c.Skin.Glyphs.Target)
 		}
@@ -202,14 +204,15 @@ func drawDominant(a grid.Area, y int, r *store.Request, c *Ctx) {
 	k := look(r.Dominant.Stage)
 	l.Put(dim, "#"+itoa(int(r.ID))+" ").Put(data, k.name+" "+metric.Percent(r.Dominant.Share)).Put(text, " of TTFT")
 	sep := " " + string(c.Skin.Glyphs.Bullet) + " "
-	if r.Dominant.PerToken > 0 && l.Room() > 18 {
-		l.Put(dim, sep).Put(text, metric.Duration(int64(r.Dominant.PerToken))+"/token")
+	also := func(words string) { l.Fit(grid.Piece{Style: dim, Words: sep}, grid.Piece{Style: text, Words: words}) }
+	if r.Dominant.PerToken > 0 {
+		also(metric.Duration(int64(r.Dominant.PerToken)) + "/token")
 	}
-	if n := len(r.Parts); n > 0 && r.Parts[n-1].Stage == event.StageNone && l.Room() > 16 {
-		l.Put(dim, sep).Put(text, "other "+metric.Duration(int64(r.Parts[n-1].Dur)))
+	if n := len(r.Parts); n > 0 && r.Parts[n-1].Stage == event.StageNone {
+		also("other " + metric.Duration(int64(r.Parts[n-1].Dur)))
 	}
-	if r.PromptTokens > 0 && l.Room() > 22 {
-		l.Put(dim, sep).Put(text, itoa(r.PromptTokens)+" prompt tokens")
+	if r.PromptTokens > 0 {
+		also(itoa(r.PromptTokens) + " prompt tokens")
 	}
 }
 
@@ -217,49 +220,69 @@ func drawQuantiles(a grid.Area, y int, s *store.Snapshot, c *Ctx) {
 	l := a.Line(0, y)
 	warm, cold := s.Latency.TTFT[c.Window], s.Latency.ColdTTFT[c.Window]
 	if warm.Count > 0 {
-		l.Put(dim, "warm p50 ").Put(text, metric.Duration(warm.P50)).Put(dim, "  p95 ").Put(text, metric.Duration(warm.P95)).
-			Put(dim, "  p99 ").Put(text, metric.Duration(warm.P99)).Put(dim, "  ")
+		l.Put(dim, "warm")
+		for _, q := range [...]struct {
+			name string
+			v    int64
+		}{{" p50 ", warm.P50}, {"  p95 ", warm.P95}, {"  p99 ", warm.P99}} {
+			l.Fit(grid.Piece{Style: dim, Words: q.name}, grid.Piece{Style: text, Words: metric.Duration(q.v)})
+		}
+		l.Gap(2)
 	}
-	if cold.Count > 0 && l.Room() > 14 {
-		l.Put(dim, "cold ").Put(text, metric.Duration(cold.Max)).Put(dim, "  ")
+	if cold.Count > 0 {
+		l.Fit(grid.Piece{Style: dim, Words: "cold "}, grid.Piece{Style: text, Words: metric.Duration(cold.Max) + "  "})
 	}
-	if l.Room() > 12 {
-		l.Put(dim, "("+c.Window.String()+")")
-	}
+	l.Fit(grid.Piece{Style: dim, Words: "(" + c.Window.String() + ")"})
 }
 
-// drawLegend names the components that the shown requests have, as many as fit, and what the shape of cold bars means.
+// drawLegend names the components that the shown requests have, and what the shape of cold bars means. Where not all fit,
+// the shortest are left out.
 func drawLegend(a grid.Area, y int, shown []*store.Request, c *Ctx) {
 	gl := c.Skin.Glyphs
-	l := a.Line(0, y)
-	for i := range 9 {
-		k := component{theme.PartOther, "other", 8}
-		if i < 8 {
-			k = look(event.Components()[i])
+	var total [9]time.Duration
+	width := 0
+	for _, r := range shown {
+		for _, p := range r.Parts {
+			total[look(p.Stage).fill] += p.Dur
 		}
-		if !hasPart(shown, k.role) || l.Room() < len(k.name)+2 {
+	}
+	for i, d := range total {
+		if d > 0 {
+			width += len(partName(i)) + 4
+		}
+	}
+	for width-2 > a.W {
+		least := -1
+		for i, d := range total {
+			if d > 0 && (least < 0 || d < total[least]) {
+				least = i
+			}
+		}
+		total[least] = 0
+		width -= len(partName(least)) + 4
+	}
+	l := a.Line(0, y)
+	for i, d := range total {
+		if d <= 0 {
 			continue
 		}
 		mark := gl.Swatch
 		if !c.Skin.Colour() || gl.ASCII {
-			mark = gl.Fills[k.fill]
+			mark = gl.Fills[i]
 		}
-		l.Rune(grid.Fg(k.role), mark).Gap(1).Put(dim, k.name).Gap(2)
+		l.Rune(grid.Fg(theme.PartRoles()[i]), mark).Gap(1).Put(dim, partName(i)).Gap(2)
 	}
 	if note := "cold: own scale"; anyCold(shown) && l.Room() >= len(note) {
 		a.Right(a.W, y, dim, note)
 	}
 }
 
-func hasPart(shown []*store.Request, role theme.Role) bool {
-	for _, r := range shown {
-		for _, p := range r.Parts {
-			if p.Dur > 0 && look(p.Stage).role == role {
-				return true
-			}
-		}
+// partName is the short name of the i-th component.
+func partName(i int) string {
+	if i < len(componentNames) {
+		return componentNames[i]
 	}
-	return false
+	return "other"
 }
 
 func anyCold(shown []*store.Request) bool {
@@ -289,7 +312,7 @@ func drawLoad(a grid.Area, s *store.Snapshot, c *Ctx) {
 		a.Text(0, y, dim, strings.TrimPrefix(p.Stage.String(), "load_"))
 		x0 := int(float64(p.Start-from) / span * float64(bar.W))
 		x1 := int(float64(p.End-from) / span * float64(bar.W))
-		bar.Fill(min(x0, bar.W-1), y, max(x1-x0, 1), grid.Fg(theme.PartLoad), gl.Lefts[8])
+		bar.Fill(min(x0, bar.W-1), y, max(x1-x0, 1), grid.Fg(theme.PartLoad), gl.Bar)
 		a.Right(a.W, y, data, metric.Duration(int64(p.Dur())))
 	}
 	if y := len(s.Load); y < a.H && s.Engine.State <= event.EngineLoading {

@@ -38,7 +38,7 @@ func zoomExperts(a grid.Area, s *store.Snapshot, c *Ctx) {
 	if n := s.Experts.EveryN; n > 1 {
 		l.Put(watch, "  sampled: 1 step of "+itoa(n))
 	}
-	l.Put(dim, "  w window  e phase")
+	l.Put(dim, "  (w: window, e: phase)")
 	drawWorst(in, in.H-1, h, c)
 	drawHeatScale(a, h, s.Experts, c)
 }

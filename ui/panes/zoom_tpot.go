@@ -84,7 +84,7 @@ func drawHistogram(a grid.Area, r *store.Request, c *Ctx) {
 		a.Right(11, 1+i, dim, lead+metric.DurationIn(int64(from), int64(stripTop*median)))
 		st := gapStyle(from / median)
 		if b > 0 {
-			a.Bar(12, 1+i, a.W-12-6, float64(b)/float64(most), st.FG, c.Skin.Glyphs)
+			a.Bar(12, 1+i, a.W-12-6, float64(b)/float64(most), st.FG, c.Skin.Colour(), c.Skin.Glyphs)
 			a.Right(a.W, 1+i, text, itoa(b))
 		}
 	}

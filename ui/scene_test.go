@@ -1,0 +1,290 @@
+package ui
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
+)
+
+// scene emits a scripted session into a real store under a clock of its own.
+type scene struct {
+	store *store.Store
+	now   event.Time
+	rng   *rand.Rand
+	step  uint64
+	slots int
+
+	layers, experts, used int
+	promptPicks, decPicks []uint64
+	promptTok, decTok     uint64
+	bias                  [][]float64
+}
+
+const ms = event.Time(time.Millisecond)
+
+func newScene() *scene {
+	s := &scene{rng: rand.New(rand.NewPCG(7, 11)), slots: 1}
+	wall := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	s.store = store.New(store.Options{
+		Now:        func() event.Time { return s.now },
+		Wall:       func() time.Time { return wall.Add(time.Duration(s.now)) },
+		TTFTTarget: 200 * time.Millisecond,
+	})
+	return s
+}
+
+func (s *scene) emit(e event.Event) {
+	e.At = s.now
+	s.store.Emit(e)
+}
+
+// drain lets the store take in what was emitted, as its own goroutine does in a running program.
+func (s *scene) drain() *store.Snapshot { return s.store.Snapshot() }
+
+func (s *scene) engine(state event.EngineState, reason string) {
+	s.emit(event.Event{Kind: event.KindEngine, Data: &event.Engine{
+		Name: "native", Version: "0.1", PID: 4242, State: state, Reason: reason, Slots: s.slots, Pace: 40,
+		Device: event.Device{Name: "CPU", Kernels: "avx512-vnni", Host: true, Threads: 2},
+		Caps: event.CapStages | event.CapTokens | event.CapText | event.CapExperts | event.CapKV | event.CapSteps |
+			event.CapQueue | event.CapPrompt,
+	}})
+}
+
+func (s *scene) stage(req event.RequestID, st event.Stage, dur time.Duration, n int) {
+	s.now += event.Time(dur)
+	s.emit(event.Event{Kind: event.KindStage, Stage: st, Req: req, Layer: -1, Dur: int64(dur), N: int32(n)})
+}
+
+// load brings a model up, stage by stage, as far as stop.
+func (s *scene) load(stop event.Stage) {
+	s.engine(event.EngineLoading, "")
+	for _, p := range []struct {
+		st  event.Stage
+		dur time.Duration
+	}{
+		{event.StageLoadOpen, 140 * time.Microsecond},
+		{event.StageLoadMap, 310 * time.Microsecond},
+		{event.StageLoadTokenizer, 6200 * time.Microsecond},
+		{event.StageLoadWeights, 18400 * time.Microsecond},
+		{event.StageLoadWarmup, 9100 * time.Microsecond},
+	} {
+		s.stage(0, p.st, p.dur, 0)
+		if p.st == stop {
+			return
+		}
+	}
+}
+
+// model announces a model of the given shape; experts 0 is a dense one.
+func (s *scene) model(name string, layers, experts, used int) {
+	s.layers, s.experts, s.used = layers, experts, used
+	s.emit(event.Event{Kind: event.KindModel, Dur: int64(34 * time.Millisecond), Data: &event.Model{
+		Name: name, Path: "(built in)", Architecture: "qwen3moe", Quantisation: "Q8_0", Parameters: 11_010_048,
+		Active: 3_900_000, Bytes: 11_800_000, Layers: layers, Width: 192, Heads: 6, KVHeads: 2, HeadDim: 32, Vocab: 4096,
+		Experts: experts, ExpertsUsed: used, FeedForward: 128, Context: 1024, TrainContext: 1024, KVBytes: 4096,
+		WeightBytes: 4_200_000,
+	}})
+	s.promptPicks, s.decPicks = make([]uint64, layers*experts), make([]uint64, layers*experts)
+	s.bias = make([][]float64, layers)
+	for l := range s.bias {
+		s.bias[l] = make([]float64, experts)
+		for e := range s.bias[l] {
+			s.bias[l][e] = math.Exp(s.rng.NormFloat64() * (0.5 + 1.2*float64(l)/float64(layers)))
+		}
+	}
+	s.engine(event.EngineReady, "")
+}
+
+// route counts the picks of n tokens.
+func (s *scene) route(picks []uint64, n int) {
+	for l := range s.layers {
+		sum := 0.0
+		for _, b := range s.bias[l] {
+			sum += b
+		}
+		for range n * s.used {
+			at := s.rng.Float64() * sum
+			e := 0
+			for ; e < s.experts-1 && at > s.bias[l][e]; e++ {
+				at -= s.bias[l][e]
+			}
+			picks[l*s.experts+e]++
+		}
+	}
+}
+
+func (s *scene) reportExperts() {
+	if s.experts == 0 {
+		return
+	}
+	s.emit(event.Event{Kind: event.KindExperts, Data: &event.Experts{
+		Layers: s.layers, Experts: s.experts, Used: s.used, Prompt: append([]uint64(nil), s.promptPicks...),
+		Decode: append([]uint64(nil), s.decPicks...), PromptTokens: s.promptTok, DecodeTokens: s.decTok,
+	}})
+}
+
+// host reports a sample of the machine.
+func (s *scene) host() {
+	j := s.rng.Float64() * 0.04
+	s.emit(event.Event{Kind: event.KindHost, Data: &event.Host{
+		Interval: int64(time.Second), Cores: []float64{0.93 + j, 0.88 + j}, CPU: event.Of(0.9 + j), Frequency: event.Of(2.9e9),
+		Load1: event.Of(1.62), MemTotal: event.Of(24e9), MemUsed: event.Of(3.1e9), CopyBandwidth: event.Of(11.4e9),
+		CPULimit: event.Absent(event.Undefined), NoGPU: "no GPU",
+		Engine: event.Process{
+			PID: 4242, CPU: event.Of(1.84 + j), RunWait: event.Of(0.021), RSS: event.Of(83.6e6), Peak: event.Of(91.2e6),
+			Read: event.Of(0), Write: event.Of(4096), ReadOps: event.Of(0), WriteOps: event.Of(1), Faults: event.Of(0),
+			Threads: event.Of(11),
+		},
+		Self: event.Process{
+			PID: 4242, CPU: event.Of(1.84), RSS: event.Of(83.6e6), OutsideEngine: event.Of(0.011 + j/20), GCPause: event.Of(41_000),
+			GCCount: event.Of(1),
+		},
+	}})
+}
+
+// request runs one request from its queueing to the given number of tokens, and finishes it if all were made.
+func (s *scene) request(id event.RequestID, label, prompt, answer string, tokens, limit int, cold bool) {
+	s.emit(event.Event{Kind: event.KindRequest, Req: id, State: event.StateQueued, Data: &event.Request{
+		Label: label, Prompt: prompt, MaxTokens: limit, Cold: cold,
+	}})
+	s.stage(id, event.StageQueue, 180*time.Microsecond, 0)
+	s.emit(event.Event{Kind: event.KindRequest, Req: id, State: event.StateDispatched})
+	n := 9 + len(prompt)/3
+	jitter := 0.8 + 0.5*s.rng.Float64()
+	s.stage(id, event.StageTokenize, time.Duration(float64(n)*4e3*jitter), n)
+	s.stage(id, event.StageEmbed, time.Duration(float64(n)*3e3), n)
+	prefill := time.Duration(float64(n) * 230e3 * jitter)
+	s.stage(id, event.StagePrompt, prefill, n)
+	s.step++
+	s.emit(event.Event{Kind: event.KindStep, Step: s.step, Dur: int64(prefill), Prompt: int32(n)})
+	s.route(s.promptPicks, n)
+	s.promptTok += uint64(n)
+	s.stage(id, event.StageFirst, time.Duration(1.9e6*jitter), 1)
+	s.now += ms / 4
+	words := splitWords(answer)
+	for i := range tokens {
+		if i > 0 {
+			s.pass(id, i)
+		}
+		s.emit(event.Event{
+			Kind: event.KindToken, Req: id, ID: int32(i), Index: int32(i), N: 1, Step: s.step, Text: words[i%len(words)],
+		})
+		s.emit(event.Event{Kind: event.KindKV, Data: &event.KV{Used: int64(n + i), Total: 1024}})
+	}
+	s.reportExperts()
+	if tokens >= limit {
+		s.emit(event.Event{Kind: event.KindRequest, Req: id, State: event.StateFinished, Data: &event.Outcome{
+			Reason: "length", Prompt: n, Generated: tokens,
+		}})
+		s.emit(event.Event{Kind: event.KindKV, Data: &event.KV{Used: 0, Total: 1024, Freed: int64(n + tokens), Residency: int64(tokens) * 25e6}})
+	}
+	s.drain()
+}
+
+// pass is one decode step with its pacing; now and then one takes much longer.
+func (s *scene) pass(id event.RequestID, i int) {
+	dur := time.Duration(620e3 * (0.85 + 0.3*s.rng.Float64()))
+	if s.rng.IntN(97) == 0 {
+		dur *= 4
+	}
+	before := int64(s.now) / int64(time.Second)
+	pace := 25*time.Millisecond - dur
+	s.stage(id, event.StagePace, pace, 0)
+	s.now += event.Time(dur)
+	s.step++
+	s.route(s.decPicks, 1)
+	s.decTok++
+	s.emit(event.Event{Kind: event.KindStep, Step: s.step, Dur: int64(dur), N: 1})
+	if int64(s.now)/int64(time.Second) != before {
+		s.host()
+		s.reportExperts()
+		s.drain()
+	}
+}
+
+// splitWords cuts text into pieces as tokens are: words with the space before them.
+func splitWords(text string) (out []string) {
+	start := 0
+	for i := 1; i < len(text); i++ {
+		if text[i] == ' ' {
+			out = append(out, text[start:i])
+			start = i
+		}
+	}
+	return append(out, text[start:])
+}
+
+const (
+	promptText = "In the beginning God created the heaven and the earth."
+	answerText = " And the earth was without form, and void; and darkness was upon the face of the deep. And the spirit moved upon" +
+		" the face of the waters, and there was light: and he saw the light, that it was good, and divided the light from the" +
+		" darkness. And the evening and the morning were the first day."
+)
+
+// live is a session that has run for over a minute: a cold request, some warm ones of each kind of text, one in flight.
+func live() *scene {
+	s := newScene()
+	s.load(event.StageNone)
+	s.model("llmtop-demo-moe", 8, 16, 2)
+	s.emit(event.Event{Kind: event.KindLog, Text: "mapped 312 tensors, 11.8 MB"})
+	s.emit(event.Event{Kind: event.KindLog, Text: "kernels: avx512-vnni, 2 threads"})
+	for i, kind := range []string{"scripture", "code", "recipe", "dialogue", "arithmetic", "scripture", "code"} {
+		s.request(event.RequestID(i+1), kind, promptText[:20+i*5], answerText, 420, 420, i == 0)
+		s.now += 2500 * ms
+		s.host()
+	}
+	s.request(8, "scripture", promptText, answerText, 74, 420, false)
+	s.now += 3 * ms
+	return s
+}
+
+// loading is the moment at which the weights are being prepared.
+func loading() *scene {
+	s := newScene()
+	s.load(event.StageLoadTokenizer)
+	s.now += 9 * ms
+	return s
+}
+
+// ready has a model and nothing to do.
+func ready() *scene {
+	s := newScene()
+	s.load(event.StageNone)
+	s.model("llmtop-demo-moe", 8, 16, 2)
+	s.host()
+	s.now += 1200 * ms
+	return s
+}
+
+// failed could not load.
+func failed() *scene {
+	s := newScene()
+	s.load(event.StageLoadMap)
+	s.emit(event.Event{Kind: event.KindLog, Text: "read tensor \x1b[31mblk.3.ffn_gate\x1b[0m: offset 9182736 is beyond the file"})
+	s.engine(event.EngineFailed, "load model.gguf: tensor blk.3.ffn_gate: offset 9182736 is beyond the end of the file")
+	s.now += 400 * ms
+	return s
+}
+
+// dense has a model without experts, an engine that tells little, and events that were lost.
+func dense() *scene {
+	s := newScene()
+	s.load(event.StageNone)
+	s.model("llama-tiny", 6, 0, 0)
+	s.slots = 4
+	s.request(1, "", promptText, answerText, 120, 400, false)
+	s.emit(event.Event{Kind: event.KindLost, Data: &event.Lost{event.KindToken: 1234}})
+	return s
+}
+
+// huge has a shape that no map can show cell by cell.
+func huge() *scene {
+	s := newScene()
+	s.load(event.StageNone)
+	s.model("qwen3-235b-a22b", 94, 256, 8)
+	s.request(1, "long", promptText, answerText, 60, 400, false)
+	return s
+}
