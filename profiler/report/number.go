@@ -57,6 +57,9 @@ func absences(v any) map[string]string {
 	var out map[string]string
 	s := reflect.ValueOf(v)
 	for i := range s.NumField() {
+		if !s.Type().Field(i).IsExported() {
+			continue
+		}
 		n, ok := s.Field(i).Interface().(Number)
 		if !ok || n.OK() {
 			continue

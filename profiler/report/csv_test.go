@@ -1,0 +1,108 @@
+package report
+
+import (
+	"encoding/csv"
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func rowsOf(t *testing.T, r *Report) (names []string, sums map[string]float64) {
+	t.Helper()
+	var b strings.Builder
+	if err := r.WriteCSV(&b); err != nil {
+		t.Fatal(err)
+	}
+	all, err := csv.NewReader(strings.NewReader(b.String())).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Join(all[0], ",") != "stage,elapsed_us" {
+		t.Fatalf("header %v", all[0])
+	}
+	sums = map[string]float64{}
+	for _, row := range all[1:] {
+		us, err := strconv.ParseFloat(row[1], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, row[0])
+		sums[row[0]] += us
+	}
+	return names, sums
+}
+
+func TestCSVAgreesWithJSON(t *testing.T) {
+	r := wholeRun().build(Meta{})
+	_, got := rowsOf(t, r)
+	want := map[string]float64{}
+	for _, q := range r.Requests {
+		for _, p := range q.Parts {
+			want[p.Name] += p.Time.V * 1e6
+		}
+		for _, l := range q.Layers {
+			want["attention"] += l.Attention.V * 1e6
+			want["router"] += l.Router.V * 1e6
+			want["experts"] += l.Experts.V * 1e6
+		}
+		if q.Paced.OK() {
+			want["pace"] += q.Paced.V * 1e6
+		}
+	}
+	for _, l := range r.Model.Load {
+		if l.Stage != "model_load" {
+			want[l.Stage] += l.Time.V * 1e6
+		}
+	}
+	for name, us := range want {
+		if math.Abs(got[name]-us) > 1e-3 {
+			t.Errorf("%s: %v us, the JSON says %v", name, got[name], us)
+		}
+	}
+	for name := range got {
+		if _, ok := want[name]; !ok {
+			t.Errorf("%s is in the CSV alone", name)
+		}
+	}
+}
+
+func TestCSVIsInTheOrderOfTime(t *testing.T) {
+	r := newRun()
+	r.load()
+	r.request(1, requestInfo, 2)
+	names, sums := rowsOf(t, r.build(Meta{}))
+	const want = "load_open load_map queue tokenize embed attention router experts prompt first_token other pace"
+	got := strings.Join(names, " ")
+	// Stages that end together keep the order of their parts.
+	if got = strings.Replace(got, "attention router prompt experts", "attention router experts prompt", 1); got != want {
+		t.Errorf("rows %s\nwant %s", got, want)
+	}
+	if sums["load_map"] != 30_000 || sums["other"] != 1000 {
+		t.Errorf("load_map %v and other %v us, want 30000 and 1000", sums["load_map"], sums["other"])
+	}
+}
+
+// broken fails after some bytes.
+type broken struct{ left int }
+
+var errBroken = errors.New("disk full")
+
+func (b *broken) Write(p []byte) (int, error) {
+	if b.left -= len(p); b.left < 0 {
+		return 0, errBroken
+	}
+	return len(p), nil
+}
+
+func TestWritersTellOfErrors(t *testing.T) {
+	r := wholeRun().build(Meta{})
+	for name, err := range map[string]error{
+		"json": r.WriteJSON(&broken{10}), "csv": r.WriteCSV(&broken{10}), "text": r.WriteText(&broken{10}),
+	} {
+		if !errors.Is(err, errBroken) {
+			t.Errorf("%s: %v, want %v", name, err, errBroken)
+		}
+	}
+}

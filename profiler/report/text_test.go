@@ -1,0 +1,54 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+var requestInfo = event.Request{Label: "code"}
+
+func textOf(t *testing.T, r *Report) string {
+	t.Helper()
+	var b strings.Builder
+	if err := r.WriteText(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestTextIsPlain(t *testing.T) {
+	for i, c := range textOf(t, wholeRun().build(Meta{Version: "v\x1b1\u009b"})) {
+		if (c < ' ' && c != '\n') || c > '~' {
+			t.Errorf("character %q at %d", c, i)
+		}
+	}
+}
+
+func TestTextTellsWhatWasMeasured(t *testing.T) {
+	got := textOf(t, wholeRun().build(Meta{Version: "v1", Partial: true}))
+	for _, want := range []string{
+		"llmtop v1 - engine native on CPU avx2, ready", "interrupted", "lost 3 token events",
+		"finished 3, cancelled 1, failed 0, running 0, queued 1",
+		"TTFT of request 1: 59.0 ms (cold, model load included)", "TTFT of request 2: 19.0 ms (warm)",
+		"<- dominant", "ITL              8   5.00 ms", "L0   0 (75 %)", "disk read not permitted", "peak 70.0 MB", "not reported",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing from\n%s", want, got)
+		}
+	}
+	if empty := textOf(t, newRun().build(Meta{})); !strings.Contains(empty, "no sample of the machine came") {
+		t.Errorf("a run without events reads\n%s", empty)
+	}
+}
+
+func TestTextListsOnlySomeRequests(t *testing.T) {
+	r := newRun()
+	for id := range event.RequestID(30) {
+		r.emit(ms, event.Event{Kind: event.KindRequest, Req: id + 1, State: event.StateQueued})
+	}
+	if got := textOf(t, r.build(Meta{})); !strings.Contains(got, "... and 10 more") {
+		t.Errorf("30 requests read\n%s", got)
+	}
+}
