@@ -11,13 +11,13 @@ import (
 func TestForwardDoesNotAllocate(t *testing.T) {
 	for _, hooks := range []runtime.Hooks{{}, {Split: true, Experts: true}, {Split: true, Experts: true, Picks: true}} {
 		for _, threads := range []int{1, 2} {
-			e := openDemo(t, native.Options{Context: 512, Threads: threads, Slots: 6})
+			e := openDemo(t, native.Options{Context: 64, Threads: threads, Slots: 6})
 			e.SetHooks(hooks)
 			decode, together := runtime.Batch{}, runtime.Batch{}
-			prompt := runtime.Batch{Rows: (&sequence{tokens: text(1, 200, 4096)}).next(200, true, false)}
+			prompt := runtime.Batch{Rows: (&sequence{tokens: text(1, 30, 4096)}).next(30, true, false)}
 			measure := func(what string, b *runtime.Batch, next func(pos int32)) {
-				pos := int32(200)
-				n := testing.AllocsPerRun(20, func() {
+				pos := int32(30)
+				n := testing.AllocsPerRun(5, func() {
 					next(pos)
 					if err := e.Forward(b); err != nil {
 						t.Fatal(err)
