@@ -73,10 +73,9 @@ func TestCSVIsInTheOrderOfTime(t *testing.T) {
 	r.load()
 	r.request(1, requestInfo, 2)
 	names, sums := rowsOf(t, r.build(Meta{}))
-	const want = "load_open load_map queue tokenize embed attention router experts prompt first_token other pace"
-	got := strings.Join(names, " ")
-	// Stages that end together keep the order of their parts.
-	if got = strings.Replace(got, "attention router prompt experts", "attention router experts prompt", 1); got != want {
+	// A part that ends together with its whole comes after it.
+	const want = "load_open load_map queue tokenize embed attention router prompt experts first_token other pace"
+	if got := strings.Join(names, " "); got != want {
 		t.Errorf("rows %s\nwant %s", got, want)
 	}
 	if sums["load_map"] != 30_000 || sums["other"] != 1000 {
