@@ -1,0 +1,85 @@
+package host
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// noGPU is said where neither nvidia-smi nor the kernel tell of one.
+const noGPU = "no GPU"
+
+// card is a device, and not one of its outputs such as card0-DP-1.
+var card = regexp.MustCompile(`^card[0-9]{1,3}$`)
+
+// readAMD reads what the amdgpu driver tells below root/sys/class/drm. Other systems and drivers have no such files.
+func readAMD(root string) (gpus []event.GPU) {
+	drm := filepath.Join(root, "sys/class/drm")
+	entries, err := os.ReadDir(drm)
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		dir := filepath.Join(drm, e.Name(), "device")
+		if !card.MatchString(e.Name()) || len(gpus) == maxGPUs {
+			continue
+		}
+		busy := fileQuantity(filepath.Join(dir, "gpu_busy_percent"), 0.01)
+		if !busy.OK() {
+			continue
+		}
+		gpus = append(gpus, amd(dir, e.Name(), busy))
+	}
+	return gpus
+}
+
+func amd(dir, name string, busy event.Reading) event.GPU {
+	if product, err := os.ReadFile(filepath.Join(dir, "product_name")); err == nil && len(product) > 0 {
+		name = strings.TrimSpace(string(product))
+	}
+	sensors := dir
+	if found, err := filepath.Glob(filepath.Join(dir, "hwmon/hwmon*")); err == nil && len(found) > 0 {
+		sensors = found[0]
+	}
+	power := fileQuantity(filepath.Join(sensors, "power1_average"), 1e-6)
+	if !power.OK() { // newer kernels tell the present value
+		power = fileQuantity(filepath.Join(sensors, "power1_input"), 1e-6)
+	}
+	return event.GPU{
+		Name: name, Util: busy, Power: power,
+		MemUsed:     fileQuantity(filepath.Join(dir, "mem_info_vram_used"), 1),
+		MemTotal:    fileQuantity(filepath.Join(dir, "mem_info_vram_total"), 1),
+		Temperature: fileQuantity(filepath.Join(sensors, "temp1_input"), 1e-3),
+		Clock:       fileQuantity(filepath.Join(sensors, "freq1_input"), 1),
+	}
+}
+
+// fileQuantity is the number that a file holds, times unit.
+func fileQuantity(name string, unit float64) event.Reading {
+	raw, err := os.ReadFile(name)
+	if err != nil {
+		return why(err)
+	}
+	return quantity(string(raw), unit)
+}
+
+// quantity is a number that is not negative, times unit; absent if the text is anything else.
+func quantity(text string, unit float64) event.Reading {
+	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	if r := event.Of(v * unit); err == nil && v >= 0 && r.OK() {
+		return r
+	}
+	return event.Absent(event.NotReported)
+}
+
+// why is the reason for which a file cannot be read.
+func why(err error) event.Reading {
+	if os.IsPermission(err) {
+		return event.Absent(event.NotPermitted)
+	}
+	return event.Absent(event.NotReported)
+}

@@ -1,0 +1,113 @@
+package host
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+func TestParseNvidia(t *testing.T) {
+	index, gpu, ok := parseNvidia("1, NVIDIA H200, 40, 1024, 143771, 120.50, 45, 1980")
+	want := event.GPU{
+		Name: "NVIDIA H200", Util: event.Of(0.4), MemUsed: event.Of(1 << 30), MemTotal: event.Of(143771 << 20),
+		Power: event.Of(120.5), Temperature: event.Of(45), Clock: event.Of(1980e6),
+	}
+	if !ok || index != 1 || gpu != want {
+		t.Errorf("parseNvidia = %d, %+v, %v; want 1, %+v", index, gpu, ok, want)
+	}
+	_, gpu, ok = parseNvidia("0, Orin, with a comma, [N/A], [Not Supported], 7620, [N/A], 45, [Unknown Error]")
+	if !ok || gpu.Name != "Orin, with a comma" || gpu.Util.OK() || gpu.MemUsed.OK() || gpu.Power.OK() || gpu.Clock.OK() || !gpu.MemTotal.OK() {
+		t.Errorf("what a GPU does not tell: %+v, %v", gpu, ok)
+	}
+	for _, bad := range []string{"", "No devices were found", "-1, x, 1, 1, 1, 1, 1, 1", "64, x, 1, 1, 1, 1, 1, 1", "0.5, x, 1, 1, 1, 1, 1, 1"} {
+		if _, _, ok := parseNvidia(bad); ok {
+			t.Errorf("parseNvidia(%q) succeeded", bad)
+		}
+	}
+}
+
+func FuzzNvidia(f *testing.F) {
+	f.Add("1, NVIDIA H200, 40, 1024, 143771, 120.50, 45, 1980\n")
+	f.Add("0, x, NaN, 1e999, -1, [N/A], , +Inf")
+	f.Fuzz(func(t *testing.T, text string) {
+		w := &gpuWatch{}
+		w.scan(strings.NewReader(text))
+		if len(w.gpus) > maxGPUs {
+			t.Errorf("%d GPUs", len(w.gpus))
+		}
+		for _, g := range w.gpus {
+			for _, r := range []event.Reading{g.Util, g.MemUsed, g.MemTotal, g.Power, g.Temperature, g.Clock} {
+				if r.OK() && r.V < 0 {
+					t.Errorf("%q gives %v", text, g)
+				}
+			}
+		}
+	})
+}
+
+// TestFollow runs a program in nvidia-smi's place.
+func TestFollow(t *testing.T) {
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("there is no shell to play nvidia-smi with")
+	}
+	line := "0, Test, 50, 1, 2, 3, 4, 5"
+	tests := []struct{ name, script, want string }{
+		{"no device", "echo No devices were found; exit 6", "nvidia-smi failed: No devices were found"},
+		{"driver", "echo driver/library version mismatch >&2; exit 18", "nvidia-smi failed: driver/library version mismatch"},
+		{"silent", "exit 9", "nvidia-smi failed: exit status 9"},
+		{"ended", "echo '" + line + "'", "nvidia-smi failed: it ended"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := &gpuWatch{}
+			w.follow(exec.Command(shell, "-c", tt.script))
+			if gpus, why := w.read(); len(gpus) != 0 || why != tt.want {
+				t.Errorf("read = %v, %q; want none, %q", gpus, why, tt.want)
+			}
+		})
+	}
+	w := &gpuWatch{}
+	w.scan(strings.NewReader(line + "\n"))
+	if gpus, why := w.read(); len(gpus) != 1 || gpus[0].Name != "Test" || why != "" {
+		t.Errorf("read = %v, %q; want one GPU", gpus, why)
+	}
+	w.at = w.at.Add(-2 * gpuSilence)
+	if gpus, why := w.read(); len(gpus) != 0 || !strings.HasPrefix(why, "nvidia-smi says nothing since ") {
+		t.Errorf("read after %v without a line = %v, %q", 2*gpuSilence, gpus, why)
+	}
+}
+
+func TestAMD(t *testing.T) {
+	const device = "sys/class/drm/card1/device/"
+	root := tree(t, map[string]string{
+		device + "gpu_busy_percent": "40\n", device + "mem_info_vram_used": "1048576\n", device + "mem_info_vram_total": "2097152\n",
+		device + "product_name": "Radeon Test\n", device + "hwmon/hwmon3/power1_average": "30000000\n",
+		device + "hwmon/hwmon3/temp1_input":                "45000\n",
+		"sys/class/drm/card1-DP-1/device/gpu_busy_percent": "9\n", "sys/class/drm/card0/device/vendor": "0x8086\n",
+	})
+	want := event.GPU{
+		Name: "Radeon Test", Util: event.Of(0.4), MemUsed: event.Of(1 << 20), MemTotal: event.Of(2 << 20),
+		Power: event.Of(30), Temperature: event.Of(45), Clock: event.Absent(event.NotReported),
+	}
+	if got := readAMD(root); len(got) != 1 || got[0] != want {
+		t.Errorf("readAMD = %+v, want %+v", got, want)
+	}
+	if got := readAMD(t.TempDir()); len(got) != 0 {
+		t.Errorf("readAMD of nothing = %+v", got)
+	}
+}
+
+func TestLimitedKeepsTheBeginning(t *testing.T) {
+	var l limited
+	for range 100 {
+		if n, err := l.Write([]byte(strings.Repeat("x", 1000))); n != 1000 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	if l.Len() != 4<<10 {
+		t.Errorf("kept %d bytes, want %d", l.Len(), 4<<10)
+	}
+}

@@ -1,0 +1,111 @@
+package host
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// ticks is the unit of processor times in /proc, 100 a second on every Linux that Go runs on.
+const ticks = 100
+
+// coreTimes are the ticks that one processor has spent since it was started.
+type coreTimes struct{ busy, total uint64 }
+
+// parseCores reads /proc/stat: one entry for each processor that is online, appended to dst.
+func parseCores(dst []coreTimes, stat []byte) []coreTimes {
+	for line := range bytes.Lines(stat) {
+		if len(line) < 4 || !bytes.HasPrefix(line, []byte("cpu")) || line[3] < '0' || line[3] > '9' {
+			continue
+		}
+		var c coreTimes
+		for i, f := range fieldsOf(line)[1:] {
+			n := number(f)
+			if i < 8 { // guest times after these are counted in user time already
+				c.total += n
+			}
+			if i < 8 && i != 3 && i != 4 { // neither idle nor waiting for I/O
+				c.busy += n
+			}
+		}
+		dst = append(dst, c)
+	}
+	return dst
+}
+
+func fieldsOf(line []byte) [][]byte {
+	f := bytes.Fields(line)
+	if len(f) == 0 {
+		return [][]byte{nil}
+	}
+	return f
+}
+
+// number is an unsigned number, 0 for anything else.
+func number(b []byte) uint64 {
+	n, err := strconv.ParseUint(string(b), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// keyed finds "key: NUMBER" or "key NUMBER" in a file of such lines.
+func keyed(file []byte, key string) (uint64, bool) {
+	for line := range bytes.Lines(file) {
+		rest, ok := bytes.CutPrefix(line, []byte(key))
+		if !ok || len(rest) == 0 || rest[0] != ':' && rest[0] != ' ' {
+			continue
+		}
+		f := bytes.Fields(bytes.TrimPrefix(rest, []byte(":")))
+		if len(f) == 0 {
+			return 0, false
+		}
+		n, err := strconv.ParseUint(string(f[0]), 10, 64)
+		return n, err == nil
+	}
+	return 0, false
+}
+
+// processTimes is what /proc/PID/stat tells.
+type processTimes struct {
+	cpu     uint64 // ticks
+	faults  uint64 // major page faults
+	threads uint64
+}
+
+// parseProcess reads /proc/PID/stat; the name in it may hold anything, brackets and spaces included.
+func parseProcess(stat []byte) (p processTimes, ok bool) {
+	end := bytes.LastIndexByte(stat, ')')
+	if end < 0 {
+		return p, false
+	}
+	f := bytes.Fields(stat[end+1:])
+	if len(f) < 18 {
+		return p, false
+	}
+	return processTimes{
+		cpu: number(f[11]) + number(f[12]), faults: number(f[9]), threads: number(f[17]),
+	}, true
+}
+
+// per is the increase of a counter per second, NotYet without an interval, and 0 for a counter that began anew.
+func per(now, before uint64, seconds float64) event.Reading {
+	if seconds <= 0 {
+		return event.Absent(event.NotYet)
+	}
+	if now < before {
+		return event.Of(0)
+	}
+	return event.Of(float64(now-before) / seconds)
+}
+
+// share is busy/total of an interval, NaN if no time has passed.
+func (c coreTimes) since(before coreTimes) float64 {
+	if c.total <= before.total {
+		return math.NaN()
+	}
+	return math.Min(float64(c.busy-min(before.busy, c.busy))/float64(c.total-before.total), 1)
+}

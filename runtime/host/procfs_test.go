@@ -1,0 +1,105 @@
+package host
+
+import (
+	"math"
+	"testing"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+const procStat = `cpu  300 0 100 600 0 0 0 0 50 0
+cpu0 200 0 50 250 0 0 0 0 50 0
+cpu1 100 0 50 350 10 0 0 0 0 0
+intr 12345 0 0
+ctxt 99
+`
+
+func TestParseCores(t *testing.T) {
+	got := parseCores(nil, []byte(procStat))
+	want := []coreTimes{{busy: 250, total: 500}, {busy: 150, total: 510}} // guest time is part of user time, waiting for I/O is idle
+	if len(got) != len(want) || got[0] != want[0] || got[1] != want[1] {
+		t.Errorf("parseCores = %v, want %v", got, want)
+	}
+}
+
+func TestCoreTimesSince(t *testing.T) {
+	tests := []struct {
+		name        string
+		now, before coreTimes
+		want        float64
+	}{
+		{"half", coreTimes{150, 300}, coreTimes{100, 200}, 0.5},
+		{"no time has passed", coreTimes{100, 200}, coreTimes{100, 200}, math.NaN()},
+		{"a counter went back", coreTimes{90, 300}, coreTimes{100, 200}, 0},
+		{"more busy than time", coreTimes{400, 300}, coreTimes{100, 200}, 1},
+	}
+	for _, tt := range tests {
+		got := tt.now.since(tt.before)
+		if got != tt.want && !(math.IsNaN(got) && math.IsNaN(tt.want)) {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// processStat has a name that tries to look like the end of itself.
+const processStat = `4242 (a) R 1 (b) S 1 4242 4242 0 -1 4194304 100 0 7 0 30 12 0 0 20 0 9 0 12345 99999744 2500 18446744073709551615 1 1 0`
+
+func TestParseProcess(t *testing.T) {
+	got, ok := parseProcess([]byte(processStat))
+	want := processTimes{cpu: 42, faults: 7, threads: 9}
+	if !ok || got != want {
+		t.Errorf("parseProcess = %+v, %v; want %+v", got, ok, want)
+	}
+	for _, bad := range []string{"", "4242", "4242 (x)", "4242 (x) S 1 2 3"} {
+		if _, ok := parseProcess([]byte(bad)); ok {
+			t.Errorf("parseProcess(%q) succeeded", bad)
+		}
+	}
+}
+
+func TestKeyed(t *testing.T) {
+	file := []byte("MemTotal:       16000 kB\nMemTotalFake: 1 kB\nread_bytes: 77\nnone:\nword: x\nplain 5\n")
+	for key, want := range map[string]uint64{"MemTotal": 16000, "read_bytes": 77, "plain": 5} {
+		if got, ok := keyed(file, key); !ok || got != want {
+			t.Errorf("keyed(%q) = %d, %v; want %d", key, got, ok, want)
+		}
+	}
+	for _, key := range []string{"Mem", "none", "word", "absent"} {
+		if got, ok := keyed(file, key); ok {
+			t.Errorf("keyed(%q) = %d, want none", key, got)
+		}
+	}
+}
+
+func TestPer(t *testing.T) {
+	if got := per(30, 10, 2); got != event.Of(10) {
+		t.Errorf("per(30, 10, 2 s) = %v, want 10", got)
+	}
+	if got := per(30, 10, 0); got.OK() || got.Why() != "not yet" {
+		t.Errorf("per without an interval = %v, want not yet", got)
+	}
+	if got := per(5, 10, 2); got != event.Of(0) {
+		t.Errorf("per of a counter that began anew = %v, want 0", got)
+	}
+}
+
+// FuzzProcfs holds the parsers to their ranges on any bytes.
+func FuzzProcfs(f *testing.F) {
+	f.Add([]byte(procStat), []byte(processStat))
+	f.Add([]byte("cpu0\ncpu1 a b\ncpu"), []byte("1 ()) "))
+	f.Fuzz(func(t *testing.T, one, other []byte) {
+		for _, raw := range [][]byte{one, other} {
+			cores := parseCores(nil, raw)
+			for i, c := range cores {
+				if v := c.since(cores[0]); v < 0 || v > 1 {
+					t.Errorf("core %d is busy for %v of the time", i, v)
+				}
+			}
+			parseProcess(raw)
+			keyed(raw, "MemTotal")
+			if r := quantity(string(raw), 1); r.OK() && r.V < 0 {
+				t.Errorf("quantity %q = %v", raw, r)
+			}
+		}
+	})
+}

@@ -1,0 +1,109 @@
+// Package host samples the machine and processes on it: processor, memory, disk, accelerators. What the system does not tell is
+// absent with the reason, never 0.
+package host
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime"
+)
+
+// DefaultInterval is how often a sample is taken: often enough to see a change, and cheap enough not to be one.
+const DefaultInterval = time.Second
+
+// Options configure a Sampler.
+type Options struct {
+	Clock    runtime.Clock // that events are stamped with
+	PID      int           // the engine's process; 0: llmtop itself
+	Interval time.Duration // 0: DefaultInterval
+	// EngineThreads are the ids of llmtop's own threads that compute for the engine; nil, or a nil result, if it is not known.
+	EngineThreads func() []int
+	NoGPU         bool // do not look for accelerators
+}
+
+// Sampler is a runtime.Source of host samples.
+type Sampler struct {
+	opt  Options
+	os   system
+	last event.Time
+	self gcCounter
+	gpus *gpuWatch
+	copy event.Reading
+
+	engine event.Reading // processor time of the engine's threads at the last sample, s
+}
+
+// system reads one operating system. Rates are over the time since the call before; the first call has none.
+type system interface {
+	machine(h *event.Host, since time.Duration)
+	process(pid int, since time.Duration) event.Process
+	// threads is the processor time that threads of this process have used, in s; absent where it is not known.
+	threads(ids []int) event.Reading
+	close()
+}
+
+// New prepares a sampler.
+func New(opt Options) *Sampler {
+	if opt.PID == 0 {
+		opt.PID = os.Getpid()
+	}
+	if opt.Interval == 0 {
+		opt.Interval = DefaultInterval
+	}
+	return &Sampler{opt: opt, os: newSystem(), copy: event.Absent(event.NotYet)}
+}
+
+// Run emits a sample at once and then at every interval until ctx ends.
+func (s *Sampler) Run(ctx context.Context, sink event.Sink) error {
+	defer s.os.close()
+	if !s.opt.NoGPU {
+		s.gpus = watchGPUs(ctx)
+		defer s.gpus.wait()
+	}
+	bandwidth := make(chan float64, 1)
+	go measureCopy(ctx, bandwidth)
+	tick := time.NewTicker(s.opt.Interval)
+	defer tick.Stop()
+	for {
+		h := s.sample()
+		sink.Emit(event.Event{Kind: event.KindHost, At: s.last, Layer: -1, Data: h})
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		select {
+		case v := <-bandwidth:
+			s.copy = event.Of(v)
+		default:
+		}
+	}
+}
+
+// sample reads everything once.
+func (s *Sampler) sample() *event.Host {
+	now := s.opt.Clock.Now()
+	var since time.Duration
+	if s.last != 0 {
+		since = time.Duration(now - s.last)
+	}
+	s.last = now
+	h := &event.Host{Interval: int64(since), CopyBandwidth: s.copy}
+	s.os.machine(h, since)
+	h.Self = s.os.process(os.Getpid(), since)
+	s.self.read(&h.Self)
+	h.Engine = h.Self
+	if s.opt.PID != os.Getpid() {
+		h.Engine = s.os.process(s.opt.PID, since)
+	}
+	s.outside(&h.Self, since)
+	if s.gpus != nil {
+		h.GPUs, h.NoGPU = s.gpus.read()
+	} else {
+		h.NoGPU = "not looked for"
+	}
+	return h
+}

@@ -1,0 +1,262 @@
+package host
+
+import (
+	"errors"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// linux reads /proc and /sys below root, which is "/" but in tests. Files that are read at every sample stay open.
+type linux struct {
+	root  string
+	files map[string]*os.File
+	buf   []byte
+	cores []coreTimes
+	next  []coreTimes
+	procs map[int]*processState
+}
+
+// processState is what the last sample saw of a process.
+type processState struct {
+	times                          processTimes
+	read, write, readOps, writeOps uint64
+	waits                          map[string]uint64 // ns that each thread was runnable without a core, by the thread's id
+	known                          bool
+}
+
+func newSystem() system { return newLinux("/") }
+
+func newLinux(root string) *linux {
+	return &linux{root: root, files: map[string]*os.File{}, buf: make([]byte, 16<<10), procs: map[int]*processState{}}
+}
+
+func (l *linux) close() {
+	for _, f := range l.files {
+		_ = f.Close() // read only
+	}
+}
+
+// read is the content of a file under root, valid until the next read.
+func (l *linux) read(name string) ([]byte, error) {
+	f := l.files[name]
+	if f == nil {
+		var err error
+		if f, err = os.Open(filepath.Join(l.root, name)); err != nil {
+			return nil, err
+		}
+		l.files[name] = f
+	}
+	for {
+		n, err := f.ReadAt(l.buf, 0)
+		if n == len(l.buf) && n < 1<<20 {
+			l.buf = make([]byte, 2*n)
+			continue
+		}
+		if n == 0 && err != nil && !errors.Is(err, fs.ErrClosed) {
+			_ = f.Close()
+			delete(l.files, name)
+		}
+		if n > 0 {
+			err = nil
+		}
+		return l.buf[:n], err
+	}
+}
+
+func (l *linux) machine(h *event.Host, since time.Duration) {
+	h.CPU = event.Absent(event.NotYet)
+	if stat, err := l.read("proc/stat"); err != nil {
+		h.CPU = why(err)
+	} else {
+		l.next = parseCores(l.next[:0], stat)
+		if since > 0 && len(l.next) == len(l.cores) {
+			h.Cores = make([]float64, 0, len(l.next))
+			var sum float64
+			for i, c := range l.next {
+				busy := c.since(l.cores[i])
+				if math.IsNaN(busy) {
+					busy = 0
+				}
+				h.Cores = append(h.Cores, busy)
+				sum += busy
+			}
+			h.CPU = event.Of(sum / float64(len(l.next)))
+		}
+		l.cores, l.next = l.next, l.cores
+	}
+	h.Frequency = l.frequency()
+	h.Load1 = event.Absent(event.NotReported)
+	if load, err := l.read("proc/loadavg"); err == nil {
+		if v, err := strconv.ParseFloat(strings.SplitN(string(load), " ", 2)[0], 64); err == nil {
+			h.Load1 = event.Of(v)
+		}
+	}
+	l.memory(h)
+}
+
+// frequency is the mean over the cores, in Hz: from cpufreq where the kernel has it, from /proc/cpuinfo otherwise.
+func (l *linux) frequency() event.Reading {
+	var sum, n float64
+	for i := range l.cores {
+		khz, err := l.read("sys/devices/system/cpu/cpu" + strconv.Itoa(i) + "/cpufreq/scaling_cur_freq")
+		if err != nil {
+			break
+		}
+		sum += float64(number([]byte(strings.TrimSpace(string(khz))))) * 1e3
+		n++
+	}
+	if n > 0 {
+		return event.Of(sum / n)
+	}
+	info, err := l.read("proc/cpuinfo")
+	if err != nil {
+		return why(err)
+	}
+	for line := range strings.Lines(string(info)) {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "cpu MHz" {
+			if mhz, err := strconv.ParseFloat(strings.TrimSpace(value), 64); err == nil {
+				sum += mhz * 1e6
+				n++
+			}
+		}
+	}
+	if n == 0 {
+		return event.Absent(event.NotReported)
+	}
+	return event.Of(sum / n)
+}
+
+// memory reads what the machine has, or what its control group grants where that is less.
+func (l *linux) memory(h *event.Host) {
+	h.MemTotal, h.MemUsed = event.Absent(event.NotReported), event.Absent(event.NotReported)
+	if info, err := l.read("proc/meminfo"); err != nil {
+		h.MemTotal, h.MemUsed = why(err), why(err)
+	} else {
+		total, ok := keyed(info, "MemTotal")
+		free, known := keyed(info, "MemAvailable")
+		if ok {
+			h.MemTotal = event.Of(float64(total) * 1024)
+		}
+		if ok && known {
+			h.MemUsed = event.Of(float64(total-min(free, total)) * 1024)
+		}
+	}
+	l.limits(h)
+}
+
+func (l *linux) process(pid int, since time.Duration) event.Process {
+	p := event.Process{PID: pid}
+	state := l.procs[pid]
+	if state == nil {
+		state = &processState{waits: map[string]uint64{}}
+		l.procs[pid] = state
+	}
+	seconds := since.Seconds()
+	if !state.known {
+		seconds = 0
+	}
+	state.known = true
+	dir := "proc/" + strconv.Itoa(pid) + "/"
+	l.processTimes(&p, state, dir, seconds)
+	l.processMemory(&p, dir)
+	l.processIO(&p, state, dir, seconds)
+	p.RunWait = l.runWait(state, dir, seconds)
+	return p
+}
+
+func (l *linux) processTimes(p *event.Process, state *processState, dir string, seconds float64) {
+	stat, err := l.read(dir + "stat")
+	times, ok := parseProcess(stat)
+	if err != nil || !ok {
+		p.CPU, p.Faults, p.Threads = why(err), why(err), why(err)
+		return
+	}
+	p.CPU = per(times.cpu, state.times.cpu, seconds*ticks)
+	p.Faults = per(times.faults, state.times.faults, seconds)
+	p.Threads = event.Of(float64(times.threads))
+	state.times = times
+}
+
+func (l *linux) processMemory(p *event.Process, dir string) {
+	status, err := l.read(dir + "status")
+	if err != nil {
+		p.RSS, p.Peak = why(err), why(err)
+		return
+	}
+	p.RSS, p.Peak = event.Absent(event.NotReported), event.Absent(event.NotReported)
+	if kb, ok := keyed(status, "VmRSS"); ok {
+		p.RSS = event.Of(float64(kb) * 1024)
+	}
+	if kb, ok := keyed(status, "VmHWM"); ok {
+		p.Peak = event.Of(float64(kb) * 1024)
+	}
+}
+
+func (l *linux) processIO(p *event.Process, state *processState, dir string, seconds float64) {
+	io, err := l.read(dir + "io")
+	if err != nil {
+		a := why(err)
+		p.Read, p.Write, p.ReadOps, p.WriteOps, p.ReadSum, p.WriteSum = a, a, a, a, a, a
+		return
+	}
+	read, _ := keyed(io, "read_bytes")
+	write, _ := keyed(io, "write_bytes")
+	readOps, _ := keyed(io, "syscr")
+	writeOps, _ := keyed(io, "syscw")
+	p.Read, p.Write = per(read, state.read, seconds), per(write, state.write, seconds)
+	p.ReadOps, p.WriteOps = per(readOps, state.readOps, seconds), per(writeOps, state.writeOps, seconds)
+	p.ReadSum, p.WriteSum = event.Of(float64(read)), event.Of(float64(write))
+	state.read, state.write, state.readOps, state.writeOps = read, write, readOps, writeOps
+}
+
+// runWait is the share of time that the process's threads were runnable without running, from schedstat of each of them.
+func (l *linux) runWait(state *processState, dir string, seconds float64) event.Reading {
+	entries, err := os.ReadDir(filepath.Join(l.root, dir, "task"))
+	if err != nil {
+		return why(err)
+	}
+	var sum uint64
+	waits := make(map[string]uint64, len(entries))
+	for _, e := range entries {
+		raw, err := os.ReadFile(filepath.Join(l.root, dir, "task", e.Name(), "schedstat"))
+		if err != nil {
+			continue // a thread that has just ended, or a kernel without it
+		}
+		if f := strings.Fields(string(raw)); len(f) >= 2 {
+			wait := number([]byte(f[1]))
+			if before, ok := state.waits[e.Name()]; ok && wait > before {
+				sum += wait - before
+			}
+			waits[e.Name()] = wait
+		}
+	}
+	state.waits = waits
+	if len(waits) == 0 {
+		return event.Absent(event.NotReported)
+	}
+	if seconds <= 0 {
+		return event.Absent(event.NotYet)
+	}
+	return event.Of(float64(sum) / 1e9 / seconds)
+}
+
+// threads sums the processor time of threads of this process, in s.
+func (l *linux) threads(ids []int) event.Reading {
+	var sum float64
+	for _, id := range ids {
+		stat, err := os.ReadFile(filepath.Join(l.root, "proc/self/task", strconv.Itoa(id), "stat"))
+		times, ok := parseProcess(stat)
+		if err != nil || !ok {
+			return event.Absent(event.NotReported)
+		}
+		sum += float64(times.cpu) / ticks
+	}
+	return event.Of(sum)
+}
