@@ -1,0 +1,73 @@
+package cmd
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+	"github.com/spf13/pflag"
+)
+
+// configPath is where the config file lies when --config does not say: llmtop/config.toml in the user's
+// configuration folder ($XDG_CONFIG_HOME on Linux).
+func configPath() string {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "llmtop", "config.toml")
+}
+
+// applyConfig sets each of known's flags that the command line left alone to its value in the TOML file at path. The keys are
+// the names of the flags. A file that does not exist is an error only if the user named it. A key that belongs to known but
+// not to the running command's flags is passed over, so that one file serves every command.
+func applyConfig(path string, named bool, known, running *pflag.FlagSet) error {
+	if path == "" {
+		return nil
+	}
+	values := map[string]any{}
+	if _, err := toml.DecodeFile(path, &values); err != nil {
+		if errors.Is(err, fs.ErrNotExist) && !named {
+			return nil
+		}
+		return usagef("read config %s: %w", path, firstLine(err))
+	}
+	keys := make([]string, 0, len(values))
+	for key := range values {
+		keys = append(keys, key)
+	}
+	sort.Strings(keys)
+	for _, key := range keys {
+		if known.Lookup(key) == nil {
+			return usagef("read config %s: unknown key %q; known keys: %s", path, key, strings.Join(flagNames(known), ", "))
+		}
+		flag := running.Lookup(key)
+		if flag == nil || flag.Changed {
+			continue
+		}
+		if err := flag.Value.Set(fmt.Sprint(values[key])); err != nil {
+			return usagef("read config %s: %s = %v: %w", path, key, values[key], err)
+		}
+	}
+	return nil
+}
+
+// firstLine cuts an error's text to its first line; TOML errors may quote several lines of the file.
+func firstLine(err error) error {
+	text, _, cut := strings.Cut(err.Error(), "\n")
+	if !cut {
+		return err
+	}
+	return errors.New(text)
+}
+
+// flagNames lists the names of a set's flags in alphabetical order.
+func flagNames(set *pflag.FlagSet) (names []string) {
+	set.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	return names
+}

@@ -1,0 +1,168 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/report"
+	"github.com/llmtop/llmtop/runtime"
+)
+
+// outputs are the files that a headless run writes when it ends. They are opened before anything is computed, so that a
+// path that cannot be written costs nothing.
+type outputs struct {
+	json, csv *os.File
+}
+
+func (o *runOptions) openOutputs() (out outputs, err error) {
+	if out.json, err = create(o.json); err != nil {
+		return out, err
+	}
+	out.csv, err = create(o.csv)
+	return out, err
+}
+
+// create opens a file for writing; "-" is standard output, "" is none.
+func create(name string) (*os.File, error) {
+	switch name {
+	case "":
+		return nil, nil
+	case "-":
+		return os.Stdout, nil
+	}
+	file, err := os.Create(name)
+	if err != nil {
+		return nil, usagef("write report: %w", err)
+	}
+	return file, nil
+}
+
+// runHeadless runs the prompts without a screen and writes the report: to the files that were named, or else as text.
+func (o *runOptions) runHeadless(ctx context.Context, prompts []runtime.Request, stdout, progress io.Writer) error {
+	out, err := o.openOutputs()
+	if err != nil {
+		return err
+	}
+	collector := report.NewCollector()
+	s := o.newSession(collector, collector.Request)
+	var built *report.Report
+	err = s.run(ctx, func(ctx context.Context) error {
+		ended, err := generate(ctx, s.scheduler, prompts, progress)
+		if ended > 0 || errors.Is(err, errInterrupted) {
+			built = report.Build(o.meta(err), s.store.Snapshot(), collector)
+		}
+		return err
+	})
+	if built == nil { // nothing was measured
+		out.discard()
+		return err
+	}
+	return errors.Join(err, out.write(built, stdout))
+}
+
+// meta describes this run in its report.
+func (o *runOptions) meta(err error) report.Meta {
+	return report.Meta{Version: versionString(), Configuration: o.configuration(), Partial: errors.Is(err, errInterrupted)}
+}
+
+// configuration is every setting by the name of its flag.
+func (o *runOptions) configuration() map[string]string {
+	values := map[string]string{}
+	for _, name := range flagNames(settingsFlags()) {
+		values[name] = o.flagValue(name)
+	}
+	return values
+}
+
+// discard removes the files again.
+func (out outputs) discard() {
+	for _, file := range []*os.File{out.json, out.csv} {
+		if file != nil && file != os.Stdout {
+			_ = file.Close()
+			_ = os.Remove(file.Name()) // an empty file that stays does no harm
+		}
+	}
+}
+
+func (out outputs) write(r *report.Report, stdout io.Writer) error {
+	if out.json == nil && out.csv == nil {
+		return r.WriteText(stdout)
+	}
+	if err := write(out.json, r.WriteJSON); err != nil {
+		return err
+	}
+	return write(out.csv, r.WriteCSV)
+}
+
+func write(file *os.File, to func(io.Writer) error) error {
+	if file == nil {
+		return nil
+	}
+	err := to(file)
+	if file != os.Stdout {
+		err = errors.Join(err, file.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+// generate submits all prompts and waits for their ends, telling of each; prompts beyond the queue wait for room in it. It returns
+// how many ended well, and why the first one failed.
+func generate(ctx context.Context, s *runtime.Scheduler, prompts []runtime.Request, progress io.Writer) (ended int, failed error) {
+	var handles []*runtime.Handle
+	for _, p := range prompts {
+		h, err := submit(ctx, s, p)
+		if err != nil {
+			return 0, interrupted(ctx, refused(err))
+		}
+		handles = append(handles, h)
+	}
+	for i, h := range handles {
+		select {
+		case <-h.Done():
+		case <-ctx.Done():
+			return ended, interrupted(ctx, failed)
+		}
+		r := h.Result()
+		if r.State == event.StateFailed {
+			if failed == nil {
+				failed = refused(r.Err)
+			}
+			continue
+		}
+		ended++
+		fmt.Fprintf(progress, "request %d of %d %s (%s): %d prompt tokens, %d generated\n",
+			i+1, len(handles), r.State, r.Reason, r.Prompt, r.Generated)
+	}
+	return ended, failed
+}
+
+// submit queues a request, waiting while the queue is full.
+func submit(ctx context.Context, s *runtime.Scheduler, r runtime.Request) (*runtime.Handle, error) {
+	for {
+		h, err := s.Submit(r)
+		if !errors.Is(err, runtime.ErrQueueFull) {
+			return h, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// interrupted says why a run was cut off: by a signal, or else by err or the engine, whose error the session knows.
+func interrupted(ctx context.Context, err error) error {
+	if errors.Is(context.Cause(ctx), errInterrupted) {
+		return errInterrupted
+	}
+	return err
+}

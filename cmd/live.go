@@ -1,0 +1,110 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime"
+	"github.com/llmtop/llmtop/runtime/native/demo"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui"
+)
+
+// rest is how long the built-in prompts pause between two, so that the end of a text can be read.
+const rest = 3 * time.Second
+
+// errClosed ends a screen that a signal closed, which is no failure.
+var errClosed = errors.New("closed by a signal")
+
+// runLive opens the screen over a run. Prompts given on the command line are generated at once; the built-in model goes through its
+// own when there are none.
+func (o *runOptions) runLive(ctx context.Context, prompts []runtime.Request) error {
+	ctx, stop := interruptible(ctx, errClosed)
+	defer stop()
+	s := o.newSession(nil, nil)
+	err := s.run(ctx, func(ctx context.Context) error {
+		ctx, end := context.WithCancelCause(ctx)
+		defer end(nil)
+		submit := s.scheduler.Submit
+		if len(prompts) == 0 && o.model == "" {
+			cycle := runtime.NewCycle(s.scheduler, o.builtinRequests(), o.parallel, rest)
+			submit = cycle.Submit
+			go func() { _ = cycle.Run(ctx) }() // ends with the scheduler, whose error the session returns
+		}
+		go o.watch(ctx, s.scheduler, prompts, end)
+		return ui.Run(ctx, o.screen(s, submit))
+	})
+	if errors.Is(err, errClosed) || errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// watch submits the prompts of the command line and ends the screen when one of them is refused: a mistake there is told like any other,
+// in one line.
+func (o *runOptions) watch(ctx context.Context, s *runtime.Scheduler, prompts []runtime.Request, end context.CancelCauseFunc) {
+	var handles []*runtime.Handle
+	for _, p := range prompts {
+		h, err := submit(ctx, s, p)
+		if err != nil {
+			end(refused(err))
+			return
+		}
+		handles = append(handles, h)
+	}
+	for _, h := range handles {
+		select {
+		case <-ctx.Done():
+			return
+		case <-h.Done():
+		}
+		if mistake := (usageError{}); errors.As(refused(h.Result().Err), &mistake) {
+			end(mistake)
+			return
+		}
+	}
+}
+
+// screen configures the ui.
+func (o *runOptions) screen(s *session, submit func(runtime.Request) (*runtime.Handle, error)) ui.Config {
+	cfg := ui.Config{
+		Snapshots: s.store.Snapshot,
+		Theme:     o.theme,
+		Profile:   theme.Detect(os.Stdout, os.Environ()),
+		ASCII:     o.ascii || theme.PlainFont(os.Environ()),
+		FPS:       o.fps,
+		NoMouse:   o.noMouse,
+		Actions: ui.Actions{
+			Prompt: func(text, label string) error {
+				_, err := submit(o.request(text, label))
+				return err
+			},
+			Cancel: func(id event.RequestID) error {
+				s.scheduler.Cancel(id)
+				return nil
+			},
+			SetPace: func(tokensPerSecond float64) error {
+				s.scheduler.SetPace(tokensPerSecond)
+				return nil
+			},
+		},
+	}
+	if o.model == "" {
+		for _, p := range demo.Prompts() {
+			cfg.Prompts = append(cfg.Prompts, ui.SuggestedPrompt{Label: p.Kind, Text: p.Text})
+		}
+	}
+	return cfg
+}
+
+// checkTheme refuses a theme that there is none of.
+func checkTheme(name string) error {
+	if _, ok := theme.ByName(name); !ok {
+		return usagef("--theme %q: must be one of %s", name, strings.Join(theme.Names(), ", "))
+	}
+	return nil
+}

@@ -1,0 +1,147 @@
+//go:build unix
+
+package cmd_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/hinshun/vt10x"
+)
+
+// binary builds llmtop once for all tests of this package.
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "llmtop-test-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "llmtop")
+	build := exec.Command("go", "build", "-o", path, "..")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", &buildError{err, string(out)}
+	}
+	return path, nil
+})
+
+type buildError struct {
+	err error
+	out string
+}
+
+func (e *buildError) Error() string { return e.err.Error() + "\n" + e.out }
+
+// program is a running llmtop on a terminal of its own.
+type program struct {
+	cmd    *exec.Cmd
+	tty    *os.File
+	screen vt10x.Terminal
+
+	mu    sync.Mutex
+	bytes int64  // written to the terminal
+	tail  []byte // the last few KB of that
+	done  chan struct{}
+	began time.Time
+}
+
+// start runs llmtop with args on a pseudo-terminal of the given size.
+func start(tb testing.TB, cols, rows int, args ...string) *program {
+	tb.Helper()
+	path, err := binary()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p := &program{cmd: exec.Command(path, args...), screen: vt10x.New(vt10x.WithSize(cols, rows)), done: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), "TERM=xterm-256color", "COLORTERM=truecolor", "LANG=C.UTF-8", "XDG_CONFIG_HOME="+tb.TempDir())
+	p.began = time.Now()
+	p.tty, err = pty.StartWithSize(p.cmd, &pty.Winsize{Cols: uint16(cols), Rows: uint16(rows)})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	go p.read()
+	tb.Cleanup(p.kill)
+	return p
+}
+
+// read feeds what the program draws to the screen until the terminal closes.
+func (p *program) read() {
+	defer close(p.done)
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := p.tty.Read(buf)
+		p.mu.Lock()
+		p.bytes += int64(n)
+		p.tail = append(p.tail[max(0, len(p.tail)-4096):], buf[:n]...)
+		_, _ = p.screen.Write(buf[:n])
+		p.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// text is what stands on the screen.
+func (p *program) text() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.screen.String()
+}
+
+// waitFor polls the screen until it shows all of want.
+func (p *program) waitFor(tb testing.TB, want ...string) {
+	tb.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		screen, missing := p.text(), ""
+		for _, w := range want {
+			if !strings.Contains(screen, w) {
+				missing = w
+			}
+		}
+		if missing == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			tb.Fatalf("screen never showed %q; it shows:\n%s", missing, screen)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// keys types into the program.
+func (p *program) keys(tb testing.TB, keys string) {
+	tb.Helper()
+	if _, err := p.tty.WriteString(keys); err != nil {
+		tb.Fatalf("type %q: %v", keys, err)
+	}
+}
+
+// exit waits for the end of the program and returns its exit code, -1 for a death by signal.
+func (p *program) exit(tb testing.TB) int {
+	tb.Helper()
+	ended := make(chan error, 1)
+	go func() { ended <- p.cmd.Wait() }()
+	select {
+	case <-ended:
+		return p.cmd.ProcessState.ExitCode()
+	case <-time.After(20 * time.Second):
+		tb.Fatalf("program did not end; screen:\n%s", p.text())
+		return 0
+	}
+}
+
+func (p *program) kill() {
+	if p.cmd.ProcessState == nil {
+		_ = p.cmd.Process.Signal(syscall.SIGKILL)
+		_ = p.cmd.Wait()
+	}
+	_ = p.tty.Close()
+	<-p.done
+}

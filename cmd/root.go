@@ -1,0 +1,99 @@
+// Package cmd is the command line: one file a command, which puts sources, store and screen together and leaves measuring
+// and drawing to them.
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/llmtop/llmtop/runtime/host"
+)
+
+// Main runs the command line of the process and exits with its code.
+func Main() {
+	if host.ChildMain() {
+		return
+	}
+	root := newRootCommand()
+	err := root.ExecuteContext(context.Background())
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "llmtop: %s\n", strings.TrimSpace(err.Error()))
+	}
+	os.Exit(exitCode(err))
+}
+
+func newRootCommand() *cobra.Command {
+	var opts runOptions
+	root := &cobra.Command{
+		Use:   "llmtop",
+		Short: "Live profiler for LLM inference",
+		Long: `llmtop shows, live and per request, where the time to first token goes, every token's gap, throughput, what the machine does
+meanwhile, and which experts a mixture-of-experts model picks.
+
+Without arguments it runs the model that is built in, on prompts of five kinds in turn, at reading speed, until you type a
+prompt of your own with p.`,
+		Args:          noSuchCommand,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE: func(c *cobra.Command, _ []string) error {
+			opts.demo = true
+			return opts.run(c)
+		},
+	}
+	opts.bind(root)
+	root.Flags().Lookup("pace").DefValue = fmt.Sprint(demoPace)
+	opts.pace = demoPace
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddCommand(newRunCommand(), newVersionCommand())
+	return root
+}
+
+// demoPace is the speed in tokens/s of the first run: reading speed, since flat out the built-in model is over in a blink.
+const demoPace = 40
+
+// noSuchCommand refuses arguments of the root command, all of which would have been commands.
+func noSuchCommand(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return usagef("unknown command %q: see llmtop --help; to run a model file: llmtop run %s", args[0], args[0])
+}
+
+// bind gives a command the settings' flags and the config file that sets what they leave open.
+func (o *runOptions) bind(c *cobra.Command) {
+	c.Flags().AddFlagSet(o.settings.flags())
+	c.Flags().StringVar(&o.config, "config", "", "config file (default "+homely(configPath())+")")
+	c.PreRunE = func(c *cobra.Command, _ []string) error {
+		path, named := o.config, o.config != ""
+		if !named {
+			path = configPath()
+		}
+		if err := applyConfig(path, named, settingsFlags(), c.Flags()); err != nil {
+			return err
+		}
+		return o.settings.check()
+	}
+}
+
+// settingsFlags is the set of flags that a config file may set.
+func settingsFlags() *pflag.FlagSet {
+	var s settings
+	return s.flags()
+}
+
+// homely writes a path below the user's home with ~.
+func homely(path string) string {
+	home, err := os.UserHomeDir()
+	if err != nil || home == "" {
+		return path
+	}
+	if rest, below := strings.CutPrefix(path, home+string(os.PathSeparator)); below {
+		return "~" + string(os.PathSeparator) + rest
+	}
+	return path
+}

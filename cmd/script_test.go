@@ -1,0 +1,47 @@
+package cmd_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/llmtop/llmtop/cmd"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"llmtop": cmd.Main})
+}
+
+// TestScripts runs testdata/script/*.txtar: the command line as a user meets it, with no terminal.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"ids": tokenIDs},
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("XDG_CONFIG_HOME", env.WorkDir+"/config")
+			return nil
+		},
+	})
+}
+
+// tokenIDs is the script command "ids REPORT FILE": it writes the token ids of a report's requests, a line each.
+func tokenIDs(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: ids REPORT FILE")
+	}
+	var report struct {
+		Requests []struct{ Tokens []struct{ ID int32 } }
+	}
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &report))
+	var out []byte
+	for _, r := range report.Requests {
+		if len(r.Tokens) == 0 {
+			ts.Fatalf("a request of %s has no tokens", args[0])
+		}
+		out = fmt.Appendln(out, r.Tokens)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), out, 0o600))
+}

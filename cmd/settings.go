@@ -1,0 +1,88 @@
+package cmd
+
+import (
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// settings are the choices that a user has, on the command line or in the config file.
+type settings struct {
+	tokens   int
+	parallel int
+	threads  int
+	context  int
+	pace     float64
+
+	temperature   float64
+	topK          int
+	topP          float64
+	minP          float64
+	repeatPenalty float64
+	seed          uint64
+
+	theme   string
+	ascii   bool
+	noMouse bool
+	fps     int
+
+	group      string
+	ttftTarget time.Duration
+}
+
+// defaultTokens ends a generation that no end-of-text token ends.
+const defaultTokens = 256
+
+// flags binds the settings to the flags that set them. The config file knows the same names.
+func (s *settings) flags() *pflag.FlagSet {
+	set := pflag.NewFlagSet("settings", pflag.ContinueOnError)
+	set.IntVarP(&s.tokens, "tokens", "n", defaultTokens, "tokens to generate for a prompt; 0: until the end of text or a full context")
+	set.IntVar(&s.parallel, "parallel", 1, "requests decoded together")
+	set.IntVar(&s.threads, "threads", 0, "worker threads; 0: one a core")
+	set.IntVar(&s.context, "ctx", 0, "tokens that a request may hold; 0: what the model was trained with, up to 4096")
+	set.Float64Var(&s.pace, "pace", 0, "hold generation to so many tokens/s; 0: flat out")
+
+	set.Float64Var(&s.temperature, "temp", 0.8, "sampling temperature; 0: greedy")
+	set.IntVar(&s.topK, "top-k", 40, "sample from the K likeliest tokens; 0: all")
+	set.Float64Var(&s.topP, "top-p", 0.95, "sample from the likeliest tokens that hold this much probability; 1: all")
+	set.Float64Var(&s.minP, "min-p", 0.05, "drop tokens less likely than this share of the likeliest; 0: none")
+	set.Float64Var(&s.repeatPenalty, "repeat-penalty", 1.1, "divide the logits of recent tokens by this; 1: off")
+	set.Uint64Var(&s.seed, "seed", 0, "seed of the sampler: same seed, same text; 0: a new one each time")
+
+	set.StringVar(&s.theme, "theme", "dark", "dark, light, high-contrast or colour-blind")
+	set.BoolVar(&s.ascii, "ascii", false, "draw with ASCII characters only")
+	set.BoolVar(&s.noMouse, "no-mouse", false, "leave the mouse to the terminal")
+	set.IntVar(&s.fps, "fps", 10, "frames a second, 1 to 30")
+
+	set.StringVar(&s.group, "group", "", "group (LoRA adapter or tenant) that the requests are counted under")
+	set.DurationVar(&s.ttftTarget, "ttft-target", 200*time.Millisecond, "TTFT that a request is held against")
+	return set
+}
+
+// check refuses values that no command can use.
+func (s *settings) check() error {
+	switch {
+	case s.tokens < 0:
+		return usagef("--tokens %d: must be 0 or more", s.tokens)
+	case s.parallel < 1 || s.parallel > maxParallel:
+		return usagef("--parallel %d: must be 1 to %d", s.parallel, maxParallel)
+	case s.threads < 0 || s.threads > maxThreads:
+		return usagef("--threads %d: must be 0 to %d", s.threads, maxThreads)
+	case s.context < 0:
+		return usagef("--ctx %d: must be 0 or more", s.context)
+	case !(s.pace >= 0 && s.pace <= maxPace):
+		return usagef("--pace %v: must be 0 to %d tokens/s", s.pace, int(maxPace))
+	case s.fps < 1 || s.fps > 30:
+		return usagef("--fps %d: must be 1 to 30", s.fps)
+	case s.ttftTarget <= 0:
+		return usagef("--ttft-target %v: must be more than 0", s.ttftTarget)
+	}
+	return checkTheme(s.theme)
+}
+
+// Limits of settings, far above what a machine can use and low enough that a slip of the finger allocates nothing absurd.
+const (
+	maxParallel = 256
+	maxThreads  = 512
+	maxPace     = 1e6
+)
