@@ -21,7 +21,8 @@ type Options struct {
 	Context  int                     // tokens of each sequence; 0: what the model was trained with, at most DefaultContext
 	Slots    int                     // sequences side by side; 0: 1
 	Threads  int                     // 0: one for each processor that Go may use
-	MaxBatch int                     // rows of a batch; 0: DefaultBatch
+	MaxBatch int                     // rows of a batch, at least one for each slot; 0: DefaultBatch
+	Memory   int64                   // bytes that weights, KV cache and buffers may take together; 0: what the machine has free
 	Report   func(runtime.LoadStage) // is told of each stage of the load as it ends; nil: nobody is
 }
 
@@ -31,6 +32,21 @@ const (
 	// DefaultBatch is how many rows are computed together: enough for matrix products to run at full speed.
 	DefaultBatch = 256
 )
+
+// check refuses options that no machine is made for.
+func (o *Options) check() error {
+	for _, v := range []struct {
+		what      string
+		is, limit int
+	}{
+		{"tokens of context", o.Context, 1 << 24}, {"slots", o.Slots, 1 << 12}, {"threads", o.Threads, 1 << 10}, {"rows of a batch", o.MaxBatch, 1 << 16},
+	} {
+		if v.is < 1 || v.is > v.limit {
+			return fmt.Errorf("%d %s: must be 1 to %d", v.is, v.what, v.limit)
+		}
+	}
+	return nil
+}
 
 // builtIn is the path of a model that is not in a file.
 const builtIn = "(built in)"
@@ -63,6 +79,9 @@ func load(name string, opt Options, open func() (*gguf.File, error)) (e *Engine,
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("load model %s: %w", filepath.Base(name), err)
+			if e.Runner != nil {
+				e.Runner.Close()
+			}
 			if e.file != nil {
 				_ = e.file.Close() // the load has failed already
 			}
@@ -103,8 +122,11 @@ func (e *Engine) prepare(w *model.Weights) error {
 	o.Threads = orElse(o.Threads, goruntime.GOMAXPROCS(0))
 	o.Context = orElse(o.Context, min(w.TrainContext, DefaultContext))
 	o.MaxBatch = max(o.MaxBatch, o.Slots)
+	if err := o.check(); err != nil {
+		return err
+	}
 	size := model.Options{Context: o.Context, Slots: o.Slots, MaxBatch: o.MaxBatch, Threads: o.Threads}
-	if err := fits(w, int64(e.file.Size()), size); err != nil {
+	if err := fits(w, e.file.Size(), size, o.Memory); err != nil {
 		return err
 	}
 	e.Runner = model.NewRunner(w, size)

@@ -8,20 +8,20 @@ import (
 	"github.com/llmtop/llmtop/runtime/native/model"
 )
 
-// maxContext bounds a context before anything is computed from it.
-const maxContext = 1 << 24
-
-// fits refuses a model that the machine's free memory cannot hold: its weights, which the page cache must keep, its KV cache and
-// its buffers.
-func fits(w *model.Weights, file int64, o model.Options) error {
-	if o.Context < 1 || o.Context > maxContext {
-		return fmt.Errorf("a context of %d tokens is out of range: 1 to %d", o.Context, maxContext)
+// fits refuses a model that room bytes cannot hold: its weights, which the page cache must keep, its KV cache and its buffers.
+// A room of 0 stands for what the machine has free, if that is known.
+func fits(w *model.Weights, file int, o model.Options, room int64) error {
+	if room == 0 {
+		free, known := available()
+		if !known {
+			return nil
+		}
+		room = free
 	}
 	kv, buffers := w.Bytes(o)
-	free, known := available()
-	if known && file+kv+buffers > free {
+	if float64(file)+kv+buffers > float64(room) {
 		return fmt.Errorf("does not fit in memory: weights %s, KV cache %s for a context of %d, buffers %s; available %s",
-			size(file), size(kv), o.Context, size(buffers), size(free))
+			size(float64(file)), size(kv), o.Context, size(buffers), size(float64(room)))
 	}
 	return nil
 }
@@ -36,12 +36,12 @@ func available() (bytes int64, known bool) {
 }
 
 // size writes bytes for people.
-func size(n int64) string {
+func size(n float64) string {
 	switch {
 	case n >= 1e9:
-		return fmt.Sprintf("%.1f GB", float64(n)/1e9)
+		return fmt.Sprintf("%.1f GB", n/1e9)
 	case n >= 1e6:
-		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+		return fmt.Sprintf("%.1f MB", n/1e6)
 	}
-	return fmt.Sprintf("%d kB", n/1e3)
+	return fmt.Sprintf("%.0f kB", n/1e3)
 }

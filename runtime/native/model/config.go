@@ -131,17 +131,18 @@ func ReadConfig(f *gguf.File) (Config, error) {
 	return c, c.check(r)
 }
 
-// ropeScale is the factor by which linear scaling stretches positions; other kinds are refused.
+// ropeScale is the factor by which linear scaling stretches positions; other kinds are refused. As in llama.cpp a missing kind means
+// linear, and a factor of 0 means none.
 func ropeScale(r *reader) float64 {
-	kind, err := gguf.OrDefault(r.m.String, r.prefix+".rope.scaling.type", "none")
+	kind, err := gguf.OrDefault(r.m.String, r.prefix+".rope.scaling.type", "linear")
 	switch {
 	case err != nil:
 		r.fail("rope.scaling.type", err)
-	case kind == "none":
-		return r.float("rope.scale_linear", 1)
 	case kind == "linear":
-		return r.float("rope.scaling.factor", 1)
-	default:
+		if factor := r.float("rope.scaling.factor", r.float("rope.scale_linear", 0)); factor != 0 {
+			return factor
+		}
+	case kind != "none":
 		r.fail("rope.scaling.type", fmt.Errorf("%q is not supported by the native engine; supported: none, linear", kind))
 	}
 	return 1

@@ -86,12 +86,17 @@ func (l *expertLists) of(e int) (rows, slots []int32) {
 	return l.rows[l.begin[e]:l.begin[e+1]], l.slots[l.begin[e]:l.begin[e+1]]
 }
 
-// Bytes is the working memory of a Runner: KV cache and buffers.
-func (c *Config) Bytes(o Options) (kv, buffers int64) {
-	kv = int64(o.Slots) * int64(c.Layers) * int64(c.KVHeads) * int64(tensor.KVBytes(c.HeadDim, o.Context))
-	row := int64(c.Width)*4 + int64(c.HeadDim)*int64(2*c.Heads+2*c.KVHeads) + int64(c.used())*int64(2*c.FeedForward+c.Width)
-	buffers = 4 * (int64(o.MaxBatch)*row + int64(o.Slots)*int64(c.Vocab) + int64(o.Context)*int64(c.rotary))
-	return kv, buffers
+// Bytes is the working memory of a Runner, about: KV cache and buffers. In floating point, since the sizes in a damaged file may
+// multiply to anything.
+func (c *Config) Bytes(o Options) (kv, buffers float64) {
+	f := func(n int) float64 { return float64(n) }
+	kv = f(o.Slots) * f(c.Layers) * f(c.KVHeads) * f(tensor.KVBytes(c.HeadDim, o.Context))
+	heads, middle := f(c.Heads)*f(c.HeadDim), f(c.used())*f(c.FeedForward)
+	row := 4*f(c.Width) + 3*heads + 2*f(c.KVHeads)*f(c.HeadDim) + 3*middle + f(c.used())*f(c.Width) + f(c.Experts)
+	buffers = row*f(o.MaxBatch+o.Threads*smallBatch) + f(o.Slots)*f(c.Vocab) + // activations and logits
+		f(o.Context)*f(c.rotary) + 16*f(o.Threads)*f(o.Context) + // rotary tables, attention scores
+		4*f(c.Layers)*f(c.Experts) // counts of picks
+	return kv, 4 * buffers
 }
 
 // used is the number of experts that a token passes: a dense feed-forward counts as one.

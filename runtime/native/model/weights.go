@@ -24,8 +24,9 @@ type layer struct {
 
 // loader finds tensors by name and checks their shapes; it keeps the first mistake.
 type loader struct {
-	f   *gguf.File
-	err error
+	f    *gguf.File
+	used map[string]bool // names that were found
+	err  error
 }
 
 // find is a tensor of the given dimensions (columns first), nil if it is missing and may be.
@@ -37,6 +38,7 @@ func (l *loader) find(name string, optional bool, dims ...int) *gguf.Tensor {
 		}
 		return nil
 	}
+	l.used[name] = true
 	elements := uint64(1)
 	for i, d := range dims {
 		elements *= uint64(d)
@@ -149,7 +151,7 @@ func Load(f *gguf.File) (*Weights, error) {
 	}
 	c.Vocab = int(embed.Dims[1])
 	w := &Weights{Config: c, file: f, layers: make([]layer, c.Layers)}
-	l := &loader{f: f}
+	l := &loader{f: f, used: map[string]bool{}}
 	w.embed = l.matrix("token_embd.weight", c.Width, c.Vocab, 1)
 	w.head = w.embed
 	if _, untied := f.Tensor("output.weight"); untied {
@@ -162,5 +164,15 @@ func Load(f *gguf.File) (*Weights, error) {
 			break
 		}
 	}
+	l.finish(&c)
 	return w, l.err
+}
+
+// finish refuses a file with tensors that nothing here reads: what it computes would not be that model.
+func (l *loader) finish(c *Config) {
+	for _, t := range l.f.Tensors {
+		if !l.used[t.Name] && l.err == nil {
+			l.err = fmt.Errorf("tensor %s has no part in a model of architecture %s as the native engine computes it", t.Name, c.Architecture)
+		}
+	}
 }
