@@ -9,22 +9,23 @@ const DefaultQueue = 1 << 14
 // the other. A full buffer drops the newest events and counts them by kind; a producer never waits.
 type Queue struct {
 	wake chan struct{}
+	size int // capacity of each buffer
 
 	mu    sync.Mutex // guards what follows
-	front []Event    // capacity is the bound
+	front []Event
 	lost  Lost
 }
 
 // NewQueue makes a queue of at most size events.
 func NewQueue(size int) *Queue {
-	return &Queue{wake: make(chan struct{}, 1), front: make([]Event, 0, size)}
+	return &Queue{wake: make(chan struct{}, 1), size: size, front: make([]Event, 0, size)}
 }
 
 // Emit implements Sink.
 func (q *Queue) Emit(e Event) {
 	q.mu.Lock()
 	n := len(q.front)
-	if n == cap(q.front) {
+	if n == q.size {
 		if e.Kind < NumKinds {
 			q.lost[e.Kind]++
 		}
@@ -33,7 +34,7 @@ func (q *Queue) Emit(e Event) {
 	}
 	q.front = append(q.front, e)
 	q.mu.Unlock()
-	if n == cap(q.front)/2 {
+	if n == q.size/2 {
 		select {
 		case q.wake <- struct{}{}:
 		default:
@@ -48,7 +49,7 @@ func (q *Queue) Wake() <-chan struct{} { return q.wake }
 // of which the consumer must be done. lost is cumulative.
 func (q *Queue) Swap(done []Event) (batch []Event, lost Lost) {
 	if cap(done) == 0 {
-		done = make([]Event, 0, cap(q.front))
+		done = make([]Event, 0, q.size)
 	}
 	clear(done[:cap(done)][:len(done)]) // let go of what events refer to
 	q.mu.Lock()
