@@ -41,9 +41,9 @@ func (c *Cycle) Run(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	}()
-	g, ctx := errgroup.WithContext(ctx)
+	g, turns := errgroup.WithContext(ctx)
 	for range c.width {
-		g.Go(func() error { return c.turn(ctx) })
+		g.Go(func() error { return c.turn(turns) })
 	}
 	return g.Wait()
 }
