@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -16,15 +17,13 @@ import (
 	"github.com/hinshun/vt10x"
 )
 
+// buildFlags are how the program under test is built; race_test.go adds to them.
+var buildFlags []string
+
 // binary builds llmtop once for all tests of this package.
 var binary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "llmtop-test-")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "llmtop")
-	build := exec.Command("go", "build", "-o", path, "..")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	path := filepath.Join(scratch, "llmtop")
+	build := exec.Command("go", slices.Concat([]string{"build", "-o", path}, buildFlags, []string{".."})...)
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", &buildError{err, string(out)}
 	}
@@ -58,9 +57,16 @@ func start(tb testing.TB, cols, rows int, args ...string) *program {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p := &program{cmd: exec.Command(path, args...), screen: vt10x.New(vt10x.WithSize(cols, rows)), done: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), "TERM=xterm-256color", "COLORTERM=truecolor", "LANG=C.UTF-8", "XDG_CONFIG_HOME="+tb.TempDir())
+	return startCommand(tb, cols, rows, exec.Command(path, args...))
+}
+
+// startCommand runs any command so.
+func startCommand(tb testing.TB, cols, rows int, command *exec.Cmd) *program {
+	tb.Helper()
+	p := &program{cmd: command, screen: vt10x.New(vt10x.WithSize(cols, rows)), done: make(chan struct{})}
+	p.cmd.Env = append(command.Environ(), "TERM=xterm-256color", "COLORTERM=truecolor", "LANG=C.UTF-8", "XDG_CONFIG_HOME="+tb.TempDir())
 	p.began = time.Now()
+	var err error
 	p.tty, err = pty.StartWithSize(p.cmd, &pty.Winsize{Cols: uint16(cols), Rows: uint16(rows)})
 	if err != nil {
 		tb.Fatal(err)

@@ -11,14 +11,28 @@ import (
 	"github.com/llmtop/llmtop/cmd"
 )
 
-func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"llmtop": cmd.Main})
+// scratch is a folder for what the tests of this package build; it goes when they end.
+var scratch string
+
+func TestMain(m *testing.M) { testscript.Main(tests{m}, map[string]func(){"llmtop": cmd.Main}) }
+
+// tests runs the tests of this package with their scratch folder.
+type tests struct{ *testing.M }
+
+func (t tests) Run() int {
+	var err error
+	if scratch, err = os.MkdirTemp("", "llmtop-test-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(scratch)
+	return t.M.Run()
 }
 
 // TestScripts runs testdata/script/*.txtar: the command line as a user meets it, with no terminal.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+		Dir:  "testdata/script",
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"ids": tokenIDs},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("XDG_CONFIG_HOME", env.WorkDir+"/config")

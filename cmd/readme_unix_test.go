@@ -1,0 +1,87 @@
+//go:build unix
+
+package cmd_test
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestReadmeCommands runs every llmtop command of the README on a terminal: it must either end well by itself or open the screen
+// and end well on q.
+func TestReadmeCommands(t *testing.T) {
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	model, err := filepath.Abs("../runtime/native/demo/llmtop-demo-moe-q8_0.gguf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.Symlink(model, filepath.Join(dir, "model.gguf")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "prompt.txt"), []byte("Call me Ishmael."), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	commands := readmeCommands(t)
+	if len(commands) < 5 {
+		t.Fatalf("README.md has %d llmtop commands in its sh blocks: %q", len(commands), commands)
+	}
+	for _, line := range commands {
+		t.Run(line, func(t *testing.T) {
+			command := exec.Command("sh", "-c", line)
+			command.Dir = dir
+			command.Env = append(os.Environ(), "PATH="+filepath.Dir(path)+string(os.PathListSeparator)+os.Getenv("PATH"))
+			p := startCommand(t, 120, 36, command)
+			if !p.endsOrShows("q quit") {
+				p.keys(t, "q")
+			}
+			if code := p.exit(t); code != 0 {
+				t.Errorf("exit code %d; it shows:\n%s", code, p.text())
+			}
+		})
+	}
+}
+
+// readmeCommands are the lines of the README's sh blocks that run llmtop.
+func readmeCommands(t *testing.T) (commands []string) {
+	t.Helper()
+	file, err := os.Open("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	shell := false
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		line := lines.Text()
+		switch {
+		case strings.HasPrefix(line, "```"):
+			shell = line == "```sh"
+		case shell && (strings.HasPrefix(line, "llmtop ") || strings.Contains(line, "| llmtop ")):
+			commands = append(commands, line)
+		}
+	}
+	return commands
+}
+
+// endsOrShows waits until the program ends, or else shows text.
+func (p *program) endsOrShows(text string) (ended bool) {
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		select {
+		case <-p.done:
+			return true
+		default:
+		}
+		if strings.Contains(p.text(), text) {
+			return false
+		}
+	}
+	return false
+}
