@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/guptarohit/asciigraph"
+
 	"github.com/llmtop/llmtop/theme"
 )
 

@@ -44,23 +44,38 @@ type Seg struct {
 	Fill  rune // what it is made of where there is no colour
 }
 
-// Stack draws segments one after another on w cells. Boundaries are rounded where they fall, so that rounding does not add
-// up; a bar that has any length shows at least one cell.
+// Stack draws segments one after another on w cells; every cell shows the segment that covers most of it. A bar that has any
+// length shows at least one cell.
 func (a Area) Stack(x, y, w int, segs []Seg, colour bool, gl *theme.Glyphs) {
-	edge, start := 0.0, 0
-	for k, s := range segs {
-		edge += s.Share * float64(w)
-		end := min(int(math.Round(edge)), w)
-		if k == len(segs)-1 && edge > 0 {
-			end = max(end, 1)
-		}
+	total := 0.0
+	for _, s := range segs {
+		total += s.Share * float64(w)
+	}
+	full := min(int(math.Round(total)), w)
+	if total > 0 {
+		full = max(full, 1)
+	}
+	for i := range full {
+		s := segs[covering(segs, float64(i), float64(w))]
 		fill := s.Fill
 		if colour && !gl.ASCII {
 			fill = gl.Bar
 		}
-		a.Fill(x+start, y, end-start, Fg(s.Role), fill)
-		start = max(start, end)
+		a.Cell(x+i, y, Fg(s.Role), fill)
 	}
+}
+
+// covering is the segment that covers most of the cell from place at, on a bar of w cells.
+func covering(segs []Seg, at, w float64) int {
+	best, most, edge := len(segs)-1, 0.0, 0.0
+	for k, s := range segs {
+		from := edge
+		edge += s.Share * w
+		if n := min(edge, at+1) - max(from, at); n > most {
+			best, most = k, n
+		}
+	}
+	return best
 }
 
 // Column draws one column of h cells upward from row y, filled to share (0..1) in eighths; share below 0 leaves it blank.

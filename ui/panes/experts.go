@@ -21,14 +21,14 @@ type heatmap struct {
 	rowCount int  // rows of the map
 }
 
-// fit chooses the largest cells with which all layers and experts fit into w by h; what does not fit is shared evenly.
-func fit(e *store.Experts, hits *store.Hits, w, h int, c *Ctx) heatmap {
+// fit chooses the largest cells with which all layers and experts fit into w by h, at most widest columns each; what does not fit is shared evenly.
+func fit(e *store.Experts, hits *store.Hits, w, h, widest int, c *Ctx) heatmap {
 	m := heatmap{e: e, h: hits, cell: 1, tall: 1, perCol: 1, perRow: 1}
 	w, h = max(w, 1), max(h, 1)
 	if e.Experts > w {
 		m.perCol = (e.Experts + w - 1) / w
 	} else {
-		m.cell = min(w/e.Experts, 4)
+		m.cell = min(w/e.Experts, widest)
 	}
 	m.cols = (e.Experts + m.perCol - 1) / m.perCol * m.cell
 	lines := h
@@ -112,7 +112,7 @@ func (m *heatmap) scale() string {
 
 func drawExperts(a grid.Area, s *store.Snapshot, c *Ctx) {
 	covers := c.Phase.String() + ", " + c.Window.String()
-	h := hits(s, c)
+	h := hits(s, c, c.Phase)
 	if h == nil {
 		c.noExperts(c.frame(a, covers), s)
 		return
@@ -124,7 +124,7 @@ func drawExperts(a grid.Area, s *store.Snapshot, c *Ctx) {
 	if inside.H < 6 {
 		mapH = max(inside.H-1, 1)
 	}
-	m := fit(s.Experts, h, inside.W-labels-side, mapH, c)
+	m := fit(s.Experts, h, inside.W-labels-side, mapH, 4, c)
 	if words := m.scale(); words != "" {
 		covers += " " + string(c.Skin.Glyphs.Bullet) + " " + words
 	}
@@ -141,16 +141,16 @@ func drawExperts(a grid.Area, s *store.Snapshot, c *Ctx) {
 		below++
 	}
 	drawWorst(in, below, h, c)
-	drawSpread(in, below+1, h, s.Experts, c)
-	drawHeatScale(a, h, s.Experts, c)
+	drawSpread(in, below+1, h, s.Experts)
+	drawHeatScale(a, h, c)
 }
 
-// hits are the picks of the chosen window and phase, nil if there are none to show.
-func hits(s *store.Snapshot, c *Ctx) *store.Hits {
+// hits are the picks of the chosen window and a phase, nil if there are none to show.
+func hits(s *store.Snapshot, c *Ctx, p metric.Phase) *store.Hits {
 	if s.Experts == nil || s.Experts.Experts == 0 || s.Experts.Layers == 0 {
 		return nil
 	}
-	h := s.Experts.Hits[c.Window][c.Phase]
+	h := s.Experts.Hits[c.Window][p]
 	if h == nil || h.Tokens == 0 {
 		return nil
 	}
@@ -301,7 +301,7 @@ func drawWorst(a grid.Area, y int, h *store.Hits, c *Ctx) {
 }
 
 // drawSpread says how many tokens the map rests on and what an even router would give each expert.
-func drawSpread(a grid.Area, y int, h *store.Hits, e *store.Experts, c *Ctx) {
+func drawSpread(a grid.Area, y int, h *store.Hits, e *store.Experts) {
 	l := a.Line(0, y)
 	l.Fit(grid.Piece{Style: text, Words: metric.Count(float64(h.Tokens))},
 		grid.Piece{Style: dim, Words: " tokens, top " + itoa(e.Used) + " of " + itoa(e.Experts)})
@@ -309,7 +309,7 @@ func drawSpread(a grid.Area, y int, h *store.Hits, e *store.Experts, c *Ctx) {
 }
 
 // drawHeatScale draws the ramp into the bottom border, from 0 to the hottest share.
-func drawHeatScale(a grid.Area, h *store.Hits, e *store.Experts, c *Ctx) {
+func drawHeatScale(a grid.Area, h *store.Hits, c *Ctx) {
 	const w = 12
 	right := " " + metric.Percent(h.Max) + " "
 	x := a.W - 2 - grid.Width(right) - w - 3

@@ -50,13 +50,13 @@ func drawGapStats(a grid.Area, y int, sum metric.Summary, s *store.Snapshot, c *
 	}
 	in := func(ns int64) string { return metric.DurationIn(ns, sum.Max) } // one unit, so that numbers compare at a glance
 	l := a.Line(0, y)
-	l.Put(grid.Fg(theme.SeriesP50), "p50 ").Tail(8, loud, in(sum.P50)).Gap(2)
+	l.Put(grid.Fg(theme.SeriesP50), "p50 ").Tail(7, loud, in(sum.P50)).Gap(2)
 	if a.W >= 50 {
-		l.Put(dim, "p95 ").Tail(8, data, in(sum.P95)).Gap(2)
+		l.Put(dim, "p95 ").Tail(7, data, in(sum.P95)).Gap(2)
 	}
-	l.Put(grid.Fg(theme.SeriesP99), "p99 ").Tail(8, loud, in(sum.P99)).Gap(2)
+	l.Put(grid.Fg(theme.SeriesP99), "p99 ").Tail(7, loud, in(sum.P99)).Gap(2)
 	if a.W >= 72 {
-		l.Put(dim, "max ").Tail(8, data, in(sum.Max)).Gap(2)
+		l.Put(dim, "max ").Tail(7, data, in(sum.Max)).Gap(2)
 	}
 	n, st := s.Latency.StallCount[c.Window], text
 	if n > 0 {
@@ -109,11 +109,17 @@ func drawLatencyChart(a grid.Area, s *store.Snapshot, c *Ctx) {
 
 var latencyRoles = []theme.Role{theme.SeriesP99, theme.SeriesP50}
 
-// drawStrip draws the gaps of a request token by token, newest at the right, full at stripTop times the median.
+// drawStrip draws the gaps of a request token by token, with its TPOT; newest at the right, full at stripTop times the median.
 func drawStrip(a grid.Area, r *store.Request, c *Ctx) {
 	name := "#" + itoa(int(r.ID))
-	a.Text(0, a.H-1, dim, name)
 	x0 := max(grid.Width(name)+1, 6)
+	if a.H > 1 && a.W > 40 {
+		a.Text(0, a.H-2, dim, name)
+		a.Text(0, a.H-1, data, metric.Reading(r.TPOT, metric.Seconds))
+		x0 = 10
+	} else {
+		a.Text(0, a.H-1, dim, name)
+	}
 	strip := a.Sub(x0, 0, a.W-x0, a.H)
 	n := min(len(r.Gaps), strip.W)
 	median := float64(r.ITL.P50)

@@ -1,46 +1,74 @@
 package panes
 
 import (
-	"github.com/llmtop/llmtop/profiler/metric"
 	"strconv"
 
+	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/ui/grid"
 )
 
-// zoomExperts gives the map the screen, with a table of each layer's balance beside it where there is room.
+// zoomExperts gives the map the screen, with a table of each layer's balance beside it where there is room, and below it
+// the map of another phase where both fit cell by cell.
 func zoomExperts(a grid.Area, s *store.Snapshot, c *Ctx) {
 	covers := c.Phase.String() + ", " + c.Window.String()
-	h := hits(s, c)
+	h := hits(s, c, c.Phase)
 	if h == nil {
 		c.noExperts(c.frame(a, covers), s)
 		return
 	}
-	inside := a.Inset(2, 1)
-	labels := grid.Width("L"+itoa(s.Experts.Layers-1)) + 1
-	side := 0
-	if inside.W >= s.Experts.Experts+labels+balanceWidth+2 {
-		side = balanceWidth + 2
+	in := a.Inset(2, 1)
+	maps, rows := 1, in.H
+	if need := s.Experts.Layers + 5; in.H >= 2*need {
+		maps, rows = 2, in.H/2
 	}
-	m := fit(s.Experts, h, inside.W-labels-side, inside.H-4, c)
+	m := c.expertMap(in.Sub(0, 0, in.W, rows), s, h, false)
 	if words := m.scale(); words != "" {
 		covers += " " + string(c.Skin.Glyphs.Bullet) + " " + words
 	}
-	in := c.frame(a, covers)
+	c.frame(a, covers)
+	c.expertMap(in.Sub(0, 0, in.W, rows), s, h, true)
+	drawHeatScale(a, h, c)
+	if maps < 2 {
+		return
+	}
+	other := metric.Prompt
+	if c.Phase == metric.Prompt {
+		other = metric.Decode
+	}
+	lower := in.Sub(0, rows, in.W, in.H-rows)
+	lower.Text(0, 0, head, other.String()+", "+c.Window.String())
+	if h := hits(s, c, other); h != nil {
+		c.expertMap(lower.Sub(0, 1, in.W, lower.H-1), s, h, true)
+	} else {
+		lower.Text(0, 1, dim, "no token")
+	}
+}
+
+// expertMap lays out, and draws if told to, one map with its table and its sentences.
+func (c *Ctx) expertMap(in grid.Area, s *store.Snapshot, h *store.Hits, draw bool) heatmap {
+	labels := grid.Width("L"+itoa(s.Experts.Layers-1)) + 1
+	side := 0
+	if in.W >= s.Experts.Experts+labels+balanceWidth+3 {
+		side = balanceWidth + 3
+	}
+	m := fit(s.Experts, h, in.W-labels-side, in.H-4, 6, c)
+	if !draw {
+		return m
+	}
 	drawExpertNumbers(in, labels, &m)
 	m.draw(in.Sub(labels, 1, in.W-labels, m.rowCount), c)
 	drawLayerNames(in.Sub(0, 1, labels+m.cols, m.rowCount), &m, 0, labels, c)
 	if side > 0 {
-		drawBalance(in.Sub(in.W-balanceWidth, 0, balanceWidth, in.H-3), &m, h)
+		drawBalance(in.Sub(labels+m.cols+3, 0, balanceWidth, m.rowCount+1), &m, h)
 	}
-	l := in.Line(0, in.H-2)
-	l.Put(dim, "tokens ").Put(text, metric.Count(float64(h.Tokens)))
-	if n := s.Experts.EveryN; n > 1 {
-		l.Put(watch, "  sampled: 1 step of "+itoa(n))
+	y := m.rowCount + 1
+	if in.H > y+2 {
+		y++
 	}
-	l.Put(dim, "  (w: window, e: phase)")
-	drawWorst(in, in.H-1, h, c)
-	drawHeatScale(a, h, s.Experts, c)
+	drawWorst(in, y, h, c)
+	drawSpread(in, y+1, h, s.Experts)
+	return m
 }
 
 // balanceWidth is the width of the table of layer balance.
