@@ -1,5 +1,7 @@
 package event
 
+import "math"
+
 // Reading is a number that may be absent. Its zero value is "not reported".
 type Reading struct {
 	V      float64
@@ -25,7 +27,7 @@ var originNames = [...]string{
 	"not reported", "not permitted", "no device", "not yet", "undefined", "measured", "reported", "derived",
 }
 
-// String is the word that stands for the number when it is absent, or names its origin.
+// String is the word for an absence, or names the origin.
 func (o Origin) String() string {
 	if int(o) < len(originNames) {
 		return originNames[o]
@@ -33,8 +35,16 @@ func (o Origin) String() string {
 	return originNames[0]
 }
 
-// OK reports whether there is a number.
-func (r Reading) OK() bool { return r.Origin >= Measured }
+// OK reports whether there is a number. Infinity and NaN are none, whatever their origin.
+func (r Reading) OK() bool { return r.Origin >= Measured && !math.IsNaN(r.V) && !math.IsInf(r.V, 0) }
+
+// Why is the word for the absence of a number.
+func (r Reading) Why() string {
+	if r.Origin >= Measured {
+		return Undefined.String()
+	}
+	return r.Origin.String()
+}
 
 // Of is a measured reading.
 func Of(v float64) Reading { return Reading{v, Measured} }

@@ -127,7 +127,7 @@ func Percent(share float64) string {
 // Reading is the number as f writes it, or the word for its absence.
 func Reading(r event.Reading, f func(float64) string) string {
 	if !r.OK() {
-		return r.Origin.String()
+		return r.Why()
 	}
 	return f(r.V)
 }

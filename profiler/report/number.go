@@ -1,9 +1,8 @@
 package report
 
 import (
-	"math"
+	"encoding/json"
 	"reflect"
-	"strconv"
 	"strings"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -12,26 +11,19 @@ import (
 // Number is a reading in a report: null in JSON where it is absent, and where it is no number at all.
 type Number event.Reading
 
-// OK reports whether there is a finite number.
-func (n Number) OK() bool {
-	return event.Reading(n).OK() && !math.IsNaN(n.V) && !math.IsInf(n.V, 0)
-}
+// OK reports whether there is a number.
+func (n Number) OK() bool { return event.Reading(n).OK() }
 
 // MarshalJSON writes the number, or null.
 func (n Number) MarshalJSON() ([]byte, error) {
 	if !n.OK() {
 		return []byte("null"), nil
 	}
-	return strconv.AppendFloat(nil, n.V, 'g', -1, 64), nil
+	return json.Marshal(n.V)
 }
 
 // why is the word for the absence of a number.
-func (n Number) why() string {
-	if event.Reading(n).OK() {
-		return event.Undefined.String()
-	}
-	return n.Origin.String()
-}
+func (n Number) why() string { return event.Reading(n).Why() }
 
 // nanos is a time in s.
 func nanos(ns int64) Number { return Number(event.From(float64(ns) / 1e9)) }
