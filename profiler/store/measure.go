@@ -47,12 +47,10 @@ func (s *state) measureFirst(l *live) {
 	v := &l.view
 	ttft := int64(v.First - v.Enqueued)
 	if v.Cold {
-		missing := max(s.loadTook-l.named[event.StageLoad], 0)
-		ttft += missing
-		l.named[event.StageLoad] += missing
+		ttft += s.unseen(l)
 	}
 	v.TTFT = seconds(ttft)
-	v.HitTarget = !v.Cold && ttft <= int64(v.Target)
+	v.HitTarget = ttft <= int64(v.Target)
 	s.split(l, ttft)
 
 	prefill := l.named[event.StagePrompt]
@@ -62,6 +60,9 @@ func (s *state) measureFirst(l *live) {
 	v.Prefill = seconds(prefill)
 	v.PrefillRate = rate(v.PromptTokens-v.CachedTokens, v.Prefill)
 }
+
+// unseen is the part of the model load, in ns, that was over before a cold request came.
+func (s *state) unseen(l *live) int64 { return max(s.loadTook-l.named[event.StageLoad], 0) }
 
 // split divides TTFT into its parts. They add up: what the named stages leave is "other".
 func (s *state) split(l *live, ttft int64) {
@@ -83,8 +84,12 @@ func (s *state) split(l *live, ttft int64) {
 		}
 	}
 	for _, stage := range event.Components() {
-		// A stage cannot have taken more than what is left: sources that overlap their stages are cut here.
-		if ns := min(l.named[stage], rest); l.named[stage] > 0 {
+		ns := l.named[stage]
+		if stage == event.StageLoad && v.Cold {
+			ns += s.unseen(l)
+		}
+		if ns > 0 {
+			ns = min(ns, rest) // a stage cannot have taken more than what is left: overlapping stages are cut here
 			part(stage, ns)
 			rest -= ns
 		}
