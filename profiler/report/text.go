@@ -10,8 +10,8 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-// listed is how many requests the text names one by one; JSON has them all.
-const listed = 20
+// listed is how many requests the text names one by one, and drawn of how many it shows where TTFT went; JSON has them all.
+const listed, drawn = 20, 4
 
 // barCells is the length of the bar for all of a request's TTFT.
 const barCells = 30
@@ -122,7 +122,7 @@ func (r *Report) writeRequests(w writer) {
 		w.line("%5d %-10s %-16.16s %6d %6d %9s %9s %9s %7s/s", q.ID, q.State, plain(q.Label), q.Prompt, q.Generated,
 			short(q.TTFT, metric.Seconds), short(q.TPOT, metric.Seconds), short(q.E2EL, metric.Seconds), short(q.DecodeRate, metric.Rate))
 	}
-	for i := range r.Requests[:min(len(r.Requests), listed)] {
+	for i := range r.Requests[:min(len(r.Requests), drawn)] {
 		r.Requests[i].writeParts(w)
 	}
 }
@@ -182,7 +182,7 @@ func (r *Report) writeThroughput(w writer) {
 	w.line("  generated %d of %d prompt tokens (%d cached) in %s: total %s", r.Totals.GeneratedTokens, r.Totals.PromptTokens,
 		r.Totals.CachedTokens, format(r.Totals.Duration, metric.Seconds), format(t.SessionTTPS, metric.Rate))
 	w.line("  last 10 s: prefill %s, decode %s, total %s", format(t.Prefill, metric.Rate), format(t.Decode, metric.Rate), format(t.TTPS, metric.Rate))
-	w.line("  bandwidth touched while decoding %s a second of %s that this machine copies", format(t.Bandwidth, metric.Bytes), format(t.CopyBandwidth, metric.Bytes))
+	w.line("  bytes/s touched by decoding: %s; copied by this machine: %s", format(t.Bandwidth, metric.Bytes), format(t.CopyBandwidth, metric.Bytes))
 	for _, g := range r.Groups {
 		if len(r.Groups) > 1 || g.Name != "" {
 			w.line("  group %q: %d requests, %d tokens, %s", g.Name, g.Requests, g.Generated, format(g.TPS, metric.Rate))
