@@ -42,7 +42,7 @@ func (s *settings) flags() *pflag.FlagSet {
 	set.IntVar(&s.context, "ctx", 0, "tokens that a request may hold; 0: what the model was trained with, up to 4096")
 	set.Float64Var(&s.pace, "pace", 0, "hold generation to so many tokens/s; 0: flat out")
 
-	set.Float64Var(&s.temperature, "temp", 0.8, "sampling temperature; 0: greedy")
+	set.Float64Var(&s.temperature, "temp", 1, "sampling temperature; 0: greedy")
 	set.IntVar(&s.topK, "top-k", 40, "sample from the K likeliest tokens; 0: all")
 	set.Float64Var(&s.topP, "top-p", 0.95, "sample from the likeliest tokens that hold this much probability; 1: all")
 	set.Float64Var(&s.minP, "min-p", 0.05, "drop tokens less likely than this share of the likeliest; 0: none")
