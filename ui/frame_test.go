@@ -1,8 +1,7 @@
 package ui
 
 import (
-	"os"
-	"testing"
+	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -10,6 +9,9 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
 )
+
+// builtIn are the prompts that tab offers in tests.
+var builtIn = []SuggestedPrompt{{"scripture", promptText}, {"code", "func main() {"}}
 
 // open makes the model over one snapshot of a scene, w by h cells.
 func open(s *store.Snapshot, profile theme.Profile, ascii bool, w, h int) *app {
@@ -19,52 +21,56 @@ func open(s *store.Snapshot, profile theme.Profile, ascii bool, w, h int) *app {
 			Prompt: func(string, string) error { return nil }, Cancel: func(event.RequestID) error { return nil },
 			SetPace: func(float64) error { return nil },
 		},
-		Prompts: []SuggestedPrompt{{"scripture", promptText}, {"code", "func main() {"}},
+		Prompts: builtIn,
 	})
 	a.Update(tea.WindowSizeMsg{Width: w, Height: h})
 	return a
 }
 
-func TestShow(t *testing.T) {
-	var w, h, th, prof, ascii int
-	scene, keys := "live", ""
-	w, h, prof = 160, 45, 3
-	for _, p := range []struct {
-		n string
-		v *int
-	}{{"W", &w}, {"H", &h}, {"TH", &th}, {"PROF", &prof}, {"ASCII", &ascii}} {
-		if e := os.Getenv("SHOW_" + p.n); e != "" {
-			n := 0
-			for _, c := range e {
-				n = n*10 + int(c-'0')
-			}
-			*p.v = n
-		}
-	}
-	if e := os.Getenv("SHOW_SCENE"); e != "" {
-		scene = e
-	}
-	keys = os.Getenv("SHOW_KEYS")
-	s := map[string]func() *scene_{"live": live, "loading": loading, "ready": ready, "failed": failed, "dense": dense, "huge": huge}[scene]()
-	a := open(s.drain(), theme.Profile(prof), ascii > 0, w, h)
-	a.theme = th
-	a.dress()
-	for _, k := range keys {
-		code := k
-		text := string(k)
-		switch k {
-		case 'E':
-			code, text = tea.KeyEnter, ""
-		case 'T':
-			code, text = tea.KeyTab, ""
-		case 'W':
-			a.onWheel(tea.MouseWheelDown)
-			continue
-		}
-		a.Update(tea.KeyPressMsg{Code: code, Text: text})
-	}
-	a.toast = ""
-	os.WriteFile(os.Getenv("SHOW_OUT"), []byte(a.View().Content+"\n"), 0o644)
+// named are the keys that are no character, as a person would write them.
+var named = map[string]tea.KeyPressMsg{
+	"enter": {Code: tea.KeyEnter}, "esc": {Code: tea.KeyEscape}, "tab": {Code: tea.KeyTab}, "shift+tab": {Code: tea.KeyTab, Mod: tea.ModShift},
+	"up": {Code: tea.KeyUp}, "down": {Code: tea.KeyDown}, "left": {Code: tea.KeyLeft}, "right": {Code: tea.KeyRight},
+	"pgup": {Code: tea.KeyPgUp}, "pgdown": {Code: tea.KeyPgDown}, "home": {Code: tea.KeyHome}, "end": {Code: tea.KeyEnd},
+	"space": {Code: tea.KeySpace, Text: " "}, "backspace": {Code: tea.KeyBackspace}, "delete": {Code: tea.KeyDelete}, "f1": {Code: tea.KeyF1},
 }
 
-type scene_ = scene
+// pressed makes the message that the terminal library sends for a key.
+func pressed(key string) tea.KeyPressMsg {
+	if msg, ok := named[key]; ok {
+		return msg
+	}
+	if letter, ok := strings.CutPrefix(key, "ctrl+"); ok {
+		return tea.KeyPressMsg{Code: rune(letter[0]), Mod: tea.ModCtrl}
+	}
+	return tea.KeyPressMsg{Code: []rune(key)[0], Text: key}
+}
+
+// press presses keys one after another and returns the command of the last one.
+func (a *app) press(keys ...string) (cmd tea.Cmd) {
+	for _, k := range keys {
+		_, cmd = a.Update(pressed(k))
+	}
+	return cmd
+}
+
+// screen is the frame as text without styles.
+func (a *app) screen() string {
+	a.View()
+	return a.grid.Plain()
+}
+
+// scenes are the states that a session can be in.
+var scenes = []struct {
+	name string
+	make func() *scene
+}{
+	{"empty", newScene},
+	{"loading", loading},
+	{"ready", ready},
+	{"failed", failed},
+	{"live", live},
+	{"dense", dense},
+	{"huge", huge},
+	{"hostile", hostile},
+}

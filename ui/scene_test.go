@@ -288,3 +288,26 @@ func huge() *scene {
 	s.request(1, "long", promptText, answerText, 60, 400, false)
 	return s
 }
+
+// hostile has text from outside, wherever there is any, that would take over a terminal or break the layout.
+func hostile() *scene {
+	const evil = "\x1b]0;owned\x07\x1b[2J\x1b[31m\u009b5;5H\u202edlrow\u2066 \u200b日本語\u0301\u0302\u0303\u0304\t👩\u200d👩 \xff\xfe\r\n\x00\x7f" +
+		"aVeryLongWordWithoutAnySpaceThatWillNotFitIntoAnyPaneOfTheOverviewAndMustBeBrokenSomewhere"
+	s := newScene()
+	s.emit(event.Event{Kind: event.KindEngine, Data: &event.Engine{
+		Name: evil, Version: evil, State: event.EngineReady, Reason: evil, Slots: 2, Device: event.Device{Name: evil, Kernels: evil},
+		Caps: event.CapStages | event.CapTokens | event.CapText | event.CapKV | event.CapQueue,
+	}})
+	s.model(evil, 3, 8, 2)
+	s.emit(event.Event{Kind: event.KindLog, Text: evil})
+	s.emit(event.Event{Kind: event.KindHost, Data: &event.Host{
+		Interval: int64(time.Second), Cores: make([]float64, 300), NoGPU: evil, GPUs: []event.GPU{{Name: evil, Util: event.Of(math.Inf(1))}},
+		CPU: event.Of(math.NaN()), MemTotal: event.Of(-1), Load1: event.Of(math.MaxFloat64),
+	}})
+	s.request(1, evil, evil+evil, evil, 60, 60, true)
+	s.request(2, evil, evil, evil, 9, 40, false)
+	s.emit(event.Event{Kind: event.KindRequest, Req: 2, State: event.StateFailed, Data: &event.Outcome{Reason: evil}})
+	s.request(3, "wide", "日本語", "日本語テキスト 한국어 한국어", 40, 80, false)
+	s.emit(event.Event{Kind: event.KindRequest, Req: 4, State: event.StateQueued, Data: &event.Request{Label: evil, Group: evil, Prompt: evil}})
+	return s
+}
