@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	goruntime "runtime"
-	"slices"
 	"testing"
 	"time"
 
@@ -115,9 +114,4 @@ func BenchmarkPeer(b *testing.B) {
 		b.ReportMetric(median(fill), "native-prefill-tok/s")
 		b.ReportMetric(median(fillRatio), "prefill-ratio")
 	}
-}
-
-func median(x []float64) float64 {
-	slices.Sort(x)
-	return x[len(x)/2]
 }

@@ -170,6 +170,10 @@ func (w *Weights) forms() (f forms) {
 	return f
 }
 
+// Threads are the operating system's ids of the threads that compute, without the one that calls Forward and takes part in it. Nil
+// where they are not known: elsewhere than on Linux, or with more workers than Go may use processors.
+func (r *Runner) Threads() []int { return r.pool.ThreadIDs() }
+
 // Close ends the workers.
 func (r *Runner) Close() { r.pool.Close() }
 

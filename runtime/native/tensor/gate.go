@@ -8,8 +8,9 @@ import (
 )
 
 // How long a waiting worker stays awake. Alone on its processor it notices the gate within tens of
-// nanoseconds; after eagerTime it lets other goroutines run in between; after spinTime it parks,
-// and waking it up then costs 5 to 50 µs.
+// nanoseconds; after eagerTime it lets others run in between: other goroutines, or, where it has a thread of its
+// own and giving way to a goroutine would be two switches of threads, other threads, such as the one that it waits
+// for. After spinTime it sleeps, and waking it up then costs 5 to 50 µs.
 const (
 	eagerTime = 3 * time.Microsecond
 	spinTime  = 60 * time.Microsecond
@@ -19,12 +20,13 @@ const (
 type gate struct {
 	opened   atomic.Uint32
 	sleepers atomic.Int32
-	mu       sync.Mutex
+	direct   bool       // sleepers wait in the kernel, by the word opened; otherwise in Go's scheduler, by awake
+	mu       sync.Mutex // guards awake
 	awake    sync.Cond
 	_        [64]byte // the next field of the pool lies in another cache line
 }
 
-func (g *gate) init() { g.awake.L = &g.mu }
+func (g *gate) init(direct bool) { g.direct, g.awake.L = direct, &g.mu }
 
 // count is how often the gate has been opened.
 func (g *gate) count() uint32 { return g.opened.Load() }
@@ -32,7 +34,11 @@ func (g *gate) count() uint32 { return g.opened.Load() }
 // open lets all pass who wait with the count of before.
 func (g *gate) open() {
 	g.opened.Add(1)
-	if g.sleepers.Load() > 0 {
+	switch {
+	case g.sleepers.Load() == 0:
+	case g.direct:
+		rouse(&g.opened)
+	default:
 		g.mu.Lock() // a sleeper is now either before its last look at opened, or in Wait
 		g.awake.Broadcast()
 		g.mu.Unlock()
@@ -61,18 +67,27 @@ func (g *gate) spin(count uint32) bool {
 			start = time.Now()
 		case time.Since(start) > spinTime:
 			return false
-		case time.Since(start) > eagerTime:
+		case time.Since(start) <= eagerTime:
+		case g.direct:
+			yield()
+		default:
 			runtime.Gosched()
 		}
 	}
 }
 
 func (g *gate) sleep(count uint32) {
-	g.mu.Lock()
 	g.sleepers.Add(1)
+	defer g.sleepers.Add(-1)
+	if g.direct {
+		for g.opened.Load() == count {
+			await(&g.opened, count)
+		}
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	for g.opened.Load() == count {
 		g.awake.Wait()
 	}
-	g.sleepers.Add(-1)
-	g.mu.Unlock()
 }

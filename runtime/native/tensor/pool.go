@@ -2,7 +2,9 @@ package tensor
 
 import (
 	"fmt"
+	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -19,6 +21,7 @@ type Task interface {
 // Pool is a fixed number of workers; the caller of Run is the first of them.
 type Pool struct {
 	workers  []Worker
+	threads  []int // operating system's ids of the helpers' threads, if they have some
 	task     Task
 	closing  bool
 	finished atomic.Int32 // helpers that are through with the task
@@ -56,20 +59,38 @@ func (p *Panic) Error() string { return fmt.Sprintf("panic in worker: %v\n%s", p
 // abandoned is the value with which the other workers leave a task that has panicked.
 type abandoned struct{}
 
-// NewPool starts n workers, at least one: the caller of Run, which needs no goroutine of its own.
+// NewPool starts n workers, at least one: the caller of Run, which needs no goroutine of its own. The others have a thread each, on
+// Linux and if Go may use as many processors as there are workers: more would hold the processors while others wait for them.
 func NewPool(n int) *Pool {
 	p := &Pool{workers: make([]Worker, max(n, 1))}
+	direct := ownThreads && len(p.workers) <= runtime.GOMAXPROCS(0)
 	for _, g := range []*gate{&p.start, &p.end, &p.meet} {
-		g.init()
+		g.init(direct)
 	}
 	for i := range p.workers {
 		p.workers[i] = Worker{pool: p, id: i}
 	}
-	for i := range p.workers[1:] {
-		p.helpers.Go(p.workers[i+1].serve)
+	if direct {
+		p.threads = make([]int, len(p.workers)-1)
 	}
+	var settled sync.WaitGroup
+	settled.Add(len(p.threads))
+	for i := range p.workers[1:] {
+		p.helpers.Go(func() {
+			if direct {
+				p.threads[i] = settle(i + 1)
+				settled.Done()
+			}
+			p.workers[i+1].serve()
+		})
+	}
+	settled.Wait()
 	return p
 }
+
+// ThreadIDs are the operating system's ids of the workers' threads, without that of the caller of Run. Nil where the workers have no
+// threads of their own; see NewPool. The threads end with Close.
+func (p *Pool) ThreadIDs() []int { return slices.Clone(p.threads) }
 
 // Threads is the number of workers.
 func (p *Pool) Threads() int { return len(p.workers) }

@@ -2,6 +2,8 @@ package tensor
 
 import (
 	"errors"
+	"fmt"
+	"os"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -128,24 +130,27 @@ func TestPoolPanics(t *testing.T) {
 	}
 }
 
-// With one processor for three workers every barrier needs the scheduler; with pauses between the
-// jobs the workers park and have to be woken.
+// With one processor for three workers every barrier needs the scheduler; with three each has a thread, where the system lets it.
+// With pauses between the jobs the workers sleep and have to be woken.
 func TestPoolProgress(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	p := NewPool(3)
-	defer p.Close()
-	var sum atomic.Int32
-	for range 20 {
-		p.Run(taskFunc(func(w *Worker) {
-			for range 10 {
-				sum.Add(1)
-				w.Barrier()
-			}
-		}))
-		time.Sleep(2 * spinTime)
-	}
-	if sum.Load() != 600 {
-		t.Errorf("workers counted to %d, want 600", sum.Load())
+	for _, processors := range []int{1, 3} {
+		restore := runtime.GOMAXPROCS(processors)
+		p := NewPool(3)
+		var sum atomic.Int32
+		for range 20 {
+			p.Run(taskFunc(func(w *Worker) {
+				for range 10 {
+					sum.Add(1)
+					w.Barrier()
+				}
+			}))
+			time.Sleep(2 * spinTime)
+		}
+		p.Close()
+		runtime.GOMAXPROCS(restore)
+		if sum.Load() != 600 {
+			t.Errorf("%d processors: workers counted to %d, want 600", processors, sum.Load())
+		}
 	}
 }
 
@@ -179,6 +184,37 @@ func TestRunDoesNotAllocate(t *testing.T) {
 	task := Task(taskFunc(func(w *Worker) { w.Barrier() }))
 	if n := testing.AllocsPerRun(100, func() { p.Run(task) }); n != 0 {
 		t.Errorf("Run allocates %v times", n)
+	}
+}
+
+// TestThreads finds the workers among the threads of this process, by their ids and names.
+func TestThreads(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		if ids := NewPool(1).ThreadIDs(); ids != nil {
+			t.Errorf("threads %v where they cannot be known", ids)
+		}
+		return
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+	p := NewPool(4)
+	ids := p.ThreadIDs()
+	if len(ids) != 3 {
+		t.Errorf("%d threads beside the caller's, want 3", len(ids))
+	}
+	for i, id := range ids {
+		name, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/comm", id))
+		if want := fmt.Sprintf("llmtop-worker-%d\n", i+1); err != nil || string(name) != want {
+			t.Errorf("thread %d is called %q, %v; want %q", id, name, err, want)
+		}
+	}
+	p.Close()
+	if ids := NewPool(1).ThreadIDs(); ids == nil || len(ids) != 0 {
+		t.Errorf("one worker has the threads %v, want none", ids)
+	}
+	crowd := NewPool(5)
+	defer crowd.Close()
+	if ids := crowd.ThreadIDs(); ids != nil {
+		t.Errorf("five workers on four processors have the threads %v, want none of their own", ids)
 	}
 }
 
