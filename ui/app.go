@@ -73,11 +73,9 @@ type app struct {
 	toast   string // a word about the last key, until toastEnd
 	toastIn int    // ticks that the toast still lives
 
-	snap    *store.Snapshot
-	version uint64
-	second  event.Time
-	frame   string
-	dirty   bool // the frame no longer shows the state
+	snap  *store.Snapshot
+	frame string
+	dirty bool // the frame no longer shows the state
 }
 
 func newApp(cfg Config) *app {

@@ -37,17 +37,15 @@ func (a *app) onTick() tea.Cmd {
 	return a.tick()
 }
 
-// look takes a snapshot. It is worth a frame if anything has changed, if the clock shows another second, or if a spinner
-// turns.
+// look takes a snapshot. It is worth a frame if it is another one than before, or if a spinner turns.
 func (a *app) look() {
 	s := a.cfg.Snapshots()
-	second := s.Now / event.Time(time.Second)
 	spins := s.Engine.State <= event.EngineLoading || s.Throughput.Queued > 0
-	if s.Version == a.version && second == a.second && !spins {
+	if s == a.snap && !spins {
 		return
 	}
 	if spins {
 		a.panes.Spin++
 	}
-	a.snap, a.version, a.second, a.dirty = s, s.Version, second, true
+	a.snap, a.dirty = s, true
 }

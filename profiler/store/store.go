@@ -25,8 +25,12 @@ const (
 	MaxExperts  = 1024
 )
 
-// drainEvery is how long an event may wait in the queue.
-const drainEvery = 50 * time.Millisecond
+// drainEvery is how long an event may wait in the queue when nobody asks for snapshots, which empty it, and it does not fill.
+const drainEvery = time.Second
+
+// keepFor is how long a snapshot stands while no event comes: what only time changes moves by the second. It is a little longer than
+// a second, so that samples of the host, one a second, are what renews it.
+const keepFor = 1200 * time.Millisecond
 
 // Options configure a Store.
 type Options struct {
@@ -45,6 +49,7 @@ type Store struct {
 	mu    sync.Mutex // guards what follows; never held while a producer emits
 	batch []event.Event
 	state state
+	last  *Snapshot // handed out
 }
 
 // state is all that events have told.

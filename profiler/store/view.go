@@ -9,13 +9,16 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-// Snapshot is the state of this moment. It may be called from any goroutine, thirty times a second.
+// Snapshot is the state of this moment, the same one as before if nothing has changed. It may be called from any goroutine, thirty times a second.
 func (s *Store) Snapshot() *Snapshot {
 	s.drain()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.opt.Now()
 	st := &s.state
+	if s.last != nil && s.last.Version == st.version && now-s.last.Now < event.Time(keepFor) {
+		return s.last
+	}
 	st.advance(now)
 	v := &Snapshot{
 		Version: st.version, Now: now, Wall: s.opt.Wall(), Started: st.started,
@@ -34,6 +37,7 @@ func (s *Store) Snapshot() *Snapshot {
 		v.Experts = st.experts.view(now)
 	}
 	v.Verdicts = st.judge.Judge(v.evidence())
+	s.last = v
 	return v
 }
 
