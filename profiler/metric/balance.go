@@ -1,6 +1,7 @@
 package metric
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -50,19 +51,9 @@ func Extremes(counts []uint64, k int) (hot, cold []int) {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case counts[a] > counts[b]:
-			return -1
-		case counts[a] < counts[b]:
-			return 1
-		}
-		return 0
-	})
 	k = min(k, len(order))
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(counts[b], counts[a]) })
 	hot = slices.Clone(order[:k])
-	for i := range k {
-		cold = append(cold, order[len(order)-1-i])
-	}
-	return hot, cold
+	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(counts[a], counts[b]), a-b) })
+	return hot, slices.Clone(order[:k])
 }

@@ -42,6 +42,9 @@ func middle(i int) int64 {
 
 // Record counts a value k times; negative values count as 0.
 func (h *Histogram) Record(v int64, k uint32) {
+	if k == 0 {
+		return
+	}
 	v = max(v, 0)
 	if h.n == 0 || v < h.min {
 		h.min = v

@@ -1,0 +1,80 @@
+package metric
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+func TestDuration(t *testing.T) {
+	for ns, want := range map[int64]string{
+		0: "0 ns", 999: "999 ns", 1000: "1.00 µs", 620_000: "620 µs", 999_400: "999 µs", 999_600: "1.00 ms",
+		18_240_000: "18.2 ms", 9_996_000: "10.0 ms", 1_940_000_000: "1.94 s", 119_900_000_000: "120 s",
+		125e9: "2m05s", 3600e9: "1h00m", 7505e9: "2h05m", -18_240_000: "-18.2 ms",
+	} {
+		if got := Duration(ns); got != want {
+			t.Errorf("%d ns reads %q, want %q", ns, got, want)
+		}
+	}
+	if got := DurationIn(620_000, 18_000_000); got != "0.62 ms" {
+		t.Errorf("620 µs in ms reads %q", got)
+	}
+	if got := Seconds(.0182); got != "18.2 ms" {
+		t.Errorf("0.0182 s reads %q", got)
+	}
+}
+
+func TestFormats(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		f    func(float64) string
+		in   float64
+		want string
+	}{
+		{"bytes", Bytes, 0, "0 B"}, {"bytes", Bytes, 999, "999 B"}, {"bytes", Bytes, 84_100_000, "84.1 MB"}, {"bytes", Bytes, 24e9, "24.0 GB"},
+		{"count", Count, 0, "0"}, {"count", Count, 9999, "9 999"}, {"count", Count, 10_000, "10.0k"}, {"count", Count, 11_000_000, "11.0M"},
+		{"count", Count, -1234, "-1 234"},
+		{"rate", Rate, 38.24, "38.2"}, {"rate", Rate, 3.218, "3.22"}, {"rate", Rate, 1604, "1 604"}, {"rate", Rate, 999.4, "999"}, {"rate", Rate, 12_345, "12.3k"},
+		{"percent", Percent, 0, "0 %"}, {"percent", Percent, .004, "0.4 %"}, {"percent", Percent, .71, "71 %"}, {"percent", Percent, 1, "100 %"},
+	} {
+		if got := c.f(c.in); got != c.want {
+			t.Errorf("%s %v reads %q, want %q", c.name, c.in, got, c.want)
+		}
+	}
+}
+
+// TestThreeDigits holds every format to at least three significant digits, or to an exact number.
+func TestThreeDigits(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		v := math.Pow(10, rapid.Float64Range(0, 13).Draw(rt, "exponent"))
+		for _, f := range []func(float64) string{Bytes, Count, Rate} {
+			got := strings.Map(func(r rune) rune {
+				if r >= '0' && r <= '9' {
+					return r
+				}
+				return -1
+			}, f(v))
+			if len(got) < 3 && v >= 100 || len(got) > 5 {
+				rt.Fatalf("%v reads %q", v, f(v))
+			}
+		}
+	})
+}
+
+func TestAbsentReadingsHaveAWord(t *testing.T) {
+	for _, c := range []struct {
+		r    event.Reading
+		want string
+	}{
+		{event.Reading{}, "not reported"}, {event.Absent(event.NotPermitted), "not permitted"}, {event.Absent(event.NoDevice), "no device"},
+		{event.Of(math.NaN()), "undefined"}, {event.Of(math.Inf(1)), "undefined"}, {event.Of(0), "0 B"}, {event.From(84_100_000), "84.1 MB"},
+	} {
+		if got := Reading(c.r, Bytes); got != c.want {
+			t.Errorf("%+v reads %q, want %q", c.r, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package metric
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// samples draws times of all magnitudes that have a bucket of their own.
+func samples() *rapid.Generator[[]int64] {
+	magnitude := rapid.Custom(func(t *rapid.T) int64 {
+		return rapid.Int64Range(0, 1<<rapid.IntRange(0, 46).Draw(t, "bits")-1).Draw(t, "v")
+	})
+	return rapid.SliceOfN(magnitude, 1, 400)
+}
+
+func recorded(values []int64) *Histogram {
+	var h Histogram
+	for _, v := range values {
+		h.Record(v, 1)
+	}
+	return &h
+}
+
+// rank is the value at the nearest rank of a percentile: the smallest that at least p of 100 values do not exceed.
+func rank(sorted []int64, p int) int64 { return sorted[(p*len(sorted)+99)/100-1] }
+
+func TestPercentilesAreWithinTheirBound(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		values := samples().Draw(rt, "values")
+		got := recorded(values).Summary()
+		slices.Sort(values)
+		for _, c := range []struct {
+			p   int
+			got int64
+		}{{50, got.P50}, {90, got.P90}, {95, got.P95}, {99, got.P99}} {
+			if want := rank(values, c.p); math.Abs(float64(c.got-want)) > float64(want)/64 {
+				rt.Fatalf("p%d = %d, exact %d: off by more than 1/64", c.p, c.got, want)
+			}
+		}
+		if got.Min != values[0] || got.Max != values[len(values)-1] || got.Count != uint64(len(values)) {
+			rt.Fatalf("%+v, want %d values from %d to %d", got, len(values), values[0], values[len(values)-1])
+		}
+	})
+}
+
+func TestMomentsAreExact(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		values := rapid.SliceOfN(rapid.Int64Range(0, 1e9), 2, 200).Draw(rt, "values")
+		got := recorded(values).Summary()
+		mean, square := 0.0, 0.0
+		for _, v := range values {
+			mean += float64(v) / float64(len(values))
+		}
+		for _, v := range values {
+			square += (float64(v) - mean) * (float64(v) - mean)
+		}
+		deviation := math.Sqrt(square / float64(len(values)-1))
+		if math.Abs(got.Mean-mean) > 1e-9*mean || math.Abs(got.StdDev-deviation) > 1e-3*deviation+mean*1e-6 {
+			rt.Fatalf("mean %v, deviation %v; want %v and %v", got.Mean, got.StdDev, mean, deviation)
+		}
+	})
+}
+
+func TestMergeIsThatOfTheSamples(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		one, two := samples().Draw(rt, "one"), samples().Draw(rt, "two")
+		merged, together := recorded(one), recorded(slices.Concat(one, two))
+		merged.Add(recorded(two))
+		merged.Add(&Histogram{})
+		got, want := merged.Summary(), together.Summary()
+		// Sums of floating-point numbers depend on their order; everything else must be the same.
+		if math.Abs(got.Mean-want.Mean) > 1e-9*want.Mean || math.Abs(got.StdDev-want.StdDev) > 1e-6*want.StdDev {
+			rt.Fatalf("mean %v, deviation %v; want %v and %v", got.Mean, got.StdDev, want.Mean, want.StdDev)
+		}
+		got.Mean, got.StdDev = want.Mean, want.StdDev
+		if got != want || merged.counts != together.counts {
+			rt.Fatalf("merged %+v, together %+v", got, want)
+		}
+	})
+}
+
+func TestWeightsCountAsRepetitions(t *testing.T) {
+	var weighted, repeated Histogram
+	weighted.Record(700, 3)
+	weighted.Record(9000, 2)
+	weighted.Record(1<<60, 0) // nothing
+	for _, v := range []int64{700, 700, 700, 9000, 9000} {
+		repeated.Record(v, 1)
+	}
+	if weighted != repeated {
+		t.Errorf("%+v, want %+v", weighted.Summary(), repeated.Summary())
+	}
+}
+
+func TestEdgesOfAHistogram(t *testing.T) {
+	var h Histogram
+	if h.Summary() != (Summary{}) || h.Median() != 0 {
+		t.Errorf("an empty histogram reads %+v", h.Summary())
+	}
+	h.Record(-5, 1)
+	h.Record(math.MaxInt64, 1)
+	if s := h.Summary(); s.Min != 0 || s.P50 != 0 || s.Max != math.MaxInt64 || s.Count != 2 {
+		t.Errorf("values out of range read %+v", s)
+	}
+	one := recorded([]int64{12_345_678}).Summary()
+	if one.P50 != 12_345_678 || one.P99 != 12_345_678 || one.StdDev != 0 {
+		t.Errorf("one value reads %+v, want itself", one)
+	}
+}
+
+func TestBucketsCoverAllValuesOnce(t *testing.T) {
+	for i := range numBuckets {
+		if got := bucket(middle(i)); got != i {
+			t.Fatalf("the middle of bucket %d, %d, lies in %d", i, middle(i), got)
+		}
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		v := rapid.Int64Range(0, math.MaxInt64-1).Draw(rt, "v")
+		if bucket(v) > bucket(v+1) {
+			rt.Fatalf("%d lies above %d", v, v+1)
+		}
+	})
+}
+
+func BenchmarkHistogramRecord(b *testing.B) {
+	var h Histogram
+	v := int64(600_000)
+	for b.Loop() {
+		h.Record(v, 1)
+		v = v*25/24 + 1
+		if v > 1e9 {
+			v = 600_000
+		}
+	}
+}
+
+func BenchmarkHistogramSummary(b *testing.B) {
+	var h Histogram
+	for i := range int64(10_000) {
+		h.Record(600_000+i*100, 1)
+	}
+	for b.Loop() {
+		h.Summary()
+	}
+}
