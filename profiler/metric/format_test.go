@@ -35,11 +35,24 @@ func TestFormats(t *testing.T) {
 		in   float64
 		want string
 	}{
-		{"bytes", Bytes, 0, "0 B"}, {"bytes", Bytes, 999, "999 B"}, {"bytes", Bytes, 84_100_000, "84.1 MB"}, {"bytes", Bytes, 24e9, "24.0 GB"},
-		{"count", Count, 0, "0"}, {"count", Count, 9999, "9 999"}, {"count", Count, 10_000, "10.0k"}, {"count", Count, 11_000_000, "11.0M"},
+		{"bytes", Bytes, 0, "0 B"},
+		{"bytes", Bytes, 999, "999 B"},
+		{"bytes", Bytes, 84_100_000, "84.1 MB"},
+		{"bytes", Bytes, 24e9, "24.0 GB"},
+		{"count", Count, 0, "0"},
+		{"count", Count, 9999, "9 999"},
+		{"count", Count, 10_000, "10.0k"},
+		{"count", Count, 11_000_000, "11.0M"},
 		{"count", Count, -1234, "-1 234"},
-		{"rate", Rate, 38.24, "38.2"}, {"rate", Rate, 3.218, "3.22"}, {"rate", Rate, 1604, "1 604"}, {"rate", Rate, 999.4, "999"}, {"rate", Rate, 12_345, "12.3k"},
-		{"percent", Percent, 0, "0 %"}, {"percent", Percent, .004, "0.4 %"}, {"percent", Percent, .71, "71 %"}, {"percent", Percent, 1, "100 %"},
+		{"rate", Rate, 38.24, "38.2"},
+		{"rate", Rate, 3.218, "3.22"},
+		{"rate", Rate, 1604, "1 604"},
+		{"rate", Rate, 999.4, "999"},
+		{"rate", Rate, 12_345, "12.3k"},
+		{"percent", Percent, 0, "0 %"},
+		{"percent", Percent, .004, "0.4 %"},
+		{"percent", Percent, .71, "71 %"},
+		{"percent", Percent, 1, "100 %"},
 	} {
 		if got := c.f(c.in); got != c.want {
 			t.Errorf("%s %v reads %q, want %q", c.name, c.in, got, c.want)
@@ -70,8 +83,13 @@ func TestAbsentReadingsHaveAWord(t *testing.T) {
 		r    event.Reading
 		want string
 	}{
-		{event.Reading{}, "not reported"}, {event.Absent(event.NotPermitted), "not permitted"}, {event.Absent(event.NoDevice), "no device"},
-		{event.Of(math.NaN()), "undefined"}, {event.Of(math.Inf(1)), "undefined"}, {event.Of(0), "0 B"}, {event.From(84_100_000), "84.1 MB"},
+		{event.Reading{}, "not reported"},
+		{event.Absent(event.NotPermitted), "not permitted"},
+		{event.Absent(event.NoDevice), "no device"},
+		{event.Of(math.NaN()), "undefined"},
+		{event.Of(math.Inf(1)), "undefined"},
+		{event.Of(0), "0 B"},
+		{event.From(84_100_000), "84.1 MB"},
 	} {
 		if got := Reading(c.r, Bytes); got != c.want {
 			t.Errorf("%+v reads %q, want %q", c.r, got, c.want)

@@ -73,7 +73,7 @@ func TestTimesThatRunBackwardsCountNow(t *testing.T) {
 	var w Windowed
 	w.Record(100*sec, 10, 1)
 	w.Record(30*sec, 20, 1)
-	if got := w.Summaries(100*sec)[TenSeconds]; got.Count != 2 || got.Max != 20 {
+	if got := w.Summaries(100 * sec)[TenSeconds]; got.Count != 2 || got.Max != 20 {
 		t.Errorf("the last 10 s hold %+v, want both values", got)
 	}
 }
