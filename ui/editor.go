@@ -3,6 +3,7 @@ package ui
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
@@ -180,9 +181,9 @@ func (e *editor) draw(a grid.Area, skin *theme.Skin) {
 	line, cursor := e.line(gl.ASCII)
 	shift := max(grid.Width(line[:cursor])-in.W+1, 0)
 	for shift > 0 && len(line) > 0 && cursor > 0 {
-		r := []rune(line)[0]
+		r, n := utf8.DecodeRuneInString(line)
 		shift -= sanitize.Width(r)
-		line, cursor = line[len(string(r)):], cursor-len(string(r))
+		line, cursor = line[n:], cursor-n
 	}
 	x := grid.Width(line[:max(cursor, 0)])
 	in.Text(0, 0, grid.Fg(theme.Data), line)

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"strings"
+	"sync"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -26,6 +27,9 @@ func open(s *store.Snapshot, profile theme.Profile, ascii bool, w, h int) *app {
 	a.Update(tea.WindowSizeMsg{Width: w, Height: h})
 	return a
 }
+
+// liveSnapshot is the live session's end, made once.
+var liveSnapshot = sync.OnceValue(func() *store.Snapshot { return live().drain() })
 
 // named are the keys that are no character, as a person would write them.
 var named = map[string]tea.KeyPressMsg{

@@ -51,7 +51,7 @@ var sizes = [][2]int{{80, 24}, {120, 36}, {160, 45}, {200, 60}}
 
 // The overview of one session, in every size the layout changes at and every colour profile; the poorest is ASCII too.
 func TestGoldenOverview(t *testing.T) {
-	s := live().drain()
+	s := liveSnapshot()
 	for _, size := range sizes {
 		for p := theme.NoColour; p < theme.NumProfiles; p++ {
 			a := open(s, p, p == theme.NoColour, size[0], size[1])
@@ -62,7 +62,7 @@ func TestGoldenOverview(t *testing.T) {
 
 // The other themes must be seen too when they change.
 func TestGoldenThemes(t *testing.T) {
-	s := live().drain()
+	s := liveSnapshot()
 	for i, p := range theme.Palettes()[1:] {
 		a := open(s, theme.TrueColour, false, 120, 36)
 		a.theme = i + 1
@@ -73,7 +73,7 @@ func TestGoldenThemes(t *testing.T) {
 
 // Each pane with the whole screen, as text: what it says and where.
 func TestGoldenPanes(t *testing.T) {
-	s := live().drain()
+	s := liveSnapshot()
 	for id := range panes.NumPanes {
 		a := open(s, theme.TrueColour, false, 120, 36)
 		a.press(string(rune('1' + id)))
@@ -83,7 +83,7 @@ func TestGoldenPanes(t *testing.T) {
 
 // What lies over the overview, or stands in for it.
 func TestGoldenModes(t *testing.T) {
-	s := live().drain()
+	s := liveSnapshot()
 	for _, c := range []struct {
 		name string
 		keys []string

@@ -141,23 +141,30 @@ func (a *app) cancel() {
 // paces are the steps of the pace keys, in tokens/s; 0 is flat out, beyond the fastest.
 var paces = []float64{2, 5, 10, 20, 40, 80, 160, 0}
 
+// nextPace is the step beyond a pace, in either direction; the ends stay.
+func nextPace(now float64, faster bool) float64 {
+	if faster {
+		if now <= 0 {
+			return 0
+		}
+		return paces[slices.IndexFunc(paces, func(p float64) bool { return p == 0 || p > now })]
+	}
+	for i := len(paces) - 2; i >= 0; i-- {
+		if now <= 0 || paces[i] < now {
+			return paces[i]
+		}
+	}
+	return now
+}
+
 // pace moves one step from the engine's pace.
 func (a *app) pace(faster bool) {
-	now := a.snap.Engine.Pace
-	i := slices.IndexFunc(paces, func(p float64) bool { return p >= now || p == 0 })
-	if now <= 0 {
-		i = len(paces) - 1
-	}
-	if faster {
-		i = min(i+1, len(paces)-1)
-	} else {
-		i = max(i-1, 0)
-	}
+	to := nextPace(a.snap.Engine.Pace, faster)
 	words := "pace: flat out"
-	if paces[i] > 0 {
-		words = "pace: " + metric.Rate(paces[i]) + " tokens/s"
+	if to > 0 {
+		words = "pace: " + metric.Rate(to) + " tokens/s"
 	}
-	a.report(a.cfg.Actions.SetPace(paces[i]), words)
+	a.report(a.cfg.Actions.SetPace(to), words)
 }
 
 // onPaste puts pasted text into the editor, which it opens.

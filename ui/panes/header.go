@@ -102,6 +102,10 @@ func (c *Ctx) headerModel(a grid.Area, l grid.Line, s *store.Snapshot) {
 		put(text, sanitize.Line(e.Device.Name), sep)
 		return
 	}
+	if name := sanitize.Line(m.Name); grid.Width(name) > l.Room() {
+		a.Elide(l.X, 0, l.Room(), data, name, c.Skin.Glyphs.Ellipsis)
+		return
+	}
 	put(data, sanitize.Line(m.Name), "")
 	if m.Parameters > 0 {
 		put(text, metric.Count(float64(m.Parameters)), " ")

@@ -43,12 +43,21 @@ var table = [NumPanes]struct {
 // String is the pane's name as in its title.
 func (id ID) String() string { return names[id] }
 
+// The smallest box that has room for anything but its title.
+const (
+	leastWidth  = 12
+	leastHeight = 4
+)
+
 // Draw draws one pane, or its full-screen form if c.Zoomed.
 func Draw(id ID, a grid.Area, s *store.Snapshot, c *Ctx) {
 	c.id = id
-	if c.Zoomed {
+	switch {
+	case a.W < leastWidth || a.H < leastHeight:
+		c.frame(a, "")
+	case c.Zoomed:
 		table[id].zoom(a, s, c)
-	} else {
+	default:
 		table[id].draw(a, s, c)
 	}
 }

@@ -1,0 +1,177 @@
+package ui
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/llmtop/llmtop/theme"
+)
+
+// typed types text key by key, as a terminal sends it.
+func typed(a *app, text string) {
+	for _, r := range text {
+		a.Update(tea.KeyPressMsg{Code: r, Text: string(r)})
+	}
+}
+
+func TestPromptIsSent(t *testing.T) {
+	a, k := driven(t)
+	a.press("p")
+	typed(a, "In the q?beginning") // q and ? are text here
+	a.press("enter")
+	if !slices.Equal(k.prompts, []SuggestedPrompt{{"", "In the q?beginning"}}) {
+		t.Errorf("sent %q", k.prompts)
+	}
+	if a.editor.open {
+		t.Error("the editor stays open")
+	}
+	holds(t, a, "prompt sent")
+	k.err = errors.New("prompt is longer than the context: 2 000 of 1 024 tokens")
+	a.press("p")
+	typed(a, "x")
+	a.press("enter")
+	holds(t, a, "prompt is longer than the context")
+}
+
+func TestEmptyPromptIsNotSent(t *testing.T) {
+	a, k := driven(t)
+	a.press("p", "enter", "space", "enter")
+	if len(k.prompts) != 0 || !a.editor.open {
+		t.Errorf("sent %q", k.prompts)
+	}
+	a.press("esc")
+	if a.editor.open {
+		t.Error("esc leaves the editor open")
+	}
+}
+
+func TestPromptEditing(t *testing.T) {
+	for _, c := range []struct {
+		name, text, want string
+		keys             []string
+	}{
+		{"backspace", "abc", "ab", []string{"backspace"}},
+		{"delete at the end does nothing", "abc", "abc", []string{"delete"}},
+		{"delete", "abc", "ab", []string{"left", "delete"}},
+		{"insert in the middle", "ac", "abc", []string{"left", "b"}},
+		{"home and end", "bc", "abcd", []string{"home", "a", "end", "d"}},
+		{"emacs moves", "bc", "abcd", []string{"ctrl+a", "a", "ctrl+e", "d"}},
+		{"kill to the start", "abc", "c", []string{"left", "ctrl+u"}},
+		{"kill to the end", "abc", "a", []string{"home", "right", "ctrl+k"}},
+		{"kill a word", "the first word ", "the first ", []string{"ctrl+w"}},
+		{"left beyond the start", "a", "ba", []string{"left", "left", "left", "b"}},
+		{"right beyond the end", "a", "ab", []string{"right", "right", "b"}},
+		{"backspace beyond the start", "a", "", []string{"backspace", "backspace"}},
+		{"unicode", "héllo 日本", "héllo 日", []string{"backspace"}},
+		{"unicode in the middle", "日語", "日本語", []string{"left", "本"}},
+		{"unknown keys add nothing", "a", "a", []string{"pgup", "f1"}},
+	} {
+		a, _ := driven(t)
+		a.press("p")
+		typed(a, c.text)
+		a.press(c.keys...)
+		if got := string(a.editor.text); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+		checkFrame(t, a.View().Content, 120, 36)
+	}
+}
+
+func TestPromptHistory(t *testing.T) {
+	a, k := driven(t)
+	for _, s := range []string{"one", "two", "two"} {
+		a.press("p")
+		typed(a, s)
+		a.press("enter")
+	}
+	if len(k.prompts) != 3 || !slices.Equal(a.editor.history, []string{"one", "two"}) {
+		t.Fatalf("sent %q, remembers %q", k.prompts, a.editor.history)
+	}
+	a.press("p")
+	typed(a, "draft")
+	for _, step := range []struct{ key, want string }{
+		{"up", "two"}, {"up", "one"}, {"up", "one"}, {"down", "two"}, {"down", "draft"}, {"down", "draft"}, {"ctrl+p", "two"}, {"ctrl+n", "draft"},
+	} {
+		a.press(step.key)
+		if got := string(a.editor.text); got != step.want {
+			t.Errorf("%s shows %q, want %q", step.key, got, step.want)
+		}
+	}
+	for i := range 2 * maxHistory {
+		a.editor.text = []rune(strings.Repeat("x", i+1))
+		a.editor.take()
+	}
+	if len(a.editor.history) != maxHistory {
+		t.Errorf("remembers %d prompts", len(a.editor.history))
+	}
+}
+
+func TestSuggestedPrompts(t *testing.T) {
+	a, k := driven(t)
+	a.press("p", "tab")
+	first := string(a.editor.text)
+	a.press("tab")
+	second := string(a.editor.text)
+	a.press("shift+tab")
+	if first != builtIn[0].Text || second != builtIn[1].Text || string(a.editor.text) != first {
+		t.Errorf("tab shows %q, %q, and back %q", first, second, string(a.editor.text))
+	}
+	holds(t, a, "Prompt · scripture")
+	a.press("enter")
+	if k.prompts[0] != builtIn[0] {
+		t.Errorf("sent %q", k.prompts)
+	}
+	a.press("p", "tab", "x", "enter")
+	if k.prompts[1].Label != "" {
+		t.Error("an edited prompt keeps the label of the built-in one")
+	}
+}
+
+func TestPaste(t *testing.T) {
+	a, k := driven(t)
+	a.Update(tea.PasteMsg{Content: "first line\r\nsecond\tline\rthird \x1b[31mred\x07"})
+	if !a.editor.open {
+		t.Fatal("a paste does not open the editor")
+	}
+	holds(t, a, "first line↵second line↵third [31mred")
+	checkFrame(t, a.View().Content, 120, 36)
+	a.press("enter")
+	if got, want := k.prompts[0].Text, "first line\nsecond\tline\nthird [31mred"; got != want {
+		t.Errorf("sent %q, want %q", got, want)
+	}
+	a.Update(tea.PasteMsg{Content: strings.Repeat("日", 3*maxPrompt)})
+	if len(a.editor.text) != maxPrompt {
+		t.Errorf("took %d characters", len(a.editor.text))
+	}
+	typed(a, "more")
+	if len(a.editor.text) != maxPrompt {
+		t.Errorf("took %d characters", len(a.editor.text))
+	}
+	checkFrame(t, a.View().Content, 120, 36)
+}
+
+// Wherever the cursor is in a text of narrow and wide characters, it is on the screen, at every width.
+func TestCursorStaysVisible(t *testing.T) {
+	a := open(liveSnapshot(), theme.NoColour, false, 80, 24)
+	a.press("p")
+	typed(a, strings.Repeat("a日é", 30))
+	for w := 1; w < 100; w += 7 {
+		a.Update(tea.WindowSizeMsg{Width: w, Height: 24})
+		for range 95 {
+			a.press("left")
+			frame := a.View().Content
+			checkFrame(t, frame, w, 24)
+			if row := strings.Split(frame, "\n")[22]; w > 6 && !strings.Contains(row, "\x1b[7m") {
+				t.Fatalf("%d wide, at %d: no cursor in %q", w, a.editor.at, row)
+			}
+		}
+		if a.editor.at != 0 {
+			t.Fatal("left does not reach the start")
+		}
+		a.press("end")
+	}
+}

@@ -1,0 +1,355 @@
+package ui
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/panes"
+)
+
+// asked is what the user had done, as the engine would be told.
+type asked struct {
+	prompts []SuggestedPrompt
+	cancels []event.RequestID
+	paces   []float64
+	err     error // what the next action answers
+}
+
+func (k *asked) actions() Actions {
+	return Actions{
+		Prompt: func(text, label string) error {
+			k.prompts = append(k.prompts, SuggestedPrompt{label, text})
+			return k.err
+		},
+		Cancel: func(id event.RequestID) error {
+			k.cancels = append(k.cancels, id)
+			return k.err
+		},
+		SetPace: func(p float64) error {
+			k.paces = append(k.paces, p)
+			return k.err
+		},
+	}
+}
+
+// driven is a model over the live session with its actions written down.
+func driven(t *testing.T) (*app, *asked) {
+	t.Helper()
+	a, k := open(liveSnapshot(), theme.TrueColour, false, 120, 36), &asked{}
+	a.cfg.Actions = k.actions()
+	return a, k
+}
+
+// holds fails unless the screen shows the words.
+func holds(t *testing.T, a *app, words string) {
+	t.Helper()
+	if !strings.Contains(a.screen(), words) {
+		t.Errorf("the screen does not show %q:\n%s", words, a.screen())
+	}
+}
+
+// Each row of the table of keys has a case here, so that a new key cannot come without one.
+var keyCases = map[action]func(*testing.T, *app, *asked){
+	actPrompt: func(t *testing.T, a *app, _ *asked) {
+		a.press("p")
+		holds(t, a, "enter send")
+	},
+	actPause: func(t *testing.T, a *app, _ *asked) {
+		a.press("space")
+		holds(t, a, "view paused")
+		a.press("space")
+		holds(t, a, "● live")
+	},
+	actNext: func(t *testing.T, a *app, _ *asked) {
+		seen := []panes.ID{a.panes.Focus}
+		for range panes.NumPanes - 1 {
+			a.press("tab")
+			seen = append(seen, a.panes.Focus)
+		}
+		a.press("right")
+		slices.Sort(seen)
+		if len(slices.Compact(seen)) != int(panes.NumPanes) || a.panes.Focus != panes.TTFT {
+			t.Errorf("tab visits %v and ends at %v", seen, a.panes.Focus)
+		}
+	},
+	actPrevious: func(t *testing.T, a *app, _ *asked) {
+		a.press("shift+tab")
+		if a.panes.Focus != panes.Know {
+			t.Errorf("focus is on %v", a.panes.Focus)
+		}
+		a.press("left", "tab")
+		if a.panes.Focus != panes.Know {
+			t.Errorf("left and tab lead to %v", a.panes.Focus)
+		}
+	},
+	actZoom: func(t *testing.T, a *app, _ *asked) {
+		a.press("tab", "enter")
+		holds(t, a, "Gaps of #8")
+	},
+	actBack: func(t *testing.T, a *app, _ *asked) {
+		for _, key := range []string{"2", "?"} {
+			for _, back := range []string{"esc", "backspace"} {
+				a.press(key, back)
+				if a.mode != overview {
+					t.Errorf("%s does not leave what %s opened", back, key)
+				}
+			}
+		}
+	},
+	actPane: func(t *testing.T, a *app, _ *asked) {
+		for id := range panes.NumPanes {
+			a.press(string(rune('1' + id)))
+			holds(t, a, "╭─ "+string(rune('1'+id))+" "+id.String()+" ")
+			if a.mode != zoomed || a.panes.Focus != id {
+				t.Errorf("key %d shows %v", id+1, a.panes.Focus)
+			}
+		}
+	},
+	actWindow: func(t *testing.T, a *app, _ *asked) {
+		first := a.panes.Window
+		for range metric.NumWindows {
+			a.press("w")
+			holds(t, a, "every token, "+a.panes.Window.String())
+		}
+		if a.panes.Window != first {
+			t.Error("the windows do not come round")
+		}
+	},
+	actPhase: func(t *testing.T, a *app, _ *asked) {
+		a.press("e")
+		holds(t, a, "Experts ─ "+a.panes.Phase.String())
+		if a.panes.Phase == metric.Decode {
+			t.Error("the phase stays")
+		}
+	},
+	actTheme: func(t *testing.T, a *app, _ *asked) {
+		before := a.View().Content
+		for range theme.Palettes()[1:] {
+			a.press("t")
+			if a.View().Content == before {
+				t.Errorf("%s looks like the first theme", a.skin.Palette.Name)
+			}
+			holds(t, a, "theme: "+a.skin.Palette.Name)
+		}
+		a.press("t")
+		if a.skin.Palette != theme.Palettes()[0] {
+			t.Error("the themes do not come round")
+		}
+	},
+	actCancel: func(t *testing.T, a *app, k *asked) {
+		a.press("c")
+		holds(t, a, "request cancelled")
+		if !slices.Equal(k.cancels, []event.RequestID{8}) {
+			t.Errorf("cancelled %v", k.cancels)
+		}
+	},
+	actFaster: func(t *testing.T, a *app, k *asked) {
+		a.press("+", "=")
+		if !slices.Equal(k.paces, []float64{80, 80}) { // the engine still reports 40
+			t.Errorf("paces %v", k.paces)
+		}
+		holds(t, a, "pace: 80")
+	},
+	actSlower: func(t *testing.T, a *app, k *asked) {
+		a.press("-")
+		if !slices.Equal(k.paces, []float64{20}) {
+			t.Errorf("paces %v", k.paces)
+		}
+	},
+	actUp:       scrolls("up", "k"),
+	actDown:     scrolls("down", "j"),
+	actPageUp:   scrolls("pgup"),
+	actPageDown: scrolls("pgdown"),
+	actTop:      scrolls("home", "g"),
+	actBottom:   scrolls("end", "G"),
+	actHelp: func(t *testing.T, a *app, _ *asked) {
+		for _, key := range []string{"?", "h", "f1"} {
+			a.press(key)
+			holds(t, a, "Keys")
+			a.press(key)
+			if a.mode != overview {
+				t.Errorf("%s does not close the help", key)
+			}
+		}
+	},
+	actSuspend: func(t *testing.T, a *app, _ *asked) {
+		if lookup("ctrl+z") != actSuspend {
+			t.Error("ctrl+z is not bound")
+		}
+	},
+	actQuit: func(t *testing.T, a *app, _ *asked) {
+		for _, key := range []string{"q", "ctrl+c"} {
+			cmd := a.press(key)
+			if cmd == nil {
+				t.Fatalf("%s does nothing", key)
+			}
+			if _, ok := cmd().(tea.QuitMsg); !ok {
+				t.Errorf("%s does not quit", key)
+			}
+		}
+	},
+}
+
+// scrolls presses each key in the middle of the help, which is longer than the screen, and wants to see it move the right way.
+func scrolls(keys ...string) func(*testing.T, *app, *asked) {
+	by := map[string]int{"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -page, "pgdown": page, "home": -1 << 10, "g": -1 << 10, "end": 1 << 10, "G": 1 << 10}
+	return func(t *testing.T, a *app, _ *asked) {
+		a.Update(tea.WindowSizeMsg{Width: 80, Height: 24})
+		for _, key := range keys {
+			a.press("esc", "?", "end")
+			a.View()
+			last := a.panes.Scroll
+			a.press("home", "pgdown", "down")
+			a.View()
+			from := a.panes.Scroll
+			a.press(key)
+			a.View()
+			if want := max(0, min(from+by[key], last)); a.panes.Scroll != want || from != page+1 || last < 2*page+1 {
+				t.Errorf("%s scrolls from %d to %d, want %d of %d", key, from, a.panes.Scroll, want, last)
+			}
+		}
+	}
+}
+
+func TestKeysDoWhatTheHelpSays(t *testing.T) {
+	for _, b := range bindings {
+		test, ok := keyCases[b.act]
+		if !ok {
+			t.Errorf("key %s has no test", b.show)
+			continue
+		}
+		t.Run(b.show, func(t *testing.T) {
+			a, k := driven(t)
+			a.View()
+			test(t, a, k)
+		})
+	}
+}
+
+// The help lists every key, and no key is bound twice.
+func TestHelpListsEveryKey(t *testing.T) {
+	var words strings.Builder
+	for _, r := range helpRows(100) {
+		words.WriteString(r.term + " " + r.words + "\n")
+	}
+	seen := map[string]bool{}
+	for _, b := range bindings {
+		if b.help == "" || !strings.Contains(words.String(), b.show) {
+			t.Errorf("the help does not explain %s", b.show)
+		}
+		for _, k := range b.keys {
+			if seen[k] {
+				t.Errorf("%s is bound twice", k)
+			}
+			seen[k] = true
+		}
+	}
+}
+
+func TestErrorsOfActionsAreShown(t *testing.T) {
+	a, k := driven(t)
+	k.err = errors.New("queue is full: \x1b[31m8 requests")
+	a.press("c")
+	holds(t, a, "queue is full: �8 requests")
+}
+
+// Keys of actions that the program did not offer are neither shown nor do they do anything.
+func TestUnofferedActionsHaveNoKeys(t *testing.T) {
+	a, _ := driven(t)
+	a.cfg.Actions = Actions{}
+	a.press("p", "c", "+", "-")
+	a.Update(tea.PasteMsg{Content: "text"})
+	if a.editor.open {
+		t.Error("the editor opened")
+	}
+	if strings.Contains(a.screen(), "cancel") || strings.Contains(a.screen(), "p prompt") {
+		t.Error("the footer shows keys that do nothing")
+	}
+}
+
+func TestPaceKeysStep(t *testing.T) {
+	for _, c := range []struct{ now, faster, slower float64 }{
+		{40, 80, 20}, {2, 5, 2}, {160, 0, 80}, {0, 0, 160}, {1, 2, 1}, {1e6, 0, 160}, {33, 40, 20},
+	} {
+		a, k := driven(t)
+		s := *a.snap
+		s.Engine.Pace = c.now
+		a.snap = &s
+		a.press("+", "-")
+		if !slices.Equal(k.paces, []float64{c.faster, c.slower}) {
+			t.Errorf("from %v the keys give %v, want %v and %v", c.now, k.paces, c.faster, c.slower)
+		}
+	}
+}
+
+func TestCancelWithoutRequest(t *testing.T) {
+	a, k := driven(t)
+	s := *a.snap
+	s.Current = nil
+	a.snap = &s
+	a.press("c")
+	holds(t, a, "no request is running")
+	if len(k.cancels) != 0 {
+		t.Error("something was cancelled")
+	}
+}
+
+func TestMouse(t *testing.T) {
+	a, _ := driven(t)
+	a.View()
+	for _, p := range a.places {
+		click := tea.MouseClickMsg{X: p.at.X + p.at.W/2, Y: p.at.Y + p.at.H/2, Button: tea.MouseLeft}
+		a.panes.Focus = (p.id + 1) % panes.NumPanes
+		a.Update(click)
+		if a.panes.Focus != p.id || a.mode != overview {
+			t.Errorf("a click on %v leaves the focus on %v", p.id, a.panes.Focus)
+		}
+		a.Update(click)
+		if a.mode != zoomed || a.panes.Focus != p.id {
+			t.Errorf("a second click on %v does not zoom it", p.id)
+		}
+		a.press("esc")
+		a.View()
+	}
+	focus := a.panes.Focus
+	a.Update(tea.MouseClickMsg{X: 3, Y: 0, Button: tea.MouseLeft})
+	if a.panes.Focus != focus || a.mode != overview {
+		t.Error("a click on the header did something")
+	}
+	a.press("?")
+	a.Update(tea.MouseWheelMsg{Button: tea.MouseWheelDown})
+	if a.View(); a.panes.Scroll != wheel {
+		t.Errorf("a notch of the wheel scrolls by %d", a.panes.Scroll)
+	}
+	a.Update(tea.MouseWheelMsg{Button: tea.MouseWheelUp})
+	if a.View(); a.panes.Scroll != 0 {
+		t.Errorf("a notch back leads to %d", a.panes.Scroll)
+	}
+}
+
+// With pacing unknown nothing must divide or index wrongly: an empty session takes every key there is.
+func TestEveryKeyInEveryState(t *testing.T) {
+	for _, sc := range scenes {
+		s := sc.make().drain()
+		a := open(s, theme.Colours16, false, 90, 28)
+		for _, b := range bindings {
+			if b.act == actSuspend || b.act == actQuit {
+				continue
+			}
+			for _, key := range b.keys {
+				a.press(key)
+				checkFrame(t, a.View().Content, 90, 28)
+				if a.editor.open {
+					a.press("esc")
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package ui
+
+import (
+	"strings"
+	"testing"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/panes"
+)
+
+// checkFrame holds what every frame must be: h rows, each exactly w cells however a terminal measures, and no control code
+// but the styles that the encoder writes.
+func checkFrame(t *testing.T, frame string, w, h int) {
+	t.Helper()
+	rows := strings.Split(frame, "\n")
+	if len(rows) != h {
+		t.Fatalf("%dx%d: %d rows", w, h, len(rows))
+	}
+	for y, row := range rows {
+		plain := stripStyles(row)
+		for _, r := range plain {
+			if r < 0x20 || r >= 0x7f && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
+				t.Fatalf("%dx%d: %U in row %d: %q", w, h, r, y, plain)
+			}
+		}
+		if a, b := ansi.StringWidth(plain), ansi.StringWidthWc(plain); a != w || b != w {
+			t.Fatalf("%dx%d: row %d is %d or %d wide: %q", w, h, y, a, b, plain)
+		}
+	}
+}
+
+// stripStyles takes out what the encoder may write, ESC [ digits and semicolons m, and nothing else.
+func stripStyles(s string) string {
+	var out strings.Builder
+	for {
+		at := strings.Index(s, "\x1b[")
+		if at < 0 {
+			out.WriteString(s)
+			return out.String()
+		}
+		out.WriteString(s[:at])
+		end := at + 2
+		for end < len(s) && (s[end] == ';' || s[end] >= '0' && s[end] <= '9') {
+			end++
+		}
+		if end == len(s) || s[end] != 'm' {
+			out.WriteString(s[at:])
+			return out.String()
+		}
+		s = s[end+1:]
+	}
+}
+
+// Every size up to where the panes begin, and some beyond, in every state of a session and every mode.
+func TestSweepScreen(t *testing.T) {
+	for _, sc := range scenes {
+		t.Run(sc.name, func(t *testing.T) {
+			t.Parallel()
+			s := sc.make().drain()
+			for w := 1; w <= minWidth+2; w++ {
+				for h := 1; h <= minHeight+2; h++ {
+					sweep(t, s, w, h, w >= minWidth && h >= minHeight)
+				}
+			}
+			for _, size := range [][2]int{
+				{60, 40}, {79, 24}, {80, 24}, {99, 30}, {100, 18}, {100, 30}, {139, 40}, {140, 41}, {500, 200}, {1000, 10}, {1000, 18}, {60, 500}, {3, 300},
+			} {
+				sweep(t, s, size[0], size[1], true)
+			}
+		})
+	}
+}
+
+// sweep draws the overview with and without the prompt, and, in full, each pane zoomed and the help.
+func sweep(t *testing.T, s *store.Snapshot, w, h int, full bool) {
+	a := open(s, theme.TrueColour, w%2 == 0, w, h)
+	show := func(keys ...string) {
+		a.press(keys...)
+		checkFrame(t, a.View().Content, w, h)
+	}
+	show("space")
+	show("p", "tab", "日")
+	show("esc")
+	if !full {
+		return
+	}
+	for id := range panes.NumPanes {
+		show(string(rune('1' + id)))
+		show("pgdown", "w", "e")
+		show("end")
+	}
+	show("?")
+	show("end")
+}
+
+// Each pane by itself in every small area, in both of its forms: the layout never gives some of these, a later one might.
+func TestSweepPanes(t *testing.T) {
+	for _, sc := range scenes {
+		t.Run(sc.name, func(t *testing.T) {
+			t.Parallel()
+			s := sc.make().drain()
+			var g grid.Grid
+			c := panes.Ctx{Skin: theme.NewSkin(theme.Palettes()[0], theme.TrueColour, theme.Unicode), Memory: &panes.Memory{}, FPS: 10}
+			for w := 1; w <= 60; w++ {
+				for h := 1; h <= 30; h += 1 + h/12 {
+					for id := range panes.NumPanes {
+						c.Zoomed = (w+h)%2 == 0
+						g.Reset(w, h)
+						panes.Draw(id, g.All(), s, &c)
+						checkFrame(t, g.Encode(c.Skin), w, h)
+					}
+				}
+			}
+		})
+	}
+}
+
+// A model that is resized again and again must not keep anything of an earlier size.
+func TestResizeLeavesNothingBehind(t *testing.T) {
+	s := liveSnapshot()
+	a := open(s, theme.TrueColour, false, 200, 60)
+	a.View()
+	for _, size := range [][2]int{{80, 24}, {1, 1}, {160, 45}, {61, 18}, {120, 36}} {
+		a.Update(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
+		fresh := open(s, theme.TrueColour, false, size[0], size[1])
+		if a.View().Content != fresh.View().Content {
+			t.Errorf("%dx%d differs from a fresh screen of this size", size[0], size[1])
+		}
+	}
+}
