@@ -73,6 +73,7 @@ func (o *runOptions) watch(ctx context.Context, s *runtime.Scheduler, prompts []
 func (o *runOptions) screen(s *session, submit func(runtime.Request) (*runtime.Handle, error)) ui.Config {
 	cfg := ui.Config{
 		Snapshots: s.store.Snapshot,
+		Changed:   s.store.Changed(),
 		Theme:     o.theme,
 		Profile:   theme.Detect(os.Stdout, os.Environ()),
 		ASCII:     o.ascii || theme.PlainFont(os.Environ()),

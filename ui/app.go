@@ -24,6 +24,7 @@ const (
 // Config is what the screen needs from outside.
 type Config struct {
 	Snapshots func() *store.Snapshot // called once a frame; never nil
+	Changed   <-chan struct{}        // receives when Snapshots may have something new; nil: look at every tick
 	Actions   Actions
 	Prompts   []SuggestedPrompt // offered by tab in the prompt editor
 
@@ -74,6 +75,7 @@ type app struct {
 	toastIn int    // ticks that the toast still lives
 
 	snap  *store.Snapshot
+	still bool // the last look found nothing new
 	frame string
 	dirty bool // the frame no longer shows the state
 }

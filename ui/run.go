@@ -15,7 +15,7 @@ var ErrPanic = tea.ErrProgramPanic
 
 // flushRate is how often a second the terminal is brought up to a changed frame: more often than frames are made, so that
 // a key's effect and the first frame are seen at once.
-const flushRate = 30
+const flushRate = 20
 
 // Run shows the screen until the user quits (nil), ctx ends (its cause), the terminal is lost, or the screen panics. The
 // terminal is restored in every case. Signals are the caller's: end ctx for those that end the program.

@@ -15,8 +15,20 @@ type tickMsg struct{}
 // still be seen, beside an editor for example.
 const blurredEvery = time.Second
 
-// tick waits for the time of the next frame.
+// restAtMost is how long the screen stays as it is while nothing happens: the clock in the header moves by the second.
+const restAtMost = time.Second
+
+// tick waits for the time of the next frame; when the last look found nothing new, for something to happen.
 func (a *app) tick() tea.Cmd {
+	if changed := a.cfg.Changed; changed != nil && a.still && a.toastIn == 0 {
+		return func() tea.Msg {
+			select {
+			case <-changed:
+			case <-time.After(restAtMost):
+			}
+			return tickMsg{}
+		}
+	}
 	every := time.Second / time.Duration(a.cfg.FPS)
 	if a.blurred {
 		every = blurredEvery
@@ -31,6 +43,7 @@ func (a *app) onTick() tea.Cmd {
 			a.toast, a.dirty = "", true
 		}
 	}
+	a.still = true
 	if !a.panes.Paused {
 		a.look()
 	}
@@ -47,5 +60,5 @@ func (a *app) look() {
 	if spins {
 		a.panes.Spin++
 	}
-	a.snap, a.dirty = s, true
+	a.snap, a.still, a.dirty = s, false, true
 }

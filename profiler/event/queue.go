@@ -8,8 +8,8 @@ const DefaultQueue = 1 << 14
 // Queue is the Sink in front of a consumer: producers append to one buffer under a short lock while the consumer works through
 // the other. A full buffer drops the newest events and counts them by kind; a producer never waits.
 type Queue struct {
-	wake chan struct{}
-	size int // capacity of each buffer
+	some, half chan struct{} // see Some and Half
+	size       int           // capacity of each buffer
 
 	mu    sync.Mutex // guards what follows
 	front []Event
@@ -18,7 +18,7 @@ type Queue struct {
 
 // NewQueue makes a queue of at most size events.
 func NewQueue(size int) *Queue {
-	return &Queue{wake: make(chan struct{}, 1), size: size, front: make([]Event, 0, size)}
+	return &Queue{some: make(chan struct{}, 1), half: make(chan struct{}, 1), size: size, front: make([]Event, 0, size)}
 }
 
 // Emit implements Sink.
@@ -34,16 +34,26 @@ func (q *Queue) Emit(e Event) {
 	}
 	q.front = append(q.front, e)
 	q.mu.Unlock()
-	if n == q.size/2 {
-		select {
-		case q.wake <- struct{}{}:
-		default:
-		}
+	switch n {
+	case 0:
+		signal(q.some)
+	case q.size / 2:
+		signal(q.half)
 	}
 }
 
-// Wake receives when the queue has become half full and wants to be swapped.
-func (q *Queue) Wake() <-chan struct{} { return q.wake }
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Some receives when the queue is no longer empty.
+func (q *Queue) Some() <-chan struct{} { return q.some }
+
+// Half receives when the queue has become half full and wants to be swapped.
+func (q *Queue) Half() <-chan struct{} { return q.half }
 
 // Swap takes what has been emitted since the last Swap, in order, and gives back to producers the buffer of the batch before,
 // of which the consumer must be done. lost is cumulative.

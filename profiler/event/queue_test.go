@@ -51,7 +51,7 @@ func TestQueueWakesWhenHalfFull(t *testing.T) {
 	q := NewQueue(4)
 	woken := func() bool {
 		select {
-		case <-q.Wake():
+		case <-q.Half():
 			return true
 		default:
 			return false
@@ -103,7 +103,7 @@ func TestEveryEventIsDeliveredOrCounted(t *testing.T) {
 		select {
 		case <-done:
 			running = false // and swap once more
-		case <-q.Wake():
+		case <-q.Half():
 		}
 		batch, lost = q.Swap(batch)
 		for _, e := range batch {
@@ -194,7 +194,7 @@ func BenchmarkEmitFromMany(b *testing.B) {
 			select {
 			case <-stop:
 				return
-			case <-q.Wake():
+			case <-q.Half():
 				batch, _ = q.Swap(batch)
 			}
 		}

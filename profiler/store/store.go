@@ -100,6 +100,9 @@ const DefaultTTFTTarget = 200 * time.Millisecond
 // Emit implements event.Sink.
 func (s *Store) Emit(e event.Event) { s.queue.Emit(e) }
 
+// Changed receives when something has been emitted since the last Snapshot.
+func (s *Store) Changed() <-chan struct{} { return s.queue.Some() }
+
 // Run applies what is emitted until ctx ends.
 func (s *Store) Run(ctx context.Context) error {
 	tick := time.NewTicker(drainEvery)
@@ -110,7 +113,7 @@ func (s *Store) Run(ctx context.Context) error {
 			s.drain()
 			return nil
 		case <-tick.C:
-		case <-s.queue.Wake():
+		case <-s.queue.Half():
 		}
 		s.drain()
 	}
