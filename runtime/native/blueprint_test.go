@@ -1,8 +1,10 @@
 package native_test
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -22,7 +24,17 @@ type blueprint struct {
 	experts, used         int
 	tied, bias, ropeFreqs bool
 	scaling               float32 // linear, of positions; 0: none
-	omit                  string  // the tensor to leave out
+	context               int     // that the model was trained with; 0: 512
+
+	// What a damaged file has instead of what belongs there, or on top of it.
+	set     map[string]any   // metadata by key; nil: missing
+	tensors map[string]shape // by name; zero: missing
+}
+
+// shape is a tensor of zeros.
+type shape struct {
+	kind tensor.Type
+	dims []uint64
 }
 
 // String names the blueprint as a test's name.
@@ -32,8 +44,12 @@ func (p blueprint) String() string {
 		on   bool
 		name string
 	}{
-		{p.experts > 0, "-experts"}, {p.tied, "-tied"}, {p.bias, "-bias"}, {p.ropeFreqs, "-freqs"},
-		{p.scaling > 0, "-scaled"}, {p.rotary > 0, "-partial"},
+		{p.experts > 0, "-experts"},
+		{p.tied, "-tied"},
+		{p.bias, "-bias"},
+		{p.ropeFreqs, "-freqs"},
+		{p.scaling > 0, "-scaled"},
+		{p.rotary > 0, "-partial"},
 	} {
 		if part.on {
 			s += part.name
@@ -64,10 +80,9 @@ func (p blueprint) bytes(tb testing.TB) []byte {
 }
 
 func (p blueprint) writer() *gguf.Writer {
-	w := gguf.NewWriter(3)
-	p.metadata(w)
-	writeVocabulary(w, p.vocab)
-	s := &scribe{w: w, rng: rand.New(rand.NewPCG(1, 2)), omit: p.omit}
+	s := &scribe{w: gguf.NewWriter(3), rng: rand.New(rand.NewPCG(1, 2)), odd: maps.Clone(p.set), oddTensors: maps.Clone(p.tensors)}
+	p.metadata(s)
+	s.vocabulary(p.vocab)
 	s.matrix("token_embd.weight", p.kind, 0.5, p.width, p.vocab)
 	gain := 6 / math.Sqrt(float64(p.width)) // makes logits deviate by 3
 	if p.tied {
@@ -82,15 +97,22 @@ func (p blueprint) writer() *gguf.Writer {
 	for i := range p.layers {
 		p.layer(s, i)
 	}
-	return w
+	for key, v := range s.odd {
+		s.w.Set(key, v)
+	}
+	for name := range s.oddTensors {
+		s.add(name, 0, nil, nil)
+	}
+	return s.w
 }
 
-func (p blueprint) metadata(w *gguf.Writer) {
-	w.Set("general.architecture", p.architecture).Set("general.name", "random")
-	set := func(key string, v any) { w.Set(p.architecture+"."+key, v) }
+func (p blueprint) metadata(s *scribe) {
+	s.set("general.architecture", p.architecture)
+	s.set("general.name", "random")
+	set := func(key string, v any) { s.set(p.architecture+"."+key, v) }
 	set("block_count", uint32(p.layers))
 	set("embedding_length", uint32(p.width))
-	set("context_length", uint32(512))
+	set("context_length", uint32(cmp.Or(p.context, 512)))
 	set("attention.head_count", uint32(p.heads))
 	set("attention.head_count_kv", uint32(p.kvHeads))
 	set("attention.key_length", uint32(p.dim))
@@ -110,21 +132,6 @@ func (p blueprint) metadata(w *gguf.Writer) {
 			set("expert_feed_forward_length", uint32(p.feedForward))
 		}
 	}
-}
-
-// writeVocabulary adds a SentencePiece vocabulary: three control tokens, the bytes, and made-up words.
-func writeVocabulary(w *gguf.Writer, n int) {
-	tokens, scores, kinds := []string{"<unk>", "<s>", "</s>"}, make([]float32, n), []int32{2, 3, 3}
-	for b := range 256 {
-		tokens, kinds = append(tokens, fmt.Sprintf("<0x%02X>", b)), append(kinds, 6)
-	}
-	for i := len(tokens); i < n; i++ {
-		tokens, kinds, scores[i] = append(tokens, fmt.Sprintf("▁w%d", i)), append(kinds, 1), float32(-i)
-	}
-	w.Set("tokenizer.ggml.model", "llama").Set("tokenizer.ggml.tokens", tokens[:n])
-	w.Set("tokenizer.ggml.scores", scores).Set("tokenizer.ggml.token_type", kinds[:n])
-	w.Set("tokenizer.ggml.bos_token_id", uint32(1)).Set("tokenizer.ggml.eos_token_id", uint32(2))
-	w.Set("tokenizer.ggml.unknown_token_id", uint32(0))
 }
 
 func (p blueprint) layer(s *scribe, i int) {
@@ -157,19 +164,70 @@ func (p blueprint) layer(s *scribe, i int) {
 
 // scribe writes random tensors.
 type scribe struct {
-	w    *gguf.Writer
-	rng  *rand.Rand
-	omit string
+	w          *gguf.Writer
+	rng        *rand.Rand
+	odd        map[string]any // what is left of blueprint.set and blueprint.tensors
+	oddTensors map[string]shape
+}
+
+// set adds a pair of metadata.
+func (s *scribe) set(key string, v any) {
+	if other, damaged := s.odd[key]; damaged {
+		v = other
+		delete(s.odd, key)
+	}
+	if v != nil {
+		s.w.Set(key, v)
+	}
+}
+
+// add adds a tensor.
+func (s *scribe) add(name string, kind tensor.Type, dims []uint64, data []byte) {
+	if other, damaged := s.oddTensors[name]; damaged {
+		kind, dims, data = other.kind, other.dims, make([]byte, other.bytes())
+		delete(s.oddTensors, name)
+	}
+	if dims != nil {
+		s.w.Add(name, kind, dims, data)
+	}
+}
+
+// bytes is the size of the tensor as it is stored.
+func (s shape) bytes() int {
+	n := 1
+	for _, d := range s.dims {
+		n *= int(d)
+	}
+	if !s.kind.Supported() {
+		return n / 32 * 22 // as Q5_0, which has no kernels
+	}
+	return n / s.kind.BlockElems() * s.kind.BlockBytes()
+}
+
+// vocabulary adds a SentencePiece vocabulary: three control tokens, the bytes, and made-up words.
+func (s *scribe) vocabulary(n int) {
+	tokens, scores, kinds := []string{"<unk>", "<s>", "</s>"}, make([]float32, n), []int32{2, 3, 3}
+	for b := range 256 {
+		tokens, kinds = append(tokens, fmt.Sprintf("<0x%02X>", b)), append(kinds, 6)
+	}
+	for i := len(tokens); i < n; i++ {
+		tokens, kinds, scores[i] = append(tokens, fmt.Sprintf("▁w%d", i)), append(kinds, 1), float32(-i)
+	}
+	s.set("tokenizer.ggml.model", "llama")
+	s.set("tokenizer.ggml.tokens", tokens[:n])
+	s.set("tokenizer.ggml.scores", scores)
+	s.set("tokenizer.ggml.token_type", kinds[:n])
+	s.set("tokenizer.ggml.bos_token_id", uint32(1))
+	s.set("tokenizer.ggml.eos_token_id", uint32(2))
+	s.set("tokenizer.ggml.unknown_token_id", uint32(0))
 }
 
 func (s *scribe) vector(name string, n int, mean, deviation float64) {
-	values := make([]float32, n)
-	for i := range values {
-		values[i] = float32(mean + deviation*s.rng.NormFloat64())
+	var data []byte
+	for range n {
+		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(float32(mean+deviation*s.rng.NormFloat64())))
 	}
-	if name != s.omit {
-		s.w.AddF32(name, []uint64{uint64(n)}, values)
-	}
+	s.add(name, tensor.F32, []uint64{uint64(n)}, data)
 }
 
 // matrix adds weights of mean 0 and the given standard deviation.
@@ -182,9 +240,7 @@ func (s *scribe) matrix(name string, kind tensor.Type, deviation float64, dims .
 	for range n / kind.BlockElems() {
 		data = s.block(data, kind, deviation)
 	}
-	if name != s.omit {
-		s.w.Add(name, kind, sizes, data)
-	}
+	s.add(name, kind, sizes, data)
 }
 
 // block appends one block of a type. Quantised ones are random bytes under a scale that makes their values deviate as wanted; those

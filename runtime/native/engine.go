@@ -77,16 +77,17 @@ func OpenBytes(name string, data []byte, opt Options) (*Engine, error) {
 func load(name string, opt Options, open func() (*gguf.File, error)) (e *Engine, err error) {
 	e = &Engine{opt: opt}
 	defer func() {
-		if err != nil {
-			err = fmt.Errorf("load model %s: %w", filepath.Base(name), err)
-			if e.Runner != nil {
-				e.Runner.Close()
-			}
-			if e.file != nil {
-				_ = e.file.Close() // the load has failed already
-			}
-			e = nil
+		if err == nil {
+			return
 		}
+		if e.Runner != nil {
+			e.Runner.Close()
+		}
+		if e.file != nil { // otherwise the error names the file already
+			err = fmt.Errorf("load model %s: %w", filepath.Base(name), err)
+			_ = e.file.Close() // the load has failed already
+		}
+		e = nil
 	}()
 	var weights *model.Weights
 	stages := []struct {
@@ -121,10 +122,10 @@ func (e *Engine) prepare(w *model.Weights) error {
 	o.Slots, o.MaxBatch = orElse(o.Slots, 1), orElse(o.MaxBatch, DefaultBatch)
 	o.Threads = orElse(o.Threads, goruntime.GOMAXPROCS(0))
 	o.Context = orElse(o.Context, min(w.TrainContext, DefaultContext))
-	o.MaxBatch = max(o.MaxBatch, o.Slots)
 	if err := o.check(); err != nil {
 		return err
 	}
+	o.MaxBatch = max(o.MaxBatch, o.Slots)
 	size := model.Options{Context: o.Context, Slots: o.Slots, MaxBatch: o.MaxBatch, Threads: o.Threads}
 	if err := fits(w, e.file.Size(), size, o.Memory); err != nil {
 		return err

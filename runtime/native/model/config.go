@@ -4,6 +4,7 @@ package model
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -157,12 +158,18 @@ func (c *Config) check(r *reader) error {
 		return fmt.Errorf("%d heads of %d values are too wide", c.Heads, c.HeadDim)
 	case c.rotary > c.HeadDim || c.rotary%2 != 0:
 		return fmt.Errorf("rotary dimension %d does not fit heads of %d", c.rotary, c.HeadDim)
-	case c.Experts > 0 && (c.Used < 1 || c.Used > c.Experts):
+	case c.Used > c.Experts || c.Experts > 0 && c.Used < 1:
 		return fmt.Errorf("%d of %d experts used", c.Used, c.Experts)
 	case c.FeedForward < 1:
 		return fmt.Errorf("feed-forward of width %d", c.FeedForward)
-	case !(c.ropeBase > 0) || !(c.ropeScale > 0) || !(c.Eps >= 0):
-		return fmt.Errorf("rope base %g, rope scale %g, epsilon %g: out of range", c.ropeBase, c.ropeScale, c.Eps)
+	}
+	for _, v := range []struct {
+		what string
+		is   float64
+	}{{"rotary base", c.ropeBase}, {"rotary scale", c.ropeScale}, {"epsilon of the norms", float64(c.Eps)}} {
+		if !(v.is > 0 && v.is <= math.MaxFloat32) { // NaN too
+			return fmt.Errorf("%s %g is out of range", v.what, v.is)
+		}
 	}
 	if length := r.count("attention.value_length", c.HeadDim, 1, maxWidth); length != c.HeadDim {
 		return fmt.Errorf("values of %d beside keys of %d are not supported by the native engine", length, c.HeadDim)

@@ -1,0 +1,59 @@
+package native_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/llmtop/llmtop/runtime"
+	"github.com/llmtop/llmtop/runtime/native"
+	"github.com/llmtop/llmtop/runtime/native/tensor"
+)
+
+// fuzzSeeds are models small enough for mutations to hit what matters, one of each kind, and some that are damaged already.
+func fuzzSeeds() []blueprint {
+	experts := tiny()
+	experts.vocab, experts.layers, experts.experts, experts.feedForward = 12, 1, 3, 4
+	dense, moe, quantised := experts, experts, experts
+	dense.architecture, dense.experts, dense.used, dense.tied = "qwen3", 0, 0, true
+	moe.architecture, moe.tied = "qwen3moe", true
+	quantised.kind, quantised.width, quantised.dim, quantised.feedForward, quantised.ropeFreqs = tensor.Q8_0, 32, 8, 32, true
+	seeds := []blueprint{experts, dense, moe, quantised}
+	for key, v := range map[string]any{
+		"llama.attention.head_count": uint32(1 << 20), "llama.expert_used_count": uint32(3), "llama.rope.freq_base": float32(1e30),
+		"llama.embedding_length": uint32(1 << 20), "llama.block_count": uint32(4096), "tokenizer.ggml.bos_token_id": uint32(1 << 31),
+		"llama.attention.layer_norm_rms_epsilon": float32(1e-30),
+	} {
+		p := experts
+		p.set = map[string]any{key: v}
+		seeds = append(seeds, p)
+	}
+	return seeds
+}
+
+// FuzzOpen opens what may be a model and computes a prompt and a token with it: an error of one line, or logits, and no panic.
+func FuzzOpen(f *testing.F) {
+	for _, p := range fuzzSeeds() {
+		f.Add(p.bytes(f), "w3 <s>é")
+	}
+	f.Fuzz(func(t *testing.T, data []byte, prompt string) {
+		e, err := native.OpenBytes("fuzzed.gguf", data, native.Options{Context: 24, MaxBatch: 8, Threads: 1, Memory: 64 << 20})
+		if err != nil {
+			if strings.Contains(err.Error(), "\n") {
+				t.Errorf("more than one line: %q", err)
+			}
+			return
+		}
+		defer e.Close()
+		e.SetHooks(runtime.Hooks{Split: true, Experts: true, Picks: true})
+		tokens := append(e.Encode(nil, prompt, true), 0)
+		s := &sequence{tokens: append(tokens[:min(len(tokens), 6)], 0)}
+		forward(t, e, s.next(len(s.tokens)-1, true, true), s)
+		forward(t, e, s.next(1, false, true), s)
+		for pos, logits := range s.logits {
+			if len(logits) != e.Model().Vocab {
+				t.Errorf("%d logits at position %d, for %d tokens", len(logits), pos, e.Model().Vocab)
+			}
+		}
+		e.Piece(argmax(s.logits[0]))
+	})
+}
