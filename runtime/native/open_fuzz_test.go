@@ -30,30 +30,45 @@ func fuzzSeeds() []blueprint {
 	return seeds
 }
 
-// FuzzOpen opens what may be a model and computes a prompt and a token with it: an error of one line, or logits, and no panic.
+// try opens what may be a model and computes a prompt and a token with it: an error of one line, or logits, and no panic.
+func try(t *testing.T, data []byte, prompt string) {
+	t.Helper()
+	e, err := native.OpenBytes("fuzzed.gguf", data, native.Options{Context: 24, MaxBatch: 8, Threads: 1, Memory: 64 << 20})
+	if err != nil {
+		if strings.Contains(err.Error(), "\n") {
+			t.Errorf("more than one line: %q", err)
+		}
+		return
+	}
+	defer e.Close()
+	e.SetHooks(runtime.Hooks{Split: true, Experts: true, Picks: true})
+	tokens := append(e.Encode(nil, prompt, true), 0)
+	s := &sequence{tokens: append(tokens[:min(len(tokens), 6)], 0)}
+	forward(t, e, s.next(len(s.tokens)-1, true, true), s)
+	forward(t, e, s.next(1, false, true), s)
+	for pos, logits := range s.logits {
+		if len(logits) != e.Model().Vocab {
+			t.Errorf("%d logits at position %d, for %d tokens", len(logits), pos, e.Model().Vocab)
+		}
+	}
+	e.Piece(argmax(s.logits[0]))
+}
+
 func FuzzOpen(f *testing.F) {
 	for _, p := range fuzzSeeds() {
 		f.Add(p.bytes(f), "w3 <s>é")
 	}
-	f.Fuzz(func(t *testing.T, data []byte, prompt string) {
-		e, err := native.OpenBytes("fuzzed.gguf", data, native.Options{Context: 24, MaxBatch: 8, Threads: 1, Memory: 64 << 20})
-		if err != nil {
-			if strings.Contains(err.Error(), "\n") {
-				t.Errorf("more than one line: %q", err)
-			}
-			return
+	f.Fuzz(try)
+}
+
+// TestChangedBytes changes every byte of a model, most of which are metadata, to the ends of its range and by one bit.
+func TestChangedBytes(t *testing.T) {
+	data := fuzzSeeds()[0].bytes(t)
+	for at, b := range data {
+		for _, other := range []byte{0, 0xff, b ^ 0x10, b + 1} {
+			data[at] = other
+			try(t, data, "w3")
 		}
-		defer e.Close()
-		e.SetHooks(runtime.Hooks{Split: true, Experts: true, Picks: true})
-		tokens := append(e.Encode(nil, prompt, true), 0)
-		s := &sequence{tokens: append(tokens[:min(len(tokens), 6)], 0)}
-		forward(t, e, s.next(len(s.tokens)-1, true, true), s)
-		forward(t, e, s.next(1, false, true), s)
-		for pos, logits := range s.logits {
-			if len(logits) != e.Model().Vocab {
-				t.Errorf("%d logits at position %d, for %d tokens", len(logits), pos, e.Model().Vocab)
-			}
-		}
-		e.Piece(argmax(s.logits[0]))
-	})
+		data[at] = b
+	}
 }

@@ -20,11 +20,13 @@ const (
 )
 
 // settle binds the calling goroutine to its thread for good, names the thread as worker n for top -H and debuggers, and returns the
-// operating system's id of it. Linux keeps 15 bytes of a name.
+// operating system's id of it. Linux keeps 15 bytes of a name; that of the first thread is the process's and stays.
 func settle(n int) int {
 	runtime.LockOSThread()
 	id := syscall.Gettid()
-	_ = os.WriteFile(fmt.Sprintf("/proc/self/task/%d/comm", id), fmt.Appendf(nil, "llmtop-worker-%d", n), 0) // works nameless, too
+	if id != os.Getpid() {
+		_ = os.WriteFile(fmt.Sprintf("/proc/self/task/%d/comm", id), fmt.Appendf(nil, "llmtop-worker-%d", n), 0) // works nameless, too
+	}
 	return id
 }
 
