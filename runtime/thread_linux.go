@@ -1,6 +1,17 @@
 package runtime
 
-import "syscall"
+import (
+	"fmt"
+	"os"
+	"syscall"
+)
 
-// threadID is the operating system's id of the calling thread.
-func threadID() int { return syscall.Gettid() }
+// claimThread names the calling goroutine's thread for top -H and debuggers, and returns the operating system's id of it. The
+// name of the first thread is that of the process and stays.
+func claimThread(name string) int {
+	id := syscall.Gettid()
+	if id != os.Getpid() {
+		_ = os.WriteFile(fmt.Sprintf("/proc/self/task/%d/comm", id), []byte(name), 0) // works nameless, too
+	}
+	return id
+}

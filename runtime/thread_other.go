@@ -2,5 +2,5 @@
 
 package runtime
 
-// threadID is 0: there is no use for the id where threads cannot be told apart from outside.
-func threadID() int { return 0 }
+// claimThread returns 0: there is no use for the id where threads cannot be told apart from outside.
+func claimThread(string) int { return 0 }
