@@ -29,7 +29,7 @@ func Run(ctx context.Context, cfg Config) error {
 		cfg.Environ = os.Environ()
 	}
 	opts := []tea.ProgramOption{
-		tea.WithContext(ctx), tea.WithoutSignalHandler(), tea.WithFPS(flushRate),
+		tea.WithoutSignalHandler(), tea.WithFPS(flushRate),
 		tea.WithColorProfile(cfg.Profile.Terminal()), tea.WithEnvironment(cfg.Environ),
 		tea.WithOutput(&tty{File: cfg.Output, lost: stop}),
 	}
@@ -37,18 +37,19 @@ func Run(ctx context.Context, cfg Config) error {
 		opts = append(opts, tea.WithInput(cfg.Input))
 	}
 	program := tea.NewProgram(newApp(cfg), opts...)
-	undo := onSuspend(program)
-	defer undo()
+	defer onSuspend(program)()
+	// The program quits with ctx rather than being killed by it, so that the reader of the terminal has ended too.
+	defer context.AfterFunc(ctx, program.Quit)()
 	_, err := program.Run()
 	switch {
-	case err == nil:
-		return nil
 	case errors.Is(err, tea.ErrProgramPanic):
 		return fmt.Errorf("draw screen: %w", ErrPanic)
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case err != nil:
+		return fmt.Errorf("run screen: %w", err)
 	}
-	return fmt.Errorf("run screen: %w", err)
+	return nil
 }
 
 // tty is the terminal; a write that fails means that it is gone, which ends the screen.

@@ -1,0 +1,77 @@
+package ui
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/theme"
+)
+
+// BenchmarkFrame draws and encodes one frame of the live session, with the next token's text each time, as while decoding.
+func BenchmarkFrame(b *testing.B) {
+	for _, size := range sizes {
+		b.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(b *testing.B) {
+			s := *liveSnapshot()
+			cur := *s.Current
+			s.Current = &cur
+			a := open(&s, theme.TrueColour, false, size[0], size[1])
+			text, words := cur.Text, splitWords(answerText)
+			b.ReportAllocs()
+			n := 0
+			for b.Loop() {
+				if n%200 == 0 {
+					cur.Text = text
+				}
+				cur.Text += words[n%len(words)]
+				n++
+				a.dirty = true
+				a.View()
+			}
+		})
+	}
+}
+
+// BenchmarkFrameUnchanged is a tick that finds nothing new.
+func BenchmarkFrameUnchanged(b *testing.B) {
+	a := open(liveSnapshot(), theme.TrueColour, false, 200, 60)
+	a.Update(tickMsg{})
+	a.View()
+	b.ReportAllocs()
+	for b.Loop() {
+		a.Update(tickMsg{})
+		a.View()
+	}
+}
+
+// BenchmarkFrameNewSecond is a frame for which the charts are plotted anew, once a second.
+func BenchmarkFrameNewSecond(b *testing.B) {
+	s := *liveSnapshot()
+	pts := slices.Clone(s.Latency.Series)
+	s.Latency.Series = pts
+	a := open(&s, theme.TrueColour, false, 200, 60)
+	b.ReportAllocs()
+	for b.Loop() {
+		pts[len(pts)-1].At += event.Time(1)
+		a.dirty = true
+		a.View()
+	}
+}
+
+// BenchmarkFrameZoomed draws each pane with the whole screen.
+func BenchmarkFrameZoomed(b *testing.B) {
+	for i, name := range []string{"TTFT", "TPOT", "Experts", "Throughput", "Machine", "Text", "Know"} {
+		b.Run(name, func(b *testing.B) {
+			a := open(liveSnapshot(), theme.TrueColour, false, 200, 60)
+			a.Update(tea.KeyPressMsg{Code: rune('1' + i), Text: string(rune('1' + i))})
+			b.ReportAllocs()
+			for b.Loop() {
+				a.dirty = true
+				a.View()
+			}
+		})
+	}
+}

@@ -1,0 +1,116 @@
+package ui
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/llmtop/llmtop/profiler/store"
+)
+
+// piped is the screen on two pipes, as when its output is no terminal: output is what it wrote.
+type piped struct {
+	in     *os.File
+	out    *os.File
+	output chan string
+	done   chan error
+}
+
+// startPiped runs the screen.
+func startPiped(t *testing.T, ctx context.Context, snapshots func() *store.Snapshot) *piped {
+	t.Helper()
+	inR, inW, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	outR, outW, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &piped{in: inW, out: outR, output: make(chan string, 1), done: make(chan error, 1)}
+	go func() {
+		all, _ := io.ReadAll(outR)
+		p.output <- string(all)
+	}()
+	go func() {
+		err := Run(ctx, Config{Snapshots: snapshots, Input: inR, Output: outW, Environ: []string{"TERM=xterm-256color"}, FPS: MaxFPS})
+		outW.Close()
+		inW.Close()
+		inR.Close()
+		p.done <- err
+	}()
+	return p
+}
+
+// counted counts how often it is asked for a snapshot; after n times it closes reached.
+func counted(s *store.Snapshot, n int) (snapshots func() *store.Snapshot, reached chan struct{}) {
+	reached = make(chan struct{})
+	return func() *store.Snapshot {
+		if n--; n == 0 {
+			close(reached)
+		}
+		return s
+	}, reached
+}
+
+// restored fails unless the terminal was put back: main screen, cursor shown.
+func restored(t *testing.T, out string) {
+	t.Helper()
+	if strings.LastIndex(out, "\x1b[?1049h") > strings.LastIndex(out, "\x1b[?1049l") {
+		t.Errorf("the alternate screen is left on: %q", out)
+	}
+	if strings.LastIndex(out, "\x1b[?25l") > strings.LastIndex(out, "\x1b[?25h") {
+		t.Errorf("the cursor is left hidden: %q", out)
+	}
+}
+
+func TestRunEndsWithItsContext(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	cause := errors.New("the engine stopped")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	snapshots, reached := counted(liveSnapshot(), 5)
+	p := startPiped(t, ctx, snapshots)
+	<-reached
+	cancel(cause)
+	if err := <-p.done; !errors.Is(err, cause) {
+		t.Errorf("ended with %v, want its cause", err)
+	}
+	restored(t, <-p.output)
+	p.out.Close()
+}
+
+func TestRunEndsOnQuit(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	snapshots, reached := counted(liveSnapshot(), 2)
+	p := startPiped(t, t.Context(), snapshots)
+	<-reached
+	if _, err := p.in.WriteString("q"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-p.done; err != nil {
+		t.Errorf("ended with %v", err)
+	}
+	restored(t, <-p.output)
+	p.out.Close()
+}
+
+// The terminal library does not wait for its reader after a panic, so nothing is said about goroutines here.
+func TestRunSurvivesPanics(t *testing.T) {
+	n := 0
+	p := startPiped(t, t.Context(), func() *store.Snapshot {
+		if n++; n > 3 {
+			panic("provoked by a test")
+		}
+		return liveSnapshot()
+	})
+	if err := <-p.done; !errors.Is(err, ErrPanic) {
+		t.Errorf("ended with %v, want %v", err, ErrPanic)
+	}
+	restored(t, <-p.output)
+	p.out.Close()
+}

@@ -1,0 +1,114 @@
+package ui
+
+import (
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+)
+
+// ticking is a model over a snapshot that a test can change; draws counts the frames that ticks made.
+type ticking struct {
+	*app
+	last  *store.Snapshot
+	draws int
+}
+
+func newTicking(s *store.Snapshot) *ticking {
+	t := &ticking{last: s}
+	t.app = newApp(Config{Snapshots: func() *store.Snapshot { return t.last }, Profile: theme.TrueColour, FPS: 10})
+	t.Update(tea.WindowSizeMsg{Width: 120, Height: 36})
+	t.Update(tickMsg{})
+	t.View()
+	return t
+}
+
+// change makes a new snapshot, as the store does when something has happened.
+func (t *ticking) change(f func(*store.Snapshot)) {
+	next := *t.last
+	next.Version++
+	f(&next)
+	t.last = &next
+}
+
+// tick lets n ticks pass.
+func (t *ticking) tick(n int) int {
+	t.draws = 0
+	for range n {
+		t.Update(tickMsg{})
+		if t.dirty {
+			t.draws++
+		}
+		t.View()
+	}
+	return t.draws
+}
+
+func TestFramesAreDrawnOnChange(t *testing.T) {
+	k := newTicking(liveSnapshot())
+	if n := k.tick(50); n != 0 {
+		t.Errorf("drew %d frames of an unchanged snapshot", n)
+	}
+	k.change(func(s *store.Snapshot) { s.Now += event.Time(time.Second) })
+	if n := k.tick(10); n != 1 {
+		t.Errorf("drew %d frames of one change, want 1", n)
+	}
+	k.press("w") // a key is drawn at once, and once more when its word goes
+	if k.View(); k.dirty {
+		t.Error("a key left the frame undrawn")
+	}
+	if n := k.tick(100); n != 1 {
+		t.Errorf("drew %d frames after a key, want 1", n)
+	}
+	k.change(func(s *store.Snapshot) { s.Throughput.Queued = 1 }) // a spinner turns
+	if n := k.tick(10); n != 10 {
+		t.Errorf("drew %d frames of a spinner in 10 ticks", n)
+	}
+}
+
+func TestPausedViewStaysStill(t *testing.T) {
+	k := newTicking(liveSnapshot())
+	k.press("space")
+	before := k.View().Content
+	for range 20 {
+		k.change(func(s *store.Snapshot) {
+			s.Now += event.Time(time.Second)
+			s.Counts.GeneratedTokens++
+		})
+		k.tick(1)
+	}
+	if k.View().Content != before {
+		t.Error("the paused view moved")
+	}
+	k.press("space")
+	k.tick(1)
+	if k.View().Content == before {
+		t.Error("the view does not go on")
+	}
+}
+
+// While another window has the focus the screen looks once a second.
+func TestBlurSlowsDown(t *testing.T) {
+	k := newTicking(liveSnapshot())
+	k.Update(tea.BlurMsg{})
+	if !k.blurred {
+		t.Error("losing the focus is not noticed")
+	}
+	k.Update(tea.FocusMsg{})
+	if k.blurred || !k.dirty {
+		t.Error("getting the focus back is not noticed")
+	}
+}
+
+func TestFrameRateIsBounded(t *testing.T) {
+	for in, want := range map[int]int{-1: DefaultFPS, 0: DefaultFPS, 1: 1, 30: 30, 1000: MaxFPS} {
+		a := newApp(Config{Snapshots: liveSnapshot, FPS: in})
+		if a.cfg.FPS != want {
+			t.Errorf("%d frames a second became %d, want %d", in, a.cfg.FPS, want)
+		}
+	}
+}
