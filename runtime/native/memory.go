@@ -32,7 +32,7 @@ func available() (bytes int64, known bool) {
 	if err != nil {
 		return 0, false
 	}
-	return min(int64(v.Available), cgroupRoom(int64(v.Available))), true
+	return min(int64(v.Available), cgroupRoom(cgroupRoot, int64(v.Available))), true
 }
 
 // size writes bytes for people.
