@@ -30,9 +30,13 @@ func settle(n int) int {
 	return id
 }
 
-// await sleeps while word is value; it may return early.
+// dozeSpan is dozeTime as the kernel takes it.
+var dozeSpan = syscall.NsecToTimespec(int64(dozeTime))
+
+// await sleeps while word is value, for dozeTime at most; it may return early.
 func await(word *atomic.Uint32, value uint32) {
-	_, _, _ = syscall.Syscall6(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWait, uintptr(value), 0, 0, 0)
+	span := uintptr(unsafe.Pointer(&dozeSpan)) // a global: it does not move
+	_, _, _ = syscall.Syscall6(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWait, uintptr(value), span, 0, 0)
 }
 
 // rouse wakes all who sleep on word. It does not block, so that the scheduler need not hear of it.
