@@ -57,7 +57,7 @@ func (w *Windowed) advance(now int64) {
 // Summaries describes the distribution over every window ending now.
 func (w *Windowed) Summaries(now int64) (out [NumWindows]Summary) {
 	w.advance(now)
-	if out[Second] = w.Last(now); out[Second].Count == 0 {
+	if out[Second] = w.At(w.second - 1); out[Second].Count == 0 {
 		out[Second] = w.current.Summary()
 	}
 	sum := w.ten
@@ -70,11 +70,13 @@ func (w *Windowed) Summaries(now int64) (out [NumWindows]Summary) {
 	return out
 }
 
-// Last is the distribution of the second before the current one.
-func (w *Windowed) Last(now int64) Summary {
-	w.advance(now)
-	i := (w.second - 1 + slots) % slots
-	if w.past[i] == nil || w.number[i] != w.second-1 {
+// At is the distribution of one second, counted as now / 1 s; empty if that is not among the last minute's.
+func (w *Windowed) At(s int64) Summary {
+	if s == w.second {
+		return w.current.Summary()
+	}
+	i := max(s, 0) % slots
+	if w.past[i] == nil || w.number[i] != s {
 		return Summary{}
 	}
 	return w.past[i].Summary()

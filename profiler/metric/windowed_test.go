@@ -45,8 +45,8 @@ func TestWindowsHoldWhatCameInThem(t *testing.T) {
 		now += rapid.Int64Range(0, 70*sec).Draw(rt, "later")
 		got, this := w.Summaries(now), now/sec
 		last := within(all, this-1, this-1)
-		if w.Last(now) != last {
-			rt.Fatalf("the last whole second has %+v, want %+v", w.Last(now), last)
+		if got := w.At(this - 1); got != last {
+			rt.Fatalf("the last whole second has %+v, want %+v", got, last)
 		}
 		if last.Count == 0 {
 			last = within(all, this, this)

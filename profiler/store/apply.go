@@ -11,6 +11,7 @@ func (s *state) apply(e *event.Event) {
 		s.begun, s.started = true, e.At
 	}
 	s.version++
+	s.advance(e.At)
 	switch e.Kind {
 	case event.KindEngine:
 		if p, ok := e.Data.(*event.Engine); ok && p != nil {

@@ -87,26 +87,37 @@ func (x *experts) view(at event.Time) *Experts {
 func (x *experts) compute(at event.Time) *Experts {
 	v := &Experts{Layers: x.layers, Experts: x.experts, Used: x.used, EveryN: x.everyN}
 	for w := range metric.NumWindows {
-		from := &x.base
-		if span := w.Span(); span > 0 {
-			from = x.since(int64(at)/int64(second) - 1 - int64(span.Seconds()))
-		}
+		from, to := x.window(w, int64(at)/int64(second))
 		for p := range metric.NumPhases {
-			v.Hits[w][p] = x.hits(from, p)
+			v.Hits[w][p] = x.hits(from, to, p)
 		}
 	}
 	return v
 }
 
-// hits is the difference between now and then in one phase.
-func (x *experts) hits(from *picks, p metric.Phase) *Hits {
+// window is what had been counted at the beginning and at the end of a window, which is made of the same seconds as a metric.Windowed's.
+func (x *experts) window(w metric.Window, now int64) (from, to *picks) {
+	if w == metric.Session {
+		return &x.base, &x.now
+	}
+	from, to = x.since(now-int64(w.Span().Seconds())), &x.now
+	if w == metric.Second {
+		if before := x.since(now - 2); before.tokens != from.tokens {
+			return before, from
+		}
+	}
+	return from, to
+}
+
+// hits is the difference between two counts in one phase.
+func (x *experts) hits(from, to *picks, p metric.Phase) *Hits {
 	h := &Hits{Counts: make([]uint64, x.layers*x.experts)}
-	for phase := range x.now.counts {
+	for phase := range to.counts {
 		if p != metric.Both && int(p) != phase {
 			continue
 		}
-		h.Tokens += x.now.tokens[phase] - from.tokens[phase]
-		for i, c := range x.now.counts[phase] {
+		h.Tokens += to.tokens[phase] - from.tokens[phase]
+		for i, c := range to.counts[phase] {
 			if was := from.counts[phase][i]; c > was {
 				h.Counts[i] += c - was
 			}

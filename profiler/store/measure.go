@@ -1,6 +1,7 @@
 package store
 
 import (
+	"math"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -8,8 +9,8 @@ import (
 
 const second = float64(time.Second)
 
-// measure computes a request's metrics from its stamps, as of now.
-func (s *state) measure(l *live, now event.Time) {
+// measure computes a request's metrics from its stamps.
+func (s *state) measure(l *live) {
 	v := &l.view
 	absent := event.Absent(event.NotYet)
 	if v.State.Final() {
@@ -28,14 +29,28 @@ func (s *state) measure(l *live, now event.Time) {
 		s.measureFirst(l)
 		measureDecode(l)
 	}
+	if !v.State.Final() {
+		v.E2EL = absent
+	}
+	if l.late {
+		lost := event.Absent(event.NotReported)
+		v.STIL, v.TTFT, v.E2EL, v.TPS, v.Overall = lost, lost, lost, lost, lost
+		v.Parts, v.Dominant, v.HitTarget = nil, Part{}, false
+	}
 	v.ITL = l.itl.Summary()
 }
 
+// nanos is a reading in s as whole ns.
+func nanos(r event.Reading) int64 { return int64(math.Round(r.V * second)) }
+
 func seconds(ns int64) event.Reading { return event.From(float64(max(ns, 0)) / second) }
 
-// rate is n per s, undefined where no time has passed.
+// rate is n per s, undefined where no time has passed, and absent where the time is.
 func rate(n int, in event.Reading) event.Reading {
-	if !in.OK() || in.V <= 0 || n <= 0 {
+	if !in.OK() {
+		return in
+	}
+	if in.V <= 0 || n <= 0 {
 		return event.Absent(event.Undefined)
 	}
 	return event.From(float64(n) / in.V)
@@ -57,7 +72,10 @@ func (s *state) measureFirst(l *live) {
 	if prefill == 0 && v.Dispatched != 0 {
 		prefill = int64(v.First-v.Dispatched) - l.named[event.StageTokenize] - l.named[event.StageEmbed] - l.named[event.StageFirst]
 	}
-	v.Prefill = seconds(prefill)
+	v.Prefill = event.Absent(event.NotReported)
+	if prefill > 0 {
+		v.Prefill = seconds(prefill)
+	}
 	v.PrefillRate = rate(v.PromptTokens-v.CachedTokens, v.Prefill)
 }
 
@@ -97,15 +115,14 @@ func (s *state) split(l *live, ttft int64) {
 	part(event.StageNone, rest)
 }
 
-// measureDecode computes what comes after the first token.
+// measureDecode computes what comes after the first token, without the time that was waited on purpose: E2EL is TTFT + decode time.
 func measureDecode(l *live) {
 	v := &l.view
 	decode := int64(v.Last-v.First) - l.waits
-	wall := float64(v.Last-v.Enqueued) / second
-	v.E2EL = event.From(wall)
+	v.E2EL = seconds(nanos(v.TTFT) + decode)
 	v.TPS = rate(v.Generated, v.E2EL)
 	v.Overall = rate(v.PromptTokens+v.Generated, v.E2EL)
-	if v.Generated < 2 {
+	if v.Generated < 2 || decode == 0 { // one token, or all of them with one stamp
 		undefined := event.Absent(event.Undefined)
 		v.Decode, v.TPOT, v.DecodeRate = undefined, undefined, undefined
 		return

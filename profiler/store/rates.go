@@ -6,7 +6,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// rateSlots is how many seconds of work a window of ten seconds needs, and one to spare.
+// rateSlots is how many seconds of work a window of ten seconds needs, the current one among them, and one to spare.
 const rateSlots = 11
 
 // rates counts tokens and work second by second.
@@ -21,7 +21,7 @@ type rates struct {
 // work is what was done in one second.
 type work struct {
 	second                      int64
-	generated, prompt, decoded  uint64 // tokens
+	generated, prompt           uint64 // tokens
 	busy, promptBusy, decodeNow int64  // ns of forward passes; of them with prompt tokens; with decode tokens only
 	decodeSum, decodePasses     uint64 // decode tokens of the passes in decodeNow, and their number
 }
@@ -52,30 +52,27 @@ func (r *rates) prompted(t event.Time, dur int64, n int) {
 func (s *state) applyStep(e *event.Event) {
 	r := &s.rates
 	w := r.at(e.At)
-	dur := max(e.Dur, 0)
 	s.counts.Steps++
-	w.busy += dur
-	w.decoded += uint64(max(e.N, 0))
+	w.busy += e.Dur
 	if e.Prompt > 0 {
 		r.prefilled = true
 		r.lastPrompt = e.At
 		w.prompt += uint64(e.Prompt)
-		w.promptBusy += dur
+		w.promptBusy += e.Dur
 	} else if e.N > 0 {
-		w.decodeNow += dur
+		w.decodeNow += e.Dur
 		w.decodeSum += uint64(e.N)
 		w.decodePasses++
 	}
 }
 
-// sum adds up the work of the last n whole seconds before the second of now.
+// sum adds up the work of the current second and the n-1 before it.
 func (r *rates) sum(now event.Time, n int64) (total work) {
 	last := int64(now) / int64(time.Second)
 	for _, w := range r.slot {
-		if w.second < last && w.second >= last-n && (w.second > 0 || last <= n) {
+		if w.second > last-n {
 			total.generated += w.generated
 			total.prompt += w.prompt
-			total.decoded += w.decoded
 			total.busy += w.busy
 			total.promptBusy += w.promptBusy
 			total.decodeNow += w.decodeNow

@@ -15,7 +15,8 @@ type live struct {
 	itl   metric.Histogram
 	named [event.NumStages]int64 // ns by stage
 	paced int64                  // ns paced since the last token
-	waits int64                  // ns paced in all
+	waits int64                  // ns paced between tokens
+	late  bool                   // its beginning was lost: nothing is known of the time before Dispatched or First
 	text  []byte
 }
 
@@ -83,6 +84,7 @@ func (s *state) begin(e *event.Event) *live {
 		s.counts.MoreRequests++
 	}
 	v := &l.view
+	l.late = e.State != event.StateQueued
 	v.Enqueued, v.Target = e.At, s.target
 	if p, ok := e.Data.(*event.Request); ok && p != nil {
 		v.Group, v.Label, v.Prompt = clip(p.Group, MaxLine), clip(p.Label, MaxLine), clip(p.Prompt, MaxText)
@@ -109,14 +111,20 @@ func (s *state) finish(l *live, at event.Time, o *event.Outcome) {
 	v.Closed = max(at, v.Last, v.Enqueued)
 	if o != nil {
 		v.Reason = clip(o.Reason, MaxLine)
-		v.PromptTokens, v.CachedTokens, v.PadTokens = max(o.Prompt, 0), max(o.Cached, 0), max(o.Padding, 0)
-		v.Generated = max(o.Generated, v.Generated)
+		if o.Prompt > 0 {
+			v.PromptTokens = o.Prompt
+		}
+		v.CachedTokens, v.PadTokens = max(o.Cached, 0), max(o.Padding, 0)
+		if missed := o.Generated - v.Generated; missed > 0 { // their events were lost
+			v.Generated += missed
+			s.counts.GeneratedTokens += uint64(missed)
+		}
 	}
 	s.end(v.State)
 	s.counts.PromptTokens += uint64(v.PromptTokens)
 	s.counts.CachedTokens += uint64(v.CachedTokens)
 	s.counts.PadTokens += uint64(v.PadTokens)
-	s.measure(l, at)
+	s.measure(l)
 	done := l.copy()
 	l.done = done
 	s.recordRequest(done)
@@ -149,9 +157,8 @@ func (s *state) applyStage(e *event.Event) {
 	if e.Stage == event.StageNone || e.Stage >= event.NumStages {
 		return
 	}
-	dur := max(e.Dur, 0)
 	if e.Req == 0 {
-		s.applyLoad(e, dur)
+		s.applyLoad(e)
 		return
 	}
 	l := s.open(e.Req)
@@ -159,20 +166,19 @@ func (s *state) applyStage(e *event.Event) {
 		return
 	}
 	if e.Stage == event.StagePace {
-		l.paced += dur
-		l.waits += dur
+		l.paced += e.Dur
 		return
 	}
 	if e.Layer >= 0 {
-		l.layer(int(e.Layer), e.Stage, time.Duration(dur))
+		l.layer(int(e.Layer), e.Stage, time.Duration(e.Dur))
 		return
 	}
-	l.named[e.Stage] += dur
+	l.named[e.Stage] += e.Dur
 	if e.Stage == event.StagePrompt || e.Stage == event.StageTokenize {
 		l.view.PromptTokens = max(l.view.PromptTokens, int(e.N))
 	}
 	if e.Stage == event.StagePrompt {
-		s.rates.prompted(e.At, dur, int(e.N))
+		s.rates.prompted(e.At, e.Dur, int(e.N))
 	}
 }
 
@@ -196,13 +202,13 @@ func (l *live) layer(i int, stage event.Stage, dur time.Duration) {
 }
 
 // applyLoad keeps the waterfall of the last model load: it begins anew with the first stage of a load.
-func (s *state) applyLoad(e *event.Event, dur int64) {
+func (s *state) applyLoad(e *event.Event) {
 	if e.Stage == event.StageLoadOpen {
 		s.load = nil
 	}
 	if len(s.load) < 2*int(event.NumStages) {
 		s.load = append(slices.Clip(s.load), Span{
-			Stage: e.Stage, Layer: -1, Start: e.At - event.Time(dur), End: e.At, Tokens: max(int(e.N), 0),
+			Stage: e.Stage, Layer: -1, Start: e.At - event.Time(e.Dur), End: e.At, Tokens: max(int(e.N), 0),
 		})
 	}
 }

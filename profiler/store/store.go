@@ -21,12 +21,17 @@ const (
 	MaxLog      = 100  // lines, cut at MaxLine
 	MaxLine     = 1024
 	SeriesLen   = 600 // seconds of course, 100 bytes each
-	MaxLayers   = 512 // of a model, beyond which counts are refused
-	MaxExperts  = 1024
+	MaxLayers   = 512 // of a model whose prompt processing is kept layer by layer, 24 bytes each
 )
 
 // drainEvery is how long an event may wait in the queue when nobody asks for snapshots, which empty it, and it does not fill.
 const drainEvery = time.Second
+
+// What a stamp may say at most: sums of durations do not overflow, and a clock that is ahead does no lasting harm.
+const (
+	maxDur = int64(1) << 50 // ns, 13 days
+	ahead  = event.Time(time.Second)
+)
 
 // keepFor is how long a snapshot stands while no event comes: what only time changes moves by the second. It is a little longer than
 // a second, so that samples of the host, one a second, are what renews it.
@@ -123,7 +128,14 @@ func (s *Store) drain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.batch, s.state.dropped = s.queue.Swap(s.batch)
+	if len(s.batch) == 0 {
+		return
+	}
+	now := max(s.opt.Now(), 1)
 	for i := range s.batch {
-		s.state.apply(&s.batch[i])
+		e := &s.batch[i]
+		e.At = min(max(e.At, 1), now+ahead) // 0 stands for what has not happened
+		e.Dur = min(max(e.Dur, 0), maxDur)
+		s.state.apply(e)
 	}
 }

@@ -33,7 +33,9 @@ func (s *state) applyToken(e *event.Event) {
 		v.First = at
 		s.firstToken(l)
 	} else {
-		gap = max(int64(at-v.Last)-l.paced, 0) / int64(k)
+		wait := min(l.paced, int64(at-v.Last))
+		l.waits += wait
+		gap = (int64(at-v.Last) - wait) / int64(k)
 		s.recordGaps(l, at, gap, k)
 	}
 	l.paced = 0
@@ -121,16 +123,17 @@ const starved = 0.1
 
 // firstToken records what is known with the first token of a request.
 func (s *state) firstToken(l *live) {
-	s.measure(l, l.view.First)
+	s.measure(l)
 	v := &l.view
-	ns := int64(v.TTFT.V * second)
-	if v.Cold {
-		s.latency.cold.Record(int64(v.First), ns, 1)
-	} else {
-		s.latency.ttft.Record(int64(v.First), ns, 1)
+	if v.TTFT.OK() {
+		into := &s.latency.ttft
+		if v.Cold {
+			into = &s.latency.cold
+		}
+		into.Record(int64(v.First), nanos(v.TTFT), 1)
 	}
 	if v.STIL.OK() {
-		s.latency.stil.Record(int64(v.First), int64(v.STIL.V*second), 1)
+		s.latency.stil.Record(int64(v.First), nanos(v.STIL), 1)
 	}
 }
 
@@ -147,10 +150,10 @@ func (s *state) recordRequest(r *Request) {
 	at := int64(r.Closed)
 	if r.State == event.StateFinished {
 		if r.E2EL.OK() {
-			s.latency.e2el.Record(at, int64(r.E2EL.V*second), 1)
+			s.latency.e2el.Record(at, nanos(r.E2EL), 1)
 		}
 		if r.TPOT.OK() {
-			s.latency.tpot.Record(at, int64(r.TPOT.V*second), 1)
+			s.latency.tpot.Record(at, nanos(r.TPOT), 1)
 		}
 		if r.HitTarget {
 			s.latency.met.Record(at, 1, 1)

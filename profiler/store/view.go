@@ -41,14 +41,17 @@ func (s *Store) Snapshot() *Snapshot {
 	return v
 }
 
-// advance closes the seconds that are over.
+// advance closes the seconds that are over, from that of the first event on.
 func (s *state) advance(now event.Time) {
-	last := int64(now)/int64(second) - 1
-	from := max(last, 0)
-	if n := len(s.rates.points); n > 0 {
-		from = max(int64(s.rates.points[n-1].At)/int64(second)+1, last-SeriesLen)
+	if !s.begun {
+		return
 	}
-	for sec := from; sec <= last; sec++ {
+	last := int64(now)/int64(second) - 1
+	from := int64(s.started) / int64(second)
+	if n := len(s.rates.points); n > 0 {
+		from = int64(s.rates.points[n-1].At)/int64(second) + 1
+	}
+	for sec := max(from, last-SeriesLen+1); sec <= last; sec++ {
 		s.close(sec)
 	}
 }
@@ -71,7 +74,7 @@ func (s *state) close(sec int64) {
 	}
 	s.rates.points = push(s.rates.points, p, SeriesLen)
 	l := LatencyPoint{At: at}
-	if sum := s.latency.itl.Last(int64(at) + int64(second)); sum.Count > 0 {
+	if sum := s.latency.itl.At(sec); sum.Count > 0 {
 		l.Count, l.P50, l.P99 = sum.Count, sum.P50, sum.P99
 	}
 	s.latency.series = push(s.latency.series, l, SeriesLen)
@@ -83,7 +86,7 @@ func (s *state) viewRequests(v *Snapshot) {
 	for _, l := range slices.Backward(s.requests.list) {
 		r := l.done
 		if r == nil {
-			s.measure(l, v.Now)
+			s.measure(l)
 			r = l.copy()
 		}
 		switch r.State {
@@ -129,26 +132,38 @@ func (s *state) viewLatency(v *Snapshot) {
 	}
 }
 
+// viewSteps is what forward passes tell: decode tokens/s, the share of span, in s, in which one ran, and the bytes/s that decoding
+// touched: the weights once a pass, as many as one token reads, and all of the KV cache in use.
+func (s *state) viewSteps(recent *work, span float64) (decode, busy, bandwidth event.Reading) {
+	if !s.engine.Caps.Has(event.CapSteps) {
+		absent := event.Absent(event.NotReported)
+		return absent, absent, absent
+	}
+	decode, busy, bandwidth = per(recent.decodeSum, recent.decodeNow), event.Absent(event.NotYet), event.Absent(event.NotReported)
+	if s.counts.Steps > 0 && span > 0 {
+		busy = event.From(min(float64(recent.busy)/(span*second), 1))
+	}
+	if m := &s.model; m.WeightBytes > 0 {
+		bandwidth = per(recent.decodePasses, recent.decodeNow)
+		bandwidth.V *= float64(m.WeightBytes) + float64(m.KVBytes)*float64(s.kv.Used)
+	}
+	return decode, busy, bandwidth
+}
+
 func (s *state) viewRates(v *Snapshot) {
 	t := &v.Throughput
 	recent := s.rates.sum(v.Now, 10)
-	span := min(float64(v.Now-s.started)/float64(second), 10)
-	t.Prefill, t.Decode = per(recent.prompt, recent.promptBusy), per(recent.decodeSum, recent.decodeNow)
-	t.TTPS, t.SessionTTPS, t.BusyShare = event.Absent(event.NotYet), event.Absent(event.NotYet), event.Absent(event.NotYet)
-	if span >= 1 {
+	t.Prefill = per(recent.prompt, recent.promptBusy)
+	t.TTPS, t.SessionTTPS = event.Absent(event.NotYet), event.Absent(event.NotYet)
+	// The window begins with a whole second, or with the session.
+	window := event.Time((int64(v.Now)/int64(second) - 9) * int64(second))
+	span := float64(v.Now-max(s.started, window)) / second
+	if s.counts.GeneratedTokens > 0 && span > 0 {
 		t.TTPS = event.From(float64(recent.generated) / span)
-		t.SessionTTPS = event.From(float64(s.counts.GeneratedTokens) / (float64(v.Now-s.started) / float64(second)))
-		if s.engine.Caps.Has(event.CapSteps) {
-			t.BusyShare = event.From(min(float64(recent.busy)/(span*float64(second)), 1))
-		}
+		t.SessionTTPS = event.From(float64(s.counts.GeneratedTokens) / (float64(v.Now-s.started) / second))
 	}
+	t.Decode, t.BusyShare, t.Bandwidth = s.viewSteps(&recent, span)
 	t.Running, t.Queued, t.Slots = v.Counts.Running, v.Counts.Queued, s.engine.Slots
-	t.Bandwidth = event.Absent(event.NotReported)
-	if m := &s.model; m.WeightBytes > 0 && t.Decode.OK() {
-		perPass := float64(m.WeightBytes) + float64(m.KVBytes)*float64(s.kv.Used)
-		passes := t.Decode.V / max(float64(recent.decodeSum)/max(float64(recent.decodePasses), 1), 1)
-		t.Bandwidth = event.From(perPass * passes)
-	}
 	t.CopyBandwidth = s.host.CopyBandwidth
 	t.Series = slices.Clone(s.rates.points)
 }

@@ -1,0 +1,144 @@
+package store
+
+import (
+	"testing"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+)
+
+func TestOutcomesAreCountedApart(t *testing.T) {
+	p := newPlay()
+	for id, how := range []event.State{event.StateFinished, event.StateFinished, event.StateCancelled, event.StateFailed, event.StateDispatched, event.StateQueued} {
+		req := event.RequestID(id + 1)
+		p.state(ms, req, event.StateQueued, nil)
+		if how == event.StateQueued {
+			continue
+		}
+		p.state(ms, req, event.StateDispatched, nil)
+		p.token(ms, req, 1)
+		p.token(ms, req, 1)
+		if how.Final() {
+			p.state(0, req, how, &event.Outcome{Reason: how.String(), Prompt: 5, Cached: 1, Padding: 3, Generated: 2})
+		}
+	}
+	s := p.store.Snapshot()
+	c := s.Counts
+	if c.Finished != 2 || c.Cancelled != 1 || c.Failed != 1 || c.Running != 1 || c.Queued != 1 {
+		t.Errorf("counts %+v", c)
+	}
+	if c.PromptTokens != 20 || c.CachedTokens != 4 || c.PadTokens != 12 || c.GeneratedTokens != 10 {
+		t.Errorf("tokens %d, %d, %d and %d; want 20, 4, 12 and 10", c.PromptTokens, c.CachedTokens, c.PadTokens, c.GeneratedTokens)
+	}
+	if l := &s.Latency; l.E2EL[metric.Session].Count != 2 || l.TPOT[metric.Session].Count != 2 || l.ITL[metric.Session].Count != 5 || l.TTFT[metric.Session].Count != 5 {
+		t.Errorf("%d E2EL and %d TPOT, want those of the 2 finished; %d ITL and %d TTFT, want those of all",
+			l.E2EL[metric.Session].Count, l.TPOT[metric.Session].Count, l.ITL[metric.Session].Count, l.TTFT[metric.Session].Count)
+	}
+	if s.Current == nil || s.Current.ID != 5 {
+		t.Errorf("current is %+v, want the running request 5", s.Current)
+	}
+	if failed := s.Requests[2]; failed.ID != 4 || failed.State != event.StateFailed || failed.Reason != "failed" {
+		t.Errorf("the third newest is %d, %v %q; want 4, failed", failed.ID, failed.State, failed.Reason)
+	}
+}
+
+// TestLostEventsDoNotFalsifyCounts: totals come with the outcome; times of which the beginning is missing are not made up.
+func TestLostEventsDoNotFalsifyCounts(t *testing.T) {
+	p := newPlay()
+	p.engine(event.CapQueue)
+	p.state(0, 1, event.StateDispatched, nil) // its StateQueued was lost
+	p.token(5*ms, 1, 1)
+	p.token(4*ms, 1, 1)
+	p.state(ms, 1, event.StateFinished, &event.Outcome{Prompt: 7, Generated: 6}) // and so were four tokens
+	p.state(ms, 2, event.StateFinished, &event.Outcome{Prompt: 7, Generated: 6}) // of this one, everything else
+	s := p.store.Snapshot()
+	if s.Counts.Finished != 2 || s.Counts.GeneratedTokens != 6 || len(s.Requests) != 1 {
+		t.Errorf("%d finished with %d tokens, %d kept; want 2 with 6, one kept", s.Counts.Finished, s.Counts.GeneratedTokens, len(s.Requests))
+	}
+	r := s.Requests[0]
+	for name, got := range map[string]event.Reading{"STIL": r.STIL, "TTFT": r.TTFT, "E2EL": r.E2EL, "TPS": r.TPS, "overall": r.Overall} {
+		want(t, name, got, "not reported")
+	}
+	if s.Latency.TTFT[metric.Session].Count != 0 || s.Latency.STIL[metric.Session].Count != 0 || s.Latency.E2EL[metric.Session].Count != 0 {
+		t.Errorf("latencies of a request whose beginning was lost were recorded: %+v", s.Latency.TTFT[metric.Session])
+	}
+	if r.Generated != 6 || len(r.Parts) != 0 || r.HitTarget {
+		t.Errorf("%d tokens, parts %v, target met %v; want 6, none, no", r.Generated, r.Parts, r.HitTarget)
+	}
+}
+
+func TestEndedRequestsChangeNoMore(t *testing.T) {
+	p := newPlay()
+	typical(p, nil)
+	end(p, event.StateFinished, "stop")
+	before := *p.request(t, 1)
+	p.token(ms, 1, 1)
+	p.stage(1, event.StagePrompt, ms, 5)
+	p.state(ms, 1, event.StateCancelled, nil)
+	p.state(ms, 1, event.StateQueued, nil)
+	after := p.request(t, 1)
+	if after.Generated != before.Generated || after.State != before.State || after.E2EL != before.E2EL {
+		t.Errorf("%+v became %+v", before, *after)
+	}
+	if c := p.store.Snapshot().Counts; c.Finished != 1 || c.Cancelled != 0 || c.GeneratedTokens != 4 {
+		t.Errorf("counts %+v", c)
+	}
+}
+
+func TestGroups(t *testing.T) {
+	p := newPlay()
+	play := func(id event.RequestID, group string, ttft int64) {
+		p.state(ms, id, event.StateQueued, &event.Request{Group: group})
+		p.token(ttft, id, 1)
+		p.token(10*ms, id, 1)
+		p.state(0, id, event.StateFinished, &event.Outcome{Prompt: 1, Generated: 2})
+	}
+	play(1, "b", 10*ms) // 2 tokens in 20 ms
+	play(2, "b", 30*ms) // 2 tokens in 40 ms
+	play(3, "a", 40*ms) // 2 tokens in 50 ms
+	groups := p.store.Snapshot().Counts.Groups
+	if len(groups) != 2 || groups[0].Name != "a" || groups[1].Requests != 2 || groups[1].Generated != 4 {
+		t.Fatalf("groups %+v", groups)
+	}
+	want(t, "TPS of a", groups[0].TPS, 2/.05)
+	want(t, "TPS of b", groups[1].TPS, 4/.06)
+	for id := range event.RequestID(MaxGroups + 3) {
+		play(10+id, string(rune(0x100+id)), ms)
+	}
+	if c := p.store.Snapshot().Counts; len(c.Groups) != MaxGroups || c.MoreGroups != 5 {
+		t.Errorf("%d groups and %d more, want %d and 5", len(c.Groups), c.MoreGroups, MaxGroups)
+	}
+}
+
+func TestGoodput(t *testing.T) {
+	p := newPlay()
+	want(t, "goodput before a request has ended", p.store.Snapshot().Latency.Goodput, "not yet")
+	for id, ttft := range []int64{199 * ms, 201 * ms, 200 * ms} {
+		req := event.RequestID(id + 1)
+		p.state(0, req, event.StateQueued, nil)
+		p.token(ttft, req, 1)
+		p.state(0, req, event.StateFinished, nil)
+	}
+	p.state(0, 9, event.StateQueued, nil)
+	p.token(ms, 9, 1)
+	p.state(0, 9, event.StateCancelled, nil) // in time, but it did not finish
+	p.now += event.Time(399 * ms)            // 1 s in all
+	want(t, "goodput", p.store.Snapshot().Latency.Goodput, 2.)
+}
+
+func TestOldRequestsAreForgottenButCounted(t *testing.T) {
+	p := newPlay()
+	p.state(0, 1, event.StateQueued, nil) // stays open
+	for id := range event.RequestID(MaxRequests + 9) {
+		p.state(0, id+2, event.StateQueued, nil)
+		p.token(us, id+2, 1)
+		p.state(0, id+2, event.StateFinished, nil)
+	}
+	s := p.store.Snapshot()
+	if len(s.Requests) != MaxRequests || s.Counts.Finished != MaxRequests+9 || s.Counts.MoreRequests != 10 {
+		t.Errorf("%d kept, %d finished, %d forgotten", len(s.Requests), s.Counts.Finished, s.Counts.MoreRequests)
+	}
+	if oldest := s.Requests[len(s.Requests)-1]; oldest.ID != 1 {
+		t.Errorf("the oldest kept is %d, want 1, which is still open", oldest.ID)
+	}
+}

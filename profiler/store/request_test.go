@@ -1,0 +1,209 @@
+package store
+
+import (
+	"testing"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// typical plays a request of 10 prompt tokens, 4 of them cached, and 4 generated ones. TTFT: queue 3 ms, tokenize 1 ms, embed 2 ms,
+// prompt 12 ms, first token 4 ms and 2 ms that no stage names, 24 ms. Then gaps of 5, 5 and 8 ms, the last after 20 ms of pacing.
+func typical(p *play, info *event.Request) {
+	p.state(0, 1, event.StateQueued, info)
+	p.stage(1, event.StageQueue, 3*ms, 0)
+	p.state(0, 1, event.StateDispatched, nil)
+	p.stage(1, event.StageTokenize, 1*ms, 10)
+	p.stage(1, event.StageEmbed, 2*ms, 6)
+	for layer := range int16(2) {
+		for _, s := range []event.Stage{event.StageAttention, event.StageRouter, event.StageExperts} {
+			p.emit(2*ms, event.Event{Kind: event.KindStage, Stage: s, Req: 1, Layer: layer, Dur: 2 * ms, N: 6})
+		}
+	}
+	p.emit(0, event.Event{Kind: event.KindStage, Stage: event.StagePrompt, Req: 1, Layer: -1, Dur: 12 * ms, N: 6})
+	p.stage(1, event.StageFirst, 4*ms, 1)
+	p.token(2*ms, 1, 1)
+	p.token(5*ms, 1, 1)
+	p.token(5*ms, 1, 1)
+	p.stage(1, event.StagePace, 20*ms, 1)
+	p.token(8*ms, 1, 1)
+}
+
+func end(p *play, how event.State, reason string) {
+	p.state(0, 1, how, &event.Outcome{Reason: reason, Prompt: 10, Cached: 4, Padding: 2, Generated: 4})
+}
+
+func TestMetricsOfARequest(t *testing.T) {
+	p := newPlay()
+	p.engine(event.CapQueue | event.CapStages)
+	typical(p, &event.Request{Group: "tenant", Label: "code", MaxTokens: 4})
+	end(p, event.StateFinished, "length")
+	r := p.request(t, 1)
+	for _, c := range []struct {
+		name     string
+		got      event.Reading
+		expected any
+	}{
+		{"TTFT", r.TTFT, .024},
+		{"STIL", r.STIL, .003},
+		{"prefill time", r.Prefill, .012},
+		{"decode time", r.Decode, .018}, // without the 20 ms of pacing
+		{"E2EL", r.E2EL, .042},          // TTFT + decode time
+		{"TPOT", r.TPOT, .006},          // 18 ms / 3
+		{"paced", r.Paced, .020},
+		{"prefill rate", r.PrefillRate, 6 / .012}, // computed prompt tokens only
+		{"decode rate", r.DecodeRate, 3 / .018},   // the first token belongs to TTFT
+		{"TPS", r.TPS, 4 / .042},
+		{"overall", r.Overall, 14 / .042},
+	} {
+		want(t, c.name, c.got, c.expected)
+	}
+	if r.PromptTokens != 10 || r.CachedTokens != 4 || r.PadTokens != 2 || r.Generated != 4 || r.MaxTokens != 4 {
+		t.Errorf("tokens %d, %d, %d, %d of %d; want 10, 4, 2, 4 of 4", r.PromptTokens, r.CachedTokens, r.PadTokens, r.Generated, r.MaxTokens)
+	}
+	if r.State != event.StateFinished || r.Reason != "length" || r.Group != "tenant" || r.Label != "code" || r.Text != "wwww" {
+		t.Errorf("%v %q %q %q %q", r.State, r.Reason, r.Group, r.Label, r.Text)
+	}
+	if gaps := r.Gaps; len(gaps) != 3 || gaps[0] != 5*ms || gaps[1] != 5*ms || gaps[2] != 8*ms || r.ITL.Count != 3 || r.ITL.Max != 8*ms {
+		t.Errorf("gaps %v, %+v; want 5, 5 and 8 ms", gaps, r.ITL)
+	}
+	if !r.HitTarget || r.Target != DefaultTTFTTarget {
+		t.Errorf("24 ms did not meet the target of %v", r.Target)
+	}
+	if len(p.ended) != 1 || p.ended[0] != r {
+		t.Errorf("told of %d requests that ended, want this one", len(p.ended))
+	}
+}
+
+func TestComponentsOfTTFT(t *testing.T) {
+	p := newPlay()
+	p.engine(event.CapQueue | event.CapStages)
+	typical(p, nil)
+	end(p, event.StateFinished, "stop")
+	r := p.request(t, 1)
+	expected := []Part{
+		{event.StageQueue, 3 * time.Millisecond, 3. / 24, 3e6 / 6.},
+		{event.StageTokenize, 1 * time.Millisecond, 1. / 24, 1e6 / 6.},
+		{event.StageEmbed, 2 * time.Millisecond, 2. / 24, 2e6 / 6.},
+		{event.StagePrompt, 12 * time.Millisecond, .5, 2e6},
+		{event.StageFirst, 4 * time.Millisecond, 4. / 24, 4e6 / 6.},
+		{event.StageNone, 2 * time.Millisecond, 2. / 24, 2e6 / 6.},
+	}
+	if len(r.Parts) != len(expected) {
+		t.Fatalf("parts %+v, want %+v", r.Parts, expected)
+	}
+	for i, part := range expected {
+		if r.Parts[i] != part {
+			t.Errorf("part %d is %+v, want %+v", i, r.Parts[i], part)
+		}
+	}
+	if r.Dominant != expected[3] {
+		t.Errorf("%+v dominates, want the prompt", r.Dominant)
+	}
+	if layer := (LayerPart{2 * time.Millisecond, 2 * time.Millisecond, 2 * time.Millisecond}); len(r.Layers) != 2 || r.Layers[1] != layer {
+		t.Errorf("layers %+v, want two of %+v", r.Layers, layer)
+	}
+}
+
+// TestOverlappingStagesAreCut: what stages claim beyond TTFT is not shown, and nothing is negative.
+func TestOverlappingStagesAreCut(t *testing.T) {
+	p := newPlay()
+	p.state(0, 1, event.StateQueued, nil)
+	p.emit(4*ms, event.Event{Kind: event.KindStage, Stage: event.StageEmbed, Req: 1, Layer: -1, Dur: 4 * ms})
+	p.emit(2*ms, event.Event{Kind: event.KindStage, Stage: event.StagePrompt, Req: 1, Layer: -1, Dur: 5 * ms, N: 3})
+	p.token(0, 1, 1)
+	var sum time.Duration
+	for _, part := range p.request(t, 1).Parts {
+		sum += part.Dur
+		if part.Dur < 0 || part.Stage == event.StagePrompt && part.Dur != 2*time.Millisecond {
+			t.Errorf("part %+v", part)
+		}
+	}
+	if sum != 6*time.Millisecond {
+		t.Errorf("parts add up to %v, want 6 ms", sum)
+	}
+}
+
+func TestColdTTFTHoldsTheWholeLoad(t *testing.T) {
+	for name, waited := range map[string]int64{"came after the load": 0, "waited for some of it": 30 * ms} {
+		p := newPlay()
+		p.stage(0, event.StageLoadOpen, 70*ms, 0)
+		if waited > 0 {
+			p.state(0, 1, event.StateQueued, &event.Request{Cold: true})
+			p.stage(1, event.StageLoad, waited, 0)
+		}
+		p.emit(0, event.Event{Kind: event.KindModel, Dur: 100 * ms, Data: &event.Model{Name: "m"}})
+		if waited == 0 {
+			p.state(0, 1, event.StateQueued, &event.Request{Cold: true})
+		}
+		p.token(10*ms, 1, 1)
+		s := p.store.Snapshot()
+		r := s.Requests[0]
+		want(t, name+": TTFT", r.TTFT, .110)
+		if part := r.Parts[0]; part.Stage != event.StageLoad || part.Dur != 100*time.Millisecond || r.Dominant != part {
+			t.Errorf("%s: first part %+v, want 100 ms of load, dominant", name, part)
+		}
+		if l := &s.Latency; l.ColdTTFT[0].Count != 1 || l.TTFT[0].Count != 0 {
+			t.Errorf("%s: %d cold and %d warm, want them apart", name, l.ColdTTFT[0].Count, l.TTFT[0].Count)
+		}
+		if len(s.Load) != 1 || s.Load[0].Dur() != 70*time.Millisecond {
+			t.Errorf("%s: load %+v, want one stage of 70 ms", name, s.Load)
+		}
+	}
+}
+
+// TestPrefillWithoutItsStage: where the source stamps no prompt stage, what lies between dispatch and first token is left.
+func TestPrefillWithoutItsStage(t *testing.T) {
+	p := newPlay()
+	p.state(0, 1, event.StateQueued, nil)
+	p.state(1*ms, 1, event.StateDispatched, nil)
+	p.stage(1, event.StageTokenize, 2*ms, 8)
+	p.stage(1, event.StageFirst, 3*ms, 1)
+	p.token(8*ms, 1, 1)
+	r := p.request(t, 1)
+	want(t, "prefill time", r.Prefill, .008)
+	want(t, "prefill rate", r.PrefillRate, 1000.)
+}
+
+// TestTokensOfOneChunk: a gap before k tokens counts as k samples of gap / k.
+func TestTokensOfOneChunk(t *testing.T) {
+	p := newPlay()
+	p.state(0, 1, event.StateQueued, nil)
+	p.token(10*ms, 1, 2)
+	p.token(9*ms, 1, 3)
+	p.state(0, 1, event.StateFinished, &event.Outcome{Prompt: 1, Generated: 5})
+	r := p.request(t, 1)
+	want(t, "TPOT", r.TPOT, .009/4)
+	if r.Generated != 5 || r.ITL.Count != 3 || r.ITL.Min != 3*ms || r.ITL.Max != 3*ms || len(r.Tokens) != 2 {
+		t.Errorf("%d tokens in %d events, gaps %+v; want 5 in 2 and 3 gaps of 3 ms", r.Generated, len(r.Tokens), r.ITL)
+	}
+}
+
+func TestUndefinedMetrics(t *testing.T) {
+	p := newPlay()
+	p.state(0, 1, event.StateQueued, nil)
+	queued := p.request(t, 1)
+	want(t, "TTFT of a queued request", queued.TTFT, "not yet")
+	want(t, "STIL of an engine without a queue", queued.STIL, "not reported")
+	p.engine(event.CapQueue)
+	want(t, "STIL of a queued request", p.request(t, 1).STIL, "not yet")
+	p.token(5*ms, 1, 1)
+	running := p.request(t, 1)
+	want(t, "TTFT", running.TTFT, .005)
+	want(t, "E2EL of a running request", running.E2EL, "not yet")
+	want(t, "prefill time of an engine without stages", running.Prefill, "not reported")
+	p.state(0, 1, event.StateFinished, &event.Outcome{Prompt: 3, Generated: 1})
+	one := p.request(t, 1)
+	want(t, "E2EL of one token", one.E2EL, .005)
+	want(t, "TPS of one token", one.TPS, 200.)
+	for name, r := range map[string]event.Reading{"TPOT": one.TPOT, "decode time": one.Decode, "decode rate": one.DecodeRate} {
+		want(t, name+" of one token", r, "undefined")
+	}
+	p.state(0, 2, event.StateQueued, nil)
+	p.token(5*ms, 2, 3)
+	p.state(0, 2, event.StateFinished, nil)
+	want(t, "TPOT of tokens with one stamp", p.request(t, 2).TPOT, "undefined")
+	p.state(0, 3, event.StateQueued, nil)
+	p.state(0, 3, event.StateCancelled, nil)
+	want(t, "TTFT of a request without tokens", p.request(t, 3).TTFT, "undefined")
+}
