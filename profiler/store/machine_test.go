@@ -1,0 +1,74 @@
+package store
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+func TestKVCache(t *testing.T) {
+	p := newPlay()
+	want(t, "usage before a report", p.store.Snapshot().KV.Usage, "not reported")
+	for _, kv := range []event.KV{
+		{Used: 30, Total: 100}, {Used: 10, Total: 100, Freed: 20, Residency: 40 * ms}, {Used: 25, Total: 100, Freed: 5, Residency: 80 * ms},
+	} {
+		p.emit(ms, event.Event{Kind: event.KindKV, Data: &kv})
+	}
+	k := p.store.Snapshot().KV
+	want(t, "usage", k.Usage, .25)
+	if k.Used != 25 || k.Total != 100 || k.Residency.Count != 2 || k.Residency.Min != 40*ms || k.Residency.Max != 80*ms {
+		t.Errorf("%+v, want 25 of 100 cells and two pins of 40 and 80 ms", k)
+	}
+	p.emit(0, event.Event{Kind: event.KindKV, Data: &event.KV{Used: -4, Total: 0}})
+	if k = p.store.Snapshot().KV; k.Used != 0 {
+		t.Errorf("%d cells used, want 0", k.Used)
+	}
+	want(t, "usage of a cache without cells", k.Usage, "not reported")
+}
+
+func TestHostSamples(t *testing.T) {
+	p := newPlay()
+	if h := p.store.Snapshot().Host; h.Known || len(h.Series) != 0 {
+		t.Errorf("a machine that nobody has sampled reads %+v", h)
+	}
+	p.emit(0, event.Event{Kind: event.KindHost, Data: &event.Host{CPU: event.Of(.5), Engine: event.Process{Read: event.Absent(event.NotPermitted)}}})
+	for range 2 * SeriesLen {
+		p.emit(sec, event.Event{Kind: event.KindHost, Data: &event.Host{CPU: event.Of(.25), Engine: event.Process{RSS: event.Of(5e6)}}})
+	}
+	h := p.store.Snapshot().Host
+	if last := h.Series[len(h.Series)-1]; !h.Known || h.At != p.now || last.CPU != .25 || last.RSS != 5e6 || !math.IsNaN(last.Read) {
+		t.Errorf("last point %+v at %d, want 25 %%, 5 MB and a gap for what was not permitted", last, h.At)
+	}
+	if n := len(h.Series); n > SeriesLen || n < SeriesLen*3/4 {
+		t.Errorf("%d points, want about %d", n, SeriesLen)
+	}
+}
+
+func TestLogIsBounded(t *testing.T) {
+	p := newPlay()
+	for range MaxLog + 1 {
+		p.emit(0, event.Event{Kind: event.KindLog, Text: strings.Repeat("x", 2*MaxLine)})
+	}
+	s := p.store.Snapshot()
+	if kept := len(s.Log); kept > MaxLog || uint64(kept)+s.Counts.MoreLogDropped != MaxLog+1 || len(s.Log[0].Text) != MaxLine {
+		t.Errorf("%d lines of %d bytes kept and %d dropped, together not %d", kept, len(s.Log[0].Text), s.Counts.MoreLogDropped, MaxLog+1)
+	}
+}
+
+func TestLossesOfSourcesAndOfTheQueueAddUp(t *testing.T) {
+	p := newPlay()
+	lost := event.Lost{event.KindToken: 7}
+	p.emit(0, event.Event{Kind: event.KindLost, Data: &lost})
+	for range event.DefaultQueue + 2 {
+		p.emit(0, event.Event{Kind: event.KindToken, Req: 1})
+	}
+	s := p.store.Snapshot()
+	if s.Lost[event.KindToken] != 7+3 || s.Lost.Total() != 10 {
+		t.Errorf("lost %v, want 7 tokens of the source and 3 of the queue", s.Lost)
+	}
+	if len(s.Verdicts) == 0 || s.Verdicts[0].Topic != "lost events" || !strings.Contains(s.Verdicts[0].Text, "token 10") {
+		t.Errorf("verdicts %+v, want one of 10 lost tokens", s.Verdicts)
+	}
+}

@@ -1,0 +1,142 @@
+package store
+
+import (
+	"testing"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+)
+
+func TestThroughput(t *testing.T) {
+	p := newPlay() // at 1 s
+	p.engine(event.CapSteps)
+	p.emit(0, event.Event{Kind: event.KindModel, Data: &event.Model{Name: "m", WeightBytes: 1000, KVBytes: 10}})
+	p.emit(0, event.Event{Kind: event.KindHost, Data: &event.Host{CopyBandwidth: event.Of(1e6)}})
+	p.emit(0, event.Event{Kind: event.KindKV, Data: &event.KV{Used: 20, Total: 100}})
+	p.state(0, 1, event.StateQueued, nil)
+	p.step(100*ms, 0, 50) // 50 prompt tokens in 100 ms
+	p.token(0, 1, 1)
+	p.step(100*ms, 1, 30) // prompt and decode together: prompt work
+	p.token(0, 1, 1)
+	for range 3 { // 2 decode tokens in 20 ms each
+		p.step(20*ms, 2, 0)
+		p.token(0, 1, 2)
+	}
+	p.now += event.Time(140 * ms) // 400 ms in all
+	v := p.store.Snapshot().Throughput
+	want(t, "prefill", v.Prefill, 80/.2)
+	want(t, "decode", v.Decode, 6/.06)
+	want(t, "TTPS", v.TTPS, 8/.4)
+	want(t, "TTPS of the session", v.SessionTTPS, 8/.4)
+	want(t, "busy", v.BusyShare, .26/.4)
+	want(t, "bandwidth", v.Bandwidth, (1000+10*20)*3/.06) // weights and KV once a pass
+	want(t, "copy bandwidth", v.CopyBandwidth, 1e6)
+	if v.Running != 1 || v.Queued != 0 || v.Slots != 2 {
+		t.Errorf("running %d, queued %d, slots %d; want 1, 0, 2", v.Running, v.Queued, v.Slots)
+	}
+
+	p.now = event.Time(10*sec + 999*ms) // the first second is the last of ten
+	v = p.store.Snapshot().Throughput
+	want(t, "TTPS after ten seconds", v.TTPS, 8/9.999)
+	p.now = event.Time(12*sec + 500*ms)
+	v = p.store.Snapshot().Throughput
+	want(t, "decode after the window", v.Decode, "not yet")
+	want(t, "TTPS after the window", v.TTPS, 0.)
+	want(t, "TTPS of the session", v.SessionTTPS, 8/11.5)
+}
+
+func TestThroughputThatNobodyReports(t *testing.T) {
+	p := newPlay()
+	v := p.store.Snapshot().Throughput
+	want(t, "TTPS of nothing", v.TTPS, "not yet")
+	want(t, "prefill of nothing", v.Prefill, "not yet")
+	for name, r := range map[string]event.Reading{"decode": v.Decode, "busy": v.BusyShare, "bandwidth": v.Bandwidth, "copy": v.CopyBandwidth} {
+		want(t, name+" without steps", r, "not reported")
+	}
+	p.engine(event.CapSteps)
+	want(t, "decode before a step", p.store.Snapshot().Throughput.Decode, "not yet")
+	want(t, "bandwidth of an unknown model", p.store.Snapshot().Throughput.Bandwidth, "not reported")
+}
+
+// TestPrefillOfSourcesWithoutSteps: stamped prompts tell the prefill rate where no forward passes are told.
+func TestPrefillOfSourcesWithoutSteps(t *testing.T) {
+	p := newPlay()
+	p.state(0, 1, event.StateQueued, nil)
+	p.stage(1, event.StagePrompt, 200*ms, 100)
+	want(t, "prefill", p.store.Snapshot().Throughput.Prefill, 500.)
+	p.step(100*ms, 0, 10)
+	p.stage(1, event.StagePrompt, 100*ms, 100) // now it is told twice, and counts once
+	want(t, "prefill", p.store.Snapshot().Throughput.Prefill, 110/.3)
+}
+
+// TestSeriesAreClosedBySecond: one point for each second that is over, whether anybody looked in between or not.
+func TestSeriesAreClosedBySecond(t *testing.T) {
+	for _, looks := range []bool{true, false} {
+		p := newPlay() // at 1 s
+		p.engine(event.CapSteps)
+		p.state(0, 1, event.StateQueued, nil)
+		for range 30 {
+			p.step(100*ms, 2, 0)
+			p.token(0, 1, 2)
+			if looks {
+				p.store.Snapshot()
+			}
+		}
+		p.state(0, 1, event.StateFinished, nil)
+		p.now += event.Time(2 * sec) // 6 s
+		s := p.store.Snapshot()
+		points, gaps := s.Throughput.Series, s.Latency.Series
+		if len(points) != 5 || len(gaps) != 5 {
+			t.Fatalf("%d and %d points, want the 5 seconds from 1 s to 6 s", len(points), len(gaps))
+		}
+		for i, tokens := range []uint64{18, 20, 20, 2, 0} { // those on the second belong to the next
+			at := event.Time(int64(i+1) * sec)
+			if points[i].At != at || points[i].Generated != tokens || gaps[i].At != at {
+				t.Errorf("looks %v: second %d has %+v, want %d tokens at %d", looks, i, points[i], tokens, at)
+			}
+			if tokens > 0 && (gaps[i].Count != tokens-uint64(2*max(1-i, 0)) || gaps[i].P50 == 0) {
+				t.Errorf("looks %v: second %d has the gaps %+v of %d tokens", looks, i, gaps[i], tokens)
+			}
+		}
+		if points[1].Decode != 20 || points[1].Running != 1 || points[4].Running != 0 || points[4].Decode != 0 {
+			t.Errorf("looks %v: points %+v", looks, points)
+		}
+	}
+}
+
+func TestSeriesAreBounded(t *testing.T) {
+	p := newPlay()
+	p.engine(0)
+	p.now += event.Time(10 * SeriesLen * sec)
+	s := p.store.Snapshot()
+	if n := len(s.Throughput.Series); n > SeriesLen || n < SeriesLen*3/4 {
+		t.Errorf("%d points, want about %d", n, SeriesLen)
+	}
+	if last := s.Throughput.Series[len(s.Throughput.Series)-1]; last.At != p.now-event.Time(sec) {
+		t.Errorf("the last point is that of %d, want that of %d", last.At, p.now-event.Time(sec))
+	}
+}
+
+func TestLatencyWindows(t *testing.T) {
+	p := newPlay()
+	p.state(0, 1, event.StateQueued, nil)
+	p.token(10*ms, 1, 1)
+	p.token(20*ms, 1, 1)
+	p.now = event.Time(5 * sec)
+	p.state(0, 2, event.StateQueued, nil)
+	p.token(40*ms, 2, 1)
+	p.token(80*ms, 2, 1)
+	l := &p.store.Snapshot().Latency
+	for w, n := range [metric.NumWindows]uint64{1, 2, 2, 2} {
+		if l.TTFT[w].Count != n || l.ITL[w].Count != n || l.ITL[w].Max != 80*ms || l.TTFT[w].Max != 40*ms {
+			t.Errorf("%v: TTFT %+v and ITL %+v, want %d of each", metric.Window(w), l.TTFT[w], l.ITL[w], n)
+		}
+	}
+	p.now = event.Time(12 * sec)
+	l = &p.store.Snapshot().Latency
+	for w, n := range [metric.NumWindows]uint64{0, 1, 2, 2} {
+		if l.ITL[w].Count != n {
+			t.Errorf("%v after 12 s: %d gaps, want %d", metric.Window(w), l.ITL[w].Count, n)
+		}
+	}
+}
