@@ -69,10 +69,10 @@ func TestCausesOfStalls(t *testing.T) {
 			p.state(0, 2, event.StateDispatched, nil)
 			p.step(5*ms, 1, 64)
 		},
-		"while a prompt was processed":          func(p *play) { p.step(5*ms, 1, 64) },
-		"waiting for a core (30 % of the time)": sampled(event.Process{RunWait: event.Of(.3)}, event.Process{}),
-		"llmtop's garbage collection":           sampled(event.Process{PID: 7}, event.Process{PID: 7, GCPause: event.Of(float64(8 * ms))}),
-		"unknown":                               sampled(event.Process{PID: 8, RunWait: event.Of(.05)}, event.Process{PID: 7, GCPause: event.Of(float64(8 * ms))}),
+		"while a prompt was processed": func(p *play) { p.step(5*ms, 1, 64) },
+		"waiting for a core":           sampled(event.Process{CPU: event.Of(.6), RunWait: event.Of(.3)}, event.Process{}),
+		"llmtop's garbage collection":  sampled(event.Process{PID: 7}, event.Process{PID: 7, GCPause: event.Of(float64(8 * ms))}),
+		"unknown":                      sampled(event.Process{PID: 8, CPU: event.Of(.6), RunWait: event.Of(.05)}, event.Process{PID: 7, GCPause: event.Of(float64(8 * ms))}),
 	} {
 		p := newPlay()
 		decoding(p, stallSamples, ms)

@@ -108,8 +108,8 @@ func (s *state) cause(l *live, from, to event.Time) string {
 		return "while a prompt was processed"
 	}
 	if h := &s.host; h.Known && to-h.At < event.Time(2*h.Interval) {
-		if w := h.Engine.RunWait; w.OK() && w.V > starved {
-			return fmt.Sprintf("waiting for a core (%.0f %% of the time)", 100*w.V)
+		if wait, ran := h.Engine.RunWait, h.Engine.CPU; wait.OK() && ran.OK() && wait.V > starved*(wait.V+ran.V) {
+			return "waiting for a core"
 		}
 		if p := h.Self.GCPause; p.OK() && h.Engine.PID == h.Self.PID && p.V > float64(to-from)/2 {
 			return "llmtop's garbage collection"
@@ -118,8 +118,9 @@ func (s *state) cause(l *live, from, to event.Time) string {
 	return "unknown"
 }
 
-// starved is the share of time spent runnable but not running above which a late token is put down to it.
-const starved = 0.1
+// starved is the share of the time in which the engine's threads wanted to run that they may wait for a core; a late token is put down
+// to more than that.
+const starved = 0.2
 
 // firstToken records what is known with the first token of a request.
 func (s *state) firstToken(l *live) {
