@@ -31,15 +31,41 @@ func (g *Grid) row(cells []cell, skin *theme.Skin) {
 			styled = g.sgr(cur, st, i == 0, styled, skin)
 			cur = st
 		}
-		if c.r < 0 {
+		switch {
+		case skin.Glyphs.ASCII && (c.r < 0 || c.r >= utf8.RuneSelf):
+			for range c.w {
+				g.out = append(g.out, ascii(c.r))
+			}
+		case c.r < 0:
 			g.out = append(g.out, g.clusters[-c.r-1]...)
-		} else {
+		default:
 			g.out = utf8.AppendRune(g.out, c.r)
 		}
 	}
 	if styled {
 		g.out = append(g.out, "\x1b[m"...)
 	}
+}
+
+// ascii stands for a character where nothing else can be shown: words of the screen and common punctuation stay readable.
+func ascii(r rune) byte {
+	switch r {
+	case 'µ':
+		return 'u'
+	case '×':
+		return 'x'
+	case '°', '\u00a0':
+		return ' '
+	case '‘', '’':
+		return '\''
+	case '“', '”':
+		return '"'
+	case '–', '—':
+		return '-'
+	case '…':
+		return '~'
+	}
+	return '?'
 }
 
 // sameBlank reports whether a space looks the same in both styles: its foreground does not show.

@@ -93,7 +93,7 @@ func drawLatencyChart(a grid.Area, s *store.Snapshot, c *Ctx) {
 	c.Memory.latency.Draw(a, grid.Curves{
 		N: len(pts), Top: top, Stamp: int64(pts[len(pts)-1].At)*31 + int64(pts[len(pts)-1].P99),
 		Roles: latencyRoles,
-		Label: func(v float64) string { return metric.DurationIn(int64(v), int64(top)) },
+		Label: label(timeAxis, top),
 		At: func(series, i int) float64 {
 			switch p := pts[i]; {
 			case p.Count == 0:

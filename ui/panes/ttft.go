@@ -43,18 +43,37 @@ func drawTTFT(a grid.Area, s *store.Snapshot, c *Ctx) {
 		}
 		return
 	}
-	foot := 1
-	if in.H >= 6 {
-		foot = 2
-	}
-	if in.H >= 9 {
-		foot = 4
-	}
-	bars := in.Sub(0, 0, in.W, in.H-foot)
-	shown := s.Requests[:min(len(s.Requests), bars.H)]
-	drawBars(bars, shown, c)
-	drawTTFTFoot(in.Sub(0, in.H-foot, in.W, foot), shown, s, c)
+	bars, parts, foot := shareRows(in.H, s)
+	shown := s.Requests[:bars]
+	drawBars(in.Sub(0, 0, in.W, bars), shown, c)
+	drawTTFTFoot(in.Sub(0, in.H-foot-parts, in.W, foot+parts), parts, shown, s, c)
 	drawTarget(a, s, c)
+}
+
+// fewBars is how many bars stay above the table of parts where there are more requests.
+const fewBars = 6
+
+// shareRows shares the pane's h rows between the bars, the table of the newest request's parts and the words below: bars
+// first, and the table in the rows that they leave.
+func shareRows(h int, s *store.Snapshot) (bars, parts, foot int) {
+	switch {
+	case h >= 9:
+		foot = 4
+	case h >= 6:
+		foot = 2
+	default:
+		foot = 1
+	}
+	room := h - foot
+	bars = min(len(s.Requests), room)
+	if r := withTTFT(s.Requests); r != nil && foot == 4 {
+		parts = min(len(r.Parts), max(room-bars, room-fewBars))
+		if parts < leastParts {
+			return bars, 0, foot
+		}
+		bars = min(bars, room-parts)
+	}
+	return bars, parts, foot
 }
 
 // drawTarget writes the target and whether the last request met it into the border.
@@ -176,8 +195,8 @@ func (c *Ctx) stack(a grid.Area, y int, r *store.Request, top float64) {
 	a.Stack(0, y, a.W, segs, c.Skin.Colour(), c.Skin.Glyphs)
 }
 
-// drawTTFTFoot writes, in as many rows as there are: the finding, percentiles, and the legend.
-func drawTTFTFoot(a grid.Area, shown []*store.Request, s *store.Snapshot, c *Ctx) {
+// drawTTFTFoot writes, in as many rows as there are: the finding with so many rows of parts, percentiles, and the legend.
+func drawTTFTFoot(a grid.Area, parts int, shown []*store.Request, s *store.Snapshot, c *Ctx) {
 	if a.H >= 4 {
 		a = a.Sub(0, 1, a.W, a.H-1)
 	}
@@ -186,6 +205,10 @@ func drawTTFTFoot(a grid.Area, shown []*store.Request, s *store.Snapshot, c *Ctx
 		return
 	}
 	drawDominant(a, 0, r, c)
+	if parts > 0 {
+		drawParts(a.Sub(0, 1, a.W, parts), r, c)
+		a = a.Sub(0, parts, a.W, a.H-parts)
+	}
 	if a.H >= 3 {
 		drawQuantiles(a, 1, s, c)
 	}
@@ -238,7 +261,6 @@ func drawQuantiles(a grid.Area, y int, s *store.Snapshot, c *Ctx) {
 // drawLegend names the components that the shown requests have, and what the shape of cold bars means. Where not all fit,
 // the shortest are left out.
 func drawLegend(a grid.Area, y int, shown []*store.Request, c *Ctx) {
-	gl := c.Skin.Glyphs
 	var total [9]time.Duration
 	width := 0
 	for _, r := range shown {
@@ -266,11 +288,8 @@ func drawLegend(a grid.Area, y int, shown []*store.Request, c *Ctx) {
 		if d <= 0 {
 			continue
 		}
-		mark := gl.Swatch
-		if !c.Skin.Colour() || gl.ASCII {
-			mark = gl.Fills[i]
-		}
-		l.Rune(grid.Fg(theme.PartRoles()[i]), mark).Gap(1).Put(dim, partName(i)).Gap(2)
+		k := component{theme.PartRoles()[i], partName(i), i}
+		l.Rune(grid.Fg(k.role), c.swatch(k)).Gap(1).Put(dim, partName(i)).Gap(2)
 	}
 	if note := "cold: own scale"; anyCold(shown) && l.Room() >= len(note) {
 		a.Right(a.W, y, dim, note)

@@ -56,7 +56,7 @@ func drawSelf(r *rows, s *store.Snapshot) {
 
 // hostChart draws curves over the host's samples under a title with their names in their colours.
 func hostChart(a grid.Area, chart *grid.Chart, s *store.Snapshot, c *Ctx, title string, names []string,
-	roles []theme.Role, at func(p store.HostPoint, k int) float64, label func(v, top float64) string,
+	roles []theme.Role, at func(p store.HostPoint, k int) float64, units []axisUnit,
 ) {
 	pts := s.Host.Series
 	l := a.Line(0, 0)
@@ -74,7 +74,7 @@ func hostChart(a grid.Area, chart *grid.Chart, s *store.Snapshot, c *Ctx, title 
 	}
 	chart.Draw(a.Sub(0, 1, a.W, a.H-2), grid.Curves{
 		N: len(pts), Top: top, Stamp: int64(pts[len(pts)-1].At), Roles: roles,
-		Label: func(v float64) string { return label(v, top) },
+		Label: label(units, top),
 		At:    func(k, i int) float64 { return at(pts[i], k) },
 	}, c.Skin)
 }
@@ -87,12 +87,12 @@ func drawCPUChart(a grid.Area, s *store.Snapshot, c *Ctx) {
 				return p.CPU
 			}
 			return p.EngineCPU
-		}, func(v, _ float64) string { return metric.Rate(v) })
+		}, countAxis)
 }
 
 func drawRSSChart(a grid.Area, s *store.Snapshot, c *Ctx) {
 	hostChart(a, &c.Memory.memory, s, c, "Memory", []string{"engine RSS"}, []theme.Role{theme.SeriesP50},
-		func(p store.HostPoint, _ int) float64 { return p.RSS }, func(v, _ float64) string { return metric.Bytes(v) })
+		func(p store.HostPoint, _ int) float64 { return p.RSS }, byteAxis)
 }
 
 func drawDiskChart(a grid.Area, s *store.Snapshot, c *Ctx) {
@@ -102,5 +102,5 @@ func drawDiskChart(a grid.Area, s *store.Snapshot, c *Ctx) {
 				return p.Read
 			}
 			return p.Write
-		}, func(v, _ float64) string { return metric.Bytes(v) })
+		}, byteAxis)
 }

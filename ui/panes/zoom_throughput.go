@@ -40,7 +40,7 @@ func zoomThroughput(a grid.Area, s *store.Snapshot, c *Ctx) {
 	top := max(highest(len(pts), func(i int) float64 { return at(0, i) }), highest(len(pts), func(i int) float64 { return at(1, i) }))
 	c.Memory.rates.Draw(right.Sub(0, 1, right.W, right.H-2), grid.Curves{
 		N: len(pts), At: at, Top: top, Stamp: int64(pts[len(pts)-1].At)*31 + int64(pts[len(pts)-1].Generated),
-		Roles: []theme.Role{theme.SeriesPrefill, theme.SeriesDecode}, Label: metric.Count,
+		Roles: []theme.Role{theme.SeriesPrefill, theme.SeriesDecode}, Label: label(countAxis, top),
 	}, c.Skin)
 }
 
