@@ -44,8 +44,12 @@ func TestExpertsByPhase(t *testing.T) {
 func TestCountsThatDoNotFitAreRefused(t *testing.T) {
 	p := newPlay()
 	for _, x := range []*event.Experts{
-		{}, {Layers: -1, Experts: -1, Prompt: []uint64{1}, Decode: []uint64{1}}, {Layers: 1, Experts: 2, Prompt: []uint64{1, 2}, Decode: []uint64{1}},
-		{Layers: 1 << 40, Experts: 1 << 40}, {Layers: MaxCells, Experts: 2, Prompt: make([]uint64, 2*MaxCells), Decode: make([]uint64, 2*MaxCells)}, nil,
+		{},
+		{Layers: -1, Experts: -1, Prompt: []uint64{1}, Decode: []uint64{1}},
+		{Layers: 1, Experts: 2, Prompt: []uint64{1, 2}, Decode: []uint64{1}},
+		{Layers: 1 << 40, Experts: 1 << 40},
+		{Layers: MaxCells, Experts: 2, Prompt: make([]uint64, 2*MaxCells), Decode: make([]uint64, 2*MaxCells)},
+		nil,
 	} {
 		p.emit(0, event.Event{Kind: event.KindExperts, Data: x})
 	}

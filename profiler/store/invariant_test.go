@@ -1,0 +1,93 @@
+package store
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+)
+
+// soundRequest tells what is wrong with a request, whatever its events were: nothing negative, nothing infinite, parts that add up.
+func soundRequest(r *Request) error {
+	for name, x := range map[string]event.Reading{
+		"TTFT": r.TTFT, "STIL": r.STIL, "prefill": r.Prefill, "decode": r.Decode, "E2EL": r.E2EL, "TPOT": r.TPOT,
+		"prefill rate": r.PrefillRate, "decode rate": r.DecodeRate, "TPS": r.TPS, "overall": r.Overall, "paced": r.Paced,
+	} {
+		if x.Origin >= event.Measured && (x.V < 0 || !x.OK()) {
+			return fmt.Errorf("request %d: %s is %v", r.ID, name, x.V)
+		}
+	}
+	if r.E2EL.OK() && r.Decode.OK() && math.Abs(r.E2EL.V-r.TTFT.V-r.Decode.V) > 2e-9+1e-9*r.E2EL.V {
+		return fmt.Errorf("request %d: E2EL %v is not TTFT %v + decode time %v", r.ID, r.E2EL.V, r.TTFT.V, r.Decode.V)
+	}
+	var sum time.Duration
+	for _, p := range r.Parts {
+		if sum += p.Dur; p.Dur < 0 || p.Share < 0 || p.Share > 1+1e-9 {
+			return fmt.Errorf("request %d: part %+v", r.ID, p)
+		}
+	}
+	if r.TTFT.OK() && (len(r.Parts) == 0 || r.Parts[len(r.Parts)-1].Stage != event.StageNone || math.Abs(sum.Seconds()-r.TTFT.V) > 1e-9+1e-9*r.TTFT.V) {
+		return fmt.Errorf("request %d: parts %+v add up to %v, TTFT is %v s", r.ID, r.Parts, sum, r.TTFT.V)
+	}
+	for _, gap := range r.Gaps {
+		if gap < 0 {
+			return fmt.Errorf("request %d: a gap of %d ns", r.ID, gap)
+		}
+	}
+	if len(r.Gaps) > MaxGaps || len(r.Tokens) > MaxTokens || len(r.Text) > MaxText || len(r.Stalls) > MaxStalls || len(r.Layers) > MaxLayers {
+		return fmt.Errorf("request %d: beyond a bound: %d gaps, %d tokens, %d bytes, %d stalls, %d layers",
+			r.ID, len(r.Gaps), len(r.Tokens), len(r.Text), len(r.Stalls), len(r.Layers))
+	}
+	return soundSummary(r.ITL)
+}
+
+func soundSummary(s metric.Summary) error {
+	if s.Count > 0 && (s.Min < 0 || s.Min > s.P50 || s.P50 > s.P90 || s.P90 > s.P95 || s.P95 > s.P99 || s.P99 > s.Max || s.Mean < 0 || math.IsNaN(s.StdDev)) {
+		return fmt.Errorf("a distribution out of order: %+v", s)
+	}
+	return nil
+}
+
+// sound tells what is wrong with a snapshot.
+func sound(s *Snapshot) error {
+	for _, r := range s.Requests {
+		if err := soundRequest(r); err != nil {
+			return err
+		}
+	}
+	l := &s.Latency
+	for _, windows := range [][metric.NumWindows]metric.Summary{l.TTFT, l.ColdTTFT, l.ITL, l.STIL, l.E2EL, l.TPOT} {
+		for w, sum := range windows {
+			if err := soundSummary(sum); err != nil {
+				return err
+			}
+			if sum.Count > windows[metric.Session].Count {
+				return fmt.Errorf("%v holds %d values, the session %d", metric.Window(w), sum.Count, windows[metric.Session].Count)
+			}
+		}
+	}
+	t := &s.Throughput
+	for name, x := range map[string]event.Reading{
+		"prefill": t.Prefill, "decode": t.Decode, "TTPS": t.TTPS, "session TTPS": t.SessionTTPS, "busy": t.BusyShare,
+		"bandwidth": t.Bandwidth, "goodput": l.Goodput, "KV usage": s.KV.Usage,
+	} {
+		if x.Origin >= event.Measured && (x.V < 0 || !x.OK()) {
+			return fmt.Errorf("%s is %v", name, x.V)
+		}
+	}
+	if t.BusyShare.OK() && t.BusyShare.V > 1 {
+		return fmt.Errorf("busy for %v of the time", t.BusyShare.V)
+	}
+	for _, span := range s.Load {
+		if span.Dur() < 0 {
+			return fmt.Errorf("a load stage of %v", span.Dur())
+		}
+	}
+	if len(s.Requests) > MaxRequests || len(s.Log) > MaxLog || len(l.Stalls) > MaxStalls || len(l.Series) > SeriesLen || len(t.Series) > SeriesLen {
+		return fmt.Errorf("beyond a bound: %d requests, %d lines, %d stalls, %d and %d points",
+			len(s.Requests), len(s.Log), len(l.Stalls), len(l.Series), len(t.Series))
+	}
+	return nil
+}
