@@ -51,7 +51,7 @@ func (c *Cycle) Run(ctx context.Context) error {
 // turn runs one request after another. While the queue is full it leaves the engine to others.
 func (c *Cycle) turn(ctx context.Context) error {
 	for ctx.Err() == nil {
-		h, err := c.scheduler.Submit(c.take())
+		h, err := c.submitNext()
 		if err == nil {
 			h.wait(ctx)
 		} else if !errors.Is(err, ErrQueueFull) {
@@ -74,13 +74,15 @@ func (h *Handle) wait(ctx context.Context) {
 	}
 }
 
-// take is the next request in turn.
-func (c *Cycle) take() Request {
+// submitNext queues the next request in turn; one that is refused stays the next.
+func (c *Cycle) submitNext() (*Handle, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r := c.requests[c.next%len(c.requests)]
-	c.next++
-	return r
+	h, err := c.scheduler.Submit(c.requests[c.next])
+	if err == nil {
+		c.next = (c.next + 1) % len(c.requests)
+	}
+	return h, err
 }
 
 // Submit queues what somebody has typed and ends the cycle. A prompt that is refused leaves the cycle as it is.
