@@ -6,6 +6,7 @@ import (
 	"fmt"
 	goruntime "runtime"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -28,6 +29,7 @@ type driver struct {
 	pacing  float64 // as of the last look at the settings
 	held    bool    // paused, likewise
 	timer   *time.Timer
+	late    event.Time // by how much the timer rang late for the batch to come
 
 	loadFrom, loadTo event.Time
 	cells            int64      // KV cells in use
@@ -45,7 +47,7 @@ func (s *Scheduler) Run(ctx context.Context, sink event.Sink) error {
 	defer goruntime.UnlockOSThread()
 	defer context.AfterFunc(ctx, s.poke)()
 	d := &driver{
-		Scheduler: s, thread: threadID(), info: s.opt.Engine, timer: time.NewTimer(time.Hour),
+		Scheduler: s, thread: claimThread("llmtop-engine"), info: s.opt.Engine, timer: time.NewTimer(time.Hour),
 		tops: slab[event.TopProb]{size: 512}, picks: slab[uint16]{size: 8192}, kv: slab[event.KV]{size: 64},
 	}
 	if err := d.begin(sink); err != nil {
@@ -82,7 +84,7 @@ func (d *driver) guarded(ctx context.Context) (err error) {
 		}
 	}()
 	if err := d.open(ctx); err != nil {
-		return fmt.Errorf("load model: %w", err)
+		return err // names the model
 	}
 	return d.loop(ctx)
 }
@@ -148,6 +150,7 @@ func (d *driver) loop(ctx context.Context) error {
 		if err := d.step(now); err != nil {
 			return err
 		}
+		d.late = 0
 	}
 	return ctx.Err()
 }
@@ -174,10 +177,12 @@ func (d *driver) sleep(timed bool, span time.Duration) {
 		<-d.wake
 		return
 	}
+	due := d.clock.Now() + event.Time(span)
 	d.timer.Reset(span)
 	select {
 	case <-d.wake:
 	case <-d.timer.C:
+		d.late = d.clock.Now() - due
 	}
 	d.timer.Stop()
 }
@@ -227,8 +232,9 @@ func (d *driver) end(err error) error {
 	r := Result{State: event.StateCancelled, Outcome: event.Outcome{Reason: reasonCancelled}}
 	state, reason := event.EngineStopped, ""
 	if err != nil {
-		r = Result{State: event.StateFailed, Outcome: event.Outcome{Reason: err.Error()}, Err: err}
-		state, reason = event.EngineFailed, err.Error()
+		state = event.EngineFailed
+		reason, _, _ = strings.Cut(err.Error(), "\n") // what follows is a stack
+		r = Result{State: event.StateFailed, Outcome: event.Outcome{Reason: reason}, Err: err}
 	}
 	d.ready.Store(nil)
 	for len(d.running) > 0 {

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -54,6 +55,7 @@ type Scheduler struct {
 	wake    chan struct{} // holds a token when changed was set
 	changed atomic.Bool   // settings, queue or cancellations differ from what the driver last saw
 	active  atomic.Int32  // requests that have not ended
+	handles sync.Map      // of them, by RequestID
 	ready   atomic.Pointer[driver]
 
 	mu      sync.Mutex // guards what follows; taken before nothing else
@@ -71,6 +73,9 @@ type Scheduler struct {
 func New(load Load, opt Options) *Scheduler {
 	if opt.Clock == (Clock{}) {
 		opt.Clock = NewClock()
+	}
+	if opt.Engine.PID == 0 {
+		opt.Engine.PID = os.Getpid()
 	}
 	if opt.Queue == 0 {
 		opt.Queue = DefaultQueue
@@ -107,6 +112,7 @@ func (s *Scheduler) Submit(r Request) (*Handle, error) {
 	}
 	s.queue = append(s.queue, h)
 	s.active.Add(1)
+	s.handles.Store(h.ID, h)
 	if s.sink != nil {
 		s.announce(h)
 	}
@@ -135,6 +141,7 @@ func (s *Scheduler) finish(h *Handle, r Result) {
 		})
 	}
 	s.active.Add(-1)
+	s.handles.Delete(h.ID)
 	close(h.done)
 }
 
@@ -166,6 +173,13 @@ func (s *Scheduler) set(change func()) {
 	change()
 	s.mu.Unlock()
 	s.poke()
+}
+
+// Cancel ends a request by its id; see Handle.Cancel. One that has ended already is left alone.
+func (s *Scheduler) Cancel(id event.RequestID) {
+	if h, ok := s.handles.Load(id); ok {
+		h.(*Handle).Cancel()
+	}
 }
 
 // Busy reports whether any request waits or runs.

@@ -101,8 +101,8 @@ func (d *driver) dispatch(h *Handle) {
 	s.sampler = d.opt.Sampler(h.request.Params, d.model.Vocab)
 	clear(s.layers)
 	d.running = append(d.running, s)
-	if h.request.Picks != d.hooked.Picks {
-		d.changed.Store(true)
+	if h.request.Picks {
+		d.apply()
 	}
 }
 

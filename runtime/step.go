@@ -75,9 +75,10 @@ func (d *driver) compose(now event.Time) {
 	}
 }
 
-// paced tells how long a request was made to wait for its turn; any further delay is not on purpose.
+// paced tells how long a request was made to wait for its turn. That the timer rang late is a part of it; any further delay
+// is not on purpose.
 func (d *driver) paced(s *slot, now event.Time) {
-	until := min(s.due, now)
+	until := min(s.due+d.late, now)
 	if until > s.at {
 		d.stage(s.handle.ID, event.StagePace, -1, until, int64(until-s.at), 1)
 	}
