@@ -1,0 +1,227 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime"
+)
+
+func TestRequestsRunInOrder(t *testing.T) {
+	run(t, newFake(t, 1, 64, 16), runtime.Options{}, func(t *testing.T, b *bench) {
+		first, second := b.ask(t, "abc", 4), b.ask(t, "x", 0)
+		want(t, first, event.StateFinished, "length", "defg")
+		want(t, second, event.StateFinished, "stop", "yz")
+		r := second.Result()
+		if r.Prompt != 1 || r.Generated != 3 || len(r.IDs) != 3 {
+			t.Errorf("%d prompt and %d generated tokens, %d ids, want 1, 3, 3", r.Prompt, r.Generated, len(r.IDs))
+		}
+		if got := b.of(event.KindRequest, first.ID); len(got) != 3 || got[2].State != event.StateFinished {
+			t.Errorf("first request has states %v", got)
+		}
+		dispatched := b.of(event.KindRequest, second.ID)[1]
+		if ended := b.of(event.KindRequest, first.ID)[2]; dispatched.At < ended.At {
+			t.Errorf("second request was dispatched at %d, before the first ended at %d", dispatched.At, ended.At)
+		}
+	})
+}
+
+func TestSubmitRefuses(t *testing.T) {
+	opt := runtime.Options{Queue: 2}
+	run(t, newFake(t, 1, 8, 16), opt, func(t *testing.T, b *bench) {
+		for _, r := range []runtime.Request{{}, {Text: "a", MaxTokens: -1}, {Text: "a", TopLogprobs: -1}} {
+			if h, err := b.Submit(r); err == nil {
+				t.Errorf("%+v was accepted as #%d", r, h.ID)
+			}
+		}
+		if _, err := b.Submit(runtime.Request{}); !errors.Is(err, runtime.ErrEmptyPrompt) {
+			t.Errorf("empty prompt: %v", err)
+		}
+		running := b.ask(t, "abcd", 3)
+		synctest.Wait()
+		waiting := []*runtime.Handle{b.ask(t, "a", 1), b.ask(t, "b", 1)}
+		if _, err := b.Submit(runtime.Request{Text: "c"}); !errors.Is(err, runtime.ErrQueueFull) {
+			t.Errorf("third waiting request: %v, want %v", err, runtime.ErrQueueFull)
+		}
+		want(t, running, event.StateFinished, "length", "efg")
+		want(t, waiting[1], event.StateFinished, "length", "c")
+	})
+}
+
+// TestPromptThatDoesNotFit fails without disturbing the others.
+func TestPromptThatDoesNotFit(t *testing.T) {
+	run(t, newFake(t, 1, 8, 16), runtime.Options{}, func(t *testing.T, b *bench) {
+		long := b.ask(t, "abcdefghi", 1)
+		odd, err := b.Submit(runtime.Request{IDs: []int32{1, fakeVocab}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		good := b.ask(t, "abcdefgh", 0)
+		if r := long.Result(); !errors.Is(r.Err, runtime.ErrPromptTooLong) || r.State != event.StateFailed || r.Prompt != 9 {
+			t.Errorf("prompt of 9 in a context of 8 ended %+v", r)
+		}
+		if r := odd.Result(); !errors.Is(r.Err, runtime.ErrUnknownToken) {
+			t.Errorf("unknown token ended %+v", r)
+		}
+		// The context is full after the prompt; the one token that needs no place in it still comes.
+		want(t, good, event.StateFinished, "length", "i")
+	})
+}
+
+func TestFullContextEndsWithLength(t *testing.T) {
+	run(t, newFake(t, 2, 8, 16), runtime.Options{}, func(t *testing.T, b *bench) {
+		h, other := b.ask(t, "abc", 0), b.ask(t, "x", 0)
+		want(t, h, event.StateFinished, "length", "defghi")
+		want(t, other, event.StateFinished, "stop", "yz")
+		kv := b.of(event.KindKV, 0)
+		if last := kv[len(kv)-1].Data.(*event.KV); last.Used != 0 || last.Total != 16 {
+			t.Errorf("at the end the KV cache holds %d of %d cells, want 0 of 16", last.Used, last.Total)
+		}
+	})
+}
+
+func TestIgnoreEOS(t *testing.T) {
+	run(t, newFake(t, 1, 64, 16), runtime.Options{}, func(t *testing.T, b *bench) {
+		h, err := b.Submit(runtime.Request{Text: "y", MaxTokens: 2, IgnoreEOS: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(t, h, event.StateFinished, "length", "z<end>")
+	})
+}
+
+// TestCancel cancels a request in each state that it can be in.
+func TestCancel(t *testing.T) {
+	e := newFake(t, 1, 512, 16)
+	run(t, e, runtime.Options{}, func(t *testing.T, b *bench) {
+		prompt := b.ask(t, strings.Repeat("a", 100), 4)
+		queued := b.ask(t, "a", 4)
+		queued.Cancel()
+		if r := queued.Result(); r.State != event.StateCancelled || r.Reason != "cancelled" {
+			t.Errorf("cancelled in the queue: %+v", r)
+		}
+		time.Sleep(2 * 16 * 66 * time.Microsecond) // into the prompt's third batch
+		before := b.clock.Now()
+		prompt.Cancel()
+		r := prompt.Result()
+		if r.State != event.StateCancelled || r.Prompt != 100 || r.Generated != 0 {
+			t.Errorf("cancelled in its prompt: %+v", r)
+		}
+		if waited := time.Duration(b.clock.Now() - before); waited > 2*time.Millisecond {
+			t.Errorf("cancelling took %v, more than a batch", waited)
+		}
+		decoding, err := b.Submit(runtime.Request{Text: "a", IgnoreEOS: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Millisecond)
+		decoding.Cancel()
+		if r := decoding.Result(); r.State != event.StateCancelled || r.Generated == 0 {
+			t.Errorf("cancelled while decoding: %+v", r)
+		}
+		decoding.Cancel() // a second time, and after the end: nothing happens
+		synctest.Wait()
+		if b.Busy() {
+			t.Error("busy after all requests have ended")
+		}
+	})
+	if len(e.released) != 2 {
+		t.Errorf("slots released: %v, want twice", e.released)
+	}
+}
+
+// TestStopEndsEverything ends the session while requests run and wait.
+func TestStopEndsEverything(t *testing.T) {
+	e := newFake(t, 1, 64, 16)
+	run(t, e, runtime.Options{Pace: 1}, func(t *testing.T, b *bench) {
+		running, waiting := b.ask(t, "a", 0), b.ask(t, "b", 0)
+		time.Sleep(1500 * time.Millisecond)
+		if err := b.stop(); err != nil {
+			t.Error(err)
+		}
+		want(t, running, event.StateCancelled, "cancelled", "bc")
+		want(t, waiting, event.StateCancelled, "cancelled", "")
+		if _, err := b.Submit(runtime.Request{Text: "a"}); !errors.Is(err, runtime.ErrStopped) {
+			t.Errorf("Submit after the end: %v", err)
+		}
+		states := b.of(event.KindEngine, 0)
+		if last := states[len(states)-1].Data.(*event.Engine); last.State != event.EngineStopped || !e.closed {
+			t.Errorf("engine is %v, closed %v", last.State, e.closed)
+		}
+		if err := b.Run(context.Background(), event.Discard{}); err == nil {
+			t.Error("a second Run succeeded")
+		}
+	})
+}
+
+// TestLoad watches a model being loaded while requests already wait for it.
+func TestLoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFake(t, 1, 64, 16)
+		opt := runtime.Options{Clock: runtime.NewClock()}
+		b := start(e, opt, func(_ context.Context, report func(runtime.LoadStage)) (runtime.Engine, error) {
+			for _, stage := range []event.Stage{event.StageLoadOpen, event.StageLoadWarmup} {
+				began := time.Now()
+				time.Sleep(10 * time.Millisecond)
+				report(runtime.LoadStage{Stage: stage, Start: began, Dur: time.Since(began)})
+			}
+			return e, nil
+		})
+		time.Sleep(5 * time.Millisecond)
+		cold, also, gone := b.ask(t, "a", 1), b.ask(t, "b", 1), b.ask(t, "c", 1)
+		gone.Cancel()
+		<-gone.Done()
+		if now := b.clock.Now(); now != event.Time(5*time.Millisecond) {
+			t.Errorf("cancelling had to wait for the load until %v", time.Duration(now))
+		}
+		want(t, also, event.StateFinished, "length", "c")
+		warm := b.ask(t, "d", 1)
+		want(t, warm, event.StateFinished, "length", "e")
+		for h, isCold := range map[*runtime.Handle]bool{cold: true, also: true, warm: false} {
+			if q := b.of(event.KindRequest, h.ID)[0].Data.(*event.Request); q.Cold != isCold {
+				t.Errorf("request #%d: cold %v, want %v", h.ID, q.Cold, isCold)
+			}
+		}
+		var load []string
+		for _, s := range b.of(event.KindStage, 0) {
+			if s.Stage == event.StageLoad || s.Stage > event.StageDeviceToHost && s.Stage <= event.StageLoadWarmup {
+				load = append(load, fmt.Sprintf("#%d %v %v", s.Req, s.Stage, time.Duration(s.Dur)))
+			}
+		}
+		wanted := "#0 load_open 10ms, #0 load_warmup 10ms, #0 model_load 20ms, #1 model_load 15ms, #2 model_load 15ms"
+		if got := strings.Join(load, ", "); got != wanted {
+			t.Errorf("load stages\n%s, want\n%s", got, wanted)
+		}
+		if err := b.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestLoadFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := errors.New("the file is made of cheese")
+		b := start(newFake(t, 1, 8, 8), runtime.Options{Clock: runtime.NewClock()},
+			func(context.Context, func(runtime.LoadStage)) (runtime.Engine, error) {
+				time.Sleep(time.Millisecond)
+				return nil, broken
+			})
+		h := b.ask(t, "a", 1)
+		if r := h.Result(); !errors.Is(r.Err, broken) || r.State != event.StateFailed {
+			t.Errorf("request ended %+v", r)
+		}
+		if err := b.stop(); !errors.Is(err, broken) {
+			t.Errorf("Run: %v", err)
+		}
+		states := b.of(event.KindEngine, 0)
+		if last := states[len(states)-1].Data.(*event.Engine); last.State != event.EngineFailed || !strings.Contains(last.Reason, "cheese") {
+			t.Errorf("engine is %v: %q", last.State, last.Reason)
+		}
+	})
+}

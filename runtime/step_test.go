@@ -1,0 +1,193 @@
+package runtime_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime"
+)
+
+// shape is what a batch is made of, for example "s0:d1 s1:p12*" with a star where logits were wanted of a prompt.
+func shape(rows []runtime.Row) string {
+	var parts []string
+	for i := 0; i < len(rows); {
+		n := 1
+		for i+n < len(rows) && rows[i+n].Slot == rows[i].Slot {
+			n++
+		}
+		phase, star := "d", ""
+		if rows[i].Prompt {
+			phase = "p"
+			if rows[i+n-1].Logits {
+				star = "*"
+			}
+		}
+		parts = append(parts, fmt.Sprintf("s%d:%s%d%s", rows[i].Slot, phase, n, star))
+		i += n
+	}
+	return strings.Join(parts, " ")
+}
+
+func shapes(batches [][]runtime.Row) string {
+	var lines []string
+	for _, rows := range batches {
+		lines = append(lines, shape(rows))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// TestBatches shows the policy: prompts in whole batches while nobody decodes, in small pieces beside those who do, the
+// oldest prompt first, and everybody who decodes in one batch.
+func TestBatches(t *testing.T) {
+	e := newFake(t, 3, 64, 16)
+	run(t, e, runtime.Options{Mixed: 6}, func(t *testing.T, b *bench) {
+		for _, prompt := range []string{strings.Repeat("a", 20), strings.Repeat("b", 15), "x"} {
+			b.ask(t, prompt, 6)
+		}
+		synctest.Wait()
+		time.Sleep(time.Second)
+	})
+	wanted := `s0:p16
+s0:p4* s1:p12
+s0:d1 s1:p3* s2:p1*
+s0:d1 s1:d1 s2:d1
+s0:d1 s1:d1 s2:d1
+s0:d1 s1:d1
+s0:d1 s1:d1
+s1:d1`
+	if got := shapes(e.batches); got != wanted {
+		t.Errorf("batches\n%s\nwant\n%s", got, wanted)
+	}
+}
+
+// TestDecodingIsNotStarved: while a long prompt is processed, no other request misses a batch.
+func TestDecodingIsNotStarved(t *testing.T) {
+	e := newFake(t, 2, 1024, 256)
+	run(t, e, runtime.Options{Mixed: 32}, func(t *testing.T, b *bench) {
+		b.ask(t, "a", 20)
+		time.Sleep(time.Millisecond)
+		want(t, b.ask(t, strings.Repeat("c", 320), 1), event.StateFinished, "length", "d")
+	})
+	mixed := 0
+	for _, rows := range e.batches[1:] {
+		if rows[0].Prompt && len(rows) > 1 {
+			t.Errorf("a batch has only prompt rows while a request decodes: %s", shape(rows))
+		}
+		if len(rows) > 1 {
+			mixed++
+		}
+	}
+	if mixed != 10 {
+		t.Errorf("320 prompt tokens took %d mixed batches, want 10 of 32", mixed)
+	}
+}
+
+// TestMoreSlotsThanRows uses only as many slots as a batch has rows.
+func TestMoreSlotsThanRows(t *testing.T) {
+	run(t, newFake(t, 8, 64, 2), runtime.Options{}, func(t *testing.T, b *bench) {
+		var handles []*runtime.Handle
+		for range 5 {
+			handles = append(handles, b.ask(t, "abc", 5))
+		}
+		for _, h := range handles {
+			want(t, h, event.StateFinished, "length", "defgh")
+		}
+	})
+}
+
+// TestEngineError fails the requests of the batch and goes on with the next.
+func TestEngineError(t *testing.T) {
+	e := newFake(t, 2, 64, 16)
+	cause := errors.New("a bit flipped")
+	e.fail = map[int]error{3: cause}
+	run(t, e, runtime.Options{}, func(t *testing.T, b *bench) {
+		hit := []*runtime.Handle{b.ask(t, "abc", 9), b.ask(t, "d", 9)}
+		next := b.ask(t, "e", 2)
+		for _, h := range hit {
+			if r := h.Result(); !errors.Is(r.Err, cause) || r.State != event.StateFailed || r.Reason != "a bit flipped" || r.Generated != 2 {
+				t.Errorf("request #%d ended %+v", h.ID, r)
+			}
+		}
+		want(t, next, event.StateFinished, "length", "fg")
+	})
+}
+
+// TestEngineBreaks ends Run, by an error and by a panic.
+func TestEngineBreaks(t *testing.T) {
+	for _, how := range []string{"error", "panic"} {
+		t.Run(how, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := newFake(t, 1, 64, 16)
+				if how == "panic" {
+					e.panics = 2
+				} else {
+					e.fail = map[int]error{2: fmt.Errorf("out of memory: %w", runtime.ErrBroken)}
+				}
+				b := start(e, runtime.Options{Clock: runtime.NewClock()}, runtime.Loaded(e))
+				for _, h := range []*runtime.Handle{b.ask(t, "abc", 9), b.ask(t, "d", 9)} {
+					if r := h.Result(); !errors.Is(r.Err, runtime.ErrBroken) || strings.Contains(r.Reason, "\n") {
+						t.Errorf("request #%d ended %+v", h.ID, r)
+					}
+				}
+				if err := b.stop(); !errors.Is(err, runtime.ErrBroken) {
+					t.Errorf("Run: %v", err)
+				}
+				if !e.closed {
+					t.Error("the engine was not closed")
+				}
+			})
+		})
+	}
+}
+
+// TestExtras asks for picks and alternatives; the engine hands out picks only while somebody wants them.
+func TestExtras(t *testing.T) {
+	e := newFake(t, 2, 64, 16)
+	run(t, e, runtime.Options{Hooks: runtime.Hooks{Experts: true}}, func(t *testing.T, b *bench) {
+		plain := b.ask(t, "abc", 2)
+		h, err := b.Submit(runtime.Request{Text: "abc", MaxTokens: 3, Picks: true, TopLogprobs: 2, SendText: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-h.Done()
+		<-plain.Done()
+		synctest.Wait()
+		if (e.hooks != runtime.Hooks{Experts: true}) {
+			t.Errorf("hooks are %+v after the request that wanted picks", e.hooks)
+		}
+		for i, token := range b.of(event.KindToken, h.ID) {
+			if len(token.Picks) != fakeLayers*fakeUsed || int(token.Picks[0]) != i+2 {
+				t.Errorf("token %d has picks %v of the row at %d, want %d", i, token.Picks, token.Picks[0], i+2)
+			}
+			if len(token.Top) != 2 || token.Top[1].Text != "b" {
+				t.Errorf("token %d has alternatives %v", i, token.Top)
+			}
+		}
+		for _, token := range b.of(event.KindToken, plain.ID) {
+			if token.Picks != nil || token.Top != nil {
+				t.Errorf("a token has extras that nobody asked for: %v", token)
+			}
+		}
+	})
+}
+
+// TestGroups tells whose tokens they are.
+func TestGroups(t *testing.T) {
+	run(t, newFake(t, 2, 64, 16), runtime.Options{}, func(t *testing.T, b *bench) {
+		for _, group := range []string{"red", "", "red"} {
+			h, err := b.Submit(runtime.Request{Text: "abc", MaxTokens: 2, Group: group, Label: "l", Probe: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			q := b.of(event.KindRequest, h.ID)[0].Data.(*event.Request)
+			if q.Group != group || q.Label != "l" || !q.Probe || q.Prompt != "" {
+				t.Errorf("request is announced as %+v", q)
+			}
+		}
+	})
+}
