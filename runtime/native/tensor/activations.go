@@ -81,10 +81,7 @@ func grown[T any](s []T, n int) []T {
 // Len is the number of vectors.
 func (a *Activations) Len() int { return a.n }
 
-// Cols is the number of values in a vector.
-func (a *Activations) Cols() int { return a.cols }
-
-// Quantize stores x, of Cols values, as vector i in each of the forms, which Resize must have named.
+// Quantize stores x, of as many values as Resize named, as vector i in each of the forms, which Resize must have named.
 func (a *Activations) Quantize(i int, x []float32, forms Form) {
 	x = x[:a.cols]
 	if forms&^a.forms != 0 {

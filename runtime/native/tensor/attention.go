@@ -44,12 +44,6 @@ func (c *KV) Store(pos int, key, value []float32) {
 	floatsToHalves(c.values[pos*c.dim:(pos+1)*c.dim], value[:c.dim])
 }
 
-// Copy copies the positions before n from src, for sequences with a common prefix.
-func (c *KV) Copy(src *KV, n int) {
-	copy(c.keys, src.keys[:roundUp(n, keyTile)*c.dim])
-	copy(c.values, src.values[:n*c.dim])
-}
-
 // AttnScratch is the working memory of Attend; each worker has its own. The zero value is ready.
 type AttnScratch struct {
 	q, out []float32 // [queryRows][dim]

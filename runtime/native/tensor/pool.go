@@ -92,9 +92,6 @@ func NewPool(n int) *Pool {
 // threads of their own; see NewPool. The threads end with Close.
 func (p *Pool) ThreadIDs() []int { return slices.Clone(p.threads) }
 
-// Threads is the number of workers.
-func (p *Pool) Threads() int { return len(p.workers) }
-
 // Run calls task.Do on all workers and returns when all are done. Calls from several goroutines take turns.
 // When Do panics on any worker, Run panics with a *Panic, and the pool remains usable.
 func (p *Pool) Run(task Task) {
@@ -190,7 +187,7 @@ func (w *Worker) Barrier() {
 	}
 }
 
-// ID is the worker's number, from 0 up to but not including Threads.
+// ID is the worker's number, from 0 up to but not including Worker.Threads.
 func (w *Worker) ID() int { return w.id }
 
 // Threads is the number of workers in the task.

@@ -25,9 +25,6 @@ func NewRotary(rot, positions int, base, scale float64, factors []float32) *Rota
 	return r
 }
 
-// Positions is the number of positions in the table.
-func (r *Rotary) Positions() int { return len(r.cos) / max(r.half, 1) }
-
 // Neox rotates the first rot values of one head at position pos, pairing value i with i+rot/2.
 func (r *Rotary) Neox(x []float32, pos int) {
 	if r.half == 0 {

@@ -139,9 +139,6 @@ func TestRotary(t *testing.T) {
 	atLevels(t, portable, func(t *testing.T) {
 		const dim, pos = 48, 7
 		rot := NewRotary(32, 16, 10000, 2, nil)
-		if rot.Positions() != 16 {
-			t.Fatalf("table of %d positions", rot.Positions())
-		}
 		x := randomVector(rand.New(rand.NewPCG(2, 2)), dim)
 		neox, norm := each(x, func(_ int, v float64) float64 { return v }), each(x, func(_ int, v float64) float64 { return v })
 		turn := func(y []float64, i, j, k int) {
