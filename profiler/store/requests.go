@@ -207,7 +207,7 @@ func (s *state) applyLoad(e *event.Event) {
 		s.load = nil
 	}
 	if len(s.load) < 2*int(event.NumStages) {
-		s.load = append(slices.Clip(s.load), Span{
+		s.load = append(s.load, Span{
 			Stage: e.Stage, Layer: -1, Start: e.At - event.Time(e.Dur), End: e.At, Tokens: max(int(e.N), 0),
 		})
 	}
