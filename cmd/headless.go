@@ -54,6 +54,7 @@ func (o *runOptions) runHeadless(ctx context.Context, prompts []runtime.Request,
 	err = s.run(ctx, func(ctx context.Context) error {
 		ended, err := generate(ctx, s.scheduler, prompts, progress)
 		if ended > 0 || errors.Is(err, errInterrupted) {
+			s.sampler.Sample(s.sink) // what the run has cost to its very end
 			built = report.Build(o.meta(err), s.store.Snapshot(), collector)
 		}
 		return err

@@ -3,7 +3,6 @@ package cmd
 import (
 	"context"
 	"fmt"
-	"os"
 	"runtime/debug"
 
 	"golang.org/x/sync/errgroup"
@@ -16,8 +15,8 @@ import (
 
 // session is one run of an engine with the sources beside it and the store that they fill.
 type session struct {
-	clock     runtime.Clock
 	scheduler *runtime.Scheduler
+	sampler   *host.Sampler
 	store     *store.Store
 	sink      event.Sink
 }
@@ -26,10 +25,10 @@ type session struct {
 func (o *runOptions) newSession(also event.Sink, onRequest func(*store.Request)) *session {
 	clock := runtime.NewClock()
 	s := &session{
-		clock:     clock,
 		scheduler: o.scheduler(clock),
 		store:     store.New(store.Options{Now: clock.Now, TTFTTarget: o.ttftTarget, OnRequest: onRequest}),
 	}
+	s.sampler = host.New(host.Options{Clock: clock, EngineThreads: s.scheduler.Threads})
 	s.sink = s.store
 	if also != nil {
 		s.sink = event.Tee{s.store, also}
@@ -44,10 +43,7 @@ func (s *session) run(ctx context.Context, body func(context.Context) error) err
 	defer stop()
 	sources, sourceCtx := errgroup.WithContext(ctx)
 	sources.Go(func() error { return s.scheduler.Run(sourceCtx, s.sink) })
-	sources.Go(guarded("sample host", func() error {
-		sampler := host.New(host.Options{Clock: s.clock, PID: os.Getpid(), EngineThreads: s.scheduler.Threads})
-		return sampler.Run(sourceCtx, s.sink)
-	}))
+	sources.Go(guarded("sample host", func() error { return s.sampler.Run(sourceCtx, s.sink) }))
 	storeCtx, closeStore := context.WithCancel(context.Background()) // outlives the sources, whose last events it takes
 	var storing errgroup.Group
 	storing.Go(func() error {

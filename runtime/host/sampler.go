@@ -5,6 +5,7 @@ package host
 import (
 	"context"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -26,7 +27,9 @@ type Options struct {
 
 // Sampler is a runtime.Source of host samples.
 type Sampler struct {
-	opt  Options
+	opt Options
+
+	mu   sync.Mutex // guards what follows; held during a sample
 	os   system
 	last event.Time
 	self gcCounter
@@ -60,16 +63,16 @@ func New(opt Options) *Sampler {
 func (s *Sampler) Run(ctx context.Context, sink event.Sink) error {
 	defer s.os.close()
 	if !s.opt.NoGPU {
-		s.gpus = watchGPUs(ctx)
-		defer s.gpus.wait()
+		gpus := watchGPUs(ctx)
+		defer gpus.wait()
+		s.watch(gpus)
 	}
 	bandwidth := make(chan float64, 1)
 	go measureCopy(ctx, bandwidth)
 	tick := time.NewTicker(s.opt.Interval)
 	defer tick.Stop()
 	for {
-		h := s.sample()
-		sink.Emit(event.Event{Kind: event.KindHost, At: s.last, Layer: -1, Data: h})
+		s.Sample(sink)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -77,10 +80,30 @@ func (s *Sampler) Run(ctx context.Context, sink event.Sink) error {
 		}
 		select {
 		case v := <-bandwidth:
-			s.copy = event.Of(v)
+			s.copied(v)
 		default:
 		}
 	}
+}
+
+func (s *Sampler) watch(gpus *gpuWatch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gpus = gpus
+}
+
+func (s *Sampler) copied(bytesPerSecond float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.copy = event.Of(bytesPerSecond)
+}
+
+// Sample emits a sample of this moment, besides those of Run; after Run has returned, it may lack what Run kept open.
+func (s *Sampler) Sample(sink event.Sink) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.sample()
+	sink.Emit(event.Event{Kind: event.KindHost, At: s.last, Layer: -1, Data: h})
 }
 
 // sample reads everything once.
