@@ -71,8 +71,12 @@ var remedies = map[string]string{
 	"prompt":      "a shorter prompt, more threads, or a smaller quantisation",
 	"first token": "a smaller vocabulary or cheaper sampling",
 	"tokenize":    "send token ids, or cut the prompt",
+	"embed":       "look at major page faults: the embedding is read from disk the first time",
 	"model load":  "keep the model loaded between requests",
 	"other":       "look at the CPU: time that no stage accounts for is often waiting for a core",
+
+	"host to device": "pinned memory, or larger prompt chunks",
+	"device to host": "sample on the device, or fetch fewer logits",
 }
 
 // tail: "Token gaps: p99 1.94 ms is 3.1x p50 0.62 ms in the last minute (limit 3x): 2 stalls, both while #42's prompt was processed."

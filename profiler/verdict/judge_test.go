@@ -1,0 +1,81 @@
+package verdict
+
+import (
+	"testing"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+func at(now event.Time, ttft float64) *Evidence {
+	e := calm()
+	e.Now, e.Request, e.TTFT = now, 1, event.From(ttft)
+	return e
+}
+
+func TestMostSevereFirst(t *testing.T) {
+	e := at(0, .01)
+	e.KV, e.Failed = event.Of(1), "gone"
+	e.MemUsed, e.MemTotal = event.Of(1), event.Of(1)
+	e.Running, e.BusyShare, e.CPU = 1, event.Of(1), event.Of(.1)
+	var topics []string
+	for _, v := range new(Judge).Judge(e) {
+		topics = append(topics, v.Topic)
+	}
+	want := []string{"engine", "memory", "KV cache", "bound", "TTFT"}
+	for i := range want {
+		if len(topics) != len(want) || topics[i] != want[i] {
+			t.Fatalf("%v, want %v", topics, want)
+		}
+	}
+}
+
+// TestVerdictsDoNotFlicker: one that is gone stays for a while, and so does a severity that has fallen; one that rises shows at once.
+func TestVerdictsDoNotFlicker(t *testing.T) {
+	var j Judge
+	severity := func(e *Evidence) Severity {
+		t.Helper()
+		got := j.Judge(e)
+		if len(got) != 1 {
+			t.Fatalf("at %v: %d verdicts, want 1", time.Duration(e.Now), len(got))
+		}
+		return got[0].Severity
+	}
+	if severity(at(0, .1)) != Good || severity(at(1, .3)) != Bad {
+		t.Error("a severity that rises does not show at once")
+	}
+	if severity(at(hold, .1)) != Bad {
+		t.Error("a severity that falls shows at once")
+	}
+	if severity(at(hold+2, .1)) != Good {
+		t.Error("a severity that has fallen is held for too long")
+	}
+	quiet := calm()
+	quiet.Now = 2*hold + 2
+	if severity(quiet) != Good {
+		t.Error("a verdict leaves at once")
+	}
+	if quiet.Now++; len(j.Judge(quiet)) != 0 {
+		t.Error("a verdict stays for too long")
+	}
+}
+
+func TestAClockThatRanBackDropsVerdicts(t *testing.T) {
+	var j Judge
+	j.Judge(at(100, .3))
+	quiet := calm()
+	quiet.Now = 50
+	if got := j.Judge(quiet); len(got) != 0 {
+		t.Errorf("verdicts of the future: %v", got)
+	}
+}
+
+func TestLimitsAreSettable(t *testing.T) {
+	strict := Defaults()
+	strict.KVFull = .5
+	e := calm()
+	e.KV = event.Of(.6)
+	if got := (&Judge{Limits: &strict}).Judge(e); len(got) != 1 || got[0].Topic != "KV cache" {
+		t.Errorf("%v, want one of the KV cache", got)
+	}
+}
