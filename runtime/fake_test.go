@@ -94,7 +94,7 @@ func (e *fakeEngine) Slots() int               { return e.slots }
 func (e *fakeEngine) Context() int             { return e.context }
 func (e *fakeEngine) MaxBatch() int            { return e.batch }
 func (e *fakeEngine) SetHooks(h runtime.Hooks) { e.mu.Lock(); e.hooks = h; e.mu.Unlock() }
-func (e *fakeEngine) Close() error { e.mu.Lock(); e.closed = true; e.mu.Unlock(); return nil }
+func (e *fakeEngine) Close() error             { e.mu.Lock(); e.closed = true; e.mu.Unlock(); return nil }
 
 func (e *fakeEngine) spend(d time.Duration) {
 	if !e.idle {

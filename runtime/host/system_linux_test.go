@@ -2,34 +2,11 @@ package host
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
 )
-
-// tree writes files below a new folder.
-func tree(t *testing.T, files map[string]string) string {
-	t.Helper()
-	root := t.TempDir()
-	write(t, root, files)
-	return root
-}
-
-func write(t *testing.T, root string, files map[string]string) {
-	t.Helper()
-	for name, content := range files {
-		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
 
 func TestMachine(t *testing.T) {
 	root := tree(t, map[string]string{
