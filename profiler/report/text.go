@@ -178,17 +178,29 @@ func (r *Report) writeLatency(w writer) {
 
 func (r *Report) writeThroughput(w writer) {
 	t := &r.Throughput
-	w.title("THROUGHPUT  tokens/s")
-	w.line("  generated %d of %d prompt tokens (%d cached) in %s: total %s", r.Totals.GeneratedTokens, r.Totals.PromptTokens,
-		r.Totals.CachedTokens, format(r.Totals.Duration, metric.Seconds), format(t.SessionTTPS, metric.Rate))
-	w.line("  last 10 s: prefill %s, decode %s, total %s", format(t.Prefill, metric.Rate), format(t.Decode, metric.Rate), format(t.TTPS, metric.Rate))
-	w.line("  bytes/s touched by decoding: %s; copied by this machine: %s", format(t.Bandwidth, metric.Bytes), format(t.CopyBandwidth, metric.Bytes))
+	w.title("THROUGHPUT")
+	w.line("  %-10s %d prompt tokens (%d from a cache), %d generated, in %s", "tokens", r.Totals.PromptTokens, r.Totals.CachedTokens,
+		r.Totals.GeneratedTokens, format(r.Totals.Duration, metric.Seconds))
+	w.line("  %-10s %s generated over the whole run", "TTPS", perSecond(t.SessionTTPS))
+	w.line("  %-10s %s while prompts were processed, last 10 s", "prefill", perSecond(t.Prefill))
+	w.line("  %-10s %s while tokens were generated, last 10 s", "decode", perSecond(t.Decode))
+	w.line("  %-10s touched a second by decoding: %s; copied by this machine: %s", "memory",
+		format(t.Bandwidth, metric.Bytes), format(t.CopyBandwidth, metric.Bytes))
+	w.line("  %-10s %s of %s cells in use; a request's are kept for %s (p50)", "KV cache",
+		format(r.KV.Used, metric.Count), format(r.KV.Total, metric.Count), median(r.KV.Residency))
 	for _, g := range r.Groups {
 		if len(r.Groups) > 1 || g.Name != "" {
-			w.line("  group %q: %d requests, %d tokens, %s", g.Name, g.Requests, g.Generated, format(g.TPS, metric.Rate))
+			w.line("  group %q: %d requests, %d tokens generated, TPS %s", g.Name, g.Requests, g.Generated, perSecond(g.TPS))
 		}
 	}
-	w.line("  KV cache %s of %s cells, residency p50 %s", format(r.KV.Used, metric.Count), format(r.KV.Total, metric.Count), median(r.KV.Residency))
+}
+
+// perSecond is a rate of tokens with its unit, or the word for its absence.
+func perSecond(n Number) string {
+	if !n.OK() {
+		return n.why()
+	}
+	return metric.Rate(n.V) + " tokens/s"
 }
 
 func median(d *Distribution) string {

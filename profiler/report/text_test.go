@@ -33,6 +33,7 @@ func TestTextTellsWhatWasMeasured(t *testing.T) {
 		"finished 3, cancelled 1, failed 0, running 0, queued 1",
 		"TTFT of request 1: 59.0 ms (cold, model load included)", "TTFT of request 2: 19.0 ms (warm)",
 		"<- dominant", "ITL              8   5.00 ms", "L0   0 (75 %)", "disk read not permitted", "peak 70.0 MB", "not reported",
+		"24 prompt tokens (6 from a cache), 11 generated, in 2.", "decode     400 tokens/s while tokens were generated", "10 of 100 cells in use", `group "": 3 requests, 5 tokens generated, TPS`,
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing from\n%s", want, got)

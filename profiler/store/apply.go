@@ -7,7 +7,7 @@ import (
 // apply takes in one event. Nothing in it is trusted: ids may be unknown or repeat, times may run backwards, payloads may be
 // missing.
 func (s *state) apply(e *event.Event) {
-	if !s.begun {
+	if !s.begun || e.At < s.started { // sources stamp before they emit, so the first event need not be the earliest
 		s.begun, s.started = true, e.At
 	}
 	s.version++

@@ -152,6 +152,16 @@ func TestColdTTFTHoldsTheWholeLoad(t *testing.T) {
 	}
 }
 
+// TestSessionBeginsWithItsEarliestEvent: a source may stamp one event, emit another, and only then the first.
+func TestSessionBeginsWithItsEarliestEvent(t *testing.T) {
+	p := newPlay()
+	p.engine(0)
+	p.store.Emit(event.Event{Kind: event.KindRequest, Req: 1, State: event.StateQueued, At: p.now - 5})
+	if s := p.store.Snapshot(); s.Started != p.now-5 || s.Requests[0].Enqueued != s.Started {
+		t.Errorf("began at %d, request 1 at %d, want both at %d", s.Started, s.Requests[0].Enqueued, p.now-5)
+	}
+}
+
 // TestPrefillWithoutItsStage: where the source stamps no prompt stage, what lies between dispatch and first token is left.
 func TestPrefillWithoutItsStage(t *testing.T) {
 	p := newPlay()

@@ -15,7 +15,7 @@ type Snapshot struct {
 	Version uint64 // grows whenever anything but Now has changed
 	Now     event.Time
 	Wall    time.Time
-	Started event.Time // first event of the session
+	Started event.Time // earliest event of the session
 
 	Engine event.Engine
 	Model  event.Model // Architecture "" until one is loaded
