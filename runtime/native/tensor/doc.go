@@ -63,7 +63,8 @@
 //
 // # Workers
 //
-// A [Pool] keeps its goroutines between jobs. One [Pool.Run] should cover a whole forward pass: in
+// A [Pool] keeps its goroutines between jobs, on Linux each on a thread of its own that tools can tell from
+// the rest of the program by its name, llmtop-worker-N. One [Pool.Run] should cover a whole forward pass: in
 // it every worker calls the same code and meets the others at [Worker.Barrier], which costs well
 // under a microsecond while the workers are awake. [Worker.Split] divides rows evenly, [Worker.Take]
 // hands out pieces of uneven size; Take's counter starts again after each barrier.
@@ -76,7 +77,7 @@
 //		w.Barrier()
 //	}
 //
-// Workers that wait spin for some microseconds and then park: an idle pool uses no processor time.
+// Workers that wait spin for some microseconds and then sleep: an idle pool uses no processor time.
 //
 // # Instruction sets
 //
