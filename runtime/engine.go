@@ -48,6 +48,13 @@ type Engine interface {
 	Close() error
 }
 
+// Threaded is an Engine that knows on which threads it computes.
+type Threaded interface {
+	// Threads are the operating system's ids of the threads that compute for the engine beside the one that calls Forward. Nil
+	// means that they are not known, empty that there are none. It may be called from any goroutine.
+	Threads() []int
+}
+
 // Hooks says what an Engine measures on the way.
 type Hooks struct {
 	Split   bool // time by part and layer, into Batch.Time

@@ -77,10 +77,10 @@ func New(load Load, opt Options) *Scheduler {
 	if opt.Engine.PID == 0 {
 		opt.Engine.PID = os.Getpid()
 	}
-	if opt.Queue == 0 {
+	if opt.Queue <= 0 {
 		opt.Queue = DefaultQueue
 	}
-	if opt.Mixed == 0 {
+	if opt.Mixed <= 0 {
 		opt.Mixed = DefaultMixed
 	}
 	return &Scheduler{
@@ -185,18 +185,25 @@ func (s *Scheduler) Cancel(id event.RequestID) {
 // Busy reports whether any request waits or runs.
 func (s *Scheduler) Busy() bool { return s.active.Load() > 0 }
 
-// Threads are the ids of the operating system's threads that the engine computes on, nil where they are not known. The
-// thread of Run counts as one of them: it leads the forward passes, and samples.
+// Threads are the ids of the operating system's threads that compute for the engine, each once: those of a Threaded engine, and
+// the thread of Run, which leads the forward passes and samples. It is nil where not all of them are known, and unless a loaded
+// engine runs: what is left of the process's CPU without some of them would be taken for work outside the engine.
 func (s *Scheduler) Threads() []int {
 	d := s.ready.Load()
 	if d == nil || d.thread == 0 {
 		return nil
 	}
-	workers, ok := d.engine.(interface{ Threads() []int })
+	e, ok := d.engine.(Threaded)
 	if !ok {
 		return nil
 	}
-	return slices.Concat(workers.Threads(), []int{d.thread})
+	workers := e.Threads()
+	if workers == nil {
+		return nil
+	}
+	ids := append(slices.Clone(workers), d.thread)
+	slices.Sort(ids)
+	return slices.Compact(ids)
 }
 
 // stop refuses further requests and ends those that wait.
