@@ -158,6 +158,7 @@ func (s *scene) request(id event.RequestID, label, prompt, answer string, tokens
 	s.stage(id, event.StageEmbed, time.Duration(float64(n)*3e3), n)
 	prefill := time.Duration(float64(n) * 230e3 * jitter)
 	s.stage(id, event.StagePrompt, prefill, n)
+	s.layersOf(id, prefill)
 	s.step++
 	s.emit(event.Event{Kind: event.KindStep, Step: s.step, Dur: int64(prefill), Prompt: int32(n)})
 	s.route(s.promptPicks, n)
@@ -171,6 +172,7 @@ func (s *scene) request(id event.RequestID, label, prompt, answer string, tokens
 		}
 		s.emit(event.Event{
 			Kind: event.KindToken, Req: id, ID: int32(i), Index: int32(i), N: 1, Step: s.step, Text: words[i%len(words)],
+			Split: event.Split{Embed: 900, Attention: 171_000, Router: 12_000, Experts: 336_000, Head: 61_000, Sample: 7_000},
 		})
 		s.emit(event.Event{Kind: event.KindKV, Data: &event.KV{Used: int64(n + i), Total: 1024}})
 	}
@@ -182,6 +184,20 @@ func (s *scene) request(id event.RequestID, label, prompt, answer string, tokens
 		s.emit(event.Event{Kind: event.KindKV, Data: &event.KV{Used: 0, Total: 1024, Freed: int64(n + tokens), Residency: int64(tokens) * 25e6}})
 	}
 	s.drain()
+}
+
+// layersOf shares the prompt's time among the layers, later ones a little slower.
+func (s *scene) layersOf(id event.RequestID, whole time.Duration) {
+	shares := [...]struct {
+		stage event.Stage
+		share float64
+	}{{event.StageAttention, 0.35}, {event.StageRouter, 0.05}, {event.StageExperts, 0.6}}
+	for l := range s.layers {
+		part := float64(whole) / float64(s.layers) * (0.9 + 0.2*float64(l)/float64(s.layers))
+		for _, p := range shares {
+			s.emit(event.Event{Kind: event.KindStage, Stage: p.stage, Req: id, Layer: int16(l), Dur: int64(part * p.share)})
+		}
+	}
 }
 
 // pass is one decode step with its pacing; now and then one takes much longer.

@@ -34,16 +34,23 @@ func drawKnow(a grid.Area, s *store.Snapshot, c *Ctx) {
 		}
 		return
 	}
-	full := c.rowsOf(in, s, true)+len(s.Verdicts)-1 <= in.H
+	spare := in.H - c.rowsOf(in, s) // rows for evidence and advice, which the first verdicts get
 	y, shown := 0, 0
 	for _, v := range s.Verdicts {
+		lines, plain := c.verdictLines(v, in.W, true)
+		more := len(lines) - plain
+		full := more <= spare
+		if full {
+			spare -= more
+		}
 		n := c.verdict(in, y, v, full)
 		if n == 0 {
 			break
 		}
 		y += n
-		if full {
+		if full && spare > 0 {
 			y++
+			spare--
 		}
 		shown++
 	}
@@ -52,10 +59,10 @@ func drawKnow(a grid.Area, s *store.Snapshot, c *Ctx) {
 	}
 }
 
-// rowsOf is how many rows the verdicts take.
-func (c *Ctx) rowsOf(a grid.Area, s *store.Snapshot, full bool) (n int) {
+// rowsOf is how many rows the verdicts take without evidence and advice.
+func (c *Ctx) rowsOf(a grid.Area, s *store.Snapshot) (n int) {
 	for _, v := range s.Verdicts {
-		lines, _ := c.verdictLines(v, a.W, full)
+		lines, _ := c.verdictLines(v, a.W, false)
 		n += len(lines)
 	}
 	return n

@@ -81,11 +81,11 @@ type Ctx struct {
 
 // Memory keeps costly pictures between frames.
 type Memory struct {
-	latency, rates, cpu, memory, disk grid.Chart
-	lines, verdict                    []string
-	lineKey                           textKey
-	segs                              []grid.Seg
-	bins                              []int
+	latency, rates, kv, cpu, memory, disk grid.Chart
+	lines, verdict                        []string
+	lineKey                               textKey
+	segs                                  []grid.Seg
+	bins                                  []int
 }
 
 // Styles that all panes share.

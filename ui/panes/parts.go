@@ -8,36 +8,67 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 )
 
 // leastParts is how many rows the table of parts is worth drawing for.
 const leastParts = 3
 
-// drawParts draws a request's TTFT part by part, each beginning where the one before ends, with its length and its share.
-// Where not all have a row, the shortest are left out.
-func drawParts(a grid.Area, r *store.Request, c *Ctx) {
+// slice is one part of a time.
+type slice struct {
+	name  string
+	dur   time.Duration
+	share float64 // of the whole
+	role  theme.Role
+	fill  rune
+	mark  rune // before the name, 0 for none
+}
+
+// drawSlices draws parts of a whole one under another, each beginning where the one before ends, with its share and its
+// length. Where not all have a row, the shortest are left out.
+func drawSlices(a grid.Area, parts []slice) {
 	const names, numbers = 13, 18
 	bar := a.Sub(names, 0, a.W-names-numbers, a.H)
-	if bar.W < 4 {
-		return
-	}
-	least := kthLongest(r.Parts, a.H)
+	least := kthLongest(parts, a.H)
 	y, begin := 0, 0.0
-	for _, p := range r.Parts {
-		from := int(begin * float64(bar.W))
-		begin += p.Share
-		if p.Dur < least || y == a.H {
+	for _, p := range parts {
+		from := int(math.Round(begin * float64(bar.W)))
+		begin += p.share
+		if p.dur < least || y == a.H {
 			continue
 		}
-		k := look(p.Stage)
-		a.Cell(0, y, grid.Fg(k.role), c.swatch(k))
-		a.Text(2, y, dim, k.name)
-		bar.Fill(min(from, bar.W-1), y, max(int(math.Round(p.Share*float64(bar.W))), 1), grid.Fg(k.role), c.fill(k))
-		a.Right(a.W-8, y, data, metric.Duration(int64(p.Dur)))
-		a.Right(a.W-2, y, text, metric.Percent(p.Share))
+		x := 0
+		if p.mark != 0 {
+			a.Cell(0, y, grid.Fg(p.role), p.mark)
+			x = 2
+		}
+		a.Text(x, y, dim, p.name)
+		from = min(from, bar.W-1)
+		bar.Fill(from, y, max(int(math.Round(begin*float64(bar.W)))-from, 1), grid.Fg(p.role), p.fill)
+		a.Right(a.W-11, y, text, metric.Percent(p.share))
+		a.Right(a.W-2, y, data, metric.Duration(int64(p.dur)))
 		y++
 	}
+}
+
+// kthLongest is the length of the k-th longest part, 0 if there are fewer.
+func kthLongest(parts []slice, k int) time.Duration {
+	if k >= len(parts) || k < 1 {
+		return 0
+	}
+	sorted := slices.SortedFunc(slices.Values(parts), func(a, b slice) int { return cmp.Compare(b.dur, a.dur) })
+	return sorted[k-1].dur
+}
+
+// drawParts draws a request's TTFT part by part.
+func drawParts(a grid.Area, r *store.Request, c *Ctx) {
+	parts := make([]slice, 0, len(r.Parts))
+	for _, p := range r.Parts {
+		k := look(p.Stage)
+		parts = append(parts, slice{k.name, p.Dur, p.Share, k.role, c.fill(k), c.swatch(k)})
+	}
+	drawSlices(a, parts)
 }
 
 // fill is what a component's bar is made of, swatch its mark in a legend: without colour the two are the same.
@@ -53,17 +84,4 @@ func (c *Ctx) swatch(k component) rune {
 		return gl.Swatch
 	}
 	return c.Skin.Glyphs.Fills[k.fill]
-}
-
-// kthLongest is the length of the k-th longest part, 0 if there are fewer.
-func kthLongest(parts []store.Part, k int) time.Duration {
-	if k >= len(parts) {
-		return 0
-	}
-	lengths := make([]time.Duration, len(parts))
-	for i, p := range parts {
-		lengths[i] = p.Dur
-	}
-	slices.SortFunc(lengths, func(a, b time.Duration) int { return cmp.Compare(b, a) })
-	return lengths[k-1]
 }

@@ -328,7 +328,7 @@ func drawLoad(a grid.Area, s *store.Snapshot, c *Ctx) {
 	const names, numbers = 12, 9
 	bar := a.Sub(names, 0, a.W-names-numbers-1, a.H)
 	for y, p := range s.Load[:min(len(s.Load), a.H)] {
-		a.Text(0, y, dim, strings.TrimPrefix(p.Stage.String(), "load_"))
+		a.Text(0, y, dim, loadName(p.Stage))
 		x0 := int(float64(p.Start-from) / span * float64(bar.W))
 		x1 := int(float64(p.End-from) / span * float64(bar.W))
 		bar.Fill(min(x0, bar.W-1), y, max(x1-x0, 1), grid.Fg(theme.PartLoad), gl.Bar)
@@ -338,4 +338,12 @@ func drawLoad(a grid.Area, s *store.Snapshot, c *Ctx) {
 		spin := gl.Spinner[c.Spin%len(gl.Spinner)]
 		a.Text(0, y, grid.Fg(theme.Accent), string(spin)+" loading, "+metric.Duration(int64(time.Duration(s.Now-from)))+" so far")
 	}
+}
+
+// loadName is the short name of a stage of the load.
+func loadName(st event.Stage) string {
+	if st == event.StageLoad {
+		return "in all"
+	}
+	return strings.TrimPrefix(st.String(), "load_")
 }

@@ -29,7 +29,16 @@ func zoomThroughput(a grid.Area, s *store.Snapshot, c *Ctx) {
 	if right.W < 30 || len(pts) < 2 {
 		return
 	}
-	l := right.Line(0, 0)
+	upper := right.H
+	if s.KV.Total > 0 && right.H >= 20 {
+		upper = right.H * 3 / 5
+		drawKVChart(right.Sub(0, upper, right.W, right.H-upper), pts, s.KV.Total, c)
+	}
+	drawRatesChart(right.Sub(0, 0, right.W, upper-1), pts, c)
+}
+
+func drawRatesChart(a grid.Area, pts []store.RatePoint, c *Ctx) {
+	l := a.Line(0, 0)
 	l.Put(head, "Tokens per second").Gap(2).Put(grid.Fg(theme.SeriesDecode), "decode").Gap(2).Put(grid.Fg(theme.SeriesPrefill), "prefill")
 	at := func(k, i int) float64 {
 		if k == 0 {
@@ -38,10 +47,27 @@ func zoomThroughput(a grid.Area, s *store.Snapshot, c *Ctx) {
 		return pts[i].Decode
 	}
 	top := max(highest(len(pts), func(i int) float64 { return at(0, i) }), highest(len(pts), func(i int) float64 { return at(1, i) }))
-	c.Memory.rates.Draw(right.Sub(0, 1, right.W, right.H-2), grid.Curves{
-		N: len(pts), At: at, Top: top, Stamp: int64(pts[len(pts)-1].At)*31 + int64(pts[len(pts)-1].Generated),
+	c.Memory.rates.Draw(a.Sub(0, 1, a.W, a.H-1), grid.Curves{
+		N: len(pts), At: at, Top: top, Stamp: stamp(pts),
 		Roles: []theme.Role{theme.SeriesPrefill, theme.SeriesDecode}, Label: label(countAxis, top),
 	}, c.Skin)
+}
+
+// drawKVChart draws how many cells of the KV cache were in use.
+func drawKVChart(a grid.Area, pts []store.RatePoint, total int64, c *Ctx) {
+	l := a.Line(0, 0)
+	l.Put(head, "KV cache, cells in use").Put(dim, "  of "+itoa(int(total)))
+	used := func(_, i int) float64 { return float64(pts[i].KVUsed) }
+	top := highest(len(pts), func(i int) float64 { return used(0, i) })
+	c.Memory.kv.Draw(a.Sub(0, 1, a.W, a.H-1), grid.Curves{
+		N: len(pts), At: used, Top: top, Stamp: stamp(pts), Roles: []theme.Role{theme.SeriesP50}, Label: label(countAxis, top),
+	}, c.Skin)
+}
+
+// stamp changes when a point is added or the last one grows.
+func stamp(pts []store.RatePoint) int64 {
+	p := pts[len(pts)-1]
+	return int64(p.At)*31 + int64(p.Generated)*7 + int64(p.KVUsed)
 }
 
 // drawWholeSession lists what is counted over the whole session.

@@ -1,6 +1,8 @@
 package panes
 
 import (
+	"strings"
+
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
@@ -22,10 +24,14 @@ func zoomTPOT(a grid.Area, s *store.Snapshot, c *Ctx) {
 	b := in.Sub(0, in.H-lower+1, in.W, lower-1)
 	third := b.W / 3
 	drawWindows(b.Sub(0, 0, third-2, b.H), s, c)
+	drawSplit(b.Sub(0, windowRows+1, third-2, b.H-windowRows-1), s.Current, c)
 	drawHistogram(b.Sub(third, 0, third-2, b.H), s.Current, c)
 	drawStalls(b.Sub(2*third, 0, b.W-2*third, b.H), s, c)
 	drawChartKey(a, c)
 }
+
+// windowRows are the rows of the table of windows.
+const windowRows = 9
 
 // drawWindows is a table of ITL percentiles by window.
 func drawWindows(a grid.Area, s *store.Snapshot, c *Ctx) {
@@ -45,7 +51,7 @@ func drawWindows(a grid.Area, s *store.Snapshot, c *Ctx) {
 		if x > a.W {
 			return
 		}
-		a.Right(x, 1, st, k.String())
+		a.Right(x, 1, st, strings.TrimPrefix(k.String(), "last "))
 		sum := s.Latency.ITL[k]
 		if sum.Count == 0 {
 			a.Right(x, 2, dim, "-")
@@ -100,7 +106,11 @@ func drawStalls(a grid.Area, s *store.Snapshot, c *Ctx) {
 	for i := range min(len(s.Latency.Stalls), a.H-1) {
 		v := s.Latency.Stalls[len(s.Latency.Stalls)-1-i]
 		l := a.Line(0, 1+i)
-		l.Put(dim, clock(since(s, v.At))).Tail(9, bad, metric.Duration(int64(v.Gap))).Put(dim, "  #"+itoa(int(v.Request))+" token "+itoa(v.Index)+"  ")
+		l.Put(dim, clock(since(s, v.At))).Tail(9, bad, metric.Duration(int64(v.Gap))).Put(dim, "  #"+itoa(int(v.Request)))
+		if a.W >= 46 {
+			l.Put(dim, " token")
+		}
+		l.Tail(5, dim, itoa(v.Index)).Gap(2)
 		a.Elide(l.X, l.Y, max(l.Room(), 0), text, v.Cause, c.Skin.Glyphs.Ellipsis)
 	}
 }

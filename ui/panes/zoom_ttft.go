@@ -27,14 +27,36 @@ func zoomTTFT(a grid.Area, s *store.Snapshot, c *Ctx) {
 	drawDominant(in, bars-2, withTTFTOr(s.Requests), c)
 	drawLegend(in, bars-1, s.Requests[:min(len(s.Requests), bars-2)], c)
 	rest := in.Sub(0, bars+1, in.W, in.H-bars-1)
-	load := 0
-	if n := len(s.Load); n > 0 && rest.H > n+8 {
-		load = n + 2
+	lower := lowerRows(rest, s)
+	table := min(len(s.Requests)+1, rest.H-lower)
+	drawRequestTable(rest.Sub(0, 0, rest.W, table), s, c)
+	if lower > 0 {
+		drawLower(rest.Sub(0, table+1, rest.W, rest.H-table-1), s, c)
 	}
-	drawRequestTable(rest.Sub(0, 0, rest.W, rest.H-load), s, c)
-	if load > 0 {
-		rest.Text(0, rest.H-load+1, head, "Model load")
-		drawLoad(rest.Sub(0, rest.H-load+2, min(rest.W, 90), load-2), s, c)
+}
+
+// lowerRows is how many rows stay for the load and the layers below the table, with a blank one; 0 where it needs them all.
+func lowerRows(rest grid.Area, s *store.Snapshot) int {
+	want := len(s.Load)
+	if r := withTTFT(s.Requests); r != nil {
+		want = max(want, min(len(r.Layers), rest.H/2))
+	}
+	if want == 0 || rest.H < len(s.Load)+10 {
+		return 0
+	}
+	return want + 2
+}
+
+// drawLower draws the model load and, beside it, the newest request's prompt by layer.
+func drawLower(a grid.Area, s *store.Snapshot, c *Ctx) {
+	left := a
+	if r := withTTFT(s.Requests); r != nil && len(r.Layers) > 0 && a.W >= 70 {
+		left = a.Sub(0, 0, a.W/2-1, a.H)
+		drawLayers(a.Sub(a.W/2+1, 0, a.W-a.W/2-1, a.H), r, c)
+	}
+	if len(s.Load) > 0 {
+		left.Text(0, 0, head, "Model load")
+		drawLoad(left.Sub(0, 1, min(left.W, 90), left.H-1), s, c)
 	}
 }
 

@@ -1,0 +1,119 @@
+package panes
+
+import (
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+)
+
+// kernel is a kind of work inside a layer, with its looks.
+type kernel struct {
+	name         string
+	role         theme.Role
+	plain, ascii rune // its bar without colour
+	of           func(store.LayerPart) time.Duration
+}
+
+var kernels = [...]kernel{
+	{"attention", theme.SeriesP50, '█', 'a', func(p store.LayerPart) time.Duration { return p.Attention }},
+	{"router", theme.SeriesP99, '░', 'r', func(p store.LayerPart) time.Duration { return p.Router }},
+	{"experts", theme.SeriesDecode, '▓', 'e', func(p store.LayerPart) time.Duration { return p.Experts }},
+}
+
+func (c *Ctx) kernelFill(k kernel, colour rune) rune {
+	switch gl := c.Skin.Glyphs; {
+	case gl.ASCII:
+		return k.ascii
+	case !c.Skin.Colour():
+		return k.plain
+	}
+	return colour
+}
+
+// drawLayers draws a request's prompt processing layer by layer, on the scale of the longest layer.
+func drawLayers(a grid.Area, r *store.Request, c *Ctx) {
+	l := a.Line(0, 0)
+	l.Put(head, "Prompt of #"+itoa(int(r.ID))+" by layer").Gap(1)
+	for _, k := range kernels {
+		if l.Room() >= len(k.name)+4 {
+			l.Gap(1).Rune(grid.Fg(k.role), c.kernelFill(k, c.Skin.Glyphs.Swatch)).Gap(1).Put(dim, k.name)
+		}
+	}
+	top := time.Duration(1)
+	for _, p := range r.Layers {
+		top = max(top, p.Attention+p.Router+p.Experts)
+	}
+	const names, numbers = 5, 10
+	bar := a.Sub(names, 1, a.W-names-numbers, a.H-1)
+	rows := min(len(r.Layers), bar.H)
+	for y, p := range r.Layers[:rows] {
+		if y == bar.H-1 && rows < len(r.Layers) {
+			a.Text(0, a.H-1, dim, itoa(len(r.Layers)-y)+" more layers")
+			return
+		}
+		segs, sum := c.Memory.segs[:0], time.Duration(0)
+		for _, k := range kernels {
+			d := k.of(p)
+			sum += d
+			segs = append(segs, grid.Seg{Share: float64(d) / float64(top), Role: k.role, Fill: c.kernelFill(k, c.Skin.Glyphs.Bar)})
+		}
+		c.Memory.segs = segs
+		a.Text(0, 1+y, dim, "L"+itoa(y))
+		bar.Stack(0, y, bar.W, segs, c.Skin.Colour(), c.Skin.Glyphs)
+		a.Right(a.W, 1+y, data, metric.Duration(int64(sum)))
+	}
+}
+
+// drawSplit draws where the time between the last tokens went, on average: the parts of the forward pass that the engine
+// stamped, and what they leave of the gap.
+func drawSplit(a grid.Area, r *store.Request, c *Ctx) {
+	if a.H < 3 {
+		return
+	}
+	parts, gap, n := splitOf(r)
+	a.Text(0, 0, head, "A token of #"+itoa(int(r.ID)))
+	if n == 0 {
+		a.Text(0, 1, dim, "stages of a token: not reported")
+		return
+	}
+	a.Text(grid.Width("A token of #"+itoa(int(r.ID)))+2, 0, dim, "mean of "+itoa(n)+": "+metric.Duration(int64(gap)))
+	for i := range parts {
+		parts[i].fill = c.Skin.Glyphs.Bar
+	}
+	drawSlices(a.Sub(0, 1, a.W, a.H-1), parts)
+}
+
+// splitOf is the mean time between the kept tokens of a request in parts, and over how many tokens.
+func splitOf(r *store.Request) (parts []slice, gap time.Duration, n int) {
+	var sum [6]uint64
+	var gaps uint64
+	for _, t := range r.Tokens {
+		if s := t.Split; t.Gap > 0 && s != (event.Split{}) {
+			for i, v := range [...]uint32{s.Embed, s.Attention, s.Router, s.Experts, s.Head, s.Sample} {
+				sum[i] += uint64(v)
+			}
+			gaps += uint64(t.Gap)
+			n++
+		}
+	}
+	if n == 0 {
+		return nil, 0, 0
+	}
+	other := gaps
+	add := func(name string, role theme.Role, v uint64) {
+		other -= min(v, other)
+		parts = append(parts, slice{name: name, dur: time.Duration(v / uint64(n)), share: float64(v) / float64(gaps), role: role})
+	}
+	add("embed", theme.PartEmbed, sum[0])
+	for i, k := range kernels {
+		add(k.name, k.role, sum[1+i])
+	}
+	add("LM head", theme.PartFirst, sum[4])
+	add("sample", theme.PartTokenize, sum[5])
+	add("other", theme.PartOther, other)
+	return parts, time.Duration(gaps / uint64(n)), n
+}
