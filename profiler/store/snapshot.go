@@ -65,7 +65,7 @@ type Group struct {
 	TPS       event.Reading // generated tokens / summed latency of its requests
 }
 
-// Request is one request with all its metrics. Readings are in seconds or per second, as metrics.md of docs defines them.
+// Request is one request with all its metrics. Readings are in seconds or per second, as docs/metrics.md defines them.
 type Request struct {
 	ID     event.RequestID
 	State  event.State
@@ -152,15 +152,15 @@ type LatencyPoint struct {
 	P50, P99 int64 // ns
 }
 
-// Throughput holds rates over the last second or so, and their course.
+// Throughput holds rates of the current second and the nine before it, and their course.
 type Throughput struct {
-	Prefill, Decode event.Reading // tokens/s while working, as defined per request
-	TTPS            event.Reading // generated tokens / wall, last 10 s
+	Prefill, Decode event.Reading // tokens/s of the forward passes with prompt tokens, and of those without
+	TTPS            event.Reading // generated tokens / wall clock
 	SessionTTPS     event.Reading
 	Running, Queued int
 	Slots           int
-	BusyShare       event.Reading // share of the last 10 s in which a forward pass ran
-	Bandwidth       event.Reading // B/s: bytes of weights and KV touched per token x decode rate
+	BusyShare       event.Reading // share of the wall clock in which a forward pass ran
+	Bandwidth       event.Reading // B/s: bytes of weights and KV touched per pass x decode passes/s
 	CopyBandwidth   event.Reading // B/s: what this machine copies, measured at start; NotYet until then
 	Series          []RatePoint
 }
