@@ -9,6 +9,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/panes"
 )
 
 // ticking is a model over a snapshot that a test can change; draws counts the frames that ticks made.
@@ -110,5 +111,38 @@ func TestFrameRateIsBounded(t *testing.T) {
 		if a.cfg.FPS != want {
 			t.Errorf("%d frames a second became %d, want %d", in, a.cfg.FPS, want)
 		}
+	}
+}
+
+func TestMouse(t *testing.T) {
+	a, _ := driven(t)
+	a.View()
+	for _, p := range a.places {
+		click := tea.MouseClickMsg{X: p.at.X + p.at.W/2, Y: p.at.Y + p.at.H/2, Button: tea.MouseLeft}
+		a.panes.Focus = (p.id + 1) % panes.NumPanes
+		a.Update(click)
+		if a.panes.Focus != p.id || a.mode != overview {
+			t.Errorf("a click on %v leaves the focus on %v", p.id, a.panes.Focus)
+		}
+		a.Update(click)
+		if a.mode != zoomed || a.panes.Focus != p.id {
+			t.Errorf("a second click on %v does not zoom it", p.id)
+		}
+		a.press("esc")
+		a.View()
+	}
+	focus := a.panes.Focus
+	a.Update(tea.MouseClickMsg{X: 3, Y: 0, Button: tea.MouseLeft})
+	if a.panes.Focus != focus || a.mode != overview {
+		t.Error("a click on the header did something")
+	}
+	a.press("?")
+	a.Update(tea.MouseWheelMsg{Button: tea.MouseWheelDown})
+	if a.View(); a.panes.Scroll != wheel {
+		t.Errorf("a notch of the wheel scrolls by %d", a.panes.Scroll)
+	}
+	a.Update(tea.MouseWheelMsg{Button: tea.MouseWheelUp})
+	if a.View(); a.panes.Scroll != 0 {
+		t.Errorf("a notch back leads to %d", a.panes.Scroll)
 	}
 }

@@ -42,8 +42,12 @@ func drawSelf(r *rows, s *store.Snapshot) {
 		r    event.Reading
 		f    func(float64) string
 	}{
-		{"self CPU", p.CPU, metric.Percent}, {"outside", p.OutsideEngine, metric.Percent}, {"self RSS", p.RSS, metric.Bytes},
-		{"GC pause", p.GCPause, nanoseconds}, {"GC runs", p.GCCount, metric.Count}, {"faults", s.Host.Engine.Faults, metric.Rate},
+		{"self CPU", p.CPU, metric.Percent},
+		{"outside", p.OutsideEngine, metric.Percent},
+		{"self RSS", p.RSS, metric.Bytes},
+		{"GC pause", p.GCPause, nanoseconds},
+		{"GC runs", p.GCCount, metric.Count},
+		{"faults", s.Host.Engine.Faults, metric.Rate},
 	} {
 		a, ok := r.next(v.name)
 		if !ok {
