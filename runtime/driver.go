@@ -6,6 +6,7 @@ import (
 	"fmt"
 	goruntime "runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,7 +55,12 @@ func (s *Scheduler) Run(ctx context.Context, sink event.Sink) error {
 		return err
 	}
 	d.timer.Stop()
-	err := d.guarded(ctx)
+	err := guarded(func() error {
+		if err := d.open(ctx); err != nil {
+			return err // names the model
+		}
+		return d.loop(ctx)
+	})
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		err = nil
 	}
@@ -76,17 +82,14 @@ func (d *driver) begin(sink event.Sink) error {
 	return nil
 }
 
-// guarded loads the engine and drives it; a panic on the way becomes an error.
-func (d *driver) guarded(ctx context.Context) (err error) {
+// guarded calls what may call the engine; a panic on the way becomes an error.
+func guarded(call func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: panic: %v\n%s", ErrBroken, p, debug.Stack())
 		}
 	}()
-	if err := d.open(ctx); err != nil {
-		return err // names the model
-	}
-	return d.loop(ctx)
+	return call()
 }
 
 // open loads the engine and introduces it.
@@ -237,12 +240,14 @@ func (d *driver) end(err error) error {
 		r = Result{State: event.StateFailed, Outcome: event.Outcome{Reason: reason}, Err: err}
 	}
 	d.ready.Store(nil)
-	for len(d.running) > 0 {
-		d.release(d.running[0], r)
+	for _, s := range slices.Clone(d.running) {
+		if e := guarded(func() error { d.release(s, r); return nil }); err == nil {
+			err = e
+		}
 	}
 	d.stop(r)
 	if d.engine != nil {
-		if e := d.engine.Close(); e != nil {
+		if e := guarded(d.engine.Close); e != nil {
 			err = errors.Join(err, fmt.Errorf("close engine: %w", e))
 		}
 	}

@@ -36,9 +36,9 @@ type fakeEngine struct {
 	t              testing.TB
 	slots, context int
 	batch          int
-	idle           bool          // Forward takes no time
 	fail           map[int]error // by number of Forward, from 1
-	panics         int           // the Forward that panics
+	falls          string        // the method that panics
+	sticks         error         // Close's error
 
 	mu       sync.Mutex
 	hooks    runtime.Hooks
@@ -73,7 +73,8 @@ func (e *fakeEngine) Model() event.Model {
 }
 
 func (e *fakeEngine) Encode(dst []int32, text string, _ bool) []int32 {
-	e.spend(fakeTokenize)
+	time.Sleep(fakeTokenize)
+	e.fall("Encode")
 	for _, b := range []byte(text) {
 		dst = append(dst, int32(b))
 	}
@@ -94,17 +95,26 @@ func (e *fakeEngine) Slots() int               { return e.slots }
 func (e *fakeEngine) Context() int             { return e.context }
 func (e *fakeEngine) MaxBatch() int            { return e.batch }
 func (e *fakeEngine) SetHooks(h runtime.Hooks) { e.mu.Lock(); e.hooks = h; e.mu.Unlock() }
-func (e *fakeEngine) Close() error             { e.mu.Lock(); e.closed = true; e.mu.Unlock(); return nil }
 
-func (e *fakeEngine) spend(d time.Duration) {
-	if !e.idle {
-		time.Sleep(d)
+func (e *fakeEngine) Close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed = true
+	e.fall("Close")
+	return e.sticks
+}
+
+// fall panics if it is this method's turn to.
+func (e *fakeEngine) fall(method string) {
+	if e.falls == method {
+		panic("the fake engine fell over\nin " + method)
 	}
 }
 
 func (e *fakeEngine) Release(slot int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.fall("Release")
 	e.filled[slot] = 0
 	e.released = append(e.released, slot)
 }
@@ -112,6 +122,7 @@ func (e *fakeEngine) Release(slot int) {
 func (e *fakeEngine) Router() *event.Experts {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.fall("Router")
 	return &event.Experts{Layers: fakeLayers, Experts: 4, Used: fakeUsed, PromptTokens: e.prompt, DecodeTokens: e.decode}
 }
 
@@ -119,15 +130,11 @@ func (e *fakeEngine) Router() *event.Experts {
 func (e *fakeEngine) Forward(b *runtime.Batch) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.idle {
-		e.batches = append(e.batches, append([]runtime.Row(nil), b.Rows...))
-	}
+	e.batches = append(e.batches, append([]runtime.Row(nil), b.Rows...))
 	if err := e.fail[len(e.batches)]; err != nil {
 		return err
 	}
-	if e.panics > 0 && e.panics == len(e.batches) {
-		panic("the fake engine fell over")
-	}
+	e.fall("Forward")
 	if len(b.Rows) == 0 || len(b.Rows) > e.batch {
 		e.t.Errorf("batch of %d rows, want 1 to %d", len(b.Rows), e.batch)
 	}
@@ -189,14 +196,14 @@ func (e *fakeEngine) work(b *runtime.Batch) {
 	if e.hooks.Split {
 		b.Time.Layers = e.layers
 	}
-	e.spend(time.Duration(b.Time.Embed + b.Time.Head + fakeLayers*(layer.Attention+layer.Router+layer.Experts)))
+	time.Sleep(time.Duration(b.Time.Embed + b.Time.Head + fakeLayers*(layer.Attention+layer.Router+layer.Experts)))
 }
 
 // fakeSampler takes the highest logit.
-type fakeSampler struct{ spend func(time.Duration) }
+type fakeSampler struct{}
 
-func (s fakeSampler) Sample(logits []float32, _ []int32) (int32, float32) {
-	s.spend(fakeSample)
+func (fakeSampler) Sample(logits []float32, _ []int32) (int32, float32) {
+	time.Sleep(fakeSample)
 	best := 0
 	for i, v := range logits {
 		if v > logits[best] {
@@ -264,7 +271,7 @@ func run(t *testing.T, e *fakeEngine, opt runtime.Options, body func(t *testing.
 // start runs a scheduler on its own goroutine.
 func start(e *fakeEngine, opt runtime.Options, load runtime.Load) *bench {
 	if opt.Sampler == nil {
-		opt.Sampler = func(runtime.Params, int) runtime.Sampler { return fakeSampler{e.spend} }
+		opt.Sampler = func(runtime.Params, int) runtime.Sampler { return fakeSampler{} }
 	}
 	b := &bench{Scheduler: runtime.New(load, opt), recorder: &recorder{}, engine: e, clock: opt.Clock}
 	ctx, cancel := context.WithCancel(context.Background())

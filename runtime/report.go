@@ -65,14 +65,14 @@ func (d *driver) reportStep(start, end event.Time, split event.Split, sampled in
 }
 
 // reportFirst tells where the time of a prompt went. Work that was spread over several batches is told as if it had been done
-// in one go, ending with the last of them.
+// in one go, ending with the last of them. The layers' times are told only if they are all known.
 func (d *driver) reportFirst(s *slot) {
 	id, n, head := s.handle.ID, s.prompt, d.batch.Time.Head
 	ended := s.at - event.Time(head+s.sampled)
 	at := ended - event.Time(s.body)
 	d.stage(id, event.StageEmbed, -1, at, s.embed, n)
 	d.stage(id, event.StagePrompt, -1, ended, s.body, n)
-	if len(d.batch.Time.Layers) > 0 {
+	if !s.untold {
 		for i, l := range s.layers {
 			at += event.Time(l.Attention)
 			d.stage(id, event.StageAttention, i, at, l.Attention, n)

@@ -206,7 +206,8 @@ func (s *Scheduler) Threads() []int {
 	return slices.Compact(ids)
 }
 
-// stop refuses further requests and ends those that wait.
+// stop refuses further requests and ends those that are left: all that wait, in their order, and one over whose dispatch or
+// release the engine fell.
 func (s *Scheduler) stop(r Result) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,4 +219,8 @@ func (s *Scheduler) stop(r Result) {
 		s.finish(h, r)
 	}
 	s.queue = nil
+	s.handles.Range(func(_, h any) bool {
+		s.finish(h.(*Handle), r)
+		return true
+	})
 }

@@ -31,6 +31,7 @@ type slot struct {
 	// What the prompt has cost so far, in ns.
 	embed, body int64
 	layers      []LayerTime
+	untold      bool // the engine did not time its layers in a batch with prompt rows
 }
 
 // decoding reports whether the prompt has been processed.
@@ -168,7 +169,7 @@ func (d *driver) release(s *slot, r Result) {
 	d.running = slices.DeleteFunc(d.running, func(o *slot) bool { return o == s })
 	d.changed.Store(true)
 	if r.Err != nil {
-		d.log("request #%d failed: %v", h.ID, r.Err)
+		d.log("request #%d failed: %s", h.ID, r.Reason)
 	}
 	d.finish(h, r)
 }

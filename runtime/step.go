@@ -156,6 +156,7 @@ func (s *slot) charge(t *BatchTime, forward int64) {
 	s.embed += t.Embed
 	if len(t.Layers) == 0 {
 		s.body += max(forward-t.Embed-t.Head, 0)
+		s.untold = true
 		return
 	}
 	for i, l := range t.Layers {

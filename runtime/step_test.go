@@ -1,7 +1,6 @@
 package runtime_test
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -98,51 +97,6 @@ func TestMoreSlotsThanRows(t *testing.T) {
 			want(t, h, event.StateFinished, "length", "defgh")
 		}
 	})
-}
-
-// TestEngineError fails the requests of the batch and goes on with the next.
-func TestEngineError(t *testing.T) {
-	e := newFake(t, 2, 64, 16)
-	cause := errors.New("a bit flipped")
-	e.fail = map[int]error{3: cause}
-	run(t, e, runtime.Options{}, func(t *testing.T, b *bench) {
-		hit := []*runtime.Handle{b.ask(t, "abc", 9), b.ask(t, "d", 9)}
-		next := b.ask(t, "e", 2)
-		for _, h := range hit {
-			if r := h.Result(); !errors.Is(r.Err, cause) || r.State != event.StateFailed || r.Reason != "a bit flipped" || r.Generated != 2 {
-				t.Errorf("request #%d ended %+v", h.ID, r)
-			}
-		}
-		want(t, next, event.StateFinished, "length", "fg")
-	})
-}
-
-// TestEngineBreaks ends Run, by an error and by a panic.
-func TestEngineBreaks(t *testing.T) {
-	for _, how := range []string{"error", "panic"} {
-		t.Run(how, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				e := newFake(t, 1, 64, 16)
-				if how == "panic" {
-					e.panics = 2
-				} else {
-					e.fail = map[int]error{2: fmt.Errorf("out of memory: %w", runtime.ErrBroken)}
-				}
-				b := start(e, runtime.Options{Clock: runtime.NewClock()}, runtime.Loaded(e))
-				for _, h := range []*runtime.Handle{b.ask(t, "abc", 9), b.ask(t, "d", 9)} {
-					if r := h.Result(); !errors.Is(r.Err, runtime.ErrBroken) || strings.Contains(r.Reason, "\n") {
-						t.Errorf("request #%d ended %+v", h.ID, r)
-					}
-				}
-				if err := b.stop(); !errors.Is(err, runtime.ErrBroken) {
-					t.Errorf("Run: %v", err)
-				}
-				if !e.closed {
-					t.Error("the engine was not closed")
-				}
-			})
-		})
-	}
 }
 
 // TestExtras asks for picks and alternatives; the engine hands out picks only while somebody wants them.
