@@ -97,24 +97,30 @@ func shade(share, top float64, gl *theme.Glyphs) rune {
 	return gl.Shades[min(1+int(share/top*float64(n-1)+0.5), n)]
 }
 
-// scale says in the title what one cell stands for.
-func (m *heatmap) scale() string {
+// covers are the words of the title, the longest first: the phase and the window, and what one cell stands for where it is
+// more than one expert of one layer, which goes before all else.
+func (m *heatmap) covers(c *Ctx, p metric.Phase) []string {
+	when := p.String() + ", " + c.Window.String()
+	if m.perCol*m.perRow == 1 {
+		return []string{when}
+	}
+	cell, short := "1 cell = ", "cell = "+itoa(m.perCol)+c.Skin.Glyphs.Times+itoa(m.perRow)
 	switch {
 	case m.perCol > 1 && m.perRow > 1:
-		return "1 cell = " + itoa(m.perCol) + " experts of " + itoa(m.perRow) + " layers, hottest shown"
+		cell += itoa(m.perCol) + " experts of " + itoa(m.perRow) + " layers"
 	case m.perCol > 1:
-		return "1 cell = " + itoa(m.perCol) + " experts, hottest shown"
-	case m.perRow > 1:
-		return "1 cell = " + itoa(m.perRow) + " layers, hottest shown"
+		cell += itoa(m.perCol) + " experts"
+	default:
+		cell += itoa(m.perRow) + " layers"
 	}
-	return ""
+	sep := " " + string(c.Skin.Glyphs.Bullet) + " "
+	return []string{when + sep + cell + ", hottest shown", p.String() + sep + cell, cell, short}
 }
 
 func drawExperts(a grid.Area, s *store.Snapshot, c *Ctx) {
-	covers := c.Phase.String() + ", " + c.Window.String()
 	h := hits(s, c, c.Phase)
 	if h == nil {
-		c.noExperts(c.frame(a, covers), s)
+		c.noExperts(c.frame(a, c.Phase.String()+", "+c.Window.String()), s)
 		return
 	}
 	inside := a.Inset(2, 1)
@@ -125,10 +131,7 @@ func drawExperts(a grid.Area, s *store.Snapshot, c *Ctx) {
 		mapH = max(inside.H-1, 1)
 	}
 	m := fit(s.Experts, h, inside.W-labels-side, mapH, 4, c)
-	if words := m.scale(); words != "" {
-		covers += " " + string(c.Skin.Glyphs.Bullet) + " " + words
-	}
-	in := c.frame(a, covers)
+	in := c.frame(a, m.covers(c, c.Phase)...)
 	top := 0
 	if in.H > m.rowCount+1 {
 		drawExpertNumbers(in, labels, &m)

@@ -100,8 +100,9 @@ var (
 	head  = grid.Fg(theme.Dim).With(grid.Underline)
 )
 
-// frame draws the pane's box with its number, its title and, if there is room, what it covers, and returns the inside.
-func (c *Ctx) frame(a grid.Area, covers string) grid.Area {
+// frame draws the pane's box with its number, its title and what it covers, in the first words for which there is room, and
+// returns the inside.
+func (c *Ctx) frame(a grid.Area, covers ...string) grid.Area {
 	gl := c.Skin.Glyphs
 	line, title := grid.Fg(theme.Border), grid.Fg(theme.Title).With(grid.Bold)
 	if focused := c.Focus == c.id || c.Zoomed; focused {
@@ -117,8 +118,11 @@ func (c *Ctx) frame(a grid.Area, covers string) grid.Area {
 	top := a.Sub(2, 0, a.W-4, 1)
 	l := top.Line(0, 0)
 	l.Put(dim, " "+string(rune('1'+c.id))).Put(title, " "+c.id.String()).Put(dim, " ")
-	if n := grid.Width(covers); n > 0 && n+4 <= l.Room() {
-		l.Rune(line, gl.Horizontal).Put(dim, " "+covers+" ")
+	for _, words := range covers {
+		if n := grid.Width(words); n > 0 && n+4 <= l.Room() {
+			l.Rune(line, gl.Horizontal).Put(dim, " "+words+" ")
+			break
+		}
 	}
 	return a.Sub(2, 1, a.W-4, a.H-2)
 }

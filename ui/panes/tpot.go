@@ -32,6 +32,8 @@ func drawTPOT(a grid.Area, s *store.Snapshot, c *Ctx) {
 		strip = 3
 	case in.H >= 10:
 		strip = 2
+	case in.H < 5: // no room for the chart
+		strip = max(in.H-1, 1)
 	}
 	if in.H >= 5 {
 		drawLatencyChart(in.Sub(0, 1, in.W, in.H-1-strip), s, c)

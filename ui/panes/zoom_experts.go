@@ -11,10 +11,9 @@ import (
 // zoomExperts gives the map the screen, with a table of each layer's balance beside it where there is room, and below it
 // the map of another phase where both fit cell by cell.
 func zoomExperts(a grid.Area, s *store.Snapshot, c *Ctx) {
-	covers := c.Phase.String() + ", " + c.Window.String()
 	h := hits(s, c, c.Phase)
 	if h == nil {
-		c.noExperts(c.frame(a, covers), s)
+		c.noExperts(c.frame(a, c.Phase.String()+", "+c.Window.String()), s)
 		return
 	}
 	in := a.Inset(2, 1)
@@ -23,10 +22,7 @@ func zoomExperts(a grid.Area, s *store.Snapshot, c *Ctx) {
 		maps, rows = 2, in.H/2
 	}
 	m := c.expertMap(in.Sub(0, 0, in.W, rows), s, h, false)
-	if words := m.scale(); words != "" {
-		covers += " " + string(c.Skin.Glyphs.Bullet) + " " + words
-	}
-	c.frame(a, covers)
+	c.frame(a, m.covers(c, c.Phase)...)
 	c.expertMap(in.Sub(0, 0, in.W, rows), s, h, true)
 	drawHeatScale(a, h, c)
 	if maps < 2 {
