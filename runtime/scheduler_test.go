@@ -79,6 +79,8 @@ func TestFullContextEndsWithLength(t *testing.T) {
 		h, other := b.ask(t, "abc", 0), b.ask(t, "x", 0)
 		want(t, h, event.StateFinished, "length", "defghi")
 		want(t, other, event.StateFinished, "stop", "yz")
+		b.accounted(t, h)
+		b.accounted(t, other)
 		kv := b.of(event.KindKV, 0)
 		if last := kv[len(kv)-1].Data.(*event.KV); last.Used != 0 || last.Total != 16 {
 			t.Errorf("at the end the KV cache holds %d of %d cells, want 0 of 16", last.Used, last.Total)
@@ -94,46 +96,6 @@ func TestIgnoreEOS(t *testing.T) {
 		}
 		want(t, h, event.StateFinished, "length", "z<end>")
 	})
-}
-
-// TestCancel cancels a request in each state that it can be in.
-func TestCancel(t *testing.T) {
-	e := newFake(t, 1, 512, 16)
-	run(t, e, runtime.Options{}, func(t *testing.T, b *bench) {
-		prompt := b.ask(t, strings.Repeat("a", 100), 4)
-		queued := b.ask(t, "a", 4)
-		queued.Cancel()
-		if r := queued.Result(); r.State != event.StateCancelled || r.Reason != "cancelled" {
-			t.Errorf("cancelled in the queue: %+v", r)
-		}
-		time.Sleep(2 * 16 * 66 * time.Microsecond) // into the prompt's third batch
-		before := b.clock.Now()
-		prompt.Cancel()
-		r := prompt.Result()
-		if r.State != event.StateCancelled || r.Prompt != 100 || r.Generated != 0 {
-			t.Errorf("cancelled in its prompt: %+v", r)
-		}
-		if waited := time.Duration(b.clock.Now() - before); waited > 2*time.Millisecond {
-			t.Errorf("cancelling took %v, more than a batch", waited)
-		}
-		decoding, err := b.Submit(runtime.Request{Text: "a", IgnoreEOS: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(5 * time.Millisecond)
-		decoding.Cancel()
-		if r := decoding.Result(); r.State != event.StateCancelled || r.Generated == 0 {
-			t.Errorf("cancelled while decoding: %+v", r)
-		}
-		decoding.Cancel() // a second time, and after the end: nothing happens
-		synctest.Wait()
-		if b.Busy() {
-			t.Error("busy after all requests have ended")
-		}
-	})
-	if len(e.released) != 2 {
-		t.Errorf("slots released: %v, want twice", e.released)
-	}
 }
 
 // TestStopEndsEverything ends the session while requests run and wait.

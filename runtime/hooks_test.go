@@ -1,0 +1,73 @@
+package runtime_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime"
+)
+
+// TestHooksWhileRunning turns measuring on and off between the tokens of a request, which are the same all along.
+func TestHooksWhileRunning(t *testing.T) {
+	e := newFake(t, 1, 64, 16)
+	run(t, e, runtime.Options{Pace: 10}, func(t *testing.T, b *bench) {
+		h := b.ask(t, "abc", 9)
+		var counted []int
+		for _, hooks := range []runtime.Hooks{{Split: true, Experts: true}, {}, {Split: true}} {
+			time.Sleep(250 * time.Millisecond)
+			b.SetHooks(hooks)
+			synctest.Wait()
+			if e.hooks != hooks {
+				t.Errorf("hooks are %+v, want %+v", e.hooks, hooks)
+			}
+			counted = append(counted, len(b.of(event.KindExperts, 0)))
+		}
+		want(t, h, event.StateFinished, "length", "defghijkl")
+		b.accounted(t, h)
+		var split strings.Builder
+		for _, token := range b.of(event.KindToken, h.ID) {
+			if token.Split.Embed == 0 || token.Split.Head == 0 || token.Split.Sample == 0 {
+				t.Errorf("token %d lacks what is always timed: %+v", token.Index, token.Split)
+			}
+			if token.Split.Attention > 0 && token.Split.Router > 0 && token.Split.Experts > 0 {
+				split.WriteByte('x')
+			} else {
+				split.WriteByte('-')
+			}
+		}
+		// A token each 100 ms, the first soon after 0; the settings changed at 250, 500 and 750 ms.
+		if got := split.String(); got != "---xx---x" {
+			t.Errorf("tokens with layers' times: %s", got)
+		}
+		if counted[0] != 0 || counted[1] == 0 || counted[2] != counted[1] || len(b.of(event.KindExperts, 0)) != counted[2] {
+			t.Errorf("experts were told %v times at the changes, %d in all", counted, len(b.of(event.KindExperts, 0)))
+		}
+	})
+}
+
+// TestLayersOfWholePromptsOnly: a prompt that was timed by layer only in part has no layers' times, but all others.
+func TestLayersOfWholePromptsOnly(t *testing.T) {
+	for _, on := range []bool{true, false} {
+		run(t, newFake(t, 1, 256, 16), runtime.Options{Hooks: runtime.Hooks{Split: !on}}, func(t *testing.T, b *bench) {
+			h := b.ask(t, strings.Repeat("a", 64), 2)
+			time.Sleep(2*16*row + row) // into the third batch of four
+			b.SetHooks(runtime.Hooks{Split: on})
+			<-h.Done()
+			var prompt time.Duration
+			for _, s := range b.of(event.KindStage, h.ID) {
+				if s.Layer >= 0 {
+					t.Errorf("on %v: layer %d is told to have taken %v", on, s.Layer, time.Duration(s.Dur))
+				}
+				if s.Stage == event.StagePrompt {
+					prompt = time.Duration(s.Dur)
+				}
+			}
+			if whole := 64 * (row - fakeEmbed); prompt != whole {
+				t.Errorf("on %v: the prompt took %v, want %v", on, prompt, whole)
+			}
+		})
+	}
+}
