@@ -92,6 +92,24 @@ func TestPausedViewStaysStill(t *testing.T) {
 	}
 }
 
+// With nothing new to see the screen waits to be told of a change; with something new it keeps its rate.
+func TestScreenRestsUntilAChange(t *testing.T) {
+	k := newTicking(liveSnapshot())
+	changed := make(chan struct{}, 1)
+	k.cfg.Changed = changed
+	wake := k.onTick()
+	changed <- struct{}{}
+	if wake(); len(changed) != 0 {
+		t.Error("the tick after a still one did not wait for the change")
+	}
+	k.change(func(*store.Snapshot) {})
+	wake = k.onTick()
+	changed <- struct{}{}
+	if wake(); len(changed) != 1 {
+		t.Error("the tick after a new frame did not keep the rate")
+	}
+}
+
 // While another window has the focus the screen looks once a second.
 func TestBlurSlowsDown(t *testing.T) {
 	k := newTicking(liveSnapshot())
