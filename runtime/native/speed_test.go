@@ -79,7 +79,8 @@ func (d *decoder) step(tb testing.TB) int {
 	return len(d.batch.Rows)
 }
 
-// BenchmarkHooks compares decoding with the router's picks counted and without, in turns: the median of the pairs' ratios of time.
+// BenchmarkHooks compares decoding with hooks and without, in turns: the median of the pairs' ratios of time. The router's picks
+// counted; that and the time of each stage, as the program has it; and the picks of single tokens besides.
 func BenchmarkHooks(b *testing.B) {
 	const tokens = 64 // of each measurement
 	goruntime.LockOSThread()
@@ -93,15 +94,19 @@ func BenchmarkHooks(b *testing.B) {
 		}
 		return time.Since(began).Seconds()
 	}
-	var experts, all []float64
+	var experts, program, all []float64
 	for b.Loop() {
 		for range 32 {
 			off := measure(runtime.Hooks{})
 			experts = append(experts, measure(runtime.Hooks{Experts: true})/off)
+			off = measure(runtime.Hooks{})
+			program = append(program, measure(runtime.Hooks{Split: true, Experts: true})/off)
+			off = measure(runtime.Hooks{})
 			all = append(all, measure(runtime.Hooks{Split: true, Experts: true, Picks: true})/off)
 		}
 	}
 	b.ReportMetric(100*(median(experts)-1), "%-experts")
+	b.ReportMetric(100*(median(program)-1), "%-program")
 	b.ReportMetric(100*(median(all)-1), "%-all")
 }
 

@@ -1,8 +1,6 @@
 package model
 
 import (
-	"time"
-
 	"github.com/llmtop/llmtop/runtime"
 	"github.com/llmtop/llmtop/runtime/native/tensor"
 )
@@ -14,7 +12,9 @@ func (r *Runner) Forward(b *runtime.Batch) error {
 		return err
 	}
 	b.Time = runtime.BatchTime{}
-	r.stamp = r.now()
+	if r.hooks.Split {
+		r.watch.start()
+	}
 	r.pool.Run(r)
 	b.Logits = b.Logits[:0]
 	for i := range r.wanted {
@@ -29,25 +29,15 @@ func (r *Runner) Forward(b *runtime.Batch) error {
 	}
 	if r.hooks.Split {
 		b.Time.Layers = r.times
+		r.watch.stop(&b.Time)
 	}
 	return nil
-}
-
-// now is ns on a monotonic clock.
-func (r *Runner) now() int64 { return int64(time.Since(r.clock)) }
-
-// lap is the time since the last border between parts; only worker 0 asks.
-func (r *Runner) lap() int64 {
-	t := r.now()
-	d := t - r.stamp
-	r.stamp = t
-	return d
 }
 
 // part books the time since the last border, if times are wanted and this is the worker that keeps them.
 func (r *Runner) part(w *tensor.Worker, to *int64) {
 	if r.hooks.Split && w.ID() == 0 {
-		*to = r.lap()
+		*to = r.watch.lap()
 	}
 }
 

@@ -3,7 +3,6 @@ package model
 import (
 	"fmt"
 	"math"
-	"time"
 
 	"github.com/llmtop/llmtop/runtime"
 	"github.com/llmtop/llmtop/runtime/native/tensor"
@@ -28,7 +27,6 @@ type Runner struct {
 	forms  forms
 	scale  float32 // of attention scores: 1/sqrt(head dimension)
 	counts *counts // nil for a dense model
-	clock  time.Time
 
 	// The batch in progress; what is indexed by row has room for MaxBatch.
 	batch   *runtime.Batch
@@ -48,7 +46,7 @@ type Runner struct {
 	logits  []float32            // [wanted row][vocabulary]
 	times   []runtime.LayerTime  // of each layer
 	chosen  []uint16             // [row][layer][rank], with Hooks.Picks
-	stamp   int64                // ns at the last border between parts
+	watch   stopwatch            // of the batch in progress; only worker 0 looks at it
 }
 
 // lane is what the row-by-row work reads and writes. In a small batch each worker has a lane of its own with all rows in it, which
@@ -106,7 +104,7 @@ func (c *Config) used() int { return max(c.Used, 1) }
 // logits than there are slots, and then more than that at once.
 func NewRunner(w *Weights, o Options) *Runner {
 	r := &Runner{
-		Weights: w, opt: o, pool: tensor.NewPool(o.Threads), clock: time.Now(),
+		Weights: w, opt: o, pool: tensor.NewPool(o.Threads),
 		rotary:  tensor.NewRotary(w.rotary, o.Context, w.ropeBase, w.ropeScale, w.rope),
 		kv:      make([]*tensor.KV, o.Slots*w.Layers*w.KVHeads),
 		scratch: make([]tensor.AttnScratch, o.Threads),
