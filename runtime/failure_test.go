@@ -86,6 +86,7 @@ func TestEngineFallsOver(t *testing.T) {
 				e.falls, e.closed = method, method == "load" // what was never open needs no closing
 				opt := runtime.Options{Clock: runtime.NewClock(), Hooks: runtime.Hooks{Experts: true}}
 				b := start(e, opt, func(context.Context, func(runtime.LoadStage)) (runtime.Engine, error) {
+					time.Sleep(time.Millisecond) // all requests have been submitted
 					e.fall("load")
 					return e, nil
 				})

@@ -62,12 +62,18 @@ func TestPromptThatDoesNotFit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		negative, err := b.Submit(runtime.Request{IDs: []int32{-1}})
+		if err != nil {
+			t.Fatal(err)
+		}
 		good := b.ask(t, "abcdefgh", 0)
 		if r := long.Result(); !errors.Is(r.Err, runtime.ErrPromptTooLong) || r.State != event.StateFailed || r.Prompt != 9 {
 			t.Errorf("prompt of 9 in a context of 8 ended %+v", r)
 		}
-		if r := odd.Result(); !errors.Is(r.Err, runtime.ErrUnknownToken) {
-			t.Errorf("unknown token ended %+v", r)
+		for _, h := range []*runtime.Handle{odd, negative} {
+			if r := h.Result(); !errors.Is(r.Err, runtime.ErrUnknownToken) {
+				t.Errorf("unknown token ended %+v", r)
+			}
 		}
 		// The context is full after the prompt; the one token that needs no place in it still comes.
 		want(t, good, event.StateFinished, "length", "i")
