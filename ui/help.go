@@ -61,7 +61,7 @@ func helpRows(w int) []helpRow {
 		}
 	}
 	for _, b := range bindings {
-		add(b.show, "", b.help)
+		add(b.names(), "", b.help)
 	}
 	rows = append(rows, helpRow{}, helpRow{heading: true, words: "What each number means"})
 	for _, n := range numbers {
@@ -83,7 +83,7 @@ func drawHelp(a grid.Area, scroll int, skin *theme.Skin) int {
 			in.Text(0, y, grid.Fg(theme.Title).With(grid.Bold|grid.Underline), r.words)
 			continue
 		}
-		in.Clip(0, y, 13, grid.Fg(theme.Accent), r.term)
+		in.Clip(0, y, 22, grid.Fg(theme.Accent), r.term)
 		in.Clip(14, y, 8, grid.Fg(theme.Dim), r.unit)
 		in.Text(23, y, grid.Fg(theme.Text), r.words)
 	}

@@ -1,6 +1,9 @@
 package ui
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // action is what a key does.
 type action uint8
@@ -36,7 +39,7 @@ const (
 type binding struct {
 	act  action
 	keys []string // as the terminal library names them
-	show string   // what the footer and the help call them
+	show string   // what the footer calls them
 	word string   // in the footer; "" keeps it out of there
 	help string
 }
@@ -58,12 +61,20 @@ var bindings = []binding{
 	{actUp, []string{"up", "k"}, "up", "", "scroll up; the mouse wheel does so too"},
 	{actDown, []string{"down", "j"}, "down", "", "scroll down"},
 	{actPageUp, []string{"pgup"}, "pgup", "", "scroll up by ten rows"},
-	{actPageDown, []string{"pgdown"}, "pgdn", "", "scroll down by ten rows"},
+	{actPageDown, []string{"pgdown"}, "pgdown", "", "scroll down by ten rows"},
 	{actTop, []string{"home", "g"}, "home", "", "scroll to the beginning"},
 	{actBottom, []string{"end", "G"}, "end", "", "scroll to the end"},
 	{actHelp, []string{"?", "h", "f1"}, "?", "help", "this help: every key, and what each number means"},
 	{actSuspend, []string{"ctrl+z"}, "ctrl+z", "", "suspend llmtop; fg brings it back"},
 	{actQuit, []string{"q", "ctrl+c"}, "q", "quit", "quit"},
+}
+
+// names are all keys of a binding, as the help lists them.
+func (b binding) names() string {
+	if b.act == actPane {
+		return b.show
+	}
+	return strings.Join(b.keys, " ")
 }
 
 // lookup finds what a key does.

@@ -241,8 +241,8 @@ func TestHelpListsEveryKey(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, b := range bindings {
-		if b.help == "" || !strings.Contains(words.String(), b.show) {
-			t.Errorf("the help does not explain %s", b.show)
+		if b.help == "" || !strings.Contains(words.String(), b.names()+" "+b.help[:min(len(b.help), 20)]) {
+			t.Errorf("the help does not explain %s", b.names())
 		}
 		for _, k := range b.keys {
 			if seen[k] {
