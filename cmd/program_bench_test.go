@@ -61,7 +61,7 @@ func (p *program) share(b *testing.B, span time.Duration) (percent, mb float64) 
 
 // BenchmarkProgramIdle: the whole program at the overview, the model loaded, nothing generated.
 func BenchmarkProgramIdle(b *testing.B) {
-	p := start(b, 200, 60, "run", "-n", "8", "-p", "Call me Ishmael.")
+	p := start(b, 160, 45, "run", "-n", "8", "-p", "Call me Ishmael.")
 	p.waitFor(b, "finished")
 	time.Sleep(3 * time.Second)
 	for b.Loop() {

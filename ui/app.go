@@ -39,6 +39,15 @@ type Config struct {
 	Environ []string  // nil is the process's
 }
 
+// frameRate is what Config.FPS stands for. The terminal is brought up to a new frame as often: every look at whether there is one wakes
+// the program up, which costs more than all else that it does while nothing happens.
+func frameRate(fps int) int {
+	if fps <= 0 {
+		return DefaultFPS
+	}
+	return min(fps, MaxFPS)
+}
+
 // Actions are what the user can have done. A nil one takes its key away. They are called on the screen's goroutine and must
 // not wait for the engine; an error is shown in the footer.
 type Actions struct {
@@ -81,10 +90,7 @@ type app struct {
 }
 
 func newApp(cfg Config) *app {
-	if cfg.FPS <= 0 {
-		cfg.FPS = DefaultFPS
-	}
-	cfg.FPS = min(cfg.FPS, MaxFPS)
+	cfg.FPS = frameRate(cfg.FPS)
 	a := &app{cfg: cfg, dirty: true}
 	for i, p := range theme.Palettes() {
 		if p.Name == cfg.Theme {

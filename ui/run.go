@@ -13,10 +13,6 @@ import (
 // ErrPanic is returned when the screen broke; the terminal has been restored and the stack written to standard error.
 var ErrPanic = tea.ErrProgramPanic
 
-// flushRate is how often a second the terminal is brought up to a changed frame: more often than frames are made, so that
-// a key's effect and the first frame are seen at once.
-const flushRate = 20
-
 // Run shows the screen until the user quits (nil), ctx ends (its cause), the terminal is lost, or the screen panics. The
 // terminal is restored in every case. Signals are the caller's: end ctx for those that end the program.
 func Run(ctx context.Context, cfg Config) error {
@@ -29,7 +25,7 @@ func Run(ctx context.Context, cfg Config) error {
 		cfg.Environ = os.Environ()
 	}
 	opts := []tea.ProgramOption{
-		tea.WithoutSignalHandler(), tea.WithFPS(flushRate),
+		tea.WithoutSignalHandler(), tea.WithFPS(frameRate(cfg.FPS)),
 		tea.WithColorProfile(cfg.Profile.Terminal()), tea.WithEnvironment(cfg.Environ),
 		tea.WithOutput(&tty{File: cfg.Output, lost: stop}),
 	}
