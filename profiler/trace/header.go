@@ -1,0 +1,93 @@
+package trace
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// The version of the format. A reader reads every minor version of its own major version.
+const (
+	majorVersion = 1
+	minorVersion = 0
+)
+
+const (
+	preamble  = 20       // bytes before the header's JSON
+	maxHeader = 64 << 10 // bytes of JSON
+)
+
+// magic begins each segment. Its first byte is no text, and its last one shows what a text-mode transfer does.
+var magic = [8]byte{0x89, 'L', 'L', 'M', 'T', 'O', 'P', '\n'}
+
+// ErrNotRecording says that a file does not begin like a recording.
+var ErrNotRecording = errors.New("not a recording")
+
+// Header begins each segment.
+type Header struct {
+	Recording string     `json:"recording"`     // the same random id in all segments of one recording
+	Segment   int        `json:"segment"`       // from 0
+	Program   string     `json:"program"`       // that recorded, with its version
+	Codec     string     `json:"codec"`         // of the lines
+	Epoch     int64      `json:"epoch_unix_ns"` // wall clock at time 0
+	Start     event.Time `json:"start_ns"`      // when the segment was begun
+}
+
+// Wall is the wall clock at a time of the recording.
+func (h *Header) Wall(at event.Time) time.Time { return time.Unix(0, h.Epoch).Add(time.Duration(at)) }
+
+// encode is the header as it stands in the file.
+func (h *Header) encode() ([]byte, error) {
+	meta, err := json.Marshal(h)
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, preamble, preamble+len(meta))
+	copy(b, magic[:])
+	le.PutUint16(b[8:], majorVersion)
+	le.PutUint16(b[10:], minorVersion)
+	le.PutUint32(b[12:], uint32(len(meta)))
+	sum := crc32.Update(crc32.Checksum(b[:16], castagnoli), castagnoli, meta)
+	le.PutUint32(b[16:], sum)
+	return append(b, meta...), nil
+}
+
+// readHeader reads the header at the beginning of a segment; n is where the frames begin.
+func readHeader(r io.ReaderAt) (h Header, n int64, err error) {
+	var b [preamble]byte
+	if m, err := r.ReadAt(b[:], 0); m < preamble {
+		if err == io.EOF {
+			err = ErrNotRecording
+		}
+		return h, 0, err
+	}
+	if [8]byte(b[:]) != magic {
+		return h, 0, ErrNotRecording
+	}
+	if v := le.Uint16(b[8:]); v > majorVersion {
+		return h, 0, fmt.Errorf("its format has version %d, this llmtop reads up to %d: use a newer llmtop", v, majorVersion)
+	}
+	size := le.Uint32(b[12:])
+	if size > maxHeader {
+		return h, 0, errors.New("its header is damaged")
+	}
+	meta := make([]byte, size)
+	if m, err := r.ReadAt(meta, preamble); m < len(meta) {
+		if err == io.EOF {
+			err = errors.New("its header is cut off")
+		}
+		return h, 0, err
+	}
+	if crc32.Update(crc32.Checksum(b[:16], castagnoli), castagnoli, meta) != le.Uint32(b[16:]) {
+		return h, 0, errors.New("its header is damaged")
+	}
+	if err := json.Unmarshal(meta, &h); err != nil {
+		return h, 0, fmt.Errorf("its header is damaged: %w", err)
+	}
+	return h, preamble + int64(size), nil
+}

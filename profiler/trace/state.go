@@ -1,0 +1,151 @@
+package trace
+
+import (
+	"slices"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// The bounds of the state that a segment begins with, each arrival 184 bytes.
+const (
+	maxLive   = 1024 // requests that have not ended; the oldest is forgotten: with maxBegin events each at most 24 MB
+	maxBegin  = 128  // events of a request before its first token
+	maxLoad   = 64   // stages of the model's load
+	tokenStep = 512  // tokens that one event may stand for
+)
+
+// state is what a reader that begins in the middle must know: the engine, the model, cumulative counts, the last samples, and the
+// requests that have not ended. It does not repeat each of their tokens.
+type state struct {
+	latest [event.NumKinds]*arrival // of the kinds of which the newest event replaces those before
+	load   []arrival
+	live   map[event.RequestID]*liveRequest
+	order  []*liveRequest // oldest first
+}
+
+// liveRequest is a request that has not ended.
+type liveRequest struct {
+	id     event.RequestID
+	begin  []arrival
+	first  *arrival
+	last   arrival // newest token
+	tokens int64   // after those of the first event
+}
+
+// apply follows an event.
+func (s *state) apply(a *arrival) {
+	switch a.Kind {
+	case event.KindEngine, event.KindModel, event.KindExperts, event.KindKV, event.KindHost, event.KindLost:
+		kept := *a
+		s.latest[a.Kind] = &kept
+	case event.KindRequest:
+		s.request(a)
+	case event.KindStage:
+		s.stage(a)
+	case event.KindToken:
+		if r := s.live[a.Req]; r != nil {
+			r.token(a)
+		}
+	}
+}
+
+func (s *state) request(a *arrival) {
+	r := s.live[a.Req]
+	if a.State.Final() {
+		if r != nil {
+			s.forget(r)
+		}
+		return
+	}
+	if a.Req == 0 {
+		return
+	}
+	if r == nil {
+		if len(s.order) >= maxLive {
+			s.forget(s.order[0])
+		}
+		if s.live == nil {
+			s.live = make(map[event.RequestID]*liveRequest)
+		}
+		r = &liveRequest{id: a.Req}
+		s.live[a.Req] = r
+		s.order = append(s.order, r)
+	}
+	r.add(a)
+}
+
+func (s *state) forget(r *liveRequest) {
+	delete(s.live, r.id)
+	s.order = slices.DeleteFunc(s.order, func(o *liveRequest) bool { return o == r })
+}
+
+// stage keeps the stages of the last load, which begins with opening the file, and those of requests before their first token.
+func (s *state) stage(a *arrival) {
+	if a.Req != 0 {
+		if r := s.live[a.Req]; r != nil && r.first == nil {
+			r.add(a)
+		}
+		return
+	}
+	if a.Stage == event.StageLoadOpen {
+		s.load = nil
+	}
+	if len(s.load) < maxLoad {
+		s.load = append(s.load, *a)
+	}
+}
+
+func (r *liveRequest) add(a *arrival) {
+	if len(r.begin) < maxBegin {
+		r.begin = append(r.begin, *a)
+	}
+}
+
+func (r *liveRequest) token(a *arrival) {
+	if r.first == nil {
+		first := *a
+		r.first = &first
+		return
+	}
+	r.last = *a
+	r.tokens += int64(max(a.N, 1))
+}
+
+// events are the state in the order of arrival. Tokens after the first of a request are few events for many, evenly spaced up to the
+// newest one, without ids and text.
+func (s *state) events() []arrival {
+	var out []arrival
+	for _, a := range s.latest {
+		if a != nil {
+			out = append(out, *a)
+		}
+	}
+	out = append(out, s.load...)
+	for _, r := range s.order {
+		out = append(out, r.begin...)
+		if r.first != nil {
+			out = append(append(out, *r.first), r.rest()...)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b arrival) int { return int(min(max(a.at-b.at, -1), 1)) })
+	return out
+}
+
+// rest stands for the tokens after the first event.
+func (r *liveRequest) rest() (out []arrival) {
+	index := r.first.Index + max(r.first.N, 1)
+	from, span := r.first.At, r.last.At-r.first.At
+	for done := int64(0); done < r.tokens; {
+		n := min(r.tokens-done, tokenStep)
+		done += n
+		at := from + event.Time(float64(span)*float64(done)/float64(r.tokens))
+		out = append(out, arrival{r.last.at, event.Event{
+			Kind: event.KindToken, Req: r.id, ID: -1, Layer: -1, At: at, N: int32(n), Index: index, Step: r.last.Step,
+		}})
+		index += int32(n)
+		if len(out) == maxBegin { // a request of a million tokens and more: the rest is known when it ends
+			break
+		}
+	}
+	return out
+}

@@ -1,0 +1,152 @@
+package trace
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// output is what a segment is written to.
+type output interface {
+	WriteAt(b []byte, off int64) (int, error)
+	Truncate(size int64) error
+	Sync() error
+	Close() error
+}
+
+// create makes the file of a segment after the first.
+func create(name string) (output, error) {
+	return os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, fileMode)
+}
+
+// writer writes frames to segments. It is used from one goroutine. After an error it is only closed.
+type writer struct {
+	path   string
+	header Header
+	size   int64 // bytes of a segment at most, one frame more or less
+	keep   int   // segments
+	create func(name string) (output, error)
+
+	first output // FILE, which stays open to hold the lock
+	file  output // of the segment that is written
+	off   int64  // where the next frame begins
+	begun int64  // where the first frame after the segment's state begins
+	total int64  // bytes written in all segments
+	enc   *zstd.Encoder
+	buf   []byte
+}
+
+// newEncoder compresses blocks one at a time on the caller's goroutine. Checksums are the frame's.
+func newEncoder() (*zstd.Encoder, error) {
+	return zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
+		zstd.WithWindowSize(blockSize), zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(false))
+}
+
+// begin writes the header of a segment.
+func (w *writer) begin(file output, start event.Time) error {
+	w.file, w.off, w.header.Start = file, 0, start
+	b, err := w.header.encode()
+	if err != nil {
+		return err
+	}
+	if err := w.append(b); err != nil {
+		return err
+	}
+	w.begun = w.off
+	return nil
+}
+
+// append writes at the end. What could be written of it when that fails is cut off again.
+func (w *writer) append(b []byte) error {
+	if _, err := w.file.WriteAt(b, w.off); err != nil {
+		return errors.Join(err, w.file.Truncate(w.off))
+	}
+	w.off += int64(len(b))
+	w.total += int64(len(b))
+	return nil
+}
+
+// full reports whether the next frame belongs to the next segment.
+func (w *writer) full() bool { return w.off > w.begun && w.off >= w.size }
+
+// rotate ends the segment with a note and begins the next one with the state.
+func (w *writer) rotate(end Note, start event.Time, state *block) error {
+	next, err := w.create(segmentName(w.path, w.header.Segment+1))
+	if err != nil {
+		return err
+	}
+	old := w.file
+	err = w.end(end)
+	w.header.Segment++
+	w.file, w.off = next, 0
+	if old != w.first {
+		err = errors.Join(err, old.Close())
+	}
+	if err == nil {
+		err = w.begin(next, start)
+	}
+	if err == nil && state.entries > 0 {
+		err = w.block(frameState, state)
+	}
+	if err != nil {
+		return err
+	}
+	w.begun = w.off
+	if gone := w.header.Segment - w.keep; gone > 0 { // the first segment, with the beginning of the session, is kept
+		return os.Remove(segmentName(w.path, gone))
+	}
+	return nil
+}
+
+// block writes a block as a frame.
+func (w *writer) block(kind frameKind, b *block) error {
+	f := b.frame
+	f.kind, f.raw = kind, len(b.body)
+	w.buf = append(w.buf[:0], make([]byte, frameSize)...)
+	w.buf = w.enc.EncodeAll(b.body, w.buf)
+	return w.frame(&f)
+}
+
+// note writes a note as a frame.
+func (w *writer) note(n *Note, at event.Time) error {
+	body, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	w.buf = append(append(w.buf[:0], make([]byte, frameSize)...), body...)
+	return w.frame(&frame{kind: frameNote, raw: len(body), first: at, last: at})
+}
+
+// frame writes what buf holds behind the room for its header.
+func (w *writer) frame(f *frame) error {
+	f.stored, f.sum = len(w.buf)-frameSize, crc32.Checksum(w.buf[frameSize:], castagnoli)
+	if f.stored > maxBody || f.raw > maxBody {
+		return fmt.Errorf("a frame of %d bytes is more than %d", f.raw, maxBody)
+	}
+	f.put(w.buf)
+	return w.append(w.buf)
+}
+
+// end writes the last note of a segment and brings it to the disk.
+func (w *writer) end(n Note) error {
+	n.Type = NoteEnd
+	if err := w.note(&n, w.header.Start); err != nil {
+		return err
+	}
+	return w.file.Sync()
+}
+
+// close lets go of the files.
+func (w *writer) close() error {
+	err := w.first.Close()
+	if w.file != w.first {
+		err = errors.Join(err, w.file.Close())
+	}
+	return err
+}
