@@ -14,49 +14,63 @@ import (
 	"time"
 )
 
-// usage is what a process has used so far.
-type usage struct {
-	cpu time.Duration
-	rss int64 // bytes
-}
+// cpu is the processor time that the threads of a process have used so far: those that compute for the engine, and the rest. Threads
+// that have ended are not in it; Go keeps its own.
+type cpu struct{ engine, rest time.Duration }
 
-// clockTick is the unit of /proc/PID/stat times; it is 100 Hz on every Linux that Go runs on.
-const clockTick = time.Second / 100
-
-// used reads a process's CPU time and resident size.
-func used(tb testing.TB, pid int) usage {
+// spent reads it, and how many threads are the engine's by their names.
+func spent(tb testing.TB, pid int) (used cpu, engineThreads int) {
 	tb.Helper()
-	return usedBy(tb, fmt.Sprintf("/proc/%d/stat", pid))
-}
-
-// usedBy reads that of a process or thread from its stat file.
-func usedBy(tb testing.TB, stat string) usage {
-	tb.Helper()
-	raw, err := os.ReadFile(stat)
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
 	if err != nil {
 		tb.Fatal(err)
 	}
-	fields := strings.Fields(string(raw[strings.LastIndexByte(string(raw), ')')+2:]))
-	number := func(i int) int64 {
-		n, err := strconv.ParseInt(fields[i], 10, 64)
+	for _, task := range tasks {
+		name, err := os.ReadFile(task + "/comm")
+		sched, err2 := os.ReadFile(task + "/schedstat")
+		if err != nil || err2 != nil {
+			continue // it has just ended
+		}
+		ns, err := strconv.ParseInt(strings.Fields(string(sched))[0], 10, 64)
 		if err != nil {
 			tb.Fatal(err)
 		}
-		return n
+		switch name := string(name); {
+		case strings.HasPrefix(name, "llmtop-engine"), strings.HasPrefix(name, "llmtop-worker"):
+			engineThreads++
+			used.engine += time.Duration(ns)
+		default:
+			used.rest += time.Duration(ns)
+		}
 	}
-	return usage{
-		cpu: time.Duration(number(11)+number(12)) * clockTick,
-		rss: number(21) * int64(os.Getpagesize()),
-	}
+	return used, engineThreads
 }
 
-// share is the CPU that the program used over span, in per cent of a core, and its RSS at the end in MB.
-func (p *program) share(b *testing.B, span time.Duration) (percent, mb float64) {
+// resident is a process's resident size in MB.
+func resident(tb testing.TB, pid int) float64 {
+	tb.Helper()
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	pages, err := strconv.ParseInt(strings.Fields(string(raw))[1], 10, 64)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return float64(pages) * float64(os.Getpagesize()) / 1e6
+}
+
+// watch reports what the program uses while it is left alone for so long.
+func (p *program) watch(b *testing.B, span time.Duration) {
 	b.Helper()
-	before, began := used(b, p.cmd.Process.Pid), time.Now()
+	before, _ := spent(b, p.cmd.Process.Pid)
+	began := time.Now()
 	time.Sleep(span)
-	after := used(b, p.cmd.Process.Pid)
-	return 100 * float64(after.cpu-before.cpu) / float64(time.Since(began)), float64(after.rss) / 1e6
+	after, _ := spent(b, p.cmd.Process.Pid)
+	percent := 100 / float64(time.Since(began))
+	b.ReportMetric(percent*float64(after.engine-before.engine), "%core-engine")
+	b.ReportMetric(percent*float64(after.rest-before.rest), "%core-outside")
+	b.ReportMetric(resident(b, p.cmd.Process.Pid), "MB-RSS")
 }
 
 // BenchmarkProgramIdle: the whole program at the overview, the model loaded, nothing generated.
@@ -65,9 +79,7 @@ func BenchmarkProgramIdle(b *testing.B) {
 	p.waitFor(b, "finished")
 	time.Sleep(3 * time.Second)
 	for b.Loop() {
-		percent, mb := p.share(b, 10*time.Second)
-		b.ReportMetric(percent, "%core")
-		b.ReportMetric(mb, "MB-RSS")
+		p.watch(b, 20*time.Second)
 	}
 }
 
@@ -84,39 +96,14 @@ func BenchmarkProgramStart(b *testing.B) {
 	b.ReportMetric(float64(times[len(times)/2].Microseconds())/1e3, "ms/first-frame")
 }
 
-// engineThreads splits a process's CPU time into that of the threads which compute for the engine and the rest. It reports false if
-// one of them runs on the first thread, which has the process's name.
-func engineThreads(tb testing.TB, pid int) (engine, rest time.Duration, ok bool) {
-	tb.Helper()
-	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	found := 0
-	for _, task := range tasks {
-		name, err := os.ReadFile(task + "/comm")
-		if err != nil {
-			continue // it has just ended
-		}
-		cpu := usedBy(tb, task+"/stat").cpu
-		switch name := string(name); {
-		case strings.HasPrefix(name, "llmtop-engine"), strings.HasPrefix(name, "llmtop-worker"):
-			found++
-			engine += cpu
-		default:
-			rest += cpu
-		}
-	}
-	return engine, rest, found == runtime.NumCPU()
-}
-
-// decoding starts the program so that its engine's threads can be told, and waits until it decodes.
+// decoding starts the program and waits until it decodes. All of its engine's threads have names: none has become the process's first
+// thread, which keeps the process's name.
 func decoding(b *testing.B, args ...string) *program {
 	b.Helper()
 	for range 20 {
 		p := start(b, 160, 45, args...)
 		p.waitFor(b, "tok/s", "live")
-		if _, _, ok := engineThreads(b, p.cmd.Process.Pid); ok {
+		if _, named := spent(b, p.cmd.Process.Pid); named == runtime.NumCPU() {
 			return p
 		}
 		p.kill()
@@ -130,14 +117,7 @@ func benchmarkDecoding(b *testing.B, args ...string) {
 	p := decoding(b, args...)
 	time.Sleep(2 * time.Second)
 	for b.Loop() {
-		engine, rest, _ := engineThreads(b, p.cmd.Process.Pid)
-		began := time.Now()
-		time.Sleep(10 * time.Second)
-		engineAfter, restAfter, _ := engineThreads(b, p.cmd.Process.Pid)
-		span := float64(time.Since(began))
-		b.ReportMetric(100*float64(engineAfter-engine)/span, "%core-engine")
-		b.ReportMetric(100*float64(restAfter-rest)/span, "%core-outside")
-		b.ReportMetric(float64(used(b, p.cmd.Process.Pid).rss)/1e6, "MB-RSS")
+		p.watch(b, 10*time.Second)
 	}
 }
 

@@ -39,8 +39,7 @@ type Config struct {
 	Environ []string  // nil is the process's
 }
 
-// frameRate is what Config.FPS stands for. The terminal is brought up to a new frame as often: every look at whether there is one wakes
-// the program up, which costs more than all else that it does while nothing happens.
+// frameRate is what Config.FPS stands for.
 func frameRate(fps int) int {
 	if fps <= 0 {
 		return DefaultFPS
@@ -84,7 +83,7 @@ type app struct {
 	toastIn int    // ticks that the toast still lives
 
 	snap  *store.Snapshot
-	still bool // the last look found nothing new
+	still bool // the last look found nothing new, or nothing under way
 	frame string
 	dirty bool // the frame no longer shows the state
 }

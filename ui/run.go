@@ -13,6 +13,11 @@ import (
 // ErrPanic is returned when the screen broke; the terminal has been restored and the stack written to standard error.
 var ErrPanic = tea.ErrProgramPanic
 
+// flushRate is how often a second, at least, the terminal is brought up to a changed frame: keys and the first frame should be seen soon.
+// It is no higher because every look at whether there is a new frame wakes the program up, which costs more than all else that it
+// does while nothing happens.
+const flushRate = 10
+
 // Run shows the screen until the user quits (nil), ctx ends (its cause), the terminal is lost, or the screen panics. The
 // terminal is restored in every case. Signals are the caller's: end ctx for those that end the program.
 func Run(ctx context.Context, cfg Config) error {
@@ -25,7 +30,7 @@ func Run(ctx context.Context, cfg Config) error {
 		cfg.Environ = os.Environ()
 	}
 	opts := []tea.ProgramOption{
-		tea.WithoutSignalHandler(), tea.WithFPS(frameRate(cfg.FPS)),
+		tea.WithoutSignalHandler(), tea.WithFPS(max(frameRate(cfg.FPS), flushRate)),
 		tea.WithColorProfile(cfg.Profile.Terminal()), tea.WithEnvironment(cfg.Environ),
 		tea.WithOutput(&tty{File: cfg.Output, lost: stop}),
 	}

@@ -18,20 +18,22 @@ const blurredEvery = time.Second
 // restAtMost is how long the screen stays as it is while nothing happens: the clock in the header moves by the second.
 const restAtMost = time.Second
 
-// tick waits for the time of the next frame; when the last look found nothing new, for something to happen.
+// tick waits for the time of the next frame and, while nothing is under way, for something to happen.
 func (a *app) tick() tea.Cmd {
+	every := time.Second / time.Duration(a.cfg.FPS)
+	if a.blurred {
+		every = blurredEvery
+	}
 	if changed := a.cfg.Changed; changed != nil && a.still && a.toastIn == 0 {
+		looked := time.Now()
 		return func() tea.Msg {
 			select {
 			case <-changed:
+				time.Sleep(every - time.Since(looked))
 			case <-time.After(restAtMost):
 			}
 			return tickMsg{}
 		}
-	}
-	every := time.Second / time.Duration(a.cfg.FPS)
-	if a.blurred {
-		every = blurredEvery
 	}
 	return tea.Tick(every, func(time.Time) tea.Msg { return tickMsg{} })
 }
@@ -60,5 +62,5 @@ func (a *app) look() {
 	if spins {
 		a.panes.Spin++
 	}
-	a.snap, a.still, a.dirty = s, false, true
+	a.snap, a.still, a.dirty = s, s.Throughput.Running == 0 && !spins, true
 }

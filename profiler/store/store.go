@@ -25,7 +25,7 @@ const (
 )
 
 // drainEvery is how long an event may wait in the queue when nobody asks for snapshots, which empty it, and it does not fill.
-const drainEvery = time.Second
+const drainEvery = 5 * time.Second
 
 // What a stamp may say at most: sums of durations do not overflow, and a clock that is ahead does no lasting harm.
 const (
