@@ -100,7 +100,7 @@ func (c *Cursor) Next() (Entry, error) {
 			if err != nil {
 				return Entry{}, err
 			}
-			c.body, c.kind = entries{body, f.first}, f.kind
+			c.body, c.kind = entries{body, f.first, f.entries}, f.kind
 		}
 	}
 	return Entry{}, io.EOF

@@ -21,6 +21,7 @@ const (
 const (
 	frameSize = 60       // bytes of a frame's header
 	maxBody   = 16 << 20 // bytes of a body, compressed or not, that a reader is willing to hold
+	minEntry  = 2        // bytes of an entry at least
 	// MaxLine is the longest line that is recorded, in bytes; longer ones are dropped and counted.
 	MaxLine = 8 << 20
 )
@@ -71,7 +72,7 @@ func parseFrame(b []byte) (frame, error) {
 		first: event.Time(le.Uint64(b[16:])), last: event.Time(le.Uint64(b[24:])), entries: int(le.Uint32(b[32:])),
 		low: event.RequestID(le.Uint64(b[36:])), high: event.RequestID(le.Uint64(b[44:])), sum: le.Uint32(b[52:]),
 	}
-	if f.stored > maxBody || f.raw > maxBody || f.entries > f.raw {
+	if f.stored > maxBody || f.raw > maxBody || f.entries > f.raw/minEntry {
 		return frame{}, errFrame
 	}
 	return f, nil
@@ -114,12 +115,13 @@ func (b *block) reset() { *b = block{body: b.body[:0]} }
 type entries struct {
 	body []byte
 	at   event.Time
+	left int // entries that the frame's header tells of
 }
 
 // next returns the next entry; ok is false at the end of the body, and where it is not well formed: then body is not empty.
 func (b *entries) next() (at event.Time, line []byte, ok bool) {
 	d, n := binary.Varint(b.body)
-	if n <= 0 {
+	if n <= 0 || b.left <= 0 {
 		return 0, nil, false
 	}
 	size, m := binary.Uvarint(b.body[n:])
@@ -129,6 +131,7 @@ func (b *entries) next() (at event.Time, line []byte, ok bool) {
 	begin := n + m
 	end := begin + int(size)
 	b.at += event.Time(d)
+	b.left--
 	line, b.body = b.body[begin:end:end], b.body[end:]
 	return b.at, line, true
 }

@@ -98,7 +98,7 @@ func (w *writer) rotate(end Note, start event.Time, state *block) error {
 		return err
 	}
 	w.begun = w.off
-	if gone := w.header.Segment - w.keep; gone > 0 { // the first segment, with the beginning of the session, is kept
+	if gone := w.header.Segment + 1 - w.keep; gone > 0 { // the first segment, with the beginning of the session, is kept
 		return os.Remove(segmentName(w.path, gone))
 	}
 	return nil

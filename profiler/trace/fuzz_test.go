@@ -1,0 +1,173 @@
+package trace
+
+import (
+	"bytes"
+	"io"
+	"runtime"
+	"testing"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// segmentOf builds a segment out of frames that are right in themselves, whatever their bodies say.
+func segmentOf(t testing.TB, bodies ...func(f *frame) []byte) []byte {
+	t.Helper()
+	h := Header{Recording: "r"}
+	file, err := h.encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk := &memory{b: file}
+	w := &writer{file: disk, off: int64(len(file))}
+	if w.enc, err = newEncoder(); err != nil {
+		t.Fatal(err)
+	}
+	for _, body := range bodies {
+		f := frame{kind: frameEvents}
+		b := body(&f)
+		w.buf = append(make([]byte, frameSize), b...)
+		if f.kind != frameNote {
+			w.buf = w.enc.EncodeAll(b, make([]byte, frameSize))
+		}
+		if f.raw == 0 {
+			f.raw = len(b)
+		}
+		if err := w.frame(&f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return disk.b
+}
+
+// memory is a file in memory.
+type memory struct{ b []byte }
+
+func (m *memory) WriteAt(b []byte, off int64) (int, error) {
+	m.b = append(m.b[:off], b...)
+	return len(b), nil
+}
+func (m *memory) Truncate(n int64) error { m.b = m.b[:n]; return nil }
+func (m *memory) Sync() error            { return nil }
+func (m *memory) Close() error           { return nil }
+
+// walk reads all of a segment, and returns how many bytes of lines it holds.
+func walk(file []byte) (lines int, err error) {
+	r, err := NewRecording(bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		return 0, err
+	}
+	defer r.Close()
+	c := r.Cursor(0)
+	for {
+		e, err := c.Next()
+		if err == io.EOF {
+			return lines, nil
+		}
+		if err != nil {
+			return lines, err
+		}
+		lines += len(e.Line)
+	}
+}
+
+func hostile(t testing.TB) map[string][]byte {
+	zeros := func(f *frame) []byte { f.entries = maxBody / minEntry; return make([]byte, maxBody) }
+	return map[string][]byte{
+		"zeros that fill a frame": segmentOf(t, zeros, zeros, zeros),
+		"a line longer than its frame": segmentOf(t, func(f *frame) []byte {
+			f.entries = 1
+			return append([]byte{0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}, "abc"...)
+		}),
+		"more entries than it says":   segmentOf(t, func(f *frame) []byte { f.entries = 1; return make([]byte, 100) }),
+		"more raw bytes than it says": segmentOf(t, func(f *frame) []byte { f.raw = 1; return make([]byte, maxBody/2) }),
+		"a note that is no JSON":      segmentOf(t, func(f *frame) []byte { f.kind = frameNote; return []byte("{") }),
+		"a note of unknown kinds": segmentOf(t, func(f *frame) []byte {
+			f.kind = frameNote
+			return []byte(`{"type":"lost","lost":{"dream":3,"token":1}}`)
+		}),
+	}
+}
+
+// TestHostileFilesTakeLittleMemory reads small files that claim or unpack to much.
+func TestHostileFilesTakeLittleMemory(t *testing.T) {
+	cases := hostile(t)
+	claim := segmentOf(t, func(f *frame) []byte { return []byte{0, 0} })
+	f := frame{kind: frameEvents, stored: maxBody, raw: maxBody}
+	var b [frameSize]byte
+	f.put(b[:])
+	cases["a frame longer than its file"] = append(claim, b[:]...)
+	for name, file := range cases {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := walk(file)
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; took > 4*maxBody {
+			t.Errorf("%s: reading %d bytes allocated %d", name, len(file), took)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestLossOfUnknownKindsIsSeen(t *testing.T) {
+	file := hostile(t)["a note of unknown kinds"]
+	r, err := NewRecording(bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if r.Lost.Total() != 4 || r.Lost[event.KindToken] != 1 {
+		t.Errorf("lost %v, want one token and three others", r.Lost)
+	}
+}
+
+func FuzzReader(f *testing.F) {
+	for _, file := range hostile(f) {
+		f.Add(file)
+	}
+	good := segmentOf(f, func(fr *frame) []byte {
+		var b block
+		for i, e := range session() {
+			line, err := plain{}.Append(nil, &e)
+			if err != nil {
+				f.Fatal(err)
+			}
+			b.add(event.Time(i), line)
+		}
+		*fr = b.frame
+		fr.kind = frameState
+		return b.body
+	})
+	f.Add(good)
+	f.Add(append(good, good...))
+	f.Add(good[:len(good)-1])
+	f.Fuzz(func(t *testing.T, file []byte) {
+		if len(file) > 1<<16 {
+			t.Skip("a file of a few KB says as much")
+		}
+		_, _ = walk(file)
+	})
+}
+
+// FuzzEntries feeds bodies to the entries behind checksums, which random changes to a file do not get past.
+func FuzzEntries(f *testing.F) {
+	var b block
+	b.add(5, []byte("a line"))
+	b.add(3, nil)
+	f.Add(b.body)
+	f.Add([]byte{1})
+	f.Add([]byte{0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
+	f.Fuzz(func(t *testing.T, body []byte) {
+		e, n := entries{body: body, left: len(body)}, 0
+		for {
+			_, line, ok := e.next()
+			if !ok {
+				return
+			}
+			if n += len(line); n > len(body) {
+				t.Fatalf("%d bytes of lines in %d bytes", n, len(body))
+			}
+		}
+	})
+}
