@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime"
@@ -34,10 +35,14 @@ func (o *runOptions) loader() runtime.Load {
 	}
 }
 
-// params are the sampler's for these settings.
+// params are the sampler's for these settings, with a seed of its own for each request unless the user gave one.
 func (s *settings) params() runtime.Params {
+	seed := s.seed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
 	return runtime.Params{
-		Temperature: s.temperature, TopK: s.topK, TopP: s.topP, MinP: s.minP, RepeatPenalty: s.repeatPenalty, Seed: s.seed,
+		Temperature: s.temperature, TopK: s.topK, TopP: s.topP, MinP: s.minP, RepeatPenalty: s.repeatPenalty, Seed: seed,
 	}
 }
 

@@ -47,7 +47,7 @@ func (s *settings) flags() *pflag.FlagSet {
 	set.Float64Var(&s.topP, "top-p", 0.95, "sample from the likeliest tokens that hold this much probability; 1: all")
 	set.Float64Var(&s.minP, "min-p", 0.05, "drop tokens less likely than this share of the likeliest; 0: none")
 	set.Float64Var(&s.repeatPenalty, "repeat-penalty", 1.1, "divide the logits of recent tokens by this; 1: off")
-	set.Uint64Var(&s.seed, "seed", 0, "seed of the sampler: same seed, same text; 0: a new one each time")
+	set.Uint64Var(&s.seed, "seed", 0, "seed of the sampler: same seed, same text; 0: another one for each request")
 
 	set.StringVar(&s.theme, "theme", "dark", "dark, light, high-contrast or colour-blind")
 	set.BoolVar(&s.ascii, "ascii", false, "draw with ASCII characters only")
