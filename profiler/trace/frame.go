@@ -41,9 +41,23 @@ type frame struct {
 	raw         int        // bytes of the body once decompressed
 	first, last event.Time // of its entries, on the recorder's clock
 	entries     int
-	low, high   event.RequestID // the requests that are queued in it lie within; 0, 0: none is
-	sum         uint32          // CRC-32C of the body as stored
+	span               // of the requests that are queued in it
+	sum         uint32 // CRC-32C of the body as stored
 }
+
+// span are the lowest and the highest of some request ids; 0, 0 of none.
+type span struct{ low, high event.RequestID }
+
+// reach makes the span reach to an id.
+func (s *span) reach(id event.RequestID) {
+	if s.high == 0 {
+		s.low, s.high = id, id
+	}
+	s.low, s.high = min(s.low, id), max(s.high, id)
+}
+
+// holds reports whether the id lies within the span.
+func (s *span) holds(id event.RequestID) bool { return s.high != 0 && s.low <= id && id <= s.high }
 
 var errFrame = errors.New("not a frame")
 
@@ -70,16 +84,13 @@ func parseFrame(b []byte) (frame, error) {
 	f := frame{
 		kind: frameKind(b[4]), stored: int(le.Uint32(b[8:])), raw: int(le.Uint32(b[12:])),
 		first: event.Time(le.Uint64(b[16:])), last: event.Time(le.Uint64(b[24:])), entries: int(le.Uint32(b[32:])),
-		low: event.RequestID(le.Uint64(b[36:])), high: event.RequestID(le.Uint64(b[44:])), sum: le.Uint32(b[52:]),
+		span: span{event.RequestID(le.Uint64(b[36:])), event.RequestID(le.Uint64(b[44:]))}, sum: le.Uint32(b[52:]),
 	}
 	if f.stored > maxBody || f.raw > maxBody || f.entries > f.raw/minEntry {
 		return frame{}, errFrame
 	}
 	return f, nil
 }
-
-// begins reports whether the request may be queued in the frame.
-func (f *frame) begins(id event.RequestID) bool { return f.high != 0 && f.low <= id && id <= f.high }
 
 // block gathers entries until they are written as one frame.
 type block struct {
@@ -98,14 +109,6 @@ func (b *block) add(at event.Time, line []byte) {
 	b.body = append(b.body, line...)
 	b.first, b.last, b.prev = min(b.first, at), max(b.last, at), at
 	b.entries++
-}
-
-// queued notes that a request is queued in the block.
-func (b *block) queued(id event.RequestID) {
-	if b.high == 0 {
-		b.low, b.high = id, id
-	}
-	b.low, b.high = min(b.low, id), max(b.high, id)
 }
 
 // reset empties the block and keeps its memory.

@@ -84,6 +84,13 @@ func (q *queue) close() {
 	q.mu.Unlock()
 }
 
+// time is the present on the clock of the arrivals.
+func (q *queue) time() event.Time {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return max(q.last, q.now())
+}
+
 // losses are cumulative counts of what was dropped.
 func (q *queue) losses() event.Lost {
 	q.mu.Lock()

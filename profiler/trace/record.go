@@ -19,7 +19,7 @@ func (r *Recorder) run() {
 		r.abandon()
 	}
 	// After an error this is worth a try: a note may fit where the frame did not.
-	if e := r.out.end(r.note(NoteEnd, why(err))); err == nil {
+	if e := r.out.end(r.note(NoteEnd, why(err)), r.queue.time()); err == nil {
 		err = e
 	}
 	if e := r.out.close(); err == nil {
@@ -84,7 +84,7 @@ func (r *Recorder) add(a *arrival) {
 	}
 	r.block.add(a.at, line)
 	if a.Kind == event.KindRequest && a.State == event.StateQueued && a.Req != 0 {
-		r.block.queued(a.Req)
+		r.block.reach(a.Req)
 	}
 	count(&r.waiting, a.Kind)
 	r.state.apply(a)
@@ -110,6 +110,7 @@ func (r *Recorder) write() error {
 	r.block.reset()
 	r.waiting = event.Lost{}
 	if r.out.full() {
+		r.told = event.Lost{} // so that the new segment tells of it, too
 		return r.out.rotate(r.note(NoteEnd, "rotated"), last, r.stateBlock())
 	}
 	return nil
@@ -126,7 +127,7 @@ func (r *Recorder) stateBlock() *block {
 		}
 		b.add(a.at, line)
 		if a.Kind == event.KindRequest && a.State == event.StateQueued {
-			b.queued(a.Req)
+			b.reach(a.Req)
 		}
 	}
 	return b

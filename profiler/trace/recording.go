@@ -11,13 +11,13 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// indexStep is how many bytes of a segment one point of its index stands for at least: 64 bytes of index for 64 KB.
+// indexStep is how many bytes of a segment one point of its index stands for at least: 24 bytes of index for 64 KB.
 const indexStep = 64 << 10
 
-// Recording is a recording that is open for reading, all its segments in order. It is used from one goroutine at a time.
+// Recording is a recording that is open for reading, all its segments in order. Once open, many goroutines may use it.
 type Recording struct {
 	Header                // of the first segment
-	Begin, End event.Time // of the entries
+	Begin, End event.Time // of the entries; a recording that was closed ends then
 	Entries    uint64
 	Segments   int
 	Missing    int        // segments between the first and the last that are not there
@@ -39,15 +39,14 @@ type segment struct {
 	frames int64 // where they begin
 	index  []point
 	begin  event.Time // of its entries
-	end    event.Time
-	bytes  int64 // of the segments before it
-	lost   event.Lost
+	end    event.Time // of its entries, or when it was closed
+	bytes  int64      // of the segments before it
 }
 
 // point stands for the frames from off up to the next point.
 type point struct {
-	off   int64
-	frame // first, last, low and high of all of them
+	off  int64
+	span // of the requests that are queued in them
 }
 
 // Open opens the recording that begins with the file at path, or the single segment that it is.
@@ -175,7 +174,9 @@ func (r *Recording) scan(s *segment) error {
 			if !seen {
 				s.begin, s.end, seen = f.first, f.last, true
 			}
-			s.begin, s.end = min(s.begin, f.first), max(s.end, f.last)
+			s.end = max(s.end, f.last)
+			s.add(sc.at-frameSize, &f)
+		case frameState:
 			s.add(sc.at-frameSize, &f)
 		case frameNote:
 			body, err := sc.read(&f)
@@ -184,10 +185,12 @@ func (r *Recording) scan(s *segment) error {
 			}
 			if n, ok := parseNote(body); ok {
 				r.take(&n)
+				if n.Type == NoteEnd {
+					s.end = max(s.end, f.last)
+				}
 			}
 		}
 	}
-	s.lost = r.Lost
 	sc.damage.Frames = 0 // of notes; reading the segment counts them again
 	r.damage.Torn += sc.damage.Torn
 	r.damage.Bytes += sc.damage.Bytes
@@ -206,18 +209,16 @@ func (r *Recording) take(n *Note) {
 
 // add adds a frame to the index.
 func (s *segment) add(off int64, f *frame) {
-	if n := len(s.index); n > 0 && off-s.index[n-1].off < indexStep {
-		p := &s.index[n-1]
-		p.first, p.last = min(p.first, f.first), max(p.last, f.last)
-		if f.high != 0 && p.high == 0 {
-			p.low = f.low
-		}
-		if f.high != 0 {
-			p.low, p.high = min(p.low, f.low), max(p.high, f.high)
-		}
-		return
+	n := len(s.index)
+	if n == 0 || off-s.index[n-1].off >= indexStep {
+		s.index = append(s.index, point{off: off})
+		n++
 	}
-	s.index = append(s.index, point{off, *f})
+	if f.high != 0 {
+		p := &s.index[n-1]
+		p.reach(f.low)
+		p.reach(f.high)
+	}
 }
 
 func (r *Recording) scanner(s *segment) *scanner {

@@ -82,7 +82,7 @@ func (w *writer) rotate(end Note, start event.Time, state *block) error {
 		return err
 	}
 	old := w.file
-	err = w.end(end)
+	err = w.end(end, start)
 	w.header.Segment++
 	w.file, w.off = next, 0
 	if old != w.first {
@@ -134,9 +134,8 @@ func (w *writer) frame(f *frame) error {
 }
 
 // end writes the last note of a segment and brings it to the disk.
-func (w *writer) end(n Note) error {
-	n.Type = NoteEnd
-	if err := w.note(&n, w.header.Start); err != nil {
+func (w *writer) end(n Note, at event.Time) error {
+	if err := w.note(&n, at); err != nil {
 		return err
 	}
 	return w.file.Sync()
