@@ -17,22 +17,24 @@ type Kind uint8
 
 // The kinds of events. The comment names the fields that the kind uses besides Kind and At.
 const (
-	KindEngine  Kind = iota // Data *Engine: who speaks, what it can tell; first event of a source, again when it changes
-	KindModel               // Data *Model: what is loaded; Dur how long the load took
-	KindRequest             // Req, State; Data *Request when queued, *Outcome when finished, cancelled or failed
-	KindStage               // Stage, Req (0: the engine's own), Layer (-1: not per layer), Dur, N tokens it covered
-	KindToken               // Req, ID, Index, N tokens sharing this stamp, Step, Text, LogProb, Top, Picks
-	KindExperts             // Data *Experts: cumulative picks per layer and expert
-	KindKV                  // Data *KV: cells used and total, pins
-	KindStep                // Step, Dur, N decode tokens, Prompt prompt tokens, Split: one forward pass
-	KindHost                // Data *Host: a sample of the machine and the engine's process
-	KindLog                 // Text: one line of the engine's log
-	KindLost                // Data *Lost: cumulative counts of what a source could not deliver
+	KindEngine   Kind = iota // Data *Engine: who speaks, what it can tell; first event of a source, again when it changes
+	KindModel                // Data *Model: what is loaded; Dur how long the load took
+	KindRequest              // Req, State; Data *Request when queued, *Outcome when finished, cancelled or failed
+	KindStage                // Stage, Req (0: the engine's own), Layer (-1: not per layer), Dur, N tokens it covered; Text names a stage that is StageNone
+	KindToken                // Req, ID, Index, N tokens sharing this stamp, Step, Text, LogProb, Top, Picks
+	KindExperts              // Data *Experts: cumulative picks per layer and expert
+	KindKV                   // Data *KV: cells used and total, pins
+	KindStep                 // Step, Dur, N decode tokens, Prompt prompt tokens, Split: one forward pass; Data *Pass if more is known
+	KindHost                 // Data *Host: a sample of the machine and the engine's process
+	KindLog                  // Text: one line of the engine's log
+	KindLost                 // Data *Lost: cumulative counts of what a source could not deliver
+	KindCounters             // Data *Counters: the engine's own cumulative counts and ratios
 	NumKinds
 )
 
 var kindNames = [NumKinds]string{
 	"engine", "model", "request", "stage", "token", "experts", "kv", "step", "host", "log", "lost",
+	"counters",
 }
 
 // String is the kind's name as it appears in reports and drop counts.

@@ -1,5 +1,10 @@
 package event
 
+import (
+	"slices"
+	"strings"
+)
+
 // Device says what the engine computes on.
 type Device struct {
 	Name    string // "CPU", "NVIDIA H200"
@@ -20,6 +25,41 @@ type Engine struct {
 	Pace    float64 // tokens/s the engine holds itself to; 0 is flat out
 	State   EngineState
 	Reason  string // why it failed, or why this engine was chosen
+
+	Remote Remote // how an engine in another process is connected
+}
+
+// Remote is the connection to an engine in another process; its zero value means that there is none to speak of.
+type Remote struct {
+	Address  string
+	Link     Link
+	Since    Time   // when Link became what it is
+	Why      string // why the engine is not connected
+	Restarts int    // times that another run of the engine has answered at the address
+	Missing  int64  // events that neither came nor were counted as lost by the engine; below 0 where more came than were sent
+	Garbage  uint64 // lines that could not be understood
+}
+
+// Link is the state of a connection.
+type Link uint8
+
+// The states of a connection.
+const (
+	LinkNone         Link = iota // the engine is part of this process
+	LinkConnected                // events come
+	LinkStale                    // nothing has come for longer than the engine may be silent
+	LinkDisconnected             // and tried anew
+	LinkRefused                  // and not tried any more
+)
+
+var linkNames = [...]string{"none", "connected", "stale", "disconnected", "refused"}
+
+// String is the state's name on the screen.
+func (l Link) String() string {
+	if int(l) < len(linkNames) {
+		return linkNames[l]
+	}
+	return "unknown"
 }
 
 // EngineState is what the engine as a whole is doing.
@@ -50,16 +90,22 @@ type Caps uint32
 
 // The capability bits.
 const (
-	CapStages  Caps = 1 << iota // stamps stages
-	CapTokens                   // stamps single tokens
-	CapText                     // sends text
-	CapExperts                  // counts router picks
-	CapPicks                    // hands out picks of single tokens
-	CapKV                       // reports KV cells
-	CapSteps                    // reports forward passes
-	CapQueue                    // tells enqueued from dispatched
-	CapPrompt                   // takes prompts
-	CapDevice                   // has a device apart from the host and stamps transfers
+	CapStages   Caps = 1 << iota // stamps stages
+	CapTokens                    // stamps single tokens
+	CapText                      // sends text
+	CapExperts                   // counts router picks
+	CapPicks                     // hands out picks of single tokens
+	CapKV                        // reports KV cells
+	CapSteps                     // reports forward passes
+	CapQueue                     // tells enqueued from dispatched
+	CapPrompt                    // takes prompts
+	CapDevice                    // has a device apart from the host and stamps transfers
+	CapHost                      // samples the machine
+	CapCounters                  // has counters of its own
+	CapCancel                    // takes cancellations
+	CapPause                     // can be paused
+	CapHooks                     // what it measures can be chosen
+	CapSample                    // can count router picks in 1 step of N
 )
 
 // Has reports whether all bits of want are set.
@@ -93,6 +139,7 @@ type Model struct {
 type Request struct {
 	Group     string // LoRA adapter or tenant; "" is the default group
 	Label     string // what kind of prompt, for example "scripture"
+	Name      string // the engine's own id, where that is not a number
 	Prompt    string // text, only where the source is told to send text
 	MaxTokens int
 	Cold      bool // first request since the model load began
@@ -123,6 +170,43 @@ type KV struct {
 	Used, Total int64
 	Freed       int64 // cells of the pin that ended with this event; 0 if none did
 	Residency   int64 // ns that they were pinned: freed - allocated
+	Page        int64 // cells that are allocated together; 0 unknown
+	Pinned      Time  // since when the cells that are used the longest have been; 0 unknown
+}
+
+// Counters are numbers that the engine keeps by itself, by name. Those named in docs/event-protocol.md mean the same for all engines.
+type Counters struct {
+	Values []Counter // ascending by name, each name once
+}
+
+// Counter is one of Counters.
+type Counter struct {
+	Name  string
+	Value float64
+}
+
+// Get is the counter of the given name, absent if the engine does not tell it.
+func (c *Counters) Get(name string) Reading {
+	i, ok := slices.BinarySearchFunc(c.Values, name, func(v Counter, name string) int { return strings.Compare(v.Name, name) })
+	if !ok {
+		return Absent(NotReported)
+	}
+	return Reading{c.Values[i].Value, Reported}
+}
+
+// Pass are the forward-pass metrics that SGLang and Dynamo publish; what is not told is absent.
+type Pass struct {
+	Worker            string
+	Rank              Reading // of data parallelism
+	Counter           Reading // number of the pass on this worker
+	Wall              Reading // s, by the device's timer
+	Scheduled, Queued PassLoad
+}
+
+// PassLoad are the requests in a forward pass, or those that wait for one.
+type PassLoad struct {
+	Prefills, PrefillTokens, PrefillVariance, PrefillKV Reading // requests, tokens, variance of prompt lengths, tokens in the cache
+	Decodes, DecodeKV, DecodeVariance                   Reading // requests, tokens in the cache, their variance
 }
 
 // Lost are cumulative counts of events that a source dropped, per kind.
