@@ -82,7 +82,7 @@ func (d *decoder) step(tb testing.TB) int {
 // BenchmarkHooks compares decoding with hooks and without, in turns: the median of the pairs' ratios of time. The router's picks
 // counted; that and the time of each stage, as the program has it; and the picks of single tokens besides.
 func BenchmarkHooks(b *testing.B) {
-	const tokens = 64 // of each measurement
+	const tokens = decodeTo - decodeFrom // of each measurement, so that all are at the same positions
 	goruntime.LockOSThread()
 	defer goruntime.UnlockOSThread()
 	d := newDecoder(b, native.Options{Context: 512})
