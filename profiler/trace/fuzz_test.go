@@ -39,17 +39,6 @@ func segmentOf(t testing.TB, bodies ...func(f *frame) []byte) []byte {
 	return disk.b
 }
 
-// memory is a file in memory.
-type memory struct{ b []byte }
-
-func (m *memory) WriteAt(b []byte, off int64) (int, error) {
-	m.b = append(m.b[:off], b...)
-	return len(b), nil
-}
-func (m *memory) Truncate(n int64) error { m.b = m.b[:n]; return nil }
-func (m *memory) Sync() error            { return nil }
-func (m *memory) Close() error           { return nil }
-
 // walk reads all of a segment, and returns how many bytes of lines it holds.
 func walk(file []byte) (lines int, err error) {
 	r, err := NewRecording(bytes.NewReader(file), int64(len(file)))

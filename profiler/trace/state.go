@@ -12,6 +12,7 @@ const (
 	maxBegin  = 128  // events of a request before its first token
 	maxLoad   = 64   // stages of the model's load
 	tokenStep = 512  // tokens that one event may stand for
+	maxSpread = 128  // events that stand for the tokens of a request: of one with more, the rest is known when it ends
 )
 
 // state is what a reader that begins in the middle must know: the engine, the model, cumulative counts, the last samples, and the
@@ -133,19 +134,21 @@ func (s *state) events() []arrival {
 
 // rest stands for the tokens after the first event.
 func (r *liveRequest) rest() (out []arrival) {
-	index := r.first.Index + max(r.first.N, 1)
-	from, span := r.first.At, r.last.At-r.first.At
-	for done := int64(0); done < r.tokens; {
-		n := min(r.tokens-done, tokenStep)
-		done += n
-		at := from + event.Time(float64(span)*float64(done)/float64(r.tokens))
-		out = append(out, arrival{r.last.at, event.Event{
-			Kind: event.KindToken, Req: r.id, ID: -1, Layer: -1, At: at, N: int32(n), Index: index, Step: r.last.Step,
-		}})
-		index += int32(n)
-		if len(out) == maxBegin { // a request of a million tokens and more: the rest is known when it ends
-			break
-		}
+	for _, e := range spread(r.first.At, r.last.At, r.tokens, r.first.Index+max(r.first.N, 1), tokenStep) {
+		e.Req, e.Step = r.id, r.last.Step
+		out = append(out, arrival{r.last.at, e})
+	}
+	return out
+}
+
+// spread is n tokens after from and up to to, of which nothing but their number is known, so many of them an event.
+func spread(from, to event.Time, n int64, index int32, chunk int64) (out []event.Event) {
+	for done := int64(0); done < n && len(out) < maxSpread; {
+		k := min(n-done, chunk, tokenStep)
+		done += k
+		at := from + event.Time(float64(to-from)*float64(done)/float64(n))
+		out = append(out, event.Event{Kind: event.KindToken, ID: -1, Layer: -1, At: at, N: int32(k), Index: index})
+		index += int32(k)
 	}
 	return out
 }

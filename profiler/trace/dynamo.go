@@ -1,0 +1,199 @@
+package trace
+
+import (
+	"fmt"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// dynamoRequest is a request as dynamo.request.trace.v1 tells of it once it has ended. Times are ms; what Dynamo did not observe is
+// left out there and nil here.
+type dynamoRequest struct {
+	ID       string   `json:"request_id"`
+	Model    string   `json:"model"`
+	Input    *float64 `json:"input_tokens"`
+	Output   *float64 `json:"output_tokens"`
+	Cached   *float64 `json:"cached_tokens"`
+	Received *float64 `json:"request_received_ms"`
+	Wait     *float64 `json:"prefill_wait_time_ms"` // from received to the begin of prefill
+	Prefill  *float64 `json:"prefill_time_ms"`      // from there to the first token
+	TTFT     *float64 `json:"ttft_ms"`              // from received to the first token
+	Total    *float64 `json:"total_time_ms"`        // from received to the end
+	MeanITL  *float64 `json:"avg_itl_ms"`
+	Replay   *struct {
+		Input *float64 `json:"input_length"`
+	} `json:"replay"`
+	Finish *struct {
+		Reason string `json:"finish_reason"`
+	} `json:"finish_reason_metadata"`
+}
+
+// dynamoTool is a call of a tool by an agent.
+type dynamoTool struct {
+	Class    string   `json:"tool_class"`
+	Status   string   `json:"status"`
+	Duration *float64 `json:"duration_ms"`
+}
+
+// times are the moments of a request in Unix ns; 0 is not known.
+type times struct{ received, dispatched, first, last, end int64 }
+
+// times derives the moments of a request from what the row has of them.
+func (d *dynamoRequest) times(ended *float64) (t times, ok bool) {
+	received, known := unix(d.Received)
+	end, over := unix(ended)
+	total, timed := duration(d.Total)
+	switch {
+	case known && timed: // finer than the time of the row
+		end, over = received+total, true
+	case over && timed && !known:
+		received, known = end-total, true
+	}
+	if !over {
+		return t, false
+	}
+	t.end = end
+	if !known || received > end {
+		return t, true
+	}
+	t.received = received
+	if wait, ok := duration(d.Wait); ok {
+		t.dispatched = min(received+wait, end)
+	}
+	ttft, ok := duration(d.TTFT)
+	if !ok {
+		return t, true
+	}
+	t.first = min(received+ttft, end)
+	t.last = end
+	if gap, ok := duration(d.MeanITL); ok {
+		t.last = t.first + int64(min(float64(gap)*float64(max(tally(d.Output)-1, 0)), float64(end-t.first)))
+	}
+	return t, true
+}
+
+// request emits the life of a request; false if the row does not say when it ended.
+func (in *importer) request(r *row) bool {
+	d := r.Request
+	t, ok := d.times(r.Time)
+	if !ok {
+		return false
+	}
+	in.next++
+	id := in.next
+	if in.model == "" {
+		in.model = d.Model
+	}
+	prompt, cached := d.Input, tally(d.Cached)
+	if prompt == nil && d.Replay != nil {
+		prompt = d.Replay.Input
+	}
+	if t.received != 0 {
+		in.emit(t.received, event.Event{
+			Kind: event.KindRequest, Req: id, State: event.StateQueued, Data: &event.Request{Group: d.Model, Label: d.ID},
+		})
+		in.begin(id, d, &t, int32(max(tally(prompt)-cached, 0)))
+		in.tokens(id, tally(d.Output), &t)
+	}
+	state, reason := d.outcome()
+	in.emit(t.end, event.Event{Kind: event.KindRequest, Req: id, State: state, Data: &event.Outcome{
+		Reason: reason, Prompt: tally(prompt), Cached: cached, Generated: tally(d.Output),
+	}})
+	return true
+}
+
+// begin emits what comes before the first token.
+func (in *importer) begin(id event.RequestID, d *dynamoRequest, t *times, computed int32) {
+	if t.dispatched == 0 {
+		return
+	}
+	in.caps |= event.CapQueue
+	wait := t.dispatched - t.received
+	in.emit(t.dispatched, event.Event{Kind: event.KindStage, Layer: -1, Stage: event.StageQueue, Req: id, Dur: wait})
+	in.emit(t.dispatched, event.Event{Kind: event.KindRequest, Req: id, State: event.StateDispatched})
+	if took, ok := duration(d.Prefill); ok && t.first != 0 {
+		in.caps |= event.CapStages
+		in.emit(min(t.dispatched+took, t.first), event.Event{
+			Kind: event.KindStage, Layer: -1, Stage: event.StagePrompt, Req: id, Dur: min(took, t.first-t.received), N: computed,
+		})
+	}
+}
+
+// progress is how many events stand for the tokens of a request after the first, if it has as many.
+const progress = 64
+
+// tokens emits the first token at its time and the others evenly spaced.
+func (in *importer) tokens(id event.RequestID, n int, t *times) {
+	if t.first == 0 || n == 0 {
+		return
+	}
+	in.emit(t.first, event.Event{Kind: event.KindToken, Req: id, ID: -1, N: 1})
+	if n == 1 {
+		return
+	}
+	in.spread = true
+	for _, e := range spread(event.Time(t.first), event.Time(t.last), int64(n-1), 1, 1+int64(n)/progress) {
+		e.Req = id
+		in.emit(int64(e.At), e)
+	}
+}
+
+// outcome is how a request ended. What a row does not tell ended well: Dynamo writes one for each response that was streamed.
+func (d *dynamoRequest) outcome() (event.State, string) {
+	if d.Finish == nil {
+		return event.StateFinished, ""
+	}
+	switch d.Finish.Reason {
+	case "error":
+		return event.StateFailed, d.Finish.Reason
+	case "cancelled", "canceled":
+		return event.StateCancelled, d.Finish.Reason
+	}
+	return event.StateFinished, d.Finish.Reason
+}
+
+// tool emits a call of a tool as a line of the log.
+func (in *importer) tool(r *row) bool {
+	at, ok := unix(r.Time)
+	if !ok {
+		return false
+	}
+	text := fmt.Sprintf("%s %s %s", r.Type, r.Tool.Class, r.Tool.Status)
+	if took, ok := duration(r.Tool.Duration); ok {
+		text += fmt.Sprintf(" after %d ms", took/1e6)
+	}
+	in.emit(at, event.Event{Kind: event.KindLog, Text: text})
+	return true
+}
+
+// forwardPass is one pass of dynamo.fpm.trace.v1.
+type forwardPass struct {
+	Counter   *float64 `json:"counter_id"`
+	WallTime  *float64 `json:"wall_time"` // s; 0 of the heartbeat of an idle engine
+	Scheduled struct {
+		PromptTokens *float64 `json:"sum_prefill_tokens"`
+		PrefillKV    *float64 `json:"sum_prefill_kv_tokens"`
+		Decodes      *float64 `json:"num_decode_requests"`
+		DecodeKV     *float64 `json:"sum_decode_kv_tokens"`
+	} `json:"scheduled_requests"`
+}
+
+// pass emits a forward pass, and the KV cells of the requests in it.
+func (in *importer) pass(r *row) bool {
+	at, ok := unix(r.Observed)
+	p := r.Pass
+	if !ok || p.WallTime == nil {
+		return false
+	}
+	in.caps |= event.CapSteps | event.CapKV
+	in.sampled = in.sampled || r.Mode == "sampled"
+	ms := *p.WallTime * 1e3
+	s := &p.Scheduled
+	if took, ok := duration(&ms); ok && took > 0 {
+		in.emit(at, event.Event{
+			Kind: event.KindStep, Step: uint64(tally(p.Counter)), Dur: took, N: int32(tally(s.Decodes)), Prompt: int32(tally(s.PromptTokens)),
+		})
+	}
+	in.emit(at, event.Event{Kind: event.KindKV, Data: &event.KV{Used: int64(tally(s.PrefillKV)) + int64(tally(s.DecodeKV))}})
+	return true
+}
