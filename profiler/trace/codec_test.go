@@ -14,12 +14,15 @@ type plain struct{}
 func init() {
 	for _, p := range []any{
 		&event.Engine{}, &event.Model{}, &event.Request{}, &event.Outcome{}, &event.Experts{}, &event.KV{}, &event.Host{}, &event.Lost{},
+		&event.Counters{}, &event.Pass{},
 	} {
 		gob.Register(p)
 	}
 }
 
 var errUnwanted = errors.New("not to be recorded")
+
+func newPlain() Codec { return plain{} }
 
 func (plain) Name() string { return "gob" }
 

@@ -138,7 +138,7 @@ func (p *Player) SeekTime(at event.Time) error {
 
 // SeekRequest goes to the moment at which a request was queued. The error is one line: it is not in the recording.
 func (p *Player) SeekRequest(id event.RequestID) error {
-	at, err := p.rec.Find(p.opt.Codec, id)
+	at, err := p.rec.Find(p.opt.Codec(), id)
 	if err != nil {
 		return err
 	}

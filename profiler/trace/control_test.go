@@ -3,7 +3,6 @@ package trace
 import (
 	"context"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strings"
@@ -58,7 +57,7 @@ func player(t testing.TB, path string, opt PlayOptions) (p *Player, h *heard, en
 	if err != nil {
 		t.Fatal(err)
 	}
-	opt.Codec = plain{}
+	opt.Codec = newPlain
 	if p, err = NewPlayer(rec, opt); err != nil {
 		t.Fatal(err)
 	}
@@ -250,22 +249,6 @@ func TestSpeedsBeyondTheScaleAreRefused(t *testing.T) {
 	})
 }
 
-// other is a codec of another name.
-type other struct{ plain }
-
-func (other) Name() string { return "other" }
-
-func TestOtherCodecsAreRefused(t *testing.T) {
-	rec, err := Open(ticking(t, 3))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rec.Close()
-	if _, err := NewPlayer(rec, PlayOptions{Codec: other{}}); err == nil || !strings.Contains(err.Error(), `"gob"`) {
-		t.Errorf("another codec: %v", err)
-	}
-}
-
 func TestSegmentsReplayAsLive(t *testing.T) {
 	path, frames := live(t, 1200, RecordOptions{SegmentBytes: 1 << 12, Segments: 1000})
 	synctest.Test(t, func(t *testing.T) {
@@ -304,51 +287,4 @@ func TestMissingSegmentsBeginAnew(t *testing.T) {
 			t.Errorf("%d stores, status %+v", r.fresh, s)
 		}
 	})
-}
-
-func TestReplayShowsTheRecordersLoss(t *testing.T) {
-	tp := record(t, RecordOptions{Flush: time.Hour})
-	tp.emit(event.Event{Kind: event.KindLost, Data: &event.Lost{event.KindToken: 100}})
-	tp.emit(event.Event{Kind: event.KindToken, Text: "unwanted"})
-	tp.emit(event.Event{Kind: event.KindLog, Text: "unwanted"})
-	tp.emit(event.Event{Kind: event.KindLog, Text: "wanted"})
-	tp.end(t)
-	synctest.Test(t, func(t *testing.T) {
-		r := newReplay(t, tp.path, PlayOptions{Speed: Unpaced})
-		defer r.quit()
-		if lost := r.store.Snapshot().Lost; lost != (event.Lost{event.KindToken: 101, event.KindLog: 1}) {
-			t.Errorf("the screen would say %v lost", lost)
-		}
-		if lost := r.Status().Lost; lost != (event.Lost{event.KindToken: 1, event.KindLog: 1}) {
-			t.Errorf("the player says %v", lost)
-		}
-	})
-}
-
-func TestUnreadableLinesAreCounted(t *testing.T) {
-	file := segmentOf(t, func(f *frame) []byte {
-		b := block{}
-		b.add(1, []byte("no event"))
-		*f = b.frame
-		f.kind = frameEvents
-		return b.body
-	})
-	rec, err := NewRecording(strings.NewReader(string(file)), int64(len(file)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	rec.Codec = "gob"
-	p, err := NewPlayer(rec, PlayOptions{Codec: plain{}, Speed: Unpaced, StopAtEnd: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Run(t.Context(), event.Discard{}); err != nil {
-		t.Fatal(err)
-	}
-	if n := p.Status().Unread; n != 1 {
-		t.Errorf("%d unread lines, want 1", n)
-	}
-	if _, err := p.cursor.Next(); err != io.EOF {
-		t.Errorf("after the end: %v", err)
-	}
 }

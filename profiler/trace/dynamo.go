@@ -165,35 +165,3 @@ func (in *importer) tool(r *row) bool {
 	in.emit(at, event.Event{Kind: event.KindLog, Text: text})
 	return true
 }
-
-// forwardPass is one pass of dynamo.fpm.trace.v1.
-type forwardPass struct {
-	Counter   *float64 `json:"counter_id"`
-	WallTime  *float64 `json:"wall_time"` // s; 0 of the heartbeat of an idle engine
-	Scheduled struct {
-		PromptTokens *float64 `json:"sum_prefill_tokens"`
-		PrefillKV    *float64 `json:"sum_prefill_kv_tokens"`
-		Decodes      *float64 `json:"num_decode_requests"`
-		DecodeKV     *float64 `json:"sum_decode_kv_tokens"`
-	} `json:"scheduled_requests"`
-}
-
-// pass emits a forward pass, and the KV cells of the requests in it.
-func (in *importer) pass(r *row) bool {
-	at, ok := unix(r.Observed)
-	p := r.Pass
-	if !ok || p.WallTime == nil {
-		return false
-	}
-	in.caps |= event.CapSteps | event.CapKV
-	in.sampled = in.sampled || r.Mode == "sampled"
-	ms := *p.WallTime * 1e3
-	s := &p.Scheduled
-	if took, ok := duration(&ms); ok && took > 0 {
-		in.emit(at, event.Event{
-			Kind: event.KindStep, Step: uint64(tally(p.Counter)), Dur: took, N: int32(tally(s.Decodes)), Prompt: int32(tally(s.PromptTokens)),
-		})
-	}
-	in.emit(at, event.Event{Kind: event.KindKV, Data: &event.KV{Used: int64(tally(s.PrefillKV)) + int64(tally(s.DecodeKV))}})
-	return true
-}

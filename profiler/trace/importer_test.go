@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
 )
@@ -34,7 +36,7 @@ func show(t *testing.T, file io.Reader) (v *store.Snapshot, in Imported) {
 	}
 	defer rec.Close()
 	synctest.Test(t, func(t *testing.T) {
-		p, err := NewPlayer(rec, PlayOptions{Codec: plain{}, Speed: Unpaced, StopAtEnd: true})
+		p, err := NewPlayer(rec, PlayOptions{Codec: newPlain, Speed: Unpaced, StopAtEnd: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,6 +109,26 @@ func TestForwardPassTrace(t *testing.T) {
 	near(t, "prefill", v.Throughput.Prefill, 256/.0251)
 	if len(v.Log) != 1 || !strings.Contains(v.Log[0].Text, "a sample") {
 		t.Errorf("log %+v", v.Log)
+	}
+}
+
+func TestForwardPassKeepsAllFields(t *testing.T) {
+	text, err := os.ReadFile("testdata/dynamo_fpm_trace.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var in importer
+	if err := in.read(bytes.NewReader(text)); err != nil {
+		t.Fatal(err)
+	}
+	says := func(v float64) event.Reading { return event.Reading{V: v, Origin: event.Reported} }
+	want := &event.Pass{
+		Worker: "4192", Rank: says(0), Counter: says(42), Wall: says(.0251),
+		Scheduled: event.PassLoad{Prefills: says(2), PrefillTokens: says(256), PrefillVariance: says(100), PrefillKV: says(64), Decodes: says(3), DecodeKV: says(1024), DecodeVariance: says(50)},
+		Queued:    event.PassLoad{Prefills: says(1), PrefillTokens: says(128), PrefillVariance: says(0), Decodes: says(0), DecodeKV: says(0), DecodeVariance: says(0)},
+	}
+	if d := cmp.Diff(any(want), in.events[0].Data); d != "" {
+		t.Errorf("pass (-trace +event):\n%s", d)
 	}
 }
 

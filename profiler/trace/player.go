@@ -33,7 +33,7 @@ const (
 
 // PlayOptions configure a Player.
 type PlayOptions struct {
-	Codec     Codec
+	Codec     func() Codec
 	Speed     float64 // Slowest to Fastest, or Unpaced; 0 is 1
 	Paused    bool    // begin with a pause
 	StopAtEnd bool    // Run returns at the end; without it, it waits for a seek
@@ -70,6 +70,7 @@ type Player struct {
 	unread  uint64
 
 	// Used by the goroutine of Run only.
+	codec  Codec
 	sink   event.Sink
 	cursor *Cursor
 	entry  Entry
@@ -90,13 +91,14 @@ const (
 
 // NewPlayer makes a player of a recording, which stays the caller's to close after Run has returned.
 func NewPlayer(rec *Recording, opt PlayOptions) (*Player, error) {
-	if rec.Codec != opt.Codec.Name() {
-		return nil, fmt.Errorf("replay recording: its events are written as %q, this llmtop reads %q", rec.Codec, opt.Codec.Name())
+	codec := opt.Codec()
+	if err := reads(codec, rec.Codec); err != nil {
+		return nil, fmt.Errorf("replay recording: %w", err)
 	}
 	if opt.Rebuild <= 0 {
 		opt.Rebuild = DefaultRebuild
 	}
-	p := &Player{opt: opt, rec: rec, wake: make(chan struct{}, 1), speed: 1, paused: opt.Paused, base: rec.Begin, anchor: time.Now()}
+	p := &Player{opt: opt, rec: rec, codec: codec, wake: make(chan struct{}, 1), speed: 1, paused: opt.Paused, base: rec.Begin, anchor: time.Now()}
 	p.emitted.Store(int64(rec.Begin))
 	p.next.Store(int64(rec.Begin))
 	if opt.Speed != 0 {
@@ -204,7 +206,7 @@ func (p *Player) play() (token bool, err error) {
 		p.anew(event.Time(p.next.Load()))
 	}
 	p.emitted.Store(p.next.Load()) // before the event is out, so that no clock is behind it
-	bad := p.opt.Codec.Decode(p.entry.Line, func(e event.Event) {
+	bad := p.codec.Decode(p.entry.Line, func(e event.Event) {
 		token = token || e.Kind == event.KindToken
 		p.emit(p.loss.event(e))
 	})

@@ -154,7 +154,7 @@ func newReplay(t testing.TB, path string, opt PlayOptions) *replay {
 		t.Fatal(err)
 	}
 	r := &replay{}
-	opt.Codec = plain{}
+	opt.Codec = newPlain
 	opt.Reset = func() event.Sink {
 		r.fresh++
 		r.store = store.New(store.Options{Now: r.Now, Wall: r.Wall})
