@@ -10,9 +10,6 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// ErrPanic is returned when the screen broke; the terminal has been restored and the stack written to standard error.
-var ErrPanic = tea.ErrProgramPanic
-
 // flushRate is how often a second, at least, the terminal is brought up to a changed frame: keys and the first frame should be seen soon.
 // It is no higher because every look at whether there is a new frame wakes the program up, which costs more than all else that it
 // does while nothing happens.
@@ -37,7 +34,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if cfg.Input != nil {
 		opts = append(opts, tea.WithInput(cfg.Input))
 	}
-	program := tea.NewProgram(newApp(cfg), opts...)
+	program := tea.NewProgram(&guard{app: newApp(cfg), fail: stop}, opts...)
 	defer onSuspend(program)()
 	// The program quits with ctx rather than being killed by it, so that the reader of the terminal has ended too.
 	defer context.AfterFunc(ctx, program.Quit)()

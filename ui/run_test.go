@@ -99,8 +99,8 @@ func TestRunEndsOnQuit(t *testing.T) {
 	p.out.Close()
 }
 
-// The terminal library does not wait for its reader after a panic, so nothing is said about goroutines here.
 func TestRunSurvivesPanics(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	n := 0
 	p := startPiped(t, t.Context(), func() *store.Snapshot {
 		if n++; n > 3 {
@@ -110,6 +110,8 @@ func TestRunSurvivesPanics(t *testing.T) {
 	})
 	if err := <-p.done; !errors.Is(err, ErrPanic) {
 		t.Errorf("ended with %v, want %v", err, ErrPanic)
+	} else if !strings.Contains(err.Error(), "provoked by a test\n") || !strings.Contains(err.Error(), "update_tick.go") {
+		t.Errorf("the error does not tell what happened and where: %v", err)
 	}
 	restored(t, <-p.output)
 	p.out.Close()
