@@ -30,7 +30,12 @@ func TestReadmeCommands(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "prompt.txt"), []byte("Call me Ishmael."), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	commands := readmeCommands(t)
+	var commands []string
+	for _, line := range readmeBlocks(t, "sh") {
+		if strings.HasPrefix(line, "llmtop ") || strings.Contains(line, "| llmtop ") {
+			commands = append(commands, line)
+		}
+	}
 	if len(commands) < 5 {
 		t.Fatalf("README.md has %d llmtop commands in its sh blocks: %q", len(commands), commands)
 	}
@@ -50,25 +55,44 @@ func TestReadmeCommands(t *testing.T) {
 	}
 }
 
-// readmeCommands are the lines of the README's sh blocks that run llmtop.
-func readmeCommands(t *testing.T) (commands []string) {
+// TestReadmeConfig runs llmtop with the README's config file.
+func TestReadmeConfig(t *testing.T) {
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(t.TempDir(), "config.toml")
+	lines := readmeBlocks(t, "toml")
+	if len(lines) == 0 {
+		t.Fatal("README.md shows no config file")
+	}
+	if err := os.WriteFile(config, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(path, "run", "--config", config, "-n", "1", "-p", "x").CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// readmeBlocks are the lines of the README's blocks in one language.
+func readmeBlocks(t *testing.T, language string) (lines []string) {
 	t.Helper()
 	file, err := os.Open("../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	shell := false
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		line := lines.Text()
+	inside := false
+	for scan := bufio.NewScanner(file); scan.Scan(); {
+		line := scan.Text()
 		switch {
 		case strings.HasPrefix(line, "```"):
-			shell = line == "```sh"
-		case shell && (strings.HasPrefix(line, "llmtop ") || strings.Contains(line, "| llmtop ")):
-			commands = append(commands, line)
+			inside = line == "```"+language
+		case inside:
+			lines = append(lines, line)
 		}
 	}
-	return commands
+	return lines
 }
 
 // endsOrShows waits until the program ends, or else shows text.

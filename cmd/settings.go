@@ -1,9 +1,12 @@
 package cmd
 
 import (
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/llmtop/llmtop/theme"
 )
 
 // settings are the choices that a user has, on the command line or in the config file.
@@ -49,7 +52,7 @@ func (s *settings) flags() *pflag.FlagSet {
 	set.Float64Var(&s.repeatPenalty, "repeat-penalty", 1.1, "divide the logits of recent tokens by this; 1: off")
 	set.Uint64Var(&s.seed, "seed", 0, "seed of the sampler: same seed, same text; 0: another one for each request")
 
-	set.StringVar(&s.theme, "theme", "dark", "dark, light, high-contrast or colour-blind")
+	set.StringVar(&s.theme, "theme", theme.Names()[0], "one of "+strings.Join(theme.Names(), ", "))
 	set.BoolVar(&s.ascii, "ascii", false, "draw with ASCII characters only")
 	set.BoolVar(&s.noMouse, "no-mouse", false, "leave the mouse to the terminal")
 	set.IntVar(&s.fps, "fps", 10, "frames a second, 1 to 30")
