@@ -1,0 +1,275 @@
+package wire
+
+import (
+	"fmt"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// scanner reads JSON by pulling: the caller says what it expects and gets that, or "absent" where something else stands. The first
+// violation of the syntax ends it: at is then behind the input, and nothing more is found. It keeps nothing of the input.
+type scanner struct {
+	b     []byte
+	at    int
+	first bool // the object or array that was opened last has had no member yet
+	depth int
+	why   string // what is wrong with the input
+	where int
+	text  []byte // of a string with escapes
+}
+
+func (s *scanner) reset(b []byte) {
+	*s = scanner{b: b, text: s.text[:0]}
+}
+
+func (s *scanner) fail(why string) {
+	if s.why == "" {
+		s.why, s.where = why, s.at
+	}
+	s.at = len(s.b)
+}
+
+func (s *scanner) err() error {
+	if s.why == "" {
+		return nil
+	}
+	return fmt.Errorf("%w: %s at byte %d", ErrMalformed, s.why, s.where)
+}
+
+// peek is the next character that is no white space; 0 at the end.
+func (s *scanner) peek() byte {
+	for s.at < len(s.b) {
+		c := s.b[s.at]
+		if c > ' ' || c != ' ' && c != '\t' && c != '\r' && c != '\n' {
+			return c
+		}
+		s.at++
+	}
+	return 0
+}
+
+// open enters an object or array if one begins here, and otherwise passes over what stands here.
+func (s *scanner) open(bracket byte) bool {
+	if s.peek() != bracket {
+		s.skip()
+		return false
+	}
+	if s.depth++; s.depth > MaxDepth {
+		s.fail("nested too deeply")
+		return false
+	}
+	s.at++
+	s.first = true
+	return true
+}
+
+// more reports whether another member follows, and leaves the object or array if none does.
+func (s *scanner) more(bracket byte) bool {
+	c := s.peek()
+	switch {
+	case c == bracket:
+		s.at++
+		s.depth--
+		s.first = false
+		return false
+	case s.first:
+		s.first = false
+	case c == ',':
+		s.at++
+		c = s.peek()
+	default:
+		s.fail("expected a comma")
+		return false
+	}
+	if c == 0 || c == ',' || c == bracket {
+		s.fail("expected a value")
+		return false
+	}
+	return true
+}
+
+// key reads a member's name up to the colon behind it. It is valid until the next string is read.
+func (s *scanner) key() []byte {
+	if s.peek() != '"' {
+		s.fail("expected a name")
+		return nil
+	}
+	name := s.quoted()
+	if s.peek() != ':' {
+		s.fail("expected a colon")
+		return nil
+	}
+	s.at++
+	return name
+}
+
+// str reads a string, valid until the next one is read; nil if something else stands here. What is no UTF-8 in it is as it was.
+func (s *scanner) str() []byte {
+	if s.peek() != '"' {
+		s.skip()
+		return nil
+	}
+	return s.quoted()
+}
+
+// quoted reads the string that begins here.
+func (s *scanner) quoted() []byte {
+	from := s.at + 1
+	for i := from; i < len(s.b); i++ {
+		switch c := s.b[i]; {
+		case c == '"':
+			s.at = i + 1
+			return s.b[from:i]
+		case c == '\\':
+			return s.escaped(from, i)
+		case c < ' ':
+			s.at = i
+			s.fail("control character in a string")
+			return nil
+		}
+	}
+	s.fail("string without an end")
+	return nil
+}
+
+// escaped reads a string on from its first backslash.
+func (s *scanner) escaped(from, i int) []byte {
+	out := append(s.text[:0], s.b[from:i]...)
+	defer func() { s.text = out }()
+	for i < len(s.b) {
+		c := s.b[i]
+		i++
+		switch {
+		case c == '"':
+			s.at = i
+			return out
+		case c < ' ':
+			s.fail("control character in a string")
+			return nil
+		case c != '\\':
+			out = append(out, c)
+			continue
+		case i == len(s.b):
+			s.fail("string without an end")
+			return nil
+		}
+		c = s.b[i]
+		i++
+		if c == 'u' {
+			var r rune
+			r, i = s.unicode(i)
+			out = utf8.AppendRune(out, r)
+			continue
+		}
+		plain, ok := unescape(c)
+		if !ok {
+			s.fail("unknown escape")
+			return nil
+		}
+		out = append(out, plain)
+	}
+	s.fail("string without an end")
+	return nil
+}
+
+func unescape(c byte) (byte, bool) {
+	switch c {
+	case '"', '\\', '/':
+		return c, true
+	case 'n':
+		return '\n', true
+	case 't':
+		return '\t', true
+	case 'r':
+		return '\r', true
+	case 'b':
+		return '\b', true
+	case 'f':
+		return '\f', true
+	}
+	return 0, false
+}
+
+// unicode reads the digits of an escape, and the second half of a pair if there is one. It returns where it ended.
+func (s *scanner) unicode(i int) (rune, int) {
+	r, ok := s.hex(i)
+	if !ok {
+		s.fail("malformed escape")
+		return utf8.RuneError, len(s.b)
+	}
+	i += 4
+	if !utf16.IsSurrogate(r) {
+		return r, i
+	}
+	if i+1 < len(s.b) && s.b[i] == '\\' && s.b[i+1] == 'u' {
+		if low, ok := s.hex(i + 2); ok {
+			if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
+				return pair, i + 6
+			}
+		}
+	}
+	return utf8.RuneError, i
+}
+
+func (s *scanner) hex(i int) (r rune, ok bool) {
+	if i+4 > len(s.b) {
+		return 0, false
+	}
+	for _, c := range s.b[i : i+4] {
+		switch {
+		case c >= '0' && c <= '9':
+			c -= '0'
+		case c|0x20 >= 'a' && c|0x20 <= 'f':
+			c = c | 0x20 - 'a' + 10
+		default:
+			return 0, false
+		}
+		r = r<<4 | rune(c)
+	}
+	return r, true
+}
+
+// boolean reads true or false; anything else is false.
+func (s *scanner) boolean() bool {
+	if s.peek() != 't' {
+		s.skip()
+		return false
+	}
+	return s.literal("true")
+}
+
+func (s *scanner) literal(word string) bool {
+	if len(s.b)-s.at < len(word) || string(s.b[s.at:s.at+len(word)]) != word {
+		s.fail("unknown word")
+		return false
+	}
+	s.at += len(word)
+	return true
+}
+
+// skip passes over a value of any kind.
+func (s *scanner) skip() {
+	switch c := s.peek(); {
+	case c == '"':
+		s.quoted()
+	case c == '{':
+		if s.open('{') {
+			for s.more('}') {
+				s.key()
+				s.skip()
+			}
+		}
+	case c == '[':
+		if s.open('[') {
+			for s.more(']') {
+				s.skip()
+			}
+		}
+	case c == 't':
+		s.literal("true")
+	case c == 'f':
+		s.literal("false")
+	default:
+		s.float()
+	}
+}
