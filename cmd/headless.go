@@ -49,7 +49,11 @@ func (o *runOptions) runHeadless(ctx context.Context, prompts []runtime.Request,
 		return err
 	}
 	collector := report.NewCollector()
-	s := o.newSession(collector, collector.Request)
+	s, err := o.newLocal(collector, collector.Request)
+	if err != nil {
+		out.discard()
+		return err
+	}
 	var built *report.Report
 	err = s.run(ctx, func(ctx context.Context) error {
 		ended, err := generate(ctx, s.scheduler, prompts, progress)

@@ -3,14 +3,11 @@ package cmd
 import (
 	"context"
 	"errors"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime"
 	"github.com/llmtop/llmtop/runtime/native/demo"
-	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui"
 )
 
@@ -25,8 +22,11 @@ var errClosed = errors.New("closed by a signal")
 func (o *runOptions) runLive(ctx context.Context, prompts []runtime.Request) error {
 	ctx, stop := interruptible(ctx, errClosed)
 	defer stop()
-	s := o.newSession(nil, nil)
-	err := s.run(ctx, func(ctx context.Context) error {
+	s, err := o.newLocal(nil, nil)
+	if err != nil {
+		return err
+	}
+	return s.run(ctx, func(ctx context.Context) error {
 		ctx, end := context.WithCancelCause(ctx)
 		defer end(nil)
 		submit := s.scheduler.Submit
@@ -36,8 +36,13 @@ func (o *runOptions) runLive(ctx context.Context, prompts []runtime.Request) err
 			go func() { _ = cycle.Run(ctx) }() // ends with the scheduler, whose error the session returns
 		}
 		go o.watch(ctx, s.scheduler, prompts, end)
-		return ui.Run(ctx, o.screen(s, submit))
+		return show(ctx, o.screen(s, submit))
 	})
+}
+
+// show opens the screen until the user or a signal closes it.
+func show(ctx context.Context, cfg ui.Config) error {
+	err := ui.Run(ctx, cfg)
 	if errors.Is(err, errClosed) || errors.Is(err, context.Canceled) {
 		return nil
 	}
@@ -70,28 +75,21 @@ func (o *runOptions) watch(ctx context.Context, s *runtime.Scheduler, prompts []
 }
 
 // screen configures the ui.
-func (o *runOptions) screen(s *session, submit func(runtime.Request) (*runtime.Handle, error)) ui.Config {
-	cfg := ui.Config{
-		Snapshots: s.store.Snapshot,
-		Changed:   s.store.Changed(),
-		Theme:     o.theme,
-		Profile:   theme.Detect(os.Stdout, os.Environ()),
-		ASCII:     o.ascii || theme.PlainFont(os.Environ()),
-		FPS:       o.fps,
-		NoMouse:   o.noMouse,
-		Actions: ui.Actions{
-			Prompt: func(text, label string) error {
-				_, err := submit(o.request(text, label))
-				return err
-			},
-			Cancel: func(id event.RequestID) error {
-				s.scheduler.Cancel(id)
-				return nil
-			},
-			SetPace: func(tokensPerSecond float64) error {
-				s.scheduler.SetPace(tokensPerSecond)
-				return nil
-			},
+func (o *runOptions) screen(s *local, submit func(runtime.Request) (*runtime.Handle, error)) ui.Config {
+	cfg := o.view.screen()
+	cfg.Snapshots, cfg.Changed = s.store.Snapshot, s.store.Changed()
+	cfg.Actions = ui.Actions{
+		Prompt: func(text, label string) error {
+			_, err := submit(o.request(text, label))
+			return err
+		},
+		Cancel: func(id event.RequestID) error {
+			s.scheduler.Cancel(id)
+			return nil
+		},
+		SetPace: func(tokensPerSecond float64) error {
+			s.scheduler.SetPace(tokensPerSecond)
+			return nil
 		},
 	}
 	if o.model == "" {
@@ -100,12 +98,4 @@ func (o *runOptions) screen(s *session, submit func(runtime.Request) (*runtime.H
 		}
 	}
 	return cfg
-}
-
-// checkTheme refuses a theme that there is none of.
-func checkTheme(name string) error {
-	if _, ok := theme.ByName(name); !ok {
-		return usagef("--theme %q: must be one of %s", name, strings.Join(theme.Names(), ", "))
-	}
-	return nil
 }

@@ -67,6 +67,7 @@ func noSuchCommand(_ *cobra.Command, args []string) error {
 // bind gives a command the settings' flags and the config file that sets what they leave open.
 func (o *runOptions) bind(c *cobra.Command) {
 	c.Flags().AddFlagSet(o.settings.flags())
+	o.recording.bind(c.Flags())
 	c.Flags().StringVar(&o.config, "config", "", "config file (default "+homely(configPath())+")")
 	c.PreRunE = func(c *cobra.Command, _ []string) error {
 		path, named := o.config, o.config != ""
@@ -74,6 +75,9 @@ func (o *runOptions) bind(c *cobra.Command) {
 			path = configPath()
 		}
 		if err := applyConfig(path, named, settingsFlags(), c.Flags()); err != nil {
+			return err
+		}
+		if err := o.recording.check(); err != nil {
 			return err
 		}
 		return o.settings.check()

@@ -7,7 +7,8 @@ import (
 // runOptions are what the run command and the bare llmtop are told on the command line.
 type runOptions struct {
 	settings
-	config string
+	recording recording
+	config    string
 
 	demo     bool   // bare llmtop: built-in prompts in turn, paced
 	model    string // path of a GGUF file; "": the built-in model

@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 
@@ -9,41 +10,43 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
-	"github.com/llmtop/llmtop/runtime"
-	"github.com/llmtop/llmtop/runtime/host"
+	"github.com/llmtop/llmtop/profiler/trace"
 )
 
-// session is one run of an engine with the sources beside it and the store that they fill.
+// session is a store with the sources that fill it and what else sees their events.
 type session struct {
-	scheduler *runtime.Scheduler
-	sampler   *host.Sampler
-	store     *store.Store
-	sink      event.Sink
+	store    *store.Store
+	sink     event.Tee // the store first
+	sources  []source
+	recorder *trace.Recorder // nil: nothing is recorded
 }
 
-// newSession prepares a run. also is a sink that sees every event besides the store; onRequest is told of every request that ends.
-func (o *runOptions) newSession(also event.Sink, onRequest func(*store.Request)) *session {
-	clock := runtime.NewClock()
-	s := &session{
-		scheduler: o.scheduler(clock),
-		store:     store.New(store.Options{Now: clock.Now, TTFTTarget: o.ttftTarget, OnRequest: onRequest}),
-	}
-	s.sampler = host.New(host.Options{Clock: clock, EngineThreads: s.scheduler.Threads})
-	s.sink = s.store
-	if also != nil {
-		s.sink = event.Tee{s.store, also}
-	}
+// source is a runtime.Source with what it does in a word or two.
+type source struct {
+	doing string
+	run   func(context.Context, event.Sink) error
+}
+
+func newSession(opt store.Options) *session {
+	s := &session{store: store.New(opt)}
+	s.sink = event.Tee{s.store}
 	return s
 }
 
-// run starts the engine and everything beside it, calls body, and ends them all when body returns. The error is body's, or else that
-// of the engine, which also ends the context that body gets.
+// add has a source run with the session.
+func (s *session) add(doing string, run func(context.Context, event.Sink) error) {
+	s.sources = append(s.sources, source{doing, run})
+}
+
+// run starts the sources, calls body, and ends them all when body returns. The error is body's, or else that of a source, which also
+// ends the context that body gets.
 func (s *session) run(ctx context.Context, body func(context.Context) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	sources, sourceCtx := errgroup.WithContext(ctx)
-	sources.Go(func() error { return s.scheduler.Run(sourceCtx, s.sink) })
-	sources.Go(guarded("sample host", func() error { return s.sampler.Run(sourceCtx, s.sink) }))
+	for _, source := range s.sources {
+		sources.Go(guarded(source.doing, func() error { return source.run(sourceCtx, s.sink) }))
+	}
 	storeCtx, closeStore := context.WithCancel(context.Background()) // outlives the sources, whose last events it takes
 	var storing errgroup.Group
 	storing.Go(func() error {
@@ -56,14 +59,14 @@ func (s *session) run(ctx context.Context, body func(context.Context) error) err
 
 	err := body(sourceCtx)
 	stop()
-	if engineErr := sources.Wait(); engineErr != nil && (err == nil || sourceCtx.Err() != nil) {
-		err = engineErr
+	if sourceErr := sources.Wait(); sourceErr != nil && (err == nil || sourceCtx.Err() != nil) {
+		err = sourceErr
 	}
 	closeStore()
 	if storeErr := storing.Wait(); storeErr != nil {
 		err = storeErr
 	}
-	return err
+	return errors.Join(err, finish(s.recorder))
 }
 
 // guarded makes an error of a panic in f, so that the screen closes in order and gives the terminal back before the stack is printed.

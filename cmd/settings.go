@@ -1,12 +1,14 @@
 package cmd
 
 import (
+	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui"
 )
 
 // settings are the choices that a user has, on the command line or in the config file.
@@ -24,12 +26,16 @@ type settings struct {
 	repeatPenalty float64
 	seed          uint64
 
-	theme   string
-	ascii   bool
-	noMouse bool
-	fps     int
+	group string
+	view
+}
 
-	group      string
+// view are those of the choices that concern what is shown, whatever is looked at.
+type view struct {
+	theme      string
+	ascii      bool
+	noMouse    bool
+	fps        int
 	ttftTarget time.Duration
 }
 
@@ -52,14 +58,18 @@ func (s *settings) flags() *pflag.FlagSet {
 	set.Float64Var(&s.repeatPenalty, "repeat-penalty", 1.1, "divide the logits of recent tokens by this; 1: off")
 	set.Uint64Var(&s.seed, "seed", 0, "seed of the sampler: same seed, same text; 0: another one for each request")
 
-	set.StringVar(&s.theme, "theme", theme.Names()[0], "one of "+strings.Join(theme.Names(), ", "))
-	set.BoolVar(&s.ascii, "ascii", false, "draw with ASCII characters only")
-	set.BoolVar(&s.noMouse, "no-mouse", false, "leave the mouse to the terminal")
-	set.IntVar(&s.fps, "fps", 10, "frames a second, 1 to 30")
-
 	set.StringVar(&s.group, "group", "", "group (LoRA adapter or tenant) that the requests are counted under")
-	set.DurationVar(&s.ttftTarget, "ttft-target", 200*time.Millisecond, "TTFT that a request is held against")
+	s.view.bind(set)
 	return set
+}
+
+// bind adds the flags.
+func (v *view) bind(set *pflag.FlagSet) {
+	set.StringVar(&v.theme, "theme", theme.Names()[0], "one of "+strings.Join(theme.Names(), ", "))
+	set.BoolVar(&v.ascii, "ascii", false, "draw with ASCII characters only")
+	set.BoolVar(&v.noMouse, "no-mouse", false, "leave the mouse to the terminal")
+	set.IntVar(&v.fps, "fps", 10, "frames a second, 1 to 30")
+	set.DurationVar(&v.ttftTarget, "ttft-target", 200*time.Millisecond, "TTFT that a request is held against")
 }
 
 // check refuses values that no command can use.
@@ -75,12 +85,32 @@ func (s *settings) check() error {
 		return usagef("--ctx %d: must be 0 or more", s.context)
 	case !(s.pace >= 0 && s.pace <= maxPace):
 		return usagef("--pace %v: must be 0 to %d tokens/s", s.pace, int(maxPace))
-	case s.fps < 1 || s.fps > 30:
-		return usagef("--fps %d: must be 1 to 30", s.fps)
-	case s.ttftTarget <= 0:
-		return usagef("--ttft-target %v: must be more than 0", s.ttftTarget)
 	}
-	return checkTheme(s.theme)
+	return s.view.check()
+}
+
+func (v *view) check() error {
+	switch {
+	case v.fps < 1 || v.fps > ui.MaxFPS:
+		return usagef("--fps %d: must be 1 to %d", v.fps, ui.MaxFPS)
+	case v.ttftTarget <= 0:
+		return usagef("--ttft-target %v: must be more than 0", v.ttftTarget)
+	}
+	if _, ok := theme.ByName(v.theme); !ok {
+		return usagef("--theme %q: must be one of %s", v.theme, strings.Join(theme.Names(), ", "))
+	}
+	return nil
+}
+
+// screen configures the ui with these choices.
+func (v *view) screen() ui.Config {
+	return ui.Config{
+		Theme:   v.theme,
+		Profile: theme.Detect(os.Stdout, os.Environ()),
+		ASCII:   v.ascii || theme.PlainFont(os.Environ()),
+		FPS:     v.fps,
+		NoMouse: v.noMouse,
+	}
 }
 
 // Limits of settings, far above what a machine can use and low enough that a slip of the finger allocates nothing absurd.

@@ -1,0 +1,63 @@
+package cmd
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/pflag"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/wire"
+	"github.com/llmtop/llmtop/profiler/trace"
+	"github.com/llmtop/llmtop/runtime"
+)
+
+// recording is what a command that watches something live is told about recording it.
+type recording struct {
+	file string // "": do not record
+	text bool   // prompts and completions, too
+}
+
+func (r *recording) bind(set *pflag.FlagSet) {
+	set.StringVar(&r.file, "record", "", "record what happens to this new file, for llmtop replay")
+	set.BoolVar(&r.text, "record-text", false, "record prompts and completions, too")
+}
+
+func (r *recording) check() error {
+	if r.text && r.file == "" {
+		return usagef("--record-text needs --record FILE")
+	}
+	return nil
+}
+
+// open begins to record, if that is wanted. The sink is what records; the recorder must be closed after its last event.
+func (r *recording) open(clock runtime.Clock) (recorder *trace.Recorder, sink event.Sink, err error) {
+	if r.file == "" {
+		return nil, nil, nil
+	}
+	recorder, err = trace.Record(r.file, trace.RecordOptions{
+		Codec: &wire.Codec{}, Now: clock.Now, Epoch: clock.Epoch(), Program: "llmtop " + versionString(),
+	})
+	if err != nil {
+		return nil, nil, usageError{err}
+	}
+	if r.text {
+		return recorder, recorder, nil
+	}
+	return recorder, event.WithoutText{Sink: recorder}, nil
+}
+
+// finish closes a recorder, if there is one, and tells what it had to leave out.
+func finish(recorder *trace.Recorder) error {
+	if recorder == nil {
+		return nil
+	}
+	if err := recorder.Close(); err != nil {
+		return err
+	}
+	status := recorder.Status()
+	if n := status.Lost.Total(); n > 0 {
+		fmt.Fprintf(os.Stderr, "llmtop: the recording lacks %d events that came faster than the disk took them\n", n)
+	}
+	return nil
+}
