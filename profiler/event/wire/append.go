@@ -109,7 +109,7 @@ func appendEscape(dst []byte, c byte) []byte {
 }
 
 // cut is s without what is over the limit, and without the half of a character that this would leave.
-func cut(s string) string {
+func cut[T string | []byte](s T) T {
 	if len(s) <= MaxString {
 		return s
 	}

@@ -266,7 +266,9 @@ func (d *Decoder) readTop() span {
 	from := len(c.candidates)
 	if s.open('[') {
 		for s.more(']') {
-			c.candidates = append(c.candidates, d.readCandidate())
+			if t := d.readCandidate(); len(c.candidates)-from < MaxTop {
+				c.candidates = append(c.candidates, t)
+			}
 		}
 	}
 	return span{from, len(c.candidates)}

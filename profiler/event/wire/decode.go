@@ -165,15 +165,7 @@ func (d *Decoder) need(there bool, what string) bool {
 func (d *Decoder) string() string { return clean(d.scan.str()) }
 
 // clean is a string without what is no UTF-8 or over the limit.
-func clean(b []byte) string {
-	if len(b) > MaxString {
-		b = b[:MaxString]
-		for i := 0; i < utf8.UTFMax && !utf8.Valid(b[len(b)-min(len(b), utf8.UTFMax):]); i++ {
-			b = b[:len(b)-1]
-		}
-	}
-	return strings.ToValidUTF8(string(b), "\ufffd")
-}
+func clean(b []byte) string { return strings.ToValidUTF8(string(cut(b)), "\ufffd") }
 
 // count reads a number that is not negative; 0 if there is none.
 func (d *Decoder) count() int64 {
@@ -188,10 +180,7 @@ func (d *Decoder) int32() int32 { return int32(min(d.count(), math.MaxInt32)) }
 func (d *Decoder) text(dst []byte) []byte {
 	s := &d.scan
 	if s.peek() != '[' {
-		b := s.str()
-		if len(b) > MaxString {
-			b = b[:MaxString]
-		}
+		b := cut(s.str())
 		if utf8.Valid(b) {
 			return append(dst, b...)
 		}

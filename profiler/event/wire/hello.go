@@ -25,9 +25,10 @@ func AppendSession(dst []byte, s *Session, lost *event.Lost) []byte {
 	switch s.Type {
 	case Clock, Lost:
 		dst = strconv.AppendInt(key(dst, "a"), int64(s.At), 10)
-		dst = number(dst, "wall", s.Wall)
 		if s.Type == Lost {
 			dst = appendLost(dst, lost)
+		} else {
+			dst = number(dst, "wall", s.Wall)
 		}
 		dst = strconv.AppendUint(key(dst, "q"), s.Events, 10)
 	case Reply:

@@ -25,8 +25,11 @@ func (s *scanner) signed() (int64, bool) {
 // unsigned reads a count; false if something else stands here, or it is negative.
 func (s *scanner) unsigned() (uint64, bool) {
 	v, negative, ok := s.digits()
-	if ok {
-		return v, !negative || v == 0
+	switch {
+	case ok && negative && v > 0:
+		return 0, false
+	case ok:
+		return v, true
 	}
 	f, ok := s.float()
 	if f >= math.MaxUint64 {

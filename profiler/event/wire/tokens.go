@@ -203,7 +203,7 @@ func (b *batch) step(number uint64) (event.Split, bool) {
 // appendTop appends the alternatives of a token.
 func appendTop(dst []byte, e *event.Event) []byte {
 	dst = append(dst, '[')
-	for i, t := range e.Top {
+	for i, t := range e.Top[:min(len(e.Top), MaxTop)] {
 		if i > 0 {
 			dst = append(dst, ',')
 		}

@@ -21,6 +21,7 @@ const (
 	MaxDepth   = 16
 	MaxLayers  = 512
 	MaxExperts = 4096 // of a layer
+	MaxTop     = 256  // alternatives of a token
 	MaxCount   = 256  // counters of a line, and cores, GPUs and capabilities of one
 )
 

@@ -1,0 +1,180 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"pgregory.net/rapid"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+const schemaFile = "../../../docs/event.schema.json"
+
+// form is the schema, and the names that it knows in each type of line.
+type form struct {
+	*jsonschema.Schema
+	names map[string]map[string]bool
+}
+
+func readForm(t *testing.T) form {
+	t.Helper()
+	file, err := os.ReadFile(schemaFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	if err := c.AddResource("event.schema.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	f := form{c.MustCompile("event.schema.json"), map[string]map[string]bool{}}
+	defs := doc.(map[string]any)["$defs"].(map[string]any)
+	for name, def := range defs {
+		if properties, ok := def.(map[string]any)["properties"].(map[string]any); ok {
+			f.names[name] = map[string]bool{}
+			for p := range properties {
+				f.names[name][p] = true
+			}
+		}
+	}
+	return f
+}
+
+// check holds a line to the schema, and to the names that it lists.
+func (f *form) check(line []byte) string {
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(line))
+	if err != nil {
+		return err.Error()
+	}
+	if err := f.Validate(doc); err != nil {
+		return err.Error()
+	}
+	members := doc.(map[string]any)
+	kind, _ := members["t"].(string)
+	if f.names[kind] == nil {
+		return "the schema does not list the type " + kind
+	}
+	for name := range members {
+		if !f.names[kind][name] {
+			return "the schema does not list " + name + " of " + kind
+		}
+	}
+	return ""
+}
+
+// TestLinesFollowTheSchema holds what is written to docs/event.schema.json.
+func TestLinesFollowTheSchema(t *testing.T) {
+	f := readForm(t)
+	rapid.Check(t, func(r *rapid.T) {
+		e := anyEvent(r)
+		line, err := Append(nil, &e)
+		if err != nil {
+			r.Fatal(err)
+		}
+		if why := f.check(line); why != "" {
+			r.Fatalf("%s\n%s", why, line)
+		}
+	})
+	rapid.Check(t, func(r *rapid.T) {
+		var tokens []event.Event
+		for range rapid.IntRange(2, 5).Draw(r, "n") {
+			tokens = append(tokens, anyOf(r, event.KindToken))
+		}
+		line, err := AppendTokens(nil, tokens, nil)
+		if err != nil {
+			r.Fatal(err)
+		}
+		if why := f.check(line); why != "" {
+			r.Fatalf("%s\n%s", why, line)
+		}
+	})
+}
+
+// TestSessionLinesFollowTheSchema does the same for the lines about the connection and for control messages.
+func TestSessionLinesFollowTheSchema(t *testing.T) {
+	f := readForm(t)
+	lines := [][]byte{AppendHello(nil, 5, "run", &event.Engine{Name: "e", Epoch: 7}, &event.Model{Name: "m", Layers: 3})}
+	for k := Auth; k <= Bye; k++ {
+		s := Session{Type: k, At: 5, Wall: 6, Events: 7, Call: 8, OK: true, Why: "why", Req: 9}
+		if k < Reply {
+			s.Why = ""
+		}
+		lines = append(lines, AppendSession(nil, &s, &event.Lost{event.KindToken: 3}))
+	}
+	for _, c := range controls() {
+		line, err := AppendControl(nil, &c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, line)
+	}
+	for _, line := range lines {
+		if why := f.check(line); why != "" {
+			t.Errorf("%s\n%s", why, line)
+		}
+	}
+}
+
+// TestExamplesOfTheProtocol: the lines that the protocol's description shows are what it describes.
+func TestExamplesOfTheProtocol(t *testing.T) {
+	doc, err := os.ReadFile("../../../docs/event-protocol.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, n := readForm(t), 0
+	text := strings.ReplaceAll(string(doc), ",\n   ", ",")
+	for _, line := range regexp.MustCompile(`\{"t":"[^\n]*?\}($|[^\]},"])`).FindAllString(text, -1) {
+		line = line[:strings.LastIndexByte(line, '}')+1]
+		line = strings.ReplaceAll(line, "…", "1")
+		line = strings.ReplaceAll(line, `"c":1,`, `"c":1,`)
+		if !json.Valid([]byte(line)) {
+			t.Errorf("no JSON: %s", line)
+			continue
+		}
+		if why := f.check([]byte(line)); why != "" {
+			t.Errorf("%s\n%s", why, line)
+		}
+		n++
+	}
+	if n < 15 {
+		t.Errorf("found %d examples", n)
+	}
+	for kind := range f.names {
+		if !bytes.Contains(doc, []byte("`"+kind+"`")) {
+			t.Errorf("the description does not mention %q", kind)
+		}
+		for name := range f.names[kind] {
+			if name != "t" && !bytes.Contains(doc, []byte("`"+name)) {
+				t.Errorf("the description does not mention %q of %q", name, kind)
+			}
+		}
+	}
+}
+
+// controls are messages of all types with all that they may say.
+func controls() []Control {
+	return []Control{
+		{Type: Login, Token: "secret", Every: 1},
+		{Type: Generate, Call: 1, Every: 1, Generation: Generation{
+			Prompt: "a\xffb", IDs: []int32{1, 2}, Special: true, IgnoreEOS: true, Probe: true, Text: true, Picks: true, Group: "g",
+			Label: "l", MaxTokens: 7, Top: 2, TopK: 40, Temperature: 0.5, TopP: 0.9, MinP: 0.1, RepeatPenalty: 1.1, Seed: 1 << 63,
+		}},
+		{Type: Generate, Every: 1},
+		{Type: Cancel, Call: 3, Req: 17, Every: 1},
+		{Type: Pause, Call: 4, Every: 1},
+		{Type: Resume, Call: 5, Every: 1},
+		{Type: Hooks, Call: 6, On: Measure{Stages: true, Picks: true}, Every: 1},
+		{Type: Hooks, Call: 7, Every: 1},
+		{Type: Sample, Call: 8, Every: 10},
+	}
+}
