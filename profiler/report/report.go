@@ -21,6 +21,7 @@ type Meta struct {
 	Version       string            // of llmtop
 	Configuration map[string]string // every setting by the name of its flag
 	Partial       bool              // the run was interrupted
+	Elsewhere     bool              // the run was not, or not for certain, on the machine that this program runs on
 }
 
 // Report is the document. Times are in s and rates per s; names end in their unit. A number that is absent is null, and Absent
@@ -47,12 +48,12 @@ type Report struct {
 	Verdicts      []Verdict         `json:"verdicts"`
 }
 
-// Machine is what the run ran on.
+// Machine is what the run ran on. What is not known is null.
 type Machine struct {
-	OS      string  `json:"os"`
-	Arch    string  `json:"arch"`
+	OS      *string `json:"os"`
+	Arch    *string `json:"arch"`
 	CPU     *string `json:"cpu"`
-	Cores   int     `json:"cores"`
+	Cores   *int    `json:"cores"`
 	Memory  Number  `json:"memory_bytes"`
 	Limited bool    `json:"limited"` // memory or cores are a cgroup's limit
 }
@@ -105,7 +106,7 @@ func Build(meta Meta, s *store.Snapshot, c *Collector) *Report {
 	r := &Report{
 		SchemaVersion: SchemaVersion, Version: meta.Version, Partial: meta.Partial,
 		Started:       s.Wall.Add(-time.Duration(s.Now - s.Started)).UTC().Truncate(time.Millisecond),
-		Machine:       machine(s),
+		Machine:       machine(s, meta.Elsewhere),
 		Configuration: meta.Configuration,
 		Engine:        engine(&s.Engine), Model: model(s),
 		Totals: totals(s), Percentiles: percentiles(&s.Latency),
@@ -137,13 +138,17 @@ func Build(meta Meta, s *store.Snapshot, c *Collector) *Report {
 
 var severities = [...]string{verdict.Good: "good", verdict.Info: "info", verdict.Watch: "watch", verdict.Bad: "bad"}
 
-func machine(s *store.Snapshot) Machine {
-	m := Machine{
-		OS: goruntime.GOOS, Arch: goruntime.GOARCH, CPU: text(cpuid.CPU.BrandName), Cores: goruntime.NumCPU(),
-		Memory: Number(s.Host.MemTotal), Limited: s.Host.Limited,
+func machine(s *store.Snapshot, elsewhere bool) Machine {
+	m := Machine{Memory: Number(s.Host.MemTotal), Limited: s.Host.Limited}
+	cores := len(s.Host.Cores)
+	if !elsewhere {
+		m.OS, m.Arch, m.CPU = text(goruntime.GOOS), text(goruntime.GOARCH), text(cpuid.CPU.BrandName)
+		if cores == 0 {
+			cores = goruntime.NumCPU()
+		}
 	}
-	if n := len(s.Host.Cores); n > 0 {
-		m.Cores = n
+	if cores > 0 {
+		m.Cores = &cores
 	}
 	return m
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
 )
 
 // strict closes every object of a schema, so that a field that the schema does not name is an error.
@@ -221,5 +222,18 @@ func TestJSONIsTheSameEachTime(t *testing.T) {
 	}
 	if event.NumKinds.String() != "unknown" || len(r.Lost) != int(event.NumKinds) {
 		t.Errorf("%d kinds of lost events, want %d", len(r.Lost), event.NumKinds)
+	}
+}
+
+// TestElsewhere checks that a report about another machine says nothing of this one.
+func TestElsewhere(t *testing.T) {
+	r := Build(Meta{Elsewhere: true}, &store.Snapshot{}, NewCollector())
+	if m := r.Machine; m.OS != nil || m.Arch != nil || m.CPU != nil || m.Cores != nil {
+		t.Errorf("machine = %s, want nothing known", m.describe())
+	}
+	seen := &store.Snapshot{}
+	seen.Host.Cores = []float64{0, 1, 0}
+	if got := Build(Meta{Elsewhere: true}, seen, NewCollector()).Machine.describe(); got != "3 cores" {
+		t.Errorf("machine with samples of three cores = %q", got)
 	}
 }

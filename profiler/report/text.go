@@ -229,9 +229,24 @@ func (r *Report) writeExperts(w writer) {
 	}
 }
 
+// describe is what is known of the machine, in a line.
+func (m *Machine) describe() string {
+	var known []string
+	if m.OS != nil && m.Arch != nil {
+		known = append(known, *m.OS+"/"+*m.Arch)
+	}
+	if m.Cores != nil {
+		known = append(known, strings.TrimSpace(fmt.Sprintf("%d cores%s", *m.Cores, spaced(m.CPU))))
+	}
+	if len(known) == 0 {
+		return "not reported"
+	}
+	return strings.Join(known, ", ")
+}
+
 func (r *Report) writeHost(w writer) {
 	h, p := &r.Host, &r.Host.Engine
-	w.title("HOST  %s/%s, %d cores%s", r.Machine.OS, r.Machine.Arch, r.Machine.Cores, spaced(r.Machine.CPU))
+	w.title("HOST  %s", r.Machine.describe())
 	if !h.Known {
 		w.line("  no sample of the machine came")
 		return
