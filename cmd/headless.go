@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -13,38 +12,9 @@ import (
 	"github.com/llmtop/llmtop/runtime"
 )
 
-// outputs are the files that a headless run writes when it ends. They are opened before anything is computed, so that a
-// path that cannot be written costs nothing.
-type outputs struct {
-	json, csv *os.File
-}
-
-func (o *runOptions) openOutputs() (out outputs, err error) {
-	if out.json, err = create(o.json); err != nil {
-		return out, err
-	}
-	out.csv, err = create(o.csv)
-	return out, err
-}
-
-// create opens a file for writing; "-" is standard output, "" is none.
-func create(name string) (*os.File, error) {
-	switch name {
-	case "":
-		return nil, nil
-	case "-":
-		return os.Stdout, nil
-	}
-	file, err := os.Create(name)
-	if err != nil {
-		return nil, usagef("write report: %w", err)
-	}
-	return file, nil
-}
-
 // runHeadless runs the prompts without a screen and writes the report: to the files that were named, or else as text.
 func (o *runOptions) runHeadless(ctx context.Context, prompts []runtime.Request, stdout, progress io.Writer) error {
-	out, err := o.openOutputs()
+	out, err := o.files.open()
 	if err != nil {
 		return err
 	}
@@ -82,40 +52,6 @@ func (o *runOptions) configuration() map[string]string {
 		values[name] = o.flagValue(name)
 	}
 	return values
-}
-
-// discard removes the files again.
-func (out outputs) discard() {
-	for _, file := range []*os.File{out.json, out.csv} {
-		if file != nil && file != os.Stdout {
-			_ = file.Close()
-			_ = os.Remove(file.Name()) // an empty file that stays does no harm
-		}
-	}
-}
-
-func (out outputs) write(r *report.Report, stdout io.Writer) error {
-	if out.json == nil && out.csv == nil {
-		return r.WriteText(stdout)
-	}
-	if err := write(out.json, r.WriteJSON); err != nil {
-		return err
-	}
-	return write(out.csv, r.WriteCSV)
-}
-
-func write(file *os.File, to func(io.Writer) error) error {
-	if file == nil {
-		return nil
-	}
-	err := to(file)
-	if file != os.Stdout {
-		err = errors.Join(err, file.Close())
-	}
-	if err != nil {
-		return fmt.Errorf("write report: %w", err)
-	}
-	return nil
 }
 
 // generate submits all prompts and waits for their ends, telling of each; prompts beyond the queue wait for room in it. It returns

@@ -49,7 +49,7 @@ prompt of your own with p.`,
 	root.Flags().Lookup("pace").DefValue = fmt.Sprint(demoPace)
 	opts.pace = demoPace
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newRunCommand(), newVersionCommand())
+	root.AddCommand(newRunCommand(), newReplayCommand(), newVersionCommand())
 	return root
 }
 
@@ -68,19 +68,26 @@ func noSuchCommand(_ *cobra.Command, args []string) error {
 func (o *runOptions) bind(c *cobra.Command) {
 	c.Flags().AddFlagSet(o.settings.flags())
 	o.recording.bind(c.Flags())
-	c.Flags().StringVar(&o.config, "config", "", "config file (default "+homely(configPath())+")")
+	useConfig(c, &o.config, func() error {
+		if err := o.recording.check(); err != nil {
+			return err
+		}
+		return o.settings.check()
+	})
+}
+
+// useConfig has a command read the config file for the flags that were left open, and check them then.
+func useConfig(c *cobra.Command, config *string, check func() error) {
+	c.Flags().StringVar(config, "config", "", "config file (default "+homely(configPath())+")")
 	c.PreRunE = func(c *cobra.Command, _ []string) error {
-		path, named := o.config, o.config != ""
+		path, named := *config, *config != ""
 		if !named {
 			path = configPath()
 		}
 		if err := applyConfig(path, named, settingsFlags(), c.Flags()); err != nil {
 			return err
 		}
-		if err := o.recording.check(); err != nil {
-			return err
-		}
-		return o.settings.check()
+		return check()
 	}
 }
 

@@ -14,9 +14,8 @@ type runOptions struct {
 	model    string // path of a GGUF file; "": the built-in model
 	prompts  promptSources
 	headless bool
-	json     string // file for the report, "-": standard output
-	csv      string // file for the stages
-	logprobs int    // alternatives per token in the report
+	files    reportFiles
+	logprobs int // alternatives per token in the report
 
 	flagValue func(name string) string // the text of a flag's value
 }
@@ -46,8 +45,7 @@ When standard output is not a terminal, it prints plain progress and a summary i
 	flags.StringArrayVarP(&opts.prompts.texts, "prompt", "p", nil, "prompt; may be given several times")
 	flags.StringArrayVarP(&opts.prompts.files, "file", "f", nil, "file that holds one prompt; may be given several times")
 	flags.BoolVar(&opts.headless, "headless", false, "no screen: run the prompts, report, exit")
-	flags.StringVar(&opts.json, "json", "", "write the report as JSON to this file, - for standard output (with --headless)")
-	flags.StringVar(&opts.csv, "csv", "", "write the stages as CSV to this file (with --headless)")
+	opts.files.bind(flags)
 	flags.IntVar(&opts.logprobs, "logprobs", 0, "report so many alternatives for each token, with their log-probabilities")
 	return c
 }
@@ -64,7 +62,7 @@ func (o *runOptions) arguments(args []string) error {
 			return usagef("unexpected argument %q: run takes one model file, and - for a prompt on standard input", arg)
 		}
 	}
-	if !o.headless && (o.json != "" || o.csv != "") {
+	if !o.headless && o.files.any() {
 		return usagef("--json and --csv need --headless")
 	}
 	if o.logprobs < 0 || o.logprobs > maxLogprobs {

@@ -33,7 +33,7 @@ func (t tests) Run() int {
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:  "testdata/script",
-		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"ids": tokenIDs},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"ids": tokenIDs, "truncate": truncate},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("XDG_CONFIG_HOME", env.WorkDir+"/config")
 			return nil
@@ -58,4 +58,15 @@ func tokenIDs(ts *testscript.TestScript, neg bool, args []string) {
 		out = fmt.Appendln(out, r.Tokens)
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), out, 0o600))
+}
+
+// truncate is the script command "truncate FILE": it cuts off the last hundred bytes.
+func truncate(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: truncate FILE")
+	}
+	path := ts.MkAbs(args[0])
+	info, err := os.Stat(path)
+	ts.Check(err)
+	ts.Check(os.Truncate(path, info.Size()-100))
 }

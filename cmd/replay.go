@@ -1,0 +1,144 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/wire"
+	"github.com/llmtop/llmtop/profiler/report"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/profiler/trace"
+)
+
+// replayOptions are what the replay command is told.
+type replayOptions struct {
+	view
+	files    reportFiles
+	config   string
+	file     string
+	speed    float64
+	paused   bool
+	headless bool
+}
+
+func newReplayCommand() *cobra.Command {
+	var opts replayOptions
+	c := &cobra.Command{
+		Use:   "replay FILE",
+		Short: "Show again what was recorded",
+		Long: `replay shows a recording (llmtop run --record FILE) as it was seen live: at its own pace, faster, slower, step by step, or from any
+point. With --headless, or when standard output is not a terminal, it makes the report from the recording instead.
+
+It also reads Dynamo's request traces (dynamo.request.trace.v1) and forward-pass traces, as JSON Lines, plain or gzipped.`,
+		Example: `  llmtop replay session.llmtop --speed 10
+  llmtop replay session.llmtop --headless --json report.json`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef("replay takes one recording: llmtop replay FILE")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			opts.file = args[0]
+			return opts.run(c)
+		},
+	}
+	flags := c.Flags()
+	opts.view.bind(flags)
+	opts.files.bind(flags)
+	flags.Float64Var(&opts.speed, "speed", 1, fmt.Sprintf("times as fast as it was: %v to %v", trace.Slowest, trace.Fastest))
+	flags.BoolVar(&opts.paused, "paused", false, "begin with a pause")
+	flags.BoolVar(&opts.headless, "headless", false, "no screen: report, exit")
+	useConfig(c, &opts.config, opts.check)
+	return c
+}
+
+func (o *replayOptions) check() error {
+	if !(o.speed >= trace.Slowest && o.speed <= trace.Fastest) {
+		return usagef("--speed %v: must be %v to %v", o.speed, trace.Slowest, trace.Fastest)
+	}
+	if !o.headless && o.files.any() {
+		return usagef("--json and --csv need --headless")
+	}
+	return o.view.check()
+}
+
+func (o *replayOptions) run(c *cobra.Command) error {
+	rec, err := o.open(c.ErrOrStderr())
+	if err != nil {
+		return usageError{err}
+	}
+	defer rec.Close() // read only
+	if !o.headless && isTerminal(os.Stdout) && isTerminal(os.Stdin) {
+		return o.runLive(c.Context(), rec)
+	}
+	ctx, stop := interruptible(c.Context(), errInterrupted)
+	defer stop()
+	return o.runHeadless(ctx, rec, c.OutOrStdout())
+}
+
+// open opens a recording of llmtop's, or else a trace of another program's.
+func (o *replayOptions) open(notes io.Writer) (*trace.Recording, error) {
+	rec, err := trace.Open(o.file)
+	if !errors.Is(err, trace.ErrNotRecording) {
+		return rec, err
+	}
+	file, openErr := os.Open(o.file)
+	if openErr != nil {
+		return nil, openErr
+	}
+	defer file.Close()
+	rec, imported, importErr := trace.Import(file, &wire.Codec{})
+	if importErr != nil {
+		return nil, fmt.Errorf("replay %s: neither a recording nor a trace of Dynamo: %w", o.file, importErr)
+	}
+	if imported.Skipped > 0 {
+		fmt.Fprintf(notes, "%d of %d lines could not be used\n", imported.Skipped, imported.Skipped+imported.Rows)
+	}
+	return rec, nil
+}
+
+// newCodec makes the codec of recordings.
+func newCodec() trace.Codec { return &wire.Codec{} }
+
+// runHeadless goes through the recording as fast as possible and reports.
+func (o *replayOptions) runHeadless(ctx context.Context, rec *trace.Recording, stdout io.Writer) error {
+	out, err := o.files.open()
+	if err != nil {
+		return err
+	}
+	var s *session
+	player, err := trace.NewPlayer(rec, trace.PlayOptions{
+		Codec: newCodec, Speed: trace.Unpaced, StopAtEnd: true, Drain: func() { s.store.Snapshot() },
+	})
+	if err != nil {
+		out.discard()
+		return usageError{err}
+	}
+	collector := report.NewCollector()
+	s = newSession(store.Options{Now: player.Now, Wall: player.Wall, TTFTTarget: o.ttftTarget, OnRequest: collector.Request})
+	s.sink = append(s.sink, collector)
+	ended := make(chan struct{})
+	s.add("replay", func(ctx context.Context, sink event.Sink) error {
+		defer close(ended)
+		return player.Run(ctx, sink)
+	})
+	err = s.run(ctx, func(ctx context.Context) error {
+		select {
+		case <-ended:
+			return nil
+		case <-ctx.Done():
+			return interrupted(ctx, ctx.Err())
+		}
+	})
+	built := report.Build(report.Meta{
+		Version: versionString(), Partial: err != nil, Elsewhere: true, Configuration: map[string]string{"replay": o.file, "ttft-target": o.ttftTarget.String()},
+	}, s.store.Snapshot(), collector)
+	return errors.Join(err, out.write(built, stdout))
+}
