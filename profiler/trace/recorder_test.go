@@ -29,7 +29,10 @@ func (tp *tape) time() event.Time { return event.Time(tp.now.Load()) }
 func record(t testing.TB, opt RecordOptions) *tape {
 	t.Helper()
 	tp := &tape{path: filepath.Join(t.TempDir(), "session.llmtop")}
-	opt.Codec, opt.Now, opt.Program, opt.Epoch = plain{}, tp.time, "test", 1_700_000_000_000_000_000
+	if opt.Codec == nil {
+		opt.Codec = plain{}
+	}
+	opt.Now, opt.Program, opt.Epoch = tp.time, "test", 1_700_000_000_000_000_000
 	r, err := Record(tp.path, opt)
 	if err != nil {
 		t.Fatal(err)

@@ -59,7 +59,7 @@ func (b *busy) step(first func()) {
 		case b.rand.IntN(40) == 0:
 			b.end(id, n)
 		default:
-			b.emit(event.Event{Kind: event.KindToken, Layer: -1, Req: id, ID: n, N: 1, Index: n, Text: fmt.Sprint(" ", n), LogP: -.1, HasLogP: true})
+			b.emit(event.Event{Kind: event.KindToken, Layer: -1, Req: id, ID: b.rand.Int32N(32000), N: 1, Index: n, Text: b.word(), LogP: -b.rand.Float32(), HasLogP: true})
 			b.tokens[id] = n + 1
 		}
 	}
@@ -71,6 +71,15 @@ func (b *busy) step(first func()) {
 		b.emit(event.Event{Kind: event.KindHost, Layer: -1, Data: &event.Host{Interval: 1e9, Cores: []float64{.5, b.rand.Float64()}, CPU: event.Of(.4), MemUsed: event.Of(1e9), MemTotal: event.Of(2e9)}})
 		b.emit(event.Event{Kind: event.KindLog, Layer: -1, Text: "a line of the log"})
 	}
+}
+
+// word is a word as a model makes them.
+func (b *busy) word() string {
+	w := []byte{' '}
+	for range 1 + b.rand.IntN(7) {
+		w = append(w, byte('a'+b.rand.IntN(26)))
+	}
+	return string(w)
 }
 
 func (b *busy) queue() {
@@ -106,7 +115,8 @@ func (b *busy) count(n uint64) {
 func live(t testing.TB, steps int, opt RecordOptions) (path string, frames []*store.Snapshot) {
 	t.Helper()
 	b := &busy{now: ms, rand: rand.New(rand.NewPCG(1, 2))}
-	tp := record(t, RecordOptions{SegmentBytes: opt.SegmentBytes, Segments: opt.Segments, Flush: time.Hour})
+	opt.Flush = time.Hour
+	tp := record(t, opt)
 	tp.now.Store(int64(ms))
 	s := store.New(store.Options{Now: tp.time, Wall: func() time.Time { return wallOf(tp.time()) }})
 	b.sink = event.Tee{s, tp.Recorder}
@@ -154,7 +164,9 @@ func newReplay(t testing.TB, path string, opt PlayOptions) *replay {
 		t.Fatal(err)
 	}
 	r := &replay{}
-	opt.Codec = newPlain
+	if opt.Codec == nil {
+		opt.Codec = newPlain
+	}
 	opt.Reset = func() event.Sink {
 		r.fresh++
 		r.store = store.New(store.Options{Now: r.Now, Wall: r.Wall})
