@@ -1,0 +1,1663 @@
+"""Shows a Python inference engine live in llmtop: opens an event socket and writes to it what the engine does.
+
+    import llmtop
+
+    with llmtop.serve(name="my-engine") as top:
+        with top.request(prompt_tokens=12, group="my-adapter") as r:
+            with r.stage("prompt", tokens=12):
+                ...
+            for token in ...:
+                r.token(token)
+
+Hugging Face transformers:  watch = top.watch(model);  with watch.streamer() as s: model.generate(..., streamer=s)
+vLLM: point an entry point of the group "vllm.stat_logger_plugins" at llmtop:VLLMStatLogger.
+
+One file, Python 3.9 and later, no dependencies; torch and vLLM are looked at only where they are used. The engine never
+waits for a reader: it appends a tuple to a queue, and a thread of this module encodes and writes. What a reader is too slow
+for is dropped, oldest first, and counted for each kind of event. docs/event-protocol.md of llmtop describes the lines.
+All times are ns on time.perf_counter_ns, which is monotonic.
+"""
+
+import asyncio
+import atexit
+import hmac
+import itertools
+import json
+import math
+import os
+import queue
+import re
+import selectors
+import socket
+import stat
+import struct
+import sys
+import threading
+import time
+import weakref
+from collections import OrderedDict, deque
+
+try:
+    import fcntl
+except ImportError:  # Windows, where Python has no Unix sockets either
+    fcntl = None
+
+__all__ = ["Error", "Emitter", "Request", "Streamer", "VLLMStatLogger", "Watch", "serve"]
+__version__ = "1.0"
+
+PROTOCOL = "1.0"
+BUFFER = 4 << 20  # bytes that wait for one reader before the oldest are dropped
+QUEUE = 65536  # events that wait for the writing thread before the oldest are dropped
+LIVE = 8192  # requests under way that a late reader is told of
+MAX_LINE = 4 << 20  # longest line that a reader takes
+MAX_CONTROL = 1 << 20  # longest line that a reader may send
+MAX_AUTH = 1 << 10
+MAX_READERS = 64
+BATCH = 256  # tokens a line at most: a line is also what is dropped at once
+CHUNK = 1 << 16  # bytes handed to a socket at once
+SECOND = 1_000_000_000
+STARTED = time.time_ns()
+
+_CONTROLS = ("generate", "cancel", "pause", "resume", "hooks", "sample")
+_KIND_CAPS = {"stage": "stages", "token": "tokens", "experts": "experts", "kv": "kv", "step": "steps", "host": "host", "counters": "counters"}
+_TOTALS = {"finished": "requests_finished", "cancelled": "requests_cancelled", "failed": "requests_failed"}
+_now = time.perf_counter_ns
+
+
+class Error(OSError):
+    """The event socket could not be opened."""
+
+
+def serve(name=None, listen=None, **options):
+    """Opens the event socket and returns the Emitter, which is also a context manager that closes it.
+
+    listen is "unix:PATH" or "tcp:HOST:PORT"; without it $LLMTOP_LISTEN, else NAME-PID.sock in the folder in which
+    llmtop looks for engines. options are those of Emitter. Raises Error if the socket is held by a live engine.
+    """
+    return Emitter(name, listen, **options)
+
+
+# Addresses
+
+
+def folder():
+    """The folder in which llmtop looks for engines."""
+    if sys.platform == "win32":
+        return os.path.join(os.environ.get("LOCALAPPDATA", os.path.expanduser("~")), "llmtop")
+    base = os.environ.get("XDG_RUNTIME_DIR")
+    if base and sys.platform != "darwin":
+        return os.path.join(base, "llmtop")
+    base = os.environ.get("TMPDIR", "/tmp") if sys.platform == "darwin" else "/tmp"
+    return os.path.join(base, "llmtop-%d" % os.getuid())
+
+
+def _default_address(name):
+    if not hasattr(socket, "AF_UNIX"):
+        return "tcp:127.0.0.1:0"
+    return "unix:" + os.path.join(folder(), "%s-%d.sock" % (re.sub(r"[^A-Za-z0-9._-]+", "-", name), os.getpid()))
+
+
+def _listen(address, token):
+    """Returns the listening socket, its address and a function that removes its file."""
+    scheme, _, rest = address.partition(":")
+    if scheme == "unix" and rest and hasattr(socket, "AF_UNIX"):
+        return _listen_unix(rest)
+    if scheme == "tcp" and rest:
+        return _listen_tcp(rest, token)
+    raise Error("listen on %r: want unix:PATH or tcp:HOST:PORT" % address)
+
+
+def _listen_tcp(rest, token):
+    host, _, port = rest.rpartition(":")
+    host = host.strip("[]")
+    if not host or not port.isdigit():
+        raise Error("listen on tcp:%s: want tcp:HOST:PORT" % rest)
+    try:
+        family, _, _, _, where = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)[0]
+        loopback = where[0].startswith("127.") or where[0] == "::1"
+        if not loopback and not token:
+            raise Error("listen on tcp:%s: not a loopback address, which needs a token" % rest)
+        sock = socket.create_server(where[:2], family=family)
+    except (OSError, OverflowError) as e:
+        raise e if isinstance(e, Error) else Error("listen on tcp:%s: %s" % (rest, e)) from e
+    bound = sock.getsockname()
+    return sock, "tcp:%s:%d" % ("[%s]" % bound[0] if ":" in bound[0] else bound[0], bound[1]), lambda: None
+
+
+def _listen_unix(path):
+    parent = os.path.dirname(os.path.abspath(path))
+    _make_folder(parent)
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    lock = _lock_folder(parent)
+    try:
+        _reclaim(path)
+        if sys.platform == "linux":
+            os.fchmod(sock.fileno(), 0o600)  # Linux takes over the mode: at no moment is the file open to others
+        sock.bind(path)
+        os.chmod(path, 0o600)
+        sock.listen(16)  # until here nobody can connect
+        inode = os.stat(path).st_ino
+    except OSError as e:
+        sock.close()
+        raise e if isinstance(e, Error) else Error("listen on unix:%s: %s" % (path, e)) from e
+    finally:
+        if lock is not None:
+            os.close(lock)
+    return sock, "unix:" + path, lambda: _unlink(path, inode)
+
+
+def _make_folder(parent):
+    """Makes the folder of a socket. The well-known one must belong to this user: in /tmp anybody could have made it."""
+    try:
+        os.makedirs(parent, mode=0o700, exist_ok=True)
+        s = os.lstat(parent)
+    except OSError as e:
+        raise Error("make folder %s: %s" % (parent, e)) from e
+    if parent == os.path.abspath(folder()) and (not stat.S_ISDIR(s.st_mode) or s.st_uid != os.getuid()):
+        raise Error("use folder %s: it belongs to another user" % parent)
+
+
+def _lock_folder(parent):
+    """Keeps two engines from reclaiming one path at the same moment. Others may hold the lock: after a second go on without."""
+    if fcntl is None:
+        return None
+    fd = os.open(parent, os.O_RDONLY)
+    for _ in range(100):
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except OSError:
+            time.sleep(0.01)
+    return fd
+
+
+def _reclaim(path):
+    """Removes the socket of a dead engine; raises Error if a live one holds it."""
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(mode):
+        raise Error("listen on unix:%s: there is a file that is no socket" % path)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1)
+        try:
+            probe.connect(path)
+        except ConnectionRefusedError:
+            os.unlink(path)
+            return
+        except FileNotFoundError:
+            return
+        except OSError:  # its backlog is full: somebody listens
+            raise Error("listen on unix:%s: held by a live engine" % path) from None
+        pid = _pid_of(probe)
+    raise Error("listen on unix:%s: held by a live engine%s" % (path, " (pid %d)" % pid if pid else ""))
+
+
+def _pid_of(probe):
+    """The process at the other end: from the system where it tells, else from the engine's hello."""
+    if hasattr(socket, "SO_PEERCRED"):
+        return struct.unpack("3i", probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+    try:
+        return int(json.loads(probe.makefile().readline(MAX_CONTROL)).get("pid", 0))
+    except (OSError, ValueError, AttributeError):
+        return 0
+
+
+def _unlink(path, inode):
+    try:
+        if os.stat(path).st_ino == inode:
+            os.unlink(path)
+    except OSError:
+        pass
+
+
+# Lines
+
+
+def _line(fields):
+    """A dict as a line of JSON. What JSON has no word for becomes null or a string."""
+    try:
+        text = json.dumps(fields, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain)
+    except ValueError:
+        text = json.dumps(_finite(fields), ensure_ascii=False, separators=(",", ":"), default=_plain)
+    return text.encode("utf-8", "replace") + b"\n"
+
+
+def _plain(value):
+    if isinstance(value, (bytes, bytearray)):
+        return list(value)
+    if isinstance(value, (set, frozenset)):
+        return sorted(value)
+    for method in ("tolist", "item"):  # arrays and scalars of numpy and torch
+        if hasattr(value, method):
+            return getattr(value, method)()
+    return str(value)
+
+
+def _finite(value):
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {k: _finite(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(v) for v in value]
+    return value
+
+
+def _differences(values):
+    return [values[0]] + [b - a for a, b in zip(values, values[1:])]
+
+
+def _token_line(run, origin):
+    """Tokens (at, request, position, id) as one line."""
+    if len(run) == 1:
+        at, r, i, d = run[0]
+        if d is None:
+            return b'{"t":"tok","a":%d,"r":%d,"i":%d}\n' % (at - origin, r, i)
+        return b'{"t":"tok","a":%d,"r":%d,"i":%d,"d":%d}\n' % (at - origin, r, i, d)
+    at, rs, i, d = zip(*run)
+    fields = {"t": "tok", "a": _differences(at), "r": rs[0] if rs.count(rs[0]) == len(rs) else rs, "i": _differences(i)}
+    fields["a"][0] -= origin
+    if d.count(None) < len(d):
+        fields["d"] = d
+    return _line(fields)
+
+
+def _text(piece):
+    """A piece of text for a line: bytes that are no UTF-8 go as numbers."""
+    if isinstance(piece, (bytes, bytearray)):
+        try:
+            return piece.decode("utf-8")
+        except UnicodeDecodeError:
+            return list(piece)
+    return piece
+
+
+def _given(**fields):
+    return {k: v for k, v in fields.items() if v is not None}
+
+
+# State, for readers that come late
+
+
+class _Live:
+    """A request under way."""
+
+    __slots__ = ("lines", "first", "last", "out", "id")
+
+    def __init__(self, fields):
+        self.lines = [fields]  # as queued and dispatched, and its first stages
+        self.first = self.last = self.out = 0  # stamps of the first and last token; how many
+        self.id = None  # of the first token
+
+    def events(self, r, origin):
+        yield from self.lines
+        if self.out:
+            yield _given(t="tok", a=self.first - origin, r=r, i=0, d=self.id)
+        if self.out > 1:
+            yield {"t": "tok", "a": self.last - origin, "r": r, "i": 1, "n": self.out - 1}
+
+
+class _State:
+    """What has happened so far, folded. It is used under the emitter's lock."""
+
+    def __init__(self):
+        self.live = OrderedDict()
+        self.latest = {}  # newest line of types that replace each other
+        self.load = deque(maxlen=64)  # the engine's own stages
+        self.count = {}  # the counters of both kinds below
+        self.totals = dict.fromkeys(
+            ("requests_queued", "requests_finished", "requests_cancelled", "requests_failed", "prompt_tokens", "cached_tokens", "generated_tokens"), 0
+        )
+        self.own = set()  # counters that the engine reports itself
+        self.kinds = set()
+        self.new_totals = False
+
+    def fold(self, item):
+        """Takes in an event and returns its kind."""
+        if item[0].__class__ is int:
+            return self._fold_token(item[0], item[1], item[3], item[4].get("n", 1) if len(item) == 5 else 1)
+        kind, fields = item
+        self.kinds.add(kind)
+        if kind == "request":
+            self._fold_request(fields)
+        elif kind == "stage":
+            self._fold_stage(fields)
+        elif kind == "counters":
+            self.own.update(fields["c"])
+            self.count.update(fields["c"])
+        elif kind in ("model", "experts", "kv", "host"):
+            self.latest[kind] = fields
+        return kind
+
+    def _fold_token(self, at, r, d, n):
+        self.kinds.add("token")
+        self.totals["generated_tokens"] += n
+        self.new_totals = True
+        live = self.live.get(r)
+        if live is not None:
+            if not live.out:
+                live.first, live.id = at, d
+            live.out += n
+            live.last = at
+        return "token"
+
+    def _fold_request(self, fields):
+        r, state = fields["r"], fields["state"]
+        self.new_totals = True
+        if state == "queued":
+            self.live[r] = _Live(fields)
+            self.totals["requests_queued"] += 1
+            if len(self.live) > LIVE:
+                self.live.popitem(last=False)
+        elif state == "dispatched":
+            if r in self.live:
+                self.live[r].lines.append(fields)
+        else:
+            self.live.pop(r, None)
+            self.totals[_TOTALS[state]] += 1
+            self.totals["prompt_tokens"] += fields.get("in", 0)
+            self.totals["cached_tokens"] += fields.get("cached", 0)
+
+    def _fold_stage(self, fields):
+        if "r" not in fields:
+            self.load.append(fields)
+        elif fields["r"] in self.live and len(self.live[fields["r"]].lines) < 64:
+            self.live[fields["r"]].lines.append(fields)
+
+    def counters(self):
+        """All counters; those that the engine reports itself win over those counted here."""
+        return dict({k: v for k, v in self.totals.items() if k not in self.own}, **self.count)
+
+    def lines(self, origin):
+        """The lines from sync to synced."""
+        events = [{"t": "sync"}]
+        events += [self.latest[k] for k in ("model",) if k in self.latest]
+        events += self.load
+        events += [self.latest[k] for k in ("experts", "kv", "host") if k in self.latest]
+        events.append({"t": "count", "a": _now() - origin, "c": self.counters()})
+        for r, live in self.live.items():
+            events += live.events(r, origin)
+        events.append({"t": "synced"})
+        return b"".join(map(_line, events))
+
+
+# Readers
+
+
+class _Peer:
+    """A reader: what waits for it, and what it has lost. Only the writing thread touches it.
+
+    sent and lost count events since hello, so that sent + sum(lost) is q at the place where the next line goes.
+    """
+
+    def __init__(self, sock, limit, wants_token):
+        self.sock = sock
+        self.limit = limit
+        self.open = not wants_token  # the token, if one is wanted, was right
+        self.waiting = deque()  # (line, kind, events) of whole lines
+        self.size = 0  # bytes in waiting
+        self.urgent = []  # lines that are not counted, for now: replies
+        self.tail = b""  # bytes under way
+        self.sent = 0
+        self.lost = {}
+        self.lost_new = False
+        self.stale = True  # wants the state
+        self.synced_at = -SECOND
+        self.clock_at = _now()
+        self.since = _now()
+        self.input = bytearray()
+        self.ending = False  # after the bytes under way it is closed
+        self.events = selectors.EVENT_READ
+
+    def put(self, line, kind, n):
+        self.waiting.append((line, kind, n))
+        self.size += len(line)
+        while self.size > self.limit and len(self.waiting) > 1:
+            line, kind, n = self.waiting.popleft()
+            self.size -= len(line)
+            self.lose(kind, n)
+
+    def lose(self, kind, n):
+        self.lost[kind] = self.lost.get(kind, 0) + n
+        self.lost_new = self.stale = True
+
+    def q(self):
+        return self.sent + sum(self.lost.values())
+
+    def compose(self, top):
+        """Puts the next bytes under way. Lines are whole here, so a reader never gets a cut one followed by another."""
+        now, parts = _now(), self.urgent
+        self.urgent = []
+        if self.lost_new:
+            self.lost_new = False
+            parts.append(_line({"t": "lost", "a": now - top.origin, "by": self.lost, "q": self.q()}))
+        if now - self.clock_at >= SECOND:
+            self.clock_at = now
+            parts.append(_line({"t": "clock", "a": now - top.origin, "wall": time.time_ns(), "q": self.q()}))
+        size = 0
+        while self.waiting and size < CHUNK:
+            line, _, n = self.waiting.popleft()
+            self.sent += n
+            size += len(line)
+            parts.append(line)
+        self.size -= size
+        if self.stale and not self.waiting and now - self.synced_at >= SECOND:
+            self.stale, self.synced_at = False, now
+            parts.append(top.state_lines())
+        self.tail = b"".join(parts)
+
+    def due(self, now):
+        """Whether compose has something to say."""
+        if self.tail or self.ending or not self.open:
+            return False
+        rested = self.stale and now - self.synced_at >= SECOND
+        return bool(self.waiting or self.urgent or self.lost_new or rested or now - self.clock_at >= SECOND)
+
+
+# The emitter
+
+
+class Emitter:
+    """An open event socket. All methods may be called from any thread and return at once.
+
+    name, version, model (a dict with the keys of the protocol's model), device, slots: what hello says of the engine.
+    token: what readers must know; needed beyond loopback. text: send the text of prompts and tokens.
+    buffer: bytes that wait for one reader. queue: events that wait for the writing thread.
+    on_generate(message), on_cancel(request), on_pause(), on_resume(), on_hooks(names), on_sample(every): control messages that
+    the engine takes, called one after another on a thread of their own; they are to return soon. What they raise is
+    the reader's answer. on_generate returns the Request, or its id.
+    """
+
+    def __init__(self, name=None, listen=None, *, version="", token=None, model=None, device=None, slots=None, text=False, caps=(), buffer=BUFFER,
+                 queue=QUEUE, on_generate=None, on_cancel=None, on_pause=None, on_resume=None, on_hooks=None, on_sample=None):  # fmt: skip
+        name = name or os.path.basename(sys.argv[0] or "") or "python"
+        self.origin = _now()
+        self.text = text
+        self._about = _given(name=name, version=version or None, pid=os.getpid(), device=device, slots=slots, state="ready")
+        self._run_id = "%x-%x" % (time.time_ns(), os.getpid())
+        self._caps = {"tokens", "stages", "counters"} | set(caps) | ({"text"} if text else set())
+        handlers = (on_generate, on_cancel, on_pause, on_resume, on_hooks, on_sample)
+        self._handlers = {n: f for n, f in zip(_CONTROLS, handlers) if f is not None}
+        self._token = token if token is not None else os.environ.get("LLMTOP_TOKEN") or None
+        self._buffer = buffer
+        self._limit = queue
+        self._queue = deque()
+        self._put = self._queue.append
+        self._lock = threading.Lock()  # of _state, _shed and the order in which the queue is folded
+        self._state = _State()
+        self._shed = {}  # events dropped from the queue since the writing thread looked
+        self._ids = itertools.count(1)
+        self._steps = itertools.count(1)
+        self._peers = []
+        self._replies = deque()
+        self._controls = None
+        self._tickers = []
+        self._ticked = self._counted = 0
+        self._closing = None  # why, once close was called
+        self._listener, self.address, self._remove = _listen(listen or os.environ.get("LLMTOP_LISTEN") or _default_address(name), self._token)
+        self._trusted = self.address.startswith("unix:") or self._token is not None  # may control
+        self._listener.setblocking(False)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._listener, selectors.EVENT_READ)
+        if model:
+            self.model(**model)
+        self._thread = threading.Thread(target=self._run, name="llmtop", daemon=True)
+        self._thread.start()
+        _emitters.add(self)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        self.close(None if kind is None else "%s: %s" % (kind.__name__, error))
+
+    def close(self, why=None, timeout=1.0):
+        """Says bye to all readers, after what waits for them (for at most timeout seconds), and removes the socket."""
+        if self._closing is None:
+            self._deadline = _now() + int(timeout * SECOND)
+            self._closing = why or "the engine has ended"
+        if self._thread is not threading.current_thread():
+            self._thread.join(timeout + 1)
+
+    # What the engine tells
+
+    def request(self, prompt_tokens=None, **options):
+        """A Request, queued now. prompt_tokens is its length; options are those of Request."""
+        return Request(self, prompt_tokens, **options)
+
+    def stage(self, name, tokens=None, layer=None):
+        """A context manager that times work which belongs to no request, such as model_load."""
+        return _Stage(self, None, name, tokens, layer)
+
+    def tokens(self, pairs, at=None):
+        """A token each of several requests, made by one forward pass: pairs of Request and token id, stamped alike."""
+        at = at or _now()
+        for r, token in pairs:
+            r.token(token, at=at)
+
+    def step(self, dur, decode=None, prompt=None, number=None, parts=None, fpm=None, at=None):
+        """A forward pass that ended now and took dur ns, over so many decode tokens and prompt tokens.
+
+        parts: ns of [embed, attention, router, experts, lm_head, sample]. fpm: forward-pass metrics as SGLang names them.
+        """
+        self._emit("step", at, _given(t="step", a=0, dur=int(dur), s=number or next(self._steps), n=decode, m=prompt, x=parts, fpm=fpm))
+
+    def experts(self, layers, experts, used=None, prompt=None, decode=None, prompt_tokens=None, decode_tokens=None, every=None):
+        """Router picks so far: layers x experts counts in one list, cumulative since the model was loaded."""
+        p, d = (None if c is None else list(c) for c in (prompt, decode))
+        self._emit("experts", None, _given(t="experts", a=0, layers=layers, experts=experts, used=used, p=p, d=d, pt=prompt_tokens, dt=decode_tokens, every=every))
+
+    def kv(self, used, total, page=None, pinned=None, freed=None, held=None):
+        """The KV cache, in cells of one token; page is the cells in a page, pinned the stamp since when the oldest are in use."""
+        pinned = None if pinned is None else pinned - self.origin
+        self._emit("kv", None, _given(t="kv", a=0, used=used, total=total, page=page, pinned=pinned, freed=freed, held=held))
+
+    def count(self, **counters):
+        """Counters of the engine, cumulative. Names that this module counts itself are from now on the engine's."""
+        if counters:
+            self._emit("counters", None, {"t": "count", "a": 0, "c": counters})
+
+    def host(self, **readings):
+        """A sample of the machine, with the keys of the protocol's host."""
+        self._emit("host", None, dict({"t": "host", "a": 0}, **readings))
+
+    def model(self, **about):
+        """A model was loaded. about has the keys of the protocol's model."""
+        self._emit("model", None, dict({"t": "model", "a": 0}, **_given(**about)))
+
+    def engine(self, **about):
+        """Something about the engine has changed, for example state="paused"."""
+        self._about.update(about)
+        self._emit("engine", None, None)
+
+    def log(self, message):
+        """A line of the engine's log."""
+        self._emit("log", None, {"t": "log", "a": 0, "m": str(message)})
+
+    def on(self, control, handler):
+        """Offers a control message from now on: handler as in __init__."""
+        self._handlers[control] = handler
+        self.engine()
+
+    def watch(self, model, **options):
+        """Hooks a Hugging Face model: router picks and forward passes. See Watch."""
+        return Watch(self, model, **options)
+
+    def streamer(self, **options):
+        """A streamer for generate() of transformers that stamps tokens. See Streamer; watch(model).streamer() knows more."""
+        return Streamer(self, **options)
+
+    def _emit(self, kind, at, fields):
+        if fields is not None:
+            fields["a"] = (at or _now()) - self.origin
+        self._put((kind, fields))
+        if len(self._queue) > self._limit:
+            self._drop()
+
+    def _drop(self):
+        """Makes room in the queue, unless the writing thread is just doing that. What is dropped still counts in the state."""
+        if self._closing is not None:
+            self._queue.clear()
+        elif self._lock.acquire(blocking=False):
+            try:
+                while len(self._queue) > self._limit:
+                    kind = self._fold(self._queue.popleft())
+                    self._shed[kind] = self._shed.get(kind, 0) + 1
+            except IndexError:
+                pass
+            finally:
+                self._lock.release()
+
+    def _fold(self, item):
+        if item[1] is None:
+            return item[0]  # engine, which is written from what is known then
+        return self._state.fold(item)
+
+    # The writing thread
+
+    def _run(self):
+        wait = 0.05
+        try:
+            while self._closing is None:
+                for key, events in self._selector.select(wait):
+                    self._ready(key, events)
+                busy = self._turn()
+                wait = 0 if busy > 1 else 0.01 if busy and self._peers else 0.05
+            self._finish()
+        finally:
+            self._remove()
+            for sock in [self._listener] + [p.sock for p in self._peers]:
+                sock.close()
+            self._selector.close()
+            self._limit = 0  # whatever is still told goes nowhere
+
+    def _turn(self):
+        """Moves what has happened on to the readers. Returns 0 if nothing had, 2 if there is more."""
+        now = _now()
+        self._blame()
+        items = self._take(2048)
+        peers = [p for p in self._peers if p.open]
+        if peers and items:
+            self._spread(peers, items)
+        if now - self._ticked > SECOND // 10:
+            self._tick(now)
+        while self._replies:
+            peer, line = self._replies.popleft()
+            peer.urgent.append(line)
+        for p in list(self._peers):
+            self._flush(p, now)
+        return 2 if len(items) == 2048 else 1 if items else 0
+
+    def _take(self, most):
+        with self._lock:
+            pop = self._queue.popleft
+            items = [pop() for _ in range(min(most, len(self._queue)))]
+            for item in items:
+                self._fold(item)
+        return items
+
+    def _blame(self):
+        """Tells the readers what the queue had no room for."""
+        with self._lock:
+            shed, self._shed = self._shed, {}
+        for p in self._peers:
+            for kind, n in shed.items() if p.open else ():
+                p.lose(kind, n)
+
+    def _spread(self, peers, items):
+        """Writes events as lines, neighbouring tokens in one, and gives them to the readers."""
+        run = []
+        for item in items:
+            if len(item) == 4:
+                run.append(item)
+                if len(run) < BATCH:
+                    continue
+            if run:
+                self._give(peers, "token", len(run), _token_line, run, self.origin)
+                run = []
+            if len(item) == 5:
+                self._give(peers, "token", 1, self._rich_line, item)
+            elif len(item) == 2:
+                self._give(peers, item[0], 1, _line, item[1] or self._engine())
+        if run:
+            self._give(peers, "token", len(run), _token_line, run, self.origin)
+
+    def _give(self, peers, kind, n, encode, *args):
+        """What cannot be written, for example because the engine named a token by a str, is lost and counted."""
+        try:
+            line = encode(*args)
+        except Exception:
+            line = b""
+        for p in peers:
+            if line and len(line) <= MAX_LINE:
+                p.put(line, kind, n)
+            else:
+                p.lose(kind, n)
+
+    def _rich_line(self, item):
+        at, r, i, d, more = item
+        return _line(dict(_given(t="tok", a=at - self.origin, r=r, i=i, d=d), **more))
+
+    def _engine(self, t="engine"):
+        return dict({"t": t, "a": _now() - self.origin, "wall": time.time_ns()}, caps=self._offers(), **self._about)
+
+    def _offers(self):
+        """What the engine is known to send, and to take from readers."""
+        caps = self._caps | {_KIND_CAPS[k] for k in self._state.kinds if k in _KIND_CAPS}
+        if self._trusted:
+            caps |= self._handlers.keys() - {"resume"}
+        return sorted(caps)
+
+    def state_lines(self):
+        """What a reader that comes now must know."""
+        with self._lock:
+            return self._state.lines(self.origin)
+
+    def _tick(self, now):
+        """Ten times a second."""
+        self._ticked = now
+        for ticker in list(self._tickers):
+            try:
+                ticker()
+            except Exception as e:
+                self._tickers.remove(ticker)
+                self.log("llmtop: %s: %s" % (type(e).__name__, e))
+        offers = self._offers()
+        if offers != getattr(self, "_offered", offers):
+            self._put(("engine", None))
+        self._offered = offers
+        if now - self._counted > SECOND and self._state.new_totals:
+            self._counted = now
+            with self._lock:
+                self._state.new_totals = False
+                totals = {k: v for k, v in self._state.totals.items() if k not in self._state.own}
+            line = _line({"t": "count", "a": now - self.origin, "c": totals})
+            for p in self._peers:
+                if p.open and totals:
+                    p.put(line, "counters", 1)
+
+    def _finish(self):
+        """Empties the queue and says bye."""
+        self._counted = 0
+        self._tick(_now())
+        busy = 2
+        while busy == 2 and _now() < self._deadline:
+            busy = self._turn()
+        bye = _line({"t": "bye", "why": self._closing})
+        while self._peers and _now() < self._deadline:
+            for p in list(self._peers):
+                if not p.ending and not p.tail and not p.waiting:
+                    p.tail, p.ending = bye, True
+                self._flush(p, _now())
+            if any(p.tail or p.waiting for p in self._peers):
+                self._selector.select(0.01)
+
+    # Connections
+
+    def _ready(self, key, events):
+        if key.fileobj is self._listener:
+            return self._accept()
+        if events & selectors.EVENT_READ and key.data in self._peers:
+            self._read(key.data)
+        return None
+
+    def _accept(self):
+        try:
+            sock, _ = self._listener.accept()
+        except OSError:
+            return
+        if len(self._peers) >= MAX_READERS:
+            sock.close()
+            return
+        sock.setblocking(False)
+        peer = _Peer(sock, self._buffer, self._token is not None)
+        self._peers.append(peer)
+        self._selector.register(sock, selectors.EVENT_READ, peer)
+        if peer.open:
+            self._greet(peer)
+        else:
+            peer.tail = _line({"t": "auth"})
+
+    def _greet(self, peer):
+        """Writes hello and the state. What is still in the queue is not part of that: from here on the reader counts."""
+        self._blame()
+        hello = dict(self._engine("hello"), v=PROTOCOL, run=self._run_id)
+        model = self._state.latest.get("model")
+        if model:
+            hello["model"] = {k: v for k, v in model.items() if k not in ("t", "a")}
+        peer.open = True
+        peer.tail += _line(hello) + self.state_lines()
+        peer.stale, peer.synced_at = False, _now()
+
+    def _read(self, peer):
+        try:
+            data = peer.sock.recv(CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._forget(peer)
+            return
+        if peer.ending:
+            return
+        peer.input += data
+        while not peer.ending:
+            line, newline, rest = peer.input.partition(b"\n")
+            if len(line) > (MAX_CONTROL if peer.open else MAX_AUTH):
+                self._end(peer, "a line is too long")
+            if not newline:
+                return
+            peer.input = rest
+            if line.strip():
+                self._control(peer, bytes(line))
+
+    def _control(self, peer, line):
+        try:
+            message = json.loads(line)
+            kind = message["t"]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            self._end(peer, "malformed line" if peer.open else "wrong token")
+            return
+        if not peer.open:
+            given = message.get("token") if kind == "auth" else None
+            if isinstance(given, str) and hmac.compare_digest(given.encode("utf-8", "replace"), self._token.encode()):
+                self._greet(peer)
+            else:
+                self._end(peer, "wrong token")
+        elif kind not in _CONTROLS:
+            if kind != "auth":  # sent to an engine that did not ask
+                self._end(peer, "unknown message")
+        elif not self._trusted:
+            self._reply(peer, message, why="no control over TCP without a token")
+        elif kind not in self._handlers:
+            self._reply(peer, message, why="this engine does not offer %s" % kind)
+        else:
+            self._hand_over(peer, message)
+
+    def _hand_over(self, peer, message):
+        if self._controls is None:
+            self._controls = queue.Queue(64)
+            threading.Thread(target=self._obey, name="llmtop-control", daemon=True).start()
+        try:
+            self._controls.put_nowait((peer, message))
+        except queue.Full:
+            self._reply(peer, message, why="too many control messages wait")
+
+    def _obey(self):
+        while True:
+            peer, message = self._controls.get()
+            try:
+                result = self._handlers[message["t"]](*_arguments(message))
+                self._reply(peer, message, r=getattr(result, "id", result) if message["t"] == "generate" else None)
+            except Exception as e:
+                self._reply(peer, message, why=str(e) or type(e).__name__)
+
+    def _reply(self, peer, message, why=None, r=None):
+        self._replies.append((peer, _line(_given(t="reply", c=message.get("c"), ok=why is None, why=why, r=r))))
+
+    def _end(self, peer, why):
+        """Says bye and closes once that is written. What waits is let go."""
+        peer.tail += _line({"t": "bye", "why": why})
+        peer.ending = True
+        peer.since = _now()
+
+    def _forget(self, peer):
+        self._selector.unregister(peer.sock)
+        peer.sock.close()
+        self._peers.remove(peer)
+
+    def _flush(self, peer, now):
+        """Writes what the socket takes without waiting."""
+        if not peer.open and not peer.ending and now - peer.since > 5 * SECOND:
+            self._end(peer, "no token")
+        try:
+            for _ in range(16):
+                if peer.due(now):
+                    peer.compose(self)
+                if not peer.tail:
+                    break
+                peer.tail = peer.tail[peer.sock.send(peer.tail):]  # fmt: skip
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._forget(peer)
+            return
+        if peer.ending and (not peer.tail or now - peer.since > SECOND):
+            self._forget(peer)
+            return
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if peer.tail else 0)
+        if events != peer.events:
+            peer.events = events
+            self._selector.modify(peer.sock, events, peer)
+
+    def _orphan(self):
+        """In a forked child the socket is the parent's, and the thread is gone."""
+        self._closing = "forked"
+        self._limit = 0
+        self._lock = threading.Lock()
+        self._thread = threading.current_thread()
+        for sock in [self._listener] + [p.sock for p in self._peers]:
+            sock.close()
+
+
+# Requests
+
+
+class Request:
+    """A request under way, used by one thread at a time. As a context manager it ends as the block does: finished, failed
+    with the exception, or cancelled by KeyboardInterrupt and asyncio.CancelledError.
+
+    prompt_tokens, cached and pad (tokens that only filled up a batch) are reported when it ends and may be set until then.
+    group: LoRA adapter or tenant. label: what kind of prompt. name: the engine's own id. max_tokens: most tokens to generate.
+    prompt: its text, sent if text is true (by default as the Emitter was told). at: stamp of its arrival.
+    """
+
+    __slots__ = ("top", "id", "out", "prompt_tokens", "cached", "pad", "text", "state", "_put", "_queue")
+
+    def __init__(self, top, prompt_tokens=None, *, group=None, label=None, name=None, max_tokens=None, prompt=None, text=None, cold=None, probe=None,
+                 at=None):  # fmt: skip
+        self.top = top
+        self.id = next(top._ids)
+        self.out = 0  # tokens so far
+        self.prompt_tokens, self.cached, self.pad = prompt_tokens, None, None
+        self.text = top.text if text is None else text
+        self._put, self._queue = top._put, top._queue
+        about = _given(group=group, label=label, name=name, max=max_tokens, prompt=prompt if self.text else None, cold=cold, probe=probe)
+        self._enter("queued", at, about)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        if kind is None:
+            self.finish()
+        elif issubclass(kind, (KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)):
+            self.cancel()
+        else:
+            self.fail("%s: %s" % (kind.__name__, error))
+
+    def _enter(self, state, at=None, more=None):
+        self.state = state
+        self.top._emit("request", at, dict({"t": "req", "a": 0, "r": self.id, "state": state}, **(more or {})))
+
+    def dispatch(self, at=None):
+        """The scheduler has begun work on it. An engine that does not say so tells queued from dispatched by no more than
+        its first stage or token."""
+        self.top._caps.add("queue")
+        self._begin(at)
+
+    def _begin(self, at=None):
+        if self.state == "queued":
+            self._enter("dispatched", at)
+
+    def stage(self, name, tokens=None, layer=None):
+        """A context manager that times a kind of work: queue, tokenize, embed, prompt, first_token, or any other word."""
+        if name not in ("queue", "tokenize", "cache_lookup"):
+            self._begin()
+        return _Stage(self.top, self.id, name, tokens, layer)
+
+    def staged(self, name, dur, tokens=None, layer=None, at=None):
+        """A stage that ended now, or at at, and took dur ns."""
+        self.top._emit("stage", at, _given(t="stage", a=0, dur=int(dur), stage=name, r=self.id, l=layer, n=tokens))
+
+    def token(self, id=None, logprob=None, n=1, text=None, step=None, sampling=None, picks=None, top=None, at=None):
+        """A token left the sampler. id: in the vocabulary. n: tokens handed out at once, of which id is the first.
+        logprob: natural logarithm. step: number of its forward pass. sampling: ns spent. picks: experts that the router
+        picked, layer by layer. top: alternatives, as [[id, logprob], ...]. at: its stamp, by default now."""
+        i = self.out
+        if not i:
+            self._begin(at)
+        self.out = i + n
+        if n == 1 and logprob is None and text is None and step is None and sampling is None and picks is None and top is None:
+            self._put((at or _now(), self.id, i, id))
+        else:
+            piece = _text(text) if text is not None and self.text else None
+            more = _given(n=n if n != 1 else None, l=logprob, p=piece, s=step, w=sampling, e=picks, o=top)
+            self._put((at or _now(), self.id, i, id, more))
+        if len(self._queue) > self.top._limit:
+            self.top._drop()
+
+    def tokens(self, ids, at=None):
+        """Several tokens that the engine hands out at once."""
+        ids = list(ids)
+        if ids:
+            self.token(ids[0], n=len(ids), at=at)
+
+    def finish(self, why=None, at=None):
+        """It has ended: why is "stop" where the model ended the text, "length" at the limit."""
+        self._leave("finished", why, at)
+
+    def cancel(self, at=None):
+        """Somebody called it off."""
+        self._leave("cancelled", "cancelled", at)
+
+    def fail(self, why, at=None):
+        """Something failed."""
+        self._leave("failed", str(why), at)
+
+    def _leave(self, state, why, at):
+        if self.state in ("queued", "dispatched"):
+            counts = {"why": why, "in": self.prompt_tokens, "cached": self.cached, "pad": self.pad, "out": self.out}
+            self._enter(state, at, _given(**counts))
+
+
+class _Stage:
+    __slots__ = ("top", "fields", "began")
+
+    def __init__(self, top, r, name, tokens, layer):
+        self.top = top
+        self.fields = _given(t="stage", a=0, stage=name, r=r, l=layer, n=tokens)
+
+    def __enter__(self):
+        self.began = _now()
+        return self
+
+    def __exit__(self, *error):
+        now = _now()
+        self.top._emit("stage", now, dict(self.fields, dur=now - self.began))
+
+
+def _arguments(message):
+    """What the handler of a control message is called with."""
+    kind = message["t"]
+    if kind == "generate":
+        return (message,)
+    if kind == "cancel":
+        return (int(message["r"]),)
+    if kind == "hooks":
+        return ([n for n in message.get("on", ()) if isinstance(n, str)],)
+    if kind == "sample":
+        return (max(1, int(message["every"])),)
+    return ()
+
+
+_emitters = weakref.WeakSet()
+
+
+def _close_all():
+    for top in list(_emitters):
+        top.close()
+
+
+def _orphan_all():
+    for top in list(_emitters):
+        top._orphan()
+
+
+atexit.register(_close_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_orphan_all)
+
+
+# Hugging Face transformers
+
+# Router modules: where they are, and what their classes are called. Their outputs differ in order between models and
+# between versions of transformers, so that the indices are told by being whole numbers, tokens x experts used.
+_ROUTER_PATH = re.compile(r"(?:^|\.)layers\.(\d+)\.(?:mlp|block_sparse_moe|feed_forward|moe)\.(?:gate|router)$")
+_ROUTER_CLASS = re.compile(
+    r"^(Mixtral|Qwen2Moe|Qwen3Moe|Qwen3_5Moe|Olmoe|MiniMaxM2|DeepseekV3|Glm4Moe|GptOss|GraniteMoe)(TopKRouter|TopkRouter|TopKGating)$"
+    r"|TopKRouter$|TopkRouter$|TopKGating$|^Llama4Router$"
+)
+
+
+def _routers(model):
+    """Yields (layer, module, the module that holds it) of each router. Older versions have a bare Linear as gate."""
+    modules = dict(model.named_modules())
+    for path, module in modules.items():
+        found = _ROUTER_PATH.search(path)
+        parent = modules.get(path.rpartition(".")[0])
+        if found and (_ROUTER_CLASS.search(type(module).__name__) or hasattr(parent, "experts")):
+            yield int(found.group(1)), module, parent
+
+
+def _first(objects, *names):
+    """The first of the attributes that one of the objects has."""
+    for o in objects:
+        for name in names:
+            value = getattr(o, name, None)
+            if isinstance(value, int) and not isinstance(value, bool):
+                return value
+    return None
+
+
+def _is_tensor(value):
+    return hasattr(value, "shape") and hasattr(value, "tolist")
+
+
+def _picked(output, parent, used):
+    """The indices tensor (tokens, experts used) in what a router gave back, None if there is none to be had.
+
+    Routers that hand out logits alone leave the choice to the block around them: it is asked where it has a method for
+    that (DeepSeek-V3 and GLM4 choose by groups and a bias), else the choice is the likeliest ones.
+    """
+    parts = [p for p in (output if isinstance(output, (tuple, list)) else (output,)) if _is_tensor(p) and len(p.shape) == 2]
+    for p in parts:
+        if not p.is_floating_point():
+            return p
+    if not parts:
+        return None
+    choose = getattr(parent, "route_tokens_to_experts", None)
+    if choose is not None:
+        return choose(parts[-1])[0]
+    if hasattr(parts[-1], "topk") and used and not hasattr(parent, "n_group"):
+        return parts[-1].topk(used, -1)[1]
+    return None
+
+
+class _ListCounts:
+    """Counts picks of tensors that have no more than tolist()."""
+
+    def __init__(self, layers, experts):
+        self.experts = experts
+        self.picks = {phase: [0] * (layers * experts) for phase in ("prompt", "decode")}
+
+    def add(self, phase, picked, real):
+        """Counts the picks of a pass: (layer, indices) pairs; real tells for each token whether it is no padding, None: all."""
+        counts = self.picks[phase]
+        for layer, indices in picked:
+            for t, row in enumerate(indices.tolist()):
+                if real is None or real[t]:
+                    for e in row:
+                        if 0 <= e < self.experts:
+                            counts[layer * self.experts + e] += 1
+
+    def lists(self):
+        return self.picks["prompt"], self.picks["decode"]
+
+
+class _TorchCounts:
+    """Counts picks where they are, on the device, with a few kernels for all layers of a pass and no waiting.
+
+    Each layer has a column more than experts, for indices that are out of range.
+    """
+
+    def __init__(self, layers, experts):
+        self.layers, self.experts = layers, experts
+        self.tables = {}  # (phase, device, layers) -> counts, index of each layer's first, 1
+
+    def add(self, phase, picked, real):
+        import torch
+
+        groups = {}
+        for layer, indices in picked:
+            groups.setdefault((indices.device, tuple(indices.shape)), []).append((layer, indices))
+        for (device, shape), group in groups.items():
+            key = phase, device, tuple(layer for layer, _ in group)
+            if key not in self.tables:
+                with torch.inference_mode(False):  # else they could be changed in no other mode
+                    first = torch.tensor(key[2], device=device)[:, None, None] * (self.experts + 1)
+                    zeros = torch.zeros(self.layers * (self.experts + 1), dtype=torch.int64, device=device)
+                    self.tables[key] = zeros, first, torch.ones(1, dtype=torch.int64, device=device)
+            table, first, weight = self.tables[key]
+            indices = torch.stack([i for _, i in group]).to(torch.int64)
+            indices = indices.masked_fill((indices < 0) | (indices >= self.experts), self.experts) + first
+            if real is not None:
+                weight = real.to(device, torch.int64)[None, :, None]
+            table.scatter_add_(0, indices.reshape(-1), weight.expand(len(group), *shape).reshape(-1))
+
+    def lists(self):
+        return self._list("prompt"), self._list("decode")
+
+    def _list(self, phase):
+        """Waits for the device."""
+        total = [0] * (self.layers * self.experts)
+        for (of, _, _), (table, _, _) in self.tables.items():
+            if of == phase:
+                rows = table.reshape(self.layers, self.experts + 1)[:, : self.experts].reshape(-1).tolist()
+                total = [a + b for a, b in zip(total, rows)]
+        return total
+
+
+class _Pass:
+    """A forward pass under way."""
+
+    __slots__ = ("began", "stream", "phase", "rows", "columns", "real", "per_row", "count", "picked")
+
+    def __init__(self, stream, rows, columns):
+        self.began = _now()
+        self.stream = stream  # the streamer that it works for, if known
+        self.rows, self.columns = rows, columns  # of tokens
+        self.phase = "prompt" if columns > 1 or (stream is not None and stream.waits()) else "decode"
+        self.real = self.per_row = None  # for each token whether it is no padding, and their number for each row; None: all
+        self.count = False  # picks are counted
+        self.picked = []  # (layer, what its router gave back)
+
+    def tokens(self):
+        return self.rows * self.columns if self.per_row is None else sum(self.per_row)
+
+
+class Watch:
+    """Hooks a model of Hugging Face transformers, or of the same shape: counts what its routers pick, for each layer and
+    expert, prompts and decoding apart, and times its forward passes. Padding is left out of the counts where forward
+    is given an attention mask of (rows, tokens), and counted in padding.
+
+    A pass with more than one token a row counts as prompt. Passes are timed only on a CPU: elsewhere forward returns
+    before the work is done. Routers inside a compiled graph are not seen. close() takes the hooks off.
+    group: the adapter's name for requests of streamer(); by default that of the active PEFT adapter.
+    """
+
+    def __init__(self, top, model, group=None, every=1):
+        while hasattr(model, "get_base_model"):
+            self._peft, model = model, model.get_base_model()
+        self._peft = getattr(self, "_peft", model)
+        self.top, self.model, self._group = top, model, group
+        self.every = every
+        self.on = {"experts"}  # as in the control message hooks
+        self.tokens = {"prompt": 0, "decode": 0}  # whose picks are counted
+        self.padding = 0
+        self._passes = self._flushed = self._last = 0
+        self._dirty = self._complained = False
+        self._counts = None
+        self._lock = threading.Lock()
+        self._under_way = threading.local()  # its now is the pass of this thread
+        self._streams = {}  # thread -> Streamer
+        self._describe()
+        self._hooks = [m.register_forward_hook(self._hook(layer)) for layer, m, _ in self._found]
+        self._wrap()
+        top._tickers.append(self._tick)
+        top._handlers.setdefault("hooks", self._set_hooks)
+        top._handlers.setdefault("sample", self._set_every)
+        top.model(**self.about)
+        if self.experts and not self._found:
+            self._complain("%s has experts, but no router that is known" % type(model).__name__)
+
+    def streamer(self, **options):
+        """A streamer for generate() of this model: requests, exact stamps of tokens, padding, adapter."""
+        return Streamer(self.top, watch=self, **options)
+
+    def close(self):
+        """Takes the hooks off."""
+        self.flush()
+        for hook in self._hooks:
+            hook.remove()
+        if self._was is None:
+            del self.model.forward
+        else:
+            self.model.forward = self._was
+        if self._tick in self.top._tickers:
+            self.top._tickers.remove(self._tick)
+
+    def _describe(self):
+        """Finds the routers, and what the model tells of itself."""
+        self._found = list(_routers(self.model))
+        config = getattr(self.model, "config", None)
+        text = getattr(config, "text_config", None) or config
+        where = [m for _, m, _ in self._found[:1]] + [p for _, _, p in self._found[:1]] + [text]
+        self.experts = _first(where, "n_routed_experts", "num_experts", "num_local_experts", "out_features") or 0
+        self.used = _first(where[::-1], "num_experts_per_tok", "top_k", "moe_top_k")
+        self.layers = max([_first([text], "num_hidden_layers") or 0] + [layer + 1 for layer, _, _ in self._found])
+        self._parents = {layer: p for layer, _, p in self._found}
+        ends = [getattr(c, n, None) for c in (getattr(self.model, "generation_config", None), config) for n in ("eos_token_id", "pad_token_id")]
+        self.ends = sorted({i for e in ends for i in (e if isinstance(e, (list, tuple)) else [e]) if isinstance(i, int)})
+        device = getattr(self.model, "device", None)
+        self.timed = device is None or str(device).startswith("cpu")
+        quantised = getattr(config, "quantization_config", None)
+        quantised = quantised.get("quant_method") if isinstance(quantised, dict) else getattr(quantised, "quant_method", None)
+        dtype = getattr(self.model, "dtype", None)
+        self.about = _given(
+            name=getattr(config, "_name_or_path", None) or type(self.model).__name__,
+            architecture=getattr(config, "model_type", None),
+            quantisation=str(quantised or dtype).replace("torch.", "") if quantised or dtype else None,
+            parameters=self.model.num_parameters() if hasattr(self.model, "num_parameters") else None,
+            layers=self.layers or None,
+            experts=self.experts or None,
+            experts_used=self.used,
+            width=_first([text], "hidden_size"),
+            heads=_first([text], "num_attention_heads"),
+            kv_heads=_first([text], "num_key_value_heads"),
+            head_dim=_first([text], "head_dim"),
+            vocabulary=_first([text], "vocab_size"),
+            context=_first([text], "max_position_embeddings"),
+        )
+
+    def _wrap(self):
+        """Puts forward of the whole model into a function of ours: a hook would not see keyword arguments in older
+        versions of torch, nor a pass that fails."""
+        inner, self._was = self.model.forward, self.model.__dict__.get("forward")
+
+        def forward(*args, **kwargs):
+            outer = getattr(self._under_way, "now", None)
+            self._under_way.now = now = self._safely(self._begin, args, kwargs)
+            try:
+                result = inner(*args, **kwargs)
+                if now is not None:
+                    self._safely(self._absorb, now)
+                return result
+            finally:
+                self._under_way.now = outer
+
+        forward.__wrapped__ = inner  # transformers reads the signature
+        self.model.forward = forward
+
+    def _hook(self, layer):
+        def hook(module, args, output):
+            now = getattr(self._under_way, "now", None)
+            if now is not None and now.count:
+                now.picked.append((layer, output))
+
+        return hook
+
+    def _safely(self, do, *args):
+        """What goes wrong here must not end the engine's pass: it is told once."""
+        try:
+            return do(*args)
+        except Exception as e:
+            self._complain("watching %s failed: %s: %s" % (type(self.model).__name__, type(e).__name__, e))
+            return None
+
+    def _complain(self, message):
+        if not self._complained:
+            self._complained = True
+            self.top.log("llmtop: " + message)
+
+    def _begin(self, args, kwargs):
+        ids = kwargs.get("input_ids", args[0] if args else None)
+        if ids is None:
+            ids = kwargs.get("inputs_embeds")
+        if not _is_tensor(ids) or len(ids.shape) < 2:
+            return None
+        now = _Pass(self._streams.get(threading.get_ident()), ids.shape[0], ids.shape[1])
+        if now.phase == "prompt":
+            now.real = _unmasked(kwargs.get("attention_mask", args[1] if len(args) > 1 else None), now.columns)
+        elif now.rows > 1 and self.ends and len(ids.shape) == 2:
+            now.real = _going_on(ids, self.ends)
+        if now.real is not None:
+            now.per_row = _row_sums(now.real, now.rows, now.columns)
+        now.count = "experts" in self.on and self._passes % self.every == 0 or "picks" in self.on
+        self._passes += 1
+        return now
+
+    def _absorb(self, now):
+        """Takes in a pass that has ended."""
+        at = _now()
+        real = now.tokens()
+        picks = None
+        with self._lock:
+            self.padding += now.rows * now.columns - real
+            if now.picked:
+                picks = self._count(now, now.phase, real)
+        if self.timed:
+            self.top.step(at - now.began, at=at, **{now.phase: real})
+        if now.stream is not None:
+            now.stream.passed(now, at, picks)
+        if self._dirty and at - self._flushed > SECOND // 10:
+            self.flush()
+
+    def _count(self, now, phase, real):
+        """Counts the picks of a pass; gives back those of the last token of each row, if asked for."""
+        picked = [(layer, _picked(output, self._parents[layer], self.used)) for layer, output in now.picked]
+        known = [(layer, indices) for layer, indices in picked if indices is not None and indices.shape[0] == now.rows * now.columns]
+        if len(known) < len(picked):
+            self._complain("%d routers hand out no picks that are understood" % (len(picked) - len(known)))
+        if not known:
+            return None
+        self.experts = self.experts or 1 + max(max(row) for _, i in known for row in i.tolist())
+        self.used = self.used or known[0][1].shape[1]
+        if self._counts is None:
+            self._counts = (_TorchCounts if hasattr(known[0][1], "scatter_add_") else _ListCounts)(self.layers, self.experts)
+        if "experts" in self.on:
+            self._counts.add(phase, known, now.real)
+            self.tokens[phase] += real
+            self._dirty = True
+        self._last = _now()
+        if "picks" in self.on and len(known) == self.layers:
+            last = [indices.tolist()[now.columns - 1 :: now.columns] for _, indices in known]
+            return [[e for layer in last for e in layer[row]] for row in range(now.rows)]
+        return None
+
+    def flush(self):
+        """Tells the counts as they are now."""
+        with self._lock:
+            if self._dirty:
+                self._dirty, self._flushed = False, _now()
+                prompt, decode = self._counts.lists()
+                self.top.experts(self.layers, self.experts, self.used, prompt, decode, self.tokens["prompt"], self.tokens["decode"],
+                                 self.every if self.every > 1 else None)  # fmt: skip
+                self.top.count(padding_tokens=self.padding)
+
+    def _tick(self):
+        """Tells the last counts once the model rests. While it works its own thread does that: this one would wait for the device."""
+        if self._dirty and _now() - self._last > SECOND // 5:
+            self.flush()
+
+    def _set_hooks(self, names):
+        self.on = set(names)
+
+    def _set_every(self, every):
+        self.every = every
+
+    def adapter(self):
+        """The name of the adapter in use, None without one."""
+        if self._group is not None:
+            return self._group
+        active = getattr(self._peft, "active_adapters", None) if getattr(self._peft, "peft_config", None) else None
+        try:
+            active = active() if callable(active) else active
+        except ValueError:  # transformers has none loaded
+            return None
+        return "+".join(active) if isinstance(active, (list, tuple)) and active else active or None
+
+
+def _unmasked(mask, columns):
+    """For each of the last tokens of the rows whether an attention mask (rows, tokens) has it; None without such a mask."""
+    if not _is_tensor(mask) or len(mask.shape) != 2 or mask.shape[1] < columns:
+        return None
+    if hasattr(mask, "new_tensor"):
+        return mask[:, -columns:].reshape(-1) != 0
+    return [bool(m) for row in mask.tolist() for m in row[-columns:]]
+
+
+def _going_on(ids, ends):
+    """For each row of a batch that decodes whether it goes on: rows that have ended are fed their end and then padding,
+    and what comes of it is thrown away."""
+    if hasattr(ids, "new_tensor"):
+        return (ids.reshape(-1)[:, None] != ids.new_tensor(ends)).all(-1)
+    return [row[0] not in ends for row in ids.tolist()]
+
+
+def _row_sums(real, rows, columns):
+    """Real tokens of each row. On an accelerator this waits; it is asked before the pass, when little is under way."""
+    flags = real.tolist() if hasattr(real, "tolist") else real
+    return [sum(map(bool, flags[r * columns : (r + 1) * columns])) for r in range(rows)]
+
+
+class Streamer:
+    """A streamer for generate() of transformers: opens a request for each row of the batch when it is given the prompt,
+    and stamps each token when it is handed out.
+
+    As a context manager it tells a generate() that failed from one that ended. also: another streamer to pass everything on to.
+    The other options are those of Request.
+    """
+
+    def __init__(self, top, watch=None, also=None, max_new_tokens=None, eos=None, **options):
+        self.top, self.watch, self.also = top, watch, also
+        self.options = dict(options, max_tokens=max_new_tokens)
+        if watch is not None:
+            self.options.setdefault("group", watch.adapter())
+        ends = watch.ends if watch is not None and eos is None else eos or ()
+        self.ends = set(ends if isinstance(ends, (list, tuple, set)) else [ends])
+        self.requests = []
+        self._prompt = None  # (began, ended) of the passes over the prompt
+        self._uncomputed = 0  # columns of the prompt that no pass has taken
+        self._picks = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        for r in self.requests:
+            r.__exit__(kind, error, trace)
+        self._leave()
+
+    def put(self, value):
+        """Called by generate() with the prompt first, then with the tokens of each step."""
+        at = _now()
+        values = value.tolist() if hasattr(value, "tolist") else list(value)
+        if not self.requests:
+            self._start(values if values and isinstance(values[0], list) else [values], at)
+        else:
+            self._hand_out(values, at)
+        if self.also is not None:
+            self.also.put(value)
+
+    def end(self):
+        """Called by generate() at the end: rows that have not ended themselves ran into a limit."""
+        for r in self.requests:
+            r.finish("length")
+        self._leave()
+        if self.also is not None:
+            self.also.end()
+
+    def _start(self, rows, at):
+        self._thread = threading.get_ident()
+        self._uncomputed = len(rows[0])
+        for row in rows:
+            r = self.top.request(prompt_tokens=len(row), at=at, **self.options)
+            r._begin(at)
+            self.requests.append(r)
+        if self.watch is not None:
+            self.watch._streams[self._thread] = self
+
+    def _leave(self):
+        if self.requests and self.watch is not None:
+            self.watch._streams.pop(self._thread, None)
+            self.watch.flush()
+        self.requests = []
+        self._prompt = self._picks = None
+
+    def waits(self):
+        """Whether no token has come yet."""
+        return bool(self.requests) and not any(r.out for r in self.requests)
+
+    def passed(self, now, at, picks):
+        """The watched model has done a pass for this thread."""
+        self._picks = picks
+        if now.phase != "prompt" or not self.waits():
+            return
+        self._prompt = (self._prompt[0] if self._prompt else now.began, at)
+        self._uncomputed -= now.columns
+        for r, real in zip(self.requests, now.per_row or ()):
+            r.pad = (r.pad or 0) + now.columns - real
+            r.prompt_tokens -= now.columns - real
+
+    def _hand_out(self, values, at):
+        rows = values if values and isinstance(values[0], list) else [[v] for v in values]
+        if len(self.requests) == 1:
+            rows = [[v for row in rows for v in row]]  # with an assistant model several at once
+        for n, (r, row) in enumerate(zip(self.requests, rows)):
+            if r.state != "dispatched":
+                continue  # ended, and padded since
+            if not r.out:
+                self._time_first(r, at)
+            r.token(row[0], n=len(row), picks=self._picks[n] if self._picks else None, at=at)
+            if row[-1] in self.ends:
+                r.finish("stop", at)
+
+    def _time_first(self, r, at):
+        """The parts of time to first token: on a CPU the pass and what came after it, elsewhere both in one."""
+        if self._prompt and self._uncomputed > 0:
+            r.cached = self._uncomputed  # generate() was given a cache that holds the rest
+        if self._prompt and self.watch.timed:
+            began, ended = self._prompt
+            r.staged("prompt", ended - began, tokens=r.prompt_tokens, at=ended)
+            r.staged("first_token", at - ended, at=at)
+        elif self._prompt:
+            r.staged("prompt", at - self._prompt[0], tokens=r.prompt_tokens, at=at)
+
+
+# vLLM
+
+
+class _VLLMStats:
+    """Forwards what vLLM tells its stat loggers after each step: see VLLMStatLogger.
+
+    Steps with their forward-pass metrics and the interval since the step before, KV cache, counters, and each request
+    once it has ended, with the times that vLLM measured. vLLM does not tell single tokens: a request has its first
+    token and, with one stamp, the others. Nothing that goes wrong here reaches vLLM.
+    """
+
+    def __init__(self, vllm_config, engine_index=0):
+        self.config, self.index = vllm_config, engine_index
+        self.top = None
+        self.failed = False
+        self.totals = {}
+        self.told = self.last = 0  # stamps of the last counters and the last step
+        self.running = 0
+
+    def log_engine_initialized(self):
+        if self.top is None and not self.failed:
+            try:
+                self.top = self._open()
+            except Exception as e:
+                self.failed = True
+                print("llmtop: %s" % e, file=sys.stderr)
+
+    def log(self):
+        pass
+
+    def record_sleep_state(self, *args):
+        pass
+
+    def record(self, scheduler_stats=None, iteration_stats=None, *args, **kwargs):
+        self.log_engine_initialized()
+        if self.top is not None:
+            try:
+                self._record(scheduler_stats, iteration_stats, _now())
+            except Exception as e:
+                if not self.failed:
+                    self.failed = True
+                    self.top.log("llmtop: recording failed: %s: %s" % (type(e).__name__, e))
+
+    def _open(self):
+        version = getattr(sys.modules.get("vllm"), "__version__", "")
+        config = getattr(self.config, "model_config", None)
+        about = _given(name=getattr(config, "model", None), context=_first([config], "max_model_len"))
+        slots = _first([getattr(self.config, "scheduler_config", None)], "max_num_seqs")
+        return serve("vllm" if not self.index else "vllm-%d" % self.index, version=version, model=about, slots=slots, caps=("queue",))
+
+    def _record(self, scheduler, iteration, now):
+        if scheduler is not None:
+            self._add("cache_lookups", scheduler, "prefix_cache_stats", "queries")
+            self._add("cache_hits", scheduler, "prefix_cache_stats", "hits")
+            self._tell_cache(scheduler)
+        if iteration is not None:
+            self._tell_step(scheduler, iteration, now)
+            self._add("prompt_tokens", iteration, "num_prompt_tokens")
+            self._add("generated_tokens", iteration, "num_generation_tokens")
+            self._add("preempted_requests", iteration, "num_preempted_reqs")
+            for f in getattr(iteration, "finished_requests", ()):
+                self._tell_request(f, now)
+        if scheduler is not None:
+            self.running = getattr(scheduler, "num_running_reqs", 0)
+        if now - self.told > SECOND // 10 or not self.running:
+            self.told = now
+            self.top.count(**self.totals)
+
+    def _add(self, name, stats, *path):
+        for part in path:
+            stats = getattr(stats, part, None)
+        if stats is not None:
+            self.totals[name] = self.totals.get(name, 0) + stats
+
+    def _tell_cache(self, scheduler):
+        cache = getattr(self.config, "cache_config", None)
+        blocks, page = _first([cache], "num_gpu_blocks"), _first([cache], "block_size")
+        usage = getattr(scheduler, "kv_cache_usage", None)
+        if blocks and page and usage is not None:
+            self.top.kv(round(usage * blocks) * page, blocks * page, page)
+
+    def _tell_step(self, scheduler, iteration, now):
+        """The interval since the last step is its duration, if requests ran all the while."""
+        firsts, gaps = (len(getattr(iteration, n, ())) for n in ("time_to_first_tokens_iter", "inter_token_latencies_iter"))
+        prompt = getattr(iteration, "num_prompt_tokens", None)
+        if self.last and self.running:
+            fpm = {"scheduled_requests": _given(num_prefill_requests=firsts, sum_prefill_tokens=prompt, num_decode_requests=gaps)}
+            waiting = getattr(scheduler, "num_waiting_reqs", None)
+            if waiting is not None:
+                fpm["queued_requests"] = {"num_prefill_requests": waiting}
+            self.top.step(now - self.last, decode=gaps, prompt=prompt, fpm=fpm, at=now)
+        self.last = now
+
+    def _tell_request(self, f, now):
+        """A request that has ended, with stamps worked out from the durations that vLLM gives in s."""
+
+        def ns(name):
+            return int(max(0, getattr(f, name, 0) or 0) * SECOND)
+
+        out = getattr(f, "num_generation_tokens", 0)
+        dispatched = now - ns("decode_time") - ns("prefill_time")
+        r = self.top.request(getattr(f, "num_prompt_tokens", None), name=getattr(f, "request_id", None),
+                             max_tokens=getattr(f, "max_tokens_param", None), at=now - max(ns("e2e_latency"), now - dispatched))  # fmt: skip
+        r.cached = getattr(f, "num_cached_tokens", None)
+        if ns("prefill_time"):
+            r.dispatch(dispatched)
+            first = dispatched + ns("prefill_time")
+            r.staged("prompt", ns("prefill_time"), tokens=r.prompt_tokens, at=first)
+            if out:
+                r.token(at=first)
+            if out > 1:
+                r.token(n=out - 1, at=now)
+        why = str(getattr(f, "finish_reason", "") or "") or None
+        if why == "abort":
+            r.cancel(now)
+        elif why == "error":
+            r.fail(why, now)
+        else:
+            r.finish(why, now)
+
+
+def __getattr__(name):
+    """VLLMStatLogger is made when it is asked for: vLLM takes only subclasses of its own base class."""
+    if name != "VLLMStatLogger":
+        raise AttributeError("module llmtop has no attribute %r" % name)
+    try:
+        from vllm.v1.metrics.loggers import StatLoggerBase
+
+        bases = (_VLLMStats, StatLoggerBase)
+    except ImportError:
+        bases = (_VLLMStats,)
+    made = globals()[name] = type(name, bases, {"__doc__": _VLLMStats.__doc__})
+    return made
