@@ -90,7 +90,7 @@ func (in *importer) request(r *row) bool {
 	}
 	if t.received != 0 {
 		in.emit(t.received, event.Event{
-			Kind: event.KindRequest, Req: id, State: event.StateQueued, Data: &event.Request{Group: d.Model, Label: d.ID},
+			Kind: event.KindRequest, Req: id, State: event.StateQueued, Data: &event.Request{Group: d.Model, Name: d.ID, Label: d.ID},
 		})
 		in.begin(id, d, &t, int32(max(tally(prompt)-cached, 0)))
 		in.tokens(id, tally(d.Output), &t)

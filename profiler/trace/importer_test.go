@@ -30,13 +30,13 @@ func imported(t *testing.T, file string) (v *store.Snapshot, in Imported) {
 
 func show(t *testing.T, file io.Reader) (v *store.Snapshot, in Imported) {
 	t.Helper()
-	rec, in, err := Import(file, plain{})
+	rec, in, err := Import(file, newWire())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer rec.Close()
 	synctest.Test(t, func(t *testing.T) {
-		p, err := NewPlayer(rec, PlayOptions{Codec: newPlain, Speed: Unpaced, StopAtEnd: true})
+		p, err := NewPlayer(rec, PlayOptions{Codec: newWire, Speed: Unpaced, StopAtEnd: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -42,7 +42,7 @@ type PlayOptions struct {
 	// Reset gives a sink that has seen nothing: a seek back begins anew. Without it, there is only the way forward.
 	// It runs on the goroutine of Run; Now has gone back before.
 	Reset func() event.Sink
-	// Drain lets the sink take in what it has queued. A sink that takes in faster than it is fed needs none.
+	// Drain lets the sink take in what it has queued. Without it, a fast replay overruns the queue of a store.
 	Drain func()
 }
 
