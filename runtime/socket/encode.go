@@ -1,0 +1,85 @@
+package socket
+
+import (
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/wire"
+)
+
+// encode adds the lines of the events that were taken. Tokens and the forward passes that made them go into one line each, wherever
+// nothing else has happened between them.
+func (r *reader) encode() {
+	for i := 0; i < len(r.events); {
+		n := r.gather(r.events[i:])
+		if n == 0 {
+			r.count(r.one(&r.events[i]), &r.events[i])
+			n = 1
+		}
+		i += n
+	}
+	clear(r.events)
+}
+
+// gather adds the lines of as many events as begin the list and are tokens or steps, and tells how many.
+func (r *reader) gather(list []event.Event) int {
+	r.steps, r.tokens = r.steps[:0], r.tokens[:0]
+	n := 0
+	for i := range list {
+		e := &list[i]
+		if e.Kind == event.KindToken {
+			r.tokens = append(r.tokens, *e)
+		} else if e.Kind == event.KindStep && e.Data == nil {
+			r.steps = append(r.steps, *e)
+		} else {
+			break
+		}
+		n++
+	}
+	r.batch(r.steps, wire.AppendSteps)
+	r.batch(r.tokens, func(dst []byte, tokens []event.Event) ([]byte, error) { return wire.AppendTokens(dst, tokens, r.steps) })
+	clear(r.steps)
+	clear(r.tokens)
+	return n
+}
+
+// batch adds one line for all events, or one for each if they are too long together.
+func (r *reader) batch(list []event.Event, write func([]byte, []event.Event) ([]byte, error)) {
+	if len(list) == 0 {
+		return
+	}
+	out, err := write(r.out, list)
+	if err == nil {
+		r.out = append(out, '\n')
+		r.sent += uint64(len(list))
+		return
+	}
+	for i := range list {
+		r.count(r.one(&list[i]), &list[i])
+	}
+}
+
+// one adds the line of an event. Router counts that were replaced by newer ones, or never had any, have none.
+func (r *reader) one(e *event.Event) (written bool) {
+	if p, ok := e.Data.(*event.Engine); ok {
+		engine := *p
+		engine.Caps = r.offers(p.Caps)
+		copied := *e
+		copied.Data = &engine
+		e = &copied
+	}
+	out, err := wire.Append(r.out, e)
+	if err != nil {
+		return false
+	}
+	r.out = append(out, '\n')
+	return true
+}
+
+// count counts an event as sent, or as lost if no line can carry it.
+func (r *reader) count(written bool, e *event.Event) {
+	switch {
+	case written:
+		r.sent++
+	case e.Kind != event.KindExperts || e.Data != nil:
+		r.lost[e.Kind]++
+	}
+}
