@@ -110,7 +110,7 @@ def _listen(address, token):
 def _listen_tcp(rest, token):
     host, _, port = rest.rpartition(":")
     host = host.strip("[]")
-    if not host or not port.isdigit():
+    if not host or not port.isdigit() or int(port) > 65535:
         raise Error("listen on tcp:%s: want tcp:HOST:PORT" % rest)
     try:
         family, _, _, _, where = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)[0]
@@ -503,6 +503,7 @@ class Emitter:
         self._selector.register(self._listener, selectors.EVENT_READ)
         if model:
             self.model(**model)
+            self._take(1)  # hello has it
         self._thread = threading.Thread(target=self._run, name="llmtop", daemon=True)
         self._thread.start()
         _emitters.add(self)
@@ -739,7 +740,9 @@ class Emitter:
                     p.put(line, "counters", 1)
 
     def _finish(self):
-        """Empties the queue and says bye."""
+        """Empties the queue and says bye, to readers that are just coming too."""
+        while self._accept():
+            pass
         self._counted = 0
         self._tick(_now())
         busy = 2
@@ -758,19 +761,19 @@ class Emitter:
 
     def _ready(self, key, events):
         if key.fileobj is self._listener:
-            return self._accept()
-        if events & selectors.EVENT_READ and key.data in self._peers:
+            self._accept()
+        elif events & selectors.EVENT_READ and key.data in self._peers:
             self._read(key.data)
-        return None
 
     def _accept(self):
+        """Takes in a reader that waits. Returns whether there was one."""
         try:
             sock, _ = self._listener.accept()
         except OSError:
-            return
+            return False
         if len(self._peers) >= MAX_READERS:
             sock.close()
-            return
+            return True
         sock.setblocking(False)
         peer = _Peer(sock, self._buffer, self._token is not None)
         self._peers.append(peer)
@@ -779,6 +782,7 @@ class Emitter:
             self._greet(peer)
         else:
             peer.tail = _line({"t": "auth"})
+        return True
 
     def _greet(self, peer):
         """Writes hello and the state. What is still in the queue is not part of that: from here on the reader counts."""
