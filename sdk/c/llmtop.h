@@ -1,0 +1,2173 @@
+/* llmtop.h: shows an LLM inference engine written in C or C++ live in llmtop. One header, C11 or C++17, Linux and macOS.
+ *
+ * In one source file, before other includes:
+ *
+ *     #define LLMTOP_IMPLEMENTATION
+ *     #include "llmtop.h"
+ *
+ * and only the #include in all others. Link with -pthread. Then
+ *
+ *     llmtop_options options = {0};
+ *     options.name = "my-engine";
+ *     llmtop_socket *top = llmtop_open(&options, NULL, 0);
+ *     llmtop_queued(top, 1, NULL);
+ *     llmtop_token(top, 1, 0, 1510);
+ *     llmtop_ended(top, 1, LLMTOP_FINISHED, "stop", NULL);
+ *     llmtop_close(top);
+ *
+ * and `llmtop attach` in another terminal. The protocol is that of docs/event-protocol.md, version 1.0.
+ *
+ * All functions may be called from any thread until llmtop_close, and do nothing when the socket is NULL, so that an engine whose
+ * socket could not be opened runs on. Those that emit (all but llmtop_open, llmtop_close, llmtop_csv, llmtop_counter, llmtop_loaded
+ * and llmtop_state) are wait-free: they stamp the event, copy it into a ring and return, without a lock, an allocation or a system
+ * call; a thread of its own writes to the readers. What does not fit the ring is dropped and counted by kind.
+ *
+ * Times are ns of the monotonic clock since llmtop_open. Request ids are 1 to 2^53-1; 0 means the engine itself.
+ * Text that is passed in is copied, except names of stages, which must live as long as the socket: use string literals. */
+#ifndef LLMTOP_H
+#define LLMTOP_H
+
+#ifdef _WIN32
+#error "llmtop.h: Linux and macOS only; on Windows write the protocol of docs/event-protocol.md to a TCP socket"
+#endif
+
+#if defined(LLMTOP_IMPLEMENTATION) && !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* clocks, sockets and ucred under -std=c11 */
+#endif
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct llmtop_socket llmtop_socket;
+
+/* What an engine sends, for options.caps. A reader shows what is missing as "not reported". */
+enum {
+  LLMTOP_CAN_STAGES = 1,
+  LLMTOP_CAN_TOKENS = 2,
+  LLMTOP_CAN_EXPERTS = 4,
+  LLMTOP_CAN_KV = 8,
+  LLMTOP_CAN_STEPS = 16,
+  LLMTOP_CAN_QUEUE = 32,  /* tells queued from dispatched */
+  LLMTOP_CAN_DEVICE = 64  /* has a device apart from the host and stamps transfers */
+};
+
+/* The kinds in which losses are counted. */
+typedef enum {
+  LLMTOP_KIND_ENGINE,
+  LLMTOP_KIND_MODEL,
+  LLMTOP_KIND_REQUEST,
+  LLMTOP_KIND_STAGE,
+  LLMTOP_KIND_TOKEN,
+  LLMTOP_KIND_EXPERTS,
+  LLMTOP_KIND_KV,
+  LLMTOP_KIND_STEP,
+  LLMTOP_KIND_COUNTERS,
+  LLMTOP_KIND_LOG,
+  LLMTOP_KINDS
+} llmtop_kind;
+
+/* Names of stages that mean the same in all engines. Any other literal is a stage of the engine's own. */
+#define LLMTOP_LOAD "model_load"
+#define LLMTOP_QUEUE "queue" /* from enqueue to dispatch */
+#define LLMTOP_TOKENIZE "tokenize"
+#define LLMTOP_EMBED "embed"
+#define LLMTOP_PREFILL "prompt"
+#define LLMTOP_FIRST_TOKEN "first_token"
+#define LLMTOP_HOST_TO_DEVICE "host_to_device"
+#define LLMTOP_DEVICE_TO_HOST "device_to_host"
+#define LLMTOP_ATTENTION "attention"
+#define LLMTOP_ROUTER "router"
+#define LLMTOP_EXPERTS "experts"
+#define LLMTOP_LM_HEAD "lm_head"
+#define LLMTOP_SAMPLE "sample"
+#define LLMTOP_PACE "pace"
+#define LLMTOP_DECODE "decode" /* of the engine's own: not part of the time to first token */
+
+/* A model. 0 and NULL: not reported. */
+typedef struct {
+  const char *name, *path, *architecture, *quantisation;
+  int64_t parameters, active_parameters; /* active: touched per token */
+  int64_t bytes, layers, width, heads, kv_heads, head_dim, vocabulary;
+  int64_t experts, experts_used; /* a layer; used: a token goes through */
+  int64_t feed_forward, context, trained_context;
+  int64_t kv_bytes;     /* per token, all layers */
+  int64_t weight_bytes; /* read to decode one token */
+} llmtop_model;
+
+typedef struct {
+  const char *name, *version; /* of the engine; the name is required */
+  /* NULL: NAME-PID.sock in the well-known folder, where llmtop attach finds it. unix:PATH, or tcp:HOST:PORT on loopback, port 0: any. */
+  const char *address;
+  unsigned caps; /* of LLMTOP_CAN_ */
+  int text;      /* 1: send prompts and texts of tokens, too */
+  int slots;     /* requests decoded together at most */
+  const char *device, *kernels;
+  int threads, host;         /* host 1: there is no device apart from the host */
+  const char *state;         /* NULL: ready */
+  const llmtop_model *model; /* loaded already; NULL: none */
+  unsigned layers, experts, experts_used; /* size of the table of router picks; 0: none, or as in model */
+  unsigned ring;    /* cells of 64 bytes, a power of 2; 0: 16384. Most events take one */
+  unsigned backlog; /* bytes kept for readers that lag, a power of 2; 0: 4 MiB */
+  int csv;          /* 1: keep the stages for llmtop_csv */
+} llmtop_options;
+
+/* Opens the socket and starts the thread that writes. On an error it returns NULL and says why in error, if that is not NULL: a
+ * socket that a live engine holds is left alone and its pid named, one that a dead engine left is taken over. */
+llmtop_socket *llmtop_open(const llmtop_options *options, char *error, size_t size);
+
+/* Writes what is left for at most half a second, says goodbye to the readers, removes the socket, frees everything. */
+void llmtop_close(llmtop_socket *top);
+
+/* The address as llmtop attach takes it. */
+const char *llmtop_address(const llmtop_socket *top);
+
+/* ns since llmtop_open. */
+int64_t llmtop_now(const llmtop_socket *top);
+
+/* Events of a kind that did not fit the ring. What readers lost by lagging they are told themselves. */
+uint64_t llmtop_dropped(const llmtop_socket *top, llmtop_kind kind);
+
+/* The engine is now starting, loading, ready, failed, stopped or paused; why may be NULL. */
+void llmtop_state(llmtop_socket *top, const char *state, const char *why);
+
+/* A model has been loaded; began is when that began, or -1. */
+void llmtop_loaded(llmtop_socket *top, const llmtop_model *model, int64_t began);
+
+/* A request. 0 and NULL: not reported. */
+typedef struct {
+  const char *group;  /* LoRA adapter or tenant */
+  const char *label;  /* what kind of prompt */
+  const char *name;   /* the engine's own id, if it is not a number */
+  const char *prompt; /* sent only if options.text */
+  int64_t max_tokens;
+  int cold, probe; /* first since the model load began; not a user's */
+} llmtop_request;
+
+typedef enum { LLMTOP_FINISHED = 2, LLMTOP_CANCELLED, LLMTOP_FAILED } llmtop_outcome;
+
+/* Tokens of a request that has ended. Begin with LLMTOP_USAGE; -1: not reported. */
+typedef struct {
+  int64_t in, cached, out; /* prompt, cached ones included; of these from a cache; generated */
+  int32_t pad;             /* that only filled up a batch */
+} llmtop_usage;
+#define LLMTOP_USAGE {-1, -1, -1, -1}
+
+void llmtop_queued(llmtop_socket *top, uint64_t request, const llmtop_request *what); /* what may be NULL */
+void llmtop_dispatched(llmtop_socket *top, uint64_t request);
+/* why: stop, length, cancelled, or what failed; usage may be NULL. */
+void llmtop_ended(llmtop_socket *top, uint64_t request, llmtop_outcome outcome, const char *why, const llmtop_usage *usage);
+
+/* Tokens. Begin with LLMTOP_TOKENS(request). */
+typedef struct {
+  uint64_t request;
+  int64_t at;       /* when they left the sampler; -1: now */
+  int64_t sampling; /* ns; -1: not reported */
+  uint64_t step;    /* number of the forward pass; 0: not reported */
+  int32_t index;    /* position of the first in the generated text, from 0; -1: not reported */
+  int32_t id;       /* of the first in the vocabulary; -1: not reported */
+  int32_t count;    /* that share this stamp */
+  float logprob;    /* natural log; above 0: not reported */
+  const char *text; /* NULL: not reported; sent only if options.text */
+  size_t length;    /* of text in bytes, which may end inside a UTF-8 sequence */
+} llmtop_tokens_info;
+#define LLMTOP_TOKENS(request) {(request), -1, -1, 0, -1, -1, 1, 1.0f, NULL, 0}
+
+/* One token now: its position in the generated text from 0, and its id; -1: not reported. */
+void llmtop_token(llmtop_socket *top, uint64_t request, int32_t index, int32_t id);
+void llmtop_tokens(llmtop_socket *top, const llmtop_tokens_info *tokens);
+
+/* A span of time that becomes a stage when it ends. A plain value: begin it on one thread and end it on another. */
+typedef struct {
+  llmtop_socket *top;
+  uint64_t request;
+  const char *stage;
+  int64_t began;
+} llmtop_span;
+
+llmtop_span llmtop_begin(llmtop_socket *top, uint64_t request, const char *stage);
+/* tokens covered; 0: not reported. Those of LLMTOP_TOKENIZE go into the counters of the tokenizer as well. Ending twice does nothing. */
+void llmtop_end(llmtop_span *span, int64_t tokens);
+/* A stage that ends now and has begun at began; layer from 0, or -1. */
+void llmtop_stage(llmtop_socket *top, uint64_t request, const char *stage, int layer, int64_t began, int64_t tokens);
+
+/* A forward pass that ends now. */
+typedef struct {
+  int64_t began;
+  uint64_t number;        /* from 1; 0: not reported */
+  int32_t decode, prompt; /* tokens in the batch */
+  const uint32_t *split;  /* NULL, or ns in embed, attention, router, experts, lm_head, sample */
+  const char *metrics;    /* NULL, or an object of JSON with forward-pass metrics, see fpm in the protocol */
+} llmtop_pass;
+void llmtop_step(llmtop_socket *top, const llmtop_pass *pass);
+
+/* The KV cache, in cells of one token each. Begin with LLMTOP_CELLS(used, total). */
+typedef struct {
+  int64_t used, total;
+  int64_t pinned;      /* since when the cells longest in use have been; -1: not reported */
+  int64_t freed, held; /* cells freed just now, and for how many ns they were in use; -1: not reported */
+  int32_t page;        /* cells in a page; 0: no pages */
+} llmtop_cells;
+#define LLMTOP_CELLS(used, total) {(used), (total), -1, -1, -1, 0}
+void llmtop_kv(llmtop_socket *top, const llmtop_cells *cells);
+
+/* Adds n router picks in a layer to the table, which goes out ten times a second. phase: 0 prompt, 1 decode. */
+void llmtop_picks(llmtop_socket *top, int phase, unsigned layer, const uint16_t *experts, size_t n);
+/* For an engine that counts itself: cumulative picks of all experts of a layer. */
+void llmtop_picks_total(llmtop_socket *top, int phase, unsigned layer, const uint64_t *counts);
+
+/* Counters, cumulative, sent four times a second when changed. The first seven and the tokenizer's are kept by the calls above. */
+enum {
+  LLMTOP_REQUESTS_QUEUED,
+  LLMTOP_REQUESTS_FINISHED,
+  LLMTOP_REQUESTS_CANCELLED,
+  LLMTOP_REQUESTS_FAILED,
+  LLMTOP_PROMPT_TOKENS,
+  LLMTOP_CACHED_TOKENS,
+  LLMTOP_GENERATED_TOKENS,
+  LLMTOP_TOKENIZER_TOKENS,
+  LLMTOP_TOKENIZER_NS, /* sent in us, and as us per token */
+  LLMTOP_CACHE_LOOKUPS,
+  LLMTOP_CACHE_HITS, /* sent as a ratio, too */
+  LLMTOP_COUNTERS
+};
+/* A counter of the engine's own; -1 if there are 32 already. The name is copied. */
+int llmtop_counter(llmtop_socket *top, const char *name);
+void llmtop_add(llmtop_socket *top, int counter, int64_t n);
+void llmtop_set(llmtop_socket *top, int counter, double value); /* of the engine's own only: a reading such as an average */
+
+/* One line of the engine's log. */
+void llmtop_log(llmtop_socket *top, const char *line);
+
+/* Writes stage,elapsed_us: the engine's own stages, then request by request its stages in the order in which they ended, each
+ * summed over its layers and repetitions. Waits for what was emitted before. Returns the number of rows; -1 with errno for an
+ * error. It needs options.csv; missing, if not NULL, is how many stages the rows lack. */
+long llmtop_csv(llmtop_socket *top, const char *path, uint64_t *missing);
+
+#ifdef __cplusplus
+} /* extern "C" */
+
+#include <string>
+#include <utility>
+
+namespace llmtop {
+
+/* Span is a scoped timer: a stage from its making to the end of its scope. */
+class Span {
+public:
+  Span(llmtop_socket *top, uint64_t request, const char *stage, int64_t tokens = 0)
+      : span_(llmtop_begin(top, request, stage)), tokens_(tokens) {}
+  Span(Span &&other) noexcept : span_(other.span_), tokens_(other.tokens_) { other.span_.top = nullptr; }
+  Span(const Span &) = delete;
+  Span &operator=(const Span &) = delete;
+  Span &operator=(Span &&) = delete;
+  ~Span() { end(); }
+  /* tokens says how many tokens the span covers, once that is known. */
+  void tokens(int64_t n) { tokens_ = n; }
+  /* end ends the span before its scope does. */
+  void end() { llmtop_end(&span_, tokens_); }
+
+private:
+  llmtop_span span_;
+  int64_t tokens_;
+};
+
+/* Socket opens the socket for as long as it lives. Give its get() to the functions above; it is null if error() is not empty. */
+class Socket {
+public:
+  explicit Socket(const llmtop_options &options) : error_(256, '\0'), top_(llmtop_open(&options, &error_[0], error_.size())) {
+    error_.resize(top_ != nullptr ? 0 : std::char_traits<char>::length(error_.c_str()));
+  }
+  Socket(Socket &&other) noexcept : error_(std::move(other.error_)), top_(std::exchange(other.top_, nullptr)) {}
+  Socket(const Socket &) = delete;
+  Socket &operator=(const Socket &) = delete;
+  Socket &operator=(Socket &&) = delete;
+  ~Socket() { llmtop_close(top_); }
+  llmtop_socket *get() const { return top_; }
+  const std::string &error() const { return error_; }
+
+private:
+  std::string error_; /* before top_, which fills it */
+  llmtop_socket *top_;
+};
+
+} // namespace llmtop
+#endif /* __cplusplus */
+#endif /* LLMTOP_H */
+
+#if defined(LLMTOP_IMPLEMENTATION) && !defined(LLMTOP_IMPLEMENTED)
+#define LLMTOP_IMPLEMENTED
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef CLOCK_MONOTONIC
+#error "llmtop.h: include it before other headers in the file that defines LLMTOP_IMPLEMENTATION"
+#endif
+
+/* ---- text ---------------------------------------------------------------------------------------------------------------- */
+
+enum {
+  LLMTOPI_STRING = 64 << 10, /* the protocol's longest string, for prompts */
+  LLMTOPI_SHORT = 4 << 10,   /* for all others */
+  LLMTOPI_READERS = 16,
+  LLMTOPI_REQUESTS = 4096,     /* live ones that late readers are told of; the oldest are forgotten */
+  LLMTOPI_STAGES = 512,        /* of a request: a name and a layer each */
+  LLMTOPI_ROWS = 1 << 16,      /* of the CSV */
+  LLMTOPI_LINES = 1 << 16,     /* kept for readers that lag, a power of 2 */
+  LLMTOPI_BATCH = 256,         /* tokens of a line */
+  LLMTOPI_CHUNK = 64 << 10,    /* bytes taken from the backlog at once */
+  LLMTOPI_OWN = 32,            /* counters of the engine's own */
+  LLMTOPI_TICK = 10            /* ms between two looks at the ring */
+};
+#define LLMTOPI_SECOND 1000000000LL
+
+typedef struct {
+  char *p;
+  size_t n, room;
+  int failed; /* out of memory: what is in it is not whole */
+} llmtopi_text;
+
+static void llmtopi_add(llmtopi_text *b, const void *p, size_t n) {
+  if (b->n + n > b->room) {
+    size_t room = (b->n + n) * 2 + 256;
+    char *bigger = (char *)realloc(b->p, room);
+    if (bigger == NULL) {
+      b->failed = 1;
+      return;
+    }
+    b->p = bigger;
+    b->room = room;
+  }
+  if (n > 0) memcpy(b->p + b->n, p, n);
+  b->n += n;
+}
+
+static size_t llmtopi_least(size_t a, size_t b) { return a < b ? a : b; }
+
+static void llmtopi_str(llmtopi_text *b, const char *s) { llmtopi_add(b, s, strlen(s)); }
+
+static void llmtopi_uint(llmtopi_text *b, uint64_t v) {
+  char digits[20];
+  int i = 20;
+  do {
+    digits[--i] = (char)('0' + v % 10);
+    v /= 10;
+  } while (v != 0);
+  llmtopi_add(b, digits + i, (size_t)(20 - i));
+}
+
+static void llmtopi_int(llmtopi_text *b, int64_t v) {
+  if (v < 0) llmtopi_add(b, "-", 1);
+  llmtopi_uint(b, v < 0 ? 0 - (uint64_t)v : (uint64_t)v);
+}
+
+/* Numbers that JSON cannot say are null. */
+static void llmtopi_real(llmtopi_text *b, double v) {
+  char s[40];
+  int i, n, mark = 0;
+  if (!isfinite(v)) {
+    llmtopi_str(b, "null");
+    return;
+  }
+  n = snprintf(s, sizeof s, "%.9g", v);
+  for (i = 0; i < n; i++) { /* the locale may have another decimal mark, even of several bytes */
+    if (strchr("0123456789+-e", s[i]) != NULL) {
+      llmtopi_add(b, s + i, 1);
+    } else if (!mark) {
+      llmtopi_add(b, ".", 1);
+      mark = 1;
+    }
+  }
+}
+
+static void llmtopi_key(llmtopi_text *b, const char *name) {
+  llmtopi_add(b, ",\"", 2);
+  llmtopi_str(b, name);
+  llmtopi_add(b, "\":", 2);
+}
+
+static void llmtopi_member(llmtopi_text *b, const char *name, int64_t v) {
+  llmtopi_key(b, name);
+  llmtopi_int(b, v);
+}
+
+/* The length of the UTF-8 sequence at s; 0 if there is none. */
+static size_t llmtopi_rune(const unsigned char *s, size_t n) {
+  size_t i, length = s[0] < 0x80 ? 1 : s[0] < 0xC2 ? 0 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : s[0] < 0xF5 ? 4 : 0;
+  if (length == 0 || length > n) return 0;
+  for (i = 1; i < length; i++)
+    if ((s[i] & 0xC0) != 0x80) return 0;
+  if ((s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] > 0x9F)) return 0; /* overlong, surrogate */
+  if ((s[0] == 0xF0 && s[1] < 0x90) || (s[0] == 0xF4 && s[1] > 0x8F)) return 0; /* overlong, beyond Unicode */
+  return length;
+}
+
+/* A string of JSON; bytes that are no UTF-8 become U+FFFD. */
+static void llmtopi_quote(llmtopi_text *b, const char *s, size_t n) {
+  static const char hex[] = "0123456789abcdef";
+  size_t i = 0;
+  llmtopi_add(b, "\"", 1);
+  while (i < n) {
+    unsigned char c = (unsigned char)s[i];
+    size_t rune = llmtopi_rune((const unsigned char *)s + i, n - i);
+    if (c < 0x20 || c == 0x7F) {
+      char escape[6] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]};
+      llmtopi_add(b, escape, 6);
+    } else if (c == '"' || c == '\\') {
+      char escape[2] = {'\\', (char)c};
+      llmtopi_add(b, escape, 2);
+    } else if (rune == 0) {
+      llmtopi_add(b, "\xEF\xBF\xBD", 3);
+    } else {
+      llmtopi_add(b, s + i, rune);
+    }
+    i += rune == 0 ? 1 : rune;
+  }
+  llmtopi_add(b, "\"", 1);
+}
+
+/* The text of a token: an array of bytes if it is no UTF-8. */
+static void llmtopi_piece(llmtopi_text *b, const char *s, size_t n) {
+  size_t i, rune;
+  for (i = 0; i < n; i += rune) {
+    rune = llmtopi_rune((const unsigned char *)s + i, n - i);
+    if (rune == 0) break;
+  }
+  if (i == n) {
+    llmtopi_quote(b, s, n);
+    return;
+  }
+  for (i = 0; i < n; i++) {
+    llmtopi_add(b, i == 0 ? "[" : ",", 1);
+    llmtopi_uint(b, (unsigned char)s[i]);
+  }
+  llmtopi_add(b, "]", 1);
+}
+
+static void llmtopi_string(llmtopi_text *b, const char *name, const char *s) {
+  if (s == NULL || s[0] == '\0') return;
+  llmtopi_key(b, name);
+  llmtopi_quote(b, s, strnlen(s, LLMTOPI_SHORT));
+}
+
+/* ---- the ring ------------------------------------------------------------------------------------------------------------ */
+
+enum {
+  LLMTOPI_TOKEN,
+  LLMTOPI_QUEUED,
+  LLMTOPI_DISPATCHED,
+  LLMTOPI_ENDED,
+  LLMTOPI_STAGE,
+  LLMTOPI_STEP,
+  LLMTOPI_KV,
+  LLMTOPI_LOG,
+  LLMTOPI_ENGINE,
+  LLMTOPI_MODEL
+};
+static const unsigned char llmtopi_kinds[] = {LLMTOP_KIND_TOKEN, LLMTOP_KIND_REQUEST, LLMTOP_KIND_REQUEST, LLMTOP_KIND_REQUEST,
+                                              LLMTOP_KIND_STAGE, LLMTOP_KIND_STEP,    LLMTOP_KIND_KV,      LLMTOP_KIND_LOG,
+                                              LLMTOP_KIND_ENGINE, LLMTOP_KIND_MODEL};
+static const char *const llmtopi_names[LLMTOP_KINDS] = {"engine",  "model", "request", "stage",    "token",
+                                                        "experts", "kv",    "step",    "counters", "log"};
+
+/* An event. Its payload of length bytes fills the cells that follow. Which field means what is said where a type is written. */
+typedef struct {
+  uint64_t turn; /* its position in the ring + 1, once it is whole */
+  unsigned char type, flags;
+  uint16_t small;
+  uint32_t length;
+  int32_t id, index;
+  int64_t at;
+  uint64_t request;
+  int64_t x[3];
+} llmtopi_cell;
+
+typedef struct {
+  const void *p;
+  size_t n;
+} llmtopi_part;
+
+typedef struct {
+  const char *name;
+  int layer;
+  int64_t at, took, tokens; /* the last end; sums */
+} llmtopi_stage;
+
+typedef struct {
+  llmtopi_stage *p;
+  size_t n, room;
+} llmtopi_stages;
+
+/* A live request, as a late reader is told of it. */
+typedef struct llmtopi_request {
+  struct llmtopi_request *chain, *older, *newer; /* of the same bucket; in order of arrival */
+  uint64_t id;
+  int queued, dispatched;
+  int64_t queued_at, dispatched_at;
+  llmtopi_text what; /* members of its queued line */
+  int64_t first_at, last_at, tokens;
+  int32_t first_index;
+  llmtopi_stages stages;
+} llmtopi_request;
+
+/* A line in the backlog. */
+typedef struct {
+  uint64_t from; /* position in the stream of bytes */
+  uint32_t length;
+  uint16_t kind, events;
+} llmtopi_line;
+
+typedef struct {
+  int fd;
+  uint64_t next;    /* line of the backlog to be sent */
+  llmtopi_text out; /* whole lines that are on their way, the first of them perhaps in part */
+  size_t sent;      /* of out */
+  uint64_t delivered, told; /* events; losses that lost lines have told of */
+  uint64_t lost[LLMTOP_KINDS], base[LLMTOP_KINDS]; /* by lagging; losses of the ring before this reader came */
+  int stale;                /* events were lost since the last sync */
+  int64_t lossy, synced;    /* since when it has been stale; when the last sync was */
+} llmtopi_reader;
+
+typedef struct {
+  const char *name;
+  uint64_t request;
+  int64_t took;
+} llmtopi_row;
+
+struct llmtop_socket {
+  /* Producers. used is what producers have claimed and the writer has not given back; it keeps tail from overtaking the writer. */
+  uint64_t used;
+  char pad0[56];
+  uint64_t tail; /* position of the next cell */
+  char pad1[56];
+  uint64_t dropped[LLMTOP_KINDS];
+  int64_t counters[LLMTOP_COUNTERS + LLMTOPI_OWN]; /* bits of a double where real */
+  unsigned char real[LLMTOP_COUNTERS + LLMTOPI_OWN], set[LLMTOP_COUNTERS + LLMTOPI_OWN];
+  uint64_t *picks; /* phase, layer, expert */
+
+  /* Constant after open. */
+  llmtopi_cell *ring;
+  uint64_t cells, mask;
+  int64_t start;
+  int text, csv, listener;
+  unsigned layers, experts, used_experts;
+  char *path; /* of a Unix socket */
+  dev_t device;
+  ino_t inode;
+  char address[160], run[40];
+  llmtopi_text engine; /* constant members of hello */
+  pthread_t writer;
+
+  pthread_mutex_t lock; /* guards what follows */
+  pthread_cond_t written;
+  char names[LLMTOPI_OWN][64];
+  int own;
+  const char *csv_path;
+  uint64_t csv_after, csv_missing; /* written when the ring has been read up to here */
+  long csv_rows;
+  int csv_error, csv_waits, csv_done;
+  int stop;
+
+  /* The writer's own. */
+  uint64_t head;
+  llmtopi_text line, payload, state, model;
+  llmtopi_cell batch[LLMTOPI_BATCH];
+  size_t batch_text[LLMTOPI_BATCH]; /* where in batch_bytes the text of each begins */
+  llmtopi_text batch_bytes;
+  size_t batched;
+  char *bytes; /* the backlog, a ring of room bytes */
+  uint64_t room, from, to;
+  llmtopi_line *lines;
+  uint64_t first_line, next_line;
+  llmtopi_reader *readers[LLMTOPI_READERS];
+  int count;
+  llmtopi_request *buckets[1024], *oldest, *newest;
+  size_t live;
+  int requests_told; /* the engine tells when requests begin and end */
+  llmtopi_stages own_stages;
+  llmtopi_cell kv;
+  int kv_told;
+  llmtopi_text experts_line, counters_line; /* the latest, without a line end */
+  uint64_t picked;                          /* sum of all picks in experts_line */
+  int64_t experts_due, counters_due, clock_due;
+  llmtopi_row *rows;
+  size_t row_count, row_room;
+  uint64_t rows_missing;
+};
+
+static int64_t llmtopi_clock(clockid_t id) {
+  struct timespec t;
+  clock_gettime(id, &t);
+  return (int64_t)t.tv_sec * LLMTOPI_SECOND + t.tv_nsec;
+}
+
+int64_t llmtop_now(const llmtop_socket *t) { return t == NULL ? 0 : llmtopi_clock(CLOCK_MONOTONIC) - t->start; }
+
+uint64_t llmtop_dropped(const llmtop_socket *t, llmtop_kind kind) {
+  return t == NULL || (unsigned)kind >= LLMTOP_KINDS ? 0 : __atomic_load_n(&t->dropped[kind], __ATOMIC_RELAXED);
+}
+
+const char *llmtop_address(const llmtop_socket *t) { return t == NULL ? "" : t->address; }
+
+/* Copies n bytes to a position in the ring, in bytes. */
+static void llmtopi_copy_in(llmtop_socket *t, uint64_t to, const void *p, size_t n) {
+  size_t size = (size_t)t->cells * sizeof(llmtopi_cell), at = (size_t)to & (size - 1), part = n < size - at ? n : size - at;
+  memcpy((char *)t->ring + at, p, part);
+  if (part < n) memcpy(t->ring, (const char *)p + part, n - part);
+}
+
+/* Emits an event with the parts as its payload. A cell is claimed only while there are some, so that a position is never one that
+ * the writer still has to read. An eighth is kept for requests, without which the state would be wrong for long. */
+static void llmtopi_emit(llmtop_socket *t, const llmtopi_cell *c, const llmtopi_part *parts, int n) {
+  size_t length = 0;
+  int i, kind = llmtopi_kinds[c->type];
+  uint64_t cells, at, limit = kind == LLMTOP_KIND_REQUEST ? t->cells : t->cells - t->cells / 8;
+  for (i = 0; i < n; i++) length += parts[i].n;
+  cells = 1 + (length + sizeof *c - 1) / sizeof *c;
+  if (__atomic_fetch_add(&t->used, cells, __ATOMIC_ACQ_REL) + cells > limit) {
+    __atomic_fetch_sub(&t->used, cells, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&t->dropped[kind], 1, __ATOMIC_RELAXED);
+    return;
+  }
+  at = __atomic_fetch_add(&t->tail, cells, __ATOMIC_ACQ_REL);
+  {
+    llmtopi_cell *to = &t->ring[at & t->mask];
+    uint64_t byte = (at + 1) * sizeof *c;
+    memcpy((char *)to + sizeof to->turn, (const char *)c + sizeof c->turn, sizeof *c - sizeof c->turn);
+    to->length = (uint32_t)length;
+    for (i = 0; i < n; i++) {
+      if (parts[i].n > 0) llmtopi_copy_in(t, byte, parts[i].p, parts[i].n);
+      byte += parts[i].n;
+    }
+    __atomic_store_n(&to->turn, at + 1, __ATOMIC_RELEASE);
+  }
+}
+
+static llmtopi_cell llmtopi_event(llmtop_socket *t, int type, uint64_t request) {
+  llmtopi_cell c;
+  memset(&c, 0, sizeof c);
+  c.type = (unsigned char)type;
+  c.request = request;
+  c.at = llmtop_now(t);
+  return c;
+}
+
+void llmtop_add(llmtop_socket *t, int counter, int64_t n) {
+  if (t == NULL || counter < 0 || counter >= LLMTOP_COUNTERS + LLMTOPI_OWN || __atomic_load_n(&t->real[counter], __ATOMIC_RELAXED))
+    return;
+  __atomic_fetch_add(&t->counters[counter], n, __ATOMIC_RELAXED);
+  if (!__atomic_load_n(&t->set[counter], __ATOMIC_RELAXED)) __atomic_store_n(&t->set[counter], 1, __ATOMIC_RELAXED);
+}
+
+void llmtop_set(llmtop_socket *t, int counter, double value) {
+  int64_t bits;
+  if (t == NULL || counter < LLMTOP_COUNTERS || counter >= LLMTOP_COUNTERS + LLMTOPI_OWN) return;
+  memcpy(&bits, &value, sizeof bits);
+  __atomic_store_n(&t->real[counter], 1, __ATOMIC_RELAXED);
+  __atomic_store_n(&t->counters[counter], bits, __ATOMIC_RELAXED);
+  __atomic_store_n(&t->set[counter], 1, __ATOMIC_RELEASE);
+}
+
+int llmtop_counter(llmtop_socket *t, const char *name) {
+  int i;
+  if (t == NULL || name == NULL) return -1;
+  pthread_mutex_lock(&t->lock);
+  for (i = 0; i < t->own && strncmp(t->names[i], name, sizeof t->names[i] - 1) != 0; i++) {}
+  if (i == t->own && i < LLMTOPI_OWN) snprintf(t->names[t->own++], sizeof t->names[0], "%s", name);
+  pthread_mutex_unlock(&t->lock);
+  return i < LLMTOPI_OWN ? LLMTOP_COUNTERS + i : -1;
+}
+
+/* ---- emitting ------------------------------------------------------------------------------------------------------------ */
+
+/* The payload of a queued line: four lengths, then the texts. */
+void llmtop_queued(llmtop_socket *t, uint64_t request, const llmtop_request *what) {
+  llmtopi_cell c;
+  const char *texts[4] = {NULL, NULL, NULL, NULL};
+  uint32_t lengths[4];
+  llmtopi_part parts[5];
+  size_t most, i;
+  if (t == NULL || request == 0) return;
+  c = llmtopi_event(t, LLMTOPI_QUEUED, request);
+  most = (size_t)t->cells * sizeof c / 8; /* of the ring */
+  if (what != NULL) {
+    c.x[0] = what->max_tokens;
+    c.flags = (unsigned char)((what->cold != 0) | (what->probe != 0) << 1);
+    texts[0] = what->group;
+    texts[1] = what->label;
+    texts[2] = what->name;
+    texts[3] = t->text ? what->prompt : NULL;
+  }
+  for (i = 0; i < 4; i++) {
+    size_t limit = i < 3 ? 1024 : llmtopi_least(most, LLMTOPI_STRING);
+    lengths[i] = texts[i] == NULL ? 0 : (uint32_t)strnlen(texts[i], limit);
+    parts[i + 1].p = texts[i];
+    parts[i + 1].n = lengths[i];
+  }
+  parts[0].p = lengths;
+  parts[0].n = sizeof lengths;
+  llmtopi_emit(t, &c, parts, what == NULL ? 0 : 5);
+  llmtop_add(t, LLMTOP_REQUESTS_QUEUED, 1);
+}
+
+void llmtop_dispatched(llmtop_socket *t, uint64_t request) {
+  llmtopi_cell c;
+  if (t == NULL || request == 0) return;
+  c = llmtopi_event(t, LLMTOPI_DISPATCHED, request);
+  llmtopi_emit(t, &c, NULL, 0);
+}
+
+void llmtop_ended(llmtop_socket *t, uint64_t request, llmtop_outcome outcome, const char *why, const llmtop_usage *usage) {
+  static const llmtop_usage nothing = LLMTOP_USAGE;
+  llmtopi_cell c;
+  llmtopi_part part;
+  if (t == NULL || request == 0 || outcome < LLMTOP_FINISHED || outcome > LLMTOP_FAILED) return;
+  if (usage == NULL) usage = &nothing;
+  c = llmtopi_event(t, LLMTOPI_ENDED, request);
+  c.id = (int32_t)outcome;
+  c.index = usage->pad;
+  c.x[0] = usage->in;
+  c.x[1] = usage->cached;
+  c.x[2] = usage->out;
+  part.p = why;
+  part.n = why == NULL ? 0 : strnlen(why, 1024);
+  llmtopi_emit(t, &c, &part, 1);
+  llmtop_add(t, LLMTOP_REQUESTS_QUEUED + (outcome - LLMTOP_FINISHED) + 1, 1);
+  if (usage->in >= 0) llmtop_add(t, LLMTOP_PROMPT_TOKENS, usage->in);
+  if (usage->cached >= 0) llmtop_add(t, LLMTOP_CACHED_TOKENS, usage->cached);
+}
+
+/* A token keeps its index in index, its step in x[0], its sampling time in x[1], its number and logprob in x[2]. */
+void llmtop_tokens(llmtop_socket *t, const llmtop_tokens_info *k) {
+  llmtopi_cell c;
+  llmtopi_part part;
+  if (t == NULL || k == NULL || k->request == 0) return;
+  memset(&c, 0, sizeof c);
+  c.type = LLMTOPI_TOKEN;
+  c.request = k->request;
+  c.at = k->at >= 0 ? k->at : llmtop_now(t);
+  c.id = k->id;
+  c.index = k->index;
+  c.x[0] = (int64_t)k->step;
+  c.x[1] = k->sampling;
+  memcpy((char *)&c.x[2], &k->count, 4);
+  memcpy((char *)&c.x[2] + 4, &k->logprob, 4);
+  part.p = k->text;
+  part.n = t->text && k->text != NULL ? llmtopi_least(k->length, LLMTOPI_SHORT) : 0;
+  llmtopi_emit(t, &c, &part, part.n > 0);
+  llmtop_add(t, LLMTOP_GENERATED_TOKENS, k->count);
+}
+
+void llmtop_token(llmtop_socket *t, uint64_t request, int32_t index, int32_t id) {
+  llmtop_tokens_info k = LLMTOP_TOKENS(request);
+  k.index = index;
+  k.id = id;
+  llmtop_tokens(t, &k);
+}
+
+/* A stage keeps its layer in id, how long it took in x[0], its tokens in x[1], its name in x[2]. */
+void llmtop_stage(llmtop_socket *t, uint64_t request, const char *stage, int layer, int64_t began, int64_t tokens) {
+  llmtopi_cell c;
+  if (t == NULL || stage == NULL) return;
+  c = llmtopi_event(t, LLMTOPI_STAGE, request);
+  c.id = layer;
+  c.x[0] = c.at > began ? c.at - began : 0;
+  c.x[1] = tokens;
+  memcpy(&c.x[2], &stage, sizeof stage);
+  llmtopi_emit(t, &c, NULL, 0);
+  if (tokens > 0 && strcmp(stage, LLMTOP_TOKENIZE) == 0) {
+    llmtop_add(t, LLMTOP_TOKENIZER_NS, c.x[0]);
+    llmtop_add(t, LLMTOP_TOKENIZER_TOKENS, tokens);
+  }
+}
+
+llmtop_span llmtop_begin(llmtop_socket *t, uint64_t request, const char *stage) {
+  llmtop_span s;
+  s.top = t;
+  s.request = request;
+  s.stage = stage;
+  s.began = llmtop_now(t);
+  return s;
+}
+
+void llmtop_end(llmtop_span *s, int64_t tokens) {
+  if (s == NULL || s->top == NULL) return;
+  llmtop_stage(s->top, s->request, s->stage, -1, s->began, tokens);
+  s->top = NULL;
+}
+
+/* A pass keeps its number in request, decode tokens in id, prompt tokens in index, how long it took in x[0]; flag 1: a split leads
+ * the payload. */
+void llmtop_step(llmtop_socket *t, const llmtop_pass *p) {
+  llmtopi_cell c;
+  llmtopi_part parts[2];
+  if (t == NULL || p == NULL) return;
+  c = llmtopi_event(t, LLMTOPI_STEP, p->number);
+  c.id = p->decode;
+  c.index = p->prompt;
+  c.x[0] = c.at > p->began ? c.at - p->began : 0;
+  c.flags = p->split != NULL;
+  parts[0].p = p->split;
+  parts[0].n = p->split != NULL ? 6 * sizeof p->split[0] : 0;
+  parts[1].p = p->metrics;
+  parts[1].n = p->metrics == NULL ? 0 : strnlen(p->metrics, LLMTOPI_SHORT + 1);
+  if (parts[1].n > LLMTOPI_SHORT) parts[1].n = 0; /* half an object is none */
+  llmtopi_emit(t, &c, parts, 2);
+}
+
+/* The cache keeps its page in id, freed cells in index, used, total and pinned in x, and held in request. */
+void llmtop_kv(llmtop_socket *t, const llmtop_cells *k) {
+  llmtopi_cell c;
+  if (t == NULL || k == NULL || k->used < 0 || k->total < 0) return;
+  c = llmtopi_event(t, LLMTOPI_KV, (uint64_t)k->held);
+  c.id = k->page;
+  c.index = k->freed < 0 ? -1 : k->freed > INT32_MAX ? INT32_MAX : (int32_t)k->freed;
+  c.x[0] = k->used;
+  c.x[1] = k->total;
+  c.x[2] = k->pinned;
+  llmtopi_emit(t, &c, NULL, 0);
+}
+
+void llmtop_log(llmtop_socket *t, const char *line) {
+  llmtopi_cell c;
+  llmtopi_part part;
+  if (t == NULL || line == NULL) return;
+  c = llmtopi_event(t, LLMTOPI_LOG, 0);
+  part.p = line;
+  part.n = strnlen(line, LLMTOPI_SHORT);
+  while (part.n > 0 && (line[part.n - 1] == '\n' || line[part.n - 1] == '\r')) part.n--;
+  llmtopi_emit(t, &c, &part, 1);
+}
+
+static uint64_t *llmtopi_table(llmtop_socket *t, int phase, unsigned layer) {
+  if (t == NULL || t->picks == NULL || phase < 0 || phase > 1 || layer >= t->layers) return NULL;
+  return t->picks + ((size_t)phase * t->layers + layer) * t->experts;
+}
+
+void llmtop_picks(llmtop_socket *t, int phase, unsigned layer, const uint16_t *experts, size_t n) {
+  uint64_t *table = llmtopi_table(t, phase, layer);
+  size_t i;
+  if (table == NULL) return;
+  for (i = 0; i < n; i++)
+    if (experts[i] < t->experts) __atomic_fetch_add(&table[experts[i]], 1, __ATOMIC_RELAXED);
+}
+
+void llmtop_picks_total(llmtop_socket *t, int phase, unsigned layer, const uint64_t *counts) {
+  uint64_t *table = llmtopi_table(t, phase, layer);
+  unsigned i;
+  if (table == NULL) return;
+  for (i = 0; i < t->experts; i++) __atomic_store_n(&table[i], counts[i], __ATOMIC_RELAXED);
+}
+
+static void llmtopi_emit_text(llmtop_socket *t, int type, int64_t took, llmtopi_text *b) {
+  llmtopi_cell c = llmtopi_event(t, type, 0);
+  llmtopi_part part;
+  part.p = b->p;
+  part.n = b->n;
+  c.x[0] = took;
+  if (!b->failed) llmtopi_emit(t, &c, &part, 1);
+  free(b->p);
+}
+
+void llmtop_state(llmtop_socket *t, const char *state, const char *why) {
+  llmtopi_text b = {NULL, 0, 0, 0};
+  if (t == NULL) return;
+  llmtopi_string(&b, "state", state);
+  llmtopi_string(&b, "why", why);
+  llmtopi_emit_text(t, LLMTOPI_ENGINE, 0, &b);
+}
+
+static void llmtopi_model_members(llmtopi_text *b, const llmtop_model *m) {
+  const struct {
+    const char *name;
+    int64_t v;
+  } counts[] = {{"parameters", m->parameters}, {"active_parameters", m->active_parameters}, {"bytes", m->bytes},
+                {"layers", m->layers}, {"width", m->width}, {"heads", m->heads}, {"kv_heads", m->kv_heads},
+                {"head_dim", m->head_dim}, {"vocabulary", m->vocabulary}, {"experts", m->experts},
+                {"experts_used", m->experts_used}, {"feed_forward", m->feed_forward}, {"context", m->context},
+                {"trained_context", m->trained_context}, {"kv_bytes", m->kv_bytes}, {"weight_bytes", m->weight_bytes}};
+  size_t i;
+  llmtopi_string(b, "name", m->name);
+  llmtopi_string(b, "path", m->path);
+  llmtopi_string(b, "architecture", m->architecture);
+  llmtopi_string(b, "quantisation", m->quantisation);
+  for (i = 0; i < sizeof counts / sizeof counts[0]; i++)
+    if (counts[i].v > 0) llmtopi_member(b, counts[i].name, counts[i].v);
+}
+
+void llmtop_loaded(llmtop_socket *t, const llmtop_model *m, int64_t began) {
+  llmtopi_text b = {NULL, 0, 0, 0};
+  if (t == NULL || m == NULL) return;
+  llmtopi_model_members(&b, m);
+  llmtopi_emit_text(t, LLMTOPI_MODEL, began < 0 ? -1 : llmtop_now(t) - began, &b);
+}
+
+/* ---- the backlog and the readers ----------------------------------------------------------------------------------------- */
+
+static void llmtopi_evict(llmtop_socket *t) {
+  llmtopi_line *oldest = &t->lines[t->first_line & (LLMTOPI_LINES - 1)];
+  int i;
+  for (i = 0; i < t->count; i++)
+    if (t->readers[i]->next == t->first_line) {
+      t->readers[i]->lost[oldest->kind] += oldest->events;
+      t->readers[i]->next++;
+    }
+  t->from += oldest->length;
+  t->first_line++;
+}
+
+/* Puts t->line, which tells of some events, behind the backlog; the oldest lines make room. */
+static void llmtopi_push(llmtop_socket *t, llmtop_kind kind, size_t events) {
+  llmtopi_text *b = &t->line;
+  llmtopi_line *line;
+  size_t at, part;
+  int i;
+  if (t->count == 0) return;
+  llmtopi_add(b, "}\n", 2);
+  if (b->failed || b->n > t->room / 2 || b->n > 4 << 20) {
+    for (i = 0; i < t->count; i++) t->readers[i]->lost[kind] += events;
+    return;
+  }
+  while (t->to + b->n - t->from > t->room || t->next_line - t->first_line == LLMTOPI_LINES) llmtopi_evict(t);
+  at = (size_t)(t->to & (t->room - 1));
+  part = b->n < t->room - at ? b->n : (size_t)t->room - at;
+  memcpy(t->bytes + at, b->p, part);
+  memcpy(t->bytes, b->p + part, b->n - part);
+  line = &t->lines[t->next_line++ & (LLMTOPI_LINES - 1)];
+  line->from = t->to;
+  line->length = (uint32_t)b->n;
+  line->kind = (uint16_t)kind;
+  line->events = (uint16_t)events;
+  t->to += b->n;
+}
+
+/* Begins a line with its type and, if there is one, its time. */
+static llmtopi_text *llmtopi_open_line(llmtopi_text *b, const char *type, const int64_t *at) {
+  llmtopi_str(b, "{\"t\":\"");
+  llmtopi_str(b, type);
+  llmtopi_add(b, "\"", 1);
+  if (at != NULL) llmtopi_member(b, "a", *at);
+  return b;
+}
+
+static llmtopi_text *llmtopi_fresh(llmtop_socket *t) {
+  t->line.n = 0;
+  t->line.failed = 0;
+  return &t->line;
+}
+
+static uint64_t llmtopi_losses(llmtop_socket *t, const llmtopi_reader *r, uint64_t *by) {
+  uint64_t sum = 0;
+  int k;
+  for (k = 0; k < LLMTOP_KINDS; k++) {
+    uint64_t n = r->lost[k] + llmtop_dropped(t, (llmtop_kind)k) - r->base[k];
+    if (by != NULL) by[k] = n;
+    sum += n;
+  }
+  return sum;
+}
+
+static void llmtopi_tell_lost(llmtop_socket *t, llmtopi_reader *r) {
+  uint64_t by[LLMTOP_KINDS];
+  int64_t now = llmtop_now(t);
+  const char *mark = "{";
+  int k;
+  r->told = llmtopi_losses(t, r, by);
+  llmtopi_open_line(&r->out, "lost", &now);
+  llmtopi_key(&r->out, "by");
+  for (k = 0; k < LLMTOP_KINDS; k++) {
+    if (by[k] == 0) continue;
+    llmtopi_str(&r->out, mark);
+    mark = ",";
+    llmtopi_add(&r->out, "\"", 1);
+    llmtopi_str(&r->out, llmtopi_names[k]);
+    llmtopi_add(&r->out, "\":", 2);
+    llmtopi_uint(&r->out, by[k]);
+  }
+  llmtopi_add(&r->out, "}", 1);
+  llmtopi_member(&r->out, "q", (int64_t)(r->delivered + r->told));
+  llmtopi_add(&r->out, "}\n", 2);
+  if (!r->stale) r->lossy = now;
+  r->stale = 1;
+}
+
+static void llmtopi_clock_line(llmtop_socket *t, llmtopi_reader *r) {
+  int64_t now = llmtop_now(t);
+  llmtopi_open_line(&r->out, "clock", &now);
+  llmtopi_member(&r->out, "wall", llmtopi_clock(CLOCK_REALTIME));
+  llmtopi_member(&r->out, "q", (int64_t)(r->delivered + r->told));
+  llmtopi_add(&r->out, "}\n", 2);
+}
+
+/* Moves lines from the backlog to what is on its way: they count as delivered. */
+static void llmtopi_take(llmtop_socket *t, llmtopi_reader *r) {
+  while (r->next != t->next_line && r->out.n < LLMTOPI_CHUNK) {
+    llmtopi_line *line = &t->lines[r->next & (LLMTOPI_LINES - 1)];
+    size_t at = (size_t)(line->from & (t->room - 1)), part = line->length < t->room - at ? line->length : (size_t)t->room - at;
+    llmtopi_add(&r->out, t->bytes + at, part);
+    llmtopi_add(&r->out, t->bytes, line->length - part);
+    r->delivered += line->events;
+    r->next++;
+  }
+}
+
+/* Gives up what a reader that does not catch up still has before it, so that it can be told how things are. */
+static void llmtopi_skip(llmtop_socket *t, llmtopi_reader *r) {
+  for (; r->next != t->next_line; r->next++) {
+    llmtopi_line *line = &t->lines[r->next & (LLMTOPI_LINES - 1)];
+    r->lost[line->kind] += line->events;
+  }
+}
+
+static void llmtopi_sync(llmtop_socket *t, llmtopi_reader *r);
+
+/* Writes what the socket takes now. Returns 0 if the connection is lost. */
+static int llmtopi_send(llmtopi_reader *r) {
+#ifdef MSG_NOSIGNAL
+  const int flags = MSG_NOSIGNAL;
+#else
+  const int flags = 0; /* macOS: SO_NOSIGPIPE */
+#endif
+  while (r->sent < r->out.n) {
+    ssize_t n = send(r->fd, r->out.p + r->sent, r->out.n - r->sent, flags);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS;
+    r->sent += (size_t)n;
+  }
+  r->out.n = r->sent = 0;
+  if (r->out.room > 1 << 20) { /* a large state */
+    free(r->out.p);
+    memset(&r->out, 0, sizeof r->out);
+  }
+  return 1;
+}
+
+/* Brings a reader forward as far as its socket takes it. Returns 0 if the connection is to be closed. */
+static int llmtopi_serve(llmtop_socket *t, llmtopi_reader *r, int64_t now) {
+  for (;;) {
+    if (!llmtopi_send(r) || r->out.failed) return 0;
+    if (r->out.n > 0) return 1;
+    if (llmtopi_losses(t, r, NULL) != r->told) {
+      if (r->stale && now - r->lossy > 2 * LLMTOPI_SECOND) llmtopi_skip(t, r);
+      llmtopi_tell_lost(t, r);
+    }
+    if (r->next != t->next_line) {
+      llmtopi_take(t, r);
+    } else if (r->stale && now - r->synced > LLMTOPI_SECOND) {
+      llmtopi_sync(t, r);
+      r->stale = 0;
+      r->synced = now;
+    } else if (r->out.n == 0) {
+      return 1;
+    }
+  }
+}
+
+static void llmtopi_hello(llmtop_socket *t, llmtopi_text *b) {
+  int64_t now = llmtop_now(t);
+  llmtopi_open_line(b, "hello", NULL);
+  llmtopi_str(b, ",\"v\":\"1.0\"");
+  llmtopi_string(b, "run", t->run);
+  llmtopi_member(b, "a", now);
+  llmtopi_member(b, "wall", llmtopi_clock(CLOCK_REALTIME));
+  llmtopi_add(b, t->engine.p, t->engine.n);
+  llmtopi_add(b, t->state.p, t->state.n);
+  if (t->model.n > 0) {
+    llmtopi_str(b, ",\"model\":{");
+    llmtopi_add(b, t->model.p + 1, t->model.n - 1); /* without the comma */
+    llmtopi_add(b, "}", 1);
+  }
+  llmtopi_add(b, "}\n", 2);
+}
+
+static void llmtopi_flags(int fd) {
+  fcntl(fd, F_SETFD, FD_CLOEXEC);
+  fcntl(fd, F_SETFL, O_NONBLOCK);
+#ifdef SO_NOSIGPIPE
+  {
+    int on = 1;
+    setsockopt(fd, SOL_SOCKET, SO_NOSIGPIPE, &on, sizeof on);
+  }
+#endif
+}
+
+static void llmtopi_accept(llmtop_socket *t, int64_t now) {
+  int fd, k;
+  while ((fd = accept(t->listener, NULL, NULL)) >= 0) {
+    llmtopi_reader *r = t->count < LLMTOPI_READERS ? (llmtopi_reader *)calloc(1, sizeof *r) : NULL;
+    llmtopi_flags(fd);
+    if (r == NULL) {
+      static const char full[] = "{\"t\":\"bye\",\"why\":\"too many readers\"}\n";
+      ssize_t n = send(fd, full, sizeof full - 1, 0);
+      (void)n; /* it is turned away in any case */
+      close(fd);
+      continue;
+    }
+    r->fd = fd;
+    r->next = t->next_line;
+    r->synced = now;
+    for (k = 0; k < LLMTOP_KINDS; k++) r->base[k] = llmtop_dropped(t, (llmtop_kind)k);
+    llmtopi_hello(t, &r->out);
+    llmtopi_sync(t, r);
+    t->readers[t->count++] = r;
+  }
+}
+
+static void llmtopi_leave(llmtop_socket *t, int i) {
+  close(t->readers[i]->fd);
+  free(t->readers[i]->out.p);
+  free(t->readers[i]);
+  t->readers[i] = t->readers[--t->count];
+}
+
+/* What readers say is passed over, since no control is offered. Returns 0 when the reader has gone. */
+static int llmtopi_listen_to(llmtopi_reader *r) {
+  char waste[4096];
+  int i;
+  for (i = 0; i < 16; i++) {
+    ssize_t n = recv(r->fd, waste, sizeof waste, 0);
+    if (n == 0) return 0;
+    if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+  }
+  return 1;
+}
+
+static void llmtopi_serve_all(llmtop_socket *t, int beat) {
+  int64_t now = llmtop_now(t);
+  int i;
+  for (i = t->count - 1; i >= 0; i--) {
+    llmtopi_reader *r = t->readers[i];
+    int alive = llmtopi_listen_to(r) && llmtopi_serve(t, r, now);
+    if (alive && beat && r->out.n == 0) {
+      llmtopi_clock_line(t, r);
+      alive = llmtopi_send(r);
+    }
+    if (!alive) llmtopi_leave(t, i);
+  }
+}
+
+/* ---- the state: what late readers are told ------------------------------------------------------------------------------- */
+
+static llmtopi_request **llmtopi_bucket(llmtop_socket *t, uint64_t id) {
+  return &t->buckets[(id * 0x9E3779B97F4A7C15u) >> 54];
+}
+
+static llmtopi_request *llmtopi_find(llmtop_socket *t, uint64_t id) {
+  llmtopi_request *q = *llmtopi_bucket(t, id);
+  while (q != NULL && q->id != id) q = q->chain;
+  return q;
+}
+
+static void llmtopi_row_add(llmtop_socket *t, uint64_t request, const char *name, int64_t took) {
+  llmtopi_row *row;
+  if (t->row_count == t->row_room && t->row_room < LLMTOPI_ROWS) {
+    size_t room = t->row_room == 0 ? 256 : t->row_room * 2;
+    llmtopi_row *bigger = (llmtopi_row *)realloc(t->rows, room * sizeof *bigger);
+    if (bigger != NULL) {
+      t->rows = bigger;
+      t->row_room = room;
+    }
+  }
+  if (t->row_count == t->row_room) {
+    t->rows_missing++;
+    return;
+  }
+  row = &t->rows[t->row_count++];
+  row->name = name;
+  row->request = request;
+  row->took = took;
+}
+
+/* Hands the stages of a request to f, summed over layers, in the order in which they first ended. */
+static void llmtopi_sums(llmtop_socket *t, const llmtopi_stages *s, uint64_t request,
+                         void (*f)(llmtop_socket *, uint64_t, const char *, int64_t)) {
+  size_t i, j;
+  for (i = 0; i < s->n; i++) {
+    int64_t sum = 0;
+    for (j = 0; j < s->n; j++)
+      if (strcmp(s->p[j].name, s->p[i].name) == 0) {
+        if (j < i) break;
+        sum += s->p[j].took;
+      }
+    if (j == s->n) f(t, request, s->p[i].name, sum);
+  }
+}
+
+static void llmtopi_forget(llmtop_socket *t, llmtopi_request *q) {
+  llmtopi_request **link = llmtopi_bucket(t, q->id);
+  if (t->csv) llmtopi_sums(t, &q->stages, q->id, llmtopi_row_add);
+  while (*link != q) link = &(*link)->chain;
+  *link = q->chain;
+  if (q->older != NULL) q->older->newer = q->newer;
+  else t->oldest = q->newer;
+  if (q->newer != NULL) q->newer->older = q->older;
+  else t->newest = q->older;
+  t->live--;
+  free(q->stages.p);
+  free(q->what.p);
+  free(q);
+}
+
+static llmtopi_request *llmtopi_live(llmtop_socket *t, uint64_t id) {
+  llmtopi_request *q = llmtopi_find(t, id), **bucket = llmtopi_bucket(t, id);
+  if (q != NULL) return q;
+  if (t->live == LLMTOPI_REQUESTS) llmtopi_forget(t, t->oldest);
+  q = (llmtopi_request *)calloc(1, sizeof *q);
+  if (q == NULL) return NULL;
+  q->id = id;
+  q->chain = *bucket;
+  *bucket = q;
+  q->older = t->newest;
+  if (q->older != NULL) q->older->newer = q;
+  else t->oldest = q;
+  t->newest = q;
+  t->live++;
+  return q;
+}
+
+/* Adds a stage to others of its name and layer. Returns 0 if there is no room. */
+static int llmtopi_sum_stage(llmtopi_stages *s, const char *name, const llmtopi_cell *c) {
+  llmtopi_stage *p;
+  size_t i;
+  for (i = 0; i < s->n && (s->p[i].layer != c->id || strcmp(s->p[i].name, name) != 0); i++) {}
+  if (i == s->n) {
+    if (s->n == s->room) {
+      size_t room = s->room == 0 ? 8 : s->room * 2;
+      p = s->room == LLMTOPI_STAGES ? NULL : (llmtopi_stage *)realloc(s->p, room * sizeof *p);
+      if (p == NULL) return 0;
+      s->p = p;
+      s->room = room;
+    }
+    memset(&s->p[i], 0, sizeof s->p[i]);
+    s->n++;
+  }
+  p = &s->p[i];
+  p->name = name;
+  p->layer = c->id;
+  p->at = c->at;
+  p->took += c->x[0];
+  p->tokens += c->x[1];
+  return 1;
+}
+
+static void llmtopi_note_stage(llmtop_socket *t, const llmtopi_cell *c) {
+  const char *name;
+  llmtopi_request *q = NULL;
+  memcpy(&name, &c->x[2], sizeof name);
+  if (c->request != 0) q = t->requests_told ? llmtopi_find(t, c->request) : llmtopi_live(t, c->request);
+  if (c->request == 0 || q != NULL) {
+    if (!llmtopi_sum_stage(q == NULL ? &t->own_stages : &q->stages, name, c)) t->rows_missing++;
+  } else if (t->csv) {
+    llmtopi_row_add(t, c->request, name, c->x[0]); /* it has ended already */
+  }
+}
+
+static void llmtopi_note_token(llmtop_socket *t, const llmtopi_cell *c) {
+  llmtopi_request *q = t->requests_told ? llmtopi_find(t, c->request) : llmtopi_live(t, c->request);
+  int32_t count;
+  if (q == NULL) return;
+  memcpy(&count, &c->x[2], 4);
+  if (q->tokens == 0) {
+    q->first_at = c->at;
+    q->first_index = c->index;
+  }
+  q->last_at = c->at;
+  q->tokens += count;
+  if (c->index >= 0 && q->first_index >= 0) q->tokens = (int64_t)c->index - q->first_index + count; /* some may have been dropped */
+}
+
+static void llmtopi_write_stage(llmtopi_text *b, uint64_t request, const llmtopi_stage *s) {
+  llmtopi_open_line(b, "stage", &s->at);
+  if (request != 0) llmtopi_member(b, "r", (int64_t)request);
+  llmtopi_member(b, "dur", s->took);
+  llmtopi_string(b, "stage", s->name);
+  if (s->layer >= 0) llmtopi_member(b, "l", s->layer);
+  if (s->tokens > 0) llmtopi_member(b, "n", s->tokens);
+}
+
+static void llmtopi_write_request(llmtopi_text *b, const char *state, uint64_t request, int64_t at) {
+  llmtopi_open_line(b, "req", &at);
+  llmtopi_member(b, "r", (int64_t)request);
+  llmtopi_string(b, "state", state);
+}
+
+static void llmtopi_sync_tokens(llmtopi_text *b, const llmtopi_request *q) {
+  int rest;
+  for (rest = 0; rest < 2; rest++) {
+    if (q->tokens <= rest) continue;
+    llmtopi_open_line(b, "tok", rest ? &q->last_at : &q->first_at);
+    llmtopi_member(b, "r", (int64_t)q->id);
+    if (q->first_index >= 0) llmtopi_member(b, "i", q->first_index + rest);
+    if (q->tokens > 2 && rest) llmtopi_member(b, "n", q->tokens - 1);
+    llmtopi_add(b, "}\n", 2);
+  }
+}
+
+static void llmtopi_write_kv(llmtopi_text *b, const llmtopi_cell *c) {
+  llmtopi_open_line(b, "kv", &c->at);
+  llmtopi_member(b, "used", c->x[0]);
+  llmtopi_member(b, "total", c->x[1]);
+  if (c->id > 0) llmtopi_member(b, "page", c->id);
+  if (c->x[2] >= 0) llmtopi_member(b, "pinned", c->x[2]);
+}
+
+static void llmtopi_sync(llmtop_socket *t, llmtopi_reader *r) {
+  llmtopi_text *b = &r->out;
+  llmtopi_request *q;
+  size_t i;
+  llmtopi_str(b, "{\"t\":\"sync\"}\n");
+  for (i = 0; i < t->own_stages.n; i++) {
+    llmtopi_write_stage(b, 0, &t->own_stages.p[i]);
+    llmtopi_add(b, "}\n", 2);
+  }
+  if (t->experts_line.n > 0) llmtopi_add(b, t->experts_line.p, t->experts_line.n);
+  if (t->experts_line.n > 0) llmtopi_add(b, "}\n", 2);
+  if (t->kv_told) {
+    llmtopi_write_kv(b, &t->kv);
+    llmtopi_add(b, "}\n", 2);
+  }
+  if (t->counters_line.n > 0) llmtopi_add(b, t->counters_line.p, t->counters_line.n);
+  if (t->counters_line.n > 0) llmtopi_add(b, "}\n", 2);
+  for (q = t->oldest; q != NULL; q = q->newer) {
+    if (q->queued) {
+      llmtopi_write_request(b, "queued", q->id, q->queued_at);
+      llmtopi_add(b, q->what.p, q->what.n);
+      llmtopi_add(b, "}\n", 2);
+    }
+    if (q->dispatched) {
+      llmtopi_write_request(b, "dispatched", q->id, q->dispatched_at);
+      llmtopi_add(b, "}\n", 2);
+    }
+    for (i = 0; i < q->stages.n; i++) {
+      llmtopi_write_stage(b, q->id, &q->stages.p[i]);
+      llmtopi_add(b, "}\n", 2);
+    }
+    llmtopi_sync_tokens(b, q);
+  }
+  llmtopi_str(b, "{\"t\":\"synced\"}\n");
+}
+
+/* ---- from the ring to lines ---------------------------------------------------------------------------------------------- */
+
+/* Columns of a line of tokens. Each says whether a token has a value, and which. */
+typedef int (*llmtopi_column)(const llmtopi_cell *, int64_t *);
+
+static int llmtopi_col_at(const llmtopi_cell *c, int64_t *v) { return *v = c->at, 1; }
+static int llmtopi_col_request(const llmtopi_cell *c, int64_t *v) { return *v = (int64_t)c->request, 1; }
+static int llmtopi_col_index(const llmtopi_cell *c, int64_t *v) { return *v = c->index, c->index >= 0; }
+static int llmtopi_col_id(const llmtopi_cell *c, int64_t *v) { return *v = c->id, c->id >= 0; }
+static int llmtopi_col_step(const llmtopi_cell *c, int64_t *v) { return *v = c->x[0], c->x[0] > 0; }
+static int llmtopi_col_sampling(const llmtopi_cell *c, int64_t *v) { return *v = c->x[1], c->x[1] >= 0; }
+static int llmtopi_col_count(const llmtopi_cell *c, int64_t *v) {
+  int32_t n;
+  memcpy(&n, &c->x[2], 4);
+  return *v = n, n != 1;
+}
+
+/* Writes a column: once if all have the same value, as an array else, in which later entries of some columns are differences. */
+static void llmtopi_numbers(llmtop_socket *t, const char *name, llmtopi_column get, int differences) {
+  llmtopi_text *b = &t->line;
+  int64_t first = 0, v = 0, last = 0;
+  int told = get(&t->batch[0], &first), same = !differences || t->batched == 1, any = told;
+  size_t i;
+  for (i = 1; i < t->batched; i++) {
+    int one = get(&t->batch[i], &v);
+    any |= one;
+    if (one != told || (one && v != first)) same = 0;
+  }
+  if (!any) return;
+  llmtopi_key(b, name);
+  if (same) {
+    llmtopi_int(b, first);
+    return;
+  }
+  for (i = 0; i < t->batched; i++) {
+    llmtopi_add(b, i == 0 ? "[" : ",", 1);
+    if (get(&t->batch[i], &v)) {
+      llmtopi_int(b, v - last);
+      if (differences) last = v;
+    } else {
+      llmtopi_add(b, "null", 4);
+    }
+  }
+  llmtopi_add(b, "]", 1);
+}
+
+static void llmtopi_logprob(llmtop_socket *t, size_t i) {
+  float l;
+  memcpy(&l, (const char *)&t->batch[i].x[2] + 4, 4);
+  llmtopi_real(&t->line, l > 0 ? (double)NAN : (double)l);
+}
+
+static void llmtopi_token_text(llmtop_socket *t, size_t i) {
+  if (t->batch[i].length == 0) llmtopi_str(&t->line, "null");
+  else llmtopi_piece(&t->line, t->batch_bytes.p + t->batch_text[i], t->batch[i].length);
+}
+
+static void llmtopi_values(llmtop_socket *t, const char *name, void (*put)(llmtop_socket *, size_t)) {
+  size_t i;
+  llmtopi_key(&t->line, name);
+  for (i = 0; i < t->batched; i++) {
+    if (t->batched > 1) llmtopi_add(&t->line, i == 0 ? "[" : ",", 1);
+    put(t, i);
+  }
+  if (t->batched > 1) llmtopi_add(&t->line, "]", 1);
+}
+
+/* Writes the tokens that have been put together. */
+static void llmtopi_write_tokens(llmtop_socket *t) {
+  int likely = 0;
+  size_t i;
+  if (t->batched == 0) return;
+  llmtopi_open_line(llmtopi_fresh(t), "tok", NULL);
+  llmtopi_numbers(t, "a", llmtopi_col_at, 1);
+  llmtopi_numbers(t, "r", llmtopi_col_request, 0);
+  llmtopi_numbers(t, "i", llmtopi_col_index, 1);
+  llmtopi_numbers(t, "d", llmtopi_col_id, 0);
+  llmtopi_numbers(t, "n", llmtopi_col_count, 0);
+  llmtopi_numbers(t, "s", llmtopi_col_step, 1);
+  llmtopi_numbers(t, "w", llmtopi_col_sampling, 0);
+  for (i = 0; i < t->batched; i++) {
+    float l;
+    memcpy(&l, (const char *)&t->batch[i].x[2] + 4, 4);
+    likely |= l <= 0 && isfinite(l);
+  }
+  if (likely) llmtopi_values(t, "l", llmtopi_logprob);
+  if (t->batch_bytes.n > 0) llmtopi_values(t, "p", llmtopi_token_text);
+  llmtopi_push(t, LLMTOP_KIND_TOKEN, t->batched);
+  t->batched = 0;
+  t->batch_bytes.n = 0;
+}
+
+static void llmtopi_queued_members(llmtop_socket *t, llmtopi_text *b, const llmtopi_cell *c) {
+  static const char *const names[4] = {"group", "label", "name", "prompt"};
+  uint32_t lengths[4];
+  size_t at = sizeof lengths;
+  int i;
+  if (c->length < sizeof lengths) return;
+  memcpy(lengths, t->payload.p, sizeof lengths);
+  for (i = 0; i < 4; at += lengths[i++]) {
+    if (lengths[i] == 0) continue;
+    llmtopi_key(b, names[i]);
+    llmtopi_quote(b, t->payload.p + at, lengths[i]);
+  }
+  if (c->x[0] > 0) llmtopi_member(b, "max", c->x[0]);
+  if (c->flags & 1) llmtopi_str(b, ",\"cold\":true");
+  if (c->flags & 2) llmtopi_str(b, ",\"probe\":true");
+}
+
+static void llmtopi_on_request(llmtop_socket *t, const llmtopi_cell *c) {
+  static const char *const states[] = {"", "dispatched", "finished", "cancelled", "failed"};
+  llmtopi_request *q;
+  t->requests_told = 1;
+  llmtopi_fresh(t);
+  if (c->type == LLMTOPI_ENDED) {
+    llmtopi_write_request(&t->line, states[c->id], c->request, c->at);
+    if (c->length > 0) {
+      llmtopi_key(&t->line, "why");
+      llmtopi_quote(&t->line, t->payload.p, c->length);
+    }
+    if (c->x[0] >= 0) llmtopi_member(&t->line, "in", c->x[0]);
+    if (c->x[1] >= 0) llmtopi_member(&t->line, "cached", c->x[1]);
+    if (c->index >= 0) llmtopi_member(&t->line, "pad", c->index);
+    if (c->x[2] >= 0) llmtopi_member(&t->line, "out", c->x[2]);
+    q = llmtopi_find(t, c->request);
+    if (q != NULL) llmtopi_forget(t, q);
+    return;
+  }
+  q = llmtopi_live(t, c->request);
+  if (c->type == LLMTOPI_DISPATCHED) {
+    llmtopi_write_request(&t->line, "dispatched", c->request, c->at);
+    if (q != NULL) q->dispatched = 1;
+    if (q != NULL) q->dispatched_at = c->at;
+    return;
+  }
+  if (q != NULL && q->queued) { /* the id is used again */
+    llmtopi_forget(t, q);
+    q = llmtopi_live(t, c->request);
+  }
+  llmtopi_write_request(&t->line, "queued", c->request, c->at);
+  {
+    size_t members = t->line.n;
+    llmtopi_queued_members(t, &t->line, c);
+    if (q == NULL) return;
+    q->queued = 1;
+    q->queued_at = c->at;
+    llmtopi_add(&q->what, t->line.p + members, t->line.n - members);
+  }
+}
+
+static void llmtopi_on_step(llmtop_socket *t, const llmtopi_cell *c) {
+  llmtopi_text *b = llmtopi_open_line(llmtopi_fresh(t), "step", &c->at);
+  size_t split = c->flags ? 6 * sizeof(uint32_t) : 0, i;
+  llmtopi_member(b, "dur", c->x[0]);
+  if (c->request != 0) llmtopi_member(b, "s", (int64_t)c->request);
+  if (c->id > 0) llmtopi_member(b, "n", c->id);
+  if (c->index > 0) llmtopi_member(b, "m", c->index);
+  for (i = 0; i < split / sizeof(uint32_t); i++) {
+    uint32_t v;
+    memcpy(&v, t->payload.p + i * sizeof v, sizeof v);
+    llmtopi_str(b, i == 0 ? ",\"x\":[" : ",");
+    llmtopi_uint(b, v);
+  }
+  if (split > 0) llmtopi_add(b, "]", 1);
+  if (c->length <= split) return;
+  for (i = split; i < c->length; i++)
+    if ((unsigned char)t->payload.p[i] < 0x20) t->payload.p[i] = ' '; /* line breaks */
+  llmtopi_key(b, "fpm");
+  llmtopi_add(b, t->payload.p + split, c->length - split);
+}
+
+static void llmtopi_on_stage(llmtop_socket *t, const llmtopi_cell *c) {
+  llmtopi_stage s;
+  memcpy(&s.name, &c->x[2], sizeof s.name);
+  s.layer = c->id;
+  s.at = c->at;
+  s.took = c->x[0];
+  s.tokens = c->x[1];
+  llmtopi_note_stage(t, c);
+  llmtopi_write_stage(llmtopi_fresh(t), c->request, &s);
+}
+
+static void llmtopi_on_engine(llmtop_socket *t, const llmtopi_cell *c) {
+  llmtopi_text *b = llmtopi_open_line(llmtopi_fresh(t), c->type == LLMTOPI_MODEL ? "model" : "engine", &c->at);
+  llmtopi_text *kept = c->type == LLMTOPI_MODEL ? &t->model : &t->state;
+  kept->n = 0;
+  llmtopi_add(kept, t->payload.p, c->length);
+  if (c->type == LLMTOPI_ENGINE) llmtopi_add(b, t->engine.p, t->engine.n);
+  else if (c->x[0] >= 0) llmtopi_member(b, "dur", c->x[0]);
+  llmtopi_add(b, t->payload.p, c->length);
+}
+
+static void llmtopi_on_kv(llmtop_socket *t, const llmtopi_cell *c) {
+  llmtopi_write_kv(llmtopi_fresh(t), c);
+  if (c->index >= 0) llmtopi_member(&t->line, "freed", c->index);
+  if ((int64_t)c->request >= 0) llmtopi_member(&t->line, "held", (int64_t)c->request);
+  t->kv = *c;
+  t->kv_told = 1;
+}
+
+/* Takes an event whose payload is in t->payload. */
+static void llmtopi_on(llmtop_socket *t, const llmtopi_cell *c) {
+  if (c->type == LLMTOPI_TOKEN) {
+    llmtopi_note_token(t, c);
+    if (t->count == 0) return;
+    t->batch[t->batched] = *c;
+    t->batch_text[t->batched++] = t->batch_bytes.n;
+    llmtopi_add(&t->batch_bytes, t->payload.p, c->length);
+    if (t->batched == LLMTOPI_BATCH) llmtopi_write_tokens(t);
+    return;
+  }
+  llmtopi_write_tokens(t);
+  switch (c->type) {
+  case LLMTOPI_STAGE: llmtopi_on_stage(t, c); break;
+  case LLMTOPI_STEP: llmtopi_on_step(t, c); break;
+  case LLMTOPI_KV: llmtopi_on_kv(t, c); break;
+  case LLMTOPI_ENGINE:
+  case LLMTOPI_MODEL: llmtopi_on_engine(t, c); break;
+  case LLMTOPI_LOG:
+    llmtopi_key(llmtopi_open_line(llmtopi_fresh(t), "log", &c->at), "m");
+    llmtopi_quote(&t->line, t->payload.p, c->length);
+    break;
+  default: llmtopi_on_request(t, c);
+  }
+  llmtopi_push(t, (llmtop_kind)llmtopi_kinds[c->type], 1);
+}
+
+/* Reads the events that are whole, a ring full at most. Returns how many cells. */
+static uint64_t llmtopi_drain(llmtop_socket *t) {
+  uint64_t begin = t->head, given = t->head;
+  while (t->head - begin < t->cells) {
+    llmtopi_cell *from = &t->ring[t->head & t->mask], c;
+    size_t size = (size_t)t->cells * sizeof c, at, part;
+    uint64_t cells, i;
+    if (__atomic_load_n(&from->turn, __ATOMIC_ACQUIRE) != t->head + 1) break;
+    c = *from;
+    cells = 1 + (c.length + sizeof c - 1) / sizeof c;
+    at = (size_t)((t->head + 1) & t->mask) * sizeof c;
+    part = c.length < size - at ? c.length : size - at;
+    t->payload.n = 0;
+    llmtopi_add(&t->payload, (char *)t->ring + at, part);
+    llmtopi_add(&t->payload, t->ring, c.length - part);
+    for (i = 0; i < cells; i++) __atomic_store_n(&t->ring[(t->head + i) & t->mask].turn, 0, __ATOMIC_RELAXED); /* was a payload */
+    t->head += cells;
+    if (t->payload.failed) __atomic_fetch_add(&t->dropped[llmtopi_kinds[c.type]], 1, __ATOMIC_RELAXED);
+    else llmtopi_on(t, &c);
+    t->payload.failed = 0;
+    if (t->head - given >= 64) {
+      __atomic_fetch_sub(&t->used, t->head - given, __ATOMIC_RELEASE);
+      given = t->head;
+    }
+  }
+  if (t->head != given) __atomic_fetch_sub(&t->used, t->head - given, __ATOMIC_RELEASE);
+  return t->head - begin;
+}
+
+/* ---- tables -------------------------------------------------------------------------------------------------------------- */
+
+/* Writes the picks of one phase, and for how many tokens they are: those of the layer with most of them. */
+static uint64_t llmtopi_phase(llmtop_socket *t, int phase, const char *picks, const char *tokens) {
+  uint64_t most = 0, all = 0;
+  unsigned layer, i;
+  llmtopi_key(&t->line, picks);
+  for (layer = 0; layer < t->layers; layer++) {
+    uint64_t *row = llmtopi_table(t, phase, layer), sum = 0;
+    for (i = 0; i < t->experts; i++) {
+      uint64_t n = __atomic_load_n(&row[i], __ATOMIC_RELAXED);
+      llmtopi_add(&t->line, layer + i == 0 ? "[" : ",", 1);
+      llmtopi_uint(&t->line, n);
+      sum += n;
+    }
+    if (sum > most) most = sum;
+    all += sum;
+  }
+  llmtopi_add(&t->line, "]", 1);
+  if (t->used_experts > 0) llmtopi_member(&t->line, tokens, (int64_t)(most / t->used_experts));
+  return all;
+}
+
+static void llmtopi_keep(llmtop_socket *t, llmtopi_text *kept, llmtop_kind kind) {
+  kept->n = 0;
+  llmtopi_add(kept, t->line.p, t->line.n);
+  llmtopi_push(t, kind, 1);
+}
+
+static void llmtopi_experts(llmtop_socket *t, int64_t now) {
+  uint64_t all;
+  if (t->picks == NULL) return;
+  llmtopi_open_line(llmtopi_fresh(t), "experts", &now);
+  llmtopi_member(&t->line, "layers", t->layers);
+  llmtopi_member(&t->line, "experts", t->experts);
+  if (t->used_experts > 0) llmtopi_member(&t->line, "used", t->used_experts);
+  all = llmtopi_phase(t, 0, "p", "pt");
+  all += llmtopi_phase(t, 1, "d", "dt");
+  if (all == t->picked) return;
+  t->picked = all;
+  llmtopi_keep(t, &t->experts_line, LLMTOP_KIND_EXPERTS);
+}
+
+static void llmtopi_count(llmtop_socket *t, const char **mark, const char *name, double v) {
+  if (!isfinite(v)) return;
+  llmtopi_str(&t->line, *mark);
+  *mark = ",";
+  llmtopi_quote(&t->line, name, strlen(name));
+  llmtopi_add(&t->line, ":", 1);
+  if (v > -9e15 && v < 9e15 && v == (double)(int64_t)v) llmtopi_int(&t->line, (int64_t)v);
+  else llmtopi_real(&t->line, v);
+}
+
+/* Writes the counters if they have changed. */
+static void llmtopi_counters(llmtop_socket *t, int64_t now) {
+  static const char *const names[] = {"requests_queued", "requests_finished", "requests_cancelled", "requests_failed",
+                                      "prompt_tokens", "cached_tokens", "generated_tokens", "tokenizer_tokens",
+                                      "tokenizer_us", "cache_lookups", "cache_hits"};
+  double v[LLMTOP_COUNTERS + LLMTOPI_OWN];
+  const char *mark = "{";
+  size_t members;
+  int i, own;
+  llmtopi_open_line(llmtopi_fresh(t), "count", &now);
+  members = t->line.n;
+  llmtopi_key(&t->line, "c");
+  pthread_mutex_lock(&t->lock);
+  own = t->own;
+  pthread_mutex_unlock(&t->lock);
+  for (i = 0; i < LLMTOP_COUNTERS + own; i++) {
+    int64_t bits = __atomic_load_n(&t->counters[i], __ATOMIC_RELAXED);
+    if (__atomic_load_n(&t->real[i], __ATOMIC_RELAXED)) memcpy(&v[i], &bits, sizeof bits);
+    else v[i] = (double)bits;
+    if (!__atomic_load_n(&t->set[i], __ATOMIC_ACQUIRE)) continue;
+    llmtopi_count(t, &mark, i < LLMTOP_COUNTERS ? names[i] : t->names[i - LLMTOP_COUNTERS],
+                  i == LLMTOP_TOKENIZER_NS ? (double)(bits / 1000) : v[i]);
+  }
+  if (v[LLMTOP_TOKENIZER_TOKENS] > 0)
+    llmtopi_count(t, &mark, "tokenizer_us_per_token", v[LLMTOP_TOKENIZER_NS] / 1e3 / v[LLMTOP_TOKENIZER_TOKENS]);
+  if (v[LLMTOP_CACHE_LOOKUPS] > 0) llmtopi_count(t, &mark, "cache_hit_ratio", v[LLMTOP_CACHE_HITS] / v[LLMTOP_CACHE_LOOKUPS]);
+  if (mark[0] == '{') return;
+  llmtopi_add(&t->line, "}", 1);
+  { /* the line before differs at least in its time */
+    const char *before = t->counters_line.n > 0 ? (const char *)memchr(t->counters_line.p + 2, '{', t->counters_line.n - 2) : NULL;
+    size_t rest = t->line.n - members - 5; /* past ,"c": */
+    if (before != NULL && (size_t)(t->counters_line.p + t->counters_line.n - before) == rest &&
+        memcmp(before, t->line.p + members + 5, rest) == 0)
+      return;
+  }
+  llmtopi_keep(t, &t->counters_line, LLMTOP_KIND_COUNTERS);
+}
+
+static void llmtopi_tables(llmtop_socket *t, int64_t now, int last) {
+  if (now >= t->experts_due || last) {
+    t->experts_due = now + LLMTOPI_SECOND / 10;
+    llmtopi_write_tokens(t);
+    llmtopi_experts(t, now);
+  }
+  if (now >= t->counters_due || last) {
+    t->counters_due = now + LLMTOPI_SECOND / 4;
+    llmtopi_write_tokens(t);
+    llmtopi_counters(t, now);
+  }
+}
+
+/* ---- the CSV ------------------------------------------------------------------------------------------------------------- */
+
+static void llmtopi_csv_row(FILE *f, const char *name, int64_t ns) {
+  char fraction[8] = "";
+  int n = 0;
+  if (ns % 1000 != 0) n = snprintf(fraction, sizeof fraction, ".%03d", (int)(ns % 1000));
+  while (n > 0 && fraction[n - 1] == '0') fraction[--n] = '\0';
+  fprintf(f, "%s,%lld%s\n", name, (long long)(ns / 1000), fraction);
+}
+
+/* Writes what llmtop_csv asks for. Requests stand in the order in which they ended; those that live come last. */
+static void llmtopi_csv(llmtop_socket *t) {
+  size_t kept = t->row_count, i;
+  FILE *f = fopen(t->csv_path, "w");
+  llmtopi_request *q;
+  int e;
+  t->csv_rows = -1;
+  t->csv_error = errno;
+  t->csv_missing = t->rows_missing + llmtop_dropped(t, LLMTOP_KIND_STAGE);
+  if (f == NULL) return;
+  llmtopi_sums(t, &t->own_stages, 0, llmtopi_row_add);
+  fputs("stage,elapsed_us\n", f);
+  for (i = kept; i < t->row_count; i++) llmtopi_csv_row(f, t->rows[i].name, t->rows[i].took);
+  t->csv_rows = (long)(t->row_count - kept);
+  t->row_count = kept;
+  for (q = t->oldest; q != NULL; q = q->newer) llmtopi_sums(t, &q->stages, q->id, llmtopi_row_add);
+  for (i = 0; i < t->row_count; i++) llmtopi_csv_row(f, t->rows[i].name, t->rows[i].took);
+  t->csv_rows += (long)t->row_count;
+  t->csv_missing += t->rows_missing;
+  t->row_count = kept;
+  e = ferror(f);
+  if (fclose(f) != 0 || e) {
+    t->csv_error = errno;
+    t->csv_rows = -1;
+  }
+}
+
+long llmtop_csv(llmtop_socket *t, const char *path, uint64_t *missing) {
+  long rows;
+  int e;
+  if (t == NULL || !t->csv || path == NULL) {
+    errno = EINVAL;
+    return -1;
+  }
+  pthread_mutex_lock(&t->lock);
+  while (t->csv_waits) pthread_cond_wait(&t->written, &t->lock); /* for another caller's */
+  t->csv_path = path;
+  t->csv_after = __atomic_load_n(&t->tail, __ATOMIC_ACQUIRE);
+  t->csv_waits = 1;
+  t->csv_done = 0;
+  while (!t->csv_done) pthread_cond_wait(&t->written, &t->lock);
+  rows = t->csv_rows;
+  e = t->csv_error;
+  if (missing != NULL) *missing = t->csv_missing;
+  t->csv_waits = 0;
+  pthread_cond_broadcast(&t->written);
+  pthread_mutex_unlock(&t->lock);
+  if (rows < 0) errno = e;
+  return rows;
+}
+
+/* ---- the writer ---------------------------------------------------------------------------------------------------------- */
+
+static int llmtopi_asked(llmtop_socket *t) {
+  int stop;
+  pthread_mutex_lock(&t->lock);
+  if (t->csv_waits && !t->csv_done && t->head >= t->csv_after) {
+    llmtopi_csv(t);
+    t->csv_done = 1;
+    pthread_cond_broadcast(&t->written);
+  }
+  stop = t->stop;
+  pthread_mutex_unlock(&t->lock);
+  return stop;
+}
+
+static void llmtopi_wait(llmtop_socket *t) {
+  struct pollfd fds[LLMTOPI_READERS + 1];
+  int i;
+  fds[0].fd = t->listener;
+  fds[0].events = POLLIN;
+  for (i = 0; i < t->count; i++) {
+    fds[i + 1].fd = t->readers[i]->fd;
+    fds[i + 1].events = (short)(t->readers[i]->out.n > 0 ? POLLIN | POLLOUT : POLLIN);
+  }
+  poll(fds, (nfds_t)t->count + 1, LLMTOPI_TICK);
+}
+
+/* Says goodbye: what is left is written for half a second at most. */
+static void llmtopi_farewell(llmtop_socket *t) {
+  int64_t until = llmtop_now(t) + LLMTOPI_SECOND / 2;
+  int i, pending = 1;
+  llmtopi_tables(t, llmtop_now(t), 1);
+  while (pending && llmtop_now(t) < until) {
+    llmtopi_serve_all(t, 0);
+    for (pending = 0, i = 0; i < t->count; i++) pending |= t->readers[i]->out.n > 0;
+    if (pending) llmtopi_wait(t);
+  }
+  for (i = 0; i < t->count; i++) {
+    llmtopi_reader *r = t->readers[i];
+    if (r->out.n > 0) continue; /* stuck: a line cut off is a line lost */
+    llmtopi_str(&r->out, "{\"t\":\"bye\",\"why\":\"the engine has ended\"}\n");
+    llmtopi_send(r);
+  }
+}
+
+static void *llmtopi_write(void *arg) {
+  llmtop_socket *t = (llmtop_socket *)arg;
+  for (;;) {
+    int stop = llmtopi_asked(t), beat = 0;
+    uint64_t read = llmtopi_drain(t);
+    int64_t now = llmtop_now(t);
+    llmtopi_write_tokens(t);
+    if (stop && read == 0) break;
+    llmtopi_tables(t, now, 0);
+    llmtopi_accept(t, now);
+    if (now >= t->clock_due) {
+      t->clock_due = now + LLMTOPI_SECOND;
+      beat = 1;
+    }
+    llmtopi_serve_all(t, beat);
+    if (read < t->cells / 4) llmtopi_wait(t);
+  }
+  llmtopi_farewell(t);
+  while (t->count > 0) llmtopi_leave(t, 0);
+  return NULL;
+}
+
+/* ---- opening and closing ------------------------------------------------------------------------------------------------- */
+
+#if defined(__GNUC__)
+__attribute__((format(printf, 3, 4)))
+#endif
+static int llmtopi_fail(char *error, size_t size, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  if (error != NULL && size > 0) vsnprintf(error, size, format, args);
+  va_end(args);
+  return -1;
+}
+
+static long llmtopi_peer(int fd) {
+#if defined(SO_PEERCRED)
+  struct ucred who;
+  socklen_t n = sizeof who;
+  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) == 0 ? (long)who.pid : 0;
+#elif defined(SOL_LOCAL) && defined(LOCAL_PEERPID)
+  pid_t pid;
+  socklen_t n = sizeof pid;
+  return getsockopt(fd, SOL_LOCAL, LOCAL_PEERPID, &pid, &n) == 0 ? (long)pid : 0;
+#else
+  (void)fd;
+  return 0;
+#endif
+}
+
+/* Removes the socket of a dead engine; that of a live one is an error. */
+static int llmtopi_reclaim(const struct sockaddr_un *a, char *error, size_t size) {
+  struct stat s;
+  int fd, answered, e;
+  long pid;
+  if (lstat(a->sun_path, &s) != 0) return 0;
+  if (!S_ISSOCK(s.st_mode)) return llmtopi_fail(error, size, "open event socket: %s exists and is no socket", a->sun_path);
+  fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  if (fd < 0) return llmtopi_fail(error, size, "open event socket: %s", strerror(errno));
+  llmtopi_flags(fd);
+  answered = connect(fd, (const struct sockaddr *)a, sizeof *a) == 0;
+  e = errno;
+  pid = answered ? llmtopi_peer(fd) : 0;
+  close(fd);
+  if (answered) return llmtopi_fail(error, size, "open event socket: %s is held by a live engine, pid %ld", a->sun_path, pid);
+  if (e != ECONNREFUSED) return llmtopi_fail(error, size, "open event socket: %s is in use: %s", a->sun_path, strerror(e));
+  unlink(a->sun_path);
+  return 0;
+}
+
+/* Locks the folder of the socket, so that of two engines that find a dead one's only one takes it. */
+static int llmtopi_lock_folder(const char *path) {
+  char folder[sizeof(((struct sockaddr_un *)0)->sun_path)];
+  char *slash;
+  int fd, i;
+  snprintf(folder, sizeof folder, "%s", path);
+  slash = strrchr(folder, '/');
+  if (slash == NULL) snprintf(folder, sizeof folder, ".");
+  else slash[slash == folder] = '\0';
+  fd = open(folder, O_RDONLY | O_CLOEXEC);
+  for (i = 0; fd >= 0 && i < 100 && flock(fd, LOCK_EX | LOCK_NB) != 0; i++) poll(NULL, 0, 10);
+  return fd;
+}
+
+static int llmtopi_listen_unix(llmtop_socket *t, const char *path, char *error, size_t size) {
+  struct sockaddr_un a;
+  struct stat s;
+  int folder, fd, ok;
+  memset(&a, 0, sizeof a);
+  a.sun_family = AF_UNIX;
+  if (strlen(path) >= sizeof a.sun_path)
+    return llmtopi_fail(error, size, "open event socket: %s: the path is longer than %zu bytes", path, sizeof a.sun_path - 1);
+  memcpy(a.sun_path, path, strlen(path));
+  folder = llmtopi_lock_folder(path);
+  if (folder < 0) return llmtopi_fail(error, size, "open event socket: folder of %s: %s", path, strerror(errno));
+  if (llmtopi_reclaim(&a, error, size) != 0) {
+    close(folder);
+    return -1;
+  }
+  fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  if (fd >= 0) llmtopi_flags(fd);
+  /* Nobody can connect before listen, so the mode is right in time. */
+  ok = fd >= 0 && bind(fd, (const struct sockaddr *)&a, sizeof a) == 0 && chmod(path, 0600) == 0 && listen(fd, 16) == 0 &&
+       lstat(path, &s) == 0 && (t->path = strdup(path)) != NULL;
+  if (!ok) llmtopi_fail(error, size, "open event socket: %s: %s", path, strerror(errno));
+  close(folder);
+  if (!ok) {
+    if (fd >= 0) close(fd);
+    return -1;
+  }
+  t->device = s.st_dev;
+  t->inode = s.st_ino;
+  snprintf(t->address, sizeof t->address, "unix:%s", path);
+  return fd;
+}
+
+static int llmtopi_bind_tcp(const char *host, int port, int *six) {
+  struct sockaddr_in a4;
+  struct sockaddr_in6 a6;
+  int on = 1, fd;
+  memset(&a4, 0, sizeof a4);
+  memset(&a6, 0, sizeof a6);
+  *six = strcmp(host, "::1") == 0 || strcmp(host, "[::1]") == 0;
+  a4.sin_family = AF_INET;
+  a6.sin6_family = AF_INET6;
+  a4.sin_port = a6.sin6_port = htons((uint16_t)port);
+  a6.sin6_addr = in6addr_loopback;
+  inet_pton(AF_INET, strcmp(host, "localhost") == 0 ? "127.0.0.1" : host, &a4.sin_addr);
+  fd = socket(*six ? AF_INET6 : AF_INET, SOCK_STREAM, 0);
+  if (fd < 0) return -1;
+  llmtopi_flags(fd);
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if ((*six ? bind(fd, (struct sockaddr *)&a6, sizeof a6) : bind(fd, (struct sockaddr *)&a4, sizeof a4)) != 0 || listen(fd, 16) != 0) {
+    int e = errno;
+    close(fd);
+    errno = e;
+    return -1;
+  }
+  return fd;
+}
+
+static int llmtopi_listen_tcp(llmtop_socket *t, const char *where, char *error, size_t size) {
+  char host[64];
+  const char *colon = strrchr(where, ':');
+  struct sockaddr_in6 bound; /* large enough for both; the port is at the same place */
+  struct in_addr four;
+  socklen_t n = sizeof bound;
+  char *end = NULL;
+  long port = colon == NULL ? -1 : strtol(colon + 1, &end, 10);
+  int fd, six, loopback;
+  if (colon == NULL || end == colon + 1 || *end != '\0' || port < 0 || port > 65535 || (size_t)(colon - where) >= sizeof host)
+    return llmtopi_fail(error, size, "open event socket: tcp:%s: want tcp:HOST:PORT", where);
+  snprintf(host, sizeof host, "%.*s", (int)(colon - where), where);
+  loopback = strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0 || strcmp(host, "[::1]") == 0 ||
+             (inet_pton(AF_INET, host, &four) == 1 && ntohl(four.s_addr) >> 24 == 127);
+  if (!loopback) return llmtopi_fail(error, size, "open event socket: tcp:%s: only loopback addresses are allowed", where);
+  fd = llmtopi_bind_tcp(host, (int)port, &six);
+  if (fd < 0 || getsockname(fd, (struct sockaddr *)&bound, &n) != 0)
+    return llmtopi_fail(error, size, "open event socket: tcp:%s: %s", where, strerror(errno));
+  snprintf(t->address, sizeof t->address, "tcp:%s:%d", six ? "[::1]" : host, ntohs(bound.sin6_port));
+  return fd;
+}
+
+/* The well-known folder, made if it is not there. It must be this user's alone. */
+static int llmtopi_folder(char *folder, size_t room, char *error, size_t size) {
+  const char *base = getenv("XDG_RUNTIME_DIR");
+  struct stat s;
+  int n;
+  if (base != NULL && base[0] == '/') {
+    n = snprintf(folder, room, "%s/llmtop", base);
+  } else {
+    base = "/tmp";
+#ifdef __APPLE__
+    if (getenv("TMPDIR") != NULL) base = getenv("TMPDIR");
+#endif
+    n = snprintf(folder, room, "%s/llmtop-%u", base, (unsigned)getuid());
+  }
+  if (n < 0 || (size_t)n >= room) return llmtopi_fail(error, size, "open event socket: the path of the folder is too long");
+  if (mkdir(folder, 0700) != 0 && errno != EEXIST)
+    return llmtopi_fail(error, size, "make folder %s: %s", folder, strerror(errno));
+  if (lstat(folder, &s) != 0 || !S_ISDIR(s.st_mode) || s.st_uid != getuid() || (s.st_mode & 022) != 0)
+    return llmtopi_fail(error, size, "open event socket: %s is not a folder that only this user may write to", folder);
+  return 0;
+}
+
+static int llmtopi_listen(llmtop_socket *t, const llmtop_options *o, char *error, size_t size) {
+  char path[256], folder[128], name[48];
+  size_t i;
+  if (o->address != NULL && strncmp(o->address, "tcp:", 4) == 0) return llmtopi_listen_tcp(t, o->address + 4, error, size);
+  if (o->address != NULL && strncmp(o->address, "unix:", 5) == 0) return llmtopi_listen_unix(t, o->address + 5, error, size);
+  if (o->address != NULL)
+    return llmtopi_fail(error, size, "open event socket: %s: want unix:PATH or tcp:HOST:PORT", o->address);
+  if (llmtopi_folder(folder, sizeof folder, error, size) != 0) return -1;
+  snprintf(name, sizeof name, "%s", o->name);
+  for (i = 0; name[i] != '\0'; i++)
+    if (strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-", name[i]) == NULL || (i == 0 && name[i] == '.'))
+      name[i] = '_';
+  snprintf(path, sizeof path, "%s/%s-%ld.sock", folder, name, (long)getpid());
+  return llmtopi_listen_unix(t, path, error, size);
+}
+
+/* Renders the members of hello that do not change. */
+static void llmtopi_introduce(llmtop_socket *t, const llmtop_options *o) {
+  static const char *const caps[] = {"stages", "tokens", "experts", "kv", "steps", "queue", "device"};
+  llmtopi_text *b = &t->engine;
+  size_t i;
+  llmtopi_string(b, "name", o->name);
+  llmtopi_string(b, "version", o->version);
+  llmtopi_member(b, "pid", (int64_t)getpid());
+  llmtopi_str(b, ",\"caps\":[\"counters\"");
+  for (i = 0; i < sizeof caps / sizeof caps[0]; i++) {
+    if (!(o->caps >> i & 1)) continue;
+    llmtopi_str(b, ",\"");
+    llmtopi_str(b, caps[i]);
+    llmtopi_str(b, "\"");
+  }
+  llmtopi_str(b, o->text ? ",\"text\"]" : "]");
+  if (o->slots > 0) llmtopi_member(b, "slots", o->slots);
+  if (o->device != NULL || o->kernels != NULL || o->threads > 0 || o->host) {
+    llmtopi_str(b, o->host ? ",\"device\":{\"host\":true" : ",\"device\":{\"host\":false");
+    llmtopi_string(b, "name", o->device);
+    llmtopi_string(b, "kernels", o->kernels);
+    if (o->threads > 0) llmtopi_member(b, "threads", o->threads);
+    llmtopi_str(b, "}");
+  }
+  llmtopi_string(&t->state, "state", o->state == NULL ? "ready" : o->state);
+  if (o->model != NULL) llmtopi_model_members(&t->model, o->model);
+}
+
+static void llmtopi_free(llmtop_socket *t) {
+  while (t->oldest != NULL) llmtopi_forget(t, t->oldest);
+  free(t->own_stages.p);
+  free(t->rows);
+  free(t->engine.p);
+  free(t->state.p);
+  free(t->model.p);
+  free(t->line.p);
+  free(t->payload.p);
+  free(t->batch_bytes.p);
+  free(t->experts_line.p);
+  free(t->counters_line.p);
+  free(t->lines);
+  free(t->bytes);
+  free(t->ring);
+  free(t->picks);
+  free(t->path);
+  pthread_cond_destroy(&t->written);
+  pthread_mutex_destroy(&t->lock);
+  free(t);
+}
+
+/* Allocates all that emitting needs. Returns 0 if there is no memory or an option makes no sense. */
+static int llmtopi_prepare(llmtop_socket *t, const llmtop_options *o) {
+  const llmtop_model *m = o->model;
+  t->cells = o->ring == 0 ? 1 << 14 : o->ring;
+  t->room = o->backlog == 0 ? 4 << 20 : o->backlog;
+  if (t->cells < 64 || (t->cells & (t->cells - 1)) != 0 || t->room < 4096 || (t->room & (t->room - 1)) != 0) return 0;
+  t->mask = t->cells - 1;
+  t->layers = o->layers > 0 || m == NULL ? o->layers : (unsigned)m->layers;
+  t->experts = o->experts > 0 || m == NULL ? o->experts : (unsigned)m->experts;
+  t->used_experts = o->experts_used > 0 || m == NULL ? o->experts_used : (unsigned)m->experts_used;
+  if (t->layers > 512 || t->experts > 4096) return 0;
+  t->ring = (llmtopi_cell *)calloc((size_t)t->cells, sizeof *t->ring);
+  t->bytes = (char *)malloc((size_t)t->room);
+  t->lines = (llmtopi_line *)malloc(LLMTOPI_LINES * sizeof *t->lines);
+  if (t->layers > 0 && t->experts > 0) t->picks = (uint64_t *)calloc((size_t)2 * t->layers * t->experts, sizeof *t->picks);
+  llmtopi_introduce(t, o);
+  return t->ring != NULL && t->bytes != NULL && t->lines != NULL && !t->engine.failed && !t->model.failed &&
+         (t->picks != NULL || t->layers == 0 || t->experts == 0);
+}
+
+/* Starts the writer, without the signals of the engine. */
+static int llmtopi_start(llmtop_socket *t) {
+  sigset_t all, before;
+  int e;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  e = pthread_create(&t->writer, NULL, llmtopi_write, t);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return e;
+}
+
+static void llmtopi_unlisten(llmtop_socket *t) {
+  struct stat s;
+  close(t->listener);
+  if (t->path != NULL && lstat(t->path, &s) == 0 && s.st_dev == t->device && s.st_ino == t->inode) unlink(t->path);
+}
+
+llmtop_socket *llmtop_open(const llmtop_options *o, char *error, size_t size) {
+  llmtop_socket *t;
+  int e;
+  if (o == NULL || o->name == NULL || o->name[0] == '\0') {
+    llmtopi_fail(error, size, "open event socket: the engine has no name");
+    return NULL;
+  }
+  t = (llmtop_socket *)calloc(1, sizeof *t);
+  if (t == NULL) {
+    llmtopi_fail(error, size, "open event socket: out of memory");
+    return NULL;
+  }
+  pthread_mutex_init(&t->lock, NULL);
+  pthread_cond_init(&t->written, NULL);
+  t->start = llmtopi_clock(CLOCK_MONOTONIC);
+  t->clock_due = LLMTOPI_SECOND;
+  t->text = o->text != 0;
+  t->csv = o->csv != 0;
+  snprintf(t->run, sizeof t->run, "%llx-%lx", (unsigned long long)llmtopi_clock(CLOCK_REALTIME), (unsigned long)getpid());
+  if (!llmtopi_prepare(t, o)) {
+    llmtopi_fail(error, size, "open event socket: no memory, ring or backlog no power of 2, or too many layers or experts");
+    llmtopi_free(t);
+    return NULL;
+  }
+  t->listener = llmtopi_listen(t, o, error, size);
+  if (t->listener < 0) {
+    llmtopi_free(t);
+    return NULL;
+  }
+  e = llmtopi_start(t);
+  if (e != 0) {
+    llmtopi_fail(error, size, "start the thread of the event socket: %s", strerror(e));
+    llmtopi_unlisten(t);
+    llmtopi_free(t);
+    return NULL;
+  }
+  return t;
+}
+
+void llmtop_close(llmtop_socket *t) {
+  if (t == NULL) return;
+  pthread_mutex_lock(&t->lock);
+  t->stop = 1;
+  pthread_mutex_unlock(&t->lock);
+  pthread_join(t->writer, NULL);
+  llmtopi_unlisten(t);
+  llmtopi_free(t);
+}
+
+#endif /* LLMTOP_IMPLEMENTATION */
