@@ -743,11 +743,11 @@ class Emitter:
         """Empties the queue and says bye, to readers that are just coming too."""
         while self._accept():
             pass
+        while self._turn() == 2 and _now() < self._deadline:
+            pass
         self._counted = 0
-        self._tick(_now())
-        busy = 2
-        while busy == 2 and _now() < self._deadline:
-            busy = self._turn()
+        self._tick(_now())  # the last totals
+        self._turn()
         bye = _line({"t": "bye", "why": self._closing})
         while self._peers and _now() < self._deadline:
             for p in list(self._peers):

@@ -1,0 +1,377 @@
+"""Tests of the hooks for transformers and vLLM, against stand-ins with the call shapes of theirs.
+test_torch.py runs the hooks in torch."""
+
+import os
+import sys
+import types
+import unittest
+
+import llmtop
+from test_llmtop import Case
+
+
+EXPERTS, USED, LAYERS, EOS, PAD = 8, 2, 3, 1, 0
+
+
+class Tensor:
+    """A list of lists with as much of a tensor as the hooks use."""
+
+    def __init__(self, rows, floats=False):
+        self.rows, self.floats = rows, floats
+        self.shape = (len(rows), len(rows[0])) if rows and isinstance(rows[0], list) else (len(rows),)
+
+    def tolist(self):
+        return self.rows
+
+    def is_floating_point(self):
+        return self.floats
+
+    def topk(self, k, dim):
+        assert dim == -1
+        picked = [sorted(range(len(row)), key=lambda e: -row[e])[:k] for row in self.rows]
+        return None, Tensor(picked)
+
+
+class Module:
+    """As much of torch.nn.Module as the hooks use."""
+
+    def __init__(self, **children):
+        self.children, self.hooks = children, []
+        self.__dict__.update(children)
+
+    def __call__(self, *args, **kwargs):
+        output = self.forward(*args, **kwargs)
+        for hook in self.hooks:
+            hook(self, args, output)
+        return output
+
+    def register_forward_hook(self, hook):
+        self.hooks.append(hook)
+        return types.SimpleNamespace(remove=lambda: self.hooks.remove(hook))
+
+    def named_modules(self, prefix=""):
+        yield prefix, self
+        for name, child in self.children.items():
+            yield from child.named_modules(prefix + "." + name if prefix else name)
+
+
+def choice(layer, token):
+    return [(token + layer) % EXPERTS, (3 * token + layer + 1) % EXPERTS if (2 * token + 1) % EXPERTS else (token + layer + 2) % EXPERTS]
+
+
+def logits_of(picks):
+    return Tensor([[10.0 - p.index(e) if e in p else 0.0 for e in range(EXPERTS)] for p in picks], True)
+
+
+ORDERS = {
+    "logits, weights, indices": lambda p: (logits_of(p), Tensor([[0.6, 0.4]] * len(p), True), Tensor(p)),
+    "indices, weights, logits": lambda p: (Tensor(p), Tensor([[0.6, 0.4]] * len(p), True), logits_of(p)),
+    "indices, weights": lambda p: (Tensor(p), Tensor([[0.6, 0.4]] * len(p), True)),
+    "scores, indices": lambda p: (logits_of(p), Tensor(p)),
+    "scores, logits": lambda p: (logits_of(p), logits_of(p)),
+    "logits": logits_of,
+    "sorted, batch, gates, sizes, logits": lambda p: (Tensor([0]), Tensor([0]), Tensor([0.5], True), [1] * EXPERTS, logits_of(p)),
+}
+FAMILIES = [  # class, block, name, order of the output, dense layers
+    ("MixtralTopKRouter", "mlp", "gate", "logits, weights, indices", 0),
+    ("MixtralTopKRouter", "block_sparse_moe", "gate", "logits, weights, indices", 0),
+    ("Linear", "block_sparse_moe", "gate", "logits", 0),
+    ("Qwen2MoeTopKRouter", "mlp", "gate", "logits, weights, indices", 0),
+    ("Qwen3MoeTopKRouter", "mlp", "gate", "logits, weights, indices", 0),
+    ("Linear", "mlp", "gate", "logits", 0),
+    ("OlmoeTopKRouter", "mlp", "gate", "logits, weights, indices", 0),
+    ("DeepseekV3TopkRouter", "mlp", "gate", "logits, weights, indices", 1),
+    ("DeepseekV3TopkRouter", "mlp", "gate", "indices, weights", 1),
+    ("Glm4MoeTopkRouter", "mlp", "gate", "logits, weights, indices", 1),
+    ("GptOssTopKRouter", "mlp", "router", "logits, weights, indices", 0),
+    ("GptOssTopKRouter", "mlp", "router", "scores, indices", 0),
+    ("GraniteMoeTopKRouter", "block_sparse_moe", "router", "indices, weights, logits", 0),
+    ("GraniteMoeTopKGating", "block_sparse_moe", "router", "sorted, batch, gates, sizes, logits", 0),
+    ("Llama4Router", "feed_forward", "router", "scores, logits", 0),
+]
+
+
+def build(router="MixtralTopKRouter", block="mlp", name="gate", order="logits, weights, indices", dense=0, tensor=Tensor):
+    """A model whose routers pick by token id and layer, with modules called as those of transformers are."""
+
+    def gate(layer):
+        def forward(ids):
+            return ORDERS[order]([choice(layer, t) for t in ids])
+
+        made = type(router, (Module,), {})()
+        made.forward, made.num_experts, made.top_k = forward, EXPERTS, USED
+        return made
+
+    layers = []
+    for n in range(LAYERS):
+        inner = Module(**{name: gate(n), "experts": Module()}) if n >= dense else Module(gate_proj=Module())
+        layers.append(Module(**{block: inner}))
+    stack = Module(layers=Module(**{str(n): layer for n, layer in enumerate(layers)}))
+    model = Module(model=stack)
+    model.config = types.SimpleNamespace(
+        num_hidden_layers=LAYERS, num_experts_per_tok=USED, num_experts=EXPERTS, eos_token_id=EOS, pad_token_id=PAD, model_type="standin", _name_or_path="tiny/standin"
+    )
+
+    def forward(input_ids=None, attention_mask=None):
+        ids = [t for row in input_ids.tolist() for t in row]
+        for layer in layers[dense:]:
+            getattr(getattr(layer, block), name)(ids)
+        return "result"
+
+    model.forward = forward
+    return model
+
+
+def generate(model, rows, mask=None, steps=(), streamer=None):
+    """What generate() of transformers does: rows are the prompts, steps the tokens that are sampled."""
+    if streamer is not None:
+        streamer.put(Tensor(rows))
+    fed = rows
+    for sampled in steps:
+        mask_now = None if mask is None else Tensor([m + [1] * (0 if fed is rows else 1) for m in mask])
+        model(input_ids=Tensor(fed), attention_mask=mask_now)
+        if streamer is not None:
+            streamer.put(Tensor(list(sampled)))
+        fed = [[t] for t in sampled]
+    if streamer is not None:
+        streamer.end()
+
+
+def counted(tokens, dense=0):
+    counts = [0] * (LAYERS * EXPERTS)
+    for layer in range(dense, LAYERS):
+        for t in tokens:
+            for e in choice(layer, t):
+                counts[layer * EXPERTS + e] += 1
+    return counts
+
+
+class Hooks(Case):
+    def finish(self, top, watch):
+        watch.close()
+        top.close()
+        r = self.opened
+        r.rest()
+        self.right(r)
+        return r
+
+    def start(self, model, **options):
+        top = self.serve()
+        self.opened = self.reader(top)
+        self.opened.until("synced")
+        return top, top.watch(model, **options)
+
+    def test_every_family(self):
+        for family in FAMILIES:
+            with self.subTest(family=family):
+                top, watch = self.start(build(*family))
+                generate(watch.model, [[4, 5, 6, 7]], steps=[[9], [11]])
+                r = self.finish(top, watch)
+                last = r.of("experts")[-1]
+                self.assertEqual((last["layers"], last["experts"], last["used"], last["pt"], last["dt"]), (LAYERS, EXPERTS, USED, 4, 1))
+                self.assertEqual(last["p"], counted([4, 5, 6, 7], family[4]))
+                self.assertEqual(last["d"], counted([9], family[4]))
+                self.assertEqual(r.of("model")[-1]["experts"], EXPERTS)
+                self.assertEqual(r.of("log"), [])
+
+    def test_block_chooses_where_the_router_does_not(self):
+        model = build("DeepseekV3TopkRouter", order="logits", dense=1)
+        for n, layer in enumerate(model.model.layers.children.values()):
+            if n >= 1:
+                layer.mlp.route_tokens_to_experts = lambda logits: (Tensor([[7, 6]] * len(logits.rows)), None)
+        top, watch = self.start(model)
+        generate(model, [[4, 5]], steps=[[9]])
+        last = self.finish(top, watch).of("experts")[-1]
+        self.assertEqual([last["p"][EXPERTS + e] for e in range(EXPERTS)], [0] * 6 + [2, 2])
+
+    def test_picks_that_cannot_be_known_are_not_made_up(self):
+        model = build("DeepseekV3TopkRouter", order="logits")
+        for layer in model.model.layers.children.values():
+            layer.mlp.n_group = 4
+        top, watch = self.start(model)
+        generate(model, [[4, 5]], steps=[[9], [3]])
+        r = self.finish(top, watch)
+        self.assertEqual(r.of("experts"), [])
+        self.assertEqual(len(r.of("log")), 1)
+
+    def test_padding_is_apart(self):
+        model = build()
+        top, watch = self.start(model)
+        rows, mask = [[PAD, PAD, 5], [7, 8, 9]], [[0, 0, 1], [1, 1, 1]]
+        with watch.streamer(max_new_tokens=4) as s:
+            generate(model, rows, mask, steps=[[20, 21], [EOS, 22], [PAD, 23], [PAD, 24]], streamer=s)
+        r = self.finish(top, watch)
+        last = r.of("experts")[-1]
+        self.assertEqual((last["pt"], last["dt"]), (4, 4))
+        self.assertEqual(last["p"], counted([5, 7, 8, 9]))
+        self.assertEqual(last["d"], counted([20, 21, 22, 23]))
+        self.assertEqual(watch.padding, 4)
+        self.assertEqual([c["c"]["padding_tokens"] for c in r.of("count") if "padding_tokens" in c["c"]][-1], 4)
+        ends = {q["r"]: q for q in r.of("req") if q["state"] == "finished"}
+        self.assertEqual([(q["why"], q["in"], q.get("pad"), q["out"]) for q in ends.values()], [("stop", 1, 2, 2), ("length", 3, 0, 4)])
+        self.assertEqual([(s["n"], s["m"]) if "m" in s else s["n"] for s in r.of("step")[1:]], [2, 1, 1])
+        self.assertEqual(r.of("step")[0]["m"], 4)
+
+    def test_streamer_stamps_tokens_and_parts_of_time_to_first_token(self):
+        model = build()
+        top, watch = self.start(model)
+        seen = []
+        also = types.SimpleNamespace(put=lambda v: seen.append(v.tolist()), end=lambda: seen.append("end"))
+        with watch.streamer(also=also, max_new_tokens=3, label="chat") as s:
+            generate(model, [[4, 5, 6]], steps=[[20], [21], [22]], streamer=s)
+        r = self.finish(top, watch)
+        self.assertEqual([q["state"] for q in r.of("req")], ["queued", "dispatched", "finished"])
+        self.assertEqual((r.of("req")[0]["max"], r.of("req")[0]["label"], r.of("req")[2]["in"], r.of("req")[2]["why"]), (3, "chat", 3, "length"))
+        prompt, first = r.of("stage")
+        token = next(t for t in r.of("tok"))
+        start = token["a"][0] if isinstance(token["a"], list) else token["a"]
+        self.assertEqual((prompt["stage"], prompt["n"], first["stage"]), ("prompt", 3, "first_token"))
+        self.assertEqual(first["a"] - first["dur"], prompt["a"])
+        self.assertEqual(first["a"], start)
+        self.assertGreaterEqual(prompt["a"] - prompt["dur"], r.of("req")[1]["a"])
+        self.assertEqual(seen, [[[4, 5, 6]], [20], [21], [22], "end"])
+        self.assertNotIn("cached", r.of("req")[2])
+
+    def test_prompt_of_one_token_is_a_prompt_and_a_cache_is_told(self):
+        model = build()
+        top, watch = self.start(model)
+        with watch.streamer() as s:
+            generate(model, [[4]], steps=[[20], [21]], streamer=s)
+        with watch.streamer() as s:
+            s.put(Tensor([[4, 5, 6, 7]]))
+            model(input_ids=Tensor([[6, 7]]))
+            s.put(Tensor([EOS]))
+            s.end()
+        r = self.finish(top, watch)
+        self.assertEqual((r.of("experts")[-1]["pt"], r.of("experts")[-1]["dt"]), (3, 1))
+        self.assertEqual([(q["in"], q.get("cached"), q["why"]) for q in r.of("req") if q["state"] == "finished"], [(1, None, "length"), (4, 2, "stop")])
+
+    def test_generation_that_fails_is_told(self):
+        model = build()
+        top, watch = self.start(model)
+        with self.assertRaises(RuntimeError), watch.streamer() as s:
+            s.put(Tensor([[4, 5]]))
+            raise RuntimeError("out of memory")
+        r = self.finish(top, watch)
+        self.assertEqual((r.of("req")[-1]["state"], r.of("req")[-1]["why"]), ("failed", "RuntimeError: out of memory"))
+        self.assertEqual(watch._streams, {})
+
+    def test_adapter_is_the_group(self):
+        model = build()
+        peft = types.SimpleNamespace(get_base_model=lambda: model, peft_config={"fr": 1}, active_adapters=["fr"])
+        top, watch = self.start(peft)
+        s = watch.streamer()
+        generate(model, [[4, 5]], steps=[[20]], streamer=s)
+        peft.active_adapters = ["fr", "de"]
+        generate(model, [[4, 5]], steps=[[20]], streamer=watch.streamer())
+        generate(model, [[4, 5]], steps=[[20]], streamer=watch.streamer(group="tenant"))
+        r = self.finish(top, watch)
+        self.assertEqual([q["group"] for q in r.of("req") if q["state"] == "queued"], ["fr", "fr+de", "tenant"])
+
+    def test_sampling_and_hooks_are_controlled(self):
+        model = build()
+        top, watch = self.start(model)
+        self.opened.send({"t": "sample", "c": 1, "every": 2})
+        self.assertTrue(self.opened.until("reply")["ok"])
+        generate(model, [[4, 5]], steps=[[9], [10], [11], [12]])  # passes over the prompt, 9, 10 and 11, of which two count
+        self.opened.send({"t": "hooks", "c": 2, "on": ["picks"]})
+        self.assertTrue(self.opened.until("reply")["ok"])
+        with watch.streamer() as s:
+            generate(model, [[4, 5]], steps=[[9], [10]], streamer=s)
+        r = self.finish(top, watch)
+        last = r.of("experts")[-1]
+        self.assertEqual((last["pt"], last["dt"], last["every"], last["d"]), (2, 1, 2, counted([10])))
+        self.assertEqual([t["e"] for t in r.of("tok")], [[e for n in range(LAYERS) for e in choice(n, t)] for t in (5, 9)])
+
+    def test_hooks_come_off_and_forward_keeps_its_signature(self):
+        import inspect
+
+        model = build()
+        was = model.forward
+        top, watch = self.start(model)
+        self.assertEqual(list(inspect.signature(model.forward).parameters), ["input_ids", "attention_mask"])
+        self.assertEqual(model(input_ids=Tensor([[4, 5]])), "result")
+        self.finish(top, watch)
+        self.assertIs(model.forward, was)
+        self.assertFalse(any(m.hooks for _, m in model.named_modules()))
+
+    def test_a_mistake_here_does_not_reach_the_engine(self):
+        model = build()
+        top, watch = self.start(model)
+        watch._count = lambda *args: 1 / 0
+        for _ in range(3):
+            self.assertEqual(model(input_ids=Tensor([[4, 5]])), "result")
+        r = self.finish(top, watch)
+        self.assertEqual([m["m"] for m in r.of("log")], ["llmtop: watching Module failed: ZeroDivisionError: division by zero"])
+
+    def test_model_without_known_routers_is_named(self):
+        top, watch = self.start(build("Other", name="chooser"))
+        self.assertIn("no router", self.finish(top, watch).of("log")[0]["m"])
+
+
+class VLLM(Case):
+    def test_statistics_of_steps(self):
+        os.environ["LLMTOP_LISTEN"] = self.address
+        self.addCleanup(os.environ.pop, "LLMTOP_LISTEN")
+        space = types.SimpleNamespace
+        config = space(model_config=space(model="m/x", max_model_len=2048), cache_config=space(num_gpu_blocks=100, block_size=16), scheduler_config=space(max_num_seqs=8))
+        logger = llmtop.VLLMStatLogger(config, 0)
+        logger.log_engine_initialized()
+        self.addCleanup(lambda: logger.top.close())
+        r = self.reader(logger.top)
+        hello = r.next()
+        self.assertEqual((hello["name"], hello["model"], hello["slots"]), ("vllm", {"name": "m/x", "context": 2048}, 8))
+        r.until("synced")
+        cache = space(queries=10, hits=4)
+        scheduler = space(num_running_reqs=1, num_waiting_reqs=3, kv_cache_usage=0.25, prefix_cache_stats=cache)
+        logger.record(scheduler, space(num_generation_tokens=1, num_prompt_tokens=7, num_preempted_reqs=0, finished_requests=[], time_to_first_tokens_iter=[0.1], inter_token_latencies_iter=[]))
+        done = space(finish_reason="length", e2e_latency=2.0, num_prompt_tokens=7, num_generation_tokens=5, max_tokens_param=5, queued_time=0.5, prefill_time=0.5, decode_time=1.0, num_cached_tokens=2)
+        end = space(num_generation_tokens=4, num_prompt_tokens=0, num_preempted_reqs=1, finished_requests=[done], time_to_first_tokens_iter=[], inter_token_latencies_iter=[0.2])
+        logger.record(space(num_running_reqs=0, num_waiting_reqs=0, kv_cache_usage=0.0, prefix_cache_stats=cache), end, None, engine_idx=0)
+        logger.record(None, None)
+        logger.log()
+        logger.record_sleep_state(1, 0)
+        logger.top.close()
+        r.rest()
+        self.right(r)
+        self.assertEqual((r.of("kv")[0]["used"], r.of("kv")[0]["total"], r.of("kv")[0]["page"]), (400, 1600, 16))
+        (step,) = r.of("step")
+        self.assertEqual((step["n"], step["m"], step["fpm"]["scheduled_requests"]["num_decode_requests"]), (1, 0, 1))
+        queued, dispatched, finished = r.of("req")
+        self.assertEqual([finished["a"] - queued["a"], finished["a"] - dispatched["a"]], [2_000_000_000, 1_500_000_000])
+        self.assertEqual({k: finished[k] for k in ("why", "in", "cached", "out")}, {"why": "length", "in": 7, "cached": 2, "out": 5})
+        first, others = r.of("tok")
+        self.assertEqual((others["a"] - first["a"], others["n"], others["i"]), (1_000_000_000, 4, 1))
+        counters = {k: v for c in r.of("count") for k, v in c["c"].items()}
+        self.assertEqual([counters[k] for k in ("prompt_tokens", "generated_tokens", "cache_lookups", "cache_hits", "preempted_requests", "requests_finished")], [7, 5, 20, 8, 1, 1])
+        self.assertEqual(r.tokens, {1: 5})
+
+    def test_a_socket_that_cannot_be_opened_does_not_stop_vllm(self):
+        os.environ["LLMTOP_LISTEN"] = "unix:/proc/none/x"
+        self.addCleanup(os.environ.pop, "LLMTOP_LISTEN")
+        logger = llmtop.VLLMStatLogger(None)
+        was, sys.stderr = sys.stderr, open(os.devnull, "w")
+        try:
+            logger.log_engine_initialized()
+            logger.record(None, None)
+        finally:
+            sys.stderr.close()
+            sys.stderr = was
+
+    def test_base_class_of_vllm_is_taken(self):
+        base = type("StatLoggerBase", (), {})
+        names = ["vllm", "vllm.v1", "vllm.v1.metrics", "vllm.v1.metrics.loggers"]
+        vars(llmtop).pop("VLLMStatLogger", None)
+        for n in names:
+            sys.modules[n] = types.ModuleType(n)
+        sys.modules[names[-1]].StatLoggerBase = base
+        try:
+            self.assertTrue(issubclass(llmtop.VLLMStatLogger, base))
+        finally:
+            for n in names:
+                del sys.modules[n]
+            vars(llmtop).pop("VLLMStatLogger", None)
+
+
+if __name__ == "__main__":
+    unittest.main()
