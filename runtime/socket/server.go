@@ -199,11 +199,9 @@ func (s *Server) hello(r *reader) []byte {
 	at := s.opt.Clock.Now()
 	engine.Epoch = time.Now().UnixNano() - int64(at)
 	engine.Caps = r.offers(engine.Caps)
-	var model *event.Model
-	if p, ok := s.state.latest[event.KindModel].Data.(*event.Model); ok && p != nil {
-		model = p
-	}
-	return wire.AppendHello(nil, at, s.run, &engine, model)
+	loaded := &s.state.latest[event.KindModel]
+	model, _ := loaded.Data.(*event.Model)
+	return wire.AppendHello(nil, at, s.run, &engine, model, loaded.Dur)
 }
 
 // leave lets a reader go.

@@ -18,6 +18,7 @@ type Decoder struct {
 	event   event.Event
 	session Session
 	model   *event.Model // of a hello
+	took    int64        // to load it, ns
 	columns columns
 	passes  []pass // by number modulo remembered
 }
@@ -33,7 +34,7 @@ func (d *Decoder) Decode(line []byte, emit func(event.Event)) (Session, error) {
 	if s.peek() == 0 && s.at == len(line) {
 		return Session{}, nil
 	}
-	d.timed, d.model = false, nil
+	d.timed, d.model, d.took = false, nil, 0
 	d.event, d.session = event.Event{Layer: -1}, Session{}
 	if !d.begin() {
 		return Session{}, s.err()
@@ -66,7 +67,7 @@ func (d *Decoder) hand(emit func(event.Event)) {
 	default:
 		emit(d.event)
 		if d.model != nil {
-			emit(event.Event{Kind: event.KindModel, Layer: -1, At: d.event.At, Data: d.model})
+			emit(event.Event{Kind: event.KindModel, Layer: -1, At: d.event.At, Dur: d.took, Data: d.model})
 		}
 	}
 }

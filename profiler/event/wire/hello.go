@@ -6,15 +6,15 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// AppendHello appends the first line of a connection: engine and, unless it is nil, model. The engine's Epoch ties at, the time on its
+// AppendHello appends the first line of a connection: engine and, unless it is nil, model, which took so many ns to load. The engine's Epoch ties at, the time on its
 // monotonic clock, to the wall. run names the run of the engine.
-func AppendHello(dst []byte, at event.Time, run string, engine *event.Engine, model *event.Model) []byte {
+func AppendHello(dst []byte, at event.Time, run string, engine *event.Engine, model *event.Model, took int64) []byte {
 	dst = append(dst, `{"t":"hello"`...)
 	dst = word(word(dst, "v", Version), "run", run)
 	dst = strconv.AppendInt(key(dst, "a"), int64(at), 10)
 	dst = appendEngine(dst, at, engine)
 	if model != nil {
-		dst = append(appendModel(append(key(dst, "model"), '{'), 0, model), '}')
+		dst = append(appendModel(append(key(dst, "model"), '{'), took, model), '}')
 	}
 	return append(dst, '}')
 }

@@ -172,7 +172,7 @@ func FuzzDecode(f *testing.F) {
 	for _, e := range seeds() {
 		f.Add(appendSeed(f, e))
 	}
-	f.Add(AppendHello(nil, 5, "run", &event.Engine{Name: "e"}, &event.Model{}))
+	f.Add(AppendHello(nil, 5, "run", &event.Engine{Name: "e"}, &event.Model{}, 9))
 	f.Add([]byte(`{"t":"tok","a":[1,2,null],"r":[1,2,3],"i":[1,null,1],"p":["a",[255],null],"x":[[1],null,[]],"o":[null,[],[[1,2]]],"e":[[1],[],null]}`))
 	f.Add([]byte(`{"t":"step","a":[1,2],"dur":3,"s":[1,1],"n":1,"m":[0,1],"x":[[1,2,3,4,5,6,7],[]]}`))
 	f.Add([]byte(`{"t":"clock","a":1,"wall":` + strconv.Itoa(1<<60) + `,"q":5}`))

@@ -103,7 +103,7 @@ func TestLinesFollowTheSchema(t *testing.T) {
 // TestSessionLinesFollowTheSchema does the same for the lines about the connection and for control messages.
 func TestSessionLinesFollowTheSchema(t *testing.T) {
 	f := readForm(t)
-	lines := [][]byte{AppendHello(nil, 5, "run", &event.Engine{Name: "e", Epoch: 7}, &event.Model{Name: "m", Layers: 3})}
+	lines := [][]byte{AppendHello(nil, 5, "run", &event.Engine{Name: "e", Epoch: 7}, &event.Model{Name: "m", Layers: 3}, 9)}
 	for k := Auth; k <= Bye; k++ {
 		s := Session{Type: k, At: 5, Wall: 6, Events: 7, Call: 8, OK: true, Why: "why", Req: 9}
 		if k < Reply {

@@ -123,9 +123,7 @@ func (d *Decoder) readHello() bool {
 			if s.open('{') {
 				d.model = new(event.Model)
 				for s.more('}') {
-					if !d.modelMember(d.model, s.key()) {
-						s.skip()
-					}
+					d.loaded(s.key())
 				}
 			}
 		default:
@@ -138,6 +136,15 @@ func (d *Decoder) readHello() bool {
 		p.Wall = engine.Epoch + int64(p.At)
 	}
 	return d.need(p.Version != "", "version")
+}
+
+// loaded reads a member of the model of a hello.
+func (d *Decoder) loaded(key []byte) {
+	if string(key) == "dur" {
+		d.took = d.count()
+	} else if !d.modelMember(d.model, key) {
+		d.scan.skip()
+	}
 }
 
 func (d *Decoder) readEngine() bool {

@@ -13,7 +13,7 @@ import (
 func TestHelloComesBack(t *testing.T) {
 	engine := &event.Engine{Name: "e", Version: "2", PID: 7, Epoch: 1787400001000000000, Caps: event.CapTokens, State: event.EngineReady}
 	model := &event.Model{Name: "m", Layers: 3, Parameters: 1 << 40}
-	line := AppendHello(nil, 250, "abc", engine, model)
+	line := AppendHello(nil, 250, "abc", engine, model, 9)
 	var got []event.Event
 	s, err := new(Decoder).Decode(line, func(e event.Event) { got = append(got, e) })
 	if err != nil {
@@ -23,7 +23,7 @@ func TestHelloComesBack(t *testing.T) {
 		t.Error(diff)
 	}
 	want := []event.Event{
-		{Kind: event.KindEngine, Layer: -1, At: 250, Data: engine}, {Kind: event.KindModel, Layer: -1, At: 250, Data: model},
+		{Kind: event.KindEngine, Layer: -1, At: 250, Data: engine}, {Kind: event.KindModel, Layer: -1, At: 250, Dur: 9, Data: model},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -1,0 +1,127 @@
+package socket
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// log is a sink that remembers.
+type log struct {
+	mu     sync.Mutex
+	events []event.Event
+}
+
+func (l *log) Emit(e event.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.events = append(l.events, e)
+}
+
+// of are the events of a kind, in order.
+func (l *log) of(kind event.Kind) (out []event.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range l.events {
+		if e.Kind == kind {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// remote is the newest state of the connection.
+func (l *log) remote() event.Remote {
+	all := l.of(event.KindEngine)
+	if len(all) == 0 {
+		return event.Remote{}
+	}
+	return all[len(all)-1].Data.(*event.Engine).Remote
+}
+
+// await waits until something is so.
+func await(t testing.TB, what string, so func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !so(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+func path(t testing.TB) string { return "unix:" + filepath.Join(t.TempDir(), "s.sock") }
+
+// server listens for the length of a test.
+func server(t testing.TB, at string, opt Options) *Server {
+	t.Helper()
+	if opt.Engine.Name == "" {
+		opt.Engine = event.Engine{Name: "test", Caps: event.CapTokens, State: event.EngineReady}
+	}
+	s, err := Listen(at, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// attach runs a client for the length of a test.
+func attach(t testing.TB, at, token string, sink event.Sink) *Client {
+	t.Helper()
+	c, err := Dial(at, token, runtime.NewClock())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := c.Run(ctx, sink); err != nil {
+			t.Log(err)
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	return c
+}
+
+// connection is a bare connection to a server.
+func connection(t testing.TB, s *Server) net.Conn {
+	t.Helper()
+	conn, err := net.Dial(s.address.network, s.address.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+func queued(id event.RequestID, at event.Time) event.Event {
+	return event.Event{Kind: event.KindRequest, Req: id, State: event.StateQueued, At: at, Layer: -1, Data: &event.Request{MaxTokens: 9}}
+}
+
+func finished(id event.RequestID, at event.Time, n int) event.Event {
+	return event.Event{
+		Kind: event.KindRequest, Req: id, State: event.StateFinished, At: at, Layer: -1, Data: &event.Outcome{Reason: "stop", Generated: n},
+	}
+}
+
+func token(id event.RequestID, at event.Time, i int) event.Event {
+	return event.Event{Kind: event.KindToken, Req: id, At: at, Layer: -1, ID: int32(100 + i), Index: int32(i), N: 1, Step: uint64(i + 1)}
+}

@@ -1,0 +1,312 @@
+package socket
+
+import (
+	"bufio"
+	"net"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/wire"
+)
+
+// tally is what a reader sees of a session.
+type tally struct {
+	came   map[event.Kind]uint64
+	lost   event.Lost
+	checks int // times that both sides agreed
+	states int // times that the state was told
+	live   map[event.RequestID]bool
+	last   event.Event
+	total  uint64 // generated tokens by the outcomes
+}
+
+// read follows a connection until the line that the server writes last.
+func (y *tally) read(t testing.TB, conn net.Conn) {
+	t.Helper()
+	y.came, y.live = map[event.Kind]uint64{}, map[event.RequestID]bool{}
+	var d wire.Decoder
+	in, syncing := bufio.NewScanner(conn), false
+	in.Buffer(nil, wire.MaxLine)
+	for in.Scan() {
+		var events []event.Event
+		s, err := d.Decode(in.Bytes(), func(e event.Event) { events = append(events, e) })
+		if err != nil {
+			t.Fatalf("%v: %s", err, in.Bytes())
+		}
+		switch s.Type {
+		case wire.Sync:
+			syncing = true
+			y.live = map[event.RequestID]bool{}
+		case wire.Synced:
+			syncing = false
+			y.states++
+		case wire.Lost:
+			y.lost = *events[0].Data.(*event.Lost)
+		}
+		if s.Counted {
+			y.agree(t, s.Events)
+		}
+		if s.Type != wire.None {
+			continue
+		}
+		for _, e := range events {
+			y.take(e, syncing)
+		}
+	}
+}
+
+// agree compares what came and what was lost with what the server has counted.
+func (y *tally) agree(t testing.TB, sent uint64) {
+	t.Helper()
+	came := uint64(0)
+	for _, n := range y.came {
+		came += n
+	}
+	if came+y.lost.Total() != sent {
+		t.Errorf("%d came and %d were lost, the server counts %d", came, y.lost.Total(), sent)
+	}
+	y.checks++
+}
+
+func (y *tally) take(e event.Event, syncing bool) {
+	if !syncing {
+		y.came[e.Kind]++
+		y.last = e
+	}
+	if e.Kind == event.KindRequest {
+		y.live[e.Req] = !e.State.Final()
+		if o, ok := e.Data.(*event.Outcome); ok {
+			y.total += uint64(o.Generated)
+		}
+	}
+}
+
+// TestReaderThatStopsReading: the engine goes on as if it were not there. Once it reads again it learns exactly what it has missed, what is
+// live, and the totals.
+func TestReaderThatStopsReading(t *testing.T) {
+	s := server(t, path(t), Options{Buffer: 1000})
+	conn := connection(t, s)
+	await(t, "the reader", func() bool { return s.Readers() == 1 })
+	emitted := map[event.Kind]uint64{}
+	emit := func(e event.Event) {
+		s.Emit(e)
+		emitted[e.Kind]++
+	}
+	for id := range event.RequestID(100) { // some 15 MB, which neither side's buffers hold
+		emit(queued(id+1, event.Time(id)))
+		for i := range 1000 {
+			e := token(id+1, event.Time(id)*1000+event.Time(i), i)
+			e.Text = strings.Repeat("text ", 30)
+			emit(e)
+			if i%10 == 0 {
+				emit(event.Event{Kind: event.KindKV, At: e.At, Layer: -1, Data: &event.KV{Used: int64(i), Total: 1000}})
+			}
+		}
+		if id != 99 {
+			emit(finished(id+1, event.Time(id)*1000+1001, 1000))
+		}
+	}
+	emit(event.Event{Kind: event.KindLog, At: 1, Layer: -1, Text: "last"})
+	var y tally
+	closed := make(chan error)
+	go func() { // once the reader has caught up
+		for {
+			s.mu.Lock()
+			behind := uint64(1)
+			for r := range s.readers {
+				behind = s.ring.head - r.cursor.next
+			}
+			s.mu.Unlock()
+			if behind == 0 {
+				closed <- s.Close()
+				return
+			}
+		}
+	}()
+	y.read(t, conn)
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	for k := range event.NumKinds {
+		if y.came[k]+y.lost[k] != emitted[k] {
+			t.Errorf("%v: %d came and %d were lost of %d", k, y.came[k], y.lost[k], emitted[k])
+		}
+	}
+	if y.lost[event.KindToken] == 0 {
+		t.Error("nothing was lost: the test does not test")
+	}
+	if y.checks == 0 {
+		t.Error("the server did not say how much it has sent")
+	}
+	if y.last.Text != "last" {
+		t.Errorf("the newest event was lost: the last one is %+v", y.last)
+	}
+	if y.states < 2 {
+		t.Errorf("the state was told %d times, not again after the loss", y.states)
+	}
+	for id, live := range y.live {
+		if live != (id == 100) {
+			t.Errorf("request %d: live %v", id, live)
+		}
+	}
+}
+
+// TestRing: whatever order of pushing and reading, what a reader takes and what it has lost is what was pushed, by kind.
+func TestRing(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		q := ring{events: make([]event.Event, rapid.IntRange(1, 20).Draw(r, "size"))}
+		type follower struct {
+			cursor cursor
+			lost   event.Lost
+			took   event.Lost
+			from   event.Lost
+			next   event.Time
+		}
+		readers := []*follower{{}}
+		n := event.Time(0)
+		for range rapid.IntRange(0, 60).Draw(r, "operations") {
+			switch who := rapid.IntRange(0, 3).Draw(r, "who"); {
+			case who == 0 && len(readers) < 4:
+				readers = append(readers, &follower{cursor: q.begin(), from: q.pushed, next: n})
+			case who == 1:
+				f := readers[rapid.IntRange(0, len(readers)-1).Draw(r, "reader")]
+				for _, e := range q.take(&f.cursor, make([]event.Event, 0, rapid.IntRange(1, 9).Draw(r, "n")), &f.lost) {
+					if e.At < f.next {
+						r.Fatalf("event %v comes after %v", e.At, f.next-1)
+					}
+					f.next = e.At + 1
+					f.took[e.Kind]++
+				}
+			default:
+				for range rapid.IntRange(1, 12).Draw(r, "pushes") {
+					q.push(&event.Event{Kind: event.Kind(rapid.IntRange(0, 3).Draw(r, "kind")), At: n})
+					n++
+				}
+			}
+		}
+		for i, f := range readers {
+			for left := true; left; {
+				events := q.take(&f.cursor, make([]event.Event, 0, 5), &f.lost)
+				for _, e := range events {
+					f.took[e.Kind]++
+				}
+				left = len(events) > 0
+			}
+			for k := range f.took {
+				if f.from[k]+f.took[k]+f.lost[k] != q.pushed[k] {
+					r.Fatalf("reader %d, kind %d: %d before it, %d taken, %d lost of %d", i, k, f.from[k], f.took[k], f.lost[k], q.pushed[k])
+				}
+			}
+		}
+	})
+}
+
+// TestLossOfTheSourceIsPassedOn with that of the reader.
+func TestLossOfTheSourceIsPassedOn(t *testing.T) {
+	s := server(t, path(t), Options{})
+	var got log
+	attach(t, s.Address(), "", &got)
+	await(t, "the reader", func() bool { return s.Readers() == 1 })
+	s.Emit(event.Event{Kind: event.KindLost, Layer: -1, Data: &event.Lost{event.KindToken: 5}})
+	s.Emit(event.Event{Kind: event.KindLost, Layer: -1, Data: &event.Lost{event.KindToken: 7, event.KindLog: 1}})
+	await(t, "the loss", func() bool {
+		all := got.of(event.KindLost)
+		return len(all) > 0 && *all[len(all)-1].Data.(*event.Lost) == event.Lost{event.KindToken: 7, event.KindLog: 1}
+	})
+	if r := got.remote(); r.Missing != 0 {
+		t.Errorf("%d events are missing besides", r.Missing)
+	}
+}
+
+// TestRouterCountsAreReplaced: however large they are and however far a reader is behind, only the newest ones are kept.
+func TestRouterCountsAreReplaced(t *testing.T) {
+	s := server(t, path(t), Options{})
+	connection(t, s)
+	await(t, "the reader", func() bool { return s.Readers() == 1 })
+	for i := range 2000 {
+		s.Emit(event.Event{Kind: event.KindExperts, Layer: -1, Data: &event.Experts{Layers: 1, Experts: 1, Decode: []uint64{uint64(i)}}})
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kept := 0
+	for n := s.ring.tail; n < s.ring.head; n++ {
+		if s.ring.events[n%uint64(len(s.ring.events))].Data != nil {
+			kept++
+		}
+	}
+	if kept != 1 {
+		t.Errorf("%d router counts are kept", kept)
+	}
+}
+
+// TestRequestsThatNeverEnd are forgotten, the oldest first.
+func TestRequestsThatNeverEnd(t *testing.T) {
+	s := server(t, path(t), Options{})
+	const many = 100_000
+	for id := range event.RequestID(many) {
+		s.Emit(queued(id+1, 1))
+	}
+	if n := len(s.state.live); n != maxLive {
+		t.Errorf("%d live requests are remembered", n)
+	}
+	if n := len(s.state.order); n > 2*maxLive {
+		t.Errorf("the order has %d places", n)
+	}
+	if s.state.live[many] == nil || s.state.live[1] != nil {
+		t.Error("not the newest are remembered")
+	}
+}
+
+// TestEmitAllocatesNothing while a reader keeps up.
+func TestEmitAllocatesNothing(t *testing.T) {
+	s := server(t, path(t), Options{})
+	connection(t, s)
+	await(t, "the reader", func() bool { return s.Readers() == 1 })
+	s.Emit(queued(1, 1))
+	i := 0
+	if n := testing.AllocsPerRun(20_000, func() {
+		s.Emit(token(1, event.Time(i), i))
+		i++
+	}); n >= 1 {
+		t.Errorf("%v allocations an event", n)
+	}
+}
+
+// BenchmarkEmit is what an event costs the engine, with readers that keep up, one that has stopped, and without any.
+func BenchmarkEmit(b *testing.B) {
+	for name, stalled := range map[string]bool{"none": false, "stalled": true} {
+		b.Run(name, func(b *testing.B) { benchEmit(b, stalled, false) })
+	}
+	b.Run("reader", func(b *testing.B) { benchEmit(b, false, true) })
+}
+
+func benchEmit(b *testing.B, stalled, reads bool) {
+	s := server(b, path(b), Options{})
+	if stalled || reads {
+		conn := connection(b, s)
+		await(b, "the reader", func() bool { return s.Readers() == 1 })
+		if reads {
+			go drainAll(conn)
+		}
+	}
+	s.Emit(queued(1, 1))
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		s.Emit(token(1, event.Time(i), i))
+		i++
+	}
+}
+
+// drainAll reads until the end.
+func drainAll(conn net.Conn) {
+	buffer := make([]byte, 1<<16)
+	for {
+		if _, err := conn.Read(buffer); err != nil {
+			return
+		}
+	}
+}
