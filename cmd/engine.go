@@ -63,11 +63,16 @@ func (o *runOptions) builtinRequests() []runtime.Request {
 	return requests
 }
 
+// engine is what is known of the engine before it is loaded.
+func (o *runOptions) engine() event.Engine {
+	return event.Engine{Name: "native", Version: versionString()}
+}
+
 // scheduler prepares the scheduler of a run.
 func (o *runOptions) scheduler(clock runtime.Clock) *runtime.Scheduler {
 	return runtime.New(o.loader(), runtime.Options{
 		Clock: clock, Sampler: native.NewSampler, Pace: o.pace,
-		Engine: event.Engine{Name: "native", Version: versionString()},
+		Engine: o.engine(),
 		Hooks:  runtime.Hooks{Split: true, Experts: true},
 	})
 }

@@ -1,10 +1,13 @@
 package cmd
 
 import (
+	"errors"
+
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/runtime"
 	"github.com/llmtop/llmtop/runtime/host"
+	"github.com/llmtop/llmtop/runtime/socket"
 )
 
 // local is a session with an engine that runs inside this program.
@@ -12,21 +15,31 @@ type local struct {
 	*session
 	scheduler *runtime.Scheduler
 	sampler   *host.Sampler
+	server    *socket.Server // nil: nobody else watches
 }
 
 // newLocal prepares one. also, unless it is nil, sees every event besides the store; onRequest is told of every request that ends.
 func (o *runOptions) newLocal(also event.Sink, onRequest func(*store.Request)) (*local, error) {
 	clock := runtime.NewClock()
-	recorder, recorded, err := o.recording.open(clock)
-	if err != nil {
-		return nil, err
-	}
 	l := &local{
 		session:   newSession(store.Options{Now: clock.Now, TTFTTarget: o.ttftTarget, OnRequest: onRequest}),
 		scheduler: o.scheduler(clock),
 	}
-	l.recorder = recorder
-	for _, sink := range []event.Sink{also, recorded} {
+	var watched, recorded event.Sink
+	var err error
+	if l.server, watched, err = o.listening.open(clock, o.engine(), l.scheduler); err != nil {
+		return nil, err
+	}
+	if l.server != nil {
+		l.atEnd = append(l.atEnd, l.server.Close)
+	}
+	if l.recorder, recorded, err = o.recording.open(clock); err != nil {
+		return nil, errors.Join(err, l.end())
+	}
+	if l.recorder != nil {
+		l.atEnd = append(l.atEnd, func() error { return finish(l.recorder) })
+	}
+	for _, sink := range []event.Sink{also, watched, recorded} {
 		if sink != nil {
 			l.sink = append(l.sink, sink)
 		}

@@ -47,11 +47,8 @@ func (r *recording) open(clock runtime.Clock) (recorder *trace.Recorder, sink ev
 	return recorder, event.WithoutText{Sink: recorder}, nil
 }
 
-// finish closes a recorder, if there is one, and tells what it had to leave out.
+// finish closes a recorder and tells what it had to leave out.
 func finish(recorder *trace.Recorder) error {
-	if recorder == nil {
-		return nil
-	}
 	if err := recorder.Close(); err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ prompt of your own with p.`,
 	root.Flags().Lookup("pace").DefValue = fmt.Sprint(demoPace)
 	opts.pace = demoPace
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newRunCommand(), newReplayCommand(), newVersionCommand())
+	root.AddCommand(newRunCommand(), newServeCommand(), newReplayCommand(), newVersionCommand())
 	return root
 }
 
@@ -68,9 +68,12 @@ func noSuchCommand(_ *cobra.Command, args []string) error {
 func (o *runOptions) bind(c *cobra.Command) {
 	c.Flags().AddFlagSet(o.settings.flags())
 	o.recording.bind(c.Flags())
+	o.listening.bind(c.Flags())
 	useConfig(c, &o.config, func() error {
-		if err := o.recording.check(); err != nil {
-			return err
+		for _, check := range []func() error{o.recording.check, o.listening.check} {
+			if err := check(); err != nil {
+				return err
+			}
 		}
 		return o.settings.check()
 	})

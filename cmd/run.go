@@ -8,6 +8,7 @@ import (
 type runOptions struct {
 	settings
 	recording recording
+	listening listening
 	config    string
 
 	demo     bool   // bare llmtop: built-in prompts in turn, paced

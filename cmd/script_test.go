@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -32,8 +33,10 @@ func (t tests) Run() int {
 // TestScripts runs testdata/script/*.txtar: the command line as a user meets it, with no terminal.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
-		Dir:  "testdata/script",
-		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"ids": tokenIDs, "truncate": truncate},
+		Dir: "testdata/script",
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"ids": tokenIDs, "truncate": truncate, "waitfor": waitFor,
+		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("XDG_CONFIG_HOME", env.WorkDir+"/config")
 			return nil
@@ -69,4 +72,18 @@ func truncate(ts *testscript.TestScript, neg bool, args []string) {
 	info, err := os.Stat(path)
 	ts.Check(err)
 	ts.Check(os.Truncate(path, info.Size()-100))
+}
+
+// waitFor is the script command "waitfor FILE": it returns when the file is there.
+func waitFor(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: waitfor FILE")
+	}
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if _, err := os.Stat(ts.MkAbs(args[0])); err == nil {
+			return
+		} else if time.Now().After(deadline) {
+			ts.Fatalf("%s does not come: %v", args[0], err)
+		}
+	}
 }

@@ -18,6 +18,7 @@ type session struct {
 	store    *store.Store
 	sink     event.Tee // the store first
 	sources  []source
+	atEnd    []func() error  // after the last event
 	recorder *trace.Recorder // nil: nothing is recorded
 }
 
@@ -66,7 +67,15 @@ func (s *session) run(ctx context.Context, body func(context.Context) error) err
 	if storeErr := storing.Wait(); storeErr != nil {
 		err = storeErr
 	}
-	return errors.Join(err, finish(s.recorder))
+	return errors.Join(err, s.end())
+}
+
+// end closes what has taken events.
+func (s *session) end() (err error) {
+	for _, f := range s.atEnd {
+		err = errors.Join(err, f())
+	}
+	return err
 }
 
 // guarded makes an error of a panic in f, so that the screen closes in order and gives the terminal back before the stack is printed.

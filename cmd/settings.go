@@ -46,11 +46,6 @@ const defaultTokens = 256
 func (s *settings) flags() *pflag.FlagSet {
 	set := pflag.NewFlagSet("settings", pflag.ContinueOnError)
 	set.IntVarP(&s.tokens, "tokens", "n", defaultTokens, "tokens to generate for a prompt; 0: until the end of text or a full context")
-	set.IntVar(&s.parallel, "parallel", 1, "requests decoded together")
-	set.IntVar(&s.threads, "threads", 0, "worker threads; 0: one a core")
-	set.IntVar(&s.context, "ctx", 0, "tokens that a request may hold; 0: what the model was trained with, up to 4096")
-	set.Float64Var(&s.pace, "pace", 0, "hold generation to so many tokens/s; 0: flat out")
-
 	set.Float64Var(&s.temperature, "temp", 1, "sampling temperature; 0: greedy")
 	set.IntVar(&s.topK, "top-k", 40, "sample from the K likeliest tokens; 0: all")
 	set.Float64Var(&s.topP, "top-p", 0.95, "sample from the likeliest tokens that hold this much probability; 1: all")
@@ -59,8 +54,17 @@ func (s *settings) flags() *pflag.FlagSet {
 	set.Uint64Var(&s.seed, "seed", 0, "seed of the sampler: same seed, same text; 0: another one for each request")
 
 	set.StringVar(&s.group, "group", "", "group (LoRA adapter or tenant) that the requests are counted under")
+	s.bindEngine(set)
 	s.view.bind(set)
 	return set
+}
+
+// bindEngine adds the flags about the engine.
+func (s *settings) bindEngine(set *pflag.FlagSet) {
+	set.IntVar(&s.parallel, "parallel", 1, "requests decoded together")
+	set.IntVar(&s.threads, "threads", 0, "worker threads; 0: one a core")
+	set.IntVar(&s.context, "ctx", 0, "tokens that a request may hold; 0: what the model was trained with, up to 4096")
+	set.Float64Var(&s.pace, "pace", 0, "hold generation to so many tokens/s; 0: flat out")
 }
 
 // bind adds the flags.
@@ -74,9 +78,17 @@ func (v *view) bind(set *pflag.FlagSet) {
 
 // check refuses values that no command can use.
 func (s *settings) check() error {
-	switch {
-	case s.tokens < 0:
+	if s.tokens < 0 {
 		return usagef("--tokens %d: must be 0 or more", s.tokens)
+	}
+	if err := s.checkEngine(); err != nil {
+		return err
+	}
+	return s.view.check()
+}
+
+func (s *settings) checkEngine() error {
+	switch {
 	case s.parallel < 1 || s.parallel > maxParallel:
 		return usagef("--parallel %d: must be 1 to %d", s.parallel, maxParallel)
 	case s.threads < 0 || s.threads > maxThreads:
@@ -86,7 +98,7 @@ func (s *settings) check() error {
 	case !(s.pace >= 0 && s.pace <= maxPace):
 		return usagef("--pace %v: must be 0 to %d tokens/s", s.pace, int(maxPace))
 	}
-	return s.view.check()
+	return nil
 }
 
 func (v *view) check() error {

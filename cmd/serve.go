@@ -1,0 +1,67 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/llmtop/llmtop/runtime/socket"
+)
+
+func newServeCommand() *cobra.Command {
+	var opts runOptions
+	c := &cobra.Command{
+		Use:   "serve [MODEL.gguf]",
+		Short: "Run a model for others to watch and to prompt",
+		Long: `serve loads a model (the built-in one without an argument) and waits for llmtop attach, in another terminal or on another machine, to
+watch it and to have it generate. Text is sent only to those who had it generated or ask for it.`,
+		Example: `  llmtop serve model.gguf
+  llmtop serve --listen tcp:127.0.0.1:7070 --parallel 4`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usagef("serve takes one model file")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				opts.model = args[0]
+			}
+			return opts.serve(c.Context(), c.ErrOrStderr())
+		},
+	}
+	flags := c.Flags()
+	opts.settings.bindEngine(flags)
+	opts.recording.bind(flags)
+	flags.StringVar(&opts.listening.at, "listen", socket.Address("llmtop"), "unix:PATH or tcp:HOST:PORT")
+	bindToken(flags, &opts.listening.tokenFile)
+	opts.listening.text = true // of those requests whose sender wants it
+	useConfig(c, &opts.config, func() error {
+		if err := opts.recording.check(); err != nil {
+			return err
+		}
+		return opts.settings.checkEngine()
+	})
+	return c
+}
+
+// serve runs until a signal ends it.
+func (o *runOptions) serve(ctx context.Context, notes io.Writer) error {
+	ctx, stop := interruptible(ctx, errClosed)
+	defer stop()
+	l, err := o.newLocal(nil, nil)
+	if err != nil {
+		return err
+	}
+	return l.run(ctx, func(ctx context.Context) error {
+		fmt.Fprintf(notes, "listening: llmtop attach %s\n", l.server.Address())
+		<-ctx.Done()
+		if err := context.Cause(ctx); !errors.Is(err, errClosed) {
+			return err
+		}
+		return nil
+	})
+}
