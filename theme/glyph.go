@@ -24,6 +24,7 @@ type Glyphs struct {
 	Target                              rune // mark on a bar
 	Cursor, Ellipsis, Arrow, Bullet     rune
 	Cold, Cut                           rune
+	Play, Thick                         rune // of a replay; Thick is the part of its line that is over
 	Times                               string
 	Spinner                             []rune
 }
@@ -39,6 +40,7 @@ var Unicode = &Glyphs{
 	Live:  '●', Loading: '◌', Paused: '‖', Failed: '✗', Idle: '○',
 	Good: '✓', Info: '•', Watch: '▲', Bad: '✗', Yes: '✓', No: '✗', Target: '┊',
 	Cursor: '▌', Ellipsis: '…', Arrow: '→', Bullet: '·', Cold: '*', Cut: '»', Times: "×",
+	Play: '►', Thick: '━',
 	Spinner: []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"),
 }
 
@@ -54,5 +56,6 @@ var Plain = &Glyphs{
 	Live:  '*', Loading: 'o', Paused: '=', Failed: 'x', Idle: 'o',
 	Good: '+', Info: '-', Watch: '!', Bad: 'x', Yes: 'y', No: 'x', Target: ':',
 	Cursor: '_', Ellipsis: '~', Arrow: '>', Bullet: '-', Cold: '*', Cut: '>', Times: "x",
+	Play: '>', Thick: '=',
 	Spinner: []rune("|/-\\"),
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/profiler/trace"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/panes"
@@ -21,12 +22,22 @@ const (
 	MaxFPS     = 30
 )
 
-// Config is what the screen needs from outside.
+// Config is what the screen needs from outside: one engine, by Snapshots, Changed and Actions, or Sessions.
 type Config struct {
 	Snapshots func() *store.Snapshot // called once a frame; never nil
 	Changed   <-chan struct{}        // receives when Snapshots may have something new; nil: look at every tick
 	Actions   Actions
 	Prompts   []SuggestedPrompt // offered by tab in the prompt editor
+
+	// Sessions are the engines that are known at the moment, in an order that stays; it is called once a frame and must not wait.
+	// Engines may come later, and the list may be empty. It stands in for Snapshots, Changed and Actions.
+	Sessions func() []Session
+
+	// Recording is how what is seen is being recorded, false if it is not; nil: nothing is ever recorded. Called once a frame.
+	Recording func() (trace.RecordStatus, bool)
+
+	// Replay steers the recording that is shown; nil: what is shown is live.
+	Replay Replay
 
 	Theme   string        // name of a theme; "" is the first
 	Profile theme.Profile // what colours the terminal shows, see theme.Detect
@@ -47,8 +58,8 @@ func frameRate(fps int) int {
 	return min(fps, MaxFPS)
 }
 
-// Actions are what the user can have done. A nil one takes its key away. They are called on the screen's goroutine and must
-// not wait for the engine; an error is shown in the footer.
+// Actions are what the user can have done. A nil one takes its key away, and so does an engine in another process that does not have
+// the capability. They are called on the screen's goroutine and must not wait for the engine; an error is shown in the footer.
 type Actions struct {
 	Prompt  func(text, label string) error
 	Cancel  func(id event.RequestID) error
@@ -65,6 +76,7 @@ const (
 	overview mode = iota
 	zoomed
 	helping
+	listing // the engines, to choose from
 )
 
 // app is the model: what the user has chosen, the snapshot on show, and the frame made of both.
@@ -82,6 +94,12 @@ type app struct {
 	toast   string // a word about the last key, until toastEnd
 	toastIn int    // ticks that the toast still lives
 
+	bindings []binding
+	sessions []Session
+	session  Session // the one on show; its zero value while there is none
+	engines  engines
+	replay   replay
+
 	snap  *store.Snapshot
 	still bool // the last look found nothing new, or nothing under way
 	frame string
@@ -98,11 +116,17 @@ func newApp(cfg Config) *app {
 	}
 	a.dress()
 	a.panes.Memory, a.panes.FPS, a.panes.Window = &panes.Memory{}, cfg.FPS, metric.Minute
-	if cfg.Actions.Prompt != nil {
-		a.panes.Suggest = "press p to type a prompt"
-	}
 	a.editor.suggest = cfg.Prompts
-	a.snap = cfg.Snapshots()
+	a.bindings = bindings
+	if cfg.Replay != nil {
+		a.bindings = replayBindings()
+	}
+	a.snap = &store.Snapshot{}
+	a.meet()
+	a.status()
+	if len(a.sessions) != 1 {
+		a.toggleList()
+	}
 	return a
 }
 

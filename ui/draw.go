@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/panes"
@@ -12,11 +13,24 @@ func (a *app) draw() {
 	a.grid.Reset(a.w, a.h)
 	all := a.grid.All()
 	a.places = a.places[:0]
+	a.panes.Suggest = ""
+	if a.able(actPrompt) {
+		a.panes.Suggest = "press p to type a prompt"
+	}
 	if a.w < minWidth || a.h < minHeight {
 		panes.Vital(all, a.snap, &a.panes)
 	} else {
-		panes.Header(all.Sub(0, 0, a.w, 1), a.snap, &a.panes)
-		a.body(all.Sub(0, 1, a.w, a.h-2))
+		h := a.h - 2
+		if a.cfg.Replay != nil && a.h > minHeight {
+			h--
+			panes.Progress(all.Sub(0, 1+h, a.w, 1), &a.panes)
+		}
+		if a.mode == listing {
+			panes.EnginesHeader(all.Sub(0, 0, a.w, 1), a.engines.rows, &a.panes)
+		} else {
+			panes.Header(all.Sub(0, 0, a.w, 1), a.snap, &a.panes)
+		}
+		a.body(all.Sub(0, 1, a.w, h))
 		a.footer(all.Sub(0, a.h-1, a.w, 1))
 	}
 	if a.editor.open {
@@ -29,11 +43,13 @@ func (a *app) body(area grid.Area) {
 	a.panes.Zoomed = a.mode == zoomed
 	switch a.mode {
 	case helping:
-		a.panes.Scroll = drawHelp(area, a.panes.Scroll, a.skin)
+		a.panes.Scroll = drawHelp(area, a.bindings, a.panes.Scroll, a.skin)
+	case listing:
+		a.engines.first = panes.Engines(area, a.engines.rows, a.engines.selected, a.engines.first, &a.panes)
 	case zoomed:
 		panes.Draw(a.panes.Focus, area, a.snap, &a.panes)
 	default:
-		a.places = append(a.places, arrange(a.w, a.h)...)
+		a.places = append(a.places, arrange(a.w, area.H+2)...)
 		a.keepFocus()
 		for _, p := range a.places {
 			panes.Draw(p.id, a.grid.Area(p.at), a.snap, &a.panes)
@@ -85,11 +101,14 @@ func essential(act action) bool { return act == actHelp || act == actQuit || act
 // footerKeys are the bindings that the footer shows in this mode.
 func (a *app) footerKeys() []binding {
 	var out []binding
-	for _, b := range bindings {
+	for _, b := range a.bindings {
 		if a.mode != overview && b.act == actBack {
 			b.word = "back"
 		}
-		if b.word != "" && a.able(b.act) && !(a.mode != overview && b.act == actZoom) {
+		if a.mode == listing && b.act == actZoom {
+			b.word = "show"
+		}
+		if b.word != "" && a.able(b.act) && !(a.mode != overview && a.mode != listing && b.act == actZoom) {
 			out = append(out, b)
 		}
 	}
@@ -100,11 +119,21 @@ func (a *app) footerKeys() []binding {
 func (a *app) able(act action) bool {
 	switch act {
 	case actPrompt:
-		return a.cfg.Actions.Prompt != nil
+		return a.session.Actions.Prompt != nil && a.offered(event.CapPrompt)
 	case actCancel:
-		return a.cfg.Actions.Cancel != nil
+		return a.session.Actions.Cancel != nil && a.offered(event.CapCancel)
 	case actFaster, actSlower:
-		return a.cfg.Actions.SetPace != nil
+		return a.session.Actions.SetPace != nil
+	case actList:
+		return a.cfg.Sessions != nil
+	case actPreviousEngine, actNextEngine:
+		return len(a.sessions) > 1
 	}
 	return true
+}
+
+// offered reports whether an engine in another process can be asked for something; of one in this process the actions tell.
+func (a *app) offered(c event.Caps) bool {
+	e := &a.snap.Engine
+	return e.Remote.Link == event.LinkNone || e.Caps.Has(c)
 }

@@ -39,6 +39,8 @@ var numbers = []struct{ name, unit, means string }{
 	{"run wait", "0..1", "how long runnable threads waited for a core / wall clock"},
 	{"self", "cores", "CPU of llmtop without the engine's threads, and its memory"},
 	{"lost", "events", "events that could not be delivered or stored; above 0, numbers are incomplete"},
+	{"missing", "events", "events of an engine elsewhere that neither came nor were counted as lost; below 0: more came than were sent"},
+	{"garbage", "lines", "lines of an engine elsewhere that could not be understood"},
 	{"paced", "tok/s", "the engine waits between tokens on purpose; the waiting counts in no rate or latency"},
 	{"not reported", "", "the engine does not tell this number; it is never shown as 0"},
 }
@@ -50,7 +52,7 @@ type helpRow struct {
 }
 
 // helpRows are all rows in order, explanations wrapped to w cells.
-func helpRows(w int) []helpRow {
+func helpRows(w int, keys []binding) []helpRow {
 	rows := []helpRow{{heading: true, words: "Keys"}}
 	add := func(term, unit, words string) {
 		for i, line := range grid.Wrap(nil, words, max(w-24, 10)) {
@@ -60,7 +62,7 @@ func helpRows(w int) []helpRow {
 			rows = append(rows, helpRow{false, term, unit, line})
 		}
 	}
-	for _, b := range bindings {
+	for _, b := range keys {
 		add(b.names(), "", b.help)
 	}
 	rows = append(rows, helpRow{}, helpRow{heading: true, words: "What each number means"})
@@ -71,12 +73,12 @@ func helpRows(w int) []helpRow {
 }
 
 // drawHelp draws the help from row scroll on and returns scroll, clamped.
-func drawHelp(a grid.Area, scroll int, skin *theme.Skin) int {
+func drawHelp(a grid.Area, keys []binding, scroll int, skin *theme.Skin) int {
 	gl := skin.Glyphs
 	a.Frame(grid.Fg(theme.BorderFocus), gl)
 	a.Text(2, 0, grid.Fg(theme.Accent).With(grid.Bold), " Help ")
 	in := a.Inset(2, 1)
-	rows := helpRows(in.W)
+	rows := helpRows(in.W, keys)
 	scroll = max(min(scroll, len(rows)-in.H), 0)
 	for y, r := range rows[scroll:min(scroll+in.H, len(rows))] {
 		if r.heading {

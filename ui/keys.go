@@ -32,6 +32,21 @@ const (
 	actBottom
 	actPane // keys 1 to 7
 	actSuspend
+	actList
+	actPreviousEngine
+	actNextEngine
+
+	// In a replay only.
+	actPlay
+	actStep
+	actBackward
+	actForward
+	actPreviousRequest
+	actNextRequest
+	actSpeedUp
+	actSpeedDown
+	actToBegin
+	actToEnd
 )
 
 // binding is one row of the table of keys, from which the footer and the help are made. The keys work in every view, except
@@ -57,6 +72,9 @@ var bindings = []binding{
 	{actCancel, []string{"c"}, "c", "cancel", "cancel the request that is shown"},
 	{actFaster, []string{"+", "="}, "+", "", "pace: faster, up to flat out"},
 	{actSlower, []string{"-"}, "-", "", "pace: slower"},
+	{actList, []string{"l"}, "l", "engines", "the list of engines: up and down choose, enter shows"},
+	{actPreviousEngine, []string{"["}, "[", "", "the engine before"},
+	{actNextEngine, []string{"]"}, "[ ]", "engine", "the next engine"},
 	{actTheme, []string{"t"}, "t", "theme", "next theme"},
 	{actUp, []string{"up", "k"}, "up", "", "scroll up; the mouse wheel does so too"},
 	{actDown, []string{"down", "j"}, "down", "", "scroll down"},
@@ -77,12 +95,48 @@ func (b binding) names() string {
 	return strings.Join(b.keys, " ")
 }
 
-// lookup finds what a key does.
-func lookup(key string) action {
+// steering are the keys of a replay.
+var steering = []binding{
+	{actPlay, []string{"space"}, "space", "play", "play the recording, or pause it"},
+	{actStep, []string{"."}, ".", "step", "pause, and go on by one token, or by one event where the engine does not tell of tokens"},
+	{actBackward, []string{"left"}, "left", "", "5 s back"},
+	{actForward, []string{"right"}, "left right", "5 s", "5 s on"},
+	{actPreviousRequest, []string{"{", "shift+left"}, "{", "", "back to where the request began, or the one before it"},
+	{actNextRequest, []string{"}", "shift+right"}, "{ }", "request", "on to where the next request begins"},
+	{actSpeedDown, []string{"-"}, "-", "", "slower, down to 0.1 times as it was"},
+	{actSpeedUp, []string{"+", "="}, "+ -", "speed", "faster, up to 1000 times as it was"},
+	{actToBegin, []string{"home"}, "home", "", "to the beginning of the recording; in the help: scroll"},
+	{actToEnd, []string{"end"}, "end", "", "to the end of the recording; in the help: scroll"},
+}
+
+// replayBindings are the keys in a replay: its own, and of the others those that these leave.
+func replayBindings() []binding {
+	out := slices.Clone(steering)
 	for _, b := range bindings {
+		b.keys = slices.DeleteFunc(slices.Clone(b.keys), func(key string) bool { return lookup(steering, key) != actNone })
+		if len(b.keys) > 0 {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// lookup finds what a key does.
+func lookup(in []binding, key string) action {
+	for _, b := range in {
 		if slices.Contains(b.keys, key) {
 			return b.act
 		}
 	}
 	return actNone
+}
+
+// lookup finds what a key does in the view that is shown.
+func (a *app) lookup(key string) action {
+	if a.mode == helping {
+		if act := lookup(bindings, key); act == actTop || act == actBottom {
+			return act
+		}
+	}
+	return lookup(a.bindings, key)
 }

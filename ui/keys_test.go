@@ -43,7 +43,7 @@ func (k *asked) actions() Actions {
 func driven(t *testing.T) (*app, *asked) {
 	t.Helper()
 	a, k := open(liveSnapshot(), theme.TrueColour, false, 120, 36), &asked{}
-	a.cfg.Actions = k.actions()
+	a.session.Actions = k.actions()
 	return a, k
 }
 
@@ -180,10 +180,13 @@ var keyCases = map[action]func(*testing.T, *app, *asked){
 		}
 	},
 	actSuspend: func(t *testing.T, a *app, _ *asked) {
-		if lookup("ctrl+z") != actSuspend {
+		if lookup(bindings, "ctrl+z") != actSuspend {
 			t.Error("ctrl+z is not bound")
 		}
 	},
+	actList:           turns("l", 0),
+	actPreviousEngine: turns("[", 6),
+	actNextEngine:     turns("]", 1),
 	actQuit: func(t *testing.T, a *app, _ *asked) {
 		for _, key := range []string{"q", "ctrl+c"} {
 			cmd := a.press(key)
@@ -218,6 +221,21 @@ func scrolls(keys ...string) func(*testing.T, *app, *asked) {
 	}
 }
 
+// turns presses a key in the overview of the first of several engines, and wants to see another, or the list.
+func turns(key string, to int) func(*testing.T, *app, *asked) {
+	return func(t *testing.T, single *app, _ *asked) {
+		if single.able(lookup(bindings, key)) {
+			t.Errorf("%s is offered with one engine", key)
+		}
+		all := fleet()
+		a := openFleet(&all, false, 120, 36)
+		a.press("enter", key)
+		if a.session.Name != all[to].Name || (a.mode == listing) != (to == 0) {
+			t.Errorf("%s leads to %q", key, a.session.Name)
+		}
+	}
+}
+
 func TestKeysDoWhatTheHelpSays(t *testing.T) {
 	for _, b := range bindings {
 		test, ok := keyCases[b.act]
@@ -236,7 +254,7 @@ func TestKeysDoWhatTheHelpSays(t *testing.T) {
 // The help lists every key, and no key is bound twice.
 func TestHelpListsEveryKey(t *testing.T) {
 	var words strings.Builder
-	for _, r := range helpRows(100) {
+	for _, r := range helpRows(100, bindings) {
 		words.WriteString(r.term + " " + r.words + "\n")
 	}
 	seen := map[string]bool{}
@@ -263,7 +281,7 @@ func TestErrorsOfActionsAreShown(t *testing.T) {
 // Keys of actions that the program did not offer are neither shown nor do they do anything.
 func TestUnofferedActionsHaveNoKeys(t *testing.T) {
 	a, _ := driven(t)
-	a.cfg.Actions = Actions{}
+	a.session.Actions = Actions{}
 	a.press("p", "c", "+", "-")
 	a.Update(tea.PasteMsg{Content: "text"})
 	if a.editor.open {

@@ -22,7 +22,7 @@ func (a *app) onKey(msg tea.KeyPressMsg) tea.Cmd {
 	if a.editor.open {
 		if a.editor.key(msg.Keystroke(), msg.Text) {
 			text, label := a.editor.take()
-			a.report(a.cfg.Actions.Prompt(text, label), "prompt sent")
+			a.report(a.session.Actions.Prompt(text, label), "prompt sent")
 		}
 		return nil
 	}
@@ -30,7 +30,7 @@ func (a *app) onKey(msg tea.KeyPressMsg) tea.Cmd {
 	if key == " " {
 		key = "space"
 	}
-	act := lookup(key)
+	act := a.lookup(key)
 	if !a.able(act) {
 		return nil
 	}
@@ -58,9 +58,11 @@ func (a *app) do(act action) {
 	case actNext, actPrevious:
 		a.moveFocus(act == actNext)
 	case actZoom:
-		if a.mode == overview {
-			a.zoom(c.Focus)
-		}
+		a.enter()
+	case actList:
+		a.toggleList()
+	case actPreviousEngine, actNextEngine:
+		a.turn(act == actNextEngine)
 	case actBack:
 		a.mode, c.Scroll = overview, 0
 	case actHelp:
@@ -80,7 +82,20 @@ func (a *app) do(act action) {
 	case actFaster, actSlower:
 		a.pace(act == actFaster)
 	default:
-		a.scroll(act)
+		if !a.steer(act) {
+			a.scroll(act)
+		}
+	}
+}
+
+// enter opens what is chosen: an engine of the list, or the pane with the focus.
+func (a *app) enter() {
+	switch {
+	case a.mode == listing:
+		a.choose(a.engines.selected)
+		a.mode = overview
+	case a.mode == overview:
+		a.zoom(a.panes.Focus)
 	}
 }
 
@@ -123,6 +138,10 @@ func (a *app) scroll(act action) {
 		return
 	}
 	by := map[action]int{actUp: -1, actDown: 1, actPageUp: -page, actPageDown: page, actTop: -1 << 20, actBottom: 1 << 20}[act]
+	if a.mode == listing {
+		a.engines.selected = max(min(a.engines.selected+by, len(a.sessions)-1), 0)
+		return
+	}
 	if a.mode == zoomed && a.panes.Focus == panes.Text {
 		by = -by
 	}
@@ -135,7 +154,7 @@ func (a *app) cancel() {
 		a.say("no request is running")
 		return
 	}
-	a.report(a.cfg.Actions.Cancel(r.ID), "request cancelled")
+	a.report(a.session.Actions.Cancel(r.ID), "request cancelled")
 }
 
 // paces are the steps of the pace keys, in tokens/s; 0 is flat out, beyond the fastest.
@@ -164,7 +183,7 @@ func (a *app) pace(faster bool) {
 	if to > 0 {
 		words = "pace: " + metric.Rate(to) + " tokens/s"
 	}
-	a.report(a.cfg.Actions.SetPace(to), words)
+	a.report(a.session.Actions.SetPace(to), words)
 }
 
 // onPaste puts pasted text into the editor, which it opens.

@@ -96,7 +96,7 @@ func TestPausedViewStaysStill(t *testing.T) {
 func TestScreenRestsUntilAChange(t *testing.T) {
 	k := newTicking(liveSnapshot())
 	changed := make(chan struct{}, 1)
-	k.cfg.Changed = changed
+	k.session.Changed = changed
 	wake := k.onTick()
 	changed <- struct{}{}
 	if wake(); len(changed) != 0 {

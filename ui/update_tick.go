@@ -6,6 +6,10 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/trace"
+	"github.com/llmtop/llmtop/ui/panes"
+	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
 // tickMsg asks for the next frame.
@@ -24,7 +28,7 @@ func (a *app) tick() tea.Cmd {
 	if a.blurred {
 		every = blurredEvery
 	}
-	if changed := a.cfg.Changed; changed != nil && a.still && a.toastIn == 0 {
+	if changed := a.session.Changed; changed != nil && a.still && a.toastIn == 0 && a.mode != listing {
 		looked := time.Now()
 		return func() tea.Msg {
 			select {
@@ -47,14 +51,47 @@ func (a *app) onTick() tea.Cmd {
 	}
 	a.still = true
 	if !a.panes.Paused {
+		a.meet()
 		a.look()
+		a.survey()
 	}
+	a.status()
 	return a.tick()
+}
+
+// status takes how the recording and the replay go.
+func (a *app) status() {
+	if a.cfg.Recording != nil {
+		note := recordNote(a.cfg.Recording())
+		a.dirty = a.dirty || note != a.panes.Record
+		a.panes.Record = note
+	}
+	if a.cfg.Replay != nil {
+		a.dirty = a.replay.look(a.cfg.Replay) || a.dirty
+		a.panes.Replay = &a.replay.shown
+	}
+}
+
+// recordNote is what the header says of a recording.
+func recordNote(s trace.RecordStatus, on bool) panes.RecordNote {
+	switch lost := s.Lost.Total(); {
+	case !on:
+		return panes.RecordNote{}
+	case s.Err != nil:
+		return panes.RecordNote{Words: "REC failed", Why: sanitize.Line(s.Err.Error()), Bad: true}
+	case lost > 0:
+		return panes.RecordNote{Words: "REC " + metric.Bytes(float64(s.Bytes)) + " lost " + metric.Count(float64(lost)), Bad: true}
+	default:
+		return panes.RecordNote{Words: "REC " + metric.Bytes(float64(s.Bytes))}
+	}
 }
 
 // look takes a snapshot. It is worth a frame if it is another one than before, or if a spinner turns.
 func (a *app) look() {
-	s := a.cfg.Snapshots()
+	if a.session.Snapshots == nil {
+		return
+	}
+	s := a.session.Snapshots()
 	spins := s.Engine.State <= event.EngineLoading || s.Throughput.Queued > 0
 	if s == a.snap && !spins {
 		return

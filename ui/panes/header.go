@@ -1,6 +1,7 @@
 package panes
 
 import (
+	"strings"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -17,6 +18,15 @@ func since(s *store.Snapshot, at event.Time) time.Duration { return time.Duratio
 // Header draws the top row: what runs, in which state, since when, which model where; at the right what llmtop itself costs
 // and lost. Parts that do not fit are left out, the least important first.
 func Header(a grid.Area, s *store.Snapshot, c *Ctx) {
+	l := c.brand(a)
+	c.state(&l, s)
+	right := c.headerRight(a, l.X, s)
+	c.headerModel(a.Sub(0, 0, right-1, 1), l, s)
+	a.Paint(8, 0, a.W-8, theme.Select, 0)
+}
+
+// brand clears the top row and begins it.
+func (c *Ctx) brand(a grid.Area) grid.Line {
 	a.Fill(0, 0, a.W, text.On(theme.Select), ' ')
 	brand := grid.Style{FG: theme.OnBadge, BG: theme.Accent, Attr: grid.Bold}
 	if !c.Skin.Colour() {
@@ -24,19 +34,41 @@ func Header(a grid.Area, s *store.Snapshot, c *Ctx) {
 	}
 	l := a.Line(0, 0)
 	l.Put(brand, " llmtop ").Gap(1)
-	c.state(&l, s)
-	right := c.headerRight(a, l.X, s)
-	c.headerModel(a.Sub(0, 0, right-1, 1), l, s)
-	a.Paint(8, 0, a.W-8, theme.Select, 0)
+	return l
 }
 
-// state writes the state with a glyph and a colour of its own.
+// state writes the state with a glyph and a colour of its own: that of the replay, of a connection that is not what it should be, or
+// of the engine.
 func (c *Ctx) state(l *grid.Line, s *store.Snapshot) {
-	gl := c.Skin.Glyphs
-	mark, word, st := gl.Live, "live", good
+	if c.Replay != nil {
+		c.replayState(l)
+		return
+	}
+	if mark, words, st, broken := c.link(s); broken {
+		st = st.With(grid.Bold)
+		l.Rune(st, mark).Gap(1).Put(st, words).Gap(2)
+		return
+	}
+	mark, word, st := c.engineState(s)
 	switch {
 	case c.Paused:
-		mark, word, st = gl.Paused, "view paused", watch
+		mark, word, st = c.Skin.Glyphs.Paused, "view paused", watch
+	case s.Engine.Remote.Link == event.LinkNone:
+	case word == "live":
+		word = "connected"
+	case word == "idle":
+		word = "connected, idle"
+	}
+	st = st.With(grid.Bold)
+	l.Rune(st, mark).Gap(1).Put(st, word).Gap(1)
+	l.Put(text, clock(since(s, s.Now))).Gap(2)
+}
+
+// engineState is what the engine does, with its glyph and its colour.
+func (c *Ctx) engineState(s *store.Snapshot) (mark rune, word string, st grid.Style) {
+	gl := c.Skin.Glyphs
+	mark, word, st = gl.Live, "live", good
+	switch {
 	case s.Engine.State == event.EngineStarting, s.Engine.State == event.EngineLoading:
 		mark, word, st = gl.Spinner[c.Spin%len(gl.Spinner)], s.Engine.State.String(), grid.Fg(theme.Accent)
 	case s.Engine.State == event.EngineFailed:
@@ -48,25 +80,35 @@ func (c *Ctx) state(l *grid.Line, s *store.Snapshot) {
 	case s.Throughput.Running == 0 && s.Throughput.Queued == 0:
 		mark, word, st = gl.Idle, "idle", good
 	}
-	st = st.With(grid.Bold)
-	l.Rune(st, mark).Gap(1).Put(st, word).Gap(1)
-	l.Put(text, clock(since(s, s.Now))).Gap(2)
+	return mark, word, st
 }
 
 // headerRight writes the right end: lost events first, as nothing may hide them. It returns where it begins.
 func (c *Ctx) headerRight(a grid.Area, from int, s *store.Snapshot) int {
 	x := a.W - 1
-	put := func(st grid.Style, words string, keep int) {
-		if x-grid.Width(words)-2 >= from+keep {
+	put := func(st grid.Style, words string, keep int) bool {
+		fits := x-grid.Width(words)-2 >= from+keep
+		if fits {
 			x = a.Right(x, 0, st, words) - 2
 		}
+		return fits
 	}
-	lost := "lost " + metric.Count(float64(s.Lost.Total()))
-	if s.Lost.Total() > 0 {
-		put(bad.With(grid.Bold), lost, 0)
+	loss, lossless := c.losses(s)
+	if !lossless {
+		put(bad.With(grid.Bold), loss, 0)
 	}
+	if n := s.Engine.Remote.Restarts; n > 0 {
+		put(watch.With(grid.Bold), "RESTARTED ("+itoa(n)+")", 0)
+	}
+	if n := c.Record; n.Words != "" && !(n.Why != "" && put(n.style(), n.Words+": "+n.Why, 20)) {
+		put(n.style(), n.Words, 0)
+	}
+	if _, _, _, broken := c.link(s); broken && c.Paused {
+		put(watch.With(grid.Bold), "view paused", 0)
+	}
+	named := min(grid.Width(c.Engine), 30) // room for which of several engines this is
 	if s.Engine.Pace > 0 {
-		put(watch, "paced "+metric.Rate(s.Engine.Pace)+"/s", 0)
+		put(watch, "paced "+metric.Rate(s.Engine.Pace)+"/s", named)
 	}
 	self := s.Host.Self
 	if s.Host.Known && self.CPU.OK() {
@@ -77,12 +119,12 @@ func (c *Ctx) headerRight(a grid.Area, from int, s *store.Snapshot) int {
 		if self.RSS.OK() {
 			words += " " + metric.Bytes(self.RSS.V)
 		}
-		put(text, words, 30)
+		put(text, words, 30+named)
 	}
-	if s.Lost.Total() == 0 {
-		put(dim, lost, 60)
+	if lossless && !put(dim, loss, 60+named) {
+		put(dim, "lost 0", 60)
 	}
-	put(dim, itoa(c.FPS)+" fps", 80)
+	put(dim, itoa(c.FPS)+" fps", 80+named)
 	return x + 1
 }
 
@@ -97,16 +139,27 @@ func (c *Ctx) headerModel(a grid.Area, l grid.Line, s *store.Snapshot) {
 			full = !l.Fit(grid.Piece{Style: dim, Words: lead}, grid.Piece{Style: st, Words: words})
 		}
 	}
+	lead := ""
+	if c.Engine != "" {
+		l.X += a.Elide(l.X, 0, l.Room(), loud, c.Engine, c.Skin.Glyphs.Ellipsis)
+		lead = sep
+	}
+	if why, st, ok := c.trouble(s); ok {
+		l.Put(dim, lead)
+		a.Elide(l.X, 0, l.Room(), st, why, c.Skin.Glyphs.Ellipsis)
+		return
+	}
 	if m.Architecture == "" {
-		put(text, sanitize.Line(e.Name), "")
+		put(text, sanitize.Line(e.Name), lead)
 		put(text, sanitize.Line(e.Device.Name), sep)
 		return
 	}
-	if name := sanitize.Line(m.Name); grid.Width(name) > l.Room() {
+	if name := sanitize.Line(m.Name); grid.Width(lead+name) > l.Room() {
+		l.Put(dim, lead)
 		a.Elide(l.X, 0, l.Room(), data, name, c.Skin.Glyphs.Ellipsis)
 		return
 	}
-	put(data, sanitize.Line(m.Name), "")
+	put(data, sanitize.Line(m.Name), lead)
 	if m.Parameters > 0 {
 		put(text, metric.Count(float64(m.Parameters)), " ")
 	}
@@ -145,6 +198,11 @@ func Vital(a grid.Area, s *store.Snapshot, c *Ctx) {
 	if itl.Count > 0 {
 		gap, words = data, metric.Duration(itl.P50)+" p50  "+metric.Duration(itl.P99)+" p99"
 	}
+	loss, lossless := c.losses(s)
+	lostStyle := text
+	if !lossless {
+		lostStyle = bad
+	}
 	ttft := "no request yet"
 	if r := withTTFT(s.Requests); r != nil {
 		ttft = metric.Seconds(r.TTFT.V)
@@ -156,7 +214,7 @@ func Vital(a grid.Area, s *store.Snapshot, c *Ctx) {
 		{"TTFT", ttft, data},
 		{"TPOT", words, gap},
 		{"decode", metric.Reading(s.Throughput.Decode, metric.Rate) + " tok/s", data},
-		{"lost", metric.Count(float64(s.Lost.Total())), text},
+		{"lost", strings.TrimPrefix(loss, "lost "), lostStyle},
 	} {
 		a.Text(0, 1+i, dim, row.name)
 		a.Text(8, 1+i, row.st, row.words)

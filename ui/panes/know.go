@@ -28,6 +28,9 @@ func drawKnow(a grid.Area, s *store.Snapshot, c *Ctx) {
 	if c.failed(in, s) {
 		return
 	}
+	if n := c.drawNotes(in, s); n > 0 {
+		in = in.Sub(0, n, in.W, in.H-n)
+	}
 	if len(s.Verdicts) == 0 {
 		if !c.waiting(in, s) {
 			c.absent(in, dim, "nothing to say yet: verdicts need a few tokens", "")
@@ -126,7 +129,7 @@ func zoomKnow(a grid.Area, s *store.Snapshot, c *Ctx) {
 		return
 	}
 	c.Scroll = min(c.Scroll, max(len(s.Verdicts)-1, 0))
-	y := 0
+	y := c.drawNotes(in, s)
 	for _, v := range s.Verdicts[c.Scroll:] {
 		n := c.verdict(in, y, v, true)
 		if n == 0 {
@@ -136,8 +139,8 @@ func zoomKnow(a grid.Area, s *store.Snapshot, c *Ctx) {
 		y += n + 1
 	}
 	if len(s.Verdicts) == 0 {
-		in.Text(0, 0, dim, "nothing to say yet: verdicts need a few tokens")
-		y = 2
+		in.Text(0, y, dim, "nothing to say yet: verdicts need a few tokens")
+		y += 2
 	}
 	c.log(in.Sub(0, y, in.W, in.H-y), s)
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/profiler/trace"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 )
@@ -75,6 +76,9 @@ type Ctx struct {
 	FPS     int
 	Memory  *Memory
 	Suggest string // what the empty screen says to do, for example "press p to type a prompt"
+	Engine  string // which of several engines this is, for example "2/3 box:9000"; "" if there is only one
+	Record  RecordNote
+	Replay  *trace.PlayStatus // nil: what is shown is live
 
 	id ID
 }

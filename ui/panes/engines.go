@@ -1,0 +1,265 @@
+package panes
+
+import (
+	"strings"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/sanitize"
+)
+
+// EngineRow is one engine of the list.
+type EngineRow struct {
+	Name     string // sanitised
+	Snapshot *store.Snapshot
+	Shown    bool // it is the one that the other views show
+}
+
+// Ordinal is the i-th, from 0 on, of n.
+func Ordinal(i, n int) string { return itoa(i+1) + "/" + itoa(n) }
+
+// engineColumns are the numbers of the list, right-aligned.
+var engineColumns = []struct {
+	name   string
+	width  int
+	cell   func(*store.Snapshot, *Ctx) event.Reading
+	format func(float64) string
+	sums   bool
+	alarm  bool // it should be 0, and is summed over all engines
+}{
+	{"decode/s", 8, func(s *store.Snapshot, _ *Ctx) event.Reading { return s.Throughput.Decode }, metric.Rate, true, false},
+	{"prefill/s", 10, func(s *store.Snapshot, _ *Ctx) event.Reading { return s.Throughput.Prefill }, metric.Rate, true, false},
+	{"run", 4, func(s *store.Snapshot, _ *Ctx) event.Reading { return event.From(float64(s.Throughput.Running)) }, metric.Count, true, false},
+	{"queue", 6, func(s *store.Snapshot, _ *Ctx) event.Reading { return event.From(float64(s.Throughput.Queued)) }, metric.Count, true, false},
+	{"TTFT p50", 9, ttftMedian, metric.Seconds, false, false},
+	{"lost", 6, func(s *store.Snapshot, _ *Ctx) event.Reading { return event.From(float64(s.Lost.Total())) }, metric.Count, true, true},
+}
+
+func ttftMedian(s *store.Snapshot, c *Ctx) event.Reading {
+	if sum := s.Latency.TTFT[c.Window]; sum.Count > 0 {
+		return event.From(float64(sum.P50) / 1e9)
+	}
+	return event.Absent(event.NotYet)
+}
+
+// numbersWidth is what engineColumns take, stateColumn and modelColumn the two columns before them.
+const (
+	numbersWidth = 43
+	stateColumn  = 13
+	modelColumn  = 26
+	leastName    = 16
+)
+
+// EnginesHeader draws the top row of the list: how many engines there are, and how many are not connected.
+func EnginesHeader(a grid.Area, rows []EngineRow, c *Ctx) {
+	l := c.brand(a)
+	l.Put(loud, metric.Count(float64(len(rows)))+" engines").Gap(2)
+	counts := map[string]int{}
+	for _, r := range rows {
+		if _, _, _, broken := c.link(r.Snapshot); broken {
+			counts[linkWord(r.Snapshot)]++
+		}
+	}
+	for _, p := range []struct {
+		word string
+		st   grid.Style
+	}{{"STALE", watch}, {"DISCONNECTED", bad}, {"REFUSED", bad}} {
+		if n := counts[p.word]; n > 0 {
+			l.Put(p.st.With(grid.Bold), itoa(n)+" "+p.word).Gap(2)
+		}
+	}
+	if w := grid.Width(c.Record.Words); w > 0 && w+1 <= l.Room() {
+		a.Right(a.W-1, 0, c.Record.style(), c.Record.Words)
+	}
+	a.Paint(8, 0, a.W-8, theme.Select, 0)
+}
+
+// linkWord is the state of a connection that is not what it should be.
+func linkWord(s *store.Snapshot) string { return strings.ToUpper(s.Engine.Remote.Link.String()) }
+
+// Engines draws the list, one row an engine, with their sums and what else there is to say of the one that is selected. first is the
+// row at the top before; it returns the one that is now.
+func Engines(a grid.Area, rows []EngineRow, selected, first int, c *Ctx) int {
+	gl := c.Skin.Glyphs
+	a.Frame(grid.Fg(theme.BorderFocus), gl)
+	a.Text(2, 0, grid.Fg(theme.Accent).With(grid.Bold), " Engines ")
+	c.foot(a, dim, "TTFT over "+c.Window.String()+"  n/r not reported")
+	in := a.Inset(2, 1)
+	if len(rows) == 0 {
+		c.absent(in, dim, "no engine yet", "engines appear here as soon as they are found")
+		return 0
+	}
+	c.engineHead(in)
+	detail := min(4, max(in.H-8, 0))
+	room := max(in.H-3-detail, 1) // rows of engines: less the head, the rule and the sums
+	first = max(min(first, selected, len(rows)-room), selected-room+1, 0)
+	shown := rows[first:min(first+room, len(rows))]
+	for i, r := range shown {
+		c.engineRow(in, 1+i, r, first+i == selected)
+	}
+	y := 1 + len(shown)
+	in.Fill(0, y, in.W, grid.Fg(theme.Border), gl.Horizontal)
+	c.engineSums(in, y+1, rows)
+	if len(shown) < len(rows) {
+		in.Right(in.W, y, dim, " "+itoa(first+1)+" to "+itoa(first+len(shown))+" of "+itoa(len(rows))+" ")
+	}
+	if detail > 0 {
+		c.engineDetail(in.Sub(0, in.H-detail+1, in.W, detail-1), rows[selected])
+	}
+	return first
+}
+
+// nameColumns are the widths of the columns of words; model 0: there is none.
+func nameColumns(w int) (name, state, model int) {
+	left := w - 2 - numbersWidth
+	if left >= leastName+stateColumn+modelColumn {
+		return left - stateColumn - modelColumn, stateColumn, modelColumn
+	}
+	return max(left-stateColumn, 0), min(stateColumn, max(left, 0)), 0
+}
+
+func (c *Ctx) engineHead(a grid.Area) {
+	name, state, model := nameColumns(a.W)
+	a.Clip(2, 0, name, dim, "engine")
+	a.Clip(2+name, 0, state, dim, "state")
+	a.Clip(2+name+state, 0, model, dim, "model")
+	x := 2 + name + state + model
+	for _, col := range engineColumns {
+		x += col.width
+		a.Right(x, 0, dim, col.name)
+	}
+}
+
+func (c *Ctx) engineRow(a grid.Area, y int, r EngineRow, selected bool) {
+	s, gl := r.Snapshot, c.Skin.Glyphs
+	name, state, model := nameColumns(a.W)
+	mark, word, st := c.engineState(s)
+	if m, _, use, broken := c.link(s); broken {
+		mark, word, st = m, linkWord(s), use
+	}
+	if selected {
+		a.Cell(0, y, grid.Fg(theme.Accent).With(grid.Bold), gl.Arrow)
+	}
+	use := data
+	if r.Shown {
+		use = loud
+	}
+	a.Elide(2, y, name-1, use, r.Name, gl.Ellipsis)
+	a.Clip(2+name, y, min(state, 1), st, string(mark))
+	a.Clip(2+name+2, y, state-3, st, word)
+	a.Elide(2+name+state, y, model-1, text, modelName(s), gl.Ellipsis)
+	x := 2 + name + state + model
+	for _, col := range engineColumns {
+		x += col.width
+		words, st := cellOf(col.cell(s, c), col.format)
+		if col.alarm && words != "0" {
+			st = bad.With(grid.Bold)
+		}
+		a.Right(x, y, st, words)
+	}
+	if selected {
+		attr := grid.Attr(0)
+		if !c.Skin.Colour() {
+			attr = grid.Reverse
+		}
+		a.Paint(0, y, a.W, theme.Select, attr)
+	}
+}
+
+// cellOf writes a reading in a narrow column.
+func cellOf(r event.Reading, format func(float64) string) (string, grid.Style) {
+	switch {
+	case r.OK():
+		return format(r.V), data
+	case r.Origin == event.NotReported:
+		return "n/r", dim
+	}
+	return "-", dim
+}
+
+// modelName is the model with its size and quantisation.
+func modelName(s *store.Snapshot) string {
+	m := &s.Model
+	words := sanitize.Line(m.Name)
+	if m.Quantisation != "" {
+		words += " " + sanitize.Line(m.Quantisation)
+	}
+	return words
+}
+
+// engineSums adds up what can be added: of engines that are not connected only what they have lost. Percentiles have no sum.
+func (c *Ctx) engineSums(a grid.Area, y int, rows []EngineRow) {
+	name, state, model := nameColumns(a.W)
+	connected := 0
+	for _, r := range rows {
+		if _, _, _, broken := c.link(r.Snapshot); !broken {
+			connected++
+		}
+	}
+	words := "sum"
+	if connected < len(rows) {
+		words += " of " + itoa(connected) + " connected"
+	}
+	a.Clip(2, y, name+state+model, dim, words)
+	x := 2 + name + state + model
+	for _, col := range engineColumns {
+		x += col.width
+		if col.sums {
+			words, st := cellOf(c.sum(rows, col.cell, col.alarm), col.format)
+			if col.alarm && words != "0" {
+				st = bad
+			}
+			a.Right(x, y, st.With(grid.Bold), words)
+		}
+	}
+}
+
+// sum adds up what engines report, of all or of those that are connected.
+func (c *Ctx) sum(rows []EngineRow, of func(*store.Snapshot, *Ctx) event.Reading, all bool) event.Reading {
+	out := event.Absent(event.NotReported)
+	for _, r := range rows {
+		v := of(r.Snapshot, c)
+		_, _, _, broken := c.link(r.Snapshot)
+		switch {
+		case broken && !all:
+		case v.OK():
+			out = event.From(out.V + v.V)
+		case !out.OK() && v.Origin > out.Origin:
+			out = v
+		}
+	}
+	return out
+}
+
+// engineDetail says of one engine what there is no room for in its row.
+func (c *Ctx) engineDetail(a grid.Area, r EngineRow) {
+	s, gl := r.Snapshot, c.Skin.Glyphs
+	e := &s.Engine
+	words := sanitize.Line(e.Name)
+	for _, more := range []string{sanitize.Line(e.Version), sanitize.Line(e.Device.Name), modelName(s)} {
+		if more != "" {
+			words += " " + string(gl.Bullet) + " " + more
+		}
+	}
+	a.Elide(0, 0, a.W, text, words, gl.Ellipsis)
+	loss, whole := c.losses(s)
+	l := a.Line(0, 1)
+	if whole {
+		l.Put(dim, loss)
+	} else {
+		l.Put(bad, loss)
+	}
+	if e.Remote.Restarts > 0 {
+		l.Gap(2).Put(watch, "RESTARTED ("+itoa(e.Remote.Restarts)+")")
+	}
+	y := 2
+	for _, n := range c.linkNotes(s) {
+		for _, line := range grid.Wrap(nil, n, a.W) {
+			a.Text(0, y, bad, line)
+			y++
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package panes
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/trace"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+)
+
+// replayState writes where the replay is, how long the recording is, and how fast it goes.
+func (c *Ctx) replayState(l *grid.Line) {
+	gl, p := c.Skin.Glyphs, c.Replay
+	mark, word, st := gl.Play, "REPLAY", good
+	switch p.State {
+	case trace.Paused:
+		mark, st = gl.Paused, watch
+	case trace.Seeking:
+		mark, st = gl.Arrow, grid.Fg(theme.Accent)
+	case trace.Ended:
+		mark, st = gl.Idle, dim
+	}
+	st = st.With(grid.Bold)
+	l.Rune(st, mark).Gap(1).Put(st, word).Gap(1)
+	l.Put(loud, clock(time.Duration(p.Now-p.Begin))).Put(dim, "/").Put(text, clock(time.Duration(p.End-p.Begin))).Gap(1)
+	l.Put(text, c.speed(p.Speed)).Gap(1).Put(st, p.State.String()).Gap(2)
+}
+
+// speed is how many times faster than it was the replay goes.
+func (c *Ctx) speed(x float64) string {
+	if math.IsInf(x, 1) {
+		return "unpaced"
+	}
+	return strconv.FormatFloat(x, 'g', 4, 64) + c.Skin.Glyphs.Times
+}
+
+// Progress draws how far a replay has come as a thin line over the whole width.
+func Progress(a grid.Area, c *Ctx) {
+	p := c.Replay
+	line := a.Inset(1, 0)
+	share := 0.0
+	if p.End > p.Begin {
+		share = float64(p.Now-p.Begin) / float64(p.End-p.Begin)
+	}
+	done := int(math.Round(min(max(share, 0), 1) * float64(line.W)))
+	line.Fill(0, 0, done, grid.Fg(theme.Accent), c.Skin.Glyphs.Thick)
+	line.Fill(done, 0, line.W-done, grid.Fg(theme.Track), c.Skin.Glyphs.Horizontal)
+}
