@@ -53,6 +53,7 @@ MAX_LINE = 4 << 20  # longest line that a reader takes
 MAX_CONTROL = 1 << 20  # longest line that a reader may send
 MAX_AUTH = 1 << 10
 MAX_READERS = 64
+MAX_PATH = 103  # bytes in the path of a socket that every system takes
 BATCH = 256  # tokens a line at most: a line is also what is dropped at once
 CHUNK = 1 << 16  # bytes handed to a socket at once
 SECOND = 1_000_000_000
@@ -85,16 +86,16 @@ def folder():
     if sys.platform == "win32":
         return os.path.join(os.environ.get("LOCALAPPDATA", os.path.expanduser("~")), "llmtop")
     base = os.environ.get("XDG_RUNTIME_DIR")
-    if base and sys.platform != "darwin":
+    if base:
         return os.path.join(base, "llmtop")
-    base = os.environ.get("TMPDIR", "/tmp") if sys.platform == "darwin" else "/tmp"
+    base = "/tmp" if sys.platform == "linux" else os.environ.get("TMPDIR", "/tmp")
     return os.path.join(base, "llmtop-%d" % os.getuid())
 
 
 def _default_address(name):
     if not hasattr(socket, "AF_UNIX"):
         return "tcp:127.0.0.1:0"
-    return "unix:" + os.path.join(folder(), "%s-%d.sock" % (re.sub(r"[^A-Za-z0-9._-]+", "-", name), os.getpid()))
+    return "unix:" + os.path.join(folder(), "%s-%d.sock" % (re.sub(r"[^A-Za-z0-9._-]+", "-", name)[:32].lstrip("."), os.getpid()))
 
 
 def _listen(address, token):
@@ -125,6 +126,8 @@ def _listen_tcp(rest, token):
 
 
 def _listen_unix(path):
+    if len(os.fsencode(path)) > MAX_PATH:
+        raise Error("listen on unix:%s: the path of a socket may have %d bytes" % (path, MAX_PATH))
     parent = os.path.dirname(os.path.abspath(path))
     _make_folder(parent)
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
