@@ -117,6 +117,12 @@ func (a *app) footerKeys() []binding {
 
 // able reports whether an action can be done at all.
 func (a *app) able(act action) bool {
+	if a.mode == listing { // which engine is meant would not be clear
+		switch act {
+		case actPrompt, actCancel, actFaster, actSlower, actNext, actPrevious, actPhase, actPreviousEngine, actNextEngine:
+			return false
+		}
+	}
 	switch act {
 	case actPrompt:
 		return a.session.Actions.Prompt != nil && a.offered(event.CapPrompt)

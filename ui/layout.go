@@ -86,13 +86,13 @@ func stacked(r grid.Rect) []placed {
 }
 
 func twoColumns(r grid.Rect) []placed {
-	rows := split(r.H, []int{8, 8, 6, 8}, []int{4, 4, 3, 4})
+	rows := split(r.H, []int{7, 8, 6, 8}, []int{4, 4, 3, 4})
 	all := [][]panes.ID{{panes.TTFT, panes.TPOT}, {panes.Experts, panes.Throughput}, {panes.Know, panes.Machine}, {panes.Text}}
 	return lay(r, rows, all, [][]int{{1, 1}, {5, 4}, {5, 4}, {1}})
 }
 
 func wide(r grid.Rect) []placed {
-	rows := split(r.H, []int{8, 8, 6}, []int{12, 12, 10})
+	rows := split(r.H, []int{7, 8, 6}, []int{12, 12, 10})
 	all := [][]panes.ID{{panes.TTFT, panes.TPOT}, {panes.Experts, panes.Throughput, panes.Machine}, {panes.Text, panes.Know}}
 	parts := [][]int{{1, 1}, {10, 6, 6}, {1, 1}}
 	if r.W >= 140 {

@@ -144,7 +144,7 @@ func TestEnginesComeAndGo(t *testing.T) {
 	all := fleet()
 	now = all[:1]
 	a.Update(tickMsg{})
-	holds(t, a, "1 engines")
+	holds(t, a, "1 engine ")
 	a.press("enter")
 	now = all[:3]
 	a.Update(tickMsg{})

@@ -8,6 +8,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/profiler/trace"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/panes"
@@ -73,6 +74,32 @@ func TestSweepScreen(t *testing.T) {
 				sweep(t, s, size[0], size[1], true)
 			}
 		})
+	}
+}
+
+// Every size again for what lies around the panes: several engines in their list and one by one, a recording, a replay.
+func TestSweepSurroundings(t *testing.T) {
+	all := fleet()
+	for w := 1; w <= 130; w += 1 + w/minWidth*3 {
+		for h := 1; h <= 45; h += 1 + h/(minHeight+2)*5 {
+			for i, rec := range recordings {
+				a := openFleet(&all, w%2 == 0, w, h)
+				a.cfg.Recording = func() (trace.RecordStatus, bool) { return rec.RecordStatus, true }
+				a.status()
+				a.press("down", "down", "down", "down", "down", "down")
+				checkFrame(t, a.View().Content, w, h)
+				a.press("enter")
+				checkFrame(t, a.View().Content, w, h)
+				for range 1 + i {
+					a.press("]", "7")
+					checkFrame(t, a.View().Content, w, h)
+				}
+			}
+			p := newPlayer()
+			p.Speed = trace.Unpaced
+			a := openReplay(p, w, h)
+			checkFrame(t, a.View().Content, w, h)
+		}
 	}
 }
 

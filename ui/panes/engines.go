@@ -48,15 +48,19 @@ func ttftMedian(s *store.Snapshot, c *Ctx) event.Reading {
 // numbersWidth is what engineColumns take, stateColumn and modelColumn the two columns before them.
 const (
 	numbersWidth = 43
-	stateColumn  = 13
+	stateColumn  = 15
 	modelColumn  = 26
-	leastName    = 16
+	leastName    = 14
 )
 
 // EnginesHeader draws the top row of the list: how many engines there are, and how many are not connected.
 func EnginesHeader(a grid.Area, rows []EngineRow, c *Ctx) {
 	l := c.brand(a)
-	l.Put(loud, metric.Count(float64(len(rows)))+" engines").Gap(2)
+	words := " engines"
+	if len(rows) == 1 {
+		words = " engine"
+	}
+	l.Put(loud, itoa(len(rows))+words).Gap(2)
 	counts := map[string]int{}
 	for _, r := range rows {
 		if _, _, _, broken := c.link(r.Snapshot); broken {
@@ -137,8 +141,9 @@ func (c *Ctx) engineRow(a grid.Area, y int, r EngineRow, selected bool) {
 	s, gl := r.Snapshot, c.Skin.Glyphs
 	name, state, model := nameColumns(a.W)
 	mark, word, st := c.engineState(s)
-	if m, _, use, broken := c.link(s); broken {
-		mark, word, st = m, linkWord(s), use
+	m, _, alarm, broken := c.link(s)
+	if broken {
+		mark, word, st = m, linkWord(s), alarm
 	}
 	if selected {
 		a.Cell(0, y, grid.Fg(theme.Accent).With(grid.Bold), gl.Arrow)
@@ -155,8 +160,11 @@ func (c *Ctx) engineRow(a grid.Area, y int, r EngineRow, selected bool) {
 	for _, col := range engineColumns {
 		x += col.width
 		words, st := cellOf(col.cell(s, c), col.format)
-		if col.alarm && words != "0" {
+		switch {
+		case col.alarm && words != "0":
 			st = bad.With(grid.Bold)
+		case broken: // it was so when something came last
+			st = dim
 		}
 		a.Right(x, y, st, words)
 	}

@@ -83,6 +83,9 @@ func (c *Ctx) engineState(s *store.Snapshot) (mark rune, word string, st grid.St
 	return mark, word, st
 }
 
+// leastModel is the room that is kept for the model.
+const leastModel = 12
+
 // headerRight writes the right end: lost events first, as nothing may hide them. It returns where it begins.
 func (c *Ctx) headerRight(a grid.Area, from int, s *store.Snapshot) int {
 	x := a.W - 1
@@ -103,12 +106,18 @@ func (c *Ctx) headerRight(a grid.Area, from int, s *store.Snapshot) int {
 	if n := c.Record; n.Words != "" && !(n.Why != "" && put(n.style(), n.Words+": "+n.Why, 20)) {
 		put(n.style(), n.Words, 0)
 	}
-	if _, _, _, broken := c.link(s); broken && c.Paused {
-		put(watch.With(grid.Bold), "view paused", 0)
+	if _, _, _, broken := c.link(s); broken { // nothing else is as important as why
+		if c.Paused {
+			put(watch.With(grid.Bold), "view paused", 0)
+		}
+		if lossless {
+			put(dim, loss, 60)
+		}
+		return x + 1
 	}
 	named := min(grid.Width(c.Engine), 30) // room for which of several engines this is
 	if s.Engine.Pace > 0 {
-		put(watch, "paced "+metric.Rate(s.Engine.Pace)+"/s", named)
+		put(watch, "paced "+metric.Rate(s.Engine.Pace)+"/s", named+leastModel)
 	}
 	self := s.Host.Self
 	if s.Host.Known && self.CPU.OK() {

@@ -81,7 +81,7 @@ func (c *Ctx) linkNotes(s *store.Snapshot) (out []string) {
 	case event.LinkStale:
 		out = append(out, "nothing has come from "+at+" since "+timeOf(s, r.Since)+": what is shown is what was known then")
 	case event.LinkDisconnected:
-		out = append(out, "not connected to "+at+": "+sanitize.Line(r.Why)+"; tried again, what is shown is what was known before")
+		out = append(out, "not connected to "+at+": "+sanitize.Line(r.Why)+"; trying again, what is shown is what was known before")
 	case event.LinkRefused:
 		out = append(out, "refused by "+at+": "+sanitize.Line(r.Why))
 	}

@@ -1,0 +1,67 @@
+package ui
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/llmtop/llmtop/profiler/trace"
+	"github.com/llmtop/llmtop/theme"
+)
+
+// around are the states of what lies around the panes.
+func around() (out []state) {
+	for _, l := range links {
+		s := remote(l.Remote)
+		out = append(out, state{"link_" + l.name, func(w, h int) *app { return open(s, theme.TrueColour, false, w, h) }})
+	}
+	for _, r := range recordings {
+		out = append(out, state{r.name, func(w, h int) *app { return withRecording(r.RecordStatus, w, h) }})
+	}
+	for st := trace.Playing; st <= trace.Ended; st++ {
+		out = append(out, state{"replay_" + st.String(), func(w, h int) *app {
+			p := newPlayer()
+			p.State, p.Speed = st, []float64{1, 0.1, 10, 1000}[st]
+			switch st {
+			case trace.Seeking:
+				p.Damage, p.Missing, p.Unread, p.From = trace.Damage{Frames: 2, Bytes: 4096}, 1, 5, p.Now/2
+			case trace.Ended:
+				p.Now = p.End
+			}
+			return openReplay(p, w, h)
+		}})
+	}
+	all := fleet()
+	out = append(out, state{"engines", func(w, h int) *app {
+		a := openFleet(&all, false, w, h)
+		a.press("down", "down")
+		return a
+	}}, state{"engines_one", func(w, h int) *app {
+		a := openFleet(&all, false, w, h)
+		a.press("enter", "]", "]")
+		return a
+	}}, state{"engines_ascii", func(w, h int) *app { return openFleet(&all, true, w, h) }})
+	return append(out, state{"engines_none", func(w, h int) *app {
+		var none []Session
+		return openFleet(&none, false, w, h)
+	}})
+}
+
+// state is a screen with a name.
+type state struct {
+	name string
+	open func(w, h int) *app
+}
+
+func TestGoldenAround(t *testing.T) {
+	var tops strings.Builder
+	for _, st := range around() {
+		for _, size := range [][2]int{{80, 24}, {160, 45}} {
+			a := st.open(size[0], size[1])
+			golden(t, fmt.Sprintf("%s_%dx%d.txt", st.name, size[0], size[1]), strings.TrimSuffix(a.screen(), "\n"))
+			top, _, _ := strings.Cut(a.View().Content, "\n")
+			tops.WriteString(top + "\n")
+		}
+	}
+	golden(t, "headers.ansi", strings.TrimSuffix(tops.String(), "\n")) // in their colours: what is missing is red
+}
