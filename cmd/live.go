@@ -77,7 +77,7 @@ func (o *runOptions) watch(ctx context.Context, s *runtime.Scheduler, prompts []
 // screen configures the ui.
 func (o *runOptions) screen(s *local, submit func(runtime.Request) (*runtime.Handle, error)) ui.Config {
 	cfg := o.view.screen()
-	cfg.Snapshots, cfg.Changed = s.store.Snapshot, s.store.Changed()
+	cfg.Snapshots, cfg.Changed, cfg.Recording = s.store.Snapshot, s.store.Changed(), s.recorded
 	cfg.Actions = ui.Actions{
 		Prompt: func(text, label string) error {
 			_, err := submit(o.request(text, label))

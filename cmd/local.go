@@ -25,24 +25,19 @@ func (o *runOptions) newLocal(also event.Sink, onRequest func(*store.Request)) (
 		session:   newSession(store.Options{Now: clock.Now, TTFTTarget: o.ttftTarget, OnRequest: onRequest}),
 		scheduler: o.scheduler(clock),
 	}
-	var watched, recorded event.Sink
-	var err error
-	if l.server, watched, err = o.listening.open(clock, o.engine(), l.scheduler); err != nil {
+	if also != nil {
+		l.sink = append(l.sink, also)
+	}
+	server, watched, err := o.listening.open(clock, o.engine(), l.scheduler)
+	if err != nil {
 		return nil, err
 	}
-	if l.server != nil {
-		l.atEnd = append(l.atEnd, l.server.Close)
+	if server != nil {
+		l.server = server
+		l.sink, l.atEnd = append(l.sink, watched), append(l.atEnd, server.Close)
 	}
-	if l.recorder, recorded, err = o.recording.open(clock); err != nil {
+	if err := l.record(&o.recording, clock); err != nil {
 		return nil, errors.Join(err, l.end())
-	}
-	if l.recorder != nil {
-		l.atEnd = append(l.atEnd, func() error { return finish(l.recorder) })
-	}
-	for _, sink := range []event.Sink{also, watched, recorded} {
-		if sink != nil {
-			l.sink = append(l.sink, sink)
-		}
 	}
 	l.sampler = host.New(host.Options{Clock: clock, EngineThreads: l.scheduler.Threads})
 	l.add("run engine", l.scheduler.Run)

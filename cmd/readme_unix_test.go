@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestReadmeCommands runs every llmtop command of the README on a terminal: it must either end well by itself or open the screen
-// and end well on q.
+// TestReadmeCommands runs every llmtop command of the README on a terminal: it must either end well by itself, or open the screen
+// and end well on q, or serve and end well on ctrl+c.
 func TestReadmeCommands(t *testing.T) {
 	path, err := binary()
 	if err != nil {
@@ -24,6 +24,7 @@ func TestReadmeCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
+	t.Setenv("XDG_RUNTIME_DIR", filepath.Join(dir, "run"))
 	if err := os.Symlink(model, filepath.Join(dir, "model.gguf")); err != nil {
 		t.Fatal(err)
 	}
@@ -41,12 +42,15 @@ func TestReadmeCommands(t *testing.T) {
 	}
 	for _, line := range commands {
 		t.Run(line, func(t *testing.T) {
-			command := exec.Command("sh", "-c", line)
+			command := exec.Command("sh", "-c", "trap : INT; "+line) // ctrl+c is for llmtop, and not for the shell
 			command.Dir = dir
 			command.Env = append(os.Environ(), "PATH="+filepath.Dir(path)+string(os.PathListSeparator)+os.Getenv("PATH"))
 			p := startCommand(t, 120, 36, command)
-			if !p.endsOrShows("q quit") {
+			switch p.endsOrShows("q quit", "listening: ") {
+			case "q quit":
 				p.keys(t, "q")
+			case "listening: ":
+				p.keys(t, "\x03")
 			}
 			if code := p.exit(t); code != 0 {
 				t.Errorf("exit code %d; it shows:\n%s", code, p.text())
@@ -95,17 +99,20 @@ func readmeBlocks(t *testing.T, language string) (lines []string) {
 	return lines
 }
 
-// endsOrShows waits until the program ends, or else shows text.
-func (p *program) endsOrShows(text string) (ended bool) {
+// endsOrShows waits until the program ends, or else shows one of some texts, which it returns.
+func (p *program) endsOrShows(texts ...string) string {
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		select {
 		case <-p.done:
-			return true
+			return ""
 		default:
 		}
-		if strings.Contains(p.text(), text) {
-			return false
+		screen := p.text()
+		for _, text := range texts {
+			if strings.Contains(screen, text) {
+				return text
+			}
 		}
 	}
-	return false
+	return ""
 }

@@ -39,7 +39,7 @@ func (o *replayOptions) runLive(ctx context.Context, rec *trace.Recording) error
 	group.Go(func() error {
 		defer stop()
 		cfg := o.view.screen()
-		cfg.Snapshots = r.snapshot
+		cfg.Snapshots, cfg.Replay = r.snapshot, r.player
 		return show(ctx, cfg)
 	})
 	return group.Wait()

@@ -11,6 +11,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/profiler/trace"
+	"github.com/llmtop/llmtop/runtime"
 )
 
 // session is a store with the sources that fill it and what else sees their events.
@@ -37,6 +38,26 @@ func newSession(opt store.Options) *session {
 // add has a source run with the session.
 func (s *session) add(doing string, run func(context.Context, event.Sink) error) {
 	s.sources = append(s.sources, source{doing, run})
+}
+
+// record has the session recorded, if that is wanted.
+func (s *session) record(r *recording, clock runtime.Clock) error {
+	recorder, sink, err := r.open(clock)
+	if err != nil || recorder == nil {
+		return err
+	}
+	s.recorder = recorder
+	s.sink = append(s.sink, sink)
+	s.atEnd = append(s.atEnd, func() error { return finish(recorder) })
+	return nil
+}
+
+// recorded is how the recording goes, if there is one.
+func (s *session) recorded() (trace.RecordStatus, bool) {
+	if s.recorder == nil {
+		return trace.RecordStatus{}, false
+	}
+	return s.recorder.Status(), true
 }
 
 // run starts the sources, calls body, and ends them all when body returns. The error is body's, or else that of a source, which also

@@ -1,0 +1,219 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/profiler/trace"
+	"github.com/llmtop/llmtop/runtime"
+	"github.com/llmtop/llmtop/runtime/host"
+	"github.com/llmtop/llmtop/runtime/socket"
+	"github.com/llmtop/llmtop/ui"
+)
+
+// attachOptions are what the attach command is told.
+type attachOptions struct {
+	view
+	recording recording
+	tokenFile string
+	config    string
+	addresses []string
+}
+
+func newAttachCommand() *cobra.Command {
+	var opts attachOptions
+	c := &cobra.Command{
+		Use:   "attach [ADDRESS...]",
+		Short: "Watch engines that run elsewhere",
+		Long: `attach shows engines that let others watch, at the addresses unix:PATH or tcp:HOST:PORT: those of llmtop serve, of llmtop run --listen,
+and of every engine that speaks the event protocol. Without an address it finds those in ` + homely(socket.Folder()) + `,
+also the ones that come later. What breaks off is connected again, and what was seen is kept.`,
+		Example: `  llmtop attach
+  llmtop attach unix:/run/user/1000/llmtop/llmtop-4711.sock
+  llmtop attach tcp:127.0.0.1:7070 tcp:127.0.0.1:7071`,
+		RunE: func(c *cobra.Command, args []string) error {
+			opts.addresses = args
+			return opts.run(c.Context())
+		},
+	}
+	opts.view.bind(c.Flags())
+	opts.recording.bind(c.Flags())
+	bindToken(c.Flags(), &opts.tokenFile)
+	useConfig(c, &opts.config, opts.check)
+	return c
+}
+
+func (o *attachOptions) check() error {
+	if err := o.recording.check(); err != nil {
+		return err
+	}
+	return o.view.check()
+}
+
+func (o *attachOptions) run(ctx context.Context) error {
+	switch {
+	case !isTerminal(os.Stdout) || !isTerminal(os.Stdin):
+		return usagef("attach needs a terminal; to record an engine without one: llmtop run --record FILE")
+	case o.recording.file != "" && len(o.addresses) != 1:
+		return usagef("--record takes the engine at one address: llmtop attach --record FILE ADDRESS")
+	}
+	secret, err := token(o.tokenFile)
+	if err != nil {
+		return err
+	}
+	ctx, stop := interruptible(ctx, errClosed)
+	defer stop()
+	group, ctx := errgroup.WithContext(ctx)
+	ctx, stop = context.WithCancel(ctx)
+	defer stop()
+	a := &attached{opt: o, token: secret, clock: runtime.NewClock(), group: group}
+	for _, at := range o.addresses {
+		if err := a.add(ctx, at); err != nil {
+			return usageError{err}
+		}
+	}
+	group.Go(guarded("sample host", func() error {
+		return host.New(host.Options{Clock: a.clock, NoGPU: true}).Run(ctx, &a.self)
+	}))
+	if len(o.addresses) == 0 {
+		if err := a.find(ctx); err != nil {
+			return err
+		}
+		group.Go(func() error { return a.discover(ctx) })
+	}
+	group.Go(func() error {
+		defer stop()
+		cfg := o.view.screen()
+		cfg.Sessions, cfg.Recording = a.sessions, a.recorded
+		return show(ctx, cfg)
+	})
+	return group.Wait()
+}
+
+// attached are the engines that are watched.
+type attached struct {
+	opt   *attachOptions
+	token string
+	clock runtime.Clock
+	group *errgroup.Group // of what runs beside the screen
+	self  self
+
+	mu      sync.Mutex // guards what follows
+	engines []engine
+}
+
+// engine is one of them.
+type engine struct {
+	at      string
+	session *session
+	client  *socket.Client
+}
+
+// add begins to watch the engine at an address. What cannot be used is told at once; whatever else goes wrong is shown on the screen.
+func (a *attached) add(ctx context.Context, at string) error {
+	client, err := socket.Dial(at, a.token, a.clock)
+	if err != nil {
+		return err
+	}
+	s := newSession(store.Options{Now: a.clock.Now, TTFTTarget: a.opt.ttftTarget})
+	if err := s.record(&a.opt.recording, a.clock); err != nil {
+		return err
+	}
+	s.add("watch "+at, func(ctx context.Context, sink event.Sink) error { return client.Run(ctx, withSelf{&a.self, sink}) })
+	a.group.Go(func() error { return a.watch(ctx, s, at) })
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.engines = append(a.engines, engine{at, s, client})
+	return nil
+}
+
+// watch runs a session until ctx ends. An engine that refuses to be watched ends the program if it is the only one; among others the
+// screen says so.
+func (a *attached) watch(ctx context.Context, s *session, at string) error {
+	err := s.run(ctx, func(ctx context.Context) error {
+		<-ctx.Done()
+		return nil
+	})
+	switch refused := errors.Is(err, socket.ErrToken) || errors.Is(err, socket.ErrVersion); {
+	case err == nil, refused && len(a.opt.addresses) != 1:
+		return nil
+	case refused:
+		return usageError{fmt.Errorf("attach %s: %w", at, err)}
+	}
+	return fmt.Errorf("attach %s: %w", at, err)
+}
+
+// recorded is how the recording goes, if there is one.
+func (a *attached) recorded() (trace.RecordStatus, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.engines) == 0 {
+		return trace.RecordStatus{}, false
+	}
+	return a.engines[0].session.recorded()
+}
+
+// lookEvery is how often new engines are looked for.
+const lookEvery = 2 * time.Second
+
+// discover adds the engines of the well-known folder as they come.
+func (a *attached) discover(ctx context.Context) error {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if err := a.find(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// find adds the engines of the well-known folder that are not watched yet.
+func (a *attached) find(ctx context.Context) error {
+	found, err := socket.Discover()
+	if err != nil {
+		return err
+	}
+	for _, f := range found {
+		if a.watches(f.Address) {
+			continue
+		}
+		if err := a.add(ctx, f.Address); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *attached) watches(at string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.ContainsFunc(a.engines, func(e engine) bool { return e.at == at })
+}
+
+// sessions is what the screen shows of each.
+func (a *attached) sessions() []ui.Session {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	sessions := make([]ui.Session, len(a.engines))
+	for i, e := range a.engines {
+		sessions[i] = ui.Session{
+			Name: e.at, Snapshots: e.session.store.Snapshot, Changed: e.session.store.Changed(), Actions: actions(e.client),
+		}
+	}
+	return sessions
+}
