@@ -148,8 +148,10 @@ func TestMemoryIsBounded(t *testing.T) {
 func seeds() []event.Event {
 	split := event.Split{Embed: 1, Attention: 2, Router: 3, Experts: 4, Head: 5, Sample: 6}
 	return []event.Event{
-		{Kind: event.KindToken, At: 12345678, Req: 7, ID: 5, Index: 3, N: 1, Step: 9, LogP: -0.5, HasLogP: true, Split: split, Text: "a\"\n\x01é",
-			Top: []event.TopProb{{ID: 1, LogP: -2, Text: "\xff"}}, Picks: []uint16{1, 2, 3}},
+		{
+			Kind: event.KindToken, At: 12345678, Req: 7, ID: 5, Index: 3, N: 1, Step: 9, LogP: -0.5, HasLogP: true, Split: split, Text: "a\"\n\x01é",
+			Top: []event.TopProb{{ID: 1, LogP: -2, Text: "\xff"}}, Picks: []uint16{1, 2, 3},
+		},
 		{Kind: event.KindStep, At: -5, Dur: 100, Step: 9, N: 3, Prompt: 4, Split: split, Data: &event.Pass{Worker: "w", Wall: event.Of(0.5)}},
 		{Kind: event.KindStage, Stage: event.StagePrompt, Req: 3, Layer: 2, Dur: 7, N: 12},
 		{Kind: event.KindStage, Text: "cache_lookup", Layer: -1},

@@ -44,7 +44,10 @@ func TestVersions(t *testing.T) {
 func TestSessionLinesComeBack(t *testing.T) {
 	lost := event.Lost{event.KindToken: 3, event.KindLog: 1}
 	for _, s := range []Session{
-		{Type: Auth}, {Type: Sync}, {Type: Synced}, {Type: Bye, Why: "the end"},
+		{Type: Auth},
+		{Type: Sync},
+		{Type: Synced},
+		{Type: Bye, Why: "the end"},
 		{Type: Clock, At: 5, Wall: 6, Events: 7, Counted: true},
 		{Type: Lost, At: 5, Events: 1 << 60, Counted: true},
 		{Type: Reply, Call: 9, OK: true, Req: 4},
