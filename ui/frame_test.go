@@ -76,6 +76,7 @@ var scenes = []struct {
 	{"failed", failed},
 	{"live", live},
 	{"dense", dense},
+	{"silent", silent},
 	{"huge", huge},
 	{"hostile", hostile},
 }

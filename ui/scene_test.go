@@ -296,6 +296,22 @@ func dense() *scene {
 	return s
 }
 
+// silent is an engine elsewhere that tells of requests alone.
+func silent() *scene {
+	s := newScene()
+	s.emit(event.Event{Kind: event.KindEngine, Data: &event.Engine{
+		Name: "other", State: event.EngineReady, Remote: event.Remote{Address: "tcp:127.0.0.1:9000", Link: event.LinkConnected},
+	}})
+	s.emit(event.Event{Kind: event.KindModel, Data: &event.Model{Name: "some-moe", Architecture: "mixtral", Experts: 8, ExpertsUsed: 2}})
+	for id := range event.RequestID(2) {
+		s.emit(event.Event{Kind: event.KindRequest, Req: id + 1, State: event.StateQueued, Data: &event.Request{MaxTokens: 40}})
+		s.now += 700 * ms
+	}
+	s.emit(event.Event{Kind: event.KindRequest, Req: 1, State: event.StateFinished, Data: &event.Outcome{Reason: "stop", Prompt: 12, Generated: 30}})
+	s.now += 300 * ms
+	return s
+}
+
 // huge has a shape that no map can show cell by cell.
 func huge() *scene {
 	s := newScene()

@@ -33,14 +33,24 @@ var engineColumns = []struct {
 	{"decode/s", 8, func(s *store.Snapshot, _ *Ctx) event.Reading { return s.Throughput.Decode }, metric.Rate, true, false},
 	{"prefill/s", 10, func(s *store.Snapshot, _ *Ctx) event.Reading { return s.Throughput.Prefill }, metric.Rate, true, false},
 	{"run", 4, func(s *store.Snapshot, _ *Ctx) event.Reading { return event.From(float64(s.Throughput.Running)) }, metric.Count, true, false},
-	{"queue", 6, func(s *store.Snapshot, _ *Ctx) event.Reading { return event.From(float64(s.Throughput.Queued)) }, metric.Count, true, false},
+	{"queue", 6, queued, metric.Count, true, false},
 	{"TTFT p50", 9, ttftMedian, metric.Seconds, false, false},
 	{"lost", 6, func(s *store.Snapshot, _ *Ctx) event.Reading { return event.From(float64(s.Lost.Total())) }, metric.Count, true, true},
+}
+
+func queued(s *store.Snapshot, _ *Ctx) event.Reading {
+	if !s.Engine.Caps.Has(event.CapQueue) {
+		return event.Absent(event.NotReported)
+	}
+	return event.From(float64(s.Throughput.Queued))
 }
 
 func ttftMedian(s *store.Snapshot, c *Ctx) event.Reading {
 	if sum := s.Latency.TTFT[c.Window]; sum.Count > 0 {
 		return event.From(float64(sum.P50) / 1e9)
+	}
+	if !s.Engine.Caps.Has(event.CapTokens) {
+		return event.Absent(event.NotReported)
 	}
 	return event.Absent(event.NotYet)
 }

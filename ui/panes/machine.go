@@ -11,8 +11,7 @@ import (
 
 func drawMachine(a grid.Area, s *store.Snapshot, c *Ctx) {
 	in := c.frame(a, "CPU, memory, disk, GPU")
-	if !s.Host.Known {
-		c.absent(in, dim, "no sample of the machine yet", "")
+	if c.noMachine(in, s) {
 		return
 	}
 	r := rows{a: in}
@@ -28,6 +27,20 @@ func drawMachine(a grid.Area, s *store.Snapshot, c *Ctx) {
 	drawScheduling(&r, s)
 	pts := s.Host.Series
 	r.course("CPU", len(pts), func(i int) float64 { return pts[i].CPU }, 1, theme.SeriesPrefill, theme.AreaPrefill, c)
+}
+
+// noMachine says which kind of nothing there is, if no sample of the machine has come. llmtop itself samples that of an engine in this
+// process.
+func (c *Ctx) noMachine(a grid.Area, s *store.Snapshot) bool {
+	if s.Host.Known {
+		return false
+	}
+	words := "no sample of the machine yet"
+	if s.Engine.Remote.Link != event.LinkNone && !c.caps.Has(event.CapHost) {
+		words = "machine: not reported by this engine"
+	}
+	c.absent(a, dim, words, "")
+	return true
 }
 
 // drawCores draws the machine's CPU and each core: a gauge each where limit rows allow it, otherwise one column each.

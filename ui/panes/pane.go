@@ -52,7 +52,7 @@ const (
 
 // Draw draws one pane, or its full-screen form if c.Zoomed.
 func Draw(id ID, a grid.Area, s *store.Snapshot, c *Ctx) {
-	c.id = id
+	c.id, c.caps = id, s.Engine.Caps
 	switch {
 	case a.W < leastWidth || a.H < leastHeight:
 		c.frame(a, "")
@@ -80,7 +80,8 @@ type Ctx struct {
 	Record  RecordNote
 	Replay  *trace.PlayStatus // nil: what is shown is live
 
-	id ID
+	id   ID
+	caps event.Caps // what the engine tells
 }
 
 // Memory keeps costly pictures between frames.

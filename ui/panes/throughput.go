@@ -53,7 +53,7 @@ func drawThroughput(a grid.Area, s *store.Snapshot, c *Ctx) {
 	}
 	r := rows{a: in}
 	drawRates(&r, s, c)
-	drawQueue(&r, s)
+	drawQueue(&r, s, c)
 	drawKV(&r, s, c)
 	drawBandwidth(&r, s, c)
 	drawTotals(&r, s)
@@ -122,7 +122,7 @@ func highest(n int, at func(int) float64) float64 {
 	return grid.NiceTop(top)
 }
 
-func drawQueue(r *rows, s *store.Snapshot) {
+func drawQueue(r *rows, s *store.Snapshot, c *Ctx) {
 	a, ok := r.next("running")
 	if !ok {
 		return
@@ -135,11 +135,14 @@ func drawQueue(r *rows, s *store.Snapshot) {
 	a.Right(valueWidth, 0, data, words)
 	l := a.Line(valueWidth+1, 0)
 	l.Put(dim, "queued ")
-	st := text
-	if t.Queued > 0 {
-		st = watch
+	switch {
+	case !c.caps.Has(event.CapQueue):
+		l.Put(dim, event.NotReported.String())
+	case t.Queued > 0:
+		l.Put(watch, itoa(t.Queued))
+	default:
+		l.Put(text, itoa(t.Queued))
 	}
-	l.Put(st, itoa(t.Queued))
 	if t.BusyShare.OK() {
 		l.Fit(grid.Piece{Style: dim, Words: "  busy "}, grid.Piece{Style: text, Words: metric.Percent(t.BusyShare.V)})
 	}

@@ -3,6 +3,7 @@ package panes
 import (
 	"math"
 
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
@@ -20,7 +21,11 @@ func drawTPOT(a grid.Area, s *store.Snapshot, c *Ctx) {
 	in := c.frame(a, "every token, "+c.Window.String())
 	sum := s.Latency.ITL[c.Window]
 	if s.Current == nil || len(s.Current.Gaps) == 0 && s.Latency.ITL[metric.Session].Count == 0 {
-		if !c.waiting(in, s) {
+		switch {
+		case c.waiting(in, s):
+		case s.Current != nil && !c.caps.Has(event.CapTokens):
+			c.absent(in, dim, "single tokens: not reported by this engine", "")
+		default:
 			c.absent(in, dim, "no token yet", c.Suggest)
 		}
 		return

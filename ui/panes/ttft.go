@@ -173,6 +173,9 @@ func drawPending(a grid.Area, y int, r *store.Request, c *Ctx) {
 		if r.Reason != "" && r.Reason != words {
 			words += ": " + sanitize.Line(r.Reason)
 		}
+		if r.State == event.StateFinished && !c.caps.Has(event.CapTokens) {
+			words = "TTFT not reported by this engine"
+		}
 		a.Elide(0, y, a.W, stateStyle(r.State), words, gl.Ellipsis)
 		return
 	}

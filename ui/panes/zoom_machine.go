@@ -11,8 +11,7 @@ import (
 // zoomMachine shows the numbers at the left and their course at the right.
 func zoomMachine(a grid.Area, s *store.Snapshot, c *Ctx) {
 	in := c.frame(a, "CPU, memory, disk, GPU; the course of the session's last samples")
-	if !s.Host.Known {
-		c.absent(in, dim, "no sample of the machine yet", "")
+	if c.noMachine(in, s) {
 		return
 	}
 	left := min(max(in.W/3, 34), 60)
