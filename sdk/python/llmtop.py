@@ -1136,36 +1136,59 @@ class _ListCounts:
 
 
 class _TorchCounts:
-    """Counts picks where they are, on the device, with a few kernels for all layers of a pass and no waiting.
-
-    Each layer has a column more than experts, for indices that are out of range.
+    """Counts picks where they are, on the device, without waiting for it: indices of many passes are kept and then counted
+    with a few kernels. Each layer has a column more than experts, for indices that are out of range.
     """
 
     def __init__(self, layers, experts):
         self.layers, self.experts = layers, experts
         self.tables = {}  # (phase, device, layers) -> counts, index of each layer's first, 1
+        self.kept = {}  # (phase, layers, shape, whether there is padding) -> [(indices of each layer, real)]
+        self.size = 0  # indices in kept
 
     def add(self, phase, picked, real):
+        layers, indices = zip(*picked)
+        key = phase, layers, indices[0].shape, real is not None
+        self.kept.setdefault(key, []).append((indices, real))
+        self.size += indices[0].numel() * len(layers) + 64  # and as much for having a tensor
+        if self.size > 1 << 16:
+            self._settle()
+
+    def _settle(self):
+        kept, self.kept, self.size = self.kept, {}, 0
+        for (phase, layers, _, _), passes in kept.items():
+            self._count(phase, layers, passes)
+
+    def _count(self, phase, layers, passes):
         import torch
 
-        groups = {}
-        for layer, indices in picked:
-            groups.setdefault((indices.device, tuple(indices.shape)), []).append((layer, indices))
-        for (device, shape), group in groups.items():
-            key = phase, device, tuple(layer for layer, _ in group)
-            if key not in self.tables:
-                with torch.inference_mode(False):  # else they could be changed in no other mode
-                    first = torch.tensor(key[2], device=device)[:, None, None] * (self.experts + 1)
-                    zeros = torch.zeros(self.layers * (self.experts + 1), dtype=torch.int64, device=device)
-                    self.tables[key] = zeros, first, torch.ones(1, dtype=torch.int64, device=device)
-            table, first, weight = self.tables[key]
-            indices = torch.stack([i for _, i in group]).to(torch.int64)
-            indices = indices.masked_fill((indices < 0) | (indices >= self.experts), self.experts) + first
-            if real is not None:
-                weight = real.to(device, torch.int64)[None, :, None]
-            table.scatter_add_(0, indices.reshape(-1), weight.expand(len(group), *shape).reshape(-1))
+        try:
+            indices = torch.stack([i for of_pass, _ in passes for i in of_pass])
+        except RuntimeError:  # layers differ in shape or device
+            for of_pass, real in passes:
+                for layer, i in zip(layers, of_pass) if len(layers) > 1 else ():
+                    self._count(phase, (layer,), [((i,), real)])
+            return
+        table, first, weight = self._table(phase, indices.device, layers)
+        indices = indices.to(torch.int64).reshape(len(passes), *first.shape[:1], *indices.shape[1:])
+        indices = indices.masked_fill((indices < 0) | (indices >= self.experts), self.experts) + first
+        if passes[0][1] is not None:
+            weight = torch.stack([real for _, real in passes]).to(indices)[:, None, :, None]
+        table.scatter_add_(0, indices.reshape(-1), weight.expand(indices.shape).reshape(-1))
+
+    def _table(self, phase, device, layers):
+        import torch
+
+        key = phase, device, layers
+        if key not in self.tables:
+            with torch.inference_mode(False):  # else they could be changed in no other mode
+                first = torch.tensor(layers, device=device)[:, None, None] * (self.experts + 1)
+                zeros = torch.zeros(self.layers * (self.experts + 1), dtype=torch.int64, device=device)
+                self.tables[key] = zeros, first, torch.ones(1, dtype=torch.int64, device=device)
+        return self.tables[key]
 
     def lists(self):
+        self._settle()
         return self._list("prompt"), self._list("decode")
 
     def _list(self, phase):
@@ -1190,7 +1213,7 @@ class _Pass:
         self.phase = "prompt" if columns > 1 or (stream is not None and stream.waits()) else "decode"
         self.real = self.per_row = None  # for each token whether it is no padding, and their number for each row; None: all
         self.count = False  # picks are counted
-        self.picked = []  # (layer, what its router gave back)
+        self.picked = []  # (layer, indices)
 
     def tokens(self):
         return self.rows * self.columns if self.per_row is None else sum(self.per_row)
@@ -1300,10 +1323,21 @@ class Watch:
         self.model.forward = forward
 
     def _hook(self, layer):
+        """The hook of a router. It finds out once where in the output the indices are."""
+        place = None
+
         def hook(module, args, output):
+            nonlocal place
             now = getattr(self._under_way, "now", None)
-            if now is not None and now.count:
-                now.picked.append((layer, output))
+            if now is None or not now.count:
+                return
+            if place is None:
+                indices = self._safely(_picked, output, self._parents[layer], self.used)
+                found = [n for n, part in enumerate(output) if part is indices] if isinstance(output, tuple) else []
+                place = found[0] if found and indices is not None else None
+            else:
+                indices = output[place]
+            now.picked.append((layer, indices))
 
         return hook
 
@@ -1355,10 +1389,10 @@ class Watch:
 
     def _count(self, now, phase, real):
         """Counts the picks of a pass; gives back those of the last token of each row, if asked for."""
-        picked = [(layer, _picked(output, self._parents[layer], self.used)) for layer, output in now.picked]
-        known = [(layer, indices) for layer, indices in picked if indices is not None and indices.shape[0] == now.rows * now.columns]
-        if len(known) < len(picked):
-            self._complain("%d routers hand out no picks that are understood" % (len(picked) - len(known)))
+        many = now.rows * now.columns
+        known = [p for p in now.picked if p[1] is not None and p[1].shape[0] == many]
+        if len(known) < len(now.picked):
+            self._complain("%d routers hand out no picks that are understood" % (len(now.picked) - len(known)))
         if not known:
             return None
         self.experts = self.experts or 1 + max(max(row) for _, i in known for row in i.tolist())
