@@ -1,0 +1,141 @@
+// Package harness runs example engines of any language and holds what they write to docs/event-protocol.md. The engines take their
+// plan from variables of the environment, print their address, and wait on standard input for "go" and for "end".
+package harness
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// patience is how long anything may take before a test fails. Nothing that works comes near it.
+const patience = time.Minute
+
+// Program is an example engine that runs.
+type Program struct {
+	Address string
+	t       testing.TB
+	command *exec.Cmd
+	in      io.WriteCloser
+	lines   chan string
+	errors  *bytes.Buffer
+}
+
+// Start runs binary with variables of the environment ("NAME=value") and waits until its socket is open.
+func Start(t testing.TB, binary string, variables ...string) *Program {
+	t.Helper()
+	p, ok := start(t, binary, variables)
+	if !ok {
+		t.Fatalf("the engine did not start: %s", p.errors)
+	}
+	return p
+}
+
+// Refused runs binary, which is expected to end at once, and returns what it says.
+func Refused(t testing.TB, binary string, variables ...string) string {
+	t.Helper()
+	p, ok := start(t, binary, variables)
+	if ok {
+		t.Fatalf("the engine has opened %s", p.Address)
+	}
+	if err := p.command.Wait(); err == nil {
+		t.Fatal("the engine could not open its socket and says nothing of it in its exit status")
+	}
+	return p.errors.String()
+}
+
+func start(t testing.TB, binary string, variables []string) (p *Program, ok bool) {
+	t.Helper()
+	p = &Program{t: t, command: exec.Command(binary), lines: make(chan string, 64), errors: new(bytes.Buffer)}
+	p.command.Env = append(os.Environ(), variables...)
+	p.command.Stderr = p.errors
+	out, err := p.command.StdoutPipe()
+	if err == nil {
+		p.in, err = p.command.StdinPipe()
+	}
+	if err == nil {
+		err = p.command.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.command.Process.Kill() })
+	go func() {
+		defer close(p.lines)
+		for s := bufio.NewScanner(out); s.Scan(); {
+			p.lines <- s.Text()
+		}
+	}()
+	p.Address, ok = <-p.lines
+	return p, ok
+}
+
+// PID is the process of the engine.
+func (p *Program) PID() int { return p.command.Process.Pid }
+
+// Go lets the engine work.
+func (p *Program) Go() { p.say("go") }
+
+func (p *Program) say(word string) {
+	if _, err := io.WriteString(p.in, word+"\n"); err != nil {
+		p.t.Errorf("tell the engine to %s: %v", word, err)
+	}
+}
+
+// Done waits until the engine has worked, and returns what it printed.
+func (p *Program) Done() (printed []string) {
+	p.t.Helper()
+	for timeout := time.After(patience); ; {
+		select {
+		case line, ok := <-p.lines:
+			switch {
+			case !ok:
+				p.t.Fatalf("the engine ended early: %s", p.errors)
+			case line == "done":
+				return printed
+			}
+			printed = append(printed, line)
+		case <-timeout:
+			p.t.Fatal("the engine does not get done")
+		}
+	}
+}
+
+// End ends the engine, and fails the test if it does not end well: a sanitizer that finds something says so.
+func (p *Program) End() {
+	p.t.Helper()
+	p.say("end")
+	for range p.lines { // until it has closed its output
+	}
+	if err := p.command.Wait(); err != nil {
+		p.t.Errorf("the engine ended with %v: %s", err, p.errors)
+	}
+}
+
+// Kill ends the engine at once.
+func (p *Program) Kill() {
+	_ = p.command.Process.Kill()
+	for range p.lines {
+	}
+	_ = p.command.Wait() // it says that it was killed
+}
+
+// Socket is a path for a socket, short enough for one.
+func Socket(t testing.TB) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "llmtop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	return filepath.Join(folder, "engine.sock")
+}
+
+// path is the path in an address of a Unix socket.
+func path(address string) string { return strings.TrimPrefix(address, "unix:") }

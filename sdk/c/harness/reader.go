@@ -1,0 +1,229 @@
+package harness
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+// kinds are the kinds of events by the type of their line.
+var kinds = map[string]string{
+	"engine": "engine", "model": "model", "req": "request", "stage": "stage", "tok": "token", "experts": "experts", "kv": "kv",
+	"step": "step", "host": "host", "count": "counters", "log": "log",
+}
+
+// Line is a line of an engine: its type, what it says, and its raw form.
+type Line struct {
+	Type string
+	Keys map[string]any
+	Raw  string
+}
+
+// Reader is a connection to an engine, which keeps account of what comes.
+type Reader struct {
+	t     testing.TB
+	check func([]byte) error
+	conn  net.Conn
+
+	Lines     []Line
+	Delivered map[string]uint64 // events by kind
+	Lost      map[string]uint64
+	Bytes     int
+	Torn      string // a last line without an end
+	syncing   bool
+	Syncs     int
+}
+
+// Connect connects to an engine. check is another decoder of lines that must not find anything wrong with them.
+func Connect(t testing.TB, address string, check func([]byte) error) *Reader {
+	t.Helper()
+	network, at, _ := strings.Cut(address, ":")
+	conn, err := net.Dial(network, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	return &Reader{t: t, check: check, conn: conn, Delivered: map[string]uint64{}, Lost: map[string]uint64{}}
+}
+
+// Read reads until a line of a type, and returns it.
+func (r *Reader) Read(until string) Line {
+	r.t.Helper()
+	line, ok := r.read(until)
+	if !ok {
+		r.t.Fatalf("the connection ended without a line of type %s", until)
+	}
+	return line
+}
+
+// Rest reads until the engine closes the connection.
+func (r *Reader) Rest() {
+	r.t.Helper()
+	r.read("")
+}
+
+// read reads until a line of a type, or the end.
+func (r *Reader) read(until string) (Line, bool) {
+	r.t.Helper()
+	for b := r.buffered(); ; {
+		raw, err := b.ReadString('\n')
+		r.Bytes += len(raw)
+		if err != nil {
+			if err != io.EOF && !strings.Contains(err.Error(), "reset") {
+				r.t.Fatalf("read from the engine: %v", err)
+			}
+			r.Torn = raw
+			return Line{}, false
+		}
+		line := r.account(strings.TrimSuffix(raw, "\n"))
+		if line.Type == until {
+			return line, true
+		}
+	}
+}
+
+func (r *Reader) buffered() *bufio.Reader {
+	if b, ok := r.conn.(*bufferedConn); ok {
+		return b.buffer
+	}
+	b := &bufferedConn{r.conn, bufio.NewReaderSize(r.conn, 1<<20)}
+	r.conn = b
+	return b.buffer
+}
+
+type bufferedConn struct {
+	net.Conn
+	buffer *bufio.Reader
+}
+
+// account holds a line to the protocol and counts what it tells.
+func (r *Reader) account(raw string) Line {
+	r.t.Helper()
+	line := Line{Raw: raw, Keys: map[string]any{}}
+	if err := json.Unmarshal([]byte(raw), &line.Keys); err != nil {
+		r.t.Fatalf("%v: %.200s", err, raw)
+	}
+	if err := r.check([]byte(raw)); err != nil {
+		r.t.Fatalf("%v: %.200s", err, raw)
+	}
+	line.Type, _ = line.Keys["t"].(string)
+	if len(r.Lines) == 0 && line.Type != "hello" {
+		r.t.Fatalf("the first line is no hello: %s", raw)
+	}
+	r.Lines = append(r.Lines, line)
+	switch line.Type {
+	case "sync":
+		r.syncing = true
+		r.Syncs++
+	case "synced":
+		r.syncing = false
+	case "lost":
+		clear(r.Lost)
+		for kind, n := range line.Keys["by"].(map[string]any) {
+			r.Lost[kind] = uint64(n.(float64))
+		}
+		r.balance(line)
+	case "clock":
+		r.balance(line)
+	default:
+		if kind := kinds[line.Type]; kind != "" && !r.syncing {
+			r.Delivered[kind] += events(line)
+		}
+	}
+	return line
+}
+
+// events is how many events a line tells of.
+func events(line Line) uint64 {
+	if a, ok := line.Keys["a"].([]any); ok {
+		return uint64(len(a))
+	}
+	return 1
+}
+
+// balance compares this side's account with that of the engine.
+func (r *Reader) balance(line Line) {
+	r.t.Helper()
+	if q := uint64(line.Keys["q"].(float64)); q != sum(r.Delivered)+sum(r.Lost) {
+		r.t.Errorf("delivered %d, lost %d, and the engine says that there were %d: %s", sum(r.Delivered), sum(r.Lost), q, line.Raw)
+	}
+}
+
+func sum(counts map[string]uint64) (n uint64) {
+	for _, v := range counts {
+		n += v
+	}
+	return n
+}
+
+// Of returns the lines of a type for a request, batches taken apart; request 0 is any.
+func (r *Reader) Of(kind string, request float64) (lines []Line) {
+	for _, batch := range r.Lines {
+		if batch.Type != kind {
+			continue
+		}
+		for _, l := range apart(batch) {
+			if request == 0 || l.Keys["r"] == request {
+				lines = append(lines, l)
+			}
+		}
+	}
+	return lines
+}
+
+// apart turns a batch into a line for each event.
+func apart(batch Line) []Line {
+	if _, ok := batch.Keys["a"].([]any); !ok {
+		return []Line{batch}
+	}
+	lines := make([]Line, events(batch))
+	for i := range lines {
+		lines[i] = Line{batch.Type, maps.Clone(batch.Keys), batch.Raw}
+	}
+	for key, value := range batch.Keys {
+		column, ok := value.([]any)
+		if !ok {
+			continue
+		}
+		last := 0.0
+		for i, v := range column {
+			if n, ok := v.(float64); ok && (key == "a" || key == "i" || key == "s") {
+				last += n // later entries are differences
+				v = last
+			}
+			lines[i].Keys[key] = v
+		}
+	}
+	return lines
+}
+
+// Expect compares the account with the number of events that there were of each kind.
+func (r *Reader) Expect(want map[string]uint64) {
+	r.t.Helper()
+	for kind, n := range want {
+		if got := r.Delivered[kind] + r.Lost[kind]; got != n {
+			r.t.Errorf("%s: delivered %d and lost %d, but there were %d", kind, r.Delivered[kind], r.Lost[kind], n)
+		}
+	}
+}
+
+// find returns the first line of a type whose keys have these values.
+func (r *Reader) find(kind string, keys map[string]any) (Line, error) {
+	for _, l := range r.Of(kind, 0) {
+		same := true
+		for k, v := range keys {
+			same = same && fmt.Sprint(l.Keys[k]) == fmt.Sprint(v)
+		}
+		if same {
+			return l, nil
+		}
+	}
+	return Line{}, fmt.Errorf("no %s line with %v", kind, keys)
+}

@@ -1,0 +1,335 @@
+package harness
+
+import (
+	"encoding/csv"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Suite holds an example engine to the protocol. check is another decoder of lines.
+type Suite struct {
+	Binary string
+	Check  func([]byte) error
+}
+
+// Run runs all of it.
+func (s Suite) Run(t *testing.T) {
+	t.Run("lines", s.lines)
+	t.Run("text", s.text)
+	t.Run("late", s.late)
+	t.Run("stalled", s.Stalled)
+	t.Run("compact", s.compact)
+	t.Run("killed", s.killed)
+	t.Run("reclaimed", s.reclaimed)
+	t.Run("place", s.place)
+	t.Run("loopback", s.loopback)
+	t.Run("csv", s.csv)
+}
+
+// emitted is how many events an engine emits for so many requests of so many tokens.
+func emitted(requests, tokens uint64) map[string]uint64 {
+	return map[string]uint64{
+		"request": 3 * requests, "stage": 6 * requests, "token": tokens * requests, "step": tokens * requests, "kv": requests, "log": 1,
+	}
+}
+
+// watched runs an engine to its end with a reader that keeps up.
+func (s Suite) watched(t *testing.T, variables ...string) *Reader {
+	t.Helper()
+	p := Start(t, s.Binary, append(variables, "ADDRESS=unix:"+Socket(t))...)
+	r := Connect(t, p.Address, s.Check)
+	r.Read("synced")
+	p.Go()
+	done := make(chan struct{})
+	go func() { defer close(done); r.Rest() }()
+	p.Done()
+	p.End()
+	<-done
+	if last := r.Lines[len(r.Lines)-1]; last.Type != "bye" {
+		t.Errorf("the last line is no bye: %s", last.Raw)
+	}
+	return r
+}
+
+func (s Suite) lines(t *testing.T) {
+	r := s.watched(t, "REQUESTS=20", "TOKENS=50", "THREADS=4")
+	r.Expect(emitted(20, 50))
+	if len(r.Lost) != 0 {
+		t.Errorf("lost %v with a reader that keeps up", r.Lost)
+	}
+	for kind, keys := range map[string]map[string]any{
+		"hello":   {"v": "1.0", "version": "1.2", "state": "ready"},
+		"req":     {"r": 7, "state": "queued", "group": `adapter-"x"`, "label": "chat", "max": 64},
+		"stage":   {"r": 7, "stage": "attention", "l": 1, "n": 4},
+		"kv":      {"used": 16, "total": 4096},
+		"step":    {"s": 301, "n": 1, "x": []any{10, 200, 30, 400, 50, 60}, "fpm": map[string]any{"dp_rank": 0, "scheduled_requests": map[string]any{"num_decode_requests": 1}}},
+		"tok":     {"r": 7, "i": 0, "d": 1000, "s": 301, "w": 60, "l": -0.25},
+		"log":     {"m": "all is done"},
+		"experts": {"layers": 2, "experts": 4, "used": 2, "p": []any{0, 0, 0, 0, 20, 20, 20, 20}, "pt": 40, "d": []any{0, 1000, 0, 1000, 0, 0, 0, 0}, "dt": 1000},
+	} {
+		if _, err := r.find(kind, keys); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := r.find("req", map[string]any{"r": 7, "state": "finished", "why": "length", "in": 4, "cached": 1, "out": 50}); err != nil {
+		t.Error(err)
+	}
+	counts := r.Of("count", 0)
+	c := counts[len(counts)-1].Keys["c"].(map[string]any)
+	for name, want := range map[string]float64{
+		"requests_queued": 20, "requests_finished": 20, "prompt_tokens": 80, "generated_tokens": 1000, "tokenizer_tokens": 80,
+	} {
+		if c[name] != want {
+			t.Errorf("counter %s is %v, not %v", name, c[name], want)
+		}
+	}
+	for _, l := range r.Lines {
+		if l.Keys["p"] != nil && l.Type == "tok" || l.Keys["prompt"] != nil {
+			t.Fatalf("text, which was not asked for: %s", l.Raw)
+		}
+	}
+	ordered(t, r)
+}
+
+// ordered checks that the tokens of a request come in the order in which they happened.
+func ordered(t *testing.T, r *Reader) {
+	t.Helper()
+	tokens := r.Of("tok", 7)
+	for i, l := range tokens {
+		if l.Keys["i"] != float64(i) {
+			t.Fatalf("token %v comes at position %d", l.Keys["i"], i)
+		}
+	}
+	if len(tokens) != 50 {
+		t.Errorf("%d tokens of request 7 came", len(tokens))
+	}
+}
+
+func (s Suite) text(t *testing.T) {
+	r := s.watched(t, "TEXT=1")
+	for i, want := range []any{" \"word\"\n", []any{226, 150}} {
+		if _, err := r.find("tok", map[string]any{"r": 2, "i": i, "p": want}); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := r.find("req", map[string]any{"r": 2, "prompt": "Once upon a time"}); err != nil {
+		t.Error(err)
+	}
+}
+
+// late reads the state from an engine that has worked already, with one request that has not ended.
+func (s Suite) late(t *testing.T) {
+	p := Start(t, s.Binary, "ADDRESS=unix:"+Socket(t), "HELD=1")
+	p.Go()
+	p.Done()
+	var readers []*Reader
+	for range 3 {
+		r := Connect(t, p.Address, s.Check)
+		r.Read("synced")
+		readers = append(readers, r)
+	}
+	p.End()
+	for _, r := range readers {
+		r.Rest()
+		tokens := 0.0
+		for _, l := range r.Of("tok", 9000) {
+			n, ok := l.Keys["n"].(float64)
+			if !ok {
+				n = 1
+			}
+			tokens += n
+		}
+		if tokens != 10 || len(r.Of("req", 9000)) != 2 {
+			t.Errorf("%v tokens and %d lines of a request with 10 tokens that was queued and dispatched", tokens, len(r.Of("req", 9000)))
+		}
+		if n := len(r.Of("req", 0)); n != 2 {
+			t.Errorf("%d req lines, those of requests that have ended among them", n)
+		}
+		if len(r.Of("kv", 0)) == 0 {
+			t.Error("the latest kv line is not in the state")
+		}
+	}
+}
+
+// Stalled has one reader stand still while the engine works, and one that keeps up.
+func (s Suite) Stalled(t *testing.T) {
+	p := Start(t, s.Binary, "ADDRESS=unix:"+Socket(t), "REQUESTS=40", "TOKENS=500", "THREADS=4", "RING=1024", "BACKLOG=65536", "PAUSE_US=50")
+	slow, fast := Connect(t, p.Address, s.Check), Connect(t, p.Address, s.Check)
+	slow.Read("synced")
+	fast.Read("synced")
+	done := make(chan struct{})
+	go func() { defer close(done); fast.Rest() }()
+	p.Go()
+	p.Done()
+	for slow.Syncs < 2 {
+		slow.Read("synced")
+	}
+	slow.Read("clock")
+	p.End()
+	slow.Rest()
+	<-done
+	slow.Expect(emitted(40, 500))
+	fast.Expect(emitted(40, 500))
+	if slow.Lost["token"] == 0 {
+		t.Error("a reader that stood still has lost nothing: the test shows nothing")
+	}
+}
+
+func (s Suite) compact(t *testing.T) {
+	r := s.watched(t, "STEPS=0", "TOKENS=25000", "REQUESTS=4", "THREADS=2", "RING=262144", "BACKLOG=16777216")
+	r.Expect(map[string]uint64{"token": 100000})
+	if r.Lost["token"] != 0 {
+		t.Errorf("lost %v", r.Lost)
+	}
+	if r.Bytes > 6<<20 {
+		t.Errorf("100,000 tokens take %d bytes", r.Bytes)
+	}
+	t.Logf("100,000 tokens take %d bytes", r.Bytes)
+}
+
+// killed ends an engine while lines are on their way to readers that stand still.
+func (s Suite) killed(t *testing.T) {
+	p := Start(t, s.Binary, "ADDRESS=tcp:127.0.0.1:0", "REQUESTS=100000", "TOKENS=1000")
+	var readers []*Reader
+	for range 8 {
+		r := Connect(t, p.Address, s.Check)
+		r.Read("synced")
+		readers = append(readers, r)
+	}
+	p.Go()
+	torn := 0
+	for i, r := range readers {
+		for range i + 1 {
+			r.Read("tok")
+		}
+	}
+	time.Sleep(200 * time.Millisecond) // the buffers of the sockets fill
+	p.Kill()
+	for _, r := range readers {
+		r.Rest()
+		if last := r.Lines[len(r.Lines)-1]; last.Type == "bye" {
+			t.Error("an engine that was killed said goodbye")
+		}
+		if len(r.Torn) > 0 {
+			torn++
+		}
+	}
+	if torn == 0 {
+		t.Error("all last lines are whole: the test shows nothing")
+	}
+	t.Logf("%d of %d connections ended inside a line", torn, len(readers))
+}
+
+// reclaimed has an engine take the place of a dead one, but not that of a live one.
+func (s Suite) reclaimed(t *testing.T) {
+	address := "ADDRESS=unix:" + Socket(t)
+	p := Start(t, s.Binary, address)
+	if why := Refused(t, s.Binary, address); !strings.Contains(why, strconv.Itoa(p.PID())) || !strings.Contains(why, "live engine") {
+		t.Errorf("a socket that process %d holds is refused with: %s", p.PID(), why)
+	}
+	p.Kill()
+	next := Start(t, s.Binary, address)
+	if Connect(t, next.Address, s.Check).Read("hello").Keys["pid"] != float64(next.PID()) {
+		t.Error("another engine answers")
+	}
+	next.Go()
+	next.Done()
+	next.End()
+	if _, err := os.Lstat(path(next.Address)); !os.IsNotExist(err) {
+		t.Errorf("the socket of an engine that has ended: %v", err)
+	}
+	if err := os.WriteFile(path(next.Address), []byte("a letter"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if why := Refused(t, s.Binary, address); !strings.Contains(why, "no socket") {
+		t.Errorf("a file in place of the socket is refused with: %s", why)
+	}
+}
+
+// place looks at the well-known folder.
+func (s Suite) place(t *testing.T) {
+	folder := filepath.Dir(Socket(t))
+	p := Start(t, s.Binary, "XDG_RUNTIME_DIR="+folder)
+	if want := fmt.Sprintf("unix:%s/llmtop/", folder); !strings.HasPrefix(p.Address, want) || !strings.HasSuffix(p.Address, fmt.Sprintf("-%d.sock", p.PID())) {
+		t.Errorf("the address is %s", p.Address)
+	}
+	for name, want := range map[string]os.FileMode{path(p.Address): 0o600, filepath.Dir(path(p.Address)): 0o700} {
+		info, err := os.Lstat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := info.Mode().Perm(); got != want {
+			t.Errorf("%s has mode %v, not %v", name, got, want)
+		}
+	}
+	p.Go()
+	p.Done()
+	p.End()
+	if err := os.Chmod(filepath.Join(folder, "llmtop"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if why := Refused(t, s.Binary, "XDG_RUNTIME_DIR="+folder); !strings.Contains(why, "only this user") {
+		t.Errorf("a folder that all may write to is refused with: %s", why)
+	}
+}
+
+func (s Suite) loopback(t *testing.T) {
+	p := Start(t, s.Binary, "ADDRESS=tcp:127.0.0.1:0")
+	Connect(t, p.Address, s.Check).Read("synced")
+	p.Go()
+	p.Done()
+	p.End()
+	for _, address := range []string{"tcp:0.0.0.0:0", "tcp:127.0.0.1", "tcp:127.0.0.1:99999", "http:x", "unix:" + strings.Repeat("x", 200)} {
+		if why := Refused(t, s.Binary, "ADDRESS="+address); !strings.HasPrefix(why, "open event socket: ") || strings.Count(why, "\n") != 1 {
+			t.Errorf("%s is refused with: %s", address, why)
+		}
+	}
+}
+
+// csv compares the stages in the file with those on the wire.
+func (s Suite) csv(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "stages.csv")
+	r := s.watched(t, "CSV="+name, "REQUESTS=8", "THREADS=2")
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	rows, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Join(rows[0], ",") != "stage,elapsed_us" || len(rows) != 1+5*8 {
+		t.Errorf("%d rows under %v", len(rows)-1, rows[0])
+	}
+	inFile, onWire := map[string]float64{}, map[string]float64{}
+	for _, row := range rows[1:] {
+		us, err := strconv.ParseFloat(row[1], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inFile[row[0]] += us
+	}
+	for _, l := range r.Of("stage", 0) {
+		onWire[l.Keys["stage"].(string)] += l.Keys["dur"].(float64) / 1e3
+	}
+	for stage, us := range onWire {
+		if diff := inFile[stage] - us; diff > 1e-3 || diff < -1e-3 {
+			t.Errorf("%s: %v us in the file, %v us on the wire", stage, inFile[stage], us)
+		}
+	}
+}
+
+// Supported says why this system has no example engines, or "".
+func Supported() string {
+	if runtime.GOOS == "windows" {
+		return "the emitters for C and Rust want a Unix"
+	}
+	return ""
+}
