@@ -544,6 +544,7 @@ typedef struct {
   size_t sent;      /* of out */
   uint64_t delivered, told; /* events; losses that lost lines have told of */
   uint64_t lost[LLMTOP_KINDS], base[LLMTOP_KINDS]; /* by lagging; losses of the ring before this reader came */
+  int leaving;              /* goodbye has been said */
   int stale;                /* events were lost since the last sync */
   int64_t lossy, synced;    /* since when it has been stale; when the last sync was */
 } llmtopi_reader;
@@ -1066,7 +1067,7 @@ static int llmtopi_send(llmtopi_reader *r) {
 static int llmtopi_serve(llmtop_socket *t, llmtopi_reader *r, int64_t now) {
   for (;;) {
     if (!llmtopi_send(r) || r->out.failed) return 0;
-    if (r->out.n > 0) return 1;
+    if (r->out.n > 0 || r->leaving) return 1;
     if (llmtopi_losses(t, r, NULL) != r->told) {
       if (r->stale && now - r->lossy > 2 * LLMTOPI_SECOND) llmtopi_skip(t, r);
       llmtopi_tell_lost(t, r);
@@ -1815,21 +1816,24 @@ static void llmtopi_wait(llmtop_socket *t) {
   poll(fds, (nfds_t)t->count + 1, LLMTOPI_TICK);
 }
 
-/* Says goodbye: what is left is written for half a second at most. */
+/* Writes what is left, then goodbye, for half a second at most. */
 static void llmtopi_farewell(llmtop_socket *t) {
   int64_t until = llmtop_now(t) + LLMTOPI_SECOND / 2;
   int i, pending = 1;
   llmtopi_tables(t, llmtop_now(t), 1);
   while (pending && llmtop_now(t) < until) {
+    pending = 0;
     llmtopi_serve_all(t, 0);
-    for (pending = 0, i = 0; i < t->count; i++) pending |= t->readers[i]->out.n > 0;
+    for (i = 0; i < t->count; i++) {
+      llmtopi_reader *r = t->readers[i];
+      if (r->out.n == 0 && !r->leaving) {
+        llmtopi_str(&r->out, "{\"t\":\"bye\",\"why\":\"the engine has ended\"}\n");
+        r->leaving = 1;
+        llmtopi_send(r);
+      }
+      pending |= r->out.n > 0;
+    }
     if (pending) llmtopi_wait(t);
-  }
-  for (i = 0; i < t->count; i++) {
-    llmtopi_reader *r = t->readers[i];
-    if (r->out.n > 0) continue; /* stuck: a line cut off is a line lost */
-    llmtopi_str(&r->out, "{\"t\":\"bye\",\"why\":\"the engine has ended\"}\n");
-    llmtopi_send(r);
   }
 }
 
