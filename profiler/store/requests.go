@@ -24,6 +24,7 @@ type live struct {
 type ring struct {
 	list []*live
 	byID map[event.RequestID]*live
+	past []*Request // those that have left the list; shared with snapshots, so only ever appended to
 }
 
 // add makes room for a request by forgetting the oldest one that has ended, or else the oldest.
@@ -34,6 +35,9 @@ func (r *ring) add(id event.RequestID) (l *live, forgot bool) {
 	if len(r.list) >= MaxRequests {
 		i := max(slices.IndexFunc(r.list, func(l *live) bool { return l.done != nil }), 0)
 		delete(r.byID, r.list[i].view.ID)
+		if ended := r.list[i].done; ended != nil {
+			r.retire(ended)
+		}
 		r.list = slices.Delete(r.list, i, i+1)
 		forgot = true
 	}
@@ -41,6 +45,16 @@ func (r *ring) add(id event.RequestID) (l *live, forgot bool) {
 	r.list = append(r.list, l)
 	r.byID[id] = l
 	return l, forgot
+}
+
+// retire keeps of a request that leaves the ring what is not per token.
+func (r *ring) retire(ended *Request) {
+	v := *ended
+	v.Slim, v.Layers, v.Gaps, v.Tokens, v.Text, v.Prompt = true, nil, nil, nil, "", ""
+	if len(r.past) >= MaxPast {
+		r.past = append(make([]*Request, 0, MaxPast), r.past[MaxPast/4:]...)
+	}
+	r.past = append(r.past, &v)
 }
 
 // open is the request that an event belongs to, nil if it is not kept or has ended.
@@ -140,6 +154,7 @@ func (l *live) copy() *Request {
 	v.Layers = slices.Clone(v.Layers)
 	v.Gaps = slices.Clone(v.Gaps)
 	v.Stalls = slices.Clone(v.Stalls)
+	v.Spans = slices.Clone(v.Spans)
 	v.Tokens = slices.Clone(v.Tokens)
 	v.Text = string(l.text)
 	return &v
@@ -154,7 +169,7 @@ func clip(text string, n int) string {
 
 // applyStage adds a stage to the request it belongs to, or to the load of the model.
 func (s *state) applyStage(e *event.Event) {
-	if e.Stage == event.StageNone || e.Stage >= event.NumStages {
+	if e.Stage >= event.NumStages || e.Stage == event.StageNone && (e.Text == "" || e.Req == 0) {
 		return
 	}
 	if e.Req == 0 {
@@ -173,12 +188,29 @@ func (s *state) applyStage(e *event.Event) {
 		l.layer(int(e.Layer), e.Stage, time.Duration(e.Dur))
 		return
 	}
+	l.span(e)
+	if e.Stage == event.StageNone { // a stage of the engine's own: part of "other"
+		return
+	}
 	l.named[e.Stage] += e.Dur
 	if e.Stage == event.StagePrompt || e.Stage == event.StageTokenize {
 		l.view.PromptTokens = max(l.view.PromptTokens, int(e.N))
 	}
 	if e.Stage == event.StagePrompt {
 		s.rates.prompted(e.At, e.Dur, int(e.N))
+	}
+}
+
+// span keeps where a stage lies on the time axis.
+func (l *live) span(e *event.Event) {
+	if len(l.view.Spans) < MaxSpans {
+		l.view.Spans = append(l.view.Spans, spanOf(e))
+	}
+}
+
+func spanOf(e *event.Event) Span {
+	return Span{
+		Stage: e.Stage, Name: clip(e.Text, MaxName), Layer: -1, Start: e.At - event.Time(e.Dur), End: e.At, Tokens: max(int(e.N), 0),
 	}
 }
 
@@ -207,8 +239,6 @@ func (s *state) applyLoad(e *event.Event) {
 		s.load = nil
 	}
 	if len(s.load) < 2*int(event.NumStages) {
-		s.load = append(s.load, Span{
-			Stage: e.Stage, Layer: -1, Start: e.At - event.Time(e.Dur), End: e.At, Tokens: max(int(e.N), 0),
-		})
+		s.load = append(s.load, spanOf(e))
 	}
 }

@@ -22,6 +22,7 @@ type Snapshot struct {
 	Load   []Span      // model load, stage by stage, in order; a waterfall
 
 	Requests []*Request // newest first, at most MaxRequests; finished ones are shared between snapshots
+	Past     []*Request // ended ones that have left Requests, oldest first, at most MaxPast; see Request.Slim
 	Current  *Request   // the request to look at: newest running one, else newest finished; nil if none
 	Counts   Counts
 
@@ -38,7 +39,8 @@ type Snapshot struct {
 // Span is one stage with its place on the time axis.
 type Span struct {
 	Stage      event.Stage
-	Layer      int // -1: not of one layer
+	Name       string // of a stage that is StageNone, as the engine calls it, raw
+	Layer      int    // -1: not of one layer
 	Start, End event.Time
 	Tokens     int
 }
@@ -87,6 +89,7 @@ type Request struct {
 	Parts    []Part // TTFT components in drawing order, those that were stamped, "other" last; they add up to TTFT
 	Dominant Part   // the largest part; Share 0 if TTFT is not known
 	Layers   []LayerPart
+	Spans    []Span // stages in the order in which they were told, those of single layers and pacing left out, at most MaxSpans
 
 	Gaps      []int64 // ns between consecutive tokens (pacing excluded), newest last, at most MaxGaps
 	FirstGap  int     // index of Gaps[0] among all gaps of the request
@@ -98,6 +101,8 @@ type Request struct {
 	Prompt    string
 	HitTarget bool // TTFT met its target
 	Target    time.Duration
+
+	Slim bool // Layers, Gaps, Tokens, Text and Prompt are no longer kept
 }
 
 // Part is one TTFT component.
@@ -114,6 +119,8 @@ type LayerPart struct{ Attention, Router, Experts time.Duration }
 // Token is one generated token.
 type Token struct {
 	ID    int32
+	N     int // tokens that share this stamp, at least 1
+	Nth   int // tokens of the request that had come before, as in Stall.Index; Index is what the engine says
 	Index int
 	At    event.Time
 	Gap   int64 // ns since the token before (pacing excluded); 0 for the first

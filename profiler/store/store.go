@@ -12,14 +12,17 @@ import (
 
 // The bounds of the store, each with the most memory that it stands for.
 const (
-	MaxRequests = 256  // requests kept; at most about 90 KB each with all rings full
+	MaxRequests = 256  // requests kept; at most about 100 KB each with all rings full
+	MaxPast     = 8192 // ended requests kept after that without what is per token, about 1 KB each
 	MaxGaps     = 2048 // gaps of one request, 16 KB
-	MaxTokens   = 512  // tokens of one request, 120 bytes each: 60 KB
+	MaxTokens   = 512  // tokens of one request, 140 bytes each: 70 KB
+	MaxSpans    = 64   // stages of one request, 64 bytes each
 	MaxText     = 8192 // bytes of text of one request
 	MaxStalls   = 64   // 64 bytes each
 	MaxGroups   = 64   // 64 bytes each
 	MaxLog      = 100  // lines, cut at MaxLine
 	MaxLine     = 1024
+	MaxName     = 64  // bytes of the name of an engine's own stage
 	SeriesLen   = 600 // seconds of course, 100 bytes each
 	MaxLayers   = 512 // of a model whose prompt processing is kept layer by layer, 24 bytes each
 )

@@ -44,7 +44,7 @@ func (s *state) applyToken(e *event.Event) {
 	s.counts.GeneratedTokens += uint64(k)
 	s.rates.generated(at, k)
 	l.keep(Token{
-		ID: e.ID, Index: int(max(e.Index, 0)), At: at, Gap: gap, Step: e.Step, Split: e.Split,
+		ID: e.ID, N: k, Nth: v.Generated - k, Index: int(max(e.Index, 0)), At: at, Gap: gap, Step: e.Step, Split: e.Split,
 		Text: clip(e.Text, MaxLine), LogP: e.LogP, HasLP: e.HasLogP, Top: e.Top, Picks: e.Picks,
 	})
 }

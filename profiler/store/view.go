@@ -104,6 +104,7 @@ func (s *state) viewRequests(v *Snapshot) {
 		}
 		v.Requests = append(v.Requests, r)
 	}
+	v.Past = slices.Clip(s.requests.past)
 	for name, g := range s.groups {
 		tps := event.Absent(event.NotYet)
 		if g.latency > 0 {
