@@ -1,5 +1,19 @@
-// Package harness runs example engines of any language and holds what they write to docs/event-protocol.md. The engines take their
-// plan from variables of the environment, print their address, and wait on standard input for "go" and for "end".
+// Package harness runs example engines of any language and holds what they write to docs/event-protocol.md.
+//
+// An example engine opens its socket, prints the address, waits on standard input for a line "go", works, prints "done", waits for "end",
+// and ends. Where it cannot open its socket it says why in one line on standard error and exits with 1. Variables of the environment tell
+// it what to do; testdata/engine.c beside this package shows what is emitted:
+//
+//	ADDRESS            unix:PATH or tcp:HOST:PORT; without it the well-known folder
+//	REQUESTS, TOKENS   so many requests of so many tokens, 3 and 5 without them
+//	THREADS            that share the requests, 1 without it
+//	STEPS=0            tokens with position and id, and no forward passes
+//	PAUSE_US           rest after each token
+//	TEXT=1             prompts and texts of tokens, too
+//	CSV                file to write the stages to before "done"
+//	HELD=1             request 9000 is queued, dispatched and has ten tokens before the address is printed, and never ends
+//	LAYERS, EXPERTS    of the model, 2 and 4 without them
+//	RING, BACKLOG      events, and bytes, that the emitter holds
 package harness
 
 import (
@@ -65,7 +79,13 @@ func start(t testing.TB, binary string, variables []string) (p *Program, ok bool
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = p.command.Process.Kill() })
+	t.Cleanup(func() {
+		_ = p.command.Process.Kill()
+		_ = p.command.Wait() // nothing new if it has been waited for
+		if t.Failed() && p.errors.Len() > 0 {
+			t.Logf("the engine says: %s", p.errors)
+		}
+	})
 	go func() {
 		defer close(p.lines)
 		for s := bufio.NewScanner(out); s.Scan(); {

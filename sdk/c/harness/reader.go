@@ -3,6 +3,7 @@ package harness
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -27,9 +28,9 @@ type Line struct {
 
 // Reader is a connection to an engine, which keeps account of what comes.
 type Reader struct {
-	t     testing.TB
-	check func([]byte) error
-	conn  net.Conn
+	t      testing.TB
+	check  func([]byte) error
+	buffer *bufio.Reader // much less than a socket's
 
 	Lines     []Line
 	Delivered map[string]uint64 // events by kind
@@ -50,7 +51,7 @@ func Connect(t testing.TB, address string, check func([]byte) error) *Reader {
 	}
 	t.Cleanup(func() { _ = conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(patience))
-	return &Reader{t: t, check: check, conn: conn, Delivered: map[string]uint64{}, Lost: map[string]uint64{}}
+	return &Reader{t: t, check: check, buffer: bufio.NewReader(conn), Delivered: map[string]uint64{}, Lost: map[string]uint64{}}
 }
 
 // Read reads until a line of a type, and returns it.
@@ -69,38 +70,55 @@ func (r *Reader) Rest() {
 	r.read("")
 }
 
-// read reads until a line of a type, or the end.
-func (r *Reader) read(until string) (Line, bool) {
+// Begun reads until a line of a type has begun, and leaves that line unread.
+func (r *Reader) Begun(kind string) {
 	r.t.Helper()
-	for b := r.buffered(); ; {
-		raw, err := b.ReadString('\n')
-		r.Bytes += len(raw)
+	begin := fmt.Sprintf(`{"t":%q`, kind)
+	for {
+		head, err := r.buffer.Peek(len(begin))
 		if err != nil {
-			if err != io.EOF && !strings.Contains(err.Error(), "reset") {
-				r.t.Fatalf("read from the engine: %v", err)
-			}
-			r.Torn = raw
-			return Line{}, false
+			r.t.Fatalf("wait for a line of type %s: %v", kind, err)
 		}
-		line := r.account(strings.TrimSuffix(raw, "\n"))
-		if line.Type == until {
-			return line, true
+		if string(head) == begin {
+			return
+		}
+		r.next()
+	}
+}
+
+// Settle reads until all events that there were have come, or the engine has said that they are lost.
+func (r *Reader) Settle(want map[string]uint64) {
+	r.t.Helper()
+	for err := r.balanced(want); err != nil; err = r.balanced(want) {
+		if _, ok := r.next(); !ok {
+			r.t.Fatalf("the connection ended: %v", err)
 		}
 	}
 }
 
-func (r *Reader) buffered() *bufio.Reader {
-	if b, ok := r.conn.(*bufferedConn); ok {
-		return b.buffer
+// read reads until a line of a type, or the end.
+func (r *Reader) read(until string) (line Line, ok bool) {
+	r.t.Helper()
+	for {
+		if line, ok = r.next(); !ok || line.Type == until {
+			return line, ok
+		}
 	}
-	b := &bufferedConn{r.conn, bufio.NewReaderSize(r.conn, 1<<20)}
-	r.conn = b
-	return b.buffer
 }
 
-type bufferedConn struct {
-	net.Conn
-	buffer *bufio.Reader
+// next reads a line; ok is false at the end.
+func (r *Reader) next() (line Line, ok bool) {
+	r.t.Helper()
+	raw, err := r.buffer.ReadString('\n')
+	r.Bytes += len(raw)
+	if err != nil {
+		if err != io.EOF && !strings.Contains(err.Error(), "reset") {
+			r.t.Fatalf("read from the engine: %v; so far delivered %v, lost %v", err, r.Delivered, r.Lost)
+		}
+		r.Torn = raw
+		return Line{}, false
+	}
+	return r.account(strings.TrimSuffix(raw, "\n")), true
 }
 
 // account holds a line to the protocol and counts what it tells.
@@ -207,11 +225,18 @@ func apart(batch Line) []Line {
 // Expect compares the account with the number of events that there were of each kind.
 func (r *Reader) Expect(want map[string]uint64) {
 	r.t.Helper()
+	if err := r.balanced(want); err != nil {
+		r.t.Error(err)
+	}
+}
+
+func (r *Reader) balanced(want map[string]uint64) (err error) {
 	for kind, n := range want {
 		if got := r.Delivered[kind] + r.Lost[kind]; got != n {
-			r.t.Errorf("%s: delivered %d and lost %d, but there were %d", kind, r.Delivered[kind], r.Lost[kind], n)
+			err = errors.Join(err, fmt.Errorf("%s: delivered %d and lost %d, but there were %d", kind, r.Delivered[kind], r.Lost[kind], n))
 		}
 	}
+	return err
 }
 
 // find returns the first line of a type whose keys have these values.

@@ -81,8 +81,8 @@ int main(void) {
   memset(&model, 0, sizeof model);
   memset(&options, 0, sizeof options);
   model.name = "tiny";
-  model.layers = 2;
-  model.experts = 4;
+  model.layers = number("LAYERS", 2);
+  model.experts = number("EXPERTS", 4);
   model.experts_used = 2;
   options.name = "example-c";
   options.version = "1.2";

@@ -103,8 +103,8 @@ void run(llmtop_socket *top, const Plan &plan) {
 int main() {
   llmtop_model model{};
   model.name = "tiny";
-  model.layers = 2;
-  model.experts = 4;
+  model.layers = number("LAYERS", 2);
+  model.experts = number("EXPERTS", 4);
   model.experts_used = 2;
   llmtop_options options{};
   options.name = "example-cc";

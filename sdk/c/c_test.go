@@ -1,0 +1,89 @@
+// Package c holds the tests of llmtop.h, which is for engines in C and C++.
+package c
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/wire"
+	"github.com/llmtop/llmtop/sdk/c/harness"
+)
+
+// language is how the example engine is compiled in it.
+type language struct{ compiler, standard, source string }
+
+var (
+	languageC   = language{"cc", "-std=c11", "testdata/engine.c"}
+	languageCPP = language{"c++", "-std=c++17", "testdata/engine.cc"}
+)
+
+// build compiles an example engine without a warning, or skips the test.
+func build(t testing.TB, l language, source string, flags ...string) string {
+	t.Helper()
+	if why := harness.Supported(); why != "" {
+		t.Skip(why)
+	}
+	if _, err := exec.LookPath(l.compiler); err != nil {
+		t.Skipf("no compiler: %v", err)
+	}
+	binary := filepath.Join(t.TempDir(), "engine")
+	args := append([]string{l.standard, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O1", "-g", "-I.", source, "-o", binary, "-pthread"}, flags...)
+	if out, err := exec.Command(l.compiler, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s %s: %v\n%s", l.compiler, strings.Join(args, " "), err, out)
+	}
+	return binary
+}
+
+// check decodes lines as llmtop does.
+func check() func([]byte) error {
+	return func(line []byte) error {
+		_, err := new(wire.Decoder).Decode(line, func(event.Event) {})
+		return err
+	}
+}
+
+func TestEngineInC(t *testing.T) {
+	t.Parallel()
+	harness.Suite{Binary: build(t, languageC, languageC.source), Check: check()}.Run(t)
+}
+
+func TestEngineInCPP(t *testing.T) {
+	t.Parallel()
+	harness.Suite{Binary: build(t, languageCPP, languageCPP.source), Check: check()}.Run(t)
+}
+
+// sanitized skips the test where the compiler has no such sanitizer.
+func sanitized(t *testing.T, l language, sanitizer string) {
+	t.Helper()
+	probe := filepath.Join(t.TempDir(), "probe.c")
+	if err := os.WriteFile(probe, []byte("int main(void) { return 0; }\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	binary := filepath.Join(t.TempDir(), "probe")
+	if _, err := exec.LookPath(l.compiler); err != nil {
+		t.Skipf("no compiler: %v", err)
+	}
+	if exec.Command(l.compiler, "-fsanitize="+sanitizer, probe, "-o", binary).Run() != nil || exec.Command(binary).Run() != nil {
+		t.Skipf("%s cannot use the sanitizer %s here", l.compiler, sanitizer)
+	}
+}
+
+func TestSanitizers(t *testing.T) {
+	for sanitizer, languages := range map[string][]language{
+		"address,undefined": {languageC, languageCPP},
+		"thread":            {languageC}, // that of the other language is the same
+	} {
+		for _, l := range languages {
+			t.Run(l.compiler+" "+sanitizer, func(t *testing.T) {
+				t.Parallel()
+				sanitized(t, l, sanitizer)
+				binary := build(t, l, l.source, "-fsanitize="+sanitizer, "-fno-sanitize-recover=all")
+				harness.Suite{Binary: binary, Check: check()}.Short(t)
+			})
+		}
+	}
+}
