@@ -69,16 +69,6 @@ type Actions struct {
 // SuggestedPrompt is a built-in prompt with the kind of text it asks for.
 type SuggestedPrompt struct{ Label, Text string }
 
-// mode is what the screen shows.
-type mode uint8
-
-const (
-	overview mode = iota
-	zoomed
-	helping
-	listing // the engines, to choose from
-)
-
 // app is the model: what the user has chosen, the snapshot on show, and the frame made of both.
 type app struct {
 	cfg     Config
@@ -86,8 +76,10 @@ type app struct {
 	theme   int
 	grid    grid.Grid
 	panes   panes.Ctx
-	mode    mode
+	view    view
+	before  view // what help or engines were opened from
 	places  []placed
+	tabs    []tab
 	editor  editor
 	w, h    int
 	blurred bool
@@ -125,7 +117,7 @@ func newApp(cfg Config) *app {
 	a.meet()
 	a.status()
 	if len(a.sessions) != 1 {
-		a.toggleList()
+		a.show(viewEngines)
 	}
 	return a
 }

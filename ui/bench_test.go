@@ -5,10 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	tea "charm.land/bubbletea/v2"
-
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/panes"
 )
 
 // BenchmarkFrame draws and encodes one frame of the live session, with the next token's text each time, as while decoding.
@@ -66,7 +65,7 @@ func BenchmarkFrameZoomed(b *testing.B) {
 	for i, name := range []string{"TTFT", "TPOT", "Experts", "Throughput", "Machine", "Text", "Know"} {
 		b.Run(name, func(b *testing.B) {
 			a := open(liveSnapshot(), theme.TrueColour, false, 200, 60)
-			a.Update(tea.KeyPressMsg{Code: rune('1' + i), Text: string(rune('1' + i))})
+			a.zoom(panes.ID(i))
 			b.ReportAllocs()
 			for b.Loop() {
 				a.dirty = true

@@ -12,7 +12,7 @@ func (a *app) draw() {
 	a.dirty = false
 	a.grid.Reset(a.w, a.h)
 	all := a.grid.All()
-	a.places = a.places[:0]
+	a.places, a.tabs = a.places[:0], a.tabs[:0]
 	a.panes.Suggest = ""
 	if a.able(actPrompt) {
 		a.panes.Suggest = "press p to type a prompt"
@@ -25,7 +25,7 @@ func (a *app) draw() {
 			h--
 			panes.Progress(all.Sub(0, 1+h, a.w, 1), &a.panes)
 		}
-		if a.mode == listing {
+		if a.view == viewEngines {
 			panes.EnginesHeader(all.Sub(0, 0, a.w, 1), a.engines.rows, &a.panes)
 		} else {
 			panes.Header(all.Sub(0, 0, a.w, 1), a.snap, &a.panes)
@@ -40,14 +40,19 @@ func (a *app) draw() {
 }
 
 func (a *app) body(area grid.Area) {
-	a.panes.Zoomed = a.mode == zoomed
-	switch a.mode {
-	case helping:
+	switch a.view {
+	case viewHelp:
 		a.panes.Scroll = drawHelp(area, a.bindings, a.panes.Scroll, a.skin)
-	case listing:
+	case viewEngines:
 		a.engines.first = panes.Engines(area, a.engines.rows, a.engines.selected, a.engines.first, &a.panes)
-	case zoomed:
-		panes.Draw(a.panes.Focus, area, a.snap, &a.panes)
+	case viewPane:
+		a.drawPane(area, a.panes.Focus, "")
+	case viewLatency:
+		a.drawPane(area, panes.TPOT, tabNames[viewLatency])
+	case viewExperts:
+		a.drawPane(area, panes.Experts, tabNames[viewExperts])
+	case viewSystem:
+		a.drawPane(area, panes.Machine, tabNames[viewSystem])
 	default:
 		a.places = append(a.places, arrange(a.w, area.H+2)...)
 		a.keepFocus()
@@ -69,28 +74,30 @@ func (a *app) keepFocus() {
 	}
 }
 
-// footer writes the keys, or a word about the last one. Keys that do not fit are left out, except help and quit.
+// footer writes the views, and right of them the keys of the one on show or a word about the last key. Keys that do not fit are left
+// out, except help and quit.
 func (a *app) footer(area grid.Area) {
 	area.Fill(0, 0, area.W, grid.Fg(theme.Dim), ' ')
+	x := a.drawTabs(area) + 1
+	area = area.Sub(x, 0, area.W-x, 1)
 	if a.toast != "" {
-		area.Text(1, 0, grid.Fg(theme.Accent).With(grid.Bold), a.toast)
+		area.Elide(1, 0, area.W-1, grid.Fg(theme.Accent).With(grid.Bold), a.toast, a.skin.Glyphs.Ellipsis)
 		return
 	}
 	words := a.footerKeys()
-	room := area.W - 2
+	room := area.W - 1
 	for _, b := range words {
 		if essential(b.act) {
-			room -= len(b.show) + len(b.word) + 3
+			room -= b.width()
 		}
 	}
 	l := area.Line(1, 0)
 	for _, b := range words {
-		n := len(b.show) + len(b.word) + 3
 		if !essential(b.act) {
-			if n > room {
+			if b.width() > room {
 				continue
 			}
-			room -= n
+			room -= b.width()
 		}
 		l.Put(grid.Fg(theme.Accent).With(grid.Bold), b.show).Put(grid.Fg(theme.Dim), " "+b.word).Gap(2)
 	}
@@ -98,18 +105,17 @@ func (a *app) footer(area grid.Area) {
 
 func essential(act action) bool { return act == actHelp || act == actQuit || act == actBack }
 
-// footerKeys are the bindings that the footer shows in this mode.
-func (a *app) footerKeys() []binding {
-	var out []binding
-	for _, b := range a.bindings {
-		if a.mode != overview && b.act == actBack {
-			b.word = "back"
-		}
-		if a.mode == listing && b.act == actZoom {
-			b.word = "show"
-		}
-		if b.word != "" && a.able(b.act) && !(a.mode != overview && a.mode != listing && b.act == actZoom) {
-			out = append(out, b)
+// footerKeys are the bindings that the footer shows in this view, those of this view alone first; the overview, which is what a newcomer
+// sees, begins with what goes for all views.
+func (a *app) footerKeys() (out []binding) {
+	for _, own := range [...]bool{true, false} {
+		for _, b := range a.bindings {
+			if b.act == actBack && a.view != viewOverview {
+				b.word = "back"
+			}
+			if b.word != "" && b.in.has(a.view) && (b.in != everywhere && a.view != viewOverview) == own && a.able(b.act) {
+				out = append(out, b)
+			}
 		}
 	}
 	return out
@@ -117,9 +123,9 @@ func (a *app) footerKeys() []binding {
 
 // able reports whether an action can be done at all.
 func (a *app) able(act action) bool {
-	if a.mode == listing { // which engine is meant would not be clear
+	if a.view == viewEngines { // which engine is meant would not be clear
 		switch act {
-		case actPrompt, actCancel, actFaster, actSlower, actNext, actPrevious, actPhase, actPreviousEngine, actNextEngine:
+		case actPrompt, actCancel, actFaster, actSlower, actPhase, actPreviousEngine, actNextEngine:
 			return false
 		}
 	}
@@ -130,8 +136,6 @@ func (a *app) able(act action) bool {
 		return a.session.Actions.Cancel != nil && a.offered(event.CapCancel)
 	case actFaster, actSlower:
 		return a.session.Actions.SetPace != nil
-	case actList:
-		return a.cfg.Sessions != nil
 	case actPreviousEngine, actNextEngine:
 		return len(a.sessions) > 1
 	}

@@ -63,7 +63,11 @@ func helpRows(w int, keys []binding) []helpRow {
 		}
 	}
 	for _, b := range keys {
-		add(b.names(), "", b.help)
+		where := b.in.names()
+		if where != "" {
+			where = "in " + where + ": "
+		}
+		add(b.names(), "", where+b.help)
 	}
 	rows = append(rows, helpRow{}, helpRow{heading: true, words: "What each number means"})
 	for _, n := range numbers {

@@ -15,6 +15,7 @@ const (
 	actNext
 	actPrevious
 	actZoom
+	actShow
 	actBack
 	actWindow
 	actPhase
@@ -30,7 +31,7 @@ const (
 	actPageDown
 	actTop
 	actBottom
-	actPane // keys 1 to 7
+	actView // keys from 1 on
 	actSuspend
 	actList
 	actPreviousEngine
@@ -49,9 +50,10 @@ const (
 	actToEnd
 )
 
-// binding is one row of the table of keys, from which the footer and the help are made. The keys work in every view, except
-// while a prompt is typed.
+// binding is one row of the table of keys, from which the footer, the help and the README's table are made. While a prompt is typed
+// none works.
 type binding struct {
+	in   views // where the keys do this; what is not everywhere goes before what is
 	act  action
 	keys []string // as the terminal library names them
 	show string   // what the footer calls them
@@ -59,61 +61,78 @@ type binding struct {
 	help string
 }
 
+// viewKeys are the keys of the views, in their order.
+var viewKeys = func() (keys [numTabs]string) {
+	for v := range keys {
+		keys[v] = string(rune('1' + v))
+	}
+	return keys
+}()
+
+// panesOnly is where there are panes to move the focus among.
+var panesOnly = in(viewOverview, viewPane)
+
 var bindings = []binding{
-	{actPrompt, []string{"p"}, "p", "prompt", "type a prompt; in the editor: tab built-in prompts, up and down history, enter send, esc cancel"},
-	{actPause, []string{"space"}, "space", "pause", "freeze the view and let it go on; the engine keeps running"},
-	{actNext, []string{"tab", "right"}, "tab", "focus", "move the focus to the next pane; a mouse click does so too"},
-	{actPrevious, []string{"shift+tab", "left"}, "shift+tab", "", "move the focus to the pane before"},
-	{actZoom, []string{"enter"}, "enter", "zoom", "make the focused pane full screen; a click on the focused pane does so too"},
-	{actBack, []string{"esc", "backspace"}, "esc", "", "back to the overview"},
-	{actPane, []string{"1", "2", "3", "4", "5", "6", "7"}, "1-7", "", "make that pane full screen"},
-	{actWindow, []string{"w"}, "w", "window", "window of percentiles and router picks: 1 s, 10 s, 1 min, session"},
-	{actPhase, []string{"e"}, "e", "phase", "router picks of decode, of prompt, or of both"},
-	{actCancel, []string{"c"}, "c", "cancel", "cancel the request that is shown"},
-	{actFaster, []string{"+", "="}, "+", "", "pace: faster, up to flat out"},
-	{actSlower, []string{"-"}, "-", "", "pace: slower"},
-	{actList, []string{"l"}, "l", "engines", "the list of engines: up and down choose, enter shows"},
-	{actPreviousEngine, []string{"["}, "[", "", "the engine before"},
-	{actNextEngine, []string{"]"}, "[ ]", "engine", "the next engine"},
-	{actTheme, []string{"t"}, "t", "theme", "next theme"},
-	{actUp, []string{"up", "k"}, "up", "", "scroll up; the mouse wheel does so too"},
-	{actDown, []string{"down", "j"}, "down", "", "scroll down"},
-	{actPageUp, []string{"pgup"}, "pgup", "", "scroll up by ten rows"},
-	{actPageDown, []string{"pgdown"}, "pgdown", "", "scroll down by ten rows"},
-	{actTop, []string{"home", "g"}, "home", "", "scroll to the beginning"},
-	{actBottom, []string{"end", "G"}, "end", "", "scroll to the end"},
-	{actHelp, []string{"?", "h", "f1"}, "?", "help", "this help: every key, and what each number means"},
-	{actSuspend, []string{"ctrl+z"}, "ctrl+z", "", "suspend llmtop; fg brings it back"},
-	{actQuit, []string{"q", "ctrl+c"}, "q", "quit", "quit"},
+	{everywhere, actPrompt, []string{"p"}, "p", "prompt", "type a prompt; in the editor: tab built-in prompts, up and down history, enter send, esc cancel"},
+	{everywhere, actPause, []string{"space"}, "space", "pause", "freeze the view and let it go on; the engine keeps running"},
+	{everywhere, actView, viewKeys[:], "1-" + viewKeys[numTabs-1], "", "the views: " + strings.ToLower(strings.Join(tabNames[:], ", ")) + "; a click on a name in the last row does so too"},
+	{panesOnly, actNext, []string{"tab", "right"}, "tab", "focus", "move the focus to the next pane; a mouse click does so too"},
+	{panesOnly, actPrevious, []string{"shift+tab", "left"}, "shift+tab", "", "move the focus to the pane before"},
+	{in(viewOverview), actZoom, []string{"enter", "z"}, "enter", "zoom", "make the focused pane full screen; a click on its title does so too"},
+	{in(viewEngines), actShow, []string{"enter"}, "enter", "show", "show the engine that is chosen"},
+	{everywhere, actBack, []string{"esc", "backspace"}, "esc", "", "back to where help or engines were opened, from anywhere else to the overview"},
+	{everywhere, actWindow, []string{"w"}, "w", "window", "window of percentiles and router picks: 1 s, 10 s, 1 min, session"},
+	{everywhere, actPhase, []string{"e"}, "e", "phase", "router picks of decode, of prompt, or of both"},
+	{everywhere, actCancel, []string{"c"}, "c", "cancel", "cancel the request that is shown"},
+	{everywhere, actFaster, []string{"+", "="}, "+", "", "pace: faster, up to flat out"},
+	{everywhere, actSlower, []string{"-"}, "-", "", "pace: slower"},
+	{everywhere, actList, []string{"l"}, "l", "", "the list of engines, and back"},
+	{everywhere, actPreviousEngine, []string{"["}, "[", "", "the engine before"},
+	{everywhere, actNextEngine, []string{"]"}, "[ ]", "engine", "the next engine"},
+	{everywhere, actTheme, []string{"t"}, "t", "theme", "next theme"},
+	{everywhere, actUp, []string{"up", "k"}, "up", "", "scroll up; the mouse wheel does so too"},
+	{everywhere, actDown, []string{"down", "j"}, "down", "", "scroll down"},
+	{everywhere, actPageUp, []string{"pgup"}, "pgup", "", "scroll up by ten rows"},
+	{everywhere, actPageDown, []string{"pgdown"}, "pgdown", "", "scroll down by ten rows"},
+	{everywhere, actTop, []string{"home", "g"}, "home", "", "scroll to the beginning"},
+	{everywhere, actBottom, []string{"end", "G"}, "end", "", "scroll to the end"},
+	{everywhere, actHelp, []string{"?", "h", "f1"}, "?", "help", "this help: every key, and what each number means"},
+	{everywhere, actSuspend, []string{"ctrl+z"}, "ctrl+z", "", "suspend llmtop; fg brings it back"},
+	{everywhere, actQuit, []string{"q", "ctrl+c"}, "q", "quit", "quit"},
 }
 
 // names are all keys of a binding, as the help lists them.
 func (b binding) names() string {
-	if b.act == actPane {
+	if b.act == actView {
 		return b.show
 	}
 	return strings.Join(b.keys, " ")
 }
 
+// width is what a binding takes in the footer.
+func (b binding) width() int { return len(b.show) + len(b.word) + 3 }
+
 // steering are the keys of a replay.
 var steering = []binding{
-	{actPlay, []string{"space"}, "space", "play", "play the recording, or pause it"},
-	{actStep, []string{"."}, ".", "step", "pause, and go on by one token, or by one event where the engine does not tell of tokens"},
-	{actBackward, []string{"left"}, "left", "", "5 s back"},
-	{actForward, []string{"right"}, "left right", "5 s", "5 s on"},
-	{actPreviousRequest, []string{"{", "shift+left"}, "{", "", "back to where the request began, or the one before it"},
-	{actNextRequest, []string{"}", "shift+right"}, "{ }", "request", "on to where the next request begins"},
-	{actSpeedDown, []string{"-"}, "-", "", "slower, down to 0.1 times as it was"},
-	{actSpeedUp, []string{"+", "="}, "+ -", "speed", "faster, up to 1000 times as it was"},
-	{actToBegin, []string{"home"}, "home", "", "to the beginning of the recording; in the help: scroll"},
-	{actToEnd, []string{"end"}, "end", "", "to the end of the recording; in the help: scroll"},
+	{everywhere, actPlay, []string{"space"}, "space", "play", "play the recording, or pause it"},
+	{everywhere, actStep, []string{"."}, ".", "step", "pause, and go on by one token, or by one event where the engine does not tell of tokens"},
+	{everywhere, actBackward, []string{"left"}, "left", "", "5 s back"},
+	{everywhere, actForward, []string{"right"}, "left right", "5 s", "5 s on"},
+	{everywhere, actPreviousRequest, []string{"{", "shift+left"}, "{", "", "back to where the request began, or the one before it"},
+	{everywhere, actNextRequest, []string{"}", "shift+right"}, "{ }", "request", "on to where the next request begins"},
+	{everywhere, actSpeedDown, []string{"-"}, "-", "", "slower, down to 0.1 times as it was"},
+	{everywhere, actSpeedUp, []string{"+", "="}, "+ -", "speed", "faster, up to 1000 times as it was"},
+	{everywhere, actToBegin, []string{"home"}, "home", "", "to the beginning of the recording; in the help: scroll"},
+	{everywhere, actToEnd, []string{"end"}, "end", "", "to the end of the recording; in the help: scroll"},
 }
 
-// replayBindings are the keys in a replay: its own, and of the others those that these leave.
+// replayBindings are the keys in a replay: its own, and of the others those that these leave. What is of one view alone stays.
 func replayBindings() []binding {
 	out := slices.Clone(steering)
 	for _, b := range bindings {
-		b.keys = slices.DeleteFunc(slices.Clone(b.keys), func(key string) bool { return lookup(steering, key) != actNone })
+		if b.in == everywhere || b.in == panesOnly {
+			b.keys = slices.DeleteFunc(slices.Clone(b.keys), func(key string) bool { return lookup(steering, key, viewOverview) != actNone })
+		}
 		if len(b.keys) > 0 {
 			out = append(out, b)
 		}
@@ -121,22 +140,26 @@ func replayBindings() []binding {
 	return out
 }
 
-// lookup finds what a key does.
-func lookup(in []binding, key string) action {
-	for _, b := range in {
-		if slices.Contains(b.keys, key) {
+// lookup finds what a key does in a view.
+func lookup(among []binding, key string, v view) (act action) {
+	for _, b := range among {
+		switch {
+		case !b.in.has(v) || !slices.Contains(b.keys, key):
+		case b.in != everywhere:
 			return b.act
+		case act == actNone:
+			act = b.act
 		}
 	}
-	return actNone
+	return act
 }
 
-// lookup finds what a key does in the view that is shown.
+// lookup finds what a key does in the view that is shown. The help scrolls with all its keys in a replay, too.
 func (a *app) lookup(key string) action {
-	if a.mode == helping {
-		if act := lookup(bindings, key); act == actTop || act == actBottom {
+	if a.view == viewHelp {
+		if act := lookup(bindings, key, viewHelp); act == actTop || act == actBottom {
 			return act
 		}
 	}
-	return lookup(a.bindings, key)
+	return lookup(a.bindings, key, a.view)
 }

@@ -90,25 +90,45 @@ var keyCases = map[action]func(*testing.T, *app, *asked){
 		}
 	},
 	actZoom: func(t *testing.T, a *app, _ *asked) {
-		a.press("tab", "enter")
-		holds(t, a, "Gaps of #8")
+		for _, key := range []string{"enter", "z"} {
+			for id := range panes.NumPanes {
+				a.press(key)
+				holds(t, a, "╭─ "+id.String()+" ")
+				if a.view != viewPane || a.panes.Focus != id || strings.Count(a.screen(), "\n╭") != 1 {
+					t.Errorf("%s shows %v", key, a.panes.Focus)
+				}
+				a.press("esc")
+				a.View()
+				a.press("tab")
+			}
+		}
+	},
+	actShow: func(t *testing.T, _ *app, _ *asked) {
+		all := fleet()
+		a := openFleet(&all, false, 120, 36)
+		a.press("down", "enter")
+		if a.view != viewOverview || a.session.Name != all[1].Name {
+			t.Errorf("enter shows %q", a.session.Name)
+		}
 	},
 	actBack: func(t *testing.T, a *app, _ *asked) {
-		for _, key := range []string{"2", "?"} {
+		for _, key := range append(viewKeys[:], "z", "?") {
 			for _, back := range []string{"esc", "backspace"} {
 				a.press(key, back)
-				if a.mode != overview {
+				if a.view != viewOverview {
 					t.Errorf("%s does not leave what %s opened", back, key)
 				}
 			}
 		}
 	},
-	actPane: func(t *testing.T, a *app, _ *asked) {
-		for id := range panes.NumPanes {
-			a.press(string(rune('1' + id)))
-			holds(t, a, "╭─ "+string(rune('1'+id))+" "+id.String()+" ")
-			if a.mode != zoomed || a.panes.Focus != id {
-				t.Errorf("key %d shows %v", id+1, a.panes.Focus)
+	actView: func(t *testing.T, a *app, _ *asked) {
+		for v := range numTabs {
+			a.press(viewKeys[v])
+			if a.view != v {
+				t.Errorf("key %s shows view %d", viewKeys[v], a.view)
+			}
+			if v != viewOverview {
+				holds(t, a, "╭─ "+tabNames[v]+" ")
 			}
 		}
 	},
@@ -174,17 +194,26 @@ var keyCases = map[action]func(*testing.T, *app, *asked){
 			a.press(key)
 			holds(t, a, "Keys")
 			a.press(key)
-			if a.mode != overview {
+			if a.view != viewOverview {
 				t.Errorf("%s does not close the help", key)
 			}
 		}
 	},
 	actSuspend: func(t *testing.T, a *app, _ *asked) {
-		if lookup(bindings, "ctrl+z") != actSuspend {
+		if lookup(bindings, "ctrl+z", viewOverview) != actSuspend {
 			t.Error("ctrl+z is not bound")
 		}
 	},
-	actList:           turns("l", 0),
+	actList: func(t *testing.T, a *app, _ *asked) {
+		for _, from := range []string{"1", "3"} {
+			a.press(from, "l")
+			holds(t, a, "1 engine ")
+			before := a.before
+			if a.press("l"); a.view != before || viewKeys[a.view] != from {
+				t.Errorf("l leads from view %s to %d", from, a.view)
+			}
+		}
+	},
 	actPreviousEngine: turns("[", 6),
 	actNextEngine:     turns("]", 1),
 	actQuit: func(t *testing.T, a *app, _ *asked) {
@@ -221,16 +250,16 @@ func scrolls(keys ...string) func(*testing.T, *app, *asked) {
 	}
 }
 
-// turns presses a key in the overview of the first of several engines, and wants to see another, or the list.
+// turns presses a key in the overview of the first of several engines, and wants to see another.
 func turns(key string, to int) func(*testing.T, *app, *asked) {
 	return func(t *testing.T, single *app, _ *asked) {
-		if single.able(lookup(bindings, key)) {
+		if single.able(lookup(bindings, key, viewOverview)) {
 			t.Errorf("%s is offered with one engine", key)
 		}
 		all := fleet()
 		a := openFleet(&all, false, 120, 36)
 		a.press("enter", key)
-		if a.session.Name != all[to].Name || (a.mode == listing) != (to == 0) {
+		if a.session.Name != all[to].Name || a.view != viewOverview {
 			t.Errorf("%s leads to %q", key, a.session.Name)
 		}
 	}
@@ -251,24 +280,42 @@ func TestKeysDoWhatTheHelpSays(t *testing.T) {
 	}
 }
 
-// The help lists every key, and no key is bound twice.
+// The help lists every key.
 func TestHelpListsEveryKey(t *testing.T) {
 	var words strings.Builder
 	for _, r := range helpRows(100, bindings) {
 		words.WriteString(r.term + " " + r.words + "\n")
 	}
-	seen := map[string]bool{}
 	for _, b := range bindings {
-		if b.help == "" || !strings.Contains(words.String(), b.names()+" "+b.help[:min(len(b.help), 20)]) {
+		if b.help == "" || !strings.Contains(words.String(), b.help[:min(len(b.help), 20)]) {
 			t.Errorf("the help does not explain %s", b.names())
 		}
-		for _, k := range b.keys {
-			if seen[k] {
-				t.Errorf("%s is bound twice", k)
+	}
+}
+
+// boundOnce fails if a key does two things in one view, but for what one view does instead of all.
+func boundOnce(t *testing.T, keys []binding) {
+	t.Helper()
+	for v := range numViews {
+		own, all := map[string]bool{}, map[string]bool{}
+		for _, b := range keys {
+			seen := own
+			if b.in == everywhere {
+				seen = all
 			}
-			seen[k] = true
+			for _, k := range b.keys {
+				if b.in.has(v) && seen[k] {
+					t.Errorf("%s is bound twice in view %d", k, v)
+				}
+				seen[k] = seen[k] || b.in.has(v)
+			}
 		}
 	}
+}
+
+func TestNoKeyIsBoundTwice(t *testing.T) {
+	boundOnce(t, bindings)
+	boundOnce(t, replayBindings())
 }
 
 func TestErrorsOfActionsAreShown(t *testing.T) {
@@ -319,22 +366,28 @@ func TestCancelWithoutRequest(t *testing.T) {
 	}
 }
 
-// Every state of a session takes every key there is, and draws a whole frame after it.
+// Every view of every state of a session takes every key there is, and draws a whole frame after it.
 func TestEveryKeyInEveryState(t *testing.T) {
 	for _, sc := range scenes {
-		s := sc.make().drain()
-		a := open(s, theme.Colours16, false, 90, 28)
-		for _, b := range bindings {
-			if b.act == actSuspend || b.act == actQuit {
-				continue
-			}
-			for _, key := range b.keys {
-				a.press(key)
-				checkFrame(t, a.View().Content, 90, 28)
-				if a.editor.open {
-					a.press("esc")
+		t.Run(sc.name, func(t *testing.T) {
+			t.Parallel()
+			s := sc.make().drain()
+			for v := range numViews {
+				a := open(s, theme.Colours16, false, 90, 28)
+				for _, b := range bindings {
+					if b.act == actSuspend || b.act == actQuit {
+						continue
+					}
+					for _, key := range b.keys {
+						a.show(v)
+						a.press(key)
+						checkFrame(t, a.View().Content, 90, 28)
+						if a.editor.open {
+							a.press("esc")
+						}
+					}
 				}
 			}
-		}
+		})
 	}
 }

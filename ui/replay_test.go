@@ -109,7 +109,7 @@ func TestKeysSteerReplays(t *testing.T) {
 			t.Errorf("key %s has no test", b.show)
 			continue
 		}
-		for _, mode := range []string{"", "2"} { // on the overview, and with a pane zoomed
+		for _, mode := range []string{"", "z", "2"} { // on the overview, with a pane zoomed, and in another view
 			p := newPlayer()
 			a := openReplay(p, 120, 36)
 			if mode != "" {
@@ -146,15 +146,6 @@ func TestReplayHelp(t *testing.T) {
 	holds(t, a, "play the recording, or pause it")
 	if len(p.asked) != 0 || strings.Contains(a.screen(), "freeze the view") {
 		t.Errorf("the help of a replay is that of a live session; asked for %q", p.asked)
-	}
-	seen := map[string]bool{}
-	for _, b := range replayBindings() {
-		for _, key := range b.keys {
-			if seen[key] {
-				t.Errorf("%s is bound twice", key)
-			}
-			seen[key] = true
-		}
 	}
 }
 

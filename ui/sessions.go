@@ -20,7 +20,6 @@ type Session struct {
 type engines struct {
 	rows            []panes.EngineRow // what was seen of each, while the list is open
 	selected, first int
-	back            mode // what the list was opened from
 }
 
 // meet takes the sessions as they are now. The one on show stays on show as long as it is there.
@@ -79,25 +78,18 @@ func (a *app) turn(forward bool) {
 	a.choose((max(i, 0) + step) % len(a.sessions))
 }
 
-// toggleList opens the list of engines, or goes back to what it was opened from.
-func (a *app) toggleList() {
-	if a.mode == listing {
-		a.mode = a.engines.back
-		return
-	}
-	a.engines.back, a.mode = overview, listing
-	a.survey()
-}
-
 // survey looks at all engines for the list. Another look is worth a frame if one of them has something new.
 func (a *app) survey() {
-	if a.mode != listing {
+	if a.view != viewEngines {
 		return
 	}
 	news := len(a.engines.rows) != len(a.sessions)
 	a.engines.rows = slices.Grow(a.engines.rows, len(a.sessions))[:len(a.sessions)]
 	for i, s := range a.sessions {
 		row := panes.EngineRow{Name: sanitize.Line(s.Name), Snapshot: s.Snapshots(), Shown: s.Name == a.session.Name}
+		if s.Name == "" { // the only one
+			row.Name, row.Snapshot = sanitize.Line(a.snap.Engine.Name), a.snap
+		}
 		news = news || row != a.engines.rows[i]
 		a.engines.rows[i] = row
 	}

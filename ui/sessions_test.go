@@ -87,12 +87,12 @@ var recordings = []struct {
 func TestEnginesAreChosenFromTheList(t *testing.T) {
 	all := fleet()
 	a := openFleet(&all, false, 120, 36)
-	if a.mode != listing {
+	if a.view != viewEngines {
 		t.Fatal("several engines do not begin with the list")
 	}
 	holds(t, a, "7 engines")
 	a.press("down", "down", "down", "up", "enter")
-	if a.mode != overview || a.session.Name != all[2].Name {
+	if a.view != viewOverview || a.session.Name != all[2].Name {
 		t.Errorf("enter shows %q", a.session.Name)
 	}
 	holds(t, a, "DISCONNECTED since 09:0")
@@ -104,11 +104,11 @@ func TestEnginesAreChosenFromTheList(t *testing.T) {
 		t.Errorf("the engines do not come round: %q", a.session.Name)
 	}
 	a.press("l")
-	if a.mode != listing || a.engines.selected != 6 {
+	if a.view != viewEngines || a.engines.selected != 6 {
 		t.Error("l does not open the list at the engine that is shown")
 	}
 	a.press("l")
-	if a.mode != overview {
+	if a.view != viewOverview {
 		t.Error("l does not close the list")
 	}
 }

@@ -91,7 +91,7 @@ func TestSweepSurroundings(t *testing.T) {
 				a.press("enter")
 				checkFrame(t, a.View().Content, w, h)
 				for range 1 + i {
-					a.press("]", "7")
+					a.press("]", "z")
 					checkFrame(t, a.View().Content, w, h)
 				}
 			}
@@ -117,9 +117,13 @@ func sweep(t *testing.T, s *store.Snapshot, w, h int, full bool) {
 		return
 	}
 	for id := range panes.NumPanes {
-		show(string(rune('1' + id)))
+		a.zoom(id)
 		show("pgdown", "w", "e")
 		show("end")
+	}
+	for v := range numTabs {
+		show(viewKeys[v])
+		show("pgdown")
 	}
 	show("?")
 	show("end")

@@ -39,8 +39,8 @@ func (a *app) onKey(msg tea.KeyPressMsg) tea.Cmd {
 		return tea.Quit
 	case actSuspend:
 		suspend()
-	case actPane:
-		a.zoom(panes.ID(key[0] - '1'))
+	case actView:
+		a.show(view(slices.Index(viewKeys[:], key)))
 	default:
 		a.do(act)
 	}
@@ -58,15 +58,18 @@ func (a *app) do(act action) {
 	case actNext, actPrevious:
 		a.moveFocus(act == actNext)
 	case actZoom:
-		a.enter()
+		a.zoom(c.Focus)
+	case actShow:
+		a.choose(a.engines.selected)
+		a.show(viewOverview)
 	case actList:
-		a.toggleList()
+		a.toggle(viewEngines)
 	case actPreviousEngine, actNextEngine:
 		a.turn(act == actNextEngine)
 	case actBack:
-		a.mode, c.Scroll = overview, 0
+		a.back()
 	case actHelp:
-		a.toggleHelp()
+		a.toggle(viewHelp)
 	case actWindow:
 		c.Window = (c.Window + 1) % metric.NumWindows
 		a.say("window: " + c.Window.String())
@@ -88,28 +91,10 @@ func (a *app) do(act action) {
 	}
 }
 
-// enter opens what is chosen: an engine of the list, or the pane with the focus.
-func (a *app) enter() {
-	switch {
-	case a.mode == listing:
-		a.choose(a.engines.selected)
-		a.mode = overview
-	case a.mode == overview:
-		a.zoom(a.panes.Focus)
-	}
-}
-
-func (a *app) toggleHelp() {
-	if a.mode == helping {
-		a.mode = overview
-	} else {
-		a.mode = helping
-	}
-	a.panes.Scroll = 0
-}
-
+// zoom gives a pane of the overview the whole screen.
 func (a *app) zoom(id panes.ID) {
-	a.mode, a.panes.Focus, a.panes.Scroll = zoomed, id, 0
+	a.panes.Focus = id
+	a.show(viewPane)
 }
 
 // moveFocus goes to the next or previous pane: of those on the overview, or of all while one has the screen.
@@ -134,15 +119,15 @@ func (a *app) moveFocus(forward bool) {
 
 // scroll moves through a zoomed list or the help. The text is read from its end, so its rows count from there.
 func (a *app) scroll(act action) {
-	if a.mode == overview {
+	if a.view == viewOverview {
 		return
 	}
 	by := map[action]int{actUp: -1, actDown: 1, actPageUp: -page, actPageDown: page, actTop: -1 << 20, actBottom: 1 << 20}[act]
-	if a.mode == listing {
+	if a.view == viewEngines {
 		a.engines.selected = max(min(a.engines.selected+by, len(a.sessions)-1), 0)
 		return
 	}
-	if a.mode == zoomed && a.panes.Focus == panes.Text {
+	if a.view == viewPane && a.panes.Focus == panes.Text {
 		by = -by
 	}
 	a.panes.Scroll = max(a.panes.Scroll+by, 0)
@@ -197,13 +182,16 @@ func (a *app) onPaste(text string) {
 	a.editor.insert(text)
 }
 
-// onClick moves the focus to the pane under the mouse, or zooms it if it has the focus.
+// onClick goes to the view whose tab is under the mouse, moves the focus to the pane there, or zooms it by its title or if it has the focus.
 func (a *app) onClick(x, y int) {
+	if a.clickTab(x, y) {
+		return
+	}
 	for _, p := range a.places {
 		if !p.at.Has(x, y) {
 			continue
 		}
-		if a.panes.Focus == p.id {
+		if a.panes.Focus == p.id || y == p.at.Y {
 			a.zoom(p.id)
 		}
 		a.panes.Focus = p.id

@@ -139,19 +139,26 @@ func TestMouse(t *testing.T) {
 		click := tea.MouseClickMsg{X: p.at.X + p.at.W/2, Y: p.at.Y + p.at.H/2, Button: tea.MouseLeft}
 		a.panes.Focus = (p.id + 1) % panes.NumPanes
 		a.Update(click)
-		if a.panes.Focus != p.id || a.mode != overview {
+		if a.panes.Focus != p.id || a.view != viewOverview {
 			t.Errorf("a click on %v leaves the focus on %v", p.id, a.panes.Focus)
 		}
 		a.Update(click)
-		if a.mode != zoomed || a.panes.Focus != p.id {
+		if a.view != viewPane || a.panes.Focus != p.id {
 			t.Errorf("a second click on %v does not zoom it", p.id)
+		}
+		a.press("esc")
+		a.View()
+		a.panes.Focus = (p.id + 1) % panes.NumPanes
+		a.Update(tea.MouseClickMsg{X: p.at.X + 3, Y: p.at.Y, Button: tea.MouseLeft})
+		if a.view != viewPane || a.panes.Focus != p.id {
+			t.Errorf("a click on the title of %v does not zoom it", p.id)
 		}
 		a.press("esc")
 		a.View()
 	}
 	focus := a.panes.Focus
 	a.Update(tea.MouseClickMsg{X: 3, Y: 0, Button: tea.MouseLeft})
-	if a.panes.Focus != focus || a.mode != overview {
+	if a.panes.Focus != focus || a.view != viewOverview {
 		t.Error("a click on the header did something")
 	}
 	a.press("?")
@@ -162,5 +169,23 @@ func TestMouse(t *testing.T) {
 	a.Update(tea.MouseWheelMsg{Button: tea.MouseWheelUp})
 	if a.View(); a.panes.Scroll != 0 {
 		t.Errorf("a notch back leads to %d", a.panes.Scroll)
+	}
+}
+
+// Every tab can be clicked on, from every view and in every width.
+func TestTabsCanBeClicked(t *testing.T) {
+	for _, w := range []int{60, 80, 120, 200} {
+		a := open(liveSnapshot(), theme.TrueColour, false, w, 30)
+		for from := range numViews {
+			for to := range numTabs {
+				a.show(from)
+				a.View()
+				at := a.tabs[to].at
+				a.Update(tea.MouseClickMsg{X: at.X + at.W/2, Y: 29, Button: tea.MouseLeft})
+				if a.view != to || len(a.tabs) != int(numTabs) {
+					t.Errorf("%d columns: a click on %s leads from view %d to %d", w, tabNames[to], from, a.view)
+				}
+			}
+		}
 	}
 }

@@ -28,7 +28,7 @@ func (a *app) tick() tea.Cmd {
 	if a.blurred {
 		every = blurredEvery
 	}
-	if changed := a.session.Changed; changed != nil && a.still && a.toastIn == 0 && a.mode != listing {
+	if changed := a.session.Changed; changed != nil && a.still && a.toastIn == 0 && a.view != viewEngines {
 		looked := time.Now()
 		return func() tea.Msg {
 			select {

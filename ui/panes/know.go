@@ -58,7 +58,7 @@ func drawKnow(a grid.Area, s *store.Snapshot, c *Ctx) {
 		shown++
 	}
 	if rest := len(s.Verdicts) - shown; rest > 0 {
-		c.foot(a, dim, itoa(rest)+" more: press "+string(rune('1'+Know)))
+		c.foot(a, dim, itoa(rest)+" more: zoom to see")
 	}
 }
 

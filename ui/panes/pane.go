@@ -68,6 +68,7 @@ type Ctx struct {
 	Skin    *theme.Skin
 	Focus   ID
 	Zoomed  bool
+	Title   string // of a zoomed pane that stands for a view; "" is its own
 	Window  metric.Window
 	Phase   metric.Phase
 	Scroll  int // first row shown in a zoomed list; panes clamp it
@@ -105,7 +106,7 @@ var (
 	head  = grid.Fg(theme.Dim).With(grid.Underline)
 )
 
-// frame draws the pane's box with its number, its title and what it covers, in the first words for which there is room, and
+// frame draws the pane's box with its title and what it covers, in the first words for which there is room, and
 // returns the inside.
 func (c *Ctx) frame(a grid.Area, covers ...string) grid.Area {
 	gl := c.Skin.Glyphs
@@ -122,7 +123,11 @@ func (c *Ctx) frame(a grid.Area, covers ...string) grid.Area {
 	}
 	top := a.Sub(2, 0, a.W-4, 1)
 	l := top.Line(0, 0)
-	l.Put(dim, " "+string(rune('1'+c.id))).Put(title, " "+c.id.String()).Put(dim, " ")
+	name := c.Title
+	if name == "" {
+		name = c.id.String()
+	}
+	l.Put(title, " "+name).Put(dim, " ")
 	for _, words := range covers {
 		if n := grid.Width(words); n > 0 && n+4 <= l.Room() {
 			l.Rune(line, gl.Horizontal).Put(dim, " "+words+" ")
