@@ -31,7 +31,7 @@ func build(t testing.TB, l language, source string, flags ...string) string {
 		t.Skipf("no compiler: %v", err)
 	}
 	binary := filepath.Join(t.TempDir(), "engine")
-	args := append([]string{l.standard, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O1", "-g", "-I.", source, "-o", binary, "-pthread"}, flags...)
+	args := append([]string{l.standard, "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror", "-O1", "-g", "-I.", source, "-o", binary, "-pthread"}, flags...)
 	if out, err := exec.Command(l.compiler, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%s %s: %v\n%s", l.compiler, strings.Join(args, " "), err, out)
 	}

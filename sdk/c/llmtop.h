@@ -186,11 +186,14 @@ typedef struct {
   uint64_t request;
   const char *stage;
   int64_t began;
+  int64_t tokens; /* covered; 0: not reported. Those of LLMTOP_TOKENIZE go into the counters of the tokenizer as well */
 } llmtop_span;
 
 llmtop_span llmtop_begin(llmtop_socket *top, uint64_t request, const char *stage);
-/* tokens covered; 0: not reported. Those of LLMTOP_TOKENIZE go into the counters of the tokenizer as well. Ending twice does nothing. */
-void llmtop_end(llmtop_span *span, int64_t tokens);
+void llmtop_end(llmtop_span *span); /* ending it twice does nothing */
+/* A timer that ends with its scope, in C; C++ has llmtop::Span. LLMTOP_SCOPE(prefill, top, 7, LLMTOP_PREFILL); prefill.tokens = 512; */
+#define LLMTOP_SCOPE(span, top, request, stage) \
+  __attribute__((cleanup(llmtop_end))) llmtop_span span = llmtop_begin((top), (request), (stage))
 /* A stage that ends now and has begun at began; layer from 0, or -1. */
 void llmtop_stage(llmtop_socket *top, uint64_t request, const char *stage, int layer, int64_t began, int64_t tokens);
 
@@ -258,21 +261,21 @@ namespace llmtop {
 /* Span is a scoped timer: a stage from its making to the end of its scope. */
 class Span {
 public:
-  Span(llmtop_socket *top, uint64_t request, const char *stage, int64_t tokens = 0)
-      : span_(llmtop_begin(top, request, stage)), tokens_(tokens) {}
-  Span(Span &&other) noexcept : span_(other.span_), tokens_(other.tokens_) { other.span_.top = nullptr; }
+  Span(llmtop_socket *top, uint64_t request, const char *stage, int64_t tokens = 0) : span_(llmtop_begin(top, request, stage)) {
+    span_.tokens = tokens;
+  }
+  Span(Span &&other) noexcept : span_(other.span_) { other.span_.top = nullptr; }
   Span(const Span &) = delete;
   Span &operator=(const Span &) = delete;
   Span &operator=(Span &&) = delete;
   ~Span() { end(); }
   /* tokens says how many tokens the span covers, once that is known. */
-  void tokens(int64_t n) { tokens_ = n; }
+  void tokens(int64_t n) { span_.tokens = n; }
   /* end ends the span before its scope does. */
-  void end() { llmtop_end(&span_, tokens_); }
+  void end() { llmtop_end(&span_); }
 
 private:
   llmtop_span span_;
-  int64_t tokens_;
 };
 
 /* Socket opens the socket for as long as it lives. Give its get() to the functions above; it is null if error() is not empty. */
@@ -601,7 +604,7 @@ struct llmtop_socket {
   llmtopi_line *lines;
   uint64_t first_line, next_line;
   llmtopi_reader *readers[LLMTOPI_READERS];
-  int count;
+  int count, deaf; /* deaf: the process has no descriptor left for another reader */
   llmtopi_request *buckets[1024], *oldest, *newest;
   size_t live;
   int requests_told; /* the engine tells when requests begin and end */
@@ -609,7 +612,7 @@ struct llmtop_socket {
   llmtopi_cell kv;
   int kv_told;
   llmtopi_text experts_line, counters_line; /* the latest, without a line end */
-  uint64_t picked;                          /* sum of all picks in experts_line */
+  uint64_t picked;                          /* sum of all picks when experts_line was written */
   int64_t experts_due, counters_due, clock_due;
   llmtopi_row *rows;
   size_t row_count, row_room;
@@ -638,7 +641,12 @@ static void llmtopi_copy_in(llmtop_socket *t, uint64_t to, const void *p, size_t
 }
 
 /* Emits an event with the parts as its payload. A cell is claimed only while there are some, so that a position is never one that
- * the writer still has to read. An eighth is kept for requests, without which the state would be wrong for long. */
+ * the writer still has to read. An eighth is kept for requests, without which the state would be wrong for long.
+ *
+ * Wait-free: every path is a fixed number of instructions and a copy of bounded length. Nothing is tried again when others emit at the
+ * same time, since fetch-and-add always succeeds (one instruction on x86-64 and on ARM since v8.1; older ARM repeats it while others
+ * interfere). A thread that is stopped between claiming cells and publishing them holds up the writer alone: others go on until the
+ * ring is full, and then drop. The clock is read without a system call where the kernel maps it, as Linux and macOS do. */
 static void llmtopi_emit(llmtop_socket *t, const llmtopi_cell *c, const llmtopi_part *parts, int n) {
   size_t length = 0;
   int i, kind = llmtopi_kinds[c->type];
@@ -753,7 +761,7 @@ void llmtop_ended(llmtop_socket *t, uint64_t request, llmtop_outcome outcome, co
   part.p = why;
   part.n = why == NULL ? 0 : strnlen(why, 1024);
   llmtopi_emit(t, &c, &part, 1);
-  llmtop_add(t, LLMTOP_REQUESTS_QUEUED + (outcome - LLMTOP_FINISHED) + 1, 1);
+  llmtop_add(t, LLMTOP_REQUESTS_FINISHED + (int)outcome - LLMTOP_FINISHED, 1);
   if (usage->in >= 0) llmtop_add(t, LLMTOP_PROMPT_TOKENS, usage->in);
   if (usage->cached >= 0) llmtop_add(t, LLMTOP_CACHED_TOKENS, usage->cached);
 }
@@ -762,7 +770,7 @@ void llmtop_ended(llmtop_socket *t, uint64_t request, llmtop_outcome outcome, co
 void llmtop_tokens(llmtop_socket *t, const llmtop_tokens_info *k) {
   llmtopi_cell c;
   llmtopi_part part;
-  if (t == NULL || k == NULL || k->request == 0) return;
+  if (t == NULL || k == NULL || k->request == 0 || k->count < 1) return;
   memset(&c, 0, sizeof c);
   c.type = LLMTOPI_TOKEN;
   c.request = k->request;
@@ -808,12 +816,13 @@ llmtop_span llmtop_begin(llmtop_socket *t, uint64_t request, const char *stage) 
   s.request = request;
   s.stage = stage;
   s.began = llmtop_now(t);
+  s.tokens = 0;
   return s;
 }
 
-void llmtop_end(llmtop_span *s, int64_t tokens) {
+void llmtop_end(llmtop_span *s) {
   if (s == NULL || s->top == NULL) return;
-  llmtop_stage(s->top, s->request, s->stage, -1, s->began, tokens);
+  llmtop_stage(s->top, s->request, s->stage, -1, s->began, s->tokens);
   s->top = NULL;
 }
 
@@ -1042,15 +1051,16 @@ static void llmtopi_skip(llmtop_socket *t, llmtopi_reader *r) {
 
 static void llmtopi_sync(llmtop_socket *t, llmtopi_reader *r);
 
+#ifdef MSG_NOSIGNAL
+enum { LLMTOPI_SEND = MSG_NOSIGNAL };
+#else
+enum { LLMTOPI_SEND = 0 }; /* macOS: SO_NOSIGPIPE */
+#endif
+
 /* Writes what the socket takes now. Returns 0 if the connection is lost. */
 static int llmtopi_send(llmtopi_reader *r) {
-#ifdef MSG_NOSIGNAL
-  const int flags = MSG_NOSIGNAL;
-#else
-  const int flags = 0; /* macOS: SO_NOSIGPIPE */
-#endif
   while (r->sent < r->out.n) {
-    ssize_t n = send(r->fd, r->out.p + r->sent, r->out.n - r->sent, flags);
+    ssize_t n = send(r->fd, r->out.p + r->sent, r->out.n - r->sent, LLMTOPI_SEND);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS;
     r->sent += (size_t)n;
@@ -1112,6 +1122,7 @@ static void llmtopi_flags(int fd) {
 #endif
 }
 
+/* Takes in those who have connected. */
 static void llmtopi_accept(llmtop_socket *t, int64_t now) {
   int fd, k;
   while ((fd = accept(t->listener, NULL, NULL)) >= 0) {
@@ -1119,7 +1130,7 @@ static void llmtopi_accept(llmtop_socket *t, int64_t now) {
     llmtopi_flags(fd);
     if (r == NULL) {
       static const char full[] = "{\"t\":\"bye\",\"why\":\"too many readers\"}\n";
-      ssize_t n = send(fd, full, sizeof full - 1, 0);
+      ssize_t n = send(fd, full, sizeof full - 1, LLMTOPI_SEND);
       (void)n; /* it is turned away in any case */
       close(fd);
       continue;
@@ -1132,6 +1143,7 @@ static void llmtopi_accept(llmtop_socket *t, int64_t now) {
     llmtopi_sync(t, r);
     t->readers[t->count++] = r;
   }
+  t->deaf = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
 }
 
 static void llmtopi_leave(llmtop_socket *t, int i) {
@@ -1627,8 +1639,8 @@ static uint64_t llmtopi_drain(llmtop_socket *t) {
 /* ---- tables -------------------------------------------------------------------------------------------------------------- */
 
 /* Writes the picks of one phase, and for how many tokens they are: those of the layer with most of them. */
-static uint64_t llmtopi_phase(llmtop_socket *t, int phase, const char *picks, const char *tokens) {
-  uint64_t most = 0, all = 0;
+static void llmtopi_phase(llmtop_socket *t, int phase, const char *picks, const char *tokens) {
+  uint64_t most = 0;
   unsigned layer, i;
   llmtopi_key(&t->line, picks);
   for (layer = 0; layer < t->layers; layer++) {
@@ -1640,11 +1652,9 @@ static uint64_t llmtopi_phase(llmtop_socket *t, int phase, const char *picks, co
       sum += n;
     }
     if (sum > most) most = sum;
-    all += sum;
   }
   llmtopi_add(&t->line, "]", 1);
   if (t->used_experts > 0) llmtopi_member(&t->line, tokens, (int64_t)(most / t->used_experts));
-  return all;
 }
 
 static void llmtopi_keep(llmtop_socket *t, llmtopi_text *kept, llmtop_kind kind) {
@@ -1653,17 +1663,20 @@ static void llmtopi_keep(llmtop_socket *t, llmtopi_text *kept, llmtop_kind kind)
   llmtopi_push(t, kind, 1);
 }
 
+/* Writes the table of picks if it has changed. */
 static void llmtopi_experts(llmtop_socket *t, int64_t now) {
-  uint64_t all;
+  size_t cells = (size_t)2 * t->layers * t->experts, i;
+  uint64_t all = 0;
   if (t->picks == NULL) return;
+  for (i = 0; i < cells; i++) all += __atomic_load_n(&t->picks[i], __ATOMIC_RELAXED);
+  if (all == t->picked) return;
+  t->picked = all;
   llmtopi_open_line(llmtopi_fresh(t), "experts", &now);
   llmtopi_member(&t->line, "layers", t->layers);
   llmtopi_member(&t->line, "experts", t->experts);
   if (t->used_experts > 0) llmtopi_member(&t->line, "used", t->used_experts);
-  all = llmtopi_phase(t, 0, "p", "pt");
-  all += llmtopi_phase(t, 1, "d", "dt");
-  if (all == t->picked) return;
-  t->picked = all;
+  llmtopi_phase(t, 0, "p", "pt");
+  llmtopi_phase(t, 1, "d", "dt");
   llmtopi_keep(t, &t->experts_line, LLMTOP_KIND_EXPERTS);
 }
 
@@ -1730,12 +1743,26 @@ static void llmtopi_tables(llmtop_socket *t, int64_t now, int last) {
 
 /* ---- the CSV ------------------------------------------------------------------------------------------------------------- */
 
+static void llmtopi_csv_name(FILE *f, const char *name) {
+  if (strpbrk(name, ",\"\r\n") == NULL) {
+    fputs(name, f);
+    return;
+  }
+  putc('"', f);
+  for (; *name != '\0'; name++) {
+    if (*name == '"') putc('"', f);
+    putc(*name, f);
+  }
+  putc('"', f);
+}
+
 static void llmtopi_csv_row(FILE *f, const char *name, int64_t ns) {
   char fraction[8] = "";
   int n = 0;
   if (ns % 1000 != 0) n = snprintf(fraction, sizeof fraction, ".%03d", (int)(ns % 1000));
   while (n > 0 && fraction[n - 1] == '0') fraction[--n] = '\0';
-  fprintf(f, "%s,%lld%s\n", name, (long long)(ns / 1000), fraction);
+  llmtopi_csv_name(f, name);
+  fprintf(f, ",%lld%s\n", (long long)(ns / 1000), fraction);
 }
 
 /* Writes what llmtop_csv asks for. Requests stand in the order in which they ended; those that live come last. */
@@ -1807,7 +1834,7 @@ static int llmtopi_asked(llmtop_socket *t) {
 static void llmtopi_wait(llmtop_socket *t) {
   struct pollfd fds[LLMTOPI_READERS + 1];
   int i;
-  fds[0].fd = t->listener;
+  fds[0].fd = t->deaf ? -1 : t->listener; /* that somebody waits would end every wait at once */
   fds[0].events = POLLIN;
   for (i = 0; i < t->count; i++) {
     fds[i + 1].fd = t->readers[i]->fd;

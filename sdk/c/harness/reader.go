@@ -44,6 +44,13 @@ type Reader struct {
 // Connect connects to an engine. check is another decoder of lines that must not find anything wrong with them.
 func Connect(t testing.TB, address string, check func([]byte) error) *Reader {
 	t.Helper()
+	conn := dial(t, address)
+	return &Reader{t: t, check: check, buffer: bufio.NewReader(conn), Delivered: map[string]uint64{}, Lost: map[string]uint64{}}
+}
+
+// dial opens a connection that the test gives up after a while.
+func dial(t testing.TB, address string) net.Conn {
+	t.Helper()
 	network, at, _ := strings.Cut(address, ":")
 	conn, err := net.Dial(network, at)
 	if err != nil {
@@ -51,7 +58,7 @@ func Connect(t testing.TB, address string, check func([]byte) error) *Reader {
 	}
 	t.Cleanup(func() { _ = conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(patience))
-	return &Reader{t: t, check: check, buffer: bufio.NewReader(conn), Delivered: map[string]uint64{}, Lost: map[string]uint64{}}
+	return conn
 }
 
 // Read reads until a line of a type, and returns it.

@@ -2,7 +2,6 @@ package harness
 
 import (
 	"encoding/csv"
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -25,6 +24,7 @@ func (s Suite) Run(t *testing.T) {
 	t.Run("reclaimed", s.reclaimed)
 	t.Run("place", s.place)
 	t.Run("loopback", s.loopback)
+	t.Run("hostile", s.hostile)
 }
 
 // Short runs the part in which the threads of an engine meet, for an engine that a sanitizer slows down.
@@ -126,63 +126,6 @@ func (s Suite) text(t *testing.T) {
 	}
 }
 
-// late reads the state from an engine that has worked already, with one request that has not ended.
-func (s Suite) late(t *testing.T) {
-	p := Start(t, s.Binary, "ADDRESS=unix:"+Socket(t), "HELD=1")
-	p.Go()
-	p.Done()
-	var readers []*Reader
-	for range 3 {
-		r := Connect(t, p.Address, s.Check)
-		r.Read("synced")
-		readers = append(readers, r)
-	}
-	p.End()
-	for _, r := range readers {
-		r.Rest()
-		tokens := 0.0
-		for _, l := range r.Of("tok", 9000) {
-			n, ok := l.Keys["n"].(float64)
-			if !ok {
-				n = 1
-			}
-			tokens += n
-		}
-		if tokens != 10 || len(r.Of("req", 9000)) != 2 {
-			t.Errorf("%v tokens and %d lines of a request with 10 tokens that was queued and dispatched", tokens, len(r.Of("req", 9000)))
-		}
-		if n := len(r.Of("req", 0)); n != 2 {
-			t.Errorf("%d req lines, those of requests that have ended among them", n)
-		}
-		if len(r.Of("kv", 0)) == 0 {
-			t.Error("the latest kv line is not in the state")
-		}
-	}
-}
-
-// stalled has one reader stand still while the engine works, and one that keeps up.
-func (s Suite) stalled(t *testing.T) {
-	p := Start(t, s.Binary, "ADDRESS=unix:"+Socket(t), "REQUESTS=40", "TOKENS=500", "THREADS=4", "RING=1024", "BACKLOG=65536", "PAUSE_US=50")
-	slow, fast := Connect(t, p.Address, s.Check), Connect(t, p.Address, s.Check)
-	slow.Read("synced")
-	fast.Read("synced")
-	p.Go()
-	fast.Settle(emitted(40, 500))
-	p.Done()
-	for slow.Syncs < 2 {
-		slow.Read("synced")
-	}
-	slow.Settle(emitted(40, 500))
-	p.End()
-	slow.Rest()
-	fast.Rest()
-	slow.Expect(emitted(40, 500))
-	fast.Expect(emitted(40, 500))
-	if slow.Lost["token"] == 0 {
-		t.Error("a reader that stood still has lost nothing: the test shows nothing")
-	}
-}
-
 func (s Suite) compact(t *testing.T) {
 	r := s.watched(t, "STEPS=0", "TOKENS=25000", "REQUESTS=4", "THREADS=2", "RING=262144", "BACKLOG=16777216")
 	r.Expect(map[string]uint64{"token": 100000})
@@ -193,95 +136,6 @@ func (s Suite) compact(t *testing.T) {
 		t.Errorf("100,000 tokens take %d bytes", r.Bytes)
 	}
 	t.Logf("100,000 tokens take %d bytes", r.Bytes)
-}
-
-// killed ends an engine inside a line, one that is longer than what a socket takes while nobody reads.
-func (s Suite) killed(t *testing.T) {
-	p := Start(t, s.Binary, "ADDRESS=unix:"+Socket(t), "LAYERS=256", "EXPERTS=2048", "BACKLOG=8388608")
-	readers := []*Reader{Connect(t, p.Address, s.Check), Connect(t, p.Address, s.Check)}
-	for _, r := range readers {
-		r.Read("synced")
-	}
-	p.Go()
-	for _, r := range readers {
-		r.Begun("experts")
-	}
-	p.Kill()
-	for _, r := range readers {
-		r.Rest()
-		if last := r.Lines[len(r.Lines)-1]; last.Type == "bye" {
-			t.Error("an engine that was killed said goodbye")
-		}
-		if !strings.HasPrefix(r.Torn, `{"t":"experts"`) {
-			t.Errorf("the line was not cut, the test shows nothing; the end is %.50q", r.Torn)
-		}
-	}
-}
-
-// reclaimed has an engine take the place of a dead one, but not that of a live one.
-func (s Suite) reclaimed(t *testing.T) {
-	address := "ADDRESS=unix:" + Socket(t)
-	p := Start(t, s.Binary, address)
-	if why := Refused(t, s.Binary, address); !strings.Contains(why, strconv.Itoa(p.PID())) || !strings.Contains(why, "live engine") {
-		t.Errorf("a socket that process %d holds is refused with: %s", p.PID(), why)
-	}
-	p.Kill()
-	next := Start(t, s.Binary, address)
-	if Connect(t, next.Address, s.Check).Read("hello").Keys["pid"] != float64(next.PID()) {
-		t.Error("another engine answers")
-	}
-	next.Go()
-	next.Done()
-	next.End()
-	if _, err := os.Lstat(path(next.Address)); !os.IsNotExist(err) {
-		t.Errorf("the socket of an engine that has ended: %v", err)
-	}
-	if err := os.WriteFile(path(next.Address), []byte("a letter"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if why := Refused(t, s.Binary, address); !strings.Contains(why, "no socket") {
-		t.Errorf("a file in place of the socket is refused with: %s", why)
-	}
-}
-
-// place looks at the well-known folder.
-func (s Suite) place(t *testing.T) {
-	folder := filepath.Dir(Socket(t))
-	p := Start(t, s.Binary, "XDG_RUNTIME_DIR="+folder)
-	if want := fmt.Sprintf("unix:%s/llmtop/", folder); !strings.HasPrefix(p.Address, want) || !strings.HasSuffix(p.Address, fmt.Sprintf("-%d.sock", p.PID())) {
-		t.Errorf("the address is %s", p.Address)
-	}
-	for name, want := range map[string]os.FileMode{path(p.Address): 0o600, filepath.Dir(path(p.Address)): 0o700} {
-		info, err := os.Lstat(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := info.Mode().Perm(); got != want {
-			t.Errorf("%s has mode %v, not %v", name, got, want)
-		}
-	}
-	p.Go()
-	p.Done()
-	p.End()
-	if err := os.Chmod(filepath.Join(folder, "llmtop"), 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if why := Refused(t, s.Binary, "XDG_RUNTIME_DIR="+folder); !strings.Contains(why, "only this user") {
-		t.Errorf("a folder that all may write to is refused with: %s", why)
-	}
-}
-
-func (s Suite) loopback(t *testing.T) {
-	p := Start(t, s.Binary, "ADDRESS=tcp:127.0.0.1:0")
-	Connect(t, p.Address, s.Check).Read("synced")
-	p.Go()
-	p.Done()
-	p.End()
-	for _, address := range []string{"tcp:0.0.0.0:0", "tcp:127.0.0.1", "tcp:127.0.0.1:99999", "http:x", "unix:" + strings.Repeat("x", 200)} {
-		if why := Refused(t, s.Binary, "ADDRESS="+address); !strings.HasPrefix(why, "open event socket: ") || strings.Count(why, "\n") != 1 {
-			t.Errorf("%s is refused with: %s", address, why)
-		}
-	}
 }
 
 // csv compares the stages in the file with those on the wire.

@@ -33,8 +33,21 @@ static void pass(uint64_t request, int32_t index) {
   llmtop_tokens(top, &k);
 }
 
-static void generate(uint64_t request) {
+static void tokenize(uint64_t request) {
+  LLMTOP_SCOPE(encode, top, request, LLMTOP_TOKENIZE);
+  encode.tokens = 4;
+}
+
+static void prefill(uint64_t request) {
   static const uint16_t picks[4] = {0, 1, 2, 3};
+  LLMTOP_SCOPE(whole, top, request, LLMTOP_PREFILL);
+  llmtop_stage(top, request, LLMTOP_ATTENTION, 0, whole.began, 4);
+  llmtop_stage(top, request, LLMTOP_ATTENTION, 1, whole.began, 4);
+  llmtop_picks(top, 0, 1, picks, 4);
+  whole.tokens = 4;
+}
+
+static void generate(uint64_t request) {
   llmtop_request what = {"adapter-\"x\"", "chat", NULL, "Once upon a time", 64, 0, 0};
   llmtop_cells cells = LLMTOP_CELLS(16, 4096);
   llmtop_usage usage = LLMTOP_USAGE;
@@ -42,23 +55,20 @@ static void generate(uint64_t request) {
   int32_t i;
   llmtop_queued(top, request, &what);
   span = llmtop_begin(top, request, LLMTOP_QUEUE);
-  llmtop_end(&span, 0);
+  llmtop_end(&span);
   llmtop_dispatched(top, request);
-  span = llmtop_begin(top, request, LLMTOP_TOKENIZE);
-  llmtop_end(&span, 4);
-  span = llmtop_begin(top, request, LLMTOP_PREFILL);
-  llmtop_stage(top, request, LLMTOP_ATTENTION, 0, span.began, 4);
-  llmtop_stage(top, request, LLMTOP_ATTENTION, 1, span.began, 4);
-  llmtop_picks(top, 0, 1, picks, 4);
-  llmtop_end(&span, 4);
-  cells.pinned = span.began;
+  tokenize(request);
+  cells.pinned = llmtop_now(top);
+  prefill(request);
   llmtop_kv(top, &cells);
   span = llmtop_begin(top, request, LLMTOP_DECODE);
   for (i = 0; i < tokens; i++) {
     pass(request, i);
     if (pause_us > 0) rest(pause_us);
   }
-  llmtop_end(&span, tokens);
+  span.tokens = tokens;
+  llmtop_end(&span);
+  llmtop_end(&span); /* does nothing */
   usage.in = 4;
   usage.cached = 1;
   usage.out = tokens;

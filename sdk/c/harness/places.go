@@ -1,0 +1,76 @@
+package harness
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// reclaimed has an engine take the place of a dead one, but not that of a live one.
+func (s Suite) reclaimed(t *testing.T) {
+	address := "ADDRESS=unix:" + Socket(t)
+	p := Start(t, s.Binary, address)
+	if why := Refused(t, s.Binary, address); !strings.Contains(why, strconv.Itoa(p.PID())) || !strings.Contains(why, "live engine") {
+		t.Errorf("a socket that process %d holds is refused with: %s", p.PID(), why)
+	}
+	p.Kill()
+	next := Start(t, s.Binary, address)
+	if Connect(t, next.Address, s.Check).Read("hello").Keys["pid"] != float64(next.PID()) {
+		t.Error("another engine answers")
+	}
+	next.Go()
+	next.Done()
+	next.End()
+	if _, err := os.Lstat(path(next.Address)); !os.IsNotExist(err) {
+		t.Errorf("the socket of an engine that has ended: %v", err)
+	}
+	if err := os.WriteFile(path(next.Address), []byte("a letter"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if why := Refused(t, s.Binary, address); !strings.Contains(why, "no socket") {
+		t.Errorf("a file in place of the socket is refused with: %s", why)
+	}
+}
+
+// place looks at the well-known folder.
+func (s Suite) place(t *testing.T) {
+	folder := filepath.Dir(Socket(t))
+	p := Start(t, s.Binary, "XDG_RUNTIME_DIR="+folder)
+	if want := fmt.Sprintf("unix:%s/llmtop/", folder); !strings.HasPrefix(p.Address, want) || !strings.HasSuffix(p.Address, fmt.Sprintf("-%d.sock", p.PID())) {
+		t.Errorf("the address is %s", p.Address)
+	}
+	for name, want := range map[string]os.FileMode{path(p.Address): 0o600, filepath.Dir(path(p.Address)): 0o700} {
+		info, err := os.Lstat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := info.Mode().Perm(); got != want {
+			t.Errorf("%s has mode %v, not %v", name, got, want)
+		}
+	}
+	p.Go()
+	p.Done()
+	p.End()
+	if err := os.Chmod(filepath.Join(folder, "llmtop"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if why := Refused(t, s.Binary, "XDG_RUNTIME_DIR="+folder); !strings.Contains(why, "only this user") {
+		t.Errorf("a folder that all may write to is refused with: %s", why)
+	}
+}
+
+func (s Suite) loopback(t *testing.T) {
+	p := Start(t, s.Binary, "ADDRESS=tcp:127.0.0.1:0")
+	Connect(t, p.Address, s.Check).Read("synced")
+	p.Go()
+	p.Done()
+	p.End()
+	for _, address := range []string{"tcp:0.0.0.0:0", "tcp:127.0.0.1", "tcp:127.0.0.1:99999", "http:x", "unix:" + strings.Repeat("x", 200)} {
+		if why := Refused(t, s.Binary, "ADDRESS="+address); !strings.HasPrefix(why, "open event socket: ") || strings.Count(why, "\n") != 1 {
+			t.Errorf("%s is refused with: %s", address, why)
+		}
+	}
+}
