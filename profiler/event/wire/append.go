@@ -65,8 +65,10 @@ func appendUints[T ~uint16 | ~uint32 | ~uint64](dst []byte, list ...T) []byte {
 const hex = "0123456789abcdef"
 
 // appendString appends a string, cut at MaxString; what is no UTF-8 in it is replaced.
-func appendString(dst []byte, s string) []byte {
-	s = cut(s)
+func appendString(dst []byte, s string) []byte { return appendQuoted(dst, cut(s)) }
+
+// appendQuoted appends a string of any length; what is no UTF-8 in it is replaced.
+func appendQuoted(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	from := 0
 	for i := 0; i < len(s); {
@@ -109,23 +111,28 @@ func appendEscape(dst []byte, c byte) []byte {
 }
 
 // cut is s without what is over the limit, and without the half of a character that this would leave.
-func cut[T string | []byte](s T) T {
-	if len(s) <= MaxString {
+func cut[T string | []byte](s T) T { return cutAt(s, MaxString) }
+
+// cutAt is cut with another limit, in bytes.
+func cutAt[T string | []byte](s T, most int) T {
+	if len(s) <= most {
 		return s
 	}
-	end := MaxString
-	for end > MaxString-utf8.UTFMax && !utf8.RuneStart(s[end]) {
+	end := most
+	for end > most-utf8.UTFMax && !utf8.RuneStart(s[end]) {
 		end--
 	}
 	return s[:end]
 }
 
-// appendText appends a model's text: a string, or its bytes as numbers where they are no UTF-8.
-func appendText(dst []byte, s string) []byte {
+// appendText appends a model's text, cut at MaxString: a string, or its bytes as numbers where they are no UTF-8.
+func appendText(dst []byte, s string) []byte { return appendWhole(dst, cut(s)) }
+
+// appendWhole appends a model's text of any length.
+func appendWhole(dst []byte, s string) []byte {
 	if utf8.ValidString(s) {
-		return appendString(dst, s)
+		return appendQuoted(dst, s)
 	}
-	s = cut(s)
 	dst = append(dst, '[')
 	for i := range len(s) {
 		if i > 0 {

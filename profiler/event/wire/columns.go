@@ -137,7 +137,7 @@ func (d *Decoder) readToken(name byte) bool {
 	case 'p':
 		c.text = each(d, c.text, number0, func() span {
 			from := len(c.bytes)
-			c.bytes = d.text(c.bytes)
+			c.bytes = d.text(c.bytes, MaxString)
 			return span{from, len(c.bytes)}
 		})
 	case 'o':
@@ -289,7 +289,7 @@ func (d *Decoder) readCandidate() (t event.TopProb) {
 				t.LogP = float32(v)
 			}
 		case 2:
-			t.Text = string(d.text(nil))
+			t.Text = string(d.text(nil, MaxString))
 		default:
 			s.skip()
 		}

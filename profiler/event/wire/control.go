@@ -77,7 +77,7 @@ var measures = []string{"stages", "experts", "picks"}
 
 func (m *Measure) parts() []*bool { return []*bool{&m.Stages, &m.Experts, &m.Picks} }
 
-// AppendControl appends a message as one line without a line end. Text over MaxString would be cut: a prompt of more is an error.
+// AppendControl appends a message as one line without a line end. A prompt that does not fit a line of MaxControl is an error.
 func AppendControl(dst []byte, c *Control) ([]byte, error) {
 	from := len(dst)
 	out := word(append(dst, '{'), "t", c.Type.String())
@@ -105,15 +105,15 @@ func AppendControl(dst []byte, c *Control) ([]byte, error) {
 		out = number(out, "every", max(c.Every, 1))
 	}
 	out = append(out, '}')
-	if n := len(out) - from; n > MaxControl || len(c.Generation.Prompt) > MaxString {
-		return dst, fmt.Errorf("write %v message: too long: %d bytes, a prompt may have %d", c.Type, n, MaxString)
+	if n := len(out) - from; n > MaxControl {
+		return dst, fmt.Errorf("write %v message: too long: %d bytes, a message may have %d", c.Type, n, MaxControl)
 	}
 	return out, nil
 }
 
 func appendGeneration(dst []byte, g *Generation) []byte {
 	if g.Prompt != "" {
-		dst = appendText(key(dst, "prompt"), g.Prompt)
+		dst = appendWhole(key(dst, "prompt"), g.Prompt)
 	}
 	if len(g.IDs) > 0 {
 		dst = append(key(dst, "ids"), '[')
@@ -198,7 +198,7 @@ func (d *Decoder) controlMember(c *Control, name []byte) bool {
 	case "on":
 		d.readMeasure(&c.On)
 	case "prompt":
-		g.Prompt = string(d.text(nil))
+		g.Prompt = string(d.text(nil, MaxControl))
 	case "ids":
 		g.IDs = d.readIDs()
 	case "seed":

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"strings"
@@ -177,26 +178,26 @@ func (d *Decoder) count() int64 {
 // int32 reads a number that is not negative and fits; 0 if there is none.
 func (d *Decoder) int32() int32 { return int32(min(d.count(), math.MaxInt32)) }
 
-// text reads a model's text: a string, or an array of bytes.
-func (d *Decoder) text(dst []byte) []byte {
+// text reads a model's text of so many bytes at most: a string, or an array of bytes.
+func (d *Decoder) text(dst []byte, most int) []byte {
 	s := &d.scan
 	if s.peek() != '[' {
-		b := cut(s.str())
+		b := cutAt(s.str(), most)
 		if utf8.Valid(b) {
 			return append(dst, b...)
 		}
-		return append(dst, clean(b)...)
+		return append(dst, bytes.ToValidUTF8(b, []byte("\ufffd"))...)
 	}
-	return d.raw(dst)
+	return d.raw(dst, most)
 }
 
-// raw reads an array of bytes.
-func (d *Decoder) raw(dst []byte) []byte {
+// raw reads an array of bytes, so many at most.
+func (d *Decoder) raw(dst []byte, most int) []byte {
 	s := &d.scan
 	from := len(dst)
 	if s.open('[') {
 		for s.more(']') {
-			if v, ok := s.signed(); ok && v >= 0 && v < 256 && len(dst)-from < MaxString {
+			if v, ok := s.signed(); ok && v >= 0 && v < 256 && len(dst)-from < most {
 				dst = append(dst, byte(v))
 			}
 		}

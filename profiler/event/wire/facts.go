@@ -59,7 +59,7 @@ func (d *Decoder) readRequest() bool {
 		case "name":
 			q.Name = d.string()
 		case "prompt":
-			q.Prompt = string(d.text(nil))
+			q.Prompt = string(d.text(nil, MaxString))
 		case "max":
 			q.MaxTokens = int(d.int32())
 		case "cold":

@@ -89,8 +89,17 @@ func TestControlsComeBack(t *testing.T) {
 			t.Errorf("%v: %s\n%s", err, line, diff)
 		}
 	}
-	if _, err := AppendControl(nil, &Control{Type: Generate, Generation: Generation{Prompt: strings.Repeat("x", MaxString+1)}}); err == nil {
+	if _, err := AppendControl(nil, &Control{Type: Generate, Generation: Generation{Prompt: strings.Repeat("x", MaxControl)}}); err == nil {
 		t.Error("a prompt that would be cut is sent")
+	}
+	for _, prompt := range []string{strings.Repeat("é", MaxString), strings.Repeat("\xff", 2*MaxString)} {
+		line, err := AppendControl(nil, &Control{Type: Generate, Generation: Generation{Prompt: prompt}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := new(Decoder).DecodeControl(line); err != nil || got.Generation.Prompt != prompt {
+			t.Errorf("of a prompt of %d bytes %d came, %v", len(prompt), len(got.Generation.Prompt), err)
+		}
 	}
 }
 
