@@ -9,13 +9,13 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Cycle keeps a scheduler busy with built-in prompts, in turn, until somebody types one: that one goes first, what the cycle
+// Cycle keeps a runner busy with built-in prompts, in turn, until somebody types one: that one goes first, what the cycle
 // has running is cancelled, and the cycle is over, since who has asked something wants to look at the answer.
 type Cycle struct {
-	scheduler *Scheduler
-	requests  []Request
-	width     int
-	rest      time.Duration
+	runner   Runner
+	requests []Request
+	width    int
+	rest     time.Duration
 
 	over chan struct{} // closed when somebody has typed a prompt
 	stop sync.Once
@@ -26,8 +26,8 @@ type Cycle struct {
 
 // NewCycle prepares a cycle of requests, at least one, of which width run side by side. Between a request and the next one in
 // its place it rests, so that the end of a text can be read and the machine seen idle.
-func NewCycle(s *Scheduler, requests []Request, width int, rest time.Duration) *Cycle {
-	return &Cycle{scheduler: s, requests: requests, width: width, rest: rest, over: make(chan struct{})}
+func NewCycle(r Runner, requests []Request, width int, rest time.Duration) *Cycle {
+	return &Cycle{runner: r, requests: requests, width: width, rest: rest, over: make(chan struct{})}
 }
 
 // Run submits requests until ctx ends, somebody types a prompt, or the scheduler stops, which is the only error.
@@ -78,7 +78,7 @@ func (h *Handle) wait(ctx context.Context) {
 func (c *Cycle) submitNext() (*Handle, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	h, err := c.scheduler.Submit(c.requests[c.next])
+	h, err := c.runner.Submit(c.requests[c.next])
 	if err == nil {
 		c.next = (c.next + 1) % len(c.requests)
 	}
@@ -87,7 +87,7 @@ func (c *Cycle) submitNext() (*Handle, error) {
 
 // Submit queues what somebody has typed and ends the cycle. A prompt that is refused leaves the cycle as it is.
 func (c *Cycle) Submit(r Request) (*Handle, error) {
-	h, err := c.scheduler.Submit(r)
+	h, err := c.runner.Submit(r)
 	if err == nil {
 		c.stop.Do(func() { close(c.over) })
 	}

@@ -91,8 +91,25 @@ type Handle struct {
 	enqueued  event.Time
 	cold      bool
 	cancelled atomic.Bool
+	cancel    func() // of a request that runs elsewhere; nil where scheduler runs it
 	done      chan struct{}
 	result    Result // written before done is closed
+}
+
+// Runner takes requests: a Scheduler, or what stands for one in another process.
+type Runner interface {
+	Submit(r Request) (*Handle, error)
+	Cancel(id event.RequestID)
+	SetPace(tokensPerSecond float64)
+}
+
+// NewHandle is the handle of a request that runs elsewhere, where cancel has it ended. end is to be called once, with how it ended.
+func NewHandle(id event.RequestID, cancel func()) (h *Handle, end func(Result)) {
+	h = &Handle{ID: id, cancel: cancel, done: make(chan struct{})}
+	return h, func(r Result) {
+		h.result = r
+		close(h.done)
+	}
 }
 
 // Done is closed when the request has ended.
@@ -106,6 +123,10 @@ func (h *Handle) Result() Result {
 
 // Cancel ends the request: at once while it waits in the queue, after the batch in progress when it runs.
 func (h *Handle) Cancel() {
+	if h.cancel != nil {
+		h.cancel()
+		return
+	}
 	s := h.scheduler
 	s.mu.Lock()
 	i := slices.Index(s.queue, h)
