@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -70,7 +71,7 @@ func (o *replayOptions) check() error {
 }
 
 func (o *replayOptions) run(c *cobra.Command) error {
-	rec, err := o.open(c.ErrOrStderr())
+	rec, err := openRecording(o.file, c.ErrOrStderr())
 	if err != nil {
 		return usageError{err}
 	}
@@ -83,20 +84,20 @@ func (o *replayOptions) run(c *cobra.Command) error {
 	return o.runHeadless(ctx, rec, c.OutOrStdout())
 }
 
-// open opens a recording of llmtop's, or else a trace of another program's.
-func (o *replayOptions) open(notes io.Writer) (*trace.Recording, error) {
-	rec, err := trace.Open(o.file)
+// openRecording opens a recording of llmtop's, or else a trace of another program's.
+func openRecording(name string, notes io.Writer) (*trace.Recording, error) {
+	rec, err := trace.Open(name)
 	if !errors.Is(err, trace.ErrNotRecording) {
 		return rec, err
 	}
-	file, openErr := os.Open(o.file)
+	file, openErr := os.Open(name)
 	if openErr != nil {
 		return nil, openErr
 	}
 	defer file.Close()
 	rec, imported, importErr := trace.Import(file, &wire.Codec{})
 	if importErr != nil {
-		return nil, fmt.Errorf("replay %s: neither a recording nor a trace of Dynamo: %w", o.file, importErr)
+		return nil, fmt.Errorf("replay %s: neither a recording nor a trace of Dynamo: %w", name, importErr)
 	}
 	if imported.Skipped > 0 {
 		fmt.Fprintf(notes, "%d of %d lines could not be used\n", imported.Skipped, imported.Skipped+imported.Rows)
@@ -113,16 +114,26 @@ func (o *replayOptions) runHeadless(ctx context.Context, rec *trace.Recording, s
 	if err != nil {
 		return err
 	}
+	built, err := reportOf(ctx, rec, o.file, o.ttftTarget)
+	if built == nil {
+		out.discard()
+		return err
+	}
+	return errors.Join(err, out.write(built, stdout))
+}
+
+// reportOf goes through a recording as fast as possible and makes the report of it, nil if it cannot be played. With an error beside it, it
+// covers what came before.
+func reportOf(ctx context.Context, rec *trace.Recording, name string, ttftTarget time.Duration) (*report.Report, error) {
 	var s *session
 	player, err := trace.NewPlayer(rec, trace.PlayOptions{
 		Codec: newCodec, Speed: trace.Unpaced, StopAtEnd: true, Drain: func() { s.store.Snapshot() },
 	})
 	if err != nil {
-		out.discard()
-		return usageError{err}
+		return nil, usageError{err}
 	}
 	collector := report.NewCollector()
-	s = newSession(store.Options{Now: player.Now, Wall: player.Wall, TTFTTarget: o.ttftTarget, OnRequest: collector.Request})
+	s = newSession(store.Options{Now: player.Now, Wall: player.Wall, TTFTTarget: ttftTarget, OnRequest: collector.Request})
 	s.sink = append(s.sink, collector)
 	ended := make(chan struct{})
 	s.add("replay", func(ctx context.Context, sink event.Sink) error {
@@ -137,8 +148,7 @@ func (o *replayOptions) runHeadless(ctx context.Context, rec *trace.Recording, s
 			return interrupted(ctx, ctx.Err())
 		}
 	})
-	built := report.Build(report.Meta{
-		Version: versionString(), Partial: err != nil, Elsewhere: true, Configuration: map[string]string{"replay": o.file, "ttft-target": o.ttftTarget.String()},
-	}, s.store.Snapshot(), collector)
-	return errors.Join(err, out.write(built, stdout))
+	return report.Build(report.Meta{
+		Version: versionString(), Partial: err != nil, Elsewhere: true, Configuration: map[string]string{"replay": name, "ttft-target": ttftTarget.String()},
+	}, s.store.Snapshot(), collector), err
 }

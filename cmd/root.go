@@ -21,7 +21,7 @@ func Main() {
 	}
 	root := newRootCommand()
 	err := root.ExecuteContext(context.Background())
-	if err != nil {
+	if err != nil && err.Error() != "" {
 		fmt.Fprintf(os.Stderr, "llmtop: %s\n", strings.TrimSpace(err.Error()))
 	}
 	os.Exit(exitCode(err))
@@ -49,7 +49,7 @@ prompt of your own with p.`,
 	root.Flags().Lookup("pace").DefValue = fmt.Sprint(demoPace)
 	opts.pace = demoPace
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newRunCommand(), newServeCommand(), newAttachCommand(), newReplayCommand(), newVersionCommand())
+	root.AddCommand(newRunCommand(), newServeCommand(), newAttachCommand(), newReplayCommand(), newCompareCommand(), newVersionCommand())
 	return root
 }
 

@@ -42,6 +42,9 @@ type view struct {
 // defaultTokens ends a generation that no end-of-text token ends.
 const defaultTokens = 256
 
+// defaultTTFTTarget is for a prompt of 512 tokens.
+const defaultTTFTTarget = 200 * time.Millisecond
+
 // flags binds the settings to the flags that set them. The config file knows the same names.
 func (s *settings) flags() *pflag.FlagSet {
 	set := pflag.NewFlagSet("settings", pflag.ContinueOnError)
@@ -73,7 +76,7 @@ func (v *view) bind(set *pflag.FlagSet) {
 	set.BoolVar(&v.ascii, "ascii", false, "draw with ASCII characters only")
 	set.BoolVar(&v.noMouse, "no-mouse", false, "leave the mouse to the terminal")
 	set.IntVar(&v.fps, "fps", 10, "frames a second, 1 to 30")
-	set.DurationVar(&v.ttftTarget, "ttft-target", 200*time.Millisecond, "TTFT that a request is held against")
+	set.DurationVar(&v.ttftTarget, "ttft-target", defaultTTFTTarget, "TTFT that a request is held against")
 }
 
 // check refuses values that no command can use.

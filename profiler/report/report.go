@@ -46,6 +46,7 @@ type Report struct {
 	Lost          map[string]uint64 `json:"lost"`
 	Cut           Cut               `json:"cut"`
 	Verdicts      []Verdict         `json:"verdicts"`
+	Bench         *Bench            `json:"bench,omitempty"` // null where no benchmark made the requests
 }
 
 // Machine is what the run ran on. What is not known is null.

@@ -1,0 +1,208 @@
+package compare
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/report"
+)
+
+// Side is one of the two that are compared.
+type Side struct {
+	Name       string
+	Points     []Point
+	Conditions []Condition
+	Parts      map[string]float64 // mean TTFT components of warm requests in s
+	Experts    [][]float64        // layer by layer, each expert's share of the picks; nil: none were counted
+}
+
+// Point is one point of a workload, for example a concurrency, with the runs that repeat it.
+type Point struct {
+	Name string // "" where a report has no points
+	Runs [][]report.Request
+}
+
+func (p *Point) label() string {
+	if p.Name == "" {
+		return "the whole report as one run"
+	}
+	return p.Name
+}
+
+func (s *Side) point(name string) *Point {
+	for i := range s.Points {
+		if s.Points[i].Name == name {
+			return &s.Points[i]
+		}
+	}
+	return nil
+}
+
+// Condition is something that must be the same on both sides for a comparison to be of one thing.
+type Condition struct{ Name, Value string }
+
+// Difference is a condition that is not the same.
+type Difference struct {
+	Name string `json:"name"`
+	Base string `json:"base"`
+	New  string `json:"new"`
+}
+
+// NewSide makes a side of reports, each of which is a run, or several if a benchmark made it. All must be of the same conditions.
+func NewSide(name string, reports ...*report.Report) (*Side, error) {
+	s := &Side{Name: name, Parts: map[string]float64{}}
+	parts, counts := map[string]int{}, [][]float64(nil)
+	for i, r := range reports {
+		conditions := conditionsOf(r)
+		if i == 0 {
+			s.Conditions = conditions
+		} else if d := (&Side{Conditions: conditions}).differs(s); len(d) > 0 {
+			return nil, fmt.Errorf("compare %s: its reports differ in %s (%s, %s)", name, d[0].Name, d[0].New, d[0].Base)
+		}
+		s.addRuns(r)
+		for _, q := range r.Finished() {
+			if q.Cold {
+				continue
+			}
+			for _, part := range q.Parts {
+				s.Parts[part.Name] += part.Time.V
+				parts[part.Name]++
+			}
+		}
+		counts = addCounts(counts, r.Experts)
+	}
+	for part, n := range parts {
+		s.Parts[part] /= float64(n)
+	}
+	s.Experts = shares(counts)
+	return s, nil
+}
+
+// addRuns adds the runs of a report: those of its benchmark, or else the whole.
+func (s *Side) addRuns(r *report.Report) {
+	if r.Bench == nil {
+		s.add("", r.Finished())
+		return
+	}
+	byID := map[event.RequestID]report.Request{}
+	for _, q := range r.Finished() {
+		byID[q.ID] = q
+	}
+	for _, p := range r.Bench.Points {
+		for _, run := range p.Runs {
+			var requests []report.Request
+			for _, id := range run.Requests {
+				if q, ok := byID[id]; ok {
+					requests = append(requests, q)
+				}
+			}
+			s.add(p.Name, requests)
+		}
+	}
+}
+
+func (s *Side) add(name string, run []report.Request) {
+	p := s.point(name)
+	if p == nil {
+		s.Points = append(s.Points, Point{Name: name})
+		p = &s.Points[len(s.Points)-1]
+	}
+	p.Runs = append(p.Runs, run)
+}
+
+// conditionsOf lists what a run depends on beside the engine's code: model, machine, and settings but for those that only say what is shown
+// and written.
+func conditionsOf(r *report.Report) []Condition {
+	var out []Condition
+	add := func(name, value string) { out = append(out, Condition{name, value}) }
+	if m := r.Model; m != nil {
+		add("model", fmt.Sprintf("%s %s, %.0f bytes", m.Name, value(m.Quantisation), m.Bytes.V))
+	}
+	cores := 0
+	if r.Machine.Cores != nil {
+		cores = *r.Machine.Cores
+	}
+	add("machine", fmt.Sprintf("%s, %d cores, %s/%s", value(r.Machine.CPU), cores, value(r.Machine.OS), value(r.Machine.Arch)))
+	add("engine", r.Engine.Name)
+	add("device", r.Engine.Device)
+	for _, name := range slices.Sorted(maps.Keys(r.Configuration)) {
+		if !shown[name] {
+			add("--"+name, r.Configuration[name])
+		}
+	}
+	return out
+}
+
+// shown are the settings that concern what is shown, or where a report comes from.
+var shown = map[string]bool{"theme": true, "ascii": true, "no-mouse": true, "fps": true, "replay": true, "attach": true, "ttft-target": true}
+
+func value(s *string) string {
+	if s == nil {
+		return "unknown"
+	}
+	return *s
+}
+
+// differences lists the conditions in which two sides differ.
+func differences(base, next *Side) []Difference {
+	out := []Difference{}
+	return append(out, next.differs(base)...)
+}
+
+func (s *Side) differs(base *Side) []Difference {
+	var out []Difference
+	find := func(in []Condition, name string) string {
+		for _, c := range in {
+			if c.Name == name {
+				return c.Value
+			}
+		}
+		return "not told"
+	}
+	for _, c := range base.Conditions {
+		if v := find(s.Conditions, c.Name); v != c.Value {
+			out = append(out, Difference{c.Name, c.Value, v})
+		}
+	}
+	for _, c := range s.Conditions {
+		if v := find(base.Conditions, c.Name); v == "not told" {
+			out = append(out, Difference{c.Name, v, c.Value})
+		}
+	}
+	return out
+}
+
+func (d Difference) String() string {
+	return strings.Join([]string{d.Name, ": ", d.Base, " against ", d.New}, "")
+}
+
+func addCounts(sum [][]float64, x *report.Experts) [][]float64 {
+	if x == nil {
+		return sum
+	}
+	for l, row := range x.Layers {
+		if l == len(sum) {
+			sum = append(sum, make([]float64, len(row)))
+		}
+		for e := range min(len(row), len(sum[l])) {
+			sum[l][e] += float64(row[e])
+		}
+	}
+	return sum
+}
+
+func shares(counts [][]float64) [][]float64 {
+	for _, row := range counts {
+		total := 0.0
+		for _, n := range row {
+			total += n
+		}
+		for e := range row {
+			row[e] /= max(total, 1)
+		}
+	}
+	return counts
+}
