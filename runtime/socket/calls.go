@@ -69,7 +69,7 @@ func (c *Client) call(ctx context.Context, m *wire.Control) (wire.Session, error
 		case !s.OK:
 			return fail(errors.New(s.Why))
 		}
-		if s.Req != 0 {
+		if s.Req != 0 && s.Req <= maxID {
 			s.Req += base
 		}
 		return s, nil
@@ -91,7 +91,9 @@ func (c *Client) send(m *wire.Control) (answer chan wire.Session, base event.Req
 		if m.Req <= l.base {
 			return nil, 0, errors.New("the request is one of a run before")
 		}
-		m.Req -= l.base
+		if own := m.Req - l.base; own <= maxID {
+			m.Req = own
+		}
 	}
 	l.last++
 	m.Call = l.last

@@ -54,7 +54,7 @@ func Dial(at, token string, clock runtime.Clock) (*Client, error) {
 		return nil, fmt.Errorf("attach: %w", err)
 	}
 	c := &Client{address: a, token: token, clock: clock, silence: silence}
-	c.follow = follow{clock: clock, remote: event.Remote{Address: a.String()}}
+	c.follow = follow{clock: clock, settles: settles, remote: event.Remote{Address: a.String()}}
 	return c, nil
 }
 
@@ -146,6 +146,9 @@ func (c *Client) session(conn net.Conn, s *wire.Session) error {
 	case wire.Bye:
 		if s.Why == wrongToken {
 			return fmt.Errorf("wrong %w", ErrToken)
+		}
+		if s.Why == "" {
+			s.Why = "the engine closed the connection"
 		}
 		return errors.New(s.Why)
 	case wire.Reply:

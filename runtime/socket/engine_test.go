@@ -256,7 +256,12 @@ func TestClockThatJumps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFake(t)
 			var got log
-			client := attach(t, f.address(), "", &got)
+			client, err := Dial(f.address(), "", runtime.NewClock())
+			if err != nil {
+				t.Fatal(err)
+			}
+			client.follow.settles = 0
+			watch(t, client, &got)
 			f.greet("one")
 			f.logged(&got, "tied")
 			for range c.beats {
@@ -276,7 +281,7 @@ func TestClockThatJumps(t *testing.T) {
 	}
 }
 
-// TestLateHeartbeats of a client that does not keep up are not taken for a jump.
+// TestLateHeartbeats of a client that does not keep up, or was stopped and reads what has come meanwhile, are not taken for a jump.
 func TestLateHeartbeats(t *testing.T) {
 	f := newFake(t)
 	var got log
@@ -284,13 +289,20 @@ func TestLateHeartbeats(t *testing.T) {
 	f.greet("one")
 	f.logged(&got, "tied")
 	now := int64(client.clock.Now() - client.follow.offset)
-	f.say(`{"t":"clock","a":%d}`, now-5e9)
-	f.say(`{"t":"clock","a":%d}`, now-4e9)
-	f.say(`{"t":"clock","a":%d}`, now)
+	for late := 10; late >= 0; late-- {
+		f.say(`{"t":"clock","a":%d}`, now-int64(late)*1e9)
+		f.say(`{"t":"tok","a":%d,"r":1}`, now-int64(late)*1e9)
+	}
 	f.logged(&got, "done")
 	for _, e := range got.of(event.KindLog) {
 		if strings.Contains(e.Text, "jumped") {
 			t.Error(e.Text)
+		}
+	}
+	tokens := got.of(event.KindToken)
+	for i, e := range tokens {
+		if i > 0 && e.At-tokens[i-1].At != 1e9 {
+			t.Errorf("a second between two tokens has become %v", time.Duration(e.At-tokens[i-1].At))
 		}
 	}
 }

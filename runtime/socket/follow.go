@@ -3,7 +3,6 @@ package socket
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -16,8 +15,12 @@ const (
 	maxKnown = 1 << 14
 	// jump is by how much the engine's clock may run away from the client's.
 	jump = event.Time(250 * time.Millisecond)
-	// ties is how many heartbeats in a row must have come late before that is put down to the engine's clock.
-	ties = 3
+	// ties is how many heartbeats in a row must have come late, and settles for how long they must do so, before that is put down to the
+	// engine's clock: those of a client that was stopped come late, too, but all at once.
+	ties    = 3
+	settles = event.Time(1500 * time.Millisecond)
+	// maxID is the largest request id that an engine should use. Larger ones are taken as they are.
+	maxID = event.RequestID(1)<<53 - 1
 )
 
 // follow makes sense of what an engine says, across its connections and runs.
@@ -35,9 +38,9 @@ type follow struct {
 	run    string
 	known  bool // the engine has introduced itself over this connection
 
-	offset event.Time       // client's clock less the engine's
-	late   [ties]event.Time // of the newest heartbeats, what the offset would be
-	beats  int
+	offset  event.Time // client's clock less the engine's
+	settles event.Time // see the constant
+	late    lateness
 
 	live    map[event.RequestID]*progress
 	highest event.RequestID // of all runs, on the client's side
@@ -48,6 +51,7 @@ type follow struct {
 	synced  bool   // it has done so in this run before
 
 	came        uint64 // events of this connection that count
+	garbage     uint64 // of remote.Garbage, what has been told
 	lost        event.Lost
 	lostThen    event.Lost // over the connections before
 	missing     int64      // see event.Remote
@@ -61,9 +65,16 @@ type progress struct {
 	named uint64 // round of the last state that named it
 }
 
+// lateness is what a client knows of the heartbeats in a row that have come late.
+type lateness struct {
+	beats int
+	since event.Time // when the first of them came
+	least event.Time // of what the offset would be
+}
+
 // begin begins a connection.
 func (f *follow) begin() {
-	f.known, f.syncing, f.beats, f.came = false, false, 0, 0
+	f.known, f.syncing, f.late, f.came = false, false, lateness{}, 0
 	f.release()
 	for k := range f.lost {
 		f.lostThen[k] += f.lost[k]
@@ -105,6 +116,9 @@ func (f *follow) greet(s *wire.Session) {
 		f.remote.Restarts++
 		f.endAll("the engine was started anew", 0)
 		f.base, f.synced = f.highest, false
+		if f.highest > maxID { // no room to number on: such ids are random, and do not come again
+			f.base, f.highest = 0, 0
+		}
 	}
 	f.run, f.known = run, true
 	f.offset = f.clock.Now() - s.At
@@ -140,6 +154,7 @@ func (f *follow) introduce(at event.Time) {
 	e := f.engine
 	e.Epoch, e.Remote = f.clock.Epoch(), f.remote
 	e.Remote.Missing = f.missing + f.missingThen
+	f.garbage = f.remote.Garbage
 	f.sink.Emit(event.Event{Kind: event.KindEngine, At: at, Layer: -1, Data: &e})
 }
 
@@ -168,27 +183,41 @@ func (f *follow) balance(s *wire.Session) {
 		return
 	}
 	missing := int64(s.Events) - int64(f.came+f.lost.Total())
-	if missing != f.missing {
+	if missing != f.missing || f.garbage != f.remote.Garbage {
 		f.missing = missing
 		f.introduce(f.clock.Now())
 	}
 }
 
-// beat compares the clocks. A heartbeat cannot come early, but many may come late where the client does not keep up.
+// beat compares the clocks. A heartbeat cannot come early, but may come late where the client does not keep up.
 func (f *follow) beat(at event.Time) {
-	offset := f.clock.Now() - at
-	f.late[f.beats%ties] = offset
-	f.beats++
+	now := f.clock.Now()
+	offset := now - at
 	switch {
 	case offset < f.offset-jump:
-	case f.beats >= ties && slices.Min(f.late[:]) > f.offset+jump:
-		offset = slices.Min(f.late[:])
-	default:
+	case offset <= f.offset+jump:
+		f.late = lateness{}
 		return
+	default:
+		if !f.late.stays(now, offset, f.settles) {
+			return
+		}
+		offset = f.late.least
 	}
+	f.late = lateness{}
 	text := fmt.Sprintf("the engine's clock has jumped by %v", time.Duration(f.offset-offset))
 	f.offset = offset
 	f.sink.Emit(event.Event{Kind: event.KindLog, At: f.clock.Now(), Layer: -1, Text: text})
+}
+
+// stays takes in a late heartbeat and reports whether they have been late for too long to be those of a client that is behind.
+func (l *lateness) stays(now, offset, settles event.Time) bool {
+	if l.beats == 0 {
+		l.since, l.least = now, offset
+	}
+	l.beats++
+	l.least = min(l.least, offset)
+	return l.beats >= ties && now-l.since >= settles
 }
 
 // endAll ends the live requests that the given state did not name.

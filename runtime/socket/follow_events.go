@@ -50,9 +50,13 @@ func (f *follow) release() {
 
 // adapt makes an event one of the client's. It says false for one that the client has emitted already.
 func (f *follow) adapt(e *event.Event) bool {
-	e.At += f.offset
+	if e.At < math.MaxInt64-max(f.offset, 0) {
+		e.At += f.offset
+	}
 	if e.Req != 0 {
-		e.Req += f.base
+		if e.Req <= maxID {
+			e.Req += f.base
+		}
 		f.highest = max(f.highest, e.Req)
 	}
 	switch e.Kind {

@@ -86,6 +86,13 @@ func attach(t testing.TB, at, token string, sink event.Sink) *Client {
 	if err != nil {
 		t.Fatal(err)
 	}
+	watch(t, c, sink)
+	return c
+}
+
+// watch runs a client that has been prepared.
+func watch(t testing.TB, c *Client, sink event.Sink) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -98,7 +105,6 @@ func attach(t testing.TB, at, token string, sink event.Sink) *Client {
 		cancel()
 		<-done
 	})
-	return c
 }
 
 // connection is a bare connection to a server.

@@ -22,6 +22,7 @@ type state struct {
 	load   []event.Event
 	live   map[event.RequestID]*live
 	order  []*live // oldest first, nil where one has ended
+	oldest int     // in order; all before it have ended
 	ended  []ended // newest last
 }
 
@@ -81,11 +82,14 @@ func (s *state) begin(id event.RequestID) *live {
 		s.live = make(map[event.RequestID]*live)
 	}
 	if len(s.live) >= maxLive {
-		i := slices.IndexFunc(s.order, func(r *live) bool { return r != nil })
-		s.forget(s.order[i].begin[0].Req, s.order[i])
+		for s.order[s.oldest] == nil {
+			s.oldest++
+		}
+		r := s.order[s.oldest]
+		s.forget(r.begin[0].Req, r)
 	}
 	if len(s.order) >= 2*maxLive {
-		s.order = slices.DeleteFunc(s.order, func(r *live) bool { return r == nil })
+		s.order, s.oldest = slices.DeleteFunc(s.order, func(r *live) bool { return r == nil }), 0
 		for i, r := range s.order {
 			r.place = i
 		}
