@@ -96,7 +96,9 @@ func guarded(call func() error) (err error) {
 func (d *driver) open(ctx context.Context) error {
 	d.loadFrom = d.clock.Now()
 	e, err := d.load(ctx, func(l LoadStage) {
-		d.stage(0, l.Stage, -1, d.clock.At(l.Start.Add(l.Dur)), int64(l.Dur), 0)
+		d.sink.Emit(event.Event{
+			Kind: event.KindStage, At: d.clock.At(l.Start.Add(l.Dur)), Dur: int64(l.Dur), Stage: l.Stage, Text: l.Name, Layer: -1,
+		})
 	})
 	if err != nil {
 		return err

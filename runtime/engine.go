@@ -4,6 +4,8 @@ package runtime
 
 import (
 	"context"
+	"math"
+	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
 )
@@ -55,12 +57,48 @@ type Threaded interface {
 	Threads() []int
 }
 
+// Keeper is an Engine that can go on from a part of what a slot holds.
+type Keeper interface {
+	// Keep cuts the sequence in a slot to its first n tokens, to be continued at position n, and returns how many it could keep: n,
+	// or fewer where the model's state cannot be cut there. Without Release before it, a slot holds what was computed in it.
+	Keep(slot, n int) int
+}
+
+// Profiled is an Engine that can time the operations of which a forward pass is made; see Hooks.Ops.
+type Profiled interface {
+	// Ops is what has been timed since load, nil if nothing was. The caller may keep the result, it is a copy.
+	Ops() *Ops
+}
+
+// Ops are the times of the operations in the forward passes that were watched, and what watching cost.
+type Ops struct {
+	Times    []OpTime
+	Passes   int           // forward passes in Times
+	Slowdown event.Reading // time of a pass that is watched / time of one that is not; NotYet until both were seen
+}
+
+// OpTime is the time of one kind of operation in one layer, summed over the passes.
+type OpTime struct {
+	Op    string // the engine's word for it, for example "MUL_MAT"
+	Layer int    // from 0; -1 outside all layers
+	Calls int64
+	Time  time.Duration
+}
+
 // Hooks says what an Engine measures on the way.
 type Hooks struct {
 	Split   bool // time by part and layer, into Batch.Time
 	Experts bool // count router picks per layer and expert
 	Picks   bool // hand out the picks of every token, in Batch.Picks
+	Ops     bool // time every operation, in engines that are Profiled; it costs
+
+	// Every is in one of how many forward passes Split and Experts are measured, in engines where they cost; those that carry prompts
+	// and those that only decode are counted by themselves. 0 leaves it to the engine. Experts.EveryN tells what it became.
+	Every int
 }
+
+// NoPick stands in Batch.Picks for a pick that is not known: of a layer without experts, or one that was not computed for the row.
+const NoPick = math.MaxUint16
 
 // Batch is the input and output of one forward pass: rows of tokens from any number of sequences. A sequence's
 // rows stand in ascending position, continuing where its slot ended.

@@ -36,6 +36,7 @@ type Load func(ctx context.Context, report func(LoadStage)) (Engine, error)
 // LoadStage is one part of a model load.
 type LoadStage struct {
 	Stage event.Stage
+	Name  string // of a stage that is StageNone: the engine's own word
 	Start time.Time
 	Dur   time.Duration
 }

@@ -1,0 +1,251 @@
+//go:build !nollama && (linux || darwin || windows) && (amd64 || arm64)
+
+package llama
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+	"unsafe"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime"
+)
+
+// Built says whether this program can load llama.cpp's libraries at all.
+const Built = true
+
+// Engine implements runtime.Engine, runtime.Threaded, runtime.Keeper and runtime.Profiled.
+type Engine struct {
+	lib   *library
+	opt   Options
+	info  event.Engine
+	about event.Model
+
+	model, context, vocab, cache uintptr
+	pool                         *pool
+
+	rows   batchRows
+	watch  *watch
+	trace  *tracer
+	hooks  runtime.Hooks
+	auto   int    // in one of how many passes the hooks measure by themselves
+	passes [2]int // so far: those that only decode, and those with prompts
+	ops    ops
+}
+
+// Open loads the libraries and the model. The error says in one line what is wrong with them.
+func Open(o Options) (*Engine, error) {
+	e := &Engine{opt: o, auto: 1}
+	if err := e.load(); err != nil {
+		_ = e.Close() // the load has failed already
+		return nil, fmt.Errorf("load model %s: %w", filepath.Base(o.Model), err)
+	}
+	return e, nil
+}
+
+// load times the stages of a load.
+func (e *Engine) load() error {
+	for _, s := range []struct {
+		stage event.Stage
+		name  string
+		work  func() error
+	}{
+		{event.StageLoadOpen, "", e.open},
+		{event.StageLoadWeights, "", e.loadWeights},
+		{event.StageNone, "load_context", e.createContext},
+		{event.StageLoadWarmup, "", e.warmUp},
+	} {
+		began := time.Now()
+		if err := s.work(); err != nil {
+			return err
+		}
+		if e.opt.Report != nil {
+			e.opt.Report(runtime.LoadStage{Stage: s.stage, Name: s.name, Start: began, Dur: time.Since(began)})
+		}
+	}
+	return nil
+}
+
+// open loads the libraries and looks at the file.
+func (e *Engine) open() (err error) {
+	if err := e.opt.settle(); err != nil {
+		return err
+	}
+	log.listen(e.opt.Log)
+	e.lib, err = open(e.opt.Libraries)
+	return err
+}
+
+// loadWeights loads the model.
+func (e *Engine) loadWeights() error {
+	l, params := e.lib, append(block(nil), e.lib.modelDefaults...)
+	at := &l.layout.model
+	if e.opt.GPULayers != 0 {
+		params.setInt32(at.gpuLayers, int32(max(e.opt.GPULayers, 0)))
+	}
+	ended := false
+	if e.opt.Progress != nil && progressWorks {
+		params.setWord(at.progress, uint64(progressCallback()))
+		progressTo = func(share float64) bool {
+			goOn := e.opt.Progress(share)
+			ended = ended || !goOn
+			return goOn
+		}
+	}
+	log.mark()
+	e.model = l.loadModel(e.opt.Model, params)
+	progressTo = nil
+	switch {
+	case ended:
+		return ErrLoadEnded
+	case e.model == 0:
+		return fmt.Errorf("llama.cpp cannot load it: %s", log.complaints("it does not say why"))
+	case l.hasEncoder(e.model):
+		return errors.New("it has an encoder; only models that are a decoder can be run")
+	}
+	e.vocab = l.vocabOf(e.model)
+	e.describe()
+	return nil
+}
+
+// createContext makes the KV cache and the working memory, and attaches the threads.
+func (e *Engine) createContext() error {
+	l, params := e.lib, append(block(nil), e.lib.contextDefaults...)
+	at, o := &l.layout.context, &e.opt
+	e.trace = &tracer{lib: l, info: shape{e.about.Layers, e.about.Experts, e.about.ExpertsUsed, e.about.Vocab}, ops: &e.ops}
+	e.ops.times = map[opKey]*opSum{}
+	if e.about.Experts > 0 {
+		e.trace.count = newCounts(e.trace.info)
+	}
+	e.watch = newWatch(e.trace)
+	params.setInt32(at.context, int32(o.Context*o.Slots))
+	params.setInt32(at.batch, int32(o.Batch))
+	params.setInt32(at.ubatch, int32(o.Batch))
+	params.setInt32(at.sequences, int32(o.Slots))
+	params.setInt32(at.outputs, int32(o.Logits))
+	params.setInt32(at.threads, int32(o.Threads))
+	params.setInt32(at.threadsBatch, int32(o.Threads))
+	params.setBool(at.unified)
+	params.setWord(at.eval, uint64(filterAddress))
+	params.setWord(at.evalData, uint64(e.watch.address()))
+	log.mark()
+	if e.context = l.newContext(e.model, params); e.context == 0 {
+		return fmt.Errorf("llama.cpp cannot make a context of %d x %d tokens: %s", o.Slots, o.Context, log.complaints("it does not say why"))
+	}
+	e.cache = l.memory(e.context)
+	e.pool = l.newPool(o.Threads)
+	e.pool.attach(e.context)
+	e.rows.prepare(o.Batch, o.Slots)
+	return nil
+}
+
+// warmUp computes one token, which brings in the weights that a first request would have to wait for.
+func (e *Engine) warmUp() error {
+	b := runtime.Batch{Rows: []runtime.Row{{Logits: true}}}
+	if err := e.Forward(&b); err != nil {
+		return err
+	}
+	e.Release(0)
+	return nil
+}
+
+// progressTo takes the progress of the load in progress; nil if nobody does.
+var progressTo func(share float64) bool
+
+// Info implements runtime.Engine.
+func (e *Engine) Info() event.Engine { return e.info }
+
+// Model implements runtime.Engine.
+func (e *Engine) Model() event.Model { return e.about }
+
+// Encode implements runtime.Engine.
+func (e *Engine) Encode(dst []int32, text string, special bool) []int32 {
+	raw := unsafe.StringData(text)
+	ids := make([]int32, len(text)+2)
+	n := e.lib.tokenize(e.vocab, raw, int32(len(text)), &ids[0], int32(len(ids)), true, special)
+	if n < 0 {
+		ids = make([]int32, -n)
+		n = e.lib.tokenize(e.vocab, raw, int32(len(text)), &ids[0], int32(len(ids)), true, special)
+	}
+	return append(dst, ids[:max(n, 0)]...)
+}
+
+// Piece implements runtime.Engine.
+func (e *Engine) Piece(id int32) string {
+	if id < 0 || int(id) >= e.about.Vocab {
+		return ""
+	}
+	buf := make([]byte, 64)
+	n := e.lib.piece(e.vocab, id, &buf[0], int32(len(buf)), 0, false)
+	if n < 0 {
+		buf = make([]byte, -n)
+		n = e.lib.piece(e.vocab, id, &buf[0], int32(len(buf)), 0, false)
+	}
+	return string(buf[:max(n, 0)])
+}
+
+// IsEOG implements runtime.Engine.
+func (e *Engine) IsEOG(id int32) bool { return e.lib.isEOG(e.vocab, id) }
+
+// Slots implements runtime.Engine.
+func (e *Engine) Slots() int { return e.opt.Slots }
+
+// Context implements runtime.Engine.
+func (e *Engine) Context() int { return e.opt.Context }
+
+// MaxBatch implements runtime.Engine.
+func (e *Engine) MaxBatch() int { return e.opt.Batch }
+
+// Release implements runtime.Engine.
+func (e *Engine) Release(slot int) { e.lib.remove(e.cache, int32(slot), -1, -1) }
+
+// Keep implements runtime.Keeper. The state of a recurrent model cannot be cut.
+func (e *Engine) Keep(slot, n int) int {
+	if n > 0 && int(e.lib.lastPosition(e.cache, int32(slot))) >= n-1 && e.lib.remove(e.cache, int32(slot), int32(n), -1) {
+		return n
+	}
+	e.Release(slot)
+	return 0
+}
+
+// SetHooks implements runtime.Engine.
+func (e *Engine) SetHooks(h runtime.Hooks) {
+	e.hooks = h
+	if s := e.trace.info; h.Picks && e.trace.chosen == nil {
+		e.trace.chosen = make([]uint16, e.opt.Batch*s.layers*s.used)
+	}
+}
+
+// Router implements runtime.Engine.
+func (e *Engine) Router() *event.Experts {
+	if e.trace.count == nil {
+		return nil
+	}
+	return e.trace.count.snapshot(e.trace.info, e.every())
+}
+
+// Ops implements runtime.Profiled.
+func (e *Engine) Ops() *runtime.Ops { return e.ops.snapshot() }
+
+// Threads implements runtime.Threaded.
+func (e *Engine) Threads() []int { return e.pool.threads }
+
+// ChatTemplate is the template of conversations that the model brings along, in Jinja; "" if it has none.
+func (e *Engine) ChatTemplate() string { return e.lib.chatTemplate(e.model, 0) }
+
+// Close implements runtime.Engine.
+func (e *Engine) Close() error {
+	if e.context != 0 {
+		e.lib.detachPool(e.context)
+		e.lib.freeContext(e.context)
+		e.pool.close()
+	}
+	if e.model != 0 {
+		e.lib.freeModel(e.model)
+	}
+	e.context, e.model = 0, 0
+	log.listen(nil)
+	return nil
+}

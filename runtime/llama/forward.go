@@ -1,0 +1,156 @@
+//go:build !nollama && (linux || darwin || windows) && (amd64 || arm64)
+
+package llama
+
+import (
+	"fmt"
+	"time"
+	"unsafe"
+
+	"github.com/llmtop/llmtop/runtime"
+)
+
+// batchRows are the arrays of a batch, in the form of struct llama_batch.
+type batchRows struct {
+	c         batch
+	tokens    []int32
+	positions []int32
+	counts    []int32  // sequences of each row: one
+	sequences []*int32 // of each row
+	slots     []int32  // the numbers that sequences point to
+	logits    []int8
+	wanted    []int32 // rows that want logits
+}
+
+// prepare makes room for n rows.
+func (r *batchRows) prepare(n, slots int) {
+	r.tokens, r.positions, r.counts = make([]int32, n), make([]int32, n), make([]int32, n)
+	r.sequences, r.logits, r.slots = make([]*int32, n), make([]int8, n), make([]int32, slots)
+	for i := range r.counts {
+		r.counts[i] = 1
+	}
+	for i := range r.slots {
+		r.slots[i] = int32(i)
+	}
+	address := func(p unsafe.Pointer) uintptr { return uintptr(p) }
+	r.c = batch{
+		token: address(unsafe.Pointer(&r.tokens[0])), pos: address(unsafe.Pointer(&r.positions[0])),
+		nSeqID: address(unsafe.Pointer(&r.counts[0])), seqID: address(unsafe.Pointer(&r.sequences[0])),
+		logits: address(unsafe.Pointer(&r.logits[0])),
+	}
+}
+
+// fill takes the rows of a batch.
+func (e *Engine) fill(rows []runtime.Row) error {
+	r := &e.rows
+	if len(rows) == 0 || len(rows) > len(r.tokens) {
+		return fmt.Errorf("compute batch: %d rows, must be 1 to %d", len(rows), len(r.tokens))
+	}
+	r.wanted = r.wanted[:0]
+	for i, row := range rows {
+		if row.Token < 0 || int(row.Token) >= e.about.Vocab || row.Pos < 0 || int(row.Pos) >= e.opt.Context ||
+			row.Slot < 0 || int(row.Slot) >= e.opt.Slots {
+			return fmt.Errorf("compute batch: row %d has token %d at position %d of slot %d: out of range", i, row.Token, row.Pos, row.Slot)
+		}
+		r.tokens[i], r.positions[i], r.sequences[i], r.logits[i] = row.Token, row.Pos, &r.slots[row.Slot], 0
+		if row.Logits {
+			r.logits[i] = 1
+			r.wanted = append(r.wanted, int32(i))
+		}
+	}
+	if len(r.wanted) > e.opt.Logits {
+		return fmt.Errorf("compute batch: %d rows want logits, at most %d may", len(r.wanted), e.opt.Logits)
+	}
+	r.c.n = int32(len(rows))
+	return nil
+}
+
+// Forward implements runtime.Engine.
+func (e *Engine) Forward(b *runtime.Batch) error {
+	if err := e.fill(b.Rows); err != nil {
+		return err
+	}
+	b.Logits, b.Picks, b.Time = b.Logits[:0], b.Picks[:0], runtime.BatchTime{}
+	want := e.due(b.Rows)
+	watched := want.Split || want.Experts || want.Picks || want.Ops
+	began := time.Now()
+	if watched {
+		e.trace.begin(b.Rows, e.rows.wanted, want)
+	}
+	e.watch.set(watched)
+	code := e.lib.decode(e.context, e.rows.c)
+	e.watch.set(false)
+	if code != 0 {
+		return e.failed(code)
+	}
+	e.collect(b)
+	if watched {
+		e.trace.end(b)
+	}
+	if e.hooks.Ops {
+		e.ops.pass(len(b.Rows), want.Ops, time.Since(began))
+	}
+	return nil
+}
+
+// failed says what a result of llama_decode means.
+func (e *Engine) failed(code int32) error {
+	switch code {
+	case 1:
+		return fmt.Errorf("compute batch: no room in the KV cache of %d cells", e.opt.Slots*e.opt.Context)
+	case 2:
+		return fmt.Errorf("compute batch: the library ended it")
+	}
+	return fmt.Errorf("compute batch: llama_decode returned %d: %s", code, log.complaints("it does not say why"))
+}
+
+// collect waits for the results. Logits lie in the library's memory.
+func (e *Engine) collect(b *runtime.Batch) {
+	if len(e.rows.wanted) == 0 {
+		e.lib.synchronize(e.context)
+	}
+	for _, row := range e.rows.wanted {
+		b.Logits = append(b.Logits, unsafe.Slice(e.lib.logits(e.context, row), e.about.Vocab))
+	}
+}
+
+// every is in one of how many passes the hooks measure.
+func (e *Engine) every() int { return orElse(e.hooks.Every, e.auto) }
+
+// due says what is to be measured in a pass.
+func (e *Engine) due(rows []runtime.Row) runtime.Hooks {
+	want := e.hooks
+	if want == (runtime.Hooks{}) {
+		return want
+	}
+	kind := 0
+	for i := range rows {
+		if rows[i].Prompt {
+			kind = 1
+			break
+		}
+	}
+	pass := e.passes[kind]
+	e.passes[kind]++
+	moe := e.trace.count != nil
+	sampled := pass%e.every() == 0
+	want.Split, want.Experts, want.Picks = want.Split && sampled, want.Experts && sampled && moe, want.Picks && moe
+	want.Ops = want.Ops && e.ops.begin(pass)
+	return want
+}
+
+// end takes in a pass that was watched.
+func (t *tracer) end(b *runtime.Batch) {
+	if t.want.Experts {
+		t.count.pass(t.rows)
+	}
+	if t.want.Picks {
+		per := t.info.layers * t.info.used
+		for i := range b.Rows {
+			b.Picks = append(b.Picks, t.chosen[i*per:(i+1)*per])
+		}
+	}
+	if t.want.Split {
+		t.split.tell(&b.Time, time.Since(t.lap))
+	}
+}

@@ -1,0 +1,108 @@
+//go:build !nollama && (linux || darwin || windows) && (amd64 || arm64)
+
+package llama
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/ebitengine/purego"
+)
+
+// journal takes the library's log, which is one for the whole process: it makes lines of it, hands them on, and keeps the last
+// ones for error messages.
+type journal struct {
+	mu    sync.Mutex
+	to    func(level LogLevel, line string)
+	level LogLevel // of the line in progress
+	part  strings.Builder
+	lines []string // what the library has complained of since the last mark, the oldest first
+}
+
+// log is the journal of this process.
+var log journal
+
+// mostComplaints bounds journal.lines.
+const mostComplaints = 6
+
+// logContinue is the level of text that goes on with the line before it.
+const logContinue = 5
+
+// logCallback is log.write for the library. There is one, since callbacks are never freed.
+var logCallback = sync.OnceValue(func() uintptr {
+	return purego.NewCallback(func(level int32, text uintptr, _ uintptr) uintptr {
+		log.write(level, goString(text))
+		return 0
+	})
+})
+
+// goString copies a C string.
+func goString(address uintptr) string {
+	if address == 0 {
+		return ""
+	}
+	var n uintptr
+	for at[byte](address, n) != 0 {
+		n++
+	}
+	var b strings.Builder
+	for i := range n {
+		b.WriteByte(at[byte](address, i))
+	}
+	return b.String()
+}
+
+// write takes a piece of the log.
+func (j *journal) write(level int32, text string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for piece := range strings.Lines(text) {
+		if level != logContinue {
+			j.level = LogLevel(min(max(level, 0), int32(LogError)))
+		}
+		whole := strings.TrimRight(piece, "\r\n")
+		j.part.WriteString(whole)
+		if len(whole) < len(piece) {
+			j.line(j.part.String())
+			j.part.Reset()
+		}
+	}
+}
+
+// line takes a whole line.
+func (j *journal) line(line string) {
+	if strings.Trim(line, ". ") == "" { // dots for progress
+		return
+	}
+	if j.level >= LogError {
+		j.lines = append(j.lines, strings.TrimSpace(line))
+		j.lines = j.lines[max(len(j.lines)-mostComplaints, 0):]
+	}
+	if j.to != nil {
+		j.to(j.level, line)
+	}
+}
+
+// mark forgets what has been complained of.
+func (j *journal) mark() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.lines = nil
+}
+
+// complaints are the errors in the log since the mark, as one line; otherwise if there were none.
+func (j *journal) complaints(otherwise string) string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.lines) == 0 {
+		return otherwise
+	}
+	return strings.Join(j.lines, "; ")
+}
+
+// listen hands the log to somebody else from now on.
+func (j *journal) listen(to func(level LogLevel, line string)) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.to = to
+}

@@ -1,0 +1,116 @@
+//go:build !nollama && (linux || darwin || windows) && (amd64 || arm64)
+
+package llama
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime"
+)
+
+// ops are the times of the operations in the passes with Hooks.Ops. One pass in unwatchedEvery is not watched, to tell what
+// watching costs.
+type ops struct {
+	times  map[opKey]*opSum
+	layer  int // of the last node that named one
+	passes int
+
+	watched, unwatched duration
+}
+
+type opKey struct {
+	op    string
+	layer int
+}
+
+type opSum struct {
+	calls int64
+	time  time.Duration
+}
+
+// duration is the mean time of the rows in some passes that decode one token each.
+type duration struct {
+	n   int
+	sum time.Duration
+}
+
+// unwatchedEvery is how often a pass is left alone to compare with.
+const unwatchedEvery = 8
+
+// begin prepares for a pass and says whether it is to be watched.
+func (o *ops) begin(pass int) bool {
+	o.layer = -1
+	return pass%unwatchedEvery != 0
+}
+
+// add takes in a node that has been computed.
+func (o *ops) add(lib *library, tensor uintptr, name string, took time.Duration) {
+	if n, ok := layerIn(name); ok {
+		o.layer = n
+	} else if strings.HasPrefix(name, "result_") {
+		o.layer = -1
+	}
+	k := opKey{lib.opName(tensor), o.layer}
+	sum := o.times[k]
+	if sum == nil {
+		sum = &opSum{}
+		o.times[k] = sum
+	}
+	sum.calls++
+	sum.time += took
+	if strings.HasPrefix(name, nodeLayer) {
+		o.layer++ // what follows without a name belongs to the next
+	}
+}
+
+// layerIn is the layer in the name of a node: the number behind its last hyphen, before a remark such as " (view)".
+func layerIn(name string) (int, bool) {
+	name, _, _ = strings.Cut(name, " ")
+	i := strings.LastIndexByte(name, '-')
+	if i < 0 {
+		return 0, false
+	}
+	n, err := strconv.Atoi(name[i+1:])
+	return n, err == nil && n >= 0
+}
+
+// pass takes in how long a pass took.
+func (o *ops) pass(rows int, watched bool, took time.Duration) {
+	if watched {
+		o.passes++
+	}
+	if rows != 1 {
+		return
+	}
+	d := &o.unwatched
+	if watched {
+		d = &o.watched
+	}
+	d.n++
+	d.sum += took
+}
+
+// snapshot is a copy, the longest first.
+func (o *ops) snapshot() *runtime.Ops {
+	if o.passes == 0 {
+		return nil
+	}
+	out := &runtime.Ops{Passes: o.passes, Slowdown: event.Absent(event.NotYet)}
+	if o.watched.n > 0 && o.unwatched.n > 0 {
+		out.Slowdown = event.Of(o.watched.mean() / o.unwatched.mean())
+	}
+	for k, sum := range o.times {
+		out.Times = append(out.Times, runtime.OpTime{Op: k.op, Layer: k.layer, Calls: sum.calls, Time: sum.time})
+	}
+	slices.SortFunc(out.Times, func(a, b runtime.OpTime) int {
+		return cmp.Or(-cmp.Compare(a.Time, b.Time), cmp.Compare(a.Op, b.Op), cmp.Compare(a.Layer, b.Layer))
+	})
+	return out
+}
+
+func (d *duration) mean() float64 { return float64(d.sum) / float64(d.n) }

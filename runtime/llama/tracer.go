@@ -1,0 +1,126 @@
+//go:build !nollama && (linux || darwin || windows) && (amd64 || arm64)
+
+package llama
+
+import (
+	"strconv"
+	"strings"
+	"time"
+	"unsafe"
+
+	"github.com/llmtop/llmtop/runtime"
+)
+
+// tracer sees what the library computes in the passes that are watched.
+type tracer struct {
+	lib  *library
+	info shape
+	want runtime.Hooks // what is wanted of this pass
+
+	rows   []runtime.Row // of the batch
+	wanted []int32       // the rows of it that want logits
+	count  *counts       // nil for a dense model
+	chosen []uint16      // [row][layer][rank], with Hooks.Picks
+	raw    []byte        // of the tensor at hand
+
+	began   time.Time
+	lap     time.Time // the end of the last part
+	split   splits
+	ops     *ops
+	started time.Time // when the node at hand began, with Hooks.Ops
+}
+
+// shape is what of a model the tracer needs to know.
+type shape struct{ layers, experts, used, vocab int }
+
+// The names of the nodes that are looked at, up to the number of the layer. Source: llama-graph.cpp and the models beside it.
+const (
+	nodeTopK      = "ffn_moe_topk-" // the experts picked, i32 [used, tokens], a view of all experts in order
+	nodeAttention = "ffn_inp-"      // what attention and its residual leave
+	nodeLayer     = "l_out-"        // what a layer leaves
+	nodeEmbedding = "inp_embd"
+)
+
+// begin prepares for a pass.
+func (t *tracer) begin(rows []runtime.Row, wanted []int32, want runtime.Hooks) {
+	t.rows, t.wanted, t.want = rows, wanted, want
+	t.began = time.Now()
+	t.lap, t.started = t.began, t.began
+	t.split.begin(t.info.layers)
+	if want.Picks {
+		for i := range t.chosen[:len(rows)*t.info.layers*t.info.used] {
+			t.chosen[i] = runtime.NoPick
+		}
+	}
+}
+
+// see is the library's question whether the node is wanted, and its call once it is computed.
+func (t *tracer) see(tensor uintptr, ask bool) bool {
+	name := t.lib.nameOf(tensor)
+	if ask {
+		t.started = time.Now()
+		return t.want.Ops || t.wants(name)
+	}
+	if t.want.Ops {
+		t.ops.add(t.lib, tensor, name, time.Since(t.started))
+	}
+	if t.want.Split {
+		t.part(name)
+	}
+	if layer, ok := layerOf(name, nodeTopK); ok && (t.want.Experts || t.want.Picks) && layer < t.info.layers {
+		t.picks(tensor, layer)
+	}
+	return true
+}
+
+// wants says whether a node is of interest.
+func (t *tracer) wants(name string) bool {
+	if (t.want.Experts || t.want.Picks || t.want.Split) && strings.HasPrefix(name, nodeTopK) {
+		return true
+	}
+	return t.want.Split && (strings.HasPrefix(name, nodeAttention) || strings.HasPrefix(name, nodeLayer) || name == nodeEmbedding)
+}
+
+// layerOf is the number behind a name.
+func layerOf(name, prefix string) (int, bool) {
+	rest, ok := strings.CutPrefix(name, prefix)
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.Atoi(rest)
+	return n, err == nil && n >= 0
+}
+
+// picks takes in the experts that were picked in a layer. The rows of the tensor are those of the batch; in the last layer only
+// those that want logits are left.
+func (t *tracer) picks(tensor uintptr, layer int) {
+	used, n := int(at[int64](tensor, tensorNE)), int(at[int64](tensor, tensorNE+8))
+	step, stride := int(at[uintptr](tensor, tensorNB)), int(at[uintptr](tensor, tensorNB+8))
+	used = min(used, t.info.used)
+	if used <= 0 || n <= 0 || n != len(t.rows) && n != len(t.wanted) {
+		return
+	}
+	size := int(t.lib.tensorBytes(tensor))
+	if len(t.raw) < size {
+		t.raw = make([]byte, size)
+	}
+	t.lib.tensorGet(tensor, &t.raw[0], 0, uintptr(size))
+	for i := range n {
+		row := i
+		if n != len(t.rows) {
+			row = int(t.wanted[i])
+		}
+		for rank := range used {
+			expert := int(*(*int32)(unsafe.Pointer(&t.raw[i*stride+rank*step])))
+			if expert < 0 || expert >= t.info.experts {
+				continue
+			}
+			if t.want.Experts {
+				t.count.add(t.rows[row].Prompt, layer, expert)
+			}
+			if t.want.Picks {
+				t.chosen[(row*t.info.layers+layer)*t.info.used+rank] = uint16(expert)
+			}
+		}
+	}
+}
