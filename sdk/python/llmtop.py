@@ -1061,13 +1061,12 @@ if hasattr(os, "register_at_fork"):
 
 # Hugging Face transformers
 
-# Router modules: where they are, and what their classes are called. Their outputs differ in order between models and
-# between versions of transformers, so that the indices are told by being whole numbers, tokens x experts used.
+# Router modules: where they are (Mixtral, Qwen2-MoE, Qwen3-MoE, OLMoE, MiniMax-M2, DeepSeek-V3 and GLM4-MoE: mlp.gate; Mixtral before
+# version 5: block_sparse_moe.gate; GPT-OSS: mlp.router; Granite-MoE: block_sparse_moe.router; Llama 4: feed_forward.router) and what
+# their classes are called. Their outputs differ in order between models and between versions of transformers, so that the
+# indices are told by being whole numbers, tokens x experts used.
 _ROUTER_PATH = re.compile(r"(?:^|\.)layers\.(\d+)\.(?:mlp|block_sparse_moe|feed_forward|moe)\.(?:gate|router)$")
-_ROUTER_CLASS = re.compile(
-    r"^(Mixtral|Qwen2Moe|Qwen3Moe|Qwen3_5Moe|Olmoe|MiniMaxM2|DeepseekV3|Glm4Moe|GptOss|GraniteMoe)(TopKRouter|TopkRouter|TopKGating)$"
-    r"|TopKRouter$|TopkRouter$|TopKGating$|^Llama4Router$"
-)
+_ROUTER_CLASS = re.compile(r"Top[Kk]Router$|TopKGating$|^Llama4Router$")
 
 
 def _routers(model):
@@ -1114,6 +1113,12 @@ def _picked(output, parent, used):
     return None
 
 
+def _place(output, indices):
+    """Where in the tuple that a router gave back its indices are; None if they are no part of it."""
+    parts = output if isinstance(output, tuple) and indices is not None else ()
+    return next((n for n, part in enumerate(parts) if part is indices), None)
+
+
 class _ListCounts:
     """Counts picks of tensors that have no more than tolist()."""
 
@@ -1136,41 +1141,44 @@ class _ListCounts:
 
 
 class _TorchCounts:
-    """Counts picks where they are, on the device, without waiting for it: indices of many passes are kept and then counted
-    with a few kernels. Each layer has a column more than experts, for indices that are out of range.
+    """Counts picks where they are, on the device, without waiting for it: indices of many passes are kept, at most about
+    KEPT of them beyond those of one pass, and then counted with a few kernels. Each layer has a column more than experts, for indices
+    that are out of range. What a router has given back must not be overwritten later; nothing in transformers does that.
     """
+
+    KEPT = 1 << 16
 
     def __init__(self, layers, experts):
         self.layers, self.experts = layers, experts
         self.tables = {}  # (phase, device, layers) -> counts, index of each layer's first, 1
-        self.kept = {}  # (phase, layers, shape, whether there is padding) -> [(indices of each layer, real)]
+        self.kept = {}  # (phase, layers, shape in the first of them, whether there is padding) -> [(indices of each layer, real)]
         self.size = 0  # indices in kept
 
     def add(self, phase, picked, real):
         layers, indices = zip(*picked)
         key = phase, layers, indices[0].shape, real is not None
         self.kept.setdefault(key, []).append((indices, real))
-        self.size += indices[0].numel() * len(layers) + 64  # and as much for having a tensor
-        if self.size > 1 << 16:
+        self.size += 0  # and as much for having a tensor
+        if self.size > self.KEPT:
             self._settle()
 
     def _settle(self):
         kept, self.kept, self.size = self.kept, {}, 0
         for (phase, layers, _, _), passes in kept.items():
-            self._count(phase, layers, passes)
+            groups = {}  # the layers of many passes are counted together, those of a long one singly, to save memory
+            for n, i in enumerate(passes[0][0]):
+                groups.setdefault((i.device, i.shape, n if i.numel() > self.KEPT // 8 else None), []).append(n)
+            for group in groups.values():
+                picked = [([indices[n] for n in group], real) for indices, real in passes]
+                self._count(phase, tuple(layers[n] for n in group), picked)
 
     def _count(self, phase, layers, passes):
+        """Counts the picks in some layers, all on one device and of one shape."""
         import torch
 
-        try:
-            indices = torch.stack([i for of_pass, _ in passes for i in of_pass])
-        except RuntimeError:  # layers differ in shape or device
-            for of_pass, real in passes:
-                for layer, i in zip(layers, of_pass) if len(layers) > 1 else ():
-                    self._count(phase, (layer,), [((i,), real)])
-            return
+        indices = torch.stack([i for of_pass, _ in passes for i in of_pass]).to(torch.int64)
         table, first, weight = self._table(phase, indices.device, layers)
-        indices = indices.to(torch.int64).reshape(len(passes), *first.shape[:1], *indices.shape[1:])
+        indices = indices.reshape(len(passes), len(layers), *indices.shape[1:])
         indices = indices.masked_fill((indices < 0) | (indices >= self.experts), self.experts) + first
         if passes[0][1] is not None:
             weight = torch.stack([real for _, real in passes]).to(indices)[:, None, :, None]
@@ -1204,7 +1212,7 @@ class _TorchCounts:
 class _Pass:
     """A forward pass under way."""
 
-    __slots__ = ("began", "stream", "phase", "rows", "columns", "real", "per_row", "count", "picked")
+    __slots__ = ("began", "stream", "phase", "rows", "columns", "real", "per_row", "count", "seen", "picked")
 
     def __init__(self, stream, rows, columns):
         self.began = _now()
@@ -1212,7 +1220,7 @@ class _Pass:
         self.rows, self.columns = rows, columns  # of tokens
         self.phase = "prompt" if columns > 1 or (stream is not None and stream.waits()) else "decode"
         self.real = self.per_row = None  # for each token whether it is no padding, and their number for each row; None: all
-        self.count = False  # picks are counted
+        self.count = self.seen = False  # picks are counted; routers are listened to
         self.picked = []  # (layer, indices)
 
     def tokens(self):
@@ -1225,7 +1233,7 @@ class Watch:
     is given an attention mask of (rows, tokens), and counted in padding.
 
     A pass with more than one token a row counts as prompt. Passes are timed only on a CPU: elsewhere forward returns
-    before the work is done. Routers inside a compiled graph are not seen. close() takes the hooks off.
+    before the work is done. Passes through a compiled graph, and routers inside a fused kernel, are not seen. close() takes the hooks off.
     group: the adapter's name for requests of streamer(); by default that of the active PEFT adapter.
     """
 
@@ -1244,9 +1252,13 @@ class Watch:
         self._lock = threading.Lock()
         self._under_way = threading.local()  # its now is the pass of this thread
         self._streams = {}  # thread -> Streamer
+        # Torch calls this while it compiles: the graph is to have nothing of the hooks, which it could not take in whole.
+        self._compiling = getattr(getattr(sys.modules.get("torch"), "compiler", None), "is_compiling", bool)
         self._describe()
         self._hooks = [m.register_forward_hook(self._hook(layer)) for layer, m, _ in self._found]
         self._wrap()
+        top._caps |= {"experts"} if self._found else set()
+        top._caps |= {"picks"} if len(self._found) == self.layers else set()  # which are of all layers
         top._tickers.append(self._tick)
         top._handlers.setdefault("hooks", self._set_hooks)
         top._handlers.setdefault("sample", self._set_every)
@@ -1277,11 +1289,12 @@ class Watch:
         text = getattr(config, "text_config", None) or config
         where = [m for _, m, _ in self._found[:1]] + [p for _, _, p in self._found[:1]] + [text]
         self.experts = _first(where, "n_routed_experts", "num_experts", "num_local_experts", "out_features") or 0
-        self.used = _first(where[::-1], "num_experts_per_tok", "top_k", "moe_top_k")
+        self.used = _first([text], "num_experts_per_tok", "moe_top_k") or _first(where[:-1], "top_k")  # top_k of a config is of sampling
         self.layers = max([_first([text], "num_hidden_layers") or 0] + [layer + 1 for layer, _, _ in self._found])
         self._parents = {layer: p for layer, _, p in self._found}
-        ends = [getattr(c, n, None) for c in (getattr(self.model, "generation_config", None), config) for n in ("eos_token_id", "pad_token_id")]
-        self.ends = sorted({i for e in ends for i in (e if isinstance(e, (list, tuple)) else [e]) if isinstance(i, int)})
+        configs = [config, getattr(self.model, "generation_config", None)]
+        self.eos, self.pad = (set().union(*(_ids(getattr(c, n, None)) for c in configs)) for n in ("eos_token_id", "pad_token_id"))
+        self.ends = sorted(self.eos | self.pad)  # what rows of a batch are fed once they have ended
         device = getattr(self.model, "device", None)
         self.timed = device is None or str(device).startswith("cpu")
         quantised = getattr(config, "quantization_config", None)
@@ -1307,8 +1320,11 @@ class Watch:
         """Puts forward of the whole model into a function of ours: a hook would not see keyword arguments in older
         versions of torch, nor a pass that fails."""
         inner, self._was = self.model.forward, self.model.__dict__.get("forward")
+        compiling = self._compiling
 
         def forward(*args, **kwargs):
+            if compiling():
+                return inner(*args, **kwargs)
             outer = getattr(self._under_way, "now", None)
             self._under_way.now = now = self._safely(self._begin, args, kwargs)
             try:
@@ -1323,18 +1339,20 @@ class Watch:
         self.model.forward = forward
 
     def _hook(self, layer):
-        """The hook of a router. It finds out once where in the output the indices are."""
-        place = None
+        """The hook of a router."""
+        place = None  # of the indices in what the router gives back, once it is known
+        compiling = self._compiling
 
         def hook(module, args, output):
             nonlocal place
-            now = getattr(self._under_way, "now", None)
-            if now is None or not now.count:
+            if compiling():
                 return
-            if place is None:
+            now = getattr(self._under_way, "now", None)
+            if now is None or not now.seen:
+                return
+            if place is None or not isinstance(output, tuple) or len(output) <= place:
                 indices = self._safely(_picked, output, self._parents[layer], self.used)
-                found = [n for n, part in enumerate(output) if part is indices] if isinstance(output, tuple) else []
-                place = found[0] if found and indices is not None else None
+                place = _place(output, indices)
             else:
                 indices = output[place]
             now.picked.append((layer, indices))
@@ -1367,7 +1385,8 @@ class Watch:
             now.real = _going_on(ids, self.ends)
         if now.real is not None:
             now.per_row = _row_sums(now.real, now.rows, now.columns)
-        now.count = "experts" in self.on and self._passes % self.every == 0 or "picks" in self.on
+        now.count = "experts" in self.on and self._passes % self.every == 0
+        now.seen = now.count or "picks" in self.on
         self._passes += 1
         return now
 
@@ -1379,7 +1398,7 @@ class Watch:
         with self._lock:
             self.padding += now.rows * now.columns - real
             if now.picked:
-                picks = self._count(now, now.phase, real)
+                picks = self._count(now, real)
         if self.timed:
             self.top.step(at - now.began, at=at, **{now.phase: real})
         if now.stream is not None:
@@ -1387,7 +1406,7 @@ class Watch:
         if self._dirty and at - self._flushed > SECOND // 10:
             self.flush()
 
-    def _count(self, now, phase, real):
+    def _count(self, now, real):
         """Counts the picks of a pass; gives back those of the last token of each row, if asked for."""
         many = now.rows * now.columns
         known = [p for p in now.picked if p[1] is not None and p[1].shape[0] == many]
@@ -1399,13 +1418,13 @@ class Watch:
         self.used = self.used or known[0][1].shape[1]
         if self._counts is None:
             self._counts = (_TorchCounts if hasattr(known[0][1], "scatter_add_") else _ListCounts)(self.layers, self.experts)
-        if "experts" in self.on:
-            self._counts.add(phase, known, now.real)
-            self.tokens[phase] += real
+        if now.count:
+            self._counts.add(now.phase, known, now.real)
+            self.tokens[now.phase] += real
             self._dirty = True
         self._last = _now()
         if "picks" in self.on and len(known) == self.layers:
-            last = [indices.tolist()[now.columns - 1 :: now.columns] for _, indices in known]
+            last = [indices[now.columns - 1 :: now.columns].tolist() for _, indices in known]
             return [[e for layer in last for e in layer[row]] for row in range(now.rows)]
         return None
 
@@ -1465,21 +1484,26 @@ def _row_sums(real, rows, columns):
     return [sum(map(bool, flags[r * columns : (r + 1) * columns])) for r in range(rows)]
 
 
+def _ids(value):
+    """The set of token ids that a setting names: none, one, or several."""
+    return {i for i in (value if isinstance(value, (list, tuple, set)) else [value]) if isinstance(i, int)}
+
+
 class Streamer:
     """A streamer for generate() of transformers: opens a request for each row of the batch when it is given the prompt,
     and stamps each token when it is handed out.
 
     As a context manager it tells a generate() that failed from one that ended. also: another streamer to pass everything on to.
-    The other options are those of Request.
+    max_new_tokens: as told to generate(). eos, pad: ids that end a text and that fill up a row that has ended, by default the model's.
+    group: LoRA adapter or tenant, by default the model's; a list names one for each row. The other options are those of Request.
     """
 
-    def __init__(self, top, watch=None, also=None, max_new_tokens=None, eos=None, **options):
+    def __init__(self, top, watch=None, also=None, max_new_tokens=None, eos=None, pad=None, group=None, **options):
         self.top, self.watch, self.also = top, watch, also
         self.options = dict(options, max_tokens=max_new_tokens)
-        if watch is not None:
-            self.options.setdefault("group", watch.adapter())
-        ends = watch.ends if watch is not None and eos is None else eos or ()
-        self.ends = set(ends if isinstance(ends, (list, tuple, set)) else [ends])
+        self.group = watch.adapter() if watch is not None and group is None else group
+        self.eos = _ids(eos) or (watch.eos if watch is not None else set())
+        self.pad = (_ids(pad) or (watch.pad if watch is not None else set())) - self.eos
         self.requests = []
         self._prompt = None  # (began, ended) of the passes over the prompt
         self._uncomputed = 0  # columns of the prompt that no pass has taken
@@ -1505,9 +1529,10 @@ class Streamer:
             self.also.put(value)
 
     def end(self):
-        """Called by generate() at the end: rows that have not ended themselves ran into a limit."""
+        """Called by generate() at the end. Rows that no end of text has ended ran into the limit, or something else stopped them."""
+        most = self.options["max_tokens"]
         for r in self.requests:
-            r.finish("length")
+            r.finish(None if most is None else "length" if r.out >= most else "stop")
         self._leave()
         if self.also is not None:
             self.also.end()
@@ -1515,8 +1540,9 @@ class Streamer:
     def _start(self, rows, at):
         self._thread = threading.get_ident()
         self._uncomputed = len(rows[0])
-        for row in rows:
-            r = self.top.request(prompt_tokens=len(row), at=at, **self.options)
+        groups = self.group if isinstance(self.group, (list, tuple)) else [self.group] * len(rows)
+        for row, group in itertools.zip_longest(rows, groups[: len(rows)]):
+            r = self.top.request(prompt_tokens=len(row), at=at, group=group, **self.options)
             r._begin(at)
             self.requests.append(r)
         if self.watch is not None:
@@ -1551,10 +1577,13 @@ class Streamer:
         for n, (r, row) in enumerate(zip(self.requests, rows)):
             if r.state != "dispatched":
                 continue  # ended, and padded since
+            if row[0] in self.pad:
+                r.finish("stop", at)  # by something else than the end of its text
+                continue
             if not r.out:
                 self._time_first(r, at)
             r.token(row[0], n=len(row), picks=self._picks[n] if self._picks else None, at=at)
-            if row[-1] in self.ends:
+            if row[-1] in self.eos:
                 r.finish("stop", at)
 
     def _time_first(self, r, at):

@@ -92,7 +92,7 @@ class Reader:
         self.file = self.sock.makefile("rb")
         self.lines = []
         self.problems = []
-        self.delivered = 0
+        self.came = {}  # kind -> events outside of the state
         self.lost = {}
         self.tokens = {}  # request -> tokens, of state and events alike
         self.syncing = False
@@ -128,11 +128,11 @@ class Reader:
         elif t == "synced":
             self.syncing = False
         elif t in KINDS and not self.syncing:
-            self.delivered += len(line["a"]) if isinstance(line["a"], list) else 1
+            self.came[KINDS[t]] = self.came.get(KINDS[t], 0) + (len(line["a"]) if isinstance(line["a"], list) else 1)
         elif t == "lost":
             self.lost = line["by"]
-        if t in ("lost", "clock") and self.delivered + sum(self.lost.values()) != line["q"]:
-            self.problems.append("%d delivered and %s lost, but q is %d" % (self.delivered, self.lost, line["q"]))
+        if t in ("lost", "clock") and sum(self.came.values()) + sum(self.lost.values()) != line["q"]:
+            self.problems.append("%s came and %s were lost, but q is %d" % (self.came, self.lost, line["q"]))
         if t == "tok":
             for token in tokens_of(line):
                 self.tokens[token["r"]] = self.tokens.get(token["r"], 0) + token.get("n", 1)

@@ -23,6 +23,9 @@ class Tensor:
     def tolist(self):
         return self.rows
 
+    def __getitem__(self, rows):
+        return Tensor(self.rows[rows], self.floats)
+
     def is_floating_point(self):
         return self.floats
 
@@ -172,6 +175,7 @@ class Hooks(Case):
                 self.assertEqual(last["p"], counted([4, 5, 6, 7], family[4]))
                 self.assertEqual(last["d"], counted([9], family[4]))
                 self.assertEqual(r.of("model")[-1]["experts"], EXPERTS)
+                self.assertEqual({"experts", "picks"} & set(r.of("engine")[-1]["caps"]), {"experts"} if family[4] else {"experts", "picks"})
                 self.assertEqual(r.of("log"), [])
 
     def test_block_chooses_where_the_router_does_not(self):
@@ -235,7 +239,7 @@ class Hooks(Case):
     def test_prompt_of_one_token_is_a_prompt_and_a_cache_is_told(self):
         model = build()
         top, watch = self.start(model)
-        with watch.streamer() as s:
+        with watch.streamer() as s:  # without max_new_tokens it is not known why this ends
             generate(model, [[4]], steps=[[20], [21]], streamer=s)
         with watch.streamer() as s:
             s.put(Tensor([[4, 5, 6, 7]]))
@@ -244,7 +248,36 @@ class Hooks(Case):
             s.end()
         r = self.finish(top, watch)
         self.assertEqual((r.of("experts")[-1]["pt"], r.of("experts")[-1]["dt"]), (3, 1))
-        self.assertEqual([(q["in"], q.get("cached"), q["why"]) for q in r.of("req") if q["state"] == "finished"], [(1, None, "length"), (4, 2, "stop")])
+        self.assertEqual([(q["in"], q.get("cached"), q.get("why")) for q in r.of("req") if q["state"] == "finished"], [(1, None, None), (4, 2, "stop")])
+
+    def test_why_a_row_ended(self):
+        model = build()
+        model.config.eos_token_id = [EOS, 33]
+        top, watch = self.start(model)
+        steps = [[20, 20, 20, 20], [EOS, 21, 21, 21], [PAD, 33, PAD, 22]]  # PAD without an end: a stop string ended the row
+        with watch.streamer(max_new_tokens=3) as s:
+            generate(model, [[4]] * 4, steps=steps, streamer=s)
+        with watch.streamer(max_new_tokens=9) as s:
+            generate(model, [[4]], steps=[[20], [21]], streamer=s)
+        with watch.streamer(eos=20) as s:
+            generate(model, [[4]], steps=[[20]], streamer=s)
+        r = self.finish(top, watch)
+        ends = [(q["why"], q["out"]) for q in sorted(r.of("req"), key=lambda q: q["r"]) if q["state"] == "finished"]
+        self.assertEqual(ends, [("stop", 2), ("stop", 3), ("stop", 2), ("length", 3), ("stop", 2), ("stop", 1)])
+
+    def test_assistant_model_hands_out_several_tokens_at_once(self):
+        model = build()
+        top, watch = self.start(model)
+        with watch.streamer(max_new_tokens=6) as s:
+            s.put(Tensor([[4, 5]]))
+            model(input_ids=Tensor([[4, 5]]))
+            s.put(Tensor([20]))
+            model(input_ids=Tensor([[20, 21, 22]]))
+            s.put(Tensor([[21, 22, 23]]))
+            s.end()
+        r = self.finish(top, watch)
+        self.assertEqual([(t["i"], t["d"], t.get("n")) for t in r.of("tok")], [(0, 20, None), (1, 21, 3)])
+        self.assertEqual(r.of("req")[-1]["out"], 4)
 
     def test_generation_that_fails_is_told(self):
         model = build()
@@ -265,8 +298,27 @@ class Hooks(Case):
         peft.active_adapters = ["fr", "de"]
         generate(model, [[4, 5]], steps=[[20]], streamer=watch.streamer())
         generate(model, [[4, 5]], steps=[[20]], streamer=watch.streamer(group="tenant"))
+        generate(model, [[4, 5], [6, 7]], steps=[[20, 21]], streamer=watch.streamer(group=["de", "fr", "it"]))
+        generate(model, [[4, 5], [6, 7]], steps=[[20, 21]], streamer=watch.streamer(group=["de"]))
+        peft.active_adapters = []
+        generate(model, [[4, 5]], steps=[[20]], streamer=watch.streamer())
         r = self.finish(top, watch)
-        self.assertEqual([q["group"] for q in r.of("req") if q["state"] == "queued"], ["fr", "fr+de", "tenant"])
+        self.assertEqual([q.get("group") for q in r.of("req") if q["state"] == "queued"], ["fr", "fr+de", "tenant", "de", "fr", "de", None, None])
+
+    def test_adapter_of_transformers_itself(self):
+        def active():
+            if not loaded:
+                raise ValueError("No adapter loaded")
+            return loaded
+
+        loaded = []
+        model = build()
+        model.peft_config, model.active_adapters = {"fr": 1}, active
+        top, watch = self.start(model)
+        self.assertIsNone(watch.adapter())
+        loaded.append("fr")
+        self.assertEqual(watch.adapter(), "fr")
+        self.finish(top, watch)
 
     def test_sampling_and_hooks_are_controlled(self):
         model = build()
@@ -282,6 +334,49 @@ class Hooks(Case):
         last = r.of("experts")[-1]
         self.assertEqual((last["pt"], last["dt"], last["every"], last["d"]), (2, 1, 2, counted([10])))
         self.assertEqual([t["e"] for t in r.of("tok")], [[e for n in range(LAYERS) for e in choice(n, t)] for t in (5, 9)])
+
+    def test_sampled_counts_stay_so_while_picks_are_handed_out(self):
+        model = build()
+        top, watch = self.start(model, every=2)
+        watch.on = {"experts", "picks"}
+        with watch.streamer() as s:
+            generate(model, [[4, 5]], steps=[[9], [10], [11], [12]], streamer=s)
+        r = self.finish(top, watch)
+        last = r.of("experts")[-1]
+        self.assertEqual((last["pt"], last["dt"], last["every"], last["d"]), (2, 1, 2, counted([10])))
+        self.assertEqual(len([t for t in r.of("tok") if "e" in t]), 4)
+
+    def test_output_that_changes_its_form_does_not_reach_the_engine(self):
+        model = build()
+        top, watch = self.start(model)
+        gate = model.model.layers.children["1"].mlp.gate
+        was = gate.forward
+        model(input_ids=Tensor([[4, 5]]))
+        for form in ("indices, weights", "logits"):
+            gate.forward = lambda ids, form=form: ORDERS[form]([choice(1, t) for t in ids])
+            model(input_ids=Tensor([[4, 5]]))
+        gate.forward = was
+        model(input_ids=Tensor([[4, 5]]))
+        r = self.finish(top, watch)
+        self.assertEqual(r.of("experts")[-1]["p"], counted([4, 5] * 4))
+
+    def test_a_graph_that_is_compiled_has_nothing_of_the_hooks(self):
+        compiling = []
+        had = sys.modules.get("torch")
+        sys.modules["torch"] = types.SimpleNamespace(compiler=types.SimpleNamespace(is_compiling=lambda: bool(compiling)))
+        try:
+            model = build()
+            top, watch = self.start(model)
+        finally:
+            sys.modules.pop("torch")
+            if had is not None:
+                sys.modules["torch"] = had
+        compiling.append(True)
+        self.assertEqual(model(input_ids=Tensor([[4, 5]])), "result")
+        compiling.clear()
+        self.assertEqual(model(input_ids=Tensor([[6]])), "result")
+        r = self.finish(top, watch)
+        self.assertEqual((r.of("experts")[-1]["pt"], r.of("experts")[-1]["d"], len(r.of("step"))), (0, counted([6]), 1))
 
     def test_hooks_come_off_and_forward_keeps_its_signature(self):
         import inspect

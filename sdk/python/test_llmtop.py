@@ -31,8 +31,13 @@ class Case(unittest.TestCase):
         return top
 
     def reader(self, top):
+        """A reader that the emitter has let in: what is told from now on comes as events and not as state."""
+        before = len(top._peers)
         reader = Reader(top.address)
         self.addCleanup(reader.__exit__)
+        deadline = time.monotonic() + 20
+        while len(top._peers) <= before and time.monotonic() < deadline:
+            time.sleep(0.001)
         return reader
 
     def right(self, *readers):
@@ -146,7 +151,7 @@ class Lines(Case):
         top.close(timeout=20)
         thread.join()
         self.right(r)
-        self.assertEqual(sum(len(tokens_of(t)) for t in r.of("tok")) + r.lost.get("token", 0), 100_000)
+        self.assertEqual(r.came["token"] + r.lost.get("token", 0), 100_000)
         self.assertLess(r.bytes, 6_000_000 * (100_000 - r.lost.get("token", 0)) / 100_000 + 10_000)
 
     def test_batches_say_what_was_told(self):
@@ -297,9 +302,6 @@ class Control(Case):
 
 
 class Survival(Case):
-    def total(self, r):
-        return r.delivered + sum(r.lost.values())
-
     def test_stalled_reader_loses_what_is_counted(self):
         top = self.serve(buffer=1 << 18)
         stalled, other = self.reader(top), self.reader(top)
@@ -328,8 +330,7 @@ class Survival(Case):
         state = stalled.lines[max(i for i, line in enumerate(stalled.lines) if line["t"] == "sync") :]
         self.assertEqual({q["r"] for q in state if q["t"] == "req"}, {old.id})
         self.assertEqual(state[1]["c"]["generated_tokens"] if state[1]["t"] == "count" else None, 120_001)
-        tokens = sum(len(tokens_of(t)) for t in other.of("tok") if True)
-        self.assertEqual(tokens + other.lost.get("token", 0), 120_001)
+        self.assertEqual(other.came["token"] + other.lost.get("token", 0), 120_001)
 
     def test_full_queue_loses_what_is_counted(self):
         top = self.serve(queue=64)
@@ -343,18 +344,14 @@ class Survival(Case):
         top.close(timeout=10)
         thread.join()
         self.right(r)
-        tokens = sum(len(tokens_of(t)) for t in r.of("tok") if "n" not in t)
-        synced = sum(t["n"] if "n" in t else 0 for t in r.of("tok"))
         self.assertGreater(r.lost["token"], 0)
-        self.assertGreaterEqual(tokens + r.lost["token"], 50_000)
+        self.assertEqual(r.came.get("token", 0) + r.lost["token"], 50_000)
         self.assertEqual(r.of("count")[-1]["c"]["generated_tokens"], 50_000)
         self.assertEqual(r.of("count")[-1]["c"]["requests_finished"], 1)
-        self.assertGreaterEqual(synced, 0)
 
     def test_memory_stays_bounded_while_nobody_reads(self):
         top = self.serve(buffer=1 << 16)
         self.reader(top)
-        time.sleep(0.1)
         for _ in range(200):
             with top.request() as q:
                 for i in range(500):
@@ -399,7 +396,7 @@ class Survival(Case):
         top.close()
         other.rest()
         self.right(other)
-        self.assertEqual(sum(len(tokens_of(t)) for t in other.of("tok")), 2000)
+        self.assertEqual(other.came["token"], 2000)
 
     def test_late_reader_gets_the_state(self):
         top = self.serve(model={"name": "m"})
@@ -416,7 +413,8 @@ class Survival(Case):
             pass
         for i in range(10):
             q.token(50 + i)
-        time.sleep(0.2)
+        while top._queue:
+            time.sleep(0.001)
         r = self.reader(top)
         r.until("synced")
         self.assertEqual([line["t"] for line in r.lines],
@@ -427,7 +425,7 @@ class Survival(Case):
         self.assertLess(r.of("tok")[0]["a"], r.of("tok")[1]["a"])
         self.assertEqual((r.of("count")[0]["c"]["own"], r.of("count")[0]["c"]["generated_tokens"]), (5, 11))
         self.assertEqual((r.of("experts")[0]["p"], r.of("experts")[0]["dt"]), ([3, 4], 11))
-        self.assertEqual(r.delivered, 0)
+        self.assertEqual(r.came, {})
         self.right(r)
 
     def test_readers_that_come_at_any_moment_agree(self):
@@ -467,7 +465,7 @@ class Survival(Case):
         r = self.reader(top)
         first, second = r.until("clock"), r.until("clock")
         self.assertGreaterEqual(second["a"] - first["a"], 900_000_000)
-        self.assertLess(abs((second["wall"] - first["wall"]) - (second["a"] - first["a"])), 100_000_000)
+        self.assertLess(abs((second["wall"] - first["wall"]) - (second["a"] - first["a"])), 1_000_000_000)
         self.right(r)
 
     def test_telling_after_close_costs_nothing(self):

@@ -1,9 +1,11 @@
-"""Runs the hooks in torch, on a tiny mixture of experts that really computes: routers, experts, a cache, sampling.
-Its modules have the names and the call shapes of those of transformers. Skipped where torch is not installed."""
+"""Runs the hooks in torch, on tiny mixtures of experts that really compute: routers, experts, a cache, sampling. Modules have the
+names, the paths and the call shapes of those of transformers, and choose by the same rules; test_transformers.py has the
+real ones. Skipped where torch is not installed."""
 
 import types
 import unittest
 
+import llmtop
 from test_llmtop import Case
 
 try:
@@ -13,75 +15,122 @@ except ImportError:
     raise unittest.SkipTest("torch is not installed: the hooks are tested against stand-ins only") from None
 
 EXPERTS, USED, LAYERS, WIDTH, WORDS, EOS, PAD = 8, 2, 4, 16, 50, 1, 0
+GROUPS, GROUPS_USED = 4, 2
 
 
-class MixtralTopKRouter(nn.Module):
-    """(logits, weights, indices)"""
+def likeliest(router, logits):
+    return torch.topk(torch.softmax(logits.float(), -1), USED, dim=-1)
+
+
+def by_groups(router, logits):
+    """DeepSeek-V3's choice: the best experts, in no order, of the groups whose two best experts are best."""
+    scores = logits.float().sigmoid() + router.bias
+    best = scores.view(-1, GROUPS, EXPERTS // GROUPS).topk(2, -1)[0].sum(-1).topk(GROUPS_USED, -1, sorted=False)[1]
+    mask = torch.zeros(len(scores), GROUPS).scatter_(1, best, 1).repeat_interleave(EXPERTS // GROUPS, -1)
+    return scores.masked_fill(mask == 0, 0.0).topk(USED, -1, sorted=False)
+
+
+class Router(nn.Module):
+    """Gives back its output, in the order of its family, and puts what it chose into chosen."""
 
     def __init__(self):
         super().__init__()
-        self.top_k, self.num_experts = USED, EXPERTS
+        self.num_experts = EXPERTS
         self.weight = nn.Parameter(torch.randn(EXPERTS, WIDTH))
+        self.bias = nn.Parameter(torch.randn(EXPERTS) / 10)
 
     def forward(self, states):
         logits = nn.functional.linear(states.reshape(-1, WIDTH), self.weight)
-        weights, indices = torch.topk(torch.softmax(logits.float(), -1), USED, dim=-1)
-        return logits, weights / weights.sum(-1, keepdim=True), indices
+        weights, self.chosen = self.choose(logits)
+        return self.order(logits, weights, self.chosen)
 
 
-class GraniteMoeTopKRouter(MixtralTopKRouter):
-    """(indices, weights, logits)"""
-
-    def forward(self, states):
-        logits, weights, indices = super().forward(states)
-        return indices, weights, logits
+def logits_weights_indices(router, logits, weights, indices):
+    return logits, weights, indices
 
 
-class GptOssTopKRouter(MixtralTopKRouter):
-    """(scores, indices), as in older versions"""
+def indices_weights_logits(router, logits, weights, indices):
+    return indices, weights, logits
 
-    def forward(self, states):
-        logits, weights, indices = super().forward(states)
-        return torch.zeros_like(logits).scatter_(1, indices, weights), indices
+
+def indices_weights(router, logits, weights, indices):
+    return indices, weights
+
+
+def scores_indices(router, logits, weights, indices):
+    return torch.zeros(logits.shape).scatter_(1, indices, weights.float()), indices
+
+
+def scores_logits(router, logits, weights, indices):
+    return torch.zeros(logits.shape).scatter_(1, indices, weights.float()), logits
+
+
+def logits_alone(router, logits, weights, indices):
+    return logits
+
+
+def gating(router, logits, weights, indices):
+    """Granite-MoE before version 5: experts of all tokens in order, their tokens, weights, tokens of each expert, logits."""
+    order = indices.flatten().sort(0)[1]
+    sizes = torch.bincount(indices.flatten(), minlength=EXPERTS).tolist()
+    return order, order.div(USED, rounding_mode="trunc"), weights.flatten()[order], sizes, logits
+
+
+FAMILIES = [  # class, block, name, choice, order of the output, dense layers
+    ("MixtralTopKRouter", "mlp", "gate", likeliest, logits_weights_indices, 0),
+    ("Linear", "block_sparse_moe", "gate", likeliest, logits_alone, 0),  # Mixtral before version 5
+    ("Qwen2MoeTopKRouter", "mlp", "gate", likeliest, logits_weights_indices, 0),
+    ("Qwen3MoeTopKRouter", "mlp", "gate", likeliest, logits_weights_indices, 0),
+    ("Linear", "mlp", "gate", likeliest, logits_alone, 0),  # Qwen2-MoE, Qwen3-MoE and OLMoE before version 5
+    ("OlmoeTopKRouter", "mlp", "gate", likeliest, logits_weights_indices, 0),
+    ("DeepseekV3TopkRouter", "mlp", "gate", by_groups, logits_weights_indices, 1),
+    ("DeepseekV3TopkRouter", "mlp", "gate", by_groups, indices_weights, 1),
+    ("DeepseekV3TopkRouter", "mlp", "gate", by_groups, logits_alone, 1),  # the block chooses
+    ("Glm4MoeTopkRouter", "mlp", "gate", by_groups, logits_weights_indices, 1),
+    ("GptOssTopKRouter", "mlp", "router", likeliest, logits_weights_indices, 0),
+    ("GptOssTopKRouter", "mlp", "router", likeliest, scores_indices, 0),
+    ("GraniteMoeTopKRouter", "block_sparse_moe", "router", likeliest, indices_weights_logits, 0),
+    ("GraniteMoeTopKGating", "block_sparse_moe", "router", likeliest, gating, 0),
+    ("Llama4Router", "feed_forward", "router", likeliest, scores_logits, 0),
+]
 
 
 class Block(nn.Module):
-    def __init__(self, router, name):
+    def __init__(self, family):
         super().__init__()
-        self.name = name
-        setattr(self, name, router())
+        kind, _, self.name, choice, order, _ = family
+        setattr(self, self.name, type(kind, (Router,), {"choose": choice, "order": order})())
         self.experts = nn.Parameter(torch.randn(EXPERTS, WIDTH, WIDTH) / WIDTH)
-        self.picked = []  # what the test compares with: indices of each pass
+        self.picked = []  # what the tests compare with: the experts that each pass went through
+        if choice is by_groups and order is logits_alone:
+            self.n_group = GROUPS
+            self.route_tokens_to_experts = lambda logits: by_groups(self.gate, logits)[::-1]
 
     def forward(self, states):
-        output = getattr(self, self.name)(states)
-        indices = next(p for p in output if not p.is_floating_point())
-        self.picked.append(indices.clone())
+        router = getattr(self, self.name)
+        router(states)
+        self.picked.append(router.chosen.clone())
         flat = states.reshape(-1, WIDTH)
-        out = sum(torch.einsum("ti,tio->to", flat, self.experts[indices[:, k]]) for k in range(USED))
+        out = sum(torch.einsum("ti,tio->to", flat, self.experts[router.chosen[:, k]]) for k in range(router.chosen.shape[1]))
         return states + out.reshape(states.shape)
-
-
-class Layer(nn.Module):
-    def __init__(self, router, block, name):
-        super().__init__()
-        setattr(self, block, Block(router, name))
-        self.block = block
-
-    def forward(self, states):
-        return getattr(self, self.block)(states)
 
 
 class Model(nn.Module):
     """A state is the sum of those before it and its own: enough of a cache that decoding one token at a time means something."""
 
-    def __init__(self, router=MixtralTopKRouter, block="mlp", name="gate"):
+    def __init__(self, family=FAMILIES[0]):
         super().__init__()
+        torch.manual_seed(3)
         self.model = nn.Module()
         self.model.embed = nn.Embedding(WORDS, WIDTH)
-        self.model.layers = nn.ModuleList(Layer(router, block, name) for _ in range(LAYERS))
+        self.model.layers = nn.ModuleList(nn.Module() for _ in range(LAYERS))
+        for n, layer in enumerate(self.model.layers):
+            setattr(layer, family[1], Block(family) if n >= family[5] else nn.Linear(WIDTH, WIDTH))
+        self.name, self.dense = family[1], family[5]
         self.lm_head = nn.Linear(WIDTH, WORDS)
-        self.config = types.SimpleNamespace(num_hidden_layers=LAYERS, num_experts_per_tok=USED, num_local_experts=EXPERTS, eos_token_id=EOS, pad_token_id=PAD)
+        with torch.no_grad():
+            self.lm_head.bias[[EOS, PAD]] = -1e6  # neither is ever sampled
+        self.config = types.SimpleNamespace(num_hidden_layers=LAYERS, num_experts_per_tok=USED, num_local_experts=EXPERTS, eos_token_id=EOS, pad_token_id=PAD, top_k=50)
         self.device = torch.device("cpu")
 
     def forward(self, input_ids=None, attention_mask=None, past=None):
@@ -91,16 +140,18 @@ class Model(nn.Module):
         states = states.cumsum(1) + (0 if past is None else past)
         past = states[:, -1:]
         for layer in self.model.layers:
-            states = layer(states)
+            states = getattr(layer, self.name)(states)
         return self.lm_head(states[:, -1]), past
 
-    def generate(self, input_ids, attention_mask, max_new_tokens, streamer):
-        """The loop of transformers: rows that have ended are padded on."""
+    def generate(self, input_ids, attention_mask, max_new_tokens, streamer, ends={}):
+        """The loop of transformers: rows that have ended are padded on. ends: the step at which a row samples its end."""
         streamer.put(input_ids.cpu())
         ids, past, going = input_ids, None, torch.ones(len(input_ids), dtype=torch.bool)
-        for _ in range(max_new_tokens):
+        for step in range(max_new_tokens):
             logits, past = self(input_ids=ids, attention_mask=attention_mask, past=past)
-            sampled = torch.where(going, logits.argmax(-1), torch.tensor(PAD))
+            sampled = logits.argmax(-1)
+            for row in range(len(ids)):
+                sampled[row] = EOS if ends.get(row) == step else sampled[row] if going[row] else PAD
             streamer.put(sampled.cpu())
             going &= sampled != EOS
             ids = sampled[:, None]
@@ -109,92 +160,112 @@ class Model(nn.Module):
                 break
         streamer.end()
 
-    def blocks(self):
-        return [getattr(layer, layer.block) for layer in self.model.layers]
+    def picks(self, passes, real=None):
+        """The picks that the blocks made in some passes, as counts; real: masks of tokens for each."""
+        counts = []
+        for layer in self.model.layers:
+            block, total = getattr(layer, self.name), torch.zeros(EXPERTS, dtype=torch.long)
+            for n in passes if isinstance(block, Block) else ():
+                picked = block.picked[n] if real is None else block.picked[n][real[n]]
+                total += torch.bincount(picked.reshape(-1), minlength=EXPERTS)
+            counts += total.tolist()
+        return counts
 
 
-def bincounts(model, real):
-    """The picks that the blocks have seen in the passes for which real has masks."""
-    counts = []
-    for block in model.blocks():
-        kept = torch.cat([p[m] for p, m in zip(block.picked, real)])
-        counts += torch.bincount(kept.reshape(-1), minlength=EXPERTS).tolist()
-    return counts
+MODES = (torch.no_grad, torch.inference_mode, torch.enable_grad)
 
 
 class Torch(Case):
-    def generate(self, model, mode, rows=2):
+    def generate(self, model, mode=torch.no_grad, **options):
+        """Generates six tokens each of two prompts, one of which is padded by two tokens."""
         top = self.serve()
         r = self.reader(top)
         watch = top.watch(model)
-        ids = torch.tensor([[PAD, PAD, 5, 6], [7, 8, 9, 10]])[-rows:]
+        ids = torch.tensor([[PAD, PAD, 5, 6], [7, 8, 9, 10]])
         mask = (ids != PAD).long()
-        with mode(), watch.streamer() as s:
-            model.generate(ids, mask, 6, s)
+        with mode(), watch.streamer(max_new_tokens=6) as s:
+            model.generate(ids, mask, 6, s, **options)
         watch.close()
         top.close()
         r.rest()
         self.right(r)
         self.assertEqual(r.of("log"), [])
-        return r, watch, mask
+        return r, mask.bool().reshape(-1)
 
     def test_counts_are_those_of_the_model(self):
-        for router, block, name in ((MixtralTopKRouter, "mlp", "gate"), (GraniteMoeTopKRouter, "block_sparse_moe", "router"), (GptOssTopKRouter, "mlp", "router")):
-            for mode in (torch.no_grad, torch.inference_mode, torch.enable_grad):
-                with self.subTest(router=router.__name__, mode=mode.__name__):
-                    torch.manual_seed(3)
-                    model = Model(router, block, name)
-                    r, watch, mask = self.generate(model, mode)
+        for family in FAMILIES:
+            for mode in MODES:
+                with self.subTest(family=family, mode=mode.__name__):
+                    model = Model(family)
+                    r, mask = self.generate(model, mode)
                     last = r.of("experts")[-1]
-                    everything = [mask.bool().reshape(-1)] + [torch.ones(2, dtype=torch.bool)] * (len(model.blocks()[0].picked) - 1)
-                    if all(q["why"] == "length" for q in r.of("req") if q["state"] == "finished"):
-                        decode = [torch.zeros(8, dtype=torch.bool)] + everything[1:]
-                        self.assertEqual(last["d"], bincounts(model, decode))
-                        self.assertEqual(last["dt"], 2 * 5)
-                    self.assertEqual(last["p"], bincounts(model, everything[:1]))
-                    self.assertEqual((last["pt"], last["used"], last["layers"]), (6, USED, LAYERS))
-                    self.assertEqual(sum(last["p"]), 6 * USED * LAYERS)
-                    self.assertEqual(sum(last["d"]), last["dt"] * USED * LAYERS)
-                    self.assertEqual([q["pad"] for q in r.of("req") if q["state"] == "finished" and q["r"] == 1], [2])
+                    self.assertEqual(last["p"], model.picks([0], [mask]))
+                    self.assertEqual(last["d"], model.picks(range(1, 6)))
+                    self.assertEqual((last["layers"], last["experts"], last["used"], last["pt"], last["dt"]), (LAYERS, EXPERTS, USED, 6, 10))
+                    self.assertEqual(sum(last["p"]), 6 * USED * (LAYERS - family[5]))
+                    self.assertEqual([(q["why"], q["in"], q.get("pad"), q["out"]) for q in r.of("req") if q["state"] == "finished"],
+                                     [("length", 2, 2, 6), ("length", 4, 0, 6)])  # fmt: skip
 
     def test_rows_that_have_ended_do_not_count(self):
-        torch.manual_seed(3)
         model = Model()
-        with torch.no_grad():
-            model.lm_head.bias[EOS] = 1e6  # each row ends with its first token
-        r, watch, _ = self.generate(model, torch.no_grad)
-        self.assertEqual(r.of("experts")[-1]["dt"], 0)
-        self.assertEqual([(q["why"], q["out"]) for q in r.of("req") if q["state"] == "finished"], [("stop", 1)] * 2)
+        r, _ = self.generate(model, ends={0: 2})
+        going = [torch.tensor([n <= 2, True]) for n in range(6)]
+        self.assertEqual(r.of("experts")[-1]["d"], model.picks(range(1, 6), going))
+        self.assertEqual(r.of("experts")[-1]["dt"], 2 + 5)
+        self.assertEqual([(q["why"], q["out"]) for q in r.of("req") if q["state"] == "finished"], [("stop", 3), ("length", 6)])
+
+    def test_passes_of_all_lengths_are_counted_whenever_that_happens(self):
+        """The picks of many passes wait to be counted together, and those of a long one are counted layer by layer."""
+        self.addCleanup(setattr, llmtop._TorchCounts, "KEPT", llmtop._TorchCounts.KEPT)
+        for kept in (0, 300, 4000, 1 << 16):
+            for mode in MODES:
+                with self.subTest(kept=kept, mode=mode.__name__), mode():
+                    llmtop._TorchCounts.KEPT = kept
+                    model, generator = Model(), torch.Generator().manual_seed(kept)
+                    watch = self.serve("tcp:127.0.0.1:0").watch(model)
+                    most = 0
+                    for n in range(60):
+                        rows, columns = 1 + n % 3, (1, 1, 7, 1, 40)[n % 5]
+                        model(input_ids=torch.randint(2, WORDS, (rows, columns), generator=generator))
+                        waiting = watch._counts.kept.values()
+                        most = max(most, sum(i.numel() for passes in waiting for indices, _ in passes for i in indices))
+                    self.assertLessEqual(most, kept)
+                    prompt, decode = watch._counts.lists()
+                    self.assertEqual(prompt, model.picks([n for n in range(60) if n % 5 in (2, 4)]))
+                    self.assertEqual(decode, model.picks([n for n in range(60) if n % 5 not in (2, 4)]))
+
+    def test_layers_may_use_different_numbers_of_experts(self):
+        model = Model()
+        model.model.layers[2].mlp.gate.choose = lambda logits: torch.topk(logits, 1)
+        watch = self.serve().watch(model)
+        for _ in range(3):
+            model(input_ids=torch.tensor([[4, 5], [6, 7]]))
+        self.assertEqual(watch._counts.lists()[0], model.picks(range(3)))
 
     def test_index_out_of_range_is_left_out(self):
-        torch.manual_seed(3)
         model = Model()
-        gate = model.model.layers[1].mlp.gate
-        was = gate.forward
-        gate.forward = lambda states: (*was(states)[:2], was(states)[2] * 0 + EXPERTS)
+        block = model.model.layers[1].mlp
+        block.gate.order = lambda logits, weights, indices: (logits, weights, indices * 0 + EXPERTS)
+        model.model.layers[2].mlp.gate.order = lambda logits, weights, indices: (logits, weights, indices * 0 - 1)
         watch = self.serve().watch(model)
-        with self.assertRaises(IndexError), torch.no_grad():  # the model itself cannot use them
-            model(input_ids=torch.tensor([[4, 5]]))
-        model.model.layers[1].mlp.forward = lambda states: (gate(states), states)[1]
-        with torch.no_grad():
-            model(input_ids=torch.tensor([[4, 5]]))
+        model(input_ids=torch.tensor([[4, 5]]))
         counts, _ = watch._counts.lists()
-        self.assertEqual(counts[EXPERTS : 2 * EXPERTS], [0] * EXPERTS)
-        self.assertEqual(sum(counts), 2 * USED * (LAYERS - 1))
+        self.assertEqual(counts[EXPERTS : 3 * EXPERTS], [0] * (2 * EXPERTS))
+        self.assertEqual(sum(counts), 2 * USED * (LAYERS - 2))
 
     def test_half_precision_and_picks_of_tokens(self):
-        torch.manual_seed(3)
         model = Model().to(torch.bfloat16)
         top = self.serve()
         r = self.reader(top)
         watch = top.watch(model)
         watch.on = {"picks", "experts"}
         with torch.no_grad(), watch.streamer() as s:
-            model.generate(torch.tensor([[7, 8, 9, 10]]), torch.ones(1, 4, dtype=torch.long), 3, s)
+            model.generate(torch.tensor([[7, 8, 9, 10], [11, 12, 13, 14]]), torch.ones(2, 4, dtype=torch.long), 3, s)
         top.close()
         r.rest()
         self.right(r)
-        want = [[e for b in model.blocks() for e in b.picked[n][-1].tolist()] for n in range(len(r.of("tok")))]
+        blocks = [layer.mlp for layer in model.model.layers]
+        want = [[e for b in blocks for e in b.picked[n].view(2, -1, USED)[row, -1].tolist()] for n in range(3) for row in range(2)]
         self.assertEqual([t["e"] for t in r.of("tok")], want)
 
 
