@@ -1,6 +1,13 @@
-"""What telling a token costs the engine, in µs of its thread: python3 bench.py. A reader in a process of its own is attached,
-stalled, or absent; rounds of the kinds alternate, and medians are printed."""
+"""What telling an event costs the engine, in µs: python3 bench.py [ROUNDS]. A reader in a process of its own is attached, stalled, or absent;
+rounds of the kinds alternate. It prints a line of JSON: for each kind and measure the median of the rounds.
 
+burst: a token, told one after another, while the writing thread takes its share of the interpreter.
+paced: a token, at the pace of an engine: the median call.
+stage: a stage as a context manager, told one after another.
+whole: processor time of the engine for a token, the writing thread included, nothing being dropped.
+"""
+
+import json
 import os
 import signal
 import statistics
@@ -15,16 +22,14 @@ _here = os.path.dirname(os.path.abspath(__file__))
 READER = "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); print('up', flush=True)\nwhile s.recv(1 << 20): pass"
 
 
-def flat_out(request, count):
-    """µs a token of tokens told one after another, with what the writing thread takes of the interpreter meanwhile."""
+def burst(top, request, count=100_000):
     began = time.perf_counter_ns()
     for i in range(count):
         request.token(i)
     return (time.perf_counter_ns() - began) / count / 1000
 
 
-def paced(request, count, pause=0.001):
-    """µs a call where tokens come at the pace of an engine: the median call."""
+def paced(top, request, count=300, pause=0.001):
     took = []
     for i in range(count):
         time.sleep(pause)
@@ -34,22 +39,30 @@ def paced(request, count, pause=0.001):
     return statistics.median(took) / 1000
 
 
-def main():
-    results = {}
-    with tempfile.TemporaryDirectory() as folder:
-        for _ in range(5):
-            for kind in ("absent", "attached", "stalled"):
-                with llmtop.serve("bench", "unix:%s/%s.sock" % (folder, kind)) as top:
-                    reader = attach(top, kind)
-                    with top.request() as request:
-                        flat_out(request, 1000)
-                        for name, cost in (("flat out", flat_out(request, 200_000)), ("paced", paced(request, 300))):
-                            results.setdefault((kind, name), []).append(cost)
-                    if reader is not None:
-                        reader.kill()
-                        reader.communicate()
-    for (kind, name), costs in results.items():
-        print("reader %-8s  %-8s  %6.2f µs a token (median of %d, %.2f to %.2f)" % (kind, name, statistics.median(costs), len(costs), min(costs), max(costs)))
+def stage(top, request, count=10_000):
+    began = time.perf_counter_ns()
+    for _ in range(count):
+        with request.stage("sample"):
+            pass
+    return (time.perf_counter_ns() - began) / count / 1000
+
+
+def whole(top, request, count=50_000):
+    settle(top)
+    began = time.process_time_ns()
+    for i in range(count):
+        request.token(i)
+    settle(top)
+    return (time.process_time_ns() - began) / count / 1000
+
+
+def settle(top):
+    """Waits until the writing thread has encoded what was told."""
+    while top._queue:
+        time.sleep(0.001)
+
+
+MEASURES = (burst, paced, stage, whole)
 
 
 def attach(top, kind):
@@ -62,5 +75,21 @@ def attach(top, kind):
     return reader
 
 
+def main(rounds=5):
+    costs = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(rounds):
+            for kind in ("absent", "attached", "stalled"):
+                with llmtop.serve("bench", "unix:%s/%s.sock" % (folder, kind)) as top:
+                    reader = attach(top, kind)
+                    with top.request() as request:
+                        for measure in MEASURES:
+                            costs.setdefault(kind + "-" + measure.__name__, []).append(measure(top, request))
+                    if reader is not None:
+                        reader.kill()
+                        reader.communicate()
+    print(json.dumps({name: round(statistics.median(of), 3) for name, of in costs.items()}))
+
+
 if __name__ == "__main__":
-    main()
+    main(*map(int, sys.argv[1:]))

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	goruntime "runtime"
@@ -22,7 +23,7 @@ import (
 )
 
 // interpreter is a python3 that the emitter supports; without one the test is skipped.
-func interpreter(t *testing.T) string {
+func interpreter(t testing.TB) string {
 	t.Helper()
 	if goruntime.GOOS == "windows" {
 		t.Skip("the tests of the Python emitter need Unix sockets, which Python has not on Windows")
@@ -31,22 +32,69 @@ func interpreter(t *testing.T) string {
 	if err != nil {
 		t.Skip("python3 is not installed")
 	}
-	if err := exec.Command(python, "-c", "import sys; sys.exit(sys.version_info < (3, 9))").Run(); err != nil {
+	if !runs(python, "import sys; sys.exit(sys.version_info < (3, 9))") {
 		t.Skipf("%s is older than Python 3.9", python)
 	}
 	return python
 }
 
-func TestUnits(t *testing.T) {
-	out, err := exec.Command(interpreter(t), "-B", "-m", "unittest", "discover", "-v").CombinedOutput()
-	for _, line := range strings.Split(string(out), "\n") {
+// another is a Python besides the one on the path for which check succeeds; without one the test is skipped, and says what it lacked.
+func another(t *testing.T, what, check string) string {
+	t.Helper()
+	candidates := []string{interpreter(t), "python3.9", "/usr/bin/python3"}
+	if home, err := os.UserHomeDir(); err == nil { // pyenv's commands run only the versions that are switched on
+		installed, _ := filepath.Glob(filepath.Join(home, ".pyenv", "versions", "*", "bin", "python3"))
+		candidates = append(candidates, installed...)
+	}
+	for _, python := range candidates {
+		if runs(python, check) {
+			return python
+		}
+	}
+	t.Skipf("no %s is installed: its tests were not run", what)
+	return ""
+}
+
+func runs(python, code string) bool { return exec.Command(python, "-c", code).Run() == nil }
+
+// unittests runs the tests in modules of Python, in all without any named, and logs what was skipped, and why.
+func unittests(t *testing.T, python string, modules ...string) {
+	t.Helper()
+	out, err := exec.Command(python, append([]string{"-B", "-m", "unittest", "-v"}, modules...)...).CombinedOutput()
+	for line := range strings.Lines(string(out)) {
 		if strings.Contains(line, "skipped") {
-			t.Log(line)
+			t.Log(strings.TrimSpace(line))
 		}
 	}
 	if err != nil || !strings.Contains(string(out), "\nOK") {
 		t.Fatalf("%v\n%s", err, out)
 	}
+}
+
+func TestUnits(t *testing.T) {
+	t.Parallel()
+	unittests(t, interpreter(t))
+}
+
+// TestOldestPython runs everything in the oldest version that the emitter promises to work with.
+func TestOldestPython(t *testing.T) {
+	t.Parallel()
+	unittests(t, another(t, "Python 3.9", "import sys; sys.exit(sys.version_info[:2] != (3, 9))"))
+}
+
+func TestTorch(t *testing.T) {
+	t.Parallel()
+	unittests(t, another(t, "Python with torch", "import torch"), "test_torch")
+}
+
+func TestPackage(t *testing.T) {
+	t.Parallel()
+	unittests(t, another(t, "Python with pip, setuptools and wheel", "import setuptools, wheel, pip"), "test_readme")
+}
+
+func TestTransformers(t *testing.T) {
+	t.Parallel()
+	unittests(t, another(t, "Python with torch and transformers", "import torch, transformers"), "test_transformers", "test_readme")
 }
 
 // done is what testdata/engine.py says it did.
