@@ -1158,7 +1158,7 @@ class _TorchCounts:
         layers, indices = zip(*picked)
         key = phase, layers, indices[0].shape, real is not None
         self.kept.setdefault(key, []).append((indices, real))
-        self.size += 0  # and as much for having a tensor
+        self.size += indices[0].numel() * len(layers) + 64  # and as much for having a tensor
         if self.size > self.KEPT:
             self._settle()
 
