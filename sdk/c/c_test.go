@@ -46,14 +46,16 @@ func check() func([]byte) error {
 	}
 }
 
-func TestEngineInC(t *testing.T) {
-	t.Parallel()
-	harness.Suite{Binary: build(t, languageC, languageC.source), Check: check()}.Run(t)
-}
-
-func TestEngineInCPP(t *testing.T) {
-	t.Parallel()
-	harness.Suite{Binary: build(t, languageCPP, languageCPP.source), Check: check()}.Run(t)
+// TestEngines holds engines in both languages to the protocol, and compares what llmtop shows of them with what they do.
+func TestEngines(t *testing.T) {
+	for _, l := range []language{languageC, languageCPP} {
+		t.Run(l.compiler, func(t *testing.T) {
+			t.Parallel()
+			binary := build(t, l, l.source)
+			harness.Suite{Binary: binary, Check: check()}.Run(t)
+			t.Run("shown", func(t *testing.T) { shown(t, binary) })
+		})
+	}
 }
 
 // sanitized skips the test where the compiler has no such sanitizer.

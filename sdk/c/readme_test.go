@@ -1,0 +1,113 @@
+package c
+
+import (
+	"encoding/csv"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/llmtop/llmtop/sdk/c/harness"
+)
+
+// snippets are the programs in the README, each with its language.
+func snippets(t *testing.T) (programs []string, languages []language) {
+	t.Helper()
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$").FindAllStringSubmatch(string(readme), -1) {
+		l, ok := map[string]language{"c": languageC, "cpp": languageCPP}[m[1]]
+		if !ok {
+			t.Fatalf("a snippet in %s, which no test compiles", m[1])
+		}
+		programs, languages = append(programs, m[2]), append(languages, l)
+	}
+	return programs, languages
+}
+
+// TestReadme compiles and runs the programs in the README, where a socket can be opened and where not.
+func TestReadme(t *testing.T) {
+	programs, languages := snippets(t)
+	for i, program := range programs {
+		t.Run(fmt.Sprint(i, languages[i].compiler), func(t *testing.T) {
+			t.Parallel()
+			folder := t.TempDir()
+			binary := build(t, languages[i], written(t, languages[i], program))
+			for _, place := range []string{filepath.Dir(harness.Socket(t)), "/dev/null"} {
+				cmd := exec.Command(binary)
+				cmd.Dir, cmd.Env = folder, append(os.Environ(), "XDG_RUNTIME_DIR="+place)
+				if out, err := cmd.CombinedOutput(); err != nil {
+					t.Errorf("with sockets in %s: %v: %s", place, err, out)
+				}
+			}
+			if strings.Contains(program, "stages.csv") {
+				checkStages(t, filepath.Join(folder, "stages.csv"))
+			}
+		})
+	}
+}
+
+// written writes a program to a file.
+func written(t *testing.T, l language, program string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "program"+filepath.Ext(l.source))
+	if err := os.WriteFile(name, []byte(program), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// checkStages reads the file of the program that writes one: three requests with one stage each.
+func checkStages(t *testing.T, name string) {
+	t.Helper()
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	rows, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range rows {
+		if i > 0 {
+			rows[i] = rows[i][:1]
+		}
+	}
+	if want := [][]string{{"stage", "elapsed_us"}, {"attention"}, {"attention"}, {"attention"}}; !slices.EqualFunc(rows, want, slices.Equal) {
+		t.Errorf("rows %v, want %v", rows, want)
+	}
+}
+
+// TestDeclarations compiles what all files but one see, with more warnings than most projects ask for.
+func TestDeclarations(t *testing.T) {
+	t.Parallel()
+	const program = "#include \"llmtop.h\"\nllmtop_socket *top;\n"
+	for l, flags := range map[language][]string{
+		languageC:   {"-Wstrict-prototypes", "-Wmissing-prototypes"},
+		languageCPP: {"-Wold-style-cast", "-Weffc++", "-Wzero-as-null-pointer-constant"},
+	} {
+		build(t, l, written(t, l, program), append(flags, "-c")...)
+	}
+}
+
+// TestUnsupported: where the header cannot work it says so.
+func TestUnsupported(t *testing.T) {
+	t.Parallel()
+	build(t, languageC, written(t, languageC, "int main(void) { return 0; }\n")) // or there is no compiler
+	for program, want := range map[string]string{
+		"#define _WIN32\n#include \"llmtop.h\"\n":                                   "Linux and macOS only",
+		"#include <time.h>\n#define LLMTOP_IMPLEMENTATION\n#include \"llmtop.h\"\n": "include it before other headers",
+	} {
+		out, err := exec.Command("cc", "-std=c11", "-I.", "-fsyntax-only", written(t, languageC, program)).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), want) {
+			t.Errorf("%s is compiled with %v, want %q: %.300s", program, err, want, out)
+		}
+	}
+}
