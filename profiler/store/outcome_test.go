@@ -52,8 +52,9 @@ func TestLostEventsDoNotFalsifyCounts(t *testing.T) {
 	p.state(ms, 1, event.StateFinished, &event.Outcome{Prompt: 7, Generated: 6}) // and so were four tokens
 	p.state(ms, 2, event.StateFinished, &event.Outcome{Prompt: 7, Generated: 6}) // of this one, everything else
 	s := p.store.Snapshot()
-	if s.Counts.Finished != 2 || s.Counts.GeneratedTokens != 6 || len(s.Requests) != 1 {
-		t.Errorf("%d finished with %d tokens, %d kept; want 2 with 6, one kept", s.Counts.Finished, s.Counts.GeneratedTokens, len(s.Requests))
+	if s.Counts.Finished != 2 || s.Counts.GeneratedTokens != 12 || s.Counts.PromptTokens != 14 || len(s.Requests) != 1 {
+		t.Errorf("%d finished with %d and %d tokens, %d kept; want 2 with 14 and 12, one kept",
+			s.Counts.Finished, s.Counts.PromptTokens, s.Counts.GeneratedTokens, len(s.Requests))
 	}
 	r := s.Requests[0]
 	for name, got := range map[string]event.Reading{"STIL": r.STIL, "TTFT": r.TTFT, "E2EL": r.E2EL, "TPS": r.TPS, "overall": r.Overall} {

@@ -23,8 +23,10 @@ type live struct {
 // ring holds the requests kept, oldest first.
 type ring struct {
 	list []*live
+	done int // of list, those that have ended
 	byID map[event.RequestID]*live
 	past []*Request // those that have left the list; shared with snapshots, so only ever appended to
+	gone gone
 }
 
 // add makes room for a request by forgetting the oldest one that has ended, or else the oldest.
@@ -33,10 +35,18 @@ func (r *ring) add(id event.RequestID) (l *live, forgot bool) {
 		r.byID = make(map[event.RequestID]*live, MaxRequests)
 	}
 	if len(r.list) >= MaxRequests {
-		i := max(slices.IndexFunc(r.list, func(l *live) bool { return l.done != nil }), 0)
-		delete(r.byID, r.list[i].view.ID)
-		if ended := r.list[i].done; ended != nil {
-			r.retire(ended)
+		i := 0
+		if r.done > 0 {
+			i = slices.IndexFunc(r.list, func(l *live) bool { return l.done != nil })
+		}
+		oldest := r.list[i]
+		delete(r.byID, oldest.view.ID)
+		if oldest.done != nil {
+			r.done--
+			r.retire(oldest.done)
+			r.gone.add(oldest.view.ID, allCounted)
+		} else {
+			r.gone.add(oldest.view.ID, oldest.view.Generated)
 		}
 		r.list = slices.Delete(r.list, i, i+1)
 		forgot = true
@@ -74,7 +84,7 @@ func (s *state) applyRequest(e *event.Event) {
 	l := s.requests.byID[e.Req]
 	if l == nil {
 		if e.State.Final() {
-			s.end(e.State)
+			s.endUnseen(e)
 			return
 		}
 		l = s.begin(e)
@@ -141,6 +151,7 @@ func (s *state) finish(l *live, at event.Time, o *event.Outcome) {
 	s.measure(l)
 	done := l.copy()
 	l.done = done
+	s.requests.done++
 	s.recordRequest(done)
 	if s.onRequest != nil {
 		s.onRequest(done)
