@@ -13,6 +13,7 @@ import (
 // local is a session with an engine that runs inside this program.
 type local struct {
 	*session
+	clock     runtime.Clock // of its events
 	scheduler *runtime.Scheduler
 	sampler   *host.Sampler
 	server    *socket.Server // nil: nobody else watches
@@ -22,6 +23,7 @@ type local struct {
 func (o *runOptions) newLocal(also event.Sink, onRequest func(*store.Request)) (*local, error) {
 	clock := runtime.NewClock()
 	l := &local{
+		clock:     clock,
 		session:   newSession(store.Options{Now: clock.Now, TTFTTarget: o.ttftTarget, OnRequest: onRequest}),
 		scheduler: o.scheduler(clock),
 	}

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/llmtop/llmtop/profiler/metric"
 )
 
 // interval is a difference of logarithms with its 95 % interval.
@@ -87,7 +89,7 @@ func bootstrap(freedom, n int, statistic func(pick func(int) int) float64, rng *
 		draws[i] = statistic(rng.IntN)
 	}
 	slices.Sort(draws)
-	widen := studentT(freedom) / studentT(math.MaxInt) * math.Sqrt(float64(n)/float64(n-1))
+	widen := metric.StudentT(freedom) / metric.StudentT(math.MaxInt) * math.Sqrt(float64(n)/float64(n-1))
 	return interval{
 		diff: diff,
 		low:  diff + (draws[resamples*25/1000]-diff)*widen,
@@ -126,16 +128,6 @@ func less(x, y []float64) []float64 {
 		out[i] = x[i] - y[i]
 	}
 	return out
-}
-
-// studentT is the 97.5 % quantile of Student's t distribution, by the expansion of Cornish and Fisher about the normal one (Abramowitz and
-// Stegun 26.7.5): within 0.4 % from 3 degrees of freedom on.
-func studentT(freedom int) float64 {
-	const z = 1.959963984540054
-	v := float64(max(freedom, 1))
-	z3, z5, z7, z9 := math.Pow(z, 3), math.Pow(z, 5), math.Pow(z, 7), math.Pow(z, 9)
-	return z + (z3+z)/4/v + (5*z5+16*z3+3*z)/96/(v*v) + (3*z7+19*z5+17*z3-15*z)/384/(v*v*v) +
-		(79*z9+776*z7+1482*z5-1920*z3-945*z)/92160/(v*v*v*v)
 }
 
 // noiseFloor is what a side differs by from itself: its runs are split into two halves in every possible way, and of the differences

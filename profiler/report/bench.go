@@ -1,10 +1,16 @@
 package report
 
-import "github.com/llmtop/llmtop/profiler/event"
+import (
+	"fmt"
 
-// Bench says which of the requests a benchmark made for what. Requests of its warm-up are in no run.
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+)
+
+// Bench says which of the requests a benchmark made for what, and what came of it. Requests of its warm-up are in no run.
 type Bench struct {
 	Points []Point `json:"points"`
+	Failed int     `json:"failed_requests"` // or refused, those of the warm-up too
 }
 
 // Point is one point of a benchmark's workload: so many requests side by side or a second, of prompts of one kind.
@@ -13,6 +19,25 @@ type Point struct {
 	Concurrency int    `json:"concurrency"`         // 0: open loop
 	Rate        Number `json:"rate_requests_per_s"` // null: closed loop
 	Runs        []Run  `json:"runs"`                // the repeats, in order
+
+	// Distributions over the requests of all runs; null where none has the number.
+	TTFT     *Statistics `json:"ttft_s"` // warm
+	ColdTTFT *Statistics `json:"cold_ttft_s"`
+	STIL     *Statistics `json:"stil_s"`
+	TPOT     *Statistics `json:"tpot_s"`
+	ITL      *Statistics `json:"itl_s"` // over tokens
+	E2EL     *Statistics `json:"e2el_s"`
+	Prefill  *Statistics `json:"prefill_tokens_per_s"`
+	Decode   *Statistics `json:"decode_tokens_per_s"`
+
+	// Distributions over runs.
+	Output   *Statistics `json:"output_tokens_per_s"`
+	Total    *Statistics `json:"total_tokens_per_s"` // prompt and output
+	Finished *Statistics `json:"finished_requests_per_s"`
+	Goodput  *Statistics `json:"goodput_requests_per_s"`
+
+	// Late is by how much requests of an open loop were sent after their time: what the sender, or a full queue, added. Null: closed loop.
+	Late *Statistics `json:"late_s"`
 }
 
 // Run is one repeat of a point.
@@ -20,4 +45,147 @@ type Run struct {
 	Requests []event.RequestID `json:"requests"`
 	Started  Number            `json:"started_s"` // since the session began
 	Duration Number            `json:"duration_s"`
+	Late     []float64         `json:"-"` // of each request of an open loop, in s
+}
+
+// AddBench adds a benchmark to a report of the session that it was made in. Points come with their runs, and are described here. A request
+// is good if its TTFT met the target, in s.
+func (r *Report) AddBench(points []Point, failed int, ttftTarget float64) {
+	byID := make(map[event.RequestID]*Request, len(r.Requests))
+	for i := range r.Requests {
+		byID[r.Requests[i].ID] = &r.Requests[i]
+	}
+	for i := range points {
+		points[i].describe(byID, ttftTarget)
+	}
+	r.Bench = &Bench{Points: points, Failed: failed}
+}
+
+// samples gathers the values of one metric.
+type samples struct {
+	all  []float64
+	runs [][]float64 // the same by run
+}
+
+func (s *samples) add(run int, n Number) {
+	if !n.OK() {
+		return
+	}
+	for len(s.runs) <= run {
+		s.runs = append(s.runs, nil)
+	}
+	s.all, s.runs[run] = append(s.all, n.V), append(s.runs[run], n.V)
+}
+
+func (p *Point) describe(byID map[event.RequestID]*Request, ttftTarget float64) {
+	var ttft, cold, stil, tpot, itl, e2el, prefill, decode, output, total, finished, goodput, late samples
+	for i, run := range p.Runs {
+		var tokens, prompts, ended, good float64
+		for _, id := range run.Requests {
+			q := byID[id]
+			if q == nil || q.State != event.StateFinished.String() {
+				continue
+			}
+			first := &ttft
+			if q.Cold {
+				first = &cold
+			}
+			first.add(i, q.TTFT)
+			stil.add(i, q.STIL)
+			tpot.add(i, q.TPOT)
+			e2el.add(i, q.E2EL)
+			prefill.add(i, q.PrefillRate)
+			decode.add(i, q.DecodeRate)
+			for _, t := range q.Tokens {
+				for range max(t.N, 1) {
+					itl.add(i, t.Gap)
+				}
+			}
+			tokens, prompts, ended = tokens+float64(q.Generated), prompts+float64(q.Prompt), ended+1
+			if q.TTFT.OK() && q.TTFT.V <= ttftTarget {
+				good++
+			}
+		}
+		if d, ok := run.Duration.Positive(); ok {
+			output.add(i, Number(event.From(tokens/d)))
+			total.add(i, Number(event.From((tokens+prompts)/d)))
+			finished.add(i, Number(event.From(ended/d)))
+			goodput.add(i, Number(event.From(good/d)))
+		}
+		for _, v := range run.Late {
+			late.add(i, Number(event.From(v)))
+		}
+	}
+	p.TTFT, p.ColdTTFT, p.STIL, p.TPOT = ttft.describe(), cold.describe(), stil.describe(), tpot.describe()
+	p.ITL, p.E2EL, p.Prefill, p.Decode = itl.describe(), e2el.describe(), prefill.describe(), decode.describe()
+	p.Output, p.Total, p.Finished, p.Goodput = output.describe(), total.describe(), finished.describe(), goodput.describe()
+	p.Late = late.describe()
+}
+
+// writeBench writes a table of the points, then what each of them needs to be told.
+func (r *Report) writeBench(w writer) {
+	if r.Bench == nil {
+		return
+	}
+	w.title("%-26s %8s %10s %10s %10s %10s %18s %8s %8s", "benchmark", "requests", "TTFT p50", "p99", "TPOT p50", "p99", "output tokens/s", "req/s", "goodput")
+	for i := range r.Bench.Points {
+		p := &r.Bench.Points[i]
+		ttft := p.TTFT
+		if ttft == nil {
+			ttft = p.ColdTTFT
+		}
+		w.line("%-26s %8d %10s %10s %10s %10s %18s %8s %8s", p.Name, p.count(),
+			ttft.cell(medianOf, metric.Seconds), ttft.cell(tailOf, metric.Seconds), p.TPOT.cell(medianOf, metric.Seconds), p.TPOT.cell(tailOf, metric.Seconds),
+			p.Output.margin(), p.Finished.cell(meanOf, metric.Rate), p.Goodput.cell(meanOf, metric.Rate))
+	}
+	w.line("(? after a percentile: too few samples for it; +- is the 95 %% interval of the mean)")
+	for i := range r.Bench.Points {
+		if p := &r.Bench.Points[i]; p.Late != nil && p.Late.Max.V > lateMatters {
+			w.line("%s: requests were sent up to %s after their time (p50 %s): TTFT does not hold that",
+				p.Name, metric.Seconds(p.Late.Max.V), metric.Seconds(p.Late.P50.V))
+		}
+	}
+	if n := r.Bench.Failed; n > 0 {
+		w.line("%d requests failed", n)
+	}
+}
+
+// lateMatters is from which delay on, in s, the text tells that requests were sent late.
+const lateMatters = 0.001
+
+func (p *Point) count() int {
+	n := 0
+	for _, run := range p.Runs {
+		n += len(run.Requests)
+	}
+	return n
+}
+
+func medianOf(s *Statistics) (Number, string) { return s.P50, "p50" }
+func tailOf(s *Statistics) (Number, string)   { return s.P99, "p99" }
+func meanOf(s *Statistics) (Number, string)   { return s.Mean, "mean" }
+
+// cell is one number of a distribution as text; "-" where there is none.
+func (s *Statistics) cell(of func(*Statistics) (Number, string), f func(float64) string) string {
+	if s == nil {
+		return "-"
+	}
+	n, name := of(s)
+	for _, few := range s.TooFew {
+		if few == name {
+			return f(n.V) + "?"
+		}
+	}
+	return format(n, f)
+}
+
+// margin is the mean with half its interval.
+func (s *Statistics) margin() string {
+	if s == nil {
+		return "-"
+	}
+	if s.High == (Number{}) {
+		return metric.Rate(s.Mean.V)
+	}
+	return fmt.Sprintf("%s +-%s", metric.Rate(s.Mean.V), metric.Rate((s.High.V-s.Low.V)/2))
 }

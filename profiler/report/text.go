@@ -59,6 +59,7 @@ func format(n Number, f func(float64) string) string {
 func (r *Report) WriteText(out io.Writer) error {
 	w := writer{bufio.NewWriter(out)}
 	r.writeHead(w)
+	r.writeBench(w)
 	r.writeRequests(w)
 	r.writeLatency(w)
 	r.writeThroughput(w)

@@ -1,0 +1,296 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/llmtop/llmtop/profiler/report"
+	"github.com/llmtop/llmtop/runtime/bench"
+	"github.com/llmtop/llmtop/runtime/native"
+)
+
+// benchOptions are what the bench command is told.
+type benchOptions struct {
+	runOptions
+	suite       bool
+	promptsFile string
+	lengths     []int
+	concurrency []int
+	rates       []float64
+	burstiness  string
+	requests    int
+	repeats     int
+	warmup      int
+	cold        int
+	honourEOS   bool
+	groups      map[string]string
+	screen      bool
+}
+
+// benchTokens is how many tokens a request of a benchmark generates.
+const benchTokens = 64
+
+func newBenchCommand() *cobra.Command {
+	opts := benchOptions{}
+	c := &cobra.Command{
+		Use:   "bench [MODEL.gguf]",
+		Short: "Measure an engine with a workload",
+		Long: `bench sends a model requests, so many side by side (--concurrency) or a second (--rate), and reports what they measured. Every point of the
+workload is repeated, the points in turn; what the repeats differ by tells what a number is worth.
+
+The prompts are texts of exactly so many tokens (--prompt-tokens), unless -p, -f, --prompts or --suite names others. Outputs have exactly
+--tokens tokens, unless --honour-eos lets a model end its text. Ctrl-c ends a benchmark early: the report has what was measured until then.`,
+		Example: `  llmtop bench
+  llmtop bench model.gguf --concurrency 1,2,4 --prompt-tokens 512 --json report.json
+  llmtop bench --rate 5,10 --suite --repeats 3`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				opts.model = args[0]
+			}
+			return opts.run(c)
+		},
+	}
+	opts.bind(c)
+	c.Flags().Lookup("tokens").DefValue = strconv.Itoa(benchTokens)
+	c.Flags().Lookup("seed").DefValue = "1"
+	opts.tokens, opts.seed = benchTokens, 1
+	return c
+}
+
+func (o *benchOptions) bind(c *cobra.Command) {
+	o.runOptions.bind(c)
+	flags := c.Flags()
+	flags.StringArrayVarP(&o.prompts.texts, "prompt", "p", nil, "prompt; may be given several times")
+	flags.StringArrayVarP(&o.prompts.files, "file", "f", nil, "file that holds one prompt; may be given several times")
+	flags.StringVar(&o.promptsFile, "prompts", "", `file of prompts, a line each: {"prompt": "…", "max_tokens": 64, "group": "…", "label": "…"}`)
+	flags.BoolVar(&o.suite, "suite", false, "the built-in model's prompts")
+	flags.IntSliceVar(&o.lengths, "prompt-tokens", []int{32, 128, 512}, "lengths of the prompts")
+	flags.IntSliceVar(&o.concurrency, "concurrency", []int{1}, "requests side by side; one point each")
+	flags.Float64SliceVar(&o.rates, "rate", nil, "requests/s, whatever becomes of those before; one point each")
+	flags.StringVar(&o.burstiness, "burstiness", "1", "how requests of a --rate come: 1 Poisson, less in bursts, more steadily, inf at a constant interval")
+	flags.IntVar(&o.requests, "requests", 0, "requests of each run (default: 8, or one of every prompt)")
+	flags.IntVar(&o.repeats, "repeats", 5, "runs of each point")
+	flags.IntVar(&o.warmup, "warmup", 1, "requests before the first run of each point that count for nothing")
+	flags.IntVar(&o.cold, "cold", 0, "load the model anew so many times, for one request each: cold TTFT")
+	flags.BoolVar(&o.honourEOS, "honour-eos", false, "let a model end its text before --tokens")
+	flags.StringToStringVar(&o.groups, "groups", nil, "share of the requests that each group (LoRA adapter or tenant) makes, for example a=3,b=1")
+	flags.BoolVar(&o.screen, "ui", false, "watch the benchmark on the screen")
+	o.files.bind(flags)
+	for _, name := range []string{"json", "csv"} {
+		flags.Lookup(name).Usage = strings.TrimSuffix(flags.Lookup(name).Usage, " (with --headless)")
+	}
+	check := c.PreRunE
+	c.PreRunE = func(c *cobra.Command, args []string) error {
+		if !c.Flags().Changed("parallel") {
+			o.parallel = slices.Max(append([]int{1}, o.concurrency...))
+		}
+		if c.Flags().Changed("rate") && !c.Flags().Changed("concurrency") {
+			o.concurrency = nil
+		}
+		return errors.Join(check(c, args), o.check())
+	}
+}
+
+// The bounds of what can be asked for.
+const (
+	maxRequests = 1 << 20
+	maxRepeats  = 1000
+	maxLength   = 1 << 20
+)
+
+func (o *benchOptions) check() error {
+	shape, err := strconv.ParseFloat(o.burstiness, 64)
+	switch {
+	case err != nil || !(shape > 0):
+		return usagef("--burstiness %q: must be a number above 0, or inf", o.burstiness)
+	case len(o.concurrency) == 0 && len(o.rates) == 0:
+		return usagef("--concurrency or --rate must name at least one point")
+	case o.requests < 0 || o.requests > maxRequests:
+		return usagef("--requests %d: must be 0 to %d", o.requests, maxRequests)
+	case o.repeats < 1 || o.repeats > maxRepeats:
+		return usagef("--repeats %d: must be 1 to %d", o.repeats, maxRepeats)
+	case o.warmup < 0 || o.warmup > maxRequests:
+		return usagef("--warmup %d: must be 0 to %d", o.warmup, maxRequests)
+	case o.cold < 0 || o.cold > maxRepeats:
+		return usagef("--cold %d: must be 0 to %d", o.cold, maxRepeats)
+	case o.tokens < 1 && !o.honourEOS:
+		return usagef("--tokens %d: must be 1 or more, or --honour-eos given", o.tokens)
+	case o.pace > 0:
+		return usagef("--pace: a benchmark runs flat out")
+	}
+	for _, n := range o.concurrency {
+		if n < 1 || n > maxParallel {
+			return usagef("--concurrency %d: must be 1 to %d", n, maxParallel)
+		}
+	}
+	for _, r := range o.rates {
+		if !(r > 0 && r <= 1e6) {
+			return usagef("--rate %v: must be above 0 and at most 1000000 requests/s", r)
+		}
+	}
+	for _, n := range o.lengths {
+		if n < 1 || n > maxLength {
+			return usagef("--prompt-tokens %d: must be 1 to %d", n, maxLength)
+		}
+	}
+	_, err = o.weights()
+	return err
+}
+
+// run measures and reports.
+func (o *benchOptions) run(c *cobra.Command) error {
+	if err := native.CheckParams(o.params()); err != nil {
+		return usageError{err}
+	}
+	o.flagValue = func(name string) string { return c.Flags().Lookup(name).Value.String() }
+	sources, err := o.sources(c.InOrStdin())
+	if err != nil {
+		return err
+	}
+	ctx, stop := interruptible(c.Context(), errInterrupted)
+	defer stop()
+	out, err := o.files.open()
+	if err != nil {
+		return err
+	}
+	built, err := o.measure(ctx, sources, newMeter(c.ErrOrStderr()))
+	if built == nil {
+		out.discard()
+		return err
+	}
+	return errors.Join(err, out.write(built, c.OutOrStdout()))
+}
+
+// measure runs the workload, then the cold requests. The report is nil if nothing was measured.
+func (o *benchOptions) measure(ctx context.Context, sources []prompts, m *meter) (*report.Report, error) {
+	collector := report.NewCollector()
+	s, err := o.newLocal(collector, collector.Request)
+	if err != nil {
+		return nil, err
+	}
+	var built *report.Report
+	err = s.run(ctx, func(ctx context.Context) error {
+		load, err := o.workload(ctx, s.scheduler, sources)
+		if err != nil {
+			return interrupted(ctx, err)
+		}
+		driver := bench.Driver{Runner: s.scheduler, Clock: s.clock, Progress: m.progress(s.store)}
+		var log *bench.Log
+		err = o.watched(ctx, s, func(ctx context.Context) (err error) {
+			log, err = driver.Run(ctx, load)
+			return err
+		})
+		m.end()
+		if log != nil {
+			s.sampler.Sample(s.sink) // what the benchmark has cost to its very end
+			err = interrupted(ctx, err)
+			built = report.Build(o.meta(err), s.store.Snapshot(), collector)
+			built.AddBench(points(log, s.store.Snapshot().Started), log.Failed, o.ttftTarget.Seconds())
+			if log.First != nil && err == nil {
+				err = refused(log.First)
+			}
+		}
+		return err
+	})
+	if err == nil && o.cold > 0 {
+		err = o.measureCold(ctx, sources[0], built, m)
+	}
+	return built, err
+}
+
+// watched runs a benchmark, with the screen over it if that is wanted.
+func (o *benchOptions) watched(ctx context.Context, s *local, run func(context.Context) error) error {
+	if !o.screen {
+		return run(ctx)
+	}
+	if !isTerminal(os.Stdout) || !isTerminal(os.Stdin) {
+		return usagef("--ui needs a terminal")
+	}
+	screen, end := context.WithCancelCause(ctx)
+	ended := make(chan error, 1)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		ended <- run(ctx)
+		end(errClosed)
+	}()
+	err := show(screen, o.runOptions.screen(s, s.scheduler.Submit))
+	if context.Cause(screen) == nil { // the user closed the screen
+		stop()
+		<-ended
+		end(nil)
+		return errors.Join(err, errInterrupted)
+	}
+	return errors.Join(err, <-ended)
+}
+
+// points turns the account of a benchmark into the points of its report.
+func points(log *bench.Log, began eventTime) []report.Point {
+	out := []report.Point{}
+	for _, p := range log.Points {
+		point := report.Point{Name: p.Point.Name, Concurrency: p.Point.Concurrency, Runs: []report.Run{}}
+		if p.Point.Rate > 0 {
+			point.Rate = report.Measured(p.Point.Rate)
+		}
+		for _, run := range p.Runs {
+			r := report.Run{
+				Requests: run.Requests, Started: report.Measured(float64(run.Start-began) / 1e9),
+				Duration: report.Measured(float64(run.End-run.Start) / 1e9),
+			}
+			for _, late := range run.Late {
+				r.Late = append(r.Late, late.Seconds())
+			}
+			point.Runs = append(point.Runs, r)
+		}
+		out = append(out, point)
+	}
+	return out
+}
+
+// weights are the shares of the groups, in the order of their names.
+func (o *benchOptions) weights() ([]weight, error) {
+	var out []weight
+	for name, words := range o.groups {
+		share, err := strconv.ParseFloat(words, 64)
+		if err != nil || !(share > 0) || math.IsInf(share, 1) {
+			return nil, usagef("--groups %s=%s: must be a share above 0", name, words)
+		}
+		out = append(out, weight{name, share})
+	}
+	slices.SortFunc(out, func(a, b weight) int { return strings.Compare(a.group, b.group) })
+	return out, nil
+}
+
+// weight is the share of the requests that a group makes.
+type weight struct {
+	group string
+	share float64
+}
+
+// readPromptLines reads a file of prompts.
+func readPromptLines(name string) ([]bench.Prompt, error) {
+	var r io.Reader = os.Stdin
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, usagef("--prompts: %w", err)
+		}
+		defer file.Close()
+		r = file
+	}
+	out, err := bench.ReadPrompts(r)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--prompts %s: %w", name, err)}
+	}
+	return out, nil
+}

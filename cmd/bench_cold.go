@@ -1,0 +1,68 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/report"
+	"github.com/llmtop/llmtop/runtime/bench"
+)
+
+// measureCold loads the model again and again, has it answer one request each time, and adds those to the report as a point of their own.
+func (o *benchOptions) measureCold(ctx context.Context, source prompts, built *report.Report, m *meter) error {
+	point := report.Point{Name: source.name + ", cold", Concurrency: 1, Runs: []report.Run{}}
+	var next event.RequestID
+	for _, q := range built.Requests {
+		next = max(next, q.ID)
+	}
+	for i := range o.cold {
+		m.line(fmt.Sprintf("cold request %d of %d", i+1, o.cold))
+		q, took, err := o.coldRequest(ctx, source)
+		if err != nil {
+			built.AddBench(append(built.Bench.Points, point), built.Bench.Failed, o.ttftTarget.Seconds())
+			return interrupted(ctx, err)
+		}
+		next++
+		q.ID = next
+		built.Requests = append(built.Requests, q)
+		point.Runs = append(point.Runs, report.Run{Requests: []event.RequestID{next}, Duration: report.Measured(took)})
+	}
+	m.end()
+	built.AddBench(append(built.Bench.Points, point), built.Bench.Failed, o.ttftTarget.Seconds())
+	return nil
+}
+
+// coldRequest loads the model for one request, and says how long the two took together, in s.
+func (o *benchOptions) coldRequest(ctx context.Context, source prompts) (q report.Request, took float64, err error) {
+	once := *o
+	once.requests, once.repeats, once.warmup = 1, 1, 0
+	once.recording, once.listening = recording{}, listening{} // one of each is enough
+	collector := report.NewCollector()
+	s, err := once.newLocal(collector, collector.Request)
+	if err != nil {
+		return q, 0, err
+	}
+	began := s.clock.Now()
+	err = s.run(ctx, func(ctx context.Context) error {
+		load, err := once.workload(ctx, s.scheduler, []prompts{source})
+		if err != nil {
+			return err
+		}
+		driver := bench.Driver{Runner: s.scheduler, Clock: s.clock}
+		load.Points = load.Points[:1]
+		log, err := driver.Run(ctx, load)
+		if err == nil {
+			err = log.First
+		}
+		return err
+	})
+	if err != nil {
+		return q, 0, err
+	}
+	requests := report.Build(o.meta(nil), s.store.Snapshot(), collector).Requests
+	if len(requests) != 1 {
+		return q, 0, fmt.Errorf("measure cold request: %d requests instead of one", len(requests))
+	}
+	return requests[0], float64(s.clock.Now()-began) / 1e9, nil
+}

@@ -1,0 +1,113 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// benched is a report of four requests, the first of which is cold, in two runs of 2 s each.
+func benched() *Report {
+	r := wholeRun().build(Meta{Version: "1"})
+	r.Requests = nil
+	for i, ttft := range []float64{0.9, 0.1, 0.2, 0.3} {
+		r.Requests = append(r.Requests, Request{
+			ID: event.RequestID(i + 1), State: "finished", Cold: i == 0, Prompt: 10, Generated: 3, TTFT: Measured(ttft), TPOT: Measured(0.01),
+			Tokens:  []Token{{Index: 0, Top: []Candidate{}}, {Index: 1, N: 2, Gap: Measured(0.01), Top: []Candidate{}}},
+			Layers:  []Layer{},
+			Stalls:  []Stall{},
+			E2EL:    Measured(ttft + 0.02),
+			Prefill: Measured(ttft),
+		})
+	}
+	r.Requests = append(r.Requests, Request{ID: 9, State: "failed", Tokens: []Token{}, Layers: []Layer{}, Stalls: []Stall{}})
+	r.AddBench([]Point{
+		{Name: "2 at a time", Concurrency: 2, Runs: []Run{
+			{Requests: []event.RequestID{1, 2}, Started: Measured(0), Duration: Measured(2)},
+			{Requests: []event.RequestID{3, 4, 9}, Started: Measured(2), Duration: Measured(2)},
+		}},
+		{Name: "5/s", Rate: Measured(5), Runs: []Run{{Requests: []event.RequestID{3}, Duration: Measured(1), Late: []float64{0.5}}}},
+	}, 1, 0.2)
+	return r
+}
+
+func TestBench(t *testing.T) {
+	p := benched().Bench.Points[0]
+	for name, c := range map[string]struct{ got, want float64 }{
+		"warm TTFT":         {p.TTFT.P50.V, 0.2},
+		"warm requests":     {float64(p.TTFT.Count), 3},
+		"cold TTFT":         {p.ColdTTFT.Mean.V, 0.9},
+		"gaps":              {float64(p.ITL.Count), 8},
+		"output":            {p.Output.Mean.V, 3},
+		"total":             {p.Total.Mean.V, 13},
+		"finished":          {p.Finished.Mean.V, 1},
+		"goodput":           {p.Goodput.Mean.V, 0.5},
+		"deviation of TTFT": {p.TTFT.StdDev.V, 0.1},
+		"p90 between two":   {p.TTFT.P90.V, 0.28},
+		"half of 95 % of 3": {p.TTFT.High.V - p.TTFT.Mean.V, 4.3026527 * 0.1 / math.Sqrt(3)},
+	} {
+		if math.Abs(c.got-c.want) > 1e-9 {
+			t.Errorf("%s: %v, want %v", name, c.got, c.want)
+		}
+	}
+	if want := []string{"p90", "p95", "p99"}; !slices.Equal(p.TTFT.TooFew, want) {
+		t.Errorf("too few for %v, want %v", p.TTFT.TooFew, want)
+	}
+	if p.Late != nil || p.STIL != nil {
+		t.Error("what was not measured is there")
+	}
+}
+
+func TestBenchIsValidAndLegible(t *testing.T) {
+	r := benched()
+	if err := schema(t).Validate(decoded(t, r)); err != nil {
+		t.Error(err)
+	}
+	text := textOf(t, r)
+	for _, want := range []string{"2 at a time", "200 ms", "5/s: requests were sent up to 500 ms after their time", "1 requests failed", "298 ms?"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the text lacks %q:\n%s", want, text)
+		}
+	}
+}
+
+// TestMeanInterval: it holds the true mean about as often as it says, also where runs differ.
+func TestMeanInterval(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, runs := range []int{1, 3, 6} {
+		held := 0
+		for range 1000 {
+			var s samples
+			for run := range runs {
+				drift := 0.0
+				if runs > 1 {
+					drift = rng.NormFloat64()
+				}
+				for range 10 {
+					s.add(run, Measured(drift+rng.NormFloat64()))
+				}
+			}
+			if d := s.describe(); d.Low.V <= 0 && d.High.V >= 0 {
+				held++
+			}
+		}
+		if held < 930 || held > 970 {
+			t.Errorf("%d runs: %d of 1000 intervals hold the mean", runs, held)
+		}
+	}
+}
+
+func ExamplePoint() {
+	var s samples
+	for i := range 100 {
+		s.add(0, Measured(float64(i+1)))
+	}
+	d := s.describe()
+	fmt.Println(d.P50.V, d.P99.V, d.TooFew)
+	// Output: 50.5 99.01 []
+}

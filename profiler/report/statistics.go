@@ -1,0 +1,103 @@
+package report
+
+import (
+	"math"
+	"slices"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+)
+
+// Statistics describes samples that are all kept, so that its percentiles are exact: they lie between the two nearest samples in
+// proportion, as numpy's do.
+type Statistics struct {
+	Count  int      `json:"count"`
+	Mean   Number   `json:"mean"`
+	StdDev Number   `json:"stddev"` // of samples; null for a single one
+	Low    Number   `json:"mean_low"`
+	High   Number   `json:"mean_high"` // 95 % interval of the mean: over runs where there are three or more, otherwise over samples; null for too few
+	Min    Number   `json:"min"`
+	P50    Number   `json:"p50"`
+	P90    Number   `json:"p90"`
+	P95    Number   `json:"p95"`
+	P99    Number   `json:"p99"`
+	Max    Number   `json:"max"`
+	TooFew []string `json:"too_few"` // percentiles beyond which less than one sample is to be expected
+}
+
+// fewestRuns is how many runs it takes to know how runs differ.
+const fewestRuns = 3
+
+func (s *samples) describe() *Statistics {
+	n := len(s.all)
+	if n == 0 {
+		return nil
+	}
+	sorted := slices.Sorted(slices.Values(s.all))
+	mean, dev := moments(s.all)
+	out := &Statistics{
+		Count: n, Mean: Measured(mean), Min: Measured(sorted[0]), Max: Measured(sorted[n-1]),
+		P50: Measured(percentile(sorted, 0.50)), P90: Measured(percentile(sorted, 0.90)),
+		P95: Measured(percentile(sorted, 0.95)), P99: Measured(percentile(sorted, 0.99)), TooFew: []string{},
+	}
+	if n > 1 {
+		out.StdDev = Measured(dev)
+	}
+	for _, p := range []struct {
+		name  string
+		share float64
+	}{{"p90", 0.90}, {"p95", 0.95}, {"p99", 0.99}} {
+		if float64(n)*(1-p.share) < 1-1e-9 {
+			out.TooFew = append(out.TooFew, p.name)
+		}
+	}
+	s.interval(out, mean, dev)
+	return out
+}
+
+// interval sets the 95 % interval of the mean by Student's t distribution. Requests of one run have more in common than those of two, so
+// runs are the samples where there are enough.
+func (s *samples) interval(out *Statistics, mean, dev float64) {
+	n := len(s.all)
+	if len(s.runs) >= fewestRuns {
+		var means []float64
+		for _, run := range s.runs {
+			if len(run) > 0 {
+				m, _ := moments(run)
+				means = append(means, m)
+			}
+		}
+		n = len(means)
+		_, dev = moments(means)
+	}
+	if n < 2 {
+		return
+	}
+	half := metric.StudentT(n-1) * dev / math.Sqrt(float64(n))
+	out.Low, out.High = Measured(mean-half), Measured(mean+half)
+}
+
+// Measured is a number that was measured; absent if it is none.
+func Measured(v float64) Number { return Number(event.From(v)) }
+
+// moments are the mean and the standard deviation of a sample.
+func moments(v []float64) (mean, dev float64) {
+	for _, x := range v {
+		mean += x
+	}
+	mean /= float64(len(v))
+	for _, x := range v {
+		dev += (x - mean) * (x - mean)
+	}
+	return mean, math.Sqrt(dev / math.Max(float64(len(v)-1), 1))
+}
+
+// percentile is that of sorted values.
+func percentile(sorted []float64, share float64) float64 {
+	at := share * float64(len(sorted)-1)
+	i := int(at)
+	if i+1 >= len(sorted) {
+		return sorted[len(sorted)-1]
+	}
+	return sorted[i] + (at-float64(i))*(sorted[i+1]-sorted[i])
+}

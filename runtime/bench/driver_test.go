@@ -1,0 +1,242 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// runner ends each request a second after it came, in virtual time, and takes at most room at once.
+type runner struct {
+	mu       sync.Mutex
+	last     event.RequestID
+	open     int
+	most     int
+	sent     []time.Time
+	room     int
+	refuse   error
+	failing  event.RequestID
+	labelled []string
+}
+
+func (r *runner) Submit(q runtime.Request) (*runtime.Handle, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.room > 0 && r.open >= r.room {
+		return nil, runtime.ErrQueueFull
+	}
+	if r.refuse != nil {
+		return nil, r.refuse
+	}
+	r.last++
+	r.open++
+	r.most = max(r.most, r.open)
+	r.sent, r.labelled = append(r.sent, time.Now()), append(r.labelled, q.Label)
+	h, end := runtime.NewHandle(r.last, nil)
+	result := runtime.Result{State: event.StateFinished}
+	if r.last == r.failing {
+		result = runtime.Result{State: event.StateFailed, Err: errors.New("out of luck")}
+	}
+	time.AfterFunc(time.Second, func() {
+		r.mu.Lock()
+		r.open--
+		r.mu.Unlock()
+		end(result)
+	})
+	return h, nil
+}
+
+func (r *runner) Cancel(event.RequestID) {}
+func (r *runner) SetPace(float64)        {}
+
+func requests(n int) []runtime.Request {
+	out := make([]runtime.Request, n)
+	for i := range out {
+		out[i] = runtime.Request{Text: "x", Label: string(rune('a' + i))}
+	}
+	return out
+}
+
+func TestClosedLoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, clock := &runner{}, runtime.NewClock()
+		var told []Progress
+		d := Driver{Runner: r, Clock: clock, Progress: func(p Progress) { told = append(told, p) }}
+		w := Workload{Points: []Point{
+			{Name: "one", Requests: requests(3), Concurrency: 1},
+			{Name: "three", Requests: requests(6), Concurrency: 3},
+		}, Repeats: 2, Warmup: 1}
+		log, err := d.Run(t.Context(), w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.most != 3 {
+			t.Errorf("at most %d requests ran side by side, want 3", r.most)
+		}
+		if order := strings.Join(r.labelled, ""); order != "aabc"+"aabcdef"+"abc"+"abcdef" {
+			t.Errorf("sent %s", order)
+		}
+		if got := []event.RequestID{2, 3, 4}; !slices.Equal(log.Points[0].Runs[0].Requests, got) {
+			t.Errorf("first run: %v, want %v: the warm-up is not part of it", log.Points[0].Runs[0].Requests, got)
+		}
+		for i, want := range []time.Duration{3 * time.Second, 2 * time.Second} {
+			for _, run := range log.Points[i].Runs {
+				if took := time.Duration(run.End - run.Start); took != want {
+					t.Errorf("%s took %v, want %v", log.Points[i].Point.Name, took, want)
+				}
+			}
+		}
+		if last := told[len(told)-1]; len(told) != w.Total() || last.Done != last.Total || last.Repeat != 2 {
+			t.Errorf("told of %d requests of %d, last %+v", len(told), w.Total(), last)
+		}
+	})
+}
+
+func TestOpenLoopDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, clock := &runner{}, runtime.NewClock()
+		d := Driver{Runner: r, Clock: clock}
+		began := time.Now()
+		log, err := d.Run(t.Context(), Workload{Points: []Point{{Name: "4/s", Requests: requests(8), Rate: 4, Burstiness: math.Inf(1)}}, Repeats: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, at := range r.sent {
+			if want := time.Duration(i) * 250 * time.Millisecond; at.Sub(began) != want {
+				t.Errorf("request %d was sent after %v, want %v", i, at.Sub(began), want)
+			}
+		}
+		if late := log.Points[0].Runs[0].Late; len(late) != 8 || slices.Max(late) != 0 {
+			t.Errorf("late by %v", late)
+		}
+	})
+}
+
+func TestFullQueueMakesSendersLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, clock := &runner{room: 1}, runtime.NewClock()
+		d := Driver{Runner: r, Clock: clock}
+		log, err := d.Run(t.Context(), Workload{Points: []Point{{Name: "4/s", Requests: requests(4), Rate: 4, Burstiness: math.Inf(1)}}, Repeats: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if late := slices.Max(log.Points[0].Runs[0].Late); late < time.Second {
+			t.Errorf("the last request was late by %v, want more than 1 s", late)
+		}
+	})
+}
+
+func TestFailuresAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := Driver{Runner: &runner{failing: 2}, Clock: runtime.NewClock()}
+		log, err := d.Run(t.Context(), Workload{Points: []Point{{Name: "one", Requests: requests(3), Concurrency: 1}}, Repeats: 1})
+		if err != nil || log.Failed != 1 || log.First == nil || len(log.Points[0].Runs[0].Requests) != 3 {
+			t.Errorf("%+v, %v", log, err)
+		}
+		d.Runner = &runner{refuse: runtime.ErrEmptyPrompt}
+		if log, err = d.Run(t.Context(), Workload{Points: []Point{{Name: "one", Requests: requests(3), Concurrency: 1}}, Repeats: 1}); err != nil || log.Failed != 3 {
+			t.Errorf("refused: %+v, %v", log, err)
+		}
+		d.Runner = &runner{refuse: runtime.ErrStopped}
+		if _, err = d.Run(t.Context(), Workload{Points: []Point{{Name: "one", Requests: requests(3), Concurrency: 1}}, Repeats: 1}); !errors.Is(err, runtime.ErrStopped) {
+			t.Errorf("stopped: %v", err)
+		}
+	})
+}
+
+func TestInterruptedKeepsWholeRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithTimeout(t.Context(), 4500*time.Millisecond)
+		defer stop()
+		d := Driver{Runner: &runner{}, Clock: runtime.NewClock()}
+		log, err := d.Run(ctx, Workload{Points: []Point{{Name: "one", Requests: requests(3), Concurrency: 1}}, Repeats: 5})
+		if !errors.Is(err, context.DeadlineExceeded) || len(log.Points[0].Runs) != 1 {
+			t.Errorf("%d runs, %v", len(log.Points[0].Runs), err)
+		}
+		time.Sleep(2 * time.Second) // until the request in progress has ended, and its goroutine
+	})
+}
+
+func TestWorkloadIsChecked(t *testing.T) {
+	for name, w := range map[string]Workload{
+		"no points":  {Repeats: 1},
+		"no repeats": {Points: []Point{{Requests: requests(1), Concurrency: 1}}},
+		"no load":    {Points: []Point{{Requests: requests(1)}}, Repeats: 1},
+		"both":       {Points: []Point{{Requests: requests(1), Concurrency: 1, Rate: 1, Burstiness: 1}}, Repeats: 1},
+		"endless":    {Points: []Point{{Requests: requests(1), Rate: math.Inf(1), Burstiness: 1}}, Repeats: 1},
+		"burstiness": {Points: []Point{{Requests: requests(1), Rate: 1}}, Repeats: 1},
+		"empty":      {Points: []Point{{Concurrency: 1}}, Repeats: 1},
+	} {
+		if _, err := (&Driver{Runner: &runner{}}).Run(t.Context(), w); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+// TestArrivals: intervals have the mean of the rate and the spread of the burstiness, whose inverse is their squared coefficient of variation.
+func TestArrivals(t *testing.T) {
+	const n, rate = 200_000, 10.0
+	for _, burstiness := range []float64{0.3, 1, 4, math.Inf(1)} {
+		at := arrivals(n, rate, burstiness, rand.New(rand.NewPCG(1, 2)))
+		sum, squares := 0.0, 0.0
+		for i := 1; i < n; i++ {
+			gap := (at[i] - at[i-1]).Seconds()
+			sum, squares = sum+gap, squares+gap*gap
+		}
+		mean := sum / (n - 1)
+		cv2 := squares/(n-1)/(mean*mean) - 1
+		if math.Abs(mean*rate-1) > 0.02 || math.Abs(cv2-1/burstiness) > 0.03*max(1/burstiness, 0.01) {
+			t.Errorf("burstiness %v: mean interval %v, squared coefficient of variation %v", burstiness, mean, cv2)
+		}
+	}
+}
+
+func TestReadPrompts(t *testing.T) {
+	got, err := ReadPrompts(strings.NewReader("{\"prompt\": \"a\", \"max_tokens\": 3}\n\n{\"prompt\": \"b\", \"group\": \"x\"}"))
+	if err != nil || len(got) != 2 || *got[0].MaxTokens != 3 || got[1].Group != "x" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for text, want := range map[string]string{
+		"":                                   "no prompts",
+		`{"prompt": ""}`:                     `line 1: field "prompt": must not be empty`,
+		"\n" + `{"prompt": 7}`:               "line 2: cannot unmarshal number into Go struct field Prompt.prompt of type string",
+		`{"prompt": "x", "max_tokens": 0}`:   `line 1: field "max_tokens": 0: must be 1 or more`,
+		`{"prompt": "x", "temprature": 0.5}`: `line 1: unknown field "temprature"`,
+		`{"prompt": "x"} {}`:                 "line 1: more than one value",
+		`{"prompt": "x"`:                     "line 1: unexpected EOF",
+	} {
+		if _, err := ReadPrompts(strings.NewReader(text)); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
+func FuzzReadPrompts(f *testing.F) {
+	f.Add("{\"prompt\": \"a\", \"max_tokens\": 3}\n{\"prompt\": \"b\", \"group\": \"x\", \"label\": \"y\"}")
+	f.Add("null\n[]")
+	f.Fuzz(func(t *testing.T, text string) {
+		prompts, err := ReadPrompts(strings.NewReader(text))
+		if err != nil {
+			return
+		}
+		for _, p := range prompts {
+			if p.Prompt == "" || p.MaxTokens != nil && *p.MaxTokens < 1 {
+				t.Errorf("%+v was let through", p)
+			}
+		}
+	})
+}
