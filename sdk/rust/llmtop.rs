@@ -1,0 +1,3363 @@
+//! Shows an LLM inference engine written in Rust live in llmtop: opens an event socket and writes to it what the engine does. One file,
+//! the standard library alone, no unsafe code, Rust 1.70 or later, edition 2021 or 2024. Copy it next to `main.rs`, then
+//!
+//! ```ignore
+//! mod llmtop;
+//!
+//! let top = llmtop::Emitter::open(llmtop::Options::new("my-engine"))?;
+//! top.queued(1, &llmtop::Request::default());
+//! {
+//!     let mut prefill = top.span(1, llmtop::stage::PREFILL);
+//!     prefill.tokens(12);
+//! } // here it ends
+//! top.token(1, 0, 1510);
+//! top.finished(1, "stop", &llmtop::Usage::default());
+//! ```
+//!
+//! and `llmtop attach` in another terminal. The protocol is that of docs/event-protocol.md, version 1.0.
+//!
+//! An [`Emitter`] is cheap to clone and may be used by all threads. What emits is wait-free: it stamps the event, copies it into a ring
+//! and returns, without a lock, a system call or an allocation; a thread of its own writes to the readers. What does not fit the ring is
+//! dropped and counted by kind; what a reader is too slow for is dropped for that reader, oldest first, and counted as well. Exceptions,
+//! for what is rare: [`Emitter::host`], [`Emitter::loaded`], [`Emitter::state`] and the first use of a stage's name allocate.
+//!
+//! Request ids are 1 to 2^53-1; 0 means the engine itself, and emits nothing where a request is needed.
+#![allow(dead_code)] // an engine uses what it has something to tell of
+#![allow(clippy::manual_div_ceil)] // Rust 1.70 has no other way
+#![forbid(unsafe_code)]
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
+use std::sync::{mpsc, Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::{fs, mem, panic, process, thread};
+
+#[cfg(unix)]
+use std::os::unix::{
+    fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt},
+    net::{UnixListener, UnixStream},
+};
+
+// ---- what an engine tells -----------------------------------------------------------------------------------------------------------
+
+/// What an engine sends, for [`Options::caps`]. A reader shows what is missing as "not reported".
+pub mod caps {
+    pub const STAGES: u32 = 1;
+    pub const TOKENS: u32 = 1 << 1;
+    pub const EXPERTS: u32 = 1 << 2;
+    /// Router picks of single tokens.
+    pub const PICKS: u32 = 1 << 3;
+    pub const KV: u32 = 1 << 4;
+    pub const STEPS: u32 = 1 << 5;
+    /// Tells queued from dispatched.
+    pub const QUEUE: u32 = 1 << 6;
+    /// Has a device apart from the host and stamps transfers.
+    pub const DEVICE: u32 = 1 << 7;
+    pub const HOST: u32 = 1 << 8;
+    pub(super) const NAMES: [&str; 9] = ["stages", "tokens", "experts", "picks", "kv", "steps", "queue", "device", "host"];
+}
+
+/// Names of stages that mean the same in all engines. Any other word is a stage of the engine's own.
+pub mod stage {
+    pub const LOAD: &str = "model_load";
+    /// From enqueue to dispatch.
+    pub const QUEUE: &str = "queue";
+    pub const TOKENIZE: &str = "tokenize";
+    pub const EMBED: &str = "embed";
+    pub const PREFILL: &str = "prompt";
+    pub const FIRST_TOKEN: &str = "first_token";
+    pub const HOST_TO_DEVICE: &str = "host_to_device";
+    pub const DEVICE_TO_HOST: &str = "device_to_host";
+    pub const ATTENTION: &str = "attention";
+    pub const ROUTER: &str = "router";
+    pub const EXPERTS: &str = "experts";
+    pub const LM_HEAD: &str = "lm_head";
+    pub const SAMPLE: &str = "sample";
+    pub const PACE: &str = "pace";
+    /// Of the engine's own: not part of the time to first token.
+    pub const DECODE: &str = "decode";
+    /// Encoding a text that comes in pieces: the call that begins it.
+    pub const ENCODE_STREAM_START: &str = "encode_stream_start";
+    /// Encoding a text that comes in pieces: the call for each further piece.
+    pub const ENCODE_STREAM_NEXT: &str = "encode_stream_next";
+    /// Looking up a prefix in a cache of the tokenizer.
+    pub const CACHE_LOOKUP: &str = "cache_lookup";
+    /// Where names beyond the 255th go.
+    pub(super) const OTHER: &str = "other";
+}
+
+/// The kinds in which losses are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Engine,
+    Model,
+    Request,
+    Stage,
+    Token,
+    Experts,
+    Kv,
+    Step,
+    Host,
+    Counters,
+    Log,
+}
+const KINDS: [&str; 11] = ["engine", "model", "request", "stage", "token", "experts", "kv", "step", "host", "counters", "log"];
+
+/// How the event socket is opened.
+pub struct Options {
+    /// Of the engine; required.
+    pub name: String,
+    pub version: String,
+    /// `None`: NAME-PID.sock in the folder where `llmtop attach` looks for engines. `unix:PATH`, or `tcp:HOST:PORT`, port 0: any.
+    pub address: Option<String>,
+    /// What readers must know; needed beyond loopback.
+    pub token: Option<String>,
+    /// Of [`caps`]; at first stages and tokens.
+    pub caps: u32,
+    /// Send prompts and texts of tokens, too.
+    pub text: bool,
+    /// Requests decoded together at most; 0: not reported.
+    pub slots: u32,
+    pub device: Option<Device>,
+    /// Empty: ready.
+    pub state: String,
+    /// Loaded already.
+    pub model: Option<Model>,
+    /// Cells of 64 bytes in the ring, made a power of 2. An event takes one, text takes more.
+    pub ring: usize,
+    /// Bytes kept for readers that lag.
+    pub backlog: usize,
+    /// Keep the stages for [`Emitter::csv`].
+    pub csv: bool,
+    pub controls: Controls,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            name: String::new(),
+            version: String::new(),
+            address: None,
+            token: None,
+            caps: caps::STAGES | caps::TOKENS,
+            text: false,
+            slots: 0,
+            device: None,
+            state: String::new(),
+            model: None,
+            ring: 1 << 14,
+            backlog: 4 << 20,
+            csv: false,
+            controls: Controls::default(),
+        }
+    }
+}
+
+impl Options {
+    pub fn new(name: impl Into<String>) -> Self {
+        Options { name: name.into(), ..Options::default() }
+    }
+}
+
+/// What the engine computes on.
+#[derive(Clone, Debug, Default)]
+pub struct Device {
+    pub name: String,
+    /// Instruction set or backend.
+    pub kernels: String,
+    /// There is no device apart from the host.
+    pub host: bool,
+    pub threads: u32,
+}
+
+/// A model. 0 and empty: not reported.
+#[derive(Clone, Debug, Default)]
+pub struct Model {
+    pub name: String,
+    pub path: String,
+    pub architecture: String,
+    pub quantisation: String,
+    pub parameters: u64,
+    /// Touched per token.
+    pub active_parameters: u64,
+    pub bytes: u64,
+    pub layers: u64,
+    pub width: u64,
+    pub heads: u64,
+    pub kv_heads: u64,
+    pub head_dim: u64,
+    pub vocabulary: u64,
+    /// In a layer.
+    pub experts: u64,
+    /// That a token goes through in a layer.
+    pub experts_used: u64,
+    pub feed_forward: u64,
+    pub context: u64,
+    pub trained_context: u64,
+    /// Per token, all layers.
+    pub kv_bytes: u64,
+    /// Read to decode one token.
+    pub weight_bytes: u64,
+}
+
+/// A request. `None`, false and empty: not reported.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Request<'a> {
+    /// LoRA adapter or tenant.
+    pub group: &'a str,
+    /// What kind of prompt.
+    pub label: &'a str,
+    /// The engine's own id, if it is not a number.
+    pub name: &'a str,
+    /// Sent only with `text` here or in [`Options`].
+    pub prompt: &'a str,
+    pub max_tokens: Option<u64>,
+    /// First since the model load began.
+    pub cold: bool,
+    /// Not a user's, made to measure.
+    pub probe: bool,
+    /// Send its prompt and the texts of its tokens, since the reader that asked for it wants them ([`Generation::text`]).
+    pub text: bool,
+}
+
+/// Tokens of a request that has ended.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Usage {
+    /// Of the prompt, cached ones included.
+    pub prompt: Option<u64>,
+    /// Of these, taken from a cache.
+    pub cached: Option<u64>,
+    pub generated: Option<u64>,
+    /// That only filled up a batch.
+    pub pad: Option<u32>,
+}
+
+/// A token, or several that share a stamp.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Token<'a> {
+    pub request: u64,
+    /// When it left the sampler; `None`: now.
+    pub at: Option<Instant>,
+    /// Position of the first in the generated text, from 0.
+    pub index: Option<u32>,
+    /// Of the first, in the vocabulary.
+    pub id: Option<u32>,
+    /// That share the stamp; 0 is 1.
+    pub count: u32,
+    /// Number of the forward pass that made it, from 1; 0: not reported.
+    pub step: u64,
+    /// Natural logarithm of its probability.
+    pub logprob: Option<f32>,
+    /// Time spent in sampling it.
+    pub sampling: Option<Duration>,
+    /// Sent only if asked for, see [`Options::text`]. It may end inside a UTF-8 sequence. At most 4 KiB.
+    pub text: &'a [u8],
+    /// Experts that the router picked for it, layer by layer.
+    pub picks: &'a [u16],
+    /// Alternatives as id and logarithm of the probability, likeliest first; 255 at most.
+    pub top: &'a [(u32, f32)],
+}
+
+/// A forward pass that ends now.
+#[derive(Clone, Copy, Debug)]
+pub struct Step<'a> {
+    pub began: Instant,
+    /// From 1; 0: not reported.
+    pub number: u64,
+    /// Decode tokens in the batch.
+    pub decode: Option<u32>,
+    /// Prompt tokens in the batch.
+    pub prompt: Option<u32>,
+    /// ns in embed, attention, router, experts, lm_head, sample.
+    pub split: Option<[u32; 6]>,
+    /// Empty, or a JSON object of forward-pass metrics, see `fpm` in the protocol. What is no object is left out.
+    pub metrics: &'a str,
+}
+
+impl Step<'_> {
+    pub fn since(began: Instant) -> Self {
+        Step { began, number: 0, decode: None, prompt: None, split: None, metrics: "" }
+    }
+}
+
+/// The KV cache, in cells of one token each.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Kv {
+    pub used: u64,
+    pub total: u64,
+    /// Cells in a page; 0: no pages.
+    pub page: u32,
+    /// Since when the cells longest in use have been.
+    pub pinned: Option<Instant>,
+    /// Cells freed just now.
+    pub freed: Option<u32>,
+    /// For how long these were in use.
+    pub held: Option<Duration>,
+}
+
+/// A reading of a [`Host`] sample: a number, or the reason for its absence.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Reading {
+    Measured(f64),
+    /// As a driver says.
+    Reported(f64),
+    /// Computed from others.
+    Derived(f64),
+    NotPermitted,
+    NoDevice,
+    NotYet,
+    Undefined,
+}
+
+/// A sample of the machine. Names and units of readings are those of `host` in the protocol.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Host<'a> {
+    /// That rates are over.
+    pub interval: Duration,
+    /// 0..1 each.
+    pub cores: &'a [f64],
+    /// The limits are those of a control group.
+    pub limited: bool,
+    /// Why there is no GPU.
+    pub no_gpu: &'a str,
+    pub readings: &'a [(&'a str, Reading)],
+    /// Of the engine's process.
+    pub engine: &'a [(&'a str, Reading)],
+    /// Name and readings of each.
+    pub gpus: &'a [(&'a str, &'a [(&'a str, Reading)])],
+}
+
+/// When router picks were made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    Prompt,
+    Decode,
+}
+
+/// What is known of all spans of one name in this process. Nothing is missing here because of a slow reader or a full ring.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    pub count: u64,
+    pub total: Duration,
+    pub min: Duration,
+    pub max: Duration,
+    pub tokens: u64,
+    /// Spans that said whether they hit ([`Span::hit`]), and those that did.
+    pub lookups: u64,
+    pub hits: u64,
+}
+
+impl Stats {
+    /// Microseconds per span; `None` if there was none.
+    pub fn mean_us(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.total.as_secs_f64() * 1e6 / self.count as f64)
+    }
+
+    /// Microseconds per token; `None` if there was none.
+    pub fn us_per_token(&self) -> Option<f64> {
+        (self.tokens > 0).then(|| self.total.as_secs_f64() * 1e6 / self.tokens as f64)
+    }
+
+    /// Share of the lookups that hit, 0 to 1; `None` if there was none.
+    pub fn hit_ratio(&self) -> Option<f64> {
+        (self.lookups > 0).then(|| self.hits as f64 / self.lookups as f64)
+    }
+}
+
+// ---- control messages ---------------------------------------------------------------------------------------------------------------
+
+/// What the engine does at the wish of a reader; what is `None` is not offered. All are called one after another on a thread of their
+/// own and should return soon. An `Err` is the answer to the reader. None is offered over TCP without a token, since every user of the
+/// machine can reach the port. A function that holds an [`Emitter`] keeps it open: end with [`Emitter::close`] then.
+#[derive(Default)]
+pub struct Controls {
+    /// Returns the id of the request.
+    pub generate: Option<Control<Generation, u64>>,
+    /// Ends a request.
+    pub cancel: Option<Control<u64, ()>>,
+    /// true: stop after the forward pass in progress; false: go on.
+    pub pause: Option<Control<bool, ()>>,
+    /// What to measure from now on.
+    pub hooks: Option<Control<Hooks, ()>>,
+    /// Count router picks in one forward pass of so many; the emitter tells readers of it.
+    pub sample: Option<Control<u32, ()>>,
+}
+
+/// A function that does what a reader wishes.
+pub type Control<Wish, Done> = Box<dyn FnMut(Wish) -> Result<Done, String> + Send>;
+
+/// What an engine is to measure: what is false is off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hooks {
+    /// Time by part and layer.
+    pub stages: bool,
+    /// Count router picks.
+    pub experts: bool,
+    /// Hand out the picks of tokens.
+    pub picks: bool,
+}
+
+/// A text to be continued: `prompt` or `ids`. `None`: as the engine thinks best.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Generation {
+    pub prompt: Option<String>,
+    pub ids: Vec<u32>,
+    pub max_tokens: Option<u64>,
+    pub temperature: Option<f64>,
+    pub top_k: Option<u64>,
+    pub top_p: Option<f64>,
+    pub min_p: Option<f64>,
+    pub repeat_penalty: Option<f64>,
+    pub seed: Option<u64>,
+    pub ignore_eos: bool,
+    /// Control tokens spelled out in the prompt become ids.
+    pub special: bool,
+    pub group: Option<String>,
+    pub label: Option<String>,
+    pub probe: bool,
+    /// Pass this on as [`Request::text`].
+    pub text: bool,
+    /// Alternatives to hand out with each token, [`Token::top`].
+    pub top: u32,
+    /// Hand out [`Token::picks`].
+    pub picks: bool,
+}
+
+enum Message {
+    Generate(Box<Generation>),
+    Cancel(u64),
+    Pause(bool),
+    Hooks(Hooks),
+    Sample(u32),
+}
+
+impl Controls {
+    fn offered(&self) -> [(&'static str, bool); 5] {
+        [
+            ("generate", self.generate.is_some()),
+            ("cancel", self.cancel.is_some()),
+            ("pause", self.pause.is_some()),
+            ("hooks", self.hooks.is_some()),
+            ("sample", self.sample.is_some()),
+        ]
+    }
+
+    fn obey(&mut self, message: Message, shared: &Shared) -> Result<Option<u64>, String> {
+        fn ask<Wish, Done>(control: &mut Option<Control<Wish, Done>>, wish: Wish) -> Result<Done, String> {
+            control.as_mut().ok_or_else(|| "not offered".to_string()).and_then(|f| f(wish))
+        }
+        match message {
+            Message::Generate(g) => ask(&mut self.generate, *g).map(Some),
+            Message::Cancel(r) => ask(&mut self.cancel, r).map(|()| None),
+            Message::Pause(on) => ask(&mut self.pause, on).map(|()| None),
+            Message::Hooks(on) => ask(&mut self.hooks, on).map(|()| None),
+            Message::Sample(every) => {
+                ask(&mut self.sample, every)?;
+                shared.every.store(u64::from(every), Ordering::Relaxed);
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// Answers control messages until the writer is gone.
+fn obey(mut controls: Controls, messages: mpsc::Receiver<(u64, u64, Message)>, shared: Arc<Shared>) {
+    for (reader, call, message) in messages {
+        let answer = panic::catch_unwind(panic::AssertUnwindSafe(|| controls.obey(message, &shared)));
+        let answer = answer.unwrap_or_else(|_| Err("the engine panicked over it".to_string()));
+        shared.command(Command::Reply(reader, reply(call, answer)));
+    }
+}
+
+fn reply(call: u64, answer: Result<Option<u64>, String>) -> Text {
+    let mut line = Text::default();
+    line.open("reply");
+    line.member("c", call);
+    line.raw(if answer.is_ok() { ",\"ok\":true" } else { ",\"ok\":false" });
+    match answer {
+        Ok(Some(request)) => line.member("r", request),
+        Ok(None) => {}
+        Err(why) => line.string("why", &why),
+    }
+    line.end();
+    line
+}
+
+// ---- text ---------------------------------------------------------------------------------------------------------------------------
+
+const LONGEST_TEXT: usize = 64 << 10; // of a string in the protocol
+const LONGEST_LINE: usize = 4 << 20;
+const SHORT_TEXT: usize = 4 << 10; // of all but prompts
+
+/// The first bytes of a text, whole characters of it.
+fn cut(s: &str, most: usize) -> &str {
+    if s.len() <= most {
+        return s;
+    }
+    let mut end = most;
+    while !s.is_char_boundary(end) {
+        end -= 1;
+    }
+    &s[..end]
+}
+
+/// Lines of JSON in the making.
+#[derive(Clone, Default, PartialEq)]
+struct Text(Vec<u8>);
+
+impl Text {
+    fn raw(&mut self, s: &str) {
+        self.0.extend_from_slice(s.as_bytes());
+    }
+
+    fn uint(&mut self, mut v: u64) {
+        let (mut digits, mut i) = ([0u8; 20], 20);
+        loop {
+            i -= 1;
+            digits[i] = b'0' + (v % 10) as u8;
+            v /= 10;
+            if v == 0 {
+                break;
+            }
+        }
+        self.0.extend_from_slice(&digits[i..]);
+    }
+
+    fn int(&mut self, v: i64) {
+        if v < 0 {
+            self.0.push(b'-');
+        }
+        self.uint(v.unsigned_abs());
+    }
+
+    /// What JSON has no number for is null.
+    fn real(&mut self, v: f64) {
+        if !v.is_finite() {
+            return self.raw("null");
+        }
+        let size = v.abs();
+        let _ = if v == 0.0 || (1e-5..1e15).contains(&size) { write!(self.0, "{v}") } else { write!(self.0, "{v:e}") };
+    }
+
+    fn real32(&mut self, v: f32) {
+        if !v.is_finite() {
+            return self.raw("null");
+        }
+        let _ = write!(self.0, "{v}"); // the shortest that reads as the same f32
+    }
+
+    fn quote(&mut self, s: &str) {
+        const HEX: &[u8; 16] = b"0123456789abcdef";
+        self.0.push(b'"');
+        for &c in s.as_bytes() {
+            match c {
+                b'"' | b'\\' => self.0.extend_from_slice(&[b'\\', c]),
+                0..=0x1f | 0x7f => self.0.extend_from_slice(&[b'\\', b'u', b'0', b'0', HEX[usize::from(c >> 4)], HEX[usize::from(c & 15)]]),
+                _ => self.0.push(c),
+            }
+        }
+        self.0.push(b'"');
+    }
+
+    /// The text of a token: an array of bytes if it is no UTF-8.
+    fn piece(&mut self, s: &[u8]) {
+        match std::str::from_utf8(s) {
+            Ok(s) => self.quote(s),
+            Err(_) => self.list(s.iter(), |t, &b| t.uint(u64::from(b))),
+        }
+    }
+
+    fn list<T>(&mut self, values: impl Iterator<Item = T>, mut put: impl FnMut(&mut Text, T)) {
+        self.0.push(b'[');
+        for (i, v) in values.enumerate() {
+            if i > 0 {
+                self.0.push(b',');
+            }
+            put(self, v);
+        }
+        self.0.push(b']');
+    }
+
+    fn key(&mut self, name: &str) {
+        self.raw(",\"");
+        self.raw(name);
+        self.raw("\":");
+    }
+
+    fn member(&mut self, name: &str, v: u64) {
+        self.key(name);
+        self.uint(v);
+    }
+
+    fn given(&mut self, name: &str, v: u64) {
+        if v != ABSENT {
+            self.member(name, v);
+        }
+    }
+
+    fn given32(&mut self, name: &str, v: u32) {
+        if v != ABSENT32 {
+            self.member(name, u64::from(v));
+        }
+    }
+
+    /// Leaves out what is empty.
+    fn string(&mut self, name: &str, s: &str) {
+        if !s.is_empty() {
+            self.key(name);
+            self.quote(cut(s, LONGEST_TEXT));
+        }
+    }
+
+    /// Begins a line.
+    fn open(&mut self, kind: &str) {
+        self.raw("{\"t\":\"");
+        self.raw(kind);
+        self.raw("\"");
+    }
+
+    fn open_at(&mut self, kind: &str, at: u64) {
+        self.open(kind);
+        self.member("a", at);
+    }
+
+    fn end(&mut self) {
+        self.raw("}\n");
+    }
+}
+
+fn readings(t: &mut Text, list: &[(&str, Reading)]) {
+    for &(name, reading) in list {
+        let (v, mark) = match reading {
+            Reading::Measured(v) => (v, ""),
+            Reading::Reported(v) => (v, "reported"),
+            Reading::Derived(v) => (v, "derived"),
+            Reading::NotPermitted => (f64::NAN, "not permitted"),
+            Reading::NoDevice => (f64::NAN, "no device"),
+            Reading::NotYet => (f64::NAN, "not yet"),
+            Reading::Undefined => (f64::NAN, "undefined"),
+        };
+        t.raw(",");
+        t.quote(name);
+        t.raw(":");
+        match (v.is_finite(), mark) {
+            (true, "") => t.real(v),
+            (true, _) => {
+                t.raw("[");
+                t.real(v);
+                t.raw(",");
+                t.quote(mark);
+                t.raw("]");
+            }
+            (false, "" | "reported" | "derived") => t.quote("undefined"),
+            (false, why) => t.quote(why),
+        }
+    }
+}
+
+// ---- JSON from readers --------------------------------------------------------------------------------------------------------------
+
+#[derive(Debug, PartialEq)]
+enum Json<'a> {
+    Null,
+    Bool(bool),
+    Number(&'a str),
+    Text(String),
+    List(Vec<Json<'a>>),
+    Object(Vec<(String, Json<'a>)>),
+}
+
+impl<'a> Json<'a> {
+    const DEPTH: usize = 16;
+
+    /// The one value that a line holds.
+    fn parse(line: &'a str) -> Option<Json<'a>> {
+        let mut p = Parser { s: line, at: 0 };
+        let value = p.value(Json::DEPTH)?;
+        p.space();
+        (p.at == line.len()).then_some(value)
+    }
+
+    /// A member of an object; of several of a name the last one. Null is absent.
+    fn get(&self, name: &str) -> Option<&Json<'a>> {
+        let Json::Object(members) = self else { return None };
+        members.iter().rev().find(|(n, _)| n == name).map(|(_, v)| v).filter(|v| **v != Json::Null)
+    }
+
+    fn real(&self) -> Option<f64> {
+        let Json::Number(digits) = self else { return None };
+        digits.parse().ok().filter(|v: &f64| v.is_finite())
+    }
+
+    /// A count: fractions are cut off, what is negative is absent.
+    fn uint(&self) -> Option<u64> {
+        let Json::Number(digits) = self else { return None };
+        digits.parse().ok().or_else(|| self.real().filter(|v| *v >= 0.0).map(|v| v as u64))
+    }
+
+    fn text(&self) -> Option<String> {
+        match self {
+            Json::Text(s) => Some(s.clone()),
+            Json::List(bytes) => {
+                let bytes: Option<Vec<u8>> = bytes.iter().map(|b| b.uint().and_then(|b| u8::try_from(b).ok())).collect();
+                bytes.map(|b| String::from_utf8_lossy(&b).into_owned())
+            }
+            _ => None,
+        }
+    }
+
+    fn flag(&self, name: &str) -> bool {
+        self.get(name) == Some(&Json::Bool(true))
+    }
+}
+
+struct Parser<'a> {
+    s: &'a str,
+    at: usize,
+}
+
+impl<'a> Parser<'a> {
+    fn peek(&self) -> u8 {
+        self.s.as_bytes().get(self.at).copied().unwrap_or(0)
+    }
+
+    fn space(&mut self) {
+        while matches!(self.peek(), b' ' | b'\t' | b'\r' | b'\n') {
+            self.at += 1;
+        }
+    }
+
+    /// Passes over white space and a sign.
+    fn take(&mut self, c: u8) -> bool {
+        self.space();
+        let found = self.peek() == c;
+        self.at += usize::from(found);
+        found
+    }
+
+    fn value(&mut self, depth: usize) -> Option<Json<'a>> {
+        self.space();
+        for (word, value) in [
+            ("null", Json::Null),
+            ("true", Json::Bool(true)),
+            ("false", Json::Bool(false)),
+            ("NaN", Json::Null),
+            ("Infinity", Json::Null),
+            ("-Infinity", Json::Null),
+        ] {
+            if self.s.as_bytes()[self.at..].starts_with(word.as_bytes()) {
+                self.at += word.len();
+                return Some(value);
+            }
+        }
+        match self.peek() {
+            b'"' => self.string().map(Json::Text),
+            b'[' if depth > 0 => self.items(b']', |p| p.value(depth - 1)).map(Json::List),
+            b'{' if depth > 0 => self.items(b'}', |p| p.member(depth - 1)).map(Json::Object),
+            _ => self.number(),
+        }
+    }
+
+    fn member(&mut self, depth: usize) -> Option<(String, Json<'a>)> {
+        self.space();
+        let name = self.string()?;
+        if !self.take(b':') {
+            return None;
+        }
+        Some((name, self.value(depth)?))
+    }
+
+    fn items<T>(&mut self, end: u8, mut item: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+        self.at += 1;
+        let mut items = Vec::new();
+        if self.take(end) {
+            return Some(items);
+        }
+        loop {
+            items.push(item(self)?);
+            if self.take(end) {
+                return Some(items);
+            }
+            if !self.take(b',') {
+                return None;
+            }
+        }
+    }
+
+    fn digits(&mut self) -> bool {
+        let from = self.at;
+        while self.peek().is_ascii_digit() {
+            self.at += 1;
+        }
+        self.at > from
+    }
+
+    fn number(&mut self) -> Option<Json<'a>> {
+        let from = self.at;
+        self.at += usize::from(self.peek() == b'-');
+        let first = self.at;
+        let mut good = self.digits() && (self.s.as_bytes()[first] != b'0' || self.at == first + 1);
+        if self.peek() == b'.' {
+            self.at += 1;
+            good &= self.digits();
+        }
+        if matches!(self.peek(), b'e' | b'E') {
+            self.at += 1;
+            self.at += usize::from(matches!(self.peek(), b'+' | b'-'));
+            good &= self.digits();
+        }
+        good.then(|| Json::Number(&self.s[from..self.at]))
+    }
+
+    fn string(&mut self) -> Option<String> {
+        if self.peek() != b'"' {
+            return None;
+        }
+        self.at += 1;
+        let mut text = String::new();
+        loop {
+            let from = self.at;
+            while !matches!(self.peek(), 0..=0x1f | b'"' | b'\\') {
+                self.at += 1;
+            }
+            text.push_str(&self.s[from..self.at]);
+            match self.peek() {
+                b'"' => {
+                    self.at += 1;
+                    return Some(text);
+                }
+                b'\\' => text.push(self.escape()?),
+                _ => return None,
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Option<char> {
+        self.at += 2;
+        Some(match *self.s.as_bytes().get(self.at - 1)? {
+            c @ (b'"' | b'\\' | b'/') => char::from(c),
+            b'b' => '\u{8}',
+            b'f' => '\u{c}',
+            b'n' => '\n',
+            b'r' => '\r',
+            b't' => '\t',
+            b'u' => {
+                let high = self.hex()?;
+                let mut code = high;
+                if (0xd800..0xdc00).contains(&high) && self.s.as_bytes()[self.at..].starts_with(b"\\u") {
+                    self.at += 2;
+                    let low = self.hex()?;
+                    code = if (0xdc00..0xe000).contains(&low) { 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00) } else { 0xfffd };
+                }
+                char::from_u32(code).unwrap_or('\u{fffd}') // half of a pair
+            }
+            _ => return None,
+        })
+    }
+
+    fn hex(&mut self) -> Option<u32> {
+        let digits = self.s.as_bytes().get(self.at..self.at + 4)?;
+        self.at += 4;
+        digits.iter().try_fold(0, |v, &d| Some(v << 4 | char::from(d).to_digit(16)?))
+    }
+}
+
+/// A reader's line. `Err` says why the connection ends over it.
+enum Line {
+    Auth(Option<String>),
+    /// The number of the message, and what it asks for.
+    Wish(u64, &'static str, Message),
+}
+
+fn read_line(line: &[u8]) -> Result<Line, &'static str> {
+    const MALFORMED: &str = "malformed line";
+    let text = std::str::from_utf8(line).map_err(|_| MALFORMED)?;
+    let json = Json::parse(text).ok_or(MALFORMED)?;
+    let Some(Json::Text(kind)) = json.get("t") else { return Err(MALFORMED) };
+    if kind == "auth" {
+        return Ok(Line::Auth(json.get("token").and_then(Json::text)));
+    }
+    let uint = |name: &str| json.get(name).and_then(Json::uint);
+    let (name, message) = match kind.as_str() {
+        "generate" => ("generate", Message::Generate(Box::new(generation(&json)))),
+        "cancel" => ("cancel", Message::Cancel(uint("r").ok_or(MALFORMED)?)),
+        "pause" => ("pause", Message::Pause(true)),
+        "resume" => ("pause", Message::Pause(false)),
+        "hooks" => {
+            let Some(Json::List(words)) = json.get("on") else { return Err(MALFORMED) };
+            let on = |word: &str| words.iter().any(|w| matches!(w, Json::Text(t) if t == word));
+            ("hooks", Message::Hooks(Hooks { stages: on("stages"), experts: on("experts"), picks: on("picks") }))
+        }
+        "sample" => ("sample", Message::Sample(uint("every").ok_or(MALFORMED)?.clamp(1, u64::from(u32::MAX)) as u32)),
+        _ => return Err("unknown message"),
+    };
+    Ok(Line::Wish(uint("c").ok_or(MALFORMED)?, name, message))
+}
+
+fn generation(json: &Json) -> Generation {
+    let uint = |name: &str| json.get(name).and_then(Json::uint);
+    let real = |name: &str| json.get(name).and_then(Json::real);
+    let text = |name: &str| json.get(name).and_then(Json::text);
+    let ids = match json.get("ids") {
+        Some(Json::List(ids)) => ids.iter().filter_map(|id| id.uint().and_then(|id| u32::try_from(id).ok())).collect(),
+        _ => Vec::new(),
+    };
+    Generation {
+        prompt: text("prompt"),
+        ids,
+        max_tokens: uint("max"),
+        temperature: real("temperature"),
+        top_k: uint("top_k"),
+        top_p: real("top_p"),
+        min_p: real("min_p"),
+        repeat_penalty: real("repeat_penalty"),
+        seed: uint("seed"),
+        ignore_eos: json.flag("ignore_eos"),
+        special: json.flag("special"),
+        group: text("group"),
+        label: text("label"),
+        probe: json.flag("probe"),
+        text: json.flag("text"),
+        top: uint("top").unwrap_or(0).min(255) as u32,
+        picks: json.flag("picks"),
+    }
+}
+
+/// Compares in a time that depends on the length of what was given, and on nothing else.
+fn same_token(given: &[u8], token: &[u8]) -> bool {
+    let mut differ = given.len() ^ token.len();
+    for (i, &g) in given.iter().enumerate() {
+        differ |= usize::from(g ^ token[i % token.len().max(1)]);
+    }
+    std::hint::black_box(differ) == 0
+}
+
+// ---- the ring -----------------------------------------------------------------------------------------------------------------------
+
+const ABSENT: u64 = u64::MAX;
+const ABSENT32: u32 = u32::MAX;
+const SECOND: u64 = 1_000_000_000;
+const OWN: usize = 64; // counters of the engine's own
+const NAMES: usize = 256; // of stages; the last one is OTHER
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Token,
+    Queued,
+    Dispatched,
+    Ended,
+    Stage,
+    Step,
+    Kv,
+    Host,
+    Engine,
+    Model,
+    Log,
+}
+
+impl What {
+    const ALL: [What; 11] = [
+        What::Token,
+        What::Queued,
+        What::Dispatched,
+        What::Ended,
+        What::Stage,
+        What::Step,
+        What::Kv,
+        What::Host,
+        What::Engine,
+        What::Model,
+        What::Log,
+    ];
+
+    fn kind(self) -> Kind {
+        match self {
+            What::Token => Kind::Token,
+            What::Queued | What::Dispatched | What::Ended => Kind::Request,
+            What::Stage => Kind::Stage,
+            What::Step => Kind::Step,
+            What::Kv => Kind::Kv,
+            What::Host => Kind::Host,
+            What::Engine => Kind::Engine,
+            What::Model => Kind::Model,
+            What::Log => Kind::Log,
+        }
+    }
+}
+
+/// An event as it lies in a cell of the ring. Its payload of `length` bytes fills the cells that follow. Which field means what is said
+/// where an event is emitted.
+#[derive(Clone, Copy)]
+struct Event {
+    what: What,
+    flags: u8,
+    small: u16,
+    length: u32,
+    id: u32,
+    index: u32,
+    at: u64,
+    request: u64,
+    x: [u64; 3],
+}
+
+impl Event {
+    fn new(what: What, at: u64, request: u64) -> Event {
+        Event { what, flags: 0, small: 0, length: 0, id: ABSENT32, index: ABSENT32, at, request, x: [ABSENT; 3] }
+    }
+
+    /// Cells that it takes.
+    fn cells(&self) -> u64 {
+        1 + (u64::from(self.length) + CELL - 1) / CELL
+    }
+
+    fn words(&self) -> [u64; 7] {
+        let head = self.what as u64 | u64::from(self.flags) << 8 | u64::from(self.small) << 16 | u64::from(self.length) << 32;
+        [head, u64::from(self.id) | u64::from(self.index) << 32, self.at, self.request, self.x[0], self.x[1], self.x[2]]
+    }
+
+    fn of(w: [u64; 7]) -> Event {
+        Event {
+            what: What::ALL[w[0] as usize & 15],
+            flags: (w[0] >> 8) as u8,
+            small: (w[0] >> 16) as u16,
+            length: (w[0] >> 32) as u32,
+            id: w[1] as u32,
+            index: (w[1] >> 32) as u32,
+            at: w[2],
+            request: w[3],
+            x: [w[4], w[5], w[6]],
+        }
+    }
+}
+
+const CELL: u64 = 64; // bytes
+
+/// Eight words; the first is the cell's position in the ring + 1 once the event in it is whole, 0 before.
+#[repr(align(64))]
+#[derive(Default)]
+struct Cell([AtomicU64; 8]);
+
+/// Keeps what all threads write to out of the cache lines of others.
+#[repr(align(128))]
+#[derive(Default)]
+struct Apart(AtomicU64);
+
+/// The ring between the threads of the engine and the writer. Its words are atomic, so that no unsafe code is needed; they are stored
+/// and loaded as any others. `used` is what has been claimed and not been given back: a cell is claimed only while there are some, so
+/// that `tail` never comes to one that the writer has still to read.
+struct Ring {
+    used: Apart,
+    tail: Apart,
+    dropped: [AtomicU64; KINDS.len()],
+    cells: Box<[Cell]>,
+}
+
+impl Ring {
+    fn new(cells: usize) -> Ring {
+        let cells = cells.clamp(64, 1 << 22).next_power_of_two();
+        Ring {
+            used: Apart::default(),
+            tail: Apart::default(),
+            dropped: Default::default(),
+            cells: (0..cells).map(|_| Cell::default()).collect(),
+        }
+    }
+
+    fn cell(&self, position: u64) -> &Cell {
+        &self.cells[position as usize & (self.cells.len() - 1)]
+    }
+
+    /// Bytes that one payload may have.
+    fn most(&self) -> usize {
+        self.cells.len() * CELL as usize / 8
+    }
+
+    fn drop_event(&self, kind: Kind) {
+        self.dropped[kind as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Puts in an event whose payload `fill` writes. Returns whether there was room. An eighth is kept for requests, without which the
+    /// state would be wrong for long.
+    fn push(&self, e: &Event, fill: impl FnOnce(&mut Filler)) -> bool {
+        let (kind, cells, all) = (e.what.kind(), e.cells(), self.cells.len() as u64);
+        let limit = if kind == Kind::Request { all } else { all - all / 8 };
+        if self.used.0.fetch_add(cells, Ordering::AcqRel) + cells > limit {
+            self.used.0.fetch_sub(cells, Ordering::Relaxed);
+            self.drop_event(kind);
+            return false;
+        }
+        let at = self.tail.0.fetch_add(cells, Ordering::AcqRel);
+        let cell = self.cell(at);
+        for (word, v) in cell.0[1..].iter().zip(e.words()) {
+            word.store(v, Ordering::Relaxed);
+        }
+        if e.length > 0 {
+            let mut filler = Filler { ring: self, word: (at + 1) * 8, pending: 0, held: 0 };
+            fill(&mut filler);
+            filler.put();
+        }
+        cell.0[0].store(at + 1, Ordering::Release);
+        true
+    }
+
+    /// Reads the event at a position and its payload, if it is whole. The cells are to be given back.
+    fn read(&self, at: u64, payload: &mut Vec<u8>) -> Option<Event> {
+        let cell = self.cell(at);
+        if cell.0[0].load(Ordering::Acquire) != at + 1 {
+            return None;
+        }
+        let mut words = [0; 7];
+        for (v, word) in words.iter_mut().zip(&cell.0[1..]) {
+            *v = word.load(Ordering::Relaxed);
+        }
+        cell.0[0].store(0, Ordering::Relaxed);
+        let e = Event::of(words);
+        payload.clear();
+        for position in at + 1..at + e.cells() {
+            let cell = self.cell(position);
+            for word in &cell.0 {
+                payload.extend_from_slice(&word.load(Ordering::Relaxed).to_le_bytes());
+            }
+            cell.0[0].store(0, Ordering::Relaxed); // what was payload must not look like a position
+        }
+        payload.truncate(e.length as usize);
+        Some(e)
+    }
+
+    fn give_back(&self, cells: u64) {
+        self.used.0.fetch_sub(cells, Ordering::Release);
+    }
+}
+
+/// Writes bytes into the words of a payload.
+struct Filler<'a> {
+    ring: &'a Ring,
+    word: u64,
+    pending: u64,
+    held: usize, // bytes in pending
+}
+
+impl Filler<'_> {
+    fn bytes(&mut self, mut b: &[u8]) {
+        while !b.is_empty() {
+            let n = b.len().min(8 - self.held);
+            let mut word = [0; 8];
+            word[..n].copy_from_slice(&b[..n]);
+            self.pending |= u64::from_le_bytes(word) << (8 * self.held);
+            self.held += n;
+            b = &b[n..];
+            if self.held == 8 {
+                self.put();
+            }
+        }
+    }
+
+    fn put(&mut self) {
+        if self.held > 0 {
+            self.ring.cell(self.word / 8).0[self.word as usize % 8].store(self.pending, Ordering::Relaxed);
+            self.word += 1;
+            self.pending = 0;
+            self.held = 0;
+        }
+    }
+}
+
+// ---- counters and statistics --------------------------------------------------------------------------------------------------------
+
+const COUNTERS: [&str; 10] = [
+    "requests_queued",
+    "requests_finished",
+    "requests_cancelled",
+    "requests_failed",
+    "prompt_tokens",
+    "cached_tokens",
+    "generated_tokens",
+    "tokenizer_tokens",
+    "cache_lookups",
+    "cache_hits",
+];
+const PROMPT_TOKENS: usize = 4;
+const CACHED_TOKENS: usize = 5;
+const GENERATED_TOKENS: usize = 6;
+const TOKENIZER_TOKENS: usize = 7;
+const CACHE_LOOKUPS: usize = 8;
+const CACHE_HITS: usize = 9;
+
+/// A number that counts up, or a real one that is set; at first not reported.
+#[derive(Default)]
+struct Count {
+    value: AtomicU64,
+    form: AtomicU8, // 0: not reported, 1: whole, 2: real
+}
+
+impl Count {
+    fn add(&self, n: u64) {
+        match self.form.load(Ordering::Relaxed) {
+            0 => self.form.store(1, Ordering::Relaxed),
+            1 => {}
+            _ => return,
+        }
+        self.value.fetch_add(n, Ordering::Relaxed);
+    }
+
+    fn set(&self, v: f64) {
+        self.form.store(2, Ordering::Relaxed);
+        self.value.store(v.to_bits(), Ordering::Relaxed);
+    }
+
+    fn get(&self) -> Option<f64> {
+        let form = self.form.load(Ordering::Relaxed);
+        let value = self.value.load(Ordering::Relaxed);
+        match form {
+            0 => None,
+            1 => Some(value as f64),
+            _ => Some(f64::from_bits(value)).filter(|v| v.is_finite()),
+        }
+    }
+}
+
+/// A name of stages, and what is known of its spans.
+#[derive(Default)]
+struct Name {
+    name: OnceLock<Box<str>>,
+    count: AtomicU64,
+    total: AtomicU64, // ns
+    min: AtomicU64,   // ns; ABSENT at first
+    max: AtomicU64,   // ns
+    tokens: AtomicU64,
+    lookups: AtomicU64,
+    hits: AtomicU64,
+}
+
+impl Name {
+    fn note(&self, ns: u64, tokens: u64, hit: Option<bool>) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.total.fetch_add(ns, Ordering::Relaxed);
+        if ns < self.min.load(Ordering::Relaxed) {
+            self.min.fetch_min(ns, Ordering::Relaxed);
+        }
+        if ns > self.max.load(Ordering::Relaxed) {
+            self.max.fetch_max(ns, Ordering::Relaxed);
+        }
+        if tokens > 0 {
+            self.tokens.fetch_add(tokens, Ordering::Relaxed);
+        }
+        if let Some(hit) = hit {
+            self.lookups.fetch_add(1, Ordering::Relaxed);
+            self.hits.fetch_add(u64::from(hit), Ordering::Relaxed);
+        }
+    }
+
+    fn stats(&self) -> Option<Stats> {
+        let get = |v: &AtomicU64| v.load(Ordering::Relaxed);
+        let count = get(&self.count);
+        (count > 0).then(|| Stats {
+            count,
+            total: Duration::from_nanos(get(&self.total)),
+            min: Duration::from_nanos(get(&self.min)),
+            max: Duration::from_nanos(get(&self.max)),
+            tokens: get(&self.tokens),
+            lookups: get(&self.lookups),
+            hits: get(&self.hits),
+        })
+    }
+}
+
+/// The names of stages: a table that only grows. A name is looked for by its hash, and put where it was not found.
+struct Names(Box<[Name]>);
+
+impl Names {
+    fn new() -> Names {
+        let names: Box<[Name]> = (0..NAMES).map(|_| Name { min: AtomicU64::new(ABSENT), ..Name::default() }).collect();
+        let _ = names[NAMES - 1].name.set(stage::OTHER.into());
+        Names(names)
+    }
+
+    fn slots(name: &str) -> impl Iterator<Item = usize> {
+        let mut hash = name.len() as u64;
+        for chunk in name.as_bytes().chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            hash = (hash.rotate_left(23) ^ u64::from_le_bytes(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        }
+        (0..NAMES - 1).map(move |i| ((hash >> 32) as usize + i) % (NAMES - 1))
+    }
+
+    fn find(&self, name: &str) -> Option<usize> {
+        for slot in Names::slots(name) {
+            if **self.0[slot].name.get()? == *name {
+                return Some(slot);
+            }
+        }
+        None
+    }
+
+    /// The place of a name. The first use of it allocates.
+    fn place(&self, name: &str) -> usize {
+        let name = cut(name, 64);
+        let own = Names::slots(name).find(|&slot| **self.0[slot].name.get_or_init(|| name.into()) == *name);
+        own.unwrap_or(NAMES - 1)
+    }
+
+    fn name(&self, place: usize) -> &str {
+        self.0[place].name.get().map_or(stage::OTHER, |n| n)
+    }
+}
+
+/// The table of router picks: phase, layer, expert; cumulative since the model was loaded.
+#[derive(Default)]
+struct Picks {
+    layers: usize,
+    experts: usize,
+    used: usize,
+    counts: Box<[AtomicU64]>,
+}
+
+impl Picks {
+    fn of(model: Option<&Model>) -> Picks {
+        let (layers, experts) = model.map_or((0, 0), |m| (m.layers.min(512) as usize, m.experts.min(4096) as usize));
+        let used = model.map_or(0, |m| m.experts_used as usize);
+        if experts == 0 || layers == 0 {
+            return Picks::default();
+        }
+        Picks { layers, experts, used, counts: (0..2 * layers * experts).map(|_| AtomicU64::new(0)).collect() }
+    }
+
+    fn row(&self, phase: Phase, layer: usize) -> &[AtomicU64] {
+        let from = (phase as usize * self.layers + layer) * self.experts;
+        if layer < self.layers {
+            &self.counts[from..from + self.experts]
+        } else {
+            &[]
+        }
+    }
+}
+
+// ---- the emitter --------------------------------------------------------------------------------------------------------------------
+
+/// What the threads of the engine and the writer share.
+struct Shared {
+    ring: Ring,
+    counts: [Count; COUNTERS.len()],
+    tokenizer_ns: AtomicU64,
+    own: Box<[Count]>, // OWN, and one that is not sent
+    own_names: Mutex<Vec<String>>,
+    names: Names,
+    tokenizer: [usize; 4], // places of tokenize, the two of streams, cache_lookup
+    picks: RwLock<Picks>,
+    every: AtomicU64,  // passes of which one is counted
+    wanted: AtomicU64, // live requests whose text a reader wants although text is off
+    text: bool,
+    closed: AtomicBool,
+    start: Instant,
+    address: String,
+    commands: Mutex<mpsc::Sender<Command>>,
+}
+
+/// What the writer is asked to do.
+enum Command {
+    Reply(u64, Text),
+    Csv(PathBuf, u64, mpsc::Sender<io::Result<Flushed>>),
+    Close(String),
+}
+
+/// What [`Emitter::csv`] has written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flushed {
+    pub rows: u64,
+    /// Stages that the rows lack, since there was no room for them.
+    pub missing: u64,
+}
+
+fn hold<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
+    m.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    fn stamp(&self, at: Instant) -> u64 {
+        nanos(at.saturating_duration_since(self.start))
+    }
+
+    fn now(&self) -> u64 {
+        nanos(self.start.elapsed())
+    }
+
+    fn emit(&self, e: &Event, fill: impl FnOnce(&mut Filler)) -> bool {
+        !self.closed.load(Ordering::Relaxed) && self.ring.push(e, fill)
+    }
+
+    fn emit_text(&self, e: &mut Event, text: &[u8]) {
+        e.length = text.len().min(u32::MAX as usize) as u32;
+        self.emit(e, |f| f.bytes(text));
+    }
+
+    fn command(&self, command: Command) {
+        let _ = hold(&self.commands).send(command); // nobody is left to be told of it
+    }
+
+    /// A stage keeps the place of its name in small, its layer in id, how long it took in x[0], its tokens in x[1].
+    fn stage(&self, request: u64, place: usize, layer: u32, began: Instant, tokens: u64, hit: Option<bool>) {
+        let now = Instant::now();
+        let took = nanos(now.saturating_duration_since(began));
+        let mut e = Event::new(What::Stage, self.stamp(now), request);
+        e.small = place as u16;
+        e.id = layer;
+        e.x = [took, tokens, ABSENT];
+        self.emit(&e, |_| {});
+        self.names.0[place].note(took, tokens, hit);
+        let [tokenize, stream_start, stream_next, lookup] = self.tokenizer;
+        if (place == tokenize && tokens > 0) || place == stream_start || place == stream_next {
+            self.tokenizer_ns.fetch_add(took, Ordering::Relaxed);
+            self.counts[TOKENIZER_TOKENS].add(tokens);
+        } else if place == lookup && hit.is_some() {
+            self.counts[CACHE_LOOKUPS].add(1);
+            self.counts[CACHE_HITS].add(u64::from(hit == Some(true)));
+        }
+    }
+
+    /// A token keeps the length of its text in small, its step, sampling time, and count and logprob in x, and the number of its
+    /// alternatives in flags. Its payload is text, alternatives, picks.
+    fn token(&self, t: &Token, now: u64) {
+        let text = if self.text || self.wanted.load(Ordering::Relaxed) > 0 { &t.text[..t.text.len().min(SHORT_TEXT)] } else { &[] };
+        let top = &t.top[..t.top.len().min(255)];
+        let mut e = Event::new(What::Token, t.at.map_or(now, |at| self.stamp(at)), t.request);
+        e.id = t.id.unwrap_or(ABSENT32);
+        e.index = t.index.unwrap_or(ABSENT32);
+        e.small = text.len() as u16;
+        e.flags = top.len() as u8;
+        e.length = (text.len() + 8 * top.len() + 2 * t.picks.len()) as u32;
+        let count = t.count.max(1);
+        e.x = [t.step, t.sampling.map_or(ABSENT, nanos), u64::from(count) | u64::from(t.logprob.unwrap_or(f32::NAN).to_bits()) << 32];
+        self.emit(&e, |f| {
+            f.bytes(text);
+            for (id, logprob) in top {
+                f.bytes(&id.to_le_bytes());
+                f.bytes(&logprob.to_le_bytes());
+            }
+            for expert in t.picks {
+                f.bytes(&expert.to_le_bytes());
+            }
+        });
+        self.counts[GENERATED_TOKENS].add(u64::from(count));
+    }
+}
+
+fn nanos(d: Duration) -> u64 {
+    d.as_secs().wrapping_mul(SECOND).wrapping_add(u64::from(d.subsec_nanos()))
+}
+
+/// An open event socket. It closes when the last clone is dropped, or by [`Emitter::close`].
+#[derive(Clone)]
+pub struct Emitter {
+    shared: Arc<Shared>,
+    closer: Arc<Closer>,
+}
+
+struct Closer {
+    shared: Arc<Shared>,
+    writer: Mutex<Option<thread::JoinHandle<()>>>,
+}
+
+impl Closer {
+    fn close(&self, why: &str) {
+        if let Some(writer) = hold(&self.writer).take() {
+            self.shared.closed.store(true, Ordering::Relaxed);
+            self.shared.command(Command::Close(why.to_string()));
+            let _ = writer.join();
+        }
+    }
+}
+
+impl Drop for Closer {
+    fn drop(&mut self) {
+        self.close("the engine has ended");
+    }
+}
+
+impl Emitter {
+    /// Opens the socket and starts the thread that writes. A socket that a live engine holds is left alone and its pid named in the
+    /// error; one that a dead engine left is taken over.
+    pub fn open(options: Options) -> io::Result<Emitter> {
+        if options.name.is_empty() {
+            return Err(fail(io::ErrorKind::InvalidInput, "the engine has no name"));
+        }
+        if options.token.as_deref() == Some("") {
+            return Err(fail(io::ErrorKind::InvalidInput, "the token is empty"));
+        }
+        let (listener, address, place) = listen(&options)?;
+        let names = Names::new();
+        let tokenizer =
+            [stage::TOKENIZE, stage::ENCODE_STREAM_START, stage::ENCODE_STREAM_NEXT, stage::CACHE_LOOKUP].map(|n| names.place(n));
+        let (sender, commands) = mpsc::channel();
+        let shared = Arc::new(Shared {
+            ring: Ring::new(options.ring),
+            counts: Default::default(),
+            tokenizer_ns: AtomicU64::new(0),
+            own: (0..=OWN).map(|_| Count::default()).collect(),
+            own_names: Mutex::new(Vec::new()),
+            names,
+            tokenizer,
+            picks: RwLock::new(Picks::of(options.model.as_ref())),
+            every: AtomicU64::new(1),
+            wanted: AtomicU64::new(0),
+            text: options.text,
+            closed: AtomicBool::new(false),
+            start: Instant::now(),
+            address,
+            commands: Mutex::new(sender),
+        });
+        let writer = Writer::new(shared.clone(), listener, place, commands, options)?;
+        let thread = thread::Builder::new().name("llmtop".into()).spawn(move || writer.run())?;
+        let closer = Closer { shared: shared.clone(), writer: Mutex::new(Some(thread)) };
+        Ok(Emitter { shared, closer: Arc::new(closer) })
+    }
+
+    /// Writes what is left, for at most half a second, says goodbye to the readers and removes the socket. What is emitted afterwards,
+    /// also by clones, goes nowhere.
+    pub fn close(self) {
+        self.closer.close("the engine has ended");
+    }
+
+    /// The address as `llmtop attach` takes it.
+    pub fn address(&self) -> &str {
+        &self.shared.address
+    }
+
+    /// Events of a kind that did not fit the ring. What readers lost by lagging they are told themselves.
+    pub fn dropped(&self, kind: Kind) -> u64 {
+        self.shared.ring.dropped[kind as usize].load(Ordering::Relaxed)
+    }
+
+    /// The engine is now starting, loading, ready, failed, stopped or paused; why may be empty.
+    pub fn state(&self, state: &str, why: &str) {
+        let mut members = Text::default();
+        members.string("state", cut(state, SHORT_TEXT));
+        members.string("why", cut(why, SHORT_TEXT));
+        self.shared.emit_text(&mut Event::new(What::Engine, self.shared.now(), 0), &members.0);
+    }
+
+    /// A model has been loaded, which began at `began`. Router picks are counted anew; it keeps the load in x[0].
+    pub fn loaded(&self, model: &Model, began: Option<Instant>) {
+        let mut e = Event::new(What::Model, self.shared.now(), 0);
+        e.x[0] = began.map_or(ABSENT, |b| nanos(b.elapsed()));
+        *self.shared.picks.write().unwrap_or_else(PoisonError::into_inner) = Picks::of(Some(model));
+        self.shared.emit_text(&mut e, &model_members(model).0);
+    }
+
+    /// A request has come. Its max_tokens are in x[0], the lengths of group, label and name in x[1].
+    pub fn queued(&self, request: u64, what: &Request) {
+        if request == 0 {
+            return;
+        }
+        let s = &self.shared;
+        let short = [what.group, what.label, what.name].map(|text| cut(text, 1024));
+        let asked = what.text && !s.text;
+        let prompt = if what.text || s.text { cut(what.prompt, LONGEST_TEXT.min(s.ring.most())) } else { "" };
+        let mut e = Event::new(What::Queued, s.now(), request);
+        e.flags = u8::from(what.cold) | u8::from(what.probe) << 1 | u8::from(asked) << 2;
+        e.x[0] = what.max_tokens.unwrap_or(ABSENT);
+        e.x[1] = short.iter().rev().fold(0, |lengths, text| lengths << 16 | text.len() as u64);
+        e.length = (short.iter().map(|text| text.len()).sum::<usize>() + prompt.len()) as u32;
+        s.wanted.fetch_add(u64::from(asked), Ordering::Relaxed);
+        let fits = s.emit(&e, |f| short.iter().chain([&prompt]).for_each(|text| f.bytes(text.as_bytes())));
+        if asked && !fits {
+            s.wanted.fetch_sub(1, Ordering::Relaxed);
+        }
+        s.counts[0].add(1);
+    }
+
+    /// The scheduler has begun work on a request.
+    pub fn dispatched(&self, request: u64) {
+        if request != 0 {
+            self.shared.emit(&Event::new(What::Dispatched, self.shared.now(), request), |_| {});
+        }
+    }
+
+    /// A request has ended; why: stop (the model ended the text) or length.
+    pub fn finished(&self, request: u64, why: &str, usage: &Usage) {
+        self.ended(request, 0, why, usage);
+    }
+
+    /// Somebody called a request off.
+    pub fn cancelled(&self, request: u64, usage: &Usage) {
+        self.ended(request, 1, "cancelled", usage);
+    }
+
+    /// A request has failed; why: over what.
+    pub fn failed(&self, request: u64, why: &str, usage: &Usage) {
+        self.ended(request, 2, why, usage);
+    }
+
+    /// The outcome is in id, pad in index, the other numbers in x; the payload is the reason.
+    fn ended(&self, request: u64, outcome: u32, why: &str, usage: &Usage) {
+        if request == 0 {
+            return;
+        }
+        let s = &self.shared;
+        let mut e = Event::new(What::Ended, s.now(), request);
+        e.id = outcome;
+        e.index = usage.pad.unwrap_or(ABSENT32);
+        e.x = [usage.prompt, usage.cached, usage.generated].map(|n| n.unwrap_or(ABSENT));
+        s.emit_text(&mut e, cut(why, 1024).as_bytes());
+        s.counts[1 + outcome as usize].add(1);
+        for (counter, n) in [(PROMPT_TOKENS, usage.prompt), (CACHED_TOKENS, usage.cached)] {
+            if let Some(n) = n {
+                s.counts[counter].add(n);
+            }
+        }
+    }
+
+    /// One token, now: its position in the generated text from 0, and its id.
+    pub fn token(&self, request: u64, index: u32, id: u32) {
+        self.tokens(&[Token { request, index: Some(index), id: Some(id), ..Token::default() }]);
+    }
+
+    /// Tokens with more to tell, or those of a forward pass. All without a time of their own are stamped alike.
+    pub fn tokens(&self, tokens: &[Token]) {
+        let now = self.shared.now();
+        for token in tokens.iter().filter(|t| t.request != 0) {
+            self.shared.token(token, now);
+        }
+    }
+
+    /// A scoped timer: a stage of a request, from now until it is dropped.
+    pub fn span(&self, request: u64, name: &str) -> Span<'_> {
+        let place = self.shared.names.place(name);
+        Span { top: self, request, place, layer: ABSENT32, tokens: 0, hit: None, live: true, began: Instant::now() }
+    }
+
+    /// A span of the call that begins to encode a text that comes in pieces.
+    pub fn encode_stream_start(&self, request: u64) -> Span<'_> {
+        self.span(request, stage::ENCODE_STREAM_START)
+    }
+
+    /// A span of the call that encodes the next piece of a text. Say with [`Span::tokens`] how many tokens it gave. Where a span of
+    /// [`stage::TOKENIZE`] is around such calls, leave its tokens out, so that they are not counted twice.
+    pub fn encode_stream_next(&self, request: u64) -> Span<'_> {
+        self.span(request, stage::ENCODE_STREAM_NEXT)
+    }
+
+    /// A span of looking up a cache. Say with [`Span::hit`] what came of it.
+    pub fn cache_lookup(&self, request: u64) -> Span<'_> {
+        self.span(request, stage::CACHE_LOOKUP)
+    }
+
+    /// A stage that ends now and began at `began`, perhaps on another thread; tokens 0: not reported.
+    pub fn stage(&self, request: u64, name: &str, layer: Option<u32>, began: Instant, tokens: u64) {
+        self.shared.stage(request, self.shared.names.place(name), layer.unwrap_or(ABSENT32), began, tokens, None);
+    }
+
+    /// What is known of the spans of a name in this process; `None` if there was none.
+    pub fn stats(&self, name: &str) -> Option<Stats> {
+        self.shared.names.find(cut(name, 64)).and_then(|place| self.shared.names.0[place].stats())
+    }
+
+    /// What is known of all spans, by name.
+    pub fn all_stats(&self) -> BTreeMap<String, Stats> {
+        let names = &self.shared.names;
+        (0..NAMES).filter_map(|place| Some((names.name(place).to_string(), names.0[place].stats()?))).collect()
+    }
+
+    /// A forward pass that ends now. Its number is in request, decode and prompt tokens in id and index, how long it took in x[0]; flag
+    /// 1: a split leads the payload.
+    pub fn step(&self, pass: &Step) {
+        let now = Instant::now();
+        let mut e = Event::new(What::Step, self.shared.stamp(now), pass.number);
+        e.id = pass.decode.unwrap_or(ABSENT32);
+        e.index = pass.prompt.unwrap_or(ABSENT32);
+        e.x[0] = nanos(now.saturating_duration_since(pass.began));
+        e.flags = u8::from(pass.split.is_some());
+        let metrics = if pass.metrics.len() <= SHORT_TEXT { pass.metrics } else { "" };
+        e.length = (24 * usize::from(e.flags) + metrics.len()) as u32;
+        self.shared.emit(&e, |f| {
+            for part in pass.split.iter().flatten() {
+                f.bytes(&part.to_le_bytes());
+            }
+            f.bytes(metrics.as_bytes());
+        });
+    }
+
+    /// The KV cache. Its page is in id, freed cells in index, used, total and pinned in x, held in request.
+    pub fn kv(&self, cells: &Kv) {
+        let s = &self.shared;
+        let mut e = Event::new(What::Kv, s.now(), cells.held.map_or(ABSENT, nanos));
+        e.id = if cells.page > 0 { cells.page } else { ABSENT32 };
+        e.index = cells.freed.unwrap_or(ABSENT32);
+        e.x = [cells.used, cells.total, cells.pinned.map_or(ABSENT, |at| s.stamp(at))];
+        s.emit(&e, |_| {});
+    }
+
+    /// Adds router picks in a layer to the table, which goes out ten times a second. Its size is that of the model in [`Options`] or
+    /// given to [`Emitter::loaded`]; what is outside is passed over, and so are picks in the moment in which another model comes.
+    pub fn picks(&self, phase: Phase, layer: usize, experts: &[u16]) {
+        if let Ok(table) = self.shared.picks.try_read() {
+            let row = table.row(phase, layer);
+            for count in experts.iter().filter_map(|&e| row.get(usize::from(e))) {
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// For an engine that counts itself: cumulative picks of all experts of a layer.
+    pub fn picks_total(&self, phase: Phase, layer: usize, counts: &[u64]) {
+        if let Ok(table) = self.shared.picks.try_read() {
+            for (count, &n) in table.row(phase, layer).iter().zip(counts) {
+                count.store(n, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// A counter of the engine's own, sent four times a second when changed. One of the names that the protocol knows replaces what is
+    /// counted here. There may be 64; more are not sent.
+    pub fn counter(&self, name: &str) -> Counter {
+        let name = cut(name, SHORT_TEXT);
+        let mut names = hold(&self.shared.own_names);
+        let place = match names.iter().position(|n| n == name) {
+            Some(place) => place,
+            None if names.len() < OWN => {
+                names.push(name.to_string());
+                names.len() - 1
+            }
+            None => OWN,
+        };
+        Counter { shared: self.shared.clone(), place }
+    }
+
+    /// A sample of the machine.
+    pub fn host(&self, sample: &Host) {
+        let mut t = Text::default();
+        if !sample.interval.is_zero() {
+            t.member("interval", nanos(sample.interval));
+        }
+        if !sample.cores.is_empty() {
+            t.key("cores");
+            t.list(sample.cores.iter(), |t, &v| t.real(v));
+        }
+        t.raw(if sample.limited { ",\"limited\":true" } else { "" });
+        t.string("no_gpu", cut(sample.no_gpu, SHORT_TEXT));
+        readings(&mut t, sample.readings);
+        t.key("engine");
+        t.raw("{\"pid\":");
+        t.uint(u64::from(process::id()));
+        readings(&mut t, sample.engine);
+        t.raw("}");
+        if !sample.gpus.is_empty() {
+            t.key("gpus");
+            t.list(sample.gpus.iter(), |t, &(name, list)| {
+                t.raw("{\"name\":");
+                t.quote(cut(name, SHORT_TEXT));
+                readings(t, list);
+                t.raw("}");
+            });
+        }
+        self.shared.emit_text(&mut Event::new(What::Host, self.shared.now(), 0), &t.0);
+    }
+
+    /// One line of the engine's log, 4 KiB at most.
+    pub fn log(&self, line: &str) {
+        let line = cut(line, SHORT_TEXT).trim_end_matches(['\n', '\r']);
+        self.shared.emit_text(&mut Event::new(What::Log, self.shared.now(), 0), line.as_bytes());
+    }
+
+    /// Writes stage,elapsed_us: the engine's own stages, then request by request its stages, each summed over its layers and
+    /// repetitions, in the order in which requests ended. Waits for what was emitted before. It needs [`Options::csv`].
+    pub fn csv(&self, path: impl AsRef<Path>) -> io::Result<Flushed> {
+        let gone = || io::Error::new(io::ErrorKind::NotConnected, "flush stages: the event socket is closed");
+        let (answer, answers) = mpsc::channel();
+        let after = self.shared.ring.tail.0.load(Ordering::Acquire);
+        self.shared.command(Command::Csv(path.as_ref().to_path_buf(), after, answer));
+        answers.recv().map_err(|_| gone())?
+    }
+}
+
+/// A scoped timer. It becomes a stage when it is dropped.
+#[must_use = "a span ends when it is dropped"]
+pub struct Span<'a> {
+    top: &'a Emitter,
+    request: u64,
+    place: usize,
+    layer: u32,
+    tokens: u64,
+    hit: Option<bool>,
+    live: bool,
+    began: Instant,
+}
+
+impl Span<'_> {
+    /// It is time spent on one layer, from 0.
+    pub fn layer(mut self, layer: u32) -> Self {
+        self.layer = layer;
+        self
+    }
+
+    /// It covers so many tokens.
+    pub fn tokens(&mut self, n: u64) {
+        self.tokens = n;
+    }
+
+    /// Whether a look-up found what it looked for.
+    pub fn hit(&mut self, hit: bool) {
+        self.hit = Some(hit);
+    }
+
+    /// Ends it before its scope does.
+    pub fn end(self) {}
+
+    /// It was nothing: no stage comes of it.
+    pub fn discard(mut self) {
+        self.live = false;
+    }
+}
+
+impl Drop for Span<'_> {
+    fn drop(&mut self) {
+        if self.live {
+            self.top.shared.stage(self.request, self.place, self.layer, self.began, self.tokens, self.hit);
+        }
+    }
+}
+
+/// A counter of the engine's own: a total that is added to, or a reading that is set.
+#[derive(Clone)]
+pub struct Counter {
+    shared: Arc<Shared>,
+    place: usize,
+}
+
+impl Counter {
+    /// Adds to a total; it does nothing to a counter that has been set.
+    pub fn add(&self, n: u64) {
+        self.shared.own[self.place].add(n);
+    }
+
+    /// Sets a reading, such as an average.
+    pub fn set(&self, v: f64) {
+        self.shared.own[self.place].set(v);
+    }
+}
+
+// ---- the state: what late readers are told ------------------------------------------------------------------------------------------
+
+const LIVE: usize = 4096; // requests that late readers are told of; the oldest are forgotten
+const SUMS: usize = 512; // stages of a request: a name and a layer each
+const ROWS: usize = 1 << 16; // of the CSV
+
+/// The stages of a name and a layer.
+#[derive(Clone, Copy)]
+struct Sum {
+    place: u16,
+    layer: u32,
+    at: u64, // the last end
+    took: u64,
+    tokens: u64,
+}
+
+/// A request that has not ended.
+#[derive(Default)]
+struct Live {
+    id: u64,
+    queued: Option<u64>,
+    dispatched: Option<u64>,
+    what: Text,           // members of its queued line
+    wanted: bool,         // a reader wants its text
+    first: Option<Event>, // its first token
+    last_at: u64,
+    tokens: u64,
+    sums: Vec<Sum>,
+}
+
+#[derive(Default)]
+struct State {
+    live: BTreeMap<u64, Live>, // in order of arrival
+    place: HashMap<u64, u64>,  // in that order, by id
+    arrived: u64,
+    requests_told: bool, // the engine tells when requests begin and end
+    own: Vec<Sum>,
+    kv: Option<Event>,
+    model: Text, // members, with those of hello
+    model_at: Option<u64>,
+    engine: Text, // members that change
+    engine_at: Option<u64>,
+    experts: Text, // the latest lines
+    counters: Text,
+    host: Text,
+    csv: bool,
+    rows: Vec<(u16, u64)>, // place of the name, ns
+    missing: u64,
+}
+
+/// Adds a stage to others of its name and layer. Returns whether there was room.
+fn add_stage(sums: &mut Vec<Sum>, s: Sum) -> bool {
+    if let Some(sum) = sums.iter_mut().find(|o| o.place == s.place && o.layer == s.layer) {
+        *sum = Sum { took: sum.took + s.took, tokens: sum.tokens + s.tokens, ..s };
+        return true;
+    }
+    let fits = sums.len() < SUMS;
+    if fits {
+        sums.push(s);
+    }
+    fits
+}
+
+/// Stages summed over layers, in the order in which they first ended.
+fn summed(sums: &[Sum]) -> Vec<(u16, u64)> {
+    let mut rows: Vec<(u16, u64)> = Vec::new();
+    for s in sums {
+        match rows.iter_mut().find(|(place, _)| *place == s.place) {
+            Some((_, took)) => *took += s.took,
+            None => rows.push((s.place, s.took)),
+        }
+    }
+    rows
+}
+
+impl State {
+    fn find(&mut self, id: u64) -> Option<&mut Live> {
+        self.place.get(&id).and_then(|place| self.live.get_mut(place))
+    }
+
+    fn find_or_add(&mut self, id: u64, shared: &Shared) -> &mut Live {
+        let place = match self.place.get(&id) {
+            Some(&place) => place,
+            None => {
+                if let Some(oldest) = self.live.values().next().map(|l| l.id).filter(|_| self.live.len() == LIVE) {
+                    self.forget(oldest, shared);
+                }
+                self.arrived += 1;
+                self.place.insert(id, self.arrived);
+                self.arrived
+            }
+        };
+        self.live.entry(place).or_insert_with(|| Live { id, ..Live::default() })
+    }
+
+    fn forget(&mut self, id: u64, shared: &Shared) {
+        let Some(gone) = self.place.remove(&id).and_then(|place| self.live.remove(&place)) else { return };
+        if gone.wanted {
+            shared.wanted.fetch_sub(1, Ordering::Relaxed);
+        }
+        if self.csv {
+            for row in summed(&gone.sums) {
+                self.add_row(row);
+            }
+        }
+    }
+
+    fn add_row(&mut self, row: (u16, u64)) {
+        if self.rows.len() < ROWS {
+            self.rows.push(row);
+        } else {
+            self.missing += 1;
+        }
+    }
+
+    /// The live request that an event is for. One that was not told of is live if the engine tells of none.
+    fn of_event(&mut self, id: u64, shared: &Shared) -> Option<&mut Live> {
+        if self.requests_told {
+            self.find(id)
+        } else {
+            Some(self.find_or_add(id, shared))
+        }
+    }
+
+    fn note_stage(&mut self, request: u64, s: Sum, shared: &Shared) {
+        let fits = if request == 0 {
+            add_stage(&mut self.own, s)
+        } else if let Some(live) = self.of_event(request, shared) {
+            add_stage(&mut live.sums, s)
+        } else {
+            if self.csv {
+                self.add_row((s.place, s.took)); // it has ended already
+            }
+            true
+        };
+        self.missing += u64::from(!fits);
+    }
+
+    /// Returns whether the text of the token is wanted.
+    fn note_token(&mut self, e: &Event, shared: &Shared) -> bool {
+        let count = e.x[2] & 0xffff_ffff;
+        let Some(live) = self.of_event(e.request, shared) else { return shared.text };
+        let first = *live.first.get_or_insert(*e);
+        live.last_at = e.at;
+        live.tokens += count;
+        if first.index != ABSENT32 && e.index != ABSENT32 && e.index >= first.index {
+            live.tokens = u64::from(e.index - first.index) + count; // some may have been dropped
+        }
+        shared.text || live.wanted
+    }
+
+    fn queued(&mut self, e: &Event, what: Text, shared: &Shared) {
+        self.requests_told = true;
+        if self.find(e.request).is_some_and(|l| l.queued.is_some()) {
+            self.forget(e.request, shared); // the id is used again
+        }
+        let live = self.find_or_add(e.request, shared);
+        live.queued = Some(e.at);
+        live.what = what;
+        live.wanted = e.flags & 4 != 0;
+    }
+
+    /// Writes the lines from sync to synced. again: the reader had one before.
+    fn write(&self, t: &mut Text, names: &Names, hello: &Text, again: bool) {
+        t.raw("{\"t\":\"sync\"}\n");
+        if let Some(at) = self.engine_at.filter(|_| again) {
+            write_engine(t, at, hello, &self.engine);
+            t.end();
+        }
+        if let Some(at) = self.model_at {
+            t.open_at("model", at);
+            t.0.extend_from_slice(&self.model.0);
+            t.end();
+        }
+        for sum in &self.own {
+            write_stage(t, 0, sum, names);
+            t.end();
+        }
+        for line in [&self.experts, &self.host, &self.counters] {
+            if !line.0.is_empty() {
+                t.0.extend_from_slice(&line.0);
+                t.end();
+            }
+        }
+        if let Some(kv) = &self.kv {
+            write_kv(t, kv);
+            t.end();
+        }
+        self.live.values().for_each(|live| live.write(t, names));
+        t.raw("{\"t\":\"synced\"}\n");
+    }
+}
+
+impl Live {
+    fn write(&self, t: &mut Text, names: &Names) {
+        if let Some(at) = self.queued {
+            write_request(t, "queued", self.id, at);
+            t.0.extend_from_slice(&self.what.0);
+            t.end();
+        }
+        if let Some(at) = self.dispatched {
+            write_request(t, "dispatched", self.id, at);
+            t.end();
+        }
+        for sum in &self.sums {
+            write_stage(t, self.id, sum, names);
+            t.end();
+        }
+        let Some(first) = &self.first else { return };
+        t.open_at("tok", first.at);
+        t.member("r", self.id);
+        t.given32("i", first.index);
+        t.given32("d", first.id);
+        t.end();
+        if self.tokens > 1 {
+            t.open_at("tok", self.last_at);
+            t.member("r", self.id);
+            if first.index != ABSENT32 {
+                t.member("i", u64::from(first.index) + 1);
+            }
+            t.member("n", self.tokens - 1);
+            t.end();
+        }
+    }
+}
+
+// ---- lines --------------------------------------------------------------------------------------------------------------------------
+
+fn model_members(m: &Model) -> Text {
+    let mut t = Text::default();
+    for (name, v) in [("name", &m.name), ("path", &m.path), ("architecture", &m.architecture), ("quantisation", &m.quantisation)] {
+        t.string(name, cut(v, SHORT_TEXT));
+    }
+    for (name, v) in [
+        ("parameters", m.parameters),
+        ("active_parameters", m.active_parameters),
+        ("bytes", m.bytes),
+        ("layers", m.layers),
+        ("width", m.width),
+        ("heads", m.heads),
+        ("kv_heads", m.kv_heads),
+        ("head_dim", m.head_dim),
+        ("vocabulary", m.vocabulary),
+        ("experts", m.experts),
+        ("experts_used", m.experts_used),
+        ("feed_forward", m.feed_forward),
+        ("context", m.context),
+        ("trained_context", m.trained_context),
+        ("kv_bytes", m.kv_bytes),
+        ("weight_bytes", m.weight_bytes),
+    ] {
+        if v > 0 {
+            t.member(name, v);
+        }
+    }
+    t
+}
+
+/// The members of hello that do not change.
+fn engine_members(o: &Options, controls: bool) -> Text {
+    let mut t = Text::default();
+    t.string("name", cut(&o.name, SHORT_TEXT));
+    t.string("version", cut(&o.version, SHORT_TEXT));
+    t.member("pid", u64::from(process::id()));
+    t.key("caps");
+    let sent = caps::NAMES.iter().enumerate().filter(|(i, _)| o.caps >> i & 1 == 1).map(|(_, n)| *n);
+    let offered = o.controls.offered().into_iter().filter(|(_, there)| *there && controls).map(|(n, _)| n);
+    t.list(sent.chain(offered).chain(o.text.then_some("text")).chain(["counters"]), |t, n| t.quote(n));
+    if o.slots > 0 {
+        t.member("slots", u64::from(o.slots));
+    }
+    if let Some(d) = &o.device {
+        t.raw(if d.host { ",\"device\":{\"host\":true" } else { ",\"device\":{\"host\":false" });
+        t.string("name", cut(&d.name, SHORT_TEXT));
+        t.string("kernels", cut(&d.kernels, SHORT_TEXT));
+        if d.threads > 0 {
+            t.member("threads", u64::from(d.threads));
+        }
+        t.raw("}");
+    }
+    t
+}
+
+fn wall() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, nanos)
+}
+
+fn write_engine(t: &mut Text, at: u64, hello: &Text, state: &Text) {
+    t.open_at("engine", at);
+    t.0.extend_from_slice(&hello.0);
+    t.0.extend_from_slice(&state.0);
+}
+
+fn write_stage(t: &mut Text, request: u64, s: &Sum, names: &Names) {
+    t.open_at("stage", s.at);
+    if request != 0 {
+        t.member("r", request);
+    }
+    t.member("dur", s.took);
+    t.string("stage", names.name(usize::from(s.place)));
+    t.given32("l", s.layer);
+    if s.tokens > 0 {
+        t.member("n", s.tokens);
+    }
+}
+
+fn write_request(t: &mut Text, state: &str, request: u64, at: u64) {
+    t.open_at("req", at);
+    t.member("r", request);
+    t.string("state", state);
+}
+
+fn write_queued(e: &Event, payload: &[u8]) -> Text {
+    let mut t = Text::default();
+    let mut rest = payload;
+    for (i, name) in ["group", "label", "name", "prompt"].into_iter().enumerate() {
+        let length = if i < 3 { (e.x[1] >> (16 * i)) as usize & 0xffff } else { rest.len() };
+        let (text, after) = rest.split_at(length.min(rest.len()));
+        t.string(name, &String::from_utf8_lossy(text));
+        rest = after;
+    }
+    t.given("max", e.x[0]);
+    t.raw(if e.flags & 1 != 0 { ",\"cold\":true" } else { "" });
+    t.raw(if e.flags & 2 != 0 { ",\"probe\":true" } else { "" });
+    t
+}
+
+fn write_ended(t: &mut Text, e: &Event, why: &[u8]) {
+    write_request(t, ["finished", "cancelled", "failed"][e.id as usize % 3], e.request, e.at);
+    t.string("why", &String::from_utf8_lossy(why));
+    t.given("in", e.x[0]);
+    t.given("cached", e.x[1]);
+    t.given32("pad", e.index);
+    t.given("out", e.x[2]);
+}
+
+fn write_step(t: &mut Text, e: &Event, payload: &[u8]) {
+    t.open_at("step", e.at);
+    t.member("dur", e.x[0]);
+    if e.request != 0 {
+        t.member("s", e.request);
+    }
+    t.given32("n", e.id);
+    t.given32("m", e.index);
+    let (split, metrics) = payload.split_at(if e.flags & 1 != 0 { 24 } else { 0 });
+    if !split.is_empty() {
+        t.key("x");
+        t.list(split.chunks_exact(4), |t, b| t.uint(u64::from(u32::from_le_bytes([b[0], b[1], b[2], b[3]]))));
+    }
+    let metrics = std::str::from_utf8(metrics).unwrap_or("");
+    if matches!(Json::parse(metrics), Some(Json::Object(_))) {
+        t.key("fpm");
+        t.0.extend(metrics.bytes().map(|c| if c < b' ' { b' ' } else { c })); // line breaks between members
+    }
+}
+
+fn write_kv(t: &mut Text, e: &Event) {
+    t.open_at("kv", e.at);
+    t.member("used", e.x[0]);
+    t.member("total", e.x[1]);
+    t.given32("page", e.id);
+    t.given("pinned", e.x[2]);
+}
+
+/// Tokens that become one line.
+#[derive(Default)]
+struct Batch {
+    tokens: Vec<(Event, usize)>, // and where its payload begins
+    payload: Vec<u8>,
+}
+
+const BATCH: usize = 256;
+
+impl Batch {
+    fn add(&mut self, mut e: Event, payload: &[u8], text: bool) {
+        let payload = if text { payload } else { &payload[usize::from(e.small)..] };
+        if !text {
+            e.small = 0;
+        }
+        e.length = payload.len() as u32;
+        self.tokens.push((e, self.payload.len()));
+        self.payload.extend_from_slice(payload);
+    }
+
+    /// Writes a column: once if all have the same value, as an array else, in which later entries of some columns are differences.
+    fn column(&self, t: &mut Text, name: &str, differences: bool, get: impl Fn(&Event) -> Option<u64>) {
+        let first = get(&self.tokens[0].0);
+        let same = (!differences || self.tokens.len() == 1) && self.tokens.iter().all(|(e, _)| get(e) == first);
+        if self.tokens.iter().all(|(e, _)| get(e).is_none()) {
+            return;
+        }
+        t.key(name);
+        if let Some(first) = first.filter(|_| same) {
+            return t.uint(first);
+        }
+        let mut last = 0;
+        t.list(self.tokens.iter(), |t, (e, _)| match get(e) {
+            Some(v) => {
+                t.int(v.wrapping_sub(last) as i64);
+                last = if differences { v } else { 0 };
+            }
+            None => t.raw("null"),
+        });
+    }
+
+    /// Writes a column of what is no plain number, if there is a value of one token at least.
+    fn values(&self, t: &mut Text, name: &str, has: impl Fn(&Event) -> bool, put: impl Fn(&mut Text, &Event, &[u8])) {
+        if !self.tokens.iter().any(|(e, _)| has(e)) {
+            return;
+        }
+        let one = |t: &mut Text, (e, from): &(Event, usize)| {
+            if has(e) {
+                put(t, e, &self.payload[*from..from + e.length as usize]);
+            } else {
+                t.raw("null");
+            }
+        };
+        t.key(name);
+        match self.tokens.as_slice() {
+            [token] => one(t, token),
+            tokens => t.list(tokens.iter(), one),
+        }
+    }
+
+    fn write(&self, t: &mut Text) {
+        let known = |v: u32| (v != ABSENT32).then_some(u64::from(v));
+        let logprob = |e: &Event| f32::from_bits((e.x[2] >> 32) as u32);
+        let text = |e: &Event| usize::from(e.small);
+        let picks = |e: &Event| text(e) + 8 * usize::from(e.flags);
+        t.open("tok");
+        self.column(t, "a", true, |e| Some(e.at));
+        self.column(t, "r", false, |e| Some(e.request));
+        self.column(t, "i", true, |e| known(e.index));
+        self.column(t, "d", false, |e| known(e.id));
+        self.column(t, "n", false, |e| Some(e.x[2] & 0xffff_ffff).filter(|&n| n != 1));
+        self.column(t, "s", true, |e| Some(e.x[0]).filter(|&s| s != 0));
+        self.column(t, "w", false, |e| Some(e.x[1]).filter(|&w| w != ABSENT));
+        self.values(t, "l", |e| logprob(e).is_finite(), |t, e, _| t.real32(logprob(e)));
+        self.values(t, "p", |e| text(e) > 0, |t, e, bytes| t.piece(&bytes[..text(e)]));
+        self.values(
+            t,
+            "o",
+            |e| e.flags > 0,
+            |t, e, bytes| {
+                t.list(bytes[text(e)..picks(e)].chunks_exact(8), |t, b| {
+                    t.raw("[");
+                    t.uint(u64::from(u32::from_le_bytes([b[0], b[1], b[2], b[3]])));
+                    t.raw(",");
+                    t.real32(f32::from_le_bytes([b[4], b[5], b[6], b[7]]));
+                    t.raw("]");
+                });
+            },
+        );
+        self.values(
+            t,
+            "e",
+            |e| e.length as usize > picks(e),
+            |t, e, bytes| t.list(bytes[picks(e)..].chunks_exact(2), |t, b| t.uint(u64::from(u16::from_le_bytes([b[0], b[1]])))),
+        );
+    }
+}
+
+// ---- the backlog and the readers ----------------------------------------------------------------------------------------------------
+
+const READERS: usize = 16;
+const LINES: usize = 1 << 16; // kept for readers that lag
+const CHUNK: usize = 64 << 10; // bytes taken from the backlog at once
+const LONGEST_WISH: usize = 1 << 20; // of a reader
+const LONGEST_AUTH: usize = 1 << 10;
+
+enum Listener {
+    #[cfg(unix)]
+    Unix(UnixListener),
+    Tcp(TcpListener),
+}
+
+enum Stream {
+    #[cfg(unix)]
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+impl Listener {
+    fn accept(&self) -> io::Result<Stream> {
+        match self {
+            #[cfg(unix)]
+            Listener::Unix(l) => {
+                let stream = l.accept()?.0;
+                stream.set_nonblocking(true)?;
+                Ok(Stream::Unix(stream))
+            }
+            Listener::Tcp(l) => {
+                let stream = l.accept()?.0;
+                stream.set_nonblocking(true)?;
+                Ok(Stream::Tcp(stream))
+            }
+        }
+    }
+}
+
+impl Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            #[cfg(unix)]
+            Stream::Unix(s) => s.read(buffer),
+            Stream::Tcp(s) => s.read(buffer),
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            #[cfg(unix)]
+            Stream::Unix(s) => s.write(bytes),
+            Stream::Tcp(s) => s.write(bytes),
+        }
+    }
+}
+
+/// Lines that some readers have yet to get, oldest first.
+struct Backlog {
+    bytes: VecDeque<u8>,
+    lines: VecDeque<Waiting>,
+    first: u64, // number of the first line
+    from: u64,  // where it begins in the stream of bytes
+    room: usize,
+}
+
+struct Waiting {
+    from: u64,
+    length: usize,
+    kind: Kind,
+    events: u64,
+}
+
+impl Backlog {
+    fn next(&self) -> u64 {
+        self.first + self.lines.len() as u64
+    }
+
+    fn line(&self, number: u64) -> Option<&Waiting> {
+        self.lines.get(number.wrapping_sub(self.first) as usize)
+    }
+
+    fn full(&self, more: usize) -> bool {
+        self.bytes.len() + more > self.room || self.lines.len() == LINES
+    }
+
+    fn drop_first(&mut self) -> Option<Waiting> {
+        let line = self.lines.pop_front()?;
+        self.bytes.drain(..line.length);
+        self.first += 1;
+        self.from += line.length as u64;
+        Some(line)
+    }
+
+    fn push(&mut self, line: &[u8], kind: Kind, events: u64) {
+        self.lines.push_back(Waiting { from: self.from + self.bytes.len() as u64, length: line.len(), kind, events });
+        self.bytes.extend(line);
+    }
+
+    fn copy(&self, line: &Waiting, out: &mut Vec<u8>) {
+        let from = (line.from - self.from) as usize;
+        let to = from + line.length;
+        let (a, b) = self.bytes.as_slices();
+        out.extend_from_slice(&a[from.min(a.len())..to.min(a.len())]);
+        out.extend_from_slice(&b[from.saturating_sub(a.len())..to.saturating_sub(a.len())]);
+    }
+}
+
+struct Reader {
+    id: u64,
+    stream: Stream,
+    since: u64,    // when it came, or when it was said goodbye to
+    welcome: bool, // it has been told hello
+    input: Vec<u8>,
+    deaf: bool, // it says nothing more
+    next: u64,  // line of the backlog to be sent
+    out: Text,  // whole lines on their way, the first of them perhaps in part
+    sent: usize,
+    delivered: u64,
+    told: u64,                // losses that lost lines have told of
+    lost: [u64; KINDS.len()], // by lagging
+    base: [u64; KINDS.len()], // losses of the ring before it came
+    leaving: bool,
+    stale: bool, // events were lost since the last state
+    lossy: u64,  // since when it is stale
+    synced: u64, // when the last state was
+}
+
+impl Reader {
+    /// Writes what the socket takes now. `Err`: the connection is lost.
+    fn send(&mut self) -> io::Result<()> {
+        while self.sent < self.out.0.len() {
+            match self.stream.write(&self.out.0[self.sent..]) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(n) => self.sent += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(e) => return Err(e),
+            }
+        }
+        self.out.0.clear();
+        self.out.0.shrink_to(1 << 20); // after a large state
+        self.sent = 0;
+        Ok(())
+    }
+
+    fn pending(&self) -> bool {
+        !self.out.0.is_empty()
+    }
+
+    /// Says goodbye: nothing else is said any more.
+    fn bye(&mut self, why: &str, now: u64) {
+        self.out.open("bye");
+        self.out.string("why", why);
+        self.out.end();
+        self.leaving = true;
+        self.since = now;
+    }
+
+    /// The next line that it has said, without its end. `Err`: why the connection is to end.
+    fn heard(&mut self) -> Result<Option<Vec<u8>>, &'static str> {
+        let limit = if self.welcome { LONGEST_WISH } else { LONGEST_AUTH };
+        match self.input.iter().position(|&c| c == b'\n') {
+            Some(end) if end <= limit => {
+                let mut line: Vec<u8> = self.input.drain(..=end).collect();
+                line.pop();
+                Ok(Some(line))
+            }
+            None if self.input.len() <= limit => Ok(None),
+            _ => Err("a line is too long"),
+        }
+    }
+
+    /// Reads until there is a line. `Err`: the connection is lost.
+    fn listen(&mut self) -> io::Result<()> {
+        let mut buffer = [0; 16 << 10];
+        while !self.deaf && self.input.len() <= LONGEST_WISH && !self.input.contains(&b'\n') {
+            match self.stream.read(&mut buffer) {
+                Ok(0) => self.deaf = true, // it may still read
+                Ok(n) => self.input.extend_from_slice(&buffer[..n]),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+}
+
+// ---- the writer ---------------------------------------------------------------------------------------------------------------------
+
+const TICK: Duration = Duration::from_millis(10); // between two looks at the ring
+const CALM: Duration = Duration::from_millis(50); // when nothing happens and nobody reads
+const BUSY: Duration = Duration::from_millis(1); // when a socket is full
+
+struct Writer {
+    shared: Arc<Shared>,
+    listener: Listener,
+    place: Option<Place>,
+    commands: mpsc::Receiver<Command>,
+    wishes: Option<mpsc::SyncSender<(u64, u64, Message)>>,
+    offered: Vec<&'static str>,
+    trusted: bool, // readers may control
+    token: Option<String>,
+    run: String,
+    hello: Text, // members that do not change
+    head: u64,
+    state: State,
+    line: Text,
+    batch: Batch,
+    backlog: Backlog,
+    readers: Vec<Reader>,
+    reader_ids: u64,
+    picked: u64,   // sum of all picks in the latest line
+    counted: Text, // the counters in the latest line
+    experts_due: u64,
+    counters_due: u64,
+    clock_due: u64,
+    busy_since: u64, // when something was read or written last
+    csv: Vec<(PathBuf, u64, mpsc::Sender<io::Result<Flushed>>)>,
+    closing: Option<String>,
+}
+
+impl Writer {
+    fn new(
+        shared: Arc<Shared>,
+        listener: Listener,
+        place: Option<Place>,
+        commands: mpsc::Receiver<Command>,
+        mut o: Options,
+    ) -> io::Result<Writer> {
+        let trusted = place.is_some() || o.token.is_some();
+        let hello = engine_members(&o, trusted);
+        let controls = mem::take(&mut o.controls);
+        let offered: Vec<_> = controls.offered().into_iter().filter(|(_, there)| *there).map(|(n, _)| n).collect();
+        let mut wishes = None;
+        if trusted && !offered.is_empty() {
+            let (sender, messages) = mpsc::sync_channel(64);
+            let shared = shared.clone();
+            thread::Builder::new().name("llmtop-control".into()).spawn(move || obey(controls, messages, shared))?;
+            wishes = Some(sender);
+        }
+        let mut state = State { csv: o.csv, ..State::default() };
+        state.engine.string("state", if o.state.is_empty() { "ready" } else { cut(&o.state, SHORT_TEXT) });
+        if let Some(model) = &o.model {
+            state.model = model_members(model);
+            state.model_at = Some(0);
+        }
+        let backlog = Backlog { bytes: VecDeque::new(), lines: VecDeque::new(), first: 0, from: 0, room: o.backlog.max(4096) };
+        Ok(Writer {
+            shared,
+            listener,
+            place,
+            commands,
+            wishes,
+            offered,
+            trusted,
+            token: o.token,
+            run: format!("{:x}-{:x}", wall(), process::id()),
+            hello,
+            head: 0,
+            state,
+            line: Text::default(),
+            batch: Batch::default(),
+            backlog,
+            readers: Vec::new(),
+            reader_ids: 0,
+            picked: 0,
+            counted: Text::default(),
+            experts_due: 0,
+            counters_due: 0,
+            clock_due: SECOND,
+            busy_since: 0,
+            csv: Vec::new(),
+            closing: None,
+        })
+    }
+
+    fn run(mut self) {
+        loop {
+            let read = self.drain();
+            self.write_tokens();
+            if self.closing.is_some() && read == 0 {
+                break;
+            }
+            let now = self.shared.now();
+            self.flush_csv();
+            self.tables(now, false);
+            self.accept(now);
+            let beat = now >= self.clock_due;
+            if beat {
+                self.clock_due = now + SECOND;
+            }
+            self.serve_all(now, beat);
+            self.wait(read, now);
+        }
+        self.farewell();
+    }
+
+    /// Waits for the next turn, or for a command.
+    fn wait(&mut self, read: u64, now: u64) {
+        if read > 0 {
+            self.busy_since = now;
+        }
+        let calm = now - self.busy_since > SECOND;
+        let full = self.readers.iter().any(Reader::pending);
+        let wait = match () {
+            () if read >= self.shared.ring.cells.len() as u64 / 4 => Duration::ZERO,
+            () if full && now - self.busy_since < SECOND / 10 => BUSY,
+            () if calm && self.readers.is_empty() => CALM,
+            () => TICK,
+        };
+        let mut command = self.commands.recv_timeout(wait).ok();
+        while let Some(c) = command {
+            self.obey(c);
+            command = self.commands.try_recv().ok();
+        }
+    }
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::Close(why) => self.closing = Some(why),
+            Command::Csv(path, after, answer) => self.csv.push((path, after, answer)),
+            Command::Reply(reader, line) => {
+                if let Some(r) = self.readers.iter_mut().find(|r| r.id == reader && !r.leaving) {
+                    r.out.0.extend_from_slice(&line.0);
+                }
+            }
+        }
+    }
+
+    // From the ring to lines.
+
+    /// Reads the events that are whole, a ring full at most. Returns how many cells.
+    fn drain(&mut self) -> u64 {
+        let (begin, mut given) = (self.head, self.head);
+        let shared = self.shared.clone();
+        let mut payload = Vec::new();
+        while self.head - begin < shared.ring.cells.len() as u64 {
+            let Some(e) = shared.ring.read(self.head, &mut payload) else { break };
+            self.head += e.cells();
+            if self.head - given >= 64 {
+                shared.ring.give_back(self.head - given);
+                given = self.head;
+            }
+            self.on(&e, &payload);
+        }
+        shared.ring.give_back(self.head - given);
+        self.head - begin
+    }
+
+    fn on(&mut self, e: &Event, payload: &[u8]) {
+        let shared = self.shared.clone();
+        if e.what == What::Token {
+            let text = self.state.note_token(e, &shared);
+            if self.watched() {
+                self.batch.add(*e, payload, text);
+            }
+            if self.batch.tokens.len() == BATCH {
+                self.write_tokens();
+            }
+            return;
+        }
+        self.write_tokens();
+        let mut t = mem::take(&mut self.line);
+        t.0.clear();
+        match e.what {
+            What::Stage => {
+                let sum = Sum { place: e.small, layer: e.id, at: e.at, took: e.x[0], tokens: e.x[1] };
+                self.state.note_stage(e.request, sum, &shared);
+                write_stage(&mut t, e.request, &sum, &shared.names);
+            }
+            What::Step => write_step(&mut t, e, payload),
+            What::Kv => {
+                write_kv(&mut t, e);
+                t.given32("freed", e.index);
+                t.given("held", e.request);
+                self.state.kv = Some(*e);
+            }
+            What::Log => {
+                t.open_at("log", e.at);
+                t.key("m");
+                t.quote(&String::from_utf8_lossy(payload));
+            }
+            What::Queued | What::Dispatched | What::Ended => self.on_request(&mut t, e, payload),
+            What::Token | What::Host | What::Engine | What::Model => self.on_state(&mut t, e, payload),
+        }
+        self.line = t;
+        self.push(e.what.kind(), 1);
+    }
+
+    fn on_request(&mut self, t: &mut Text, e: &Event, payload: &[u8]) {
+        match e.what {
+            What::Ended => {
+                write_ended(t, e, payload);
+                self.state.forget(e.request, &self.shared);
+            }
+            What::Dispatched => {
+                write_request(t, "dispatched", e.request, e.at);
+                self.state.requests_told = true;
+                self.state.find_or_add(e.request, &self.shared).dispatched = Some(e.at);
+            }
+            _ => {
+                let what = write_queued(e, payload);
+                write_request(t, "queued", e.request, e.at);
+                t.0.extend_from_slice(&what.0);
+                self.state.queued(e, what, &self.shared);
+            }
+        }
+    }
+
+    /// What replaces what was told before.
+    fn on_state(&mut self, t: &mut Text, e: &Event, payload: &[u8]) {
+        match e.what {
+            What::Engine => {
+                self.state.engine = Text(payload.to_vec());
+                self.state.engine_at = Some(e.at);
+                write_engine(t, e.at, &self.hello, &self.state.engine);
+            }
+            What::Model => {
+                self.state.model.0.clear();
+                self.state.model.given("dur", e.x[0]);
+                self.state.model.0.extend_from_slice(payload);
+                self.state.model_at = Some(e.at);
+                t.open_at("model", e.at);
+                t.0.extend_from_slice(&self.state.model.0);
+            }
+            _ => {
+                t.open_at("host", e.at);
+                t.0.extend_from_slice(payload);
+                self.state.host = t.clone();
+            }
+        }
+    }
+
+    /// Writes the tokens that have been put together.
+    fn write_tokens(&mut self) {
+        let events = self.batch.tokens.len() as u64;
+        if events > 0 {
+            self.line.0.clear();
+            self.batch.write(&mut self.line);
+            self.batch.tokens.clear();
+            self.batch.payload.clear();
+            self.push(Kind::Token, events);
+        }
+    }
+
+    // Tables.
+
+    fn tables(&mut self, now: u64, last: bool) {
+        if now >= self.experts_due || last {
+            self.experts_due = now + SECOND / 10;
+            self.write_experts(now);
+        }
+        if now >= self.counters_due || last {
+            self.counters_due = now + SECOND / 4;
+            self.write_counters(now);
+        }
+    }
+
+    fn write_experts(&mut self, now: u64) {
+        let shared = self.shared.clone();
+        let table = shared.picks.read().unwrap_or_else(PoisonError::into_inner);
+        let counts: Vec<u64> = table.counts.iter().map(|c| c.load(Ordering::Relaxed)).collect();
+        let all = counts.iter().sum();
+        if all == self.picked {
+            return;
+        }
+        self.picked = all;
+        self.line.0.clear();
+        let t = &mut self.line;
+        t.open_at("experts", now);
+        t.member("layers", table.layers as u64);
+        t.member("experts", table.experts as u64);
+        if table.used > 0 {
+            t.member("used", table.used as u64);
+        }
+        let every = shared.every.load(Ordering::Relaxed);
+        if every > 1 {
+            t.member("every", every);
+        }
+        for ((picks, tokens), counts) in [("p", "pt"), ("d", "dt")].into_iter().zip(counts.chunks(counts.len() / 2)) {
+            t.key(picks);
+            t.list(counts.iter(), |t, &n| t.uint(n));
+            let most = counts.chunks(table.experts).map(|layer| layer.iter().sum::<u64>()).max().unwrap_or(0);
+            if table.used > 0 {
+                t.member(tokens, most / table.used as u64); // of the layer with most of them: dense ones have none
+            }
+        }
+        self.state.experts = self.line.clone();
+        self.push(Kind::Experts, 1);
+    }
+
+    /// Counters by name: those kept here, then the engine's own, which replace them.
+    fn counters(&self) -> BTreeMap<String, f64> {
+        let s = &self.shared;
+        let mut all: BTreeMap<String, f64> =
+            COUNTERS.iter().zip(&s.counts).filter_map(|(name, c)| Some((name.to_string(), c.get()?))).collect();
+        let ns = s.tokenizer_ns.load(Ordering::Relaxed);
+        if ns > 0 {
+            all.insert("tokenizer_us".into(), (ns / 1000) as f64);
+        }
+        for &place in &s.tokenizer[1..] {
+            let Some(stats) = s.names.0[place].stats() else { continue };
+            let us = |d: Duration| d.as_nanos() as f64 / 1e3;
+            let mut put = |what: &str, v: f64| all.insert(format!("{}_{what}", s.names.name(place)), v);
+            put("count", stats.count as f64);
+            put("us", us(stats.total));
+            put("min_us", us(stats.min));
+            put("max_us", us(stats.max));
+            put("mean_us", stats.mean_us().unwrap_or(0.0));
+            if stats.tokens > 0 {
+                put("tokens", stats.tokens as f64);
+            }
+        }
+        for (name, c) in hold(&s.own_names).iter().zip(s.own.iter()) {
+            if let Some(v) = c.get() {
+                all.insert(name.clone(), v);
+            }
+        }
+        for (ratio, of, by) in
+            [("tokenizer_us_per_token", "tokenizer_us", "tokenizer_tokens"), ("cache_hit_ratio", "cache_hits", "cache_lookups")]
+        {
+            if let (Some(&of), Some(&by)) = (all.get(of), all.get(by).filter(|by| **by > 0.0)) {
+                all.entry(ratio.to_string()).or_insert(of / by);
+            }
+        }
+        all
+    }
+
+    fn write_counters(&mut self, now: u64) {
+        let mut counted = Text::default();
+        for (name, v) in self.counters() {
+            counted.raw(if counted.0.is_empty() { "{" } else { "," });
+            counted.quote(&name);
+            counted.raw(":");
+            counted.real(v);
+        }
+        if counted.0.is_empty() || counted == self.counted {
+            return;
+        }
+        self.line.0.clear();
+        self.line.open_at("count", now);
+        self.line.key("c");
+        self.line.0.extend_from_slice(&counted.0);
+        self.line.raw("}");
+        self.counted = counted;
+        self.state.counters = self.line.clone();
+        self.push(Kind::Counters, 1);
+    }
+
+    // To the readers.
+
+    fn watched(&self) -> bool {
+        self.readers.iter().any(|r| r.welcome)
+    }
+
+    /// Puts the line, which tells of some events, behind the backlog; the oldest lines make room.
+    fn push(&mut self, kind: Kind, events: u64) {
+        if !self.watched() {
+            return;
+        }
+        self.line.end();
+        let bytes = self.line.0.len();
+        if bytes > LONGEST_LINE || bytes > self.backlog.room / 2 {
+            self.readers.iter_mut().filter(|r| r.welcome).for_each(|r| r.lost[kind as usize] += events);
+            return;
+        }
+        while self.backlog.full(bytes) {
+            let first = self.backlog.first;
+            let Some(line) = self.backlog.drop_first() else { break };
+            for r in self.readers.iter_mut().filter(|r| r.welcome && r.next == first) {
+                r.lost[line.kind as usize] += line.events;
+                r.next += 1;
+            }
+        }
+        self.backlog.push(&self.line.0, kind, events);
+    }
+
+    /// What a reader has lost, by kind.
+    fn losses(&self, r: &Reader) -> [u64; KINDS.len()] {
+        let mut by = r.lost;
+        for (k, n) in by.iter_mut().enumerate() {
+            *n += self.shared.ring.dropped[k].load(Ordering::Relaxed) - r.base[k];
+        }
+        by
+    }
+
+    fn tell_lost(&self, r: &mut Reader, by: [u64; KINDS.len()], now: u64) {
+        r.told = by.iter().sum();
+        r.out.open_at("lost", now);
+        r.out.key("by");
+        r.out.raw("{");
+        let mut mark = "\"";
+        for (name, n) in KINDS.iter().zip(by).filter(|(_, n)| *n > 0) {
+            r.out.raw(mark);
+            r.out.raw(name);
+            r.out.raw("\":");
+            r.out.uint(n);
+            mark = ",\"";
+        }
+        r.out.raw("}");
+        r.out.member("q", r.delivered + r.told);
+        r.out.end();
+        if !r.stale {
+            r.lossy = now;
+        }
+        r.stale = true;
+    }
+
+    fn tell_clock(&self, r: &mut Reader) {
+        r.out.open_at("clock", self.shared.now());
+        r.out.member("wall", wall());
+        r.out.member("q", r.delivered + r.told);
+        r.out.end();
+    }
+
+    /// Moves lines from the backlog to what is on its way: they count as delivered.
+    fn take(&self, r: &mut Reader) {
+        while r.out.0.len() < CHUNK {
+            let Some(line) = self.backlog.line(r.next) else { break };
+            self.backlog.copy(line, &mut r.out.0);
+            r.delivered += line.events;
+            r.next += 1;
+        }
+    }
+
+    /// Gives up what a reader that does not catch up still has before it, so that it can be told how things are.
+    fn skip(&self, r: &mut Reader) {
+        while let Some(line) = self.backlog.line(r.next) {
+            r.lost[line.kind as usize] += line.events;
+            r.next += 1;
+        }
+    }
+
+    /// Brings a reader forward as far as its socket takes it. `Err`: the connection is to be closed.
+    fn serve(&self, r: &mut Reader, now: u64) -> io::Result<()> {
+        loop {
+            r.send()?;
+            if r.pending() || r.leaving || !r.welcome {
+                return Ok(());
+            }
+            let mut by = self.losses(r);
+            if by.iter().sum::<u64>() != r.told {
+                if r.stale && now - r.lossy > 2 * SECOND {
+                    self.skip(r);
+                    by = self.losses(r);
+                }
+                self.tell_lost(r, by, now);
+            }
+            if r.next != self.backlog.next() {
+                self.take(r);
+            } else if r.stale && now - r.synced > SECOND {
+                self.state.write(&mut r.out, &self.shared.names, &self.hello, true);
+                r.stale = false;
+                r.synced = now;
+            } else if !r.pending() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn accept(&mut self, now: u64) {
+        while let Ok(stream) = self.listener.accept() {
+            self.reader_ids += 1;
+            let mut r = Reader {
+                id: self.reader_ids,
+                stream,
+                since: now,
+                welcome: false,
+                input: Vec::new(),
+                deaf: false,
+                next: 0,
+                out: Text::default(),
+                sent: 0,
+                delivered: 0,
+                told: 0,
+                lost: Default::default(),
+                base: Default::default(),
+                leaving: false,
+                stale: false,
+                lossy: 0,
+                synced: 0,
+            };
+            if self.readers.len() >= READERS {
+                r.bye("too many readers", now);
+                let _ = r.send(); // it is turned away in any case
+                continue;
+            }
+            if self.token.is_none() {
+                self.greet(&mut r, now);
+            } else {
+                r.out.raw("{\"t\":\"auth\"}\n");
+            }
+            self.readers.push(r);
+        }
+    }
+
+    /// Writes hello and the state. From here on the reader counts.
+    fn greet(&self, r: &mut Reader, now: u64) {
+        let t = &mut r.out;
+        t.open("hello");
+        t.raw(",\"v\":\"1.0\"");
+        t.string("run", &self.run);
+        t.member("a", self.shared.now());
+        t.member("wall", wall());
+        t.0.extend_from_slice(&self.hello.0);
+        t.0.extend_from_slice(&self.state.engine.0);
+        if self.state.model_at.is_some() {
+            t.raw(",\"model\":{");
+            t.0.extend_from_slice(self.state.model.0.get(1..).unwrap_or_default()); // without the comma
+            t.raw("}");
+        }
+        t.end();
+        self.state.write(&mut r.out, &self.shared.names, &self.hello, false);
+        r.welcome = true;
+        r.next = self.backlog.next();
+        r.synced = now;
+        for (base, dropped) in r.base.iter_mut().zip(&self.shared.ring.dropped) {
+            *base = dropped.load(Ordering::Relaxed);
+        }
+    }
+
+    /// Does what a reader says. `Err`: the connection is lost.
+    fn listen_to(&self, r: &mut Reader, now: u64) -> io::Result<()> {
+        while !r.leaving && r.out.0.len() - r.sent < CHUNK {
+            r.listen()?;
+            match r.heard() {
+                Ok(None) => break,
+                Ok(Some(line)) if line.iter().all(u8::is_ascii_whitespace) => {}
+                Ok(Some(line)) => {
+                    if let Err(why) = self.hear(r, &line, now) {
+                        r.bye(why, now);
+                    }
+                }
+                Err(why) => r.bye(why, now),
+            }
+        }
+        if !r.welcome && !r.leaving && now - r.since > 5 * SECOND {
+            r.bye("no token", now);
+        }
+        Ok(())
+    }
+
+    fn hear(&self, r: &mut Reader, line: &[u8], now: u64) -> Result<(), &'static str> {
+        let (call, name, message) = match read_line(line) {
+            Ok(Line::Auth(given)) => {
+                let token = self.token.as_deref().unwrap_or_default();
+                if r.welcome {
+                    return Ok(()); // it was not asked for one, or has given it
+                }
+                if !same_token(given.unwrap_or_default().as_bytes(), token.as_bytes()) {
+                    return Err("wrong token");
+                }
+                self.greet(r, now);
+                return Ok(());
+            }
+            Ok(Line::Wish(call, name, message)) if r.welcome => (call, name, message),
+            Err(why) if r.welcome => return Err(why),
+            _ => return Err("wrong token"),
+        };
+        let refuse = |why: &str| reply(call, Err(why.to_string()));
+        let answer = match &self.wishes {
+            _ if !self.trusted => refuse("no control over TCP without a token"),
+            Some(wishes) if self.offered.contains(&name) => match wishes.try_send((r.id, call, message)) {
+                Ok(()) => return Ok(()),
+                Err(mpsc::TrySendError::Full(_)) => refuse("too many control messages wait"),
+                Err(mpsc::TrySendError::Disconnected(_)) => refuse("the engine takes no more"),
+            },
+            _ => refuse(&format!("this engine does not offer {name}")),
+        };
+        r.out.0.extend_from_slice(&answer.0);
+        Ok(())
+    }
+
+    fn serve_all(&mut self, now: u64, beat: bool) {
+        let mut readers = mem::take(&mut self.readers);
+        readers.retain_mut(|r| {
+            let before = (r.next, r.sent);
+            let mut good = self.listen_to(r, now).and_then(|()| self.serve(r, now));
+            if good.is_ok() && beat && r.welcome && !r.pending() && !r.leaving {
+                self.tell_clock(r);
+                good = r.send();
+            }
+            if before != (r.next, r.sent) {
+                self.busy_since = now;
+            }
+            good.is_ok() && !(r.leaving && (!r.pending() || now - r.since > SECOND))
+        });
+        self.readers = readers;
+        let needed = self.readers.iter().filter(|r| r.welcome).map(|r| r.next).min().unwrap_or(u64::MAX);
+        while self.backlog.first < needed && self.backlog.drop_first().is_some() {}
+    }
+
+    /// Writes what is left, then goodbye, for half a second at most.
+    fn farewell(&mut self) {
+        let until = self.shared.now() + SECOND / 2;
+        let why = self.closing.take().unwrap_or_default();
+        self.tables(self.shared.now(), true);
+        self.flush_csv();
+        while !self.readers.is_empty() && self.shared.now() < until {
+            let now = self.shared.now();
+            self.serve_all(now, false);
+            for r in self.readers.iter_mut().filter(|r| !r.pending() && !r.leaving) {
+                r.bye(&why, now);
+                let _ = r.send(); // whoever is gone need not be told
+            }
+            if !self.readers.is_empty() {
+                thread::sleep(BUSY);
+            }
+        }
+        self.place = None; // removes the socket
+    }
+
+    // The CSV.
+
+    /// Writes the files that were asked for, once the ring has been read so far.
+    fn flush_csv(&mut self) {
+        let (due, later): (Vec<_>, Vec<_>) = mem::take(&mut self.csv).into_iter().partition(|(_, after, _)| self.head >= *after);
+        self.csv = later;
+        for (path, _, answer) in due {
+            let _ = answer.send(self.write_csv(&path)); // whoever has asked waits for it
+        }
+    }
+
+    fn write_csv(&self, path: &Path) -> io::Result<Flushed> {
+        if !self.state.csv {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "flush stages: the socket was opened without csv"));
+        }
+        let mut rows = summed(&self.state.own);
+        rows.extend(&self.state.rows);
+        rows.extend(self.state.live.values().flat_map(|l| summed(&l.sums)));
+        let mut text = String::from("stage,elapsed_us\n");
+        for (place, ns) in &rows {
+            let name = self.shared.names.name(usize::from(*place));
+            let quoted = if name.contains(['"', ',', '\n', '\r']) { format!("\"{}\"", name.replace('"', "\"\"")) } else { name.into() };
+            text.push_str(&format!("{quoted},{}\n", *ns as f64 / 1e3));
+        }
+        fs::write(path, text)?;
+        let missing = self.state.missing + self.shared.ring.dropped[Kind::Stage as usize].load(Ordering::Relaxed);
+        Ok(Flushed { rows: rows.len() as u64, missing })
+    }
+}
+
+// ---- opening ------------------------------------------------------------------------------------------------------------------------
+
+const LONGEST_PATH: usize = 103; // of a socket, on all systems
+
+fn fail(kind: io::ErrorKind, why: &str) -> io::Error {
+    io::Error::new(kind, format!("open event socket: {why}"))
+}
+
+fn listen(o: &Options) -> io::Result<(Listener, String, Option<Place>)> {
+    let address = match &o.address {
+        Some(address) => address.clone(),
+        None => default_address(&o.name)?,
+    };
+    let (listener, address, place) = match address.split_once(':') {
+        Some(("tcp", rest)) => listen_tcp(rest, o.token.is_some())?,
+        #[cfg(unix)]
+        Some(("unix", path)) if !path.is_empty() => listen_unix(Path::new(path))?,
+        _ => return Err(fail(io::ErrorKind::InvalidInput, &format!("{address}: want unix:PATH or tcp:HOST:PORT"))),
+    };
+    match &listener {
+        #[cfg(unix)]
+        Listener::Unix(l) => l.set_nonblocking(true)?,
+        Listener::Tcp(l) => l.set_nonblocking(true)?,
+    }
+    Ok((listener, address, place))
+}
+
+fn listen_tcp(rest: &str, token: bool) -> io::Result<(Listener, String, Option<Place>)> {
+    let wrong = |why: &str| fail(io::ErrorKind::InvalidInput, &format!("tcp:{rest}: {why}"));
+    let (host, port) = rest.rsplit_once(':').ok_or_else(|| wrong("want tcp:HOST:PORT"))?;
+    let port: u16 = port.parse().map_err(|_| wrong("want tcp:HOST:PORT"))?;
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let named = |e: io::Error| fail(e.kind(), &format!("tcp:{rest}: {e}"));
+    let all: Vec<_> = (host, port).to_socket_addrs().map_err(named)?.collect();
+    if host.is_empty() || (!token && !all.iter().all(|a| a.ip().is_loopback())) {
+        return Err(wrong("other machines can reach this address, so it needs a token"));
+    }
+    let listener = TcpListener::bind(&all[..]).map_err(named)?;
+    let address = format!("tcp:{}", listener.local_addr().map_err(named)?);
+    Ok((Listener::Tcp(listener), address, None))
+}
+
+#[cfg(not(unix))]
+fn default_address(_: &str) -> io::Result<String> {
+    Ok("tcp:127.0.0.1:0".into())
+}
+
+/// A socket in the file system, removed when dropped unless another engine has put its own in the place.
+struct Place {
+    path: PathBuf,
+    #[cfg(unix)]
+    inode: (u64, u64),
+}
+
+#[cfg(not(unix))]
+impl Drop for Place {
+    fn drop(&mut self) {}
+}
+
+#[cfg(unix)]
+impl Drop for Place {
+    fn drop(&mut self) {
+        if inode(&self.path).ok() == Some(self.inode) {
+            let _ = fs::remove_file(&self.path); // a file that is left is taken over by the next engine
+        }
+    }
+}
+
+#[cfg(unix)]
+fn inode(path: &Path) -> io::Result<(u64, u64)> {
+    fs::symlink_metadata(path).map(|m| (m.dev(), m.ino()))
+}
+
+/// A folder of this process alone inside another one, for files on their way there. It and they are gone when it is dropped.
+#[cfg(unix)]
+struct Private(PathBuf);
+
+#[cfg(unix)]
+impl Private {
+    const NEW: &'static str = "s";
+    const OLD: &'static str = "o";
+
+    fn inside(folder: &Path) -> io::Result<Private> {
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        for _ in 0..64 {
+            let path = folder.join(format!(".{:x}{:x}", process::id(), MADE.fetch_add(1, Ordering::Relaxed)));
+            match fs::DirBuilder::new().mode(0o700).create(&path) {
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {} // left by a dead process of that number
+                made => return made.map(|()| Private(path)),
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// The user whose files those of this process are.
+    fn user(&self) -> io::Result<u32> {
+        fs::symlink_metadata(&self.0).map(|m| m.uid())
+    }
+}
+
+#[cfg(unix)]
+impl Drop for Private {
+    fn drop(&mut self) {
+        for name in [Private::NEW, Private::OLD] {
+            let _ = fs::remove_file(self.0.join(name)); // mostly moved away or never made
+        }
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+/// NAME-PID.sock in the well-known folder, which is made if it is not there. It must be this user's alone.
+#[cfg(unix)]
+fn default_address(name: &str) -> io::Result<String> {
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|base| base.is_absolute());
+    let base = runtime.clone().unwrap_or_else(|| if cfg!(target_os = "macos") { std::env::temp_dir() } else { "/tmp".into() });
+    let named = |e: io::Error| fail(e.kind(), &format!("folder in {}: {e}", base.display()));
+    let user = Private::inside(&base).and_then(|p| p.user()).map_err(named)?;
+    let folder = base.join(if runtime.is_some() { "llmtop".to_string() } else { format!("llmtop-{user}") });
+    match fs::DirBuilder::new().mode(0o700).create(&folder) {
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(named(e)),
+        _ => {}
+    }
+    let found = fs::symlink_metadata(&folder).map_err(named)?;
+    if !found.is_dir() || found.uid() != user || found.mode() & 0o022 != 0 {
+        let why = format!("{} is not a folder that only this user may write to", folder.display());
+        return Err(fail(io::ErrorKind::PermissionDenied, &why));
+    }
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
+    let name: String = name.chars().map(plain).take(32).collect();
+    Ok(format!("unix:{}/{}-{}.sock", folder.display(), name.trim_start_matches('.'), process::id()))
+}
+
+/// Makes the socket in a folder that nobody else can look into, so that nobody connects before its mode is set, and moves it to its
+/// place by a link, which never replaces what has come there meanwhile.
+#[cfg(unix)]
+fn listen_unix(path: &Path) -> io::Result<(Listener, String, Option<Place>)> {
+    let named = |e: io::Error| fail(e.kind(), &format!("{}: {e}", path.display()));
+    if path.as_os_str().len() > LONGEST_PATH {
+        let why = format!("{}: the path is longer than {LONGEST_PATH} bytes", path.display());
+        return Err(fail(io::ErrorKind::InvalidInput, &why));
+    }
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::DirBuilder::new().mode(0o700).recursive(true).create(folder).map_err(named)?;
+    let private = Private::inside(folder).map_err(named)?;
+    let made = private.0.join(Private::NEW);
+    let listener = UnixListener::bind(&made).map_err(named)?;
+    fs::set_permissions(&made, fs::Permissions::from_mode(0o600)).map_err(named)?;
+    for _ in 0..8 {
+        match fs::hard_link(&made, path) {
+            Ok(()) => {
+                let place = Place { path: path.into(), inode: inode(path).map_err(named)? };
+                return Ok((Listener::Unix(listener), format!("unix:{}", path.display()), Some(place)));
+            }
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => reclaim(path, &private)?,
+            Err(e) => return Err(named(e)),
+        }
+    }
+    Err(fail(io::ErrorKind::AddrInUse, &format!("{}: other engines keep taking it", path.display())))
+}
+
+/// Removes the socket of a dead engine; that of a live one is an error.
+#[cfg(unix)]
+fn reclaim(path: &Path, private: &Private) -> io::Result<()> {
+    let named = |e: io::Error| fail(e.kind(), &format!("{}: {e}", path.display()));
+    let found = match fs::symlink_metadata(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        found => found.map_err(named)?,
+    };
+    if !found.file_type().is_socket() {
+        return Err(fail(io::ErrorKind::AlreadyExists, &format!("{} exists and is no socket", path.display())));
+    }
+    match probe(path) {
+        Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {}
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(e) => return Err(named(e)),
+        Ok(pid) => {
+            let who = pid.map_or("that does not say its pid".to_string(), |pid| format!("with pid {pid}"));
+            return Err(fail(io::ErrorKind::AddrInUse, &format!("{} is held by a live engine {who}", path.display())));
+        }
+    }
+    let old = private.0.join(Private::OLD);
+    match fs::rename(path, &old) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()), // another engine was faster
+        moved => moved.map_err(named)?,
+    }
+    if inode(&old).map_err(named)? != (found.dev(), found.ino()) {
+        fs::hard_link(&old, path).map_err(named)?; // another engine's, which has come since: back with it
+    }
+    Ok(())
+}
+
+/// The pid of the engine that listens at a path, if it says so within a second. Errors are those of connecting.
+#[cfg(unix)]
+fn probe(path: &Path) -> io::Result<Option<u64>> {
+    const PATIENCE: Duration = Duration::from_secs(1);
+    let (sender, connected) = mpsc::channel();
+    let to = path.to_path_buf();
+    // A thread of its own, since an engine that has stopped lets the queue fill, and connecting then wait for ever.
+    thread::Builder::new().spawn(move || sender.send(UnixStream::connect(to)))?;
+    let mut stream = match connected.recv_timeout(PATIENCE) {
+        Err(_) => return Ok(None),
+        Ok(Err(e)) if e.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+        Ok(stream) => stream?,
+    };
+    let until = Instant::now() + PATIENCE;
+    let (mut hello, mut buffer) = (Vec::new(), [0; 4096]);
+    while !hello.contains(&b'\n') && hello.len() < LONGEST_WISH && Instant::now() < until {
+        let _ = stream.set_read_timeout(Some(PATIENCE)); // it is not 0
+        match stream.read(&mut buffer) {
+            Ok(n) if n > 0 => hello.extend_from_slice(&buffer[..n]),
+            _ => break,
+        }
+    }
+    let line = hello.split(|&c| c == b'\n').next().unwrap_or_default();
+    let line = std::str::from_utf8(line).ok().and_then(Json::parse);
+    Ok(line.and_then(|hello| hello.get("pid").and_then(Json::uint)))
+}

@@ -1,0 +1,222 @@
+//! An engine that only pretends to compute. The test gives it its plan in variables of the environment, and tells it on standard input
+//! when to begin and when to end.
+
+#[path = "../llmtop.rs"]
+mod llmtop;
+
+use llmtop::{caps, stage, Emitter, Kv, Model, Options, Phase, Request, Step, Token, Usage};
+use std::io::{BufRead, Write};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+use std::{env, io, process, thread};
+
+#[derive(Clone, Copy)]
+struct Plan {
+    requests: u64,
+    tokens: u32,
+    threads: u64,
+    steps: bool,
+    pause: Duration,
+}
+
+fn number(name: &str, otherwise: u64) -> u64 {
+    env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(otherwise)
+}
+
+fn pass(top: &Emitter, plan: &Plan, request: u64, index: u32) {
+    let began = Instant::now();
+    let number = (request - 1) * u64::from(plan.tokens) + u64::from(index) + 1;
+    if !plan.steps {
+        return top.token(request, index, 1000 + index); // only what every engine has
+    }
+    top.picks(Phase::Decode, 0, &[1, 3]);
+    top.step(&Step {
+        number,
+        decode: Some(1),
+        split: Some([10, 200, 30, 400, 50, 60]),
+        metrics: "{\"dp_rank\":0,\n\"scheduled_requests\":{\"num_decode_requests\":1}}",
+        ..Step::since(began)
+    });
+    top.tokens(&[Token {
+        request,
+        index: Some(index),
+        id: Some(1000 + index),
+        step: number,
+        logprob: Some(-0.25),
+        sampling: Some(Duration::from_nanos(60)),
+        text: if index % 2 == 1 { b"\xE2\x96" } else { b" \"word\"\n" },
+        ..Token::default()
+    }]);
+}
+
+fn generate(top: &Emitter, plan: &Plan, request: u64) {
+    let what = Request { group: "adapter-\"x\"", label: "chat", prompt: "Once upon a time", max_tokens: Some(64), ..Request::default() };
+    top.queued(request, &what);
+    top.span(request, stage::QUEUE).end();
+    top.dispatched(request);
+    let mut tokenize = top.span(request, stage::TOKENIZE);
+    tokenize.tokens(4);
+    tokenize.end();
+    let began = Instant::now();
+    let mut prefill = top.span(request, stage::PREFILL);
+    top.stage(request, stage::ATTENTION, Some(0), began, 4);
+    top.stage(request, stage::ATTENTION, Some(1), began, 4);
+    top.picks(Phase::Prompt, 1, &[0, 1, 2, 3]);
+    prefill.tokens(4);
+    prefill.end();
+    top.kv(&Kv { used: 16, total: 4096, pinned: Some(began), ..Kv::default() });
+    let mut decode = top.span(request, stage::DECODE);
+    for index in 0..plan.tokens {
+        pass(top, plan, request, index);
+        if !plan.pause.is_zero() {
+            thread::sleep(plan.pause);
+        }
+    }
+    decode.tokens(u64::from(plan.tokens));
+    decode.end();
+    let usage = Usage { prompt: Some(4), cached: Some(1), generated: Some(u64::from(plan.tokens)), pad: None };
+    top.finished(request, "length", &usage);
+}
+
+fn wait_for(word: &str) {
+    for line in io::stdin().lock().lines() {
+        if line.map_or(true, |l| l == word) {
+            return;
+        }
+    }
+}
+
+fn say(line: &str) {
+    println!("{line}");
+    io::stdout().flush().expect("standard output is open");
+}
+
+/// What readers ask for, done by a thread of the engine's.
+fn controls(jobs: mpsc::Sender<Job>) -> llmtop::Controls {
+    let mut next = 100;
+    let (cancels, sender) = (jobs.clone(), jobs);
+    llmtop::Controls {
+        generate: Some(Box::new(move |wish| {
+            next += 1;
+            sender.send(Job::Generate(next, Box::new(wish))).map_err(|e| e.to_string())?;
+            Ok(next)
+        })),
+        cancel: Some(Box::new(move |request| match request {
+            9000 => cancels.send(Job::Cancel(request)).map_err(|e| e.to_string()),
+            _ => Err(format!("no request {request}")),
+        })),
+        pause: Some(Box::new(|on| {
+            say(if on { "paused" } else { "resumed" });
+            Ok(())
+        })),
+        hooks: Some(Box::new(|on| {
+            say(&format!("{on:?}"));
+            Ok(())
+        })),
+        sample: Some(Box::new(|every| if every > 100 { panic!("every {every}") } else { Ok(()) })),
+    }
+}
+
+enum Job {
+    Generate(u64, Box<llmtop::Generation>),
+    Cancel(u64),
+}
+
+fn work(top: &Emitter, job: Job) {
+    let (request, wish) = match job {
+        Job::Generate(request, wish) => (request, wish),
+        Job::Cancel(request) => return top.cancelled(request, &Usage::default()),
+    };
+    let prompt = wish.prompt.unwrap_or_default();
+    let label = wish.label.unwrap_or_default();
+    top.queued(request, &Request { label: &label, prompt: &prompt, text: wish.text, ..Request::default() });
+    top.dispatched(request);
+    let count = wish.max_tokens.unwrap_or(4);
+    for (index, word) in prompt.split_whitespace().cycle().take(count as usize).enumerate() {
+        top.picks(Phase::Decode, 0, &[2]);
+        top.tokens(&[Token {
+            request,
+            index: Some(index as u32),
+            id: Some(7),
+            text: word.as_bytes(),
+            top: if wish.top > 0 { &[(7, -0.5), (8, -1.5)] } else { &[] },
+            picks: if wish.picks { &[2, 0] } else { &[] },
+            ..Token::default()
+        }]);
+    }
+    top.finished(request, "length", &Usage { generated: Some(count), ..Usage::default() });
+}
+
+/// A tokenizer that encodes a text piece by piece and looks each up in its cache.
+fn tokenize(top: &Emitter) {
+    for (i, piece) in ["Once", " upon", " a", " time"].iter().enumerate() {
+        let mut encode = if i == 0 { top.encode_stream_start(9001) } else { top.encode_stream_next(9001) };
+        let mut lookup = top.cache_lookup(9001);
+        lookup.hit(i != 1);
+        lookup.end();
+        encode.tokens(piece.len() as u64);
+    }
+    let [start, next, lookup] =
+        [stage::ENCODE_STREAM_START, stage::ENCODE_STREAM_NEXT, stage::CACHE_LOOKUP].map(|name| top.stats(name).expect("it has spans"));
+    say(&format!("{} {} {} {} {:?}", start.count, next.count, next.tokens, lookup.count, lookup.hit_ratio()));
+}
+
+fn options(jobs: mpsc::Sender<Job>) -> Options {
+    let mut options = Options::new("example-rust");
+    options.version = "1.2".into();
+    options.address = env::var("ADDRESS").ok();
+    options.token = env::var("TOKEN").ok();
+    options.caps = caps::STAGES | caps::TOKENS | caps::EXPERTS | caps::KV | caps::STEPS | caps::QUEUE;
+    let (layers, experts) = (number("LAYERS", 2), number("EXPERTS", 4));
+    options.model = Some(Model { name: "tiny".into(), layers, experts, experts_used: 2, ..Model::default() });
+    options.text = number("TEXT", 0) != 0;
+    options.csv = env::var_os("CSV").is_some();
+    options.ring = number("RING", options.ring as u64) as usize;
+    options.backlog = number("BACKLOG", options.backlog as u64) as usize;
+    if number("CONTROL", 0) != 0 {
+        options.controls = controls(jobs);
+    }
+    options
+}
+
+fn main() {
+    let plan = Plan {
+        requests: number("REQUESTS", 3),
+        tokens: number("TOKENS", 5) as u32,
+        threads: number("THREADS", 1),
+        steps: number("STEPS", 1) != 0,
+        pause: Duration::from_micros(number("PAUSE_US", 0)),
+    };
+    let (sender, jobs) = mpsc::channel();
+    let top = Emitter::open(options(sender)).unwrap_or_else(|e| {
+        eprintln!("{e}");
+        process::exit(1);
+    });
+    say(top.address());
+    if number("HELD", 0) != 0 {
+        // a request that a late reader must be told of
+        top.queued(9000, &Request::default());
+        top.dispatched(9000);
+        (0..10).for_each(|i| top.token(9000, i, i));
+    }
+    let worker = top.clone();
+    thread::spawn(move || jobs.iter().for_each(|job| work(&worker, job)));
+    wait_for("go");
+    thread::scope(|s| {
+        for first in 1..=plan.threads {
+            let top = &top;
+            s.spawn(move || (first..=plan.requests).step_by(plan.threads as usize).for_each(|request| generate(top, &plan, request)));
+        }
+    });
+    if number("TOKENIZER", 0) != 0 {
+        tokenize(&top);
+    }
+    top.log("all is done\n");
+    if let Some(path) = env::var_os("CSV") {
+        let flushed = top.csv(path).expect("the file can be written");
+        say(&format!("rows {} missing {}", flushed.rows, flushed.missing));
+    }
+    say("done");
+    wait_for("end");
+    top.close();
+}
