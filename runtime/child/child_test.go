@@ -1,0 +1,218 @@
+package child
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime"
+	"github.com/llmtop/llmtop/runtime/native"
+)
+
+// role is the environment variable that makes the test binary one of the other processes.
+const role = "LLMTOP_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(role) {
+	case "child":
+		os.Exit(childMain())
+	case "parent":
+		parentMain()
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// errMistake is the error of a job that the user is to blame for.
+var errMistake = errors.New("the model is no model")
+
+// job is what the child of a test runs: the built-in model, on an engine that breaks in some way.
+type job struct {
+	Fault string `json:",omitempty"`
+	After int    `json:",omitempty"` // forward passes
+	Slots int    `json:",omitempty"`
+	Pace  float64
+}
+
+// childMain is the child.
+func childMain() int {
+	err := Serve(os.Stdin, func(spec json.RawMessage) (Job, error) {
+		var j job
+		if err := json.Unmarshal(spec, &j); err != nil {
+			return Job{}, err
+		}
+		return Job{j.load, j.options()}, nil
+	})
+	switch {
+	case errors.Is(err, errMistake):
+		return ExitMistake
+	case err != nil:
+		return 1
+	}
+	return 0
+}
+
+func (j job) options() runtime.Options {
+	return runtime.Options{
+		Sampler: native.NewSampler, Pace: j.Pace, Engine: event.Engine{Name: "native"},
+		Hooks: runtime.Hooks{Split: true, Experts: true},
+	}
+}
+
+// load opens the model.
+func (j job) load(_ context.Context, report func(runtime.LoadStage)) (runtime.Engine, error) {
+	if j.Fault == "mistake" {
+		return nil, errMistake
+	}
+	e, err := native.OpenDemo(native.Options{Slots: max(j.Slots, 1), Threads: 1, Context: 128, Report: report})
+	if err != nil {
+		return nil, err
+	}
+	return &faulty{Engine: e, job: j}, nil
+}
+
+// faulty is an engine that breaks.
+type faulty struct {
+	*native.Engine
+	job   job
+	steps int
+	hoard [][]byte
+}
+
+// Forward implements runtime.Engine.
+func (f *faulty) Forward(b *runtime.Batch) error {
+	f.steps++
+	if f.job.Fault != "" && f.steps == f.job.After {
+		fmt.Fprintf(os.Stderr, "\x1b[31mabout to %s\x1b[0m\n", f.job.Fault)
+		if err := f.fail(); err != nil {
+			return err
+		}
+	}
+	return f.Engine.Forward(b)
+}
+
+// fail does what the job says.
+func (f *faulty) fail() error {
+	switch f.job.Fault {
+	case "exit":
+		os.Exit(7)
+	case "break":
+		return fmt.Errorf("%w: the device is gone", runtime.ErrBroken)
+	case "hog":
+		for {
+			piece := make([]byte, 16<<20)
+			for i := 0; i < len(piece); i += 4096 {
+				piece[i] = 1
+			}
+			f.hoard = append(f.hoard, piece)
+		}
+	}
+	return raise(f.job.Fault)
+}
+
+// log is a sink that remembers.
+type log struct {
+	mu     sync.Mutex
+	events []event.Event
+}
+
+// Emit implements event.Sink.
+func (l *log) Emit(e event.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.events = append(l.events, e)
+}
+
+// of are the events of a kind, in order.
+func (l *log) of(kind event.Kind) (out []event.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range l.events {
+		if e.Kind == kind {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// engine is what was told of the engine last.
+func (l *log) engine() event.Engine {
+	all := l.of(event.KindEngine)
+	if len(all) == 0 {
+		return event.Engine{}
+	}
+	return *all[len(all)-1].Data.(*event.Engine)
+}
+
+// says reports whether a line of the log holds some words.
+func (l *log) says(words string) bool {
+	for _, e := range l.of(event.KindLog) {
+		if strings.Contains(e.Text, words) {
+			return true
+		}
+	}
+	return false
+}
+
+// await waits until something is so.
+func await(t testing.TB, what string, so func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !so(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+// running is a process under test.
+type running struct {
+	*Process
+	*log
+	end   context.CancelFunc
+	ended chan error
+}
+
+// start runs a job in a child and waits until the engine is ready, or has ended. At the end of the test nothing may be left.
+func start(t testing.TB, j job) *running {
+	t.Helper()
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	t.Setenv(role, "child")
+	p, err := Start(Options{Program: []string{os.Args[0]}, Spec: j, Clock: runtime.NewClock(), Engine: event.Engine{Name: "child"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &running{p, &log{}, cancel, make(chan error, 1)}
+	go func() {
+		r.ended <- p.Run(ctx, r.log)
+		close(r.ended)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-r.ended
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("left in the temporary folder: %v, %v", left, err)
+		}
+	})
+	await(t, "ready", func() bool { return r.engine().State == event.EngineReady || len(r.ended) > 0 })
+	return r
+}
+
+// ask submits a prompt.
+func (r *running) ask(t testing.TB, text string, most int) *runtime.Handle {
+	t.Helper()
+	h, err := r.Submit(runtime.Request{Text: text, MaxTokens: most, IgnoreEOS: true, SendText: true, Params: runtime.Params{Seed: 7, Temperature: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}

@@ -1,0 +1,84 @@
+package child
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/llmtop/llmtop/runtime"
+	"github.com/llmtop/llmtop/runtime/socket"
+)
+
+// Job is what a child does: the engine that it loads, and the scheduler's options but for the clock.
+type Job struct {
+	Load    runtime.Load
+	Options runtime.Options
+}
+
+// exitAbandoned is the exit code of a child whose engine does not end although its parent is gone.
+const exitAbandoned = 3
+
+// Serve is the work of the child: it reads from in, its standard input, what it was started for, makes a job of that, and runs an engine
+// for the parent until that closes in or is gone. The error is that of the engine, which the parent has been told, or one of reading.
+func Serve(in io.Reader, prepare func(spec json.RawMessage) (Job, error)) error {
+	lines := json.NewDecoder(bufio.NewReader(in))
+	var first opening
+	if err := lines.Decode(&first); err != nil {
+		return fmt.Errorf("read what to run: %w", err)
+	}
+	job, err := prepare(first.Spec)
+	if err != nil {
+		return err
+	}
+	job.Options.Clock = runtime.NewClock()
+	scheduler := runtime.New(job.Load, job.Options)
+	server, err := socket.Listen(first.Address, socket.Options{
+		Clock: job.Options.Clock, Engine: job.Options.Engine, Controller: socket.Scheduled(scheduler),
+	})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		obey(lines, scheduler)
+		cancel()
+		time.AfterFunc(grace+time.Second, func() { os.Exit(exitAbandoned) })
+	}()
+	if met(ctx, server) {
+		err = scheduler.Run(ctx, server)
+	}
+	return errors.Join(err, server.Close())
+}
+
+// obey does what the parent asks for besides what goes over the socket, until it is gone.
+func obey(lines *json.Decoder, scheduler *runtime.Scheduler) {
+	for {
+		var c change
+		if lines.Decode(&c) != nil {
+			return
+		}
+		if c.Pace != nil {
+			scheduler.SetPace(*c.Pace)
+		}
+	}
+}
+
+// met waits for the parent, which is to see everything. It says false if the parent is gone before.
+func met(ctx context.Context, server *socket.Server) bool {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for server.Readers() == 0 {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+		}
+	}
+	return true
+}

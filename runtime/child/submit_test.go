@@ -1,0 +1,100 @@
+package child
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/wire"
+	"github.com/llmtop/llmtop/runtime"
+)
+
+// TestSteering cancels requests and changes the pace of a child.
+func TestSteering(t *testing.T) {
+	r := start(t, job{Pace: 0.01})
+	h := r.ask(t, "Call me Ishmael.", 20)
+	queued := r.ask(t, "whale (noun):", 20)
+	await(t, "first token", func() bool { return len(r.of(event.KindToken)) > 0 })
+	queued.Cancel()
+	if result := queued.Result(); result.State != event.StateCancelled || result.Generated != 0 {
+		t.Errorf("cancelled in the queue: %+v", result)
+	}
+	r.SetPace(0)
+	if result := h.Result(); result.State != event.StateFinished || result.Generated != 20 {
+		t.Errorf("at another pace: %+v", result)
+	}
+	r.SetPace(0.01)
+	h = r.ask(t, "Call me Ishmael.", 20)
+	await(t, "running", func() bool { return len(r.of(event.KindToken)) > 20 })
+	r.Cancel(h.ID)
+	if result := h.Result(); result.State != event.StateCancelled || result.Generated == 0 || len(result.IDs) != result.Generated {
+		t.Errorf("cancelled while it ran: %+v", result)
+	}
+	if h.Cancel(); len(r.of(event.KindLog)) == 0 {
+		t.Error("the engine's log has not come")
+	}
+}
+
+// TestRefusals checks that the reasons for which requests are refused come through.
+func TestRefusals(t *testing.T) {
+	r := start(t, job{Pace: 0.01})
+	if _, err := r.Submit(runtime.Request{}); !errors.Is(err, runtime.ErrEmptyPrompt) {
+		t.Errorf("empty prompt: %v", err)
+	}
+	long, err := r.Submit(runtime.Request{Text: strings.Repeat("and ", 200_000)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result := long.Result(); !errors.Is(result.Err, runtime.ErrPromptTooLong) {
+		t.Errorf("long prompt: %+v", result)
+	}
+	if _, err := r.Submit(runtime.Request{Text: strings.Repeat("x", wire.MaxControl)}); err == nil || strings.Contains(err.Error(), "unix:") {
+		t.Errorf("a prompt that no message can hold: %v", err)
+	}
+	for range runtime.DefaultQueue + 2 {
+		if _, err = r.Submit(runtime.Request{Text: "a"}); err != nil {
+			break
+		}
+		await(t, "dispatched", func() bool { return len(r.of(event.KindToken)) > 0 })
+	}
+	if !errors.Is(err, runtime.ErrQueueFull) {
+		t.Errorf("full queue: %v", err)
+	}
+	r.end()
+	<-r.ended
+	if _, err := r.Submit(runtime.Request{Text: "a"}); !errors.Is(err, runtime.ErrStopped) {
+		t.Errorf("after the end: %v", err)
+	}
+	if all := r.of(event.KindRequest); all[len(all)-1].State != event.StateCancelled {
+		t.Errorf("the last request is %v", all[len(all)-1].State)
+	}
+}
+
+// TestController steers a child on behalf of those who watch it elsewhere.
+func TestController(t *testing.T) {
+	r := start(t, job{Pace: 0.01})
+	c := r.Controller()
+	if err := c.Pause(); err != nil {
+		t.Error(err)
+	}
+	await(t, "paused", func() bool { return r.engine().State == event.EnginePaused })
+	id, err := c.Generate(&wire.Generation{Prompt: "a", MaxTokens: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(c.Hooks(wire.Measure{Stages: true}), c.Resume()); err != nil {
+		t.Error(err)
+	}
+	await(t, "token", func() bool { return len(r.of(event.KindToken)) > 0 })
+	if err := c.Cancel(id); err != nil {
+		t.Error(err)
+	}
+	await(t, "cancelled", func() bool {
+		all := r.of(event.KindRequest)
+		return all[len(all)-1].State == event.StateCancelled
+	})
+	if err := c.Sample(2); err == nil {
+		t.Error("it samples router picks, and no test looks at that")
+	}
+}

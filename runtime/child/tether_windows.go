@@ -1,0 +1,41 @@
+package child
+
+import (
+	"os"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+)
+
+// attributes keep ctrl+c from the child, which is told to end by its standard input.
+func attributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP, HideWindow: true}
+}
+
+// tether puts a process into a job that ends with this process. Where that fails the process still sees the end of its standard input.
+func tether(pid int) (untie func()) {
+	job, err := windows.CreateJobObject(nil, nil)
+	if err != nil {
+		return func() {}
+	}
+	untie = func() { _ = windows.CloseHandle(job) }
+	limits := windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION{
+		BasicLimitInformation: windows.JOBOBJECT_BASIC_LIMIT_INFORMATION{LimitFlags: windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE},
+	}
+	if _, err := windows.SetInformationJobObject(
+		job, windows.JobObjectExtendedLimitInformation, uintptr(unsafe.Pointer(&limits)), uint32(unsafe.Sizeof(limits)),
+	); err != nil {
+		return untie
+	}
+	process, err := windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE, false, uint32(pid))
+	if err != nil {
+		return untie
+	}
+	defer windows.CloseHandle(process)
+	_ = windows.AssignProcessToJobObject(job, process)
+	return untie
+}
+
+// signal is "": there are none here, and exit codes tell.
+func signal(*os.ProcessState) string { return "" }
