@@ -227,6 +227,14 @@ def _line(fields):
     return text.encode("utf-8", "replace") + b"\n"
 
 
+def _line_or_none(fields):
+    """Nothing for what cannot be written, for example because it contains itself."""
+    try:
+        return _line(fields)
+    except (TypeError, ValueError, RecursionError):
+        return b""
+
+
 def _plain(value):
     if isinstance(value, (bytes, bytearray)):
         return list(value)
@@ -318,9 +326,10 @@ class _State:
         self.new_totals = False
 
     def fold(self, item):
-        """Takes in an event and returns its kind."""
-        if item[0].__class__ is int:
-            return self._fold_token(item[0], item[1], item[3], item[4].get("n", 1) if len(item) == 5 else 1)
+        """Takes in an event."""
+        if len(item) > 2:
+            self._fold_token(item[0], item[1], item[3], item[4].get("n", 1) if len(item) == 5 else 1)
+            return
         kind, fields = item
         self.kinds.add(kind)
         if kind == "request":
@@ -332,7 +341,6 @@ class _State:
             self.count.update(fields["c"])
         elif kind in ("model", "experts", "kv", "host"):
             self.latest[kind] = fields
-        return kind
 
     def _fold_token(self, at, r, d, n):
         self.kinds.add("token")
@@ -341,10 +349,9 @@ class _State:
         live = self.live.get(r)
         if live is not None:
             if not live.out:
-                live.first, live.id = at, d
+                live.first, live.id = at, None if isinstance(d, str) else d
             live.out += n
             live.last = at
-        return "token"
 
     def _fold_request(self, fields):
         r, state = fields["r"], fields["state"]
@@ -383,7 +390,7 @@ class _State:
         for r, live in self.live.items():
             events += live.events(r, origin)
         events.append({"t": "synced"})
-        return b"".join(map(_line, events))
+        return b"".join(map(_line_or_none, events))
 
 
 # Readers
@@ -537,7 +544,7 @@ class Emitter:
 
     def tokens(self, pairs, at=None):
         """A token each of several requests, made by one forward pass: pairs of Request and token id, stamped alike."""
-        at = at or _now()
+        at = _now() if at is None else at
         for r, token in pairs:
             r.token(token, at=at)
 
@@ -595,7 +602,7 @@ class Emitter:
 
     def _emit(self, kind, at, fields):
         if fields is not None:
-            fields["a"] = (at or _now()) - self.origin
+            fields["a"] = (_now() if at is None else int(at)) - self.origin
         self._put((kind, fields))
         if len(self._queue) > self._limit:
             self._drop()
@@ -615,9 +622,14 @@ class Emitter:
                 self._lock.release()
 
     def _fold(self, item):
-        if item[1] is None:
-            return item[0]  # engine, which is written from what is known then
-        return self._state.fold(item)
+        """Returns the kind of an event, also of one with values that nobody can add up."""
+        kind = "token" if len(item) > 2 else item[0]
+        if item[1] is not None:  # else engine, which is written from what is known then
+            try:
+                self._state.fold(item)
+            except (TypeError, ValueError, KeyError):
+                pass
+        return kind
 
     # The writing thread
 
@@ -709,7 +721,7 @@ class Emitter:
 
     def _offers(self):
         """What the engine is known to send, and to take from readers."""
-        caps = self._caps | {_KIND_CAPS[k] for k in self._state.kinds if k in _KIND_CAPS}
+        caps = self._caps | {_KIND_CAPS[k] for k in tuple(self._state.kinds) if k in _KIND_CAPS}
         if self._trusted:
             caps |= self._handlers.keys() - {"resume"}
         return sorted(caps)
@@ -979,11 +991,11 @@ class Request:
             self._begin(at)
         self.out = i + n
         if n == 1 and logprob is None and text is None and step is None and sampling is None and picks is None and top is None:
-            self._put((at or _now(), self.id, i, id))
+            self._put((_now() if at is None else int(at), self.id, i, id))
         else:
             piece = _text(text) if text is not None and self.text else None
             more = _given(n=n if n != 1 else None, l=logprob, p=piece, s=step, w=sampling, e=picks, o=top)
-            self._put((at or _now(), self.id, i, id, more))
+            self._put((_now() if at is None else int(at), self.id, i, id, more))
         if len(self._queue) > self.top._limit:
             self.top._drop()
 
@@ -1646,7 +1658,11 @@ class _VLLMStats:
         config = getattr(self.config, "model_config", None)
         about = _given(name=getattr(config, "model", None), context=_first([config], "max_model_len"))
         slots = _first([getattr(self.config, "scheduler_config", None)], "max_num_seqs")
-        return serve("vllm" if not self.index else "vllm-%d" % self.index, version=version, model=about, slots=slots, caps=("queue",))
+        name, listen = "vllm", None
+        if self.index:  # one of several engines of a process: what $LLMTOP_LISTEN says is the first one's
+            name = "vllm-%d" % self.index
+            listen = _default_address(name)
+        return serve(name, listen, version=version, model=about, slots=slots, caps=("queue",))
 
     def _record(self, scheduler, iteration, now):
         if scheduler is not None:

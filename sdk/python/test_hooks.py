@@ -1,6 +1,7 @@
 """Tests of the hooks for transformers and vLLM, against stand-ins with the call shapes of theirs.
 test_torch.py runs the hooks in torch."""
 
+import abc
 import os
 import sys
 import types
@@ -453,15 +454,42 @@ class VLLM(Case):
             sys.stderr.close()
             sys.stderr = was
 
+    def test_engines_of_one_process_have_a_socket_each(self):
+        was = os.environ.get("XDG_RUNTIME_DIR")
+        os.environ.update(LLMTOP_LISTEN=self.address, XDG_RUNTIME_DIR=self.folder)
+        try:
+            loggers = [llmtop.VLLMStatLogger(types.SimpleNamespace(), n) for n in range(2)]
+            for logger in loggers:
+                logger.log_engine_initialized()
+        finally:
+            del os.environ["LLMTOP_LISTEN"]
+            os.environ.pop("XDG_RUNTIME_DIR") if was is None else os.environ.update(XDG_RUNTIME_DIR=was)
+        self.assertEqual([self.reader(logger.top).next()["name"] for logger in loggers], ["vllm", "vllm-1"])
+        self.assertEqual(loggers[0].top.address, self.address)
+        for logger in loggers:
+            logger.top.close()
+        if os.path.isdir(self.folder + "/llmtop"):
+            os.rmdir(self.folder + "/llmtop")
+
     def test_base_class_of_vllm_is_taken(self):
-        base = type("StatLoggerBase", (), {})
+        class StatLoggerBase(abc.ABC):
+            @abc.abstractmethod
+            def __init__(self, vllm_config, engine_index=0): ...
+
+            @abc.abstractmethod
+            def record(self, scheduler_stats, iteration_stats, mm_cache_stats=None, engine_idx=0): ...
+
+            @abc.abstractmethod
+            def log_engine_initialized(self): ...
+
         names = ["vllm", "vllm.v1", "vllm.v1.metrics", "vllm.v1.metrics.loggers"]
         vars(llmtop).pop("VLLMStatLogger", None)
         for n in names:
             sys.modules[n] = types.ModuleType(n)
-        sys.modules[names[-1]].StatLoggerBase = base
+        sys.modules[names[-1]].StatLoggerBase = StatLoggerBase
         try:
-            self.assertTrue(issubclass(llmtop.VLLMStatLogger, base))
+            self.assertTrue(issubclass(llmtop.VLLMStatLogger, StatLoggerBase))
+            llmtop.VLLMStatLogger(None, 0)  # nothing in it is abstract
         finally:
             for n in names:
                 del sys.modules[n]

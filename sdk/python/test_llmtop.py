@@ -140,6 +140,30 @@ class Lines(Case):
         self.right(r)
         self.assertEqual(r.lost, {"token": 1, "counters": 1})
 
+    def test_nonsense_does_not_end_the_emitter(self):
+        top = self.serve()
+        r = self.reader(top)
+        q = top.request(prompt_tokens="many")
+        q.finish()
+        loop = {}
+        loop["x"] = loop
+        top.kv(used=loop, total=1)
+        live = top.request(group=loop)
+        live.token("not a number", at=float(top.origin + 5))
+        top.count(own=loop)
+        while top._queue:
+            time.sleep(0.001)
+        late = self.reader(top)  # what cannot be written is not part of the state
+        late.until("synced")
+        live.token(7)
+        top.close()
+        for reader in (r, late):
+            reader.rest()
+        self.right(late)
+        self.assertEqual(late.of("tok")[-1]["d"], 7)
+        self.assertEqual(r.of("tok")[-1]["d"], 7)
+        self.assertEqual(late.of("kv"), [])
+
     def test_hundred_thousand_tokens_take_few_bytes(self):
         top = self.serve(buffer=1 << 26)
         r = self.reader(top)
