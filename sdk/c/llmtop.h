@@ -335,11 +335,12 @@ enum {
   LLMTOPI_READERS = 16,
   LLMTOPI_REQUESTS = 4096,     /* live ones that late readers are told of; the oldest are forgotten */
   LLMTOPI_STAGES = 512,        /* of a request: a name and a layer each */
-  LLMTOPI_ROWS = 1 << 16,      /* of the CSV */
+  LLMTOPI_ROWS = 1 << 16,      /* of the CSV, for requests that have ended */
   LLMTOPI_LINES = 1 << 16,     /* kept for readers that lag, a power of 2 */
   LLMTOPI_BATCH = 256,         /* tokens of a line */
   LLMTOPI_CHUNK = 64 << 10,    /* bytes taken from the backlog at once */
   LLMTOPI_OWN = 32,            /* counters of the engine's own */
+  LLMTOPI_COUNTERS = (int)LLMTOP_COUNTERS + LLMTOPI_OWN,
   LLMTOPI_TICK = 10            /* ms between two looks at the ring */
 };
 #define LLMTOPI_SECOND 1000000000LL
@@ -554,7 +555,6 @@ typedef struct {
 
 typedef struct {
   const char *name;
-  uint64_t request;
   int64_t took;
 } llmtopi_row;
 
@@ -565,8 +565,8 @@ struct llmtop_socket {
   uint64_t tail; /* position of the next cell */
   char pad1[56];
   uint64_t dropped[LLMTOP_KINDS];
-  int64_t counters[LLMTOP_COUNTERS + LLMTOPI_OWN]; /* bits of a double where real */
-  unsigned char real[LLMTOP_COUNTERS + LLMTOPI_OWN], set[LLMTOP_COUNTERS + LLMTOPI_OWN];
+  int64_t counters[LLMTOPI_COUNTERS]; /* bits of a double where real */
+  unsigned char real[LLMTOPI_COUNTERS], set[LLMTOPI_COUNTERS];
   uint64_t *picks; /* phase, layer, expert */
 
   /* Constant after open. */
@@ -588,6 +588,7 @@ struct llmtop_socket {
   int own;
   const char *csv_path;
   uint64_t csv_after, csv_missing; /* written when the ring has been read up to here */
+  FILE *csv_file;
   long csv_rows;
   int csv_error, csv_waits, csv_done;
   int stop;
@@ -682,7 +683,7 @@ static llmtopi_cell llmtopi_event(llmtop_socket *t, int type, uint64_t request) 
 }
 
 void llmtop_add(llmtop_socket *t, int counter, int64_t n) {
-  if (t == NULL || counter < 0 || counter >= LLMTOP_COUNTERS + LLMTOPI_OWN || __atomic_load_n(&t->real[counter], __ATOMIC_RELAXED))
+  if (t == NULL || counter < 0 || counter >= LLMTOPI_COUNTERS || __atomic_load_n(&t->real[counter], __ATOMIC_RELAXED))
     return;
   __atomic_fetch_add(&t->counters[counter], n, __ATOMIC_RELAXED);
   if (!__atomic_load_n(&t->set[counter], __ATOMIC_RELAXED)) __atomic_store_n(&t->set[counter], 1, __ATOMIC_RELAXED);
@@ -690,7 +691,7 @@ void llmtop_add(llmtop_socket *t, int counter, int64_t n) {
 
 void llmtop_set(llmtop_socket *t, int counter, double value) {
   int64_t bits;
-  if (t == NULL || counter < LLMTOP_COUNTERS || counter >= LLMTOP_COUNTERS + LLMTOPI_OWN) return;
+  if (t == NULL || counter < LLMTOP_COUNTERS || counter >= LLMTOPI_COUNTERS) return;
   memcpy(&bits, &value, sizeof bits);
   __atomic_store_n(&t->real[counter], 1, __ATOMIC_RELAXED);
   __atomic_store_n(&t->counters[counter], bits, __ATOMIC_RELAXED);
@@ -1191,7 +1192,8 @@ static llmtopi_request *llmtopi_find(llmtop_socket *t, uint64_t id) {
   return q;
 }
 
-static void llmtopi_row_add(llmtop_socket *t, uint64_t request, const char *name, int64_t took) {
+/* Keeps a row for the CSV. */
+static void llmtopi_row_add(llmtop_socket *t, const char *name, int64_t took) {
   llmtopi_row *row;
   if (t->row_count == t->row_room && t->row_room < LLMTOPI_ROWS) {
     size_t room = t->row_room == 0 ? 256 : t->row_room * 2;
@@ -1207,13 +1209,11 @@ static void llmtopi_row_add(llmtop_socket *t, uint64_t request, const char *name
   }
   row = &t->rows[t->row_count++];
   row->name = name;
-  row->request = request;
   row->took = took;
 }
 
-/* Hands the stages of a request to f, summed over layers, in the order in which they first ended. */
-static void llmtopi_sums(llmtop_socket *t, const llmtopi_stages *s, uint64_t request,
-                         void (*f)(llmtop_socket *, uint64_t, const char *, int64_t)) {
+/* Hands stages to f, summed over layers, in the order in which they first ended. */
+static void llmtopi_sums(llmtop_socket *t, const llmtopi_stages *s, void (*f)(llmtop_socket *, const char *, int64_t)) {
   size_t i, j;
   for (i = 0; i < s->n; i++) {
     int64_t sum = 0;
@@ -1222,13 +1222,13 @@ static void llmtopi_sums(llmtop_socket *t, const llmtopi_stages *s, uint64_t req
         if (j < i) break;
         sum += s->p[j].took;
       }
-    if (j == s->n) f(t, request, s->p[i].name, sum);
+    if (j == s->n) f(t, s->p[i].name, sum);
   }
 }
 
 static void llmtopi_forget(llmtop_socket *t, llmtopi_request *q) {
   llmtopi_request **link = llmtopi_bucket(t, q->id);
-  if (t->csv) llmtopi_sums(t, &q->stages, q->id, llmtopi_row_add);
+  if (t->csv) llmtopi_sums(t, &q->stages, llmtopi_row_add);
   while (*link != q) link = &(*link)->chain;
   *link = q->chain;
   if (q->older != NULL) q->older->newer = q->newer;
@@ -1291,7 +1291,7 @@ static void llmtopi_note_stage(llmtop_socket *t, const llmtopi_cell *c) {
   if (c->request == 0 || q != NULL) {
     if (!llmtopi_sum_stage(q == NULL ? &t->own_stages : &q->stages, name, c)) t->rows_missing++;
   } else if (t->csv) {
-    llmtopi_row_add(t, c->request, name, c->x[0]); /* it has ended already */
+    llmtopi_row_add(t, name, c->x[0]); /* it has ended already */
   }
 }
 
@@ -1695,7 +1695,7 @@ static void llmtopi_counters(llmtop_socket *t, int64_t now) {
   static const char *const names[] = {"requests_queued", "requests_finished", "requests_cancelled", "requests_failed",
                                       "prompt_tokens", "cached_tokens", "generated_tokens", "tokenizer_tokens",
                                       "tokenizer_us", "cache_lookups", "cache_hits"};
-  double v[LLMTOP_COUNTERS + LLMTOPI_OWN];
+  double v[LLMTOPI_COUNTERS];
   const char *mark = "{";
   size_t members;
   int i, own;
@@ -1756,40 +1756,35 @@ static void llmtopi_csv_name(FILE *f, const char *name) {
   putc('"', f);
 }
 
-static void llmtopi_csv_row(FILE *f, const char *name, int64_t ns) {
+static void llmtopi_csv_row(llmtop_socket *t, const char *name, int64_t ns) {
   char fraction[8] = "";
   int n = 0;
   if (ns % 1000 != 0) n = snprintf(fraction, sizeof fraction, ".%03d", (int)(ns % 1000));
   while (n > 0 && fraction[n - 1] == '0') fraction[--n] = '\0';
-  llmtopi_csv_name(f, name);
-  fprintf(f, ",%lld%s\n", (long long)(ns / 1000), fraction);
+  llmtopi_csv_name(t->csv_file, name);
+  fprintf(t->csv_file, ",%lld%s\n", (long long)(ns / 1000), fraction);
+  t->csv_rows++;
 }
 
 /* Writes what llmtop_csv asks for. Requests stand in the order in which they ended; those that live come last. */
 static void llmtopi_csv(llmtop_socket *t) {
-  size_t kept = t->row_count, i;
-  FILE *f = fopen(t->csv_path, "w");
   llmtopi_request *q;
-  int e;
-  t->csv_rows = -1;
-  t->csv_error = errno;
+  size_t i;
+  int bad;
+  t->csv_rows = 0;
   t->csv_missing = t->rows_missing + llmtop_dropped(t, LLMTOP_KIND_STAGE);
-  if (f == NULL) return;
-  llmtopi_sums(t, &t->own_stages, 0, llmtopi_row_add);
-  fputs("stage,elapsed_us\n", f);
-  for (i = kept; i < t->row_count; i++) llmtopi_csv_row(f, t->rows[i].name, t->rows[i].took);
-  t->csv_rows = (long)(t->row_count - kept);
-  t->row_count = kept;
-  for (q = t->oldest; q != NULL; q = q->newer) llmtopi_sums(t, &q->stages, q->id, llmtopi_row_add);
-  for (i = 0; i < t->row_count; i++) llmtopi_csv_row(f, t->rows[i].name, t->rows[i].took);
-  t->csv_rows += (long)t->row_count;
-  t->csv_missing += t->rows_missing;
-  t->row_count = kept;
-  e = ferror(f);
-  if (fclose(f) != 0 || e) {
-    t->csv_error = errno;
-    t->csv_rows = -1;
+  t->csv_file = fopen(t->csv_path, "w");
+  bad = t->csv_file == NULL;
+  if (!bad) {
+    fputs("stage,elapsed_us\n", t->csv_file);
+    llmtopi_sums(t, &t->own_stages, llmtopi_csv_row);
+    for (i = 0; i < t->row_count; i++) llmtopi_csv_row(t, t->rows[i].name, t->rows[i].took);
+    for (q = t->oldest; q != NULL; q = q->newer) llmtopi_sums(t, &q->stages, llmtopi_csv_row);
+    bad = ferror(t->csv_file);
+    bad |= fclose(t->csv_file) != 0;
   }
+  t->csv_error = errno;
+  if (bad) t->csv_rows = -1;
 }
 
 long llmtop_csv(llmtop_socket *t, const char *path, uint64_t *missing) {

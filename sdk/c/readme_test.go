@@ -1,7 +1,6 @@
 package c
 
 import (
-	"encoding/csv"
 	"fmt"
 	"os"
 	"os/exec"
@@ -66,15 +65,7 @@ func written(t *testing.T, l language, program string) string {
 // checkStages reads the file of the program that writes one: three requests with one stage each.
 func checkStages(t *testing.T, name string) {
 	t.Helper()
-	f, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	rows, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := rowsOf(t, name)
 	for i := range rows {
 		if i > 0 {
 			rows[i] = rows[i][:1]
@@ -94,6 +85,14 @@ func TestDeclarations(t *testing.T) {
 		languageCPP: {"-Wold-style-cast", "-Weffc++", "-Wzero-as-null-pointer-constant"},
 	} {
 		build(t, l, written(t, l, program), append(flags, "-c")...)
+	}
+}
+
+// TestNewerStandards compiles everything in the C and C++ that came after those that are asked for.
+func TestNewerStandards(t *testing.T) {
+	t.Parallel()
+	for _, l := range []language{{"cc", "-std=c17", languageC.source}, {"c++", "-std=c++20", languageCPP.source}} {
+		build(t, l, l.source, "-fsyntax-only")
 	}
 }
 
