@@ -24,6 +24,7 @@ type Glyphs struct {
 	Target                              rune // mark on a bar
 	Cursor, Ellipsis, Arrow, Bullet     rune
 	Cold, Cut                           rune
+	Up, Down                            rune // the order of a column: smallest or largest first
 	Play, Thick                         rune // of a replay; Thick is the part of its line that is over
 	Times                               string
 	Spinner                             []rune
@@ -39,7 +40,7 @@ var Unicode = &Glyphs{
 	Fills: [9]rune{'▒', '░', '┼', '═', '█', '▓', '»', '«', '·'},
 	Live:  '●', Loading: '◌', Paused: '‖', Failed: '✗', Idle: '○',
 	Good: '✓', Info: '•', Watch: '▲', Bad: '✗', Yes: '✓', No: '✗', Target: '┊',
-	Cursor: '▌', Ellipsis: '…', Arrow: '→', Bullet: '·', Cold: '*', Cut: '»', Times: "×",
+	Cursor: '▌', Ellipsis: '…', Arrow: '→', Bullet: '·', Cold: '*', Cut: '»', Up: '↑', Down: '↓', Times: "×",
 	Play: '►', Thick: '━',
 	Spinner: []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"),
 }
@@ -55,7 +56,7 @@ var Plain = &Glyphs{
 	Fills: [9]rune{'L', 'Q', 'T', 'E', 'P', 'F', '>', '<', '.'},
 	Live:  '*', Loading: 'o', Paused: '=', Failed: 'x', Idle: 'o',
 	Good: '+', Info: '-', Watch: '!', Bad: 'x', Yes: 'y', No: 'x', Target: ':',
-	Cursor: '_', Ellipsis: '~', Arrow: '>', Bullet: '-', Cold: '*', Cut: '>', Times: "x",
+	Cursor: '_', Ellipsis: '~', Arrow: '>', Bullet: '-', Cold: '*', Cut: '>', Up: '^', Down: 'v', Times: "x",
 	Play: '>', Thick: '=',
 	Spinner: []rune("|/-\\"),
 }

@@ -90,6 +90,7 @@ type app struct {
 	sessions []Session
 	session  Session // the one on show; its zero value while there is none
 	engines  engines
+	requests requests
 	replay   replay
 
 	snap  *store.Snapshot
@@ -114,6 +115,7 @@ func newApp(cfg Config) *app {
 		a.bindings = replayBindings()
 	}
 	a.snap = &store.Snapshot{}
+	a.requests = newRequests()
 	a.meet()
 	a.status()
 	if len(a.sessions) != 1 {

@@ -45,6 +45,8 @@ func (a *app) body(area grid.Area) {
 		a.panes.Scroll = drawHelp(area, a.bindings, a.panes.Scroll, a.skin)
 	case viewEngines:
 		a.engines.first = panes.Engines(area, a.engines.rows, a.engines.selected, a.engines.first, &a.panes)
+	case viewRequests:
+		a.requests.draw(area, a.snap, &a.panes)
 	case viewPane:
 		a.drawPane(area, a.panes.Focus, "")
 	case viewLatency:

@@ -178,7 +178,15 @@ func (e *editor) draw(a grid.Area, skin *theme.Skin) {
 		box.Right(box.W-2, 2, grid.Fg(theme.Dim), hint)
 	}
 	in := box.Sub(2, 1, box.W-4, 1)
-	line, cursor := e.line(gl.ASCII)
+	e.drawText(in, gl.ASCII)
+	if len(e.text) == 0 {
+		in.Text(2, 0, grid.Fg(theme.Dim), "type a prompt, or press tab for a built-in one")
+	}
+}
+
+// drawText draws the text in one row, scrolled so that the cursor shows, and returns how many cells it took, the cursor included.
+func (e *editor) drawText(in grid.Area, ascii bool) int {
+	line, cursor := e.line(ascii)
 	shift := max(grid.Width(line[:cursor])-in.W+1, 0)
 	for shift > 0 && len(line) > 0 && cursor > 0 {
 		r, n := utf8.DecodeRuneInString(line)
@@ -186,13 +194,11 @@ func (e *editor) draw(a grid.Area, skin *theme.Skin) {
 		line, cursor = line[n:], cursor-n
 	}
 	x := grid.Width(line[:max(cursor, 0)])
-	in.Text(0, 0, grid.Fg(theme.Data), line)
+	n := in.Text(0, 0, grid.Fg(theme.Data), line)
 	if x < in.W {
 		in.Paint(x, 0, 1, theme.Background, grid.Reverse)
 	}
-	if len(e.text) == 0 {
-		in.Text(2, 0, grid.Fg(theme.Dim), "type a prompt, or press tab for a built-in one")
-	}
+	return max(n, x+1)
 }
 
 // line is the text as it is shown, and the cursor's place in its bytes.

@@ -1,8 +1,11 @@
 package ui
 
 import (
+	"strings"
+
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/table"
 )
 
 // numbers are the definitions that the help shows: what each number means, its formula and its unit.
@@ -69,6 +72,12 @@ func helpRows(w int, keys []binding) []helpRow {
 		}
 		add(b.names(), "", where+b.help)
 	}
+	rows = append(rows, helpRow{}, helpRow{heading: true, words: "Filters"})
+	add("conditions", "", "with spaces between them, all of which must hold; a minus before one turns it round; text with spaces goes in double quotes")
+	for f := range table.NumFields {
+		add(f.String(), "", f.Means()+", as in "+f.Example())
+	}
+	add("words", "", strings.Join(table.Flags(), ", ")+"; any other word is looked for in group, label and reason, #7 is request 7")
 	rows = append(rows, helpRow{}, helpRow{heading: true, words: "What each number means"})
 	for _, n := range numbers {
 		add(n.name, n.unit, n.means)

@@ -3,6 +3,8 @@ package ui
 import (
 	"slices"
 	"strings"
+
+	"github.com/llmtop/llmtop/ui/table"
 )
 
 // action is what a key does.
@@ -16,6 +18,11 @@ const (
 	actPrevious
 	actZoom
 	actShow
+	actFilter
+	actFollow
+	actColumnLeft
+	actColumnRight
+	actReverse
 	actBack
 	actWindow
 	actPhase
@@ -80,6 +87,11 @@ var bindings = []binding{
 	{panesOnly, actPrevious, []string{"shift+tab", "left"}, "shift+tab", "", "move the focus to the pane before"},
 	{in(viewOverview), actZoom, []string{"enter", "z"}, "enter", "zoom", "make the focused pane full screen; a click on its title does so too"},
 	{in(viewEngines), actShow, []string{"enter"}, "enter", "show", "show the engine that is chosen"},
+	{in(viewRequests), actFilter, []string{"/"}, "/", "filter", "choose rows: " + table.Syntax + "; enter keeps the filter, esc takes it away"},
+	{in(viewRequests), actColumnLeft, []string{"<"}, "<", "", "sort by the column to the left; a click on a head does so too"},
+	{in(viewRequests), actColumnRight, []string{">"}, "< >", "sort", "sort by the column to the right"},
+	{in(viewRequests), actReverse, []string{"r"}, "r", "reverse", "turn the order round"},
+	{in(viewRequests), actFollow, []string{"f"}, "f", "follow", "follow the newest request, or stay with the one that is selected"},
 	{everywhere, actBack, []string{"esc", "backspace"}, "esc", "", "back to where help or engines were opened, from anywhere else to the overview"},
 	{everywhere, actWindow, []string{"w"}, "w", "window", "window of percentiles and router picks: 1 s, 10 s, 1 min, session"},
 	{everywhere, actPhase, []string{"e"}, "e", "phase", "router picks of decode, of prompt, or of both"},

@@ -1,7 +1,7 @@
 package ui
 
 import (
-	"errors"
+	"cmp"
 	"slices"
 	"strings"
 	"testing"
@@ -10,8 +10,10 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/panes"
+	"github.com/llmtop/llmtop/ui/table"
 )
 
 // asked is what the user had done, as the engine would be told.
@@ -132,6 +134,69 @@ var keyCases = map[action]func(*testing.T, *app, *asked){
 			}
 		}
 	},
+	actFilter: func(t *testing.T, a *app, _ *asked) {
+		a.press("2", "/", "g", "e", "n", "<", "9", "0")
+		holds(t, a, "1 of 8, newest first")
+		a.press("enter")
+		holds(t, a, " filter: gen<90 ")
+		a.press("/", "x")
+		holds(t, a, `gen is compared with "90x": want something like gen>100`)
+		a.press("enter") // it cannot be kept
+		a.press("esc")
+		holds(t, a, " filter: gen<90 ")
+		a.press("/", "ctrl+u", "enter")
+		holds(t, a, "Requests ─ 8, newest first")
+		a.press("/", "f", "a", "i", "l", "e", "d")
+		holds(t, a, "no request meets the filter")
+		a.press("enter", "esc")
+		if holds(t, a, "Requests ─ 8, newest first"); a.view != viewRequests {
+			t.Error("esc leaves the view while there is a filter to take away")
+		}
+	},
+	actFollow: func(t *testing.T, a *app, _ *asked) {
+		a.press("2")
+		holds(t, a, "following the newest")
+		a.press("f")
+		holds(t, a, "pinned to #8")
+		a.press("down")
+		holds(t, a, "pinned to #7")
+		a.press("f")
+		holds(t, a, "following the newest")
+	},
+	actColumnLeft: func(t *testing.T, a *app, _ *asked) {
+		a.press("2")
+		a.View()
+		for range a.requests.shown.Heads {
+			a.press("<")
+			a.View()
+		}
+		if by := a.requests.shown.List.By; by != table.Age {
+			t.Errorf("the columns do not come round: %v", by)
+		}
+		a.press("<")
+		holds(t, a, "↑state")
+		if by := a.requests.shown.List.By; by != table.State {
+			t.Errorf("left of the age is %v", by)
+		}
+	},
+	actColumnRight: func(t *testing.T, a *app, _ *asked) {
+		a.press("2")
+		a.View()
+		for a.requests.shown.List.By != table.TTFT {
+			a.press(">")
+			a.View()
+		}
+		holds(t, a, "8, by TTFT")
+		rows := a.requests.shown.List.Rows
+		if holds(t, a, "↓TTFT"); !slices.IsSortedFunc(rows, func(x, y *store.Request) int { return cmp.Compare(y.TTFT.V, x.TTFT.V) }) {
+			t.Error("the largest does not come first")
+		}
+	},
+	actReverse: func(t *testing.T, a *app, _ *asked) {
+		a.press("2", "r")
+		holds(t, a, "oldest first")
+		holds(t, a, "↓age")
+	},
 	actWindow: func(t *testing.T, a *app, _ *asked) {
 		first := a.panes.Window
 		for range metric.NumWindows {
@@ -205,7 +270,7 @@ var keyCases = map[action]func(*testing.T, *app, *asked){
 		}
 	},
 	actList: func(t *testing.T, a *app, _ *asked) {
-		for _, from := range []string{"1", "3"} {
+		for _, from := range []string{"1", "2", "3"} {
 			a.press(from, "l")
 			holds(t, a, "1 engine ")
 			before := a.before
@@ -262,132 +327,5 @@ func turns(key string, to int) func(*testing.T, *app, *asked) {
 		if a.session.Name != all[to].Name || a.view != viewOverview {
 			t.Errorf("%s leads to %q", key, a.session.Name)
 		}
-	}
-}
-
-func TestKeysDoWhatTheHelpSays(t *testing.T) {
-	for _, b := range bindings {
-		test, ok := keyCases[b.act]
-		if !ok {
-			t.Errorf("key %s has no test", b.show)
-			continue
-		}
-		t.Run(b.show, func(t *testing.T) {
-			a, k := driven(t)
-			a.View()
-			test(t, a, k)
-		})
-	}
-}
-
-// The help lists every key.
-func TestHelpListsEveryKey(t *testing.T) {
-	var words strings.Builder
-	for _, r := range helpRows(100, bindings) {
-		words.WriteString(r.term + " " + r.words + "\n")
-	}
-	for _, b := range bindings {
-		if b.help == "" || !strings.Contains(words.String(), b.help[:min(len(b.help), 20)]) {
-			t.Errorf("the help does not explain %s", b.names())
-		}
-	}
-}
-
-// boundOnce fails if a key does two things in one view, but for what one view does instead of all.
-func boundOnce(t *testing.T, keys []binding) {
-	t.Helper()
-	for v := range numViews {
-		own, all := map[string]bool{}, map[string]bool{}
-		for _, b := range keys {
-			seen := own
-			if b.in == everywhere {
-				seen = all
-			}
-			for _, k := range b.keys {
-				if b.in.has(v) && seen[k] {
-					t.Errorf("%s is bound twice in view %d", k, v)
-				}
-				seen[k] = seen[k] || b.in.has(v)
-			}
-		}
-	}
-}
-
-func TestNoKeyIsBoundTwice(t *testing.T) {
-	boundOnce(t, bindings)
-	boundOnce(t, replayBindings())
-}
-
-func TestErrorsOfActionsAreShown(t *testing.T) {
-	a, k := driven(t)
-	k.err = errors.New("queue is full: \x1b[31m8 requests")
-	a.press("c")
-	holds(t, a, "queue is full: �8 requests")
-}
-
-// Keys of actions that the program did not offer are neither shown nor do they do anything.
-func TestUnofferedActionsHaveNoKeys(t *testing.T) {
-	a, _ := driven(t)
-	a.session.Actions = Actions{}
-	a.press("p", "c", "+", "-")
-	a.Update(tea.PasteMsg{Content: "text"})
-	if a.editor.open {
-		t.Error("the editor opened")
-	}
-	if strings.Contains(a.screen(), "cancel") || strings.Contains(a.screen(), "p prompt") {
-		t.Error("the footer shows keys that do nothing")
-	}
-}
-
-func TestPaceKeysStep(t *testing.T) {
-	for _, c := range []struct{ now, faster, slower float64 }{
-		{40, 80, 20}, {2, 5, 2}, {160, 0, 80}, {0, 0, 160}, {1, 2, 1}, {1e6, 0, 160}, {33, 40, 20},
-	} {
-		a, k := driven(t)
-		s := *a.snap
-		s.Engine.Pace = c.now
-		a.snap = &s
-		a.press("+", "-")
-		if !slices.Equal(k.paces, []float64{c.faster, c.slower}) {
-			t.Errorf("from %v the keys give %v, want %v and %v", c.now, k.paces, c.faster, c.slower)
-		}
-	}
-}
-
-func TestCancelWithoutRequest(t *testing.T) {
-	a, k := driven(t)
-	s := *a.snap
-	s.Current = nil
-	a.snap = &s
-	a.press("c")
-	holds(t, a, "no request is running")
-	if len(k.cancels) != 0 {
-		t.Error("something was cancelled")
-	}
-}
-
-// Every view of every state of a session takes every key there is, and draws a whole frame after it.
-func TestEveryKeyInEveryState(t *testing.T) {
-	for _, sc := range scenes {
-		t.Run(sc.name, func(t *testing.T) {
-			t.Parallel()
-			s := sc.make().drain()
-			for v := range numViews {
-				a := open(s, theme.Colours16, false, 90, 28)
-				for _, b := range bindings {
-					if b.act == actSuspend || b.act == actQuit {
-						continue
-					}
-					for _, key := range b.keys {
-						a.show(v)
-						a.press(key)
-						checkFrame(t, a.View().Content, 90, 28)
-						if a.editor.open {
-							a.press("esc")
-						}
-					}
-				}
-			}
-		})
 	}
 }

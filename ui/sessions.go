@@ -53,6 +53,7 @@ func (a *app) choose(i int) {
 	a.session = a.sessions[i]
 	a.snap = a.session.Snapshots()
 	a.panes.Memory, a.panes.Scroll = &panes.Memory{}, 0
+	a.requests.follow()
 	a.engines.selected = i
 	a.name(i)
 	a.dirty = true

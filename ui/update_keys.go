@@ -26,6 +26,10 @@ func (a *app) onKey(msg tea.KeyPressMsg) tea.Cmd {
 		}
 		return nil
 	}
+	if a.view == viewRequests && a.requests.typing {
+		a.requests.onKey(msg.Keystroke(), msg.Text)
+		return nil
+	}
 	key := msg.String()
 	if key == " " {
 		key = "space"
@@ -66,6 +70,8 @@ func (a *app) do(act action) {
 		a.toggle(viewEngines)
 	case actPreviousEngine, actNextEngine:
 		a.turn(act == actNextEngine)
+	case actFilter, actFollow, actColumnLeft, actColumnRight, actReverse:
+		a.requests.do(act, a.snap)
 	case actBack:
 		a.back()
 	case actHelp:
@@ -127,6 +133,10 @@ func (a *app) scroll(act action) {
 		a.engines.selected = max(min(a.engines.selected+by, len(a.sessions)-1), 0)
 		return
 	}
+	if a.view == viewRequests {
+		a.requests.move(by)
+		return
+	}
 	if a.view == viewPane && a.panes.Focus == panes.Text {
 		by = -by
 	}
@@ -173,6 +183,10 @@ func (a *app) pace(faster bool) {
 
 // onPaste puts pasted text into the editor, which it opens.
 func (a *app) onPaste(text string) {
+	if a.view == viewRequests && a.requests.typing {
+		a.requests.paste(text)
+		return
+	}
 	if !a.able(actPrompt) {
 		return
 	}
@@ -184,7 +198,7 @@ func (a *app) onPaste(text string) {
 
 // onClick goes to the view whose tab is under the mouse, moves the focus to the pane there, or zooms it by its title or if it has the focus.
 func (a *app) onClick(x, y int) {
-	if a.clickTab(x, y) {
+	if a.clickTab(x, y) || a.view == viewRequests && a.requests.onClick(x, y) {
 		return
 	}
 	for _, p := range a.places {

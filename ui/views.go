@@ -15,6 +15,7 @@ type view uint8
 // The views: those of the number keys, in their order, then a pane of the overview with the whole screen, and the help.
 const (
 	viewOverview view = iota
+	viewRequests
 	viewLatency
 	viewExperts
 	viewSystem
@@ -25,7 +26,7 @@ const (
 	numTabs = viewPane
 )
 
-var tabNames = [numTabs]string{"Overview", "Latency", "Experts", "System", "Engines"}
+var tabNames = [numTabs]string{"Overview", "Requests", "Latency", "Experts", "System", "Engines"}
 
 // views is a set of views.
 type views uint16
@@ -73,6 +74,10 @@ func (a *app) back() {
 	switch a.view {
 	case viewHelp, viewEngines:
 		a.show(a.before)
+	case viewRequests:
+		if !a.requests.unfilter() {
+			a.show(viewOverview)
+		}
 	default:
 		a.show(viewOverview)
 	}

@@ -28,8 +28,8 @@ const (
 
 var names = [NumPanes]string{"TTFT", "TPOT", "Experts", "Throughput", "Machine", "Text", "What to know"}
 
-// table holds each pane's place on the overview and its full-screen form.
-var table = [NumPanes]struct {
+// forms holds each pane's place on the overview and its full-screen form.
+var forms = [NumPanes]struct {
 	draw, zoom func(grid.Area, *store.Snapshot, *Ctx)
 }{
 	{drawTTFT, zoomTTFT},
@@ -57,9 +57,9 @@ func Draw(id ID, a grid.Area, s *store.Snapshot, c *Ctx) {
 	case a.W < leastWidth || a.H < leastHeight:
 		c.frame(a, "")
 	case c.Zoomed:
-		table[id].zoom(a, s, c)
+		forms[id].zoom(a, s, c)
 	default:
-		table[id].draw(a, s, c)
+		forms[id].draw(a, s, c)
 	}
 }
 
@@ -106,12 +106,23 @@ var (
 	head  = grid.Fg(theme.Dim).With(grid.Underline)
 )
 
-// frame draws the pane's box with its title and what it covers, in the first words for which there is room, and
-// returns the inside.
+// frame draws the pane's box with its title and what it covers, in the first words for which there is room, and returns the inside.
 func (c *Ctx) frame(a grid.Area, covers ...string) grid.Area {
+	if c.Title != "" {
+		return c.frameAs(a, c.Title, covers...)
+	}
+	return c.box(a, c.id.String(), c.Focus == c.id || c.Zoomed, covers)
+}
+
+// frameAs is frame for a view, which has a title of its own and always the focus.
+func (c *Ctx) frameAs(a grid.Area, title string, covers ...string) grid.Area {
+	return c.box(a, title, true, covers)
+}
+
+func (c *Ctx) box(a grid.Area, name string, focused bool, covers []string) grid.Area {
 	gl := c.Skin.Glyphs
 	line, title := grid.Fg(theme.Border), grid.Fg(theme.Title).With(grid.Bold)
-	if focused := c.Focus == c.id || c.Zoomed; focused {
+	if focused {
 		line, title = grid.Fg(theme.BorderFocus), grid.Fg(theme.Accent).With(grid.Bold)
 		if !c.Skin.Colour() {
 			title = title.With(grid.Reverse)
@@ -123,10 +134,6 @@ func (c *Ctx) frame(a grid.Area, covers ...string) grid.Area {
 	}
 	top := a.Sub(2, 0, a.W-4, 1)
 	l := top.Line(0, 0)
-	name := c.Title
-	if name == "" {
-		name = c.id.String()
-	}
 	l.Put(title, " "+name).Put(dim, " ")
 	for _, words := range covers {
 		if n := grid.Width(words); n > 0 && n+4 <= l.Room() {

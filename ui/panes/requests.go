@@ -1,0 +1,222 @@
+package panes
+
+import (
+	"slices"
+
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/table"
+)
+
+// RequestTable is the table of requests as the user has arranged it, and, after it has been drawn, where things are.
+type RequestTable struct {
+	List     *table.List
+	Selected int  // a row of the list
+	First    int  // the row at the top
+	Follow   bool // the selection goes with the newest request
+	Typing   bool // a filter is being typed: the last row belongs to it
+
+	Heads []Head
+	Body  grid.Rect // where the rows are, on the screen
+}
+
+// Head is where the head of a column is, on the screen.
+type Head struct {
+	Field table.Field
+	At    grid.Rect
+}
+
+// requestColumn is a column of the table with its width, a gap of one included. Where not all fit, those of the highest rank are left out.
+type requestColumn struct {
+	field   table.Field
+	w, rank int
+}
+
+var requestTable = []requestColumn{
+	{table.ID, 8, 0},
+	{table.State, 12, 2},
+	{table.Age, 8, 5},
+	{table.Group, 14, 10},
+	{table.Label, 14, 12},
+	{table.Prompt, 7, 6},
+	{table.Cached, 7, 11},
+	{table.Generated, 7, 3},
+	{table.Queue, 9, 9},
+	{table.TTFT, 12, 1},
+	{table.TPOT, 9, 4},
+	{table.ITL, 9, 8},
+	{table.E2EL, 9, 7},
+	{table.Rate, 8, 6},
+	{table.Stalls, 7, 14},
+	{table.Reason, 12, 13},
+}
+
+const (
+	markWidth = 2  // the mark of the selection
+	leastBar  = 14 // a picture beside the numbers, with a gap of two
+	mostBar   = 26
+)
+
+// columnsFor are the columns that fit into w cells, those left out that have nothing in them.
+func columnsFor(l *table.List, w int) []requestColumn {
+	var fit [table.NumFields]bool
+	left := w - markWidth
+	for rank := range 2 * int(table.NumFields) {
+		for _, c := range requestTable {
+			if c.rank == rank && c.w <= left && !(c.field.Kind() == table.Word && empty(l, c.field)) {
+				fit[c.field] = true
+				left -= c.w
+			}
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(requestTable), func(c requestColumn) bool { return !fit[c.field] })
+}
+
+// at is the column's part of some rows. Words keep away from the numbers before them.
+func (c requestColumn) at(a grid.Area, x, y, h int) grid.Area {
+	if c.field.Kind() == table.Word && c.field != table.State {
+		return a.Sub(x+1, y, c.w-2, h)
+	}
+	return a.Sub(x, y, c.w-1, h)
+}
+
+// empty reports whether no row has a word.
+func empty(l *table.List, f table.Field) bool {
+	return f != table.State && !slices.ContainsFunc(l.Rows, func(r *store.Request) bool { return f.Text(r) != "" })
+}
+
+// Requests draws the table: one row a request, below them the sums and percentiles of all rows that the filter chooses.
+func Requests(a grid.Area, t *RequestTable, s *store.Snapshot, c *Ctx) {
+	t.Heads, t.Body = t.Heads[:0], grid.Rect{}
+	c.caps = s.Engine.Caps
+	l := t.List
+	in := c.frameAs(a, "Requests", requestsTitle(t)...)
+	if l.All == 0 {
+		if !c.waiting(in, s) {
+			c.absent(in, dim, "no request yet", c.Suggest)
+		}
+		return
+	}
+	cols := columnsFor(l, in.W)
+	c.requestHead(in, cols, t)
+	foot := requestFeet(in.H)
+	body := in.Sub(0, 1, in.W, in.H-1-foot)
+	if len(l.Rows) == 0 {
+		c.absent(body, dim, "no request meets the filter", "esc takes it away")
+	}
+	t.First = max(min(t.First, t.Selected, len(l.Rows)-body.H), t.Selected-body.H+1, 0)
+	shown := l.Rows[t.First:min(t.First+body.H, len(l.Rows))]
+	t.Body = grid.Rect{X: body.X, Y: body.Y, W: body.W, H: len(shown)}
+	top := barTop(shown)
+	for y, r := range shown {
+		c.requestRow(body.Sub(0, y, body.W, 1), cols, r, top, s)
+		if t.First+y == t.Selected {
+			c.mark(body, y)
+		}
+	}
+	if foot > 0 {
+		c.requestSums(in.Sub(0, in.H-foot, in.W, foot), cols, t, len(shown))
+	}
+}
+
+// requestFeet is how many rows the sums get: none on a small screen.
+func requestFeet(h int) int {
+	switch {
+	case h >= 24:
+		return 4
+	case h >= 10:
+		return 3
+	}
+	return 0
+}
+
+// requestsTitle says how many requests there are, in which order, and what the selection does; shorter forms follow.
+func requestsTitle(t *RequestTable) []string {
+	l := t.List
+	n := metric.Count(float64(l.All))
+	if l.Filter.Text() != "" {
+		n = metric.Count(float64(len(l.Rows))) + " of " + n
+	}
+	order := "by " + l.By.Title()
+	if l.By == table.Age {
+		order = "newest first"
+		if l.Down {
+			order = "oldest first"
+		}
+	}
+	pinned := ", following the newest"
+	if !t.Follow && t.Selected < len(l.Rows) {
+		pinned = ", pinned to #" + itoa(int(l.Rows[t.Selected].ID))
+	}
+	return []string{n + ", " + order + pinned, n + ", " + order, n}
+}
+
+// mark marks a row as the selected one.
+func (c *Ctx) mark(a grid.Area, y int) {
+	a.Cell(0, y, grid.Fg(theme.Accent).With(grid.Bold), c.Skin.Glyphs.Arrow)
+	attr := grid.Attr(0)
+	if !c.Skin.Colour() {
+		attr = grid.Reverse
+	}
+	a.Paint(0, y, a.W, theme.Select, attr)
+}
+
+// requestHead writes the heads of the columns, with an arrow at the one that the rows are sorted by.
+func (c *Ctx) requestHead(a grid.Area, cols []requestColumn, t *RequestTable) {
+	x := markWidth
+	for _, col := range cols {
+		st, words := dim, col.field.Title()
+		if col.field == t.List.By {
+			st = grid.Fg(theme.Accent).With(grid.Bold)
+			words = string(c.arrow(t.List.Down)) + words
+		}
+		cell := col.at(a, x, 0, 1)
+		t.Heads = append(t.Heads, Head{col.field, cell.Rect})
+		if leftAligned(col.field) {
+			cell.Text(0, 0, st, words)
+		} else {
+			cell.Right(cell.W-markOf(col.field), 0, st, words)
+		}
+		x += col.w
+	}
+	bar, strip := pictures(a.W - x)
+	if bar > 0 {
+		a.Text(x+1, 0, dim, "TTFT in parts")
+	}
+	if strip > 0 {
+		a.Text(x+1+bar, 0, dim, "token by token")
+	}
+}
+
+// arrow is the direction of an order.
+func (c *Ctx) arrow(down bool) rune {
+	if down {
+		return c.Skin.Glyphs.Down
+	}
+	return c.Skin.Glyphs.Up
+}
+
+// leftAligned are words, and the number of the request.
+func leftAligned(f table.Field) bool { return f.Kind() == table.Word || f == table.ID }
+
+// markOf is what a column keeps free at its right for a mark.
+func markOf(f table.Field) int {
+	if f == table.TTFT {
+		return 2
+	}
+	return 0
+}
+
+// pictures shares what the columns leave between the bar of TTFT and the strip of tokens; 0: there is no room.
+func pictures(room int) (bar, strip int) {
+	switch {
+	case room >= 2*leastBar:
+		bar = min(room/2, mostBar)
+		return bar, room - bar
+	case room >= leastBar:
+		return room, 0
+	}
+	return 0, 0
+}

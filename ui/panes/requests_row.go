@@ -1,0 +1,152 @@
+package panes
+
+import (
+	"slices"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/sanitize"
+	"github.com/llmtop/llmtop/ui/table"
+)
+
+// requestRow draws one request.
+func (c *Ctx) requestRow(a grid.Area, cols []requestColumn, r *store.Request, top float64, s *store.Snapshot) {
+	x := markWidth
+	for _, col := range cols {
+		c.requestCell(col.at(a, x, 0, 1), col.field, r, s)
+		x += col.w
+	}
+	bar, strip := pictures(a.W - x)
+	if bar > 0 && r.TTFT.OK() && top > 0 {
+		at := a.Sub(x+1, 0, bar-2, 1)
+		c.stack(at, 0, r, top)
+		if r.TTFT.V > top {
+			at.Cell(at.W-1, 0, data.With(grid.Bold), c.Skin.Glyphs.Cut)
+		}
+	}
+	if strip > 0 {
+		c.gapStrip(a.Sub(x+1+bar, 0, strip-1, 1), r)
+	}
+}
+
+// barTop is the end of the scale of the bars, in s: the longest TTFT shown, or, where that would leave nothing of the others, three times
+// the median; longer bars are cut.
+func barTop(shown []*store.Request) float64 {
+	var all [256]float64
+	ttfts := all[:0]
+	for _, r := range shown {
+		if r.TTFT.OK() {
+			ttfts = append(ttfts, r.TTFT.V)
+		}
+	}
+	if len(ttfts) == 0 {
+		return 0
+	}
+	slices.Sort(ttfts)
+	return min(ttfts[len(ttfts)-1], 3*ttfts[len(ttfts)/2])
+}
+
+// gapStrip draws the last gaps of a request in one row.
+func (c *Ctx) gapStrip(a grid.Area, r *store.Request) {
+	n := min(len(r.Gaps), a.W)
+	median := float64(r.ITL.P50)
+	if n == 0 || median <= 0 {
+		return
+	}
+	for i, gap := range r.Gaps[len(r.Gaps)-n:] {
+		ratio := float64(gap) / median
+		a.Column(i, 0, 1, ratio/stripTop, gapStyle(ratio), c.Skin.Glyphs)
+	}
+}
+
+// requestCell writes one value.
+func (c *Ctx) requestCell(a grid.Area, f table.Field, r *store.Request, s *store.Snapshot) {
+	gl := c.Skin.Glyphs
+	switch {
+	case f == table.ID:
+		a.Text(0, 0, data, "#"+itoa(int(r.ID)))
+		return
+	case f == table.State:
+		st := stateStyle(r.State)
+		a.Cell(0, 0, st, c.stateMark(r.State))
+		a.Text(2, 0, st, r.State.String())
+		return
+	case f.Kind() == table.Word:
+		a.Elide(0, 0, a.W, text, sanitize.Line(f.Text(r)), gl.Ellipsis)
+		return
+	case f == table.TTFT:
+		c.ttftCell(a, r, s.Now)
+		return
+	}
+	v := f.Value(r, s.Now)
+	if !v.OK() {
+		a.Right(a.W, 0, dim, "-")
+		return
+	}
+	st := text
+	switch {
+	case v.V == 0:
+		st = dim
+	case f == table.Stalls:
+		st = watch
+	case f == table.TPOT || f == table.Rate:
+		st = data
+	}
+	a.Right(a.W, 0, st, formatField(f, v.V))
+}
+
+// formatField writes a number of a column.
+func formatField(f table.Field, v float64) string {
+	switch f.Kind() {
+	case table.Time:
+		return metric.Seconds(v)
+	case table.Speed:
+		return metric.Rate(v)
+	}
+	return metric.Count(v)
+}
+
+// stateMark is a glyph for each state, so that none is told by colour alone.
+func (c *Ctx) stateMark(st event.State) rune {
+	gl := c.Skin.Glyphs
+	switch st {
+	case event.StateQueued:
+		return gl.Idle
+	case event.StateDispatched:
+		return gl.Live
+	case event.StateFinished:
+		return gl.Good
+	case event.StateFailed:
+		return gl.Failed
+	}
+	return gl.Cut
+}
+
+// ttftCell writes TTFT with whether it met its target; of a request that is still waiting, how long it has been at least once that is
+// more than the target.
+func (c *Ctx) ttftCell(a grid.Area, r *store.Request, now event.Time) {
+	gl := c.Skin.Glyphs
+	missed := table.Missed(r, now)
+	end := a.W - markOf(table.TTFT)
+	switch {
+	case !r.TTFT.OK() && missed:
+		a.Right(end, 0, bad, ">"+metric.Duration(int64(now-r.Enqueued)))
+	case !r.TTFT.OK():
+		a.Right(end, 0, dim, "-")
+		return
+	case missed:
+		a.Right(end, 0, bad.With(grid.Bold), metric.Seconds(r.TTFT.V))
+	default:
+		a.Right(end, 0, loud, metric.Seconds(r.TTFT.V))
+	}
+	switch {
+	case missed:
+		a.Cell(a.W-1, 0, bad, gl.No)
+	case r.Cold:
+		a.Cell(a.W-1, 0, dim, gl.Cold)
+	case r.Target > 0:
+		a.Cell(a.W-1, 0, good, gl.Yes)
+	}
+}

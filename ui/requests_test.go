@@ -1,0 +1,157 @@
+package ui
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/table"
+)
+
+// requestsOf is the table over a snapshot that the test may change.
+func requestsOf(n, w, h int) (*app, **store.Snapshot) {
+	s := crowdSnapshots(n)
+	a := newApp(Config{Snapshots: func() *store.Snapshot { return s }, Profile: theme.TrueColour})
+	a.Update(tea.WindowSizeMsg{Width: w, Height: h})
+	a.press("2")
+	a.View()
+	return a, &s
+}
+
+// newer is the snapshot with one more request, running.
+func newer(s *store.Snapshot) *store.Snapshot {
+	next := *s
+	r := *s.Requests[0]
+	r.ID, r.Enqueued, r.State = s.Requests[0].ID+1, s.Now, event.StateDispatched
+	next.Requests = append([]*store.Request{&r}, s.Requests...)
+	next.Current, next.Version = &r, s.Version+1
+	return &next
+}
+
+// Following goes with the newest request; a request that is pinned stays selected while others come.
+func TestSelectionFollowsOrStays(t *testing.T) {
+	a, s := requestsOf(20, 120, 36)
+	selected := func() event.RequestID { return a.requests.shown.List.Rows[a.requests.shown.Selected].ID }
+	if selected() != (*s).Current.ID {
+		t.Errorf("#%d is selected, the one to look at is #%d", selected(), (*s).Current.ID)
+	}
+	*s = newer(*s)
+	a.Update(tickMsg{})
+	a.View()
+	if selected() != 21 {
+		t.Errorf("following, #%d is selected after #21 has come", selected())
+	}
+	a.press("down", "down")
+	at := selected()
+	for range 5 {
+		*s = newer(*s)
+		a.Update(tickMsg{})
+		a.View()
+	}
+	if selected() != at || at == 21 {
+		t.Errorf("#%d was pinned, #%d is selected", at, selected())
+	}
+	a.press("home")
+	if a.View(); selected() != 26 {
+		t.Errorf("home selects #%d", selected())
+	}
+	a.press("end")
+	if a.View(); selected() != 1 {
+		t.Errorf("end selects #%d", selected())
+	}
+}
+
+// Sorting shows what comes first.
+func TestSortingGoesToTheTop(t *testing.T) {
+	a, _ := requestsOf(5000, 120, 36)
+	a.press("pgdown", "pgdown", "pgdown", "pgdown", "<")
+	a.View()
+	if v := a.requests.shown; v.Selected != 0 || v.First != 0 {
+		t.Errorf("row %d is selected and row %d at the top", v.Selected, v.First)
+	}
+}
+
+func TestMouseInTheTable(t *testing.T) {
+	a, _ := requestsOf(5000, 160, 45)
+	click := func(x, y int) {
+		a.Update(tea.MouseClickMsg{X: x, Y: y, Button: tea.MouseLeft})
+		a.View()
+	}
+	for _, h := range a.requests.shown.Heads {
+		a.requests.shown.List.By, a.requests.shown.List.Down = table.NumFields-1, false
+		click(h.At.X+h.At.W/2, h.At.Y)
+		if l := a.requests.shown.List; l.By != h.Field && h.Field != table.NumFields-1 {
+			t.Errorf("a click on %v sorts by %v", h.Field, l.By)
+		}
+		down := a.requests.shown.List.Down
+		click(h.At.X, h.At.Y)
+		if a.requests.shown.List.Down == down {
+			t.Errorf("a second click on %v does not turn the order round", h.Field)
+		}
+	}
+	a.press("home")
+	a.View()
+	body := a.requests.shown.Body
+	click(body.X+20, body.Y+7)
+	if a.requests.shown.Selected != 7 || a.requests.shown.Follow {
+		t.Errorf("a click on the eighth row selects row %d", a.requests.shown.Selected)
+	}
+	a.Update(tea.MouseWheelMsg{Button: tea.MouseWheelDown})
+	if a.View(); a.requests.shown.Selected != 7+wheel {
+		t.Errorf("a notch of the wheel leads to row %d", a.requests.shown.Selected)
+	}
+}
+
+// Columns are left out by rank where the screen is narrow, and what a row says never runs into another column.
+func TestColumnsByWidth(t *testing.T) {
+	had := 0
+	for w := minWidth; w <= 220; w++ {
+		a, _ := requestsOf(20, w, 30)
+		heads := a.requests.shown.Heads
+		if len(heads) < had {
+			t.Errorf("%d columns of a screen have %d of the table, one less %d", w, len(heads), had)
+		}
+		had = len(heads)
+		for i := range heads[1:] {
+			if before := heads[i].At; before.X+before.W >= heads[i+1].At.X {
+				t.Errorf("%d columns: %v touches %v", w, heads[i].Field, heads[i+1].Field)
+			}
+		}
+	}
+	if had < int(table.NumFields) {
+		t.Errorf("the widest screen shows %d columns", had)
+	}
+}
+
+// The sums are those of the rows that the filter chooses, not of those on the screen.
+func TestSumsOfTheTable(t *testing.T) {
+	a, s := requestsOf(5000, 160, 45)
+	a.press(append(strings.Split("/failed", ""), "enter")...)
+	n := 0
+	for _, r := range append((*s).Past, (*s).Requests...) {
+		if r.State == event.StateFailed {
+			n++
+		}
+	}
+	holds(t, a, fmt.Sprintf("%d of 5 000, newest first", n))
+	holds(t, a, fmt.Sprintf("%d failed", n))
+	if strings.Contains(a.screen(), "4847 finished") {
+		t.Error("the sums are of all requests")
+	}
+}
+
+// Pasted text goes into the filter while it is typed.
+func TestPasteIntoTheFilter(t *testing.T) {
+	a, _ := requestsOf(20, 120, 36)
+	a.press("/")
+	a.Update(tea.PasteMsg{Content: "group=\x1b[2Jbase"})
+	checkFrame(t, a.View().Content, 120, 36)
+	a.press("ctrl+u")
+	a.Update(tea.PasteMsg{Content: "group=base"})
+	holds(t, a, "7 of 20")
+}

@@ -1,0 +1,161 @@
+// Package table is the list of requests as a user arranges it: its columns, the filter, the order and the sums. It draws nothing.
+package table
+
+import (
+	"strconv"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
+)
+
+// Field is a column of the table, by which requests can be filtered and sorted.
+type Field uint8
+
+// The fields, in the order of their columns.
+const (
+	ID Field = iota
+	State
+	Age
+	Group
+	Label
+	Prompt
+	Cached
+	Generated
+	Queue
+	TTFT
+	TPOT
+	ITL // p99
+	E2EL
+	Rate
+	Stalls
+	Reason
+	NumFields
+)
+
+// Kind is what the values of a field are.
+type Kind uint8
+
+// The kinds.
+const (
+	Word  Kind = iota
+	Count      // a whole number
+	Time       // s
+	Speed      // tokens/s
+)
+
+var fields = [NumFields]struct {
+	name, title string // in filters, and above the column
+	kind        Kind
+	means       string
+}{
+	ID:        {"id", "id", Count, "number of the request"},
+	State:     {"state", "state", Word, "queued, running, finished, cancelled or failed"},
+	Age:       {"age", "age", Time, "since it was enqueued"},
+	Group:     {"group", "group", Word, "adapter or tenant"},
+	Label:     {"label", "label", Word, "kind of prompt"},
+	Prompt:    {"prompt", "prompt", Count, "prompt tokens, cached ones included"},
+	Cached:    {"cached", "cached", Count, "prompt tokens taken from a cache"},
+	Generated: {"gen", "gen", Count, "generated tokens"},
+	Queue:     {"queue", "queue", Time, "enqueued to dispatched"},
+	TTFT:      {"ttft", "TTFT", Time, "time to first token"},
+	TPOT:      {"tpot", "TPOT", Time, "time per output token"},
+	ITL:       {"itl", "p99 ITL", Time, "99th percentile of the gaps between tokens"},
+	E2EL:      {"e2el", "E2EL", Time, "enqueued to the last token"},
+	Rate:      {"rate", "tok/s", Speed, "decode tokens/s"},
+	Stalls:    {"stalls", "stalls", Count, "gaps of 3 times the median or more"},
+	Reason:    {"reason", "reason", Word, "why it ended"},
+}
+
+// String is the field's name in filters.
+func (f Field) String() string { return fields[f].name }
+
+// Title is the head of the field's column.
+func (f Field) Title() string { return fields[f].title }
+
+// Kind is what the field's values are.
+func (f Field) Kind() Kind { return fields[f].kind }
+
+// Means says in a few words what the field is.
+func (f Field) Means() string { return fields[f].means }
+
+// byName finds a field; false if there is none of that name.
+func byName(name string) (Field, bool) {
+	for f := range NumFields {
+		if fields[f].name == name || fields[f].title == name {
+			return f, true
+		}
+	}
+	return 0, false
+}
+
+// Text is a request's value of a Word field, raw; "" if it has none.
+func (f Field) Text(r *store.Request) string {
+	switch f {
+	case State:
+		return r.State.String()
+	case Group:
+		return r.Group
+	case Label:
+		return r.Label
+	case Reason:
+		return r.Reason
+	}
+	return ""
+}
+
+// Value is a request's value of a field that is a number.
+func (f Field) Value(r *store.Request, now event.Time) event.Reading {
+	switch f {
+	case ID:
+		return event.From(float64(r.ID))
+	case Age:
+		return event.From(float64(max(now-r.Enqueued, 0)) / 1e9)
+	case Prompt:
+		return told(r.PromptTokens, r.PromptTokens > 0)
+	case Cached:
+		return told(r.CachedTokens, r.PromptTokens > 0 && r.State.Final())
+	case Generated:
+		return told(r.Generated, r.Generated > 0 || r.State.Final())
+	case Queue:
+		return r.STIL
+	case TTFT:
+		return r.TTFT
+	case TPOT:
+		return r.TPOT
+	case ITL:
+		if r.ITL.Count == 0 {
+			return event.Absent(event.NotYet)
+		}
+		return event.From(float64(r.ITL.P99) / 1e9)
+	case E2EL:
+		return r.E2EL
+	case Rate:
+		return r.DecodeRate
+	case Stalls:
+		return told(len(r.Stalls), r.ITL.Count > 0)
+	}
+	return event.Absent(event.Undefined)
+}
+
+// told is a count if it is known.
+func told(n int, ok bool) event.Reading {
+	if !ok {
+		return event.Absent(event.NotYet)
+	}
+	return event.From(float64(n))
+}
+
+// Missed reports whether a request has missed its TTFT target, or must miss it because it is waiting for longer already. To a cold
+// request, which waits for the model load, the target does not apply.
+func Missed(r *store.Request, now event.Time) bool {
+	switch {
+	case r.Cold || r.Target <= 0:
+		return false
+	case r.TTFT.OK():
+		return !r.HitTarget
+	}
+	return !r.State.Final() && r.First == 0 && r.TTFT.Origin == event.NotYet && int64(now-r.Enqueued) > int64(r.Target)
+}
+
+// number is the id as it is searched for.
+func number(r *store.Request) string { return "#" + strconv.FormatUint(uint64(r.ID), 10) }

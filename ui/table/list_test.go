@@ -1,0 +1,188 @@
+package table
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+)
+
+// many is a snapshot of n requests, the oldest of them in its past, with some of every state and some without values.
+func many(n int) *store.Snapshot {
+	s := &store.Snapshot{Now: event.Time(n+10) * 1e9}
+	var all []*store.Request
+	for i := range n {
+		r := &store.Request{
+			ID: event.RequestID(i + 1), Enqueued: event.Time(i+1) * 1e9, State: event.StateQueued + event.State(i%5),
+			Group: fmt.Sprintf("g%d", i%3), PromptTokens: i % 97, Generated: i % 31, Cold: i == 0, Target: 5e8, HitTarget: i%7 < 5,
+			ITL: metric.Summary{Count: uint64(i % 2), P99: int64(i % 13)},
+		}
+		if i%4 > 0 {
+			r.TTFT, r.DecodeRate = event.From(float64(i%101)/100), event.From(float64(i%11))
+		}
+		all = append(all, r)
+	}
+	kept := min(n, store.MaxRequests)
+	s.Past = all[:n-kept]
+	s.Requests = slices.Clone(all[n-kept:])
+	slices.Reverse(s.Requests)
+	return s
+}
+
+func ids(l *List) (out []event.RequestID) {
+	for _, r := range l.Rows {
+		out = append(out, r.ID)
+	}
+	return out
+}
+
+func TestNewestComeFirst(t *testing.T) {
+	l := NewList()
+	l.Update(many(1000))
+	if len(l.Rows) != 1000 || l.All != 1000 || l.Rows[0].ID != 1000 || l.Rows[999].ID != 1 {
+		t.Fatalf("%d rows of %d, %v…", len(l.Rows), l.All, ids(l)[:3])
+	}
+	l.SortBy(Age)
+	l.Update(many(1000))
+	if l.Rows[0].ID != 1 {
+		t.Errorf("turned round, %v comes first", l.Rows[0].ID)
+	}
+}
+
+// By every field, in both directions: in order, absent ones last, and of equals the newest first.
+func TestOrder(t *testing.T) {
+	s := many(600)
+	for f := range NumFields {
+		l := NewList()
+		if f != Age {
+			l.SortBy(f)
+		}
+		for range 2 {
+			l.Update(s)
+			for i := range l.Rows[1:] {
+				a, b := l.Rows[i], l.Rows[i+1]
+				c, known := 0, true
+				if f.Kind() == Word {
+					c, known = cmp.Compare(f.Text(a), f.Text(b)), f.Text(b) != ""
+				} else {
+					va, vb := f.Value(a, s.Now), f.Value(b, s.Now)
+					c, known = cmp.Compare(va.V, vb.V), vb.OK()
+					if !va.OK() && vb.OK() {
+						t.Fatalf("%v: #%d, which has no value, comes before #%d", f, a.ID, b.ID)
+					}
+				}
+				if l.Down {
+					c = -c
+				}
+				if known && (c > 0 || c == 0 && a.Enqueued < b.Enqueued) {
+					t.Fatalf("%v, down %v: #%d comes before #%d", f, l.Down, a.ID, b.ID)
+				}
+			}
+			l.SortBy(f)
+		}
+	}
+}
+
+func TestFilteredRowsAndTheirSums(t *testing.T) {
+	s := many(900)
+	l := NewList()
+	l.Filter, _ = Parse("group=g1 finished")
+	l.Update(s)
+	want := Sums{}
+	n := 0
+	for _, r := range append(slices.Clone(s.Past), s.Requests...) {
+		if r.Group == "g1" && r.State == event.StateFinished {
+			n++
+			want.Generated += r.Generated
+			want.Prompt += r.PromptTokens
+			if Missed(r, s.Now) {
+				want.Missed++
+			}
+		}
+	}
+	if len(l.Rows) != n || l.All != 900 || l.Sums.States[event.StateFinished] != n || l.Sums.States[event.StateFailed] != 0 {
+		t.Errorf("%d rows, states %v; want %d", len(l.Rows), l.Sums.States, n)
+	}
+	if l.Sums.Generated != want.Generated || l.Sums.Prompt != want.Prompt || l.Sums.Missed != want.Missed || want.Missed == 0 {
+		t.Errorf("sums %+v, want %+v", l.Sums, want)
+	}
+	if !math.IsNaN(l.Sums.P50[E2EL]) || math.IsNaN(l.Sums.P50[TTFT]) {
+		t.Errorf("p50 of E2EL %v and TTFT %v", l.Sums.P50[E2EL], l.Sums.P50[TTFT])
+	}
+}
+
+// Quantiles are those of the sorted values, by nearest rank.
+func TestQuantiles(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		values := rapid.SliceOfN(rapid.Float64Range(0, 50), 1, 300).Draw(t, "values")
+		l := NewList()
+		for i, v := range values {
+			l.Rows = append(l.Rows, &store.Request{ID: event.RequestID(i), TTFT: event.From(v)})
+		}
+		l.Rows = append(l.Rows, &store.Request{Cold: true, TTFT: event.From(1e9)}, &store.Request{})
+		p50, p99 := l.quantiles(TTFT, 0)
+		slices.Sort(values)
+		if w50, w99 := values[(len(values)*50+99)/100-1], values[(len(values)*99+99)/100-1]; p50 != w50 || p99 != w99 {
+			t.Fatalf("p50 %v, p99 %v of %v; want %v, %v", p50, p99, values, w50, w99)
+		}
+	})
+}
+
+func TestRowsAreFound(t *testing.T) {
+	s := many(300)
+	l := NewList()
+	l.Update(s)
+	for i, r := range l.Rows {
+		if l.Index(KeyOf(r)) != i {
+			t.Fatalf("#%d is not found", r.ID)
+		}
+	}
+	if l.Index(Key{ID: 4, Enqueued: 1}) != -1 || l.Index(Key{}) != -1 {
+		t.Error("a request that is not there is found")
+	}
+}
+
+// An update with nothing new keeps the rows; one that has what it had before allocates nothing.
+func TestUpdatesReuseWhatTheyHave(t *testing.T) {
+	a, b := many(2000), many(2000)
+	l := NewList()
+	l.SortBy(TTFT)
+	l.Update(a)
+	l.Update(b)
+	if n := testing.AllocsPerRun(20, func() {
+		l.Update(a)
+		l.Update(b)
+	}); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// BenchmarkUpdate sorts, filters and sums up 5,000 requests.
+func BenchmarkUpdate(b *testing.B) {
+	for _, c := range []struct {
+		name   string
+		by     Field
+		filter string
+	}{{"newest", Age, ""}, {"ttft", TTFT, ""}, {"filtered", TTFT, "ttft>100ms group=g1 -failed"}} {
+		b.Run(c.name, func(b *testing.B) {
+			s, t := many(5000), many(5000)
+			l := NewList()
+			if c.by != Age {
+				l.SortBy(c.by)
+			}
+			l.Filter, _ = Parse(c.filter)
+			b.ReportAllocs()
+			for b.Loop() {
+				s, t = t, s
+				l.Update(s)
+			}
+		})
+	}
+}
