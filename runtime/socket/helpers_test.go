@@ -3,6 +3,7 @@ package socket
 import (
 	"context"
 	"net"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -14,7 +15,13 @@ import (
 	"github.com/llmtop/llmtop/runtime"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if play := roles[os.Getenv(roleVariable)]; play != nil {
+		play(os.Getenv(addressVariable))
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // log is a sink that remembers.
 type log struct {
