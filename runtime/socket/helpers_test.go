@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	goruntime "runtime"
 	"sync"
 	"testing"
 	"time"
@@ -137,4 +138,23 @@ func finished(id event.RequestID, at event.Time, n int) event.Event {
 
 func token(id event.RequestID, at event.Time, i int) event.Event {
 	return event.Event{Kind: event.KindToken, Req: id, At: at, Layer: -1, ID: int32(100 + i), Index: int32(i), N: 1, Step: uint64(i + 1)}
+}
+
+// heap is how many bytes are in use once all that can be let go is gone.
+func heap() int64 {
+	goruntime.GC()
+	goruntime.GC()
+	var m goruntime.MemStats
+	goruntime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// drainAll reads until the end.
+func drainAll(conn net.Conn) {
+	buffer := make([]byte, 1<<16)
+	for {
+		if _, err := conn.Read(buffer); err != nil {
+			return
+		}
+	}
 }

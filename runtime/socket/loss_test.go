@@ -242,12 +242,17 @@ func TestRouterCountsAreReplaced(t *testing.T) {
 	}
 }
 
-// TestRequestsThatNeverEnd are forgotten, the oldest first.
-func TestRequestsThatNeverEnd(t *testing.T) {
+// TestMillionRequestsThatNeverEnd are forgotten, the oldest first.
+func TestMillionRequestsThatNeverEnd(t *testing.T) {
 	s := server(t, path(t), Options{})
-	const many = 100_000
+	const many, most = 1_000_000, 12 << 20
+	before := heap()
 	for id := range event.RequestID(many) {
 		s.Emit(queued(id+1, 1))
+		s.Emit(token(id+1, 1, 0))
+	}
+	if grown := heap() - before; grown > most {
+		t.Errorf("%d MB are kept", grown>>20)
 	}
 	if n := len(s.state.live); n != maxLive {
 		t.Errorf("%d live requests are remembered", n)
@@ -272,41 +277,5 @@ func TestEmitAllocatesNothing(t *testing.T) {
 		i++
 	}); n >= 1 {
 		t.Errorf("%v allocations an event", n)
-	}
-}
-
-// BenchmarkEmit is what an event costs the engine, with readers that keep up, one that has stopped, and without any.
-func BenchmarkEmit(b *testing.B) {
-	for name, stalled := range map[string]bool{"none": false, "stalled": true} {
-		b.Run(name, func(b *testing.B) { benchEmit(b, stalled, false) })
-	}
-	b.Run("reader", func(b *testing.B) { benchEmit(b, false, true) })
-}
-
-func benchEmit(b *testing.B, stalled, reads bool) {
-	s := server(b, path(b), Options{})
-	if stalled || reads {
-		conn := connection(b, s)
-		await(b, "the reader", func() bool { return s.Readers() == 1 })
-		if reads {
-			go drainAll(conn)
-		}
-	}
-	s.Emit(queued(1, 1))
-	b.ReportAllocs()
-	i := 0
-	for b.Loop() {
-		s.Emit(token(1, event.Time(i), i))
-		i++
-	}
-}
-
-// drainAll reads until the end.
-func drainAll(conn net.Conn) {
-	buffer := make([]byte, 1<<16)
-	for {
-		if _, err := conn.Read(buffer); err != nil {
-			return
-		}
 	}
 }

@@ -92,6 +92,7 @@ type account struct {
 	Generated uint64 // tokens, by the store
 	Finished  uint64 // requests, by the store
 	Shown     event.Lost
+	Heap      int64
 
 	client *Client
 	store  *store.Store
@@ -141,7 +142,7 @@ func (a *account) Emit(e event.Event) {
 
 func (a *account) print() {
 	s := a.store.Snapshot()
-	a.Generated, a.Finished, a.Shown = s.Counts.GeneratedTokens, s.Counts.Finished, s.Lost
+	a.Generated, a.Finished, a.Shown, a.Heap = s.Counts.GeneratedTokens, s.Counts.Finished, s.Lost, heap()
 	_ = json.NewEncoder(os.Stdout).Encode(a)
 }
 
