@@ -56,6 +56,7 @@ func (e *Engine) load() error {
 		{event.StageLoadWeights, "", e.loadWeights},
 		{event.StageNone, "load_context", e.createContext},
 		{event.StageLoadWarmup, "", e.warmUp},
+		{event.StageNone, "load_calibrate", e.calibrate},
 	} {
 		began := time.Now()
 		if err := s.work(); err != nil {
@@ -143,12 +144,8 @@ func (e *Engine) createContext() error {
 
 // warmUp computes one token, which brings in the weights that a first request would have to wait for.
 func (e *Engine) warmUp() error {
-	b := runtime.Batch{Rows: []runtime.Row{{Logits: true}}}
-	if err := e.Forward(&b); err != nil {
-		return err
-	}
-	e.Release(0)
-	return nil
+	_, err := e.token()
+	return err
 }
 
 // progressTo takes the progress of the load in progress; nil if nobody does.

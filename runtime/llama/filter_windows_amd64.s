@@ -1,17 +1,11 @@
 //go:build !nollama
 
 #include "textflag.h"
+#include "filter_amd64.h"
 
-// bool filter(struct ggml_tensor *t, bool ask, watch *w): CX, DX, R8 in the Windows ABI. See watch in filter.go.
+// The ABI of Windows.
 TEXT ·filter(SB), NOSPLIT|NOFRAME, $0-0
-	CMPQ 0(R8), $0
-	JEQ  off
-	MOVQ 8(R8), AX
-	JMP  AX
-
-off:
-	XORL AX, AX
-	RET
+	FILTER(CX, DX, R8)
 
 DATA ·filterAddress(SB)/8, $·filter(SB)
 GLOBL ·filterAddress(SB), RODATA, $8

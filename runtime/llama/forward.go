@@ -76,10 +76,10 @@ func (e *Engine) Forward(b *runtime.Batch) error {
 	began := time.Now()
 	if watched {
 		e.trace.begin(b.Rows, e.rows.wanted, want)
+		e.watch.look(e.trace.prefixes())
 	}
-	e.watch.set(watched)
 	code := e.lib.decode(e.context, e.rows.c)
-	e.watch.set(false)
+	e.watch.rest()
 	if code != 0 {
 		return e.failed(code)
 	}

@@ -54,13 +54,24 @@ func (t *tracer) begin(rows []runtime.Row, wanted []int32, want runtime.Hooks) {
 	}
 }
 
-// see is the library's question whether the node is wanted, and its call once it is computed.
+// prefixes are the beginnings of the names of the nodes to look at; nil is all.
+func (t *tracer) prefixes() []string {
+	switch {
+	case t.want.Ops:
+		return nil
+	case t.want.Split:
+		return []string{nodeTopK, nodeAttention, nodeLayer, nodeEmbedding}
+	}
+	return []string{nodeTopK}
+}
+
+// see is the library's question whether a node is wanted, and its call once the node is computed.
 func (t *tracer) see(tensor uintptr, ask bool) bool {
-	name := t.lib.nameOf(tensor)
 	if ask {
 		t.started = time.Now()
-		return t.want.Ops || t.wants(name)
+		return true
 	}
+	name := t.lib.nameOf(tensor)
 	if t.want.Ops {
 		t.ops.add(t.lib, tensor, name, time.Since(t.started))
 	}
@@ -71,14 +82,6 @@ func (t *tracer) see(tensor uintptr, ask bool) bool {
 		t.picks(tensor, layer)
 	}
 	return true
-}
-
-// wants says whether a node is of interest.
-func (t *tracer) wants(name string) bool {
-	if (t.want.Experts || t.want.Picks || t.want.Split) && strings.HasPrefix(name, nodeTopK) {
-		return true
-	}
-	return t.want.Split && (strings.HasPrefix(name, nodeAttention) || strings.HasPrefix(name, nodeLayer) || name == nodeEmbedding)
 }
 
 // layerOf is the number behind a name.
