@@ -85,10 +85,7 @@ func (o *benchOptions) bind(c *cobra.Command) {
 	flags.BoolVar(&o.honourEOS, "honour-eos", false, "let a model end its text before --tokens")
 	flags.StringToStringVar(&o.groups, "groups", nil, "share of the requests that each group (LoRA adapter or tenant) makes, for example a=3,b=1")
 	flags.BoolVar(&o.screen, "ui", false, "watch the benchmark on the screen")
-	o.files.bind(flags)
-	for _, name := range []string{"json", "csv"} {
-		flags.Lookup(name).Usage = strings.TrimSuffix(flags.Lookup(name).Usage, " (with --headless)")
-	}
+	o.files.bind(flags, "")
 	check := c.PreRunE
 	c.PreRunE = func(c *cobra.Command, args []string) error {
 		if !c.Flags().Changed("parallel") {

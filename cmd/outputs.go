@@ -5,31 +5,73 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/spf13/pflag"
 
 	"github.com/llmtop/llmtop/profiler/report"
 )
 
-// reportFiles are the files that a report is to go to; none means text on standard output.
-type reportFiles struct{ json, csv string }
-
-func (f *reportFiles) bind(set *pflag.FlagSet) {
-	set.StringVar(&f.json, "json", "", "write the report as JSON to this file, - for standard output (with --headless)")
-	set.StringVar(&f.csv, "csv", "", "write the stages as CSV to this file (with --headless)")
+// formats are the ways to write a report, by the name of the flag that asks for them.
+var formats = []struct {
+	flag, what string
+	write      func(*report.Report, io.Writer) error
+}{
+	{"json", "the report as JSON", (*report.Report).WriteJSON},
+	{"jsonl", "the requests as JSON Lines", (*report.Report).WriteJSONL},
+	{"csv", "the stages as CSV", (*report.Report).WriteCSV},
+	{"markdown", "a summary as Markdown", (*report.Report).WriteMarkdown},
+	{"html", "a summary as a page with charts", (*report.Report).WriteHTML},
 }
 
-func (f *reportFiles) any() bool { return f.json != "" || f.csv != "" }
+// reportFiles are the files that a report is to go to, by format; none means text on standard output.
+type reportFiles struct {
+	names map[string]*string
+}
 
-// outputs are these files, open. They are opened before anything is computed, so that a path that cannot be written costs nothing.
-type outputs struct{ json, csv *os.File }
-
-func (f *reportFiles) open() (out outputs, err error) {
-	if out.json, err = create(f.json); err != nil {
-		return out, err
+// bind adds a flag for each format. condition is appended to what it says of itself.
+func (f *reportFiles) bind(set *pflag.FlagSet, condition string) {
+	f.names = map[string]*string{}
+	for _, format := range formats {
+		f.names[format.flag] = set.String(format.flag, "", "write "+format.what+" to this file, - for standard output"+condition)
 	}
-	out.csv, err = create(f.csv)
-	return out, err
+}
+
+func (f *reportFiles) any() bool {
+	for _, name := range f.names {
+		if *name != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// headlessOnly is the condition on which run and replay report.
+const headlessOnly = " (with --headless)"
+
+// checkHeadless refuses files of a report that nobody will make.
+func (f *reportFiles) checkHeadless(headless bool) error {
+	if !headless && f.any() {
+		return usagef("--json, --jsonl, --csv, --markdown and --html need --headless")
+	}
+	return nil
+}
+
+// outputs are these files, open, in the order of formats; nil where there is none. They are opened before anything is computed, so that a
+// path that cannot be written costs nothing.
+type outputs []*os.File
+
+func (f *reportFiles) open() (outputs, error) {
+	out := make(outputs, len(formats))
+	for i, format := range formats {
+		file, err := create(*f.names[format.flag])
+		if err != nil {
+			out.discard()
+			return nil, err
+		}
+		out[i] = file
+	}
+	return out, nil
 }
 
 // create opens a file for writing; "-" is standard output, "" is none.
@@ -49,7 +91,7 @@ func create(name string) (*os.File, error) {
 
 // discard removes the files again.
 func (out outputs) discard() {
-	for _, file := range []*os.File{out.json, out.csv} {
+	for _, file := range out {
 		if file != nil && file != os.Stdout {
 			_ = file.Close()
 			_ = os.Remove(file.Name()) // an empty file that stays does no harm
@@ -58,13 +100,15 @@ func (out outputs) discard() {
 }
 
 func (out outputs) write(r *report.Report, stdout io.Writer) error {
-	if out.json == nil && out.csv == nil {
+	if !slices.ContainsFunc(out, func(f *os.File) bool { return f != nil }) {
 		return r.WriteText(stdout)
 	}
-	if err := write(out.json, r.WriteJSON); err != nil {
-		return err
+	for i, file := range out {
+		if err := write(file, func(w io.Writer) error { return formats[i].write(r, w) }); err != nil {
+			return err
+		}
 	}
-	return write(out.csv, r.WriteCSV)
+	return nil
 }
 
 func write(file *os.File, to func(io.Writer) error) error {

@@ -52,7 +52,7 @@ It also reads Dynamo's request traces (dynamo.request.trace.v1) and forward-pass
 	}
 	flags := c.Flags()
 	opts.view.bind(flags)
-	opts.files.bind(flags)
+	opts.files.bind(flags, headlessOnly)
 	flags.Float64Var(&opts.speed, "speed", 1, fmt.Sprintf("times as fast as it was: %v to %v", trace.Slowest, trace.Fastest))
 	flags.BoolVar(&opts.paused, "paused", false, "begin with a pause")
 	flags.BoolVar(&opts.headless, "headless", false, "no screen: report, exit")
@@ -64,8 +64,8 @@ func (o *replayOptions) check() error {
 	if !(o.speed >= trace.Slowest && o.speed <= trace.Fastest) {
 		return usagef("--speed %v: must be %v to %v", o.speed, trace.Slowest, trace.Fastest)
 	}
-	if !o.headless && o.files.any() {
-		return usagef("--json and --csv need --headless")
+	if err := o.files.checkHeadless(o.headless); err != nil {
+		return err
 	}
 	return o.view.check()
 }

@@ -46,7 +46,7 @@ When standard output is not a terminal, it prints plain progress and a summary i
 	flags.StringArrayVarP(&opts.prompts.texts, "prompt", "p", nil, "prompt; may be given several times")
 	flags.StringArrayVarP(&opts.prompts.files, "file", "f", nil, "file that holds one prompt; may be given several times")
 	flags.BoolVar(&opts.headless, "headless", false, "no screen: run the prompts, report, exit")
-	opts.files.bind(flags)
+	opts.files.bind(flags, headlessOnly)
 	flags.IntVar(&opts.logprobs, "logprobs", 0, "report so many alternatives for each token, with their log-probabilities")
 	return c
 }
@@ -63,8 +63,8 @@ func (o *runOptions) arguments(args []string) error {
 			return usagef("unexpected argument %q: run takes one model file, and - for a prompt on standard input", arg)
 		}
 	}
-	if !o.headless && o.files.any() {
-		return usagef("--json and --csv need --headless")
+	if err := o.files.checkHeadless(o.headless); err != nil {
+		return err
 	}
 	if o.logprobs < 0 || o.logprobs > maxLogprobs {
 		return usagef("--logprobs %d: must be 0 to %d", o.logprobs, maxLogprobs)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
@@ -123,7 +124,7 @@ func (r *Result) WriteText(w io.Writer) error {
 	for _, note := range r.notes() {
 		fmt.Fprintf(&b, "\n%s\n", note)
 	}
-	_, err := io.WriteString(w, printable(b.String()))
+	_, err := io.WriteString(w, clean.Printable(b.String()))
 	return err
 }
 
@@ -176,16 +177,16 @@ func (r *Result) notes() []string {
 // WriteMarkdown writes the result as a comment to a change.
 func (r *Result) WriteMarkdown(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "### llmtop: %s\n\n`%s` against `%s`.\n\n", r.Outcome, code(r.New), code(r.Base))
+	fmt.Fprintf(&b, "### llmtop: %s\n\n`%s` against `%s`.\n\n", r.Outcome, clean.Code(r.New), clean.Code(r.Base))
 	for _, d := range r.Differences {
-		fmt.Fprintf(&b, "- not the same: %s\n", escape(d.String()))
+		fmt.Fprintf(&b, "- not the same: %s\n", clean.Markdown(d.String()))
 	}
 	if len(r.Differences) > 0 {
 		b.WriteByte('\n')
 	}
 	for i, cells := range r.table() {
 		for _, cell := range cells {
-			b.WriteString("| " + escape(cell) + " ")
+			b.WriteString("| " + clean.Markdown(cell) + " ")
 		}
 		b.WriteString("|\n")
 		if i == 0 {
@@ -193,26 +194,8 @@ func (r *Result) WriteMarkdown(w io.Writer) error {
 		}
 	}
 	for _, note := range r.notes() {
-		fmt.Fprintf(&b, "\n%s\n", escape(note))
+		fmt.Fprintf(&b, "\n%s\n", clean.Markdown(note))
 	}
-	_, err := io.WriteString(w, printable(b.String()))
+	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// escape takes the meaning that Markdown and HTML give to characters.
-func escape(s string) string {
-	return strings.NewReplacer("|", "\\|", "<", "&lt;", "&", "&amp;", "`", "\\`", "*", "\\*", "_", "\\_", "[", "\\[", "\n", " ").Replace(s)
-}
-
-// code makes a text fit between backquotes.
-func code(s string) string { return strings.NewReplacer("`", "'", "\n", " ").Replace(s) }
-
-// printable drops control characters, which names from outside may hold.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\n' || r >= 0x7f && r < 0xa0 {
-			return -1
-		}
-		return r
-	}, s)
 }

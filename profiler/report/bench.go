@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
@@ -136,7 +137,7 @@ func (r *Report) writeBench(w writer) {
 		}
 		w.line("%-26s %8d %10s %10s %10s %10s %18s %8s %8s", p.Name, p.count(),
 			ttft.cell(medianOf, metric.Seconds), ttft.cell(tailOf, metric.Seconds), p.TPOT.cell(medianOf, metric.Seconds), p.TPOT.cell(tailOf, metric.Seconds),
-			p.Output.margin(), p.Finished.cell(meanOf, metric.Rate), p.Goodput.cell(meanOf, metric.Rate))
+			strings.Replace(p.Output.margin(), "±", "+-", 1), p.Finished.cell(meanOf, metric.Rate), p.Goodput.cell(meanOf, metric.Rate))
 	}
 	w.line("(? after a percentile: too few samples for it; +- is the 95 %% interval of the mean)")
 	for i := range r.Bench.Points {
@@ -187,5 +188,5 @@ func (s *Statistics) margin() string {
 	if s.High == (Number{}) {
 		return metric.Rate(s.Mean.V)
 	}
-	return fmt.Sprintf("%s +-%s", metric.Rate(s.Mean.V), metric.Rate((s.High.V-s.Low.V)/2))
+	return fmt.Sprintf("%s ±%s", metric.Rate(s.Mean.V), metric.Rate((s.High.V-s.Low.V)/2))
 }

@@ -23,6 +23,7 @@ func benched() *Report {
 			Stalls:  []Stall{},
 			E2EL:    Measured(ttft + 0.02),
 			Prefill: Measured(ttft),
+			Parts:   Parts{{"prompt", Measured(ttft * 0.75)}, {"other", Measured(ttft * 0.25)}},
 		})
 	}
 	r.Requests = append(r.Requests, Request{ID: 9, State: "failed", Tokens: []Token{}, Layers: []Layer{}, Stalls: []Stall{}})

@@ -1,0 +1,180 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/llmtop/llmtop/profiler/clean"
+	"github.com/llmtop/llmtop/profiler/metric"
+)
+
+// chart is a picture in units of pixels: lines and boxes and words, which the page draws as SVG.
+type chart struct {
+	Title, Note   string
+	Width, Height float64
+	Lines         []chartLine
+	Boxes         []chartBox
+	Labels        []chartLabel
+}
+
+type chartLine struct {
+	Class          string
+	X1, Y1, X2, Y2 float64
+}
+
+// chartBox is drawn in the colour of its class, or else in Fill.
+type chartBox struct {
+	Class, Fill, Hint string
+	X, Y, W, H        float64
+}
+
+type chartLabel struct {
+	Class, Anchor, Text string
+	X, Y                float64
+}
+
+// The measures of charts, in pixels.
+const (
+	chartWidth = 520
+	nameWidth  = 150 // of what stands left of a bar
+	valueSpace = 110 // right of it
+	barHeight  = 18
+	rowHeight  = 26
+)
+
+func (r *Report) charts() []chart {
+	var out []chart
+	for _, c := range []chart{r.partsChart(), r.gapsChart(), r.outputChart(), r.expertsChart()} {
+		if len(c.Boxes) > 0 {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func (c *chart) text(class, anchor string, x, y float64, words string) {
+	c.Labels = append(c.Labels, chartLabel{class, anchor, clean.Printable(words), x, y})
+}
+
+// bar adds a row with a bar as long as its share of all there is room for.
+func (c *chart) bar(name string, share float64, value string) (right float64) {
+	y := c.Height
+	length := max(share, 0) * (chartWidth - nameWidth - valueSpace)
+	c.text("", "end", nameWidth-8, y+barHeight-5, name)
+	c.Boxes = append(c.Boxes, chartBox{Class: "bar", Hint: clean.Printable(name + ": " + value), X: nameWidth, Y: y, W: length, H: barHeight})
+	c.text("value", "start", nameWidth+length+6, y+barHeight-5, value)
+	c.Height += rowHeight
+	return nameWidth + length
+}
+
+// partsChart shows where TTFT goes.
+func (r *Report) partsChart() chart {
+	names, means, cold := r.meanParts()
+	c := chart{Title: "Where TTFT goes", Note: "mean of warm requests", Width: chartWidth}
+	if cold {
+		c.Note = "mean of cold requests, model load included"
+	}
+	most := 0.0
+	for _, v := range means {
+		most = max(most, v)
+	}
+	for i, name := range names {
+		if most > 0 {
+			c.bar(name, means[i]/most, metric.Seconds(means[i]))
+		}
+	}
+	return c
+}
+
+// outputChart compares the points of a benchmark.
+func (r *Report) outputChart() chart {
+	c := chart{Title: "Output tokens/s", Note: "mean of runs", Width: chartWidth}
+	if r.Bench == nil {
+		return c
+	}
+	most := 0.0
+	for i := range r.Bench.Points {
+		if out := r.Bench.Points[i].Output; out != nil {
+			most = max(most, out.Mean.V)
+		}
+	}
+	for i := range r.Bench.Points {
+		p := &r.Bench.Points[i]
+		if p.Output != nil && most > 0 {
+			c.bar(p.Name, p.Output.Mean.V/most, p.Output.margin())
+		}
+	}
+	return c
+}
+
+// gapBins is how many bins a factor of two has in the chart of token gaps.
+const gapBins = 4
+
+// gapsChart is a histogram of all gaps between tokens on a logarithmic axis.
+func (r *Report) gapsChart() chart {
+	c := chart{Title: "Gaps between tokens", Note: "logarithmic axis", Width: chartWidth}
+	counts, total := map[int]int{}, 0
+	for i := range r.Requests {
+		for _, t := range r.Requests[i].Tokens {
+			if v, ok := t.Gap.Positive(); ok {
+				counts[int(math.Floor(math.Log2(v)*gapBins))] += int(max(t.N, 1))
+				total += int(max(t.N, 1))
+			}
+		}
+	}
+	if total == 0 {
+		return c
+	}
+	bins := make([]int, 0, len(counts))
+	most := 0
+	for bin, n := range counts {
+		bins, most = append(bins, bin), max(most, n)
+	}
+	slices.Sort(bins)
+	first, last := bins[0], bins[len(bins)-1]
+	const height, base = 150.0, 165.0
+	width := (chartWidth - 20) / float64(last-first+1)
+	c.Height = base + 20
+	c.Lines = append(c.Lines, chartLine{"axis", 10, base, chartWidth - 10, base})
+	edge := func(bin int) float64 { return math.Exp2(float64(bin) / gapBins) }
+	for _, bin := range bins {
+		h := height * float64(counts[bin]) / float64(most)
+		c.Boxes = append(c.Boxes, chartBox{
+			Class: "bar", X: 10 + float64(bin-first)*width, Y: base - h, W: math.Max(width-1, 0.5), H: h,
+			Hint: fmt.Sprintf("%s to %s: %d of %d", metric.Seconds(edge(bin)), metric.Seconds(edge(bin+1)), counts[bin], total),
+		})
+	}
+	c.text("", "start", 10, base+15, metric.Seconds(edge(first)))
+	c.text("", "end", chartWidth-10, base+15, metric.Seconds(edge(last+1)))
+	return c
+}
+
+// expertsChart is the share of each layer's picks that each expert gets.
+func (r *Report) expertsChart() chart {
+	c := chart{Title: "Experts while decoding", Note: "share of a layer's picks; darkest is twice its fair share", Width: chartWidth}
+	if r.Experts == nil || r.Experts.Decode.Tokens == 0 {
+		return c
+	}
+	layers := r.Experts.Decode.Layers
+	const left, top = 30.0, 4.0
+	width, height := (chartWidth-left)/float64(max(r.Experts.Experts, 1)), 14.0
+	for l, row := range layers {
+		total := uint64(0)
+		for _, n := range row {
+			total += n
+		}
+		y := top + float64(l)*height
+		c.text("", "end", left-6, y+height-3, fmt.Sprint(l))
+		for e, n := range row {
+			share := float64(n) / float64(max(total, 1))
+			depth := min(share*float64(len(row))/2, 1) // half of the scale is a fair share
+			c.Boxes = append(c.Boxes, chartBox{
+				Fill: fmt.Sprintf("rgba(47,111,235,%.2f)", depth), X: left + float64(e)*width, Y: y, W: math.Max(width-1, 0.5), H: height - 1,
+				Hint: fmt.Sprintf("layer %d, expert %d: %s, %d picks", l, e, metric.Percent(share), n),
+			})
+		}
+	}
+	c.Height = top + float64(len(layers))*height + 4
+	return c
+}
