@@ -65,7 +65,7 @@ func (o *benchOptions) sources(stdin io.Reader) ([]prompts, error) {
 const defaultRequests = 8
 
 // workload makes the points: each kind of prompts at each concurrency and each rate. Lengths in tokens need the model's tokenizer.
-func (o *benchOptions) workload(ctx context.Context, s *runtime.Scheduler, sources []prompts) (bench.Workload, error) {
+func (o *benchOptions) workload(ctx context.Context, s scheduler, sources []prompts) (bench.Workload, error) {
 	out := bench.Workload{Repeats: o.repeats, Warmup: o.warmup, Seed: o.seed}
 	shape, err := strconv.ParseFloat(o.burstiness, 64)
 	if err != nil {
@@ -146,7 +146,7 @@ func draw(weights []weight, rng *rand.Rand) string {
 // synthetic makes prompts of exact lengths out of real text.
 type synthetic struct{ front, body []int32 }
 
-func newSynthetic(ctx context.Context, s *runtime.Scheduler) (*synthetic, error) {
+func newSynthetic(ctx context.Context, s scheduler) (*synthetic, error) {
 	var text strings.Builder
 	for _, p := range demo.Prompts() {
 		text.WriteString(p.Text + "\n")

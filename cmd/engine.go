@@ -68,13 +68,18 @@ func (o *runOptions) engine() event.Engine {
 	return event.Engine{Name: "native", Version: versionString()}
 }
 
+// schedulerOptions are those of the scheduler of a run, but for the clock.
+func (o *runOptions) schedulerOptions() runtime.Options {
+	return runtime.Options{
+		Sampler: native.NewSampler, Pace: o.pace, Engine: o.engine(), Hooks: runtime.Hooks{Split: true, Experts: true},
+	}
+}
+
 // scheduler prepares the scheduler of a run.
 func (o *runOptions) scheduler(clock runtime.Clock) *runtime.Scheduler {
-	return runtime.New(o.loader(), runtime.Options{
-		Clock: clock, Sampler: native.NewSampler, Pace: o.pace,
-		Engine: o.engine(),
-		Hooks:  runtime.Hooks{Split: true, Experts: true},
-	})
+	opt := o.schedulerOptions()
+	opt.Clock = clock
+	return runtime.New(o.loader(), opt)
 }
 
 // refused makes a usageError of an error that the prompt is to blame for.

@@ -27,8 +27,10 @@ func (o *runOptions) runHeadless(ctx context.Context, prompts []runtime.Request,
 	var built *report.Report
 	err = s.run(ctx, func(ctx context.Context) error {
 		ended, err := generate(ctx, s.scheduler, prompts, progress)
-		if ended > 0 || errors.Is(err, errInterrupted) {
-			s.sampler.Sample(s.sink) // what the run has cost to its very end
+		if ended > 0 || cutOff(err) {
+			if !crashed(err) {
+				s.sampler.Sample(s.sink) // what the run has cost to its very end
+			}
 			built = report.Build(o.meta(err), s.store.Snapshot(), collector)
 		}
 		return err
@@ -42,8 +44,11 @@ func (o *runOptions) runHeadless(ctx context.Context, prompts []runtime.Request,
 
 // meta describes this run in its report.
 func (o *runOptions) meta(err error) report.Meta {
-	return report.Meta{Version: versionString(), Configuration: o.configuration(), Partial: errors.Is(err, errInterrupted)}
+	return report.Meta{Version: versionString(), Configuration: o.configuration(), Partial: cutOff(err)}
 }
+
+// cutOff reports whether a run was ended before it was done, by a signal or because the process of its engine has ended.
+func cutOff(err error) bool { return errors.Is(err, errInterrupted) || crashed(err) }
 
 // configuration is every setting by the name of its flag.
 func (o *runOptions) configuration() map[string]string {
@@ -56,7 +61,7 @@ func (o *runOptions) configuration() map[string]string {
 
 // generate submits all prompts and waits for their ends, telling of each; prompts beyond the queue wait for room in it. It returns
 // how many ended well, and why the first one failed.
-func generate(ctx context.Context, s *runtime.Scheduler, prompts []runtime.Request, progress io.Writer) (ended int, failed error) {
+func generate(ctx context.Context, s runtime.Runner, prompts []runtime.Request, progress io.Writer) (ended int, failed error) {
 	var handles []*runtime.Handle
 	for _, p := range prompts {
 		h, err := submit(ctx, s, p)
@@ -86,7 +91,7 @@ func generate(ctx context.Context, s *runtime.Scheduler, prompts []runtime.Reque
 }
 
 // submit queues a request, waiting while the queue is full.
-func submit(ctx context.Context, s *runtime.Scheduler, r runtime.Request) (*runtime.Handle, error) {
+func submit(ctx context.Context, s runtime.Runner, r runtime.Request) (*runtime.Handle, error) {
 	for {
 		h, err := s.Submit(r)
 		if !errors.Is(err, runtime.ErrQueueFull) {

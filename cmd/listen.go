@@ -51,9 +51,9 @@ func (l *listening) check() error {
 	return nil
 }
 
-// open lets others watch the scheduler, if that is wanted. The sink is what they are told; the server must be closed after its last
+// open lets others watch and steer the engine, if that is wanted. The sink is what they are told; the server must be closed after its last
 // event.
-func (l *listening) open(clock runtime.Clock, engine event.Engine, s *runtime.Scheduler) (*socket.Server, event.Sink, error) {
+func (l *listening) open(clock runtime.Clock, engine event.Engine, c socket.Controller) (*socket.Server, event.Sink, error) {
 	if l.at == "" {
 		return nil, nil, nil
 	}
@@ -61,7 +61,7 @@ func (l *listening) open(clock runtime.Clock, engine event.Engine, s *runtime.Sc
 	if err != nil {
 		return nil, nil, err
 	}
-	server, err := socket.Listen(l.at, socket.Options{Clock: clock, Engine: engine, Token: secret, Controller: socket.Scheduled(s)})
+	server, err := socket.Listen(l.at, socket.Options{Clock: clock, Engine: engine, Token: secret, Controller: c})
 	if err != nil {
 		return nil, nil, usageError{err}
 	}

@@ -51,7 +51,7 @@ func show(ctx context.Context, cfg ui.Config) error {
 
 // watch submits the prompts of the command line and ends the screen when one of them is refused: a mistake there is told like any other,
 // in one line.
-func (o *runOptions) watch(ctx context.Context, s *runtime.Scheduler, prompts []runtime.Request, end context.CancelCauseFunc) {
+func (o *runOptions) watch(ctx context.Context, s runtime.Runner, prompts []runtime.Request, end context.CancelCauseFunc) {
 	var handles []*runtime.Handle
 	for _, p := range prompts {
 		h, err := submit(ctx, s, p)

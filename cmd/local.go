@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"context"
 	"errors"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -10,39 +11,71 @@ import (
 	"github.com/llmtop/llmtop/runtime/socket"
 )
 
-// local is a session with an engine that runs inside this program.
+// local is a session with an engine that this program runs, in its own process or in another one.
 type local struct {
 	*session
 	clock     runtime.Clock // of its events
-	scheduler *runtime.Scheduler
+	scheduler scheduler
 	sampler   *host.Sampler
 	server    *socket.Server // nil: nobody else watches
+}
+
+// scheduler is a runtime.Scheduler or what stands for one in another process.
+type scheduler interface {
+	runtime.Source
+	runtime.Runner
+	Encode(ctx context.Context, text string) ([]int32, error)
 }
 
 // newLocal prepares one. also, unless it is nil, sees every event besides the store; onRequest is told of every request that ends.
 func (o *runOptions) newLocal(also event.Sink, onRequest func(*store.Request)) (*local, error) {
 	clock := runtime.NewClock()
-	l := &local{
-		clock:     clock,
-		session:   newSession(store.Options{Now: clock.Now, TTFTTarget: o.ttftTarget, OnRequest: onRequest}),
-		scheduler: o.scheduler(clock),
-	}
+	l := &local{clock: clock, session: newSession(store.Options{Now: clock.Now, TTFTTarget: o.ttftTarget, OnRequest: onRequest})}
 	if also != nil {
 		l.sink = append(l.sink, also)
 	}
-	server, watched, err := o.listening.open(clock, o.engine(), l.scheduler)
+	controller, err := l.engage(o)
+	if err == nil {
+		err = l.listen(o, controller)
+	}
+	if err == nil {
+		err = l.record(&o.recording, clock)
+	}
+	if err != nil {
+		return nil, errors.Join(err, l.end())
+	}
+	return l, nil
+}
+
+// engage adds the engine, in a process of its own if that is wanted, and what samples its process.
+func (l *local) engage(o *runOptions) (socket.Controller, error) {
+	if !o.isolated {
+		s := o.scheduler(l.clock)
+		l.scheduler = s
+		l.sampler = host.New(host.Options{Clock: l.clock, EngineThreads: s.Threads})
+		l.add("run engine", s.Run)
+		l.add("sample host", l.sampler.Run)
+		return socket.Scheduled(s), nil
+	}
+	p, err := o.startChild(l.clock)
 	if err != nil {
 		return nil, err
 	}
-	if server != nil {
-		l.server = server
-		l.sink, l.atEnd = append(l.sink, watched), append(l.atEnd, server.Close)
-	}
-	if err := l.record(&o.recording, clock); err != nil {
-		return nil, errors.Join(err, l.end())
-	}
-	l.sampler = host.New(host.Options{Clock: clock, EngineThreads: l.scheduler.Threads})
-	l.add("run engine", l.scheduler.Run)
+	l.scheduler = p
+	l.atEnd = append(l.atEnd, p.Close)
+	l.sampler = host.New(host.Options{Clock: l.clock, PID: p.PID()})
+	l.add("run engine", lasting(p.Run))
 	l.add("sample host", l.sampler.Run)
-	return l, nil
+	return p.Controller(), nil
+}
+
+// listen lets others watch, if that is wanted.
+func (l *local) listen(o *runOptions, controller socket.Controller) error {
+	server, watched, err := o.listening.open(l.clock, o.engine(), controller)
+	if err != nil || server == nil {
+		return err
+	}
+	l.server = server
+	l.sink, l.atEnd = append(l.sink, watched), append(l.atEnd, server.Close)
+	return nil
 }

@@ -44,7 +44,7 @@ type job struct {
 
 // childMain is the child.
 func childMain() int {
-	err := Serve(os.Stdin, func(spec json.RawMessage) (Job, error) {
+	err := Serve(os.Stdin, os.Stdout, func(spec json.RawMessage) (Job, error) {
 		var j job
 		if err := json.Unmarshal(spec, &j); err != nil {
 			return Job{}, err

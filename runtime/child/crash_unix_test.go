@@ -73,7 +73,7 @@ func TestKilled(t *testing.T) {
 // TestCrashes has the engine itself crash, in the middle of a pass and in various ways.
 func TestCrashes(t *testing.T) {
 	for fault, reason := range map[string]string{
-		"abort": "SIGABRT", "crash": "SIGSEGV", "die": "memory runs out", "exit": "exit status 7",
+		"abort": "SIGABRT", "crash": "SIGSEGV", "die": "for want of memory", "exit": "exit status 7",
 	} {
 		t.Run(fault, func(t *testing.T) {
 			r := start(t, job{Fault: fault, After: 9, Pace: 50})

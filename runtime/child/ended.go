@@ -35,7 +35,7 @@ func (p *Process) ended(engine *event.Engine) *Ended {
 	e := &Ended{Log: log}
 	switch {
 	case signal(exit) == "SIGKILL":
-		e.Reason = "the engine's process was killed (SIGKILL), as the system does when memory runs out"
+		e.Reason = "the engine's process was killed (SIGKILL), by somebody or by the system for want of memory"
 	case signal(exit) != "":
 		e.Reason = fmt.Sprintf("the engine's process was ended by %s", signal(exit))
 	case crash != "":

@@ -3,8 +3,8 @@
 //
 //   - events, and the messages of docs/event-protocol.md, over a socket in a folder that is this user's alone and is gone as soon as the
 //     connection stands;
-//   - over the child's standard input what to load, later changes of pace, and, by its end, that the parent is gone;
-//   - over its standard output and standard error the log.
+//   - over the child's standard input what to load, later changes of pace and texts to encode, and, by its end, that the parent is gone;
+//   - over its standard output the ids of those texts, and over that and standard error the log.
 package child
 
 import (
@@ -52,6 +52,7 @@ type Process struct {
 	cmd     *exec.Cmd
 	client  *socket.Client
 	journal *journal
+	answers *answers
 	relay   *relay
 	exited  chan struct{} // closed when the process has ended
 	calls   sync.WaitGroup
@@ -62,19 +63,16 @@ type Process struct {
 	stopped error // set once Run has ended
 }
 
-// opening is the first line that the child reads, change each of the others.
+// opening is the first line that the child reads.
 type opening struct {
 	Address string          `json:"address"`
 	Spec    json.RawMessage `json:"spec"`
 }
 
-type change struct {
-	Pace *float64 `json:"pace,omitempty"`
-}
-
 // Start starts the process, which loads nothing before Run. Whoever does not call Run must call Close.
 func Start(opt Options) (*Process, error) {
 	p := &Process{opt: opt, exited: make(chan struct{}), journal: &journal{now: opt.Clock.Now}}
+	p.answers = newAnswers(p.journal.stream())
 	if err := p.prepare(); err != nil {
 		return nil, fmt.Errorf("start engine: %w", err)
 	}
@@ -114,25 +112,31 @@ func folder() (string, error) {
 	return os.MkdirTemp(dir, "llmtop-")
 }
 
-// spawn starts the program. A thread of its own stays with it to its end, since Linux ends the child with the thread that started it.
-func (p *Process) spawn() error {
-	program := p.opt.Program
-	if program == nil {
-		self, err := os.Executable()
-		if err != nil {
-			return err
-		}
-		program = []string{self, Command}
+// command is what to start.
+func (o *Options) command() (*exec.Cmd, error) {
+	if o.Program != nil {
+		return exec.Command(o.Program[0], o.Program[1:]...), nil
 	}
-	p.cmd = exec.Command(program[0], program[1:]...)
-	p.cmd.Stdout, p.cmd.Stderr = p.journal.stream(), p.journal.stream()
-	p.cmd.WaitDelay = patience
-	p.cmd.SysProcAttr = attributes()
-	stdin, err := p.cmd.StdinPipe()
+	self, err := os.Executable()
 	if err != nil {
+		return nil, err
+	}
+	c := exec.Command(self, Command)
+	c.Args[0] = os.Args[0] // by which the program may know who it is
+	return c, nil
+}
+
+// spawn starts the program. A thread of its own stays with it to its end, since Linux ends the child with the thread that started it.
+func (p *Process) spawn() (err error) {
+	if p.cmd, err = p.opt.command(); err != nil {
 		return err
 	}
-	p.stdin = stdin
+	p.cmd.Stdout, p.cmd.Stderr = p.answers, p.journal.stream()
+	p.cmd.WaitDelay = patience
+	p.cmd.SysProcAttr = attributes()
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		return err
+	}
 	started := make(chan error)
 	go func() {
 		goruntime.LockOSThread()

@@ -24,8 +24,9 @@ type Job struct {
 const exitAbandoned = 3
 
 // Serve is the work of the child: it reads from in, its standard input, what it was started for, makes a job of that, and runs an engine
-// for the parent until that closes in or is gone. The error is that of the engine, which the parent has been told, or one of reading.
-func Serve(in io.Reader, prepare func(spec json.RawMessage) (Job, error)) error {
+// for the parent until that closes in or is gone. To out, its standard output, go answers. The error of an engine is
+// Reported; the parent does not know of others.
+func Serve(in io.Reader, out io.Writer, prepare func(spec json.RawMessage) (Job, error)) error {
 	lines := json.NewDecoder(bufio.NewReader(in))
 	var first opening
 	if err := lines.Decode(&first); err != nil {
@@ -46,18 +47,28 @@ func Serve(in io.Reader, prepare func(spec json.RawMessage) (Job, error)) error 
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {
-		obey(lines, scheduler)
+		obey(ctx, lines, scheduler, out)
 		cancel()
 		time.AfterFunc(grace+time.Second, func() { os.Exit(exitAbandoned) })
 	}()
 	if met(ctx, server) {
-		err = scheduler.Run(ctx, server)
+		if err = scheduler.Run(ctx, server); err != nil {
+			err = Reported{err}
+		}
 	}
 	return errors.Join(err, server.Close())
 }
 
+// Reported is an error of the engine, of which the parent has been told.
+type Reported struct{ Err error }
+
+func (r Reported) Error() string { return r.Err.Error() }
+
+// Unwrap is the error itself.
+func (r Reported) Unwrap() error { return r.Err }
+
 // obey does what the parent asks for besides what goes over the socket, until it is gone.
-func obey(lines *json.Decoder, scheduler *runtime.Scheduler) {
+func obey(ctx context.Context, lines *json.Decoder, scheduler *runtime.Scheduler, out io.Writer) {
 	for {
 		var c change
 		if lines.Decode(&c) != nil {
@@ -65,6 +76,9 @@ func obey(lines *json.Decoder, scheduler *runtime.Scheduler) {
 		}
 		if c.Pace != nil {
 			scheduler.SetPace(*c.Pace)
+		}
+		if c.Encode != nil {
+			go encode(ctx, scheduler, *c.Encode, out)
 		}
 	}
 }

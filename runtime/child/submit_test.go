@@ -5,9 +5,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/wire"
 	"github.com/llmtop/llmtop/runtime"
+	"github.com/llmtop/llmtop/runtime/native"
 )
 
 // TestSteering cancels requests and changes the pace of a child.
@@ -97,4 +100,43 @@ func TestController(t *testing.T) {
 	if err := c.Sample(2); err == nil {
 		t.Error("it samples router picks, and no test looks at that")
 	}
+}
+
+// TestEncode asks a child for token ids.
+func TestEncode(t *testing.T) {
+	r := start(t, job{})
+	e, err := native.OpenDemo(native.Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	for _, text := range []string{"", "Call me Ishmael.", strings.Repeat("whale — ", 40_000)} {
+		got, err := r.Encode(t.Context(), text)
+		if diff := cmp.Diff(e.Encode(nil, text, false), got); err != nil || diff != "" {
+			t.Errorf("%v, %.200s", err, diff)
+		}
+	}
+	r.end()
+	<-r.ended
+	if _, err := r.Encode(t.Context(), "a"); !errors.Is(err, runtime.ErrStopped) {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+// FuzzAnswers reads whatever a process may print among its answers.
+func FuzzAnswers(f *testing.F) {
+	f.Add("some log\n", "no line end")
+	f.Add("\x00{}\n\x00\n", "\x00{\"call\":1,\"ids\":[9]}")
+	f.Fuzz(func(t *testing.T, before, after string) {
+		j := &journal{now: func() event.Time { return 0 }}
+		a := newAnswers(j.stream())
+		call, from := a.expect()
+		_, _ = a.Write([]byte(before))
+		(&answer{Call: call, IDs: []int32{7}}).write(a)
+		_, _ = a.Write([]byte(after))
+		if len(from) == 0 {
+			t.Fatal("the answer has not come")
+		}
+		j.end()
+	})
 }

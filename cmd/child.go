@@ -1,0 +1,84 @@
+package cmd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime"
+	"github.com/llmtop/llmtop/runtime/child"
+)
+
+// childSpec is what the process of an engine is told to run.
+type childSpec struct {
+	Model    string  `json:"model"` // "": the built-in one
+	Parallel int     `json:"parallel"`
+	Threads  int     `json:"threads"`
+	Context  int     `json:"ctx"`
+	Pace     float64 `json:"pace"`
+}
+
+// startChild starts the process of the engine.
+func (o *runOptions) startChild(clock runtime.Clock) (*child.Process, error) {
+	return child.Start(child.Options{
+		Clock: clock, Engine: o.engine(),
+		Spec: childSpec{Model: o.model, Parallel: o.parallel, Threads: o.threads, Context: o.context, Pace: o.pace},
+	})
+}
+
+// newChildCommand is the command of that process, which nobody else has a use for.
+func newChildCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: child.Command, Hidden: true, Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			err := child.Serve(os.Stdin, os.Stdout, prepareChild)
+			reported, ok := errors.AsType[child.Reported](err)
+			if !ok {
+				return err
+			}
+			if words := reported.Error(); strings.Contains(words, "\n") { // with a stack, of which the parent was told the first line
+				fmt.Fprintln(os.Stderr, words)
+			}
+			return outcomeError{code: exitCode(reported.Err)}
+		},
+	}
+}
+
+// prepareChild makes an engine and its scheduler of what the process was told.
+func prepareChild(raw json.RawMessage) (child.Job, error) {
+	var spec childSpec
+	if err := json.Unmarshal(raw, &spec); err != nil {
+		return child.Job{}, fmt.Errorf("read what to run: %w", err)
+	}
+	o := runOptions{model: spec.Model}
+	o.parallel, o.threads, o.context, o.pace = spec.Parallel, spec.Threads, spec.Context, spec.Pace
+	return child.Job{Load: o.loader(), Options: o.schedulerOptions()}, nil
+}
+
+// lasting has an engine's process run and keeps the news of a crash back until the session ends, so that what was measured stays on the screen
+// and comes into the report. What the user is to blame for is told at once.
+func lasting(run func(context.Context, event.Sink) error) func(context.Context, event.Sink) error {
+	return func(ctx context.Context, sink event.Sink) error {
+		err := run(ctx, sink)
+		switch ended := (*child.Ended)(nil); {
+		case !errors.As(err, &ended):
+		case ended.Mistake:
+			return usageError{err}
+		default:
+			<-ctx.Done()
+		}
+		return err
+	}
+}
+
+// crashed reports whether an error is that of an engine whose process has ended unasked, after it may have done a lot.
+func crashed(err error) bool {
+	ended, ok := errors.AsType[*child.Ended](err)
+	return ok && !ended.Mistake
+}

@@ -1,0 +1,140 @@
+//go:build unix
+
+package cmd_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// engineOf is the process of the engine that a program runs.
+func engineOf(t *testing.T, parent int) int {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		out, _ := exec.Command("ps", "-A", "-o", "pid=,ppid=,args=").Output()
+		for line := range strings.Lines(string(out)) {
+			f := strings.Fields(line)
+			if len(f) > 3 && f[1] == strconv.Itoa(parent) && f[len(f)-1] == "engine-child" {
+				pid, err := strconv.Atoi(f[0])
+				if err != nil {
+					t.Fatal(err)
+				}
+				return pid
+			}
+		}
+	}
+	t.Fatal("the engine has no process of its own")
+	return 0
+}
+
+// send sends a process a signal.
+func send(t *testing.T, pid int, s syscall.Signal) {
+	t.Helper()
+	if err := syscall.Kill(pid, s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestEngineKilledOnTheScreen stops the engine's process, lets it go on, and kills it. What was seen stays until the user quits.
+func TestEngineKilledOnTheScreen(t *testing.T) {
+	p := start(t, 160, 45, "run", "--isolated", "--pace", "20", "-n", "1000", "-p", "Call me Ishmael.")
+	p.waitFor(t, "live", "llmtop demo MoE", "running")
+	engine := engineOf(t, p.cmd.Process.Pid)
+	send(t, engine, syscall.SIGSTOP)
+	p.waitFor(t, "STALE since")
+	send(t, engine, syscall.SIGCONT)
+	p.waitFor(t, "live")
+	send(t, engine, syscall.SIGKILL)
+	p.waitFor(t, "failed", "killed (SIGKILL)", "1 failed")
+	p.keys(t, "p")
+	p.waitFor(t, "Prompt")
+	p.keys(t, "and then?\r")
+	p.waitFor(t, "has stopped")
+	p.keys(t, "q")
+	if code := p.exit(t); code != 1 {
+		t.Errorf("exit code %d, want 1", code)
+	}
+	<-p.done
+	_, after, back := strings.Cut(string(p.tail), "\x1b[?1049l") // leaves the alternate screen
+	if !back || !strings.Contains(after, "llmtop: the engine's process was killed (SIGKILL)") {
+		t.Errorf("the terminal is not given back before the end is told:\n%q", p.tail)
+	}
+}
+
+// TestEngineKilledWithoutAScreen kills the engine's process in the middle of a request: the report has all until then, and so does the
+// recording.
+func TestEngineKilledWithoutAScreen(t *testing.T) {
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	file, recording := filepath.Join(dir, "report.json"), filepath.Join(dir, "session.llmtop")
+	run := exec.Command(path, "run", "--isolated", "--pace", "20", "-n", "1000", "--headless", "--json", file, "--record", recording,
+		"-p", "Call me Ishmael.")
+	var said strings.Builder
+	run.Stderr = &said
+	run.Env = append(os.Environ(), "TMPDIR="+dir)
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	engine := engineOf(t, run.Process.Pid)
+	time.Sleep(time.Second)
+	send(t, engine, syscall.SIGKILL)
+	if err := run.Wait(); run.ProcessState.ExitCode() != 1 || !strings.Contains(said.String(), "llmtop: the engine's process was killed (SIGKILL)") {
+		t.Errorf("%v: %s", err, said.String())
+	}
+	var report struct {
+		Partial  bool
+		Engine   struct{ State, Reason string }
+		Requests []struct {
+			State  string
+			Tokens []struct{}
+		}
+		Host struct{ Engine struct{ PID int } }
+	}
+	raw, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(raw, &report)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !report.Partial || report.Engine.State != "failed" || !strings.Contains(report.Engine.Reason, "SIGKILL") || len(report.Requests) != 1 ||
+		report.Requests[0].State != "failed" || len(report.Requests[0].Tokens) < 2 || report.Host.Engine.PID != engine {
+		t.Errorf("%+v", report)
+	}
+	out, err := exec.Command(path, "replay", "--headless", "--json", "-", recording).Output()
+	if err != nil || !strings.Contains(string(out), `"failed"`) {
+		t.Errorf("the recording: %v\n%.500s", err, out)
+	}
+	left, err := filepath.Glob(filepath.Join(dir, "llmtop-*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// TestKilledWithItsEngine kills llmtop itself, whose engine goes with it.
+func TestKilledWithItsEngine(t *testing.T) {
+	p := start(t, 100, 30, "--isolated")
+	p.waitFor(t, "live")
+	engine := engineOf(t, p.cmd.Process.Pid)
+	send(t, p.cmd.Process.Pid, syscall.SIGKILL)
+	if code := p.exit(t); code != -1 {
+		t.Errorf("exit code %d", code)
+	}
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		state, _ := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(engine)).Output()
+		if s := strings.TrimSpace(string(state)); s == "" || strings.HasPrefix(s, "Z") {
+			return
+		}
+	}
+	t.Error("the engine lives on")
+}
