@@ -168,7 +168,7 @@ func (o *Options) extract(ctx context.Context, p Package, archive, into string) 
 	if err != nil {
 		return fmt.Errorf("read %s: %w", archive, plain(err))
 	}
-	o.Report(Check, archive, 0, 0)
+	o.Report(Check, filepath.Base(archive), 0, 0)
 	if info.Size() != p.Size {
 		return fmt.Errorf("%w, %s: it has %d bytes, expected %d", ErrWrongArchive, p.archive(), info.Size(), p.Size)
 	}

@@ -3,6 +3,7 @@
 package library
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -80,6 +81,9 @@ var packages = []Package{
 	},
 }
 
+// ErrNoPackage is the error of a platform or a device that no package is for.
+var ErrNoPackage = errors.New("there is no package of llama.cpp")
+
 // Pinned is the package for a platform and a device of Package.Device. Its error says what there is.
 func Pinned(goos, goarch, device string) (Package, error) {
 	return pick(packages, goos, goarch, device)
@@ -100,9 +104,9 @@ func pick(from []Package, goos, goarch, device string) (Package, error) {
 	}
 	switch {
 	case !slices.ContainsFunc(from, func(p Package) bool { return p.OS == goos && p.Arch == goarch }):
-		return Package{}, fmt.Errorf("there is no package of llama.cpp for %s/%s; name a folder that holds its libraries with LLMTOP_LLAMA_DIR", goos, goarch)
+		return Package{}, fmt.Errorf("%w for %s/%s: name a folder that holds its libraries with %s", ErrNoPackage, goos, goarch, Named)
 	case len(devices) == 0:
-		return Package{}, fmt.Errorf("there is no package of llama.cpp for %s on %s/%s", device, goos, goarch)
+		return Package{}, fmt.Errorf("%w for %q on %s/%s", ErrNoPackage, device, goos, goarch)
 	}
-	return Package{}, fmt.Errorf("there is no package of llama.cpp for %q on %s/%s: there are those for %s", device, goos, goarch, strings.Join(devices, " and "))
+	return Package{}, fmt.Errorf("%w for %q on %s/%s: there are those for %s", ErrNoPackage, device, goos, goarch, strings.Join(devices, " and "))
 }

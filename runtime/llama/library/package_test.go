@@ -31,7 +31,7 @@ func TestPinsAreWhole(t *testing.T) {
 func TestPinnedSaysWhatThereIs(t *testing.T) {
 	for _, c := range []struct{ goos, goarch, device, want string }{
 		{"linux", "amd64", "tpu", "there are those for cuda and vulkan"},
-		{"darwin", "arm64", "cuda", "no package of llama.cpp for cuda on darwin/arm64"},
+		{"darwin", "arm64", "cuda", "no package of llama.cpp for \"cuda\" on darwin/arm64"},
 		{"plan9", "386", "", "no package of llama.cpp for plan9/386"},
 	} {
 		if _, err := Pinned(c.goos, c.goarch, c.device); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -1,0 +1,145 @@
+package cmd
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"strings"
+	"testing"
+
+	"github.com/llmtop/llmtop/runtime/llama/library"
+	"github.com/llmtop/llmtop/runtime/llama/library/fixture"
+)
+
+// installable are an installation into a scratch folder and the archive that is pinned for it.
+func installable(t *testing.T) (installation, *bytes.Buffer) {
+	t.Helper()
+	data, integrity := fixture.Archive(fixture.Package("test", fixture.Libraries(fixture.Machine(goruntime.GOARCH)))...)
+	path := filepath.Join(t.TempDir(), "test.tgz")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	return installation{out: &out, Options: library.Options{
+		From: path, Dest: t.TempDir(), Packages: []library.Package{{
+			OS: goruntime.GOOS, Arch: goruntime.GOARCH, Name: "test", Version: "1.0.0", Integrity: integrity, Size: int64(len(data)),
+		}},
+	}}, &out
+}
+
+func TestEngineInstallTellsWhatItDoes(t *testing.T) {
+	o, out := installable(t)
+	if err := o.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want := "check test.tgz\nunpack test\nllama.cpp 0.5.0 installed: " + filepath.Join(o.Dest, "1.0.0-test/bins/test") + "\n"
+	if out.String() != want {
+		t.Errorf("got  %q\nwant %q", out, want)
+	}
+	out.Reset()
+	o.From = ""
+	if err := o.run(t.Context()); err != nil || !strings.HasPrefix(out.String(), "llama.cpp 0.5.0 is there already: ") {
+		t.Errorf("the second time: %q, %v", out, err)
+	}
+}
+
+// TestEngineInstallOnTerminal checks that the line that is written over is gone in the end.
+func TestEngineInstallOnTerminal(t *testing.T) {
+	o, out := installable(t)
+	o.terminal = true
+	if err := o.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(out.String(), "\r\x1b[K")
+	if len(lines) < 3 || !strings.HasPrefix(lines[1], "check ") || strings.Count(out.String(), "\n") != 1 ||
+		!strings.HasPrefix(lines[len(lines)-1], "llama.cpp 0.5.0 installed") {
+		t.Errorf("got %q", out)
+	}
+}
+
+func TestEngineInstallExitCodes(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*installation)
+		want   int
+		words  string
+	}{
+		"wrong archive":  {func(o *installation) { o.Packages[0].Size++ }, exitUsage, "the archive is not the pinned one"},
+		"no such file":   {func(o *installation) { o.From = "none" }, exitUsage, "read none: no such file or directory"},
+		"unknown device": {func(o *installation) { o.From, o.Device = "", "tpu" }, exitUsage, `no package of llama.cpp for "tpu"`},
+		"no npm":         {func(o *installation) { o.From = "" }, exitUsage, "npm is not there: install Node.js"},
+		"no folder": {func(o *installation) {
+			o.Dest = filepath.Join(o.From, "below", "a", "file")
+			o.From = ""
+		}, exitFailed, "make folder"},
+	} {
+		o, out := installable(t)
+		t.Setenv("PATH", t.TempDir())
+		c.change(&o)
+		err := o.run(t.Context())
+		if exitCode(err) != c.want || err == nil || !strings.Contains(err.Error(), c.words) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: code %d, %v; it wrote %q", name, exitCode(err), err, out)
+		}
+	}
+}
+
+func TestEngineInstallStopped(t *testing.T) {
+	o, _ := installable(t)
+	npm := filepath.Join(t.TempDir(), "npm")
+	// The signal reaches the program while npm runs, which takes longer than any test.
+	script := "#!/bin/sh\nkill -INT $PPID\nexec sleep 600\n"
+	if err := os.WriteFile(npm, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", filepath.Dir(npm)+":/usr/bin:/bin")
+	o.From = ""
+	err := o.run(t.Context())
+	if exitCode(err) != exitInterrupted || !errors.Is(err, errStopped) {
+		t.Errorf("got code %d, %v", exitCode(err), err)
+	}
+	if left, err := os.ReadDir(o.Dest); err != nil || len(left) != 0 {
+		t.Errorf("it leaves %v, %v", left, err)
+	}
+}
+
+func TestEngineList(t *testing.T) {
+	o, _ := installable(t)
+	if err := o.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	other := fixture.Machine("arm64")
+	if goruntime.GOARCH == "arm64" {
+		other = fixture.Machine("amd64")
+	}
+	foreign := t.TempDir()
+	for name, data := range fixture.Libraries(other) {
+		if err := os.WriteFile(filepath.Join(foreign, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found := library.Places{Data: o.Dest, System: []string{foreign}}.Find()
+	var table, asJSON bytes.Buffer
+	if err := errors.Join(listEngines(&table, found), writeEngines(&asJSON, found)); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(table.String(), "\n")
+	used := filepath.Join(o.Dest, "1.0.0-test/bins/test")
+	if len(lines) != 4 || strings.Join(strings.Fields(lines[1]), " ") != "* 0.5.0 - installed "+used+" is used" ||
+		!strings.Contains(strings.Join(strings.Fields(lines[2]), " "), foreign+" it is for linux/") {
+		t.Errorf("got\n%s", &table)
+	}
+	var list engines
+	if err := json.Unmarshal(asJSON.Bytes(), &list); err != nil || list.Used != used || len(list.Found) != 2 || list.Found[1].Why == "" {
+		t.Errorf("got %s, %v", &asJSON, err)
+	}
+	table.Reset()
+	asJSON.Reset()
+	if err := errors.Join(listEngines(&table, nil), writeEngines(&asJSON, nil)); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(table.String(), "llmtop engine install llamacpp") || !strings.Contains(asJSON.String(), `"found": []`) {
+		t.Errorf("without any: %s %s", &table, &asJSON)
+	}
+}
