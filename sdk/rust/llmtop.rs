@@ -1,5 +1,5 @@
 //! Shows an LLM inference engine written in Rust live in llmtop: opens an event socket and writes to it what the engine does. One file,
-//! the standard library alone, no unsafe code, Rust 1.70 or later, edition 2021 or 2024. Copy it next to `main.rs`, then
+//! the standard library alone, no unsafe code, Rust 1.89 or later, edition 2021 or 2024. Copy it next to `main.rs`, then
 //!
 //! ```ignore
 //! mod llmtop;
@@ -23,7 +23,6 @@
 //!
 //! Request ids are 1 to 2^53-1; 0 means the engine itself, and emits nothing where a request is needed.
 #![allow(dead_code)] // an engine uses what it has something to tell of
-#![allow(clippy::manual_div_ceil)] // Rust 1.70 has no other way
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -930,7 +929,7 @@ fn generation(json: &Json) -> Generation {
 fn same_token(given: &[u8], token: &[u8]) -> bool {
     let mut differ = given.len() ^ token.len();
     for (i, &g) in given.iter().enumerate() {
-        differ |= usize::from(g ^ token[i % token.len().max(1)]);
+        differ |= usize::from(g ^ token.get(i % token.len().max(1)).copied().unwrap_or_default());
     }
     std::hint::black_box(differ) == 0
 }
@@ -1010,7 +1009,7 @@ impl Event {
 
     /// Cells that it takes.
     fn cells(&self) -> u64 {
-        1 + (u64::from(self.length) + CELL - 1) / CELL
+        1 + u64::from(self.length).div_ceil(CELL)
     }
 
     fn words(&self) -> [u64; 7] {
@@ -1234,7 +1233,6 @@ struct Name {
 
 impl Name {
     fn note(&self, ns: u64, tokens: u64, hit: Option<bool>) {
-        self.count.fetch_add(1, Ordering::Relaxed);
         self.total.fetch_add(ns, Ordering::Relaxed);
         if ns < self.min.load(Ordering::Relaxed) {
             self.min.fetch_min(ns, Ordering::Relaxed);
@@ -1249,11 +1247,12 @@ impl Name {
             self.lookups.fetch_add(1, Ordering::Relaxed);
             self.hits.fetch_add(u64::from(hit), Ordering::Relaxed);
         }
+        self.count.fetch_add(1, Ordering::Release); // whoever sees the first finds the rest
     }
 
     fn stats(&self) -> Option<Stats> {
         let get = |v: &AtomicU64| v.load(Ordering::Relaxed);
-        let count = get(&self.count);
+        let count = self.count.load(Ordering::Acquire);
         (count > 0).then(|| Stats {
             count,
             total: Duration::from_nanos(get(&self.total)),
@@ -1298,6 +1297,9 @@ impl Names {
     /// The place of a name. The first use of it allocates.
     fn place(&self, name: &str) -> usize {
         let name = cut(name, 64);
+        if name.is_empty() {
+            return NAMES - 1;
+        }
         let own = Names::slots(name).find(|&slot| **self.0[slot].name.get_or_init(|| name.into()) == *name);
         own.unwrap_or(NAMES - 1)
     }
@@ -1327,12 +1329,11 @@ impl Picks {
     }
 
     fn row(&self, phase: Phase, layer: usize) -> &[AtomicU64] {
-        let from = (phase as usize * self.layers + layer) * self.experts;
-        if layer < self.layers {
-            &self.counts[from..from + self.experts]
-        } else {
-            &[]
+        if layer >= self.layers {
+            return &[];
         }
+        let from = (phase as usize * self.layers + layer) * self.experts;
+        &self.counts[from..from + self.experts]
     }
 }
 
@@ -2236,10 +2237,8 @@ impl Batch {
         }
         let mut last = 0;
         t.list(self.tokens.iter(), |t, (e, _)| match get(e) {
-            Some(v) => {
-                t.int(v.wrapping_sub(last) as i64);
-                last = if differences { v } else { 0 };
-            }
+            Some(v) if differences => t.int(v.wrapping_sub(mem::replace(&mut last, v)) as i64),
+            Some(v) => t.uint(v),
             None => t.raw("null"),
         });
     }
@@ -2333,6 +2332,7 @@ impl Listener {
             Listener::Tcp(l) => {
                 let stream = l.accept()?.0;
                 stream.set_nonblocking(true)?;
+                stream.set_nodelay(true)?;
                 Ok(Stream::Tcp(stream))
             }
         }
@@ -2724,6 +2724,8 @@ impl Writer {
                 self.state.model.given("dur", e.x[0]);
                 self.state.model.0.extend_from_slice(payload);
                 self.state.model_at = Some(e.at);
+                self.state.experts.0.clear(); // of the model before
+                self.picked = 0;
                 t.open_at("model", e.at);
                 t.0.extend_from_slice(&self.state.model.0);
             }
@@ -2765,7 +2767,7 @@ impl Writer {
         let table = shared.picks.read().unwrap_or_else(PoisonError::into_inner);
         let counts: Vec<u64> = table.counts.iter().map(|c| c.load(Ordering::Relaxed)).collect();
         let all = counts.iter().sum();
-        if all == self.picked {
+        if all == self.picked || counts.is_empty() {
             return;
         }
         self.picked = all;
@@ -3217,15 +3219,12 @@ fn inode(path: &Path) -> io::Result<(u64, u64)> {
     fs::symlink_metadata(path).map(|m| (m.dev(), m.ino()))
 }
 
-/// A folder of this process alone inside another one, for files on their way there. It and they are gone when it is dropped.
+/// A folder of this process alone inside another one. It is gone when it is dropped.
 #[cfg(unix)]
 struct Private(PathBuf);
 
 #[cfg(unix)]
 impl Private {
-    const NEW: &'static str = "s";
-    const OLD: &'static str = "o";
-
     fn inside(folder: &Path) -> io::Result<Private> {
         static MADE: AtomicU64 = AtomicU64::new(0);
         for _ in 0..64 {
@@ -3247,10 +3246,7 @@ impl Private {
 #[cfg(unix)]
 impl Drop for Private {
     fn drop(&mut self) {
-        for name in [Private::NEW, Private::OLD] {
-            let _ = fs::remove_file(self.0.join(name)); // mostly moved away or never made
-        }
-        let _ = fs::remove_dir(&self.0);
+        let _ = fs::remove_dir_all(&self.0); // mostly empty; what is left harms nobody
     }
 }
 
@@ -3277,7 +3273,7 @@ fn default_address(name: &str) -> io::Result<String> {
 }
 
 /// Makes the socket in a folder that nobody else can look into, so that nobody connects before its mode is set, and moves it to its
-/// place by a link, which never replaces what has come there meanwhile.
+/// place. Meanwhile it holds the folder, so that of two engines that find a dead one's socket only one takes its place.
 #[cfg(unix)]
 fn listen_unix(path: &Path) -> io::Result<(Listener, String, Option<Place>)> {
     let named = |e: io::Error| fail(e.kind(), &format!("{}: {e}", path.display()));
@@ -3287,52 +3283,50 @@ fn listen_unix(path: &Path) -> io::Result<(Listener, String, Option<Place>)> {
     }
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::DirBuilder::new().mode(0o700).recursive(true).create(folder).map_err(named)?;
+    let _held = hold_folder(folder).map_err(named)?;
+    reclaim(path)?;
     let private = Private::inside(folder).map_err(named)?;
-    let made = private.0.join(Private::NEW);
+    let made = private.0.join("s");
     let listener = UnixListener::bind(&made).map_err(named)?;
     fs::set_permissions(&made, fs::Permissions::from_mode(0o600)).map_err(named)?;
-    for _ in 0..8 {
-        match fs::hard_link(&made, path) {
-            Ok(()) => {
-                let place = Place { path: path.into(), inode: inode(path).map_err(named)? };
-                return Ok((Listener::Unix(listener), format!("unix:{}", path.display()), Some(place)));
-            }
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => reclaim(path, &private)?,
-            Err(e) => return Err(named(e)),
+    fs::rename(&made, path).map_err(named)?;
+    let place = Place { path: path.into(), inode: inode(path).map_err(named)? };
+    Ok((Listener::Unix(listener), format!("unix:{}", path.display()), Some(place)))
+}
+
+/// Locks a folder, as emitters in other languages do. Whoever holds it for more than a second is not waited for.
+#[cfg(unix)]
+fn hold_folder(folder: &Path) -> io::Result<fs::File> {
+    let file = fs::File::open(folder)?;
+    for _ in 0..100 {
+        match file.try_lock() {
+            Err(fs::TryLockError::WouldBlock) => thread::sleep(TICK),
+            _ => break, // held, or there are no locks here
         }
     }
-    Err(fail(io::ErrorKind::AddrInUse, &format!("{}: other engines keep taking it", path.display())))
+    Ok(file)
 }
 
 /// Removes the socket of a dead engine; that of a live one is an error.
 #[cfg(unix)]
-fn reclaim(path: &Path, private: &Private) -> io::Result<()> {
+fn reclaim(path: &Path) -> io::Result<()> {
     let named = |e: io::Error| fail(e.kind(), &format!("{}: {e}", path.display()));
-    let found = match fs::symlink_metadata(path) {
+    match fs::symlink_metadata(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Ok(found) if !found.file_type().is_socket() => {
+            return Err(fail(io::ErrorKind::AlreadyExists, &format!("{} exists and is no socket", path.display())));
+        }
         found => found.map_err(named)?,
     };
-    if !found.file_type().is_socket() {
-        return Err(fail(io::ErrorKind::AlreadyExists, &format!("{} exists and is no socket", path.display())));
-    }
     match probe(path) {
-        Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {}
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(e) => return Err(named(e)),
+        Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path).map_err(named),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(e) => Err(named(e)),
         Ok(pid) => {
             let who = pid.map_or("that does not say its pid".to_string(), |pid| format!("with pid {pid}"));
-            return Err(fail(io::ErrorKind::AddrInUse, &format!("{} is held by a live engine {who}", path.display())));
+            Err(fail(io::ErrorKind::AddrInUse, &format!("{} is held by a live engine {who}", path.display())))
         }
     }
-    let old = private.0.join(Private::OLD);
-    match fs::rename(path, &old) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()), // another engine was faster
-        moved => moved.map_err(named)?,
-    }
-    if inode(&old).map_err(named)? != (found.dev(), found.ino()) {
-        fs::hard_link(&old, path).map_err(named)?; // another engine's, which has come since: back with it
-    }
-    Ok(())
 }
 
 /// The pid of the engine that listens at a path, if it says so within a second. Errors are those of connecting.
@@ -3360,4 +3354,430 @@ fn probe(path: &Path) -> io::Result<Option<u64>> {
     let line = hello.split(|&c| c == b'\n').next().unwrap_or_default();
     let line = std::str::from_utf8(line).ok().and_then(Json::parse);
     Ok(line.and_then(|hello| hello.get("pid").and_then(Json::uint)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Barrier;
+
+    fn text(f: impl FnOnce(&mut Text)) -> String {
+        let mut t = Text::default();
+        f(&mut t);
+        String::from_utf8(t.0).expect("lines are UTF-8")
+    }
+
+    /// Numbers that look random and are the same each time.
+    struct Dice(u64);
+
+    impl Dice {
+        fn roll(&mut self, sides: usize) -> usize {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            (self.0 % sides as u64) as usize
+        }
+    }
+
+    #[test]
+    fn strings_are_escaped() {
+        for (given, want) in [
+            ("plain", r#""plain""#),
+            ("a\"b\\c/d", r#""a\"b\\c/d""#),
+            ("\0\n\r\t\x1b\x7f", r#""\u0000\u000a\u000d\u0009\u001b\u007f""#),
+            ("é€😀\u{2028}", "\"é€😀\u{2028}\""),
+        ] {
+            assert_eq!(text(|t| t.quote(given)), want);
+            assert_eq!(Json::parse(want), Some(Json::Text(given.into())), "{want} is read back");
+        }
+        assert_eq!(text(|t| t.piece("▁a".as_bytes())), "\"▁a\"");
+        assert_eq!(text(|t| t.piece(b"\xe2\x96")), "[226,150]");
+        assert_eq!(text(|t| t.string("name", "")), "");
+        assert_eq!(text(|t| t.string("name", &"é".repeat(LONGEST_TEXT))).len(), r#","name":"""#.len() + LONGEST_TEXT);
+        assert_eq!((cut("aé", 2), cut("aé", 3), cut("é", 1)), ("a", "aé", ""));
+    }
+
+    #[test]
+    fn numbers_are_those_of_json() {
+        for (v, want) in [(0.0, "0"), (-0.25, "-0.25"), (12.0, "12"), (1e300, "1e300"), (1e-7, "1e-7"), (f64::NAN, "null")] {
+            assert_eq!(text(|t| t.real(v)), want);
+        }
+        assert_eq!(text(|t| t.real32(0.1)), "0.1");
+        assert_eq!(text(|t| t.int(i64::MIN)), i64::MIN.to_string());
+        assert_eq!(text(|t| t.uint(u64::MAX)), u64::MAX.to_string());
+    }
+
+    #[test]
+    fn readings_say_why_they_are_absent() {
+        let list = [
+            ("cpu", Reading::Measured(0.5)),
+            ("hz", Reading::Reported(2e9)),
+            ("rss", Reading::NotPermitted),
+            ("q", Reading::Derived(f64::NAN)),
+        ];
+        assert_eq!(text(|t| readings(t, &list)), r#","cpu":0.5,"hz":[2000000000,"reported"],"rss":"not permitted","q":"undefined""#);
+    }
+
+    #[test]
+    fn json_is_read() {
+        let json = Json::parse(r#" {"a":[1,-2.5e1,true,null],"b":"x\u00e9\ud83d\ude00\ud800\n","a":12.9,"n":NaN,"i":-Infinity} "#);
+        let json = json.expect("it is well formed");
+        assert_eq!(json.get("a").and_then(Json::uint), Some(12));
+        assert_eq!(json.get("b").and_then(Json::text).as_deref(), Some("xé😀\u{fffd}\n"));
+        assert_eq!((json.get("n"), json.get("i"), json.get("none")), (None, None, None));
+        for (digits, want) in [("18446744073709551615", Some(u64::MAX)), ("1.2e1", Some(12)), ("-1", None), ("1e400", None)] {
+            assert_eq!(Json::parse(digits).and_then(|v| v.uint()), want, "{digits}");
+        }
+        assert_eq!(Json::parse("[72,105]").and_then(|v| v.text()).as_deref(), Some("Hi"));
+        for wrong in [
+            "",
+            "{",
+            "[1,]",
+            "{\"a\"}",
+            "01",
+            "1.",
+            "-",
+            ".5",
+            "+1",
+            "\"",
+            "\"\\x\"",
+            "\"\\u12\"",
+            "\"\n\"",
+            "{} {}",
+            "nul",
+            "{\"a\":1,}",
+            "'a'",
+        ] {
+            assert_eq!(Json::parse(wrong), None, "{wrong}");
+        }
+        let nested = |n| "[".repeat(n) + &"]".repeat(n);
+        assert!(Json::parse(&nested(Json::DEPTH)).is_some());
+        assert!(Json::parse(&nested(Json::DEPTH + 1)).is_none());
+        assert!(Json::parse(&"[".repeat(1 << 20)).is_none());
+    }
+
+    #[test]
+    fn wishes_are_understood() {
+        let line = br#"{"t":"generate","c":3,"prompt":"Hi","max":64,"temperature":0.5,"seed":18446744073709551615,"text":true,"top":999}"#;
+        match read_line(line) {
+            Ok(Line::Wish(3, "generate", Message::Generate(g))) => {
+                let want = Generation {
+                    prompt: Some("Hi".into()),
+                    max_tokens: Some(64),
+                    temperature: Some(0.5),
+                    seed: Some(u64::MAX),
+                    text: true,
+                    top: 255,
+                    ..Generation::default()
+                };
+                assert_eq!(*g, want);
+            }
+            _ => panic!("it is no wish to generate"),
+        }
+        assert!(matches!(read_line(br#"{"t":"resume","c":1}"#), Ok(Line::Wish(1, "pause", Message::Pause(false)))));
+        assert!(matches!(read_line(br#"{"t":"sample","c":1,"every":0}"#), Ok(Line::Wish(1, "sample", Message::Sample(1)))));
+        let hooks = Hooks { stages: true, experts: false, picks: true };
+        let line = read_line(br#"{"t":"hooks","c":1,"on":["picks","stages","later"]}"#);
+        assert!(matches!(line, Ok(Line::Wish(_, _, Message::Hooks(on))) if on == hooks));
+        for (line, why) in [
+            (&br#"{"t":"dance","c":1}"#[..], "unknown message"),
+            (br#"{"t":"cancel","c":1}"#, "malformed line"),
+            (br#"{"t":"pause"}"#, "malformed line"),
+            (b"\xff", "malformed line"),
+        ] {
+            assert_eq!(read_line(line).err(), Some(why));
+        }
+    }
+
+    /// Lines of readers, with bytes changed, taken out and put in: none of them panics.
+    #[test]
+    fn hostile_lines_do_no_harm() {
+        let seeds = [
+            &br#"{"t":"generate","c":1,"prompt":"Once \u00e9\ud83d\ude00","ids":[1,2],"max":64,"temperature":0.7,"text":true}"#[..],
+            br#"{"t":"hooks","c":2,"on":["stages","experts"]} "#,
+            br#"{"t":"auth","token":"secret\\\""}"#,
+            br#"{"t":"sample","c":1e2,"every":-0.5,"x":{"y":[[[null,NaN,-Infinity]]]}}"#,
+        ];
+        let (mut dice, mut good) = (Dice(88172645463325252), 0);
+        for round in 0..40_000 {
+            let mut line = seeds[round % seeds.len()].to_vec();
+            for _ in 0..dice.roll(4) {
+                let at = dice.roll(line.len());
+                match dice.roll(3) {
+                    0 => line[at] = dice.roll(256) as u8,
+                    1 => line.truncate(at.max(1)),
+                    _ => line.insert(at, b"{}[]\",:\\u0e-."[dice.roll(13)]),
+                }
+            }
+            good += usize::from(read_line(&line).is_ok());
+        }
+        assert!(good > 5_000 && good < 35_000, "{good} lines were good: the test shows nothing");
+    }
+
+    #[test]
+    fn tokens_are_compared() {
+        for (given, want) in [("secret", true), ("secreT", false), ("secre", false), ("secretsecret", false), ("", false)] {
+            assert_eq!(same_token(given.as_bytes(), b"secret"), want, "{given}");
+        }
+        assert!(!same_token(b"a", b""));
+    }
+
+    #[test]
+    fn what_the_ring_has_no_room_for_is_counted() {
+        let ring = Ring::new(64);
+        let event = |what| Event::new(what, 1, 7);
+        let pushed = |what, n: u64| (0..n).filter(|_| ring.push(&event(what), |_| {})).count();
+        assert_eq!(pushed(What::Token, 100), 56, "an eighth is kept for requests");
+        assert_eq!(pushed(What::Ended, 20), 8);
+        assert_eq!(pushed(What::Stage, 3), 0);
+        let dropped = |k: Kind| ring.dropped[k as usize].load(Ordering::Relaxed);
+        assert_eq!((dropped(Kind::Token), dropped(Kind::Request), dropped(Kind::Stage)), (44, 12, 3));
+        let mut payload = Vec::new();
+        let read: Vec<What> = (0..64).map_while(|at| ring.read(at, &mut payload)).map(|e| e.what).collect();
+        assert_eq!(read.len(), 64);
+        assert!(read[..56].iter().all(|&w| w == What::Token) && read[56..].iter().all(|&w| w == What::Ended), "the order is that of time");
+        assert!(ring.read(64, &mut payload).is_none());
+        ring.give_back(64);
+        assert_eq!(pushed(What::Token, 1), 1);
+    }
+
+    /// Four threads push payloads of all lengths while one reads: each event is read whole and once, or counted as dropped.
+    #[test]
+    fn threads_share_the_ring() {
+        const EACH: u64 = 5000;
+        let (ring, start) = (Ring::new(256), Barrier::new(5));
+        let counted = thread::scope(|s| {
+            for thread in 0..4 {
+                let (ring, start) = (&ring, &start);
+                s.spawn(move || {
+                    start.wait();
+                    for i in 0..EACH {
+                        let mut e = Event::new(What::Log, i, thread);
+                        e.length = (i % 200) as u32;
+                        ring.push(&e, |f| (0..e.length).for_each(|b| f.bytes(&[(u64::from(b) + thread + i) as u8])));
+                    }
+                });
+            }
+            let (mut at, mut next, mut payload, mut read) = (0, [0; 4], Vec::new(), 0);
+            start.wait();
+            while read + ring.dropped[Kind::Log as usize].load(Ordering::Relaxed) < 4 * EACH {
+                let Some(e) = ring.read(at, &mut payload) else {
+                    thread::yield_now();
+                    continue;
+                };
+                at += e.cells();
+                ring.give_back(e.cells());
+                assert!(e.at >= next[e.request as usize], "the events of a thread stay in order");
+                next[e.request as usize] = e.at + 1;
+                assert_eq!(payload.len() as u64, e.at % 200);
+                assert!(payload.iter().enumerate().all(|(b, &v)| v == (b as u64 + e.request + e.at) as u8));
+                read += 1;
+            }
+            read
+        });
+        assert!(counted > 0);
+    }
+
+    #[test]
+    fn a_batch_is_one_line() {
+        let token = |at: u64, request, index, id| {
+            let mut e = Event::new(What::Token, at, request);
+            (e.index, e.id) = (index, id);
+            e.x = [0, ABSENT, 1 | u64::from(f32::NAN.to_bits()) << 32];
+            e
+        };
+        let line = |events: &[Event], payload: &[u8], shown: bool| {
+            let mut batch = Batch::default();
+            events.iter().for_each(|e| batch.add(*e, &payload[..e.length as usize], shown));
+            text(|t| batch.write(t))
+        };
+        let one = token(1391250, 7, 0, 1510);
+        assert_eq!(line(&[one], &[], true), r#"{"t":"tok","a":1391250,"r":7,"i":0,"d":1510"#);
+        let three = [one, token(1411263, 7, 1, 11), token(1431133, 7, 2, 290)];
+        assert_eq!(line(&three, &[], true), r#"{"t":"tok","a":[1391250,20013,19870],"r":7,"i":[0,1,1],"d":[1510,11,290]"#);
+        let mut pass = [token(1391250, 7, 31, 11), token(1391250, 9, 11, ABSENT32)];
+        pass.iter_mut().for_each(|e| e.x[0] = 12);
+        assert_eq!(line(&pass, &[], true), r#"{"t":"tok","a":[1391250,0],"r":[7,9],"i":[31,-20],"d":[11,null],"s":[12,0]"#);
+        let mut rich = one;
+        (rich.small, rich.flags, rich.length) = (2, 1, 14);
+        rich.x = [0, 60, 3 | u64::from((-0.25f32).to_bits()) << 32];
+        let payload = [b"Hi", &8u32.to_le_bytes()[..], &(-1.5f32).to_le_bytes(), &[2, 0, 1, 1]].concat();
+        let want = r#"{"t":"tok","a":1391250,"r":7,"i":0,"d":1510,"n":3,"w":60,"l":-0.25,"p":"Hi","o":[[8,-1.5]],"e":[2,257]"#;
+        assert_eq!(line(&[rich], &payload, true), want);
+        let two = line(&[one, rich], &payload, false);
+        assert!(two.ends_with(r#""n":[null,3],"w":[null,60],"l":[null,-0.25],"o":[null,[[8,-1.5]]],"e":[null,[2,257]]"#), "{two}");
+    }
+
+    #[test]
+    fn the_backlog_goes_round() {
+        let mut b = Backlog { bytes: VecDeque::new(), lines: VecDeque::new(), first: 0, from: 0, room: 100 };
+        for i in 0..1000u64 {
+            let line = format!("{i:0>w$}\n", w = 1 + i as usize % 37);
+            while b.full(line.len()) {
+                b.drop_first();
+            }
+            b.push(line.as_bytes(), Kind::Log, 1);
+            let mut out = Vec::new();
+            (b.first..b.next()).for_each(|n| b.copy(b.line(n).expect("it is there"), &mut out));
+            let numbers: Vec<u64> = std::str::from_utf8(&out).expect("lines").lines().map(|l| l.parse().expect("a number")).collect();
+            assert_eq!(numbers, (b.first..=i).collect::<Vec<_>>());
+            assert!(b.bytes.len() <= 100 && b.line(b.next()).is_none());
+        }
+    }
+
+    #[test]
+    fn stages_have_statistics() {
+        let names = Names::new();
+        let place = names.place("cache_lookup");
+        assert_eq!(names.0[place].stats(), None);
+        for (ns, hit) in [(3000, true), (1000, false), (8000, true)] {
+            names.0[place].note(ns, 2, Some(hit));
+        }
+        let stats = names.find("cache_lookup").and_then(|p| names.0[p].stats()).expect("it has spans");
+        let want = Stats {
+            count: 3,
+            total: Duration::from_micros(12),
+            min: Duration::from_micros(1),
+            max: Duration::from_micros(8),
+            tokens: 6,
+            lookups: 3,
+            hits: 2,
+        };
+        assert_eq!(stats, want);
+        assert_eq!((stats.mean_us(), stats.us_per_token(), stats.hit_ratio()), (Some(4.0), Some(2.0), Some(2.0 / 3.0)));
+        assert_eq!((Stats::default().mean_us(), Stats::default().hit_ratio()), (None, None));
+    }
+
+    #[test]
+    fn names_beyond_the_table_are_others() {
+        let names = Names::new();
+        let places: Vec<usize> = (0..1000).map(|i| names.place(&format!("stage {i}"))).collect();
+        assert_eq!(places.iter().filter(|&&p| p == NAMES - 1).count(), 1000 - (NAMES - 1));
+        assert!((0..255).all(|i| names.name(names.place(&format!("stage {i}"))) == format!("stage {i}")));
+        assert_eq!((names.name(NAMES - 1), names.place(""), names.find("stage 900")), ("other", NAMES - 1, None));
+    }
+
+    #[test]
+    fn metrics_that_are_no_object_are_left_out() {
+        let mut e = Event::new(What::Step, 9, 0);
+        (e.x[0], e.id, e.index) = (5, 1, ABSENT32);
+        for (metrics, want) in [("{\"a\":\n1}", r#","fpm":{"a": 1}"#), ("{\"a\":1", ""), ("[1]", ""), ("", "")] {
+            assert_eq!(text(|t| write_step(t, &e, metrics.as_bytes())), format!(r#"{{"t":"step","a":9,"dur":5,"n":1{want}"#));
+        }
+    }
+
+    /// An emitter on a port of loopback, and a reader that has been told the state.
+    fn opened(options: Options) -> (Emitter, io::BufReader<TcpStream>) {
+        let top = Emitter::open(Options { address: Some("tcp:127.0.0.1:0".into()), ..options }).expect("it opens");
+        let mut reader = io::BufReader::new(TcpStream::connect(&top.address()["tcp:".len()..]).expect("it listens"));
+        let mut line = String::new();
+        while !line.ends_with("{\"t\":\"synced\"}\n") {
+            io::BufRead::read_line(&mut reader, &mut line).expect("it tells the state");
+        }
+        (top, reader)
+    }
+
+    fn lines(reader: io::BufReader<TcpStream>) -> Vec<String> {
+        io::BufRead::lines(reader).map(|l| l.expect("it ends with a bye")).collect()
+    }
+
+    #[test]
+    fn spans_end_once_and_not_when_discarded() {
+        let (top, reader) = opened(Options::new("spans"));
+        {
+            let mut outer = top.span(7, stage::PREFILL);
+            top.span(7, stage::ATTENTION).layer(3).end();
+            top.span(7, "nothing").discard();
+            outer.tokens(12);
+        }
+        assert_eq!(top.all_stats().keys().collect::<Vec<_>>(), [stage::ATTENTION, stage::PREFILL]);
+        assert_eq!(top.stats("nothing"), None);
+        top.close();
+        let stages: Vec<String> = lines(reader).into_iter().filter(|l| l.contains("\"stage\"")).collect();
+        assert_eq!(stages.len(), 2, "{stages:?}");
+        assert!(stages[0].ends_with(r#""stage":"attention","l":3}"#) && stages[1].ends_with(r#""stage":"prompt","n":12}"#), "{stages:?}");
+    }
+
+    #[test]
+    fn text_goes_out_for_requests_whose_reader_wants_it() {
+        let (top, reader) = opened(Options::new("text"));
+        for request in [1, 2] {
+            top.queued(request, &Request { prompt: "secret", text: request == 2, ..Request::default() });
+        }
+        for request in [1, 2] {
+            top.tokens(&[Token { request, text: b"word", ..Token::default() }]);
+            top.finished(request, "stop", &Usage::default());
+        }
+        let shared = top.shared.clone();
+        drop(top);
+        let lines = lines(reader);
+        let with = |what: &str| lines.iter().filter(|l| l.contains(what)).count();
+        assert_eq!((with("secret"), with("\"p\":"), with("\"word\"")), (1, 1, 1), "{lines:?}");
+        assert_eq!(shared.wanted.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn counters_of_the_engine_replace_those_kept_here() {
+        let (top, reader) = opened(Options::new("counters"));
+        top.token(1, 0, 5);
+        top.counter("generated_tokens").add(40);
+        top.counter("generated_tokens").add(2);
+        top.counter("temperature").set(36.6);
+        (0..100).for_each(|i| top.counter(&format!("c{i}")).add(1));
+        top.close();
+        let last = lines(reader).into_iter().filter(|l| l.starts_with(r#"{"t":"count""#)).next_back().expect("it counts");
+        let json = Json::parse(&last).expect("it is JSON");
+        let c = json.get("c").expect("there are counters");
+        assert_eq!(c.get("generated_tokens").and_then(Json::uint), Some(42));
+        assert_eq!(c.get("temperature").and_then(Json::real), Some(36.6));
+        assert_eq!(last.matches("\"c").count(), 2 + OWN - 2, "t, c and as many of the others as there is room for: {last}");
+    }
+
+    #[test]
+    fn another_model_has_its_own_picks() {
+        let model = |layers, experts| Model { layers, experts, experts_used: 1, ..Model::default() };
+        let (top, reader) = opened(Options { model: Some(model(1, 2)), ..Options::new("models") });
+        top.picks(Phase::Decode, 0, &[1, 9]);
+        top.picks(Phase::Decode, usize::MAX, &[0]);
+        top.loaded(&model(2, 3), Some(Instant::now()));
+        top.picks(Phase::Prompt, 1, &[2, 2]);
+        top.picks_total(Phase::Decode, 0, &[5, 6, 7, 8]);
+        top.loaded(&Model::default(), None);
+        top.picks(Phase::Decode, 0, &[0]);
+        top.loaded(&model(1, 2), None);
+        top.picks(Phase::Decode, 0, &[0]);
+        top.close();
+        let experts: Vec<String> = lines(reader).into_iter().filter(|l| l.starts_with(r#"{"t":"experts""#)).collect();
+        assert!(
+            experts.last().is_some_and(|l| l.ends_with(r#""layers":1,"experts":2,"used":1,"p":[0,0],"pt":0,"d":[1,0],"dt":1}"#)),
+            "{experts:?}"
+        );
+    }
+
+    /// Of many engines that find the socket of a dead one, one takes its place.
+    #[cfg(unix)]
+    #[test]
+    fn one_takes_the_place_of_a_dead_engine() {
+        let folder = Private::inside(&std::env::temp_dir()).expect("there is room for files");
+        let path = folder.0.join("engine.sock");
+        drop(UnixListener::bind(&path).expect("it is new")); // dead: its file is left
+        let (start, options) = (Barrier::new(8), || Options { address: Some(format!("unix:{}", path.display())), ..Options::new("heir") });
+        let opened: Vec<_> = thread::scope(|s| {
+            let open = || {
+                start.wait();
+                Emitter::open(options())
+            };
+            let all: Vec<_> = (0..8).map(|_| s.spawn(open)).collect();
+            all.into_iter().map(|t| t.join().expect("it returns")).collect()
+        });
+        let won = opened.iter().filter(|o| o.is_ok()).count();
+        assert_eq!(won, 1);
+        for why in opened.iter().filter_map(|o| o.as_ref().err()) {
+            assert!(why.to_string().ends_with(&format!("is held by a live engine with pid {}", process::id())), "{why}");
+        }
+        assert_eq!(fs::metadata(&path).expect("the socket is there").mode() & 0o777, 0o600);
+        drop(opened);
+        assert!(!path.exists());
+        assert_eq!(fs::read_dir(&folder.0).expect("the folder is there").count(), 0, "nothing is left");
+    }
 }

@@ -2,18 +2,25 @@
 package rust
 
 import (
+	"bytes"
+	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/wire"
 	"github.com/llmtop/llmtop/sdk/c/harness"
 )
 
-// compile runs rustc, which must find nothing to warn of, or skips the test.
-func compile(t testing.TB, args ...string) {
+// supported skips the test where there is no compiler.
+func supported(t testing.TB) {
 	t.Helper()
 	if why := harness.Supported(); why != "" {
 		t.Skip(why)
@@ -21,17 +28,55 @@ func compile(t testing.TB, args ...string) {
 	if _, err := exec.LookPath("rustc"); err != nil {
 		t.Skipf("no compiler: %v", err)
 	}
-	args = append([]string{"--edition", "2021", "-D", "warnings"}, args...)
-	if out, err := exec.Command("rustc", args...).CombinedOutput(); err != nil {
-		t.Fatalf("rustc %s: %v\n%s", strings.Join(args, " "), err, out)
+}
+
+// compile runs rustc, which must find nothing to warn of.
+func compile(args ...string) error {
+	out, err := exec.Command("rustc", append([]string{"-D", "warnings"}, args...)...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("rustc %s: %w\n%s", strings.Join(args, " "), err, out)
 	}
+	return nil
 }
 
 // build compiles a program.
-func build(t testing.TB, source string) string {
+func build(t testing.TB, source string, flags ...string) string {
 	t.Helper()
+	supported(t)
 	binary := filepath.Join(t.TempDir(), "program")
-	compile(t, "-O", source, "-o", binary)
+	if err := compile(append(flags, "--edition", "2021", source, "-o", binary)...); err != nil {
+		t.Fatal(err)
+	}
+	return binary
+}
+
+// folder holds the example engine, which all tests share: it takes seconds to compile.
+var folder string
+
+var compiled = sync.OnceValues(func() (binary string, err error) {
+	binary = filepath.Join(folder, "engine")
+	return binary, compile("-O", "--edition", "2021", "testdata/engine.rs", "-o", binary)
+})
+
+func TestMain(m *testing.M) {
+	var err error
+	if folder, err = os.MkdirTemp("", "llmtop"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(folder)
+	os.Exit(code)
+}
+
+// engine is the compiled example engine.
+func engine(t testing.TB) string {
+	t.Helper()
+	supported(t)
+	binary, err := compiled()
+	if err != nil {
+		t.Fatal(err)
+	}
 	return binary
 }
 
@@ -43,6 +88,113 @@ func check() func([]byte) error {
 	}
 }
 
+// TestUnits runs the tests inside llmtop.rs.
+func TestUnits(t *testing.T) {
+	t.Parallel()
+	out, err := exec.Command(build(t, "llmtop.rs", "--test")).CombinedOutput()
+	if err != nil || !bytes.Contains(out, []byte("test result: ok")) {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
 func TestEngine(t *testing.T) {
-	harness.Suite{Binary: build(t, "testdata/engine.rs"), Check: check()}.Run(t)
+	t.Parallel()
+	harness.Suite{Binary: engine(t), Check: check()}.Run(t)
+}
+
+// TestSchema holds lines of all types to the schema.
+func TestSchema(t *testing.T) {
+	t.Parallel()
+	file, err := os.Open("../../docs/event.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	doc, err := jsonschema.UnmarshalJSON(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("event.schema.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	form := c.MustCompile("event.schema.json")
+	p := harness.Start(t, engine(t), "ADDRESS=unix:"+harness.Socket(t), "TEXT=1", "HELD=1", "TOKENIZER=1", "RARITIES=1")
+	valid := func(line []byte) error {
+		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(line))
+		if err != nil {
+			return err
+		}
+		return form.Validate(doc)
+	}
+	early := harness.Connect(t, p.Address, valid)
+	early.Read("synced")
+	p.Go()
+	early.Read("log")
+	p.Done()
+	late := harness.Connect(t, p.Address, valid)
+	late.Read("synced")
+	early.Read("clock")
+	p.End()
+	early.Rest()
+	late.Rest()
+	for _, kind := range strings.Fields("hello engine model tok req stage experts kv step host count log clock sync synced bye") {
+		if len(early.Of(kind, 0)) == 0 {
+			t.Errorf("there was no line of type %s", kind)
+		}
+		if strings.Contains("hello model host experts kv count", kind) && len(late.Of(kind, 0)) == 0 {
+			t.Errorf("a late reader got no line of type %s", kind)
+		}
+	}
+}
+
+// TestOtherSystems compiles what is there where there are no Unix sockets, and with the newer edition.
+func TestOtherSystems(t *testing.T) {
+	t.Parallel()
+	supported(t)
+	source, err := os.ReadFile("llmtop.rs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := strings.NewReplacer("cfg(unix)", "cfg(any())", "cfg(not(unix))", "cfg(all())").Replace(string(source))
+	for edition, text := range map[string]string{"2021": elsewhere, "2024": string(source)} {
+		name := filepath.Join(t.TempDir(), "llmtop.rs")
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := compile("--edition", edition, "--crate-type", "lib", "--emit", "metadata", "--out-dir", t.TempDir(), name); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestReadme compiles and runs the programs in the README.
+func TestReadme(t *testing.T) {
+	t.Parallel()
+	supported(t)
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile("llmtop.rs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	programs := regexp.MustCompile("(?ms)^```rust\n(.*?)^```$").FindAllStringSubmatch(string(readme), -1)
+	if len(programs) == 0 || strings.Count(string(readme), "\n```rust\n") != len(programs) {
+		t.Fatalf("%d programs found", len(programs))
+	}
+	for _, program := range programs {
+		dir := t.TempDir()
+		for name, text := range map[string]string{"main.rs": program[1], "llmtop.rs": string(source)} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cmd := exec.Command(build(t, filepath.Join(dir, "main.rs")))
+		cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+filepath.Dir(harness.Socket(t)))
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v: %s\n%s", err, out, program[1])
+		}
+	}
 }

@@ -4,7 +4,7 @@
 #[path = "../llmtop.rs"]
 mod llmtop;
 
-use llmtop::{caps, stage, Emitter, Kv, Model, Options, Phase, Request, Step, Token, Usage};
+use llmtop::{caps, stage, Emitter, Host, Kv, Model, Options, Phase, Reading, Request, Step, Token, Usage};
 use std::io::{BufRead, Write};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -161,12 +161,39 @@ fn tokenize(top: &Emitter) {
     say(&format!("{} {} {} {} {:?}", start.count, next.count, next.tokens, lookup.count, lookup.hit_ratio()));
 }
 
+/// What an engine has to tell but rarely.
+fn rarities(top: &Emitter) {
+    let began = Instant::now();
+    top.state("loading", "another \"model\"\n");
+    top.loaded(
+        &Model { name: "other".into(), layers: 1, experts: 2, experts_used: 1, parameters: 7_000_000_000, ..Model::default() },
+        Some(began),
+    );
+    top.state("ready", "");
+    top.picks(Phase::Decode, 0, &[1]);
+    let gpu = [("util", Reading::Reported(0.5)), ("power", Reading::NotPermitted)];
+    top.host(&Host {
+        interval: Duration::from_millis(500),
+        cores: &[0.25, 1.0],
+        readings: &[("cpu", Reading::Measured(0.5)), ("load1", Reading::Derived(1.5)), ("hz", Reading::NotYet)],
+        engine: &[("rss", Reading::Measured(1e9))],
+        gpus: &[("\"X\" 1", &gpu)],
+        ..Host::default()
+    });
+    top.kv(&Kv { used: 1, total: 2, page: 16, pinned: Some(began), freed: Some(3), held: Some(Duration::from_millis(4)) });
+    top.counter("queue_depth").set(1.5);
+    top.queued(9002, &Request { name: "id-é", max_tokens: Some(1), cold: true, probe: true, ..Request::default() });
+    top.failed(9002, "out of memory", &Usage { prompt: Some(9), pad: Some(2), ..Usage::default() });
+}
+
 fn options(jobs: mpsc::Sender<Job>) -> Options {
     let mut options = Options::new("example-rust");
     options.version = "1.2".into();
     options.address = env::var("ADDRESS").ok();
     options.token = env::var("TOKEN").ok();
     options.caps = caps::STAGES | caps::TOKENS | caps::EXPERTS | caps::KV | caps::STEPS | caps::QUEUE;
+    options.slots = 4;
+    options.device = Some(llmtop::Device { name: "CPU".into(), kernels: "AVX2".into(), host: true, threads: 2 });
     let (layers, experts) = (number("LAYERS", 2), number("EXPERTS", 4));
     options.model = Some(Model { name: "tiny".into(), layers, experts, experts_used: 2, ..Model::default() });
     options.text = number("TEXT", 0) != 0;
@@ -210,6 +237,9 @@ fn main() {
     });
     if number("TOKENIZER", 0) != 0 {
         tokenize(&top);
+    }
+    if number("RARITIES", 0) != 0 {
+        rarities(&top);
     }
     top.log("all is done\n");
     if let Some(path) = env::var_os("CSV") {

@@ -1,0 +1,275 @@
+package rust
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/wire"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/runtime"
+	"github.com/llmtop/llmtop/runtime/socket"
+	"github.com/llmtop/llmtop/sdk/c/harness"
+)
+
+// watcher is a store that the client of llmtop feeds.
+type watcher struct {
+	t testing.TB
+	*store.Store
+	client *socket.Client
+}
+
+func watch(t testing.TB, address, token string) watcher {
+	t.Helper()
+	clock := runtime.NewClock()
+	client, err := socket.Dial(address, token, clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := watcher{t, store.New(store.Options{Now: clock.Now, Wall: time.Now}), client}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = w.Run(ctx) })
+	running.Go(func() { _ = client.Run(ctx, w) })
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	w.await("the connection", func(s *store.Snapshot) bool { return s.Engine.Remote.Link == event.LinkConnected })
+	return w
+}
+
+// await waits until a snapshot is as wanted.
+func (w watcher) await(what string, so func(*store.Snapshot) bool) *store.Snapshot {
+	w.t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		s := w.Snapshot()
+		if so(s) {
+			return s
+		}
+		if time.Now().After(end) {
+			w.t.Fatalf("waited in vain for %s; engine %+v, counts %+v, lost %v", what, s.Engine, s.Counts, s.Lost)
+		}
+	}
+}
+
+// request waits until a request is as wanted.
+func (w watcher) request(id event.RequestID, so func(*store.Request) bool) (found *store.Request) {
+	w.t.Helper()
+	w.await("the request", func(s *store.Snapshot) bool {
+		i := slices.IndexFunc(s.Requests, func(r *store.Request) bool { return r.ID == id && so(r) })
+		if i >= 0 {
+			found = s.Requests[i]
+		}
+		return found != nil
+	})
+	return found
+}
+
+// TestShown compares what llmtop shows of an engine with what it was told to do, and follows it when it is killed and started anew.
+func TestShown(t *testing.T) {
+	t.Parallel()
+	const requests, tokens = 6, 50
+	address := "ADDRESS=unix:" + harness.Socket(t)
+	p := harness.Start(t, engine(t), address, "REQUESTS=6", "TOKENS=50", "THREADS=2")
+	w := watch(t, p.Address, "")
+	p.Go()
+	p.Done()
+	s := w.await("the end of the work", func(s *store.Snapshot) bool {
+		return len(s.Log) > 0 && s.Experts != nil && s.Experts.Hits[metric.Session][metric.Decode].Tokens == requests*tokens
+	})
+	caps := event.CapStages | event.CapTokens | event.CapExperts | event.CapKV | event.CapSteps | event.CapQueue | event.CapCounters
+	if e := s.Engine; e.Name != "example-rust" || e.Version != "1.2" || e.PID != p.PID() || e.Caps != caps || e.Slots != 4 || s.Model.Experts != 4 {
+		t.Errorf("engine %+v, model %+v", e, s.Model)
+	}
+	if c := s.Counts; c.Finished != requests || c.PromptTokens != 4*requests || c.CachedTokens != requests || c.GeneratedTokens != requests*tokens || c.Steps != requests*tokens {
+		t.Errorf("counts %+v", c)
+	}
+	if r := s.Engine.Remote; r.Missing != 0 || r.Garbage != 0 || s.Lost.Total() != 0 {
+		t.Errorf("connection %+v, lost %v", r, s.Lost)
+	}
+	if hits := s.Experts.Hits[metric.Session][metric.Decode].Counts; !slices.Equal(hits, []uint64{0, 300, 0, 300, 0, 0, 0, 0}) {
+		t.Errorf("router picks %v", hits)
+	}
+	for _, r := range s.Requests {
+		if r.Reason != "length" || r.Group != `adapter-"x"` || r.Generated != tokens || !r.TTFT.OK() || len(r.Parts) != 4 || r.Tokens[9].Step == 0 {
+			t.Errorf("request %+v", r)
+		}
+	}
+	p.Kill()
+	w.await("the loss of the connection", func(s *store.Snapshot) bool { return s.Engine.Remote.Link == event.LinkDisconnected })
+	next := harness.Start(t, engine(t), address)
+	s = w.await("the next run", func(s *store.Snapshot) bool {
+		return s.Engine.Remote.Link == event.LinkConnected && s.Engine.PID == next.PID()
+	})
+	if s.Engine.Remote.Restarts != 1 {
+		t.Errorf("connection %+v", s.Engine.Remote)
+	}
+}
+
+// TestControl has a reader tell the engine what to do.
+func TestControl(t *testing.T) {
+	t.Parallel()
+	p := harness.Start(t, engine(t), "ADDRESS=unix:"+harness.Socket(t), "CONTROL=1", "HELD=1")
+	w := watch(t, p.Address, "")
+	const all = event.CapPrompt | event.CapCancel | event.CapPause | event.CapHooks | event.CapSample
+	if !w.client.Offers().Has(all) {
+		t.Errorf("it offers %v", w.client.Offers())
+	}
+	ctx := t.Context()
+	id, err := w.client.Generate(ctx, wire.Generation{Prompt: "say \"it\"", MaxTokens: 7, Label: "chat", Text: true, Top: 2, Picks: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := w.request(id, func(r *store.Request) bool { return r.State == event.StateFinished })
+	if k := r.Tokens[1]; r.Label != "chat" || r.Generated != 7 || k.Text != "\"it\"" || len(k.Top) != 2 || k.Top[1].LogP != -1.5 {
+		t.Errorf("request %+v", r)
+	}
+	quiet, err := w.client.Generate(ctx, wire.Generation{Prompt: "quietly", MaxTokens: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r = w.request(quiet, func(r *store.Request) bool { return r.State == event.StateFinished })
+	if r.Tokens[0].Text != "" {
+		t.Errorf("text, which was not asked for: %+v", r.Tokens[0])
+	}
+	for what, err := range map[string]error{
+		"cancel": w.client.Cancel(ctx, 9000), "pause": w.client.Pause(ctx), "resume": w.client.Resume(ctx),
+		"hooks": w.client.Hooks(ctx, wire.Measure{Stages: true, Picks: true}), "sample": w.client.Sample(ctx, 4),
+	} {
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	w.request(9000, func(r *store.Request) bool { return r.State == event.StateCancelled })
+	if err := w.client.Cancel(ctx, 77); err == nil || !strings.Contains(err.Error(), "no request 77") {
+		t.Errorf("cancel what there is not: %v", err)
+	}
+	if err := w.client.Sample(ctx, 1000); err == nil || !strings.Contains(err.Error(), "panicked") {
+		t.Errorf("a function that panics: %v", err)
+	}
+	lines := harness.Connect(t, p.Address, check())
+	lines.Read("synced")
+	p.Go()
+	if every := lines.Read("experts").Keys["every"]; every != 4.0 {
+		t.Errorf("picks are counted in one pass of %v", every)
+	}
+	printed := strings.Join(p.Done(), "\n")
+	for _, want := range []string{"paused", "resumed", "Hooks { stages: true, experts: false, picks: true }"} {
+		if !strings.Contains(printed, want) {
+			t.Errorf("the engine has not been told %s: %s", want, printed)
+		}
+	}
+}
+
+// TestToken lets readers in over TCP that know the token, and only these may control.
+func TestToken(t *testing.T) {
+	t.Parallel()
+	p := harness.Start(t, engine(t), "ADDRESS=tcp:127.0.0.1:0", "TOKEN=sésame", "CONTROL=1")
+	if w := watch(t, p.Address, "sésame"); !w.client.Offers().Has(event.CapPrompt | event.CapPause) {
+		t.Errorf("it offers %v", w.client.Offers())
+	}
+	for says, want := range map[string]string{
+		`{"t":"auth","token":"sésam"}`: "wrong token", `{"t":"auth"}`: "wrong token", `{"t":"pause","c":1}`: "wrong token", "{": "wrong token",
+		strings.Repeat(" ", 2000): "a line is too long",
+		"":                        "no token",
+	} {
+		if why := refused(t, p.Address, says); why != want {
+			t.Errorf("%.30q is answered with %q, not %q", says, why, want)
+		}
+	}
+	open := harness.Start(t, engine(t), "ADDRESS=tcp:127.0.0.1:0", "CONTROL=1")
+	w := watch(t, open.Address, "")
+	if o := w.client.Offers(); o&(event.CapPrompt|event.CapPause|event.CapCancel) != 0 {
+		t.Errorf("without a token it offers %v over TCP", o)
+	}
+	for says, want := range map[string]string{`{"t":"pause","c":7}`: "reply", `{"t":"dance","c":8}`: "bye"} {
+		raw, err := net.Dial("tcp", strings.TrimPrefix(open.Address, "tcp:"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer raw.Close()
+		_, _ = io.WriteString(raw, says+"\n")
+		for s := bufio.NewScanner(raw); s.Scan(); {
+			if strings.HasPrefix(s.Text(), `{"t":"`+want) {
+				t.Log(s.Text())
+				want = ""
+				break
+			}
+		}
+		if want != "" {
+			t.Errorf("%s is not answered by a %s", says, want)
+		}
+	}
+}
+
+// refused says something to an engine that wants a token, and returns why it hangs up.
+func refused(t *testing.T, address, says string) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(address, "tcp:"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if says != "" {
+		_, _ = io.WriteString(conn, says+"\n")
+	}
+	text, err := io.ReadAll(conn)
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	if err != nil || len(lines) != 2 || lines[0] != `{"t":"auth"}` {
+		t.Fatalf("%v: %s", err, text)
+	}
+	var bye struct{ T, Why string }
+	if err := json.Unmarshal([]byte(lines[1]), &bye); err != nil || bye.T != "bye" {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return bye.Why
+}
+
+// TestTokenizer compares the statistics of an engine's tokenizer with what the engine itself has of them.
+func TestTokenizer(t *testing.T) {
+	t.Parallel()
+	p := harness.Start(t, engine(t), "ADDRESS=unix:"+harness.Socket(t), "TOKENIZER=1")
+	r := harness.Connect(t, p.Address, check())
+	r.Read("synced")
+	p.Go()
+	r.Read("log")
+	if printed := p.Done(); !slices.Equal(printed, []string{"1 3 12 4 Some(0.75)"}) {
+		t.Errorf("the engine has %q", printed)
+	}
+	p.End()
+	r.Rest()
+	counts := r.Of("count", 0)
+	c := counts[len(counts)-1].Keys["c"].(map[string]any)
+	for name, want := range map[string]float64{
+		"encode_stream_start_count": 1, "encode_stream_next_count": 3, "encode_stream_next_tokens": 12, "cache_lookup_count": 4,
+		"cache_lookups": 4, "cache_hits": 3, "cache_hit_ratio": 0.75, "tokenizer_tokens": 3*4 + 16,
+	} {
+		if c[name] != want {
+			t.Errorf("%s is %v, not %v", name, c[name], want)
+		}
+	}
+	var sum, least, most float64
+	for _, l := range r.Of("stage", 0) {
+		if us := l.Keys["dur"].(float64) / 1e3; l.Keys["stage"] == "encode_stream_next" {
+			sum, most = sum+us, max(most, us)
+			if least == 0 || us < least {
+				least = us
+			}
+		}
+	}
+	for name, want := range map[string]float64{"us": sum, "min_us": least, "max_us": most, "mean_us": sum / 3} {
+		if got, ok := c["encode_stream_next_"+name].(float64); !ok || got-want > 1e-6 || want-got > 1e-6 {
+			t.Errorf("encode_stream_next_%s is %v, on the wire %v", name, got, want)
+		}
+	}
+}
