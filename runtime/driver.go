@@ -17,12 +17,14 @@ import (
 type driver struct {
 	*Scheduler
 	engine Engine
+	keeper Keeper // the engine, if it is one and may keep what it has computed
 	info   event.Engine
 	model  event.Model
 	thread int // operating system's id of the thread it runs on; 0 unknown
 
 	slots   []slot
 	running []*slot // those in use, in order of dispatch
+	prompt  []int32 // of the request that is being dispatched
 	batch   Batch
 	batched []*slot // those with rows in batch, in order of the rows
 	steps   uint64
@@ -123,6 +125,9 @@ func (d *driver) open(ctx context.Context) error {
 // prepare makes the slots and the buffers of the batch.
 func (d *driver) prepare() {
 	rows := d.engine.MaxBatch()
+	if d.opt.Reuse {
+		d.keeper, _ = d.engine.(Keeper)
+	}
 	d.slots = make([]slot, min(d.engine.Slots(), rows))
 	for i := range d.slots {
 		d.slots[i].index = int32(i)

@@ -65,12 +65,14 @@ func (d *driver) reportStep(start, end event.Time, split event.Split, sampled in
 }
 
 // reportFirst tells where the time of a prompt went. Work that was spread over several batches is told as if it had been done
-// in one go, ending with the last of them. The layers' times are told only if they are all known.
+// in one go, ending with the last of them. The layers' times are told only if they are all known; tokens from the cache are not covered.
 func (d *driver) reportFirst(s *slot) {
-	id, n, head := s.handle.ID, s.prompt, d.batch.Time.Head
+	id, n, head := s.handle.ID, s.prompt-s.cached, d.batch.Time.Head
 	ended := s.at - event.Time(head+s.sampled)
 	at := ended - event.Time(s.body)
-	d.stage(id, event.StageEmbed, -1, at, s.embed, n)
+	if s.embed > 0 || !s.untold {
+		d.stage(id, event.StageEmbed, -1, at, s.embed, n)
+	}
 	d.stage(id, event.StagePrompt, -1, ended, s.body, n)
 	if !s.untold {
 		for i, l := range s.layers {

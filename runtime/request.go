@@ -51,7 +51,8 @@ type Request struct {
 	Group string // LoRA adapter or tenant that its tokens are counted under
 	Probe bool   // llmtop's own traffic
 
-	MaxTokens int // 0: until a token that ends the text, or a full context
+	Fresh     bool // all of the prompt is computed, whatever Options.Reuse would save
+	MaxTokens int  // 0: until a token that ends the text, or a full context
 	IgnoreEOS bool
 	Params    Params
 

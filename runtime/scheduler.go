@@ -21,6 +21,7 @@ type Options struct {
 	Pace    float64 // tokens/s each request is held to; 0: flat out
 	Queue   int     // requests that may wait; 0: DefaultQueue
 	Mixed   int     // prompt tokens in a batch that also decodes; 0: DefaultMixed
+	Reuse   bool    // a prompt that begins like what a slot still holds goes on from there, in engines that are Keepers
 }
 
 const (

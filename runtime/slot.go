@@ -17,7 +17,12 @@ type slot struct {
 	tokens []int32 // prompt and generated tokens
 	prompt int     // of them, prompt tokens
 	done   int     // of them, in the KV cache
+	cached int     // of them, in the KV cache before the request came
 	pinned event.Time
+
+	// What is left of the last request, while the slot is vacant: the engine still holds the first held of tokens, since left.
+	held int
+	left event.Time
 
 	at      event.Time // of the last token
 	due     event.Time // when pacing lets the work on the next token begin
@@ -82,22 +87,26 @@ func (d *driver) dispatch(h *Handle) {
 	}
 	d.stage(h.ID, event.StageQueue, -1, now, int64(now-h.enqueued-loading), 0)
 
-	s := d.vacant()
-	s.tokens = append(s.tokens[:0], h.request.IDs...)
-	if len(s.tokens) == 0 {
-		s.tokens = d.engine.Encode(s.tokens, h.request.Text, h.request.Special)
+	d.prompt = append(d.prompt[:0], h.request.IDs...)
+	if len(d.prompt) == 0 {
+		d.prompt = d.engine.Encode(d.prompt, h.request.Text, h.request.Special)
 	}
 	end := d.clock.Now()
-	d.stage(h.ID, event.StageTokenize, -1, end, int64(end-now), len(s.tokens))
-	if err := d.fits(s.tokens); err != nil {
+	d.stage(h.ID, event.StageTokenize, -1, end, int64(end-now), len(d.prompt))
+	if err := d.fits(d.prompt); err != nil {
 		d.log("request #%d failed: %v", h.ID, err)
 		d.finish(h, Result{
 			State: event.StateFailed, Err: err,
-			Outcome: event.Outcome{Reason: err.Error(), Prompt: len(s.tokens)},
+			Outcome: event.Outcome{Reason: err.Error(), Prompt: len(d.prompt)},
 		})
 		return
 	}
-	*s = slot{index: s.index, layers: s.layers, tokens: s.tokens, handle: h, prompt: len(s.tokens)}
+	s, cached := d.reuse(h, d.prompt)
+	*s = slot{
+		index: s.index, layers: s.layers, tokens: append(s.tokens[:0], d.prompt...), handle: h, prompt: len(d.prompt),
+		done: cached, cached: cached, pinned: end,
+	}
+	d.cells += int64(cached)
 	s.tokens = slices.Grow(s.tokens, d.most(s))
 	s.sampler = d.opt.Sampler(h.request.Params, d.model.Vocab)
 	clear(s.layers)
@@ -105,16 +114,6 @@ func (d *driver) dispatch(h *Handle) {
 	if h.request.Picks {
 		d.apply()
 	}
-}
-
-// vacant is a slot that no request runs in.
-func (d *driver) vacant() *slot {
-	for i := range d.slots {
-		if d.slots[i].handle == nil {
-			return &d.slots[i]
-		}
-	}
-	panic("no vacant slot")
 }
 
 // fits checks a prompt against the model.
@@ -154,7 +153,7 @@ func (d *driver) reap() {
 // release ends the request in a slot and frees the slot.
 func (d *driver) release(s *slot, r Result) {
 	h := s.handle
-	d.engine.Release(int(s.index))
+	d.leave(s, r.State != event.StateFailed)
 	d.cells -= int64(s.done)
 	if s.done > 0 {
 		d.reportKV(int64(s.done), d.clock.Now()-s.pinned)
@@ -162,7 +161,7 @@ func (d *driver) release(s *slot, r Result) {
 	if d.hooked.Experts {
 		d.reportExperts()
 	}
-	r.Prompt, r.Generated = s.prompt, s.generated()
+	r.Prompt, r.Cached, r.Generated = s.prompt, s.cached, s.generated()
 	r.IDs = slices.Clone(s.tokens[s.prompt:])
 	r.Text = d.text(r.IDs, r.Reason == reasonStop)
 	s.handle, s.sampler = nil, nil

@@ -168,3 +168,21 @@ func interleaved(t *testing.T, e *native.Engine, wantA, wantB *sequence) {
 		same(t, fmt.Sprintf("second of two that take turns, %d rows each", n), b, wantB)
 	}
 }
+
+// TestSameBitsAfterKeep: a text that goes on from the beginning of another one, computed before it in the same slot, is as if that had
+// never gone on.
+func TestSameBitsAfterKeep(t *testing.T) {
+	const n, kept = 40, 25
+	first := text(1, n, 4096)
+	second := slices.Concat(first[:kept], text(2, n-kept, 4096))
+	want := alone(t, openDemoPicks, second)
+	e := openDemoPicks(t, native.Options{Context: 64, Threads: 2, Slots: 2})
+	before := &sequence{tokens: first, slot: 1}
+	forward(t, e, before.next(n, true, true), before)
+	if got := e.Keep(1, kept); got != kept {
+		t.Fatalf("kept %d of %d tokens", got, kept)
+	}
+	after := &sequence{tokens: second, slot: 1, pos: kept, logits: before.logits[:kept], picks: before.picks[:kept]}
+	forward(t, e, after.next(n-kept, true, true), after)
+	same(t, "after another text", after, want)
+}

@@ -186,6 +186,9 @@ func (e *Engine) MaxBatch() int { return e.opt.MaxBatch }
 // Release implements runtime.Engine. There is nothing to forget: a sequence that begins anew overwrites the cells of the old one.
 func (e *Engine) Release(int) {}
 
+// Keep implements runtime.Keeper. The cells of what is cut off are overwritten in time.
+func (e *Engine) Keep(_, n int) int { return n }
+
 // Close implements runtime.Engine.
 func (e *Engine) Close() error {
 	e.Runner.Close()
