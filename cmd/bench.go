@@ -34,6 +34,7 @@ type benchOptions struct {
 	honourEOS   bool
 	groups      map[string]string
 	screen      bool
+	benchExtras
 }
 
 // benchTokens is how many tokens a request of a benchmark generates.
@@ -85,6 +86,7 @@ func (o *benchOptions) bind(c *cobra.Command) {
 	flags.BoolVar(&o.honourEOS, "honour-eos", false, "let a model end its text before --tokens")
 	flags.StringToStringVar(&o.groups, "groups", nil, "share of the requests that each group (LoRA adapter or tenant) makes, for example a=3,b=1")
 	flags.BoolVar(&o.screen, "ui", false, "watch the benchmark on the screen")
+	o.benchExtras.bind(flags)
 	o.files.bind(flags, "")
 	check := c.PreRunE
 	c.PreRunE = func(c *cobra.Command, args []string) error {
@@ -141,7 +143,7 @@ func (o *benchOptions) check() error {
 		}
 	}
 	_, err = o.weights()
-	return err
+	return errors.Join(err, o.benchExtras.check())
 }
 
 // run measures and reports.
@@ -183,16 +185,19 @@ func (o *benchOptions) measure(ctx context.Context, sources []prompts, m *meter)
 		}
 		driver := bench.Driver{Runner: s.scheduler, Clock: s.clock, Progress: m.progress(s.store)}
 		var log *bench.Log
-		err = o.watched(ctx, s, func(ctx context.Context) (err error) {
-			log, err = driver.Run(ctx, load)
-			return err
+		spent, err := metered(func() error {
+			return o.watched(ctx, s, func(ctx context.Context) (err error) {
+				log, err = driver.Run(ctx, load)
+				return err
+			})
 		})
 		m.end()
 		if log != nil {
 			s.sampler.Sample(s.sink) // what the benchmark has cost to its very end
 			err = interrupted(ctx, err)
 			built = report.Build(o.meta(err), s.store.Snapshot(), collector)
-			built.AddBench(points(log, s.store.Snapshot().Started), log.Failed, o.ttftTarget.Seconds())
+			built.AddBench(points(log, s.store.Snapshot().Started), log.Failed, o.targets())
+			o.addTo(built, spent)
 			if log.First != nil && err == nil {
 				err = refused(log.First)
 			}

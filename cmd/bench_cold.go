@@ -20,7 +20,7 @@ func (o *benchOptions) measureCold(ctx context.Context, source prompts, built *r
 		m.line(fmt.Sprintf("cold request %d of %d", i+1, o.cold))
 		q, took, err := o.coldRequest(ctx, source)
 		if err != nil {
-			built.AddBench(append(built.Bench.Points, point), built.Bench.Failed, o.ttftTarget.Seconds())
+			built.AddPoint(point, o.targets())
 			return interrupted(ctx, err)
 		}
 		next++
@@ -29,7 +29,7 @@ func (o *benchOptions) measureCold(ctx context.Context, source prompts, built *r
 		point.Runs = append(point.Runs, report.Run{Requests: []event.RequestID{next}, Duration: report.Measured(took)})
 	}
 	m.end()
-	built.AddBench(append(built.Bench.Points, point), built.Bench.Failed, o.ttftTarget.Seconds())
+	built.AddPoint(point, o.targets())
 	return nil
 }
 

@@ -10,8 +10,10 @@ import (
 
 // Bench says which of the requests a benchmark made for what, and what came of it. Requests of its warm-up are in no run.
 type Bench struct {
-	Points []Point `json:"points"`
-	Failed int     `json:"failed_requests"` // or refused, those of the warm-up too
+	Targets   string     `json:"targets"` // that goodput and compliance judge by
+	Points    []Point    `json:"points"`
+	Failed    int        `json:"failed_requests"` // or refused, those of the warm-up too
+	Economics *Economics `json:"economics"`       // null: nobody has counted
 }
 
 // Point is one point of a benchmark's workload: so many requests side by side or a second, of prompts of one kind.
@@ -37,6 +39,8 @@ type Point struct {
 	Finished *Statistics `json:"finished_requests_per_s"`
 	Goodput  *Statistics `json:"goodput_requests_per_s"`
 
+	Compliance Compliance `json:"compliance"`
+
 	// Late is by how much requests of an open loop were sent after their time: what the sender, or a full queue, added. Null: closed loop.
 	Late *Statistics `json:"late_s"`
 }
@@ -49,17 +53,22 @@ type Run struct {
 	Late     []float64         `json:"-"` // of each request of an open loop, in s
 }
 
-// AddBench adds a benchmark to a report of the session that it was made in. Points come with their runs, and are described here. A request
-// is good if its TTFT met the target, in s.
-func (r *Report) AddBench(points []Point, failed int, ttftTarget float64) {
+// AddBench adds a benchmark to a report of the session that it was made in. Points come with their runs, and are described here.
+func (r *Report) AddBench(points []Point, failed int, targets Targets) {
+	r.Bench = &Bench{Targets: targets.Name, Points: []Point{}, Failed: failed}
+	for _, p := range points {
+		r.AddPoint(p, targets)
+	}
+}
+
+// AddPoint adds one more point to a benchmark.
+func (r *Report) AddPoint(p Point, targets Targets) {
 	byID := make(map[event.RequestID]*Request, len(r.Requests))
 	for i := range r.Requests {
 		byID[r.Requests[i].ID] = &r.Requests[i]
 	}
-	for i := range points {
-		points[i].describe(byID, ttftTarget)
-	}
-	r.Bench = &Bench{Points: points, Failed: failed}
+	p.describe(byID, targets)
+	r.Bench.Points = append(r.Bench.Points, p)
 }
 
 // samples gathers the values of one metric.
@@ -78,12 +87,16 @@ func (s *samples) add(run int, n Number) {
 	s.all, s.runs[run] = append(s.all, n.V), append(s.runs[run], n.V)
 }
 
-func (p *Point) describe(byID map[event.RequestID]*Request, ttftTarget float64) {
+func (p *Point) describe(byID map[event.RequestID]*Request, targets Targets) {
+	judged := tally{targets: targets}
 	var ttft, cold, stil, tpot, itl, e2el, prefill, decode, output, total, finished, goodput, late samples
 	for i, run := range p.Runs {
 		var tokens, prompts, ended, good float64
 		for _, id := range run.Requests {
 			q := byID[id]
+			if judged.add(q) {
+				good++
+			}
 			if q == nil || q.State != event.StateFinished.String() {
 				continue
 			}
@@ -103,9 +116,6 @@ func (p *Point) describe(byID map[event.RequestID]*Request, ttftTarget float64) 
 				}
 			}
 			tokens, prompts, ended = tokens+float64(q.Generated), prompts+float64(q.Prompt), ended+1
-			if q.TTFT.OK() && q.TTFT.V <= ttftTarget {
-				good++
-			}
 		}
 		if d, ok := run.Duration.Positive(); ok {
 			output.add(i, Number(event.From(tokens/d)))
@@ -120,7 +130,7 @@ func (p *Point) describe(byID map[event.RequestID]*Request, ttftTarget float64) 
 	p.TTFT, p.ColdTTFT, p.STIL, p.TPOT = ttft.describe(), cold.describe(), stil.describe(), tpot.describe()
 	p.ITL, p.E2EL, p.Prefill, p.Decode = itl.describe(), e2el.describe(), prefill.describe(), decode.describe()
 	p.Output, p.Total, p.Finished, p.Goodput = output.describe(), total.describe(), finished.describe(), goodput.describe()
-	p.Late = late.describe()
+	p.Late, p.Compliance = late.describe(), judged.compliance()
 }
 
 // writeBench writes a table of the points, then what each of them needs to be told.
@@ -139,6 +149,7 @@ func (r *Report) writeBench(w writer) {
 			ttft.cell(medianOf, metric.Seconds), ttft.cell(tailOf, metric.Seconds), p.TPOT.cell(medianOf, metric.Seconds), p.TPOT.cell(tailOf, metric.Seconds),
 			strings.Replace(p.Output.margin(), "±", "+-", 1), p.Finished.cell(meanOf, metric.Rate), p.Goodput.cell(meanOf, metric.Rate))
 	}
+	w.line("goodput: requests/s that met %s", r.Bench.Targets)
 	w.line("(? after a percentile: too few samples for it; +- is the 95 %% interval of the mean)")
 	for i := range r.Bench.Points {
 		if p := &r.Bench.Points[i]; p.Late != nil && p.Late.Max.V > lateMatters {
@@ -146,6 +157,7 @@ func (r *Report) writeBench(w writer) {
 				p.Name, metric.Seconds(p.Late.Max.V), metric.Seconds(p.Late.P50.V))
 		}
 	}
+	r.writeSection(w, r.economicsSection())
 	if n := r.Bench.Failed; n > 0 {
 		w.line("%d requests failed", n)
 	}

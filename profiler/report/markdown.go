@@ -31,7 +31,7 @@ type section struct {
 // sections are the summary's parts that have something in them.
 func (r *Report) sections() []section {
 	out := []section{r.headSection()}
-	for _, s := range []section{r.benchSection(), r.latencySection(), r.partsSection(), r.requestsSection(), r.groupsSection(), r.hostSection(), r.expertsSection()} {
+	for _, s := range []section{r.benchSection(), r.latencySection(), r.partsSection(), r.requestsSection(), r.groupsSection(), r.economicsSection(), r.hostSection(), r.expertsSection(), r.placementSection()} {
 		if len(s.rows) > 0 {
 			out = append(out, s)
 		}
@@ -79,7 +79,7 @@ func perToken(n Number) string {
 func (r *Report) benchSection() section {
 	s := section{
 		title: "Benchmark", left: 1,
-		header: []string{"point", "requests", "TTFT p50", "p90", "p99", "TPOT p50", "p90", "p99", "output tokens/s", "requests/s", "goodput"},
+		header: []string{"point", "requests", "TTFT p50", "p90", "p99", "TPOT p50", "p90", "p99", "output tokens/s", "requests/s", "goodput", "met all"},
 	}
 	if r.Bench == nil {
 		return s
@@ -93,10 +93,10 @@ func (r *Report) benchSection() section {
 		s.rows = append(s.rows, []string{
 			p.Name, fmt.Sprint(p.count()), ttft.cell(medianOf, metric.Seconds), ttft.cell(ninetiethOf, metric.Seconds), ttft.cell(tailOf, metric.Seconds),
 			p.TPOT.cell(medianOf, metric.Seconds), p.TPOT.cell(ninetiethOf, metric.Seconds), p.TPOT.cell(tailOf, metric.Seconds),
-			p.Output.margin(), p.Finished.cell(meanOf, metric.Rate), p.Goodput.cell(meanOf, metric.Rate),
+			p.Output.margin(), p.Finished.cell(meanOf, metric.Rate), p.Goodput.cell(meanOf, metric.Rate), short(p.Compliance.All, metric.Percent),
 		})
 	}
-	s.words = []string{"A ? follows a percentile of too few samples; ± is the 95 % interval of the mean."}
+	s.words = []string{"Goodput counts requests that met " + r.Bench.Targets + ".", "A ? follows a percentile of too few samples; ± is the 95 % interval of the mean."}
 	return s
 }
 

@@ -42,6 +42,7 @@ type Report struct {
 	Throughput    Throughput        `json:"throughput"`
 	KV            KV                `json:"kv"`
 	Experts       *Experts          `json:"experts"`
+	Placement     *Placement        `json:"placement"` // null: dense, or no picks were counted
 	Host          Host              `json:"host"`
 	Lost          map[string]uint64 `json:"lost"`
 	Cut           Cut               `json:"cut"`
@@ -116,6 +117,7 @@ func Build(meta Meta, s *store.Snapshot, c *Collector) *Report {
 		Lost:     map[string]uint64{},
 		Verdicts: []Verdict{},
 	}
+	r.Placement = r.Place(nil)
 	if r.Configuration == nil {
 		r.Configuration = map[string]string{}
 	}

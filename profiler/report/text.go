@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
@@ -64,6 +65,7 @@ func (r *Report) WriteText(out io.Writer) error {
 	r.writeLatency(w)
 	r.writeThroughput(w)
 	r.writeExperts(w)
+	r.writeSection(w, r.placementSection())
 	r.writeHost(w)
 	r.writeVerdicts(w)
 	return w.Flush() // the first error sticks
@@ -243,6 +245,29 @@ func (m *Machine) describe() string {
 		return "not reported"
 	}
 	return strings.Join(known, ", ")
+}
+
+// writeSection writes a section that looks the same in every format.
+func (r *Report) writeSection(w writer, s section) {
+	if len(s.rows) == 0 {
+		return
+	}
+	w.title("%s", strings.ToUpper(s.title))
+	var b strings.Builder
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	if strings.Join(s.header, "") != "" {
+		fmt.Fprintln(t, "  "+strings.Join(s.header, "\t"))
+	}
+	for _, row := range s.rows {
+		fmt.Fprintln(t, "  "+strings.Join(row, "\t"))
+	}
+	_ = t.Flush() // a Builder takes everything
+	for line := range strings.Lines(b.String()) {
+		w.line("%s", strings.TrimSuffix(line, "\n"))
+	}
+	for _, words := range s.words {
+		w.line("  %s", words)
+	}
 }
 
 func (r *Report) writeHost(w writer) {

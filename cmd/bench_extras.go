@@ -1,0 +1,102 @@
+package cmd
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/llmtop/llmtop/profiler/report"
+	"github.com/llmtop/llmtop/runtime/host"
+)
+
+// benchExtras are what a benchmark works out beside what was measured: whether targets were met, what a token costs, which experts to keep.
+type benchExtras struct {
+	slo    string
+	budget string
+	hour   float64
+	kwh    float64
+}
+
+func (x *benchExtras) bind(flags *pflag.FlagSet) {
+	flags.StringVar(&x.slo, "slo", "", "targets for goodput: interactive, real-time, batch, or ttft=100ms,tpot=50ms,e2el=2s (default: --ttft-target)")
+	flags.StringVar(&x.budget, "expert-budget", "", "propose which experts to keep on a faster device with room for so many: 25% of them, or 4GB")
+	flags.Float64Var(&x.hour, "price-hour", 0, "what an hour of the machine costs, for the cost of a million tokens")
+	flags.Float64Var(&x.kwh, "price-kwh", 0, "what a kWh costs, for the same; needs a source of energy")
+}
+
+func (x *benchExtras) check() error {
+	if x.slo != "" {
+		if _, err := report.ParseTargets(x.slo); err != nil {
+			return usagef("--slo %w", err)
+		}
+	}
+	if _, err := parseBudget(x.budget); err != nil {
+		return err
+	}
+	for name, price := range map[string]float64{"--price-hour": x.hour, "--price-kwh": x.kwh} {
+		if !(price >= 0) || math.IsInf(price, 1) {
+			return usagef("%s %v: must be 0 or more", name, price)
+		}
+	}
+	if x.hour > 0 && x.kwh > 0 {
+		return usagef("--price-hour and --price-kwh: name one of them")
+	}
+	return nil
+}
+
+// targets are what requests are held against: those that were named, or the TTFT target alone.
+func (o *benchOptions) targets() report.Targets {
+	if o.slo == "" {
+		return report.Targets{Name: "ttft=" + o.ttftTarget.String(), TTFT: o.ttftTarget.Seconds()}
+	}
+	targets, _ := report.ParseTargets(o.slo) // has been checked
+	return targets
+}
+
+// parseBudget reads room for experts: "25%", "4GB", "512MB"; nil for none.
+func parseBudget(words string) (*report.Budget, error) {
+	if words == "" {
+		return nil, nil
+	}
+	mistake := usagef("--expert-budget %q: must be a share like 25%% or a size like 4GB", words)
+	if percent, ok := strings.CutSuffix(words, "%"); ok {
+		v, err := strconv.ParseFloat(strings.TrimSpace(percent), 64)
+		if err != nil || !(v >= 0 && v <= 100) {
+			return nil, mistake
+		}
+		return &report.Budget{Share: v / 100}, nil
+	}
+	for _, unit := range []struct {
+		name string
+		size float64
+	}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"GB", 1e9}, {"MB", 1e6}} {
+		if number, ok := strings.CutSuffix(words, unit.name); ok {
+			v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+			if err != nil || !(v > 0) || math.IsInf(v*unit.size, 1) {
+				return nil, mistake
+			}
+			return &report.Budget{Bytes: v * unit.size}, nil
+		}
+	}
+	return nil, mistake
+}
+
+// addTo adds to a report with a benchmark what follows from it and from the energy that it took, if that was counted.
+func (x *benchExtras) addTo(r *report.Report, spent report.Spent) {
+	spent.Tokens, spent.Hour, spent.KWh = r.Totals.GeneratedTokens, x.hour, x.kwh
+	r.Bench.Economics = report.NewEconomics(spent)
+	if budget, _ := parseBudget(x.budget); budget != nil { // has been checked
+		r.Placement = r.Place(budget)
+	}
+}
+
+// metered runs a benchmark and counts what it takes.
+func metered(run func() error) (report.Spent, error) {
+	energy, began := host.StartEnergy(), time.Now()
+	err := run()
+	joules, source, _ := energy.Stop()
+	return report.Spent{Source: source, Joules: joules, Seconds: time.Since(began).Seconds()}, err
+}

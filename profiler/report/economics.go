@@ -1,0 +1,78 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+)
+
+// Economics is what a benchmark has used, per token.
+type Economics struct {
+	EnergySource *string           `json:"energy_source"` // null: there is none that may be read
+	Energy       Number            `json:"energy_j"`      // from the first request to the last
+	PerToken     Number            `json:"energy_per_token_j"`
+	Price        *string           `json:"price"` // as it was named
+	Cost         Number            `json:"cost_per_million_tokens"`
+	Seconds      Number            `json:"duration_s"`
+	Tokens       uint64            `json:"generated_tokens"`
+	Absent       map[string]string `json:"absent,omitempty"`
+}
+
+// Spent is what Economics is made of: the joules that a source has counted over so many seconds (no source: "", with the reason in Why),
+// and the price of an hour, of a kWh, or neither.
+type Spent struct {
+	Source  string
+	Joules  float64
+	Seconds float64
+	Tokens  uint64
+	Hour    float64
+	KWh     float64
+}
+
+// NewEconomics divides what was spent by what came of it. A price per kWh needs a source of energy.
+func NewEconomics(s Spent) *Economics {
+	e := &Economics{EnergySource: text(s.Source), Seconds: Measured(s.Seconds), Tokens: s.Tokens}
+	tokens := float64(s.Tokens)
+	if s.Source != "" {
+		e.Energy = Number(event.Of(s.Joules))
+		if tokens > 0 {
+			e.PerToken = Measured(s.Joules / tokens)
+		}
+	}
+	switch {
+	case s.Hour > 0:
+		e.Price = text(fmt.Sprintf("%g per hour", s.Hour))
+		if tokens > 0 {
+			e.Cost = Measured(s.Hour * s.Seconds / 3600 / tokens * 1e6)
+		}
+	case s.KWh > 0:
+		e.Price = text(fmt.Sprintf("%g per kWh", s.KWh))
+		if e.PerToken.OK() {
+			e.Cost = Measured(e.PerToken.V / 3.6e6 * s.KWh * 1e6)
+		}
+	}
+	e.Absent = absences(*e)
+	return e
+}
+
+func (r *Report) economicsSection() section {
+	s := section{title: "Energy and cost", left: 1, header: []string{"", ""}}
+	if r.Bench == nil || r.Bench.Economics == nil {
+		return s
+	}
+	e := r.Bench.Economics
+	energy := "no source"
+	if e.EnergySource != nil {
+		energy = fmt.Sprintf("%s J, %s J a token (%s)", format(e.Energy, metric.Rate), format(e.PerToken, metric.Rate), *e.EnergySource)
+	}
+	s.rows = append(s.rows, []string{"energy", energy})
+	if e.Price != nil {
+		cost := "no source of energy"
+		if e.Cost.OK() {
+			cost = fmt.Sprintf("%.4g per million generated tokens", e.Cost.V)
+		}
+		s.rows = append(s.rows, []string{"cost at " + *e.Price, cost})
+	}
+	return s
+}

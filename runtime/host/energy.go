@@ -1,0 +1,129 @@
+package host
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Energy counts what a machine's processors use, by Intel's and AMD's RAPL counters in the kernel's powercap interface. It must be
+// read more often than the counters wrap, which takes a minute at the least.
+type Energy struct {
+	stop   chan struct{}
+	joined sync.WaitGroup
+
+	mu      sync.Mutex // guards what follows
+	zones   []zone
+	joules  float64
+	missing string // why there is no source
+}
+
+// zone is one package's counter, in µJ.
+type zone struct {
+	path string
+	last uint64
+	wrap uint64 // the counter's range
+}
+
+// powercap is where Linux has the counters.
+const powercap = "/sys/class/powercap"
+
+// energyRest is how often counters are read.
+const energyRest = 10 * time.Second
+
+// StartEnergy begins to count. Stop ends it, also where there is no source.
+func StartEnergy() *Energy { return startEnergy(powercap, energyRest) }
+
+func startEnergy(root string, rest time.Duration) *Energy {
+	e := &Energy{stop: make(chan struct{})}
+	e.zones, e.missing = findZones(root)
+	if len(e.zones) == 0 {
+		return e
+	}
+	e.joined.Go(func() {
+		tick := time.NewTicker(rest)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				e.read()
+			case <-e.stop:
+				return
+			}
+		}
+	})
+	return e
+}
+
+// findZones lists the packages' zones, which hold those below them; or says why there are none.
+func findZones(root string) (zones []zone, missing string) {
+	paths, _ := filepath.Glob(filepath.Join(root, "intel-rapl:*")) // the pattern is well-formed
+	missing = "no RAPL counters"
+	for _, path := range paths {
+		if strings.Count(filepath.Base(path), ":") != 1 { // a part of a package
+			continue
+		}
+		wrap, err := readCounter(filepath.Join(path, "max_energy_range_uj"))
+		if err != nil {
+			missing = "RAPL counters: " + reason(err)
+			continue
+		}
+		z := zone{path: filepath.Join(path, "energy_uj"), wrap: wrap}
+		if z.last, err = readCounter(z.path); err != nil {
+			missing = "RAPL counters: " + reason(err)
+			continue
+		}
+		zones = append(zones, z)
+	}
+	return zones, missing
+}
+
+func reason(err error) string {
+	if os.IsPermission(err) {
+		return "not permitted"
+	}
+	return "not readable"
+}
+
+func readCounter(path string) (uint64, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseUint(strings.TrimSpace(string(raw)), 10, 64)
+}
+
+// read adds what the counters have counted since they were read last. One that cannot be read any more ends the count: a sum that lacks a
+// package would be wrong.
+func (e *Energy) read() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i := range e.zones {
+		z := &e.zones[i]
+		now, err := readCounter(z.path)
+		if err != nil {
+			e.zones, e.missing = nil, "RAPL counters: "+reason(err)
+			return
+		}
+		spent := now - z.last
+		if now < z.last {
+			spent = now + z.wrap - z.last
+		}
+		e.joules += float64(spent) / 1e6
+		z.last = now
+	}
+}
+
+// Stop ends the count and returns it, in J, with the name of its source; "" and the reason where there is none.
+func (e *Energy) Stop() (joules float64, source, missing string) {
+	close(e.stop)
+	e.joined.Wait()
+	e.read()
+	if len(e.zones) == 0 {
+		return 0, "", e.missing
+	}
+	return e.joules, "RAPL", ""
+}

@@ -1,0 +1,57 @@
+package host
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// rapl is a folder like the kernel's, with a package and a part of it.
+func rapl(t *testing.T) (root string, set func(name string, microjoules uint64)) {
+	t.Helper()
+	root = t.TempDir()
+	set = func(name string, microjoules uint64) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(root, name), fmt.Appendf(nil, "%d\n", microjoules), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, zone := range []string{"intel-rapl:0", "intel-rapl:0:0"} {
+		if err := os.Mkdir(filepath.Join(root, zone), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		set(zone+"/max_energy_range_uj", 10_000_000)
+		set(zone+"/energy_uj", 9_000_000)
+	}
+	return root, set
+}
+
+func TestEnergyWraps(t *testing.T) {
+	root, set := rapl(t)
+	e := startEnergy(root, time.Hour)
+	set("intel-rapl:0/energy_uj", 9_500_000)
+	e.read()
+	set("intel-rapl:0/energy_uj", 250_000)
+	joules, source, missing := e.Stop()
+	if math.Abs(joules-1.25) > 1e-9 || source != "RAPL" || missing != "" {
+		t.Errorf("%v J from %q (%s), want 1.25: parts of a package do not count again", joules, source, missing)
+	}
+}
+
+func TestEnergyWithoutSource(t *testing.T) {
+	joules, source, missing := startEnergy(t.TempDir(), time.Hour).Stop()
+	if joules != 0 || source != "" || missing != "no RAPL counters" {
+		t.Errorf("%v J from %q (%s)", joules, source, missing)
+	}
+	root, _ := rapl(t)
+	e := startEnergy(root, time.Hour)
+	if err := os.RemoveAll(filepath.Join(root, "intel-rapl:0")); err != nil {
+		t.Fatal(err)
+	}
+	if _, source, missing = e.Stop(); source != "" || missing == "" {
+		t.Errorf("a counter that went away: %q (%s)", source, missing)
+	}
+}
