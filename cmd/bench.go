@@ -65,6 +65,7 @@ The prompts are texts of exactly so many tokens (--prompt-tokens), unless -p, -f
 	c.Flags().Lookup("tokens").DefValue = strconv.Itoa(benchTokens)
 	c.Flags().Lookup("seed").DefValue = "1"
 	opts.tokens, opts.seed = benchTokens, 1
+	c.AddCommand(newBenchMachineCommand())
 	return c
 }
 

@@ -31,6 +31,7 @@ type unit struct {
 var (
 	times  = []unit{{1, "ns"}, {1e3, "µs"}, {1e6, "ms"}, {1e9, "s"}}
 	sizes  = []unit{{1, "B"}, {1e3, "kB"}, {1e6, "MB"}, {1e9, "GB"}, {1e12, "TB"}}
+	flops  = []unit{{1, "FLOP/s"}, {1e3, "kFLOP/s"}, {1e6, "MFLOP/s"}, {1e9, "GFLOP/s"}, {1e12, "TFLOP/s"}, {1e15, "PFLOP/s"}}
 	counts = []unit{{1, ""}, {1e3, "k"}, {1e6, "M"}, {1e9, "G"}, {1e12, "T"}}
 )
 
@@ -87,6 +88,12 @@ func Bytes(n float64) string {
 		return strconv.FormatFloat(n, 'f', 0, 64) + " B"
 	}
 	return digits(n/u.size) + " " + u.name
+}
+
+// Flops is a rate of multiplications and additions: "417 GFLOP/s".
+func Flops(v float64) string {
+	u := scale(flops, v)
+	return digits(v/u.size) + " " + u.name
 }
 
 // Count is a number with a decimal prefix from ten thousand on: "9 999", "11.0M".

@@ -41,8 +41,17 @@ type Point struct {
 
 	Compliance Compliance `json:"compliance"`
 
+	// What the model's shape makes of the rates, for one request at a time; null for more, which share what is read.
+	Bandwidth Number `json:"decode_bytes_per_s"` // weights and KV that decode touches
+	Compute   Number `json:"prefill_flop_per_s"` // multiplications and additions of the weights that a prompt meets
+
 	// Late is by how much requests of an open loop were sent after their time: what the sender, or a full queue, added. Null: closed loop.
 	Late *Statistics `json:"late_s"`
+
+	length struct { // tokens in the KV cache in the middle of each request's decoding
+		sum float64
+		n   int
+	}
 }
 
 // Run is one repeat of a point.
@@ -68,6 +77,7 @@ func (r *Report) AddPoint(p Point, targets Targets) {
 		byID[r.Requests[i].ID] = &r.Requests[i]
 	}
 	p.describe(byID, targets)
+	p.touch(r.Model)
 	r.Bench.Points = append(r.Bench.Points, p)
 }
 
@@ -115,6 +125,8 @@ func (p *Point) describe(byID map[event.RequestID]*Request, targets Targets) {
 					itl.add(i, t.Gap)
 				}
 			}
+			p.length.sum += float64(q.Prompt) + float64(q.Generated)/2
+			p.length.n++
 			tokens, prompts, ended = tokens+float64(q.Generated), prompts+float64(q.Prompt), ended+1
 		}
 		if d, ok := run.Duration.Positive(); ok {
@@ -131,6 +143,43 @@ func (p *Point) describe(byID map[event.RequestID]*Request, targets Targets) {
 	p.ITL, p.E2EL, p.Prefill, p.Decode = itl.describe(), e2el.describe(), prefill.describe(), decode.describe()
 	p.Output, p.Total, p.Finished, p.Goodput = output.describe(), total.describe(), finished.describe(), goodput.describe()
 	p.Late, p.Compliance = late.describe(), judged.compliance()
+}
+
+// touch works out what decode reads and what prefill computes a second. A token of decode meets all active weights and the keys and values of the
+// tokens before it, one of a prompt two operations for every active weight.
+func (p *Point) touch(m *Model) {
+	if p.Concurrency != 1 || m == nil {
+		return
+	}
+	if p.TPOT != nil && m.WeightBytes.OK() && p.length.n > 0 {
+		bytes := m.WeightBytes.V + m.KVBytes.V*p.length.sum/float64(p.length.n)
+		if tpot, ok := p.TPOT.Mean.Positive(); ok {
+			p.Bandwidth = Measured(bytes / tpot)
+		}
+	}
+	if p.Prefill != nil && m.Active.OK() {
+		p.Compute = Measured(2 * m.Active.V * p.Prefill.Mean.V)
+	}
+}
+
+// writeLimits says of points of one request at a time how near they come to what the machine copies.
+func (r *Report) writeLimits(w writer) {
+	copied, known := r.Throughput.CopyBandwidth.Positive()
+	for i := range r.Bench.Points {
+		p := &r.Bench.Points[i]
+		if !p.Bandwidth.OK() {
+			continue
+		}
+		words := ""
+		if known {
+			words = ", " + metric.Percent(p.Bandwidth.V/copied) + " of what this machine copies"
+		}
+		compute := ""
+		if p.Compute.OK() {
+			compute = "; prefill computes " + metric.Flops(p.Compute.V)
+		}
+		w.line("%s: decode touches %s/s%s%s", p.Name, metric.Bytes(p.Bandwidth.V), words, compute)
+	}
 }
 
 // writeBench writes a table of the points, then what each of them needs to be told.
@@ -157,6 +206,7 @@ func (r *Report) writeBench(w writer) {
 				p.Name, metric.Seconds(p.Late.Max.V), metric.Seconds(p.Late.P50.V))
 		}
 	}
+	r.writeLimits(w)
 	r.writeSection(w, r.economicsSection())
 	if n := r.Bench.Failed; n > 0 {
 		w.line("%d requests failed", n)

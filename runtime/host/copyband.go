@@ -55,7 +55,7 @@ func ChildMain() bool {
 	if os.Getenv(child) != "copy" {
 		return false
 	}
-	fmt.Println(copyBandwidth(runtime.GOMAXPROCS(0)))
+	fmt.Println(CopyBandwidth(runtime.GOMAXPROCS(0)))
 	return true
 }
 
@@ -64,9 +64,9 @@ const (
 	copyRounds = 4
 )
 
-// copyBandwidth is the best of a few rounds in which every thread copies its own buffer, in B/s; bytes read and bytes written both
+// CopyBandwidth measures the best of a few rounds in which every thread copies its own buffer, in B/s; bytes read and bytes written both
 // count, as they do in STREAM.
-func copyBandwidth(threads int) (best float64) {
+func CopyBandwidth(threads int) (best float64) {
 	type pair struct{ from, to []byte }
 	pairs := make([]pair, threads)
 	for i := range pairs {

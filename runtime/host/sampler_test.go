@@ -97,7 +97,7 @@ func TestOutsideEngine(t *testing.T) {
 }
 
 func TestCopyBandwidth(t *testing.T) {
-	if got := copyBandwidth(1); !(got > 1e6) {
+	if got := CopyBandwidth(1); !(got > 1e6) {
 		t.Errorf("copy bandwidth = %v B/s, want some", got)
 	}
 	if ChildMain() {
