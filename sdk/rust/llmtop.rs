@@ -125,7 +125,8 @@ pub struct Options {
     pub state: String,
     /// Loaded already.
     pub model: Option<Model>,
-    /// Cells of 64 bytes in the ring, made a power of 2. An event takes one, text takes more.
+    /// Cells of 64 bytes in the ring, made a power of 2. An event takes one, text takes more. The ring is emptied every 10 ms, or, after
+    /// a second without events, every 50 ms.
     pub ring: usize,
     /// Bytes kept for readers that lag.
     pub backlog: usize,
@@ -2492,8 +2493,17 @@ impl Reader {
 // ---- the writer ---------------------------------------------------------------------------------------------------------------------
 
 const TICK: Duration = Duration::from_millis(10); // between two looks at the ring
-const CALM: Duration = Duration::from_millis(50); // when nothing happens and nobody reads
+const CALM: Duration = Duration::from_millis(50); // when nothing happens
 const BUSY: Duration = Duration::from_millis(1); // when a socket is full
+
+/// Whether a time has come. If so it comes again later.
+fn due(at: &mut u64, now: u64, later: u64) -> bool {
+    let come = now >= *at;
+    if come {
+        *at = now + later;
+    }
+    come
+}
 
 struct Writer {
     shared: Arc<Shared>,
@@ -2518,7 +2528,10 @@ struct Writer {
     experts_due: u64,
     counters_due: u64,
     clock_due: u64,
-    busy_since: u64, // when something was read or written last
+    look_due: u64,
+    look: Duration, // between two looks at what readers say, and whether there are new ones
+    read_at: u64,   // when there was an event last
+    sent_at: u64,   // when a reader got something last
     csv: Vec<(PathBuf, u64, mpsc::Sender<io::Result<Flushed>>)>,
     closing: Option<String>,
 }
@@ -2542,6 +2555,7 @@ impl Writer {
             thread::Builder::new().name("llmtop-control".into()).spawn(move || obey(controls, messages, shared))?;
             wishes = Some(sender);
         }
+        let look = if wishes.is_some() { TICK } else { CALM };
         let mut state = State { csv: o.csv, ..State::default() };
         state.engine.string("state", if o.state.is_empty() { "ready" } else { cut(&o.state, SHORT_TEXT) });
         if let Some(model) = &o.model {
@@ -2572,7 +2586,10 @@ impl Writer {
             experts_due: 0,
             counters_due: 0,
             clock_due: SECOND,
-            busy_since: 0,
+            look_due: 0,
+            look,
+            read_at: 0,
+            sent_at: 0,
             csv: Vec::new(),
             closing: None,
         })
@@ -2588,12 +2605,11 @@ impl Writer {
             let now = self.shared.now();
             self.flush_csv();
             self.tables(now, false);
-            self.accept(now);
-            let beat = now >= self.clock_due;
-            if beat {
-                self.clock_due = now + SECOND;
+            let (beat, look) = (due(&mut self.clock_due, now, SECOND), due(&mut self.look_due, now, nanos(self.look)));
+            if look {
+                self.accept(now);
             }
-            self.serve_all(now, beat);
+            self.serve_all(now, beat, look);
             self.wait(read, now);
         }
         self.farewell();
@@ -2602,14 +2618,13 @@ impl Writer {
     /// Waits for the next turn, or for a command.
     fn wait(&mut self, read: u64, now: u64) {
         if read > 0 {
-            self.busy_since = now;
+            self.read_at = now;
         }
-        let calm = now - self.busy_since > SECOND;
         let full = self.readers.iter().any(Reader::pending);
         let wait = match () {
             () if read >= self.shared.ring.cells.len() as u64 / 4 => Duration::ZERO,
-            () if full && now - self.busy_since < SECOND / 10 => BUSY,
-            () if calm && self.readers.is_empty() => CALM,
+            () if full && now - self.sent_at < SECOND / 10 => BUSY, // else it stands still
+            () if now - self.read_at > SECOND => CALM,
             () => TICK,
         };
         let mut command = self.commands.recv_timeout(wait).ok();
@@ -2752,12 +2767,10 @@ impl Writer {
     // Tables.
 
     fn tables(&mut self, now: u64, last: bool) {
-        if now >= self.experts_due || last {
-            self.experts_due = now + SECOND / 10;
+        if due(&mut self.experts_due, now, SECOND / 10) || last {
             self.write_experts(now);
         }
-        if now >= self.counters_due || last {
-            self.counters_due = now + SECOND / 4;
+        if due(&mut self.counters_due, now, SECOND / 4) || last {
             self.write_counters(now);
         }
     }
@@ -3077,17 +3090,19 @@ impl Writer {
         Ok(())
     }
 
-    fn serve_all(&mut self, now: u64, beat: bool) {
+    /// Serves all readers. beat: they are told the time; look: they are listened to.
+    fn serve_all(&mut self, now: u64, beat: bool, look: bool) {
         let mut readers = mem::take(&mut self.readers);
         readers.retain_mut(|r| {
             let before = (r.next, r.sent);
-            let mut good = self.listen_to(r, now).and_then(|()| self.serve(r, now));
+            let heard = if look { self.listen_to(r, now) } else { Ok(()) };
+            let mut good = heard.and_then(|()| self.serve(r, now));
             if good.is_ok() && beat && r.welcome && !r.pending() && !r.leaving {
                 self.tell_clock(r);
                 good = r.send();
             }
             if before != (r.next, r.sent) {
-                self.busy_since = now;
+                self.sent_at = now;
             }
             good.is_ok() && !(r.leaving && (!r.pending() || now - r.since > SECOND))
         });
@@ -3104,7 +3119,7 @@ impl Writer {
         self.flush_csv();
         while !self.readers.is_empty() && self.shared.now() < until {
             let now = self.shared.now();
-            self.serve_all(now, false);
+            self.serve_all(now, false, false);
             for r in self.readers.iter_mut().filter(|r| !r.pending() && !r.leaving) {
                 r.bye(&why, now);
                 let _ = r.send(); // whoever is gone need not be told
@@ -3256,6 +3271,7 @@ fn default_address(name: &str) -> io::Result<String> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|base| base.is_absolute());
     let base = runtime.clone().unwrap_or_else(|| if cfg!(target_os = "macos") { std::env::temp_dir() } else { "/tmp".into() });
     let named = |e: io::Error| fail(e.kind(), &format!("folder in {}: {e}", base.display()));
+    fs::DirBuilder::new().mode(0o700).recursive(true).create(&base).map_err(named)?;
     let user = Private::inside(&base).and_then(|p| p.user()).map_err(named)?;
     let folder = base.join(if runtime.is_some() { "llmtop".to_string() } else { format!("llmtop-{user}") });
     match fs::DirBuilder::new().mode(0o700).create(&folder) {
