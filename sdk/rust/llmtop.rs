@@ -19,7 +19,8 @@
 //! An [`Emitter`] is cheap to clone and may be used by all threads. What emits is wait-free: it stamps the event, copies it into a ring
 //! and returns, without a lock, a system call or an allocation; a thread of its own writes to the readers. What does not fit the ring is
 //! dropped and counted by kind; what a reader is too slow for is dropped for that reader, oldest first, and counted as well. Exceptions,
-//! for what is rare: [`Emitter::host`], [`Emitter::loaded`], [`Emitter::state`] and the first use of a stage's name allocate.
+//! for what is rare: [`Emitter::host`], [`Emitter::loaded`], [`Emitter::state`] and the first use of a stage's name allocate; router picks
+//! try for a lock that nobody but `loaded` ever holds alone.
 //!
 //! Request ids are 1 to 2^53-1; 0 means the engine itself, and emits nothing where a request is needed.
 #![allow(dead_code)] // an engine uses what it has something to tell of
@@ -3733,6 +3734,26 @@ mod tests {
     }
 
     #[test]
+    fn requests_that_never_end_take_no_more_room() {
+        let (top, _reader) = opened(Options::new("endless"));
+        let mut state = State { csv: true, ..State::default() };
+        for id in 1..=3 * LIVE as u64 {
+            state.queued(&Event::new(What::Queued, id, id), Text::default(), &top.shared);
+        }
+        assert_eq!((state.live.len(), state.place.len()), (LIVE, LIVE));
+        assert_eq!(state.live.values().next().map(|l| l.id), Some(2 * LIVE as u64 + 1), "the oldest are forgotten");
+        for layer in 0..2 * SUMS as u32 {
+            let sum = Sum { place: 1, layer, at: 5, took: 2, tokens: 1 };
+            state.note_stage(3 * LIVE as u64, sum, &top.shared);
+            state.note_stage(3 * LIVE as u64, Sum { layer: 0, ..sum }, &top.shared);
+            state.note_stage(1, sum, &top.shared); // it is forgotten
+        }
+        let sums = &state.find(3 * LIVE as u64).expect("it lives").sums;
+        assert_eq!((sums.len(), sums[0].took, state.missing), (SUMS, 2 * (2 * SUMS as u64 + 1), SUMS as u64));
+        assert_eq!(state.rows.len(), 2 * SUMS);
+    }
+
+    #[test]
     fn counters_of_the_engine_replace_those_kept_here() {
         let (top, reader) = opened(Options::new("counters"));
         top.token(1, 0, 5);
@@ -3741,7 +3762,7 @@ mod tests {
         top.counter("temperature").set(36.6);
         (0..100).for_each(|i| top.counter(&format!("c{i}")).add(1));
         top.close();
-        let last = lines(reader).into_iter().filter(|l| l.starts_with(r#"{"t":"count""#)).next_back().expect("it counts");
+        let last = lines(reader).into_iter().rfind(|l| l.starts_with(r#"{"t":"count""#)).expect("it counts");
         let json = Json::parse(&last).expect("it is JSON");
         let c = json.get("c").expect("there are counters");
         assert_eq!(c.get("generated_tokens").and_then(Json::uint), Some(42));
