@@ -12,6 +12,7 @@ type Skin struct {
 	Profile Profile
 	Glyphs  *Glyphs
 	fg, bg  [NumRoles]string
+	onHeat  [HeatLevels]Role
 }
 
 // NewSkin prepares a palette for a profile and a glyph set.
@@ -20,8 +21,23 @@ func NewSkin(p *Palette, profile Profile, g *Glyphs) *Skin {
 	for r := range Role(NumRoles) {
 		s.fg[r], s.bg[r] = p.sgr(r, profile, false), p.sgr(r, profile, true)
 	}
+	for i := range s.onHeat {
+		s.onHeat[i] = p.readable(Heat0+Role(i), profile)
+	}
 	return s
 }
+
+// readable is the role that words on a background are read best in.
+func (p *Palette) readable(bg Role, profile Profile) Role {
+	on := p.Shown(bg, profile)
+	if Contrast(p.Shown(OnBadge, profile), on) > Contrast(p.Shown(Data, profile), on) {
+		return OnBadge
+	}
+	return Data
+}
+
+// OnHeat is the role for words on a level of the heat ramp.
+func (s *Skin) OnHeat(level Role) Role { return s.onHeat[level-Heat0] }
 
 // Foreground and Background are SGR parameters without the escape, "" in a profile without colour.
 func (s *Skin) Foreground(r Role) string { return s.fg[r] }

@@ -33,6 +33,20 @@ func TestTextMeetsWCAG(t *testing.T) {
 	}
 }
 
+// Words can be read on every level of the heat ramp.
+func TestWordsOnHeat(t *testing.T) {
+	for _, p := range Palettes() {
+		for profile := Colours256; profile < NumProfiles; profile++ {
+			s := NewSkin(p, profile, Unicode)
+			for level := Heat0; level < NumRoles; level++ {
+				if got := Contrast(p.Shown(s.OnHeat(level), profile), p.Shown(level, profile)); got < 4 {
+					t.Errorf("%s %s: words on heat level %d are %.2f:1", p.Name, profile, level-Heat0, got)
+				}
+			}
+		}
+	}
+}
+
 func TestContrastOfKnownPairs(t *testing.T) {
 	black, white, grey := RGB{}, RGB{255, 255, 255}, RGB{0x76, 0x76, 0x76}
 	if got := Contrast(black, white); got != 21 {

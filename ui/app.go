@@ -146,6 +146,9 @@ func (a *app) View() tea.View {
 	v.AltScreen, v.ReportFocus, v.WindowTitle = true, true, "llmtop"
 	if !a.cfg.NoMouse {
 		v.MouseMode = tea.MouseModeCellMotion
+		if a.view == viewRequest { // the mouse need not be pressed to read a token
+			v.MouseMode = tea.MouseModeAllMotion
+		}
 	}
 	return v
 }
@@ -164,6 +167,10 @@ func (a *app) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		a.onPaste(msg.Content)
 	case tea.MouseClickMsg:
 		a.onClick(msg.X, msg.Y)
+	case tea.MouseMotionMsg:
+		if a.view != viewRequest || !a.requests.hover(msg.X, msg.Y) {
+			return a, nil
+		}
 	case tea.MouseWheelMsg:
 		a.onWheel(msg.Button)
 	case tea.BlurMsg:

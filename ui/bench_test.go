@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/panes"
 )
@@ -72,5 +73,37 @@ func BenchmarkFrameZoomed(b *testing.B) {
 				a.View()
 			}
 		})
+	}
+}
+
+// BenchmarkFrameViews draws each view at its largest: 5,000 requests and a router of 94 layers and 256 experts, another snapshot each time.
+func BenchmarkFrameViews(b *testing.B) {
+	crowd, many := *crowdSnapshots(5000), huge().drain()
+	crowd.Experts, crowd.Model = many.Experts, many.Model
+	other := crowd
+	for v := range numTabs {
+		for _, keys := range [][]string{nil, {">", ">", ">", ">", ">"}, {"/", "s", "t", "o", "p", "enter"}} {
+			name := tabNames[v]
+			if keys != nil {
+				if v != viewRequests {
+					continue
+				}
+				name += map[string]string{">": " sorted", "/": " filtered"}[keys[0]]
+			}
+			b.Run(name, func(b *testing.B) {
+				a := open(&crowd, theme.TrueColour, false, 200, 60)
+				a.show(v)
+				a.View()
+				for _, k := range keys {
+					a.press(k)
+					a.View()
+				}
+				b.ReportAllocs()
+				for n := 0; b.Loop(); n++ {
+					a.snap, a.dirty = []*store.Snapshot{&crowd, &other}[n%2], true
+					a.View()
+				}
+			})
+		}
 	}
 }

@@ -47,6 +47,8 @@ func (a *app) body(area grid.Area) {
 		a.engines.first = panes.Engines(area, a.engines.rows, a.engines.selected, a.engines.first, &a.panes)
 	case viewRequests:
 		a.requests.draw(area, a.snap, &a.panes)
+	case viewRequest:
+		a.requests.drawRequest(area, a.snap, &a.panes)
 	case viewPane:
 		a.drawPane(area, a.panes.Focus, "")
 	case viewLatency:
@@ -81,11 +83,15 @@ func (a *app) keepFocus() {
 func (a *app) footer(area grid.Area) {
 	area.Fill(0, 0, area.W, grid.Fg(theme.Dim), ' ')
 	x := a.drawTabs(area) + 1
-	area = area.Sub(x, 0, area.W-x, 1)
 	if a.toast != "" {
-		area.Elide(1, 0, area.W-1, grid.Fg(theme.Accent).With(grid.Bold), a.toast, a.skin.Glyphs.Ellipsis)
+		if x+1+grid.Width(a.toast) > area.W { // nothing of it may be lost: it takes the place of the views
+			area.Fill(0, 0, area.W, grid.Fg(theme.Dim), ' ')
+			a.tabs, x = a.tabs[:0], 0
+		}
+		area.Elide(x+1, 0, area.W-x-1, grid.Fg(theme.Accent).With(grid.Bold), a.toast, a.skin.Glyphs.Ellipsis)
 		return
 	}
+	area = area.Sub(x, 0, area.W-x, 1)
 	words := a.footerKeys()
 	room := area.W - 1
 	for _, b := range words {

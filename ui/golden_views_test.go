@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
 )
 
@@ -48,5 +51,34 @@ func TestGoldenTable(t *testing.T) {
 			a.View()
 		}
 		golden(t, "requests_"+c.name+".txt", strings.TrimSuffix(a.screen(), "\n"))
+	}
+}
+
+// Requests of every kind, alone: one that stalled, one whose tokens are no longer kept, a cold one, one that waits, and one that failed.
+func TestGoldenRequest(t *testing.T) {
+	crowd := crowdSnapshots(5000)
+	for _, c := range []struct {
+		name, filter string
+		s            *store.Snapshot
+	}{
+		{"running", "running", liveSnapshot()},
+		{"stalled", "stalled id>4900", crowd},
+		{"past", "id=17", crowd},
+		{"cold", "cold", liveSnapshot()},
+		{"waiting", "queued", crowd},
+		{"failed", "failed id>4800", crowd},
+	} {
+		for _, size := range sizes {
+			a := open(c.s, theme.TrueColour, false, size[0], size[1])
+			a.press("2", "/")
+			a.Update(tea.PasteMsg{Content: c.filter})
+			a.View()
+			a.press("enter", "enter")
+			golden(t, fmt.Sprintf("request_%s_%dx%d.ansi", c.name, size[0], size[1]), a.View().Content)
+			if size[0] == 160 {
+				a.press("x", "n")
+				golden(t, "request_"+c.name+"_whole.txt", strings.TrimSuffix(a.screen(), "\n"))
+			}
+		}
 	}
 }

@@ -23,6 +23,14 @@ const (
 	actColumnLeft
 	actColumnRight
 	actReverse
+	actOpen
+	actCopy
+	actTokenLeft
+	actTokenRight
+	actRequestAbove
+	actRequestBelow
+	actAxis
+	actNextStall
 	actBack
 	actWindow
 	actPhase
@@ -87,12 +95,20 @@ var bindings = []binding{
 	{panesOnly, actPrevious, []string{"shift+tab", "left"}, "shift+tab", "", "move the focus to the pane before"},
 	{in(viewOverview), actZoom, []string{"enter", "z"}, "enter", "zoom", "make the focused pane full screen; a click on its title does so too"},
 	{in(viewEngines), actShow, []string{"enter"}, "enter", "show", "show the engine that is chosen"},
+	{in(viewRequests), actOpen, []string{"enter"}, "enter", "open", "look at the request that is selected; a click on it does so too"},
 	{in(viewRequests), actFilter, []string{"/"}, "/", "filter", "choose rows: " + table.Syntax + "; enter keeps the filter, esc takes it away"},
 	{in(viewRequests), actColumnLeft, []string{"<"}, "<", "", "sort by the column to the left; a click on a head does so too"},
 	{in(viewRequests), actColumnRight, []string{">"}, "< >", "sort", "sort by the column to the right"},
 	{in(viewRequests), actReverse, []string{"r"}, "r", "reverse", "turn the order round"},
-	{in(viewRequests), actFollow, []string{"f"}, "f", "follow", "follow the newest request, or stay with the one that is selected"},
-	{everywhere, actBack, []string{"esc", "backspace"}, "esc", "", "back to where help or engines were opened, from anywhere else to the overview"},
+	{in(viewRequest), actTokenLeft, []string{"left"}, "left", "", "look at the token before; so does the mouse over the cells, and up and down by rows"},
+	{in(viewRequest), actTokenRight, []string{"right"}, "left right", "token", "look at the next token"},
+	{in(viewRequest), actNextStall, []string{"n"}, "n", "stall", "look at the next stall"},
+	{in(viewRequest), actAxis, []string{"x"}, "x", "axis", "time axis to the first token, or to the end"},
+	{in(viewRequest), actRequestAbove, []string{"<"}, "<", "", "the request in the row above in the table"},
+	{in(viewRequest), actRequestBelow, []string{">"}, "< >", "request", "the request in the row below in the table"},
+	{in(viewRequests, viewRequest), actCopy, []string{"y"}, "y", "copy", "copy the request as JSON into the clipboard of the terminal (OSC 52)"},
+	{in(viewRequests, viewRequest), actFollow, []string{"f"}, "f", "follow", "follow the newest request, or stay with the one that is selected"},
+	{everywhere, actBack, []string{"esc", "backspace"}, "esc", "", "back: from a request to the table, from help and engines to where they were opened, else to the overview"},
 	{everywhere, actWindow, []string{"w"}, "w", "window", "window of percentiles and router picks: 1 s, 10 s, 1 min, session"},
 	{everywhere, actPhase, []string{"e"}, "e", "phase", "router picks of decode, of prompt, or of both"},
 	{everywhere, actCancel, []string{"c"}, "c", "cancel", "cancel the request that is shown"},

@@ -16,6 +16,9 @@ func TestKeysDoWhatTheHelpSays(t *testing.T) {
 	for _, b := range bindings {
 		test, ok := keyCases[b.act]
 		if !ok {
+			test, ok = requestKeyCases[b.act]
+		}
+		if !ok {
 			t.Errorf("key %s has no test", b.show)
 			continue
 		}

@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"testing"
@@ -10,10 +9,8 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
-	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/panes"
-	"github.com/llmtop/llmtop/ui/table"
 )
 
 // asked is what the user had done, as the engine would be told.
@@ -117,6 +114,12 @@ var keyCases = map[action]func(*testing.T, *app, *asked){
 		for _, key := range append(viewKeys[:], "z", "?") {
 			for _, back := range []string{"esc", "backspace"} {
 				a.press(key, back)
+				if key == viewKeys[viewRequest] {
+					if a.view != viewRequests {
+						t.Errorf("%s does not lead from a request to the table", back)
+					}
+					a.press(back)
+				}
 				if a.view != viewOverview {
 					t.Errorf("%s does not leave what %s opened", back, key)
 				}
@@ -133,69 +136,6 @@ var keyCases = map[action]func(*testing.T, *app, *asked){
 				holds(t, a, "╭─ "+tabNames[v]+" ")
 			}
 		}
-	},
-	actFilter: func(t *testing.T, a *app, _ *asked) {
-		a.press("2", "/", "g", "e", "n", "<", "9", "0")
-		holds(t, a, "1 of 8, newest first")
-		a.press("enter")
-		holds(t, a, " filter: gen<90 ")
-		a.press("/", "x")
-		holds(t, a, `gen is compared with "90x": want something like gen>100`)
-		a.press("enter") // it cannot be kept
-		a.press("esc")
-		holds(t, a, " filter: gen<90 ")
-		a.press("/", "ctrl+u", "enter")
-		holds(t, a, "Requests ─ 8, newest first")
-		a.press("/", "f", "a", "i", "l", "e", "d")
-		holds(t, a, "no request meets the filter")
-		a.press("enter", "esc")
-		if holds(t, a, "Requests ─ 8, newest first"); a.view != viewRequests {
-			t.Error("esc leaves the view while there is a filter to take away")
-		}
-	},
-	actFollow: func(t *testing.T, a *app, _ *asked) {
-		a.press("2")
-		holds(t, a, "following the newest")
-		a.press("f")
-		holds(t, a, "pinned to #8")
-		a.press("down")
-		holds(t, a, "pinned to #7")
-		a.press("f")
-		holds(t, a, "following the newest")
-	},
-	actColumnLeft: func(t *testing.T, a *app, _ *asked) {
-		a.press("2")
-		a.View()
-		for range a.requests.shown.Heads {
-			a.press("<")
-			a.View()
-		}
-		if by := a.requests.shown.List.By; by != table.Age {
-			t.Errorf("the columns do not come round: %v", by)
-		}
-		a.press("<")
-		holds(t, a, "↑state")
-		if by := a.requests.shown.List.By; by != table.State {
-			t.Errorf("left of the age is %v", by)
-		}
-	},
-	actColumnRight: func(t *testing.T, a *app, _ *asked) {
-		a.press("2")
-		a.View()
-		for a.requests.shown.List.By != table.TTFT {
-			a.press(">")
-			a.View()
-		}
-		holds(t, a, "8, by TTFT")
-		rows := a.requests.shown.List.Rows
-		if holds(t, a, "↓TTFT"); !slices.IsSortedFunc(rows, func(x, y *store.Request) int { return cmp.Compare(y.TTFT.V, x.TTFT.V) }) {
-			t.Error("the largest does not come first")
-		}
-	},
-	actReverse: func(t *testing.T, a *app, _ *asked) {
-		a.press("2", "r")
-		holds(t, a, "oldest first")
-		holds(t, a, "↓age")
 	},
 	actWindow: func(t *testing.T, a *app, _ *asked) {
 		first := a.panes.Window

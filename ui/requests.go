@@ -16,6 +16,9 @@ type requests struct {
 	shown panes.RequestTable
 	at    table.Key // the request that is selected
 
+	one panes.RequestView // it alone
+	was table.Key         // what that showed last
+
 	typing bool
 	line   editor
 	before table.Filter // to go back to
@@ -32,8 +35,7 @@ func (r *requests) follow() { r.shown.Follow = true }
 // draw takes the requests of a snapshot and draws them, with the filter in the lower border while it is typed.
 func (r *requests) draw(area grid.Area, s *store.Snapshot, c *panes.Ctx) {
 	t := &r.shown
-	t.List.Update(s)
-	r.settle(s)
+	r.refresh(s)
 	panes.Requests(area, t, s, c)
 	box := area.Sub(1, area.H-1, area.W-2, 1)
 	switch {
@@ -43,6 +45,12 @@ func (r *requests) draw(area grid.Area, s *store.Snapshot, c *panes.Ctx) {
 		words := " filter: " + sanitize.Line(t.List.Filter.Text()) + " "
 		box.Elide(1, 0, box.W-2, grid.Fg(theme.Accent), words, c.Skin.Glyphs.Ellipsis)
 	}
+}
+
+// refresh takes the requests of a snapshot.
+func (r *requests) refresh(s *store.Snapshot) {
+	r.shown.List.Update(s)
+	r.settle(s)
 }
 
 // settle finds the row of the request that is selected: the one to look at while following, else the one that the user has chosen. If
@@ -122,20 +130,21 @@ func (r *requests) nextColumn(right bool) {
 	r.sort(heads[(i+step)%len(heads)].Field)
 }
 
-// onClick sorts by the head under the mouse, or selects the row there; it reports whether there is either.
-func (r *requests) onClick(x, y int) bool {
+// onClick sorts by the head under the mouse, or selects the row there; it reports whether that was selected before.
+func (r *requests) onClick(x, y int) (again bool) {
 	t := &r.shown
 	for _, h := range t.Heads {
 		if h.At.Has(x, y) {
 			r.sort(h.Field)
-			return true
+			return false
 		}
 	}
 	if t.Body.Has(x, y) {
-		r.pin(t.First + y - t.Body.Y)
-		return true
+		row := t.First + y - t.Body.Y
+		again = row == t.Selected
+		r.pin(row)
 	}
-	return false
+	return again
 }
 
 // unfilter takes the filter away and reports whether there was one.

@@ -155,3 +155,16 @@ func TestPasteIntoTheFilter(t *testing.T) {
 	a.Update(tea.PasteMsg{Content: "group=base"})
 	holds(t, a, "7 of 20")
 }
+
+// A click on the row that is selected opens it.
+func TestClickOpensTheSelectedRow(t *testing.T) {
+	a, _ := requestsOf(20, 120, 36)
+	body := a.requests.shown.Body
+	for _, want := range []view{viewRequests, viewRequest} {
+		a.Update(tea.MouseClickMsg{X: body.X + 5, Y: body.Y + 9, Button: tea.MouseLeft})
+		if a.view != want {
+			t.Errorf("a click shows view %d, want %d", a.view, want)
+		}
+	}
+	holds(t, a, "╭─ Request ─ #11 ")
+}

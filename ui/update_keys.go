@@ -43,6 +43,10 @@ func (a *app) onKey(msg tea.KeyPressMsg) tea.Cmd {
 		return tea.Quit
 	case actSuspend:
 		suspend()
+	case actCopy:
+		if text, ok := a.copied(); ok {
+			return tea.SetClipboard(text)
+		}
 	case actView:
 		a.show(view(slices.Index(viewKeys[:], key)))
 	default:
@@ -72,6 +76,8 @@ func (a *app) do(act action) {
 		a.turn(act == actNextEngine)
 	case actFilter, actFollow, actColumnLeft, actColumnRight, actReverse:
 		a.requests.do(act, a.snap)
+	case actOpen, actTokenLeft, actTokenRight, actRequestAbove, actRequestBelow, actAxis, actNextStall:
+		a.doRequest(act)
 	case actBack:
 		a.back()
 	case actHelp:
@@ -133,8 +139,12 @@ func (a *app) scroll(act action) {
 		a.engines.selected = max(min(a.engines.selected+by, len(a.sessions)-1), 0)
 		return
 	}
-	if a.view == viewRequests {
+	switch a.view {
+	case viewRequests:
 		a.requests.move(by)
+		return
+	case viewRequest:
+		a.requests.scroll(by)
 		return
 	}
 	if a.view == viewPane && a.panes.Focus == panes.Text {
@@ -198,7 +208,17 @@ func (a *app) onPaste(text string) {
 
 // onClick goes to the view whose tab is under the mouse, moves the focus to the pane there, or zooms it by its title or if it has the focus.
 func (a *app) onClick(x, y int) {
-	if a.clickTab(x, y) || a.view == viewRequests && a.requests.onClick(x, y) {
+	if a.clickTab(x, y) {
+		return
+	}
+	switch a.view {
+	case viewRequests:
+		if a.requests.onClick(x, y) {
+			a.doRequest(actOpen)
+		}
+		return
+	case viewRequest:
+		a.requests.hover(x, y)
 		return
 	}
 	for _, p := range a.places {

@@ -16,6 +16,7 @@ type view uint8
 const (
 	viewOverview view = iota
 	viewRequests
+	viewRequest
 	viewLatency
 	viewExperts
 	viewSystem
@@ -26,7 +27,7 @@ const (
 	numTabs = viewPane
 )
 
-var tabNames = [numTabs]string{"Overview", "Requests", "Latency", "Experts", "System", "Engines"}
+var tabNames = [numTabs]string{"Overview", "Requests", "Request", "Latency", "Experts", "System", "Engines"}
 
 // views is a set of views.
 type views uint16
@@ -67,6 +68,9 @@ func (a *app) show(v view) {
 	}
 	a.view, a.panes.Scroll = v, 0
 	a.survey()
+	if v == viewRequests {
+		a.requests.refresh(a.snap)
+	}
 }
 
 // back leaves a view for the one it belongs to.
@@ -74,6 +78,8 @@ func (a *app) back() {
 	switch a.view {
 	case viewHelp, viewEngines:
 		a.show(a.before)
+	case viewRequest:
+		a.show(viewRequests)
 	case viewRequests:
 		if !a.requests.unfilter() {
 			a.show(viewOverview)

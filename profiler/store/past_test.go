@@ -112,3 +112,20 @@ func TestTokensAreNumbered(t *testing.T) {
 		t.Errorf("stalls %+v, want one at token %d", r.Stalls, last.Nth)
 	}
 }
+
+// What held up several tokens with one stamp may lie anywhere in the time before it, not only in the part that counts for one of them.
+func TestCauseOfChunks(t *testing.T) {
+	p := newPlay()
+	p.state(0, 1, event.StateQueued, nil)
+	for range 12 {
+		p.token(6*ms, 1, 3)
+	}
+	p.state(0, 2, event.StateQueued, nil)
+	p.state(0, 2, event.StateDispatched, nil)
+	p.step(10*ms, 1, 400)
+	p.token(50*ms, 1, 3)
+	r := p.request(t, 1)
+	if len(r.Stalls) != 1 || r.Stalls[0].Cause != "while #2's prompt was processed" {
+		t.Errorf("stalls %+v", r.Stalls)
+	}
+}

@@ -72,7 +72,7 @@ func (s *state) recordGaps(l *live, at event.Time, gap int64, k int) {
 	v := &l.view
 	if l.itl.Count() >= stallSamples {
 		if median := l.itl.Median(); gap >= StallFactor*median && gap >= stallFloor {
-			s.stall(l, at, gap)
+			s.stall(l, at, gap, k)
 		}
 	}
 	l.itl.Record(gap, uint32(k))
@@ -85,11 +85,11 @@ func (s *state) recordGaps(l *live, at event.Time, gap int64, k int) {
 	}
 }
 
-// stall records a gap that was far too long, with the cause that the evidence supports.
-func (s *state) stall(l *live, at event.Time, gap int64) {
+// stall records k gaps of equal length that were far too long, with the cause that the evidence supports: all k passed before the stamp.
+func (s *state) stall(l *live, at event.Time, gap int64, k int) {
 	st := Stall{
 		Request: l.view.ID, Index: l.view.Generated, At: at, Gap: time.Duration(gap),
-		Cause: s.cause(l, at-event.Time(gap), at),
+		Cause: s.cause(l, at-event.Time(gap)*event.Time(k), at),
 	}
 	l.view.Stalls = push(l.view.Stalls, st, MaxStalls)
 	s.latency.stalls = push(s.latency.stalls, st, MaxStalls)

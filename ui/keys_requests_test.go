@@ -1,0 +1,146 @@
+package ui
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/ui/table"
+)
+
+// requestKeyCases are the cases of the keys of the table of requests and of a request.
+var requestKeyCases = map[action]func(*testing.T, *app, *asked){
+	actFilter: func(t *testing.T, a *app, _ *asked) {
+		a.press("2", "/", "g", "e", "n", "<", "9", "0")
+		holds(t, a, "1 of 8, newest first")
+		a.press("enter")
+		holds(t, a, " filter: gen<90 ")
+		a.press("/", "x")
+		holds(t, a, `gen is compared with "90x": want something like gen>100`)
+		a.press("enter") // it cannot be kept
+		a.press("esc")
+		holds(t, a, " filter: gen<90 ")
+		a.press("/", "ctrl+u", "enter")
+		holds(t, a, "Requests ─ 8, newest first")
+		a.press("/", "f", "a", "i", "l", "e", "d")
+		holds(t, a, "no request meets the filter")
+		a.press("enter", "esc")
+		if holds(t, a, "Requests ─ 8, newest first"); a.view != viewRequests {
+			t.Error("esc leaves the view while there is a filter to take away")
+		}
+	},
+	actFollow: func(t *testing.T, a *app, _ *asked) {
+		a.press("2")
+		holds(t, a, "following the newest")
+		a.press("f")
+		holds(t, a, "pinned to #8")
+		a.press("down")
+		holds(t, a, "pinned to #7")
+		a.press("f")
+		holds(t, a, "following the newest")
+	},
+	actColumnLeft: func(t *testing.T, a *app, _ *asked) {
+		a.press("2")
+		a.View()
+		for range a.requests.shown.Heads {
+			a.press("<")
+			a.View()
+		}
+		if by := a.requests.shown.List.By; by != table.Age {
+			t.Errorf("the columns do not come round: %v", by)
+		}
+		a.press("<")
+		holds(t, a, "↑state")
+		if by := a.requests.shown.List.By; by != table.State {
+			t.Errorf("left of the age is %v", by)
+		}
+	},
+	actColumnRight: func(t *testing.T, a *app, _ *asked) {
+		a.press("2")
+		a.View()
+		for a.requests.shown.List.By != table.TTFT {
+			a.press(">")
+			a.View()
+		}
+		holds(t, a, "8, by TTFT")
+		rows := a.requests.shown.List.Rows
+		if holds(t, a, "↓TTFT"); !slices.IsSortedFunc(rows, func(x, y *store.Request) int { return cmp.Compare(y.TTFT.V, x.TTFT.V) }) {
+			t.Error("the largest does not come first")
+		}
+	},
+	actReverse: func(t *testing.T, a *app, _ *asked) {
+		a.press("2", "r")
+		holds(t, a, "oldest first")
+		holds(t, a, "↓age")
+	},
+	actOpen: func(t *testing.T, a *app, _ *asked) {
+		a.press("2", "down", "enter")
+		if holds(t, a, "╭─ Request ─ #7 "); a.view != viewRequest || a.requests.shown.Follow {
+			t.Error("the request is not pinned")
+		}
+		a.press("esc")
+		if holds(t, a, "pinned to #7"); a.view != viewRequests {
+			t.Error("esc does not lead back to the table")
+		}
+	},
+	actTokenLeft: func(t *testing.T, a *app, _ *asked) {
+		a.press("3")
+		holds(t, a, "Token 73  the last")
+		a.press("left", "left")
+		holds(t, a, "Token 71")
+	},
+	actTokenRight: func(t *testing.T, a *app, _ *asked) {
+		a.press("3")
+		a.View()
+		a.press("home", "right", "right", "right")
+		holds(t, a, "Token 3")
+		a.View()
+		a.press("end", "right")
+		holds(t, a, "Token 73")
+	},
+	actRequestAbove: func(t *testing.T, a *app, _ *asked) {
+		a.press("2", "end", "enter")
+		holds(t, a, "╭─ Request ─ #1 ")
+		a.press("<", "<")
+		holds(t, a, "╭─ Request ─ #3 ")
+	},
+	actRequestBelow: func(t *testing.T, a *app, _ *asked) {
+		a.press("3")
+		holds(t, a, "╭─ Request ─ #8 ")
+		a.press(">", ">")
+		holds(t, a, "╭─ Request ─ #6 ")
+	},
+	actAxis: func(t *testing.T, a *app, _ *asked) {
+		a.press("3")
+		holds(t, a, "enqueued to first token, 8.44 ms")
+		a.press("x")
+		holds(t, a, "enqueued to the end, 1.83 s")
+	},
+	actNextStall: func(t *testing.T, a *app, _ *asked) {
+		a.press("3", "n")
+		holds(t, a, "no stall")
+		a.press("2", "end", "enter")
+		holds(t, a, "Token 12  the slowest")
+		a.press("n")
+		holds(t, a, "Token 313")
+		a.press("n")
+		holds(t, a, "Token 12")
+	},
+	actCopy: func(t *testing.T, a *app, _ *asked) {
+		for _, view := range []string{"2", "3"} {
+			cmd := a.press(view, "y")
+			if cmd == nil {
+				t.Fatal("nothing is copied")
+			}
+			words := fmt.Sprint(cmd())
+			if !strings.HasPrefix(words, `{"id":8,"label":"scripture"`) || !json.Valid([]byte(words)) {
+				t.Errorf("copied %.200s", words)
+			}
+			holds(t, a, "#8 copied as JSON, ")
+		}
+	},
+}

@@ -1,0 +1,246 @@
+package panes
+
+import (
+	"math"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+)
+
+// Cells is where the tokens of a request are on the screen: First is in the upper left cell, PerRow in a row.
+type Cells struct {
+	At                          grid.Rect
+	First, Last, PerRow, CellsW int
+}
+
+// Token is the token at a place of the screen, -1 if there is none.
+func (m *Cells) Token(x, y int) int {
+	if !m.At.Has(x, y) || m.CellsW == 0 {
+		return -1
+	}
+	col := (x - m.At.X) / m.CellsW
+	if n := m.First + (y-m.At.Y)*m.PerRow + col; col < m.PerRow && n <= m.Last {
+		return n
+	}
+	return -1
+}
+
+// Received is the numbers of the tokens of which something is kept, first and last; false if there is none. Tokens that were lost have
+// no number.
+func Received(r *store.Request) (first, last int, ok bool) {
+	if len(r.Tokens) == 0 {
+		return 0, 0, false
+	}
+	t := &r.Tokens[len(r.Tokens)-1]
+	last = t.Nth + t.N - 1
+	first = last - len(r.Gaps) + 1
+	if r.FirstGap == 0 { // the tokens that came with the first stamp have no gap
+		first = 0
+	}
+	return max(min(first, r.Tokens[0].Nth), 0), last, true
+}
+
+// gapBefore is the gap before a token in ns; false for the first, and for one of which it is not kept.
+func gapBefore(r *store.Request, n int) (int64, bool) {
+	_, last, ok := Received(r)
+	i := len(r.Gaps) - 1 - (last - n)
+	if !ok || i < 0 || i >= len(r.Gaps) {
+		return 0, false
+	}
+	return r.Gaps[i], true
+}
+
+// tokenOf is what is kept of a token, nil if nothing but its gap is.
+func tokenOf(r *store.Request, n int) *store.Token {
+	for i := len(r.Tokens) - 1; i >= 0; i-- {
+		if t := &r.Tokens[i]; n >= t.Nth {
+			if n < t.Nth+t.N {
+				return t
+			}
+			return nil
+		}
+	}
+	return nil
+}
+
+// Slowest is the number of the token that came after the longest gap that is kept, the first such one; the last token if there is no gap.
+func Slowest(r *store.Request) int {
+	_, last, _ := Received(r)
+	at, most := last, int64(-1)
+	for i, g := range r.Gaps {
+		if g > most {
+			at, most = last-len(r.Gaps)+1+i, g
+		}
+	}
+	return at
+}
+
+// settle keeps the token that is looked at among those that are there.
+func (v *RequestView) settle() {
+	first, last, ok := Received(v.Request)
+	switch {
+	case !ok:
+		v.Token, v.Chosen = 0, false
+	case v.Chosen:
+		v.Token = max(min(v.Token, last), first)
+	case v.Request.State.Final():
+		v.Token = Slowest(v.Request)
+	default:
+		v.Token = last
+	}
+}
+
+// gapHeat is a gap's place on the scale of the cells, 0..1: half the median is 0, the median a quarter, eight times the median 1.
+func gapHeat(gap int64, median float64) float64 {
+	if gap <= 0 || median <= 0 {
+		return 0
+	}
+	return min(max((math.Log2(float64(gap)/median)+1)/4, 0), 1)
+}
+
+// cellLabel is the width of the numbers at the left of the cells.
+const cellLabel = 6
+
+// cellSize is how wide a token's cell is, and how many are in a row: a round number of them.
+func cellSize(w, tokens int) (width, perRow int) {
+	w = max(w-cellLabel, 1)
+	width = 1
+	if tokens*2 <= 4*w {
+		width = 2
+	}
+	perRow = max(w/width, 1)
+	for _, round := range [...]int{200, 160, 120, 100, 80, 60, 50, 40, 30, 20, 10} {
+		if perRow >= round {
+			return width, round
+		}
+	}
+	return width, perRow
+}
+
+// cellRows is how many rows the tokens of a request take.
+func (c *Ctx) cellRows(w int, r *store.Request) int {
+	first, last, ok := Received(r)
+	if !ok {
+		return 1
+	}
+	_, perRow := cellSize(w, last-first+1)
+	return (last-first)/perRow + 1
+}
+
+// tokenCells draws every token as a cell in the colour of its gap.
+func (c *Ctx) tokenCells(a grid.Area, v *RequestView) {
+	r := v.Request
+	first, last, ok := Received(r)
+	if a.H < 2 {
+		return
+	}
+	if !ok {
+		a.Text(0, 0, head, "Tokens")
+		a.Elide(0, 1, a.W, dim, c.noTokens(r), c.Skin.Glyphs.Ellipsis)
+		return
+	}
+	width, perRow := cellSize(a.W, last-first+1)
+	rows := a.H - 1
+	top := max(min((v.Token-first)/perRow-rows/2, (last-first)/perRow-rows+1), 0)
+	from := first + top*perRow
+	to := min(from+rows*perRow-1, last)
+	v.Cells = Cells{At: grid.Rect{X: a.X + cellLabel, Y: a.Y + 1, W: perRow * width, H: (to-from)/perRow + 1}, First: from, Last: to, PerRow: perRow, CellsW: width}
+	c.cellsTitle(a, from, to, last)
+	median := float64(r.ITL.P50)
+	for n := from; n <= to; n++ {
+		x, y := cellLabel+(n-from)%perRow*width, 1+(n-from)/perRow
+		if (n-from)%perRow == 0 {
+			a.Right(cellLabel-1, y, dim, itoa(n))
+		}
+		gap, known := gapBefore(r, n)
+		c.tokenCell(a.Sub(x, y, width, 1), known, gapHeat(gap, median), n == v.Token)
+	}
+}
+
+// noTokens says why there are no tokens.
+func (c *Ctx) noTokens(r *store.Request) string {
+	switch {
+	case r.Slim:
+		return "no longer kept: single tokens are kept of the last " + itoa(store.MaxRequests) + " requests"
+	case !c.caps.Has(event.CapTokens):
+		return "single tokens: not reported by this engine"
+	case r.State.Final():
+		return "no token came"
+	}
+	return "no token yet"
+}
+
+// tokenCell draws one token; that which is looked at stands out in every profile.
+func (c *Ctx) tokenCell(a grid.Area, known bool, heat float64, chosen bool) {
+	gl := c.Skin.Glyphs
+	for x := range a.W {
+		switch {
+		case chosen && c.Skin.Colour():
+			a.Cell(x, 0, grid.Style{FG: theme.OnBadge, BG: theme.Accent, Attr: grid.Bold}, [...]rune{gl.Arrow, ' '}[x])
+		case chosen:
+			a.Cell(x, 0, data.With(grid.Reverse), gl.Arrow)
+		case !known:
+			a.Cell(x, 0, grid.Fg(theme.PartFirst), gl.Bullet)
+		case c.Skin.Colour():
+			a.Cell(x, 0, text.On(theme.Heat(heat)), ' ')
+		default:
+			a.Cell(x, 0, data, shade(max(heat, 0.01), 1, gl))
+		}
+	}
+}
+
+// cellsTitle says which tokens are shown, and what the colours are.
+func (c *Ctx) cellsTitle(a grid.Area, from, to, last int) {
+	l := a.Line(0, 0)
+	l.Put(head, "Tokens").Gap(2)
+	words := "1 cell = 1 token"
+	if to-from < last {
+		words = itoa(from) + " to " + itoa(to) + " of " + metric.Count(float64(last+1))
+	}
+	l.Put(dim, words)
+	const scale = 12
+	names := [2]string{" gap 1/2 ", " 8 median "}
+	if c.Skin.Glyphs.ASCII || grid.Width(names[0])+scale+grid.Width(names[1])+l.X+2 > a.W {
+		return
+	}
+	names = [2]string{" gap ½ ", " 8× the median"}
+	x := a.W - grid.Width(names[1]) - scale
+	a.Right(x, 0, dim, names[0])
+	for i := range scale {
+		c.tokenCell(a.Sub(x+i, 0, 1, 1), true, float64(i)/(scale-1), false)
+	}
+	a.Text(x+scale, 0, dim, names[1])
+}
+
+// gapColumns draws the gaps as columns, those around the token that is looked at.
+func (c *Ctx) gapColumns(a grid.Area, v *RequestView) {
+	r, gl := v.Request, c.Skin.Glyphs
+	l := a.Line(0, 0)
+	l.Put(head, "Gaps").Gap(2).Put(dim, "1 column = 1 token")
+	a = a.Sub(0, 1, a.W, a.H-1)
+	median := float64(r.ITL.P50)
+	if median <= 0 || a.H < 1 {
+		return
+	}
+	times := gl.Times
+	a.Right(cellLabel-1, 0, dim, itoa(int(stripTop))+times)
+	a.Right(cellLabel-1, a.H-1-(a.H-1)/int(stripTop), dim, "1"+times)
+	plot := a.Sub(cellLabel, 0, a.W-cellLabel, a.H)
+	_, last, _ := Received(r)
+	first := last - len(r.Gaps) + 1
+	from := max(min(v.Token-plot.W/2, last-plot.W+1), first)
+	for x := range min(plot.W, last-from+1) {
+		gap, _ := gapBefore(r, from+x)
+		ratio := float64(gap) / median
+		st := gapStyle(ratio)
+		if from+x == v.Token {
+			st = grid.Fg(theme.Accent).With(grid.Bold)
+		}
+		plot.Column(x, a.H-1, a.H, ratio/stripTop, st, gl)
+	}
+	to := min(from+plot.W-1, last)
+	l.Put(dim, ", "+itoa(from)+" to "+itoa(to))
+}

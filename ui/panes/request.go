@@ -1,0 +1,179 @@
+package panes
+
+import (
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/sanitize"
+	"github.com/llmtop/llmtop/ui/table"
+)
+
+// RequestView is one request as the user looks at it, and, after it has been drawn, where its tokens are.
+type RequestView struct {
+	Request *store.Request // nil: there is none
+	Follow  bool           // it is the newest one, whichever that is
+	Whole   bool           // the axis goes to the end, not to the first token
+	Chosen  bool           // Token was chosen; else it is the slowest, or the last while tokens come
+	Token   int            // number of the token that is looked at, from 0
+
+	Cells Cells
+}
+
+// Request draws one request: its stages, its tokens, and the one of them that is looked at.
+func Request(a grid.Area, v *RequestView, s *store.Snapshot, c *Ctx) {
+	v.Cells = Cells{}
+	c.caps = s.Engine.Caps
+	r := v.Request
+	if r == nil {
+		in := c.frameAs(a, "Request", "")
+		if !c.waiting(in, s) {
+			c.absent(in, dim, "no request yet", c.Suggest)
+		}
+		return
+	}
+	in := c.frameAs(a, "Request", textTitle(r, c), "#"+itoa(int(r.ID)))
+	c.requestFacts(in, r)
+	v.settle()
+	gap := 1
+	if in.H < 24 {
+		gap = 0
+	}
+	body := in.Sub(0, 1+gap, in.W, in.H-1-gap)
+	if in.W >= 104 && in.H >= 20 {
+		left := in.W*58/100 - 2
+		c.requestLeft(body.Sub(0, 0, left, body.H), v, s)
+		c.requestRight(body.Sub(left+3, 0, body.W-left-3, body.H), v, s)
+		return
+	}
+	detail := min(max(body.H/4, 4), 14)
+	used := c.requestLeft(body.Sub(0, 0, body.W, body.H-detail), v, s)
+	if body.H-used > detail {
+		used++
+	}
+	c.requestRight(body.Sub(0, used, body.W, body.H-used), v, s)
+}
+
+// requestLeft draws the stages, the tokens, their text and their gaps, one under another, as far as there is room, and returns the rows
+// that it took.
+func (c *Ctx) requestLeft(a grid.Area, v *RequestView, s *store.Snapshot) int {
+	loose := a.H >= 26
+	y := c.waterfall(a.Sub(0, 0, a.W, max(a.H-3, 1)), v, s)
+	section := func(rows int) grid.Area {
+		if loose && y > 0 {
+			y++
+		}
+		rows = max(min(rows, a.H-y), 0)
+		y += rows
+		return a.Sub(0, y-rows, a.W, rows)
+	}
+	c.tokenCells(section(c.cellRows(a.W, v.Request)+1), v)
+	if a.H-y >= 5 && v.Request.Text != "" {
+		c.tokenText(section(min(textRows(v.Request, a.W)+1, max((a.H-y)*2/3, 4))), v)
+	}
+	if a.H-y >= 5 && len(v.Request.Gaps) > 0 {
+		c.gapColumns(section(min(a.H-y, 20)), v)
+	}
+	return y
+}
+
+// requestRight draws what is known of the token, the stalls, and the prompt layer by layer.
+func (c *Ctx) requestRight(a grid.Area, v *RequestView, s *store.Snapshot) {
+	y := c.tokenDetail(a, v, s)
+	if y > 0 {
+		y++
+	}
+	y += c.requestStalls(a.Sub(0, y, a.W, a.H-y), v) + 1
+	if n := len(v.Request.Layers); n > 0 && a.H-y >= 6 {
+		n = min(n+1, a.H-y)
+		drawLayers(a.Sub(0, y, a.W, n), v.Request, c)
+		y += n + 1
+	}
+	if a.H-y >= 3 && v.Request.Prompt != "" {
+		c.promptText(a.Sub(0, y, a.W, a.H-y), v.Request)
+	}
+}
+
+// promptText writes the beginning of the prompt.
+func (c *Ctx) promptText(a grid.Area, r *store.Request) {
+	a.Text(0, 0, head, "Prompt")
+	lines := grid.Wrap(nil, sanitize.Text(r.Prompt), a.W)
+	for y, line := range lines[:min(len(lines), a.H-1)] {
+		a.Text(0, 1+y, text, line)
+	}
+	if len(lines) > a.H-1 {
+		a.Cell(a.W-1, a.H-1, dim, c.Skin.Glyphs.Ellipsis)
+	}
+}
+
+// requestFacts writes the numbers of a request in one row, the most important first.
+func (c *Ctx) requestFacts(a grid.Area, r *store.Request) {
+	gl := c.Skin.Glyphs
+	l := a.Line(0, 0)
+	fact := func(name string, v event.Reading, format func(float64) string, unit string) {
+		words, st := "-", dim
+		switch {
+		case v.OK():
+			words, st = format(v.V)+unit, loud
+		case name != "TTFT" && name != "TPOT" && name != "E2EL":
+			return
+		}
+		l.Fit(grid.Piece{Style: dim, Words: name + " "}, grid.Piece{Style: st, Words: words}, grid.Piece{Words: "   "})
+	}
+	fact("TTFT", r.TTFT, metric.Seconds, "")
+	if r.TTFT.OK() && r.Target > 0 && !r.Cold {
+		l.Gap(-2)
+		if r.HitTarget {
+			l.Put(good, string(gl.Yes))
+		} else {
+			l.Put(bad, string(gl.No)+" target "+metric.Duration(int64(r.Target)))
+		}
+		l.Gap(3)
+	}
+	fact("TPOT", r.TPOT, metric.Seconds, "")
+	fact("E2EL", r.E2EL, metric.Seconds, "")
+	fact("prompt", table.Prompt.Value(r, 0), metric.Count, "")
+	if r.CachedTokens > 0 {
+		l.Gap(-2)
+		fact("", event.From(float64(r.CachedTokens)), metric.Count, " cached")
+	}
+	of := ""
+	if r.MaxTokens > 0 {
+		of = "/" + itoa(r.MaxTokens)
+	}
+	fact("generated", table.Generated.Value(r, 0), metric.Count, of)
+	fact("decode", r.DecodeRate, metric.Rate, "/s")
+	itl := func(ns int64) event.Reading {
+		if r.ITL.Count == 0 {
+			return event.Absent(event.NotYet)
+		}
+		return event.From(float64(ns))
+	}
+	fact("ITL p50", itl(r.ITL.P50), nanoseconds, "")
+	fact("ITL p99", itl(r.ITL.P99), nanoseconds, "")
+	fact("ITL max", itl(r.ITL.Max), nanoseconds, "")
+	fact("prefill", r.PrefillRate, metric.Rate, "/s")
+}
+
+// tokenWords is a token's text in quotes, with a sign for newlines; "" if it was not sent.
+func (c *Ctx) tokenWords(t *store.Token) string {
+	if t.Text == "" {
+		return ""
+	}
+	return `"` + c.oneLine(t.Text) + `"`
+}
+
+// oneLine is text in one line, with a sign for newlines.
+func (c *Ctx) oneLine(raw string) string {
+	sign := '↵'
+	if c.Skin.Glyphs.ASCII {
+		sign = '|'
+	}
+	out := []rune(sanitize.Text(raw))
+	for i, r := range out {
+		if r == '\n' {
+			out[i] = sign
+		}
+	}
+	return string(out)
+}

@@ -1,0 +1,94 @@
+package panes
+
+import (
+	"math"
+
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+)
+
+// waterfallSums draws what the parts add up to, decoding, and what both add up to.
+func (c *Ctx) waterfallSums(a, bars grid.Area, v *RequestView, x axis, y int, total string) int {
+	r, gl := v.Request, c.Skin.Glyphs
+	end := stageNames + bars.W + stageTime
+	sum := func(name, words string, st grid.Style) {
+		a.Text(2, 1+y, dim, name)
+		a.Right(end, 1+y, st, words)
+		y++
+	}
+	switch {
+	case r.TTFT.OK():
+		sum("= TTFT", total, loud)
+		if r.Target > 0 && !r.Cold {
+			st, mark := good, gl.Yes
+			if !r.HitTarget {
+				st, mark = bad, gl.No
+			}
+			a.Right(end+stageShare, y, dim, "100 %")
+			a.Cell(end+stageShare+1, y, st, mark)
+		}
+	case y == 0:
+		a.Text(2, 1, dim, "stages: not reported by this engine")
+		y++
+	case !r.State.Final():
+		sum("so far", total, loud)
+	default:
+		sum("in all", total, loud)
+		a.Text(stageNames, y, stateStyle(r.State), "no first token came")
+	}
+	if r.First == 0 || y >= bars.H-2 {
+		return y
+	}
+	c.decodeBar(bars.Sub(0, y, bars.W, 1), v, x)
+	sum("+ decode", metric.Reading(r.Decode, metric.Seconds), data)
+	if r.Paced.OK() && r.Paced.V > 0 {
+		a.Right(a.W, y, dim, "paced "+metric.Seconds(r.Paced.V))
+	}
+	if r.E2EL.OK() {
+		sum("= E2EL", metric.Seconds(r.E2EL.V), loud)
+	}
+	return y
+}
+
+// decodeBar draws the tokens after the first on the axis: each cell in the colour of the longest gap in it; where the axis ends with the
+// first token, a mark that it goes on.
+func (c *Ctx) decodeBar(bar grid.Area, v *RequestView, x axis) {
+	r := v.Request
+	if !v.Whole {
+		bar.Cell(bar.W-1, 0, grid.Fg(theme.SeriesDecode), c.Skin.Glyphs.Cut)
+		return
+	}
+	c.spans(bar, [][2]float64{x.place(r.First, r.Last)}, grid.Fg(theme.SeriesP50), c.Skin.Glyphs.Bar)
+	median := float64(r.ITL.P50)
+	for _, t := range r.Tokens {
+		if ratio := float64(t.Gap) / median; median > 0 && ratio >= slowGap {
+			at := min(int(x.place(t.At, t.At)[1]*float64(bar.W)), bar.W-1)
+			bar.Cell(at, 0, gapStyle(ratio), c.Skin.Glyphs.Bar)
+		}
+	}
+}
+
+// drawTimeAxis labels an axis of so many ns in round steps, as many as there is room for.
+func drawTimeAxis(a grid.Area, span float64) {
+	const room = 11 // cells that a label needs
+	if span <= 0 || a.W < 2*room {
+		return
+	}
+	step := math.Pow(10, math.Floor(math.Log10(span*room/float64(a.W))))
+	for _, m := range [...]float64{1, 2, 5, 10} {
+		if step*m/span*float64(a.W) >= room {
+			step *= m
+			break
+		}
+	}
+	write := label(timeAxis, span)
+	for v := 0.0; v <= span; v += step {
+		x := int(v / span * float64(a.W))
+		words := write(v, step)
+		if x+grid.Width(words)+1 <= a.W {
+			a.Cell(x, 0, grid.Fg(theme.Border), '|')
+			a.Text(x+1, 0, dim, words)
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package ui
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/report"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/panes"
+)
+
+// chunks is a request whose tokens come several at a time, with picks, alternatives and stages of the engine's own; two stalls have a
+// cause that is known.
+func chunks() *scene {
+	s := newScene()
+	s.slots = 2
+	s.load(event.StageNone)
+	s.model("moe", 3, 8, 2)
+	s.emit(event.Event{Kind: event.KindRequest, Req: 1, State: event.StateQueued, Data: &event.Request{Label: "chunked", Group: "a"}})
+	s.now += 2 * ms
+	s.emit(event.Event{Kind: event.KindRequest, Req: 1, State: event.StateDispatched})
+	s.emit(event.Event{Kind: event.KindStage, Req: 1, Layer: -1, Dur: int64(ms), Text: "rerank"})
+	s.stage(1, event.StagePrompt, 7e6, 30)
+	for i := range 60 {
+		gap := 6 * ms
+		if i == 20 || i == 40 {
+			gap = 60 * ms
+			s.emit(event.Event{Kind: event.KindRequest, Req: event.RequestID(i), State: event.StateQueued, Data: &event.Request{}})
+			s.emit(event.Event{Kind: event.KindRequest, Req: event.RequestID(i), State: event.StateDispatched})
+			s.now += gap / 2
+			s.emit(event.Event{Kind: event.KindStep, Dur: int64(gap / 2), N: 1, Prompt: 400})
+			gap /= 2
+		}
+		s.now += gap
+		s.emit(event.Event{
+			Kind: event.KindToken, Req: 1, ID: int32(100 + i), Index: int32(3 * i), N: 3, Text: fmt.Sprintf(" w%d", i), HasLogP: true, LogP: -0.5,
+			Top: []event.TopProb{{ID: 7, LogP: -0.5, Text: " this"}, {ID: 8, LogP: -2, Text: "\n"}}, Picks: []uint16{1, 2, 3, 4, 5, 6},
+		})
+	}
+	s.reportExperts()
+	return s
+}
+
+func openRequest(s *store.Snapshot, id, w, h int) *app {
+	a := open(s, theme.TrueColour, false, w, h)
+	a.press("2", "/")
+	a.Update(tea.PasteMsg{Content: fmt.Sprintf("id=%d", id)})
+	a.View()
+	a.press("enter", "enter")
+	a.View()
+	return a
+}
+
+// All that was sent with a token is shown beside it, and a stall says whose prompt it waited for.
+func TestTokensTellAllThatIsKnown(t *testing.T) {
+	a := openRequest(chunks().drain(), 1, 160, 60)
+	a.press("n")
+	for _, words := range []string{
+		"Token 60", "3 tokens came at once", "while #20's prompt was processed", `" w20"`, "id 120", "61 %, logprob -0.500",
+		"instead   61 %   this", "14 %  ↵", "L0 1 2", "L2 5 6", "· rerank ", "token    60", "token   120",
+	} {
+		holds(t, a, words)
+	}
+	a.press("right") // of the same stamp
+	holds(t, a, "Token 61")
+	holds(t, a, "while #20's prompt was processed")
+	a.press("n")
+	holds(t, a, "while #40's prompt was processed")
+}
+
+// The cells can be read with the mouse, wherever they are.
+func TestMouseOverTokens(t *testing.T) {
+	for _, size := range sizes {
+		a := openRequest(liveSnapshot(), 1, size[0], size[1])
+		m := a.requests.one.Cells
+		seen := map[int]bool{}
+		for y := range a.h {
+			for x := range a.w {
+				n := m.Token(x, y)
+				if n < 0 {
+					continue
+				}
+				seen[n] = true
+				if n%37 == 0 {
+					a.Update(tea.MouseMotionMsg{X: x, Y: y})
+					if a.requests.one.Token != n || !a.dirty {
+						t.Errorf("%v: the mouse over token %d shows token %d", size, n, a.requests.one.Token)
+					}
+				}
+			}
+		}
+		if len(seen) != m.Last-m.First+1 {
+			t.Errorf("%v: %d of the tokens %d to %d can be pointed at", size, len(seen), m.First, m.Last)
+		}
+		if a.View().MouseMode != tea.MouseModeAllMotion {
+			t.Error("the mouse has to be pressed to be noticed")
+		}
+	}
+}
+
+// Every token can be reached, one by one and by rows.
+func TestEveryTokenIsReached(t *testing.T) {
+	s := liveSnapshot()
+	a := openRequest(s, 1, 80, 24)
+	a.press("home")
+	for want := range 420 {
+		a.View()
+		m := a.requests.one.Cells
+		if v := &a.requests.one; v.Token != want || v.Token < m.First || v.Token > m.Last {
+			t.Fatalf("token %d is looked at, %d to %d are shown, want %d", v.Token, m.First, m.Last, want)
+		}
+		a.press("right")
+	}
+	a.press("home")
+	a.View()
+	a.press("down", "down", "up")
+	if v := &a.requests.one; v.Token != v.Cells.PerRow {
+		t.Errorf("one row down is token %d of %d a row", v.Token, v.Cells.PerRow)
+	}
+}
+
+// A request that follows another in the view begins with a token of its own.
+func TestAnotherRequestBeginsAnew(t *testing.T) {
+	a := openRequest(liveSnapshot(), 1, 120, 36)
+	a.press("home", "right")
+	holds(t, a, "Token 1 ")
+	a.press("esc", "esc", "3", "<")
+	a.View()
+	if a.requests.one.Chosen {
+		t.Error("the token was chosen in another request")
+	}
+}
+
+// What is copied reads as a request of a report does, with gaps that add up to what the store has measured.
+func TestCopiedRequest(t *testing.T) {
+	s := liveSnapshot()
+	for _, r := range append(s.Requests, chunks().drain().Requests...) {
+		text, err := requestJSON(s, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got report.Request
+		if err := json.Unmarshal([]byte(text), &got); err != nil {
+			t.Fatalf("#%d: %v", r.ID, err)
+		}
+		if got.ID != r.ID || got.State != r.State.String() || len(got.Tokens) != len(r.Tokens) || got.Generated != r.Generated {
+			t.Errorf("#%d is copied as #%d, %s, %d tokens", r.ID, got.ID, got.State, len(got.Tokens))
+		}
+		sum := 0.0
+		for i, tok := range got.Tokens {
+			sum += tok.Gap.V * float64(r.Tokens[i].N)
+		}
+		if r.Decode.OK() && math.Abs(sum-r.Decode.V) > 1e-6*sum+1e-6 {
+			t.Errorf("#%d: gaps add up to %v s, decoding took %v", r.ID, sum, r.Decode.V)
+		}
+		if strings.Contains(text, "\n ") {
+			t.Error("the copy has several lines")
+		}
+	}
+}
+
+// Of requests that have left the ring the view says so.
+func TestPastRequests(t *testing.T) {
+	a := openRequest(crowdSnapshots(5000), 17, 160, 45)
+	holds(t, a, "no longer kept: single tokens are kept of the last 256 requests")
+	holds(t, a, "= TTFT")
+	a.press("right", "left", "n", "x", "home", "end", "up")
+	checkFrame(t, a.View().Content, 160, 45)
+	if _, _, ok := panes.Received(a.requests.one.Request); ok {
+		t.Error("there are tokens")
+	}
+}
+
+// The parts that are shown add up, whichever are folded into one on a small screen.
+func TestSmallScreensFoldStages(t *testing.T) {
+	for h := minHeight; h < 40; h++ {
+		a := openRequest(liveSnapshot(), 1, 60, h)
+		holds(t, a, "= TTFT")
+		holds(t, a, "39.42 ms")
+	}
+	a := openRequest(liveSnapshot(), 1, 60, minHeight)
+	holds(t, a, " shorter ")
+}
