@@ -17,19 +17,24 @@ import (
 
 // childSpec is what the process of an engine is told to run.
 type childSpec struct {
-	Model    string  `json:"model"` // "": the built-in one
-	Parallel int     `json:"parallel"`
-	Threads  int     `json:"threads"`
-	Context  int     `json:"ctx"`
-	Pace     float64 `json:"pace"`
+	Engine    string  `json:"engine"`
+	Libraries string  `json:"libraries"` // folder of llama.cpp's
+	Model     string  `json:"model"`     // "": the built-in one
+	Parallel  int     `json:"parallel"`
+	Threads   int     `json:"threads"`
+	Context   int     `json:"ctx"`
+	Pace      float64 `json:"pace"`
+	GPULayers int     `json:"gpu_layers"`
+	Sample    string  `json:"expert_sample"`
 }
 
 // startChild starts the process of the engine.
 func (o *runOptions) startChild(clock runtime.Clock) (*child.Process, error) {
-	return child.Start(child.Options{
-		Clock: clock, Engine: o.engine(),
-		Spec: childSpec{Model: o.model, Parallel: o.parallel, Threads: o.threads, Context: o.context, Pace: o.pace},
-	})
+	return child.Start(child.Options{Clock: clock, Engine: o.engine(), Spec: childSpec{
+		Engine: o.chosen.name, Libraries: o.chosen.libraries, Model: o.model,
+		Parallel: o.parallel, Threads: o.threads, Context: o.context, Pace: o.pace,
+		GPULayers: o.choice.gpuLayers, Sample: o.choice.sample,
+	}})
 }
 
 // newChildCommand is the command of that process, which nobody else has a use for.
@@ -56,9 +61,17 @@ func prepareChild(raw json.RawMessage) (child.Job, error) {
 	if err := json.Unmarshal(raw, &spec); err != nil {
 		return child.Job{}, fmt.Errorf("read what to run: %w", err)
 	}
-	o := runOptions{model: spec.Model}
+	o := runOptions{model: spec.Model, chosen: chosen{name: spec.Engine, libraries: spec.Libraries}}
 	o.parallel, o.threads, o.context, o.pace = spec.Parallel, spec.Threads, spec.Context, spec.Pace
-	return child.Job{Load: o.loader(), Options: o.schedulerOptions()}, nil
+	o.choice.gpuLayers, o.choice.sample = spec.GPULayers, spec.Sample
+	job := child.Job{Load: o.llamaLoader(), Options: o.schedulerOptions()}
+	if o.chosen.name == engineNative {
+		load := o.loader()
+		job.Load = func(ctx context.Context, report func(runtime.LoadStage), _ func(string)) (runtime.Engine, error) {
+			return load(ctx, report)
+		}
+	}
+	return job, nil
 }
 
 // lasting has an engine's process run and keeps the news of a crash back until the session ends, so that what was measured stays on the screen

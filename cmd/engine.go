@@ -65,14 +65,16 @@ func (o *runOptions) builtinRequests() []runtime.Request {
 
 // engine is what is known of the engine before it is loaded.
 func (o *runOptions) engine() event.Engine {
+	if o.chosen.name == engineLlama {
+		return event.Engine{Name: "llama.cpp"}
+	}
 	return event.Engine{Name: "native", Version: versionString()}
 }
 
 // schedulerOptions are those of the scheduler of a run, but for the clock.
 func (o *runOptions) schedulerOptions() runtime.Options {
-	return runtime.Options{
-		Sampler: native.NewSampler, Pace: o.pace, Engine: o.engine(), Hooks: runtime.Hooks{Split: true, Experts: true},
-	}
+	hooks, _ := o.choice.hooks() // has been checked
+	return runtime.Options{Sampler: native.NewSampler, Pace: o.pace, Engine: o.engine(), Hooks: hooks}
 }
 
 // scheduler prepares the scheduler of a run.

@@ -48,12 +48,15 @@ func (o *runOptions) newLocal(also event.Sink, onRequest func(*store.Request)) (
 }
 
 // engage adds the engine, in a process of its own if that is wanted, and what samples its process.
-func (l *local) engage(o *runOptions) (socket.Controller, error) {
-	if !o.isolated {
+func (l *local) engage(o *runOptions) (controller socket.Controller, err error) {
+	if o.chosen, err = o.choose(); err != nil {
+		return nil, err
+	}
+	if !o.choice.isolated && o.chosen.name == engineNative {
 		s := o.scheduler(l.clock)
 		l.scheduler = s
 		l.sampler = host.New(host.Options{Clock: l.clock, EngineThreads: s.Threads})
-		l.add("run engine", s.Run)
+		l.add("run engine", because(o.chosen.why, s.Run))
 		l.add("sample host", l.sampler.Run)
 		return socket.Scheduled(s), nil
 	}
@@ -64,7 +67,7 @@ func (l *local) engage(o *runOptions) (socket.Controller, error) {
 	l.scheduler = p
 	l.atEnd = append(l.atEnd, p.Close)
 	l.sampler = host.New(host.Options{Clock: l.clock, PID: p.PID()})
-	l.add("run engine", lasting(p.Run))
+	l.add("run engine", because(o.chosen.why, lasting(p.Run)))
 	l.add("sample host", l.sampler.Run)
 	return p.Controller(), nil
 }

@@ -18,6 +18,7 @@ type runOptions struct {
 	files    reportFiles
 	logprobs int // alternatives per token in the report
 
+	chosen    chosen                   // once the run begins
 	flagValue func(name string) string // the text of a flag's value
 }
 

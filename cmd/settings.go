@@ -18,7 +18,7 @@ type settings struct {
 	threads  int
 	context  int
 	pace     float64
-	isolated bool
+	choice   choice
 
 	temperature   float64
 	topK          int
@@ -68,7 +68,7 @@ func (s *settings) bindEngine(set *pflag.FlagSet) {
 	set.IntVar(&s.parallel, "parallel", 1, "requests decoded together")
 	set.IntVar(&s.threads, "threads", 0, "worker threads; 0: one a core")
 	set.IntVar(&s.context, "ctx", 0, "tokens that a request may hold; 0: what the model was trained with, up to 4096")
-	set.BoolVar(&s.isolated, "isolated", false, "run the engine in a process of its own")
+	s.choice.bind(set)
 	set.Float64Var(&s.pace, "pace", 0, "hold generation to so many tokens/s; 0: flat out")
 }
 
@@ -103,7 +103,7 @@ func (s *settings) checkEngine() error {
 	case !(s.pace >= 0 && s.pace <= maxPace):
 		return usagef("--pace %v: must be 0 to %d tokens/s", s.pace, int(maxPace))
 	}
-	return nil
+	return s.choice.check()
 }
 
 func (v *view) check() error {

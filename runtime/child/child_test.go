@@ -49,7 +49,7 @@ func childMain() int {
 		if err := json.Unmarshal(spec, &j); err != nil {
 			return Job{}, err
 		}
-		return Job{j.load, j.options()}, nil
+		return Job{j.loadAloud, j.options()}, nil
 	})
 	switch {
 	case errors.Is(err, errMistake):
@@ -65,6 +65,14 @@ func (j job) options() runtime.Options {
 		Sampler: native.NewSampler, Pace: j.Pace, Engine: event.Engine{Name: "native"},
 		Hooks: runtime.Hooks{Split: true, Experts: true},
 	}
+}
+
+// loadAloud is load that says how far it has come.
+func (j job) loadAloud(ctx context.Context, report func(runtime.LoadStage), loading func(string)) (runtime.Engine, error) {
+	for _, words := range []string{"a quarter", "half of it"} {
+		loading(words)
+	}
+	return j.load(ctx, report)
 }
 
 // load opens the model.

@@ -87,6 +87,15 @@ func TestSameAsInside(t *testing.T) {
 	if diff := cmp.Diff(in.facts(t), out.facts(t)); diff != "" {
 		t.Errorf("events inside less outside: %s", diff)
 	}
+	told := ""
+	for _, e := range out.of(event.KindEngine) {
+		if engine := e.Data.(*event.Engine); engine.State == event.EngineLoading && engine.Reason != "" {
+			told += engine.Reason + ";"
+		}
+	}
+	if told != "a quarter;half of it;" {
+		t.Errorf("of the load %q was told", told)
+	}
 	inside, outside := in.engine(), out.engine()
 	if outside.PID == os.Getpid() || outside.PID != out.PID() {
 		t.Errorf("the engine's pid is %d, that of its process %d", outside.PID, out.PID())

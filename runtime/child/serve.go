@@ -10,15 +10,19 @@ import (
 	"os"
 	"time"
 
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime"
 	"github.com/llmtop/llmtop/runtime/socket"
 )
 
 // Job is what a child does: the engine that it loads, and the scheduler's options but for the clock.
 type Job struct {
-	Load    runtime.Load
+	Load    Load
 	Options runtime.Options
 }
+
+// Load is a runtime.Load that may also say how far it has come, in a few words for the screen.
+type Load func(ctx context.Context, report func(runtime.LoadStage), loading func(words string)) (runtime.Engine, error)
 
 // exitAbandoned is the exit code of a child whose engine does not end although its parent is gone.
 const exitAbandoned = 3
@@ -36,10 +40,14 @@ func Serve(in io.Reader, out io.Writer, prepare func(spec json.RawMessage) (Job,
 	if err != nil {
 		return err
 	}
-	job.Options.Clock = runtime.NewClock()
-	scheduler := runtime.New(job.Load, job.Options)
-	server, err := socket.Listen(first.Address, socket.Options{
-		Clock: job.Options.Clock, Engine: job.Options.Engine, Controller: socket.Scheduled(scheduler),
+	var server *socket.Server // is there before the load
+	opt := &job.Options
+	opt.Clock = runtime.NewClock()
+	scheduler := runtime.New(func(ctx context.Context, report func(runtime.LoadStage)) (runtime.Engine, error) {
+		return job.Load(ctx, report, func(words string) { server.Emit(loading(opt, words)) })
+	}, *opt)
+	server, err = socket.Listen(first.Address, socket.Options{
+		Clock: opt.Clock, Engine: opt.Engine, Controller: socket.Scheduled(scheduler),
 	})
 	if err != nil {
 		return err
@@ -57,6 +65,13 @@ func Serve(in io.Reader, out io.Writer, prepare func(spec json.RawMessage) (Job,
 		}
 	}
 	return errors.Join(err, server.Close())
+}
+
+// loading is the event that tells how far a load has come.
+func loading(opt *runtime.Options, words string) event.Event {
+	e := opt.Engine
+	e.PID, e.Epoch, e.Pace, e.State, e.Reason = os.Getpid(), opt.Clock.Epoch(), opt.Pace, event.EngineLoading, words
+	return event.Event{Kind: event.KindEngine, At: opt.Clock.Now(), Layer: -1, Data: &e}
 }
 
 // Reported is an error of the engine, of which the parent has been told.

@@ -116,7 +116,7 @@ func load(name string, opt Options, open func() (*gguf.File, error)) (e *Engine,
 // prepare settles the options and allocates the working memory, if the machine has it.
 func (e *Engine) prepare(w *model.Weights) error {
 	if e.tokenizer.Size() != w.Vocab {
-		return fmt.Errorf("the vocabulary has %d tokens, the embedding %d rows", e.tokenizer.Size(), w.Vocab)
+		return sizes(e.tokenizer.Size(), w.Vocab)
 	}
 	o := &e.opt
 	o.Slots, o.MaxBatch = orElse(o.Slots, 1), orElse(o.MaxBatch, DefaultBatch)
