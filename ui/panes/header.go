@@ -83,6 +83,9 @@ func (c *Ctx) engineState(s *store.Snapshot) (mark rune, word string, st grid.St
 	return mark, word, st
 }
 
+// mostKernels is the longest name of an instruction set or a backend that is shown.
+const mostKernels = 24
+
 // leastModel is the room that is kept for the model.
 const leastModel = 12
 
@@ -161,6 +164,9 @@ func (c *Ctx) headerModel(a grid.Area, l grid.Line, s *store.Snapshot) {
 	if m.Architecture == "" {
 		put(text, sanitize.Line(e.Name), lead)
 		put(text, sanitize.Line(e.Device.Name), sep)
+		if e.State == event.EngineLoading {
+			put(text, sanitize.Line(e.Reason), sep)
+		}
 		return
 	}
 	if name := sanitize.Line(m.Name); grid.Width(lead+name) > l.Room() {
@@ -175,10 +181,14 @@ func (c *Ctx) headerModel(a grid.Area, l grid.Line, s *store.Snapshot) {
 	put(text, sanitize.Line(m.Quantisation), " ")
 	put(text, shape(m), sep)
 	engine := sanitize.Line(e.Name)
-	if e.Device.Kernels != "" {
-		engine += " " + sanitize.Line(e.Device.Kernels)
+	if kernels := sanitize.Line(e.Device.Kernels); kernels != "" && grid.Width(kernels) <= mostKernels { // some engines tell all that they could use
+		engine += " " + kernels
 	}
 	put(text, engine, sep)
+	if why := sanitize.Line(e.Reason); why != "" && e.State != event.EngineFailed && !full && l.Room() > leastModel {
+		l.Put(dim, sep)
+		l.X += a.Elide(l.X, 0, l.Room(), dim, why, c.Skin.Glyphs.Ellipsis)
+	}
 	if e.Device.Threads > 0 {
 		put(text, itoa(e.Device.Threads)+" threads", sep)
 	}
