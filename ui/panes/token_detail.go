@@ -83,7 +83,10 @@ func (c *Ctx) cause(r *store.Request, n int, ratio float64) (string, grid.Style)
 			return causeWords(s.Cause), bad
 		}
 	}
-	if ratio >= slowGap {
+	switch {
+	case ratio >= stallGap:
+		return "late, but no stall by the median of the tokens before it", watch
+	case ratio >= slowGap:
 		return "slower than usual, but no stall (" + itoa(store.StallFactor) + c.Skin.Glyphs.Times + " the median)", watch
 	}
 	return "as usual", dim
