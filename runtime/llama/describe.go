@@ -4,15 +4,31 @@ package llama
 
 import (
 	"fmt"
+	"math"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// Types of devices. Source: ggml-backend.h.
-const deviceCPU = 0
+// describe states what is loaded: what the library says of the model, and what the file's header says beyond that.
+func (e *Engine) describe() {
+	l, m, h := e.lib, e.model, &e.header
+	a := event.Model{
+		Name: e.meta("general.name"), Path: e.opt.Model, Architecture: e.meta("general.architecture"), Quantisation: h.quantisation,
+		Parameters: int64(l.parameters(m)), Active: h.active, Bytes: int64(l.size(m)), WeightBytes: h.weightBytes,
+		Layers: int(l.layers(m)), Width: int(l.width(m)), Heads: int(l.heads(m)), KVHeads: int(l.kvHeads(m)), HeadDim: h.headDim,
+		Vocab: int(l.vocabTokens(e.vocab)), Experts: h.experts, ExpertsUsed: h.used, FeedForward: h.feedForward,
+		Context: e.opt.Context, TrainContext: int(l.trainContext(m)), KVBytes: e.kvBytes(),
+	}
+	if a.Name == "" {
+		a.Name = strings.TrimSuffix(filepath.Base(e.opt.Model), ".gguf")
+	}
+	e.about = a
+	e.info = event.Engine{
+		Name: "llama.cpp", Version: fmt.Sprintf("%v, %s", l.release, l.commit), Device: e.deviceInfo(), Slots: e.opt.Slots,
+	}
+}
 
 // meta is a value of the model's metadata as text, "" without it.
 func (e *Engine) meta(key string) string {
@@ -24,36 +40,12 @@ func (e *Engine) meta(key string) string {
 	return string(buf[:min(int(n), len(buf)-1)])
 }
 
-// number is a number of the model's metadata, 0 without it.
-func (e *Engine) number(key string) int {
-	n, err := strconv.Atoi(e.meta(key))
-	if err != nil || n < 0 {
-		return 0
+// kvBytes is the KV cache that a token takes. The header's shape gives it to the byte for most models; the cache that the library
+// makes, told in hundredths of MiB, gives it about for those with another kind of memory.
+func (e *Engine) kvBytes() int64 {
+	told := e.needs.kv / float64(e.opt.Slots*e.opt.Context)
+	if counted := float64(e.header.kvBytes); told == 0 || math.Abs(counted-told) < 0.01*told+2 {
+		return int64(e.header.kvBytes)
 	}
-	return n
-}
-
-// describe states what is loaded, and settles the context.
-func (e *Engine) describe() {
-	l, m := e.lib, e.model
-	arch := e.meta("general.architecture")
-	number := func(key string) int { return e.number(arch + "." + key) }
-	a := event.Model{
-		Name: e.meta("general.name"), Path: e.opt.Model, Architecture: arch,
-		Parameters: int64(l.parameters(m)), Bytes: int64(l.size(m)),
-		Layers: int(l.layers(m)), Width: int(l.width(m)), Heads: int(l.heads(m)), KVHeads: int(l.kvHeads(m)),
-		Vocab: int(l.vocabTokens(e.vocab)), Experts: number("expert_count"), ExpertsUsed: number("expert_used_count"),
-		TrainContext: int(l.trainContext(m)),
-	}
-	if a.Name == "" {
-		a.Name = strings.TrimSuffix(filepath.Base(e.opt.Model), ".gguf")
-	}
-	e.opt.Context = orElse(e.opt.Context, max(min(a.TrainContext, DefaultContext), 1))
-	a.Context = e.opt.Context
-	e.about = a
-	e.info = event.Engine{
-		Name: "llama.cpp", Version: fmt.Sprintf("%v, %s", l.release, l.commit),
-		Device: event.Device{Name: "CPU", Kernels: l.systemInfo(), Host: true, Threads: e.opt.Threads},
-		Slots:  e.opt.Slots,
-	}
+	return int64(math.Round(told))
 }

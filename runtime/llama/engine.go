@@ -3,7 +3,6 @@
 package llama
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -23,6 +22,10 @@ type Engine struct {
 	info  event.Engine
 	about event.Model
 
+	header  header
+	devices []device
+	needs   estimate
+
 	model, context, vocab, cache uintptr
 	pool                         *pool
 
@@ -32,7 +35,6 @@ type Engine struct {
 	hooks  runtime.Hooks
 	auto   int    // in one of how many passes the hooks measure by themselves
 	passes [2]int // so far: those that only decode, and those with prompts
-	ops    ops
 }
 
 // Open loads the libraries and the model. The error says in one line what is wrong with them.
@@ -69,24 +71,59 @@ func (e *Engine) load() error {
 	return nil
 }
 
-// open loads the libraries and looks at the file.
+// open looks at the file, loads the libraries, and has them try the model out.
 func (e *Engine) open() (err error) {
 	if err := e.opt.settle(); err != nil {
 		return err
 	}
+	if e.header, err = readHeader(e.opt.Model); err != nil {
+		return err
+	}
 	log.listen(e.opt.Log)
-	e.lib, err = open(e.opt.Libraries)
-	return err
+	if e.lib, err = open(e.opt.Libraries); err != nil {
+		return err
+	}
+	e.devices = e.lib.gpus()
+	e.trace = &tracer{lib: e.lib, ops: newOps()}
+	e.watch = newWatch(e.trace)
+	if e.needs, err = e.tryOut(); err != nil {
+		return err
+	}
+	return e.fits(e.needs)
+}
+
+// modelParams are the parameters of a load.
+func (e *Engine) modelParams() block {
+	params := append(block(nil), e.lib.modelDefaults...)
+	if e.opt.GPULayers != 0 {
+		params.setInt32(e.lib.layout.model.gpuLayers, int32(max(e.opt.GPULayers, 0)))
+	}
+	return params
+}
+
+// contextParams are the parameters of the context. One cache for all sequences keeps the rows of a batch together and in order.
+func (e *Engine) contextParams() block {
+	params, at, o := append(block(nil), e.lib.contextDefaults...), &e.lib.layout.context, &e.opt
+	for _, f := range []struct{ at, v int }{
+		{at.context, o.Context * o.Slots},
+		{at.batch, o.Batch},
+		{at.ubatch, o.Batch},
+		{at.sequences, o.Slots},
+		{at.outputs, o.Logits},
+		{at.threads, o.Threads},
+		{at.threadsBatch, o.Threads},
+	} {
+		params.setInt32(f.at, int32(f.v))
+	}
+	params.setBool(at.unified)
+	params.setWord(at.eval, uint64(filterAddress))
+	params.setWord(at.evalData, uint64(e.watch.address()))
+	return params
 }
 
 // loadWeights loads the model.
 func (e *Engine) loadWeights() error {
-	l, params := e.lib, append(block(nil), e.lib.modelDefaults...)
-	at := &l.layout.model
-	if e.opt.GPULayers != 0 {
-		params.setInt32(at.gpuLayers, int32(max(e.opt.GPULayers, 0)))
-	}
-	ended := false
+	params, at, ended := e.modelParams(), &e.lib.layout.model, false
 	if e.opt.Progress != nil && progressWorks {
 		params.setWord(at.progress, uint64(progressCallback()))
 		progressTo = func(share float64) bool {
@@ -96,50 +133,36 @@ func (e *Engine) loadWeights() error {
 		}
 	}
 	log.mark()
-	e.model = l.loadModel(e.opt.Model, params)
+	e.model = e.lib.loadModel(e.opt.Model, params)
 	progressTo = nil
 	switch {
 	case ended:
 		return ErrLoadEnded
 	case e.model == 0:
 		return fmt.Errorf("llama.cpp cannot load it: %s", log.complaints("it does not say why"))
-	case l.hasEncoder(e.model):
-		return errors.New("it has an encoder; only models that are a decoder can be run")
 	}
-	e.vocab = l.vocabOf(e.model)
+	e.vocab = e.lib.vocabOf(e.model)
 	e.describe()
 	return nil
 }
 
 // createContext makes the KV cache and the working memory, and attaches the threads.
 func (e *Engine) createContext() error {
-	l, params := e.lib, append(block(nil), e.lib.contextDefaults...)
-	at, o := &l.layout.context, &e.opt
-	e.trace = &tracer{lib: l, info: shape{e.about.Layers, e.about.Experts, e.about.ExpertsUsed, e.about.Vocab}, ops: &e.ops}
-	e.ops.times = map[opKey]*opSum{}
-	if e.about.Experts > 0 {
-		e.trace.count = newCounts(e.trace.info)
-	}
-	e.watch = newWatch(e.trace)
-	params.setInt32(at.context, int32(o.Context*o.Slots))
-	params.setInt32(at.batch, int32(o.Batch))
-	params.setInt32(at.ubatch, int32(o.Batch))
-	params.setInt32(at.sequences, int32(o.Slots))
-	params.setInt32(at.outputs, int32(o.Logits))
-	params.setInt32(at.threads, int32(o.Threads))
-	params.setInt32(at.threadsBatch, int32(o.Threads))
-	params.setBool(at.unified)
-	params.setWord(at.eval, uint64(filterAddress))
-	params.setWord(at.evalData, uint64(e.watch.address()))
 	log.mark()
-	if e.context = l.newContext(e.model, params); e.context == 0 {
-		return fmt.Errorf("llama.cpp cannot make a context of %d x %d tokens: %s", o.Slots, o.Context, log.complaints("it does not say why"))
+	if e.context = e.lib.newContext(e.model, e.contextParams()); e.context == 0 {
+		return e.noContext()
 	}
-	e.cache = l.memory(e.context)
-	e.pool = l.newPool(o.Threads)
+	e.cache = e.lib.memory(e.context)
+	e.pool = e.lib.newPool(e.opt.Threads)
 	e.pool.attach(e.context)
-	e.rows.prepare(o.Batch, o.Slots)
+	e.rows.prepare(e.opt.Batch, e.opt.Slots)
+	e.trace.prepare(shape{e.about.Layers, e.about.Experts, e.about.ExpertsUsed})
 	return nil
+}
+
+// noContext is the error of a context that could not be made.
+func (e *Engine) noContext() error {
+	return fmt.Errorf("llama.cpp cannot make a context of %d x %d tokens: %s", e.opt.Slots, e.opt.Context, log.complaints("it does not say why"))
 }
 
 // warmUp computes one token, which brings in the weights that a first request would have to wait for.
@@ -224,7 +247,7 @@ func (e *Engine) Router() *event.Experts {
 }
 
 // Ops implements runtime.Profiled.
-func (e *Engine) Ops() *runtime.Ops { return e.ops.snapshot() }
+func (e *Engine) Ops() *runtime.Ops { return e.trace.ops.snapshot() }
 
 // Threads implements runtime.Threaded.
 func (e *Engine) Threads() []int { return e.pool.threads }

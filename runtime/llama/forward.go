@@ -88,7 +88,7 @@ func (e *Engine) Forward(b *runtime.Batch) error {
 		e.trace.end(b)
 	}
 	if e.hooks.Ops {
-		e.ops.pass(len(b.Rows), want.Ops, time.Since(began))
+		e.trace.ops.pass(len(b.Rows), want.Ops, time.Since(began))
 	}
 	return nil
 }
@@ -135,7 +135,7 @@ func (e *Engine) due(rows []runtime.Row) runtime.Hooks {
 	moe := e.trace.count != nil
 	sampled := pass%e.every() == 0
 	want.Split, want.Experts, want.Picks = want.Split && sampled, want.Experts && sampled && moe, want.Picks && moe
-	want.Ops = want.Ops && e.ops.begin(pass)
+	want.Ops = want.Ops && e.trace.ops.begin(pass)
 	return want
 }
 

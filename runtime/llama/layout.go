@@ -34,8 +34,8 @@ func (r release) String() string { return fmt.Sprintf("%s (ggml %s)", r.llama, r
 
 // modelLayout is struct llama_model_params.
 type modelLayout struct {
-	size                                       int
-	gpuLayers, progress, progressData, noAlloc int
+	size                                   int
+	gpuLayers, loadMode, progress, noAlloc int
 }
 
 // contextLayout is struct llama_context_params.
@@ -52,6 +52,9 @@ type known struct {
 	want int32 // the bits, where it is a float
 }
 
+// loadModeNone is LLAMA_LOAD_MODE_NONE, which reads a file where others map it.
+const loadModeNone = 0
+
 // minusOne are the bits of the float -1.
 const minusOne = -0x40800000
 
@@ -59,7 +62,7 @@ const minusOne = -0x40800000
 var layouts = []layout{
 	{
 		release: release{"0.5.0", "0.25.1"},
-		model:   modelLayout{size: 80, gpuLayers: 16, progress: 48, progressData: 56, noAlloc: 76},
+		model:   modelLayout{size: 80, gpuLayers: 16, loadMode: 24, progress: 48, noAlloc: 76},
 		context: contextLayout{
 			size: 160, context: 0, batch: 4, ubatch: 8, sequences: 12, outputs: 20, threads: 28, threadsBatch: 32,
 			eval: 88, evalData: 96, unified: 133,
@@ -68,6 +71,7 @@ var layouts = []layout{
 			{"devices", 0, 0},
 			{"n_gpu_layers", 16, -1},
 			{"split_mode", 20, 1},
+			{"load_mode", 24, -1},
 			{"main_gpu", 32, 0},
 			{"tensor_split", 40, 0},
 			{"progress_callback", 48, 0},

@@ -19,6 +19,7 @@ type library struct {
 	dir     string
 	release release
 	commit  string
+	kernels string // the variant of the processor's backend, for example "zen4"; "" if there are none
 	layout  *layout
 	tensor  tensorLayout
 	calls
@@ -59,7 +60,6 @@ type calls struct {
 	synchronize   func(context uintptr)
 	attachPool    func(context, decode, prompt uintptr)
 	detachPool    func(context uintptr)
-	systemInfo    func() string
 	setLog        func(callback, data uintptr)
 	setGGMLLog    func(callback, data uintptr)
 	tensorGet     func(tensor uintptr, dst *byte, from, n uintptr)
@@ -145,8 +145,10 @@ func (l *library) load() error {
 	callback := logCallback()
 	l.setGGMLLog(callback, 0)
 	l.setLog(callback, 0)
-	l.loadBackends(l.dir)
-	l.backendInit()
+	log.during(l.noteBackend, false, func() {
+		l.loadBackends(l.dir)
+		l.backendInit()
+	})
 	return l.findThreadpool()
 }
 
@@ -221,7 +223,7 @@ func (c *calls) names() map[string]map[string]any {
 			"llama_n_ctx": &c.contextSize, "llama_get_memory": &c.memory, "llama_memory_seq_rm": &c.remove,
 			"llama_memory_seq_pos_max": &c.lastPosition, "llama_decode": &c.decode, "llama_get_logits_ith": &c.logits,
 			"llama_synchronize": &c.synchronize, "llama_attach_threadpool": &c.attachPool, "llama_detach_threadpool": &c.detachPool,
-			"llama_print_system_info": &c.systemInfo, "llama_log_set": &c.setLog,
+			"llama_log_set": &c.setLog,
 		},
 		"ggml-base": {
 			"ggml_log_set": &c.setGGMLLog, "ggml_backend_tensor_get": &c.tensorGet, "ggml_nbytes": &c.tensorBytes,

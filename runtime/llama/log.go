@@ -14,7 +14,9 @@ import (
 type journal struct {
 	mu    sync.Mutex
 	to    func(level LogLevel, line string)
-	level LogLevel // of the line in progress
+	spy   func(line string) // sees the lines, too; nil: nobody
+	quiet bool              // only the spy does
+	level LogLevel          // of the line in progress
 	part  strings.Builder
 	lines []string // what the library has complained of since the last mark, the oldest first
 }
@@ -78,7 +80,10 @@ func (j *journal) line(line string) {
 		j.lines = append(j.lines, strings.TrimSpace(line))
 		j.lines = j.lines[max(len(j.lines)-mostComplaints, 0):]
 	}
-	if j.to != nil {
+	if j.spy != nil {
+		j.spy(line)
+	}
+	if j.to != nil && !j.quiet {
 		j.to(j.level, line)
 	}
 }
@@ -98,6 +103,17 @@ func (j *journal) complaints(otherwise string) string {
 		return otherwise
 	}
 	return strings.Join(j.lines, "; ")
+}
+
+// during shows each line to somebody while f runs, and to nobody else if it is quiet.
+func (j *journal) during(spy func(line string), quiet bool, f func()) {
+	j.mu.Lock()
+	j.spy, j.quiet = spy, quiet
+	j.mu.Unlock()
+	f()
+	j.mu.Lock()
+	j.spy, j.quiet = nil, false
+	j.mu.Unlock()
 }
 
 // listen hands the log to somebody else from now on.

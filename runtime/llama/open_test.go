@@ -27,7 +27,7 @@ func demoFile(tb testing.TB) string {
 	return filepath.Join("..", "native", "demo", demo.Name)
 }
 
-// openDemo opens the built-in model, or skips the test.
+// openDemo opens the built-in model, on one thread if the test does not say otherwise, or skips the test.
 func openDemo(tb testing.TB, o Options) *Engine {
 	tb.Helper()
 	o.Model = demoFile(tb)
@@ -36,7 +36,7 @@ func openDemo(tb testing.TB, o Options) *Engine {
 
 func mustOpen(tb testing.TB, o Options) *Engine {
 	tb.Helper()
-	o.Libraries = libraries(tb)
+	o.Libraries, o.Threads = libraries(tb), orElse(o.Threads, 1)
 	e, err := Open(o)
 	if err != nil {
 		tb.Fatal(err)

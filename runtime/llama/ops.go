@@ -23,6 +23,8 @@ type ops struct {
 	watched, unwatched duration
 }
 
+func newOps() *ops { return &ops{times: map[opKey]*opSum{}} }
+
 type opKey struct {
 	op    string
 	layer int

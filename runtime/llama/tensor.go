@@ -21,7 +21,7 @@ type fakeTensor struct {
 	buffer  uintptr
 	ne      [4]int64
 	nb      [4]uintptr
-	_       [4096]byte
+	rest    [4096]byte
 }
 
 // measureTensor has the library look at a made-up tensor, which shows where it looks for what.

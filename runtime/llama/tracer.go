@@ -31,7 +31,7 @@ type tracer struct {
 }
 
 // shape is what of a model the tracer needs to know.
-type shape struct{ layers, experts, used, vocab int }
+type shape struct{ layers, experts, used int }
 
 // The names of the nodes that are looked at, up to the number of the layer. Source: llama-graph.cpp and the models beside it.
 const (
@@ -40,6 +40,14 @@ const (
 	nodeLayer     = "l_out-"        // what a layer leaves
 	nodeEmbedding = "inp_embd"
 )
+
+// prepare makes room for a model.
+func (t *tracer) prepare(s shape) {
+	t.info = s
+	if s.experts > 0 {
+		t.count = newCounts(s)
+	}
+}
 
 // begin prepares for a pass.
 func (t *tracer) begin(rows []runtime.Row, wanted []int32, want runtime.Hooks) {

@@ -1,0 +1,104 @@
+//go:build !nollama && (linux || darwin || windows) && (amd64 || arm64)
+
+package llama
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// defaults are structs with the defaults that a layout expects, and slack behind them.
+func (l *layout) defaults() (model, context block) {
+	model, context = make(block, l.model.size+slack), make(block, l.context.size+slack)
+	for _, k := range l.knownModel {
+		model.setInt32(k.at, k.want)
+	}
+	for _, k := range l.knownContext {
+		context.setInt32(k.at, k.want)
+	}
+	return model, context
+}
+
+// TestGuard changes each default that is known, and what lies behind the structs.
+func TestGuard(t *testing.T) {
+	for i := range layouts {
+		l := &layouts[i]
+		model, context := l.defaults()
+		if err := l.guard(model, context); err != nil {
+			t.Fatalf("%v: its own defaults: %v", l.release, err)
+		}
+		for _, k := range l.knownModel {
+			odd := slices.Clone(model)
+			odd.setInt32(k.at, k.want+7)
+			wantGuarded(t, l.guard(odd, context), fmt.Sprintf("llama_model_params is not that of %v: the default of %s is %d instead of %d", l.release, k.name, k.want+7, k.want))
+		}
+		for _, k := range l.knownContext {
+			odd := slices.Clone(context)
+			odd.setInt32(k.at, k.want+7)
+			wantGuarded(t, l.guard(model, odd), "llama_context_params is not that of "+l.release.String()+": the default of "+k.name)
+		}
+		longer := slices.Clone(context)
+		longer[l.context.size+3] = 9
+		wantGuarded(t, l.guard(model, longer), fmt.Sprintf("it is longer than %d bytes", l.context.size))
+	}
+}
+
+func wantGuarded(t *testing.T, err error, want string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("error %v, want one line with %q", err, want)
+	}
+}
+
+// TestLayoutsAreWhole: every field that is written lies within its struct, where its default is known or nothing else is.
+func TestLayoutsAreWhole(t *testing.T) {
+	for _, l := range layouts {
+		for _, at := range []int{l.model.gpuLayers, l.model.loadMode, l.model.progress, l.model.noAlloc} {
+			if at <= 0 || at >= l.model.size {
+				t.Errorf("%v: a field of the model's parameters at %d of %d", l.release, at, l.model.size)
+			}
+		}
+		c := l.context
+		for _, at := range []int{c.batch, c.ubatch, c.sequences, c.outputs, c.threads, c.threadsBatch, c.eval, c.evalData, c.unified} {
+			if at <= 0 || at >= c.size {
+				t.Errorf("%v: a field of the context's parameters at %d of %d", l.release, at, c.size)
+			}
+		}
+	}
+}
+
+// TestUnknownRelease wants the known ones named.
+func TestUnknownRelease(t *testing.T) {
+	for _, r := range []release{{"0.5.1", "0.25.1"}, {"0.5.0", "0.26.0"}, {"unknown", "unknown"}} {
+		_, err := layoutOf(r)
+		wantGuarded(t, err, "its version "+r.String()+" is not known to llmtop, which knows ")
+		for i := range layouts {
+			wantGuarded(t, err, layouts[i].release.String())
+		}
+	}
+	if l, err := layoutOf(release{"0.5.0-dev", "0.25.1"}); err != nil || l.release.llama != "0.5.0" {
+		t.Errorf("a build of 0.5.0 from source: %v", err)
+	}
+}
+
+// TestDoctoredLayout holds a layout that is off by a field to the defaults of a real library.
+func TestDoctoredLayout(t *testing.T) {
+	l, err := open(libraries(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.layout.guard(l.modelDefaults, l.contextDefaults); err != nil {
+		t.Fatal(err)
+	}
+	shifted := *l.layout
+	shifted.knownContext = nil
+	for _, k := range l.layout.knownContext {
+		shifted.knownContext = append(shifted.knownContext, known{k.name, k.at + 4, k.want})
+	}
+	wantGuarded(t, shifted.guard(l.modelDefaults, l.contextDefaults), "llama_context_params is not that of ")
+	shorter := *l.layout
+	shorter.model.size = l.layout.model.size - 8
+	wantGuarded(t, shorter.guard(l.modelDefaults, l.contextDefaults), "it is longer than")
+}
