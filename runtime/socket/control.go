@@ -100,6 +100,7 @@ func (r *reader) reply(answer wire.Session) bool {
 	r.replies = append(wire.AppendSession(r.replies, &answer, nil), '\n')
 	fits := len(r.replies) <= maxReplies
 	r.mu.Unlock()
+	r.rush()
 	r.server.wakeOne(r)
 	return fits
 }

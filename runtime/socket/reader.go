@@ -43,7 +43,8 @@ type reader struct {
 	out    []byte
 
 	woken chan struct{}
-	idle  bool // guarded by the server's mutex: it waits for woken
+	hurry chan struct{} // holds a token if there is what somebody may wait for: it does not wait for events to go along
+	idle  bool          // guarded by the server's mutex: it waits for woken
 
 	mu      sync.Mutex // guards what follows
 	replies []byte     // lines for the reader
@@ -52,7 +53,7 @@ type reader struct {
 // serve talks to one reader until it goes or the server closes.
 func (s *Server) serve(conn net.Conn) {
 	defer conn.Close()
-	r := &reader{server: s, conn: conn, woken: make(chan struct{}, 1), events: make([]event.Event, 0, chunk)}
+	r := &reader{server: s, conn: conn, woken: make(chan struct{}, 1), hurry: make(chan struct{}, 1), events: make([]event.Event, 0, chunk)}
 	stop := make(chan struct{})
 	defer close(stop)
 	s.wait.Go(func() {
@@ -134,6 +135,7 @@ func (r *reader) talk(gone <-chan string) {
 		case <-r.waiting():
 			select {
 			case <-time.After(gather):
+			case <-r.hurry:
 			case <-r.server.closing:
 			}
 		}
@@ -162,6 +164,14 @@ func (r *reader) waiting() <-chan struct{} {
 		s.idle++
 	}
 	return r.woken
+}
+
+// rush has what there is written soon.
+func (r *reader) rush() {
+	select {
+	case r.hurry <- struct{}{}:
+	default:
+	}
 }
 
 // sourceLost is how much of what the reader knows to be lost was lost by the sources.

@@ -115,6 +115,11 @@ func (s *Server) Emit(e event.Event) {
 	if s.idle > 0 {
 		s.wake()
 	}
+	if e.Kind == event.KindRequest && e.State.Final() {
+		for r := range s.readers {
+			r.rush()
+		}
+	}
 }
 
 // wake wakes the readers that wait. The caller holds mu.
