@@ -80,13 +80,11 @@ func Start(opt Options) (*Process, error) {
 	if err == nil {
 		err = p.spawn()
 	}
-	if err == nil {
-		err = p.tell(opening{p.address, spec})
-	}
 	if err != nil {
 		_ = p.Close()
 		return nil, fmt.Errorf("start engine: %w", err)
 	}
+	_ = p.tell(opening{p.address, spec}) // fails if the process has ended already, of which Run tells
 	p.relay = newRelay(fmt.Sprintf("the engine's process %d", p.PID()), p.Cancel)
 	return p, nil
 }
