@@ -1,0 +1,67 @@
+package api
+
+import (
+	"math"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// account sums up the tokens of a request: as the server tells them, or else as its messages were counted.
+func (q *request) account() {
+	o, r := &q.outcome, &q.last
+	o.Generated = max(q.told, 0)
+	if q.told == 0 {
+		o.Generated = q.counted
+		q.client.untold.Add(int64(min(q.counted, 1)))
+	}
+	o.Prompt = len(q.asked.IDs)
+	if u := r.Usage; u != nil {
+		if u.Prompt > 0 {
+			o.Prompt = u.Prompt
+		}
+		if u.Details != nil {
+			o.Cached = max(u.Details.Cached, 0)
+		}
+	}
+	if n := r.ollamaTimes.Prompt; n > 0 {
+		o.Prompt = n
+	}
+	if t := r.Timings; t != nil {
+		o.Cached = max(t.Cached, 0)
+		o.Prompt = max(o.Prompt, t.Cached+t.Prompt)
+	}
+	o.Cached = min(o.Cached, o.Prompt)
+}
+
+// stages tells what the server has reported of the time until the first token, as stages that ended with it: when they really did, the
+// server does not say.
+func (q *request) stages() {
+	if q.first == 0 {
+		return
+	}
+	r := &q.last
+	if m := r.Metrics; m != nil {
+		q.stage(event.StageQueue, m.Queue*ms, 0)
+		q.stage(event.StagePrompt, m.First*ms, q.outcome.Prompt-q.outcome.Cached)
+	}
+	if t := r.Timings; t != nil {
+		q.stage(event.StagePrompt, t.PromptMS*ms, max(t.Prompt, 0))
+	}
+	if o := &r.ollamaTimes; o.PromptNS > 0 {
+		q.stage(event.StageLoad, float64(o.Load), 0)
+		q.stage(event.StagePrompt, float64(o.PromptNS), max(o.Prompt, 0))
+	}
+}
+
+const ms = float64(time.Millisecond)
+
+// stage emits a stage of so many ns.
+func (q *request) stage(s event.Stage, ns float64, tokens int) {
+	if ns >= 1 && ns <= float64(longestStage) {
+		q.emit(event.Event{Kind: event.KindStage, At: q.first, Stage: s, Dur: int64(ns), N: int32(min(tokens, math.MaxInt32))})
+	}
+}
+
+// longestStage is the longest stage that a server is believed.
+const longestStage = 24 * time.Hour

@@ -1,0 +1,198 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime"
+)
+
+// fake is a server that answers questions with fixed texts, by path; the rest is not found.
+func fake(t *testing.T, answers map[string]string) string {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if text, ok := answers[r.Method+" "+r.URL.Path]; ok {
+			_, _ = io.WriteString(w, text)
+			return
+		}
+		http.NotFound(w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+func TestFingerprint(t *testing.T) {
+	known := event.CapTokens | event.CapText | event.CapPrompt | event.CapCancel
+	for name, c := range map[string]struct {
+		answers map[string]string
+		opt     Options
+		want    server
+	}{
+		"llama.cpp": {
+			map[string]string{"GET /v1/models": llama, "GET /props": `{"build_info":"b10582","total_slots":4,"model_ftype":"Q8_0","default_generation_settings":{"n_ctx":32}}`},
+			Options{},
+			server{
+				kind: llamaServer, name: "llama.cpp", version: "b10582", api: OpenAI, slots: 4, caps: known | event.CapStages,
+				model: event.Model{Name: "tiny", Context: 32, TrainContext: 64, Parameters: 11, Bytes: 12, Width: 4, Vocab: 100, Quantisation: "Q8_0"},
+			},
+		},
+		"llama.cpp that tells nothing more": {
+			map[string]string{"GET /v1/models": llama},
+			Options{API: OpenAIChat, Model: "alias"},
+			server{kind: llamaServer, name: "llama.cpp", api: OpenAIChat, caps: known | event.CapStages, model: event.Model{Name: "alias"}},
+		},
+		"Ollama": {
+			map[string]string{
+				"GET /v1/models": `{"data":[{"id":"a:1","owned_by":"library"},{"id":"b:1","owned_by":"library"}]}`, "GET /api/version": `{"version":"0.33.0"}`,
+				"POST /api/show": `{"details":{"family":"qwen3moe","quantization_level":"Q4_K_M"},"model_info":{"general.architecture":"qwen3moe","general.parameter_count":30532122624,"qwen3moe.block_count":48,"qwen3moe.context_length":262144,"qwen3moe.embedding_length":2048,"qwen3moe.expert_count":128,"qwen3moe.expert_used_count":8}}`,
+			},
+			Options{Model: "b:1"},
+			server{
+				kind: ollama, name: "Ollama", version: "0.33.0", api: Ollama, caps: known | event.CapStages,
+				model: event.Model{Name: "b:1", Architecture: "qwen3moe", Quantisation: "Q4_K_M", Parameters: 30532122624, Layers: 48, Width: 2048, TrainContext: 262144, Experts: 128, ExpertsUsed: 8},
+			},
+		},
+		"old Ollama": {
+			map[string]string{"GET /api/version": `{"version":"0.1.1"}`},
+			Options{Model: "m"},
+			server{kind: ollama, name: "Ollama", version: "0.1.1", api: Ollama, caps: known | event.CapStages, model: event.Model{Name: "m"}},
+		},
+		"vLLM": {
+			map[string]string{"GET /v1/models": `{"data":[{"id":"m","owned_by":"vllm","max_model_len":4096}]}`, "GET /version": `{"version":"0.20.1"}`},
+			Options{},
+			server{kind: vllm, name: "vLLM", version: "0.20.1", api: OpenAI, caps: known, model: event.Model{Name: "m", Context: 4096}},
+		},
+		"SGLang": {
+			map[string]string{"GET /v1/models": `{"data":[{"id":"m","owned_by":"sglang"}]}`, "GET /get_server_info": `{"version":"0.6"}`},
+			Options{},
+			server{kind: sglang, name: "SGLang", version: "0.6", api: OpenAI, caps: known, model: event.Model{Name: "m"}},
+		},
+		"another": {
+			map[string]string{"GET /v1/models": `{"data":[{"id":"m","owned_by":"organization_owner"}]}`},
+			Options{},
+			server{name: "OpenAI-compatible", api: OpenAIChat, caps: known, model: event.Model{Name: "m"}},
+		},
+		"without a list": {
+			nil,
+			Options{Model: "m", API: OpenAI},
+			server{name: "OpenAI-compatible", api: OpenAI, caps: known, model: event.Model{Name: "m"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.opt.Address = fake(t, c.answers) + "/v1/"
+			got, err := Dial(t.Context(), c.opt)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer got.transport.CloseIdleConnections()
+			if diff := cmp.Diff(c.want, got.server, cmp.AllowUnexported(server{})); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDialFails(t *testing.T) {
+	several := fake(t, map[string]string{"GET /v1/models": `{"data":[{"id":"a"},{"id":"b"}]}`})
+	none := fake(t, map[string]string{"GET /v1/models": `{"data":[]}`})
+	locked := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(401)
+		_, _ = io.WriteString(w, `{"error":{"message":"Invalid API Key"}}`)
+	}))
+	defer locked.Close()
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }))
+	defer page.Close()
+	for _, c := range []struct {
+		opt  Options
+		want string
+	}{
+		{Options{Address: several}, "the server has several models, name one of them: a, b"},
+		{Options{Address: none}, "the server has no models, or does not tell them: name one"},
+		{Options{Address: locked.URL, Model: "m"}, "the server answered 401 (Unauthorized): Invalid API Key"},
+		{Options{Address: gone.URL, Model: "m"}, "refused"},
+		{Options{Address: page.URL, Model: "m"}, `it answers "/v1/models" with what cannot be read`},
+		{Options{Address: several, Model: "a", API: Ollama}, "ollama is no API of this server, which is not Ollama"},
+		{Options{Address: "http://user:secret@host"}, "must not hold a user or password"},
+		{Options{Address: "http://host/v1?key=secret"}, "must end with its path"},
+		{Options{Address: "http://"}, "must begin with http://HOST"},
+		{Options{Address: "ftp://host"}, "must begin with http://HOST"},
+		{Options{Address: "http://a b"}, "is no URL"},
+	} {
+		_, err := Dial(t.Context(), c.opt)
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret@") {
+			t.Errorf("%+v: %v, want %s", c.opt.Address, err, c.want)
+		}
+	}
+}
+
+func TestEncode(t *testing.T) {
+	for name, c := range map[string]struct {
+		answers map[string]string
+		opt     Options
+		want    []int32
+		err     error
+	}{
+		"llama.cpp":    {map[string]string{"GET /v1/models": llama, "POST /tokenize": `{"tokens":[1,2,3]}`}, Options{}, []int32{1, 2, 3}, nil},
+		"a chat":       {map[string]string{"GET /v1/models": llama, "POST /tokenize": `{"tokens":[1,2,3]}`}, Options{API: OpenAIChat}, nil, ErrNoTokenizer},
+		"no tokenizer": {map[string]string{"GET /v1/models": llama}, Options{}, nil, ErrNoTokenizer},
+		"another":      {map[string]string{"GET /v1/models": `{"data":[{"id":"m"}]}`, "POST /tokenize": `{"tokens":[1]}`}, Options{API: OpenAI}, nil, ErrNoTokenizer},
+	} {
+		c.opt.Address = fake(t, c.answers)
+		client, err := Dial(t.Context(), c.opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := client.Encode(t.Context(), "x")
+		if !slices.Equal(got, c.want) || !errors.Is(err, c.err) {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+		client.transport.CloseIdleConnections()
+	}
+}
+
+// TestIntroduction: the first events say who speaks, and the last that it has stopped.
+func TestIntroduction(t *testing.T) {
+	c, err := Dial(t.Context(), Options{Address: fake(t, map[string]string{"GET /v1/models": llama}), Clock: runtime.NewClock()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	sink := &kept{}
+	if err := c.Run(ctx, sink); err != nil {
+		t.Fatal(err)
+	}
+	engines := sink.of(event.KindEngine)
+	first, last := engines[0].Data.(*event.Engine), engines[1].Data.(*event.Engine)
+	if first.Name != "llama.cpp" || first.State != event.EngineReady || first.Remote.Link != event.LinkConnected || first.Remote.Address != c.Address() || last.State != event.EngineStopped {
+		t.Errorf("%+v, %+v", first, last)
+	}
+	if m := sink.of(event.KindModel)[0].Data.(*event.Model); m.Name != "tiny" {
+		t.Errorf("%+v", m)
+	}
+	if !c.Local() {
+		t.Error("a server at 127.0.0.1 is elsewhere")
+	}
+}
+
+func TestParseAPI(t *testing.T) {
+	for _, a := range append(APIs(), Auto) {
+		if got, err := ParseAPI(string(a)); got != a || err != nil {
+			t.Errorf("%q: %q, %v", a, got, err)
+		}
+	}
+	if _, err := ParseAPI("grpc"); err == nil {
+		t.Error("grpc is taken")
+	}
+}
