@@ -15,7 +15,7 @@ import (
 const (
 	bearable     = 0.008 // under 1 %, with something to spare for what one look at the machine cannot tell
 	mostEvery    = 256
-	leastPairs   = 4
+	leastPairs   = 2
 	mostPairs    = 96
 	calibrateFor = 200 * time.Millisecond
 )
@@ -40,7 +40,7 @@ func (e *Engine) calibrate() error {
 		}
 	}
 	e.SetHooks(runtime.Hooks{})
-	e.auto = everyFor(middle(on)/middle(off) - 1)
+	e.auto = everyFor(slices.Min(on)/slices.Min(off) - 1) // the shortest are those that nothing else disturbed
 	e.passes = [2]int{}
 	if e.trace.count != nil {
 		e.trace.count = newCounts(e.trace.info) // these were nobody's tokens
@@ -61,10 +61,4 @@ func (e *Engine) token() (float64, error) {
 	took := float64(time.Since(began))
 	e.Release(0)
 	return took, err
-}
-
-// middle is the median.
-func middle(x []float64) float64 {
-	slices.Sort(x)
-	return x[len(x)/2]
 }

@@ -50,14 +50,15 @@ func (o *ops) begin(pass int) bool {
 	return pass%unwatchedEvery != 0
 }
 
-// add takes in a node that has been computed.
-func (o *ops) add(lib *library, tensor uintptr, name string, took time.Duration) {
+// add takes in a node of a model with so many layers that has been computed. A node without a layer in its name belongs to that of the
+// node before it, except that a layer ends with what it leaves.
+func (o *ops) add(op, name string, layers int, took time.Duration) {
 	if n, ok := layerIn(name); ok {
 		o.layer = n
-	} else if strings.HasPrefix(name, "result_") {
+	} else if strings.HasPrefix(name, nodeResult) {
 		o.layer = -1
 	}
-	k := opKey{lib.opName(tensor), o.layer}
+	k := opKey{op, o.layer}
 	sum := o.times[k]
 	if sum == nil {
 		sum = &opSum{}
@@ -66,9 +67,14 @@ func (o *ops) add(lib *library, tensor uintptr, name string, took time.Duration)
 	sum.calls++
 	sum.time += took
 	if strings.HasPrefix(name, nodeLayer) {
-		o.layer++ // what follows without a name belongs to the next
+		if o.layer++; o.layer >= layers {
+			o.layer = -1
+		}
 	}
 }
+
+// nodeResult begins the names of what comes after the layers.
+const nodeResult = "result_"
 
 // layerIn is the layer in the name of a node: the number behind its last hyphen, before a remark such as " (view)".
 func layerIn(name string) (int, bool) {

@@ -9,7 +9,8 @@ import (
 )
 
 // splits are the times of a pass by part and layer. The library's graph has no parts; the borders are nodes with names that most
-// models give, and where a layer lacks one its times are not told.
+// models give, and where a layer lacks one its times are not told. The lookup of the tokens includes the library's preparation of the
+// pass.
 type splits struct {
 	embed  int64
 	layers []runtime.LayerTime
@@ -24,38 +25,40 @@ func (s *splits) begin(layers int) {
 	s.embed, s.ends = 0, 0
 }
 
+// border is the time that ends with a node, nil if the node is no border.
+func (s *splits) border(name string) *int64 {
+	if name == nodeEmbedding {
+		return &s.embed
+	}
+	for _, b := range []struct {
+		prefix string
+		of     func(*runtime.LayerTime) *int64
+		ends   int
+	}{
+		{nodeTopK, func(l *runtime.LayerTime) *int64 { return &l.Router }, 0},
+		{nodeAttention, func(l *runtime.LayerTime) *int64 { return &l.Attention }, 1},
+		{nodeLayer, func(l *runtime.LayerTime) *int64 { return &l.Experts }, 1},
+	} {
+		if n, ok := layerOf(name, b.prefix); ok && n < len(s.layers) {
+			s.ends += b.ends
+			return b.of(&s.layers[n])
+		}
+	}
+	return nil
+}
+
 // part books the time since the last border.
 func (t *tracer) part(name string) {
-	s := &t.split
-	layer, to := 0, &s.embed
-	if n, ok := layerOf(name, nodeAttention); ok {
-		layer, to = n, nil
-		if n < len(s.layers) {
-			to = &s.layers[n].Attention
-		}
-		s.ends++
-	} else if n, ok := layerOf(name, nodeTopK); ok {
-		layer, to = n, nil
-		if n < len(s.layers) {
-			to = &s.layers[n].Router
-		}
-	} else if n, ok := layerOf(name, nodeLayer); ok {
-		layer, to = n, nil
-		if n < len(s.layers) {
-			to = &s.layers[n].Experts
-		}
-		s.ends++
-	} else if name != nodeEmbedding {
+	to := t.split.border(name)
+	if to == nil {
 		return
 	}
 	now := time.Now()
-	if to != nil && layer >= 0 {
-		*to += int64(now.Sub(t.lap))
-	}
+	*to += int64(now.Sub(t.lap))
 	t.lap = now
 }
 
-// tell fills in the times of a pass that has ended, if its layers had all their borders.
+// tell fills in the times of a pass that has ended, if its layers had all their borders. What came after the last is the head.
 func (s *splits) tell(to *runtime.BatchTime, head time.Duration) {
 	if len(s.layers) > 0 && s.ends == 2*len(s.layers) {
 		to.Embed, to.Head, to.Layers = s.embed, int64(head), s.layers

@@ -38,7 +38,7 @@ const (
 	nodeTopK      = "ffn_moe_topk-" // the experts picked, i32 [used, tokens], a view of all experts in order
 	nodeAttention = "ffn_inp-"      // what attention and its residual leave
 	nodeLayer     = "l_out-"        // what a layer leaves
-	nodeEmbedding = "inp_embd"
+	nodeEmbedding = "embd"          // the rows of the tokens
 )
 
 // prepare makes room for a model.
@@ -81,7 +81,7 @@ func (t *tracer) see(tensor uintptr, ask bool) bool {
 	}
 	name := t.lib.nameOf(tensor)
 	if t.want.Ops {
-		t.ops.add(t.lib, tensor, name, time.Since(t.started))
+		t.ops.add(t.lib.opName(tensor), name, t.info.layers, time.Since(t.started))
 	}
 	if t.want.Split {
 		t.part(name)

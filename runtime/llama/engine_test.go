@@ -1,0 +1,268 @@
+//go:build !nollama && (linux || darwin || windows) && (amd64 || arm64)
+
+package llama
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime"
+	"github.com/llmtop/llmtop/runtime/native"
+)
+
+var (
+	_ runtime.Engine   = (*Engine)(nil)
+	_ runtime.Threaded = (*Engine)(nil)
+	_ runtime.Keeper   = (*Engine)(nil)
+	_ runtime.Profiled = (*Engine)(nil)
+)
+
+// TestDescribesLikeNative: both engines say the same of the same file.
+func TestDescribesLikeNative(t *testing.T) {
+	e := openDemo(t, Options{Context: 512, Slots: 2})
+	n, err := native.Open(demoFile(t), native.Options{Context: 512, Slots: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	if diff := cmp.Diff(n.Model(), e.Model()); diff != "" {
+		t.Errorf("models differ (-native +llama.cpp)\n%s", diff)
+	}
+	if info := e.Info(); info.Name != "llama.cpp" || !info.Device.Host || info.Device.Kernels == "" || info.Slots != 2 || info.Device.Threads != 1 {
+		t.Errorf("engine %+v", info)
+	}
+}
+
+// TestSlots decodes two texts side by side, one of them beside the prompt of a third, as each alone.
+func TestSlots(t *testing.T) {
+	e := openDemo(t, Options{Context: 256, Slots: 3})
+	texts := readGolden(t).Texts[:3]
+	const n = 12
+	var alone [3][]int32
+	for i, text := range texts {
+		alone[i] = greedy(t, e, 0, text.Prompt, n)
+	}
+	e.Release(0)
+	var got [3][]int32
+	done := [3]int{}
+	b := runtime.Batch{}
+	for step := 0; len(got[2]) < n; step++ {
+		b.Rows = b.Rows[:0]
+		var wants []int
+		for i, text := range texts {
+			tokens := slices.Concat(text.Prompt, got[i])
+			rows := len(tokens) - done[i]
+			if i == 2 && done[i] < len(text.Prompt) { // in pieces, from the fourth step on
+				rows = min(rows, 5)
+			}
+			if len(got[i]) == n || i == 2 && step < 3 {
+				continue
+			}
+			for at := done[i]; at < done[i]+rows; at++ {
+				b.Rows = append(b.Rows, runtime.Row{
+					Token: tokens[at], Pos: int32(at), Slot: int32(i), Prompt: at < len(text.Prompt), Logits: at == len(tokens)-1,
+				})
+			}
+			if done[i] += rows; done[i] == len(tokens) {
+				wants = append(wants, i)
+			}
+		}
+		if err := e.Forward(&b); err != nil {
+			t.Fatal(err)
+		}
+		for i, slot := range wants {
+			got[slot] = append(got[slot], argmax(b.Logits[i]))
+		}
+	}
+	for i := range got {
+		if !slices.Equal(got[i], alone[i]) {
+			t.Errorf("slot %d decoded %v, alone %v", i, got[i], alone[i])
+		}
+	}
+}
+
+// TestKeep goes on from the beginning of another text in the same slot, and from nothing.
+func TestKeep(t *testing.T) {
+	e := openDemo(t, Options{Context: 256, Slots: 2})
+	text := readGolden(t).Texts[0]
+	want := greedy(t, e, 1, text.Prompt, 8)
+	const kept = 7
+	other := slices.Concat(text.Prompt[:kept], []int32{77, 78, 79, 80, 81, 82, 83, 84, 85, 86, 87})
+	greedy(t, e, 1, other, 5)
+	if n := e.Keep(1, kept); n != kept {
+		t.Fatalf("kept %d tokens, want %d", n, kept)
+	}
+	b, got := runtime.Batch{}, []int32(nil)
+	for i, id := range text.Prompt[kept:] {
+		b.Rows = append(b.Rows, runtime.Row{Token: id, Pos: int32(kept + i), Slot: 1, Prompt: true, Logits: kept+i == len(text.Prompt)-1})
+	}
+	for len(got) < 8 {
+		if err := e.Forward(&b); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, argmax(b.Logits[0]))
+		b.Rows = append(b.Rows[:0], runtime.Row{Token: got[len(got)-1], Pos: int32(len(text.Prompt) + len(got) - 1), Slot: 1, Logits: true})
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("decoded %v after a text that began alike, alone %v", got, want)
+	}
+	e.Release(0)
+	if n := e.Keep(0, 3); n != 0 {
+		t.Errorf("kept %d tokens of an empty slot", n)
+	}
+}
+
+// TestContextIsFull fills all slots to the last cell, and is refused beyond.
+func TestContextIsFull(t *testing.T) {
+	const context = 40
+	e := openDemo(t, Options{Context: context, Slots: 2, Batch: 16})
+	for slot := range 2 {
+		b := runtime.Batch{}
+		for pos := range context {
+			b.Rows = append(b.Rows, runtime.Row{Token: int32(200 + pos), Pos: int32(pos), Slot: int32(slot), Prompt: true, Logits: pos == context-1})
+			if len(b.Rows) == 16 || pos == context-1 {
+				if err := e.Forward(&b); err != nil {
+					t.Fatalf("slot %d, position %d: %v", slot, pos, err)
+				}
+				b.Rows = b.Rows[:0]
+			}
+		}
+	}
+	for what, rows := range map[string][]runtime.Row{
+		"position": {{Token: 1, Pos: context}}, "slot": {{Token: 1, Slot: 2}}, "token": {{Token: 4096}}, "negative token": {{Token: -1}},
+		"none": {}, "too many": make([]runtime.Row, 17),
+		"logits": {{Logits: true}, {Pos: 1, Logits: true}, {Pos: 2, Logits: true}},
+	} {
+		if err := e.Forward(&runtime.Batch{Rows: rows}); err == nil || !strings.HasPrefix(err.Error(), "compute batch: ") {
+			t.Errorf("%s: error %v", what, err)
+		}
+	}
+	e.Release(1)
+	if err := e.Forward(&runtime.Batch{Rows: []runtime.Row{{Token: 5, Slot: 1, Logits: true}}}); err != nil {
+		t.Errorf("after a release: %v", err)
+	}
+}
+
+// TestText turns text into tokens and back beyond what fits the first guess.
+func TestText(t *testing.T) {
+	e := openDemo(t, Options{Context: 64})
+	for _, text := range []string{"", "a", "naïve — 漢字 🙂\n\ttabs", strings.Repeat("long ", 300)} {
+		var spelled strings.Builder
+		for _, id := range e.Encode([]int32{7}, text, false)[1:] {
+			spelled.WriteString(e.Piece(id))
+		}
+		if spelled.String() != text {
+			t.Errorf("%q comes back as %q", text, spelled.String())
+		}
+	}
+	end := e.Encode(nil, "<|endoftext|>", true)
+	if last := end[len(end)-1]; !e.IsEOG(last) || e.Piece(last) != "" {
+		t.Errorf("the end of text is %v and spelled %q", end, e.Piece(end[len(end)-1]))
+	}
+	if e.Piece(-1) != "" || e.Piece(1<<30) != "" || e.IsEOG(300) {
+		t.Error("ids that there are not have pieces, or a letter ends the text")
+	}
+}
+
+// TestStages: the load is told stage by stage, its progress in order, and its log goes where it should.
+func TestStages(t *testing.T) {
+	var stages []string
+	var shares []float64
+	lines := map[LogLevel]int{}
+	openDemo(t, Options{
+		Context: 64,
+		Report: func(s runtime.LoadStage) {
+			if s.Dur <= 0 || s.Start.IsZero() {
+				t.Errorf("stage %v took %v", s.Stage, s.Dur)
+			}
+			name := s.Name
+			if s.Stage != event.StageNone {
+				name = s.Stage.String()
+			}
+			stages = append(stages, name)
+		},
+		Progress: func(share float64) bool { shares = append(shares, share); return true },
+		Log:      func(level LogLevel, _ string) { lines[level]++ },
+	})
+	if want := []string{"load_open", "load_weights", "load_context", "load_warmup", "load_calibrate"}; !slices.Equal(stages, want) {
+		t.Errorf("stages %q, want %q", stages, want)
+	}
+	if progressWorks && (len(shares) == 0 || !slices.IsSorted(shares) || shares[len(shares)-1] != 1) {
+		t.Errorf("progress %v", shares)
+	}
+	if lines[LogInfo] == 0 {
+		t.Errorf("log lines %v", lines)
+	}
+}
+
+// TestLoadEnds ends a load at its first progress.
+func TestLoadEnds(t *testing.T) {
+	if !progressWorks {
+		t.Skip("the library cannot tell its progress on this system")
+	}
+	_, err := Open(Options{Model: demoFile(t), Libraries: libraries(t), Progress: func(float64) bool { return false }})
+	if err == nil || !strings.Contains(err.Error(), ErrLoadEnded.Error()) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestRefusals wants one clear line for what cannot be loaded.
+func TestRefusals(t *testing.T) {
+	dir := libraries(t)
+	whole, err := os.ReadFile(demoFile(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := func(name string, data []byte) string {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	renamed := []byte(strings.Replace(string(whole), "qwen3moe", "qwen9moe", 1))
+	tensor := []byte(strings.ReplaceAll(string(whole), "blk.7.attn_q.weight", "blk.7.attn_x.weight"))
+	for what, c := range map[string]struct {
+		o    Options
+		want string
+	}{
+		"no file":      {Options{Model: "nothing.gguf"}, "load model nothing.gguf: open model: open nothing.gguf"},
+		"empty":        {Options{Model: file("empty.gguf", nil)}, "is empty"},
+		"no model":     {Options{Model: file("text.gguf", []byte("hello there, this is no model"))}, "load model text.gguf: open model: "},
+		"cut short":    {Options{Model: file("short.gguf", whole[:len(whole)/2])}, "load model short.gguf: open model: "},
+		"architecture": {Options{Model: file("odd.gguf", renamed)}, "llama.cpp cannot load it: "},
+		"tensor":       {Options{Model: file("lacks.gguf", tensor)}, "tensor 'blk.7.attn_q.weight' not found"},
+		"memory":       {Options{Model: demoFile(t), Context: 1024, Slots: 2, Memory: 15e6}, "does not fit in memory: weights 11.8 MB, KV cache 4.2 MB for 2 x 1024 tokens, buffers "},
+		"slots":        {Options{Model: demoFile(t), Slots: maxSlots + 1}, "257 slots: must be 1 to 256"},
+		"threads":      {Options{Model: demoFile(t), Threads: -1}, "-1 threads: must be 1 to 512"},
+		"context":      {Options{Model: demoFile(t), Context: 1 << 25}, "tokens of context"},
+		"other folder": {Options{Model: demoFile(t), Libraries: t.TempDir()}, "this process has loaded it from"},
+	} {
+		if c.o.Libraries == "" {
+			c.o.Libraries = dir
+		} else if _, err := open(dir); err != nil {
+			t.Fatal(err)
+		}
+		e, err := Open(c.o)
+		if err == nil {
+			e.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: error %v, want one line with %q", what, err, c.want)
+		}
+	}
+}
+
+// TestThreads: those that the library has started for the engine are told, where the system tells them.
+func TestThreads(t *testing.T) {
+	e := openDemo(t, Options{Context: 64, Threads: 2})
+	if ids := e.Threads(); ids != nil && len(ids) != 1 {
+		t.Errorf("threads %v beside the caller's, want 1", ids)
+	}
+}
