@@ -92,8 +92,11 @@ func TestEngineKilledWithoutAScreen(t *testing.T) {
 		t.Errorf("%v: %s", err, said.String())
 	}
 	var report struct {
-		Partial  bool
-		Engine   struct{ State, Reason string }
+		Partial bool
+		Engine  struct {
+			State, Reason string
+			Log           []string `json:"last_log"`
+		}
 		Requests []struct {
 			State  string
 			Tokens []struct{}
@@ -108,7 +111,7 @@ func TestEngineKilledWithoutAScreen(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !report.Partial || report.Engine.State != "failed" || !strings.Contains(report.Engine.Reason, "SIGKILL") || len(report.Requests) != 1 ||
-		report.Requests[0].State != "failed" || len(report.Requests[0].Tokens) < 2 || report.Host.Engine.PID != engine {
+		len(report.Engine.Log) == 0 || report.Requests[0].State != "failed" || len(report.Requests[0].Tokens) < 2 || report.Host.Engine.PID != engine {
 		t.Errorf("%+v", report)
 	}
 	out, err := exec.Command(path, "replay", "--headless", "--json", "-", recording).Output()

@@ -110,7 +110,7 @@ func Build(meta Meta, s *store.Snapshot, c *Collector) *Report {
 		Started:       s.Wall.Add(-time.Duration(s.Now - s.Started)).UTC().Truncate(time.Millisecond),
 		Machine:       machine(s, meta.Elsewhere),
 		Configuration: meta.Configuration,
-		Engine:        engine(&s.Engine), Model: model(s),
+		Engine:        engine(s), Model: model(s),
 		Totals: totals(s), Percentiles: percentiles(&s.Latency),
 		Groups:     []Group{},
 		Throughput: throughput(s), KV: kv(&s.KV), Experts: experts(s.Experts), Host: host(&s.Host),

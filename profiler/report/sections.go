@@ -19,7 +19,12 @@ type Engine struct {
 	Pace    Number  `json:"pace_tokens_per_s"` // null: flat out
 	State   string  `json:"state"`
 	Reason  string  `json:"reason"`
+	// LastLog are the last lines of the log of an engine that has failed, the oldest first.
+	LastLog []string `json:"last_log,omitempty"`
 }
+
+// maxLog bounds Engine.LastLog.
+const maxLog = 20
 
 // Model is what was loaded. Null is unknown.
 type Model struct {
@@ -99,13 +104,19 @@ type KV struct {
 	Absent    map[string]string `json:"absent,omitempty"`
 }
 
-func engine(e *event.Engine) Engine {
+func engine(s *store.Snapshot) Engine {
+	e := &s.Engine
 	out := Engine{
 		Name: e.Name, Version: text(e.Version), Device: e.Device.Name, Kernels: text(e.Device.Kernels),
 		Threads: known(e.Device.Threads), Slots: known(e.Slots), State: e.State.String(), Reason: e.Reason,
 	}
 	if e.Pace > 0 {
 		out.Pace = Number(event.Of(e.Pace))
+	}
+	if e.State == event.EngineFailed {
+		for _, line := range s.Log[max(len(s.Log)-maxLog, 0):] {
+			out.LastLog = append(out.LastLog, line.Text)
+		}
 	}
 	return out
 }

@@ -74,6 +74,12 @@ func (r *Report) WriteText(out io.Writer) error {
 func (r *Report) writeHead(w writer) {
 	e := &r.Engine
 	w.line("llmtop %s - engine %s on %s%s, %s", r.Version, e.Name, e.Device, spaced(e.Kernels), e.State)
+	if e.Reason != "" {
+		w.line("  %s", e.Reason)
+	}
+	for _, line := range e.LastLog {
+		w.line("  log: %s", line)
+	}
 	if m := r.Model; m != nil {
 		shape := "dense"
 		if m.Experts > 0 {
