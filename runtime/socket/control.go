@@ -37,11 +37,11 @@ func (r *reader) listen(l *lines) (why string) {
 	var d wire.Decoder
 	for {
 		line, err := l.next()
+		if errors.Is(err, errLong) {
+			return err.Error()
+		}
 		if err != nil {
 			return ""
-		}
-		if l.garbage > 0 {
-			return "a line that is too long"
 		}
 		if len(line) == 0 || string(line) == "\r" {
 			continue

@@ -142,10 +142,14 @@ func TestControlOverTCP(t *testing.T) {
 	}
 }
 
-// TestReaderThatAsksButDoesNotRead is let go.
+// TestReaderThatAsksButDoesNotRead is let go, also while the server writes to it.
 func TestReaderThatAsksButDoesNotRead(t *testing.T) {
 	s := server(t, path(t), Options{Controller: &desk{caps: controlCaps}})
 	conn := connection(t, s)
+	await(t, "the reader", func() bool { return s.Readers() == 1 })
+	for i := range DefaultBuffer { // more than the system takes
+		s.Emit(token(1, 1, i))
+	}
 	for {
 		if _, err := io.WriteString(conn, strings.Repeat(`{"t":"pause","c":1}`+"\n", 1000)); err != nil {
 			break

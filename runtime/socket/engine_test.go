@@ -330,33 +330,3 @@ func TestNewerEngine(t *testing.T) {
 		t.Errorf("%d tokens of a stranger", n)
 	}
 }
-
-// TestRequestsWithoutNumber: tokens whose index the engine does not tell are counted, as many requests as there may be.
-func TestRequestsWithoutNumber(t *testing.T) {
-	f := newFake(t)
-	var got log
-	c := attach(t, f.address(), "", &got)
-	f.greet("one")
-	f.say(`{"t":"tok","a":1,"r":1}`)
-	f.say(`{"t":"tok","a":2,"r":1,"n":4}`)
-	f.say(`{"t":"tok","a":3,"r":1}`)
-	f.say(`{"t":"req","a":3,"r":1,"state":"queued"}`)
-	f.say(`{"t":"req","a":3,"r":1,"state":"queued"}`)
-	f.say(`{"t":"req","a":3,"r":99,"state":"finished"}`)
-	for i := range 2 * maxKnown / 1000 {
-		var ids strings.Builder
-		for k := range 1000 {
-			fmt.Fprintf(&ids, ",%d", 1000+1000*i+k)
-		}
-		f.say(`{"t":"tok","a":[%s],"r":[%s]}`, strings.Repeat("1,", 999)+"1", ids.String()[1:])
-	}
-	f.logged(&got, "done")
-	for i, e := range got.of(event.KindToken)[:3] {
-		if want := []int32{0, 1, 5}[i]; e.Index != want {
-			t.Errorf("token %d has index %d", want, e.Index)
-		}
-	}
-	if n := len(c.follow.live); n != maxKnown {
-		t.Errorf("%d requests are remembered", n)
-	}
-}

@@ -2,6 +2,7 @@ package socket
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net"
 
@@ -11,13 +12,17 @@ import (
 // lines cuts what a connection delivers into lines. A timeout loses nothing: the next call goes on where the last one stopped.
 type lines struct {
 	from    io.Reader
-	most    int // bytes of a line
+	most    int  // bytes of a line
+	strict  bool // longer lines are an error
 	buffer  []byte
 	at, end int  // of what has been read and not handed out
 	seen    int  // bytes after at that hold no line end
 	over    bool // the line is too long, its rest is passed over
 	garbage uint64
 }
+
+// errLong is the error of a line that is too long.
+var errLong = errors.New("a line that is too long")
 
 // firstBuffer is the size of the buffer while lines are short.
 const firstBuffer = 64 << 10
@@ -26,15 +31,17 @@ func newLines(conn net.Conn) *lines {
 	return &lines{from: conn, most: wire.MaxLine, buffer: make([]byte, firstBuffer)}
 }
 
-// next is the next line without its end, valid until the next call. Lines that are too long are passed over and counted. What follows
-// the last line end is no line: the writer has died in the middle of it.
+// next is the next line without its end, valid until the next call. Lines that are too long are passed over and counted, or errLong. What
+// follows the last line end is no line: the writer has died in the middle of it.
 func (l *lines) next() ([]byte, error) {
 	for {
 		if line, ok := l.cut(); ok {
 			return line, nil
 		}
 		if l.end == len(l.buffer) {
-			l.makeRoom()
+			if l.makeRoom(); l.over && l.strict {
+				return nil, errLong
+			}
 		}
 		n, err := l.from.Read(l.buffer[l.end:])
 		l.end += n

@@ -64,6 +64,7 @@ func (s *Server) serve(conn net.Conn) {
 		}
 	})
 	lines := newLines(conn)
+	lines.strict = true
 	if s.opt.Token != "" && !r.admit(lines) {
 		return
 	}
@@ -79,7 +80,13 @@ func (s *Server) serve(conn net.Conn) {
 	r.out = append(hello, '\n')
 	r.sync(past)
 	gone := make(chan string, 1)
-	s.wait.Go(func() { gone <- r.listen(lines) })
+	s.wait.Go(func() {
+		why := r.listen(lines)
+		if why != "" { // talk may be writing to somebody who does not read
+			_ = conn.SetWriteDeadline(time.Now().Add(patience))
+		}
+		gone <- why
+	})
 	r.talk(gone)
 }
 
@@ -92,7 +99,7 @@ func (r *reader) admit(l *lines) bool {
 	}
 	l.most = wire.MaxToken
 	line, err := l.next()
-	if err != nil || l.garbage > 0 {
+	if err != nil {
 		return false
 	}
 	l.most = wire.MaxControl

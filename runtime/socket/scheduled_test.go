@@ -1,0 +1,129 @@
+package socket
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/wire"
+	"github.com/llmtop/llmtop/runtime"
+	"github.com/llmtop/llmtop/runtime/native"
+)
+
+// builtIn runs the built-in engine behind a socket, and attaches to it.
+func builtIn(t *testing.T, got *log) *Client {
+	t.Helper()
+	clock := runtime.NewClock()
+	load := func(_ context.Context, report func(runtime.LoadStage)) (runtime.Engine, error) {
+		return native.OpenDemo(native.Options{Threads: 1, Context: 512, Report: report})
+	}
+	engine := runtime.New(load, runtime.Options{Clock: clock, Sampler: native.NewSampler})
+	s := server(t, path(t), Options{Clock: clock, Controller: Scheduled(engine)})
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- engine.Run(ctx, s) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+	c := attach(t, s.Address(), "", got)
+	await(t, "a loaded model", func() bool { return c.Offers().Has(event.CapPrompt) && len(got.of(event.KindModel)) == 1 })
+	return c
+}
+
+// last is the newest state of a request.
+func (l *log) last(id event.RequestID) (s event.State) {
+	for _, e := range l.of(event.KindRequest) {
+		if e.Req == id {
+			s = e.State
+		}
+	}
+	return s
+}
+
+// tokens are those of a request.
+func (l *log) tokens(id event.RequestID) (out []event.Event) {
+	for _, e := range l.of(event.KindToken) {
+		if e.Req == id {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// TestTextIsOff unless the reader asks for it with its request: ids and counts come nevertheless.
+func TestTextIsOff(t *testing.T) {
+	var got log
+	c := builtIn(t, &got)
+	for _, text := range []bool{false, true} {
+		id, err := c.Generate(t.Context(), wire.Generation{Prompt: "Call me Ishmael.", MaxTokens: 8, IgnoreEOS: true, Text: text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		await(t, "the end", func() bool { return got.last(id) == event.StateFinished })
+		pieces, tokens := "", got.tokens(id)
+		for _, e := range tokens {
+			pieces += e.Text
+		}
+		if len(tokens) != 8 || tokens[7].ID <= 0 || (pieces != "") != text {
+			t.Errorf("text %v: %d tokens, %q", text, len(tokens), pieces)
+		}
+		for _, e := range got.of(event.KindRequest) {
+			if p, ok := e.Data.(*event.Request); ok && e.Req == id && (p.Prompt != "") != text {
+				t.Errorf("text %v: the prompt is told as %q", text, p.Prompt)
+			}
+		}
+	}
+}
+
+// TestSteeringAScheduler: what the engine offers it does, what it does not offer is refused before it is asked.
+func TestSteeringAScheduler(t *testing.T) {
+	var got log
+	c := builtIn(t, &got)
+	ctx := t.Context()
+	if err := c.Sample(ctx, 4); !errors.Is(err, ErrNotOffered) {
+		t.Errorf("sampling: %v", err)
+	}
+	if _, err := c.Generate(ctx, wire.Generation{}); err == nil {
+		t.Error("an empty prompt is taken")
+	}
+	if err := c.Pause(ctx); err != nil {
+		t.Fatal(err)
+	}
+	state := func() event.EngineState {
+		all := got.of(event.KindEngine)
+		return all[len(all)-1].Data.(*event.Engine).State
+	}
+	await(t, "the pause", func() bool { return state() == event.EnginePaused })
+	id, err := c.Generate(ctx, wire.Generation{Prompt: "whale", MaxTokens: 300, IgnoreEOS: true, Picks: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Hooks(ctx, wire.Measure{Stages: true, Experts: true, Picks: true}); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the queue", func() bool { return got.last(id) == event.StateQueued })
+	if n := len(got.tokens(id)); n > 0 {
+		t.Errorf("%d tokens in a pause", n)
+	}
+	if err := c.Resume(ctx); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "tokens", func() bool { return len(got.tokens(id)) > 4 })
+	if e := got.tokens(id)[2]; len(e.Picks) == 0 {
+		t.Errorf("no picks with a token: %+v", e)
+	}
+	second, err := c.Generate(ctx, wire.Generation{Prompt: "whale", MaxTokens: 400, IgnoreEOS: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Cancel(ctx, second); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the end of both", func() bool {
+		return got.last(id) == event.StateFinished && got.last(second) == event.StateCancelled
+	})
+}
