@@ -1,0 +1,184 @@
+package exposition
+
+import (
+	"math"
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+	"pgregory.net/rapid"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+)
+
+// family finds what is told of an instrument.
+func family(t rapid.TB, x *Exporter, i *instrument) *dto.MetricFamily {
+	t.Helper()
+	families, err := x.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == i.spelled {
+			return f
+		}
+	}
+	return &dto.MetricFamily{}
+}
+
+// sums are the count and the sum of a histogram over all its series. Its buckets must add up to the count.
+func sums(t rapid.TB, x *Exporter, i *instrument) (n uint64, sum float64) {
+	t.Helper()
+	for _, m := range family(t, x, i).Metric {
+		h := m.Histogram
+		n, sum = n+h.GetSampleCount(), sum+h.GetSampleSum()
+		if last := h.Bucket[len(h.Bucket)-1]; last.GetCumulativeCount() > h.GetSampleCount() {
+			t.Fatalf("%s: %d in the buckets of %d", i.name, last.GetCumulativeCount(), h.GetSampleCount())
+		}
+	}
+	return n, sum
+}
+
+// TestHistogramsAgreeWithTheStore: whatever happens and whenever somebody looks, what is exported counts and sums what the store does. What
+// an engine tells of the time before a first token it tells before that, since the store counts at that token.
+func TestHistogramsAgreeWithTheStore(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x := New("test")
+		p := join(x, "native")
+		p.introduce("native", "tiny")
+		begun := make(map[event.RequestID]bool) // to generate
+		for range rapid.IntRange(1, 60).Draw(t, "events") {
+			id := event.RequestID(rapid.IntRange(0, 5).Draw(t, "request"))
+			p.now += event.Time(rapid.Int64Range(0, 20*ms).Draw(t, "wait"))
+			e := event.Event{Req: id, At: p.now + event.Time(rapid.SampledFrom([]int64{0, 0, 0, -5 * ms, 3600 * sec}).Draw(t, "off"))}
+			switch rapid.IntRange(0, 5).Draw(t, "kind") {
+			case 0, 1:
+				e.Kind, e.N = event.KindToken, rapid.SampledFrom([]int32{1, 1, 3, -1, 1 << 20}).Draw(t, "n")
+				begun[id] = true
+			case 2:
+				e.Kind, e.State = event.KindRequest, event.StateQueued
+				e.Data = &event.Request{Cold: rapid.Bool().Draw(t, "cold")}
+			case 3:
+				e.Kind, e.State = event.KindRequest, event.State(rapid.IntRange(0, int(event.NumStates)).Draw(t, "state"))
+				if begun[id] && !e.State.Final() {
+					continue
+				}
+				e.Data = &event.Outcome{Prompt: 3, Generated: 2}
+			case 4:
+				e.Kind, e.Layer, e.Dur = event.KindStage, -1, rapid.Int64Range(-ms, 9*ms).Draw(t, "took")
+				e.Stage = rapid.SampledFrom([]event.Stage{event.StagePace, event.StagePrompt, event.StageLoad}).Draw(t, "stage")
+				if begun[id] {
+					e.Stage = event.StagePace
+				}
+			case 5:
+				if _, err := x.Gather(); err != nil {
+					t.Fatal(err)
+				}
+				continue
+			}
+			p.sink.Emit(e)
+			p.store.Snapshot() // takes the event in now, as a store does that nobody floods
+		}
+		agree(t, x, p)
+	})
+}
+
+// agree compares the histograms with the distributions of the store.
+func agree(t rapid.TB, x *Exporter, p *play) {
+	t.Helper()
+	l := &p.store.Snapshot().Latency
+	for _, c := range []struct {
+		of   *instrument
+		want [metric.NumWindows]metric.Summary
+	}{{ttft, l.TTFT}, {coldTTFT, l.ColdTTFT}, {itl, l.ITL}, {queue, l.STIL}, {e2el, l.E2EL}, {tpot, l.TPOT}} {
+		n, sum := sums(t, x, c.of)
+		want := c.want[metric.Session]
+		if whole := want.Mean * float64(want.Count) / 1e9; n != want.Count || math.Abs(sum-whole) > 1e-7*math.Abs(whole)+1e-8 {
+			t.Errorf("%s: %d that sum to %v s, the store has %d and %v s", c.of.name, n, sum, want.Count, whole)
+		}
+	}
+}
+
+// TestBucketsAreExact puts gaps on the bounds of buckets and beside them.
+func TestBucketsAreExact(t *testing.T) {
+	x := New("test")
+	p := join(x, "native")
+	p.introduce("native", "tiny")
+	p.state(0, 1, event.StateQueued, &event.Request{})
+	p.token(0, 1, 1)
+	want := make(map[float64]uint64)
+	for _, bound := range tokenBounds {
+		ns := int64(math.Round(bound * 1e9))
+		for _, gap := range []int64{ns - 1, ns, ns + 1} {
+			p.token(gap, 1, 1)
+			for _, b := range tokenBounds {
+				if gap <= int64(math.Round(b*1e9)) {
+					want[b]++
+				}
+			}
+		}
+	}
+	h := family(t, x, itl).Metric[0].Histogram
+	for _, b := range h.Bucket {
+		if b.GetCumulativeCount() != want[b.GetUpperBound()] {
+			t.Errorf("up to %v s: %d, want %d", b.GetUpperBound(), b.GetCumulativeCount(), want[b.GetUpperBound()])
+		}
+	}
+	if len(h.Bucket) != len(tokenBounds) || len(h.PositiveSpan) == 0 {
+		t.Errorf("%d classic buckets and %d spans of native ones", len(h.Bucket), len(h.PositiveSpan))
+	}
+}
+
+// TestRunningRequestsAreTold: a first token counts when it has come, not when its request ends, and counts once.
+func TestRunningRequestsAreTold(t *testing.T) {
+	x := New("test")
+	p := join(x, "native")
+	p.introduce("native", "tiny")
+	p.state(0, 1, event.StateQueued, &event.Request{})
+	p.state(ms, 1, event.StateDispatched, nil)
+	for i, want := range []uint64{0, 1, 1, 1} {
+		if n, _ := sums(t, x, ttft); n != want {
+			t.Errorf("at moment %d: %d first tokens, want %d", i, n, want)
+		}
+		if i == 2 {
+			p.state(ms, 1, event.StateFinished, &event.Outcome{Generated: 2})
+		} else {
+			p.token(ms, 1, 1)
+		}
+	}
+	agree(t, x, p)
+}
+
+// TestManyAreFollowed: gaps of requests beyond the bound are those of the newest.
+func TestManyAreFollowed(t *testing.T) {
+	x := New("test")
+	p := join(x, "native")
+	const more = 10
+	for id := range event.RequestID(maxFollowed + more) {
+		p.state(0, id+1, event.StateQueued, &event.Request{})
+		p.token(0, id+1, 1)
+	}
+	for id := range event.RequestID(maxFollowed + more) {
+		p.token(ms, id+1, 1)
+	}
+	if n, _ := sums(t, x, itl); n != maxFollowed || len(p.engine.gaps.place) != maxFollowed {
+		t.Errorf("%d gaps of %d requests, want %d", n, len(p.engine.gaps.place), maxFollowed)
+	}
+}
+
+// TestTokensThatShareAStamp divide the gap.
+func TestTokensThatShareAStamp(t *testing.T) {
+	x := New("test")
+	p := join(x, "native")
+	p.state(0, 1, event.StateQueued, &event.Request{})
+	p.token(ms, 1, 1)
+	p.token(8*ms, 1, 4)
+	if n, sum := sums(t, x, itl); n != 4 || math.Abs(sum-.008) > 1e-12 {
+		t.Errorf("%d gaps that sum to %v s, want 4 and 8 ms", n, sum)
+	}
+	p.token(8*ms, 1, 1<<30)
+	if n, _ := sums(t, x, itl); n != 4+store.MaxTokens {
+		t.Errorf("%d gaps, want %d", n, 4+store.MaxTokens)
+	}
+}
