@@ -52,7 +52,7 @@ func (a *app) body(area grid.Area) {
 	case viewPane:
 		a.drawPane(area, a.panes.Focus, "")
 	case viewLatency:
-		a.drawPane(area, panes.TPOT, tabNames[viewLatency])
+		panes.Latency(area, a.snap, &a.panes)
 	case viewExperts:
 		a.drawPane(area, panes.Experts, tabNames[viewExperts])
 	case viewSystem:

@@ -129,3 +129,21 @@ func TestCauseOfChunks(t *testing.T) {
 		t.Errorf("stalls %+v", r.Stalls)
 	}
 }
+
+// A request that failed before its first token holds nobody up any more.
+func TestEndedRequestsCauseNoStall(t *testing.T) {
+	p := newPlay()
+	for _, id := range []event.RequestID{1, 2} {
+		p.state(0, id, event.StateQueued, nil)
+		p.state(0, id, event.StateDispatched, nil)
+	}
+	p.state(0, 2, event.StateFailed, &event.Outcome{Reason: "out of memory"})
+	for range 12 {
+		p.token(6*ms, 1, 1)
+	}
+	p.step(10*ms, 1, 400)
+	p.token(50*ms, 1, 1)
+	if r := p.request(t, 1); len(r.Stalls) != 1 || r.Stalls[0].Cause != "while a prompt was processed" {
+		t.Errorf("stalls %+v", r.Stalls)
+	}
+}

@@ -101,7 +101,7 @@ func (s *state) stall(l *live, at event.Time, gap int64, k int) {
 func (s *state) cause(l *live, from, to event.Time) string {
 	if s.rates.lastPrompt >= from && s.rates.lastPrompt <= to {
 		for _, o := range slices.Backward(s.requests.list) {
-			if o != l && o.view.Dispatched != 0 && o.view.Dispatched <= to && (o.view.First == 0 || o.view.First >= from) {
+			if o != l && o.prefilling(from, to) {
 				return fmt.Sprintf("while #%d's prompt was processed", o.view.ID)
 			}
 		}
@@ -116,6 +116,13 @@ func (s *state) cause(l *live, from, to event.Time) string {
 		}
 	}
 	return "unknown"
+}
+
+// prefilling reports whether the request's prompt may have been processed between two times: it had been dispatched, and neither had its
+// first token come nor had it ended before.
+func (l *live) prefilling(from, to event.Time) bool {
+	v := &l.view
+	return v.Dispatched != 0 && v.Dispatched <= to && (v.First == 0 || v.First >= from) && (v.Closed == 0 || v.Closed >= from)
 }
 
 // starved is the share of the time in which the engine's threads wanted to run that they may wait for a core; a late token is put down

@@ -9,6 +9,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/trace"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/table"
 )
 
 // ID names a pane.
@@ -92,6 +93,8 @@ type Memory struct {
 	lineKey                               textKey
 	segs                                  []grid.Seg
 	bins                                  []int
+	values                                []float64
+	fit                                   table.Fit
 }
 
 // Styles that all panes share.

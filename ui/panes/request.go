@@ -15,6 +15,7 @@ type RequestView struct {
 	Follow  bool           // it is the newest one, whichever that is
 	Whole   bool           // the axis goes to the end, not to the first token
 	Chosen  bool           // Token was chosen; else it is the slowest, or the last while tokens come
+	Still   bool           // keys do not reach it
 	Token   int            // number of the token that is looked at, from 0
 
 	Cells Cells

@@ -102,6 +102,10 @@ func Requests(a grid.Area, t *RequestTable, s *store.Snapshot, c *Ctx) {
 	cols := columnsFor(l, in.W)
 	c.requestHead(in, cols, t)
 	foot := requestFeet(in.H)
+	if room := in.H - 1 - foot - len(l.Rows); room > leastGlance && t.Selected < len(l.Rows) {
+		c.requestGlance(in.Sub(0, in.H-room+1, in.W, room-1), l.Rows[t.Selected], s)
+		in = in.Sub(0, 0, in.W, in.H-room)
+	}
 	body := in.Sub(0, 1, in.W, in.H-1-foot)
 	if len(l.Rows) == 0 {
 		c.absent(body, dim, "no request meets the filter", "esc takes it away")

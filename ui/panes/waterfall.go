@@ -247,7 +247,7 @@ func (c *Ctx) waterfallTitle(a grid.Area, v *RequestView, x axis) {
 	}
 	l.Put(dim, covers+", "+metric.Duration(int64(x.to-x.from)))
 	switch r := v.Request; {
-	case r.First == 0:
+	case r.First == 0 || v.Still:
 	case v.Whole:
 		l.Fit(grid.Piece{Style: dim, Words: "  (x: to the first token)"})
 	default:

@@ -1,0 +1,198 @@
+package panes
+
+import (
+	"math"
+
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/table"
+)
+
+// Latency draws how times are spread: percentiles of each, ITL second by second, TTFT and ITL as histograms, TTFT against the length of
+// the prompt, and the stalls.
+func Latency(a grid.Area, s *store.Snapshot, c *Ctx) {
+	c.caps = s.Engine.Caps
+	in := c.frameAs(a, "Latency", "percentiles over "+c.Window.String()+"; pacing excluded", c.Window.String())
+	if len(s.Requests) == 0 {
+		if !c.waiting(in, s) {
+			c.absent(in, dim, "no request yet", c.Suggest)
+		}
+		return
+	}
+	c.slo(in, s)
+	gap := min(in.H/24, 1)
+	body := in.Sub(0, 1+gap, in.W, in.H-1-gap)
+	if in.W < 104 {
+		c.latencyNarrow(body, s, gap)
+		return
+	}
+	w := in.W*52/100 - 2
+	left, right := body.Sub(0, 0, w, body.H), body.Sub(w+3, 0, body.W-w-3, body.H)
+	n := c.percentileTable(left, s)
+	rest := left.Sub(0, n+gap, w, left.H-n-gap)
+	c.titledChart(rest.Sub(0, 0, w, rest.H/2), s)
+	c.scatter(rest.Sub(0, rest.H/2+gap, w, rest.H-rest.H/2-gap), s)
+	h := min(right.H/3, 12)
+	c.ttftHistogram(right.Sub(0, 0, right.W, h-gap), s)
+	c.itlHistogram(right.Sub(0, h, right.W, h-gap), s)
+	drawStalls(right.Sub(0, 2*h, right.W, right.H-2*h), s, c)
+}
+
+// latencyNarrow puts one under another what there is room for.
+func (c *Ctx) latencyNarrow(a grid.Area, s *store.Snapshot, gap int) {
+	n := c.percentileTable(a, s) + gap
+	a = a.Sub(0, n, a.W, a.H-n)
+	parts := []func(grid.Area, *store.Snapshot){c.titledChart, c.itlHistogram, c.scatter, c.ttftHistogram}
+	k := max(min(a.H/6, len(parts)), 1)
+	for i := range k {
+		from, to := a.H*i/k, a.H*(i+1)/k
+		parts[i](a.Sub(0, from, a.W, to-from-gap), s)
+	}
+}
+
+// slo says how many requests met the target, what that is per second, and what a cold start took.
+func (c *Ctx) slo(a grid.Area, s *store.Snapshot) {
+	l := a.Line(0, 0)
+	met, all := 0, 0
+	for _, list := range [...][]*store.Request{s.Past, s.Requests} {
+		for _, r := range list {
+			if r.TTFT.OK() && !r.Cold && r.Target > 0 {
+				all++
+				if r.HitTarget {
+					met++
+				}
+			}
+		}
+	}
+	l.Put(dim, "TTFT target ").Put(data, metric.Duration(int64(s.Latency.Target)))
+	if all > 0 {
+		st := good
+		if met < all {
+			st = bad
+		}
+		share := metric.Percent(float64(met) / float64(all))
+		l.Fit(grid.Piece{Style: dim, Words: "  met by "}, grid.Piece{Style: st.With(grid.Bold), Words: share},
+			grid.Piece{Style: dim, Words: " of " + metric.Count(float64(all)) + " warm requests"})
+	}
+	if g := s.Latency.Goodput; g.OK() {
+		l.Fit(grid.Piece{Style: dim, Words: "   goodput "}, grid.Piece{Style: loud, Words: metric.Rate(g.V) + "/s"}, grid.Piece{Style: dim, Words: " last 1 min"})
+	}
+	if n := s.Latency.StallCount[c.Window]; n > 0 {
+		l.Fit(grid.Piece{Style: dim, Words: "   stalls "}, grid.Piece{Style: bad, Words: metric.Count(float64(n))})
+	}
+}
+
+// percentileTable lists the percentiles of every time over the chosen window, and returns the rows that it took.
+func (c *Ctx) percentileTable(a grid.Area, s *store.Snapshot) int {
+	l := &s.Latency
+	rows := [...]struct {
+		name string
+		sum  *metric.Summary
+	}{
+		{"TTFT warm", &l.TTFT[c.Window]},
+		{"TTFT cold", &l.ColdTTFT[c.Window]},
+		{"queue", &l.STIL[c.Window]},
+		{"ITL", &l.ITL[c.Window]},
+		{"TPOT", &l.TPOT[c.Window]},
+		{"E2EL", &l.E2EL[c.Window]},
+	}
+	const names, col = 10, 10
+	heads := [...]string{"p50", "p90", "p95", "p99", "max", "mean", "samples"}
+	for i, h := range heads {
+		if x := names + (i+1)*col; x <= a.W {
+			a.Right(x, 0, head, h)
+		}
+	}
+	for y, r := range rows {
+		a.Text(0, 1+y, dim, r.name)
+		if r.sum.Count == 0 {
+			a.Right(names+col, 1+y, dim, "-")
+			continue
+		}
+		for i, v := range [...]int64{r.sum.P50, r.sum.P90, r.sum.P95, r.sum.P99, r.sum.Max, int64(r.sum.Mean)} {
+			if x := names + (i+1)*col; x <= a.W {
+				a.Right(x, 1+y, data, metric.Duration(v))
+			}
+		}
+		if x := names + len(heads)*col; x <= a.W {
+			a.Right(x, 1+y, text, metric.Count(float64(r.sum.Count)))
+		}
+	}
+	return 1 + len(rows)
+}
+
+// titledChart is ITL second by second.
+func (c *Ctx) titledChart(a grid.Area, s *store.Snapshot) {
+	l := a.Line(0, 0)
+	l.Put(head, "ITL").Gap(2).Put(grid.Fg(theme.SeriesP50), "p50").Gap(1).Put(grid.Fg(theme.SeriesP99), "p99").Put(dim, "  1 column = 1 s")
+	if a.H >= 3 {
+		drawLatencyChart(a.Sub(0, 1, a.W, a.H-1), s, c)
+	}
+}
+
+// scatter draws TTFT against the computed prompt tokens of every warm request, with the line that fits them best.
+func (c *Ctx) scatter(a grid.Area, s *store.Snapshot) {
+	f := &c.Memory.fit
+	points := f.TTFTByPrompt(s)
+	l := a.Line(0, 0)
+	l.Put(head, "TTFT by prompt").Gap(2)
+	if len(points) == 0 {
+		l.Put(dim, "no warm request with a known prompt yet")
+		return
+	}
+	if f.Meaningful && f.Slope > 0 {
+		l.Put(loud, metric.Duration(int64(f.Slope*1e9))).Put(dim, " per computed token")
+		l.Fit(grid.Piece{Style: dim, Words: ", " + metric.Seconds(max(f.At0, 0)) + " without any"})
+		l.Fit(grid.Piece{Style: dim, Words: ", R² " + metric.Rate(f.R2)})
+		l.Fit(grid.Piece{Style: dim, Words: "; brighter: more requests"})
+	}
+	if a.H >= 5 && a.W >= 30 {
+		c.drawScatter(a.Sub(0, 1, a.W, a.H-1), points, f)
+	}
+}
+
+func (c *Ctx) drawScatter(a grid.Area, points []table.Point, f *table.Fit) {
+	const axisWidth = 9
+	gl := c.Skin.Glyphs
+	topY, topX := grid.NiceTop(f.MaxY*1e9), grid.NiceTop(f.MaxX)
+	plot := a.Sub(axisWidth, 0, a.W-axisWidth, a.H-1)
+	if topY <= 0 || topX <= 0 || plot.H < 2 {
+		return
+	}
+	place := func(x, y float64) (int, int) {
+		return min(int(x/topX*float64(plot.W)), plot.W-1), plot.H - 1 - min(int(y*1e9/topY*float64(plot.H)), plot.H-1)
+	}
+	if f.Meaningful {
+		for x := range plot.W {
+			at := (float64(x) + 0.5) / float64(plot.W) * topX
+			if y := f.At0 + f.Slope*at; y >= 0 && y*1e9 <= topY {
+				_, row := place(at, y)
+				plot.Cell(x, row, grid.Fg(theme.SeriesP99), gl.Horizontal)
+			}
+		}
+	}
+	bins := append(c.Memory.bins[:0], make([]int, plot.W*plot.H)...)
+	c.Memory.bins = bins
+	most := 1
+	for _, p := range points {
+		x, y := place(p.X, p.Y)
+		bins[y*plot.W+x]++
+		most = max(most, bins[y*plot.W+x])
+	}
+	for i, n := range bins {
+		if n > 0 { // few are as bright as half of the scale
+			share := 0.5 + 0.5*math.Log(float64(n))/math.Log(float64(most)+1)
+			plot.Cell(i%plot.W, i/plot.W, grid.Fg(theme.Heat(share)), gl.Swatch)
+		}
+	}
+	write := label(timeAxis, topY)
+	a.Right(axisWidth-2, 0, dim, write(topY, topY))
+	a.Right(axisWidth-2, plot.H-1, dim, write(0, topY))
+	for y := range plot.H {
+		a.Cell(axisWidth-1, y, grid.Fg(theme.Border), gl.Vertical)
+	}
+	a.Text(axisWidth, a.H-1, dim, "0")
+	a.Right(a.W, a.H-1, dim, metric.Count(topX)+" tokens")
+}

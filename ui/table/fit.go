@@ -1,0 +1,65 @@
+package table
+
+import (
+	"math"
+
+	"github.com/llmtop/llmtop/profiler/store"
+)
+
+// Point is one request in the scatter of TTFT against the length of its prompt.
+type Point struct{ X, Y float64 }
+
+// Fit is a straight line through points by least squares, Y = At0 + Slope X, with R2, the share of the variance that it explains.
+type Fit struct {
+	N          int
+	Slope, At0 float64
+	R2         float64
+	MaxX, MaxY float64
+	Meaningful bool // there are three points or more of different X
+	points     []Point
+}
+
+// TTFTByPrompt fits TTFT, in s, to computed prompt tokens, cached ones left out, of the warm requests of a snapshot: the slope is what one
+// prompt token costs. It reuses what f has.
+func (f *Fit) TTFTByPrompt(s *store.Snapshot) []Point {
+	points := f.points[:0]
+	for _, list := range [...][]*store.Request{s.Past, s.Requests} {
+		for _, r := range list {
+			if x := r.PromptTokens - r.CachedTokens; !r.Cold && r.TTFT.OK() && r.PromptTokens > 0 && x > 0 {
+				points = append(points, Point{float64(x), r.TTFT.V})
+			}
+		}
+	}
+	*f = fit(points)
+	f.points = points
+	return points
+}
+
+// fit computes the line in two passes, around the means, so that nothing cancels.
+func fit(points []Point) (f Fit) {
+	f.N = len(points)
+	var mx, my float64
+	for _, p := range points {
+		f.MaxX, f.MaxY = max(f.MaxX, p.X), max(f.MaxY, p.Y)
+		mx += p.X / float64(f.N)
+		my += p.Y / float64(f.N)
+	}
+	var xx, xy, yy float64
+	for _, p := range points {
+		dx, dy := p.X-mx, p.Y-my
+		xx += dx * dx
+		xy += dx * dy
+		yy += dy * dy
+	}
+	if f.N < 3 || xx <= 1e-12*mx*mx*float64(f.N) {
+		return f
+	}
+	f.Meaningful = true
+	f.Slope = xy / xx
+	f.At0 = my - f.Slope*mx
+	f.R2 = 1
+	if yy > 0 {
+		f.R2 = math.Min(xy*xy/(xx*yy), 1)
+	}
+	return f
+}
