@@ -5,6 +5,7 @@ package llama
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -20,9 +21,9 @@ func (b block) setBool(at int)           { b[at] = 1 }
 // layout is where the fields lie in the structs that the library passes by value, in bytes from their start, the same on all
 // platforms of this package. What is not named here keeps its default.
 type layout struct {
-	release release
-	model   modelLayout
-	context contextLayout
+	releases []release
+	model    modelLayout
+	context  contextLayout
 	// known are the defaults that the library must report before any field is written.
 	knownModel, knownContext []known
 }
@@ -61,8 +62,8 @@ const minusOne = -0x40800000
 // layouts are those of all releases that this package knows.
 var layouts = []layout{
 	{
-		release: release{"0.5.0", "0.25.1"},
-		model:   modelLayout{size: 80, gpuLayers: 16, loadMode: 24, progress: 48, noAlloc: 76},
+		releases: []release{{"0.5.0", "0.25.1"}, {"0.4.0", "0.23.0"}},
+		model:    modelLayout{size: 80, gpuLayers: 16, loadMode: 24, progress: 48, noAlloc: 76},
 		context: contextLayout{
 			size: 160, context: 0, batch: 4, ubatch: 8, sequences: 12, outputs: 20, threads: 28, threadsBatch: 32,
 			eval: 88, evalData: 96, unified: 133,
@@ -103,18 +104,20 @@ var layouts = []layout{
 // layoutOf is the layout of a release. The error names those that are known.
 func layoutOf(r release) (*layout, error) {
 	r.llama, r.ggml = strings.TrimSuffix(r.llama, "-dev"), strings.TrimSuffix(r.ggml, "-dev")
-	names := make([]string, len(layouts))
+	var names []string
 	for i := range layouts {
-		if layouts[i].release == r {
+		if slices.Contains(layouts[i].releases, r) {
 			return &layouts[i], nil
 		}
-		names[i] = layouts[i].release.String()
+		for _, known := range layouts[i].releases {
+			names = append(names, known.String())
+		}
 	}
 	return nil, fmt.Errorf("its version %v is not known to llmtop, which knows %s", r, strings.Join(names, ", "))
 }
 
 // guard holds the defaults that the library reports to those that the layout has it report.
-func (l *layout) guard(model, context block) error {
+func (l *layout) guard(r release, model, context block) error {
 	for _, s := range []struct {
 		name   string
 		size   int
@@ -126,12 +129,12 @@ func (l *layout) guard(model, context block) error {
 	} {
 		for _, k := range s.fields {
 			if got := s.is.int32(k.at); got != k.want {
-				return fmt.Errorf("its struct %s is not that of %v: the default of %s is %d instead of %d", s.name, l.release, k.name, got, k.want)
+				return fmt.Errorf("its struct %s is not that of %v: the default of %s is %d instead of %d", s.name, r, k.name, got, k.want)
 			}
 		}
 		for i, b := range s.is[s.size:] {
 			if b != 0 {
-				return fmt.Errorf("its struct %s is not that of %v: it is longer than %d bytes (there is %#x at %d)", s.name, l.release, s.size, b, s.size+i)
+				return fmt.Errorf("its struct %s is not that of %v: it is longer than %d bytes (there is %#x at %d)", s.name, r, s.size, b, s.size+i)
 			}
 		}
 	}

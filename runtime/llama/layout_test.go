@@ -25,23 +25,24 @@ func (l *layout) defaults() (model, context block) {
 func TestGuard(t *testing.T) {
 	for i := range layouts {
 		l := &layouts[i]
+		r := l.releases[0]
 		model, context := l.defaults()
-		if err := l.guard(model, context); err != nil {
-			t.Fatalf("%v: its own defaults: %v", l.release, err)
+		if err := l.guard(r, model, context); err != nil {
+			t.Fatalf("%v: its own defaults: %v", r, err)
 		}
 		for _, k := range l.knownModel {
 			odd := slices.Clone(model)
 			odd.setInt32(k.at, k.want+7)
-			wantGuarded(t, l.guard(odd, context), fmt.Sprintf("llama_model_params is not that of %v: the default of %s is %d instead of %d", l.release, k.name, k.want+7, k.want))
+			wantGuarded(t, l.guard(r, odd, context), fmt.Sprintf("llama_model_params is not that of %v: the default of %s is %d instead of %d", r, k.name, k.want+7, k.want))
 		}
 		for _, k := range l.knownContext {
 			odd := slices.Clone(context)
 			odd.setInt32(k.at, k.want+7)
-			wantGuarded(t, l.guard(model, odd), "llama_context_params is not that of "+l.release.String()+": the default of "+k.name)
+			wantGuarded(t, l.guard(r, model, odd), "llama_context_params is not that of "+r.String()+": the default of "+k.name)
 		}
 		longer := slices.Clone(context)
 		longer[l.context.size+3] = 9
-		wantGuarded(t, l.guard(model, longer), fmt.Sprintf("it is longer than %d bytes", l.context.size))
+		wantGuarded(t, l.guard(r, model, longer), fmt.Sprintf("it is longer than %d bytes", l.context.size))
 	}
 }
 
@@ -57,13 +58,13 @@ func TestLayoutsAreWhole(t *testing.T) {
 	for _, l := range layouts {
 		for _, at := range []int{l.model.gpuLayers, l.model.loadMode, l.model.progress, l.model.noAlloc} {
 			if at <= 0 || at >= l.model.size {
-				t.Errorf("%v: a field of the model's parameters at %d of %d", l.release, at, l.model.size)
+				t.Errorf("%v: a field of the model's parameters at %d of %d", l.releases, at, l.model.size)
 			}
 		}
 		c := l.context
 		for _, at := range []int{c.batch, c.ubatch, c.sequences, c.outputs, c.threads, c.threadsBatch, c.eval, c.evalData, c.unified} {
 			if at <= 0 || at >= c.size {
-				t.Errorf("%v: a field of the context's parameters at %d of %d", l.release, at, c.size)
+				t.Errorf("%v: a field of the context's parameters at %d of %d", l.releases, at, c.size)
 			}
 		}
 	}
@@ -74,12 +75,16 @@ func TestUnknownRelease(t *testing.T) {
 	for _, r := range []release{{"0.5.1", "0.25.1"}, {"0.5.0", "0.26.0"}, {"unknown", "unknown"}} {
 		_, err := layoutOf(r)
 		wantGuarded(t, err, "its version "+r.String()+" is not known to llmtop, which knows ")
-		for i := range layouts {
-			wantGuarded(t, err, layouts[i].release.String())
+		for _, l := range layouts {
+			for _, known := range l.releases {
+				wantGuarded(t, err, known.String())
+			}
 		}
 	}
-	if l, err := layoutOf(release{"0.5.0-dev", "0.25.1"}); err != nil || l.release.llama != "0.5.0" {
-		t.Errorf("a build of 0.5.0 from source: %v", err)
+	for _, r := range []release{{"0.5.0-dev", "0.25.1"}, {"0.4.0", "0.23.0-dev"}} { // as builds from source call themselves
+		if _, err := layoutOf(r); err != nil {
+			t.Errorf("%v: %v", r, err)
+		}
 	}
 }
 
@@ -89,7 +94,7 @@ func TestDoctoredLayout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.layout.guard(l.modelDefaults, l.contextDefaults); err != nil {
+	if err := l.layout.guard(l.release, l.modelDefaults, l.contextDefaults); err != nil {
 		t.Fatal(err)
 	}
 	shifted := *l.layout
@@ -97,8 +102,8 @@ func TestDoctoredLayout(t *testing.T) {
 	for _, k := range l.layout.knownContext {
 		shifted.knownContext = append(shifted.knownContext, known{k.name, k.at + 4, k.want})
 	}
-	wantGuarded(t, shifted.guard(l.modelDefaults, l.contextDefaults), "llama_context_params is not that of ")
+	wantGuarded(t, shifted.guard(l.release, l.modelDefaults, l.contextDefaults), "llama_context_params is not that of ")
 	shorter := *l.layout
 	shorter.model.size = l.layout.model.size - 8
-	wantGuarded(t, shorter.guard(l.modelDefaults, l.contextDefaults), "it is longer than")
+	wantGuarded(t, shorter.guard(l.release, l.modelDefaults, l.contextDefaults), "it is longer than")
 }

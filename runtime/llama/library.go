@@ -136,7 +136,7 @@ func (l *library) load() error {
 	if err := l.bind(handles); err != nil {
 		return err
 	}
-	if err := l.layout.guard(l.modelDefaults, l.contextDefaults); err != nil {
+	if err := l.layout.guard(l.release, l.modelDefaults, l.contextDefaults); err != nil {
 		return err
 	}
 	if err := l.measureTensor(); err != nil {
@@ -154,7 +154,7 @@ func (l *library) load() error {
 
 // find is the library of a name in a folder, whatever version its file's name has.
 func find(dir, name string) (string, error) {
-	pattern := regexp.MustCompile(`^(lib)?` + name + `(\.v?[0-9.]+)?\.(so|dylib|dll)(\.[0-9.]+)?$`)
+	pattern := regexp.MustCompile(`^(lib)?` + name + `(\.[\w.]+)?\.(so|dylib|dll)(\.[0-9.]+)?$`)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return "", err
