@@ -25,6 +25,7 @@ import (
 type attachOptions struct {
 	view
 	recording recording
+	exports   exports
 	tokenFile string
 	config    string
 	addresses []string
@@ -37,7 +38,9 @@ func newAttachCommand() *cobra.Command {
 		Short: "Watch engines that run elsewhere",
 		Long: `attach shows engines that let others watch, at the addresses unix:PATH or tcp:HOST:PORT: those of llmtop serve, of llmtop run --listen,
 and of every engine that speaks the event protocol. Without an address it finds those in ` + homely(socket.Folder()) + `,
-also the ones that come later. What breaks off is connected again, and what was seen is kept.`,
+also the ones that come later. What breaks off is connected again, and what was seen is kept.
+
+With --metrics-listen or --otlp-push it needs no terminal: then it tells the metrics of all engines until it is ended.`,
 		Example: `  llmtop attach
   llmtop attach unix:/run/user/1000/llmtop/llmtop-4711.sock
   llmtop attach tcp:127.0.0.1:7070 tcp:127.0.0.1:7071`,
@@ -48,21 +51,20 @@ also the ones that come later. What breaks off is connected again, and what was 
 	}
 	opts.view.bind(c.Flags())
 	opts.recording.bind(c.Flags())
+	opts.exports.bind(c.Flags())
 	bindToken(c.Flags(), &opts.tokenFile)
 	useConfig(c, &opts.config, opts.check)
 	return c
 }
 
 func (o *attachOptions) check() error {
-	if err := o.recording.check(); err != nil {
-		return err
-	}
-	return o.view.check()
+	return errors.Join(o.recording.check(), o.exports.check(), o.view.check())
 }
 
 func (o *attachOptions) run(ctx context.Context) error {
+	o.exports.screen = isTerminal(os.Stdout) && isTerminal(os.Stdin)
 	switch {
-	case !isTerminal(os.Stdout) || !isTerminal(os.Stdin):
+	case !o.exports.screen && !o.exports.any():
 		return usagef("attach needs a terminal; to record an engine without one: llmtop run --record FILE")
 	case o.recording.file != "" && len(o.addresses) != 1:
 		return usagef("--record takes the engine at one address: llmtop attach --record FILE ADDRESS")
@@ -71,12 +73,21 @@ func (o *attachOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	x, err := o.exports.open(o.tokenFile)
+	if err != nil {
+		return err
+	}
+	return errors.Join(o.watch(ctx, secret, x), x.close())
+}
+
+// watch shows the engines until the user or a signal closes the screen, or without one until a signal comes.
+func (o *attachOptions) watch(ctx context.Context, secret string, x *exporting) error {
 	ctx, stop := interruptible(ctx, errClosed)
 	defer stop()
 	group, ctx := errgroup.WithContext(ctx)
 	ctx, stop = context.WithCancel(ctx)
 	defer stop()
-	a := &attached{opt: o, token: secret, clock: runtime.NewClock(), group: group}
+	a := &attached{opt: o, token: secret, exporting: x, clock: runtime.NewClock(), group: group}
 	for _, at := range o.addresses {
 		if err := a.add(ctx, at); err != nil {
 			return usageError{err}
@@ -93,6 +104,10 @@ func (o *attachOptions) run(ctx context.Context) error {
 	}
 	group.Go(func() error {
 		defer stop()
+		if !o.exports.screen {
+			<-ctx.Done()
+			return nil
+		}
 		cfg := o.view.screen()
 		cfg.Sessions, cfg.Recording = a.sessions, a.recorded
 		return show(ctx, cfg)
@@ -102,11 +117,12 @@ func (o *attachOptions) run(ctx context.Context) error {
 
 // attached are the engines that are watched.
 type attached struct {
-	opt   *attachOptions
-	token string
-	clock runtime.Clock
-	group *errgroup.Group // of what runs beside the screen
-	self  self
+	opt       *attachOptions
+	token     string
+	exporting *exporting
+	clock     runtime.Clock
+	group     *errgroup.Group // of what runs beside the screen
+	self      self
 
 	mu      sync.Mutex // guards what follows
 	engines []engine
@@ -125,7 +141,7 @@ func (a *attached) add(ctx context.Context, at string) error {
 	if err != nil {
 		return err
 	}
-	s := newSession(store.Options{Now: a.clock.Now, TTFTTarget: a.opt.ttftTarget})
+	s := a.exporting.session(at, store.Options{Now: a.clock.Now, TTFTTarget: a.opt.ttftTarget})
 	if err := s.record(&a.opt.recording, a.clock); err != nil {
 		return err
 	}

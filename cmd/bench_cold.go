@@ -37,7 +37,7 @@ func (o *benchOptions) measureCold(ctx context.Context, source prompts, built *r
 func (o *benchOptions) coldRequest(ctx context.Context, source prompts) (q report.Request, took float64, err error) {
 	once := *o
 	once.requests, once.repeats, once.warmup = 1, 1, 0
-	once.recording, once.listening = recording{}, listening{} // one of each is enough
+	once.recording, once.listening, once.exports = recording{}, listening{}, exports{} // one of each is enough
 	collector := report.NewCollector()
 	s, err := once.newLocal(collector, collector.Request)
 	if err != nil {

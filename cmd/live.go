@@ -22,6 +22,7 @@ var errClosed = errors.New("closed by a signal")
 func (o *runOptions) runLive(ctx context.Context, prompts []runtime.Request) error {
 	ctx, stop := interruptible(ctx, errClosed)
 	defer stop()
+	o.exports.screen = true
 	s, err := o.newLocal(nil, nil)
 	if err != nil {
 		return err

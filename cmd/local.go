@@ -29,8 +29,13 @@ type scheduler interface {
 
 // newLocal prepares one. also, unless it is nil, sees every event besides the store; onRequest is told of every request that ends.
 func (o *runOptions) newLocal(also event.Sink, onRequest func(*store.Request)) (*local, error) {
+	x, err := o.exports.open(o.listening.tokenFile)
+	if err != nil {
+		return nil, err
+	}
 	clock := runtime.NewClock()
-	l := &local{clock: clock, session: newSession(store.Options{Now: clock.Now, TTFTTarget: o.ttftTarget, OnRequest: onRequest})}
+	l := &local{clock: clock, session: x.session(localEngine, store.Options{Now: clock.Now, TTFTTarget: o.ttftTarget, OnRequest: onRequest})}
+	l.atEnd = append(l.atEnd, x.close)
 	if also != nil {
 		l.sink = append(l.sink, also)
 	}

@@ -69,8 +69,9 @@ func (o *runOptions) bind(c *cobra.Command) {
 	c.Flags().AddFlagSet(o.settings.flags())
 	o.recording.bind(c.Flags())
 	o.listening.bind(c.Flags())
+	o.exports.bind(c.Flags())
 	useConfig(c, &o.config, func() error {
-		for _, check := range []func() error{o.recording.check, o.listening.check} {
+		for _, check := range []func() error{o.recording.check, o.listening.check, o.exports.check} {
 			if err := check(); err != nil {
 				return err
 			}

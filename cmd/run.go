@@ -9,6 +9,7 @@ type runOptions struct {
 	settings
 	recording recording
 	listening listening
+	exports   exports
 	config    string
 
 	demo     bool   // bare llmtop: built-in prompts in turn, paced

@@ -38,12 +38,10 @@ watch it and to have it generate. Text is sent only to those who had it generate
 	opts.recording.bind(flags)
 	flags.StringVar(&opts.listening.at, "listen", socket.Address("llmtop"), "unix:PATH or tcp:HOST:PORT")
 	bindToken(flags, &opts.listening.tokenFile)
+	opts.exports.bind(flags)
 	opts.listening.text = true // of those requests whose sender wants it
 	useConfig(c, &opts.config, func() error {
-		if err := opts.recording.check(); err != nil {
-			return err
-		}
-		return opts.settings.checkEngine()
+		return errors.Join(opts.recording.check(), opts.exports.check(), opts.settings.checkEngine())
 	})
 	return c
 }
