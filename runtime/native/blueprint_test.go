@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/llmtop/llmtop/runtime/native/gguf"
@@ -22,6 +23,7 @@ type blueprint struct {
 	rotary                int // 0: all of a head
 	feedForward, vocab    int
 	experts, used         int
+	shared                int // width of the expert that all tokens pass beside those picked; 0: none
 	tied, bias, ropeFreqs bool
 	scaling               float32 // linear, of positions; 0: none
 	context               int     // that the model was trained with; 0: 512
@@ -59,7 +61,7 @@ func (p blueprint) String() string {
 }
 
 // headNorm says whether the architecture normalises queries and keys; those that do also pair rotary values half a head apart.
-func (p blueprint) headNorm() bool { return p.architecture != "llama" }
+func (p blueprint) headNorm() bool { return strings.HasPrefix(p.architecture, "qwen3") }
 
 // rot is the number of values of a head that are rotated.
 func (p blueprint) rot() int {
@@ -131,6 +133,9 @@ func (p blueprint) metadata(s *scribe) {
 		if p.architecture != "llama" {
 			set("expert_feed_forward_length", uint32(p.feedForward))
 		}
+		if p.shared > 0 {
+			set("expert_shared_feed_forward_length", uint32(p.shared))
+		}
 	}
 }
 
@@ -160,6 +165,12 @@ func (p blueprint) layer(s *scribe, i int) {
 	s.matrix(name("ffn_gate"+suffix), p.kind, scale, append([]int{p.width, p.feedForward}, stack...)...)
 	s.matrix(name("ffn_up"+suffix), p.kind, scale, append([]int{p.width, p.feedForward}, stack...)...)
 	s.matrix(name("ffn_down"+suffix), p.kind, scale/2, append([]int{p.feedForward, p.width}, stack...)...)
+	if p.shared > 0 {
+		s.vector(name("ffn_gate_inp_shexp.weight"), p.width, 0, scale)
+		s.matrix(name("ffn_gate_shexp.weight"), p.kind, scale, p.width, p.shared)
+		s.matrix(name("ffn_up_shexp.weight"), p.kind, scale, p.width, p.shared)
+		s.matrix(name("ffn_down_shexp.weight"), p.kind, scale/2, p.shared, p.width)
+	}
 }
 
 // scribe writes random tensors.

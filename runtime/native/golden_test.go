@@ -55,7 +55,7 @@ func openDemo(tb testing.TB, opt native.Options) *native.Engine {
 }
 
 // compute runs tokens through slot 0 in batches of at most chunk, and calls f with each position's logits and picks.
-func compute(t *testing.T, e *native.Engine, tokens []int32, chunk int, f func(pos int, logits []float32, picks []uint16)) {
+func compute(t *testing.T, e runtime.Engine, tokens []int32, chunk int, f func(pos int, logits []float32, picks []uint16)) {
 	t.Helper()
 	e.Release(0)
 	var b runtime.Batch
