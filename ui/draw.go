@@ -42,7 +42,7 @@ func (a *app) draw() {
 func (a *app) body(area grid.Area) {
 	switch a.view {
 	case viewHelp:
-		a.panes.Scroll = drawHelp(area, a.bindings, a.panes.Scroll, a.skin)
+		a.panes.Scroll = drawHelp(area, a.bindings, a.before, a.panes.Scroll, a.skin)
 	case viewEngines:
 		a.engines.first = panes.Engines(area, a.engines.rows, a.engines.selected, a.engines.first, &a.panes)
 	case viewRequests:

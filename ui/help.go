@@ -54,44 +54,73 @@ type helpRow struct {
 	term, unit, words string
 }
 
-// helpRows are all rows in order, explanations wrapped to w cells.
-func helpRows(w int, keys []binding) []helpRow {
-	rows := []helpRow{{heading: true, words: "Keys"}}
-	add := func(term, unit, words string) {
-		for i, line := range grid.Wrap(nil, words, max(w-24, 10)) {
-			if i > 0 {
-				term, unit = "", ""
-			}
-			rows = append(rows, helpRow{false, term, unit, line})
-		}
-	}
-	for _, b := range keys {
-		where := b.in.names()
-		if where != "" {
-			where = "in " + where + ": "
-		}
-		add(b.names(), "", where+b.help)
-	}
-	rows = append(rows, helpRow{}, helpRow{heading: true, words: "Filters"})
-	add("conditions", "", "with spaces between them, all of which must hold; a minus before one turns it round; text with spaces goes in double quotes")
-	for f := range table.NumFields {
-		add(f.String(), "", f.Means()+", as in "+f.Example())
-	}
-	add("words", "", strings.Join(table.Flags(), ", ")+"; any other word is looked for in group, label and reason, #7 is request 7")
-	rows = append(rows, helpRow{}, helpRow{heading: true, words: "What each number means"})
-	for _, n := range numbers {
-		add(n.name, n.unit, n.means)
-	}
-	return rows
+// help is what the help is made of: rows, with explanations wrapped to w cells.
+type help struct {
+	w    int
+	rows []helpRow
 }
 
-// drawHelp draws the help from row scroll on and returns scroll, clamped.
-func drawHelp(a grid.Area, keys []binding, scroll int, skin *theme.Skin) int {
+func (h *help) heading(words string) {
+	if len(h.rows) > 0 {
+		h.rows = append(h.rows, helpRow{})
+	}
+	h.rows = append(h.rows, helpRow{heading: true, words: words})
+}
+
+func (h *help) add(term, unit, words string) {
+	for i, line := range grid.Wrap(nil, words, max(h.w-24, 10)) {
+		if i > 0 {
+			term, unit = "", ""
+		}
+		h.rows = append(h.rows, helpRow{false, term, unit, line})
+	}
+}
+
+// helpRows are all rows in order: the keys of a view, what helps there, and then the rest.
+func helpRows(w int, keys []binding, v view) []helpRow {
+	h := help{w: w}
+	h.heading("Keys")
+	for _, b := range keys {
+		if b.in.has(v) {
+			h.add(b.names(), "", b.help)
+		}
+	}
+	if v == viewRequests {
+		h.filters()
+	}
+	h.heading("What each number means")
+	for _, n := range numbers {
+		h.add(n.name, n.unit, n.means)
+	}
+	h.heading("Keys of other views")
+	for _, b := range keys {
+		if !b.in.has(v) {
+			h.add(b.names(), "", "in "+b.in.names()+": "+b.help)
+		}
+	}
+	if v != viewRequests {
+		h.filters()
+	}
+	return h.rows
+}
+
+// filters is the language of filters.
+func (h *help) filters() {
+	h.heading("Filters")
+	h.add("conditions", "", "with spaces between them, all of which must hold; a minus before one turns it round; text with spaces goes in double quotes")
+	for f := range table.NumFields {
+		h.add(f.String(), "", f.Means()+", as in "+f.Example())
+	}
+	h.add("words", "", strings.Join(table.Flags(), ", ")+"; any other word is looked for in group, label and reason, #7 is request 7")
+}
+
+// drawHelp draws the help for a view from row scroll on and returns scroll, clamped.
+func drawHelp(a grid.Area, keys []binding, v view, scroll int, skin *theme.Skin) int {
 	gl := skin.Glyphs
 	a.Frame(grid.Fg(theme.BorderFocus), gl)
 	a.Text(2, 0, grid.Fg(theme.Accent).With(grid.Bold), " Help ")
 	in := a.Inset(2, 1)
-	rows := helpRows(in.W, keys)
+	rows := helpRows(in.W, keys, v)
 	scroll = max(min(scroll, len(rows)-in.H), 0)
 	for y, r := range rows[scroll:min(scroll+in.H, len(rows))] {
 		if r.heading {

@@ -87,6 +87,9 @@ var viewKeys = func() (keys [numTabs]string) {
 // panesOnly is where there are panes to move the focus among.
 var panesOnly = in(viewOverview, viewPane)
 
+// scrolling is where there is something to scroll through or to choose from.
+var scrolling = everywhere &^ in(viewOverview)
+
 var bindings = []binding{
 	{everywhere, actPrompt, []string{"p"}, "p", "prompt", "type a prompt; in the editor: tab built-in prompts, up and down history, enter send, esc cancel"},
 	{everywhere, actPause, []string{"space"}, "space", "pause", "freeze the view and let it go on; the engine keeps running"},
@@ -118,12 +121,12 @@ var bindings = []binding{
 	{everywhere, actPreviousEngine, []string{"["}, "[", "", "the engine before"},
 	{everywhere, actNextEngine, []string{"]"}, "[ ]", "engine", "the next engine"},
 	{everywhere, actTheme, []string{"t"}, "t", "theme", "next theme"},
-	{everywhere, actUp, []string{"up", "k"}, "up", "", "scroll up; the mouse wheel does so too"},
-	{everywhere, actDown, []string{"down", "j"}, "down", "", "scroll down"},
-	{everywhere, actPageUp, []string{"pgup"}, "pgup", "", "scroll up by ten rows"},
-	{everywhere, actPageDown, []string{"pgdown"}, "pgdown", "", "scroll down by ten rows"},
-	{everywhere, actTop, []string{"home", "g"}, "home", "", "scroll to the beginning"},
-	{everywhere, actBottom, []string{"end", "G"}, "end", "", "scroll to the end"},
+	{scrolling, actUp, []string{"up", "k"}, "up", "", "up: scroll, or choose; the mouse wheel does so too"},
+	{scrolling, actDown, []string{"down", "j"}, "down", "", "down"},
+	{scrolling, actPageUp, []string{"pgup"}, "pgup", "", "ten rows up"},
+	{scrolling, actPageDown, []string{"pgdown"}, "pgdown", "", "ten rows down"},
+	{scrolling, actTop, []string{"home", "g"}, "home", "", "to the beginning"},
+	{scrolling, actBottom, []string{"end", "G"}, "end", "", "to the end"},
 	{everywhere, actHelp, []string{"?", "h", "f1"}, "?", "help", "this help: every key, and what each number means"},
 	{everywhere, actSuspend, []string{"ctrl+z"}, "ctrl+z", "", "suspend llmtop; fg brings it back"},
 	{everywhere, actQuit, []string{"q", "ctrl+c"}, "q", "quit", "quit"},
@@ -158,7 +161,7 @@ var steering = []binding{
 func replayBindings() []binding {
 	out := slices.Clone(steering)
 	for _, b := range bindings {
-		if b.in == everywhere || b.in == panesOnly {
+		if b.in == everywhere || b.in == panesOnly || b.in == scrolling {
 			b.keys = slices.DeleteFunc(slices.Clone(b.keys), func(key string) bool { return lookup(steering, key, viewOverview) != actNone })
 		}
 		if len(b.keys) > 0 {

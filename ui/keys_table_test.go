@@ -32,13 +32,20 @@ func TestKeysDoWhatTheHelpSays(t *testing.T) {
 
 // The help lists every key.
 func TestHelpListsEveryKey(t *testing.T) {
-	var words strings.Builder
-	for _, r := range helpRows(100, bindings) {
-		words.WriteString(r.term + " " + r.words + "\n")
-	}
-	for _, b := range bindings {
-		if b.help == "" || !strings.Contains(words.String(), b.help[:min(len(b.help), 20)]) {
-			t.Errorf("the help does not explain %s", b.names())
+	for v := range numViews {
+		var words strings.Builder
+		for _, r := range helpRows(100, bindings, v) {
+			words.WriteString(r.term + " " + r.words + "\n")
+		}
+		for _, b := range bindings {
+			if b.help == "" || !strings.Contains(words.String(), b.help[:min(len(b.help), 20)]) {
+				t.Errorf("the help of view %d does not explain %s", v, b.names())
+			}
+		}
+		for _, n := range numbers {
+			if !strings.Contains(words.String(), n.name+" ") {
+				t.Errorf("the help of view %d does not explain %s", v, n.name)
+			}
 		}
 	}
 }

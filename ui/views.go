@@ -52,8 +52,11 @@ func (s views) names() string {
 			out = append(out, strings.ToLower(tabNames[v]))
 		}
 	}
-	if s == everywhere {
+	switch s {
+	case everywhere:
 		return ""
+	case scrolling:
+		return "lists, texts and tables"
 	}
 	return strings.Join(out, ", ")
 }
