@@ -129,7 +129,7 @@ func (p *parser) forStatement(line int) stmt {
 	s.recursive = p.accept(identifier, "recursive")
 	p.close(blockEnd)
 	p.loops++
-	s.body = p.body("endfor", "else")
+	s.body = p.body("else", "endfor")
 	p.loops--
 	if p.name() == "else" {
 		p.close(blockEnd)
