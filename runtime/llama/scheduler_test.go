@@ -1,0 +1,165 @@
+//go:build !nollama && (linux || darwin || windows) && (amd64 || arm64)
+
+package llama
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime"
+)
+
+// tape keeps events, and calls on with each.
+type tape struct {
+	sync.Mutex
+	events []event.Event
+	on     func(event.Event)
+}
+
+func (s *tape) Emit(e event.Event) {
+	s.Lock()
+	s.events = append(s.events, e)
+	s.Unlock()
+	if s.on != nil {
+		s.on(e)
+	}
+}
+
+// scheduled runs a scheduler on an engine of its own until the test ends.
+func scheduled(t *testing.T, e *Engine, sink *tape, opt runtime.Options) *runtime.Scheduler {
+	t.Helper()
+	opt.Sampler = func(runtime.Params, int) runtime.Sampler { return greedySampler{} }
+	s := runtime.New(runtime.Loaded(e), opt)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx, sink) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// greedySampler takes the likeliest token.
+type greedySampler struct{}
+
+func (greedySampler) Sample(logits []float32, _ []int32) (int32, float32) { return argmax(logits), 0 }
+
+func (greedySampler) TopLogprobs(dst []event.TopProb, _ []float32, _ int) []event.TopProb { return dst }
+
+// bareOpen opens the built-in model for a scheduler, which closes it.
+func bareOpen(t *testing.T, o Options) *Engine {
+	t.Helper()
+	o.Model, o.Libraries, o.Threads = demoFile(t), libraries(t), 1
+	e, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func submit(t *testing.T, s *runtime.Scheduler, r runtime.Request) *runtime.Handle {
+	t.Helper()
+	h, err := s.Submit(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// TestConversation: what the second turn repeats of the first is taken from the cache, and the answer is the one without it.
+func TestConversation(t *testing.T) {
+	g := readGolden(t).Texts[0]
+	sink := &tape{}
+	s := scheduled(t, bareOpen(t, Options{Context: 512, Slots: 2}), sink, runtime.Options{Reuse: true, Hooks: runtime.Hooks{Experts: true, Split: true}})
+	first := submit(t, s, runtime.Request{IDs: g.Prompt, MaxTokens: 20, IgnoreEOS: true}).Result()
+	if !slices.Equal(first.IDs, g.Greedy[:20]) {
+		t.Errorf("decoded %v, want %v", first.IDs, g.Greedy[:20])
+	}
+	turn := slices.Concat(g.Prompt, first.IDs, []int32{300, 301, 302})
+	h := submit(t, s, runtime.Request{IDs: turn, MaxTokens: 12, IgnoreEOS: true})
+	second := h.Result()
+	if want := len(g.Prompt) + 19; second.Cached != want || second.Prompt != len(turn) {
+		t.Errorf("%d of %d tokens cached, want %d of %d", second.Cached, second.Prompt, want, len(turn))
+	}
+	fresh := submit(t, s, runtime.Request{IDs: turn, MaxTokens: 12, IgnoreEOS: true, Fresh: true}).Result()
+	if fresh.Cached != 0 || !slices.Equal(second.IDs, fresh.IDs) {
+		t.Errorf("decoded %v after the first turn, %v without", second.IDs, fresh.IDs)
+	}
+	sink.Lock()
+	defer sink.Unlock()
+	seen := map[event.Kind]bool{}
+	for _, e := range sink.events {
+		seen[e.Kind] = true
+		if x, ok := e.Data.(*event.Experts); ok && x.EveryN < 1 {
+			t.Errorf("picks of 1 in %d passes", x.EveryN)
+		}
+		if e.Kind == event.KindStage && e.Req == h.ID && e.Stage == event.StagePrompt && int(e.N) != len(turn)-second.Cached {
+			t.Errorf("the prompt's stage covers %d tokens, want %d", e.N, len(turn)-second.Cached)
+		}
+	}
+	for _, k := range []event.Kind{event.KindEngine, event.KindModel, event.KindRequest, event.KindStage, event.KindToken, event.KindKV, event.KindStep, event.KindExperts} {
+		if !seen[k] {
+			t.Errorf("no event of kind %v", k)
+		}
+	}
+}
+
+// TestCancelBetweenBatches cancels a long prompt once its first batch is done: no other one follows, and what was computed serves the next.
+func TestCancelBetweenBatches(t *testing.T) {
+	var s *runtime.Scheduler
+	var once sync.Once
+	sink := &tape{on: func(e event.Event) {
+		if e.Kind == event.KindStep {
+			once.Do(func() { s.Cancel(1) })
+		}
+	}}
+	prompt := make([]int32, 400)
+	for i := range prompt {
+		prompt[i] = int32(100 + i)
+	}
+	e := bareOpen(t, Options{Context: 512, Batch: 64})
+	s = scheduled(t, e, sink, runtime.Options{Reuse: true})
+	h := submit(t, s, runtime.Request{IDs: prompt, MaxTokens: 5})
+	if r := h.Result(); r.State != event.StateCancelled || r.Generated != 0 {
+		t.Errorf("ended %v with %d tokens", r.State, r.Generated)
+	}
+	if r := submit(t, s, runtime.Request{IDs: prompt, MaxTokens: 1}).Result(); r.Cached != 64 {
+		t.Errorf("%d tokens cached after the cancelled request, want its one batch of 64", r.Cached)
+	}
+}
+
+// TestManyRequests runs more texts than there are slots, in batches that mix prompts and decoding, and wants the text of each alone.
+func TestManyRequests(t *testing.T) {
+	texts := readGolden(t).Texts
+	s := scheduled(t, bareOpen(t, Options{Context: 256, Slots: 3, Batch: 32}), &tape{}, runtime.Options{Mixed: 8, Hooks: runtime.Hooks{Experts: true, Every: 3}})
+	var handles []*runtime.Handle
+	for range 2 {
+		for _, text := range texts {
+			handles = append(handles, submit(t, s, runtime.Request{IDs: text.Prompt, MaxTokens: 16, IgnoreEOS: true}))
+		}
+	}
+	for i, h := range handles {
+		text := texts[i%len(texts)]
+		if r := h.Result(); r.State != event.StateFinished || !slices.Equal(r.IDs, text.Greedy[:16]) {
+			t.Errorf("%s: %v, %v, want %v", text.Kind, r.State, r.IDs, text.Greedy[:16])
+		}
+	}
+}
+
+// TestContextEnds: a text that goes on for ever ends with the context, and one that does not fit is refused.
+func TestContextEnds(t *testing.T) {
+	s := scheduled(t, bareOpen(t, Options{Context: 48}), &tape{}, runtime.Options{})
+	if r := submit(t, s, runtime.Request{Text: "func main", IgnoreEOS: true}).Result(); r.Reason != "length" || r.Prompt+r.Generated != 49 {
+		t.Errorf("ended by %q after %d and %d tokens", r.Reason, r.Prompt, r.Generated)
+	}
+	if r := submit(t, s, runtime.Request{Text: strings.Repeat("func main ", 50)}).Result(); r.State != event.StateFailed {
+		t.Errorf("a prompt longer than the context ended %v", r.State)
+	}
+}
