@@ -26,20 +26,20 @@ const (
 	dialWithin   = 10 * time.Second
 )
 
-// wire is a connection that stamps what passes through it.
-type wire struct {
+// stamped is a connection that stamps what passes through it.
+type stamped struct {
 	net.Conn
 	clock runtime.Clock
 	wrote atomic.Int64 // when the first bytes since the last mark were written; 0: none were
 	read  atomic.Int64 // when the last read has returned with bytes
 }
 
-func (w *wire) Write(b []byte) (int, error) {
+func (w *stamped) Write(b []byte) (int, error) {
 	w.wrote.CompareAndSwap(0, int64(w.clock.Now()))
 	return w.Conn.Write(b)
 }
 
-func (w *wire) Read(b []byte) (int, error) {
+func (w *stamped) Read(b []byte) (int, error) {
 	n, err := w.Conn.Read(b)
 	if n > 0 {
 		w.read.Store(int64(w.clock.Now()))
@@ -63,7 +63,7 @@ func newTransport(clock runtime.Clock, connect dial) *http.Transport {
 			if err != nil {
 				return nil, err
 			}
-			return &wire{Conn: c, clock: clock}, nil
+			return &stamped{Conn: c, clock: clock}, nil
 		},
 		TLSHandshakeTimeout: dialWithin, MaxResponseHeaderBytes: maxHeader, DisableCompression: true,
 		MaxIdleConnsPerHost: 1 << 16, IdleConnTimeout: keepIdle,
@@ -73,7 +73,7 @@ func newTransport(clock runtime.Clock, connect dial) *http.Transport {
 // exchange is a request that was sent, and its answer.
 type exchange struct {
 	*http.Response
-	wire atomic.Pointer[wire] // nil before there is a connection
+	wire atomic.Pointer[stamped] // nil before there is a connection
 }
 
 // sent is when the first bytes of the request were written; false if none were.
@@ -99,7 +99,7 @@ func (x *exchange) got(info httptrace.GotConnInfo) {
 	if over, ok := c.(*tls.Conn); ok {
 		c = over.NetConn()
 	}
-	if w, ok := c.(*wire); ok {
+	if w, ok := c.(*stamped); ok {
 		w.wrote.Store(0)
 		x.wire.Store(w)
 	}
