@@ -79,7 +79,7 @@ func (e *Engine) open() (err error) {
 	if e.header, err = readHeader(e.opt.Model); err != nil {
 		return err
 	}
-	log.listen(e.opt.Log)
+	log.listen(e.opt.Log, e.opt.Fatal)
 	if e.lib, err = open(e.opt.Libraries); err != nil {
 		return err
 	}
@@ -266,6 +266,6 @@ func (e *Engine) Close() error {
 		e.lib.freeModel(e.model)
 	}
 	e.context, e.model = 0, 0
-	log.listen(nil)
+	log.listen(nil, nil)
 	return nil
 }

@@ -62,6 +62,7 @@ type calls struct {
 	detachPool    func(context uintptr)
 	setLog        func(callback, data uintptr)
 	setGGMLLog    func(callback, data uintptr)
+	setAbort      func(callback uintptr) uintptr
 	tensorGet     func(tensor uintptr, dst *byte, from, n uintptr)
 	tensorBytes   func(tensor uintptr) uintptr
 	tensorName    func(tensor uintptr) uintptr
@@ -145,6 +146,7 @@ func (l *library) load() error {
 	callback := logCallback()
 	l.setGGMLLog(callback, 0)
 	l.setLog(callback, 0)
+	l.setAbort(abortCallback())
 	log.during(l.noteBackend, false, func() {
 		l.loadBackends(l.dir)
 		l.backendInit()
@@ -226,7 +228,7 @@ func (c *calls) names() map[string]map[string]any {
 			"llama_log_set": &c.setLog,
 		},
 		"ggml-base": {
-			"ggml_log_set": &c.setGGMLLog, "ggml_backend_tensor_get": &c.tensorGet, "ggml_nbytes": &c.tensorBytes,
+			"ggml_log_set": &c.setGGMLLog, "ggml_set_abort_callback": &c.setAbort, "ggml_backend_tensor_get": &c.tensorGet, "ggml_nbytes": &c.tensorBytes,
 			"ggml_get_name": &c.tensorName, "ggml_nrows": &c.tensorRows, "ggml_op_desc": &c.opName,
 			"ggml_backend_dev_type": &c.deviceType, "ggml_backend_dev_name": &c.deviceName,
 			"ggml_backend_dev_description": &c.deviceAbout, "ggml_backend_dev_memory": &c.deviceMemory,

@@ -14,6 +14,7 @@ import (
 type journal struct {
 	mu    sync.Mutex
 	to    func(level LogLevel, line string)
+	fatal func(line string) // takes the last words before the process ends; nil: to does
 	spy   func(line string) // sees the lines, too; nil: nobody
 	quiet bool              // only the spy does
 	level LogLevel          // of the line in progress
@@ -34,6 +35,14 @@ const logContinue = 5
 var logCallback = sync.OnceValue(func() uintptr {
 	return purego.NewCallback(func(level int32, text uintptr, _ uintptr) uintptr {
 		log.write(level, goString(text))
+		return 0
+	})
+})
+
+// abortCallback is log.abort for the library, which aborts the process once it returns.
+var abortCallback = sync.OnceValue(func() uintptr {
+	return purego.NewCallback(func(text uintptr) uintptr {
+		log.abort(strings.TrimSpace(goString(text)))
 		return 0
 	})
 })
@@ -88,6 +97,19 @@ func (j *journal) line(line string) {
 	}
 }
 
+// abort takes the library's last words.
+func (j *journal) abort(line string) {
+	j.mu.Lock()
+	fatal, to := j.fatal, j.to
+	j.mu.Unlock()
+	switch {
+	case fatal != nil:
+		fatal(line)
+	case to != nil:
+		to(LogError, line)
+	}
+}
+
 // mark forgets what has been complained of.
 func (j *journal) mark() {
 	j.mu.Lock()
@@ -116,9 +138,9 @@ func (j *journal) during(spy func(line string), quiet bool, f func()) {
 	j.mu.Unlock()
 }
 
-// listen hands the log to somebody else from now on.
-func (j *journal) listen(to func(level LogLevel, line string)) {
+// listen hands the log, and the last words, to somebody else from now on.
+func (j *journal) listen(to func(level LogLevel, line string), fatal func(line string)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.to = to
+	j.to, j.fatal = to, fatal
 }

@@ -13,7 +13,7 @@ import (
 func TestJournal(t *testing.T) {
 	var j journal
 	var got []string
-	j.listen(func(level LogLevel, line string) { got = append(got, fmt.Sprintf("%v %s", level, line)) })
+	j.listen(func(level LogLevel, line string) { got = append(got, fmt.Sprintf("%v %s", level, line)) }, nil)
 	for _, piece := range []struct {
 		level int32
 		text  string
@@ -56,7 +56,7 @@ func TestJournal(t *testing.T) {
 func TestJournalSpied(t *testing.T) {
 	var j journal
 	var got []string
-	j.listen(func(_ LogLevel, line string) { got = append(got, line) })
+	j.listen(func(_ LogLevel, line string) { got = append(got, line) }, nil)
 	j.during(func(line string) { got = append(got, "spy "+line) }, false, func() { j.write(2, "a\n") })
 	j.during(func(line string) { got = append(got, "spy "+line) }, true, func() { j.write(2, "b\n") })
 	j.write(2, "c\n")
@@ -110,7 +110,7 @@ func FuzzJournal(f *testing.F) {
 			if strings.ContainsRune(line, '\n') {
 				t.Errorf("a line with a break: %q", line)
 			}
-		})
+		}, nil)
 		j.write(level, text)
 		if n > strings.Count(text, "\n") {
 			t.Errorf("%d lines of %q", n, text)

@@ -31,6 +31,7 @@ type Options struct {
 	Report   func(runtime.LoadStage)           // is told of each stage of the load as it ends; nil: nobody is
 	Progress func(share float64) (goOn bool)   // is told how much of the weights is loaded, and may end the load; not on Windows
 	Log      func(level LogLevel, line string) // takes the library's log, from any thread; nil: nobody does
+	Fatal    func(line string)                 // is told why when the library is about to abort the process; nil: that goes to Log
 }
 
 const (
