@@ -44,7 +44,8 @@ func (a *app) body(area grid.Area) {
 	case viewHelp:
 		a.panes.Scroll = drawHelp(area, a.bindings, a.before, a.panes.Scroll, a.skin)
 	case viewEngines:
-		a.engines.first = panes.Engines(area, a.engines.rows, a.engines.selected, a.engines.first, &a.panes)
+		a.engines.at = panes.Engines(area, a.engines.rows, a.engines.selected, a.engines.first, &a.panes)
+		a.engines.first = a.engines.at.First
 	case viewRequests:
 		a.requests.draw(area, a.snap, &a.panes)
 	case viewRequest:

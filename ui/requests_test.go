@@ -2,6 +2,7 @@ package ui
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -167,4 +168,16 @@ func TestClickOpensTheSelectedRow(t *testing.T) {
 		}
 	}
 	holds(t, a, "╭─ Request ─ #11 ")
+}
+
+// What is cancelled is the request that is selected.
+func TestCancelOfTheSelectedRequest(t *testing.T) {
+	a := open(crowdSnapshots(20), theme.TrueColour, false, 120, 36)
+	k := &asked{}
+	a.session.Actions = k.actions()
+	a.press("2", "home", "c", "down", "enter", "c", "end", "esc", "end", "c")
+	if !slices.Equal(k.cancels, []event.RequestID{20, 19}) {
+		t.Errorf("cancelled %v, want 20 and 19, which wait, and not 1, which has ended", k.cancels)
+	}
+	holds(t, a, "no request is running")
 }

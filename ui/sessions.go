@@ -20,6 +20,7 @@ type Session struct {
 type engines struct {
 	rows            []panes.EngineRow // what was seen of each, while the list is open
 	selected, first int
+	at              panes.EnginesAt // where they are on the screen
 }
 
 // meet takes the sessions as they are now. The one on show stays on show as long as it is there.

@@ -188,3 +188,28 @@ func TestRecordingIsTold(t *testing.T) {
 	holds(t, a, "REC failed")
 	holds(t, a, "the recording has ended")
 }
+
+// A click chooses an engine, a second one shows it.
+func TestEnginesAreClickedOn(t *testing.T) {
+	all := fleet()
+	a := openFleet(&all, false, 120, 36)
+	a.View()
+	for _, want := range []view{viewEngines, viewOverview} {
+		a.Update(tea.MouseClickMsg{X: 20, Y: a.engines.at.At.Y + 3, Button: tea.MouseLeft})
+		if a.engines.selected != 3 || a.view != want {
+			t.Errorf("a click selects engine %d and shows view %d", a.engines.selected, a.view)
+		}
+	}
+	if a.session.Name != all[3].Name {
+		t.Errorf("%q is shown", a.session.Name)
+	}
+}
+
+// The list tells what an engine can tell and do.
+func TestEnginesTellTheirCapabilities(t *testing.T) {
+	a := open(dense().drain(), theme.TrueColour, false, 120, 36)
+	a.press("7")
+	for _, words := range []string{"✓ stages", "✓ tokens", "✗ picks", "✗ device", "✗ cancels", "✓ takes prompts"} {
+		holds(t, a, words)
+	}
+}

@@ -153,8 +153,12 @@ func (a *app) scroll(act action) {
 	a.panes.Scroll = max(a.panes.Scroll+by, 0)
 }
 
+// cancel cancels the request that is shown: in the table and alone the one that is selected.
 func (a *app) cancel() {
 	r := a.snap.Current
+	if a.view == viewRequests || a.view == viewRequest {
+		r = a.requests.current(a.snap)
+	}
 	if r == nil || r.State.Final() {
 		a.say("no request is running")
 		return
@@ -219,6 +223,14 @@ func (a *app) onClick(x, y int) {
 		return
 	case viewRequest:
 		a.requests.hover(x, y)
+		return
+	case viewEngines:
+		if i := a.engines.at.Row(x, y); i >= 0 {
+			if i == a.engines.selected {
+				a.do(actShow)
+			}
+			a.engines.selected = i
+		}
 		return
 	}
 	for _, p := range a.places {

@@ -94,9 +94,23 @@ func EnginesHeader(a grid.Area, rows []EngineRow, c *Ctx) {
 // linkWord is the state of a connection that is not what it should be.
 func linkWord(s *store.Snapshot) string { return strings.ToUpper(s.Engine.Remote.Link.String()) }
 
+// EnginesAt is where the engines of the list are on the screen: that of First is in the upper row.
+type EnginesAt struct {
+	At    grid.Rect
+	First int
+}
+
+// Row is the engine at a place of the screen, -1 if there is none.
+func (e EnginesAt) Row(x, y int) int {
+	if !e.At.Has(x, y) {
+		return -1
+	}
+	return e.First + y - e.At.Y
+}
+
 // Engines draws the list, one row an engine, with their sums and what else there is to say of the one that is selected. first is the
-// row at the top before; it returns the one that is now.
-func Engines(a grid.Area, rows []EngineRow, selected, first int, c *Ctx) int {
+// engine in the upper row before; it returns where they are now.
+func Engines(a grid.Area, rows []EngineRow, selected, first int, c *Ctx) EnginesAt {
 	gl := c.Skin.Glyphs
 	a.Frame(grid.Fg(theme.BorderFocus), gl)
 	a.Text(2, 0, grid.Fg(theme.Accent).With(grid.Bold), " Engines ")
@@ -104,10 +118,10 @@ func Engines(a grid.Area, rows []EngineRow, selected, first int, c *Ctx) int {
 	in := a.Inset(2, 1)
 	if len(rows) == 0 {
 		c.absent(in, dim, "no engine yet", "engines appear here as soon as they are found")
-		return 0
+		return EnginesAt{}
 	}
 	c.engineHead(in)
-	detail := min(4, max(in.H-8, 0))
+	detail := min(6, max(in.H-8, 0))
 	room := max(in.H-3-detail, 1) // rows of engines: less the head, the rule and the sums
 	first = max(min(first, selected, len(rows)-room), selected-room+1, 0)
 	shown := rows[first:min(first+room, len(rows))]
@@ -123,7 +137,7 @@ func Engines(a grid.Area, rows []EngineRow, selected, first int, c *Ctx) int {
 	if detail > 0 {
 		c.engineDetail(in.Sub(0, in.H-detail+1, in.W, detail-1), rows[selected])
 	}
-	return first
+	return EnginesAt{grid.Rect{X: in.X, Y: in.Y + 1, W: in.W, H: len(shown)}, first}
 }
 
 // nameColumns are the widths of the columns of words; model 0: there is none.
@@ -279,5 +293,45 @@ func (c *Ctx) engineDetail(a grid.Area, r EngineRow) {
 			a.Text(0, y, bad, line)
 			y++
 		}
+	}
+	c.engineCaps(a.Sub(0, y, a.W, a.H-y), e.Caps)
+}
+
+// capNames are what an engine may be able to tell, and what it may be asked for, in words.
+var capNames = [...]struct {
+	caps event.Caps
+	name string
+}{
+	{event.CapStages, "stages"},
+	{event.CapTokens, "tokens"},
+	{event.CapText, "text"},
+	{event.CapExperts, "experts"},
+	{event.CapPicks, "picks"},
+	{event.CapKV, "KV"},
+	{event.CapSteps, "passes"},
+	{event.CapQueue, "queue"},
+	{event.CapDevice, "device"},
+	{event.CapHost, "host"},
+	{event.CapCounters, "counters"},
+	{event.CapPrompt, "takes prompts"},
+	{event.CapCancel, "cancels"},
+	{event.CapPause, "pauses"},
+	{event.CapHooks, "hooks"},
+	{event.CapSample, "samples"},
+}
+
+// engineCaps lists what an engine tells, each with a mark for yes or no, in as many rows as that takes.
+func (c *Ctx) engineCaps(a grid.Area, caps event.Caps) {
+	gl := c.Skin.Glyphs
+	l := a.Line(0, 0)
+	for _, k := range capNames {
+		mark, st, name := gl.Yes, good, text
+		if !caps.Has(k.caps) {
+			mark, st, name = gl.No, dim, dim
+		}
+		if grid.Width(k.name)+2 > l.Room() {
+			l = a.Line(0, l.Y+1)
+		}
+		l.Rune(st, mark).Gap(1).Put(name, k.name).Gap(2)
 	}
 }
