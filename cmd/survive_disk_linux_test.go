@@ -1,0 +1,76 @@
+package cmd_test
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestFullDiskOnTheScreen: a disk that fills up ends the recording and nothing else; the screen says so, and what was recorded can be
+// replayed.
+func TestFullDiskOnTheScreen(t *testing.T) {
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	const mount = `mount -t tmpfs -o size=24k none "$0"`
+	if out, err := exec.Command("unshare", "-Urm", "sh", "-c", mount, dir).CombinedOutput(); err != nil {
+		t.Skipf("no small disk can be mounted here: %v: %s", err, out)
+	}
+	file := filepath.Join(dir, "session.llmtop")
+	p := startCommand(t, 160, 45, exec.Command("unshare", "-Urm", "sh", "-c", mount+` && exec "$@"`, dir, path, "run", "--pace", "1000", "--record", file))
+	p.waitFor(t, "live", "llmtop demo MoE", "REC")
+	p.waitFor(t, "REC failed")
+	done := p.text()
+	for end := time.Now().Add(30 * time.Second); requestsDone(done) >= requestsDone(p.text()); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the run does not go on:\n%s", p.text())
+		}
+	}
+	kept := filepath.Join(t.TempDir(), "kept.llmtop")
+	copyFile(t, fmt.Sprintf("/proc/%d/root%s", p.cmd.Process.Pid, file), kept) // the disk goes with the program
+	p.keys(t, "q")
+	if code := p.exit(t); code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+	p.waitFor(t, "llmtop: record to")
+	if said := strings.ReplaceAll(p.text(), "\n", ""); !strings.Contains(said, "no space left on device") {
+		t.Errorf("it says %s", strings.TrimSpace(said))
+	}
+	if requests := generated(t, kept); len(requests) == 0 {
+		t.Error("nothing was kept of the recording")
+	}
+}
+
+// requestsDone reads from the screen how many requests have ended.
+func requestsDone(screen string) (n int) {
+	for at := range screen {
+		if k, err := fmt.Sscanf(screen[at:], " %d done", &n); k == 1 && err == nil {
+			return n
+		}
+	}
+	return 0
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	in, err := os.Open(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	out, err := os.Create(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = io.Copy(out, in)
+	if closed := out.Close(); err != nil || closed != nil {
+		t.Fatal(err, closed)
+	}
+}

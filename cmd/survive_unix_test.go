@@ -1,0 +1,94 @@
+//go:build unix
+
+package cmd_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"syscall"
+	"testing"
+)
+
+// engine serves the built-in model until the test ends, and returns its address.
+func engine(t *testing.T) string {
+	t.Helper()
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := "unix:" + filepath.Join(t.TempDir(), "engine.sock")
+	c := exec.Command(path, "serve", "--listen", at)
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Process.Signal(syscall.SIGTERM)
+		if err := c.Wait(); err != nil {
+			t.Errorf("serve ended with %v", err)
+		}
+	})
+	return at
+}
+
+// generated are the requests of a recording that have ended, and their tokens.
+func generated(t *testing.T, file string) (out [][]int32) {
+	t.Helper()
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(t.TempDir(), "report.json")
+	if text, err := exec.Command(path, "replay", file, "--headless", "--json", name).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var report struct {
+		Requests []struct{ Tokens []struct{ ID int32 } }
+	}
+	if err := json.Unmarshal(text, &report); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range report.Requests {
+		var ids []int32
+		for _, token := range r.Tokens {
+			ids = append(ids, token.ID)
+		}
+		out = append(out, ids)
+	}
+	return out
+}
+
+// TestTwoRecorders: one file has one recorder, the second is refused in one line; one run may have two, which record the same.
+func TestTwoRecorders(t *testing.T) {
+	at, dir := engine(t), t.TempDir()
+	one, two := filepath.Join(dir, "one.llmtop"), filepath.Join(dir, "two.llmtop")
+	first := start(t, 160, 45, "attach", at, "--record", one)
+	first.waitFor(t, "connected", "REC")
+	refused := start(t, 300, 45, "attach", at, "--record", one)
+	refused.waitFor(t, "another recorder is writing to it")
+	if code := refused.exit(t); code != 2 {
+		t.Errorf("the second recorder ends with exit code %d", code)
+	}
+	second := start(t, 160, 45, "attach", at, "--record", two)
+	second.waitFor(t, "connected", "REC")
+	first.keys(t, "p")
+	first.waitFor(t, "Prompt")
+	first.keys(t, "Call me Ishmael.\r")
+	for _, p := range []*program{first, second} {
+		p.waitFor(t, "finished", "1 done")
+		p.keys(t, "q")
+		if code := p.exit(t); code != 0 {
+			t.Errorf("exit code %d", code)
+		}
+	}
+	a, b := generated(t, one), generated(t, two)
+	if len(a) != 1 || len(a[0]) == 0 || !reflect.DeepEqual(a, b) {
+		t.Errorf("one recorder has %v, the other %v", a, b)
+	}
+}
