@@ -14,6 +14,8 @@ type Bench struct {
 	Points    []Point    `json:"points"`
 	Failed    int        `json:"failed_requests"` // or refused, those of the warm-up too
 	Economics *Economics `json:"economics"`       // null: nobody has counted
+	Client    *Client    `json:"client"`          // null: the engine ran in this program's own process
+	Compat    *Compat    `json:"compat"`          // null: not asked for
 }
 
 // Point is one point of a benchmark's workload: so many requests side by side or a second, of prompts of one kind.
@@ -208,6 +210,10 @@ func (r *Report) writeBench(w writer) {
 	}
 	r.writeLimits(w)
 	r.writeSection(w, r.economicsSection())
+	r.writeSection(w, r.clientSection())
+	for _, s := range r.compatSections() {
+		r.writeSection(w, s)
+	}
 	if n := r.Bench.Failed; n > 0 {
 		w.line("%d requests failed", n)
 	}

@@ -31,7 +31,11 @@ type section struct {
 // sections are the summary's parts that have something in them.
 func (r *Report) sections() []section {
 	out := []section{r.headSection()}
-	for _, s := range []section{r.benchSection(), r.latencySection(), r.partsSection(), r.requestsSection(), r.groupsSection(), r.economicsSection(), r.hostSection(), r.expertsSection(), r.placementSection()} {
+	parts := []section{
+		r.benchSection(), r.latencySection(), r.partsSection(), r.requestsSection(), r.groupsSection(), r.economicsSection(), r.clientSection(),
+		r.hostSection(), r.expertsSection(), r.placementSection(),
+	}
+	for _, s := range append(parts, r.compatSections()...) {
 		if len(s.rows) > 0 {
 			out = append(out, s)
 		}
