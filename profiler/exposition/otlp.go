@@ -79,7 +79,7 @@ func (e *encoder) flush() {
 	if e.metrics > 0 {
 		e.messages = append(e.messages, append(e.out, `]}]}]}`...))
 	}
-	e.out, e.metrics, e.points = nil, 0, 0
+	e.out, e.metrics, e.points = make([]byte, 0, len(e.out)+len(e.out)/16), 0, 0 // the next one will be as large
 }
 
 // metric appends an instrument with some of its points.

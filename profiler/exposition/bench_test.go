@@ -1,0 +1,112 @@
+package exposition
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// large is an exporter of one engine with 94 layers of 256 experts, as many as models have: 48,128 series of picks.
+func large() (*Exporter, *play) {
+	x := New("1.0")
+	p := join(x, "native")
+	p.everything()
+	p.emit(ms, routed(picks(94, 256, 1_000_003)))
+	return x, p
+}
+
+// discard is an http.ResponseWriter that counts.
+type discard struct {
+	header http.Header
+	bytes  int64
+}
+
+func (d *discard) Header() http.Header { return d.header }
+func (d *discard) WriteHeader(int)     {}
+func (d *discard) Write(b []byte) (int, error) {
+	d.bytes += int64(len(b))
+	return len(b), nil
+}
+
+// BenchmarkScrape is a scrape whose counts have changed since the one before, in each format, and a small one.
+func BenchmarkScrape(b *testing.B) {
+	for name, accept := range map[string]string{
+		"OpenMetrics": "application/openmetrics-text; version=1.0.0", "Text": "text/plain; version=0.0.4",
+		"Protobuf": "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited",
+	} {
+		b.Run(name, func(b *testing.B) {
+			x, p := large()
+			scrapes(b, x, p, accept, func() { p.emit(ms, routed(picks(94, 256, 1_000_003+uint64(p.now)))) })
+		})
+	}
+	b.Run("Demo", func(b *testing.B) { // the shape of the built-in model
+		x := New("1.0")
+		p := join(x, "native")
+		p.everything()
+		scrapes(b, x, p, "application/openmetrics-text; version=1.0.0", func() { p.emit(ms, routed(picks(8, 16, 1_000_003+uint64(p.now)))) })
+	})
+}
+
+func scrapes(b *testing.B, x *Exporter, p *play, accept string, change func()) {
+	b.Helper()
+	h := x.Handler("")
+	r := httptest.NewRequest("GET", Path, nil)
+	r.Header.Set("Accept", accept)
+	w := &discard{header: make(http.Header)}
+	b.ReportAllocs()
+	for b.Loop() {
+		b.StopTimer()
+		change()
+		p.store.Snapshot() // the screen takes one ten times a second, whoever scrapes
+		b.StartTimer()
+		h.ServeHTTP(w, r)
+	}
+	b.ReportMetric(float64(w.bytes)/float64(b.N)/1e6, "MB/scrape")
+}
+
+// BenchmarkPush is what a push of the same costs before it is sent.
+func BenchmarkPush(b *testing.B) {
+	x, p := large()
+	e := newEncoder("1.0", newInstance())
+	p.store.Snapshot()
+	b.ReportAllocs()
+	bytes := 0
+	for b.Loop() {
+		families, err := x.Gather()
+		if err != nil {
+			b.Fatal(err)
+		}
+		bytes = 0
+		for _, message := range e.encode(families, time.Now()) {
+			bytes += len(message)
+		}
+	}
+	b.ReportMetric(float64(bytes)/1e6, "MB/push")
+}
+
+// BenchmarkEmit is what a token costs the engine that tells of it.
+func BenchmarkEmit(b *testing.B) {
+	_, p := large()
+	p.state(0, 99, event.StateQueued, &event.Request{})
+	p.token(ms, 99, 1)
+	e := event.Event{Kind: event.KindToken, Req: 99, N: 1, At: p.now}
+	b.ReportAllocs()
+	for b.Loop() {
+		e.At += event.Time(ms)
+		p.now = e.At
+		p.engine.Emit(e)
+	}
+}
+
+// BenchmarkEmitStage is what an event costs that nothing is counted of.
+func BenchmarkEmitStage(b *testing.B) {
+	_, p := large()
+	e := event.Event{Kind: event.KindStage, Stage: event.StageAttention, Req: 99}
+	b.ReportAllocs()
+	for b.Loop() {
+		p.engine.Emit(e)
+	}
+}
