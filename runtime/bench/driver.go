@@ -78,7 +78,7 @@ func (d *Driver) Run(ctx context.Context, w Workload) (*Log, error) {
 					return g.log, err
 				}
 			}
-			run, err := g.run(ctx, &w.Points[i])
+			run, err := g.run(ctx, &w.Points[i], repeat+1)
 			if err != nil {
 				return g.log, err
 			}
@@ -92,16 +92,16 @@ func (g *driving) warmUp(ctx context.Context, p *Point) error {
 	if g.load.Warmup == 0 {
 		return nil
 	}
-	warm := Point{Name: p.Name, Concurrency: max(p.Concurrency, 1)}
+	warm := Point{Name: p.Name, Concurrency: max(p.Concurrency, 1), Vary: p.Vary}
 	for i := range g.load.Warmup {
 		warm.Requests = append(warm.Requests, p.Requests[i%len(p.Requests)])
 	}
-	_, err := g.run(ctx, &warm)
+	_, err := g.run(ctx, &warm, 0)
 	return err
 }
 
-// run sends the requests of a point and waits for their ends.
-func (g *driving) run(ctx context.Context, p *Point) (Run, error) {
+// run sends the requests of a point and waits for their ends. repeat counts from 1; 0 is the warm-up.
+func (g *driving) run(ctx context.Context, p *Point, repeat int) (Run, error) {
 	r := Run{Start: g.Clock.Now()}
 	ends := make(chan *runtime.Handle, len(p.Requests))
 	var due []time.Duration
@@ -125,7 +125,11 @@ func (g *driving) run(ctx context.Context, p *Point) (Run, error) {
 			open -= n
 			r.Late = append(r.Late, max(time.Since(began)-due[i], 0))
 		}
-		h, err := g.submit(ctx, p.Requests[i])
+		request := p.Requests[i]
+		if p.Vary != nil {
+			p.Vary(repeat, i, &request)
+		}
+		h, err := g.submit(ctx, request)
 		if err != nil {
 			return r, err
 		}

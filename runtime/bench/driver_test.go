@@ -106,6 +106,22 @@ func TestClosedLoop(t *testing.T) {
 	})
 }
 
+// TestVary: each run changes its own requests and leaves those of the workload alone.
+func TestVary(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &runner{}
+		p := Point{Name: "one", Requests: requests(2), Concurrency: 1, Vary: func(run, i int, q *runtime.Request) {
+			q.Label += string(rune('0'+run)) + string(rune('0'+i))
+		}}
+		if _, err := (&Driver{Runner: r, Clock: runtime.NewClock()}).Run(t.Context(), Workload{Points: []Point{p}, Repeats: 2, Warmup: 1}); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(r.labelled, " "); got != "a00 a10 b11 a20 b21" {
+			t.Errorf("sent %s", got)
+		}
+	})
+}
+
 func TestOpenLoopDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, clock := &runner{}, runtime.NewClock()

@@ -25,6 +25,9 @@ type Point struct {
 	Concurrency int               // closed loop: requests side by side, the next one when one has ended
 	Rate        float64           // open loop: requests/s, whatever becomes of those before
 	Burstiness  float64           // of the open loop: 1 Poisson, below 1 burstier, above 1 steadier, +Inf a constant interval
+
+	// Vary, unless it is nil, changes the i-th request for a run (from 1; 0 is the warm-up), so that an engine has not seen its prompt before.
+	Vary func(run, i int, r *runtime.Request)
 }
 
 // check refuses a workload that cannot be run.
