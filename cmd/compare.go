@@ -17,6 +17,8 @@ import (
 	"github.com/llmtop/llmtop/profiler/compare"
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/profiler/trace"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui"
 )
 
 // compareOptions are what the compare command is told.
@@ -29,6 +31,8 @@ type compareOptions struct {
 	seed           uint64
 	json, markdown string
 	different      bool
+	ui, ascii      bool
+	theme          string
 }
 
 func newCompareCommand() *cobra.Command {
@@ -57,6 +61,9 @@ It exits with 0 if the new side is no worse, 1 if it has regressed, 2 if the dat
 	flags.StringVar(&opts.json, "json", "", "write the result as JSON to this file, - for standard output")
 	flags.StringVar(&opts.markdown, "markdown", "", "write it as a Markdown comment to this file, - for standard output")
 	flags.BoolVar(&opts.different, "allow-different", false, "compare two models, settings or machines")
+	flags.BoolVar(&opts.ui, "ui", false, "show the comparison on the screen")
+	flags.StringVar(&opts.theme, "theme", theme.Names()[0], "one of "+strings.Join(theme.Names(), ", ")+" (with --ui)")
+	flags.BoolVar(&opts.ascii, "ascii", false, "draw with ASCII characters only (with --ui)")
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return outcomeError{exitNotCompared, err} })
 	return c
 }
@@ -103,7 +110,7 @@ func (o *compareOptions) run(c *cobra.Command, args []string) error {
 	if len(result.Differences) > 0 && !o.different {
 		return fmt.Errorf("the two differ in %s; to compare them on purpose: --allow-different", describe(result.Differences))
 	}
-	if err := o.write(result, c.OutOrStdout()); err != nil {
+	if err := o.tell(ctx, result, c.OutOrStdout()); err != nil {
 		return err
 	}
 	switch result.Outcome {
@@ -130,6 +137,12 @@ func (o *compareOptions) options() (compare.Options, error) {
 		return out, fmt.Errorf("--threshold %q: must be a percentage, for example 3%%", o.threshold)
 	}
 	out.Relative = percent / 100
+	if _, ok := theme.ByName(o.theme); !ok {
+		return out, fmt.Errorf("--theme %q: must be one of %s", o.theme, strings.Join(theme.Names(), ", "))
+	}
+	if o.ui && (!isTerminal(os.Stdout) || !isTerminal(os.Stdin)) {
+		return out, errors.New("--ui needs a terminal")
+	}
 	if o.repeats < 1 || o.repeats > 1000 {
 		return out, fmt.Errorf("--repeats %d: must be 1 to 1000", o.repeats)
 	}
@@ -195,6 +208,22 @@ func readReport(ctx context.Context, name string, notes io.Writer) (*report.Repo
 		fmt.Fprintf(notes, "%s is of a run that was interrupted\n", name)
 	}
 	return r, nil
+}
+
+// tell shows the result, if that is wanted, and writes it.
+func (o *compareOptions) tell(ctx context.Context, r *compare.Result, stdout io.Writer) error {
+	if o.ui {
+		err := ui.RunComparison(ctx, r, ui.Config{
+			Theme: o.theme, Profile: theme.Detect(os.Stdout, os.Environ()), ASCII: o.ascii || theme.PlainFont(os.Environ()),
+		})
+		if err != nil {
+			return err
+		}
+		if o.json == "" && o.markdown == "" {
+			return nil // it has been seen
+		}
+	}
+	return o.write(r, stdout)
 }
 
 // write writes the result: to the files that were named, or else as text.

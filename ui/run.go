@@ -17,7 +17,10 @@ const flushRate = 10
 
 // Run shows the screen until the user quits (nil), ctx ends (its cause), the terminal is lost, or the screen panics. The
 // terminal is restored in every case. Signals are the caller's: end ctx for those that end the program.
-func Run(ctx context.Context, cfg Config) error {
+func Run(ctx context.Context, cfg Config) error { return run(ctx, cfg, newApp(cfg)) }
+
+// run runs one screen.
+func run(ctx context.Context, cfg Config, screen tea.Model) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	if cfg.Output == nil {
@@ -34,7 +37,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if cfg.Input != nil {
 		opts = append(opts, tea.WithInput(cfg.Input))
 	}
-	program := tea.NewProgram(&guard{app: newApp(cfg), fail: stop}, opts...)
+	program := tea.NewProgram(&guard{screen: screen, fail: stop}, opts...)
 	defer onSuspend(program)()
 	// The program quits with ctx rather than being killed by it, so that the reader of the terminal has ended too.
 	defer context.AfterFunc(ctx, program.Quit)()

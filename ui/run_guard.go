@@ -11,28 +11,28 @@ import (
 // ErrPanic is returned when the screen broke; the terminal has been restored.
 var ErrPanic = errors.New("panic")
 
-// guard stands between the terminal library and the app, and ends the screen in order when the app panics: the library restores the
+// guard stands between the terminal library and a screen, and ends it in order when it panics: the library restores the
 // terminal then, too, but leaves the goroutine that reads it behind.
 type guard struct {
-	app  *app
-	fail func(error) // ends the screen
+	screen tea.Model
+	fail   func(error) // ends the screen
 }
 
 // Init implements tea.Model.
-func (g *guard) Init() tea.Cmd { return g.app.Init() }
+func (g *guard) Init() tea.Cmd { return g.screen.Init() }
 
 // Update implements tea.Model.
 func (g *guard) Update(msg tea.Msg) (same tea.Model, cmd tea.Cmd) {
 	defer g.recovered()
 	same = g
-	_, cmd = g.app.Update(msg)
+	_, cmd = g.screen.Update(msg)
 	return same, cmd
 }
 
 // View implements tea.Model.
 func (g *guard) View() tea.View {
 	defer g.recovered()
-	return g.app.View()
+	return g.screen.View()
 }
 
 func (g *guard) recovered() {

@@ -48,6 +48,8 @@ type Result struct {
 	Parts       []PartRow    `json:"ttft_components"`
 	Experts     []LayerDrift `json:"experts"`
 	Notes       []string     `json:"notes"`
+
+	Shares [2][][]float64 `json:"-"` // base and new: layer by layer, each expert's share of the picks; nil: none
 }
 
 // Row compares one metric at one point of the workload. Base and New are in the metric's unit, Change and its interval relative to Base:
@@ -76,7 +78,7 @@ func Sides(base, next *Side, o Options) *Result {
 	r := &Result{
 		Base: base.Name, New: next.Name, Relative: o.Relative, Differences: differences(base, next),
 		Parts: compareParts(base, next), Experts: drift(base, next),
-		Rows: []Row{}, Notes: []string{},
+		Rows: []Row{}, Notes: []string{}, Shares: [2][][]float64{base.Experts, next.Experts},
 	}
 	for _, point := range base.Points {
 		other := next.point(point.Name)
