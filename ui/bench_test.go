@@ -2,6 +2,7 @@ package ui
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -78,9 +79,8 @@ func BenchmarkFrameZoomed(b *testing.B) {
 
 // BenchmarkFrameViews draws each view at its largest: 5,000 requests and a router of 94 layers and 256 experts, another snapshot each time.
 func BenchmarkFrameViews(b *testing.B) {
-	crowd, many := *crowdSnapshots(5000), huge().drain()
-	crowd.Experts, crowd.Model = many.Experts, many.Model
-	other := crowd
+	crowd := largest()
+	other := *crowd
 	for v := range numTabs {
 		for _, keys := range [][]string{nil, {">", ">", ">", ">", ">"}, {"/", "s", "t", "o", "p", "enter"}} {
 			name := tabNames[v]
@@ -91,7 +91,7 @@ func BenchmarkFrameViews(b *testing.B) {
 				name += map[string]string{">": " sorted", "/": " filtered"}[keys[0]]
 			}
 			b.Run(name, func(b *testing.B) {
-				a := open(&crowd, theme.TrueColour, false, 200, 60)
+				a := open(crowd, theme.TrueColour, false, 200, 60)
 				a.show(v)
 				a.View()
 				for _, k := range keys {
@@ -100,10 +100,41 @@ func BenchmarkFrameViews(b *testing.B) {
 				}
 				b.ReportAllocs()
 				for n := 0; b.Loop(); n++ {
-					a.snap, a.dirty = []*store.Snapshot{&crowd, &other}[n%2], true
+					a.snap, a.dirty = []*store.Snapshot{crowd, &other}[n%2], true
 					a.View()
 				}
 			})
+		}
+	}
+}
+
+// largest is a session of 5,000 requests with a router of 94 layers and 256 experts.
+func largest() *store.Snapshot {
+	s, many := *crowdSnapshots(5000), huge().drain()
+	s.Experts, s.Model = many.Experts, many.Model
+	return &s
+}
+
+// mostGarbage is what one frame of any view may allocate, in bytes.
+const mostGarbage = 300_000
+
+func TestFramesAllocateLittle(t *testing.T) {
+	crowd := largest()
+	other := *crowd
+	for v := range numTabs {
+		a := open(crowd, theme.TrueColour, false, 200, 60)
+		a.show(v)
+		a.View()
+		const frames = 10
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for n := range frames {
+			a.snap, a.dirty = []*store.Snapshot{&other, crowd}[n%2], true
+			a.View()
+		}
+		runtime.ReadMemStats(&after)
+		if n := (after.TotalAlloc - before.TotalAlloc) / frames; n > mostGarbage {
+			t.Errorf("a frame of %s allocates %d bytes", tabNames[v], n)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/ui/panes"
 	"github.com/llmtop/llmtop/ui/table"
 )
 
@@ -46,9 +47,12 @@ var requestKeyCases = map[action]func(*testing.T, *app, *asked){
 	actColumnLeft: func(t *testing.T, a *app, _ *asked) {
 		a.press("2")
 		a.View()
-		for range a.requests.shown.Heads {
+		for range table.NumFields {
 			a.press("<")
 			a.View()
+			if by := a.requests.shown.List.By; !slices.ContainsFunc(a.requests.shown.Heads, func(h panes.Head) bool { return h.Field == by }) {
+				t.Errorf("the rows are sorted by %v, which is not shown", by)
+			}
 		}
 		if by := a.requests.shown.List.By; by != table.Age {
 			t.Errorf("the columns do not come round: %v", by)

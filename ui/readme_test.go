@@ -46,6 +46,11 @@ func TestReadmeListsTheKeys(t *testing.T) {
 		}
 		return
 	}
+	for v, words := range map[view]string{viewRequests: "lists all requests", viewRequest: "takes one apart", viewLatency: "shows how latencies"} {
+		if !strings.Contains(before, "`"+viewKeys[v]+"` "+words) {
+			t.Errorf("the README does not say that %s %s", viewKeys[v], words)
+		}
+	}
 	if was != want {
 		t.Errorf("the README's keys are not those of the program (run with -update):\n%s\nwant\n%s", was, want)
 	}

@@ -1,8 +1,6 @@
 package ui
 
 import (
-	"slices"
-
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
@@ -116,18 +114,13 @@ func (r *requests) sort(by table.Field) {
 	t.Follow, t.First, t.Selected, r.at = false, 0, 0, table.Key{}
 }
 
-// nextColumn sorts by the column beside the one that the rows are sorted by, of those on the screen.
+// nextColumn sorts by the column beside the one that the rows are sorted by. One that there was no room for is shown then.
 func (r *requests) nextColumn(right bool) {
-	heads := r.shown.Heads
-	if len(heads) == 0 {
-		return
-	}
-	step := 1
+	step := table.Field(1)
 	if !right {
-		step = len(heads) - 1
+		step = table.NumFields - 1
 	}
-	i := max(slices.IndexFunc(heads, func(h panes.Head) bool { return h.Field == r.shown.List.By }), 0)
-	r.sort(heads[(i+step)%len(heads)].Field)
+	r.sort((r.shown.List.By + step) % table.NumFields)
 }
 
 // onClick sorts by the head under the mouse, or selects the row there; it reports whether that was selected before.

@@ -59,15 +59,21 @@ const (
 	mostBar   = 26
 )
 
-// columnsFor are the columns that fit into w cells, those left out that have nothing in them.
+// columnsFor are the columns that fit into w cells, without those that have nothing in them. The one that the rows are sorted by is always
+// among them.
 func columnsFor(l *table.List, w int) []requestColumn {
 	var fit [table.NumFields]bool
 	left := w - markWidth
-	for rank := range 2 * int(table.NumFields) {
+	take := func(c requestColumn) {
+		if !fit[c.field] && c.w <= left {
+			fit[c.field] = true
+			left -= c.w
+		}
+	}
+	for rank := -1; rank < 2*int(table.NumFields); rank++ {
 		for _, c := range requestTable {
-			if c.rank == rank && c.w <= left && !(c.field.Kind() == table.Word && empty(l, c.field)) {
-				fit[c.field] = true
-				left -= c.w
+			if rank < 0 && c.field == l.By || c.rank == rank && !empty(l, c.field) {
+				take(c)
 			}
 		}
 	}
@@ -82,9 +88,9 @@ func (c requestColumn) at(a grid.Area, x, y, h int) grid.Area {
 	return a.Sub(x, y, c.w-1, h)
 }
 
-// empty reports whether no row has a word.
+// empty reports whether a field is of words and no row has one.
 func empty(l *table.List, f table.Field) bool {
-	return f != table.State && !slices.ContainsFunc(l.Rows, func(r *store.Request) bool { return f.Text(r) != "" })
+	return f.Kind() == table.Word && !slices.ContainsFunc(l.Rows, func(r *store.Request) bool { return f.Text(r) != "" })
 }
 
 // Requests draws the table: one row a request, below them the sums and percentiles of all rows that the filter chooses.
