@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,7 +59,7 @@ With --metrics-listen or --otlp-push it needs no terminal: then it tells the met
 }
 
 func (o *attachOptions) check() error {
-	return errors.Join(o.recording.check(), o.exports.check(), o.view.check())
+	return cmp.Or(o.recording.check(), o.exports.check(), o.view.check())
 }
 
 func (o *attachOptions) run(ctx context.Context) error {

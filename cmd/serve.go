@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,7 +42,7 @@ watch it and to have it generate. Text is sent only to those who had it generate
 	opts.exports.bind(flags)
 	opts.listening.text = true // of those requests whose sender wants it
 	useConfig(c, &opts.config, func() error {
-		return errors.Join(opts.recording.check(), opts.exports.check(), opts.settings.checkEngine())
+		return cmp.Or(opts.recording.check(), opts.exports.check(), opts.settings.checkEngine())
 	})
 	return c
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -301,5 +302,27 @@ func TestModelsAreBounded(t *testing.T) {
 	models := find(samples(t, x), itl.spelled+"_count", "gen_ai_request_model")
 	if len(models) > maxSubjects+1 || models["model 1"] != 2 || models["other"] < 2*maxSubjects {
 		t.Errorf("gaps by model: %v", models)
+	}
+}
+
+// TestDocumentation: every metric is in docs/export.md, and every name there is one.
+func TestDocumentation(t *testing.T) {
+	page, err := os.ReadFile("../../docs/export.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := make(map[string]bool)
+	for _, i := range instruments {
+		if known[i.spelled] = true; !strings.Contains(string(page), "`"+i.spelled+"`") {
+			t.Errorf("docs/export.md does not have %s", i.spelled)
+		}
+		for _, l := range i.labels {
+			known[l] = true
+		}
+	}
+	for _, m := range regexp.MustCompile("`((?:llmtop|gen_ai)_[a-z0-9_]*[a-z0-9])`").FindAllStringSubmatch(string(page), -1) {
+		if !known[m[1]] {
+			t.Errorf("docs/export.md has %s, which is not told", m[1])
+		}
 	}
 }

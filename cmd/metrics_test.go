@@ -1,0 +1,299 @@
+package cmd
+
+import (
+	"bufio"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// command runs llmtop with arguments and without a terminal.
+func command(t *testing.T, args ...string) *cobra.Command {
+	t.Helper()
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	root := newRootCommand()
+	root.SetArgs(args)
+	root.SetOut(io.Discard)
+	root.SetErr(io.Discard)
+	return root
+}
+
+// freeAddress is one at which nobody listens.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// fetch reads the metrics at an address by name and labels, once they hold want.
+func fetch(t *testing.T, at, token, want string) map[string]float64 {
+	t.Helper()
+	request, err := http.NewRequest("GET", "http://"+at+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			if time.Now().After(deadline) {
+				t.Fatal(err)
+			}
+			continue
+		}
+		out := make(map[string]float64)
+		for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
+			name, value, _ := strings.Cut(lines.Text(), " ")
+			if v, err := strconv.ParseFloat(value, 64); err == nil {
+				out[name] = v
+			}
+		}
+		_ = answer.Body.Close()
+		if out[want] > 0 {
+			return out
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s is not among %d series, answer %s", want, len(out), answer.Status)
+		}
+	}
+}
+
+// TestPushedTotalsAreTheReports: what is pushed in the end is what the report of the same run says.
+func TestPushedTotalsAreTheReports(t *testing.T) {
+	var mu sync.Mutex
+	var last []byte
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		zip, err := gzip.NewReader(r.Body)
+		if err == nil {
+			last, err = io.ReadAll(zip)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}))
+	defer receiver.Close()
+	file := filepath.Join(t.TempDir(), "report.json")
+	run := command(t, "run", "--headless", "-n", "20", "-p", "Call me Ishmael.", "-p", "In the beginning", "--json", file, "--otlp-push", receiver.URL)
+	if err := run.ExecuteContext(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var report struct {
+		Requests []struct{ Cold bool }
+		Totals   struct {
+			Finished, Steps uint64
+			Prompt          uint64 `json:"prompt_tokens"`
+			Generated       uint64 `json:"generated_tokens"`
+		}
+	}
+	if err := json.Unmarshal(raw, &report); err != nil {
+		t.Fatal(err)
+	}
+	cold := uint64(0)
+	for _, r := range report.Requests {
+		if r.Cold {
+			cold++
+		}
+	}
+	if report.Totals.Finished != 2 || report.Totals.Generated < 4 || cold == 0 {
+		t.Fatalf("the report has %+v, %d of them cold", report.Totals, cold)
+	}
+	got := totals(t, last)
+	for name, want := range map[string]uint64{
+		"llmtop.requests": report.Totals.Finished, "llmtop.forward_passes": report.Totals.Steps, "llmtop.prompt_tokens": report.Totals.Prompt,
+		"llmtop.generated_tokens": report.Totals.Generated, "gen_ai.server.request.duration": report.Totals.Finished,
+		"llmtop.inter_token_latency":          report.Totals.Generated - report.Totals.Finished,
+		"gen_ai.server.time_to_first_token":   report.Totals.Finished - cold,
+		"llmtop.cold_time_to_first_token":     cold,
+		"gen_ai.server.time_per_output_token": report.Totals.Finished,
+	} {
+		if got[name] != want {
+			t.Errorf("%s is pushed as %d, the report has %d", name, got[name], want)
+		}
+	}
+}
+
+// totals are the sums of counters and the counts of histograms in a message of OTLP, over all their points.
+func totals(t *testing.T, message []byte) map[string]uint64 {
+	t.Helper()
+	type points struct {
+		DataPoints []struct {
+			AsInt, Count string
+		}
+	}
+	var data struct {
+		ResourceMetrics []struct {
+			ScopeMetrics []struct {
+				Metrics []struct {
+					Name           string
+					Sum, Histogram points
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal(message, &data); err != nil {
+		t.Fatalf("%v\n%s", err, message)
+	}
+	out := make(map[string]uint64)
+	for _, m := range data.ResourceMetrics[0].ScopeMetrics[0].Metrics {
+		for _, p := range append(m.Sum.DataPoints, m.Histogram.DataPoints...) {
+			n, _ := strconv.ParseUint(p.AsInt+p.Count, 10, 64) // one of them, or neither
+			out[m.Name] += n
+		}
+	}
+	return out
+}
+
+// TestEndpoint serves an engine, has attach watch it without a screen, and fetches from both.
+func TestEndpoint(t *testing.T) {
+	t.Setenv("LLMTOP_TOKEN", "")
+	dir := t.TempDir()
+	secret := filepath.Join(dir, "token")
+	if err := os.WriteFile(secret, []byte("s3cret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	engineAt, serveAt, attachAt := freeAddress(t), freeAddress(t), freeAddress(t)
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	ended := make(chan error, 2)
+	for _, args := range [][]string{
+		{"serve", "--listen", "tcp:" + engineAt, "--metrics-listen", serveAt},
+		{"attach", "tcp:" + engineAt, "--metrics-listen", attachAt, "--token-file", secret},
+	} {
+		c := command(t, args...)
+		go func() { ended <- c.ExecuteContext(ctx) }()
+	}
+	own := fetch(t, serveAt, "", `llmtop_engine_up{engine="local"}`)
+	for _, name := range []string{`llmtop_model_parameters{engine="local"}`, `llmtop_process_threads{engine="local",process="engine"}`} {
+		if own[name] <= 0 {
+			t.Errorf("%s is %v", name, own[name])
+		}
+	}
+	label := `{engine="tcp:` + engineAt + `"}`
+	far := fetch(t, attachAt, "s3cret", "llmtop_engine_up"+label)
+	if name := "llmtop_model_parameters"; far[name+label] != own[name+`{engine="local"}`] {
+		t.Errorf("%s is %v there and %v here", name, far[name+label], own[name+`{engine="local"}`])
+	}
+	answer, err := http.Get("http://" + attachAt + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	if answer.StatusCode != http.StatusUnauthorized {
+		t.Errorf("without the token: %s", answer.Status)
+	}
+	stop()
+	for range 2 {
+		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	}
+	if _, err := net.Dial("tcp", serveAt); err == nil {
+		t.Error("the endpoint outlives its command")
+	}
+}
+
+// TestExportsThatCannotBe: a mistake is told in one line, before anything is loaded.
+func TestExportsThatCannotBe(t *testing.T) {
+	t.Setenv("LLMTOP_TOKEN", "")
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for _, c := range []struct{ flag, value, want string }{
+		{"--metrics-listen", "nowhere", `--metrics-listen "nowhere": write HOST:PORT`},
+		{"--metrics-listen", "127.0.0.1:port", "write HOST:PORT"},
+		{"--metrics-listen", "0.0.0.0:0", "other machines can reach this address, so it needs --token-file"},
+		{"--metrics-listen", "[::]:0", "needs --token-file"},
+		{"--metrics-listen", taken.Addr().String(), "--metrics-listen: listen tcp"},
+		{"--otlp-push", "127.0.0.1:4318", "--otlp-push: address"},
+		{"--otlp-push", "grpc://127.0.0.1:4317", "write http://HOST:PORT or https://HOST:PORT"},
+	} {
+		for _, name := range []string{"run", "serve", "bench"} {
+			run := command(t, name, c.flag, c.value)
+			err := run.ExecuteContext(context.Background())
+			if err == nil || exitCode(err) != exitUsage || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s %s %s: %v", name, c.flag, c.value, err)
+			}
+		}
+	}
+	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "no header")
+	run := command(t, "run", "--otlp-push", "http://127.0.0.1:1", "-p", "x")
+	if err := run.ExecuteContext(context.Background()); err == nil || exitCode(err) != exitUsage {
+		t.Errorf("headers that are none: %v", err)
+	}
+}
+
+// TestOwnAddress: without a host, only this machine gets to an endpoint.
+func TestOwnAddress(t *testing.T) {
+	for listen, want := range map[string]bool{
+		":9464": true, "127.0.0.1:1": true, "127.8.8.8:1": true, "localhost:1": true, "[::1]:1": true,
+		"0.0.0.0:1": false, "[::]:1": false, "192.168.0.1:1": false, "example.org:1": false,
+	} {
+		e := exports{listen: listen}
+		if e.loopback() != want {
+			t.Errorf("%s, which is %s: loopback is %v", listen, e.address(), !want)
+		}
+	}
+}
+
+// TestWorkflow: the commands of the workflow in docs/github-actions.md are llmtop's, with flags that there are.
+func TestWorkflow(t *testing.T) {
+	page, err := os.ReadFile("../docs/github-actions.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, _ := strings.Cut(string(page), "```yaml\n")
+	block, _, _ = strings.Cut(block, "```")
+	script := strings.ReplaceAll(block, "\\\n", " ")
+	script = regexp.MustCompile(`"\$\([^)]*\)"`).ReplaceAllString(script, "FILES") // which is one word
+	found := make(map[string]int)
+	for _, m := range regexp.MustCompile(`(?m)^ *llmtop ([^|]*?)(?:\|\|.*)?$`).FindAllStringSubmatch(script, -1) {
+		c, rest, err := newRootCommand().Find(strings.Fields(m[1]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[c.Name()]++
+		if err := c.ParseFlags(rest); err != nil {
+			t.Errorf("llmtop %s: %v", m[1], err)
+			continue
+		}
+		if err := c.ValidateArgs(c.Flags().Args()); err != nil {
+			t.Errorf("llmtop %s: %v", m[1], err)
+		}
+	}
+	if found["bench"] != 2 || found["compare"] != 1 {
+		t.Errorf("the workflow has the commands %v", found)
+	}
+	for code, words := range map[int]string{exitOK: "no worse", exitFailed: "regressed", exitUsage: "cannot tell", exitNotCompared: "not compare"} {
+		if !regexp.MustCompile(fmt.Sprintf(`\b%d\b[^.]*%s|%s[^.]*\b%d\b`, code, strings.ReplaceAll(words, " ", `\s+`), words, code)).Match(page) {
+			t.Errorf("docs/github-actions.md does not say that %d is %q", code, words)
+		}
+	}
+}
