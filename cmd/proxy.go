@@ -1,0 +1,201 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/report"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/runtime"
+	"github.com/llmtop/llmtop/runtime/host"
+	"github.com/llmtop/llmtop/runtime/proxy"
+)
+
+// proxyOptions are what the proxy command is told.
+type proxyOptions struct {
+	view
+	recording   recording
+	files       reportFiles
+	config      string
+	to          string
+	listen      string
+	groupHeader string
+	allowRemote bool
+	headless    bool
+}
+
+// drain is how long requests may go on when the program is to end.
+const drain = 10 * time.Second
+
+func newProxyCommand() *cobra.Command {
+	var opts proxyOptions
+	c := &cobra.Command{
+		Use:   "proxy --to URL",
+		Short: "Measure the requests of real clients on their way to a server",
+		Long: `proxy listens for clients of an inference server, passes everything on to it as it comes, and shows each request that generates: chat,
+completions and responses of OpenAI's interface, Ollama's, Anthropic's. Clients are given the proxy's address instead of the server's; their
+keys pass through. Of texts and keys nothing is kept, shown or recorded.
+
+With --headless, or when standard output is not a terminal, it reports when it is interrupted.`,
+		Example: `  llmtop proxy --to http://127.0.0.1:8080
+  OPENAI_BASE_URL=http://127.0.0.1:7080/v1 your-client
+
+  llmtop proxy --to http://127.0.0.1:11434 --group-header X-Tenant --headless --json report.json`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("proxy takes the server's address as --to %s", args[0])
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, _ []string) error {
+			return opts.run(c)
+		},
+	}
+	flags := c.Flags()
+	flags.StringVar(&opts.to, "to", "", "the server: http://HOST:PORT or https://HOST/PATH")
+	flags.StringVar(&opts.listen, "listen", "127.0.0.1:7080", "HOST:PORT that clients connect to; port 0: any that is free")
+	flags.BoolVar(&opts.allowRemote, "allow-remote", false, "listen where other machines can connect; the proxy asks nobody for a key of its own")
+	flags.StringVar(&opts.groupHeader, "group-header", "", "count requests under the value that they have in this header")
+	flags.BoolVar(&opts.headless, "headless", false, "no screen: report when interrupted, exit")
+	opts.view.bind(flags)
+	opts.recording.bind(flags)
+	opts.files.bind(flags, headlessOnly)
+	useConfig(c, &opts.config, opts.check)
+	return c
+}
+
+func (o *proxyOptions) check() error {
+	if o.to == "" {
+		return usagef("--to is missing: the address of the server, for example --to http://127.0.0.1:8080")
+	}
+	if o.recording.text {
+		return usagef("--record-text: the proxy keeps no text")
+	}
+	if err := o.files.checkHeadless(o.headless); err != nil {
+		return err
+	}
+	return o.view.check()
+}
+
+func (o *proxyOptions) run(c *cobra.Command) error {
+	clock := runtime.NewClock()
+	p, err := proxy.New(proxy.Options{
+		To: o.to, Listen: o.listen, AllowRemote: o.allowRemote, GroupHeader: o.groupHeader, Clock: clock, Drain: drain,
+	})
+	if err != nil {
+		return usageError{err}
+	}
+	notes := c.ErrOrStderr()
+	if o.allowRemote {
+		fmt.Fprintln(notes, "llmtop: other machines may be able to reach the proxy, which asks for no key of its own")
+	}
+	fmt.Fprintf(notes, "listening: %s, passing on to %s\n", p.Address(), p.Target())
+	defer tellUnread(notes, p)
+	if !o.headless && isTerminal(os.Stdout) && isTerminal(os.Stdin) {
+		return o.runLive(c.Context(), p, clock, notes)
+	}
+	return o.runHeadless(c.Context(), p, clock, c.OutOrStdout(), notes)
+}
+
+// session is one in which the proxy runs.
+func (o *proxyOptions) session(p *proxy.Proxy, clock runtime.Clock, opt store.Options) (*session, error) {
+	opt.Now, opt.TTFTTarget = clock.Now, o.ttftTarget
+	s := newSession(opt)
+	if err := s.record(&o.recording, clock); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	sampler := host.New(host.Options{Clock: clock, NoGPU: !p.Local()})
+	s.add("pass requests on", p.Run)
+	s.add("sample host", func(ctx context.Context, sink event.Sink) error { return sampler.Run(ctx, besides{p.Local(), sink}) })
+	return s, nil
+}
+
+// runLive opens the screen.
+func (o *proxyOptions) runLive(ctx context.Context, p *proxy.Proxy, clock runtime.Clock, notes io.Writer) error {
+	ctx, stop := interruptible(ctx, errClosed)
+	defer stop()
+	s, err := o.session(p, clock, store.Options{})
+	if err != nil {
+		return err
+	}
+	return s.run(ctx, func(ctx context.Context) error {
+		cfg := o.view.screen()
+		cfg.Snapshots, cfg.Changed, cfg.Recording = s.store.Snapshot, s.store.Changed(), s.recorded
+		err := show(ctx, cfg)
+		stop() // a second signal ends the program at once
+		tellLive(notes, p)
+		return err
+	})
+}
+
+// runHeadless passes requests on until a signal ends it, and reports.
+func (o *proxyOptions) runHeadless(ctx context.Context, p *proxy.Proxy, clock runtime.Clock, stdout, notes io.Writer) error {
+	out, err := o.files.open()
+	if err != nil {
+		return errors.Join(err, p.Close())
+	}
+	ctx, stop := interruptible(ctx, errClosed)
+	defer stop()
+	collector := report.NewCollector()
+	s, err := o.session(p, clock, store.Options{OnRequest: collector.Request})
+	if err != nil {
+		out.discard()
+		return err
+	}
+	s.sink = append(s.sink, collector)
+	err = s.run(ctx, func(ctx context.Context) error {
+		<-ctx.Done()
+		tellLive(notes, p)
+		return nil
+	})
+	built := report.Build(report.Meta{
+		Version: versionString(), Elsewhere: !p.Local(), Partial: err != nil,
+		Configuration: map[string]string{
+			"to": p.Target(), "listen": o.listen, "group-header": o.groupHeader, "ttft-target": o.ttftTarget.String(),
+		},
+	}, s.store.Snapshot(), collector)
+	return errors.Join(err, out.write(built, stdout))
+}
+
+// tellLive says what the end is waiting for.
+func tellLive(notes io.Writer, p *proxy.Proxy) {
+	if n := p.Stats().Live; n > 0 {
+		fmt.Fprintf(notes, "llmtop: %d requests are passing through; they have %v, or until you interrupt again\n", n, drain)
+	}
+}
+
+// tellUnread says what could not be measured.
+func tellUnread(notes io.Writer, p *proxy.Proxy) {
+	unread := p.Stats().Unread
+	for _, why := range slices.Sorted(maps.Keys(unread)) {
+		fmt.Fprintf(notes, "llmtop: answers that could not be read: %d, because %s\n", unread[why], why)
+	}
+}
+
+// besides is a sink for samples of this machine, on which the server may run or not; which process it is nobody knows.
+type besides struct {
+	local bool
+	sink  event.Sink
+}
+
+// Emit implements event.Sink.
+func (b besides) Emit(e event.Event) {
+	if h, ok := e.Data.(*event.Host); ok && e.Kind == event.KindHost {
+		here := event.Host{Interval: h.Interval, Self: h.Self, NoGPU: event.NotReported.String()}
+		if b.local {
+			here = *h
+			here.Engine = event.Process{}
+		}
+		e.Data = &here
+	}
+	b.sink.Emit(e)
+}
