@@ -33,9 +33,11 @@ func (m *machine) attribute(x any, name string) any {
 // item is x[key]: the entry or the element if there is one, and else the attribute.
 func (m *machine) item(x, key any) any {
 	m.defined(x)
-	m.defined(key)
 	switch x := x.(type) {
 	case *dict:
+		if !hashable(key) {
+			break
+		}
 		if v, ok := m.get(x, key); ok {
 			return v
 		}

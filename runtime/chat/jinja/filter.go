@@ -17,7 +17,7 @@ func init() { // filters that apply others by name refer to the table
 		"indent": indented, "int": toInt, "items": items, "join": joinedItems, "last": end1(false), "length": count,
 		"list": toList, "lower": onText(strings.ToLower), "map": mapped, "max": extreme(1), "min": extreme(-1),
 		"reject": chosenItems(false, false), "rejectattr": chosenItems(false, true), "replace": replace, "reverse": reversed,
-		"round": rounded, "safe": same, "select": chosenItems(true, false), "selectattr": chosenItems(true, true),
+		"round": rounded, "safe": toText, "select": chosenItems(true, false), "selectattr": chosenItems(true, true),
 		"sort": sortedItems, "string": toText, "sum": sum, "title": onText(titled), "tojson": toJSON, "trim": trimmed,
 		"unique": unique, "upper": onText(strings.ToUpper), "wordcount": wordCount,
 	}
@@ -37,8 +37,6 @@ func onText(f func(string) string) func(*machine, any, args) any {
 func titled(s string) string {
 	return title(s, func(r rune) bool { return !unicode.IsSpace(r) && !strings.ContainsRune("-({[<", r) })
 }
-
-func same(_ *machine, v any, _ args) any { return v }
 
 func toText(m *machine, v any, _ args) any { return m.str(v) }
 

@@ -205,40 +205,58 @@ func (l *lexer) inside(k kind, closing string) {
 	fail("line %d: a tag has no end", l.line)
 }
 
-var (
-	floatPattern   = regexp.MustCompile(`^(?:[0-9]+_)*[0-9]+(?:(?:\.(?:[0-9]+_)*[0-9]+)?[eE][+-]?(?:[0-9]+_)*[0-9]+|\.(?:[0-9]+_)*[0-9]+)`)
-	integerPattern = regexp.MustCompile(`^(?:0[bB](?:_?[01])+|0[oO](?:_?[0-7])+|0[xX](?:_?[0-9a-fA-F])+|[1-9](?:_?[0-9])*|0(?:_?0)*)`)
-	namePattern    = regexp.MustCompile(`^[\pL_][\pL\pN_]*`)
-	blankPattern   = regexp.MustCompile(`^\s+`)
-	stringPattern  = regexp.MustCompile(`(?s)^(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")`)
-	operators      = []string{"//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[", "]", "(", ")", "{", "}", ">", "<", "=", ".", ":", "|", ",", ";"}
-)
+var operators = []string{
+	"//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[", "]", "(", ")", "{", "}", ">", "<", "=", ".", ":", "|", ",", ";",
+}
 
 // expression reads a token of an expression.
 func (l *lexer) expression(rest string) {
-	afterDot := len(l.tokens) > 0 && l.tokens[len(l.tokens)-1] == token{operator, ".", l.line} && l.src[l.at-1] == '.'
-	if blank := blankPattern.FindString(rest); blank != "" {
-		l.take(len(blank))
-		return
-	}
-	for _, p := range []struct {
-		kind    kind
-		pattern *regexp.Regexp
-	}{{float, floatPattern}, {integer, integerPattern}, {identifier, namePattern}, {quoted, stringPattern}} {
-		text := p.pattern.FindString(rest)
-		switch {
-		case text == "" || p.kind == float && afterDot:
-			continue
-		case p.kind == quoted:
-			l.add(quoted, unquote(text[1:len(text)-1], l.line))
-		case p.kind == identifier:
-			l.add(identifier, text)
-		default:
-			l.add(p.kind, strings.ReplaceAll(text, "_", ""))
-		}
+	r, _ := utf8.DecodeRuneInString(rest)
+	switch {
+	case unicode.IsSpace(r):
+		l.take(prefix(rest, unicode.IsSpace))
+	case r == '_' || unicode.IsLetter(r):
+		text := rest[:prefix(rest, isNamePart)]
+		l.add(identifier, text)
 		l.take(len(text))
-		return
+	case r >= '0' && r <= '9':
+		l.number(rest)
+	case r == '\'' || r == '"':
+		n := closing(rest)
+		if n < 0 {
+			fail("line %d: a string has no end", l.line)
+		}
+		l.add(quoted, unquote(rest[1:n], l.line))
+		l.take(n + 1)
+	default:
+		l.operator(rest, r)
 	}
+}
+
+// prefix is the length of the start of s of which all is of a kind.
+func prefix(s string, is func(rune) bool) int {
+	if n := strings.IndexFunc(s, func(r rune) bool { return !is(r) }); n >= 0 {
+		return n
+	}
+	return len(s)
+}
+
+func isNamePart(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsNumber(r) }
+
+// closing is where the quote that s begins with is closed, below 0 if it is not.
+func closing(s string) int {
+	for i := 1; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case s[0]:
+			return i
+		}
+	}
+	return -1
+}
+
+func (l *lexer) operator(rest string, r rune) {
 	for _, op := range operators {
 		if strings.HasPrefix(rest, op) {
 			l.balance(op)
@@ -247,8 +265,33 @@ func (l *lexer) expression(rest string) {
 			return
 		}
 	}
-	r, _ := utf8.DecodeRuneInString(rest)
 	fail("line %d: unexpected character %q", l.line, r)
+}
+
+// number reads an integer or a float, as Python writes them.
+func (l *lexer) number(rest string) {
+	digits := func(s string) int { return prefix(s, func(r rune) bool { return r >= '0' && r <= '9' || r == '_' }) }
+	kind, n := integer, digits(rest)
+	switch {
+	case n == 1 && len(rest) > 2 && rest[0] == '0' && strings.IndexByte("xXbBoO", rest[1]) >= 0:
+		n = 2 + prefix(rest[2:], isNamePart)
+	case l.src[l.at-1] == '.': // as in a.0.1
+	default:
+		if tail := rest[n:]; len(tail) > 1 && tail[0] == '.' && digits(tail[1:]) > 0 {
+			kind, n = float, n+1+digits(tail[1:])
+		}
+		if tail := rest[n:]; len(tail) > 1 && (tail[0] == 'e' || tail[0] == 'E') {
+			sign := 1
+			if tail[1] == '-' || tail[1] == '+' {
+				sign = 2
+			}
+			if more := digits(tail[sign:]); more > 0 {
+				kind, n = float, n+sign+more
+			}
+		}
+	}
+	l.add(kind, strings.ReplaceAll(rest[:n], "_", ""))
+	l.take(n)
 }
 
 // balance keeps the open brackets, within which a tag does not end.

@@ -208,7 +208,7 @@ func (p *parser) primary() expr {
 	case t.kind == integer:
 		n, err := strconv.ParseInt(t.text, 0, 64)
 		if err != nil {
-			fail("line %d: the number %s is too large", t.line, t.text)
+			fail("line %d: %.40s is no number, or too large a one", t.line, t.text)
 		}
 		return &literal{n}
 	case t.kind == float:

@@ -141,9 +141,11 @@ func (p *parser) test(x expr) expr {
 	negated := p.accept(identifier, "not")
 	t := &testExpr{x: x, name: p.name()}
 	switch next := p.peek(); {
+	case p.is(identifier, "is"):
+		p.unexpected("the end of the test")
 	case p.is(operator, "("):
 		t.args = p.arguments()
-	case next.kind == identifier && !slices.Contains([]string{"else", "or", "and", "is", "if", "in", "not"}, next.text),
+	case next.kind == identifier && !slices.Contains([]string{"else", "or", "and", "if", "in", "not"}, next.text),
 		next.kind == quoted, next.kind == integer, next.kind == float, p.is(operator, "["), p.is(operator, "{"):
 		t.args.positional = []expr{p.postfix(p.primary())}
 	}

@@ -96,7 +96,7 @@ func (p *parser) statement() stmt {
 func (p *parser) ifStatement(line int) stmt {
 	s := &ifStmt{line: line}
 	for {
-		s.tests = append(s.tests, p.tuple(func() bool { return p.peek().kind == blockEnd }))
+		s.tests = append(s.tests, p.or())
 		p.close(blockEnd)
 		s.branches = append(s.branches, p.body("elif", "else", "endif"))
 		switch p.name() {

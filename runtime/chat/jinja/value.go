@@ -46,24 +46,31 @@ func (m *machine) get(d *dict, key any) (any, bool) {
 	return d.values[i], true
 }
 
+// hashable says whether a value can be a key.
+func hashable(key any) bool {
+	switch key.(type) {
+	case nil, bool, int64, float64, string, undefined:
+		return true
+	}
+	return false
+}
+
 // hashed is a key such that equal keys are equal: 1, 1.0 and true are.
 func (m *machine) hashed(key any) any {
-	switch k := key.(type) {
-	case bool:
-		if k {
-			return int64(1)
-		}
-		return int64(0)
+	if !hashable(key) {
+		fail("a %s cannot be a key of a dict", typeName(key))
+	}
+	switch k := whole(key).(type) {
 	case float64:
 		if k == math.Trunc(k) && math.Abs(k) < 1<<53 {
 			return int64(k)
 		}
 		return k
-	case nil, int64, string:
+	case undefined:
+		return undefined{}
+	default:
 		return k
 	}
-	fail("%s cannot be a key of a dict", typeName(key))
-	return nil
 }
 
 // namespace is what a template may change the attributes of.
