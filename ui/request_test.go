@@ -188,3 +188,23 @@ func TestSmallScreensFoldStages(t *testing.T) {
 	a := openRequest(liveSnapshot(), 1, 60, minHeight)
 	holds(t, a, " shorter ")
 }
+
+// The last token of a request that runs is looked at as it comes; any other stays.
+func TestLastTokenGoesOn(t *testing.T) {
+	s := chunks()
+	a := openRequest(s.drain(), 1, 120, 36)
+	more := func() {
+		s.now += 6 * ms
+		s.emit(event.Event{Kind: event.KindToken, Req: 1, N: 2})
+		a.session.Snapshots = s.drain
+		a.Update(tickMsg{})
+	}
+	more()
+	holds(t, a, "Token 181  the last")
+	a.press("left")
+	more()
+	holds(t, a, "Token 180")
+	a.press("end")
+	more()
+	holds(t, a, "Token 185  the last")
+}
