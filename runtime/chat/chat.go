@@ -33,7 +33,8 @@ type Template struct {
 
 // New reads the template of a model, which GGUF files have under tokenizer.chat_template. bos and eos are the texts of the model's
 // tokens for the beginning of a text and its end, "" for one that it does not have. The error is ErrNoTemplate if there is no template.
-func New(template, bos, eos string) (*Template, error) {
+func New(template, bos, eos string) (t *Template, err error) {
+	defer guard(&err)
 	if strings.TrimSpace(template) == "" {
 		return nil, ErrNoTemplate
 	}
@@ -54,6 +55,7 @@ var errSlow = fmt.Errorf("it takes more than %v", patience)
 // The text names special tokens, and is to be tokenized so that they become tokens; StartsWithBOS says whether the first is among them.
 // A template may refuse messages, for example two of a user's in a row; the error then has its words and wraps a jinja.Raised.
 func (t *Template) Render(messages []Message, addGenerationPrompt bool) (prompt string, err error) {
+	defer guard(&err)
 	ctx, stop := context.WithTimeoutCause(context.Background(), patience, errSlow)
 	defer stop()
 	list := make([]any, len(messages))
@@ -72,6 +74,16 @@ func (t *Template) Render(messages []Message, addGenerationPrompt bool) (prompt 
 		return "", fmt.Errorf("apply chat template: %w", err)
 	}
 	return prompt, nil
+}
+
+// errBug is the error of a template that the interpreter does not survive.
+var errBug = errors.New("llmtop cannot cope with the chat template")
+
+// guard turns a panic into an error: whatever is in a model's file, it does not end the program.
+func guard(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("%w: %v", errBug, p)
+	}
 }
 
 // StartsWithBOS says whether a prompt begins with the text of the token that a tokenizer may put first: it is not to add another.

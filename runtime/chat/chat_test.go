@@ -173,9 +173,22 @@ func FuzzTemplate(f *testing.F) {
 	for _, path := range all {
 		f.Add(source(f, filepath.Base(path)), User, "Hi")
 	}
-	f.Fuzz(func(_ *testing.T, template, role, content string) {
-		if tmpl, err := New(template, "<s>", "</s>"); err == nil {
-			_, _ = tmpl.Render([]Message{{role, content}, {Assistant, content}}, true)
+	f.Fuzz(func(t *testing.T, template, role, content string) {
+		tmpl, err := New(template, "<s>", "</s>")
+		if err == nil {
+			_, err = tmpl.Render([]Message{{role, content}, {Assistant, content}}, true)
+		}
+		if errors.Is(err, errBug) {
+			t.Error(err)
 		}
 	})
+}
+
+// TestGuard has a clock that panics stand for whatever else might.
+func TestGuard(t *testing.T) {
+	tmpl := open(t, "qwen2.jinja")
+	tmpl.now = func() time.Time { panic("no time") }
+	if _, err := tmpl.Render(nil, true); !errors.Is(err, errBug) || !strings.HasSuffix(err.Error(), ": no time") {
+		t.Errorf("got %v", err)
+	}
 }
