@@ -2,6 +2,7 @@ package store
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -18,6 +19,8 @@ type live struct {
 	waits int64                  // ns paced between tokens
 	late  bool                   // its beginning was lost: nothing is known of the time before Dispatched or First
 	text  []byte
+
+	detail int // bytes of the tokens that are kept, see MaxDetail
 }
 
 // ring holds the requests kept, oldest first.
@@ -171,9 +174,10 @@ func (l *live) copy() *Request {
 	return &v
 }
 
+// clip cuts text, and keeps no more of it than that in memory.
 func clip(text string, n int) string {
 	if len(text) > n {
-		return text[:n]
+		return strings.Clone(text[:n])
 	}
 	return text
 }

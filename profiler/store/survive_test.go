@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -48,6 +49,31 @@ func TestMillionRequestsThatNeverEnd(t *testing.T) {
 		t.Errorf("%d ids of requests that are gone are kept", n)
 	}
 	runtime.KeepAlive(p)
+}
+
+// TestDetailOfTokensIsBounded: of an engine that tells much of each token, the newest tokens keep it.
+func TestDetailOfTokensIsBounded(t *testing.T) {
+	p := newPlay()
+	p.state(0, 1, event.StateQueued, nil)
+	const size = 2 << 10
+	for i := range 5000 {
+		top := []event.TopProb{{ID: 1, Text: strings.Repeat("x", size/2)}}
+		p.emit(us, event.Event{Kind: event.KindToken, Req: 1, N: 1, Text: "w", Picks: make([]uint16, size/4), Top: top})
+		if i%1000 != 999 {
+			continue
+		}
+		r := p.request(t, 1)
+		sum, kept := 0, 0
+		for i := range r.Tokens {
+			sum += r.Tokens[i].detail()
+			if r.Tokens[i].Picks != nil {
+				kept++
+			}
+		}
+		if last := r.Tokens[len(r.Tokens)-1]; sum > MaxDetail || kept < MaxDetail/2/size-2 || last.Text != "w" || last.Picks == nil || sum != p.store.state.requests.byID[1].detail {
+			t.Fatalf("after %d tokens %d KB are kept, of %d tokens; counted are %d KB", i+1, sum>>10, kept, p.store.state.requests.byID[1].detail>>10)
+		}
+	}
 }
 
 // TestUnseenRequestsAreCountedOnce, however often their end is told, and with those of their tokens that had not been counted.

@@ -49,16 +49,6 @@ func (s *state) applyToken(e *event.Event) {
 	})
 }
 
-// keep appends a token to the rings of the request.
-func (l *live) keep(t Token) {
-	l.view.Tokens = push(l.view.Tokens, t, MaxTokens)
-	l.text = append(l.text, t.Text...)
-	if len(l.text) > MaxText { // cut in large pieces, not at every token
-		l.text = append(l.text[:0], l.text[MaxText/4:]...)
-		l.view.TextCut = true
-	}
-}
-
 // push appends to a bounded list, of which it drops the oldest quarter when it is full.
 func push[T any](list []T, v T, bound int) []T {
 	if len(list) >= bound {

@@ -10,8 +10,11 @@ import (
 // tokens emits the tokens of the line.
 func (d *Decoder) tokens(emit func(event.Event)) {
 	c := &d.columns
-	text := string(c.bytes) // one piece of memory for all
-	picks, top := slices.Clone(c.experts), slices.Clone(c.candidates)
+	var text string // of all, if it is little
+	if len(c.bytes) <= maxShared {
+		text = string(c.bytes)
+	}
+	picks, top := share(c.experts), share(c.candidates)
 	for i, at := range c.at {
 		e := event.Event{
 			Kind: event.KindToken, Layer: -1, At: event.Time(at), Req: event.RequestID(of(c.req, i, 0)),
@@ -22,13 +25,17 @@ func (d *Decoder) tokens(emit func(event.Event)) {
 			e.LogP, e.HasLogP = float32(l), true
 		}
 		if s := of(c.text, i, span{}); s.to > s.from {
-			e.Text = text[s.from:s.to]
+			if text != "" {
+				e.Text = text[s.from:s.to]
+			} else {
+				e.Text = string(c.bytes[s.from:s.to])
+			}
 		}
 		if s := of(c.picks, i, span{}); s.to > s.from {
-			e.Picks = picks[s.from:s.to:s.to]
+			e.Picks = piece(picks, c.experts, s)
 		}
 		if s := of(c.top, i, span{}); s.to > s.from {
-			e.Top = top[s.from:s.to:s.to]
+			e.Top = piece(top, c.candidates, s)
 		}
 		e.Split = of(c.split, i, event.Split{})
 		if w := of(c.sample, i, absent); w != absent && e.Split == (event.Split{}) {
@@ -37,6 +44,26 @@ func (d *Decoder) tokens(emit func(event.Event)) {
 		}
 		emit(e)
 	}
+}
+
+// maxShared is how much the tokens of a line have in one piece of memory: bytes of text, picks, alternatives. Whoever keeps one of them for
+// long keeps the whole piece.
+const maxShared = 1024
+
+// share copies what the tokens of a line have if it is little.
+func share[T any](all []T) []T {
+	if len(all) > maxShared {
+		return nil
+	}
+	return slices.Clone(all)
+}
+
+// piece is the part of one token, of what they share or else of its own.
+func piece[T any](shared, all []T, s span) []T {
+	if shared == nil {
+		return slices.Clone(all[s.from:s.to])
+	}
+	return shared[s.from:s.to:s.to]
 }
 
 // steps emits the forward passes of the line.
