@@ -54,16 +54,14 @@ func (r *Report) headSection() section {
 		}
 	}
 	if m := r.Model; m != nil {
-		shape := "dense"
-		if m.Experts > 0 {
-			shape = fmt.Sprintf("%d experts, %d used", m.Experts, m.ExpertsUsed)
+		s.rows = append(s.rows, []string{"model", m.Name + spaced(m.Quantisation)})
+		if shape := m.shape(); len(shape) > 0 {
+			s.rows = append(s.rows, []string{"shape", strings.Join(shape, ", ")})
 		}
-		s.rows = append(s.rows, []string{"model", m.Name + spaced(m.Quantisation)},
-			[]string{"shape", format(m.Parameters, metric.Count) + " parameters, " + format(m.Layers, metric.Count) + " layers, " + shape})
 	}
 	t := &r.Totals
 	s.rows = append(s.rows,
-		[]string{"engine", r.Engine.Name + " on " + r.Engine.Device + spaced(r.Engine.Kernels)},
+		[]string{"engine", r.Engine.where()},
 		[]string{"machine", r.Machine.describe()},
 		[]string{"started", r.Started.Format("2006-01-02 15:04:05 MST")},
 		[]string{"requests", fmt.Sprintf("%d finished, %d cancelled, %d failed", t.Finished, t.Cancelled, t.Failed)},

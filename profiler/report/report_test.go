@@ -237,3 +237,14 @@ func TestElsewhere(t *testing.T) {
 		t.Errorf("machine with samples of three cores = %q", got)
 	}
 }
+
+// TestWhatIsNotKnownIsLeftOut: a report about a server that tells little of itself says that little and nothing else.
+func TestWhatIsNotKnownIsLeftOut(t *testing.T) {
+	r := newRun()
+	r.emit(ms, event.Event{Kind: event.KindEngine, Data: &event.Engine{Name: "vLLM", Version: "0.20", State: event.EngineReady}})
+	r.emit(0, event.Event{Kind: event.KindModel, Data: &event.Model{Name: "m", Parameters: 8e9}})
+	head := textOf(t, r.build(Meta{Version: "1"}))
+	if want := "llmtop 1 - engine vLLM 0.20, ready\nmodel m, 8.00G parameters\n"; !strings.HasPrefix(head, want) {
+		t.Errorf("%.200s, want %s", head, want)
+	}
+}

@@ -73,7 +73,7 @@ func (r *Report) WriteText(out io.Writer) error {
 
 func (r *Report) writeHead(w writer) {
 	e := &r.Engine
-	w.line("llmtop %s - engine %s on %s%s, %s", r.Version, e.Name, e.Device, spaced(e.Kernels), e.State)
+	w.line("llmtop %s - engine %s, %s", r.Version, e.where(), e.State)
 	if e.Reason != "" {
 		w.line("  %s", e.Reason)
 	}
@@ -81,12 +81,7 @@ func (r *Report) writeHead(w writer) {
 		w.line("  log: %s", line)
 	}
 	if m := r.Model; m != nil {
-		shape := "dense"
-		if m.Experts > 0 {
-			shape = fmt.Sprintf("%d experts, %d used", m.Experts, m.ExpertsUsed)
-		}
-		w.line("model %s%s, %s parameters, %s, %s layers, %s", m.Name, spaced(m.Quantisation),
-			format(m.Parameters, metric.Count), format(m.Bytes, metric.Bytes), format(m.Layers, metric.Count), shape)
+		w.line("model %s", strings.Join(append([]string{m.Name + spaced(m.Quantisation)}, m.shape()...), ", "))
 	}
 	if r.Partial {
 		w.line("interrupted: this report is partial")
@@ -99,6 +94,34 @@ func (r *Report) writeHead(w writer) {
 	if c := r.Cut; c.Requests+c.Tokens > 0 {
 		w.line("%d requests and %d tokens are beyond the bounds of a report: counted, not listed", c.Requests, c.Tokens)
 	}
+}
+
+// where is the engine and, if that is known, what it computes on.
+func (e *Engine) where() string {
+	if e.Device == "" {
+		return e.Name + spaced(e.Version)
+	}
+	return e.Name + " on " + e.Device + spaced(e.Kernels)
+}
+
+// shape is what is known of a model's size and form, in words.
+func (m *Model) shape() (known []string) {
+	for _, part := range []struct {
+		n     Number
+		f     func(float64) string
+		words string
+	}{{m.Parameters, metric.Count, " parameters"}, {m.Bytes, metric.Bytes, ""}, {m.Layers, metric.Count, " layers"}} {
+		if part.n.OK() {
+			known = append(known, part.f(part.n.V)+part.words)
+		}
+	}
+	switch {
+	case m.Experts > 0:
+		known = append(known, fmt.Sprintf("%d experts, %d used", m.Experts, m.ExpertsUsed))
+	case m.Architecture != nil:
+		known = append(known, "dense")
+	}
+	return known
 }
 
 func spaced(s *string) string {

@@ -35,21 +35,27 @@ func (ttft) judge(e *Evidence, l *Limits) (Verdict, bool) {
 		return Verdict{}, false
 	}
 	took := time.Duration(e.TTFT.V * float64(time.Second))
-	v := Verdict{Topic: "TTFT", Evidence: fmt.Sprintf(
-		"request #%d, %d prompt tokens, %s %s a prompt token", e.Request, e.Prompt, e.Dominant, metric.Duration(int64(e.DomPerTok)))}
+	v := Verdict{Topic: "TTFT", Evidence: fmt.Sprintf("request #%d, %d prompt tokens", e.Request, e.Prompt)}
+	mostly := ""
+	if e.DomShare < 1 || e.Dominant != "other" { // or nobody has told where the time went
+		v.Evidence += fmt.Sprintf(", %s %s a prompt token", e.Dominant, metric.Duration(int64(e.DomPerTok)))
+		mostly = fmt.Sprintf(": %s of it %s", metric.Percent(e.DomShare), e.Dominant)
+	}
 	switch {
 	case e.Cold:
 		v.Severity = Info
-		v.Text = fmt.Sprintf("Cold TTFT %s, the model load included: %s of it %s", metric.Duration(int64(took)), metric.Percent(e.DomShare), e.Dominant)
+		v.Text = fmt.Sprintf("Cold TTFT %s, the model load included%s", metric.Duration(int64(took)), mostly)
 	case took <= e.Target:
 		v.Severity = Good
-		v.Text = fmt.Sprintf("TTFT %s of %s allowed (%s): %s of it %s", metric.Duration(int64(took)),
-			metric.Duration(int64(e.Target)), class(took, l), metric.Percent(e.DomShare), e.Dominant)
+		v.Text = fmt.Sprintf("TTFT %s of %s allowed (%s)%s", metric.Duration(int64(took)),
+			metric.Duration(int64(e.Target)), class(took, l), mostly)
 	default:
 		v.Severity = Bad
-		v.Text = fmt.Sprintf("TTFT %s, %s over the target of %s: %s of it %s", metric.Duration(int64(took)),
-			metric.Duration(int64(took-e.Target)), metric.Duration(int64(e.Target)), metric.Percent(e.DomShare), e.Dominant)
-		v.Try = remedies[e.Dominant]
+		v.Text = fmt.Sprintf("TTFT %s, %s over the target of %s%s", metric.Duration(int64(took)),
+			metric.Duration(int64(took-e.Target)), metric.Duration(int64(e.Target)), mostly)
+		if mostly != "" {
+			v.Try = remedies[e.Dominant]
+		}
 	}
 	return v, true
 }

@@ -173,6 +173,11 @@ func TestTTFTAgainstItsTarget(t *testing.T) {
 		}
 	}
 	e := calm()
+	e.Request, e.TTFT, e.Dominant, e.DomShare, e.Prompt = 4, event.From(.3), "other", 1, 30
+	if v := judged(e)["TTFT"]; v.Text != "TTFT 300 ms, 100 ms over the target of 200 ms" || v.Try != "" || v.Evidence != "request #4, 30 prompt tokens" {
+		t.Errorf("where nobody tells where the time went: %+v", v)
+	}
+	e = calm()
 	e.Request, e.TTFT = 4, event.Absent(event.NotYet)
 	if v, ok := judged(e)["TTFT"]; ok {
 		t.Errorf("a request without a token has the verdict %q", v.Text)
