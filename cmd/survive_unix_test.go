@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // engine serves the built-in model until the test ends, and returns its address.
@@ -90,5 +91,52 @@ func TestTwoRecorders(t *testing.T) {
 	a, b := generated(t, one), generated(t, two)
 	if len(a) != 1 || len(a[0]) == 0 || !reflect.DeepEqual(a, b) {
 		t.Errorf("one recorder has %v, the other %v", a, b)
+	}
+}
+
+// TestAttachFindsEngines in the folder of the user, also those that come later, and passes over what a dead one has left there.
+func TestAttachFindsEngines(t *testing.T) {
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	serve := func() *exec.Cmd {
+		c := exec.Command(path, "serve")
+		c.Env = append(c.Environ(), "XDG_RUNTIME_DIR="+dir)
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = c.Process.Kill()
+			_ = c.Wait()
+		})
+		return c
+	}
+	sockets := func(n int) {
+		for end := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+			if found, _ := filepath.Glob(filepath.Join(dir, "llmtop", "*.sock")); len(found) == n {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("there never were %d sockets", n)
+			}
+		}
+	}
+	dead := serve()
+	sockets(1)
+	_ = dead.Process.Kill()
+	_ = dead.Wait()
+	serve()
+	sockets(2)
+	attach := exec.Command(path, "attach")
+	attach.Env = append(attach.Environ(), "XDG_RUNTIME_DIR="+dir)
+	p := startCommand(t, 160, 45, attach)
+	p.waitFor(t, "connected", "llmtop demo MoE")
+	serve()
+	p.waitFor(t, "1/2 unix:") // the first of two is on the screen
+	p.keys(t, "q")
+	if code := p.exit(t); code != 0 {
+		t.Errorf("exit code %d", code)
 	}
 }
