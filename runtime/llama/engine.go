@@ -101,7 +101,8 @@ func (e *Engine) modelParams() block {
 	return params
 }
 
-// contextParams are the parameters of the context. One cache for all sequences keeps the rows of a batch together and in order.
+// contextParams are the parameters of the context. One cache for all sequences keeps the rows of a batch together and in order; the
+// library then takes 0.04 ms longer to look over each batch, so a single sequence does without.
 func (e *Engine) contextParams() block {
 	params, at, o := append(block(nil), e.lib.contextDefaults...), &e.lib.layout.context, &e.opt
 	for _, f := range []struct{ at, v int }{
@@ -115,7 +116,9 @@ func (e *Engine) contextParams() block {
 	} {
 		params.setInt32(f.at, int32(f.v))
 	}
-	params.setBool(at.unified)
+	if o.Slots > 1 {
+		params.setBool(at.unified)
+	}
 	params.setWord(at.eval, uint64(filterAddress))
 	params.setWord(at.evalData, uint64(e.watch.address()))
 	return params

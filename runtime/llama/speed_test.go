@@ -3,6 +3,9 @@
 package llama
 
 import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -53,72 +56,83 @@ func (b *bare) forward(tb testing.TB, pos int, tokens ...int32) []float32 {
 	return unsafe.Slice(b.lib.logits(b.context, int32(len(tokens)-1)), b.vocab)
 }
 
-// BenchmarkPeerDecode times single tokens of the built-in model: by a bare loop over the library, and by the engine with different
-// hooks, in turn, so that all see the same machine. The metrics are medians; cost-… is the engine's time over the bare loop's less one.
+// BenchmarkPeerDecode times single tokens of the built-in model behind texts of two lengths: by a bare loop over the library, and by the
+// engine with its hooks off, at auto, and in every pass; on one thread, in a new order in each round, so that all see the same machine. The
+// metrics are medians of the engine's time over the bare loop's in the same round, less one; for auto, which measures now and then, it
+// is the mean of the middle four fifths.
 func BenchmarkPeerDecode(b *testing.B) {
-	const prompt = 64
-	e := openDemo(b, Options{Context: 2048, Threads: 1})
-	other := newBare(b, e)
-	ids := make([]int32, prompt)
-	for i := range ids {
-		ids[i] = int32(100 + i)
-	}
-	other.forward(b, 0, ids...)
-	batch := &runtime.Batch{}
-	for i, id := range ids {
-		batch.Rows = append(batch.Rows, runtime.Row{Token: id, Pos: int32(i), Prompt: true, Logits: i == prompt-1})
-	}
-	if err := e.Forward(batch); err != nil {
-		b.Fatal(err)
-	}
-	kinds := []struct {
-		name  string
-		hooks runtime.Hooks
-	}{
-		{"off", runtime.Hooks{}},
-		{"auto", runtime.Hooks{Experts: true, Split: true}},
-		{"experts", runtime.Hooks{Experts: true, Every: 1}},
-		{"split", runtime.Hooks{Experts: true, Split: true, Every: 1}},
-		{"ops", runtime.Hooks{Ops: true}},
-	}
-	base, times := []float64{}, make([][]float64, len(kinds))
-	sums := make([]float64, len(kinds)+1)
-	for i := 0; b.Loop(); i++ {
-		pos := prompt + i%1024
-		began := time.Now()
-		other.forward(b, pos, 50)
-		base = append(base, float64(time.Since(began)))
-		sums[len(kinds)] += base[i]
-		b.StopTimer()
-		other.lib.remove(other.lib.memory(other.context), 0, int32(pos), -1)
-		other.forward(b, pos, 50)
-		for k, kind := range kinds {
-			e.SetHooks(kind.hooks)
-			e.Keep(0, pos)
-			batch.Rows = append(batch.Rows[:0], runtime.Row{Token: 50, Pos: int32(pos), Logits: true})
-			began := time.Now()
-			if err := e.Forward(batch); err != nil {
-				b.Fatal(err)
+	hooks := map[string]runtime.Hooks{"off": {}, "auto": {Experts: true, Split: true}, "every-pass": {Experts: true, Split: true, Every: 1}}
+	for _, context := range []int{16, 512} {
+		b.Run(fmt.Sprintf("context=%d", context), func(b *testing.B) {
+			e := openDemo(b, Options{Context: 1024})
+			loop := newBare(b, e)
+			prompt := make([]int32, context)
+			for i := range prompt {
+				prompt[i] = int32(100 + i)
 			}
-			times[k] = append(times[k], float64(time.Since(began)))
-			sums[k] += times[k][i]
-		}
-		if pos == prompt+1023 {
-			e.Keep(0, prompt)
-			other.lib.remove(other.lib.memory(other.context), 0, prompt, -1)
-		}
-		b.StartTimer()
+			loop.forward(b, 0, prompt...)
+			decode(b, e, context, 0, nil)
+			names := append(slices.Sorted(maps.Keys(hooks)), "bare")
+			times := map[string][]float64{}
+			for b.Loop() {
+				rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+				for _, name := range names {
+					if name == "bare" {
+						loop.timed(b, context)
+						times[name] = append(times[name], loop.timed(b, context))
+						continue
+					}
+					e.timed(b, runtime.Hooks{}, context) // as warm as the bare loop's
+					times[name] = append(times[name], e.timed(b, hooks[name], context))
+				}
+			}
+			for name := range hooks {
+				ratios := make([]float64, len(times[name]))
+				for i, took := range times[name] {
+					ratios[i] = took / times["bare"][i]
+				}
+				b.ReportMetric(100*(middle(ratios, name == "auto")-1), "%cost-"+name)
+			}
+			b.ReportMetric(float64(e.auto), "N-auto")
+			b.ReportMetric(middle(times["bare"], false)/1e3, "µs-bare")
+		})
 	}
-	for k, kind := range kinds {
-		b.ReportMetric(100*(median(times[k])/median(base)-1), "%cost-"+kind.name)
-		b.ReportMetric(100*(sums[k]/sums[len(kinds)]-1), "%mean-"+kind.name)
-	}
-	b.ReportMetric(float64(e.auto), "N-auto")
-	b.ReportMetric(median(base)/1e3, "µs-bare")
 }
 
-func median(x []float64) float64 {
-	x = slices.Clone(x)
+// timed is the time of one token behind a text, in ns.
+func (b *bare) timed(tb testing.TB, context int) float64 {
+	began := time.Now()
+	b.forward(tb, context, 50)
+	took := float64(time.Since(began))
+	b.lib.remove(b.lib.memory(b.context), 0, int32(context), -1)
+	return took
+}
+
+// timed is the time of one token behind a text, in ns.
+func (e *Engine) timed(b *testing.B, h runtime.Hooks, context int) float64 {
+	if h != e.hooks {
+		e.SetHooks(h)
+	}
+	batch := runtime.Batch{Rows: []runtime.Row{{Token: 50, Pos: int32(context), Logits: true}}}
+	began := time.Now()
+	if err := e.Forward(&batch); err != nil {
+		b.Fatal(err)
+	}
+	took := float64(time.Since(began))
+	e.Keep(0, context)
+	return took
+}
+
+// middle is the median, or the mean of the middle four fifths.
+func middle(x []float64, mean bool) float64 {
 	slices.Sort(x)
-	return x[len(x)/2]
+	if !mean {
+		return x[len(x)/2]
+	}
+	x = x[len(x)/10 : len(x)-len(x)/10]
+	var sum float64
+	for _, v := range x {
+		sum += v
+	}
+	return sum / float64(len(x))
 }
