@@ -26,6 +26,7 @@ type childSpec struct {
 	Pace      float64 `json:"pace"`
 	GPULayers int     `json:"gpu_layers"`
 	Sample    string  `json:"expert_sample"`
+	Reuse     bool    `json:"reuse"` // what is kept of earlier prompts
 }
 
 // startChild starts the process of the engine.
@@ -33,7 +34,7 @@ func (o *runOptions) startChild(clock runtime.Clock) (*child.Process, error) {
 	return child.Start(child.Options{Clock: clock, Engine: o.engine(), Spec: childSpec{
 		Engine: o.chosen.name, Libraries: o.chosen.libraries, Model: o.model,
 		Parallel: o.parallel, Threads: o.threads, Context: o.context, Pace: o.pace,
-		GPULayers: o.choice.gpuLayers, Sample: o.choice.sample,
+		GPULayers: o.choice.gpuLayers, Sample: o.choice.sample, Reuse: o.chat.template != nil,
 	}})
 }
 
@@ -65,6 +66,7 @@ func prepareChild(raw json.RawMessage) (child.Job, error) {
 	o.parallel, o.threads, o.context, o.pace = spec.Parallel, spec.Threads, spec.Context, spec.Pace
 	o.choice.gpuLayers, o.choice.sample = spec.GPULayers, spec.Sample
 	job := child.Job{Load: o.llamaLoader(), Options: o.schedulerOptions()}
+	job.Options.Reuse = spec.Reuse
 	if o.chosen.name == engineNative {
 		load := o.loader()
 		job.Load = func(ctx context.Context, report func(runtime.LoadStage), _ func(string)) (runtime.Engine, error) {

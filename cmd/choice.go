@@ -106,6 +106,17 @@ func (o *runOptions) choose() (chosen, error) {
 	return chosen{name: engineLlama, why: "auto: " + why, libraries: best.Dir}, nil
 }
 
+// why says of the engine what the user should know: how it takes prompts, and why it was chosen.
+func (o *runOptions) why() string {
+	switch {
+	case o.chat.words == "":
+		return o.chosen.why
+	case o.chosen.why == "":
+		return o.chat.words
+	}
+	return o.chat.words + "; " + o.chosen.why
+}
+
 // isGGUF reports whether a file begins like a model.
 func isGGUF(path string) bool {
 	f, err := os.Open(filepath.Clean(path))

@@ -66,7 +66,7 @@ func (o *runOptions) builtinRequests() []runtime.Request {
 // engine is what is known of the engine before it is loaded.
 func (o *runOptions) engine() event.Engine {
 	if o.chosen.name == engineLlama {
-		return event.Engine{Name: "llama.cpp"}
+		return event.Engine{Name: "llama.cpp", Caps: event.CapSample}
 	}
 	return event.Engine{Name: "native", Version: versionString()}
 }
@@ -74,7 +74,7 @@ func (o *runOptions) engine() event.Engine {
 // schedulerOptions are those of the scheduler of a run, but for the clock.
 func (o *runOptions) schedulerOptions() runtime.Options {
 	hooks, _ := o.choice.hooks() // has been checked
-	return runtime.Options{Sampler: native.NewSampler, Pace: o.pace, Engine: o.engine(), Hooks: hooks}
+	return runtime.Options{Sampler: native.NewSampler, Pace: o.pace, Engine: o.engine(), Hooks: hooks, Reuse: o.chat.template != nil}
 }
 
 // scheduler prepares the scheduler of a run.

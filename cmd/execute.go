@@ -19,6 +19,7 @@ func (o *runOptions) run(c *cobra.Command) error {
 	if err := native.CheckParams(o.params()); err != nil {
 		return usageError{err}
 	}
+	o.chat.begin(o.model, o.raw)
 	prompts, err := o.readPrompts(c.InOrStdin())
 	if err != nil {
 		return err
@@ -35,6 +36,9 @@ func (o *runOptions) run(c *cobra.Command) error {
 	}
 	if o.demo {
 		o.pace = 0 // there is nobody who reads along
+	}
+	if err := o.chat.askAll(prompts); err != nil {
+		return err
 	}
 	ctx, stop := interruptible(c.Context(), errInterrupted)
 	defer stop()

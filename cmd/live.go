@@ -23,6 +23,11 @@ func (o *runOptions) runLive(ctx context.Context, prompts []runtime.Request) err
 	ctx, stop := interruptible(ctx, errClosed)
 	defer stop()
 	o.exports.screen = true
+	if len(prompts) > 1 { // a single one begins the conversation that the user may go on with
+		if err := o.chat.askAll(prompts); err != nil {
+			return err
+		}
+	}
 	s, err := o.newLocal(nil, nil)
 	if err != nil {
 		return err
@@ -30,13 +35,17 @@ func (o *runOptions) runLive(ctx context.Context, prompts []runtime.Request) err
 	return s.run(ctx, func(ctx context.Context) error {
 		ctx, end := context.WithCancelCause(ctx)
 		defer end(nil)
-		submit := s.scheduler.Submit
+		typed := o.chat.runner(s.scheduler)
+		submit, first := typed.Submit, typed
+		if len(prompts) > 1 {
+			first = s.scheduler
+		}
 		if len(prompts) == 0 && o.model == "" {
 			cycle := runtime.NewCycle(s.scheduler, o.builtinRequests(), o.parallel, rest)
 			submit = cycle.Submit
 			go func() { _ = cycle.Run(ctx) }() // ends with the scheduler, whose error the session returns
 		}
-		go o.watch(ctx, s.scheduler, prompts, end)
+		go o.watch(ctx, first, prompts, end)
 		return show(ctx, o.screen(s, submit))
 	})
 }

@@ -52,8 +52,11 @@ func (o *runOptions) newLocal(also event.Sink, onRequest func(*store.Request)) (
 	return l, nil
 }
 
-// engage adds the engine, in a process of its own if that is wanted, and what samples its process.
+// engage adds the engine, in a process of its own or elsewhere if that is wanted, and what samples its process.
 func (l *local) engage(o *runOptions) (controller socket.Controller, err error) {
+	if o.elsewhere != nil {
+		return nil, o.elsewhere(l)
+	}
 	if o.chosen, err = o.choose(); err != nil {
 		return nil, err
 	}
@@ -61,7 +64,7 @@ func (l *local) engage(o *runOptions) (controller socket.Controller, err error) 
 		s := o.scheduler(l.clock)
 		l.scheduler = s
 		l.sampler = host.New(host.Options{Clock: l.clock, EngineThreads: s.Threads})
-		l.add("run engine", because(o.chosen.why, s.Run))
+		l.add("run engine", because(o.why(), s.Run))
 		l.add("sample host", l.sampler.Run)
 		return socket.Scheduled(s), nil
 	}
@@ -72,7 +75,7 @@ func (l *local) engage(o *runOptions) (controller socket.Controller, err error) 
 	l.scheduler = p
 	l.atEnd = append(l.atEnd, p.Close)
 	l.sampler = host.New(host.Options{Clock: l.clock, PID: p.PID()})
-	l.add("run engine", because(o.chosen.why, lasting(p.Run)))
+	l.add("run engine", because(o.why(), lasting(p.Run)))
 	l.add("sample host", l.sampler.Run)
 	return p.Controller(), nil
 }

@@ -11,6 +11,7 @@ type runOptions struct {
 	listening listening
 	exports   exports
 	config    string
+	elsewhere func(*local) error // adds an engine that this program does not run, and what samples; nil: it runs one
 
 	demo     bool   // bare llmtop: built-in prompts in turn, paced
 	model    string // path of a GGUF file; "": the built-in model
@@ -20,6 +21,7 @@ type runOptions struct {
 	logprobs int // alternatives per token in the report
 
 	chosen    chosen                   // once the run begins
+	chat      chatting                 // likewise
 	flagValue func(name string) string // the text of a flag's value
 }
 

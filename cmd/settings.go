@@ -27,6 +27,7 @@ type settings struct {
 	repeatPenalty float64
 	seed          uint64
 
+	raw   bool
 	group string
 	view
 }
@@ -57,6 +58,7 @@ func (s *settings) flags() *pflag.FlagSet {
 	set.Float64Var(&s.repeatPenalty, "repeat-penalty", 1.1, "divide the logits of recent tokens by this; 1: off")
 	set.Uint64Var(&s.seed, "seed", 0, "seed of the sampler: same seed, same text; 0: another one for each request")
 
+	set.BoolVar(&s.raw, "raw", false, "continue prompts as they are, without the chat template of a model that has one")
 	set.StringVar(&s.group, "group", "", "group (LoRA adapter or tenant) that the requests are counted under")
 	s.bindEngine(set)
 	s.view.bind(set)

@@ -138,6 +138,7 @@ func (d *driver) prepare() {
 	d.batch.Rows = make([]Row, 0, rows)
 	d.info.PID = d.opt.Engine.PID
 	d.info.Slots = len(d.slots)
+	d.info.Caps |= d.opt.Engine.Caps & event.CapSample
 	d.info.Caps |= event.CapStages | event.CapTokens | event.CapText | event.CapKV | event.CapSteps | event.CapQueue | event.CapPrompt
 	if d.model.Experts > 0 {
 		d.info.Caps |= event.CapExperts | event.CapPicks

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -15,6 +16,19 @@ func (s *Scheduler) Encode(ctx context.Context, text string) ([]int32, error) {
 		return nil, err
 	}
 	return d.engine.Encode(nil, text, false), nil
+}
+
+// encode turns the text of a request into token ids. A text whose first special token is the one that the model wants in front anyway, as
+// chat templates make them, has it once.
+func (d *driver) encode(dst []int32, r *Request) []int32 {
+	ids := d.engine.Encode(dst, r.Text, r.Special)
+	if !r.Special || len(ids) < 2 || ids[0] != ids[1] {
+		return ids
+	}
+	if front := d.engine.Encode(nil, "", false); len(front) > 0 && front[0] == ids[0] {
+		ids = slices.Delete(ids, 0, 1)
+	}
+	return ids
 }
 
 // Model is what was loaded. It waits for that, with the errors of Encode.

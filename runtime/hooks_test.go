@@ -48,6 +48,21 @@ func TestHooksWhileRunning(t *testing.T) {
 	})
 }
 
+// TestChangeHooks: what is not changed stays as it is.
+func TestChangeHooks(t *testing.T) {
+	e := newFake(t, 1, 64, 16)
+	run(t, e, runtime.Options{Pace: 10, Hooks: runtime.Hooks{Split: true, Experts: true}}, func(t *testing.T, b *bench) {
+		b.ask(t, "abc", 3)
+		b.ChangeHooks(func(h *runtime.Hooks) { h.Every = 5 })
+		b.ChangeHooks(func(h *runtime.Hooks) { h.Split = false })
+		time.Sleep(250 * time.Millisecond)
+		synctest.Wait()
+		if want := (runtime.Hooks{Experts: true, Every: 5}); e.hooks != want {
+			t.Errorf("hooks are %+v, want %+v", e.hooks, want)
+		}
+	})
+}
+
 // TestLayersOfWholePromptsOnly: a prompt that was timed by layer only in part has no layers' times, but all others.
 func TestLayersOfWholePromptsOnly(t *testing.T) {
 	for _, on := range []bool{true, false} {

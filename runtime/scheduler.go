@@ -16,7 +16,7 @@ import (
 type Options struct {
 	Clock   Clock                                  // shared with the other sources; zero: one that starts now
 	Sampler func(p Params, vocabulary int) Sampler // builds the sampler of one request
-	Engine  event.Engine                           // what is known before the engine is loaded, for example its name
+	Engine  event.Engine                           // what is known before the engine is loaded: its name, whether it has CapSample
 	Hooks   Hooks
 	Pace    float64 // tokens/s each request is held to; 0: flat out
 	Queue   int     // requests that may wait; 0: DefaultQueue
@@ -163,6 +163,12 @@ func (s *Scheduler) SetPace(tokensPerSecond float64) {
 
 // SetHooks changes what the engine measures, from the next batch on.
 func (s *Scheduler) SetHooks(h Hooks) { s.set(func() { s.hooks = h }) }
+
+// ChangeHooks changes a part of what the engine measures, from the next batch on. change must not call the scheduler.
+func (s *Scheduler) ChangeHooks(change func(h *Hooks)) { s.set(func() { change(&s.hooks) }) }
+
+// Samples reports whether the engine can measure in one of every so many passes, which is known before it is loaded; see Hooks.Every.
+func (s *Scheduler) Samples() bool { return s.opt.Engine.Caps.Has(event.CapSample) }
 
 // Pause stops the engine after the batch in progress until Resume. Time spent paused counts as pacing.
 func (s *Scheduler) Pause() { s.set(func() { s.paused = true }) }

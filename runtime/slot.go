@@ -89,7 +89,7 @@ func (d *driver) dispatch(h *Handle) {
 
 	d.prompt = append(d.prompt[:0], h.request.IDs...)
 	if len(d.prompt) == 0 {
-		d.prompt = d.engine.Encode(d.prompt, h.request.Text, h.request.Special)
+		d.prompt = d.encode(d.prompt, &h.request)
 	}
 	end := d.clock.Now()
 	d.stage(h.ID, event.StageTokenize, -1, end, int64(end-now), len(d.prompt))

@@ -1,0 +1,145 @@
+package cmd
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime"
+)
+
+// prompts are those of the requests that were queued, and what came of them.
+type promptLog struct {
+	mu       sync.Mutex
+	prompts  []string
+	outcomes []event.Outcome
+}
+
+// Emit implements event.Sink.
+func (l *promptLog) Emit(e event.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch p := e.Data.(type) {
+	case *event.Request:
+		l.prompts = append(l.prompts, p.Prompt)
+	case *event.Outcome:
+		l.outcomes = append(l.outcomes, *p)
+	}
+}
+
+// talker runs the native engine on a model as llmtop run does.
+func talker(t *testing.T, set map[string]any) (*runOptions, *runtime.Scheduler, *promptLog) {
+	t.Helper()
+	o := &runOptions{model: Instruct(t, set)}
+	o.tokens, o.threads, o.parallel, o.choice.sample = 12, 1, 1, "off"
+	o.chat.begin(o.model, false)
+	log, s := &promptLog{}, o.scheduler(runtime.NewClock())
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- s.Run(ctx, log) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return o, s, log
+}
+
+// TestConversation: what was said comes before the next question and is taken from the cache.
+func TestConversation(t *testing.T) {
+	for _, bos := range []bool{false, true} { // whether the tokenizer puts a token in front that the template spells out
+		o, s, log := talker(t, map[string]any{"tokenizer.chat_template": Template, "tokenizer.ggml.add_bos_token": bos})
+		said := o.chat.runner(s)
+		ask := func(text string) string {
+			t.Helper()
+			h, err := said.Submit(o.request(text, ""))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return h.Result().Text
+		}
+		first := ask("Who are you?")
+		second := ask("And then?")
+		ask("/new Where is the whale?")
+		want := []string{"<|endoftext|>user: Who are you?\nassistant: "}
+		want = append(want, want[0]+first+"<|endoftext|>user: And then?\nassistant: ")
+		want = append(want, "<|endoftext|>user: Where is the whale?\nassistant: ")
+		if strings.Join(log.prompts, "|") != strings.Join(want, "|") {
+			t.Errorf("prompts are\n%q, want\n%q; the second answer is %q", log.prompts, want, second)
+		}
+		if r := log.outcomes[1]; r.Cached < log.outcomes[0].Prompt || r.Cached >= r.Prompt {
+			t.Errorf("of %d prompt tokens %d are cached, the first turn has %d", r.Prompt, r.Cached, log.outcomes[0].Prompt)
+		}
+		ids, err := s.Encode(t.Context(), "user: Who are you?\nassistant: ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(ids); !bos && log.outcomes[0].Prompt != n+1 || bos && log.outcomes[0].Prompt != n {
+			t.Errorf("BOS %v: the first prompt has %d tokens, its text %d", bos, log.outcomes[0].Prompt, n)
+		}
+	}
+}
+
+// TestOneQuestionAtATime: who asks before the answer has ended is told so, and so is who asks nothing.
+func TestOneQuestionAtATime(t *testing.T) {
+	o, s, _ := talker(t, map[string]any{"tokenizer.chat_template": Template})
+	said := o.chat.runner(s)
+	s.Pause()
+	h, err := said.Submit(o.request("Who are you?", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := said.Submit(o.request("And then?", "")); err == nil || !strings.Contains(err.Error(), "still being answered") {
+		t.Errorf("a second question at a time: %v", err)
+	}
+	h.Cancel()
+	<-h.Done()
+	if _, err := said.Submit(o.request("/new", "")); err == nil || !strings.Contains(err.Error(), "behind /new") {
+		t.Errorf("no question: %v", err)
+	}
+	h, err = said.Submit(o.request("And then?", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Resume()
+	if r := h.Result(); r.State != event.StateFinished {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestHowPromptsAreTaken: the header says it.
+func TestHowPromptsAreTaken(t *testing.T) {
+	notes := filepath.Join(t.TempDir(), "notes.gguf")
+	if err := os.WriteFile(notes, []byte("GGUF and nothing else"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	template := func(s string) string { return Instruct(t, map[string]any{"tokenizer.chat_template": s}) }
+	for _, c := range []struct {
+		model string
+		raw   bool
+		want  string
+	}{
+		{"", false, ""},
+		{template(Template), false, "chat"},
+		{template(Template), true, "plain completion (--raw)"},
+		{ours(t), false, "plain completion"},
+		{template("{% if %}"), false, "plain completion: read chat template: "},
+		{notes, false, "plain completion"},
+	} {
+		var got chatting
+		got.begin(c.model, c.raw)
+		if !strings.HasPrefix(got.words, c.want) || (got.template != nil) != (c.want == "chat") || c.want == "" && got.words != "" {
+			t.Errorf("%s, raw %v: %q", c.model, c.raw, got.words)
+		}
+	}
+	refuses := chatting{}
+	refuses.begin(template("{{ raise_exception('not today') }}"), false)
+	if err := refuses.askAll([]runtime.Request{{Text: "x"}}); exitCode(err) != exitUsage || !strings.Contains(err.Error(), "not today") {
+		t.Errorf("a template that refuses: %v", err)
+	}
+}
