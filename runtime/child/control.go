@@ -14,8 +14,8 @@ func (p *Process) Controller() socket.Controller { return controller{p} }
 type controller struct{ process *Process }
 
 // Controls implements socket.Controller.
-func (controller) Controls() event.Caps {
-	return event.CapPrompt | event.CapCancel | event.CapPause | event.CapHooks
+func (c controller) Controls() event.Caps {
+	return event.CapPrompt | event.CapCancel | event.CapPause | event.CapHooks | c.process.opt.Engine.Caps&event.CapSample
 }
 
 func (c controller) Generate(g *wire.Generation) (event.RequestID, error) {

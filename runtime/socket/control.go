@@ -105,13 +105,17 @@ func (r *reader) reply(answer wire.Session) bool {
 	return fits
 }
 
-// Scheduled is the controller of a scheduler. It does not sample router picks.
+// Scheduled is the controller of a scheduler.
 func Scheduled(s *runtime.Scheduler) Controller { return scheduled{s} }
 
 type scheduled struct{ scheduler *runtime.Scheduler }
 
-func (scheduled) Controls() event.Caps {
-	return event.CapPrompt | event.CapCancel | event.CapPause | event.CapHooks
+func (c scheduled) Controls() event.Caps {
+	controls := event.CapPrompt | event.CapCancel | event.CapPause | event.CapHooks
+	if c.scheduler.Samples() {
+		controls |= event.CapSample
+	}
+	return controls
 }
 
 func (c scheduled) Generate(g *wire.Generation) (event.RequestID, error) {
@@ -144,8 +148,14 @@ func (c scheduled) Resume() error {
 }
 
 func (c scheduled) Hooks(on wire.Measure) error {
-	c.scheduler.SetHooks(runtime.Hooks{Split: on.Stages, Experts: on.Experts, Picks: on.Picks})
+	c.scheduler.ChangeHooks(func(h *runtime.Hooks) { h.Split, h.Experts, h.Picks = on.Stages, on.Experts, on.Picks })
 	return nil
 }
 
-func (c scheduled) Sample(int) error { return fmt.Errorf("sample router picks: %w", ErrNotOffered) }
+func (c scheduled) Sample(every int) error {
+	if every < 1 {
+		return fmt.Errorf("sample router picks in 1 step of %d: must be 1 or more", every)
+	}
+	c.scheduler.ChangeHooks(func(h *runtime.Hooks) { h.Every = every })
+	return nil
+}

@@ -79,6 +79,26 @@ func TestTextIsOff(t *testing.T) {
 	}
 }
 
+// TestSampling: it is offered for engines of which it is known, before they are loaded, that they can.
+func TestSampling(t *testing.T) {
+	s := runtime.New(nil, runtime.Options{Engine: event.Engine{Caps: event.CapSample}})
+	c := Scheduled(s)
+	if !c.Controls().Has(event.CapSample|event.CapHooks) || Scheduled(runtime.New(nil, runtime.Options{})).Controls().Has(event.CapSample) {
+		t.Errorf("controls are %b", c.Controls())
+	}
+	if err := c.Sample(0); err == nil {
+		t.Error("1 step of 0 is taken")
+	}
+	if err := errors.Join(c.Sample(7), c.Hooks(wire.Measure{Experts: true})); err != nil {
+		t.Fatal(err)
+	}
+	s.ChangeHooks(func(h *runtime.Hooks) {
+		if want := (runtime.Hooks{Experts: true, Every: 7}); *h != want {
+			t.Errorf("hooks are %+v, want %+v", *h, want)
+		}
+	})
+}
+
 // TestSteeringAScheduler: what the engine offers it does, what it does not offer is refused before it is asked.
 func TestSteeringAScheduler(t *testing.T) {
 	var got log

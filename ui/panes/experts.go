@@ -101,7 +101,15 @@ func shade(share, top float64, gl *theme.Glyphs) rune {
 // more than one expert of one layer, which goes before all else.
 func (m *heatmap) covers(c *Ctx, p metric.Phase) []string {
 	when := p.String() + ", " + c.Window.String()
-	if m.perCol*m.perRow == 1 {
+	sep := " " + string(c.Skin.Glyphs.Bullet) + " "
+	sample := sampled(m.e)
+	if sample != "" {
+		when += sep + sample
+	}
+	switch {
+	case m.perCol*m.perRow == 1 && sample != "":
+		return []string{when, p.String() + sep + sample, sample}
+	case m.perCol*m.perRow == 1:
 		return []string{when}
 	}
 	cell, short := "1 cell = ", "cell = "+itoa(m.perCol)+c.Skin.Glyphs.Times+itoa(m.perRow)
@@ -113,8 +121,15 @@ func (m *heatmap) covers(c *Ctx, p metric.Phase) []string {
 	default:
 		cell += itoa(m.perRow) + " layers"
 	}
-	sep := " " + string(c.Skin.Glyphs.Bullet) + " "
 	return []string{when + sep + cell + ", hottest shown", p.String() + sep + cell, cell, short}
+}
+
+// sampled says in which steps picks are counted, "" if in all.
+func sampled(e *store.Experts) string {
+	if e.EveryN <= 1 {
+		return ""
+	}
+	return "1 step in " + itoa(e.EveryN)
 }
 
 func drawExperts(a grid.Area, s *store.Snapshot, c *Ctx) {
@@ -306,8 +321,12 @@ func drawWorst(a grid.Area, y int, h *store.Hits, c *Ctx) {
 // drawSpread says how many tokens the map rests on and what an even router would give each expert.
 func drawSpread(a grid.Area, y int, h *store.Hits, e *store.Experts) {
 	l := a.Line(0, y)
+	tokens := " tokens"
+	if sample := sampled(e); sample != "" {
+		tokens += " of " + sample
+	}
 	l.Fit(grid.Piece{Style: text, Words: metric.Count(float64(h.Tokens))},
-		grid.Piece{Style: dim, Words: " tokens, top " + itoa(e.Used) + " of " + itoa(e.Experts)})
+		grid.Piece{Style: dim, Words: tokens + ", top " + itoa(e.Used) + " of " + itoa(e.Experts)})
 	l.Fit(grid.Piece{Style: dim, Words: "; an even share is "}, grid.Piece{Style: text, Words: metric.Percent(1 / float64(e.Experts))})
 }
 
