@@ -20,8 +20,9 @@ type Engine struct {
 	cells    cells // guarded by the exporter, as are epochs
 	epochs   map[counted]epoch
 
-	mu       sync.Mutex // guards what follows; held for well below a microsecond
-	subject  subject
+	mu       sync.Mutex          // guards what follows; held for well below a microsecond
+	said     subject             // what the engine has last called itself and its model
+	subject  subject             // the same, or "other" for both: whom observations are about
 	subjects map[subject]bool    // those there were
 	itl      prometheus.Observer // of the subject; nil before its first gap
 	gaps     gaps
@@ -35,8 +36,9 @@ const maxSubjects = 16
 
 func newEngine(name string, o *observed, now func() event.Time) *Engine {
 	return &Engine{
-		label:    &dto.LabelPair{Name: new(engineAttr), Value: new(name)},
-		observed: o, epochs: make(map[counted]epoch), subject: subject{engine: name}, subjects: make(map[subject]bool),
+		label: &dto.LabelPair{Name: new(engineAttr), Value: new(name)},
+		said:  subject{engine: name}, subject: subject{engine: name},
+		observed: o, epochs: make(map[counted]epoch), subjects: make(map[subject]bool),
 		gaps: gaps{now: now, place: make(map[event.RequestID]int, maxFollowed)},
 	}
 }
@@ -76,19 +78,20 @@ func (e *Engine) Emit(ev event.Event) {
 		if p, ok := ev.Data.(*event.Engine); ok && p != nil {
 			e.mu.Lock()
 			defer e.mu.Unlock()
-			e.about(subject{e.subject.engine, word(p.Name), e.subject.model})
+			e.about(subject{e.said.engine, word(p.Name), e.said.model})
 		}
 	case event.KindModel:
 		if p, ok := ev.Data.(*event.Model); ok && p != nil {
 			e.mu.Lock()
 			defer e.mu.Unlock()
-			e.about(subject{e.subject.engine, e.subject.provider, word(p.Name)})
+			e.about(subject{e.said.engine, e.said.provider, word(p.Name)})
 		}
 	}
 }
 
 // about says whom the observations from now on are about.
 func (e *Engine) about(s subject) {
+	e.said = s
 	if !e.subjects[s] {
 		if len(e.subjects) >= maxSubjects {
 			s.provider, s.model = "other", "other"
@@ -118,11 +121,12 @@ func (e *Engine) Request(r *store.Request) {
 func (e *Engine) look() *store.Snapshot {
 	e.mu.Lock()
 	snapshot := e.snapshot
-	e.ended = make(map[event.RequestID]bool)
-	e.mu.Unlock()
 	if snapshot == nil {
+		e.mu.Unlock()
 		return nil
 	}
+	e.ended = make(map[event.RequestID]bool)
+	e.mu.Unlock()
 	v := snapshot() // may call Request
 
 	e.mu.Lock()
