@@ -13,7 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/llmtop/llmtop/profiler/compat"
 	"github.com/llmtop/llmtop/profiler/report"
+	"github.com/llmtop/llmtop/runtime"
+	"github.com/llmtop/llmtop/runtime/api"
 	"github.com/llmtop/llmtop/runtime/bench"
 	"github.com/llmtop/llmtop/runtime/native"
 )
@@ -34,6 +37,8 @@ type benchOptions struct {
 	honourEOS   bool
 	groups      map[string]string
 	screen      bool
+	compat      string
+	remote      *remote
 	benchExtras
 }
 
@@ -41,23 +46,22 @@ type benchOptions struct {
 const benchTokens = 64
 
 func newBenchCommand() *cobra.Command {
-	opts := benchOptions{}
+	opts := benchOptions{remote: &remote{}}
 	c := &cobra.Command{
-		Use:   "bench [MODEL.gguf]",
+		Use:   "bench [MODEL.gguf | URL | unix:PATH | tcp:HOST:PORT]",
 		Short: "Measure an engine with a workload",
-		Long: `bench sends a model requests, so many side by side (--concurrency) or a second (--rate), and reports what they measured. Every point of the
+		Long: `bench sends requests to a model that llmtop runs, to a server that speaks the interface of OpenAI or Ollama, or to an engine that others
+may use over its event socket, so many side by side (--concurrency) or a second (--rate), and reports what they measured. Every point of the
 workload is repeated, the points in turn; what the repeats differ by tells what a number is worth.
 
 The prompts are texts of exactly so many tokens (--prompt-tokens), unless -p, -f, --prompts or --suite names others. Outputs have exactly
 --tokens tokens, unless --honour-eos lets a model end its text. Ctrl-c ends a benchmark early: the report has what was measured until then.`,
 		Example: `  llmtop bench
   llmtop bench model.gguf --concurrency 1,2,4 --prompt-tokens 512 --json report.json
-  llmtop bench --rate 5,10 --suite --repeats 3`,
+  llmtop bench --rate 5,10 --suite --repeats 3
+  llmtop bench http://127.0.0.1:8080 --concurrency 1,8 --compat vllm`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				opts.model = args[0]
-			}
 			return opts.run(c)
 		},
 	}
@@ -87,17 +91,24 @@ func (o *benchOptions) bind(c *cobra.Command) {
 	flags.BoolVar(&o.honourEOS, "honour-eos", false, "let a model end its text before --tokens")
 	flags.StringToStringVar(&o.groups, "groups", nil, "share of the requests that each group (LoRA adapter or tenant) makes, for example a=3,b=1")
 	flags.BoolVar(&o.screen, "ui", false, "watch the benchmark on the screen")
+	flags.StringVar(&o.compat, "compat", "", "add the numbers of another tool by its own definitions: "+compat.Names())
+	o.remote.bind(flags)
 	o.benchExtras.bind(flags)
 	o.files.bind(flags, "")
 	check := c.PreRunE
 	c.PreRunE = func(c *cobra.Command, args []string) error {
+		if len(args) == 1 && isRemote(args[0]) {
+			o.remote.at = args[0]
+		} else if len(args) == 1 {
+			o.model = args[0]
+		}
 		if !c.Flags().Changed("parallel") {
-			o.parallel = slices.Max(append([]int{1}, o.concurrency...))
+			o.parallel = min(slices.Max(append([]int{1}, o.concurrency...)), maxParallel)
 		}
 		if c.Flags().Changed("rate") && !c.Flags().Changed("concurrency") {
 			o.concurrency = nil
 		}
-		return errors.Join(check(c, args), o.check())
+		return errors.Join(check(c, args), o.remote.check(c), o.check())
 	}
 }
 
@@ -106,6 +117,7 @@ const (
 	maxRequests = 1 << 20
 	maxRepeats  = 1000
 	maxLength   = 1 << 20
+	maxStreams  = 1 << 14 // side by side, of an engine elsewhere; one here holds maxParallel
 )
 
 func (o *benchOptions) check() error {
@@ -128,10 +140,17 @@ func (o *benchOptions) check() error {
 	case o.pace > 0:
 		return usagef("--pace: a benchmark runs flat out")
 	}
+	most := maxParallel
+	if o.remote.is() {
+		most = maxStreams
+	}
 	for _, n := range o.concurrency {
-		if n < 1 || n > maxParallel {
-			return usagef("--concurrency %d: must be 1 to %d", n, maxParallel)
+		if n < 1 || n > most {
+			return usagef("--concurrency %d: must be 1 to %d", n, most)
 		}
+	}
+	if _, ok := compat.ByName(o.compat); !ok && o.compat != "" {
+		return usagef("--compat %q: must be one of %s", o.compat, compat.Names())
 	}
 	for _, r := range o.rates {
 		if !(r > 0 && r <= 1e6) {
@@ -175,31 +194,37 @@ func (o *benchOptions) run(c *cobra.Command) error {
 // measure runs the workload, then the cold requests. The report is nil if nothing was measured.
 func (o *benchOptions) measure(ctx context.Context, sources []prompts, m *meter) (*report.Report, error) {
 	collector := report.NewCollector()
+	var answers streams
+	if o.remote.is() {
+		var record func(*api.Stream)
+		if o.compat != "" {
+			record = answers.record
+		}
+		o.elsewhere = func(l *local) error { return o.remote.engage(ctx, l, record) }
+	}
 	s, err := o.newLocal(collector, collector.Request)
 	if err != nil {
 		return nil, err
 	}
+	if !o.inside(s) && !o.remote.is() {
+		s.sink = append(s.sink, &o.remote.watch)
+	}
 	var built *report.Report
 	err = s.run(ctx, func(ctx context.Context) error {
-		load, err := o.workload(ctx, s.scheduler, sources)
+		load, err := o.prepare(ctx, s, sources, m)
 		if err != nil {
 			return interrupted(ctx, err)
 		}
-		driver := bench.Driver{Runner: s.scheduler, Clock: s.clock, Progress: m.progress(s.store)}
-		var log *bench.Log
-		spent, err := metered(func() error {
-			return o.watched(ctx, s, func(ctx context.Context) (err error) {
-				log, err = driver.Run(ctx, load)
-				return err
-			})
-		})
-		m.end()
+		log, spent, err := o.drive(ctx, s, load, m)
 		if log != nil {
-			s.sampler.Sample(s.sink) // what the benchmark has cost to its very end
 			err = interrupted(ctx, err)
 			built = report.Build(o.meta(err), s.store.Snapshot(), collector)
 			built.AddBench(points(log, s.store.Snapshot().Started), log.Failed, o.targets())
 			o.addTo(built, spent)
+			o.addClient(built, s)
+			if tool, ok := compat.ByName(o.compat); ok {
+				answers.addTo(built, tool, log)
+			}
 			if log.First != nil && err == nil {
 				err = refused(log.First)
 			}
@@ -210,6 +235,74 @@ func (o *benchOptions) measure(ctx context.Context, sources []prompts, m *meter)
 		err = o.measureCold(ctx, sources[0], built, m)
 	}
 	return built, err
+}
+
+// inside reports whether the engine runs in this very process.
+func (o *benchOptions) inside(s *local) bool {
+	_, inside := s.scheduler.(*runtime.Scheduler)
+	return inside
+}
+
+// prepare makes the workload once the engine is there, and tells what the user should know of it.
+func (o *benchOptions) prepare(ctx context.Context, s *local, sources []prompts, m *meter) (bench.Workload, error) {
+	if err := o.remote.ready(ctx); err != nil {
+		return bench.Workload{}, err
+	}
+	for _, line := range o.remote.notes(o.honourEOS) {
+		fmt.Fprintln(m.out, line)
+	}
+	return o.workload(ctx, s.scheduler, sources)
+}
+
+// drive runs the workload and takes note of what that takes.
+func (o *benchOptions) drive(ctx context.Context, s *local, load bench.Workload, m *meter) (log *bench.Log, spent report.Spent, err error) {
+	driver := bench.Driver{Runner: s.scheduler, Clock: s.clock, Progress: m.progress(s.store)}
+	sample := func() { s.sampler.Sample(o.remote.samples(s)) }
+	run := func() error {
+		return o.watched(ctx, s, func(ctx context.Context) (err error) {
+			log, err = driver.Run(ctx, load)
+			return err
+		})
+	}
+	spent, err = metered(func() error {
+		if o.inside(s) {
+			return run()
+		}
+		return o.remote.watch.during(ctx, sample, run)
+	})
+	if o.remote.is() && !o.remote.local() {
+		spent = report.Spent{Seconds: spent.Seconds} // the energy is that of this machine
+	}
+	m.end()
+	sample() // what the benchmark has cost to its very end
+	return log, spent, err
+}
+
+// addClient adds to a report what this program did beside an engine in another process.
+func (o *benchOptions) addClient(r *report.Report, s *local) {
+	if o.inside(s) {
+		return
+	}
+	c := o.remote.watch.client()
+	if o.remote.server != nil {
+		c.Untold = o.remote.server.Untold()
+	}
+	r.AddClient(c)
+}
+
+// meta describes the benchmark in its report.
+func (o *benchOptions) meta(err error) report.Meta {
+	m := o.runOptions.meta(err)
+	if o.remote.is() {
+		m.Elsewhere = !o.remote.local()
+		for _, name := range engineFlags {
+			delete(m.Configuration, name) // says nothing of an engine elsewhere
+		}
+	}
+	if o.remote.server != nil {
+		m.Configuration["api"], m.Configuration["prompt-cache"] = string(o.remote.server.API()), strconv.FormatBool(o.remote.cached)
+	}
+	return m
 }
 
 // watched runs a benchmark, with the screen over it if that is wanted.

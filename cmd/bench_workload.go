@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/llmtop/llmtop/runtime"
+	"github.com/llmtop/llmtop/runtime/api"
 	"github.com/llmtop/llmtop/runtime/bench"
 	"github.com/llmtop/llmtop/runtime/native/demo"
 )
@@ -64,7 +66,8 @@ func (o *benchOptions) sources(stdin io.Reader) ([]prompts, error) {
 // defaultRequests is how many requests of a length a run makes.
 const defaultRequests = 8
 
-// workload makes the points: each kind of prompts at each concurrency and each rate. Lengths in tokens need the model's tokenizer.
+// workload makes the points: each kind of prompts at each concurrency and each rate. Lengths in tokens need the model's tokenizer; without one
+// they are near what was asked for, and the points say so.
 func (o *benchOptions) workload(ctx context.Context, s scheduler, sources []prompts) (bench.Workload, error) {
 	out := bench.Workload{Repeats: o.repeats, Warmup: o.warmup, Seed: o.seed}
 	shape, err := strconv.ParseFloat(o.burstiness, 64)
@@ -78,15 +81,26 @@ func (o *benchOptions) workload(ctx context.Context, s scheduler, sources []prom
 				return out, err
 			}
 		}
+		if source.length > 0 && body.words != nil {
+			source.name = "about " + source.name
+		}
 		requests, err := o.requestsOf(source, body)
 		if err != nil {
 			return out, err
 		}
+		var vary func(run, i int, r *runtime.Request)
+		if source.length > 0 && o.remote.is() && !o.remote.cached {
+			vary = func(run, i int, r *runtime.Request) { body.prompt(r, source.length, run*len(requests)+i) }
+		}
 		for _, n := range o.concurrency {
-			out.Points = append(out.Points, bench.Point{Name: fmt.Sprintf("%s, %d at a time", source.name, n), Concurrency: n, Requests: requests})
+			out.Points = append(out.Points, bench.Point{
+				Name: fmt.Sprintf("%s, %d at a time", source.name, n), Concurrency: n, Requests: requests, Vary: vary,
+			})
 		}
 		for _, rate := range o.rates {
-			out.Points = append(out.Points, bench.Point{Name: fmt.Sprintf("%s, %v/s", source.name, rate), Rate: rate, Burstiness: shape, Requests: requests})
+			out.Points = append(out.Points, bench.Point{
+				Name: fmt.Sprintf("%s, %v/s", source.name, rate), Rate: rate, Burstiness: shape, Requests: requests, Vary: vary,
+			})
 		}
 	}
 	return out, nil
@@ -109,7 +123,8 @@ func (o *benchOptions) requestsOf(source prompts, body *synthetic) ([]runtime.Re
 		r.SendText, r.IgnoreEOS = false, !o.honourEOS
 		r.Params.Seed = o.seed + uint64(i) + 1
 		if source.length > 0 {
-			r.IDs, r.Label = body.prompt(source.length, i), source.name
+			r.Label = source.name
+			body.prompt(&r, source.length, i)
 		} else {
 			p := source.texts[i%len(source.texts)]
 			r.Text, r.Label = p.Prompt, p.Label
@@ -143,8 +158,11 @@ func draw(weights []weight, rng *rand.Rand) string {
 	return ""
 }
 
-// synthetic makes prompts of exact lengths out of real text.
-type synthetic struct{ front, body []int32 }
+// synthetic makes prompts of certain lengths out of real text: of token ids, or of words where there is no tokenizer.
+type synthetic struct {
+	front, body []int32
+	words       []string
+}
 
 func newSynthetic(ctx context.Context, s scheduler) (*synthetic, error) {
 	var text strings.Builder
@@ -152,6 +170,9 @@ func newSynthetic(ctx context.Context, s scheduler) (*synthetic, error) {
 		text.WriteString(p.Text + "\n")
 	}
 	front, err := s.Encode(ctx, "")
+	if errors.Is(err, api.ErrNoTokenizer) {
+		return &synthetic{words: strings.Fields(text.String())}, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -159,17 +180,30 @@ func newSynthetic(ctx context.Context, s scheduler) (*synthetic, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &synthetic{front, all[len(front):]}, nil
+	if len(all) <= len(front) {
+		return nil, fmt.Errorf("tokenize text for prompts: it has no tokens")
+	}
+	return &synthetic{front: front, body: all[len(front):]}, nil
 }
 
 // stride is how far apart the texts of two prompts begin, so that no prompt begins like the one before it.
 const stride = 37
 
-// prompt is the i-th prompt of n tokens.
-func (s *synthetic) prompt(n, i int) []int32 {
-	ids := append(make([]int32, 0, n), s.front[:min(len(s.front), n)]...)
-	for at := i * stride; len(ids) < n; at++ {
-		ids = append(ids, s.body[at%len(s.body)])
+// wordsPerToken is about what English text has in the vocabularies of today.
+const wordsPerToken = 0.75
+
+// prompt makes the i-th prompt of n tokens that of a request.
+func (s *synthetic) prompt(r *runtime.Request, n, i int) {
+	if s.words != nil {
+		words := make([]string, max(int(float64(n)*wordsPerToken), 1))
+		for w := range words {
+			words[w] = s.words[(i*stride+w)%len(s.words)]
+		}
+		r.Text = strings.Join(words, " ")
+		return
 	}
-	return ids
+	r.IDs = append(make([]int32, 0, n), s.front[:min(len(s.front), n)]...)
+	for at := i * stride; len(r.IDs) < n; at++ {
+		r.IDs = append(r.IDs, s.body[at%len(s.body)])
+	}
 }

@@ -19,6 +19,9 @@ func (s *server) ids() bool {
 // IgnoresEnd reports whether the server can be told to go on after the token that ends a text.
 func (c *Client) IgnoresEnd() bool { return c.server.kind != other && c.server.kind != ollama }
 
+// Fresh reports whether the server can be told not to take prompts from its cache.
+func (c *Client) Fresh() bool { return c.IgnoresEnd() } // the same ones, as it happens
+
 // object is a JSON object under construction.
 type object map[string]any
 

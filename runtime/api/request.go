@@ -41,7 +41,7 @@ var errUnended = errors.New("the answer stopped without having ended")
 func (q *request) run(ctx context.Context, body []byte) runtime.Result {
 	c := q.client
 	if c.opt.OnStream != nil {
-		q.stream = &Stream{Request: q.id, Began: q.began}
+		q.stream = &Stream{Request: q.id, Began: q.began, Chat: c.server.api == OpenAIChat || c.server.api == OllamaChat}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

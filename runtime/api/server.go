@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -234,10 +235,17 @@ func (c *Client) call(ctx context.Context, method, path string, body []byte, int
 // Address is where the server is.
 func (c *Client) Address() string { return c.base.String() }
 
-// Local reports whether the server is on this machine, as far as its address tells.
-func (c *Client) Local() bool { return local(c.base) }
+// Exposed reports whether a key is sent to another machine in the clear.
+func (c *Client) Exposed() bool {
+	return c.opt.Key != "" && c.base.Scheme == "http" && !IsLocal(c.base.String())
+}
 
-func local(u *url.URL) bool {
+// IsLocal reports whether the server at an address is on this machine, as far as the address tells.
+func IsLocal(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
 	host := u.Hostname()
-	return host == "localhost" || host == "::1" || strings.HasPrefix(host, "127.")
+	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }

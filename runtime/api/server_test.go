@@ -181,8 +181,21 @@ func TestIntroduction(t *testing.T) {
 	if m := sink.of(event.KindModel)[0].Data.(*event.Model); m.Name != "tiny" {
 		t.Errorf("%+v", m)
 	}
-	if !c.Local() {
-		t.Error("a server at 127.0.0.1 is elsewhere")
+}
+
+func TestWhereKeysAreSafe(t *testing.T) {
+	for address, local := range map[string]bool{
+		"http://127.0.0.1:80": true, "http://localhost": true, "https://[::1]:1/v1": true, "tcp:127.0.0.1:7": false, "tcp://127.0.0.1:7": true,
+		"http://10.0.0.1": false, "http://127.0.0.1.evil.org": false, "": false,
+	} {
+		if IsLocal(address) != local {
+			t.Errorf("%s is local: %v", address, !local)
+		}
+		u, err := base(address)
+		c := &Client{opt: Options{Key: "k"}, base: u}
+		if err == nil && c.Exposed() != (!local && u.Scheme == "http") {
+			t.Errorf("a key for %s is exposed: %v", address, c.Exposed())
+		}
 	}
 }
 

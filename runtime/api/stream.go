@@ -6,6 +6,7 @@ import "github.com/llmtop/llmtop/profiler/event"
 type Stream struct {
 	Request   event.RequestID
 	Began     event.Time // before a connection was looked for
+	Chat      bool
 	Sent      event.Time // when the first byte of the request was written
 	Messages  []Message
 	Prompt    int // tokens, as reported; 0 unknown

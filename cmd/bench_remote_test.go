@@ -1,0 +1,272 @@
+package cmd
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/report"
+)
+
+// answers is a server that answers like a llama.cpp server, or like one that nothing is known of.
+type answers struct {
+	kind string // owner of the model
+
+	mu   sync.Mutex
+	sent []map[string]any
+	keys map[string]bool
+}
+
+func (a *answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.keys[r.Header.Get("Authorization")] = true
+	switch r.URL.Path {
+	case "/v1/models":
+		fmt.Fprintf(w, `{"data":[{"id":"m","owned_by":%q}]}`, a.kind)
+	case "/tokenize":
+		var q struct {
+			Content string `json:"content"`
+		}
+		_ = json.NewDecoder(r.Body).Decode(&q)
+		ids := []int32{1} // the token that begins a text
+		for i := range strings.Fields(q.Content) {
+			ids = append(ids, int32(i+2))
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"tokens": ids})
+	case "/v1/completions", "/v1/chat/completions":
+		var q map[string]any
+		_ = json.NewDecoder(r.Body).Decode(&q)
+		a.sent = append(a.sent, q)
+		a.generate(w, q)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+func (a *answers) generate(w http.ResponseWriter, q map[string]any) {
+	prompt := 7
+	if ids, ok := q["prompt"].([]any); ok {
+		prompt = len(ids)
+	}
+	n := int(q["max_tokens"].(float64))
+	for i := range n {
+		fmt.Fprintf(w, "data: {\"choices\":[{\"text\":\" word\",\"delta\":{\"content\":\" word\"}}],\"usage\":{\"completion_tokens\":%d}}\n\n", i+1)
+		w.(http.Flusher).Flush()
+		time.Sleep(time.Millisecond)
+	}
+	fmt.Fprintf(w, "data: {\"choices\":[{\"finish_reason\":\"length\"}],\"usage\":{\"prompt_tokens\":%d,\"completion_tokens\":%d}}\n\ndata: [DONE]\n\n", prompt, n)
+}
+
+// serve starts one.
+func (a *answers) serve(t *testing.T) string {
+	t.Helper()
+	a.keys = map[string]bool{}
+	s := httptest.NewServer(a)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// llmtop runs the program in this process and returns what it says.
+func llmtop(t *testing.T, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	var out, said bytes.Buffer
+	c := newRootCommand()
+	c.SetArgs(args)
+	c.SetOut(&out)
+	c.SetErr(&said)
+	c.SetIn(strings.NewReader(""))
+	err = c.ExecuteContext(t.Context())
+	return out.String(), said.String(), err
+}
+
+// bencher runs a benchmark and returns its report.
+func bencher(t *testing.T, args ...string) (*report.Report, string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "report.json")
+	_, said, err := llmtop(t, append([]string{"bench", "--json", path}, args...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	r, err := report.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, said
+}
+
+// TestBenchServer: prompts have exactly the tokens asked for, no two of a benchmark are alike, and the report has the numbers of the requests, of
+// the client and of another tool.
+func TestBenchServer(t *testing.T) {
+	t.Setenv("LLMTOP_API_KEY", "sk-very-secret")
+	a := &answers{kind: "llamacpp"}
+	r, said := bencher(t, a.serve(t), "--prompt-tokens", "16,40", "--concurrency", "2", "-n", "5", "--requests", "3", "--repeats", "2", "--compat", "aiperf",
+		"--record", filepath.Join(t.TempDir(), "r.llmtop"))
+	if len(r.Requests) != 2*(1+2*3) || r.Bench.Failed != 0 {
+		t.Fatalf("%d requests, %d failed", len(r.Requests), r.Bench.Failed)
+	}
+	for i, p := range r.Bench.Points {
+		if want := []string{"16 tokens, 2 at a time", "40 tokens, 2 at a time"}[i]; p.Name != want || p.TTFT.Count != 6 || p.TPOT.Count != 6 || p.ITL.Count != 24 {
+			t.Errorf("%s: %d TTFT, %d TPOT, %d ITL", p.Name, p.TTFT.Count, p.TPOT.Count, p.ITL.Count)
+		}
+		values := map[string]report.CompatValue{}
+		for _, v := range r.Bench.Compat.Points[i].Values {
+			values[v.Name] = v
+		}
+		if v := values["Time to First Token (ms) avg"]; v.Value.V < v.Ours.V || v.Value.V > v.Ours.V+50 || v.Ours.V <= 0 {
+			t.Errorf("TTFT of AIPerf %v, ours %v", v.Value.V, v.Ours.V)
+		}
+		if v := values["Inter Token Latency (ms) p50"]; v.Value.V/v.Ours.V < 0.999 || v.Value.V/v.Ours.V > 1.001 {
+			t.Errorf("ITL of AIPerf %v, our TPOT %v", v.Value.V, v.Ours.V)
+		}
+		if v := values["Input Sequence Length (tokens) avg"]; v.Value.V != []float64{16, 40}[i] {
+			t.Errorf("prompts of %v tokens", v.Value.V)
+		}
+	}
+	prompts := map[string]bool{}
+	for _, q := range a.sent {
+		prompts[fmt.Sprint(q["prompt"])] = true
+		if q["ignore_eos"] != true || q["cache_prompt"] != false {
+			t.Errorf("sent %v", q)
+		}
+	}
+	if len(prompts) != len(a.sent) {
+		t.Errorf("%d prompts in %d requests", len(prompts), len(a.sent))
+	}
+	if c := r.Bench.Client; c == nil || c.ReadLag == nil || c.ReadLag.Count < 1 || c.Untold != 0 || !c.CPU.OK() {
+		t.Errorf("client %+v", c)
+	}
+	if r.Engine.Name != "llama.cpp" || r.Model.Name != "m" || r.Configuration["api"] != "openai" || r.Configuration["threads"] != "" {
+		t.Errorf("engine %+v, model %+v, %v", r.Engine, r.Model, r.Configuration)
+	}
+	if !a.keys["Bearer sk-very-secret"] || len(a.keys) != 1 {
+		t.Errorf("keys %v", a.keys)
+	}
+	written, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(written)+said, "sk-very-secret") {
+		t.Error("the key is written")
+	}
+}
+
+// TestBenchUnknownServer: what cannot be exact is called so.
+func TestBenchUnknownServer(t *testing.T) {
+	a := &answers{kind: "somebody"}
+	r, said := bencher(t, a.serve(t)+"/v1", "--prompt-tokens", "32", "-n", "3", "--requests", "2", "--repeats", "1")
+	if r.Bench.Points[0].Name != "about 32 tokens, 1 at a time" || r.Requests[0].Prompt != 7 || r.Requests[0].Generated != 3 {
+		t.Errorf("%s: %+v", r.Bench.Points[0].Name, r.Requests[0])
+	}
+	for _, want := range []string{"model m, asked by openai-chat", "outputs may be shorter than --tokens", "may come from it"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("%q is not said:\n%s", want, said)
+		}
+	}
+	if _, beyond := a.sent[0]["ignore_eos"]; beyond {
+		t.Errorf("sent %v", a.sent[0])
+	}
+	if r.Bench.Compat != nil {
+		t.Error("nobody asked for another tool")
+	}
+}
+
+// TestBenchEngineElsewhere: an engine that lets others use it is measured over its event socket.
+func TestBenchEngineElsewhere(t *testing.T) {
+	folder, err := os.MkdirTemp("", "llmtop") // paths of sockets must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(folder)
+	at := "unix:" + filepath.Join(folder, "e.sock")
+	ctx, stop := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() {
+		c := newRootCommand()
+		c.SetArgs([]string{"serve", "--listen", at})
+		c.SetOut(io.Discard)
+		c.SetErr(io.Discard)
+		served <- c.ExecuteContext(ctx)
+	}()
+	defer func() {
+		stop()
+		<-served
+	}()
+	r, _ := bencher(t, at, "-p", "Call me Ishmael.", "-n", "6", "--requests", "2", "--repeats", "2", "--compat", "sglang")
+	p := r.Bench.Points[0]
+	if p.TTFT.Count+countOf(p.ColdTTFT) != 4 || p.TPOT.Count != 4 || r.Engine.Name != "native" || r.Bench.Client == nil || r.Bench.Failed != 0 {
+		t.Errorf("%+v of %+v", p, r.Engine)
+	}
+	for _, v := range r.Bench.Compat.Points[0].Values {
+		if v.Name == "Total generated tokens" && v.Value.V != 24 {
+			t.Errorf("%s: %v", v.Name, v.Value.V)
+		}
+	}
+}
+
+func countOf(s *report.Statistics) int {
+	if s == nil {
+		return 0
+	}
+	return s.Count
+}
+
+// TestBenchRefuses: mistakes about engines elsewhere are one line.
+func TestBenchRefuses(t *testing.T) {
+	a := &answers{kind: "somebody"}
+	at := a.serve(t)
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	for want, args := range map[string][]string{
+		"--threads is for engines that llmtop runs":        {at, "--threads", "2"},
+		"--cold is for engines that llmtop runs":           {at, "--cold", "1"},
+		"--model is for servers":                           {"--model", "m"},
+		"--api-key-file is for servers":                    {"unix:/x", "--api-key-file", "k"},
+		`--api "grpc": must be openai-chat`:                {at, "--api", "grpc"},
+		"ollama is no API of this server":                  {at, "--api", "ollama"},
+		`--compat "genai": must be one of vllm, sglang`:    {at, "--compat", "genai"},
+		"read API key: open":                               {at, "--api-key-file", "missing"},
+		"refused":                                          {gone.URL},
+		"must not hold a user or password":                 {"http://a:b@127.0.0.1:1"},
+		"use unix:/nowhere/e.sock: nobody answers":         {"unix:/nowhere/e.sock"},
+		"--concurrency 20000: must be 1 to 16384":          {at, "--concurrency", "20000"},
+		"--prompt-cache is for servers: llmtop bench http": {"--prompt-cache"},
+	} {
+		_, _, err := llmtop(t, append([]string{"bench"}, args...)...)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") || exitCode(err) != exitUsage {
+			t.Errorf("%v: %v, exit code %d; want %s", args, err, exitCode(err), want)
+		}
+	}
+}
+
+// TestBenchServerFails: requests that fail are counted, and the run has failed.
+func TestBenchServerFails(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			_, _ = io.WriteString(w, `{"data":[{"id":"m"}]}`)
+			return
+		}
+		http.Error(w, "overloaded", http.StatusServiceUnavailable)
+	}))
+	defer s.Close()
+	out, _, err := llmtop(t, "bench", s.URL, "-p", "x", "-n", "2", "--requests", "2", "--repeats", "1", "--warmup", "0")
+	if err == nil || exitCode(err) != exitFailed || !strings.Contains(err.Error(), "503 (Service Unavailable): overloaded") || !strings.Contains(out, "2 requests failed") {
+		t.Errorf("%v, exit code %d:\n%s", err, exitCode(err), out)
+	}
+}
