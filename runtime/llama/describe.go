@@ -18,7 +18,7 @@ func (e *Engine) describe() {
 		Name: e.meta("general.name"), Path: e.opt.Model, Architecture: e.meta("general.architecture"), Quantisation: h.quantisation,
 		Parameters: int64(l.parameters(m)), Active: h.active, Bytes: int64(l.size(m)), WeightBytes: h.weightBytes,
 		Layers: int(l.layers(m)), Width: int(l.width(m)), Heads: int(l.heads(m)), KVHeads: int(l.kvHeads(m)), HeadDim: h.headDim,
-		Vocab: int(l.vocabTokens(e.vocab)), Experts: h.experts, ExpertsUsed: h.used, FeedForward: h.feedForward,
+		Vocab: e.tokens, Experts: h.experts, ExpertsUsed: h.used, FeedForward: h.feedForward,
 		Context: e.opt.Context, TrainContext: int(l.trainContext(m)), KVBytes: e.kvBytes(),
 	}
 	if a.Name == "" {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"time"
-	"unsafe"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime"
@@ -26,8 +25,9 @@ type Engine struct {
 	devices []device
 	needs   estimate
 
-	model, context, vocab, cache uintptr
-	pool                         *pool
+	vocabulary
+	model, context, cache uintptr
+	pool                  *pool
 
 	rows   batchRows
 	watch  *watch
@@ -144,7 +144,8 @@ func (e *Engine) loadWeights() error {
 	case e.model == 0:
 		return fmt.Errorf("llama.cpp cannot load it: %s", log.complaints("it does not say why"))
 	}
-	e.vocab = e.lib.vocabOf(e.model)
+	e.vocabulary.open(e.lib, e.model)
+	e.trace.reorders = e.lib.isRecurrent(e.model) || e.lib.isHybrid(e.model)
 	e.describe()
 	return nil
 }
@@ -182,35 +183,6 @@ func (e *Engine) Info() event.Engine { return e.info }
 
 // Model implements runtime.Engine.
 func (e *Engine) Model() event.Model { return e.about }
-
-// Encode implements runtime.Engine.
-func (e *Engine) Encode(dst []int32, text string, special bool) []int32 {
-	raw := unsafe.StringData(text)
-	ids := make([]int32, len(text)+2)
-	n := e.lib.tokenize(e.vocab, raw, int32(len(text)), &ids[0], int32(len(ids)), true, special)
-	if n < 0 {
-		ids = make([]int32, -n)
-		n = e.lib.tokenize(e.vocab, raw, int32(len(text)), &ids[0], int32(len(ids)), true, special)
-	}
-	return append(dst, ids[:max(n, 0)]...)
-}
-
-// Piece implements runtime.Engine.
-func (e *Engine) Piece(id int32) string {
-	if id < 0 || int(id) >= e.about.Vocab {
-		return ""
-	}
-	buf := make([]byte, 64)
-	n := e.lib.piece(e.vocab, id, &buf[0], int32(len(buf)), 0, false)
-	if n < 0 {
-		buf = make([]byte, -n)
-		n = e.lib.piece(e.vocab, id, &buf[0], int32(len(buf)), 0, false)
-	}
-	return string(buf[:max(n, 0)])
-}
-
-// IsEOG implements runtime.Engine.
-func (e *Engine) IsEOG(id int32) bool { return e.lib.isEOG(e.vocab, id) }
 
 // Slots implements runtime.Engine.
 func (e *Engine) Slots() int { return e.opt.Slots }
@@ -260,6 +232,7 @@ func (e *Engine) ChatTemplate() string { return e.lib.chatTemplate(e.model, 0) }
 
 // Close implements runtime.Engine.
 func (e *Engine) Close() error {
+	e.vocabulary.close()
 	if e.context != 0 {
 		e.lib.detachPool(e.context)
 		e.lib.freeContext(e.context)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -167,6 +168,29 @@ func TestText(t *testing.T) {
 	}
 	if e.Piece(-1) != "" || e.Piece(1<<30) != "" || e.IsEOG(300) {
 		t.Error("ids that there are not have pieces, or a letter ends the text")
+	}
+}
+
+// TestClosedVocabulary: text that comes in late, from another goroutine, finds no vocabulary and no harm.
+func TestClosedVocabulary(t *testing.T) {
+	e := openDemo(t, Options{Context: 64})
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 200 {
+				if ids := e.Encode(nil, "func", false); len(ids) > 0 {
+					e.Piece(ids[0])
+					e.IsEOG(ids[0])
+				}
+			}
+		})
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+	all.Wait()
+	if ids := e.Encode([]int32{1}, "func", false); len(ids) != 1 || e.Piece(300) != "" || e.IsEOG(0) {
+		t.Errorf("a closed vocabulary gives %v", ids)
 	}
 }
 

@@ -123,20 +123,34 @@ func (e *Engine) due(rows []runtime.Row) runtime.Hooks {
 	if want == (runtime.Hooks{}) {
 		return want
 	}
+	prompts, slots := makeup(rows)
 	kind := 0
-	for i := range rows {
-		if rows[i].Prompt {
-			kind = 1
-			break
-		}
+	if prompts > 0 {
+		kind = 1
 	}
 	pass := e.passes[kind]
 	e.passes[kind]++
-	moe := e.trace.count != nil
-	sampled := pass%e.every() == 0
+	sampled, moe := pass%e.every() == 0, e.trace.count != nil
 	want.Split, want.Experts, want.Picks = want.Split && sampled, want.Experts && sampled && moe, want.Picks && moe
+	if e.trace.reorders && slots > 1 { // nobody knows which row is whose
+		want.Experts, want.Picks = want.Experts && (prompts == 0 || prompts == len(rows)), false
+	}
 	want.Ops = want.Ops && e.trace.ops.begin(pass)
 	return want
+}
+
+// makeup is how many rows of a batch belong to prompts, and whether all belong to one slot: 1, or more than 1.
+func makeup(rows []runtime.Row) (prompts, slots int) {
+	slots = 1
+	for i := range rows {
+		if rows[i].Prompt {
+			prompts++
+		}
+		if rows[i].Slot != rows[0].Slot {
+			slots = 2
+		}
+	}
+	return prompts, slots
 }
 
 // end takes in a pass that was watched.

@@ -17,6 +17,10 @@ type tracer struct {
 	info shape
 	want runtime.Hooks // what is wanted of this pass
 
+	// The library takes the rows of several sequences in an order, and in pieces, of its own, as it does with recurrent models. Then
+	// all rows whose picks are counted are of the same phase.
+	reorders bool
+
 	rows   []runtime.Row // of the batch
 	wanted []int32       // the rows of it that want logits
 	count  *counts       // nil for a dense model
@@ -105,10 +109,10 @@ func layerOf(name, prefix string) (int, bool) {
 // picks takes in the experts that were picked in a layer. The rows of the tensor are those of the batch; in the last layer only
 // those that want logits are left.
 func (t *tracer) picks(tensor uintptr, layer int) {
-	used, n := int(at[int64](tensor, tensorNE)), int(at[int64](tensor, tensorNE+8))
+	used, n := min(int(at[int64](tensor, tensorNE)), t.info.used), int(at[int64](tensor, tensorNE+8))
 	step, stride := int(at[uintptr](tensor, tensorNB)), int(at[uintptr](tensor, tensorNB+8))
-	used = min(used, t.info.used)
-	if used <= 0 || n <= 0 || n != len(t.rows) && n != len(t.wanted) {
+	rowOf := t.rowOf(n)
+	if used <= 0 || n <= 0 || rowOf == nil {
 		return
 	}
 	size := int(t.lib.tensorBytes(tensor))
@@ -117,21 +121,34 @@ func (t *tracer) picks(tensor uintptr, layer int) {
 	}
 	t.lib.tensorGet(tensor, &t.raw[0], 0, uintptr(size))
 	for i := range n {
-		row := i
-		if n != len(t.rows) {
-			row = int(t.wanted[i])
-		}
+		row := rowOf(i)
 		for rank := range used {
-			expert := int(*(*int32)(unsafe.Pointer(&t.raw[i*stride+rank*step])))
-			if expert < 0 || expert >= t.info.experts {
-				continue
-			}
-			if t.want.Experts {
-				t.count.add(t.rows[row].Prompt, layer, expert)
-			}
-			if t.want.Picks {
-				t.chosen[(row*t.info.layers+layer)*t.info.used+rank] = uint16(expert)
+			if expert := int(*(*int32)(unsafe.Pointer(&t.raw[i*stride+rank*step]))); expert >= 0 && expert < t.info.experts {
+				t.pick(row, layer, rank, expert)
 			}
 		}
+	}
+}
+
+// rowOf says which row of the batch each of n rows of a tensor is, nil if that cannot be told.
+func (t *tracer) rowOf(n int) func(int) int {
+	switch {
+	case n == len(t.rows):
+		return func(i int) int { return i }
+	case n == len(t.wanted):
+		return func(i int) int { return int(t.wanted[i]) }
+	case t.reorders && !t.want.Picks: // as good as any other
+		return func(int) int { return 0 }
+	}
+	return nil
+}
+
+// pick takes in one pick of a row.
+func (t *tracer) pick(row, layer, rank, expert int) {
+	if t.want.Experts {
+		t.count.add(t.rows[row].Prompt, layer, expert)
+	}
+	if t.want.Picks {
+		t.chosen[(row*t.info.layers+layer)*t.info.used+rank] = uint16(expert)
 	}
 }
