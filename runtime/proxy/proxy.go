@@ -95,9 +95,9 @@ func target(at string) (*url.URL, error) {
 	case u.RawQuery != "" || u.Fragment != "":
 		return nil, fmt.Errorf("read address: %q must end with its path", at)
 	}
-	u.Path = strings.TrimRight(strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/v1"), "/")
-	u.RawPath = ""
-	return u, nil
+	u.RawPath = strings.TrimRight(strings.TrimSuffix(strings.TrimRight(u.EscapedPath(), "/"), "/v1"), "/")
+	u.Path, err = url.PathUnescape(u.RawPath)
+	return u, err
 }
 
 // loopback reports whether only this machine can reach an address.

@@ -114,7 +114,9 @@ func TestRequestsThatFail(t *testing.T) {
 		{"HTML", chat, answering(500, "text/html", "<html>"+secret+"</html>"), event.StateFailed, "HTTP 500 Internal Server Error", false, false},
 		{"overloaded", "/v1/messages", answering(529, "application/json", `{"type":"error","error":{"type":"overloaded_error"}}`), event.StateFailed, "HTTP 529 (overloaded_error)", false, false},
 		{"a strange kind", chat, answering(429, "application/json", `{"error":{"type":"`+secret+`"}}`), event.StateFailed, "HTTP 429 Too Many Requests (other)", false, false},
-		{"redirected", chat, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", 307) }, event.StateFailed, "HTTP 307 Temporary Redirect", false, false},
+		{"redirected", chat, func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+		}, event.StateFailed, "HTTP 307 Temporary Redirect", false, false},
 		{"told in the stream", chat, answering(200, stream, text+`data: {"error":{"message":"`+secret+`","type":"server_error"}}`+"\n\n"), event.StateFailed, "the server told of an error (server_error)", false, true},
 		{"told by llama.cpp", chat, answering(200, stream, text+`error: `+secret+"\n\n"), event.StateFailed, "the server told of an error", false, true},
 		{"told by Ollama", "/api/chat", answering(200, lined, `{"error":"`+secret+`"}`+"\n"), event.StateFailed, "the server told of an error", false, false},
