@@ -250,7 +250,7 @@ func TestSpeedsBeyondTheScaleAreRefused(t *testing.T) {
 }
 
 func TestSegmentsReplayAsLive(t *testing.T) {
-	path, frames := live(t, 800, RecordOptions{SegmentBytes: 1 << 12, Segments: 1000})
+	path, frames := live(t, 600, RecordOptions{SegmentBytes: 1 << 12, Segments: 1000})
 	synctest.Test(t, func(t *testing.T) {
 		r := newReplay(t, path, PlayOptions{Paused: true, Rebuild: 1})
 		defer r.quit()

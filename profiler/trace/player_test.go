@@ -9,7 +9,7 @@ import (
 )
 
 func TestReplayShowsWhatWasLive(t *testing.T) {
-	path, frames := live(t, 800, RecordOptions{})
+	path, frames := live(t, 500, RecordOptions{})
 	synctest.Test(t, func(t *testing.T) {
 		r := newReplay(t, path, PlayOptions{})
 		defer r.quit()
@@ -32,7 +32,7 @@ func TestReplayShowsWhatWasLive(t *testing.T) {
 }
 
 func TestSeekShowsWhatWasLive(t *testing.T) {
-	path, frames := live(t, 800, RecordOptions{})
+	path, frames := live(t, 500, RecordOptions{})
 	synctest.Test(t, func(t *testing.T) {
 		r := newReplay(t, path, PlayOptions{Paused: true})
 		defer r.quit()

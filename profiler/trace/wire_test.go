@@ -11,7 +11,7 @@ func newWire() Codec { return new(wire.Codec) }
 
 // TestProtocolReplaysAsLive holds live and replayed frames equal in the words of the event protocol, which recordings are written in.
 func TestProtocolReplaysAsLive(t *testing.T) {
-	path, frames := live(t, 800, RecordOptions{Codec: newWire()})
+	path, frames := live(t, 500, RecordOptions{Codec: newWire()})
 	synctest.Test(t, func(t *testing.T) {
 		r := newReplay(t, path, PlayOptions{Codec: newWire, Paused: true})
 		defer r.quit()
