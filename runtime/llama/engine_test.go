@@ -35,6 +35,9 @@ func TestDescribesLikeNative(t *testing.T) {
 	if diff := cmp.Diff(n.Model(), e.Model()); diff != "" {
 		t.Errorf("models differ (-native +llama.cpp)\n%s", diff)
 	}
+	if template := e.ChatTemplate(); template != "" {
+		t.Errorf("a model for plain text has the chat template %q", template)
+	}
 	if info := e.Info(); info.Name != "llama.cpp" || !info.Device.Host || info.Device.Kernels == "" || info.Slots != 2 || info.Device.Threads != 1 {
 		t.Errorf("engine %+v", info)
 	}
@@ -266,6 +269,7 @@ func TestRefusals(t *testing.T) {
 		"slots":        {Options{Model: demoFile(t), Slots: maxSlots + 1}, "257 slots: must be 1 to 256"},
 		"threads":      {Options{Model: demoFile(t), Threads: -1}, "-1 threads: must be 1 to 512"},
 		"context":      {Options{Model: demoFile(t), Context: 1 << 25}, "tokens of context"},
+		"all contexts": {Options{Model: demoFile(t), Context: 1 << 24, Slots: 256}, "4294967296 tokens of context in all slots: must be 0 to 1073741824"},
 		"other folder": {Options{Model: demoFile(t), Libraries: t.TempDir()}, "this process has loaded it from"},
 	} {
 		if c.o.Libraries == "" {

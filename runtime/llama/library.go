@@ -51,7 +51,6 @@ type calls struct {
 	hasEncoder    func(model uintptr) bool
 	isRecurrent   func(model uintptr) bool
 	isHybrid      func(model uintptr) bool
-	contextSize   func(context uintptr) uint32
 	memory        func(context uintptr) uintptr
 	remove        func(memory uintptr, sequence, from, to int32) bool
 	lastPosition  func(memory uintptr, sequence int32) int32
@@ -222,7 +221,7 @@ func (c *calls) names() map[string]map[string]any {
 			"llama_model_n_head_kv": &c.kvHeads, "llama_model_n_params": &c.parameters, "llama_model_size": &c.size,
 			"llama_model_meta_val_str": &c.meta, "llama_model_chat_template": &c.chatTemplate,
 			"llama_model_has_encoder": &c.hasEncoder, "llama_model_is_recurrent": &c.isRecurrent, "llama_model_is_hybrid": &c.isHybrid,
-			"llama_n_ctx": &c.contextSize, "llama_get_memory": &c.memory, "llama_memory_seq_rm": &c.remove,
+			"llama_get_memory": &c.memory, "llama_memory_seq_rm": &c.remove,
 			"llama_memory_seq_pos_max": &c.lastPosition, "llama_decode": &c.decode, "llama_get_logits_ith": &c.logits,
 			"llama_synchronize": &c.synchronize, "llama_attach_threadpool": &c.attachPool, "llama_detach_threadpool": &c.detachPool,
 			"llama_log_set": &c.setLog,

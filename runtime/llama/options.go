@@ -80,6 +80,7 @@ func (o *Options) settle() error {
 		{"threads", o.Threads, 1, maxThreads},
 		{"rows of a batch", o.Batch, 1, 1 << 16},
 		{"rows that want logits", o.Logits, 1, o.Batch},
+		{"tokens of context in all slots", o.Slots * o.Context, 0, 1 << 30},
 	} {
 		if v.is < v.from || v.is > v.limit {
 			return fmt.Errorf("%d %s: must be %d to %d", v.is, v.what, v.from, v.limit)
