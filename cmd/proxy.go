@@ -91,7 +91,10 @@ func (o *proxyOptions) run(c *cobra.Command) error {
 	p, err := proxy.New(proxy.Options{
 		To: o.to, Listen: o.listen, AllowRemote: o.allowRemote, GroupHeader: o.groupHeader, Clock: clock, Drain: drain,
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, proxy.ErrRemote):
+		return usagef("%w: give --allow-remote, or listen at 127.0.0.1", err)
+	case err != nil:
 		return usageError{err}
 	}
 	notes := c.ErrOrStderr()

@@ -54,6 +54,7 @@ func (x *exchange) verdict(sum *fact, o *observer) (event.State, string) {
 	case sum.done || sum.why != "":
 		return event.StateFinished, sum.why
 	case x.how != io.EOF:
+		x.proxy.link.doubt()
 		return event.StateFailed, plain(x.how)
 	case o.unread != "":
 		return event.StateFinished, "not read: " + o.unread

@@ -18,8 +18,8 @@ import (
 type link struct {
 	clock runtime.Clock
 	sink  event.Sink
-	down  chan struct{} // the server could not be reached
-	fine  atomic.Bool   // it could
+	down  chan struct{} // the server may be out of reach
+	fine  atomic.Bool   // it is not
 
 	mu     sync.Mutex // guards what follows
 	engine event.Engine
@@ -29,14 +29,21 @@ type link struct {
 // maxModels bounds the models that are named.
 const maxModels = 8
 
-func newLink(opt *Options, to *url.URL, sink event.Sink) *link {
+func (p *Proxy) newLink(sink event.Sink) *link {
 	return &link{
-		clock: opt.Clock, sink: sink, down: make(chan struct{}, 1),
+		clock: p.opt.Clock, sink: sink, down: make(chan struct{}, 1),
 		engine: event.Engine{
-			Name: "proxy", Epoch: opt.Clock.Epoch(), Caps: event.CapTokens, State: event.EngineReady,
-			Remote: event.Remote{Address: to.String()},
+			Name: "proxy " + p.Address() + " → " + p.Target(), Epoch: p.opt.Clock.Epoch(), Caps: event.CapTokens, State: event.EngineReady,
+			Remote: event.Remote{Address: p.Target()},
 		},
 	}
+}
+
+// begin introduces the server.
+func (l *link) begin() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.introduce()
 }
 
 // up says that the server has been reached.
@@ -48,8 +55,13 @@ func (l *link) up() {
 
 // failed says that it has not.
 func (l *link) failed(why string) {
-	l.fine.Store(false)
 	l.set(event.LinkDisconnected, why)
+	l.doubt()
+}
+
+// doubt has it looked whether the server can still be reached.
+func (l *link) doubt() {
+	l.fine.Store(false)
 	select {
 	case l.down <- struct{}{}:
 	default:
@@ -111,7 +123,7 @@ const (
 	lookWithin = 5 * time.Second
 )
 
-// watch looks whether the server can be reached, at first and then while it is known that it cannot: by connecting to it, without a request.
+// watch looks whether the server can be reached, at first and then whenever there is a doubt: by connecting to it, without a request.
 func (l *link) watch(ctx context.Context, at string) {
 	for {
 		for wait := firstLook; !l.look(ctx, at); wait = min(2*wait, lastLook) {

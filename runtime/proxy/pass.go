@@ -110,6 +110,8 @@ func (p *Proxy) refused(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	if op := (*net.OpError)(nil); errors.As(err, &op) && op.Op == "dial" {
 		p.link.failed(plain(err))
+	} else {
+		p.link.doubt()
 	}
 	body, err := json.Marshal(map[string]any{"error": map[string]any{
 		"message": "llmtop proxy: " + p.to.String() + ": " + plain(err), "type": "bad_gateway", "code": http.StatusBadGateway,

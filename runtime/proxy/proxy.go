@@ -51,6 +51,9 @@ type Proxy struct {
 	unread map[string]uint64
 }
 
+// ErrRemote is the error of an address that other machines can reach, if that is not allowed.
+var ErrRemote = errors.New("other machines could reach it, and with it the server, since the proxy asks for no key of its own")
+
 // New begins to listen; nothing is passed on before Run. Errors: To is no address of a server, Listen is taken, or others could reach it.
 func New(opt Options) (*Proxy, error) {
 	to, err := target(opt.To)
@@ -58,8 +61,7 @@ func New(opt Options) (*Proxy, error) {
 		return nil, err
 	}
 	if !opt.AllowRemote && !loopback(opt.Listen) {
-		return nil, fmt.Errorf("listen at %s: other machines could reach it, and with it the server, since the proxy asks for no key of its own: "+
-			"allow that, or listen at 127.0.0.1", opt.Listen)
+		return nil, fmt.Errorf("listen at %s: %w", opt.Listen, ErrRemote)
 	}
 	listener, err := net.Listen("tcp", opt.Listen)
 	if err != nil {
@@ -156,10 +158,8 @@ func (p *Proxy) miss(why string) {
 
 // Run implements runtime.Source. When ctx ends no more connections are taken; requests that are passing through may go on for Options.Drain.
 func (p *Proxy) Run(ctx context.Context, sink event.Sink) error {
-	p.sink, p.link = sink, newLink(&p.opt, p.to, sink)
-	p.link.mu.Lock()
-	p.link.introduce()
-	p.link.mu.Unlock()
+	p.sink, p.link = sink, p.newLink(sink)
+	p.link.begin()
 	requests, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	server := &http.Server{
