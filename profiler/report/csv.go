@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/llmtop/llmtop/profiler/event"
 )
@@ -14,6 +15,9 @@ import (
 func (r *Report) WriteCSV(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	row := func(name string, ns int64) {
+		if strings.ContainsAny(name, ",\"\r\n") { // an engine may call its own stages what it likes
+			name = `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
+		}
 		b.WriteString(name + "," + strconv.FormatFloat(float64(ns)/1e3, 'f', -1, 64) + "\n")
 	}
 	b.WriteString("stage,elapsed_us\n")

@@ -135,7 +135,7 @@ func model(s *store.Snapshot) *Model {
 		KVBytes: known(m.KVBytes), WeightBytes: known(m.WeightBytes), Load: []LoadStage{},
 	}
 	for _, span := range s.Load {
-		out.Load = append(out.Load, LoadStage{span.Stage.String(), nanos(int64(span.Dur())), span.Stage, int64(span.Dur())})
+		out.Load = append(out.Load, LoadStage{span.Label(), nanos(int64(span.Dur())), span.Stage, int64(span.Dur())})
 	}
 	return out
 }

@@ -184,11 +184,13 @@ func clip(text string, n int) string {
 
 // applyStage adds a stage to the request it belongs to, or to the load of the model.
 func (s *state) applyStage(e *event.Event) {
-	if e.Stage >= event.NumStages || e.Stage == event.StageNone && (e.Text == "" || e.Req == 0) {
+	if e.Stage >= event.NumStages || e.Stage == event.StageNone && e.Text == "" {
 		return
 	}
 	if e.Req == 0 {
-		s.applyLoad(e)
+		if e.Stage != event.StageNone || s.engine.State == event.EngineLoading { // an engine may time what it likes while it runs
+			s.applyLoad(e)
+		}
 		return
 	}
 	l := s.open(e.Req)

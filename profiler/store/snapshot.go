@@ -45,6 +45,14 @@ type Span struct {
 	Tokens     int
 }
 
+// Label is the name of the stage, that of the engine's own where it has one.
+func (s Span) Label() string {
+	if s.Stage == event.StageNone {
+		return s.Name
+	}
+	return s.Stage.String()
+}
+
 // Dur is the length of the span.
 func (s Span) Dur() time.Duration { return time.Duration(s.End - s.Start) }
 

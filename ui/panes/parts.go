@@ -12,6 +12,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
 // leastParts is how many rows the table of parts is worth drawing for.
@@ -103,7 +104,7 @@ func drawLoad(a grid.Area, s *store.Snapshot, c *Ctx) {
 	const names, numbers = 12, 9
 	bar := a.Sub(names, 0, a.W-names-numbers-1, a.H)
 	for y, p := range s.Load[:min(len(s.Load), a.H)] {
-		a.Text(0, y, dim, loadName(p.Stage))
+		a.Elide(0, y, names-1, dim, loadName(p), gl.Ellipsis)
 		x0 := int(float64(p.Start-from) / span * float64(bar.W))
 		x1 := int(float64(p.End-from) / span * float64(bar.W))
 		bar.Fill(min(x0, bar.W-1), y, max(x1-x0, 1), grid.Fg(theme.PartLoad), gl.Bar)
@@ -116,9 +117,9 @@ func drawLoad(a grid.Area, s *store.Snapshot, c *Ctx) {
 }
 
 // loadName is the short name of a stage of the load.
-func loadName(st event.Stage) string {
-	if st == event.StageLoad {
+func loadName(p store.Span) string {
+	if p.Stage == event.StageLoad {
 		return "in all"
 	}
-	return strings.TrimPrefix(st.String(), "load_")
+	return sanitize.Line(strings.TrimPrefix(p.Label(), "load_"))
 }
