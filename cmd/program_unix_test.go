@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/creack/pty"
 	"github.com/hinshun/vt10x"
@@ -80,17 +81,37 @@ func startCommand(tb testing.TB, cols, rows int, command *exec.Cmd) *program {
 func (p *program) read() {
 	defer close(p.done)
 	buf := make([]byte, 64<<10)
+	var whole runes
 	for {
 		n, err := p.tty.Read(buf)
 		p.mu.Lock()
 		p.bytes += int64(n)
 		p.tail = append(p.tail[max(0, len(p.tail)-4096):], buf[:n]...)
-		_, _ = p.screen.Write(buf[:n])
+		_, _ = p.screen.Write(whole.next(buf[:n]))
 		p.mu.Unlock()
 		if err != nil {
 			return
 		}
 	}
+}
+
+// runes puts characters together that a read has cut in two, which the emulator would take for errors.
+type runes struct{ rest []byte }
+
+// next is what can be written of what has been read so far.
+func (r *runes) next(read []byte) []byte {
+	all := append(r.rest, read...)
+	end := len(all)
+	for i := 1; i < utf8.UTFMax && i <= len(all); i++ {
+		if b := all[len(all)-i]; utf8.RuneStart(b) {
+			if b >= utf8.RuneSelf && !utf8.FullRune(all[len(all)-i:]) {
+				end = len(all) - i
+			}
+			break
+		}
+	}
+	r.rest = append([]byte(nil), all[end:]...)
+	return all[:end]
 }
 
 // text is what stands on the screen.
