@@ -188,16 +188,14 @@ func TestEndpoint(t *testing.T) {
 		c := command(t, args...)
 		go func() { ended <- c.ExecuteContext(ctx) }()
 	}
-	own := fetch(t, serveAt, "", `llmtop_engine_up{engine="local"}`)
-	for _, name := range []string{`llmtop_model_parameters{engine="local"}`, `llmtop_process_threads{engine="local",process="engine"}`} {
-		if own[name] <= 0 {
-			t.Errorf("%s is %v", name, own[name])
-		}
-	}
+	const model = "llmtop_model_parameters"
 	label := `{engine="tcp:` + engineAt + `"}`
-	far := fetch(t, attachAt, "s3cret", "llmtop_engine_up"+label)
-	if name := "llmtop_model_parameters"; far[name+label] != own[name+`{engine="local"}`] {
-		t.Errorf("%s is %v there and %v here", name, far[name+label], own[name+`{engine="local"}`])
+	if own := fetch(t, serveAt, "", `llmtop_process_threads{engine="local",process="engine"}`); own[`llmtop_engine_up{engine="local"}`] != 1 {
+		t.Errorf("the engine is not up: %v", own)
+	}
+	own, far := fetch(t, serveAt, "", model+`{engine="local"}`), fetch(t, attachAt, "s3cret", model+label)
+	if far[model+label] != own[model+`{engine="local"}`] || far["llmtop_engine_up"+label] != 1 {
+		t.Errorf("%s is %v there and %v here", model, far[model+label], own[model+`{engine="local"}`])
 	}
 	answer, err := http.Get("http://" + attachAt + "/metrics")
 	if err != nil {
