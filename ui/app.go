@@ -4,6 +4,7 @@ package ui
 import (
 	"io"
 	"os"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -64,6 +65,7 @@ type Actions struct {
 	Prompt  func(text, label string) error
 	Cancel  func(id event.RequestID) error
 	SetPace func(tokensPerSecond float64) error // 0 is flat out
+	Report  func() (path string, err error)     // writes the report of the session as JSON and tells where
 }
 
 // SuggestedPrompt is a built-in prompt with the kind of text it asks for.
@@ -86,6 +88,8 @@ type app struct {
 	toast   string // a word about the last key, until toastEnd
 	toastIn int    // ticks that the toast still lives
 
+	save func(svg, text []byte) (path string, err error) // writes a snapshot of the screen
+
 	bindings []binding
 	sessions []Session
 	session  Session // the one on show; its zero value while there is none
@@ -102,6 +106,7 @@ type app struct {
 func newApp(cfg Config) *app {
 	cfg.FPS = frameRate(cfg.FPS)
 	a := &app{cfg: cfg, dirty: true}
+	a.save = func(svg, text []byte) (string, error) { return saveScreen(time.Now(), svg, text) }
 	for i, p := range theme.Palettes() {
 		if p.Name == cfg.Theme {
 			a.theme = i

@@ -134,7 +134,7 @@ func (a *app) footerKeys() (out []binding) {
 func (a *app) able(act action) bool {
 	if a.view == viewEngines { // which engine is meant would not be clear
 		switch act {
-		case actPrompt, actCancel, actFaster, actSlower, actPhase, actPreviousEngine, actNextEngine:
+		case actPrompt, actCancel, actFaster, actSlower, actPhase, actReport, actPreviousEngine, actNextEngine:
 			return false
 		}
 	}
@@ -145,6 +145,8 @@ func (a *app) able(act action) bool {
 		return a.session.Actions.Cancel != nil && a.offered(event.CapCancel)
 	case actFaster, actSlower:
 		return a.session.Actions.SetPace != nil
+	case actReport:
+		return a.session.Actions.Report != nil
 	case actPreviousEngine, actNextEngine:
 		return len(a.sessions) > 1
 	}

@@ -117,6 +117,7 @@ func FuzzScreen(f *testing.F) {
 		}
 		cfg.Actions = (&asked{}).actions()
 		d := &driver{t: t, a: newApp(cfg), s: s, in: in}
+		d.a.save = kept
 		d.a.Update(tea.WindowSizeMsg{Width: 100, Height: 30})
 		for n := 0; len(d.in) > 0 && n < 400; n++ {
 			d.step()

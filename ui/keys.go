@@ -35,6 +35,8 @@ const (
 	actWindow
 	actPhase
 	actTheme
+	actSnapshot
+	actReport
 	actCancel
 	actFaster
 	actSlower
@@ -121,6 +123,8 @@ var bindings = []binding{
 	{everywhere, actPreviousEngine, []string{"["}, "[", "", "the engine before"},
 	{everywhere, actNextEngine, []string{"]"}, "[ ]", "engine", "the next engine"},
 	{everywhere, actTheme, []string{"t"}, "t", "theme", "next theme"},
+	{everywhere, actSnapshot, []string{"s"}, "s", "snapshot", "write the screen as a picture (SVG) and as text into the working folder"},
+	{everywhere, actReport, []string{"S"}, "S", "", "write the report of the session as JSON"},
 	{scrolling, actUp, []string{"up", "k"}, "up", "", "up: scroll, or choose; the mouse wheel does so too"},
 	{scrolling, actDown, []string{"down", "j"}, "down", "", "down"},
 	{scrolling, actPageUp, []string{"pgup"}, "pgup", "", "ten rows up"},

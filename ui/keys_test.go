@@ -18,6 +18,7 @@ type asked struct {
 	prompts []SuggestedPrompt
 	cancels []event.RequestID
 	paces   []float64
+	reports int
 	err     error // what the next action answers
 }
 
@@ -34,6 +35,10 @@ func (k *asked) actions() Actions {
 		SetPace: func(p float64) error {
 			k.paces = append(k.paces, p)
 			return k.err
+		},
+		Report: func() (string, error) {
+			k.reports++
+			return "report\x1b[31m.json", k.err
 		},
 	}
 }
@@ -166,6 +171,17 @@ var keyCases = map[action]func(*testing.T, *app, *asked){
 		a.press("t")
 		if a.skin.Palette != theme.Palettes()[0] {
 			t.Error("the themes do not come round")
+		}
+	},
+	actSnapshot: func(t *testing.T, a *app, _ *asked) {
+		a.press("s")
+		holds(t, a, "wrote llmtop-20260102-150405.svg and .txt")
+	},
+	actReport: func(t *testing.T, a *app, k *asked) {
+		a.press("S")
+		holds(t, a, "wrote report�.json")
+		if k.reports != 1 {
+			t.Errorf("%d reports were written", k.reports)
 		}
 	},
 	actCancel: func(t *testing.T, a *app, k *asked) {

@@ -81,6 +81,7 @@ func openReplay(p *player, w, h int) *app { return openReplayOf(liveSnapshot(), 
 
 func openReplayOf(s *store.Snapshot, p *player, w, h int) *app {
 	a := newApp(Config{Snapshots: func() *store.Snapshot { return s }, Replay: p, Profile: theme.TrueColour})
+	a.save = kept
 	a.Update(tea.WindowSizeMsg{Width: w, Height: h})
 	return a
 }

@@ -18,6 +18,7 @@ import (
 func requestsOf(n, w, h int) (*app, **store.Snapshot) {
 	s := crowdSnapshots(n)
 	a := newApp(Config{Snapshots: func() *store.Snapshot { return s }, Profile: theme.TrueColour})
+	a.save = kept
 	a.Update(tea.WindowSizeMsg{Width: w, Height: h})
 	a.press("2")
 	a.View()

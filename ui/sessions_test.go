@@ -62,6 +62,7 @@ func openFleet(sessions *[]Session, ascii bool, w, h int) *app {
 		profile = theme.NoColour
 	}
 	a := newApp(Config{Sessions: func() []Session { return *sessions }, Profile: profile, ASCII: ascii})
+	a.save = kept
 	a.Update(tea.WindowSizeMsg{Width: w, Height: h})
 	return a
 }

@@ -92,6 +92,10 @@ func (a *app) do(act action) {
 		a.theme = (a.theme + 1) % len(theme.Palettes())
 		a.dress()
 		a.say("theme: " + a.skin.Palette.Name)
+	case actSnapshot:
+		a.snapshot()
+	case actReport:
+		a.writeReport()
 	case actCancel:
 		a.cancel()
 	case actFaster, actSlower:

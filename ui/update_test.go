@@ -22,6 +22,7 @@ type ticking struct {
 func newTicking(s *store.Snapshot) *ticking {
 	t := &ticking{last: s}
 	t.app = newApp(Config{Snapshots: func() *store.Snapshot { return t.last }, Profile: theme.TrueColour, FPS: 10})
+	t.app.save = kept
 	t.Update(tea.WindowSizeMsg{Width: 120, Height: 36})
 	t.Update(tickMsg{})
 	t.View()

@@ -122,19 +122,11 @@ func (g *Grid) params(body int, codes string) {
 	g.out = append(g.out, codes...)
 }
 
-// Plain is the frame without any style, for tests and searches.
+// Plain is the frame without any style, for searches and files of text.
 func (g *Grid) Plain() string {
 	out := make([]byte, 0, len(g.cells)+g.H)
 	for y := range g.H {
-		for _, c := range g.cells[y*g.W : (y+1)*g.W] {
-			switch {
-			case c.w == 0:
-			case c.r < 0:
-				out = append(out, g.clusters[-c.r-1]...)
-			default:
-				out = utf8.AppendRune(out, c.r)
-			}
-		}
+		out = append(out, g.words(g.cells[y*g.W:(y+1)*g.W])...)
 		out = append(out, '\n')
 	}
 	return string(out)

@@ -1,0 +1,125 @@
+package grid
+
+import (
+	"bytes"
+	"encoding/xml"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/llmtop/llmtop/theme"
+)
+
+// The size of a cell in an SVG, in its user units, with the size of the letters in it and their distance from the upper edge.
+const (
+	cellWidth  = 9
+	cellHeight = 18
+	fontSize   = 15
+	baseline   = 14
+)
+
+// SVG is the frame as a picture with the colours of the theme, whatever the terminal has. It refers to nothing outside: the letters are
+// those of the viewer's own monospaced font, held to the width of their cells, and cells of block elements are drawn, so that no font
+// leaves gaps between them.
+func (g *Grid) SVG(p *theme.Palette) []byte {
+	var out bytes.Buffer
+	w, h := g.W*cellWidth, g.H*cellHeight
+	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="monospace" font-size="%d">`+"\n",
+		w, h, w, h, fontSize)
+	fmt.Fprintf(&out, `<rect width="%d" height="%d" fill="%s"/>`+"\n", w, h, code(p.RGB(theme.Background)))
+	for y := range g.H {
+		row := g.cells[y*g.W : (y+1)*g.W]
+		for from := 0; from < g.W; {
+			to := run(row, from)
+			g.draw(&out, row[from:to], from, y, p)
+			from = to
+		}
+	}
+	out.WriteString("</svg>\n")
+	return out.Bytes()
+}
+
+// run is where the cells that are drawn as one end: those of one style, and of one character where that is a block.
+func run(row []cell, from int) int {
+	first := &row[from]
+	_, _, solid := block(first.r)
+	to := from + 1
+	for ; to < len(row); to++ {
+		c := &row[to]
+		_, _, also := block(c.r)
+		if c.style != first.style || solid != also || solid && c.r != first.r {
+			break
+		}
+	}
+	return to
+}
+
+// block is where a block element is filled, from its upper edge on, in eighths of a cell; false for all other characters.
+func block(r rune) (top, height int, ok bool) {
+	switch {
+	case r == '▀':
+		return 0, 4, true
+	case r >= '▁' && r <= '█':
+		n := int(r-'▁') + 1
+		return 8 - n, n, true
+	}
+	return 0, 0, false
+}
+
+// draw writes one run of cells: what is behind them, and what is in them.
+func (g *Grid) draw(out *bytes.Buffer, cells []cell, x, y int, p *theme.Palette) {
+	st := cells[0].style
+	fg, bg := p.RGB(st.FG), p.RGB(st.BG)
+	if st.Attr&Reverse != 0 {
+		fg, bg = bg, fg
+	}
+	left, up, w := x*cellWidth, y*cellHeight, len(cells)*cellWidth
+	if bg != p.RGB(theme.Background) {
+		rect(out, left, float64(up), w, cellHeight, bg)
+	}
+	if top, height, ok := block(cells[0].r); ok {
+		rect(out, left, float64(up)+float64(top)*cellHeight/8, w, float64(height)*cellHeight/8, fg)
+		return
+	}
+	words := g.words(cells)
+	if len(bytes.Trim(words, " ")) == 0 && st.Attr&Underline == 0 {
+		return
+	}
+	fmt.Fprintf(out, `<text x="%d" y="%d" textLength="%d" lengthAdjust="spacingAndGlyphs" xml:space="preserve" fill="%s"%s>`,
+		left, up+baseline, w, code(fg), looks(st.Attr))
+	_ = xml.EscapeText(out, words) // a buffer takes everything
+	out.WriteString("</text>\n")
+}
+
+// words are the characters of cells.
+func (g *Grid) words(cells []cell) (out []byte) {
+	for i := range cells {
+		switch c := &cells[i]; {
+		case c.w == 0:
+		case c.r < 0:
+			out = append(out, g.clusters[-c.r-1]...)
+		default:
+			out = utf8.AppendRune(out, c.r)
+		}
+	}
+	return out
+}
+
+func rect(out *bytes.Buffer, x int, y float64, w int, h float64, fill theme.RGB) {
+	fmt.Fprintf(out, `<rect x="%d" y="%g" width="%d" height="%g" fill="%s"/>`+"\n", x, y, w, h, code(fill))
+}
+
+// looks are attributes of a cell as those of a text in SVG.
+func looks(a Attr) (out string) {
+	if a&Bold != 0 {
+		out += ` font-weight="bold"`
+	}
+	if a&Faint != 0 {
+		out += ` opacity="0.6"`
+	}
+	if a&Underline != 0 {
+		out += ` text-decoration="underline"`
+	}
+	return out
+}
+
+func code(c theme.RGB) string { return fmt.Sprintf("#%02x%02x%02x", c.R, c.G, c.B) }
