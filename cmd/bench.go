@@ -171,7 +171,7 @@ func (o *benchOptions) run(c *cobra.Command) error {
 	if err := native.CheckParams(o.params()); err != nil {
 		return usageError{err}
 	}
-	o.exports.screen = o.screen
+	o.exports.screen, o.exports.of = o.screen, o.remote.at
 	o.flagValue = func(name string) string { return c.Flags().Lookup(name).Value.String() }
 	sources, err := o.sources(c.InOrStdin())
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"sync/atomic"
 	"time"
@@ -23,6 +24,7 @@ type exports struct {
 	listen string // HOST:PORT; "": nobody fetches
 	push   string // URL; "": pushed to nobody
 	screen bool   // there is one, which must not be written over
+	of     string // address of the engine; "": this program runs it
 }
 
 func (e *exports) bind(set *pflag.FlagSet) {
@@ -172,3 +174,15 @@ func (x *exporting) close() error {
 
 // localEngine is the name under which an engine is told of that this program runs.
 const localEngine = "local"
+
+// engine is the name under which the engine is told of: its address, less a password in it.
+func (e *exports) engine() string {
+	if e.of == "" {
+		return localEngine
+	}
+	if u, err := url.Parse(e.of); err == nil && u.User != nil {
+		u.User = nil
+		return u.String()
+	}
+	return e.of
+}

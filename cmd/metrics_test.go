@@ -248,6 +248,18 @@ func TestExportsThatCannotBe(t *testing.T) {
 	}
 }
 
+// TestEngineNames: an engine elsewhere goes by its address, but a password in it is not told.
+func TestEngineNames(t *testing.T) {
+	for of, want := range map[string]string{
+		"": "local", "tcp:127.0.0.1:7070": "tcp:127.0.0.1:7070", "unix:/run/a b.sock": "unix:/run/a b.sock",
+		"http://127.0.0.1:8080": "http://127.0.0.1:8080", "https://me:secret@x.example/v1": "https://x.example/v1",
+	} {
+		if got := (&exports{of: of}).engine(); got != want {
+			t.Errorf("%q goes by %q, want %q", of, got, want)
+		}
+	}
+}
+
 // TestOwnAddress: without a host, only this machine gets to an endpoint.
 func TestOwnAddress(t *testing.T) {
 	for listen, want := range map[string]bool{
