@@ -25,7 +25,7 @@ func (c *chatting) begin(model string, raw bool) {
 	case model == "":
 		return
 	case raw:
-		c.words = "plain completion (--raw)"
+		c.words = "plain (--raw)"
 		return
 	}
 	template, err := readTemplate(model)
@@ -34,9 +34,9 @@ func (c *chatting) begin(model string, raw bool) {
 	case err == nil:
 		c.words = "chat"
 	case errors.Is(err, chat.ErrNoTemplate):
-		c.words = "plain completion"
+		c.words = "plain"
 	default:
-		c.words = "plain completion: " + err.Error()
+		c.words = "plain: " + err.Error()
 	}
 }
 
