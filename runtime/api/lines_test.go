@@ -204,7 +204,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, api int) {
 		sink := &kept{}
 		c := &Client{opt: Options{Key: "key!"}, sink: sink, server: server{api: APIs()[uint(api)%uint(len(APIs()))]}}
-		q := &request{client: c, id: 1, queued: true, sent: 1}
+		q := &request{client: c, id: 1}
 		q.x.Response = answer("")
 		var in messages = &events{lines: pieces(text, 100)}
 		if c.server.api.lines() {
@@ -218,7 +218,7 @@ func FuzzAnswer(f *testing.F) {
 			}
 			seen += int(e.N)
 		}
-		if got.Reason == "" || len(got.Reason) > maxWords+len("…") || len(sink.of(event.KindRequest)) != 1 || (got.Err != nil) != (got.State == event.StateFailed) {
+		if got.Reason == "" || len(got.Reason) > maxWords+len("…") || len(sink.of(event.KindRequest)) != 2 || (got.Err != nil) != (got.State == event.StateFailed) {
 			t.Errorf("%+v", got)
 		}
 		if got.Generated < 0 || got.Prompt < 0 || got.Cached < 0 || got.Cached > got.Prompt {

@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -22,8 +23,8 @@ type request struct {
 	began  event.Time // before a connection was looked for
 
 	x       exchange
-	queued  bool // the first event is out
-	sent    event.Time
+	queued  sync.Once  // the first event
+	sent    event.Time // set by it
 	first   event.Time // of the first token; 0 before
 	counted int        // tokens in events
 	told    int        // tokens generated so far, as the server has told last
@@ -57,11 +58,11 @@ func (q *request) run(ctx context.Context, body []byte) runtime.Result {
 // exchange sends the request and reads the answer. alive is called whenever something has come.
 func (q *request) exchange(ctx context.Context, body []byte, alive func()) error {
 	c := q.client
+	q.x.written = q.queue
 	if err := c.send(ctx, &q.x, http.MethodPost, c.server.api.path(), body); err != nil {
 		return err
 	}
 	defer q.x.Body.Close()
-	q.queue()
 	alive()
 	if q.x.StatusCode != http.StatusOK {
 		return refusal(q.x.Response, secret(c.opt.Key))
@@ -79,21 +80,19 @@ func (q *request) exchange(ctx context.Context, body []byte, alive func()) error
 	return q.read(&events{lines: in})
 }
 
-// queue emits the first event, once it is known when the request was written.
+// queue emits the first event, once it is known when the request was written. It may be called from any goroutine.
 func (q *request) queue() {
-	if q.queued {
-		return
-	}
-	q.queued = true
-	var wrote bool
-	if q.sent, wrote = q.x.sent(); !wrote {
-		q.sent = q.began
-	}
-	info := &event.Request{Group: q.asked.Group, Label: q.asked.Label, MaxTokens: q.asked.MaxTokens, Probe: q.asked.Probe}
-	if q.asked.SendText {
-		info.Prompt = q.asked.Text
-	}
-	q.emit(event.Event{Kind: event.KindRequest, At: q.sent, State: event.StateQueued, Data: info})
+	q.queued.Do(func() {
+		var wrote bool
+		if q.sent, wrote = q.x.sent(); !wrote {
+			q.sent = q.began
+		}
+		info := &event.Request{Group: q.asked.Group, Label: q.asked.Label, MaxTokens: q.asked.MaxTokens, Probe: q.asked.Probe}
+		if q.asked.SendText {
+			info.Prompt = q.asked.Text
+		}
+		q.emit(event.Event{Kind: event.KindRequest, At: q.sent, State: event.StateQueued, Data: info})
+	})
 }
 
 func (q *request) emit(e event.Event) {
@@ -151,6 +150,7 @@ const reasonDone = "done"
 func (q *request) take(c *chunk, at event.Time) {
 	has := c.content(q.client.server.api)
 	total := c.total()
+	q.queue()
 	q.log(Message{At: at, Kind: kindOf(c, &has), Total: total})
 	if has.finish != "" {
 		q.outcome.Reason = clean(has.finish)

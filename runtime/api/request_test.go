@@ -272,6 +272,27 @@ func TestSent(t *testing.T) {
 	})
 }
 
+// TestQueuedIsToldAtOnce: a request is seen while the server has not answered yet.
+func TestQueuedIsToldAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := begin(t, llama, Options{}, map[string]http.HandlerFunc{
+			"POST /v1/completions": func(w http.ResponseWriter, r *http.Request) {
+				play(w, step{time.Hour / 10, data(`{"choices":[{"text":"a","finish_reason":"stop"}]}`)})
+			},
+		})
+		h, err := s.Submit(runtime.Request{Text: "x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if got := s.sink.of(event.KindRequest); len(got) != 1 || got[0].State != event.StateQueued {
+			t.Errorf("told so far: %+v", got)
+		}
+		h.Result()
+		s.closed()
+	})
+}
+
 // TestEveryEventLacksTheKey: whatever the server says of it.
 func TestEveryEventLacksTheKey(t *testing.T) {
 	inBubble(t, func(t *testing.T) {

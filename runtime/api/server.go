@@ -211,7 +211,7 @@ const maxAnswer = 64 << 20
 func (c *Client) call(ctx context.Context, method, path string, body []byte, into any) error {
 	ctx, done := context.WithTimeout(ctx, lookWithin)
 	defer done()
-	var x exchange
+	x := exchange{written: func() {}}
 	if err := c.send(ctx, &x, method, path, body); err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
 			return fmt.Errorf("it does not answer within %v", lookWithin)

@@ -30,13 +30,24 @@ const (
 type stamped struct {
 	net.Conn
 	clock runtime.Clock
-	wrote atomic.Int64 // when the first bytes since the last mark were written; 0: none were
-	read  atomic.Int64 // when the last read has returned with bytes
+	wrote atomic.Int64           // when the first bytes since the last mark were written; 0: none were
+	tell  atomic.Pointer[func()] // is called after they were, once
+	read  atomic.Int64           // when the last read has returned with bytes
 }
 
 func (w *stamped) Write(b []byte) (int, error) {
 	w.wrote.CompareAndSwap(0, int64(w.clock.Now()))
-	return w.Conn.Write(b)
+	n, err := w.Conn.Write(b)
+	if tell := w.tell.Swap(nil); tell != nil {
+		(*tell)()
+	}
+	return n, err
+}
+
+// mark begins a new request on the connection.
+func (w *stamped) mark(tell func()) {
+	w.wrote.Store(0)
+	w.tell.Store(&tell)
 }
 
 func (w *stamped) Read(b []byte) (int, error) {
@@ -73,7 +84,8 @@ func newTransport(clock runtime.Clock, connect dial) *http.Transport {
 // exchange is a request that was sent, and its answer.
 type exchange struct {
 	*http.Response
-	wire atomic.Pointer[stamped] // nil before there is a connection
+	wire    atomic.Pointer[stamped] // nil before there is a connection
+	written func()                  // is called when the first bytes were written, of each hop
 }
 
 // sent is when the first bytes of the request were written; false if none were.
@@ -100,13 +112,13 @@ func (x *exchange) got(info httptrace.GotConnInfo) {
 		c = over.NetConn()
 	}
 	if w, ok := c.(*stamped); ok {
-		w.wrote.Store(0)
 		x.wire.Store(w)
+		w.mark(x.written)
 	}
 }
 
-// send sends a request without ever repeating it on its own. It follows redirects that keep the method and stay on the host; stamps are then
-// those of the last hop. The caller closes the body of the answer.
+// send sends a request without ever repeating it on its own. It follows redirects that keep the method and stay on the host. The caller closes
+// the body of the answer.
 func (c *Client) send(ctx context.Context, x *exchange, method, path string, body []byte) error {
 	at := *c.base
 	at.Path += path
