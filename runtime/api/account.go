@@ -13,7 +13,6 @@ func (q *request) account() {
 	o.Generated = max(q.told, 0)
 	if q.told == 0 {
 		o.Generated = q.counted
-		q.client.untold.Add(int64(min(q.counted, 1)))
 	}
 	o.Prompt = len(q.asked.IDs)
 	if u := r.Usage; u != nil {

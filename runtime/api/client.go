@@ -45,7 +45,7 @@ type Client struct {
 	server    server
 	ready     chan struct{} // closed when sink is set
 	sink      event.Sink    // of Run
-	untold    atomic.Int64  // requests whose tokens the server did not count
+	untold    atomic.Int64  // finished requests whose tokens the server did not count
 
 	mu       sync.Mutex // guards what follows
 	last     event.RequestID
@@ -81,7 +81,7 @@ func (c *Client) API() API { return c.server.api }
 // Model is the name of the model that is asked for.
 func (c *Client) Model() string { return c.server.model.Name }
 
-// Untold is how many requests have ended without the server telling how many tokens it generated. Each message with text counts as one token of
+// Untold is how many requests have finished without the server telling how many tokens it generated. Each message with text counts as one token of
 // theirs.
 func (c *Client) Untold() int { return int(c.untold.Load()) }
 

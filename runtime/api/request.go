@@ -228,6 +228,8 @@ func (q *request) finish(err error) runtime.Result {
 		state, q.outcome.Reason, err = event.StateCancelled, "cancelled", nil
 	case err != nil:
 		state, q.outcome.Reason = event.StateFailed, clean(err.Error())
+	case q.told == 0 && q.counted > 0:
+		q.client.untold.Add(1)
 	}
 	outcome := q.outcome
 	q.emit(event.Event{Kind: event.KindRequest, At: q.client.opt.Clock.Now(), State: state, Data: &outcome})
