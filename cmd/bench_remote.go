@@ -22,7 +22,7 @@ type remote struct {
 	model   string
 	api     string
 	keyFile string
-	token   string // the file with that of an event socket
+	token   string // the file with that of an event socket, which has the flag of --listen
 	cached  bool
 
 	server *api.Client // of an HTTP address
@@ -36,9 +36,6 @@ func (r *remote) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&r.api, "api", "", "of a server: openai-chat, openai, ollama-chat or ollama (default: found out)")
 	flags.StringVar(&r.keyFile, "api-key-file", "", "of a server: file with its API key (or $LLMTOP_API_KEY, or $OPENAI_API_KEY)")
 	flags.BoolVar(&r.cached, "prompt-cache", false, "of a server: let it take prompts from its cache, and send every run the same ones")
-	if flags.Lookup("token-file") == nil {
-		bindToken(flags, &r.token)
-	}
 }
 
 // isRemote reports whether an argument is the address of an engine and not a model file.
@@ -54,6 +51,7 @@ var engineFlags = []string{"parallel", "threads", "ctx", "isolated", "engine", "
 // check refuses what makes no sense for where the engine is.
 func (r *remote) check(c *cobra.Command) error {
 	if r.is() {
+		r.token = c.Flags().Lookup("token-file").Value.String()
 		for _, name := range engineFlags {
 			if c.Flags().Changed(name) {
 				return usagef("--%s is for engines that llmtop runs, not for the one at %s", name, r.at)
