@@ -96,6 +96,7 @@ type app struct {
 	engines  engines
 	requests requests
 	replay   replay
+	palette  palette
 
 	snap  *store.Snapshot
 	still bool // the last look found nothing new, or nothing under way
@@ -171,6 +172,10 @@ func (a *app) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.PasteMsg:
 		a.onPaste(msg.Content)
 	case tea.MouseClickMsg:
+		if a.palette.open {
+			a.dirty = true
+			return a, a.clickPalette(msg.X, msg.Y)
+		}
 		a.onClick(msg.X, msg.Y)
 	case tea.MouseMotionMsg:
 		if a.view != viewRequest || !a.requests.hover(msg.X, msg.Y) {

@@ -36,6 +36,9 @@ func (a *app) draw() {
 	if a.editor.open {
 		a.editor.draw(all, a.skin)
 	}
+	if a.palette.open {
+		a.drawPalette(all)
+	}
 	a.frame = a.grid.Encode(a.skin)
 }
 

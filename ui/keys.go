@@ -35,6 +35,7 @@ const (
 	actWindow
 	actPhase
 	actTheme
+	actPalette
 	actSnapshot
 	actReport
 	actCancel
@@ -123,8 +124,9 @@ var bindings = []binding{
 	{everywhere, actPreviousEngine, []string{"["}, "[", "", "the engine before"},
 	{everywhere, actNextEngine, []string{"]"}, "[ ]", "engine", "the next engine"},
 	{everywhere, actTheme, []string{"t"}, "t", "theme", "next theme"},
+	{everywhere, actPalette, []string{":"}, ":", "command", "look for what can be done here by its words, and do it"},
 	{everywhere, actSnapshot, []string{"s"}, "s", "snapshot", "write the screen as a picture (SVG) and as text into the working folder"},
-	{everywhere, actReport, []string{"S"}, "S", "", "write the report of the session as JSON"},
+	{everywhere, actReport, []string{"S"}, "S", "", "write the report of the session as JSON, where llmtop offers to"},
 	{scrolling, actUp, []string{"up", "k"}, "up", "", "up: scroll, or choose; the mouse wheel does so too"},
 	{scrolling, actDown, []string{"down", "j"}, "down", "", "down"},
 	{scrolling, actPageUp, []string{"pgup"}, "pgup", "", "ten rows up"},

@@ -152,7 +152,7 @@ func everyKey(t *testing.T, s *store.Snapshot, w, h int) {
 				a.show(v)
 				a.press(key)
 				checkFrame(t, a.View().Content, w, h)
-				if a.editor.open || a.requests.typing {
+				if a.editor.open || a.requests.typing || a.palette.open {
 					a.press("esc")
 				}
 			}

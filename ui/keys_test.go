@@ -173,6 +173,14 @@ var keyCases = map[action]func(*testing.T, *app, *asked){
 			t.Error("the themes do not come round")
 		}
 	},
+	actPalette: func(t *testing.T, a *app, _ *asked) {
+		a.press(":")
+		holds(t, a, "╭─ Commands ")
+		a.press("esc")
+		if a.palette.open {
+			t.Error("esc does not close the palette")
+		}
+	},
 	actSnapshot: func(t *testing.T, a *app, _ *asked) {
 		a.press("s")
 		holds(t, a, "wrote llmtop-20260102-150405.svg and .txt")

@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// readmeKeys are the keys that the README lists, from the table: those that a footer shows, the views, the way back, the pace, and the report.
+// readmeKeys are the keys that the README lists, from the table: those that a footer shows, the views, the way back, and the pace.
 func readmeKeys() string {
 	var out strings.Builder
 	out.WriteString("| key | |\n|---|---|\n")
 	for _, b := range bindings {
-		if b.word == "" && b.act != actView && b.act != actBack && b.act != actFaster && b.act != actSlower && b.act != actReport {
+		if b.word == "" && b.act != actView && b.act != actBack && b.act != actFaster && b.act != actSlower {
 			continue
 		}
 		keys := "`" + strings.Join(b.keys, "`, `") + "`"

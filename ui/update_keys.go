@@ -26,6 +26,9 @@ func (a *app) onKey(msg tea.KeyPressMsg) tea.Cmd {
 		}
 		return nil
 	}
+	if a.palette.open {
+		return a.onPaletteKey(msg.Keystroke(), msg.Text)
+	}
 	if a.view == viewRequests && a.requests.typing {
 		a.requests.onKey(msg.Keystroke(), msg.Text)
 		return nil
@@ -34,10 +37,14 @@ func (a *app) onKey(msg tea.KeyPressMsg) tea.Cmd {
 	if key == " " {
 		key = "space"
 	}
-	act := a.lookup(key)
-	if !a.able(act) {
-		return nil
+	if act := a.lookup(key); a.able(act) {
+		return a.run(act, key)
 	}
+	return nil
+}
+
+// run does what a key, or a command of the palette, is for.
+func (a *app) run(act action, key string) tea.Cmd {
 	switch act {
 	case actQuit:
 		return tea.Quit
@@ -92,6 +99,8 @@ func (a *app) do(act action) {
 		a.theme = (a.theme + 1) % len(theme.Palettes())
 		a.dress()
 		a.say("theme: " + a.skin.Palette.Name)
+	case actPalette:
+		a.palette.show()
 	case actSnapshot:
 		a.snapshot()
 	case actReport:
@@ -201,6 +210,11 @@ func (a *app) pace(faster bool) {
 
 // onPaste puts pasted text into the editor, which it opens.
 func (a *app) onPaste(text string) {
+	if a.palette.open {
+		a.palette.line.insert(text)
+		a.palette.selected = 0
+		return
+	}
 	if a.view == viewRequests && a.requests.typing {
 		a.requests.paste(text)
 		return
@@ -253,6 +267,10 @@ func (a *app) onWheel(b tea.MouseButton) {
 	act := actDown
 	if b == tea.MouseWheelUp {
 		act = actUp
+	}
+	if a.palette.open {
+		a.movePalette(map[action]int{actUp: -1, actDown: 1}[act])
+		return
 	}
 	for range wheel {
 		a.scroll(act)

@@ -1,0 +1,234 @@
+package ui
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+)
+
+// paletteRows is how many commands the palette lists at most; the others are scrolled to.
+const paletteRows = 14
+
+// palette is the line in which a command is looked for by its words.
+type palette struct {
+	open            bool
+	line            editor
+	selected, first int
+	at              grid.Rect // where the list was drawn
+}
+
+// command is one thing that can be done in the view that is shown.
+type command struct {
+	act              action
+	key              string // one that does it here
+	keys, name, help string
+}
+
+// show opens the palette empty.
+func (p *palette) show() {
+	p.line.show()
+	p.open, p.selected, p.first = true, 0, 0
+}
+
+// commands are all bindings that do something in the view that is shown, in the order of the table; the views one by one. The palette
+// itself is open already.
+func (a *app) commands() (out []command) {
+	for i := range a.bindings {
+		b := &a.bindings[i]
+		if b.act == actPalette || !b.in.has(a.view) || !a.able(b.act) {
+			continue
+		}
+		if b.act == actView {
+			for v, key := range viewKeys {
+				out = append(out, command{b.act, key, key, "view " + strings.ToLower(tabNames[v]), "go to this view"})
+			}
+			continue
+		}
+		if k := slices.IndexFunc(b.keys, func(key string) bool { return a.lookup(key) == b.act }); k >= 0 {
+			out = append(out, command{b.act, b.keys[k], b.names(), b.name(), b.help})
+		}
+	}
+	return out
+}
+
+// called are the names of the bindings for which the footer has no word.
+var called = map[action]string{
+	actPrevious: "focus before", actColumnLeft: "sort by column before", actTokenLeft: "token before", actRequestAbove: "request above",
+	actBack: "back", actFaster: "faster", actSlower: "slower", actList: "engines", actPreviousEngine: "engine before", actReport: "report",
+	actUp: "up", actDown: "down", actPageUp: "page up", actPageDown: "page down", actTop: "top", actBottom: "bottom", actSuspend: "suspend",
+	actBackward: "back 5 s", actPreviousRequest: "request before", actSpeedDown: "speed down", actToBegin: "begin", actToEnd: "end",
+}
+
+// name is what the palette calls a binding.
+func (b *binding) name() string {
+	if b.word != "" {
+		return b.word
+	}
+	return called[b.act]
+}
+
+// matches are the commands that fit what is typed, the best first.
+func (a *app) matches() []command {
+	type ranked struct {
+		command
+		rank int
+	}
+	var found []ranked
+	typed := string(a.palette.line.text)
+	for _, c := range a.commands() {
+		if rank, ok := c.rank(typed); ok {
+			found = append(found, ranked{c, rank})
+		}
+	}
+	slices.SortStableFunc(found, func(x, y ranked) int { return cmp.Compare(x.rank, y.rank) })
+	out := make([]command, len(found))
+	for i := range found {
+		out[i] = found[i].command
+	}
+	return out
+}
+
+// rank is how well a command fits what is typed, 0 best; false if it does not: its key, the beginning of its name, a part of that, all
+// words somewhere in what the help says, or its letters in their order close to each other.
+func (c *command) rank(typed string) (rank int, ok bool) {
+	want := strings.ToLower(strings.TrimSpace(typed))
+	name, all := strings.ToLower(c.name), strings.ToLower(c.keys+" "+c.name+" "+c.help)
+	fields := strings.Fields(want)
+	switch {
+	case slices.Contains(strings.Fields(c.keys), strings.TrimSpace(typed)):
+		return 0, true
+	case strings.HasPrefix(name, want):
+		return 1, true
+	case strings.Contains(name, want):
+		return 2, true
+	case !slices.ContainsFunc(fields, func(f string) bool { return !strings.Contains(all, f) }):
+		return 3, true
+	}
+	letters := []rune(strings.Join(fields, ""))
+	if span := shortest(letters, []rune(all)); span > 0 && span <= 3*len(letters) {
+		return 3 + span, true
+	}
+	return 0, false
+}
+
+// shortest is the length of the shortest part of text in which all letters occur in their order, 0 if there is none.
+func shortest(letters, text []rune) (least int) {
+	for from, r := range text {
+		if r != letters[0] {
+			continue
+		}
+		next := 0
+		for to := from; to < len(text); to++ {
+			if text[to] == letters[next] {
+				next++
+			}
+			if next == len(letters) {
+				if n := to - from + 1; least == 0 || n < least {
+					least = n
+				}
+				break
+			}
+		}
+	}
+	return least
+}
+
+// onPaletteKey edits what is looked for, moves among what was found, or does it.
+func (a *app) onPaletteKey(name, text string) tea.Cmd {
+	p := &a.palette
+	switch name {
+	case "enter":
+		return a.choosePalette(p.selected)
+	case "esc", "ctrl+c":
+		p.open = false
+	case "up", "ctrl+p", "shift+tab":
+		a.movePalette(-1)
+	case "down", "ctrl+n", "tab":
+		a.movePalette(1)
+	case "pgup":
+		a.movePalette(-page)
+	case "pgdown":
+		a.movePalette(page)
+	default:
+		p.line.edit(name, text)
+		p.selected, p.first = 0, 0
+	}
+	return nil
+}
+
+// movePalette goes some commands down.
+func (a *app) movePalette(by int) {
+	a.palette.selected = max(min(a.palette.selected+by, len(a.matches())-1), 0)
+}
+
+// choosePalette closes the palette and does the command of a row, as its key does.
+func (a *app) choosePalette(row int) tea.Cmd {
+	found := a.matches()
+	if row >= len(found) {
+		return nil
+	}
+	a.palette.open = false
+	return a.run(found[row].act, found[row].key)
+}
+
+// clickPalette does the command under the mouse; a click elsewhere closes the palette.
+func (a *app) clickPalette(x, y int) tea.Cmd {
+	if p := &a.palette; p.at.Has(x, y) {
+		return a.choosePalette(p.first + y - p.at.Y)
+	}
+	a.palette.open = false
+	return nil
+}
+
+// drawPalette draws the line in the place of the footer, and above it what was found.
+func (a *app) drawPalette(all grid.Area) {
+	p, gl := &a.palette, a.skin.Glyphs
+	line := all.Sub(0, all.H-1, all.W, 1)
+	line.Fill(0, 0, line.W, grid.Fg(theme.Dim), ' ')
+	line.Text(1, 0, grid.Fg(theme.Accent).With(grid.Bold), ":")
+	used := p.line.drawText(line.Sub(2, 0, line.W-3, 1), gl.ASCII)
+	if hint := "enter do it  up/down choose  esc close"; 2+used+3+grid.Width(hint) < line.W {
+		line.Text(2+used+3, 0, grid.Fg(theme.Dim), hint)
+	}
+	found := a.matches()
+	p.selected = max(min(p.selected, len(found)-1), 0)
+	rows := max(min(len(found), paletteRows, all.H-4), 0)
+	p.first = max(min(p.first, p.selected, len(found)-rows), p.selected-rows+1, 0)
+	box := all.Sub(0, all.H-3-max(rows, 1), all.W, max(rows, 1)+2)
+	for y := range box.H {
+		box.Fill(0, y, box.W, grid.Fg(theme.Text), ' ')
+	}
+	box.Frame(grid.Fg(theme.BorderFocus), gl)
+	box.Text(2, 0, grid.Fg(theme.Accent).With(grid.Bold), " Commands ")
+	box.Right(box.W-2, box.H-1, grid.Fg(theme.Dim), " "+strconv.Itoa(len(found))+" of "+strconv.Itoa(len(a.commands()))+" ")
+	in := box.Inset(1, 1)
+	p.at = in.Rect
+	if len(found) == 0 {
+		in.Text(1, 0, grid.Fg(theme.Dim), "nothing here is called so")
+	}
+	for y := range rows {
+		a.drawCommand(in, y, &found[p.first+y], p.first+y == p.selected)
+	}
+}
+
+// drawCommand draws one row: keys, name, and what the help says.
+func (a *app) drawCommand(in grid.Area, y int, c *command, selected bool) {
+	const keys, name = 12, 22
+	dots := a.skin.Glyphs.Ellipsis
+	in.Elide(1, y, keys-1, grid.Fg(theme.Accent).With(grid.Bold), c.keys, dots)
+	in.Elide(1+keys, y, name-1, grid.Fg(theme.Data), c.name, dots)
+	in.Elide(1+keys+name, y, in.W-keys-name-2, grid.Fg(theme.Text), c.help, dots)
+	if selected {
+		attr := grid.Attr(0)
+		if !a.skin.Colour() {
+			attr = grid.Reverse
+		}
+		in.Paint(0, y, in.W, theme.Select, attr)
+	}
+}

@@ -1,0 +1,149 @@
+package ui
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/llmtop/llmtop/theme"
+)
+
+// Everything that a key does in a view can be found there in the palette, and does there the same as the key.
+func TestPaletteDoesWhatTheKeysDo(t *testing.T) {
+	for v := range numViews {
+		by := func() *app {
+			a, _ := driven(t)
+			a.show(v)
+			a.View()
+			return a
+		}
+		a := by()
+		all := a.commands()
+		for _, b := range bindings {
+			for _, key := range b.keys {
+				act := a.lookup(key)
+				if act == b.act && act != actPalette && a.able(act) && !slices.ContainsFunc(all, func(c command) bool { return c.act == act }) {
+					t.Errorf("the palette of view %d does not have %s", v, b.names())
+				}
+			}
+		}
+		for i, c := range all {
+			if c.act == actSuspend { // it would stop the test
+				continue
+			}
+			pressed, chosen := by(), by()
+			want := pressed.press(c.key)
+			chosen.press(":")
+			for range i {
+				chosen.press("down")
+			}
+			got := chosen.press("enter")
+			if chosen.palette.open || (got == nil) != (want == nil) || chosen.View().Content != pressed.View().Content {
+				t.Errorf("in view %d %q of the palette does not do what %s does", v, c.name, c.key)
+			}
+		}
+	}
+}
+
+func TestPaletteFinds(t *testing.T) {
+	for _, c := range []struct{ typed, first string }{
+		{"theme", "theme"},
+		{"th", "theme"},
+		{"snpsht", "snapshot"},
+		{"latency", "view latency"},
+		{"w", "window"},
+		{"S", "report"},
+		{"s", "snapshot"},
+		{"picture", "snapshot"},
+		{"router decode", "phase"},
+		{"QUIT", "quit"},
+		{"pause", "pause"},
+		{"", "prompt"},
+		{"lst engins", "engines"},
+	} {
+		a, _ := driven(t)
+		a.press(":")
+		a.Update(tea.PasteMsg{Content: c.typed})
+		if found := a.matches(); len(found) == 0 || found[0].name != c.first {
+			t.Errorf("%q finds %+v, want %q first", c.typed, found, c.first)
+		}
+	}
+	a, _ := driven(t)
+	a.press(":")
+	a.Update(tea.PasteMsg{Content: "zzqx"})
+	holds(t, a, "nothing here is called so")
+	if a.press("enter"); !a.palette.open {
+		t.Error("enter closes the palette without anything to do")
+	}
+}
+
+// Every key of the program, live or in a replay, has a name to be found by.
+func TestEveryCommandHasAName(t *testing.T) {
+	for _, b := range append(replayBindings(), bindings...) {
+		if b.act != actView && b.name() == "" {
+			t.Errorf("%s has no name", b.names())
+		}
+	}
+}
+
+// What the program does not offer is not in the palette either.
+func TestPaletteLeavesOutWhatIsNotOffered(t *testing.T) {
+	a, _ := driven(t)
+	a.session.Actions = Actions{}
+	for _, c := range a.commands() {
+		if slices.Contains([]action{actPrompt, actCancel, actFaster, actSlower, actReport, actNextEngine}, c.act) {
+			t.Errorf("%q is offered", c.name)
+		}
+	}
+}
+
+func TestPaletteTakesTheMouse(t *testing.T) {
+	a, _ := driven(t)
+	a.press(":", "t", "h", "e", "m", "e")
+	a.View()
+	a.Update(tea.MouseClickMsg{X: a.palette.at.X + 3, Y: a.palette.at.Y, Button: tea.MouseLeft})
+	if a.theme != 1 || a.palette.open {
+		t.Error("a click does not do the command under it")
+	}
+	a.press(":")
+	a.View()
+	a.Update(tea.MouseWheelMsg{Button: tea.MouseWheelDown})
+	if a.palette.selected != 1 {
+		t.Errorf("the wheel goes to row %d", a.palette.selected)
+	}
+	a.Update(tea.MouseClickMsg{X: 1, Y: 1, Button: tea.MouseLeft})
+	if a.palette.open || a.view != viewOverview {
+		t.Error("a click elsewhere does more than close the palette")
+	}
+}
+
+// The palette in every size, as it opens, far down, and while something is looked for.
+func TestGoldenPalette(t *testing.T) {
+	s := liveSnapshot()
+	for _, size := range sizes {
+		for p, name := range map[theme.Profile]string{theme.TrueColour: "", theme.NoColour: "_none"} {
+			a := open(s, p, p == theme.NoColour, size[0], size[1])
+			a.press(":")
+			golden(t, fmt.Sprintf("palette_%dx%d%s.ansi", size[0], size[1], name), a.View().Content)
+			a.press("pgdown", "pgdown", "pgdown")
+			checkFrame(t, a.View().Content, size[0], size[1])
+			a.press("r", "e", "q")
+			golden(t, fmt.Sprintf("palette_found_%dx%d%s.ansi", size[0], size[1], name), a.View().Content)
+		}
+	}
+}
+
+// The palette of every size of screen is a whole frame.
+func TestSweepPalette(t *testing.T) {
+	for w := 1; w <= 130; w += 1 + w/20 {
+		for h := 1; h <= 45; h += 1 + h/20 {
+			a := open(liveSnapshot(), theme.Colours16, w%2 == 0, w, h)
+			for _, keys := range [][]string{{":"}, {"down", "pgdown"}, {"日", "x"}} {
+				a.press(keys...)
+				checkFrame(t, a.View().Content, w, h)
+			}
+		}
+	}
+}
