@@ -119,6 +119,7 @@ func await(t testing.TB, what string, so func() bool) {
 // rig is a client, a proxy and a server.
 type rig struct {
 	*memory
+	sink   event.Sink // of the proxy; nil: memory
 	proxy  *Proxy
 	server *httptest.Server
 	client *http.Client
@@ -157,7 +158,11 @@ func (r *rig) front(t testing.TB, to string, change ...func(*Options)) {
 	r.client = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- p.Run(ctx, r.memory) }()
+	sink := r.sink
+	if sink == nil {
+		sink = r.memory
+	}
+	go func() { ended <- p.Run(ctx, sink) }()
 	r.stop = sync.OnceFunc(func() {
 		transport.CloseIdleConnections()
 		cancel()

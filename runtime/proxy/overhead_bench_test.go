@@ -1,0 +1,195 @@
+package proxy
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime"
+)
+
+// delays are what a client waits for, with the same server, directly and through the proxy.
+type delays struct {
+	mu            sync.Mutex // guards what follows
+	first, tokens []time.Duration
+}
+
+// quantiles of a distribution.
+func quantiles(all []time.Duration) (p50, p99 time.Duration) {
+	slices.Sort(all)
+	return all[len(all)/2], all[len(all)*99/100]
+}
+
+// clockwork is a server that streams one token at a time, each with the moment at which it was about to be written.
+type clockwork struct {
+	began  time.Time
+	tokens int
+	pace   time.Duration
+}
+
+const padding = `{"id":"chatcmpl-9f1c","object":"chat.completion.chunk","created":1787400000,"model":"Qwen/Qwen3-30B-A3B","choices":[{"index":0,"delta":{"content":" word"},"logprobs":null,"finish_reason":null}],"at":`
+
+func (c *clockwork) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	w.Header().Set("Content-Type", stream)
+	for i := range c.tokens {
+		if i > 0 {
+			time.Sleep(c.pace/2 + rand.N(c.pace))
+		}
+		_, _ = fmt.Fprintf(w, "data: %s%d}\n\n", padding, time.Since(c.began))
+		flush(w)
+	}
+	_, _ = io.WriteString(w, "data: [DONE]\n\n")
+}
+
+// request makes one request and times it: until the first byte from when it began, and each token but the first from when the server wrote it.
+func (c *clockwork) request(b *testing.B, client *http.Client, at string, into *delays) {
+	began := time.Now()
+	res, err := client.Post(at+chat, "application/json", strings.NewReader(`{"model":"m","stream":true,"messages":[{"role":"user","content":"Call me Ishmael."}]}`))
+	if err != nil {
+		b.Error(err)
+		return
+	}
+	defer res.Body.Close()
+	var first time.Duration
+	var tokens []time.Duration
+	buffer := make([]byte, 4096)
+	for {
+		n, err := res.Body.Read(buffer)
+		now := time.Now()
+		if err == nil && n > 0 && first == 0 {
+			first = now.Sub(began)
+		} else if _, stamp, ok := strings.Cut(string(buffer[:n]), `"at":`); ok {
+			end := strings.IndexByte(stamp, '}')
+			at, err := strconv.ParseInt(stamp[:max(end, 0)], 10, 64)
+			if err != nil {
+				b.Error(err)
+			}
+			tokens = append(tokens, now.Sub(c.began)-time.Duration(at))
+		}
+		if err != nil {
+			break
+		}
+	}
+	into.mu.Lock()
+	defer into.mu.Unlock()
+	into.first, into.tokens = append(into.first, first), append(into.tokens, tokens...)
+}
+
+// BenchmarkOverhead is what the proxy adds to the first byte and to each token, in µs: the difference of the quantiles through the proxy and
+// directly, measured in turns. Client, proxy and server share the machine and this process, and its two clocks are one.
+func BenchmarkOverhead(b *testing.B) {
+	for _, streams := range []int{1, 64} {
+		b.Run(fmt.Sprintf("%dstreams", streams), func(b *testing.B) {
+			c := &clockwork{began: time.Now(), tokens: 11, pace: 4 * time.Millisecond}
+			each := 20
+			if streams > 1 {
+				c.pace, each = 20*time.Millisecond, 3
+			}
+			server := httptest.NewServer(c)
+			defer server.Close()
+			queue := event.NewQueue(event.DefaultQueue)
+			defer drained(queue)()
+			r := &rig{sink: queue, clock: runtime.NewClock()}
+			r.front(b, server.URL)
+			defer r.stop()
+			round := func(at string, into *delays) {
+				var all sync.WaitGroup
+				for range streams {
+					all.Go(func() {
+						time.Sleep(rand.N(c.pace * 4))
+						for range each {
+							c.request(b, r.client, at, into)
+						}
+					})
+				}
+				all.Wait()
+			}
+			for _, at := range []string{server.URL, r.proxy.Address()} { // connections are made
+				round(at, new(delays))
+			}
+			var direct, through delays
+			for b.Loop() {
+				round(server.URL, &direct)
+				round(r.proxy.Address(), &through)
+			}
+			b.ReportMetric(0, "ns/op")
+			for _, m := range []struct {
+				what            string
+				direct, through []time.Duration
+			}{{"first", direct.first, through.first}, {"token", direct.tokens, through.tokens}} {
+				d50, d99 := quantiles(m.direct)
+				t50, t99 := quantiles(m.through)
+				b.ReportMetric(float64((t50-d50).Nanoseconds())/1e3, m.what+"-p50-µs")
+				b.ReportMetric(float64((t99-d99).Nanoseconds())/1e3, m.what+"-p99-µs")
+				b.Logf("%s: direct %v and %v, through the proxy %v and %v (p50, p99 of %d and %d)", m.what, d50, d99, t50, t99, len(m.direct), len(m.through))
+			}
+		})
+	}
+}
+
+// drained empties a queue as a store does.
+func drained(q *event.Queue) (stop func()) {
+	end := make(chan struct{})
+	var done sync.WaitGroup
+	done.Go(func() {
+		var batch []event.Event
+		for {
+			select {
+			case <-end:
+				return
+			case <-q.Half():
+			case <-time.After(100 * time.Millisecond):
+			}
+			batch, _ = q.Swap(batch)
+		}
+	})
+	return func() { close(end); done.Wait() }
+}
+
+// BenchmarkObserve is what it takes to read an answer, for each of its messages: beside the bytes, which do not wait for it.
+func BenchmarkObserve(b *testing.B) {
+	pieces := make([][]byte, 256)
+	for i := range pieces {
+		pieces[i] = fmt.Appendf(nil, "data: %s%d}\n\n", padding, i)
+	}
+	header := typed(stream, "")
+	b.ReportAllocs()
+	for b.Loop() {
+		o := newObserver(&dialects[0], event.Discard{}.Emit, func(string) {})
+		for i, p := range pieces {
+			o.tap.put(p, event.Time(i+1))
+		}
+		o.tap.close()
+		if o.run(http.StatusOK, header); o.counted != len(pieces) {
+			b.Fatalf("%d tokens", o.counted)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(pieces)), "ns/message")
+}
+
+// BenchmarkPicker is what a byte of a request costs that passes through.
+func BenchmarkPicker(b *testing.B) {
+	body := []byte(`{"model":"m","messages":[{"role":"user","content":"` + strings.Repeat(`It was the best of times,\nit was \"the worst\" of times. `, 20000) + `"}],"max_tokens":5}`)
+	b.SetBytes(int64(len(body)))
+	for b.Loop() {
+		p := newPicker("model", "max_tokens")
+		for rest := body; len(rest) > 0; {
+			n := min(len(rest), passes)
+			p.feed(rest[:n])
+			rest = rest[n:]
+		}
+		if p.count("max_tokens") != 5 {
+			b.Fatal("not found")
+		}
+	}
+}
