@@ -1,7 +1,6 @@
 package api
 
 import (
-	"math"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -10,25 +9,25 @@ import (
 // account sums up the tokens of a request: as the server tells them, or else as its messages were counted.
 func (q *request) account() {
 	o, r := &q.outcome, &q.last
-	o.Generated = max(q.told, 0)
+	o.Generated = q.told
 	if q.told == 0 {
 		o.Generated = q.counted
 	}
 	o.Prompt = len(q.asked.IDs)
 	if u := r.Usage; u != nil {
 		if u.Prompt > 0 {
-			o.Prompt = u.Prompt
+			o.Prompt = count(u.Prompt)
 		}
 		if u.Details != nil {
-			o.Cached = max(u.Details.Cached, 0)
+			o.Cached = count(u.Details.Cached)
 		}
 	}
 	if n := r.ollamaTimes.Prompt; n > 0 {
-		o.Prompt = n
+		o.Prompt = count(n)
 	}
 	if t := r.Timings; t != nil {
-		o.Cached = max(t.Cached, 0)
-		o.Prompt = max(o.Prompt, t.Cached+t.Prompt)
+		o.Cached = count(t.Cached)
+		o.Prompt = max(o.Prompt, count(o.Cached+count(t.Prompt)))
 	}
 	o.Cached = min(o.Cached, o.Prompt)
 }
@@ -45,11 +44,11 @@ func (q *request) stages() {
 		q.stage(event.StagePrompt, m.First*ms, q.outcome.Prompt-q.outcome.Cached)
 	}
 	if t := r.Timings; t != nil {
-		q.stage(event.StagePrompt, t.PromptMS*ms, max(t.Prompt, 0))
+		q.stage(event.StagePrompt, t.PromptMS*ms, count(t.Prompt))
 	}
 	if o := &r.ollamaTimes; o.PromptNS > 0 {
 		q.stage(event.StageLoad, float64(o.Load), 0)
-		q.stage(event.StagePrompt, float64(o.PromptNS), max(o.Prompt, 0))
+		q.stage(event.StagePrompt, float64(o.PromptNS), count(o.Prompt))
 	}
 }
 
@@ -58,7 +57,7 @@ const ms = float64(time.Millisecond)
 // stage emits a stage of so many ns.
 func (q *request) stage(s event.Stage, ns float64, tokens int) {
 	if ns >= 1 && ns <= float64(longestStage) {
-		q.emit(event.Event{Kind: event.KindStage, At: q.first, Stage: s, Dur: int64(ns), N: int32(min(tokens, math.MaxInt32))})
+		q.emit(event.Event{Kind: event.KindStage, At: q.first, Stage: s, Dur: int64(ns), N: int32(tokens)})
 	}
 }
 

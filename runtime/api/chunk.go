@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 )
 
 // chunk is one message of an answer, of any of the servers: what a server does not send stays zero.
@@ -153,12 +154,15 @@ func (m *message) calls() (text string) {
 func (c *chunk) total() int {
 	switch {
 	case c.Usage != nil && c.Usage.Generated > 0:
-		return c.Usage.Generated
+		return count(c.Usage.Generated)
 	case c.Timings != nil:
-		return max(c.Timings.Generated, 0)
+		return count(c.Timings.Generated)
 	}
-	return max(c.Generated, 0)
+	return count(c.Generated)
 }
+
+// count is a number of tokens as a server tells it, within what makes sense.
+func count(n int) int { return min(max(n, 0), math.MaxInt32) }
 
 var null = []byte("null")
 

@@ -201,6 +201,7 @@ func FuzzAnswer(f *testing.F) {
 			f.Add(text, i)
 		}
 	}
+	f.Add(data(`{"choices":[{"text":"a"}],"usage":{"prompt_tokens":-1,"completion_tokens":9999999999999}}`)+data(`{"choices":[{"text":"b"}],"usage":{"completion_tokens":7}}`), 1)
 	f.Fuzz(func(t *testing.T, text string, api int) {
 		sink := &kept{}
 		c := &Client{opt: Options{Key: "key!"}, sink: sink, server: server{api: APIs()[uint(api)%uint(len(APIs()))]}}
