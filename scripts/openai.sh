@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Installs the openai client for Node.js into a cache folder, and prints the shell line that tells the tests of the proxy where it is:
+#
+#	eval "$(scripts/openai.sh)"
+#	go test ./runtime/proxy -run OpenAIClient -v
+#
+# It is fetched by the npm client from whatever registry that is set up for, and compared with the hash that is pinned here. Needs npm.
+set -euo pipefail
+
+version=7.57.0
+hash=sha512-RbmrdE5NdfW6nGq/FaCJ3KFCZpotoExPzruQUSMCTw/ouUFO08vpvVdSmgmPxQMFAiv9EXZCEXvcWYU+n6NzsQ==
+folder=${LLMTOP_PEERS:-${XDG_CACHE_HOME:-$HOME/.cache}/llmtop/peers}/openai-$version
+
+if [ ! -d "$folder/node_modules/openai" ]; then
+	mkdir -p "$folder"
+	npm install --prefix "$folder" --ignore-scripts --omit=peer --no-audit --no-fund --loglevel=error "openai@$version" >&2
+fi
+grep -qF "\"integrity\": \"$hash\"" "$folder/package-lock.json" || {
+	echo "openai $version in $folder is not the one that is pinned: remove the folder" >&2
+	exit 1
+}
+echo "export LLMTOP_OPENAI_CLIENT='$folder'"
