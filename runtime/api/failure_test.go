@@ -230,8 +230,7 @@ func TestSubmitRefuses(t *testing.T) {
 	})
 }
 
-// TestNothingIsSentTwice: a connection that the server has closed while nothing was under way fails the request that was put on it, and is not
-// replaced behind the user's back.
+// TestNothingIsSentTwice: a request whose connection the server closes without an answer has failed, and is not sent again behind the user's back.
 func TestNothingIsSentTwice(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := begin(t, llama, Options{}, nil)

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -109,7 +110,11 @@ func begin(t *testing.T, models string, opt Options, handlers map[string]http.Ha
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/models", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, models) })
 	for pattern, h := range handlers {
-		mux.HandleFunc(pattern, h)
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body) // or the server does not notice that a client goes
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			h(w, r)
+		})
 	}
 	listener := &pipes{come: make(chan net.Conn), closed: make(chan struct{})}
 	server := &http.Server{Handler: mux}

@@ -133,7 +133,7 @@ func (q *request) read(in messages) error {
 // drainWithin is how long the end of an answer is waited for that has told that it is complete.
 const drainWithin = 100 * time.Millisecond
 
-// drain reads what the server sends after the end, so that the connection can be used again. One that sends on is left.
+// drain reads what the server sends after the end, so that it does not find the connection closed before it is done. One that sends on is left.
 func (q *request) drain() error {
 	defer time.AfterFunc(drainWithin, func() { _ = q.x.Body.Close() }).Stop()
 	_, _ = io.Copy(io.Discard, io.LimitReader(q.x.Body, reads)) // nothing that counts comes any more

@@ -20,9 +20,8 @@ import (
 
 // The bounds of connections.
 const (
-	maxHeader    = 64 << 10        // bytes
-	maxRedirects = 3               // followed for one request
-	keepIdle     = 4 * time.Second // less than the 5 s after which uvicorn closes idle connections
+	maxHeader    = 64 << 10 // bytes
+	maxRedirects = 3        // followed for one request
 	dialWithin   = 10 * time.Second
 )
 
@@ -61,8 +60,9 @@ func (w *stamped) Read(b []byte) (int, error) {
 // dial makes a connection.
 type dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// newTransport is HTTP/1.1 over such connections: one request at a time on each, so that stamps belong to a request. It asks for no compression,
-// which would hold events back.
+// newTransport is HTTP/1.1 over such connections, each of which serves one request: stamps belong to a request then, and servers that close a
+// connection after a stream without a word (llama.cpp's does) do not take the next request with them. It asks for no compression, which would
+// hold events back.
 func newTransport(clock runtime.Clock, connect dial) *http.Transport {
 	if connect == nil {
 		connect = (&net.Dialer{Timeout: dialWithin}).DialContext
@@ -76,8 +76,7 @@ func newTransport(clock runtime.Clock, connect dial) *http.Transport {
 			}
 			return &stamped{Conn: c, clock: clock}, nil
 		},
-		TLSHandshakeTimeout: dialWithin, MaxResponseHeaderBytes: maxHeader, DisableCompression: true,
-		MaxIdleConnsPerHost: 1 << 16, IdleConnTimeout: keepIdle,
+		TLSHandshakeTimeout: dialWithin, MaxResponseHeaderBytes: maxHeader, DisableCompression: true, DisableKeepAlives: true,
 	}
 }
 
