@@ -26,6 +26,7 @@ type childSpec struct {
 	Pace      float64 `json:"pace"`
 	GPULayers int     `json:"gpu_layers"`
 	Sample    string  `json:"expert_sample"`
+	Ops       bool    `json:"ops"`
 	Reuse     bool    `json:"reuse"` // what is kept of earlier prompts
 }
 
@@ -34,7 +35,7 @@ func (o *runOptions) startChild(clock runtime.Clock) (*child.Process, error) {
 	return child.Start(child.Options{Clock: clock, Engine: o.engine(), Spec: childSpec{
 		Engine: o.chosen.name, Libraries: o.chosen.libraries, Model: o.model,
 		Parallel: o.parallel, Threads: o.threads, Context: o.context, Pace: o.pace,
-		GPULayers: o.choice.gpuLayers, Sample: o.choice.sample, Reuse: o.chat.template != nil,
+		GPULayers: o.choice.gpuLayers, Sample: o.choice.sample, Ops: o.choice.ops, Reuse: o.chat.template != nil,
 	}})
 }
 
@@ -64,7 +65,7 @@ func prepareChild(raw json.RawMessage) (child.Job, error) {
 	}
 	o := runOptions{model: spec.Model, chosen: chosen{name: spec.Engine, libraries: spec.Libraries}}
 	o.parallel, o.threads, o.context, o.pace = spec.Parallel, spec.Threads, spec.Context, spec.Pace
-	o.choice.gpuLayers, o.choice.sample = spec.GPULayers, spec.Sample
+	o.choice.gpuLayers, o.choice.sample, o.choice.ops = spec.GPULayers, spec.Sample, spec.Ops
 	job := child.Job{Load: o.llamaLoader(), Options: o.schedulerOptions()}
 	job.Options.Reuse = spec.Reuse
 	if o.chosen.name == engineNative {

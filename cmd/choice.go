@@ -33,6 +33,7 @@ type choice struct {
 	isolated  bool
 	gpuLayers int    // -1: all of them
 	sample    string // "auto", "off", or in one of how many passes experts and layers are measured
+	ops       bool   // every operation is timed
 }
 
 func (c *choice) bind(set *pflag.FlagSet) {
@@ -57,17 +58,19 @@ func (c *choice) check() error {
 
 // hooks are what the engine measures.
 func (c *choice) hooks() (runtime.Hooks, error) {
+	hooks := runtime.Hooks{Split: true, Experts: true, Ops: c.ops}
 	switch c.sample {
 	case "auto":
-		return runtime.Hooks{Split: true, Experts: true}, nil
+		return hooks, nil
 	case "off":
-		return runtime.Hooks{}, nil
+		return runtime.Hooks{Ops: c.ops}, nil
 	}
 	n, err := strconv.Atoi(c.sample)
 	if err != nil || n < 1 || n > math.MaxInt32 {
 		return runtime.Hooks{}, usagef("--expert-sample %q: must be auto, off or a number from 1", c.sample)
 	}
-	return runtime.Hooks{Split: true, Experts: true, Every: n}, nil
+	hooks.Every = n
+	return hooks, nil
 }
 
 // chosen is the engine of a run.
@@ -77,8 +80,17 @@ type chosen struct {
 	libraries string // folder of llama.cpp's, for engineLlama
 }
 
-// choose chooses the engine for the model. Errors are the user's mistakes: no engine can run it.
+// choose chooses the engine for the model. Errors are the user's mistakes: no engine can run it, or not so.
 func (o *runOptions) choose() (chosen, error) {
+	c, err := o.able()
+	if err == nil && c.name == engineNative && o.choice.ops {
+		err = usagef("--ops needs --engine %s: the native engine does not time its operations", engineLlama)
+	}
+	return c, err
+}
+
+// able is the engine that is named, or one that can run the model.
+func (o *runOptions) able() (chosen, error) {
 	switch {
 	case o.choice.name == engineNative, o.model == "" && o.choice.name == engineAuto:
 		return chosen{name: engineNative}, nil

@@ -217,3 +217,40 @@ func TestLlamaConversation(t *testing.T) {
 		t.Errorf("of %d and %d tokens %d and %d are cached", first.Prompt, second.Prompt, first.Cached, second.Cached)
 	}
 }
+
+// TestLlamaOps has the operations timed: all layers have multiplied matrices, and watching has cost something.
+func TestLlamaOps(t *testing.T) {
+	withLlama(t)
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(path, "run", builtIn, "--engine", "llamacpp", "--ops", "--headless", "--json", "-", "-n", "64", "--seed", "3", "-p", "Call me Ishmael.").Output()
+	var report struct {
+		Ops struct {
+			Passes   int
+			Slowdown float64 `json:"slowdown_ratio"`
+			Times    []struct {
+				Op      string
+				Layer   *int
+				Calls   int
+				Elapsed float64 `json:"elapsed_s"`
+			}
+		}
+	}
+	if err == nil {
+		err = json.Unmarshal(out, &report)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	layers := map[int]bool{}
+	for _, v := range report.Ops.Times {
+		if v.Op == "MUL_MAT" && v.Layer != nil && v.Calls >= report.Ops.Passes && v.Elapsed > 0 {
+			layers[*v.Layer] = true
+		}
+	}
+	if report.Ops.Passes < 10 || report.Ops.Slowdown <= 0 || len(layers) != 8 {
+		t.Errorf("%+v", report.Ops)
+	}
+}

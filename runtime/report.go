@@ -113,6 +113,7 @@ func (d *driver) reportState(now event.Time) {
 		return
 	}
 	d.reported = now
+	d.keepOps()
 	d.reportKV(0, 0)
 	if d.hooked.Experts {
 		d.reportExperts()

@@ -33,7 +33,7 @@ func (r *Report) sections() []section {
 	out := []section{r.headSection()}
 	parts := []section{
 		r.benchSection(), r.latencySection(), r.partsSection(), r.requestsSection(), r.groupsSection(), r.economicsSection(), r.clientSection(),
-		r.hostSection(), r.expertsSection(), r.placementSection(),
+		r.hostSection(), r.expertsSection(), r.placementSection(), r.opsSection(),
 	}
 	for _, s := range append(parts, r.compatSections()...) {
 		if len(s.rows) > 0 {

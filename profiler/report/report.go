@@ -21,6 +21,7 @@ type Meta struct {
 	Version       string            // of llmtop
 	Configuration map[string]string // every setting by the name of its flag
 	Partial       bool              // the run was interrupted
+	Ops           *Ops              // nil: operations were not timed
 	Elsewhere     bool              // the run was not, or not for certain, on the machine that this program runs on
 }
 
@@ -47,6 +48,7 @@ type Report struct {
 	Lost          map[string]uint64 `json:"lost"`
 	Cut           Cut               `json:"cut"`
 	Verdicts      []Verdict         `json:"verdicts"`
+	Ops           *Ops              `json:"ops,omitempty"`   // null where operations were not timed
 	Bench         *Bench            `json:"bench,omitempty"` // null where no benchmark made the requests
 }
 
@@ -118,6 +120,9 @@ func Build(meta Meta, s *store.Snapshot, c *Collector) *Report {
 		Verdicts: []Verdict{},
 	}
 	r.Placement = r.Place(nil)
+	if r.Ops = meta.Ops; r.Ops != nil {
+		r.Ops.Absent = absences(*r.Ops)
+	}
 	if r.Configuration == nil {
 		r.Configuration = map[string]string{}
 	}

@@ -66,6 +66,7 @@ func (r *Report) WriteText(out io.Writer) error {
 	r.writeThroughput(w)
 	r.writeExperts(w)
 	r.writeSection(w, r.placementSection())
+	r.writeSection(w, r.opsSection())
 	r.writeHost(w)
 	r.writeVerdicts(w)
 	return w.Flush() // the first error sticks

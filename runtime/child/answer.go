@@ -16,19 +16,21 @@ import (
 type change struct {
 	Pace   *float64  `json:"pace,omitempty"`
 	Encode *question `json:"encode,omitempty"`
+	Ops    *question `json:"ops,omitempty"`
 }
 
-// question asks for the token ids of a text.
+// question asks for the token ids of a text, or for the times of operations.
 type question struct {
 	Call uint64 `json:"call"`
-	Text string `json:"text"`
+	Text string `json:"text,omitempty"`
 }
 
 // answer is a line that the child writes to its standard output, between mark and a line end. Whatever else stands there is log.
 type answer struct {
-	Call  uint64  `json:"call"`
-	IDs   []int32 `json:"ids"`
-	Error string  `json:"error,omitempty"`
+	Call  uint64       `json:"call"`
+	IDs   []int32      `json:"ids,omitempty"`
+	Ops   *runtime.Ops `json:"ops,omitempty"`
+	Error string       `json:"error,omitempty"`
 }
 
 // mark begins an answer: no text has it, and the line end before it ends what a library may have left.
@@ -115,21 +117,43 @@ func (a *answers) forget(call uint64) {
 // Encode turns text into the loaded model's token ids, with the tokens that it wants in front. It waits until the model is loaded. Errors: that
 // of ctx, runtime.ErrStopped, those of the engine.
 func (p *Process) Encode(ctx context.Context, text string) ([]int32, error) {
+	got, err := p.call(ctx, func(call uint64) change { return change{Encode: &question{call, text}} })
+	switch {
+	case errors.Is(err, runtime.ErrStopped):
+		return nil, fmt.Errorf("encode text: %w", err)
+	case err != nil:
+		return nil, err
+	}
+	return got.IDs, nil
+}
+
+// Ops is what the engine has timed of its operations, no older than the end of the last request; nil if nothing. Errors: that of ctx,
+// runtime.ErrStopped.
+func (p *Process) Ops(ctx context.Context) (*runtime.Ops, error) {
+	got, err := p.call(ctx, func(call uint64) change { return change{Ops: &question{Call: call}} })
+	if err != nil {
+		return nil, fmt.Errorf("ask for the times of operations: %w", err)
+	}
+	return got.Ops, nil
+}
+
+// call sends a question and waits for the answer.
+func (p *Process) call(ctx context.Context, ask func(call uint64) change) (answer, error) {
 	call, from := p.answers.expect()
 	defer p.answers.forget(call)
-	if err := p.tell(change{Encode: &question{call, text}}); err != nil {
-		return nil, fmt.Errorf("encode text: %w", errors.Join(runtime.ErrStopped, err))
+	if err := p.tell(ask(call)); err != nil {
+		return answer{}, errors.Join(runtime.ErrStopped, err)
 	}
 	select {
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return answer{}, ctx.Err()
 	case <-p.exited:
-		return nil, fmt.Errorf("encode text: %w", runtime.ErrStopped)
+		return answer{}, runtime.ErrStopped
 	case got := <-from:
 		if got.Error != "" {
-			return nil, failure(got.Error)
+			return answer{}, failure(got.Error)
 		}
-		return got.IDs, nil
+		return got, nil
 	}
 }
 
@@ -142,4 +166,10 @@ func encode(ctx context.Context, s *runtime.Scheduler, q question, out io.Writer
 	}
 	a.IDs = ids
 	a.write(out)
+}
+
+// tellOps answers a question.
+func tellOps(ctx context.Context, s *runtime.Scheduler, q question, out io.Writer) {
+	ops, _ := s.Ops(ctx) // never fails
+	(&answer{Call: q.Call, Ops: ops}).write(out)
 }

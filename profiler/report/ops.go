@@ -1,0 +1,94 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/llmtop/llmtop/profiler/metric"
+)
+
+// Ops are the times of the operations in the forward passes that were watched, and what watching cost.
+type Ops struct {
+	Passes   int               `json:"passes"`         // forward passes in Times
+	Slowdown Number            `json:"slowdown_ratio"` // time of a pass that is watched / of one that is not, both of one token
+	Absent   map[string]string `json:"absent,omitempty"`
+	Times    []OpTime          `json:"times"` // the longest first
+}
+
+// OpTime is the time of one kind of operation in one layer, summed over the passes.
+type OpTime struct {
+	Op    string `json:"op"`    // the engine's word for it
+	Layer *int   `json:"layer"` // null: outside all layers
+	Calls int64  `json:"calls"`
+	Time  Number `json:"elapsed_s"`
+}
+
+// shownOps is how many kinds of operations have a column of their own, those that took the longest.
+const shownOps = 6
+
+// opsSection is a table of layers and kinds of operations, in ms of a pass. The last row is the sum.
+func (r *Report) opsSection() section {
+	s := section{title: "Time per operation, ms of a forward pass", left: 1}
+	if r.Ops == nil || r.Ops.Passes == 0 {
+		return s
+	}
+	const outside, all = -1, 1 << 30
+	sums, kinds := map[int]map[string]float64{}, map[string]float64{}
+	for _, t := range r.Ops.Times {
+		layer := outside
+		if t.Layer != nil {
+			layer = *t.Layer
+		}
+		for _, row := range []int{layer, all} {
+			if sums[row] == nil {
+				sums[row] = map[string]float64{}
+			}
+			sums[row][t.Op] += t.Time.V
+		}
+		kinds[t.Op] += t.Time.V
+	}
+	columns := slices.SortedFunc(maps.Keys(kinds), func(a, b string) int { return cmp.Or(cmp.Compare(kinds[b], kinds[a]), cmp.Compare(a, b)) })
+	columns = columns[:min(len(columns), shownOps)]
+	s.header = append(append([]string{"layer"}, columns...), "others", "all")
+	for _, layer := range slices.Sorted(maps.Keys(sums)) {
+		s.rows = append(s.rows, r.opsRow(layerName(layer, outside, all), sums[layer], columns))
+	}
+	s.words = []string{
+		fmt.Sprintf("Of %d forward passes. Watching them took time itself: a pass was %s as long as one that was not watched.",
+			r.Ops.Passes, format(r.Ops.Slowdown, func(v float64) string { return metric.Rate(v) + " times" })),
+	}
+	return s
+}
+
+func layerName(layer, outside, all int) string {
+	switch layer {
+	case outside:
+		return "outside"
+	case all:
+		return "all"
+	}
+	return fmt.Sprint(layer)
+}
+
+// opsRow is one row: the named kinds, all others, and the sum.
+func (r *Report) opsRow(name string, times map[string]float64, columns []string) []string {
+	row, others := []string{name}, 0.0
+	for op, v := range times {
+		if !slices.Contains(columns, op) {
+			others += v
+		}
+	}
+	sum := others
+	for _, op := range columns {
+		sum += times[op]
+		row = append(row, r.perPass(times[op]))
+	}
+	return append(row, r.perPass(others), r.perPass(sum))
+}
+
+// perPass is a sum of s over the passes as ms of one.
+func (r *Report) perPass(v float64) string {
+	return fmt.Sprintf("%.3f", 1000*v/float64(r.Ops.Passes))
+}

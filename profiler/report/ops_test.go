@@ -1,0 +1,56 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// timed is a report of two passes, of 3 and 1 ms in a layer and outside.
+func timed() *Report {
+	layer := 0
+	seconds := func(v float64) Number { return Number(event.Of(v)) }
+	r := &Report{Ops: &Ops{Passes: 2, Slowdown: seconds(1.5), Times: []OpTime{
+		{Op: "MUL_MAT", Layer: &layer, Calls: 6, Time: seconds(0.006)},
+		{Op: "MUL_MAT", Calls: 2, Time: seconds(0.002)},
+	}}}
+	for i, op := range strings.Fields("A B C D E F G") {
+		r.Ops.Times = append(r.Ops.Times, OpTime{Op: op, Layer: &layer, Calls: 2, Time: seconds(0.0008 - 0.0001*float64(i))})
+	}
+	return r
+}
+
+func TestOpsTable(t *testing.T) {
+	s := timed().opsSection()
+	var got []string
+	for _, row := range append([][]string{s.header}, s.rows...) {
+		got = append(got, strings.Join(row, " "))
+	}
+	want := `layer MUL_MAT A B C D E others all
+outside 1.000 0.000 0.000 0.000 0.000 0.000 0.000 1.000
+0 3.000 0.400 0.350 0.300 0.250 0.200 0.250 4.750
+all 4.000 0.400 0.350 0.300 0.250 0.200 0.250 5.750`
+	if strings.Join(got, "\n") != want {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), want)
+	}
+	if !strings.Contains(s.words[0], "Of 2 forward passes") || !strings.Contains(s.words[0], "1.50 times") {
+		t.Errorf("%q", s.words)
+	}
+	if s := (&Report{}).opsSection(); len(s.rows) > 0 {
+		t.Errorf("without times: %v", s.rows)
+	}
+	whole := benched()
+	whole.Ops = timed().Ops
+	if err := schema(t).Validate(decoded(t, whole)); err != nil {
+		t.Error(err)
+	}
+	if text := textOf(t, whole); !strings.Contains(text, "TIME PER OPERATION") {
+		t.Errorf("the text lacks the table:\n%s", text)
+	}
+	unknown := timed()
+	unknown.Ops.Slowdown = Number(event.Absent(event.NotYet))
+	if s := unknown.opsSection(); strings.Contains(s.words[0], "times as") || !strings.Contains(s.words[0], event.Absent(event.NotYet).Why()) {
+		t.Errorf("%q", s.words)
+	}
+}
