@@ -164,7 +164,8 @@ type Latency struct {
 type LatencyPoint struct {
 	At       event.Time
 	Count    uint64
-	P50, P99 int64 // ns
+	P50, P99 int64   // ns
+	Spread   *Spread // nil if no token came
 }
 
 // Throughput holds rates of the current second and the nine before it, and their course.

@@ -23,7 +23,7 @@ const (
 	MaxLog      = 100  // lines, cut at MaxLine
 	MaxLine     = 1024
 	MaxName     = 64  // bytes of the name of an engine's own stage
-	SeriesLen   = 600 // seconds of course, 100 bytes each
+	SeriesLen   = 600 // seconds of course, 500 bytes each
 	MaxLayers   = 512 // of a model whose prompt processing is kept layer by layer, 24 bytes each
 )
 

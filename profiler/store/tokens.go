@@ -67,6 +67,7 @@ func (s *state) recordGaps(l *live, at event.Time, gap int64, k int) {
 	}
 	l.itl.Record(gap, uint32(k))
 	s.latency.itl.Record(int64(at), gap, uint32(k))
+	s.latency.spreads.record(at, gap, k)
 	for range k {
 		if len(v.Gaps) >= MaxGaps {
 			v.FirstGap += MaxGaps / 4
@@ -140,6 +141,7 @@ type latency struct {
 	ttft, cold, itl, stil, e2el, tpot, stallCount metric.Windowed
 	stalls                                        []Stall
 	series                                        []LatencyPoint
+	spreads                                       spreads
 	met                                           metric.Windowed // requests that met their targets
 }
 

@@ -54,6 +54,7 @@ func (s *state) advance(now event.Time) {
 	for sec := max(from, last-SeriesLen+1); sec <= last; sec++ {
 		s.close(sec)
 	}
+	s.latency.spreads.advance(now)
 }
 
 // close appends the points of a second that is over to the series.
@@ -75,7 +76,7 @@ func (s *state) close(sec int64) {
 	s.rates.points = push(s.rates.points, p, SeriesLen)
 	l := LatencyPoint{At: at}
 	if sum := s.latency.itl.At(sec); sum.Count > 0 {
-		l.Count, l.P50, l.P99 = sum.Count, sum.P50, sum.P99
+		l.Count, l.P50, l.P99, l.Spread = sum.Count, sum.P50, sum.P99, s.latency.spreads.of(sec)
 	}
 	s.latency.series = push(s.latency.series, l, SeriesLen)
 	s.version++

@@ -10,7 +10,7 @@ import (
 	"github.com/llmtop/llmtop/ui/table"
 )
 
-// Latency draws how times are spread: percentiles of each, ITL second by second, TTFT and ITL as histograms, TTFT against the length of
+// Latency draws how times are spread: percentiles of each, ITL second by second and as a heatmap, TTFT and ITL as histograms, TTFT against the length of
 // the prompt, and the stalls.
 func Latency(a grid.Area, s *store.Snapshot, c *Ctx) {
 	c.caps = s.Engine.Caps
@@ -34,17 +34,30 @@ func Latency(a grid.Area, s *store.Snapshot, c *Ctx) {
 	rest := left.Sub(0, n+gap, w, left.H-n-gap)
 	c.titledChart(rest.Sub(0, 0, w, rest.H/2), s)
 	c.scatter(rest.Sub(0, rest.H/2+gap, w, rest.H-rest.H/2-gap), s)
-	h := min(right.H/3, 12)
-	c.ttftHistogram(right.Sub(0, 0, right.W, h-gap), s)
-	c.itlHistogram(right.Sub(0, h, right.W, h-gap), s)
-	drawStalls(right.Sub(0, 2*h, right.W, right.H-2*h), s, c)
+	c.latencyRight(right, s, gap)
+}
+
+// heatmapFrom is the rows of the right half from which it has room for the heatmap.
+const heatmapFrom = 26
+
+// latencyRight puts the distributions one under another, with ITL over time where there is room, and the stalls below.
+func (c *Ctx) latencyRight(a grid.Area, s *store.Snapshot, gap int) {
+	heat, h := 0, min(a.H/3, 12)
+	if a.H >= heatmapFrom {
+		heat = a.H * 3 / 10
+		h = min((a.H-heat)/3, 12)
+		c.heatmap(a.Sub(0, 0, a.W, heat-gap), s)
+	}
+	c.ttftHistogram(a.Sub(0, heat, a.W, h-gap), s)
+	c.itlHistogram(a.Sub(0, heat+h, a.W, h-gap), s)
+	drawStalls(a.Sub(0, heat+2*h, a.W, a.H-heat-2*h), s, c)
 }
 
 // latencyNarrow puts one under another what there is room for.
 func (c *Ctx) latencyNarrow(a grid.Area, s *store.Snapshot, gap int) {
 	n := c.percentileTable(a, s) + gap
 	a = a.Sub(0, n, a.W, a.H-n)
-	parts := []func(grid.Area, *store.Snapshot){c.titledChart, c.itlHistogram, c.scatter, c.ttftHistogram}
+	parts := []func(grid.Area, *store.Snapshot){c.titledChart, c.itlHistogram, c.scatter, c.ttftHistogram, c.heatmap}
 	k := max(min(a.H/6, len(parts)), 1)
 	for i := range k {
 		from, to := a.H*i/k, a.H*(i+1)/k
