@@ -12,8 +12,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/llmtop/llmtop/cmd"
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/wire"
+	"github.com/llmtop/llmtop/runtime"
+	"github.com/llmtop/llmtop/runtime/socket"
 )
 
 // withLlama skips a test where there are no libraries of llama.cpp.
@@ -252,5 +257,63 @@ func TestLlamaOps(t *testing.T) {
 	}
 	if report.Ops.Passes < 10 || report.Ops.Slowdown <= 0 || len(layers) != 8 {
 		t.Errorf("%+v", report.Ops)
+	}
+}
+
+// TestLlamaSampled has who watches a served engine choose in which steps picks are counted.
+func TestLlamaSampled(t *testing.T) {
+	withLlama(t)
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := "unix:" + filepath.Join(t.TempDir(), "engine.sock")
+	serve := exec.Command(path, "serve", builtIn, "--engine", "llamacpp", "--listen", at)
+	if err := serve.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = serve.Process.Signal(syscall.SIGTERM)
+		if err := serve.Wait(); err != nil {
+			t.Errorf("serve ended with %v", err)
+		}
+	})
+	client, err := socket.Dial(at, "", runtime.NewClock())
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := make(chan int, 1000)
+	go func() { _ = client.Run(t.Context(), everyN(told)) }()
+	for end := time.Now().Add(30 * time.Second); !client.Offers().Has(event.CapSample | event.CapHooks | event.CapPrompt); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("offered is %b", client.Offers())
+		}
+	}
+	if err := client.Sample(t.Context(), 7); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Generate(t.Context(), wire.Generation{Prompt: "Call me Ishmael.", MaxTokens: 50, IgnoreEOS: true}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case n := <-told:
+		if n != 7 {
+			t.Errorf("picks are counted in 1 step in %d", n)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("no picks are told")
+	}
+}
+
+// everyN takes events of router picks, and sends in one of how many steps they were counted.
+type everyN chan int
+
+// Emit implements event.Sink.
+func (n everyN) Emit(e event.Event) {
+	if x, ok := e.Data.(*event.Experts); ok {
+		select {
+		case n <- x.EveryN:
+		default:
+		}
 	}
 }
