@@ -69,7 +69,6 @@ func Dial(ctx context.Context, opt Options) (*Client, error) {
 		ready: make(chan struct{}), live: make(map[event.RequestID]context.CancelCauseFunc),
 	}
 	if err := c.look(ctx); err != nil {
-		c.transport.CloseIdleConnections()
 		return nil, fmt.Errorf("ask %s: %w", at, err)
 	}
 	return c, nil
@@ -100,7 +99,6 @@ func (c *Client) Run(ctx context.Context, sink event.Sink) error {
 	}
 	c.mu.Unlock()
 	c.requests.Wait()
-	c.transport.CloseIdleConnections()
 	c.introduce(event.EngineStopped)
 	return nil
 }

@@ -235,7 +235,6 @@ func TestNothingIsSentTwice(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := begin(t, llama, Options{}, nil)
 		asked := 0
-		s.transport.CloseIdleConnections()
 		s.transport = newTransport(s.opt.Clock, func(context.Context, string, string) (net.Conn, error) {
 			here, there := net.Pipe()
 			go func() {

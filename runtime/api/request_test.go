@@ -243,7 +243,6 @@ func TestSent(t *testing.T) {
 				play(w, step{ms100, data(`{"choices":[{"text":"a"}]}`)}, step{ms100, data(`{"choices":[{"text":"","finish_reason":"stop"}]}`) + data("[DONE]")})
 			},
 		})
-		s.transport.CloseIdleConnections()
 		s.transport = newTransport(s.opt.Clock, func(ctx context.Context, network, address string) (net.Conn, error) {
 			time.Sleep(ms100)
 			return s.opt.connect(ctx, network, address)
@@ -318,4 +317,37 @@ func TestEveryEventLacksTheKey(t *testing.T) {
 			t.Errorf("an event holds the key: %s", all)
 		}
 	})
+}
+
+// TestRecordedAnswers: what answers of servers give. That of llama.cpp's completion is from a real server, the others are made after the sources.
+func TestRecordedAnswers(t *testing.T) {
+	recorded := answers(t)
+	for name, c := range map[string]struct {
+		api    API
+		text   string
+		counts []int // tokens of each message with text
+		want   event.Outcome
+	}{
+		"llamacpp_completion.sse":           {OpenAI, ", when they were told the", []int{1, 1, 1, 1, 1, 1}, event.Outcome{Reason: "length", Prompt: 6, Generated: 6}},
+		"llamacpp_stream_chat_progress.sse": {OpenAIChat, "Okay, soThe answer", []int{1, 1, 1, 1}, event.Outcome{Reason: "length", Prompt: 2560, Cached: 512, Generated: 4}},
+		"vllm_stream_chat.sse":              {OpenAIChat, "Okay, soThe answer is", []int{1, 2, 1, 2}, event.Outcome{Reason: "stop", Prompt: 2560, Cached: 512, Generated: 7}},
+		"mlx_lm_stream.sse":                 {OpenAIChat, "The", []int{1}, event.Outcome{Reason: reasonDone, Generated: 1}},
+		"ollama_generate_stream.ndjson":     {Ollama, "The sky", []int{1, 1}, event.Outcome{Reason: "stop", Prompt: 543, Generated: 64}},
+	} {
+		sink := &kept{}
+		q := &request{client: &Client{sink: sink, server: server{api: c.api}}, id: 1, asked: runtime.Request{Text: "x", SendText: true}}
+		q.x.Response = answer("")
+		var in messages = &events{lines: pieces(recorded[name], 50)}
+		if c.api.lines() {
+			in = objects{pieces(recorded[name], 50)}
+		}
+		got := q.finish(q.read(in))
+		var counts []int
+		for _, e := range sink.of(event.KindToken) {
+			counts = append(counts, int(e.N))
+		}
+		if got.Outcome != c.want || got.Text != c.text || !cmp.Equal(counts, c.counts) {
+			t.Errorf("%s: %+v, %q in %v; want %+v, %q in %v", name, got.Outcome, got.Text, counts, c.want, c.text, c.counts)
+		}
+	}
 }

@@ -93,7 +93,6 @@ func TestFingerprint(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer got.transport.CloseIdleConnections()
 			if diff := cmp.Diff(c.want, got.server, cmp.AllowUnexported(server{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -157,7 +156,6 @@ func TestEncode(t *testing.T) {
 		if !slices.Equal(got, c.want) || !errors.Is(err, c.err) {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
-		client.transport.CloseIdleConnections()
 	}
 }
 
