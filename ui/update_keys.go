@@ -49,7 +49,7 @@ func (a *app) run(act action, key string) tea.Cmd {
 	case actQuit:
 		return tea.Quit
 	case actSuspend:
-		suspend()
+		return func() tea.Msg { suspend(); return nil } // not before the key has been dealt with
 	case actCopy:
 		if text, ok := a.copied(); ok {
 			return tea.SetClipboard(text)
