@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,8 @@ import (
 type proxyOptions struct {
 	view
 	recording   recording
+	exports     exports
+	tokenFile   string // of exports
 	files       reportFiles
 	config      string
 	to          string
@@ -68,6 +71,8 @@ With --headless, or when standard output is not a terminal, it reports when it i
 	flags.BoolVar(&opts.headless, "headless", false, "no screen: report when interrupted, exit")
 	opts.view.bind(flags)
 	opts.recording.bind(flags)
+	opts.exports.bind(flags)
+	bindToken(flags, &opts.tokenFile)
 	opts.files.bind(flags, headlessOnly)
 	useConfig(c, &opts.config, opts.check)
 	return c
@@ -80,10 +85,7 @@ func (o *proxyOptions) check() error {
 	if o.recording.text {
 		return usagef("--record-text: the proxy keeps no text")
 	}
-	if err := o.files.checkHeadless(o.headless); err != nil {
-		return err
-	}
-	return o.view.check()
+	return cmp.Or(o.files.checkHeadless(o.headless), o.exports.check(), o.view.check())
 }
 
 func (o *proxyOptions) run(c *cobra.Command) error {
@@ -102,8 +104,9 @@ func (o *proxyOptions) run(c *cobra.Command) error {
 		fmt.Fprintln(notes, "llmtop: other machines may be able to reach the proxy, which asks for no key of its own")
 	}
 	fmt.Fprintf(notes, "listening: %s, passing on to %s\n", p.Address(), p.Target())
-	defer tellUnread(notes, p)
-	if !o.headless && isTerminal(os.Stdout) && isTerminal(os.Stdin) {
+	defer tellDoubts(notes, p)
+	o.exports.of = p.Target()
+	if o.exports.screen = !o.headless && isTerminal(os.Stdout) && isTerminal(os.Stdin); o.exports.screen {
 		return o.runLive(c.Context(), p, clock, notes)
 	}
 	return o.runHeadless(c.Context(), p, clock, c.OutOrStdout(), notes)
@@ -111,10 +114,15 @@ func (o *proxyOptions) run(c *cobra.Command) error {
 
 // session is one in which the proxy runs.
 func (o *proxyOptions) session(p *proxy.Proxy, clock runtime.Clock, opt store.Options) (*session, error) {
-	opt.Now, opt.TTFTTarget = clock.Now, o.ttftTarget
-	s := newSession(opt)
-	if err := s.record(&o.recording, clock); err != nil {
+	x, err := o.exports.open(o.tokenFile)
+	if err != nil {
 		return nil, errors.Join(err, p.Close())
+	}
+	opt.Now, opt.TTFTTarget = clock.Now, o.ttftTarget
+	s := x.session(o.exports.engine(), opt)
+	s.atEnd = append(s.atEnd, x.close)
+	if err := s.record(&o.recording, clock); err != nil {
+		return nil, errors.Join(err, s.end(), p.Close())
 	}
 	sampler := host.New(host.Options{Clock: clock, NoGPU: !p.Local()})
 	s.add("pass requests on", p.Run)
@@ -176,11 +184,11 @@ func tellLive(notes io.Writer, p *proxy.Proxy) {
 	}
 }
 
-// tellUnread says what could not be measured.
-func tellUnread(notes io.Writer, p *proxy.Proxy) {
-	unread := p.Stats().Unread
-	for _, why := range slices.Sorted(maps.Keys(unread)) {
-		fmt.Fprintf(notes, "llmtop: answers that could not be read: %d, because %s\n", unread[why], why)
+// tellDoubts says what could not be measured, or not well.
+func tellDoubts(notes io.Writer, p *proxy.Proxy) {
+	doubts := p.Doubts()
+	for _, words := range slices.Sorted(maps.Keys(doubts)) {
+		fmt.Fprintf(notes, "llmtop: %s (requests: %d)\n", words, doubts[words])
 	}
 }
 

@@ -69,7 +69,7 @@ func TestProxyReports(t *testing.T) {
 	dir := t.TempDir()
 	report, again, recording := filepath.Join(dir, "report.json"), filepath.Join(dir, "again.json"), filepath.Join(dir, "session.llmtop")
 	c := exec.Command(path, "proxy", "--to", server.URL+"/v1", "--listen", "127.0.0.1:0", "--group-header", "X-Tenant",
-		"--headless", "--json", report, "--record", recording)
+		"--headless", "--json", report, "--record", recording, "--metrics-listen", "127.0.0.1:0")
 	notes, err := c.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -84,8 +84,19 @@ func TestProxyReports(t *testing.T) {
 		t.Fatalf("%q, %v, %v", first, err, scanErr)
 	}
 	at = strings.TrimSuffix(at, ",")
+	var metrics string
+	second, err := lines.ReadString('\n')
+	if _, scanErr := fmt.Sscanf(second, "metrics: %s", &metrics); err != nil || scanErr != nil {
+		t.Fatalf("%q, %v, %v", second, err, scanErr)
+	}
 	say(t, at, `{"model":"alias","messages":[{"role":"user","content":"asked"}],"stream":true,"max_tokens":9}`)
 	say(t, at, `{"model":"alias","messages":[{"role":"user","content":"asked"}],"stream":false}`)
+	want := fmt.Sprintf(`llmtop_requests_total{engine=%q,outcome="finished"} 2`, server.URL)
+	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(get(t, metrics), want); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the metrics lack %s:\n%s", want, get(t, metrics))
+		}
+	}
 	if err := c.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
@@ -98,6 +109,21 @@ func TestProxyReports(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	checkReport(t, again)
+}
+
+// get is what is at an address.
+func get(t *testing.T, at string) string {
+	t.Helper()
+	res, err := http.Get(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // checkReport looks for the two requests, and for what must not be there.

@@ -28,8 +28,8 @@ func (x *exchange) finish() {
 		if o.stages(x.sent) {
 			x.proxy.link.can(event.CapStages)
 		}
-		if o.unread != "" && x.how == io.EOF {
-			x.proxy.miss(o.unread)
+		if x.how == io.EOF {
+			x.doubts(o)
 		}
 	}
 	if sum.model == "" && x.model != "" && !x.refused {
@@ -38,6 +38,18 @@ func (x *exchange) finish() {
 	var state event.State
 	state, outcome.Reason = x.verdict(&sum, o)
 	x.tell(event.Event{Kind: event.KindRequest, At: x.at, State: state, Data: &outcome})
+}
+
+// doubts notes what is not known of an answer that came to its end.
+func (x *exchange) doubts(o *observer) {
+	switch total := o.sum.generated; {
+	case o.unread != "":
+		x.proxy.note(unread(o.unread))
+	case o.guessed && total == 0:
+		x.proxy.note(untold)
+	case o.guessed && total > o.counted+1: // the token that ends a text has none
+		x.proxy.note(byMessage)
+	}
 }
 
 // verdict is how the request ended, and why.

@@ -20,7 +20,6 @@ type observer struct {
 	streams bool       // the answer comes in messages
 	first   event.Time // of the first token; 0 before
 	counted int        // tokens in events
-	chunks  int        // messages with text
 	guessed bool       // a message with text did not tell of how many tokens it is
 	burst   struct {   // tokens that came in one read, not told yet
 		at event.Time
@@ -148,7 +147,6 @@ func (f *fact) add(m *fact) {
 // token counts the tokens in a message: as many as it has ids, or as the server's count has grown by, or else one. Those that came in the same
 // read share a stamp.
 func (o *observer) token(f *fact, at event.Time) {
-	o.chunks++
 	n := 1
 	switch so := o.counted + o.burst.n; {
 	case f.ids > 0:

@@ -48,7 +48,7 @@ type Proxy struct {
 	live   int        // requests that are passing through
 	ending bool
 	idle   chan struct{} // closed when ending and none is live
-	unread map[string]uint64
+	doubts map[doubt]uint64
 }
 
 // ErrRemote is the error of an address that other machines can reach, if that is not allowed.
@@ -68,7 +68,7 @@ func New(opt Options) (*Proxy, error) {
 		return nil, fmt.Errorf("listen at %s: %s", opt.Listen, cause(err))
 	}
 	p := &Proxy{
-		opt: opt, to: to, listener: listener, idle: make(chan struct{}), unread: map[string]uint64{},
+		opt: opt, to: to, listener: listener, idle: make(chan struct{}), doubts: map[doubt]uint64{},
 		versions: versions{newTransport(to, false), newTransport(to, true)},
 	}
 	p.pass = p.newPass()
@@ -126,33 +126,51 @@ func (p *Proxy) Local() bool { return loopback(address(p.to)) }
 
 // Stats are counts since the proxy began.
 type Stats struct {
-	Passed   uint64            // requests of any kind
-	Observed uint64            // of these, those that generate
-	Live     int               // requests that are passing through
-	Unread   map[string]uint64 // answers that could not be read, or not all of them, by the reason
+	Passed   uint64 // requests of any kind
+	Observed uint64 // of these, those that generate
+	Live     int    // requests that are passing through
 }
 
 // Stats is how things stand.
 func (p *Proxy) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	unread := make(map[string]uint64, len(p.unread))
-	for why, n := range p.unread {
-		unread[why] = n
-	}
-	return Stats{Passed: p.passed.Load(), Observed: p.last.Load(), Live: p.live, Unread: unread}
+	return Stats{Passed: p.passed.Load(), Observed: p.last.Load(), Live: p.live}
 }
 
-// miss counts an answer that could not be read.
-func (p *Proxy) miss(why string) {
+// doubt is a sentence about answers of which not all is known.
+type doubt string
+
+// The doubts, beside those about answers that cannot be read.
+const (
+	byMessage doubt = "the server does not tell how many tokens its messages hold: ITL is the time between messages"
+	untold    doubt = "the server does not tell how many tokens it has generated: each message with text counts as one"
+)
+
+// unread is the doubt about an answer that cannot be read, or not all of it.
+func unread(why string) doubt {
+	return doubt("an answer could not be read, and was passed on all the same: " + why)
+}
+
+// Doubts are sentences about what could not be measured well, and of how many requests each is true.
+func (p *Proxy) Doubts() map[string]uint64 {
 	p.mu.Lock()
-	p.unread[why]++
-	first := p.unread[why] == 1
+	defer p.mu.Unlock()
+	out := make(map[string]uint64, len(p.doubts))
+	for d, n := range p.doubts {
+		out[string(d)] = n
+	}
+	return out
+}
+
+// note counts a request of which a doubt is true. The first one is told.
+func (p *Proxy) note(d doubt) {
+	p.mu.Lock()
+	p.doubts[d]++
+	first := p.doubts[d] == 1
 	p.mu.Unlock()
 	if first {
-		p.sink.Emit(event.Event{
-			Kind: event.KindLog, At: p.opt.Clock.Now(), Layer: -1, Text: "an answer could not be read, and is passed on all the same: " + why,
-		})
+		p.sink.Emit(event.Event{Kind: event.KindLog, At: p.opt.Clock.Now(), Layer: -1, Text: string(d)})
 	}
 }
 

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,6 +32,7 @@ var shapes = []struct {
 	outcome      event.Outcome
 	model, label string
 	max          int
+	doubt        doubt
 }{
 	{
 		name: "vLLM tells token ids", file: "vllm_stream_chat.sse", path: "/v1/chat/completions", kind: stream,
@@ -45,15 +47,16 @@ var shapes = []struct {
 	},
 	{
 		name: "mlx-lm keeps the connection alive with comments", file: "mlx_lm_stream.sse", path: "/chat/completions", kind: stream,
-		tokens: []int{0, 0, 0, 1, 0}, outcome: event.Outcome{Generated: 1}, model: "m", label: "chat",
+		tokens: []int{0, 0, 0, 1, 0}, outcome: event.Outcome{Generated: 1}, model: "m", label: "chat", doubt: untold,
 	},
 	{
 		name: "Ollama", file: "ollama_generate_stream.ndjson", path: "/api/generate", kind: lined,
 		request: `{"model":"qwen3:30b-a3b","prompt":"why","options":{"num_predict":64,"stop":["x"]}}`,
 		tokens:  []int{1, 1, 0}, outcome: event.Outcome{Reason: "stop", Prompt: 543, Generated: 64}, model: "qwen3:30b-a3b", label: "ollama generate", max: 64,
+		doubt: byMessage,
 	},
 	{
-		name: "Ollama, chat with a tool", path: "/api/chat", kind: lined, label: "ollama chat", model: "q",
+		name: "Ollama, chat with a tool", path: "/api/chat", kind: lined, label: "ollama chat", model: "q", doubt: byMessage,
 		chunks: []string{
 			`{"model":"q","message":{"role":"assistant","content":"","thinking":"hm"},"done":false}` + "\n",
 			`{"model":"q","message":{"role":"assistant","content":""},"done":false}` + "\n",
@@ -81,7 +84,7 @@ var shapes = []struct {
 		tokens: []int{1, 1, 1}, outcome: event.Outcome{Reason: "stop", Prompt: 3, Generated: 4},
 	},
 	{
-		name: "tool calls and a refusal", path: "/openai/deployments/d/chat/completions", kind: stream, label: "chat",
+		name: "tool calls and a refusal", path: "/openai/deployments/d/chat/completions", kind: stream, label: "chat", doubt: untold,
 		chunks: []string{
 			`data: {"choices":[{"delta":{"role":"assistant","content":null}}]}` + "\n\n",
 			`data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"x","function":{"name":"f","arguments":""}}]}}]}` + "\n\n",
@@ -92,7 +95,7 @@ var shapes = []struct {
 		tokens: []int{0, 1, 1, 1, 0}, outcome: event.Outcome{Reason: "tool_calls", Generated: 3},
 	},
 	{
-		name: "three messages in one read", path: "/v1/chat/completions", kind: "", label: "chat",
+		name: "three messages in one read", path: "/v1/chat/completions", kind: "", label: "chat", doubt: untold,
 		chunks: []string{
 			strings.Repeat(`data: {"choices":[{"delta":{"content":"a"}}]}`+"\n\n", 3),
 			`data: {"choices":[{"delta":{"content":"`, `a"}}]}` + "\n", "\n",
@@ -101,7 +104,7 @@ var shapes = []struct {
 		tokens: []int{3, 0, 0, 1, 0}, outcome: event.Outcome{Reason: "stop", Generated: 4},
 	},
 	{
-		name: "responses", path: "/v1/responses", kind: stream, label: "responses", model: "gpt",
+		name: "responses", path: "/v1/responses", kind: stream, label: "responses", model: "gpt", doubt: byMessage,
 		chunks: []string{
 			`event: response.created` + "\n" + `data: {"type":"response.created","response":{"model":"gpt","status":"in_progress","usage":null}}` + "\n\n",
 			`data: {"type":"response.output_item.added","item":{"type":"reasoning"}}` + "\n\n",
@@ -117,7 +120,7 @@ var shapes = []struct {
 		tokens: []int{0, 0, 1, 0, 1, 0, 1, 1, 0}, outcome: event.Outcome{Reason: "length", Prompt: 10, Cached: 4, Generated: 6},
 	},
 	{
-		name: "messages", path: "/v1/messages", kind: stream, label: "messages", model: "claude", request: `{"max_tokens":100,"model":"x"}`, max: 100,
+		name: "messages", path: "/v1/messages", kind: stream, label: "messages", model: "claude", request: `{"max_tokens":100,"model":"x"}`, max: 100, doubt: byMessage,
 		chunks: []string{
 			"event: message_start\n" + `data: {"type":"message_start","message":{"model":"claude","content":[],"usage":{"input_tokens":5,"cache_read_input_tokens":20,"cache_creation_input_tokens":2,"output_tokens":1}}}` + "\n\n",
 			`data: {"type":"content_block_start","content_block":{"type":"thinking","thinking":""}}` + "\n\ndata: {\"type\":\"ping\"}\n\n",
@@ -158,8 +161,12 @@ func TestShapes(t *testing.T) {
 			if r.model() != s.model {
 				t.Errorf("model %q, want %q", r.model(), s.model)
 			}
-			if n := r.proxy.Stats().Unread; len(n) > 0 {
-				t.Errorf("unread: %v", n)
+			want := map[string]uint64{}
+			if s.doubt != "" {
+				want[string(s.doubt)] = 1
+			}
+			if got := r.proxy.Doubts(); !maps.Equal(got, want) {
+				t.Errorf("doubts %v, want %v", got, want)
 			}
 		})
 	}
