@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
+	"slices"
 	"sync"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -39,6 +40,9 @@ type end struct {
 	gone    bool       // the client has gone
 }
 
+// limits are the names of the most tokens that a request wants.
+var limits = []string{"max_tokens", "max_completion_tokens", "max_output_tokens", "n_predict", "options.num_predict"}
+
 // exchangeKey finds the exchange in the context of its request.
 type exchangeKey struct{}
 
@@ -61,7 +65,7 @@ func (p *Proxy) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 		x.group = printable(r.Header.Get(p.opt.GroupHeader))
 	}
 	if e := r.Header.Get("Content-Encoding"); e == "" || e == "identity" {
-		x.asked = newPicker("model", "max_tokens", "max_completion_tokens", "max_output_tokens", "n_predict", "options.num_predict")
+		x.asked = newPicker(slices.Concat(limits, []string{"model"})...)
 	}
 	return x
 }
@@ -94,7 +98,7 @@ func (b *prompt) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.x.mu.Lock()
 	defer b.x.mu.Unlock()
-	if b.x.asked != nil && !b.x.queued {
+	if b.x.asked != nil {
 		b.x.asked.feed(p[:n])
 	}
 	return n, err
@@ -175,11 +179,12 @@ func (x *exchange) tell(e event.Event) {
 	x.proxy.sink.Emit(e)
 }
 
-// queue tells of the request, once it is known.
+// queue tells of the request, once it is known. The caller does not hold mu, which is held meanwhile: nothing else of the request may be told
+// before.
 func (x *exchange) queue() {
 	x.mu.Lock()
+	defer x.mu.Unlock()
 	if x.queued || x.dialect == nil {
-		x.mu.Unlock()
 		return
 	}
 	x.queued = true
@@ -187,14 +192,12 @@ func (x *exchange) queue() {
 		x.sent = x.began
 	}
 	info := &event.Request{Group: x.group, Label: x.dialect.name}
-	if a := x.asked; a != nil {
-		x.model = printable(a.word("model"))
-		for _, name := range []string{"max_tokens", "max_completion_tokens", "max_output_tokens", "n_predict", "options.num_predict"} {
-			info.MaxTokens = max(info.MaxTokens, a.count(name))
+	if x.asked != nil {
+		x.model = printable(x.asked.word("model"))
+		for _, name := range limits {
+			info.MaxTokens = max(info.MaxTokens, x.asked.count(name))
 		}
 	}
 	x.asked = nil
-	at := x.sent
-	x.mu.Unlock()
-	x.tell(event.Event{Kind: event.KindRequest, At: at, State: event.StateQueued, Data: info})
+	x.tell(event.Event{Kind: event.KindRequest, At: x.sent, State: event.StateQueued, Data: info})
 }
