@@ -1,8 +1,10 @@
 package proxy
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime"
+	"github.com/llmtop/llmtop/runtime/api"
 )
 
 // delays are what a client waits for, with the same server, directly and through the proxy.
@@ -48,7 +51,7 @@ func (c *clockwork) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprintf(w, "data: %s%d}\n\n", padding, time.Since(c.began))
 		flush(w)
 	}
-	_, _ = io.WriteString(w, "data: [DONE]\n\n")
+	_, _ = io.WriteString(w, `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n")
 }
 
 // request makes one request and times it: until the first byte from when it began, and each token but the first from when the server wrote it.
@@ -135,6 +138,51 @@ func BenchmarkOverhead(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkAgreement makes requests with llmtop's own client through the proxy, and compares what both have measured of each: the median of
+// how far the client's TTFT is above the proxy's, in µs, and how far apart their TPOTs are, in percent.
+func BenchmarkAgreement(b *testing.B) {
+	mux := http.NewServeMux()
+	mux.Handle(chat, &clockwork{began: time.Now(), tokens: 51, pace: 10 * time.Millisecond})
+	r := behind(b, mux)
+	client, err := api.Dial(b.Context(), api.Options{Address: r.proxy.Address(), API: api.OpenAIChat, Model: "m", Clock: r.clock})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(b.Context())
+	own := new(memory)
+	var running sync.WaitGroup
+	running.Go(func() { _ = client.Run(ctx, own) }) // ends with ctx
+	defer running.Wait()
+	defer stop()
+	for b.Loop() {
+		handle, err := client.Submit(runtime.Request{Text: "Call me Ishmael."})
+		if err != nil {
+			b.Fatal(err)
+		}
+		handle.Result()
+	}
+	await(b, "all end", func() bool { return len(r.requests()) == b.N })
+	var ttft, tpot []float64
+	for i, there := range own.requests() {
+		here := r.requests()[i]
+		ttft = append(ttft, float64(there.ttft()-here.ttft())/1e3)
+		tpot = append(tpot, 100*math.Abs(there.tpot()/here.tpot()-1))
+	}
+	slices.Sort(ttft)
+	slices.Sort(tpot)
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(ttft[len(ttft)/2], "TTFT-p50-µs")
+	b.ReportMetric(tpot[len(tpot)/2], "TPOT-p50-%")
+	b.Logf("largest differences of %d requests: %.0f µs and %.2f %%", len(ttft), ttft[len(ttft)-1], tpot[len(tpot)-1])
+}
+
+func (r *told) ttft() event.Time { return r.tokens[0].At - r.queued.At }
+
+// tpot is the mean gap, in ns.
+func (r *told) tpot() float64 {
+	return float64(r.tokens[len(r.tokens)-1].At-r.tokens[0].At) / float64(r.generated()-int(r.tokens[0].N))
 }
 
 // drained empties a queue as a store does.
