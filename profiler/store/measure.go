@@ -25,9 +25,12 @@ func (s *state) measure(l *live) {
 	v.TTFT, v.Prefill, v.PrefillRate = absent, absent, absent
 	v.Decode, v.TPOT, v.DecodeRate = absent, absent, absent
 	v.E2EL, v.TPS, v.Overall = absent, absent, absent
-	if v.First != 0 {
+	switch {
+	case v.First != 0:
 		s.measureFirst(l)
 		measureDecode(l)
+	case v.State.Final() && v.Generated > 0:
+		measureWhole(v)
 	}
 	if !v.State.Final() {
 		v.E2EL = absent
@@ -38,6 +41,14 @@ func (s *state) measure(l *live) {
 		v.Parts, v.Dominant, v.HitTarget = nil, Part{}, false
 	}
 	v.ITL = l.itl.Summary()
+}
+
+// measureWhole is for an answer that came as a whole: nobody saw its tokens come.
+func measureWhole(v *Request) {
+	unseen := event.Absent(event.NotReported)
+	v.TTFT, v.Prefill, v.PrefillRate, v.Decode, v.TPOT, v.DecodeRate = unseen, unseen, unseen, unseen, unseen, unseen
+	v.E2EL = seconds(int64(v.Closed - v.Enqueued))
+	v.TPS, v.Overall = rate(v.Generated, v.E2EL), rate(v.PromptTokens+v.Generated, v.E2EL)
 }
 
 // nanos is a reading in s as whole ns.

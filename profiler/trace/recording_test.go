@@ -35,20 +35,26 @@ func frames(t testing.TB, file []byte) (list []frame, at []int64) {
 	}
 }
 
-// manyFrames is a segment with frames of 10 tokens each.
+// manyFrames is a segment with frames of 10 tokens each, and the note at the end.
 func manyFrames(t testing.TB, n int) []byte {
 	t.Helper()
-	tp := record(t, RecordOptions{Flush: time.Millisecond})
-	for i := range n {
-		tp.token(event.RequestID(i+1), 10)
-		tp.settle(t, uint64(i+1)*10)
+	for range 50 {
+		tp := record(t, RecordOptions{Flush: time.Millisecond})
+		for i := range n {
+			tp.token(event.RequestID(i+1), 10)
+			tp.settle(t, uint64(i+1)*10)
+		}
+		tp.end(t)
+		file, err := os.ReadFile(tp.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if list, _ := frames(t, file); len(list) == n+1 {
+			return file
+		} // the recorder's tick came between two tokens of a request
 	}
-	tp.end(t)
-	file, err := os.ReadFile(tp.path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return file
+	t.Fatal("no recording has a frame for each request")
+	return nil
 }
 
 // ids are the requests of the tokens that are read from a segment, and its damage.

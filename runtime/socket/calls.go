@@ -104,7 +104,7 @@ func (c *Client) send(m *wire.Control) (answer chan wire.Session, base event.Req
 	_ = l.conn.SetWriteDeadline(time.Now().Add(patience))
 	if _, err := l.conn.Write(append(line, '\n')); err != nil {
 		_ = l.conn.Close() // part of the line may be there
-		return nil, 0, err
+		return nil, 0, fmt.Errorf("%w: %w", ErrNotConnected, err)
 	}
 	answer = make(chan wire.Session, 1)
 	l.calls[m.Call] = answer

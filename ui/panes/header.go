@@ -161,7 +161,7 @@ func (c *Ctx) headerModel(a grid.Area, l grid.Line, s *store.Snapshot) {
 		a.Elide(l.X, 0, l.Room(), st, why, c.Skin.Glyphs.Ellipsis)
 		return
 	}
-	if m.Architecture == "" {
+	if m.Name == "" && m.Architecture == "" {
 		put(text, sanitize.Line(e.Name), lead)
 		put(text, sanitize.Line(e.Device.Name), sep)
 		if e.State == event.EngineLoading {
@@ -179,7 +179,9 @@ func (c *Ctx) headerModel(a grid.Area, l grid.Line, s *store.Snapshot) {
 		put(text, metric.Count(float64(m.Parameters)), " ")
 	}
 	put(text, sanitize.Line(m.Quantisation), " ")
-	put(text, shape(m), sep)
+	if m.Layers > 0 {
+		put(text, shape(m), sep)
+	}
 	engine := sanitize.Line(e.Name)
 	if kernels := sanitize.Line(e.Device.Kernels); kernels != "" && grid.Width(kernels) <= mostKernels { // some engines tell all that they could use
 		engine += " " + kernels
