@@ -71,9 +71,9 @@ func (j *journal) write(level int32, text string) {
 		if level != logContinue {
 			j.level = LogLevel(min(max(level, 0), int32(LogError)))
 		}
-		whole := strings.TrimRight(piece, "\r\n")
-		j.part.WriteString(whole)
-		if len(whole) < len(piece) {
+		whole, ended := strings.CutSuffix(piece, "\n")
+		j.part.WriteString(strings.TrimRight(whole, "\r"))
+		if ended {
 			j.line(j.part.String())
 			j.part.Reset()
 		}

@@ -102,6 +102,7 @@ func FuzzEstimate(f *testing.F) {
 func FuzzJournal(f *testing.F) {
 	f.Add(int32(2), "a\nb")
 	f.Add(int32(logContinue), "\r\n\n")
+	f.Add(int32(2), "0\r")
 	f.Fuzz(func(t *testing.T, level int32, text string) {
 		var j journal
 		n := 0
