@@ -1,6 +1,7 @@
 package store
 
 import (
+	"slices"
 	"unsafe"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -39,6 +40,7 @@ func (l *live) keep(t Token) {
 
 // trim takes their detail from the oldest tokens, until half of what is allowed is left.
 func (l *live) trim() {
+	l.view.Tokens = slices.Clone(l.view.Tokens) // snapshots share the others
 	for i := range l.view.Tokens {
 		if l.detail <= MaxDetail/2 {
 			return

@@ -153,6 +153,8 @@ func (s *state) finish(l *live, at event.Time, o *event.Outcome) {
 	s.counts.PadTokens += uint64(v.PadTokens)
 	s.measure(l)
 	done := l.copy()
+	// It is kept for long, and what it shares has room to grow.
+	done.Gaps, done.Stalls, done.Spans, done.Tokens = slices.Clone(done.Gaps), slices.Clone(done.Stalls), slices.Clone(done.Spans), slices.Clone(done.Tokens)
 	l.done = done
 	s.requests.done++
 	s.recordRequest(done)
@@ -161,15 +163,11 @@ func (s *state) finish(l *live, at event.Time, o *event.Outcome) {
 	}
 }
 
-// copy is the view as it stands, sharing nothing that will be written again.
+// copy is the view as it stands, sharing nothing that will be written again: lists that only grow are shared.
 func (l *live) copy() *Request {
 	v := l.view
-	v.Parts = slices.Clone(v.Parts)
-	v.Layers = slices.Clone(v.Layers)
-	v.Gaps = slices.Clone(v.Gaps)
-	v.Stalls = slices.Clone(v.Stalls)
-	v.Spans = slices.Clone(v.Spans)
-	v.Tokens = slices.Clone(v.Tokens)
+	v.Parts, v.Layers = slices.Clone(v.Parts), slices.Clone(v.Layers)
+	v.Gaps, v.Stalls, v.Spans, v.Tokens = slices.Clip(v.Gaps), slices.Clip(v.Stalls), slices.Clip(v.Spans), slices.Clip(v.Tokens)
 	v.Text = string(l.text)
 	return &v
 }

@@ -49,10 +49,11 @@ func (s *state) applyToken(e *event.Event) {
 	})
 }
 
-// push appends to a bounded list, of which it drops the oldest quarter when it is full.
+// push appends to a bounded list, of which it drops the oldest quarter when it is full. What has been in the list is not written again, so that
+// snapshots may share it.
 func push[T any](list []T, v T, bound int) []T {
 	if len(list) >= bound {
-		list = slices.Delete(list, 0, bound/4)
+		list = append(make([]T, 0, bound), list[bound/4:]...)
 	}
 	return append(list, v)
 }

@@ -23,12 +23,12 @@ func (s *Store) Snapshot() *Snapshot {
 	v := &Snapshot{
 		Version: st.version, Now: now, Wall: s.opt.Wall(), Started: st.started,
 		Engine: st.engine, Model: st.model, Load: st.load,
-		Host: st.host, Log: slices.Clone(st.log), Lost: st.lost, KV: st.kv,
+		Host: st.host, Log: slices.Clip(st.log), Lost: st.lost, KV: st.kv,
 	}
 	for k, n := range st.dropped {
 		v.Lost[k] += n
 	}
-	v.Host.Series = slices.Clone(st.host.Series)
+	v.Host.Series = slices.Clip(st.host.Series)
 	v.KV.Residency = st.pins.Summary()
 	st.viewRequests(v)
 	st.viewLatency(v)
@@ -124,7 +124,7 @@ func (s *state) viewLatency(v *Snapshot) {
 	for w, sum := range s.latency.stallCount.Summaries(now) {
 		l.StallCount[w] = sum.Count
 	}
-	l.Series, l.Stalls, l.Target = slices.Clone(s.latency.series), slices.Clone(s.latency.stalls), s.target
+	l.Series, l.Stalls, l.Target = slices.Clip(s.latency.series), slices.Clip(s.latency.stalls), s.target
 	l.Goodput = event.Absent(event.NotYet)
 	if s.counts.Finished > 0 {
 		span := min(time.Duration(v.Now-s.started), time.Minute).Seconds()
@@ -167,5 +167,5 @@ func (s *state) viewRates(v *Snapshot) {
 	t.Decode, t.BusyShare, t.Bandwidth = s.viewSteps(&recent, span)
 	t.Running, t.Queued, t.Slots = v.Counts.Running, v.Counts.Queued, s.engine.Slots
 	t.CopyBandwidth = s.host.CopyBandwidth
-	t.Series = slices.Clone(s.rates.points)
+	t.Series = slices.Clip(s.rates.points)
 }
