@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -62,7 +63,14 @@ func (o *attachOptions) check() error {
 	return cmp.Or(o.recording.check(), o.exports.check(), o.view.check())
 }
 
+// beside is the garbage collector's percentage for a program that runs beside an engine: memory is what the engine is short of, and what
+// collecting more often costs could not be measured.
+const beside = 60
+
 func (o *attachOptions) run(ctx context.Context) error {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(beside)
+	}
 	o.exports.screen = isTerminal(os.Stdout) && isTerminal(os.Stdin)
 	switch {
 	case !o.exports.screen && !o.exports.any():
