@@ -15,8 +15,11 @@ import (
 const (
 	// chunk is how many events a reader takes at a time while producers wait, 176 bytes each: some 20 µs.
 	chunk = 256
-	// gather is how long events wait for others to go into the same line and the same system call.
-	gather = 10 * time.Millisecond
+	// gather is how long events wait for others to go into the same line and the same system call: each wakes the reader's program up. From
+	// rush events on that came within one wait, the next one is rushed, so that the ring does not run full.
+	gather = 25 * time.Millisecond
+	rushed = 5 * time.Millisecond
+	rush   = 256
 	// flush is how many bytes are written at a time.
 	flush = 64 << 10
 	// heartbeat is how often a reader hears that the engine is there.
@@ -122,8 +125,12 @@ func (r *reader) talk(gone <-chan string) {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
 	for {
+		wait, before := gather, r.cursor.next
 		if r.drain() != nil {
 			return
+		}
+		if r.cursor.next-before >= rush {
+			wait = rushed
 		}
 		select {
 		case <-r.server.closing:
@@ -141,7 +148,7 @@ func (r *reader) talk(gone <-chan string) {
 			r.beat()
 		case <-r.waiting():
 			select {
-			case <-time.After(gather):
+			case <-time.After(wait):
 			case <-r.hurry:
 			case <-r.server.closing:
 			}
