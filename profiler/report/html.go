@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"html/template"
 	"io"
+	"sync"
 
 	"github.com/llmtop/llmtop/profiler/clean"
 )
@@ -11,12 +12,13 @@ import (
 //go:embed report.html.tmpl
 var page string
 
-var pageTemplate = template.Must(template.New("report").Parse(page))
+// pageTemplate is parsed for the first page, since most runs of the program write none.
+var pageTemplate = sync.OnceValue(func() *template.Template { return template.Must(template.New("report").Parse(page)) })
 
 // WriteHTML writes the summary as one page with charts that needs nothing else: no script, no font, no network. Whatever came from outside is
 // cleaned of control characters here and escaped by html/template.
 func (r *Report) WriteHTML(w io.Writer) error {
-	return pageTemplate.Execute(w, struct {
+	return pageTemplate().Execute(w, struct {
 		Title    string
 		Sections []pageSection
 		Charts   []chart
