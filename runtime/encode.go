@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 	"time"
-
-	"github.com/llmtop/llmtop/profiler/event"
 )
 
 // Encode turns text into the loaded model's token ids, with the tokens that it wants in front. It waits until the model is loaded. Errors: that
@@ -29,15 +27,6 @@ func (d *driver) encode(dst []int32, r *Request) []int32 {
 		ids = slices.Delete(ids, 0, 1)
 	}
 	return ids
-}
-
-// Model is what was loaded. It waits for that, with the errors of Encode.
-func (s *Scheduler) Model(ctx context.Context) (event.Model, error) {
-	d, err := s.loaded(ctx)
-	if err != nil {
-		return event.Model{}, err
-	}
-	return d.engine.Model(), nil
 }
 
 // loadedRest is how often who waits for the model looks whether it is loaded.
