@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/eventtest"
 	"github.com/llmtop/llmtop/profiler/event/wire"
 	"github.com/llmtop/llmtop/runtime"
 	"github.com/llmtop/llmtop/runtime/socket"
@@ -85,7 +86,7 @@ func attached(t *testing.T, caps event.Caps) (*Engine, *host, func()) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	ran := make(chan error)
-	go func() { ran <- e.Run(ctx, &kept{}) }()
+	go func() { ran <- e.Run(ctx, &eventtest.Log{}) }()
 	var once sync.Once
 	end := func() {
 		once.Do(func() {

@@ -97,7 +97,7 @@ func TestFailures(t *testing.T) {
 				if asked != 1 && name != "redirect in circles" {
 					t.Errorf("the server was asked %d times", asked)
 				}
-				requests := s.sink.of(event.KindRequest)
+				requests := s.sink.Of(event.KindRequest)
 				if len(requests) != 2 || !requests[1].State.Final() || requests[1].Data.(*event.Outcome).Reason != clean(got.Err.Error()) {
 					t.Errorf("told of the request: %+v", requests)
 				}

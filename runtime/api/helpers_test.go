@@ -16,34 +16,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/eventtest"
 	"github.com/llmtop/llmtop/runtime"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// kept is a sink that remembers.
-type kept struct {
-	mu     sync.Mutex
-	events []event.Event
-}
-
-func (k *kept) Emit(e event.Event) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.events = append(k.events, e)
-}
-
-// of are the events of a kind, in order.
-func (k *kept) of(kind event.Kind) (out []event.Event) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, e := range k.events {
-		if e.Kind == kind {
-			out = append(out, e)
-		}
-	}
-	return out
-}
 
 // pipes is a listener and a dialer of connections inside this process, on which time can be virtual.
 type pipes struct {
@@ -100,7 +77,7 @@ const llama = `{"data":[{"id":"tiny","owned_by":"llamacpp","meta":{"n_params":11
 // session is a client of a server that answers by handlers, in virtual time.
 type session struct {
 	*Client
-	sink   *kept
+	sink   *eventtest.Log
 	closed func()
 }
 
@@ -127,7 +104,7 @@ func begin(t *testing.T, models string, opt Options, handlers map[string]http.Ha
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &session{Client: c, sink: &kept{}}
+	s := &session{Client: c, sink: &eventtest.Log{}}
 	ctx, stop := context.WithCancel(t.Context())
 	ran := make(chan error)
 	go func() { ran <- c.Run(ctx, s.sink) }()
@@ -156,7 +133,7 @@ func (s *session) do(t *testing.T, r runtime.Request) runtime.Result {
 func (s *session) tokens() string {
 	var sent event.Time
 	var out []string
-	for _, e := range s.sink.events {
+	for _, e := range s.sink.All() {
 		switch {
 		case e.Kind == event.KindRequest && e.State == event.StateQueued:
 			sent = e.At

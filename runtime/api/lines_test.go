@@ -13,6 +13,7 @@ import (
 	"testing/iotest"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/eventtest"
 )
 
 // pieces reads a text in pieces of n bytes, on a clock that counts the reads.
@@ -203,7 +204,7 @@ func FuzzAnswer(f *testing.F) {
 	}
 	f.Add(data(`{"choices":[{"text":"a"}],"usage":{"prompt_tokens":-1,"completion_tokens":9999999999999}}`)+data(`{"choices":[{"text":"b"}],"usage":{"completion_tokens":7}}`), 1)
 	f.Fuzz(func(t *testing.T, text string, api int) {
-		sink := &kept{}
+		sink := &eventtest.Log{}
 		c := &Client{opt: Options{Key: "key!"}, sink: sink, server: server{api: APIs()[uint(api)%uint(len(APIs()))]}}
 		q := &request{client: c, id: 1}
 		q.x.Response = answer("")
@@ -213,13 +214,13 @@ func FuzzAnswer(f *testing.F) {
 		}
 		got := q.finish(q.read(in))
 		seen := 0
-		for _, e := range sink.of(event.KindToken) {
+		for _, e := range sink.Of(event.KindToken) {
 			if e.N < 1 || int(e.Index) != seen {
 				t.Fatalf("%d tokens from %d on, after %d", e.N, e.Index, seen)
 			}
 			seen += int(e.N)
 		}
-		if got.Reason == "" || len(got.Reason) > maxWords+len("…") || len(sink.of(event.KindRequest)) != 2 || (got.Err != nil) != (got.State == event.StateFailed) {
+		if got.Reason == "" || len(got.Reason) > maxWords+len("…") || len(sink.Of(event.KindRequest)) != 2 || (got.Err != nil) != (got.State == event.StateFailed) {
 			t.Errorf("%+v", got)
 		}
 		if got.Generated < 0 || got.Prompt < 0 || got.Cached < 0 || got.Cached > got.Prompt {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/eventtest"
 	"github.com/llmtop/llmtop/runtime"
 )
 
@@ -48,7 +49,7 @@ func TestChatStamps(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("result (-want +got):\n%s", diff)
 		}
-		requests := s.sink.of(event.KindRequest)
+		requests := s.sink.Of(event.KindRequest)
 		if q := requests[0].Data.(*event.Request); len(requests) != 2 || q.Label != "kind" || q.Group != "g" || q.Prompt != "x" {
 			t.Errorf("%d events of the request, the first with %+v", len(requests), q)
 		}
@@ -155,9 +156,9 @@ func TestServerTimings(t *testing.T) {
 					t.Errorf("%+v, want %+v", got, c.outcome)
 				}
 				got := map[event.Stage]time.Duration{}
-				for _, e := range s.sink.of(event.KindStage) {
+				for _, e := range s.sink.Of(event.KindStage) {
 					got[e.Stage] = time.Duration(e.Dur)
-					if first := s.sink.of(event.KindToken)[0]; e.At != first.At || e.Req != first.Req {
+					if first := s.sink.Of(event.KindToken)[0]; e.At != first.At || e.Req != first.Req {
 						t.Errorf("%v is stamped %v, the first token %v", e.Stage, e.At, first.At)
 					}
 				}
@@ -248,7 +249,7 @@ func TestSent(t *testing.T) {
 			return s.opt.connect(ctx, network, address)
 		})
 		s.do(t, runtime.Request{Text: "x"})
-		first := s.sink.of(event.KindToken)[0].At - s.sink.of(event.KindRequest)[0].At
+		first := s.sink.Of(event.KindToken)[0].At - s.sink.Of(event.KindRequest)[0].At
 		if time.Duration(first) != ms100 {
 			t.Errorf("the first token came after %v", time.Duration(first))
 		}
@@ -284,7 +285,7 @@ func TestQueuedIsToldAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		if got := s.sink.of(event.KindRequest); len(got) != 1 || got[0].State != event.StateQueued {
+		if got := s.sink.Of(event.KindRequest); len(got) != 1 || got[0].State != event.StateQueued {
 			t.Errorf("told so far: %+v", got)
 		}
 		h.Result()
@@ -313,7 +314,7 @@ func TestEveryEventLacksTheKey(t *testing.T) {
 			}
 		}
 		s.closed()
-		if all := cmp.Diff(nil, s.sink.events); strings.Contains(all, "sk-secret") {
+		if all := cmp.Diff(nil, s.sink.All()); strings.Contains(all, "sk-secret") {
 			t.Errorf("an event holds the key: %s", all)
 		}
 	})
@@ -334,7 +335,7 @@ func TestRecordedAnswers(t *testing.T) {
 		"mlx_lm_stream.sse":                 {OpenAIChat, "The", []int{1}, event.Outcome{Reason: reasonDone, Generated: 1}},
 		"ollama_generate_stream.ndjson":     {Ollama, "The sky", []int{1, 1}, event.Outcome{Reason: "stop", Prompt: 543, Generated: 64}},
 	} {
-		sink := &kept{}
+		sink := &eventtest.Log{}
 		q := &request{client: &Client{sink: sink, server: server{api: c.api}}, id: 1, asked: runtime.Request{Text: "x", SendText: true}}
 		q.x.Response = answer("")
 		var in messages = &events{lines: pieces(recorded[name], 50)}
@@ -343,7 +344,7 @@ func TestRecordedAnswers(t *testing.T) {
 		}
 		got := q.finish(q.read(in))
 		var counts []int
-		for _, e := range sink.of(event.KindToken) {
+		for _, e := range sink.Of(event.KindToken) {
 			counts = append(counts, int(e.N))
 		}
 		if got.Outcome != c.want || got.Text != c.text || !cmp.Equal(counts, c.counts) {

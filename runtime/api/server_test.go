@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/eventtest"
 	"github.com/llmtop/llmtop/runtime"
 )
 
@@ -167,16 +168,16 @@ func TestIntroduction(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	sink := &kept{}
+	sink := &eventtest.Log{}
 	if err := c.Run(ctx, sink); err != nil {
 		t.Fatal(err)
 	}
-	engines := sink.of(event.KindEngine)
+	engines := sink.Of(event.KindEngine)
 	first, last := engines[0].Data.(*event.Engine), engines[1].Data.(*event.Engine)
 	if first.Name != "llama.cpp" || first.State != event.EngineReady || first.Remote.Link != event.LinkConnected || first.Remote.Address != c.Address() || last.State != event.EngineStopped {
 		t.Errorf("%+v, %+v", first, last)
 	}
-	if m := sink.of(event.KindModel)[0].Data.(*event.Model); m.Name != "tiny" {
+	if m := sink.Of(event.KindModel)[0].Data.(*event.Model); m.Name != "tiny" {
 		t.Errorf("%+v", m)
 	}
 }

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/eventtest"
 	"github.com/llmtop/llmtop/runtime"
 	"github.com/llmtop/llmtop/runtime/native"
 )
@@ -127,33 +127,11 @@ func (f *faulty) fail() error {
 }
 
 // log is a sink that remembers.
-type log struct {
-	mu     sync.Mutex
-	events []event.Event
-}
-
-// Emit implements event.Sink.
-func (l *log) Emit(e event.Event) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.events = append(l.events, e)
-}
-
-// of are the events of a kind, in order.
-func (l *log) of(kind event.Kind) (out []event.Event) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, e := range l.events {
-		if e.Kind == kind {
-			out = append(out, e)
-		}
-	}
-	return out
-}
+type log struct{ eventtest.Log }
 
 // engine is what was told of the engine last.
 func (l *log) engine() event.Engine {
-	all := l.of(event.KindEngine)
+	all := l.Of(event.KindEngine)
 	if len(all) == 0 {
 		return event.Engine{}
 	}
@@ -162,7 +140,7 @@ func (l *log) engine() event.Engine {
 
 // says reports whether a line of the log holds some words.
 func (l *log) says(words string) bool {
-	for _, e := range l.of(event.KindLog) {
+	for _, e := range l.Of(event.KindLog) {
 		if strings.Contains(e.Text, words) {
 			return true
 		}

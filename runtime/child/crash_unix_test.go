@@ -36,7 +36,7 @@ func (r *running) failed(t *testing.T, h *runtime.Handle, reason string) *Ended 
 		return ended
 	}
 	tokens := 0
-	for _, e := range r.of(event.KindToken) {
+	for _, e := range r.Of(event.KindToken) {
 		if e.Req == h.ID {
 			tokens++
 		}
@@ -45,7 +45,7 @@ func (r *running) failed(t *testing.T, h *runtime.Handle, reason string) *Ended 
 	if result.State != event.StateFailed || result.Err == nil || result.Prompt == 0 || result.Generated != tokens || tokens == 0 {
 		t.Errorf("of %d tokens the result is %+v", tokens, result)
 	}
-	all := r.of(event.KindRequest)
+	all := r.Of(event.KindRequest)
 	if last := all[len(all)-1]; last.State != event.StateFailed || last.Req != h.ID || last.Data.(*event.Outcome).Generated != tokens {
 		t.Errorf("the request's last event is %+v", last)
 	}
@@ -61,7 +61,7 @@ func TestKilled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := start(t, job{Pace: 50})
 			h := r.ask(t, "Call me Ishmael.", 100)
-			await(t, "tokens", func() bool { return len(r.of(event.KindToken)) > 4 })
+			await(t, "tokens", func() bool { return len(r.Of(event.KindToken)) > 4 })
 			if err := syscall.Kill(r.PID(), s); err != nil {
 				t.Fatal(err)
 			}
@@ -102,7 +102,7 @@ func TestEngineEndsByItself(t *testing.T) {
 func TestStopped(t *testing.T) {
 	r := start(t, job{Pace: 20})
 	h := r.ask(t, "Call me Ishmael.", 20)
-	await(t, "token", func() bool { return len(r.of(event.KindToken)) > 0 })
+	await(t, "token", func() bool { return len(r.Of(event.KindToken)) > 0 })
 	if err := syscall.Kill(r.PID(), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func parentMain() {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	for len(l.of(event.KindToken)) < 3 {
+	for len(l.Of(event.KindToken)) < 3 {
 		time.Sleep(lookEvery)
 	}
 	fmt.Println(p.PID())

@@ -17,9 +17,7 @@ import (
 // facts are what does not depend on time in the events of requests, in order.
 func (l *log) facts(t testing.TB) (out []string) {
 	t.Helper()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, e := range l.events {
+	for _, e := range l.All() {
 		switch e.Kind {
 		case event.KindRequest:
 			out = append(out, fmt.Sprint(e.Req, e.State, fmt.Sprintf("%+v", e.Data)))
@@ -88,7 +86,7 @@ func TestSameAsInside(t *testing.T) {
 		t.Errorf("events inside less outside: %s", diff)
 	}
 	told := ""
-	for _, e := range out.of(event.KindEngine) {
+	for _, e := range out.Of(event.KindEngine) {
 		if engine := e.Data.(*event.Engine); engine.State == event.EngineLoading && engine.Reason != "" {
 			told += engine.Reason + ";"
 		}
@@ -124,13 +122,13 @@ func TestEveryEventArrives(t *testing.T) {
 		t.Error(err)
 	}
 	next := map[event.RequestID]int32{}
-	for _, e := range r.of(event.KindToken) {
+	for _, e := range r.Of(event.KindToken) {
 		if e.Index != next[e.Req] {
 			t.Fatalf("token %d of request %d came where %d should have", e.Index, e.Req, next[e.Req])
 		}
 		next[e.Req]++
 	}
-	if len(r.of(event.KindLost)) > 0 || r.engine().Remote != (event.Remote{}) || r.engine().State != event.EngineStopped {
-		t.Errorf("lost events %v, engine %+v", r.of(event.KindLost), r.engine())
+	if len(r.Of(event.KindLost)) > 0 || r.engine().Remote != (event.Remote{}) || r.engine().State != event.EngineStopped {
+		t.Errorf("lost events %v, engine %+v", r.Of(event.KindLost), r.engine())
 	}
 }

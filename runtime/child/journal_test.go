@@ -30,7 +30,7 @@ func TestJournal(t *testing.T) {
 	if got := strings.Join(lines, "|"); crash != "" || got != "one|two and a half|three without an end|out" && got != "one|two and a half|out|three without an end" {
 		t.Errorf("%q, %q", crash, got)
 	}
-	if got := l.of(event.KindLog); len(got) != 4 {
+	if got := l.Of(event.KindLog); len(got) != 4 {
 		t.Errorf("%d events", len(got))
 	}
 	var long strings.Builder

@@ -18,7 +18,7 @@ func TestSteering(t *testing.T) {
 	r := start(t, job{Pace: 0.01})
 	h := r.ask(t, "Call me Ishmael.", 20)
 	queued := r.ask(t, "whale (noun):", 20)
-	await(t, "first token", func() bool { return len(r.of(event.KindToken)) > 0 })
+	await(t, "first token", func() bool { return len(r.Of(event.KindToken)) > 0 })
 	queued.Cancel()
 	if result := queued.Result(); result.State != event.StateCancelled || result.Generated != 0 {
 		t.Errorf("cancelled in the queue: %+v", result)
@@ -29,12 +29,12 @@ func TestSteering(t *testing.T) {
 	}
 	r.SetPace(0.01)
 	h = r.ask(t, "Call me Ishmael.", 20)
-	await(t, "running", func() bool { return len(r.of(event.KindToken)) > 20 })
+	await(t, "running", func() bool { return len(r.Of(event.KindToken)) > 20 })
 	r.Cancel(h.ID)
 	if result := h.Result(); result.State != event.StateCancelled || result.Generated == 0 || len(result.IDs) != result.Generated {
 		t.Errorf("cancelled while it ran: %+v", result)
 	}
-	if h.Cancel(); len(r.of(event.KindLog)) == 0 {
+	if h.Cancel(); len(r.Of(event.KindLog)) == 0 {
 		t.Error("the engine's log has not come")
 	}
 }
@@ -59,7 +59,7 @@ func TestRefusals(t *testing.T) {
 		if _, err = r.Submit(runtime.Request{Text: "a"}); err != nil {
 			break
 		}
-		await(t, "dispatched", func() bool { return len(r.of(event.KindToken)) > 0 })
+		await(t, "dispatched", func() bool { return len(r.Of(event.KindToken)) > 0 })
 	}
 	if !errors.Is(err, runtime.ErrQueueFull) {
 		t.Errorf("full queue: %v", err)
@@ -69,7 +69,7 @@ func TestRefusals(t *testing.T) {
 	if _, err := r.Submit(runtime.Request{Text: "a"}); !errors.Is(err, runtime.ErrStopped) {
 		t.Errorf("after the end: %v", err)
 	}
-	if all := r.of(event.KindRequest); all[len(all)-1].State != event.StateCancelled {
+	if all := r.Of(event.KindRequest); all[len(all)-1].State != event.StateCancelled {
 		t.Errorf("the last request is %v", all[len(all)-1].State)
 	}
 }
@@ -89,12 +89,12 @@ func TestController(t *testing.T) {
 	if err := errors.Join(c.Hooks(wire.Measure{Stages: true}), c.Resume()); err != nil {
 		t.Error(err)
 	}
-	await(t, "token", func() bool { return len(r.of(event.KindToken)) > 0 })
+	await(t, "token", func() bool { return len(r.Of(event.KindToken)) > 0 })
 	if err := c.Cancel(id); err != nil {
 		t.Error(err)
 	}
 	await(t, "cancelled", func() bool {
-		all := r.of(event.KindRequest)
+		all := r.Of(event.KindRequest)
 		return all[len(all)-1].State == event.StateCancelled
 	})
 	if err := c.Sample(2); err == nil {

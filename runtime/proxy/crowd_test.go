@@ -87,7 +87,7 @@ func TestServerThatHangs(t *testing.T) {
 		hung <- err
 	}()
 	await(t, "the request is told of", func() bool {
-		for _, e := range r.all() {
+		for _, e := range r.All() {
 			if e.State == event.StateQueued {
 				return true
 			}

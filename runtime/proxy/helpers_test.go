@@ -15,32 +15,18 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/eventtest"
 	"github.com/llmtop/llmtop/runtime"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // memory is a sink that remembers.
-type memory struct {
-	mu     sync.Mutex
-	events []event.Event
-}
-
-func (l *memory) Emit(e event.Event) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.events = append(l.events, e)
-}
-
-func (l *memory) all() []event.Event {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Clone(l.events)
-}
+type memory struct{ eventtest.Log }
 
 // engine is what was told of the server last.
 func (l *memory) engine() (last event.Engine) {
-	for _, e := range l.all() {
+	for _, e := range l.All() {
 		if p, ok := e.Data.(*event.Engine); ok {
 			last = *p
 		}
@@ -50,7 +36,7 @@ func (l *memory) engine() (last event.Engine) {
 
 // model is what was told of the model last.
 func (l *memory) model() (name string) {
-	for _, e := range l.all() {
+	for _, e := range l.All() {
 		if p, ok := e.Data.(*event.Model); ok {
 			name = p.Name
 		}
@@ -79,7 +65,7 @@ func (r *told) generated() (n int) {
 // requests are those that have ended, by their ids.
 func (l *memory) requests() (out []*told) {
 	byID := map[event.RequestID]*told{}
-	for _, e := range l.all() {
+	for _, e := range l.All() {
 		if e.Req == 0 {
 			continue
 		}

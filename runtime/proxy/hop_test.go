@@ -265,7 +265,7 @@ func TestDrain(t *testing.T) {
 			if whole := err == nil && string(rest) == "data: [DONE]\n\n"; whole != (drain > 0) || (about.ended.State == event.StateFinished) != whole {
 				t.Errorf("%q, %v, %v %q", rest, err, about.ended.State, about.outcome.Reason)
 			}
-			if last := r.all()[len(r.all())-1]; r.engine().State != event.EngineStopped || last.Kind != event.KindEngine {
+			if last := r.All()[len(r.All())-1]; r.engine().State != event.EngineStopped || last.Kind != event.KindEngine {
 				t.Errorf("the last event is %+v", last)
 			}
 		})

@@ -27,7 +27,7 @@ func observe(d *dialect, status int, header http.Header, pieces [][]byte) (*obse
 	}
 	o.tap.close()
 	o.run(status, header)
-	return o, log.all()
+	return o, log.All()
 }
 
 func typed(kind, encoding string) http.Header {

@@ -142,7 +142,7 @@ func TestRequestsThatFail(t *testing.T) {
 			if about.ended.State != c.state || about.outcome.Reason != c.reason || (about.generated() > 0) != c.counted {
 				t.Errorf("%v: %q with %d tokens, want %v: %q", about.ended.State, about.outcome.Reason, about.generated(), c.state, c.reason)
 			}
-			for _, e := range r.all() {
+			for _, e := range r.All() {
 				if strings.Contains(fmt.Sprintf("%+v %+v", e, e.Data), secret) {
 					t.Errorf("%+v holds what is secret", e)
 				}

@@ -67,7 +67,7 @@ func (f *fake) logged(got *log, text string) {
 	f.t.Helper()
 	f.say(`{"t":"log","a":1,"m":"%s"}`, text)
 	await(f.t, "the log line "+text, func() bool {
-		all := got.of(event.KindLog)
+		all := got.Of(event.KindLog)
 		return len(all) > 0 && all[len(all)-1].Text == text
 	})
 }
@@ -94,11 +94,11 @@ func TestRestart(t *testing.T) {
 	if r.Link != event.LinkConnected || r.Restarts != 1 || r.Missing != 0 || r.Why != "" {
 		t.Errorf("connection %+v", r)
 	}
-	requests := got.of(event.KindRequest)
+	requests := got.Of(event.KindRequest)
 	if len(requests) != 3 || requests[1].Req != 5 || requests[1].State != event.StateCancelled || requests[2].Req != 6 {
 		t.Errorf("requests %+v", requests)
 	}
-	losses := got.of(event.KindLost)
+	losses := got.Of(event.KindLost)
 	if last := *losses[len(losses)-1].Data.(*event.Lost); last != (event.Lost{event.KindStage: 4}) {
 		t.Errorf("lost %v over both runs", last)
 	}
@@ -136,7 +136,7 @@ func TestReconnection(t *testing.T) {
 		t.Errorf("connection %+v", r)
 	}
 	index := int32(0)
-	for _, e := range got.of(event.KindToken) {
+	for _, e := range got.Of(event.KindToken) {
 		if e.Req == 5 {
 			if e.Index != index {
 				t.Errorf("token %d comes after %d", e.Index, index-1)
@@ -147,14 +147,14 @@ func TestReconnection(t *testing.T) {
 	if index != 11 {
 		t.Errorf("%d tokens of 11", index)
 	}
-	if n := len(got.of(event.KindStage)); n != 2 {
+	if n := len(got.Of(event.KindStage)); n != 2 {
 		t.Errorf("%d stages, want one for each request", n)
 	}
-	if n := len(got.of(event.KindModel)); n != 1 {
+	if n := len(got.Of(event.KindModel)); n != 1 {
 		t.Errorf("%d models, want one", n)
 	}
 	ended := 0
-	for _, e := range got.of(event.KindRequest) {
+	for _, e := range got.Of(event.KindRequest) {
 		if e.State.Final() {
 			ended++
 			if e.Req != 6 {
@@ -186,8 +186,8 @@ func TestStale(t *testing.T) {
 		t.Error("stale since the beginning of time")
 	}
 	f.say(`02,"r":5,"i":0}`)
-	await(t, "life", func() bool { return len(got.of(event.KindToken)) == 1 })
-	engines := got.of(event.KindEngine)
+	await(t, "life", func() bool { return len(got.Of(event.KindToken)) == 1 })
+	engines := got.Of(event.KindEngine)
 	if was := engines[len(engines)-1].Data.(*event.Engine).Remote.Link; was != event.LinkConnected && was != event.LinkStale {
 		t.Errorf("the connection is %v", was)
 	}
@@ -216,7 +216,7 @@ func TestHostileEngine(t *testing.T) {
 	f.say(`{"t":"tok","a":[],"r":[]}`)
 	f.say(`{"t":"clock","a":2000,"q":9}`)
 	f.logged(&got, "large")
-	if n := len(got.of(event.KindToken)); n != 7 {
+	if n := len(got.Of(event.KindToken)); n != 7 {
 		t.Errorf("%d tokens of 7", n)
 	}
 	await(t, "the count", func() bool { return got.remote().Missing == 1 })
@@ -237,7 +237,7 @@ func TestEngineThatDies(t *testing.T) {
 	_, _ = f.conn.Write([]byte(`{"t":"tok","a":5,"r":1,"i":0}`)) // no line end
 	f.hangUp()
 	await(t, "the disconnection", func() bool { return got.remote().Link == event.LinkDisconnected })
-	if n := len(got.of(event.KindToken)); n != 0 {
+	if n := len(got.Of(event.KindToken)); n != 0 {
 		t.Errorf("%d tokens of a line without an end", n)
 	}
 	if why := got.remote().Why; why == "" {
@@ -270,11 +270,11 @@ func TestClockThatJumps(t *testing.T) {
 			f.say(`{"t":"tok","a":%d,"r":1,"i":0}`, 1000+c.by)
 			f.say(`{"t":"tok","a":%d,"r":1,"i":1}`, 500+c.by) // time runs backwards
 			f.say(`{"t":"tok","a":9223372036854775807,"r":1,"i":2}`)
-			await(t, "tokens", func() bool { return len(got.of(event.KindToken)) == 3 })
-			if at, now := got.of(event.KindToken)[0].At, client.clock.Now(); at < now-event.Time(time.Minute) || at > now {
+			await(t, "tokens", func() bool { return len(got.Of(event.KindToken)) == 3 })
+			if at, now := got.Of(event.KindToken)[0].At, client.clock.Now(); at < now-event.Time(time.Minute) || at > now {
 				t.Errorf("a token of just now is stamped %v, now is %v", at, now)
 			}
-			if all := got.of(event.KindLog); !strings.Contains(all[len(all)-1].Text, "clock has jumped") {
+			if all := got.Of(event.KindLog); !strings.Contains(all[len(all)-1].Text, "clock has jumped") {
 				t.Errorf("the log says %q", all[len(all)-1].Text)
 			}
 		})
@@ -294,12 +294,12 @@ func TestLateHeartbeats(t *testing.T) {
 		f.say(`{"t":"tok","a":%d,"r":1}`, now-int64(late)*1e9)
 	}
 	f.logged(&got, "done")
-	for _, e := range got.of(event.KindLog) {
+	for _, e := range got.Of(event.KindLog) {
 		if strings.Contains(e.Text, "jumped") {
 			t.Error(e.Text)
 		}
 	}
-	tokens := got.of(event.KindToken)
+	tokens := got.Of(event.KindToken)
 	for i, e := range tokens {
 		if i > 0 && e.At-tokens[i-1].At != 1e9 {
 			t.Errorf("a second between two tokens has become %v", time.Duration(e.At-tokens[i-1].At))
@@ -326,7 +326,7 @@ func TestNewerEngine(t *testing.T) {
 	if r := got.remote(); r.Link != event.LinkRefused || !strings.Contains(r.Why, "newer version") {
 		t.Errorf("connection %+v", r)
 	}
-	if n := len(got.of(event.KindToken)); n != 0 {
+	if n := len(got.Of(event.KindToken)); n != 0 {
 		t.Errorf("%d tokens of a stranger", n)
 	}
 }

@@ -6,13 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	goruntime "runtime"
-	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/eventtest"
 	"github.com/llmtop/llmtop/runtime"
 )
 
@@ -25,32 +25,11 @@ func TestMain(m *testing.M) {
 }
 
 // log is a sink that remembers.
-type log struct {
-	mu     sync.Mutex
-	events []event.Event
-}
-
-func (l *log) Emit(e event.Event) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.events = append(l.events, e)
-}
-
-// of are the events of a kind, in order.
-func (l *log) of(kind event.Kind) (out []event.Event) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, e := range l.events {
-		if e.Kind == kind {
-			out = append(out, e)
-		}
-	}
-	return out
-}
+type log struct{ eventtest.Log }
 
 // remote is the newest state of the connection.
 func (l *log) remote() event.Remote {
-	all := l.of(event.KindEngine)
+	all := l.Of(event.KindEngine)
 	if len(all) == 0 {
 		return event.Remote{}
 	}

@@ -134,7 +134,7 @@ func TestTokens(t *testing.T) {
 		if r := got.remote(); r.Link != want {
 			t.Errorf("with token %q the connection is %+v", token, r)
 		}
-		if e := got.of(event.KindEngine)[0].Data.(*event.Engine); want == event.LinkRefused && e.Name != "" {
+		if e := got.Of(event.KindEngine)[0].Data.(*event.Engine); want == event.LinkRefused && e.Name != "" {
 			t.Errorf("with token %q the engine introduces itself as %q", token, e.Name)
 		}
 	}

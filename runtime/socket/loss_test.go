@@ -213,7 +213,7 @@ func TestLossOfTheSourceIsPassedOn(t *testing.T) {
 	s.Emit(event.Event{Kind: event.KindLost, Layer: -1, Data: &event.Lost{event.KindToken: 5}})
 	s.Emit(event.Event{Kind: event.KindLost, Layer: -1, Data: &event.Lost{event.KindToken: 7, event.KindLog: 1}})
 	await(t, "the loss", func() bool {
-		all := got.of(event.KindLost)
+		all := got.Of(event.KindLost)
 		return len(all) > 0 && *all[len(all)-1].Data.(*event.Lost) == event.Lost{event.KindToken: 7, event.KindLog: 1}
 	})
 	if r := got.remote(); r.Missing != 0 {

@@ -192,14 +192,14 @@ func TestEngineKilledInTheMiddleOfALine(t *testing.T) {
 	engine := play(t, "mumbler", at)
 	var got log
 	attach(t, at, "", &got)
-	await(t, "a token", func() bool { return len(got.of(event.KindToken)) == 1 })
+	await(t, "a token", func() bool { return len(got.Of(event.KindToken)) == 1 })
 	engine.kill(t)
 	await(t, "the disconnection", func() bool { return got.remote().Link == event.LinkDisconnected })
 	s := server(t, at, Options{}) // in place of the socket that it left behind
 	await(t, "the restart", func() bool { r := got.remote(); return r.Link == event.LinkConnected && r.Restarts == 1 })
 	s.Emit(token(1, 5, 0))
-	await(t, "another token", func() bool { return len(got.of(event.KindToken)) == 2 })
-	if tokens := got.of(event.KindToken); tokens[0].Req != 1 || tokens[1].Req != 2 {
+	await(t, "another token", func() bool { return len(got.Of(event.KindToken)) == 2 })
+	if tokens := got.Of(event.KindToken); tokens[0].Req != 1 || tokens[1].Req != 2 {
 		t.Errorf("tokens of requests %d and %d, want two runs", tokens[0].Req, tokens[1].Req)
 	}
 	if r := got.remote(); r.Garbage != 0 || r.Missing != 0 {

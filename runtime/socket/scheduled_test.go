@@ -30,13 +30,13 @@ func builtIn(t *testing.T, got *log) *Client {
 		}
 	})
 	c := attach(t, s.Address(), "", got)
-	await(t, "a loaded model", func() bool { return c.Offers().Has(event.CapPrompt) && len(got.of(event.KindModel)) == 1 })
+	await(t, "a loaded model", func() bool { return c.Offers().Has(event.CapPrompt) && len(got.Of(event.KindModel)) == 1 })
 	return c
 }
 
 // last is the newest state of a request.
 func (l *log) last(id event.RequestID) (s event.State) {
-	for _, e := range l.of(event.KindRequest) {
+	for _, e := range l.Of(event.KindRequest) {
 		if e.Req == id {
 			s = e.State
 		}
@@ -46,7 +46,7 @@ func (l *log) last(id event.RequestID) (s event.State) {
 
 // tokens are those of a request.
 func (l *log) tokens(id event.RequestID) (out []event.Event) {
-	for _, e := range l.of(event.KindToken) {
+	for _, e := range l.Of(event.KindToken) {
 		if e.Req == id {
 			out = append(out, e)
 		}
@@ -71,7 +71,7 @@ func TestTextIsOff(t *testing.T) {
 		if len(tokens) != 8 || tokens[7].ID <= 0 || (pieces != "") != text {
 			t.Errorf("text %v: %d tokens, %q", text, len(tokens), pieces)
 		}
-		for _, e := range got.of(event.KindRequest) {
+		for _, e := range got.Of(event.KindRequest) {
 			if p, ok := e.Data.(*event.Request); ok && e.Req == id && (p.Prompt != "") != text {
 				t.Errorf("text %v: the prompt is told as %q", text, p.Prompt)
 			}
@@ -114,7 +114,7 @@ func TestSteeringAScheduler(t *testing.T) {
 		t.Fatal(err)
 	}
 	state := func() event.EngineState {
-		all := got.of(event.KindEngine)
+		all := got.Of(event.KindEngine)
 		return all[len(all)-1].Data.(*event.Engine).State
 	}
 	await(t, "the pause", func() bool { return state() == event.EnginePaused })

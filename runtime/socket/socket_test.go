@@ -34,9 +34,9 @@ func TestEventsArrive(t *testing.T) {
 	for _, e := range want {
 		s.Emit(e)
 	}
-	await(t, "the last event", func() bool { return len(got.of(event.KindLog)) == 1 })
+	await(t, "the last event", func() bool { return len(got.Of(event.KindLog)) == 1 })
 	var came []event.Event
-	for _, e := range got.events {
+	for _, e := range got.All() {
 		if e.Kind != event.KindEngine {
 			came = append(came, e)
 		}
@@ -62,10 +62,10 @@ func TestClocksAreTied(t *testing.T) {
 	await(t, "a connection", func() bool { return got.remote().Link == event.LinkConnected })
 	before := c.clock.Now()
 	s.Emit(event.Event{Kind: event.KindLog, At: clock.Now(), Text: "now"})
-	await(t, "the event", func() bool { return len(got.of(event.KindLog)) == 1 })
+	await(t, "the event", func() bool { return len(got.Of(event.KindLog)) == 1 })
 	after := c.clock.Now()
 	// An introduction that takes long makes what follows seem late, never early.
-	if at := got.of(event.KindLog)[0].At; at < before {
+	if at := got.Of(event.KindLog)[0].At; at < before {
 		t.Errorf("emitted after %v and before %v, it says %v", before, after, at)
 	}
 	if err := s.Close(); err != nil {
@@ -94,10 +94,10 @@ func TestLateReaderGetsTheState(t *testing.T) {
 	s.Emit(finished(1, 3300, 0))
 	var got log
 	attach(t, s.Address(), "", &got)
-	await(t, "tokens of the state", func() bool { return sum(got.of(event.KindToken)) == 300 })
+	await(t, "tokens of the state", func() bool { return sum(got.Of(event.KindToken)) == 300 })
 	s.Emit(token(2, 3400, 300))
-	await(t, "a token after the state", func() bool { return sum(got.of(event.KindToken)) == 301 })
-	tokens := got.of(event.KindToken)
+	await(t, "a token after the state", func() bool { return sum(got.Of(event.KindToken)) == 301 })
+	tokens := got.Of(event.KindToken)
 	if first, last := tokens[0], tokens[len(tokens)-2]; last.At-first.At != 2990 || first.ID != 100 || len(tokens) > maxParts+2 {
 		t.Errorf("%d token events from %v to %v", len(tokens), first, last)
 	}
@@ -108,17 +108,17 @@ func TestLateReaderGetsTheState(t *testing.T) {
 		}
 		index += e.N
 	}
-	requests := got.of(event.KindRequest)
+	requests := got.Of(event.KindRequest)
 	if len(requests) != 2 || requests[0].Req != 2 || requests[1].State != event.StateDispatched {
 		t.Errorf("requests %v, want the one that runs", requests)
 	}
-	if x := got.of(event.KindExperts); len(x) != 1 || x[0].Data.(*event.Experts).Decode[1] != 6 {
+	if x := got.Of(event.KindExperts); len(x) != 1 || x[0].Data.(*event.Experts).Decode[1] != 6 {
 		t.Errorf("router counts %v, want the newest", x)
 	}
-	if m := got.of(event.KindModel); len(m) != 1 || m[0].Dur != 7 || *m[0].Data.(*event.Model) != *model {
+	if m := got.Of(event.KindModel); len(m) != 1 || m[0].Dur != 7 || *m[0].Data.(*event.Model) != *model {
 		t.Errorf("models %v", m)
 	}
-	if load := got.of(event.KindStage); len(load) != 1 {
+	if load := got.Of(event.KindStage); len(load) != 1 {
 		t.Errorf("stages of the load %v", load)
 	}
 }
@@ -142,7 +142,7 @@ func TestManyReaders(t *testing.T) {
 		s.Emit(token(1, event.Time(i), i))
 	}
 	for i := range logs {
-		await(t, "tokens", func() bool { return len(logs[i].of(event.KindToken)) == 2000 })
+		await(t, "tokens", func() bool { return len(logs[i].Of(event.KindToken)) == 2000 })
 	}
 }
 

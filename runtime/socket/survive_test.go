@@ -69,10 +69,10 @@ func TestUnknownLines(t *testing.T) {
 	f.logged(&got, "end")
 	f.say(`{"t":"clock","a":8,"q":7}`)
 	f.logged(&got, "over")
-	if n := len(got.of(event.KindToken)); n != 2 {
+	if n := len(got.Of(event.KindToken)); n != 2 {
 		t.Errorf("%d tokens of 2", n)
 	}
-	if lost := got.of(event.KindLost)[0].Data.(*event.Lost); lost.Total() != 3 {
+	if lost := got.Of(event.KindLost)[0].Data.(*event.Lost); lost.Total() != 3 {
 		t.Errorf("lost %v of 3, two of a kind that is not known", lost)
 	}
 	if r := got.remote(); r.Garbage != 0 || r.Missing != 0 || c.Offers() != event.CapTokens {
@@ -93,7 +93,7 @@ func TestLargeRequestIDs(t *testing.T) {
 		f.logged(&got, fmt.Sprint(run))
 		f.hangUp()
 	}
-	for i, e := range got.of(event.KindRequest) {
+	for i, e := range got.Of(event.KindRequest) {
 		if e.Req == 0 {
 			t.Errorf("event %d is about request 0: %+v", i, e)
 		}
@@ -186,7 +186,7 @@ func TestRequestsWithoutNumber(t *testing.T) {
 		f.say(`{"t":"tok","a":[%s],"r":[%s]}`, strings.Repeat("1,", 999)+"1", ids.String()[1:])
 	}
 	f.logged(&got, "done")
-	for i, e := range got.of(event.KindToken)[:3] {
+	for i, e := range got.Of(event.KindToken)[:3] {
 		if want := []int32{0, 1, 5}[i]; e.Index != want {
 			t.Errorf("token %d has index %d", want, e.Index)
 		}
