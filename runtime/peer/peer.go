@@ -1,0 +1,86 @@
+// Package peer starts real inference servers and a real Prometheus for tests: llama.cpp's llama-server, Ollama with it, and Prometheus.
+// Where they are is told by environment variables that
+//
+//	eval "$(scripts/peers.sh)"
+//
+// sets, after it has installed them; a test that asks for one that is absent is skipped with that reason. A server listens on a free
+// port of 127.0.0.1 and ends with the test that started it. The package is imported by tests alone.
+package peer
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/llmtop/llmtop/runtime/native/demo"
+)
+
+// Environment variables that name the programs.
+const (
+	LlamaServerEnv = "LLMTOP_PEER_LLAMA_SERVER"
+	LlamaBenchEnv  = "LLMTOP_PEER_LLAMA_BENCH"
+	OllamaEnv      = "LLMTOP_PEER_OLLAMA"
+	PrometheusEnv  = "LLMTOP_PEER_PROMETHEUS"
+)
+
+// Path is the program that an environment variable names. Without it the test is skipped.
+func Path(tb testing.TB, env string) string {
+	tb.Helper()
+	path := os.Getenv(env)
+	if path == "" {
+		tb.Skipf(`%s is not set: eval "$(scripts/peers.sh)" installs the real servers and says where they are`, env)
+	}
+	if _, err := os.Stat(path); err != nil {
+		tb.Fatalf("%s names a program that is not there: %v", env, err)
+	}
+	return path
+}
+
+// Model is a file of the built-in model, which goes with the test.
+func Model(tb testing.TB) string {
+	tb.Helper()
+	path := filepath.Join(tb.TempDir(), demo.Name)
+	if err := os.WriteFile(path, demo.Model(), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	return path
+}
+
+// LlamaServer starts llama.cpp's server with a model, or with the built-in one if model is empty. It has no flags but those of the
+// model and the address, unless more are given, such as --metrics, --parallel 4 or --api-key-file.
+func LlamaServer(tb testing.TB, model string, args ...string) *Process {
+	tb.Helper()
+	path := Path(tb, LlamaServerEnv)
+	if model == "" {
+		model = Model(tb)
+	}
+	return start(tb, server{name: "llama-server", ready: "/health", command: func(port int) *exec.Cmd {
+		return exec.Command(path, append([]string{"--model", model, "--host", "127.0.0.1", "--port", strconv.Itoa(port)}, args...)...)
+	}})
+}
+
+// Prometheus starts Prometheus with a configuration, such as that of Scrape. Its data goes with the test.
+func Prometheus(tb testing.TB, config string) *Process {
+	tb.Helper()
+	path, folder := Path(tb, PrometheusEnv), tb.TempDir()
+	file := filepath.Join(folder, "prometheus.yml")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	return start(tb, server{name: "prometheus", ready: "/-/ready", command: func(port int) *exec.Cmd {
+		return exec.Command(path, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(folder, "data"),
+			"--web.listen-address=127.0.0.1:"+strconv.Itoa(port))
+	}})
+}
+
+// Scrape is a configuration of Prometheus that scrapes targets (HOST:PORT) at /metrics once a second, as the job "llmtop".
+func Scrape(targets ...string) string {
+	quoted := make([]string, len(targets))
+	for i, t := range targets {
+		quoted[i] = strconv.Quote(t)
+	}
+	return "global: {scrape_interval: 1s}\nscrape_configs: [{job_name: llmtop, static_configs: [{targets: [" + strings.Join(quoted, ", ") + "]}]}]\n"
+}
