@@ -61,6 +61,7 @@ type Host struct {
 	Interval int64 // ns
 
 	Cores     []float64 // utilisation of each core of the machine, 0..1
+	Clocks    []float64 // Hz of each core; empty where the system does not tell
 	CPU       Reading   // machine, 0..1
 	Frequency Reading   // Hz, mean over cores
 	Load1     Reading
@@ -70,6 +71,13 @@ type Host struct {
 
 	CopyBandwidth Reading // B/s that this machine copies, all cores together, measured once; NotYet until then
 	CPULimit      Reading // cores granted by the cgroup
+	Throttled     Reading // share of wall in which the cgroup was held back because it had used up what it is granted
+
+	Received, Sent                       Reading // B/s of all network interfaces but the loopback
+	CPUPressure, MemPressure, IOPressure Reading // share of wall in which some task waited for a core, for memory, for storage
+	Power                                Reading // W of the processors' packages
+
+	ModelBytes, ModelCached Reading // bytes of the model's file, and how many of them are in the page cache; told when they were looked at
 
 	Engine, Self Process
 	GPUs         []GPU
@@ -87,7 +95,11 @@ type Process struct {
 	WriteOps         Reading
 	ReadSum          Reading // bytes since the process began
 	WriteSum         Reading
-	Faults           Reading // major page faults per second
+	PSS              Reading // bytes, those that are shared with other processes counted in part; told when it was asked for
+	Faults           Reading // major page faults per second, those that waited for storage
+	MinorFaults      Reading // those that did not
+	Voluntary        Reading // context switches per second of threads that waited for something
+	Involuntary      Reading // those of threads that were made to stop
 	Threads          Reading
 	OutsideEngine    Reading // cores spent by llmtop itself: all of it less the engine's threads
 	GCPause, GCCount Reading // Self only: ns of stop-the-world and collections within Interval

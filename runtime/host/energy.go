@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
 )
 
 // Energy counts what a machine's processors use, by Intel's and AMD's RAPL counters in the kernel's powercap interface. It must be
@@ -19,6 +21,8 @@ type Energy struct {
 	zones   []zone
 	joules  float64
 	missing string // why there is no source
+
+	told float64 // joules at the last call of power
 }
 
 // zone is one package's counter, in µJ.
@@ -58,6 +62,37 @@ func startEnergy(root string, rest time.Duration) *Energy {
 	return e
 }
 
+// meterEnergy is a count that goes on only as it is asked for its power.
+func meterEnergy(root string) *Energy {
+	e := &Energy{}
+	e.zones, e.missing = findZones(root)
+	return e
+}
+
+// power is the mean power, in W, of the processors over the time since the last call.
+func (e *Energy) power(since time.Duration) event.Reading {
+	if e == nil {
+		return event.Absent(event.NotReported)
+	}
+	if len(e.zones) > 0 {
+		e.read()
+	}
+	switch {
+	case strings.HasSuffix(e.missing, notPermitted):
+		return event.Absent(event.NotPermitted)
+	case len(e.zones) == 0:
+		return event.Absent(event.NotReported)
+	case since <= 0:
+		return event.Absent(event.NotYet)
+	}
+	spent := e.joules - e.told
+	e.told = e.joules
+	return event.Of(spent / since.Seconds())
+}
+
+// notPermitted ends the reason of counters that only the administrator may read, as they are on most machines.
+const notPermitted = "not permitted"
+
 // findZones lists the packages' zones, which hold those below them; or says why there are none.
 func findZones(root string) (zones []zone, missing string) {
 	paths, _ := filepath.Glob(filepath.Join(root, "intel-rapl:*")) // the pattern is well-formed
@@ -83,7 +118,7 @@ func findZones(root string) (zones []zone, missing string) {
 
 func reason(err error) string {
 	if os.IsPermission(err) {
-		return "not permitted"
+		return notPermitted
 	}
 	return "not readable"
 }

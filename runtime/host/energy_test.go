@@ -55,3 +55,27 @@ func TestEnergyWithoutSource(t *testing.T) {
 		t.Errorf("a counter that went away: %q (%s)", source, missing)
 	}
 }
+
+func TestPower(t *testing.T) {
+	root, set := rapl(t)
+	e := meterEnergy(root)
+	if got := e.power(0); got.Why() != "not yet" || got.OK() {
+		t.Errorf("power without an interval = %+v", got)
+	}
+	set("intel-rapl:0/energy_uj", 9_900_000)
+	if got := e.power(2 * time.Second); math.Abs(got.V-0.45) > 1e-9 || !got.OK() {
+		t.Errorf("power = %+v, want 0.9 J in 2 s", got)
+	}
+	if got := e.power(time.Second); got.V != 0 || !got.OK() {
+		t.Errorf("power = %+v, want 0 of a counter that stands", got)
+	}
+	if got := meterEnergy(t.TempDir()).power(time.Second); got.OK() || got.Why() != "not reported" {
+		t.Errorf("power without counters = %+v", got)
+	}
+	if got := (&Energy{missing: "RAPL counters: " + notPermitted}).power(time.Second); got.OK() || got.Why() != "not permitted" {
+		t.Errorf("power of counters that may not be read = %+v", got)
+	}
+	if got := (*Energy)(nil).power(time.Second); got.OK() {
+		t.Errorf("power of nothing = %+v", got)
+	}
+}

@@ -73,6 +73,7 @@ func keyed(file []byte, key string) (uint64, bool) {
 type processTimes struct {
 	cpu     uint64 // ticks
 	faults  uint64 // major page faults
+	minor   uint64 // the others
 	threads uint64
 }
 
@@ -87,7 +88,7 @@ func parseProcess(stat []byte) (p processTimes, ok bool) {
 		return p, false
 	}
 	return processTimes{
-		cpu: number(f[11]) + number(f[12]), faults: number(f[9]), threads: number(f[17]),
+		cpu: number(f[11]) + number(f[12]), faults: number(f[9]), minor: number(f[7]), threads: number(f[17]),
 	}, true
 }
 
@@ -108,4 +109,44 @@ func (c coreTimes) since(before coreTimes) float64 {
 		return math.NaN()
 	}
 	return math.Min(float64(c.busy-min(before.busy, c.busy))/float64(c.total-before.total), 1)
+}
+
+// parseNetwork sums the bytes that came and went over all interfaces of /proc/net/dev but the loopback.
+func parseNetwork(dev []byte) (received, sent uint64, ok bool) {
+	for line := range bytes.Lines(dev) {
+		name, rest, found := bytes.Cut(line, []byte(":"))
+		if !found || string(bytes.TrimSpace(name)) == "lo" {
+			continue
+		}
+		if f := bytes.Fields(rest); len(f) >= 9 {
+			received, sent, ok = received+number(f[0]), sent+number(f[8]), true
+		}
+	}
+	return received, sent, ok
+}
+
+// parsePressure reads for how many µs some task has been held up, from a file of /proc/pressure.
+func parsePressure(file []byte) (total uint64, ok bool) {
+	for line := range bytes.Lines(file) {
+		if !bytes.HasPrefix(line, []byte("some ")) {
+			continue
+		}
+		if _, v, found := bytes.Cut(line, []byte(" total=")); found {
+			n, err := strconv.ParseUint(string(bytes.TrimSpace(v)), 10, 64)
+			return n, err == nil
+		}
+	}
+	return 0, false
+}
+
+// parseClocks reads the frequency of each core, in Hz, from /proc/cpuinfo; none on machines whose kernel does not tell it there.
+func parseClocks(info []byte) (clocks []float64) {
+	for line := range bytes.Lines(info) {
+		if name, value, ok := bytes.Cut(line, []byte(":")); ok && string(bytes.TrimSpace(name)) == "cpu MHz" {
+			if mhz, err := strconv.ParseFloat(string(bytes.TrimSpace(value)), 64); err == nil && mhz >= 0 && !math.IsInf(mhz, 0) {
+				clocks = append(clocks, mhz*1e6)
+			}
+		}
+	}
+	return clocks
 }

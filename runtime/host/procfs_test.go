@@ -46,7 +46,7 @@ const processStat = `4242 (a) R 1 (b) S 1 4242 4242 0 -1 4194304 100 0 7 0 30 12
 
 func TestParseProcess(t *testing.T) {
 	got, ok := parseProcess([]byte(processStat))
-	want := processTimes{cpu: 42, faults: 7, threads: 9}
+	want := processTimes{cpu: 42, faults: 7, minor: 100, threads: 9}
 	if !ok || got != want {
 		t.Errorf("parseProcess = %+v, %v; want %+v", got, ok, want)
 	}
@@ -83,10 +83,34 @@ func TestPer(t *testing.T) {
 	}
 }
 
+func TestParseNetwork(t *testing.T) {
+	const dev = "Inter-|   Receive  |  Transmit\n face |bytes packets|bytes\n    lo: 9 9 0 0 0 0 0 0 9 9 0 0 0 0 0 0\n" +
+		"  eth0: 100 1 0 0 0 0 0 0 30 1 0 0 0 0 0 0\nwlan0:5 1 0 0 0 0 0 0 7 1 0 0 0 0 0 0\n  bad: 1 2 3\n"
+	if received, sent, ok := parseNetwork([]byte(dev)); received != 105 || sent != 37 || !ok {
+		t.Errorf("%d received, %d sent, %v; want 105 and 37 without the loopback", received, sent, ok)
+	}
+	if _, _, ok := parseNetwork([]byte("lo: 9 9 0 0 0 0 0 0 9 9 0 0 0 0 0 0\n")); ok {
+		t.Error("a machine with a loopback alone has a network")
+	}
+}
+
+func TestParsePressure(t *testing.T) {
+	const file = "some avg10=1.00 avg60=0.50 avg300=0.10 total=4567\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=12\n"
+	if got, ok := parsePressure([]byte(file)); got != 4567 || !ok {
+		t.Errorf("%d, %v; want 4567", got, ok)
+	}
+	for _, bad := range []string{"", "full avg10=0 total=1\n", "some avg10=0\n", "some avg10=0 total=x\n"} {
+		if _, ok := parsePressure([]byte(bad)); ok {
+			t.Errorf("parsePressure(%q) succeeded", bad)
+		}
+	}
+}
+
 // FuzzProcfs holds the parsers to their ranges on any bytes.
 func FuzzProcfs(f *testing.F) {
 	f.Add([]byte(procStat), []byte(processStat))
 	f.Add([]byte("cpu0\ncpu1 a b\ncpu"), []byte("1 ()) "))
+	f.Add([]byte("cpu MHz : 1e3\ncpu MHz : nan\ncpu MHz: -1"), []byte("some total=9\n eth0: 1 2 3 4 5 6 7 8 9"))
 	f.Fuzz(func(t *testing.T, one, other []byte) {
 		for _, raw := range [][]byte{one, other} {
 			cores := parseCores(nil, raw)
@@ -96,6 +120,13 @@ func FuzzProcfs(f *testing.F) {
 				}
 			}
 			parseProcess(raw)
+			parseNetwork(raw)
+			parsePressure(raw)
+			for _, hz := range parseClocks(raw) {
+				if !(hz >= 0) {
+					t.Errorf("a core runs at %v Hz", hz)
+				}
+			}
 			keyed(raw, "MemTotal")
 			if r := quantity(string(raw), 1); r.OK() && r.V < 0 {
 				t.Errorf("quantity %q = %v", raw, r)

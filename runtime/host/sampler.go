@@ -27,7 +27,8 @@ type Options struct {
 
 // Sampler is a runtime.Source of host samples.
 type Sampler struct {
-	opt Options
+	opt    Options
+	wished chan struct{} // wanted has changed
 
 	mu   sync.Mutex // guards what follows; held during a sample
 	os   system
@@ -36,13 +37,17 @@ type Sampler struct {
 	gpus *gpuWatch
 	copy event.Reading
 
-	engine event.Reading // processor time of the engine's threads at the last sample, s
+	engine  event.Reading // processor time of the engine's threads at the last sample, s
+	energy  *Energy       // of the processors; nil until Run
+	wanted  wish
+	finding finding // since the last sample
 }
 
 // system reads one operating system. Rates are over the time since the call before; the first call has none.
 type system interface {
 	machine(h *event.Host, since time.Duration)
-	process(pid int, since time.Duration) event.Process
+	// process reads a process, closely: also what takes long if it has many threads.
+	process(pid int, since time.Duration, closely bool) event.Process
 	// threads is the processor time that threads of this process have used, in s; absent where it is not known.
 	threads(ids []int) event.Reading
 	close()
@@ -56,7 +61,7 @@ func New(opt Options) *Sampler {
 	if opt.Interval == 0 {
 		opt.Interval = DefaultInterval
 	}
-	return &Sampler{opt: opt, os: newSystem(), copy: event.Absent(event.NotYet)}
+	return &Sampler{opt: opt, wished: make(chan struct{}, 1), os: newSystem(), copy: event.Absent(event.NotYet)}
 }
 
 // Run emits a sample at once and then at every interval until ctx ends.
@@ -67,6 +72,13 @@ func (s *Sampler) Run(ctx context.Context, sink event.Sink) error {
 		defer gpus.wait()
 		s.watch(gpus)
 	}
+	s.meter(meterEnergy(powercap))
+	looking := make(chan struct{})
+	go func() {
+		defer close(looking)
+		s.look(ctx)
+	}()
+	defer func() { <-looking }()
 	bandwidth := make(chan float64, 1)
 	go measureCopy(ctx, bandwidth)
 	tick := time.NewTicker(s.opt.Interval)
@@ -90,6 +102,12 @@ func (s *Sampler) watch(gpus *gpuWatch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.gpus = gpus
+}
+
+func (s *Sampler) meter(e *Energy) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.energy = e
 }
 
 func (s *Sampler) copied(bytesPerSecond float64) {
@@ -116,12 +134,14 @@ func (s *Sampler) sample() *event.Host {
 	s.last = now
 	h := &event.Host{Interval: int64(since), CopyBandwidth: s.copy}
 	s.os.machine(h, since)
-	h.Self = s.os.process(os.Getpid(), since)
+	h.Power = s.energy.power(since)
+	h.Self = s.os.process(os.Getpid(), since, s.wanted.watch)
 	s.self.read(&h.Self)
 	h.Engine = h.Self
 	if s.opt.PID != os.Getpid() {
-		h.Engine = s.os.process(s.opt.PID, since)
+		h.Engine = s.os.process(s.opt.PID, since, s.wanted.watch)
 	}
+	s.tell(h)
 	s.outside(&h.Self, since)
 	if s.gpus != nil {
 		h.GPUs, h.NoGPU = s.gpus.read()

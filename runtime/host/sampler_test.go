@@ -61,7 +61,7 @@ func TestSampler(t *testing.T) {
 type fakeSystem struct{ cpu, engine event.Reading }
 
 func (*fakeSystem) machine(*event.Host, time.Duration) {}
-func (f *fakeSystem) process(pid int, _ time.Duration) event.Process {
+func (f *fakeSystem) process(pid int, _ time.Duration, _ bool) event.Process {
 	return event.Process{PID: pid, CPU: f.cpu}
 }
 func (f *fakeSystem) threads([]int) event.Reading { return f.engine }
@@ -75,7 +75,7 @@ func TestOutsideEngine(t *testing.T) {
 	s.os.close()
 	s.os = system
 	at := func(since time.Duration) event.Reading {
-		p := system.process(1, since)
+		p := system.process(1, since, false)
 		s.outside(&p, since)
 		return p.OutsideEngine
 	}

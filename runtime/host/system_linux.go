@@ -21,20 +21,22 @@ type linux struct {
 	cores []coreTimes
 	next  []coreTimes
 	procs map[int]*processState
+	sums  map[string]uint64 // counters of the machine at the last sample, by name
 }
 
 // processState is what the last sample saw of a process.
 type processState struct {
 	times                          processTimes
 	read, write, readOps, writeOps uint64
-	waits                          map[string]uint64 // ns that each thread was runnable without a core, by the thread's id
+	threads                        map[string]threadState // by the thread's id
+	voluntary, involuntary         uint64                 // context switches of llmtop itself
 	known                          bool
 }
 
 func newSystem() system { return newLinux("/") }
 
 func newLinux(root string) *linux {
-	return &linux{root: root, files: map[string]*os.File{}, buf: make([]byte, 16<<10), procs: map[int]*processState{}}
+	return &linux{root: root, files: map[string]*os.File{}, buf: make([]byte, 16<<10), procs: map[int]*processState{}, sums: map[string]uint64{}}
 }
 
 func (l *linux) close() {
@@ -91,7 +93,7 @@ func (l *linux) machine(h *event.Host, since time.Duration) {
 		}
 		l.cores, l.next = l.next, l.cores
 	}
-	h.Frequency = l.frequency()
+	h.Clocks, h.Frequency = l.frequency()
 	h.Load1 = event.Absent(event.NotReported)
 	if load, err := l.read("proc/loadavg"); err == nil {
 		if v, err := strconv.ParseFloat(strings.SplitN(string(load), " ", 2)[0], 64); err == nil {
@@ -99,38 +101,34 @@ func (l *linux) machine(h *event.Host, since time.Duration) {
 		}
 	}
 	l.memory(h)
+	l.network(h, since)
+	l.pressure(h, since)
 }
 
-// frequency is the mean over the cores, in Hz: from cpufreq where the kernel has it, from /proc/cpuinfo otherwise.
-func (l *linux) frequency() event.Reading {
-	var sum, n float64
+// frequency is that of each core, and their mean, in Hz: from cpufreq where the kernel has it, from /proc/cpuinfo otherwise.
+func (l *linux) frequency() (clocks []float64, mean event.Reading) {
 	for i := range l.cores {
 		khz, err := l.read("sys/devices/system/cpu/cpu" + strconv.Itoa(i) + "/cpufreq/scaling_cur_freq")
 		if err != nil {
 			break
 		}
-		sum += float64(number([]byte(strings.TrimSpace(string(khz))))) * 1e3
-		n++
+		clocks = append(clocks, float64(number([]byte(strings.TrimSpace(string(khz)))))*1e3)
 	}
-	if n > 0 {
-		return event.Of(sum / n)
-	}
-	info, err := l.read("proc/cpuinfo")
-	if err != nil {
-		return why(err)
-	}
-	for line := range strings.Lines(string(info)) {
-		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "cpu MHz" {
-			if mhz, err := strconv.ParseFloat(strings.TrimSpace(value), 64); err == nil {
-				sum += mhz * 1e6
-				n++
-			}
+	if len(clocks) == 0 {
+		info, err := l.read("proc/cpuinfo")
+		if err != nil {
+			return nil, why(err)
 		}
+		clocks = parseClocks(info)
 	}
-	if n == 0 {
-		return event.Absent(event.NotReported)
+	if len(clocks) == 0 {
+		return nil, event.Absent(event.NotReported)
 	}
-	return event.Of(sum / n)
+	var sum float64
+	for _, hz := range clocks {
+		sum += hz
+	}
+	return clocks, event.Of(sum / float64(len(clocks)))
 }
 
 // memory reads what the machine has, or what its control group grants where that is less.
@@ -151,11 +149,11 @@ func (l *linux) memory(h *event.Host) {
 	l.limits(h)
 }
 
-func (l *linux) process(pid int, since time.Duration) event.Process {
+func (l *linux) process(pid int, since time.Duration, closely bool) event.Process {
 	p := event.Process{PID: pid}
 	state := l.procs[pid]
 	if state == nil {
-		state = &processState{waits: map[string]uint64{}}
+		state = &processState{}
 		l.procs[pid] = state
 	}
 	seconds := since.Seconds()
@@ -167,7 +165,7 @@ func (l *linux) process(pid int, since time.Duration) event.Process {
 	l.processTimes(&p, state, dir, seconds)
 	l.processMemory(&p, dir)
 	l.processIO(&p, state, dir, seconds)
-	p.RunWait = l.runWait(state, dir, seconds)
+	l.processThreads(&p, state, dir, seconds, closely)
 	return p
 }
 
@@ -175,11 +173,12 @@ func (l *linux) processTimes(p *event.Process, state *processState, dir string, 
 	stat, err := l.read(dir + "stat")
 	times, ok := parseProcess(stat)
 	if err != nil || !ok {
-		p.CPU, p.Faults, p.Threads = why(err), why(err), why(err)
+		p.CPU, p.Faults, p.MinorFaults, p.Threads = why(err), why(err), why(err), why(err)
 		return
 	}
 	p.CPU = per(times.cpu, state.times.cpu, seconds*ticks)
 	p.Faults = per(times.faults, state.times.faults, seconds)
+	p.MinorFaults = per(times.minor, state.times.minor, seconds)
 	p.Threads = event.Of(float64(times.threads))
 	state.times = times
 }
@@ -214,37 +213,6 @@ func (l *linux) processIO(p *event.Process, state *processState, dir string, sec
 	p.ReadOps, p.WriteOps = per(readOps, state.readOps, seconds), per(writeOps, state.writeOps, seconds)
 	p.ReadSum, p.WriteSum = event.Of(float64(read)), event.Of(float64(write))
 	state.read, state.write, state.readOps, state.writeOps = read, write, readOps, writeOps
-}
-
-// runWait is the share of time that the process's threads were runnable without running, from schedstat of each of them.
-func (l *linux) runWait(state *processState, dir string, seconds float64) event.Reading {
-	entries, err := os.ReadDir(filepath.Join(l.root, dir, "task"))
-	if err != nil {
-		return why(err)
-	}
-	var sum uint64
-	waits := make(map[string]uint64, len(entries))
-	for _, e := range entries {
-		raw, err := os.ReadFile(filepath.Join(l.root, dir, "task", e.Name(), "schedstat"))
-		if err != nil {
-			continue // a thread that has just ended, or a kernel without it
-		}
-		if f := strings.Fields(string(raw)); len(f) >= 2 {
-			wait := number([]byte(f[1]))
-			if before, ok := state.waits[e.Name()]; ok && wait > before {
-				sum += wait - before
-			}
-			waits[e.Name()] = wait
-		}
-	}
-	state.waits = waits
-	if len(waits) == 0 {
-		return event.Absent(event.NotReported)
-	}
-	if seconds <= 0 {
-		return event.Absent(event.NotYet)
-	}
-	return event.Of(float64(sum) / 1e9 / seconds)
 }
 
 // threads sums the processor time of threads of this process, in s.

@@ -29,6 +29,7 @@ func TestMachine(t *testing.T) {
 	}
 	for name, tt := range map[string]struct{ got, want event.Reading }{
 		"frequency":    {h.Frequency, event.Of(2500.5e6)},
+		"first clock":  {event.Of(h.Clocks[0]), event.Of(2000.5e6)},
 		"load":         {h.Load1, event.Of(1.25)},
 		"memory":       {h.MemTotal, event.Of(4000 << 10)},
 		"memory used":  {h.MemUsed, event.Of(3000 << 10)},
@@ -105,11 +106,13 @@ func TestControlGroups(t *testing.T) {
 // process42 are the files of a process that has used ticks of processor time and waited for a core for wait ns.
 func process42(ticks, wait, read int) map[string]string {
 	return map[string]string{
-		"proc/42/stat":              fmt.Sprintf("42 (engine) S 1 42 42 0 -1 0 0 0 %d 0 %d 0 0 0 20 0 3 0 1 1 1 1 1", ticks/10, ticks),
+		"proc/42/stat":              fmt.Sprintf("42 (engine) S 1 42 42 0 -1 0 %d 0 %d 0 %d 0 0 0 20 0 3 0 1 1 1 1 1", ticks, ticks/10, ticks),
 		"proc/42/status":            "VmHWM:\t  300 kB\nVmRSS:\t  200 kB\n",
 		"proc/42/io":                fmt.Sprintf("rchar: 9\nsyscr: %d\nsyscw: 4\nread_bytes: %d\nwrite_bytes: 8\n", read/100, read),
 		"proc/42/task/42/schedstat": fmt.Sprintf("1000 %d 5\n", wait),
 		"proc/42/task/43/schedstat": fmt.Sprintf("1000 %d 5\n", 2*wait),
+		"proc/42/task/42/status":    fmt.Sprintf("voluntary_ctxt_switches:\t%d\nnonvoluntary_ctxt_switches:\t%d\n", 2*ticks, ticks),
+		"proc/42/task/43/status":    fmt.Sprintf("voluntary_ctxt_switches:\t%d\nnonvoluntary_ctxt_switches:\t%d\n", ticks, 5),
 	}
 }
 
@@ -117,16 +120,19 @@ func TestProcess(t *testing.T) {
 	root := tree(t, process42(100, 1e9, 1000))
 	l := newLinux(root)
 	defer l.close()
-	first := l.process(42, 0)
-	if first.CPU.OK() || first.RunWait.OK() || first.Read.OK() {
+	first := l.process(42, 0, true)
+	if first.CPU.OK() || first.RunWait.OK() || first.Voluntary.OK() || first.Read.OK() {
 		t.Errorf("first sample has rates: %+v", first)
 	}
 	write(t, root, process42(300, 1.25e9, 5000))
-	got := l.process(42, 2*time.Second)
+	got := l.process(42, 2*time.Second, true)
 	for name, tt := range map[string]struct{ got, want event.Reading }{
 		"CPU":        {got.CPU, event.Of(1)},         // 200 ticks in 2 s
 		"faults":     {got.Faults, event.Of(10)},     // 20 in 2 s
 		"run wait":   {got.RunWait, event.Of(0.375)}, // 0.25 s and 0.5 s in 2 s
+		"minor":      {got.MinorFaults, event.Of(100)},
+		"voluntary":  {got.Voluntary, event.Of(300)}, // 400 and 200 in 2 s
+		"made to":    {got.Involuntary, event.Of(100)},
 		"RSS":        {got.RSS, event.Of(200 << 10)},
 		"peak":       {got.Peak, event.Of(300 << 10)},
 		"read":       {got.Read, event.Of(2000)},
@@ -135,10 +141,58 @@ func TestProcess(t *testing.T) {
 		"write":      {got.Write, event.Of(0)},
 		"write sum":  {got.WriteSum, event.Of(8)},
 		"threads":    {got.Threads, event.Of(3)},
-		"of nothing": {l.process(43, time.Second).RSS, event.Absent(event.NotReported)},
+		"of nothing": {l.process(43, time.Second, true).RSS, event.Absent(event.NotReported)},
 	} {
 		if tt.got != tt.want {
 			t.Errorf("%s = %+v, want %+v", name, tt.got, tt.want)
+		}
+	}
+}
+
+// TestManyThreads checks that the switches of many threads are read only for who looks closely.
+func TestManyThreads(t *testing.T) {
+	files := process42(100, 1, 1)
+	for i := range fewThreads {
+		files[fmt.Sprintf("proc/42/task/%d/schedstat", 100+i)] = "1 1 1\n"
+	}
+	root := tree(t, files)
+	l := newLinux(root)
+	defer l.close()
+	for i, want := range []string{"not reported", "not yet", "undefined"} {
+		p := l.process(42, time.Second, i > 0)
+		if p.Voluntary.Why() != want || p.Voluntary.OK() != (i == 2) {
+			t.Errorf("sample %d: %+v, want %s", i, p.Voluntary, want)
+		}
+	}
+}
+
+// TestPressure checks what held up tasks, and the network, each over the time since the sample before.
+func TestPressure(t *testing.T) {
+	counters := func(n int) map[string]string {
+		return map[string]string{
+			"proc/stat": "cpu0 1 0 0 1\n", "proc/net/dev": fmt.Sprintf("eth0: %d 0 0 0 0 0 0 0 %d 0\n", 1000*n, 10*n),
+			"proc/pressure/cpu":      fmt.Sprintf("some avg10=0 avg60=0 avg300=0 total=%d\n", 500_000*n),
+			"proc/pressure/io":       fmt.Sprintf("some avg10=0 avg60=0 avg300=0 total=%d\n", 100_000*n),
+			"sys/fs/cgroup/cpu.stat": fmt.Sprintf("usage_usec 1\nthrottled_usec %d\n", 200_000*n),
+		}
+	}
+	root := tree(t, counters(1))
+	l := newLinux(root)
+	defer l.close()
+	var first, h event.Host
+	l.machine(&first, 0)
+	write(t, root, counters(2))
+	l.machine(&h, 2*time.Second)
+	for name, tt := range map[string]struct{ first, got, want event.Reading }{
+		"cpu":       {first.CPUPressure, h.CPUPressure, event.Of(0.25)},
+		"io":        {first.IOPressure, h.IOPressure, event.Of(0.05)},
+		"memory":    {first.MemPressure, h.MemPressure, event.Absent(event.NotReported)},
+		"throttled": {first.Throttled, h.Throttled, event.Of(0.1)},
+		"received":  {first.Received, h.Received, event.Of(500)},
+		"sent":      {first.Sent, h.Sent, event.Of(5)},
+	} {
+		if tt.first.OK() || tt.got != tt.want {
+			t.Errorf("%s = %+v after %+v, want %+v", name, tt.got, tt.first, tt.want)
 		}
 	}
 }
@@ -149,10 +203,11 @@ func TestNothingToRead(t *testing.T) {
 	defer l.close()
 	var h event.Host
 	l.machine(&h, time.Second)
-	p := l.process(1, time.Second)
+	p := l.process(1, time.Second, true)
 	for i, r := range []event.Reading{
 		h.CPU, h.Frequency, h.Load1, h.MemTotal, h.MemUsed, h.CPULimit, p.CPU, p.RunWait, p.RSS, p.Peak, p.Read, p.Write, p.ReadOps,
-		p.WriteOps, p.ReadSum, p.WriteSum, p.Faults, p.Threads, l.threads([]int{1}),
+		p.WriteOps, p.ReadSum, p.WriteSum, p.Faults, p.Threads, l.threads([]int{1}), h.Throttled, h.Received, h.Sent, h.CPUPressure,
+		h.MemPressure, h.IOPressure, p.MinorFaults, p.Voluntary, p.Involuntary,
 	} {
 		if r.OK() {
 			t.Errorf("reading %d is %v although there is nothing to read", i, r.V)

@@ -147,6 +147,7 @@ func anyHost(r *rapid.T) *event.Host {
 	}
 	for range rapid.IntRange(0, 3).Draw(r, "cores") {
 		p.Cores = append(p.Cores, rapid.Float64Range(0, 1).Draw(r, "core"))
+		p.Clocks = append(p.Clocks, rapid.Float64Range(0, 5e9).Draw(r, "clock"))
 	}
 	for range rapid.IntRange(0, 2).Draw(r, "gpus") {
 		g := event.GPU{Name: str(r)}

@@ -111,6 +111,15 @@ func hostReadings(p *event.Host) []named {
 		{"mem_used", &p.MemUsed},
 		{"copy_bandwidth", &p.CopyBandwidth},
 		{"cpu_limit", &p.CPULimit},
+		{"throttled", &p.Throttled},
+		{"net_in", &p.Received},
+		{"net_out", &p.Sent},
+		{"cpu_pressure", &p.CPUPressure},
+		{"mem_pressure", &p.MemPressure},
+		{"io_pressure", &p.IOPressure},
+		{"power", &p.Power},
+		{"model_bytes", &p.ModelBytes},
+		{"model_cached", &p.ModelCached},
 	}
 }
 
@@ -126,7 +135,11 @@ func processReadings(p *event.Process) []named {
 		{"write_ops", &p.WriteOps},
 		{"read_sum", &p.ReadSum},
 		{"write_sum", &p.WriteSum},
+		{"pss", &p.PSS},
 		{"faults", &p.Faults},
+		{"minor_faults", &p.MinorFaults},
+		{"voluntary", &p.Voluntary},
+		{"involuntary", &p.Involuntary},
 		{"threads", &p.Threads},
 		{"outside", &p.OutsideEngine},
 		{"gc_pause", &p.GCPause},
@@ -170,16 +183,7 @@ func appendReadings(dst []byte, list []named) []byte {
 
 func appendHost(dst []byte, p *event.Host) []byte {
 	dst = number(dst, "interval", max(p.Interval, 0))
-	if len(p.Cores) > 0 {
-		dst = append(key(dst, "cores"), '[')
-		for i, c := range p.Cores[:min(len(p.Cores), MaxBatch)] {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = appendFloat(dst, c, 64)
-		}
-		dst = append(dst, ']')
-	}
+	dst = appendCores(appendCores(dst, "cores", p.Cores), "core_hz", p.Clocks)
 	dst = word(flag(dst, "limited", p.Limited), "no_gpu", p.NoGPU)
 	dst = appendReadings(dst, hostReadings(p))
 	dst = appendProcess(append(key(dst, "engine"), '{'), &p.Engine)
@@ -196,6 +200,21 @@ func appendHost(dst []byte, p *event.Host) []byte {
 		dst = append(dst, ']')
 	}
 	return dst
+}
+
+// appendCores appends a number of each core.
+func appendCores(dst []byte, name string, list []float64) []byte {
+	if len(list) == 0 {
+		return dst
+	}
+	dst = append(key(dst, name), '[')
+	for i, v := range list[:min(len(list), MaxBatch)] {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendFloat(dst, v, 64)
+	}
+	return append(dst, ']')
 }
 
 func appendProcess(dst []byte, p *event.Process) []byte {

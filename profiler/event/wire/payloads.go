@@ -112,6 +112,8 @@ func (d *Decoder) readHost() bool {
 			p.Interval = d.count()
 		case "cores":
 			p.Cores = d.cores()
+		case "core_hz":
+			p.Clocks = d.cores()
 		case "limited":
 			p.Limited = d.scan.boolean()
 		case "no_gpu":
