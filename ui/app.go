@@ -97,6 +97,7 @@ type app struct {
 	requests requests
 	replay   replay
 	palette  palette
+	marks    marks
 
 	snap  *store.Snapshot
 	still bool // the last look found nothing new, or nothing under way

@@ -33,6 +33,9 @@ func (a *app) draw() {
 		a.body(all.Sub(0, 1, a.w, h))
 		a.footer(all.Sub(0, a.h-1, a.w, 1))
 	}
+	if a.marks.open && len(a.panes.Marks) > 0 && a.view != viewHelp && a.view != viewEngines && a.w >= minWidth && a.h >= minHeight {
+		panes.Since(all.Sub(0, 1, a.w, a.h-2), a.snap, &a.panes)
+	}
 	if a.editor.open {
 		a.editor.draw(all, a.skin)
 	}
@@ -137,7 +140,7 @@ func (a *app) footerKeys() (out []binding) {
 func (a *app) able(act action) bool {
 	if a.view == viewEngines { // which engine is meant would not be clear
 		switch act {
-		case actPrompt, actCancel, actFaster, actSlower, actPhase, actReport, actPreviousEngine, actNextEngine:
+		case actPrompt, actCancel, actFaster, actSlower, actPhase, actReport, actMark, actSince, actUnmark, actPreviousEngine, actNextEngine:
 			return false
 		}
 	}

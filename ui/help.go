@@ -36,6 +36,7 @@ var numbers = []struct{ name, unit, means string }{
 	{"max/mean", "", "load of a layer's hottest expert / the mean: 1 is even"},
 	{"CV, entropy", "", "coefficient of variation of a layer's picks, and their entropy over its maximum: 0 and 1 are even"},
 	{"idle", "experts", "experts of a layer that were never picked in the window"},
+	{"drift", "0..1", "since a mark, per layer: half the sum of the differences of the experts' shares before and since; 0 is the same, 1 no expert in common"},
 	{"CPU, core", "0..1", "utilisation of the machine and of each core"},
 	{"engine", "cores", "CPU time of the engine's process / wall clock"},
 	{"rss, peak", "B", "resident memory of the engine's process, and the most it had"},

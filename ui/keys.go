@@ -38,6 +38,9 @@ const (
 	actPalette
 	actSnapshot
 	actReport
+	actMark
+	actSince
+	actUnmark
 	actCancel
 	actFaster
 	actSlower
@@ -127,6 +130,9 @@ var bindings = []binding{
 	{everywhere, actPalette, []string{":"}, ":", "command", "look for what can be done here by its words, and do it"},
 	{everywhere, actSnapshot, []string{"s"}, "s", "snapshot", "write the screen as a picture (SVG) and as text into the working folder"},
 	{everywhere, actReport, []string{"S"}, "S", "", "write the report of the session as JSON, where llmtop offers to"},
+	{everywhere, actMark, []string{"m"}, "m", "mark", "mark this moment: numbers since then are compared with those before it"},
+	{everywhere, actSince, []string{"M"}, "M", "", "what has changed since the newest mark: requests, tokens, latency, memory, router picks, losses"},
+	{everywhere, actUnmark, []string{"u"}, "u", "", "clear the marks"},
 	{scrolling, actUp, []string{"up", "k"}, "up", "", "up: scroll, or choose; the mouse wheel does so too"},
 	{scrolling, actDown, []string{"down", "j"}, "down", "", "down"},
 	{scrolling, actPageUp, []string{"pgup"}, "pgup", "", "ten rows up"},

@@ -58,7 +58,7 @@ func (a *app) commands() (out []command) {
 // called are the names of the bindings for which the footer has no word.
 var called = map[action]string{
 	actPrevious: "focus before", actColumnLeft: "sort by column before", actTokenLeft: "token before", actRequestAbove: "request above",
-	actBack: "back", actFaster: "faster", actSlower: "slower", actList: "engines", actPreviousEngine: "engine before", actReport: "report",
+	actBack: "back", actFaster: "faster", actSlower: "slower", actList: "engines", actPreviousEngine: "engine before", actReport: "report", actSince: "since the mark", actUnmark: "clear marks",
 	actUp: "up", actDown: "down", actPageUp: "page up", actPageDown: "page down", actTop: "top", actBottom: "bottom", actSuspend: "suspend",
 	actBackward: "back 5 s", actPreviousRequest: "request before", actSpeedDown: "speed down", actToBegin: "begin", actToEnd: "end",
 }

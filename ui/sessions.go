@@ -55,6 +55,7 @@ func (a *app) choose(i int) {
 	a.snap = a.session.Snapshots()
 	a.panes.Memory, a.panes.Scroll = &panes.Memory{}, 0
 	a.requests.follow()
+	a.showMarks()
 	a.engines.selected = i
 	a.name(i)
 	a.dirty = true

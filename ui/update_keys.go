@@ -105,6 +105,12 @@ func (a *app) do(act action) {
 		a.snapshot()
 	case actReport:
 		a.writeReport()
+	case actMark:
+		a.mark()
+	case actSince:
+		a.toggleSince()
+	case actUnmark:
+		a.unmark()
 	case actCancel:
 		a.cancel()
 	case actFaster, actSlower:

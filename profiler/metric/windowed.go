@@ -16,6 +16,7 @@ type Windowed struct {
 	ten     Histogram         // sum of the nine seconds before the current one
 	minute  Histogram         // sum of the 59 seconds before the current one
 	session Histogram
+	packed  *Packed // the last of Whole
 }
 
 // Record counts a value k times at a time in ns. Times that run backwards count in the current second.
@@ -80,4 +81,12 @@ func (w *Windowed) At(s int64) Summary {
 		return Summary{}
 	}
 	return w.past[i].Summary()
+}
+
+// Whole is the distribution over the session, shared until another value is recorded.
+func (w *Windowed) Whole() *Packed {
+	if w.packed.Count() != w.session.n {
+		w.packed = w.session.Pack()
+	}
+	return w.packed
 }

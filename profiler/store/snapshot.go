@@ -153,12 +153,16 @@ type Stall struct {
 // Latency holds the distributions over each window, and their course.
 type Latency struct {
 	TTFT, ColdTTFT, ITL, STIL, E2EL, TPOT [metric.NumWindows]metric.Summary
+	Whole                                 Whole
 	Series                                []LatencyPoint // one a second, oldest first, at most SeriesLen
 	Stalls                                []Stall        // newest last
 	StallCount                            [metric.NumWindows]uint64
 	Target                                time.Duration // TTFT target for a 512-token prompt
 	Goodput                               event.Reading // requests that met every target, per second over the last minute
 }
+
+// Whole are distributions over the session, from which what came since an earlier snapshot can be told; see Snapshot.Since.
+type Whole struct{ TTFT, ITL, TPOT *metric.Packed }
 
 // LatencyPoint is one second of ITL; Count 0 means that no token came, a gap in the chart.
 type LatencyPoint struct {

@@ -121,6 +121,7 @@ func (s *state) viewLatency(v *Snapshot) {
 	l.TTFT, l.ColdTTFT = s.latency.ttft.Summaries(now), s.latency.cold.Summaries(now)
 	l.ITL, l.STIL = s.latency.itl.Summaries(now), s.latency.stil.Summaries(now)
 	l.E2EL, l.TPOT = s.latency.e2el.Summaries(now), s.latency.tpot.Summaries(now)
+	l.Whole = Whole{s.latency.ttft.Whole(), s.latency.itl.Whole(), s.latency.tpot.Whole()}
 	for w, sum := range s.latency.stallCount.Summaries(now) {
 		l.StallCount[w] = sum.Count
 	}

@@ -106,6 +106,9 @@ func (c *Ctx) headerRight(a grid.Area, from int, s *store.Snapshot) int {
 	if n := s.Engine.Remote.Restarts; n > 0 {
 		put(watch.With(grid.Bold), "RESTARTED ("+itoa(n)+")", 0)
 	}
+	if m := c.Mark(); m != nil {
+		put(grid.Fg(theme.Accent).With(grid.Bold), m.age(s), 24)
+	}
 	if n := c.Record; n.Words != "" && !(n.Why != "" && put(n.style(), n.Words+": "+n.Why, 20)) {
 		put(n.style(), n.Words, 0)
 	}

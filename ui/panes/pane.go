@@ -80,6 +80,7 @@ type Ctx struct {
 	Suggest string // what the empty screen says to do, for example "press p to type a prompt"
 	Engine  string // which of several engines this is, for example "2/3 box:9000"; "" if there is only one
 	Record  RecordNote
+	Marks   []Mark            // oldest first
 	Replay  *trace.PlayStatus // nil: what is shown is live
 
 	id   ID

@@ -1,0 +1,72 @@
+package metric
+
+import (
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// values are some values of every size.
+func values(rt *rapid.T, name string) []int64 {
+	return rapid.SliceOfN(rapid.OneOf(rapid.Int64Range(0, 100), rapid.Int64Range(0, 1e10)), 0, 50).Draw(rt, name)
+}
+
+// What is packed comes out as it was, and what was recorded after it is told by the difference, up to the width of a bucket.
+func TestPackedTellsWhatCameSince(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		var all, later Histogram
+		for _, v := range values(rt, "before") {
+			all.Record(v, 1)
+		}
+		then := all.Pack()
+		if all != then.Unpack() {
+			rt.Fatal("a packed histogram does not come out as it went in")
+		}
+		for _, v := range values(rt, "after") {
+			all.Record(v, 2)
+			later.Record(v, 2)
+		}
+		got, want := all.Pack().Since(then), later.Summary()
+		if got.Count != want.Count {
+			rt.Fatalf("%d values came since, want %d", got.Count, want.Count)
+		}
+		near := func(what string, got, want float64) {
+			if math.Abs(got-want) > want/32+1 {
+				rt.Errorf("%s is %v, want %v", what, got, want)
+			}
+		}
+		near("p50", float64(got.P50), float64(want.P50))
+		near("p99", float64(got.P99), float64(want.P99))
+		near("mean", got.Mean, want.Mean)
+		near("max", float64(got.Max), float64(want.Max))
+		near("min", float64(got.Min), float64(want.Min))
+	})
+}
+
+func TestSinceOfADistributionThatBeganAnew(t *testing.T) {
+	var old, young Histogram
+	old.Record(5, 10)
+	young.Record(7, 3)
+	if got := young.Pack().Since(old.Pack()); got != young.Summary() {
+		t.Errorf("got %+v, want all of it", got)
+	}
+}
+
+func TestDrift(t *testing.T) {
+	for _, c := range []struct {
+		before, since []uint64
+		want          float64
+		ok            bool
+	}{
+		{[]uint64{1, 1}, []uint64{5, 5}, 0, true},
+		{[]uint64{4, 0}, []uint64{0, 9}, 1, true},
+		{[]uint64{3, 1}, []uint64{1, 1}, 0.25, true},
+		{[]uint64{0, 0}, []uint64{1, 1}, 0, false},
+		{[]uint64{1}, []uint64{1, 1}, 0, false},
+	} {
+		if got, ok := Drift(c.before, c.since); ok != c.ok || math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("from %v to %v: %v, %v, want %v, %v", c.before, c.since, got, ok, c.want, c.ok)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package ui
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+)
+
+// markedAt is a model whose session went on for two requests after a mark.
+func markedAt(w, h int) (*app, *scene) {
+	s := live()
+	var last *store.Snapshot
+	a := newApp(Config{Snapshots: func() *store.Snapshot { last = s.drain(); return last }, Profile: theme.TrueColour})
+	a.save = kept
+	a.Update(tea.WindowSizeMsg{Width: w, Height: h})
+	a.press("m")
+	for id := event.RequestID(9); id <= 10; id++ {
+		s.request(id, "code", promptText, answerText, 300, 300, false)
+		s.now += 900 * ms
+		s.host()
+	}
+	a.toastIn = 0
+	a.toast = ""
+	a.Update(tickMsg{})
+	return a, s
+}
+
+func TestGoldenMark(t *testing.T) {
+	for _, size := range sizes {
+		a, _ := markedAt(size[0], size[1])
+		a.press("M")
+		golden(t, fmt.Sprintf("since_%dx%d.ansi", size[0], size[1]), a.View().Content)
+	}
+}
+
+// What stands in the box is what the store says, and a moment before the mark cannot be compared.
+func TestSinceTheMark(t *testing.T) {
+	a, _ := markedAt(120, 36)
+	holds(t, a, "since m1 ")
+	a.press("M")
+	d := a.snap.Since(a.panes.Mark().Snapshot)
+	if d.Ended.Finished == 0 || d.Generated < 300 || d.Drifted < 0 {
+		t.Fatalf("since the mark: %+v", d)
+	}
+	holds(t, a, "requests finished")
+	holds(t, a, fmt.Sprintf("layer %d", d.Drifted))
+	now := a.snap
+	a.snap = a.panes.Mark().Snapshot
+	a.press("m")
+	a.snap = now
+	a.press("m")
+	if n := len(a.panes.Marks); n != 3 || a.panes.Mark().Name != "m3" {
+		t.Errorf("%d marks, the newest is %s", n, a.panes.Mark().Name)
+	}
+	a.snap = a.panes.Marks[0].Snapshot
+	a.dirty = true
+	holds(t, a, "this moment is before m3")
+	a.press("u")
+	if strings.Contains(a.screen(), "m3") {
+		t.Error("a mark is shown after they were cleared")
+	}
+}
+
+// Marks are bounded, and each engine has its own.
+func TestMarksOfEngines(t *testing.T) {
+	all := fleet()
+	a := openFleet(&all, false, 120, 36)
+	a.choose(0)
+	a.show(viewOverview)
+	for range maxMarks + 3 {
+		a.press("m")
+	}
+	if len(a.panes.Marks) != maxMarks || a.panes.Marks[0].Name != "m4" {
+		t.Errorf("%d marks from %s on", len(a.panes.Marks), a.panes.Marks[0].Name)
+	}
+	a.choose(1)
+	if len(a.panes.Marks) != 0 {
+		t.Error("another engine has the marks of the first")
+	}
+	a.press("m")
+	a.choose(0)
+	if a.panes.Mark().Name != fmt.Sprintf("m%d", maxMarks+3) {
+		t.Errorf("the first engine's newest mark is %s", a.panes.Mark().Name)
+	}
+}
+
+// Keys of marks, for the table of keys.
+func init() {
+	keyCases[actMark] = func(t *testing.T, a *app, _ *asked) {
+		a.press("m")
+		holds(t, a, "mark m1 set")
+		holds(t, a, "since m1 0 s")
+	}
+	keyCases[actSince] = func(t *testing.T, a *app, _ *asked) {
+		a.press("M")
+		holds(t, a, "no mark yet")
+		a.press("m", "M")
+		holds(t, a, "╭─ Since m1 ")
+		a.press("M")
+		if strings.Contains(a.screen(), "Since m1") {
+			t.Error("M does not close what it opened")
+		}
+	}
+	keyCases[actUnmark] = func(t *testing.T, a *app, _ *asked) {
+		a.press("m", "M", "u")
+		if strings.Contains(a.screen(), "ince m1") {
+			t.Error("the mark is still there")
+		}
+	}
+}

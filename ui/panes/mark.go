@@ -1,0 +1,189 @@
+package panes
+
+import (
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+)
+
+// Mark is a moment that the user has marked, with everything that was known then: the router picks of all windows, too.
+type Mark struct {
+	Name     string // m1, m2, …
+	Snapshot *store.Snapshot
+}
+
+// Mark is the newest mark, nil if there is none.
+func (c *Ctx) Mark() *Mark {
+	if len(c.Marks) == 0 {
+		return nil
+	}
+	return &c.Marks[len(c.Marks)-1]
+}
+
+// age is the time from a mark to a snapshot, in words.
+func (m *Mark) age(s *store.Snapshot) string {
+	if d := time.Duration(s.Now - m.Snapshot.Now); d < 0 {
+		return "before " + m.Name
+	} else if d < 2*time.Minute {
+		return "since " + m.Name + " " + itoa(int(d/time.Second)) + " s"
+	}
+	return "since " + m.Name + " " + metric.Duration(int64(s.Now-m.Snapshot.Now))
+}
+
+// The size of the box that Since draws at most.
+const (
+	sinceWidth  = 62
+	sinceHeight = 19
+)
+
+// Since draws what has changed since the newest mark into the lower right corner of an area.
+func Since(all grid.Area, s *store.Snapshot, c *Ctx) {
+	m := c.Mark()
+	w, h := min(sinceWidth, all.W), min(sinceHeight, all.H)
+	a := all.Sub(all.W-w, all.H-h, w, h)
+	for y := range a.H {
+		a.Fill(0, y, a.W, text, ' ')
+	}
+	in := c.frameAs(a, "Since "+m.Name, "set at "+m.Snapshot.Wall.Format("15:04:05"))
+	d := s.Since(m.Snapshot)
+	if d.Again {
+		why := "the engine has begun anew since " + m.Name
+		if s.Now < m.Snapshot.Now {
+			why = "this moment is before " + m.Name
+		}
+		c.absent(in, dim, why, "there is nothing to compare")
+		return
+	}
+	c.foot(a, dim, "M close  u clear marks")
+	t := difference{Area: in, c: c}
+	t.heads("before", "since", "change")
+	t.time(d)
+	t.requests(d)
+	t.latency("TTFT", d.TTFT.Before, d.TTFT.Since)
+	t.latency("TPOT", d.TPOT.Before, d.TPOT.Since)
+	t.latency("ITL", d.ITL.Before, d.ITL.Since)
+	t.rest(d)
+}
+
+// difference is a table of numbers before and since a mark.
+type difference struct {
+	grid.Area
+	c *Ctx
+	y int
+}
+
+// The columns of a difference end here.
+const (
+	colBefore = 28
+	colSince  = 42
+	colChange = 56
+)
+
+func (t *difference) heads(words ...string) {
+	for i, at := range [...]int{colBefore, colSince, colChange} {
+		t.Right(at, 0, head, words[i])
+	}
+	t.y++
+}
+
+// row writes one row, if there is room.
+func (t *difference) row(name, before, since string, change string, st grid.Style) {
+	if t.y >= t.H {
+		return
+	}
+	t.Text(0, t.y, dim, name)
+	t.Right(colBefore, t.y, text, before)
+	t.Right(colSince, t.y, data, since)
+	t.Right(colChange, t.y, st, change)
+	t.y++
+}
+
+func (t *difference) time(d *store.Since) {
+	t.row("time", metric.Duration(int64(d.Before)), metric.Duration(int64(d.Span)), "", dim)
+}
+
+func (t *difference) requests(d *store.Since) {
+	count := func(name string, before, since uint64, st grid.Style) {
+		t.row(name, metric.Count(float64(before)), metric.Count(float64(since)), "", st)
+	}
+	count("requests finished", d.EndedBefore.Finished, d.Ended.Finished, dim)
+	if d.EndedBefore.Failed+d.Ended.Failed > 0 {
+		count("failed", d.EndedBefore.Failed, d.Ended.Failed, bad)
+	}
+	if d.EndedBefore.Cancelled+d.Ended.Cancelled > 0 {
+		count("cancelled", d.EndedBefore.Cancelled, d.Ended.Cancelled, dim)
+	}
+	count("tokens generated", d.GeneratedBefore, d.Generated, dim)
+	change, st := "", dim
+	if d.Rate.OK() && d.RateBefore.OK() && d.RateBefore.V > 0 {
+		change, st = t.change(d.RateBefore.V, d.Rate.V, false)
+	}
+	t.row("tokens/s", metric.Reading(d.RateBefore, metric.Rate), metric.Reading(d.Rate, metric.Rate), change, st)
+}
+
+func (t *difference) latency(name string, before, since metric.Summary) {
+	for _, q := range [...]struct {
+		name          string
+		before, since int64
+	}{{" p50", before.P50, since.P50}, {" p99", before.P99, since.P99}} {
+		was, is, change, st := "none", "none", "", dim
+		if before.Count > 0 {
+			was = metric.Duration(q.before)
+		}
+		if since.Count > 0 {
+			is = metric.Duration(q.since)
+		}
+		if before.Count > 0 && since.Count > 0 && q.before > 0 {
+			change, st = t.change(float64(q.before), float64(q.since), true)
+		}
+		t.row(name+q.name, was, is, change, st)
+	}
+}
+
+// rest are stalls, memory, router picks, and losses.
+func (t *difference) rest(d *store.Since) {
+	st := dim
+	if d.Stalls > d.StallsBefore {
+		st = watch
+	}
+	t.row("stalls", metric.Count(float64(d.StallsBefore)), metric.Count(float64(d.Stalls)), "", st)
+	change := ""
+	if d.RSS.OK() && d.RSSBefore.OK() && d.RSSBefore.V > 0 {
+		change, st = t.change(d.RSSBefore.V, d.RSS.V, true)
+	}
+	t.row("memory", metric.Reading(d.RSSBefore, metric.Bytes), metric.Reading(d.RSS, metric.Bytes), change, st)
+	if d.Drifted >= 0 {
+		t.row("expert drift", "", "layer "+itoa(d.Drifted), metric.Percent(d.Drift[d.Drifted].V), data)
+	}
+	st = dim
+	if d.Lost > 0 {
+		st = bad
+	}
+	t.row("events lost", metric.Count(float64(d.LostBefore)), metric.Count(float64(d.Lost)), "", st)
+}
+
+// notable is by how much a number must be worse, or better, to have a colour.
+const notable = 0.1
+
+// change is by how much a number has grown, in colour where that is notable.
+func (t *difference) change(before, since float64, growthIsBad bool) (string, grid.Style) {
+	by := since/before - 1
+	st := text
+	switch {
+	case by > notable == growthIsBad && max(by, -by) > notable:
+		st = watch
+	case max(by, -by) > notable:
+		st = grid.Fg(theme.Good)
+	}
+	if by >= 10 {
+		return metric.Rate(by+1) + t.c.Skin.Glyphs.Times, st
+	}
+	sign := ""
+	if by >= 0 {
+		sign = "+"
+	}
+	return sign + metric.Percent(by), st
+}
