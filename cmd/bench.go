@@ -25,7 +25,7 @@ type benchOptions struct {
 	lengths     []int
 	concurrency []int
 	rates       []float64
-	burstiness  string
+	burstiness  burstiness
 	requests    int
 	repeats     int
 	warmup      int
@@ -64,7 +64,7 @@ The prompts are texts of exactly so many tokens (--prompt-tokens), unless -p, -f
 	opts.bind(c)
 	c.Flags().Lookup("tokens").DefValue = strconv.Itoa(benchTokens)
 	c.Flags().Lookup("seed").DefValue = "1"
-	opts.tokens, opts.seed = benchTokens, 1
+	opts.tokens, opts.seed, opts.quiet = benchTokens, 1, true
 	c.AddCommand(newBenchMachineCommand())
 	return c
 }
@@ -79,7 +79,8 @@ func (o *benchOptions) bind(c *cobra.Command) {
 	flags.IntSliceVar(&o.lengths, "prompt-tokens", []int{32, 128, 512}, "lengths of the prompts")
 	flags.IntSliceVar(&o.concurrency, "concurrency", []int{1}, "requests side by side; one point each")
 	flags.Float64SliceVar(&o.rates, "rate", nil, "requests/s, whatever becomes of those before; one point each")
-	flags.StringVar(&o.burstiness, "burstiness", "1", "how requests of a --rate come: 1 Poisson, less in bursts, more steadily, inf at a constant interval")
+	o.burstiness = 1
+	flags.Var(&o.burstiness, "burstiness", "how requests of a --rate come: 1 Poisson, less in bursts, more steadily, inf at a constant interval")
 	flags.IntVar(&o.requests, "requests", 0, "requests of each run (default: 8, or one of every prompt)")
 	flags.IntVar(&o.repeats, "repeats", 5, "runs of each point")
 	flags.IntVar(&o.warmup, "warmup", 1, "requests before the first run of each point that count for nothing")
@@ -117,10 +118,7 @@ const (
 )
 
 func (o *benchOptions) check() error {
-	shape, err := strconv.ParseFloat(o.burstiness, 64)
 	switch {
-	case err != nil || !(shape > 0):
-		return usagef("--burstiness %q: must be a number above 0, or inf", o.burstiness)
 	case len(o.concurrency) == 0 && len(o.rates) == 0:
 		return usagef("--concurrency or --rate must name at least one point")
 	case o.requests < 0 || o.requests > maxRequests:
@@ -158,7 +156,7 @@ func (o *benchOptions) check() error {
 			return usagef("--prompt-tokens %d: must be 1 to %d", n, maxLength)
 		}
 	}
-	_, err = o.weights()
+	_, err := o.weights()
 	return errors.Join(err, o.benchExtras.check())
 }
 
@@ -186,6 +184,25 @@ func (o *benchOptions) run(c *cobra.Command) error {
 	}
 	return errors.Join(err, out.write(built, c.OutOrStdout()))
 }
+
+// burstiness is the value of --burstiness: the shape of the distribution of intervals, +Inf for a constant one.
+type burstiness float64
+
+// Set implements pflag.Value.
+func (b *burstiness) Set(words string) error {
+	shape, err := strconv.ParseFloat(words, 64)
+	if err != nil || !(shape > 0) {
+		return errors.New("must be a number above 0, or inf")
+	}
+	*b = burstiness(shape)
+	return nil
+}
+
+// String implements pflag.Value.
+func (b *burstiness) String() string { return strconv.FormatFloat(float64(*b), 'g', -1, 64) }
+
+// Type implements pflag.Value.
+func (b *burstiness) Type() string { return "shape" }
 
 // weights are the shares of the groups, in the order of their names.
 func (o *benchOptions) weights() ([]weight, error) {

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -12,30 +13,25 @@ import (
 	"github.com/llmtop/llmtop/runtime/host"
 )
 
-// benchExtras are what a benchmark works out beside what was measured: whether targets were met, what a token costs, which experts to keep.
+// benchExtras are what a benchmark works out beside what was measured: whether targets were met, what a token costs, which experts to keep, and
+// how near it came to what the machine can do.
 type benchExtras struct {
-	slo    string
-	budget string
+	slo    targets
+	budget budget
 	hour   float64
 	kwh    float64
+	limits bool
 }
 
 func (x *benchExtras) bind(flags *pflag.FlagSet) {
-	flags.StringVar(&x.slo, "slo", "", "targets for goodput: interactive, real-time, batch, or ttft=100ms,tpot=50ms,e2el=2s (default: --ttft-target)")
-	flags.StringVar(&x.budget, "expert-budget", "", "propose which experts to keep on a faster device with room for so many: 25% of them, or 4GB")
+	flags.Var(&x.slo, "slo", "targets: interactive, real-time, batch, or ttft=100ms,tpot=50ms,e2el=2s; may be given several times, goodput is for the first (default: --ttft-target, and those three beside it)")
+	flags.Var(&x.budget, "expert-budget", "propose which experts to keep on a faster device with room for so many: 25% of them, or 4GB")
 	flags.Float64Var(&x.hour, "price-hour", 0, "what an hour of the machine costs, for the cost of a million tokens")
 	flags.Float64Var(&x.kwh, "price-kwh", 0, "what a kWh costs, for the same; needs a source of energy")
+	flags.BoolVar(&x.limits, "limits", true, "measure at the end what this machine can do, to hold an engine on it against")
 }
 
 func (x *benchExtras) check() error {
-	if x.slo != "" {
-		if _, err := report.ParseTargets(x.slo); err != nil {
-			return usagef("--slo %w", err)
-		}
-	}
-	if _, err := parseBudget(x.budget); err != nil {
-		return err
-	}
 	for name, price := range map[string]float64{"--price-hour": x.hour, "--price-kwh": x.kwh} {
 		if !(price >= 0) || math.IsInf(price, 1) {
 			return usagef("%s %v: must be 0 or more", name, price)
@@ -47,21 +43,59 @@ func (x *benchExtras) check() error {
 	return nil
 }
 
-// targets are what requests are held against: those that were named, or the TTFT target alone.
-func (o *benchOptions) targets() report.Targets {
-	if o.slo == "" {
-		return report.Targets{Name: "ttft=" + o.ttftTarget.String(), TTFT: o.ttftTarget.Seconds()}
-	}
-	targets, _ := report.ParseTargets(o.slo) // has been checked
-	return targets
+// targets are the value of --slo.
+type targets []report.Targets
+
+// Set implements pflag.Value.
+func (t *targets) Set(words string) error {
+	parsed, err := report.ParseTargets(words)
+	*t = append(*t, parsed)
+	return err
 }
 
-// parseBudget reads room for experts: "25%", "4GB", "512MB"; nil for none.
-func parseBudget(words string) (*report.Budget, error) {
-	if words == "" {
-		return nil, nil
+// String implements pflag.Value.
+func (t *targets) String() string {
+	names := make([]string, len(*t))
+	for i := range *t {
+		names[i] = (*t)[i].Name
 	}
-	mistake := usagef("--expert-budget %q: must be a share like 25%% or a size like 4GB", words)
+	return strings.Join(names, " ")
+}
+
+// Type implements pflag.Value.
+func (t *targets) Type() string { return "targets" }
+
+// targets are what requests are held against: those that were named, or the TTFT target, and the profiles beside it.
+func (o *benchOptions) targets() []report.Targets {
+	if len(o.slo) > 0 {
+		return o.slo
+	}
+	own := report.Targets{Name: "ttft=" + o.ttftTarget.String(), TTFT: o.ttftTarget.Seconds()}
+	return append([]report.Targets{own}, report.Profiles...)
+}
+
+// budget is the value of --expert-budget.
+type budget struct {
+	words string
+	of    *report.Budget // nil: none
+}
+
+// Set implements pflag.Value.
+func (b *budget) Set(words string) (err error) {
+	b.words = words
+	b.of, err = parseBudget(words)
+	return err
+}
+
+// String implements pflag.Value.
+func (b *budget) String() string { return b.words }
+
+// Type implements pflag.Value.
+func (b *budget) Type() string { return "room" }
+
+// parseBudget reads room for experts: "25%", "4GB", "512MB".
+func parseBudget(words string) (*report.Budget, error) {
+	mistake := errors.New("must be a share like 25% or a size like 4GB")
 	if percent, ok := strings.CutSuffix(words, "%"); ok {
 		v, err := strconv.ParseFloat(strings.TrimSpace(percent), 64)
 		if err != nil || !(v >= 0 && v <= 100) {
@@ -88,8 +122,8 @@ func parseBudget(words string) (*report.Budget, error) {
 func (x *benchExtras) addTo(r *report.Report, spent report.Spent) {
 	spent.Tokens, spent.Hour, spent.KWh = r.Totals.GeneratedTokens, x.hour, x.kwh
 	r.Bench.Economics = report.NewEconomics(spent)
-	if budget, _ := parseBudget(x.budget); budget != nil { // has been checked
-		r.Placement = r.Place(budget)
+	if x.budget.of != nil {
+		r.Placement = r.Place(x.budget.of)
 	}
 }
 

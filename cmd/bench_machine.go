@@ -2,23 +2,21 @@ package cmd
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
-	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/runtime/host"
 	"github.com/llmtop/llmtop/runtime/native"
 )
 
-// machineLimits are what this machine reaches, as they are written.
-type machineLimits struct {
-	Threads int     `json:"threads"`
-	Kernels string  `json:"kernels"`
-	Copy    float64 `json:"copy_bytes_per_s"`
-	Read    float64 `json:"weights_bytes_per_s"`
-	Compute float64 `json:"compute_flop_per_s"`
+// measureLimits measures what this machine reaches with so many threads; 0: one a core.
+func measureLimits(threads int) report.Limits {
+	l := native.MeasureLimits(threads)
+	return report.Limits{
+		Threads: l.Threads, Kernels: l.Kernels, Copy: report.Measured(host.CopyBandwidth(l.Threads)), Weights: report.Measured(l.Read), Compute: report.Measured(l.Compute),
+	}
 }
 
 func newBenchMachineCommand() *cobra.Command {
@@ -39,24 +37,14 @@ kernels on Q8_0 weights.`,
 			if err != nil {
 				return err
 			}
-			limits := native.MeasureLimits(threads)
-			m := machineLimits{limits.Threads, limits.Kernels, host.CopyBandwidth(limits.Threads), limits.Read, limits.Compute}
+			l := measureLimits(threads)
 			if out == nil {
-				return m.write(c.OutOrStdout())
+				return l.Write(c.OutOrStdout())
 			}
-			return write(out, func(w io.Writer) error { return json.NewEncoder(w).Encode(m) })
+			return write(out, func(w io.Writer) error { return json.NewEncoder(w).Encode(l) })
 		},
 	}
 	c.Flags().IntVar(&threads, "threads", 0, "threads; 0: one a core")
 	c.Flags().StringVar(&file, "json", "", "write the limits as JSON to this file, - for standard output")
 	return c
-}
-
-func (m machineLimits) write(w io.Writer) error {
-	_, err := fmt.Fprintf(w, `%d threads, %s
-memory copied          %s/s, bytes read and bytes written
-weights read           %s/s by matrix-vector products: the bound of decode
-products in the caches %s: the bound of prefill
-`, m.Threads, m.Kernels, metric.Bytes(m.Copy), metric.Bytes(m.Read), metric.Flops(m.Compute))
-	return err
 }

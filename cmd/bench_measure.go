@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 
 	"github.com/llmtop/llmtop/profiler/compat"
@@ -57,7 +58,21 @@ func (o *benchOptions) measure(ctx context.Context, sources []prompts, m *meter)
 	if err == nil && o.cold > 0 {
 		err = o.measureCold(ctx, sources[0], built, m)
 	}
+	if built != nil {
+		o.judge(ctx, built, m)
+	}
 	return built, err
+}
+
+// judge holds a benchmark against what this machine can do, where the engine is on it, and says what follows from the numbers.
+func (o *benchOptions) judge(ctx context.Context, r *report.Report, m *meter) {
+	bound := slices.ContainsFunc(r.Bench.Points, func(p report.Point) bool { return p.Bandwidth.OK() || p.Compute.OK() })
+	if o.limits && bound && ctx.Err() == nil && (!o.remote.is() || o.remote.local()) {
+		m.line("measure what this machine can do")
+		r.AddLimits(measureLimits(o.threads))
+		m.end()
+	}
+	r.Advise()
 }
 
 // inside reports whether the engine runs in this very process.
@@ -89,6 +104,7 @@ func (o *benchOptions) drive(ctx context.Context, s *local, load bench.Workload,
 	}
 	spent, err = metered(func() error {
 		if o.inside(s) {
+			sample()
 			return run()
 		}
 		return o.remote.watch.during(ctx, sample, run)

@@ -95,7 +95,7 @@ func (r *remote) key() (string, error) {
 
 // engage adds the engine elsewhere to a session, and what samples this machine and this process.
 func (r *remote) engage(ctx context.Context, l *local, record func(*api.Stream)) error {
-	l.sampler = host.New(host.Options{Clock: l.clock, NoGPU: !r.local()})
+	l.sampler = host.New(host.Options{Clock: l.clock, NoGPU: !r.local(), NoCopy: true})
 	if !api.IsAddress(r.at) {
 		secret, err := token(r.token)
 		if err != nil {

@@ -37,7 +37,7 @@ func TestBenchAndReplayAgree(t *testing.T) {
 		}
 		return r
 	}
-	live := read("live.json", "bench", "--prompt-tokens", "16,64", "--concurrency", "1,3", "-n", "12", "--requests", "4", "--repeats", "2", "--record", "bench.llmtop")
+	live := read("live.json", "bench", "--prompt-tokens", "16,64", "--concurrency", "1,3", "-n", "12", "--requests", "4", "--repeats", "2", "--limits=false", "--record", "bench.llmtop")
 	replayed := read("replayed.json", "replay", "bench.llmtop", "--headless")
 	if len(live.Requests) != len(replayed.Requests) || len(live.Requests) < 32 {
 		t.Fatalf("%d requests live, %d replayed", len(live.Requests), len(replayed.Requests))

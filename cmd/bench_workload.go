@@ -70,11 +70,8 @@ const defaultRequests = 8
 // they are near what was asked for, and the points say so.
 func (o *benchOptions) workload(ctx context.Context, s scheduler, sources []prompts) (bench.Workload, error) {
 	out := bench.Workload{Repeats: o.repeats, Warmup: o.warmup, Seed: o.seed}
-	shape, err := strconv.ParseFloat(o.burstiness, 64)
-	if err != nil {
-		return out, err // has been checked
-	}
 	var body *synthetic
+	var err error
 	for _, source := range sources {
 		if source.length > 0 && body == nil {
 			if body, err = newSynthetic(ctx, s); err != nil {
@@ -99,7 +96,7 @@ func (o *benchOptions) workload(ctx context.Context, s scheduler, sources []prom
 		}
 		for _, rate := range o.rates {
 			out.Points = append(out.Points, bench.Point{
-				Name: fmt.Sprintf("%s, %v/s", source.name, rate), Rate: rate, Burstiness: shape, Requests: requests, Vary: vary,
+				Name: fmt.Sprintf("%s, %v/s", source.name, rate), Rate: rate, Burstiness: float64(o.burstiness), Requests: requests, Vary: vary,
 			})
 		}
 	}

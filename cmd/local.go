@@ -63,7 +63,7 @@ func (l *local) engage(o *runOptions) (controller socket.Controller, err error) 
 	if !o.choice.isolated && o.chosen.name == engineNative {
 		s := o.scheduler(l.clock)
 		l.scheduler = s
-		l.sampler = host.New(host.Options{Clock: l.clock, EngineThreads: s.Threads})
+		l.sampler = host.New(host.Options{Clock: l.clock, EngineThreads: s.Threads, NoCopy: o.quiet})
 		l.add("run engine", because(o.why(), s.Run))
 		l.add("sample host", l.sampler.Run)
 		return socket.Scheduled(s), nil
@@ -74,7 +74,7 @@ func (l *local) engage(o *runOptions) (controller socket.Controller, err error) 
 	}
 	l.scheduler = p
 	l.atEnd = append(l.atEnd, p.Close)
-	l.sampler = host.New(host.Options{Clock: l.clock, PID: p.PID()})
+	l.sampler = host.New(host.Options{Clock: l.clock, PID: p.PID(), NoCopy: o.quiet})
 	l.add("run engine", because(o.why(), lasting(p.Run)))
 	l.add("sample host", l.sampler.Run)
 	return p.Controller(), nil

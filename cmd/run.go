@@ -13,6 +13,7 @@ type runOptions struct {
 	config    string
 	elsewhere func(*local) error // adds an engine that this program does not run, and what samples; nil: it runs one
 
+	quiet    bool   // nothing else may compute beside the engine
 	demo     bool   // bare llmtop: built-in prompts in turn, paced
 	model    string // path of a GGUF file; "": the built-in model
 	prompts  promptSources

@@ -33,7 +33,8 @@ func benched() *Report {
 			{Requests: []event.RequestID{3, 4, 9}, Started: Measured(2), Duration: Measured(2)},
 		}},
 		{Name: "5/s", Rate: Measured(5), Runs: []Run{{Requests: []event.RequestID{3}, Duration: Measured(1), Late: []float64{0.5}}}},
-	}, 1, Targets{Name: "ttft=200ms", TTFT: 0.2})
+	}, 1, append([]Targets{{Name: "ttft=200ms", TTFT: 0.2}}, Profiles...))
+	r.Advise()
 	return r
 }
 

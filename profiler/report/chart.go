@@ -70,18 +70,18 @@ func (c *chart) bar(name string, share float64, value string) (right float64) {
 
 // partsChart shows where TTFT goes.
 func (r *Report) partsChart() chart {
-	names, means, cold := r.meanParts()
+	means, cold := meanParts(r.all())
 	c := chart{Title: "Where TTFT goes", Note: "mean of warm requests", Width: chartWidth}
 	if cold {
 		c.Note = "mean of cold requests, model load included"
 	}
 	most := 0.0
-	for _, v := range means {
-		most = max(most, v)
+	for _, p := range means {
+		most = max(most, p.Time.V)
 	}
-	for i, name := range names {
+	for _, p := range means {
 		if most > 0 {
-			c.bar(name, means[i]/most, metric.Seconds(means[i]))
+			c.bar(p.Name, p.Time.V/most, metric.Seconds(p.Time.V))
 		}
 	}
 	return c
@@ -102,7 +102,7 @@ func (r *Report) outputChart() chart {
 	for i := range r.Bench.Points {
 		p := &r.Bench.Points[i]
 		if p.Output != nil && most > 0 {
-			c.bar(p.Name, p.Output.Mean.V/most, p.Output.margin())
+			c.bar(p.Name, p.Output.Mean.V/most, p.Output.margin(metric.Rate))
 		}
 	}
 	return c

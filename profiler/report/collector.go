@@ -23,6 +23,7 @@ type Collector struct {
 	bytes    int    // spent of MaxBytes
 	requests uint64 // beyond MaxRequests
 	tokens   uint64 // beyond MaxBytes
+	usage    usage
 }
 
 // record is what is kept of one request.
@@ -65,6 +66,12 @@ func NewCollector() *Collector {
 
 // Emit implements event.Sink.
 func (c *Collector) Emit(e event.Event) {
+	if h, ok := e.Data.(*event.Host); ok && e.Kind == event.KindHost {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.usage.add(h)
+		return
+	}
 	if e.Req == 0 || (e.Kind != event.KindRequest && e.Kind != event.KindStage && e.Kind != event.KindToken) {
 		return
 	}

@@ -25,18 +25,14 @@ type CompatValue struct {
 
 // Of is one statistic of one of the point's distributions, by their names in JSON, times scale. It is absent for a name that is none.
 func (p *Point) Of(distribution, statistic string, scale float64) Number {
-	s := map[string]*Statistics{
-		"ttft_s": p.TTFT, "tpot_s": p.TPOT, "itl_s": p.ITL, "e2el_s": p.E2EL, "decode_tokens_per_s": p.Decode,
-		"output_tokens_per_s": p.Output, "total_tokens_per_s": p.Total, "finished_requests_per_s": p.Finished,
-	}[distribution]
-	if s == nil {
-		return Number{}
+	for _, d := range distributions {
+		if s := *d.of(p); d.json == distribution && s != nil {
+			n := s.of(statistic)
+			n.V *= scale
+			return n
+		}
 	}
-	n := map[string]Number{
-		"mean": s.Mean, "stddev": s.StdDev, "min": s.Min, "p50": s.P50, "p90": s.P90, "p95": s.P95, "p99": s.P99, "max": s.Max,
-	}[statistic]
-	n.V *= scale
-	return n
+	return Number{}
 }
 
 // compatSections are a table for each point.

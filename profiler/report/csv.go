@@ -9,10 +9,13 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// WriteCSV writes one row a stage: first the parts of the model load, then request by request its stages in the order in which
+// WriteCSV writes the points of a benchmark. Of any other run it writes one row a stage: first the parts of the model load, then request by request its stages in the order in which
 // they ended. The rows of a request that are TTFT components, "other" among them, add up to its TTFT; the others are parts of
 // these (lm_head, sample, and attention, router and experts over all layers) or the time paced. Times have the resolution of ns.
 func (r *Report) WriteCSV(w io.Writer) error {
+	if r.Bench != nil {
+		return r.writeBenchCSV(w)
+	}
 	b := bufio.NewWriter(w)
 	row := func(name string, ns int64) {
 		if strings.ContainsAny(name, ",\"\r\n") { // an engine may call its own stages what it likes

@@ -23,7 +23,7 @@ func TestFailedEngine(t *testing.T) {
 	if log := built.Engine.LastLog; len(log) != maxLog || log[maxLog-1] != "line 49" {
 		t.Errorf("last words %q", log)
 	}
-	if got := textOf(t, built); !strings.Contains(got, ", failed\n  it has crashed\n  log: line 30\n") {
+	if got := textOf(t, built); !strings.Contains(got, "  The engine says: it has crashed\n  log: line 30\n") {
 		t.Errorf("the text reads\n%s", got)
 	}
 }

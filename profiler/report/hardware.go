@@ -6,7 +6,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// Host is the last sample of the machine; null if none came.
+// Host is the last sample of the machine, null if none came, and what was used over all samples.
 type Host struct {
 	Known      bool              `json:"known"`
 	CPU        Number            `json:"cpu_share"` // of the whole machine
@@ -21,6 +21,7 @@ type Host struct {
 	Self       Process           `json:"llmtop"`
 	GPUs       []GPU             `json:"gpus"`
 	NoGPU      *string           `json:"no_gpu"` // why there are none
+	OverRun    OverRun           `json:"over_run"`
 }
 
 // Process is one process of the last sample. Disk sums are since it began.

@@ -38,6 +38,7 @@ type pageSection struct {
 	Title  string
 	Words  []string
 	Header []string
+	Left   int // columns of words
 	Rows   [][]pageCell
 }
 
@@ -49,7 +50,10 @@ type pageCell struct {
 func exported(sections []section) []pageSection {
 	out := make([]pageSection, 0, len(sections))
 	for _, s := range sections {
-		p := pageSection{Title: s.title, Words: s.words, Header: s.header}
+		p := pageSection{Title: clean.Printable(s.title), Header: s.header, Left: s.left}
+		for _, words := range s.words {
+			p.Words = append(p.Words, clean.Printable(words))
+		}
 		for _, row := range s.rows {
 			cells := make([]pageCell, len(row))
 			for i, text := range row {

@@ -129,6 +129,7 @@ func Build(meta Meta, s *store.Snapshot, c *Collector) *Report {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r.Requests = c.build(s)
+	r.Host.OverRun = c.usage.overRun()
 	r.Cut = Cut{Requests: c.requests, Tokens: c.tokens, Groups: s.Counts.MoreGroups}
 	for _, g := range s.Counts.Groups {
 		out := Group{Name: g.Name, Requests: g.Requests, Generated: g.Generated, TPS: Number(g.TPS)}

@@ -47,13 +47,16 @@ func (s *samples) describe() *Statistics {
 		name  string
 		share float64
 	}{{"p90", 0.90}, {"p95", 0.95}, {"p99", 0.99}} {
-		if float64(n)*(1-p.share) < 1-1e-9 {
+		if tooFew(float64(n), p.share) {
 			out.TooFew = append(out.TooFew, p.name)
 		}
 	}
 	s.interval(out, mean, dev)
 	return out
 }
+
+// tooFew reports whether less than one of n samples is to be expected beyond a percentile.
+func tooFew(n, share float64) bool { return n*(1-share) < 1-1e-9 }
 
 // interval sets the 95 % interval of the mean by Student's t distribution. Requests of one run have more in common than those of two, so
 // runs are the samples where there are enough.
@@ -100,4 +103,63 @@ func percentile(sorted []float64, share float64) float64 {
 		return sorted[len(sorted)-1]
 	}
 	return sorted[i] + (at-float64(i))*(sorted[i+1]-sorted[i])
+}
+
+// of is one number of a distribution by its name in JSON.
+func (s *Statistics) of(name string) Number {
+	switch name {
+	case "mean":
+		return s.Mean
+	case "stddev":
+		return s.StdDev
+	case "min":
+		return s.Min
+	case "p50":
+		return s.P50
+	case "p90":
+		return s.P90
+	case "p95":
+		return s.P95
+	case "p99":
+		return s.P99
+	case "max":
+		return s.Max
+	}
+	return Number{}
+}
+
+// cell is one number of a distribution as text, with a mark where there are too few samples for it; "-" where there is none.
+func (s *Statistics) cell(name string, f func(float64) string) string {
+	if s == nil {
+		return "-"
+	}
+	words := short(s.of(name), f)
+	if slices.Contains(s.TooFew, name) {
+		words += "?"
+	}
+	return words
+}
+
+// cells are a distribution's mean, the half of its interval, its deviation and its percentiles as text.
+func (s *Statistics) cells(f func(float64) string) []string {
+	half := "-"
+	if s.High.OK() {
+		half = "±" + f((s.High.V-s.Low.V)/2)
+	}
+	out := []string{s.cell("mean", f), half}
+	for _, name := range []string{"stddev", "p50", "p90", "p95", "p99", "max"} {
+		out = append(out, s.cell(name, f))
+	}
+	return out
+}
+
+// margin is the mean with half its interval.
+func (s *Statistics) margin(f func(float64) string) string {
+	if s == nil {
+		return "-"
+	}
+	if !s.High.OK() {
+		return f(s.Mean.V)
+	}
+	return f(s.Mean.V) + " ±" + f((s.High.V-s.Low.V)/2)
 }

@@ -45,7 +45,7 @@ func plain(s string) string {
 			return '?'
 		}
 		return r
-	}, s)
+	}, strings.ReplaceAll(s, "±", "+-"))
 }
 
 // format is a number as f writes it, or the word for its absence.
@@ -56,44 +56,33 @@ func format(n Number, f func(float64) string) string {
 	return f(n.V)
 }
 
-// WriteText writes a summary for people and for terminals of any kind: plain ASCII, in lines of about 80 characters.
+// WriteText writes a summary for people and for terminals of any kind: plain ASCII.
 func (r *Report) WriteText(out io.Writer) error {
 	w := writer{bufio.NewWriter(out)}
 	r.writeHead(w)
-	r.writeBench(w)
-	r.writeRequests(w)
-	r.writeLatency(w)
-	r.writeThroughput(w)
-	r.writeExperts(w)
-	r.writeSection(w, r.placementSection())
-	r.writeSection(w, r.opsSection())
-	r.writeHost(w)
-	r.writeVerdicts(w)
+	for _, s := range r.body() {
+		w.section(s)
+	}
+	if r.Bench == nil {
+		for i := range r.Requests[:min(len(r.Requests), drawn)] {
+			r.Requests[i].writeParts(w)
+		}
+	}
+	r.writeFindings(w)
 	return w.Flush() // the first error sticks
 }
 
 func (r *Report) writeHead(w writer) {
-	e := &r.Engine
-	w.line("llmtop %s - engine %s, %s", r.Version, e.where(), e.State)
-	if e.Reason != "" {
-		w.line("  %s", e.Reason)
-	}
-	for _, line := range e.LastLog {
-		w.line("  log: %s", line)
-	}
+	w.line("llmtop %s - engine %s, %s", r.Version, r.Engine.where(), r.Engine.State)
 	if m := r.Model; m != nil {
 		w.line("model %s", strings.Join(append([]string{m.Name + spaced(m.Quantisation)}, m.shape()...), ", "))
 	}
-	if r.Partial {
-		w.line("interrupted: this report is partial")
-	}
-	for _, kind := range lostKinds() {
-		if n := r.Lost[kind]; n > 0 {
-			w.line("lost %d %s events: what follows misses them", n, kind)
-		}
-	}
-	if c := r.Cut; c.Requests+c.Tokens > 0 {
-		w.line("%d requests and %d tokens are beyond the bounds of a report: counted, not listed", c.Requests, c.Tokens)
+	t := &r.Totals
+	w.line("requests finished %d, cancelled %d, failed %d, running %d, queued %d", t.Finished, t.Cancelled, t.Failed, t.Running, t.Queued)
+	w.line("tokens   %d prompt (%d cached, %d padding), %d generated, in %s", t.PromptTokens, t.CachedTokens, t.PaddingTokens, t.GeneratedTokens,
+		format(t.Duration, metric.Seconds))
+	for _, words := range r.notes() {
+		w.words(words)
 	}
 }
 
@@ -132,34 +121,6 @@ func spaced(s *string) string {
 	return " " + *s
 }
 
-func lostKinds() (names []string) {
-	for k := range event.NumKinds {
-		names = append(names, k.String())
-	}
-	return names
-}
-
-func (r *Report) writeRequests(w writer) {
-	t := &r.Totals
-	w.title("REQUESTS  finished %d, cancelled %d, failed %d, running %d, queued %d", t.Finished, t.Cancelled, t.Failed, t.Running, t.Queued)
-	if len(r.Requests) == 0 {
-		return
-	}
-	w.line("%5s %-10s %-16s %6s %6s %9s %9s %9s %9s", "id", "state", "label", "prompt", "gen", "TTFT", "TPOT", "E2EL", "decode")
-	for i := range r.Requests {
-		if i == listed {
-			w.line("... and %d more", len(r.Requests)-listed)
-			break
-		}
-		q := &r.Requests[i]
-		w.line("%5d %-10s %-16.16s %6d %6d %9s %9s %9s %7s/s", q.ID, q.State, plain(q.Label), q.Prompt, q.Generated,
-			short(q.TTFT, metric.Seconds), short(q.TPOT, metric.Seconds), short(q.E2EL, metric.Seconds), short(q.DecodeRate, metric.Rate))
-	}
-	for i := range r.Requests[:min(len(r.Requests), drawn)] {
-		r.Requests[i].writeParts(w)
-	}
-}
-
 // short is a number in a column: "-" where it is absent.
 func short(n Number, f func(float64) string) string {
 	if !n.OK() {
@@ -192,42 +153,6 @@ func (q *Request) writeParts(w writer) {
 	}
 }
 
-func (r *Report) writeLatency(w writer) {
-	w.title("%-10s %7s %9s %9s %9s %9s %9s %9s", "LATENCY", "count", "mean", "p50", "p90", "p95", "p99", "max")
-	p := &r.Percentiles
-	for _, row := range []struct {
-		name string
-		d    *Distribution
-	}{
-		{"TTFT", p.TTFT}, {"TTFT cold", p.ColdTTFT}, {"TPOT", p.TPOT}, {"ITL", p.ITL}, {"STIL", p.STIL}, {"E2EL", p.E2EL},
-	} {
-		if d := row.d; d != nil {
-			w.line("%-10s %7d %9s %9s %9s %9s %9s %9s", row.name, d.Count, metric.Seconds(d.Mean.V), metric.Seconds(d.P50.V),
-				metric.Seconds(d.P90.V), metric.Seconds(d.P95.V), metric.Seconds(d.P99.V), metric.Seconds(d.Max.V))
-		}
-	}
-	w.line("stalls     %7d", r.Totals.Stalls)
-}
-
-func (r *Report) writeThroughput(w writer) {
-	t := &r.Throughput
-	w.title("THROUGHPUT")
-	w.line("  %-10s %d prompt tokens (%d from a cache), %d generated, in %s", "tokens", r.Totals.PromptTokens, r.Totals.CachedTokens,
-		r.Totals.GeneratedTokens, format(r.Totals.Duration, metric.Seconds))
-	w.line("  %-10s %s generated over the whole run", "TTPS", perSecond(t.SessionTTPS))
-	w.line("  %-10s %s while prompts were processed, last 10 s", "prefill", perSecond(t.Prefill))
-	w.line("  %-10s %s while tokens were generated, last 10 s", "decode", perSecond(t.Decode))
-	w.line("  %-10s touched a second by decoding: %s; copied by this machine: %s", "memory",
-		format(t.Bandwidth, metric.Bytes), format(t.CopyBandwidth, metric.Bytes))
-	w.line("  %-10s %s of %s cells in use; a request's are kept for %s (p50)", "KV cache",
-		format(r.KV.Used, metric.Count), format(r.KV.Total, metric.Count), median(r.KV.Residency))
-	for _, g := range r.Groups {
-		if len(r.Groups) > 1 || g.Name != "" {
-			w.line("  group %q: %d requests, %d tokens generated, TPS %s", g.Name, g.Requests, g.Generated, perSecond(g.TPS))
-		}
-	}
-}
-
 // perSecond is a rate of tokens with its unit, or the word for its absence.
 func perSecond(n Number) string {
 	if !n.OK() {
@@ -241,25 +166,6 @@ func median(d *Distribution) string {
 		return event.NotYet.String()
 	}
 	return metric.Seconds(d.P50.V)
-}
-
-func (r *Report) writeExperts(w writer) {
-	x := r.Experts
-	if x == nil {
-		return
-	}
-	w.title("EXPERTS  hottest of each layer while decoding (%d tokens)", x.Decode.Tokens)
-	for l, b := range x.Decode.Stats {
-		if b.Total == 0 {
-			w.line("  L%-3d no picks", l)
-			continue
-		}
-		var hot []string
-		for _, e := range b.Hot {
-			hot = append(hot, fmt.Sprintf("%d (%s)", e, metric.Percent(float64(x.Decode.Layers[l][e])/float64(b.Total))))
-		}
-		w.line("  L%-3d %-36s max/mean %.1f, entropy %.2f, never picked %d", l, strings.Join(hot, " "), b.MaxMean.V, b.Entropy.V, b.Dead)
-	}
 }
 
 // describe is what is known of the machine, in a line.
@@ -277,58 +183,56 @@ func (m *Machine) describe() string {
 	return strings.Join(known, ", ")
 }
 
-// writeSection writes a section that looks the same in every format.
-func (r *Report) writeSection(w writer, s section) {
-	if len(s.rows) == 0 {
-		return
-	}
+// section writes a table, then its words.
+func (w writer) section(s section) {
 	w.title("%s", strings.ToUpper(s.title))
 	var b strings.Builder
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	if strings.Join(s.header, "") != "" {
-		fmt.Fprintln(t, "  "+strings.Join(s.header, "\t"))
-	}
-	for _, row := range s.rows {
-		fmt.Fprintln(t, "  "+strings.Join(row, "\t"))
+	for i, row := range append([][]string{s.header}, s.rows...) {
+		if i == 0 && strings.Join(row, "") == "" || len(s.rows) == 0 {
+			continue
+		}
+		cells := make([]string, len(row))
+		for c, words := range row {
+			cells[c] = plain(words)
+		}
+		fmt.Fprintln(t, "  "+strings.Join(cells, "\t"))
 	}
 	_ = t.Flush() // a Builder takes everything
 	for line := range strings.Lines(b.String()) {
 		w.line("%s", strings.TrimSuffix(line, "\n"))
 	}
 	for _, words := range s.words {
-		w.line("  %s", words)
+		w.words(words)
 	}
 }
 
-func (r *Report) writeHost(w writer) {
-	h, p := &r.Host, &r.Host.Engine
-	w.title("HOST  %s", r.Machine.describe())
-	if !h.Known {
-		w.line("  no sample of the machine came")
-		return
+// proseWidth is from where on a line of words goes on in the next one.
+const proseWidth = 110
+
+// words writes a sentence.
+func (w writer) words(s string) {
+	line := "  "
+	for word := range strings.FieldsSeq(s) {
+		if len(line)+len(word) > proseWidth && strings.TrimSpace(line) != "" && word[0] != '%' {
+			w.line("%s", line)
+			line = "    "
+		}
+		line += word + " "
 	}
-	w.line("  CPU %s of the machine, engine's process %s cores", format(h.CPU, metric.Percent), format(p.CPU, metric.Rate))
-	w.line("  memory of the process %s, peak %s; machine %s of %s", format(p.RSS, metric.Bytes), format(p.Peak, metric.Bytes),
-		format(h.MemoryUsed, metric.Bytes), format(h.Memory, metric.Bytes))
-	w.line("  disk read %s (%s operations/s), written %s (%s operations/s)", format(p.ReadSum, metric.Bytes), format(p.ReadOps, metric.Rate),
-		format(p.WriteSum, metric.Bytes), format(p.WriteOps, metric.Rate))
-	for _, g := range h.GPUs {
-		w.line("  GPU %s: %s, %s of %s", g.Name, format(g.Util, metric.Percent), format(g.MemoryUsed, metric.Bytes), format(g.Memory, metric.Bytes))
-	}
-	if h.NoGPU != nil {
-		w.line("  %s", *h.NoGPU)
-	}
+	w.line("%s", line)
 }
 
-func (r *Report) writeVerdicts(w writer) {
-	if len(r.Verdicts) == 0 {
+func (r *Report) writeFindings(w writer) {
+	all := r.findings()
+	if len(all) == 0 {
 		return
 	}
-	w.title("VERDICTS")
-	for _, v := range r.Verdicts {
-		w.line("  %-5s %s", v.Severity, v.Text)
+	w.title("WHAT TO KNOW")
+	for _, v := range all {
+		w.words(fmt.Sprintf("%-5s %s", v.Severity, v.Text+withEvidence(v.Evidence)))
 		if v.Try != "" {
-			w.line("        try: %s", v.Try)
+			w.words("try: " + v.Try)
 		}
 	}
 }

@@ -23,6 +23,7 @@ type Options struct {
 	// EngineThreads are the ids of llmtop's own threads that compute for the engine; nil, or a nil result, if it is not known.
 	EngineThreads func() []int
 	NoGPU         bool // do not look for accelerators
+	NoCopy        bool // do not measure the copy bandwidth, which takes cores and memory from the engine meanwhile
 }
 
 // Sampler is a runtime.Source of host samples.
@@ -80,7 +81,9 @@ func (s *Sampler) Run(ctx context.Context, sink event.Sink) error {
 	}()
 	defer func() { <-looking }()
 	bandwidth := make(chan float64, 1)
-	go measureCopy(ctx, bandwidth)
+	if !s.opt.NoCopy {
+		go measureCopy(ctx, bandwidth)
+	}
 	tick := time.NewTicker(s.opt.Interval)
 	defer tick.Stop()
 	for {

@@ -1,0 +1,75 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// swept is a benchmark of three concurrencies, a rate and a cold point.
+func swept() *Report {
+	stats := func(p50, p99, mean, half float64, n int) *Statistics {
+		return &Statistics{Count: n, Mean: Measured(mean), Low: Measured(mean - half), High: Measured(mean + half), P50: Measured(p50), P99: Measured(p99)}
+	}
+	point := func(name string, concurrency int, ttft, output, met float64) Point {
+		return Point{
+			Name: name, Concurrency: concurrency, TTFT: stats(ttft, ttft, ttft, 0, 10), Output: stats(output, output, output, output/100, 5),
+			Compliance: Compliance{All: Measured(met)}, Runs: []Run{{}},
+		}
+	}
+	one, two, four := point("32 tokens, 1 at a time", 1, 0.1, 100, 1), point("32 tokens, 2 at a time", 2, 0.12, 180, 0.97), point("32 tokens, 4 at a time", 4, 0.5, 300, 0.2)
+	one.Bandwidth, one.Compute = Measured(83e9), Measured(1e9)
+	two.Parts, two.ITL = Parts{{"queue", Measured(0.06)}, {"prompt", Measured(0.06)}}, stats(0.01, 0.05, 0.01, 0, 200)
+	four.Output = stats(300, 300, 300, 60, 3)
+	cold := Point{Name: "32 tokens, cold", Concurrency: 1, ColdTTFT: stats(0.5, 0.5, 0.5, 0, 3)}
+	slow := point("32 tokens, 10/s", 0, 0.1, 50, 1)
+	slow.Rate, slow.Finished, slow.E2EL = Measured(10), stats(4, 4, 4, 0, 5), stats(1, 1, 1, 0, 50)
+	slow.Runs = []Run{{Requests: make([]event.RequestID, 50)}}
+	r := &Report{Bench: &Bench{Targets: "ttft=200ms", Points: []Point{one, two, four, slow, cold}}, Placement: &Placement{
+		Experts: 8, Picks: 100, Curve: []PlacementBudget{{Experts: 1}, {Experts: 2, Coverage: Measured(0.5), Even: Measured(0.25)}},
+	}}
+	r.Host.OverRun.MemoryPeak, r.Host.OverRun.MemoryShare = Measured(95e9), Measured(0.95)
+	r.AddLimits(Limits{Threads: 2, Copy: Measured(100e9), Weights: Measured(90e9), Compute: Measured(2e9)})
+	return r
+}
+
+// TestAdvice: each recommendation is made from its numbers, and names them.
+func TestAdvice(t *testing.T) {
+	r := swept()
+	r.Advise()
+	var all strings.Builder
+	for _, v := range r.Bench.Advice {
+		all.WriteString(v.Topic + ": " + v.Text + " (" + v.Evidence + ") " + v.Try + "\n")
+	}
+	for _, want := range []string{
+		"concurrency: 32 tokens: 2 at a time generates 180 tokens/s, 1.80 times what 1 generates (TTFT p50 120 ms against 100 ms",
+		"targets: 32 tokens, 4 at a time: only 20 % of the requests met ttft=200ms",
+		"queue: 32 tokens, 2 at a time: 50 % of TTFT is waiting in the queue (60.0 ms of 120 ms)",
+		"token gaps: 32 tokens, 2 at a time: one token in a hundred takes 5.0 times the median",
+		"spread: 32 tokens, 4 at a time: output tokens/s is known to ±20 % only (300 ±60.0 tokens/s over 3 runs)",
+		"rate: 32 tokens, 10/s: the engine does not keep up: 40 % of the rate (4.00 requests/s finished, 10.0 were asked for)",
+		"cold start: 32 tokens: cold TTFT is 5.0 times the warm one (p50 500 ms against 100 ms)",
+		"bound: 32 tokens, 1 at a time: memory-bound at 83 % of copy bandwidth (83.0 GB/s of 100 GB/s)",
+		"experts: 2 of 8 experts take 50 % of the routing, 25 % if all were picked alike (100 picks)",
+		"memory: memory was filled to 95 %",
+	} {
+		if !strings.Contains(all.String(), want) {
+			t.Errorf("%q is missing from\n%s", want, &all)
+		}
+	}
+	if n := len(r.Bench.Advice); n != 10 {
+		t.Errorf("%d recommendations:\n%s", n, &all)
+	}
+}
+
+// TestQuietBenchmarkHasNoAdvice: nothing is made up where nothing stands out.
+func TestQuietBenchmarkHasNoAdvice(t *testing.T) {
+	r := swept()
+	r.Bench.Points, r.Placement = r.Bench.Points[:1], nil
+	r.Host = Host{}
+	r.Bench.Points[0].CopyShare = Number{}
+	if r.Advise(); len(r.Bench.Advice) != 0 {
+		t.Errorf("%+v", r.Bench.Advice)
+	}
+}

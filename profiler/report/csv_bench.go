@@ -1,0 +1,124 @@
+package report
+
+import (
+	"encoding/csv"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// benchColumns are those of a benchmark as CSV.
+var benchColumns = []string{"point", "metric", "samples", "sum", "mean", "mean_low", "mean_high", "stddev", "min", "p50", "p90", "p95", "p99", "max", "too_few"}
+
+// writeBenchCSV writes a row for each number of each point, in the units of the JSON document and by its names there; then, without a point,
+// those of the whole benchmark. Absent numbers are empty.
+func (r *Report) writeBenchCSV(w io.Writer) error {
+	c := csv.NewWriter(w)
+	_ = c.Write(benchColumns) // the first error sticks
+	scalar := func(point, name, column, value string) {
+		row := make([]string, len(benchColumns))
+		row[0], row[1] = point, name
+		for i, title := range benchColumns {
+			if title == column {
+				row[i] = value
+			}
+		}
+		_ = c.Write(row)
+	}
+	for i := range r.Bench.Points {
+		p := &r.Bench.Points[i]
+		name := plain(p.Name)
+		for _, count := range []struct {
+			name string
+			n    uint64
+		}{
+			{"finished", uint64(p.Tokens.Requests)},
+			{"prompt_tokens", p.Tokens.Prompt},
+			{"cached_tokens", p.Tokens.Cached},
+			{"padding_tokens", p.Tokens.Padding},
+			{"generated_tokens", p.Tokens.Generated},
+		} {
+			scalar(name, count.name, "sum", strconv.FormatUint(count.n, 10))
+		}
+		for _, d := range distributions {
+			if s := *d.of(p); s != nil {
+				_ = c.Write(s.row(name, d.json))
+			}
+		}
+		for _, g := range p.Groups {
+			if g.TPS != nil {
+				_ = c.Write(g.TPS.row(name, "tps of "+plain(g.Name)))
+			}
+		}
+		for _, part := range p.Parts {
+			scalar(name, "ttft_components_s "+plain(part.Name), "mean", decimal(part.Time))
+		}
+		for _, f := range p.Profiles {
+			scalar(name, "all_share of "+plain(f.Targets), "mean", decimal(f.Compliance.All))
+		}
+		for _, n := range []named{
+			{"decode_bytes_per_s", p.Bandwidth},
+			{"decode_copy_share", p.CopyShare},
+			{"decode_weights_share", p.WeightsShare},
+			{"prefill_flop_per_s", p.Compute},
+			{"prefill_compute_share", p.ComputeShare},
+		} {
+			scalar(name, n.name, "mean", decimal(n.v))
+		}
+	}
+	for _, n := range r.overall() {
+		scalar("", n.name, "mean", decimal(n.v))
+	}
+	c.Flush()
+	return c.Error()
+}
+
+// named is a number with its name in JSON.
+type named struct {
+	name string
+	v    Number
+}
+
+// overall are the numbers of a benchmark that no point has.
+func (r *Report) overall() []named {
+	u := &r.Host.OverRun
+	out := []named{
+		{"cpu_share", u.CPU},
+		{"frequency_hz", u.Frequency},
+		{"memory_used_bytes", u.MemoryUsed},
+		{"memory_peak_bytes", u.MemoryPeak},
+		{"memory_peak_share", u.MemoryShare},
+		{"engine.cpu_cores", u.Engine.CPU},
+		{"engine.cpu_utilisation", u.Engine.Utilisation},
+		{"engine.rss_bytes", u.Engine.RSS},
+		{"engine.peak_rss_bytes", u.Engine.Peak},
+		{"engine.disk_read_bytes", u.Engine.Read},
+		{"engine.disk_read_ops", u.Engine.ReadOps},
+		{"engine.disk_write_bytes", u.Engine.Write},
+		{"engine.disk_write_ops", u.Engine.WriteOps},
+	}
+	if e := r.Bench.Economics; e != nil {
+		out = append(out, named{"energy_j", e.Energy}, named{"energy_per_token_j", e.PerToken}, named{"cost_per_million_tokens", e.Cost})
+	}
+	if p := r.Placement; p != nil && p.Chosen != nil {
+		out = append(out, named{"placement.coverage_share", p.Chosen.Coverage})
+	}
+	return out
+}
+
+// row is a distribution in the order of benchColumns.
+func (s *Statistics) row(point, name string) []string {
+	row := []string{point, name, strconv.Itoa(s.Count), ""}
+	for _, n := range []Number{s.Mean, s.Low, s.High, s.StdDev, s.Min, s.P50, s.P90, s.P95, s.P99, s.Max} {
+		row = append(row, decimal(n))
+	}
+	return append(row, strings.Join(s.TooFew, " "))
+}
+
+// decimal is a number with all its digits, "" where it is absent.
+func decimal(n Number) string {
+	if !n.OK() {
+		return ""
+	}
+	return strconv.FormatFloat(n.V, 'g', -1, 64)
+}

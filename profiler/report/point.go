@@ -1,0 +1,224 @@
+package report
+
+import (
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+)
+
+// Point is one point of a benchmark's workload: so many requests side by side or a second, of prompts of one kind.
+type Point struct {
+	Name        string      `json:"name"`
+	Concurrency int         `json:"concurrency"`         // 0: open loop
+	Rate        Number      `json:"rate_requests_per_s"` // null: closed loop
+	Runs        []Run       `json:"runs"`                // the repeats, in order
+	Tokens      PointTokens `json:"tokens"`
+
+	// Distributions over the requests of all runs; null where none has the number.
+	TTFT     *Statistics `json:"ttft_s"` // warm
+	ColdTTFT *Statistics `json:"cold_ttft_s"`
+	STIL     *Statistics `json:"stil_s"`
+	TPOT     *Statistics `json:"tpot_s"`
+	ITL      *Statistics `json:"itl_s"` // over tokens
+	E2EL     *Statistics `json:"e2el_s"`
+	Prefill  *Statistics `json:"prefill_tokens_per_s"`
+	Decode   *Statistics `json:"decode_tokens_per_s"`
+	Overall  *Statistics `json:"overall_tokens_per_s"`
+	TPS      *Statistics `json:"tps"`
+
+	// Distributions over runs.
+	Output   *Statistics `json:"output_tokens_per_s"` // TTPS
+	Total    *Statistics `json:"total_tokens_per_s"`  // prompt and output
+	Finished *Statistics `json:"finished_requests_per_s"`
+	Goodput  *Statistics `json:"goodput_requests_per_s"`
+
+	Groups     []PointGroup   `json:"groups"`            // by name; empty where all requests are of the default one
+	Parts      Parts          `json:"ttft_components_s"` // means over the warm requests that have them, or the cold ones of a point without
+	Dominant   *string        `json:"dominant_component"`
+	Compliance Compliance     `json:"compliance"`
+	Profiles   []PointProfile `json:"profiles"` // the same for each of the named targets
+
+	// What the model's shape makes of the rates, for one request at a time; null for more, which share what is read.
+	Bandwidth    Number `json:"decode_bytes_per_s"` // weights and KV that decode touches
+	Compute      Number `json:"prefill_flop_per_s"` // multiplications and additions of the weights that a prompt meets
+	CopyShare    Number `json:"decode_copy_share"`  // of what this machine copies, and so on
+	WeightsShare Number `json:"decode_weights_share"`
+	ComputeShare Number `json:"prefill_compute_share"`
+
+	// Late is by how much requests of an open loop were sent after their time: what the sender, or a full queue, added. Null: closed loop.
+	Late *Statistics `json:"late_s"`
+
+	length struct { // tokens in the KV cache in the middle of each request's decoding
+		sum float64
+		n   int
+	}
+}
+
+// Run is one repeat of a point.
+type Run struct {
+	Requests []event.RequestID `json:"requests"`
+	Started  Number            `json:"started_s"` // since the session began
+	Duration Number            `json:"duration_s"`
+	Late     []float64         `json:"-"` // of each request of an open loop, in s
+}
+
+// PointTokens are sums over the requests of a point that finished.
+type PointTokens struct {
+	Requests  int    `json:"finished"`
+	Prompt    uint64 `json:"prompt_tokens"`
+	Cached    uint64 `json:"cached_tokens"` // of the prompt
+	Padding   uint64 `json:"padding_tokens"`
+	Generated uint64 `json:"generated_tokens"`
+}
+
+// PointGroup is one LoRA adapter or tenant at a point.
+type PointGroup struct {
+	Name      string      `json:"name"`
+	Requests  int         `json:"requests"` // that finished
+	Generated uint64      `json:"generated_tokens"`
+	TPS       *Statistics `json:"tps"` // over its requests
+}
+
+// PointProfile is how a point's requests met one set of targets.
+type PointProfile struct {
+	Targets    string      `json:"targets"`
+	Goodput    *Statistics `json:"goodput_requests_per_s"`
+	Compliance Compliance  `json:"compliance"`
+}
+
+// distributions are those of a point in the order in which they are told: the name in JSON, the name for people, and how a value is written.
+var distributions = []struct {
+	json, name string
+	of         func(*Point) **Statistics
+	format     func(float64) string
+}{
+	{"ttft_s", "TTFT", func(p *Point) **Statistics { return &p.TTFT }, metric.Seconds},
+	{"cold_ttft_s", "TTFT cold", func(p *Point) **Statistics { return &p.ColdTTFT }, metric.Seconds},
+	{"stil_s", "STIL (queue)", func(p *Point) **Statistics { return &p.STIL }, metric.Seconds},
+	{"tpot_s", "TPOT", func(p *Point) **Statistics { return &p.TPOT }, metric.Seconds},
+	{"itl_s", "ITL", func(p *Point) **Statistics { return &p.ITL }, metric.Seconds},
+	{"e2el_s", "E2EL", func(p *Point) **Statistics { return &p.E2EL }, metric.Seconds},
+	{"late_s", "sent late by", func(p *Point) **Statistics { return &p.Late }, metric.Seconds},
+	{"prefill_tokens_per_s", "prefill tokens/s", func(p *Point) **Statistics { return &p.Prefill }, metric.Rate},
+	{"decode_tokens_per_s", "decode tokens/s", func(p *Point) **Statistics { return &p.Decode }, metric.Rate},
+	{"overall_tokens_per_s", "overall tokens/s", func(p *Point) **Statistics { return &p.Overall }, metric.Rate},
+	{"tps", "TPS of a request", func(p *Point) **Statistics { return &p.TPS }, metric.Rate},
+	{"output_tokens_per_s", "TTPS (output)", func(p *Point) **Statistics { return &p.Output }, metric.Rate},
+	{"total_tokens_per_s", "with prompts", func(p *Point) **Statistics { return &p.Total }, metric.Rate},
+	{"finished_requests_per_s", "requests/s", func(p *Point) **Statistics { return &p.Finished }, metric.Rate},
+	{"goodput_requests_per_s", "goodput", func(p *Point) **Statistics { return &p.Goodput }, metric.Rate},
+}
+
+// samples gathers the values of one metric.
+type samples struct {
+	all  []float64
+	runs [][]float64 // the same by run
+}
+
+func (s *samples) add(run int, n Number) {
+	if !n.OK() {
+		return
+	}
+	for len(s.runs) <= run {
+		s.runs = append(s.runs, nil)
+	}
+	s.all, s.runs[run] = append(s.all, n.V), append(s.runs[run], n.V)
+}
+
+// gathered are the samples of a point's metrics by their names in JSON, those of its groups by theirs, and what is summed and judged.
+type gathered struct {
+	metrics map[string]*samples
+	groups  map[string]*samples
+	judged  []tally
+	good    []samples // requests/s of each of judged
+}
+
+func (g *gathered) add(name string, run int, n Number) {
+	if g.metrics[name] == nil {
+		g.metrics[name] = &samples{}
+	}
+	g.metrics[name].add(run, n)
+}
+
+// describe works out a point's numbers from its runs. Targets are those of goodput, then those of the profiles.
+func (p *Point) describe(byID map[event.RequestID]*Request, targets []Targets) {
+	g := gathered{metrics: map[string]*samples{}, groups: map[string]*samples{}, good: make([]samples, len(targets))}
+	for _, t := range targets {
+		g.judged = append(g.judged, tally{targets: t})
+	}
+	p.Groups, p.Profiles = []PointGroup{}, []PointProfile{}
+	for i, run := range p.Runs {
+		p.gather(&g, i, run, byID)
+	}
+	for _, d := range distributions {
+		if s := g.metrics[d.json]; s != nil {
+			*d.of(p) = s.describe()
+		}
+	}
+	p.group(byID, g.groups)
+	p.parts(byID)
+	for i := range g.judged {
+		profile := PointProfile{Targets: targets[i].Name, Goodput: g.good[i].describe(), Compliance: g.judged[i].compliance()}
+		if i == 0 {
+			p.Goodput, p.Compliance = profile.Goodput, profile.Compliance
+		}
+		p.Profiles = append(p.Profiles, profile)
+	}
+}
+
+// gather adds the i-th run.
+func (p *Point) gather(g *gathered, i int, run Run, byID map[event.RequestID]*Request) {
+	before := p.Tokens
+	good := make([]float64, len(g.judged))
+	for _, id := range run.Requests {
+		q := byID[id]
+		for t := range g.judged {
+			if g.judged[t].add(q) {
+				good[t]++
+			}
+		}
+		if q != nil && q.State == event.StateFinished.String() {
+			p.request(g, i, q)
+		}
+	}
+	if d, ok := run.Duration.Positive(); ok {
+		generated, prompts := float64(p.Tokens.Generated-before.Generated), float64(p.Tokens.Prompt-before.Prompt)
+		g.add("output_tokens_per_s", i, Measured(generated/d))
+		g.add("total_tokens_per_s", i, Measured((generated+prompts)/d))
+		g.add("finished_requests_per_s", i, Measured(float64(p.Tokens.Requests-before.Requests)/d))
+		for t := range good {
+			g.good[t].add(i, Measured(good[t]/d))
+		}
+	}
+	for _, v := range run.Late {
+		g.add("late_s", i, Measured(v))
+	}
+}
+
+// request adds one that finished.
+func (p *Point) request(g *gathered, i int, q *Request) {
+	first := "ttft_s"
+	if q.Cold {
+		first = "cold_ttft_s"
+	}
+	for name, n := range map[string]Number{
+		first: q.TTFT, "stil_s": q.STIL, "tpot_s": q.TPOT, "e2el_s": q.E2EL, "prefill_tokens_per_s": q.PrefillRate,
+		"decode_tokens_per_s": q.DecodeRate, "overall_tokens_per_s": q.Overall, "tps": q.TPS,
+	} {
+		g.add(name, i, n)
+	}
+	for _, t := range q.Tokens {
+		for range max(t.N, 1) {
+			g.add("itl_s", i, t.Gap)
+		}
+	}
+	if g.groups[q.Group] == nil {
+		g.groups[q.Group] = &samples{}
+	}
+	g.groups[q.Group].add(i, q.TPS)
+	p.length.sum += float64(q.Prompt) + float64(q.Generated)/2
+	p.length.n++
+	t := &p.Tokens
+	t.Requests++
+	t.Prompt, t.Cached = t.Prompt+uint64(max(q.Prompt, 0)), t.Cached+uint64(max(q.Cached, 0))
+	t.Padding, t.Generated = t.Padding+uint64(max(q.Padding, 0)), t.Generated+uint64(max(q.Generated, 0))
+}

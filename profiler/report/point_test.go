@@ -1,0 +1,144 @@
+package report
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+func TestPointTellsWhereItsTokensAndItsTTFTWent(t *testing.T) {
+	p := benched().Bench.Points[0]
+	if p.Tokens != (PointTokens{Requests: 4, Prompt: 40, Generated: 12}) {
+		t.Errorf("tokens %+v", p.Tokens)
+	}
+	if p.Dominant == nil || *p.Dominant != "prompt" || math.Abs(p.Parts[0].Time.V-0.15) > 1e-12 || math.Abs(p.Parts[1].Time.V-0.05) > 1e-12 {
+		t.Errorf("of a mean warm TTFT of 0.2 s: %+v", p.Parts) // the cold request is not in it
+	}
+	if len(p.Profiles) != 4 || p.Profiles[0].Targets != "ttft=200ms" || p.Profiles[0].Goodput.Mean != p.Goodput.Mean {
+		t.Errorf("profiles %+v", p.Profiles)
+	}
+	for name, want := range map[string]float64{"interactive": 1.0 / 5, "real-time": 0, "batch": 4.0 / 5} { // of five requests
+		for _, f := range p.Profiles {
+			if f.Targets == name && math.Abs(f.Compliance.All.V-want) > 1e-12 {
+				t.Errorf("%s met by %v, want %v", name, f.Compliance.All.V, want)
+			}
+		}
+	}
+	if len(p.Groups) != 0 {
+		t.Errorf("groups of requests without any: %+v", p.Groups)
+	}
+}
+
+func TestGroupsOfAPoint(t *testing.T) {
+	byID := map[event.RequestID]*Request{}
+	var ids []event.RequestID
+	for i, group := range []string{"a", "b", "a"} {
+		id := event.RequestID(i + 1)
+		ids = append(ids, id)
+		byID[id] = &Request{ID: id, State: "finished", Group: group, Generated: 10 * (i + 1), TPS: Measured(float64(i + 1)), Cached: 2, Prompt: 3, Padding: 1}
+	}
+	p := Point{Runs: []Run{{Requests: ids, Duration: Measured(2)}}}
+	p.describe(byID, Profiles)
+	if len(p.Groups) != 2 || p.Groups[0].Generated != 40 || p.Groups[0].TPS.Mean.V != 2 || p.Groups[1].Requests != 1 {
+		t.Errorf("%+v", p.Groups)
+	}
+	if p.Tokens.Cached != 6 || p.Tokens.Padding != 3 || p.Output.Mean.V != 30 {
+		t.Errorf("%+v, %v tokens/s", p.Tokens, p.Output.Mean.V)
+	}
+}
+
+// TestTotalsAddUp: the tokens of the requests, line by line, are those of the points, in JSON, in CSV and in every summary.
+func TestTotalsAddUp(t *testing.T) {
+	r := benched()
+	r.Bench.Points = r.Bench.Points[:1] // the second one names a request again
+	var lines uint64
+	for line := range strings.Lines(in(t, r.WriteJSONL)) {
+		var q Request
+		if err := json.Unmarshal([]byte(line), &q); err != nil {
+			t.Fatal(err)
+		}
+		lines += uint64(q.Generated)
+	}
+	rows, err := csv.NewReader(strings.NewReader(in(t, r.WriteCSV))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, row := range rows {
+		got[row[1]] = row[3]
+	}
+	if sum := r.Bench.Points[0].Tokens.Generated; lines != sum || got["generated_tokens"] != fmt.Sprint(sum) {
+		t.Errorf("%d tokens by line, %d at the point, %s in CSV", lines, sum, got["generated_tokens"])
+	}
+	for name, write := range formats(r) {
+		if doc := in(t, write); name == "text" || name == "Markdown" || name == "HTML" {
+			if !strings.Contains(doc, fmt.Sprintf("40 prompt tokens (0 cached, 0 padding), %d generated", lines)) {
+				t.Errorf("%s tells other tokens:\n%s", name, doc)
+			}
+		}
+	}
+}
+
+// TestCSVHasWhatJSONHas: every distribution of every point, digit by digit.
+func TestCSVHasWhatJSONHas(t *testing.T) {
+	r := benched()
+	rows, err := csv.NewReader(strings.NewReader(in(t, r.WriteCSV))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	means := map[string]string{}
+	for _, row := range rows {
+		means[row[0]+": "+row[1]] = row[4]
+	}
+	for i := range r.Bench.Points {
+		p := &r.Bench.Points[i]
+		for _, d := range distributions {
+			s := *d.of(p)
+			got, there := means[p.Name+": "+d.json]
+			if there != (s != nil) {
+				t.Errorf("%s of %s: in CSV %v", d.json, p.Name, there)
+			} else if v, err := strconv.ParseFloat(got, 64); there && (err != nil || v != s.Mean.V) {
+				t.Errorf("%s of %s: %s, want %v", d.json, p.Name, got, s.Mean.V)
+			}
+		}
+	}
+}
+
+// TestUsage: what was used over the run, from samples of different lengths.
+func TestUsage(t *testing.T) {
+	var u usage
+	second := int64(1e9)
+	u.add(&event.Host{Cores: []float64{0, 0}, CPU: event.Of(1), MemTotal: event.Of(100), MemUsed: event.Of(10)}) // the first one covers no time
+	u.add(&event.Host{
+		Interval: second, Cores: []float64{0, 0}, CPU: event.Of(0.5), MemTotal: event.Of(100), MemUsed: event.Of(80),
+		Engine: event.Process{CPU: event.Of(1), Read: event.Of(1000), ReadOps: event.Of(4), RSS: event.Of(5), Peak: event.Of(6), Write: event.Absent(event.NotPermitted)},
+		GPUs:   []event.GPU{{Name: "card", Power: event.Of(100)}},
+	})
+	u.add(&event.Host{
+		Interval: 3 * second, Cores: []float64{0, 0}, CPU: event.Of(0.1), MemTotal: event.Of(100), MemUsed: event.Of(60),
+		Engine: event.Process{CPU: event.Of(2), Read: event.Of(0), ReadOps: event.Of(0), RSS: event.Of(9), Peak: event.Of(9), Write: event.Absent(event.NotPermitted)},
+		GPUs:   []event.GPU{{Name: "card", Power: event.Of(200)}},
+	})
+	o := u.overRun()
+	for name, c := range map[string]struct {
+		got  Number
+		want float64
+	}{
+		"sampled": {o.Seconds, 4}, "CPU": {o.CPU, 0.2}, "memory": {o.MemoryUsed, 65}, "peak": {o.MemoryPeak, 80}, "share": {o.MemoryShare, 0.8},
+		"cores": {o.Engine.CPU, 1.75}, "utilisation": {o.Engine.Utilisation, 0.875}, "read": {o.Engine.Read, 1000}, "reads": {o.Engine.ReadOps, 4},
+		"resident": {o.Engine.RSS, 8}, "highest": {o.Engine.Peak, 9}, "power": {o.GPUs[0].Power, 175},
+	} {
+		if !c.got.OK() || math.Abs(c.got.V-c.want) > 1e-9 {
+			t.Errorf("%s: %v, want %v", name, c.got.V, c.want)
+		}
+	}
+	if why := o.Engine.Absent["disk_write_bytes"]; why != event.NotPermitted.String() || o.Engine.Write.OK() {
+		t.Errorf("what may not be read: %q", why)
+	}
+}
