@@ -1,15 +1,147 @@
 #!/usr/bin/env bash
-# Installs the engines that llmtop is measured against into a cache folder, and prints the shell line that tells the
-# tests where they are:
+# Installs the real programs that llmtop is tested with into a cache folder, and prints the shell lines that tell the tests
+# where they are:
 #
-#	eval "$(scripts/peers.sh)"
-#	go test ./runtime/native -run '^$' -bench Peer
+#	eval "$(scripts/peers.sh)"                       # all of them: a quarter of an hour on two cores, then from the cache
+#	eval "$(scripts/peers.sh llamacpp prometheus)"   # some of them
+#	go test -v -run Absent ./runtime/peer            # what is there, and what is not
 #
-# Today that is llama.cpp, as llmtop itself installs it: fetched by the npm client from whatever registry it is set up for,
-# and compared with the hash that is pinned in the source. Needs npm.
-set -euo pipefail
+# llamacpp      llama.cpp's libraries, as llmtop itself installs them. Needs npm.
+# llama-server  llama-server, llama-bench and llama-quantize, built from the source in the npm package node-llama-cpp. Needs npm, git,
+#               a C++ compiler, cmake and ninja; the last two are installed from Debian where that is possible.
+# ollama        Ollama, built by go install, with that llama-server as the engine it starts. Needs a C compiler.
+# prometheus    that of the PATH, or Debian's, unpacked into the cache folder and not installed.
+# openai        the openai client for Node.js (scripts/openai.sh). Needs npm.
+#
+# Whatever is fetched comes through the ordinary clients and their settings, and is compared with the hash pinned here. A part that
+# cannot be had is named with its reason, the others are installed all the same, and the exit code is 1.
+set -uo pipefail
 cd "$(dirname "$0")/.."
 
 cache=${LLMTOP_PEERS:-${XDG_CACHE_HOME:-$HOME/.cache}/llmtop/peers}
-said=$(XDG_DATA_HOME=$cache go run . engine install llamacpp)
-echo "export LLMTOP_LLAMA_DIR='$(sed -n 's/^llama\.cpp .*: //p' <<<"$said")'"
+mkdir -p "$cache" && cache=$(cd "$cache" && pwd) || exit 1
+
+source_version=3.22.1 # of node-llama-cpp: llama.cpp v0.5.0
+source_sha512=6e5b488a9b9699cd76dc7eed30880318a4ac4ab866865418795502e3c5d38d55bb5c624988927209d95333343f2e25a83e4183a5c2f816f883a60c3ba9f4e20f
+ollama_version=v0.33.0
+ollama_sum=h1:eBW81lwwaxeIDaw9U17xbqpttik6QBn7sVavoRfzyqk=
+
+say() { echo "peers: $*" >&2; }
+note() { echo "export $1='$2'"; }
+
+# logged FILE WHAT COMMAND...: runs a command whose output goes to a file; if it fails, the end of that is told.
+logged() {
+	local file=$1 what=$2
+	shift 2
+	"$@" >"$file" 2>&1 && return
+	say "cannot $what; the end of $file:"
+	tail -n 15 "$file" >&2
+	return 1
+}
+
+have() { # have PROGRAM...: whether they are on the PATH, with a word on those that are not
+	local program missing=()
+	for program in "$@"; do type -P "$program" >/dev/null || missing+=("$program"); done
+	[ ${#missing[@]} -eq 0 ] || { say "not on the PATH: ${missing[*]}"; return 1; }
+}
+
+as_root() {
+	if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
+}
+
+apt_update() { [ -n "${apt_updated:-}" ] || as_root apt-get update && apt_updated=1; }
+
+debian() { # debian PROGRAM PACKAGE: installs a package for a program that is not on the PATH, if Debian's packages can be had
+	type -P "$1" >/dev/null && return
+	type -P apt-get >/dev/null || { say "not on the PATH: $1"; return 1; }
+	logged "$cache/apt.log" "install Debian's $2" as_root apt-get install -y --no-install-recommends "$2" && return
+	logged "$cache/apt.log" "update the list of Debian's packages" apt_update || return 1
+	logged "$cache/apt.log" "install Debian's $2" as_root apt-get install -y --no-install-recommends "$2"
+}
+
+get_llamacpp() {
+	local said dir
+	have npm || return 1
+	said=$(XDG_DATA_HOME=$cache go run . engine install llamacpp) || return 1
+	dir=$(sed -n 's/^llama\.cpp .*: //p' <<<"$said")
+	[ -d "$dir" ] || { say "llmtop engine install llamacpp said: $said"; return 1; }
+	note LLMTOP_LLAMA_DIR "$dir"
+}
+
+# The build is for this processor, so that it is as fast as what llmtop loads: another processor gets a folder of its own.
+processor=$( (grep -m1 '^flags' /proc/cpuinfo || uname -m) 2>/dev/null | cksum | cut -d' ' -f1)
+server=$cache/llama-server-$source_version-$processor
+
+get_llama_server() {
+	if [ ! -x "$server/llama-bench" ]; then
+		have npm git c++ sha512sum && debian cmake cmake && debian ninja ninja-build && build_llama || return 1
+	fi
+	note LLMTOP_PEER_LLAMA_SERVER "$server/llama-server"
+	note LLMTOP_PEER_LLAMA_BENCH "$server/llama-bench"
+}
+
+build_llama() {
+	local work=$cache/build tgz=node-llama-cpp-$source_version.tgz program
+	rm -rf "$work" && mkdir -p "$work" || return 1
+	logged "$cache/llama-fetch.log" "fetch node-llama-cpp" \
+		npm pack "node-llama-cpp@$source_version" --pack-destination "$work" --loglevel=error || return 1
+	echo "$source_sha512  $work/$tgz" | sha512sum --check --quiet >&2 || { say "$tgz is not the one that is pinned"; return 1; }
+	tar -C "$work" -xzf "$work/$tgz" package/llama/gitRelease.bundle || return 1
+	git -c advice.detachedHead=false clone -q "$work/package/llama/gitRelease.bundle" "$work/src" || return 1
+	say "building llama-server; $work/build.log tells how far it is"
+	logged "$work/configure.log" "configure llama.cpp" cmake -S "$work/src" -B "$work/out" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+		-DBUILD_SHARED_LIBS=OFF -DLLAMA_BUILD_UI=OFF -DLLAMA_USE_PREBUILT_UI=OFF -DLLAMA_OPENSSL=OFF -DLLAMA_BUILD_TESTS=OFF \
+		-DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_APP=OFF -DGGML_CCACHE=OFF || return 1
+	logged "$work/build.log" "build llama.cpp" nice ninja -C "$work/out" llama-server llama-bench llama-quantize || return 1
+	mkdir -p "$server" || return 1
+	for program in llama-quantize llama-server llama-bench; do # the last one is what marks the folder as complete
+		cp "$work/out/bin/$program" "$server/$program.new" && mv "$server/$program.new" "$server/$program" || return 1
+	done
+	rm -rf "$work"
+}
+
+get_ollama() {
+	local root=$cache/ollama-$ollama_version sum program
+	if [ ! -x "$root/bin/ollama" ]; then
+		have cc || return 1
+		sum=$(go mod download -json "github.com/ollama/ollama@$ollama_version" | sed -n 's/.*"Sum": "\(.*\)".*/\1/p')
+		[ "$sum" = "$ollama_sum" ] || { say "the source of Ollama $ollama_version has the hash '$sum', not the one that is pinned"; return 1; }
+		say "building Ollama"
+		logged "$cache/ollama.log" "build Ollama" env CGO_ENABLED=1 GOBIN="$root/bin" nice go install -trimpath \
+			-ldflags "-s -w -X github.com/ollama/ollama/version.Version=${ollama_version#v}" "github.com/ollama/ollama@$ollama_version" || return 1
+	fi
+	[ -x "$server/llama-bench" ] || { say "Ollama needs llama-server"; return 1; }
+	mkdir -p "$root/lib/ollama" || return 1
+	for program in llama-server llama-quantize; do ln -sf "$server/$program" "$root/lib/ollama/$program" || return 1; done
+	note LLMTOP_PEER_OLLAMA "$root/bin/ollama"
+}
+
+get_prometheus() {
+	local program root=$cache/prometheus
+	program=$(type -P prometheus) || program=$root/usr/bin/prometheus
+	if [ ! -x "$program" ]; then
+		have apt-get dpkg-deb && mkdir -p "$root" || return 1
+		fetch_prometheus "$root" >/dev/null 2>&1 || logged "$cache/apt.log" "update the list of Debian's packages" apt_update || return 1
+		logged "$cache/apt.log" "fetch Debian's prometheus" fetch_prometheus "$root" || return 1
+		dpkg-deb -x "$root"/prometheus_*.deb "$root" && rm -f "$root"/prometheus_*.deb || return 1
+	fi
+	note LLMTOP_PEER_PROMETHEUS "$program"
+}
+
+fetch_prometheus() { (cd "$1" && apt-get download prometheus); } # nothing, if it is there
+
+get_openai() { scripts/openai.sh; }
+
+absent=()
+if command -v flock >/dev/null; then # one at a time
+	exec 9>"$cache/lock" && flock 9
+fi
+[ $# -gt 0 ] || set -- llamacpp llama-server ollama prometheus openai
+for part in "$@"; do
+	case $part in
+	llamacpp | llama-server | ollama | prometheus | openai) ;;
+	*) say "there is no $part: llamacpp, llama-server, ollama, prometheus, openai" && exit 2 ;;
+	esac
+	"get_${part/-/_}" 9>&- || { say "ABSENT: $part, for the reason above"; absent+=("$part"); }
+done
+[ ${#absent[@]} -eq 0 ] || { say "absent: ${absent[*]}"; exit 1; }

@@ -26,7 +26,7 @@ func Ollama(tb testing.TB, env ...string) *Process {
 	p := start(tb, server{name: "ollama", ready: "/api/version", command: func(port int) *exec.Cmd {
 		cmd := exec.Command(path, "serve")
 		cmd.Env = append(os.Environ(), append([]string{
-			fmt.Sprintf("OLLAMA_HOST=127.0.0.1:%d", port), "HOME=" + home, "OLLAMA_MODELS=" + filepath.Join(home, "models"),
+			fmt.Sprintf("OLLAMA_HOST=127.0.0.1:%d", port), "HOME=" + home, "OLLAMA_MODELS=" + filepath.Join(home, "models"), "OLLAMA_NO_CLOUD=1",
 		}, env...)...)
 		return cmd
 	}})

@@ -5,7 +5,10 @@ package peer
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
+	"net/http/httptest"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -96,5 +99,63 @@ func TestPrometheus(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatalf("it never had the metric: %s", p.Log())
 		}
+	}
+}
+
+// TestTap keeps what passes, message by message.
+func TestTap(t *testing.T) {
+	next := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for _, piece := range []string{"data: {\"a\"", ":1}\n\n", "data: [DONE]\n\n"} {
+			_, _ = io.WriteString(w, piece)
+			_ = http.NewResponseController(w).Flush()
+			<-next
+		}
+	}))
+	defer server.Close()
+	tap := NewTap(t, server.URL)
+	began := time.Now()
+	resp, err := http.Post(tap.URL+"/v1/x?q", "application/json", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if got := tap.Of("/v1/x"); len(got) != 0 {
+		t.Errorf("an answer has ended before its end: %v", got)
+	}
+	close(next)
+	text, err := io.ReadAll(resp.Body)
+	if want := "data: {\"a\":1}\n\ndata: [DONE]\n\n"; err != nil || string(text) != want {
+		t.Errorf("through the tap comes %q, %v", text, err)
+	}
+	answers := tap.Of("/v1/x")
+	if len(answers) != 1 || len(answers[0].Messages()) != 2 {
+		t.Fatalf("it has %v", answers)
+	}
+	a, b := answers[0].Messages()[0], answers[0].Messages()[1]
+	if a.Text != `{"a":1}` || b.Text != "[DONE]" || answers[0].Began.Before(began) || a.At.Before(answers[0].Began) || b.At.Before(a.At) {
+		t.Errorf("it has %+v and %+v", a, b)
+	}
+}
+
+// TestAbsent says which of the real programs are absent; eval "$(scripts/peers.sh)" installs them.
+func TestAbsent(t *testing.T) {
+	var absent []string
+	for _, p := range []struct{ name, env string }{
+		{"llama.cpp's libraries", "LLMTOP_LLAMA_DIR"},
+		{"llama-server", LlamaServerEnv},
+		{"llama-bench", LlamaBenchEnv},
+		{"Ollama", OllamaEnv},
+		{"Prometheus", PrometheusEnv},
+		{"the openai client", "LLMTOP_OPENAI_CLIENT"},
+	} {
+		if at := os.Getenv(p.env); at != "" {
+			t.Logf("%s: %s", p.name, at)
+		} else {
+			absent = append(absent, p.name+" ("+p.env+")")
+		}
+	}
+	if len(absent) > 0 {
+		t.Skipf(`absent, their tests were skipped: %s. eval "$(scripts/peers.sh)" installs them`, strings.Join(absent, ", "))
 	}
 }

@@ -271,3 +271,22 @@ func TestDrain(t *testing.T) {
 		})
 	}
 }
+
+// TestConnectionsOfTheirOwn: a server may close a connection behind an answer without saying so, and then no request that generates may be on it.
+func TestConnectionsOfTheirOwn(t *testing.T) {
+	r := behind(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = io.WriteString(w, r.RemoteAddr+" "+r.Header.Get("Connection"))
+	}))
+	from := map[string]bool{}
+	for range 3 {
+		_, text, _ := r.one(t, chat, `{}`)
+		from[text] = true
+		if !strings.HasSuffix(text, " ") {
+			t.Errorf("the server is told of the connection: %q", text)
+		}
+	}
+	if len(from) != 3 {
+		t.Errorf("3 requests came from %v", from)
+	}
+}

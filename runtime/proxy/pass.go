@@ -44,13 +44,24 @@ func newTransport(to *url.URL, two bool) *http.Transport {
 	return t
 }
 
-// versions is a transport for each version of HTTP.
-type versions struct{ one, two *http.Transport }
+// versions is a transport for each version of HTTP, and one that uses no connection twice.
+type versions struct{ one, two, once *http.Transport }
 
-// RoundTrip implements http.RoundTripper.
+func newVersions(to *url.URL) versions {
+	v := versions{newTransport(to, false), newTransport(to, true), newTransport(to, false)}
+	v.once.MaxIdleConnsPerHost = -1
+	return v
+}
+
+// RoundTrip implements http.RoundTripper. llama.cpp's server closes connections behind its streams without having said so: the next request on
+// one would fail, and could not be sent again, since nobody has kept its prompt. Requests that generate therefore have connections of their
+// own, unless those are costly.
 func (v *versions) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.ProtoMajor >= 2 {
+	switch x := exchangeOf(r); {
+	case r.ProtoMajor >= 2:
 		return v.two.RoundTrip(r)
+	case x != nil && x.dialect != nil && r.URL.Scheme == "http":
+		return v.once.RoundTrip(r)
 	}
 	return v.one.RoundTrip(r)
 }

@@ -69,7 +69,7 @@ func New(opt Options) (*Proxy, error) {
 	}
 	p := &Proxy{
 		opt: opt, to: to, listener: listener, idle: make(chan struct{}), doubts: map[doubt]uint64{},
-		versions: versions{newTransport(to, false), newTransport(to, true)},
+		versions: newVersions(to),
 	}
 	p.pass = p.newPass()
 	return p, nil

@@ -1,0 +1,215 @@
+//go:build unix
+
+package cmd
+
+import (
+	"bufio"
+	"encoding/json"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/report"
+	"github.com/llmtop/llmtop/runtime/peer"
+)
+
+// spoken is what a llama-server says of a request in the last message of its answer.
+type spoken struct {
+	prompt, generated int
+	fill, decode      float64 // ms: until the first token, and from there to the last one
+}
+
+func spokenIn(t *testing.T, a *peer.Answer) (s spoken) {
+	t.Helper()
+	for _, m := range a.Messages() {
+		var in struct {
+			Timings *struct {
+				CacheN      int     `json:"cache_n"`
+				PromptN     int     `json:"prompt_n"`
+				PromptMS    float64 `json:"prompt_ms"`
+				PredictedN  int     `json:"predicted_n"`
+				PredictedMS float64 `json:"predicted_ms"`
+			}
+		}
+		if json.Unmarshal([]byte(m.Text), &in) == nil && in.Timings != nil {
+			s = spoken{in.Timings.CacheN + in.Timings.PromptN, in.Timings.PredictedN, in.Timings.PromptMS, in.Timings.PredictedMS}
+		}
+	}
+	if s.generated == 0 {
+		t.Fatalf("a llama-server's answer without timings: %v", a.Messages())
+	}
+	return s
+}
+
+// counter is one of a llama-server's metrics.
+func counter(t *testing.T, url, name string) int {
+	t.Helper()
+	resp, err := http.Get(url + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+		if value, is := strings.CutPrefix(lines.Text(), name+" "); is {
+			n, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return int(n)
+		}
+	}
+	t.Fatalf("no metric %s", name)
+	return 0
+}
+
+// serverRounds is how often a benchmark may be measured until a busy machine has let two clocks agree.
+const serverRounds = 6
+
+// TestBenchLlamaServer benchmarks a real llama-server. All tokens are counted as the server's metrics and answers count them; no time is shorter
+// than the server says that it took; TPOT is near the server's; and the numbers of vllm bench serve are those that its formulas give for
+// the messages as somebody else saw them pass.
+func TestBenchLlamaServer(t *testing.T) {
+	server := peer.LlamaServer(t, "", "--metrics", "--parallel", "1", "--ctx-size", "1024", "--threads", "1")
+	const prompts, outputs = "llamacpp:prompt_tokens_total", "llamacpp:tokens_predicted_total"
+	for round := 1; ; round++ {
+		tap := peer.NewTap(t, server.URL)
+		was := [2]int{counter(t, server.URL, prompts), counter(t, server.URL, outputs)}
+		r, _ := bencher(t, tap.URL, "--prompt-tokens", "48", "-n", "96", "--requests", "9", "--repeats", "1", "--warmup", "1", "--compat", "vllm")
+		answers := tap.Of("/v1/completions")
+		if len(r.Requests) != 10 || len(answers) != 10 || r.Bench.Failed != 0 {
+			t.Fatalf("%d requests, %d answers, %d failed", len(r.Requests), len(answers), r.Bench.Failed)
+		}
+		var sums [2]int
+		var tpot []float64
+		for i, a := range answers {
+			said, got := spokenIn(t, a), &r.Requests[i]
+			if got.Prompt != said.prompt || got.Generated != said.generated || got.Generated != 96 || got.Prompt != 48 {
+				t.Errorf("request %d: %d and %d tokens, the server says %+v", i, got.Prompt, got.Generated, said)
+			}
+			if 1e3*got.TTFT.V < said.fill || 1e3*got.E2EL.V < said.fill+said.decode {
+				t.Errorf("request %d: TTFT %v s, E2EL %v s are shorter than the server took: %+v", i, got.TTFT, got.E2EL, said)
+			}
+			sums[0], sums[1] = sums[0]+got.Prompt, sums[1]+got.Generated
+			tpot = append(tpot, 1e3*got.TPOT.V/(said.decode/float64(said.generated-1)))
+		}
+		for end := time.Now().Add(20 * time.Second); counter(t, server.URL, outputs)-was[1] < sums[1] && time.Now().Before(end); {
+			time.Sleep(10 * time.Millisecond) // until the last slot is released
+		}
+		if now := [2]int{counter(t, server.URL, prompts) - was[0], counter(t, server.URL, outputs) - was[1]}; now != sums {
+			t.Errorf("prompts and outputs have %v tokens, by the server's metrics %v", sums, now)
+		}
+		theirs := ofVLLM(answers[1:]) // without the warm-up
+		same := theirs.check(t, r.Bench.Compat.Points[0].Values)
+		ratio := median(tpot)
+		t.Logf("round %d: TPOT is %.4f of what the server says; vllm bench serve %+v", round, ratio, theirs)
+		if same && math.Abs(ratio-1) < 0.1 {
+			return
+		}
+		if round == serverRounds {
+			t.Fatalf("in %d rounds the numbers never agreed with the server's and with vLLM's formulas", round)
+		}
+	}
+}
+
+// served is what vllm bench serve says of completions, in ms.
+type served struct{ ttft, tpot, itl, e2el float64 }
+
+// ofVLLM are its medians by its own formulas (vllm/benchmarks/lib/endpoint_request_func.py, async_request_openai_completions): the time to the first message
+// with choices, the gaps between such messages, and (latency - TTFT) / (tokens - 1).
+func ofVLLM(answers []*peer.Answer) served {
+	var ttft, tpot, itl, e2el []float64
+	for _, a := range answers {
+		var first, recent time.Time
+		tokens := 0
+		for _, m := range a.Messages() {
+			var in struct {
+				Choices []json.RawMessage
+				Usage   *struct {
+					N int `json:"completion_tokens"`
+				}
+			}
+			if json.Unmarshal([]byte(m.Text), &in) != nil {
+				continue // [DONE]
+			}
+			if in.Usage != nil {
+				tokens = in.Usage.N
+			}
+			switch {
+			case len(in.Choices) == 0:
+				continue
+			case first.IsZero():
+				first = m.At
+			default:
+				itl = append(itl, ms(m.At.Sub(recent)))
+			}
+			recent = m.At
+		}
+		ttft, e2el = append(ttft, ms(first.Sub(a.Began))), append(e2el, ms(recent.Sub(a.Began)))
+		tpot = append(tpot, ms(recent.Sub(first))/float64(tokens-1))
+	}
+	return served{median(ttft), median(tpot), median(itl), median(e2el)}
+}
+
+// check compares with what llmtop says for that tool: the medians are near each other, and the means of llmtop's hold together exactly, whatever
+// the machine did meanwhile.
+func (s served) check(t *testing.T, values []report.CompatValue) (same bool) {
+	t.Helper()
+	by := map[string]float64{}
+	for _, v := range values {
+		by[v.Name] = v.Value.V
+	}
+	if mean := (by["Mean E2EL (ms)"] - by["Mean TTFT (ms)"]) / 95; math.Abs(mean/by["Mean TPOT (ms)"]-1) > 1e-9 {
+		t.Errorf("mean TPOT is %v, of E2EL and TTFT %v", by["Mean TPOT (ms)"], mean)
+	}
+	if by["Total generated tokens"] != 9*96 || by["Total input tokens"] != 9*48 || by["Successful requests"] != 9 {
+		t.Errorf("it counts %v", by)
+	}
+	near := func(name string, want, atMost float64) bool {
+		return math.Abs(by["Median "+name+" (ms)"]-want) <= atMost*want
+	}
+	return near("TPOT", s.tpot, 0.1) && near("ITL", s.itl, 0.1) && near("E2EL", s.e2el, 0.1) && near("TTFT", s.ttft, 0.25)
+}
+
+func ms(d time.Duration) float64 { return float64(d) / 1e6 }
+
+func median(x []float64) float64 {
+	x = slices.Sorted(slices.Values(x))
+	return x[len(x)/2]
+}
+
+// TestBenchOllama benchmarks a real Ollama, which counts the tokens and tells how long it took for them.
+func TestBenchOllama(t *testing.T) {
+	server := peer.Ollama(t)
+	tap := peer.NewTap(t, server.URL)
+	r, _ := bencher(t, tap.URL, "-p", "Once upon a time there was a whale.", "-n", "24", "--requests", "4", "--repeats", "1", "--warmup", "1")
+	answers := tap.Of("/api/generate")
+	if len(r.Requests) != 5 || len(answers) != 5 || r.Bench.Failed != 0 {
+		t.Fatalf("%d requests, %d answers, %d failed", len(r.Requests), len(answers), r.Bench.Failed)
+	}
+	for i, a := range answers {
+		messages, got := a.Messages(), &r.Requests[i]
+		var said struct {
+			Prompt    int   `json:"prompt_eval_count"`
+			Generated int   `json:"eval_count"`
+			Load      int64 `json:"load_duration"`
+			Fill      int64 `json:"prompt_eval_duration"`
+			Decode    int64 `json:"eval_duration"`
+		}
+		if err := json.Unmarshal([]byte(messages[len(messages)-1].Text), &said); err != nil || said.Generated == 0 {
+			t.Fatalf("the last message of Ollama is %v: %v", messages[len(messages)-1], err)
+		}
+		if got.Prompt != said.Prompt || got.Generated != said.Generated {
+			t.Errorf("request %d: %d and %d tokens, Ollama says %+v", i, got.Prompt, got.Generated, said)
+		}
+		if 1e9*got.TTFT.V < float64(said.Fill) || 1e9*got.E2EL.V < float64(said.Fill+said.Decode) {
+			t.Errorf("request %d: TTFT %v s, E2EL %v s are shorter than Ollama took: %+v", i, got.TTFT, got.E2EL, said)
+		}
+	}
+	if r.Engine.Name != "Ollama" && r.Engine.Name != "ollama" {
+		t.Errorf("the engine is called %q", r.Engine.Name)
+	}
+}

@@ -1,0 +1,150 @@
+package peer
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Tap stands between a client and a server and keeps the answers that pass, each piece with the moment at which it came: what a test
+// compares with what others have measured of the same requests.
+type Tap struct {
+	// URL is where it answers, without a slash at the end.
+	URL string
+
+	mu      sync.Mutex
+	answers []*Answer
+}
+
+// Answer is one that has passed, or is passing.
+type Answer struct {
+	Path  string    // of the request
+	Began time.Time // when the request had come
+
+	mu     sync.Mutex
+	pieces []piece
+	ended  bool
+}
+
+// piece is what one read has brought.
+type piece struct {
+	at   time.Time
+	text []byte
+}
+
+// Message is one of a stream: an event of SSE without its "data: ", or a line of JSON.
+type Message struct {
+	At   time.Time // when its last byte came
+	Text string
+}
+
+// NewTap puts one in front of a server for the length of a test.
+func NewTap(tb testing.TB, to string) *Tap {
+	tb.Helper()
+	target, err := url.Parse(to)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	transport := &http.Transport{DisableCompression: true, DisableKeepAlives: true} // no request meets a connection that is being closed
+	t := new(Tap)
+	pass := &httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		FlushInterval: -1, // at once
+		Transport:     transport,
+		ErrorLog:      log.New(io.Discard, "", 0), // clients that leave early are the test's doing
+		ModifyResponse: func(resp *http.Response) error {
+			a := resp.Request.Context().Value(answerKey{}).(*Answer)
+			resp.Body = &tapped{ReadCloser: resp.Body, into: a}
+			return nil
+		},
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).EnableFullDuplex() // an answer may begin before the request has been read to its end
+		pass.ServeHTTP(w, r.WithContext(t.begin(r)))
+	}))
+	tb.Cleanup(func() {
+		server.Close()
+		transport.CloseIdleConnections()
+	})
+	t.URL = server.URL
+	return t
+}
+
+// answerKey is where a request's context has its answer.
+type answerKey struct{}
+
+func (t *Tap) begin(r *http.Request) context.Context {
+	a := &Answer{Path: r.URL.Path, Began: time.Now()}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.answers = append(t.answers, a)
+	return context.WithValue(r.Context(), answerKey{}, a)
+}
+
+// tapped is the body of an answer.
+type tapped struct {
+	io.ReadCloser
+	into *Answer
+}
+
+// Read implements io.Reader.
+func (b *tapped) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	at := time.Now()
+	b.into.mu.Lock()
+	defer b.into.mu.Unlock()
+	if n > 0 {
+		b.into.pieces = append(b.into.pieces, piece{at: at, text: bytes.Clone(p[:n])})
+	}
+	b.into.ended = b.into.ended || err != nil
+	return n, err
+}
+
+// Of are the answers to requests for a path that have come to their end, in the order in which the requests came.
+func (t *Tap) Of(path string) (out []*Answer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, a := range t.answers {
+		if a.Path == path && a.over() {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+func (a *Answer) over() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.ended
+}
+
+// Messages are those of a stream, or the one of an answer that is none.
+func (a *Answer) Messages() (out []Message) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var line []byte
+	for _, p := range a.pieces {
+		for part := range bytes.Lines(p.text) {
+			if line = append(line, part...); !bytes.HasSuffix(line, []byte("\n")) {
+				continue
+			}
+			if text := strings.TrimPrefix(string(bytes.TrimSpace(line)), "data: "); text != "" {
+				out = append(out, Message{At: p.at, Text: text})
+			}
+			line = line[:0]
+		}
+	}
+	if text := string(bytes.TrimSpace(line)); text != "" {
+		out = append(out, Message{At: a.pieces[len(a.pieces)-1].at, Text: text})
+	}
+	return out
+}
