@@ -41,7 +41,7 @@ func (s *state) applyExperts(at event.Time, p *event.Experts) {
 		len(p.Decode) != cells || len(p.Prompt) != cells {
 		return
 	}
-	now := picks{counts: [2][]uint64{metric.Decode: p.Decode, metric.Prompt: p.Prompt}, tokens: [2]uint64{p.DecodeTokens, p.PromptTokens}}
+	now := picksOf(p)
 	x := s.experts
 	if x == nil || x.layers != p.Layers || x.experts != p.Experts || now.tokens[0] < x.now.tokens[0] || now.tokens[1] < x.now.tokens[1] {
 		zero := picks{counts: [2][]uint64{make([]uint64, cells), make([]uint64, cells)}}
@@ -52,13 +52,26 @@ func (s *state) applyExperts(at event.Time, p *event.Experts) {
 	x.used, x.everyN, x.now, x.fresh = p.Used, p.EveryN, now, false
 }
 
-// advance keeps what had been counted by the end of the second that is over.
+func picksOf(p *event.Experts) picks {
+	return picks{counts: [2][]uint64{metric.Decode: p.Decode, metric.Prompt: p.Prompt}, tokens: [2]uint64{p.DecodeTokens, p.PromptTokens}}
+}
+
+// continues reports whether counts are those that are kept, and more.
+func (x *experts) continues(p *event.Experts) bool {
+	return x != nil && x.layers == p.Layers && x.experts == p.Experts && len(p.Decode) == len(x.now.counts[0]) && len(p.Prompt) == len(x.now.counts[1])
+}
+
+// advance keeps what had been counted by the end of each second that is over: one in which nobody looked is as good as another.
 func (x *experts) advance(at event.Time) {
-	if sec := int64(at) / int64(second); sec > x.second {
-		i := x.second % expertSlots
-		x.past[i], x.number[i] = x.now, x.second
-		x.second, x.fresh = sec, false
+	sec := int64(at) / int64(second)
+	if sec <= x.second {
+		return
 	}
+	for over := max(x.second, sec-expertSlots); over < sec; over++ {
+		i := over % expertSlots
+		x.past[i], x.number[i] = x.now, over
+	}
+	x.second, x.fresh = sec, false
 }
 
 // since is what had been counted by the end of a second: the newest that is kept and not after it.

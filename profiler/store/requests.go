@@ -11,14 +11,15 @@ import (
 
 // live is a request with what its view is computed from.
 type live struct {
-	view  Request  // what is known so far
-	done  *Request // set once the request has ended; shared by all snapshots
-	itl   metric.Histogram
+	view  Request                // what is known so far
+	done  *Request               // set once the request has ended; shared by all snapshots
+	itl   *metric.Histogram      // nil once it has ended, and so is text
 	named [event.NumStages]int64 // ns by stage
 	paced int64                  // ns paced since the last token
 	waits int64                  // ns paced between tokens
 	late  bool                   // its beginning was lost: nothing is known of the time before Dispatched or First
 	text  []byte
+	slim  *Request // of done, once it has been needed
 
 	detail int // bytes of the tokens that are kept, see MaxDetail
 }
@@ -46,7 +47,7 @@ func (r *ring) add(id event.RequestID) (l *live, forgot bool) {
 		delete(r.byID, oldest.view.ID)
 		if oldest.done != nil {
 			r.done--
-			r.retire(oldest.done)
+			r.retire(oldest)
 			r.gone.add(oldest.view.ID, allCounted)
 		} else {
 			r.gone.add(oldest.view.ID, oldest.view.Generated)
@@ -54,20 +55,28 @@ func (r *ring) add(id event.RequestID) (l *live, forgot bool) {
 		r.list = slices.Delete(r.list, i, i+1)
 		forgot = true
 	}
-	l = &live{view: Request{ID: id, Slot: -1}}
+	l = &live{view: Request{ID: id, Slot: -1}, itl: new(metric.Histogram)}
 	r.list = append(r.list, l)
 	r.byID[id] = l
 	return l, forgot
 }
 
 // retire keeps of a request that leaves the ring what is not per token.
-func (r *ring) retire(ended *Request) {
-	v := *ended
-	v.Slim, v.Layers, v.Gaps, v.Tokens, v.Text, v.Prompt = true, nil, nil, nil, "", ""
+func (r *ring) retire(ended *live) {
 	if len(r.past) >= MaxPast {
 		r.past = append(make([]*Request, 0, MaxPast), r.past[MaxPast/4:]...)
 	}
-	r.past = append(r.past, &v)
+	r.past = append(r.past, ended.slimmed())
+}
+
+// slimmed is a request that has ended without what is per token.
+func (l *live) slimmed() *Request {
+	if l.slim == nil {
+		v := *l.done
+		v.Slim, v.Layers, v.Gaps, v.Tokens, v.Text, v.Prompt = true, nil, nil, nil, "", ""
+		l.slim = &v
+	}
+	return l.slim
 }
 
 // open is the request that an event belongs to, nil if it is not kept or has ended.
@@ -155,7 +164,7 @@ func (s *state) finish(l *live, at event.Time, o *event.Outcome) {
 	done := l.copy()
 	// It is kept for long, and what it shares has room to grow.
 	done.Gaps, done.Stalls, done.Spans, done.Tokens = slices.Clone(done.Gaps), slices.Clone(done.Stalls), slices.Clone(done.Spans), slices.Clone(done.Tokens)
-	l.done = done
+	l.done, l.itl, l.text = done, nil, nil
 	s.requests.done++
 	s.recordRequest(done)
 	if s.onRequest != nil {

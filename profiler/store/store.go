@@ -45,6 +45,8 @@ type Options struct {
 	Now        func() event.Time // the clock that the sources stamp with
 	Wall       func() time.Time
 	TTFTTarget time.Duration // for a 512-token prompt
+	// History is how many bytes of what happened are kept, so that Travel can go back to it; 0: none. See DefaultHistory.
+	History int
 	// OnRequest is told of each request that has ended, with all its metrics. It runs on the store's goroutine.
 	OnRequest func(*Request)
 }
@@ -54,13 +56,14 @@ type Store struct {
 	opt   Options
 	queue *event.Queue
 
-	mu    sync.Mutex // guards what follows; never held while a producer emits
-	batch []event.Event
-	state state
-	last  *Snapshot // handed out
+	mu      sync.Mutex // guards what follows; never held while a producer emits
+	batch   []event.Event
+	state   state
+	last    *Snapshot // handed out
+	history *history  // nil: none is kept
 }
 
-// state is all that events have told.
+// state is all that events have told. What is added to it and written in place has to be copied in freeze and thaw.
 type state struct {
 	version   uint64
 	started   event.Time
@@ -98,7 +101,8 @@ func New(opt Options) *Store {
 	}
 	return &Store{
 		opt: opt, queue: event.NewQueue(event.DefaultQueue),
-		state: state{target: opt.TTFTTarget, onRequest: opt.OnRequest, groups: make(map[string]*groupSum)},
+		state:   state{target: opt.TTFTTarget, onRequest: opt.OnRequest, groups: make(map[string]*groupSum), latency: latency{distributions: new(distributions)}},
+		history: newHistory(opt.History),
 	}
 }
 
@@ -135,10 +139,12 @@ func (s *Store) drain() {
 		return
 	}
 	now := max(s.opt.Now(), 1)
+	s.history.begin(&s.state, now, s.opt.Wall)
 	for i := range s.batch {
 		e := &s.batch[i]
 		e.At = min(max(e.At, 1), now+ahead) // 0 stands for what has not happened
 		e.Dur = min(max(e.Dur, 0), maxDur)
+		s.history.keep(&s.state, e)
 		s.state.apply(e)
 	}
 }

@@ -139,11 +139,21 @@ func (s *state) firstToken(l *live) {
 
 // latency are the session's distributions.
 type latency struct {
+	*distributions
+	stalls  []Stall
+	series  []LatencyPoint
+	spreads spreads
+}
+
+// distributions are those that are kept for every window.
+type distributions struct {
 	ttft, cold, itl, stil, e2el, tpot, stallCount metric.Windowed
-	stalls                                        []Stall
-	series                                        []LatencyPoint
-	spreads                                       spreads
 	met                                           metric.Windowed // requests that met their targets
+}
+
+// all are they in some order that stays.
+func (d *distributions) all() [8]*metric.Windowed {
+	return [...]*metric.Windowed{&d.ttft, &d.cold, &d.itl, &d.stil, &d.e2el, &d.tpot, &d.stallCount, &d.met}
 }
 
 // recordRequest counts a request that has ended.

@@ -15,13 +15,17 @@ func (s *Store) Snapshot() *Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.opt.Now()
-	st := &s.state
-	if s.last != nil && s.last.Version == st.version && now-s.last.Now < event.Time(keepFor) {
-		return s.last
+	if s.last == nil || s.last.Version != s.state.version || now-s.last.Now >= event.Time(keepFor) {
+		s.last = s.state.snapshot(now, s.opt.Wall())
 	}
+	return s.last
+}
+
+// snapshot is the state at a moment.
+func (st *state) snapshot(now event.Time, wall time.Time) *Snapshot {
 	st.advance(now)
 	v := &Snapshot{
-		Version: st.version, Now: now, Wall: s.opt.Wall(), Started: st.started,
+		Version: st.version, Now: now, Wall: wall, Started: st.started,
 		Engine: st.engine, Model: st.model, Load: st.load,
 		Host: st.host, Log: slices.Clip(st.log), Lost: st.lost, KV: st.kv,
 	}
@@ -37,7 +41,6 @@ func (s *Store) Snapshot() *Snapshot {
 		v.Experts = st.experts.view(now)
 	}
 	v.Verdicts = st.judge.Judge(v.evidence())
-	s.last = v
 	return v
 }
 

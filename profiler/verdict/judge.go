@@ -75,6 +75,9 @@ type kept struct {
 	since event.Time // when it last held
 }
 
+// Clone is a judge that goes on from what this one knows.
+func (j *Judge) Clone() Judge { return Judge{Limits: j.Limits, kept: slices.Clone(j.kept)} }
+
 // Judge returns the verdicts that hold, most severe first.
 func (j *Judge) Judge(e *Evidence) []Verdict {
 	if j.Limits == nil {
