@@ -27,11 +27,12 @@ const (
 type Config struct {
 	Snapshots func() *store.Snapshot // called once a frame; never nil
 	Changed   <-chan struct{}        // receives when Snapshots may have something new; nil: look at every tick
+	Past      func() Past            // begins to look at the past; nil, or nothing but nil: none is known
 	Actions   Actions
 	Prompts   []SuggestedPrompt // offered by tab in the prompt editor
 
 	// Sessions are the engines that are known at the moment, in an order that stays; it is called once a frame and must not wait.
-	// Engines may come later, and the list may be empty. It stands in for Snapshots, Changed and Actions.
+	// Engines may come later, and the list may be empty. It stands in for Snapshots, Changed, Past and Actions.
 	Sessions func() []Session
 
 	// Recording is how what is seen is being recorded, false if it is not; nil: nothing is ever recorded. Called once a frame.
@@ -98,6 +99,7 @@ type app struct {
 	replay   replay
 	palette  palette
 	marks    marks
+	travel   travel
 
 	snap  *store.Snapshot
 	still bool // the last look found nothing new, or nothing under way
@@ -117,10 +119,7 @@ func newApp(cfg Config) *app {
 	a.dress()
 	a.panes.Memory, a.panes.FPS, a.panes.Window = &panes.Memory{}, cfg.FPS, metric.Minute
 	a.editor.suggest = cfg.Prompts
-	a.bindings = bindings
-	if cfg.Replay != nil {
-		a.bindings = replayBindings()
-	}
+	a.rekey()
 	a.snap = &store.Snapshot{}
 	a.requests = newRequests()
 	a.meet()

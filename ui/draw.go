@@ -21,9 +21,15 @@ func (a *app) draw() {
 		panes.Vital(all, a.snap, &a.panes)
 	} else {
 		h := a.h - 2
-		if a.cfg.Replay != nil && a.h > minHeight {
-			h--
-			panes.Progress(all.Sub(0, 1+h, a.w, 1), &a.panes)
+		if row := all.Sub(0, h, a.w, 1); a.h > minHeight {
+			switch {
+			case a.cfg.Replay != nil:
+				h--
+				panes.Progress(row, &a.panes)
+			case a.panes.Timeline != nil:
+				h--
+				panes.DrawTimeline(row, a.panes.Timeline, &a.panes)
+			}
 		}
 		if a.view == viewEngines {
 			panes.EnginesHeader(all.Sub(0, 0, a.w, 1), a.engines.rows, &a.panes)
@@ -31,10 +37,10 @@ func (a *app) draw() {
 			panes.Header(all.Sub(0, 0, a.w, 1), a.snap, &a.panes)
 		}
 		a.body(all.Sub(0, 1, a.w, h))
+		if a.marks.open && len(a.panes.Marks) > 0 && a.view != viewHelp && a.view != viewEngines {
+			panes.Since(all.Sub(0, 1, a.w, h), a.snap, &a.panes)
+		}
 		a.footer(all.Sub(0, a.h-1, a.w, 1))
-	}
-	if a.marks.open && len(a.panes.Marks) > 0 && a.view != viewHelp && a.view != viewEngines && a.w >= minWidth && a.h >= minHeight {
-		panes.Since(all.Sub(0, 1, a.w, a.h-2), a.snap, &a.panes)
 	}
 	if a.editor.open {
 		a.editor.draw(all, a.skin)

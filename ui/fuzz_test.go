@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +15,7 @@ import (
 
 // everyPress are all keys that do something, and some that are typed into lines; ctrl+z and the keys that quit are left to others.
 var everyPress = func() (out []string) {
-	for _, b := range append(bindings[:len(bindings):len(bindings)], steering...) {
+	for _, b := range slices.Concat(bindings, steering, travelling) {
 		if b.act != actSuspend && b.act != actQuit {
 			out = append(out, b.keys...)
 		}
@@ -116,6 +117,7 @@ func FuzzScreen(f *testing.F) {
 			cfg.Replay = newPlayer()
 		}
 		cfg.Actions = (&asked{}).actions()
+		cfg.Past = func() Past { return s.store.Travel() }
 		d := &driver{t: t, a: newApp(cfg), s: s, in: in}
 		d.a.save = kept
 		d.a.Update(tea.WindowSizeMsg{Width: 100, Height: 30})

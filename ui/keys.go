@@ -61,7 +61,7 @@ const (
 	// In a replay only.
 	actPlay
 	actStep
-	actBackward
+	actBackward // and while the view is paused
 	actForward
 	actPreviousRequest
 	actNextRequest
@@ -69,6 +69,8 @@ const (
 	actSpeedDown
 	actToBegin
 	actToEnd
+	actFarBack
+	actFarOn
 )
 
 // binding is one row of the table of keys, from which the footer, the help and the README's table are made. While a prompt is typed
@@ -98,7 +100,7 @@ var scrolling = everywhere &^ in(viewOverview)
 
 var bindings = []binding{
 	{everywhere, actPrompt, []string{"p"}, "p", "prompt", "type a prompt; in the editor: tab built-in prompts, up and down history, enter send, esc cancel"},
-	{everywhere, actPause, []string{"space"}, "space", "pause", "freeze the view and let it go on; the engine keeps running"},
+	{everywhere, actPause, []string{"space"}, "space", "pause", "freeze the view and let it go on; the engine keeps running. While it is frozen: left, right, [ and ] go back and forth in time, end goes back to live"},
 	{everywhere, actView, viewKeys[:], "1-" + viewKeys[numTabs-1], "", "the views: " + strings.ToLower(strings.Join(tabNames[:], ", ")) + "; a click on a name in the last row does so too"},
 	{panesOnly, actNext, []string{"tab", "right"}, "tab", "focus", "move the focus to the next pane; a mouse click does so too"},
 	{panesOnly, actPrevious, []string{"shift+tab", "left"}, "shift+tab", "", "move the focus to the pane before"},
@@ -159,29 +161,20 @@ func (b binding) width() int { return len(b.show) + len(b.word) + 3 }
 var steering = []binding{
 	{everywhere, actPlay, []string{"space"}, "space", "play", "play the recording, or pause it"},
 	{everywhere, actStep, []string{"."}, ".", "step", "pause, and go on by one token, or by one event where the engine does not tell of tokens"},
-	{everywhere, actBackward, []string{"left"}, "left", "", "5 s back"},
-	{everywhere, actForward, []string{"right"}, "left right", "5 s", "5 s on"},
-	{everywhere, actPreviousRequest, []string{"{", "shift+left"}, "{", "", "back to where the request began, or the one before it"},
-	{everywhere, actNextRequest, []string{"}", "shift+right"}, "{ }", "request", "on to where the next request begins"},
+	{everywhere, actBackward, []string{"left", "shift+left"}, "left", "", "1 s back"},
+	{everywhere, actForward, []string{"right", "shift+right"}, "left right", "1 s", "1 s on"},
+	{everywhere, actFarBack, []string{"["}, "[", "", "10 s back"},
+	{everywhere, actFarOn, []string{"]"}, "[ ]", "", "10 s on"},
+	{everywhere, actPreviousRequest, []string{"{"}, "{", "", "back to where the request began, or the one before it"},
+	{everywhere, actNextRequest, []string{"}"}, "{ }", "request", "on to where the next request begins"},
 	{everywhere, actSpeedDown, []string{"-"}, "-", "", "slower, down to 0.1 times as it was"},
 	{everywhere, actSpeedUp, []string{"+", "="}, "+ -", "speed", "faster, up to 1000 times as it was"},
 	{everywhere, actToBegin, []string{"home"}, "home", "", "to the beginning of the recording; in the help: scroll"},
 	{everywhere, actToEnd, []string{"end"}, "end", "", "to the end of the recording; in the help: scroll"},
 }
 
-// replayBindings are the keys in a replay: its own, and of the others those that these leave. What is of one view alone stays.
-func replayBindings() []binding {
-	out := slices.Clone(steering)
-	for _, b := range bindings {
-		if b.in == everywhere || b.in == panesOnly || b.in == scrolling {
-			b.keys = slices.DeleteFunc(slices.Clone(b.keys), func(key string) bool { return lookup(steering, key, viewOverview) != actNone })
-		}
-		if len(b.keys) > 0 {
-			out = append(out, b)
-		}
-	}
-	return out
-}
+// replayBindings are the keys in a replay.
+func replayBindings() []binding { return overriding(steering) }
 
 // lookup finds what a key does in a view.
 func lookup(among []binding, key string, v view) (act action) {

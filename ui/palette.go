@@ -55,20 +55,20 @@ func (a *app) commands() (out []command) {
 	return out
 }
 
-// called are the names of the bindings for which the footer has no word.
+// called are the names of the bindings for which the footer has no word, or one that says too little.
 var called = map[action]string{
 	actPrevious: "focus before", actColumnLeft: "sort by column before", actTokenLeft: "token before", actRequestAbove: "request above",
 	actBack: "back", actFaster: "faster", actSlower: "slower", actList: "engines", actPreviousEngine: "engine before", actReport: "report", actSince: "since the mark", actUnmark: "clear marks",
 	actUp: "up", actDown: "down", actPageUp: "page up", actPageDown: "page down", actTop: "top", actBottom: "bottom", actSuspend: "suspend",
-	actBackward: "back 5 s", actPreviousRequest: "request before", actSpeedDown: "speed down", actToBegin: "begin", actToEnd: "end",
+	actBackward: "back 1 s", actForward: "on 1 s", actFarBack: "back 10 s", actFarOn: "on 10 s", actPreviousRequest: "request before", actSpeedDown: "speed down", actToBegin: "begin", actToEnd: "end",
 }
 
 // name is what the palette calls a binding.
 func (b *binding) name() string {
-	if b.word != "" {
-		return b.word
+	if name, ok := called[b.act]; ok {
+		return name
 	}
-	return called[b.act]
+	return b.word
 }
 
 // matches are the commands that fit what is typed, the best first.

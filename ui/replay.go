@@ -21,8 +21,6 @@ type Replay interface {
 }
 
 const (
-	// seekBy is how far one press of a seek key goes.
-	seekBy = event.Time(5 * time.Second)
 	// restart is how far into a request the key for the one before goes to the request's own beginning.
 	restart = event.Time(500 * time.Millisecond)
 	// idGap is how many ids there may be between two requests that follow each other in a recording.
@@ -68,9 +66,13 @@ func (a *app) steer(act action) bool {
 	case actStep:
 		to.Step(a.step())
 	case actBackward:
-		a.seek(s, a.position(s)-seekBy)
+		a.seek(s, a.position(s)-nearBy)
 	case actForward:
-		a.seek(s, a.position(s)+seekBy)
+		a.seek(s, a.position(s)+nearBy)
+	case actFarBack:
+		a.seek(s, a.position(s)-farBy)
+	case actFarOn:
+		a.seek(s, a.position(s)+farBy)
 	case actToBegin:
 		a.seek(s, s.Begin)
 	case actToEnd:

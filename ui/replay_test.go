@@ -93,12 +93,14 @@ var steerCases = map[action]struct {
 }{
 	actPlay:            {[]string{"space", "space"}, []string{"pause", "play"}},
 	actStep:            {[]string{"."}, []string{"step 2"}},
-	actBackward:        {[]string{"left", "left"}, []string{"seek 1m27.", "seek 1m22."}},
-	actForward:         {[]string{"right"}, []string{"seek 1m37."}},
-	actPreviousRequest: {[]string{"{", "shift+left"}, []string{"request 8", "request 8"}},
-	actNextRequest:     {[]string{"}", "shift+right"}, []string{"request 9", "request 9"}},
+	actBackward:        {[]string{"left", "shift+left"}, []string{"seek 1m31.", "seek 1m30."}},
+	actForward:         {[]string{"right", "shift+right"}, []string{"seek 1m33.", "seek 1m34."}},
+	actPreviousRequest: {[]string{"{"}, []string{"request 8"}},
+	actNextRequest:     {[]string{"}"}, []string{"request 9"}},
 	actSpeedUp:         {[]string{"+", "="}, []string{"speed 2", "speed 5"}},
 	actSpeedDown:       {[]string{"-", "-", "-", "-", "-"}, []string{"speed 0.5", "speed 0.2", "speed 0.1", "speed 0.1", "speed 0.1"}},
+	actFarBack:         {[]string{"["}, []string{"seek 1m22."}},
+	actFarOn:           {[]string{"]"}, []string{"seek 1m42."}},
 	actToBegin:         {[]string{"home"}, []string{"seek 0s"}},
 	actToEnd:           {[]string{"end"}, []string{"seek 2m32."}},
 }
@@ -157,8 +159,8 @@ func TestSeeksAddUp(t *testing.T) {
 	p.Now = event.Time(40 * time.Second)
 	a.press("left")
 	p.State, p.Now = trace.Seeking, event.Time(3*time.Second) // it has begun anew
-	a.press("left", "left", "right")
-	if want := []string{"seek 35s", "seek 30s", "seek 25s", "seek 30s"}; !slices.Equal(p.asked, want) {
+	a.press("[", "left", "right")
+	if want := []string{"seek 39s", "seek 29s", "seek 28s", "seek 29s"}; !slices.Equal(p.asked, want) {
 		t.Errorf("asked for %q, want %q", p.asked, want)
 	}
 }

@@ -31,7 +31,7 @@ func newScene() *scene {
 	s.store = store.New(store.Options{
 		Now:        func() event.Time { return s.now },
 		Wall:       func() time.Time { return wall.Add(time.Duration(s.now)) },
-		TTFTTarget: 200 * time.Millisecond,
+		TTFTTarget: 200 * time.Millisecond, History: 1 << 20,
 	})
 	return s
 }

@@ -13,6 +13,7 @@ type Session struct {
 	Name      string                 // tells it from the others, for example its address; it never changes
 	Snapshots func() *store.Snapshot // like Config.Snapshots
 	Changed   <-chan struct{}        // like Config.Changed
+	Past      func() Past            // like Config.Past
 	Actions   Actions
 }
 
@@ -27,7 +28,7 @@ type engines struct {
 func (a *app) meet() {
 	if a.cfg.Sessions == nil {
 		if a.sessions == nil {
-			a.sessions = []Session{{Snapshots: a.cfg.Snapshots, Changed: a.cfg.Changed, Actions: a.cfg.Actions}}
+			a.sessions = []Session{{Snapshots: a.cfg.Snapshots, Changed: a.cfg.Changed, Past: a.cfg.Past, Actions: a.cfg.Actions}}
 			a.choose(0)
 		}
 		return
@@ -52,7 +53,8 @@ func (a *app) choose(i int) {
 		return
 	}
 	a.session = a.sessions[i]
-	a.snap = a.session.Snapshots()
+	a.snap = a.seen(a.session)
+	a.rekey()
 	a.panes.Memory, a.panes.Scroll = &panes.Memory{}, 0
 	a.requests.follow()
 	a.showMarks()
@@ -89,7 +91,7 @@ func (a *app) survey() {
 	news := len(a.engines.rows) != len(a.sessions)
 	a.engines.rows = slices.Grow(a.engines.rows, len(a.sessions))[:len(a.sessions)]
 	for i, s := range a.sessions {
-		row := panes.EngineRow{Name: sanitize.Line(s.Name), Snapshot: s.Snapshots(), Shown: s.Name == a.session.Name}
+		row := panes.EngineRow{Name: sanitize.Line(s.Name), Snapshot: a.seen(s), Shown: s.Name == a.session.Name}
 		if s.Name == "" { // the only one
 			row.Name, row.Snapshot = sanitize.Line(a.snap.Engine.Name), a.snap
 		}

@@ -69,7 +69,7 @@ func (a *app) do(act action) {
 	case actPrompt:
 		a.editor.show()
 	case actPause:
-		c.Paused = !c.Paused
+		a.pause()
 	case actNext, actPrevious:
 		a.moveFocus(act == actNext)
 	case actZoom:
@@ -116,7 +116,7 @@ func (a *app) do(act action) {
 	case actFaster, actSlower:
 		a.pace(act == actFaster)
 	default:
-		if !a.steer(act) {
+		if !a.steer(act) && !a.roam(act) {
 			a.scroll(act)
 		}
 	}

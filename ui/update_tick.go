@@ -54,6 +54,8 @@ func (a *app) onTick() tea.Cmd {
 		a.meet()
 		a.look()
 		a.survey()
+	} else {
+		a.lookBack()
 	}
 	a.status()
 	return a.tick()

@@ -66,22 +66,23 @@ func Draw(id ID, a grid.Area, s *store.Snapshot, c *Ctx) {
 
 // Ctx is what the user has chosen, the same for all panes of a frame.
 type Ctx struct {
-	Skin    *theme.Skin
-	Focus   ID
-	Zoomed  bool
-	Title   string // of a zoomed pane that stands for a view; "" is its own
-	Window  metric.Window
-	Phase   metric.Phase
-	Scroll  int // first row shown in a zoomed list; panes clamp it
-	Spin    int // frame counter of spinners
-	Paused  bool
-	FPS     int
-	Memory  *Memory
-	Suggest string // what the empty screen says to do, for example "press p to type a prompt"
-	Engine  string // which of several engines this is, for example "2/3 box:9000"; "" if there is only one
-	Record  RecordNote
-	Marks   []Mark            // oldest first
-	Replay  *trace.PlayStatus // nil: what is shown is live
+	Skin     *theme.Skin
+	Focus    ID
+	Zoomed   bool
+	Title    string // of a zoomed pane that stands for a view; "" is its own
+	Window   metric.Window
+	Phase    metric.Phase
+	Scroll   int // first row shown in a zoomed list; panes clamp it
+	Spin     int // frame counter of spinners
+	Paused   bool
+	FPS      int
+	Memory   *Memory
+	Suggest  string // what the empty screen says to do, for example "press p to type a prompt"
+	Engine   string // which of several engines this is, for example "2/3 box:9000"; "" if there is only one
+	Record   RecordNote
+	Timeline *Timeline         // of a moment of the past; nil: what is shown is live, or a replay
+	Marks    []Mark            // oldest first
+	Replay   *trace.PlayStatus // nil: what is shown is live
 
 	id   ID
 	caps event.Caps // what the engine tells

@@ -35,16 +35,3 @@ func (c *Ctx) speed(x float64) string {
 	}
 	return strconv.FormatFloat(x, 'g', 4, 64) + c.Skin.Glyphs.Times
 }
-
-// Progress draws how far a replay has come as a thin line over the whole width.
-func Progress(a grid.Area, c *Ctx) {
-	p := c.Replay
-	line := a.Inset(1, 0)
-	share := 0.0
-	if p.End > p.Begin {
-		share = float64(p.Now-p.Begin) / float64(p.End-p.Begin)
-	}
-	done := int(math.Round(min(max(share, 0), 1) * float64(line.W)))
-	line.Fill(0, 0, done, grid.Fg(theme.Accent), c.Skin.Glyphs.Thick)
-	line.Fill(done, 0, line.W-done, grid.Fg(theme.Track), c.Skin.Glyphs.Horizontal)
-}

@@ -1,0 +1,79 @@
+package panes
+
+import (
+	"math"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+)
+
+// Timeline is a moment of the past on show, and how far back can be looked.
+type Timeline struct {
+	From, To, At event.Time
+	Wall         time.Time // at the moment on show
+	Ago          time.Duration
+	Gone         bool // the moment is no longer known; only what is on show is left of it
+}
+
+// DrawTimeline draws a line from the oldest moment that is known to the present, with the one on show and the marks on it.
+func DrawTimeline(a grid.Area, t *Timeline, c *Ctx) {
+	st := watch.With(grid.Bold)
+	l := a.Line(1, 0)
+	l.Rune(st, c.Skin.Glyphs.Paused).Gap(1).Put(st, "paused").Gap(1)
+	bullet := string(c.Skin.Glyphs.Bullet) + " "
+	l.Put(dim, bullet).Put(loud, ago(t.Ago)).Gap(1).Put(dim, bullet).Put(text, t.Wall.Format("15:04:05")).Gap(2)
+	reach := metric.Duration(int64(time.Duration(t.To-t.From).Round(time.Second))) + " back"
+	if t.Gone {
+		reach = "no longer known: only this picture is left"
+	}
+	right := a.W
+	if l.Room() > grid.Width(reach)+12 {
+		right = a.Right(a.W-1, 0, dim, reach) - 1
+	}
+	c.track(a.Sub(l.X, 0, right-l.X, 1), t.From, t.To, t.At)
+}
+
+// ago is how long ago a moment was.
+func ago(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return "just now"
+	case d < 2*time.Minute:
+		return itoa(int(d/time.Second)) + " s ago"
+	}
+	return metric.Duration(int64(d)) + " ago"
+}
+
+// Progress draws how far a replay has come as a line over the whole width, with the marks on it.
+func Progress(a grid.Area, c *Ctx) {
+	p := c.Replay
+	c.track(a.Inset(1, 0), p.Begin, p.End, p.Now)
+}
+
+// track draws a stretch of time, the part of it that is over, and the marks.
+func (c *Ctx) track(line grid.Area, from, to, at event.Time) {
+	if line.W < 1 {
+		return
+	}
+	place := func(t event.Time) int {
+		if to <= from {
+			return 0
+		}
+		return int(math.Round(min(max(float64(t-from)/float64(to-from), 0), 1) * float64(line.W)))
+	}
+	gl := c.Skin.Glyphs
+	done := place(at)
+	line.Fill(0, 0, done, grid.Fg(theme.Accent), gl.Thick)
+	line.Fill(done, 0, line.W-done, grid.Fg(theme.Track), gl.Horizontal)
+	for _, m := range c.Marks {
+		if now := m.Snapshot.Now; now >= from && now <= to {
+			line.Cell(min(place(now), line.W-1), 0, watch.With(grid.Bold), gl.Up)
+		}
+	}
+	if c.Timeline != nil {
+		line.Cell(min(done, line.W-1), 0, loud, gl.Live)
+	}
+}
