@@ -150,7 +150,7 @@ func (a *attached) add(ctx context.Context, at string) error {
 	if err != nil {
 		return err
 	}
-	s := a.exporting.session(at, store.Options{Now: a.clock.Now, TTFTTarget: a.opt.ttftTarget})
+	s := a.exporting.session(at, store.Options{Now: a.clock.Now, TTFTTarget: a.opt.ttftTarget, History: a.opt.exports.history()})
 	if err := s.record(&a.opt.recording, a.clock); err != nil {
 		return err
 	}
@@ -237,7 +237,7 @@ func (a *attached) sessions() []ui.Session {
 	sessions := make([]ui.Session, len(a.engines))
 	for i, e := range a.engines {
 		sessions[i] = ui.Session{
-			Name: e.at, Snapshots: e.session.store.Snapshot, Changed: e.session.store.Changed(), Actions: actions(e.client),
+			Name: e.at, Snapshots: e.session.store.Snapshot, Changed: e.session.store.Changed(), Past: e.session.past, Actions: actions(e.client),
 		}
 	}
 	return sessions

@@ -87,7 +87,7 @@ func (o *runOptions) watch(ctx context.Context, s runtime.Runner, prompts []runt
 // screen configures the ui.
 func (o *runOptions) screen(s *local, submit func(runtime.Request) (*runtime.Handle, error)) ui.Config {
 	cfg := o.view.screen()
-	cfg.Snapshots, cfg.Changed, cfg.Recording = s.store.Snapshot, s.store.Changed(), s.recorded
+	cfg.Snapshots, cfg.Changed, cfg.Past, cfg.Recording = s.store.Snapshot, s.store.Changed(), s.past, s.recorded
 	cfg.Actions = ui.Actions{
 		Prompt: func(text, label string) error {
 			_, err := submit(o.request(text, label))

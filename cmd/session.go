@@ -12,6 +12,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/profiler/trace"
 	"github.com/llmtop/llmtop/runtime"
+	"github.com/llmtop/llmtop/ui"
 )
 
 // session is a store with the sources that fill it and what else sees their events.
@@ -49,6 +50,14 @@ func (s *session) record(r *recording, clock runtime.Clock) error {
 	s.recorder = recorder
 	s.sink = append(s.sink, sink)
 	s.atEnd = append(s.atEnd, func() error { return finish(recorder) })
+	return nil
+}
+
+// past begins to look at what has been, nil if nothing is remembered.
+func (s *session) past() ui.Past {
+	if trip := s.store.Travel(); trip != nil {
+		return trip
+	}
 	return nil
 }
 

@@ -103,6 +103,12 @@ func helpRows(w int, keys []binding, v view) []helpRow {
 	if v != viewRequests {
 		h.filters()
 	}
+	if lookup(keys, "[", v) != actFarBack {
+		h.heading("Keys while the view is paused")
+		for _, b := range travelling {
+			h.add(b.names(), "", b.help)
+		}
+	}
 	return h.rows
 }
 
