@@ -38,7 +38,7 @@ func TestKeys(t *testing.T) {
 	p := start(t, 120, 36)
 	p.waitFor(t, "TPOT", "Experts")
 	p.keys(t, "?")
-	p.waitFor(t, "What each number means")
+	p.waitFor(t, "─ Help ", "Keys")
 	p.keys(t, "\x1b")
 	p.waitFor(t, "Experts")
 	p.keys(t, "\t\r")

@@ -100,7 +100,7 @@ var scrolling = everywhere &^ in(viewOverview)
 
 var bindings = []binding{
 	{everywhere, actPrompt, []string{"p"}, "p", "prompt", "type a prompt; in the editor: tab built-in prompts, up and down history, enter send, esc cancel"},
-	{everywhere, actPause, []string{"space"}, "space", "pause", "freeze the view and let it go on; the engine keeps running. While it is frozen: left, right, [ and ] go back and forth in time, end goes back to live"},
+	{everywhere, actPause, []string{"space"}, "space", "pause", "freeze the view, to go back in time with left right [ and ], and let it go on; the engine keeps running"},
 	{everywhere, actView, viewKeys[:], "1-" + viewKeys[numTabs-1], "", "the views: " + strings.ToLower(strings.Join(tabNames[:], ", ")) + "; a click on a name in the last row does so too"},
 	{panesOnly, actNext, []string{"tab", "right"}, "tab", "focus", "move the focus to the next pane; a mouse click does so too"},
 	{panesOnly, actPrevious, []string{"shift+tab", "left"}, "shift+tab", "", "move the focus to the pane before"},
