@@ -49,7 +49,7 @@ prompt of your own with p.`,
 	root.Flags().Lookup("pace").DefValue = fmt.Sprint(demoPace)
 	opts.pace = demoPace
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newChildCommand(), newRunCommand(), newServeCommand(), newAttachCommand(), newProxyCommand(), newReplayCommand(), newEngineCommand(), newBenchCommand(), newCompareCommand(), newVersionCommand())
+	root.AddCommand(newChildCommand(), newRunCommand(), newServeCommand(), newAttachCommand(), newDiscoverCommand(), newProxyCommand(), newReplayCommand(), newEngineCommand(), newBenchCommand(), newCompareCommand(), newVersionCommand())
 	return root
 }
 

@@ -24,18 +24,9 @@ const maxFound = 64
 
 // Discover finds the engines of this user that are alive, in order of their addresses. No folder means no engines.
 func Discover() ([]Found, error) {
-	entries, err := os.ReadDir(Folder())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+	candidates, err := sockets()
 	if err != nil {
-		return nil, fmt.Errorf("find engines: %w", err)
-	}
-	var candidates []address
-	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), suffix) && len(candidates) < maxFound {
-			candidates = append(candidates, address{"unix", filepath.Join(Folder(), e.Name())})
-		}
+		return nil, err
 	}
 	all := make([]*Found, len(candidates))
 	var wait sync.WaitGroup
@@ -43,13 +34,34 @@ func Discover() ([]Found, error) {
 		wait.Go(func() { all[i] = visit(a) })
 	}
 	wait.Wait()
-	var found []Found
-	for _, f := range all {
-		if f != nil {
-			found = append(found, *f)
+	return present(all), nil
+}
+
+// sockets are those of the well-known folder, whether anybody listens or not.
+func sockets() (out []address, err error) {
+	entries, err := os.ReadDir(Folder())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find engines: %w", err)
+	}
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), suffix) && len(out) < maxFound {
+			out = append(out, address{"unix", filepath.Join(Folder(), e.Name())})
 		}
 	}
-	return found, nil
+	return out, nil
+}
+
+// present are those that are there.
+func present[T any](all []*T) (out []T) {
+	for _, p := range all {
+		if p != nil {
+			out = append(out, *p)
+		}
+	}
+	return out
 }
 
 // visit asks who listens at an address; nil if nobody does.

@@ -1,0 +1,88 @@
+package cmd
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/discover"
+	"github.com/llmtop/llmtop/runtime/scrape/identify"
+)
+
+// someEngines are what a look at a machine may find.
+func someEngines() discover.Result {
+	return discover.Result{Took: 12 * time.Millisecond, Notes: []string{"12 processes could not be read: not permitted"}, Engines: []discover.Found{
+		{
+			Kind: identify.Ollama, Version: "0.33.0", Model: "qwen3:30b-a3b", Address: "http://127.0.0.1:11434", PID: 100, Program: "ollama serve",
+			How: discover.ByProcess, Load: discover.Load{Running: event.Reading{Origin: event.Reported}},
+			Runners: []discover.Runner{{PID: 101, Address: "http://127.0.0.1:41233", Model: "sha256-0b28"}},
+		},
+		{
+			Kind: "mine", Address: "unix:/run/llmtop/mine.sock", Other: "http://127.0.0.1:8000", PID: 5, Model: "evil\x1b[31m\nname",
+		},
+		{Kind: identify.VLLM, Address: "http://127.0.0.1:8001", State: discover.NeedsKey, How: discover.ByProcess},
+		{Address: "http://127.0.0.1:1234", State: discover.NeedsKey, How: discover.ByPort},
+	}}
+}
+
+func TestDiscoveredTable(t *testing.T) {
+	var out bytes.Buffer
+	if err := listDiscovered(&out, someEngines()); err != nil {
+		t.Fatal(err)
+	}
+	got := out.String()
+	for _, want := range []string{
+		"Ollama ", "qwen3:30b-a3b", "http://127.0.0.1:11434", "process (ollama serve)", "its llama-server", "http://127.0.0.1:41233", "  also ",
+		"needs a key", "unknown ", "usual port", "note: 12 processes could not be read: not permitted",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the table lacks %q:\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "\x1b") || strings.Count(got, "\n") != 8 {
+		t.Errorf("the table has what a name has smuggled in: %q", got)
+	}
+	out.Reset()
+	if err := listDiscovered(&out, discover.Result{}); err != nil || out.String() != "no engine found; `llmtop` runs the built-in one\n" {
+		t.Errorf("of nothing it says %q, %v", out.String(), err)
+	}
+}
+
+func TestDiscoveredJSON(t *testing.T) {
+	var out bytes.Buffer
+	if err := writeDiscovered(&out, someEngines()); err != nil {
+		t.Fatal(err)
+	}
+	var got discovered
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	first := got.Engines[0]
+	switch {
+	case len(got.Engines) != 4 || got.TookMS != 12 || len(got.Notes) != 1:
+		t.Errorf("%+v", got)
+	case first.Running == nil || *first.Running != 0 || first.Waiting != nil:
+		t.Errorf("a reported 0 and what is not reported: %+v", first)
+	case len(first.Runners) != 1 || first.Runners[0].Address != "http://127.0.0.1:41233":
+		t.Errorf("runners %+v", first.Runners)
+	}
+	out.Reset()
+	if err := writeDiscovered(&out, discover.Result{}); err != nil || !strings.Contains(out.String(), `"engines": [],`) {
+		t.Errorf("of nothing it says %s, %v", out.String(), err)
+	}
+	if err := writeDiscovered(refusing{}, someEngines()); err == nil {
+		t.Error("a list that could not be written was")
+	}
+	if err := listDiscovered(refusing{}, someEngines()); err == nil {
+		t.Error("a table that could not be written was")
+	}
+}
+
+// refusing is a disk that is full.
+type refusing struct{}
+
+func (refusing) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }

@@ -1,0 +1,110 @@
+package discover
+
+import (
+	"context"
+	"errors"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/scrape/fetch"
+	"github.com/llmtop/llmtop/runtime/scrape/identify"
+)
+
+// maxAnswer bounds what is read of one answer, in bytes.
+const maxAnswer = 2 << 20
+
+// Fingerprint is the Identify that asks over HTTP. It sends no key: who listens at a port is not known before.
+func Fingerprint(ctx context.Context, base string) (Identity, error) {
+	c, err := fetch.New(base, fetch.Options{Bytes: maxAnswer})
+	if err != nil {
+		return Identity{}, err
+	}
+	defer c.Close()
+	kind, info, err := identify.Identify(ctx, c)
+	id := Identity{Kind: kind, Version: info.Version, NeedsKey: info.NeedsKey, Model: modelOf(info.Models)}
+	var refused *fetch.Status
+	switch {
+	case errors.As(err, &refused), errors.Is(err, identify.ErrNothing):
+		return id, nil
+	case err != nil:
+		return id, err
+	}
+	if !id.NeedsKey {
+		id.Load = loadOf(ctx, c, kind, &info)
+	}
+	return id, nil
+}
+
+// modelOf names what an engine serves: the model that is loaded, and how many more there are.
+func modelOf(models []identify.Model) string {
+	name, more := "", 0
+	for _, m := range models {
+		switch {
+		case !m.Loaded || m.Name == "":
+		case name == "":
+			name = m.Name
+		default:
+			more++
+		}
+	}
+	if more > 0 {
+		name += " and " + plural(more, "other", "others")
+	}
+	return name
+}
+
+// loadOf is what an engine tells of its load for one more question, where it does.
+func loadOf(ctx context.Context, c *fetch.Client, kind identify.Kind, info *identify.Info) Load {
+	switch {
+	case kind == identify.Llama && info.Slots && !info.Router:
+		return slotsLoad(ctx, c)
+	case kind == identify.SGLang:
+		return sglangLoad(ctx, c)
+	}
+	return Load{}
+}
+
+// slotsLoad counts the slots of llama.cpp that are at work.
+func slotsLoad(ctx context.Context, c *fetch.Client) (l Load) {
+	var slots []struct {
+		Busy bool `json:"is_processing"`
+	}
+	if c.JSON(ctx, "/slots", &slots) != nil {
+		return l
+	}
+	busy := 0
+	for _, s := range slots {
+		if s.Busy {
+			busy++
+		}
+	}
+	l.Running = event.Reading{V: float64(busy), Origin: event.Reported}
+	return l
+}
+
+// sglangLoad sums up what the ranks of SGLang tell of themselves.
+func sglangLoad(ctx context.Context, c *fetch.Client) (l Load) {
+	var told struct {
+		Loads []struct {
+			Running *float64 `json:"num_running_reqs"`
+			Waiting *float64 `json:"num_waiting_reqs"`
+			Decode  *float64 `json:"gen_throughput"`
+		} `json:"loads"`
+	}
+	if c.JSON(ctx, "/v1/loads?include=core", &told) != nil {
+		return l
+	}
+	for _, rank := range told.Loads {
+		l.Running = plus(l.Running, rank.Running)
+		l.Waiting = plus(l.Waiting, rank.Waiting)
+		l.Decode = plus(l.Decode, rank.Decode)
+	}
+	return l
+}
+
+// plus adds what an engine has reported.
+func plus(sum event.Reading, v *float64) event.Reading {
+	if v == nil {
+		return sum
+	}
+	return event.Reading{V: sum.V + *v, Origin: event.Reported}
+}

@@ -1,0 +1,68 @@
+//go:build !linux
+
+package discover
+
+import (
+	"net/netip"
+	goruntime "runtime"
+	"slices"
+
+	"github.com/shirou/gopsutil/v4/net"
+	processes "github.com/shirou/gopsutil/v4/process"
+)
+
+// look reads processes by what gopsutil tells of this system. Only Windows tells which process listens on which port without another
+// program being run; elsewhere usual ports and those of command lines are tried.
+func look(string) (s sight) {
+	all, err := processes.Processes()
+	if err != nil {
+		s.trouble = append(s.trouble, "processes could not be listed: "+err.Error())
+	}
+	owned := map[int][]netip.AddrPort{}
+	if goruntime.GOOS == "windows" {
+		owned = s.owners()
+	} else {
+		s.trouble = append(s.trouble, "this system does not tell which process listens where: usual ports and those of command lines were tried")
+	}
+	for _, one := range all {
+		args, err := one.CmdlineSlice()
+		if err != nil {
+			s.unread++
+			continue
+		}
+		p, rest := recognise(args)
+		if p == nil {
+			continue
+		}
+		pid := int(one.Pid)
+		found := process{pid: pid, program: p, args: rest, ports: owned[pid], hidden: !s.listened}
+		if parent, err := one.Ppid(); err == nil && parent > 1 {
+			found.ancestors = []int{int(parent)}
+		}
+		s.processes = append(s.processes, found)
+	}
+	return s
+}
+
+// owners are the ports on which each process listens.
+func (s *sight) owners() map[int][]netip.AddrPort {
+	owned := map[int][]netip.AddrPort{}
+	connections, err := net.Connections("tcp")
+	if err != nil {
+		s.trouble = append(s.trouble, "ports could not be listed: "+err.Error())
+		return owned
+	}
+	s.listened = true
+	for _, c := range connections {
+		addr, err := netip.ParseAddr(c.Laddr.IP)
+		if c.Status != "LISTEN" || err != nil {
+			continue
+		}
+		at := netip.AddrPortFrom(addr.Unmap(), uint16(c.Laddr.Port))
+		s.listening = append(s.listening, at)
+		if pid := int(c.Pid); !slices.Contains(owned[pid], at) {
+			owned[pid] = append(owned[pid], at)
+		}
+	}
+	return owned
+}
