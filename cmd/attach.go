@@ -31,6 +31,7 @@ type attachOptions struct {
 	tokenFile string
 	config    string
 	addresses []string
+	note      string // why these are watched, "" if the user has named them
 }
 
 func newAttachCommand() *cobra.Command {
@@ -118,7 +119,7 @@ func (o *attachOptions) watch(ctx context.Context, secret string, x *exporting) 
 			return nil
 		}
 		cfg := o.view.screen()
-		cfg.Sessions, cfg.Recording = a.sessions, a.recorded
+		cfg.Sessions, cfg.Recording, cfg.Note = a.sessions, a.recorded, o.note
 		return show(ctx, cfg)
 	})
 	return group.Wait()
@@ -154,7 +155,7 @@ func (a *attached) add(ctx context.Context, at string) error {
 	if err := s.record(&a.opt.recording, a.clock); err != nil {
 		return err
 	}
-	s.add("watch "+at, func(ctx context.Context, sink event.Sink) error { return client.Run(ctx, withSelf{&a.self, sink}) })
+	s.add("watch "+at, because(a.opt.note, func(ctx context.Context, sink event.Sink) error { return client.Run(ctx, withSelf{&a.self, sink}) }))
 	a.group.Go(func() error { return a.watch(ctx, s, at) })
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -121,6 +121,8 @@ func (o *runOptions) able() (chosen, error) {
 // why says of the engine what the user should know: how it takes prompts, and why it was chosen.
 func (o *runOptions) why() string {
 	switch {
+	case o.reason != "":
+		return o.reason
 	case o.chat.words == "":
 		return o.chosen.why
 	case o.chosen.why == "":

@@ -52,7 +52,11 @@ func (o *runOptions) runLive(ctx context.Context, prompts []runtime.Request) err
 
 // show opens the screen until the user or a signal closes it.
 func show(ctx context.Context, cfg ui.Config) error {
-	err := ui.Run(ctx, cfg)
+	return closedInOrder(ui.Run(ctx, cfg))
+}
+
+// closedInOrder is the error of a screen, nil for one that a signal closed.
+func closedInOrder(err error) error {
 	if errors.Is(err, errClosed) || errors.Is(err, context.Canceled) {
 		return nil
 	}
@@ -87,7 +91,7 @@ func (o *runOptions) watch(ctx context.Context, s runtime.Runner, prompts []runt
 // screen configures the ui.
 func (o *runOptions) screen(s *local, submit func(runtime.Request) (*runtime.Handle, error)) ui.Config {
 	cfg := o.view.screen()
-	cfg.Snapshots, cfg.Changed, cfg.Past, cfg.Recording = s.store.Snapshot, s.store.Changed(), s.past, s.recorded
+	cfg.Snapshots, cfg.Changed, cfg.Past, cfg.Recording, cfg.Note = s.store.Snapshot, s.store.Changed(), s.past, s.recorded, o.note
 	cfg.Actions = ui.Actions{
 		Prompt: func(text, label string) error {
 			_, err := submit(o.request(text, label))

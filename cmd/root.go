@@ -29,23 +29,26 @@ func Main() {
 
 func newRootCommand() *cobra.Command {
 	var opts runOptions
+	var start starting
 	root := &cobra.Command{
 		Use:   "llmtop",
 		Short: "Live profiler for LLM inference",
 		Long: `llmtop shows, live and per request, where the time to first token goes, every token's gap, throughput, what the machine does
 meanwhile, and which experts a mixture-of-experts model picks.
 
-Without arguments it runs the model that is built in, on prompts of five kinds in turn, at reading speed, until you type a
-prompt of your own with p.`,
+Without arguments it looks for engines that run on this machine (see llmtop discover): it shows the only one, or lets you choose. Where there
+is none, with --discover off, or with flags that say how to run it, it runs the model that is built in, on prompts of five kinds in turn,
+at reading speed, until you type a prompt of your own with p.`,
 		Args:          noSuchCommand,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(c *cobra.Command, _ []string) error {
 			opts.demo = true
-			return opts.run(c)
+			return opts.begin(c, &start)
 		},
 	}
 	opts.bind(root)
+	start.bind(root.Flags())
 	root.Flags().Lookup("pace").DefValue = fmt.Sprint(demoPace)
 	opts.pace = demoPace
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })

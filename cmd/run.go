@@ -15,6 +15,8 @@ type runOptions struct {
 
 	quiet    bool   // nothing else may compute beside the engine
 	demo     bool   // bare llmtop: built-in prompts in turn, paced
+	reason   string // why the built-in model runs, "" if that goes without saying
+	note     string // the same at more length, for the beginning
 	model    string // path of a GGUF file; "": the built-in model
 	prompts  promptSources
 	headless bool

@@ -15,6 +15,7 @@ import (
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/panes"
+	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
 // The bounds of Config.FPS.
@@ -41,6 +42,9 @@ type Config struct {
 	// Replay steers the recording that is shown; nil: what is shown is live.
 	Replay Replay
 
+	// Note is what is said at the beginning, for some seconds in the footer's place; "": nothing.
+	Note string
+
 	Theme   string        // name of a theme; "" is the first
 	Profile theme.Profile // what colours the terminal shows, see theme.Detect
 	ASCII   bool          // draw with ASCII only, see theme.PlainFont
@@ -51,6 +55,9 @@ type Config struct {
 	Output  *os.File  // nil is standard output
 	Environ []string  // nil is the process's
 }
+
+// noteFor is how long Config.Note is seen, in seconds.
+const noteFor = 6
 
 // frameRate is what Config.FPS stands for.
 func frameRate(fps int) int {
@@ -126,6 +133,9 @@ func newApp(cfg Config) *app {
 	a.status()
 	if len(a.sessions) != 1 {
 		a.show(viewEngines)
+	}
+	if cfg.Note != "" {
+		a.toast, a.toastIn = sanitize.Line(cfg.Note), noteFor*cfg.FPS
 	}
 	return a
 }

@@ -17,6 +17,7 @@ type Identity struct {
 	Loading  bool
 	NeedsKey bool
 	Load     Load
+	Progress Progress // what it has generated; nil: it does not tell
 }
 
 // Identify asks a server at http://HOST:PORT what it is, by requests that only read. Errors: nobody answers in time.
@@ -134,7 +135,7 @@ func (t target) ask(ctx context.Context, identify Identify) *Found {
 
 // identified takes what the server has said of itself.
 func (f *Found) identified(id *Identity) {
-	f.State, f.Version, f.Load = Ready, id.Version, id.Load
+	f.State, f.Version, f.Load, f.progress = Ready, id.Version, id.Load, id.Progress
 	switch {
 	case id.NeedsKey:
 		f.State = NeedsKey

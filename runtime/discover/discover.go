@@ -27,6 +27,8 @@ type Found struct {
 	Why     string // why State is what it is, where that is not plain
 	Load    Load
 	Runners []Runner // processes that do the work for it
+
+	progress Progress // what it has generated; nil: it does not tell
 }
 
 // Load is what an engine does at the moment, as far as it tells without being asked for much.
@@ -92,12 +94,12 @@ type Result struct {
 
 // Options say where to look.
 type Options struct {
-	Root     string   // of /proc; "" is "/". Linux only
-	Ports    []uint16 // usual ones; nil are those of the engines that are known
-	Host     string   // whose usual ports are looked at; "" is 127.0.0.1
-	NoSocket bool     // leave out event sockets
-	Identify Identify // nil: Fingerprint
-	Within   time.Duration
+	NoSockets bool          // leave out event sockets
+	NoServers bool          // leave out processes and usual ports
+	Root      string        // of /proc; "" is "/". Linux only
+	Ports     []uint16      // usual ones; nil are those of the engines that are known
+	Identify  Identify      // nil: Fingerprint
+	Within    time.Duration // for what listens to say what it is; 0: 220 ms
 }
 
 // within is how long the servers of a machine have to say what they are: with the rest of the look, it stays below 300 ms.
@@ -118,9 +120,11 @@ func Find(ctx context.Context, opt Options) Result {
 	var r Result
 	sockets := make(chan []Found, 1)
 	go func() { sockets <- findSockets(ctx, opt) }()
-	seen := look(opt.Root)
-	r.Notes = seen.notes()
-	r.Engines = published(ask(ctx, opt, targets(opt, &seen)))
+	if !opt.NoServers {
+		seen := look(opt.Root)
+		r.Notes = seen.notes()
+		r.Engines = published(ask(ctx, opt, targets(opt, &seen)))
+	}
 	r.Engines = merge(<-sockets, r.Engines)
 	slices.SortStableFunc(r.Engines, inOrder)
 	r.Took = time.Since(began)
@@ -149,8 +153,10 @@ func inOrder(a, b Found) int {
 	rank := func(f *Found) int {
 		switch {
 		case !f.Known():
-			return 2
+			return 3
 		case f.State == Silent, f.State == Elsewhere:
+			return 2
+		case f.State == NeedsKey:
 			return 1
 		}
 		return 0

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/scrape/identify"
@@ -21,7 +22,7 @@ import (
 // find looks at the machine of a test, with time enough for a busy one.
 func find(t *testing.T, tr *tree, ports ...uint16) Result {
 	t.Helper()
-	return Find(context.Background(), Options{Root: tr.root, Ports: append([]uint16{}, ports...), NoSocket: true, Within: 20 * time.Second})
+	return Find(context.Background(), Options{Root: tr.root, Ports: append([]uint16{}, ports...), NoSockets: true, Within: 20 * time.Second})
 }
 
 // row is what a test compares of an engine.
@@ -149,7 +150,7 @@ func TestSilentEngines(t *testing.T) {
 	tr.process(10, 1, "llama-server", at)
 	tr.process(11, 1, "vllm|serve|x")
 	tr.process(12, 1, "python3|-m|sglang.launch_server", page.at())
-	got := Find(context.Background(), Options{Root: tr.root, Ports: []uint16{}, NoSocket: true, Within: 2 * time.Second})
+	got := Find(context.Background(), Options{Root: tr.root, Ports: []uint16{}, NoSockets: true, Within: 2 * time.Second})
 	same(t, got,
 		row{identify.Llama, "", "", at, 10, ByProcess, Silent},
 		row{identify.SGLang, "", "", page.at(), 12, ByProcess, Silent},
@@ -177,7 +178,7 @@ func TestWhatIsNotPermitted(t *testing.T) {
 	if notes := s.notes(); len(notes) != 1 || notes[0] != "12 processes could not be read: not permitted" {
 		t.Errorf("notes: %q", notes)
 	}
-	if got := Find(context.Background(), Options{Root: filepath.Join(tr.root, "none"), Ports: []uint16{}, NoSocket: true}); len(got.Notes) == 0 {
+	if got := Find(context.Background(), Options{Root: filepath.Join(tr.root, "none"), Ports: []uint16{}, NoSockets: true}); len(got.Notes) == 0 {
 		t.Error("it is not told that there is no /proc")
 	}
 }
@@ -220,12 +221,12 @@ func TestEventSockets(t *testing.T) {
 	if len(got.Engines) != 2 {
 		t.Fatalf("found %+v", got.Engines)
 	}
-	locked, mine := got.Engines[0], got.Engines[1]
+	mine, locked := got.Engines[0], got.Engines[1]
 	want := Found{
 		Kind: "mine", Version: "1.2", Model: "a model", Address: open.Address(), Other: server.URL, PID: 10, Program: "vllm serve", How: BySocket,
 		Load: Load{Running: event.Reading{V: 1, Origin: event.Reported}},
 	}
-	if diff := cmp.Diff(want, mine); diff != "" {
+	if diff := cmp.Diff(want, mine, cmpopts.IgnoreUnexported(Found{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if locked.State != NeedsKey || !strings.HasPrefix(locked.Address, "unix:") {
@@ -254,7 +255,7 @@ func TestIdentifyIsAskedOnce(t *testing.T) {
 			return Identity{}, errors.New("the others were not asked meanwhile")
 		}
 	}
-	r := Find(context.Background(), Options{Root: tr.root, Ports: []uint16{}, NoSocket: true, Identify: identified, Within: 20 * time.Second})
+	r := Find(context.Background(), Options{Root: tr.root, Ports: []uint16{}, NoSockets: true, Identify: identified, Within: 20 * time.Second})
 	if len(r.Engines) != n || r.Engines[0].State != Ready || len(arrived) != n {
 		t.Errorf("%d engines, %d questions, the first is %+v", len(r.Engines), len(arrived), r.Engines[0])
 	}
@@ -272,7 +273,7 @@ func BenchmarkFind(b *testing.B) {
 		tr.process(10+i, 1, "llama-server", serve(b, 200, say(b)).at())
 	}
 	for b.Loop() {
-		if r := Find(context.Background(), Options{Root: tr.root, NoSocket: true}); len(r.Engines) != 8 {
+		if r := Find(context.Background(), Options{Root: tr.root, NoSockets: true}); len(r.Engines) != 8 {
 			b.Fatalf("found %d engines", len(r.Engines))
 		}
 	}

@@ -2,7 +2,9 @@ package discover
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/scrape/fetch"
@@ -29,7 +31,7 @@ func Fingerprint(ctx context.Context, base string) (Identity, error) {
 		return id, err
 	}
 	if !id.NeedsKey {
-		id.Load = loadOf(ctx, c, kind, &info)
+		id.Load, id.Progress = loadOf(ctx, c, kind, &info)
 	}
 	return id, nil
 }
@@ -53,32 +55,56 @@ func modelOf(models []identify.Model) string {
 }
 
 // loadOf is what an engine tells of its load for one more question, where it does.
-func loadOf(ctx context.Context, c *fetch.Client, kind identify.Kind, info *identify.Info) Load {
+func loadOf(ctx context.Context, c *fetch.Client, kind identify.Kind, info *identify.Info) (Load, Progress) {
 	switch {
 	case kind == identify.Llama && info.Slots && !info.Router:
 		return slotsLoad(ctx, c)
 	case kind == identify.SGLang:
-		return sglangLoad(ctx, c)
+		return sglangLoad(ctx, c), nil
 	}
-	return Load{}
+	return Load{}, nil
 }
 
-// slotsLoad counts the slots of llama.cpp that are at work.
-func slotsLoad(ctx context.Context, c *fetch.Client) (l Load) {
+// slotsLoad counts the slots of llama.cpp that are at work, and what they have generated.
+func slotsLoad(ctx context.Context, c *fetch.Client) (l Load, p Progress) {
 	var slots []struct {
-		Busy bool `json:"is_processing"`
+		ID   int   `json:"id"`
+		Task int64 `json:"id_task"`
+		Busy bool  `json:"is_processing"`
+		Next next  `json:"next_token"`
 	}
 	if c.JSON(ctx, "/slots", &slots) != nil {
-		return l
+		return l, nil
 	}
 	busy := 0
+	p = Progress{}
 	for _, s := range slots {
 		if s.Busy {
 			busy++
+			p[fmt.Sprint(s.ID, "/", s.Task)] = s.Next.Decoded
 		}
 	}
 	l.Running = event.Reading{V: float64(busy), Origin: event.Reported}
-	return l
+	return l, p
+}
+
+// next is what a slot says of its next token: an object, or an array of one, as the build has it.
+type next struct {
+	Decoded float64 `json:"n_decoded"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *next) UnmarshalJSON(text []byte) error {
+	type plain next
+	if len(text) > 0 && text[0] == '[' {
+		var several []plain
+		err := json.Unmarshal(text, &several)
+		if len(several) > 0 {
+			*n = next(several[0])
+		}
+		return err
+	}
+	return json.Unmarshal(text, (*plain)(n))
 }
 
 // sglangLoad sums up what the ranks of SGLang tell of themselves.

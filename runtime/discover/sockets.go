@@ -2,6 +2,7 @@ package discover
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/scrape/identify"
@@ -10,7 +11,7 @@ import (
 
 // findSockets are the engines that listen at event sockets in the well-known folder.
 func findSockets(ctx context.Context, opt Options) (found []Found) {
-	if opt.NoSocket {
+	if opt.NoSockets {
 		return nil
 	}
 	all, err := socket.Look(ctx)
@@ -28,7 +29,13 @@ func findSockets(ctx context.Context, opt Options) (found []Found) {
 			f.State = Loading
 		}
 		if s.Told {
-			f.Load.Running = event.Reading{V: float64(s.Live), Origin: event.Reported}
+			f.Load.Running = event.Reading{V: float64(len(s.Live)), Origin: event.Reported}
+		}
+		if s.Told && s.Engine.Caps.Has(event.CapTokens) {
+			f.progress = Progress{}
+			for id, tokens := range s.Live {
+				f.progress[fmt.Sprint(id)] = float64(tokens)
+			}
 		}
 		found = append(found, f)
 	}

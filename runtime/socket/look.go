@@ -15,7 +15,7 @@ type Seen struct {
 	Refused bool // it wants a token
 	Told    bool // it has told its state, which the rest is part of
 	Model   event.Model
-	Live    int // requests that have not ended
+	Live    map[event.RequestID]int64 // tokens so far of the requests that have not ended
 }
 
 // Look is Discover that also hears the state of each engine, for as long as the context allows.
@@ -41,37 +41,38 @@ func look(ctx context.Context, a address) *Seen {
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	s := &Seen{Found: Found{Address: a.String()}}
-	live := map[event.RequestID]bool{}
+	s := &Seen{Found: Found{Address: a.String()}, Live: map[event.RequestID]int64{}}
 	var d wire.Decoder
 	for lines := newLines(conn); !s.Told && !s.Refused; {
 		line, err := lines.next()
 		if err != nil {
 			break
 		}
-		session, err := d.Decode(line, func(e event.Event) { s.hear(&e, live) })
+		session, err := d.Decode(line, func(e event.Event) { s.hear(&e) })
 		if err != nil {
 			break
 		}
 		s.Told, s.Refused = session.Type == wire.Synced, session.Type == wire.Auth
 	}
-	s.Live = len(live)
 	return s
 }
 
 // hear takes an event of the state.
-func (s *Seen) hear(e *event.Event, live map[event.RequestID]bool) {
+func (s *Seen) hear(e *event.Event) {
 	switch p := e.Data.(type) {
 	case *event.Engine:
 		s.Engine = *p
 	case *event.Model:
 		s.Model = *p
 	}
+	_, live := s.Live[e.Req]
 	switch {
+	case e.Kind == event.KindToken && live:
+		s.Live[e.Req] = int64(e.Index) + int64(max(e.N, 1))
 	case e.Kind != event.KindRequest:
 	case e.State.Final():
-		delete(live, e.Req)
-	case len(live) < maxLive:
-		live[e.Req] = true
+		delete(s.Live, e.Req)
+	case !live && len(s.Live) < maxLive:
+		s.Live[e.Req] = 0
 	}
 }

@@ -1,0 +1,101 @@
+//go:build unix
+
+package cmd_test
+
+import (
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+)
+
+// served starts an engine that is found in the usual folder, and returns when it listens.
+func served(t *testing.T, path, address string) {
+	t.Helper()
+	args := []string{"serve"}
+	if address != "" {
+		args = append(args, "--listen", address)
+	}
+	c := exec.Command(path, args...)
+	notes, err := c.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Process.Signal(syscall.SIGKILL)
+		_ = c.Wait()
+	})
+	if _, err := notes.Read(make([]byte, 1)); err != nil { // it says where it listens
+		t.Fatal(err)
+	}
+}
+
+// bare starts llmtop without arguments, which looks at event sockets alone.
+func bare(t *testing.T, path string) *program {
+	t.Helper()
+	c := exec.Command(path)
+	c.Env = append(os.Environ(), "LLMTOP_DISCOVER=sockets")
+	return startCommand(t, 160, 45, c)
+}
+
+// TestStartWithoutEngines: the built-in model runs, and the screen says why.
+func TestStartWithoutEngines(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := bare(t, path)
+	p.waitFor(t, "no engine was found on this machine")
+	p.waitFor(t, "llmtop demo MoE", "paced 40", "q quit")
+	p.keys(t, "q")
+	if code := p.exit(t); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// TestStartWithOneEngine: it is watched, and the screen says how to get the built-in model.
+func TestStartWithOneEngine(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	served(t, path, "")
+	p := bare(t, path)
+	p.waitFor(t, "the only engine found here", "--discover off")
+	p.waitFor(t, "connected", "llmtop demo MoE")
+	p.keys(t, "q")
+	if code := p.exit(t); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// TestStartWithSeveralEngines: one of them, all of them or the built-in model can be chosen.
+func TestStartWithSeveralEngines(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("XDG_RUNTIME_DIR", dir)
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	served(t, path, "")
+	served(t, path, "unix:"+dir+"/llmtop/second.sock")
+	for _, tt := range []struct{ keys, want string }{
+		{"\r", "connected"}, {"a", "sum"}, {"\x1b", "paced 40"}, {"q", ""},
+	} {
+		p := bare(t, path)
+		p.waitFor(t, "2 engines on this machine", "second.sock", "built-in model")
+		p.keys(t, tt.keys)
+		if tt.want != "" {
+			p.waitFor(t, tt.want, "q quit")
+			p.keys(t, "q")
+		}
+		if code := p.exit(t); code != 0 {
+			t.Errorf("%q: exit code %d", tt.keys, code)
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package ui
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/theme"
+)
+
+// someCandidates are engines in every state.
+func someCandidates() []Candidate {
+	told := func(v float64) event.Reading { return event.Reading{V: v, Origin: event.Reported} }
+	return []Candidate{
+		{
+			Name: "llama.cpp", Model: "qwen3-30b-a3b", Address: "http://127.0.0.1:8080", State: "ready", Running: told(2),
+			Decode: event.Reading{V: 48.2, Origin: event.Derived}, Details: []string{"version b10582-e85caa81e, process 4711 (llama-server)"},
+		},
+		{
+			Name: "Ollama", Model: "qwen3:30b-a3b", Address: "http://127.0.0.1:11434", State: "ready", Decode: event.Absent(event.NotYet),
+			Details: []string{"version 0.33.0, process 901 (ollama serve)", "its llama-server: process 977, http://127.0.0.1:41233"},
+		},
+		{Name: "SGLang", Model: "Qwen/Qwen3-30B-A3B", Address: "http://127.0.0.1:30000", State: "ready", Running: told(6), Waiting: told(2), Decode: told(388.1)},
+		{Name: "vLLM", Model: "an-organisation/a-model-with-a-very-long-name\x1b[31m", Address: "http://127.0.0.1:8000", State: "needs a key", Blocked: "it needs a key: give it as LLMTOP_API_KEY"},
+		{Name: "TGI", State: "not reachable", Blocked: "it runs in a network of its own, as containers do: attach to the port that is published for it"},
+	}
+}
+
+// choosing opens the screen.
+func choosing(rows *[]Candidate, profile theme.Profile, ascii bool, w, h int) *choice {
+	look := func() ([]Candidate, []string) {
+		return *rows, []string{"12 processes could not be read: not permitted"}
+	}
+	c := newChoice(look, Config{Profile: profile, ASCII: ascii})
+	c.Update(tea.WindowSizeMsg{Width: w, Height: h})
+	return c
+}
+
+// pressed presses keys and reports whether the screen closes.
+func (c *choice) pressed(keys ...string) (closes bool) {
+	for _, key := range keys {
+		closes = c.key(key) != nil
+	}
+	return closes
+}
+
+func TestGoldenChoice(t *testing.T) {
+	for _, size := range sizes {
+		for name, profile := range map[string]theme.Profile{"truecolor": theme.TrueColour, "none": theme.NoColour} {
+			rows := someCandidates()
+			c := choosing(&rows, profile, profile == theme.NoColour, size[0], size[1])
+			c.pressed("down", "down", "down")
+			golden(t, fmt.Sprintf("choice_%dx%d_%s.ansi", size[0], size[1], name), c.View().Content)
+		}
+	}
+}
+
+func TestChoosing(t *testing.T) {
+	all := []string{"http://127.0.0.1:8080", "http://127.0.0.1:11434", "http://127.0.0.1:30000"}
+	for _, tt := range []struct {
+		keys   []string
+		want   Pick
+		closes bool
+	}{
+		{[]string{"enter"}, Pick{Addresses: all[:1]}, true},
+		{[]string{"down", "j", "up", "enter"}, Pick{Addresses: all[1:2]}, true},
+		{[]string{"a"}, Pick{Addresses: all}, true},
+		{[]string{"down", "down", "down", "enter"}, Pick{}, false}, // needs a key
+		{[]string{"esc"}, Pick{BuiltIn: true}, true},
+		{[]string{"end", "enter"}, Pick{BuiltIn: true}, true},
+		{[]string{"end", "home", "t", "x", "enter"}, Pick{Addresses: all[:1]}, true},
+		{[]string{"q"}, Pick{}, true},
+	} {
+		rows := someCandidates()
+		c := choosing(&rows, theme.TrueColour, false, 120, 36)
+		if closes := c.pressed(tt.keys...); closes != tt.closes || c.pick.BuiltIn != tt.want.BuiltIn || !slices.Equal(c.pick.Addresses, tt.want.Addresses) {
+			t.Errorf("%q picks %+v and closes: %t", tt.keys, c.pick, closes)
+		}
+		if !tt.closes && !strings.Contains(c.View().Content, "LLMTOP_API_KEY") {
+			t.Errorf("%q: the screen does not say why", tt.keys)
+		}
+	}
+	locked := someCandidates()[3:]
+	c := choosing(&locked, theme.TrueColour, false, 120, 36)
+	if c.pressed("a") || c.toast == "" {
+		t.Error("all of what cannot be watched are picked")
+	}
+}
+
+// Candidates come and go; the selection stays with its own.
+func TestCandidatesComeAndGo(t *testing.T) {
+	rows := someCandidates()
+	c := choosing(&rows, theme.TrueColour, false, 120, 36)
+	c.pressed("down")
+	rows = append([]Candidate{{Name: "LM Studio", Address: "http://127.0.0.1:1234"}}, rows...)
+	c.Update(tickMsg{})
+	c.pressed("enter")
+	if !slices.Equal(c.pick.Addresses, []string{"http://127.0.0.1:11434"}) {
+		t.Errorf("picks %+v", c.pick)
+	}
+	c.pressed("end")
+	rows = rows[:2]
+	c.Update(tickMsg{})
+	if c.pressed("enter"); !c.pick.BuiltIn {
+		t.Errorf("picks %+v", c.pick)
+	}
+	rows = nil
+	c.Update(tickMsg{})
+	if !c.pressed("enter") {
+		t.Error("without candidates there is not even the built-in model")
+	}
+}
+
+// A click selects, a second one takes.
+func TestCandidatesAreClickedOn(t *testing.T) {
+	rows := someCandidates()
+	c := choosing(&rows, theme.TrueColour, false, 120, 36)
+	c.View()
+	click := tea.MouseClickMsg{X: 10, Y: c.at.At.Y + 2, Button: tea.MouseLeft}
+	if _, cmd := c.Update(click); cmd != nil || c.shown.Selected != 2 {
+		t.Errorf("a click selects %d", c.shown.Selected)
+	}
+	if _, cmd := c.Update(click); cmd == nil || !slices.Equal(c.pick.Addresses, []string{"http://127.0.0.1:30000"}) {
+		t.Errorf("a second one takes %+v", c.pick)
+	}
+	c.Update(tea.MouseWheelMsg{Button: tea.MouseWheelDown})
+	c.Update(tea.MouseWheelMsg{Button: tea.MouseWheelUp})
+	if c.shown.Selected != 2 {
+		t.Errorf("the wheel selects %d", c.shown.Selected)
+	}
+}
+
+// TestChoiceFitsEveryScreen draws in every size, of much and nothing.
+func TestChoiceFitsEveryScreen(t *testing.T) {
+	for _, n := range []int{0, 1, 5, 60} {
+		rows := slices.Repeat(someCandidates(), 12)[:n]
+		c := choosing(&rows, theme.TrueColour, false, 80, 24)
+		for w := 1; w < 200; w += 7 {
+			for _, h := range []int{1, 2, 3, 4, 5, 8, 12, 24, 50} {
+				c.Update(tea.WindowSizeMsg{Width: w, Height: h})
+				c.pressed("down", "pgdown")
+				checkFrame(t, c.View().Content, w, h)
+			}
+		}
+	}
+}
