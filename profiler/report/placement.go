@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -41,31 +40,34 @@ func (r *Report) Place(budget *Budget) *Placement {
 	if x == nil || r.Model == nil || x.Experts == 0 {
 		return nil
 	}
-	ranked, picks := x.ranked()
-	if picks == 0 {
+	var ranked metric.Ranking
+	ranked.Rank(slices.Concat(x.Layers...))
+	all := ranked.Len()
+	if ranked.Total() == 0 {
 		return nil
 	}
-	p := &Placement{Experts: len(ranked), Picks: picks, ExpertBytes: r.Model.expertBytes(len(ranked)), Curve: []PlacementBudget{}}
+	p := &Placement{Experts: all, Picks: ranked.Total(), ExpertBytes: r.Model.expertBytes(all), Curve: []PlacementBudget{}}
 	for _, share := range []float64{0.125, 0.25, 0.5, 0.75, 1} {
-		p.Curve = append(p.Curve, p.covered(ranked, int(share*float64(len(ranked)))))
+		p.Curve = append(p.Curve, p.covered(&ranked, int(share*float64(all))))
 	}
 	if budget == nil {
 		return p
 	}
-	n := int(budget.Share * float64(len(ranked)))
+	n := int(budget.Share * float64(all))
 	if budget.Bytes > 0 {
 		if !p.ExpertBytes.OK() {
 			return p
 		}
 		n = int(budget.Bytes / p.ExpertBytes.V)
 	}
-	n = min(max(n, 0), len(ranked))
-	p.Chosen = &PlacementChoice{PlacementBudget: p.covered(ranked, n), Layers: make([][]int, len(x.Layers))}
+	n = min(max(n, 0), all)
+	p.Chosen = &PlacementChoice{PlacementBudget: p.covered(&ranked, n), Layers: make([][]int, len(x.Layers))}
 	for l := range p.Chosen.Layers {
 		p.Chosen.Layers[l] = []int{}
 	}
-	for _, e := range ranked[:n] {
-		p.Chosen.Layers[e.layer] = append(p.Chosen.Layers[e.layer], e.expert)
+	for i := range n {
+		l, e := ranked.At(i)/x.Experts, ranked.At(i)%x.Experts
+		p.Chosen.Layers[l] = append(p.Chosen.Layers[l], e)
 	}
 	for _, experts := range p.Chosen.Layers {
 		slices.Sort(experts)
@@ -73,44 +75,22 @@ func (r *Report) Place(budget *Budget) *Placement {
 	return p
 }
 
-// placed is one expert with its picks.
-type placed struct {
-	layer, expert int
-	picks         uint64
-}
-
-// ranked are all experts, the most picked first.
-func (x *Experts) ranked() (all []placed, picks uint64) {
-	for l, row := range x.Layers {
-		for e, n := range row {
-			all = append(all, placed{l, e, n})
-			picks += n
-		}
-	}
-	slices.SortStableFunc(all, func(a, b placed) int { return cmp.Compare(b.picks, a.picks) })
-	return all, picks
-}
-
-func (p *Placement) covered(ranked []placed, n int) PlacementBudget {
-	sum := uint64(0)
-	for _, e := range ranked[:n] {
-		sum += e.picks
-	}
-	out := PlacementBudget{Experts: n, Coverage: Measured(float64(sum) / float64(p.Picks)), Even: Measured(float64(n) / float64(len(ranked)))}
+// covered is what the first n experts have had of all picks.
+func (p *Placement) covered(ranked *metric.Ranking, n int) PlacementBudget {
+	out := PlacementBudget{Experts: n, Coverage: Measured(float64(ranked.Covered(n)) / float64(p.Picks)), Even: Measured(float64(n) / float64(p.Experts))}
 	if p.ExpertBytes.OK() {
 		out.Bytes = Measured(float64(n) * p.ExpertBytes.V)
 	}
 	return out
 }
 
-// expertBytes is the size of one of so many experts. A token touches all weights but those of the experts that it does not pick; what the size of
-// the file and the bytes per token differ by is theirs.
+// expertBytes is the size of one of so many experts.
 func (m *Model) expertBytes(experts int) Number {
-	unused := 1 - float64(m.ExpertsUsed)/float64(max(m.Experts, 1))
-	if !m.Bytes.OK() || !m.WeightBytes.OK() || unused <= 0 || m.Bytes.V <= m.WeightBytes.V {
+	b, ok := metric.ExpertBytes(m.Bytes.V, m.WeightBytes.V, m.Experts, m.ExpertsUsed, experts)
+	if !ok || !m.Bytes.OK() || !m.WeightBytes.OK() {
 		return Number{}
 	}
-	return Measured((m.Bytes.V - m.WeightBytes.V) / unused / float64(experts))
+	return Measured(b)
 }
 
 // placementSection is the proposal as a table.
