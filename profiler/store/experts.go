@@ -2,6 +2,7 @@ package store
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
@@ -46,7 +47,7 @@ func (s *state) applyExperts(at event.Time, p *event.Experts) {
 	if x == nil || x.layers != p.Layers || x.experts != p.Experts || now.tokens[0] < x.now.tokens[0] || now.tokens[1] < x.now.tokens[1] {
 		zero := picks{counts: [2][]uint64{make([]uint64, cells), make([]uint64, cells)}}
 		x = &experts{layers: p.Layers, experts: p.Experts, base: zero, now: zero, second: int64(at) / int64(second)}
-		s.experts = x
+		s.experts, s.newest.from = x, nil
 	}
 	x.advance(at)
 	x.used, x.everyN, x.now, x.fresh = p.Used, p.EveryN, now, false
@@ -88,11 +89,67 @@ func (x *experts) since(sec int64) *picks {
 	return &x.past[found]
 }
 
+// newest is the request that was dispatched last.
+type newest struct {
+	id     event.RequestID
+	beside int    // requests that were running then
+	from   *picks // what had been counted then; nil: nothing
+}
+
+// dispatched begins to count the picks of a request.
+func (s *state) dispatched(l *live) {
+	n := newest{id: l.view.ID}
+	for _, o := range s.requests.list {
+		if o != l && o.done == nil && o.view.State == event.StateDispatched {
+			n.beside++
+		}
+	}
+	if x := s.experts; x != nil {
+		now := x.now
+		n.from, x.fresh = &now, false
+	}
+	s.newest = n
+}
+
+// request is the picks since the newest request was dispatched, nil if none was.
+func (s *state) request() *RequestPicks {
+	n, x := s.newest, s.experts
+	if n.id == 0 {
+		return nil
+	}
+	from := n.from
+	if from == nil {
+		from = &x.base
+	}
+	now := x.now
+	return &RequestPicks{
+		ID: n.id, Beside: n.beside,
+		count: func(p metric.Phase) *Hits { return x.hits(from, &now, p) }, // reads nothing of x that changes
+	}
+}
+
+// RequestPicks are the picks since a request was dispatched.
+type RequestPicks struct {
+	ID     event.RequestID
+	Beside int // requests that were running when it was dispatched; some of the picks are theirs
+
+	count func(metric.Phase) *Hits
+	once  [metric.NumPhases]sync.Once
+	hits  [metric.NumPhases]*Hits
+}
+
+// Hits are the picks of a phase, computed when they are first asked for. It may be called from any goroutine.
+func (r *RequestPicks) Hits(p metric.Phase) *Hits {
+	r.once[p].Do(func() { r.hits[p] = r.count(p) })
+	return r.hits[p]
+}
+
 // view is the picks of all windows and phases, shared between snapshots until the counts or the second change.
-func (x *experts) view(at event.Time) *Experts {
+func (x *experts) view(at event.Time, request func() *RequestPicks) *Experts {
 	x.advance(at)
 	if !x.fresh {
 		x.shown, x.fresh = x.compute(at), true
+		x.shown.Request = request()
 	}
 	return x.shown
 }
@@ -124,21 +181,26 @@ func (x *experts) window(w metric.Window, now int64) (from, to *picks) {
 
 // hits is the difference between two counts in one phase.
 func (x *experts) hits(from, to *picks, p metric.Phase) *Hits {
-	h := &Hits{Counts: make([]uint64, x.layers*x.experts)}
+	counts, tokens := make([]uint64, x.layers*x.experts), uint64(0)
 	for phase := range to.counts {
 		if p != metric.Both && int(p) != phase {
 			continue
 		}
-		h.Tokens += to.tokens[phase] - from.tokens[phase]
+		tokens += to.tokens[phase] - from.tokens[phase]
 		for i, c := range to.counts[phase] {
 			if was := from.counts[phase][i]; c > was {
-				h.Counts[i] += c - was
+				counts[i] += c - was
 			}
 		}
 	}
-	h.Layers = make([]LayerHits, x.layers)
+	return hitsOf(counts, tokens, x.layers, x.experts)
+}
+
+// hitsOf describes counts of so many tokens, which it keeps.
+func hitsOf(counts []uint64, tokens uint64, layers, experts int) *Hits {
+	h := &Hits{Counts: counts, Tokens: tokens, Layers: make([]LayerHits, layers)}
 	for l := range h.Layers {
-		row := h.Counts[l*x.experts : (l+1)*x.experts]
+		row := h.Counts[l*experts : (l+1)*experts]
 		b := metric.BalanceOf(row)
 		h.Layers[l] = LayerHits{Total: b.Total, MaxMean: b.MaxMean, CV: b.CV, Entropy: b.Entropy, Dead: b.Dead}
 		h.Layers[l].Hot, h.Layers[l].Cold = metric.Extremes(row, 3)

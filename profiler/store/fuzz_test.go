@@ -25,6 +25,8 @@ var payloads = []any{
 	&event.Engine{Caps: event.CapSteps | event.CapQueue, State: event.EngineReady},
 	&event.Engine{State: event.EngineFailed, Reason: "no memory"},
 	&event.Model{Name: "m", WeightBytes: 1 << 20, KVBytes: 100, Experts: 4},
+	&event.Model{Name: "moe", Layers: 1, Experts: 300, ExpertsUsed: 2},
+	&event.Model{Name: "absurd", Layers: math.MaxInt, Experts: math.MaxInt, ExpertsUsed: math.MaxInt},
 	&event.Request{Group: "g", MaxTokens: -5, Cold: true},
 	&event.Request{},
 	&event.Outcome{Reason: "stop", Prompt: 8, Cached: 2, Generated: 5},
@@ -53,6 +55,9 @@ func (c *script) play(b []byte) {
 		Layer: int16(b[3]) - 24, At: c.now + event.Time(min(wait, 0)), Dur: (int64(b[5]) - 4) << (b[5] % 60),
 		N: int32(int8(b[6])), Index: int32(b[6]), Prompt: int32(int8(b[6])) / 2, Text: string(b),
 		Data: payloads[int(b[7])%len(payloads)],
+	}
+	if b[5]%2 == 0 {
+		e.Picks = []uint16{uint16(b[5]), uint16(b[6]) << (b[5] % 9)}
 	}
 	if b[4] == 0x80 {
 		e.At = event.Time(math.MinInt64) >> (b[5] % 2) // long before anything

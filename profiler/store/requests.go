@@ -22,6 +22,9 @@ type live struct {
 	slim  *Request // of done, once it has been needed
 
 	detail int // bytes of the tokens that are kept, see MaxDetail
+
+	of          *told // where kind and group belong to
+	kind, group *tally
 }
 
 // ring holds the requests kept, oldest first.
@@ -108,6 +111,7 @@ func (s *state) applyRequest(e *event.Event) {
 	switch {
 	case e.State == event.StateDispatched:
 		l.view.Dispatched = max(e.At, l.view.Enqueued)
+		s.dispatched(l)
 	case e.State.Final():
 		o, _ := e.Data.(*event.Outcome)
 		s.finish(l, e.At, o)

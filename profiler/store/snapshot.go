@@ -30,6 +30,7 @@ type Snapshot struct {
 	Throughput Throughput
 	KV         KV
 	Experts    *Experts // nil if the engine does not report router picks or the model is dense
+	Picks      *Picks   // nil if no token has told what the router picked for it
 	Host       Host
 	Log        []LogLine // newest last
 	Lost       event.Lost
@@ -205,6 +206,30 @@ type Experts struct {
 	Layers, Experts, Used int
 	EveryN                int
 	Hits                  [metric.NumWindows][metric.NumPhases]*Hits
+	Request               *RequestPicks // since the newest request was dispatched; nil before the first
+}
+
+// Picks is what single tokens tell of the router: those that were generated, with the picks of the pass that made them, since the model
+// was loaded. It is counted anew once a second.
+type Picks struct {
+	Layers, Experts, Used int
+	All                   *Hits
+	Kinds, Groups         []PicksOf // by label and by group of the request, by name; that without a name is the last
+	MoreKinds, MoreGroups uint64    // tokens of kinds and groups beyond MaxKinds, which are not among them
+	Pairs                 [][]Pair  // of each layer, the most frequent first, at most TopPairs; nil if there are too many to count
+}
+
+// PicksOf are the picks of one kind or group.
+type PicksOf struct {
+	Name string
+	Hits *Hits
+}
+
+// Pair are two experts of a layer that tokens picked together.
+type Pair struct {
+	A, B   int
+	Tokens uint64
+	Lift   float64 // how many times as many as if the two were picked independently: tokens x all tokens / (picks of A x picks of B)
 }
 
 // Hits are the picks of one window and phase: Counts[layer*Experts+expert].

@@ -86,6 +86,8 @@ type state struct {
 	kv       KV
 	pins     metric.Histogram
 	experts  *experts
+	newest   newest
+	told     *told // nil: no token has told of its picks
 	host     Host
 	log      []LogLine
 	judge    verdict.Judge

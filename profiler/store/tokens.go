@@ -43,6 +43,9 @@ func (s *state) applyToken(e *event.Event) {
 	v.Generated += k
 	s.counts.GeneratedTokens += uint64(k)
 	s.rates.generated(at, k)
+	if len(e.Picks) > 0 {
+		s.tell(l, e.Picks)
+	}
 	l.keep(Token{
 		ID: e.ID, N: k, Nth: v.Generated - k, Index: int(max(e.Index, 0)), At: at, Gap: gap, Step: e.Step, Split: e.Split,
 		Text: clip(e.Text, MaxLine), LogP: e.LogP, HasLP: e.HasLogP, Top: e.Top, Picks: e.Picks,

@@ -38,7 +38,10 @@ func (st *state) snapshot(now event.Time, wall time.Time) *Snapshot {
 	st.viewLatency(v)
 	st.viewRates(v)
 	if st.experts != nil {
-		v.Experts = st.experts.view(now)
+		v.Experts = st.experts.view(now, st.request)
+	}
+	if st.told != nil {
+		v.Picks = st.told.view(now)
 	}
 	v.Verdicts = st.judge.Judge(v.evidence())
 	return v
