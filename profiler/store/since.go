@@ -17,7 +17,7 @@ type Since struct {
 	Stalls, StallsBefore       uint64
 	RSS, RSSBefore             event.Reading // B, of the engine's process: now, and at the first snapshot
 	Lost, LostBefore           uint64
-	Drift                      []event.Reading // of each layer's router picks, decode and prompt, 0..1: see metric.Drift; nil if none are told
+	Drift                      []event.Reading // of each layer's router picks, decode and prompt, 0..1: see metric.DriftOf; nil if none are told
 	Drifted                    int             // the layer with the most; -1 if none is known
 	Again                      bool            // the counts went down: the session began anew, and differences mean nothing
 }
@@ -81,9 +81,9 @@ func (d *Since) drift(now, then *Experts) {
 	for l := range d.Drift {
 		from, to := l*now.Experts, (l+1)*now.Experts
 		d.Drift[l] = event.Absent(event.NotYet)
-		if x, ok := metric.Drift(before[from:to], since[from:to]); ok {
-			d.Drift[l] = event.From(x)
-			if d.Drifted < 0 || x > d.Drift[d.Drifted].V {
+		if x, ok := metric.DriftOf(before[from:to], since[from:to]); ok {
+			d.Drift[l] = event.From(x.Moved)
+			if d.Drifted < 0 || x.Moved > d.Drift[d.Drifted].V {
 				d.Drifted = l
 			}
 		}
