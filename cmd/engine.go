@@ -50,7 +50,7 @@ func (s *settings) params() runtime.Params {
 func (o *runOptions) request(text, label string) runtime.Request {
 	return runtime.Request{
 		Text: text, Label: label, Group: o.group, MaxTokens: o.tokens, Params: o.params(),
-		SendText: true, TopLogprobs: o.logprobs,
+		SendText: true, TopLogprobs: o.logprobs, Picks: o.picks,
 	}
 }
 

@@ -32,6 +32,10 @@ func (o *runOptions) runLive(ctx context.Context, prompts []runtime.Request) err
 	if err != nil {
 		return err
 	}
+	o.picks = o.chosen.name == engineNative // in others it costs to look at every pass
+	for i := range prompts {
+		prompts[i].Picks = o.picks
+	}
 	return s.run(ctx, func(ctx context.Context) error {
 		ctx, end := context.WithCancelCause(ctx)
 		defer end(nil)

@@ -24,6 +24,7 @@ type runOptions struct {
 	logprobs int // alternatives per token in the report
 
 	chosen    chosen                   // once the run begins
+	picks     bool                     // ask for the picks of every token, which the screen can show
 	chat      chatting                 // likewise
 	flagValue func(name string) string // the text of a flag's value
 }

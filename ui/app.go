@@ -103,6 +103,7 @@ type app struct {
 	session  Session // the one on show; its zero value while there is none
 	engines  engines
 	requests requests
+	experts  experts
 	replay   replay
 	palette  palette
 	marks    marks
@@ -128,7 +129,7 @@ func newApp(cfg Config) *app {
 	a.editor.suggest = cfg.Prompts
 	a.rekey()
 	a.snap = &store.Snapshot{}
-	a.requests = newRequests()
+	a.requests, a.experts = newRequests(), newExperts()
 	a.meet()
 	a.status()
 	if len(a.sessions) != 1 {
@@ -162,7 +163,7 @@ func (a *app) View() tea.View {
 	v.AltScreen, v.ReportFocus, v.WindowTitle = true, true, "llmtop"
 	if !a.cfg.NoMouse {
 		v.MouseMode = tea.MouseModeCellMotion
-		if a.view == viewRequest { // the mouse need not be pressed to read a token
+		if a.view == viewRequest || a.view == viewExperts { // the mouse need not be pressed to read a token
 			v.MouseMode = tea.MouseModeAllMotion
 		}
 	}
@@ -188,7 +189,7 @@ func (a *app) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		}
 		a.onClick(msg.X, msg.Y)
 	case tea.MouseMotionMsg:
-		if a.view != viewRequest || !a.requests.hover(msg.X, msg.Y) {
+		if !a.hover(msg.X, msg.Y) {
 			return a, nil
 		}
 	case tea.MouseWheelMsg:

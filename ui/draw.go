@@ -67,7 +67,7 @@ func (a *app) body(area grid.Area) {
 	case viewLatency:
 		panes.Latency(area, a.snap, &a.panes)
 	case viewExperts:
-		a.drawPane(area, panes.Experts, tabNames[viewExperts])
+		a.experts.draw(area, a.snap, &a.panes)
 	case viewSystem:
 		a.drawPane(area, panes.Machine, tabNames[viewSystem])
 	default:

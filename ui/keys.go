@@ -57,6 +57,15 @@ const (
 	actList
 	actPreviousEngine
 	actNextEngine
+	actExpertLeft
+	actExpertRight
+	actFind
+	actFindNext
+	actBudgetLess
+	actBudgetMore
+	actSplit
+	actSection
+	actSpan
 
 	// In a replay only.
 	actPlay
@@ -119,6 +128,15 @@ var bindings = []binding{
 	{in(viewRequest), actRequestBelow, []string{">"}, "< >", "request", "the request in the row below in the table"},
 	{in(viewRequests, viewRequest), actCopy, []string{"y"}, "y", "copy", "copy the request as JSON into the clipboard of the terminal (OSC 52)"},
 	{in(viewRequests, viewRequest), actFollow, []string{"f"}, "f", "follow", "follow the newest request, or stay with the one that is selected"},
+	{in(viewExperts), actExpertLeft, []string{"left", "h"}, "left", "", "look at the expert before; so does the mouse over the map, and up and down by layers"},
+	{in(viewExperts), actExpertRight, []string{"right", "l"}, "left right", "expert", "look at the next expert"},
+	{in(viewExperts), actFind, []string{"/"}, "/", "find", "find an expert: " + findSyntax + "; enter stays there, esc goes back"},
+	{in(viewExperts), actFindNext, []string{"n"}, "n", "", "the next one that was looked for, the most picked first"},
+	{in(viewExperts), actSplit, []string{"v"}, "v", "by kind", "maps side by side: of each kind of prompt, of each group, or all together"},
+	{in(viewExperts), actBudgetLess, []string{"<"}, "<", "", "room for fewer experts on the faster device"},
+	{in(viewExperts), actBudgetMore, []string{">"}, "< >", "budget", "room for more experts: what share of the routing they would cover"},
+	{in(viewExperts), actSection, []string{"tab"}, "tab", "tables", "which table below the map comes first: pairs, kinds of prompt, drift"},
+	{in(viewExperts), actSpan, []string{"w"}, "w", "window", "window of the map: 1 min, session, the last request, 10 s"},
 	{everywhere, actBack, []string{"esc", "backspace"}, "esc", "", "back: from a request to the table, from help and engines to where they were opened, else to the overview"},
 	{everywhere, actWindow, []string{"w"}, "w", "window", "window of percentiles and router picks: 1 s, 10 s, 1 min, session"},
 	{everywhere, actPhase, []string{"e"}, "e", "phase", "router picks of decode, of prompt, or of both"},

@@ -19,6 +19,9 @@ func TestKeysDoWhatTheHelpSays(t *testing.T) {
 			test, ok = requestKeyCases[b.act]
 		}
 		if !ok {
+			test, ok = expertKeyCases[b.act]
+		}
+		if !ok {
 			t.Errorf("key %s has no test", b.show)
 			continue
 		}

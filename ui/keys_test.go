@@ -59,6 +59,14 @@ func holds(t *testing.T, a *app, words string) {
 	}
 }
 
+// zoomed is the view that zooming a pane leads to.
+func zoomed(id panes.ID) view {
+	if id == panes.Experts {
+		return viewExperts
+	}
+	return viewPane
+}
+
 // Each row of the table of keys has a case here, so that a new key cannot come without one.
 var keyCases = map[action]func(*testing.T, *app, *asked){
 	actPrompt: func(t *testing.T, a *app, _ *asked) {
@@ -98,7 +106,7 @@ var keyCases = map[action]func(*testing.T, *app, *asked){
 			for id := range panes.NumPanes {
 				a.press(key)
 				holds(t, a, "╭─ "+id.String()+" ")
-				if a.view != viewPane || a.panes.Focus != id || strings.Count(a.screen(), "\n╭") != 1 {
+				if a.view != zoomed(id) || a.panes.Focus != id || strings.Count(a.screen(), "\n╭") != 1 {
 					t.Errorf("%s shows %v", key, a.panes.Focus)
 				}
 				a.press("esc")

@@ -21,6 +21,7 @@ type scene struct {
 	promptPicks, decPicks []uint64
 	promptTok, decTok     uint64
 	bias                  [][]float64
+	tells                 bool // tokens carry what the router picked for them
 }
 
 const ms = event.Time(time.Millisecond)
@@ -170,8 +171,12 @@ func (s *scene) request(id event.RequestID, label, prompt, answer string, tokens
 		if i > 0 {
 			s.pass(id, i)
 		}
+		var picks []uint16
+		if s.tells {
+			picks = s.pickFor(label)
+		}
 		s.emit(event.Event{
-			Kind: event.KindToken, Req: id, ID: int32(i), Index: int32(i), N: 1, Step: s.step, Text: words[i%len(words)],
+			Kind: event.KindToken, Req: id, ID: int32(i), Index: int32(i), N: 1, Step: s.step, Text: words[i%len(words)], Picks: picks,
 			Split: event.Split{Embed: 900, Attention: 171_000, Router: 12_000, Experts: 336_000, Head: 61_000, Sample: 7_000},
 		})
 		s.emit(event.Event{Kind: event.KindKV, Data: &event.KV{Used: int64(n + i), Total: 1024}})

@@ -58,6 +58,7 @@ func (a *app) choose(i int) {
 	a.panes.Memory, a.panes.Scroll = &panes.Memory{}, 0
 	a.requests.follow()
 	a.showMarks()
+	a.experts.shown.Forget()
 	a.engines.selected = i
 	a.name(i)
 	a.dirty = true

@@ -33,6 +33,10 @@ func (a *app) onKey(msg tea.KeyPressMsg) tea.Cmd {
 		a.requests.onKey(msg.Keystroke(), msg.Text)
 		return nil
 	}
+	if a.view == viewExperts && a.experts.typing {
+		a.experts.onKey(msg.Keystroke(), msg.Text, a.snap, &a.panes)
+		return nil
+	}
 	key := msg.String()
 	if key == " " {
 		key = "space"
@@ -85,6 +89,8 @@ func (a *app) do(act action) {
 		a.requests.do(act, a.snap)
 	case actOpen, actTokenLeft, actTokenRight, actRequestAbove, actRequestBelow, actAxis, actNextStall:
 		a.doRequest(act)
+	case actExpertLeft, actExpertRight, actFind, actFindNext, actBudgetLess, actBudgetMore, actSplit, actSection, actSpan:
+		a.doExperts(act)
 	case actBack:
 		a.back()
 	case actHelp:
@@ -125,6 +131,10 @@ func (a *app) do(act action) {
 // zoom gives a pane of the overview the whole screen.
 func (a *app) zoom(id panes.ID) {
 	a.panes.Focus = id
+	if id == panes.Experts { // which has a view of its own
+		a.show(viewExperts)
+		return
+	}
 	a.show(viewPane)
 }
 
@@ -164,6 +174,9 @@ func (a *app) scroll(act action) {
 		return
 	case viewRequest:
 		a.requests.scroll(by)
+		return
+	case viewExperts:
+		a.experts.scroll(a.snap, by)
 		return
 	}
 	if a.view == viewPane && a.panes.Focus == panes.Text {
@@ -225,6 +238,10 @@ func (a *app) onPaste(text string) {
 		a.requests.paste(text)
 		return
 	}
+	if a.view == viewExperts && a.experts.typing {
+		a.experts.paste(text, a.snap, &a.panes)
+		return
+	}
 	if !a.able(actPrompt) {
 		return
 	}
@@ -245,8 +262,8 @@ func (a *app) onClick(x, y int) {
 			a.doRequest(actOpen)
 		}
 		return
-	case viewRequest:
-		a.requests.hover(x, y)
+	case viewRequest, viewExperts:
+		a.hover(x, y)
 		return
 	case viewEngines:
 		if i := a.engines.at.Row(x, y); i >= 0 {
@@ -267,6 +284,17 @@ func (a *app) onClick(x, y int) {
 		a.panes.Focus = p.id
 		return
 	}
+}
+
+// hover looks at what is under the mouse, and reports whether that is something else than before.
+func (a *app) hover(x, y int) bool {
+	switch a.view {
+	case viewRequest:
+		return a.requests.hover(x, y)
+	case viewExperts:
+		return a.experts.hover(a.snap, x, y)
+	}
+	return false
 }
 
 func (a *app) onWheel(b tea.MouseButton) {

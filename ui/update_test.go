@@ -144,14 +144,14 @@ func TestMouse(t *testing.T) {
 			t.Errorf("a click on %v leaves the focus on %v", p.id, a.panes.Focus)
 		}
 		a.Update(click)
-		if a.view != viewPane || a.panes.Focus != p.id {
+		if a.view != zoomed(p.id) || a.panes.Focus != p.id {
 			t.Errorf("a second click on %v does not zoom it", p.id)
 		}
 		a.press("esc")
 		a.View()
 		a.panes.Focus = (p.id + 1) % panes.NumPanes
 		a.Update(tea.MouseClickMsg{X: p.at.X + 3, Y: p.at.Y, Button: tea.MouseLeft})
-		if a.view != viewPane || a.panes.Focus != p.id {
+		if a.view != zoomed(p.id) || a.panes.Focus != p.id {
 			t.Errorf("a click on the title of %v does not zoom it", p.id)
 		}
 		a.press("esc")

@@ -1,7 +1,6 @@
 package metric
 
 import (
-	"cmp"
 	"math"
 	"slices"
 )
@@ -47,13 +46,26 @@ func BalanceOf(counts []uint64) (b Balance) {
 
 // Extremes are the indices of the k largest counts, largest first, and of the k smallest, smallest first; the lower index wins a tie.
 func Extremes(counts []uint64, k int) (hot, cold []int) {
-	order := make([]int, len(counts))
-	for i := range order {
-		order[i] = i
+	k = min(k, len(counts))
+	hot, cold = make([]int, 0, k+1), make([]int, 0, k+1)
+	for i := range counts {
+		hot = insert(hot, i, k, func(a, b int) bool { return counts[a] > counts[b] })
+		cold = insert(cold, i, k, func(a, b int) bool { return counts[a] < counts[b] })
 	}
-	k = min(k, len(order))
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(counts[b], counts[a]) })
-	hot = slices.Clone(order[:k])
-	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(counts[a], counts[b]), a-b) })
-	return hot, slices.Clone(order[:k])
+	return hot, cold
+}
+
+// insert puts an index into a list of at most k, after all that it does not go before.
+func insert(list []int, i, k int, before func(a, b int) bool) []int {
+	at := len(list)
+	for at > 0 && before(i, list[at-1]) {
+		at--
+	}
+	if at >= k {
+		return list
+	}
+	if len(list) == k {
+		list = list[:k-1]
+	}
+	return slices.Insert(list, at, i)
 }

@@ -53,24 +53,6 @@ func TestSinceOfADistributionThatBeganAnew(t *testing.T) {
 	}
 }
 
-func TestDrift(t *testing.T) {
-	for _, c := range []struct {
-		before, since []uint64
-		want          float64
-		ok            bool
-	}{
-		{[]uint64{1, 1}, []uint64{5, 5}, 0, true},
-		{[]uint64{4, 0}, []uint64{0, 9}, 1, true},
-		{[]uint64{3, 1}, []uint64{1, 1}, 0.25, true},
-		{[]uint64{0, 0}, []uint64{1, 1}, 0, false},
-		{[]uint64{1}, []uint64{1, 1}, 0, false},
-	} {
-		if got, ok := Drift(c.before, c.since); ok != c.ok || math.Abs(got-c.want) > 1e-12 {
-			t.Errorf("from %v to %v: %v, %v, want %v, %v", c.before, c.since, got, ok, c.want, c.ok)
-		}
-	}
-}
-
 // A distribution that was packed and comes out again goes on as the one that never was.
 func TestPackedWindowsGoOn(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"slices"
-	"sync"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
@@ -121,27 +120,18 @@ func (s *state) request() *RequestPicks {
 	if from == nil {
 		from = &x.base
 	}
-	now := x.now
-	return &RequestPicks{
-		ID: n.id, Beside: n.beside,
-		count: func(p metric.Phase) *Hits { return x.hits(from, &now, p) }, // reads nothing of x that changes
+	r := &RequestPicks{ID: n.id, Beside: n.beside}
+	for p := range metric.NumPhases {
+		r.Hits[p] = x.hits(from, &x.now, p)
 	}
+	return r
 }
 
 // RequestPicks are the picks since a request was dispatched.
 type RequestPicks struct {
 	ID     event.RequestID
 	Beside int // requests that were running when it was dispatched; some of the picks are theirs
-
-	count func(metric.Phase) *Hits
-	once  [metric.NumPhases]sync.Once
-	hits  [metric.NumPhases]*Hits
-}
-
-// Hits are the picks of a phase, computed when they are first asked for. It may be called from any goroutine.
-func (r *RequestPicks) Hits(p metric.Phase) *Hits {
-	r.once[p].Do(func() { r.hits[p] = r.count(p) })
-	return r.hits[p]
+	Hits   [metric.NumPhases]*Hits
 }
 
 // view is the picks of all windows and phases, shared between snapshots until the counts or the second change.

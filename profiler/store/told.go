@@ -12,7 +12,7 @@ import (
 const (
 	MaxKinds = 12      // kinds of prompt, and as many groups; each has 8 bytes for an expert, 193 KB for 94 layers of 256
 	MaxPairs = 1 << 22 // pairs of experts of all layers that are counted, 4 bytes each: 94 layers of 256 have 3.1 million
-	TopPairs = 10      // of each layer that a snapshot tells
+	TopPairs = 20      // of each layer that a snapshot tells
 )
 
 // told counts what single tokens tell of the router, since the model was loaded.

@@ -101,15 +101,15 @@ func TestPicksOfTokensAreBounded(t *testing.T) {
 		t.Errorf("pairs of 4000 experts are counted: %v", x.Pairs)
 	}
 	p = newPlay()
-	p.moe(1, 40, 2)
+	p.moe(1, 100, 2)
 	p.asked(1, "", "")
-	for i := range uint16(20) {
+	for i := range uint16(TopPairs + 10) {
 		for range i + 1 {
-			p.routed(1, i, 20+i)
+			p.routed(1, i, 70+i)
 		}
 	}
 	pairs := p.store.Snapshot().Picks.Pairs[0]
-	if len(pairs) != TopPairs || pairs[0] != (Pair{19, 39, 20, 210. / 20}) || pairs[TopPairs-1].Tokens != 11 {
+	if len(pairs) != TopPairs || pairs[0] != (Pair{29, 99, 30, 465. / 30}) || pairs[TopPairs-1].Tokens != 11 {
 		t.Errorf("the most frequent pairs are %v", pairs)
 	}
 	p.moe(MaxCells, 2, 1)
@@ -125,7 +125,7 @@ func TestPicksOfTheNewestRequest(t *testing.T) {
 		if r = p.store.Snapshot().Experts.Request; r == nil {
 			return nil, nil, nil
 		}
-		return r.Hits(metric.Decode).Counts, r.Hits(metric.Both).Counts, r
+		return r.Hits[metric.Decode].Counts, r.Hits[metric.Both].Counts, r
 	}
 	p.picked(1, 2, []uint64{0, 0}, []uint64{0, 0}, [2]uint64{})
 	if _, _, r := picks(); r != nil {
@@ -141,11 +141,11 @@ func TestPicksOfTheNewestRequest(t *testing.T) {
 	p.state(0, 1, event.StateFinished, nil)
 	p.state(0, 2, event.StateQueued, nil)
 	p.state(0, 2, event.StateDispatched, nil)
-	if decode, _, r := picks(); r.ID != 2 || slices.Max(decode) != 0 || r.Hits(metric.Decode).Tokens != 0 {
+	if decode, _, r := picks(); r.ID != 2 || slices.Max(decode) != 0 || r.Hits[metric.Decode].Tokens != 0 {
 		t.Errorf("request %d begins with %v", r.ID, decode)
 	}
 	p.picked(1, 2, []uint64{4, 1}, []uint64{6, 2}, [2]uint64{metric.Prompt: 5, metric.Decode: 8})
-	if decode, both, r := picks(); !slices.Equal(decode, []uint64{5, 0}) || !slices.Equal(both, []uint64{5, 1}) || r.Hits(metric.Both).Tokens != 6 {
+	if decode, both, r := picks(); !slices.Equal(decode, []uint64{5, 0}) || !slices.Equal(both, []uint64{5, 1}) || r.Hits[metric.Both].Tokens != 6 {
 		t.Errorf("request 2: %v, %v", decode, both)
 	}
 	p.state(0, 3, event.StateQueued, nil)
@@ -157,7 +157,7 @@ func TestPicksOfTheNewestRequest(t *testing.T) {
 	if decode, _, _ := picks(); !slices.Equal(decode, []uint64{1, 0}) {
 		t.Errorf("after a restart %v", decode)
 	}
-	if again := early.Hits(metric.Decode).Counts; !slices.Equal(again, []uint64{1, 2}) {
+	if again := early.Hits[metric.Decode].Counts; !slices.Equal(again, []uint64{1, 2}) {
 		t.Errorf("the snapshot has become %v", again)
 	}
 }

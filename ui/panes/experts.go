@@ -12,13 +12,14 @@ import (
 type heatmap struct {
 	e        *store.Experts
 	h        *store.Hits
-	cell     int  // columns an expert takes; 1 if several share one
-	tall     int  // rows a layer takes; 1 if several share one
-	perCol   int  // experts in one column
-	perRow   int  // layers in one row (or half row)
-	half     bool // two layers in one row of half blocks
-	cols     int  // columns of the map
-	rowCount int  // rows of the map
+	cell     int     // columns an expert takes; 1 if several share one
+	tall     int     // rows a layer takes; 1 if several share one
+	perCol   int     // experts in one column
+	perRow   int     // layers in one row (or half row)
+	half     bool    // two layers in one row of half blocks
+	cols     int     // columns of the map
+	rowCount int     // rows of the map
+	top      float64 // the end of the scale; 0 is the hottest share of h
 }
 
 // fit chooses the largest cells with which all layers and experts fit into w by h, at most widest columns each; what does not fit is shared evenly.
@@ -66,10 +67,19 @@ func (m *heatmap) share(row, col int) float64 {
 
 // heat is the colour of one place, full at the hottest expert of all.
 func (m *heatmap) heat(row, col int) theme.Role {
-	if row*m.perRow >= m.e.Layers || m.h.Max <= 0 {
+	top := m.most()
+	if row*m.perRow >= m.e.Layers || top <= 0 {
 		return theme.Background
 	}
-	return theme.Heat(m.share(row, col) / m.h.Max)
+	return theme.Heat(m.share(row, col) / top)
+}
+
+// most is the end of the scale.
+func (m *heatmap) most() float64 {
+	if m.top > 0 {
+		return m.top
+	}
+	return m.h.Max
 }
 
 func (m *heatmap) draw(a grid.Area, c *Ctx) {
@@ -83,7 +93,7 @@ func (m *heatmap) draw(a grid.Area, c *Ctx) {
 			case c.Skin.Colour():
 				a.Cell(x, y, grid.Fg(theme.Text).On(m.heat(y/m.tall, col)), ' ')
 			default:
-				a.Cell(x, y, data, shade(m.share(y/m.tall, col), m.h.Max, gl))
+				a.Cell(x, y, data, shade(m.share(y/m.tall, col), m.most(), gl))
 			}
 		}
 	}
@@ -97,10 +107,9 @@ func shade(share, top float64, gl *theme.Glyphs) rune {
 	return gl.Shades[min(1+int(share/top*float64(n-1)+0.5), n)]
 }
 
-// covers are the words of the title, the longest first: the phase and the window, and what one cell stands for where it is
-// more than one expert of one layer, which goes before all else.
-func (m *heatmap) covers(c *Ctx, p metric.Phase) []string {
-	when := p.String() + ", " + c.Window.String()
+// covers are the words of the title, the longest first: what is shown, in few words and with the window, and what one cell stands for
+// where it is more than one expert of one layer, which goes before all else.
+func (m *heatmap) covers(c *Ctx, short, when string) []string {
 	sep := " " + string(c.Skin.Glyphs.Bullet) + " "
 	sample := sampled(m.e)
 	if sample != "" {
@@ -108,11 +117,11 @@ func (m *heatmap) covers(c *Ctx, p metric.Phase) []string {
 	}
 	switch {
 	case m.perCol*m.perRow == 1 && sample != "":
-		return []string{when, p.String() + sep + sample, sample}
+		return []string{when, short + sep + sample, sample}
 	case m.perCol*m.perRow == 1:
 		return []string{when}
 	}
-	cell, short := "1 cell = ", "cell = "+itoa(m.perCol)+c.Skin.Glyphs.Times+itoa(m.perRow)
+	cell, least := "1 cell = ", "cell = "+itoa(m.perCol)+c.Skin.Glyphs.Times+itoa(m.perRow)
 	switch {
 	case m.perCol > 1 && m.perRow > 1:
 		cell += itoa(m.perCol) + " experts of " + itoa(m.perRow) + " layers"
@@ -121,7 +130,7 @@ func (m *heatmap) covers(c *Ctx, p metric.Phase) []string {
 	default:
 		cell += itoa(m.perRow) + " layers"
 	}
-	return []string{when + sep + cell + ", hottest shown", p.String() + sep + cell, cell, short}
+	return []string{when + sep + cell + ", hottest shown", short + sep + cell, cell, least}
 }
 
 // sampled says in which steps picks are counted, "" if in all.
@@ -146,7 +155,7 @@ func drawExperts(a grid.Area, s *store.Snapshot, c *Ctx) {
 		mapH = max(inside.H-1, 1)
 	}
 	m := fit(s.Experts, h, inside.W-labels-side, mapH, 4, c)
-	in := c.frame(a, m.covers(c, c.Phase)...)
+	in := c.frame(a, m.covers(c, c.Phase.String(), c.Phase.String()+", "+c.Window.String())...)
 	top := 0
 	if in.H > m.rowCount+1 {
 		drawExpertNumbers(in, labels, &m)

@@ -35,7 +35,7 @@ var forms = [NumPanes]struct {
 }{
 	{drawTTFT, zoomTTFT},
 	{drawTPOT, zoomTPOT},
-	{drawExperts, zoomExperts},
+	{drawExperts, drawExperts},
 	{drawThroughput, zoomThroughput},
 	{drawMachine, zoomMachine},
 	{drawText, zoomText},

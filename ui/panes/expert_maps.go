@@ -1,0 +1,317 @@
+package panes
+
+import (
+	"strconv"
+
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+)
+
+// expertLayout is where the parts of the view are.
+type expertLayout struct {
+	facts                      int // rows
+	maps, cell, budget, tables grid.Area
+	shown                      []mapOf
+	columns                    []layerColumn
+	side                       int // width of the columns
+	rows                       int // of the map without its head
+}
+
+// lay divides the view. The map comes first; a row of tables below it is given up where the screen is small.
+func (v *ExpertView) lay(in grid.Area, s *store.Snapshot, c *Ctx, maps int) (l expertLayout) {
+	const headRow, cell = 1, 2
+	fixed, gap := headRow, 0
+	if in.H >= 10 {
+		l.facts, fixed = 1, fixed+1+cell+1
+	}
+	if in.H >= 28 {
+		gap = 1
+	}
+	free := max(in.H-fixed-2*gap, 1)
+	tables := 0
+	switch {
+	case in.H >= 50:
+		tables = 13
+	case in.H >= 28:
+		tables = 9
+	case in.H >= 18:
+		tables = 6
+	}
+	l.rows = max(free-tables, 1)
+	m := v.chooseColumns(&l, in.W, maps, s, c)
+	used := l.facts + headRow + min(m.rowCount, l.rows)
+	l.maps = in.Sub(0, l.facts, in.W, used-l.facts)
+	if l.facts == 0 {
+		return l
+	}
+	l.cell = in.Sub(0, used+gap, in.W, cell)
+	l.budget = in.Sub(0, used+gap+cell, in.W, 1)
+	used += gap + cell + 1 + gap
+	l.tables = in.Sub(0, used, in.W, in.H-used)
+	return l
+}
+
+// layerColumn is a column of the table beside the map.
+type layerColumn struct {
+	name  string
+	width int
+	put   func(a grid.Area, x, y int, v *ExpertView, h *store.Hits, l int)
+}
+
+// layerColumns are all columns, the most important first.
+var layerColumns = []layerColumn{
+	{"entropy", 8, func(a grid.Area, x, y int, _ *ExpertView, h *store.Hits, l int) {
+		a.Right(x, y, text, strconv.FormatFloat(h.Layers[l].Entropy, 'f', 3, 64))
+	}},
+	{"max/mean", 9, func(a grid.Area, x, y int, _ *ExpertView, h *store.Hits, l int) {
+		a.Right(x, y, imbalanceStyle(h.Layers[l].MaxMean), metric.Rate(h.Layers[l].MaxMean))
+	}},
+	{"idle", 5, func(a grid.Area, x, y int, _ *ExpertView, h *store.Hits, l int) {
+		st := dim
+		if h.Layers[l].Dead > 0 {
+			st = watch
+		}
+		a.Right(x, y, st, itoa(h.Layers[l].Dead))
+	}},
+	{"hot", 12, func(a grid.Area, x, y int, _ *ExpertView, h *store.Hits, l int) {
+		putList(a, x, y, text, h.Layers[l].Hot)
+	}},
+	{"drift", 7, func(a grid.Area, x, y int, v *ExpertView, _ *store.Hits, l int) {
+		if l < len(v.sums.drift) && v.sums.drifted[l] {
+			d := v.sums.drift[l]
+			a.Right(x, y, driftStyle(d), metric.Percent(d.Moved))
+		}
+	}},
+	{"kept", 6, func(a grid.Area, x, y int, v *ExpertView, _ *store.Hits, l int) {
+		a.Right(x, y, text, itoa(v.sums.kept[l]))
+	}},
+	{"cold", 12, func(a grid.Area, x, y int, _ *ExpertView, h *store.Hits, l int) {
+		putList(a, x, y, dim, h.Layers[l].Cold)
+	}},
+	{"CV", 7, func(a grid.Area, x, y int, _ *ExpertView, h *store.Hits, l int) {
+		a.Right(x, y, text, metric.Rate(h.Layers[l].CV))
+	}},
+}
+
+// putList writes the numbers of three experts so that the last ends before column x.
+func putList(a grid.Area, x, y int, st grid.Style, experts []int) {
+	for i, e := range experts {
+		a.Right(x-4*(len(experts)-1-i), y, st, itoa(e))
+	}
+}
+
+// driftStyle tells a drift that is well beyond what chance does.
+func driftStyle(d metric.Drift) grid.Style {
+	if d.Moved > 2*d.Chance {
+		return watch
+	}
+	return text
+}
+
+// chooseColumns takes as many columns as leave room for the map, or none where there are several maps.
+func (v *ExpertView) chooseColumns(l *expertLayout, w, maps int, s *store.Snapshot, c *Ctx) heatmap {
+	x := s.Experts
+	labels := expertLabels(x)
+	room := w - labels
+	if maps == 1 && v.By == ByNothing {
+		least := min(2*x.Experts, room/2)
+		for _, col := range layerColumns {
+			if col.name == "drift" && len(v.sums.drift) == 0 {
+				continue
+			}
+			if room-l.side-col.width-rowName-2 < least {
+				break
+			}
+			l.columns, l.side = append(l.columns, col), l.side+col.width
+		}
+		if l.side > 0 {
+			l.side += rowName + 2
+		}
+		return fit(x, &store.Hits{}, room-l.side, l.rows, 8, c)
+	}
+	return fit(x, &store.Hits{}, mapWidth(room, maps, x), l.rows, 8, c)
+}
+
+// rowName is the room for the name of a layer in front of its columns.
+const rowName = 5
+
+// leastMap is how wide a map beside others is at least.
+const leastMap = 16
+
+// mapWidth is the width of each of several maps side by side with two cells between them, as many as there is room for.
+func mapWidth(room, maps int, x *store.Experts) int {
+	n := max(min(maps, (room+2)/(min(leastMap, x.Experts)+2)), 1)
+	return max((room+2)/n-2, 1)
+}
+
+func expertLabels(x *store.Experts) int { return grid.Width("L"+itoa(x.Layers-1)) + 1 }
+
+// drawMaps draws the maps from left to right, as many as there is room for, and the table of layers beside a single one.
+func (v *ExpertView) drawMaps(a grid.Area, maps []mapOf, l *expertLayout, s *store.Snapshot, c *Ctx) (m heatmap) {
+	labels := expertLabels(s.Experts)
+	room := a.W - labels - l.side
+	w := room
+	if v.By != ByNothing {
+		w = mapWidth(room, len(maps), s.Experts)
+	}
+	top := 0.0
+	for _, p := range maps {
+		top = max(top, p.h.Max)
+	}
+	for i, p := range maps {
+		x := labels + i*(w+2)
+		if x+w > a.W-l.side {
+			break
+		}
+		m = fit(s.Experts, p.h, w, l.rows, 8, c)
+		m.top = top
+		body := a.Sub(x, 1, w, a.H-1)
+		m.draw(body, c)
+		m.cursor(body, v, c)
+		v.Maps = append(v.Maps, ExpertCells{grid.Rect{X: body.X, Y: body.Y, W: min(m.cols, body.W), H: min(m.rowCount, body.H)}, m})
+		l.shown = append(l.shown, p)
+		if v.By == ByNothing {
+			m.heads(a.Sub(x, 0, w, 1), v)
+			continue
+		}
+		words := p.name + " " + metric.Count(float64(p.h.Tokens))
+		a.Elide(x, 0, w, text, words, c.Skin.Glyphs.Ellipsis)
+	}
+	m.names(a.Sub(0, 1, labels, a.H-1), v)
+	if len(l.columns) > 0 {
+		v.layerTable(a.Sub(labels+m.cols+2, 0, a.W-labels-m.cols-2, a.H), l, &m, s, c)
+	}
+	return m
+}
+
+// heads numbers the columns, that of the expert that is looked at always.
+func (m *heatmap) heads(a grid.Area, v *ExpertView) {
+	step := 1
+	for step*m.cell < 1+max(len(itoa(m.e.Experts-1)), 2) {
+		step *= 2
+	}
+	for col := 0; col*m.cell+2 <= m.cols; col += step {
+		a.Text(col*m.cell, 0, dim, itoa(col*m.perCol))
+	}
+	name := itoa(v.Expert)
+	x := min(v.Expert/m.perCol*m.cell, max(a.W-len(name), 0))
+	a.Fill(x-1, 0, len(name)+2, dim, ' ')
+	a.Text(x, 0, grid.Fg(theme.Accent).With(grid.Bold), name)
+}
+
+// names names the layers at the left, that which is looked at always.
+func (m *heatmap) names(a grid.Area, v *ExpertView) {
+	step := m.layersPerRow()
+	for y := 0; y < min(m.rowCount, a.H); y += m.tall {
+		a.Text(0, y, dim, "L"+itoa(y/m.tall*step))
+	}
+	y := v.Layer / step * m.tall
+	a.Fill(0, y, a.W, dim, ' ')
+	a.Text(0, y, grid.Fg(theme.Accent).With(grid.Bold), "L"+itoa(v.Layer))
+}
+
+// layersPerRow is how many layers a row of cells stands for.
+func (m *heatmap) layersPerRow() int {
+	if m.half {
+		return 2 * m.perRow
+	}
+	return m.perRow
+}
+
+// cursor marks the cell that is looked at.
+func (m *heatmap) cursor(a grid.Area, v *ExpertView, c *Ctx) {
+	row, x := v.Layer/m.perRow, v.Expert/m.perCol*m.cell
+	if m.half {
+		top, bottom := m.heat(row&^1, v.Expert/m.perCol), m.heat(row|1, v.Expert/m.perCol)
+		if row%2 == 0 {
+			top = theme.Accent
+		} else {
+			bottom = theme.Accent
+		}
+		a.Halves(x, row/2, top, bottom, c.Skin.Glyphs)
+		return
+	}
+	w := m.cell
+	if w > 2 { // the colour of the rest says how hot it is
+		w = 1
+	}
+	for y := row * m.tall; y < (row+1)*m.tall; y++ {
+		for i := range w {
+			mark := ' '
+			if i == 0 && y == row*m.tall {
+				mark = c.Skin.Glyphs.Arrow
+			}
+			st := grid.Style{FG: theme.OnBadge, BG: theme.Accent, Attr: grid.Bold}
+			if !c.Skin.Colour() {
+				st = data.With(grid.Reverse)
+			}
+			a.Cell(x+i, y, st, mark)
+		}
+	}
+}
+
+// Expert is the expert at a place of the screen, the hottest where a cell stands for several; false if no map is there.
+func (v *ExpertView) At(x, y int) (layer, expert int, ok bool) {
+	for i := range v.Maps {
+		at, m := v.Maps[i].At, &v.Maps[i].m
+		if !at.Has(x, y) {
+			continue
+		}
+		row, col := (y-at.Y)/m.tall*m.layersPerRow(), (x-at.X)/m.cell*m.perCol
+		best := -1.0
+		for l := row; l < min(row+m.layersPerRow(), m.e.Layers); l++ {
+			for e := col; e < min(col+m.perCol, m.e.Experts); e++ {
+				if share := m.shareOf(l, e); share > best {
+					best, layer, expert = share, l, e
+				}
+			}
+		}
+		return layer, expert, best >= 0
+	}
+	return 0, 0, false
+}
+
+// shareOf is the share that an expert has of its layer's picks.
+func (m *heatmap) shareOf(l, e int) float64 { return shareOf(m.h, m.e.Experts, l, e) }
+
+func shareOf(h *store.Hits, experts, l, e int) float64 {
+	if h.Layers[l].Total == 0 {
+		return 0
+	}
+	return float64(h.Counts[l*experts+e]) / float64(h.Layers[l].Total)
+}
+
+// layerTable lists the balance of the layers: beside the rows of the map where each is one of a layer, else those around the layer that
+// is looked at.
+func (v *ExpertView) layerTable(a grid.Area, l *expertLayout, m *heatmap, s *store.Snapshot, c *Ctx) {
+	h, step, first := m.h, m.tall, 0
+	rows := min(m.e.Layers, (a.H-1)/max(step, 1))
+	if m.layersPerRow() > 1 {
+		step, rows = 1, min(m.e.Layers, a.H-1)
+		first = max(min(v.Layer-rows/2, m.e.Layers-rows), 0)
+	}
+	x := rowName
+	for _, col := range l.columns {
+		x += col.width
+		a.Right(x, 0, head, col.name)
+	}
+	for i := range rows {
+		n, y := first+i, 1+i*step
+		st := dim
+		if n == v.Layer {
+			st = grid.Fg(theme.Accent).With(grid.Bold)
+		}
+		a.Text(0, y, st, "L"+itoa(n))
+		if h.Layers[n].Total == 0 {
+			a.Text(rowName, y, dim, "no pick")
+			continue
+		}
+		x := rowName
+		for _, col := range l.columns {
+			x += col.width
+			col.put(a, x, y, v, h, n)
+		}
+	}
+}
