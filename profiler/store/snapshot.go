@@ -210,12 +210,13 @@ type Experts struct {
 }
 
 // Picks is what single tokens tell of the router: those that were generated, with the picks of the pass that made them, since the model
-// was loaded. It is counted anew once a second.
+// was loaded. Of large models it may be a second old.
 type Picks struct {
 	Layers, Experts, Used int
 	All                   *Hits
 	Kinds, Groups         []PicksOf // by label and by group of the request, by name; that without a name is the last
 	MoreKinds, MoreGroups uint64    // tokens of kinds and groups beyond MaxKinds, which are not among them
+	Paired                uint64    // tokens that Pairs rest on: fewer than all where many come of a large model
 	Pairs                 [][]Pair  // of each layer, the most frequent first, at most TopPairs; nil if there are too many to count
 }
 
@@ -229,7 +230,7 @@ type PicksOf struct {
 type Pair struct {
 	A, B   int
 	Tokens uint64
-	Lift   float64 // how many times as many as if the two were picked independently: tokens x all tokens / (picks of A x picks of B)
+	Lift   float64 // how many times as many as if the two were picked independently: their share of the tokens / (share of tokens that picked A x share that picked B)
 }
 
 // Hits are the picks of one window and phase: Counts[layer*Experts+expert].

@@ -44,7 +44,7 @@ func (s *state) applyToken(e *event.Event) {
 	s.counts.GeneratedTokens += uint64(k)
 	s.rates.generated(at, k)
 	if len(e.Picks) > 0 {
-		s.tell(l, e.Picks)
+		s.tell(l, at, e.Picks)
 	}
 	l.keep(Token{
 		ID: e.ID, N: k, Nth: v.Generated - k, Index: int(max(e.Index, 0)), At: at, Gap: gap, Step: e.Step, Split: e.Split,

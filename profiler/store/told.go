@@ -22,6 +22,8 @@ type told struct {
 	kinds, groups         map[string]*tally
 	moreKinds, moreGroups uint64   // tokens of those for which there is no room
 	pairs                 []uint32 // [layer][pair], see pairAt; nil if there are more than MaxPairs
+	paired                uint64   // tokens that are counted in pairs
+	pairedIn, pairedNow   int64    // a second, and those of it
 
 	shown  *Picks // the last view, of a second
 	second int64
@@ -41,7 +43,7 @@ func pairsOf(experts int) int { return experts * (experts - 1) / 2 }
 func pairAt(a, b, experts int) int { return a*(2*experts-a-1)/2 + b - a - 1 }
 
 // tell takes in the picks of a token, layer by layer as many as the model uses; others are passed over.
-func (s *state) tell(l *live, picks []uint16) {
+func (s *state) tell(l *live, at event.Time, picks []uint16) {
 	m := &s.model
 	if m.Layers <= 0 || m.ExpertsUsed <= 0 || m.Experts <= 0 || m.Layers > MaxCells || m.Experts > MaxCells/m.Layers ||
 		m.ExpertsUsed > m.Experts || len(picks) != m.Layers*m.ExpertsUsed {
@@ -71,7 +73,7 @@ func (s *state) tell(l *live, picks []uint16) {
 		}
 		t.count(c.tally, picks)
 	}
-	t.pair(picks)
+	t.pair(at, picks)
 }
 
 // tally is where the tokens of a name count, nil if there is no room for it.
@@ -97,11 +99,16 @@ func (t *told) count(to *tally, picks []uint16) {
 	}
 }
 
-// pair counts which experts of a layer a token picked together.
-func (t *told) pair(picks []uint16) {
-	if t.pairs == nil {
+// pair counts which experts of a layer a token picked together; of large models for the first tokens of every second.
+func (t *told) pair(at event.Time, picks []uint16) {
+	if sec := int64(at) / int64(second); sec != t.pairedIn {
+		t.pairedIn, t.pairedNow = sec, 0
+	}
+	if t.pairs == nil || len(t.pairs) >= dearPairs && t.pairedNow >= dearTokens {
 		return
 	}
+	t.paired++
+	t.pairedNow++
 	n := pairsOf(t.experts)
 	for l := range t.layers {
 		row, of := t.pairs[l*n:][:n], picks[l*t.used:][:t.used]
@@ -115,13 +122,19 @@ func (t *told) pair(picks []uint16) {
 	}
 }
 
-// view is what has been counted, anew once a second at most, since it takes a while for large models.
+// dearPairs is from how many pairs on it takes too long to look through them for every snapshot: some ten microseconds.
+const dearPairs = 1 << 16
+
+// dearTokens is for how many tokens a second so many pairs are counted: 94 layers of 256 experts take 0.1 ms each.
+const dearTokens = 64
+
+// view is what has been counted, of large models anew once a second at most.
 func (t *told) view(at event.Time) *Picks {
 	sec := int64(at) / int64(second)
-	if t.shown != nil && (t.fresh || sec == t.second) {
+	if t.shown != nil && (t.fresh || sec == t.second && len(t.pairs) >= dearPairs) {
 		return t.shown
 	}
-	v := &Picks{Layers: t.layers, Experts: t.experts, Used: t.used, All: t.hits(&t.all), MoreKinds: t.moreKinds, MoreGroups: t.moreGroups}
+	v := &Picks{Layers: t.layers, Experts: t.experts, Used: t.used, All: t.hits(&t.all), Paired: t.paired, MoreKinds: t.moreKinds, MoreGroups: t.moreGroups}
 	v.Kinds, v.Groups = t.sorted(t.kinds), t.sorted(t.groups)
 	if t.pairs != nil {
 		v.Pairs = make([][]Pair, t.layers)
@@ -174,10 +187,10 @@ func (t *told) topPairs(l int) []Pair {
 			}
 		}
 	}
-	picked := t.all.counts[l*t.experts:]
+	picked, all := t.all.counts[l*t.experts:], float64(t.all.tokens)
 	for i := range top {
 		p := &top[i]
-		p.Lift = float64(p.Tokens) * float64(t.all.tokens) / (float64(picked[p.A]) * float64(picked[p.B]))
+		p.Lift = float64(p.Tokens) / float64(t.paired) / (float64(picked[p.A]) / all * float64(picked[p.B]) / all)
 	}
 	return slices.Clip(top)
 }

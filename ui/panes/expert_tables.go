@@ -65,8 +65,13 @@ func (c *Ctx) sentence(a grid.Area, words string) {
 // pairTable lists which experts of the layer tokens picked together.
 func (c *Ctx) pairTable(a grid.Area, v *ExpertView, s *store.Snapshot) {
 	layer := "L" + itoa(v.Layer)
-	a = tableHead(a, "Picked together", layer+", generated tokens, session", layer+", session", layer)
 	p := told(s)
+	if p != nil && p.Pairs != nil && p.Paired < p.All.Tokens {
+		layer += ", " + metric.Count(float64(p.Paired)) + " of"
+		a = tableHead(a, "Picked together", layer+" "+metric.Count(float64(p.All.Tokens))+" generated tokens", layer+" "+metric.Count(float64(p.All.Tokens)))
+	} else {
+		a = tableHead(a, "Picked together", layer+", generated tokens, session", layer+", session", layer)
+	}
 	switch {
 	case p == nil:
 		c.sentence(a, c.noTold(s))
@@ -88,7 +93,7 @@ func (c *Ctx) pairTable(a grid.Area, v *ExpertView, s *store.Snapshot) {
 			st = grid.Fg(theme.Accent)
 		}
 		l.Put(st, "e"+itoa(pair.A)+" + e"+itoa(pair.B)).Gap(max(12-l.X, 1))
-		l.Tail(6, loud, metric.Percent(float64(pair.Tokens)/float64(p.All.Tokens))).Put(dim, " of tokens")
+		l.Tail(6, loud, metric.Percent(float64(pair.Tokens)/float64(p.Paired))).Put(dim, " of tokens")
 		l.Tail(7, text, metric.Rate(pair.Lift)).Put(dim, c.Skin.Glyphs.Times)
 		l.Fit(grid.Piece{Style: dim, Words: " chance"})
 	}
