@@ -19,7 +19,7 @@ func TestFullDiskOnTheScreen(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	const mount = `mount -t tmpfs -o size=24k none "$0"`
+	const mount = `mount -t tmpfs -o size=48k none "$0"`
 	if out, err := exec.Command("unshare", "-Urm", "sh", "-c", mount, dir).CombinedOutput(); err != nil {
 		t.Skipf("no small disk can be mounted here: %v: %s", err, out)
 	}
