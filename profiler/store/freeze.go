@@ -28,6 +28,7 @@ type frozen struct {
 	requests []frozenRequest
 	windows  [8]*metric.PackedWindowed
 	picks    *frozenPicks
+	told     *frozenTold
 	size     int // bytes that it does not share, about
 }
 
@@ -60,6 +61,13 @@ func (s *state) freeze(at, now event.Time, wall time.Time, pack func([]byte) []b
 		f.picks = s.experts.freeze(pack)
 		f.size += len(f.picks.packed)
 		c.experts = nil
+	}
+	if c.told = nil; s.told != nil {
+		if f.told = s.told.freeze(pack); f.told == nil {
+			c.untold = true
+		} else {
+			f.size += len(f.told.packed)
+		}
 	}
 	return f
 }
@@ -114,6 +122,7 @@ func (l *live) clone() *live {
 	v.Parts, v.Layers = slices.Clone(v.Parts), slices.Clone(v.Layers)
 	v.Gaps, v.Stalls, v.Spans, v.Tokens = slices.Clip(v.Gaps), slices.Clip(v.Stalls), slices.Clip(v.Spans), slices.Clip(v.Tokens)
 	c.text = slices.Clone(l.text)
+	c.of, c.kind, c.group = nil, nil, nil
 	return &c
 }
 
@@ -159,6 +168,9 @@ func (f *frozen) thaw(from *ring, unpack func([]byte) []byte) *state {
 	}
 	if f.picks != nil {
 		s.experts = f.picks.thaw(unpack)
+	}
+	if f.told != nil {
+		s.told = f.told.thaw(unpack)
 	}
 	return &s
 }

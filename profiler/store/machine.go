@@ -46,6 +46,6 @@ func (s *state) applyLog(e *event.Event) {
 // applyModel begins with another model, whose router starts from nothing.
 func (s *state) applyModel(e *event.Event) {
 	if p, ok := e.Data.(*event.Model); ok && p != nil {
-		s.model, s.loadTook, s.experts, s.told, s.newest = *p, max(e.Dur, 0), nil, nil, newest{}
+		s.model, s.loadTook, s.experts, s.told, s.untold, s.newest = *p, max(e.Dur, 0), nil, nil, false, newest{}
 	}
 }

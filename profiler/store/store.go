@@ -88,6 +88,7 @@ type state struct {
 	experts  *experts
 	newest   newest
 	told     *told // nil: no token has told of its picks
+	untold   bool  // what they have told was not kept, so that what they tell from now on would be a part
 	host     Host
 	log      []LogLine
 	judge    verdict.Judge

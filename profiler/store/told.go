@@ -45,7 +45,7 @@ func pairAt(a, b, experts int) int { return a*(2*experts-a-1)/2 + b - a - 1 }
 // tell takes in the picks of a token, layer by layer as many as the model uses; others are passed over.
 func (s *state) tell(l *live, at event.Time, picks []uint16) {
 	m := &s.model
-	if m.Layers <= 0 || m.ExpertsUsed <= 0 || m.Experts <= 0 || m.Layers > MaxCells || m.Experts > MaxCells/m.Layers ||
+	if s.untold || m.Layers <= 0 || m.ExpertsUsed <= 0 || m.Experts <= 0 || m.Layers > MaxCells || m.Experts > MaxCells/m.Layers ||
 		m.ExpertsUsed > m.Experts || len(picks) != m.Layers*m.ExpertsUsed {
 		return
 	}

@@ -205,3 +205,27 @@ func BenchmarkApplyPicks(b *testing.B) {
 		})
 	}
 }
+
+// Of a large model the past does not know what tokens have told, rather than a part of it.
+func TestThePastOfALargeModel(t *testing.T) {
+	p := remembering(1<<30, 10)
+	p.moe(1, 400, 2)
+	p.asked(1, "", "")
+	var before *Snapshot
+	for i := range 50 {
+		p.routed(1, 1, 2)
+		if p.now += event.Time(sec); i == 25 {
+			before = p.store.Snapshot()
+		}
+	}
+	if before.Picks.All.Tokens != 26 || p.store.Snapshot().Picks.All.Tokens != 50 {
+		t.Errorf("%d tokens have told, then %d", before.Picks.All.Tokens, p.store.Snapshot().Picks.All.Tokens)
+	}
+	trip := p.store.Travel()
+	if then := trip.At(before.Now); then == nil || then.Picks != nil {
+		t.Errorf("the past is told as %+v", then)
+	}
+	if p.store.Snapshot().Picks.All.Tokens != 50 {
+		t.Error("a look at the past changes the present")
+	}
+}

@@ -33,7 +33,7 @@ func wander(p *play, rng *rand.Rand, n int, counts []uint64) {
 		switch k := rng.IntN(40); {
 		case k == 0 && len(open) < 6:
 			next++
-			p.state(int64(rng.IntN(int(5*ms))), next, event.StateQueued, &event.Request{Group: "g", Prompt: "Call me", Cold: next%5 == 0})
+			p.state(int64(rng.IntN(int(5*ms))), next, event.StateQueued, &event.Request{Group: "g", Label: []string{"a", "b"}[i%2], Prompt: "Call me", Cold: next%5 == 0})
 			p.state(ms, next, event.StateDispatched, nil)
 			p.stage(next, event.StagePrompt, 3*ms, 40)
 			p.emit(0, event.Event{Kind: event.KindStage, Stage: event.StageAttention, Layer: int16(i % 3), Req: next, Dur: ms})
@@ -57,7 +57,13 @@ func wander(p *play, rng *rand.Rand, n int, counts []uint64) {
 		case k < 10:
 			p.step(ms/2, int32(len(open)), int32(k-6)*20)
 		case len(open) > 0:
-			p.token(int64(rng.IntN(int(2*ms)))+ms*int64(k/39)*20, open[rng.IntN(len(open))], 1+int32(k/38))
+			picks := make([]uint16, 4) // of those tests whose model says that it has a router of this shape
+			for i := range picks {
+				picks[i] = uint16(rng.IntN(4))
+			}
+			p.emit(int64(rng.IntN(int(2*ms)))+ms*int64(k/39)*20, event.Event{
+				Kind: event.KindToken, Req: open[rng.IntN(len(open))], N: 1 + int32(k/38), Text: "w", Picks: picks,
+			})
 		}
 	}
 	for _, id := range open[:len(open)/2] { // the others never end
@@ -83,6 +89,7 @@ func TestThePastIsWhatItWas(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		p := remembering(1<<30, 400)
 		p.engine(event.CapTokens | event.CapQueue | event.CapSteps)
+		p.moe(2, 4, 2)
 		counts := make([]uint64, 8)
 		var moments []*Snapshot
 		for range 12 {
@@ -92,6 +99,9 @@ func TestThePastIsWhatItWas(t *testing.T) {
 		}
 		if n := len(p.store.history.segments); n < 4 {
 			t.Fatalf("%d segments: the test looks at nothing", n)
+		}
+		if x := moments[len(moments)-1].Picks; x == nil || len(x.Kinds) != 2 || len(x.Pairs[0]) == 0 {
+			t.Fatal("no token has told of its picks: the test looks at nothing")
 		}
 		if p.store.history.missed > 0 {
 			t.Errorf("%d events are missed", p.store.history.missed)

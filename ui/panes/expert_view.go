@@ -222,7 +222,7 @@ func (c *Ctx) noTold(s *store.Snapshot) string {
 	if s.Picks == nil && !c.caps.Has(event.CapPicks) {
 		return "picks of single tokens: not reported by this engine"
 	}
-	return "no token has told of its picks: they were not asked for"
+	return "no token has told of its picks, or they are not kept of the past of so large a model"
 }
 
 // overlaps reports whether the window holds picks that it held at the mark, too.
