@@ -238,7 +238,7 @@ func (a *attached) sessions() []ui.Session {
 	sessions := make([]ui.Session, len(a.engines))
 	for i, e := range a.engines {
 		sessions[i] = ui.Session{
-			Name: e.at, Snapshots: e.session.store.Snapshot, Changed: e.session.store.Changed(), Past: e.session.past, Actions: actions(e.client),
+			Name: e.at, Snapshots: e.session.store.Snapshot, Changed: e.session.store.Changed(), Past: e.session.past, Actions: actions(e.client, e.at),
 		}
 	}
 	return sessions

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/runtime"
 	"github.com/llmtop/llmtop/runtime/native/demo"
 	"github.com/llmtop/llmtop/ui"
@@ -105,6 +106,7 @@ func (o *runOptions) screen(s *local, submit func(runtime.Request) (*runtime.Han
 			s.scheduler.Cancel(id)
 			return nil
 		},
+		Report: reporting(report.Meta{Configuration: o.configuration()}),
 		SetPace: func(tokensPerSecond float64) error {
 			s.scheduler.SetPace(tokensPerSecond)
 			return nil

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -9,7 +10,9 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/report"
+	"github.com/llmtop/llmtop/profiler/store"
 )
 
 // formats are the ways to write a report, by the name of the flag that asks for them.
@@ -123,4 +126,16 @@ func write(file *os.File, to func(io.Writer) error) error {
 		return fmt.Errorf("write report: %w", err)
 	}
 	return nil
+}
+
+// reporting makes the report of what a snapshot shows, as JSON that is safe to print.
+func reporting(meta report.Meta) func(*store.Snapshot) ([]byte, error) {
+	meta.Version = versionString()
+	return func(s *store.Snapshot) ([]byte, error) {
+		var out bytes.Buffer
+		if err := report.Live(meta, s).WriteJSON(&out); err != nil {
+			return nil, err
+		}
+		return []byte(clean.Printable(out.String())), nil
+	}
 }

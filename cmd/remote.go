@@ -7,6 +7,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/wire"
+	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/runtime/socket"
 	"github.com/llmtop/llmtop/ui"
 )
@@ -15,7 +16,7 @@ import (
 const answerWithin = 300 * time.Millisecond
 
 // actions are what an engine elsewhere can be asked for. It says itself which of them it takes.
-func actions(client *socket.Client) ui.Actions {
+func actions(client *socket.Client, at string) ui.Actions {
 	var defaults settings
 	defaults.flags()
 	return ui.Actions{
@@ -34,6 +35,7 @@ func actions(client *socket.Client) ui.Actions {
 			defer done()
 			return client.Cancel(ctx, id)
 		},
+		Report: reporting(report.Meta{Elsewhere: true, Configuration: map[string]string{"attach": at}}),
 	}
 }
 

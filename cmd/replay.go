@@ -149,6 +149,11 @@ func reportOf(ctx context.Context, rec *trace.Recording, name string, ttftTarget
 		}
 	})
 	return report.Build(report.Meta{
-		Version: versionString(), Partial: err != nil, Elsewhere: true, Configuration: map[string]string{"replay": name, "ttft-target": ttftTarget.String()},
+		Version: versionString(), Partial: err != nil, Elsewhere: true, Configuration: replayed(name, ttftTarget),
 	}, s.store.Snapshot(), collector), err
+}
+
+// replayed is the configuration that the report of a recording tells.
+func replayed(name string, ttftTarget time.Duration) map[string]string {
+	return map[string]string{"replay": name, "ttft-target": ttftTarget.String()}
 }

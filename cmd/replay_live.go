@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/profiler/trace"
 )
@@ -40,6 +41,7 @@ func (o *replayOptions) runLive(ctx context.Context, rec *trace.Recording) error
 		defer stop()
 		cfg := o.view.screen()
 		cfg.Snapshots, cfg.Replay = r.snapshot, r.player
+		cfg.Actions.Report = reporting(report.Meta{Elsewhere: true, Configuration: replayed(o.file, o.ttftTarget)})
 		return show(ctx, cfg)
 	})
 	return group.Wait()

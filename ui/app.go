@@ -72,8 +72,8 @@ func frameRate(fps int) int {
 type Actions struct {
 	Prompt  func(text, label string) error
 	Cancel  func(id event.RequestID) error
-	SetPace func(tokensPerSecond float64) error // 0 is flat out
-	Report  func() (path string, err error)     // writes the report of the session as JSON and tells where
+	SetPace func(tokensPerSecond float64) error     // 0 is flat out
+	Report  func(s *store.Snapshot) ([]byte, error) // the report of what a snapshot shows, as JSON; it may take a while
 }
 
 // SuggestedPrompt is a built-in prompt with the kind of text it asks for.
@@ -96,7 +96,8 @@ type app struct {
 	toast   string // a word about the last key, until toastEnd
 	toastIn int    // ticks that the toast still lives
 
-	save func(svg, text []byte) (path string, err error) // writes a snapshot of the screen
+	save       func(svg, text []byte) (path string, err error) // writes a snapshot of the screen
+	saveReport func(json []byte) (path string, err error)
 
 	bindings []binding
 	sessions []Session
@@ -119,6 +120,7 @@ func newApp(cfg Config) *app {
 	cfg.FPS = frameRate(cfg.FPS)
 	a := &app{cfg: cfg, dirty: true}
 	a.save = func(svg, text []byte) (string, error) { return saveScreen(time.Now(), svg, text) }
+	a.saveReport = func(json []byte) (string, error) { return saveReport(time.Now(), json) }
 	for i, p := range theme.Palettes() {
 		if p.Name == cfg.Theme {
 			a.theme = i
@@ -194,6 +196,8 @@ func (a *app) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		}
 	case tea.MouseWheelMsg:
 		a.onWheel(msg.Button)
+	case wroteMsg:
+		a.report(msg.err, "wrote "+sanitize.Line(msg.path))
 	case tea.BlurMsg:
 		a.blurred = true
 		return a, nil

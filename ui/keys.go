@@ -149,7 +149,7 @@ var bindings = []binding{
 	{everywhere, actTheme, []string{"t"}, "t", "theme", "next theme"},
 	{everywhere, actPalette, []string{":"}, ":", "command", "look for what can be done here by its words, and do it"},
 	{everywhere, actSnapshot, []string{"s"}, "s", "snapshot", "write the screen as a picture (SVG) and as text into the working folder"},
-	{everywhere, actReport, []string{"S"}, "S", "", "write the report of the session as JSON, where llmtop offers to"},
+	{everywhere, actReport, []string{"S"}, "S", "", "write the report of the moment on show as JSON into the working folder, without prompts and answers"},
 	{everywhere, actMark, []string{"m"}, "m", "mark", "mark this moment: numbers since then are compared with those before it"},
 	{everywhere, actSince, []string{"M"}, "M", "", "what has changed since the newest mark: requests, tokens, latency, memory, router picks, losses"},
 	{everywhere, actUnmark, []string{"u"}, "u", "", "clear the marks"},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/panes"
 )
@@ -36,9 +37,9 @@ func (k *asked) actions() Actions {
 			k.paces = append(k.paces, p)
 			return k.err
 		},
-		Report: func() (string, error) {
+		Report: func(*store.Snapshot) ([]byte, error) {
 			k.reports++
-			return "report\x1b[31m.json", k.err
+			return []byte("{}"), k.err
 		},
 	}
 }
@@ -194,10 +195,15 @@ var keyCases = map[action]func(*testing.T, *app, *asked){
 		holds(t, a, "wrote llmtop-20260102-150405.svg and .txt")
 	},
 	actReport: func(t *testing.T, a *app, k *asked) {
-		a.press("S")
+		var wrote string
+		a.saveReport = func(json []byte) (string, error) {
+			wrote = string(json)
+			return "report\x1b[31m.json", nil
+		}
+		a.Update(a.press("S")())
 		holds(t, a, "wrote report�.json")
-		if k.reports != 1 {
-			t.Errorf("%d reports were written", k.reports)
+		if k.reports != 1 || wrote != "{}" {
+			t.Errorf("%d reports were made, and %q was written", k.reports, wrote)
 		}
 	},
 	actCancel: func(t *testing.T, a *app, k *asked) {

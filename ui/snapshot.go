@@ -7,8 +7,6 @@ import (
 	"os"
 	"strings"
 	"time"
-
-	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
 // sameSecond bounds the snapshots of one second.
@@ -28,10 +26,25 @@ func (a *app) snapshot() {
 	a.report(err, "wrote "+path+" and .txt")
 }
 
-// writeReport has the report of the session written.
-func (a *app) writeReport() {
-	path, err := a.session.Actions.Report()
-	a.report(err, "wrote "+sanitize.Line(path))
+// wroteMsg says where a report has been written.
+type wroteMsg struct {
+	path string
+	err  error
+}
+
+// reporting is what writes the report of the moment on show. It may run beside the screen.
+func (a *app) reporting() func() wroteMsg {
+	make, save, s := a.session.Actions.Report, a.saveReport, a.snap
+	return func() (done wroteMsg) {
+		json, err := make(s)
+		if err == nil {
+			done.path, err = save(json)
+		}
+		if err != nil {
+			done.err = fmt.Errorf("write report: %w", err)
+		}
+		return done
+	}
 }
 
 // unpadded is text without the spaces at the ends of its lines.
@@ -43,18 +56,28 @@ func unpadded(text string) []byte {
 	return []byte(strings.Join(lines, "\n"))
 }
 
-// saveScreen writes a picture and its text into the working folder, named after the time, and returns the name of the picture. Nothing
-// that is there is overwritten: within one second the names are numbered.
+// saveScreen writes a picture and its text into the working folder, and returns the name of the picture.
 func saveScreen(at time.Time, svg, text []byte) (path string, err error) {
+	base, err := numbered(at, func(base string) error { return savePair(base, svg, text) })
+	return base + ".svg", err
+}
+
+// saveReport writes a report into the working folder and returns its name.
+func saveReport(at time.Time, json []byte) (path string, err error) {
+	base, err := numbered(at, func(base string) error { return saveNew(base+".json", json) })
+	return base + ".json", err
+}
+
+// numbered saves what belongs together under a name after the time. Nothing that is there is overwritten: within one second the names are
+// numbered.
+func numbered(at time.Time, save func(base string) error) (base string, err error) {
 	name := "llmtop-" + at.Format("20060102-150405")
 	for i := 1; i <= sameSecond; i++ {
-		base := name
-		if i > 1 {
+		if base = name; i > 1 {
 			base = fmt.Sprintf("%s-%d", name, i)
 		}
-		err = savePair(base, svg, text)
-		if !errors.Is(err, fs.ErrExist) {
-			return base + ".svg", err
+		if err = save(base); !errors.Is(err, fs.ErrExist) {
+			return base, err
 		}
 	}
 	return "", err

@@ -93,7 +93,22 @@ func TestSnapshotFails(t *testing.T) {
 	a.save = func(_, _ []byte) (string, error) { return "", errors.New("disk is full\x1b[31m") }
 	a.press("s")
 	holds(t, a, "write snapshot: disk is full�")
-	k.err = errors.New("write report: no requests")
-	a.press("S")
+	k.err = errors.New("no requests")
+	a.Update(a.press("S")())
 	holds(t, a, "write report: no requests")
+}
+
+// A report has a name of its own beside the snapshots of the same second, and is for its owner alone.
+func TestReportsAreSaved(t *testing.T) {
+	t.Chdir(t.TempDir())
+	at := time.Date(2026, 11, 21, 9, 8, 7, 0, time.UTC)
+	for _, want := range []string{"llmtop-20261121-090807.json", "llmtop-20261121-090807-2.json"} {
+		path, err := saveReport(at, []byte(want))
+		if err != nil || path != want {
+			t.Fatalf("wrote %q, %v, want %q", path, err, want)
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != want {
+			t.Errorf("%s holds %q, %v", path, got, err)
+		}
+	}
 }

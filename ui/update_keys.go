@@ -58,6 +58,9 @@ func (a *app) run(act action, key string) tea.Cmd {
 		if text, ok := a.copied(); ok {
 			return tea.SetClipboard(text)
 		}
+	case actReport:
+		write := a.reporting()
+		return func() tea.Msg { return write() }
 	case actView:
 		a.show(view(slices.Index(viewKeys[:], key)))
 	default:
@@ -109,8 +112,6 @@ func (a *app) do(act action) {
 		a.palette.show()
 	case actSnapshot:
 		a.snapshot()
-	case actReport:
-		a.writeReport()
 	case actMark:
 		a.mark()
 	case actSince:
