@@ -7,8 +7,10 @@
 #	go test -v -run Absent ./runtime/peer            # what is there, and what is not
 #
 # llamacpp      llama.cpp's libraries, as llmtop itself installs them. Needs npm.
-# llama-server  llama-server, llama-bench and llama-quantize, built from the source in the npm package node-llama-cpp. Needs npm, git,
-#               a C++ compiler, cmake and ninja; the last two are installed from Debian where that is possible.
+# llama-server  llama-server and llama-quantize, built from the source in the npm package node-llama-cpp. Needs npm, git, a C++ compiler,
+#               cmake and ninja; the last two are installed from Debian where that is possible.
+# llama-bench   llama-bench of the same source, linked with the libraries that llmtop loads: builds of other compilers differ in speed.
+#               Needs llamacpp and a C++ compiler.
 # ollama        Ollama, built by go install, with that llama-server as the engine it starts. Needs a C compiler.
 # prometheus    that of the PATH, or Debian's, unpacked into the cache folder and not installed.
 # openai        the openai client for Node.js (scripts/openai.sh). Needs npm.
@@ -65,6 +67,7 @@ get_llamacpp() {
 	said=$(XDG_DATA_HOME=$cache go run . engine install llamacpp) || return 1
 	dir=$(sed -n 's/^llama\.cpp .*: //p' <<<"$said")
 	[ -d "$dir" ] || { say "llmtop engine install llamacpp said: $said"; return 1; }
+	libraries=$dir
 	note LLMTOP_LLAMA_DIR "$dir"
 }
 
@@ -72,32 +75,54 @@ get_llamacpp() {
 processor=$( (grep -m1 '^flags' /proc/cpuinfo || uname -m) 2>/dev/null | cksum | cut -d' ' -f1)
 server=$cache/llama-server-$source_version-$processor
 
-get_llama_server() {
-	if [ ! -x "$server/llama-bench" ]; then
-		have npm git c++ sha512sum && debian cmake cmake && debian ninja ninja-build && build_llama || return 1
-	fi
-	note LLMTOP_PEER_LLAMA_SERVER "$server/llama-server"
-	note LLMTOP_PEER_LLAMA_BENCH "$server/llama-bench"
-}
+work=$cache/build
 
-build_llama() {
-	local work=$cache/build tgz=node-llama-cpp-$source_version.tgz program
-	rm -rf "$work" && mkdir -p "$work" || return 1
+# source_of_llama: the source of llama.cpp in $work/src, as long as this script runs.
+source_of_llama() {
+	local tgz=$work/node-llama-cpp-$source_version.tgz
+	[ ! -d "$work/src" ] || return 0
+	have npm git c++ sha512sum && mkdir -p "$work" || return 1
 	logged "$cache/llama-fetch.log" "fetch node-llama-cpp" \
 		npm pack "node-llama-cpp@$source_version" --pack-destination "$work" --loglevel=error || return 1
-	echo "$source_sha512  $work/$tgz" | sha512sum --check --quiet >&2 || { say "$tgz is not the one that is pinned"; return 1; }
-	tar -C "$work" -xzf "$work/$tgz" package/llama/gitRelease.bundle || return 1
-	git -c advice.detachedHead=false clone -q "$work/package/llama/gitRelease.bundle" "$work/src" || return 1
-	say "building llama-server; $work/build.log tells how far it is"
-	logged "$work/configure.log" "configure llama.cpp" cmake -S "$work/src" -B "$work/out" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+	echo "$source_sha512  $tgz" | sha512sum --check --quiet >&2 || { say "$tgz is not the one that is pinned"; return 1; }
+	tar -C "$work" -xzf "$tgz" package/llama/gitRelease.bundle || return 1
+	rm -rf "$work/clone" && git -c advice.detachedHead=false clone -q "$work/package/llama/gitRelease.bundle" "$work/clone" && mv "$work/clone" "$work/src"
+}
+
+get_llama_server() {
+	if [ ! -x "$server/llama-server" ]; then
+		debian cmake cmake && debian ninja ninja-build && source_of_llama && build_server || return 1
+	fi
+	note LLMTOP_PEER_LLAMA_SERVER "$server/llama-server"
+}
+
+build_server() {
+	local program
+	say "building llama-server; $cache/llama-build.log tells how far it is"
+	logged "$cache/llama-configure.log" "configure llama.cpp" cmake -S "$work/src" -B "$work/out" -G Ninja -DCMAKE_BUILD_TYPE=Release \
 		-DBUILD_SHARED_LIBS=OFF -DLLAMA_BUILD_UI=OFF -DLLAMA_USE_PREBUILT_UI=OFF -DLLAMA_OPENSSL=OFF -DLLAMA_BUILD_TESTS=OFF \
 		-DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_APP=OFF -DGGML_CCACHE=OFF || return 1
-	logged "$work/build.log" "build llama.cpp" nice ninja -C "$work/out" llama-server llama-bench llama-quantize || return 1
+	logged "$cache/llama-build.log" "build llama.cpp" nice ninja -C "$work/out" llama-server llama-quantize || return 1
 	mkdir -p "$server" || return 1
-	for program in llama-quantize llama-server llama-bench; do # the last one is what marks the folder as complete
+	for program in llama-quantize llama-server; do # the last one is what says that all are there
 		cp "$work/out/bin/$program" "$server/$program.new" && mv "$server/$program.new" "$server/$program" || return 1
 	done
-	rm -rf "$work"
+}
+
+get_llama_bench() {
+	local folder=$cache/llama-bench-$source_version
+	if [ ! -x "$folder/llama-bench" ]; then
+		get_llamacpp >/dev/null && source_of_llama && build_bench "$folder" || return 1
+	fi
+	note LLMTOP_PEER_LLAMA_BENCH "$folder/llama-bench"
+}
+
+build_bench() { # beside links to the libraries, where it looks for those of processors
+	local src=$work/src
+	rm -rf "$1" && mkdir -p "$1" && ln -s "$libraries"/lib*.so "$1" || return 1
+	logged "$cache/llama-bench.log" "build llama-bench" nice c++ -std=c++17 -O2 -DNDEBUG -I"$src/include" -I"$src/ggml/include" -I"$src/common" \
+		-I"$src/vendor" "$src"/tools/llama-bench/*.cpp -o "$1/llama-bench.new" "$1"/libllama-common.so "$1"/libllama.v*.so "$1"/libggml.v*.so \
+		"$1/libggml-base.so" -Wl,-rpath,'$ORIGIN' -pthread && mv "$1/llama-bench.new" "$1/llama-bench"
 }
 
 get_ollama() {
@@ -110,7 +135,7 @@ get_ollama() {
 		logged "$cache/ollama.log" "build Ollama" env CGO_ENABLED=1 GOBIN="$root/bin" nice go install -trimpath \
 			-ldflags "-s -w -X github.com/ollama/ollama/version.Version=${ollama_version#v}" "github.com/ollama/ollama@$ollama_version" || return 1
 	fi
-	[ -x "$server/llama-bench" ] || { say "Ollama needs llama-server"; return 1; }
+	[ -x "$server/llama-server" ] || { say "Ollama needs llama-server"; return 1; }
 	mkdir -p "$root/lib/ollama" || return 1
 	for program in llama-server llama-quantize; do ln -sf "$server/$program" "$root/lib/ollama/$program" || return 1; done
 	note LLMTOP_PEER_OLLAMA "$root/bin/ollama"
@@ -136,12 +161,13 @@ absent=()
 if command -v flock >/dev/null; then # one at a time
 	exec 9>"$cache/lock" && flock 9
 fi
-[ $# -gt 0 ] || set -- llamacpp llama-server ollama prometheus openai
+[ $# -gt 0 ] || set -- llamacpp llama-server llama-bench ollama prometheus openai
 for part in "$@"; do
 	case $part in
-	llamacpp | llama-server | ollama | prometheus | openai) ;;
-	*) say "there is no $part: llamacpp, llama-server, ollama, prometheus, openai" && exit 2 ;;
+	llamacpp | llama-server | llama-bench | ollama | prometheus | openai) ;;
+	*) say "there is no $part: llamacpp, llama-server, llama-bench, ollama, prometheus, openai" && exit 2 ;;
 	esac
-	"get_${part/-/_}" 9>&- || { say "ABSENT: $part, for the reason above"; absent+=("$part"); }
+	"get_${part//-/_}" 9>&- || { say "ABSENT: $part, for the reason above"; absent+=("$part"); }
 done
+rm -rf "$work"
 [ ${#absent[@]} -eq 0 ] || { say "absent: ${absent[*]}"; exit 1; }

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -45,25 +46,33 @@ func newTransport(to *url.URL, two bool) *http.Transport {
 }
 
 // versions is a transport for each version of HTTP, and one that uses no connection twice.
-type versions struct{ one, two, once *http.Transport }
+type versions struct {
+	one, two, once *http.Transport
+	closes         atomic.Bool // the server closes connections without having said so
+}
 
-func newVersions(to *url.URL) versions {
-	v := versions{newTransport(to, false), newTransport(to, true), newTransport(to, false)}
+func newVersions(to *url.URL) *versions {
+	v := &versions{one: newTransport(to, false), two: newTransport(to, true), once: newTransport(to, false)}
 	v.once.MaxIdleConnsPerHost = -1
 	return v
 }
 
 // RoundTrip implements http.RoundTripper. llama.cpp's server closes connections behind its streams without having said so: the next request on
-// one would fail, and could not be sent again, since nobody has kept its prompt. Requests that generate therefore have connections of their
-// own, unless those are costly.
+// one would fail, and could not be sent again, since nobody has kept its prompt. Requests that it generates for therefore have connections
+// of their own.
 func (v *versions) RoundTrip(r *http.Request) (*http.Response, error) {
-	switch x := exchangeOf(r); {
-	case r.ProtoMajor >= 2:
+	if r.ProtoMajor >= 2 {
 		return v.two.RoundTrip(r)
-	case x != nil && x.dialect != nil && r.URL.Scheme == "http":
-		return v.once.RoundTrip(r)
 	}
-	return v.one.RoundTrip(r)
+	pass := v.one
+	if x := exchangeOf(r); x != nil && x.dialect != nil && v.closes.Load() {
+		pass = v.once
+	}
+	res, err := pass.RoundTrip(r)
+	if err == nil && res.Header.Get("Server") == "llama.cpp" {
+		v.closes.Store(true)
+	}
+	return res, err
 }
 
 func (v *versions) close() {
@@ -74,7 +83,7 @@ func (v *versions) close() {
 // newPass makes what passes requests on.
 func (p *Proxy) newPass() *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
-		Rewrite: p.rewrite, Transport: &p.versions, FlushInterval: -1, BufferPool: &buffers{},
+		Rewrite: p.rewrite, Transport: p.versions, FlushInterval: -1, BufferPool: &buffers{},
 		ModifyResponse: answered, ErrorHandler: p.refused, ErrorLog: log.New(io.Discard, "", 0),
 	}
 }

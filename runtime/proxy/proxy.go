@@ -35,7 +35,7 @@ type Proxy struct {
 	opt      Options
 	to       *url.URL
 	listener net.Listener
-	versions versions
+	versions *versions
 	pass     *httputil.ReverseProxy
 	sink     event.Sink // of Run
 	link     *link      // likewise
