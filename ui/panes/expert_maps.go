@@ -116,7 +116,10 @@ func (v *ExpertView) chooseColumns(l *expertLayout, w, maps int, s *store.Snapsh
 	labels := expertLabels(x)
 	room := w - labels
 	if maps == 1 && v.By == ByNothing {
-		least := min(2*x.Experts, room/2)
+		least := 3 * x.Experts
+		if least > room/2 {
+			least = min(2*x.Experts, room/2)
+		}
 		for _, col := range layerColumns {
 			if col.name == "drift" && len(v.sums.drift) == 0 {
 				continue
