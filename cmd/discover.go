@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -126,7 +127,10 @@ func discoverRow(w io.Writer, f *discover.Found) {
 		by += " (" + f.Program + ")"
 	}
 	state := f.State.String()
-	if f.Why != "" {
+	switch {
+	case strings.HasPrefix(f.Why, state):
+		state = f.Why
+	case f.Why != "":
 		state += ": " + f.Why
 	}
 	line := func(words ...string) {

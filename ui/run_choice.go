@@ -41,6 +41,7 @@ type choice struct {
 	at    panes.EnginesAt
 	toast string
 	pick  Pick
+	moved bool // the user has: what is selected stays so
 	w, h  int
 }
 
@@ -65,7 +66,7 @@ func (c *choice) dress() {
 	c.skin = theme.NewSkin(theme.Palettes()[c.theme], c.cfg.Profile, glyphs)
 }
 
-// refresh takes the candidates as they are now. The one that is selected stays so, wherever it has gone.
+// refresh takes the candidates as they are now. The one that the user has selected stays so, wherever it has gone.
 func (c *choice) refresh() {
 	s := &c.shown
 	last := s.Selected == len(s.Rows) && len(s.Rows) > 0
@@ -76,12 +77,14 @@ func (c *choice) refresh() {
 	s.Rows, s.Notes = c.look()
 	i := slices.IndexFunc(s.Rows, func(r Candidate) bool { return r.Address == before.Address && r.Name == before.Name })
 	switch {
+	case !c.moved:
+		s.Selected = 0
 	case last:
 		s.Selected = len(s.Rows)
 	case i >= 0:
 		s.Selected = i
 	}
-	c.move(0)
+	s.Selected = min(s.Selected, len(s.Rows))
 }
 
 // refreshEvery is how often candidates are looked at.
@@ -110,7 +113,7 @@ func (c *choice) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			if i == c.shown.Selected {
 				return c, c.take()
 			}
-			c.shown.Selected = i
+			c.shown.Selected, c.moved = i, true
 		}
 	case tea.MouseWheelMsg:
 		c.move(map[bool]int{true: -1, false: 1}[msg.Button == tea.MouseWheelUp])
@@ -149,6 +152,7 @@ func (c *choice) key(key string) tea.Cmd {
 }
 
 func (c *choice) move(by int) {
+	c.moved = true
 	c.shown.Selected = max(min(c.shown.Selected+by, len(c.shown.Rows)), 0)
 }
 

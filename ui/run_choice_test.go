@@ -91,10 +91,14 @@ func TestChoosing(t *testing.T) {
 	}
 }
 
-// Candidates come and go; the selection stays with its own.
+// Candidates come and go; the selection stays with its own, once the user has made one.
 func TestCandidatesComeAndGo(t *testing.T) {
-	rows := someCandidates()
+	rows := someCandidates()[1:]
 	c := choosing(&rows, theme.TrueColour, false, 120, 36)
+	rows = someCandidates()
+	if c.Update(tickMsg{}); c.shown.Selected != 0 {
+		t.Errorf("%d is selected, and nobody has", c.shown.Selected)
+	}
 	c.pressed("down")
 	rows = append([]Candidate{{Name: "LM Studio", Address: "http://127.0.0.1:1234"}}, rows...)
 	c.Update(tickMsg{})

@@ -278,3 +278,19 @@ func BenchmarkFind(b *testing.B) {
 		}
 	}
 }
+
+// TestSleepersAreNotWoken: a look at the slots of llama.cpp would load its model.
+func TestSleepersAreNotWoken(t *testing.T) {
+	say := llamaAnswers(t)
+	say["/props"] = strings.Replace(say["/props"], `"is_sleeping": false`, `"is_sleeping": true`, 1)
+	f := serve(t, 200, say)
+	id, err := Fingerprint(context.Background(), f.URL)
+	if err != nil || id.Kind != identify.Llama || id.Load.Running.OK() {
+		t.Errorf("%+v, %v", id, err)
+	}
+	for _, asked := range f.asked {
+		if strings.Contains(asked, "slots") {
+			t.Errorf("it was asked to %s", asked)
+		}
+	}
+}

@@ -43,7 +43,7 @@ func modelOf(models []identify.Model) string {
 		switch {
 		case !m.Loaded || m.Name == "":
 		case name == "":
-			name = m.Name
+			name = fileName(m.Name)
 		default:
 			more++
 		}
@@ -67,6 +67,12 @@ func loadOf(ctx context.Context, c *fetch.Client, kind identify.Kind, info *iden
 
 // slotsLoad counts the slots of llama.cpp that are at work, and what they have generated.
 func slotsLoad(ctx context.Context, c *fetch.Client) (l Load, p Progress) {
+	var props struct {
+		Sleeping bool `json:"is_sleeping"`
+	}
+	if c.JSON(ctx, "/props", &props) != nil || props.Sleeping { // which a look at the slots would end
+		return l, nil
+	}
 	var slots []struct {
 		ID   int   `json:"id"`
 		Task int64 `json:"id_task"`

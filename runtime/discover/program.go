@@ -152,6 +152,11 @@ func (p *program) model(args []string) string {
 	if name == "" && p.bare && len(args) > 1 && !strings.HasPrefix(args[1], "-") {
 		name = args[1]
 	}
+	return fileName(name)
+}
+
+// fileName is a model's name without the folder of its file, if it is one's.
+func fileName(name string) string {
 	if strings.HasSuffix(name, ".gguf") || strings.HasPrefix(name, "/") || strings.Contains(name, `\`) {
 		return path.Base(strings.ReplaceAll(name, `\`, "/"))
 	}
