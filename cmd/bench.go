@@ -143,9 +143,6 @@ func (o *benchOptions) check() error {
 			return usagef("--concurrency %d: must be 1 to %d", n, most)
 		}
 	}
-	if _, ok := compat.ByName(o.compat); !ok && o.compat != "" {
-		return usagef("--compat %q: must be one of %s", o.compat, compat.Names())
-	}
 	for _, r := range o.rates {
 		if !(r > 0 && r <= 1e6) {
 			return usagef("--rate %v: must be above 0 and at most 1000000 requests/s", r)
@@ -157,7 +154,7 @@ func (o *benchOptions) check() error {
 		}
 	}
 	_, err := o.weights()
-	return errors.Join(err, o.benchExtras.check())
+	return errors.Join(err, checkCompat(o.compat), o.benchExtras.check())
 }
 
 // run measures and reports.
@@ -177,7 +174,7 @@ func (o *benchOptions) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	built, err := o.measure(ctx, sources, newMeter(c.ErrOrStderr()))
+	built, err := o.measure(ctx, sources, newMeter(c.ErrOrStderr(), o.screen))
 	if built == nil {
 		out.discard()
 		return err

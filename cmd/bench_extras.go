@@ -131,6 +131,6 @@ func (x *benchExtras) addTo(r *report.Report, spent report.Spent) {
 func metered(run func() error) (report.Spent, error) {
 	energy, began := host.StartEnergy(), time.Now()
 	err := run()
-	joules, source, _ := energy.Stop()
-	return report.Spent{Source: source, Joules: joules, Seconds: time.Since(began).Seconds()}, err
+	joules, source, missing := energy.Stop()
+	return report.Spent{Source: source, Why: missing, Joules: joules, Seconds: time.Since(began).Seconds()}, err
 }

@@ -8,23 +8,16 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/llmtop/llmtop/profiler/compat"
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/runtime"
-	"github.com/llmtop/llmtop/runtime/api"
 	"github.com/llmtop/llmtop/runtime/bench"
 )
 
 // measure runs the workload, then the cold requests. The report is nil if nothing was measured.
 func (o *benchOptions) measure(ctx context.Context, sources []prompts, m *meter) (*report.Report, error) {
 	collector := report.NewCollector()
-	var answers streams
 	if o.remote.is() {
-		var record func(*api.Stream)
-		if o.compat != "" {
-			record = answers.record
-		}
-		o.elsewhere = func(l *local) error { return o.remote.engage(ctx, l, record) }
+		o.elsewhere = func(l *local) error { return o.remote.engage(ctx, l) }
 	}
 	s, err := o.newLocal(collector, collector.Request)
 	if err != nil {
@@ -46,9 +39,7 @@ func (o *benchOptions) measure(ctx context.Context, sources []prompts, m *meter)
 			built.AddBench(points(log, s.store.Snapshot().Started), log.Failed, o.targets())
 			o.addTo(built, spent)
 			o.addClient(built, s)
-			if tool, ok := compat.ByName(o.compat); ok {
-				answers.addTo(built, tool, log)
-			}
+			addCompat(built, o.compat)
 			if log.First != nil && err == nil {
 				err = refused(log.First)
 			}
@@ -110,7 +101,7 @@ func (o *benchOptions) drive(ctx context.Context, s *local, load bench.Workload,
 		return o.remote.watch.during(ctx, sample, run)
 	})
 	if o.remote.is() && !o.remote.local() {
-		spent = report.Spent{Seconds: spent.Seconds} // the energy is that of this machine
+		spent = report.Spent{Seconds: spent.Seconds, Why: "the engine is on another machine"}
 	}
 	m.end()
 	sample() // what the benchmark has cost to its very end

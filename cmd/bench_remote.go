@@ -94,7 +94,7 @@ func (r *remote) key() (string, error) {
 }
 
 // engage adds the engine elsewhere to a session, and what samples this machine and this process.
-func (r *remote) engage(ctx context.Context, l *local, record func(*api.Stream)) error {
+func (r *remote) engage(ctx context.Context, l *local) error {
 	l.sampler = host.New(host.Options{Clock: l.clock, NoGPU: !r.local(), NoCopy: true})
 	if !api.IsAddress(r.at) {
 		secret, err := token(r.token)
@@ -118,7 +118,7 @@ func (r *remote) engage(ctx context.Context, l *local, record func(*api.Stream))
 		return usagef("--api %w", err)
 	}
 	r.server, err = api.Dial(ctx, api.Options{
-		Address: r.at, API: way, Model: r.model, Key: key, Clock: l.clock, Cached: r.cached, OnStream: record,
+		Address: r.at, API: way, Model: r.model, Key: key, Clock: l.clock, Cached: r.cached,
 	})
 	if err != nil {
 		if ctx.Err() != nil {

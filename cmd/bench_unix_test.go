@@ -7,10 +7,86 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/report"
 )
+
+// TestScreenAgreesToo: a benchmark that is watched and ended early, the report that its screen has written, and the replay of its recording give every
+// request that had ended by then the same numbers.
+func TestScreenAgreesToo(t *testing.T) {
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	c := exec.Command(path, "bench", "--ui", "--prompt-tokens", "16", "--concurrency", "2", "-n", "24", "--requests", "8", "--repeats", "1000", "--limits=false",
+		"--record", "bench.llmtop", "--json", "live.json")
+	c.Dir = dir
+	p := startCommand(t, 120, 36, c)
+	p.waitFor(t, "TTFT", "TPOT")
+	if screen := p.text(); strings.Contains(screen, "[.") || strings.Contains(screen, "[#") {
+		t.Errorf("the bar is drawn over the screen:\n%s", screen)
+	}
+	p.keys(t, "S")
+	p.waitFor(t, "wrote llmtop-")
+	p.keys(t, "q")
+	p.exit(t)
+	names, err := filepath.Glob(filepath.Join(dir, "llmtop-*.json"))
+	if err != nil || len(names) != 1 {
+		t.Fatalf("reports of the screen: %v, %v", names, err)
+	}
+	again := exec.Command(path, "report", "bench.llmtop", "--json", "replayed.json")
+	again.Dir = dir
+	if out, err := again.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	seen, live, replayed := readJSON(t, names[0]), readJSON(t, filepath.Join(dir, "live.json")), readJSON(t, filepath.Join(dir, "replayed.json"))
+	if !seen.Partial || !live.Partial {
+		t.Errorf("partial: the screen's %v, the benchmark's %v", seen.Partial, live.Partial)
+	}
+	for i, q := range live.Requests { // those that were cut off have their end in the recording alone
+		if q.State == event.StateFinished.String() && !reflect.DeepEqual(q, replayed.Requests[i]) {
+			t.Fatalf("request %d:\nlive     %+v\nreplayed %+v", q.ID, q, replayed.Requests[i])
+		}
+	}
+	ended := 0
+	for i, q := range seen.Requests {
+		if q.State != event.StateFinished.String() {
+			continue
+		}
+		ended++
+		if a, b := numbers(q), numbers(live.Requests[i]); !reflect.DeepEqual(a, b) {
+			t.Fatalf("request %d:\nscreen %+v\nlive   %+v", q.ID, a, b)
+		}
+	}
+	if ended == 0 {
+		t.Error("no request had ended when the screen wrote its report")
+	}
+}
+
+// numbers are a request without its tokens one by one, of which a screen keeps some, and without what was said.
+func numbers(q report.Request) report.Request {
+	q.Tokens, q.TokensCut, q.Text, q.Answer = nil, 0, nil, nil
+	return q
+}
+
+// readJSON reads a report.
+func readJSON(t *testing.T, name string) *report.Report {
+	t.Helper()
+	file, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	r, err := report.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
 
 // TestBenchAndReplayAgree: a benchmark, and the replay of its recording, give every request the same numbers, and the same totals.
 func TestBenchAndReplayAgree(t *testing.T) {
@@ -26,16 +102,7 @@ func TestBenchAndReplayAgree(t *testing.T) {
 		if out, err := c.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %v\n%s", args, err, out)
 		}
-		file, err := os.Open(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer file.Close()
-		r, err := report.Read(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r
+		return readJSON(t, filepath.Join(dir, name))
 	}
 	live := read("live.json", "bench", "--prompt-tokens", "16,64", "--concurrency", "1,3", "-n", "12", "--requests", "4", "--repeats", "2", "--limits=false", "--record", "bench.llmtop")
 	replayed := read("replayed.json", "replay", "bench.llmtop", "--headless")

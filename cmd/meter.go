@@ -20,14 +20,16 @@ type eventTime = event.Time
 type meter struct {
 	out   io.Writer
 	bar   bool
+	still bool // the terminal shows the whole screen: nothing may be written beside it
 	began time.Time
 	drawn time.Time
 	last  string // of the runs that were told of
 }
 
-func newMeter(out io.Writer) *meter {
+func newMeter(out io.Writer, screen bool) *meter {
 	file, ok := out.(*os.File)
-	return &meter{out: out, bar: ok && isTerminal(file), began: time.Now()}
+	bar := ok && isTerminal(file)
+	return &meter{out: out, bar: bar, still: bar && screen, began: time.Now()}
 }
 
 // barCells is the length of the bar, redraw how often it is drawn at most.
@@ -41,6 +43,7 @@ func (m *meter) progress(s *store.Store) func(bench.Progress) {
 	return func(p bench.Progress) {
 		run := fmt.Sprintf("%s: run %d of %d", p.Point, p.Repeat, p.Repeats)
 		switch {
+		case m.still:
 		case !m.bar && run != m.last:
 			m.line(run)
 			m.last = run

@@ -56,7 +56,7 @@ func peaks(outcomes []outcome) (rate, count float64) {
 	for i := range outcomes {
 		from, to = min(from, outcomes[i].start), max(to, outcomes[i].start+outcomes[i].latency)
 	}
-	n := int(math.Ceil(to-from)) + 1
+	n := int(min(math.Ceil(to-from), mostSeconds)) + 1
 	messages, open := make([]float64, n), make([]float64, n)
 	for i := range outcomes {
 		o := &outcomes[i]
@@ -76,8 +76,11 @@ func peaks(outcomes []outcome) (rate, count float64) {
 	return rate, count
 }
 
+// mostSeconds bounds the buckets, for streams whose moments make no sense.
+const mostSeconds = 1 << 20
+
 // bucket is the second that a moment lies in, within n of them.
-func bucket(at float64, n int) int { return min(max(int(at), 0), n-1) }
+func bucket(at float64, n int) int { return int(min(max(at, 0), float64(n-1))) }
 
 // inMS is a distribution of the report in ms.
 func inMS(metric, statistic string) Of { return Of{metric, statistic, 1000} }

@@ -153,6 +153,7 @@ type Outcome struct {
 	Cached    int    // of Prompt, taken from a cache
 	Padding   int
 	Generated int
+	Answer    *Answer // nil: not known, or it did not come over HTTP
 }
 
 // Experts are cumulative router picks since the model was loaded, so that a lost event never corrupts a total.

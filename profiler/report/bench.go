@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 
-	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
@@ -30,11 +29,7 @@ func (r *Report) AddBench(points []Point, failed int, targets []Targets) {
 
 // AddPoint adds one more point to a benchmark.
 func (r *Report) AddPoint(p Point, targets []Targets) {
-	byID := make(map[event.RequestID]*Request, len(r.Requests))
-	for i := range r.Requests {
-		byID[r.Requests[i].ID] = &r.Requests[i]
-	}
-	p.describe(byID, targets)
+	p.describe(r.byID(), targets)
 	p.touch(r.Model)
 	r.Bench.Points = append(r.Bench.Points, p)
 }

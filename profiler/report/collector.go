@@ -35,6 +35,7 @@ type record struct {
 	tokens   []token
 	cut      uint64                      // tokens not kept
 	stages   [event.NumStages]stageTotal // over all layers
+	answer   *event.Answer               // nil: it did not come over HTTP
 	final    *store.Request              // as the request ended; nil before
 }
 
@@ -87,6 +88,20 @@ func (c *Collector) Emit(e event.Event) {
 		}
 	case e.Kind == event.KindStage:
 		r.stage(&e)
+	default:
+		if o, ok := e.Data.(*event.Outcome); ok {
+			c.keep(r, o.Answer)
+		}
+	}
+}
+
+// keep keeps how an answer came, if there is room.
+func (c *Collector) keep(r *record, a *event.Answer) {
+	if a == nil {
+		return
+	}
+	if size := len(a.Messages) * int(unsafe.Sizeof(event.Message{})); c.bytes+size <= MaxBytes {
+		c.bytes, r.answer = c.bytes+size, a
 	}
 }
 

@@ -2,9 +2,13 @@ package report
 
 import (
 	"fmt"
+	"math"
+
+	"github.com/llmtop/llmtop/profiler/compat"
+	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// Compat are the numbers of a benchmark as another tool defines them.
+// Compat are the numbers of a run as another tool defines them.
 type Compat struct {
 	Tool   string        `json:"tool"`
 	Points []CompatPoint `json:"points"`
@@ -23,6 +27,108 @@ type CompatValue struct {
 	Ours  Number `json:"llmtop"` // the nearest of this program's, in the same unit; null: there is none
 }
 
+// Answer is how an answer came over HTTP, message by message.
+type Answer struct {
+	Began Number   `json:"began_s"` // before a connection was looked for; since the request was enqueued, so not above 0
+	Chat  bool     `json:"chat"`
+	Times []Number `json:"message_times_s"` // since the request was enqueued
+	Kinds []int    `json:"message_kinds"`   // what each has: 1 choices, 2 output, 4 reasoning, 8 counts, 16 the mark of the end, added up
+}
+
+func answer(a *event.Answer, enqueued event.Time) *Answer {
+	if a == nil {
+		return nil
+	}
+	out := &Answer{Began: nanos(int64(a.Began - enqueued)), Chat: a.Chat, Times: []Number{}, Kinds: []int{}}
+	for _, m := range a.Messages {
+		out.Times, out.Kinds = append(out.Times, nanos(int64(m.At-enqueued))), append(out.Kinds, int(m.Kind))
+	}
+	return out
+}
+
+// stream is the answer to a request as other tools see it, made of its tokens where nothing else is known: of engines that are not asked over HTTP.
+func (q *Request) stream() compat.Stream {
+	out := compat.Stream{Began: q.Enqueued.V, Prompt: q.Prompt, Generated: q.Generated, Failed: q.State != event.StateFinished.String()}
+	if a := q.Answer; a != nil {
+		out.Began, out.Chat = q.Enqueued.V+a.Began.V, a.Chat
+		for i := range min(len(a.Times), len(a.Kinds)) {
+			kind := event.MessageKind(a.Kinds[i])
+			out.Messages = append(out.Messages, compat.Message{
+				At: q.Enqueued.V + a.Times[i].V, Choices: kind&event.HasChoices != 0, Output: kind&event.HasOutput != 0,
+				Reasoning: kind&event.HasReasoning != 0, Done: kind&event.IsDone != 0,
+			})
+		}
+		return out
+	}
+	for _, t := range q.Tokens {
+		out.Messages = append(out.Messages, compat.Message{At: q.Enqueued.V + t.At.V, Choices: true, Output: true})
+	}
+	return out
+}
+
+// AddCompat adds the numbers of another tool: of each point of a benchmark, or of all requests of another run, from the first to the end of the last.
+func (r *Report) AddCompat(tool compat.Tool) {
+	out := &Compat{Tool: tool.Full, Points: []CompatPoint{}}
+	if r.Bench == nil {
+		out.Points = append(out.Points, compatPoint("all requests", tool.Rows(r.wholeRun()), &Point{}))
+		r.Compat = out
+		return
+	}
+	byID := r.byID()
+	for i := range r.Bench.Points {
+		p := &r.Bench.Points[i]
+		var runs []compat.Run
+		for _, run := range p.Runs {
+			in := compat.Run{Duration: run.Duration.V}
+			for _, id := range run.Requests {
+				if q := byID[id]; q != nil {
+					in.Streams = append(in.Streams, q.stream())
+				}
+			}
+			runs = append(runs, in)
+		}
+		out.Points = append(out.Points, compatPoint(p.Name, tool.Rows(runs), p))
+	}
+	r.Bench.Compat = out
+}
+
+// wholeRun are all requests that have ended, as one run.
+func (r *Report) wholeRun() []compat.Run {
+	var run compat.Run
+	from, to := math.Inf(1), math.Inf(-1)
+	for i := range r.Requests {
+		q := &r.Requests[i]
+		switch q.State {
+		case event.StateFinished.String():
+			from, to = min(from, q.Enqueued.V), max(to, q.Enqueued.V+q.E2EL.V)
+		case event.StateFailed.String():
+		default:
+			continue
+		}
+		run.Streams = append(run.Streams, q.stream())
+	}
+	run.Duration = max(to-from, 0)
+	return []compat.Run{run}
+}
+
+// compatPoint sets the tool's numbers beside those of the point.
+func compatPoint(name string, rows []compat.Row, ours *Point) CompatPoint {
+	out := CompatPoint{Name: name, Values: []CompatValue{}}
+	for _, row := range rows {
+		out.Values = append(out.Values, CompatValue{Name: row.Name, Value: Measured(row.Value), Ours: ours.Of(row.Of.Metric, row.Of.Statistic, row.Of.Scale)})
+	}
+	return out
+}
+
+// byID are the requests by their ids.
+func (r *Report) byID() map[event.RequestID]*Request {
+	out := make(map[event.RequestID]*Request, len(r.Requests))
+	for i := range r.Requests {
+		out[r.Requests[i].ID] = &r.Requests[i]
+	}
+	return out
+}
+
 // Of is one statistic of one of the point's distributions, by their names in JSON, times scale. It is absent for a name that is none.
 func (p *Point) Of(distribution, statistic string, scale float64) Number {
 	for _, d := range distributions {
@@ -37,12 +143,16 @@ func (p *Point) Of(distribution, statistic string, scale float64) Number {
 
 // compatSections are a table for each point.
 func (r *Report) compatSections() (out []section) {
-	if r.Bench == nil || r.Bench.Compat == nil {
+	c := r.Compat
+	if r.Bench != nil {
+		c = r.Bench.Compat
+	}
+	if c == nil {
 		return nil
 	}
 	two := func(v float64) string { return fmt.Sprintf("%.2f", v) }
-	for _, p := range r.Bench.Compat.Points {
-		s := section{title: p.Name + ", as " + r.Bench.Compat.Tool + " counts", left: 1, header: []string{"", "its own", "llmtop"}}
+	for _, p := range c.Points {
+		s := section{title: p.Name + ", as " + c.Tool + " counts", left: 1, header: []string{"", "its own", "llmtop"}}
 		for _, v := range p.Values {
 			s.rows = append(s.rows, []string{v.Name, two(v.Value.V), short(v.Ours, two)})
 		}

@@ -3,11 +3,17 @@ package report
 import (
 	"bufio"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/llmtop/llmtop/profiler/event"
 )
+
+// Stageless reports whether there are no stages for WriteCSV to write: Read does not bring them back, since the document has their sums alone.
+func (r *Report) Stageless() bool {
+	return r.Bench == nil && !slices.ContainsFunc(r.Requests, func(q Request) bool { return len(q.stages) > 0 })
+}
 
 // WriteCSV writes the points of a benchmark. Of any other run it writes one row a stage: first the parts of the model load, then request by request its stages in the order in which
 // they ended. The rows of a request that are TTFT components, "other" among them, add up to its TTFT; the others are parts of

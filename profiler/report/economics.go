@@ -9,8 +9,9 @@ import (
 
 // Economics is what a benchmark has used, per token.
 type Economics struct {
-	EnergySource *string           `json:"energy_source"` // null: there is none that may be read
-	Energy       Number            `json:"energy_j"`      // from the first request to the last
+	EnergySource *string           `json:"energy_source"`    // null: there is none that may be read
+	NoSource     *string           `json:"no_energy_source"` // why there is none
+	Energy       Number            `json:"energy_j"`         // from the first request to the last
 	PerToken     Number            `json:"energy_per_token_j"`
 	Price        *string           `json:"price"` // as it was named
 	Cost         Number            `json:"cost_per_million_tokens"`
@@ -23,6 +24,7 @@ type Economics struct {
 // and the price of an hour, of a kWh, or neither.
 type Spent struct {
 	Source  string
+	Why     string
 	Joules  float64
 	Seconds float64
 	Tokens  uint64
@@ -34,6 +36,9 @@ type Spent struct {
 func NewEconomics(s Spent) *Economics {
 	e := &Economics{EnergySource: text(s.Source), Seconds: Measured(s.Seconds), Tokens: s.Tokens}
 	tokens := float64(s.Tokens)
+	if s.Source == "" {
+		e.NoSource = text(s.Why)
+	}
 	if s.Source != "" {
 		e.Energy = Number(event.Of(s.Joules))
 		if tokens > 0 {
@@ -63,6 +68,9 @@ func (r *Report) economicsSection() section {
 	}
 	e := r.Bench.Economics
 	energy := "no source"
+	if e.NoSource != nil {
+		energy += " (" + *e.NoSource + ")"
+	}
 	if e.EnergySource != nil {
 		energy = fmt.Sprintf("%s J, %s J a token (%s)", format(e.Energy, metric.Rate), format(e.PerToken, metric.Rate), *e.EnergySource)
 	}

@@ -95,8 +95,8 @@ func TestEconomics(t *testing.T) {
 	if math.Abs(e.Cost.V-0.8) > 1e-12 {
 		t.Errorf("a kWh for half a million tokens at 0.4: %v a million", e.Cost.V)
 	}
-	e = NewEconomics(Spent{Seconds: 10, Tokens: 5, KWh: 0.4})
-	if e.Cost.OK() || e.Energy.OK() || e.EnergySource != nil || e.Absent["cost_per_million_tokens"] != event.NotReported.String() {
+	e = NewEconomics(Spent{Why: "no RAPL counters", Seconds: 10, Tokens: 5, KWh: 0.4})
+	if e.NoSource == nil || *e.NoSource != "no RAPL counters" || e.Cost.OK() || e.Energy.OK() || e.EnergySource != nil || e.Absent["cost_per_million_tokens"] != event.NotReported.String() {
 		t.Errorf("without a source: %+v", e)
 	}
 	if e = NewEconomics(Spent{Source: "RAPL", Joules: 1, Seconds: 1, Hour: 1}); e.PerToken.OK() || e.Cost.OK() {

@@ -48,8 +48,9 @@ type Report struct {
 	Lost          map[string]uint64 `json:"lost"`
 	Cut           Cut               `json:"cut"`
 	Verdicts      []Verdict         `json:"verdicts"`
-	Ops           *Ops              `json:"ops,omitempty"`   // null where operations were not timed
-	Bench         *Bench            `json:"bench,omitempty"` // null where no benchmark made the requests
+	Ops           *Ops              `json:"ops,omitempty"`    // null where operations were not timed
+	Bench         *Bench            `json:"bench,omitempty"`  // null where no benchmark made the requests
+	Compat        *Compat           `json:"compat,omitempty"` // null where not asked for; that of a benchmark is in Bench
 }
 
 // Machine is what the run ran on. What is not known is null.

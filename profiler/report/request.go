@@ -46,6 +46,7 @@ type Request struct {
 	Text      *string           `json:"text"`
 	Tokens    []Token           `json:"tokens"`
 	TokensCut uint64            `json:"tokens_cut"`
+	Answer    *Answer           `json:"answer,omitempty"` // null where it did not come over HTTP
 
 	stages []stageRow // for CSV
 }
@@ -165,6 +166,7 @@ func (r *record) build(f *store.Request, began event.Time) Request {
 		out.Stalls = append(out.Stalls, Stall{st.Index, nanos(int64(st.At - f.Enqueued)), nanos(int64(st.Gap)), st.Cause})
 	}
 	out.Tokens, out.Text = r.describe()
+	out.Answer = answer(r.answer, f.Enqueued)
 	return out
 }
 

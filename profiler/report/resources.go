@@ -126,8 +126,11 @@ func (u *processUsage) add(p *event.Process, interval int64) {
 
 func (u *usage) overRun() OverRun {
 	out := OverRun{
-		Seconds: Measured(float64(u.ns) / 1e9), CPU: u.cpu.mean(), Frequency: u.frequency.mean(), MemoryUsed: u.memory.mean(), MemoryPeak: u.memory.most(),
+		CPU: u.cpu.mean(), Frequency: u.frequency.mean(), MemoryUsed: u.memory.mean(), MemoryPeak: u.memory.most(),
 		Engine: u.engine.overRun(u.cores), Self: u.self.overRun(u.cores), GPUs: []AcceleratorUse{},
+	}
+	if u.ns > 0 {
+		out.Seconds = Measured(float64(u.ns) / 1e9)
 	}
 	if all, ok := u.memoryAll.most().Positive(); ok && out.MemoryPeak.OK() {
 		out.MemoryShare = Measured(out.MemoryPeak.V / all)

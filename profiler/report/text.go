@@ -82,7 +82,7 @@ func (r *Report) writeHead(w writer) {
 	w.line("tokens   %d prompt (%d cached, %d padding), %d generated, in %s", t.PromptTokens, t.CachedTokens, t.PaddingTokens, t.GeneratedTokens,
 		format(t.Duration, metric.Seconds))
 	for _, words := range r.notes() {
-		w.words(words)
+		w.words("  ", words)
 	}
 }
 
@@ -203,20 +203,20 @@ func (w writer) section(s section) {
 		w.line("%s", strings.TrimSuffix(line, "\n"))
 	}
 	for _, words := range s.words {
-		w.words(words)
+		w.words("  ", words)
 	}
 }
 
 // proseWidth is from where on a line of words goes on in the next one.
 const proseWidth = 110
 
-// words writes a sentence.
-func (w writer) words(s string) {
-	line := "  "
+// words writes a sentence after what stands before its first line.
+func (w writer) words(before, s string) {
+	line, next := before, strings.Repeat(" ", len(before)+2)
 	for word := range strings.FieldsSeq(s) {
 		if len(line)+len(word) > proseWidth && strings.TrimSpace(line) != "" && word[0] != '%' {
 			w.line("%s", line)
-			line = "    "
+			line = next
 		}
 		line += word + " "
 	}
@@ -230,9 +230,9 @@ func (r *Report) writeFindings(w writer) {
 	}
 	w.title("WHAT TO KNOW")
 	for _, v := range all {
-		w.words(fmt.Sprintf("%-5s %s", v.Severity, v.Text+withEvidence(v.Evidence)))
+		w.words(fmt.Sprintf("  %-5s  ", v.Severity), v.Text+withEvidence(v.Evidence))
 		if v.Try != "" {
-			w.words("try: " + v.Try)
+			w.words("         try: ", v.Try)
 		}
 	}
 }

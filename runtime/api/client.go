@@ -28,8 +28,6 @@ type Options struct {
 	Cached bool
 	// Silence is how long nothing may come of an answer until its request fails; 0: DefaultSilence.
 	Silence time.Duration
-	// OnStream, unless it is nil, is told how each answer came, on the goroutine of its request.
-	OnStream func(*Stream)
 
 	connect dial // nil: over the network
 }

@@ -31,8 +31,8 @@ type request struct {
 	text    strings.Builder
 	ids     []int32
 	outcome event.Outcome
-	last    chunk // what the server has reported, of the last message that had any of it
-	stream  *Stream
+	last    chunk         // what the server has reported, of the last message that had any of it
+	answer  *event.Answer // nil: it has too many messages
 }
 
 // errUnended is the error of an answer that stops without a reason.
@@ -41,9 +41,7 @@ var errUnended = errors.New("the answer stopped without having ended")
 // run makes the request and tells of it until it has ended.
 func (q *request) run(ctx context.Context, body []byte) runtime.Result {
 	c := q.client
-	if c.opt.OnStream != nil {
-		q.stream = &Stream{Request: q.id, Began: q.began, Chat: c.server.api == OpenAIChat || c.server.api == OllamaChat}
-	}
+	q.answer = &event.Answer{Began: q.began, Chat: c.server.api == OpenAIChat || c.server.api == OllamaChat}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	watch := time.AfterFunc(c.opt.Silence, func() { cancel(errSilent) })
@@ -115,7 +113,7 @@ func (q *request) read(in messages) error {
 		case err != nil:
 			return broken(err)
 		case string(value) == "[DONE]":
-			q.log(Message{At: at, Kind: IsDone})
+			q.note(at, event.IsDone)
 			return q.drain()
 		}
 		if err := c.read(value); err != nil && !failed {
@@ -151,7 +149,7 @@ func (q *request) take(c *chunk, at event.Time) {
 	has := c.content(q.client.server.api)
 	total := c.total()
 	q.queue()
-	q.log(Message{At: at, Kind: kindOf(c, &has), Total: total})
+	q.note(at, kindOf(c, &has))
 	if has.finish != "" {
 		q.outcome.Reason = clean(has.finish)
 	}
@@ -211,12 +209,6 @@ func (q *request) report(c *chunk) {
 	}
 }
 
-func (q *request) log(m Message) {
-	if q.stream != nil {
-		q.stream.Messages = append(q.stream.Messages, m)
-	}
-}
-
 // finish tells how the request ended.
 func (q *request) finish(err error) runtime.Result {
 	q.queue()
@@ -232,11 +224,7 @@ func (q *request) finish(err error) runtime.Result {
 		q.client.untold.Add(1)
 	}
 	outcome := q.outcome
+	outcome.Answer = q.answer
 	q.emit(event.Event{Kind: event.KindRequest, At: q.client.opt.Clock.Now(), State: state, Data: &outcome})
-	if q.stream != nil {
-		s := q.stream
-		s.Sent, s.Prompt, s.Generated, s.Failed = q.sent, outcome.Prompt, outcome.Generated, state != event.StateFinished
-		q.client.opt.OnStream(s)
-	}
 	return runtime.Result{Outcome: outcome, State: state, IDs: q.ids, Text: q.text.String(), Err: err}
 }

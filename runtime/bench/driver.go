@@ -54,10 +54,11 @@ type driving struct {
 	log  *Log
 	rng  *rand.Rand
 	now  Progress
+	done []event.RequestID // ended of the run in progress
 }
 
-// Run runs a workload to its end, or to that of ctx, whose error it then returns beside the account of what was done until then; a run that was
-// not finished is not in it. A request that fails is counted and the workload goes on.
+// Run runs a workload to its end, or to that of ctx, whose error it then returns beside the account of what was done until then. Of a
+// run that was not finished only what had ended is in it, and only where its point has no whole one. A request that fails is counted and the workload goes on.
 func (d *Driver) Run(ctx context.Context, w Workload) (*Log, error) {
 	if err := w.check(); err != nil {
 		return nil, fmt.Errorf("run benchmark: %w", err)
@@ -80,12 +81,21 @@ func (d *Driver) Run(ctx context.Context, w Workload) (*Log, error) {
 			}
 			run, err := g.run(ctx, &w.Points[i], repeat+1)
 			if err != nil {
+				g.cut(&g.log.Points[i], run)
 				return g.log, err
 			}
 			g.log.Points[i].Runs = append(g.log.Points[i].Runs, run)
 		}
 	}
 	return g.log, nil
+}
+
+// cut keeps of a run that was cut off the requests that had ended, where its point has no whole run.
+func (g *driving) cut(p *PointLog, run Run) {
+	if run.Requests = g.done; len(p.Runs) == 0 && len(run.Requests) > 0 {
+		run.End = g.Clock.Now()
+		p.Runs = append(p.Runs, run)
+	}
 }
 
 func (g *driving) warmUp(ctx context.Context, p *Point) error {
@@ -103,6 +113,7 @@ func (g *driving) warmUp(ctx context.Context, p *Point) error {
 // run sends the requests of a point and waits for their ends. repeat counts from 1; 0 is the warm-up.
 func (g *driving) run(ctx context.Context, p *Point, repeat int) (Run, error) {
 	r := Run{Start: g.Clock.Now()}
+	g.done = nil
 	ends := make(chan *runtime.Handle, len(p.Requests))
 	var due []time.Duration
 	if p.Rate > 0 {
@@ -181,6 +192,7 @@ func (g *driving) wait(ctx context.Context, ends <-chan *runtime.Handle) error {
 }
 
 func (g *driving) ended(h *runtime.Handle) {
+	g.done = append(g.done, h.ID)
 	if r := h.Result(); r.State == event.StateFailed {
 		g.fail(r.Err)
 	}

@@ -187,6 +187,23 @@ func TestInterruptedKeepsWholeRuns(t *testing.T) {
 	})
 }
 
+// TestInterruptedInItsFirstRun: where there is no whole run, what had ended of the one that was cut off is kept.
+func TestInterruptedInItsFirstRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithTimeout(t.Context(), 2500*time.Millisecond)
+		defer stop()
+		d := Driver{Runner: &runner{}, Clock: runtime.NewClock()}
+		log, err := d.Run(ctx, Workload{Points: []Point{{Name: "one", Requests: requests(9), Concurrency: 1}, {Name: "two", Requests: requests(9), Concurrency: 1}}, Repeats: 5})
+		if !errors.Is(err, context.DeadlineExceeded) || len(log.Points[0].Runs) != 1 || len(log.Points[1].Runs) != 0 {
+			t.Fatalf("%+v, %v", log.Points, err)
+		}
+		if r := log.Points[0].Runs[0]; len(r.Requests) != 2 || r.End-r.Start != 2_500_000_000 {
+			t.Errorf("of a second each, %d requests in %d ns", len(r.Requests), r.End-r.Start)
+		}
+		time.Sleep(2 * time.Second) // until the request in progress has ended, and its goroutine
+	})
+}
+
 func TestWorkloadIsChecked(t *testing.T) {
 	for name, w := range map[string]Workload{
 		"no points":  {Repeats: 1},
@@ -229,7 +246,8 @@ func TestReadPrompts(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                   "no prompts",
 		`{"prompt": ""}`:                     `line 1: field "prompt": must not be empty`,
-		"\n" + `{"prompt": 7}`:               "line 2: cannot unmarshal number into Go struct field Prompt.prompt of type string",
+		"\n" + `{"prompt": 7}`:               `line 2: field "prompt": must be text, not a number`,
+		"7":                                  "line 1: must be an object, not a number",
 		`{"prompt": "x", "max_tokens": 0}`:   `line 1: field "max_tokens": 0: must be 1 or more`,
 		`{"prompt": "x", "temprature": 0.5}`: `line 1: unknown field "temprature"`,
 		`{"prompt": "x"} {}`:                 "line 1: more than one value",

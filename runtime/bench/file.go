@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
 )
 
@@ -57,6 +59,16 @@ func readPrompt(line []byte) (Prompt, error) {
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&p); err != nil {
+		if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
+			if wrong.Field == "" {
+				return p, fmt.Errorf("must be an object, not a %s", wrong.Value)
+			}
+			kind := "text"
+			if wrong.Type.Kind() == reflect.Int {
+				kind = "a whole number"
+			}
+			return p, fmt.Errorf("field %q: must be %s, not a %s", wrong.Field, kind, wrong.Value)
+		}
 		return p, fmt.Errorf("%s", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	if _, err := d.Token(); err != io.EOF {

@@ -11,8 +11,8 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// Energy counts what a machine's processors use, by Intel's and AMD's RAPL counters in the kernel's powercap interface. It must be
-// read more often than the counters wrap, which takes a minute at the least.
+// Energy counts what a machine's processors use, by Intel's and AMD's RAPL counters in the kernel's powercap interface, and what NVIDIA's GPUs use, by
+// NVML's. Those of RAPL must be read more often than they wrap, which takes a minute at the least.
 type Energy struct {
 	stop   chan struct{}
 	joined sync.WaitGroup
@@ -21,6 +21,9 @@ type Energy struct {
 	zones   []zone
 	joules  float64
 	missing string // why there is no source
+
+	gpus   *nvml // nil: none are counted
+	noGPUs string
 
 	told float64 // joules at the last call of power
 }
@@ -39,11 +42,12 @@ const powercap = "/sys/class/powercap"
 const energyRest = 10 * time.Second
 
 // StartEnergy begins to count. Stop ends it, also where there is no source.
-func StartEnergy() *Energy { return startEnergy(powercap, energyRest) }
+func StartEnergy() *Energy { return startEnergy(powercap, nvmlLibrary, energyRest) }
 
-func startEnergy(root string, rest time.Duration) *Energy {
+func startEnergy(root, library string, rest time.Duration) *Energy {
 	e := &Energy{stop: make(chan struct{})}
 	e.zones, e.missing = findZones(root)
+	e.gpus, e.noGPUs = gpuEnergy(library)
 	if len(e.zones) == 0 {
 		return e
 	}
@@ -152,13 +156,24 @@ func (e *Energy) read() {
 	}
 }
 
-// Stop ends the count and returns it, in J, with the name of its source; "" and the reason where there is none.
+// Stop ends the count and returns it, in J, with the names of its sources; "" and the reasons where there is none.
 func (e *Energy) Stop() (joules float64, source, missing string) {
 	close(e.stop)
 	e.joined.Wait()
 	e.read()
-	if len(e.zones) == 0 {
-		return 0, "", e.missing
+	var sources []string
+	if len(e.zones) > 0 {
+		joules, sources = e.joules, append(sources, "RAPL")
 	}
-	return e.joules, "RAPL", ""
+	if e.gpus != nil {
+		if v, ok := e.gpus.stop(); ok {
+			joules, sources = joules+v, append(sources, "NVML")
+		} else {
+			e.noGPUs = "NVML: the counters went away"
+		}
+	}
+	if len(sources) == 0 {
+		return 0, "", e.missing + "; " + e.noGPUs
+	}
+	return joules, strings.Join(sources, " + "), ""
 }

@@ -31,7 +31,7 @@ func rapl(t *testing.T) (root string, set func(name string, microjoules uint64))
 
 func TestEnergyWraps(t *testing.T) {
 	root, set := rapl(t)
-	e := startEnergy(root, time.Hour)
+	e := startEnergy(root, "missing.so", time.Hour)
 	set("intel-rapl:0/energy_uj", 9_500_000)
 	e.read()
 	set("intel-rapl:0/energy_uj", 250_000)
@@ -42,12 +42,12 @@ func TestEnergyWraps(t *testing.T) {
 }
 
 func TestEnergyWithoutSource(t *testing.T) {
-	joules, source, missing := startEnergy(t.TempDir(), time.Hour).Stop()
-	if joules != 0 || source != "" || missing != "no RAPL counters" {
+	joules, source, missing := startEnergy(t.TempDir(), "missing.so", time.Hour).Stop()
+	if joules != 0 || source != "" || missing != "no RAPL counters; no NVML" {
 		t.Errorf("%v J from %q (%s)", joules, source, missing)
 	}
 	root, _ := rapl(t)
-	e := startEnergy(root, time.Hour)
+	e := startEnergy(root, "missing.so", time.Hour)
 	if err := os.RemoveAll(filepath.Join(root, "intel-rapl:0")); err != nil {
 		t.Fatal(err)
 	}

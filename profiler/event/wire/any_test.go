@@ -76,9 +76,21 @@ func anyRequest(r *rapid.T, e *event.Event) {
 		}
 	case e.State.Final():
 		e.Data = &event.Outcome{
-			Reason: str(r), Prompt: int(small(r)), Cached: int(small(r)), Padding: int(small(r)), Generated: int(small(r)),
+			Reason: str(r), Prompt: int(small(r)), Cached: int(small(r)), Padding: int(small(r)), Generated: int(small(r)), Answer: anyAnswer(r, e.At),
 		}
 	}
+}
+
+func anyAnswer(r *rapid.T, at event.Time) *event.Answer {
+	if !rapid.Bool().Draw(r, "over HTTP") {
+		return nil
+	}
+	a := &event.Answer{Began: at, Chat: rapid.Bool().Draw(r, "chat")}
+	for range rapid.IntRange(0, 4).Draw(r, "messages") {
+		at += event.Time(small(r))
+		a.Messages = append(a.Messages, event.Message{At: at, Kind: event.MessageKind(rapid.Uint8Range(0, 31).Draw(r, "kind"))})
+	}
+	return a
 }
 
 func anyPayload(r *rapid.T, kind event.Kind, at event.Time) any {

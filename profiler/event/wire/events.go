@@ -74,6 +74,7 @@ func appendRequest(dst []byte, e *event.Event) ([]byte, bool) {
 			dst = strconv.AppendInt(key(dst, "in"), int64(max(p.Prompt, 0)), 10)
 			dst = number(number(dst, "cached", max(p.Cached, 0)), "pad", max(p.Padding, 0))
 			dst = strconv.AppendInt(key(dst, "out"), int64(max(p.Generated, 0)), 10)
+			dst = appendAnswer(dst, p.Answer)
 		}
 	}
 	return append(dst, '}'), true

@@ -76,6 +76,8 @@ func (d *Decoder) readRequest() bool {
 			o.Padding = int(d.int32())
 		case "out":
 			o.Generated = int(d.int32())
+		case "sse":
+			o.Answer = d.answer()
 		default:
 			return false
 		}

@@ -1,0 +1,85 @@
+package cmd
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/llmtop/llmtop/profiler/report"
+)
+
+// TestReportOfWhatABenchmarkLeft: from the report of a benchmark and from its recording, the same numbers of other tools come out as from the live streams.
+func TestReportOfWhatABenchmarkLeft(t *testing.T) {
+	a := &answers{kind: "llamacpp"}
+	folder := t.TempDir()
+	file := func(name string) string { return filepath.Join(folder, name) }
+	args := []string{"bench", a.serve(t), "-p", "Call me Ishmael.", "--concurrency", "2", "-n", "5", "--requests", "4", "--repeats", "1", "--warmup", "0"}
+	if _, said, err := llmtop(t, append(args, "--compat", "vllm", "--record", file("r.llmtop"), "--json", file("live.json"))...); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	again := func(from string, extra ...string) *report.Report {
+		t.Helper()
+		out, said, err := llmtop(t, append([]string{"report", file(from), "--json", file("again.json")}, extra...)...)
+		if err != nil {
+			t.Fatalf("%v\n%s%s", err, out, said)
+		}
+		return reportIn(t, file("again.json"))
+	}
+	live := reportIn(t, file("live.json"))
+	if got := again("live.json", "--compat", "vllm").Bench.Compat; !reflect.DeepEqual(got, live.Bench.Compat) {
+		t.Errorf("from the report %+v, live %+v", got, live.Bench.Compat)
+	}
+	replayed := again("r.llmtop", "--compat", "vllm")
+	if !reflect.DeepEqual(replayed.Requests, live.Requests) {
+		t.Errorf("requests replayed %+v, live %+v", replayed.Requests, live.Requests)
+	}
+	values := map[string]report.Number{}
+	for _, v := range live.Bench.Compat.Points[0].Values {
+		values[v.Name] = v.Value
+	}
+	for _, v := range replayed.Compat.Points[0].Values { // all requests are those of the only point; how long it ran no recording tells
+		if !strings.Contains(v.Name, "throughput") && !strings.Contains(v.Name, "duration") && math.Abs(v.Value.V-values[v.Name].V) > 1e-9*v.Value.V {
+			t.Errorf("%s: replayed %v, live %v", v.Name, v.Value, values[v.Name])
+		}
+	}
+}
+
+// reportIn reads a report.
+func reportIn(t *testing.T, name string) *report.Report {
+	t.Helper()
+	raw, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	r, err := report.Read(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestReportRefuses(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "empty.json")
+	doc, err := json.Marshal(&report.Report{SchemaVersion: report.SchemaVersion})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(empty, doc, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, args := range map[string][]string{
+		"takes one report":            {},
+		"no such file":                {"missing.json"},
+		"--compat \"x\": must be one": {empty, "--compat", "x"},
+		"does not hold the stages":    {empty, "--csv", "-"},
+	} {
+		if _, _, err := llmtop(t, append([]string{"report"}, args...)...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %q", args, err, want)
+		}
+	}
+}

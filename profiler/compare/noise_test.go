@@ -1,0 +1,92 @@
+package compare_test
+
+import (
+	"encoding/csv"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/llmtop/llmtop/profiler/compare"
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/report"
+)
+
+// busy are 40 runs of 12 requests each of one and the same engine, as llmtop bench measured them one after the other on a machine with two cores while
+// about ten other programs wanted them: medians of runs range over a factor of three.
+func busy(t *testing.T) (runs []*report.Report) {
+	t.Helper()
+	file, err := os.Open("testdata/busy.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	rows, err := csv.NewReader(file).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range rows[1:] {
+		var v [4]float64
+		for i := range row {
+			if v[i], err = strconv.ParseFloat(row[i], 64); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if int(v[0]) > len(runs) {
+			runs = append(runs, &report.Report{SchemaVersion: report.SchemaVersion})
+		}
+		r := runs[len(runs)-1]
+		r.Requests = append(r.Requests, report.Request{
+			ID: event.RequestID(len(r.Requests) + 1), Label: "128 tokens", State: "finished", Prompt: 128, Generated: 96,
+			TTFT: number(v[1]), TPOT: number(v[2]), E2EL: number(v[3]), DecodeRate: number(1 / v[2]),
+		})
+	}
+	return runs
+}
+
+// TestRealNoiseIsNoRegression: ten runs against ten that took turns with them, drawn from measurements of the same engine on a machine under heavy load,
+// are seldom called worse: at most 5 of 200.
+func TestRealNoiseIsNoRegression(t *testing.T) {
+	all := busy(t)
+	rng := rand.New(rand.NewPCG(5, 6))
+	interleaved := options
+	interleaved.Interleaved = true
+	outcomes := map[compare.Outcome]int{}
+	for range 200 {
+		var a, b []*report.Report
+		first := rng.IntN(len(all) - 19)
+		for i := first; i < first+20; i += 2 {
+			x, y := all[i], all[i+1]
+			if rng.IntN(2) == 0 {
+				x, y = y, x
+			}
+			a, b = append(a, x), append(b, y)
+		}
+		outcomes[compare.Sides(side(t, "a", a...), side(t, "b", b...), interleaved).Outcome]++
+	}
+	t.Logf("of 200 comparisons of the same engine on a busy machine: %v", outcomes)
+	if n := outcomes[compare.Regressed]; n > 5 {
+		t.Errorf("%d of 200 comparisons of the same engine found a regression", n)
+	}
+}
+
+// TestRealSlowdownIsFound: what is twice as slow is found in spite of such noise.
+func TestRealSlowdownIsFound(t *testing.T) {
+	all := busy(t)
+	var a, b []*report.Report
+	for i := 0; i < 20; i += 2 {
+		slow := *all[i+1]
+		slow.Requests = append([]report.Request{}, slow.Requests...)
+		for j := range slow.Requests {
+			q := &slow.Requests[j]
+			q.E2EL.V += q.TPOT.V * float64(q.Generated-1)
+			q.TPOT.V *= 2
+		}
+		a, b = append(a, all[i]), append(b, &slow)
+	}
+	interleaved := options
+	interleaved.Interleaved = true
+	if r := compare.Sides(side(t, "a", a...), side(t, "b", b...), interleaved); r.Outcome != compare.Regressed {
+		t.Errorf("%v: %+v", r.Outcome, r.Rows)
+	}
+}

@@ -1,0 +1,82 @@
+package host
+
+import "fmt"
+
+// nvml reads the energy counters of NVIDIA's GPUs through the library of their driver, without starting a program. The counters have been there since
+// Volta; they count mJ since the driver was loaded.
+type nvml struct {
+	devices []uintptr
+	began   []uint64 // mJ of each device
+	total   func(device uintptr, millijoules *uint64) int32
+	close   func() int32
+}
+
+// Results of NVML.
+const (
+	nvmlSuccess      = 0
+	nvmlNotSupported = 3
+)
+
+// nvmlFunctions are what is used of the library (nvml.h of NVIDIA's driver).
+type nvmlFunctions struct {
+	start  func() int32
+	count  func(n *uint32) int32
+	handle func(index uint32, device *uintptr) int32
+	total  func(device uintptr, millijoules *uint64) int32
+	close  func() int32
+}
+
+// gpuEnergy begins to count the energy of all of NVIDIA's GPUs; nil with the reason where there are none with counters.
+func gpuEnergy(library string) (*nvml, string) {
+	lib, err := loadNVML(library)
+	if err != nil {
+		return nil, "no NVML"
+	}
+	return countGPUs(lib)
+}
+
+// countGPUs begins to count with the functions of a library.
+func countGPUs(lib *nvmlFunctions) (*nvml, string) {
+	if result := lib.start(); result != nvmlSuccess {
+		return nil, fmt.Sprintf("NVML: error %d", result)
+	}
+	g := &nvml{total: lib.total, close: lib.close}
+	var n uint32
+	result := lib.count(&n)
+	for i := uint32(0); result == nvmlSuccess && i < min(n, maxGPUs); i++ {
+		var device uintptr
+		var began uint64
+		if result = lib.handle(i, &device); result == nvmlSuccess {
+			result = lib.total(device, &began)
+		}
+		g.devices, g.began = append(g.devices, device), append(g.began, began)
+	}
+	switch {
+	case result == nvmlNotSupported: // a sum that lacks a GPU would be wrong
+		g.close()
+		return nil, "NVML: a GPU without an energy counter"
+	case result != nvmlSuccess:
+		g.close()
+		return nil, fmt.Sprintf("NVML: error %d", result)
+	case len(g.devices) == 0:
+		g.close()
+		return nil, "NVML: no GPU"
+	}
+	return g, ""
+}
+
+// stop ends the count and returns it, in J.
+func (g *nvml) stop() (joules float64, ok bool) {
+	defer g.close()
+	for i, device := range g.devices {
+		var now uint64
+		if g.total(device, &now) != nvmlSuccess || now < g.began[i] { // the driver was loaded anew
+			return 0, false
+		}
+		joules += float64(now-g.began[i]) / 1e3
+	}
+	return joules, true
+}
+
+// nvmlLibrary is the name of the driver's library.
+const nvmlLibrary = "libnvidia-ml.so.1"
