@@ -151,7 +151,7 @@ func (a *attached) add(ctx context.Context, at string) error {
 	if err != nil {
 		return err
 	}
-	s := a.exporting.session(at, store.Options{Now: a.clock.Now, TTFTTarget: a.opt.ttftTarget, History: a.opt.exports.history()})
+	s := a.exporting.session(at, store.Options{Now: a.clock.Now, TTFTTarget: a.opt.ttftTarget, History: a.opt.exports.history(store.BesideHistory)})
 	if err := s.record(&a.opt.recording, a.clock); err != nil {
 		return err
 	}

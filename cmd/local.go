@@ -34,7 +34,7 @@ func (o *runOptions) newLocal(also event.Sink, onRequest func(*store.Request)) (
 		return nil, err
 	}
 	clock := runtime.NewClock()
-	l := &local{clock: clock, session: x.session(o.exports.engine(), store.Options{Now: clock.Now, TTFTTarget: o.ttftTarget, OnRequest: onRequest, History: o.exports.history()})}
+	l := &local{clock: clock, session: x.session(o.exports.engine(), store.Options{Now: clock.Now, TTFTTarget: o.ttftTarget, OnRequest: onRequest, History: o.exports.history(store.DefaultHistory)})}
 	l.atEnd = append(l.atEnd, x.close)
 	if also != nil {
 		l.sink = append(l.sink, also)

@@ -32,12 +32,12 @@ func (e *exports) bind(set *pflag.FlagSet) {
 	set.StringVar(&e.push, "otlp-push", "", fmt.Sprintf("push metrics to the OpenTelemetry receiver at http://HOST:PORT every %v", exposition.PushEvery))
 }
 
-// history is how much of the past the store is to remember: none where nobody can look back.
-func (e *exports) history() int {
+// history is how much of the past a store is to remember, in bytes: none where nobody can look back.
+func (e *exports) history(size int) int {
 	if !e.screen {
 		return 0
 	}
-	return store.DefaultHistory
+	return size
 }
 
 func (e *exports) any() bool { return e.listen != "" || e.push != "" }

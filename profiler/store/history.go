@@ -12,8 +12,10 @@ import (
 
 // The bounds of what a store remembers of the past.
 const (
-	// DefaultHistory is how many bytes of it are kept: at 20 bytes an event, some 3 minutes of 1,000 tokens a second.
+	// DefaultHistory is how many bytes of it are kept: at 20 bytes an event, two to three minutes of 1,000 tokens a second.
 	DefaultHistory = 4 << 20
+	// BesideHistory is the same for a program that runs beside an engine, which is short of memory.
+	BesideHistory = 3 << 19
 	// MaxHistory is how far it reaches at most, however little happens.
 	MaxHistory = 15 * time.Minute
 
