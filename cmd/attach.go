@@ -18,7 +18,9 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/profiler/trace"
 	"github.com/llmtop/llmtop/runtime"
+	"github.com/llmtop/llmtop/runtime/api"
 	"github.com/llmtop/llmtop/runtime/host"
+	"github.com/llmtop/llmtop/runtime/scrape"
 	"github.com/llmtop/llmtop/runtime/socket"
 	"github.com/llmtop/llmtop/ui"
 )
@@ -29,24 +31,31 @@ type attachOptions struct {
 	recording recording
 	exports   exports
 	tokenFile string
+	keyFile   string
 	config    string
 	addresses []string
 	note      string // why these are watched, "" if the user has named them
+	every     time.Duration
+	drain     bool
 }
 
 func newAttachCommand() *cobra.Command {
 	var opts attachOptions
 	c := &cobra.Command{
 		Use:   "attach [ADDRESS...]",
-		Short: "Watch engines that run elsewhere",
+		Short: "Watch engines and servers that run elsewhere",
 		Long: `attach shows engines that let others watch, at the addresses unix:PATH or tcp:HOST:PORT: those of llmtop serve, of llmtop run --listen,
 and of every engine that speaks the event protocol. Without an address it finds those in ` + homely(socket.Folder()) + `,
 also the ones that come later. What breaks off is connected again, and what was seen is kept.
 
+It also watches servers at http://HOST:PORT and https://HOST: llama.cpp, Ollama, vLLM, SGLang, TGI, TensorRT-LLM, LMDeploy and others, found out
+by what they answer. They are only read, never made to generate. What a server does not tell is not reported.
+
 With --metrics-listen or --otlp-push it needs no terminal: then it tells the metrics of all engines until it is ended.`,
 		Example: `  llmtop attach
   llmtop attach unix:/run/user/1000/llmtop/llmtop-4711.sock
-  llmtop attach tcp:127.0.0.1:7070 tcp:127.0.0.1:7071`,
+  llmtop attach tcp:127.0.0.1:7070 tcp:127.0.0.1:7071
+  llmtop attach http://127.0.0.1:8080 http://gpu1:8000`,
 		RunE: func(c *cobra.Command, args []string) error {
 			opts.addresses = args
 			return opts.run(c.Context())
@@ -56,13 +65,22 @@ With --metrics-listen or --otlp-push it needs no terminal: then it tells the met
 	opts.recording.bind(c.Flags())
 	opts.exports.bind(c.Flags())
 	bindToken(c.Flags(), &opts.tokenFile)
+	c.Flags().StringVar(&opts.keyFile, "api-key-file", "", "of servers: file with their API key (or $LLMTOP_API_KEY)")
+	c.Flags().DurationVar(&opts.every, "interval", scrape.DefaultInterval, "of servers: how often they are asked")
+	c.Flags().BoolVar(&opts.drain, "drain", false, "of TensorRT-LLM: take what it hands out once, which other readers then lack")
 	useConfig(c, &opts.config, opts.check)
 	return c
 }
 
 func (o *attachOptions) check() error {
+	if o.every < leastInterval {
+		return usagef("--interval %v: must be at least %v", o.every, leastInterval)
+	}
 	return cmp.Or(o.recording.check(), o.exports.check(), o.view.check())
 }
+
+// leastInterval is how often servers may be asked.
+const leastInterval = 100 * time.Millisecond
 
 // beside is the garbage collector's percentage for a program that runs beside an engine: memory is what the engine is short of, and what
 // collecting more often costs could not be measured.
@@ -83,28 +101,32 @@ func (o *attachOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	key, err := serverKey(o.keyFile)
+	if err != nil {
+		return err
+	}
 	x, err := o.exports.open(o.tokenFile)
 	if err != nil {
 		return err
 	}
-	return errors.Join(o.watch(ctx, secret, x), x.close())
+	return errors.Join(o.watch(ctx, secret, key, x), x.close())
 }
 
 // watch shows the engines until the user or a signal closes the screen, or without one until a signal comes.
-func (o *attachOptions) watch(ctx context.Context, secret string, x *exporting) error {
+func (o *attachOptions) watch(ctx context.Context, secret, key string, x *exporting) error {
 	ctx, stop := interruptible(ctx, errClosed)
 	defer stop()
 	group, ctx := errgroup.WithContext(ctx)
 	ctx, stop = context.WithCancel(ctx)
 	defer stop()
-	a := &attached{opt: o, token: secret, exporting: x, clock: runtime.NewClock(), group: group}
+	a := &attached{opt: o, token: secret, key: key, exporting: x, clock: runtime.NewClock(), group: group, lanes: scrape.NewLanes()}
 	for _, at := range o.addresses {
 		if err := a.add(ctx, at); err != nil {
 			return usageError{err}
 		}
 	}
 	group.Go(guarded("sample host", func() error {
-		return host.New(host.Options{Clock: a.clock, NoGPU: true}).Run(ctx, &a.self)
+		return host.New(host.Options{Clock: a.clock, NoGPU: !a.local()}).Run(ctx, event.Tee{&a.self, &a.machine})
 	}))
 	if len(o.addresses) == 0 {
 		if err := a.find(ctx); err != nil {
@@ -129,10 +151,13 @@ func (o *attachOptions) watch(ctx context.Context, secret string, x *exporting) 
 type attached struct {
 	opt       *attachOptions
 	token     string
+	key       string // of servers
 	exporting *exporting
 	clock     runtime.Clock
 	group     *errgroup.Group // of what runs beside the screen
 	self      self
+	machine   fan           // samples of this machine, for servers that run on it
+	lanes     *scrape.Lanes // of all servers
 
 	mu      sync.Mutex // guards what follows
 	engines []engine
@@ -142,11 +167,14 @@ type attached struct {
 type engine struct {
 	at      string
 	session *session
-	client  *socket.Client
+	client  *socket.Client // nil: a server over HTTP
 }
 
 // add begins to watch the engine at an address. What cannot be used is told at once; whatever else goes wrong is shown on the screen.
 func (a *attached) add(ctx context.Context, at string) error {
+	if api.IsAddress(at) {
+		return a.addServer(ctx, at)
+	}
 	client, err := socket.Dial(at, a.token, a.clock)
 	if err != nil {
 		return err
@@ -237,8 +265,9 @@ func (a *attached) sessions() []ui.Session {
 	defer a.mu.Unlock()
 	sessions := make([]ui.Session, len(a.engines))
 	for i, e := range a.engines {
-		sessions[i] = ui.Session{
-			Name: e.at, Snapshots: e.session.store.Snapshot, Changed: e.session.store.Changed(), Past: e.session.past, Actions: actions(e.client, e.at),
+		sessions[i] = ui.Session{Name: e.at, Snapshots: e.session.store.Snapshot, Changed: e.session.store.Changed(), Past: e.session.past}
+		if e.client != nil {
+			sessions[i].Actions = actions(e.client, e.at)
 		}
 	}
 	return sessions

@@ -71,21 +71,26 @@ func (r *remote) check(c *cobra.Command) error {
 	return nil
 }
 
+// serverKey is the API key of a file, or else that of llmtop's environment.
+func serverKey(file string) (string, error) {
+	if file == "" {
+		return strings.TrimSpace(os.Getenv("LLMTOP_API_KEY")), nil
+	}
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return "", usagef("read API key: %w", err)
+	}
+	key := strings.TrimSpace(string(raw))
+	if key == "" || strings.ContainsAny(key, "\r\n") {
+		return "", usagef("read API key: %s must hold one line", file)
+	}
+	return key, nil
+}
+
 // key is the API key for the server. That of OpenAI is not shown to others over the network in the clear.
 func (r *remote) key() (string, error) {
-	if r.keyFile != "" {
-		raw, err := os.ReadFile(r.keyFile)
-		if err != nil {
-			return "", usagef("read API key: %w", err)
-		}
-		key := strings.TrimSpace(string(raw))
-		if key == "" || strings.ContainsAny(key, "\r\n") {
-			return "", usagef("read API key: %s must hold one line", r.keyFile)
-		}
-		return key, nil
-	}
-	if key := strings.TrimSpace(os.Getenv("LLMTOP_API_KEY")); key != "" {
-		return key, nil
+	if key, err := serverKey(r.keyFile); key != "" || err != nil {
+		return key, err
 	}
 	if strings.HasPrefix(r.at, "https://") || api.IsLocal(r.at) {
 		return strings.TrimSpace(os.Getenv("OPENAI_API_KEY")), nil

@@ -29,12 +29,13 @@ const (
 	KindLog                  // Text: one line of the engine's log
 	KindLost                 // Data *Lost: cumulative counts of what a source could not deliver
 	KindCounters             // Data *Counters: the engine's own cumulative counts and ratios
+	KindReport               // Data *Report: what an engine tells of itself in sum
 	NumKinds
 )
 
 var kindNames = [NumKinds]string{
 	"engine", "model", "request", "stage", "token", "experts", "kv", "step", "host", "log", "lost",
-	"counters",
+	"counters", "report",
 }
 
 // String is the kind's name as it appears in reports and drop counts.

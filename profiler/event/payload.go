@@ -106,6 +106,7 @@ const (
 	CapPause                     // can be paused
 	CapHooks                     // what it measures can be chosen
 	CapSample                    // can count router picks in 1 step of N
+	CapReports                   // tells of itself in sum
 )
 
 // Has reports whether all bits of want are set.

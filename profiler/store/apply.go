@@ -39,6 +39,10 @@ func (s *state) apply(e *event.Event) {
 		if p, ok := e.Data.(*event.Host); ok && p != nil {
 			s.applyHost(e.At, p)
 		}
+	case event.KindReport:
+		if p, ok := e.Data.(*event.Report); ok && p != nil {
+			s.applyReport(e, p)
+		}
 	case event.KindLog:
 		s.applyLog(e)
 	case event.KindLost:

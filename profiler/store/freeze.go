@@ -57,6 +57,8 @@ func (s *state) freeze(at, now event.Time, wall time.Time, pack func([]byte) []b
 	c.requests = ring{past: slices.Clip(s.requests.past), gone: s.requests.gone.clone()}
 	f.size += 100*len(c.groups) + 40*len(c.requests.gone.order)
 	f.freezeRequests(s.requests.list)
+	c.reported = s.reported.clone()
+	f.size += c.reported.size()
 	if s.experts != nil {
 		f.picks = s.experts.freeze(pack)
 		f.size += len(f.picks.packed)
@@ -153,6 +155,7 @@ func (f *frozen) thaw(from *ring, unpack func([]byte) []byte) *state {
 	s := f.state
 	s.groups, s.judge = cloneGroups(f.state.groups), f.state.judge.Clone()
 	s.latency.spreads.own()
+	s.reported = f.state.reported.clone()
 	s.latency.distributions = new(distributions)
 	for i, w := range s.latency.all() {
 		f.windows[i].UnpackTo(w)

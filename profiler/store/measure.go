@@ -12,6 +12,10 @@ const second = float64(time.Second)
 // measure computes a request's metrics from its stamps.
 func (s *state) measure(l *live) {
 	v := &l.view
+	if v.Polled {
+		measurePolled(l)
+		return
+	}
 	absent := event.Absent(event.NotYet)
 	if v.State.Final() {
 		absent = event.Absent(event.Undefined)

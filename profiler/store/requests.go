@@ -20,6 +20,7 @@ type live struct {
 	late  bool                   // its beginning was lost: nothing is known of the time before Dispatched or First
 	text  []byte
 	slim  *Request // of done, once it has been needed
+	seen  int      // tokens of a polled request when it was first seen to generate
 
 	detail int // bytes of the tokens that are kept, see MaxDetail
 

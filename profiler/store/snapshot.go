@@ -32,6 +32,7 @@ type Snapshot struct {
 	Experts    *Experts // nil if the engine does not report router picks or the model is dense
 	Picks      *Picks   // nil if no token has told what the router picked for it
 	Host       Host
+	Reported   *Reported // nil if the engine tells nothing of itself in sum
 	Log        []LogLine // newest last
 	Lost       event.Lost
 	Verdicts   []verdict.Verdict // most severe first
@@ -86,10 +87,13 @@ type Request struct {
 	Cold   bool
 	Probe  bool
 	Slot   int
+	Polled bool // seen in a slot when somebody looked: no moment of it was stamped
 
 	Enqueued, Dispatched, First, Last, Closed event.Time // 0 if it did not happen yet
 
 	PromptTokens, CachedTokens, PadTokens, Generated, MaxTokens int
+
+	PromptDone int // of a polled request: tokens of its prompt that were in the cache
 
 	TTFT, STIL, Prefill, Decode, E2EL, TPOT event.Reading // s
 	PrefillRate, DecodeRate, TPS, Overall   event.Reading // tokens/s

@@ -47,6 +47,7 @@ type Options struct {
 	TTFTTarget time.Duration // for a 512-token prompt
 	// History is how many bytes of what happened are kept, so that Travel can go back to it; 0: none. See DefaultHistory.
 	History int
+	Queue   int // events that wait for the next snapshot at most; 0: event.DefaultQueue
 	// OnRequest is told of each request that has ended, with all its metrics. It runs on the store's goroutine.
 	OnRequest func(*Request)
 }
@@ -90,6 +91,8 @@ type state struct {
 	told     *told // nil: no token has told of its picks
 	untold   bool  // what they have told was not kept, so that what they tell from now on would be a part
 	host     Host
+	reported *reported // nil: the engine sends no reports
+	polled   bool      // the last report told of slots
 	log      []LogLine
 	judge    verdict.Judge
 }
@@ -102,8 +105,11 @@ func New(opt Options) *Store {
 	if opt.TTFTTarget == 0 {
 		opt.TTFTTarget = DefaultTTFTTarget
 	}
+	if opt.Queue <= 0 {
+		opt.Queue = event.DefaultQueue
+	}
 	return &Store{
-		opt: opt, queue: event.NewQueue(event.DefaultQueue),
+		opt: opt, queue: event.NewQueue(opt.Queue),
 		state:   state{target: opt.TTFTTarget, onRequest: opt.OnRequest, groups: make(map[string]*groupSum), latency: latency{distributions: new(distributions)}},
 		history: newHistory(opt.History),
 	}

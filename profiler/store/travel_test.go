@@ -30,6 +30,9 @@ func wander(p *play, rng *rand.Rand, n int, counts []uint64) {
 	var open []event.RequestID
 	next := event.RequestID(1 + p.now)
 	for i := range n {
+		if i%37 == 36 {
+			p.report(rng, i)
+		}
 		switch k := rng.IntN(40); {
 		case k == 0 && len(open) < 6:
 			next++
@@ -69,6 +72,15 @@ func wander(p *play, rng *rand.Rand, n int, counts []uint64) {
 	for _, id := range open[:len(open)/2] { // the others never end
 		p.state(ms, id, event.StateFinished, nil)
 	}
+}
+
+// report tells of the engine in sum, and of a request in a slot.
+func (p *play) report(rng *rand.Rand, i int) {
+	p.emit(0, event.Event{Kind: event.KindReport, Data: &event.Report{
+		Interval: sec, Running: event.Of(float64(i % 5)), Decode: event.Of(rng.Float64()), Generated: event.Of(3), KVUsage: event.Of(0.5),
+		Times: []event.Times{{Name: event.TimesTTFT, Count: 2, Sum: int64(i), Bounds: []int64{1, 9}, Counts: []uint64{1, 1, 0}}, {Name: event.TimesQueue}},
+		Slots: []event.Slot{{Slot: 1, Request: event.RequestID(1<<40 + i/300), Prompt: 9, Processed: 9, Generated: i % 300}},
+	}})
 }
 
 // seen compares two snapshots in everything but the verdicts, which depend on how often somebody looks.

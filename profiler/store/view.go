@@ -43,6 +43,9 @@ func (st *state) snapshot(now event.Time, wall time.Time) *Snapshot {
 	if st.told != nil {
 		v.Picks = st.told.view(now)
 	}
+	if st.reported != nil {
+		v.Reported = st.reported.view(now)
+	}
 	v.Verdicts = st.judge.Judge(v.evidence())
 	return v
 }
@@ -78,6 +81,9 @@ func (s *state) close(sec int64) {
 		case event.StateDispatched:
 			p.Running++
 		}
+	}
+	if s.reported != nil {
+		s.reported.point(&p)
 	}
 	s.rates.points = push(s.rates.points, p, SeriesLen)
 	l := LatencyPoint{At: at}
@@ -173,6 +179,9 @@ func (s *state) viewRates(v *Snapshot) {
 	}
 	t.Decode, t.BusyShare, t.Bandwidth = s.viewSteps(&recent, span)
 	t.Running, t.Queued, t.Slots = v.Counts.Running, v.Counts.Queued, s.engine.Slots
+	if s.reported != nil {
+		s.reported.fill(t)
+	}
 	t.CopyBandwidth = s.host.CopyBandwidth
 	t.Series = slices.Clip(s.rates.points)
 }

@@ -32,22 +32,25 @@ var engineColumns = []struct {
 }{
 	{"decode/s", 8, func(s *store.Snapshot, _ *Ctx) event.Reading { return s.Throughput.Decode }, metric.Rate, true, false},
 	{"prefill/s", 10, func(s *store.Snapshot, _ *Ctx) event.Reading { return s.Throughput.Prefill }, metric.Rate, true, false},
-	{"run", 4, func(s *store.Snapshot, _ *Ctx) event.Reading { return event.From(float64(s.Throughput.Running)) }, metric.Count, true, false},
-	{"queue", 6, queued, metric.Count, true, false},
+	{"run", 4, func(s *store.Snapshot, _ *Ctx) event.Reading { return runningOf(s) }, metric.Count, true, false},
+	{"queue", 6, func(s *store.Snapshot, _ *Ctx) event.Reading { return queuedOf(s) }, metric.Count, true, false},
 	{"TTFT p50", 9, ttftMedian, metric.Seconds, false, false},
 	{"lost", 6, func(s *store.Snapshot, _ *Ctx) event.Reading { return event.From(float64(s.Lost.Total())) }, metric.Count, true, true},
-}
-
-func queued(s *store.Snapshot, _ *Ctx) event.Reading {
-	if !s.Engine.Caps.Has(event.CapQueue) {
-		return event.Absent(event.NotReported)
-	}
-	return event.From(float64(s.Throughput.Queued))
 }
 
 func ttftMedian(s *store.Snapshot, c *Ctx) event.Reading {
 	if sum := s.Latency.TTFT[c.Window]; sum.Count > 0 {
 		return event.From(float64(sum.P50) / 1e9)
+	}
+	if s.Reported != nil {
+		sum := s.Reported.Over(event.TimesTTFT, c.Window)
+		switch {
+		case sum == nil:
+			return event.Absent(event.NotReported)
+		case sum.P50.Edge == metric.Within:
+			return event.From(float64(sum.P50.At) / 1e9)
+		}
+		return event.Absent(event.NotYet)
 	}
 	if !s.Engine.Caps.Has(event.CapTokens) {
 		return event.Absent(event.NotReported)
@@ -122,6 +125,9 @@ func Engines(a grid.Area, rows []EngineRow, selected, first int, c *Ctx) Engines
 	}
 	c.engineHead(in)
 	detail := min(6, max(in.H-8, 0))
+	if len(rows) > 0 && rows[min(selected, len(rows)-1)].Snapshot.Reported != nil {
+		detail = min(10, max(in.H-8, 0))
+	}
 	room := max(in.H-3-detail, 1) // rows of engines: less the head, the rule and the sums
 	first = max(min(first, selected, len(rows)-room), selected-room+1, 0)
 	shown := rows[first:min(first+room, len(rows))]
@@ -294,7 +300,12 @@ func (c *Ctx) engineDetail(a grid.Area, r EngineRow) {
 			y++
 		}
 	}
-	c.engineCaps(a.Sub(0, y, a.W, a.H-y), e.Caps)
+	rest := a.Sub(0, y, a.W, a.H-y)
+	if s.Reported != nil {
+		c.capabilityRow(rest, s.Reported)
+		return
+	}
+	c.engineCaps(rest, e.Caps)
 }
 
 // capNames are what an engine may be able to tell, and what it may be asked for, in words.

@@ -33,7 +33,7 @@ func drawKnow(a grid.Area, s *store.Snapshot, c *Ctx) {
 	}
 	if len(s.Verdicts) == 0 {
 		if !c.waiting(in, s) {
-			c.absent(in, dim, "nothing to say yet: verdicts need a few tokens", "")
+			c.absent(in, dim, c.nothingToSay(s), "")
 		}
 		return
 	}
@@ -60,6 +60,14 @@ func drawKnow(a grid.Area, s *store.Snapshot, c *Ctx) {
 	if rest := len(s.Verdicts) - shown; rest > 0 {
 		c.foot(a, dim, itoa(rest)+" more: zoom to see")
 	}
+}
+
+// nothingToSay is why there is no verdict.
+func (c *Ctx) nothingToSay(s *store.Snapshot) string {
+	if c.inSum(s) {
+		return "nothing to say: verdicts need requests of which the moments are known"
+	}
+	return "nothing to say yet: verdicts need a few tokens"
 }
 
 // rowsOf is how many rows the verdicts take without evidence and advice.
@@ -139,7 +147,7 @@ func zoomKnow(a grid.Area, s *store.Snapshot, c *Ctx) {
 		y += n + 1
 	}
 	if len(s.Verdicts) == 0 {
-		in.Text(0, y, dim, "nothing to say yet: verdicts need a few tokens")
+		in.Text(0, y, dim, c.nothingToSay(s))
 		y += 2
 	}
 	c.log(in.Sub(0, y, in.W, in.H-y), s)

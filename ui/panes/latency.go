@@ -15,6 +15,10 @@ import (
 func Latency(a grid.Area, s *store.Snapshot, c *Ctx) {
 	c.caps = s.Engine.Caps
 	in := c.frameAs(a, "Latency", "percentiles over "+c.Window.String()+"; pacing excluded", c.Window.String())
+	if c.inSum(s) {
+		c.reportedLatency(in, s)
+		return
+	}
 	if len(s.Requests) == 0 {
 		if !c.waiting(in, s) {
 			c.absent(in, dim, "no request yet", c.Suggest)

@@ -43,6 +43,10 @@ func (c *Ctx) textLines(a grid.Area, s *store.Snapshot) (in grid.Area, lines []s
 	r := s.Current
 	if r == nil {
 		in = c.frame(a, "as it is generated")
+		if c.inSum(s) {
+			c.absent(in, dim, "text: not reported by this engine", "")
+			return in, nil, 0
+		}
 		if !c.waiting(in, s) {
 			c.absent(in, dim, "no text yet", c.Suggest)
 		}

@@ -45,7 +45,7 @@ func number(a grid.Area, r event.Reading, f func(float64) string, unit string, s
 
 func drawThroughput(a grid.Area, s *store.Snapshot, c *Ctx) {
 	in := c.frame(a, "tokens/s")
-	if s.Counts.Finished+uint64(s.Counts.Running+s.Counts.Queued) == 0 && len(s.Requests) == 0 {
+	if s.Reported == nil && s.Counts.Finished+uint64(s.Counts.Running+s.Counts.Queued) == 0 && len(s.Requests) == 0 {
 		if !c.waiting(in, s) {
 			c.absent(in, dim, "no request yet", c.Suggest)
 		}
@@ -56,6 +56,7 @@ func drawThroughput(a grid.Area, s *store.Snapshot, c *Ctx) {
 	drawQueue(&r, s, c)
 	drawKV(&r, s, c)
 	drawBandwidth(&r, s, c)
+	moreRows(&r, s)
 	drawTotals(&r, s)
 	drawGroups(&r, s)
 	pts := s.Throughput.Series
@@ -127,21 +128,26 @@ func drawQueue(r *rows, s *store.Snapshot, c *Ctx) {
 	if !ok {
 		return
 	}
-	t := s.Throughput
+	t, running, queued := s.Throughput, runningOf(s), queuedOf(s)
 	words := itoa(t.Running)
 	if t.Slots > 0 {
 		words += "/" + itoa(t.Slots)
 	}
-	a.Right(valueWidth, 0, data, words)
-	l := a.Line(valueWidth+1, 0)
+	x := valueWidth + 1
+	if running.OK() {
+		a.Right(valueWidth, 0, data, words)
+	} else {
+		x = a.Text(1, 0, dim, running.Origin.String()) + 2
+	}
+	l := a.Line(x, 0)
 	l.Put(dim, "queued ")
 	switch {
-	case !c.caps.Has(event.CapQueue):
-		l.Put(dim, event.NotReported.String())
-	case t.Queued > 0:
-		l.Put(watch, itoa(t.Queued))
+	case !queued.OK():
+		l.Put(dim, queued.Origin.String())
+	case queued.V > 0:
+		l.Put(watch, metric.Count(queued.V))
 	default:
-		l.Put(text, itoa(t.Queued))
+		l.Put(text, metric.Count(queued.V))
 	}
 	if t.BusyShare.OK() {
 		l.Fit(grid.Piece{Style: dim, Words: "  busy "}, grid.Piece{Style: text, Words: metric.Percent(t.BusyShare.V)})
@@ -160,7 +166,7 @@ func drawKV(r *rows, s *store.Snapshot, c *Ctx) {
 	a.Right(valueWidth, 0, data, metric.Percent(s.KV.Usage.V))
 	cells := itoa(int(s.KV.Used)) + "/" + itoa(int(s.KV.Total))
 	w := a.W - valueWidth - 1
-	if w > len(cells)+8 {
+	if w > len(cells)+8 && s.KV.Total > 0 {
 		a.Right(a.W, 0, dim, cells)
 		w -= len(cells) + 1
 	}
@@ -212,7 +218,16 @@ func drawTotals(r *rows, s *store.Snapshot) {
 	}
 	n := s.Counts
 	l := a.Line(1, 0)
-	l.Put(text, metric.Count(float64(n.GeneratedTokens))).Put(dim, " out ").Put(text, metric.Count(float64(n.PromptTokens))).Put(dim, " in ")
+	told := s.Reported
+	if told == nil || told.Generated.Origin != event.NotReported {
+		l.Put(text, metric.Count(float64(n.GeneratedTokens))).Put(dim, " out ")
+	}
+	if told == nil || told.Prompt.Origin != event.NotReported {
+		l.Put(text, metric.Count(float64(n.PromptTokens))).Put(dim, " in ")
+	}
+	if told != nil && told.Generated.Origin == event.NotReported && told.Prompt.Origin == event.NotReported {
+		l.Put(dim, event.NotReported.String())
+	}
 	for _, k := range []struct {
 		n    uint64
 		word string

@@ -36,6 +36,10 @@ func drawTTFT(a grid.Area, s *store.Snapshot, c *Ctx) {
 		drawLoad(in, s, c)
 		return
 	}
+	if c.inSum(s) {
+		c.reportedTTFT(in, s)
+		return
+	}
 	if len(s.Requests) == 0 {
 		if !c.waiting(in, s) {
 			c.absent(in, dim, "no request yet", c.Suggest)

@@ -10,7 +10,7 @@ import (
 
 // zoomThroughput shows the numbers at the left, with those the overview has no room for, and their course at the right.
 func zoomThroughput(a grid.Area, s *store.Snapshot, c *Ctx) {
-	if len(s.Requests) == 0 {
+	if len(s.Requests) == 0 && s.Reported == nil {
 		drawThroughput(a, s, c)
 		return
 	}
@@ -21,6 +21,7 @@ func zoomThroughput(a grid.Area, s *store.Snapshot, c *Ctx) {
 	drawQueue(&r, s, c)
 	drawKV(&r, s, c)
 	drawBandwidth(&r, s, c)
+	moreRows(&r, s)
 	drawTotals(&r, s)
 	drawWholeSession(&r, s)
 	drawGroups(&r, s)

@@ -109,6 +109,8 @@ func anyPayload(r *rapid.T, kind event.Kind, at event.Time) any {
 		return &event.KV{Used: count(r), Total: count(r), Freed: count(r), Residency: count(r), Page: count(r), Pinned: at}
 	case event.KindHost:
 		return anyHost(r)
+	case event.KindReport:
+		return anyReport(r)
 	case event.KindLost:
 		var l event.Lost
 		for k := range l {
@@ -169,6 +171,38 @@ func anyHost(r *rapid.T) *event.Host {
 	anyReadings(r, hostReadings(p))
 	anyReadings(r, processReadings(&p.Engine))
 	anyReadings(r, processReadings(&p.Self))
+	return p
+}
+
+func anyReport(r *rapid.T) *event.Report {
+	p := &event.Report{Interval: count(r)}
+	anyReadings(r, reportReadings(p))
+	for range rapid.IntRange(0, 3).Draw(r, "times") {
+		t := event.Times{Name: str(r), Count: rapid.Uint64().Draw(r, "n"), Sum: count(r)}
+		if n := rapid.IntRange(0, 4).Draw(r, "bounds"); n > 0 {
+			bound := int64(-1)
+			for range n {
+				bound += 1 + int64(small(r))
+				t.Bounds = append(t.Bounds, bound)
+			}
+			t.Counts = rapid.SliceOfN(rapid.Uint64(), n+1, n+1).Draw(r, "counts")
+		}
+		p.Times = append(p.Times, t)
+	}
+	for range rapid.IntRange(0, 3).Draw(r, "slots") {
+		var s event.Slot
+		s.Request = event.RequestID(rapid.Uint64().Draw(r, "req"))
+		for _, n := range slotNumbers(&s) {
+			*n.v = int(small(r))
+		}
+		p.Slots = append(p.Slots, s)
+	}
+	for range rapid.IntRange(0, 3).Draw(r, "more") {
+		v := rapid.Float64().Draw(r, "value")
+		p.More = append(p.More, event.Number{Name: str(r), Reading: event.Reading{V: v, Origin: event.Reported}})
+	}
+	slices.SortFunc(p.More, func(a, b event.Number) int { return strings.Compare(a.Name, b.Name) })
+	p.More = slices.CompactFunc(p.More, func(a, b event.Number) bool { return a.Name == b.Name })
 	return p
 }
 

@@ -126,6 +126,8 @@ func (d *Decoder) read() bool {
 		return d.readLog()
 	case "count":
 		return d.readCounters()
+	case "report":
+		return d.readReport()
 	case "host":
 		return d.readHost()
 	case "model":

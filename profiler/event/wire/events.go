@@ -111,6 +111,10 @@ func appendPayload(dst []byte, e *event.Event) ([]byte, bool) {
 		if e.Kind == event.KindCounters && p != nil {
 			return append(appendCounters(begin(dst, "count", e.At), p), '}'), true
 		}
+	case *event.Report:
+		if e.Kind == event.KindReport && p != nil {
+			return append(appendReport(begin(dst, "report", e.At), p), '}'), true
+		}
 	}
 	return dst, false
 }

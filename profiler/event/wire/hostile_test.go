@@ -164,6 +164,12 @@ func seeds() []event.Event {
 		{Kind: event.KindLog, Text: "line"},
 		{Kind: event.KindLost, Data: &event.Lost{event.KindToken: 3}},
 		{Kind: event.KindCounters, Data: &event.Counters{Values: []event.Counter{{Name: "hits", Value: 0.5}}}},
+		{Kind: event.KindReport, Data: &event.Report{
+			Interval: 1e9, Running: event.Reading{V: 2, Origin: event.Reported}, Decode: event.From(71.5), KVUsage: event.Absent(event.NotYet),
+			Times: []event.Times{{Name: "ttft", Count: 3, Sum: 6e6, Bounds: []int64{1e6, 5e6}, Counts: []uint64{1, 2, 0}}, {Name: "queue"}},
+			Slots: []event.Slot{{Slot: 1, Request: 7, Prompt: 9, Processed: 9, Generated: 4, Max: 16, Used: 13, Context: 64}},
+			More:  []event.Number{{Name: "preemptions", Reading: event.Reading{V: 1, Origin: event.Reported}}},
+		}},
 		{Kind: event.KindEngine, At: 3, Data: &event.Engine{Name: "e", PID: 3, Epoch: 1 << 60, Caps: event.CapKV, Remote: event.Remote{Link: event.LinkStale}}},
 		{Kind: event.KindModel, Data: &event.Model{Name: "m", Layers: 4, KVBytes: 12}},
 	}

@@ -22,7 +22,8 @@ const (
 	MaxLayers  = 512
 	MaxExperts = 4096 // of a layer
 	MaxTop     = 256  // alternatives of a token
-	MaxCount   = 256  // counters of a line, and cores, GPUs and capabilities of one
+	MaxCount   = 256  // counters of a line, and cores, GPUs and capabilities of one, and times, slots and other numbers of a report
+	MaxBounds  = 256  // of the buckets in which times are counted
 )
 
 // ErrVersion is the error of a hello of a newer major version.
@@ -69,7 +70,7 @@ var states = [event.NumStates]string{"", "queued", "dispatched", "finished", "ca
 // caps are the words for capabilities, in order of their bits.
 var caps = [...]string{
 	"stages", "tokens", "text", "experts", "picks", "kv", "steps", "queue", "generate", "device",
-	"host", "counters", "cancel", "pause", "hooks", "sample",
+	"host", "counters", "cancel", "pause", "hooks", "sample", "reports",
 }
 
 // kindByName is the kind that is called so in lost counts. Kinds that this program does not know count with log lines, the kind of

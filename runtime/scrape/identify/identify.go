@@ -162,7 +162,7 @@ func (p *probe) list(ctx context.Context) error {
 		}
 		p.info.Router = p.info.Router || m.Status != nil && p.kind == Llama
 		p.info.Models = append(p.info.Models, Model{
-			Loaded: m.Status == nil || m.Status.Value == "loaded" || m.Status.Value == "sleeping",
+			Loaded: m.Status == nil || m.Status.Value == "loaded",
 			Model: event.Model{
 				Name: m.ID, Context: max(m.Meta.Context, m.Max, 0), TrainContext: max(m.Meta.Train, 0), Parameters: max(m.Meta.Parameters, 0),
 				Bytes: max(m.Meta.Size, 0), Width: max(m.Meta.Width, 0), Vocab: max(m.Meta.Vocab, 0), Quantisation: m.Meta.Type,

@@ -1,0 +1,80 @@
+package cmd
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/runtime/api"
+	"github.com/llmtop/llmtop/runtime/scrape"
+)
+
+// serverQueue is how many events of a server wait for the screen at most. It sends a few a second, and there may be hundreds of servers.
+const serverQueue = 512
+
+// mostHistories is how many servers are remembered so that the screen can go back in time; of more there is only the present.
+const mostHistories = 32
+
+// addServer begins to watch the server at an address over HTTP.
+func (a *attached) addServer(ctx context.Context, at string) error {
+	source, err := scrape.New(scrape.Options{
+		Address: at, Key: a.key, Interval: a.opt.every, Clock: a.clock, Lanes: a.lanes, Drain: a.opt.drain,
+	})
+	if err != nil {
+		return err
+	}
+	at = source.Address()
+	if a.watches(at) {
+		return nil
+	}
+	opt := store.Options{Now: a.clock.Now, TTFTTarget: a.opt.ttftTarget, Queue: serverQueue}
+	if len(a.opt.addresses) <= mostHistories {
+		opt.History = a.opt.exports.history()
+	}
+	s := a.exporting.session(at, opt)
+	if err := s.record(&a.opt.recording, a.clock); err != nil {
+		return err
+	}
+	s.add("watch "+at, source.Run)
+	if api.IsLocal(at) {
+		a.machine.add(s.sink)
+	}
+	a.group.Go(func() error { return a.watch(ctx, s, at) })
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.engines = append(a.engines, engine{at: at, session: s})
+	return nil
+}
+
+// local reports whether a server of this machine is watched, whose machine is then worth a look.
+func (a *attached) local() bool {
+	return slices.ContainsFunc(a.opt.addresses, func(at string) bool { return api.IsAddress(at) && api.IsLocal(at) })
+}
+
+// fan hands events to sinks that come later.
+type fan struct {
+	mu    sync.Mutex
+	sinks event.Tee
+}
+
+func (f *fan) add(s event.Sink) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.sinks = append(f.sinks, s)
+}
+
+// Emit implements event.Sink. The engine's process is not llmtop's, and which one it is is not known.
+func (f *fan) Emit(e event.Event) {
+	h, ok := e.Data.(*event.Host)
+	if !ok {
+		return
+	}
+	here := *h
+	here.Engine = event.Process{}
+	e.Data = &here
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.sinks.Emit(e)
+}

@@ -1,0 +1,190 @@
+package scrape
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/scrape/fetch"
+	"github.com/llmtop/llmtop/runtime/scrape/identify"
+)
+
+// How often llama.cpp's server is asked: for its slots, which it answers between two batches, faster while it works; for its metrics, which
+// makes it begin its rates anew for everybody; and for its state, which does not wake it.
+const (
+	slotsEvery = 250 * time.Millisecond
+	propsEvery = 5 * time.Second
+)
+
+// llama watches a server of llama.cpp.
+type llama struct {
+	metrics *metrics // nil: it was started without --metrics
+	slots   slots
+	parts   event.Report // of the metrics, when they were read last
+	read    event.Time   // when; 0: never
+	props   event.Time   // when its state was asked for
+	asleep  bool
+}
+
+func (l *llama) pause(interval time.Duration) time.Duration {
+	if l.slots.busy > 0 {
+		return min(slotsEvery, interval)
+	}
+	return interval
+}
+
+func (l *llama) look(ctx context.Context, s *Source) (*event.Report, error) {
+	if err := l.state(ctx, s); err != nil {
+		return nil, err
+	}
+	if s.engine.State == event.EngineLoading || s.info.Router && len(loaded(s.info.Models)) == 0 {
+		return &event.Report{Interval: s.since()}, nil
+	}
+	report, err := l.counters(ctx, s)
+	if err != nil || l.asleep || !s.info.Slots {
+		return report, err
+	}
+	return l.slots.look(ctx, s, report)
+}
+
+// state asks whether the model is loaded, or sleeps: then it must not be asked for its slots, which would wake it.
+func (l *llama) state(ctx context.Context, s *Source) error {
+	now := s.opt.Clock.Now()
+	if l.props != 0 && now-l.props < event.Time(propsEvery) && s.engine.State == event.EngineReady {
+		return nil
+	}
+	l.props = now
+	if s.info.Router {
+		return routerModels(ctx, s)
+	}
+	var props struct {
+		Sleeping bool `json:"is_sleeping"`
+		Slots    int  `json:"total_slots"`
+	}
+	err := s.client.JSON(ctx, "/props", &props)
+	if refused := (*fetch.Status)(nil); errors.As(err, &refused) && refused.Code == http.StatusServiceUnavailable {
+		s.stands(event.EngineLoading, "")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if s.engine.State == event.EngineLoading { // what was asked before was not answered
+		s.met = false
+		s.stands(event.EngineReady, "")
+		return nil
+	}
+	l.asleep = props.Sleeping
+	if props.Slots > 0 && props.Slots != s.engine.Slots {
+		s.engine.Slots = props.Slots
+		s.introduce()
+	}
+	if l.asleep {
+		s.stands(event.EnginePaused, "the model sleeps until a request comes")
+	} else {
+		s.stands(event.EngineReady, "")
+	}
+	return nil
+}
+
+// stands tells what the engine does, where that has changed.
+func (s *Source) stands(state event.EngineState, why string) {
+	if s.engine.State != state || s.engine.Reason != why {
+		s.engine.State, s.engine.Reason = state, why
+		s.introduce()
+	}
+}
+
+// of is a path with the model that it is about, where a server has several in processes of their own. Only one that is loaded is asked for: another one
+// would be loaded.
+func (s *Source) of(path string) string {
+	if !s.info.Router {
+		return path
+	}
+	return path + "?model=" + url.QueryEscape(loaded(s.info.Models)[0].Name)
+}
+
+// counters reads the metrics, where it is time to.
+func (l *llama) counters(ctx context.Context, s *Source) (*event.Report, error) {
+	if l.metrics == nil {
+		return &event.Report{Interval: s.since()}, nil
+	}
+	now := s.opt.Clock.Now()
+	if l.read != 0 && now-l.read < event.Time(s.opt.Interval)*9/10 {
+		again := l.parts
+		again.Interval = s.since()
+		for _, r := range []*event.Reading{&again.Prompt, &again.Cached, &again.Generated, &again.Finished, &again.Failed} { // told once
+			if r.OK() {
+				r.V = 0
+			}
+		}
+		return &again, nil
+	}
+	l.metrics.path = s.of("/metrics")
+	if err := l.metrics.read(ctx, s); err != nil {
+		refused := (*fetch.Status)(nil)
+		if errors.As(err, &refused) && (refused.Code == http.StatusNotImplemented || refused.Code == http.StatusNotFound) {
+			l.metrics = nil // it says so only when asked
+			return &event.Report{Interval: s.since()}, nil
+		}
+		return nil, err
+	}
+	since := int64(0)
+	if l.read != 0 {
+		since = int64(now - l.read)
+	}
+	l.read = now
+	l.parts = *l.metrics.from.Report(since)
+	report := l.parts
+	report.Interval = s.since()
+	return &report, nil
+}
+
+// nextToken is an object, or an array of one.
+type nextToken struct {
+	Decoded int `json:"n_decoded"`
+	Remain  int `json:"n_remain"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *nextToken) UnmarshalJSON(raw []byte) error {
+	type plain nextToken
+	var list []plain
+	if json.Unmarshal(raw, &list) == nil {
+		if len(list) > 0 {
+			*n = nextToken(list[0])
+		}
+		return nil
+	}
+	return json.Unmarshal(raw, (*plain)(n))
+}
+
+// slot is one of the slots as the server tells it.
+type slot struct {
+	ID         int       `json:"id"`
+	Context    int       `json:"n_ctx"`
+	Processing bool      `json:"is_processing"`
+	Task       int64     `json:"id_task"`
+	Tokens     int       `json:"n_prompt_tokens"` // in the cache, generated ones included
+	Processed  int       `json:"n_prompt_tokens_processed"`
+	Cached     int       `json:"n_prompt_tokens_cache"`
+	Next       nextToken `json:"next_token"`
+	Params     struct {
+		Predict int `json:"n_predict"`
+	} `json:"params"`
+}
+
+// routerModels reads which models of a router are loaded.
+func routerModels(ctx context.Context, s *Source) error {
+	_, info, err := identify.Identify(ctx, s.client)
+	if err != nil {
+		return err
+	}
+	s.info = info
+	s.models(loaded(info.Models))
+	return nil
+}

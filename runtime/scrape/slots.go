@@ -1,0 +1,127 @@
+package scrape
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/scrape/fetch"
+)
+
+// maxSlots bounds the slots of one server that are told.
+const maxSlots = 256
+
+// slots follows the requests in the slots of llama.cpp's server.
+type slots struct {
+	tasks   map[int]task // by slot
+	last    event.RequestID
+	at      event.Time // of the last look; 0: none
+	busy    int        // slots that work
+	ended   float64    // tokens of tasks that have ended, as far as they were seen
+	told    float64    // tokens that reports have told
+	counted float64    // tokens that the server has counted since the first look, which it does when a request ends
+}
+
+// task is the request in a slot.
+type task struct {
+	id      int64
+	request event.RequestID
+	decoded int // tokens
+	done    int // tokens of the prompt that were computed
+}
+
+// look asks for the slots and fills in what they tell.
+func (f *slots) look(ctx context.Context, s *Source, report *event.Report) (*event.Report, error) {
+	var list []slot
+	err := s.client.JSON(ctx, s.of("/slots"), &list)
+	if refused := (*fetch.Status)(nil); errors.As(err, &refused) && !refused.NeedsKey() && refused.Code != http.StatusServiceUnavailable {
+		s.info.Slots = false // it was started with --no-slots
+		return report, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	f.follow(list[:min(len(list), maxSlots)], s.opt.Clock.Now(), report)
+	if n := len(list); n > 0 && n != s.engine.Slots {
+		s.engine.Slots = n
+		s.introduce()
+	}
+	return report, nil
+}
+
+// follow takes in the slots.
+func (f *slots) follow(list []slot, now event.Time, report *event.Report) {
+	if f.tasks == nil {
+		f.tasks = make(map[int]task)
+	}
+	generated, computed, used, total := 0, 0, 0, 0
+	f.busy = 0
+	for i := range list {
+		v := &list[i]
+		if before, ok := f.tasks[v.ID]; ok && (!v.Processing || before.id != v.Task) {
+			f.ended += float64(before.decoded)
+			delete(f.tasks, v.ID)
+		}
+		used, total = used+min(max(v.Tokens, 0), v.Context), total+max(v.Context, 0)
+		out := event.Slot{Slot: v.ID, Context: max(v.Context, 0), Used: max(v.Tokens, 0)}
+		if v.Processing {
+			f.busy++
+			before, ok := f.tasks[v.ID]
+			if !ok {
+				f.last++
+				before = task{id: v.Task, request: f.last}
+				if f.at == 0 { // what was before the first look is not what has come since
+					before.decoded, before.done = v.Next.Decoded, v.Processed
+					f.ended -= float64(v.Next.Decoded)
+				}
+			}
+			generated += max(v.Next.Decoded-before.decoded, 0)
+			computed += max(v.Processed-before.done, 0)
+			before.decoded, before.done = max(v.Next.Decoded, 0), max(v.Processed, 0)
+			f.tasks[v.ID] = before
+			out.Request, out.Generated, out.Max = before.request, before.decoded, max(v.Params.Predict, 0)
+			out.Cached = max(v.Cached, 0)
+			out.Processed = before.done + out.Cached
+			out.Prompt = max(v.Tokens-before.decoded, out.Processed)
+		}
+		report.Slots = append(report.Slots, out)
+	}
+	f.rates(report, generated, computed, float64(now-f.at)/1e9)
+	f.totals(report)
+	f.at = now
+	report.Running = event.Reading{V: float64(f.busy), Origin: event.Reported}
+	report.KVUsed, report.KVTotal = event.From(float64(used)), event.From(float64(total))
+	report.KVUsage = event.Absent(event.NotReported)
+	if total > 0 {
+		report.KVUsage = event.From(float64(used) / float64(total))
+	}
+}
+
+// rates are tokens/s since the last look.
+func (f *slots) rates(report *event.Report, generated, computed int, seconds float64) {
+	report.Decode, report.Prefill = event.Absent(event.NotYet), event.Absent(event.NotYet)
+	if f.at != 0 && seconds > 0 {
+		report.Decode, report.Prefill = event.From(float64(generated)/seconds), event.From(float64(computed)/seconds)
+	}
+}
+
+// totals makes one count of the tokens that were seen in slots, live, and of those that the server counts when a request has ended, short ones
+// included that nobody has seen.
+func (f *slots) totals(report *event.Report) {
+	if report.Interval == 0 {
+		report.Generated = event.Absent(event.NotYet)
+		return
+	}
+	live := 0
+	for _, t := range f.tasks {
+		live += t.decoded
+	}
+	sum := f.ended + float64(live)
+	if report.Generated.OK() {
+		f.counted += report.Generated.V
+		sum = max(sum, f.counted)
+	}
+	report.Generated = event.From(max(sum-f.told, 0))
+	f.told = max(f.told, sum)
+}

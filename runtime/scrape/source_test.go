@@ -1,0 +1,175 @@
+package scrape
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+const vllmText = "vllm:num_requests_running{model_name=%q} 3\nvllm:generation_tokens_total{model_name=%q} %d\n"
+
+func vllmPages(model string, tokens int) map[string]string {
+	return map[string]string{
+		"/v1/models": strings.ReplaceAll(models("vllm"), `"m"`, `"`+model+`"`), "/version": `{"version":"0.11.2"}`,
+		"/metrics": fmt.Sprintf(vllmText, model, model, tokens),
+	}
+}
+
+func TestAServerIsWatched(t *testing.T) {
+	f := newFake(t, vllmPages("m", 100))
+	w := watchIt(t, Options{Address: f.URL + "/v1"})
+	e, _ := w.linked(event.LinkConnected, "", 0)
+	if e.Name != "vLLM" || e.Version != "0.11.2" || e.Remote.Address != f.URL || e.Caps != event.CapReports {
+		t.Errorf("it is %+v", e)
+	}
+	first, n := until(w, event.KindReport, 0, func(*event.Report) bool { return true })
+	if first.Interval != 0 || first.Generated.OK() || first.Running.V != 3 {
+		t.Errorf("the first report is %+v", first)
+	}
+	f.set("/metrics", fmt.Sprintf(vllmText, "m", "m", 150))
+	p, _ := until(w, event.KindReport, n, func(p *event.Report) bool { return p.Generated.V > 0 })
+	if p.Generated.V != 50 || p.Interval <= 0 || p.Decode.V != 50/(float64(p.Interval)/1e9) {
+		t.Errorf("then %+v", p)
+	}
+}
+
+func TestAServerThatIsStartedAnewWithAnotherModel(t *testing.T) {
+	f := newFake(t, vllmPages("a", 100))
+	w := watchIt(t, Options{Address: f.URL})
+	_, n := until(w, event.KindModel, 0, func(m *event.Model) bool { return m.Name == "a" })
+	until(w, event.KindReport, 0, func(*event.Report) bool { return true })
+	for path, page := range vllmPages("b", 7) {
+		f.set(path, page)
+	}
+	until(w, event.KindModel, n, func(m *event.Model) bool { return m.Name == "b" })
+	// The counter of the other model is another series, so that nothing has fallen.
+	f.set("/metrics", fmt.Sprintf(vllmText, "b", "b", 5))
+	if e, _ := until(w, event.KindEngine, 0, func(e *event.Engine) bool { return e.Remote.Restarts == 1 }); e.Remote.Link != event.LinkConnected {
+		t.Errorf("after a restart %+v", e.Remote)
+	}
+}
+
+func TestAServerThatGoesAndComesBack(t *testing.T) {
+	f := newFake(t, vllmPages("m", 100))
+	w := watchIt(t, Options{Address: f.URL})
+	_, n := w.linked(event.LinkConnected, "", 0)
+	for _, c := range []struct {
+		why   string
+		serve http.HandlerFunc
+	}{
+		{"answers 500", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "oh", http.StatusInternalServerError) }},
+		{"web page", func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte("<html><body>come in</body></html>"))
+		}},
+		{"needs a key", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusUnauthorized) }},
+		{"redirects to http://elsewhere", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://elsewhere/x", http.StatusFound)
+		}},
+		{"broke off", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "1000")
+			_, _ = w.Write([]byte("vllm:num_requests_running 3\n"))
+		}},
+	} {
+		f.answer(c.serve)
+		var e *event.Engine
+		why := c.why
+		if why == "web page" || why == "answers 500" { // while it is watched its metrics are no metrics; then it is no engine
+			why = ""
+		}
+		e, n = w.linked(event.LinkDisconnected, why, n)
+		since := e.Remote.Since
+		f.answer(nil)
+		e, n = w.linked(event.LinkConnected, "", n)
+		if e.Remote.Since < since || e.Name != "vLLM" || e.Remote.Restarts != 0 {
+			t.Errorf("after %q: %+v", c.why, e)
+		}
+	}
+}
+
+func TestASlowServerIsNotAskedAgainMeanwhile(t *testing.T) {
+	f := newFake(t, vllmPages("m", 1))
+	w := watchIt(t, Options{Address: f.URL, Interval: time.Millisecond})
+	w.linked(event.LinkConnected, "", 0)
+	at, most := make(chan struct{}, 1), make(chan struct{}, 64)
+	f.answer(func(w http.ResponseWriter, r *http.Request) {
+		most <- struct{}{}
+		if len(most) > 1 {
+			t.Error("it was asked while it had not answered")
+		}
+		select {
+		case at <- struct{}{}:
+		default:
+		}
+		time.Sleep(20 * time.Millisecond)
+		<-most
+		_, _ = w.Write([]byte("vllm:num_requests_running 4\n"))
+	})
+	until(w, event.KindReport, 0, func(p *event.Report) bool { return p.Running.V == 4 })
+	<-at
+	f.answer(nil)
+}
+
+func TestLinesThatAreTooLongArePassedOver(t *testing.T) {
+	f := newFake(t, vllmPages("m", 1))
+	f.set("/metrics", strings.Repeat("x", 10<<20)+"\nvllm:num_requests_running 5\n")
+	w := watchIt(t, Options{Address: f.URL})
+	until(w, event.KindReport, 0, func(p *event.Report) bool { return p.Running.V == 5 })
+}
+
+func TestAnAnswerThatIsTooLarge(t *testing.T) {
+	f := newFake(t, vllmPages("m", 1))
+	line := []byte(strings.Repeat("a 1\n", 1<<18))
+	f.answer(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/metrics" {
+			_, _ = w.Write([]byte(vllmPages("m", 1)[r.URL.Path]))
+			return
+		}
+		for range 64 {
+			if _, err := w.Write(line); err != nil {
+				return
+			}
+		}
+	})
+	watchIt(t, Options{Address: f.URL}).linked(event.LinkDisconnected, "more than llmtop reads", 0)
+}
+
+func TestAKeyIsNeverTold(t *testing.T) {
+	const key = "sk-very-secret"
+	f := newFake(t, vllmPages("m", 1))
+	f.answer(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer "+key {
+			http.Error(w, "no", http.StatusUnauthorized)
+			return
+		}
+		http.Error(w, r.Header.Get("Authorization"), http.StatusForbidden)
+	})
+	w := watchIt(t, Options{Address: f.URL, Key: key})
+	w.linked(event.LinkDisconnected, "does not take this key", 0)
+	for _, e := range w.log.All() {
+		if strings.Contains(fmt.Sprintf("%+v %+v", e, e.Data), key) {
+			t.Errorf("the key is in %+v", e)
+		}
+	}
+}
+
+func TestManyServersOfWhichHalfHang(t *testing.T) {
+	lanes := NewLanes()
+	held := make(chan struct{})
+	defer close(held)
+	for i := range 100 {
+		f := newFake(t, vllmPages("m", 1))
+		if i%2 == 0 {
+			f.answer(func(http.ResponseWriter, *http.Request) { <-held })
+			watchIt(t, Options{Address: f.URL, Lanes: lanes})
+			t.Cleanup(f.CloseClientConnections)
+			continue
+		}
+		w := watchIt(t, Options{Address: f.URL, Lanes: lanes, Interval: 100 * time.Millisecond})
+		t.Cleanup(func() {})
+		defer func() { until(w, event.KindReport, 3, func(*event.Report) bool { return true }) }()
+	}
+}

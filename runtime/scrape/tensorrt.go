@@ -1,0 +1,83 @@
+package scrape
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/scrape/fetch"
+)
+
+// tensorRT watches trtllm-serve by its metrics, where it has some, and by what it hands out once, if that is wanted.
+type tensorRT struct {
+	metrics *metrics
+	told    bool // that reading takes away
+	none    bool // there are no metrics
+}
+
+func (*tensorRT) pause(interval time.Duration) time.Duration { return interval }
+
+func (t *tensorRT) look(ctx context.Context, s *Source) (*event.Report, error) {
+	report := &event.Report{Interval: s.since()}
+	if !t.none {
+		err := t.metrics.read(ctx, s)
+		refused := (*fetch.Status)(nil)
+		switch {
+		case errors.As(err, &refused) && refused.Code == http.StatusNotFound:
+			t.none = true
+			if !s.opt.Drain {
+				s.say("the server has no metrics for Prometheus; what it hands out once is left to others (--drain takes it)")
+			}
+		case err != nil:
+			return nil, err
+		default:
+			report = t.metrics.from.Report(s.since())
+		}
+	}
+	if !s.opt.Drain {
+		return report, nil
+	}
+	if !t.told {
+		t.told = true
+		s.say("--drain: what llmtop reads of the server's iterations, no other reader gets any more")
+	}
+	return report, t.drain(ctx, s, report)
+}
+
+// iteration is one forward pass as the server tells it.
+type iteration struct {
+	Number  int64   `json:"iter"`
+	Latency float64 `json:"iterLatencyMS"`
+	Active  float64 `json:"numActiveRequests"`
+	KV      *struct {
+		Used    float64 `json:"usedNumBlocks"`
+		Max     float64 `json:"maxNumBlocks"`
+		Tokens  float64 `json:"tokensPerBlock"`
+		HitRate float64 `json:"cacheHitRate"`
+	} `json:"kvCacheStats"`
+}
+
+// drain takes the iterations since the last look: each is a forward pass, and the last one tells where the server stands.
+func (t *tensorRT) drain(ctx context.Context, s *Source, report *event.Report) error {
+	var list []iteration
+	if err := s.client.JSON(ctx, "/metrics", &list); err != nil || len(list) == 0 {
+		return err
+	}
+	sum, count := 0.0, uint64(0)
+	for _, it := range list {
+		if it.Latency > 0 {
+			sum += it.Latency
+			count++
+		}
+	}
+	last := list[len(list)-1]
+	report.Running = reported(max(last.Active, 0))
+	report.Times = append(report.Times, event.Times{Name: "iteration", Count: count, Sum: int64(min(sum, 1e12) * 1e6)})
+	if kv := last.KV; kv != nil && kv.Max > 0 {
+		report.KVUsed, report.KVTotal = reported(kv.Used*kv.Tokens), reported(kv.Max*kv.Tokens)
+		report.KVUsage, report.CacheHits = event.From(kv.Used/kv.Max), reported(kv.HitRate)
+	}
+	return nil
+}

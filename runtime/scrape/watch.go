@@ -1,0 +1,77 @@
+package scrape
+
+import (
+	"context"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/scrape/gather"
+	"github.com/llmtop/llmtop/runtime/scrape/identify"
+)
+
+// watcher is how a server of the kind that was found is watched.
+func (s *Source) watcher() watch {
+	switch m := newMetrics(s); s.kind {
+	case identify.Llama:
+		return &llama{metrics: m}
+	case identify.Ollama:
+		return &ollama{}
+	case identify.SGLang:
+		return &sglang{metrics: m}
+	case identify.VLLM:
+		return &vllm{metrics: m}
+	case identify.TensorRT:
+		return &tensorRT{metrics: m}
+	default:
+		if m != nil {
+			return m
+		}
+	}
+	return listing{}
+}
+
+// metrics watches a server by its metrics for Prometheus.
+type metrics struct {
+	path string
+	from *gather.Gatherer
+	left int
+}
+
+// newMetrics is nil for a server without metrics that are known.
+func newMetrics(s *Source) *metrics {
+	if s.info.Metrics == "" || !gather.Knows(s.kind) {
+		return nil
+	}
+	return &metrics{path: s.info.Metrics, from: gather.New(s.kind)}
+}
+
+// read asks for the metrics and takes them in.
+func (m *metrics) read(ctx context.Context, s *Source) error {
+	a, err := s.client.Get(ctx, m.path)
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	if err := a.Refusal(); err != nil {
+		return err
+	}
+	if err := m.from.Read(a.Body); err != nil {
+		return err
+	}
+	s.named(m.from.Models())
+	s.restarted(m.from.Restarts)
+	if m.from.Left > m.left {
+		s.say("%d samples were left out: the server labels one metric in too many ways", m.from.Left-m.left)
+		m.left = m.from.Left
+	}
+	return nil
+}
+
+func (m *metrics) look(ctx context.Context, s *Source) (*event.Report, error) {
+	if err := m.read(ctx, s); err != nil {
+		return nil, err
+	}
+	return m.from.Report(s.since()), nil
+}
+
+func (*metrics) pause(interval time.Duration) time.Duration { return interval }

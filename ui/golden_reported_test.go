@@ -1,0 +1,89 @@
+package ui
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+)
+
+func reading(v float64) event.Reading { return event.Reading{V: v, Origin: event.Reported} }
+
+// inSums is a server that tells of itself in sum, with histograms of its times.
+func inSums() *store.Snapshot {
+	const ms = int64(ms)
+	s := newScene()
+	s.server("vLLM", event.Model{Name: "Qwen/Qwen3-30B-A3B", Context: 32768})
+	for i := range 12 {
+		s.now += event.Time(time.Second)
+		p := &event.Report{
+			Interval: int64(time.Second), Running: reading(7), Waiting: reading(3), Decode: event.From(900 + 20*float64(i)), Prefill: event.From(2500),
+			KVUsage: reading(0.43), KVUsed: event.From(187_000), KVTotal: reading(437_000), CacheHits: event.From(0.44),
+			Finished: event.From(5), Failed: event.From(0), Prompt: event.From(4400), Cached: event.From(1900), Generated: event.From(900 + 20*float64(i)),
+			Times: []event.Times{
+				{Name: event.TimesTTFT, Count: 5, Sum: 1050 * ms, Bounds: []int64{100 * ms, 250 * ms, 500 * ms}, Counts: []uint64{1, 2, 2, 0}},
+				{Name: event.TimesITL, Count: 300, Sum: 2400 * ms, Bounds: []int64{10 * ms, 25 * ms}, Counts: []uint64{290, 9, 1}},
+				{Name: event.TimesE2EL},
+				{Name: event.TimesQueue, Count: 5, Sum: 160 * ms, Bounds: []int64{300 * ms, 500 * ms}, Counts: []uint64{5, 0, 0}},
+				{Name: event.TimesPrefill, Count: 5, Sum: 880 * ms, Bounds: []int64{300 * ms, 500 * ms}, Counts: []uint64{4, 1, 0}},
+			},
+			More: []event.Number{{Name: "accepted_draft_share", Reading: event.From(0.7)}, {Name: "preemptions", Reading: event.From(2)}},
+		}
+		s.emit(event.Event{Kind: event.KindReport, Layer: -1, Data: p})
+	}
+	return s.drain()
+}
+
+// slotted is a server of which the slots are seen.
+func slotted() *store.Snapshot {
+	s := newScene()
+	s.server("llama.cpp", event.Model{Name: "qwen3-30b-a3b", Quantisation: "Q4_K - Medium", Context: 8192})
+	for i := range 8 {
+		s.now += event.Time(time.Second / 4)
+		s.emit(event.Event{Kind: event.KindReport, Layer: -1, Data: &event.Report{
+			Interval: int64(time.Second / 4), Running: reading(2), Waiting: reading(1), Decode: event.From(71), Prefill: event.From(410),
+			KVUsage: event.From(0.11), KVUsed: event.From(3500), KVTotal: event.From(32768), Generated: event.From(18),
+			Slots: []event.Slot{
+				{Slot: 0, Request: 4, Prompt: 1181, Processed: 1181, Cached: 512, Generated: 40 + 18*i, Max: 512, Used: 1221 + 18*i, Context: 8192},
+				{Slot: 1, Request: 5, Prompt: 2048, Processed: 250 * i, Context: 8192},
+				{Slot: 2, Context: 8192},
+				{Slot: 3, Context: 8192},
+			},
+		}})
+	}
+	return s.drain()
+}
+
+// server introduces a server that is watched over HTTP.
+func (s *scene) server(name string, m event.Model) {
+	s.emit(event.Event{Kind: event.KindEngine, Layer: -1, Data: &event.Engine{
+		Name: name, Version: "1.2", Caps: event.CapReports, State: event.EngineReady,
+		Remote: event.Remote{Address: "http://gpu1:8000", Link: event.LinkConnected},
+	}})
+	s.emit(event.Event{Kind: event.KindModel, Layer: -1, Data: &m})
+}
+
+// bare is a server that tells nothing but its models.
+func bare() *store.Snapshot {
+	s := newScene()
+	s.server("LM Studio", event.Model{Name: "granite"})
+	s.emit(event.Event{Kind: event.KindReport, Layer: -1, Data: &event.Report{}})
+	return s.drain()
+}
+
+func TestGoldenReported(t *testing.T) {
+	for name, s := range map[string]*store.Snapshot{"counted": inSums(), "slots": slotted(), "bare": bare()} {
+		for _, size := range [][2]int{{80, 24}, {160, 45}} {
+			for _, v := range []view{viewOverview, viewLatency, viewEngines} {
+				a := open(s, theme.TrueColour, false, size[0], size[1])
+				a.show(v)
+				file := fmt.Sprintf("reported_%s_%s_%dx%d.txt", name, strings.ToLower(tabNames[v]), size[0], size[1])
+				golden(t, file, strings.TrimSuffix(a.screen(), "\n"))
+			}
+		}
+	}
+}

@@ -1,0 +1,231 @@
+package panes
+
+import (
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/sanitize"
+)
+
+// spanNames are what durations that engines count are called; others keep the engine's name.
+var spanNames = map[string]string{
+	event.TimesTTFT: "TTFT", event.TimesITL: "ITL", event.TimesTPOT: "TPOT", event.TimesE2EL: "E2EL", event.TimesQueue: "queue",
+	event.TimesPrefill: "prefill", event.TimesDecode: "decode", event.TimesInference: "inference",
+}
+
+func spanName(name string) string {
+	if known, ok := spanNames[name]; ok {
+		return known
+	}
+	return sanitize.Line(name)
+}
+
+// inSum reports whether all that is known of requests is what the engine tells in sum: it is not one that tells single tokens.
+func (c *Ctx) inSum(s *store.Snapshot) bool {
+	return s.Reported != nil && !s.Engine.Caps.Has(event.CapTokens)
+}
+
+// runningOf and queuedOf are how many requests run and wait.
+func runningOf(s *store.Snapshot) event.Reading {
+	if s.Reported != nil {
+		return s.Reported.Running
+	}
+	return event.From(float64(s.Throughput.Running))
+}
+
+func queuedOf(s *store.Snapshot) event.Reading {
+	switch {
+	case s.Reported != nil:
+		return s.Reported.Waiting
+	case !s.Engine.Caps.Has(event.CapQueue):
+		return event.Absent(event.NotReported)
+	}
+	return event.From(float64(s.Throughput.Queued))
+}
+
+// reportedTTFT fills the TTFT pane for an engine that is known in sum: its mean TTFT by its mean parts, a bar for each window. An engine that
+// counts no times shows the requests in its slots.
+func (c *Ctx) reportedTTFT(a grid.Area, s *store.Snapshot) {
+	r := s.Reported
+	known := r.Over(event.TimesTTFT, c.Window) != nil || r.Over(event.TimesQueue, c.Window) != nil || r.Over(event.TimesPrefill, c.Window) != nil
+	switch {
+	case !known && len(r.Slots) > 0:
+		c.slots(a, s)
+		return
+	case !known:
+		c.absent(a, dim, "TTFT: not reported by this engine", "")
+		return
+	}
+	top := 0.0
+	for w := range metric.NumWindows {
+		parts, _ := r.Parts(w)
+		top = max(top, lengthOf(parts))
+	}
+	if top == 0 {
+		c.absent(a, dim, "no request yet since llmtop began to look", "")
+		return
+	}
+	const names, numbers = 12, 11
+	bar := a.Sub(names, 0, a.W-names-numbers, a.H)
+	for w := range metric.NumWindows {
+		parts, total := r.Parts(w)
+		y := int(w)
+		a.Text(0, y, text, w.String())
+		switch {
+		case len(parts) == 0:
+			bar.Text(0, y, dim, "none")
+			continue
+		case total > 0:
+			a.Right(a.W, y, data, metric.Duration(int64(total)))
+		default:
+			a.Right(a.W, y, dim, ">"+metric.Duration(int64(lengthOf(parts))))
+		}
+		segs := c.Memory.segs[:0]
+		for _, p := range parts {
+			k := look(p.Stage)
+			segs = append(segs, grid.Seg{Share: float64(p.Dur) / top, Role: k.role, Fill: c.Skin.Glyphs.Fills[k.fill]})
+		}
+		c.Memory.segs = segs
+		bar.Stack(0, y, bar.W, segs, c.Skin.Colour(), c.Skin.Glyphs)
+	}
+	c.reportedParts(a.Sub(0, int(metric.NumWindows)+1, a.W, a.H-int(metric.NumWindows)-1), s)
+}
+
+// lengthOf is the length of a bar in ns.
+func lengthOf(parts []store.Part) (sum float64) {
+	for _, p := range parts {
+		sum += float64(p.Dur)
+	}
+	return sum
+}
+
+// reportedParts says in words what the bar of the chosen window is made of.
+func (c *Ctx) reportedParts(a grid.Area, s *store.Snapshot) {
+	parts, total := s.Reported.Parts(c.Window)
+	l := a.Line(0, 0)
+	for _, p := range parts {
+		k := look(p.Stage)
+		words := k.name + " " + metric.Duration(int64(p.Dur))
+		if total > 0 {
+			words += " " + metric.Percent(p.Share)
+		}
+		l.Fit(grid.Piece{Style: grid.Fg(k.role), Words: string(c.Skin.Glyphs.Swatch) + " "}, grid.Piece{Style: text, Words: words + "  "})
+	}
+	if total == 0 && len(parts) > 0 {
+		a.Text(0, 1, dim, "means of parts; this engine does not report TTFT itself")
+		return
+	}
+	if sum := s.Reported.Over(event.TimesTTFT, c.Window); sum != nil && sum.Count > 0 {
+		l := a.Line(0, 1)
+		l.Put(dim, "p50 ").Put(text, metric.QuantileOf(sum.P50)).Put(dim, "  p95 ").Put(text, metric.QuantileOf(sum.P95))
+		l.Put(dim, "  p99 ").Put(text, metric.QuantileOf(sum.P99))
+		l.Fit(grid.Piece{Style: dim, Words: "  of " + metric.Count(float64(sum.Count)) + ", " + c.Window.String()})
+	}
+	a.Elide(0, 2, a.W, dim, "means as the engine counts them; < and > are the ends of its buckets", c.Skin.Glyphs.Ellipsis)
+}
+
+// reportedTable lists what the engine counts of each duration over the chosen window, and returns the rows that it took.
+func (c *Ctx) reportedTable(a grid.Area, s *store.Snapshot) int {
+	const names, col = 14, 10
+	heads := [...]string{"mean", "p50", "p90", "p95", "p99", "samples"}
+	for i, h := range heads {
+		if x := names + (i+1)*col; x <= a.W {
+			a.Right(x, 0, head, h)
+		}
+	}
+	y := 1
+	for i := range s.Reported.Spans {
+		t := &s.Reported.Spans[i]
+		if y >= a.H {
+			break
+		}
+		sum := &t.Windows[c.Window]
+		a.Elide(0, y, names-1, dim, spanName(t.Name), c.Skin.Glyphs.Ellipsis)
+		cells := [...]string{"-", "-", "-", "-", "-", "0"}
+		if sum.Count > 0 {
+			cells = [...]string{
+				metric.Duration(int64(sum.Mean)), metric.QuantileOf(sum.P50), metric.QuantileOf(sum.P90), metric.QuantileOf(sum.P95),
+				metric.QuantileOf(sum.P99), metric.Count(float64(sum.Count)),
+			}
+		}
+		for i, words := range cells {
+			st := data
+			if words == "-" || i == len(cells)-1 {
+				st = dim
+			}
+			if x := names + (i+1)*col; x <= a.W {
+				a.Right(x, y, st, words)
+			}
+		}
+		y++
+	}
+	return y
+}
+
+// reportedLatency fills the latency view.
+func (c *Ctx) reportedLatency(a grid.Area, s *store.Snapshot) {
+	if len(s.Reported.Spans) == 0 {
+		c.absent(a, dim, "latencies: not reported by this engine", "a probe or the proxy would measure them")
+		return
+	}
+	n := c.reportedTable(a, s)
+	for _, words := range []string{
+		"as the engine counts them, in buckets of its own: means are exact, percentiles are interpolated between the bounds of a bucket;",
+		"< and > are the bounds of the first and the last one, of which no more is known",
+	} {
+		n++
+		a.Text(0, n, dim, words)
+	}
+	c.titledRates(a.Sub(0, n+2, a.W, a.H-n-2), s)
+}
+
+// titledRates is the course of tokens/s below what is known of latencies.
+func (c *Ctx) titledRates(a grid.Area, s *store.Snapshot) {
+	if pts := s.Throughput.Series; a.H >= 6 && len(pts) >= 2 {
+		drawRatesChart(a, pts, c)
+	}
+}
+
+// slots draws the requests in an engine's slots: how much of the prompt has been processed, and how much was generated.
+func (c *Ctx) slots(a grid.Area, s *store.Snapshot) {
+	busy := 0
+	for i := range s.Reported.Slots {
+		v := &s.Reported.Slots[i]
+		if v.Request == 0 || busy >= a.H-1 {
+			continue
+		}
+		c.slot(a.Sub(0, busy, a.W, 1), v, s)
+		busy++
+	}
+	if busy == 0 {
+		c.absent(a, dim, itoa(len(s.Reported.Slots))+" slots, all idle", "TTFT: not reported by this engine")
+		return
+	}
+	a.Elide(0, a.H-1, a.W, dim, "slots as they were seen; TTFT is not reported by this engine", c.Skin.Glyphs.Ellipsis)
+}
+
+func (c *Ctx) slot(a grid.Area, v *event.Slot, s *store.Snapshot) {
+	a.Text(0, 0, text, "#"+itoa(int(v.Request)))
+	a.Text(6, 0, dim, "slot "+itoa(v.Slot))
+	words := itoa(v.Generated) + " tokens"
+	if v.Generated == 0 {
+		words = "prompt " + itoa(v.Processed) + "/" + itoa(v.Prompt)
+	}
+	for _, r := range s.Requests {
+		if r.ID == v.Request && r.DecodeRate.OK() {
+			words += "  " + metric.Rate(r.DecodeRate.V) + " tok/s"
+		}
+	}
+	x := a.Right(a.W, 0, data, words)
+	bar := a.Sub(15, 0, x-16, 1)
+	whole := float64(max(v.Context, v.Prompt+v.Generated, 1))
+	gl := c.Skin.Glyphs
+	rest := max(v.Processed-v.Cached, 0)
+	bar.Stack(0, 0, bar.W, []grid.Seg{
+		{Share: float64(v.Cached) / whole, Role: theme.PartOther, Fill: gl.Fills[8]},
+		{Share: float64(rest) / whole, Role: theme.SeriesPrefill, Fill: gl.Fills[4]},
+		{Share: float64(v.Generated) / whole, Role: theme.SeriesDecode, Fill: gl.Fills[5]},
+	}, c.Skin.Colour(), gl)
+}

@@ -1,0 +1,115 @@
+package panes
+
+import (
+	"strings"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/sanitize"
+)
+
+// origin is a number that an engine may tell, and where it comes from.
+type origin struct {
+	name string
+	from event.Origin
+}
+
+// origins are the numbers of an engine that is known in sum, in the order in which people ask for them.
+func origins(r *store.Reported) (out []origin) {
+	for _, o := range []struct {
+		name string
+		r    event.Reading
+	}{
+		{"running", r.Running},
+		{"waiting", r.Waiting},
+		{"decode/s", r.Decode},
+		{"prefill/s", r.Prefill},
+		{"KV usage", r.KVUsage},
+		{"KV cells", r.KVTotal},
+		{"cache hits", r.CacheHits},
+		{"finished", r.Finished},
+		{"failed", r.Failed},
+	} {
+		out = append(out, origin{o.name, o.r.Origin})
+	}
+	for _, name := range []string{
+		event.TimesTTFT, event.TimesITL, event.TimesTPOT, event.TimesE2EL, event.TimesQueue, event.TimesPrefill, event.TimesDecode,
+	} {
+		from := event.NotReported
+		if r.Over(name, metric.Session) != nil {
+			from = event.Reported
+		}
+		out = append(out, origin{spanName(name), from})
+	}
+	slots := event.NotReported
+	if len(r.Slots) > 0 {
+		slots = event.Reported
+	}
+	out = append(out, origin{"slots", slots})
+	for _, n := range r.More {
+		out = append(out, origin{strings.ReplaceAll(sanitize.Line(n.Name), "_", " "), n.Origin})
+	}
+	return out
+}
+
+// capabilityRow lists the numbers of an engine by where they come from, a row for each origin.
+func (c *Ctx) capabilityRow(a grid.Area, r *store.Reported) {
+	all := origins(r)
+	y := 0
+	for _, group := range []struct {
+		from event.Origin
+		word string
+		st   grid.Style
+	}{
+		{event.Measured, "measured", good},
+		{event.Reported, "reported", good},
+		{event.Derived, "derived", good},
+		{event.NotYet, "not yet", dim},
+		{event.NotReported, "not reported", dim},
+	} {
+		names := ""
+		for _, o := range all {
+			if o.from == group.from {
+				names += ", " + o.name
+			}
+		}
+		if names == "" || y >= a.H {
+			continue
+		}
+		a.Text(0, y, group.st, group.word)
+		for _, line := range grid.Wrap(nil, names[2:], a.W-14) {
+			if y >= a.H {
+				break
+			}
+			a.Text(14, y, text, line)
+			y++
+		}
+	}
+}
+
+// moreRows writes what else the engine tells.
+func moreRows(r *rows, s *store.Snapshot) {
+	if s.Reported == nil {
+		return
+	}
+	if a, ok := r.next("cache hit"); ok {
+		number(a, s.Reported.CacheHits, metric.Percent, "of prompt tokens", data)
+	}
+	for _, n := range s.Reported.More {
+		name, format := strings.ReplaceAll(sanitize.Line(n.Name), "_", " "), metric.Count
+		switch {
+		case strings.HasSuffix(n.Name, "_share"):
+			name, format = strings.TrimSuffix(name, " share"), metric.Percent
+		case strings.HasSuffix(n.Name, "_bytes"):
+			name, format = strings.TrimSuffix(name, " bytes"), metric.Bytes
+		}
+		a, ok := r.next("")
+		if !ok {
+			return
+		}
+		l := a.Line(1, 0)
+		l.Put(data, format(n.V)).Put(dim, " "+name)
+	}
+}
