@@ -8,7 +8,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-func told(v float64) event.Reading { return event.Reading{V: v, Origin: event.Reported} }
+func stated(v float64) event.Reading { return event.Reading{V: v, Origin: event.Reported} }
 
 // reports is a store that is told reports, with the clock at the last one.
 func reports(at []float64, list ...*event.Report) *Snapshot {
@@ -28,8 +28,8 @@ func TestReportsFillTheSnapshot(t *testing.T) {
 		{Name: event.TimesQueue, Count: 2, Sum: int64(100 * time.Millisecond)},
 		{Name: event.TimesPrefill, Count: 2, Sum: int64(240 * time.Millisecond)},
 	}
-	v := reports([]float64{1, 2}, &event.Report{Running: told(1)}, &event.Report{
-		Interval: 1e9, Running: told(6), Waiting: told(2), Decode: event.From(310), KVUsage: told(0.5), KVUsed: told(100), KVTotal: told(200),
+	v := reports([]float64{1, 2}, &event.Report{Running: stated(1)}, &event.Report{
+		Interval: 1e9, Running: stated(6), Waiting: stated(2), Decode: event.From(310), KVUsage: stated(0.5), KVUsed: stated(100), KVTotal: stated(200),
 		Finished: event.From(3), Failed: event.From(1), Prompt: event.From(900), Cached: event.From(400), Generated: event.From(310), Times: times,
 	})
 	if c := v.Counts; c.Finished != 3 || c.Failed != 1 || c.PromptTokens != 900 || c.CachedTokens != 400 || c.GeneratedTokens != 310 {
