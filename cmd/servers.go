@@ -31,7 +31,7 @@ func (a *attached) addServer(ctx context.Context, at string) error {
 	}
 	opt := store.Options{Now: a.clock.Now, TTFTTarget: a.opt.ttftTarget, Queue: serverQueue}
 	if len(a.opt.addresses) <= mostHistories {
-		opt.History = a.opt.exports.history()
+		opt.History = a.opt.exports.history(store.BesideHistory)
 	}
 	s := a.exporting.session(at, opt)
 	if err := s.record(&a.opt.recording, a.clock); err != nil {
