@@ -37,7 +37,7 @@ func (a *attached) addServer(ctx context.Context, at string) error {
 	if err := s.record(&a.opt.recording, a.clock); err != nil {
 		return err
 	}
-	s.add("watch "+at, source.Run)
+	s.add("watch "+at, because(a.opt.note, source.Run))
 	if api.IsLocal(at) {
 		a.machine.add(s.sink)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/llmtop/llmtop/runtime/discover"
+	"github.com/llmtop/llmtop/runtime/scrape"
 	"github.com/llmtop/llmtop/ui"
 )
 
@@ -30,7 +31,7 @@ const discoverVariable = "LLMTOP_DISCOVER"
 type starting struct{ discover string }
 
 func (s *starting) bind(set *pflag.FlagSet) {
-	set.StringVar(&s.discover, "discover", cmp.Or(os.Getenv(discoverVariable), discoverSockets), "look for engines that run here: all, sockets (event sockets only), or off; also $"+discoverVariable)
+	set.StringVar(&s.discover, "discover", cmp.Or(os.Getenv(discoverVariable), discoverAll), "look for engines that run here: all, sockets (event sockets only), or off; also $"+discoverVariable)
 }
 
 func (s *starting) check() error {
@@ -96,7 +97,7 @@ func nothingFound(found []discover.Found) string {
 
 // attach shows engines as the attach command does.
 func (o *runOptions) attach(ctx context.Context, addresses []string, note string) error {
-	a := attachOptions{view: o.view, addresses: addresses, note: note}
+	a := attachOptions{view: o.view, addresses: addresses, note: note, every: scrape.DefaultInterval}
 	return a.run(ctx)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/scrape/fetch"
+	"github.com/llmtop/llmtop/runtime/scrape/gather"
 	"github.com/llmtop/llmtop/runtime/scrape/identify"
 )
 
@@ -16,6 +17,11 @@ const maxAnswer = 2 << 20
 
 // Fingerprint is the Identify that asks over HTTP. It sends no key: who listens at a port is not known before.
 func Fingerprint(ctx context.Context, base string) (Identity, error) {
+	return new(asker).identify(ctx, base)
+}
+
+// identify is Fingerprint, with speeds where it has asked the server before.
+func (a *asker) identify(ctx context.Context, base string) (Identity, error) {
 	c, err := fetch.New(base, fetch.Options{Bytes: maxAnswer})
 	if err != nil {
 		return Identity{}, err
@@ -31,7 +37,7 @@ func Fingerprint(ctx context.Context, base string) (Identity, error) {
 		return id, err
 	}
 	if !id.NeedsKey {
-		id.Load, id.Progress = loadOf(ctx, c, kind, &info)
+		id.Load, id.Progress = a.loadOf(ctx, c, kind, &info)
 	}
 	return id, nil
 }
@@ -55,12 +61,14 @@ func modelOf(models []identify.Model) string {
 }
 
 // loadOf is what an engine tells of its load for one more question, where it does.
-func loadOf(ctx context.Context, c *fetch.Client, kind identify.Kind, info *identify.Info) (Load, Progress) {
+func (a *asker) loadOf(ctx context.Context, c *fetch.Client, kind identify.Kind, info *identify.Info) (Load, Progress) {
 	switch {
 	case kind == identify.Llama && info.Slots && !info.Router:
 		return slotsLoad(ctx, c)
 	case kind == identify.SGLang:
 		return sglangLoad(ctx, c), nil
+	case info.Metrics != "" && gather.Knows(kind) && kind != identify.Llama: // whose metrics begin anew for every reader
+		return a.load(ctx, c, kind, info.Metrics), nil
 	}
 	return Load{}, nil
 }

@@ -21,19 +21,27 @@ type answers map[string]string
 // fake is a server of an engine. It notes what it is asked.
 type fake struct {
 	*httptest.Server
-	mu    sync.Mutex
+	mu    sync.Mutex // guards what follows
+	say   answers
 	asked []string
+}
+
+// set changes what it says at a path.
+func (f *fake) set(path, text string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.say[path] = text
 }
 
 // serve starts one; status is that of all its answers.
 func serve(tb testing.TB, status int, say answers) *fake {
 	tb.Helper()
-	f := &fake{}
+	f := &fake{say: say}
 	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f.mu.Lock()
 		f.asked = append(f.asked, r.Method+" "+r.URL.RequestURI())
+		text, ok := f.say[r.URL.Path]
 		f.mu.Unlock()
-		text, ok := say[r.URL.Path]
 		switch {
 		case !ok && status == http.StatusOK:
 			http.NotFound(w, r)

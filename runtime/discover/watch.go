@@ -12,6 +12,7 @@ import (
 type Watch struct {
 	Options Options
 	before  map[string]made // by address
+	asker   asker
 }
 
 // made is what an engine has generated.
@@ -42,7 +43,11 @@ func (p Progress) since(before Progress) (sum float64, ok bool) {
 
 // Look is Find, with speeds from the second time on.
 func (w *Watch) Look(ctx context.Context) Result {
-	r := Find(ctx, w.Options)
+	opt := w.Options
+	if opt.Identify == nil {
+		opt.Identify = w.asker.identify
+	}
+	r := Find(ctx, opt)
 	now := time.Now()
 	made := map[string]made{}
 	for i := range r.Engines {
