@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/scrape/fetch"
@@ -21,7 +22,14 @@ type slots struct {
 	ended   float64    // tokens of tasks that have ended, as far as they were seen
 	told    float64    // tokens that reports have told
 	counted float64    // tokens that the server has counted since the first look, which it does when a request ends
+
+	generated, computed int        // tokens since from
+	from                event.Time // when the rates began
+	decode, prefill     event.Reading
 }
+
+// ratesOver is how long rates are taken over at least: single looks are so close together that a slow model has no token, or one, between them.
+const ratesOver = event.Time(time.Second)
 
 // task is the request in a slot.
 type task struct {
@@ -87,7 +95,7 @@ func (f *slots) follow(list []slot, now event.Time, report *event.Report) {
 		}
 		report.Slots = append(report.Slots, out)
 	}
-	f.rates(report, generated, computed, float64(now-f.at)/1e9)
+	f.rates(report, generated, computed, now)
 	f.totals(report)
 	f.at = now
 	report.Running = event.Reading{V: float64(f.busy), Origin: event.Reported}
@@ -98,12 +106,18 @@ func (f *slots) follow(list []slot, now event.Time, report *event.Report) {
 	}
 }
 
-// rates are tokens/s since the last look.
-func (f *slots) rates(report *event.Report, generated, computed int, seconds float64) {
-	report.Decode, report.Prefill = event.Absent(event.NotYet), event.Absent(event.NotYet)
-	if f.at != 0 && seconds > 0 {
-		report.Decode, report.Prefill = event.From(float64(generated)/seconds), event.From(float64(computed)/seconds)
+// rates are tokens/s over the last second or more.
+func (f *slots) rates(report *event.Report, generated, computed int, now event.Time) {
+	if f.at == 0 {
+		f.from, f.decode, f.prefill = now, event.Absent(event.NotYet), event.Absent(event.NotYet)
 	}
+	f.generated, f.computed = f.generated+generated, f.computed+computed
+	if took := now - f.from; took >= ratesOver {
+		seconds := float64(took) / 1e9
+		f.decode, f.prefill = event.From(float64(f.generated)/seconds), event.From(float64(f.computed)/seconds)
+		f.generated, f.computed, f.from = 0, 0, now
+	}
+	report.Decode, report.Prefill = f.decode, f.prefill
 }
 
 // totals makes one count of the tokens that were seen in slots, live, and of those that the server counts when a request has ended, short ones
