@@ -8,6 +8,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/runtime"
+	"github.com/llmtop/llmtop/runtime/host"
 	"github.com/llmtop/llmtop/runtime/native/demo"
 	"github.com/llmtop/llmtop/ui"
 )
@@ -111,6 +112,9 @@ func (o *runOptions) screen(s *local, submit func(runtime.Request) (*runtime.Han
 			s.scheduler.SetPace(tokensPerSecond)
 			return nil
 		},
+	}
+	if l := s.sampler; l != nil && host.Inspects {
+		cfg.Actions.Watch, cfg.Actions.Inspect = l.Watch, l.Inspect
 	}
 	if o.model == "" {
 		for _, p := range demo.Prompts() {

@@ -74,6 +74,10 @@ type Actions struct {
 	Cancel  func(id event.RequestID) error
 	SetPace func(tokensPerSecond float64) error     // 0 is flat out
 	Report  func(s *store.Snapshot) ([]byte, error) // the report of what a snapshot shows, as JSON; it may take a while
+
+	// Watch has the machine sampled more closely while the user looks at it, together with the model's file, until it is called with false.
+	Watch   func(model string, on bool)
+	Inspect func(model string) // measures what costs more than a sample may, once
 }
 
 // SuggestedPrompt is a built-in prompt with the kind of text it asks for.
@@ -105,6 +109,7 @@ type app struct {
 	engines  engines
 	requests requests
 	experts  experts
+	watched  watched
 	replay   replay
 	palette  palette
 	marks    marks

@@ -18,6 +18,10 @@ func crowd(n int) *scene {
 	s.model("qwen3-30b-a3b", 48, 128, 8)
 	for i := range n {
 		s.visitor(event.RequestID(i+1), n-i)
+		s.looked = s.looked || i == n/2
+		if s.now-s.sampled > 1000*ms {
+			s.sample(s.own.Float64() * 0.04)
+		}
 		if i%64 == 0 {
 			s.host()
 			s.drain()
@@ -59,6 +63,7 @@ func (s *scene) visitor(id event.RequestID, left int) {
 			s.step++
 			s.emit(event.Event{Kind: event.KindStep, Step: s.step, Dur: int64(gap), N: 3, Prompt: 512})
 			gap *= 7
+			s.stalled = true
 		}
 		if k > 0 {
 			s.now += event.Time(gap)

@@ -17,6 +17,7 @@ func (a *app) draw() {
 	if a.able(actPrompt) {
 		a.panes.Suggest = "press p to type a prompt"
 	}
+	a.panes.Inspect = a.able(actInspect)
 	if a.w < minWidth || a.h < minHeight {
 		panes.Vital(all, a.snap, &a.panes)
 	} else {
@@ -69,7 +70,7 @@ func (a *app) body(area grid.Area) {
 	case viewExperts:
 		a.experts.draw(area, a.snap, &a.panes)
 	case viewSystem:
-		a.drawPane(area, panes.Machine, tabNames[viewSystem])
+		a.drawSystem(area)
 	default:
 		a.places = append(a.places, arrange(a.w, area.H+2)...)
 		a.keepFocus()
@@ -159,6 +160,8 @@ func (a *app) able(act action) bool {
 		return a.session.Actions.SetPace != nil
 	case actReport:
 		return a.session.Actions.Report != nil
+	case actInspect:
+		return a.session.Actions.Inspect != nil
 	case actPreviousEngine, actNextEngine:
 		return len(a.sessions) > 1
 	}

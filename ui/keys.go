@@ -31,6 +31,7 @@ const (
 	actRequestBelow
 	actAxis
 	actNextStall
+	actInspect
 	actBack
 	actWindow
 	actPhase
@@ -104,6 +105,9 @@ var viewKeys = func() (keys [numTabs]string) {
 // panesOnly is where there are panes to move the focus among.
 var panesOnly = in(viewOverview, viewPane)
 
+// onToken is where one token of one request is looked at.
+var onToken = in(viewRequest, viewSystem)
+
 // scrolling is where there is something to scroll through or to choose from.
 var scrolling = everywhere &^ in(viewOverview)
 
@@ -120,12 +124,13 @@ var bindings = []binding{
 	{in(viewRequests), actColumnLeft, []string{"<"}, "<", "", "sort by the column to the left; a click on a head does so too"},
 	{in(viewRequests), actColumnRight, []string{">"}, "< >", "sort", "sort by the column to the right"},
 	{in(viewRequests), actReverse, []string{"r"}, "r", "reverse", "turn the order round"},
-	{in(viewRequest), actTokenLeft, []string{"left"}, "left", "", "look at the token before; so does the mouse over the cells, and up and down by rows"},
-	{in(viewRequest), actTokenRight, []string{"right"}, "left right", "token", "look at the next token"},
-	{in(viewRequest), actNextStall, []string{"n"}, "n", "stall", "look at the next stall"},
+	{onToken, actTokenLeft, []string{"left"}, "left", "", "look at the token before; in request, so does the mouse over the cells, and up and down by rows"},
+	{onToken, actTokenRight, []string{"right"}, "left right", "token", "look at the next token"},
+	{onToken, actNextStall, []string{"n"}, "n", "stall", "look at the next stall"},
 	{in(viewRequest), actAxis, []string{"x"}, "x", "axis", "time axis to the first token, or to the end"},
-	{in(viewRequest), actRequestAbove, []string{"<"}, "<", "", "the request in the row above in the table"},
-	{in(viewRequest), actRequestBelow, []string{">"}, "< >", "request", "the request in the row below in the table"},
+	{onToken, actRequestAbove, []string{"<"}, "<", "", "the request in the row above in the table"},
+	{onToken, actRequestBelow, []string{">"}, "< >", "request", "the request in the row below in the table"},
+	{in(viewSystem), actInspect, []string{"i"}, "i", "inspect", "measure the engine's PSS, and how much of the model's file is in the page cache: that takes time in proportion to their size"},
 	{in(viewRequests, viewRequest), actCopy, []string{"y"}, "y", "copy", "copy the request as JSON into the clipboard of the terminal (OSC 52)"},
 	{in(viewRequests, viewRequest), actFollow, []string{"f"}, "f", "follow", "follow the newest request, or stay with the one that is selected"},
 	{in(viewExperts), actExpertLeft, []string{"left", "h"}, "left", "", "look at the expert before; so does the mouse over the map, and up and down by layers"},

@@ -91,6 +91,14 @@ var requestKeyCases = map[action]func(*testing.T, *app, *asked){
 			t.Error("esc does not lead back to the table")
 		}
 	},
+	actInspect: func(t *testing.T, a *app, k *asked) {
+		a.press("6")
+		holds(t, a, "press i to measure")
+		a.press("i")
+		if holds(t, a, "PSS and page cache: told with the next sample"); !slices.Equal(k.looks, []string{"inspect (built in)"}) {
+			t.Errorf("asked for %q", k.looks)
+		}
+	},
 	actTokenLeft: func(t *testing.T, a *app, _ *asked) {
 		a.press("3")
 		holds(t, a, "Token 73  the last")

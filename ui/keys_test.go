@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -20,7 +21,8 @@ type asked struct {
 	cancels []event.RequestID
 	paces   []float64
 	reports int
-	err     error // what the next action answers
+	looks   []string // models that the machine was watched, not watched, or inspected for
+	err     error    // what the next action answers
 }
 
 func (k *asked) actions() Actions {
@@ -41,6 +43,8 @@ func (k *asked) actions() Actions {
 			k.reports++
 			return []byte("{}"), k.err
 		},
+		Watch:   func(model string, on bool) { k.looks = append(k.looks, fmt.Sprint("watch ", model, " ", on)) },
+		Inspect: func(model string) { k.looks = append(k.looks, "inspect "+model) },
 	}
 }
 

@@ -29,14 +29,19 @@ func (r *requests) current(s *store.Snapshot) *store.Request {
 	return nil
 }
 
-// drawRequest draws the request that is selected. Another one than before begins with a token of its own.
-func (r *requests) drawRequest(area grid.Area, s *store.Snapshot, c *panes.Ctx) {
+// look takes the request that is selected. Another one than before begins with a token of its own.
+func (r *requests) look(s *store.Snapshot) {
 	v := &r.one
 	v.Request, v.Follow = r.current(s), r.shown.Follow
 	if v.Request != nil && table.KeyOf(v.Request) != r.was {
 		r.was, v.Chosen = table.KeyOf(v.Request), false
 	}
-	panes.Request(area, v, s, c)
+}
+
+// drawRequest draws the request that is selected.
+func (r *requests) drawRequest(area grid.Area, s *store.Snapshot, c *panes.Ctx) {
+	r.look(s)
+	panes.Request(area, &r.one, s, c)
 }
 
 // step goes to the request in the row below in the table, or the one above.

@@ -14,6 +14,7 @@ type scene struct {
 	store *store.Store
 	now   event.Time
 	rng   *rand.Rand
+	own   *rand.Rand // of what the machine alone does
 	step  uint64
 	slots int
 
@@ -22,12 +23,16 @@ type scene struct {
 	promptTok, decTok     uint64
 	bias                  [][]float64
 	tells                 bool // tokens carry what the router picked for them
+
+	sampled event.Time // the last sample of the machine
+	stalled bool       // since then a token came late
+	looked  bool       // the next sample tells what costs more
 }
 
 const ms = event.Time(time.Millisecond)
 
 func newScene() *scene {
-	s := &scene{rng: rand.New(rand.NewPCG(7, 11)), slots: 1}
+	s := &scene{rng: rand.New(rand.NewPCG(7, 11)), own: rand.New(rand.NewPCG(5, 3)), slots: 1}
 	wall := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	s.store = store.New(store.Options{
 		Now:        func() event.Time { return s.now },
@@ -128,22 +133,40 @@ func (s *scene) reportExperts() {
 }
 
 // host reports a sample of the machine.
-func (s *scene) host() {
-	j := s.rng.Float64() * 0.04
-	s.emit(event.Event{Kind: event.KindHost, Data: &event.Host{
-		Interval: int64(time.Second), Cores: []float64{0.93 + j, 0.88 + j}, CPU: event.Of(0.9 + j), Frequency: event.Of(2.9e9),
-		Load1: event.Of(1.62), MemTotal: event.Of(24e9), MemUsed: event.Of(3.1e9), CopyBandwidth: event.Of(11.4e9),
-		CPULimit: event.Absent(event.Undefined), NoGPU: "no GPU",
+func (s *scene) host() { s.sample(s.rng.Float64() * 0.04) }
+
+// sample reports one of a machine that is busy by j more than 0.9. It was held up if a token was since the sample before.
+func (s *scene) sample(j float64) {
+	few := func(v float64) event.Reading { return event.Of(v * (0.9 + 0.2*s.own.Float64())) }
+	held := 0.0
+	if s.stalled {
+		held = 0.2 + 0.15*s.own.Float64()
+	}
+	interval := time.Second
+	if s.sampled > 0 {
+		interval = time.Duration(s.now - s.sampled)
+	}
+	s.sampled, s.stalled = s.now, false
+	h := &event.Host{
+		Interval: int64(interval), Cores: []float64{0.93 + j, 0.88 + j}, CPU: event.Of(0.9 + j), Frequency: event.Of(2.9e9),
+		Clocks: []float64{2.8e9, 3.0e9}, Load1: event.Of(1.62), MemTotal: event.Of(24e9), MemUsed: event.Of(3.1e9), CopyBandwidth: event.Of(11.4e9),
+		CPULimit: event.Absent(event.Undefined), NoGPU: "no GPU", Power: event.Absent(event.NotPermitted),
+		CPUPressure: few(0.01 + held), MemPressure: event.Of(0), IOPressure: event.Of(0.002), Received: few(12e3), Sent: few(31e3),
 		Engine: event.Process{
-			PID: 4242, CPU: event.Of(1.84 + j), RunWait: event.Of(0.021), RSS: event.Of(83.6e6), Peak: event.Of(91.2e6),
+			PID: 4242, CPU: event.Of(1.84 + j), RunWait: event.Of(0.021 + held), RSS: event.Of(83.6e6), Peak: event.Of(91.2e6),
 			Read: event.Of(0), Write: event.Of(4096), ReadOps: event.Of(0), WriteOps: event.Of(1), Faults: event.Of(0),
-			Threads: event.Of(11),
+			Threads: event.Of(11), MinorFaults: few(21), Voluntary: few(4200), Involuntary: few(12 + 900*held),
 		},
 		Self: event.Process{
 			PID: 4242, CPU: event.Of(1.84), RSS: event.Of(83.6e6), OutsideEngine: event.Of(0.011 + j/20), GCPause: event.Of(41_000),
 			GCCount: event.Of(1),
 		},
-	}})
+	}
+	if s.looked {
+		h.ModelBytes, h.ModelCached, h.Engine.PSS = event.Of(18.6e9), event.Of(17.1e9), event.Of(79.9e6)
+		s.looked = false
+	}
+	s.emit(event.Event{Kind: event.KindHost, Data: h})
 }
 
 // request runs one request from its queueing to the given number of tokens, and finishes it if all were made.
@@ -210,6 +233,7 @@ func (s *scene) pass(id event.RequestID, i int) {
 	dur := time.Duration(620e3 * (0.85 + 0.3*s.rng.Float64()))
 	if s.rng.IntN(97) == 0 {
 		dur *= 4
+		s.stalled = true
 	}
 	before := int64(s.now) / int64(time.Second)
 	pace := 25*time.Millisecond - dur

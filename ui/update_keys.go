@@ -94,6 +94,8 @@ func (a *app) do(act action) {
 		a.doRequest(act)
 	case actExpertLeft, actExpertRight, actFind, actFindNext, actBudgetLess, actBudgetMore, actSplit, actSection, actSpan:
 		a.doExperts(act)
+	case actInspect:
+		a.inspect()
 	case actBack:
 		a.back()
 	case actHelp:

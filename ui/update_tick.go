@@ -57,6 +57,7 @@ func (a *app) onTick() tea.Cmd {
 	} else {
 		a.lookBack()
 	}
+	a.watch()
 	a.status()
 	return a.tick()
 }

@@ -16,6 +16,16 @@ type Host struct {
 	MemoryUsed Number            `json:"memory_used_bytes"`
 	Memory     Number            `json:"memory_bytes"`
 	CPULimit   Number            `json:"cpu_limit_cores"`
+	Clocks     []Number          `json:"core_frequencies_hz"`
+	CPUWait    Number            `json:"cpu_pressure_share"`
+	MemoryWait Number            `json:"memory_pressure_share"`
+	IOWait     Number            `json:"io_pressure_share"`
+	Throttled  Number            `json:"throttled_share"`
+	Received   Number            `json:"received_bytes_per_s"`
+	Sent       Number            `json:"sent_bytes_per_s"`
+	Power      Number            `json:"power_w"`            // of the processors
+	ModelFile  Number            `json:"model_bytes"`        // when it was looked at last
+	Cached     Number            `json:"model_cached_bytes"` // of it, in the page cache
 	Absent     map[string]string `json:"absent,omitempty"`
 	Engine     Process           `json:"engine"`
 	Self       Process           `json:"llmtop"`
@@ -40,6 +50,10 @@ type Process struct {
 	WriteOps Number            `json:"disk_write_ops_per_s"`
 	Faults   Number            `json:"major_faults_per_s"`
 	Threads  Number            `json:"threads"`
+	PSS      Number            `json:"pss_bytes"` // when it was asked for last
+	Minor    Number            `json:"minor_faults_per_s"`
+	Waiting  Number            `json:"voluntary_switches_per_s"`
+	Stopped  Number            `json:"involuntary_switches_per_s"`
 	Absent   map[string]string `json:"absent,omitempty"`
 }
 
@@ -88,7 +102,13 @@ func host(h *store.Host) Host {
 	out := Host{
 		Known: h.Known, CPU: Number(h.CPU), Cores: []Number{}, Frequency: Number(h.Frequency), Load1: Number(h.Load1),
 		MemoryUsed: Number(h.MemUsed), Memory: Number(h.MemTotal), CPULimit: Number(h.CPULimit),
-		Engine: process(&h.Engine), Self: process(&h.Self), GPUs: []GPU{}, NoGPU: text(h.NoGPU),
+		Clocks: []Number{}, CPUWait: Number(h.CPUPressure), MemoryWait: Number(h.MemPressure), IOWait: Number(h.IOPressure),
+		Throttled: Number(h.Throttled), Received: Number(h.Received), Sent: Number(h.Sent), Power: Number(h.Power),
+		ModelFile: Number(h.Looked.ModelBytes), Cached: Number(h.Looked.ModelCached),
+		Engine: process(&h.Engine, h.Looked.PSS), Self: process(&h.Self, event.Reading{}), GPUs: []GPU{}, NoGPU: text(h.NoGPU),
+	}
+	for _, hz := range h.Clocks {
+		out.Clocks = append(out.Clocks, Number(event.Of(hz)))
 	}
 	for _, share := range h.Cores {
 		out.Cores = append(out.Cores, Number(event.Of(share)))
@@ -105,12 +125,13 @@ func host(h *store.Host) Host {
 	return out
 }
 
-func process(p *event.Process) Process {
+func process(p *event.Process, pss event.Reading) Process {
 	out := Process{
 		PID: p.PID, CPU: Number(p.CPU), Outside: Number(p.OutsideEngine), RunWait: Number(p.RunWait),
 		RSS: Number(p.RSS), Peak: Number(p.Peak), ReadSum: Number(p.ReadSum), WriteSum: Number(p.WriteSum),
 		Read: Number(p.Read), Write: Number(p.Write), ReadOps: Number(p.ReadOps), WriteOps: Number(p.WriteOps),
-		Faults: Number(p.Faults), Threads: Number(p.Threads),
+		Faults: Number(p.Faults), Threads: Number(p.Threads), PSS: Number(pss),
+		Minor: Number(p.MinorFaults), Waiting: Number(p.Voluntary), Stopped: Number(p.Involuntary),
 	}
 	out.Absent = absences(out)
 	return out

@@ -8,11 +8,18 @@ import (
 
 // applyHost takes in a sample of the machine.
 func (s *state) applyHost(at event.Time, p *event.Host) {
-	s.host.Host, s.host.At, s.host.Known = *p, at, true
-	s.host.Series = push(s.host.Series, HostPoint{
-		At: at, CPU: plain(p.CPU), EngineCPU: plain(p.Engine.CPU), RSS: plain(p.Engine.RSS),
-		Read: plain(p.Engine.Read), Write: plain(p.Engine.Write), SelfCPU: plain(p.Self.CPU),
-	}, SeriesLen)
+	h := &s.host
+	h.Host, h.At, h.Known = *p, at, true
+	if p.Engine.PSS != (event.Reading{}) {
+		h.Looked.PSS, h.Looked.PSSAt = p.Engine.PSS, at
+	}
+	if p.ModelBytes != (event.Reading{}) {
+		h.Looked.ModelBytes, h.Looked.ModelCached, h.Looked.ModelAt = p.ModelBytes, p.ModelCached, at
+	}
+	if n := len(h.Series); n > 0 && at < h.Series[n-1].At { // they stay in order
+		return
+	}
+	h.Series = push(h.Series, pointOf(at, p, &s.gaps), SeriesLen)
 }
 
 // plain is a reading for a chart: NaN, a gap, where it is absent.

@@ -38,7 +38,7 @@ func TestHostSamples(t *testing.T) {
 		p.emit(sec, event.Event{Kind: event.KindHost, Data: &event.Host{CPU: event.Of(.25), Engine: event.Process{RSS: event.Of(5e6)}}})
 	}
 	h := p.store.Snapshot().Host
-	if last := h.Series[len(h.Series)-1]; !h.Known || h.At != p.now || last.CPU != .25 || last.RSS != 5e6 || !math.IsNaN(last.Read) {
+	if last := h.Series[len(h.Series)-1]; !h.Known || h.At != p.now || last.V[GaugeCPU] != .25 || last.V[GaugeRSS] != 5e6 || !math.IsNaN(last.V[GaugeRead]) {
 		t.Errorf("last point %+v at %d, want 25 %%, 5 MB and a gap for what was not permitted", last, h.At)
 	}
 	if n := len(h.Series); n > SeriesLen || n < SeriesLen*3/4 {

@@ -259,15 +259,16 @@ type LayerHits struct {
 type Host struct {
 	event.Host
 	At     event.Time
-	Known  bool // a sample has come
-	Series []HostPoint
+	Known  bool        // a sample has come
+	Series []HostPoint // oldest first, at most SeriesLen
+	Looked Looked
 }
 
-// HostPoint is one sample for sparklines; NaN where a reading was absent.
-type HostPoint struct {
-	At                               event.Time
-	CPU, EngineCPU, RSS, Read, Write float64
-	SelfCPU                          float64
+// Looked is what is not in every sample, since it costs more: the last that was told of it, and when. A moment of 0 means never.
+type Looked struct {
+	PSS                     event.Reading // bytes, of the engine
+	ModelBytes, ModelCached event.Reading // size of the model's file, and how much of it was in the page cache
+	PSSAt, ModelAt          event.Time
 }
 
 // LogLine is one line of the engine's log, raw.

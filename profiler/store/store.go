@@ -93,6 +93,7 @@ type state struct {
 	host     Host
 	reported *reported // nil: the engine sends no reports
 	polled   bool      // the last report told of slots
+	gaps     gapSum    // since the last sample of the machine
 	log      []LogLine
 	judge    verdict.Judge
 }

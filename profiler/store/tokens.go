@@ -42,6 +42,7 @@ func (s *state) applyToken(e *event.Event) {
 	v.Last = at
 	v.Generated += k
 	s.counts.GeneratedTokens += uint64(k)
+	s.gaps.tokens += uint64(k)
 	s.rates.generated(at, k)
 	if len(e.Picks) > 0 {
 		s.tell(l, at, e.Picks)
@@ -72,6 +73,7 @@ func (s *state) recordGaps(l *live, at event.Time, gap int64, k int) {
 	l.itl.Record(gap, uint32(k))
 	s.latency.itl.Record(int64(at), gap, uint32(k))
 	s.latency.spreads.record(at, gap, k)
+	s.gaps.add(gap, k)
 	for range k {
 		if len(v.Gaps) >= MaxGaps {
 			v.FirstGap += MaxGaps / 4

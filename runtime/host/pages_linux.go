@@ -11,6 +11,9 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
+// Inspects says whether the system tells what Sampler.Inspect is for.
+const Inspects = true
+
 // proportional is the PSS of a process in bytes: its resident pages, each divided by the number of processes that map it.
 func proportional(pid int) event.Reading {
 	return parsePSS("/proc/" + strconv.Itoa(pid) + "/smaps_rollup")

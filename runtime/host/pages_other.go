@@ -4,6 +4,9 @@ package host
 
 import "github.com/llmtop/llmtop/profiler/event"
 
+// Inspects says whether the system tells what Sampler.Inspect is for.
+const Inspects = false
+
 // proportional is the PSS of a process, which other systems do not tell.
 func proportional(int) event.Reading { return event.Absent(event.NotReported) }
 

@@ -26,7 +26,7 @@ func drawMachine(a grid.Area, s *store.Snapshot, c *Ctx) {
 	drawGPUs(&r, s, c)
 	drawScheduling(&r, s)
 	pts := s.Host.Series
-	r.course("CPU", len(pts), func(i int) float64 { return pts[i].CPU }, 1, theme.SeriesPrefill, theme.AreaPrefill, c)
+	r.course("CPU", len(pts), func(i int) float64 { return pts[i].V[store.GaugeCPU] }, 1, theme.SeriesPrefill, theme.AreaPrefill, c)
 }
 
 // noMachine says which kind of nothing there is, if no sample of the machine has come. llmtop itself samples that of an engine in this

@@ -77,6 +77,7 @@ type Ctx struct {
 	Paused   bool
 	FPS      int
 	Memory   *Memory
+	Inspect  bool   // what costs more can be measured on demand
 	Suggest  string // what the empty screen says to do, for example "press p to type a prompt"
 	Engine   string // which of several engines this is, for example "2/3 box:9000"; "" if there is only one
 	Record   RecordNote
@@ -90,13 +91,15 @@ type Ctx struct {
 
 // Memory keeps costly pictures between frames.
 type Memory struct {
-	latency, rates, kv, cpu, memory, disk grid.Chart
-	lines, verdict                        []string
-	lineKey                               textKey
-	segs                                  []grid.Seg
-	bins                                  []int
-	values                                []float64
-	fit                                   table.Fit
+	latency, rates, kv, tokens, cpu, memory, disk, network grid.Chart
+	lines, verdict                                         []string
+	lineKey                                                textKey
+	segs                                                   []grid.Seg
+	bins                                                   []int
+	values                                                 []float64
+	fit                                                    table.Fit
+	gauges                                                 gaugeSums
+	gaugeRows                                              []gaugeRow
 }
 
 // Styles that all panes share.

@@ -1,0 +1,199 @@
+package panes
+
+import (
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+)
+
+// chartsFrom is the width from which the course of the machine has charts beside the table.
+const chartsFrom = 150
+
+// System draws the machine: its cores, every gauge with its course, and how each stood when the token that is looked at came.
+func System(a grid.Area, v *RequestView, s *store.Snapshot, c *Ctx) {
+	c.caps = s.Engine.Caps
+	c.system(a, "System", v, s)
+}
+
+func (c *Ctx) system(a grid.Area, name string, v *RequestView, s *store.Snapshot) {
+	in := c.frameAs(a, name, "rates over a second; usual and correlation over "+c.Window.String(), c.Window.String())
+	if c.noMachine(in, s) {
+		return
+	}
+	if v.Request != nil {
+		v.settle()
+		if !v.Chosen {
+			v.Token = slowestKept(v.Request, s.Host.At)
+		}
+	}
+	gap := min(in.H/30, 1)
+	y := c.coreBars(in.Sub(0, 0, in.W, max(in.H/5, 1)), s) + gap
+	at := c.systemToken(in.Sub(0, y, in.W, 1), v, s)
+	y += 1 + gap
+	body := in.Sub(0, y, in.W, in.H-y)
+	w := body.W
+	if body.W >= chartsFrom {
+		w = body.W*62/100 - 2
+		c.systemCharts(body.Sub(w+3, 0, body.W-w-3, body.H), s)
+	}
+	c.gaugeTable(body.Sub(0, 0, w, body.H), a, at, v, s)
+}
+
+// slowestKept is the number of the token with the longest gap among those whose moments are kept and that came until the last sample; the
+// first without any.
+func slowestKept(r *store.Request, until event.Time) (n int) {
+	most := int64(-1)
+	for i := range r.Tokens {
+		if t := &r.Tokens[i]; t.Gap > most && t.At <= until {
+			n, most = t.Nth, t.Gap
+		}
+	}
+	return n
+}
+
+// zoomMachine is the System view as the overview's pane, with the token of the request to look at.
+func zoomMachine(a grid.Area, s *store.Snapshot, c *Ctx) {
+	c.system(a, c.id.String(), &RequestView{Request: s.Current, Still: true}, s)
+}
+
+// coreBars draws a gauge with the frequency for each core, several in a row, or a column for each where that takes too many rows, and
+// returns the rows that it took.
+func (c *Ctx) coreBars(a grid.Area, s *store.Snapshot) int {
+	const least = 24
+	cores, gl := s.Host.Cores, c.Skin.Glyphs
+	n := len(cores)
+	if n == 0 {
+		a.Text(0, 0, dim, "cores: "+s.Host.CPU.Why())
+		return 1
+	}
+	perRow := max(min(n, (a.W+2)/least), 1)
+	high := (n + perRow - 1) / perRow
+	perRow = (n + high - 1) / high
+	if high > a.H {
+		r := rows{a: a}
+		drawCoreColumns(&r, cores, gl)
+		return max(r.y, 1)
+	}
+	w := (a.W + 2) / perRow
+	for i, share := range cores {
+		cell := a.Sub(i%perRow*w, i/perRow, w-2, 1)
+		end := cell.W
+		if i < len(s.Host.Clocks) && w >= 34 {
+			cell.Right(end, 0, dim, hertz(s.Host.Clocks[i]))
+			end -= 9
+		}
+		cell.Right(3, 0, dim, itoa(i))
+		cell.Right(end, 0, text, metric.Percent(share))
+		cell.Bar(4, 0, end-4-7, share, theme.SeriesPrefill, c.Skin.Colour(), gl)
+	}
+	return high
+}
+
+// hertz is a frequency in GHz.
+func hertz(v float64) string { return metric.Rate(v/1e9) + " GHz" }
+
+// systemToken says which token is looked at and why it took as long as it did, and returns the sample of the machine around it; nil if
+// there is none.
+func (c *Ctx) systemToken(a grid.Area, v *RequestView, s *store.Snapshot) *store.HostPoint {
+	l := a.Line(0, 0)
+	r := v.Request
+	if r == nil || len(r.Tokens) == 0 {
+		words := "no token to look at yet"
+		if r != nil {
+			words = "no token of #" + itoa(int(r.ID)) + " to look at"
+		}
+		l.Put(dim, words)
+		return nil
+	}
+	l.Put(head, "Token "+itoa(v.Token)+" of #"+itoa(int(r.ID))).Gap(2)
+	if !v.Chosen {
+		l.Fit(grid.Piece{Style: dim, Words: "the slowest  "})
+	}
+	gap, known := gapBefore(r, v.Token)
+	if known {
+		ratio := float64(gap) / max(float64(r.ITL.P50), 1)
+		l.Put(loud, metric.Duration(gap)).Gap(1)
+		l.Fit(grid.Piece{Style: gapStyle(ratio), Words: metric.Rate(ratio) + c.Skin.Glyphs.Times}, grid.Piece{Style: dim, Words: " the median  "})
+		why, st := c.cause(r, v.Token, ratio)
+		if st == dim {
+			why = ""
+		}
+		defer func() { a.Elide(l.X, 0, max(a.W-l.X, 0), st, why, c.Skin.Glyphs.Ellipsis) }()
+	}
+	t := tokenOf(r, v.Token)
+	if t == nil {
+		l.Fit(grid.Piece{Style: dim, Words: "its moment is no longer kept  "})
+		return nil
+	}
+	l.Fit(grid.Piece{Style: dim, Words: "at "}, grid.Piece{Style: text, Words: clock(since(s, t.At)) + "  "})
+	p, ok := s.Host.Around(t.At)
+	switch {
+	case ok:
+		return p
+	case t.At > s.Host.At:
+		l.Fit(grid.Piece{Style: dim, Words: "the next sample will tell  "})
+	default:
+		l.Fit(grid.Piece{Style: dim, Words: "no sample of the machine around it  "})
+	}
+	return nil
+}
+
+// systemCharts draws the course of what matters most, one under another: the tokens, and what they wait for.
+func (c *Ctx) systemCharts(a grid.Area, s *store.Snapshot) {
+	if len(s.Host.Series) < 2 {
+		c.absent(a, dim, "charts begin with the second sample", "")
+		return
+	}
+	curve := func(gauges ...store.Gauge) func(p *store.HostPoint, k int) float64 {
+		return func(p *store.HostPoint, k int) float64 { return p.V[gauges[k]] }
+	}
+	m := c.Memory
+	charts := [...]struct {
+		chart *grid.Chart
+		title string
+		names []string
+		roles []theme.Role
+		at    func(p *store.HostPoint, k int) float64
+		units []axisUnit
+	}{
+		{&m.tokens, "ITL", []string{"mean of the second"}, []theme.Role{theme.SeriesP99}, func(p *store.HostPoint, _ int) float64 { return p.ITL }, timeAxis},
+		{&m.cpu, "Cores", []string{"engine", "waited for"}, []theme.Role{theme.SeriesDecode, theme.SeriesWrite}, curve(store.GaugeEngineCPU, store.GaugeRunWait), countAxis},
+		{&m.memory, "Memory", []string{"engine RSS"}, []theme.Role{theme.SeriesP50}, curve(store.GaugeRSS), byteAxis},
+		{&m.disk, "Disk", []string{"read/s", "write/s"}, []theme.Role{theme.SeriesRead, theme.SeriesWrite}, curve(store.GaugeRead, store.GaugeWrite), byteAxis},
+		{&m.network, "Network", []string{"received/s", "sent/s"}, []theme.Role{theme.SeriesRead, theme.SeriesWrite}, curve(store.GaugeReceived, store.GaugeSent), byteAxis},
+	}
+	n := min(max(a.H/7, 1), len(charts))
+	for i := range n {
+		from, to := a.H*i/n, a.H*(i+1)/n
+		k := &charts[i]
+		hostChart(a.Sub(0, from, a.W, to-from-1), k.chart, s, c, k.title, k.names, k.roles, k.at, k.units)
+	}
+}
+
+// hostChart draws curves over the host's samples under a title with their names in their colours.
+func hostChart(a grid.Area, chart *grid.Chart, s *store.Snapshot, c *Ctx, title string, names []string,
+	roles []theme.Role, at func(p *store.HostPoint, k int) float64, units []axisUnit,
+) {
+	pts := s.Host.Series
+	l := a.Line(0, 0)
+	l.Put(head, title).Gap(2)
+	for k, n := range names {
+		l.Put(grid.Fg(roles[k]), n).Gap(2)
+	}
+	pts = pts[max(len(pts)-a.W, 0):]
+	top := 0.0
+	for k := range roles {
+		top = max(top, highest(len(pts), func(i int) float64 { return at(&pts[i], k) }))
+	}
+	if top <= 0 {
+		a.Text(0, 1, dim, "nothing above 0, or "+event.NotReported.String())
+		return
+	}
+	chart.Draw(a.Sub(0, 1, a.W, a.H-1), grid.Curves{
+		N: len(pts), Top: top, Stamp: int64(pts[len(pts)-1].At), Roles: roles,
+		Label: label(units, top),
+		At:    func(k, i int) float64 { return at(&pts[i], k) },
+	}, c.Skin)
+}
