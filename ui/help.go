@@ -22,6 +22,7 @@ var numbers = []struct{ name, unit, means string }{
 	{"ITL", "s", "inter-token latency: the gap between two consecutive tokens, waiting on purpose (pacing) excluded"},
 	{"p50 p95 p99", "s", "percentiles of ITL or TTFT over the window in the title, from a histogram with at most 1/64 error"},
 	{"ITL over time", "0..1", "tokens of a second that came after such a gap / all tokens of that second; four steps to an octave, and one column a second"},
+	{"outliers", "", "in histograms: the three longest times by the request and token that they belong to; of TTFT beyond its target, of ITL from 3 times the median on"},
 	{"stall", "", "a gap of 3 times the request's median or more; the cause is named where the evidence supports one"},
 	{"E2EL", "s", "end-to-end latency: finished - enqueued = TTFT + decode time"},
 	{"prefill", "tok/s", "computed prompt tokens (cached ones excluded) / prefill time"},

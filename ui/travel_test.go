@@ -57,6 +57,7 @@ func TestThePastLooksAsItDid(t *testing.T) {
 			was.Verdicts = a.snap.Verdicts // how long they stay depends on how often somebody looks
 			looked++
 			then := open(&was, theme.TrueColour, false, 160, 45)
+			then.session.Actions = a.session.Actions
 			then.show(v)
 			then.panes.Paused = true
 			then.panes.Timeline = a.panes.Timeline

@@ -3,6 +3,7 @@ package panes
 import (
 	"math"
 
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
@@ -15,16 +16,20 @@ const mostGaps = 8192
 // ttftHistogram shows how the TTFT of the warm requests that are kept are spread.
 func (c *Ctx) ttftHistogram(a grid.Area, s *store.Snapshot) {
 	values := c.Memory.values[:0]
+	target := float64(s.Latency.Target)
+	var far outliers
 	for _, list := range [...][]*store.Request{s.Past, s.Requests} {
 		for _, r := range list {
-			if r.TTFT.OK() && !r.Cold && r.TTFT.V > 0 {
-				values = append(values, r.TTFT.V*1e9)
+			if ns := r.TTFT.V * 1e9; r.TTFT.OK() && !r.Cold && ns > 0 {
+				values = append(values, ns)
+				if target > 0 && ns > target {
+					far.add(outlier{ns, r.ID, -1})
+				}
 			}
 		}
 	}
 	c.Memory.values = values
-	target := float64(s.Latency.Target)
-	c.logHistogram(a, "TTFT", "warm requests", values, func(ns float64) grid.Style {
+	c.logHistogram(a, "TTFT", "warm requests", values, &far, func(ns float64) grid.Style {
 		if target > 0 && ns > target {
 			return bad
 		}
@@ -35,10 +40,18 @@ func (c *Ctx) ttftHistogram(a grid.Area, s *store.Snapshot) {
 // itlHistogram shows how the last gaps between tokens are spread.
 func (c *Ctx) itlHistogram(a grid.Area, s *store.Snapshot) {
 	values := c.Memory.values[:0]
+	median := float64(s.Latency.ITL[metric.Session].P50)
+	var far outliers
 	for _, r := range s.Requests {
-		for _, g := range r.Gaps[max(len(r.Gaps)-mostGaps+len(values), 0):] {
-			if g > 0 {
-				values = append(values, float64(g))
+		from := max(len(r.Gaps)-mostGaps+len(values), 0)
+		_, last, _ := Received(r)
+		for i, g := range r.Gaps[from:] {
+			if g <= 0 {
+				continue
+			}
+			values = append(values, float64(g))
+			if float64(g) >= stallGap*median && median > 0 {
+				far.add(outlier{float64(g), r.ID, last - len(r.Gaps) + 1 + from + i})
 			}
 		}
 		if len(values) >= mostGaps {
@@ -46,13 +59,12 @@ func (c *Ctx) itlHistogram(a grid.Area, s *store.Snapshot) {
 		}
 	}
 	c.Memory.values = values
-	median := float64(s.Latency.ITL[metric.Session].P50)
-	c.logHistogram(a, "ITL", "gaps, the last ones", values, func(ns float64) grid.Style { return gapStyle(ns / max(median, 1)) })
+	c.logHistogram(a, "ITL", "gaps, the last ones", values, &far, func(ns float64) grid.Style { return gapStyle(ns / max(median, 1)) })
 }
 
 // logHistogram draws times in ns as columns on a logarithmic axis; style colours a column by the time that it stands for, so that what
 // lies beyond a limit is seen even where it is a single sample.
-func (c *Ctx) logHistogram(a grid.Area, name, of string, values []float64, style func(ns float64) grid.Style) {
+func (c *Ctx) logHistogram(a grid.Area, name, of string, values []float64, far *outliers, style func(ns float64) grid.Style) {
 	if a.H < 3 || a.W < 20 {
 		return
 	}
@@ -87,7 +99,68 @@ func (c *Ctx) logHistogram(a grid.Area, name, of string, values []float64, style
 		}
 	}
 	l.Fit(grid.Piece{Style: dim, Words: ", highest " + metric.Count(float64(most))})
+	far.draw(plot, c.Skin.Glyphs, func(ns float64) (x, top int) {
+		x = min(max(int(math.Log(ns/lo)*scale), 0), plot.W-1)
+		return x, plot.H - 1 - bins[x]*plot.H/max(most, 1)
+	})
 	drawLogAxis(a.Sub(0, a.H-1, a.W, 1), lo, hi)
+}
+
+// outlier is a time far beyond the usual, with whose it is; token is -1 for that of a whole request.
+type outlier struct {
+	ns      float64
+	request event.RequestID
+	token   int
+}
+
+// outliers are the longest times, the longest first, one of a request.
+type outliers struct {
+	list [3]outlier
+	n    int
+}
+
+// add keeps a time if it is among the longest.
+func (o *outliers) add(v outlier) {
+	for i := range o.n {
+		if o.list[i].request == v.request {
+			if o.list[i].ns >= v.ns {
+				return
+			}
+			copy(o.list[i:], o.list[i+1:o.n])
+			o.n--
+			break
+		}
+	}
+	i := o.n
+	for i > 0 && o.list[i-1].ns < v.ns {
+		i--
+	}
+	if i == len(o.list) {
+		return
+	}
+	copy(o.list[i+1:], o.list[i:])
+	o.list[i] = v
+	o.n = min(o.n+1, len(o.list))
+}
+
+// draw names the outliers above their columns, one a row, as far as there is room; place is where the column of a time is, and the row
+// above it.
+func (o *outliers) draw(plot grid.Area, gl *theme.Glyphs, place func(ns float64) (x, top int)) {
+	for y, v := range o.list[:o.n] {
+		x, top := place(v.ns)
+		words := "#" + itoa(int(v.request))
+		if v.token >= 0 {
+			words += " token " + itoa(v.token)
+		}
+		words += " " + metric.Duration(int64(v.ns))
+		if y >= top || y >= plot.H-1 || x < grid.Width(words)+1 {
+			continue
+		}
+		plot.Right(x-1, y, bad, words)
+		for row := y; row < top; row++ {
+			plot.Cell(x, row, grid.Fg(theme.Border), gl.Vertical)
+		}
+	}
 }
 
 // drawLogAxis labels 1, 2 and 5 of every power of ten where there is room.
