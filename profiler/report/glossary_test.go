@@ -13,7 +13,7 @@ import (
 // unexplained are names of the schema that are no numbers and mean what they say.
 var unexplained = strings.Fields(`schema_version version partial machine configuration model engine host kv gpus verdicts
 	os arch cpu name device kernels path architecture quantisation label group text severity topic evidence try known
-	request step log last_log token counters`)
+	request step log last_log token counters report`)
 
 // names collects the names of all properties of a schema.
 func names(v any, out map[string]bool) {
