@@ -25,22 +25,13 @@ func (o *runOptions) runHeadless(ctx context.Context, prompts []runtime.Request,
 		return err
 	}
 	var built *report.Report
-	var ops operations
 	err = s.run(ctx, func(ctx context.Context) error {
-		if o.choice.ops {
-			go ops.watch(ctx, s.scheduler)
-		}
 		ended, err := generate(ctx, s.scheduler, prompts, progress)
 		if ended > 0 || cutOff(err) {
 			if !crashed(err) {
 				s.sampler.Sample(s.sink) // what the run has cost to its very end
 			}
-			meta := o.meta(err)
-			if o.choice.ops {
-				ops.look(ctx, s.scheduler)
-				meta.Ops = ops.report()
-			}
-			built = report.Build(meta, s.store.Snapshot(), collector)
+			built = report.Build(o.meta(err), s.store.Snapshot(), collector)
 		}
 		return err
 	})

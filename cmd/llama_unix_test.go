@@ -14,9 +14,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/llmtop/llmtop/cmd"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/wire"
+	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/runtime"
 	"github.com/llmtop/llmtop/runtime/socket"
 )
@@ -223,41 +226,42 @@ func TestLlamaConversation(t *testing.T) {
 	}
 }
 
-// TestLlamaOps has the operations timed: all layers have multiplied matrices, and watching has cost something.
+// TestLlamaOps has the operations timed: all layers have multiplied matrices, watching has cost something, and a recording has it all.
 func TestLlamaOps(t *testing.T) {
 	withLlama(t)
 	path, err := binary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command(path, "run", builtIn, "--engine", "llamacpp", "--ops", "--headless", "--json", "-", "-n", "64", "--seed", "3", "-p", "Call me Ishmael.").Output()
-	var report struct {
-		Ops struct {
-			Passes   int
-			Slowdown float64 `json:"slowdown_ratio"`
-			Times    []struct {
-				Op      string
-				Layer   *int
-				Calls   int
-				Elapsed float64 `json:"elapsed_s"`
-			}
-		}
-	}
-	if err == nil {
-		err = json.Unmarshal(out, &report)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	recording := filepath.Join(t.TempDir(), "run.llmtop")
+	live := timesOf(t, exec.Command(path, "run", builtIn, "--engine", "llamacpp", "--ops", "--headless", "--json", "-", "--record", recording,
+		"-n", "64", "--seed", "3", "-p", "Call me Ishmael."))
 	layers := map[int]bool{}
-	for _, v := range report.Ops.Times {
-		if v.Op == "MUL_MAT" && v.Layer != nil && v.Calls >= report.Ops.Passes && v.Elapsed > 0 {
+	for _, v := range live.Times {
+		if v.Op == "MUL_MAT" && v.Layer != nil && v.Calls >= live.Passes && v.Time.V > 0 {
 			layers[*v.Layer] = true
 		}
 	}
-	if report.Ops.Passes < 10 || report.Ops.Slowdown <= 0 || len(layers) != 8 {
-		t.Errorf("%+v", report.Ops)
+	if live.Passes < 10 || live.Slowdown.V <= 0 || len(layers) != 8 {
+		t.Errorf("%+v", live)
 	}
+	if diff := cmp.Diff(live, timesOf(t, exec.Command(path, "replay", recording, "--headless", "--json", "-"))); diff != "" {
+		t.Errorf("-live +replay\n%s", diff)
+	}
+}
+
+// timesOf are the times of operations in the report that a command writes to its standard output.
+func timesOf(t *testing.T, c *exec.Cmd) *report.Ops {
+	t.Helper()
+	out, err := c.Output()
+	var got report.Report
+	if err == nil {
+		err = json.Unmarshal(out, &got)
+	}
+	if err != nil || got.Ops == nil {
+		t.Fatalf("%v: %.300s", err, out)
+	}
+	return got.Ops
 }
 
 // TestLlamaSampled has who watches a served engine choose in which steps picks are counted.

@@ -55,7 +55,7 @@ When standard output is not a terminal, it prints plain progress and a summary i
 	flags.StringArrayVarP(&opts.prompts.files, "file", "f", nil, "file that holds one prompt; may be given several times")
 	flags.BoolVar(&opts.headless, "headless", false, "no screen: run the prompts, report, exit")
 	opts.files.bind(flags, headlessOnly)
-	flags.BoolVar(&opts.choice.ops, "ops", false, "report the time of every kind of operation and layer, which costs some (with --headless and llamacpp)")
+	flags.BoolVar(&opts.choice.ops, "ops", false, "time every kind of operation in every layer, which slows the engine down (llamacpp only)")
 	flags.IntVar(&opts.logprobs, "logprobs", 0, "report so many alternatives for each token, with their log-probabilities")
 	return c
 }
@@ -74,9 +74,6 @@ func (o *runOptions) arguments(args []string) error {
 	}
 	if err := o.files.checkHeadless(o.headless); err != nil {
 		return err
-	}
-	if o.choice.ops && !o.headless {
-		return usagef("--ops needs --headless")
 	}
 	if o.logprobs < 0 || o.logprobs > maxLogprobs {
 		return usagef("--logprobs %d: must be 0 to %d", o.logprobs, maxLogprobs)

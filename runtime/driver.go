@@ -37,6 +37,7 @@ type driver struct {
 	loadFrom, loadTo event.Time
 	cells            int64      // KV cells in use
 	reported         event.Time // when KV and experts were last emitted
+	reportedOps      event.Time // when the times of operations were
 
 	tops  slab[event.TopProb]
 	picks slab[uint16]
@@ -142,6 +143,9 @@ func (d *driver) prepare() {
 	d.info.Caps |= event.CapStages | event.CapTokens | event.CapText | event.CapKV | event.CapSteps | event.CapQueue | event.CapPrompt
 	if d.model.Experts > 0 {
 		d.info.Caps |= event.CapExperts | event.CapPicks
+	}
+	if _, ok := d.engine.(Profiled); ok {
+		d.info.Caps |= event.CapOps
 	}
 }
 

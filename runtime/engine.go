@@ -5,7 +5,6 @@ package runtime
 import (
 	"context"
 	"math"
-	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
 )
@@ -67,22 +66,7 @@ type Keeper interface {
 // Profiled is an Engine that can time the operations of which a forward pass is made; see Hooks.Ops.
 type Profiled interface {
 	// Ops is what has been timed since load, nil if nothing was. The caller may keep the result, it is a copy.
-	Ops() *Ops
-}
-
-// Ops are the times of the operations in the forward passes that were watched, and what watching cost.
-type Ops struct {
-	Times    []OpTime
-	Passes   int           // forward passes in Times
-	Slowdown event.Reading // time of a pass that is watched / time of one that is not; NotYet until both were seen
-}
-
-// OpTime is the time of one kind of operation in one layer, summed over the passes.
-type OpTime struct {
-	Op    string // the engine's word for it, for example "MUL_MAT"
-	Layer int    // from 0; -1 outside all layers
-	Calls int64
-	Time  time.Duration
+	Ops() *event.Ops
 }
 
 // Hooks says what an Engine measures on the way.

@@ -11,6 +11,9 @@ import (
 // reportEvery is how often the state of the KV cache and the experts' counts are told while requests run.
 const reportEvery = event.Time(100 * time.Millisecond)
 
+// reportOpsEvery is how often the times of operations are: there may be thousands.
+const reportOpsEvery = event.Time(500 * time.Millisecond)
+
 // introduce tells what the engine is and what it does.
 func (d *driver) introduce(state event.EngineState, reason string) {
 	e := d.info
@@ -113,10 +116,12 @@ func (d *driver) reportState(now event.Time) {
 		return
 	}
 	d.reported = now
-	d.keepOps()
 	d.reportKV(0, 0)
 	if d.hooked.Experts {
 		d.reportExperts()
+	}
+	if now-d.reportedOps >= reportOpsEvery {
+		d.reportOps(now)
 	}
 }
 
@@ -133,5 +138,17 @@ func (d *driver) reportKV(freed int64, pinned event.Time) {
 func (d *driver) reportExperts() {
 	if x := d.engine.Router(); x != nil {
 		d.sink.Emit(event.Event{Kind: event.KindExperts, At: d.clock.Now(), Layer: -1, Data: x})
+	}
+}
+
+// reportOps tells what the engine has timed of its operations so far, if that is wanted.
+func (d *driver) reportOps(now event.Time) {
+	p, ok := d.engine.(Profiled)
+	if !d.hooked.Ops || !ok {
+		return
+	}
+	if ops := p.Ops(); ops != nil {
+		d.reportedOps = now
+		d.sink.Emit(event.Event{Kind: event.KindOps, At: d.clock.Now(), Layer: -1, Data: ops})
 	}
 }

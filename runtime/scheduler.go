@@ -59,7 +59,6 @@ type Scheduler struct {
 	active  atomic.Int32  // requests that have not ended
 	handles sync.Map      // of them, by RequestID
 	ready   atomic.Pointer[driver]
-	ops     atomic.Pointer[Ops]
 
 	mu      sync.Mutex // guards what follows; taken before nothing else
 	sink    event.Sink // nil before Run

@@ -161,7 +161,7 @@ func (d *driver) release(s *slot, r Result) {
 	if d.hooked.Experts {
 		d.reportExperts()
 	}
-	d.keepOps()
+	d.reportOps(d.clock.Now())
 	r.Prompt, r.Cached, r.Generated = s.prompt, s.cached, s.generated()
 	r.IDs = slices.Clone(s.tokens[s.prompt:])
 	r.Text = d.text(r.IDs, r.Reason == reasonStop)

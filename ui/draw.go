@@ -67,6 +67,8 @@ func (a *app) body(area grid.Area) {
 		a.drawPane(area, a.panes.Focus, "")
 	case viewLatency:
 		panes.Latency(area, a.snap, &a.panes)
+	case viewOps:
+		panes.Operations(area, a.snap, &a.panes)
 	case viewExperts:
 		a.experts.draw(area, a.snap, &a.panes)
 	case viewSystem:

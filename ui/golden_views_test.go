@@ -7,6 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
 )
@@ -25,6 +26,26 @@ func TestGoldenViews(t *testing.T) {
 			a.show(v)
 			golden(t, fmt.Sprintf("view_%s_120x36_%s.ansi", strings.ToLower(tabNames[v]), p), a.View().Content)
 		}
+	}
+}
+
+// The times of operations, of few layers and of many, and what stands there without any.
+func TestGoldenOps(t *testing.T) {
+	able := ready()
+	able.emit(event.Event{Kind: event.KindEngine, Data: &event.Engine{Name: "llama.cpp", State: event.EngineReady, Caps: event.CapOps}})
+	for name, s := range map[string]*store.Snapshot{
+		"few": timed().drain(), "many": huge().drain(), "off": able.drain(), "unable": liveSnapshot(), "loading": loading().drain(),
+	} {
+		for _, size := range sizes {
+			a := open(s, theme.TrueColour, false, size[0], size[1])
+			a.press("o", "down", "down")
+			golden(t, fmt.Sprintf("ops_%s_%dx%d.txt", name, size[0], size[1]), strings.TrimSuffix(a.screen(), "\n"))
+		}
+	}
+	for p := theme.NoColour; p < theme.NumProfiles; p++ {
+		a := open(timed().drain(), p, p == theme.NoColour, 120, 36)
+		a.press("o")
+		golden(t, fmt.Sprintf("ops_120x36_%s.ansi", p), a.View().Content)
 	}
 }
 

@@ -41,6 +41,7 @@ var numbers = []struct{ name, unit, means string }{
 	{"budget", "0..1", "picks of so many experts, the most picked first, / all picks: the share of routing that stays on a device with room for them"},
 	{"idle", "experts", "experts of a layer that were never picked in the window"},
 	{"drift", "0..1", "since a mark, per layer: half the sum of the differences of the experts' shares before and since; 0 is the same, 1 no expert in common. Chance: what it is on average if nothing changed"},
+	{"operations", "s", "time of a forward pass in each kind of operation and layer: their sum over the passes that were watched / those passes"},
 	{"CPU, core", "0..1", "utilisation of the machine and of each core"},
 	{"engine", "cores", "CPU time of the engine's process / wall clock"},
 	{"rss, peak", "B", "resident memory of the engine's process, and the most it had"},

@@ -261,6 +261,15 @@ var keyCases = map[action]func(*testing.T, *app, *asked){
 			}
 		}
 	},
+	actOps: func(t *testing.T, a *app, _ *asked) {
+		for _, from := range []string{"1", "5", "?"} {
+			a.press("esc", from, "o")
+			holds(t, a, "not reported by this engine")
+			if a.press("o"); a.view != viewOverview {
+				t.Errorf("o leads back to view %d", a.view)
+			}
+		}
+	},
 	actPreviousEngine: turns("[", 6),
 	actNextEngine:     turns("]", 1),
 	actQuit: func(t *testing.T, a *app, _ *asked) {

@@ -1,8 +1,10 @@
 package ui
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -341,12 +343,37 @@ func silent() *scene {
 	return s
 }
 
-// huge has a shape that no map can show cell by cell.
+// huge has a shape that no map can show cell by cell, and operations that were timed before it is known what that costs.
 func huge() *scene {
 	s := newScene()
 	s.load(event.StageNone)
 	s.model("qwen3-235b-a22b", 94, 256, 8)
 	s.request(1, "long", promptText, answerText, 60, 400, false)
+	s.operations(opKinds, event.Absent(event.NotYet))
+	return s
+}
+
+// operations tells how long operations took, of a model of the given shape.
+func (s *scene) operations(kinds []string, slowdown event.Reading) {
+	const passes = 420
+	o := &event.Ops{Passes: passes, Slowdown: slowdown}
+	for layer := -1; layer < s.layers; layer++ {
+		for k, kind := range kinds {
+			took := int64(1+k*k) * int64(200+s.rng.IntN(100)) * passes * 20 / int64(len(kinds)+1)
+			o.Times = append(o.Times, event.OpTime{Op: kind, Layer: layer, Calls: int64(passes * (1 + k%4)), Dur: took})
+		}
+	}
+	slices.SortFunc(o.Times, func(a, b event.OpTime) int { return cmp.Compare(b.Dur, a.Dur) })
+	s.emit(event.Event{Kind: event.KindOps, Data: o})
+}
+
+// opKinds are kinds of operations, as llama.cpp calls them.
+var opKinds = []string{"CPY", "SET_ROWS", "ROPE", "GLU", "ADD", "ARGSORT", "SOFT_MAX", "RMS_NORM", "MUL", "FLASH_ATTN_EXT", "MUL_MAT", "MUL_MAT_ID"}
+
+// timed has the operations of a small model timed.
+func timed() *scene {
+	s := live()
+	s.operations(opKinds, event.From(2.4))
 	return s
 }
 
@@ -369,6 +396,7 @@ func hostile() *scene {
 	s.request(2, evil, evil, evil, 9, 40, false)
 	s.emit(event.Event{Kind: event.KindRequest, Req: 2, State: event.StateFailed, Data: &event.Outcome{Reason: evil}})
 	s.request(3, "wide", "日本語", "日本語テキスト 한국어 한국어", 40, 80, false)
+	s.operations([]string{evil, evil + evil, "", "日本語"}, event.From(math.Inf(1)))
 	s.emit(event.Event{Kind: event.KindRequest, Req: 4, State: event.StateQueued, Data: &event.Request{Label: evil, Group: evil, Prompt: evil}})
 	return s
 }

@@ -125,6 +125,8 @@ func sweep(t *testing.T, s *store.Snapshot, w, h int, full bool) {
 		show(viewKeys[v])
 		show("pgdown")
 	}
+	show("o")
+	show("pgdown")
 	show("?")
 	show("end")
 }

@@ -86,6 +86,8 @@ func (a *app) do(act action) {
 		a.show(viewOverview)
 	case actList:
 		a.toggle(viewEngines)
+	case actOps:
+		a.toggle(viewOps)
 	case actPreviousEngine, actNextEngine:
 		a.turn(act == actNextEngine)
 	case actFilter, actFollow, actColumnLeft, actColumnRight, actReverse:

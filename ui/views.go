@@ -12,7 +12,7 @@ import (
 // view is what fills the screen.
 type view uint8
 
-// The views: those of the number keys, in their order, then a pane of the overview with the whole screen, and the help.
+// The views: those of the number keys, in their order, then a pane of the overview with the whole screen, the operations, and the help.
 const (
 	viewOverview view = iota
 	viewRequests
@@ -22,6 +22,7 @@ const (
 	viewSystem
 	viewEngines
 	viewPane
+	viewOps
 	viewHelp
 	numViews
 	numTabs = viewPane
@@ -92,7 +93,7 @@ func (a *app) back() {
 	}
 }
 
-// toggle opens help or engines, or goes back to what they were opened from.
+// toggle opens help, engines or operations, or goes back to what they were opened from; from operations to the overview.
 func (a *app) toggle(v view) {
 	if a.view == v {
 		a.back()

@@ -30,12 +30,13 @@ const (
 	KindLost                 // Data *Lost: cumulative counts of what a source could not deliver
 	KindCounters             // Data *Counters: the engine's own cumulative counts and ratios
 	KindReport               // Data *Report: what an engine tells of itself in sum
+	KindOps                  // Data *Ops: cumulative times of the operations of forward passes
 	NumKinds
 )
 
 var kindNames = [NumKinds]string{
 	"engine", "model", "request", "stage", "token", "experts", "kv", "step", "host", "log", "lost",
-	"counters", "report",
+	"counters", "report", "ops",
 }
 
 // String is the kind's name as it appears in reports and drop counts.

@@ -107,6 +107,7 @@ const (
 	CapHooks                     // what it measures can be chosen
 	CapSample                    // can count router picks in 1 step of N
 	CapReports                   // tells of itself in sum
+	CapOps                       // can time the operations of forward passes
 )
 
 // Has reports whether all bits of want are set.
@@ -165,6 +166,22 @@ type Experts struct {
 	PromptTokens          uint64 // tokens whose picks are counted in Prompt, per layer
 	DecodeTokens          uint64
 	EveryN                int // picks are counted in 1 step of N; 0 and 1 mean all
+}
+
+// Ops are the cumulative times of the operations that forward passes are made of, in the passes that were watched for that, and what
+// watching them cost.
+type Ops struct {
+	Passes   int64    // forward passes in Times
+	Slowdown Reading  // time of a pass that is watched / of one that is not, both of one token; NotYet until both were seen
+	Times    []OpTime // the longest first; each kind once in each layer
+}
+
+// OpTime is the time of one kind of operation in one layer, summed over the passes.
+type OpTime struct {
+	Op    string // the engine's word for it, for example "MUL_MAT"
+	Layer int    // from 0; -1 outside all layers
+	Calls int64
+	Dur   int64 // ns
 }
 
 // KV is the state of the KV cache in cells (one cell holds one token of one sequence, all layers).

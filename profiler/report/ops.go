@@ -6,12 +6,13 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
 // Ops are the times of the operations in the forward passes that were watched, and what watching cost.
 type Ops struct {
-	Passes   int               `json:"passes"`         // forward passes in Times
+	Passes   int64             `json:"passes"`         // forward passes in Times
 	Slowdown Number            `json:"slowdown_ratio"` // time of a pass that is watched / of one that is not, both of one token
 	Absent   map[string]string `json:"absent,omitempty"`
 	Times    []OpTime          `json:"times"` // the longest first
@@ -23,6 +24,23 @@ type OpTime struct {
 	Layer *int   `json:"layer"` // null: outside all layers
 	Calls int64  `json:"calls"`
 	Time  Number `json:"elapsed_s"`
+}
+
+// operations are those of a snapshot; nil if none were timed.
+func operations(from *event.Ops) *Ops {
+	if from == nil {
+		return nil
+	}
+	out := &Ops{Passes: from.Passes, Slowdown: Number(from.Slowdown), Times: []OpTime{}}
+	out.Absent = absences(*out)
+	for _, t := range from.Times {
+		row := OpTime{Op: t.Op, Calls: t.Calls, Time: Number(event.Of(float64(t.Dur) / 1e9))}
+		if layer := t.Layer; layer >= 0 {
+			row.Layer = &layer
+		}
+		out.Times = append(out.Times, row)
+	}
+	return out
 }
 
 // shownOps is how many kinds of operations have a column of their own, those that took the longest.

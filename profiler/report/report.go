@@ -21,7 +21,6 @@ type Meta struct {
 	Version       string            // of llmtop
 	Configuration map[string]string // every setting by the name of its flag
 	Partial       bool              // the run was interrupted
-	Ops           *Ops              // nil: operations were not timed
 	Elsewhere     bool              // the run was not, or not for certain, on the machine that this program runs on
 }
 
@@ -116,14 +115,11 @@ func Build(meta Meta, s *store.Snapshot, c *Collector) *Report {
 		Engine:        engine(s), Model: model(s),
 		Totals: totals(s), Percentiles: percentiles(&s.Latency),
 		Groups:     []Group{},
-		Throughput: throughput(s), KV: kv(&s.KV), Experts: experts(s.Experts), Host: host(&s.Host),
+		Throughput: throughput(s), KV: kv(&s.KV), Experts: experts(s.Experts), Ops: operations(s.Ops), Host: host(&s.Host),
 		Lost:     map[string]uint64{},
 		Verdicts: []Verdict{},
 	}
 	r.Placement = r.Place(nil)
-	if r.Ops = meta.Ops; r.Ops != nil {
-		r.Ops.Absent = absences(*r.Ops)
-	}
 	if r.Configuration == nil {
 		r.Configuration = map[string]string{}
 	}

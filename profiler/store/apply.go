@@ -43,6 +43,10 @@ func (s *state) apply(e *event.Event) {
 		if p, ok := e.Data.(*event.Report); ok && p != nil {
 			s.applyReport(e, p)
 		}
+	case event.KindOps:
+		if p, ok := e.Data.(*event.Ops); ok && p != nil {
+			s.ops = p
+		}
 	case event.KindLog:
 		s.applyLog(e)
 	case event.KindLost:

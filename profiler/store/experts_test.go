@@ -72,7 +72,15 @@ func TestCountsBeginAnewWithAnotherModel(t *testing.T) {
 	if got := total(p); got != 9 {
 		t.Errorf("%d picks of another shape, want 9", got)
 	}
+	p.emit(0, event.Event{Kind: event.KindOps, Data: &event.Ops{Passes: 1}})
+	p.emit(0, event.Event{Kind: event.KindOps, Data: &event.Ops{Passes: 2}})
+	if o := p.store.Snapshot().Ops; o == nil || o.Passes != 2 {
+		t.Errorf("operations %+v, want the newest", o)
+	}
 	p.emit(0, event.Event{Kind: event.KindModel, Data: &event.Model{Name: "dense"}})
+	if o := p.store.Snapshot().Ops; o != nil {
+		t.Errorf("a new model begins with the operations %+v", o)
+	}
 	if x := p.store.Snapshot().Experts; x != nil {
 		t.Errorf("a new model begins with the picks %+v", x.Hits[metric.Session][metric.Both].Counts)
 	}

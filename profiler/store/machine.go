@@ -50,9 +50,9 @@ func (s *state) applyLog(e *event.Event) {
 	s.log = push(s.log, LogLine{At: e.At, Text: clip(e.Text, MaxLine)}, MaxLog)
 }
 
-// applyModel begins with another model, whose router starts from nothing.
+// applyModel begins with another model, whose router and operations start from nothing.
 func (s *state) applyModel(e *event.Event) {
 	if p, ok := e.Data.(*event.Model); ok && p != nil {
-		s.model, s.loadTook, s.experts, s.told, s.untold, s.newest = *p, max(e.Dur, 0), nil, nil, false, newest{}
+		s.model, s.loadTook, s.experts, s.told, s.untold, s.newest, s.ops = *p, max(e.Dur, 0), nil, nil, false, newest{}, nil
 	}
 }

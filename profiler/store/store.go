@@ -90,6 +90,7 @@ type state struct {
 	newest   newest
 	told     *told // nil: no token has told of its picks
 	untold   bool  // what they have told was not kept, so that what they tell from now on would be a part
+	ops      *event.Ops
 	host     Host
 	reported *reported // nil: the engine sends no reports
 	polled   bool      // the last report told of slots

@@ -36,7 +36,7 @@ type liveRequest struct {
 // apply follows an event.
 func (s *state) apply(a *arrival) {
 	switch a.Kind {
-	case event.KindEngine, event.KindModel, event.KindExperts, event.KindKV, event.KindHost, event.KindCounters, event.KindLost:
+	case event.KindEngine, event.KindModel, event.KindExperts, event.KindKV, event.KindHost, event.KindCounters, event.KindOps, event.KindLost:
 		kept := *a
 		s.latest[a.Kind] = &kept
 	case event.KindRequest:

@@ -16,10 +16,9 @@ import (
 type change struct {
 	Pace   *float64  `json:"pace,omitempty"`
 	Encode *question `json:"encode,omitempty"`
-	Ops    *question `json:"ops,omitempty"`
 }
 
-// question asks for the token ids of a text, or for the times of operations.
+// question asks for the token ids of a text.
 type question struct {
 	Call uint64 `json:"call"`
 	Text string `json:"text,omitempty"`
@@ -27,10 +26,9 @@ type question struct {
 
 // answer is a line that the child writes to its standard output, between mark and a line end. Whatever else stands there is log.
 type answer struct {
-	Call  uint64       `json:"call"`
-	IDs   []int32      `json:"ids,omitempty"`
-	Ops   *runtime.Ops `json:"ops,omitempty"`
-	Error string       `json:"error,omitempty"`
+	Call  uint64  `json:"call"`
+	IDs   []int32 `json:"ids,omitempty"`
+	Error string  `json:"error,omitempty"`
 }
 
 // mark begins an answer: no text has it, and the line end before it ends what a library may have left.
@@ -127,16 +125,6 @@ func (p *Process) Encode(ctx context.Context, text string) ([]int32, error) {
 	return got.IDs, nil
 }
 
-// Ops is what the engine has timed of its operations, no older than the end of the last request; nil if nothing. Errors: that of ctx,
-// runtime.ErrStopped.
-func (p *Process) Ops(ctx context.Context) (*runtime.Ops, error) {
-	got, err := p.call(ctx, func(call uint64) change { return change{Ops: &question{Call: call}} })
-	if err != nil {
-		return nil, fmt.Errorf("ask for the times of operations: %w", err)
-	}
-	return got.Ops, nil
-}
-
 // call sends a question and waits for the answer.
 func (p *Process) call(ctx context.Context, ask func(call uint64) change) (answer, error) {
 	call, from := p.answers.expect()
@@ -166,10 +154,4 @@ func encode(ctx context.Context, s *runtime.Scheduler, q question, out io.Writer
 	}
 	a.IDs = ids
 	a.write(out)
-}
-
-// tellOps answers a question.
-func tellOps(ctx context.Context, s *runtime.Scheduler, q question, out io.Writer) {
-	ops, _ := s.Ops(ctx) // never fails
-	(&answer{Call: q.Call, Ops: ops}).write(out)
 }

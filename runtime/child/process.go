@@ -3,8 +3,7 @@
 //
 //   - events, and the messages of docs/event-protocol.md, over a socket in a folder that is this user's alone and is gone as soon as the
 //     connection stands;
-//   - over the child's standard input what to load, later changes of pace, texts to encode and questions for the times of operations, and, by its
-//     end, that the parent is gone;
+//   - over the child's standard input what to load, later changes of pace and texts to encode, and, by its end, that the parent is gone;
 //   - over its standard output the answers, and over that and standard error the log.
 package child
 

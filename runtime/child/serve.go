@@ -95,9 +95,6 @@ func obey(ctx context.Context, lines *json.Decoder, scheduler *runtime.Scheduler
 		if c.Encode != nil {
 			go encode(ctx, scheduler, *c.Encode, out)
 		}
-		if c.Ops != nil {
-			tellOps(ctx, scheduler, *c.Ops, out)
-		}
 	}
 }
 

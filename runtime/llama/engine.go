@@ -222,7 +222,7 @@ func (e *Engine) Router() *event.Experts {
 }
 
 // Ops implements runtime.Profiled.
-func (e *Engine) Ops() *runtime.Ops { return e.trace.ops.snapshot() }
+func (e *Engine) Ops() *event.Ops { return e.trace.ops.snapshot() }
 
 // Threads implements runtime.Threaded.
 func (e *Engine) Threads() []int { return e.pool.threads }

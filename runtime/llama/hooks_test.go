@@ -131,7 +131,7 @@ func TestOps(t *testing.T) {
 	const tokens = 2 * unwatchedEvery
 	decode(t, e, 4, tokens, nil)
 	ops := e.Ops()
-	if want := tokens - 2; ops.Passes != want {
+	if want := int64(tokens - 2); ops.Passes != want {
 		t.Errorf("%d passes watched, want %d", ops.Passes, want)
 	}
 	if !ops.Slowdown.OK() || ops.Slowdown.V <= 0 {
@@ -139,7 +139,7 @@ func TestOps(t *testing.T) {
 	}
 	calls := map[string]map[int]int64{}
 	for i, o := range ops.Times {
-		if i > 0 && o.Time > ops.Times[i-1].Time || o.Time <= 0 || o.Calls <= 0 {
+		if i > 0 && o.Dur > ops.Times[i-1].Dur || o.Dur <= 0 || o.Calls <= 0 {
 			t.Errorf("%d. operation %+v", i, o)
 		}
 		if calls[o.Op] == nil {
@@ -149,12 +149,12 @@ func TestOps(t *testing.T) {
 	}
 	for layer := range e.Model().Layers {
 		for op, want := range map[string]int64{"MUL_MAT_ID": 3, "ROPE": 2, "ARGSORT": 1} {
-			if got := calls[op][layer]; got != want*int64(ops.Passes) {
+			if got := calls[op][layer]; got != want*ops.Passes {
 				t.Errorf("%s in layer %d: %d times in %d passes, want %d each", op, layer, got, ops.Passes, want)
 			}
 		}
 	}
-	if got := calls["MUL_MAT"][-1]; got != int64(ops.Passes) {
+	if got := calls["MUL_MAT"][-1]; got != ops.Passes {
 		t.Errorf("the head's product was computed %d times outside the layers, want %d", got, ops.Passes)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/runtime"
 )
 
 // ops are the times of the operations in the passes with Hooks.Ops. One pass in unwatchedEvery is not watched, to tell what
@@ -53,7 +52,7 @@ func (o *ops) begin(pass int) bool {
 // add takes in a node of a model with so many layers that has been computed. A node without a layer in its name belongs to that of the
 // node before it, except that a layer ends with what it leaves.
 func (o *ops) add(op, name string, layers int, took time.Duration) {
-	if n, ok := layerIn(name); ok {
+	if n, ok := layerIn(name); ok && n < layers {
 		o.layer = n
 	} else if strings.HasPrefix(name, nodeResult) {
 		o.layer = -1
@@ -104,19 +103,19 @@ func (o *ops) pass(rows int, watched bool, took time.Duration) {
 }
 
 // snapshot is a copy, the longest first.
-func (o *ops) snapshot() *runtime.Ops {
+func (o *ops) snapshot() *event.Ops {
 	if o.passes == 0 {
 		return nil
 	}
-	out := &runtime.Ops{Passes: o.passes, Slowdown: event.Absent(event.NotYet)}
+	out := &event.Ops{Passes: int64(o.passes), Slowdown: event.Absent(event.NotYet)}
 	if o.watched.n > 0 && o.unwatched.n > 0 {
 		out.Slowdown = event.Of(o.watched.mean() / o.unwatched.mean())
 	}
 	for k, sum := range o.times {
-		out.Times = append(out.Times, runtime.OpTime{Op: k.op, Layer: k.layer, Calls: sum.calls, Time: sum.time})
+		out.Times = append(out.Times, event.OpTime{Op: k.op, Layer: k.layer, Calls: sum.calls, Dur: int64(sum.time)})
 	}
-	slices.SortFunc(out.Times, func(a, b runtime.OpTime) int {
-		return cmp.Or(-cmp.Compare(a.Time, b.Time), cmp.Compare(a.Op, b.Op), cmp.Compare(a.Layer, b.Layer))
+	slices.SortFunc(out.Times, func(a, b event.OpTime) int {
+		return cmp.Or(-cmp.Compare(a.Dur, b.Dur), cmp.Compare(a.Op, b.Op), cmp.Compare(a.Layer, b.Layer))
 	})
 	return out
 }

@@ -57,7 +57,7 @@ func (r *reader) batch(list []event.Event, write func([]byte, []event.Event) ([]
 	}
 }
 
-// one adds the line of an event. Router counts that were replaced by newer ones, or never had any, have none.
+// one adds the line of an event. Those whose counts were replaced by newer ones, or never had any, have none.
 func (r *reader) one(e *event.Event) (written bool) {
 	if p, ok := e.Data.(*event.Engine); ok {
 		engine := *p
@@ -79,7 +79,7 @@ func (r *reader) count(written bool, e *event.Event) {
 	switch {
 	case written:
 		r.sent++
-	case e.Kind != event.KindExperts || e.Data != nil:
+	case !cumulative(e.Kind) || e.Data != nil:
 		r.lost[e.Kind]++
 	}
 }

@@ -221,13 +221,14 @@ func TestLossOfTheSourceIsPassedOn(t *testing.T) {
 	}
 }
 
-// TestRouterCountsAreReplaced: however large they are and however far a reader is behind, only the newest ones are kept.
+// TestRouterCountsAreReplaced, and times of operations: however large they are and however far a reader is behind, only the newest ones are kept.
 func TestRouterCountsAreReplaced(t *testing.T) {
 	s := server(t, path(t), Options{})
 	connection(t, s)
 	await(t, "the reader", func() bool { return s.Readers() == 1 })
 	for i := range 2000 {
 		s.Emit(event.Event{Kind: event.KindExperts, Layer: -1, Data: &event.Experts{Layers: 1, Experts: 1, Decode: []uint64{uint64(i)}}})
+		s.Emit(event.Event{Kind: event.KindOps, Layer: -1, Data: &event.Ops{Passes: int64(i + 1)}})
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -237,8 +238,8 @@ func TestRouterCountsAreReplaced(t *testing.T) {
 			kept++
 		}
 	}
-	if kept != 1 {
-		t.Errorf("%d router counts are kept", kept)
+	if kept != 2 {
+		t.Errorf("%d router counts and times of operations are kept, want one each", kept)
 	}
 }
 

@@ -119,6 +119,7 @@ func TestLateReaderSeesTheSame(t *testing.T) {
 			now(finished(id+1, 0, int(id)*9))
 		}
 	}
+	now(event.Event{Kind: event.KindOps, Layer: -1, Data: &event.Ops{Passes: 3, Slowdown: event.Of(2)}})
 	now(event.Event{Kind: event.KindExperts, Layer: -1, Data: &event.Experts{Layers: 1, Experts: 2, Used: 1, Prompt: []uint64{1, 2}, Decode: []uint64{5, 6}, DecodeTokens: 11}})
 	now(event.Event{Kind: event.KindKV, Layer: -1, Data: &event.KV{Used: 7, Total: 9}})
 	join(1)
@@ -132,7 +133,7 @@ func TestLateReaderSeesTheSame(t *testing.T) {
 // seen is what does not depend on when a reader came.
 func seen(v *store.Snapshot) (out []string) {
 	out = append(out, fmt.Sprintf("%+v", v.Model), fmt.Sprint(v.Engine.Name, v.Engine.Caps), fmt.Sprint(v.KV.Used, v.KV.Total),
-		fmt.Sprint(v.Counts.Queued, v.Counts.Running), fmt.Sprintf("%+v", v.Experts.Layers*v.Experts.Experts))
+		fmt.Sprint(v.Counts.Queued, v.Counts.Running), fmt.Sprintf("%+v", v.Experts.Layers*v.Experts.Experts), fmt.Sprintf("%+v", *v.Ops))
 	for _, r := range v.Requests {
 		if !r.State.Final() {
 			out = append(out, fmt.Sprint(r.ID, r.State, r.Group, r.MaxTokens, r.PromptTokens, r.Generated, r.Last-r.First, r.TTFT))

@@ -8,11 +8,11 @@ const DefaultBuffer = 1 << 15
 // ring holds the newest events for all readers. An event that finds it full takes the place of the oldest one; by the counts of what
 // has left, each reader knows exactly what it has missed. The server's mutex guards it.
 type ring struct {
-	events     []event.Event // number n at n % len
-	head, tail uint64        // numbers of the next event, and of the oldest one
-	pushed     event.Lost    // events before head, by kind
-	left       event.Lost    // events before tail, by kind
-	counts     uint64        // number of the newest event with router counts, plus 1
+	events     []event.Event          // number n at n % len
+	head, tail uint64                 // numbers of the next event, and of the oldest one
+	pushed     event.Lost             // events before head, by kind
+	left       event.Lost             // events before tail, by kind
+	newest     [event.NumKinds]uint64 // number of the newest event of each kind that is cumulative, plus 1
 }
 
 // push appends an event.
@@ -23,26 +23,29 @@ func (r *ring) push(e *event.Event) {
 		r.left[at.Kind]++
 		r.tail++
 	}
-	if e.Kind == event.KindExperts {
-		r.replace()
-		r.counts = r.head + 1
+	if cumulative(e.Kind) {
+		r.replace(e.Kind)
+		r.newest[e.Kind] = r.head + 1
 	}
 	*at = *e
 	r.pushed[e.Kind]++
 	r.head++
 }
 
-// replace lets go of router counts that nobody needs once newer ones are here: they are cumulative, and may be large.
-func (r *ring) replace() {
-	if r.counts > r.tail {
-		r.events[(r.counts-1)%uint64(len(r.events))].Data = nil
+// cumulative reports whether the newest event of a kind is all that anybody needs: router counts and times of operations, which may be large.
+func cumulative(k event.Kind) bool { return k == event.KindExperts || k == event.KindOps }
+
+// replace lets go of what the last event of a kind refers to.
+func (r *ring) replace(k event.Kind) {
+	if last := r.newest[k]; last > r.tail {
+		r.events[(last-1)%uint64(len(r.events))].Data = nil
 	}
 }
 
 // clear forgets all events.
 func (r *ring) clear() {
 	clear(r.events)
-	r.tail, r.left, r.counts = r.head, r.pushed, 0
+	r.tail, r.left, r.newest = r.head, r.pushed, [event.NumKinds]uint64{}
 }
 
 // cursor is where a reader stands.

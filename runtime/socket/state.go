@@ -43,7 +43,7 @@ type ended struct {
 // apply follows an event, which will be the given one of the ring.
 func (s *state) apply(e *event.Event, number uint64) {
 	switch e.Kind {
-	case event.KindEngine, event.KindModel, event.KindExperts, event.KindKV, event.KindHost, event.KindCounters:
+	case event.KindEngine, event.KindModel, event.KindExperts, event.KindKV, event.KindHost, event.KindCounters, event.KindOps:
 		s.latest[e.Kind] = *e
 	case event.KindRequest:
 		s.request(e, number)
@@ -139,7 +139,7 @@ func (r *live) token(e *event.Event) {
 
 // events are the whole state, for a reader that knows nothing.
 func (s *state) events() (out []event.Event) {
-	for _, k := range []event.Kind{event.KindModel, event.KindExperts, event.KindKV, event.KindHost, event.KindCounters} {
+	for _, k := range []event.Kind{event.KindModel, event.KindExperts, event.KindKV, event.KindHost, event.KindCounters, event.KindOps} {
 		if s.latest[k].Data != nil {
 			out = append(out, s.latest[k])
 		}

@@ -117,6 +117,8 @@ func anyPayload(r *rapid.T, kind event.Kind, at event.Time) any {
 			l[k] = rapid.Uint64().Draw(r, "lost")
 		}
 		return &l
+	case event.KindOps:
+		return anyOps(r)
 	}
 	p := new(event.Counters)
 	for range rapid.IntRange(0, 5).Draw(r, "counters") {
@@ -150,6 +152,18 @@ func anyExperts(r *rapid.T) *event.Experts {
 	}
 	if rapid.Bool().Draw(r, "decode") {
 		p.Decode = rapid.SliceOfN(rapid.Uint64(), n, n).Draw(r, "picks")
+	}
+	return p
+}
+
+func anyOps(r *rapid.T) *event.Ops {
+	p := &event.Ops{Passes: max(count(r), 1), Slowdown: event.Absent(event.NotYet)}
+	if rapid.Bool().Draw(r, "compared") {
+		p.Slowdown = event.Of(rapid.Float64Range(0, 1e9).Draw(r, "slowdown"))
+	}
+	for range rapid.IntRange(0, 6).Draw(r, "operations") {
+		layer := rapid.IntRange(-1, MaxLayers-1).Draw(r, "layer")
+		p.Times = append(p.Times, event.OpTime{Op: str(r), Layer: layer, Calls: count(r), Dur: count(r)})
 	}
 	return p
 }

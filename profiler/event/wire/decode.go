@@ -128,6 +128,8 @@ func (d *Decoder) read() bool {
 		return d.readCounters()
 	case "report":
 		return d.readReport()
+	case "ops":
+		return d.readOps()
 	case "host":
 		return d.readHost()
 	case "model":

@@ -115,6 +115,11 @@ func appendPayload(dst []byte, e *event.Event) ([]byte, bool) {
 		if e.Kind == event.KindReport && p != nil {
 			return append(appendReport(begin(dst, "report", e.At), p), '}'), true
 		}
+	case *event.Ops:
+		if e.Kind == event.KindOps && p != nil {
+			out, ok := appendOps(begin(dst, "ops", e.At), p)
+			return out, ok
+		}
 	}
 	return dst, false
 }

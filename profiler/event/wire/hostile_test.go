@@ -128,6 +128,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		"picks":      `{"t":"tok","a":1,"r":1,"e":[` + strings.Repeat("0,", MaxLine/2-64) + `0]}`,
 		"candidates": `{"t":"tok","a":1,"r":1,"o":[[1],` + strings.Repeat("[],", MaxLine/3-64) + `[]]}`,
 		"counts":     `{"t":"experts","a":1,"layers":1,"experts":1,"p":[` + strings.Repeat("0,", MaxLine/2-64) + `0]}`,
+		"operations": `{"t":"ops","a":1,"passes":1,"ops":["x"],"k":[` + strings.Repeat("0,", MaxLine/2-64) + `0]}`,
 		"cores":      `{"t":"host","a":1,"cores":[` + strings.Repeat("0,", MaxLine/2-64) + `0]}`,
 		"gpus":       `{"t":"host","a":1,"gpus":[` + strings.Repeat("{},", MaxLine/3-64) + `{}]}`,
 		"counters":   `{"t":"count","a":1,"c":{` + strings.Repeat(`"":1,`, MaxLine/5-64) + `"x":1}}`,
@@ -170,6 +171,7 @@ func seeds() []event.Event {
 			Slots: []event.Slot{{Slot: 1, Request: 7, Prompt: 9, Processed: 9, Generated: 4, Max: 16, Used: 13, Context: 64}},
 			More:  []event.Number{{Name: "preemptions", Reading: event.Reading{V: 1, Origin: event.Reported}}},
 		}},
+		{Kind: event.KindOps, Data: &event.Ops{Passes: 2, Slowdown: event.Of(1.5), Times: []event.OpTime{{Op: "MUL_MAT", Layer: -1, Calls: 2, Dur: 9}}}},
 		{Kind: event.KindEngine, At: 3, Data: &event.Engine{Name: "e", PID: 3, Epoch: 1 << 60, Caps: event.CapKV, Remote: event.Remote{Link: event.LinkStale}}},
 		{Kind: event.KindModel, Data: &event.Model{Name: "m", Layers: 4, KVBytes: 12}},
 	}

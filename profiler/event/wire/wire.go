@@ -21,6 +21,7 @@ const (
 	MaxDepth   = 16
 	MaxLayers  = 512
 	MaxExperts = 4096 // of a layer
+	MaxOps     = 4096 // operations of a line, by kind and layer
 	MaxTop     = 256  // alternatives of a token
 	MaxCount   = 256  // counters of a line, and cores, GPUs and capabilities of one, and times, slots and other numbers of a report
 	MaxBounds  = 256  // of the buckets in which times are counted
@@ -70,7 +71,7 @@ var states = [event.NumStates]string{"", "queued", "dispatched", "finished", "ca
 // caps are the words for capabilities, in order of their bits.
 var caps = [...]string{
 	"stages", "tokens", "text", "experts", "picks", "kv", "steps", "queue", "generate", "device",
-	"host", "counters", "cancel", "pause", "hooks", "sample", "reports",
+	"host", "counters", "cancel", "pause", "hooks", "sample", "reports", "ops",
 }
 
 // kindByName is the kind that is called so in lost counts. Kinds that this program does not know count with log lines, the kind of

@@ -96,6 +96,7 @@ func TestEventsThatNoLineCanCarry(t *testing.T) {
 		"unknown kind":   {Kind: event.NumKinds},
 		"no experts":     {Kind: event.KindExperts, Data: &event.Experts{Layers: 2}},
 		"counts missing": {Kind: event.KindExperts, Data: &event.Experts{Layers: 2, Experts: 2, Decode: make([]uint64, 3)}},
+		"no passes":      {Kind: event.KindOps, Data: &event.Ops{}},
 		"too many picks": {Kind: event.KindToken, Req: 1, Picks: make([]uint16, MaxLine)},
 	} {
 		out, err := Append([]byte("before"), &e)

@@ -1,0 +1,119 @@
+package wire
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// appendOps appends the times of operations: their kinds once, and a column each for the number of the kind, the layer, calls and times. Of
+// more than MaxOps the longest are told.
+func appendOps(dst []byte, p *event.Ops) ([]byte, bool) {
+	times := p.Times[:min(len(p.Times), MaxOps)]
+	var kinds []string
+	kind := make([]uint64, len(times))
+	for i, t := range times {
+		k := slices.Index(kinds, t.Op)
+		if k < 0 {
+			k, kinds = len(kinds), append(kinds, t.Op)
+		}
+		kind[i] = uint64(k)
+	}
+	if len(kinds) > MaxCount || p.Passes < 1 {
+		return dst, false
+	}
+	dst = strconv.AppendInt(key(dst, "passes"), p.Passes, 10)
+	dst = append(key(reading(dst, "slowdown", p.Slowdown), "ops"), '[')
+	for i, op := range kinds {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendString(dst, op)
+	}
+	dst = appendUints(key(append(dst, ']'), "k"), kind...)
+	for _, c := range [...]struct {
+		name string
+		of   func(event.OpTime) int64
+	}{
+		{"l", func(t event.OpTime) int64 { return int64(max(t.Layer, -1)) }},
+		{"n", func(t event.OpTime) int64 { return max(t.Calls, 0) }},
+		{"d", func(t event.OpTime) int64 { return max(t.Dur, 0) }},
+	} {
+		dst = append(key(dst, c.name), '[')
+		for i, t := range times {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = strconv.AppendInt(dst, c.of(t), 10)
+		}
+		dst = append(dst, ']')
+	}
+	return append(dst, '}'), true
+}
+
+func (d *Decoder) readOps() bool {
+	p := new(event.Ops)
+	d.event.Kind, d.event.Data = event.KindOps, p
+	var ops []string
+	var k, l, n, ns []int64
+	d.members(func(key []byte) bool {
+		switch string(key) {
+		case "passes":
+			p.Passes = d.count()
+		case "slowdown":
+			p.Slowdown = d.readReading()
+		case "ops":
+			ops = d.words()
+		case "k":
+			k = d.whole()
+		case "l":
+			l = d.whole()
+		case "n":
+			n = d.whole()
+		case "d":
+			ns = d.whole()
+		default:
+			return false
+		}
+		return true
+	})
+	fits := p.Passes > 0 && len(k) <= MaxOps && len(k) == len(l) && len(k) == len(n) && len(k) == len(ns)
+	for i := 0; fits && i < len(k); i++ {
+		fits = k[i] >= 0 && k[i] < int64(len(ops)) && l[i] >= -1 && l[i] < MaxLayers && n[i] >= 0 && ns[i] >= 0
+		if fits {
+			p.Times = append(p.Times, event.OpTime{Op: ops[k[i]], Layer: int(l[i]), Calls: n[i], Dur: ns[i]})
+		}
+	}
+	return d.need(fits, "passes, and columns that fit each other")
+}
+
+// words reads an array of at most MaxCount strings.
+func (d *Decoder) words() (list []string) {
+	s := &d.scan
+	if !s.open('[') {
+		return nil
+	}
+	for s.more(']') {
+		if w := d.string(); len(list) < MaxCount {
+			list = append(list, w)
+		}
+	}
+	return list
+}
+
+// whole reads an array of whole numbers.
+func (d *Decoder) whole() (list []int64) {
+	s := &d.scan
+	if !s.open('[') {
+		return nil
+	}
+	for s.more(']') {
+		v, ok := s.signed()
+		if !ok {
+			s.fail("a number that is none")
+		}
+		list = append(list, v)
+	}
+	return list
+}

@@ -1,0 +1,221 @@
+package panes
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/sanitize"
+)
+
+// opsTable are the times of operations as they are shown: kinds by their time, the longest first, and layers in order, what is
+// outside of them first.
+type opsTable struct {
+	passes int64
+	kinds  []opKind
+	layers []opLayer
+	whole  int64 // ns, all kinds and layers
+	most   int64 // ns, of the longest cell
+}
+
+// opKind is one kind of operation in all layers.
+type opKind struct {
+	name    string
+	calls   int64
+	elapsed int64 // ns
+}
+
+// opLayer is one layer: a time in ns for each kind, in the order of the kinds.
+type opLayer struct {
+	layer   int // -1: outside all layers
+	times   []int64
+	elapsed int64
+}
+
+// newOpsTable sorts the times of operations.
+func newOpsTable(o *event.Ops) *opsTable {
+	t := &opsTable{passes: max(o.Passes, 1)}
+	kinds, layers := map[string]*opKind{}, map[int]map[string]int64{}
+	for _, x := range o.Times {
+		k := kinds[x.Op]
+		if k == nil {
+			k = &opKind{name: x.Op}
+			kinds[x.Op] = k
+		}
+		k.calls, k.elapsed, t.whole = k.calls+x.Calls, k.elapsed+x.Dur, t.whole+x.Dur
+		if layers[x.Layer] == nil {
+			layers[x.Layer] = map[string]int64{}
+		}
+		layers[x.Layer][x.Op] += x.Dur
+	}
+	for _, k := range kinds {
+		t.kinds = append(t.kinds, *k)
+	}
+	slices.SortFunc(t.kinds, func(a, b opKind) int { return cmp.Or(cmp.Compare(b.elapsed, a.elapsed), cmp.Compare(a.name, b.name)) })
+	for _, n := range slices.Sorted(maps.Keys(layers)) {
+		l := opLayer{layer: n, times: make([]int64, len(t.kinds))}
+		for i, k := range t.kinds {
+			l.times[i] = layers[n][k.name]
+			l.elapsed += l.times[i]
+			t.most = max(t.most, l.times[i])
+		}
+		t.layers = append(t.layers, l)
+	}
+	return t
+}
+
+// perPass is a time of all passes in the words for one.
+func (t *opsTable) perPass(ns int64) string { return metric.Duration(ns / t.passes) }
+
+// share is a time's of the whole.
+func (t *opsTable) share(ns int64) float64 { return float64(ns) / float64(max(t.whole, 1)) }
+
+// leastKinds is how many rows the list of kinds is worth drawing for.
+const leastKinds = 3
+
+// Operations draws how long each kind of operation took in each layer, for an engine that times them, and what timing them costs.
+func Operations(a grid.Area, s *store.Snapshot, c *Ctx) {
+	c.caps = s.Engine.Caps
+	in := c.frameAs(a, "Operations", "time of a forward pass by kind of operation and layer, session", "session")
+	if s.Ops == nil || len(s.Ops.Times) == 0 {
+		c.noOps(in, s)
+		return
+	}
+	t := newOpsTable(s.Ops)
+	for _, line := range grid.Wrap(nil, opsCost(s.Ops), in.W) {
+		in.Text(0, 0, dim, line)
+		in = in.Sub(0, 1, in.W, in.H-1)
+	}
+	rows := 3 + len(t.layers)
+	if in.H > rows+leastKinds+3 {
+		c.opsMatrix(in.Sub(0, 1, in.W, rows), t)
+		c.opsKinds(in.Sub(0, rows+2, in.W, in.H-rows-2), t)
+		return
+	}
+	c.opsMatrix(in, t)
+	if in.H < rows {
+		c.foot(a, dim, "up, down: more of "+itoa(len(t.layers))+" rows")
+	}
+}
+
+// noOps says why there is nothing to see.
+func (c *Ctx) noOps(in grid.Area, s *store.Snapshot) {
+	switch {
+	case s.Engine.Caps.Has(event.CapOps):
+		c.absent(in, dim, "no operation has been timed", "the engine times them in runs that were started with --ops, as soon as it computes; that slows it down")
+	case !c.waiting(in, s):
+		c.absent(in, dim, "time per operation: not reported by this engine", "llama.cpp tells it: llmtop run MODEL.gguf --engine llamacpp --ops")
+	}
+}
+
+// opsCost says how many passes were watched, and what that did to them.
+func opsCost(o *event.Ops) string {
+	words := "Mean of " + metric.Count(float64(o.Passes)) + " forward passes that were watched. "
+	if !o.Slowdown.OK() {
+		return words + "How much slower that made them: " + o.Slowdown.Why() + "."
+	}
+	return words + "A pass took " + metric.Rate(o.Slowdown.V) + " times as long as one that was not, so all times here and in other views are longer than without --ops."
+}
+
+// opsLabels and opsColumn are the widths of the names of layers and of a column.
+const (
+	opsLabels = 8
+	opsColumn = 11
+)
+
+// opsMatrix is the table of layers and kinds: all layers together, the shares of the kinds, and a row each layer from c.Scroll on.
+// Kinds without a column of their own are one.
+func (c *Ctx) opsMatrix(a grid.Area, t *opsTable) {
+	columns := max((a.W-opsLabels)/opsColumn-2, 0) // behind those for all kinds and for the share
+	if columns < len(t.kinds) {
+		columns--
+	}
+	columns = min(columns, len(t.kinds))
+	sums := opLayer{times: make([]int64, len(t.kinds)), elapsed: t.whole}
+	a.Right(opsEnd(0), 0, head, "all")
+	a.Right(opsEnd(1), 0, head, "share")
+	a.Text(0, 2, dim, "share")
+	others := 1.0
+	for k, kind := range t.kinds {
+		sums.times[k] = kind.elapsed
+		if k < columns {
+			others -= t.share(kind.elapsed)
+			name := sanitize.Line(kind.name)
+			x := opsEnd(2+k) - min(grid.Width(name), opsColumn-1)
+			a.Elide(x, 0, opsColumn-1, head, name, c.Skin.Glyphs.Ellipsis)
+			a.Right(opsEnd(2+k), 2, text, metric.Percent(t.share(kind.elapsed)))
+		}
+	}
+	if columns >= 0 && columns < len(t.kinds) {
+		a.Right(opsEnd(2+columns), 0, head, "others")
+		a.Right(opsEnd(2+columns), 2, text, metric.Percent(max(others, 0)))
+	}
+	c.opsRow(a, 1, "all", &sums, columns, 0, t)
+	room := max(a.H-3, 0)
+	c.Scroll = max(min(c.Scroll, len(t.layers)-room), 0)
+	for i := range min(room, len(t.layers)) {
+		l := &t.layers[c.Scroll+i]
+		name := "outside"
+		if l.layer >= 0 {
+			name = "L" + itoa(l.layer)
+		}
+		c.opsRow(a, 3+i, name, l, columns, t.most, t)
+	}
+}
+
+// opsEnd is the column behind a number of the matrix.
+func opsEnd(column int) int { return opsLabels + (column+1)*opsColumn - 1 }
+
+// opsRow is a row of the matrix, whose colours tell how long a time is beside most; 0 is for no colours.
+func (c *Ctx) opsRow(a grid.Area, y int, name string, l *opLayer, columns int, most int64, t *opsTable) {
+	a.Text(0, y, dim, name)
+	a.Right(opsEnd(0), y, loud, t.perPass(l.elapsed))
+	a.Right(opsEnd(1), y, text, metric.Percent(t.share(l.elapsed)))
+	others := l.elapsed
+	for k := range max(columns, 0) {
+		others -= l.times[k]
+		c.opsCell(a, opsEnd(2+k), y, l.times[k], most, t)
+	}
+	if columns >= 0 && columns < len(l.times) {
+		c.opsCell(a, opsEnd(2+columns), y, others, 0, t)
+	}
+}
+
+// opsCell is one time, which ends before column x1.
+func (c *Ctx) opsCell(a grid.Area, x1, y int, elapsed, most int64, t *opsTable) {
+	if elapsed == 0 {
+		a.Right(x1, y, dim, "-")
+		return
+	}
+	st := data
+	if most > 0 && c.Skin.Colour() {
+		bg := theme.Heat(float64(elapsed) / float64(most))
+		st = grid.Style{FG: c.Skin.OnHeat(bg), BG: bg}
+		a.Fill(x1-opsColumn+2, y, opsColumn-1, st, ' ')
+		x1--
+	}
+	a.Right(x1, y, st, t.perPass(elapsed))
+}
+
+// opsKinds lists the kinds with bars beside the longest, how often a pass has each, and how long one takes.
+func (c *Ctx) opsKinds(a grid.Area, t *opsTable) {
+	const names, numbers = 18, 32
+	a.Text(0, 0, head, "kind")
+	a.Right(a.W-22, 0, head, "share")
+	a.Right(a.W-11, 0, head, "calls/pass")
+	a.Right(a.W, 0, head, "a call")
+	bar := a.Sub(names, 0, a.W-names-numbers, a.H)
+	for i, k := range t.kinds[:max(min(a.H-1, len(t.kinds)), 0)] {
+		y, share := 1+i, t.share(k.elapsed)
+		a.Elide(0, y, names-1, text, sanitize.Line(k.name), c.Skin.Glyphs.Ellipsis)
+		bar.Fill(0, y, int(float64(k.elapsed)/float64(max(t.kinds[0].elapsed, 1))*float64(bar.W)+0.5), grid.Fg(theme.SeriesDecode), c.Skin.Glyphs.Bar)
+		a.Right(a.W-22, y, data, metric.Percent(share))
+		a.Right(a.W-11, y, text, metric.Rate(float64(k.calls)/float64(t.passes)))
+		a.Right(a.W, y, text, metric.Duration(k.elapsed/max(k.calls, 1)))
+	}
+}
