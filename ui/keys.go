@@ -150,7 +150,7 @@ var bindings = []binding{
 	{everywhere, actFaster, []string{"+", "="}, "+", "", "pace: faster, up to flat out"},
 	{everywhere, actSlower, []string{"-"}, "-", "", "pace: slower"},
 	{everywhere, actList, []string{"l"}, "l", "", "the list of engines, and back"},
-	{everywhere, actOps, []string{"o"}, "o", "", "the time of each kind of operation in each layer, where the engine was started with --ops; and back"},
+	{everywhere, actOps, []string{"o"}, "o", "", "time of each kind of operation in each layer (--ops), and back"},
 	{everywhere, actPreviousEngine, []string{"["}, "[", "", "the engine before"},
 	{everywhere, actNextEngine, []string{"]"}, "[ ]", "engine", "the next engine"},
 	{everywhere, actTheme, []string{"t"}, "t", "theme", "next theme"},
