@@ -174,6 +174,32 @@ func TestText(t *testing.T) {
 	}
 }
 
+// TestFrontIsOnce: a prompt that spells the token that the model wants in front has it once, and the library does not complain; spelled
+// where nothing special is looked for, it is text.
+func TestFrontIsOnce(t *testing.T) {
+	var mu sync.Mutex
+	var said []string
+	e := openDemo(t, Options{Context: 64, Log: func(level LogLevel, line string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if level >= LogWarn {
+			said = append(said, line)
+		}
+	}})
+	before, plain := len(said), e.Encode(nil, "user: Who are you?", true)
+	if got := e.Encode(nil, e.front+"user: Who are you?", true); e.front == "" || !slices.Equal(got, plain) {
+		t.Errorf("with %q in front %v, want %v", e.front, got, plain)
+	}
+	if got := e.Encode(nil, e.front+"user: Who are you?", false); len(got) <= len(plain)+1 {
+		t.Errorf("as text %q is %v", e.front, got[:len(got)-len(plain)])
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(said) > before {
+		t.Errorf("the library complains: %q", said[before:])
+	}
+}
+
 // TestClosedVocabulary: text that comes in late, from another goroutine, finds no vocabulary and no harm.
 func TestClosedVocabulary(t *testing.T) {
 	e := openDemo(t, Options{Context: 64})

@@ -3,6 +3,7 @@
 package llama
 
 import (
+	"strings"
 	"sync"
 	"unsafe"
 )
@@ -10,7 +11,8 @@ import (
 // vocabulary turns text into tokens and back. It may be used from any goroutine, even while the model is closed.
 type vocabulary struct {
 	vocabLib *library
-	tokens   int // 0 before open
+	tokens   int    // 0 before open
+	front    string // how the token that the model wants in front is spelled, "" if it wants none
 
 	closing sync.RWMutex
 	handle  uintptr // 0: there is no model any more
@@ -19,6 +21,16 @@ type vocabulary struct {
 func (v *vocabulary) open(l *library, model uintptr) {
 	v.vocabLib, v.handle = l, l.vocabOf(model)
 	v.tokens = int(l.vocabTokens(v.handle))
+	v.front = v.begins()
+}
+
+// begins spells the token that any text is given in front.
+func (v *vocabulary) begins() string {
+	front, of := v.encode("", false), v.encode("a", false)
+	if len(front) == 0 || len(of) < 2 || of[0] != front[0] {
+		return ""
+	}
+	return v.spell(front[0], true)
 }
 
 // close waits for those who use it.
@@ -35,6 +47,14 @@ func (v *vocabulary) Encode(dst []int32, text string, special bool) []int32 {
 	if v.handle == 0 {
 		return dst
 	}
+	if special && v.front != "" { // the library would warn of having it twice
+		text = strings.TrimPrefix(text, v.front)
+	}
+	return append(dst, v.encode(text, special)...)
+}
+
+// encode is text in tokens, with those in front. The caller holds closing.
+func (v *vocabulary) encode(text string, special bool) []int32 {
 	encode := func(ids []int32) int32 {
 		return v.vocabLib.tokenize(v.handle, unsafe.StringData(text), int32(len(text)), &ids[0], int32(len(ids)), true, special)
 	}
@@ -44,7 +64,7 @@ func (v *vocabulary) Encode(dst []int32, text string, special bool) []int32 {
 		ids = make([]int32, -n)
 		n = encode(ids)
 	}
-	return append(dst, ids[:max(n, 0)]...)
+	return ids[:max(n, 0)]
 }
 
 // Piece implements runtime.Engine.
@@ -54,8 +74,13 @@ func (v *vocabulary) Piece(id int32) string {
 	if v.handle == 0 || id < 0 || int(id) >= v.tokens {
 		return ""
 	}
+	return v.spell(id, false)
+}
+
+// spell is the bytes of a token; special ones have some only if they are wanted. The caller holds closing.
+func (v *vocabulary) spell(id int32, special bool) string {
 	piece := func(buf []byte) int32 {
-		return v.vocabLib.piece(v.handle, id, &buf[0], int32(len(buf)), 0, false)
+		return v.vocabLib.piece(v.handle, id, &buf[0], int32(len(buf)), 0, special)
 	}
 	buf := make([]byte, 64)
 	n := piece(buf)
