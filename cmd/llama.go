@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/llmtop/llmtop/runtime"
@@ -34,6 +35,7 @@ func (o *runOptions) llamaLoader() child.Load {
 					fmt.Fprintln(os.Stderr, line)
 				}
 			},
+			Fatal: func(line string) { child.LastWords(withoutFolder(line)) },
 		})
 		switch {
 		case errors.Is(err, llama.ErrLoadEnded):
@@ -43,6 +45,15 @@ func (o *runOptions) llamaLoader() child.Load {
 		}
 		return engine, nil
 	}
+}
+
+// withoutFolder shortens words of the form FILE:LINE: WHAT: where somebody has once compiled the file is of no use to anybody.
+func withoutFolder(words string) string {
+	at, what, ok := strings.Cut(words, ": ")
+	if i := strings.LastIndexAny(at, `/\`); ok && i >= 0 {
+		return at[i+1:] + ": " + what
+	}
+	return words
 }
 
 // layers are those on a GPU, in the words of the engine's options.

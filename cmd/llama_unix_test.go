@@ -4,6 +4,7 @@ package cmd_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -223,6 +224,27 @@ func TestLlamaConversation(t *testing.T) {
 	first, second := report.Requests[0], report.Requests[1] // where the answer begins, text may be split into other tokens the second time
 	if first.Cached != 0 || second.Cached < first.Prompt-1 || second.Prompt <= first.Prompt {
 		t.Errorf("of %d and %d tokens %d and %d are cached", first.Prompt, second.Prompt, first.Cached, second.Cached)
+	}
+}
+
+// TestLlamaAborts gives llama.cpp a model that it aborts at: more experts for a token than there are. What it says stands in the one line of
+// the error, and its log below.
+func TestLlamaAborts(t *testing.T) {
+	withLlama(t)
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = exec.Command(path, "run", cmd.Instruct(t, map[string]any{"qwen3moe.expert_used_count": uint32(17)}), "--engine", "llamacpp",
+		"--headless", "-p", "x").Output()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	first, rest, _ := strings.Cut(string(exit.Stderr), "\n")
+	if exit.ExitCode() != 1 || !strings.HasPrefix(first, "llmtop: the engine gave up: llama-model.cpp:") ||
+		!strings.Contains(first, "GGML_ASSERT") || !strings.Contains(rest, "GGML_ASSERT") || strings.Contains(rest, "goroutine") {
+		t.Errorf("exit code %d\n%s", exit.ExitCode(), exit.Stderr)
 	}
 }
 

@@ -114,6 +114,10 @@ func (f *faulty) fail() error {
 		os.Exit(7)
 	case "break":
 		return fmt.Errorf("%w: the device is gone", runtime.ErrBroken)
+	case "give up":
+		fmt.Fprint(os.Stderr, "a line without an end")
+		LastWords("somewhere.c:12: it is all wrong")
+		return raise("abort")
 	case "hog":
 		for {
 			piece := make([]byte, 16<<20)

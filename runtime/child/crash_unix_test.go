@@ -86,6 +86,15 @@ func TestCrashes(t *testing.T) {
 	}
 }
 
+// TestGivesUp: what a library says before it aborts is the reason, and not the signal by which it does.
+func TestGivesUp(t *testing.T) {
+	r := start(t, job{Fault: "give up", After: 9, Pace: 50})
+	ended := r.failed(t, r.ask(t, "Call me Ishmael.", 100), "the engine gave up: somewhere.c:12: it is all wrong")
+	if n := len(ended.Log); n < 2 || ended.Log[n-1] != givesUp+"somewhere.c:12: it is all wrong" || ended.Log[n-2] != "a line without an end" {
+		t.Errorf("the log ended %q", ended.Log)
+	}
+}
+
 // TestEngineEndsByItself has the engine tell why it cannot go on, which is no crash.
 func TestEngineEndsByItself(t *testing.T) {
 	r := start(t, job{Fault: "break", After: 9, Pace: 50})

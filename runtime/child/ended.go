@@ -31,9 +31,11 @@ func (p *Process) ended(engine *event.Engine) *Ended {
 	if engine.State == event.EngineFailed {
 		return &Ended{Reason: engine.Reason, Mistake: exit.ExitCode() == ExitMistake}
 	}
-	crash, log := p.journal.last()
+	words, crash, log := p.journal.last()
 	e := &Ended{Log: log}
 	switch {
+	case words != "":
+		e.Reason = "the engine gave up: " + words
 	case signal(exit) == "SIGKILL":
 		e.Reason = "the engine's process was killed (SIGKILL), by somebody or by the system for want of memory"
 	case signal(exit) != "":

@@ -2,7 +2,9 @@ package child
 
 import (
 	"bytes"
+	"fmt"
 	"io"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -26,6 +28,7 @@ type journal struct {
 	mu      sync.Mutex // guards what follows
 	sink    event.Sink // nil before Run
 	lines   []string   // oldest first
+	words   string     // why the engine gave up, by LastWords; "" if it did not
 	crash   string     // how Go begins to tell of a crash, whose stacks follow; "" if there was none
 	streams []*stream
 }
@@ -95,6 +98,14 @@ func plain(line []byte) string {
 	}, text), " ")
 }
 
+// givesUp begins the line of LastWords.
+const givesUp = "the engine gives up: "
+
+// LastWords tells the parent why the process that Serve runs in is about to abort, as a library in native code does when it finds
+// its own state wrong. It may be called from any thread, and does not return before the parent can read it. The library may have left a
+// line unended.
+func LastWords(why string) { fmt.Fprintf(os.Stderr, "\n%s%s\n", givesUp, why) }
+
 // line takes a line. Once Go tells of a crash there are only stacks left. The caller holds mu.
 func (j *journal) line(text string) {
 	switch {
@@ -103,6 +114,9 @@ func (j *journal) line(text string) {
 	case crashes.MatchString(text):
 		j.crash = text
 		return
+	}
+	if words, ok := strings.CutPrefix(text, givesUp); ok {
+		j.words = words
 	}
 	if len(j.lines) == maxLines {
 		j.lines = slices.Delete(j.lines, 0, 1)
@@ -132,9 +146,9 @@ func (j *journal) to(sink event.Sink) {
 	j.sink = sink
 }
 
-// last is how the process crashed, "" if Go did not tell of a crash, and the last lines before.
-func (j *journal) last() (crash string, lines []string) {
+// last is why the engine gave up, or else how the process crashed, "" where nobody told, and the last lines before.
+func (j *journal) last() (words, crash string, lines []string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.crash, slices.Clone(j.lines)
+	return j.words, j.crash, slices.Clone(j.lines)
 }
