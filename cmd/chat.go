@@ -1,11 +1,13 @@
 package cmd
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime"
@@ -78,13 +80,22 @@ func (c *chatting) askAll(requests []runtime.Request) error {
 	return nil
 }
 
-// runner is r for a user who asks one thing after the other.
-func (c *chatting) runner(r runtime.Runner) runtime.Runner {
+// runner is r for a user who asks one thing after the other. note is told what the user should know of a question that was submitted.
+func (c *chatting) runner(r runtime.Runner, note func(words string)) runtime.Runner {
 	if c.template == nil {
 		return r
 	}
-	return &dialogue{Runner: r, said: chat.NewConversation(c.template, "")}
+	sizer, _ := r.(sizer)
+	return &dialogue{Runner: r, sizer: sizer, note: note, said: chat.NewConversation(c.template, "")}
 }
+
+// sizer knows how much of the context a prompt takes.
+type sizer interface {
+	Size(ctx context.Context, text string) (tokens, context int, err error)
+}
+
+// sizePatience is how long is waited for it, since a screen may wait, too.
+const sizePatience = time.Second
 
 // newConversation before a question forgets what was said before.
 const newConversation = "/new"
@@ -92,6 +103,8 @@ const newConversation = "/new"
 // dialogue is a runner of a conversation: each request is its next question, and its text the whole of what was said.
 type dialogue struct {
 	runtime.Runner
+	sizer sizer // nil: nobody knows
+	note  func(words string)
 
 	mu     sync.Mutex
 	said   *chat.Conversation
@@ -112,7 +125,7 @@ func (d *dialogue) Submit(r runtime.Request) (*runtime.Handle, error) {
 	if anew {
 		d.said.Reset()
 	}
-	prompt, err := d.said.Ask(question)
+	prompt, err := d.ask(question, r.MaxTokens)
 	if err != nil {
 		return nil, err
 	}
@@ -120,6 +133,53 @@ func (d *dialogue) Submit(r runtime.Request) (*runtime.Handle, error) {
 	h, err := d.Runner.Submit(r)
 	d.answer = h
 	return h, err
+}
+
+// ask makes the prompt of a question, with as much of what was said before as leaves room for an answer of so many tokens; 0 is for
+// any length. Once the context is full the older half goes, so that the next questions find theirs in the KV cache again. The caller
+// holds mu.
+func (d *dialogue) ask(question string, answer int) (prompt string, err error) {
+	prompt, err = d.said.Ask(question)
+	if err != nil || d.sizer == nil || len(d.said.Messages()) == 0 {
+		return prompt, err
+	}
+	ctx, done := context.WithTimeout(context.Background(), sizePatience)
+	defer done()
+	size, room, err := d.sizer.Size(ctx, prompt)
+	if err != nil { // which Submit says better
+		return prompt, nil
+	}
+	if answer == 0 || answer > room/2 {
+		answer = room / 2
+	}
+	if size+answer <= room {
+		return prompt, nil
+	}
+	left, perByte := 0, float64(size)/float64(len(prompt))
+	for size > room/2 && d.said.Drop() {
+		left++
+		if prompt, err = d.said.Ask(question); err != nil {
+			return "", err
+		}
+		if size = int(perByte * float64(len(prompt))); size <= room/2 {
+			if size, _, err = d.sizer.Size(ctx, prompt); err != nil {
+				return prompt, nil
+			}
+		}
+	}
+	if left > 0 {
+		d.note(leftOut(left, room))
+	}
+	return prompt, nil
+}
+
+// leftOut says how many of the oldest questions a conversation goes on without.
+func leftOut(n, room int) string {
+	what := fmt.Sprintf("%d oldest questions and their answers are", n)
+	if n == 1 {
+		what = "the oldest question and its answer are"
+	}
+	return fmt.Sprintf("%s left out: the conversation has outgrown the context of %d tokens", what, room)
 }
 
 // hear takes the last answer into the conversation. The caller holds mu.

@@ -2,6 +2,8 @@ package cmd
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -54,7 +56,7 @@ func talker(t *testing.T, set map[string]any) (*runOptions, *runtime.Scheduler, 
 func TestConversation(t *testing.T) {
 	for _, bos := range []bool{false, true} { // whether the tokenizer puts a token in front that the template spells out
 		o, s, log := talker(t, map[string]any{"tokenizer.chat_template": Template, "tokenizer.ggml.add_bos_token": bos})
-		said := o.chat.runner(s)
+		said := o.chat.runner(s, func(string) {})
 		ask := func(text string) string {
 			t.Helper()
 			h, err := said.Submit(o.request(text, ""))
@@ -86,10 +88,56 @@ func TestConversation(t *testing.T) {
 	}
 }
 
+// TestConversationOutgrowsContext: the oldest turns make room for the newest, which the user is told; and what then is left is taken from the cache.
+func TestConversationOutgrowsContext(t *testing.T) {
+	o, s, log := talker(t, map[string]any{"tokenizer.chat_template": Template, "qwen3moe.context_length": uint32(96)})
+	var notes []string
+	said := o.chat.runner(s, func(words string) { notes = append(notes, words) })
+	ask := func(text string) {
+		t.Helper()
+		h, err := said.Submit(o.request(text, ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := h.Result(); r.State != event.StateFinished || r.Reason != "length" && r.Reason != "stop" {
+			t.Fatalf("%q: %+v", text, r)
+		}
+	}
+	for i := range 12 {
+		ask(fmt.Sprintf("Question %d: where is the whale?", i))
+	}
+	if len(notes) < 2 || !strings.Contains(notes[0], "left out: the conversation has outgrown the context of 96 tokens") {
+		t.Errorf("notes %q", notes)
+	}
+	last, cached := log.prompts[len(log.prompts)-1], 0
+	for _, o := range log.outcomes {
+		if o.Prompt+12 > 96 {
+			t.Errorf("a prompt of %d tokens leaves no room for the answer", o.Prompt)
+		}
+		if o.Cached > o.Prompt/2 {
+			cached++
+		}
+	}
+	if strings.Contains(last, "Question 0:") || !strings.Contains(last, "Question 11:") || !strings.Contains(last, "Question 10:") {
+		t.Errorf("the last prompt is %q", last)
+	}
+	if cached < 4 {
+		t.Errorf("%d of %d prompts were mostly cached", cached, len(log.outcomes))
+	}
+	h, err := said.Submit(o.request(strings.Repeat("Where is the whale? ", 60), ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := h.Result(); !errors.Is(r.Err, runtime.ErrPromptTooLong) {
+		t.Errorf("a question that does not fit by itself: %+v", r)
+	}
+	ask("And now?")
+}
+
 // TestOneQuestionAtATime: who asks before the answer has ended is told so, and so is who asks nothing.
 func TestOneQuestionAtATime(t *testing.T) {
 	o, s, _ := talker(t, map[string]any{"tokenizer.chat_template": Template})
-	said := o.chat.runner(s)
+	said := o.chat.runner(s, func(string) {})
 	s.Pause()
 	h, err := said.Submit(o.request("Who are you?", ""))
 	if err != nil {

@@ -41,7 +41,7 @@ func (o *runOptions) runLive(ctx context.Context, prompts []runtime.Request) err
 	return s.run(ctx, func(ctx context.Context) error {
 		ctx, end := context.WithCancelCause(ctx)
 		defer end(nil)
-		typed := o.chat.runner(s.scheduler)
+		typed := o.chat.runner(s.scheduler, s.note)
 		submit, first := typed.Submit, typed
 		if len(prompts) > 1 {
 			first = s.scheduler
@@ -99,9 +99,9 @@ func (o *runOptions) screen(s *local, submit func(runtime.Request) (*runtime.Han
 	cfg := o.view.screen()
 	cfg.Snapshots, cfg.Changed, cfg.Past, cfg.Recording, cfg.Note = s.store.Snapshot, s.store.Changed(), s.past, s.recorded, o.note
 	cfg.Actions = ui.Actions{
-		Prompt: func(text, label string) error {
-			_, err := submit(o.request(text, label))
-			return err
+		Prompt: func(text, label string) (note string, err error) {
+			_, err = submit(o.request(text, label))
+			return s.noted(), err
 		},
 		Cancel: func(id event.RequestID) error {
 			s.scheduler.Cancel(id)

@@ -3,6 +3,7 @@ package cmd
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
@@ -18,6 +19,26 @@ type local struct {
 	scheduler scheduler
 	sampler   *host.Sampler
 	server    *socket.Server // nil: nobody else watches
+
+	mu    sync.Mutex
+	notes string // since the last call of noted
+}
+
+// note tells the user something about a question, in the log and, if it was typed, at once.
+func (l *local) note(words string) {
+	l.sink.Emit(event.Event{Kind: event.KindLog, At: l.clock.Now(), Layer: -1, Text: words})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.notes = words
+}
+
+// noted is what was told last, and not asked for since.
+func (l *local) noted() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	words := l.notes
+	l.notes = ""
+	return words
 }
 
 // scheduler is a runtime.Scheduler or what stands for one in another process.

@@ -20,15 +20,15 @@ func actions(client *socket.Client, at string) ui.Actions {
 	var defaults settings
 	defaults.flags()
 	return ui.Actions{
-		Prompt: func(text, label string) error {
+		Prompt: func(text, label string) (note string, err error) {
 			ctx, done := context.WithTimeout(context.Background(), answerWithin)
 			defer done()
 			p := defaults.params()
-			_, err := client.Generate(ctx, wire.Generation{
+			_, err = client.Generate(ctx, wire.Generation{
 				Prompt: text, Label: label, Text: true, MaxTokens: defaults.tokens,
 				Temperature: p.Temperature, TopK: p.TopK, TopP: p.TopP, MinP: p.MinP, RepeatPenalty: p.RepeatPenalty, Seed: p.Seed,
 			})
-			return err
+			return "", err
 		},
 		Cancel: func(id event.RequestID) error {
 			ctx, done := context.WithTimeout(context.Background(), answerWithin)

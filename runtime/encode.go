@@ -16,6 +16,16 @@ func (s *Scheduler) Encode(ctx context.Context, text string) ([]int32, error) {
 	return d.engine.Encode(nil, text, false), nil
 }
 
+// Size is how many tokens a text takes as the prompt of a request with Special, and how many the context of a request holds. It waits
+// until the model is loaded. Errors: that of ctx, ErrStopped.
+func (s *Scheduler) Size(ctx context.Context, text string) (tokens, context int, err error) {
+	d, err := s.loaded(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	return len(d.encode(nil, &Request{Text: text, Special: true})), d.engine.Context(), nil
+}
+
 // encode turns the text of a request into token ids. A text whose first special token is the one that the model wants in front anyway, as
 // chat templates make them, has it once.
 func (d *driver) encode(dst []int32, r *Request) []int32 {

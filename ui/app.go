@@ -70,7 +70,7 @@ func frameRate(fps int) int {
 // Actions are what the user can have done. A nil one takes its key away, and so does an engine in another process that does not have
 // the capability. They are called on the screen's goroutine and must not wait for the engine; an error is shown in the footer.
 type Actions struct {
-	Prompt  func(text, label string) error
+	Prompt  func(text, label string) (note string, err error) // note: what else is worth a word
 	Cancel  func(id event.RequestID) error
 	SetPace func(tokensPerSecond float64) error     // 0 is flat out
 	Report  func(s *store.Snapshot) ([]byte, error) // the report of what a snapshot shows, as JSON; it may take a while

@@ -19,7 +19,7 @@ func open(s *store.Snapshot, profile theme.Profile, ascii bool, w, h int) *app {
 	a := newApp(Config{
 		Snapshots: func() *store.Snapshot { return s }, Profile: profile, ASCII: ascii,
 		Actions: Actions{
-			Prompt: func(string, string) error { return nil }, Cancel: func(event.RequestID) error { return nil },
+			Prompt: func(string, string) (string, error) { return "", nil }, Cancel: func(event.RequestID) error { return nil },
 			SetPace: func(float64) error { return nil },
 		},
 		Prompts: builtIn,

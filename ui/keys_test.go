@@ -23,13 +23,14 @@ type asked struct {
 	reports int
 	looks   []string // models that the machine was watched, not watched, or inspected for
 	err     error    // what the next action answers
+	note    string   // what the next prompt is answered besides
 }
 
 func (k *asked) actions() Actions {
 	return Actions{
-		Prompt: func(text, label string) error {
+		Prompt: func(text, label string) (string, error) {
 			k.prompts = append(k.prompts, SuggestedPrompt{label, text})
-			return k.err
+			return k.note, k.err
 		},
 		Cancel: func(id event.RequestID) error {
 			k.cancels = append(k.cancels, id)
@@ -74,9 +75,12 @@ func zoomed(id panes.ID) view {
 
 // Each row of the table of keys has a case here, so that a new key cannot come without one.
 var keyCases = map[action]func(*testing.T, *app, *asked){
-	actPrompt: func(t *testing.T, a *app, _ *asked) {
+	actPrompt: func(t *testing.T, a *app, k *asked) {
 		a.press("p")
 		holds(t, a, "enter send")
+		k.note = "with a \x1bnote"
+		a.press("x", "enter")
+		holds(t, a, "prompt sent; with a")
 	},
 	actPause: func(t *testing.T, a *app, _ *asked) {
 		a.press("space")

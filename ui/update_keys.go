@@ -22,7 +22,11 @@ func (a *app) onKey(msg tea.KeyPressMsg) tea.Cmd {
 	if a.editor.open {
 		if a.editor.key(msg.Keystroke(), msg.Text) {
 			text, label := a.editor.take()
-			a.report(a.session.Actions.Prompt(text, label), "prompt sent")
+			note, err := a.session.Actions.Prompt(text, label)
+			if note != "" {
+				note = "; " + sanitize.Line(note)
+			}
+			a.report(err, "prompt sent"+note)
 		}
 		return nil
 	}

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/llmtop/llmtop/runtime/chat/jinja"
 )
@@ -61,6 +62,15 @@ func (c *Conversation) Answer(text string) {
 	}
 	c.said = append(c.said, Message{User, c.question}, Message{Assistant, text})
 	c.question = ""
+}
+
+// Drop forgets the oldest question and its answer, and reports whether there was one. The instructions stay.
+func (c *Conversation) Drop() bool {
+	if len(c.said) < 2 {
+		return false
+	}
+	c.said = slices.Delete(c.said, 0, 2)
+	return true
 }
 
 // Messages are what was said, without a question that has no answer.

@@ -16,9 +16,10 @@ import (
 type change struct {
 	Pace   *float64  `json:"pace,omitempty"`
 	Encode *question `json:"encode,omitempty"`
+	Size   *question `json:"size,omitempty"`
 }
 
-// question asks for the token ids of a text.
+// question asks for the token ids of a text, or for how many they are.
 type question struct {
 	Call uint64 `json:"call"`
 	Text string `json:"text,omitempty"`
@@ -26,9 +27,11 @@ type question struct {
 
 // answer is a line that the child writes to its standard output, between mark and a line end. Whatever else stands there is log.
 type answer struct {
-	Call  uint64  `json:"call"`
-	IDs   []int32 `json:"ids,omitempty"`
-	Error string  `json:"error,omitempty"`
+	Call    uint64  `json:"call"`
+	IDs     []int32 `json:"ids,omitempty"`
+	Tokens  int     `json:"tokens,omitempty"`
+	Context int     `json:"context,omitempty"` // tokens that a request may hold
+	Error   string  `json:"error,omitempty"`
 }
 
 // mark begins an answer: no text has it, and the line end before it ends what a library may have left.
@@ -125,6 +128,16 @@ func (p *Process) Encode(ctx context.Context, text string) ([]int32, error) {
 	return got.IDs, nil
 }
 
+// Size is how many tokens a text takes as the prompt of a request with Special, and how many the context of a request holds. It waits until the
+// model is loaded. Errors: that of ctx, runtime.ErrStopped.
+func (p *Process) Size(ctx context.Context, text string) (tokens, context int, err error) {
+	got, err := p.call(ctx, func(call uint64) change { return change{Size: &question{call, text}} })
+	if err != nil {
+		return 0, 0, fmt.Errorf("count tokens: %w", err)
+	}
+	return got.Tokens, got.Context, nil
+}
+
 // call sends a question and waits for the answer.
 func (p *Process) call(ctx context.Context, ask func(call uint64) change) (answer, error) {
 	call, from := p.answers.expect()
@@ -153,5 +166,15 @@ func encode(ctx context.Context, s *runtime.Scheduler, q question, out io.Writer
 		a.Error = err.Error()
 	}
 	a.IDs = ids
+	a.write(out)
+}
+
+// size answers a question.
+func size(ctx context.Context, s *runtime.Scheduler, q question, out io.Writer) {
+	a := answer{Call: q.Call}
+	var err error
+	if a.Tokens, a.Context, err = s.Size(ctx, q.Text); err != nil {
+		a.Error = err.Error()
+	}
 	a.write(out)
 }

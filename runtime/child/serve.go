@@ -95,6 +95,9 @@ func obey(ctx context.Context, lines *json.Decoder, scheduler *runtime.Scheduler
 		if c.Encode != nil {
 			go encode(ctx, scheduler, *c.Encode, out)
 		}
+		if c.Size != nil {
+			go size(ctx, scheduler, *c.Size, out)
+		}
 	}
 }
 

@@ -115,9 +115,16 @@ func TestEncode(t *testing.T) {
 		if diff := cmp.Diff(e.Encode(nil, text, false), got); err != nil || diff != "" {
 			t.Errorf("%v, %.200s", err, diff)
 		}
+		size, context, err := r.Size(t.Context(), text)
+		if err != nil || size != len(e.Encode(nil, text, true)) || context != 128 {
+			t.Errorf("%d tokens of %d, %v", size, context, err)
+		}
 	}
 	r.end()
 	<-r.ended
+	if _, _, err := r.Size(t.Context(), "a"); !errors.Is(err, runtime.ErrStopped) {
+		t.Errorf("the size of a text after the end: %v", err)
+	}
 	if _, err := r.Encode(t.Context(), "a"); !errors.Is(err, runtime.ErrStopped) {
 		t.Errorf("after the end: %v", err)
 	}
