@@ -1,6 +1,9 @@
 package metric
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Packed is a Histogram that is kept, without its empty buckets: 8 bytes for each of the others, of which a stretch of even work has some
 // dozens. It is never written again. The nil value is empty.
@@ -12,6 +15,14 @@ type Packed struct {
 }
 
 type packedCount struct{ bucket, n uint32 }
+
+// Equal reports whether both stand for the same distribution.
+func (p *Packed) Equal(q *Packed) bool {
+	if p == nil || q == nil {
+		return p == q
+	}
+	return slices.Equal(p.counts, q.counts) && p.n == q.n && p.sum == q.sum && p.sq == q.sq && p.min == q.min && p.max == q.max
+}
 
 // Pack is the distribution as it stands, nil if nothing was recorded.
 func (h *Histogram) Pack() *Packed {
