@@ -97,7 +97,7 @@ func (o *runOptions) able() (chosen, error) {
 	case o.model == "":
 		return chosen{}, usagef("--engine %s needs a model file; the model that is built in is for native", engineLlama)
 	case o.choice.name == engineLlama:
-		best, err := library.Best(library.Here().Find())
+		best, err := library.Best(llamaLibraries())
 		if err != nil {
 			return chosen{}, usageError{err}
 		}
@@ -110,7 +110,7 @@ func (o *runOptions) able() (chosen, error) {
 	if cannot == nil {
 		return chosen{name: engineNative, why: "auto: native can run it"}, nil
 	}
-	best, err := library.Best(library.Here().Find())
+	best, err := library.Best(llamaLibraries())
 	if err != nil {
 		return chosen{}, usageError{fmt.Errorf("load model %s: %w; as to another engine, %w", filepath.Base(o.model), cannot, err)}
 	}

@@ -25,7 +25,7 @@ install has put into a folder of yours, and where the system looks for libraries
 			return nil
 		},
 		RunE: func(c *cobra.Command, _ []string) error {
-			found := library.Here().Find()
+			found := llamaLibraries()
 			if asJSON {
 				return writeEngines(c.OutOrStdout(), found)
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/llmtop/llmtop/runtime"
 	"github.com/llmtop/llmtop/runtime/child"
 	"github.com/llmtop/llmtop/runtime/llama"
+	"github.com/llmtop/llmtop/runtime/llama/library"
 )
 
 // tellEvery is how often is told how far a load has come.
@@ -45,6 +46,17 @@ func (o *runOptions) llamaLoader() child.Load {
 		}
 		return engine, nil
 	}
+}
+
+// llamaLibraries are those of llama.cpp on this machine. A program that can load none says so of each.
+func llamaLibraries() []library.Candidate {
+	found := library.Here().Find()
+	for i := range found {
+		if !llama.Built && found[i].Usable() {
+			found[i].Why = "this build of llmtop cannot load libraries"
+		}
+	}
+	return found
 }
 
 // withoutFolder shortens words of the form FILE:LINE: WHAT: where somebody has once compiled the file is of no use to anybody.
