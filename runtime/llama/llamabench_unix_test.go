@@ -152,14 +152,14 @@ func BenchmarkLlamaBench(b *testing.B) {
 	for b.Loop() {
 		for range 9 {
 			theirs, ours := llamaBench(b, 1), e.benched(b)
-			prompt, text := middle(ours.prompt, false), middle(ours.text, false)
+			prompt, text := median(ours.prompt), median(ours.text)
 			own = rates{append(own.prompt, prompt), append(own.text, text)}
-			ratio = rates{append(ratio.prompt, prompt/middle(theirs.prompt, false)), append(ratio.text, text/middle(theirs.text, false))}
+			ratio = rates{append(ratio.prompt, prompt/median(theirs.prompt)), append(ratio.text, text/median(theirs.text))}
 		}
 	}
 	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(middle(ratio.prompt, false), "pp-ratio")
-	b.ReportMetric(middle(ratio.text, false), "tg-ratio")
-	b.ReportMetric(middle(own.prompt, false), "pp-tok/s")
-	b.ReportMetric(middle(own.text, false), "tg-tok/s")
+	b.ReportMetric(median(ratio.prompt), "pp-ratio")
+	b.ReportMetric(median(ratio.text), "tg-ratio")
+	b.ReportMetric(median(own.prompt), "pp-tok/s")
+	b.ReportMetric(median(own.text), "tg-tok/s")
 }
