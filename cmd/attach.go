@@ -68,7 +68,7 @@ With --metrics-listen or --otlp-push it needs no terminal: then it tells the met
 	c.Flags().StringVar(&opts.keyFile, "api-key-file", "", "of servers: file with their API key (or $LLMTOP_API_KEY)")
 	c.Flags().DurationVar(&opts.every, "interval", scrape.DefaultInterval, "of servers: how often they are asked")
 	c.Flags().BoolVar(&opts.drain, "drain", false, "of TensorRT-LLM: take what it hands out once, which other readers then lack")
-	useConfig(c, &opts.config, opts.check)
+	useConfig(c, &opts.config, &opts.tables, opts.check)
 	return c
 }
 

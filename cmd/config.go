@@ -4,13 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strings"
 
 	"github.com/BurntSushi/toml"
 	"github.com/spf13/pflag"
+
+	"github.com/llmtop/llmtop/ui"
 )
 
 // configPath is where the config file lies when --config does not say: llmtop/config.toml in the user's
@@ -25,8 +28,8 @@ func configPath() string {
 
 // applyConfig sets each of known's flags that the command line left alone to its value in the TOML file at path. The keys are
 // the names of the flags. A file that does not exist is an error only if the user named it. A key that belongs to known but
-// not to the running command's flags is passed over, so that one file serves every command.
-func applyConfig(path string, named bool, known, running *pflag.FlagSet) error {
+// not to the running command's flags is passed over, so that one file serves every command. What is no setting of one line goes to tables.
+func applyConfig(path string, named bool, tables *tables, known, running *pflag.FlagSet) error {
 	if path == "" {
 		return nil
 	}
@@ -37,12 +40,10 @@ func applyConfig(path string, named bool, known, running *pflag.FlagSet) error {
 		}
 		return usagef("read config %s: %w", path, firstLine(err))
 	}
-	keys := make([]string, 0, len(values))
-	for key := range values {
-		keys = append(keys, key)
+	if err := tables.take(values); err != nil {
+		return usagef("read config %s: %w", path, err)
 	}
-	sort.Strings(keys)
-	for _, key := range keys {
+	for _, key := range sortedKeys(values) {
 		if known.Lookup(key) == nil {
 			return usagef("read config %s: unknown key %q; known keys: %s", path, key, strings.Join(flagNames(known), ", "))
 		}
@@ -56,6 +57,38 @@ func applyConfig(path string, named bool, known, running *pflag.FlagSet) error {
 	}
 	return nil
 }
+
+// tables are what a config file holds besides the settings that are flags.
+type tables struct {
+	layouts map[string]string // by name
+}
+
+// take takes them out of a file's values. The error names table and field.
+func (t *tables) take(values map[string]any) error {
+	t.layouts = map[string]string{}
+	raw, ok := values["layouts"]
+	delete(values, "layouts")
+	if !ok {
+		return nil
+	}
+	table, ok := raw.(map[string]any)
+	if !ok {
+		return fmt.Errorf("layouts: must be a table of names and layouts, as in [layouts] mine = %q", ui.LayoutSyntax)
+	}
+	for _, name := range sortedKeys(table) {
+		text, ok := table[name].(string)
+		if !ok {
+			return fmt.Errorf("layouts.%.40s: must be a text like %q", name, ui.LayoutSyntax)
+		}
+		if _, err := ui.ParseLayout(text); err != nil {
+			return fmt.Errorf("layouts.%.40s: %w", name, err)
+		}
+		t.layouts[name] = text
+	}
+	return nil
+}
+
+func sortedKeys(table map[string]any) []string { return slices.Sorted(maps.Keys(table)) }
 
 // firstLine cuts an error's text to its first line; TOML errors may quote several lines of the file.
 func firstLine(err error) error {

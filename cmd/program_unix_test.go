@@ -67,7 +67,7 @@ func startCommand(tb testing.TB, cols, rows int, command *exec.Cmd) *program {
 	p := &program{cmd: command, screen: vt10x.New(vt10x.WithSize(cols, rows)), done: make(chan struct{})}
 	// What else runs on the machine is no matter of a test, unless it says so.
 	p.cmd.Env = append([]string{"LLMTOP_DISCOVER=off"}, command.Environ()...)
-	p.cmd.Env = append(p.cmd.Env, "TERM=xterm-256color", "COLORTERM=truecolor", "LANG=C.UTF-8", "XDG_CONFIG_HOME="+tb.TempDir())
+	p.cmd.Env = append(p.cmd.Env, "TERM=xterm-256color", "COLORTERM=truecolor", "LANG=C.UTF-8", "XDG_CONFIG_HOME="+tb.TempDir(), "XDG_STATE_HOME="+tb.TempDir())
 	p.began = time.Now()
 	var err error
 	p.tty, err = pty.StartWithSize(p.cmd, &pty.Winsize{Cols: uint16(cols), Rows: uint16(rows)})

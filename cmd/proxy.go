@@ -74,7 +74,7 @@ With --headless, or when standard output is not a terminal, it reports when it i
 	opts.exports.bind(flags)
 	bindToken(flags, &opts.tokenFile)
 	opts.files.bind(flags, headlessOnly)
-	useConfig(c, &opts.config, opts.check)
+	useConfig(c, &opts.config, &opts.tables, opts.check)
 	return c
 }
 

@@ -56,7 +56,7 @@ It also reads Dynamo's request traces (dynamo.request.trace.v1) and forward-pass
 	flags.Float64Var(&opts.speed, "speed", 1, fmt.Sprintf("times as fast as it was: %v to %v", trace.Slowest, trace.Fastest))
 	flags.BoolVar(&opts.paused, "paused", false, "begin with a pause")
 	flags.BoolVar(&opts.headless, "headless", false, "no screen: report, exit")
-	useConfig(c, &opts.config, opts.check)
+	useConfig(c, &opts.config, &opts.tables, opts.check)
 	return c
 }
 

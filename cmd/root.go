@@ -73,7 +73,7 @@ func (o *runOptions) bind(c *cobra.Command) {
 	o.recording.bind(c.Flags())
 	o.listening.bind(c.Flags())
 	o.exports.bind(c.Flags())
-	useConfig(c, &o.config, func() error {
+	useConfig(c, &o.config, &o.tables, func() error {
 		for _, check := range []func() error{o.recording.check, o.listening.check, o.exports.check} {
 			if err := check(); err != nil {
 				return err
@@ -83,15 +83,15 @@ func (o *runOptions) bind(c *cobra.Command) {
 	})
 }
 
-// useConfig has a command read the config file for the flags that were left open, and check them then.
-func useConfig(c *cobra.Command, config *string, check func() error) {
+// useConfig has a command read the config file for the flags that were left open and for what is no flag, and check them then.
+func useConfig(c *cobra.Command, config *string, more *tables, check func() error) {
 	c.Flags().StringVar(config, "config", "", "config file (default "+homely(configPath())+")")
 	c.PreRunE = func(c *cobra.Command, _ []string) error {
 		path, named := *config, *config != ""
 		if !named {
 			path = configPath()
 		}
-		if err := applyConfig(path, named, settingsFlags(), c.Flags()); err != nil {
+		if err := applyConfig(path, named, more, settingsFlags(), c.Flags()); err != nil {
 			return err
 		}
 		return check()

@@ -41,7 +41,7 @@ watch it and to have it generate. Text is sent only to those who had it generate
 	bindToken(flags, &opts.listening.tokenFile)
 	opts.exports.bind(flags)
 	opts.listening.text = true // of those requests whose sender wants it
-	useConfig(c, &opts.config, func() error {
+	useConfig(c, &opts.config, &opts.tables, func() error {
 		return cmp.Or(opts.recording.check(), opts.exports.check(), opts.settings.checkEngine())
 	})
 	return c

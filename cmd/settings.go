@@ -39,6 +39,12 @@ type view struct {
 	noMouse    bool
 	fps        int
 	ttftTarget time.Duration
+
+	layout       string
+	lowBandwidth bool
+	noRemember   bool
+
+	tables tables // of the config file
 }
 
 // defaultTokens ends a generation that no end-of-text token ends.
@@ -76,11 +82,14 @@ func (s *settings) bindEngine(set *pflag.FlagSet) {
 
 // bind adds the flags.
 func (v *view) bind(set *pflag.FlagSet) {
-	set.StringVar(&v.theme, "theme", theme.Names()[0], "one of "+strings.Join(theme.Names(), ", "))
+	set.StringVar(&v.theme, "theme", "", "one of "+strings.Join(theme.Names(), ", ")+" (default: that of the last time, at first "+theme.Names()[0]+")")
 	set.BoolVar(&v.ascii, "ascii", false, "draw with ASCII characters only")
 	set.BoolVar(&v.noMouse, "no-mouse", false, "leave the mouse to the terminal")
 	set.IntVar(&v.fps, "fps", 10, "frames a second, 1 to 30")
 	set.DurationVar(&v.ttftTarget, "ttft-target", defaultTTFTTarget, "TTFT that a request is held against")
+	set.StringVar(&v.layout, "layout", ui.LayoutDefault, "panes of the overview: "+strings.Join(ui.Layouts(), ", ")+", one of the config file, or rows like '"+ui.LayoutSyntax+"'")
+	set.BoolVar(&v.lowBandwidth, "low-bandwidth", false, "for slow lines: 2 frames a second, 256 colours, 6 KB/s to the terminal at most")
+	set.BoolVar(&v.noRemember, "no-remember", false, "neither recall nor remember theme, view, window and order of the table")
 }
 
 // check refuses values that no command can use.
@@ -115,21 +124,49 @@ func (v *view) check() error {
 	case v.ttftTarget <= 0:
 		return usagef("--ttft-target %v: must be more than 0", v.ttftTarget)
 	}
-	if _, ok := theme.ByName(v.theme); !ok {
+	if _, err := v.arrangement(); err != nil {
+		return err
+	}
+	if _, ok := theme.ByName(v.theme); !ok && v.theme != "" {
 		return usagef("--theme %q: must be one of %s", v.theme, strings.Join(theme.Names(), ", "))
 	}
 	return nil
 }
 
+// arrangement is the layout that was chosen.
+func (v *view) arrangement() (ui.Layout, error) {
+	text, where := v.layout, "--layout"
+	if own, ok := v.tables.layouts[text]; ok {
+		text, where = own, "layouts."+text
+	}
+	l, err := ui.ParseLayout(text)
+	if err != nil {
+		return l, usagef("%s: %w", where, err)
+	}
+	return l, nil
+}
+
 // screen configures the ui with these choices.
 func (v *view) screen() ui.Config {
-	return ui.Config{
-		Theme:   v.theme,
-		Profile: theme.Detect(os.Stdout, os.Environ()),
-		ASCII:   v.ascii || theme.PlainFont(os.Environ()),
-		FPS:     v.fps,
-		NoMouse: v.noMouse,
+	cfg := ui.Config{
+		Theme:        v.theme,
+		Profile:      theme.Detect(os.Stdout, os.Environ()),
+		ASCII:        v.ascii || theme.PlainFont(os.Environ()),
+		FPS:          v.fps,
+		NoMouse:      v.noMouse,
+		LowBandwidth: v.lowBandwidth,
 	}
+	cfg.Layout, _ = v.arrangement() // check has refused what is wrong
+	if v.noRemember {
+		return cfg
+	}
+	folder := stateFolder()
+	cfg.Choices = recalled(folder)
+	cfg.Remember = func(c ui.Choices) { remember(folder, c) }
+	if cfg.Theme == "" {
+		cfg.Theme = cfg.Choices.Theme
+	}
+	return cfg
 }
 
 // Limits of settings, far above what a machine can use and low enough that a slip of the finger allocates nothing absurd.

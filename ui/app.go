@@ -50,6 +50,14 @@ type Config struct {
 	ASCII   bool          // draw with ASCII only, see theme.PlainFont
 	FPS     int           // frames a second, 1 to MaxFPS; 0 is DefaultFPS
 	NoMouse bool
+	Layout  Layout // of the overview
+
+	// LowBandwidth is for slow lines: fewer frames, colours and bytes.
+	LowBandwidth bool
+
+	// Choices are what the user chose the last time; Remember, unless it is nil, is told at the end what was chosen this time.
+	Choices  Choices
+	Remember func(Choices)
 
 	Input   io.Reader // nil is standard input
 	Output  *os.File  // nil is standard output
@@ -119,11 +127,14 @@ type app struct {
 	still bool // the last look found nothing new, or nothing under way
 	frame string
 	dirty bool // the frame no longer shows the state
+	line  line // to the terminal
 }
 
 func newApp(cfg Config) *app {
 	cfg.FPS = frameRate(cfg.FPS)
-	a := &app{cfg: cfg, dirty: true}
+	a := &app{cfg: cfg.lowered(), dirty: true}
+	cfg = a.cfg
+	a.line = newLine(cfg.LowBandwidth)
 	a.save = func(svg, text []byte) (string, error) { return saveScreen(time.Now(), svg, text) }
 	a.saveReport = func(json []byte) (string, error) { return saveReport(time.Now(), json) }
 	for i, p := range theme.Palettes() {
@@ -137,6 +148,7 @@ func newApp(cfg Config) *app {
 	a.rekey()
 	a.snap = &store.Snapshot{}
 	a.requests, a.experts = newRequests(), newExperts()
+	a.recall(cfg.Choices)
 	a.meet()
 	a.status()
 	if len(a.sessions) != 1 {
@@ -163,7 +175,7 @@ func (a *app) Init() tea.Cmd { return a.tick() }
 
 // View is the last frame, drawn anew only if something it shows has changed.
 func (a *app) View() tea.View {
-	if a.dirty && a.w > 0 {
+	if a.dirty && a.w > 0 && a.line.open() {
 		a.draw()
 	}
 	v := tea.NewView(a.frame)
@@ -184,8 +196,10 @@ func (a *app) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return a, a.onTick()
 	case tea.WindowSizeMsg:
 		a.w, a.h = msg.Width, msg.Height
+		a.line.urge()
 	case tea.KeyPressMsg:
 		a.dirty = true
+		a.line.urge()
 		return a, a.onKey(msg)
 	case tea.PasteMsg:
 		a.onPaste(msg.Content)

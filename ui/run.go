@@ -17,10 +17,17 @@ const flushRate = 10
 
 // Run shows the screen until the user quits (nil), ctx ends (its cause), the terminal is lost, or the screen panics. The
 // terminal is restored in every case. Signals are the caller's: end ctx for those that end the program.
-func Run(ctx context.Context, cfg Config) error { return run(ctx, cfg, newApp(cfg)) }
+func Run(ctx context.Context, cfg Config) error {
+	a := newApp(cfg)
+	err := run(ctx, a.cfg, a, &a.line)
+	if cfg.Remember != nil {
+		cfg.Remember(a.choices())
+	}
+	return err
+}
 
-// run runs one screen.
-func run(ctx context.Context, cfg Config, screen tea.Model) error {
+// run runs one screen; sent, unless it is nil, counts what it costs.
+func run(ctx context.Context, cfg Config, screen tea.Model, sent *line) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	if cfg.Output == nil {
@@ -32,7 +39,7 @@ func run(ctx context.Context, cfg Config, screen tea.Model) error {
 	opts := []tea.ProgramOption{
 		tea.WithoutSignalHandler(), tea.WithFPS(max(frameRate(cfg.FPS), flushRate)),
 		tea.WithColorProfile(cfg.Profile.Terminal()), tea.WithEnvironment(cfg.Environ),
-		tea.WithOutput(&tty{File: cfg.Output, lost: stop}),
+		tea.WithOutput(&tty{File: cfg.Output, lost: stop, line: sent}),
 	}
 	if cfg.Input != nil {
 		opts = append(opts, tea.WithInput(cfg.Input))
@@ -57,12 +64,16 @@ func run(ctx context.Context, cfg Config, screen tea.Model) error {
 type tty struct {
 	*os.File
 	lost context.CancelCauseFunc
+	line *line // nil: nobody counts
 	once sync.Once
 }
 
 // Write writes to the terminal.
 func (t *tty) Write(p []byte) (int, error) {
 	n, err := t.File.Write(p)
+	if t.line != nil {
+		t.line.sent.Add(int64(n))
+	}
 	if err != nil {
 		t.once.Do(func() { t.lost(fmt.Errorf("write to terminal: %w", err)) })
 	}

@@ -26,7 +26,7 @@ type Pick struct {
 // concerns the terminal and the theme.
 func Choose(ctx context.Context, look func() ([]Candidate, []string), cfg Config) (Pick, error) {
 	c := newChoice(look, cfg)
-	err := run(ctx, cfg, c)
+	err := run(ctx, cfg, c, nil)
 	return c.pick, err
 }
 

@@ -14,7 +14,7 @@ import (
 // RunComparison shows a comparison until the user closes it or ctx ends, whose cause it then returns. Of cfg it takes what concerns the
 // terminal and the theme.
 func RunComparison(ctx context.Context, r *compare.Result, cfg Config) error {
-	return run(ctx, cfg, newComparison(r, cfg))
+	return run(ctx, cfg, newComparison(r, cfg), nil)
 }
 
 // comparison is the model of that screen.

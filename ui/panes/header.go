@@ -94,7 +94,7 @@ func (c *Ctx) headerRight(a grid.Area, from int, s *store.Snapshot) int {
 	x := a.W - 1
 	put := func(st grid.Style, words string, keep int) bool {
 		fits := x-grid.Width(words)-2 >= from+keep
-		if fits {
+		if words != "" && fits {
 			x = a.Right(x, 0, st, words) - 2
 		}
 		return fits
@@ -140,6 +140,7 @@ func (c *Ctx) headerRight(a grid.Area, from int, s *store.Snapshot) int {
 		put(dim, "lost 0", 60)
 	}
 	put(dim, itoa(c.FPS)+" fps", 80+named)
+	put(watch, c.Sent, 40+named)
 	return x + 1
 }
 

@@ -76,6 +76,7 @@ type Ctx struct {
 	Spin     int // frame counter of spinners
 	Paused   bool
 	FPS      int
+	Sent     string // what is sent to the terminal, "" if that is not worth a word
 	Memory   *Memory
 	Inspect  bool   // what costs more can be measured on demand
 	Suggest  string // what the empty screen says to do, for example "press p to type a prompt"

@@ -1,0 +1,60 @@
+package cmd
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/llmtop/llmtop/ui"
+)
+
+func TestChoicesAreRemembered(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "deep", "llmtop")
+	want := ui.Choices{Theme: "light", View: "latency", Window: "10 s", Sort: "ttft", Reverse: true}
+	remember(folder, ui.Choices{Theme: "dark"})
+	remember(folder, want)
+	if got := recalled(folder); got != want {
+		t.Errorf("recalled %+v, want %+v", got, want)
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil || len(entries) != 1 {
+		t.Fatalf("%d files (%v), want the one", len(entries), err)
+	}
+	info, err := entries[0].Info()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+		t.Errorf("others may read it: %v", info.Mode())
+	}
+}
+
+// What cannot be read or written is passed over.
+func TestRememberingNeverFails(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range []string{"", file, filepath.Join(file, "below"), filepath.Join(t.TempDir(), "none")} {
+		if got := recalled(folder); got != (ui.Choices{}) {
+			t.Errorf("recalled %+v from %q", got, folder)
+		}
+	}
+	remember("", ui.Choices{Theme: "dark"})
+	remember(file, ui.Choices{Theme: "dark"})
+}
+
+func FuzzChoices(f *testing.F) {
+	for _, seed := range []string{`{"theme":"light","reverse":true}`, `{"theme":7}`, `[]`, ``, `{"theme":"\u001b[2J"}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		c := parseChoices(raw)
+		folder := t.TempDir()
+		remember(folder, c)
+		if again := recalled(folder); len(raw) < mostState/8 && again != c {
+			t.Errorf("%+v was remembered as %+v", c, again)
+		}
+	})
+}

@@ -1,0 +1,49 @@
+package cmd
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+var update = flag.Bool("update", false, "write what is made of the program into the documents instead of comparing")
+
+// reference is every key of the config file as a table.
+func reference() string {
+	var out strings.Builder
+	out.WriteString("| key | default | |\n|---|---|---|\n")
+	settingsFlags().VisitAll(func(f *pflag.Flag) {
+		value := f.DefValue
+		switch f.Value.Type() {
+		case "string", "duration":
+			value = fmt.Sprintf("%q", value)
+		}
+		fmt.Fprintf(&out, "| `%s` | `%s` | %s |\n", f.Name, value, strings.ReplaceAll(f.Usage, "|", `\|`))
+	})
+	return out.String()
+}
+
+// The documentation has every key of the config file.
+func TestDocsHaveAllSettings(t *testing.T) {
+	const path, begin, end = "../docs/settings.md", "<!-- settings -->\n", "<!-- /settings -->"
+	file, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(file), begin)
+	was, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no place for the settings", path)
+	}
+	if want := reference(); *update {
+		if err := os.WriteFile(path, []byte(before+begin+want+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if was != want {
+		t.Errorf("%s does not have the settings as they are (run with -update):\n%s", path, want)
+	}
+}
