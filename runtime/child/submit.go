@@ -66,8 +66,8 @@ func (p *Process) ask(send func(context.Context) error) error {
 		switch {
 		case errors.Is(err, context.DeadlineExceeded):
 			return errSilent
-		case errors.Is(err, socket.ErrNotConnected) && ctx.Err() == nil:
-			time.Sleep(lookEvery)
+		case ctx.Err() == nil && (errors.Is(err, socket.ErrNotConnected) || errors.Is(known(err), runtime.ErrStopped)):
+			time.Sleep(lookEvery) // an engine that has stopped is about to end, and Run to know why
 		default:
 			return known(err)
 		}
