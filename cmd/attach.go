@@ -29,6 +29,7 @@ import (
 type attachOptions struct {
 	view
 	recording recording
+	probing   probing
 	exports   exports
 	tokenFile string
 	keyFile   string
@@ -49,7 +50,7 @@ and of every engine that speaks the event protocol. Without an address it finds 
 also the ones that come later. What breaks off is connected again, and what was seen is kept.
 
 It also watches servers at http://HOST:PORT and https://HOST: llama.cpp, Ollama, vLLM, SGLang, TGI, TensorRT-LLM, LMDeploy and others, found out
-by what they answer. They are only read, never made to generate. What a server does not tell is not reported.
+by what they answer. They are only read, and made to generate only with --probe. What a server does not tell is not reported.
 
 With --metrics-listen or --otlp-push it needs no terminal: then it tells the metrics of all engines until it is ended.`,
 		Example: `  llmtop attach
@@ -66,6 +67,7 @@ With --metrics-listen or --otlp-push it needs no terminal: then it tells the met
 	opts.exports.bind(c.Flags())
 	bindToken(c.Flags(), &opts.tokenFile)
 	c.Flags().StringVar(&opts.keyFile, "api-key-file", "", "of servers: file with their API key (or $LLMTOP_API_KEY)")
+	opts.probing.bind(c.Flags())
 	c.Flags().DurationVar(&opts.every, "interval", scrape.DefaultInterval, "of servers: how often they are asked")
 	c.Flags().BoolVar(&opts.drain, "drain", false, "of TensorRT-LLM: take what it hands out once, which other readers then lack")
 	useConfig(c, &opts.config, &opts.tables, opts.check)
@@ -76,7 +78,7 @@ func (o *attachOptions) check() error {
 	if o.every < leastInterval {
 		return usagef("--interval %v: must be at least %v", o.every, leastInterval)
 	}
-	return cmp.Or(o.recording.check(), o.exports.check(), o.view.check())
+	return cmp.Or(o.probing.check(), o.recording.check(), o.exports.check(), o.view.check())
 }
 
 // leastInterval is how often servers may be asked.

@@ -8,6 +8,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/runtime/api"
+	"github.com/llmtop/llmtop/runtime/prober"
 	"github.com/llmtop/llmtop/runtime/scrape"
 )
 
@@ -19,7 +20,9 @@ const mostHistories = 32
 
 // addServer begins to watch the server at an address over HTTP.
 func (a *attached) addServer(ctx context.Context, at string) error {
+	shared := new(prober.Shared)
 	source, err := scrape.New(scrape.Options{
+		Shared:  shared,
 		Address: at, Key: a.key, Interval: a.opt.every, Clock: a.clock, Lanes: a.lanes, Drain: a.opt.drain,
 	})
 	if err != nil {
@@ -37,7 +40,11 @@ func (a *attached) addServer(ctx context.Context, at string) error {
 	if err := s.record(&a.opt.recording, a.clock); err != nil {
 		return err
 	}
-	s.add("watch "+at, because(a.opt.note, source.Run))
+	watching, probes := a.opt.probing.watch(at, a.key, a.clock, shared, source.Run)
+	s.add("watch "+at, because(a.opt.note, watching))
+	if probes != nil {
+		s.add("probe "+at, probes)
+	}
 	if api.IsLocal(at) {
 		a.machine.add(s.sink)
 	}

@@ -75,10 +75,32 @@ func bare() *store.Snapshot {
 	return s.drain()
 }
 
+// probed is a server that tells nothing but its models, and is probed.
+func probed() *store.Snapshot {
+	s := newScene()
+	s.server("LM Studio", event.Model{Name: "granite"})
+	s.emit(event.Event{Kind: event.KindReport, Layer: -1, Data: &event.Report{}})
+	for id := event.RequestID(1); id <= 5; id++ {
+		s.now += event.Time(10 * time.Second)
+		s.emit(event.Event{Kind: event.KindRequest, Req: id, Layer: -1, State: event.StateQueued, Data: &event.Request{Label: "probe", Probe: true, MaxTokens: 8}})
+		if id == 4 {
+			s.emit(event.Event{Kind: event.KindRequest, Req: id, Layer: -1, State: event.StateFailed, Data: &event.Outcome{Reason: "the server answered 500"}})
+			continue
+		}
+		s.now += event.Time(180+20*id) * ms
+		for i := range int32(8) {
+			s.emit(event.Event{Kind: event.KindToken, Req: id, Layer: -1, ID: -1, N: 1, Index: i})
+			s.now += 11 * ms
+		}
+		s.emit(event.Event{Kind: event.KindRequest, Req: id, Layer: -1, State: event.StateFinished, Data: &event.Outcome{Reason: "length", Prompt: 21, Generated: 8}})
+	}
+	return s.drain()
+}
+
 func TestGoldenReported(t *testing.T) {
-	for name, s := range map[string]*store.Snapshot{"counted": inSums(), "slots": slotted(), "bare": bare()} {
+	for name, s := range map[string]*store.Snapshot{"counted": inSums(), "slots": slotted(), "bare": bare(), "probed": probed()} {
 		for _, size := range [][2]int{{80, 24}, {160, 45}} {
-			for _, v := range []view{viewOverview, viewLatency, viewEngines} {
+			for _, v := range []view{viewOverview, viewLatency, viewEngines, viewRequests} {
 				a := open(s, theme.TrueColour, false, size[0], size[1])
 				a.show(v)
 				file := fmt.Sprintf("reported_%s_%s_%dx%d.txt", name, strings.ToLower(tabNames[v]), size[0], size[1])

@@ -38,7 +38,7 @@ func (v *Snapshot) evidence() *verdict.Evidence {
 }
 
 func (v *Snapshot) ttftEvidence(e *verdict.Evidence) {
-	i := slices.IndexFunc(v.Requests, func(r *Request) bool { return r.TTFT.OK() })
+	i := slices.IndexFunc(v.Requests, func(r *Request) bool { return r.TTFT.OK() && !v.Aside(r) })
 	if i < 0 {
 		return
 	}

@@ -158,20 +158,26 @@ func (s *state) finish(l *live, at event.Time, o *event.Outcome) {
 		v.CachedTokens, v.PadTokens = max(o.Cached, 0), max(o.Padding, 0)
 		if missed := o.Generated - v.Generated; missed > 0 { // their events were lost
 			v.Generated += missed
-			s.counts.GeneratedTokens += uint64(missed)
+			if !s.aside(l) {
+				s.counts.GeneratedTokens += uint64(missed)
+			}
 		}
 	}
-	s.end(v.State)
-	s.counts.PromptTokens += uint64(v.PromptTokens)
-	s.counts.CachedTokens += uint64(v.CachedTokens)
-	s.counts.PadTokens += uint64(v.PadTokens)
+	if !s.aside(l) {
+		s.end(v.State)
+		s.counts.PromptTokens += uint64(v.PromptTokens)
+		s.counts.CachedTokens += uint64(v.CachedTokens)
+		s.counts.PadTokens += uint64(v.PadTokens)
+	}
 	s.measure(l)
 	done := l.copy()
 	// It is kept for long, and what it shares has room to grow.
 	done.Gaps, done.Stalls, done.Spans, done.Tokens = slices.Clone(done.Gaps), slices.Clone(done.Stalls), slices.Clone(done.Spans), slices.Clone(done.Tokens)
 	l.done, l.itl, l.text = done, nil, nil
 	s.requests.done++
-	s.recordRequest(done)
+	if !s.aside(l) {
+		s.recordRequest(done)
+	}
 	if s.onRequest != nil {
 		s.onRequest(done)
 	}
@@ -225,7 +231,7 @@ func (s *state) applyStage(e *event.Event) {
 	if e.Stage == event.StagePrompt || e.Stage == event.StageTokenize {
 		l.view.PromptTokens = max(l.view.PromptTokens, int(e.N))
 	}
-	if e.Stage == event.StagePrompt {
+	if e.Stage == event.StagePrompt && !s.aside(l) {
 		s.rates.prompted(e.At, e.Dur, int(e.N))
 	}
 }

@@ -41,9 +41,11 @@ func (s *state) applyToken(e *event.Event) {
 	l.paced = 0
 	v.Last = at
 	v.Generated += k
-	s.counts.GeneratedTokens += uint64(k)
-	s.gaps.tokens += uint64(k)
-	s.rates.generated(at, k)
+	if !s.aside(l) {
+		s.counts.GeneratedTokens += uint64(k)
+		s.gaps.tokens += uint64(k)
+		s.rates.generated(at, k)
+	}
 	if len(e.Picks) > 0 {
 		s.tell(l, at, e.Picks)
 	}
@@ -71,9 +73,11 @@ func (s *state) recordGaps(l *live, at event.Time, gap int64, k int) {
 		}
 	}
 	l.itl.Record(gap, uint32(k))
-	s.latency.itl.Record(int64(at), gap, uint32(k))
-	s.latency.spreads.record(at, gap, k)
-	s.gaps.add(gap, k)
+	if !s.aside(l) {
+		s.latency.itl.Record(int64(at), gap, uint32(k))
+		s.latency.spreads.record(at, gap, k)
+		s.gaps.add(gap, k)
+	}
 	for range k {
 		if len(v.Gaps) >= MaxGaps {
 			v.FirstGap += MaxGaps / 4
@@ -89,6 +93,9 @@ func (s *state) stall(l *live, at event.Time, gap int64, k int) {
 		Cause: s.cause(l, at-event.Time(gap)*event.Time(k), at),
 	}
 	l.view.Stalls = push(l.view.Stalls, st, MaxStalls)
+	if s.aside(l) {
+		return
+	}
 	s.latency.stalls = push(s.latency.stalls, st, MaxStalls)
 	s.latency.stallCount.Record(int64(at), gap, 1)
 }
@@ -129,6 +136,9 @@ const starved = 0.2
 // firstToken records what is known with the first token of a request.
 func (s *state) firstToken(l *live) {
 	s.measure(l)
+	if s.aside(l) {
+		return
+	}
 	v := &l.view
 	if v.TTFT.OK() {
 		into := &s.latency.ttft

@@ -102,10 +102,11 @@ func (s *state) viewRequests(v *Snapshot) {
 			s.measure(l)
 			r = l.copy()
 		}
-		switch r.State {
-		case event.StateQueued:
+		switch {
+		case s.aside(l):
+		case r.State == event.StateQueued:
 			v.Counts.Queued++
-		case event.StateDispatched:
+		case r.State == event.StateDispatched:
 			v.Counts.Running++
 			if v.Current == nil || v.Current.State.Final() {
 				v.Current = r

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/prober"
 )
 
 func TestOllama(t *testing.T) {
@@ -155,7 +156,7 @@ func FuzzSlots(f *testing.F) {
 	f.Add([]byte(sampleOf(f, "llamacpp_slots.json")), []byte(`[{"id":0,"is_processing":true,"next_token":{"n_decoded":9}}]`))
 	f.Add([]byte(`[{"id":-1,"n_ctx":-5,"is_processing":true,"n_prompt_tokens":-9,"next_token":[]}]`), []byte(`[]`))
 	f.Fuzz(func(t *testing.T, a, b []byte) {
-		var s slots
+		s := slots{shared: new(prober.Shared)}
 		for i, raw := range [][]byte{a, b, a} {
 			var list []slot
 			if json.Unmarshal(raw, &list) != nil {

@@ -174,7 +174,8 @@ type slot struct {
 	Cached     int       `json:"n_prompt_tokens_cache"`
 	Next       nextToken `json:"next_token"`
 	Params     struct {
-		Predict int `json:"n_predict"`
+		Predict int     `json:"n_predict"`
+		Seed    float64 `json:"seed"`
 	} `json:"params"`
 }
 

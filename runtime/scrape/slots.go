@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/prober"
 	"github.com/llmtop/llmtop/runtime/scrape/fetch"
 )
 
@@ -16,7 +17,7 @@ const maxSlots = 256
 // slots follows the requests in the slots of llama.cpp's server.
 type slots struct {
 	tasks   map[int]task // by slot
-	last    event.RequestID
+	shared  *prober.Shared
 	at      event.Time // of the last look; 0: none
 	busy    int        // slots that work
 	ended   float64    // tokens of tasks that have ended, as far as they were seen
@@ -77,13 +78,13 @@ func (f *slots) follow(list []slot, now event.Time, report *event.Report) {
 			f.busy++
 			before, ok := f.tasks[v.ID]
 			if !ok {
-				f.last++
-				before = task{id: v.Task, request: f.last}
+				before = task{id: v.Task}
 				if f.at == 0 { // what was before the first look is not what has come since
 					before.decoded, before.done = v.Next.Decoded, v.Processed
 					f.ended -= float64(v.Next.Decoded)
 				}
 			}
+			f.name(v, &before)
 			generated += max(v.Next.Decoded-before.decoded, 0)
 			computed += max(v.Processed-before.done, 0)
 			before.decoded, before.done = max(v.Next.Decoded, 0), max(v.Processed, 0)
@@ -103,6 +104,17 @@ func (f *slots) follow(list []slot, now event.Time, report *event.Report) {
 	report.KVUsage = event.Absent(event.NotReported)
 	if total > 0 {
 		report.KVUsage = event.From(float64(used) / float64(total))
+	}
+}
+
+// name finds the number of the request in a slot: a new one, or that of the probe, which tells of itself.
+func (f *slots) name(v *slot, t *task) {
+	if t.request != 0 {
+		return
+	}
+	var own bool
+	if t.request, own = f.shared.Of(uint64(max(v.Params.Seed, 0))); !own {
+		t.request = f.shared.Next()
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime"
+	"github.com/llmtop/llmtop/runtime/prober"
 	"github.com/llmtop/llmtop/runtime/scrape/fetch"
 	"github.com/llmtop/llmtop/runtime/scrape/identify"
 )
@@ -31,6 +32,8 @@ type Options struct {
 	Lanes    *Lanes // shared by all servers that are watched; nil: this is the only one
 	// Drain takes what a server hands out only once: TensorRT-LLM's iterations, which another reader then lacks.
 	Drain bool
+	// Shared is what this source knows together with a probe of the server; nil: there is none.
+	Shared *prober.Shared
 }
 
 // Source is a runtime.Source whose engine is a server that is asked over HTTP.
@@ -64,6 +67,9 @@ func New(opt Options) (*Source, error) {
 	}
 	if opt.Lanes == nil {
 		opt.Lanes = NewLanes()
+	}
+	if opt.Shared == nil {
+		opt.Shared = new(prober.Shared)
 	}
 	client, err := fetch.New(opt.Address, fetch.Options{Key: opt.Key})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 func (s *Source) watcher() watch {
 	switch m := newMetrics(s); s.kind {
 	case identify.Llama:
-		return &llama{metrics: m}
+		return &llama{metrics: m, slots: slots{shared: s.opt.Shared}}
 	case identify.Ollama:
 		return &ollama{}
 	case identify.SGLang:

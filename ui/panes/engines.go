@@ -302,7 +302,7 @@ func (c *Ctx) engineDetail(a grid.Area, r EngineRow) {
 	}
 	rest := a.Sub(0, y, a.W, a.H-y)
 	if s.Reported != nil {
-		c.capabilityRow(rest, s.Reported)
+		c.capabilityRow(rest, s)
 		return
 	}
 	c.engineCaps(rest, e.Caps)

@@ -51,6 +51,8 @@ func (c *Ctx) reportedTTFT(a grid.Area, s *store.Snapshot) {
 	r := s.Reported
 	known := r.Over(event.TimesTTFT, c.Window) != nil || r.Over(event.TimesQueue, c.Window) != nil || r.Over(event.TimesPrefill, c.Window) != nil
 	switch {
+	case !known && c.probes(a, s):
+		return
 	case !known && len(r.Slots) > 0:
 		c.slots(a, s)
 		return
@@ -123,6 +125,7 @@ func (c *Ctx) reportedParts(a grid.Area, s *store.Snapshot) {
 		l.Put(dim, "  p99 ").Put(text, metric.QuantileOf(sum.P99))
 		l.Fit(grid.Piece{Style: dim, Words: "  of " + metric.Count(float64(sum.Count)) + ", " + c.Window.String()})
 	}
+	c.probeLine(a, 3, s)
 	a.Elide(0, 2, a.W, dim, "means as the engine counts them; < and > are the ends of its buckets", c.Skin.Glyphs.Ellipsis)
 }
 
@@ -167,7 +170,9 @@ func (c *Ctx) reportedTable(a grid.Area, s *store.Snapshot) int {
 // reportedLatency fills the latency view.
 func (c *Ctx) reportedLatency(a grid.Area, s *store.Snapshot) {
 	if len(s.Reported.Spans) == 0 {
-		c.absent(a, dim, "latencies: not reported by this engine", "a probe or the proxy would measure them")
+		if !c.probes(a, s) {
+			c.absent(a, dim, "latencies: not reported by this engine", "a probe (llmtop attach --probe) or the proxy would measure them")
+		}
 		return
 	}
 	n := c.reportedTable(a, s)
@@ -177,6 +182,9 @@ func (c *Ctx) reportedLatency(a grid.Area, s *store.Snapshot) {
 	} {
 		n++
 		a.Text(0, n, dim, words)
+	}
+	if c.probeLine(a, n+1, s) {
+		n++
 	}
 	c.titledRates(a.Sub(0, n+2, a.W, a.H-n-2), s)
 }

@@ -17,7 +17,8 @@ type origin struct {
 }
 
 // origins are the numbers of an engine that is known in sum, in the order in which people ask for them.
-func origins(r *store.Reported) (out []origin) {
+func origins(s *store.Snapshot) (out []origin) {
+	r := s.Reported
 	for _, o := range []struct {
 		name string
 		r    event.Reading
@@ -48,6 +49,9 @@ func origins(r *store.Reported) (out []origin) {
 		slots = event.Reported
 	}
 	out = append(out, origin{"slots", slots})
+	if s.Probes().Last != nil {
+		out = append(out, origin{"TTFT, TPOT and E2EL of probes", event.Measured})
+	}
 	for _, n := range r.More {
 		out = append(out, origin{strings.ReplaceAll(sanitize.Line(n.Name), "_", " "), n.Origin})
 	}
@@ -55,8 +59,8 @@ func origins(r *store.Reported) (out []origin) {
 }
 
 // capabilityRow lists the numbers of an engine by where they come from, a row for each origin.
-func (c *Ctx) capabilityRow(a grid.Area, r *store.Reported) {
-	all := origins(r)
+func (c *Ctx) capabilityRow(a grid.Area, s *store.Snapshot) {
+	all := origins(s)
 	y := 0
 	for _, group := range []struct {
 		from event.Origin

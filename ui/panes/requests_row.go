@@ -73,7 +73,11 @@ func (c *Ctx) requestCell(a grid.Area, f table.Field, r *store.Request, s *store
 	case f == table.State:
 		st := stateStyle(r.State)
 		a.Cell(0, 0, st, c.stateMark(r.State))
-		a.Text(2, 0, st, r.State.String())
+		word := r.State.String()
+		if r.Probe { // llmtop's own: how it ended tells the mark
+			word = "probe"
+		}
+		a.Text(2, 0, st, word)
 		return
 	case f.Kind() == table.Word:
 		a.Elide(0, 0, a.W, text, sanitize.Line(f.Text(r)), gl.Ellipsis)

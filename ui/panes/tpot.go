@@ -21,6 +21,9 @@ func drawTPOT(a grid.Area, s *store.Snapshot, c *Ctx) {
 	if c.inSum(s) {
 		in := c.frame(a, "as the engine counts them, "+c.Window.String())
 		if len(s.Reported.Spans) == 0 {
+			if c.probeLine(in, 0, s) {
+				return
+			}
 			c.absent(in, dim, "single tokens: not reported by this engine", "")
 			return
 		}
