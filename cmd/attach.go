@@ -122,6 +122,8 @@ func (o *attachOptions) watch(ctx context.Context, secret, key string, x *export
 	ctx, stop = context.WithCancel(ctx)
 	defer stop()
 	a := &attached{opt: o, token: secret, key: key, exporting: x, clock: runtime.NewClock(), group: group, lanes: scrape.NewLanes()}
+	a.alerts = newAlerting(o.tables.alerts, o.exports.screen, false)
+	defer a.alerts.close() // it has no error
 	for _, at := range o.addresses {
 		if err := a.add(ctx, at); err != nil {
 			return usageError{err}
@@ -143,7 +145,7 @@ func (o *attachOptions) watch(ctx context.Context, secret, key string, x *export
 			return nil
 		}
 		cfg := o.view.screen()
-		cfg.Sessions, cfg.Recording, cfg.Note = a.sessions, a.recorded, o.note
+		cfg.Sessions, cfg.Recording, cfg.Note, cfg.Alerts = a.sessions, a.recorded, o.note, a.alerts.status()
 		return show(ctx, cfg)
 	})
 	return group.Wait()
@@ -155,6 +157,7 @@ type attached struct {
 	token     string
 	key       string // of servers
 	exporting *exporting
+	alerts    *alerting
 	clock     runtime.Clock
 	group     *errgroup.Group // of what runs beside the screen
 	self      self
@@ -182,6 +185,7 @@ func (a *attached) add(ctx context.Context, at string) error {
 		return err
 	}
 	s := a.exporting.session(at, store.Options{Now: a.clock.Now, TTFTTarget: a.opt.ttftTarget, History: a.opt.exports.history(store.BesideHistory)})
+	a.alerts.over(s, a.called(at))
 	if err := s.record(&a.opt.recording, a.clock); err != nil {
 		return err
 	}
@@ -207,6 +211,14 @@ func (a *attached) watch(ctx context.Context, s *session, at string) error {
 		return usageError{fmt.Errorf("attach %s: %w", at, err)}
 	}
 	return fmt.Errorf("attach %s: %w", at, err)
+}
+
+// called is what alerts call an engine: nothing if it is the only one.
+func (a *attached) called(at string) string {
+	if len(a.opt.addresses) == 1 {
+		return ""
+	}
+	return at
 }
 
 // recorded is how the recording goes, if there is one.

@@ -13,6 +13,7 @@ import (
 	"github.com/BurntSushi/toml"
 	"github.com/spf13/pflag"
 
+	"github.com/llmtop/llmtop/profiler/alert"
 	"github.com/llmtop/llmtop/ui"
 )
 
@@ -61,10 +62,32 @@ func applyConfig(path string, named bool, tables *tables, known, running *pflag.
 // tables are what a config file holds besides the settings that are flags.
 type tables struct {
 	layouts map[string]string // by name
+	alerts  []alert.Rule
 }
 
 // take takes them out of a file's values. The error names table and field.
 func (t *tables) take(values map[string]any) error {
+	if err := t.takeAlerts(values); err != nil {
+		return err
+	}
+	return t.takeLayouts(values)
+}
+
+func (t *tables) takeAlerts(values map[string]any) (err error) {
+	raw, ok := values["alert"]
+	delete(values, "alert")
+	if !ok {
+		return nil
+	}
+	rules, ok := raw.([]map[string]any)
+	if !ok {
+		return errors.New("alert: must be tables with the head [[alert]]")
+	}
+	t.alerts, err = alert.ParseRules(rules)
+	return err
+}
+
+func (t *tables) takeLayouts(values map[string]any) error {
 	t.layouts = map[string]string{}
 	raw, ok := values["layouts"]
 	delete(values, "layouts")

@@ -98,6 +98,7 @@ func (o *runOptions) watch(ctx context.Context, s runtime.Runner, prompts []runt
 func (o *runOptions) screen(s *local, submit func(runtime.Request) (*runtime.Handle, error)) ui.Config {
 	cfg := o.view.screen()
 	cfg.Snapshots, cfg.Changed, cfg.Past, cfg.Recording, cfg.Note = s.store.Snapshot, s.store.Changed(), s.past, s.recorded, o.note
+	cfg.Alerts = s.alerts.status()
 	cfg.Actions = ui.Actions{
 		Prompt: func(text, label string) (note string, err error) {
 			_, err = submit(o.request(text, label))

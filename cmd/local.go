@@ -56,7 +56,9 @@ func (o *runOptions) newLocal(also event.Sink, onRequest func(*store.Request)) (
 	}
 	clock := runtime.NewClock()
 	l := &local{clock: clock, session: x.session(o.exports.engine(), store.Options{Now: clock.Now, TTFTTarget: o.ttftTarget, OnRequest: onRequest, History: o.exports.history(store.DefaultHistory)})}
-	l.atEnd = append(l.atEnd, x.close)
+	l.alerts = newAlerting(o.tables.alerts, o.exports.screen, false)
+	l.alerts.over(l.session, "")
+	l.atEnd = append(l.atEnd, x.close, l.alerts.close)
 	if also != nil {
 		l.sink = append(l.sink, also)
 	}

@@ -120,7 +120,9 @@ func (o *proxyOptions) session(p *proxy.Proxy, clock runtime.Clock, opt store.Op
 	}
 	opt.Now, opt.TTFTTarget = clock.Now, o.ttftTarget
 	s := x.session(o.exports.engine(), opt)
-	s.atEnd = append(s.atEnd, x.close)
+	s.alerts = newAlerting(o.tables.alerts, o.exports.screen, false)
+	s.alerts.over(s, "")
+	s.atEnd = append(s.atEnd, x.close, s.alerts.close)
 	if err := s.record(&o.recording, clock); err != nil {
 		return nil, errors.Join(err, s.end(), p.Close())
 	}
@@ -140,7 +142,7 @@ func (o *proxyOptions) runLive(ctx context.Context, p *proxy.Proxy, clock runtim
 	}
 	return s.run(ctx, func(ctx context.Context) error {
 		cfg := o.view.screen()
-		cfg.Snapshots, cfg.Changed, cfg.Recording = s.store.Snapshot, s.store.Changed(), s.recorded
+		cfg.Snapshots, cfg.Changed, cfg.Recording, cfg.Alerts = s.store.Snapshot, s.store.Changed(), s.recorded, s.alerts.status()
 		err := show(ctx, cfg)
 		stop() // a second signal ends the program at once
 		tellLive(notes, p)

@@ -37,9 +37,18 @@ func (o *replayOptions) runLive(ctx context.Context, rec *trace.Recording) error
 	ctx, stop = context.WithCancel(ctx)
 	defer stop()
 	group.Go(guarded("replay", func() error { return r.player.Run(ctx, sink) }))
+	alerts := newAlerting(o.tables.alerts, true, true)
+	defer alerts.close() // it has no error
+	if alerts != nil {
+		group.Go(guarded("watch alerts", func() error {
+			alerts.follow(ctx, "", r.store.Load)
+			return nil
+		}))
+	}
 	group.Go(func() error {
 		defer stop()
 		cfg := o.view.screen()
+		cfg.Alerts = alerts.status()
 		cfg.Snapshots, cfg.Replay = r.snapshot, r.player
 		cfg.Actions.Report = reporting(report.Meta{Elsewhere: true, Configuration: replayed(o.file, o.ttftTarget)})
 		return show(ctx, cfg)

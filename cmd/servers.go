@@ -37,6 +37,7 @@ func (a *attached) addServer(ctx context.Context, at string) error {
 		opt.History = a.opt.exports.history(store.BesideHistory)
 	}
 	s := a.exporting.session(at, opt)
+	a.alerts.over(s, a.called(at))
 	if err := s.record(&a.opt.recording, a.clock); err != nil {
 		return err
 	}

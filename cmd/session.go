@@ -22,6 +22,7 @@ type session struct {
 	sources  []source
 	atEnd    []func() error  // after the last event
 	recorder *trace.Recorder // nil: nothing is recorded
+	alerts   *alerting       // nil: there are no rules
 }
 
 // source is a runtime.Source with what it does in a word or two.

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"github.com/llmtop/llmtop/profiler/alert"
 )
 
 var update = flag.Bool("update", false, "write what is made of the program into the documents instead of comparing")
@@ -27,9 +29,26 @@ func reference() string {
 	return out.String()
 }
 
-// The documentation has every key of the config file.
+// measures is every number that an alert can be about as a table.
+func measures() string {
+	var out strings.Builder
+	out.WriteString("| measure | |\n|---|---|\n")
+	for _, m := range alert.Measures() {
+		fmt.Fprintf(&out, "| `%s` | %s, as in `%s` |\n", m.Name, m.Means, m.Example)
+	}
+	return out.String()
+}
+
+// The documentation has every key of the config file, and every measure of alerts.
 func TestDocsHaveAllSettings(t *testing.T) {
-	const path, begin, end = "../docs/settings.md", "<!-- settings -->\n", "<!-- /settings -->"
+	documented(t, "settings", reference())
+	documented(t, "measures", measures())
+}
+
+// documented compares a part of the documentation with what it should be.
+func documented(t *testing.T, part, want string) {
+	t.Helper()
+	path, begin, end := "../docs/settings.md", "<!-- "+part+" -->\n", "<!-- /"+part+" -->"
 	file, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -37,13 +56,13 @@ func TestDocsHaveAllSettings(t *testing.T) {
 	before, rest, ok := strings.Cut(string(file), begin)
 	was, after, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {
-		t.Fatalf("%s has no place for the settings", path)
+		t.Fatalf("%s has no place for the %s", path, part)
 	}
-	if want := reference(); *update {
+	if *update {
 		if err := os.WriteFile(path, []byte(before+begin+want+end+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	} else if was != want {
-		t.Errorf("%s does not have the settings as they are (run with -update):\n%s", path, want)
+		t.Errorf("%s does not have this as it is (run with -update):\n%s", path, want)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/llmtop/llmtop/profiler/alert"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
@@ -38,6 +39,9 @@ type Config struct {
 
 	// Recording is how what is seen is being recorded, false if it is not; nil: nothing is ever recorded. Called once a frame.
 	Recording func() (trace.RecordStatus, bool)
+
+	// Alerts are how the rules of the user stand; nil: there are none. Called once a frame; it must not wait.
+	Alerts func() []alert.Status
 
 	// Replay steers the recording that is shown; nil: what is shown is live.
 	Replay Replay
@@ -122,6 +126,7 @@ type app struct {
 	palette  palette
 	marks    marks
 	travel   travel
+	alerts   bool // their list is open
 
 	snap  *store.Snapshot
 	still bool // the last look found nothing new, or nothing under way

@@ -41,6 +41,9 @@ func (a *app) draw() {
 		if a.marks.open && len(a.panes.Marks) > 0 && a.view != viewHelp && a.view != viewEngines {
 			panes.Since(all.Sub(0, 1, a.w, h), a.snap, &a.panes)
 		}
+		if a.alerts && a.view != viewHelp {
+			panes.DrawAlerts(all.Sub(0, 1, a.w, h), &a.panes)
+		}
 		a.footer(all.Sub(0, a.h-1, a.w, 1))
 	}
 	if a.editor.open {

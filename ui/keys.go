@@ -42,6 +42,7 @@ const (
 	actMark
 	actSince
 	actUnmark
+	actAlerts
 	actCancel
 	actFaster
 	actSlower
@@ -160,6 +161,7 @@ var bindings = []binding{
 	{everywhere, actMark, []string{"m"}, "m", "mark", "mark this moment: numbers since then are compared with those before it"},
 	{everywhere, actSince, []string{"M"}, "M", "", "what has changed since the newest mark: requests, tokens, latency, memory, router picks, losses"},
 	{everywhere, actUnmark, []string{"u"}, "u", "", "clear the marks"},
+	{everywhere, actAlerts, []string{"a"}, "a", "", "the alerts of the config file: which fire, which are about to, and what they wait for"},
 	{scrolling, actUp, []string{"up", "k"}, "up", "", "up: scroll, or choose; the mouse wheel does so too"},
 	{scrolling, actDown, []string{"down", "j"}, "down", "", "down"},
 	{scrolling, actPageUp, []string{"pgup"}, "pgup", "", "ten rows up"},

@@ -126,6 +126,8 @@ func (a *app) do(act action) {
 		a.toggleSince()
 	case actUnmark:
 		a.unmark()
+	case actAlerts:
+		a.alerts = !a.alerts
 	case actCancel:
 		a.cancel()
 	case actFaster, actSlower:

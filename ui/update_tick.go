@@ -59,6 +59,7 @@ func (a *app) onTick() tea.Cmd {
 	}
 	a.watch()
 	a.status()
+	a.watchAlerts()
 	a.pay()
 	return a.tick()
 }

@@ -79,6 +79,10 @@ func (a *app) show(v view) {
 
 // back leaves a view for the one it belongs to.
 func (a *app) back() {
+	if a.alerts {
+		a.alerts = false
+		return
+	}
 	switch a.view {
 	case viewHelp, viewEngines:
 		a.show(a.before)

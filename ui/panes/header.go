@@ -103,6 +103,9 @@ func (c *Ctx) headerRight(a grid.Area, from int, s *store.Snapshot) int {
 	if !lossless {
 		put(bad.With(grid.Bold), loss, 0)
 	}
+	if words, short := c.firing(); words != "" && !put(bad.With(grid.Bold), words, 30) {
+		put(bad.With(grid.Bold), short, 0)
+	}
 	if n := s.Engine.Remote.Restarts; n > 0 {
 		put(watch.With(grid.Bold), "RESTARTED ("+itoa(n)+")", 0)
 	}

@@ -3,6 +3,7 @@
 package panes
 
 import (
+	"github.com/llmtop/llmtop/profiler/alert"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
@@ -76,6 +77,7 @@ type Ctx struct {
 	Spin     int // frame counter of spinners
 	Paused   bool
 	FPS      int
+	Alerts   []alert.Status
 	Sent     string // what is sent to the terminal, "" if that is not worth a word
 	Memory   *Memory
 	Inspect  bool   // what costs more can be measured on demand

@@ -1,0 +1,76 @@
+package ui
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/alert"
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/theme"
+)
+
+func init() {
+	keyCases[actAlerts] = func(t *testing.T, a *app, _ *asked) {
+		a.press("a")
+		holds(t, a, "no alert is set")
+		a.press("a")
+		if strings.Contains(a.screen(), "no alert is set") {
+			t.Error("a does not close what it opened")
+		}
+	}
+}
+
+// ruled are rules in every state.
+func ruled() []alert.Status {
+	now := 100 * event.Time(time.Second)
+	at := func(s int) event.Time { return event.Time(s) * event.Time(time.Second) }
+	return []alert.Status{
+		{Name: "deep queue", When: "queued > 8", For: 5 * time.Second, Window: metric.Minute, Now: now, Value: "0"},
+		{Name: "KV nearly full", When: "kv > 90 %", For: 30 * time.Second, Window: metric.Minute, State: alert.Pending, Since: at(88), Now: now, Value: "93 %"},
+		{Name: "slow first tokens", When: "ttft_p99 > 500 ms and running >= 4", For: 10 * time.Second, Window: metric.TenSeconds, State: alert.Firing, Since: at(40), Now: now, Value: "612 ms", Fired: 2},
+		{Engine: "tcp:127.0.0.1:7071", Name: "stalls", When: "stalls > 20", Window: metric.Minute, State: alert.Resolved, Since: at(95), Now: now, Value: "3", Fired: 1},
+	}
+}
+
+func TestGoldenAlerts(t *testing.T) {
+	for _, size := range sizes {
+		a := open(liveSnapshot(), theme.TrueColour, false, size[0], size[1])
+		a.cfg.Alerts = ruled
+		a.Update(tickMsg{})
+		a.press("a")
+		golden(t, fmt.Sprintf("alerts_%dx%d.ansi", size[0], size[1]), a.View().Content)
+	}
+	a := open(liveSnapshot(), theme.NoColour, true, 80, 24)
+	a.cfg.Alerts = ruled
+	a.Update(tickMsg{})
+	a.press("2", "a")
+	golden(t, "alerts_80x24_none.txt", a.View().Content)
+}
+
+// An alert that begins to fire is told in the footer and stays in the header of every view; esc closes the list first.
+func TestAlertsAreTold(t *testing.T) {
+	a := open(liveSnapshot(), theme.TrueColour, false, 160, 45)
+	now := ruled()[2:3]
+	a.cfg.Alerts = func() []alert.Status { return append([]alert.Status(nil), now...) }
+	now[0].State = alert.Pending
+	a.Update(tickMsg{})
+	if strings.Contains(a.screen(), "ALERT") {
+		t.Error("an alert is told before it fires")
+	}
+	now[0].State = alert.Firing
+	a.Update(tickMsg{})
+	holds(t, a, "alert slow first tokens: 612 ms (a lists alerts)")
+	for v := range numTabs {
+		if a.show(v); v != viewEngines {
+			holds(t, a, "ALERT slow first tokens")
+		}
+	}
+	a.show(viewLatency)
+	a.press("a", "esc")
+	if a.alerts || a.view != viewLatency {
+		t.Error("esc does not close the list, and only it")
+	}
+}

@@ -1,0 +1,113 @@
+package panes
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/alert"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/sanitize"
+)
+
+// firing is what the header says of the alerts that fire, "" if none does, in many words and in few.
+func (c *Ctx) firing() (words, short string) {
+	n, name := 0, ""
+	for i := range c.Alerts {
+		if a := &c.Alerts[i]; a.State == alert.Firing {
+			n++
+			name = sanitize.Line(a.Name)
+		}
+	}
+	switch n {
+	case 0:
+		return "", ""
+	case 1:
+		return "ALERT " + name, "ALERT"
+	}
+	return strconv.Itoa(n) + " ALERTS", strconv.Itoa(n) + " ALERTS"
+}
+
+// The size of the box that DrawAlerts draws at most.
+const (
+	alertsWidth  = 104
+	alertsHeight = 20
+)
+
+// DrawAlerts draws the rules as they stand into the lower right corner of an area, those that fire first.
+func DrawAlerts(all grid.Area, c *Ctx) {
+	w, h := min(alertsWidth, all.W), min(max(len(c.Alerts)+3, 6), alertsHeight, all.H)
+	a := all.Sub(all.W-w, all.H-h, w, h)
+	for y := range a.H {
+		a.Fill(0, y, a.W, text, ' ')
+	}
+	in := c.frameAs(a, "Alerts")
+	c.foot(a, dim, "a close")
+	if len(c.Alerts) == 0 {
+		c.absent(in, dim, "no alert is set", `the config file may have [[alert]] name = "slow", when = "ttft_p99 > 500ms", for = "10s"`)
+		return
+	}
+	t := alertTable{Area: in, c: c}
+	t.heads()
+	for _, state := range [...]alert.State{alert.Firing, alert.Pending, alert.Resolved, alert.Quiet} {
+		for i := range c.Alerts {
+			if c.Alerts[i].State == state {
+				t.row(&c.Alerts[i])
+			}
+		}
+	}
+	if hidden := len(c.Alerts) - (in.H - 1); hidden > 0 {
+		in.Right(in.W, in.H-1, dim, strconv.Itoa(hidden+1)+" more")
+	}
+}
+
+// alertTable is the list of rules.
+type alertTable struct {
+	grid.Area
+	c *Ctx
+	y int
+}
+
+// The columns: state and how long in it, name, value, condition.
+const (
+	alertSince = 10
+	alertName  = 18
+	alertValue = 40
+	alertWhen  = 52
+)
+
+func (t *alertTable) heads() {
+	for _, h := range [...]struct {
+		x    int
+		word string
+	}{{0, "state"}, {alertSince, "since"}, {alertName, "name"}, {alertValue, "value"}, {alertWhen, "condition"}} {
+		t.Text(h.x, 0, head, h.word)
+	}
+	t.y = 1
+}
+
+func (t *alertTable) row(s *alert.Status) {
+	if t.y >= t.H {
+		return
+	}
+	dots := t.c.Skin.Glyphs.Ellipsis
+	st := [...]grid.Style{alert.Quiet: dim, alert.Pending: watch, alert.Firing: bad.With(grid.Bold), alert.Resolved: grid.Fg(theme.Good)}[s.State]
+	t.Fill(0, t.y, t.W, text, ' ')
+	t.Text(0, t.y, st, s.State.String())
+	if s.State != alert.Quiet {
+		t.Text(alertSince, t.y, text, metric.Duration(int64(time.Duration(s.Now-s.Since).Truncate(time.Second))))
+	}
+	name := sanitize.Line(s.Name)
+	if s.Engine != "" {
+		name += " " + string(t.c.Skin.Glyphs.Bullet) + " " + sanitize.Line(s.Engine)
+	}
+	t.Elide(alertName, t.y, alertValue-alertName-1, text, name, dots)
+	t.Elide(alertValue, t.y, alertWhen-alertValue-1, data, s.Value, dots)
+	words := s.When + " for " + s.For.String() + ", " + s.Window.String()
+	if s.Fired > 0 {
+		words += "; fired " + strconv.FormatUint(s.Fired, 10) + t.c.Skin.Glyphs.Times
+	}
+	t.Elide(alertWhen, t.y, t.W-alertWhen, dim, words, dots)
+	t.y++
+}
