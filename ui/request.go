@@ -152,7 +152,7 @@ func requestJSON(s *store.Snapshot, r *store.Request) (string, error) {
 	alone := &store.Snapshot{Now: s.Now, Wall: s.Wall, Started: s.Started, Requests: []*store.Request{r}}
 	out := report.Build(report.Meta{}, alone, kept).Requests[0]
 	for i := range out.Tokens { // the store knows what was waited on purpose
-		if t := &r.Tokens[i]; t.Nth > 0 {
+		if t := &r.Tokens[i]; t.Nth > 0 && t.Gap >= 0 {
 			out.Tokens[i].Gap = report.Number(event.From(float64(t.Gap) / 1e9))
 		}
 	}

@@ -142,10 +142,18 @@ func (c *Collector) build(s *store.Snapshot) []Request {
 	return out
 }
 
+// after is the time from one moment to another, at least one of which is that at which the request was enqueued.
+func after(f *store.Request, from, to event.Time) Number {
+	if f.Late {
+		return Number(event.Absent(event.NotReported))
+	}
+	return nanos(int64(to - from))
+}
+
 func (r *record) build(f *store.Request, began event.Time) Request {
 	out := Request{
 		ID: r.id, Label: f.Label, Group: f.Group, State: f.State.String(), Reason: f.Reason, Cold: f.Cold,
-		Enqueued: nanos(int64(f.Enqueued - began)),
+		Enqueued: after(f, began, f.Enqueued),
 		Prompt:   f.PromptTokens, Cached: f.CachedTokens, Padding: f.PadTokens, Generated: f.Generated,
 		TTFT: Number(f.TTFT), STIL: Number(f.STIL), Prefill: Number(f.Prefill), Decode: Number(f.Decode),
 		E2EL: Number(f.E2EL), TPOT: Number(f.TPOT), Paced: Number(f.Paced),
@@ -163,9 +171,14 @@ func (r *record) build(f *store.Request, began event.Time) Request {
 		out.Layers = append(out.Layers, Layer{nanos(int64(l.Attention)), nanos(int64(l.Router)), nanos(int64(l.Experts))})
 	}
 	for _, st := range f.Stalls {
-		out.Stalls = append(out.Stalls, Stall{st.Index, nanos(int64(st.At - f.Enqueued)), nanos(int64(st.Gap)), st.Cause})
+		out.Stalls = append(out.Stalls, Stall{st.Index, after(f, f.Enqueued, st.At), nanos(int64(st.Gap)), st.Cause})
 	}
 	out.Tokens, out.Text = r.describe()
+	if f.Late {
+		for i := range out.Tokens {
+			out.Tokens[i].At = Number(event.Absent(event.NotReported))
+		}
+	}
 	out.Answer = answer(r.answer, f.Enqueued)
 	return out
 }

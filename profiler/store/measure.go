@@ -43,8 +43,22 @@ func (s *state) measure(l *live) {
 		lost := event.Absent(event.NotReported)
 		v.STIL, v.TTFT, v.E2EL, v.TPS, v.Overall = lost, lost, lost, lost, lost
 		v.Parts, v.Dominant, v.HitTarget = nil, Part{}, false
+		if l.old {
+			s.forgetOld(l)
+		}
 	}
 	v.ITL = l.itl.Summary()
+}
+
+// forgetOld takes away what rests on moments before the clock began. What stages tell of themselves stays.
+func (s *state) forgetOld(l *live) {
+	v, lost := &l.view, event.Absent(event.NotReported)
+	if l.named[event.StagePrompt] == 0 {
+		v.Prefill, v.PrefillRate = lost, lost
+	}
+	if v.First == before {
+		v.Decode, v.TPOT, v.DecodeRate = lost, lost, lost
+	}
 }
 
 // measureWhole is for an answer that came as a whole: nobody saw its tokens come.

@@ -68,6 +68,43 @@ func TestLostEventsDoNotFalsifyCounts(t *testing.T) {
 	}
 }
 
+// TestBeforeTheClockNothingIsTimed: who comes late is told of moments before its own clock began, and knows only that they were then.
+func TestBeforeTheClockNothingIsTimed(t *testing.T) {
+	p := newPlay()
+	p.engine(event.CapQueue | event.CapTokens)
+	old := func(e event.Event) {
+		e.Req, e.Layer = 1, -1
+		p.store.Emit(e)
+	}
+	old(event.Event{Kind: event.KindRequest, At: event.Time(-9 * sec), State: event.StateQueued})
+	old(event.Event{Kind: event.KindRequest, At: event.Time(-8 * sec), State: event.StateDispatched})
+	old(event.Event{Kind: event.KindToken, At: event.Time(-7 * sec), N: 1})
+	old(event.Event{Kind: event.KindToken, At: event.Time(-1 * sec), N: 500})
+	seen := p.store.Snapshot()
+	if c, l := seen.Counts, seen.Latency; c.GeneratedTokens != 0 || l.ITL[metric.Session].Count != 0 || l.TTFT[metric.Session].Count != 0 {
+		t.Errorf("counted were %d tokens, %d gaps, %d TTFTs; none of them came in this session", c.GeneratedTokens, l.ITL[metric.Session].Count, l.TTFT[metric.Session].Count)
+	}
+	p.token(5*ms, 1, 1)
+	for range 3 {
+		p.token(4*ms, 1, 1)
+	}
+	p.state(ms, 1, event.StateFinished, &event.Outcome{Prompt: 7, Generated: 505})
+	r := p.request(t, 1)
+	for name, got := range map[string]event.Reading{
+		"STIL": r.STIL, "TTFT": r.TTFT, "E2EL": r.E2EL, "TPS": r.TPS, "overall": r.Overall,
+		"prefill": r.Prefill, "prefill rate": r.PrefillRate, "decode": r.Decode, "TPOT": r.TPOT, "decode rate": r.DecodeRate,
+	} {
+		want(t, name, got, "not reported")
+	}
+	if !r.Late || r.Generated != 505 || r.ITL.Count != 3 || r.ITL.Min != 4*ms || r.ITL.Max != 4*ms || len(r.Stalls) != 0 || r.Dominant.Share != 0 {
+		t.Errorf("late %v, %d tokens, ITL %+v, %d stalls; want 505 tokens and three gaps of 4 ms", r.Late, r.Generated, r.ITL, len(r.Stalls))
+	}
+	s := p.store.Snapshot()
+	if s.Counts.GeneratedTokens != 4 || s.Latency.TPOT[metric.Session].Count != 0 || s.Latency.E2EL[metric.Session].Count != 0 {
+		t.Errorf("%d tokens in the session, want 4; TPOT and E2EL of it count", s.Counts.GeneratedTokens)
+	}
+}
+
 func TestEndedRequestsChangeNoMore(t *testing.T) {
 	p := newPlay()
 	typical(p, nil)

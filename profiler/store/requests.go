@@ -18,6 +18,7 @@ type live struct {
 	paced int64                  // ns paced since the last token
 	waits int64                  // ns paced between tokens
 	late  bool                   // its beginning was lost: nothing is known of the time before Dispatched or First
+	old   bool                   // it began before the clock, and so did what it is late for
 	text  []byte
 	slim  *Request // of done, once it has been needed
 	seen  int      // tokens of a polled request when it was first seen to generate
@@ -125,7 +126,9 @@ func (s *state) begin(e *event.Event) *live {
 		s.counts.MoreRequests++
 	}
 	v := &l.view
-	l.late = e.State != event.StateQueued
+	l.old = e.At == before
+	l.late = l.old || e.State != event.StateQueued
+	v.Late = l.late
 	v.Enqueued, v.Target = e.At, s.target
 	if p, ok := e.Data.(*event.Request); ok && p != nil {
 		v.Group, v.Label, v.Prompt = clip(p.Group, MaxLine), clip(p.Label, MaxLine), clip(p.Prompt, MaxText)
@@ -223,7 +226,9 @@ func (s *state) applyStage(e *event.Event) {
 		l.layer(int(e.Layer), e.Stage, time.Duration(e.Dur))
 		return
 	}
-	l.span(e)
+	if e.At != before {
+		l.span(e)
+	}
 	if e.Stage == event.StageNone { // a stage of the engine's own: part of "other"
 		return
 	}
@@ -231,7 +236,7 @@ func (s *state) applyStage(e *event.Event) {
 	if e.Stage == event.StagePrompt || e.Stage == event.StageTokenize {
 		l.view.PromptTokens = max(l.view.PromptTokens, int(e.N))
 	}
-	if e.Stage == event.StagePrompt && !s.aside(l) {
+	if e.Stage == event.StagePrompt && e.At != before && !s.aside(l) {
 		s.rates.prompted(e.At, e.Dur, int(e.N))
 	}
 }

@@ -89,6 +89,7 @@ type Request struct {
 	Probe  bool
 	Slot   int
 	Polled bool // seen in a slot when somebody looked: no moment of it was stamped
+	Late   bool // its beginning was not seen: Enqueued is when it was first seen
 
 	Enqueued, Dispatched, First, Last, Closed event.Time // 0 if it did not happen yet
 
@@ -137,7 +138,7 @@ type Token struct {
 	Nth   int // tokens of the request that had come before, as in Stall.Index; Index is what the engine says
 	Index int
 	At    event.Time
-	Gap   int64 // ns since the token before (pacing excluded); 0 for the first
+	Gap   int64 // ns since the token before (pacing excluded); 0 for the first, -1 where it is not known
 	Step  uint64
 	Split event.Split
 	Text  string

@@ -36,6 +36,17 @@ const (
 	ahead  = event.Time(time.Second)
 )
 
+// before stands for every moment before the clock began, of which a source that is joined late tells: that it was then, and not when.
+const before = event.Time(1)
+
+// stamp is a time as it is kept: 0 stands for what has not happened.
+func stamp(at, now event.Time) event.Time {
+	if at < 0 {
+		return before
+	}
+	return min(max(at, before+1), now+ahead)
+}
+
 // keepFor is how long a snapshot stands while no event comes: what only time changes moves by the second. It is a little longer than
 // a second, so that samples of the host, one a second, are what renews it.
 const keepFor = 1200 * time.Millisecond
@@ -153,7 +164,7 @@ func (s *Store) drain() {
 	s.history.begin(&s.state, now, s.opt.Wall)
 	for i := range s.batch {
 		e := &s.batch[i]
-		e.At = min(max(e.At, 1), now+ahead) // 0 stands for what has not happened
+		e.At = stamp(e.At, now)
 		e.Dur = min(max(e.Dur, 0), maxDur)
 		s.history.keep(&s.state, e)
 		s.state.apply(e)

@@ -28,11 +28,12 @@ func (s *state) applyToken(e *event.Event) {
 	k := int(min(max(e.N, 1), MaxTokens))
 	at := max(e.At, v.Last, v.Enqueued)
 	v.State = max(v.State, event.StateDispatched)
-	var gap int64
+	gap := int64(-1)
 	if v.First == 0 {
+		gap = 0
 		v.First = at
 		s.firstToken(l)
-	} else {
+	} else if v.Last != before { // or it is not known how long the gap was
 		wait := min(l.paced, int64(at-v.Last))
 		l.waits += wait
 		gap = (int64(at-v.Last) - wait) / int64(k)
@@ -41,7 +42,7 @@ func (s *state) applyToken(e *event.Event) {
 	l.paced = 0
 	v.Last = at
 	v.Generated += k
-	if !s.aside(l) {
+	if !s.aside(l) && (e.At != before || !l.old) { // those from before were not generated in this session
 		s.counts.GeneratedTokens += uint64(k)
 		s.gaps.tokens += uint64(k)
 		s.rates.generated(at, k)

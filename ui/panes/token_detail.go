@@ -126,7 +126,11 @@ func (c *Ctx) tokenFacts(a grid.Area, y int, r *store.Request, t *store.Token, s
 		id += ", made by forward pass " + strconv.FormatUint(t.Step, 10)
 	}
 	y = c.fact(a, y, "token", text, id)
-	y = c.fact(a, y, "at", text, metric.Duration(int64(t.At-r.Enqueued))+" after it was enqueued, "+clock(since(s, t.At)))
+	at := clock(since(s, t.At))
+	if !r.Late {
+		at = metric.Duration(int64(t.At-r.Enqueued)) + " after it was enqueued, " + at
+	}
+	y = c.fact(a, y, "at", text, at)
 	if t.HasLP {
 		y = c.fact(a, y, "chance", text, chance(t.LogP)+", logprob "+strconv.FormatFloat(float64(t.LogP), 'f', 3, 32))
 	}

@@ -82,7 +82,7 @@ func ttftParts(s *store.Snapshot, r *store.Request) []store.Part {
 	for _, p := range r.Spans {
 		sum[p.Stage] += p.Dur()
 	}
-	if sum[event.StageQueue] == 0 && s.Engine.Caps.Has(event.CapQueue) {
+	if sum[event.StageQueue] == 0 && !r.Late && s.Engine.Caps.Has(event.CapQueue) {
 		until := s.Now
 		switch {
 		case r.Dispatched != 0:

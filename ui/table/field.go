@@ -109,6 +109,9 @@ func (f Field) Value(r *store.Request, now event.Time) event.Reading {
 	case ID:
 		return event.From(float64(r.ID))
 	case Age:
+		if r.Late {
+			return event.Absent(event.NotReported)
+		}
 		return event.From(float64(max(now-r.Enqueued, 0)) / 1e9)
 	case Prompt:
 		return told(r.PromptTokens, r.PromptTokens > 0)
