@@ -89,8 +89,15 @@ func seen(t *testing.T, what string, want, got *Snapshot) {
 	if got == nil {
 		t.Fatalf("%s: the history does not reach it", what)
 	}
+	same := []string{"Verdicts"} // and what is equal to the last bit, which takes a tenth of the time to find out
+	w, g := reflect.ValueOf(*want), reflect.ValueOf(*got)
+	for _, field := range reflect.VisibleFields(w.Type()) {
+		if field.IsExported() && reflect.DeepEqual(w.FieldByIndex(field.Index).Interface(), g.FieldByIndex(field.Index).Interface()) {
+			same = append(same, field.Name)
+		}
+	}
 	all := cmp.Exporter(func(reflect.Type) bool { return true })
-	if d := cmp.Diff(want, got, all, cmpopts.EquateNaNs(), cmpopts.EquateEmpty(), cmpopts.IgnoreFields(Snapshot{}, "Verdicts")); d != "" {
+	if d := cmp.Diff(want, got, all, cmpopts.EquateNaNs(), cmpopts.EquateEmpty(), cmpopts.IgnoreFields(Snapshot{}, same...)); d != "" {
 		t.Fatalf("%s, in %v: %.3000s", what, want.Now, d)
 	}
 }
