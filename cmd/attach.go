@@ -92,7 +92,7 @@ func (o *attachOptions) run(ctx context.Context) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(beside)
 	}
-	o.exports.screen = isTerminal(os.Stdout) && isTerminal(os.Stdin)
+	o.exports.screen = o.view.visible()
 	switch {
 	case !o.exports.screen && !o.exports.any():
 		return usagef("attach needs a terminal; to record an engine without one: llmtop run --record FILE")
@@ -146,7 +146,7 @@ func (o *attachOptions) watch(ctx context.Context, secret, key string, x *export
 		}
 		cfg := o.view.screen()
 		cfg.Sessions, cfg.Recording, cfg.Note, cfg.Alerts = a.sessions, a.recorded, o.note, a.alerts.status()
-		return show(ctx, cfg)
+		return o.view.show(ctx, cfg)
 	})
 	return group.Wait()
 }
@@ -186,6 +186,7 @@ func (a *attached) add(ctx context.Context, at string) error {
 	}
 	s := a.exporting.session(at, store.Options{Now: a.clock.Now, TTFTTarget: a.opt.ttftTarget, History: a.opt.exports.history(store.BesideHistory)})
 	a.alerts.over(s, a.called(at))
+	s.sink[0] = a.opt.view.hush(s.sink[0])
 	if err := s.record(&a.opt.recording, a.clock); err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func (o *runOptions) run(c *cobra.Command) error {
 		return err
 	}
 	o.flagValue = func(name string) string { return c.Flags().Lookup(name).Value.String() }
-	if !o.headless && isTerminal(os.Stdout) && isTerminal(os.Stdin) {
+	if !o.headless && o.view.visible() {
 		return o.runLive(c.Context(), prompts)
 	}
 	if len(prompts) == 0 {

@@ -52,7 +52,7 @@ func (o *runOptions) runLive(ctx context.Context, prompts []runtime.Request) err
 			go func() { _ = cycle.Run(ctx) }() // ends with the scheduler, whose error the session returns
 		}
 		go o.watch(ctx, first, prompts, end)
-		return show(ctx, o.screen(s, submit))
+		return o.view.show(ctx, o.screen(s, submit))
 	})
 }
 

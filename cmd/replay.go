@@ -34,11 +34,13 @@ func newReplayCommand() *cobra.Command {
 		Use:   "replay FILE",
 		Short: "Show again what was recorded",
 		Long: `replay shows a recording (llmtop run --record FILE) as it was seen live: at its own pace, faster, slower, step by step, or from any
-point. With --headless, or when standard output is not a terminal, it makes the report from the recording instead.
+point. With --headless, or when standard output is not a terminal, it makes the report from the recording instead. With --cast or --svg
+it records the screen, faster than real time (llmtop record --help).
 
 It also reads Dynamo's request traces (dynamo.request.trace.v1) and forward-pass traces, as JSON Lines, plain or gzipped.`,
 		Example: `  llmtop replay session.llmtop --speed 10
-  llmtop replay session.llmtop --headless --json report.json`,
+  llmtop replay session.llmtop --headless --json report.json
+  llmtop replay session.llmtop --cast session.cast --script demo.toml`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usagef("replay takes one recording: llmtop replay FILE")
@@ -51,7 +53,9 @@ It also reads Dynamo's request traces (dynamo.request.trace.v1) and forward-pass
 		},
 	}
 	flags := c.Flags()
+	opts.camera = &camera{}
 	opts.view.bind(flags)
+	opts.camera.bind(flags)
 	opts.files.bind(flags, headlessOnly)
 	flags.Float64Var(&opts.speed, "speed", 1, fmt.Sprintf("times as fast as it was: %v to %v", trace.Slowest, trace.Fastest))
 	flags.BoolVar(&opts.paused, "paused", false, "begin with a pause")
@@ -67,7 +71,16 @@ func (o *replayOptions) check() error {
 	if err := o.files.checkHeadless(o.headless); err != nil {
 		return err
 	}
-	return o.view.check()
+	if err := o.view.check(); err != nil {
+		return err
+	}
+	switch c := o.camera; {
+	case c.on() && o.headless:
+		return usagef("--cast and --svg record the screen, of which there is none with --headless")
+	case c.on() && o.paused && c.script == "" && c.length == 0:
+		return usagef("--paused: the recording would never end; give --script FILE or --for DURATION")
+	}
+	return nil
 }
 
 func (o *replayOptions) run(c *cobra.Command) error {
@@ -76,7 +89,10 @@ func (o *replayOptions) run(c *cobra.Command) error {
 		return usageError{err}
 	}
 	defer rec.Close() // read only
-	if !o.headless && isTerminal(os.Stdout) && isTerminal(os.Stdin) {
+	if o.camera.on() {
+		return o.runCast(c.Context(), rec, c.ErrOrStderr())
+	}
+	if !o.headless && o.view.visible() {
 		return o.runLive(c.Context(), rec)
 	}
 	ctx, stop := interruptible(c.Context(), errInterrupted)

@@ -2,7 +2,9 @@ package cmd
 
 import (
 	"context"
+	"io"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/profiler/trace"
+	"github.com/llmtop/llmtop/ui"
 )
 
 // replay is a recording on the screen. A seek back fills a new store from the beginning.
@@ -17,21 +20,62 @@ type replay struct {
 	player *trace.Player
 	opt    store.Options
 	store  atomic.Pointer[store.Store]
+	hush   func(event.Sink) event.Sink
+}
+
+// open prepares to show a recording; clock is what it is paced by, nil: the clock of the machine.
+func (o *replayOptions) open(rec *trace.Recording, clock func() time.Time) (r *replay, err error) {
+	r = &replay{hush: o.view.hush}
+	r.player, err = trace.NewPlayer(rec, trace.PlayOptions{
+		Codec: newCodec, Speed: o.speed, Paused: o.paused, Clock: clock, Reset: r.reset, Drain: func() { r.snapshot() },
+	})
+	if err != nil {
+		return nil, usageError{err}
+	}
+	r.opt = store.Options{Now: r.player.Now, Wall: r.player.Wall, TTFTTarget: o.ttftTarget}
+	return r, nil
+}
+
+// screen configures the ui.
+func (o *replayOptions) screen(r *replay) ui.Config {
+	cfg := o.view.screen()
+	cfg.Snapshots, cfg.Replay = r.snapshot, r.player
+	cfg.Actions.Report = reporting(report.Meta{Elsewhere: true, Configuration: replayed(o.file, o.ttftTarget)})
+	return cfg
+}
+
+// runCast records what the screen shows of a recording, on a clock that goes on by a frame as soon as a frame has been made: as fast as
+// that can be, and always the same.
+func (o *replayOptions) runCast(ctx context.Context, rec *trace.Recording, notes io.Writer) error {
+	ctx, stop := interruptible(ctx, errClosed)
+	defer stop()
+	begin := time.Unix(0, 0)
+	now := begin
+	r, err := o.open(rec, func() time.Time { return now })
+	if err != nil {
+		return err
+	}
+	if err := r.player.Begin(r.reset()); err != nil {
+		return err
+	}
+	return closedInOrder(o.camera.shoot(ctx, shot{
+		screen: o.screen(r), wall: rec.Wall(rec.Begin),
+		until: func(_ context.Context, at time.Duration) (time.Duration, error) {
+			now = begin.Add(at)
+			return at, r.player.Advance()
+		},
+		ended: func() bool { return r.player.Status().State == trace.Ended },
+	}, notes))
 }
 
 // runLive opens the screen over a recording.
 func (o *replayOptions) runLive(ctx context.Context, rec *trace.Recording) error {
 	ctx, stop := interruptible(ctx, errClosed)
 	defer stop()
-	r := &replay{}
-	var err error
-	r.player, err = trace.NewPlayer(rec, trace.PlayOptions{
-		Codec: newCodec, Speed: o.speed, Paused: o.paused, Reset: r.reset, Drain: func() { r.snapshot() },
-	})
+	r, err := o.open(rec, nil)
 	if err != nil {
-		return usageError{err}
+		return err
 	}
-	r.opt = store.Options{Now: r.player.Now, Wall: r.player.Wall, TTFTTarget: o.ttftTarget}
 	sink := r.reset()
 	group, ctx := errgroup.WithContext(ctx)
 	ctx, stop = context.WithCancel(ctx)
@@ -47,10 +91,8 @@ func (o *replayOptions) runLive(ctx context.Context, rec *trace.Recording) error
 	}
 	group.Go(func() error {
 		defer stop()
-		cfg := o.view.screen()
+		cfg := o.screen(r)
 		cfg.Alerts = alerts.status()
-		cfg.Snapshots, cfg.Replay = r.snapshot, r.player
-		cfg.Actions.Report = reporting(report.Meta{Elsewhere: true, Configuration: replayed(o.file, o.ttftTarget)})
 		return show(ctx, cfg)
 	})
 	return group.Wait()
@@ -60,7 +102,7 @@ func (o *replayOptions) runLive(ctx context.Context, rec *trace.Recording) error
 func (r *replay) reset() event.Sink {
 	s := store.New(r.opt)
 	r.store.Store(s)
-	return s
+	return r.hush(s)
 }
 
 func (r *replay) snapshot() *store.Snapshot { return r.store.Load().Snapshot() }

@@ -52,7 +52,7 @@ at reading speed, until you type a prompt of your own with p.`,
 	root.Flags().Lookup("pace").DefValue = fmt.Sprint(demoPace)
 	opts.pace = demoPace
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newChildCommand(), newRunCommand(), newServeCommand(), newAttachCommand(), newDiscoverCommand(), newProxyCommand(), newReplayCommand(), newReportCommand(), newEngineCommand(), newBenchCommand(), newCompareCommand(), newVersionCommand())
+	root.AddCommand(newChildCommand(), newRunCommand(), newServeCommand(), newAttachCommand(), newDiscoverCommand(), newProxyCommand(), newReplayCommand(), newRecordCommand(), newReportCommand(), newEngineCommand(), newBenchCommand(), newCompareCommand(), newVersionCommand())
 	return root
 }
 

@@ -45,6 +45,8 @@ type view struct {
 	noRemember   bool
 
 	tables tables // of the config file
+
+	camera *camera // records the screen, where the command can; nil: it cannot
 }
 
 // defaultTokens ends a generation that no end-of-text token ends.
@@ -130,6 +132,9 @@ func (v *view) check() error {
 	if _, ok := theme.ByName(v.theme); !ok && v.theme != "" {
 		return usagef("--theme %q: must be one of %s", v.theme, strings.Join(theme.Names(), ", "))
 	}
+	if v.camera != nil {
+		return v.camera.check()
+	}
 	return nil
 }
 
@@ -156,8 +161,8 @@ func (v *view) screen() ui.Config {
 		NoMouse:      v.noMouse,
 		LowBandwidth: v.lowBandwidth,
 	}
-	cfg.Layout, _ = v.arrangement() // check has refused what is wrong
-	if v.noRemember {
+	cfg.Layout, _ = v.arrangement()    // check has refused what is wrong
+	if v.noRemember || v.camera.on() { // what is recorded depends on what is asked for alone
 		return cfg
 	}
 	folder := stateFolder()

@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"strings"
 	"sync"
 
 	tea "charm.land/bubbletea/v2"
@@ -35,30 +34,10 @@ func kept(_, _ []byte) (string, error) { return "llmtop-20260102-150405.svg", ni
 // liveSnapshot is the live session's end, made once.
 var liveSnapshot = sync.OnceValue(func() *store.Snapshot { return live().drain() })
 
-// named are the keys that are no character, as a person would write them.
-var named = map[string]tea.KeyPressMsg{
-	"enter": {Code: tea.KeyEnter}, "esc": {Code: tea.KeyEscape}, "tab": {Code: tea.KeyTab}, "shift+tab": {Code: tea.KeyTab, Mod: tea.ModShift},
-	"up": {Code: tea.KeyUp}, "down": {Code: tea.KeyDown}, "left": {Code: tea.KeyLeft}, "right": {Code: tea.KeyRight},
-	"shift+left": {Code: tea.KeyLeft, Mod: tea.ModShift}, "shift+right": {Code: tea.KeyRight, Mod: tea.ModShift},
-	"pgup": {Code: tea.KeyPgUp}, "pgdown": {Code: tea.KeyPgDown}, "home": {Code: tea.KeyHome}, "end": {Code: tea.KeyEnd},
-	"space": {Code: tea.KeySpace, Text: " "}, "backspace": {Code: tea.KeyBackspace}, "delete": {Code: tea.KeyDelete}, "f1": {Code: tea.KeyF1},
-}
-
-// pressed makes the message that the terminal library sends for a key.
-func pressed(key string) tea.KeyPressMsg {
-	if msg, ok := named[key]; ok {
-		return msg
-	}
-	if letter, ok := strings.CutPrefix(key, "ctrl+"); ok {
-		return tea.KeyPressMsg{Code: rune(letter[0]), Mod: tea.ModCtrl}
-	}
-	return tea.KeyPressMsg{Code: []rune(key)[0], Text: key}
-}
-
 // press presses keys one after another and returns the command of the last one.
 func (a *app) press(keys ...string) (cmd tea.Cmd) {
 	for _, k := range keys {
-		_, cmd = a.Update(pressed(k))
+		_, cmd = a.Update(keyPress(k))
 	}
 	return cmd
 }

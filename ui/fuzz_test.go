@@ -45,7 +45,7 @@ func (d *driver) take() int {
 func (d *driver) step() {
 	switch what := d.take(); {
 	case what < 120:
-		d.a.Update(pressed(everyPress[what%len(everyPress)]))
+		d.a.Update(keyPress(everyPress[what%len(everyPress)]))
 	case what < 135:
 		d.a.Update(tea.WindowSizeMsg{Width: 1 + d.take(), Height: 1 + d.take()/3})
 	case what < 150:

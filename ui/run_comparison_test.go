@@ -78,7 +78,7 @@ func TestComparisonFitsEveryScreen(t *testing.T) {
 		for _, size := range [][2]int{{0, 0}, {1, 1}, {7, 3}, {40, 8}, {80, 24}, {119, 17}, {300, 100}} {
 			c := showing(r, theme.TrueColour, false, size[0], size[1])
 			for _, key := range []string{"down", "end", "pgup", "t", "home", "up", "pgdown", "x"} {
-				c.Update(pressed(key))
+				c.Update(keyPress(key))
 				c.View()
 				for y, line := range strings.Split(c.grid.Plain(), "\n") {
 					if w := grid.Width(line); w > size[0] {
@@ -93,7 +93,7 @@ func TestComparisonFitsEveryScreen(t *testing.T) {
 func TestComparisonCloses(t *testing.T) {
 	for _, key := range []string{"q", "esc", "ctrl+c"} {
 		c := showing(compared(), theme.TrueColour, false, 80, 24)
-		if _, cmd := c.Update(pressed(key)); cmd == nil {
+		if _, cmd := c.Update(keyPress(key)); cmd == nil {
 			t.Errorf("%s does not close the screen", key)
 		}
 	}

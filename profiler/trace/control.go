@@ -84,7 +84,7 @@ func (p *Player) position() event.Time {
 	case p.seeking || math.IsInf(p.speed, 1) && !p.paused:
 		at = emitted
 	case !p.paused && !p.ended:
-		at = p.paced(time.Now())
+		at = p.paced(p.opt.Clock())
 	}
 	return min(max(at, emitted), max(next, emitted))
 }
@@ -98,7 +98,7 @@ func (p *Player) paced(now time.Time) event.Time {
 // change does what is asked for from the present position on, and wakes Run up.
 func (p *Player) change(do func()) {
 	p.mu.Lock()
-	p.base, p.anchor = p.position(), time.Now()
+	p.base, p.anchor = p.position(), p.opt.Clock()
 	do()
 	p.mu.Unlock()
 	select {

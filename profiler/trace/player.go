@@ -42,6 +42,8 @@ type PlayOptions struct {
 	// Reset gives a sink that has seen nothing: a seek back begins anew. Without it, there is only the way forward.
 	// It runs on the goroutine of Run; Now has gone back before.
 	Reset func() event.Sink
+	// Clock is what the replay is paced by; nil: the clock of the machine. One that only Advance is called with may stand still.
+	Clock func() time.Time
 	// Drain lets the sink take in what it has queued. Without it, a fast replay overruns the queue of a store.
 	Drain func()
 }
@@ -49,9 +51,10 @@ type PlayOptions struct {
 // Player is a source that emits the events of a recording at their times, or faster, or one by one. Its clock is that of the
 // recording: a store that takes Now for its clock shows what it showed live.
 type Player struct {
-	opt  PlayOptions
-	rec  *Recording
-	wake chan struct{}
+	opt   PlayOptions
+	rec   *Recording
+	wake  chan struct{}
+	exact bool // the clock waits for what is emitted, so that there is nothing to catch up with
 
 	emitted atomic.Int64 // time of the newest event that was emitted
 	next    atomic.Int64 // time of the event after it; beyond is the end
@@ -98,7 +101,11 @@ func NewPlayer(rec *Recording, opt PlayOptions) (*Player, error) {
 	if opt.Rebuild <= 0 {
 		opt.Rebuild = DefaultRebuild
 	}
-	p := &Player{opt: opt, rec: rec, codec: codec, wake: make(chan struct{}, 1), speed: 1, paused: opt.Paused, base: rec.Begin, anchor: time.Now()}
+	exact := opt.Clock != nil
+	if !exact {
+		opt.Clock = time.Now
+	}
+	p := &Player{exact: exact, opt: opt, rec: rec, codec: codec, wake: make(chan struct{}, 1), speed: 1, paused: opt.Paused, base: rec.Begin, anchor: opt.Clock()}
 	p.emitted.Store(int64(rec.Begin))
 	p.next.Store(int64(rec.Begin))
 	if opt.Speed != 0 {
@@ -111,10 +118,8 @@ func NewPlayer(rec *Recording, opt PlayOptions) (*Player, error) {
 
 // Run emits the recording to sink, and to what Reset gives after that, until ctx ends or the disk fails.
 func (p *Player) Run(ctx context.Context, sink event.Sink) error {
-	p.sink = sink
 	defer p.drain()
-	p.begin(0)
-	if err := p.fetch(); err != nil {
+	if err := p.Begin(sink); err != nil {
 		return err
 	}
 	for ctx.Err() == nil {
@@ -128,6 +133,23 @@ func (p *Player) Run(ctx context.Context, sink event.Sink) error {
 		p.sleep(ctx, wait)
 	}
 	return nil
+}
+
+// Begin gets ready to emit the recording by Advance, for those who move the clock themselves; it stands in for Run.
+func (p *Player) Begin(sink event.Sink) error {
+	p.sink = sink
+	p.begin(0)
+	return p.fetch()
+}
+
+// Advance emits what is due by the clock, and returns when that is all.
+func (p *Player) Advance() error {
+	defer p.drain()
+	for {
+		if wait, err := p.turn(); err != nil || wait != 0 {
+			return err
+		}
+	}
 }
 
 // sleep waits for a time, without end if it is negative, or until something is asked for.
@@ -156,7 +178,7 @@ func (p *Player) begin(segment int) {
 	defer p.mu.Unlock()
 	p.from = s.begin
 	p.emitted.Store(int64(s.begin))
-	p.base, p.anchor = s.begin, time.Now()
+	p.base, p.anchor = s.begin, p.opt.Clock()
 }
 
 // beyond is the time of what comes after the last event.

@@ -190,3 +190,43 @@ func newReplay(t testing.TB, path string, opt PlayOptions) *replay {
 	synctest.Wait()
 	return r
 }
+
+// One who moves the clock gets at each of its times what was shown live then, at once and without a goroutine.
+func TestAdvanceShowsWhatWasLive(t *testing.T) {
+	path, frames := live(t, 500, RecordOptions{})
+	for _, speed := range []float64{1, 50} {
+		rec, err := Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Unix(0, 0)
+		now := begin
+		r := &replay{}
+		if r.Player, err = NewPlayer(rec, PlayOptions{Codec: newPlain, Speed: speed, Clock: func() time.Time { return now }}); err != nil {
+			t.Fatal(err)
+		}
+		s := store.New(store.Options{Now: r.Now, Wall: r.Wall})
+		if err := r.Begin(s); err != nil {
+			t.Fatal(err)
+		}
+		exact := 0
+		for _, want := range frames {
+			now = begin.Add(time.Duration(float64(want.Now-rec.Begin) / speed))
+			if err := r.Advance(); err != nil {
+				t.Fatal(err)
+			}
+			if got := s.Snapshot(); got.Now == want.Now {
+				exact++
+				same(t, "frame", want, got)
+			} else if off := want.Now - got.Now; off < 0 || off > event.Time(speed) {
+				t.Fatalf("at speed %v the replay is at %v when it should be at %v", speed, got.Now, want.Now)
+			}
+		}
+		if exact < len(frames)/2 {
+			t.Errorf("at speed %v only %d of %d frames are at their time", speed, exact, len(frames))
+		}
+		if err := rec.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

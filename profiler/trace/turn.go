@@ -59,7 +59,7 @@ func (p *Player) plan() (o order, idle bool) {
 	case math.IsInf(p.speed, 1):
 		o.until = beyond - 1
 	default:
-		o.until = p.paced(time.Now())
+		o.until = p.paced(p.opt.Clock())
 	}
 	return o, false
 }
@@ -87,7 +87,7 @@ func (p *Player) settle(o *order, full bool) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	emitted, next := event.Time(p.emitted.Load()), event.Time(p.next.Load())
-	now := time.Now()
+	now := p.opt.Clock()
 	if full && (o.seek || math.IsInf(p.speed, 1)) {
 		return 0
 	}
@@ -107,7 +107,7 @@ func (p *Player) settle(o *order, full bool) time.Duration {
 		return -1
 	}
 	if full {
-		if lag := float64(at-emitted) / p.speed; lag > float64(patience) {
+		if lag := float64(at-emitted) / p.speed; lag > float64(patience) && !p.exact {
 			p.base, p.anchor = emitted, now
 		}
 		return 0

@@ -22,20 +22,38 @@ const (
 // leaves gaps between them.
 func (g *Grid) SVG(p *theme.Palette) []byte {
 	var out bytes.Buffer
-	w, h := g.W*cellWidth, g.H*cellHeight
-	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="monospace" font-size="%d">`+"\n",
-		w, h, w, h, fontSize)
-	fmt.Fprintf(&out, `<rect width="%d" height="%d" fill="%s"/>`+"\n", w, h, code(p.RGB(theme.Background)))
+	out.WriteString(SVGHead(g.W, g.H, p))
+	for _, piece := range g.Pieces(p) {
+		out.WriteString(piece)
+	}
+	out.WriteString("</svg>\n")
+	return out.Bytes()
+}
+
+// SVGHead begins a picture of w by h cells: the element, which is left open, and the background.
+func SVGHead(w, h int, p *theme.Palette) string {
+	w, h = w*cellWidth, h*cellHeight
+	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="monospace" font-size="%d">`+"\n",
+		w, h, w, h, fontSize) + fmt.Sprintf(`<rect width="%d" height="%d" fill="%s"/>`+"\n", w, h, code(p.RGB(theme.Background)))
+}
+
+// Pieces are the parts of a picture: runs of cells that look alike, with their places. They do not overlap, so that their order does not
+// matter, and what is the same in two frames has the same piece in both.
+func (g *Grid) Pieces(p *theme.Palette) (pieces []string) {
+	var out bytes.Buffer
 	for y := range g.H {
 		row := g.cells[y*g.W : (y+1)*g.W]
 		for from := 0; from < g.W; {
 			to := run(row, from)
+			out.Reset()
 			g.draw(&out, row[from:to], from, y, p)
+			if out.Len() > 0 {
+				pieces = append(pieces, out.String())
+			}
 			from = to
 		}
 	}
-	out.WriteString("</svg>\n")
-	return out.Bytes()
+	return pieces
 }
 
 // run is where the cells that are drawn as one end: those of one style, and of one character where that is a block.
@@ -80,14 +98,35 @@ func (g *Grid) draw(out *bytes.Buffer, cells []cell, x, y int, p *theme.Palette)
 		rect(out, left, float64(up)+float64(top)*cellHeight/8, w, float64(height)*cellHeight/8, fg)
 		return
 	}
-	words := g.words(cells)
-	if len(bytes.Trim(words, " ")) == 0 && st.Attr&Underline == 0 {
+	if st.Attr&Underline == 0 { // spaces around words do not show
+		blanks := 0
+		cells, blanks = trim(cells)
+		left, w = left+blanks*cellWidth, len(cells)*cellWidth
+	}
+	if len(cells) == 0 {
 		return
 	}
-	fmt.Fprintf(out, `<text x="%d" y="%d" textLength="%d" lengthAdjust="spacingAndGlyphs" xml:space="preserve" fill="%s"%s>`,
-		left, up+baseline, w, code(fg), looks(st.Attr))
+	words, spaces := g.words(cells), ""
+	if bytes.HasPrefix(words, []byte(" ")) || bytes.HasSuffix(words, []byte(" ")) || bytes.Contains(words, []byte("  ")) {
+		spaces = ` xml:space="preserve"` // browsers heed it on the text itself only
+	}
+	fmt.Fprintf(out, `<text x="%d" y="%d" textLength="%d" lengthAdjust="spacingAndGlyphs"%s fill="%s"%s>`,
+		left, up+baseline, w, spaces, code(fg), looks(st.Attr))
 	_ = xml.EscapeText(out, words) // a buffer takes everything
 	out.WriteString("</text>\n")
+}
+
+// trim takes the spaces at both ends away, and says how many there were at the left.
+func trim(cells []cell) (words []cell, blanks int) {
+	blank := func(c *cell) bool { return c.r == ' ' && c.w == 1 }
+	for blanks < len(cells) && blank(&cells[blanks]) {
+		blanks++
+	}
+	words = cells[blanks:]
+	for len(words) > 0 && blank(&words[len(words)-1]) {
+		words = words[:len(words)-1]
+	}
+	return words, blanks
 }
 
 // words are the characters of cells.
