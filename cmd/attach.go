@@ -30,6 +30,7 @@ type attachOptions struct {
 	view
 	recording recording
 	probing   probing
+	zmq       []string
 	exports   exports
 	tokenFile string
 	keyFile   string
@@ -68,6 +69,7 @@ With --metrics-listen or --otlp-push it needs no terminal: then it tells the met
 	bindToken(c.Flags(), &opts.tokenFile)
 	c.Flags().StringVar(&opts.keyFile, "api-key-file", "", "of servers: file with their API key (or $LLMTOP_API_KEY)")
 	opts.probing.bind(c.Flags())
+	c.Flags().StringArrayVar(&opts.zmq, "zmq", nil, "of one server: where it publishes KV events or forward passes, tcp://HOST:PORT or ipc://PATH; may be repeated")
 	c.Flags().DurationVar(&opts.every, "interval", scrape.DefaultInterval, "of servers: how often they are asked")
 	c.Flags().BoolVar(&opts.drain, "drain", false, "of TensorRT-LLM: take what it hands out once, which other readers then lack")
 	useConfig(c, &opts.config, &opts.tables, opts.check)
@@ -96,6 +98,8 @@ func (o *attachOptions) run(ctx context.Context) error {
 	switch {
 	case !o.exports.screen && !o.exports.any():
 		return usagef("attach needs a terminal; to record an engine without one: llmtop run --record FILE")
+	case len(o.zmq) > 0 && (len(o.addresses) != 1 || !api.IsAddress(o.addresses[0])):
+		return usagef("--zmq goes with the address of one server: llmtop attach --zmq tcp://127.0.0.1:5557 http://127.0.0.1:8000")
 	case o.recording.file != "" && len(o.addresses) != 1:
 		return usagef("--record takes the engine at one address: llmtop attach --record FILE ADDRESS")
 	}

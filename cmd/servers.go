@@ -21,9 +21,13 @@ const mostHistories = 32
 // addServer begins to watch the server at an address over HTTP.
 func (a *attached) addServer(ctx context.Context, at string) error {
 	shared := new(prober.Shared)
+	published, err := a.publishers()
+	if err != nil {
+		return err
+	}
 	source, err := scrape.New(scrape.Options{
 		Shared:  shared,
-		Address: at, Key: a.key, Interval: a.opt.every, Clock: a.clock, Lanes: a.lanes, Drain: a.opt.drain,
+		Address: at, Key: a.key, Interval: a.opt.every, Clock: a.clock, Lanes: a.lanes, Drain: a.opt.drain, Published: published,
 	})
 	if err != nil {
 		return err
@@ -43,6 +47,9 @@ func (a *attached) addServer(ctx context.Context, at string) error {
 	}
 	watching, probes := a.opt.probing.watch(at, a.key, a.clock, shared, source.Run)
 	s.add("watch "+at, because(a.opt.note, watching))
+	for _, p := range published {
+		s.add("follow "+p.Address(), p.Run)
+	}
 	if probes != nil {
 		s.add("probe "+at, probes)
 	}

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -34,6 +36,16 @@ type Options struct {
 	Drain bool
 	// Shared is what this source knows together with a probe of the server; nil: there is none.
 	Shared *prober.Shared
+	// Published is what the server publishes besides; nil: nothing is known of that.
+	Published Published
+}
+
+// Published is what a server publishes besides what it is asked for.
+type Published interface {
+	// Numbers are what has come since they were asked for last.
+	Numbers() []event.Number
+	// Passes reports whether forward passes are told.
+	Passes() bool
 }
 
 // Source is a runtime.Source whose engine is a server that is asked over HTTP.
@@ -141,10 +153,29 @@ func (s *Source) poll(ctx context.Context) error {
 	}
 	s.linked(nil)
 	if report != nil {
+		s.publish(report)
 		s.told = s.opt.Clock.Now()
 		s.sink.Emit(event.Event{Kind: event.KindReport, At: s.told, Layer: -1, Data: report})
 	}
 	return nil
+}
+
+// publish adds what the server publishes to a report.
+func (s *Source) publish(report *event.Report) {
+	p := s.opt.Published
+	if p == nil {
+		return
+	}
+	if p.Passes() && !s.engine.Caps.Has(event.CapSteps) {
+		s.engine.Caps |= event.CapSteps
+		s.introduce()
+	}
+	for _, n := range p.Numbers() {
+		i, twice := slices.BinarySearchFunc(report.More, n.Name, func(m event.Number, name string) int { return strings.Compare(m.Name, name) })
+		if !twice {
+			report.More = slices.Insert(slices.Clip(report.More), i, n)
+		}
+	}
 }
 
 // since is how long ago the last report was emitted, in ns; 0: none was.

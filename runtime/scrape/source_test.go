@@ -173,3 +173,22 @@ func TestManyServersOfWhichHalfHang(t *testing.T) {
 		defer func() { until(w, event.KindReport, 3, func(*event.Report) bool { return true }) }()
 	}
 }
+
+// published is what a server publishes besides.
+type published struct{}
+
+func (published) Numbers() []event.Number {
+	return []event.Number{{Name: "kv_blocks_stored", Reading: event.From(3)}, {Name: "passes", Reading: event.From(7)}}
+}
+
+func (published) Passes() bool { return true }
+
+// TestPublished puts what a server publishes into its reports.
+func TestPublished(t *testing.T) {
+	f := newFake(t, map[string]string{"/v1/models": models("somebody")})
+	w := watchIt(t, Options{Address: f.URL, Published: published{}})
+	until(w, event.KindReport, 0, func(r *event.Report) bool {
+		return len(r.More) == 2 && r.More[0].Name == "kv_blocks_stored" && r.More[1].V == 7
+	})
+	until(w, event.KindEngine, 0, func(e *event.Engine) bool { return e.Caps.Has(event.CapSteps | event.CapReports) })
+}

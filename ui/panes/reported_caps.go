@@ -106,6 +106,10 @@ func moreRows(r *rows, s *store.Snapshot) {
 		switch {
 		case strings.HasSuffix(n.Name, "_share"):
 			name, format = strings.TrimSuffix(name, " share"), metric.Percent
+		case strings.HasSuffix(n.Name, "_per_s"):
+			name, format = strings.TrimSuffix(name, " per s")+"/s", metric.Rate
+		case strings.HasSuffix(n.Name, "_s"):
+			name, format = strings.TrimSuffix(name, " s"), metric.Seconds
 		case strings.HasSuffix(n.Name, "_bytes"):
 			name, format = strings.TrimSuffix(name, " bytes"), metric.Bytes
 		}
