@@ -5,7 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"html"
 	"math"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -217,5 +220,39 @@ func TestScriptsKnowTheKeys(t *testing.T) {
 		if KnownKey(key) {
 			t.Errorf("%q is known", key)
 		}
+	}
+}
+
+// The demo in docs is what its script does with this screen: the script can be performed, and where the asciicast ends the picture that
+// moves stands still.
+func TestDemo(t *testing.T) {
+	read := func(name string) string {
+		data, err := os.ReadFile("../docs/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	if _, err := cast.ParseScript(read("demo.toml"), KnownKey); err != nil {
+		t.Error(err)
+	}
+	svg := read("demo.svg")
+	if len(svg) > 1_500_000 {
+		t.Errorf("the picture has %d bytes, more than a page should load", len(svg))
+	}
+	screen, words := playBack(t, []byte(read("demo.cast"))).screen.String(), 0
+	for _, group := range strings.Split(svg, "<g ")[1:] {
+		if head, _, _ := strings.Cut(group, ">"); strings.Contains(head, "hidden") {
+			continue
+		}
+		for _, text := range regexp.MustCompile(`>([^<>]+)</text>`).FindAllStringSubmatch(group, -1) {
+			words++
+			if want := strings.TrimSpace(html.UnescapeString(text[1])); !strings.Contains(screen, want) {
+				t.Errorf("the asciicast does not end with %q, which stands in the picture (made anew by scripts/demo.sh):\n%s", want, screen)
+			}
+		}
+	}
+	if words < 50 {
+		t.Errorf("the picture has %d words where it stands still", words)
 	}
 }

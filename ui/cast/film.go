@@ -25,6 +25,11 @@ type Film struct {
 	seen   map[string]*piece
 	order  []*piece // as they were first seen
 	frames []time.Duration
+	rest   struct { // the newest frame that was left out; it is in the film if it is the last
+		at   time.Duration
+		grid grid.Grid
+		skin *theme.Skin // nil: none was
+	}
 }
 
 // piece is a part of the screen with the frames in which it is seen.
@@ -42,8 +47,17 @@ func NewFilm(w io.Writer) *Film { return &Film{out: w, seen: map[string]*piece{}
 // Frame implements Output.
 func (f *Film) Frame(at time.Duration, g *grid.Grid, skin *theme.Skin) error {
 	if n := len(f.frames); n > 0 && at/filmEvery == f.frames[n-1]/filmEvery {
+		f.rest.at, f.rest.skin = at, skin
+		f.rest.grid.Copy(g)
 		return nil
 	}
+	f.rest.skin = nil
+	f.add(at, g, skin)
+	return nil
+}
+
+// add adds a frame.
+func (f *Film) add(at time.Duration, g *grid.Grid, skin *theme.Skin) {
 	if f.theme == nil {
 		f.theme = skin.Palette
 	}
@@ -63,7 +77,6 @@ func (f *Film) Frame(at time.Duration, g *grid.Grid, skin *theme.Skin) error {
 			p.spans = append(p.spans, span{n, n + 1})
 		}
 	}
-	return nil
 }
 
 // Mark implements Output: a film has no marks.
@@ -95,6 +108,9 @@ func (f *Film) groups() (all []*group) {
 func (f *Film) Close(at time.Duration) error {
 	if len(f.frames) == 0 {
 		return nil
+	}
+	if f.rest.skin != nil {
+		f.add(f.rest.at, &f.rest.grid, f.rest.skin)
 	}
 	out := bufio.NewWriter(f.out)
 	out.WriteString(grid.SVGHead(f.w, f.h, f.theme)) // a writer keeps its error for Flush

@@ -96,6 +96,7 @@ func TestFilm(t *testing.T) {
 			g.All().Text(2, 1, grid.Fg(theme.Good), "odd <second>")
 		}
 		g.All().Text(1, 2, grid.Fg(theme.Dim), fmt.Sprint("at ", i/10))
+		g.All().Text(20, 2, grid.Fg(theme.Dim), fmt.Sprint("frame ", i))
 		if err := film.Frame(time.Duration(i)*100*time.Millisecond, &g, skin); err != nil {
 			t.Fatal(err)
 		}
@@ -113,16 +114,21 @@ func TestFilm(t *testing.T) {
 		{"at 0", "hidden", []int{0, 1000}},
 		{"at 1", "hidden", []int{1000, 2000}},
 		{"at 3", "", []int{3000}},
+		{"frame 20", "hidden", []int{2000, 2500}},
+		{"frame 39", "", []int{3900}},
 	} {
 		got, ok := texts[c.text]
 		if !ok || strings.Count(out.String(), strings.ReplaceAll(strings.ReplaceAll(c.text, "<", "&lt;"), ">", "&gt;")) != 1 {
 			t.Errorf("%q is not in it once:\n%s", c.text, out.String())
 		}
-		if times := seen(t, style, got.animation, 4); fmt.Sprint(times) != fmt.Sprint(c.times) || got.visibility != c.visibility {
+		if times := seen(t, style, got.animation, 4.4); fmt.Sprint(times) != fmt.Sprint(c.times) || got.visibility != c.visibility {
 			t.Errorf("%q is seen at %v and %q where nothing moves, want %v and %q", c.text, times, got.visibility, c.times, c.visibility)
 		}
 	}
-	if !strings.Contains(style, "animation: 4.00s step-end infinite") || !strings.Contains(style, "prefers-reduced-motion") {
+	if _, ok := texts["frame 21"]; ok {
+		t.Error("there is more than a frame each half second")
+	}
+	if !strings.Contains(style, "animation: 4.40s step-end infinite") || !strings.Contains(style, "prefers-reduced-motion") {
 		t.Errorf("the style is %s", style)
 	}
 }
