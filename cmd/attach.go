@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/profiler/trace"
 	"github.com/llmtop/llmtop/runtime"
@@ -287,6 +288,8 @@ func (a *attached) sessions() []ui.Session {
 		sessions[i] = ui.Session{Name: e.at, Snapshots: e.session.store.Snapshot, Changed: e.session.store.Changed(), Past: e.session.past}
 		if e.client != nil {
 			sessions[i].Actions = actions(e.client, e.at)
+		} else {
+			sessions[i].Actions.Report = reporting(report.Meta{Elsewhere: !api.IsLocal(e.at)})
 		}
 	}
 	return sessions

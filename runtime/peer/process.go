@@ -29,6 +29,8 @@ type Process struct {
 	// PID is its process.
 	PID int
 
+	port int
+	as   server
 	cmd  *exec.Cmd
 	log  tail
 	done chan struct{} // closed when the process has been waited for
@@ -66,14 +68,13 @@ func start(tb testing.TB, s server) *Process {
 	tb.Helper()
 	var failure error
 	for range tries {
-		p, err := try(s)
+		port, err := freePort()
+		if err != nil {
+			tb.Fatal(err)
+		}
+		p, err := try(s, port)
 		if err == nil {
-			tb.Cleanup(func() {
-				p.Stop()
-				if tb.Failed() {
-					tb.Logf("%s wrote at the end:\n%s", s.name, p.Log())
-				}
-			})
+			p.endWith(tb)
 			return p
 		}
 		failure = err
@@ -82,12 +83,29 @@ func start(tb testing.TB, s server) *Process {
 	return nil
 }
 
-func try(s server) (*Process, error) {
-	port, err := freePort()
+// Again starts the server anew at the same address, once it has been killed or stopped.
+func (p *Process) Again(tb testing.TB) *Process {
+	tb.Helper()
+	again, err := try(p.as, p.port)
 	if err != nil {
-		return nil, err
+		tb.Fatalf("start %s again: %v", p.as.name, err)
 	}
-	p := &Process{URL: "http://127.0.0.1:" + strconv.Itoa(port), cmd: s.command(port), done: make(chan struct{})}
+	again.endWith(tb)
+	return again
+}
+
+// endWith has the server stopped when the test ends.
+func (p *Process) endWith(tb testing.TB) {
+	tb.Cleanup(func() {
+		p.Stop()
+		if tb.Failed() {
+			tb.Logf("%s wrote at the end:\n%s", p.as.name, p.Log())
+		}
+	})
+}
+
+func try(s server, port int) (*Process, error) {
+	p := &Process{URL: "http://127.0.0.1:" + strconv.Itoa(port), port: port, as: s, cmd: s.command(port), done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
 	p.cmd.SysProcAttr = attributes()
 	p.cmd.WaitDelay = stopTimeout

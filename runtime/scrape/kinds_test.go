@@ -119,6 +119,48 @@ func TestSlots(t *testing.T) {
 	})
 }
 
+// TestAnIdleServerMayFallAsleep: being asked for its slots keeps a server awake, so where its metrics say that nothing is at work, it is not.
+func TestAnIdleServerMayFallAsleep(t *testing.T) {
+	const idle = `[{"id":0,"n_ctx":8192,"is_processing":false}]`
+	pages := llamaPages(t)
+	pages["/slots"] = idle
+	pages["/metrics"] = "llamacpp:tokens_predicted_total 5120\nllamacpp:requests_deferred 0\nllamacpp:requests_processing 0\n"
+	f := newFake(t, pages)
+	w := watchIt(t, Options{Address: f.URL})
+	_, n := until(w, event.KindReport, 6, func(p *event.Report) bool { return len(p.Slots) == 1 && p.KVTotal.V == 8192 })
+	if asked := f.times("/slots"); asked != 1 {
+		t.Errorf("an idle server was asked %d times for its slots", asked)
+	}
+	f.set("/slots", sampleOf(t, "llamacpp_slots.json"))
+	f.set("/metrics", llamaPages(t)["/metrics"])
+	_, n = until(w, event.KindReport, n, func(p *event.Report) bool { return p.Running.V == 2 && len(p.Slots) == 4 })
+	// A request that came and went between two looks is seen by what it has generated.
+	f.set("/slots", idle)
+	f.set("/metrics", "llamacpp:tokens_predicted_total 5520\nllamacpp:requests_deferred 0\nllamacpp:requests_processing 0\n")
+	until(w, event.KindReport, n, func(p *event.Report) bool { return p.Running.V == 0 && len(p.Slots) == 1 && p.Slots[0].Request == 0 })
+}
+
+// TestAPromptOfUnknownLength: newer servers tell of a prompt only what they have taken of it so far.
+func TestAPromptOfUnknownLength(t *testing.T) {
+	s := slots{shared: new(prober.Shared)}
+	for i, c := range []struct {
+		told             slot
+		prompt, progress int
+	}{
+		{slot{Tokens: 32}, 32, 0}, // as long as nothing else is known
+		{slot{Tokens: 64, Processed: 32}, 0, 32},
+		{slot{Tokens: 71, Processed: 64}, 0, 64},
+		{slot{Tokens: 81, Processed: 71, Next: nextToken{Decoded: 10}}, 71, 71},
+	} {
+		c.told.Context, c.told.Processing = 1024, true
+		p := &event.Report{Interval: int64(i)}
+		s.follow([]slot{c.told}, event.Time(i+1)*1e9, p)
+		if got := p.Slots[0]; got.Prompt != c.prompt || got.Processed != c.progress || got.Used != c.told.Tokens {
+			t.Errorf("look %d: %+v, want a prompt of %d with %d processed", i, got, c.prompt, c.progress)
+		}
+	}
+}
+
 func TestASleepingServerIsNotWoken(t *testing.T) {
 	pages := llamaPages(t)
 	pages["/props"] = strings.Replace(pages["/props"], `"is_sleeping": false`, `"is_sleeping": true`, 1)

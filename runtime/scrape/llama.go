@@ -45,10 +45,32 @@ func (l *llama) look(ctx context.Context, s *Source) (*event.Report, error) {
 		return &event.Report{Interval: s.since()}, nil
 	}
 	report, err := l.counters(ctx, s)
-	if err != nil || l.asleep || !s.info.Slots {
+	if err != nil || !s.info.Slots {
 		return report, err
 	}
+	works := l.metrics == nil || l.slots.busy > 0 || works(report)
+	switch {
+	case l.asleep:
+		if l.metrics != nil && works {
+			l.props = 0 // it may have woken up
+		}
+		return report, nil
+	case !works && l.slots.at != 0:
+		l.slots.follow(l.slots.idle, s.opt.Clock.Now(), report)
+		return report, nil
+	}
 	return l.slots.look(ctx, s, report)
+}
+
+// works reports whether the metrics tell of requests that are at work or were since the last look. Otherwise all slots are idle, and the server is not
+// asked for them: to one with --sleep-idle-seconds that would count as work, and it would never sleep.
+func works(report *event.Report) bool {
+	for _, r := range []event.Reading{report.Running, report.Waiting, report.Prompt, report.Generated} {
+		if r.OK() && r.V > 0 {
+			return true
+		}
+	}
+	return !report.Running.OK()
 }
 
 // state asks whether the model is loaded, or sleeps: then it must not be asked for its slots, which would wake it.

@@ -20,6 +20,8 @@ type slots struct {
 	shared  *prober.Shared
 	at      event.Time // of the last look; 0: none
 	busy    int        // slots that work
+	idle    []slot     // as they were seen last, when none worked
+	grows   bool       // what the server tells of a prompt's length is what has been taken of it so far, as newer ones do
 	ended   float64    // tokens of tasks that have ended, as far as they were seen
 	told    float64    // tokens that reports have told
 	counted float64    // tokens that the server has counted since the first look, which it does when a request ends
@@ -38,6 +40,7 @@ type task struct {
 	request event.RequestID
 	decoded int // tokens
 	done    int // tokens of the prompt that were computed
+	tokens  int // that the server told of the prompt, before the first token
 }
 
 // look asks for the slots and fills in what they tell.
@@ -51,7 +54,11 @@ func (f *slots) look(ctx context.Context, s *Source, report *event.Report) (*eve
 	if err != nil {
 		return nil, err
 	}
-	f.follow(list[:min(len(list), maxSlots)], s.opt.Clock.Now(), report)
+	list = list[:min(len(list), maxSlots)]
+	f.follow(list, s.opt.Clock.Now(), report)
+	if f.busy == 0 {
+		f.idle = list
+	}
 	if n := len(list); n > 0 && n != s.engine.Slots {
 		s.engine.Slots = n
 		s.introduce()
@@ -87,12 +94,18 @@ func (f *slots) follow(list []slot, now event.Time, report *event.Report) {
 			f.name(v, &before)
 			generated += max(v.Next.Decoded-before.decoded, 0)
 			computed += max(v.Processed-before.done, 0)
+			if v.Next.Decoded <= 0 {
+				f.grows = f.grows || before.tokens > 0 && v.Tokens > before.tokens
+				before.tokens = v.Tokens
+			}
 			before.decoded, before.done = max(v.Next.Decoded, 0), max(v.Processed, 0)
 			f.tasks[v.ID] = before
 			out.Request, out.Generated, out.Max = before.request, before.decoded, max(v.Params.Predict, 0)
 			out.Cached = max(v.Cached, 0)
 			out.Processed = before.done + out.Cached
-			out.Prompt = max(v.Tokens-before.decoded, out.Processed)
+			if !f.grows || before.decoded > 0 {
+				out.Prompt = max(v.Tokens-before.decoded, out.Processed)
+			}
 		}
 		report.Slots = append(report.Slots, out)
 	}

@@ -28,14 +28,15 @@ var engineColumns = []struct {
 	cell   func(*store.Snapshot, *Ctx) event.Reading
 	format func(float64) string
 	sums   bool
-	alarm  bool // it should be 0, and is summed over all engines
+	alarm  bool                               // it should be 0, and is summed over all engines
+	edge   func(*store.Snapshot, *Ctx) string // what to say of a number of which only a bound is known; nil: nothing
 }{
-	{"decode/s", 8, func(s *store.Snapshot, _ *Ctx) event.Reading { return s.Throughput.Decode }, metric.Rate, true, false},
-	{"prefill/s", 10, func(s *store.Snapshot, _ *Ctx) event.Reading { return s.Throughput.Prefill }, metric.Rate, true, false},
-	{"run", 4, func(s *store.Snapshot, _ *Ctx) event.Reading { return runningOf(s) }, metric.Count, true, false},
-	{"queue", 6, func(s *store.Snapshot, _ *Ctx) event.Reading { return queuedOf(s) }, metric.Count, true, false},
-	{"TTFT p50", 9, ttftMedian, metric.Seconds, false, false},
-	{"lost", 6, func(s *store.Snapshot, _ *Ctx) event.Reading { return event.From(float64(s.Lost.Total())) }, metric.Count, true, true},
+	{"decode/s", 8, func(s *store.Snapshot, _ *Ctx) event.Reading { return s.Throughput.Decode }, metric.Rate, true, false, nil},
+	{"prefill/s", 10, func(s *store.Snapshot, _ *Ctx) event.Reading { return s.Throughput.Prefill }, metric.Rate, true, false, nil},
+	{"run", 4, func(s *store.Snapshot, _ *Ctx) event.Reading { return runningOf(s) }, metric.Count, true, false, nil},
+	{"queue", 6, func(s *store.Snapshot, _ *Ctx) event.Reading { return queuedOf(s) }, metric.Count, true, false, nil},
+	{"TTFT p50", 9, ttftMedian, metric.Seconds, false, false, ttftEdge},
+	{"lost", 6, func(s *store.Snapshot, _ *Ctx) event.Reading { return event.From(float64(s.Lost.Total())) }, metric.Count, true, true, nil},
 }
 
 func ttftMedian(s *store.Snapshot, c *Ctx) event.Reading {
@@ -58,11 +59,22 @@ func ttftMedian(s *store.Snapshot, c *Ctx) event.Reading {
 	return event.Absent(event.NotYet)
 }
 
+// ttftEdge is the median where only the end of a bucket is known beyond which it lies: "<100 ms"; "" anywhere else.
+func ttftEdge(s *store.Snapshot, c *Ctx) string {
+	if s.Latency.TTFT[c.Window].Count > 0 || s.Reported == nil {
+		return ""
+	}
+	if sum := s.Reported.Over(event.TimesTTFT, c.Window); sum != nil && (sum.P50.Edge == metric.Below || sum.P50.Edge == metric.Above) {
+		return metric.QuantileOf(sum.P50)
+	}
+	return ""
+}
+
 // numbersWidth is what engineColumns take, stateColumn and modelColumn the two columns before them.
 const (
 	numbersWidth = 43
-	stateColumn  = 15
-	modelColumn  = 26
+	stateColumn  = 16
+	modelColumn  = 25
 	leastName    = 14
 )
 
@@ -190,6 +202,11 @@ func (c *Ctx) engineRow(a grid.Area, y int, r EngineRow, selected bool) {
 	for _, col := range engineColumns {
 		x += col.width
 		words, st := cellOf(col.cell(s, c), col.format)
+		if col.edge != nil {
+			if bound := col.edge(s, c); bound != "" {
+				words, st = bound, data
+			}
+		}
 		switch {
 		case col.alarm && words != "0":
 			st = bad.With(grid.Bold)

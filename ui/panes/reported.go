@@ -220,6 +220,9 @@ func (c *Ctx) slot(a grid.Area, v *event.Slot, s *store.Snapshot) {
 	words := itoa(v.Generated) + " tokens"
 	if v.Generated == 0 {
 		words = "prompt " + itoa(v.Processed) + "/" + itoa(v.Prompt)
+		if v.Prompt == 0 {
+			words = "prompt " + itoa(v.Processed) + " so far"
+		}
 	}
 	for _, r := range s.Requests {
 		if r.ID == v.Request && r.DecodeRate.OK() {

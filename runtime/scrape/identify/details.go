@@ -3,6 +3,8 @@ package identify
 import (
 	"cmp"
 	"context"
+	"path"
+	"strings"
 
 	"github.com/llmtop/llmtop/profiler/event"
 )
@@ -65,8 +67,17 @@ func (p *probe) llama(ctx context.Context) {
 		p.info.Models = []Model{{Loaded: true, Model: event.Model{Name: props.Alias}}}
 	}
 	m := &p.info.Models[0]
+	m.Name = fileName(m.Name)
 	m.Path, m.Quantisation = props.Path, cmp.Or(props.Type, m.Quantisation)
 	m.Context = max(cmp.Or(props.Settings.Context, m.Context), 0)
+}
+
+// fileName is a model's name without the folder of its file: a server that was given no name goes by the file's path.
+func fileName(name string) string {
+	if !strings.HasSuffix(name, ".gguf") && !strings.HasPrefix(name, "/") {
+		return name
+	}
+	return path.Base(strings.ReplaceAll(name, `\`, "/"))
 }
 
 // ollama asks which models are in memory. Its list of all is not what it serves now.

@@ -1,0 +1,303 @@
+//go:build unix
+
+package cmd_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/llmtop/llmtop/runtime/peer"
+)
+
+// fakeServer answers as vLLM does, with counters that the test sets.
+type fakeServer struct {
+	*httptest.Server
+	mu     sync.Mutex
+	tokens int
+	down   bool
+}
+
+const fakeText = `vllm:num_requests_running{model_name="org/fake"} 3
+vllm:num_requests_waiting{model_name="org/fake"} 4
+vllm:generation_tokens_total{model_name="org/fake"} %[1]d
+vllm:time_to_first_token_seconds_bucket{model_name="org/fake",le="0.1"} %[1]d
+vllm:time_to_first_token_seconds_bucket{model_name="org/fake",le="0.25"} %[1]d
+vllm:time_to_first_token_seconds_bucket{model_name="org/fake",le="+Inf"} %[1]d
+vllm:time_to_first_token_seconds_sum{model_name="org/fake"} %[2]g
+vllm:time_to_first_token_seconds_count{model_name="org/fake"} %[1]d
+`
+
+func newFakeServer(t *testing.T) *fakeServer {
+	t.Helper()
+	f := &fakeServer{tokens: 1000}
+	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		switch {
+		case f.down:
+			http.Error(w, "down", http.StatusServiceUnavailable)
+		case r.URL.Path == "/v1/models":
+			_, _ = io.WriteString(w, `{"object":"list","data":[{"id":"org/fake","object":"model","owned_by":"vllm"}]}`)
+		case r.URL.Path == "/version":
+			_, _ = io.WriteString(w, `{"version":"0.11.2"}`)
+		case r.URL.Path == "/metrics":
+			w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+			f.tokens += 10
+			_, _ = fmt.Fprintf(w, fakeText, f.tokens, float64(f.tokens)*0.05)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(f.Close)
+	return f
+}
+
+func (f *fakeServer) set(down bool, tokens int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.down, f.tokens = down, tokens
+}
+
+// documentOf is a report of llmtop's, as far as the tests look at it.
+type documentOf struct {
+	Engine struct{ Name, Version string }
+	Model  struct{ Name string }
+	Totals struct {
+		Generated uint64 `json:"generated_tokens"`
+		Finished  uint64 `json:"finished"`
+	}
+}
+
+func decoded(t *testing.T, raw []byte) (d documentOf) {
+	t.Helper()
+	if err := json.Unmarshal(raw, &d); err != nil {
+		t.Fatalf("%v in\n%s", err, raw)
+	}
+	return d
+}
+
+// replayed is the report of a recording.
+func replayed(t *testing.T, file string) documentOf {
+	t.Helper()
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := exec.Command(path, "replay", file, "--headless", "--json", "-").Output()
+	if err != nil {
+		t.Fatalf("replay: %v\n%s", err, raw)
+	}
+	return decoded(t, raw)
+}
+
+// startIn runs llmtop in a folder of its own, where it writes reports.
+func startIn(t *testing.T, dir string, args ...string) *program {
+	t.Helper()
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(path, args...)
+	c.Dir = dir
+	return startCommand(t, 160, 45, c)
+}
+
+// report has the report of the moment written, and reads it.
+func (p *program) report(t *testing.T, dir string) documentOf {
+	t.Helper()
+	p.keys(t, "1S")
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		files, _ := filepath.Glob(filepath.Join(dir, "*.json"))
+		if len(files) == 0 {
+			continue
+		}
+		if raw, err := os.ReadFile(files[0]); err == nil && json.Valid(raw) {
+			return decoded(t, raw)
+		}
+	}
+	t.Fatalf("no report was written; the screen shows\n%s", p.text())
+	return documentOf{}
+}
+
+// TestAttachServer watches a server over HTTP that goes away, and comes back with counters that have begun anew; what was recorded shows the same.
+func TestAttachServer(t *testing.T) {
+	f, dir := newFakeServer(t), t.TempDir()
+	file := filepath.Join(dir, "session.llmtop")
+	p := startIn(t, dir, "attach", f.URL, "--record", file, "--interval", "100ms")
+	p.waitFor(t, "vLLM", "org/fake", "connected")
+	p.keys(t, "7")
+	p.waitFor(t, "<100 ms", "reported") // TTFT in the first bucket
+	f.set(true, 1000)
+	p.waitFor(t, "DISCONNECTED", "answers 503")
+	f.set(false, 5)
+	p.waitFor(t, "RESTARTED (1)")
+	r := p.report(t, dir)
+	if r.Engine.Name != "vLLM" || r.Engine.Version != "0.11.2" || r.Model.Name != "org/fake" || r.Totals.Generated == 0 {
+		t.Errorf("the report says %+v", r)
+	}
+	p.keys(t, "q")
+	if code := p.exit(t); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	again := replayed(t, file)
+	if again.Engine != r.Engine || again.Model != r.Model || again.Totals.Generated < r.Totals.Generated {
+		t.Errorf("recorded was %+v, the screen said %+v before", again, r)
+	}
+	q := start(t, 160, 45, "replay", file, "--speed", "16")
+	q.waitFor(t, "vLLM", "org/fake")
+	q.keys(t, "7\x1b[F")
+	q.waitFor(t, "RESTARTED (1)", "<100 ms")
+}
+
+// TestSeveralServers: they are listed with their sums, and one of them can be put on show.
+func TestSeveralServers(t *testing.T) {
+	p := start(t, 160, 45, "attach", newFakeServer(t).URL, newFakeServer(t).URL, newFakeServer(t).URL, "--interval", "100ms")
+	p.keys(t, "7")
+	p.waitFor(t, "3 engines", "sum", "9", "12") // of 3 that work on 3 requests each, with 4 that wait
+	p.keys(t, "\x1b[B\r")
+	p.waitFor(t, "2/3 http://127.0.0.1")
+}
+
+func posted(url, body string) error {
+	resp, err := http.Post(url, "application/json", strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	_, err = io.Copy(io.Discard, resp.Body)
+	return err
+}
+
+// generate has a server generate once.
+func generate(t *testing.T, url, body string) {
+	t.Helper()
+	if err := posted(url, body); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// generating has a server generate again and again until the test says that it is enough.
+func generating(t *testing.T, url, path, body string) (enough func()) {
+	t.Helper()
+	stop, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if posted(url+path, body) != nil { // it has been killed
+				time.Sleep(10 * time.Millisecond)
+			}
+		}
+	}()
+	var once sync.Once
+	enough = func() {
+		once.Do(func() { close(stop) })
+		<-ended
+	}
+	t.Cleanup(enough)
+	return enough
+}
+
+// TestAttachLlamaServer watches a real llama-server: its slots while they work, its end, and its restart.
+func TestAttachLlamaServer(t *testing.T) {
+	server := peer.LlamaServer(t, "", "--metrics", "--parallel", "2", "--ctx-size", "2048", "--threads", "1")
+	dir := t.TempDir()
+	file := filepath.Join(dir, "session.llmtop")
+	p := startIn(t, dir, "attach", server.URL, "--record", file, "--interval", "200ms")
+	p.waitFor(t, "llama.cpp", "connected", "2 slots, all idle")
+	enough := generating(t, server.URL, "/completion", `{"prompt":"Call me Ishmael.","n_predict":900,"ignore_eos":true}`)
+	p.waitFor(t, "slot ", "tokens", "tok/s")
+	server.Kill()
+	p.waitFor(t, "DISCONNECTED since")
+	again := server.Again(t)
+	p.waitFor(t, "connected", "slot ")
+	enough()
+	p.waitFor(t, "all idle")
+	want := tokensOf(t, again.URL)
+	r := p.report(t, dir)
+	if r.Engine.Name != "llama.cpp" || r.Totals.Generated < want || r.Totals.Finished == 0 {
+		t.Errorf("the report says %+v; the server has counted %d tokens since it was started anew", r, want)
+	}
+	p.keys(t, "q")
+	if code := p.exit(t); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if again := replayed(t, file); again != r {
+		t.Errorf("recorded was %+v, the screen said %+v", again, r)
+	}
+}
+
+// tokensOf is how many tokens a llama-server has generated, by its metrics.
+func tokensOf(t *testing.T, url string) (n uint64) {
+	t.Helper()
+	resp, err := http.Get(url + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(text), "\nllamacpp:tokens_predicted_total ")
+	if _, err := fmt.Sscan(after, &n); err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	return n
+}
+
+// TestAttachOllama watches a real Ollama: that it has no model in memory, and which one it loads.
+func TestAttachOllama(t *testing.T) {
+	server := peer.Ollama(t)
+	p := start(t, 160, 45, "attach", server.URL, "--interval", "200ms")
+	p.waitFor(t, "Ollama", "connected")
+	generate(t, server.URL+"/api/generate", `{"model":"`+peer.OllamaModel+`","prompt":"Call me Ishmael.","stream":false,"options":{"num_predict":8}}`)
+	p.waitFor(t, peer.OllamaModel)
+	p.keys(t, "7")
+	p.waitFor(t, "gpu memory share", "not reported")
+}
+
+// TestALlamaServerFallsAsleep: being watched does not keep a real llama-server awake that has metrics, and does not wake it.
+func TestALlamaServerFallsAsleep(t *testing.T) {
+	server := peer.LlamaServer(t, "", "--metrics", "--sleep-idle-seconds", "2", "--parallel", "2", "--threads", "1")
+	p := start(t, 160, 45, "attach", server.URL, "--interval", "200ms")
+	p.waitFor(t, "engine paused", "the model sleeps", "session   0 out")
+	generate(t, server.URL+"/completion", `{"prompt":"Call me Ishmael.","n_predict":4,"ignore_eos":true}`)
+	p.waitFor(t, "session   4 out")
+	for end := time.Now().Add(time.Minute); strings.Count(server.Log(), "entering sleeping state") < 2; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it did not fall asleep again; the screen shows\n%s", p.text())
+		}
+	}
+	p.waitFor(t, "engine paused")
+}
+
+// TestAllServersOfTheChoice: of several servers that run here, "a" watches them all, as a list.
+func TestAllServersOfTheChoice(t *testing.T) {
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, two := peer.LlamaServer(t, "", "--metrics", "--threads", "1"), peer.LlamaServer(t, "", "--threads", "1")
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	c := exec.Command(path)
+	c.Env = append(os.Environ(), "LLMTOP_DISCOVER=all")
+	p := startCommand(t, 160, 45, c)
+	p.waitFor(t, "engines on this machine", one.URL, two.URL)
+	p.keys(t, "a")
+	p.waitFor(t, "Engines", "sum", "idle", one.URL, two.URL)
+}
