@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -33,6 +34,9 @@ type attachOptions struct {
 	probing   probing
 	zmq       []string
 	exports   exports
+	traces    traces
+	headless  bool
+	files     reportFiles
 	tokenFile string
 	keyFile   string
 	config    string
@@ -40,6 +44,8 @@ type attachOptions struct {
 	note      string // why these are watched, "" if the user has named them
 	every     time.Duration
 	drain     bool
+
+	stdout, notes io.Writer // of a report
 }
 
 func newAttachCommand() *cobra.Command {
@@ -54,16 +60,24 @@ also the ones that come later. What breaks off is connected again, and what was 
 It also watches servers at http://HOST:PORT and https://HOST: llama.cpp, Ollama, vLLM, SGLang, TGI, TensorRT-LLM, LMDeploy and others, found out
 by what they answer. They are only read, and made to generate only with --probe. What a server does not tell is not reported.
 
+With --otlp HOST:PORT it also takes the traces that vLLM, SGLang and others send by OpenTelemetry, and makes requests of them, with their stages,
+and the waterfall of a model's load.
+
 With --metrics-listen or --otlp-push it needs no terminal: then it tells the metrics of all engines until it is ended.`,
 		Example: `  llmtop attach
   llmtop attach unix:/run/user/1000/llmtop/llmtop-4711.sock
   llmtop attach tcp:127.0.0.1:7070 tcp:127.0.0.1:7071
-  llmtop attach http://127.0.0.1:8080 http://gpu1:8000`,
+  llmtop attach http://127.0.0.1:8080 http://gpu1:8000
+  llmtop attach --otlp 127.0.0.1:4318`,
 		RunE: func(c *cobra.Command, args []string) error {
 			opts.addresses = args
+			opts.stdout, opts.notes = c.OutOrStdout(), c.ErrOrStderr()
 			return opts.run(c.Context())
 		},
 	}
+	opts.traces.bind(c.Flags())
+	c.Flags().BoolVar(&opts.headless, "headless", false, "with --otlp alone: no screen, report when interrupted")
+	opts.files.bind(c.Flags(), headlessOnly)
 	opts.view.bind(c.Flags())
 	opts.recording.bind(c.Flags())
 	opts.exports.bind(c.Flags())
@@ -81,7 +95,7 @@ func (o *attachOptions) check() error {
 	if o.every < leastInterval {
 		return usagef("--interval %v: must be at least %v", o.every, leastInterval)
 	}
-	return cmp.Or(o.probing.check(), o.recording.check(), o.exports.check(), o.view.check())
+	return cmp.Or(o.probing.check(), o.traces.check(), o.files.checkHeadless(o.headless), o.recording.check(), o.exports.check(), o.view.check())
 }
 
 // leastInterval is how often servers may be asked.
@@ -95,13 +109,19 @@ func (o *attachOptions) run(ctx context.Context) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(beside)
 	}
-	o.exports.screen = o.view.visible()
+	o.exports.screen = !o.headless && o.view.visible()
+	sources := len(o.addresses)
+	if o.traces.at != "" {
+		sources++
+	}
 	switch {
-	case !o.exports.screen && !o.exports.any():
-		return usagef("attach needs a terminal; to record an engine without one: llmtop run --record FILE")
+	case o.headless && (o.traces.at == "" || len(o.addresses) > 0):
+		return usagef("--headless is for --otlp HOST:PORT without other addresses")
+	case !o.exports.screen && !o.exports.any() && !o.headless:
+		return usagef("attach needs a terminal; to record an engine without one: llmtop run --record FILE, or attach --otlp HOST:PORT --headless")
 	case len(o.zmq) > 0 && (len(o.addresses) != 1 || !api.IsAddress(o.addresses[0])):
 		return usagef("--zmq goes with the address of one server: llmtop attach --zmq tcp://127.0.0.1:5557 http://127.0.0.1:8000")
-	case o.recording.file != "" && len(o.addresses) != 1:
+	case o.recording.file != "" && sources != 1:
 		return usagef("--record takes the engine at one address: llmtop attach --record FILE ADDRESS")
 	}
 	secret, err := token(o.tokenFile)
@@ -116,6 +136,9 @@ func (o *attachOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if o.headless {
+		return errors.Join(o.reportTraces(ctx, secret, x, o.stdout, o.notes), x.close())
+	}
 	return errors.Join(o.watch(ctx, secret, key, x), x.close())
 }
 
@@ -126,7 +149,7 @@ func (o *attachOptions) watch(ctx context.Context, secret, key string, x *export
 	group, ctx := errgroup.WithContext(ctx)
 	ctx, stop = context.WithCancel(ctx)
 	defer stop()
-	a := &attached{opt: o, token: secret, key: key, exporting: x, clock: runtime.NewClock(), group: group, lanes: scrape.NewLanes()}
+	a := &attached{opt: o, token: secret, key: key, exporting: x, clock: o.traces.clock(), group: group, lanes: scrape.NewLanes()}
 	a.alerts = newAlerting(o.tables.alerts, o.exports.screen, false)
 	defer a.alerts.close() // it has no error
 	for _, at := range o.addresses {
@@ -137,7 +160,11 @@ func (o *attachOptions) watch(ctx context.Context, secret, key string, x *export
 	group.Go(guarded("sample host", func() error {
 		return host.New(host.Options{Clock: a.clock, NoGPU: !a.local()}).Run(ctx, event.Tee{&a.self, &a.machine})
 	}))
-	if len(o.addresses) == 0 {
+	if o.traces.at != "" {
+		if err := a.addTraces(ctx); err != nil {
+			return err
+		}
+	} else if len(o.addresses) == 0 {
 		if err := a.find(ctx); err != nil {
 			return err
 		}

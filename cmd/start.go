@@ -28,9 +28,13 @@ const (
 const discoverVariable = "LLMTOP_DISCOVER"
 
 // starting is what bare llmtop is told about engines that run already.
-type starting struct{ discover string }
+type starting struct {
+	discover string
+	traces   traces
+}
 
 func (s *starting) bind(set *pflag.FlagSet) {
+	s.traces.bind(set)
 	set.StringVar(&s.discover, "discover", cmp.Or(os.Getenv(discoverVariable), discoverAll), "look for engines that run here: all, sockets (event sockets only), or off; also $"+discoverVariable)
 }
 
@@ -38,7 +42,7 @@ func (s *starting) check() error {
 	if !slices.Contains([]string{discoverAll, discoverSockets, discoverOff}, s.discover) {
 		return usagef("--discover %q: must be all, sockets or off", s.discover)
 	}
-	return nil
+	return s.traces.check()
 }
 
 // looks reports whether engines are looked for at all: there is a terminal to show them on, and nothing was said of how the built-in model
@@ -61,6 +65,11 @@ func aboutRun(set *pflag.FlagSet) (about bool) {
 func (o *runOptions) begin(c *cobra.Command, s *starting) error {
 	if err := s.check(); err != nil {
 		return err
+	}
+	if s.traces.at != "" {
+		a := attachOptions{view: o.view, recording: o.recording, exports: o.exports, tokenFile: o.listening.tokenFile, traces: s.traces}
+		a.tables = o.tables
+		return a.run(c.Context())
 	}
 	if !s.looks(c.Flags()) {
 		return o.run(c)

@@ -12,6 +12,9 @@ type Clock struct{ epoch time.Time }
 // NewClock starts a clock at 0.
 func NewClock() Clock { return Clock{time.Now()} }
 
+// NewClockSince starts a clock that has run for so long already, for events from before the session began: no time is below 0.
+func NewClockSince(before time.Duration) Clock { return Clock{time.Now().Add(-before)} }
+
 // Now is the time on the clock.
 func (c Clock) Now() event.Time { return event.Time(time.Since(c.epoch)) }
 

@@ -146,6 +146,7 @@ type Request struct {
 	MaxTokens int
 	Cold      bool // first request since the model load began
 	Probe     bool // llmtop's own traffic
+	Told      bool // all that is known of it was told after its end: the stamps of its events are what the engine reports
 }
 
 // Outcome is what is known when a request ends. Counts are totals and do not depend on events seen.
@@ -155,6 +156,7 @@ type Outcome struct {
 	Cached    int    // of Prompt, taken from a cache
 	Padding   int
 	Generated int
+	Decode    int64   // ns from the first token to the last, where tokens are not told one by one; 0 unknown
 	Answer    *Answer // nil: not known, or it did not come over HTTP
 }
 

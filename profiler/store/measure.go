@@ -23,7 +23,7 @@ func (s *state) measure(l *live) {
 	v.STIL, v.Paced = absent, event.From(float64(l.waits)/second)
 	if v.Dispatched != 0 {
 		v.STIL = seconds(int64(v.Dispatched - v.Enqueued))
-	} else if !s.engine.Caps.Has(event.CapQueue) {
+	} else if v.Told || !s.engine.Caps.Has(event.CapQueue) {
 		v.STIL = event.Absent(event.NotReported)
 	}
 	v.TTFT, v.Prefill, v.PrefillRate = absent, absent, absent
@@ -48,6 +48,13 @@ func (s *state) measure(l *live) {
 		}
 	}
 	v.ITL = l.itl.Summary()
+	if v.Told {
+		for _, r := range []*event.Reading{&v.TTFT, &v.STIL, &v.Prefill, &v.Decode} {
+			if r.OK() {
+				r.Origin = event.Reported
+			}
+		}
+	}
 }
 
 // forgetOld takes away what rests on moments before the clock began. What stages tell of themselves stays.

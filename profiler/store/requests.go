@@ -133,6 +133,7 @@ func (s *state) begin(e *event.Event) *live {
 	if p, ok := e.Data.(*event.Request); ok && p != nil {
 		v.Group, v.Label, v.Prompt = clip(p.Group, MaxLine), clip(p.Label, MaxLine), clip(p.Prompt, MaxText)
 		v.MaxTokens, v.Cold, v.Probe = max(p.MaxTokens, 0), p.Cold, p.Probe
+		v.Told = p.Told
 	}
 	return l
 }
@@ -164,6 +165,7 @@ func (s *state) finish(l *live, at event.Time, o *event.Outcome) {
 			if !s.aside(l) {
 				s.counts.GeneratedTokens += uint64(missed)
 			}
+			s.decoded(l, o.Decode, missed)
 		}
 	}
 	if !s.aside(l) {
@@ -185,6 +187,22 @@ func (s *state) finish(l *live, at event.Time, o *event.Outcome) {
 		s.onRequest(done)
 	}
 }
+
+// decoded takes in tokens that were not told one by one, and how long they took after the first: the gaps between them are not known.
+func (s *state) decoded(l *live, ns int64, missed int) {
+	v := &l.view
+	if ns <= 0 || v.First == 0 || v.Last != v.First {
+		return
+	}
+	v.Last = max(v.First, v.First+event.Time(min(ns, maxDecode)))
+	v.Closed = max(v.Closed, v.Last)
+	if !s.aside(l) {
+		s.rates.generated(v.Last, missed)
+	}
+}
+
+// maxDecode bounds how long a request may have decoded.
+const maxDecode = int64(24 * time.Hour)
 
 // copy is the view as it stands, sharing nothing that will be written again: lists that only grow are shared.
 func (l *live) copy() *Request {
@@ -273,9 +291,10 @@ func (l *live) layer(i int, stage event.Stage, dur time.Duration) {
 	}
 }
 
-// applyLoad keeps the waterfall of the last model load: it begins anew with the first stage of a load.
+// applyLoad keeps the waterfall of the last model load: it begins anew with the first stage of a load, or with one after the load.
 func (s *state) applyLoad(e *event.Event) {
-	if e.Stage == event.StageLoadOpen {
+	again := func(p Span) bool { return p.Stage == event.StageLoad && e.At-event.Time(e.Dur) >= p.End }
+	if e.Stage == event.StageLoadOpen || slices.ContainsFunc(s.load, again) {
 		s.load = nil
 	}
 	if len(s.load) < 2*int(event.NumStages) {

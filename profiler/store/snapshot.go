@@ -88,6 +88,7 @@ type Request struct {
 	Cold   bool
 	Probe  bool
 	Slot   int
+	Told   bool // all of it was told after its end, and its times are what the engine reports
 	Polled bool // seen in a slot when somebody looked: no moment of it was stamped
 	Late   bool // its beginning was not seen: Enqueued is when it was first seen
 

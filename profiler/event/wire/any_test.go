@@ -72,11 +72,11 @@ func anyRequest(r *rapid.T, e *event.Event) {
 	case e.State == event.StateQueued:
 		e.Data = &event.Request{
 			Group: str(r), Label: str(r), Name: str(r), Prompt: str(r), MaxTokens: int(small(r)),
-			Cold: rapid.Bool().Draw(r, "cold"), Probe: rapid.Bool().Draw(r, "probe"),
+			Cold: rapid.Bool().Draw(r, "cold"), Probe: rapid.Bool().Draw(r, "probe"), Told: rapid.Bool().Draw(r, "told"),
 		}
 	case e.State.Final():
 		e.Data = &event.Outcome{
-			Reason: str(r), Prompt: int(small(r)), Cached: int(small(r)), Padding: int(small(r)), Generated: int(small(r)), Answer: anyAnswer(r, e.At),
+			Reason: str(r), Prompt: int(small(r)), Cached: int(small(r)), Padding: int(small(r)), Generated: int(small(r)), Decode: count(r), Answer: anyAnswer(r, e.At),
 		}
 	}
 }

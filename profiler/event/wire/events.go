@@ -67,6 +67,7 @@ func appendRequest(dst []byte, e *event.Event) ([]byte, bool) {
 			}
 			dst = number(dst, "max", max(p.MaxTokens, 0))
 			dst = flag(flag(dst, "cold", p.Cold), "probe", p.Probe)
+			dst = flag(dst, "told", p.Told)
 		}
 	case *event.Outcome:
 		if p != nil {
@@ -74,7 +75,7 @@ func appendRequest(dst []byte, e *event.Event) ([]byte, bool) {
 			dst = strconv.AppendInt(key(dst, "in"), int64(max(p.Prompt, 0)), 10)
 			dst = number(number(dst, "cached", max(p.Cached, 0)), "pad", max(p.Padding, 0))
 			dst = strconv.AppendInt(key(dst, "out"), int64(max(p.Generated, 0)), 10)
-			dst = appendAnswer(dst, p.Answer)
+			dst = appendAnswer(number(dst, "decode", max(p.Decode, 0)), p.Answer)
 		}
 	}
 	return append(dst, '}'), true

@@ -66,6 +66,8 @@ func (d *Decoder) readRequest() bool {
 			q.Cold = s.boolean()
 		case "probe":
 			q.Probe = s.boolean()
+		case "told":
+			q.Told = s.boolean()
 		case "why":
 			o.Reason = d.string()
 		case "in":
@@ -76,6 +78,8 @@ func (d *Decoder) readRequest() bool {
 			o.Padding = int(d.int32())
 		case "out":
 			o.Generated = int(d.int32())
+		case "decode":
+			o.Decode = d.count()
 		case "sse":
 			o.Answer = d.answer()
 		default:

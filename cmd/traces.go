@@ -1,0 +1,117 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/report"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/runtime"
+	"github.com/llmtop/llmtop/runtime/host"
+	"github.com/llmtop/llmtop/runtime/otlp"
+)
+
+// traces is what a command is told about the traces that servers send.
+type traces struct {
+	at string // "": none are taken
+}
+
+func (t *traces) bind(set *pflag.FlagSet) {
+	set.StringVar(&t.at, "otlp", "", "take the traces that servers send to http://HOST:PORT/v1/traces, for example 127.0.0.1:4318")
+}
+
+func (t *traces) check() error {
+	if t.at == "" {
+		return nil
+	}
+	if _, err := net.ResolveTCPAddr("tcp", t.at); err != nil {
+		return usagef("--otlp %q: write HOST:PORT", t.at)
+	}
+	return nil
+}
+
+// before is how long before it begins a session may be told of: of the load of a model, and of requests that ran on.
+const before = time.Hour
+
+// clock is the one of a session that takes traces.
+func (t *traces) clock() runtime.Clock {
+	if t.at == "" {
+		return runtime.NewClock()
+	}
+	return runtime.NewClockSince(before)
+}
+
+// open begins to listen.
+func (t *traces) open(secret string, clock runtime.Clock) (*otlp.Receiver, error) {
+	receiver, err := otlp.New(otlp.Options{Listen: t.at, Token: secret, Clock: clock})
+	switch {
+	case errors.Is(err, otlp.ErrToken):
+		return nil, usagef("%w: give --token-file, or listen at 127.0.0.1", err)
+	case err != nil:
+		return nil, usageError{err}
+	}
+	return receiver, nil
+}
+
+// addTraces begins to take traces, as an engine among the others.
+func (a *attached) addTraces(ctx context.Context) error {
+	receiver, err := a.opt.traces.open(a.token, a.clock)
+	if err != nil {
+		return err
+	}
+	at := receiver.Address()
+	s := a.exporting.session(at, store.Options{Now: a.clock.Now, TTFTTarget: a.opt.ttftTarget, History: a.opt.exports.history(store.BesideHistory)})
+	a.alerts.over(s, a.called(at))
+	if err := s.record(&a.opt.recording, a.clock); err != nil {
+		return errors.Join(err, receiver.Close())
+	}
+	s.add("receive traces", because(a.opt.note, receiver.Run))
+	a.group.Go(func() error { return a.watch(ctx, s, at) })
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.engines = append(a.engines, engine{at: at, session: s})
+	return nil
+}
+
+// reportTraces takes traces without a screen until a signal comes, and reports.
+func (o *attachOptions) reportTraces(ctx context.Context, secret string, x *exporting, stdout, notes io.Writer) error {
+	out, err := o.files.open()
+	if err != nil {
+		return err
+	}
+	ctx, stop := interruptible(ctx, errClosed)
+	defer stop()
+	clock := o.traces.clock()
+	receiver, err := o.traces.open(secret, clock)
+	if err != nil {
+		out.discard()
+		return err
+	}
+	collector := report.NewCollector()
+	s := x.session(receiver.Address(), store.Options{Now: clock.Now, TTFTTarget: o.ttftTarget, OnRequest: collector.Request})
+	s.sink = append(s.sink, collector)
+	if err := s.record(&o.recording, clock); err != nil {
+		out.discard()
+		return errors.Join(err, receiver.Close())
+	}
+	sampler := host.New(host.Options{Clock: clock, NoGPU: true})
+	s.add("receive traces", receiver.Run)
+	s.add("sample host", func(ctx context.Context, sink event.Sink) error { return sampler.Run(ctx, besides{false, sink}) })
+	fmt.Fprintf(notes, "listening: %s\n", receiver.Address())
+	err = s.run(ctx, func(ctx context.Context) error {
+		<-ctx.Done()
+		return nil
+	})
+	built := report.Build(report.Meta{
+		Version: versionString(), Elsewhere: true, Partial: err != nil,
+		Configuration: map[string]string{"otlp": o.traces.at, "ttft-target": o.ttftTarget.String()},
+	}, s.store.Snapshot(), collector)
+	return errors.Join(err, out.write(built, stdout))
+}
