@@ -33,6 +33,7 @@ type attachOptions struct {
 	recording recording
 	probing   probing
 	zmq       []string
+	imatrix   string
 	exports   exports
 	traces    traces
 	headless  bool
@@ -85,6 +86,7 @@ With --metrics-listen or --otlp-push it needs no terminal: then it tells the met
 	c.Flags().StringVar(&opts.keyFile, "api-key-file", "", "of servers: file with their API key (or $LLMTOP_API_KEY)")
 	opts.probing.bind(c.Flags())
 	c.Flags().StringArrayVar(&opts.zmq, "zmq", nil, "of one server: where it publishes KV events or forward passes, tcp://HOST:PORT or ipc://PATH; may be repeated")
+	c.Flags().StringVar(&opts.imatrix, "imatrix", "", "also show, as an engine of its own, the experts that a file of llama-imatrix has counted")
 	c.Flags().DurationVar(&opts.every, "interval", scrape.DefaultInterval, "of servers: how often they are asked")
 	c.Flags().BoolVar(&opts.drain, "drain", false, "of TensorRT-LLM: take what it hands out once, which other readers then lack")
 	useConfig(c, &opts.config, &opts.tables, opts.check)
@@ -154,6 +156,11 @@ func (o *attachOptions) watch(ctx context.Context, secret, key string, x *export
 	defer a.alerts.close() // it has no error
 	for _, at := range o.addresses {
 		if err := a.add(ctx, at); err != nil {
+			return usageError{err}
+		}
+	}
+	if o.imatrix != "" {
+		if err := a.addCounts(ctx, o.imatrix); err != nil {
 			return usageError{err}
 		}
 	}
