@@ -34,6 +34,7 @@ type proxyOptions struct {
 	groupHeader string
 	allowRemote bool
 	headless    bool
+	used        int
 }
 
 // drain is how long requests may go on when the program is to end.
@@ -68,6 +69,7 @@ With --headless, or when standard output is not a terminal, it reports when it i
 	flags.StringVar(&opts.listen, "listen", "127.0.0.1:7080", "HOST:PORT that clients connect to; port 0: any that is free")
 	flags.BoolVar(&opts.allowRemote, "allow-remote", false, "listen where other machines can connect; the proxy asks nobody for a key of its own")
 	flags.StringVar(&opts.groupHeader, "group-header", "", "count requests under the value that they have in this header")
+	flags.IntVar(&opts.used, "experts-used", 0, "of SGLang: how many experts each token picks, which its routed_experts do not say")
 	flags.BoolVar(&opts.headless, "headless", false, "no screen: report when interrupted, exit")
 	opts.view.bind(flags)
 	opts.recording.bind(flags)
@@ -91,7 +93,7 @@ func (o *proxyOptions) check() error {
 func (o *proxyOptions) run(c *cobra.Command) error {
 	clock := runtime.NewClock()
 	p, err := proxy.New(proxy.Options{
-		To: o.to, Listen: o.listen, AllowRemote: o.allowRemote, GroupHeader: o.groupHeader, Clock: clock, Drain: drain,
+		To: o.to, Listen: o.listen, AllowRemote: o.allowRemote, GroupHeader: o.groupHeader, Clock: clock, Drain: drain, ExpertsUsed: o.used,
 	})
 	switch {
 	case errors.Is(err, proxy.ErrRemote):

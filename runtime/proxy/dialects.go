@@ -42,7 +42,8 @@ type openAI struct {
 		Delta   said   `json:"delta"`
 		Message said   `json:"message"`
 		Finish  word   `json:"finish_reason"`
-		IDs     list   `json:"token_ids"` // vLLM
+		IDs     list   `json:"token_ids"`      // vLLM
+		Routed  blob   `json:"routed_experts"` // vLLM
 	} `json:"choices"`
 	Usage   *usage `json:"usage"`
 	Metrics *struct {
@@ -55,6 +56,9 @@ type openAI struct {
 		PromptMS  millis `json:"prompt_ms"`
 		Generated count  `json:"predicted_n"`
 	} `json:"timings"` // llama.cpp
+	SGLang struct {
+		Routed blob `json:"routed_experts"`
+	} `json:"sglext"`
 	Error failure `json:"error"`
 
 	Content   filled `json:"content"` // of llama.cpp's own interface
@@ -78,10 +82,12 @@ func readOpenAI(f *fact, value []byte) error {
 	}
 	f.model, f.text = string(m.Model), bool(m.Content)
 	f.fail(m.Error)
+	f.route(m.SGLang.Routed, 1)
 	for i := range m.Choices {
 		c := &m.Choices[i]
 		f.text = f.text || bool(c.Text) || c.Delta.any() || c.Message.any()
 		f.ids += int(c.IDs)
+		f.route(c.Routed, len(m.Choices))
 		if c.Finish != "" {
 			f.why = reason(c.Finish)
 		}

@@ -148,6 +148,9 @@ func (x *exchange) answered(res *http.Response) {
 	header := res.Header.Clone() // the other one is the client's
 	x.proxy.observers.Go(func() {
 		o.run(x.status, header)
+		if err := x.picks(&o.sum); err != nil {
+			x.proxy.note(unrouted(err))
+		}
 		<-x.over
 		x.finish()
 	})

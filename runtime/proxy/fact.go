@@ -51,6 +51,9 @@ type fact struct {
 
 	load, queue, prefill time.Duration // stages before the first token
 
+	routed  string // which experts were picked, in the server's form
+	answers int    // choices in the message that has it
+
 	failed bool
 	kind   string // of the failure, "" if it has no name
 }
@@ -97,6 +100,7 @@ type (
 	millis  time.Duration // given in ms
 	ns      time.Duration // given in ns
 	word    string        // a name, of which no more is kept than maxPicked
+	blob    string        // a string of any length
 	failure struct {
 		told bool
 		kind string
@@ -164,6 +168,14 @@ func (w *word) UnmarshalJSON(v []byte) error {
 	*w = ""
 	if len(v) <= maxPicked {
 		*w = word(unquoted(string(v)))
+	}
+	return nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (b *blob) UnmarshalJSON(v []byte) error {
+	if *b = ""; v[0] == '"' {
+		*b = blob(unquoted(string(v)))
 	}
 	return nil
 }

@@ -139,6 +139,7 @@ func (f *fact) add(m *fact) {
 	f.done = f.done || m.done
 	f.prompt, f.cached, f.generated = max(f.prompt, m.prompt), max(f.cached, m.cached), max(f.generated, m.generated)
 	f.load, f.queue, f.prefill = max(f.load, m.load), max(f.queue, m.queue), max(f.prefill, m.prefill)
+	f.route(blob(m.routed), m.answers)
 	if m.failed {
 		f.failed, f.kind = true, m.kind
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime"
+	"github.com/llmtop/llmtop/runtime/routed"
 )
 
 // Options say where a proxy listens and what it passes requests on to.
@@ -27,6 +28,7 @@ type Options struct {
 	AllowRemote bool   // Listen may be an address that other machines reach
 	GroupHeader string // the header of requests that names their group; "": they have none
 	Clock       runtime.Clock
+	ExpertsUsed int           // experts that each token picks, which SGLang's answers do not say; 0: not known
 	Drain       time.Duration // how long requests may go on when the proxy is to end
 }
 
@@ -40,6 +42,7 @@ type Proxy struct {
 	sink     event.Sink // of Run
 	link     *link      // likewise
 
+	picks     routed.Tally
 	last      atomic.Uint64  // request id
 	passed    atomic.Uint64  // requests of any kind
 	observers sync.WaitGroup // of answers
