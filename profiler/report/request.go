@@ -19,7 +19,8 @@ type Request struct {
 	State     string          `json:"state"`
 	Reason    string          `json:"reason"`
 	Cold      bool            `json:"cold"`
-	Enqueued  Number          `json:"enqueued_s"` // since the session began
+	Probe     bool            `json:"probe,omitempty"` // llmtop's own: in no percentile and total of an engine that tells of itself in sum
+	Enqueued  Number          `json:"enqueued_s"`      // since the session began
 	Prompt    int             `json:"prompt_tokens"`
 	Cached    int             `json:"cached_tokens"`
 	Padding   int             `json:"padding_tokens"`
@@ -152,7 +153,7 @@ func after(f *store.Request, from, to event.Time) Number {
 
 func (r *record) build(f *store.Request, began event.Time) Request {
 	out := Request{
-		ID: r.id, Label: f.Label, Group: f.Group, State: f.State.String(), Reason: f.Reason, Cold: f.Cold,
+		ID: r.id, Label: f.Label, Group: f.Group, State: f.State.String(), Reason: f.Reason, Cold: f.Cold, Probe: f.Probe,
 		Enqueued: after(f, began, f.Enqueued),
 		Prompt:   f.PromptTokens, Cached: f.CachedTokens, Padding: f.PadTokens, Generated: f.Generated,
 		TTFT: Number(f.TTFT), STIL: Number(f.STIL), Prefill: Number(f.Prefill), Decode: Number(f.Decode),
