@@ -80,7 +80,7 @@ func TestAlertsRunTheirCommand(t *testing.T) {
 			t.Errorf("the command was not told %q:\n%s", want, got)
 		}
 	}
-	if snap := s.store.Snapshot(); !logged(snap, "alert any is firing: 1 (queued >= 1 for 0s)") || logged(snap, "alert never") {
+	if snap := s.store.Snapshot(); !logged(snap, "alert any is firing: 1 (queued >= 1)") || logged(snap, "alert never") {
 		t.Errorf("the log is %v", snap.Log)
 	}
 	if states := a.states(); len(states) != 3 || states[0].State != alert.Firing || states[2].State != alert.Pending {

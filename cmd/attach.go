@@ -120,7 +120,7 @@ func (o *attachOptions) run(ctx context.Context) error {
 	case o.headless && (o.traces.at == "" || len(o.addresses) > 0):
 		return usagef("--headless is for --otlp HOST:PORT without other addresses")
 	case !o.exports.screen && !o.exports.any() && !o.headless:
-		return usagef("attach needs a terminal; to record an engine without one: llmtop run --record FILE, or attach --otlp HOST:PORT --headless")
+		return usagef("attach needs a terminal, or --plain; to record an engine without one: llmtop run --record FILE, or attach --otlp HOST:PORT --headless")
 	case len(o.zmq) > 0 && (len(o.addresses) != 1 || !api.IsAddress(o.addresses[0])):
 		return usagef("--zmq goes with the address of one server: llmtop attach --zmq tcp://127.0.0.1:5557 http://127.0.0.1:8000")
 	case o.recording.file != "" && sources != 1:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 
@@ -140,7 +139,7 @@ func (o *benchOptions) watched(ctx context.Context, s *local, run func(context.C
 	if !o.screen {
 		return run(ctx)
 	}
-	if !isTerminal(os.Stdout) || !isTerminal(os.Stdin) {
+	if !o.live() {
 		return usagef("--ui needs a terminal")
 	}
 	screen, end := context.WithCancelCause(ctx)
@@ -151,7 +150,7 @@ func (o *benchOptions) watched(ctx context.Context, s *local, run func(context.C
 		ended <- run(ctx)
 		end(errClosed)
 	}()
-	err := show(screen, o.runOptions.screen(s, s.scheduler.Submit))
+	err := o.view.open(screen, o.runOptions.screen(s, s.scheduler.Submit))
 	if context.Cause(screen) == nil { // the user closed the screen
 		stop()
 		<-ended

@@ -151,14 +151,14 @@ func (c *camera) live(ctx context.Context, cfg ui.Config) error {
 }
 
 // visible reports whether there is somebody, or something, to show a screen to.
-func (v *view) visible() bool { return v.camera.on() || isTerminal(os.Stdout) && isTerminal(os.Stdin) }
+func (v *view) visible() bool { return v.camera.on() || v.live() }
 
 // show shows the screen, or records it, until the user or a signal ends that.
 func (v *view) show(ctx context.Context, cfg ui.Config) error {
 	if v.camera.on() {
 		return closedInOrder(v.camera.live(ctx, cfg))
 	}
-	return show(ctx, cfg)
+	return v.open(ctx, cfg)
 }
 
 // hush keeps text out of what a store shows if that is recorded, unless the user has asked for it.

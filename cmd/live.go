@@ -3,6 +3,7 @@ package cmd
 import (
 	"context"
 	"errors"
+	"os"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -51,14 +52,13 @@ func (o *runOptions) runLive(ctx context.Context, prompts []runtime.Request) err
 			submit = cycle.Submit
 			go func() { _ = cycle.Run(ctx) }() // ends with the scheduler, whose error the session returns
 		}
-		go o.watch(ctx, first, prompts, end)
+		go func() {
+			if o.watch(ctx, first, prompts, end); o.plain && len(prompts) > 0 && !isTerminal(os.Stdin) {
+				end(errClosed) // there is nobody who could ask for more
+			}
+		}()
 		return o.view.show(ctx, o.screen(s, submit))
 	})
-}
-
-// show opens the screen until the user or a signal closes it.
-func show(ctx context.Context, cfg ui.Config) error {
-	return closedInOrder(ui.Run(ctx, cfg))
 }
 
 // closedInOrder is the error of a screen, nil for one that a signal closed.

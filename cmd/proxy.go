@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"time"
 
@@ -108,7 +107,7 @@ func (o *proxyOptions) run(c *cobra.Command) error {
 	fmt.Fprintf(notes, "listening: %s, passing on to %s\n", p.Address(), p.Target())
 	defer tellDoubts(notes, p)
 	o.exports.of = p.Target()
-	if o.exports.screen = !o.headless && isTerminal(os.Stdout) && isTerminal(os.Stdin); o.exports.screen {
+	if o.exports.screen = !o.headless && o.view.live(); o.exports.screen {
 		return o.runLive(c.Context(), p, clock, notes)
 	}
 	return o.runHeadless(c.Context(), p, clock, c.OutOrStdout(), notes)
@@ -145,7 +144,7 @@ func (o *proxyOptions) runLive(ctx context.Context, p *proxy.Proxy, clock runtim
 	return s.run(ctx, func(ctx context.Context) error {
 		cfg := o.view.screen()
 		cfg.Snapshots, cfg.Changed, cfg.Recording, cfg.Alerts = s.store.Snapshot, s.store.Changed(), s.recorded, s.alerts.status()
-		err := show(ctx, cfg)
+		err := o.view.open(ctx, cfg)
 		stop() // a second signal ends the program at once
 		tellLive(notes, p)
 		return err

@@ -93,7 +93,7 @@ func (o *replayOptions) runLive(ctx context.Context, rec *trace.Recording) error
 		defer stop()
 		cfg := o.screen(r)
 		cfg.Alerts = alerts.status()
-		return show(ctx, cfg)
+		return o.view.open(ctx, cfg)
 	})
 	return group.Wait()
 }

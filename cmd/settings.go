@@ -9,6 +9,7 @@ import (
 
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui"
+	"github.com/llmtop/llmtop/ui/plain"
 )
 
 // settings are the choices that a user has, on the command line or in the config file.
@@ -39,6 +40,9 @@ type view struct {
 	noMouse    bool
 	fps        int
 	ttftTarget time.Duration
+
+	plain   bool
+	summary time.Duration
 
 	layout       string
 	lowBandwidth bool
@@ -89,6 +93,8 @@ func (v *view) bind(set *pflag.FlagSet) {
 	set.BoolVar(&v.noMouse, "no-mouse", false, "leave the mouse to the terminal")
 	set.IntVar(&v.fps, "fps", 10, "frames a second, 1 to 30")
 	set.DurationVar(&v.ttftTarget, "ttft-target", defaultTTFTTarget, "TTFT that a request is held against")
+	set.BoolVar(&v.plain, "plain", false, "lines of text instead of a screen, for screen readers; works without a terminal too")
+	set.DurationVar(&v.summary, "summary-interval", plain.DefaultInterval, "time between summaries with --plain")
 	set.StringVar(&v.layout, "layout", ui.LayoutDefault, "panes of the overview: "+strings.Join(ui.Layouts(), ", ")+", one of the config file, or rows like '"+ui.LayoutSyntax+"'")
 	set.BoolVar(&v.lowBandwidth, "low-bandwidth", false, "for slow lines: 2 frames a second, 256 colours, 6 KB/s to the terminal at most")
 	set.BoolVar(&v.noRemember, "no-remember", false, "neither recall nor remember theme, view, window and order of the table")
@@ -123,6 +129,8 @@ func (v *view) check() error {
 	switch {
 	case v.fps < 1 || v.fps > ui.MaxFPS:
 		return usagef("--fps %d: must be 1 to %d", v.fps, ui.MaxFPS)
+	case v.summary < leastSummary:
+		return usagef("--summary-interval %v: must be at least %v", v.summary, leastSummary)
 	case v.ttftTarget <= 0:
 		return usagef("--ttft-target %v: must be more than 0", v.ttftTarget)
 	}
@@ -173,6 +181,9 @@ func (v *view) screen() ui.Config {
 	}
 	return cfg
 }
+
+// leastSummary is how often summaries may come.
+const leastSummary = time.Second
 
 // Limits of settings, far above what a machine can use and low enough that a slip of the finger allocates nothing absurd.
 const (

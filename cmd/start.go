@@ -47,8 +47,8 @@ func (s *starting) check() error {
 
 // looks reports whether engines are looked for at all: there is a terminal to show them on, and nothing was said of how the built-in model
 // should run.
-func (s *starting) looks(set *pflag.FlagSet) bool {
-	return s.discover != discoverOff && !aboutRun(set) && isTerminal(os.Stdout) && isTerminal(os.Stdin)
+func (s *starting) looks(set *pflag.FlagSet, v *view) bool {
+	return s.discover != discoverOff && !aboutRun(set) && v.live()
 }
 
 // aboutRun reports whether a flag was given that says how the built-in model should run, and not only how the screen should look.
@@ -71,7 +71,7 @@ func (o *runOptions) begin(c *cobra.Command, s *starting) error {
 		a.tables = o.tables
 		return a.run(c.Context())
 	}
-	if !s.looks(c.Flags()) {
+	if !s.looks(c.Flags(), &o.view) {
 		return o.run(c)
 	}
 	watch := &discover.Watch{Options: discover.Options{NoServers: s.discover == discoverSockets}}
@@ -84,6 +84,9 @@ func (o *runOptions) begin(c *cobra.Command, s *starting) error {
 	case len(engines) == 1 && blocked(&engines[0]) == "":
 		return o.attach(c.Context(), []string{engines[0].Address}, "the only engine found here; for the built-in model: llmtop --discover off")
 	}
+	if o.plain { // there is no list to choose from: all are told of
+		return o.attach(c.Context(), attachable(engines), "")
+	}
 	pick, err := o.choosing(c.Context(), watch, found)
 	switch {
 	case err != nil:
@@ -94,6 +97,16 @@ func (o *runOptions) begin(c *cobra.Command, s *starting) error {
 		return nil
 	}
 	return o.attach(c.Context(), pick.Addresses, "")
+}
+
+// attachable are the addresses of those engines that can be watched as things are.
+func attachable(engines []discover.Found) (at []string) {
+	for i := range engines {
+		if blocked(&engines[i]) == "" {
+			at = append(at, engines[i].Address)
+		}
+	}
+	return at
 }
 
 // nothingFound says why the built-in model runs.

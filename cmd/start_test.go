@@ -65,7 +65,7 @@ func TestCandidatesTellWhatIsKnown(t *testing.T) {
 func TestFlagsThatSayHowToRun(t *testing.T) {
 	root := newRootCommand()
 	s := starting{discover: discoverAll}
-	if s.looks(root.Flags()) {
+	if s.looks(root.Flags(), &view{}) {
 		t.Error("engines are looked for without a terminal")
 	}
 	if err := (&starting{discover: "some"}).check(); err == nil {

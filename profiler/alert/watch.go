@@ -44,8 +44,11 @@ type Change struct {
 
 // Words tells of a change in one line.
 func (c *Change) Words() string {
-	if c.State == Firing {
+	if c.State == Firing && c.For > 0 {
 		return fmt.Sprintf("alert %s is firing: %s (%s for %v)", c.Name, c.Value, c.When, c.For)
+	}
+	if c.State == Firing {
+		return fmt.Sprintf("alert %s is firing: %s (%s)", c.Name, c.Value, c.When)
 	}
 	return fmt.Sprintf("alert %s has resolved: %s (%s)", c.Name, c.Value, c.When)
 }

@@ -104,7 +104,11 @@ func (t *alertTable) row(s *alert.Status) {
 	}
 	t.Elide(alertName, t.y, alertValue-alertName-1, text, name, dots)
 	t.Elide(alertValue, t.y, alertWhen-alertValue-1, data, s.Value, dots)
-	words := s.When + " for " + s.For.String() + ", " + s.Window.String()
+	words := s.When
+	if s.For > 0 {
+		words += " for " + s.For.String()
+	}
+	words += ", " + s.Window.String()
 	if s.Fired > 0 {
 		words += "; fired " + strconv.FormatUint(s.Fired, 10) + t.c.Skin.Glyphs.Times
 	}

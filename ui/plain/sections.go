@@ -1,0 +1,198 @@
+package plain
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/llmtop/llmtop/profiler/alert"
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/ui/sanitize"
+)
+
+// Section is what a number key tells, in the order of the views of the screen.
+type section struct {
+	name string
+	tell func(*store.Snapshot) []string
+}
+
+var sections = []section{
+	{"overview", overview},
+	{"requests", requestList},
+	{"request", request},
+	{"latency", latency},
+	{"experts", experts},
+	{"system", system},
+}
+
+// mostListed is how many requests or experts a section lists.
+const mostListed = 10
+
+// Summary is a session in one line, as it comes from time to time.
+func Summary(s *store.Snapshot) string {
+	words := []string{s.Engine.State.String()}
+	words = append(words, fmt.Sprintf("%d running", s.Throughput.Running), fmt.Sprintf("%d queued", s.Throughput.Queued),
+		fmt.Sprintf("%d finished", s.Counts.Finished))
+	if s.Counts.Failed > 0 {
+		words = append(words, fmt.Sprintf("%d failed", s.Counts.Failed))
+	}
+	words = append(words, "decode "+metric.Reading(s.Throughput.Decode, metric.Rate)+" tokens a second")
+	for _, d := range [...]struct {
+		name string
+		of   metric.Summary
+	}{{"time to first token", s.Latency.TTFT[metric.Minute]}, {"token gaps", s.Latency.ITL[metric.Minute]}} {
+		if d.of.Count > 0 {
+			words = append(words, fmt.Sprintf("%s %s at the median, 99th percentile %s", d.name, metric.Duration(d.of.P50), metric.Duration(d.of.P99)))
+		}
+	}
+	if n := s.Latency.StallCount[metric.Minute]; n > 0 {
+		words = append(words, fmt.Sprintf("%d stalls in the last minute", n))
+	}
+	if n := s.Lost.Total(); n > 0 {
+		words = append(words, fmt.Sprintf("%d events lost", n))
+	}
+	return "summary: " + strings.Join(words, ", ")
+}
+
+func overview(s *store.Snapshot) []string {
+	lines := []string{engineWords(s), Summary(s)}
+	for _, v := range s.Verdicts {
+		line := sanitize.Line(v.Text)
+		if v.Try != "" {
+			line += ". To try: " + sanitize.Line(v.Try)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func requestList(s *store.Snapshot) (lines []string) {
+	lines = append(lines, fmt.Sprintf("%d requests, the newest first", len(s.Requests)+len(s.Past)))
+	for i, r := range s.Requests {
+		if i == mostListed {
+			return append(lines, fmt.Sprintf("and %d more", len(s.Requests)-i+len(s.Past)))
+		}
+		words := name(r) + ": " + r.State.String() + ", " + tokens(r.Generated, "")
+		if r.TTFT.OK() {
+			words += ", time to first token " + metric.Seconds(r.TTFT.V)
+		}
+		if r.TPOT.OK() {
+			words += ", time per token " + metric.Seconds(r.TPOT.V)
+		}
+		lines = append(lines, words)
+	}
+	return lines
+}
+
+func request(s *store.Snapshot) []string {
+	r := s.Current
+	if r == nil {
+		return []string{"no request yet"}
+	}
+	lines := []string{beginning(r)}
+	if r.TTFT.OK() {
+		lines = append(lines, firstToken(r))
+	}
+	if r.State.Final() {
+		lines = append(lines, ending(r))
+	} else {
+		lines = append(lines, tokens(r.Generated, "")+" so far")
+	}
+	for i, st := range r.Stalls {
+		if i == mostListed {
+			lines = append(lines, fmt.Sprintf("and %d more stalls", len(r.Stalls)-i))
+			break
+		}
+		lines = append(lines, fmt.Sprintf("stall of %s before token %d, %s", metric.Duration(int64(st.Gap)), st.Index, cause(st.Cause)))
+	}
+	return lines
+}
+
+func latency(s *store.Snapshot) (lines []string) {
+	for _, d := range [...]struct {
+		name string
+		of   metric.Summary
+	}{
+		{"time to first token", s.Latency.TTFT[metric.Minute]},
+		{"cold time to first token", s.Latency.ColdTTFT[metric.Session]},
+		{"queue", s.Latency.STIL[metric.Minute]},
+		{"token gap", s.Latency.ITL[metric.Minute]},
+		{"time per token", s.Latency.TPOT[metric.Minute]},
+		{"end-to-end latency", s.Latency.E2EL[metric.Minute]},
+	} {
+		if d.of.Count == 0 {
+			lines = append(lines, d.name+": not yet")
+			continue
+		}
+		lines = append(lines, fmt.Sprintf("%s: %s at the median, 95th percentile %s, 99th percentile %s, longest %s, of %d",
+			d.name, metric.Duration(d.of.P50), metric.Duration(d.of.P95), metric.Duration(d.of.P99), metric.Duration(d.of.Max), d.of.Count))
+	}
+	return append(lines, fmt.Sprintf("%d stalls in the last minute", s.Latency.StallCount[metric.Minute]))
+}
+
+func experts(s *store.Snapshot) []string {
+	if s.Experts == nil {
+		return []string{"no router picks: the model has no experts, or the engine does not report them"}
+	}
+	h := s.Experts.Hits[metric.Minute][metric.Decode]
+	if h == nil || h.Tokens == 0 {
+		return []string{"no router picks in the last minute"}
+	}
+	lines := []string{fmt.Sprintf("%d layers of %d experts, picks of %d decoded tokens", s.Experts.Layers, s.Experts.Experts, h.Tokens)}
+	for l := range h.Layers {
+		if l == 2*mostListed {
+			return append(lines, fmt.Sprintf("and %d more layers", len(h.Layers)-l))
+		}
+		at := h.Layers[l]
+		if at.Total == 0 || len(at.Hot) == 0 {
+			continue
+		}
+		hot := at.Hot[0]
+		share := float64(h.Counts[l*s.Experts.Experts+hot]) / float64(at.Total)
+		lines = append(lines, fmt.Sprintf("layer %d: hottest expert %d with %s of the picks, %.1f times its even share; %d never picked",
+			l, hot, metric.Percent(share), at.MaxMean, at.Dead))
+	}
+	return lines
+}
+
+func system(s *store.Snapshot) []string {
+	if !s.Host.Known {
+		return []string{"nothing is known of the machine yet"}
+	}
+	h := s.Host
+	lines := []string{
+		"CPU of the machine " + metric.Reading(h.CPU, metric.Percent),
+		"memory in use " + metric.Reading(h.MemUsed, metric.Bytes) + " of " + metric.Reading(h.MemTotal, metric.Bytes),
+		"engine: " + metric.Reading(h.Engine.CPU, metric.Rate) + " cores, resident memory " + metric.Reading(h.Engine.RSS, metric.Bytes) +
+			", threads waited for a core " + metric.Reading(h.Engine.RunWait, metric.Percent) + " of the time",
+		"disk: read " + metric.Reading(h.Engine.Read, metric.Bytes) + " a second, written " + metric.Reading(h.Engine.Write, metric.Bytes) + " a second",
+		"llmtop itself: CPU " + metric.Reading(h.Self.OutsideEngine, metric.Percent) + ", memory " + metric.Reading(h.Self.RSS, metric.Bytes),
+	}
+	if len(h.GPUs) == 0 {
+		return append(lines, "GPU: "+gpuless(h.NoGPU))
+	}
+	for i, g := range h.GPUs {
+		lines = append(lines, fmt.Sprintf("GPU %d, %s: %s busy", i, sanitize.Line(g.Name), metric.Reading(g.Util, metric.Percent)))
+	}
+	return lines
+}
+
+func gpuless(why string) string {
+	if why == "" {
+		return event.Absent(event.NotReported).Why()
+	}
+	return sanitize.Line(why)
+}
+
+// alerts lists the rules as they stand.
+func alerts(all []alert.Status) (lines []string) {
+	for i := range all {
+		s := &all[i]
+		lines = append(lines, "alert "+sanitize.Line(s.Name)+": "+strings.ToLower(s.State.String())+", "+s.Value+", condition "+s.When)
+	}
+	if lines == nil {
+		return []string{"no alert is set"}
+	}
+	return lines
+}
