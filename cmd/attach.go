@@ -64,7 +64,8 @@ by what they answer. They are only read, and made to generate only with --probe.
 With --otlp HOST:PORT it also takes the traces that vLLM, SGLang and others send by OpenTelemetry, and makes requests of them, with their stages,
 and the waterfall of a model's load.
 
-With --metrics-listen or --otlp-push it needs no terminal: then it tells the metrics of all engines until it is ended.`,
+With --metrics-listen or --otlp-push it needs no terminal: then it tells the metrics of all engines until it is ended. So it does with alerts
+in the config file, which are told on standard error.`,
 		Example: `  llmtop attach
   llmtop attach unix:/run/user/1000/llmtop/llmtop-4711.sock
   llmtop attach tcp:127.0.0.1:7070 tcp:127.0.0.1:7071
@@ -119,7 +120,7 @@ func (o *attachOptions) run(ctx context.Context) error {
 	switch {
 	case o.headless && (o.traces.at == "" || len(o.addresses) > 0):
 		return usagef("--headless is for --otlp HOST:PORT without other addresses")
-	case !o.exports.screen && !o.exports.any() && !o.headless:
+	case !o.exports.screen && !o.exports.any() && !o.headless && len(o.tables.alerts) == 0:
 		return usagef("attach needs a terminal, or --plain; to record an engine without one: llmtop run --record FILE, or attach --otlp HOST:PORT --headless")
 	case len(o.zmq) > 0 && (len(o.addresses) != 1 || !api.IsAddress(o.addresses[0])):
 		return usagef("--zmq goes with the address of one server: llmtop attach --zmq tcp://127.0.0.1:5557 http://127.0.0.1:8000")

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -65,4 +66,25 @@ func documented(t *testing.T, part, want string) {
 	} else if was != want {
 		t.Errorf("%s does not have this as it is (run with -update):\n%s", path, want)
 	}
+}
+
+// Whatever a config file holds, it is read or refused in one line.
+func FuzzConfig(f *testing.F) {
+	for _, seed := range []string{
+		"theme = \"light\"\n[layouts]\nmine = \"ttft | tpot\"", "[[alert]]\nname = \"a\"\nwhen = \"kv > 90%\"\nrun = [\"true\"]\nfor = \"1s\"",
+		"[[alert]]\nname = 3", "alert = [[1]]", "layouts = []", "[layouts.a]\nb = 1", "tokens = -1\nfps = 1e9", "= \x00",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		path := filepath.Join(t.TempDir(), "config.toml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var s settings
+		err := applyConfig(path, true, &s.tables, settingsFlags(), s.flags())
+		if err != nil && (exitCode(err) != exitUsage || strings.Contains(err.Error(), "\n")) {
+			t.Errorf("%q is refused with %q, code %d", text, err, exitCode(err))
+		}
+	})
 }

@@ -153,8 +153,8 @@ func newApp(cfg Config) *app {
 	a.rekey()
 	a.snap = &store.Snapshot{}
 	a.requests, a.experts = newRequests(), newExperts()
-	a.recall(cfg.Choices)
 	a.meet()
+	a.recall(cfg.Choices)
 	a.status()
 	if len(a.sessions) != 1 {
 		a.show(viewEngines)

@@ -19,7 +19,7 @@ func TestChoicesComeBack(t *testing.T) {
 		t.Errorf("the help is a choice: %+v, want %+v", got, want)
 	}
 	b := newApp(Config{Snapshots: func() *store.Snapshot { return liveSnapshot() }, Choices: want, Theme: want.Theme})
-	if got := b.choices(); got != want || b.view != viewRequests || got.Sort == "age" {
+	if got := b.choices(); got != want || b.view != viewRequests || got.Sort == "age" || b.requests.shown.Follow {
 		t.Errorf("recalled %+v, want %+v", got, want)
 	}
 }

@@ -160,7 +160,9 @@ func (a *app) moveFocus(forward bool) {
 			order = append(order, id)
 		}
 	}
-	slices.Sort(order)
+	if len(a.cfg.Layout.rows) == 0 {
+		slices.Sort(order)
+	}
 	step := 1
 	if !forward {
 		step = len(order) - 1

@@ -100,6 +100,9 @@ func EnginesHeader(a grid.Area, rows []EngineRow, c *Ctx) {
 			l.Put(p.st.With(grid.Bold), itoa(n)+" "+p.word).Gap(2)
 		}
 	}
+	if words, _ := c.firing(); words != "" && grid.Width(words) <= l.Room() {
+		l.Put(bad.With(grid.Bold), words).Gap(2)
+	}
 	if w := grid.Width(c.Record.Words); w > 0 && w+1 <= l.Room() {
 		a.Right(a.W-1, 0, c.Record.style(), c.Record.Words)
 	}
