@@ -129,6 +129,8 @@ func (v *view) check() error {
 	switch {
 	case v.fps < 1 || v.fps > ui.MaxFPS:
 		return usagef("--fps %d: must be 1 to %d", v.fps, ui.MaxFPS)
+	case v.plain && v.camera.on():
+		return usagef("--plain has no screen that --cast or --svg could record")
 	case v.summary < leastSummary:
 		return usagef("--summary-interval %v: must be at least %v", v.summary, leastSummary)
 	case v.ttftTarget <= 0:
