@@ -40,6 +40,7 @@ type attachOptions struct {
 	files     reportFiles
 	tokenFile string
 	keyFile   string
+	plainKey  bool // the key may go to other machines over plain http
 	config    string
 	addresses []string
 	note      string // why these are watched, "" if the user has named them
@@ -85,6 +86,7 @@ in the config file, which are told on standard error.`,
 	opts.exports.bind(c.Flags())
 	bindToken(c.Flags(), &opts.tokenFile)
 	c.Flags().StringVar(&opts.keyFile, "api-key-file", "", "of servers: file with their API key (or $LLMTOP_API_KEY)")
+	c.Flags().BoolVar(&opts.plainKey, "api-key-over-http", false, "of servers: send the API key also to other machines without https, for all to read on the way")
 	opts.probing.bind(c.Flags())
 	c.Flags().StringArrayVar(&opts.zmq, "zmq", nil, "of one server: where it publishes KV events or forward passes, tcp://HOST:PORT or ipc://PATH; may be repeated")
 	c.Flags().StringVar(&opts.imatrix, "imatrix", "", "also show, as an engine of its own, the experts that a file of llama-imatrix has counted")
@@ -133,6 +135,9 @@ func (o *attachOptions) run(ctx context.Context) error {
 	}
 	key, err := serverKey(o.keyFile)
 	if err != nil {
+		return err
+	}
+	if err := o.checkKey(key); err != nil {
 		return err
 	}
 	x, err := o.exports.open(o.tokenFile)

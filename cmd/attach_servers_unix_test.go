@@ -301,3 +301,18 @@ func TestAllServersOfTheChoice(t *testing.T) {
 	p.keys(t, "a")
 	p.waitFor(t, "Engines", "sum", "idle", one.URL, two.URL)
 }
+
+// TestAKeyDoesNotGoOverPlainHTTP: to another machine it is not sent without https, unless the user says so.
+func TestAKeyDoesNotGoOverPlainHTTP(t *testing.T) {
+	t.Setenv("LLMTOP_API_KEY", "sk-very-secret")
+	p := start(t, 160, 45, "attach", "http://gpu1.example:8000")
+	if code := p.exit(t); code != 2 {
+		t.Errorf("exit code %d, want 2", code)
+	}
+	p.waitFor(t, "attach http://gpu1.example:8000: the API key would go over the network in the clear", "--api-key-over-http")
+	if strings.Contains(p.text(), "secret") {
+		t.Errorf("the key is on the screen:\n%s", p.text())
+	}
+	q := start(t, 160, 45, "attach", newFakeServer(t).URL) // this machine's own
+	q.waitFor(t, "org/fake")
+}

@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"context"
+	"net/url"
 	"slices"
 	"sync"
 
@@ -60,6 +61,19 @@ func (a *attached) addServer(ctx context.Context, at string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.engines = append(a.engines, engine{at: at, session: s})
+	return nil
+}
+
+// checkKey refuses to send a key over the network in the clear.
+func (o *attachOptions) checkKey(key string) error {
+	if key == "" || o.plainKey {
+		return nil
+	}
+	for _, at := range o.addresses {
+		if u, err := url.Parse(at); err == nil && u.Scheme == "http" && !api.IsLocal(at) {
+			return usagef("attach http://%s: the API key would go over the network in the clear: write https://, or allow it with --api-key-over-http", u.Host)
+		}
+	}
 	return nil
 }
 

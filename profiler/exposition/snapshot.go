@@ -106,6 +106,10 @@ func (s *scrape) known(i *instrument, v float64) {
 
 func (s *scrape) requests(v *store.Snapshot) {
 	c := &v.Counts
+	if v.Reported != nil {
+		s.reported(v)
+		return
+	}
 	s.add(running, float64(c.Running))
 	if v.Engine.Caps.Has(event.CapQueue) {
 		s.add(queued, float64(c.Queued))

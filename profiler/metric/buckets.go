@@ -161,6 +161,15 @@ func (w *WindowedBuckets) Clone() *WindowedBuckets {
 
 func (b *Buckets) own() { b.bounds, b.counts = slices.Clone(b.bounds), slices.Clone(b.counts) }
 
+// Session is the histogram of the whole session: the upper ends of its buckets in ns, which must not be changed, and a copy of the counts of each, one
+// more. Nil if the buckets are not known, or were not always the same.
+func (w *WindowedBuckets) Session() (bounds []int64, counts []uint64) {
+	if b := &w.session; !b.mixed && b.Count > 0 {
+		return b.bounds, slices.Clone(b.counts)
+	}
+	return nil, nil
+}
+
 // Size is the memory that w takes, in bytes.
 func (w *WindowedBuckets) Size() int {
 	n := int(unsafe.Sizeof(*w))

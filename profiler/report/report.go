@@ -47,9 +47,10 @@ type Report struct {
 	Lost          map[string]uint64 `json:"lost"`
 	Cut           Cut               `json:"cut"`
 	Verdicts      []Verdict         `json:"verdicts"`
-	Ops           *Ops              `json:"ops,omitempty"`    // null where operations were not timed
-	Bench         *Bench            `json:"bench,omitempty"`  // null where no benchmark made the requests
-	Compat        *Compat           `json:"compat,omitempty"` // null where not asked for; that of a benchmark is in Bench
+	Reported      *Reported         `json:"reported,omitempty"` // null but for a server that tells of itself in sum
+	Ops           *Ops              `json:"ops,omitempty"`      // null where operations were not timed
+	Bench         *Bench            `json:"bench,omitempty"`    // null where no benchmark made the requests
+	Compat        *Compat           `json:"compat,omitempty"`   // null where not asked for; that of a benchmark is in Bench
 }
 
 // Machine is what the run ran on. What is not known is null.
@@ -115,7 +116,7 @@ func Build(meta Meta, s *store.Snapshot, c *Collector) *Report {
 		Engine:        engine(s), Model: model(s),
 		Totals: totals(s), Percentiles: percentiles(&s.Latency),
 		Groups:     []Group{},
-		Throughput: throughput(s), KV: kv(&s.KV), Experts: experts(s.Experts), Ops: operations(s.Ops), Host: host(&s.Host),
+		Throughput: throughput(s), KV: kv(&s.KV), Experts: experts(s.Experts), Reported: reportedOf(s.Reported), Ops: operations(s.Ops), Host: host(&s.Host),
 		Lost:     map[string]uint64{},
 		Verdicts: []Verdict{},
 	}

@@ -29,6 +29,7 @@ func (r *Report) sections() []section {
 func (r *Report) body() (out []section) {
 	parts := []section{r.benchSection(), r.profilesSection(), r.limitsSection()}
 	parts = append(parts, r.pointSections()...)
+	parts = append(parts, r.reportedSections()...)
 	parts = append(parts,
 		r.economicsSection(), r.clientSection(), r.requestsSection(), r.latencySection(), r.partsSection(), r.throughputSection(), r.groupsSection(),
 		r.hostSection(), r.expertsSection(), r.placementSection(), r.opsSection())

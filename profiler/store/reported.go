@@ -22,6 +22,8 @@ type Reported struct {
 type Times struct {
 	Name    string
 	Windows [metric.NumWindows]metric.BucketSummary
+	Bounds  []int64  // ns, of the session's histogram: the upper ends of its buckets but the last one, which has none; nil if they are not known
+	Counts  []uint64 // of each bucket, one more than Bounds
 }
 
 // Over is how long something took over a window; nil if the engine does not count it.
@@ -161,7 +163,9 @@ func cellsOf(r event.Reading) int64 { return int64(gained(r)) }
 func (r *reported) view(now event.Time) *Reported {
 	v := &Reported{Report: r.last, At: r.at}
 	for _, name := range r.names {
-		v.Spans = append(v.Spans, Times{name, r.spans[name].Summaries(int64(now))})
+		t := Times{Name: name, Windows: r.spans[name].Summaries(int64(now))}
+		t.Bounds, t.Counts = r.spans[name].Session()
+		v.Spans = append(v.Spans, t)
 	}
 	return v
 }
