@@ -26,9 +26,13 @@ func (a *attached) addServer(ctx context.Context, at string) error {
 	if err != nil {
 		return err
 	}
+	var besides scrape.Published
+	if len(published) > 0 {
+		besides = published
+	}
 	source, err := scrape.New(scrape.Options{
 		Shared:  shared,
-		Address: at, Key: a.key, Interval: a.opt.every, Clock: a.clock, Lanes: a.lanes, Drain: a.opt.drain, Published: published,
+		Address: at, Key: a.key, Interval: a.opt.every, Clock: a.clock, Lanes: a.lanes, Drain: a.opt.drain, Published: besides,
 	})
 	if err != nil {
 		return err

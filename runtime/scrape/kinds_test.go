@@ -2,8 +2,10 @@ package scrape
 
 import (
 	"encoding/json"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/prober"
@@ -191,6 +193,28 @@ func TestARouterIsAskedOnlyForModelsThatAreLoaded(t *testing.T) {
 	until(w, event.KindReport, 1, func(*event.Report) bool { return true })
 	if f.times("/slots")+f.times("/metrics") > 0 {
 		t.Error("a model that is not loaded was asked for, which loads it")
+	}
+}
+
+// TestSGLangPasses looks for forward passes where the server says that it publishes them.
+func TestSGLangPasses(t *testing.T) {
+	path := filepath.ToSlash(t.TempDir()) + "/fpm"
+	f := newFake(t, map[string]string{
+		"/v1/models": models("sglang"), "/v1/loads": sampleOf(t, "sglang_v1_loads.json"),
+		"/server_info": `{"version":"0.5.17","forward_pass_metrics_ipc_name":"ipc://` + path + `"}`,
+	})
+	w := watchIt(t, Options{Address: f.URL})
+	for end := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
+		said := ""
+		for _, e := range w.log.Of(event.KindLog) {
+			said += e.Text + "\n"
+		}
+		if strings.Contains(said, "following ipc://"+path+".0") && strings.Contains(said, "zmq: ipc://") { // nobody listens there
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("said %q", said)
+		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 type sglang struct {
 	metrics *metrics // nil: it was started without
 	noLoads bool     // it is too old for them
+	asked   bool     // what it publishes
 }
 
 func (*sglang) pause(interval time.Duration) time.Duration { return interval }
@@ -25,6 +26,10 @@ func (g *sglang) look(ctx context.Context, s *Source) (*event.Report, error) {
 			return nil, err
 		}
 		report = g.metrics.from.Report(s.since())
+	}
+	if !g.asked {
+		g.asked = true
+		s.passes(ctx)
 	}
 	if g.noLoads {
 		return report, nil

@@ -10,6 +10,7 @@ import (
 	"hash/fnv"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -53,6 +54,7 @@ type Source struct {
 	opt    Options
 	client *fetch.Client
 	sink   event.Sink
+	beside sync.WaitGroup // what else runs
 
 	kind   identify.Kind
 	info   identify.Info
@@ -102,6 +104,7 @@ func (s *Source) Address() string { return s.client.Address() }
 func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	s.sink = sink
 	defer s.client.Close()
+	defer s.beside.Wait()
 	for ctx.Err() == nil {
 		sick := s.engine.Remote.Link != event.LinkConnected && s.wait > 0
 		if !s.opt.Lanes.enter(ctx, sick) {
