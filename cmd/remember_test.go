@@ -11,7 +11,7 @@ import (
 
 func TestChoicesAreRemembered(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "deep", "llmtop")
-	want := ui.Choices{Theme: "light", View: "latency", Window: "10 s", Sort: "ttft", Reverse: true}
+	want := ui.Choices{Theme: "light", Window: "10 s", Sort: "ttft", Reverse: true}
 	remember(folder, ui.Choices{Theme: "dark"})
 	remember(folder, want)
 	if got := recalled(folder); got != want {

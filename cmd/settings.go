@@ -97,7 +97,7 @@ func (v *view) bind(set *pflag.FlagSet) {
 	set.DurationVar(&v.summary, "summary-interval", plain.DefaultInterval, "time between summaries with --plain")
 	set.StringVar(&v.layout, "layout", ui.LayoutDefault, "panes of the overview: "+strings.Join(ui.Layouts(), ", ")+", one of the config file, or rows like '"+ui.LayoutSyntax+"'")
 	set.BoolVar(&v.lowBandwidth, "low-bandwidth", false, "for slow lines: 2 frames a second, 256 colours, 6 KB/s to the terminal at most")
-	set.BoolVar(&v.noRemember, "no-remember", false, "neither recall nor remember theme, view, window and order of the table")
+	set.BoolVar(&v.noRemember, "no-remember", false, "neither recall nor remember theme, window and order of the table")
 }
 
 // check refuses values that no command can use.

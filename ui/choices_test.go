@@ -9,17 +9,13 @@ import (
 
 func TestChoicesComeBack(t *testing.T) {
 	a := open(liveSnapshot(), theme.TrueColour, false, 120, 36)
-	if got := a.choices(); got.View != "overview" || got.Sort != "age" || got.Reverse {
+	if got := a.choices(); got.Sort != "age" || got.Reverse {
 		t.Errorf("nothing was chosen: %+v", got)
 	}
 	a.press("2", ">", "r", "t", "e", "w")
 	want := a.choices()
-	a.press("?")
-	if got := a.choices(); got != want {
-		t.Errorf("the help is a choice: %+v, want %+v", got, want)
-	}
 	b := newApp(Config{Snapshots: func() *store.Snapshot { return liveSnapshot() }, Choices: want, Theme: want.Theme})
-	if got := b.choices(); got != want || b.view != viewRequests || got.Sort == "age" || b.requests.shown.Follow {
+	if got := b.choices(); got != want || b.view != viewOverview || got.Sort == "age" || b.requests.shown.Follow {
 		t.Errorf("recalled %+v, want %+v", got, want)
 	}
 }
@@ -27,7 +23,7 @@ func TestChoicesComeBack(t *testing.T) {
 // Choices that mean nothing, because a file is of another version or was written by somebody else, change nothing.
 func TestUnknownChoicesChangeNothing(t *testing.T) {
 	plain := newApp(Config{Snapshots: func() *store.Snapshot { return liveSnapshot() }}).choices()
-	odd := Choices{Theme: "no such", View: "request", Window: "1 h", Phase: "\x1b[2J", Sort: "colour"}
+	odd := Choices{Theme: "no such", Window: "1 h", Phase: "\x1b[2J", Sort: "colour"}
 	if got := newApp(Config{Snapshots: func() *store.Snapshot { return liveSnapshot() }, Choices: odd, Theme: odd.Theme}).choices(); got != plain {
 		t.Errorf("%+v, want %+v", got, plain)
 	}
