@@ -23,6 +23,7 @@ import (
 	"github.com/llmtop/llmtop/runtime/api"
 	"github.com/llmtop/llmtop/runtime/host"
 	"github.com/llmtop/llmtop/runtime/scrape"
+	"github.com/llmtop/llmtop/runtime/scrape/fleet"
 	"github.com/llmtop/llmtop/runtime/socket"
 	"github.com/llmtop/llmtop/ui"
 )
@@ -48,6 +49,7 @@ type attachOptions struct {
 	drain     bool
 
 	stdout, notes io.Writer // of a report
+	match         string    // which targets of a Prometheus; "": all
 }
 
 func newAttachCommand() *cobra.Command {
@@ -65,13 +67,16 @@ by what they answer. They are only read, and made to generate only with --probe.
 With --otlp HOST:PORT it also takes the traces that vLLM, SGLang and others send by OpenTelemetry, and makes requests of them, with their stages,
 and the waterfall of a model's load.
 
+Replicas that a Prometheus scrapes already are watched through it, at prometheus+http://HOST:PORT: a few questions tell of hundreds of them.
+
 With --metrics-listen or --otlp-push it needs no terminal: then it tells the metrics of all engines until it is ended. So it does with alerts
 in the config file, which are told on standard error.`,
 		Example: `  llmtop attach
   llmtop attach unix:/run/user/1000/llmtop/llmtop-4711.sock
   llmtop attach tcp:127.0.0.1:7070 tcp:127.0.0.1:7071
   llmtop attach http://127.0.0.1:8080 http://gpu1:8000
-  llmtop attach --otlp 127.0.0.1:4318`,
+  llmtop attach --otlp 127.0.0.1:4318
+  llmtop attach prometheus+http://prometheus:9090 --match 'job="vllm"'`,
 		RunE: func(c *cobra.Command, args []string) error {
 			opts.addresses = args
 			opts.stdout, opts.notes = c.OutOrStdout(), c.ErrOrStderr()
@@ -92,6 +97,7 @@ in the config file, which are told on standard error.`,
 	c.Flags().StringVar(&opts.imatrix, "imatrix", "", "also show, as an engine of its own, the experts that a file of llama-imatrix has counted")
 	c.Flags().DurationVar(&opts.every, "interval", scrape.DefaultInterval, "of servers: how often they are asked")
 	c.Flags().BoolVar(&opts.drain, "drain", false, "of TensorRT-LLM: take what it hands out once, which other readers then lack")
+	c.Flags().StringVar(&opts.match, "match", "", "of a Prometheus: which of its targets are watched, as "+fleet.Example+" (default: all)")
 	useConfig(c, &opts.config, &opts.tables, opts.check)
 	return c
 }
@@ -126,6 +132,10 @@ func (o *attachOptions) run(ctx context.Context) error {
 		return usagef("attach needs a terminal, or --plain; to record an engine without one: llmtop run --record FILE, or attach --otlp HOST:PORT --headless")
 	case len(o.zmq) > 0 && (len(o.addresses) != 1 || !api.IsAddress(o.addresses[0])):
 		return usagef("--zmq goes with the address of one server: llmtop attach --zmq tcp://127.0.0.1:5557 http://127.0.0.1:8000")
+	case o.match != "" && !slices.ContainsFunc(o.addresses, isFleet):
+		return usagef("--match chooses targets of a Prometheus: llmtop attach --match MATCH prometheus+http://HOST:PORT")
+	case o.recording.file != "" && slices.ContainsFunc(o.addresses, isFleet):
+		return usagef("--record takes one engine, and a Prometheus tells of many")
 	case o.recording.file != "" && sources != 1:
 		return usagef("--record takes the engine at one address: llmtop attach --record FILE ADDRESS")
 	}
@@ -218,10 +228,14 @@ type engine struct {
 	at      string
 	session *session
 	client  *socket.Client // nil: a server over HTTP
+	fleet   bool           // it is a Prometheus that tells of others
 }
 
 // add begins to watch the engine at an address. What cannot be used is told at once; whatever else goes wrong is shown on the screen.
 func (a *attached) add(ctx context.Context, at string) error {
+	if isFleet(at) {
+		return a.addFleet(ctx, at)
+	}
 	if api.IsAddress(at) {
 		return a.addServer(ctx, at)
 	}
@@ -239,7 +253,7 @@ func (a *attached) add(ctx context.Context, at string) error {
 	a.group.Go(func() error { return a.watch(ctx, s, at) })
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.engines = append(a.engines, engine{at, s, client})
+	a.engines = append(a.engines, engine{at: at, session: s, client: client})
 	return nil
 }
 
@@ -321,10 +335,9 @@ func (a *attached) watches(at string) bool {
 
 // sessions is what the screen shows of each.
 func (a *attached) sessions() []ui.Session {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	sessions := make([]ui.Session, len(a.engines))
-	for i, e := range a.engines {
+	engines := a.shown()
+	sessions := make([]ui.Session, len(engines))
+	for i, e := range engines {
 		sessions[i] = ui.Session{Name: e.at, Snapshots: e.session.store.Snapshot, Changed: e.session.store.Changed(), Past: e.session.past}
 		if e.client != nil {
 			sessions[i].Actions = actions(e.client, e.at)

@@ -119,6 +119,7 @@ type app struct {
 	sessions []Session
 	session  Session // the one on show; its zero value while there is none
 	engines  engines
+	replicas replicas
 	requests requests
 	experts  experts
 	watched  watched

@@ -60,6 +60,10 @@ func (a *app) body(area grid.Area) {
 	case viewHelp:
 		a.panes.Scroll = drawHelp(area, a.bindings, a.before, a.panes.Scroll, a.skin)
 	case viewEngines:
+		if a.replicas.on {
+			a.replicas.draw(area, &a.panes)
+			break
+		}
 		a.engines.at = panes.Engines(area, a.engines.rows, a.engines.selected, a.engines.first, &a.panes)
 		a.engines.first = a.engines.at.First
 	case viewRequests:
@@ -157,6 +161,8 @@ func (a *app) able(act action) bool {
 		}
 	}
 	switch act {
+	case actFilter, actColumnLeft, actColumnRight, actReverse:
+		return a.view != viewEngines || a.replicas.on
 	case actPrompt:
 		return a.session.Actions.Prompt != nil && a.offered(event.CapPrompt)
 	case actCancel:

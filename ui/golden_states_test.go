@@ -31,7 +31,7 @@ func around() (out []state) {
 			return openReplay(p, w, h)
 		}})
 	}
-	all := fleet()
+	all := severalEngines()
 	out = append(out, state{"engines", func(w, h int) *app {
 		a := openFleet(&all, false, w, h)
 		a.press("down", "down")

@@ -125,7 +125,7 @@ var keyCases = map[action]func(*testing.T, *app, *asked){
 		}
 	},
 	actShow: func(t *testing.T, _ *app, _ *asked) {
-		all := fleet()
+		all := severalEngines()
 		a := openFleet(&all, false, 120, 36)
 		a.press("down", "enter")
 		if a.view != viewOverview || a.session.Name != all[1].Name {
@@ -316,7 +316,7 @@ func turns(key string, to int) func(*testing.T, *app, *asked) {
 		if single.able(lookup(bindings, key, viewOverview)) {
 			t.Errorf("%s is offered with one engine", key)
 		}
-		all := fleet()
+		all := severalEngines()
 		a := openFleet(&all, false, 120, 36)
 		a.press("enter", key)
 		if a.session.Name != all[to].Name || a.view != viewOverview {

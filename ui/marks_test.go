@@ -69,7 +69,7 @@ func TestSinceTheMark(t *testing.T) {
 
 // Marks are bounded, and each engine has its own.
 func TestMarksOfEngines(t *testing.T) {
-	all := fleet()
+	all := severalEngines()
 	a := openFleet(&all, false, 120, 36)
 	a.choose(0)
 	a.show(viewOverview)

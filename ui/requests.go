@@ -38,7 +38,7 @@ func (r *requests) draw(area grid.Area, s *store.Snapshot, c *panes.Ctx) {
 	box := area.Sub(1, area.H-1, area.W-2, 1)
 	switch {
 	case r.typing:
-		r.drawLine(box, c.Skin)
+		drawFilter(box, &r.line, r.err, table.Syntax, c.Skin)
 	case t.List.Filter.Text() != "":
 		words := " filter: " + sanitize.Line(t.List.Filter.Text()) + " "
 		box.Elide(1, 0, box.W-2, grid.Fg(theme.Accent), words, c.Skin.Glyphs.Ellipsis)
@@ -177,16 +177,16 @@ func (r *requests) apply() {
 	}
 }
 
-// drawLine draws the filter with what is wrong with it.
-func (r *requests) drawLine(a grid.Area, skin *theme.Skin) {
+// drawFilter draws a filter that is typed, with what is wrong with it.
+func drawFilter(a grid.Area, line *editor, wrong error, syntax string, skin *theme.Skin) {
 	a.Fill(0, 0, a.W, grid.Fg(theme.Dim), ' ')
 	a.Text(1, 0, grid.Fg(theme.Accent).With(grid.Bold), "/")
-	used := r.line.drawText(a.Sub(3, 0, a.W-4, 1), skin.Glyphs.ASCII)
+	used := line.drawText(a.Sub(3, 0, a.W-4, 1), skin.Glyphs.ASCII)
 	note, st := "enter keep  esc undo", theme.Dim
-	if r.err != nil {
-		note, st = sanitize.Line(r.err.Error()), theme.Bad
-	} else if len(r.line.text) == 0 {
-		note = table.Syntax + "   enter keep  esc undo"
+	if wrong != nil {
+		note, st = sanitize.Line(wrong.Error()), theme.Bad
+	} else if len(line.text) == 0 {
+		note = syntax + "   enter keep  esc undo"
 	}
 	if x := 3 + used + 3; x < a.W {
 		a.Elide(x, 0, a.W-x-1, grid.Fg(st), note, skin.Glyphs.Ellipsis)

@@ -38,6 +38,9 @@ func (a *app) meet() {
 	switch {
 	case len(a.sessions) == 0:
 		a.session, a.snap, a.panes.Engine = Session{}, &store.Snapshot{}, ""
+	case i < 0 && a.session.Name != "": // others have taken its place
+		a.choose(0)
+		a.show(viewEngines)
 	case i < 0 || a.session.Snapshots == nil:
 		a.choose(max(i, 0))
 	default:
@@ -62,6 +65,18 @@ func (a *app) choose(i int) {
 	a.engines.selected = i
 	a.name(i)
 	a.dirty = true
+}
+
+// showEngine shows the engine that is chosen in the list.
+func (a *app) showEngine() {
+	i := a.engines.selected
+	if a.replicas.on {
+		i = a.replicas.chosen()
+	}
+	if i >= 0 {
+		a.choose(i)
+		a.show(viewOverview)
+	}
 }
 
 // name tells the header which of several engines is on show.
@@ -100,4 +115,5 @@ func (a *app) survey() {
 		a.engines.rows[i] = row
 	}
 	a.dirty = a.dirty || news
+	a.replicas.look(a.engines.rows, &a.panes)
 }

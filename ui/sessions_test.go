@@ -39,8 +39,8 @@ var links = []struct {
 	{"refused", event.Remote{Address: "tcp:127.0.0.1:9000", Link: event.LinkRefused, Why: "the engine speaks version 2 of the protocol, llmtop 1"}},
 }
 
-// fleet are sessions in every state of a connection, with names from outside.
-func fleet() []Session {
+// severalEngines are sessions in every state of a connection, with names from outside.
+func severalEngines() []Session {
 	var out []Session
 	for _, l := range links {
 		s := remote(l.Remote)
@@ -86,7 +86,7 @@ var recordings = []struct {
 }
 
 func TestEnginesAreChosenFromTheList(t *testing.T) {
-	all := fleet()
+	all := severalEngines()
 	a := openFleet(&all, false, 120, 36)
 	if a.view != viewEngines {
 		t.Fatal("several engines do not begin with the list")
@@ -116,7 +116,7 @@ func TestEnginesAreChosenFromTheList(t *testing.T) {
 
 // Of engines that are not connected the sums take nothing but what they have lost; percentiles have no sum.
 func TestSumsOfEngines(t *testing.T) {
-	all := fleet()
+	all := severalEngines()
 	a := openFleet(&all, false, 160, 45)
 	sums := ""
 	for _, line := range strings.Split(a.screen(), "\n") {
@@ -142,7 +142,7 @@ func TestEnginesComeAndGo(t *testing.T) {
 	var now []Session
 	a := openFleet(&now, false, 100, 30)
 	holds(t, a, "no engine yet")
-	all := fleet()
+	all := severalEngines()
 	now = all[:1]
 	a.Update(tickMsg{})
 	holds(t, a, "1 engine ")
@@ -192,7 +192,7 @@ func TestRecordingIsTold(t *testing.T) {
 
 // A click chooses an engine, a second one shows it.
 func TestEnginesAreClickedOn(t *testing.T) {
-	all := fleet()
+	all := severalEngines()
 	a := openFleet(&all, false, 120, 36)
 	a.View()
 	for _, want := range []view{viewEngines, viewOverview} {

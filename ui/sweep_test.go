@@ -79,7 +79,7 @@ func TestSweepScreen(t *testing.T) {
 
 // Every size again for what lies around the panes: several engines in their list and one by one, a recording, a replay.
 func TestSweepSurroundings(t *testing.T) {
-	all := fleet()
+	all := severalEngines()
 	for w := 1; w <= 130; w += 1 + w/minWidth*3 {
 		for h := 1; h <= 45; h += 1 + h/(minHeight+2)*5 {
 			for i, rec := range recordings {

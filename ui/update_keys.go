@@ -37,6 +37,10 @@ func (a *app) onKey(msg tea.KeyPressMsg) tea.Cmd {
 		a.requests.onKey(msg.Keystroke(), msg.Text)
 		return nil
 	}
+	if a.view == viewEngines && a.replicas.typing {
+		a.replicas.onKey(msg.Keystroke(), msg.Text)
+		return nil
+	}
 	if a.view == viewExperts && a.experts.typing {
 		a.experts.onKey(msg.Keystroke(), msg.Text, a.snap, &a.panes)
 		return nil
@@ -86,8 +90,7 @@ func (a *app) do(act action) {
 	case actZoom:
 		a.zoom(c.Focus)
 	case actShow:
-		a.choose(a.engines.selected)
-		a.show(viewOverview)
+		a.showEngine()
 	case actList:
 		a.toggle(viewEngines)
 	case actOps:
@@ -95,6 +98,10 @@ func (a *app) do(act action) {
 	case actPreviousEngine, actNextEngine:
 		a.turn(act == actNextEngine)
 	case actFilter, actFollow, actColumnLeft, actColumnRight, actReverse:
+		if a.view == viewEngines {
+			a.replicas.do(act)
+			break
+		}
 		a.requests.do(act, a.snap)
 	case actOpen, actTokenLeft, actTokenRight, actRequestAbove, actRequestBelow, actAxis, actNextStall:
 		a.doRequest(act)
@@ -177,6 +184,10 @@ func (a *app) scroll(act action) {
 		return
 	}
 	by := map[action]int{actUp: -1, actDown: 1, actPageUp: -page, actPageDown: page, actTop: -1 << 20, actBottom: 1 << 20}[act]
+	if a.view == viewEngines && a.replicas.on {
+		a.replicas.pin(a.replicas.shown.Selected + by)
+		return
+	}
 	if a.view == viewEngines {
 		a.engines.selected = max(min(a.engines.selected+by, len(a.sessions)-1), 0)
 		return
@@ -251,6 +262,10 @@ func (a *app) onPaste(text string) {
 		a.requests.paste(text)
 		return
 	}
+	if a.view == viewEngines && a.replicas.typing {
+		a.replicas.paste(text)
+		return
+	}
 	if a.view == viewExperts && a.experts.typing {
 		a.experts.paste(text, a.snap, &a.panes)
 		return
@@ -279,6 +294,12 @@ func (a *app) onClick(x, y int) {
 		a.hover(x, y)
 		return
 	case viewEngines:
+		if a.replicas.on {
+			if a.replicas.onClick(x, y) {
+				a.do(actShow)
+			}
+			return
+		}
 		if i := a.engines.at.Row(x, y); i >= 0 {
 			if i == a.engines.selected {
 				a.do(actShow)

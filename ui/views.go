@@ -84,8 +84,16 @@ func (a *app) back() {
 		return
 	}
 	switch a.view {
-	case viewHelp, viewEngines:
+	case viewEngines:
+		if !a.replicas.unfilter() {
+			a.show(a.before)
+		}
+	case viewHelp:
 		a.show(a.before)
+	case viewOverview:
+		if len(a.sessions) > 1 {
+			a.show(viewEngines)
+		}
 	case viewRequest:
 		a.show(viewRequests)
 	case viewRequests:

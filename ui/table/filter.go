@@ -164,22 +164,29 @@ func (t *term) parseValue(s string) error {
 		t.word = strings.ToLower(s)
 		return nil
 	}
+	v, ok := quantity(t.field.Kind(), s)
+	if !ok {
+		return fmt.Errorf("%s is compared with %q: want something like %s", t.field, s, t.field.Example())
+	}
+	t.value = v
+	return nil
+}
+
+// quantity reads a number with its unit: a time as s; false if it is none of its kind.
+func quantity(kind Kind, s string) (float64, bool) {
 	digits := strings.TrimLeft(s, "+-.0123456789")
 	v, err := strconv.ParseFloat(s[:len(s)-len(digits)], 64)
 	factor, known := 1.0, digits == ""
 	switch {
-	case t.field.Kind() == Time:
+	case kind == Time:
 		factor, known = units[strings.ToLower(digits)], units[strings.ToLower(digits)] > 0
 	case strings.EqualFold(digits, "k"):
 		factor, known = 1e3, true
 	case strings.EqualFold(digits, "M"):
 		factor, known = 1e6, true
 	}
-	if v *= factor; err != nil || !known || math.IsInf(v, 0) {
-		return fmt.Errorf("%s is compared with %q: want something like %s", t.field, s, t.field.Example())
-	}
-	t.value = v
-	return nil
+	v *= factor
+	return v, err == nil && known && !math.IsInf(v, 0)
 }
 
 // Match reports whether a request meets all conditions. An absent number meets no comparison, and so no comparison turned round, too.

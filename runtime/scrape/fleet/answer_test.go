@@ -1,0 +1,124 @@
+package fleet
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func vector(samples ...string) string {
+	return `{"status":"success","data":{"resultType":"vector","result":[` + strings.Join(samples, ",") + `]}}`
+}
+
+func TestAnswersAreRead(t *testing.T) {
+	var got []Sample
+	text := vector(
+		`{"metric":{"__name__":"up","instance":"a:1","job":"j"},"value":[1700000000.5,"1"]}`,
+		`{"metric":{"__name__":"up","instance":"b:1"},"value":[1700000000.5,"NaN"]}`,
+		`{"value":[ 1700000000.5 , "+Inf" ],"metric":{}}`,
+		`{"metric":{"__name__":"up","instance":"c\"\n:1"},"value":[1700000000.5,"1.5e3"]}`)
+	text = strings.Replace(text, `"data"`, `"warnings":["w",{"x":[1]}],"data"`, 1)
+	if err := decode(strings.NewReader(text), func(s *Sample) { got = append(got, *s) }); err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 2 || got[0].Metric["instance"] != "a:1" || got[0].Value != 1 || got[0].At != 1700000000.5 || got[1].Metric["instance"] != "c\"\n:1" || got[1].Value != 1500 {
+		t.Errorf("%+v, want a with 1 and c with 1500", got)
+	}
+}
+
+func TestWhatIsNoAnswer(t *testing.T) {
+	for text, why := range map[string]string{
+		"":                     "does not",
+		"<html>":               "does not",
+		"[]":                   "does not",
+		`{}`:                   "does not",
+		`{"status":"success"}`: "does not",
+		`{"status":"error","errorType":"execution","error":"query timed out\nat"}`:            "refuses the query: query timed out",
+		`{"status":"success","data":{"resultType":"matrix","result":[]}}`:                     "does not",
+		vector(`{"metric":{"a":1},"value":[1,"1"]}`):                                          "does not",
+		vector(`{"metric":{},"value":["x","1"]}`):                                             "does not",
+		vector(`{"metric":{},"value":[1e99,"1"]}`):                                            "does not",
+		strings.TrimSuffix(vector(`{"metric":{},"value":[1,"1"]}`), "]}}"):                    "",
+		strings.TrimSuffix(vector(`{"metric":{"job":"x`), `]}}`):                              "",
+		vector(strings.Repeat(`{"metric":{},"value":[1,"1"]},`, maxSeries) + `{"metric":{}}`): "more than",
+	} {
+		err := decode(strings.NewReader(text), func(*Sample) {})
+		if err == nil || !strings.Contains(err.Error(), why) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%.60s: error %v, want one that says %q", text, err, why)
+		}
+	}
+}
+
+func FuzzAnswer(f *testing.F) {
+	f.Add(vector(`{"metric":{"__name__":"vllm:x_bucket","le":"+Inf","a":"\"\n\\"},"value":[1700000000.1,"3"]}`))
+	f.Add(`{"status":"error","error":"x"}`)
+	f.Add(`{"data":{"result":[{"metric":{"le":"x"},"value":[1,2]}]},"status":"success"}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		var lines []line
+		if decode(strings.NewReader(text), func(s *Sample) { lines = append(lines, lineOf(s)) }) != nil {
+			return
+		}
+		r := &replica{}
+		if n := strings.Count(r.write(lines).String(), "\n"); n < len(lines) {
+			t.Errorf("%d lines of %d samples", n, len(lines))
+		}
+	})
+}
+
+// What a scrape would have had is written: buckets in the order of their bounds, series by series, with what is special escaped.
+func TestTextOfAReplica(t *testing.T) {
+	var lines []line
+	for _, le := range []string{"+Inf", "10", "0.5", "2.5"} {
+		for _, engine := range []string{"1", "0"} {
+			lines = append(lines, lineOf(&Sample{Metric: map[string]string{"__name__": "h_bucket", "le": le, "engine": engine, "job": "j", "instance": "i"}, Value: 3}))
+		}
+	}
+	lines = append(lines, lineOf(&Sample{Metric: map[string]string{"__name__": "g", "model_name": "a\"b\\c\nd"}, Value: 0.25}))
+	var want strings.Builder
+	want.WriteString(`g{model_name="a\"b\\c\nd",} 0.25` + "\n")
+	for _, engine := range []string{"0", "1"} {
+		for _, le := range []string{"0.5", "2.5", "10", "+Inf"} {
+			fmt.Fprintf(&want, "h_bucket{engine=\"%s\",le=\"%s\"} 3\n", engine, le)
+		}
+	}
+	if got := (&replica{}).write(lines).String(); got != want.String() {
+		t.Errorf("got\n%s\nwant\n%s", got, want.String())
+	}
+}
+
+func TestMatches(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                "",
+		`job="vllm"`:                      `job="vllm"`,
+		` { job = "vllm" , a!~"x|y" , } `: `job="vllm",a!~"x|y"`,
+		`pod=~"llm-[0-9]+",ns!="a\"b"`:    `pod=~"llm-[0-9]+",ns!="a\"b"`,
+		"job=`v`":                         `job="v"`,
+	} {
+		if got, err := ParseMatch(text); err != nil || got != want {
+			t.Errorf("%s: %q, %v, want %q", text, got, err, want)
+		}
+	}
+	for text, why := range map[string]string{
+		"vllm": "compared with nothing", "job=vllm": "double quotes", `job="a" b="c"`: "comma", `{job="a"`: "brace", `job=~"("`: "no regular expression",
+		`__name__="up"`: "asks for itself", `="a"`: "no label", `job="a`: "double quotes", `up{job="a"}`: "compared with nothing",
+	} {
+		if _, err := ParseMatch(text); err == nil || !strings.Contains(err.Error(), why) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: error %v, want one that says %q", text, err, why)
+		}
+	}
+}
+
+func FuzzMatch(f *testing.F) {
+	for _, s := range []string{Example, `{a="b"}`, "a=~`x`", `a="\x"`, "}{"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		once, err := ParseMatch(text)
+		if err != nil {
+			return
+		}
+		if again, err := ParseMatch(once); err != nil || again != once {
+			t.Errorf("%q becomes %q, and that %q, %v", text, once, again, err)
+		}
+	})
+}

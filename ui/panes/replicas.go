@@ -1,0 +1,319 @@
+package panes
+
+import (
+	"strconv"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/fleet"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/table"
+)
+
+// ReplicaTable is the table of a fleet as the user has arranged it, and, after it has been drawn, where things are.
+type ReplicaTable struct {
+	List     table.Replicas
+	Outliers []fleet.Outlier
+	Selected int // a row of the list
+	First    int // the row at the top
+
+	Heads []ReplicaHead
+	Body  grid.Rect // where the rows are, on the screen
+
+	lines []string                                 // what is out of line, replica by replica
+	far   map[*fleet.Replica][fleet.NumFields]bool // the cells of Outliers
+}
+
+// ReplicaHead is where the head of a column is, on the screen.
+type ReplicaHead struct {
+	Field fleet.Field
+	At    grid.Rect
+}
+
+// replicaColumn is a column of the table with its width, a gap of one included. Where not all fit, those of the highest rank are left out. The name
+// takes what is left.
+type replicaColumn struct {
+	field   fleet.Field
+	w, rank int
+}
+
+var replicaColumns = []replicaColumn{
+	{fleet.Name, 16, 0},
+	{fleet.State, 15, 1},
+	{fleet.Model, 22, 9},
+	{fleet.Running, 9, 2},
+	{fleet.Waiting, 9, 3},
+	{fleet.KV, 7, 5},
+	{fleet.Decode, 8, 2},
+	{fleet.TTFT, 10, 4},
+	{fleet.TTFT99, 10, 8},
+	{fleet.TPOT, 10, 6},
+	{fleet.CacheHits, 7, 7},
+	{fleet.Age, 8, 10},
+}
+
+// Judge takes the outliers of the fleet as it is now.
+func (t *ReplicaTable) Judge(all []*fleet.Replica) {
+	t.Outliers = fleet.Outliers(all)
+	t.far, t.lines = make(map[*fleet.Replica][fleet.NumFields]bool), t.lines[:0]
+	for i := range t.Outliers {
+		o := &t.Outliers[i]
+		cells := t.far[o.Replica]
+		cells[o.Field] = true
+		t.far[o.Replica] = cells
+		words := o.Field.Words() + " " + timesOf(o) + " (" + replicaNumber(o.Field, o.Value) + " against " +
+			replicaNumber(o.Field, fleet.Cell{Reading: event.From(o.Median)}) + ")"
+		if i > 0 && t.Outliers[i-1].Replica == o.Replica {
+			t.lines[len(t.lines)-1] += "; " + words
+			continue
+		}
+		t.lines = append(t.lines, o.Replica.Name+": "+words)
+	}
+}
+
+// timesOf says how a number stands to the median.
+func timesOf(o *fleet.Outlier) string {
+	switch times := o.Times(); {
+	case times == 0 && o.Median == 0:
+		return "and the median has none"
+	case times < 0.1:
+		return "under 0.1× the median"
+	default:
+		return strconv.FormatFloat(times, 'f', 1, 64) + "× the median"
+	}
+}
+
+// replicaColumnsFor are the columns that fit into w cells, the one that the rows are sorted by among them, and the width of the name.
+func replicaColumnsFor(by fleet.Field, w int) (out []replicaColumn) {
+	var fit [fleet.NumFields]bool
+	left := w - markWidth
+	for rank := -1; rank <= 10; rank++ {
+		for _, c := range replicaColumns {
+			if (rank < 0 && c.field == by || c.rank == rank) && !fit[c.field] && c.w <= left {
+				fit[c.field] = true
+				left -= c.w
+			}
+		}
+	}
+	for _, c := range replicaColumns {
+		if !fit[c.field] {
+			continue
+		}
+		if c.field == fleet.State && left >= stateSince {
+			c.w += stateSince
+			left -= stateSince
+		}
+		if c.field == fleet.Name {
+			c.w += min(left, 24)
+			left -= min(left, 24)
+		}
+		if c.field == fleet.Model {
+			c.w += min(left, 16)
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// stateSince is what the state takes with the time since when it is so.
+const stateSince = 9
+
+// mostFar are the rows for replicas that are out of line.
+const mostFar = 6
+
+// Replicas draws the table: one row a replica, below them medians and sums, which of them are far from the others, and what else there is to say of the one
+// that is selected.
+func Replicas(a grid.Area, t *ReplicaTable, typing bool, c *Ctx) {
+	t.Heads, t.Body = t.Heads[:0], grid.Rect{}
+	l := &t.List
+	in := c.frameAs(a, "Engines", c.replicasTitle(t)...)
+	if !typing {
+		c.foot(a, dim, "latencies over "+c.Window.String()+"  n/r not reported")
+	}
+	cols := replicaColumnsFor(l.By, in.W)
+	far := min(len(t.lines), mostFar, max(in.H-10, 1)) + 1
+	if in.H < 12 {
+		far = 0
+	}
+	detail := 0
+	if in.H-far-4-len(l.Rows) >= 6 || in.H >= 30 {
+		detail = 9
+	}
+	room := max(in.H-4-far-detail, 1)
+	c.replicaHead(in, cols, t)
+	t.Selected = max(min(t.Selected, len(l.Rows)-1), 0)
+	t.First = max(min(t.First, t.Selected, len(l.Rows)-room), t.Selected-room+1, 0)
+	shown := l.Rows[t.First:min(t.First+room, len(l.Rows))]
+	body := in.Sub(0, 1, in.W, room)
+	t.Body = grid.Rect{X: body.X, Y: body.Y, W: body.W, H: len(shown)}
+	for y, r := range shown {
+		c.replicaRow(body.Sub(0, y, body.W, 1), cols, r, t.far[r])
+		if t.First+y == t.Selected {
+			c.mark(body, y)
+		}
+	}
+	y := 1 + max(len(shown), 1)
+	if len(shown) == 0 {
+		body.Text(markWidth, 0, dim, "no replica meets the filter; esc takes it away")
+	}
+	in.Fill(0, y, in.W, grid.Fg(theme.Border), c.Skin.Glyphs.Horizontal)
+	if len(shown) < len(l.Rows) {
+		in.Right(in.W, y, dim, " "+itoa(t.First+1)+" to "+itoa(t.First+len(shown))+" of "+itoa(len(l.Rows))+" ")
+	}
+	c.replicaSums(in, y+1, cols, l.Rows)
+	if far > 0 {
+		c.imbalance(in.Sub(0, y+3, in.W, far), t)
+	}
+	if at := y + 4 + far; detail > 0 && len(shown) > 0 && at+2 < in.H {
+		r := l.Rows[t.Selected]
+		c.engineDetail(in.Sub(0, at, in.W, in.H-at), EngineRow{Name: r.Name, Snapshot: r.Snapshot})
+	}
+}
+
+// replicasTitle says how many replicas there are and in which order; a shorter form follows.
+func (c *Ctx) replicasTitle(t *ReplicaTable) []string {
+	l := &t.List
+	n := itoa(l.All)
+	if l.Filter.Text() != "" {
+		n = itoa(len(l.Rows)) + " of " + n
+	}
+	return []string{n + " replicas, by " + l.By.Title(), n}
+}
+
+// replicaHead writes the heads of the columns, with an arrow at the one that the rows are sorted by.
+func (c *Ctx) replicaHead(a grid.Area, cols []replicaColumn, t *ReplicaTable) {
+	x := markWidth
+	for _, col := range cols {
+		st, words := dim, col.field.Title()
+		if col.field == t.List.By {
+			st = grid.Fg(theme.Accent).With(grid.Bold)
+			words = string(c.arrow(t.List.Down)) + words
+		}
+		cell := a.Sub(x, 0, col.w-1, 1)
+		t.Heads = append(t.Heads, ReplicaHead{col.field, cell.Rect})
+		if col.field.Kind() == fleet.Word {
+			cell.Text(0, 0, st, words)
+		} else {
+			cell.Right(cell.W, 0, st, words)
+		}
+		x += col.w
+	}
+}
+
+// replicaRow draws one replica; far are its numbers that are out of line.
+func (c *Ctx) replicaRow(a grid.Area, cols []replicaColumn, r *fleet.Replica, far [fleet.NumFields]bool) {
+	gl := c.Skin.Glyphs
+	x := markWidth
+	for _, col := range cols {
+		cell := a.Sub(x, 0, col.w-1, 1)
+		x += col.w
+		switch {
+		case col.field == fleet.State:
+			mark, st := c.replicaState(r)
+			cell.Cell(0, 0, st, mark)
+			words := r.State
+			if r.Broken {
+				words += " " + timeOf(r.Snapshot, r.Snapshot.Engine.Remote.Since)
+			}
+			cell.Clip(2, 0, cell.W-2, st, words)
+			continue
+		case col.field.Kind() == fleet.Word:
+			cell.Elide(0, 0, cell.W, text, r.Word(col.field), gl.Ellipsis)
+			continue
+		}
+		words, st := replicaNumber(col.field, r.Cells[col.field]), data
+		switch {
+		case !r.Cells[col.field].OK(), r.Broken:
+			st = dim
+		case far[col.field]:
+			st = watch.With(grid.Bold)
+		}
+		cell.Right(cell.W, 0, st, words)
+	}
+}
+
+func (c *Ctx) replicaState(r *fleet.Replica) (rune, grid.Style) {
+	if mark, _, st, broken := c.link(r.Snapshot); broken {
+		return mark, st
+	}
+	mark, _, st := c.engineState(r.Snapshot)
+	return mark, st
+}
+
+// ReplicaState is the state of a replica in a word, and whether it is not connected.
+func (c *Ctx) ReplicaState(r EngineRow) (word string, broken bool) {
+	if _, _, _, broken := c.link(r.Snapshot); broken {
+		return linkWord(r.Snapshot), true
+	}
+	_, word, _ = c.engineState(r.Snapshot)
+	return word, false
+}
+
+// replicaNumber writes a number of a replica.
+func replicaNumber(f fleet.Field, v fleet.Cell) string {
+	if !v.OK() {
+		words, _ := cellOf(v.Reading, metric.Count)
+		return words
+	}
+	switch f.Kind() {
+	case fleet.Past:
+		return metric.Duration(int64(max(v.V, 1)) * 1e9)
+	case fleet.Share:
+		return metric.Percent(v.V)
+	case fleet.Speed:
+		return metric.Rate(v.V)
+	case fleet.Time:
+		return metric.QuantileOf(metric.Quantile{At: int64(v.V * 1e9), Edge: max(v.Edge, metric.Within)})
+	}
+	return metric.Count(v.V)
+}
+
+// replicaSums writes the medians of the rows, and the sums of what can be added.
+func (c *Ctx) replicaSums(a grid.Area, y int, cols []replicaColumn, rows []*fleet.Replica) {
+	connected := 0
+	for _, r := range rows {
+		if !r.Broken {
+			connected++
+		}
+	}
+	of := ""
+	if connected < len(rows) {
+		of = " of " + itoa(connected) + " connected"
+	}
+	x := markWidth
+	for _, col := range cols {
+		cell := a.Sub(x, y, col.w-1, 2)
+		x += col.w
+		switch {
+		case col.field == fleet.Name:
+			a.Text(cell.X-a.X, y, dim, "median"+of)
+			a.Text(cell.X-a.X, y+1, dim, "sum"+of)
+			continue
+		case col.field.Kind() == fleet.Word:
+			continue
+		}
+		cell.Right(cell.W, 0, loud, replicaNumber(col.field, fleet.Median(rows, col.field)))
+		if col.field == fleet.Running || col.field == fleet.Waiting || col.field == fleet.Decode {
+			cell.Right(cell.W, 1, text.With(grid.Bold), replicaNumber(col.field, fleet.Cell{Reading: fleet.Sum(rows, col.field)}))
+		}
+	}
+}
+
+// imbalance names the replicas that are out of line.
+func (c *Ctx) imbalance(a grid.Area, t *ReplicaTable) {
+	if len(t.lines) == 0 {
+		a.Text(markWidth, 0, dim, "no replica is far from the median of its model")
+		return
+	}
+	more := len(t.lines) - (a.H - 1)
+	words := "out of line: " + itoa(len(t.lines))
+	if len(t.lines) > a.H-1 && more > 0 {
+		words += ", the farthest:"
+	}
+	a.Text(markWidth, 0, watch.With(grid.Bold), words)
+	for i, line := range t.lines[:min(len(t.lines), a.H-1)] {
+		a.Cell(markWidth, 1+i, watch, c.Skin.Glyphs.Watch)
+		a.Elide(markWidth+2, 1+i, a.W-markWidth-2, text, line, c.Skin.Glyphs.Ellipsis)
+	}
+}

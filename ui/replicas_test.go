@@ -1,0 +1,158 @@
+package ui
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
+)
+
+// replicaOf is one of a fleet: the 8th takes three times as long as the others, the 4th is not connected, the 6th has another model.
+func replicaOf(i int) *store.Snapshot {
+	const ms = int64(ms)
+	s := newScene()
+	model := "Qwen/Qwen3-30B-A3B"
+	if i == 5 {
+		model = "meta-llama/Llama-3.1-8B-Instruct"
+	}
+	s.server("vLLM", event.Model{Name: model})
+	slow, queue := int64(1), 1.0
+	if i == 7 {
+		slow, queue = 3, 14
+	}
+	for range 8 {
+		s.now += event.Time(time.Second)
+		p := &event.Report{
+			Interval: int64(time.Second), Running: reading(float64(6 + i%3)), Waiting: reading(queue), Decode: event.From(float64(900+11*(i%9)) / float64(slow)),
+			KVUsage: reading(0.4 + 0.01*float64(i%7)), CacheHits: event.From(0.5), Generated: event.From(900),
+			Times: []event.Times{
+				{Name: event.TimesTTFT, Count: 10, Sum: 1500 * slow * ms, Bounds: []int64{50 * slow * ms, 150 * slow * ms, 250 * slow * ms}, Counts: []uint64{0, 8, 2, 0}},
+				{Name: event.TimesITL, Count: 100, Sum: 900 * ms, Bounds: []int64{10 * ms, 25 * ms}, Counts: []uint64{90, 9, 1}},
+			},
+		}
+		s.emit(event.Event{Kind: event.KindReport, Layer: -1, Data: p})
+	}
+	if i == 3 {
+		s.emit(event.Event{Kind: event.KindEngine, Layer: -1, Data: &event.Engine{
+			Name: "vLLM", Caps: event.CapReports, State: event.EngineReady,
+			Remote: event.Remote{Address: "10.0.0.4:8000", Link: event.LinkDisconnected, Since: s.now, Why: "Prometheus cannot scrape it"},
+		}})
+	}
+	return s.drain()
+}
+
+// replicasOf are the sessions of a fleet.
+func replicasOf(n int) (out []Session) {
+	for i := range n {
+		s := replicaOf(i)
+		out = append(out, Session{Name: fmt.Sprintf("10.0.0.%d:8000", i+1), Snapshots: func() *store.Snapshot { return s }})
+	}
+	return out
+}
+
+func TestGoldenReplicas(t *testing.T) {
+	few, many := replicasOf(9), replicasOf(60)
+	for _, size := range [][2]int{{60, 18}, {80, 24}, {120, 36}, {160, 45}, {200, 60}} {
+		for name, all := range map[string][]Session{"few": few, "many": many} {
+			a := openFleet(&all, false, size[0], size[1])
+			golden(t, fmt.Sprintf("replicas_%s_%dx%d.txt", name, size[0], size[1]), strings.TrimSuffix(a.screen(), "\n"))
+		}
+	}
+	a := openFleet(&few, true, 120, 36)
+	a.press("/", "t", "t", "f", "t", ">")
+	golden(t, "replicas_filter_ascii_120x36.txt", strings.TrimSuffix(a.screen(), "\n"))
+}
+
+// selectedReplica is the row of the table that is selected.
+func selectedReplica(a *app) string {
+	return a.replicas.shown.List.Rows[a.replicas.shown.Selected].Name
+}
+
+func TestReplicasAreSortedFilteredAndOpened(t *testing.T) {
+	all := replicasOf(9)
+	a := openFleet(&all, false, 160, 45)
+	holds(t, a, "9 replicas, by replica")
+	holds(t, a, "10.0.0.8:8000: waiting 14.0× the median")
+	holds(t, a, "TTFT p50 3.0× the median")
+	a.press("down", "down", "<", "<", "<", "<", "<") // age, hits, TPOT, p99, TTFT p50
+	holds(t, a, "by TTFT p50")
+	if got := selectedReplica(a); got != "10.0.0.8:8000" {
+		t.Errorf("the slowest is %s", got)
+	}
+	a.press("r")
+	if got := selectedReplica(a); got == "10.0.0.8:8000" {
+		t.Error("r does not turn the order round")
+	}
+	a.press("/")
+	for _, k := range "waiting>4" {
+		a.press(string(k))
+	}
+	a.press("enter")
+	holds(t, a, "1 of 9 replicas")
+	a.press("enter")
+	if a.view != viewOverview || a.session.Name != "10.0.0.8:8000" {
+		t.Fatalf("enter shows %q in view %v", a.session.Name, a.view)
+	}
+	a.press("esc")
+	if a.view != viewEngines {
+		t.Fatal("esc does not go back to the table")
+	}
+	a.press("esc")
+	holds(t, a, "9 replicas, by TTFT p50")
+	a.press("/", "x", "y", "=", "esc")
+	holds(t, a, "9 replicas, by TTFT p50")
+}
+
+// What is wrong with a filter is said while it is typed, and the rows stay as they were.
+func TestFilterOfReplicasSaysWhatIsWrong(t *testing.T) {
+	all := replicasOf(9)
+	a := openFleet(&all, false, 160, 45)
+	a.press("/")
+	for _, k := range "speed>4" {
+		a.press(string(k))
+	}
+	holds(t, a, `there is no column "speed"`)
+	holds(t, a, "9 replicas")
+}
+
+func BenchmarkReplicas500(b *testing.B) {
+	all := replicasOf(500)
+	for _, size := range [][2]int{{160, 45}, {200, 60}} {
+		b.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(b *testing.B) {
+			a := openFleet(&all, false, size[0], size[1])
+			next := make([]*store.Snapshot, len(all))
+			for i := range all {
+				next[i] = all[i].Snapshots()
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				for i := range next { // each has something new
+					s := *next[i]
+					next[i] = &s
+					all[i].Snapshots = func() *store.Snapshot { return &s }
+				}
+				a.onTick()
+				a.draw()
+			}
+		})
+	}
+}
+
+// A Prometheus stands for its replicas until they come; then they are listed.
+func TestReplicasTakeThePlaceOfPrometheus(t *testing.T) {
+	s := bare()
+	all := []Session{{Name: "prometheus", Snapshots: func() *store.Snapshot { return s }}}
+	a := openFleet(&all, false, 120, 36)
+	if a.view != viewOverview {
+		t.Fatal("a single engine is not shown at once")
+	}
+	all = replicasOf(9)
+	a.onTick()
+	if a.view != viewEngines {
+		t.Error("the replicas are not listed when they come")
+	}
+	holds(t, a, "9 replicas")
+}

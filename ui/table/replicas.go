@@ -1,0 +1,198 @@
+package table
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/llmtop/llmtop/profiler/fleet"
+)
+
+// Replicas are the replicas of a fleet that a filter chooses, in order.
+type Replicas struct {
+	By     fleet.Field
+	Down   bool // the largest first
+	Filter ReplicaFilter
+
+	Rows []*fleet.Replica // as of the last Update
+	All  int              // replicas before the filter
+}
+
+// Update takes the replicas as they are now. Those without a value of the field that they are sorted by come last.
+func (l *Replicas) Update(all []*fleet.Replica) {
+	l.All, l.Rows = len(all), l.Rows[:0]
+	for _, r := range all {
+		if l.Filter.Match(r) {
+			l.Rows = append(l.Rows, r)
+		}
+	}
+	sign := 1
+	if l.Down {
+		sign = -1
+	}
+	slices.SortStableFunc(l.Rows, func(a, b *fleet.Replica) int {
+		if l.By.Kind() == fleet.Word {
+			return sign * natural(a.Word(l.By), b.Word(l.By))
+		}
+		x, y := a.Cells[l.By], b.Cells[l.By]
+		switch {
+		case !x.OK() || !y.OK():
+			return cmp.Compare(b2i(!x.OK()), b2i(!y.OK()))
+		default:
+			return sign * cmp.Compare(x.V, y.V)
+		}
+	})
+}
+
+// natural compares words so that numbers in them count as numbers: replica-2 comes before replica-10.
+func natural(a, b string) int {
+	for a != "" && b != "" {
+		x, y := digits(a), digits(b)
+		if x == 0 || y == 0 {
+			if a[0] != b[0] {
+				return cmp.Compare(a[0], b[0])
+			}
+			a, b = a[1:], b[1:]
+			continue
+		}
+		p, q := strings.TrimLeft(a[:x], "0"), strings.TrimLeft(b[:y], "0")
+		if c := cmp.Or(cmp.Compare(len(p), len(q)), strings.Compare(p, q)); c != 0 {
+			return c
+		}
+		a, b = a[x:], b[y:]
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+// digits is how many digits a text begins with.
+func digits(s string) int { return len(s) - len(strings.TrimLeft(s, "0123456789")) }
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// SortBy sorts by a field, or turns the order round if the list is sorted by it already. Numbers begin with the largest.
+func (l *Replicas) SortBy(f fleet.Field) {
+	if l.By == f {
+		l.Down = !l.Down
+		return
+	}
+	l.By, l.Down = f, f.Kind() != fleet.Word
+}
+
+// ReplicaFilter chooses replicas. Its zero value chooses all.
+type ReplicaFilter struct {
+	text  string
+	terms []replicaTerm
+}
+
+// replicaTerm is one condition; a replica must meet all of them.
+type replicaTerm struct {
+	not   bool
+	word  string // text to search for where op is ""; lower case
+	field fleet.Field
+	op    string
+	value float64
+}
+
+// ReplicaSyntax is the filter's language in one line, for errors and prompts.
+const ReplicaSyntax = "ttft>500ms model=llama waiting>4 -idle"
+
+// replicaKinds are what the values of a fleet's fields are in filters of requests.
+var replicaKinds = map[fleet.Kind]Kind{fleet.Word: Word, fleet.Count: Count, fleet.Share: Count, fleet.Speed: Speed, fleet.Time: Time, fleet.Past: Time}
+
+// ParseReplicas reads a filter: conditions with spaces between them, all of which must hold. A condition compares a field with a value (ttft>500ms,
+// kv>0.9, model=llama), or is text to find in name, state or model; a minus before it turns it round. The error says in one line what is wrong.
+func ParseReplicas(text string) (ReplicaFilter, error) {
+	f := ReplicaFilter{text: strings.TrimSpace(text)}
+	words, err := split(f.text)
+	if err != nil {
+		return ReplicaFilter{}, err
+	}
+	for _, w := range words {
+		t, err := parseReplicaTerm(w)
+		if err != nil {
+			return ReplicaFilter{}, err
+		}
+		f.terms = append(f.terms, t)
+	}
+	return f, nil
+}
+
+// Text is the filter as it was typed, "" if it chooses all.
+func (f *ReplicaFilter) Text() string { return f.text }
+
+func parseReplicaTerm(word string) (t replicaTerm, err error) {
+	rest, not := strings.CutPrefix(word, "-")
+	t = replicaTerm{not: not, word: strings.ToLower(rest)}
+	if rest == "" {
+		return t, fmt.Errorf("%q says nothing: want something like %s", word, ReplicaSyntax)
+	}
+	i := strings.IndexAny(rest, "=<>")
+	if i < 0 {
+		return t, nil
+	}
+	if i > 0 && rest[i-1] == '!' {
+		i--
+	}
+	f, ok := fleet.ByName(strings.ToLower(rest[:i]))
+	if !ok {
+		return t, fmt.Errorf("there is no column %q: there are %s", rest[:i], replicaNames())
+	}
+	t.field = f
+	tail := rest[i:]
+	for _, op := range ops {
+		value, ok := strings.CutPrefix(tail, op)
+		if !ok {
+			continue
+		}
+		t.op, t.word = op, strings.ToLower(value)
+		kind := replicaKinds[f.Kind()]
+		if kind == Word {
+			if op != "=" && op != "!=" {
+				return t, fmt.Errorf("%s is a word: compare it with = or !=", f)
+			}
+			return t, nil
+		}
+		if t.value, ok = quantity(kind, value); !ok {
+			return t, fmt.Errorf("%s is compared with %q: want something like %s", f, value, ReplicaSyntax)
+		}
+		return t, nil
+	}
+	return t, fmt.Errorf("%q is no comparison: want one of %s", tail, strings.Join(ops, " "))
+}
+
+func replicaNames() string {
+	var out []string
+	for f := range fleet.NumFields {
+		out = append(out, f.String())
+	}
+	return strings.Join(out, " ")
+}
+
+// Match reports whether a replica meets all conditions. An absent number meets no comparison, and so no comparison turned round, too. Words are
+// compared by what they hold: model=llama is every llama.
+func (f *ReplicaFilter) Match(r *fleet.Replica) bool {
+	for i := range f.terms {
+		if !f.terms[i].match(r) {
+			return false
+		}
+	}
+	return true
+}
+
+func (t *replicaTerm) match(r *fleet.Replica) bool {
+	holds := func(f fleet.Field) bool { return strings.Contains(strings.ToLower(r.Word(f)), t.word) }
+	switch {
+	case t.op == "":
+		return (holds(fleet.Name) || holds(fleet.State) || holds(fleet.Model)) != t.not
+	case t.field.Kind() == fleet.Word:
+		return (holds(t.field) == (t.op == "=")) != t.not
+	}
+	v := r.Cells[t.field]
+	return v.OK() && compare(v.V, t.op, t.value) != t.not
+}
