@@ -243,7 +243,7 @@ func (a *attached) add(ctx context.Context, at string) error {
 	if err != nil {
 		return err
 	}
-	s := a.exporting.session(at, store.Options{Now: a.clock.Now, TTFTTarget: a.opt.ttftTarget, History: a.opt.exports.history(store.BesideHistory)})
+	s := a.exporting.session(at, store.Options{Now: a.clock.Now, Targets: a.opt.targets, History: a.opt.exports.history(store.BesideHistory)})
 	a.alerts.over(s, a.called(at))
 	s.sink[0] = a.opt.view.hush(s.sink[0])
 	if err := s.record(&a.opt.recording, a.clock); err != nil {

@@ -24,7 +24,7 @@ type benchExtras struct {
 }
 
 func (x *benchExtras) bind(flags *pflag.FlagSet) {
-	flags.Var(&x.slo, "slo", "targets: interactive, real-time, batch, or ttft=100ms,tpot=50ms,e2el=2s; may be given several times, goodput is for the first (default: --ttft-target, and those three beside it)")
+	flags.Var(&x.slo, "slo", "targets: interactive, real-time, batch, or ttft=100ms,tpot=50ms,e2el=2s; may be given several times, goodput is for the first (default: --ttft-target with --tpot-target and --e2el-target, and those three beside it)")
 	flags.Var(&x.budget, "expert-budget", "propose which experts to keep on a faster device with room for so many: 25% of them, or 4GB")
 	flags.Float64Var(&x.hour, "price-hour", 0, "what an hour of the machine costs, for the cost of a million tokens")
 	flags.Float64Var(&x.kwh, "price-kwh", 0, "what a kWh costs, for the same; needs a source of energy")
@@ -65,12 +65,19 @@ func (t *targets) String() string {
 // Type implements pflag.Value.
 func (t *targets) Type() string { return "targets" }
 
-// targets are what requests are held against: those that were named, or the TTFT target, and the profiles beside it.
+// targets are what requests are held against: those that were named, or those of the screen, and the profiles beside it.
 func (o *benchOptions) targets() []report.Targets {
 	if len(o.slo) > 0 {
 		return o.slo
 	}
-	own := report.Targets{Name: "ttft=" + o.ttftTarget.String(), TTFT: o.ttftTarget.Seconds()}
+	t := o.view.targets
+	own := report.Targets{Name: "ttft=" + t.TTFT.String(), TTFT: t.TTFT.Seconds(), TPOT: t.TPOT.Seconds(), E2EL: t.E2EL.Seconds()}
+	if t.TPOT > 0 {
+		own.Name += ",tpot=" + t.TPOT.String()
+	}
+	if t.E2EL > 0 {
+		own.Name += ",e2el=" + t.E2EL.String()
+	}
 	return append([]report.Targets{own}, report.Profiles...)
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/compare"
 	"github.com/llmtop/llmtop/profiler/report"
+	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/profiler/trace"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui"
@@ -191,7 +192,7 @@ func readReport(ctx context.Context, name string, notes io.Writer) (*report.Repo
 	switch {
 	case err == nil:
 		defer rec.Close() // read only
-		return reportOf(ctx, rec, name, defaultTTFTTarget)
+		return reportOf(ctx, rec, name, &view{targets: store.Targets{TTFT: defaultTTFTTarget}})
 	case !errors.Is(err, trace.ErrNotRecording):
 		return nil, err
 	}

@@ -55,7 +55,7 @@ func (o *runOptions) newLocal(also event.Sink, onRequest func(*store.Request)) (
 		return nil, err
 	}
 	clock := runtime.NewClock()
-	l := &local{clock: clock, session: x.session(o.exports.engine(), store.Options{Now: clock.Now, TTFTTarget: o.ttftTarget, OnRequest: onRequest, History: o.exports.history(store.DefaultHistory)})}
+	l := &local{clock: clock, session: x.session(o.exports.engine(), store.Options{Now: clock.Now, Targets: o.targets, OnRequest: onRequest, History: o.exports.history(store.DefaultHistory)})}
 	l.sink[0] = o.view.hush(l.sink[0])
 	l.alerts = newAlerting(o.tables.alerts, o.exports.screen, false)
 	l.alerts.over(l.session, "")

@@ -119,7 +119,7 @@ func (o *proxyOptions) session(p *proxy.Proxy, clock runtime.Clock, opt store.Op
 	if err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
-	opt.Now, opt.TTFTTarget = clock.Now, o.ttftTarget
+	opt.Now, opt.Targets = clock.Now, o.targets
 	s := x.session(o.exports.engine(), opt)
 	s.alerts = newAlerting(o.tables.alerts, o.exports.screen, false)
 	s.alerts.over(s, "")
@@ -173,9 +173,7 @@ func (o *proxyOptions) runHeadless(ctx context.Context, p *proxy.Proxy, clock ru
 	})
 	built := report.Build(report.Meta{
 		Version: versionString(), Elsewhere: !p.Local(), Partial: err != nil,
-		Configuration: map[string]string{
-			"to": p.Target(), "listen": o.listen, "group-header": o.groupHeader, "ttft-target": o.ttftTarget.String(),
-		},
+		Configuration: o.view.tell(map[string]string{"to": p.Target(), "listen": o.listen, "group-header": o.groupHeader}),
 	}, s.store.Snapshot(), collector)
 	return errors.Join(err, out.write(built, stdout))
 }

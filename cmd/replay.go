@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -130,7 +129,7 @@ func (o *replayOptions) runHeadless(ctx context.Context, rec *trace.Recording, s
 	if err != nil {
 		return err
 	}
-	built, err := reportOf(ctx, rec, o.file, o.ttftTarget)
+	built, err := reportOf(ctx, rec, o.file, &o.view)
 	if built == nil {
 		out.discard()
 		return err
@@ -140,7 +139,7 @@ func (o *replayOptions) runHeadless(ctx context.Context, rec *trace.Recording, s
 
 // reportOf goes through a recording as fast as possible and makes the report of it, nil if it cannot be played. With an error beside it, it
 // covers what came before.
-func reportOf(ctx context.Context, rec *trace.Recording, name string, ttftTarget time.Duration) (*report.Report, error) {
+func reportOf(ctx context.Context, rec *trace.Recording, name string, judged *view) (*report.Report, error) {
 	var s *session
 	player, err := trace.NewPlayer(rec, trace.PlayOptions{
 		Codec: newCodec, Speed: trace.Unpaced, StopAtEnd: true, Drain: func() { s.store.Snapshot() },
@@ -149,7 +148,7 @@ func reportOf(ctx context.Context, rec *trace.Recording, name string, ttftTarget
 		return nil, usageError{err}
 	}
 	collector := report.NewCollector()
-	s = newSession(store.Options{Now: player.Now, Wall: player.Wall, TTFTTarget: ttftTarget, OnRequest: collector.Request})
+	s = newSession(store.Options{Now: player.Now, Wall: player.Wall, Targets: judged.targets, OnRequest: collector.Request})
 	s.sink = append(s.sink, collector)
 	ended := make(chan struct{})
 	s.add("replay", func(ctx context.Context, sink event.Sink) error {
@@ -165,11 +164,11 @@ func reportOf(ctx context.Context, rec *trace.Recording, name string, ttftTarget
 		}
 	})
 	return report.Build(report.Meta{
-		Version: versionString(), Partial: err != nil, Elsewhere: true, Configuration: replayed(name, ttftTarget),
+		Version: versionString(), Partial: err != nil, Elsewhere: true, Configuration: replayed(name, judged),
 	}, s.store.Snapshot(), collector), err
 }
 
 // replayed is the configuration that the report of a recording tells.
-func replayed(name string, ttftTarget time.Duration) map[string]string {
-	return map[string]string{"replay": name, "ttft-target": ttftTarget.String()}
+func replayed(name string, judged *view) map[string]string {
+	return judged.tell(map[string]string{"replay": name})
 }

@@ -32,7 +32,7 @@ func (o *replayOptions) open(rec *trace.Recording, clock func() time.Time) (r *r
 	if err != nil {
 		return nil, usageError{err}
 	}
-	r.opt = store.Options{Now: r.player.Now, Wall: r.player.Wall, TTFTTarget: o.ttftTarget}
+	r.opt = store.Options{Now: r.player.Now, Wall: r.player.Wall, Targets: o.targets}
 	return r, nil
 }
 
@@ -40,7 +40,7 @@ func (o *replayOptions) open(rec *trace.Recording, clock func() time.Time) (r *r
 func (o *replayOptions) screen(r *replay) ui.Config {
 	cfg := o.view.screen()
 	cfg.Snapshots, cfg.Replay = r.snapshot, r.player
-	cfg.Actions.Report = reporting(report.Meta{Elsewhere: true, Configuration: replayed(o.file, o.ttftTarget)})
+	cfg.Actions.Report = reporting(report.Meta{Elsewhere: true, Configuration: replayed(o.file, &o.view)})
 	return cfg
 }
 

@@ -41,7 +41,7 @@ func (a *attached) addServer(ctx context.Context, at string) error {
 	if a.watches(at) {
 		return nil
 	}
-	opt := store.Options{Now: a.clock.Now, TTFTTarget: a.opt.ttftTarget, Queue: serverQueue}
+	opt := store.Options{Now: a.clock.Now, Targets: a.opt.targets, Queue: serverQueue}
 	if len(a.opt.addresses) <= mostHistories {
 		opt.History = a.opt.exports.history(store.BesideHistory)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui"
 	"github.com/llmtop/llmtop/ui/plain"
@@ -35,11 +36,11 @@ type settings struct {
 
 // view are those of the choices that concern what is shown, whatever is looked at.
 type view struct {
-	theme      string
-	ascii      bool
-	noMouse    bool
-	fps        int
-	ttftTarget time.Duration
+	theme   string
+	ascii   bool
+	noMouse bool
+	fps     int
+	targets store.Targets
 
 	plain   bool
 	summary time.Duration
@@ -92,7 +93,10 @@ func (v *view) bind(set *pflag.FlagSet) {
 	set.BoolVar(&v.ascii, "ascii", false, "draw with ASCII characters only")
 	set.BoolVar(&v.noMouse, "no-mouse", false, "leave the mouse to the terminal")
 	set.IntVar(&v.fps, "fps", 10, "frames a second, 1 to 30")
-	set.DurationVar(&v.ttftTarget, "ttft-target", defaultTTFTTarget, "TTFT that a request is held against")
+	set.DurationVar(&v.targets.TTFT, "ttft-target", defaultTTFTTarget, "TTFT that a request is held against")
+	set.DurationVar(&v.targets.TPOT, "tpot-target", 0, "the same for its TPOT; 0: none")
+	set.DurationVar(&v.targets.ITL, "itl-target", 0, "the same for the 99th percentile of its gaps between tokens; 0: none. Benchmarks do not judge by it")
+	set.DurationVar(&v.targets.E2EL, "e2el-target", 0, "the same for its end-to-end latency; 0: none")
 	set.BoolVar(&v.plain, "plain", false, "lines of text instead of a screen, for screen readers; works without a terminal too")
 	set.DurationVar(&v.summary, "summary-interval", plain.DefaultInterval, "time between summaries with --plain")
 	set.StringVar(&v.layout, "layout", ui.LayoutDefault, "panes of the overview: "+strings.Join(ui.Layouts(), ", ")+", one of the config file, or rows like '"+ui.LayoutSyntax+"'")
@@ -133,8 +137,13 @@ func (v *view) check() error {
 		return usagef("--plain has no screen that --cast or --svg could record")
 	case v.summary < leastSummary:
 		return usagef("--summary-interval %v: must be at least %v", v.summary, leastSummary)
-	case v.ttftTarget <= 0:
-		return usagef("--ttft-target %v: must be more than 0", v.ttftTarget)
+	case v.targets.TTFT <= 0:
+		return usagef("--ttft-target %v: must be more than 0", v.targets.TTFT)
+	}
+	for _, t := range v.others() {
+		if t.is < 0 {
+			return usagef("--%s %v: must be 0 or more", t.flag, t.is)
+		}
 	}
 	if _, err := v.arrangement(); err != nil {
 		return err
@@ -159,6 +168,28 @@ func (v *view) arrangement() (ui.Layout, error) {
 		return l, usagef("%s: %w", where, err)
 	}
 	return l, nil
+}
+
+// target is a target with the name of its flag.
+type target struct {
+	flag string
+	is   time.Duration
+}
+
+// others are the targets besides that of TTFT.
+func (v *view) others() []target {
+	return []target{{"tpot-target", v.targets.TPOT}, {"itl-target", v.targets.ITL}, {"e2el-target", v.targets.E2EL}}
+}
+
+// tell adds the targets to the configuration that a report tells.
+func (v *view) tell(configuration map[string]string) map[string]string {
+	configuration["ttft-target"] = v.targets.TTFT.String()
+	for _, t := range v.others() {
+		if t.is > 0 {
+			configuration[t.flag] = t.is.String()
+		}
+	}
+	return configuration
 }
 
 // screen configures the ui with these choices.

@@ -67,7 +67,7 @@ func (a *attached) addTraces(ctx context.Context) error {
 		return err
 	}
 	at := receiver.Address()
-	s := a.exporting.session(at, store.Options{Now: a.clock.Now, TTFTTarget: a.opt.ttftTarget, History: a.opt.exports.history(store.BesideHistory)})
+	s := a.exporting.session(at, store.Options{Now: a.clock.Now, Targets: a.opt.targets, History: a.opt.exports.history(store.BesideHistory)})
 	a.alerts.over(s, a.called(at))
 	if err := s.record(&a.opt.recording, a.clock); err != nil {
 		return errors.Join(err, receiver.Close())
@@ -95,7 +95,7 @@ func (o *attachOptions) reportTraces(ctx context.Context, secret string, x *expo
 		return err
 	}
 	collector := report.NewCollector()
-	s := x.session(receiver.Address(), store.Options{Now: clock.Now, TTFTTarget: o.ttftTarget, OnRequest: collector.Request})
+	s := x.session(receiver.Address(), store.Options{Now: clock.Now, Targets: o.targets, OnRequest: collector.Request})
 	s.sink = append(s.sink, collector)
 	if err := s.record(&o.recording, clock); err != nil {
 		out.discard()
@@ -111,7 +111,7 @@ func (o *attachOptions) reportTraces(ctx context.Context, secret string, x *expo
 	})
 	built := report.Build(report.Meta{
 		Version: versionString(), Elsewhere: true, Partial: err != nil,
-		Configuration: map[string]string{"otlp": o.traces.at, "ttft-target": o.ttftTarget.String()},
+		Configuration: o.view.tell(map[string]string{"otlp": o.traces.at}),
 	}, s.store.Snapshot(), collector)
 	return errors.Join(err, out.write(built, stdout))
 }

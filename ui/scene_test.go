@@ -33,13 +33,16 @@ type scene struct {
 
 const ms = event.Time(time.Millisecond)
 
-func newScene() *scene {
+func newScene() *scene { return newSceneOf(store.Targets{TTFT: 200 * time.Millisecond}) }
+
+// newSceneOf is one in which requests are held against targets.
+func newSceneOf(targets store.Targets) *scene {
 	s := &scene{rng: rand.New(rand.NewPCG(7, 11)), own: rand.New(rand.NewPCG(5, 3)), slots: 1}
 	wall := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	s.store = store.New(store.Options{
-		Now:        func() event.Time { return s.now },
-		Wall:       func() time.Time { return wall.Add(time.Duration(s.now)) },
-		TTFTTarget: 200 * time.Millisecond, History: 1 << 20,
+		Now:     func() event.Time { return s.now },
+		Wall:    func() time.Time { return wall.Add(time.Duration(s.now)) },
+		Targets: targets, History: 1 << 20,
 	})
 	return s
 }

@@ -40,7 +40,7 @@ var (
 	prefillRate = gauge("llmtop.prefill.tokens", "{token}/s", "Prompt tokens a second of forward passes with prompts, last 10 s", engineAttr)
 	decodeRate  = gauge("llmtop.decode.tokens", "{token}/s", "Tokens a second of forward passes without prompts, last 10 s", engineAttr)
 	totalRate   = gauge("llmtop.generated.tokens", "{token}/s", "Generated tokens a second of wall clock, last 10 s (TTPS)", engineAttr)
-	goodput     = gauge("llmtop.goodput.requests", "{request}/s", "Finished requests a second whose TTFT met its target, last minute", engineAttr)
+	goodput     = gauge("llmtop.goodput.requests", "{request}/s", "Finished requests a second that met every target, last minute", engineAttr)
 	busy        = gauge("llmtop.engine.busy", "1", "Share of the wall clock in forward passes, last 10 s", engineAttr)
 	bandwidth   = gauge("llmtop.memory.bandwidth", "By/s", "Bytes a second that decoding touched at least, last 10 s", engineAttr)
 	copying     = gauge("llmtop.memory.copy_bandwidth", "By/s", "Bytes a second that the machine copies, measured once", engineAttr)

@@ -13,7 +13,7 @@ import (
 // evidence gathers what verdicts rest on from a snapshot.
 func (v *Snapshot) evidence() *verdict.Evidence {
 	e := &verdict.Evidence{
-		Now: v.Now, Target: v.Latency.Target, ITL: v.Latency.ITL[metric.Minute],
+		Now: v.Now, Target: v.Latency.Targets.TTFT, ITL: v.Latency.ITL[metric.Minute],
 		Decode: v.Throughput.Decode, Running: v.Throughput.Running, Pace: v.Engine.Pace,
 		Bandwidth: v.Throughput.Bandwidth, Copy: v.Throughput.CopyBandwidth, BusyShare: v.Throughput.BusyShare,
 		MemUsed: v.Host.MemUsed, MemTotal: v.Host.MemTotal, KV: v.KV.Usage, Layer: -1, Lost: v.Lost.Total(),

@@ -101,7 +101,7 @@ func (s *state) measureFirst(l *live) {
 		ttft += s.unseen(l)
 	}
 	v.TTFT = seconds(ttft)
-	v.HitTarget = ttft <= int64(v.Target)
+	v.HitTarget = ttft <= int64(v.Targets.TTFT)
 	s.split(l, ttft)
 
 	prefill := l.named[event.StagePrompt]

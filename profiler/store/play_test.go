@@ -21,11 +21,15 @@ type play struct {
 	ended []*Request
 }
 
-func newPlay() *play {
+func newPlay() *play { return newPlayOf(Targets{}) }
+
+// newPlayOf is one in which requests are held against targets.
+func newPlayOf(targets Targets) *play {
 	p := &play{now: event.Time(sec)}
 	p.store = New(Options{
 		Now:       func() event.Time { return p.now },
 		Wall:      func() time.Time { return time.Unix(1_700_000_000, int64(p.now)) },
+		Targets:   targets,
 		OnRequest: func(r *Request) { p.ended = append(p.ended, r) },
 	})
 	return p

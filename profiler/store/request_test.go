@@ -67,8 +67,8 @@ func TestMetricsOfARequest(t *testing.T) {
 	if gaps := r.Gaps; len(gaps) != 3 || gaps[0] != 5*ms || gaps[1] != 5*ms || gaps[2] != 8*ms || r.ITL.Count != 3 || r.ITL.Max != 8*ms {
 		t.Errorf("gaps %v, %+v; want 5, 5 and 8 ms", gaps, r.ITL)
 	}
-	if !r.HitTarget || r.Target != DefaultTTFTTarget {
-		t.Errorf("24 ms did not meet the target of %v", r.Target)
+	if !r.HitTarget || r.Targets.TTFT != DefaultTTFTTarget {
+		t.Errorf("24 ms did not meet the target of %v", r.Targets.TTFT)
 	}
 	if len(p.ended) != 1 || p.ended[0] != r {
 		t.Errorf("told of %d requests that ended, want this one", len(p.ended))

@@ -129,7 +129,7 @@ func (s *state) begin(e *event.Event) *live {
 	l.old = e.At == before
 	l.late = l.old || e.State != event.StateQueued
 	v.Late = l.late
-	v.Enqueued, v.Target = e.At, s.target
+	v.Enqueued, v.Targets = e.At, s.targets
 	if p, ok := e.Data.(*event.Request); ok && p != nil {
 		v.Group, v.Label, v.Prompt = clip(p.Group, MaxLine), clip(p.Label, MaxLine), clip(p.Prompt, MaxText)
 		v.MaxTokens, v.Cold, v.Probe = max(p.MaxTokens, 0), p.Cold, p.Probe

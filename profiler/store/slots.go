@@ -39,7 +39,7 @@ func (s *state) applySlot(at event.Time, p *event.Slot) {
 			s.counts.MoreRequests++
 		}
 		l.view.Polled, l.late = true, true
-		l.view.Enqueued, l.view.Dispatched, l.view.Target = at, at, s.target
+		l.view.Enqueued, l.view.Dispatched, l.view.Targets = at, at, s.targets
 	}
 	v := &l.view
 	if !v.Polled || l.done != nil {

@@ -116,7 +116,7 @@ type Request struct {
 	TextCut   bool    // Text does not begin at the beginning
 	Prompt    string
 	HitTarget bool // TTFT met its target
-	Target    time.Duration
+	Targets   Targets
 
 	Slim bool // Layers, Gaps, Tokens, Text and Prompt are no longer kept
 }
@@ -165,7 +165,7 @@ type Latency struct {
 	Series                                []LatencyPoint // one a second, oldest first, at most SeriesLen
 	Stalls                                []Stall        // newest last
 	StallCount                            [metric.NumWindows]uint64
-	Target                                time.Duration // TTFT target for a 512-token prompt
+	Targets                               Targets
 	Goodput                               event.Reading // requests that met every target, per second over the last minute
 }
 

@@ -53,9 +53,9 @@ const keepFor = 1200 * time.Millisecond
 
 // Options configure a Store.
 type Options struct {
-	Now        func() event.Time // the clock that the sources stamp with
-	Wall       func() time.Time
-	TTFTTarget time.Duration // for a 512-token prompt
+	Now     func() event.Time // the clock that the sources stamp with
+	Wall    func() time.Time
+	Targets Targets // what requests are held against; TTFT 0: DefaultTTFTTarget
 	// History is how many bytes of what happened are kept, so that Travel can go back to it; 0: none. See DefaultHistory.
 	History int
 	Queue   int // events that wait for the next snapshot at most; 0: event.DefaultQueue
@@ -80,7 +80,7 @@ type state struct {
 	version   uint64
 	started   event.Time
 	begun     bool
-	target    time.Duration
+	targets   Targets
 	onRequest func(*Request)
 
 	engine   event.Engine
@@ -115,15 +115,15 @@ func New(opt Options) *Store {
 	if opt.Wall == nil {
 		opt.Wall = time.Now
 	}
-	if opt.TTFTTarget == 0 {
-		opt.TTFTTarget = DefaultTTFTTarget
+	if opt.Targets.TTFT == 0 {
+		opt.Targets.TTFT = DefaultTTFTTarget
 	}
 	if opt.Queue <= 0 {
 		opt.Queue = event.DefaultQueue
 	}
 	return &Store{
 		opt: opt, queue: event.NewQueue(opt.Queue),
-		state:   state{target: opt.TTFTTarget, onRequest: opt.OnRequest, groups: make(map[string]*groupSum), latency: latency{distributions: new(distributions)}},
+		state:   state{targets: opt.Targets, onRequest: opt.OnRequest, groups: make(map[string]*groupSum), latency: latency{distributions: new(distributions)}},
 		history: newHistory(opt.History),
 	}
 }

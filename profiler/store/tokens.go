@@ -182,7 +182,7 @@ func (s *state) recordRequest(r *Request) {
 		if r.TPOT.OK() {
 			s.latency.tpot.Record(at, nanos(r.TPOT), 1)
 		}
-		if r.HitTarget {
+		if r.met() {
 			s.latency.met.Record(at, 1, 1)
 		}
 	}

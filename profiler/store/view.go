@@ -138,7 +138,7 @@ func (s *state) viewLatency(v *Snapshot) {
 	for w, sum := range s.latency.stallCount.Summaries(now) {
 		l.StallCount[w] = sum.Count
 	}
-	l.Series, l.Stalls, l.Target = slices.Clip(s.latency.series), slices.Clip(s.latency.stalls), s.target
+	l.Series, l.Stalls, l.Targets = slices.Clip(s.latency.series), slices.Clip(s.latency.stalls), s.targets
 	l.Goodput = event.Absent(event.NotYet)
 	if s.counts.Finished > 0 {
 		span := min(time.Duration(v.Now-s.started), time.Minute).Seconds()

@@ -16,7 +16,7 @@ const mostGaps = 8192
 // ttftHistogram shows how the TTFT of the warm requests that are kept are spread.
 func (c *Ctx) ttftHistogram(a grid.Area, s *store.Snapshot) {
 	values := c.Memory.values[:0]
-	target := float64(s.Latency.Target)
+	target := float64(s.Latency.Targets.TTFT)
 	var far outliers
 	for _, list := range [...][]*store.Request{s.Past, s.Requests} {
 		for _, r := range list {

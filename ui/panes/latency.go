@@ -2,6 +2,7 @@ package panes
 
 import (
 	"math"
+	"time"
 
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
@@ -69,29 +70,83 @@ func (c *Ctx) latencyNarrow(a grid.Area, s *store.Snapshot, gap int) {
 	}
 }
 
-// slo says how many requests met the target, what that is per second, and what a cold start took.
-func (c *Ctx) slo(a grid.Area, s *store.Snapshot) {
-	l := a.Line(0, 0)
-	met, all := 0, 0
+// compliance is how many requests were held against each target, and against any, and how many met it. Cold ones, to which the
+// targets of TTFT and E2EL do not apply, are left out.
+type compliance struct {
+	all, met int
+	of       [4]struct{ all, met int } // as judged has them
+}
+
+// judged are the targets in the order in which they are shown.
+var judged = [4]struct {
+	name  string
+	field table.Field
+	which store.Misses
+}{
+	{"TTFT", table.TTFT, store.MissedTTFT},
+	{"TPOT", table.TPOT, store.MissedTPOT},
+	{"p99 ITL", table.ITL, store.MissedITL},
+	{"E2EL", table.E2EL, store.MissedE2EL},
+}
+
+// comply counts who met what of those whose first token has come.
+func comply(s *store.Snapshot) (n compliance) {
 	for _, list := range [...][]*store.Request{s.Past, s.Requests} {
 		for _, r := range list {
-			if r.TTFT.OK() && !r.Cold && r.Target > 0 {
-				all++
-				if r.HitTarget {
-					met++
+			if !r.TTFT.OK() || r.Cold {
+				continue
+			}
+			misses := r.Misses(s.Now)
+			n.all++
+			if misses == 0 {
+				n.met++
+			}
+			for i, t := range judged {
+				if t.which != store.MissedTTFT && !t.field.Value(r, s.Now).OK() {
+					continue
+				}
+				n.of[i].all++
+				if !misses.Has(t.which) {
+					n.of[i].met++
 				}
 			}
 		}
 	}
-	l.Put(dim, "TTFT target ").Put(data, metric.Duration(int64(s.Latency.Target)))
-	if all > 0 {
+	return n
+}
+
+// slo says how many requests met their targets, what that is per second, and how many stalls there were.
+func (c *Ctx) slo(a grid.Area, s *store.Snapshot) {
+	l := a.Line(0, 0)
+	n := comply(s)
+	share := func(met, all int) grid.Piece {
 		st := good
 		if met < all {
 			st = bad
 		}
-		share := metric.Percent(float64(met) / float64(all))
-		l.Fit(grid.Piece{Style: dim, Words: "  met by "}, grid.Piece{Style: st.With(grid.Bold), Words: share},
-			grid.Piece{Style: dim, Words: " of " + metric.Count(float64(all)) + " warm requests"})
+		return grid.Piece{Style: st.With(grid.Bold), Words: metric.Percent(float64(met) / float64(all))}
+	}
+	targets := s.Latency.Targets
+	if !targets.Several() {
+		l.Put(dim, "TTFT target ").Put(data, metric.Duration(int64(targets.TTFT)))
+	} else {
+		l.Put(dim, "targets")
+		for i, is := range [...]time.Duration{targets.TTFT, targets.TPOT, targets.ITL, targets.E2EL} {
+			if is <= 0 {
+				continue
+			}
+			l.Fit(grid.Piece{Style: dim, Words: "  " + judged[i].name + " "}, grid.Piece{Style: data, Words: metric.Duration(int64(is))})
+			if of := n.of[i]; of.all > 0 {
+				l.Fit(grid.Piece{Words: " "}, share(of.met, of.all))
+			}
+		}
+	}
+	if n.all > 0 {
+		words := "  met by "
+		if targets.Several() {
+			words = "  all met by "
+		}
+		l.Fit(grid.Piece{Style: dim, Words: words}, share(n.met, n.all), grid.Piece{Style: dim, Words: " of " + metric.Count(float64(n.all)) + " warm requests"})
 	}
 	if g := s.Latency.Goodput; g.OK() {
 		l.Fit(grid.Piece{Style: dim, Words: "   goodput "}, grid.Piece{Style: loud, Words: metric.Rate(g.V) + "/s"}, grid.Piece{Style: dim, Words: " last 1 min"})

@@ -123,17 +123,17 @@ func (c *Ctx) requestFacts(a grid.Area, r *store.Request) {
 		l.Fit(grid.Piece{Style: dim, Words: name + " "}, grid.Piece{Style: st, Words: words}, grid.Piece{Words: "   "})
 	}
 	fact("TTFT", r.TTFT, metric.Seconds, "")
-	if r.TTFT.OK() && r.Target > 0 && !r.Cold {
+	if r.TTFT.OK() && r.Targets.TTFT > 0 && !r.Cold {
 		l.Gap(-2)
 		if r.HitTarget {
 			l.Put(good, string(gl.Yes))
 		} else {
-			l.Put(bad, string(gl.No)+" target "+metric.Duration(int64(r.Target)))
+			l.Put(bad, string(gl.No)+" target "+metric.Duration(int64(r.Targets.TTFT)))
 		}
 		l.Gap(3)
 	}
-	fact("TPOT", r.TPOT, metric.Seconds, "")
-	fact("E2EL", r.E2EL, metric.Seconds, "")
+	fact("TPOT", r.TPOT, metric.Seconds, c.judgement(table.TPOT, r))
+	fact("E2EL", r.E2EL, metric.Seconds, c.judgement(table.E2EL, r))
 	fact("prompt", table.Prompt.Value(r, 0), metric.Count, "")
 	if r.CachedTokens > 0 {
 		l.Gap(-2)
@@ -152,9 +152,21 @@ func (c *Ctx) requestFacts(a grid.Area, r *store.Request) {
 		return event.From(float64(ns))
 	}
 	fact("ITL p50", itl(r.ITL.P50), nanoseconds, "")
-	fact("ITL p99", itl(r.ITL.P99), nanoseconds, "")
+	fact("ITL p99", itl(r.ITL.P99), nanoseconds, c.judgement(table.ITL, r))
 	fact("ITL max", itl(r.ITL.Max), nanoseconds, "")
 	fact("prefill", r.PrefillRate, metric.Rate, "/s")
+}
+
+// judgement says whether a value has met its target; "" if it has none.
+func (c *Ctx) judgement(f table.Field, r *store.Request) string {
+	target, missed := f.Target(r, r.Closed)
+	switch {
+	case target <= 0 || f == table.E2EL && r.Cold:
+		return ""
+	case missed:
+		return " " + string(c.Skin.Glyphs.No) + " target " + metric.Duration(int64(target))
+	}
+	return " " + string(c.Skin.Glyphs.Yes)
 }
 
 // tokenWords is a token's text in quotes, with a sign for newlines; "" if it was not sent.

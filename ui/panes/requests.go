@@ -127,7 +127,7 @@ func Requests(a grid.Area, t *RequestTable, s *store.Snapshot, c *Ctx) {
 		}
 	}
 	if foot > 0 {
-		c.requestSums(in.Sub(0, in.H-foot, in.W, foot), cols, t, len(shown))
+		c.requestSums(in.Sub(0, in.H-foot, in.W, foot), cols, t, len(shown), s.Latency.Targets)
 	}
 }
 

@@ -87,12 +87,20 @@ func (c *Ctx) requestCell(a grid.Area, f table.Field, r *store.Request, s *store
 		return
 	}
 	v := f.Value(r, s.Now)
+	_, missed := f.Target(r, s.Now)
 	if !v.OK() {
+		if missed { // it is at it for longer already
+			a.Right(a.W, 0, bad, ">"+metric.Duration(int64(s.Now-r.Enqueued)))
+			return
+		}
 		a.Right(a.W, 0, dim, "-")
 		return
 	}
 	st := text
 	switch {
+	case missed:
+		a.Right(a.W, 0, bad.With(grid.Bold), string(gl.No)+formatField(f, v.V))
+		return
 	case v.V == 0:
 		st = dim
 	case f == table.Stalls:
@@ -134,7 +142,7 @@ func (c *Ctx) stateMark(st event.State) rune {
 // more than the target.
 func (c *Ctx) ttftCell(a grid.Area, r *store.Request, now event.Time) {
 	gl := c.Skin.Glyphs
-	missed := table.Missed(r, now)
+	_, missed := table.TTFT.Target(r, now)
 	end := a.W - markOf(table.TTFT)
 	switch {
 	case !r.TTFT.OK() && missed:
@@ -152,13 +160,13 @@ func (c *Ctx) ttftCell(a grid.Area, r *store.Request, now event.Time) {
 		a.Cell(a.W-1, 0, bad, gl.No)
 	case r.Cold:
 		a.Cell(a.W-1, 0, dim, gl.Cold)
-	case r.Target > 0:
+	case r.Targets.TTFT > 0:
 		a.Cell(a.W-1, 0, good, gl.Yes)
 	}
 }
 
 // requestSums draws a rule with where in the list the rows are, and below it sums and percentiles.
-func (c *Ctx) requestSums(a grid.Area, cols []requestColumn, t *RequestTable, shown int) {
+func (c *Ctx) requestSums(a grid.Area, cols []requestColumn, t *RequestTable, shown int, targets store.Targets) {
 	gl, l := c.Skin.Glyphs, t.List
 	a.Fill(0, 0, a.W, grid.Fg(theme.Border), gl.Horizontal)
 	if shown < len(l.Rows) {
@@ -189,11 +197,11 @@ func (c *Ctx) requestSums(a grid.Area, cols []requestColumn, t *RequestTable, sh
 		}
 		x += col.w
 	}
-	c.requestStates(a.Sub(0, 0, a.W-20, 1), sums)
+	c.requestStates(a.Sub(0, 0, a.W-20, 1), sums, targets)
 }
 
-// requestStates writes how many rows are in which state into the rule, and how many have missed their target.
-func (c *Ctx) requestStates(a grid.Area, sums *table.Sums) {
+// requestStates writes how many rows are in which state into the rule, and how many have missed a target.
+func (c *Ctx) requestStates(a grid.Area, sums *table.Sums, targets store.Targets) {
 	l := a.Line(markWidth-1, 0)
 	l.Put(dim, " ")
 	for _, st := range [...]event.State{event.StateDispatched, event.StateQueued, event.StateFinished, event.StateCancelled, event.StateFailed} {
@@ -202,6 +210,10 @@ func (c *Ctx) requestStates(a grid.Area, sums *table.Sums) {
 		}
 	}
 	if sums.Missed > 0 {
-		l.Fit(grid.Piece{Style: bad, Words: itoa(sums.Missed)}, grid.Piece{Style: dim, Words: " missed the TTFT target "})
+		words := " missed the TTFT target "
+		if targets.Several() {
+			words = " missed a target "
+		}
+		l.Fit(grid.Piece{Style: bad, Words: itoa(sums.Missed)}, grid.Piece{Style: dim, Words: words})
 	}
 }

@@ -82,10 +82,10 @@ func shareRows(h int, s *store.Snapshot) (bars, parts, foot int) {
 // drawTarget writes the target and whether the last request met it into the border.
 func drawTarget(a grid.Area, s *store.Snapshot, c *Ctx) {
 	r := withTTFT(s.Requests)
-	if r == nil || r.Target <= 0 || r.Cold {
+	if r == nil || r.Targets.TTFT <= 0 || r.Cold {
 		return
 	}
-	words := "target " + metric.Duration(int64(r.Target))
+	words := "target " + metric.Duration(int64(r.Targets.TTFT))
 	if r.HitTarget {
 		c.foot(a, good, words+" met "+string(c.Skin.Glyphs.Yes))
 	} else {
@@ -132,7 +132,7 @@ func drawBars(a grid.Area, shown []*store.Request, c *Ctx) {
 		default:
 			a.Cell(a.W-1, y, bad, c.Skin.Glyphs.No)
 		}
-		if t := r.Target.Seconds(); t > 0 && t <= own {
+		if t := r.Targets.TTFT.Seconds(); t > 0 && t <= own {
 			bar.Cell(int(t/own*float64(bar.W)), y, grid.Fg(theme.Data), c.Skin.Glyphs.Target)
 		}
 	}

@@ -20,7 +20,7 @@ func (c *Ctx) waterfallSums(a, bars grid.Area, v *RequestView, x axis, y int, to
 	switch {
 	case r.TTFT.OK():
 		sum("= TTFT", total, loud)
-		if r.Target > 0 && !r.Cold {
+		if r.Targets.TTFT > 0 && !r.Cold {
 			st, mark := good, gl.Yes
 			if !r.HitTarget {
 				st, mark = bad, gl.No

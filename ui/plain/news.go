@@ -171,8 +171,8 @@ func firstToken(r *store.Request) string {
 		parts[i] = store.PartName(p.Stage) + " " + metric.Duration(int64(p.Dur))
 	}
 	words += ": " + strings.Join(parts, ", ")
-	if r.Target > 0 && !r.HitTarget && !r.Cold {
-		words += ". It missed the target of " + metric.Duration(int64(r.Target))
+	if r.Targets.TTFT > 0 && !r.HitTarget && !r.Cold {
+		words += ". It missed the target of " + metric.Duration(int64(r.Targets.TTFT))
 	}
 	return words
 }

@@ -23,7 +23,7 @@ type played struct {
 
 func play() *played {
 	p := &played{now: ms}
-	p.Store = store.New(store.Options{Now: func() event.Time { return p.now }, TTFTTarget: 20 * time.Millisecond})
+	p.Store = store.New(store.Options{Now: func() event.Time { return p.now }, Targets: store.Targets{TTFT: 20 * time.Millisecond}})
 	return p
 }
 

@@ -3,6 +3,7 @@ package table
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
@@ -148,16 +149,24 @@ func told(n int, ok bool) event.Reading {
 	return event.From(float64(n))
 }
 
-// Missed reports whether a request has missed its TTFT target, or must miss it because it is waiting for longer already. To a cold
-// request, which waits for the model load, the target does not apply.
-func Missed(r *store.Request, now event.Time) bool {
-	switch {
-	case r.Cold || r.Target <= 0:
-		return false
-	case r.TTFT.OK():
-		return !r.HitTarget
+// Missed reports whether a request has missed one of its targets, or must miss it because it is at it for longer already.
+func Missed(r *store.Request, now event.Time) bool { return r.Misses(now) != 0 }
+
+// Target is the target that the values of a field are held against, and whether a request has missed it; 0 if there is none.
+func (f Field) Target(r *store.Request, now event.Time) (target time.Duration, missed bool) {
+	t := &r.Targets
+	var which store.Misses
+	switch f {
+	case TTFT:
+		target, which = t.TTFT, store.MissedTTFT
+	case TPOT:
+		target, which = t.TPOT, store.MissedTPOT
+	case ITL:
+		target, which = t.ITL, store.MissedITL
+	case E2EL:
+		target, which = t.E2EL, store.MissedE2EL
 	}
-	return !r.State.Final() && r.First == 0 && r.TTFT.Origin == event.NotYet && int64(now-r.Enqueued) > int64(r.Target)
+	return target, which != 0 && r.Misses(now).Has(which)
 }
 
 // number is the id as it is searched for.

@@ -33,7 +33,7 @@ const Syntax = "ttft>500ms group=a failed -cold"
 // flags are words that stand for a condition of their own.
 var flags = map[string]func(*store.Request, event.Time) bool{
 	"missed":  Missed,
-	"met":     func(r *store.Request, _ event.Time) bool { return r.TTFT.OK() && !r.Cold && r.HitTarget },
+	"met":     func(r *store.Request, now event.Time) bool { return r.TTFT.OK() && !r.Cold && !Missed(r, now) },
 	"cold":    func(r *store.Request, _ event.Time) bool { return r.Cold },
 	"warm":    func(r *store.Request, _ event.Time) bool { return !r.Cold },
 	"stalled": func(r *store.Request, _ event.Time) bool { return len(r.Stalls) > 0 },

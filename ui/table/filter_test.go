@@ -17,7 +17,7 @@ func finished() *store.Request {
 	return &store.Request{
 		ID: 7, State: event.StateFinished, Reason: "stop", Group: "adapter-a", Label: "Go code",
 		Enqueued: now - event.Time(30*time.Second), First: now - event.Time(29*time.Second),
-		PromptTokens: 512, CachedTokens: 128, Generated: 40, Target: 200 * time.Millisecond,
+		PromptTokens: 512, CachedTokens: 128, Generated: 40, Targets: store.Targets{TTFT: 200 * time.Millisecond},
 		STIL: event.From(.05), TTFT: event.From(.6), TPOT: event.From(.02), E2EL: event.From(1.38), DecodeRate: event.From(50),
 		ITL: metric.Summary{Count: 39, P99: 90e6}, Stalls: make([]store.Stall, 2),
 	}
@@ -27,7 +27,7 @@ func finished() *store.Request {
 func queued() *store.Request {
 	notYet := event.Absent(event.NotYet)
 	return &store.Request{
-		ID: 8, State: event.StateQueued, Cold: true, Enqueued: now - event.Time(time.Second), Target: 200 * time.Millisecond,
+		ID: 8, State: event.StateQueued, Cold: true, Enqueued: now - event.Time(time.Second), Targets: store.Targets{TTFT: 200 * time.Millisecond},
 		STIL: notYet, TTFT: notYet, TPOT: notYet, E2EL: notYet, DecodeRate: notYet,
 	}
 }

@@ -21,7 +21,7 @@ func many(n int) *store.Snapshot {
 	for i := range n {
 		r := &store.Request{
 			ID: event.RequestID(i + 1), Enqueued: event.Time(i+1) * 1e9, State: event.StateQueued + event.State(i%5),
-			Group: fmt.Sprintf("g%d", i%3), PromptTokens: i % 97, Generated: i % 31, Cold: i == 0, Target: 5e8, HitTarget: i%7 < 5,
+			Group: fmt.Sprintf("g%d", i%3), PromptTokens: i % 97, Generated: i % 31, Cold: i == 0, Targets: store.Targets{TTFT: 5e8}, HitTarget: i%7 < 5,
 			ITL: metric.Summary{Count: uint64(i % 2), P99: int64(i % 13)},
 		}
 		if i%4 > 0 {

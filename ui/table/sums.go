@@ -10,7 +10,7 @@ import (
 // value. Those of TTFT are of warm requests alone, as cold ones are never mixed with them.
 type Sums struct {
 	States                    [event.NumStates]int
-	Missed                    int // TTFT targets
+	Missed                    int // of their targets, one at least
 	Prompt, Cached, Generated int
 	P50, P99                  [NumFields]float64
 }

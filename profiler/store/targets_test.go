@@ -1,0 +1,61 @@
+package store
+
+import (
+	"testing"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// TestTargets: a request is held against each target that is given, and counts as goodput if it met all of them.
+func TestTargets(t *testing.T) {
+	const first, gap, late = 20 * ms, 10 * ms, 40 * ms // E2EL 20 + 10 + 40 ms, TPOT 25 ms
+	for _, c := range []struct {
+		name    string
+		targets Targets
+		misses  Misses
+	}{
+		{"TTFT alone", Targets{TTFT: time.Duration(first)}, 0},
+		{"TTFT", Targets{TTFT: time.Duration(first) - 1}, MissedTTFT},
+		{"TPOT met", Targets{TPOT: 25 * time.Millisecond}, 0},
+		{"TPOT", Targets{TPOT: 24 * time.Millisecond}, MissedTPOT},
+		{"ITL met", Targets{ITL: 41 * time.Millisecond}, 0},
+		{"ITL", Targets{ITL: 39 * time.Millisecond}, MissedITL},
+		{"E2EL met", Targets{E2EL: 70 * time.Millisecond}, 0},
+		{"E2EL", Targets{E2EL: 69 * time.Millisecond}, MissedE2EL},
+		{"all", Targets{1, 1, 1, 1}, MissedTTFT | MissedTPOT | MissedITL | MissedE2EL},
+	} {
+		p := newPlayOf(c.targets)
+		p.engine(event.CapQueue | event.CapTokens)
+		p.state(0, 1, event.StateQueued, nil)
+		p.state(0, 1, event.StateDispatched, nil)
+		p.token(first, 1, 1)
+		p.token(gap, 1, 1)
+		p.token(late, 1, 1)
+		p.state(0, 1, event.StateFinished, &event.Outcome{Prompt: 3, Generated: 3})
+		r := p.request(t, 1)
+		if got := r.Misses(p.now); got != c.misses {
+			t.Errorf("%s: misses %04b, want %04b", c.name, got, c.misses)
+		}
+		g := p.store.Snapshot().Latency.Goodput
+		if good := g.OK() && g.V > 0; good != (c.misses == 0) {
+			t.Errorf("%s: goodput %+v", c.name, g)
+		}
+	}
+}
+
+// TestTargetsOfOneThatRuns: what runs for longer than its target has missed it before it ends.
+func TestTargetsOfOneThatRuns(t *testing.T) {
+	p := newPlayOf(Targets{TTFT: time.Second, E2EL: 2 * time.Second})
+	p.state(0, 1, event.StateQueued, nil)
+	if got := p.request(t, 1).Misses(p.now + event.Time(sec)); got != 0 {
+		t.Errorf("within its targets it misses %04b", got)
+	}
+	if got := p.request(t, 1).Misses(p.now + event.Time(sec) + 1); got != MissedTTFT {
+		t.Errorf("without a first token after its TTFT target it misses %04b", got)
+	}
+	p.token(ms, 1, 1)
+	if got := p.request(t, 1).Misses(p.now + event.Time(3*sec)); got != MissedE2EL {
+		t.Errorf("after the target of its end it misses %04b", got)
+	}
+}

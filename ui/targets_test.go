@@ -1,0 +1,72 @@
+package ui
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+)
+
+// judgedSnapshot is a session of three requests that are held against four targets: the first meets all, the second misses that of TPOT
+// and ITL, the third all.
+func judgedSnapshot() *store.Snapshot {
+	s := newSceneOf(store.Targets{TTFT: 100 * time.Millisecond, TPOT: 30 * time.Millisecond, ITL: 40 * time.Millisecond, E2EL: 700 * time.Millisecond})
+	s.engine(event.EngineReady, "")
+	for i, gap := range []event.Time{20 * ms, 50 * ms, 90 * ms} {
+		id := event.RequestID(i + 1)
+		s.emit(event.Event{Kind: event.KindRequest, Req: id, State: event.StateQueued})
+		s.emit(event.Event{Kind: event.KindRequest, Req: id, State: event.StateDispatched})
+		s.now += event.Time(i+1) * 40 * ms
+		for k := range 10 {
+			if k > 0 {
+				s.now += gap
+			}
+			s.emit(event.Event{Kind: event.KindToken, Req: id, N: 1, ID: int32(k), Index: int32(k), Text: "w"})
+		}
+		s.outcome(id, event.StateFinished, "stop", 30, 10)
+		s.now += 300 * ms
+	}
+	return s.drain()
+}
+
+// Every target that a request has missed is marked where its number is, with and without colours, and told in the view of latencies.
+func TestMissedTargetsAreMarked(t *testing.T) {
+	for _, profile := range []theme.Profile{theme.TrueColour, theme.NoColour} {
+		a := open(judgedSnapshot(), profile, false, 160, 45)
+		a.press("2")
+		rows := strings.Split(stripStyles(a.View().Content), "\n")
+		for name, marked := range map[string][]string{"#1 ": nil, "#2 ": {"50.0 ms"}, "#3 ": {"90.0 ms", "930 ms"}} {
+			row := rowWith(rows, name)
+			if got := strings.Count(row, "✗"); got != map[string]int{"#1 ": 0, "#2 ": 2, "#3 ": 4}[name] {
+				t.Errorf("%d marks of misses in %q", got, row)
+			}
+			for _, words := range marked {
+				if !strings.Contains(row, "✗"+words) {
+					t.Errorf("%s is not marked in %q", words, row)
+				}
+			}
+		}
+		if foot := strings.Join(rows, "\n"); !strings.Contains(foot, "2 missed a target") {
+			t.Error("the sums do not tell how many missed a target")
+		}
+		a.press("4")
+		if row := rowWith(strings.Split(stripStyles(a.View().Content), "\n"), "targets"); !strings.Contains(row, "TTFT 100 ms 67 %") ||
+			!strings.Contains(row, "TPOT 30.0 ms 33 %") || !strings.Contains(row, "p99 ITL 40.0 ms 33 %") || !strings.Contains(row, "E2EL 700 ms 67 %") ||
+			!strings.Contains(row, "all met by 33 % of 3") {
+			t.Errorf("compliance: %q", row)
+		}
+	}
+}
+
+// rowWith is the first row that holds some words.
+func rowWith(rows []string, words string) string {
+	for _, row := range rows {
+		if strings.Contains(row, words) {
+			return row
+		}
+	}
+	return ""
+}
