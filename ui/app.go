@@ -106,6 +106,7 @@ type app struct {
 	before  view // what help or engines were opened from
 	places  []placed
 	tabs    []tab
+	track   grid.Rect // the line of the time that can be looked at, empty if there is none
 	editor  editor
 	w, h    int
 	blurred bool

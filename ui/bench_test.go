@@ -128,15 +128,50 @@ func largest() *store.Snapshot {
 	return &s
 }
 
+// viewName is what a view is called in tests.
+func viewName(v view) string {
+	if v < numTabs {
+		return tabNames[v]
+	}
+	return map[view]string{viewPane: "Pane", viewOps: "Operations", viewHelp: "Help"}[v]
+}
+
+// BenchmarkFramePages draws each page of the latencies of 5,000 requests, and the views without a tab.
+func BenchmarkFramePages(b *testing.B) {
+	crowd := largest()
+	draw := func(name string, v view, page panes.LatencyPage) {
+		b.Run(name, func(b *testing.B) {
+			a := open(crowd, theme.TrueColour, false, 200, 60)
+			a.show(v)
+			a.panes.Latency = page
+			b.ReportAllocs()
+			for b.Loop() {
+				a.dirty = true
+				a.View()
+			}
+		})
+	}
+	for page := range panes.NumLatencyPages {
+		draw(page.String(), viewLatency, page)
+	}
+	for _, v := range []view{viewPane, viewOps, viewHelp} {
+		draw(viewName(v), v, 0)
+	}
+}
+
 // mostGarbage is what one frame of any view may allocate, in bytes.
 const mostGarbage = 300_000
 
 func TestFramesAllocateLittle(t *testing.T) {
 	crowd := largest()
 	other := *crowd
-	for v := range numTabs {
+	pages := []view{viewLatency, viewLatency, viewLatency} // each but the first
+	for i, v := range append(pages, viewOverview, viewRequests, viewRequest, viewLatency, viewExperts, viewSystem, viewEngines, viewPane, viewOps, viewHelp) {
 		a := open(crowd, theme.TrueColour, false, 200, 60)
 		a.show(v)
+		if i < len(pages) {
+			a.panes.Latency = panes.LatencyPage(i + 1)
+		}
 		if v == viewExperts {
 			a.press("w", "m")
 		}
@@ -151,7 +186,7 @@ func TestFramesAllocateLittle(t *testing.T) {
 		}
 		runtime.ReadMemStats(&after)
 		if n := (after.TotalAlloc - before.TotalAlloc) / frames; n > mostGarbage {
-			t.Errorf("a frame of %s allocates %d bytes", tabNames[v], n)
+			t.Errorf("a frame of %s allocates %d bytes", viewName(v), n)
 		}
 	}
 }

@@ -12,7 +12,7 @@ func (a *app) draw() {
 	a.dirty = false
 	a.grid.Reset(a.w, a.h)
 	all := a.grid.All()
-	a.places, a.tabs = a.places[:0], a.tabs[:0]
+	a.places, a.tabs, a.track = a.places[:0], a.tabs[:0], grid.Rect{}
 	a.panes.Suggest = ""
 	if a.able(actPrompt) {
 		a.panes.Suggest = "press p to type a prompt"
@@ -26,10 +26,10 @@ func (a *app) draw() {
 			switch {
 			case a.cfg.Replay != nil:
 				h--
-				panes.Progress(row, &a.panes)
+				a.track = panes.Progress(row, &a.panes)
 			case a.panes.Timeline != nil:
 				h--
-				panes.DrawTimeline(row, a.panes.Timeline, &a.panes)
+				a.track = panes.DrawTimeline(row, a.panes.Timeline, &a.panes)
 			}
 		}
 		if a.view == viewEngines {

@@ -69,6 +69,8 @@ const (
 	actSplit
 	actSection
 	actSpan
+	actPage
+	actPageBack
 
 	// In a replay only.
 	actPlay
@@ -115,7 +117,7 @@ var scrolling = everywhere &^ in(viewOverview)
 
 var bindings = []binding{
 	{everywhere, actPrompt, []string{"p"}, "p", "prompt", "type a prompt; in the editor: tab built-in prompts, up and down history, enter send, esc cancel"},
-	{everywhere, actPause, []string{"space"}, "space", "pause", "freeze the view, to go back in time with left right [ and ], and let it go on; the engine keeps running"},
+	{everywhere, actPause, []string{"space"}, "space", "pause", "freeze the view, to go back in time with left right [ and ] or a click on the line of time, and let it go on; the engine keeps running"},
 	{everywhere, actView, viewKeys[:], "1-" + viewKeys[numTabs-1], "", "the views: " + strings.ToLower(strings.Join(tabNames[:], ", ")) + "; a click on a name in the last row does so too"},
 	{panesOnly, actNext, []string{"tab", "right"}, "tab", "focus", "move the focus to the next pane; a mouse click does so too"},
 	{panesOnly, actPrevious, []string{"shift+tab", "left"}, "shift+tab", "", "move the focus to the pane before"},
@@ -144,6 +146,8 @@ var bindings = []binding{
 	{in(viewExperts), actBudgetMore, []string{">"}, "< >", "budget", "room for more experts: what share of the routing they would cover"},
 	{in(viewExperts), actSection, []string{"tab"}, "tab", "tables", "which table below the map comes first: pairs, kinds of prompt, drift"},
 	{in(viewExperts), actSpan, []string{"w"}, "w", "window", "window of the map: 1 min, session, the last request, 10 s"},
+	{in(viewLatency), actPage, []string{"tab"}, "tab", "page", "one kind of picture with the whole view: distributions with cold TTFT beside warm, times by the second, TTFT by prompt; or all together"},
+	{in(viewLatency), actPageBack, []string{"shift+tab"}, "shift+tab", "", "the page before"},
 	{everywhere, actBack, []string{"esc", "backspace"}, "esc", "", "back: from a request to the table, from help and engines to where they were opened, else to the overview, and from there to the engines if there are several"},
 	{everywhere, actWindow, []string{"w"}, "w", "window", "window of percentiles and router picks: 1 s, 10 s, 1 min, session"},
 	{everywhere, actPhase, []string{"e"}, "e", "phase", "router picks of decode, of prompt, or of both"},

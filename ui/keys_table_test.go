@@ -22,6 +22,9 @@ func TestKeysDoWhatTheHelpSays(t *testing.T) {
 			test, ok = expertKeyCases[b.act]
 		}
 		if !ok {
+			test, ok = latencyKeyCases[b.act]
+		}
+		if !ok {
 			t.Errorf("key %s has no test", b.show)
 			continue
 		}

@@ -57,7 +57,7 @@ func (a *app) commands() (out []command) {
 
 // called are the names of the bindings for which the footer has no word, or one that says too little.
 var called = map[action]string{
-	actPrevious: "focus before", actColumnLeft: "sort by column before", actTokenLeft: "token before", actRequestAbove: "request above",
+	actPrevious: "focus before", actPageBack: "page before", actColumnLeft: "sort by column before", actTokenLeft: "token before", actRequestAbove: "request above",
 	actBack: "back", actFaster: "faster", actSlower: "slower", actList: "engines", actOps: "operations", actPreviousEngine: "engine before", actReport: "report", actSince: "since the mark", actUnmark: "clear marks", actAlerts: "alerts",
 	actExpertLeft: "expert before", actFindNext: "find next", actBudgetLess: "smaller budget",
 	actUp: "up", actDown: "down", actPageUp: "page up", actPageDown: "page down", actTop: "top", actBottom: "bottom", actSuspend: "suspend",

@@ -139,6 +139,24 @@ func (a *app) roam(act action) bool {
 	return true
 }
 
+// clickTrack goes to the moment at a place of the line of time, and reports whether there is one.
+func (a *app) clickTrack(x, y int) bool {
+	if !a.track.Has(x, y) {
+		return false
+	}
+	share := (float64(x-a.track.X) + 0.5) / float64(a.track.W)
+	between := func(from, to event.Time) event.Time { return from + event.Time(share*float64(to-from)) }
+	switch {
+	case a.cfg.Replay != nil:
+		p := a.cfg.Replay.Status()
+		a.seek(p, between(p.Begin, p.End))
+	case a.panes.Paused:
+		a.goTo(between(a.travel.bar.From, a.travel.bar.To))
+		a.lookBack()
+	}
+	return true
+}
+
 // lookBack takes how far away the moment on show is by now. It is worth a frame when a second has passed.
 func (a *app) lookBack() {
 	p := a.past(a.session)

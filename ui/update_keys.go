@@ -107,6 +107,10 @@ func (a *app) do(act action) {
 		a.doRequest(act)
 	case actExpertLeft, actExpertRight, actFind, actFindNext, actBudgetLess, actBudgetMore, actSplit, actSection, actSpan:
 		a.doExperts(act)
+	case actPage:
+		c.Latency = (c.Latency + 1) % panes.NumLatencyPages
+	case actPageBack:
+		c.Latency = (c.Latency + panes.NumLatencyPages - 1) % panes.NumLatencyPages
 	case actInspect:
 		a.inspect()
 	case actBack:
@@ -281,7 +285,7 @@ func (a *app) onPaste(text string) {
 
 // onClick goes to the view whose tab is under the mouse, moves the focus to the pane there, or zooms it by its title or if it has the focus.
 func (a *app) onClick(x, y int) {
-	if a.clickTab(x, y) {
+	if a.clickTab(x, y) || a.clickTrack(x, y) {
 		return
 	}
 	switch a.view {

@@ -46,6 +46,15 @@ func (a Area) Cell(x, y int, st Style, r rune) {
 	}
 }
 
+// Under draws one character of width 1 if nothing is there yet.
+func (a Area) Under(x, y int, st Style, r rune) {
+	if x >= 0 && y >= 0 && x < a.W && y < a.H {
+		if c := &a.g.cells[(a.Y+y)*a.g.W+a.X+x]; c.r == ' ' && c.w == 1 {
+			c.r, c.style.FG = r, st.FG
+		}
+	}
+}
+
 // Fill draws one character of width 1 w times.
 func (a Area) Fill(x, y, w int, st Style, r rune) {
 	for i := range max(w, 0) {

@@ -40,6 +40,7 @@ func (c *Ctx) heatmap(a grid.Area, s *store.Snapshot) {
 			c.heatColumn(plot, plot.W-len(pts)+i, lines, &pts[i], lo, hi)
 		}
 	}
+	c.courseMarks(plot, pts[len(pts)-1].At, len(pts))
 	drawSpreadAxis(a.Sub(0, 1, axisWidth, a.H-1), lo, hi, c.Skin.Glyphs)
 }
 

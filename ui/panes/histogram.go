@@ -2,6 +2,7 @@ package panes
 
 import (
 	"math"
+	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
@@ -15,26 +16,20 @@ const mostGaps = 8192
 
 // ttftHistogram shows how the TTFT of the warm requests that are kept are spread.
 func (c *Ctx) ttftHistogram(a grid.Area, s *store.Snapshot) {
-	values := c.Memory.values[:0]
-	target := float64(s.Latency.Targets.TTFT)
 	var far outliers
-	for _, list := range [...][]*store.Request{s.Past, s.Requests} {
-		for _, r := range list {
-			if ns := r.TTFT.V * 1e9; r.TTFT.OK() && !r.Cold && ns > 0 {
-				values = append(values, ns)
-				if target > 0 && ns > target {
-					far.add(outlier{ns, r.ID, -1})
-				}
-			}
-		}
-	}
-	c.Memory.values = values
-	c.logHistogram(a, "TTFT", "warm requests", values, &far, func(ns float64) grid.Style {
-		if target > 0 && ns > target {
+	c.Memory.values = ttfts(c.Memory.values[:0], s, false, &far)
+	lo, hi := logRange(c.Memory.values)
+	c.logHistogram(a, "TTFT", "warm requests", c.Memory.values, lo, hi, &far, beyond(s.Latency.Targets.TTFT))
+}
+
+// beyond colours what is longer than a target.
+func beyond(target time.Duration) func(ns float64) grid.Style {
+	return func(ns float64) grid.Style {
+		if target > 0 && ns > float64(target) {
 			return bad
 		}
 		return grid.Fg(theme.SeriesDecode)
-	})
+	}
 }
 
 // itlHistogram shows how the last gaps between tokens are spread.
@@ -59,12 +54,29 @@ func (c *Ctx) itlHistogram(a grid.Area, s *store.Snapshot) {
 		}
 	}
 	c.Memory.values = values
-	c.logHistogram(a, "ITL", "gaps, the last ones", values, &far, func(ns float64) grid.Style { return gapStyle(ns / max(median, 1)) })
+	lo, hi := logRange(values)
+	c.logHistogram(a, "ITL", "gaps, the last ones", values, lo, hi, &far, func(ns float64) grid.Style { return gapStyle(ns / max(median, 1)) })
+}
+
+// logRange is an axis that holds all of some times, and not too little.
+func logRange(lists ...[]float64) (lo, hi float64) {
+	lo, hi = math.Inf(1), 0.0
+	for _, values := range lists {
+		for _, v := range values {
+			lo, hi = min(lo, v), max(hi, v)
+		}
+	}
+	lo, hi = lo/1.05, hi*1.05
+	if hi < 2*lo {
+		mid := math.Sqrt(lo * hi)
+		lo, hi = mid/math.Sqrt2, mid*math.Sqrt2
+	}
+	return lo, hi
 }
 
 // logHistogram draws times in ns as columns on a logarithmic axis; style colours a column by the time that it stands for, so that what
-// lies beyond a limit is seen even where it is a single sample.
-func (c *Ctx) logHistogram(a grid.Area, name, of string, values []float64, far *outliers, style func(ns float64) grid.Style) {
+// lies beyond a limit is seen even where it is a single sample. The axis reaches from lo to hi.
+func (c *Ctx) logHistogram(a grid.Area, name, of string, values []float64, lo, hi float64, far *outliers, style func(ns float64) grid.Style) {
 	if a.H < 3 || a.W < 20 {
 		return
 	}
@@ -72,15 +84,6 @@ func (c *Ctx) logHistogram(a grid.Area, name, of string, values []float64, far *
 	l.Put(head, name).Gap(2).Put(dim, metric.Count(float64(len(values)))+" "+of+"; logarithmic")
 	if len(values) == 0 {
 		return
-	}
-	lo, hi := math.Inf(1), 0.0
-	for _, v := range values {
-		lo, hi = min(lo, v), max(hi, v)
-	}
-	lo, hi = lo/1.05, hi*1.05
-	if hi < 2*lo {
-		mid := math.Sqrt(lo * hi)
-		lo, hi = mid/math.Sqrt2, mid*math.Sqrt2
 	}
 	plot := a.Sub(0, 1, a.W, a.H-2)
 	scale := float64(plot.W) / math.Log(hi/lo)

@@ -15,7 +15,11 @@ import (
 // the prompt, and the stalls.
 func Latency(a grid.Area, s *store.Snapshot, c *Ctx) {
 	c.caps = s.Engine.Caps
-	in := c.frameAs(a, "Latency", "percentiles over "+c.Window.String()+"; pacing excluded", c.Window.String())
+	covers := [2]string{"percentiles over " + c.Window.String() + "; pacing excluded", c.Window.String()}
+	if c.Latency != LatencyAll {
+		covers = [2]string{c.Latency.String(), c.Latency.String()}
+	}
+	in := c.frameAs(a, "Latency", covers[:]...)
 	if c.inSum(s) {
 		c.reportedLatency(in, s)
 		return
@@ -26,9 +30,14 @@ func Latency(a grid.Area, s *store.Snapshot, c *Ctx) {
 		}
 		return
 	}
+	c.foot(a, dim, "tab "+((c.Latency+1)%NumLatencyPages).String())
 	c.slo(in, s)
 	gap := min(in.H/24, 1)
 	body := in.Sub(0, 1+gap, in.W, in.H-1-gap)
+	if c.Latency != LatencyAll {
+		c.latencyPage(body, s, gap)
+		return
+	}
 	if in.W < 104 {
 		c.latencyNarrow(body, s, gap)
 		return
@@ -149,7 +158,8 @@ func (c *Ctx) slo(a grid.Area, s *store.Snapshot) {
 		l.Fit(grid.Piece{Style: dim, Words: words}, share(n.met, n.all), grid.Piece{Style: dim, Words: " of " + metric.Count(float64(n.all)) + " warm requests"})
 	}
 	if g := s.Latency.Goodput; g.OK() {
-		l.Fit(grid.Piece{Style: dim, Words: "   goodput "}, grid.Piece{Style: loud, Words: metric.Rate(g.V) + "/s"}, grid.Piece{Style: dim, Words: " last 1 min"})
+		l.Fit(grid.Piece{Style: dim, Words: "   goodput "}, grid.Piece{Style: loud, Words: metric.Rate(g.V) + "/s"})
+		l.Fit(grid.Piece{Style: dim, Words: " last 1 min"})
 	}
 	if n := s.Latency.StallCount[c.Window]; n > 0 {
 		l.Fit(grid.Piece{Style: dim, Words: "   stalls "}, grid.Piece{Style: bad, Words: metric.Count(float64(n))})

@@ -73,8 +73,9 @@ type Ctx struct {
 	Title    string // of a zoomed pane that stands for a view; "" is its own
 	Window   metric.Window
 	Phase    metric.Phase
-	Scroll   int // first row shown in a zoomed list; panes clamp it
-	Spin     int // frame counter of spinners
+	Latency  LatencyPage // of the view of latencies
+	Scroll   int         // first row shown in a zoomed list; panes clamp it
+	Spin     int         // frame counter of spinners
 	Paused   bool
 	FPS      int
 	Alerts   []alert.Status
@@ -99,7 +100,7 @@ type Memory struct {
 	lineKey                                                textKey
 	segs                                                   []grid.Seg
 	bins                                                   []int
-	values                                                 []float64
+	values, cold                                           []float64
 	fit                                                    table.Fit
 	gauges                                                 gaugeSums
 	gaugeRows                                              []gaugeRow

@@ -18,8 +18,9 @@ type Timeline struct {
 	Gone         bool // the moment is no longer known; only what is on show is left of it
 }
 
-// DrawTimeline draws a line from the oldest moment that is known to the present, with the one on show and the marks on it.
-func DrawTimeline(a grid.Area, t *Timeline, c *Ctx) {
+// DrawTimeline draws a line from the oldest moment that is known to the present, with the one on show and the marks on it. It returns
+// where on the screen the line is.
+func DrawTimeline(a grid.Area, t *Timeline, c *Ctx) grid.Rect {
 	st := watch.With(grid.Bold)
 	l := a.Line(1, 0)
 	l.Rune(st, c.Skin.Glyphs.Paused).Gap(1).Put(st, "paused").Gap(1)
@@ -33,7 +34,9 @@ func DrawTimeline(a grid.Area, t *Timeline, c *Ctx) {
 	if l.Room() > grid.Width(reach)+12 {
 		right = a.Right(a.W-1, 0, dim, reach) - 1
 	}
-	c.track(a.Sub(l.X, 0, right-l.X, 1), t.From, t.To, t.At)
+	line := a.Sub(l.X, 0, right-l.X, 1)
+	c.track(line, t.From, t.To, t.At)
+	return line.Rect
 }
 
 // ago is how long ago a moment was.
@@ -47,10 +50,11 @@ func ago(d time.Duration) string {
 	return metric.Duration(int64(d)) + " ago"
 }
 
-// Progress draws how far a replay has come as a line over the whole width, with the marks on it.
-func Progress(a grid.Area, c *Ctx) {
-	p := c.Replay
-	c.track(a.Inset(1, 0), p.Begin, p.End, p.Now)
+// Progress draws how far a replay has come as a line over the whole width, with the marks on it, and returns where on the screen it is.
+func Progress(a grid.Area, c *Ctx) grid.Rect {
+	p, line := c.Replay, a.Inset(1, 0)
+	c.track(line, p.Begin, p.End, p.Now)
+	return line.Rect
 }
 
 // track draws a stretch of time, the part of it that is over, and the marks.

@@ -125,6 +125,7 @@ func drawLatencyChart(a grid.Area, s *store.Snapshot, c *Ctx) {
 			}
 		},
 	}, c.Skin)
+	c.courseMarks(a.Sub(courseAxis, 0, a.W-courseAxis, a.H), pts[len(pts)-1].At, len(pts))
 }
 
 var latencyRoles = []theme.Role{theme.SeriesP99, theme.SeriesP50}

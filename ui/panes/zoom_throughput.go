@@ -52,6 +52,7 @@ func drawRatesChart(a grid.Area, pts []store.RatePoint, c *Ctx) {
 		N: len(pts), At: at, Top: top, Stamp: stamp(pts),
 		Roles: []theme.Role{theme.SeriesPrefill, theme.SeriesDecode}, Label: label(countAxis, top),
 	}, c.Skin)
+	c.courseMarks(a.Sub(courseAxis, 1, a.W-courseAxis, a.H-1), pts[len(pts)-1].At, len(pts))
 }
 
 // drawKVChart draws how many cells of the KV cache were in use.
@@ -63,6 +64,7 @@ func drawKVChart(a grid.Area, pts []store.RatePoint, total int64, c *Ctx) {
 	c.Memory.kv.Draw(a.Sub(0, 1, a.W, a.H-1), grid.Curves{
 		N: len(pts), At: used, Top: top, Stamp: stamp(pts), Roles: []theme.Role{theme.SeriesP50}, Label: label(countAxis, top),
 	}, c.Skin)
+	c.courseMarks(a.Sub(courseAxis, 1, a.W-courseAxis, a.H-1), pts[len(pts)-1].At, len(pts))
 }
 
 // stamp changes when a point is added or the last one grows.

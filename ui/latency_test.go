@@ -1,0 +1,124 @@
+package ui
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/panes"
+)
+
+// latencyKeyCases are the cases of the keys of the view of latencies.
+var latencyKeyCases = map[action]func(t *testing.T, a *app, k *asked){
+	actPage: func(t *testing.T, a *app, _ *asked) {
+		a.press("4")
+		for _, words := range []string{"TTFT cold", "ITL over time", "TTFT by prompt", "Stalls, newest first"} {
+			a.press("tab")
+			holds(t, a, words)
+		}
+	},
+	actPageBack: func(t *testing.T, a *app, _ *asked) {
+		a.press("4", "shift+tab")
+		holds(t, a, "Latency ─ TTFT by prompt")
+	},
+}
+
+// Everything that the view of latencies can tell is on one of its pages at each size.
+func TestLatencyPagesHoldEverything(t *testing.T) {
+	s := chilled()
+	for _, size := range sizes {
+		a := open(s, theme.TrueColour, false, size[0], size[1])
+		a.press("4")
+		var all strings.Builder
+		for range panes.NumLatencyPages {
+			all.WriteString(stripStyles(a.View().Content))
+			a.press("tab")
+		}
+		for _, words := range []string{"p99", "TTFT warm", "TTFT cold", "gaps, the last ones", "1 column = 1 s", "ITL over time", "per computed token", "target", "goodput"} {
+			if !strings.Contains(all.String(), words) {
+				t.Errorf("%dx%d: no page tells %q", size[0], size[1], words)
+			}
+		}
+		for _, words := range []string{"1 column = 1 s", "gaps, the last ones"} {
+			if drawn := strings.Count(all.String(), words); drawn < 2 {
+				t.Errorf("%dx%d: %q stands on %d pages", size[0], size[1], words, drawn)
+			}
+		}
+	}
+}
+
+// chilled is a session with cold requests and many warm ones.
+func chilled() *store.Snapshot {
+	s := newScene()
+	s.load(event.StageNone)
+	s.model("llmtop-demo-moe", 8, 16, 2)
+	for i := range 24 {
+		s.request(event.RequestID(i+1), "code", promptText[:10+i], answerText, 40, 40, i < 3)
+	}
+	s.now += 1200 * ms
+	return s.drain()
+}
+
+func TestGoldenLatencyPages(t *testing.T) {
+	s := chilled()
+	for _, size := range sizes {
+		for _, name := range []string{theme.Palettes()[0].Name, "light"} {
+			a := newApp(Config{Snapshots: func() *store.Snapshot { return s }, Profile: theme.TrueColour, Theme: name})
+			a.Update(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
+			a.press("4", "m")
+			a.say("")
+			for range panes.NumLatencyPages {
+				golden(t, fmt.Sprintf("latency_%s_%s_%dx%d.ansi", strings.Fields(a.panes.Latency.String())[0], name, size[0], size[1]), a.View().Content)
+				a.press("tab")
+			}
+		}
+	}
+}
+
+// A mark stands on the charts at its second, and goes to the left as time goes on.
+func TestMarksStandOnCharts(t *testing.T) {
+	a, s, _ := voyage(160, 45, theme.TrueColour)
+	a.press("4", "tab", "tab", "m")
+	column := func() int {
+		for _, row := range strings.Split(stripStyles(a.View().Content), "\n") {
+			if before, _, ok := strings.Cut(row, "m1"+string(a.skin.Glyphs.Up)); ok {
+				return len([]rune(before))
+			}
+		}
+		return -1
+	}
+	wait := func(d time.Duration) {
+		s.now += event.Time(d)
+		a.Update(tickMsg{})
+	}
+	wait(time.Second) // until the second of the mark has a column of its own
+	first := column()
+	wait(5 * time.Second)
+	if then := column(); first < 0 || then != first-5 {
+		t.Errorf("the mark was in column %d, and five seconds later in %d", first, then)
+	}
+}
+
+// A click on the line of time goes to that moment.
+func TestClickOnTheLineOfTime(t *testing.T) {
+	a, _, _ := voyage(160, 45, theme.TrueColour)
+	a.press("space")
+	a.View()
+	bar, at := a.travel.bar, a.track
+	a.Update(tea.MouseClickMsg{X: at.X + at.W/2, Y: at.Y, Button: tea.MouseLeft})
+	middle := bar.From + (bar.To-bar.From)/2
+	if off := a.travel.at - middle; off < -(bar.To-bar.From)/event.Time(at.W) || off > (bar.To-bar.From)/event.Time(at.W) {
+		t.Errorf("the middle of the line leads to %v, want about %v", a.travel.at, middle)
+	}
+	a.press("space")
+	a.View()
+	if a.Update(tea.MouseClickMsg{X: at.X + 1, Y: at.Y, Button: tea.MouseLeft}); a.panes.Paused {
+		t.Error("without a line a click does something to the time")
+	}
+}
