@@ -41,7 +41,7 @@ func (a *attached) addFleet(ctx context.Context, at string) error {
 
 // replica begins to show one of a fleet, and returns where its events go.
 func (a *attached) replica(ctx context.Context, name string) event.Sink {
-	s := a.exporting.session(name, store.Options{Now: a.clock.Now, TTFTTarget: a.opt.ttftTarget, Queue: serverQueue})
+	s := a.exporting.session(name, store.Options{Now: a.clock.Now, Targets: a.opt.targets, Queue: serverQueue})
 	a.group.Go(func() error { return a.watch(ctx, s, name) })
 	a.mu.Lock()
 	defer a.mu.Unlock()
