@@ -5,6 +5,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
 )
 
 func of(name, model string, ttft, waiting float64) *Replica {
@@ -47,6 +48,19 @@ func TestBoundsOfQuantiles(t *testing.T) {
 	all[4].Cells[TTFT].Edge = metric.Above
 	if got := Outliers(all); len(got) != 1 {
 		t.Errorf("more than 0.1 s is not out of line: %+v", got)
+	}
+}
+
+// Of a server that has told nothing yet no number is known, and none is 0.
+func TestNothingIsKnownBeforeTheFirstReport(t *testing.T) {
+	s := &store.Snapshot{}
+	s.Engine.Caps = event.CapReports
+	var r Replica
+	r.Measure(s, metric.Minute)
+	for f := range NumFields {
+		if r.Cells[f].OK() {
+			t.Errorf("%v is %v", f, r.Cells[f].V)
+		}
 	}
 }
 

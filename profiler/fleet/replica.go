@@ -116,8 +116,10 @@ func (r *Replica) Measure(s *store.Snapshot, w metric.Window) {
 	r.Snapshot = s
 	r.Cells = [NumFields]Cell{}
 	set := func(f Field, v event.Reading) { r.Cells[f] = Cell{Reading: v} }
-	set(Running, event.From(float64(s.Throughput.Running)))
-	set(Waiting, event.From(float64(s.Throughput.Queued)))
+	if !s.Engine.Caps.Has(event.CapReports) { // of others nothing is known before their first report
+		set(Running, event.From(float64(s.Throughput.Running)))
+		set(Waiting, event.From(float64(s.Throughput.Queued)))
+	}
 	set(KV, s.KV.Usage)
 	set(Decode, s.Throughput.Decode)
 	if p := s.Reported; p != nil {

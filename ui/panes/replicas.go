@@ -104,9 +104,9 @@ func replicaColumnsFor(by fleet.Field, w int) (out []replicaColumn) {
 			c.w += stateSince
 			left -= stateSince
 		}
-		if c.field == fleet.Name {
-			c.w += min(left, 24)
-			left -= min(left, 24)
+		if more := min(max(left-stateSince, 0), 24); c.field == fleet.Name {
+			c.w += more
+			left -= more
 		}
 		if c.field == fleet.Model {
 			c.w += min(left, 16)
