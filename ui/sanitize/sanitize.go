@@ -50,7 +50,6 @@ func Text(s string) string { return clean(s, true) }
 type writer struct {
 	strings.Builder
 	lines bool // keep newlines
-	more  bool // text may follow: a unit that reaches the end is not yet decided
 }
 
 // clean returns s itself where nothing needs to be done, which is nearly always.
@@ -62,21 +61,10 @@ func clean(s string, lines bool) string {
 	w := writer{lines: lines}
 	w.Grow(len(s) + 16)
 	w.WriteString(s[:i])
-	w.all(s[i:])
-	return w.String()
-}
-
-// all writes units until the end or the first undecided one, and returns how many bytes it took.
-func (w *writer) all(s string) int {
-	i := 0
 	for i < len(s) {
-		n := w.next(s[i:])
-		if n == 0 {
-			break
-		}
-		i += n
+		i += w.next(s[i:])
 	}
-	return i
+	return w.String()
 }
 
 // plainPrefix is the length of the longest start of s that is printable ASCII (or newlines, where allowed), one byte short
@@ -90,16 +78,13 @@ func plainPrefix(s string, lines bool) int {
 	return len(s)
 }
 
-// next writes what the unit at the start of s becomes and returns its length, 0 if it is undecided.
+// next writes what the unit at the start of s becomes and returns its length.
 func (w *writer) next(s string) int {
 	if c := s[0]; c < 0x20 || c == 0x7f {
 		return w.control(s)
 	}
 	if n := c1(s); n > 0 {
 		return w.introduced(s, n, s[n-1]&0x1f|0x40)
-	}
-	if w.more && !utf8.FullRuneInString(s) {
-		return 0
 	}
 	r, n := utf8.DecodeRuneInString(s)
 	switch {
@@ -121,9 +106,6 @@ func (w *writer) control(s string) int {
 		if len(s) > 1 && s[1] == '\n' {
 			return w.newline(2)
 		}
-		if w.more && len(s) == 1 {
-			return 0
-		}
 		return w.newline(1)
 	case '\t':
 		if w.lines {
@@ -133,9 +115,6 @@ func (w *writer) control(s string) int {
 		}
 		return 1
 	case 0x1b:
-		if w.more && len(s) == 1 {
-			return 0
-		}
 		if len(s) > 1 && s[1] >= 0x20 && s[1] < 0x7f {
 			return w.introduced(s, 2, s[1])
 		}
@@ -170,47 +149,43 @@ const maxSequence = 256
 // introduced shows one replacement for the escape sequence whose introducer (the byte after ESC in its 7-bit form) ends
 // at s[lead].
 func (w *writer) introduced(s string, lead int, intro byte) int {
-	n, open := 0, false
+	n := 0
 	switch {
 	case intro == '[':
-		n, open = parameters(s[lead:], 0x40)
+		n = parameters(s[lead:], 0x40)
 	case intro < 0x30:
-		n, open = parameters(s[lead:], 0x30)
+		n = parameters(s[lead:], 0x30)
 	case strings.IndexByte("]PX^_", intro) >= 0:
-		n, open = stringControl(s[lead:])
-	}
-	if open && w.more {
-		return 0
+		n = stringControl(s[lead:])
 	}
 	w.WriteRune(Replacement)
 	return lead + n
 }
 
-// parameters is the length of parameter and intermediate bytes with the final byte, which is final or above; open if the
-// end did not come yet.
-func parameters(s string, final byte) (n int, open bool) {
+// parameters is the length of parameter and intermediate bytes with the final byte, which is final or above; 0 without an end.
+func parameters(s string, final byte) int {
 	for i := 0; i < len(s) && i < maxSequence; i++ {
 		switch c := s[i]; {
 		case c >= final && c < 0x7f:
-			return i + 1, false
+			return i + 1
 		case c < 0x20 || c >= 0x7f:
-			return i, false
+			return i
 		}
 	}
-	return 0, len(s) < maxSequence
+	return 0
 }
 
 // stringControl is the length of an OSC, DCS, SOS, PM or APC string with its end (BEL, ST, 8-bit ST); 0 without an end.
-func stringControl(s string) (n int, open bool) {
+func stringControl(s string) int {
 	for i := 0; i < len(s) && i < maxSequence; i++ {
 		switch {
 		case s[i] == 7:
-			return i + 1, false
+			return i + 1
 		case s[i] == 0x1b && i+1 < len(s) && s[i+1] == '\\', s[i] == 0xc2 && i+1 < len(s) && s[i+1] == 0x9c:
-			return i + 2, false
+			return i + 2
 		}
 	}
-	return 0, len(s) < maxSequence
+	return 0
 }
 
 // hidden are characters that take no cell and change what others look like: joiners, selectors, tags, byte order mark.
@@ -235,9 +210,6 @@ func reorders(r rune) bool {
 // cluster for which the two differ is shown as a replacement, so that no row can be longer than it seems.
 func (w *writer) cluster(s string) int {
 	c, n := base(s)
-	if w.more && (n == len(s) || !utf8.FullRuneInString(s[n:])) {
-		return 0
-	}
 	byRune := StringWidth(c)
 	first, _ := utf8.DecodeRuneInString(c)
 	if byRune == 0 || byRune != ansi.StringWidth(c) || byRune != ansi.StringWidthWc(c) || !unicode.IsPrint(first) {

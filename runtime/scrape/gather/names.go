@@ -1,8 +1,6 @@
 package gather
 
 import (
-	"slices"
-
 	"github.com/llmtop/llmtop/runtime/scrape/identify"
 )
 
@@ -30,11 +28,3 @@ var owners = func() map[string]identify.Kind {
 	}
 	return out
 }()
-
-// Histogram reports whether a name is of samples of a histogram.
-func Histogram(name string) bool {
-	k, ok := KindOf(name)
-	return ok && slices.ContainsFunc(tables[k], func(a alias) bool {
-		return a.hist != "" && (name == a.metric+"_bucket" || name == a.metric+"_sum" || name == a.metric+"_count")
-	})
-}
