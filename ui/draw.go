@@ -137,14 +137,25 @@ func (a *app) footer(area grid.Area) {
 func essential(act action) bool { return act == actHelp || act == actQuit || act == actBack }
 
 // footerKeys are the bindings that the footer shows in this view, those of this view alone first; the overview, which is what a newcomer
-// sees, begins with what goes for all views.
+// sees, begins with what goes for all views, and a view that is paused with the way through time. Keys that mean something else in this view
+// are not shown for that.
 func (a *app) footerKeys() (out []binding) {
-	for _, own := range [...]bool{true, false} {
+	const ways, own, rest = 0, 1, 2
+	ranked := func(b *binding) int {
+		switch {
+		case a.panes.Paused && lookup(travelling, b.keys[0], a.view) == b.act:
+			return ways
+		case b.in != everywhere && a.view != viewOverview:
+			return own
+		}
+		return rest
+	}
+	for rank := range rest + 1 {
 		for _, b := range a.bindings {
 			if b.act == actBack && a.view != viewOverview {
 				b.word = "back"
 			}
-			if b.word != "" && b.in.has(a.view) && (b.in != everywhere && a.view != viewOverview) == own && a.able(b.act) {
+			if b.word != "" && b.in.has(a.view) && ranked(&b) == rank && lookup(a.bindings, b.keys[0], a.view) == b.act && a.able(b.act) {
 				out = append(out, b)
 			}
 		}

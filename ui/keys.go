@@ -31,6 +31,7 @@ const (
 	actRequestBelow
 	actAxis
 	actNextStall
+	actSlowest
 	actInspect
 	actBack
 	actWindow
@@ -131,6 +132,7 @@ var bindings = []binding{
 	{onToken, actTokenLeft, []string{"left"}, "left", "", "look at the token before; in request, so does the mouse over the cells, and up and down by rows"},
 	{onToken, actTokenRight, []string{"right"}, "left right", "token", "look at the next token"},
 	{onToken, actNextStall, []string{"n"}, "n", "stall", "look at the next stall"},
+	{in(viewRequest), actSlowest, []string{"N"}, "N", "slowest", "look at the slowest token"},
 	{in(viewRequest), actAxis, []string{"x"}, "x", "axis", "time axis to the first token, or to the end"},
 	{onToken, actRequestAbove, []string{"<"}, "<", "", "the request in the row above in the table"},
 	{onToken, actRequestBelow, []string{">"}, "< >", "request", "the request in the row below in the table"},

@@ -142,6 +142,14 @@ var requestKeyCases = map[action]func(*testing.T, *app, *asked){
 		a.press("n")
 		holds(t, a, "Token 12")
 	},
+	actSlowest: func(t *testing.T, a *app, _ *asked) {
+		a.press("2", "end", "enter")
+		holds(t, a, "Token 12  the slowest")
+		a.press("n")
+		holds(t, a, "Token 313")
+		a.press("N")
+		holds(t, a, "Token 12  the slowest")
+	},
 	actCopy: func(t *testing.T, a *app, _ *asked) {
 		for _, view := range []string{"2", "3"} {
 			cmd := a.press(view, "y")

@@ -115,9 +115,13 @@ func (a *app) doRequest(act action) {
 		r.step(act == actRequestBelow, a.snap)
 	case actAxis:
 		r.one.Whole = !r.one.Whole
+	case actSlowest:
+		if r.one.Request != nil {
+			r.choose(panes.Slowest(r.one.Request) - r.one.Token)
+		}
 	case actNextStall:
 		if !r.nextStall() {
-			a.say("no stall: no gap of 3 times the median or more")
+			a.say("no stall: no gap was 3 times the median before it, or more")
 		}
 	}
 }

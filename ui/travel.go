@@ -35,9 +35,9 @@ type travel struct {
 var travelling = []binding{
 	{everywhere, actPause, []string{"space"}, "space", "resume", "back to live"},
 	{everywhere, actBackward, []string{"left", "shift+left"}, "left", "", "1 s back: everything on all views is as it was then"},
-	{everywhere, actForward, []string{"right", "shift+right"}, "arrows [ ]", "time", "1 s on"},
+	{everywhere, actForward, []string{"right", "shift+right"}, "left right", "1 s", "1 s on"},
 	{everywhere, actFarBack, []string{"["}, "[", "", "10 s back"},
-	{everywhere, actFarOn, []string{"]"}, "[ ]", "", "10 s on"},
+	{everywhere, actFarOn, []string{"]"}, "[ ]", "10 s", "10 s on"},
 	{everywhere, actToBegin, []string{"home"}, "home", "", "to the oldest moment that is still known"},
 	{everywhere, actToEnd, []string{"end"}, "end", "live", "back to live"},
 }

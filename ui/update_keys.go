@@ -103,7 +103,7 @@ func (a *app) do(act action) {
 			break
 		}
 		a.requests.do(act, a.snap)
-	case actOpen, actTokenLeft, actTokenRight, actRequestAbove, actRequestBelow, actAxis, actNextStall:
+	case actOpen, actTokenLeft, actTokenRight, actRequestAbove, actRequestBelow, actAxis, actNextStall, actSlowest:
 		a.doRequest(act)
 	case actExpertLeft, actExpertRight, actFind, actFindNext, actBudgetLess, actBudgetMore, actSplit, actSection, actSpan:
 		a.doExperts(act)

@@ -129,7 +129,7 @@ func (s *state) split(l *live, ttft int64) {
 		if ttft > 0 {
 			p.Share = float64(ns) / float64(ttft)
 		}
-		if computed > 0 {
+		if computed > 0 && stage != event.StageLoad { // which takes as long for any prompt
 			p.PerToken = float64(ns) / computed
 		}
 		v.Parts = append(v.Parts, p)

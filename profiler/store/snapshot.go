@@ -126,7 +126,7 @@ type Part struct {
 	Stage    event.Stage // StageNone is "other"
 	Dur      time.Duration
 	Share    float64 // of TTFT, 0..1
-	PerToken float64 // ns per computed prompt token; 0 if there are none
+	PerToken float64 // ns per computed prompt token; 0 if there are none, and of the model load
 }
 
 // LayerPart is the prompt processing of one layer.

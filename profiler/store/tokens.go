@@ -7,6 +7,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/verdict"
 )
 
 // A gap is a stall when it is StallFactor times the request's median gap or more, and at least stallFloor, below which nobody
@@ -114,7 +115,7 @@ func (s *state) cause(l *live, from, to event.Time) string {
 	}
 	if h := &s.host; h.Known && to-h.At < event.Time(2*h.Interval) {
 		if wait, ran := h.Engine.RunWait, h.Engine.CPU; wait.OK() && ran.OK() && wait.V > starved*(wait.V+ran.V) {
-			return "waiting for a core"
+			return verdict.WaitingForCore
 		}
 		if p := h.Self.GCPause; p.OK() && h.Engine.PID == h.Self.PID && p.V > float64(to-from)/2 {
 			return "llmtop's garbage collection"

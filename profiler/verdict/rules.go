@@ -38,7 +38,9 @@ func (ttft) judge(e *Evidence, l *Limits) (Verdict, bool) {
 	v := Verdict{Topic: "TTFT", Evidence: fmt.Sprintf("request #%d, %d prompt tokens", e.Request, e.Prompt)}
 	mostly := ""
 	if e.DomShare < 1 || e.Dominant != "other" { // or nobody has told where the time went
-		v.Evidence += fmt.Sprintf(", %s %s a prompt token", e.Dominant, metric.Duration(int64(e.DomPerTok)))
+		if e.DomPerTok > 0 {
+			v.Evidence += fmt.Sprintf(", %s %s a prompt token", e.Dominant, metric.Duration(int64(e.DomPerTok)))
+		}
 		mostly = fmt.Sprintf(": %s of it %s", metric.Percent(e.DomShare), e.Dominant)
 	}
 	switch {
@@ -85,6 +87,9 @@ var remedies = map[string]string{
 	"device to host": "sample on the device, or fetch fewer logits",
 }
 
+// WaitingForCore is the cause of a stall during which the engine's threads wanted to run and could not.
+const WaitingForCore = "waiting for a core"
+
 // tail: "Token gaps: p99 1.94 ms is 3.1x p50 0.62 ms in the last minute (limit 3x): 2 stalls, both while #42's prompt was processed."
 type tail struct{}
 
@@ -96,7 +101,7 @@ func (tail) judge(e *Evidence, l *Limits) (Verdict, bool) {
 	if ratio < l.TailFactor {
 		return Verdict{}, false
 	}
-	stalls := ""
+	stalls, try := "", "look at the stalls in the TPOT pane; smaller prompt chunks shorten those that prompts cause"
 	var evidence []string
 	for _, c := range e.Stalls {
 		evidence = append(evidence, fmt.Sprintf("%d %s", c.N, c.Text))
@@ -106,13 +111,16 @@ func (tail) judge(e *Evidence, l *Limits) (Verdict, bool) {
 		if e.Stalls[0].Text == "unknown" {
 			stalls = ": stalls of unknown cause"
 		}
+		if e.Stalls[0].Text == WaitingForCore {
+			try = "stop what else uses the cores, or give the engine fewer threads than there are cores"
+		}
 	}
 	return Verdict{
 		Severity: Watch, Topic: "token gaps",
 		Text: fmt.Sprintf("Token gaps: p99 %s is %.1fx p50 %s in the last minute (limit %.0fx)%s",
 			metric.Duration(e.ITL.P99), ratio, metric.Duration(e.ITL.P50), l.TailFactor, stalls),
 		Evidence: strings.Join(evidence, " · "),
-		Try:      "look at the stalls in the TPOT pane; smaller prompt chunks shorten those that prompts cause",
+		Try:      try,
 	}, true
 }
 

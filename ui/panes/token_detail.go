@@ -6,6 +6,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/profiler/verdict"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/sanitize"
@@ -31,10 +32,9 @@ func (c *Ctx) tokenHead(a grid.Area, v *RequestView) int {
 	l := a.Line(0, 0)
 	l.Put(head, "Token "+itoa(v.Token)).Gap(2)
 	switch {
-	case v.Chosen:
-	case v.Request.State.Final():
+	case len(v.Request.Gaps) > 0 && v.Token == Slowest(v.Request):
 		l.Put(dim, "the slowest")
-	default:
+	case !v.Chosen:
 		l.Put(dim, "the last")
 	}
 	return 1
@@ -103,8 +103,8 @@ func causeWords(cause string) string {
 	switch cause {
 	case "unknown":
 		return "cause not known"
-	case "waiting for a core":
-		return "waiting for a core: the engine's threads wanted to run and could not"
+	case verdict.WaitingForCore:
+		return verdict.WaitingForCore + ": the engine's threads wanted to run and could not"
 	}
 	return sanitize.Line(cause)
 }
