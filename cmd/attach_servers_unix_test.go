@@ -165,7 +165,7 @@ func TestSeveralServers(t *testing.T) {
 	p.keys(t, "7")
 	p.waitFor(t, "3 engines", "sum", "9", "12") // of 3 that work on 3 requests each, with 4 that wait
 	p.keys(t, "\x1b[B\r")
-	p.waitFor(t, "2/3 http://127.0.0.1")
+	p.waitFor(t, "/3 http://127.0.0.1", "where the first token's time goes") // rows stand by name, engines in the order of the command line
 }
 
 func posted(url, body string) error {
