@@ -20,6 +20,57 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
+// TestDayTakesNoMoreMemoryThanItsSecondHour: an engine that answers a request every 30 s, after as many at once as are kept of the past, on a machine
+// that is sampled every second, with the last minutes remembered.
+func TestDayTakesNoMoreMemoryThanItsSecondHour(t *testing.T) {
+	const hour, tokens, crowd, more = 3600, 20, MaxRequests + MaxPast, 2 << 20
+	p := remembering(DefaultHistory, segmentEvents)
+	p.engine(event.CapTokens | event.CapQueue)
+	p.moe(2, 4, 2)
+	asked := uint64(0)
+	ask := func() {
+		asked++
+		p.ask(event.RequestID(asked), 10*ms, ms+int64(asked%11)*us, tokens)
+	}
+	for i := range crowd {
+		ask()
+		if i%100 == 0 {
+			p.store.Snapshot() // which takes what waits to be counted
+		}
+	}
+	counts := make([]uint64, 8)
+	began, early := p.now, int64(0)
+	for second := range 24 * hour {
+		p.now = began + event.Time(int64(second+1)*sec)
+		p.emit(0, event.Event{Kind: event.KindHost, Data: &event.Host{
+			Interval: sec, Engine: event.Process{PID: 1, CPU: event.Of(float64(second % 7)), RSS: event.Of(float64(second % 1000))},
+		}})
+		if second%30 == 0 {
+			for i := range counts {
+				counts[i] += uint64(second % (i + 2))
+			}
+			ask()
+			p.picked(2, 4, make([]uint64, 8), counts, [2]uint64{metric.Decode: tokens * asked})
+		}
+		if second%10 == 0 {
+			p.store.Snapshot()
+		}
+		if second == 2*hour {
+			early = heap()
+		}
+	}
+	s := p.store.Snapshot()
+	grown := heap() - early
+	runtime.KeepAlive(p)
+	t.Logf("%d KB in use after two hours, %d KB more after a day", early>>10, grown>>10)
+	if grown > more {
+		t.Errorf("%d KB more are in use after a day than after two hours", grown>>10)
+	}
+	if s.Counts.Finished != asked || s.Counts.GeneratedTokens != asked*tokens || s.Lost.Total() != 0 {
+		t.Errorf("of %d requests: counts %+v, lost %v", asked, s.Counts, s.Lost)
+	}
+}
+
 // TestMillionRequestsThatNeverEnd leave no more behind than the bounds of the store allow.
 func TestMillionRequestsThatNeverEnd(t *testing.T) {
 	const many, most = 1_000_000, 16 << 20 // 256 requests and the ids of 4096
