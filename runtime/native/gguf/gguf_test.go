@@ -127,7 +127,7 @@ func TestTensors(t *testing.T) {
 	if data := f.Data(q); len(data) != 4*34 || data[0] != 7 || data[135] != 7 || q.Offset != 64 {
 		t.Errorf("data of blk.0.q: %+v %v", q, data)
 	}
-	want := "check tensors: tensor blk.0.iq has type IQ2_XS, which the native engine cannot compute; supported: F32, F16, Q4_0, Q8_0, Q4_K, Q5_K, Q6_K, BF16"
+	want := `check tensors: tensor "blk.0.iq" has type IQ2_XS, which the native engine cannot compute; supported: F32, F16, Q4_0, Q8_0, Q4_K, Q5_K, Q6_K, BF16`
 	if err := f.CheckTypes(); err == nil || err.Error() != want {
 		t.Errorf("CheckTypes: %v", err)
 	}
@@ -148,7 +148,7 @@ func TestUnknownTensorType(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f.Data(f.Tensors[0]) != nil || f.CheckTypes() == nil || !strings.Contains(f.CheckTypes().Error(), "tensor new has type type 900") {
+	if f.Data(f.Tensors[0]) != nil || f.CheckTypes() == nil || !strings.Contains(f.CheckTypes().Error(), "tensor \"new\" has type type 900") {
 		t.Errorf("unknown type: %v", f.CheckTypes())
 	}
 }

@@ -80,7 +80,7 @@ func blockLayout(t tensor.Type) (elems, bytes uint64) {
 func (f *File) CheckTypes() error {
 	for _, t := range f.Tensors {
 		if !t.Type.Supported() {
-			return fmt.Errorf("check tensors: tensor %s has type %v, which the native engine cannot compute; supported: %s",
+			return fmt.Errorf("check tensors: tensor %q has type %v, which the native engine cannot compute; supported: %s",
 				t.Name, t.Type, supportedTypes())
 		}
 	}

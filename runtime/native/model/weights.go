@@ -172,7 +172,7 @@ func Load(f *gguf.File) (*Weights, error) {
 func (l *loader) finish(c *Config) {
 	for _, t := range l.f.Tensors {
 		if !l.used[t.Name] && l.err == nil {
-			l.err = fmt.Errorf("tensor %s has no part in a model of architecture %s as the native engine computes it", t.Name, c.Architecture)
+			l.err = fmt.Errorf("tensor %q has no part in a model of architecture %s as the native engine computes it", t.Name, c.Architecture)
 		}
 	}
 }
