@@ -2,10 +2,8 @@ package ui
 
 import (
 	"github.com/llmtop/llmtop/profiler/store"
-	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/panes"
-	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
 // experts is the view of the router as the user has arranged it, and the line in which an expert is looked for.
@@ -33,17 +31,7 @@ func (x *experts) draw(area grid.Area, s *store.Snapshot, c *panes.Ctx) {
 	if !x.typing {
 		return
 	}
-	box := area.Sub(1, area.H-1, area.W-2, 1)
-	box.Fill(0, 0, box.W, grid.Fg(theme.Dim), ' ')
-	box.Text(1, 0, grid.Fg(theme.Accent).With(grid.Bold), "/")
-	used := x.line.drawText(box.Sub(3, 0, box.W-4, 1), c.Skin.Glyphs.ASCII)
-	note, st := findSyntax+"   enter keep  esc undo", theme.Dim
-	if x.err != nil {
-		note, st = sanitize.Line(x.err.Error()), theme.Bad
-	}
-	if at := 3 + used + 3; at < box.W {
-		box.Elide(at, 0, box.W-at-1, grid.Fg(st), note, c.Skin.Glyphs.Ellipsis)
-	}
+	drawTyped(area.Sub(1, area.H-1, area.W-2, 1), &x.line, x.err, findSyntax+"   enter keep  esc undo", c.Skin)
 }
 
 // do does what a key of the view says.

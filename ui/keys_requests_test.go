@@ -50,7 +50,7 @@ var requestKeyCases = map[action]func(*testing.T, *app, *asked){
 		for range table.NumFields {
 			a.press("<")
 			a.View()
-			if by := a.requests.shown.List.By; !slices.ContainsFunc(a.requests.shown.Heads, func(h panes.Head) bool { return h.Field == by }) {
+			if by := a.requests.shown.List.By; !slices.ContainsFunc(a.requests.shown.Heads, func(h panes.Head[table.Field]) bool { return h.Field == by }) {
 				t.Errorf("the rows are sorted by %v, which is not shown", by)
 			}
 		}

@@ -7,7 +7,6 @@ import (
 	"github.com/llmtop/llmtop/profiler/fleet"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
-	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/panes"
 	"github.com/llmtop/llmtop/ui/sanitize"
@@ -26,10 +25,7 @@ type replicas struct {
 	over  metric.Window
 	at    string // the one that is selected; "": the first
 
-	typing bool
-	line   editor
-	before table.ReplicaFilter // to go back to
-	err    error               // what is wrong with the filter being typed
+	filtering[table.ReplicaFilter]
 }
 
 // isFleet reports whether engines are compared as replicas.
@@ -100,9 +96,7 @@ func (r *replicas) do(act action) {
 	l := &r.shown.List
 	switch act {
 	case actFilter:
-		r.typing, r.before, r.err = true, l.Filter, nil
-		r.line.show()
-		r.line.set(l.Filter.Text(), "")
+		r.begin(l.Filter, l.Filter.Text())
 	case actColumnLeft:
 		r.sort((l.By + fleet.NumFields - 1) % fleet.NumFields)
 	case actColumnRight:
@@ -120,21 +114,7 @@ func (r *replicas) sort(by fleet.Field) {
 }
 
 // onClick sorts by the head under the mouse, or selects the row there; it reports whether that was selected before.
-func (r *replicas) onClick(x, y int) (again bool) {
-	t := &r.shown
-	for _, h := range t.Heads {
-		if h.At.Has(x, y) {
-			r.sort(h.Field)
-			return false
-		}
-	}
-	if t.Body.Has(x, y) {
-		row := t.First + y - t.Body.Y
-		again = row == t.Selected
-		r.pin(row)
-	}
-	return again
-}
+func (r *replicas) onClick(x, y int) (again bool) { return click(&r.shown.Rows, x, y, r.sort, r.pin) }
 
 // unfilter takes the filter away and reports whether there was one.
 func (r *replicas) unfilter() bool {
@@ -144,47 +124,22 @@ func (r *replicas) unfilter() bool {
 	return was
 }
 
-// onKey edits the filter, which is in force as far as it can be read.
+// onKey edits the filter.
 func (r *replicas) onKey(name, text string) {
-	switch name {
-	case "enter":
-		if r.err == nil {
-			r.typing = false
-		}
-		return
-	case "esc", "ctrl+c":
-		r.typing, r.shown.List.Filter = false, r.before
+	if r.edit(name, text, &r.shown.List.Filter, table.ParseReplicas) {
 		r.arrange()
-		return
 	}
-	r.line.edit(name, text)
-	r.apply()
 }
 
 // paste puts pasted text into the filter.
 func (r *replicas) paste(text string) {
-	r.line.insert(text)
-	r.apply()
-}
-
-// apply has the rows chosen by what has been typed. What cannot be read changes nothing.
-func (r *replicas) apply() {
-	f, err := table.ParseReplicas(string(r.line.text))
-	if r.err = err; err == nil {
-		r.shown.List.Filter = f
+	if r.insert(text, &r.shown.List.Filter, table.ParseReplicas) {
 		r.arrange()
 	}
 }
 
 // draw draws the table, with the filter in the lower border.
 func (r *replicas) draw(area grid.Area, c *panes.Ctx) {
-	filter := r.shown.List.Filter.Text()
 	panes.Replicas(area, &r.shown, r.typing, c)
-	box := area.Sub(1, area.H-1, area.W-2, 1)
-	switch {
-	case r.typing:
-		drawFilter(box, &r.line, r.err, table.ReplicaSyntax, c.Skin)
-	case filter != "":
-		box.Elide(1, 0, box.W-2, grid.Fg(theme.Accent), " filter: "+sanitize.Line(filter)+" ", c.Skin.Glyphs.Ellipsis)
-	}
+	r.drawOn(area, r.shown.List.Filter.Text(), table.ReplicaSyntax, c.Skin)
 }

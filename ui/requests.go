@@ -2,10 +2,8 @@ package ui
 
 import (
 	"github.com/llmtop/llmtop/profiler/store"
-	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/panes"
-	"github.com/llmtop/llmtop/ui/sanitize"
 	"github.com/llmtop/llmtop/ui/table"
 )
 
@@ -17,10 +15,7 @@ type requests struct {
 	one panes.RequestView // it alone
 	was table.Key         // what that showed last
 
-	typing bool
-	line   editor
-	before table.Filter // to go back to
-	err    error        // what is wrong with the filter being typed
+	filtering[table.Filter]
 }
 
 func newRequests() requests {
@@ -35,14 +30,7 @@ func (r *requests) draw(area grid.Area, s *store.Snapshot, c *panes.Ctx) {
 	t := &r.shown
 	r.refresh(s)
 	panes.Requests(area, t, s, c)
-	box := area.Sub(1, area.H-1, area.W-2, 1)
-	switch {
-	case r.typing:
-		drawFilter(box, &r.line, r.err, table.Syntax, c.Skin)
-	case t.List.Filter.Text() != "":
-		words := " filter: " + sanitize.Line(t.List.Filter.Text()) + " "
-		box.Elide(1, 0, box.W-2, grid.Fg(theme.Accent), words, c.Skin.Glyphs.Ellipsis)
-	}
+	r.drawOn(area, t.List.Filter.Text(), table.Syntax, c.Skin)
 }
 
 // refresh takes the requests of a snapshot.
@@ -88,9 +76,7 @@ func (r *requests) do(act action, s *store.Snapshot) {
 	l.Update(s)
 	switch act {
 	case actFilter:
-		r.typing, r.before, r.err = true, l.Filter, nil
-		r.line.show()
-		r.line.set(l.Filter.Text(), "")
+		r.begin(l.Filter, l.Filter.Text())
 	case actFollow:
 		if r.shown.Follow {
 			r.pin(r.shown.Selected)
@@ -124,21 +110,7 @@ func (r *requests) nextColumn(right bool) {
 }
 
 // onClick sorts by the head under the mouse, or selects the row there; it reports whether that was selected before.
-func (r *requests) onClick(x, y int) (again bool) {
-	t := &r.shown
-	for _, h := range t.Heads {
-		if h.At.Has(x, y) {
-			r.sort(h.Field)
-			return false
-		}
-	}
-	if t.Body.Has(x, y) {
-		row := t.First + y - t.Body.Y
-		again = row == t.Selected
-		r.pin(row)
-	}
-	return again
-}
+func (r *requests) onClick(x, y int) (again bool) { return click(&r.shown.Rows, x, y, r.sort, r.pin) }
 
 // unfilter takes the filter away and reports whether there was one.
 func (r *requests) unfilter() bool {
@@ -147,48 +119,10 @@ func (r *requests) unfilter() bool {
 	return was
 }
 
-// onKey edits the filter, which is in force as far as it can be read.
+// onKey edits the filter.
 func (r *requests) onKey(name, text string) {
-	switch name {
-	case "enter":
-		if r.err == nil {
-			r.typing = false
-		}
-		return
-	case "esc", "ctrl+c":
-		r.typing, r.shown.List.Filter = false, r.before
-		return
-	}
-	r.line.edit(name, text)
-	r.apply()
+	r.edit(name, text, &r.shown.List.Filter, table.Parse)
 }
 
 // paste puts pasted text into the filter.
-func (r *requests) paste(text string) {
-	r.line.insert(text)
-	r.apply()
-}
-
-// apply has the rows chosen by what has been typed. What cannot be read changes nothing.
-func (r *requests) apply() {
-	f, err := table.Parse(string(r.line.text))
-	if r.err = err; err == nil {
-		r.shown.List.Filter = f
-	}
-}
-
-// drawFilter draws a filter that is typed, with what is wrong with it.
-func drawFilter(a grid.Area, line *editor, wrong error, syntax string, skin *theme.Skin) {
-	a.Fill(0, 0, a.W, grid.Fg(theme.Dim), ' ')
-	a.Text(1, 0, grid.Fg(theme.Accent).With(grid.Bold), "/")
-	used := line.drawText(a.Sub(3, 0, a.W-4, 1), skin.Glyphs.ASCII)
-	note, st := "enter keep  esc undo", theme.Dim
-	if wrong != nil {
-		note, st = sanitize.Line(wrong.Error()), theme.Bad
-	} else if len(line.text) == 0 {
-		note = syntax + "   enter keep  esc undo"
-	}
-	if x := 3 + used + 3; x < a.W {
-		a.Elide(x, 0, a.W-x-1, grid.Fg(st), note, skin.Glyphs.Ellipsis)
-	}
-}
+func (r *requests) paste(text string) { r.insert(text, &r.shown.List.Filter, table.Parse) }

@@ -13,30 +13,16 @@ import (
 
 // ReplicaTable is the table of a fleet as the user has arranged it, and, after it has been drawn, where things are.
 type ReplicaTable struct {
+	Rows[fleet.Field]
 	List     table.Replicas
 	Outliers []fleet.Outlier
-	Selected int // a row of the list
-	First    int // the row at the top
-
-	Heads []ReplicaHead
-	Body  grid.Rect // where the rows are, on the screen
 
 	lines []string                                 // what is out of line, replica by replica
 	far   map[*fleet.Replica][fleet.NumFields]bool // the cells of Outliers
 }
 
-// ReplicaHead is where the head of a column is, on the screen.
-type ReplicaHead struct {
-	Field fleet.Field
-	At    grid.Rect
-}
-
-// replicaColumn is a column of the table with its width, a gap of one included. Where not all fit, those of the highest rank are left out. The name
-// takes what is left.
-type replicaColumn struct {
-	field   fleet.Field
-	w, rank int
-}
+// replicaColumn is a column of the table. The name takes what is left.
+type replicaColumn = tableColumn[fleet.Field]
 
 var replicaColumns = []replicaColumn{
 	{fleet.Name, 16, 0},
@@ -85,21 +71,10 @@ func timesOf(o *fleet.Outlier) string {
 }
 
 // replicaColumnsFor are the columns that fit into w cells, the one that the rows are sorted by among them, and the width of the name.
-func replicaColumnsFor(by fleet.Field, w int) (out []replicaColumn) {
-	var fit [fleet.NumFields]bool
-	left := w - markWidth
-	for rank := -1; rank <= 10; rank++ {
-		for _, c := range replicaColumns {
-			if (rank < 0 && c.field == by || c.rank == rank) && !fit[c.field] && c.w <= left {
-				fit[c.field] = true
-				left -= c.w
-			}
-		}
-	}
-	for _, c := range replicaColumns {
-		if !fit[c.field] {
-			continue
-		}
+func replicaColumnsFor(by fleet.Field, w int) []replicaColumn {
+	out, left := fitting(replicaColumns, w, by, func(fleet.Field) bool { return true })
+	for i := range out {
+		c := &out[i]
 		if c.field == fleet.State && left >= stateSince {
 			c.w += stateSince
 			left -= stateSince
@@ -111,7 +86,6 @@ func replicaColumnsFor(by fleet.Field, w int) (out []replicaColumn) {
 		if c.field == fleet.Model {
 			c.w += min(left, 16)
 		}
-		out = append(out, c)
 	}
 	return out
 }
@@ -143,10 +117,9 @@ func Replicas(a grid.Area, t *ReplicaTable, typing bool, c *Ctx) {
 	room := max(in.H-4-far-detail, 1)
 	c.replicaHead(in, cols, t)
 	t.Selected = max(min(t.Selected, len(l.Rows)-1), 0)
-	t.First = max(min(t.First, t.Selected, len(l.Rows)-room), t.Selected-room+1, 0)
-	shown := l.Rows[t.First:min(t.First+room, len(l.Rows))]
 	body := in.Sub(0, 1, in.W, room)
-	t.Body = grid.Rect{X: body.X, Y: body.Y, W: body.W, H: len(shown)}
+	from, to := t.scroll(len(l.Rows), body)
+	shown := l.Rows[from:to]
 	for y, r := range shown {
 		c.replicaRow(body.Sub(0, y, body.W, 1), cols, r, t.far[r])
 		if t.First+y == t.Selected {
@@ -185,18 +158,9 @@ func (c *Ctx) replicasTitle(t *ReplicaTable) []string {
 func (c *Ctx) replicaHead(a grid.Area, cols []replicaColumn, t *ReplicaTable) {
 	x := markWidth
 	for _, col := range cols {
-		st, words := dim, col.field.Title()
-		if col.field == t.List.By {
-			st = grid.Fg(theme.Accent).With(grid.Bold)
-			words = string(c.arrow(t.List.Down)) + words
-		}
 		cell := a.Sub(x, 0, col.w-1, 1)
-		t.Heads = append(t.Heads, ReplicaHead{col.field, cell.Rect})
-		if col.field.Kind() == fleet.Word {
-			cell.Text(0, 0, st, words)
-		} else {
-			cell.Right(cell.W, 0, st, words)
-		}
+		t.Heads = append(t.Heads, Head[fleet.Field]{col.field, cell.Rect})
+		c.columnHead(cell, col.field.Title(), col.field.Kind() == fleet.Word, col.field == t.List.By, t.List.Down)
 		x += col.w
 	}
 }

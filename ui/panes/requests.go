@@ -5,34 +5,19 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
-	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/table"
 )
 
 // RequestTable is the table of requests as the user has arranged it, and, after it has been drawn, where things are.
 type RequestTable struct {
-	List     *table.List
-	Selected int  // a row of the list
-	First    int  // the row at the top
-	Follow   bool // the selection goes with the newest request
-	Typing   bool // a filter is being typed: the last row belongs to it
-
-	Heads []Head
-	Body  grid.Rect // where the rows are, on the screen
+	Rows[table.Field]
+	List   *table.List
+	Follow bool // the selection goes with the newest request
 }
 
-// Head is where the head of a column is, on the screen.
-type Head struct {
-	Field table.Field
-	At    grid.Rect
-}
-
-// requestColumn is a column of the table with its width, a gap of one included. Where not all fit, those of the highest rank are left out.
-type requestColumn struct {
-	field   table.Field
-	w, rank int
-}
+// requestColumn is a column of the table.
+type requestColumn = tableColumn[table.Field]
 
 var requestTable = []requestColumn{
 	{table.ID, 8, 0},
@@ -62,26 +47,12 @@ const (
 // columnsFor are the columns that fit into w cells, without those that have nothing in them. The one that the rows are sorted by is always
 // among them.
 func columnsFor(l *table.List, w int) []requestColumn {
-	var fit [table.NumFields]bool
-	left := w - markWidth
-	take := func(c requestColumn) {
-		if !fit[c.field] && c.w <= left {
-			fit[c.field] = true
-			left -= c.w
-		}
-	}
-	for rank := -1; rank < 2*int(table.NumFields); rank++ {
-		for _, c := range requestTable {
-			if rank < 0 && c.field == l.By || c.rank == rank && !empty(l, c.field) {
-				take(c)
-			}
-		}
-	}
-	return slices.DeleteFunc(slices.Clone(requestTable), func(c requestColumn) bool { return !fit[c.field] })
+	fit, _ := fitting(requestTable, w, l.By, func(f table.Field) bool { return !empty(l, f) })
+	return fit
 }
 
-// at is the column's part of some rows. Words keep away from the numbers before them.
-func (c requestColumn) at(a grid.Area, x, y, h int) grid.Area {
+// columnAt is a column's part of some rows. Words keep away from the numbers before them.
+func columnAt(c requestColumn, a grid.Area, x, y, h int) grid.Area {
 	if c.field.Kind() == table.Word && c.field != table.State {
 		return a.Sub(x+1, y, c.w-2, h)
 	}
@@ -116,9 +87,8 @@ func Requests(a grid.Area, t *RequestTable, s *store.Snapshot, c *Ctx) {
 	if len(l.Rows) == 0 {
 		c.absent(body, dim, "no request meets the filter", "esc takes it away")
 	}
-	t.First = max(min(t.First, t.Selected, len(l.Rows)-body.H), t.Selected-body.H+1, 0)
-	shown := l.Rows[t.First:min(t.First+body.H, len(l.Rows))]
-	t.Body = grid.Rect{X: body.X, Y: body.Y, W: body.W, H: len(shown)}
+	from, to := t.scroll(len(l.Rows), body)
+	shown := l.Rows[from:to]
 	top := barTop(shown)
 	for y, r := range shown {
 		c.requestRow(body.Sub(0, y, body.W, 1), cols, r, top, s)
@@ -163,32 +133,13 @@ func requestsTitle(t *RequestTable) []string {
 	return []string{n + ", " + order + pinned, n + ", " + order, n}
 }
 
-// mark marks a row as the selected one.
-func (c *Ctx) mark(a grid.Area, y int) {
-	a.Cell(0, y, grid.Fg(theme.Accent).With(grid.Bold), c.Skin.Glyphs.Arrow)
-	attr := grid.Attr(0)
-	if !c.Skin.Colour() {
-		attr = grid.Reverse
-	}
-	a.Paint(0, y, a.W, theme.Select, attr)
-}
-
 // requestHead writes the heads of the columns, with an arrow at the one that the rows are sorted by.
 func (c *Ctx) requestHead(a grid.Area, cols []requestColumn, t *RequestTable) {
 	x := markWidth
 	for _, col := range cols {
-		st, words := dim, col.field.Title()
-		if col.field == t.List.By {
-			st = grid.Fg(theme.Accent).With(grid.Bold)
-			words = string(c.arrow(t.List.Down)) + words
-		}
-		cell := col.at(a, x, 0, 1)
-		t.Heads = append(t.Heads, Head{col.field, cell.Rect})
-		if leftAligned(col.field) {
-			cell.Text(0, 0, st, words)
-		} else {
-			cell.Right(cell.W-markOf(col.field), 0, st, words)
-		}
+		cell := columnAt(col, a, x, 0, 1)
+		t.Heads = append(t.Heads, Head[table.Field]{col.field, cell.Rect})
+		c.columnHead(cell.Sub(0, 0, cell.W-markOf(col.field), 1), col.field.Title(), leftAligned(col.field), col.field == t.List.By, t.List.Down)
 		x += col.w
 	}
 	bar, strip := pictures(a.W - x)
@@ -198,14 +149,6 @@ func (c *Ctx) requestHead(a grid.Area, cols []requestColumn, t *RequestTable) {
 	if strip > 0 {
 		a.Text(x+1+bar, 0, dim, "token by token")
 	}
-}
-
-// arrow is the direction of an order.
-func (c *Ctx) arrow(down bool) rune {
-	if down {
-		return c.Skin.Glyphs.Down
-	}
-	return c.Skin.Glyphs.Up
 }
 
 // leftAligned are words, and the number of the request.

@@ -17,7 +17,7 @@ import (
 func (c *Ctx) requestRow(a grid.Area, cols []requestColumn, r *store.Request, top float64, s *store.Snapshot) {
 	x := markWidth
 	for _, col := range cols {
-		c.requestCell(col.at(a, x, 0, 1), col.field, r, s)
+		c.requestCell(columnAt(col, a, x, 0, 1), col.field, r, s)
 		x += col.w
 	}
 	bar, strip := pictures(a.W - x)
@@ -175,7 +175,7 @@ func (c *Ctx) requestSums(a grid.Area, cols []requestColumn, t *RequestTable, sh
 	sums := &l.Sums
 	x := markWidth
 	for _, col := range cols {
-		cell := col.at(a, x, 1, a.H-1)
+		cell := columnAt(col, a, x, 1, a.H-1)
 		end := cell.W - markOf(col.field)
 		switch f := col.field; f {
 		case table.ID:
