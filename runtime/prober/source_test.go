@@ -1,7 +1,6 @@
 package prober
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -19,8 +18,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-const patience = 60 * time.Second
 
 // served is a server that counts what it is asked for.
 type served struct {
@@ -66,25 +63,8 @@ func start(t *testing.T, s *served) (*Source, *eventtest.Log) {
 	p := New(Options{Address: s.URL, Clock: runtime.NewClock()})
 	p.opt.Every, p.first = time.Millisecond, time.Millisecond
 	log := new(eventtest.Log)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error)
-	go func() { done <- p.Run(ctx, log) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	eventtest.Run(t, p, log)
 	return p, log
-}
-
-func wait(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
 }
 
 var connected = event.Event{Kind: event.KindEngine, Data: &event.Engine{Name: "vLLM", State: event.EngineReady, Remote: event.Remote{Link: event.LinkConnected}}}
@@ -108,7 +88,7 @@ func TestProbes(t *testing.T) {
 		}
 		return n
 	}
-	wait(t, "probes", func() bool { return ended() >= 3 })
+	eventtest.Wait(t, "probes", func() bool { return ended() >= 3 })
 	if s.most.Load() != 1 {
 		t.Errorf("%d probes at the same time", s.most.Load())
 	}
@@ -193,9 +173,9 @@ func TestFailing(t *testing.T) {
 	s.fails.Store(true)
 	p, log := start(t, s)
 	p.Beside(event.Discard{}).Emit(connected)
-	wait(t, "failures", func() bool { return s.asked.Load() >= 3 })
+	eventtest.Wait(t, "failures", func() bool { return s.asked.Load() >= 3 })
 	s.fails.Store(false)
-	wait(t, "an answer", func() bool {
+	eventtest.Wait(t, "an answer", func() bool {
 		for _, e := range log.Of(event.KindRequest) {
 			if e.State == event.StateFinished {
 				return true

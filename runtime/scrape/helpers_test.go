@@ -1,7 +1,6 @@
 package scrape
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -96,15 +95,7 @@ func watchIt(t *testing.T, opt Options) *watching {
 		t.Fatal(err)
 	}
 	w := &watching{t: t}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error)
-	go func() { done <- s.Run(ctx, &w.log) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	eventtest.Run(t, s, &w.log)
 	return w
 }
 

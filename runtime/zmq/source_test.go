@@ -2,7 +2,6 @@ package zmq
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"io"
 	"net"
@@ -20,8 +19,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-const patience = 60 * time.Second
 
 // publisher is a socket that publishes, with one subscriber at a time.
 type publisher struct {
@@ -49,7 +46,7 @@ func (p *publisher) accept() {
 	}
 	p.Conn = c
 	p.t.Cleanup(func() { c.Close() })
-	_ = c.SetDeadline(time.Now().Add(patience))
+	_ = c.SetDeadline(time.Now().Add(eventtest.Patience))
 	hello := bytes.Clone(greeting)
 	hello[11] = 1
 	p.write(hello)
@@ -105,25 +102,8 @@ func start(t *testing.T, at string) (*Source, *eventtest.Log) {
 		t.Fatal(err)
 	}
 	log := new(eventtest.Log)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error)
-	go func() { done <- s.Run(ctx, log) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	eventtest.Run(t, s, log)
 	return s, log
-}
-
-func wait(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
 }
 
 // told are numbers summed by name over all that has been asked for.
@@ -146,7 +126,7 @@ func TestBlocks(t *testing.T) {
 	p.write(message("kv@host@model", 6, sample(t, "vllm_kv_event_array")))
 	p.write(message("kv@host@model", 9, sample(t, "vllm_kv_event_array")))
 	sum := map[string]float64{}
-	wait(t, "three messages", func() bool { return told(sum, s.Numbers())["kv_blocks_stored"] >= 4 })
+	eventtest.Wait(t, "three messages", func() bool { return told(sum, s.Numbers())["kv_blocks_stored"] >= 4 })
 	if sum["kv_blocks_stored"] != 4 || sum["kv_blocks_removed"] != 3 || sum["kv_cache_cleared"] != 3 || sum["kv_tokens_stored"] != 64 {
 		t.Errorf("%v", sum)
 	}
@@ -160,9 +140,9 @@ func TestBlocks(t *testing.T) {
 		}
 		return list[len(list)-1].Data.(*event.Lost)[event.KindKV]
 	}
-	wait(t, "what was lost", func() bool { return lost() >= 4 })
+	eventtest.Wait(t, "what was lost", func() bool { return lost() >= 4 })
 	p.write(message("kv@host@model", 1, sample(t, "vllm_kv_event_array"))) // it was started anew
-	wait(t, "the last one", func() bool { return told(sum, s.Numbers())["kv_blocks_stored"] >= 6 })
+	eventtest.Wait(t, "the last one", func() bool { return told(sum, s.Numbers())["kv_blocks_stored"] >= 6 })
 	if lost() != 4 || s.Passes() {
 		t.Errorf("%d were lost", lost())
 	}
@@ -179,7 +159,7 @@ func TestPasses(t *testing.T) {
 		t.Errorf("answered a heartbeat with %q", pong)
 	}
 	p.write(message("", 0, sample(t, "sglang_fpm")))
-	wait(t, "a step", func() bool { return len(log.Of(event.KindStep)) == 1 })
+	eventtest.Wait(t, "a step", func() bool { return len(log.Of(event.KindStep)) == 1 })
 	e := log.Of(event.KindStep)[0]
 	if e.N != 3 || e.Prompt != 256 || e.Dur != 25_100_000 || e.Step != 42 {
 		t.Errorf("%+v", e)
@@ -214,7 +194,7 @@ func TestNonsense(t *testing.T) {
 		_, log := start(t, "tcp://"+p.Listener.Addr().String())
 		p.accept()
 		p.write(c.send)
-		wait(t, name, func() bool {
+		eventtest.Wait(t, name, func() bool {
 			list := log.Of(event.KindLog)
 			return len(list) > 0 && strings.Contains(list[0].Text, c.want)
 		})
@@ -246,7 +226,7 @@ func TestStrangers(t *testing.T) {
 			conn.Close()
 			c.want = "EOF"
 		}
-		wait(t, name, func() bool {
+		eventtest.Wait(t, name, func() bool {
 			list := log.Of(event.KindLog)
 			return len(list) > 0 && (strings.Contains(list[0].Text, c.want) || c.send == nil && list[0].Text != "")
 		})

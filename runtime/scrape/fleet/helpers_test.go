@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"context"
 	"strings"
 	"sync"
 	"testing"
@@ -50,15 +49,7 @@ func watch(t *testing.T, opt Options) *watched {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error)
-	go func() { done <- s.Run(ctx, &w.self) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	eventtest.Run(t, s, &w.self)
 	return w
 }
 
