@@ -65,7 +65,7 @@ func TestEvents(t *testing.T) {
 		"nonsense\n\ndata: a\n\n":          {"a"},
 	} {
 		for _, n := range []int{1, 3, 1 << 20} {
-			got, err := all(&events{lines: pieces(text, n)})
+			got, err := all(newEvents(pieces(text, n)))
 			if !slices.Equal(got, want) || err != io.EOF {
 				t.Errorf("%q in pieces of %d: %q, %v; want %q", text, n, got, err, want)
 			}
@@ -113,14 +113,14 @@ func TestLongLinesAreBounded(t *testing.T) {
 	if src.read > 2*maxLine {
 		t.Errorf("%d bytes were taken of a line", src.read)
 	}
-	many := &events{lines: newLines(io.MultiReader(slices.Repeat([]io.Reader{
+	many := newEvents(newLines(io.MultiReader(slices.Repeat([]io.Reader{
 		readerFunc(func(p []byte) (int, error) { return copy(p, "data: "+strings.Repeat("x", 1000)+"\n"), nil }),
-	}, 2)...), func() event.Time { return 0 })}
+	}, 2)...), func() event.Time { return 0 }))
 	if _, _, _, err := many.next(); !errors.Is(err, errLongLine) {
 		t.Errorf("an event of endless lines: %v", err)
 	}
 	fits := "data: " + strings.Repeat("x", maxLine-100) + "\n\n"
-	if got, err := all(&events{lines: pieces(fits, 1<<20)}); len(got) != 1 || err != io.EOF {
+	if got, err := all(newEvents(pieces(fits, 1<<20))); len(got) != 1 || err != io.EOF {
 		t.Errorf("a line of nearly the bound: %d events, %v", len(got), err)
 	}
 }
@@ -167,11 +167,11 @@ func FuzzEvents(f *testing.F) {
 	f.Add("data: a\r\n\r\nevent: error\ndata\n\n: x\n\ndata: [DONE]", 1)
 	f.Fuzz(func(t *testing.T, text string, n int) {
 		n = max(n, 1)
-		whole, err := all(&events{lines: pieces(text, 1<<20)})
+		whole, err := all(newEvents(pieces(text, 1<<20)))
 		if err != io.EOF {
 			t.Fatal(err)
 		}
-		cut, err := all(&events{lines: pieces(text, n)})
+		cut, err := all(newEvents(pieces(text, n)))
 		if !slices.Equal(whole, cut) || err != io.EOF {
 			t.Errorf("in pieces of %d: %q, %v; whole: %q", n, cut, err, whole)
 		}
@@ -208,7 +208,7 @@ func FuzzAnswer(f *testing.F) {
 		c := &Client{opt: Options{Key: "key!"}, sink: sink, server: server{api: APIs()[uint(api)%uint(len(APIs()))]}}
 		q := &request{client: c, id: 1}
 		q.x.Response = answer("")
-		var in messages = &events{lines: pieces(text, 100)}
+		var in messages = newEvents(pieces(text, 100))
 		if c.server.api.lines() {
 			in = objects{pieces(text, 100)}
 		}
@@ -253,7 +253,7 @@ func BenchmarkRead(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			text := []byte(data("%s", line))
 			q := &request{client: &Client{sink: event.Discard{}, server: server{api: OpenAI}}}
-			in := &events{lines: newLines(readerFunc(func(p []byte) (int, error) { return copy(p, text), nil }), func() event.Time { return 1 })}
+			in := newEvents(newLines(readerFunc(func(p []byte) (int, error) { return copy(p, text), nil }), func() event.Time { return 1 }))
 			b.ReportAllocs()
 			var c chunk
 			for b.Loop() {

@@ -75,7 +75,7 @@ func (q *request) exchange(ctx context.Context, body []byte, alive func()) error
 	if kind, _, err := mime.ParseMediaType(q.x.Header.Get("Content-Type")); err == nil && kind == "application/json" {
 		return errors.New("the server does not stream: it answers with one JSON document")
 	}
-	return q.read(&events{lines: in})
+	return q.read(newEvents(in))
 }
 
 // queue emits the first event, once it is known when the request was written. It may be called from any goroutine.

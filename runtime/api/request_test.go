@@ -341,7 +341,7 @@ func TestRecordedAnswers(t *testing.T) {
 		q := &request{client: &Client{sink: sink, server: server{api: c.api}}, id: 1, asked: runtime.Request{Text: "x", SendText: true}}
 		q.x.Response = answer("")
 		q.answer = &event.Answer{}
-		var in messages = &events{lines: pieces(recorded[name], 50)}
+		var in messages = newEvents(pieces(recorded[name], 50))
 		if c.api.lines() {
 			in = objects{pieces(recorded[name], 50)}
 		}

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/sse"
 )
 
 // messages hands out what an answer consists of, one JSON value after the other, each with the moment at which the last byte of what carried it
@@ -13,52 +14,31 @@ type messages interface {
 	next() (value []byte, failed bool, at event.Time, err error)
 }
 
-// events reads server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html). Comments and fields other than data are
-// passed over, except "event: error" and the field "error" by which llama.cpp tells that a request has failed.
+// events reads server-sent events.
 type events struct {
 	lines *lines
-	data  []byte
-	began bool // there was a line
+	event sse.Event
 }
 
+func newEvents(l *lines) *events { return &events{lines: l, event: sse.Event{Max: maxLine}} }
+
 func (s *events) next() ([]byte, bool, event.Time, error) {
-	s.data = s.data[:0]
-	some, failed := false, false
+	e := &s.event
+	e.Begin()
 	for {
 		line, at, err := s.lines.next()
-		if err == io.EOF && some { // the last event need not be ended
-			return s.data, failed, at, nil
+		if err == io.EOF && e.Some { // the last event need not be ended
+			return e.Data, e.Failed, at, nil
 		}
 		if err != nil {
 			return nil, false, at, err
 		}
-		if !s.began {
-			line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
-			s.began = true
+		ended := e.Line(line)
+		if e.Over {
+			return nil, false, at, errLongLine
 		}
-		if len(line) == 0 {
-			if some {
-				return s.data, failed, at, nil
-			}
-			failed = false // an event without data is none
-			continue
-		}
-		name, value, _ := bytes.Cut(line, []byte{':'})
-		value = bytes.TrimPrefix(value, []byte{' '})
-		switch string(name) {
-		case "event":
-			failed = string(value) == "error"
-		case "error":
-			failed = true
-			fallthrough
-		case "data":
-			if some {
-				s.data = append(s.data, '\n')
-			}
-			if some = true; len(s.data)+len(value) > maxLine {
-				return nil, false, at, errLongLine
-			}
-			s.data = append(s.data, value...)
+		if ended {
+			return e.Data, e.Failed, at, nil
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/sse"
 )
 
 // maxMessage bounds one message of an answer, and the whole answer where it does not stream, in bytes. The longest that servers send on
@@ -97,61 +98,39 @@ type message struct {
 	at     event.Time
 }
 
-// sse reads server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html). Comments and fields other than data are
-// passed over, except "event: error" and the field "error" by which llama.cpp tells that a request has failed.
-type sse struct {
+// sentEvents reads server-sent events.
+type sentEvents struct {
 	lines *lines
-	data  []byte
-	began bool // there was a line
+	event sse.Event
+}
+
+func newSentEvents(l *lines) *sentEvents {
+	return &sentEvents{lines: l, event: sse.Event{Max: maxMessage}}
 }
 
 // next is the next event that holds data. Errors are those of lines.
-func (s *sse) next() (message, error) {
-	s.data = s.data[:0]
-	some, failed, over := false, false, false
+func (s *sentEvents) next() (message, error) {
+	e := &s.event
+	e.Begin()
 	for {
 		line, err := s.lines.next()
 		switch {
 		case err == errLong:
-			over = true
+			e.Over = true
 			continue
-		case err == io.EOF && over:
+		case err == io.EOF && e.Over:
 			return message{}, errLong
-		case err == io.EOF && some: // the last event need not be ended
-			return message{s.data, failed, true, s.lines.at()}, nil
+		case err == io.EOF && e.Some: // the last event need not be ended
+			return message{e.Data, e.Failed, true, s.lines.at()}, nil
 		case err != nil:
 			return message{}, err
 		}
-		if !s.began {
-			line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
-			s.began = true
-		}
-		if len(line) == 0 {
-			switch {
-			case over:
-				return message{}, errLong
-			case some:
-				return message{s.data, failed, false, s.lines.at()}, nil
-			}
-			failed = false // an event without data is none
-			continue
-		}
-		name, value, _ := bytes.Cut(line, []byte{':'})
-		value = bytes.TrimPrefix(value, []byte{' '})
-		switch string(name) {
-		case "event":
-			failed = string(value) == "error"
-		case "error":
-			failed = true
-			fallthrough
-		case "data":
-			if some {
-				s.data = append(s.data, '\n')
-			}
-			some = true
-			if over = over || len(s.data)+len(value) > maxMessage; !over {
-				s.data = append(s.data, value...)
-			}
+		switch {
+		case !e.Line(line):
+		case e.Over:
+			return message{}, errLong
+		default:
+			return message{e.Data, e.Failed, false, s.lines.at()}, nil
 		}
 	}
 }

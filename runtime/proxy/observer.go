@@ -81,7 +81,7 @@ func (o *observer) messages(status int, header http.Header) (messages, error) {
 	switch {
 	case kind == "text/event-stream":
 		o.streams = true
-		return &sse{lines: newLines(from, at)}, nil
+		return newSentEvents(newLines(from, at)), nil
 	case kind == "application/x-ndjson", kind == "application/jsonl", kind == "" && o.dialect.bare:
 		o.streams = true
 		return ndjson{newLines(from, at)}, nil
@@ -89,7 +89,7 @@ func (o *observer) messages(status int, header http.Header) (messages, error) {
 		return &document{from: from, at: at}, nil
 	case kind == "" && status == http.StatusOK:
 		o.streams = true
-		return &sse{lines: newLines(from, at)}, nil
+		return newSentEvents(newLines(from, at)), nil
 	case status != http.StatusOK:
 		return nil, io.EOF // whatever is in the body, the status says enough
 	}
