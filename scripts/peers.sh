@@ -13,6 +13,7 @@
 #               Needs llamacpp and a C++ compiler.
 # ollama        Ollama, built by go install, with that llama-server as the engine it starts. Needs a C compiler.
 # prometheus    that of the PATH, or Debian's, unpacked into the cache folder and not installed.
+# libzmq        that of the system, or Debian's with what it needs, unpacked likewise.
 # openai        the openai client for Node.js (scripts/openai.sh). Needs npm.
 #
 # Whatever is fetched comes through the ordinary clients and their settings, and is compared with the hash pinned here. A part that
@@ -155,17 +156,40 @@ get_prometheus() {
 
 fetch_prometheus() { (cd "$1" && apt-get download prometheus); } # nothing, if it is there
 
+get_libzmq() {
+	local library root=$cache/libzmq
+	library=$(PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null | sed -n 's/.*libzmq\.so\.5 .*=> //p' | head -n 1)
+	if [ ! -e "$library" ]; then
+		library=$(compgen -G "$root/usr/lib/*/libzmq.so.5") || { unpack_libzmq "$root" && library=$(compgen -G "$root/usr/lib/*/libzmq.so.5"); } || return 1
+	fi
+	note LLMTOP_PEER_LIBZMQ "$library"
+}
+
+unpack_libzmq() {
+	local package
+	have apt-get dpkg-deb && mkdir -p "$1" || return 1
+	fetch_libzmq "$1" >/dev/null 2>&1 || logged "$cache/apt.log" "update the list of Debian's packages" apt_update || return 1
+	logged "$cache/apt.log" "fetch Debian's libzmq5" fetch_libzmq "$1" || return 1
+	for package in "$1"/*.deb; do dpkg-deb -x "$package" "$1" || return 1; done
+	rm -f "$1"/*.deb
+	[ ! -d "$1/lib" ] || cp -a "$1"/lib/. "$1/usr/lib/" # all in one folder
+}
+
+fetch_libzmq() ( # with the packages that an installation would bring along
+	cd "$1" && apt-get download libzmq5 $(apt-get install -s --no-install-recommends libzmq5 | sed -n 's/^Inst \([^ ]*\).*/\1/p' | grep -vx libzmq5)
+)
+
 get_openai() { scripts/openai.sh; }
 
 absent=()
 if command -v flock >/dev/null; then # one at a time
 	exec 9>"$cache/lock" && flock 9
 fi
-[ $# -gt 0 ] || set -- llamacpp llama-server llama-bench ollama prometheus openai
+[ $# -gt 0 ] || set -- llamacpp llama-server llama-bench ollama prometheus libzmq openai
 for part in "$@"; do
 	case $part in
-	llamacpp | llama-server | llama-bench | ollama | prometheus | openai) ;;
-	*) say "there is no $part: llamacpp, llama-server, llama-bench, ollama, prometheus, openai" && exit 2 ;;
+	llamacpp | llama-server | llama-bench | ollama | prometheus | libzmq | openai) ;;
+	*) say "there is no $part: llamacpp, llama-server, llama-bench, ollama, prometheus, libzmq, openai" && exit 2 ;;
 	esac
 	"get_${part//-/_}" 9>&- || { say "ABSENT: $part, for the reason above"; absent+=("$part"); }
 done

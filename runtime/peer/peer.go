@@ -1,4 +1,5 @@
-// Package peer starts real inference servers and a real Prometheus for tests: llama.cpp's llama-server, Ollama with it, and Prometheus.
+// Package peer starts real inference servers and a real Prometheus for tests: llama.cpp's llama-server, Ollama with it, and Prometheus; and says
+// where the real libzmq is.
 // Where they are is told by environment variables that
 //
 //	eval "$(scripts/peers.sh)"
@@ -24,6 +25,7 @@ const (
 	LlamaBenchEnv  = "LLMTOP_PEER_LLAMA_BENCH"
 	OllamaEnv      = "LLMTOP_PEER_OLLAMA"
 	PrometheusEnv  = "LLMTOP_PEER_PROMETHEUS"
+	LibzmqEnv      = "LLMTOP_PEER_LIBZMQ" // a library
 )
 
 // Path is the program that an environment variable names. Without it the test is skipped.

@@ -147,6 +147,7 @@ func TestAbsent(t *testing.T) {
 		{"llama-bench", LlamaBenchEnv},
 		{"Ollama", OllamaEnv},
 		{"Prometheus", PrometheusEnv},
+		{"libzmq", LibzmqEnv},
 		{"the openai client", "LLMTOP_OPENAI_CLIENT"},
 	} {
 		if at := os.Getenv(p.env); at != "" {

@@ -142,16 +142,20 @@ func (s *Source) take(frames [][]byte) error {
 		return errors.New("it is not made of a topic, a number and a payload")
 	}
 	what, err := read(frames[2])
-	if err != nil {
-		return err
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	topic, n := string(frames[0]), binary.BigEndian.Uint64(frames[1])
+	if err != nil {
+		if before, known := s.numbers[topic]; known { // it has come all the same, and is not lost
+			s.number(topic, before.kind, n)
+		}
+		return err
+	}
 	kind := event.KindKV
 	if what.pass != nil {
 		kind = event.KindStep
 	}
-	s.number(string(frames[0]), kind, binary.BigEndian.Uint64(frames[1]))
+	s.number(topic, kind, n)
 	s.met = true
 	s.sum.add(what)
 	if what.pass != nil {
