@@ -127,7 +127,7 @@ func parseBudget(words string) (*report.Budget, error) {
 
 // addTo adds to a report with a benchmark what follows from it and from the energy that it took, if that was counted.
 func (x *benchExtras) addTo(r *report.Report, spent report.Spent) {
-	spent.Tokens, spent.Hour, spent.KWh = r.Totals.GeneratedTokens, x.hour, x.kwh
+	spent.Tokens, spent.Hour, spent.KWh = uint64(r.Totals.GeneratedTokens.V), x.hour, x.kwh
 	r.Bench.Economics = report.NewEconomics(spent)
 	if x.budget.of != nil {
 		r.Placement = r.Place(x.budget.of)

@@ -85,8 +85,8 @@ func crowded(b *testing.B, file string, stays float64) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if r.Totals.Failed > 0 {
-		b.Fatalf("%d requests failed", r.Totals.Failed)
+	if r.Totals.Failed.V > 0 {
+		b.Fatalf("%v requests failed", r.Totals.Failed.V)
 	}
 	began := r.Bench.Points[0].Runs[0].Started.V
 	var ttft, added []float64

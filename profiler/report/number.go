@@ -46,21 +46,33 @@ func text(s string) *string {
 
 // absences lists which numbers of a struct are absent, by their names in JSON, each with its reason; nil if none is.
 func absences(v any) map[string]string {
+	return described(v, func(n Number) (string, bool) { return n.why(), !n.OK() })
+}
+
+// origins lists whose word the numbers of a struct are, by their names in JSON; nil if there are none.
+func origins(v any) map[string]string {
+	return described(v, func(n Number) (string, bool) { return n.Origin.String(), n.OK() })
+}
+
+// described are words of the numbers of a struct that have some, by their names in JSON; nil if none has.
+func described(v any, words func(Number) (string, bool)) map[string]string {
 	var out map[string]string
 	s := reflect.ValueOf(v)
 	for i := range s.NumField() {
 		if !s.Type().Field(i).IsExported() {
 			continue
 		}
-		n, ok := s.Field(i).Interface().(Number)
-		if !ok || n.OK() {
+		n, is := s.Field(i).Interface().(Number)
+		if !is {
 			continue
 		}
-		if out == nil {
-			out = make(map[string]string)
+		if word, some := words(n); some {
+			if out == nil {
+				out = make(map[string]string)
+			}
+			name, _, _ := strings.Cut(s.Type().Field(i).Tag.Get("json"), ",")
+			out[name] = word
 		}
-		name, _, _ := strings.Cut(s.Type().Field(i).Tag.Get("json"), ",")
-		out[name] = n.why()
 	}
 	return out
 }

@@ -63,22 +63,23 @@ type Machine struct {
 	Limited bool    `json:"limited"` // memory or cores are a cgroup's limit
 }
 
-// Totals are sums over the session.
+// Totals are sums over the session. What a server that is watched over HTTP does not tell is absent.
 type Totals struct {
-	Queued          int               `json:"queued"`
-	Running         int               `json:"running"`
-	Finished        uint64            `json:"finished"`
-	Cancelled       uint64            `json:"cancelled"`
-	Failed          uint64            `json:"failed"`
-	PromptTokens    uint64            `json:"prompt_tokens"`
-	CachedTokens    uint64            `json:"cached_tokens"`
-	PaddingTokens   uint64            `json:"padding_tokens"`
-	GeneratedTokens uint64            `json:"generated_tokens"`
-	Steps           uint64            `json:"steps"`
-	Stalls          uint64            `json:"stalls"`
+	Queued          Number            `json:"queued"`
+	Running         Number            `json:"running"`
+	Finished        Number            `json:"finished"`
+	Cancelled       Number            `json:"cancelled"`
+	Failed          Number            `json:"failed"`
+	PromptTokens    Number            `json:"prompt_tokens"`
+	CachedTokens    Number            `json:"cached_tokens"`
+	PaddingTokens   Number            `json:"padding_tokens"`
+	GeneratedTokens Number            `json:"generated_tokens"`
+	Steps           Number            `json:"steps"`
+	Stalls          Number            `json:"stalls"`
 	Duration        Number            `json:"duration_s"`
 	TTPS            Number            `json:"ttps"`
 	Absent          map[string]string `json:"absent,omitempty"`
+	Origin          map[string]string `json:"origin,omitempty"` // of a server's numbers, by their names
 }
 
 // Group is one LoRA adapter or tenant; "" is the default one.
@@ -116,7 +117,7 @@ func Build(meta Meta, s *store.Snapshot, c *Collector) *Report {
 		Engine:        engine(s), Model: model(s),
 		Totals: totals(s), Percentiles: percentiles(&s.Latency),
 		Groups:     []Group{},
-		Throughput: throughput(s), KV: kv(&s.KV), Experts: experts(s.Experts), Reported: reportedOf(s.Reported), Ops: operations(s.Ops), Host: host(&s.Host),
+		Throughput: throughput(s), KV: kv(s), Experts: experts(s.Experts), Reported: reportedOf(s.Reported), Ops: operations(s.Ops), Host: host(&s.Host),
 		Lost:     map[string]uint64{},
 		Verdicts: []Verdict{},
 	}
@@ -161,13 +162,17 @@ func machine(s *store.Snapshot, elsewhere bool) Machine {
 }
 
 func totals(s *store.Snapshot) Totals {
-	c := &s.Counts
+	c := s.Sums()
 	t := Totals{
-		Queued: c.Queued, Running: c.Running, Finished: c.Finished, Cancelled: c.Cancelled, Failed: c.Failed,
-		PromptTokens: c.PromptTokens, CachedTokens: c.CachedTokens, PaddingTokens: c.PadTokens,
-		GeneratedTokens: c.GeneratedTokens, Steps: c.Steps, Stalls: s.Latency.StallCount[session],
+		Queued: Number(c.Queued), Running: Number(c.Running),
+		Finished: Number(c.Finished), Cancelled: Number(c.Cancelled), Failed: Number(c.Failed),
+		PromptTokens: Number(c.Prompt), CachedTokens: Number(c.Cached), PaddingTokens: Number(c.Padding), GeneratedTokens: Number(c.Generated),
+		Steps: Number(c.Steps), Stalls: Number(c.Stalls),
 		Duration: nanos(int64(s.Now - s.Started)), TTPS: Number(s.Throughput.SessionTTPS),
 	}
 	t.Absent = absences(t)
+	if s.InSum() {
+		t.Origin = origins(t)
+	}
 	return t
 }

@@ -13,6 +13,7 @@ type Reported struct {
 	Numbers []ReportedNumber `json:"numbers"` // those that it tells
 	Missing []string         `json:"missing"` // names of those that it does not tell
 	Times   []ReportedTimes  `json:"times"`
+	Parts   Parts            `json:"ttft_components_s"` // means; null where it tells none
 }
 
 // ReportedNumber is one of them, and whose word it is: "reported", the server's own, or "derived", made of two looks at its counters.
@@ -24,12 +25,16 @@ type ReportedNumber struct {
 
 // ReportedTimes is one of its histograms over the session, in s. Bounds are the upper ends of the buckets; the last one has none.
 type ReportedTimes struct {
-	Name   string    `json:"name"`
-	Count  uint64    `json:"count"`
-	Mean   Number    `json:"mean"`     // exact; null where none came
-	Bounds []float64 `json:"bounds_s"` // null: the buckets are not known, or have changed
-	Counts []uint64  `json:"counts"`   // one more than Bounds
-	sum    metric.BucketSummary
+	Name   string         `json:"name"`
+	Origin string         `json:"origin"`
+	Count  uint64         `json:"count"`
+	Mean   Number         `json:"mean"` // exact; null where none came
+	P50    *BoundQuantile `json:"p50"`  // null where none came, or no buckets are known
+	P90    *BoundQuantile `json:"p90"`
+	P95    *BoundQuantile `json:"p95"`
+	P99    *BoundQuantile `json:"p99"`
+	Bounds []float64      `json:"bounds_s"` // null: the buckets are not known, or have changed
+	Counts []uint64       `json:"counts"`   // one more than Bounds
 }
 
 // reportedOf is what was reported, nil for an engine that tells of single requests.
@@ -56,17 +61,43 @@ func reportedOf(r *store.Reported) *Reported {
 		out.Numbers = append(out.Numbers, ReportedNumber{n.Name, Number(n.Reading), n.Origin.String()})
 	}
 	for i := range r.Spans {
-		t := &r.Spans[i]
-		row := ReportedTimes{Name: t.Name, sum: t.Windows[session], Counts: t.Counts}
-		if row.Count = row.sum.Count; row.Count > 0 {
-			row.Mean = nanos(int64(row.sum.Mean))
-		}
-		for _, ns := range t.Bounds {
-			row.Bounds = append(row.Bounds, float64(ns)/1e9)
-		}
-		out.Times = append(out.Times, row)
+		out.Times = append(out.Times, timesOf(&r.Spans[i]))
+	}
+	parts, _ := r.Parts(session)
+	for _, p := range parts {
+		out.Parts = append(out.Parts, Part{partName(p.Stage), nanos(int64(p.Dur))})
 	}
 	return out
+}
+
+func timesOf(t *store.Times) ReportedTimes {
+	sum := &t.Windows[session]
+	out := ReportedTimes{
+		Name: t.Name, Origin: event.Reported.String(), Count: sum.Count, Counts: t.Counts,
+		P50: boundQuantile(sum.P50), P90: boundQuantile(sum.P90), P95: boundQuantile(sum.P95), P99: boundQuantile(sum.P99),
+	}
+	if sum.Count > 0 {
+		out.Mean = nanos(int64(sum.Mean))
+	}
+	for _, ns := range t.Bounds {
+		out.Bounds = append(out.Bounds, float64(ns)/1e9)
+	}
+	return out
+}
+
+// form writes a number as the end of its name says.
+func form(name string) func(float64) string {
+	switch {
+	case strings.HasSuffix(name, "_share"):
+		return metric.Percent
+	case strings.HasSuffix(name, "_bytes"):
+		return metric.Bytes
+	case strings.HasSuffix(name, "_per_s"):
+		return metric.Rate
+	case strings.HasSuffix(name, "_s"):
+		return metric.Seconds
+	}
+	return metric.Count
 }
 
 // reportedSections are the tables of both.
@@ -76,29 +107,47 @@ func (r *Report) reportedSections() []section {
 	}
 	numbers := section{title: "What the server tells of itself", left: 1, header: []string{"", "last", "origin"}}
 	for _, n := range r.Reported.Numbers {
-		form := metric.Count
-		switch {
-		case strings.HasSuffix(n.Name, "_share"):
-			form = metric.Percent
-		case strings.HasSuffix(n.Name, "_bytes"):
-			form = metric.Bytes
-		case strings.HasSuffix(n.Name, "_per_s"):
-			form = metric.Rate
-		}
-		numbers.rows = append(numbers.rows, []string{n.Name, form(n.Value.V), n.Origin})
+		numbers.rows = append(numbers.rows, []string{n.Name, form(n.Name)(n.Value.V), n.Origin})
 	}
 	if len(r.Reported.Missing) > 0 {
 		numbers.words = []string{"Not told: " + strings.Join(r.Reported.Missing, ", ") + "."}
 	}
-	times := section{title: "Times as the server counts them, whole session", left: 1, header: []string{"", "samples", "mean", "p50", "p90", "p95", "p99"}}
-	for _, t := range r.Reported.Times {
-		times.rows = append(times.rows, []string{
-			t.Name, metric.Count(float64(t.Count)), short(t.Mean, metric.Seconds),
-			metric.QuantileOf(t.sum.P50), metric.QuantileOf(t.sum.P90), metric.QuantileOf(t.sum.P95), metric.QuantileOf(t.sum.P99),
-		})
+	times := section{title: "Times as the server counts them, whole session", left: 1, header: append([]string{""}, timesHeader...)}
+	for i := range r.Reported.Times {
+		t := &r.Reported.Times[i]
+		times.rows = append(times.rows, append([]string{t.Name}, t.cells()...))
 	}
 	if len(times.rows) > 0 {
-		times.words = []string{"Means are exact, percentiles interpolated within the server's buckets; < and > are bounds of which no more is known."}
+		times.words = []string{timesWords}
 	}
-	return []section{numbers, times}
+	return []section{numbers, times, r.Reported.partsSection()}
+}
+
+// timesHeader are the columns of ReportedTimes.cells.
+var timesHeader = []string{"samples", "mean", "p50", "p90", "p95", "p99"}
+
+const timesWords = "Means are exact, percentiles interpolated within the server's buckets; < and > are bounds of which no more is known."
+
+// cells are the numbers of a histogram as text.
+func (t *ReportedTimes) cells() []string {
+	return []string{
+		metric.Count(float64(t.Count)), short(t.Mean, metric.Seconds), t.P50.words(), t.P90.words(), t.P95.words(), t.P99.words(),
+	}
+}
+
+// partsSection is where the mean TTFT goes, by the parts that the server counts.
+func (r *Reported) partsSection() section {
+	s := section{title: "Where TTFT goes, means as the server counts them", left: 1, header: []string{"component", "mean", "share", ""}}
+	if len(r.Parts) == 0 || r.Parts[len(r.Parts)-1].Name != partName(event.StageNone) { // it counts no TTFT for them to be parts of
+		return s
+	}
+	total := 0.0
+	for _, p := range r.Parts {
+		total += p.Time.V
+	}
+	for _, p := range r.Parts {
+		share := p.Time.V / total
+		s.rows = append(s.rows, []string{p.Name, metric.Seconds(p.Time.V), metric.Percent(share), strings.Repeat("#", int(share*barCells+0.5))})
+	}
+	return s
 }

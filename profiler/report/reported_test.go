@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -20,9 +21,12 @@ func TestReportOfAServer(t *testing.T) {
 	for range 2 {
 		now += event.Time(time.Second)
 		s.Emit(event.Event{Kind: event.KindReport, At: now, Layer: -1, Data: &event.Report{
-			Interval: int64(time.Second), Running: told(7), Decode: event.From(900), KVUsage: told(0.43),
-			Times: []event.Times{{Name: event.TimesTTFT, Count: 5, Sum: 1050 * ms, Bounds: []int64{100 * ms, 250 * ms}, Counts: []uint64{4, 1, 0}}},
-			More:  []event.Number{{Name: "preemptions", Reading: event.From(2)}},
+			Interval: int64(time.Second), Running: told(7), Decode: event.From(900), KVUsage: told(0.43), Generated: event.From(900),
+			Times: []event.Times{
+				{Name: event.TimesTTFT, Count: 5, Sum: 1050 * ms, Bounds: []int64{100 * ms, 250 * ms}, Counts: []uint64{4, 1, 0}},
+				{Name: event.TimesQueue, Count: 5, Sum: 100 * ms},
+			},
+			More: []event.Number{{Name: "preemptions", Reading: event.From(2)}},
 		}})
 	}
 	r := Live(Meta{Version: "1", Elsewhere: true}, s.Snapshot())
@@ -42,9 +46,44 @@ func TestReportOfAServer(t *testing.T) {
 	if _, told := got["waiting"]; told || !strings.Contains(strings.Join(r.Reported.Missing, " "), "waiting") {
 		t.Errorf("waiting was not told, and is missing from %v", r.Reported.Missing)
 	}
+	if n := r.Totals.GeneratedTokens; n.V != 1800 || r.Totals.Origin["generated_tokens"] != "derived" {
+		t.Errorf("%+v tokens were generated, which is %q", n, r.Totals.Origin["generated_tokens"])
+	}
+	for name, n := range map[string]Number{"finished": r.Totals.Finished, "prompt_tokens": r.Totals.PromptTokens, "stalls": r.Totals.Stalls, "queued": r.Totals.Queued} {
+		if n.OK() || r.Totals.Absent[name] != "not reported" {
+			t.Errorf("%s was not told, and is %+v (%s)", name, n, r.Totals.Absent[name])
+		}
+	}
+	if r.Throughput.Origin["decode_tokens_per_s"] != "derived" || r.KV.Origin["usage"] != "reported" {
+		t.Errorf("origins of rates %v, of the KV cache %v", r.Throughput.Origin, r.KV.Origin)
+	}
+	if p := r.Reported.Parts; len(p) != 2 || p[0].Name != "queue" || p[0].Time.V != 0.02 || p[1].Name != "other" {
+		t.Errorf("the parts of TTFT are %+v", p)
+	}
 	h := r.Reported.Times[0]
 	if h.Count != 10 || h.Mean.V != 0.21 || len(h.Bounds) != 2 || h.Bounds[1] != 0.25 || len(h.Counts) != 3 || h.Counts[0] != 8 {
 		t.Errorf("the histogram is %+v", h)
+	}
+	if h.Origin != "reported" || h.P50 == nil || *h.P50 != (BoundQuantile{0.1, "below"}) || h.P99 == nil || h.P99.Bound != "within" {
+		t.Errorf("the percentiles are %+v and %+v, origin %q", h.P50, h.P99, h.Origin)
+	}
+	if q := r.Reported.Times[1]; q.P50 != nil || q.Mean.V != 0.02 {
+		t.Errorf("without buckets there are no percentiles: %+v", q)
+	}
+	again, err := Read(bytes.NewReader(written(t, r)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, write := range map[string]func(*Report, *bytes.Buffer) error{
+		"text": func(r *Report, b *bytes.Buffer) error { return r.WriteText(b) }, "csv": func(r *Report, b *bytes.Buffer) error { return r.WriteCSV(b) },
+	} {
+		var first, second bytes.Buffer
+		if err := errors.Join(write(r, &first), write(again, &second)); err != nil {
+			t.Fatal(err)
+		}
+		if first.String() != second.String() {
+			t.Errorf("%s of the report that was read is\n%s\nof the one that was written\n%s", name, second.String(), first.String())
+		}
 	}
 	for name, write := range map[string]func(*bytes.Buffer) error{
 		"text": func(b *bytes.Buffer) error { return r.WriteText(b) }, "markdown": func(b *bytes.Buffer) error { return r.WriteMarkdown(b) },
@@ -54,10 +93,35 @@ func TestReportOfAServer(t *testing.T) {
 		if err := write(&out); err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{"what the server tells of itself", "preemptions", "reported", "derived", "100 ms", "210 ms"} {
+		for _, want := range []string{"what the server tells of itself", "preemptions", "reported", "derived", "100 ms", "210 ms", "1800 generated", "not reported: finished, cancelled, failed", "where ttft goes"} {
 			if !strings.Contains(strings.ToLower(out.String()), want) {
 				t.Errorf("%s lacks %q:\n%s", name, want, out.String())
 			}
 		}
+	}
+}
+
+// TestNothingWasHeard: of a server that never answered nothing is 0.
+func TestNothingWasHeard(t *testing.T) {
+	now := event.Time(time.Second)
+	s := store.New(store.Options{Now: func() event.Time { return now }})
+	s.Emit(event.Event{Kind: event.KindEngine, At: now, Layer: -1, Data: &event.Engine{
+		Caps: event.CapReports, Remote: event.Remote{Link: event.LinkDisconnected, Why: "nothing listens there", Since: now},
+	}})
+	r := Live(Meta{Version: "1", Elsewhere: true}, s.Snapshot())
+	if err := schema(t).Validate(decoded(t, r)); err != nil {
+		t.Error(err)
+	}
+	for name, n := range map[string]Number{"finished": r.Totals.Finished, "generated_tokens": r.Totals.GeneratedTokens, "running": r.Totals.Running} {
+		if n.OK() {
+			t.Errorf("%s is %v", name, n.V)
+		}
+	}
+	var out bytes.Buffer
+	if err := r.WriteText(&out); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "It was disconnected at the end (nothing listens there).") || strings.Contains(out.String(), "finished 0") {
+		t.Errorf("the report says\n%s", out.String())
 	}
 }

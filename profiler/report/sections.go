@@ -21,6 +21,16 @@ type Engine struct {
 	Reason  string  `json:"reason"`
 	// LastLog are the last lines of the log of an engine that has failed, the oldest first.
 	LastLog []string `json:"last_log,omitempty"`
+	// Connection is how an engine elsewhere was connected at the end; null for one that llmtop runs itself.
+	Connection *Connection `json:"connection,omitempty"`
+}
+
+// Connection is that to an engine elsewhere.
+type Connection struct {
+	State    string `json:"state"`
+	Since    Number `json:"since_s"` // when State became what it is, since the session began; null: then, or before
+	Why      string `json:"why"`     // it is not connected
+	Restarts int    `json:"restarts"`
 }
 
 // maxLog bounds Engine.LastLog.
@@ -93,6 +103,7 @@ type Throughput struct {
 	CopyBandwidth Number            `json:"copy_bandwidth_bytes_per_s"`
 	Goodput       Number            `json:"goodput_requests_per_s"`
 	Absent        map[string]string `json:"absent,omitempty"`
+	Origin        map[string]string `json:"origin,omitempty"` // of a server's numbers, by their names
 }
 
 // KV is the KV cache as it was last reported, in cells; one holds one token.
@@ -102,6 +113,7 @@ type KV struct {
 	Usage     Number            `json:"usage"`
 	Residency *Distribution     `json:"residency_s"`
 	Absent    map[string]string `json:"absent,omitempty"`
+	Origin    map[string]string `json:"origin,omitempty"` // of a server's numbers, by their names
 }
 
 func engine(s *store.Snapshot) Engine {
@@ -116,6 +128,12 @@ func engine(s *store.Snapshot) Engine {
 	if e.State == event.EngineFailed {
 		for _, line := range s.Log[max(len(s.Log)-maxLog, 0):] {
 			out.LastLog = append(out.LastLog, line.Text)
+		}
+	}
+	if r := &e.Remote; r.Link != event.LinkNone {
+		out.Connection = &Connection{State: r.Link.String(), Why: r.Why, Restarts: r.Restarts}
+		if r.Since > s.Started {
+			out.Connection.Since = nanos(int64(r.Since - s.Started))
 		}
 	}
 	return out
@@ -170,14 +188,24 @@ func throughput(s *store.Snapshot) Throughput {
 		Goodput: Number(s.Latency.Goodput),
 	}
 	out.Absent = absences(out)
+	if s.InSum() {
+		out.Origin = origins(out)
+	}
 	return out
 }
 
-func kv(k *store.KV) KV {
+func kv(s *store.Snapshot) KV {
+	k := &s.KV
 	out := KV{Usage: Number(k.Usage), Residency: distribution(k.Residency)}
 	if k.Total > 0 {
 		out.Used, out.Total = Number(event.Of(float64(k.Used))), known(k.Total)
 	}
+	if r := s.Reported; r != nil && out.Total.OK() {
+		out.Used, out.Total = Number(r.KVUsed), Number(r.KVTotal)
+	}
 	out.Absent = absences(out)
+	if s.InSum() {
+		out.Origin = origins(out)
+	}
 	return out
 }

@@ -46,6 +46,7 @@ func (r *Report) notes() (lines []string) {
 	if r.Engine.Reason != "" {
 		lines = append(lines, "The engine says: "+r.Engine.Reason)
 	}
+	lines = append(lines, r.Engine.Connection.words()...)
 	for _, line := range r.Engine.LastLog {
 		lines = append(lines, "log: "+line)
 	}
@@ -71,14 +72,14 @@ func (r *Report) headSection() section {
 			s.rows = append(s.rows, []string{"shape", strings.Join(shape, ", ")})
 		}
 	}
-	t := &r.Totals
+	requests, tokens := r.Totals.words()
 	s.rows = append(s.rows,
 		[]string{"engine", r.Engine.where()},
 		[]string{"machine", r.Machine.describe()},
 		[]string{"started", r.Started.Format("2006-01-02 15:04:05 MST")},
-		[]string{"requests", fmt.Sprintf("%d finished, %d cancelled, %d failed", t.Finished, t.Cancelled, t.Failed)},
-		[]string{"tokens", fmt.Sprintf("%d prompt (%d cached, %d padding), %d generated", t.PromptTokens, t.CachedTokens, t.PaddingTokens, t.GeneratedTokens)},
-		[]string{"TTPS", perSecond(t.TTPS) + perToken(t.TTPS)})
+		[]string{"requests", requests},
+		[]string{"tokens", tokens},
+		[]string{"TTPS", perSecond(r.Totals.TTPS) + perToken(r.Totals.TTPS)})
 	return s
 }
 
@@ -167,14 +168,17 @@ func (r *Report) all() []*Request {
 
 func (r *Report) throughputSection() section {
 	t := &r.Throughput
-	return section{title: "Throughput", left: 2, header: []string{"", ""}, rows: [][]string{
-		{"TTPS", perSecond(t.SessionTTPS) + " over the whole run"},
-		{"prefill", perSecond(t.Prefill) + " while prompts were processed, last 10 s"},
-		{"decode", perSecond(t.Decode) + " while tokens were generated, last 10 s"},
-		{"memory", "touched a second by decoding: " + format(t.Bandwidth, metric.Bytes) + "; copied by this machine: " + format(t.CopyBandwidth, metric.Bytes)},
-		{"KV cache", format(r.KV.Used, metric.Count) + " of " + format(r.KV.Total, metric.Count) + " cells in use; a request's are kept for " + median(r.KV.Residency) + " (p50)"},
-		{"stalls", fmt.Sprint(r.Totals.Stalls)},
-	}}
+	s := section{title: "Throughput", left: 2, header: []string{"", ""}, rows: [][]string{{"TTPS", perSecond(t.SessionTTPS) + " over the whole run"}}}
+	if r.Reported != nil || r.Engine.Name == "" { // the other rates are among what it tells, by other definitions
+		return s
+	}
+	s.rows = append(s.rows,
+		[]string{"prefill", perSecond(t.Prefill) + " while prompts were processed, last 10 s"},
+		[]string{"decode", perSecond(t.Decode) + " while tokens were generated, last 10 s"},
+		[]string{"memory", "touched a second by decoding: " + format(t.Bandwidth, metric.Bytes) + "; copied by this machine: " + format(t.CopyBandwidth, metric.Bytes)},
+		[]string{"KV cache", format(r.KV.Used, metric.Count) + " of " + format(r.KV.Total, metric.Count) + " cells in use; a request's are kept for " + median(r.KV.Residency) + " (p50)"},
+		[]string{"stalls", whole(r.Totals.Stalls)})
+	return s
 }
 
 func (r *Report) requestsSection() section {

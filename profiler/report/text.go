@@ -2,6 +2,7 @@ package report
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -77,10 +78,9 @@ func (r *Report) writeHead(w writer) {
 	if m := r.Model; m != nil {
 		w.line("model %s", strings.Join(append([]string{m.Name + spaced(m.Quantisation)}, m.shape()...), ", "))
 	}
-	t := &r.Totals
-	w.line("requests finished %d, cancelled %d, failed %d, running %d, queued %d", t.Finished, t.Cancelled, t.Failed, t.Running, t.Queued)
-	w.line("tokens   %d prompt (%d cached, %d padding), %d generated, in %s", t.PromptTokens, t.CachedTokens, t.PaddingTokens, t.GeneratedTokens,
-		format(t.Duration, metric.Seconds))
+	requests, tokens := r.Totals.words()
+	w.line("requests %s", requests)
+	w.line("tokens   %s, in %s", tokens, format(r.Totals.Duration, metric.Seconds))
 	for _, words := range r.notes() {
 		w.words("  ", words)
 	}
@@ -89,7 +89,7 @@ func (r *Report) writeHead(w writer) {
 // where is the engine and, if that is known, what it computes on.
 func (e *Engine) where() string {
 	if e.Device == "" {
-		return e.Name + spaced(e.Version)
+		return cmp.Or(e.Name, "unknown") + spaced(e.Version)
 	}
 	return e.Name + " on " + e.Device + spaced(e.Kernels)
 }

@@ -1,0 +1,64 @@
+package store
+
+import (
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+)
+
+// Sums are the counts of a session as far as the engine tells them: what it does not tell is absent, and no 0.
+type Sums struct {
+	Queued, Running                    event.Reading // requests, now
+	Finished, Cancelled, Failed        event.Reading // requests
+	Prompt, Cached, Padding, Generated event.Reading // tokens
+	Steps                              event.Reading // forward passes
+	Stalls                             event.Reading
+}
+
+// InSum reports whether the engine tells of itself in sum, so that what is seen of single requests is not all of them.
+func (s *Snapshot) InSum() bool { return s.Reported != nil || s.Engine.Caps.Has(event.CapReports) }
+
+// Sums are the counts of the session. Those of an engine that tells of single requests are counted by llmtop; those of one that tells of itself in sum are
+// derived from its counters, where it has such.
+func (s *Snapshot) Sums() Sums {
+	c, stalls := &s.Counts, s.Latency.StallCount[metric.Session]
+	if !s.InSum() {
+		of := func(n uint64) event.Reading { return event.Of(float64(n)) }
+		return Sums{
+			Queued: event.Of(float64(c.Queued)), Running: event.Of(float64(c.Running)),
+			Finished: of(c.Finished), Cancelled: of(c.Cancelled), Failed: of(c.Failed),
+			Prompt: of(c.PromptTokens), Cached: of(c.CachedTokens), Padding: of(c.PadTokens), Generated: of(c.GeneratedTokens),
+			Steps: of(c.Steps), Stalls: of(stalls),
+		}
+	}
+	r := s.Reported
+	if r == nil {
+		not := event.Absent(event.NotYet)
+		return Sums{not, not, not, not, not, not, not, not, not, not, not}
+	}
+	out := Sums{
+		Queued: r.Waiting, Running: r.Running,
+		Finished: summed(r.Finished, c.Finished), Cancelled: besides(c.Cancelled), Failed: summed(r.Failed, c.Failed),
+		Prompt: summed(r.Prompt, c.PromptTokens), Cached: summed(r.Cached, c.CachedTokens), Padding: besides(c.PadTokens),
+		Generated: summed(r.Generated, c.GeneratedTokens), Steps: besides(c.Steps), Stalls: besides(stalls),
+	}
+	if len(r.Slots) > 0 && !out.Finished.OK() { // they are watched, and nothing in them has ended
+		out.Finished = event.From(0)
+	}
+	return out
+}
+
+// summed is a count of the session by what the engine told of the last interval: known if it tells it, or has told it before.
+func summed(told event.Reading, n uint64) event.Reading {
+	if n == 0 && !told.OK() {
+		return event.Absent(min(told.Origin, event.Undefined))
+	}
+	return event.From(float64(n))
+}
+
+// besides is a count of what the engine may tell besides, which nothing says that it does while nothing has come.
+func besides(n uint64) event.Reading {
+	if n == 0 {
+		return event.Absent(event.NotReported)
+	}
+	return event.Of(float64(n))
+}
