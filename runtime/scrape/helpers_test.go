@@ -18,6 +18,11 @@ import (
 // patience is how long a test waits for what must come: it is waited for as long only where it does not.
 const patience = 30 * time.Second
 
+func TestMain(m *testing.M) {
+	listEvery, ollamaEvery = 20*time.Millisecond, 20*time.Millisecond
+	os.Exit(m.Run())
+}
+
 // fake is a server whose answers can be changed while it is watched.
 type fake struct {
 	*httptest.Server
@@ -38,16 +43,24 @@ func newFake(t *testing.T, pages map[string]string) *fake {
 func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	f.asked[r.URL.Path]++
+	hook := f.hook
+	f.mu.Unlock()
+	if hook != nil {
+		hook(w, r)
+		return
+	}
+	f.page(w, r)
+}
+
+// page answers with one of the pages.
+func (f *fake) page(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
 	page, ok := f.pages[r.URL.Path]
 	if full, found := f.pages[r.URL.String()]; found {
 		page, ok = full, true
 	}
-	hook := f.hook
 	f.mu.Unlock()
 	switch {
-	case hook != nil:
-		hook(w, r)
-		return
 	case !ok:
 		http.NotFound(w, r)
 		return
@@ -75,6 +88,16 @@ func (f *fake) times(path string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.asked[path]
+}
+
+// all is how often it was asked for anything.
+func (f *fake) all() (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, times := range f.asked {
+		n += times
+	}
+	return n
 }
 
 // watching is a source that runs.

@@ -11,24 +11,43 @@ import (
 // reported is a number that a server tells.
 func reported(v float64) event.Reading { return event.Reading{V: v, Origin: event.Reported} }
 
-// listEvery is how often a server is asked that tells nothing but its models.
-const listEvery = 5 * time.Second
+// How often servers are asked that tell nothing but their models. Tests have less time.
+var (
+	listEvery   = 5 * time.Second
+	ollamaEvery = 2 * time.Second
+)
 
 // listing watches a server of which nothing is known but its models: that it is there, and which they are.
 type listing struct{}
 
 func (listing) look(ctx context.Context, s *Source) (*event.Report, error) {
-	kind, info, err := identify.Identify(ctx, s.client)
+	models, same, err := identify.Again(ctx, s.client, s.kind, &s.info)
 	if err != nil {
 		return nil, err
 	}
-	if kind != s.kind {
+	if !same {
 		s.met = false // another server has taken its place
 		return nil, nil
 	}
-	s.info = info
-	s.models(loaded(info.Models))
-	return &event.Report{Interval: s.since()}, nil
+	s.info.Models = models
+	s.models(loaded(models))
+	report := &event.Report{Interval: s.since()}
+	if s.kind == identify.LMStudio {
+		report.More = inMemory(loaded(models))
+	}
+	return report, nil
+}
+
+// inMemory counts models, and what is known of the sizes of their files.
+func inMemory(list []event.Model) (out []event.Number) {
+	bytes := int64(0)
+	for i := range list {
+		bytes += list[i].Bytes
+	}
+	if bytes > 0 {
+		out = append(out, event.Number{Name: "model_file_bytes", Reading: event.From(float64(bytes))})
+	}
+	return append(out, event.Number{Name: "models_in_memory", Reading: event.From(float64(len(list)))})
 }
 
 func (listing) pause(interval time.Duration) time.Duration { return max(interval, listEvery) }
@@ -58,4 +77,4 @@ func (*ollama) look(ctx context.Context, s *Source) (*event.Report, error) {
 	return report, nil
 }
 
-func (*ollama) pause(interval time.Duration) time.Duration { return max(interval, 2*time.Second) }
+func (*ollama) pause(interval time.Duration) time.Duration { return max(interval, ollamaEvery) }

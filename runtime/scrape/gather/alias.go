@@ -10,6 +10,7 @@ type role uint8
 const (
 	none    role = iota // of histograms
 	running             // requests
+	atWork              // requests, those that wait included
 	waiting
 	kvUsage // 0..1
 	kvUsed  // cells
@@ -141,7 +142,8 @@ var llama = []alias{
 	{metric: "llamacpp:spec_decode_num_accepted_tokens", role: accepted},
 }
 
-// tgi tells no TTFT, and its times of a batch are not those of a request.
+// tgi tells no TTFT, and its times of a batch are not those of a request. Its time per token is that of the whole inference, prefill included, by all
+// tokens: no TPOT.
 var tgi = []alias{
 	{metric: "tgi_batch_current_size", role: running},
 	{metric: "tgi_queue_size", role: waiting},
@@ -149,7 +151,7 @@ var tgi = []alias{
 	{metric: "tgi_request_failure", role: failed},
 	{metric: "tgi_request_generated_tokens_sum", role: generated, late: true}, // of a histogram
 	{metric: "tgi_request_input_length_sum", role: prompt},
-	{metric: "tgi_request_mean_time_per_token_duration", hist: "tpot"},
+	{metric: "tgi_request_mean_time_per_token_duration", hist: "time_per_token"},
 	{metric: "tgi_request_duration", hist: "e2el"},
 	{metric: "tgi_request_queue_duration", hist: "queue"},
 	{metric: "tgi_request_inference_duration", hist: "inference"},

@@ -41,7 +41,8 @@ var lmdeploy = []alias{
 	{metric: "lmdeploy:prefix_cache_hit_rate", role: hitShare},
 	{metric: "lmdeploy:prompt_tokens", role: prompt},
 	{metric: "lmdeploy:generation_tokens", role: generated},
-	{metric: "lmdeploy:num_requests_succeeded", role: finished},
+	{metric: "lmdeploy:num_requests_succeeded", role: finished}, // both of these count up, though they are typed as gauges
+	{metric: "lmdeploy:num_requests_finished", role: finished},  // of before
 	{metric: "lmdeploy:num_requests_failed", role: failed},
 	{metric: "lmdeploy:spec_decode_num_draft_tokens", role: drafted},
 	{metric: "lmdeploy:spec_decode_num_accepted_tokens", role: accepted},
@@ -61,16 +62,24 @@ var triton = []alias{
 	{metric: "nv_trt_llm_request_metrics", role: waiting, label: "request_type", values: "waiting"},
 	{metric: "nv_inference_pending_request_count", role: waiting},
 	{metric: "nv_trt_llm_kv_cache_block_metrics", role: kvUsage, label: "kv_cache_block_type", values: "fraction"},
+	{metric: "nv_trt_llm_kv_cache_block_metrics", role: kvBlocks, label: "kv_cache_block_type", values: "max"},
+	{metric: "nv_trt_llm_kv_cache_block_metrics", role: kvBlocksUsed, label: "kv_cache_block_type", values: "used"},
+	{metric: "nv_trt_llm_kv_cache_block_metrics", role: kvPage, label: "kv_cache_block_type", values: "tokens_per"},
 	{metric: "nv_inference_request_success", role: finished},
 	{metric: "nv_inference_request_failure", role: failed},
 }
 
+// dynamo counts a request from its arrival to its end as active (inflight, until 2026), and until its first token as queued.
 var dynamo = []alias{
 	process,
-	{metric: "dynamo_frontend_inflight_requests", role: running},
+	{metric: "dynamo_frontend_active_requests", role: atWork},
+	{metric: "dynamo_frontend_inflight_requests", role: atWork},
 	{metric: "dynamo_frontend_queued_requests", role: waiting},
+	{metric: "dynamo_frontend_stage_requests", role: waiting, label: "stage", values: "preprocess|route|dispatch"},
+	{metric: "dynamo_frontend_output_tokens", role: generated},
 	{metric: "dynamo_frontend_output_sequence_tokens_sum", role: generated, late: true}, // of a histogram
 	{metric: "dynamo_frontend_input_sequence_tokens_sum", role: prompt},
+	{metric: "dynamo_frontend_cached_tokens_sum", role: cached},
 	{metric: "dynamo_frontend_requests", role: finished, label: "status", values: "success"},
 	{metric: "dynamo_frontend_requests", role: failed, label: "status", values: "error"},
 	{metric: "dynamo_frontend_time_to_first_token_seconds", hist: "ttft"},

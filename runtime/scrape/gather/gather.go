@@ -157,7 +157,7 @@ func (g *Gatherer) sample(m *metric, p part) bool {
 		return true
 	case m.role == kvConfig:
 		v = cells(labels)
-	case m.role == running:
+	case m.role == running, m.role == atWork:
 		g.model(labels)
 	}
 	if m.series == nil {

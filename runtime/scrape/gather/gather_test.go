@@ -32,12 +32,15 @@ func sample(t testing.TB, name string) string {
 
 var line = regexp.MustCompile(`(?m)^([a-zA-Z0-9_:]+)(\{.*\})? (\S+)$`)
 
+// countsUp are counters that their engine has typed as gauges.
+var countsUp = regexp.MustCompile(`^lmdeploy:num_requests_(succeeded|failed)$`)
+
 // twice is a text with all counters and histograms doubled, as it would be after as much work again.
 func twice(text string) string {
 	return line.ReplaceAllStringFunc(text, func(l string) string {
 		m := line.FindStringSubmatch(l)
 		base := regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(m[1], "")
-		if !strings.Contains(text, "# TYPE "+base+" histogram\n") && !strings.Contains(text, "# TYPE "+m[1]+" counter\n") {
+		if !strings.Contains(text, "# TYPE "+base+" histogram\n") && !strings.Contains(text, "# TYPE "+m[1]+" counter\n") && !countsUp.MatchString(m[1]) {
 			return l
 		}
 		v, err := strconv.ParseFloat(m[3], 64)
@@ -154,10 +157,15 @@ out 256 derived
 `},
 		{"tgi", identify.TGI, `running 5 reported
 waiting 1 reported
+decode 5500 derived
 finished 137 derived
-tpot n=137 mean=22.11ms 4 bounds
+failed 6 derived
+in 5.2e+04 derived
+out 1.1e+04 derived
+time_per_token n=137 mean=22.11ms 4 bounds
 e2el n=137 mean=2649ms 4 bounds
 queue n=137 mean=19.06ms 4 bounds
+inference n=137 mean=2600ms 1 bounds
 batch_prefill n=300 mean=124.9ms 2 bounds
 batch_decode n=300 mean=20.67ms 2 bounds
 `},
@@ -174,7 +182,33 @@ out 4100 derived
 ttft n=12 mean=236ms 22 bounds
 tpot n=12 mean=14.55ms 19 bounds
 `},
-		{"dynamo", identify.Dynamo, `running 7 reported
+		{"lmdeploy", identify.LMDeploy, `running 9 reported
+waiting 2 reported
+decode 6400 derived
+kv 0.25 reported
+hits 0.5 reported
+finished 64 derived
+failed 1 derived
+in 3.2e+04 derived
+out 1.28e+04 derived
+ttft n=64 mean=250ms 13 bounds
+itl n=12736 mean=20ms 6 bounds
+tpot n=64 mean=20ms 6 bounds
+e2el n=64 mean=4000ms 9 bounds
+queue n=64 mean=50ms 9 bounds
+prefill n=64 mean=200ms 9 bounds
+decode n=64 mean=3750ms 9 bounds
+inference n=64 mean=3950ms 9 bounds
+`},
+		{"triton", identify.Triton, `running 5 reported
+waiting 4 reported
+kv 0.25 reported
+used 9.6e+04 derived
+total 3.84e+05 derived
+finished 90 derived
+failed 3 derived
+`},
+		{"dynamo", identify.Dynamo, `running 5 derived
 waiting 2 reported
 finished 128 derived
 ttft n=128 mean=222ms 8 bounds
@@ -328,7 +362,7 @@ func TestTooManySeriesAreLeftOut(t *testing.T) {
 }
 
 func FuzzGather(f *testing.F) {
-	for _, name := range []string{"vllm", "sglang", "llamacpp", "tgi", "tensorrt", "dynamo"} {
+	for _, name := range []string{"vllm", "sglang", "llamacpp", "tgi", "tensorrt", "dynamo", "lmdeploy", "triton"} {
 		text := sample(f, name)
 		f.Add([]byte(text[:min(len(text), 4000)]), []byte(text[len(text)*9/10:]))
 	}

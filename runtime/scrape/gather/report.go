@@ -111,6 +111,12 @@ func (g *Gatherer) Report(since int64) *event.Report {
 		Finished: g.gain(finished, since), Failed: g.gain(failed, since),
 		Prompt: g.gain(prompt, since), Cached: g.gain(cached, since), Generated: g.gain(generated, since),
 	}
+	if all := g.gauge(atWork); all.OK() && !p.Running.OK() {
+		p.Running = all
+		if p.Waiting.OK() {
+			p.Running = event.From(max(all.V-p.Waiting.V, 0))
+		}
+	}
 	g.cache(p)
 	g.tokens(p, since)
 	g.more(p, since)

@@ -24,6 +24,8 @@ func (p *probe) details(ctx context.Context) {
 	case TensorRT:
 		p.version(ctx, "/version")
 		p.info.Metrics = cmp.Or(p.info.Metrics, "/prometheus/metrics")
+	case LlamaSwap:
+		p.running(ctx)
 	case LMDeploy, Dynamo, Triton:
 		p.info.Metrics = cmp.Or(p.info.Metrics, "/metrics")
 	}
@@ -106,5 +108,25 @@ func (p *probe) sglang(ctx context.Context) {
 	}
 	if len(p.info.Models) == 0 && about.Name != "" {
 		p.info.Models = []Model{{Loaded: true, Model: event.Model{Name: about.Name}}}
+	}
+}
+
+// running asks llama-swap which of its models are in memory.
+func (p *probe) running(ctx context.Context) {
+	var list struct {
+		Running []struct {
+			Model string `json:"model"`
+			State string `json:"state"`
+		} `json:"running"`
+	}
+	if p.ask(ctx, "/running", &list) != nil {
+		return
+	}
+	for i := range p.info.Models {
+		m := &p.info.Models[i]
+		m.Loaded = false
+		for _, r := range list.Running {
+			m.Loaded = m.Loaded || r.Model == m.Name && r.State == "ready"
+		}
 	}
 }

@@ -11,8 +11,11 @@ import (
 // guess asks what only one kind of engine answers in its way. The metrics come last, and not at their usual place where that would take
 // them away from somebody else: TensorRT-LLM's /metrics hands out each iteration once.
 func (p *probe) guess(ctx context.Context) {
+	if p.studio && p.isStudio(ctx) {
+		return
+	}
 	for _, try := range []func(context.Context) bool{
-		p.isOllama, p.isTGI, p.isStudio, p.isLlama, p.isSGLang, p.isTriton,
+		p.isOllama, p.isStudio, p.isTGI, p.isLlama, p.isSGLang, p.isTriton,
 		func(ctx context.Context) bool { return p.sniff(ctx, "/prometheus/metrics") },
 		func(ctx context.Context) bool { return p.sniff(ctx, "/metrics") },
 	} {
@@ -25,8 +28,10 @@ func (p *probe) guess(ctx context.Context) {
 func (p *probe) isOllama(ctx context.Context) bool {
 	var about struct {
 		Version string `json:"version"`
+		Error   string `json:"error"`
 	}
 	if p.ask(ctx, "/api/version", &about) != nil || about.Version == "" {
+		p.studio = p.studio || strings.HasPrefix(about.Error, studioError)
 		return false
 	}
 	p.kind, p.info.Version = Ollama, about.Version
@@ -47,30 +52,6 @@ func (p *probe) isTGI(ctx context.Context) bool {
 	m := Model{Loaded: true}
 	m.Name, m.Context = about.Model, max(about.Total, 0)
 	p.kind, p.info.Version, p.info.Models, p.info.Metrics = TGI, about.Version, []Model{m}, "/metrics"
-	return true
-}
-
-func (p *probe) isStudio(ctx context.Context) bool {
-	var list struct {
-		Data []struct {
-			ID    string `json:"id"`
-			Kind  string `json:"compatibility_type"`
-			Arch  string `json:"arch"`
-			Type  string `json:"quantization"`
-			State string `json:"state"`
-			Max   int    `json:"max_context_length"`
-			Now   int    `json:"loaded_context_length"`
-		} `json:"data"`
-	}
-	if p.ask(ctx, "/api/v0/models", &list) != nil || len(list.Data) == 0 || list.Data[0].State == "" {
-		return false
-	}
-	p.kind, p.info.Models = LMStudio, nil
-	for _, m := range list.Data[:min(len(list.Data), maxModels)] {
-		known := Model{Loaded: m.State == "loaded"}
-		known.Name, known.Architecture, known.Quantisation, known.Context, known.TrainContext = m.ID, m.Arch, m.Type, max(m.Now, 0), max(m.Max, 0)
-		p.info.Models = append(p.info.Models, known)
-	}
 	return true
 }
 

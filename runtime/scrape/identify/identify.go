@@ -40,6 +40,7 @@ type Info struct {
 	Models   []Model // those that it serves, or could
 	NeedsKey bool    // it wants a key, or another one, for at least one of the questions
 	Metrics  string  // path of its metrics for Prometheus; "" if there are none, or none were found yet
+	List     string  // path of its own list of models, where it has one that is asked for again: LM Studio
 	Slots    bool    // it lets its slots be seen: llama.cpp
 	Router   bool    // it runs models in processes of their own: llama.cpp
 	Server   string  // what it calls itself in its headers
@@ -76,11 +77,32 @@ func Identify(ctx context.Context, c *fetch.Client) (Kind, Info, error) {
 	return Unknown, p.info, ErrNothing
 }
 
+// Again asks a server whose kind is known which models it has by now, by as few questions as its kind allows. same is false where another kind answers.
+func Again(ctx context.Context, c *fetch.Client, kind Kind, info *Info) (models []Model, same bool, err error) {
+	p := probe{client: c}
+	if info.List != "" {
+		if p.info.Models, err = studioList(ctx, c, info.List); errors.Is(err, errShape) {
+			return nil, false, nil
+		}
+		return p.info.Models, true, err
+	}
+	if err := p.list(ctx); errors.Is(err, errShape) {
+		return nil, false, nil
+	} else if err != nil {
+		return nil, false, err
+	}
+	if p.kind == LlamaSwap {
+		p.running(ctx)
+	}
+	return p.info.Models, p.kind == kind, nil
+}
+
 // probe is one identification.
 type probe struct {
 	client *fetch.Client
 	kind   Kind
 	info   Info
+	studio bool // its models are owned as LM Studio's are
 }
 
 // errShape is the error of an answer that has not the form that was asked for.
@@ -160,6 +182,7 @@ func (p *probe) list(ctx context.Context) error {
 		if k, ok := owners[m.Owner]; ok {
 			p.kind = k
 		}
+		p.studio = p.studio || m.Owner == "organization_owner"
 		p.info.Router = p.info.Router || m.Status != nil && p.kind == Llama
 		p.info.Models = append(p.info.Models, Model{
 			Loaded: m.Status == nil || m.Status.Value == "loaded",

@@ -111,9 +111,20 @@ var servers = []struct {
 	}, TensorRT, "1.2.0", "m", "/prometheus/metrics", false},
 	{"LMDeploy", "uvicorn", pages{"/v1/models": listOf("lmdeploy")}, LMDeploy, "", "m", "/metrics", false},
 	{"LM Studio", "", pages{
-		"/v1/models":     listOf("organization_owner"),
+		"/v1/models": listOf("organization_owner"), "/api/v0/models": `{"data":[]}`,
+		"/api/v1/models": `{"models":[{"type":"llm","key":"granite","quantization":{"name":"Q4_K_M","bits_per_weight":4},"params_string":"7B","loaded_instances":[]}]}`,
+	}, LMStudio, "", "granite", "", false},
+	{"LM Studio without models", "", pages{
+		"/v1/models": `{"object":"list","data":[]}`, "/api/v1/models": `{"models":[]}`,
+		"/api/v0/models": `{"error":"Unexpected endpoint or method. (GET /api/v0/models)"}`, "/api/version": `{"error":"Unexpected endpoint or method. (GET /api/version)"}`,
+	}, LMStudio, "", "", "", false},
+	{"LM Studio until 0.4", "", pages{
+		"/v1/models": listOf("organization_owner"), "/api/v1/models": `{"error":"Unexpected endpoint or method. (GET /api/v1/models)"}`,
 		"/api/v0/models": `{"data":[{"id":"granite","state":"loaded","arch":"granite","quantization":"Q4","compatibility_type":"gguf","max_context_length":99}]}`,
 	}, LMStudio, "", "granite", "", false},
+	{"LM Studio with a key", "", pages{"/v1/models": noKey, "/api/v1/models": noKey, "/api/v0/models": noKey}, Unknown, "", "", "", true},
+	{"somebody who owns as LM Studio does", "", pages{"/v1/models": listOf("organization_owner")}, OpenAI, "", "m", "", false},
+	{"llama-swap", "", pages{"/v1/models": listOf("llama-swap"), "/running": `{"running":[]}`}, LlamaSwap, "", "m", "", false},
 	{"mlx-lm", "BaseHTTP/0.6 Python/3.13.1", pages{"/v1/models": `{"object":"list","data":[{"id":"m","object":"model","created":1}]}`}, MLX, "", "m", "", false},
 	{"Triton", "", pages{"/v2": `{"name":"triton","version":"2.60.0","extensions":[]}`}, Triton, "2.60.0", "", "/metrics", false},
 	{"metrics of Triton alone", "", pages{"/metrics": "nv_inference_request_success{model=\"m\"} 1\n"}, Triton, "", "", "/metrics", false},
@@ -124,7 +135,7 @@ func TestEnginesAreToldApart(t *testing.T) {
 	for _, s := range servers {
 		at, asked := serve(t, s.server, s.pages)
 		kind, info, err := ask(t, at)
-		if err != nil || kind != s.kind || info.Version != s.version || info.Metrics != s.metrics || info.NeedsKey != s.key {
+		if (err == nil) == (s.kind == Unknown) || kind != s.kind || info.Version != s.version || info.Metrics != s.metrics || info.NeedsKey != s.key {
 			t.Errorf("%s: %q, %+v, %v", s.name, kind, info, err)
 		}
 		if model := ""; s.model != "" {
