@@ -181,6 +181,7 @@ func (o *attachOptions) watch(ctx context.Context, secret, key string, x *export
 		}
 	}
 	group.Go(guarded("sample host", func() error {
+		defer a.machine.close()
 		return host.New(host.Options{Clock: a.clock, NoGPU: !a.local()}).Run(ctx, event.Tee{&a.self, &a.machine})
 	}))
 	if o.traces.at != "" {
@@ -216,7 +217,7 @@ type attached struct {
 	clock     runtime.Clock
 	group     *errgroup.Group // of what runs beside the screen
 	self      self
-	machine   fan           // samples of this machine, for servers that run on it
+	machine   machine       // samples of this machine, for servers that run on it
 	lanes     *scrape.Lanes // of all servers
 
 	mu      sync.Mutex // guards what follows

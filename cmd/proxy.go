@@ -129,7 +129,15 @@ func (o *proxyOptions) session(p *proxy.Proxy, clock runtime.Clock, opt store.Op
 	}
 	sampler := host.New(host.Options{Clock: clock, NoGPU: !p.Local()})
 	s.add("pass requests on", p.Run)
-	s.add("sample host", func(ctx context.Context, sink event.Sink) error { return sampler.Run(ctx, besides{p.Local(), sink}) })
+	s.add("sample host", func(ctx context.Context, sink event.Sink) error {
+		if !p.Local() {
+			return sampler.Run(ctx, selfOnly{sink})
+		}
+		m := new(machine)
+		defer m.close()
+		m.add(p.Target(), sink)
+		return sampler.Run(ctx, m)
+	})
 	return s, nil
 }
 
@@ -193,21 +201,13 @@ func tellDoubts(notes io.Writer, p *proxy.Proxy) {
 	}
 }
 
-// besides is a sink for samples of this machine, on which the server may run or not; which process it is nobody knows.
-type besides struct {
-	local bool
-	sink  event.Sink
-}
+// selfOnly is a sink for samples of this machine, of which only those of llmtop itself are of use: the server runs on another.
+type selfOnly struct{ sink event.Sink }
 
 // Emit implements event.Sink.
-func (b besides) Emit(e event.Event) {
+func (o selfOnly) Emit(e event.Event) {
 	if h, ok := e.Data.(*event.Host); ok && e.Kind == event.KindHost {
-		here := event.Host{Interval: h.Interval, Self: h.Self, NoGPU: event.NotReported.String()}
-		if b.local {
-			here = *h
-			here.Engine = event.Process{}
-		}
-		e.Data = &here
+		e.Data = &event.Host{Interval: h.Interval, Self: h.Self, NoGPU: event.NotReported.String()}
 	}
-	b.sink.Emit(e)
+	o.sink.Emit(e)
 }

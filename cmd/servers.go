@@ -4,9 +4,7 @@ import (
 	"context"
 	"net/url"
 	"slices"
-	"sync"
 
-	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/runtime/api"
 	"github.com/llmtop/llmtop/runtime/prober"
@@ -59,7 +57,7 @@ func (a *attached) addServer(ctx context.Context, at string) error {
 		s.add("probe "+at, probes)
 	}
 	if api.IsLocal(at) {
-		a.machine.add(s.sink)
+		a.machine.add(at, s.sink)
 	}
 	a.group.Go(func() error { return a.watch(ctx, s, at) })
 	a.mu.Lock()
@@ -84,30 +82,4 @@ func (o *attachOptions) checkKey(key string) error {
 // local reports whether a server of this machine is watched, whose machine is then worth a look.
 func (a *attached) local() bool {
 	return slices.ContainsFunc(a.opt.addresses, func(at string) bool { return api.IsAddress(at) && api.IsLocal(at) })
-}
-
-// fan hands events to sinks that come later.
-type fan struct {
-	mu    sync.Mutex
-	sinks event.Tee
-}
-
-func (f *fan) add(s event.Sink) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.sinks = append(f.sinks, s)
-}
-
-// Emit implements event.Sink. The engine's process is not llmtop's, and which one it is is not known.
-func (f *fan) Emit(e event.Event) {
-	h, ok := e.Data.(*event.Host)
-	if !ok {
-		return
-	}
-	here := *h
-	here.Engine = event.Process{}
-	e.Data = &here
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.sinks.Emit(e)
 }

@@ -103,7 +103,7 @@ func (o *attachOptions) reportTraces(ctx context.Context, secret string, x *expo
 	}
 	sampler := host.New(host.Options{Clock: clock, NoGPU: true})
 	s.add("receive traces", receiver.Run)
-	s.add("sample host", func(ctx context.Context, sink event.Sink) error { return sampler.Run(ctx, besides{false, sink}) })
+	s.add("sample host", func(ctx context.Context, sink event.Sink) error { return sampler.Run(ctx, selfOnly{sink}) })
 	fmt.Fprintf(notes, "listening: %s\n", receiver.Address())
 	err = s.run(ctx, func(ctx context.Context) error {
 		<-ctx.Done()

@@ -20,7 +20,7 @@ func look(string) (s sight) {
 	}
 	owned := map[int][]netip.AddrPort{}
 	if goruntime.GOOS == "windows" {
-		owned = s.owners()
+		owned = s.listeners()
 	} else {
 		s.trouble = append(s.trouble, "this system does not tell which process listens where: usual ports and those of command lines were tried")
 	}
@@ -44,8 +44,8 @@ func look(string) (s sight) {
 	return s
 }
 
-// owners are the ports on which each process listens.
-func (s *sight) owners() map[int][]netip.AddrPort {
+// listeners are the ports on which each process listens.
+func (s *sight) listeners() map[int][]netip.AddrPort {
 	owned := map[int][]netip.AddrPort{}
 	connections, err := net.Connections("tcp")
 	if err != nil {

@@ -51,6 +51,10 @@ type system interface {
 	process(pid int, since time.Duration, closely bool) event.Process
 	// threads is the processor time that threads of this process have used, in s; absent where it is not known.
 	threads(ids []int) event.Reading
+	// parents are all processes with the one that has started each; nil where that is not known.
+	parents() map[int]int
+	// forget drops what is kept of processes that are gone.
+	forget(gone func(pid int) bool)
 	close()
 }
 

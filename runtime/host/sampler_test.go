@@ -58,14 +58,15 @@ func TestSampler(t *testing.T) {
 }
 
 // fakeSystem is a process that uses cpu cores, of whose threads some have used engine seconds so far.
-type fakeSystem struct{ cpu, engine event.Reading }
+type fakeSystem struct {
+	system
+	cpu, engine event.Reading
+}
 
-func (*fakeSystem) machine(*event.Host, time.Duration) {}
 func (f *fakeSystem) process(pid int, _ time.Duration, _ bool) event.Process {
 	return event.Process{PID: pid, CPU: f.cpu}
 }
 func (f *fakeSystem) threads([]int) event.Reading { return f.engine }
-func (*fakeSystem) close()                        {}
 
 // TestOutsideEngine checks llmtop's own share: the process less the threads that compute.
 func TestOutsideEngine(t *testing.T) {

@@ -3,6 +3,7 @@
 package host
 
 import (
+	"maps"
 	"os"
 	"time"
 
@@ -33,6 +34,24 @@ func newSystem() system { return &portable{procs: map[int]*portableProcess{}} }
 func (*portable) close() {}
 
 func (*portable) threads([]int) event.Reading { return event.Absent(event.NotReported) }
+
+func (*portable) parents() map[int]int {
+	all := make(map[int]int)
+	list, err := process.Processes()
+	if err != nil {
+		return nil
+	}
+	for _, p := range list {
+		if parent, err := p.Ppid(); err == nil {
+			all[int(p.Pid)] = int(parent)
+		}
+	}
+	return all
+}
+
+func (s *portable) forget(gone func(pid int) bool) {
+	maps.DeleteFunc(s.procs, func(pid int, _ *portableProcess) bool { return gone(pid) })
+}
 
 func (s *portable) machine(h *event.Host, since time.Duration) {
 	h.CPU, h.Frequency, h.Load1 = event.Absent(event.NotYet), event.Absent(event.NotReported), event.Absent(event.NotReported)

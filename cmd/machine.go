@@ -1,0 +1,112 @@
+package cmd
+
+import (
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/discover"
+	"github.com/llmtop/llmtop/runtime/host"
+)
+
+// seek is how often it is looked for the process of a server that has not been found: that reads all processes.
+const seek = event.Time(10 * time.Second)
+
+// machine hands samples of this machine to the sessions of servers that run on it, each with what its own server's process uses. The zero value
+// is ready.
+type machine struct {
+	mu     sync.Mutex // guards what follows
+	on     []hosted
+	family *host.Family
+	owners map[uint16]int // of ports
+	sought event.Time
+}
+
+// hosted is the session of a server of this machine.
+type hosted struct {
+	port uint16 // 0: it has none of its own
+	sink event.Sink
+}
+
+// add hands samples also to the session of the server at an address of this machine.
+func (m *machine) add(address string, s event.Sink) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.on = append(m.on, hosted{portOf(address), s})
+}
+
+// portOf is the port of a URL, 0 if it is not told or cannot be one.
+func portOf(address string) uint16 {
+	u, err := url.Parse(address)
+	if err != nil {
+		return 0
+	}
+	port, err := strconv.ParseUint(u.Port(), 10, 16)
+	if err != nil {
+		return 0
+	}
+	return uint16(port)
+}
+
+// Emit implements event.Sink.
+func (m *machine) Emit(e event.Event) {
+	h, ok := e.Data.(*event.Host)
+	if !ok {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.find(e.At)
+	used := make(map[int]event.Process)
+	for _, s := range m.on {
+		here := *h
+		here.Engine = m.process(s.port, e.At, used)
+		e.Data = &here
+		s.sink.Emit(e)
+	}
+}
+
+// find looks which processes listen, if there is a server of which it is not known.
+func (m *machine) find(now event.Time) {
+	if m.family != nil && now-m.sought < seek {
+		return
+	}
+	for _, s := range m.on {
+		if _, known := m.owners[s.port]; s.port != 0 && !known {
+			m.sought, m.owners = now, discover.Owners()
+			break
+		}
+	}
+	if m.family == nil {
+		m.family = host.NewFamily()
+	}
+}
+
+// process is what the process that listens at a port uses, nothing if it is not known. used holds what has been asked for at this moment.
+func (m *machine) process(port uint16, now event.Time, used map[int]event.Process) event.Process {
+	pid, ok := m.owners[port]
+	if !ok {
+		return event.Process{}
+	}
+	p, done := used[pid]
+	if !done {
+		p = m.family.Sample(pid, now)
+		used[pid] = p
+	}
+	if !p.CPU.OK() && p.CPU.Origin == event.NotReported { // it has ended
+		delete(m.owners, port)
+	}
+	return p
+}
+
+// close lets go of what is kept open between samples.
+func (m *machine) close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.family != nil {
+		m.family.Close()
+		m.family = nil
+	}
+}

@@ -1,0 +1,27 @@
+package discover
+
+import (
+	"maps"
+	"net/netip"
+	"testing"
+)
+
+// TestOwners checks that a port leads to the engine that listens there, and to none where that is not certain.
+func TestOwners(t *testing.T) {
+	at := func(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }
+	tr := newTree(t)
+	tr.process(10, 1, "llama-server|--port|8080", at("127.0.0.1:8080"))
+	tr.process(20, 1, "vllm|serve|m|--port|8000", at("0.0.0.0:8000"))
+	tr.process(21, 20, "vllm|serve|m|--port|8000", at("0.0.0.0:8000"), at("127.0.0.1:5555"))
+	tr.process(30, 1, "ollama|serve", at("127.0.0.1:11434"))
+	tr.process(31, 30, "llama-server|--port|40000", at("127.0.0.1:40000"))
+	tr.process(40, 1, "docker-proxy|-host-port|9000", at("0.0.0.0:9000"))
+	tr.process(50, 1, "llama-server|--port|9100", at("192.168.1.2:9100"))
+	tr.process(60, 1, "llama-server|--port|9200", at("127.0.0.1:9200"))
+	tr.process(61, 1, "llama-server|--port|9200", at("127.0.0.1:9200"))
+	seen := look(tr.root)
+	want := map[uint16]int{8080: 10, 8000: 20, 5555: 20, 11434: 30, 40000: 31}
+	if got := seen.owners(); !maps.Equal(got, want) {
+		t.Errorf("the owners are %v, want %v", got, want)
+	}
+}

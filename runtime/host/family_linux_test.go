@@ -1,0 +1,75 @@
+package host
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// stat is /proc/PID/stat of a process that has used so many ticks.
+func stat(pid, parent, used int) string {
+	return fmt.Sprintf("%d (a) b) S %d 1 1 0 -1 0 0 0 0 0 %d 0 0 0 20 0 1 0 0 0 0\n", pid, parent, used)
+}
+
+// TestFamily checks that a process is sampled with its descendants, that those which end leave the sum, and that what may not be read voids it.
+func TestFamily(t *testing.T) {
+	root := tree(t, map[string]string{
+		"proc/1/stat": stat(1, 0, 5), "proc/7/stat": stat(7, 1, 100), "proc/8/stat": stat(8, 7, 50), "proc/9/stat": stat(9, 8, 10), "proc/11/stat": stat(11, 1, 70),
+		"proc/7/status": "VmHWM: 9 kB\nVmRSS: 4 kB\n", "proc/8/status": "VmHWM: 9 kB\nVmRSS: 2 kB\n", "proc/9/status": "VmHWM: 9 kB\nVmRSS: 1 kB\n",
+		"proc/7/io": "read_bytes: 5\nwrite_bytes: 0\nsyscr: 1\nsyscw: 1\n", "proc/8/io": "read_bytes: 6\nwrite_bytes: 0\nsyscr: 1\nsyscw: 1\n",
+		"proc/9/io": "read_bytes: 7\nwrite_bytes: 0\nsyscr: 1\nsyscw: 1\n",
+	})
+	f := NewFamily()
+	f.os = newLinux(root)
+	defer f.Close()
+	const second = event.Time(time.Second)
+	if p := f.Sample(7, second); p.CPU.Origin != event.NotYet || p.RSS != event.Of(7<<10) || p.ReadSum != event.Of(18) || p.Peak.OK() || p.Threads != event.Of(3) {
+		t.Errorf("the first sample is %+v", p)
+	}
+	write(t, root, map[string]string{"proc/7/stat": stat(7, 1, 150), "proc/8/stat": stat(8, 7, 100)})
+	if p := f.Sample(7, 3*second); p.CPU != event.Of(0.5) || p.PID != 7 {
+		t.Errorf("two seconds later it is %+v, want half a core", p)
+	}
+	if p := f.Sample(12, 3*second); p.CPU.OK() || p.RSS.OK() {
+		t.Errorf("a process that is not there uses %+v", p)
+	}
+
+	remove(t, root, "proc/8", "proc/9")
+	write(t, root, map[string]string{"proc/7/stat": stat(7, 1, 250), "proc/12/stat": stat(12, 7, 9), "proc/12/status": "VmRSS: 8 kB\n"})
+	if p := f.Sample(7, 13*second); p.RSS != event.Of(12<<10) || p.CPU != event.Of(0.1) || p.Read != event.Of(0) || p.Threads != event.Of(2) {
+		t.Errorf("with a new child in place of the others it is %+v", p)
+	}
+	if l := f.os.(*linux); l.procs[8] != nil || l.files["proc/8/stat"] != nil || l.procs[7] == nil {
+		t.Error("what has ended is kept, or what has not is forgotten")
+	}
+}
+
+func TestFamilyWithSecrets(t *testing.T) {
+	secret := event.Absent(event.NotPermitted)
+	for _, tt := range []struct{ a, b, want event.Reading }{
+		{event.Of(1), event.Of(2), event.Of(3)},
+		{event.Of(1), secret, secret},
+		{secret, event.Of(1), secret},
+		{event.Of(1), event.Absent(event.NotYet), event.Of(1)},
+		{event.Absent(event.NotYet), event.Of(1), event.Absent(event.NotYet)},
+		{event.Absent(event.NotReported), event.Of(1), event.Absent(event.NotReported)},
+	} {
+		if got := together(tt.a, tt.b); got != tt.want {
+			t.Errorf("%v and %v are %v, want %v", tt.a, tt.b, got, tt.want)
+		}
+	}
+}
+
+// remove deletes folders below root.
+func remove(t *testing.T, root string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if err := os.RemoveAll(filepath.Join(root, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
