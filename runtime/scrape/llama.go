@@ -44,10 +44,12 @@ func (l *llama) look(ctx context.Context, s *Source) (*event.Report, error) {
 	if s.engine.State == event.EngineLoading || s.info.Router && len(loaded(s.info.Models)) == 0 {
 		return &event.Report{Interval: s.since()}, nil
 	}
+	before := l.read
 	report, err := l.counters(ctx, s)
 	if err != nil || !s.info.Slots {
 		return report, err
 	}
+	l.slots.waits = l.metrics != nil && l.read == before
 	works := l.metrics == nil || l.slots.busy > 0 || works(report)
 	switch {
 	case l.asleep:

@@ -22,17 +22,33 @@ type slots struct {
 	busy    int        // slots that work
 	idle    []slot     // as they were seen last, when none worked
 	grows   bool       // what the server tells of a prompt's length is what has been taken of it so far, as newer ones do
-	ended   float64    // tokens of tasks that have ended, as far as they were seen
-	told    float64    // tokens that reports have told
-	counted float64    // tokens that the server has counted since the first look, which it does when a request ends
+	began   int        // tokens that tasks had at the first look
+	ended   int        // tokens of tasks that have ended, as far as they were seen
+	prompts int        // tokens of prompts that were computed, as far as that was seen
 
-	generated, computed int        // tokens since from
+	out, in tally // tokens that were generated, and of prompts that were computed
+	waits   bool  // the server counts tokens itself, and its counts come with a later look: rates are not taken before
+
+	generated, computed float64    // tokens since from
 	from                event.Time // when the rates began
 	decode, prefill     event.Reading
 }
 
-// ratesOver is how long rates are taken over at least: single looks are so close together that a slow model has no token, or one, between them.
-const ratesOver = event.Time(time.Second)
+// ratesOver is how long rates are taken over at least: single looks are so close together that a slow model has no token, or one, between them. It is
+// a little less than the second after which counters are read again.
+const ratesOver = event.Time(900 * time.Millisecond)
+
+// tally makes one count of what is seen in slots and of what the server counts itself, short requests included that nobody has seen.
+type tally struct{ counted, told float64 }
+
+// add takes in what was seen since the first look, and what the server has counted since the last one; live is seen but not counted yet. It
+// returns what is new.
+func (t *tally) add(seen, counted, live float64) float64 {
+	t.counted += counted
+	before := t.told
+	t.told = max(before, seen, t.counted+live)
+	return t.told - before
+}
 
 // task is the request in a slot.
 type task struct {
@@ -71,12 +87,12 @@ func (f *slots) follow(list []slot, now event.Time, report *event.Report) {
 	if f.tasks == nil {
 		f.tasks = make(map[int]task)
 	}
-	generated, computed, used, total := 0, 0, 0, 0
+	live, used, total := 0, 0, 0
 	f.busy = 0
 	for i := range list {
 		v := &list[i]
 		if before, ok := f.tasks[v.ID]; ok && (!v.Processing || before.id != v.Task) {
-			f.ended += float64(before.decoded)
+			f.ended += before.decoded
 			delete(f.tasks, v.ID)
 		}
 		used, total = used+min(max(v.Tokens, 0), v.Context), total+max(v.Context, 0)
@@ -88,12 +104,12 @@ func (f *slots) follow(list []slot, now event.Time, report *event.Report) {
 				before = task{id: v.Task}
 				if f.at == 0 { // what was before the first look is not what has come since
 					before.decoded, before.done = v.Next.Decoded, v.Processed
-					f.ended -= float64(v.Next.Decoded)
+					f.began += max(v.Next.Decoded, 0)
 				}
 			}
 			f.name(v, &before)
-			generated += max(v.Next.Decoded-before.decoded, 0)
-			computed += max(v.Processed-before.done, 0)
+			live += max(v.Next.Decoded, 0)
+			f.prompts += max(v.Processed-before.done, 0)
 			if v.Next.Decoded <= 0 {
 				f.grows = f.grows || before.tokens > 0 && v.Tokens > before.tokens
 				before.tokens = v.Tokens
@@ -109,8 +125,7 @@ func (f *slots) follow(list []slot, now event.Time, report *event.Report) {
 		}
 		report.Slots = append(report.Slots, out)
 	}
-	f.rates(report, generated, computed, now)
-	f.totals(report)
+	f.count(report, live, now)
 	f.at = now
 	report.Running = event.Reading{V: float64(f.busy), Origin: event.Reported}
 	report.KVUsed, report.KVTotal = event.From(float64(used)), event.From(float64(total))
@@ -131,36 +146,33 @@ func (f *slots) name(v *slot, t *task) {
 	}
 }
 
+// count fills in the tokens since the last look, and the rates. The server counts what a request has generated when it ends.
+func (f *slots) count(report *event.Report, live int, now event.Time) {
+	counted := func(r event.Reading) float64 {
+		if !r.OK() {
+			return 0
+		}
+		return r.V
+	}
+	generated := f.out.add(float64(f.ended+live-f.began), counted(report.Generated), float64(live-f.began))
+	computed := f.in.add(float64(f.prompts), counted(report.Prompt), 0)
+	f.rates(report, generated, computed, now)
+	report.Generated = event.From(generated)
+	if report.Interval == 0 {
+		report.Generated = event.Absent(event.NotYet)
+	}
+}
+
 // rates are tokens/s over the last second or more.
-func (f *slots) rates(report *event.Report, generated, computed int, now event.Time) {
+func (f *slots) rates(report *event.Report, generated, computed float64, now event.Time) {
 	if f.at == 0 {
 		f.from, f.decode, f.prefill = now, event.Absent(event.NotYet), event.Absent(event.NotYet)
 	}
 	f.generated, f.computed = f.generated+generated, f.computed+computed
-	if took := now - f.from; took >= ratesOver {
+	if took := now - f.from; took >= ratesOver && !f.waits {
 		seconds := float64(took) / 1e9
-		f.decode, f.prefill = event.From(float64(f.generated)/seconds), event.From(float64(f.computed)/seconds)
+		f.decode, f.prefill = event.From(f.generated/seconds), event.From(f.computed/seconds)
 		f.generated, f.computed, f.from = 0, 0, now
 	}
 	report.Decode, report.Prefill = f.decode, f.prefill
-}
-
-// totals makes one count of the tokens that were seen in slots, live, and of those that the server counts when a request has ended, short ones
-// included that nobody has seen.
-func (f *slots) totals(report *event.Report) {
-	if report.Interval == 0 {
-		report.Generated = event.Absent(event.NotYet)
-		return
-	}
-	live := 0
-	for _, t := range f.tasks {
-		live += t.decoded
-	}
-	sum := f.ended + float64(live)
-	if report.Generated.OK() {
-		f.counted += report.Generated.V
-		sum = max(sum, f.counted)
-	}
-	report.Generated = event.From(max(sum-f.told, 0))
-	f.told = max(f.told, sum)
 }
