@@ -81,7 +81,7 @@ func (a *app) body(area grid.Area) {
 	case viewSystem:
 		a.drawSystem(area)
 	default:
-		a.places = append(a.places, a.cfg.Layout.arrange(a.w, area.H+2)...)
+		a.places = append(a.places, a.layout().arrange(a.w, area.H+2)...)
 		a.keepFocus()
 		for _, p := range a.places {
 			panes.Draw(p.id, a.grid.Area(p.at), a.snap, &a.panes)

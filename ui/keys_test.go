@@ -89,14 +89,14 @@ var keyCases = map[action]func(*testing.T, *app, *asked){
 		holds(t, a, "● live")
 	},
 	actNext: func(t *testing.T, a *app, _ *asked) {
-		seen := []panes.ID{a.panes.Focus}
-		for range panes.NumPanes - 1 {
+		seen, there := []panes.ID{a.panes.Focus}, len(a.places)
+		for range there - 1 {
 			a.press("tab")
 			seen = append(seen, a.panes.Focus)
 		}
 		a.press("right")
 		slices.Sort(seen)
-		if len(slices.Compact(seen)) != int(panes.NumPanes) || a.panes.Focus != panes.TTFT {
+		if len(slices.Compact(seen)) != there || a.panes.Focus != panes.TTFT {
 			t.Errorf("tab visits %v and ends at %v", seen, a.panes.Focus)
 		}
 	},
@@ -112,7 +112,12 @@ var keyCases = map[action]func(*testing.T, *app, *asked){
 	},
 	actZoom: func(t *testing.T, a *app, _ *asked) {
 		for _, key := range []string{"enter", "z"} {
-			for id := range panes.NumPanes {
+			var order []panes.ID
+			for _, p := range a.places {
+				order = append(order, p.id)
+			}
+			slices.Sort(order)
+			for _, id := range order {
 				a.press(key)
 				holds(t, a, "╭─ "+id.String()+" ")
 				if a.view != zoomed(id) || a.panes.Focus != id || strings.Count(a.screen(), "\n╭") != 1 {

@@ -28,7 +28,7 @@ const LayoutSyntax = "ttft:2 tpot | experts @3 | text know"
 const LayoutDefault = "default"
 
 // layoutNames are the panes by the names that a layout has for them.
-var layoutNames = [panes.NumPanes]string{"ttft", "tpot", "experts", "throughput", "machine", "text", "know"}
+var layoutNames = [panes.NumPanes]string{"ttft", "tpot", "experts", "throughput", "machine", "text", "know", "queue"}
 
 // layouts are the arrangements that need not be written down.
 var layouts = map[string]string{

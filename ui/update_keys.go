@@ -171,7 +171,7 @@ func (a *app) moveFocus(forward bool) {
 			order = append(order, id)
 		}
 	}
-	if len(a.cfg.Layout.rows) == 0 {
+	if len(a.layout().rows) == 0 {
 		slices.Sort(order)
 	}
 	step := 1

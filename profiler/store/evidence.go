@@ -27,6 +27,7 @@ func (v *Snapshot) evidence() *verdict.Evidence {
 	v.ttftEvidence(e)
 	v.stallEvidence(e)
 	v.expertEvidence(e)
+	e.Served = v.servedEvidence()
 	var kinds []string
 	for k, n := range v.Lost {
 		if n > 0 {

@@ -79,6 +79,8 @@ type reported struct {
 	at    event.Time
 	names []string
 	spans map[string]*metric.WindowedBuckets
+
+	running, queued int // requests, the most since the last point
 }
 
 // applyReport takes in a report.
@@ -88,6 +90,7 @@ func (s *state) applyReport(e *event.Event, p *event.Report) {
 	}
 	r := s.reported
 	r.last, r.at = *p, e.At
+	r.running, r.queued = max(r.running, int(gained(p.Running))), max(r.queued, int(gained(p.Waiting)))
 	for i := range p.Times {
 		r.add(e.At, &p.Times[i])
 	}
@@ -179,9 +182,10 @@ func (r *reported) fill(t *Throughput) {
 	t.Running, t.Queued = int(gained(r.last.Running)), int(gained(r.last.Waiting))
 }
 
-// point puts the rates and requests of the last report into the second that is over, unless nothing has come for long.
+// point puts the rates of the last report into the second that is over, and the most requests in any of that second, unless nothing has come for long.
 func (r *reported) point(p *RatePoint) {
 	if age := p.At + event.Time(second) - r.at; float64(age) > max(2.5*float64(r.last.Interval), 2.5*second) {
+		p.KVShare = 0
 		return
 	}
 	if d := r.last.Decode; d.OK() {
@@ -190,5 +194,6 @@ func (r *reported) point(p *RatePoint) {
 	if d := r.last.Prefill; d.OK() {
 		p.Prefill = d.V
 	}
-	p.Running, p.Queued = int(gained(r.last.Running)), int(gained(r.last.Waiting))
+	p.Running, p.Queued = r.running, r.queued
+	r.running, r.queued = int(gained(r.last.Running)), int(gained(r.last.Waiting))
 }

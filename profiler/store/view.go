@@ -70,6 +70,9 @@ func (s *state) advance(now event.Time) {
 func (s *state) close(sec int64) {
 	at := event.Time(sec * int64(second))
 	p := RatePoint{At: at, KVUsed: int(s.kv.Used)}
+	if s.kv.Usage.OK() {
+		p.KVShare = s.kv.Usage.V
+	}
 	if w := s.rates.slot[sec%rateSlots]; w.second == sec {
 		p.Generated = w.generated
 		p.Prefill, p.Decode = per(w.prompt, w.promptBusy).V, per(w.decodeSum, w.decodeNow).V

@@ -41,6 +41,8 @@ type Evidence struct {
 	Lost       uint64
 	LostKinds  string
 	Failed     string // why the engine failed
+
+	Served *Served // what is known of the requests of a server that tells of them in sum; nil: single requests are known
 }
 
 // Cause is one cause of stalls with their number.
@@ -56,7 +58,21 @@ type rule interface {
 
 // rules in the order in which equally severe verdicts are shown.
 var rules = []rule{
-	engineFailed{}, lost{}, ttft{}, tail{}, decodeSpeed{}, bound{}, experts{}, memory{}, kvFull{},
+	engineFailed{},
+	lost{},
+	ttft{},
+	servedTTFT{},
+	queued{},
+	preempted{},
+	tail{},
+	servedTail{},
+	decodeSpeed{},
+	servedSpeed{},
+	bound{},
+	experts{},
+	memory{},
+	kvFull{},
+	servedKV{},
 }
 
 // hold is how long a verdict stays after what caused it has gone, so that the list does not flicker.

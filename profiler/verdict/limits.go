@@ -14,6 +14,7 @@ type Limits struct {
 	KVFull                float64       // share of the KV cache
 	TailFactor            float64       // p99/p50 of ITL from which the tail is worth a word
 	TailSamples           uint64        // gaps that a p99 must rest on
+	ServedRequests        uint64        // requests that a server must have counted before its TTFT is judged
 }
 
 // Defaults are the limits that llmtop starts with.
@@ -25,5 +26,6 @@ func Defaults() Limits {
 		Lopsided: 3, LopsidedPicks: 200,
 		KVFull:     0.95,
 		TailFactor: 3, TailSamples: 100,
+		ServedRequests: 5,
 	}
 }

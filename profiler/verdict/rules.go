@@ -131,8 +131,13 @@ func (decodeSpeed) judge(e *Evidence, l *Limits) (Verdict, bool) {
 	if e.ITL.Count < l.TailSamples || e.ITL.Mean <= 0 {
 		return Verdict{}, false
 	}
-	speed := float64(time.Second) / e.ITL.Mean
-	v := Verdict{Topic: "decode", Evidence: fmt.Sprintf("mean gap %s over %d tokens of the last minute", metric.Duration(int64(e.ITL.Mean)), e.ITL.Count)}
+	return judgeSpeed(float64(time.Second)/e.ITL.Mean, l,
+		fmt.Sprintf("mean gap %s over %d tokens of the last minute", metric.Duration(int64(e.ITL.Mean)), e.ITL.Count)), true
+}
+
+// judgeSpeed holds the tokens/s of one request against the speed of a reader.
+func judgeSpeed(speed float64, l *Limits, evidence string) Verdict {
+	v := Verdict{Topic: "decode", Evidence: evidence}
 	switch {
 	case speed < l.Slow:
 		v.Severity, v.Text = Bad, fmt.Sprintf("Decode %s tokens/s a request is slow (below %.0f)", metric.Rate(speed), l.Slow)
@@ -143,7 +148,7 @@ func (decodeSpeed) judge(e *Evidence, l *Limits) (Verdict, bool) {
 	default:
 		v.Severity, v.Text = Good, fmt.Sprintf("Decode %s tokens/s a request (comfortable from %.0f)", metric.Rate(speed), l.Comfortable)
 	}
-	return v, true
+	return v
 }
 
 // bound: "Decoding touches 9.1 GB/s, 71 % of what this machine copies: it is memory-bound." or, with the CPU idle, "CPU 31 % while decoding
@@ -224,5 +229,5 @@ func (kvFull) judge(e *Evidence, l *Limits) (Verdict, bool) {
 		Severity: Watch, Topic: "KV cache",
 		Text: fmt.Sprintf("KV cache %s full (limit %s): requests will end with reason length", metric.Percent(e.KV.V), metric.Percent(l.KVFull)),
 		Try:  "a larger context (--ctx)",
-	}, e.KV.OK() && e.KV.V > l.KVFull
+	}, e.Served == nil && e.KV.OK() && e.KV.V > l.KVFull
 }

@@ -64,8 +64,11 @@ func drawKnow(a grid.Area, s *store.Snapshot, c *Ctx) {
 
 // nothingToSay is why there is no verdict.
 func (c *Ctx) nothingToSay(s *store.Snapshot) string {
-	if c.inSum(s) {
-		return "nothing to say: verdicts need requests of which the moments are known"
+	if InSum(s) {
+		if r := s.Reported; !r.Running.OK() && len(r.Spans) == 0 && !r.Decode.OK() {
+			return "nothing to say: this server tells too little of its requests. A probe (llmtop attach --probe) or the proxy (llmtop proxy) would measure them"
+		}
+		return "nothing to say yet: verdicts need a few requests"
 	}
 	return "nothing to say yet: verdicts need a few tokens"
 }

@@ -25,10 +25,11 @@ const (
 	Machine
 	Text
 	Know
+	Queue
 	NumPanes
 )
 
-var names = [NumPanes]string{"TTFT", "TPOT", "Experts", "Throughput", "Machine", "Text", "What to know"}
+var names = [NumPanes]string{"TTFT", "TPOT", "Experts", "Throughput", "Machine", "Text", "What to know", "Queue"}
 
 // forms holds each pane's place on the overview and its full-screen form.
 var forms = [NumPanes]struct {
@@ -41,6 +42,7 @@ var forms = [NumPanes]struct {
 	{drawMachine, zoomMachine},
 	{drawText, zoomText},
 	{drawKnow, zoomKnow},
+	{drawQueue, drawQueue},
 }
 
 // String is the pane's name as in its title.
@@ -95,15 +97,15 @@ type Ctx struct {
 
 // Memory keeps costly pictures between frames.
 type Memory struct {
-	latency, rates, kv, tokens, cpu, memory, disk, network grid.Chart
-	lines, verdict                                         []string
-	lineKey                                                textKey
-	segs                                                   []grid.Seg
-	bins                                                   []int
-	values, cold                                           []float64
-	fit                                                    table.Fit
-	gauges                                                 gaugeSums
-	gaugeRows                                              []gaugeRow
+	latency, rates, kv, queue, fill, tokens, cpu, memory, disk, network grid.Chart
+	lines, verdict                                                      []string
+	lineKey                                                             textKey
+	segs                                                                []grid.Seg
+	bins                                                                []int
+	values, cold                                                        []float64
+	fit                                                                 table.Fit
+	gauges                                                              gaugeSums
+	gaugeRows                                                           []gaugeRow
 }
 
 // Styles that all panes share.

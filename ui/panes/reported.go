@@ -22,8 +22,8 @@ func spanName(name string) string {
 	return sanitize.Line(name)
 }
 
-// inSum reports whether all that is known of requests is what the engine tells in sum: it is not one that tells single tokens.
-func (c *Ctx) inSum(s *store.Snapshot) bool {
+// InSum reports whether all that is known of requests is what the engine tells in sum: it is not one that tells single tokens.
+func InSum(s *store.Snapshot) bool {
 	return s.Reported != nil && !s.Engine.Caps.Has(event.CapTokens)
 }
 

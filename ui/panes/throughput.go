@@ -53,7 +53,7 @@ func drawThroughput(a grid.Area, s *store.Snapshot, c *Ctx) {
 	}
 	r := rows{a: in}
 	drawRates(&r, s, c)
-	drawQueue(&r, s, c)
+	drawRequests(&r, s)
 	drawKV(&r, s, c)
 	drawBandwidth(&r, s, c)
 	moreRows(&r, s)
@@ -123,7 +123,7 @@ func highest(n int, at func(int) float64) float64 {
 	return grid.NiceTop(top)
 }
 
-func drawQueue(r *rows, s *store.Snapshot, c *Ctx) {
+func drawRequests(r *rows, s *store.Snapshot) {
 	a, ok := r.next("running")
 	if !ok {
 		return

@@ -18,17 +18,8 @@ const (
 )
 
 func drawTPOT(a grid.Area, s *store.Snapshot, c *Ctx) {
-	if c.inSum(s) {
-		in := c.frame(a, "as the engine counts them, "+c.Window.String())
-		if len(s.Reported.Spans) == 0 {
-			if c.probeLine(in, 0, s) {
-				return
-			}
-			c.absent(in, dim, "single tokens: not reported by this engine", "")
-			return
-		}
-		n := c.reportedTable(in, s)
-		c.titledRates(in.Sub(0, n+1, in.W, in.H-n-1), s)
+	if InSum(s) {
+		c.reportedTPOT(a, s)
 		return
 	}
 	in := c.frame(a, "every token, "+c.Window.String())

@@ -18,7 +18,7 @@ func zoomThroughput(a grid.Area, s *store.Snapshot, c *Ctx) {
 	left := min(max(in.W/3, 38), 56)
 	r := rows{a: in.Sub(0, 0, left, in.H)}
 	drawRates(&r, s, c)
-	drawQueue(&r, s, c)
+	drawRequests(&r, s)
 	drawKV(&r, s, c)
 	drawBandwidth(&r, s, c)
 	moreRows(&r, s)

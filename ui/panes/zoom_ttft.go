@@ -16,7 +16,7 @@ type column struct {
 
 // zoomTTFT lists the requests with all their parts in numbers, below the bars of the newest and the load.
 func zoomTTFT(a grid.Area, s *store.Snapshot, c *Ctx) {
-	if len(s.Requests) == 0 || c.inSum(s) {
+	if len(s.Requests) == 0 || InSum(s) {
 		drawTTFT(a, s, c)
 		return
 	}

@@ -1,0 +1,161 @@
+package verdict
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+)
+
+// Served is what a server tells of its requests in sum.
+type Served struct {
+	TTFT, ITL        metric.BucketSummary // last minute
+	Dominant         string               // the largest part of the mean TTFT in words; "" if no part is known
+	DomShare         float64
+	Running, Waiting event.Reading
+	Slots            int           // requests that can run at a time; 0: not known
+	Preempted        event.Reading // requests since the report before
+	Speed            event.Reading // tokens/s of one request
+	SpeedOf          string        // what that rests on
+}
+
+// over reports whether a quantile is certainly above a limit, and within whether it is certainly not.
+func over(q metric.Quantile, limit time.Duration) bool {
+	return q.Edge != metric.Below && q.At > int64(limit)
+}
+
+func within(q metric.Quantile, limit time.Duration) bool {
+	return q.Edge != metric.Above && q.At > 0 && q.At <= int64(limit)
+}
+
+// servedTTFT: "TTFT p99 690 ms is over the target of 200 ms (p50 196 ms): 84 % of the mean is prompt"
+type servedTTFT struct{}
+
+func (servedTTFT) judge(e *Evidence, l *Limits) (Verdict, bool) {
+	if e.Served == nil || e.Served.TTFT.Count < l.ServedRequests || e.Served.TTFT.P50.Edge == metric.NoQuantile || e.Target <= 0 {
+		return Verdict{}, false
+	}
+	t, target := &e.Served.TTFT, metric.Duration(int64(e.Target))
+	p50, p99 := metric.QuantileOf(t.P50), metric.QuantileOf(t.P99)
+	mostly := ""
+	if e.Served.Dominant != "" {
+		mostly = fmt.Sprintf(": %s of the mean is %s", metric.Percent(e.Served.DomShare), e.Served.Dominant)
+	}
+	v := Verdict{Topic: "TTFT", Evidence: fmt.Sprintf("%s requests of the last minute, as the engine counts them: mean %s",
+		metric.Count(float64(t.Count)), metric.Duration(int64(t.Mean)))}
+	switch {
+	case over(t.P50, e.Target):
+		v.Severity = Bad
+		v.Text = fmt.Sprintf("TTFT p50 %s is over the target of %s (p99 %s)%s", p50, target, p99, mostly)
+	case over(t.P99, e.Target):
+		v.Severity = Watch
+		v.Text = fmt.Sprintf("TTFT p99 %s is over the target of %s (p50 %s)%s", p99, target, p50, mostly)
+	case within(t.P99, e.Target):
+		v.Severity = Good
+		v.Text = fmt.Sprintf("TTFT p99 %s of %s allowed (p50 %s)%s", p99, target, p50, mostly)
+		return v, true
+	default: // the target lies within a bucket of which only the bounds are known
+		v.Severity = Info
+		v.Text = fmt.Sprintf("TTFT p50 %s, p99 %s, target %s%s", p50, p99, target, mostly)
+		return v, true
+	}
+	v.Try = servedRemedies[e.Served.Dominant]
+	return v, true
+}
+
+// servedRemedies for the largest part of a server's TTFT, by its name on the screen.
+var servedRemedies = map[string]string{
+	"queue":  "another replica, or let more requests run at a time if the KV cache has room",
+	"prompt": "prompts that share a prefix (it is computed once), chunked prefill, or another replica",
+	"other":  "time that neither queue nor prefill accounts for: look at tokenization and at the frontend's CPU",
+}
+
+// queued: "3 requests wait while 7 run: the KV cache is 96 % full"
+type queued struct{}
+
+func (queued) judge(e *Evidence, l *Limits) (Verdict, bool) {
+	s := e.Served
+	if s == nil || !s.Waiting.OK() || s.Waiting.V < 1 {
+		return Verdict{}, false
+	}
+	words := metric.Count(s.Waiting.V) + " requests wait"
+	if s.Waiting.V == 1 {
+		words = "1 request waits"
+	}
+	if s.Running.OK() {
+		words += " while " + metric.Count(s.Running.V) + " run"
+	}
+	v := Verdict{Severity: Watch, Topic: "queue", Text: words, Try: "see how many requests the server lets run at a time, or add a replica"}
+	switch {
+	case e.KV.OK() && e.KV.V >= l.MemoryFull:
+		v.Text += fmt.Sprintf(": the KV cache is %s full", metric.Percent(e.KV.V))
+		v.Try = "more memory for the KV cache, a shorter context, or another replica"
+	case s.Slots > 0 && s.Running.OK() && s.Running.V >= float64(s.Slots):
+		v.Text += fmt.Sprintf(": all %d slots work", s.Slots)
+		v.Try = "more slots (--parallel), or another replica"
+	case e.KV.OK():
+		v.Text += fmt.Sprintf(", with the KV cache %s full", metric.Percent(e.KV.V))
+	}
+	return v, true
+}
+
+// preempted: "2 requests were preempted: the KV cache is too small for what runs"
+type preempted struct{}
+
+func (preempted) judge(e *Evidence, _ *Limits) (Verdict, bool) {
+	if e.Served == nil || !e.Served.Preempted.OK() || e.Served.Preempted.V < 1 {
+		return Verdict{}, false
+	}
+	words := metric.Count(e.Served.Preempted.V) + " requests were"
+	if e.Served.Preempted.V == 1 {
+		words = "1 request was"
+	}
+	return Verdict{
+		Severity: Watch, Topic: "preemptions", Text: words + " preempted: the KV cache is too small for what runs",
+		Evidence: "what they had computed is thrown away or swapped out, and their gaps grow",
+		Try:      "fewer requests at a time, more memory for the KV cache, or another replica",
+	}, true
+}
+
+// servedTail: "ITL p99 48.9 ms is 2.5x p50 19.4 ms in the last minute (limit 3x)"
+type servedTail struct{}
+
+func (servedTail) judge(e *Evidence, l *Limits) (Verdict, bool) {
+	if e.Served == nil {
+		return Verdict{}, false
+	}
+	t := &e.Served.ITL
+	if t.Count < l.TailSamples || t.P50.At <= 0 || t.P50.Edge != metric.Within || t.P99.Edge != metric.Within {
+		return Verdict{}, false
+	}
+	ratio := float64(t.P99.At) / float64(t.P50.At)
+	return Verdict{
+		Severity: Watch, Topic: "token gaps",
+		Text: fmt.Sprintf("ITL p99 %s is %.1fx p50 %s in the last minute (limit %.0fx)",
+			metric.Duration(t.P99.At), ratio, metric.Duration(t.P50.At), l.TailFactor),
+		Evidence: fmt.Sprintf("%s gaps, as the engine counts them", metric.Count(float64(t.Count))),
+		Try:      "smaller prompt chunks: long prompts of others hold up those that decode",
+	}, ratio >= l.TailFactor
+}
+
+// servedSpeed is decodeSpeed of a server.
+type servedSpeed struct{}
+
+func (servedSpeed) judge(e *Evidence, l *Limits) (Verdict, bool) {
+	if e.Served == nil || !e.Served.Speed.OK() || e.Served.Speed.V <= 0 {
+		return Verdict{}, false
+	}
+	return judgeSpeed(e.Served.Speed.V, l, e.Served.SpeedOf), true
+}
+
+// servedKV: "KV cache 97 % full (limit 95 %)": what waits then depends on the server.
+type servedKV struct{}
+
+func (servedKV) judge(e *Evidence, l *Limits) (Verdict, bool) {
+	return Verdict{
+		Severity: Watch, Topic: "KV cache",
+		Text: fmt.Sprintf("KV cache %s full (limit %s): new requests will have to wait", metric.Percent(e.KV.V), metric.Percent(l.KVFull)),
+		Try:  "more memory for the KV cache, a shorter context, or another replica",
+	}, e.Served != nil && e.KV.OK() && e.KV.V > l.KVFull
+}

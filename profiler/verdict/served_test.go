@@ -1,0 +1,95 @@
+package verdict
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+)
+
+func ms(n int64) metric.Quantile { return metric.Quantile{At: n * milli, Edge: metric.Within} }
+
+func edge(n int64, e metric.Edge) metric.Quantile { return metric.Quantile{At: n * milli, Edge: e} }
+
+// TestServedTTFT holds what a server counts against the target of 200 ms, also where only a bound is known.
+func TestServedTTFT(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		p50, p99 metric.Quantile
+		severity Severity
+		text     string
+		try      bool
+	}{
+		{"slow", ms(201), ms(900), Bad, "TTFT p50 201 ms is over the target of 200 ms (p99 900 ms): 80 % of the mean is queue", true},
+		{"a slow tail", ms(200), ms(201), Watch, "TTFT p99 201 ms is over the target of 200 ms (p50 200 ms)", true},
+		{"fast", ms(50), ms(200), Good, "TTFT p99 200 ms of 200 ms allowed (p50 50.0 ms)", false},
+		{"fast, in the first bucket", edge(100, metric.Below), edge(100, metric.Below), Good, "TTFT p99 <100 ms of 200 ms allowed", false},
+		{"in a bucket that the target divides", edge(300, metric.Below), edge(300, metric.Below), Info, "TTFT p50 <300 ms, p99 <300 ms, target 200 ms", false},
+		{"beyond the last bucket", edge(250, metric.Above), edge(250, metric.Above), Bad, "TTFT p50 >250 ms is over", true},
+		{"beyond a last bucket below the target", ms(10), edge(150, metric.Above), Info, "p99 >150 ms", false},
+	} {
+		e := calm()
+		e.Served = &Served{TTFT: metric.BucketSummary{Count: 5, Mean: 3e8, P50: c.p50, P99: c.p99}, Dominant: "queue", DomShare: .8}
+		v := judged(e)["TTFT"]
+		if v.Severity != c.severity || !strings.Contains(v.Text, c.text) || (v.Try != "") != c.try {
+			t.Errorf("%s: %+v, want severity %d and %q", c.name, v, c.severity, c.text)
+		}
+	}
+	e := calm()
+	e.Served = &Served{TTFT: metric.BucketSummary{Count: 4, P50: ms(900), P99: ms(900)}}
+	if v, ok := judged(e)["TTFT"]; ok {
+		t.Errorf("of four requests it says %q", v.Text)
+	}
+}
+
+// TestServed holds the rules on what a server tells of its requests in sum to their limits.
+func TestServed(t *testing.T) {
+	for _, c := range []struct {
+		name, topic string
+		served      Served
+		kv          event.Reading
+		severity    Severity
+		text, try   string // no text: it has nothing to say
+	}{
+		{"nobody waits", "queue", Served{Waiting: event.Of(0)}, event.Of(.5), Watch, "", ""},
+		{"nobody tells", "queue", Served{}, event.Of(.5), Watch, "", ""},
+		{"for memory", "queue", Served{Waiting: event.Of(3), Running: event.Of(7)}, event.Of(.96), Watch, "3 requests wait while 7 run: the KV cache is 96 % full", "memory"},
+		{"for slots", "queue", Served{Waiting: event.Of(1), Running: event.Of(2), Slots: 2}, event.Of(.1), Watch, "1 request waits while 2 run: all 2 slots work", "--parallel"},
+		{"for something else", "queue", Served{Waiting: event.Of(3), Running: event.Of(7)}, event.Of(.43), Watch, "3 requests wait while 7 run, with the KV cache 43 % full", "at a time"},
+		{"preempted", "preemptions", Served{Preempted: event.From(2)}, event.Of(.99), Watch, "2 requests were preempted", "fewer requests"},
+		{"not preempted", "preemptions", Served{Preempted: event.From(0)}, event.Of(.99), Watch, "", ""},
+		{
+			"a long tail", "token gaps",
+			Served{ITL: metric.BucketSummary{Count: 100, P50: ms(10), P99: ms(30)}},
+			event.Reading{},
+			Watch,
+			"ITL p99 30.0 ms is 3.0x p50 10.0 ms in the last minute (limit 3x)", "prompt chunks",
+		},
+		{"a tail within bounds", "token gaps", Served{ITL: metric.BucketSummary{Count: 100, P50: ms(10), P99: ms(29)}}, event.Reading{}, Watch, "", ""},
+		{"a tail of which a bound is known", "token gaps", Served{ITL: metric.BucketSummary{Count: 100, P50: edge(10, metric.Below), P99: ms(90)}}, event.Reading{}, Watch, "", ""},
+		{"slow", "decode", Served{Speed: event.From(4.9)}, event.Reading{}, Bad, "Decode 4.90 tokens/s a request is slow", "quantisation"},
+		{"fast", "decode", Served{Speed: event.From(48)}, event.Reading{}, Good, "Decode 48.0 tokens/s a request (comfortable from 20)", ""},
+		{"full", "KV cache", Served{}, event.Of(.96), Watch, "KV cache 96 % full (limit 95 %): new requests will have to wait", "memory"},
+		{"not full", "KV cache", Served{}, event.Of(.95), Watch, "", ""},
+	} {
+		e := calm()
+		e.Served, e.KV = &c.served, c.kv
+		v, ok := judged(e)[c.topic]
+		if ok != (c.text != "") || ok && (v.Severity != c.severity || !strings.Contains(v.Text, c.text) || !strings.Contains(v.Try, c.try)) {
+			t.Errorf("%s: %+v, want severity %d, %q and to try %q", c.name, v, c.severity, c.text, c.try)
+		}
+	}
+}
+
+// TestServedRulesAreForServers: where single requests are known, the rules on sums have nothing to say.
+func TestServedRulesAreForServers(t *testing.T) {
+	e := calm()
+	e.KV, e.ITL = event.Of(.96), gaps(100, float64(time.Millisecond), milli, 9*milli)
+	for topic, v := range judged(e) {
+		if strings.Contains(v.Text, "will have to wait") || strings.HasPrefix(v.Text, "ITL") {
+			t.Errorf("%s: %q", topic, v.Text)
+		}
+	}
+}
