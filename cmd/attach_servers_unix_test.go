@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -221,6 +222,9 @@ func TestAttachLlamaServer(t *testing.T) {
 	p.waitFor(t, "llama.cpp", "connected", "2 slots, all idle")
 	enough := generating(t, server.URL, "/completion", `{"prompt":"Call me Ishmael.","n_predict":900,"ignore_eos":true}`)
 	p.waitFor(t, "slot ", "tokens", "tok/s")
+	if runtime.GOOS == "linux" {
+		p.waitFor(t, " cores ", " threads") // of its process
+	}
 	server.Kill()
 	p.waitFor(t, "DISCONNECTED since")
 	again := server.Again(t)
