@@ -61,7 +61,7 @@ func BenchmarkRecord(b *testing.B) {
 	lines := 0
 	for n := 0; b.Loop(); n++ {
 		e := &events[n%len(events)]
-		r.add(&arrival{event.Time(n) * ms, *e})
+		r.add(&arrival{event.Time(n) * ms, *e, 0})
 		if len(r.block.body) >= blockSize {
 			lines += len(r.block.body)
 			if err := r.write(); err != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -136,9 +137,11 @@ func (p *Player) SeekTime(at event.Time) error {
 	return nil
 }
 
-// SeekRequest goes to the moment at which a request was queued. The error is one line: it is not in the recording.
-func (p *Player) SeekRequest(id event.RequestID) error {
-	at, err := p.rec.Find(p.opt.Codec(), id)
+// SeekRequest goes to the moment at which a request was queued, of the source of that name where there are several. The error is one
+// line: it is not in the recording.
+func (p *Player) SeekRequest(source string, id event.RequestID) error {
+	number := max(slices.IndexFunc(p.rec.Sources, func(s Source) bool { return s.Name == source }), 0)
+	at, err := p.rec.Find(p.opt.Codec(), number, id)
 	if err != nil {
 		return err
 	}

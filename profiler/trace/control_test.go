@@ -199,7 +199,7 @@ func TestSeekByRequest(t *testing.T) {
 		r := newReplay(t, path, PlayOptions{Paused: true})
 		defer r.quit()
 		for _, id := range []event.RequestID{9, 2, 12} {
-			if err := r.SeekRequest(id); err != nil {
+			if err := r.SeekRequest("", id); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
@@ -207,7 +207,7 @@ func TestSeekByRequest(t *testing.T) {
 				t.Errorf("the newest request is not %d at its beginning", id)
 			}
 		}
-		if err := r.SeekRequest(1 << 40); err == nil || err.Error() != "find request 1099511627776: it is not in the recording" {
+		if err := r.SeekRequest("", 1<<40); err == nil || err.Error() != "find request 1099511627776: it is not in the recording" {
 			t.Errorf("a request that never was: %v", err)
 		}
 	})

@@ -8,10 +8,11 @@ import (
 
 // Entry is one line of a recording, or a note of its recorder.
 type Entry struct {
-	At    event.Time // when the recorder received it; of a note, when the frame after it begins
-	Line  []byte     // valid until the next call; nil for a note
-	Note  *Note      // nil for a line
-	State bool       // the line repeats what came before the segment
+	At     event.Time // when the recorder received it; of a note, when the frame after it begins
+	Source int        // number of the engine that the line is about; 0 where there is only one
+	Line   []byte     // valid until the next call; nil for a note
+	Note   *Note      // nil for a line
+	State  bool       // the line repeats what came before the segment
 }
 
 // Cursor walks through the entries of a recording in the order in which they were recorded.
@@ -72,8 +73,8 @@ func (c *Cursor) Damage() Damage {
 func (c *Cursor) Next() (Entry, error) {
 	for c.scan != nil {
 		if len(c.body.body) > 0 {
-			if at, line, ok := c.body.next(); ok {
-				return Entry{At: at, Line: line, State: c.kind == frameState}, nil
+			if at, source, line, ok := c.body.next(); ok {
+				return Entry{At: at, Source: source, Line: line, State: c.kind == frameState}, nil
 			}
 			c.scan.damage.Frames++ // checksummed and yet not well formed: no recorder of ours has written it
 			c.body = entries{}
@@ -100,7 +101,7 @@ func (c *Cursor) Next() (Entry, error) {
 			if err != nil {
 				return Entry{}, err
 			}
-			c.body, c.kind = entries{body, f.first, f.entries}, f.kind
+			c.body, c.kind = entries{body, f.first, f.entries, c.r.Several}, f.kind
 		}
 	}
 	return Entry{}, io.EOF

@@ -7,8 +7,8 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// Find is the time at which a request was queued, as far as the recording holds it.
-func (r *Recording) Find(codec Codec, id event.RequestID) (event.Time, error) {
+// Find is the time at which a request of a source was queued, as far as the recording holds it.
+func (r *Recording) Find(codec Codec, source int, id event.RequestID) (event.Time, error) {
 	for _, s := range r.segments {
 		for i, p := range s.index {
 			if !p.holds(id) {
@@ -18,7 +18,7 @@ func (r *Recording) Find(codec Codec, id event.RequestID) (event.Time, error) {
 			if i+1 < len(s.index) {
 				end = s.index[i+1].off
 			}
-			at, ok, err := r.findIn(s, codec, id, p.off, end)
+			at, ok, err := r.findIn(s, codec, source, id, p.off, end)
 			if err != nil {
 				return 0, fmt.Errorf("find request %d: %w", id, err)
 			}
@@ -31,7 +31,7 @@ func (r *Recording) Find(codec Codec, id event.RequestID) (event.Time, error) {
 }
 
 // findIn looks into the frames of a part of a segment.
-func (r *Recording) findIn(s *segment, codec Codec, id event.RequestID, from, to int64) (at event.Time, ok bool, err error) {
+func (r *Recording) findIn(s *segment, codec Codec, source int, id event.RequestID, from, to int64) (at event.Time, ok bool, err error) {
 	sc := r.scanner(s)
 	for sc.off = from; sc.off < to && !ok; {
 		f, err := sc.next()
@@ -48,10 +48,13 @@ func (r *Recording) findIn(s *segment, codec Codec, id event.RequestID, from, to
 		if err != nil {
 			return 0, false, err
 		}
-		for e := (entries{body, f.first, f.entries}); !ok; {
-			when, line, more := e.next()
+		for e := (entries{body, f.first, f.entries, r.Several}); !ok; {
+			when, of, line, more := e.next()
 			if !more {
 				break
+			}
+			if of != source {
+				continue
 			}
 			_ = codec.Decode(line, func(e event.Event) {
 				ok = ok || e.Kind == event.KindRequest && e.State == event.StateQueued && e.Req == id

@@ -95,16 +95,20 @@ func parseFrame(b []byte) (frame, error) {
 // block gathers entries until they are written as one frame.
 type block struct {
 	frame
-	body []byte
-	prev event.Time
+	body    []byte
+	prev    event.Time
+	several bool // entries name their source
 }
 
-// add appends an entry: the time since the one before, the length of the line, the line.
-func (b *block) add(at event.Time, line []byte) {
+// add appends an entry: the time since the one before, the number of its source if there are several, the length of the line, the line.
+func (b *block) add(at event.Time, source int, line []byte) {
 	if b.entries == 0 {
 		b.first, b.last, b.prev = at, at, at
 	}
 	b.body = binary.AppendVarint(b.body, int64(at-b.prev))
+	if b.several {
+		b.body = binary.AppendUvarint(b.body, uint64(source))
+	}
 	b.body = binary.AppendUvarint(b.body, uint64(len(line)))
 	b.body = append(b.body, line...)
 	b.first, b.last, b.prev = min(b.first, at), max(b.last, at), at
@@ -112,29 +116,37 @@ func (b *block) add(at event.Time, line []byte) {
 }
 
 // reset empties the block and keeps its memory.
-func (b *block) reset() { *b = block{body: b.body[:0]} }
+func (b *block) reset() { *b = block{body: b.body[:0], several: b.several} }
 
 // entries walks through the body of a frame.
 type entries struct {
-	body []byte
-	at   event.Time
-	left int // entries that the frame's header tells of
+	body    []byte
+	at      event.Time
+	left    int  // entries that the frame's header tells of
+	several bool // they name their source
 }
 
 // next returns the next entry; ok is false at the end of the body, and where it is not well formed: then body is not empty.
-func (b *entries) next() (at event.Time, line []byte, ok bool) {
+func (b *entries) next() (at event.Time, source int, line []byte, ok bool) {
 	d, n := binary.Varint(b.body)
 	if n <= 0 || b.left <= 0 {
-		return 0, nil, false
+		return 0, 0, nil, false
+	}
+	if b.several {
+		number, m := binary.Uvarint(b.body[n:])
+		if m <= 0 || number >= MaxSources {
+			return 0, 0, nil, false
+		}
+		source, n = int(number), n+m
 	}
 	size, m := binary.Uvarint(b.body[n:])
 	if m <= 0 || size > uint64(len(b.body)-n-m) {
-		return 0, nil, false
+		return 0, 0, nil, false
 	}
 	begin := n + m
 	end := begin + int(size)
 	b.at += event.Time(d)
 	b.left--
 	line, b.body = b.body[begin:end:end], b.body[end:]
-	return b.at, line, true
+	return b.at, source, line, true
 }

@@ -12,7 +12,11 @@ import (
 // segmentOf builds a segment out of frames that are right in themselves, whatever their bodies say.
 func segmentOf(t testing.TB, bodies ...func(f *frame) []byte) []byte {
 	t.Helper()
-	h := Header{Recording: "r"}
+	return segmentWith(t, Header{Recording: "r"}, bodies...)
+}
+
+func segmentWith(t testing.TB, h Header, bodies ...func(f *frame) []byte) []byte {
+	t.Helper()
 	file, err := h.encode()
 	if err != nil {
 		t.Fatal(err)
@@ -74,6 +78,16 @@ func hostile(t testing.TB) map[string][]byte {
 			f.kind = frameNote
 			return []byte(`{"type":"lost","lost":{"dream":3,"token":1}}`)
 		}),
+		"sources beyond all bounds": segmentWith(t, Header{Recording: "r", Several: true}, func(f *frame) []byte {
+			f.kind = frameNote
+			return []byte(`{"type":"sources","first":4095,"sources":[{"name":"the last"},{"name":"one more"}]}`)
+		}, func(f *frame) []byte {
+			f.kind = frameNote
+			return []byte(`{"type":"sources","first":-1,"sources":[{"name":"none"},{"name":"nor this"}]}`)
+		}, func(f *frame) []byte {
+			f.entries = 2
+			return []byte{0, 1, 1, 'a', 0, 0xff, 0xff, 0xff, 0x7f, 1, 'b'}
+		}),
 	}
 }
 
@@ -115,22 +129,24 @@ func FuzzReader(f *testing.F) {
 	for _, file := range hostile(f) {
 		f.Add(file)
 	}
-	good := segmentOf(f, func(fr *frame) []byte {
-		var b block
-		for i, e := range session() {
-			line, err := plain{}.Append(nil, &e)
-			if err != nil {
-				f.Fatal(err)
+	for _, several := range []bool{false, true} {
+		good := segmentWith(f, Header{Recording: "r", Several: several}, func(fr *frame) []byte {
+			b := block{several: several}
+			for i, e := range session() {
+				line, err := plain{}.Append(nil, &e)
+				if err != nil {
+					f.Fatal(err)
+				}
+				b.add(event.Time(i), i%3, line)
 			}
-			b.add(event.Time(i), line)
-		}
-		*fr = b.frame
-		fr.kind = frameState
-		return b.body
-	})
-	f.Add(good)
-	f.Add(append(good, good...))
-	f.Add(good[:len(good)-1])
+			*fr = b.frame
+			fr.kind = frameState
+			return b.body
+		})
+		f.Add(good)
+		f.Add(append(good, good...))
+		f.Add(good[:len(good)-1])
+	}
 	f.Fuzz(func(t *testing.T, file []byte) {
 		if len(file) > 1<<16 {
 			t.Skip("a file of a few KB says as much")
@@ -141,18 +157,23 @@ func FuzzReader(f *testing.F) {
 
 // FuzzEntries feeds bodies to the entries behind checksums, which random changes to a file do not get past.
 func FuzzEntries(f *testing.F) {
-	var b block
-	b.add(5, []byte("a line"))
-	b.add(3, nil)
-	f.Add(b.body)
-	f.Add([]byte{1})
-	f.Add([]byte{0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
-	f.Fuzz(func(t *testing.T, body []byte) {
-		e, n := entries{body: body, left: len(body)}, 0
+	for _, several := range []bool{false, true} {
+		b := block{several: several}
+		b.add(5, 3, []byte("a line"))
+		b.add(3, MaxSources-1, nil)
+		f.Add(b.body, several)
+		f.Add([]byte{1}, several)
+		f.Add([]byte{0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, several)
+	}
+	f.Fuzz(func(t *testing.T, body []byte, several bool) {
+		e, n := entries{body: body, left: len(body), several: several}, 0
 		for {
-			_, line, ok := e.next()
+			_, source, line, ok := e.next()
 			if !ok {
 				return
+			}
+			if source < 0 || source >= MaxSources || source > 0 && !several {
+				t.Fatalf("source %d", source)
 			}
 			if n += len(line); n > len(body) {
 				t.Fatalf("%d bytes of lines in %d bytes", n, len(body))

@@ -11,10 +11,11 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// The version of the format. A reader reads every minor version of its own major version.
+// The versions of the format. A reader reads every minor version of the major versions that it knows.
 const (
-	majorVersion = 1
-	minorVersion = 0
+	majorVersion   = 1 // of one engine
+	severalVersion = 2 // of several: entries name their source
+	minorVersion   = 0
 )
 
 const (
@@ -36,6 +37,7 @@ type Header struct {
 	Codec     string     `json:"codec"`         // of the lines
 	Epoch     int64      `json:"epoch_unix_ns"` // wall clock at time 0
 	Start     event.Time `json:"start_ns"`      // when the segment was begun
+	Several   bool       `json:"-"`             // it is of several engines; the version says so
 }
 
 // Wall is the wall clock at a time of the recording.
@@ -49,7 +51,11 @@ func (h *Header) encode() ([]byte, error) {
 	}
 	b := make([]byte, preamble, preamble+len(meta))
 	copy(b, magic[:])
-	le.PutUint16(b[8:], majorVersion)
+	version := uint16(majorVersion)
+	if h.Several {
+		version = severalVersion
+	}
+	le.PutUint16(b[8:], version)
 	le.PutUint16(b[10:], minorVersion)
 	le.PutUint32(b[12:], uint32(len(meta)))
 	sum := crc32.Update(crc32.Checksum(b[:16], castagnoli), castagnoli, meta)
@@ -69,8 +75,9 @@ func readHeader(r io.ReaderAt) (h Header, n int64, err error) {
 	if [8]byte(b[:]) != magic {
 		return h, 0, ErrNotRecording
 	}
-	if v := le.Uint16(b[8:]); v > majorVersion {
-		return h, 0, fmt.Errorf("its format has version %d, this llmtop reads up to %d: use a newer llmtop", v, majorVersion)
+	version := le.Uint16(b[8:])
+	if version > severalVersion {
+		return h, 0, fmt.Errorf("its format has version %d, this llmtop reads up to %d: use a newer llmtop", version, severalVersion)
 	}
 	size := le.Uint32(b[12:])
 	if size > maxHeader {
@@ -89,5 +96,6 @@ func readHeader(r io.ReaderAt) (h Header, n int64, err error) {
 	if err := json.Unmarshal(meta, &h); err != nil {
 		return h, 0, fmt.Errorf("its header is damaged: %w", err)
 	}
+	h.Several = version == severalVersion
 	return h, preamble + int64(size), nil
 }

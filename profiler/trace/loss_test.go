@@ -32,7 +32,7 @@ func TestReplayShowsTheRecordersLoss(t *testing.T) {
 func TestUnreadableLinesAreCounted(t *testing.T) {
 	file := segmentOf(t, func(f *frame) []byte {
 		b := block{}
-		b.add(1, []byte("no event"))
+		b.add(1, 0, []byte("no event"))
 		*f = b.frame
 		f.kind = frameEvents
 		return b.body

@@ -42,7 +42,7 @@ func inMemory(h Header, events []event.Event, codec Codec) (*memory, error) {
 		if line, err = codec.Append(line[:0], e); err != nil {
 			return nil, err
 		}
-		b.add(e.At, line)
+		b.add(e.At, 0, line)
 		if e.Kind == event.KindRequest && e.State == event.StateQueued {
 			b.reach(e.Req)
 		}

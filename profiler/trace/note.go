@@ -12,8 +12,9 @@ type NoteType string
 
 // The types of notes. A reader passes over those that it does not know.
 const (
-	NoteLost NoteType = "lost" // the recorder has dropped events
-	NoteEnd  NoteType = "end"  // the segment ends here as it should; without one it is torn
+	NoteLost    NoteType = "lost"    // the recorder has dropped events
+	NoteEnd     NoteType = "end"     // the segment ends here as it should; without one it is torn
+	NoteSources NoteType = "sources" // what the numbers of sources stand for
 )
 
 // Note is what the recorder says about the recording itself.
@@ -22,6 +23,9 @@ type Note struct {
 	Events uint64            `json:"events"`         // recorded since the recording began
 	Lost   map[string]uint64 `json:"lost,omitempty"` // events that the recorder dropped since then, by kind
 	Why    string            `json:"why,omitempty"`  // NoteEnd: "closed", "rotated", or what failed
+
+	First   int      `json:"first,omitempty"`   // NoteSources: number of the first one
+	Sources []Source `json:"sources,omitempty"` // NoteSources
 }
 
 // lostNames is what was lost by kind, kinds without loss left out.

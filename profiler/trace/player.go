@@ -44,6 +44,8 @@ type PlayOptions struct {
 	Reset func() event.Sink
 	// Clock is what the replay is paced by; nil: the clock of the machine. One that only Advance is called with may stand still.
 	Clock func() time.Time
+	// Of gives the sink of a source in a recording of several, by its number, for each event anew; nil: all go to the sink of Run.
+	Of func(source int) event.Sink
 	// Drain lets the sink take in what it has queued. Without it, a fast replay overruns the queue of a store.
 	Drain func()
 }
@@ -197,8 +199,8 @@ func (p *Player) fetch() error {
 			return fmt.Errorf("replay recording: %w", err)
 		}
 		if e.Note != nil {
-			if lost, news := p.loss.note(e.Note, event.Time(p.emitted.Load())); news {
-				p.emit(lost)
+			if lost, news := p.loss.note(e.Note, event.Time(p.emitted.Load())); news && p.opt.Of == nil {
+				p.emit(p.sink, lost)
 			}
 			continue
 		}
@@ -208,9 +210,9 @@ func (p *Player) fetch() error {
 	}
 }
 
-// emit hands an event to the sink.
-func (p *Player) emit(e event.Event) {
-	p.sink.Emit(e)
+// emit hands an event to a sink.
+func (p *Player) emit(to event.Sink, e event.Event) {
+	to.Emit(e)
 	if p.fed++; p.fed >= burst {
 		p.drain()
 	}
@@ -230,7 +232,11 @@ func (p *Player) play() (token bool, err error) {
 	p.emitted.Store(p.next.Load()) // before the event is out, so that no clock is behind it
 	bad := p.codec.Decode(p.entry.Line, func(e event.Event) {
 		token = token || e.Kind == event.KindToken
-		p.emit(p.loss.event(e))
+		if p.opt.Of != nil { // what the recorder has lost of all of them is in the status
+			p.emit(p.opt.Of(p.entry.Source), e)
+			return
+		}
+		p.emit(p.sink, p.loss.event(e))
 	})
 	if bad != nil {
 		p.mu.Lock()

@@ -6,13 +6,14 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// queueSize is the number of events that wait for the recorder at most, 184 bytes each in two buffers: 6 MB.
+// queueSize is the number of events that wait for the recorder at most, 192 bytes each in two buffers: 6 MB.
 const queueSize = 1 << 14
 
 // arrival is an event with the time at which it reached the recorder.
 type arrival struct {
 	at event.Time
 	event.Event
+	source int // number of the engine that it is about
 }
 
 // queue is what stands between producers, which never wait, and the recorder. A full or closed one drops and counts.
@@ -32,8 +33,8 @@ func newQueue(size int, now func() event.Time) *queue {
 	return &queue{now: now, half: make(chan struct{}, 1), size: size, front: make([]arrival, 0, size)}
 }
 
-// emit stamps and queues an event.
-func (q *queue) emit(e *event.Event) {
+// emit stamps and queues an event of a source.
+func (q *queue) emit(e *event.Event, source int) {
 	q.mu.Lock()
 	n := len(q.front)
 	if n >= q.size || q.closed {
@@ -42,7 +43,7 @@ func (q *queue) emit(e *event.Event) {
 		return
 	}
 	q.last = max(q.last, q.now())
-	q.front = append(q.front, arrival{q.last, *e})
+	q.front = append(q.front, arrival{q.last, *e, source})
 	q.mu.Unlock()
 	if n == q.size/2 {
 		select {

@@ -82,7 +82,7 @@ func (r *Recorder) add(a *arrival) {
 		r.missed([]arrival{*a})
 		return
 	}
-	r.block.add(a.at, line)
+	r.block.add(a.at, a.source, line)
 	if a.Kind == event.KindRequest && a.State == event.StateQueued && a.Req != 0 {
 		r.block.reach(a.Req)
 	}
@@ -102,6 +102,9 @@ func (r *Recorder) write() error {
 	if r.block.entries == 0 {
 		return nil
 	}
+	if err := r.out.introduce(r.newSources(), r.block.first); err != nil {
+		return err
+	}
 	if err := r.out.block(frameEvents, &r.block); err != nil {
 		return err
 	}
@@ -118,14 +121,14 @@ func (r *Recorder) write() error {
 
 // stateBlock is the state that a segment begins with.
 func (r *Recorder) stateBlock() *block {
-	b := new(block)
+	b := &block{several: r.out.header.Several}
 	for _, a := range r.state.events() {
 		line, err := r.codec.Append(r.line[:0], &a.Event)
 		r.line = line
 		if err != nil || len(b.body)+len(line) > maxBody/2 {
 			continue // it is only left out of the state; the recording has it
 		}
-		b.add(a.at, line)
+		b.add(a.at, a.source, line)
 		if a.Kind == event.KindRequest && a.State == event.StateQueued {
 			b.reach(a.Req)
 		}

@@ -29,6 +29,7 @@ type RecordOptions struct {
 	Segments     int               // kept, at least 2: the first one and the newest ones
 	Flush        time.Duration     // how long an event waits before it is written
 	Replace      bool              // an existing recording is overwritten; without it, it is refused
+	Several      bool              // of several engines, each of which emits into its own Source
 
 	create func(name string) (output, error) // for tests
 	first  func(output) output
@@ -53,8 +54,9 @@ type Recorder struct {
 	state   state
 	told    event.Lost // losses that the recording tells of
 
-	mu     sync.Mutex // guards what follows
-	status RecordStatus
+	mu      sync.Mutex // guards what follows
+	status  RecordStatus
+	sources []Source
 }
 
 // RecordStatus is how a recording goes.
@@ -99,7 +101,7 @@ func newRecorder(path string, opt RecordOptions) (*Recorder, error) {
 	}
 	w := &writer{
 		path: path, size: opt.SegmentBytes, keep: max(opt.Segments, 2), create: opt.create, first: file, enc: enc,
-		header: Header{Recording: rand.Text(), Program: opt.Program, Codec: opt.Codec.Name(), Epoch: opt.Epoch},
+		header: Header{Recording: rand.Text(), Program: opt.Program, Codec: opt.Codec.Name(), Epoch: opt.Epoch, Several: opt.Several},
 	}
 	if opt.first != nil {
 		w.first = opt.first(file)
@@ -110,12 +112,12 @@ func newRecorder(path string, opt RecordOptions) (*Recorder, error) {
 	}
 	return &Recorder{
 		queue: newQueue(queueSize, opt.Now), flush: opt.Flush, codec: opt.Codec, out: w,
-		stop: make(chan struct{}), done: make(chan struct{}),
+		stop: make(chan struct{}), done: make(chan struct{}), block: block{several: opt.Several},
 	}, nil
 }
 
 // Emit implements event.Sink.
-func (r *Recorder) Emit(e event.Event) { r.queue.emit(&e) }
+func (r *Recorder) Emit(e event.Event) { r.queue.emit(&e, 0) }
 
 // Status is how the recording goes. It may be called from any goroutine.
 func (r *Recorder) Status() RecordStatus {

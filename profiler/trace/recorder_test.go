@@ -268,7 +268,7 @@ func TestLossIsRecorded(t *testing.T) {
 func TestFullQueueCountsExactly(t *testing.T) {
 	q := newQueue(10, func() event.Time { return 5 })
 	for i := range 25 {
-		q.emit(&event.Event{Kind: event.KindToken + event.Kind(i%2)})
+		q.emit(&event.Event{Kind: event.KindToken + event.Kind(i%2)}, 0)
 	}
 	batch, lost := q.swap(nil)
 	if len(batch) != 10 || lost[event.KindToken] != 8 || lost[event.KindExperts] != 7 {

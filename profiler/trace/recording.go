@@ -24,6 +24,7 @@ type Recording struct {
 	Lost       event.Lost // events that the recorder dropped
 	Why        string     // how it ended: "closed" or what failed; "" if it does not say, for example since it is still written
 	Bytes      int64      // of all segments
+	Sources    []Source   // the engines that a recording of several is about, by their numbers
 
 	damage   Damage // found while opening; see Damage
 	segments []*segment
@@ -134,7 +135,7 @@ func (r *Recording) addSegment(file io.ReaderAt, size int64, closer func() error
 	}
 	if len(r.segments) > 0 {
 		last := r.segments[len(r.segments)-1]
-		if h.Recording != r.Recording || h.Segment <= last.Segment {
+		if h.Recording != r.Recording || h.Segment <= last.Segment || h.Several != r.Several {
 			return errForeign
 		}
 		r.Missing += h.Segment - last.Segment - 1
@@ -202,8 +203,11 @@ func (r *Recording) take(n *Note) {
 	for k, c := range n.lost() {
 		r.Lost[k] = max(r.Lost[k], c)
 	}
-	if n.Type == NoteEnd {
+	switch n.Type {
+	case NoteEnd:
 		r.Why = n.Why
+	case NoteSources:
+		r.Sources = learn(r.Sources, n)
 	}
 }
 

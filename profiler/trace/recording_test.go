@@ -133,8 +133,8 @@ func TestDamagedHeadersAreRefused(t *testing.T) {
 
 func TestNewerVersionIsRefused(t *testing.T) {
 	file := manyFrames(t, 1)
-	le.PutUint16(file[8:], majorVersion+1)
-	const want = "read recording: its format has version 2, this llmtop reads up to 1: use a newer llmtop"
+	le.PutUint16(file[8:], severalVersion+1)
+	const want = "read recording: its format has version 3, this llmtop reads up to 2: use a newer llmtop"
 	if _, _, err := ids(t, file); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -6,11 +6,11 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// The bounds of the state that a segment begins with, each arrival 184 bytes.
+// The bounds of the state that a segment begins with, each arrival 192 bytes.
 const (
-	maxLive   = 1024 // requests that have not ended; the oldest is forgotten: with maxBegin events each at most 24 MB
+	maxLive   = 1024 // requests that have not ended, of all sources; the oldest is forgotten: with maxBegin events each at most 25 MB
 	maxBegin  = 128  // events of a request before its first token
-	maxLoad   = 64   // stages of the model's load
+	maxLoad   = 64   // stages of a model's load
 	tokenStep = 512  // tokens that one event may stand for
 	maxSpread = 128  // events that stand for the tokens of a request: of one with more, the rest is known when it ends
 )
@@ -18,15 +18,26 @@ const (
 // state is what a reader that begins in the middle must know: the engine, the model, cumulative counts, the last samples, and the
 // requests that have not ended. It does not repeat each of their tokens.
 type state struct {
+	sources []sourceState
+	live    map[liveKey]*liveRequest
+	order   []*liveRequest // oldest first
+}
+
+// sourceState is what must be known of one engine.
+type sourceState struct {
 	latest [event.NumKinds]*arrival // of the kinds of which the newest event replaces those before
 	load   []arrival
-	live   map[event.RequestID]*liveRequest
-	order  []*liveRequest // oldest first
+}
+
+// liveKey tells a request from those of other engines.
+type liveKey struct {
+	source int
+	id     event.RequestID
 }
 
 // liveRequest is a request that has not ended.
 type liveRequest struct {
-	id     event.RequestID
+	liveKey
 	begin  []arrival
 	first  *arrival
 	last   arrival // newest token
@@ -35,23 +46,29 @@ type liveRequest struct {
 
 // apply follows an event.
 func (s *state) apply(a *arrival) {
+	for len(s.sources) <= a.source {
+		s.sources = append(s.sources, sourceState{})
+	}
 	switch a.Kind {
-	case event.KindEngine, event.KindModel, event.KindExperts, event.KindKV, event.KindHost, event.KindCounters, event.KindOps, event.KindLost:
+	case event.KindEngine, event.KindModel, event.KindExperts, event.KindKV, event.KindHost, event.KindCounters, event.KindOps, event.KindLost,
+		event.KindReport:
 		kept := *a
-		s.latest[a.Kind] = &kept
+		s.sources[a.source].latest[a.Kind] = &kept
 	case event.KindRequest:
 		s.request(a)
 	case event.KindStage:
 		s.stage(a)
 	case event.KindToken:
-		if r := s.live[a.Req]; r != nil {
+		if r := s.live[keyOf(a)]; r != nil {
 			r.token(a)
 		}
 	}
 }
 
+func keyOf(a *arrival) liveKey { return liveKey{a.source, a.Req} }
+
 func (s *state) request(a *arrival) {
-	r := s.live[a.Req]
+	r := s.live[keyOf(a)]
 	if a.State.Final() {
 		if r != nil {
 			s.forget(r)
@@ -66,33 +83,34 @@ func (s *state) request(a *arrival) {
 			s.forget(s.order[0])
 		}
 		if s.live == nil {
-			s.live = make(map[event.RequestID]*liveRequest)
+			s.live = make(map[liveKey]*liveRequest)
 		}
-		r = &liveRequest{id: a.Req}
-		s.live[a.Req] = r
+		r = &liveRequest{liveKey: keyOf(a)}
+		s.live[r.liveKey] = r
 		s.order = append(s.order, r)
 	}
 	r.add(a)
 }
 
 func (s *state) forget(r *liveRequest) {
-	delete(s.live, r.id)
+	delete(s.live, r.liveKey)
 	s.order = slices.DeleteFunc(s.order, func(o *liveRequest) bool { return o == r })
 }
 
 // stage keeps the stages of the last load, which begins with opening the file, and those of requests before their first token.
 func (s *state) stage(a *arrival) {
 	if a.Req != 0 {
-		if r := s.live[a.Req]; r != nil && r.first == nil {
+		if r := s.live[keyOf(a)]; r != nil && r.first == nil {
 			r.add(a)
 		}
 		return
 	}
+	of := &s.sources[a.source]
 	if a.Stage == event.StageLoadOpen {
-		s.load = nil
+		of.load = nil
 	}
-	if len(s.load) < maxLoad {
-		s.load = append(s.load, *a)
+	if len(of.load) < maxLoad {
+		of.load = append(of.load, *a)
 	}
 }
 
@@ -116,12 +134,14 @@ func (r *liveRequest) token(a *arrival) {
 // newest one, without ids and text.
 func (s *state) events() []arrival {
 	var out []arrival
-	for _, a := range s.latest {
-		if a != nil {
-			out = append(out, *a)
+	for i := range s.sources {
+		for _, a := range s.sources[i].latest {
+			if a != nil {
+				out = append(out, *a)
+			}
 		}
+		out = append(out, s.sources[i].load...)
 	}
-	out = append(out, s.load...)
 	for _, r := range s.order {
 		out = append(out, r.begin...)
 		if r.first != nil {
@@ -136,7 +156,7 @@ func (s *state) events() []arrival {
 func (r *liveRequest) rest() (out []arrival) {
 	for _, e := range spread(r.first.At, r.last.At, r.tokens, r.first.Index+max(r.first.N, 1), tokenStep) {
 		e.Req, e.Step = r.id, r.last.Step
-		out = append(out, arrival{r.last.at, e})
+		out = append(out, arrival{r.last.at, e, r.source})
 	}
 	return out
 }

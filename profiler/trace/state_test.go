@@ -14,24 +14,24 @@ import (
 func TestStateIsBounded(t *testing.T) {
 	var s state
 	for id := event.RequestID(1); id <= 20*maxLive; id++ {
-		s.apply(&arrival{event.Time(id), event.Event{Kind: event.KindRequest, Req: id, State: event.StateQueued}})
-		s.apply(&arrival{event.Time(id), event.Event{Kind: event.KindStage, Stage: event.StageLoadMap}})
+		s.apply(&arrival{event.Time(id), event.Event{Kind: event.KindRequest, Req: id, State: event.StateQueued}, 0})
+		s.apply(&arrival{event.Time(id), event.Event{Kind: event.KindStage, Stage: event.StageLoadMap}, 0})
 	}
 	last := event.RequestID(20 * maxLive)
 	for i := range 3 * maxBegin {
-		s.apply(&arrival{event.Time(i), event.Event{Kind: event.KindStage, Stage: event.StageRouter, Req: last}})
+		s.apply(&arrival{event.Time(i), event.Event{Kind: event.KindStage, Stage: event.StageRouter, Req: last}, 0})
 	}
 	for i := range 3 * tokenStep * maxSpread {
-		s.apply(&arrival{event.Time(i), event.Event{Kind: event.KindToken, Req: last, N: 1}})
+		s.apply(&arrival{event.Time(i), event.Event{Kind: event.KindToken, Req: last, N: 1}, 0})
 	}
-	if len(s.live) != maxLive || len(s.order) != maxLive || len(s.load) != maxLoad {
-		t.Errorf("%d requests, %d in order, %d stages of the load", len(s.live), len(s.order), len(s.load))
+	if len(s.live) != maxLive || len(s.order) != maxLive || len(s.sources[0].load) != maxLoad {
+		t.Errorf("%d requests, %d in order, %d stages of the load", len(s.live), len(s.order), len(s.sources[0].load))
 	}
 	if n, most := len(s.events()), maxLive+maxLoad+maxBegin+1+maxSpread; n > most {
 		t.Errorf("the state has %d events, more than %d", n, most)
 	}
 	for _, r := range slices.Clone(s.order[1:]) {
-		s.apply(&arrival{0, event.Event{Kind: event.KindRequest, Req: r.id, State: event.StateFailed}})
+		s.apply(&arrival{0, event.Event{Kind: event.KindRequest, Req: r.id, State: event.StateFailed}, 0})
 	}
 	if len(s.live) != 1 || len(s.order) != 1 {
 		t.Errorf("%d requests after all but one ended", len(s.live))

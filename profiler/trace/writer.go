@@ -40,6 +40,8 @@ type writer struct {
 	total int64  // bytes written in all segments
 	enc   *zstd.Encoder
 	buf   []byte
+
+	sources []Source // that the recording has told of
 }
 
 // newEncoder compresses blocks one at a time on the caller's goroutine. Checksums are the frame's.
@@ -56,6 +58,9 @@ func (w *writer) begin(file output, start event.Time) error {
 		return err
 	}
 	if err := w.append(b); err != nil {
+		return err
+	}
+	if err := w.tell(0, w.sources, start); err != nil {
 		return err
 	}
 	w.begun = w.off
