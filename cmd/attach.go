@@ -69,8 +69,10 @@ and the waterfall of a model's load.
 
 Replicas that a Prometheus scrapes already are watched through it, at prometheus+http://HOST:PORT: a few questions tell of hundreds of them.
 
-With --metrics-listen or --otlp-push it needs no terminal: then it tells the metrics of all engines until it is ended. So it does with alerts
-in the config file, which are told on standard error.`,
+With --record all that is watched goes into one file, which llmtop replay shows again as it was here.
+
+With --record, --metrics-listen or --otlp-push it needs no terminal: then it records, or tells the metrics of all engines, until it is ended. So
+it does with alerts in the config file, which are told on standard error.`,
 		Example: `  llmtop attach
   llmtop attach unix:/run/user/1000/llmtop/llmtop-4711.sock
   llmtop attach tcp:127.0.0.1:7070 tcp:127.0.0.1:7071
@@ -121,23 +123,15 @@ func (o *attachOptions) run(ctx context.Context) error {
 		debug.SetGCPercent(beside)
 	}
 	o.exports.screen = !o.headless && o.view.visible()
-	sources := len(o.addresses)
-	if o.traces.at != "" {
-		sources++
-	}
 	switch {
 	case o.headless && (o.traces.at == "" || len(o.addresses) > 0):
 		return usagef("--headless is for --otlp HOST:PORT without other addresses")
-	case !o.exports.screen && !o.exports.any() && !o.headless && len(o.tables.alerts) == 0:
-		return usagef("attach needs a terminal, or --plain; to record an engine without one: llmtop run --record FILE, or attach --otlp HOST:PORT --headless")
+	case !o.exports.screen && !o.exports.any() && !o.headless && len(o.tables.alerts) == 0 && o.recording.file == "":
+		return usagef("attach needs a terminal, or --plain; without one it can record: llmtop attach --record FILE ADDRESS...")
 	case len(o.zmq) > 0 && (len(o.addresses) != 1 || !api.IsAddress(o.addresses[0])):
 		return usagef("--zmq goes with the address of one server: llmtop attach --zmq tcp://127.0.0.1:5557 http://127.0.0.1:8000")
 	case o.match != "" && !slices.ContainsFunc(o.addresses, isFleet):
 		return usagef("--match chooses targets of a Prometheus: llmtop attach --match MATCH prometheus+http://HOST:PORT")
-	case o.recording.file != "" && slices.ContainsFunc(o.addresses, isFleet):
-		return usagef("--record takes one engine, and a Prometheus tells of many")
-	case o.recording.file != "" && sources != 1:
-		return usagef("--record takes the engine at one address: llmtop attach --record FILE ADDRESS")
 	}
 	secret, err := token(o.tokenFile)
 	if err != nil {
@@ -164,10 +158,23 @@ func (o *attachOptions) run(ctx context.Context) error {
 func (o *attachOptions) watch(ctx context.Context, secret, key string, x *exporting) error {
 	ctx, stop := interruptible(ctx, errClosed)
 	defer stop()
+	a := &attached{opt: o, token: secret, key: key, exporting: x, clock: o.traces.clock(), lanes: scrape.NewLanes()}
+	if o.several() {
+		var err error
+		if a.recorder, err = o.recording.begin(a.clock, true); err != nil {
+			return err
+		}
+	}
+	return a.recordedAll(a.run(ctx))
+}
+
+// run shows the engines until ctx ends or the screen is closed.
+func (a *attached) run(ctx context.Context) error {
+	o := a.opt
 	group, ctx := errgroup.WithContext(ctx)
-	ctx, stop = context.WithCancel(ctx)
+	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	a := &attached{opt: o, token: secret, key: key, exporting: x, clock: o.traces.clock(), group: group, lanes: scrape.NewLanes()}
+	a.group = group
 	a.alerts = newAlerting(o.tables.alerts, o.exports.screen, false)
 	defer a.alerts.close() // it has no error
 	for _, at := range o.addresses {
@@ -217,8 +224,9 @@ type attached struct {
 	clock     runtime.Clock
 	group     *errgroup.Group // of what runs beside the screen
 	self      self
-	machine   machine       // samples of this machine, for servers that run on it
-	lanes     *scrape.Lanes // of all servers
+	machine   machine         // samples of this machine, for servers that run on it
+	lanes     *scrape.Lanes   // of all servers
+	recorder  *trace.Recorder // of all engines together; nil: of the only one, or none
 
 	mu      sync.Mutex // guards what follows
 	engines []engine
@@ -247,7 +255,7 @@ func (a *attached) add(ctx context.Context, at string) error {
 	s := a.exporting.session(at, store.Options{Now: a.clock.Now, Targets: a.opt.targets, History: a.opt.exports.history(store.BesideHistory)})
 	a.alerts.over(s, a.called(at))
 	s.sink[0] = a.opt.view.hush(s.sink[0])
-	if err := s.record(&a.opt.recording, a.clock); err != nil {
+	if err := a.record(s, trace.Source{Name: at}); err != nil {
 		return err
 	}
 	s.add("watch "+at, because(a.opt.note, func(ctx context.Context, sink event.Sink) error { return client.Run(ctx, withSelf{&a.self, sink}) }))
@@ -280,16 +288,6 @@ func (a *attached) called(at string) string {
 		return ""
 	}
 	return at
-}
-
-// recorded is how the recording goes, if there is one.
-func (a *attached) recorded() (trace.RecordStatus, bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(a.engines) == 0 {
-		return trace.RecordStatus{}, false
-	}
-	return a.engines[0].session.recorded()
 }
 
 // lookEvery is how often new engines are looked for.

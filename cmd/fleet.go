@@ -6,6 +6,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/profiler/trace"
 	"github.com/llmtop/llmtop/runtime/scrape/fleet"
 )
 
@@ -31,17 +32,24 @@ func (a *attached) addFleet(ctx context.Context, at string) error {
 	if err != nil {
 		return err
 	}
+	at = fleetScheme + source.Address()
+	if err := a.record(self, trace.Source{Name: at, Fleet: true}); err != nil {
+		return err
+	}
 	self.add("watch "+at, because(a.opt.note, source.Run))
 	a.group.Go(func() error { return a.watch(ctx, self, at) })
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.engines = append(a.engines, engine{at: fleetScheme + source.Address(), session: self, fleet: true})
+	a.engines = append(a.engines, engine{at: at, session: self, fleet: true})
 	return nil
 }
 
 // replica begins to show one of a fleet, and returns where its events go.
 func (a *attached) replica(ctx context.Context, name string) event.Sink {
 	s := a.exporting.session(name, store.Options{Now: a.clock.Now, Targets: a.opt.targets, Queue: serverQueue})
+	if a.recorder != nil {
+		a.recordAmong(s, trace.Source{Name: name})
+	}
 	a.group.Go(func() error { return a.watch(ctx, s, name) })
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/profiler/trace"
 	"github.com/llmtop/llmtop/runtime/imatrix"
 )
 
@@ -14,6 +15,9 @@ func (a *attached) addCounts(ctx context.Context, path string) error {
 		return err
 	}
 	s := a.exporting.session(path, store.Options{Now: a.clock.Now, Queue: serverQueue})
+	if err := a.record(s, trace.Source{Name: path}); err != nil {
+		return err
+	}
 	s.add("show "+path, source.Run)
 	a.group.Go(func() error { return a.watch(ctx, s, path) })
 	a.mu.Lock()

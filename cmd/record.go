@@ -32,19 +32,32 @@ func (r *recording) check() error {
 
 // open begins to record, if that is wanted. The sink is what records; the recorder must be closed after its last event.
 func (r *recording) open(clock runtime.Clock) (recorder *trace.Recorder, sink event.Sink, err error) {
-	if r.file == "" {
-		return nil, nil, nil
+	if recorder, err = r.begin(clock, false); recorder == nil {
+		return nil, nil, err
 	}
-	recorder, err = trace.Record(r.file, trace.RecordOptions{
-		Codec: &wire.Codec{}, Now: clock.Now, Epoch: clock.Epoch(), Program: "llmtop " + versionString(),
+	return recorder, r.into(recorder), nil
+}
+
+// begin begins to record one engine or several, if that is wanted.
+func (r *recording) begin(clock runtime.Clock, several bool) (*trace.Recorder, error) {
+	if r.file == "" {
+		return nil, nil
+	}
+	recorder, err := trace.Record(r.file, trace.RecordOptions{
+		Codec: &wire.Codec{}, Now: clock.Now, Epoch: clock.Epoch(), Program: "llmtop " + versionString(), Several: several,
 	})
 	if err != nil {
-		return nil, nil, usageError{err}
+		return nil, usageError{err}
 	}
+	return recorder, nil
+}
+
+// into is a sink of a recorder that gets only what is to be recorded.
+func (r *recording) into(recorder event.Sink) event.Sink {
 	if r.text {
-		return recorder, recorder, nil
+		return recorder
 	}
-	return recorder, event.WithoutText{Sink: recorder}, nil
+	return event.WithoutText{Sink: recorder}
 }
 
 // finish closes a recorder and tells what it had to leave out.

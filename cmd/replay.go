@@ -25,6 +25,7 @@ type replayOptions struct {
 	speed    float64
 	paused   bool
 	headless bool
+	engine   string // whose report; "": of all
 }
 
 func newReplayCommand() *cobra.Command {
@@ -59,6 +60,7 @@ It also reads Dynamo's request traces (dynamo.request.trace.v1) and forward-pass
 	flags.Float64Var(&opts.speed, "speed", 1, fmt.Sprintf("times as fast as it was: %v to %v", trace.Slowest, trace.Fastest))
 	flags.BoolVar(&opts.paused, "paused", false, "begin with a pause")
 	flags.BoolVar(&opts.headless, "headless", false, "no screen: report, exit")
+	bindEngine(flags, &opts.engine)
 	useConfig(c, &opts.config, &opts.tables, opts.check)
 	return c
 }
@@ -74,6 +76,8 @@ func (o *replayOptions) check() error {
 		return err
 	}
 	switch c := o.camera; {
+	case o.engine != "" && !o.headless:
+		return usagef("--engine chooses whose report is written: give --headless; on the screen they are all in view 7")
 	case c.on() && o.headless:
 		return usagef("--cast and --svg record the screen, of which there is none with --headless")
 	case c.on() && o.paused && c.script == "" && c.length == 0:
@@ -129,12 +133,7 @@ func (o *replayOptions) runHeadless(ctx context.Context, rec *trace.Recording, s
 	if err != nil {
 		return err
 	}
-	built, err := reportOf(ctx, rec, o.file, &o.view)
-	if built == nil {
-		out.discard()
-		return err
-	}
-	return errors.Join(err, out.write(built, stdout))
+	return reportRecording(ctx, rec, &o.files, out, o.file, o.engine, &o.view, stdout)
 }
 
 // reportOf goes through a recording as fast as possible and makes the report of it, nil if it cannot be played. With an error beside it, it

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"sync/atomic"
@@ -21,15 +22,18 @@ type replay struct {
 	opt    store.Options
 	store  atomic.Pointer[store.Store]
 	hush   func(event.Sink) event.Sink
+	played *played // nil: the recording is of one engine
 }
 
 // open prepares to show a recording; clock is what it is paced by, nil: the clock of the machine.
 func (o *replayOptions) open(rec *trace.Recording, clock func() time.Time) (r *replay, err error) {
 	r = &replay{hush: o.view.hush}
-	r.player, err = trace.NewPlayer(rec, trace.PlayOptions{
-		Codec: newCodec, Speed: o.speed, Paused: o.paused, Clock: clock, Reset: r.reset, Drain: func() { r.snapshot() },
-	})
-	if err != nil {
+	opt := trace.PlayOptions{Codec: newCodec, Speed: o.speed, Paused: o.paused, Clock: clock, Reset: r.reset, Drain: func() { r.snapshot() }}
+	if rec.Several {
+		r.played = &played{rec: rec, make: r.engine}
+		opt.Of, opt.Drain = r.played.of, r.played.drain
+	}
+	if r.player, err = trace.NewPlayer(rec, opt); err != nil {
 		return nil, usageError{err}
 	}
 	r.opt = store.Options{Now: r.player.Now, Wall: r.player.Wall, Targets: o.targets}
@@ -40,6 +44,11 @@ func (o *replayOptions) open(rec *trace.Recording, clock func() time.Time) (r *r
 func (o *replayOptions) screen(r *replay) ui.Config {
 	cfg := o.view.screen()
 	cfg.Snapshots, cfg.Replay = r.snapshot, r.player
+	if p := r.played; p != nil {
+		cfg.Sessions = func() []ui.Session {
+			return p.sessions(r.player.Status().State == trace.Seeking, o.file, &o.view)
+		}
+	}
 	cfg.Actions.Report = reporting(report.Meta{Elsewhere: true, Configuration: replayed(o.file, &o.view)})
 	return cfg
 }
@@ -84,10 +93,7 @@ func (o *replayOptions) runLive(ctx context.Context, rec *trace.Recording) error
 	alerts := newAlerting(o.tables.alerts, true, true)
 	defer alerts.close() // it has no error
 	if alerts != nil {
-		group.Go(guarded("watch alerts", func() error {
-			alerts.follow(ctx, "", r.store.Load)
-			return nil
-		}))
+		r.watch(ctx, group, alerts)
 	}
 	group.Go(func() error {
 		defer stop()
@@ -98,8 +104,38 @@ func (o *replayOptions) runLive(ctx context.Context, rec *trace.Recording) error
 	return group.Wait()
 }
 
+// watch holds the rules of the user against all engines of the recording.
+func (r *replay) watch(ctx context.Context, group *errgroup.Group, alerts *alerting) {
+	follow := func(name string, at func() *store.Store) {
+		group.Go(guarded("watch alerts", func() error {
+			alerts.follow(ctx, name, at)
+			return nil
+		}))
+	}
+	if r.played == nil {
+		follow("", r.store.Load)
+		return
+	}
+	nothing := store.New(store.Options{Now: r.player.Now, Queue: 1})
+	for n, s := range r.played.rec.Sources {
+		follow(s.Name, func() *store.Store { return cmp.Or(r.played.at(n), nothing) })
+	}
+}
+
+// engine makes a store for one of several engines.
+func (r *replay) engine(int) (*store.Store, event.Sink) {
+	opt := r.opt
+	opt.Queue = serverQueue
+	s := store.New(opt)
+	return s, r.hush(s)
+}
+
 // reset begins anew with a store that has seen nothing.
 func (r *replay) reset() event.Sink {
+	if r.played != nil {
+		r.played.reset()
+		return nil
+	}
 	s := store.New(r.opt)
 	r.store.Store(s)
 	return r.hush(s)

@@ -9,12 +9,15 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/compat"
 	"github.com/llmtop/llmtop/profiler/report"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/profiler/trace"
 )
 
 // reportOptions are what the report command is told.
 type reportOptions struct {
 	files  reportFiles
 	compat string
+	engine string // of a recording of several; "": all
 }
 
 func newReportCommand() *cobra.Command {
@@ -41,12 +44,19 @@ func newReportCommand() *cobra.Command {
 	}
 	opts.files.bind(c.Flags(), "")
 	c.Flags().StringVar(&opts.compat, "compat", "", "add the numbers of another tool by its own definitions: "+compat.Names())
+	bindEngine(c.Flags(), &opts.engine)
 	return c
 }
 
 func (o *reportOptions) run(ctx context.Context, name string, stdout, notes io.Writer) error {
 	if err := checkCompat(o.compat); err != nil {
 		return err
+	}
+	if rec, err := trace.Open(name); err == nil && rec.Several {
+		defer rec.Close() // read only
+		return o.runSeveral(ctx, rec, name, stdout)
+	} else if err == nil {
+		_ = rec.Close() // read only
 	}
 	r, err := readReport(ctx, name, notes)
 	if err != nil {
@@ -61,6 +71,19 @@ func (o *reportOptions) run(ctx context.Context, name string, stdout, notes io.W
 		return err
 	}
 	return out.write(r, stdout)
+}
+
+// runSeveral reports a recording of several engines.
+func (o *reportOptions) runSeveral(ctx context.Context, rec *trace.Recording, name string, stdout io.Writer) error {
+	judged := &view{targets: store.Targets{TTFT: defaultTTFTTarget}}
+	if o.compat != "" && o.engine == "" {
+		return usagef("--compat: %s is of several engines: choose one with --engine, of %s", name, sourceNames(rec))
+	}
+	out, err := o.files.open()
+	if err != nil {
+		return err
+	}
+	return reportRecording(ctx, rec, &o.files, out, name, o.engine, judged, stdout)
 }
 
 // checkCompat refuses the name of a tool that is none; "" is none wanted.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/profiler/trace"
 	"github.com/llmtop/llmtop/runtime/api"
 	"github.com/llmtop/llmtop/runtime/prober"
 	"github.com/llmtop/llmtop/runtime/scrape"
@@ -45,7 +46,7 @@ func (a *attached) addServer(ctx context.Context, at string) error {
 	}
 	s := a.exporting.session(at, opt)
 	a.alerts.over(s, a.called(at))
-	if err := s.record(&a.opt.recording, a.clock); err != nil {
+	if err := a.record(s, trace.Source{Name: at}); err != nil {
 		return err
 	}
 	watching, probes := a.opt.probing.watch(at, a.key, a.clock, shared, source.Run)

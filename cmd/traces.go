@@ -13,6 +13,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/profiler/trace"
 	"github.com/llmtop/llmtop/runtime"
 	"github.com/llmtop/llmtop/runtime/host"
 	"github.com/llmtop/llmtop/runtime/otlp"
@@ -69,7 +70,7 @@ func (a *attached) addTraces(ctx context.Context) error {
 	at := receiver.Address()
 	s := a.exporting.session(at, store.Options{Now: a.clock.Now, Targets: a.opt.targets, History: a.opt.exports.history(store.BesideHistory)})
 	a.alerts.over(s, a.called(at))
-	if err := s.record(&a.opt.recording, a.clock); err != nil {
+	if err := a.record(s, trace.Source{Name: at}); err != nil {
 		return errors.Join(err, receiver.Close())
 	}
 	s.add("receive traces", because(a.opt.note, receiver.Run))

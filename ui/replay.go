@@ -17,7 +17,7 @@ type Replay interface {
 	Step(by trace.Step)
 	SetSpeed(times float64) error
 	SeekTime(at event.Time) error
-	SeekRequest(id event.RequestID) error
+	SeekRequest(engine string, id event.RequestID) error // engine: the name of its Session
 }
 
 const (
@@ -136,7 +136,7 @@ func (a *app) seek(s trace.PlayStatus, at event.Time) {
 func (a *app) previousRequest(s trace.PlayStatus) {
 	for _, r := range a.snap.Requests {
 		if r.Enqueued+restart < s.Now {
-			a.report(a.cfg.Replay.SeekRequest(r.ID), fmt.Sprintf("request %d", r.ID))
+			a.report(a.cfg.Replay.SeekRequest(a.session.Name, r.ID), fmt.Sprintf("request %d", r.ID))
 			return
 		}
 	}
@@ -151,7 +151,7 @@ func (a *app) nextRequest() {
 		newest = max(newest, r.ID)
 	}
 	for id := newest + 1; id <= newest+idGap; id++ {
-		if a.cfg.Replay.SeekRequest(id) == nil {
+		if a.cfg.Replay.SeekRequest(a.session.Name, id) == nil {
 			a.say(fmt.Sprintf("request %d", id))
 			return
 		}

@@ -60,7 +60,7 @@ func (p *player) SeekTime(at event.Time) error {
 	return p.err
 }
 
-func (p *player) SeekRequest(id event.RequestID) error {
+func (p *player) SeekRequest(_ string, id event.RequestID) error {
 	if id > 9 {
 		return errors.New("find request: it is not in the recording")
 	}
@@ -103,6 +103,8 @@ var steerCases = map[action]struct {
 	actFarOn:           {[]string{"]"}, []string{"seek 1m42."}},
 	actToBegin:         {[]string{"home"}, []string{"seek 0s"}},
 	actToEnd:           {[]string{"end"}, []string{"seek 2m32."}},
+	actPreviousEngine:  {[]string{"("}, nil}, // see TestReplayOfSeveralEngines
+	actNextEngine:      {[]string{")"}, nil},
 }
 
 func TestKeysSteerReplays(t *testing.T) {
@@ -123,6 +125,31 @@ func TestKeysSteerReplays(t *testing.T) {
 				t.Errorf("%v: the player is asked for %q, want %q", test.keys, p.asked, test.want)
 			}
 		}
+	}
+}
+
+// In a replay of several engines the keys of time stay what they are, and others go from engine to engine.
+func TestReplayOfSeveralEngines(t *testing.T) {
+	p := newPlayer()
+	var all []Session
+	for _, name := range []string{"http://one:8000", "http://two:8000", "http://three:8000"} {
+		all = append(all, Session{Name: name, Snapshots: liveSnapshot})
+	}
+	a := newApp(Config{Sessions: func() []Session { return all }, Replay: p, Profile: theme.TrueColour})
+	a.Update(tea.WindowSizeMsg{Width: 120, Height: 36})
+	holds(t, a, "REPLAY")
+	holds(t, a, "3 engines")
+	a.press("enter")
+	for _, step := range []struct{ key, shown string }{{")", "2/3 http://two:8000"}, {")", "3/3 http://three:8000"}, {")", "1/3 http://one:8000"}, {"(", "3/3 http://three:8000"}} {
+		a.press(step.key)
+		holds(t, a, step.shown)
+	}
+	if len(p.asked) > 0 {
+		t.Errorf("the player is asked for %q", p.asked)
+	}
+	a.press("[", "]")
+	if len(p.asked) != 2 {
+		t.Errorf("the player is asked for %q, want two moments", p.asked)
 	}
 }
 

@@ -38,6 +38,8 @@ var travelling = []binding{
 	{everywhere, actForward, []string{"right", "shift+right"}, "left right", "1 s", "1 s on"},
 	{everywhere, actFarBack, []string{"["}, "[", "", "10 s back"},
 	{everywhere, actFarOn, []string{"]"}, "[ ]", "10 s", "10 s on"},
+	{everywhere, actPreviousEngine, []string{"("}, "(", "", "the engine before, at the same moment"},
+	{everywhere, actNextEngine, []string{")"}, "( )", "engine", "the next engine"},
 	{everywhere, actToBegin, []string{"home"}, "home", "", "to the oldest moment that is still known"},
 	{everywhere, actToEnd, []string{"end"}, "end", "live", "back to live"},
 }

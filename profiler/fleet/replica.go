@@ -80,6 +80,21 @@ func (f Field) Kind() Kind { return fields[f].kind }
 // Compared reports whether replicas are compared by the field.
 func (f Field) Compared() bool { return fields[f].least > 0 }
 
+// Format writes a number of the field that is there.
+func (f Field) Format(v Cell) string {
+	switch f.Kind() {
+	case Past:
+		return metric.Duration(int64(max(v.V, 1)) * 1e9)
+	case Share:
+		return metric.Percent(v.V)
+	case Speed:
+		return metric.Rate(v.V)
+	case Time:
+		return metric.QuantileOf(metric.Quantile{At: int64(v.V * 1e9), Edge: max(v.Edge, metric.Within)})
+	}
+	return metric.Count(v.V)
+}
+
 // ByName finds a field; false if there is none of that name.
 func ByName(name string) (Field, bool) {
 	for f := range NumFields {

@@ -153,6 +153,9 @@ func (s *Store) Run(ctx context.Context) error {
 	}
 }
 
+// Drain applies what has been emitted, for those who emit faster than Run is scheduled.
+func (s *Store) Drain() { s.drain() }
+
 func (s *Store) drain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

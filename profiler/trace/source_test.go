@@ -212,4 +212,3 @@ func TestVersionsOfRecordings(t *testing.T) {
 		t.Errorf("a version to come: %v", err)
 	}
 }
-

@@ -81,6 +81,9 @@ const (
 // EnginesHeader draws the top row of the list: how many engines there are, and how many are not connected.
 func EnginesHeader(a grid.Area, rows []EngineRow, c *Ctx) {
 	l := c.brand(a)
+	if c.Replay != nil {
+		c.replayState(&l)
+	}
 	words := " engines"
 	if len(rows) == 1 {
 		words = " engine"

@@ -99,6 +99,9 @@ func (c *Ctx) notes(s *store.Snapshot) []string {
 			out = append(out, "the recording is damaged: "+metric.Count(float64(p.Damage.Frames))+" frames and "+
 				metric.Count(float64(p.Unread))+" lines of it could not be read, "+metric.Bytes(float64(p.Damage.Bytes))+" are something else")
 		}
+		if n := p.Lost.Total(); n > 0 && c.Engine != "" { // one engine alone has it among its own
+			out = append(out, "the recording lacks "+metric.Count(float64(n))+" events of these engines, which came faster than the disk took them")
+		}
 		if p.Missing > 0 {
 			out = append(out, itoa(p.Missing)+" segments of the recording are missing")
 		}

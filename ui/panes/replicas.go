@@ -2,6 +2,8 @@ package panes
 
 import (
 	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/fleet"
@@ -182,6 +184,9 @@ func (c *Ctx) replicaRow(a grid.Area, cols []replicaColumn, r *fleet.Replica, fa
 			}
 			cell.Clip(2, 0, cell.W-2, st, words)
 			continue
+		case col.field == fleet.Name:
+			cell.Clip(0, 0, cell.W, text, fitName(r.Name, cell.W, gl.Ellipsis))
+			continue
 		case col.field.Kind() == fleet.Word:
 			cell.Elide(0, 0, cell.W, text, r.Word(col.field), gl.Ellipsis)
 			continue
@@ -195,6 +200,25 @@ func (c *Ctx) replicaRow(a grid.Area, cols []replicaColumn, r *fleet.Replica, fa
 		}
 		cell.Right(cell.W, 0, st, words)
 	}
+}
+
+// fitName makes a name fit into w cells. What tells replicas apart is mostly at the end.
+func fitName(name string, w int, ellipsis rune) string {
+	if grid.Width(name) <= w {
+		return name
+	}
+	if _, rest, ok := strings.Cut(name, "://"); ok {
+		name = rest
+	}
+	cut := name
+	for grid.Width(cut) > w-1 && cut != "" {
+		_, n := utf8.DecodeRuneInString(cut)
+		cut = cut[n:]
+	}
+	if grid.Width(name) <= w {
+		return name
+	}
+	return string(ellipsis) + cut
 }
 
 func (c *Ctx) replicaState(r *fleet.Replica) (rune, grid.Style) {
@@ -220,17 +244,7 @@ func replicaNumber(f fleet.Field, v fleet.Cell) string {
 		words, _ := cellOf(v.Reading, metric.Count)
 		return words
 	}
-	switch f.Kind() {
-	case fleet.Past:
-		return metric.Duration(int64(max(v.V, 1)) * 1e9)
-	case fleet.Share:
-		return metric.Percent(v.V)
-	case fleet.Speed:
-		return metric.Rate(v.V)
-	case fleet.Time:
-		return metric.QuantileOf(metric.Quantile{At: int64(v.V * 1e9), Edge: max(v.Edge, metric.Within)})
-	}
-	return metric.Count(v.V)
+	return f.Format(v)
 }
 
 // replicaSums writes the medians of the rows, and the sums of what can be added.
