@@ -17,6 +17,14 @@ type Report struct {
 	Times []Times
 	Slots []Slot   // what is seen of single requests
 	More  []Number // what else the engine counts, ascending by name
+
+	Sources []Source // where the numbers come from, and where they could come from and do not
+}
+
+// Source is one of the places at which an engine tells of itself.
+type Source struct {
+	Name string // for example "/metrics"
+	Why  string // it is not read; "": it is
 }
 
 // Times are durations that an engine has counted over the interval of a report, in buckets of its own.

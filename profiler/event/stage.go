@@ -21,6 +21,7 @@ const (
 	StageLoadTokenizer // of StageLoad
 	StageLoadWeights   // of StageLoad: preparing tensors and buffers
 	StageLoadWarmup    // of StageLoad
+	StageLoadPart      // of StageLoad: another one, which the event names
 	StageAttention     // of StagePrompt (per layer) or of a step
 	StageRouter        // of StagePrompt (per layer) or of a step
 	StageExperts       // of StagePrompt (per layer) or of a step; the feed-forward of a dense layer counts here
@@ -32,7 +33,7 @@ const (
 
 var stageNames = [NumStages]string{
 	"none", "model_load", "queue", "tokenize", "embed", "prompt", "first_token", "host_to_device", "device_to_host",
-	"load_open", "load_map", "load_tokenizer", "load_weights", "load_warmup",
+	"load_open", "load_map", "load_tokenizer", "load_weights", "load_warmup", "load_part",
 	"attention", "router", "experts", "lm_head", "sample", "pace",
 }
 

@@ -291,13 +291,9 @@ func (l *live) layer(i int, stage event.Stage, dur time.Duration) {
 	}
 }
 
-// applyLoad keeps the waterfall of the last model load: it begins anew with the first stage of a load, or with one after the load.
+// applyLoad keeps the waterfall of the last model load.
 func (s *state) applyLoad(e *event.Event) {
-	again := func(p Span) bool { return p.Stage == event.StageLoad && e.At-event.Time(e.Dur) >= p.End }
-	if e.Stage == event.StageLoadOpen || slices.ContainsFunc(s.load, again) {
-		s.load = nil
-	}
-	if len(s.load) < 2*int(event.NumStages) {
-		s.load = append(s.load, spanOf(e))
-	}
+	s.load = event.KeepLoad(s.load, spanOf(e), 2*int(event.NumStages), func(p *Span) event.LoadStage {
+		return event.LoadStage{Stage: p.Stage, Name: p.Name, Begin: p.Start, End: p.End}
+	})
 }

@@ -42,7 +42,7 @@ type Snapshot struct {
 // Span is one stage with its place on the time axis.
 type Span struct {
 	Stage      event.Stage
-	Name       string // of a stage that is StageNone, as the engine calls it, raw
+	Name       string // as the engine calls it, raw; "" unless it does, which it does of a stage that is StageNone
 	Layer      int    // -1: not of one layer
 	Start, End event.Time
 	Tokens     int
@@ -50,7 +50,7 @@ type Span struct {
 
 // Label is the name of the stage, that of the engine's own where it has one.
 func (s Span) Label() string {
-	if s.Stage == event.StageNone {
+	if s.Name != "" {
 		return s.Name
 	}
 	return s.Stage.String()

@@ -97,7 +97,7 @@ func (s *state) forget(r *liveRequest) {
 	s.order = slices.DeleteFunc(s.order, func(o *liveRequest) bool { return o == r })
 }
 
-// stage keeps the stages of the last load, which begins with opening the file, and those of requests before their first token.
+// stage keeps the stages of the last load and those of requests before their first token.
 func (s *state) stage(a *arrival) {
 	if a.Req != 0 {
 		if r := s.live[keyOf(a)]; r != nil && r.first == nil {
@@ -106,12 +106,7 @@ func (s *state) stage(a *arrival) {
 		return
 	}
 	of := &s.sources[a.source]
-	if a.Stage == event.StageLoadOpen {
-		of.load = nil
-	}
-	if len(of.load) < maxLoad {
-		of.load = append(of.load, *a)
-	}
+	of.load = event.KeepLoad(of.load, *a, maxLoad, func(a *arrival) event.LoadStage { return a.LoadStage() })
 }
 
 func (r *liveRequest) add(a *arrival) {

@@ -15,7 +15,7 @@ func TestStateIsBounded(t *testing.T) {
 	var s state
 	for id := event.RequestID(1); id <= 20*maxLive; id++ {
 		s.apply(&arrival{event.Time(id), event.Event{Kind: event.KindRequest, Req: id, State: event.StateQueued}, 0})
-		s.apply(&arrival{event.Time(id), event.Event{Kind: event.KindStage, Stage: event.StageLoadMap}, 0})
+		s.apply(&arrival{event.Time(id), event.Event{Kind: event.KindStage, Stage: event.StageLoadMap, At: event.Time(id)}, 0})
 	}
 	last := event.RequestID(20 * maxLive)
 	for i := range 3 * maxBegin {

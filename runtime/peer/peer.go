@@ -64,6 +64,21 @@ func LlamaServer(tb testing.TB, model string, args ...string) *Process {
 	}})
 }
 
+// LlamaRouter starts llama.cpp's server with several models, each of which is the built-in one under a name of its own. None is loaded until that
+// is asked for at /models/load.
+func LlamaRouter(tb testing.TB, models ...string) *Process {
+	tb.Helper()
+	path, folder := Path(tb, LlamaServerEnv), tb.TempDir()
+	for _, name := range models {
+		if err := os.WriteFile(filepath.Join(folder, name+".gguf"), demo.Model(), 0o600); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return start(tb, server{name: "llama-server", ready: "/health", command: func(port int) *exec.Cmd {
+		return exec.Command(path, "--models-dir", folder, "--no-models-autoload", "--host", "127.0.0.1", "--port", strconv.Itoa(port))
+	}})
+}
+
 // Prometheus starts Prometheus with a configuration, such as that of Scrape. Its data goes with the test.
 func Prometheus(tb testing.TB, config string) *Process {
 	tb.Helper()

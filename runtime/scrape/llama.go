@@ -46,8 +46,16 @@ func (l *llama) look(ctx context.Context, s *Source) (*event.Report, error) {
 	}
 	before := l.read
 	report, err := l.counters(ctx, s)
-	if err != nil || !s.info.Slots {
-		return report, err
+	switch {
+	case err != nil:
+		return nil, err
+	case !s.info.Slots:
+		from(report, "/slots", "the server was started with --no-slots")
+		return report, nil
+	case l.asleep:
+		from(report, "/slots", "the model sleeps, and asking would wake it")
+	default:
+		from(report, "/slots", "")
 	}
 	l.slots.waits = l.metrics != nil && l.read == before
 	works := l.metrics == nil || l.slots.busy > 0 || works(report)
@@ -78,12 +86,13 @@ func works(report *event.Report) bool {
 // state asks whether the model is loaded, or sleeps: then it must not be asked for its slots, which would wake it.
 func (l *llama) state(ctx context.Context, s *Source) error {
 	now := s.opt.Clock.Now()
-	if l.props != 0 && now-l.props < event.Time(propsEvery) && s.engine.State == event.EngineReady {
+	changed, loads := s.router.news()
+	if l.props != 0 && !changed && now-l.props < event.Time(propsEvery) && s.engine.State == event.EngineReady {
 		return nil
 	}
 	l.props = now
 	if s.info.Router {
-		return routerModels(ctx, s)
+		return routerModels(ctx, s, loads)
 	}
 	var props struct {
 		Sleeping bool `json:"is_sleeping"`
@@ -135,7 +144,9 @@ func (s *Source) of(path string) string {
 // counters reads the metrics, where it is time to.
 func (l *llama) counters(ctx context.Context, s *Source) (*event.Report, error) {
 	if l.metrics == nil {
-		return &event.Report{Interval: s.since()}, nil
+		report := &event.Report{Interval: s.since()}
+		from(report, "/metrics", "the server was started without --metrics")
+		return report, nil
 	}
 	now := s.opt.Clock.Now()
 	if l.read != 0 && now-l.read < event.Time(s.opt.Interval)*9/10 {
@@ -153,7 +164,7 @@ func (l *llama) counters(ctx context.Context, s *Source) (*event.Report, error) 
 		refused := (*fetch.Status)(nil)
 		if errors.As(err, &refused) && (refused.Code == http.StatusNotImplemented || refused.Code == http.StatusNotFound) {
 			l.metrics = nil // it says so only when asked
-			return &event.Report{Interval: s.since()}, nil
+			return l.counters(ctx, s)
 		}
 		return nil, err
 	}
@@ -163,6 +174,7 @@ func (l *llama) counters(ctx context.Context, s *Source) (*event.Report, error) 
 	}
 	l.read = now
 	l.parts = *l.metrics.from.Report(since)
+	from(&l.parts, "/metrics", "")
 	report := l.parts
 	report.Interval = s.since()
 	return &report, nil
@@ -203,13 +215,19 @@ type slot struct {
 	} `json:"params"`
 }
 
-// routerModels reads which models of a router are loaded.
-func routerModels(ctx context.Context, s *Source) error {
+// routerModels reads which models of a router are loaded. As long as none is, the server is loading where one is being loaded.
+func routerModels(ctx context.Context, s *Source, loads bool) error {
 	_, info, err := identify.Identify(ctx, s.client)
 	if err != nil {
 		return err
 	}
 	s.info = info
-	s.models(loaded(info.Models))
+	now := loaded(info.Models)
+	s.models(now)
+	if loads && len(now) == 0 {
+		s.stands(event.EngineLoading, "")
+	} else {
+		s.stands(event.EngineReady, "")
+	}
 	return nil
 }

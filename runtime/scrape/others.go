@@ -33,7 +33,10 @@ func (listing) look(ctx context.Context, s *Source) (*event.Report, error) {
 	s.models(loaded(models))
 	report := &event.Report{Interval: s.since()}
 	if s.kind == identify.LMStudio {
+		from(report, "/api/v0/models", "")
 		report.More = inMemory(loaded(models))
+	} else {
+		from(report, "/v1/models", "")
 	}
 	return report, nil
 }
@@ -68,6 +71,7 @@ func (*ollama) look(ctx context.Context, s *Source) (*event.Report, error) {
 	}
 	s.models(list)
 	report := &event.Report{Interval: s.since()}
+	from(report, "/api/ps", "")
 	if memory > 0 {
 		report.More = []event.Number{
 			{Name: "gpu_memory_share", Reading: event.From(float64(vram) / float64(memory))},

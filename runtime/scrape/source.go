@@ -55,6 +55,8 @@ type Source struct {
 	client *fetch.Client
 	sink   event.Sink
 	beside sync.WaitGroup // what else runs
+	router *router        // follows loads of models; nil: the server has one model
+	wake   chan struct{}  // receives when the server is worth a look before it is its turn
 
 	kind   identify.Kind
 	info   identify.Info
@@ -89,7 +91,7 @@ func New(opt Options) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watch server: %w", err)
 	}
-	s := &Source{opt: opt, client: client}
+	s := &Source{opt: opt, client: client, wake: make(chan struct{}, 1)}
 	s.engine = event.Engine{
 		Name: "server", Caps: event.CapReports, State: event.EngineStarting, Epoch: opt.Clock.Epoch(),
 		Remote: event.Remote{Address: client.Address(), Link: event.LinkDisconnected, Why: "not asked yet"},
@@ -119,6 +121,7 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 		s.linked(err)
 		select {
 		case <-ctx.Done():
+		case <-s.wake:
 		case <-time.After(s.until(began)):
 		}
 	}
@@ -157,6 +160,7 @@ func (s *Source) poll(ctx context.Context) error {
 	s.linked(nil)
 	if report != nil {
 		s.publish(report)
+		s.router.tell(report)
 		s.told = s.opt.Clock.Now()
 		s.sink.Emit(event.Event{Kind: event.KindReport, At: s.told, Layer: -1, Data: report})
 	}
@@ -174,10 +178,21 @@ func (s *Source) publish(report *event.Report) {
 		s.introduce()
 	}
 	for _, n := range p.Numbers() {
-		i, twice := slices.BinarySearchFunc(report.More, n.Name, func(m event.Number, name string) int { return strings.Compare(m.Name, name) })
-		if !twice {
-			report.More = slices.Insert(slices.Clip(report.More), i, n)
-		}
+		more(report, n)
+	}
+}
+
+// from says in a report that a question to the server is part of it; why is why it is not, if it is not.
+func from(report *event.Report, path, why string) {
+	path, _, _ = strings.Cut(path, "?")
+	report.Sources = append(slices.Clip(report.Sources), event.Source{Name: path, Why: why})
+}
+
+// more adds a number to a report, unless it has one of that name.
+func more(report *event.Report, n event.Number) {
+	i, twice := slices.BinarySearchFunc(report.More, n.Name, func(m event.Number, name string) int { return strings.Compare(m.Name, name) })
+	if !twice {
+		report.More = slices.Insert(slices.Clip(report.More), i, n)
 	}
 }
 
@@ -200,6 +215,7 @@ func (s *Source) meet(ctx context.Context) error {
 	if !same {
 		s.watch = s.watcher()
 	}
+	s.followLoads(ctx)
 	s.engine.Name, s.engine.Version, s.engine.State = string(kind), info.Version, event.EngineReady
 	s.models(loaded(info.Models))
 	return nil

@@ -34,11 +34,14 @@ func (t *tensorRT) look(ctx context.Context, s *Source) (*event.Report, error) {
 			return nil, err
 		default:
 			report = t.metrics.from.Report(s.since())
+			from(report, t.metrics.path, "")
 		}
 	}
 	if !s.opt.Drain {
+		from(report, "/metrics", "it hands out each iteration once: --drain takes them")
 		return report, nil
 	}
+	from(report, "/metrics", "")
 	if !t.told {
 		t.told = true
 		s.say("--drain: what llmtop reads of the server's iterations, no other reader gets any more")

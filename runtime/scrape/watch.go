@@ -71,7 +71,9 @@ func (m *metrics) look(ctx context.Context, s *Source) (*event.Report, error) {
 	if err := m.read(ctx, s); err != nil {
 		return nil, err
 	}
-	return m.from.Report(s.since()), nil
+	report := m.from.Report(s.since())
+	from(report, m.path, "")
+	return report, nil
 }
 
 func (*metrics) pause(interval time.Duration) time.Duration { return interval }

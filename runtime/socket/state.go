@@ -105,7 +105,7 @@ func (s *state) forget(id event.RequestID, r *live) {
 	delete(s.live, id)
 }
 
-// stage keeps the stages of the last load, which begins with opening the file, and those of requests but not of single layers.
+// stage keeps the stages of the last load and those of requests but not of single layers.
 func (s *state) stage(e *event.Event) {
 	if e.Req != 0 {
 		if r := s.live[e.Req]; r != nil && e.Layer < 0 && e.Stage != event.StagePace {
@@ -113,12 +113,7 @@ func (s *state) stage(e *event.Event) {
 		}
 		return
 	}
-	if e.Stage == event.StageLoadOpen {
-		s.load = nil
-	}
-	if len(s.load) < maxLoad {
-		s.load = append(s.load, *e)
-	}
+	s.load = event.KeepLoad(s.load, *e, maxLoad, (*event.Event).LoadStage)
 }
 
 func (r *live) add(e *event.Event) {

@@ -144,7 +144,7 @@ func Engines(a grid.Area, rows []EngineRow, selected, first int, c *Ctx) Engines
 	c.engineHead(in)
 	detail := min(6, max(in.H-8, 0))
 	if len(rows) > 0 && rows[min(selected, len(rows)-1)].Snapshot.Reported != nil {
-		detail = min(10, max(in.H-8, 0))
+		detail = min(12, max(in.H-8, 0))
 	}
 	room := max(in.H-3-detail, 1) // rows of engines: less the head, the rule and the sums
 	first = max(min(first, selected, len(rows)-room), selected-room+1, 0)

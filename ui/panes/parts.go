@@ -4,15 +4,12 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
-	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
 // leastParts is how many rows the table of parts is worth drawing for.
@@ -87,39 +84,4 @@ func (c *Ctx) swatch(k component) rune {
 		return gl.Swatch
 	}
 	return c.Skin.Glyphs.Fills[k.fill]
-}
-
-// drawLoad draws the model load as a waterfall: each stage where it lies on the common time axis.
-func drawLoad(a grid.Area, s *store.Snapshot, c *Ctx) {
-	gl := c.Skin.Glyphs
-	if len(s.Load) == 0 {
-		c.waiting(a, s)
-		return
-	}
-	from, to := s.Load[0].Start, s.Load[0].End
-	for _, p := range s.Load {
-		from, to = min(from, p.Start), max(to, p.End)
-	}
-	span := max(float64(to-from), 1)
-	const names, numbers = 12, 9
-	bar := a.Sub(names, 0, a.W-names-numbers-1, a.H)
-	for y, p := range s.Load[:min(len(s.Load), a.H)] {
-		a.Elide(0, y, names-1, dim, loadName(p), gl.Ellipsis)
-		x0 := int(float64(p.Start-from) / span * float64(bar.W))
-		x1 := int(float64(p.End-from) / span * float64(bar.W))
-		bar.Fill(min(x0, bar.W-1), y, max(x1-x0, 1), grid.Fg(theme.PartLoad), gl.Bar)
-		a.Right(a.W, y, data, metric.Duration(int64(p.Dur())))
-	}
-	if y := len(s.Load); y < a.H && s.Engine.State <= event.EngineLoading {
-		spin := gl.Spinner[c.Spin%len(gl.Spinner)]
-		a.Text(0, y, grid.Fg(theme.Accent), string(spin)+" loading, "+metric.Duration(int64(time.Duration(s.Now-from)))+" so far")
-	}
-}
-
-// loadName is the short name of a stage of the load.
-func loadName(p store.Span) string {
-	if p.Stage == event.StageLoad {
-		return "in all"
-	}
-	return sanitize.Line(strings.TrimPrefix(p.Label(), "load_"))
 }

@@ -1,6 +1,8 @@
 package panes
 
 import (
+	"slices"
+
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
@@ -48,10 +50,11 @@ func queuedOf(s *store.Snapshot) event.Reading {
 // reportedTTFT fills the TTFT pane for an engine that is known in sum: its mean TTFT by its mean parts, a bar for each window. An engine that
 // counts no times shows the requests in its slots.
 func (c *Ctx) reportedTTFT(a grid.Area, s *store.Snapshot) {
-	r := s.Reported
-	known := r.Over(event.TimesTTFT, c.Window) != nil || r.Over(event.TimesQueue, c.Window) != nil || r.Over(event.TimesPrefill, c.Window) != nil
+	r, known := s.Reported, c.counts(s.Reported)
 	switch {
 	case !known && c.probes(a, s):
+		return
+	case c.idle(r) && c.loadAlone(a, s, "TTFT: not reported by this engine"):
 		return
 	case !known && len(r.Slots) > 0:
 		c.slots(a, s)
@@ -93,6 +96,16 @@ func (c *Ctx) reportedTTFT(a grid.Area, s *store.Snapshot) {
 		bar.Stack(0, y, bar.W, segs, c.Skin.Colour(), c.Skin.Glyphs)
 	}
 	c.reportedParts(a.Sub(0, int(metric.NumWindows)+1, a.W, a.H-int(metric.NumWindows)-1), s)
+}
+
+// counts reports whether an engine counts what a bar of TTFT is made of.
+func (c *Ctx) counts(r *store.Reported) bool {
+	return r.Over(event.TimesTTFT, c.Window) != nil || r.Over(event.TimesQueue, c.Window) != nil || r.Over(event.TimesPrefill, c.Window) != nil
+}
+
+// idle reports whether there is nothing of requests to show: the engine counts no times, and no request is in one of its slots.
+func (c *Ctx) idle(r *store.Reported) bool {
+	return !c.counts(r) && !slices.ContainsFunc(r.Slots, func(v event.Slot) bool { return v.Request != 0 })
 }
 
 // lengthOf is the length of a bar in ns.

@@ -79,18 +79,39 @@ func (c *Ctx) capabilityRow(a grid.Area, s *store.Snapshot) {
 				names += ", " + o.name
 			}
 		}
-		if names == "" || y >= a.H {
-			continue
+		y = capabilities(a, y, group.st, group.word, names)
+	}
+	y = capabilities(a, y, good, "read", sourceNames(s, true))
+	capabilities(a, y, dim, "not read", sourceNames(s, false))
+}
+
+// capabilities writes one row of names, each of which has ", " before it, in as many lines as it needs, and returns the next line.
+func capabilities(a grid.Area, y int, st grid.Style, word, names string) int {
+	if names == "" || y >= a.H {
+		return y
+	}
+	a.Text(0, y, st, word)
+	for _, line := range grid.Wrap(nil, names[2:], a.W-14) {
+		if y >= a.H {
+			break
 		}
-		a.Text(0, y, group.st, group.word)
-		for _, line := range grid.Wrap(nil, names[2:], a.W-14) {
-			if y >= a.H {
-				break
-			}
-			a.Text(14, y, text, line)
-			y++
+		a.Text(14, y, text, line)
+		y++
+	}
+	return y
+}
+
+// sourceNames are the places at which an engine tells of itself, with ", " before each: those that are read, or the others with the reason.
+func sourceNames(s *store.Snapshot, read bool) (names string) {
+	for _, v := range s.Reported.Sources {
+		switch {
+		case v.Why == "" && read:
+			names += ", " + sanitize.Line(v.Name)
+		case v.Why != "" && !read:
+			names += ", " + sanitize.Line(v.Name) + " (" + sanitize.Line(v.Why) + ")"
 		}
 	}
+	return names
 }
 
 // moreRows writes what else the engine tells.

@@ -41,7 +41,7 @@ func drawTTFT(a grid.Area, s *store.Snapshot, c *Ctx) {
 		return
 	}
 	if len(s.Requests) == 0 {
-		if !c.waiting(in, s) {
+		if !c.waiting(in, s) && !c.loadAlone(in, s, "no request yet") {
 			c.absent(in, dim, "no request yet", c.Suggest)
 		}
 		return

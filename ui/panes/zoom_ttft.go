@@ -16,7 +16,12 @@ type column struct {
 
 // zoomTTFT lists the requests with all their parts in numbers, below the bars of the newest and the load.
 func zoomTTFT(a grid.Area, s *store.Snapshot, c *Ctx) {
-	if len(s.Requests) == 0 || InSum(s) {
+	switch {
+	case len(s.Requests) > 0 && !InSum(s):
+	case InSum(s) && s.Engine.State > event.EngineLoading:
+		c.loadBelow(c.frame(a, "where the first token's time goes"), s)
+		return
+	default:
 		drawTTFT(a, s, c)
 		return
 	}
@@ -56,7 +61,7 @@ func drawLower(a grid.Area, s *store.Snapshot, c *Ctx) {
 	}
 	if len(s.Load) > 0 {
 		left.Text(0, 0, head, "Model load")
-		drawLoad(left.Sub(0, 1, min(left.W, 90), left.H-1), s, c)
+		drawLoad(left.Sub(0, 1, min(left.W, widestLoad), left.H-1), s, c)
 	}
 }
 

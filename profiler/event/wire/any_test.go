@@ -29,7 +29,7 @@ func anyOf(r *rapid.T, kind event.Kind) event.Event {
 	case event.KindStage:
 		e.Dur, e.Req, e.N, e.Layer = count(r), event.RequestID(rapid.Uint64().Draw(r, "req")), small(r), int16(small(r)%512)-1
 		e.Stage = event.Stage(rapid.IntRange(0, int(event.NumStages)-1).Draw(r, "stage"))
-		if e.Stage == event.StageNone {
+		if e.Stage == event.StageNone || rapid.Bool().Draw(r, "named") {
 			e.Text = "own_" + str(r)
 		}
 	case event.KindRequest:
@@ -214,6 +214,9 @@ func anyReport(r *rapid.T) *event.Report {
 	for range rapid.IntRange(0, 3).Draw(r, "more") {
 		v := rapid.Float64().Draw(r, "value")
 		p.More = append(p.More, event.Number{Name: str(r), Reading: event.Reading{V: v, Origin: event.Reported}})
+	}
+	for range rapid.IntRange(0, 3).Draw(r, "sources") {
+		p.Sources = append(p.Sources, event.Source{Name: str(r), Why: str(r)})
 	}
 	slices.SortFunc(p.More, func(a, b event.Number) int { return strings.Compare(a.Name, b.Name) })
 	p.More = slices.CompactFunc(p.More, func(a, b event.Number) bool { return a.Name == b.Name })

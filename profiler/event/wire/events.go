@@ -35,13 +35,13 @@ func begin(dst []byte, kind string, at event.Time) []byte {
 }
 
 func appendStage(dst []byte, e *event.Event) []byte {
-	name := e.Text
+	name, more := e.Text, ""
 	if e.Stage != event.StageNone {
-		name = e.Stage.String()
+		name, more = e.Stage.String(), e.Text
 	}
 	dst = begin(dst, "stage", e.At)
 	dst = strconv.AppendInt(key(dst, "dur"), max(e.Dur, 0), 10)
-	dst = appendString(key(dst, "stage"), name)
+	dst = word(appendString(key(dst, "stage"), name), "name", more)
 	if e.Req != 0 {
 		dst = strconv.AppendUint(key(dst, "r"), uint64(e.Req), 10)
 	}

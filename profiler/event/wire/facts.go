@@ -10,9 +10,11 @@ import (
 
 func (d *Decoder) readStage() bool {
 	d.event.Kind = event.KindStage
-	s, timed, name := &d.scan, false, ""
+	s, timed, name, more := &d.scan, false, "", ""
 	d.members(func(key []byte) bool {
 		switch string(key) {
+		case "name":
+			more = d.string()
 		case "dur":
 			v, ok := s.signed()
 			d.event.Dur, timed = v, ok && v >= 0
@@ -33,7 +35,7 @@ func (d *Decoder) readStage() bool {
 		return true
 	})
 	stage, known := event.StageByName(name)
-	d.event.Stage = stage
+	d.event.Stage, d.event.Text = stage, more
 	if !known {
 		d.event.Text = name
 	}

@@ -61,6 +61,17 @@ func appendReport(dst []byte, p *event.Report) []byte {
 		}
 		dst = append(dst, ']')
 	}
+	if len(p.Sources) > 0 {
+		dst = append(key(dst, "sources"), '[')
+		for i, v := range p.Sources[:min(len(p.Sources), MaxCount)] {
+			dst = appendString(key(append(comma(dst, i), '{'), "name"), v.Name)
+			if v.Why != "" {
+				dst = appendString(key(dst, "why"), v.Why)
+			}
+			dst = append(dst, '}')
+		}
+		dst = append(dst, ']')
+	}
 	if len(p.More) == 0 {
 		return dst
 	}
@@ -136,6 +147,14 @@ func (d *Decoder) readReport() bool {
 					}
 				}
 			}
+		case "sources":
+			if s.open('[') {
+				for s.more(']') {
+					if v := d.readSource(); len(p.Sources) < MaxCount {
+						p.Sources = append(p.Sources, v)
+					}
+				}
+			}
 		case "more":
 			p.More = d.readNumbers()
 		default:
@@ -144,6 +163,21 @@ func (d *Decoder) readReport() bool {
 		return true
 	})
 	return d.need(true, "")
+}
+
+func (d *Decoder) readSource() (v event.Source) {
+	d.object(nil, nil, func(name []byte) bool {
+		switch string(name) {
+		case "name":
+			v.Name = d.string()
+		case "why":
+			v.Why = d.string()
+		default:
+			return false
+		}
+		return true
+	})
+	return v
 }
 
 // readTimes reads durations that were counted; buckets that do not fit one another are left out.
