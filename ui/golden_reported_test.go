@@ -97,8 +97,36 @@ func probed() *store.Snapshot {
 	return s.drain()
 }
 
+// severalModels is a llama-server with several models, the first of which is being loaded: a part of it is done, and another is on its way.
+func severalModels() *store.Snapshot {
+	s := newScene()
+	s.server("llama.cpp", event.Model{})
+	s.emit(event.Event{Kind: event.KindEngine, Layer: -1, Data: &event.Engine{
+		Name: "llama.cpp", Version: "b10582", Caps: event.CapReports, State: event.EngineLoading,
+		Remote: event.Remote{Address: "http://gpu1:8000", Link: event.LinkConnected},
+	}})
+	for _, stage := range []struct {
+		of   event.Stage
+		name string
+		took time.Duration
+	}{
+		{event.StageLoadOpen, "start of unsloth/Qwen3-VL-30B-A3B-GGUF:Q4_K_M", 180 * time.Millisecond},
+		{event.StageLoadPart, "text_model", 9400 * time.Millisecond},
+		{event.StageLoadPart, "set-up", 700 * time.Millisecond},
+		{event.StageLoadPart, "mmproj_model", 1200 * time.Millisecond},
+	} {
+		s.now += event.Time(stage.took)
+		s.emit(event.Event{Kind: event.KindStage, Stage: stage.of, Text: stage.name, Dur: int64(stage.took), Layer: -1})
+	}
+	s.emit(event.Event{Kind: event.KindReport, Layer: -1, Data: &event.Report{
+		More:    []event.Number{{Name: "load_mmproj_model_share", Reading: reading(0.5)}},
+		Sources: []event.Source{{Name: "/models/sse"}, {Name: "/slots", Why: "the model sleeps, and asking would wake it"}},
+	}})
+	return s.drain()
+}
+
 func TestGoldenReported(t *testing.T) {
-	for name, s := range map[string]*store.Snapshot{"counted": inSums(), "slots": slotted(), "bare": bare(), "probed": probed()} {
+	for name, s := range map[string]*store.Snapshot{"counted": inSums(), "slots": slotted(), "bare": bare(), "probed": probed(), "loads": severalModels()} {
 		for _, size := range [][2]int{{80, 24}, {160, 45}} {
 			for _, v := range []view{viewOverview, viewLatency, viewEngines, viewRequests} {
 				a := open(s, theme.TrueColour, false, size[0], size[1])

@@ -54,8 +54,12 @@ func drawLoad(a grid.Area, s *store.Snapshot, c *Ctx) int {
 		y++
 	}
 	if y < a.H && loads {
-		spin := gl.Spinner[c.Spin%len(gl.Spinner)]
-		a.Text(0, y, grid.Fg(theme.Accent), string(spin)+" loading, "+metric.Duration(int64(time.Duration(s.Now-from)))+" so far"+loadProgress(s))
+		spin, done := string(gl.Spinner[c.Spin%len(gl.Spinner)])+" loading", loadProgress(s)
+		words := spin + ", " + metric.Duration(int64(time.Duration(s.Now-from))) + " so far" + done
+		if done != "" && grid.Width(words) > a.W {
+			words = spin + done
+		}
+		a.Text(0, y, grid.Fg(theme.Accent), words)
 		y++
 	}
 	return y
