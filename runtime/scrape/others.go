@@ -1,6 +1,7 @@
 package scrape
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -32,11 +33,9 @@ func (listing) look(ctx context.Context, s *Source) (*event.Report, error) {
 	s.info.Models = models
 	s.models(loaded(models))
 	report := &event.Report{Interval: s.since()}
+	from(report, cmp.Or(s.info.List, "/v1/models"), "")
 	if s.kind == identify.LMStudio {
-		from(report, "/api/v0/models", "")
 		report.More = inMemory(loaded(models))
-	} else {
-		from(report, "/v1/models", "")
 	}
 	return report, nil
 }
