@@ -6,7 +6,8 @@ import "sync"
 const DefaultQueue = 1 << 14
 
 // Queue is the Sink in front of a consumer: producers append to one buffer under a short lock while the consumer works through
-// the other. A full buffer drops the newest events and counts them by kind; a producer never waits.
+// the other. A full buffer drops the newest events and counts them by kind; a producer never waits. Buffers of usual size are there from the
+// beginning; smaller ones, of which there are many at a time, grow as they are needed.
 type Queue struct {
 	some, half chan struct{} // see Some and Half
 	size       int           // capacity of each buffer
@@ -18,7 +19,14 @@ type Queue struct {
 
 // NewQueue makes a queue of at most size events.
 func NewQueue(size int) *Queue {
-	return &Queue{some: make(chan struct{}, 1), half: make(chan struct{}, 1), size: size, front: make([]Event, 0, size)}
+	return &Queue{some: make(chan struct{}, 1), half: make(chan struct{}, 1), size: size, front: buffer(size)}
+}
+
+func buffer(size int) []Event {
+	if size < DefaultQueue {
+		return nil
+	}
+	return make([]Event, 0, size)
 }
 
 // Emit implements Sink.
@@ -59,7 +67,7 @@ func (q *Queue) Half() <-chan struct{} { return q.half }
 // of which the consumer must be done. lost is cumulative.
 func (q *Queue) Swap(done []Event) (batch []Event, lost Lost) {
 	if cap(done) == 0 {
-		done = make([]Event, 0, q.size)
+		done = buffer(q.size)
 	}
 	clear(done[:cap(done)][:len(done)]) // let go of what events refer to
 	q.mu.Lock()

@@ -39,7 +39,7 @@ func newEngine(name string, o *observed, now func() event.Time) *Engine {
 		label: &dto.LabelPair{Name: new(engineAttr), Value: new(name)},
 		said:  subject{engine: name}, subject: subject{engine: name},
 		observed: o, epochs: make(map[counted]epoch), subjects: make(map[subject]bool),
-		gaps: gaps{now: now, place: make(map[event.RequestID]int, maxFollowed)},
+		gaps: gaps{now: now, place: make(map[event.RequestID]int)},
 	}
 }
 

@@ -18,17 +18,17 @@ const ahead = event.Time(time.Second)
 type gaps struct {
 	now    func() event.Time
 	place  map[event.RequestID]int // in list
-	list   [maxFollowed]followed
-	oldest int // in list, the next to be forgotten
+	list   []followed              // at most maxFollowed
+	oldest int                     // in list once it is full, the next to be forgotten
 }
 
 // followed is a request whose gaps are counted.
 type followed struct {
-	id    event.RequestID // 0: none
-	last  event.Time      // of the newest token, or of the beginning
-	paced int64           // ns that were waited on purpose since then
-	some  bool            // a token has come
-	ended bool            // what still comes for it is passed over
+	id    event.RequestID
+	last  event.Time // of the newest token, or of the beginning
+	paced int64      // ns that were waited on purpose since then
+	some  bool       // a token has come
+	ended bool       // what still comes for it is passed over
 }
 
 // find is the request that an event is about, nil if it is not followed or has ended.
@@ -49,6 +49,11 @@ func (g *gaps) request(e *event.Event) {
 	case e.State.Final() && known:
 		g.list[i].ended = true
 	case !e.State.Final() && !known:
+		if len(g.list) < maxFollowed {
+			g.place[e.Req] = len(g.list)
+			g.list = append(g.list, followed{id: e.Req, last: g.stamp(e.At)})
+			return
+		}
 		old := &g.list[g.oldest]
 		delete(g.place, old.id)
 		*old = followed{id: e.Req, last: g.stamp(e.At)}

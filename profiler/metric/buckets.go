@@ -2,8 +2,6 @@ package metric
 
 import (
 	"slices"
-	"time"
-	"unsafe"
 
 	"github.com/llmtop/llmtop/profiler/event"
 )
@@ -12,38 +10,48 @@ import (
 // to the same ones, never to others. The zero value is empty.
 type Buckets struct {
 	Count  uint64
-	Sum    int64 // ns
-	bounds []int64
+	Sum    int64    // ns
+	bounds []int64  // never written
 	counts []uint64 // one more than bounds
 	mixed  bool     // something was added whose buckets are not these, or unknown: no quantile can be told
 }
 
 // Add adds what an engine has counted.
 func (b *Buckets) Add(t *event.Times) {
-	if t.Count > 0 {
-		b.merge(t.Count, t.Sum, t.Bounds, t.Counts)
+	bounds := t.Bounds
+	if len(t.Counts) != len(bounds)+1 {
+		bounds = nil
+	}
+	b.merge(t.Count, t.Sum, bounds, t.Counts, 0)
+}
+
+// merge adds durations by their buckets, of which counts are those from a bucket on. Bounds are shared.
+func (b *Buckets) merge(count uint64, sum int64, bounds []int64, counts []uint64, from int) {
+	if count == 0 {
+		return
+	}
+	first := b.Count == 0
+	b.Count, b.Sum = b.Count+count, b.Sum+sum
+	if len(bounds) == 0 || !first && !same(b.bounds, bounds) {
+		b.mixed = true
+		return
+	}
+	if first {
+		b.bounds, b.counts = bounds, append(b.counts[:0], make([]uint64, len(bounds)+1)...)
+	}
+	for i, n := range counts {
+		b.counts[from+i] += n
 	}
 }
 
-func (b *Buckets) merge(count uint64, sum int64, bounds []int64, counts []uint64) {
-	first := b.Count == 0
-	b.Count, b.Sum = b.Count+count, b.Sum+sum
-	switch {
-	case len(counts) != len(bounds)+1 || len(bounds) == 0, !first && !slices.Equal(b.bounds, bounds):
-		b.mixed = true
-	case first:
-		b.bounds = append(b.bounds[:0], bounds...)
-		b.counts = append(b.counts[:0], counts...)
-	default:
-		for i, n := range counts {
-			b.counts[i] += n
-		}
-	}
+// same reports whether bounds are the same, most of the time by looking where they are.
+func same(a, b []int64) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || slices.Equal(a, b))
 }
 
 // reset empties b and keeps its memory.
 func (b *Buckets) reset() {
-	*b = Buckets{bounds: b.bounds[:0], counts: b.counts[:0]}
+	*b = Buckets{counts: b.counts[:0]}
 }
 
 // Edge says where in the buckets a quantile lies.
@@ -120,92 +128,4 @@ func QuantileOf(q Quantile) string {
 		return Duration(q.At)
 	}
 	return "-"
-}
-
-// WindowedBuckets are Buckets over every Window. The zero value is empty.
-type WindowedBuckets struct {
-	past    [slots + 1]secondOf // of second s at s % len(past)
-	session Buckets
-}
-
-// secondOf is what came within one second.
-type secondOf struct {
-	second int64
-	Buckets
-}
-
-// Add adds what was told at a time in ns.
-func (w *WindowedBuckets) Add(now int64, t *event.Times) {
-	if t.Count == 0 {
-		return
-	}
-	s := max(now/int64(time.Second), 1)
-	p := &w.past[s%int64(len(w.past))]
-	if p.second != s {
-		p.second = s
-		p.reset()
-	}
-	p.Add(t)
-	w.session.Add(t)
-}
-
-// Clone is a copy that shares nothing.
-func (w *WindowedBuckets) Clone() *WindowedBuckets {
-	c := *w
-	for i := range c.past {
-		c.past[i].own()
-	}
-	c.session.own()
-	return &c
-}
-
-func (b *Buckets) own() { b.bounds, b.counts = slices.Clone(b.bounds), slices.Clone(b.counts) }
-
-// Session is the histogram of the whole session: the upper ends of its buckets in ns, which must not be changed, and a copy of the counts of each, one
-// more. Nil if the buckets are not known, or were not always the same.
-func (w *WindowedBuckets) Session() (bounds []int64, counts []uint64) {
-	if b := &w.session; !b.mixed && b.Count > 0 {
-		return b.bounds, slices.Clone(b.counts)
-	}
-	return nil, nil
-}
-
-// Size is the memory that w takes, in bytes.
-func (w *WindowedBuckets) Size() int {
-	n := int(unsafe.Sizeof(*w))
-	for i := range w.past {
-		n += 16 * cap(w.past[i].counts)
-	}
-	return n
-}
-
-// Summaries describes the durations over every window ending now. "last 1 s" is what was told last, within the current second or the one before.
-func (w *WindowedBuckets) Summaries(now int64) (out [NumWindows]BucketSummary) {
-	s := now / int64(time.Second)
-	for window, n := range [...]int64{Second: 2, TenSeconds: 10, Minute: 60} {
-		var sum Buckets
-		for i := range w.past {
-			if p := &w.past[i]; p.Count > 0 && p.second > s-n && p.second <= s {
-				if Window(window) == Second && sum.Count > 0 {
-					if p.second == s {
-						sum = p.Buckets
-					}
-					continue
-				}
-				sum.fold(&p.Buckets)
-			}
-		}
-		out[window] = sum.Summary()
-	}
-	out[Session] = w.session.Summary()
-	return out
-}
-
-// fold adds other buckets.
-func (b *Buckets) fold(o *Buckets) {
-	counts := o.counts
-	if o.mixed {
-		counts = nil
-	}
-	b.merge(o.Count, o.Sum, o.bounds, counts)
 }

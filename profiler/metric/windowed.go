@@ -6,10 +6,15 @@ import "time"
 const slots = 59
 
 // Windowed is a distribution over every Window: one histogram a second, merged by addition. About 350 KB once a minute
-// has been recorded. The zero value is empty. Windows end with the current second: "last 10 s" is the current second and
-// the nine before it; "last 1 s" is the last whole second, so that it does not begin anew with each one.
+// has been recorded, and next to nothing before the first value. The zero value is empty. Windows end with the current second: "last 10 s" is the
+// current second and the nine before it; "last 1 s" is the last whole second, so that it does not begin anew with each one.
 type Windowed struct {
-	second  int64 // number of the current second
+	second     int64 // number of the current second
+	*collected       // nil: nothing was recorded
+}
+
+// collected are the histograms of a Windowed.
+type collected struct {
 	current Histogram
 	past    [slots]*Histogram // of second s at s % slots, nil if nothing came
 	number  [slots]int64      // which second past holds
@@ -22,6 +27,9 @@ type Windowed struct {
 // Record counts a value k times at a time in ns. Times that run backwards count in the current second.
 func (w *Windowed) Record(now, v int64, k uint32) {
 	w.advance(now)
+	if w.collected == nil {
+		w.collected = new(collected)
+	}
 	w.current.Record(v, k)
 	w.session.Record(v, k)
 }
@@ -30,6 +38,10 @@ func (w *Windowed) Record(now, v int64, k uint32) {
 func (w *Windowed) advance(now int64) {
 	s := now / int64(time.Second)
 	if s <= w.second {
+		return
+	}
+	if w.collected == nil {
+		w.second = s
 		return
 	}
 	if w.current.n > 0 {
@@ -58,6 +70,9 @@ func (w *Windowed) advance(now int64) {
 // Summaries describes the distribution over every window ending now.
 func (w *Windowed) Summaries(now int64) (out [NumWindows]Summary) {
 	w.advance(now)
+	if w.collected == nil {
+		return out
+	}
 	if out[Second] = w.At(w.second - 1); out[Second].Count == 0 {
 		out[Second] = w.current.Summary()
 	}
@@ -73,6 +88,9 @@ func (w *Windowed) Summaries(now int64) (out [NumWindows]Summary) {
 
 // At is the distribution of one second, counted as now / 1 s; empty if that is not among the last minute's.
 func (w *Windowed) At(s int64) Summary {
+	if w.collected == nil {
+		return Summary{}
+	}
 	if s == w.second {
 		return w.current.Summary()
 	}
@@ -85,6 +103,9 @@ func (w *Windowed) At(s int64) Summary {
 
 // Whole is the distribution over the session, shared until another value is recorded.
 func (w *Windowed) Whole() *Packed {
+	if w.collected == nil {
+		return nil
+	}
 	if w.packed.Count() != w.session.n {
 		w.packed = w.session.Pack()
 	}

@@ -11,6 +11,9 @@ type PackedWindowed struct {
 
 // Pack is the distribution as it stands.
 func (w *Windowed) Pack() *PackedWindowed {
+	if w.collected == nil {
+		return &PackedWindowed{second: w.second}
+	}
 	p := &PackedWindowed{second: w.second, current: w.current.Pack(), session: w.Whole()}
 	for i, h := range w.past {
 		if h != nil && w.number[i] > w.second-60 {
@@ -22,7 +25,11 @@ func (w *Windowed) Pack() *PackedWindowed {
 
 // UnpackTo makes w what was packed.
 func (p *PackedWindowed) UnpackTo(w *Windowed) {
-	*w = Windowed{second: p.second, current: p.current.Unpack(), session: p.session.Unpack(), packed: p.session}
+	*w = Windowed{second: p.second}
+	if p.session == nil {
+		return
+	}
+	w.collected = &collected{current: p.current.Unpack(), session: p.session.Unpack(), packed: p.session}
 	for i, past := range p.past {
 		h := past.Unpack()
 		at := p.number[i] % slots

@@ -10,7 +10,7 @@ import (
 
 const sec = int64(time.Second)
 
-// sample is one value with the time at which it was recorded.
+// sample is one value with the time at which it was collected.
 type sample struct {
 	at, v int64
 	k     uint32
@@ -27,7 +27,7 @@ func within(all []sample, first, last int64) Summary {
 	return h.Summary()
 }
 
-// TestWindowsHoldWhatCameInThem holds every window to the samples of its seconds, recorded one by one.
+// TestWindowsHoldWhatCameInThem holds every window to the samples of its seconds, collected one by one.
 func TestWindowsHoldWhatCameInThem(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var w Windowed

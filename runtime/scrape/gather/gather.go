@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"sync"
 
 	"github.com/llmtop/llmtop/runtime/scrape/identify"
 	"github.com/llmtop/llmtop/runtime/scrape/prom"
@@ -16,10 +17,10 @@ const maxSeries = 4096
 type Gatherer struct {
 	index   map[string][]target
 	metrics []metric
-	scan    *prom.Scanner
-	round   uint64 // of texts; the first is 1
-	whole   uint64 // the last round that was read to its end
-	anew    uint64 // the last round in which counters had begun anew
+	scan    *prom.Scanner // nil between texts
+	round   uint64        // of texts; the first is 1
+	whole   uint64        // the last round that was read to its end
+	anew    uint64        // the last round in which counters had begun anew
 	began   float64
 	ranks   bool // samples tell workers apart that do the same
 	last    lookup
@@ -106,13 +107,18 @@ var (
 	ErrUnknown = errors.New("has no metrics that are known of its kind")
 )
 
+// scanners are those that no gatherer reads with: few of hundreds read at the same time, and each has a large buffer.
+var scanners = sync.Pool{New: func() any { return prom.NewScanner(nil) }}
+
 // Read takes in a text. Errors: that of r; a text that holds no metrics of the engine. What came before an error counts in the report after.
 func (g *Gatherer) Read(r io.Reader) error {
-	if g.scan == nil {
-		g.scan = prom.NewScanner(r)
-	} else {
-		g.scan.Reset(r)
-	}
+	g.scan = scanners.Get().(*prom.Scanner)
+	g.scan.Reset(r)
+	defer func() {
+		g.scan.Reset(nil)
+		scanners.Put(g.scan)
+		g.scan = nil
+	}()
 	g.round++
 	g.last, g.models = lookup{}, g.models[:0]
 	known := false

@@ -51,6 +51,7 @@ func (h *histogram) sound() bool {
 type times struct {
 	count, sum float64
 	bounds     []float64
+	ends       []int64   // bounds in ns, shared by reports and never written again
 	counts     []float64 // by bucket, one more than bounds
 	mixed      bool      // the buckets of different series do not fit one another, or make no sense
 }
@@ -101,6 +102,10 @@ func (t *times) shape(bounds []float64) {
 	if !slices.Equal(t.bounds, bounds) || t.counts == nil {
 		t.bounds = append(t.bounds[:0], bounds...)
 		t.counts = make([]float64, len(bounds)+1)
+		t.ends = make([]int64, len(bounds))
+		for i, b := range bounds {
+			t.ends[i] = nanos(b)
+		}
 	}
 }
 
@@ -123,11 +128,9 @@ func (t *times) tell(name string) event.Times {
 	if t.mixed || len(t.bounds) == 0 {
 		return out
 	}
-	for _, b := range t.bounds {
-		out.Bounds = append(out.Bounds, nanos(b))
-	}
-	for _, c := range t.counts {
-		out.Counts = append(out.Counts, uint64(c))
+	out.Bounds, out.Counts = t.ends, make([]uint64, len(t.counts))
+	for i, c := range t.counts {
+		out.Counts[i] = uint64(c)
 	}
 	return out
 }
