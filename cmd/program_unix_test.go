@@ -44,11 +44,12 @@ type program struct {
 	tty    *os.File
 	screen vt10x.Terminal
 
-	mu    sync.Mutex
-	bytes int64  // written to the terminal
-	tail  []byte // the last few KB of that
-	done  chan struct{}
-	began time.Time
+	mu     sync.Mutex
+	bytes  int64  // written to the terminal
+	frames int    // in which they came: what comes without a pause is one
+	tail   []byte // the last few KB of that
+	done   chan struct{}
+	began  time.Time
 }
 
 // start runs llmtop with args on a pseudo-terminal of the given size.
@@ -79,14 +80,29 @@ func startCommand(tb testing.TB, cols, rows int, command *exec.Cmd) *program {
 	return p
 }
 
+// pause is between two frames at least.
+const pause = 20 * time.Millisecond
+
+// count is how many frames have been drawn.
+func (p *program) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.frames
+}
+
 // read feeds what the program draws to the screen until the terminal closes.
 func (p *program) read() {
 	defer close(p.done)
 	buf := make([]byte, 64<<10)
 	var whole runes
+	var last time.Time
 	for {
 		n, err := p.tty.Read(buf)
 		p.mu.Lock()
+		if time.Since(last) > pause {
+			p.frames++
+		}
+		last = time.Now()
 		p.bytes += int64(n)
 		p.tail = append(p.tail[max(0, len(p.tail)-4096):], buf[:n]...)
 		_, _ = p.screen.Write(whole.next(buf[:n]))

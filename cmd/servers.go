@@ -15,8 +15,9 @@ import (
 // serverQueue is how many events of a server wait for the screen at most. It sends a few a second, and there may be hundreds of servers.
 const serverQueue = 512
 
-// mostHistories is how many servers are remembered so that the screen can go back in time; of more there is only the present.
-const mostHistories = 32
+// crowdFrom is from how many servers on each is kept as one of many: the screen cannot go back in time, and the machine is not shown beside those that
+// run on it.
+const crowdFrom = 33
 
 // addServer begins to watch the server at an address over HTTP.
 func (a *attached) addServer(ctx context.Context, at string) error {
@@ -41,7 +42,8 @@ func (a *attached) addServer(ctx context.Context, at string) error {
 		return nil
 	}
 	opt := store.Options{Now: a.clock.Now, Targets: a.opt.targets, Queue: serverQueue}
-	if len(a.opt.addresses) <= mostHistories {
+	alone := len(a.opt.addresses) < crowdFrom
+	if alone {
 		opt.History = a.opt.exports.history(store.BesideHistory)
 	}
 	s := a.exporting.session(at, opt)
@@ -57,7 +59,7 @@ func (a *attached) addServer(ctx context.Context, at string) error {
 	if probes != nil {
 		s.add("probe "+at, probes)
 	}
-	if api.IsLocal(at) {
+	if alone && api.IsLocal(at) {
 		a.machine.add(at, s.sink)
 	}
 	a.group.Go(func() error { return a.watch(ctx, s, at) })

@@ -5,8 +5,8 @@ import "context"
 // The number of servers that are asked at the same time. Those that have not answered last have a lane of their own, so that servers that
 // hang hold up nobody but each other.
 const (
-	wellAtOnce = 64
-	sickAtOnce = 32
+	wellAtOnce = 256
+	sickAtOnce = 64
 )
 
 // Lanes bound how many servers are asked at the same time.

@@ -78,7 +78,7 @@ func TestAServerThatGoesAndComesBack(t *testing.T) {
 		f.answer(c.serve)
 		var e *event.Engine
 		why := c.why
-		if why == "web page" || why == "answers 500" { // while it is watched its metrics are no metrics; then it is no engine
+		if why == "web page" { // while it is watched its metrics are no metrics; then it is no engine
 			why = ""
 		}
 		e, n = w.linked(event.LinkDisconnected, why, n)

@@ -122,6 +122,12 @@ func (a *Answer) Refusal() error {
 	return s
 }
 
+// Form is the error of an answer that has come and is another than what was asked for, in the words of a user.
+type Form string
+
+// Error implements error.
+func (f Form) Error() string { return string(f) }
+
 // JSON asks for a path and reads its answer. Errors: *Status for one that is not 200; that there was none, or another than was expected.
 func (c *Client) JSON(ctx context.Context, path string, into any) error {
 	a, err := c.Get(ctx, path)
@@ -135,7 +141,7 @@ func (c *Client) JSON(ctx context.Context, path string, into any) error {
 // maxJSON bounds an answer in JSON, in bytes: the slots of a server that shows prompts.
 const maxJSON = 4 << 20
 
-// JSON reads the answer. Errors: *Status for one that is not 200; one that is no JSON of the expected form.
+// JSON reads the answer. Errors: *Status for one that is not 200; Form for one that is no JSON of the expected form; that it did not come whole.
 func (a *Answer) JSON(into any) error {
 	if err := a.Refusal(); err != nil {
 		return err
@@ -149,9 +155,9 @@ func (a *Answer) JSON(into any) error {
 	}
 	if err := json.Unmarshal(raw, into); err != nil {
 		if a.Is("text/html") {
-			return errors.New("answers a web page")
+			return Form("answers a web page")
 		}
-		return errors.New("answers what is not the JSON that was asked for")
+		return Form("answers what is not the JSON that was asked for")
 	}
 	return nil
 }

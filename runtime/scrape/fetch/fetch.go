@@ -56,7 +56,7 @@ func New(address string, opt Options) (*Client, error) {
 		DialContext: (&net.Dialer{Timeout: dialWithin}).DialContext, TLSHandshakeTimeout: dialWithin,
 		MaxResponseHeaderBytes: maxHeader, DisableCompression: true, // unpacked here, where it is bounded
 		MaxIdleConnsPerHost: 2, MaxConnsPerHost: 4, IdleConnTimeout: idleFor,
-		ReadBufferSize: 16 << 10, WriteBufferSize: 2 << 10,
+		ReadBufferSize: 4 << 10, WriteBufferSize: 1 << 10, // whoever reads a large answer has a buffer of its own
 	}}, nil
 }
 

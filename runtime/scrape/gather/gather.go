@@ -15,15 +15,16 @@ const maxSeries = 4096
 
 // Gatherer follows the metrics of one server from text to text. It is not safe for use by several goroutines.
 type Gatherer struct {
-	index   map[string][]target
+	index   map[string][]target // of its kind, shared
 	metrics []metric
 	scan    *prom.Scanner // nil between texts
 	round   uint64        // of texts; the first is 1
 	whole   uint64        // the last round that was read to its end
 	anew    uint64        // the last round in which counters had begun anew
 	began   float64
-	ranks   bool // samples tell workers apart that do the same
-	last    lookup
+	ranks   bool     // samples tell workers apart that do the same
+	order   []lookup // names in the order in which the text before had them, at most maxNames
+	at      int      // in order, of the name that came last
 	models  []string
 
 	Restarts int // times that the counters have begun anew
@@ -46,7 +47,7 @@ type target struct {
 	part   part
 }
 
-// lookup remembers the name that came last: samples of one metric stand together.
+// lookup remembers what a name feeds.
 type lookup struct {
 	name    string
 	targets []target
@@ -74,32 +75,47 @@ type series struct {
 
 // New follows the metrics of a kind of engine, whose metrics must be known.
 func New(k identify.Kind) *Gatherer {
-	g := &Gatherer{index: make(map[string][]target), ranks: k == identify.SGLang}
-	for _, a := range tables[k] {
-		m := metric{alias: a}
+	table := tables[k]
+	g := &Gatherer{index: indexes[k], ranks: k == identify.SGLang, metrics: make([]metric, len(table))}
+	for i, a := range table {
+		m := &g.metrics[i]
+		m.alias = a
 		if a.label != "" {
 			m.allowed = strings.Split(a.values, "|")
 		}
-		add := func(name string, p part) { g.index[name] = append(g.index[name], target{len(g.metrics), p}) }
-		switch {
-		case a.hist != "":
+		if a.hist != "" {
 			m.times = &times{}
-			add(a.metric+"_bucket", bucketPart)
-			add(a.metric+"_sum", sumPart)
-			add(a.metric+"_count", countPart)
-		case a.role.counts() && !strings.HasSuffix(a.metric, "_sum"):
-			add(a.metric+"_total", whole)
-			add(a.metric, whole)
-		default:
-			add(a.metric, whole)
 		}
 		if a.hist != "" || a.role.counts() {
 			m.series = make(map[uint64]*series)
 		}
-		g.metrics = append(g.metrics, m)
 	}
 	return g
 }
+
+// indexes are what names feed, by the kind of engine.
+var indexes = func() map[identify.Kind]map[string][]target {
+	all := make(map[identify.Kind]map[string][]target, len(tables))
+	for k, table := range tables {
+		index := make(map[string][]target)
+		for i, a := range table {
+			add := func(name string, p part) { index[name] = append(index[name], target{i, p}) }
+			switch {
+			case a.hist != "":
+				add(a.metric+"_bucket", bucketPart)
+				add(a.metric+"_sum", sumPart)
+				add(a.metric+"_count", countPart)
+			case a.role.counts() && !strings.HasSuffix(a.metric, "_sum"):
+				add(a.metric+"_total", whole)
+				add(a.metric, whole)
+			default:
+				add(a.metric, whole)
+			}
+		}
+		all[k] = index
+	}
+	return all
+}()
 
 // The errors of a text: one that is none, and one without a number of the engine.
 var (
@@ -120,14 +136,10 @@ func (g *Gatherer) Read(r io.Reader) error {
 		g.scan = nil
 	}()
 	g.round++
-	g.last, g.models = lookup{}, g.models[:0]
+	g.at, g.models = 0, g.models[:0]
 	known := false
 	for g.scan.Next() {
-		name := g.scan.Name()
-		if string(name) != g.last.name {
-			g.last = lookup{string(name), g.index[string(name)]}
-		}
-		for _, t := range g.last.targets {
+		for _, t := range g.targets(g.scan.Name()) {
 			known = g.sample(&g.metrics[t.metric], t.part) || known
 		}
 	}
@@ -141,6 +153,30 @@ func (g *Gatherer) Read(r io.Reader) error {
 	}
 	g.settle()
 	return nil
+}
+
+// maxNames bounds the names whose order is remembered.
+const maxNames = 1024
+
+// targets is what a name feeds. Samples of one metric stand together, and metrics in the order in which they stood in the text before.
+func (g *Gatherer) targets(name []byte) []target {
+	for i := g.at; i < min(g.at+2, len(g.order)); i++ {
+		if g.order[i].name == string(name) {
+			g.at = i
+			return g.order[i].targets
+		}
+	}
+	targets := g.index[string(name)]
+	if g.at < len(g.order) {
+		g.at++
+	}
+	switch next := (lookup{string(name), targets}); {
+	case g.at < len(g.order):
+		g.order[g.at] = next
+	case len(g.order) < maxNames:
+		g.order = append(g.order, next)
+	}
+	return targets
 }
 
 // sample takes in one sample, and reports whether it counts.

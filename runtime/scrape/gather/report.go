@@ -120,14 +120,13 @@ func (g *Gatherer) Report(since int64) *event.Report {
 	g.cache(p)
 	g.tokens(p, since)
 	g.more(p, since)
-	told := map[string]bool{}
+	p.Times = make([]event.Times, 0, 8)
 	for i := range g.metrics {
 		m := &g.metrics[i]
 		if m.times == nil || m.round != g.whole {
 			continue
 		}
-		if !told[m.hist] {
-			told[m.hist] = true
+		if !slices.ContainsFunc(p.Times, func(t event.Times) bool { return t.Name == m.hist }) {
 			p.Times = append(p.Times, m.times.tell(m.hist))
 		}
 		m.times.clear()

@@ -55,14 +55,19 @@ type Model struct {
 // ErrNothing is the error of an address where something answers that is no inference engine as far as can be seen.
 var ErrNothing = errors.New("no inference engine was recognised there")
 
+// within is how long all questions together may take: a server that answers only some of them is not waited for again and again.
+const within = 3 * fetch.DefaultWithin
+
 // Identify finds out what answers: in one question for engines that name themselves in their list of models and one for their details, in a
 // few more for others. Errors: nothing answers; ErrNothing; a *fetch.Status that NeedsKey where without a key not even the kind can be told. Info
 // holds what was seen also with an error.
 func Identify(ctx context.Context, c *fetch.Client) (Kind, Info, error) {
+	ctx, enough := context.WithTimeout(ctx, within)
+	defer enough()
 	p := probe{client: c}
 	err := p.list(ctx)
-	if refused := (*fetch.Status)(nil); err != nil && !errors.As(err, &refused) && !errors.Is(err, errShape) {
-		return Unknown, p.info, err
+	if refused := (*fetch.Status)(nil); err != nil && !errors.Is(err, errShape) && (!errors.As(err, &refused) || refused.Code >= 500 && p.kind == Unknown) {
+		return Unknown, p.info, err // nobody is there, or not well
 	}
 	if p.kind == Unknown || p.kind == OpenAI {
 		p.guess(ctx)
@@ -108,7 +113,7 @@ type probe struct {
 // errShape is the error of an answer that has not the form that was asked for.
 var errShape = errors.New("another form of answer")
 
-// ask asks for JSON, and notes whether a key is missing.
+// ask asks for JSON, and notes whether a key is missing. Errors: *fetch.Status; errShape; that no answer came, or not all of it.
 func (p *probe) ask(ctx context.Context, path string, into any) error {
 	a, err := p.client.Get(ctx, path)
 	if err != nil {
@@ -116,13 +121,11 @@ func (p *probe) ask(ctx context.Context, path string, into any) error {
 	}
 	defer a.Close()
 	p.note(a)
-	if a.Status == http.StatusOK && a.JSON(into) == nil {
-		return nil
-	}
-	if a.Status == http.StatusOK {
+	err = a.JSON(into)
+	if form := fetch.Form(""); errors.As(err, &form) || errors.Is(err, fetch.ErrTooLarge) {
 		return errShape
 	}
-	return &fetch.Status{Code: a.Status}
+	return err
 }
 
 // note takes what the head of an answer tells.

@@ -194,6 +194,33 @@ func TestAKeyThatIsMissingIsNoMatch(t *testing.T) {
 	}
 }
 
+// TestAServerThatIsNotWellIsAskedOnce: what it is is not guessed at with one question after the other, each of which may take long.
+func TestAServerThatIsNotWellIsAskedOnce(t *testing.T) {
+	for want, answer := range map[string]http.HandlerFunc{
+		"answers 503: no GPU": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = w.Write([]byte(`{"error":{"message":"no GPU"}}`))
+		},
+		"broke off in the middle of an answer": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "1000")
+			_, _ = w.Write([]byte(`{"object":"list",`))
+		},
+	} {
+		asked := 0
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked++
+			answer(w, r)
+		}))
+		if kind, _, err := ask(t, s.URL); err == nil || err.Error() != want || kind != Unknown {
+			t.Errorf("it is %q: %v, want %s", kind, err, want)
+		}
+		s.Close() // waits for the answers
+		if asked != 1 {
+			t.Errorf("%s: it was asked %d times", want, asked)
+		}
+	}
+}
+
 func FuzzIdentify(f *testing.F) {
 	for _, s := range servers {
 		for path, page := range s.pages {

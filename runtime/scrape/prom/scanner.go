@@ -153,8 +153,13 @@ func (s *Scanner) split(line []byte) bool {
 	return true
 }
 
+var quote = []byte{'"'}
+
 // closing is where the brace that opens b is closed, -1 if it is not. Braces in quotes are none.
 func closing(b []byte) int {
+	if i := bytes.IndexByte(b, '}'); i < 0 || bytes.IndexByte(b[:i], '\\') < 0 && bytes.Count(b[:i], quote)%2 == 0 {
+		return i // as nearly always: no string goes on here, and none has quotes in it
+	}
 	for i := 1; i < len(b); i++ {
 		switch b[i] {
 		case '}':
