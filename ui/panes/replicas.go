@@ -171,6 +171,7 @@ func (c *Ctx) replicaHead(a grid.Area, cols []replicaColumn, t *ReplicaTable) {
 func (c *Ctx) replicaRow(a grid.Area, cols []replicaColumn, r *fleet.Replica, far [fleet.NumFields]bool) {
 	gl := c.Skin.Glyphs
 	x := markWidth
+	why, _, down := c.trouble(r.Snapshot)
 	for _, col := range cols {
 		cell := a.Sub(x, 0, col.w-1, 1)
 		x += col.w
@@ -178,12 +179,17 @@ func (c *Ctx) replicaRow(a grid.Area, cols []replicaColumn, r *fleet.Replica, fa
 		case col.field == fleet.State:
 			mark, st := c.replicaState(r)
 			cell.Cell(0, 0, st, mark)
-			words := r.State
-			if r.Broken {
-				words += " " + timeOf(r.Snapshot, r.Snapshot.Engine.Remote.Since)
+			words, since := r.State, timeOf(r.Snapshot, r.Snapshot.Engine.Remote.Since)
+			if fits := cell.W-2 > len(words)+len(since); r.Broken && fits {
+				words += " " + since
+			} else if down {
+				why = "since " + since + ": " + why
 			}
 			cell.Clip(2, 0, cell.W-2, st, words)
 			continue
+		case down && col.field.Kind() != fleet.Word: // what is known of it is from before: enter shows it
+			a.Elide(cell.X-a.X, 0, a.W-(cell.X-a.X), dim, why, gl.Ellipsis)
+			return
 		case col.field == fleet.Name:
 			cell.Clip(0, 0, cell.W, text, fitName(r.Name, cell.W, gl.Ellipsis))
 			continue
