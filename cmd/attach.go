@@ -38,6 +38,7 @@ type attachOptions struct {
 	exports   exports
 	traces    traces
 	headless  bool
+	length    time.Duration // after which it ends, without a screen; 0: when interrupted
 	files     reportFiles
 	tokenFile string
 	keyFile   string
@@ -71,12 +72,14 @@ Replicas that a Prometheus scrapes already are watched through it, at prometheus
 
 With --record all that is watched goes into one file, which llmtop replay shows again as it was here.
 
-With --record, --metrics-listen or --otlp-push it needs no terminal: then it records, or tells the metrics of all engines, until it is ended. So
-it does with alerts in the config file, which are told on standard error.`,
+With --headless it needs no terminal: it watches until it is interrupted, or for as long as --for says, and reports. With --record,
+--metrics-listen or --otlp-push it records, or tells the metrics of all engines, until it is ended. So it does with alerts in the config
+file, which are told on standard error.`,
 		Example: `  llmtop attach
   llmtop attach unix:/run/user/1000/llmtop/llmtop-4711.sock
   llmtop attach tcp:127.0.0.1:7070 tcp:127.0.0.1:7071
   llmtop attach http://127.0.0.1:8080 http://gpu1:8000
+  llmtop attach --headless --for 60s --json report.json http://127.0.0.1:8000
   llmtop attach --otlp 127.0.0.1:4318
   llmtop attach prometheus+http://prometheus:9090 --match 'job="vllm"'`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -86,7 +89,8 @@ it does with alerts in the config file, which are told on standard error.`,
 		},
 	}
 	opts.traces.bind(c.Flags())
-	c.Flags().BoolVar(&opts.headless, "headless", false, "with --otlp alone: no screen, report when interrupted")
+	c.Flags().BoolVar(&opts.headless, "headless", false, "no screen: report when interrupted, exit")
+	c.Flags().DurationVar(&opts.length, "for", 0, "end after this long, and report"+headlessOnly)
 	opts.files.bind(c.Flags(), headlessOnly)
 	opts.view.bind(c.Flags())
 	opts.recording.bind(c.Flags())
@@ -108,6 +112,9 @@ func (o *attachOptions) check() error {
 	if o.every < leastInterval {
 		return usagef("--interval %v: must be at least %v", o.every, leastInterval)
 	}
+	if o.length < 0 || o.length > 0 && !o.headless {
+		return usagef("--for %v: must be more than 0, and goes with --headless", o.length)
+	}
 	return cmp.Or(o.probing.check(), o.traces.check(), o.files.checkHeadless(o.headless), o.recording.check(), o.exports.check(), o.view.check())
 }
 
@@ -124,10 +131,10 @@ func (o *attachOptions) run(ctx context.Context) error {
 	}
 	o.exports.screen = !o.headless && o.view.visible()
 	switch {
-	case o.headless && (o.traces.at == "" || len(o.addresses) > 0):
-		return usagef("--headless is for --otlp HOST:PORT without other addresses")
+	case o.headless && len(o.addresses) == 0 && o.traces.at == "":
+		return usagef("--headless needs an address to watch: llmtop attach --headless ADDRESS, or --otlp HOST:PORT")
 	case !o.exports.screen && !o.exports.any() && !o.headless && len(o.tables.alerts) == 0 && o.recording.file == "":
-		return usagef("attach needs a terminal, or --plain; without one it can record: llmtop attach --record FILE ADDRESS...")
+		return usagef("attach needs a terminal, or --plain; without one it can report, with --headless, or record: llmtop attach --record FILE ADDRESS...")
 	case len(o.zmq) > 0 && (len(o.addresses) != 1 || !api.IsAddress(o.addresses[0])):
 		return usagef("--zmq goes with the address of one server: llmtop attach --zmq tcp://127.0.0.1:5557 http://127.0.0.1:8000")
 	case o.match != "" && !slices.ContainsFunc(o.addresses, isFleet):
@@ -149,23 +156,24 @@ func (o *attachOptions) run(ctx context.Context) error {
 		return err
 	}
 	if o.headless {
-		return errors.Join(o.reportTraces(ctx, secret, x, o.stdout, o.notes), x.close())
+		return errors.Join(o.runHeadless(ctx, secret, key, x), x.close())
 	}
-	return errors.Join(o.watch(ctx, secret, key, x), x.close())
+	_, err = o.watch(ctx, secret, key, x)
+	return errors.Join(err, x.close())
 }
 
-// watch shows the engines until the user or a signal closes the screen, or without one until a signal comes.
-func (o *attachOptions) watch(ctx context.Context, secret, key string, x *exporting) error {
+// watch shows the engines until the user or a signal closes the screen, or without one until a signal comes. It returns them as they were then.
+func (o *attachOptions) watch(ctx context.Context, secret, key string, x *exporting) (*attached, error) {
 	ctx, stop := interruptible(ctx, errClosed)
 	defer stop()
 	a := &attached{opt: o, token: secret, key: key, exporting: x, clock: o.traces.clock(), lanes: scrape.NewLanes()}
 	if o.several() {
 		var err error
 		if a.recorder, err = o.recording.begin(a.clock, true); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return a.recordedAll(a.run(ctx))
+	return a, a.recordedAll(a.run(ctx))
 }
 
 // run shows the engines until ctx ends or the screen is closed.
@@ -177,34 +185,21 @@ func (a *attached) run(ctx context.Context) error {
 	a.group = group
 	a.alerts = newAlerting(o.tables.alerts, o.exports.screen, false)
 	defer a.alerts.close() // it has no error
-	for _, at := range o.addresses {
-		if err := a.add(ctx, at); err != nil {
-			return usageError{err}
-		}
-	}
-	if o.imatrix != "" {
-		if err := a.addCounts(ctx, o.imatrix); err != nil {
-			return usageError{err}
-		}
+	a.sampled = make(chan struct{})
+	if err := a.addAll(ctx); err != nil {
+		close(a.sampled)
+		return err
 	}
 	group.Go(guarded("sample host", func() error {
+		defer close(a.sampled)
 		defer a.machine.close()
 		return host.New(host.Options{Clock: a.clock, NoGPU: !a.local()}).Run(ctx, event.Tee{&a.self, &a.machine})
 	}))
-	if o.traces.at != "" {
-		if err := a.addTraces(ctx); err != nil {
-			return err
-		}
-	} else if len(o.addresses) == 0 {
-		if err := a.find(ctx); err != nil {
-			return err
-		}
-		group.Go(func() error { return a.discover(ctx) })
-	}
+	o.tellHeadless()
 	group.Go(func() error {
 		defer stop()
 		if !o.exports.screen {
-			<-ctx.Done()
+			o.await(ctx)
 			return nil
 		}
 		cfg := o.view.screen()
@@ -225,6 +220,7 @@ type attached struct {
 	group     *errgroup.Group // of what runs beside the screen
 	self      self
 	machine   machine         // samples of this machine, for servers that run on it
+	sampled   chan struct{}   // closed after the last sample
 	lanes     *scrape.Lanes   // of all servers
 	recorder  *trace.Recorder // of all engines together; nil: of the only one, or none
 
@@ -238,6 +234,33 @@ type engine struct {
 	session *session
 	client  *socket.Client // nil: a server over HTTP
 	fleet   bool           // it is a Prometheus that tells of others
+
+	elsewhere bool // where it runs is not known
+}
+
+// addAll begins to watch what was asked for, or what there is.
+func (a *attached) addAll(ctx context.Context) error {
+	o := a.opt
+	for _, at := range o.addresses {
+		if err := a.add(ctx, at); err != nil {
+			return usageError{err}
+		}
+	}
+	if o.imatrix != "" {
+		if err := a.addCounts(ctx, o.imatrix); err != nil {
+			return usageError{err}
+		}
+	}
+	if o.traces.at != "" {
+		return a.addTraces(ctx)
+	}
+	if len(o.addresses) == 0 {
+		if err := a.find(ctx); err != nil {
+			return err
+		}
+		a.group.Go(func() error { return a.discover(ctx) })
+	}
+	return nil
 }
 
 // add begins to watch the engine at an address. What cannot be used is told at once; whatever else goes wrong is shown on the screen.
@@ -252,7 +275,7 @@ func (a *attached) add(ctx context.Context, at string) error {
 	if err != nil {
 		return err
 	}
-	s := a.exporting.session(at, store.Options{Now: a.clock.Now, Targets: a.opt.targets, History: a.opt.exports.history(store.BesideHistory)})
+	s := a.session(at, store.Options{Now: a.clock.Now, Targets: a.opt.targets, History: a.opt.exports.history(store.BesideHistory)})
 	a.alerts.over(s, a.called(at))
 	s.sink[0] = a.opt.view.hush(s.sink[0])
 	if err := a.record(s, trace.Source{Name: at}); err != nil {
@@ -269,8 +292,11 @@ func (a *attached) add(ctx context.Context, at string) error {
 // watch runs a session until ctx ends. An engine that refuses to be watched ends the program if it is the only one; among others the
 // screen says so.
 func (a *attached) watch(ctx context.Context, s *session, at string) error {
-	err := s.run(ctx, func(ctx context.Context) error {
-		<-ctx.Done()
+	err := s.run(ctx, func(own context.Context) error {
+		<-own.Done()
+		if ctx.Err() != nil {
+			<-a.sampled // the session is open for what is told until then
+		}
 		return nil
 	})
 	switch refused := errors.Is(err, socket.ErrToken) || errors.Is(err, socket.ErrVersion); {
@@ -288,42 +314,6 @@ func (a *attached) called(at string) string {
 		return ""
 	}
 	return at
-}
-
-// lookEvery is how often new engines are looked for.
-const lookEvery = 2 * time.Second
-
-// discover adds the engines of the well-known folder as they come.
-func (a *attached) discover(ctx context.Context) error {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-		if err := a.find(ctx); err != nil {
-			return err
-		}
-	}
-}
-
-// find adds the engines of the well-known folder that are not watched yet.
-func (a *attached) find(ctx context.Context) error {
-	found, err := socket.Discover()
-	if err != nil {
-		return err
-	}
-	for _, f := range found {
-		if a.watches(f.Address) {
-			continue
-		}
-		if err := a.add(ctx, f.Address); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (a *attached) watches(at string) bool {

@@ -192,9 +192,6 @@ func readReport(ctx context.Context, name string, notes io.Writer) (*report.Repo
 	switch {
 	case err == nil:
 		defer rec.Close() // read only
-		if rec.Several {
-			return nil, fmt.Errorf("%s is of several engines: write the report of one of them with llmtop report --engine NAME --json FILE", name)
-		}
 		return reportOf(ctx, rec, name, &view{targets: store.Targets{TTFT: defaultTTFTTarget}})
 	case !errors.Is(err, trace.ErrNotRecording):
 		return nil, err

@@ -46,14 +46,14 @@ func (a *attached) addFleet(ctx context.Context, at string) error {
 
 // replica begins to show one of a fleet, and returns where its events go.
 func (a *attached) replica(ctx context.Context, name string) event.Sink {
-	s := a.exporting.session(name, store.Options{Now: a.clock.Now, Targets: a.opt.targets, Queue: serverQueue})
+	s := a.session(name, store.Options{Now: a.clock.Now, Targets: a.opt.targets, Queue: serverQueue})
 	if a.recorder != nil {
 		a.recordAmong(s, trace.Source{Name: name})
 	}
 	a.group.Go(func() error { return a.watch(ctx, s, name) })
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.engines = append(a.engines, engine{at: name, session: s})
+	a.engines = append(a.engines, engine{at: name, session: s, elsewhere: true})
 	return s.sink
 }
 

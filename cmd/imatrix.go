@@ -14,7 +14,7 @@ func (a *attached) addCounts(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	s := a.exporting.session(path, store.Options{Now: a.clock.Now, Queue: serverQueue})
+	s := a.session(path, store.Options{Now: a.clock.Now, Queue: serverQueue})
 	if err := a.record(s, trace.Source{Name: path}); err != nil {
 		return err
 	}

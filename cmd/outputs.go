@@ -49,16 +49,6 @@ func (f *reportFiles) any() bool {
 	return false
 }
 
-// beyondJSON is the first format that is asked for besides JSON, "" if there is none: those know of one engine only.
-func (f *reportFiles) beyondJSON() string {
-	for _, format := range formats {
-		if format.flag != "json" && *f.names[format.flag] != "" {
-			return format.flag
-		}
-	}
-	return ""
-}
-
 // headlessOnly is the condition on which run and replay report.
 const headlessOnly = " (with --headless)"
 
@@ -122,16 +112,6 @@ func (out outputs) write(r *report.Report, stdout io.Writer) error {
 		}
 	}
 	return nil
-}
-
-// writeEngines writes the reports of several engines: as JSON, or else as text.
-func (out outputs) writeEngines(all *report.Engines, stdout io.Writer) error {
-	for i, file := range out {
-		if file != nil && formats[i].flag == "json" {
-			return write(file, all.WriteJSON)
-		}
-	}
-	return all.WriteText(stdout)
 }
 
 func write(file *os.File, to func(io.Writer) error) error {

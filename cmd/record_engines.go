@@ -33,7 +33,8 @@ func (a *attached) record(s *session, of trace.Source) error {
 
 // recordAmong has a session recorded with the others.
 func (a *attached) recordAmong(s *session, of trace.Source) {
-	s.sink = append(s.sink, a.opt.recording.into(a.recorder.Source(of)))
+	s.tape = a.opt.recording.into(a.recorder.Source(of))
+	s.sink = append(s.sink, s.tape)
 }
 
 // recordedAll closes the recording of all engines, after the last event of any, and returns err with what went wrong. After a mistake of the

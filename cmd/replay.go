@@ -133,12 +133,25 @@ func (o *replayOptions) runHeadless(ctx context.Context, rec *trace.Recording, s
 	if err != nil {
 		return err
 	}
-	return reportRecording(ctx, rec, &o.files, out, o.file, o.engine, &o.view, stdout)
+	built, err := reportOf(ctx, rec, o.file, &o.view)
+	if built == nil {
+		out.discard()
+		return err
+	}
+	built, mistake := ofEngine(built, o.engine, o.file)
+	if mistake != nil {
+		out.discard()
+		return mistake
+	}
+	return errors.Join(err, out.write(built, stdout))
 }
 
 // reportOf goes through a recording as fast as possible and makes the report of it, nil if it cannot be played. With an error beside it, it
 // covers what came before.
 func reportOf(ctx context.Context, rec *trace.Recording, name string, judged *view) (*report.Report, error) {
+	if rec.Several {
+		return reportEngines(ctx, rec, name, judged)
+	}
 	var s *session
 	player, err := trace.NewPlayer(rec, trace.PlayOptions{
 		Codec: newCodec, Speed: trace.Unpaced, StopAtEnd: true, Drain: func() { s.store.Snapshot() },

@@ -9,8 +9,6 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/compat"
 	"github.com/llmtop/llmtop/profiler/report"
-	"github.com/llmtop/llmtop/profiler/store"
-	"github.com/llmtop/llmtop/profiler/trace"
 )
 
 // reportOptions are what the report command is told.
@@ -52,15 +50,15 @@ func (o *reportOptions) run(ctx context.Context, name string, stdout, notes io.W
 	if err := checkCompat(o.compat); err != nil {
 		return err
 	}
-	if rec, err := trace.Open(name); err == nil && rec.Several {
-		defer rec.Close() // read only
-		return o.runSeveral(ctx, rec, name, stdout)
-	} else if err == nil {
-		_ = rec.Close() // read only
-	}
 	r, err := readReport(ctx, name, notes)
 	if err != nil {
 		return usageError{fmt.Errorf("read %s: %w", name, err)}
+	}
+	if r, err = ofEngine(r, o.engine, name); err != nil {
+		return err
+	}
+	if r.Fleet != nil && o.compat != "" {
+		return usagef("--compat: %s is of several engines: choose one with --engine, of %s", name, namesOf(r.Fleet))
 	}
 	if r.Stageless() && *o.files.names["csv"] != "" {
 		return usagef("--csv: %s does not hold the stages; its recording does", name)
@@ -71,19 +69,6 @@ func (o *reportOptions) run(ctx context.Context, name string, stdout, notes io.W
 		return err
 	}
 	return out.write(r, stdout)
-}
-
-// runSeveral reports a recording of several engines.
-func (o *reportOptions) runSeveral(ctx context.Context, rec *trace.Recording, name string, stdout io.Writer) error {
-	judged := &view{targets: store.Targets{TTFT: defaultTTFTTarget}}
-	if o.compat != "" && o.engine == "" {
-		return usagef("--compat: %s is of several engines: choose one with --engine, of %s", name, sourceNames(rec))
-	}
-	out, err := o.files.open()
-	if err != nil {
-		return err
-	}
-	return reportRecording(ctx, rec, &o.files, out, name, o.engine, judged, stdout)
 }
 
 // checkCompat refuses the name of a tool that is none; "" is none wanted.

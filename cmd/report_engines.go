@@ -2,9 +2,7 @@ package cmd
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -16,12 +14,12 @@ import (
 )
 
 func bindEngine(set *pflag.FlagSet, name *string) {
-	set.StringVar(name, "engine", "", "of a recording of several engines: report this one, by its name or a part of it")
+	set.StringVar(name, "engine", "", "of several engines: report this one, by its name or a part of it")
 }
 
-// reportEngines goes through a recording of several engines as fast as possible and makes the reports of all. With an error beside them, they
-// cover what came before.
-func reportEngines(ctx context.Context, rec *trace.Recording, name string, judged *view) (*report.Engines, error) {
+// reportEngines goes through a recording of several engines as fast as possible and makes the report of all, nil if it cannot be played. With an error
+// beside it, it covers what came before.
+func reportEngines(ctx context.Context, rec *trace.Recording, name string, judged *view) (*report.Report, error) {
 	var player *trace.Player
 	var collectors []*report.Collector // by source
 	p := &played{rec: rec, make: func(source int) (*store.Store, event.Sink) {
@@ -44,58 +42,36 @@ func reportEngines(ctx context.Context, rec *trace.Recording, name string, judge
 		err = interrupted(ctx, ctx.Err())
 	}
 	meta := report.Meta{Version: versionString(), Partial: err != nil, Elsewhere: true, Configuration: replayed(name, judged)}
-	all := report.NewEngines(meta)
+	var members []report.Member
 	for _, n := range p.listed() {
 		s := p.snapshot(n)
-		all.Add(rec.Source(n).Name, s, report.Build(meta, s, collectors[n]))
+		members = append(members, report.Member{Name: rec.Source(n).Name, Snapshot: s, Report: report.Build(meta, s, collectors[n])})
 	}
-	return all, err
+	return report.Several(meta, members), err
 }
 
-// reportRecording writes the report of a recording: to the files that were named, or else as text.
-func reportRecording(ctx context.Context, rec *trace.Recording, files *reportFiles, out outputs, name, engine string, judged *view, stdout io.Writer) error {
-	if !rec.Several {
-		if engine != "" {
-			out.discard()
-			return usagef("--engine %q: %s is of one engine", engine, name)
-		}
-		built, err := reportOf(ctx, rec, name, judged)
-		if built == nil {
-			out.discard()
-			return err
-		}
-		return errors.Join(err, out.write(built, stdout))
+// ofEngine is the report of one engine of several, by its name or a part of it, if one is asked for.
+func ofEngine(r *report.Report, engine, name string) (*report.Report, error) {
+	switch {
+	case engine == "":
+		return r, nil
+	case r.Fleet == nil:
+		return nil, usagef("--engine %q: %s is of one engine", engine, name)
 	}
-	if engine == "" && files.beyondJSON() != "" {
-		out.discard()
-		return usagef("--%s: %s is of several engines: choose one with --engine, of %s", files.beyondJSON(), name, sourceNames(rec))
+	if one := r.Fleet.Named(engine); one != nil {
+		return one, nil
 	}
-	all, err := reportEngines(ctx, rec, name, judged)
-	if all == nil {
-		out.discard()
-		return err
-	}
-	if engine == "" {
-		return errors.Join(err, out.writeEngines(all, stdout))
-	}
-	one := all.Named(engine)
-	if one == nil {
-		out.discard()
-		return usagef("--engine %q: must name one of %s", engine, sourceNames(rec))
-	}
-	return errors.Join(err, out.write(one, stdout))
+	return nil, usagef("--engine %q: must name one of %s", engine, namesOf(r.Fleet))
 }
 
 // mostNamed is how many engines a message names.
 const mostNamed = 8
 
-// sourceNames are the engines of a recording.
-func sourceNames(rec *trace.Recording) string {
+// namesOf are the engines of a report.
+func namesOf(f *report.Fleet) string {
 	var names []string
-	for n := range rec.Sources {
-		if s := rec.Source(n); !s.Fleet {
-			names = append(names, s.Name)
-		}
+	for i := range f.Replicas {
+		names = append(names, f.Replicas[i].Name)
 	}
 	if more := len(names) - mostNamed; more > 0 {
 		names = append(names[:mostNamed], fmt.Sprintf("and %d more", more))

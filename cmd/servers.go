@@ -46,7 +46,7 @@ func (a *attached) addServer(ctx context.Context, at string) error {
 	if alone {
 		opt.History = a.opt.exports.history(store.BesideHistory)
 	}
-	s := a.exporting.session(at, opt)
+	s := a.session(at, opt)
 	a.alerts.over(s, a.called(at))
 	if err := a.record(s, trace.Source{Name: at}); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/profiler/trace"
 	"github.com/llmtop/llmtop/runtime"
@@ -21,8 +22,11 @@ type session struct {
 	sink     event.Tee // the store first
 	sources  []source
 	atEnd    []func() error  // after the last event
-	recorder *trace.Recorder // nil: nothing is recorded
+	recorder *trace.Recorder // of this session alone; nil: it is not recorded, or with others
+	tape     event.Sink      // what records it; nil: nothing does
 	alerts   *alerting       // nil: there are no rules
+
+	collector *report.Collector // nil: nobody reports, or another collects
 }
 
 // source is a runtime.Source with what it does in a word or two.
@@ -48,7 +52,7 @@ func (s *session) record(r *recording, clock runtime.Clock) error {
 	if err != nil || recorder == nil {
 		return err
 	}
-	s.recorder = recorder
+	s.recorder, s.tape = recorder, sink
 	s.sink = append(s.sink, sink)
 	s.atEnd = append(s.atEnd, func() error { return finish(recorder) })
 	return nil

@@ -4,18 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"time"
 
 	"github.com/spf13/pflag"
 
-	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/profiler/trace"
 	"github.com/llmtop/llmtop/runtime"
-	"github.com/llmtop/llmtop/runtime/host"
 	"github.com/llmtop/llmtop/runtime/otlp"
 )
 
@@ -68,51 +64,19 @@ func (a *attached) addTraces(ctx context.Context) error {
 		return err
 	}
 	at := receiver.Address()
-	s := a.exporting.session(at, store.Options{Now: a.clock.Now, Targets: a.opt.targets, History: a.opt.exports.history(store.BesideHistory)})
+	s := a.session(at, store.Options{Now: a.clock.Now, Targets: a.opt.targets, History: a.opt.exports.history(store.BesideHistory)})
 	a.alerts.over(s, a.called(at))
 	if err := a.record(s, trace.Source{Name: at}); err != nil {
 		return errors.Join(err, receiver.Close())
 	}
 	s.add("receive traces", because(a.opt.note, receiver.Run))
+	if a.opt.headless {
+		a.machine.add("", selfOnly{s.sink}) // what llmtop itself takes is in the report
+		fmt.Fprintf(a.opt.notes, "listening: %s\n", at)
+	}
 	a.group.Go(func() error { return a.watch(ctx, s, at) })
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.engines = append(a.engines, engine{at: at, session: s})
+	a.engines = append(a.engines, engine{at: at, session: s, elsewhere: true})
 	return nil
-}
-
-// reportTraces takes traces without a screen until a signal comes, and reports.
-func (o *attachOptions) reportTraces(ctx context.Context, secret string, x *exporting, stdout, notes io.Writer) error {
-	out, err := o.files.open()
-	if err != nil {
-		return err
-	}
-	ctx, stop := interruptible(ctx, errClosed)
-	defer stop()
-	clock := o.traces.clock()
-	receiver, err := o.traces.open(secret, clock)
-	if err != nil {
-		out.discard()
-		return err
-	}
-	collector := report.NewCollector()
-	s := x.session(receiver.Address(), store.Options{Now: clock.Now, Targets: o.targets, OnRequest: collector.Request})
-	s.sink = append(s.sink, collector)
-	if err := s.record(&o.recording, clock); err != nil {
-		out.discard()
-		return errors.Join(err, receiver.Close())
-	}
-	sampler := host.New(host.Options{Clock: clock, NoGPU: true})
-	s.add("receive traces", receiver.Run)
-	s.add("sample host", func(ctx context.Context, sink event.Sink) error { return sampler.Run(ctx, selfOnly{sink}) })
-	fmt.Fprintf(notes, "listening: %s\n", receiver.Address())
-	err = s.run(ctx, func(ctx context.Context) error {
-		<-ctx.Done()
-		return nil
-	})
-	built := report.Build(report.Meta{
-		Version: versionString(), Elsewhere: true, Partial: err != nil,
-		Configuration: o.view.tell(map[string]string{"otlp": o.traces.at}),
-	}, s.store.Snapshot(), collector)
-	return errors.Join(err, out.write(built, stdout))
 }

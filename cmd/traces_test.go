@@ -71,7 +71,6 @@ func TestTracesNeedAnAddress(t *testing.T) {
 		{"attach", "--headless"},
 		{"attach", "--otlp", "nowhere", "--headless"},
 		{"attach", "--otlp", "0.0.0.0:0", "--headless"},
-		{"attach", "--otlp", "127.0.0.1:0", "--headless", "http://127.0.0.1:1"},
 		{"attach", "--otlp", "127.0.0.1:0", "--json", "-"},
 	} {
 		t.Setenv("LLMTOP_TOKEN", "")

@@ -234,3 +234,19 @@ func TestOddValues(t *testing.T) {
 		t.Errorf("write JSON: %v", err)
 	}
 }
+
+// TestSumsAreNotCompared: runs are compared request by request; a report without such says so in one line.
+func TestSumsAreNotCompared(t *testing.T) {
+	sums := &report.Report{Engine: report.Engine{Name: "vLLM"}, Reported: &report.Reported{}, Requests: []report.Request{{State: "finished"}}}
+	if _, err := compare.NewSide("a.json", sums); err == nil || !strings.Contains(err.Error(), "vLLM tells sums") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("a server without single requests: %v", err)
+	}
+	sums.Requests[0].TPOT = number(0.01) // seen in a slot, or a probe
+	if _, err := compare.NewSide("a.json", sums); err != nil {
+		t.Error(err)
+	}
+	several := &report.Report{Fleet: &report.Fleet{Replicas: make([]report.Replica, 3)}}
+	if _, err := compare.NewSide("a.json", several); err == nil || !strings.Contains(err.Error(), "of 3 engines") {
+		t.Errorf("several engines: %v", err)
+	}
+}

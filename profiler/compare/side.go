@@ -56,6 +56,9 @@ func NewSide(name string, reports ...*report.Report) (*Side, error) {
 	s := &Side{Name: name, Parts: map[string]float64{}}
 	parts, counts := map[string]int{}, [][]float64(nil)
 	for i, r := range reports {
+		if err := measured(r); err != nil {
+			return nil, fmt.Errorf("compare %s: %w", name, err)
+		}
 		conditions := conditionsOf(r)
 		if i == 0 {
 			s.Conditions = conditions
@@ -79,6 +82,17 @@ func NewSide(name string, reports ...*report.Report) (*Side, error) {
 	}
 	s.Experts = shares(counts)
 	return s, nil
+}
+
+// measured refuses what holds no single requests, by which runs are compared.
+func measured(r *report.Report) error {
+	switch {
+	case r.Fleet != nil:
+		return fmt.Errorf("it is of %d engines; for the report of one: llmtop report --engine NAME --json FILE", len(r.Fleet.Replicas))
+	case r.Reported != nil && !slices.ContainsFunc(r.Finished(), func(q report.Request) bool { return q.TTFT.OK() || q.TPOT.OK() || q.E2EL.OK() }):
+		return fmt.Errorf("%s tells sums and no single requests, which are what is compared: measure it with llmtop bench, or through llmtop proxy", r.Engine.Name)
+	}
+	return nil
 }
 
 // addRuns adds the runs of a report: those of its benchmark, or else the whole.

@@ -12,7 +12,7 @@ import (
 
 // Stageless reports whether there are no stages for WriteCSV to write: Read does not bring them back, since the document has their sums alone.
 func (r *Report) Stageless() bool {
-	return r.Bench == nil && r.Reported == nil && !slices.ContainsFunc(r.Requests, func(q Request) bool { return len(q.stages) > 0 })
+	return r.Bench == nil && r.Reported == nil && r.Fleet == nil && !slices.ContainsFunc(r.Requests, func(q Request) bool { return len(q.stages) > 0 })
 }
 
 // WriteCSV writes the points of a benchmark, and of a server that tells of itself in sum its numbers. Of any other run it writes one row a stage: first the parts of the model load, then request by request its stages in the order in which
@@ -22,7 +22,7 @@ func (r *Report) WriteCSV(w io.Writer) error {
 	if r.Bench != nil {
 		return r.writeBenchCSV(w)
 	}
-	if r.Reported != nil {
+	if r.Reported != nil || r.Fleet != nil {
 		return r.writeReportedCSV(w)
 	}
 	b := bufio.NewWriter(w)

@@ -17,10 +17,16 @@ func (r *Report) writeReportedCSV(out io.Writer) error {
 	if err := w.Write(reportedHeader); err != nil {
 		return err
 	}
-	if err := w.WriteAll(r.reportedRows("")); err != nil {
-		return err
+	if r.Fleet == nil {
+		return w.WriteAll(r.reportedRows(""))
 	}
-	return w.Error()
+	for i := range r.Fleet.Replicas {
+		one := &r.Fleet.Replicas[i]
+		if err := w.WriteAll(one.Report.reportedRows(one.Name)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // reportedRows are the rows of one server.

@@ -13,13 +13,11 @@ const lineWidth = 120
 
 // WriteJSON writes the report as one indented document, with a line for every value that fits on one: a token, a row of counts. The
 // order of the fields is always the same.
-func (r *Report) WriteJSON(w io.Writer) error { return writeDocument(w, r) }
-
-func writeDocument(w io.Writer, document any) error {
+func (r *Report) WriteJSON(w io.Writer) error {
 	var compact bytes.Buffer
 	enc := json.NewEncoder(&compact)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(document); err != nil {
+	if err := enc.Encode(r); err != nil {
 		return err
 	}
 	l := newLayout(w)

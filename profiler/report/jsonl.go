@@ -11,9 +11,17 @@ func (r *Report) WriteJSONL(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	e := json.NewEncoder(b)
 	e.SetEscapeHTML(false)
-	for i := range r.Requests {
-		if err := e.Encode(&r.Requests[i]); err != nil {
-			return err
+	of := []*Report{r}
+	if r.Fleet != nil {
+		for i := range r.Fleet.Replicas {
+			of = append(of, r.Fleet.Replicas[i].Report)
+		}
+	}
+	for _, r := range of {
+		for i := range r.Requests {
+			if err := e.Encode(&r.Requests[i]); err != nil {
+				return err
+			}
 		}
 	}
 	return b.Flush()

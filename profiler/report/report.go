@@ -48,6 +48,7 @@ type Report struct {
 	Cut           Cut               `json:"cut"`
 	Verdicts      []Verdict         `json:"verdicts"`
 	Reported      *Reported         `json:"reported,omitempty"` // null but for a server that tells of itself in sum
+	Fleet         *Fleet            `json:"fleet,omitempty"`    // null but for several engines that were watched together
 	Ops           *Ops              `json:"ops,omitempty"`      // null where operations were not timed
 	Bench         *Bench            `json:"bench,omitempty"`    // null where no benchmark made the requests
 	Compat        *Compat           `json:"compat,omitempty"`   // null where not asked for; that of a benchmark is in Bench

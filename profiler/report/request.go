@@ -14,6 +14,7 @@ import (
 // Request is one request with all its metrics, defined in docs/metrics.md.
 type Request struct {
 	ID        event.RequestID `json:"id"`
+	Replica   string          `json:"replica,omitempty"` // of several, which one it was at
 	Label     string          `json:"label"`
 	Group     string          `json:"group"`
 	State     string          `json:"state"`

@@ -26,19 +26,22 @@ func (r *Report) sections() []section {
 }
 
 // body are the parts between what was run and what to know of it.
-func (r *Report) body() (out []section) {
+func (r *Report) body() []section {
+	if r.Fleet != nil {
+		return filled(r.Fleet.sections())
+	}
 	parts := []section{r.benchSection(), r.profilesSection(), r.limitsSection()}
 	parts = append(parts, r.pointSections()...)
 	parts = append(parts, r.reportedSections()...)
 	parts = append(parts,
 		r.economicsSection(), r.clientSection(), r.requestsSection(), r.latencySection(), r.partsSection(), r.throughputSection(), r.groupsSection(),
 		r.hostSection(), r.expertsSection(), r.placementSection(), r.opsSection())
-	for _, s := range append(parts, r.compatSections()...) {
-		if !s.empty() {
-			out = append(out, s)
-		}
-	}
-	return out
+	return filled(append(parts, r.compatSections()...))
+}
+
+// filled are the sections that have something in them.
+func filled(all []section) []section {
+	return slices.DeleteFunc(all, func(s section) bool { return s.empty() })
 }
 
 // notes are what whoever reads a report has to know before its numbers.
@@ -71,6 +74,10 @@ func (r *Report) headSection() section {
 		if shape := m.shape(); len(shape) > 0 {
 			s.rows = append(s.rows, []string{"shape", strings.Join(shape, ", ")})
 		}
+	}
+	if r.Fleet != nil {
+		s.rows = append(s.rows, r.Fleet.describe(r)...)
+		return s
 	}
 	requests, tokens := r.Totals.words()
 	s.rows = append(s.rows,

@@ -74,7 +74,11 @@ func (r *Report) WriteText(out io.Writer) error {
 }
 
 func (r *Report) writeHead(w writer) {
-	w.line("llmtop %s - engine %s, %s", r.Version, r.Engine.where(), r.Engine.State)
+	if f := r.Fleet; f != nil {
+		w.line("llmtop %s - %s", r.Version, f.count(r.Engine.Name))
+	} else {
+		w.line("llmtop %s - engine %s, %s", r.Version, r.Engine.where(), r.Engine.State)
+	}
 	if m := r.Model; m != nil {
 		w.line("model %s", strings.Join(append([]string{m.Name + spaced(m.Quantisation)}, m.shape()...), ", "))
 	}

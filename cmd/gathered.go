@@ -1,0 +1,104 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/report"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/runtime/api"
+)
+
+// runHeadless watches the engines without a screen until a signal comes or the time is up, and reports what they have told.
+func (o *attachOptions) runHeadless(ctx context.Context, secret, key string, x *exporting) error {
+	out, err := o.files.open()
+	if err != nil {
+		return err
+	}
+	a, err := o.watch(ctx, secret, key, x)
+	if mistake := (usageError{}); errors.As(err, &mistake) { // nothing was watched
+		out.discard()
+		return err
+	}
+	return errors.Join(err, out.write(a.report(err != nil), o.stdout))
+}
+
+// await returns when the engines have been watched for as long as was asked for, or ctx ends.
+func (o *attachOptions) await(ctx context.Context) {
+	if o.length == 0 {
+		<-ctx.Done()
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(o.length):
+	}
+}
+
+// tellHeadless says what goes on where there is no screen.
+func (o *attachOptions) tellHeadless() {
+	if !o.headless || len(o.addresses) == 0 {
+		return
+	}
+	until := "until interrupted"
+	if o.length > 0 {
+		until = fmt.Sprintf("for %v", o.length)
+	}
+	what := o.addresses[0]
+	if n := len(o.addresses); n > 1 {
+		what = fmt.Sprintf("%d addresses", n)
+	}
+	fmt.Fprintf(o.notes, "watching: %s, %s\n", what, until)
+}
+
+// session makes the session of an engine. Without a screen it keeps all that a report holds, but no texts.
+func (a *attached) session(name string, opt store.Options) *session {
+	if !a.opt.headless {
+		return a.exporting.session(name, opt)
+	}
+	collector, ending := report.NewCollector(), &ending{clock: a.clock}
+	opt.OnRequest, opt.Now, opt.Wall = collector.Request, ending.now, ending.wall
+	s := a.exporting.session(name, opt)
+	s.sink = append(s.sink, event.WithoutText{Sink: collector}, ending)
+	s.collector = collector
+	s.atEnd = append(s.atEnd, func() error { // before the recording is closed
+		ending.end(s.tape)
+		return nil
+	})
+	return s
+}
+
+// report is that of one engine, or of all where several may be watched.
+func (a *attached) report(partial bool) *report.Report {
+	meta := report.Meta{Version: versionString(), Partial: partial, Elsewhere: true, Configuration: a.opt.configuration()}
+	var members []report.Member
+	for _, e := range a.shown() {
+		of := meta
+		of.Elsewhere = e.client != nil || e.elsewhere || !api.IsLocal(e.at)
+		s := e.session.store.Snapshot()
+		collector := e.session.collector
+		if collector == nil {
+			collector = report.NewCollector()
+		}
+		members = append(members, report.Member{Name: e.at, Snapshot: s, Report: report.Build(of, s, collector)})
+	}
+	if len(members) == 1 && !a.opt.several() {
+		return members[0].Report
+	}
+	return report.Several(meta, members)
+}
+
+// configuration is what a report says of what was asked for.
+func (o *attachOptions) configuration() map[string]string {
+	values := map[string]string{}
+	for name, value := range map[string]string{"attach": strings.Join(o.addresses, " "), "otlp": o.traces.at, "match": o.match} {
+		if value != "" {
+			values[name] = value
+		}
+	}
+	return o.view.tell(values)
+}

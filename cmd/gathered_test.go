@@ -1,0 +1,220 @@
+package cmd
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/llmtop/llmtop/profiler/report"
+)
+
+// counting answers as vLLM does, each time with ten requests more, whose TTFT is slow times 200 ms.
+type counting struct {
+	*httptest.Server
+	looks atomic.Int64
+}
+
+func newCounting(t *testing.T, slow int64) *counting {
+	t.Helper()
+	c := new(counting)
+	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/v1/models":
+			_, _ = io.WriteString(w, `{"object":"list","data":[{"id":"org/fake","object":"model","owned_by":"vllm"}]}`)
+		case "/version":
+			_, _ = io.WriteString(w, `{"version":"0.11.2"}`)
+		case "/metrics":
+			n := 10 * c.looks.Add(1)
+			fmt.Fprint(w, "vllm:num_requests_running 3\nvllm:generation_tokens_total ", n, "\n")
+			under := func(bound int64) int64 {
+				if 200*slow <= bound {
+					return n
+				}
+				return 0
+			}
+			const ttft = "vllm:time_to_first_token_seconds"
+			fmt.Fprintf(w, "%[1]s_bucket{le=\"0.1\"} %[2]d\n%[1]s_bucket{le=\"0.25\"} %[3]d\n%[1]s_bucket{le=\"1\"} %[4]d\n%[1]s_bucket{le=\"+Inf\"} %[5]d\n%[1]s_sum %[6]g\n%[1]s_count %[5]d\n",
+				ttft, under(100), under(250), under(1000), n, float64(n*slow)*0.2)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(c.Close)
+	return c
+}
+
+// headless runs attach without a screen until every server has been looked at for a while.
+func headless(t *testing.T, servers []*counting, args ...string) {
+	t.Helper()
+	root := newRootCommand()
+	all := append([]string{"attach", "--config", os.DevNull, "--headless", "--interval", "100ms"}, args...)
+	for _, s := range servers {
+		all = append(all, s.URL)
+	}
+	root.SetArgs(all)
+	root.SetErr(io.Discard)
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- root.ExecuteContext(ctx) }()
+	for _, s := range servers {
+		for s.looks.Load() < 6 && ctx.Err() == nil {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Fatalf("%v: %v", args, err)
+	}
+}
+
+// again runs a command that reads, and returns what it writes.
+func again(t *testing.T, args ...string) string {
+	t.Helper()
+	var out bytes.Buffer
+	root := newRootCommand()
+	root.SetArgs(args)
+	root.SetOut(&out)
+	root.SetErr(io.Discard)
+	if err := root.ExecuteContext(t.Context()); err != nil {
+		t.Fatalf("%v: %v", args, err)
+	}
+	return out.String()
+}
+
+func readReportFile(t *testing.T, name string) *report.Report {
+	t.Helper()
+	file, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	r, err := report.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestAServerIsReportedWithoutAScreen: what it has told is in the report with its origin, and what it has not is no 0; the recording tells the same.
+func TestAServerIsReportedWithoutAScreen(t *testing.T) {
+	dir := t.TempDir()
+	recorded, live, replayed := filepath.Join(dir, "s.llmtop"), filepath.Join(dir, "live.json"), filepath.Join(dir, "replayed.json")
+	headless(t, []*counting{newCounting(t, 1)}, "--record", recorded, "--json", live)
+	r := readReportFile(t, live)
+	if r.Engine.Name != "vLLM" || r.Engine.Connection == nil || r.Engine.Connection.State != "connected" || r.Partial || r.Fleet != nil {
+		t.Errorf("engine %+v, connection %+v, partial %v", r.Engine, r.Engine.Connection, r.Partial)
+	}
+	if n := r.Totals.GeneratedTokens; n.V < 40 || r.Totals.Origin["generated_tokens"] != "derived" {
+		t.Errorf("%v tokens, %q", n.V, r.Totals.Origin["generated_tokens"])
+	}
+	if r.Totals.PromptTokens.OK() || r.Totals.Finished.OK() || r.Totals.Absent["finished"] != "not reported" {
+		t.Errorf("what was not told is in the totals: %+v", r.Totals)
+	}
+	if h := r.Reported.Times[0]; h.Name != "ttft" || h.Origin != "reported" || h.P50 == nil || h.P50.Bound != "within" || h.Mean.V != 0.2 {
+		t.Errorf("TTFT is %+v, p50 %+v", h, h.P50)
+	}
+	again(t, "replay", "--config", os.DevNull, "--headless", "--json", replayed, recorded)
+	if diff := compared(t, live, replayed); diff != "" {
+		t.Errorf("live and replayed differ:\n%s", diff)
+	}
+	text := again(t, "report", recorded)
+	if !strings.Contains(text, "not reported: finished, cancelled, failed") || !strings.Contains(text, "ttft") {
+		t.Errorf("the report of the recording:\n%s", text)
+	}
+}
+
+// compared says in what two documents differ beside where they were made, and the moments at which their clocks stood still.
+func compared(t *testing.T, one, other string) string {
+	t.Helper()
+	read := func(name string) (doc map[string]any) {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(text, &doc); err != nil {
+			t.Fatal(err)
+		}
+		return doc
+	}
+	elsewhere := cmpopts.IgnoreMapEntries(func(name string, _ any) bool { return name == "configuration" || name == "machine" })
+	return cmp.Diff(read(one), read(other), elsewhere, cmpopts.EquateApprox(0.01, 0.01))
+}
+
+// TestSeveralServersAreReportedTogether: each has an entry, with medians over all and those that are far from them by name.
+func TestSeveralServersAreReportedTogether(t *testing.T) {
+	dir := t.TempDir()
+	name, rows := filepath.Join(dir, "r.json"), filepath.Join(dir, "r.csv")
+	servers := []*counting{newCounting(t, 1), newCounting(t, 1), newCounting(t, 1), newCounting(t, 4)}
+	headless(t, servers, "--json", name, "--csv", rows)
+	r := readReportFile(t, name)
+	f := r.Fleet
+	if f == nil || len(f.Replicas) != 4 || f.Connected != 4 || r.Engine.Name != "vLLM" || r.Model == nil || r.Model.Name != "org/fake" {
+		t.Fatalf("the report is of %+v", f)
+	}
+	sum := 0.0
+	for i, one := range f.Replicas {
+		if one.Name != servers[i].URL || one.Report.Reported == nil || one.State != "ready" {
+			t.Errorf("replica %d is %+v", i, one)
+		}
+		sum += one.Report.Totals.GeneratedTokens.V
+	}
+	if r.Totals.GeneratedTokens.V != sum || r.Totals.Finished.OK() {
+		t.Errorf("the totals are %+v, the replicas have %v tokens", r.Totals, sum)
+	}
+	if len(f.OutOfLine) == 0 || f.OutOfLine[0].Replica != servers[3].URL || f.OutOfLine[0].Name != "ttft_p50_s" || !(f.OutOfLine[0].Times.V > 2) {
+		t.Errorf("out of line are %+v", f.OutOfLine)
+	}
+	text := again(t, "report", name)
+	for _, want := range []string{"4 engines (vLLM), 4 connected", servers[3].URL, "REPLICAS OUT OF LINE", "times the median", "median"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the text lacks %q:\n%s", want, text)
+		}
+	}
+	table, err := os.ReadFile(rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(table), "\n"+servers[3].URL+",running,3,within,reported\n") {
+		t.Errorf("the table is\n%s", table)
+	}
+}
+
+func TestHeadlessNeedsAnAddress(t *testing.T) {
+	for _, args := range [][]string{
+		{"attach", "--headless", "--for", "1s"},
+		{"attach", "--headless", "--for", "-1s", "http://127.0.0.1:1"},
+		{"attach", "--for", "1s", "http://127.0.0.1:1"},
+		{"attach", "--headless", "ftp://127.0.0.1:1"},
+	} {
+		root := newRootCommand()
+		root.SetArgs(append(args, "--config", os.DevNull))
+		root.SetErr(io.Discard)
+		if err := root.ExecuteContext(t.Context()); exitCode(err) != 2 {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}
+
+// TestTheTimeIsUp: with --for nobody has to interrupt; of a server that is not there nothing is 0.
+func TestTheTimeIsUp(t *testing.T) {
+	s := httptest.NewServer(http.NotFoundHandler())
+	s.Close()
+	text := again(t, "attach", "--config", os.DevNull, "--headless", "--for", "300ms", s.URL)
+	if !strings.Contains(text, "It was disconnected at the end") || strings.Contains(text, "finished 0") {
+		t.Errorf("the report is\n%s", text)
+	}
+}
