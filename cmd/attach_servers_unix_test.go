@@ -271,6 +271,11 @@ func TestAttachOllama(t *testing.T) {
 	p.waitFor(t, "Ollama", "connected")
 	generate(t, server.URL+"/api/generate", `{"model":"`+peer.OllamaModel+`","prompt":"Call me Ishmael.","stream":false,"options":{"num_predict":8}}`)
 	p.waitFor(t, peer.OllamaModel)
+	if runtime.GOOS == "linux" { // where its llama-server is found, requests are seen in the slots of that
+		p.waitFor(t, "1 slot, idle", " cores ")
+		defer generating(t, server.URL, "/api/generate", `{"model":"`+peer.OllamaModel+`","prompt":"Call me Ishmael.","stream":false,"options":{"num_predict":900}}`)()
+		p.waitFor(t, "by how far requests were at two looks", "tok/s", "#1")
+	}
 	p.keys(t, "7")
 	p.waitFor(t, "gpu memory share", "not reported")
 }

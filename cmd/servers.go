@@ -8,6 +8,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/profiler/trace"
 	"github.com/llmtop/llmtop/runtime/api"
+	"github.com/llmtop/llmtop/runtime/discover"
 	"github.com/llmtop/llmtop/runtime/prober"
 	"github.com/llmtop/llmtop/runtime/scrape"
 )
@@ -33,6 +34,7 @@ func (a *attached) addServer(ctx context.Context, at string) error {
 	source, err := scrape.New(scrape.Options{
 		Shared:  shared,
 		Address: at, Key: a.key, Interval: a.opt.every, Clock: a.clock, Lanes: a.lanes, Drain: a.opt.drain, Published: besides,
+		Runners: runnersOf(at),
 	})
 	if err != nil {
 		return err
@@ -67,6 +69,14 @@ func (a *attached) addServer(ctx context.Context, at string) error {
 	defer a.mu.Unlock()
 	a.engines = append(a.engines, engine{at: at, session: s})
 	return nil
+}
+
+// runnersOf looks for the llama-servers of an Ollama on this machine; nil for an address elsewhere.
+func runnersOf(at string) func() []string {
+	if !api.IsLocal(at) {
+		return nil
+	}
+	return func() []string { return discover.Runners(portOf(at)) }
 }
 
 // checkKey refuses to send a key over the network in the clear.

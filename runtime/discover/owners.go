@@ -1,6 +1,9 @@
 package discover
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+)
 
 // Owners are the processes of this machine's engines by the ports at which clients of this machine reach them. Where an engine has started others
 // for the same purpose it is the first of them. Only programs that are known to be engines count: what merely passes requests on, as for a
@@ -34,4 +37,29 @@ func (s *sight) owners() map[uint16]int {
 		delete(owners, port)
 	}
 	return owners
+}
+
+// Runners are where the llama-servers are asked that the Ollama at a port of this machine has started.
+func Runners(port uint16) []string {
+	seen := look("")
+	return seen.runnersOf(port)
+}
+
+func (s *sight) runnersOf(port uint16) (addresses []string) {
+	for _, e := range s.engines() {
+		if !slices.ContainsFunc(e.ports, func(at netip.AddrPort) bool { return at.Port() == port }) {
+			continue
+		}
+		for _, r := range e.runners {
+			for _, at := range r.ports {
+				if at.Addr().IsUnspecified() {
+					at = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), at.Port())
+				}
+				if at.Addr().IsLoopback() {
+					addresses = append(addresses, "http://"+at.String())
+				}
+			}
+		}
+	}
+	return addresses
 }

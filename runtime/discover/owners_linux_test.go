@@ -3,6 +3,7 @@ package discover
 import (
 	"maps"
 	"net/netip"
+	"slices"
 	"testing"
 )
 
@@ -23,5 +24,24 @@ func TestOwners(t *testing.T) {
 	want := map[uint16]int{8080: 10, 8000: 20, 5555: 20, 11434: 30, 40000: 31}
 	if got := seen.owners(); !maps.Equal(got, want) {
 		t.Errorf("the owners are %v, want %v", got, want)
+	}
+}
+
+// TestRunners checks that an Ollama leads to the llama-servers that it has started, and nothing else does.
+func TestRunners(t *testing.T) {
+	at := func(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }
+	tr := newTree(t)
+	tr.process(30, 1, "ollama|serve", at("127.0.0.1:11434"))
+	tr.process(31, 30, "llama-server|--port|40000", at("127.0.0.1:40000"))
+	tr.process(32, 30, "llama-server|--port|40001", at("0.0.0.0:40001"), at("192.168.1.2:40002"))
+	tr.process(10, 1, "llama-server|--port|8080", at("127.0.0.1:8080"))
+	seen := look(tr.root)
+	if got, want := seen.runnersOf(11434), []string{"http://127.0.0.1:40001", "http://127.0.0.1:40000"}; len(got) != 2 || !slices.Contains(got, want[0]) || !slices.Contains(got, want[1]) {
+		t.Errorf("Ollama's llama-servers are at %v, want %v", got, want)
+	}
+	for _, port := range []uint16{8080, 40000, 1} {
+		if got := seen.runnersOf(port); got != nil {
+			t.Errorf("port %d leads to %v", port, got)
+		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 const patience = 30 * time.Second
 
 func TestMain(m *testing.M) {
-	listEvery, ollamaEvery = 20*time.Millisecond, 20*time.Millisecond
+	listEvery, ollamaEvery, runnersEvery = 20*time.Millisecond, 20*time.Millisecond, 20*time.Millisecond
 	os.Exit(m.Run())
 }
 

@@ -53,31 +53,3 @@ func inMemory(list []event.Model) (out []event.Number) {
 }
 
 func (listing) pause(interval time.Duration) time.Duration { return max(interval, listEvery) }
-
-// ollama watches the models that Ollama has in memory. It tells nothing of requests; the llama-server that it starts for each model does.
-type ollama struct{}
-
-func (*ollama) look(ctx context.Context, s *Source) (*event.Report, error) {
-	running, err := identify.RunningOllama(ctx, s.client)
-	if err != nil {
-		return nil, err
-	}
-	var list []event.Model
-	var memory, vram int64
-	for _, m := range running {
-		list = append(list, m.Model)
-		memory, vram = memory+m.Memory, vram+m.VRAM
-	}
-	s.models(list)
-	report := &event.Report{Interval: s.since()}
-	from(report, "/api/ps", "")
-	if memory > 0 {
-		report.More = []event.Number{
-			{Name: "gpu_memory_share", Reading: event.From(float64(vram) / float64(memory))},
-			{Name: "model_memory_bytes", Reading: reported(float64(memory))},
-		}
-	}
-	return report, nil
-}
-
-func (*ollama) pause(interval time.Duration) time.Duration { return max(interval, ollamaEvery) }

@@ -61,8 +61,7 @@ type task struct {
 
 // look asks for the slots and fills in what they tell.
 func (f *slots) look(ctx context.Context, s *Source, report *event.Report) (*event.Report, error) {
-	var list []slot
-	err := s.client.JSON(ctx, s.of("/slots"), &list)
+	list, err := askSlots(ctx, s.client, s.of("/slots"))
 	if refused := (*fetch.Status)(nil); errors.As(err, &refused) && !refused.NeedsKey() && refused.Code != http.StatusServiceUnavailable {
 		s.info.Slots = false // it was started with --no-slots
 		return report, nil
@@ -70,7 +69,6 @@ func (f *slots) look(ctx context.Context, s *Source, report *event.Report) (*eve
 	if err != nil {
 		return nil, err
 	}
-	list = list[:min(len(list), maxSlots)]
 	f.follow(list, s.opt.Clock.Now(), report)
 	if f.busy == 0 {
 		f.idle = list
@@ -80,6 +78,14 @@ func (f *slots) look(ctx context.Context, s *Source, report *event.Report) (*eve
 		s.introduce()
 	}
 	return report, nil
+}
+
+// askSlots asks a llama-server for its slots.
+func askSlots(ctx context.Context, c *fetch.Client, path string) (list []slot, err error) {
+	if err := c.JSON(ctx, path, &list); err != nil {
+		return nil, err
+	}
+	return list[:min(len(list), maxSlots)], nil
 }
 
 // follow takes in the slots.

@@ -37,6 +37,8 @@ type Options struct {
 	Drain bool
 	// Shared is what this source knows together with a probe of the server; nil: there is none.
 	Shared *prober.Shared
+	// Runners are where the llama-servers are asked that an Ollama at this address has started; nil: that cannot be known.
+	Runners func() []string
 	// Published is what the server publishes besides; nil: nothing is known of that.
 	Published Published
 }
@@ -106,6 +108,7 @@ func (s *Source) Address() string { return s.client.Address() }
 func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	s.sink = sink
 	defer s.client.Close()
+	defer s.forget()
 	defer s.beside.Wait()
 	for ctx.Err() == nil {
 		sick := s.engine.Remote.Link != event.LinkConnected && s.wait > 0
@@ -213,12 +216,20 @@ func (s *Source) meet(ctx context.Context) error {
 	same := s.watch != nil && s.kind == kind && s.info.Metrics == info.Metrics // then what is known of its counters holds
 	s.kind, s.info, s.met = kind, info, true
 	if !same {
+		s.forget()
 		s.watch = s.watcher()
 	}
 	s.followLoads(ctx)
 	s.engine.Name, s.engine.Version, s.engine.State = string(kind), info.Version, event.EngineReady
 	s.models(loaded(info.Models))
 	return nil
+}
+
+// forget lets go of what the watch has kept open.
+func (s *Source) forget() {
+	if w, ok := s.watch.(interface{ close() }); ok {
+		w.close()
+	}
 }
 
 // linked takes in how the last look went: tells the connection where it has changed, and decides on the wait after a failure.

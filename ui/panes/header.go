@@ -77,7 +77,7 @@ func (c *Ctx) engineState(s *store.Snapshot) (mark rune, word string, st grid.St
 		mark, word, st = gl.Idle, "stopped", dim
 	case s.Engine.State == event.EnginePaused:
 		mark, word, st = gl.Paused, "engine paused", watch
-	case s.Throughput.Running == 0 && s.Throughput.Queued == 0:
+	case s.Throughput.Running == 0 && s.Throughput.Queued == 0 && (s.Reported == nil || s.Reported.Running.OK()):
 		mark, word, st = gl.Idle, "idle", good
 	}
 	return mark, word, st

@@ -1,6 +1,8 @@
 package panes
 
 import (
+	"math"
+
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
@@ -33,10 +35,13 @@ func drawQueue(a grid.Area, s *store.Snapshot, c *Ctx) {
 		body = body.Sub(0, 0, body.W, body.H-lower)
 	}
 	at := func(k, i int) float64 {
-		if k == 0 {
+		switch {
+		case k == 0 && queued.OK():
 			return float64(pts[i].Queued)
+		case k == 1 && running.OK():
+			return float64(pts[i].Running)
 		}
-		return float64(pts[i].Running)
+		return math.NaN()
 	}
 	top := max(highest(len(pts), func(i int) float64 { return at(0, i) }), highest(len(pts), func(i int) float64 { return at(1, i) }))
 	last := &pts[len(pts)-1]

@@ -221,7 +221,11 @@ func (c *Ctx) slots(a grid.Area, s *store.Snapshot) {
 		busy++
 	}
 	if busy == 0 {
-		c.absent(a, dim, itoa(len(s.Reported.Slots))+" slots, all idle", "TTFT: not reported by this engine")
+		words := itoa(len(s.Reported.Slots)) + " slots, all idle"
+		if len(s.Reported.Slots) == 1 {
+			words = "1 slot, idle"
+		}
+		c.absent(a, dim, words, "TTFT: not reported by this engine")
 		return
 	}
 	a.Elide(0, a.H-1, a.W, dim, "slots as they were seen; TTFT is not reported by this engine", c.Skin.Glyphs.Ellipsis)
