@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,8 +40,7 @@ type attachOptions struct {
 	length    time.Duration // after which it ends, without a screen; 0: when interrupted
 	files     reportFiles
 	tokenFile string
-	keyFile   string
-	plainKey  bool // the key may go to other machines over plain http
+	key       serverKey
 	config    string
 	addresses []string
 	note      string // why these are watched, "" if the user has named them
@@ -96,8 +94,7 @@ file, which are told on standard error.`,
 	opts.recording.bind(c.Flags())
 	opts.exports.bind(c.Flags())
 	bindToken(c.Flags(), &opts.tokenFile)
-	c.Flags().StringVar(&opts.keyFile, "api-key-file", "", "of servers: file with their API key (or $LLMTOP_API_KEY)")
-	c.Flags().BoolVar(&opts.plainKey, "api-key-over-http", false, "of servers: send the API key also to other machines without https, for all to read on the way")
+	opts.key.bind(c.Flags(), "of servers", "their API key (or $LLMTOP_API_KEY)")
 	opts.probing.bind(c.Flags())
 	c.Flags().StringArrayVar(&opts.zmq, "zmq", nil, "of one server: where it publishes KV events or forward passes, tcp://HOST:PORT or ipc://PATH; may be repeated")
 	c.Flags().StringVar(&opts.imatrix, "imatrix", "", "also show, as an engine of its own, the experts that a file of llama-imatrix has counted")
@@ -107,19 +104,6 @@ file, which are told on standard error.`,
 	useConfig(c, &opts.config, &opts.tables, opts.check)
 	return c
 }
-
-func (o *attachOptions) check() error {
-	if o.every < leastInterval {
-		return usagef("--interval %v: must be at least %v", o.every, leastInterval)
-	}
-	if o.length < 0 || o.length > 0 && !o.headless {
-		return usagef("--for %v: must be more than 0, and goes with --headless", o.length)
-	}
-	return cmp.Or(o.probing.check(), o.traces.check(), o.files.checkHeadless(o.headless), o.recording.check(), o.exports.check(), o.view.check())
-}
-
-// leastInterval is how often servers may be asked.
-const leastInterval = 100 * time.Millisecond
 
 // beside is the garbage collector's percentage for a program that runs beside an engine: memory is what the engine is short of, and what
 // collecting more often costs could not be measured.
@@ -140,15 +124,18 @@ func (o *attachOptions) run(ctx context.Context) error {
 	case o.match != "" && !slices.ContainsFunc(o.addresses, isFleet):
 		return usagef("--match chooses targets of a Prometheus: llmtop attach --match MATCH prometheus+http://HOST:PORT")
 	}
+	if err := o.misplaced(); err != nil {
+		return err
+	}
 	secret, err := token(o.tokenFile)
 	if err != nil {
 		return err
 	}
-	key, err := serverKey(o.keyFile)
+	key, err := o.key.read()
 	if err != nil {
 		return err
 	}
-	if err := o.checkKey(key); err != nil {
+	if err := o.key.check("attach", key, o.addresses...); err != nil {
 		return err
 	}
 	x, err := o.exports.open(o.tokenFile)

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,12 +19,12 @@ import (
 
 // remote is the engine elsewhere that a benchmark is to measure.
 type remote struct {
-	at      string // its address; "": the engine runs here
-	model   string
-	api     string
-	keyFile string
-	token   string // the file with that of an event socket, which has the flag of --listen
-	cached  bool
+	at     string // its address; "": the engine runs here
+	model  string
+	api    string
+	secret serverKey
+	token  string // the file with that of an event socket, which has the flag of --listen
+	cached bool
 
 	server *api.Client // of an HTTP address
 	engine *api.Engine // of an event socket
@@ -34,7 +35,7 @@ type remote struct {
 func (r *remote) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&r.model, "model", "", "of a server: the model to ask for (default: its only one)")
 	flags.StringVar(&r.api, "api", "", "of a server: openai-chat, openai, ollama-chat or ollama (default: found out)")
-	flags.StringVar(&r.keyFile, "api-key-file", "", "of a server: file with its API key (or $LLMTOP_API_KEY, or $OPENAI_API_KEY)")
+	r.secret.bind(flags, "of a server", "its API key (or $LLMTOP_API_KEY, or $OPENAI_API_KEY)")
 	flags.BoolVar(&r.cached, "prompt-cache", false, "of a server: let it take prompts from its cache, and send every run the same ones")
 }
 
@@ -59,7 +60,7 @@ func (r *remote) check(c *cobra.Command) error {
 		}
 	}
 	if !api.IsAddress(r.at) {
-		for _, name := range []string{"model", "api", "api-key-file", "prompt-cache"} {
+		for _, name := range []string{"model", "api", "api-key-file", "api-key-over-http", "prompt-cache"} {
 			if c.Flags().Changed(name) {
 				return usagef("--%s is for servers: llmtop bench http://HOST:PORT", name)
 			}
@@ -71,31 +72,15 @@ func (r *remote) check(c *cobra.Command) error {
 	return nil
 }
 
-// serverKey is the API key of a file, or else that of llmtop's environment.
-func serverKey(file string) (string, error) {
-	if file == "" {
-		return strings.TrimSpace(os.Getenv("LLMTOP_API_KEY")), nil
-	}
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		return "", usagef("read API key: %w", err)
-	}
-	key := strings.TrimSpace(string(raw))
-	if key == "" || strings.ContainsAny(key, "\r\n") {
-		return "", usagef("read API key: %s must hold one line", file)
-	}
-	return key, nil
-}
-
 // key is the API key for the server. That of OpenAI is not shown to others over the network in the clear.
 func (r *remote) key() (string, error) {
-	if key, err := serverKey(r.keyFile); key != "" || err != nil {
-		return key, err
+	if key, err := r.secret.read(); key != "" || err != nil {
+		return key, cmp.Or(err, r.secret.check("bench", key, r.at))
 	}
-	if strings.HasPrefix(r.at, "https://") || api.IsLocal(r.at) {
-		return strings.TrimSpace(os.Getenv("OPENAI_API_KEY")), nil
+	if inTheClear(r.at) {
+		return "", nil
 	}
-	return "", nil
+	return strings.TrimSpace(os.Getenv("OPENAI_API_KEY")), nil
 }
 
 // engage adds the engine elsewhere to a session, and what samples this machine and this process.

@@ -12,7 +12,7 @@ import (
 func (a *attached) addCounts(ctx context.Context, path string) error {
 	source, err := imatrix.New(path, a.clock)
 	if err != nil {
-		return err
+		return usagef("--imatrix: %w", err)
 	}
 	s := a.session(path, store.Options{Now: a.clock.Now, Queue: serverQueue})
 	if err := a.record(s, trace.Source{Name: path}); err != nil {

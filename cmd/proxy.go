@@ -104,6 +104,9 @@ func (o *proxyOptions) run(c *cobra.Command) error {
 	if o.allowRemote {
 		fmt.Fprintln(notes, "llmtop: other machines may be able to reach the proxy, which asks for no key of its own")
 	}
+	if inTheClear(p.Target()) {
+		fmt.Fprintf(notes, "llmtop: what passes on to %s, clients' API keys too, can be read on the way: it goes without https\n", shown(p.Target()))
+	}
 	fmt.Fprintf(notes, "listening: %s, passing on to %s\n", p.Address(), p.Target())
 	defer tellDoubts(notes, p)
 	o.exports.of = p.Target()

@@ -17,7 +17,7 @@ func (a *attached) publishers() (out publishers, err error) {
 	for _, at := range a.opt.zmq {
 		s, err := zmq.New(at, a.clock, losses)
 		if err != nil {
-			return nil, err
+			return nil, usagef("--zmq: %w", err)
 		}
 		out = append(out, s)
 	}

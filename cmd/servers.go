@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"context"
-	"net/url"
 	"slices"
 
 	"github.com/llmtop/llmtop/profiler/store"
@@ -77,19 +76,6 @@ func runnersOf(at string) func() []string {
 		return nil
 	}
 	return func() []string { return discover.Runners(portOf(at)) }
-}
-
-// checkKey refuses to send a key over the network in the clear.
-func (o *attachOptions) checkKey(key string) error {
-	if key == "" || o.plainKey {
-		return nil
-	}
-	for _, at := range o.addresses {
-		if u, err := url.Parse(at); err == nil && u.Scheme == "http" && !api.IsLocal(at) {
-			return usagef("attach http://%s: the API key would go over the network in the clear: write https://, or allow it with --api-key-over-http", u.Host)
-		}
-	}
-	return nil
 }
 
 // local reports whether a server of this machine is watched, whose machine is then worth a look.

@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/llmtop/llmtop/runtime/scrape/fetch"
 )
 
 // API is a way to ask a server for text.
@@ -51,13 +53,13 @@ func base(address string) (*url.URL, error) {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("read address: %q is no URL", address)
+		return nil, fmt.Errorf("read address: %q is no URL", fetch.Strip(address))
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return nil, fmt.Errorf("read address: %q must begin with http://HOST or https://HOST", address)
+		return nil, fmt.Errorf("read address: %q must begin with http://HOST or https://HOST", fetch.Strip(address))
 	case u.User != nil:
 		return nil, fmt.Errorf("read address: it must not hold a user or password: give the key as LLMTOP_API_KEY or in a file")
 	case u.RawQuery != "" || u.Fragment != "":
-		return nil, fmt.Errorf("read address: %q must end with its path", address)
+		return nil, fmt.Errorf("read address: %q must end with its path", fetch.Strip(address))
 	}
 	u.Path = strings.TrimRight(strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/v1"), "/")
 	u.RawPath = ""

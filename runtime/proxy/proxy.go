@@ -19,6 +19,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime"
 	"github.com/llmtop/llmtop/runtime/routed"
+	"github.com/llmtop/llmtop/runtime/scrape/fetch"
 )
 
 // Options say where a proxy listens and what it passes requests on to.
@@ -92,13 +93,13 @@ func target(at string) (*url.URL, error) {
 	u, err := url.Parse(at)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("read address: %q is no URL", at)
+		return nil, fmt.Errorf("read address: %q is no URL", fetch.Strip(at))
 	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-		return nil, fmt.Errorf("read address: %q must begin with http://HOST or https://HOST", at)
+		return nil, fmt.Errorf("read address: %q must begin with http://HOST or https://HOST", fetch.Strip(at))
 	case u.User != nil:
 		return nil, errors.New("read address: it must not hold a user or password: clients send their own keys")
 	case u.RawQuery != "" || u.Fragment != "":
-		return nil, fmt.Errorf("read address: %q must end with its path", at)
+		return nil, fmt.Errorf("read address: %q must end with its path", fetch.Strip(at))
 	}
 	u.RawPath = strings.TrimRight(strings.TrimSuffix(strings.TrimRight(u.EscapedPath(), "/"), "/v1"), "/")
 	u.Path, err = url.PathUnescape(u.RawPath)

@@ -267,8 +267,10 @@ func TestWhatCannotBeUsed(t *testing.T) {
 	for _, c := range []struct{ to, listen, want string }{
 		{"localhost:8080", "127.0.0.1:0", "must begin with http://HOST or https://HOST"},
 		{"http://:8080", "127.0.0.1:0", "must begin with"},
-		{"http://key@host", "127.0.0.1:0", "must not hold a user or password"},
-		{"http://host/?key=1", "127.0.0.1:0", "must end with its path"},
+		{"http://secret@host", "127.0.0.1:0", "must not hold a user or password"},
+		{"http://host/?key=secret", "127.0.0.1:0", "must end with its path"},
+		{"http://u:secret@host/%zz", "127.0.0.1:0", "is no URL"},
+		{"u:secret@host", "127.0.0.1:0", "must begin with"},
 		{"http://host", "0.0.0.0:0", "other machines could reach it"},
 		{"http://host", ":0", "other machines could reach it"},
 		{"http://host", "example.org:80", "other machines could reach it"},
@@ -279,7 +281,7 @@ func TestWhatCannotBeUsed(t *testing.T) {
 		if err == nil {
 			p.Close()
 			t.Errorf("%s behind %s was taken", c.to, c.listen)
-		} else if !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+		} else if !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s behind %s: %v, want %q", c.to, c.listen, err, c.want)
 		}
 	}

@@ -28,7 +28,7 @@ func (t *tensorRT) look(ctx context.Context, s *Source) (*event.Report, error) {
 		case errors.As(err, &refused) && refused.Code == http.StatusNotFound:
 			t.none = true
 			if !s.opt.Drain {
-				s.say("the server has no metrics for Prometheus; what it hands out once is left to others (--drain takes it)")
+				s.say("no metrics for Prometheus; its iterations are taken with --drain")
 			}
 		case err != nil:
 			return nil, err
@@ -44,7 +44,7 @@ func (t *tensorRT) look(ctx context.Context, s *Source) (*event.Report, error) {
 	from(report, "/metrics", "")
 	if !t.told {
 		t.told = true
-		s.say("--drain: what llmtop reads of the server's iterations, no other reader gets any more")
+		s.say("--drain: iterations that llmtop reads no other reader gets")
 	}
 	return report, t.drain(ctx, s, report)
 }

@@ -32,7 +32,16 @@ func drawKnow(a grid.Area, s *store.Snapshot, c *Ctx) {
 		in = in.Sub(0, n, in.W, in.H-n)
 	}
 	if len(s.Verdicts) == 0 {
-		if !c.waiting(in, s) {
+		switch {
+		case c.waiting(in, s):
+		case InSum(s) && len(s.Log) > 0: // what watching it had to say
+			y := 0
+			for _, line := range grid.Wrap(nil, c.nothingToSay(s), in.W) {
+				in.Text(0, y, dim, line)
+				y++
+			}
+			c.log(in.Sub(0, y+1, in.W, in.H-y-1), s)
+		default:
 			c.absent(in, dim, c.nothingToSay(s), "")
 		}
 		return

@@ -27,20 +27,38 @@ func ParseAddress(address string) (*url.URL, error) {
 	return u, nil
 }
 
-// Strip is an address without its user, password and query, to be shown.
+// Strip is an address without its user, password and query, to be shown. Of one whose host cannot be told from a password nothing is shown.
 func Strip(address string) string {
 	scheme, rest, ok := strings.Cut(address, "://")
-	if !ok {
+	switch {
+	case !ok:
 		scheme, rest = "", address
+	case strings.ContainsAny(scheme, "/?#@:"):
+		return "…"
+	default:
+		scheme += "://"
 	}
-	host, path, slash := strings.Cut(rest, "/")
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	host, path := rest[:end], rest[end:]
 	host = host[strings.LastIndexByte(host, '@')+1:]
-	path, _, _ = strings.Cut(path, "?")
-	if slash {
-		host += "/" + path
+	path, query, asks := strings.Cut(path, "?")
+	path, fragment, _ := strings.Cut(path, "#")
+	if !isHost(host) || asks && path == "" && strings.Contains(query, "@") || path == "" && strings.Contains(fragment, "@") {
+		return scheme + "…"
 	}
-	if ok {
-		return scheme + "://" + host
+	return scheme + host + path
+}
+
+// isHost reports whether a text has the form of a host, with a port or without.
+func isHost(text string) bool {
+	name, port, ok := strings.Cut(text, ":")
+	if strings.HasPrefix(text, "[") {
+		if name, port, ok = strings.Cut(text, "]"); ok {
+			port, ok = strings.CutPrefix(port, ":")
+		}
 	}
-	return host
+	return !ok && port == "" && !strings.ContainsAny(name, ":") || ok && strings.Trim(port, "0123456789") == ""
 }

@@ -223,6 +223,13 @@ func TestAddresses(t *testing.T) {
 		"http://u:p@h:1":           `address "http://h:1": it must not hold a user or password: give the key as LLMTOP_API_KEY or in a file`,
 		"http://h:1/?token=secret": `address "http://h:1/": it must end with its path`,
 		"http://h:1/%zz":           `address "http://h:1/%zz": no URL`,
+		"http://h:1?token=secret":  `address "http://h:1": it must end with its path`,
+		"http://h:1#secret":        `address "http://h:1": it must end with its path`,
+		"http://[::1]:80/v1":       "http://[::1]:80",
+		"http://u:secret/x@h":      `address "http://…": no URL`,
+		"http://u:1?secret@h":      `address "http://…": it must end with its path`,
+		"u:secret@h":               `address "h": write http://HOST:PORT or https://HOST`,
+		"u:secret":                 `address "…": write http://HOST:PORT or https://HOST`,
 	} {
 		got := ""
 		if c, err := New(in, Options{}); err != nil {
@@ -244,6 +251,9 @@ func FuzzAddress(f *testing.F) {
 		u, err := ParseAddress(address)
 		if err == nil && (u.Host == "" || u.User != nil || u.RawQuery != "") {
 			t.Errorf("%q is read as %q", address, u)
+		}
+		if shown := Strip(address); strings.Contains(shown, "?") || strings.Contains(shown, "#") {
+			t.Errorf("%q is shown as %q", address, shown)
 		}
 		if host, _, _ := strings.Cut(strings.TrimPrefix(Strip(address), "http://"), "/"); strings.HasPrefix(address, "http://") && strings.Contains(host, "@") {
 			t.Errorf("%q is shown as %q", address, Strip(address))

@@ -1,0 +1,309 @@
+//go:build unix
+
+package cmd_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/trace"
+	"github.com/llmtop/llmtop/runtime/native/gguf"
+)
+
+// ready is a server that answers by a function, and keeps what it was asked.
+type ready struct {
+	*httptest.Server
+	mu    sync.Mutex
+	asked []string // method, path, key, body
+}
+
+func serving(t *testing.T, answer http.HandlerFunc) *ready {
+	t.Helper()
+	r := &ready{}
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		body, _ := io.ReadAll(q.Body)
+		r.mu.Lock()
+		r.asked = append(r.asked, strings.Join([]string{q.Method, q.URL.String(), q.Header.Get("Authorization"), string(body)}, " "))
+		r.mu.Unlock()
+		answer(w, q)
+	}))
+	t.Cleanup(r.Close)
+	return r
+}
+
+// with waits for a question that holds all of some words.
+func (r *ready) with(t *testing.T, words ...string) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		r.mu.Lock()
+		all := append([]string(nil), r.asked...)
+		r.mu.Unlock()
+		for _, asked := range all {
+			missing := false
+			for _, w := range words {
+				missing = missing || !strings.Contains(asked, w)
+			}
+			if !missing {
+				return
+			}
+		}
+	}
+	t.Fatalf("it was never asked with %q, but\n%s", words, strings.Join(r.asked, "\n"))
+}
+
+// quit ends the program as its user does.
+func (p *program) quit(t *testing.T) {
+	t.Helper()
+	p.keys(t, "q")
+	if code := p.exit(t); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+const probeKey = "sk-very-secret-indeed"
+
+// locked lists two models and generates, for those who have the key.
+func locked(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.Header.Get("Authorization") != "Bearer "+probeKey:
+		http.Error(w, `{"error":{"message":"no"}}`, http.StatusUnauthorized)
+	case r.URL.Path == "/v1/models":
+		_, _ = io.WriteString(w, `{"object":"list","data":[{"id":"small","object":"model","owned_by":"acme"},{"id":"large","object":"model","owned_by":"acme"}]}`)
+	case r.Method == http.MethodPost:
+		w.Header().Set("Content-Type", "text/event-stream")
+		for range 3 {
+			_, _ = io.WriteString(w, "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n")
+			_ = http.NewResponseController(w).Flush()
+		}
+		_, _ = io.WriteString(w, "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"length\"}],\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":3}}\n\ndata: [DONE]\n\n")
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// TestProbesWithAKey: a server that wants a key is watched and probed with that of a file, which nothing that is shown or written holds.
+func TestProbesWithAKey(t *testing.T) {
+	s, dir := serving(t, locked), t.TempDir()
+	file, recording := filepath.Join(dir, "key"), filepath.Join(dir, "session.llmtop")
+	if err := os.WriteFile(file, []byte(probeKey+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	q := start(t, 160, 45, "attach", s.URL, "--interval", "100ms")
+	q.waitFor(t, "DISCONNECTED", "the server needs a key: --api-key-file FILE")
+	q.quit(t)
+	p := startIn(t, dir, "attach", s.URL, "--api-key-file", file, "--probe=1s", "--probe-model", "large", "--record", recording, "--interval", "100ms")
+	p.waitFor(t, "OpenAI-compatible", "connected", "small and 1 more")
+	s.with(t, "POST /v1/chat/completions Bearer "+probeKey, `"model":"large"`, `"max_tokens":8`)
+	p.keys(t, "2")
+	p.waitFor(t, "probe", "finished")
+	p.keys(t, "7")
+	p.waitFor(t, "TTFT, TPOT and E2EL of probes", "measured")
+	if r := p.report(t, dir); r.Engine.Name != "OpenAI-compatible" {
+		t.Errorf("the report says %+v", r)
+	}
+	shown := p.text()
+	p.quit(t)
+	said := append(linesOf(t, recording), shown)
+	p.mu.Lock()
+	said = append(said, string(p.tail))
+	p.mu.Unlock()
+	files, err := filepath.Glob(filepath.Join(dir, "*.*"))
+	if err != nil || len(files) < 2 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	for _, name := range files {
+		raw, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said = append(said, string(raw))
+	}
+	for _, text := range said {
+		if strings.Contains(text, "very-secret") {
+			t.Errorf("the key is in\n%.300s", text)
+		}
+	}
+}
+
+// linesOf are the lines of a recording.
+func linesOf(t *testing.T, path string) (lines []string) {
+	t.Helper()
+	rec, err := trace.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rec.Close()
+	for c := rec.Cursor(0); ; {
+		e, err := c.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, string(e.Line))
+	}
+	if all := strings.Join(lines, ""); !strings.Contains(all, "OpenAI-compatible") || !strings.Contains(all, "probe") {
+		t.Errorf("of what was on the screen, %d lines are recorded:\n%.2000s", len(lines), all)
+	}
+	return lines
+}
+
+// TestAKeyGoesOverHTTPWhereThatIsAllowed: to another machine, which a proxy leads to here.
+func TestAKeyGoesOverHTTPWhereThatIsAllowed(t *testing.T) {
+	s := serving(t, locked)
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(path, "attach", "http://gpu1.example:8000", "--api-key-over-http", "--interval", "100ms")
+	c.Env = append(os.Environ(), "LLMTOP_API_KEY="+probeKey, "HTTP_PROXY="+s.URL, "http_proxy="+s.URL, "NO_PROXY=", "no_proxy=")
+	p := startCommand(t, 160, 45, c)
+	p.waitFor(t, "OpenAI-compatible", "connected", "small and 1 more")
+	s.with(t, "GET http://gpu1.example:8000/v1/models Bearer "+probeKey)
+	p.quit(t)
+}
+
+// published sends messages to the first who subscribes, as vLLM does, until the test ends.
+func published(t *testing.T, payload []byte) (at string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		hello := append([]byte("\xff\x00\x00\x00\x00\x00\x00\x00\x00\x7f\x03\x01NULL"), make([]byte, 48)...)
+		_, _ = c.Write(append(hello, "\x04\x19\x05READY\x0bSocket-Type\x00\x00\x00\x03PUB"...))
+		if _, err := io.ReadFull(c, make([]byte, 64+27+3)); err != nil { // a greeting, its READY, a subscription
+			return
+		}
+		for n := 0; ; n += 2 { // every other one is lost
+			m := []byte("\x01\x00\x01\x08\x00\x00\x00\x00\x00\x00" + string([]byte{byte(n >> 8), byte(n)}))
+			if _, err := c.Write(append(append(m, 0, byte(len(payload))), payload...)); err != nil {
+				return
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}()
+	return "tcp://" + l.Addr().String()
+}
+
+// TestZMQ shows what a server publishes beside what it answers, and how much of it was lost.
+func TestZMQ(t *testing.T) {
+	payload := []byte("\x92\x01\x91\x93\xabBlockStored\x92\x01\x02\xc0") // one event of two blocks
+	p := start(t, 160, 45, "attach", newFakeServer(t).URL, "--zmq", published(t, payload), "--interval", "100ms")
+	p.waitFor(t, "vLLM", "org/fake", "connected", "lost")
+	p.keys(t, "7")
+	p.waitFor(t, "kv blocks stored", "kv blocks removed")
+	p.quit(t)
+}
+
+// TestImatrix shows the experts that a file has counted beside a server that tells of none.
+func TestImatrix(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "imatrix.gguf")
+	w := gguf.NewWriter(3).Set("general.type", "imatrix").Set("imatrix.chunk_count", uint32(4)).Set("imatrix.chunk_size", uint32(8))
+	w.Set("imatrix.datasets", []string{"wiki.txt"})
+	w.AddF32("blk.0.ffn_down_exps.weight.counts", []uint64{1, 4}, []float32{30, 10, 24, 0})
+	w.AddF32("blk.1.ffn_down_exps.weight.counts", []uint64{1, 4}, []float32{16, 16, 16, 16})
+	if err := w.WriteFile(file); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, 160, 45, "attach", newFakeServer(t).URL, "--imatrix", file, "--interval", "100ms")
+	p.waitFor(t, "vLLM")
+	p.keys(t, "7")
+	p.waitFor(t, "imatrix", "2 engines")
+	p.keys(t, "1")
+	p.waitFor(t, "1/2 ")
+	p.keys(t, "]")
+	p.waitFor(t, "2/2 ")
+	p.keys(t, "5we")
+	p.waitFor(t, "imatrix.gguf", "prompt, session", "32 tokens, top 2 of 4", "30 picks")
+	p.quit(t)
+}
+
+// TestDrain takes what TensorRT-LLM hands out once only when it is told to, and says what that means.
+func TestDrain(t *testing.T) {
+	const iteration = `[{"iter":1,"iterLatencyMS":7.5,"numActiveRequests":4,"kvCacheStats":{"usedNumBlocks":50,"maxNumBlocks":100,"tokensPerBlock":32,"cacheHitRate":0.25}}]`
+	for _, drain := range []bool{false, true} {
+		s := serving(t, func(w http.ResponseWriter, r *http.Request) {
+			switch r.URL.Path {
+			case "/v1/models":
+				_, _ = io.WriteString(w, `{"object":"list","data":[{"id":"m","object":"model","owned_by":"tensorrt_llm"}]}`)
+			case "/version":
+				_, _ = io.WriteString(w, `{"version":"1.2.0"}`)
+			case "/metrics":
+				_, _ = io.WriteString(w, iteration)
+			default:
+				http.NotFound(w, r)
+			}
+		})
+		p := start(t, 160, 45, "attach", s.URL, fmt.Sprintf("--drain=%v", drain), "--interval", "100ms")
+		p.waitFor(t, "TensorRT-LLM", "connected")
+		if drain {
+			p.waitFor(t, "--drain: iterations that llmtop reads no other reader gets", "50 %")
+			s.with(t, "GET /metrics ")
+		} else {
+			p.waitFor(t, "its iterations are taken with --drain")
+		}
+		p.keys(t, "7")
+		p.waitFor(t, "TensorRT-LLM · 1.2.0 · m")
+		p.quit(t)
+		s.mu.Lock()
+		for _, asked := range s.asked {
+			if !drain && strings.HasPrefix(asked, "GET /metrics ") {
+				t.Errorf("it was asked for %s", asked)
+			}
+		}
+		s.mu.Unlock()
+	}
+}
+
+// TestMatch asks a Prometheus only for the targets that were chosen.
+func TestMatch(t *testing.T) {
+	const match = `job="vllm",cluster=~"eu-.*"`
+	s := serving(t, func(w http.ResponseWriter, r *http.Request) {
+		query, now := r.URL.Query().Get("query"), time.Now().Unix()
+		var out []string
+		add := func(labels string, v float64) {
+			out = append(out, fmt.Sprintf(`{"metric":{%s},"value":[%d,"%v"]}`, labels, now, v))
+		}
+		const target = `"instance":"gpu1:8000","job":"vllm"`
+		switch {
+		case !strings.Contains(query, match):
+		case strings.HasPrefix(query, "up{"):
+			add(`"__name__":"up",`+target, 1)
+		case strings.HasPrefix(query, "timestamp("):
+			add(target, float64(now))
+		case strings.HasPrefix(query, "count by"):
+			add(`"__name__":"vllm:num_requests_running"`, 1)
+		case strings.HasPrefix(query, "{__name__=~"):
+			add(`"__name__":"vllm:num_requests_running","model_name":"org/matched",`+target, 5)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		raw, _ := json.Marshal(map[string]any{"status": "success", "data": map[string]any{
+			"resultType": "vector", "result": json.RawMessage("[" + strings.Join(out, ",") + "]"),
+		}})
+		_, _ = w.Write(raw)
+	})
+	p := start(t, 160, 45, "attach", "prometheus+"+s.URL, "--match", "{"+match+"}", "--interval", "100ms")
+	p.waitFor(t, "vLLM", "org/matched", "gpu1:8000")
+	p.quit(t)
+}
