@@ -61,7 +61,8 @@ and of every engine that speaks the event protocol. Without an address it finds 
 also the ones that come later. What breaks off is connected again, and what was seen is kept.
 
 It also watches servers at http://HOST:PORT and https://HOST: llama.cpp, Ollama, vLLM, SGLang, TGI, TensorRT-LLM, LMDeploy and others, found out
-by what they answer. They are only read, and made to generate only with --probe. What a server does not tell is not reported.
+by what they answer. They are only read, and made to generate only with --probe. What a server does not tell is not reported. HOST:PORT and
+PORT alone are such servers, too, and pid:PROCESS is the engine in a process of this machine.
 
 With --otlp HOST:PORT it also takes the traces that vLLM, SGLang and others send by OpenTelemetry, and makes requests of them, with their stages,
 and the waterfall of a model's load.
@@ -77,6 +78,7 @@ file, which are told on standard error.`,
   llmtop attach unix:/run/user/1000/llmtop/llmtop-4711.sock
   llmtop attach tcp:127.0.0.1:7070 tcp:127.0.0.1:7071
   llmtop attach http://127.0.0.1:8080 http://gpu1:8000
+  llmtop attach 8080
   llmtop attach --headless --for 60s --json report.json http://127.0.0.1:8000
   llmtop attach --otlp 127.0.0.1:4318
   llmtop attach prometheus+http://prometheus:9090 --match 'job="vllm"'`,
@@ -114,6 +116,12 @@ func (o *attachOptions) run(ctx context.Context) error {
 		debug.SetGCPercent(beside)
 	}
 	o.exports.screen = !o.headless && o.view.visible()
+	for i, at := range o.addresses {
+		var err error
+		if o.addresses[i], err = addressOf(ctx, at); err != nil {
+			return err
+		}
+	}
 	switch {
 	case o.headless && len(o.addresses) == 0 && o.traces.at == "":
 		return usagef("--headless needs an address to watch: llmtop attach --headless ADDRESS, or --otlp HOST:PORT")

@@ -1,0 +1,52 @@
+package cmd
+
+import (
+	"context"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/llmtop/llmtop/runtime/discover"
+)
+
+// addressOf is the address that a user means who may have left out what goes without saying: HOST:PORT and PORT are servers over HTTP, as
+// event sockets are written with tcp: or unix: in front, and pid:PROCESS is wherever that process can be watched.
+func addressOf(ctx context.Context, text string) (string, error) {
+	if strings.Contains(text, "://") || strings.HasPrefix(text, "unix:") || strings.HasPrefix(text, "tcp:") {
+		return text, nil
+	}
+	if number, ok := strings.CutPrefix(text, "pid:"); ok {
+		return addressOfProcess(ctx, number)
+	}
+	if isPort(strings.TrimPrefix(text, ":")) {
+		return "http://127.0.0.1:" + strings.TrimPrefix(text, ":"), nil
+	}
+	before, _, _ := strings.Cut(text, "/")
+	if host, port, err := net.SplitHostPort(before); err == nil && host != "" && isPort(port) {
+		return "http://" + text, nil
+	}
+	return "", usagef("attach %s: write http://HOST:PORT for a server, unix:PATH or tcp:HOST:PORT for an event socket, or pid:PROCESS", text)
+}
+
+func isPort(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && n > 0
+}
+
+// addressOfProcess is where an engine of this machine can be watched.
+func addressOfProcess(ctx context.Context, number string) (string, error) {
+	pid, err := strconv.Atoi(number)
+	if err != nil || pid <= 0 {
+		return "", usagef("attach pid:%s: the number of a process comes after pid:", number)
+	}
+	for _, f := range discover.Find(ctx, discover.Options{}).Engines {
+		if f.PID == pid && f.Address != "" {
+			return f.Address, nil
+		}
+		if i := slices.IndexFunc(f.Runners, func(r discover.Runner) bool { return r.PID == pid && r.Address != "" }); i >= 0 {
+			return f.Runners[i].Address, nil
+		}
+	}
+	return "", usagef("attach pid:%d: no engine that can be watched is known in this process: llmtop discover lists those that are", pid)
+}
