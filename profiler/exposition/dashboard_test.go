@@ -45,6 +45,7 @@ func TestDashboard(t *testing.T) {
 	}
 	x := New("1.0")
 	join(x, "native").everything()
+	join(x, "server").sums()
 	labels := make(map[string]map[string]bool) // of each metric
 	for _, s := range samples(t, x) {
 		if labels[s.name] == nil {

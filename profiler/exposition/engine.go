@@ -29,6 +29,8 @@ type Engine struct {
 	snapshot func() *store.Snapshot
 	live     map[event.RequestID]bool // requests that have not ended and whose first token has been told
 	ended    map[event.RequestID]bool // those that end while a snapshot is looked through; nil at other times
+
+	durations map[string]*durations // that the engine counts itself
 }
 
 // maxSubjects bounds the models that one address has had; all further ones are told together.
@@ -38,7 +40,7 @@ func newEngine(name string, o *observed, now func() event.Time) *Engine {
 	return &Engine{
 		label: &dto.LabelPair{Name: new(engineAttr), Value: new(name)},
 		said:  subject{engine: name}, subject: subject{engine: name},
-		observed: o, epochs: make(map[counted]epoch), subjects: make(map[subject]bool),
+		observed: o, epochs: make(map[counted]epoch), subjects: make(map[subject]bool), durations: make(map[string]*durations),
 		gaps: gaps{now: now, place: make(map[event.RequestID]int)},
 	}
 }
@@ -74,6 +76,12 @@ func (e *Engine) Emit(ev event.Event) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		e.gaps.request(&ev)
+	case event.KindReport:
+		if p, ok := ev.Data.(*event.Report); ok && p != nil {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.times(p)
+		}
 	case event.KindEngine:
 		if p, ok := ev.Data.(*event.Engine); ok && p != nil {
 			e.mu.Lock()

@@ -57,7 +57,7 @@ func (x *Exporter) Gather() ([]*dto.MetricFamily, error) {
 	engines := slices.Clone(x.engines)
 	x.mu.Unlock()
 
-	s := &scrape{families: make(map[*instrument]*dto.MetricFamily), began: x.began, cells: MaxCells}
+	s := &scrape{families: make(map[*instrument]*dto.MetricFamily), began: x.began, cells: MaxCells, buckets: MaxBuckets}
 	s.add(build, 1, x.version)
 	if x.pushing.Load() {
 		s.add(pushFailures, float64(x.failures.Load()))

@@ -152,6 +152,7 @@ func TestFormats(t *testing.T) {
 	x := New("1.0")
 	join(x, "native").everything()
 	join(x, "other").everything()
+	join(x, "server").sums()
 	x.pushing.Store(true)
 	all := samples(t, x)
 	parser := expfmt.NewTextParser(model.LegacyValidation)

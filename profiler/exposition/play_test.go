@@ -105,6 +105,18 @@ func (p *play) everything() {
 	p.emit(0, event.Event{Kind: event.KindLost, Data: &event.Lost{event.KindToken: 3}})
 }
 
+// sums has a server tell of itself in sum.
+func (p *play) sums() {
+	p.emit(0, event.Event{Kind: event.KindEngine, Data: &event.Engine{Name: "vLLM", Caps: event.CapReports, State: event.EngineReady}})
+	p.emit(sec, event.Event{Kind: event.KindReport, Data: &event.Report{
+		Interval: sec, Running: event.Reading{V: 7, Origin: event.Reported}, Decode: event.From(900),
+		Times: []event.Times{
+			{Name: event.TimesTTFT, Count: 7, Sum: 2 * sec, Bounds: []int64{sec / 10, sec}, Counts: []uint64{4, 2, 1}},
+			{Name: event.TimesQueue, Count: 7, Sum: sec},
+		},
+	}})
+}
+
 func process(pid int) event.Process {
 	return event.Process{
 		PID: pid, CPU: event.Of(1.5), RunWait: event.Of(.1), RSS: event.Of(1e8), Peak: event.Of(2e8), ReadOps: event.Of(5), WriteOps: event.Of(6),

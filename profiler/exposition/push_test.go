@@ -69,6 +69,7 @@ func TestPush(t *testing.T) {
 	}
 	engine := join(x, "native")
 	engine.everything()
+	join(x, "server").sums()
 	p.Close()
 	if len(r.bodies) != 1 || r.headers[0].Get("X-Key") != "a b" || r.headers[0].Get("Authorization") != "Bearer s" {
 		t.Fatalf("%d messages, headers %v", len(r.bodies), r.headers)

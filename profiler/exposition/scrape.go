@@ -13,6 +13,7 @@ type scrape struct {
 	engine   *Engine // that is being told of; nil: none in particular
 	began    *timestamppb.Timestamp
 	cells    int // of MaxCells, not used yet
+	buckets  int // of MaxBuckets, likewise
 }
 
 // family is that of an instrument, in which there is nothing yet or what other engines have told.
@@ -39,6 +40,16 @@ func (s *scrape) reading(i *instrument, r event.Reading, values ...string) {
 
 // count tells a number that, if it is a counter's, has been counted since the given moment.
 func (s *scrape) count(i *instrument, v float64, since *timestamppb.Timestamp, values ...string) {
+	m := s.metric(i, values)
+	if i.kind == dto.MetricType_COUNTER {
+		m.Counter = &dto.Counter{Value: &v, CreatedTimestamp: since}
+	} else {
+		m.Gauge = &dto.Gauge{Value: &v}
+	}
+}
+
+// metric adds one to the family of an instrument, with its labels and no value.
+func (s *scrape) metric(i *instrument, values []string) *dto.Metric {
 	m := &dto.Metric{Label: make([]*dto.LabelPair, 0, len(i.labels))}
 	labels := i.labels
 	if s.engine != nil {
@@ -47,13 +58,9 @@ func (s *scrape) count(i *instrument, v float64, since *timestamppb.Timestamp, v
 	for k := range labels {
 		m.Label = append(m.Label, &dto.LabelPair{Name: &labels[k], Value: &values[k]})
 	}
-	if i.kind == dto.MetricType_COUNTER {
-		m.Counter = &dto.Counter{Value: &v, CreatedTimestamp: since}
-	} else {
-		m.Gauge = &dto.Gauge{Value: &v}
-	}
 	f := s.family(i)
 	f.Metric = append(f.Metric, m)
+	return m
 }
 
 // counted names what something outside counts.

@@ -58,7 +58,10 @@ func (s *scrape) snapshot(v *store.Snapshot) {
 	}
 	s.identity(v)
 	s.requests(v)
-	s.throughput(v)
+	if v.Reported == nil || reached(v) { // of a server that has gone it is not known what it does now
+		s.throughput(v)
+	}
+	s.times()
 	if v.Host.Known && v.Now-v.Host.At <= event.Time(staleAfter) {
 		s.machine(&v.Host)
 	}
@@ -76,8 +79,7 @@ func flag(b bool) float64 {
 
 func (s *scrape) identity(v *store.Snapshot) {
 	e, m := &v.Engine, &v.Model
-	reached := e.Remote.Link == event.LinkNone || e.Remote.Link == event.LinkConnected
-	s.add(up, flag(reached && e.State != event.EngineFailed && e.State != event.EngineStopped))
+	s.add(up, flag(reached(v) && e.State != event.EngineFailed && e.State != event.EngineStopped))
 	for at := event.EngineStarting; at <= event.EnginePaused; at++ {
 		s.add(state, flag(at == e.State), at.String())
 	}

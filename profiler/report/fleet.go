@@ -188,16 +188,21 @@ func (t *Totals) counts() []*Number {
 // identify says what the replicas are, as far as they are the same.
 func (r *Report) identify() {
 	var names []string
+	known := false // a model, or that there is none
 	for i := range r.Fleet.Replicas {
 		one := r.Fleet.Replicas[i].Report
+		c := one.Engine.Connection
+		if c != nil && c.State != event.LinkConnected.String() && one.Reported == nil && len(one.Requests) == 0 {
+			continue // nothing was heard of it, not even what it is
+		}
 		if name := one.Engine.Name; name != "" && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
-		if c := one.Engine.Connection; r.Engine.State != event.EngineReady.String() && (c == nil || c.State == event.LinkConnected.String()) {
+		if r.Engine.State != event.EngineReady.String() && (c == nil || c.State == event.LinkConnected.String()) {
 			r.Engine.State = one.Engine.State
 		}
-		if i == 0 {
-			r.Model = one.Model
+		if !known {
+			r.Model, known = one.Model, true
 		} else if r.Model != nil && (one.Model == nil || one.Model.Name != r.Model.Name) {
 			r.Model = nil
 		}

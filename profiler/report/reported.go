@@ -43,17 +43,7 @@ func reportedOf(r *store.Reported) *Reported {
 		return nil
 	}
 	out := &Reported{Numbers: []ReportedNumber{}, Missing: []string{}, Times: []ReportedTimes{}}
-	all := []event.Number{
-		{Name: "running", Reading: r.Running},
-		{Name: "waiting", Reading: r.Waiting},
-		{Name: "decode_tokens_per_s", Reading: r.Decode},
-		{Name: "prefill_tokens_per_s", Reading: r.Prefill},
-		{Name: "kv_usage_share", Reading: r.KVUsage},
-		{Name: "kv_used_cells", Reading: r.KVUsed},
-		{Name: "kv_total_cells", Reading: r.KVTotal},
-		{Name: "cache_hits_share", Reading: r.CacheHits},
-	}
-	for _, n := range append(all, r.More...) {
+	for _, n := range r.Numbers() {
 		if !n.OK() {
 			out.Missing = append(out.Missing, n.Name)
 			continue

@@ -47,6 +47,20 @@ func (s *Snapshot) Sums() Sums {
 	return out
 }
 
+// Numbers are what the last report told or could have told: what each engine may tell, and what else this one counts.
+func (r *Reported) Numbers() []event.Number {
+	return append([]event.Number{
+		{Name: "running", Reading: r.Running},
+		{Name: "waiting", Reading: r.Waiting},
+		{Name: "decode_tokens_per_s", Reading: r.Decode},
+		{Name: "prefill_tokens_per_s", Reading: r.Prefill},
+		{Name: "kv_usage_share", Reading: r.KVUsage},
+		{Name: "kv_used_cells", Reading: r.KVUsed},
+		{Name: "kv_total_cells", Reading: r.KVTotal},
+		{Name: "cache_hits_share", Reading: r.CacheHits},
+	}, r.More...)
+}
+
 // summed is a count of the session by what the engine told of the last interval: known if it tells it, or has told it before.
 func summed(told event.Reading, n uint64) event.Reading {
 	if n == 0 && !told.OK() {
