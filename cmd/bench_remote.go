@@ -30,6 +30,8 @@ type remote struct {
 	engine *api.Engine // of an event socket
 	watch  clientWatch
 	self   self
+
+	machine machine // of a server
 }
 
 func (r *remote) bind(flags *pflag.FlagSet) {
@@ -118,8 +120,10 @@ func (r *remote) engage(ctx context.Context, l *local) error {
 	}
 	l.scheduler = r.server
 	l.add("ask "+r.at, r.server.Run)
-	l.add("sample host", func(ctx context.Context, sink event.Sink) error {
-		return l.sampler.Run(ctx, event.Tee{&r.watch, clientsOnly{sink}})
+	r.machine.add(r.at, ofSession{l})
+	l.add("sample host", func(ctx context.Context, _ event.Sink) error {
+		defer r.machine.close()
+		return l.sampler.Run(ctx, event.Tee{&r.watch, &r.machine})
 	})
 	return nil
 }
@@ -155,7 +159,7 @@ func (r *remote) samples(s *local) event.Sink {
 	case r.engine != nil:
 		return event.Tee{&r.watch, &r.self}
 	case r.server != nil:
-		return event.Tee{&r.watch, clientsOnly{s.sink}}
+		return event.Tee{&r.watch, &r.machine}
 	}
 	return s.sink
 }
@@ -179,15 +183,8 @@ func (r *remote) notes(honourEOS bool) (lines []string) {
 	return lines
 }
 
-// clientsOnly is a sink for samples of this machine and process while the engine is elsewhere: nothing is known of its process.
-type clientsOnly struct{ event.Sink }
+// ofSession is the sink of a session, whatever that is by then.
+type ofSession struct{ *local }
 
 // Emit implements event.Sink.
-func (c clientsOnly) Emit(e event.Event) {
-	if h, ok := e.Data.(*event.Host); ok {
-		here := *h
-		here.Engine = event.Process{}
-		e.Data = &here
-	}
-	c.Sink.Emit(e)
-}
+func (o ofSession) Emit(e event.Event) { o.sink.Emit(e) }

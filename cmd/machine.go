@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/api"
 	"github.com/llmtop/llmtop/runtime/discover"
 	"github.com/llmtop/llmtop/runtime/host"
 )
@@ -14,7 +15,7 @@ import (
 // seek is how often it is looked for the process of a server that has not been found: that reads all processes.
 const seek = event.Time(10 * time.Second)
 
-// machine hands samples of this machine to the sessions of servers that run on it, each with what its own server's process uses. The zero value
+// machine hands samples of this machine to the sessions of servers, each with what its own server's process uses if that runs here. The zero value
 // is ready.
 type machine struct {
 	mu     sync.Mutex // guards what follows
@@ -30,11 +31,15 @@ type hosted struct {
 	sink event.Sink
 }
 
-// add hands samples also to the session of the server at an address of this machine.
+// add hands samples also to the session of the server at an address. Of one on another machine no process is looked for.
 func (m *machine) add(address string, s event.Sink) {
+	port := uint16(0)
+	if api.IsLocal(address) {
+		port = portOf(address)
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.on = append(m.on, hosted{portOf(address), s})
+	m.on = append(m.on, hosted{port, s})
 }
 
 // portOf is the port of a URL, 0 if it is not told or cannot be one.
