@@ -22,11 +22,11 @@ func (b *Buckets) Add(t *event.Times) {
 	if len(t.Counts) != len(bounds)+1 {
 		bounds = nil
 	}
-	b.merge(t.Count, t.Sum, bounds, t.Counts, 0)
+	b.merge(t.Count, t.Sum, bounds, t.Counts)
 }
 
-// merge adds durations by their buckets, of which counts are those from a bucket on. Bounds are shared.
-func (b *Buckets) merge(count uint64, sum int64, bounds []int64, counts []uint64, from int) {
+// merge adds durations by their buckets, as far as they are given. Bounds are shared.
+func (b *Buckets) merge(count uint64, sum int64, bounds []int64, counts []uint64) {
 	if count == 0 {
 		return
 	}
@@ -40,7 +40,7 @@ func (b *Buckets) merge(count uint64, sum int64, bounds []int64, counts []uint64
 		b.bounds, b.counts = bounds, append(b.counts[:0], make([]uint64, len(bounds)+1)...)
 	}
 	for i, n := range counts {
-		b.counts[from+i] += n
+		b.counts[i] += n
 	}
 }
 

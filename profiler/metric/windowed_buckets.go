@@ -1,6 +1,8 @@
 package metric
 
 import (
+	"bytes"
+	"encoding/binary"
 	"slices"
 	"time"
 	"unsafe"
@@ -12,18 +14,20 @@ import (
 type WindowedBuckets struct {
 	second  int64 // number of the current second
 	current Buckets
-	past    [slots]*packedBuckets // of second s at s % slots
+	past    *[slots]packedBuckets // of second s at s % slots; nil: there are none
 	session Buckets
+
+	bounds []int64 // the last ones that were told
+	layout uint32  // their number: 1 for the first ones
 }
 
-// packedBuckets are the Buckets of a second that is over, without those at both ends that hold nothing: some 120 bytes. They are never written again.
+// packedBuckets are the Buckets of a second that is over, some 60 bytes.
 type packedBuckets struct {
-	second int64
+	second uint32
+	layout uint32 // to which bounds the counts belong; 0: no quantile can be told
 	count  uint64
 	sum    int64
-	bounds []int64 // nil: no quantile can be told
-	first  int     // bucket of counts[0]
-	counts []uint64
+	counts []byte // varints of the buckets that hold something: the number of the first, then what each holds up to the last. Never written again
 }
 
 // Add adds what was told at a time in ns. Times that run backwards count in the current second.
@@ -32,35 +36,75 @@ func (w *WindowedBuckets) Add(now int64, t *event.Times) {
 		return
 	}
 	if s := now / int64(time.Second); s > w.second {
-		if w.current.Count > 0 {
-			w.past[w.second%slots] = w.current.pack(w.second)
-		}
-		w.current.reset()
+		w.pack()
 		w.second = s
+	}
+	if len(t.Bounds) > 0 && len(t.Counts) == len(t.Bounds)+1 && !same(w.bounds, t.Bounds) {
+		w.bounds = t.Bounds
+		w.layout++
 	}
 	w.current.Add(t)
 	w.session.Add(t)
 }
 
-func (b *Buckets) pack(second int64) *packedBuckets {
-	p := &packedBuckets{second: second, count: b.Count, sum: b.Sum}
-	if b.mixed {
-		return p
+// pack ends the current second.
+func (w *WindowedBuckets) pack() {
+	b := &w.current
+	if b.Count == 0 {
+		return
 	}
-	p.bounds = b.bounds
-	some := func(n uint64) bool { return n > 0 }
-	if p.first = slices.IndexFunc(b.counts, some); p.first >= 0 {
-		end := len(b.counts)
-		for b.counts[end-1] == 0 {
-			end--
-		}
-		p.counts = slices.Clone(b.counts[p.first:end])
+	if w.past == nil {
+		w.past = new([slots]packedBuckets)
 	}
-	return p
+	p := packedBuckets{second: uint32(w.second), count: b.Count, sum: b.Sum}
+	if !b.mixed {
+		p.layout, p.counts = w.layout, packCounts(b.counts)
+	}
+	w.past[w.second%slots] = p
+	b.reset()
 }
 
-// fold adds those of a second.
-func (b *Buckets) fold(p *packedBuckets) { b.merge(p.count, p.sum, p.bounds, p.counts, p.first) }
+// seconds are those that are over.
+func (w *WindowedBuckets) seconds() []packedBuckets {
+	if w.past == nil {
+		return nil
+	}
+	return w.past[:]
+}
+
+func packCounts(counts []uint64) []byte {
+	first, end := 0, len(counts)
+	for first < end && counts[first] == 0 {
+		first++
+	}
+	for first < end && counts[end-1] == 0 {
+		end--
+	}
+	var buf [16 * binary.MaxVarintLen64]byte
+	packed := binary.AppendUvarint(buf[:0], uint64(first))
+	for _, n := range counts[first:end] {
+		packed = binary.AppendUvarint(packed, n)
+	}
+	return bytes.Clone(packed)
+}
+
+// fold adds those of a second that is over.
+func (w *WindowedBuckets) fold(p *packedBuckets, into *Buckets) {
+	if p.layout != w.layout || p.layout == 0 { // other buckets than those of today
+		into.merge(p.count, p.sum, nil, nil)
+		return
+	}
+	into.merge(p.count, p.sum, w.bounds, nil)
+	if into.mixed {
+		return
+	}
+	first, n := binary.Uvarint(p.counts)
+	for i, rest := int(first), p.counts[n:]; len(rest) > 0; i++ {
+		count, n := binary.Uvarint(rest)
+		into.counts[i] += count
+		rest = rest[n:]
+	}
+}
 
 // addTo adds b to others.
 func (b *Buckets) addTo(o *Buckets) {
@@ -68,13 +112,17 @@ func (b *Buckets) addTo(o *Buckets) {
 	if b.mixed {
 		bounds = nil
 	}
-	o.merge(b.Count, b.Sum, bounds, b.counts, 0)
+	o.merge(b.Count, b.Sum, bounds, b.counts)
 }
 
 // Clone is a copy that shares nothing that will be written again.
 func (w *WindowedBuckets) Clone() *WindowedBuckets {
 	c := *w
 	c.current.counts, c.session.counts = slices.Clone(c.current.counts), slices.Clone(c.session.counts)
+	if w.past != nil {
+		past := *w.past
+		c.past = &past
+	}
 	return &c
 }
 
@@ -87,13 +135,11 @@ func (w *WindowedBuckets) Session() (bounds []int64, counts []uint64) {
 	return nil, nil
 }
 
-// Size is the memory that w takes, in bytes, without what clones share.
+// Size is the memory that w takes, in bytes.
 func (w *WindowedBuckets) Size() int {
 	n := int(unsafe.Sizeof(*w)) + 8*cap(w.current.counts) + 8*cap(w.session.counts)
-	for _, p := range w.past {
-		if p != nil {
-			n += int(unsafe.Sizeof(*p)) + 8*cap(p.counts)
-		}
+	for _, p := range w.seconds() {
+		n += int(unsafe.Sizeof(p)) + cap(p.counts)
 	}
 	return n
 }
@@ -102,15 +148,18 @@ func (w *WindowedBuckets) Size() int {
 func (w *WindowedBuckets) Summaries(now int64) (out [NumWindows]BucketSummary) {
 	s := now / int64(time.Second)
 	var last, ten, minute Buckets
-	for _, p := range w.past {
-		if p == nil || p.second <= s-60 || p.second > s {
+	seconds := w.seconds()
+	for i := range seconds {
+		p := &seconds[i]
+		age := s - int64(p.second)
+		if p.count == 0 || age < 0 || age >= 60 {
 			continue
 		}
-		if minute.fold(p); p.second > s-10 {
-			ten.fold(p)
+		if w.fold(p, &minute); age < 10 {
+			w.fold(p, &ten)
 		}
-		if p.second == s-1 {
-			last.fold(p)
+		if age == 1 {
+			w.fold(p, &last)
 		}
 	}
 	switch age := s - w.second; {

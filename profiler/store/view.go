@@ -93,7 +93,9 @@ func (s *state) close(sec int64) {
 	if sum := s.latency.itl.At(sec); sum.Count > 0 {
 		l.Count, l.P50, l.P99, l.Spread = sum.Count, sum.P50, sum.P99, s.latency.spreads.of(sec)
 	}
-	s.latency.series = push(s.latency.series, l, SeriesLen)
+	if l.Count > 0 || len(s.latency.series) > 0 { // of engines that tell no tokens there is none
+		s.latency.series = push(s.latency.series, l, SeriesLen)
+	}
 	s.version++
 }
 

@@ -48,14 +48,14 @@ func (l *Replicas) Update(all []*fleet.Replica) {
 // natural compares words so that numbers in them count as numbers: replica-2 comes before replica-10.
 func natural(a, b string) int {
 	for a != "" && b != "" {
-		x, y := digits(a), digits(b)
-		if x == 0 || y == 0 {
+		if !isDigit(a[0]) || !isDigit(b[0]) {
 			if a[0] != b[0] {
 				return cmp.Compare(a[0], b[0])
 			}
 			a, b = a[1:], b[1:]
 			continue
 		}
+		x, y := digits(a), digits(b)
 		p, q := strings.TrimLeft(a[:x], "0"), strings.TrimLeft(b[:y], "0")
 		if c := cmp.Or(cmp.Compare(len(p), len(q)), strings.Compare(p, q)); c != 0 {
 			return c
@@ -64,6 +64,8 @@ func natural(a, b string) int {
 	}
 	return cmp.Compare(len(a), len(b))
 }
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 // digits is how many digits a text begins with.
 func digits(s string) int { return len(s) - len(strings.TrimLeft(s, "0123456789")) }
