@@ -307,3 +307,32 @@ func TestMatch(t *testing.T) {
 	p.waitFor(t, "vLLM", "org/matched", "gpu1:8000")
 	p.quit(t)
 }
+
+// TestALiarLeavesTheScreenAlone: of a server that says a length that is too short the rest comes where no answer is expected, which is nothing for the screen.
+func TestALiarLeavesTheScreenAlone(t *testing.T) {
+	s := serving(t, func(w http.ResponseWriter, _ *http.Request) {
+		c, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		for range 20 { // each of which the client may notice, or not
+			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}lies, and lies")
+			time.Sleep(time.Millisecond)
+		}
+	})
+	p := start(t, 120, 30, "attach", s.URL, "--interval", "100ms")
+	p.waitFor(t, "DISCONNECTED", "no inference engine was recognised there")
+	for asked := 0; asked < 12; time.Sleep(5 * time.Millisecond) {
+		s.mu.Lock()
+		asked = len(s.asked)
+		s.mu.Unlock()
+	}
+	p.quit(t)
+	<-p.done
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if strings.Contains(string(p.tail), "lies") || strings.Contains(string(p.tail), "nsolicited") {
+		t.Errorf("what it sends is on the terminal: %q", p.tail)
+	}
+}

@@ -5,6 +5,8 @@ package cmd
 import (
 	"context"
 	"fmt"
+	"io"
+	"log"
 	"os"
 	"strings"
 
@@ -19,6 +21,7 @@ func Main() {
 	if host.ChildMain() {
 		return
 	}
+	log.SetOutput(io.Discard) // what libraries have to say of broken connections does not belong on the screen
 	root := newRootCommand()
 	err := root.ExecuteContext(context.Background())
 	if err != nil && err.Error() != "" {

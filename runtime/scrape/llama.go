@@ -37,6 +37,12 @@ func (l *llama) pause(interval time.Duration) time.Duration {
 	return interval
 }
 
+func (l *llama) reconsider(s *Source) {
+	if l.metrics == nil {
+		l.metrics = newMetrics(s)
+	}
+}
+
 func (l *llama) look(ctx context.Context, s *Source) (*event.Report, error) {
 	if err := l.state(ctx, s); err != nil {
 		return nil, err

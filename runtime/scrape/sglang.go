@@ -19,6 +19,8 @@ type sglang struct {
 
 func (*sglang) pause(interval time.Duration) time.Duration { return interval }
 
+func (g *sglang) reconsider(*Source) { g.noLoads = false }
+
 func (g *sglang) look(ctx context.Context, s *Source) (*event.Report, error) {
 	report := &event.Report{Interval: s.since()}
 	if g.metrics != nil {

@@ -218,6 +218,8 @@ func (s *Source) meet(ctx context.Context) error {
 	if !same {
 		s.forget()
 		s.watch = s.watcher()
+	} else if w, ok := s.watch.(interface{ reconsider(s *Source) }); ok {
+		w.reconsider(s) // what it was found to lack, it may have by now
 	}
 	s.followLoads(ctx)
 	s.engine.Name, s.engine.Version, s.engine.State = string(kind), info.Version, event.EngineReady

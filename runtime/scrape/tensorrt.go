@@ -19,6 +19,8 @@ type tensorRT struct {
 
 func (*tensorRT) pause(interval time.Duration) time.Duration { return interval }
 
+func (t *tensorRT) reconsider(*Source) { t.none = false }
+
 func (t *tensorRT) look(ctx context.Context, s *Source) (*event.Report, error) {
 	report := &event.Report{Interval: s.since()}
 	if !t.none {

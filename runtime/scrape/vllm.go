@@ -20,6 +20,8 @@ type vllm struct {
 
 func (*vllm) pause(interval time.Duration) time.Duration { return interval }
 
+func (v *vllm) reconsider(*Source) { v.without = false }
+
 func (v *vllm) look(ctx context.Context, s *Source) (*event.Report, error) {
 	if !v.without {
 		report, err := v.metrics.look(ctx, s)

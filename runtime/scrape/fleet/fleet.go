@@ -43,6 +43,8 @@ type Options struct {
 	Clock    runtime.Clock
 	// Meet is told of each replica as it comes, once, and returns where its events go. It must not wait.
 	Meet func(name string) event.Sink
+
+	within time.Duration // for an answer; 0: answerWithin
 }
 
 // Source asks one Prometheus.
@@ -72,7 +74,7 @@ func (t target) compare(o target) int {
 
 // New prepares to ask a Prometheus; nothing is sent until Run. Errors: the address.
 func New(opt Options) (*Source, error) {
-	client, err := fetch.New(opt.Address, fetch.Options{Key: opt.Key, Within: answerWithin, Bytes: answerBytes})
+	client, err := fetch.New(opt.Address, fetch.Options{Key: opt.Key, Within: cmp.Or(opt.within, answerWithin), Bytes: answerBytes})
 	if err != nil {
 		return nil, fmt.Errorf("ask Prometheus: %w", err)
 	}

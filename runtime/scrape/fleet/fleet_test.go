@@ -42,11 +42,14 @@ func (f *fake) change(do func()) {
 
 func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.hook != nil {
-		f.hook(w, r)
+	hook := f.hook
+	f.mu.Unlock()
+	if hook != nil {
+		hook(w, r)
 		return
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.key != "" && r.Header.Get("Authorization") != "Bearer "+f.key {
 		w.WriteHeader(http.StatusUnauthorized)
 		return
