@@ -2,6 +2,8 @@ package store
 
 import (
 	"encoding/binary"
+	"errors"
+	"sync"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -22,13 +24,13 @@ const (
 	historyParts  = 8        // segments that the bytes are cut into, of which the oldest goes as a whole
 	segmentEvents = 40_000   // events of a segment at most: what a look at the past goes through, some 80 ms
 	openBlock     = 64 << 10 // bytes of events that wait to be compressed together
+	leastBlock    = 8 << 10  // the same of a history that is small
 )
 
 // history is the last minutes as they came: segments of compressed events, each of which begins with the state before its first.
 type history struct {
-	limit    int // bytes
-	events   int // of a segment at most
-	enc      *zstd.Encoder
+	limit    func() int // bytes
+	events   int        // of a segment at most
 	segments []*segment // oldest first; events are added to the last
 	at       event.Time // of the newest event: times never go back
 	dropped  event.Lost // that have been told
@@ -55,20 +57,33 @@ const (
 	entryDropped entry = 'D' // events that the queue has dropped, by kind
 )
 
-// newHistory makes a history of at most so many bytes, nil of none.
-func newHistory(limit int) *history {
-	if limit <= 0 {
+// newHistory makes a history of at most so many bytes, or of its part of what it shares; nil of none.
+func newHistory(limit int, share *Share) *history {
+	h := &history{limit: func() int { return limit }, events: segmentEvents}
+	switch {
+	case share != nil:
+		h.limit = share.join()
+	case limit <= 0:
 		return nil
 	}
-	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
-		zstd.WithWindowSize(openBlock), zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(false))
-	if err != nil { // the options are wrong, which a test would tell
-		return nil
-	}
-	return &history{limit: limit, events: segmentEvents, enc: enc}
+	return h
 }
 
-func (h *history) pack(b []byte) []byte { return h.enc.EncodeAll(b, nil) }
+// packers compress and unpack for all histories. Each call takes as long as it takes, one after the other.
+var packers = sync.OnceValues(func() (*zstd.Encoder, *zstd.Decoder) {
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
+		zstd.WithWindowSize(openBlock), zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(false))
+	dec, wrong := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
+	if err != nil || wrong != nil {
+		panic(errors.Join(err, wrong)) // the options are wrong
+	}
+	return enc, dec
+})
+
+func (h *history) pack(b []byte) []byte {
+	enc, _ := packers()
+	return enc.EncodeAll(b, nil)
+}
 
 // begin makes ready for a batch of events: it begins a segment if the last one is full, and keeps what the queue has dropped.
 func (h *history) begin(s *state, now event.Time, wall func() time.Time) {
@@ -94,8 +109,8 @@ func (h *history) full() bool {
 	if len(h.segments) == 0 {
 		return true
 	}
-	s := h.segments[len(h.segments)-1]
-	return s.size-s.key.size >= max(h.limit/historyParts, min(s.key.size, h.limit/4)) || s.events >= h.events
+	s, limit := h.segments[len(h.segments)-1], h.limit()
+	return s.size-s.key.size >= max(limit/historyParts, min(s.key.size, limit/4)) || s.events >= h.events
 }
 
 // turn begins a segment with the state, and lets go of what is too old or too much.
@@ -111,11 +126,11 @@ func (h *history) turn(s *state, now event.Time, wall time.Time) {
 
 // forget drops the oldest segments while there is too much, or the ones after them reach far enough.
 func (h *history) forget(now event.Time) {
-	size := 0
+	size, limit := 0, h.limit()
 	for _, s := range h.segments {
 		size += s.size
 	}
-	for len(h.segments) > 1 && (size > h.limit || now-h.segments[1].key.at > event.Time(MaxHistory)) {
+	for len(h.segments) > 1 && (size > limit || now-h.segments[1].key.at > event.Time(MaxHistory)) {
 		size -= h.segments[0].size
 		h.segments[0] = nil
 		h.segments = h.segments[1:]
@@ -154,7 +169,7 @@ func (h *history) add(kind entry, line []byte) {
 	s.open = append(s.open, line...)
 	s.at = h.at
 	s.events++
-	if len(s.open) >= openBlock {
+	if len(s.open) >= min(openBlock, max(h.limit()/historyParts, leastBlock)) {
 		h.close(s)
 	}
 }

@@ -58,7 +58,9 @@ type Options struct {
 	Targets Targets // what requests are held against; TTFT 0: DefaultTTFTTarget
 	// History is how many bytes of what happened are kept, so that Travel can go back to it; 0: none. See DefaultHistory.
 	History int
-	Queue   int // events that wait for the next snapshot at most; 0: event.DefaultQueue
+	// Share is what stands in for History where many stores remember together; nil: this one has its own.
+	Share *Share
+	Queue int // events that wait for the next snapshot at most; 0: event.DefaultQueue
 	// OnRequest is told of each request that has ended, with all its metrics. It runs on the store's goroutine.
 	OnRequest func(*Request)
 }
@@ -124,7 +126,7 @@ func New(opt Options) *Store {
 	return &Store{
 		opt: opt, queue: event.NewQueue(opt.Queue),
 		state:   state{targets: opt.Targets, onRequest: opt.OnRequest, groups: make(map[string]*groupSum), latency: latency{distributions: new(distributions)}},
-		history: newHistory(opt.History),
+		history: newHistory(opt.History, opt.Share),
 	}
 }
 

@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
-
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/wire"
 )
@@ -14,7 +12,6 @@ import (
 // goroutine.
 type Trip struct {
 	of  *Store
-	dec *zstd.Decoder
 	cod wire.Codec
 
 	state *state     // at the moment of the last look; nil before the first
@@ -32,11 +29,7 @@ func (s *Store) Travel() *Trip {
 	if s.history == nil {
 		return nil
 	}
-	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
-	if err != nil { // the options are wrong, which a test would tell
-		return nil
-	}
-	return &Trip{of: s, dec: dec}
+	return &Trip{of: s}
 }
 
 // Reach is the oldest moment that can be looked at, and the present one. Without any event they are the same.
@@ -101,7 +94,8 @@ func (h *history) whole() bool { return len(h.segments) > 0 && !h.segments[0].ke
 
 // unpack is what was packed; nothing of what cannot be read.
 func (t *Trip) unpack(b []byte) []byte {
-	out, err := t.dec.DecodeAll(b, nil)
+	_, dec := packers()
+	out, err := dec.DecodeAll(b, nil)
 	if err != nil {
 		return nil
 	}
