@@ -157,11 +157,17 @@ func (o *attachOptions) run(ctx context.Context) error {
 	return errors.Join(err, x.close())
 }
 
+// allHistories is how many bytes are remembered of all engines together, so that the screen can go back in time.
+const allHistories = 48 << 20
+
 // watch shows the engines until the user or a signal closes the screen, or without one until a signal comes. It returns them as they were then.
 func (o *attachOptions) watch(ctx context.Context, secret, key string, x *exporting) (*attached, error) {
 	ctx, stop := interruptible(ctx, errClosed)
 	defer stop()
 	a := &attached{opt: o, token: secret, key: key, exporting: x, clock: o.traces.clock(), lanes: scrape.NewLanes()}
+	if o.exports.screen {
+		a.share = store.NewShare(allHistories, store.BesideHistory)
+	}
 	if o.several() {
 		var err error
 		if a.recorder, err = o.recording.begin(a.clock, true); err != nil {
@@ -217,6 +223,7 @@ type attached struct {
 	machine   machine         // samples of this machine, for servers that run on it
 	sampled   chan struct{}   // closed after the last sample
 	lanes     *scrape.Lanes   // of all servers
+	share     *store.Share    // what is remembered of all engines; nil: nothing, as nobody can look back
 	recorder  *trace.Recorder // of all engines together; nil: of the only one, or none
 
 	mu      sync.Mutex // guards what follows
@@ -270,7 +277,7 @@ func (a *attached) add(ctx context.Context, at string) error {
 	if err != nil {
 		return err
 	}
-	s := a.session(at, store.Options{Now: a.clock.Now, Targets: a.opt.targets, History: a.opt.exports.history(store.BesideHistory)})
+	s := a.session(at, store.Options{Now: a.clock.Now, Targets: a.opt.targets})
 	a.alerts.over(s, a.called(at))
 	s.sink[0] = a.opt.view.hush(s.sink[0])
 	if err := a.record(s, trace.Source{Name: at}); err != nil {

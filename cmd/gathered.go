@@ -57,6 +57,7 @@ func (o *attachOptions) tellHeadless() {
 
 // session makes the session of an engine. Without a screen it keeps all that a report holds, but no texts.
 func (a *attached) session(name string, opt store.Options) *session {
+	opt.Share = a.share
 	if !a.opt.headless {
 		return a.exporting.session(name, opt)
 	}

@@ -15,8 +15,7 @@ import (
 // serverQueue is how many events of a server wait for the screen at most. It sends a few a second, and there may be hundreds of servers.
 const serverQueue = 512
 
-// crowdFrom is from how many servers on each is kept as one of many: the screen cannot go back in time, and the machine is not shown beside those that
-// run on it.
+// crowdFrom is from how many servers on each is kept as one of many: the machine is not shown beside those that run on it.
 const crowdFrom = 33
 
 // addServer begins to watch the server at an address over HTTP.
@@ -42,12 +41,8 @@ func (a *attached) addServer(ctx context.Context, at string) error {
 	if a.watches(at) {
 		return nil
 	}
-	opt := store.Options{Now: a.clock.Now, Targets: a.opt.targets, Queue: serverQueue}
 	alone := len(a.opt.addresses) < crowdFrom
-	if alone {
-		opt.History = a.opt.exports.history(store.BesideHistory)
-	}
-	s := a.session(at, opt)
+	s := a.session(at, store.Options{Now: a.clock.Now, Targets: a.opt.targets, Queue: serverQueue})
 	a.alerts.over(s, a.called(at))
 	if err := a.record(s, trace.Source{Name: at}); err != nil {
 		return err

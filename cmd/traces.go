@@ -64,7 +64,7 @@ func (a *attached) addTraces(ctx context.Context) error {
 		return err
 	}
 	at := receiver.Address()
-	s := a.session(at, store.Options{Now: a.clock.Now, Targets: a.opt.targets, History: a.opt.exports.history(store.BesideHistory)})
+	s := a.session(at, store.Options{Now: a.clock.Now, Targets: a.opt.targets})
 	a.alerts.over(s, a.called(at))
 	if err := a.record(s, trace.Source{Name: at}); err != nil {
 		return errors.Join(err, receiver.Close())

@@ -106,7 +106,15 @@ func (a *app) survey() {
 	}
 	news := len(a.engines.rows) != len(a.sessions)
 	a.engines.rows = slices.Grow(a.engines.rows, len(a.sessions))[:len(a.sessions)]
+	looks := 0
+	a.panes.Behind = 0
 	for i, s := range a.sessions {
+		if a.behind(s) {
+			if looks++; looks > looksAtOnce && a.engines.rows[i].Snapshot != nil {
+				a.panes.Behind++
+				continue
+			}
+		}
 		row := panes.EngineRow{Name: sanitize.Line(s.Name), Snapshot: a.seen(s), Shown: s.Name == a.session.Name}
 		if s.Name == "" { // the only one
 			row.Name, row.Snapshot = sanitize.Line(a.snap.Engine.Name), a.snap

@@ -24,9 +24,10 @@ const (
 
 // travel is where in the past the view is while it is paused.
 type travel struct {
-	past map[string]Past // of the engines that have been looked at, by their names
-	at   event.Time      // the moment on show
-	from event.Time      // how far back can be looked
+	past map[string]Past  // of the engines that have been looked at, by their names
+	at   event.Time       // the moment on show
+	seen map[string]sight // what has been looked at, by the names of the engines
+	from event.Time       // how far back can be looked
 	now  event.Time
 	bar  panes.Timeline
 }
@@ -177,16 +178,52 @@ func (a *app) lookBack() {
 	a.panes.Timeline = &t.bar
 }
 
+// sight is an engine at a moment.
+type sight struct {
+	at event.Time
+	*store.Snapshot
+}
+
 // seen is the snapshot of an engine at the moment on show.
 func (a *app) seen(s Session) *store.Snapshot {
-	if a.panes.Paused {
-		if p := a.past(s); p != nil {
-			if was := p.At(a.travel.at); was != nil {
-				return was
-			}
-		}
+	if !a.panes.Paused {
+		return s.Snapshots()
 	}
-	return s.Snapshots()
+	t, p := &a.travel, a.past(s)
+	if p == nil {
+		return s.Snapshots()
+	}
+	if was, ok := t.seen[s.Name]; ok && was.at == t.at {
+		return was.Snapshot
+	}
+	was := p.At(t.at)
+	if was == nil {
+		was = panes.NotKept
+	}
+	if t.seen == nil {
+		t.seen = make(map[string]sight)
+	}
+	t.seen[s.Name] = sight{t.at, was}
+	return was
+}
+
+// looksAtOnce is of how many engines the past is looked at in one frame: a look takes about a millisecond.
+const looksAtOnce = 40
+
+// catchUp looks at the past of engines of the list of which it has not been looked at.
+func (a *app) catchUp() {
+	if a.panes.Behind > 0 {
+		a.survey()
+	}
+}
+
+// behind reports whether an engine is not shown as it was at the moment on show, which takes a look that is left for later.
+func (a *app) behind(s Session) bool {
+	if !a.panes.Paused || a.past(s) == nil {
+		return false
+	}
+	was, ok := a.travel.seen[s.Name]
+	return !ok || was.at != a.travel.at
 }
 
 // overriding are the keys of a table, and of the others those that these leave. What is of one view alone stays.

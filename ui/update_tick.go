@@ -56,6 +56,7 @@ func (a *app) onTick() tea.Cmd {
 		a.survey()
 	} else {
 		a.lookBack()
+		a.catchUp()
 	}
 	a.watch()
 	a.status()

@@ -18,6 +18,9 @@ type EngineRow struct {
 	Shown    bool // it is the one that the other views show
 }
 
+// NotKept stands for an engine at a moment of the past of which nothing is kept any more, or not yet.
+var NotKept = &store.Snapshot{Engine: event.Engine{Caps: event.CapReports}}
+
 // Ordinal is the i-th, from 0 on, of n.
 func Ordinal(i, n int) string { return itoa(i+1) + "/" + itoa(n) }
 
@@ -90,7 +93,13 @@ func EnginesHeader(a grid.Area, rows []EngineRow, c *Ctx) {
 	}
 	l.Put(loud, itoa(len(rows))+words).Gap(2)
 	counts := map[string]int{}
+	if c.Behind > 0 {
+		l.Put(watch, "looking back: "+itoa(len(rows)-c.Behind)+" of "+itoa(len(rows))).Gap(2)
+	}
 	for _, r := range rows {
+		if r.Snapshot == NotKept {
+			counts[notKept]++
+		}
 		if _, _, _, broken := c.link(r.Snapshot); broken {
 			counts[linkWord(r.Snapshot)]++
 		}
@@ -98,7 +107,7 @@ func EnginesHeader(a grid.Area, rows []EngineRow, c *Ctx) {
 	for _, p := range []struct {
 		word string
 		st   grid.Style
-	}{{"STALE", watch}, {"DISCONNECTED", bad}, {"REFUSED", bad}} {
+	}{{"STALE", watch}, {"DISCONNECTED", bad}, {"REFUSED", bad}, {notKept, watch}} {
 		if n := counts[p.word]; n > 0 {
 			l.Put(p.st.With(grid.Bold), itoa(n)+" "+p.word).Gap(2)
 		}
@@ -214,6 +223,8 @@ func (c *Ctx) engineRow(a grid.Area, y int, r EngineRow, selected bool) {
 			}
 		}
 		switch {
+		case s == NotKept:
+			words, st = "-", dim
 		case col.alarm && words != "0":
 			st = bad.With(grid.Bold)
 		case broken: // it was so when something came last

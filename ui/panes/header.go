@@ -64,11 +64,16 @@ func (c *Ctx) state(l *grid.Line, s *store.Snapshot) {
 	l.Put(text, clock(since(s, s.Now))).Gap(2)
 }
 
+// notKept is what is said of an engine of which the past is not kept for so long.
+const notKept = "not kept"
+
 // engineState is what the engine does, with its glyph and its colour.
 func (c *Ctx) engineState(s *store.Snapshot) (mark rune, word string, st grid.Style) {
 	gl := c.Skin.Glyphs
 	mark, word, st = gl.Live, "live", good
 	switch {
+	case s == NotKept:
+		mark, word, st = gl.Idle, notKept, dim
 	case s.Engine.State == event.EngineStarting, s.Engine.State == event.EngineLoading:
 		mark, word, st = gl.Spinner[c.Spin%len(gl.Spinner)], s.Engine.State.String(), grid.Fg(theme.Accent)
 	case s.Engine.State == event.EngineFailed:

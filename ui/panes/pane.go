@@ -90,6 +90,7 @@ type Ctx struct {
 	Timeline *Timeline         // of a moment of the past; nil: what is shown is live, or a replay
 	Marks    []Mark            // oldest first
 	Replay   *trace.PlayStatus // nil: what is shown is live
+	Behind   int               // engines of the list that are not yet shown as they were at the moment of the past on show
 
 	id   ID
 	caps event.Caps // what the engine tells

@@ -180,7 +180,7 @@ func (c *Ctx) replicaRow(a grid.Area, cols []replicaColumn, r *fleet.Replica, fa
 			mark, st := c.replicaState(r)
 			cell.Cell(0, 0, st, mark)
 			words, since := r.State, timeOf(r.Snapshot, r.Snapshot.Engine.Remote.Since)
-			if fits := cell.W-2 > len(words)+len(since); r.Broken && fits {
+			if fits := cell.W-2 > len(words)+len(since); r.Broken && fits && r.Snapshot != NotKept {
 				words += " " + since
 			} else if down {
 				why = "since " + since + ": " + why
@@ -199,6 +199,8 @@ func (c *Ctx) replicaRow(a grid.Area, cols []replicaColumn, r *fleet.Replica, fa
 		}
 		words, st := replicaNumber(col.field, r.Cells[col.field]), data
 		switch {
+		case r.Snapshot == NotKept:
+			words, st = "-", dim
 		case !r.Cells[col.field].OK(), r.Broken:
 			st = dim
 		case far[col.field]:
@@ -241,7 +243,7 @@ func (c *Ctx) ReplicaState(r EngineRow) (word string, broken bool) {
 		return linkWord(r.Snapshot), true
 	}
 	_, word, _ = c.engineState(r.Snapshot)
-	return word, false
+	return word, r.Snapshot == NotKept
 }
 
 // replicaNumber writes a number of a replica.
