@@ -157,6 +157,7 @@ func candidates(r *discover.Result) (out []ui.Candidate, notes []string) {
 	for _, f := range r.Engines {
 		c := ui.Candidate{
 			Name: engineName(&f), Model: f.Model, Address: f.Address, State: f.State.String(), Blocked: blocked(&f),
+			Silent:  f.Known() && f.State == discover.Silent && f.Address != "",
 			Running: f.Load.Running, Waiting: f.Load.Waiting, Decode: f.Load.Decode, Details: []string{details(&f)},
 		}
 		for _, w := range f.Runners {

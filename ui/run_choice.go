@@ -169,15 +169,17 @@ func (c *choice) take() tea.Cmd {
 	return c.choose(Pick{Addresses: []string{r.Address}})
 }
 
-// all picks all that can be watched.
+// all picks all that can be watched, and with them those that may answer later.
 func (c *choice) all() tea.Cmd {
 	var all []string
+	some := false
 	for _, r := range c.shown.Rows {
-		if r.Blocked == "" {
+		some = some || r.Blocked == ""
+		if r.Blocked == "" || r.Silent {
 			all = append(all, r.Address)
 		}
 	}
-	if len(all) == 0 {
+	if !some {
 		c.toast = "none of them can be watched as it is"
 		return nil
 	}

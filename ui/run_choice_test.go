@@ -84,6 +84,15 @@ func TestChoosing(t *testing.T) {
 			t.Errorf("%q: the screen does not say why", tt.keys)
 		}
 	}
+	rows := someCandidates()
+	rows[1].Blocked, rows[1].Silent = "does not answer in time", true
+	if c := choosing(&rows, theme.TrueColour, false, 120, 36); !c.pressed("a") || !slices.Equal(c.pick.Addresses, all) {
+		t.Errorf("beside one that does not answer %v are picked", c.pick.Addresses)
+	}
+	rows = rows[1:2]
+	if c := choosing(&rows, theme.TrueColour, false, 120, 36); c.pressed("a") {
+		t.Error("one that does not answer is picked alone")
+	}
 	locked := someCandidates()[3:]
 	c := choosing(&locked, theme.TrueColour, false, 120, 36)
 	if c.pressed("a") || c.toast == "" {

@@ -17,6 +17,7 @@ type Candidate struct {
 	Address string // "" none; it tells the candidate from others, together with Name
 	State   string // in a word or two
 	Blocked string // why it cannot be watched; "" it can
+	Silent  bool   // only since it does not answer now: among others it can be watched, until it does
 	Details []string
 
 	Running, Waiting event.Reading // requests
