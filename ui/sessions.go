@@ -56,7 +56,9 @@ func (a *app) choose(i int) {
 		return
 	}
 	a.session = a.sessions[i]
-	a.snap = a.seen(a.session)
+	if a.snap = a.seen(a.session); a.snap == panes.NotKept {
+		a.say("of this engine the past is not kept for so long")
+	}
 	a.rekey()
 	a.panes.Memory, a.panes.Scroll = &panes.Memory{}, 0
 	a.requests.follow()

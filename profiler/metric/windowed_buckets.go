@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"slices"
 	"time"
-	"unsafe"
 
 	"github.com/llmtop/llmtop/profiler/event"
 )
@@ -115,17 +114,6 @@ func (b *Buckets) addTo(o *Buckets) {
 	o.merge(b.Count, b.Sum, bounds, b.counts)
 }
 
-// Clone is a copy that shares nothing that will be written again.
-func (w *WindowedBuckets) Clone() *WindowedBuckets {
-	c := *w
-	c.current.counts, c.session.counts = slices.Clone(c.current.counts), slices.Clone(c.session.counts)
-	if w.past != nil {
-		past := *w.past
-		c.past = &past
-	}
-	return &c
-}
-
 // Session is the histogram of the whole session: the upper ends of its buckets in ns, which must not be changed, and a copy of the counts of each, one
 // more. Nil if the buckets are not known, or were not always the same.
 func (w *WindowedBuckets) Session() (bounds []int64, counts []uint64) {
@@ -133,15 +121,6 @@ func (w *WindowedBuckets) Session() (bounds []int64, counts []uint64) {
 		return b.bounds, slices.Clone(b.counts)
 	}
 	return nil, nil
-}
-
-// Size is the memory that w takes, in bytes.
-func (w *WindowedBuckets) Size() int {
-	n := int(unsafe.Sizeof(*w)) + 8*cap(w.current.counts) + 8*cap(w.session.counts)
-	for _, p := range w.seconds() {
-		n += int(unsafe.Sizeof(p)) + cap(p.counts)
-	}
-	return n
 }
 
 // Summaries describes the durations over every window ending now. "last 1 s" is what was told last, within the current second or the one before.

@@ -29,6 +29,7 @@ type frozen struct {
 	windows  [8]*metric.PackedWindowed
 	picks    *frozenPicks
 	told     *frozenTold
+	reported *frozenReported
 	size     int // bytes that it does not share, about
 }
 
@@ -57,8 +58,8 @@ func (s *state) freeze(at, now event.Time, wall time.Time, pack func([]byte) []b
 	c.requests = ring{past: slices.Clip(s.requests.past), gone: s.requests.gone.clone()}
 	f.size += 100*len(c.groups) + 40*len(c.requests.gone.order)
 	f.freezeRequests(s.requests.list)
-	c.reported = s.reported.clone()
-	f.size += c.reported.size()
+	f.reported, c.reported = s.reported.freeze(pack), nil
+	f.size += f.reported.size()
 	if s.experts != nil {
 		f.picks = s.experts.freeze(pack)
 		f.size += len(f.picks.packed)
@@ -155,7 +156,7 @@ func (f *frozen) thaw(from *ring, unpack func([]byte) []byte) *state {
 	s := f.state
 	s.groups, s.judge = cloneGroups(f.state.groups), f.state.judge.Clone()
 	s.latency.spreads.own()
-	s.reported = f.state.reported.clone()
+	s.reported = f.reported.thaw(unpack)
 	s.latency.distributions = new(distributions)
 	for i, w := range s.latency.all() {
 		f.windows[i].UnpackTo(w)

@@ -113,29 +113,6 @@ func (s *state) applyReport(e *event.Event, p *event.Report) {
 	s.applySlots(e.At, p.Slots)
 }
 
-// clone shares nothing that will be written again.
-func (r *reported) clone() *reported {
-	if r == nil {
-		return nil
-	}
-	c := *r
-	c.names, c.spans = slices.Clone(r.names), make(map[string]*metric.WindowedBuckets, len(r.spans))
-	for name, w := range r.spans {
-		c.spans[name] = w.Clone()
-	}
-	return &c
-}
-
-// size is the memory that it takes, in bytes.
-func (r *reported) size() (n int) {
-	if r != nil {
-		for _, w := range r.spans {
-			n += w.Size()
-		}
-	}
-	return n
-}
-
 func (r *reported) add(at event.Time, t *event.Times) {
 	name := clip(t.Name, MaxName)
 	w := r.spans[name]

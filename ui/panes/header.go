@@ -51,6 +51,7 @@ func (c *Ctx) state(l *grid.Line, s *store.Snapshot) {
 	}
 	mark, word, st := c.engineState(s)
 	switch {
+	case s == NotKept:
 	case c.Paused:
 		mark, word, st = c.Skin.Glyphs.Paused, "view paused", watch
 	case s.Engine.Remote.Link == event.LinkNone:

@@ -1,0 +1,78 @@
+package metric
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// counted is what an engine counts for some seconds, in buckets that change once if they are to.
+func counted(seconds int, changes bool) (*WindowedBuckets, int64) {
+	rng := rand.New(rand.NewPCG(3, uint64(seconds)))
+	w := new(WindowedBuckets)
+	bounds := []int64{1e6, 5e6, 25e6, 100e6}
+	now := int64(time.Hour)
+	for i := range seconds {
+		now += int64(time.Second)
+		if changes && i == seconds/2 {
+			bounds = []int64{2e6, 4e6}
+		}
+		t := event.Times{Bounds: bounds, Counts: make([]uint64, len(bounds)+1)}
+		for k := range t.Counts {
+			t.Counts[k] = uint64(rng.IntN(300))
+			t.Count += t.Counts[k]
+		}
+		t.Sum = int64(t.Count) * 7e6
+		w.Add(now, &t)
+		if i%7 == 0 {
+			w.Add(now, &event.Times{Count: 1, Sum: 5e6}) // in no buckets that are known
+		}
+	}
+	return w, now
+}
+
+// What is kept as bytes is the same after that, and goes on as it would have.
+func TestKeptBucketsAreTheSame(t *testing.T) {
+	for _, seconds := range []int{0, 1, 30, 200} {
+		for _, changes := range []bool{false, true} {
+			w, now := counted(seconds, changes)
+			var bounds [][]int64
+			b := w.Append([]byte("before"), &bounds)
+			again := new(WindowedBuckets)
+			if rest := again.Restore(append(b, "after"...)[len("before"):], bounds); string(rest) != "after" {
+				t.Fatalf("%d s: %q follows", seconds, rest)
+			}
+			for range 70 {
+				if d := cmp.Diff(w.Summaries(now), again.Summaries(now)); d != "" {
+					t.Fatalf("%d s, changes %t (-was +is):\n%s", seconds, changes, d)
+				}
+				wasBounds, was := w.Session()
+				isBounds, is := again.Session()
+				if d := cmp.Diff(was, is) + cmp.Diff(wasBounds, isBounds); d != "" {
+					t.Fatalf("%d s, changes %t, of the session (-was +is):\n%s", seconds, changes, d)
+				}
+				now += int64(time.Second)
+				more := event.Times{Count: 3, Sum: 3e6, Bounds: []int64{1e6, 5e6, 25e6, 100e6}, Counts: []uint64{1, 2, 0, 0, 0}}
+				w.Add(now, &more)
+				again.Add(now, &more)
+			}
+		}
+	}
+}
+
+func FuzzKeptBuckets(f *testing.F) {
+	var bounds [][]int64
+	w, _ := counted(90, true)
+	f.Add(w.Append(nil, &bounds))
+	f.Add([]byte{0, 1, 2, 0, 1, 5})
+	f.Fuzz(func(t *testing.T, src []byte) {
+		w := new(WindowedBuckets)
+		if rest := w.Restore(src, bounds); len(rest) > len(src) {
+			t.Fatalf("%d bytes are left of %d", len(rest), len(src))
+		}
+	})
+}
