@@ -7,20 +7,43 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync/atomic"
 )
 
-// maxBody bounds an export, also once it is unpacked, in bytes.
-const maxBody = 16 << 20
+// maxBody bounds an export, also once it is unpacked, and maxReading all of those that are being read, in bytes.
+const (
+	maxBody    = 16 << 20
+	maxReading = 8 * maxBody
+)
 
 var (
+	errBusy     = errors.New("too many exports at a time")
 	errTooLarge = errors.New("too large: an export may have 16 MiB, unpacked")
 	errEncoding = errors.New("bodies may be packed by gzip")
 )
 
-// readBody reads the body of a request and unpacks it. It never holds more than maxBody, whatever the body would become.
-func readBody(w http.ResponseWriter, req *http.Request) ([]byte, error) {
+// holding is a body, as far as it was read. It counts against what all bodies may hold, so that who is slow takes no more than he has sent.
+type holding struct {
+	bytes.Buffer
+	all *atomic.Int64
+}
+
+// Write implements io.Writer.
+func (h *holding) Write(p []byte) (int, error) {
+	if h.all.Add(int64(len(p))) > maxReading {
+		h.all.Add(-int64(len(p)))
+		return 0, errBusy
+	}
+	return h.Buffer.Write(p)
+}
+
+// release is to be called when nobody looks at the body any more.
+func (h *holding) release() { h.all.Add(-int64(h.Len())) }
+
+// read reads the body of a request and unpacks it. It never holds more than maxBody, whatever the body would become.
+func (h *holding) read(w http.ResponseWriter, req *http.Request) error {
 	if req.ContentLength > maxBody {
-		return nil, errTooLarge
+		return errTooLarge
 	}
 	from := io.Reader(http.MaxBytesReader(w, req.Body, maxBody))
 	switch req.Header.Get("Content-Encoding") {
@@ -28,18 +51,17 @@ func readBody(w http.ResponseWriter, req *http.Request) ([]byte, error) {
 	case "gzip":
 		unpacked, err := gzip.NewReader(from)
 		if err != nil {
-			return nil, unreadable(err)
+			return unreadable(err)
 		}
 		from = unpacked
 	default:
-		return nil, errEncoding
+		return errEncoding
 	}
-	var body bytes.Buffer
-	n, err := io.Copy(&body, io.LimitReader(from, maxBody+1))
+	n, err := io.Copy(struct{ io.Writer }{h}, io.LimitReader(from, maxBody+1)) // not by ReadFrom, which would not count
 	if n > maxBody {
-		return nil, errTooLarge
+		return errTooLarge
 	}
-	return body.Bytes(), unreadable(err)
+	return unreadable(err)
 }
 
 // unreadable tells bodies that are too large from others that cannot be read.

@@ -19,7 +19,7 @@ import (
 // tracesPath is where exporters send traces to by the specification of OTLP.
 const tracesPath = "/v1/traces"
 
-// maxBusy bounds the exports that are read at a time, and with them the memory that they take: each as much as maxBody.
+// maxBusy bounds the exports that are taken apart at a time.
 const maxBusy = 8
 
 // The encodings of bodies, in which answers come as well.
@@ -58,24 +58,24 @@ func (r *Receiver) handler() http.Handler {
 
 // take reads an export.
 func (r *Receiver) take(w http.ResponseWriter, req *http.Request, kind string) {
-	select {
-	case r.busy <- struct{}{}:
-		defer func() { <-r.busy }()
-	default:
-		w.Header().Set("Retry-After", "1")
-		refuse(w, kind, http.StatusServiceUnavailable, "too many exports at a time")
-		return
-	}
-	body, err := readBody(w, req)
+	body := holding{all: &r.held}
+	defer body.release()
+	err := body.read(w, req)
 	var b *batch
 	if err == nil {
+		r.busy <- struct{}{}
+		defer func() { <-r.busy }()
 		read := readProtobuf
 		if kind == jsonType {
 			read = readJSON
 		}
-		b, err = read(body)
+		b, err = read(body.Bytes())
 	}
 	switch {
+	case errors.Is(err, errBusy):
+		w.Header().Set("Retry-After", "1")
+		refuse(w, kind, http.StatusServiceUnavailable, err.Error())
+		return
 	case errors.Is(err, errTooLarge):
 		refuse(w, kind, http.StatusRequestEntityTooLarge, err.Error())
 		return

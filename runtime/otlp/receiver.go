@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -28,7 +29,8 @@ type Receiver struct {
 	opt      Options
 	listener net.Listener
 	gather   *gather
-	busy     chan struct{} // a place for each export that is being read
+	busy     chan struct{} // a place for each export that is taken apart
+	held     atomic.Int64  // bytes of the exports that are being read
 }
 
 // ErrToken is the error of an address that other machines can reach without a token.

@@ -4,6 +4,7 @@ package prober
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -34,8 +35,13 @@ const (
 	share       = 9
 )
 
-// silence is how long nothing may come of an answer.
-const silence = time.Minute
+// silence is how long nothing may come of an answer, and longest how long one may go on.
+const (
+	silence = time.Minute
+	longest = 5 * time.Minute
+)
+
+var errEndless = errors.New("the answer has no end")
 
 // Options say which server is probed, and how often.
 type Options struct {
@@ -51,6 +57,7 @@ type Options struct {
 type Source struct {
 	opt   Options
 	first time.Duration // until the first one, and between looks whether one may be sent
+	last  time.Duration // after which one is given up
 	next  *link
 
 	mu    sync.Mutex // guards what follows, which watching has told
@@ -75,7 +82,7 @@ func New(opt Options) *Source {
 	if opt.Shared == nil {
 		opt.Shared = new(Shared)
 	}
-	return &Source{opt: opt, first: LeastEvery}
+	return &Source{opt: opt, first: LeastEvery, last: longest}
 }
 
 // Run implements runtime.Source. One request is on its way at most.
@@ -145,6 +152,8 @@ func (p *Source) ask(ctx context.Context, sink event.Sink) error {
 	select {
 	case <-ctx.Done(): // hanging up cancels it
 		return ctx.Err()
+	case <-time.After(p.last):
+		return errEndless
 	case <-handle.Done():
 		return handle.Result().Err
 	}

@@ -25,6 +25,7 @@ type served struct {
 	live, most, asked atomic.Int32
 	fails             atomic.Bool
 	body              atomic.Value // of the last request
+	rogue             atomic.Value // http.HandlerFunc: answers in place of it; nil: does not
 }
 
 func serve(t *testing.T) *served {
@@ -43,6 +44,10 @@ func serve(t *testing.T) *served {
 		body, _ := io.ReadAll(r.Body)
 		s.body.Store(string(body))
 		s.asked.Add(1)
+		if answer, _ := s.rogue.Load().(http.HandlerFunc); answer != nil {
+			answer(w, r)
+			return
+		}
 		if s.fails.Load() {
 			http.Error(w, "out of memory", http.StatusInternalServerError)
 			return
@@ -60,8 +65,14 @@ func serve(t *testing.T) *served {
 
 // start probes a server until the test ends.
 func start(t *testing.T, s *served) (*Source, *eventtest.Log) {
+	return begin(t, s, func(*Source) {})
+}
+
+// begin is start with something changed before.
+func begin(t *testing.T, s *served, change func(*Source)) (*Source, *eventtest.Log) {
 	p := New(Options{Address: s.URL, Clock: runtime.NewClock()})
 	p.opt.Every, p.first = time.Millisecond, time.Millisecond
+	change(p)
 	log := new(eventtest.Log)
 	eventtest.Run(t, p, log)
 	return p, log
