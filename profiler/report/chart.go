@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -45,7 +46,8 @@ const (
 
 func (r *Report) charts() []chart {
 	var out []chart
-	for _, c := range []chart{r.partsChart(), r.gapsChart(), r.outputChart(), r.expertsChart()} {
+	all := []chart{r.partsChart(), r.gapsChart(), r.outputChart(), r.expertsChart(), r.Fleet.ttftChart()}
+	for _, c := range append(all, r.Reported.charts()...) {
 		if len(c.Boxes) > 0 {
 			out = append(out, c)
 		}
@@ -70,11 +72,8 @@ func (c *chart) bar(name string, share float64, value string) (right float64) {
 
 // partsChart shows where TTFT goes.
 func (r *Report) partsChart() chart {
-	means, cold := meanParts(r.all())
-	c := chart{Title: "Where TTFT goes", Note: "mean of warm requests", Width: chartWidth}
-	if cold {
-		c.Note = "mean of cold requests, model load included"
-	}
+	means, note := r.parts()
+	c := chart{Title: "Where TTFT goes", Note: cmp.Or(note, "mean of warm requests"), Width: chartWidth}
 	most := 0.0
 	for _, p := range means {
 		most = max(most, p.Time.V)

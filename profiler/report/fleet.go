@@ -52,9 +52,10 @@ type Member struct {
 	Report   *Report
 }
 
-// Several makes one report of engines that were watched together. Its totals are sums over those that tell them; what cannot be added, as percentiles, is
+// Several makes one report of engines that were watched together, by name. Its totals are sums over those that tell them; what cannot be added, as percentiles, is
 // in the report of each alone.
 func Several(meta Meta, members []Member) *Report {
+	slices.SortStableFunc(members, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
 	r := Build(meta, &store.Snapshot{}, NewCollector())
 	f := &Fleet{Replicas: []Replica{}, Medians: []FleetNumber{}, Sums: []FleetNumber{}, OutOfLine: []OutOfLine{}}
 	r.Fleet, r.Totals = f, Totals{}

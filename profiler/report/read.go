@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -37,6 +38,9 @@ func Read(r io.Reader) (*Report, error) {
 	out := new(Report)
 	if err := json.Unmarshal(src, out); err != nil {
 		return nil, fmt.Errorf("read report: %w", err)
+	}
+	if out.Fleet != nil && slices.ContainsFunc(out.Fleet.Replicas, func(r Replica) bool { return r.Report == nil }) {
+		return nil, errors.New("read report: a replica without a report")
 	}
 	return out, nil
 }

@@ -3,9 +3,13 @@ package report
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
 )
 
 // TestReadWhatWasWritten: what is read is what was written.
@@ -56,6 +60,13 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Add(doc.Bytes())
 	f.Add([]byte(`{"schema_version": 1, "requests": [{"ttft_components_s": {"a": 1e999}}]}`))
+	f.Add([]byte(`{"schema_version": 1, "fleet": {"replicas": [{"report": null}]}}`))
+	f.Add([]byte(`{"schema_version": 1, "reported": {"times": [{"name": "ttft", "counts": [1, 2], "bounds_s": null}]}}`))
+	var several bytes.Buffer
+	if err := Several(Meta{Version: "1"}, []Member{replica("a", time.Second, event.LinkConnected), replica("b", 0, event.LinkStale)}).WriteJSON(&several); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(several.Bytes())
 	f.Fuzz(func(t *testing.T, src []byte) {
 		r, err := Read(bytes.NewReader(src))
 		if err != nil {
@@ -66,6 +77,10 @@ func FuzzRead(f *testing.F) {
 			t.Fatal(err)
 		}
 		if _, err := Read(&out); err != nil {
+			t.Fatal(err)
+		}
+		r.charts()
+		if err := errors.Join(r.WriteText(&out), r.WriteCSV(&out), r.WriteJSONL(&out)); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -110,7 +110,7 @@ func (r *Report) reportedSections() []section {
 	if len(times.rows) > 0 {
 		times.words = []string{timesWords}
 	}
-	return []section{numbers, times, r.Reported.partsSection()}
+	return []section{numbers, times}
 }
 
 // timesHeader are the columns of ReportedTimes.cells.
@@ -125,19 +125,10 @@ func (t *ReportedTimes) cells() []string {
 	}
 }
 
-// partsSection is where the mean TTFT goes, by the parts that the server counts.
-func (r *Reported) partsSection() section {
-	s := section{title: "Where TTFT goes, means as the server counts them", left: 1, header: []string{"component", "mean", "share", ""}}
-	if len(r.Parts) == 0 || r.Parts[len(r.Parts)-1].Name != partName(event.StageNone) { // it counts no TTFT for them to be parts of
-		return s
+// divided are the mean parts of the mean TTFT, nil of a server that counts no TTFT for them to be parts of.
+func (r *Reported) divided() Parts {
+	if r == nil || len(r.Parts) == 0 || r.Parts[len(r.Parts)-1].Name != partName(event.StageNone) {
+		return nil
 	}
-	total := 0.0
-	for _, p := range r.Parts {
-		total += p.Time.V
-	}
-	for _, p := range r.Parts {
-		share := p.Time.V / total
-		s.rows = append(s.rows, []string{p.Name, metric.Seconds(p.Time.V), metric.Percent(share), strings.Repeat("#", int(share*barCells+0.5))})
-	}
-	return s
+	return r.Parts
 }

@@ -101,8 +101,11 @@ func perToken(n Number) string {
 // latencySection are the latencies of all requests of the session.
 func (r *Report) latencySection() section {
 	s := section{title: "Latency", left: 1, header: []string{"", "samples", "mean", "stddev", "p50", "p90", "p95", "p99", "max"}}
-	if r.Bench != nil {
+	switch {
+	case r.Bench != nil:
 		s.title += " of all requests, those of the warm-up included"
+	case r.Reported != nil:
+		s.title += " of the requests that llmtop has seen in their slots"
 	}
 	p := &r.Percentiles
 	for _, row := range []struct {
@@ -140,9 +143,9 @@ func (r *Report) partsSection() section {
 	if r.Bench != nil {
 		return s
 	}
-	means, cold := meanParts(r.all())
-	if cold {
-		s.title += ", model load included"
+	means, note := r.parts()
+	if note != "" {
+		s.title += ", " + note
 	}
 	total, longest := 0.0, 0.0
 	for _, p := range means {
@@ -162,6 +165,18 @@ func (r *Report) partsSection() section {
 		s.rows = append(s.rows, []string{"TTFT", metric.Seconds(total), "", ""})
 	}
 	return s
+}
+
+// parts are the means of the TTFT components of requests, or else those that the server counts, with what there is to say of them.
+func (r *Report) parts() (means Parts, note string) {
+	if parts := r.Reported.divided(); parts != nil {
+		return parts, "means as the server counts them"
+	}
+	means, cold := meanParts(r.all())
+	if cold {
+		note = "model load included"
+	}
+	return means, note
 }
 
 // all are the requests.

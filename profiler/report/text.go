@@ -68,6 +68,7 @@ func (r *Report) WriteText(out io.Writer) error {
 		for i := range r.Requests[:min(len(r.Requests), drawn)] {
 			r.Requests[i].writeParts(w)
 		}
+		r.Reported.writeParts(w)
 	}
 	r.writeFindings(w)
 	return w.Flush() // the first error sticks
@@ -143,13 +144,36 @@ func (q *Request) writeParts(w writer) {
 		kind = "cold, model load included"
 	}
 	w.title("TTFT of request %d: %s (%s)", q.ID, metric.Seconds(q.TTFT.V), kind)
-	for _, p := range q.Parts {
-		share := 0.0
-		if q.TTFT.V > 0 {
-			share = p.Time.V / q.TTFT.V
+	dominant := ""
+	if q.Dominant != nil {
+		dominant = *q.Dominant
+	}
+	w.bars(q.Parts, q.TTFT.V, dominant)
+}
+
+// writeParts draws where the mean TTFT of a server went, by its own histograms.
+func (r *Reported) writeParts(w writer) {
+	parts, total, longest := r.divided(), 0.0, Part{}
+	for _, p := range parts {
+		total += p.Time.V
+		if p.Time.V > longest.Time.V {
+			longest = p
 		}
-		mark := ""
-		if q.Dominant != nil && *q.Dominant == p.Name {
+	}
+	if total > 0 {
+		w.title("Mean TTFT as the server counts it: %s", metric.Seconds(total))
+		w.bars(parts, total, longest.Name)
+	}
+}
+
+// bars draws parts of a whole.
+func (w writer) bars(parts Parts, total float64, dominant string) {
+	for _, p := range parts {
+		share, mark := 0.0, ""
+		if total > 0 {
+			share = p.Time.V / total
+		}
+		if p.Name == dominant {
 			mark = "  <- dominant"
 		}
 		w.line("  %-15s %9s %6s  %s%s", p.Name, metric.Seconds(p.Time.V), metric.Percent(share),

@@ -1,0 +1,114 @@
+//go:build unix
+
+package cmd_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// TestAFleetIsReportedWithoutAScreen: of 50 replicas that a Prometheus tells of, until the user interrupts, each has an entry, and one goes down.
+// What was recorded tells the same.
+func TestAFleetIsReportedWithoutAScreen(t *testing.T) {
+	f := newFakePrometheus(t, 50)
+	var told atomic.Int64 // times that Prometheus was asked for its targets
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f.Config.Handler.ServeHTTP(w, r)
+		if strings.HasPrefix(r.URL.Query().Get("query"), `up{`) {
+			told.Add(1)
+		}
+	}))
+	t.Cleanup(s.Close)
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	file, live, again := filepath.Join(dir, "session.llmtop"), filepath.Join(dir, "live.json"), filepath.Join(dir, "again.json")
+	c := exec.Command(path, "attach", "--headless", "--interval", "100ms", "--record", file, "--json", live, "prometheus+"+s.URL)
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	await := func(more int64) {
+		for was, end := told.Load(), time.Now().Add(time.Minute); told.Load() < was+more; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				_ = c.Process.Kill()
+				t.Fatal("Prometheus was not asked any more")
+			}
+		}
+	}
+	await(3)
+	f.later(30, 13)
+	await(3)
+	if err := c.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	r := fleetOf(t, live)
+	if len(r.Fleet.Replicas) != 50 || r.Fleet.Connected != 49 || r.Totals.Generated == 0 {
+		t.Errorf("%d replicas, %d connected, %v tokens", len(r.Fleet.Replicas), r.Fleet.Connected, r.Totals.Generated)
+	}
+	for i, one := range r.Fleet.Replicas {
+		if down := one.Replica == "vllm-13"; down != (one.State == "disconnected") {
+			t.Errorf("%s is %s", one.Replica, one.State)
+		}
+		if len(one.Report.Reported.Times) != 1 || one.Report.Reported.Times[0].Origin != "reported" || one.Report.Totals.Finished != nil {
+			t.Errorf("replica %d is %+v", i, one)
+		}
+	}
+	if out, err := exec.Command(path, "replay", file, "--headless", "--json", again).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if diff := cmp.Diff(r, fleetOf(t, again), cmpopts.EquateApprox(0.01, 0.01)); diff != "" {
+		t.Errorf("live and replayed differ:\n%s", diff)
+	}
+}
+
+// fleetReport is a report of several engines, as far as the test looks at it.
+type fleetReport struct {
+	Totals struct {
+		Generated float64 `json:"generated_tokens"`
+	}
+	Fleet struct {
+		Connected int
+		Replicas  []struct {
+			Replica, State string
+			Report         struct {
+				Totals   struct{ Finished *float64 }
+				Reported struct {
+					Times []struct {
+						Name, Origin string
+						Count        uint64
+						Mean         float64
+						Counts       []uint64
+					}
+				}
+			}
+		}
+	}
+}
+
+func fleetOf(t *testing.T, name string) (r fleetReport) {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &r); err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	return r
+}
