@@ -29,6 +29,7 @@ type Tap struct {
 type Answer struct {
 	Path  string    // of the request
 	Began time.Time // when the request had come
+	Asked []byte    // the request, of a tap over a transport, once it has been answered
 
 	mu     sync.Mutex
 	pieces []piece
@@ -77,6 +78,41 @@ func NewTap(tb testing.TB, to string) *Tap {
 	})
 	t.URL = server.URL
 	return t
+}
+
+// Over has a tap keep the answers that a transport brings, without a hop of its own. The zero Tap is for that.
+func (t *Tap) Over(next http.RoundTripper) http.RoundTripper { return over{t, next} }
+
+type over struct {
+	tap  *Tap
+	next http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (o over) RoundTrip(r *http.Request) (*http.Response, error) {
+	a := o.tap.begin(r).Value(answerKey{}).(*Answer)
+	if r.Body != nil {
+		r = r.WithContext(r.Context())
+		r.Body = &heard{r.Body, a}
+	}
+	res, err := o.next.RoundTrip(r)
+	if err == nil {
+		res.Body = &tapped{res.Body, a}
+	}
+	return res, err
+}
+
+// heard is the body of a request.
+type heard struct {
+	io.ReadCloser
+	into *Answer
+}
+
+// Read implements io.Reader.
+func (b *heard) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.into.Asked = append(b.into.Asked, p[:n]...)
+	return n, err
 }
 
 // answerKey is where a request's context has its answer.

@@ -17,6 +17,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/eventtest"
 	"github.com/llmtop/llmtop/runtime"
+	"github.com/llmtop/llmtop/runtime/peer"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -110,7 +111,8 @@ type rig struct {
 	server *httptest.Server
 	client *http.Client
 	clock  runtime.Clock
-	stop   func() // ends the proxy
+	tap    *peer.Tap // keeps what the server answers; nil: nobody does
+	stop   func()    // ends the proxy
 }
 
 // behind puts a proxy in front of a handler for the length of a test.
@@ -140,6 +142,9 @@ func (r *rig) front(t testing.TB, to string, change ...func(*Options)) {
 		t.Fatal(err)
 	}
 	r.proxy = p
+	if r.tap != nil {
+		p.pass.Transport = r.tap.Over(p.pass.Transport)
+	}
 	transport := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 1024}
 	r.client = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	ctx, cancel := context.WithCancel(context.Background())

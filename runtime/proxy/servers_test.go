@@ -1,12 +1,18 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"math"
+	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime"
@@ -74,15 +80,17 @@ var reals = []real{
 type trio struct {
 	*rig
 	real
-	tap    *peer.Tap
 	client *api.Client
 	own    *memory // what the client has told
+	plain  *http.Client
+	server string
 }
 
 func newTrio(tb testing.TB, kind real) *trio {
-	t := &trio{rig: &rig{memory: new(memory), clock: runtime.NewClock()}, real: kind, own: new(memory)}
-	t.tap = peer.NewTap(tb, kind.start(tb).URL)
-	t.front(tb, t.tap.URL)
+	t := &trio{rig: &rig{memory: new(memory), clock: runtime.NewClock(), tap: new(peer.Tap)}, real: kind, own: new(memory)}
+	t.server = kind.start(tb).URL
+	t.plain = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true}} // as a proxy of llama-server does
+	t.front(tb, t.server)
 	var err error
 	if t.client, err = api.Dial(tb.Context(), api.Options{Address: t.proxy.Address(), Clock: t.clock}); err != nil {
 		tb.Fatal(err)
@@ -120,8 +128,36 @@ func (t *trio) ask(tb testing.TB, tokens int) (client, proxy *told, server spoke
 	return t.own.requests()[before], t.requests()[before], server
 }
 
+// bare makes the last request once more without anybody between, and returns by how many ns its answer begins later for a client than by its own words: what it does not count.
+func (t *trio) bare(tb testing.TB) float64 {
+	tb.Helper()
+	all := t.tap.Of(t.path)
+	body := bytes.NewReader(all[len(all)-1].Asked)
+	began := time.Now()
+	res, err := t.plain.Post(t.server+t.path, "application/json", body)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer res.Body.Close()
+	first := make([]byte, 4096)
+	n, err := res.Body.Read(first)
+	took := time.Since(began)
+	rest, restErr := io.ReadAll(res.Body)
+	if err := errors.Join(err, restErr); err != nil {
+		tb.Fatal(err)
+	}
+	var said spoken
+	for line := range strings.Lines(string(first[:n]) + string(rest)) {
+		if s, err := t.said(strings.TrimPrefix(line, "data: ")); err == nil && s.generated > 0 {
+			said = s
+		}
+	}
+	return float64(took) - said.first
+}
+
 // differences of the three: medians over requests.
 type differences struct {
+	bareTTFT              float64 // µs: of an answer without a proxy above the server's
 	proxyTTFT, clientTTFT float64 // µs: above the server's, and above the proxy's
 	proxyTPOT, clientTPOT float64 // per cent apart from the server's, and from the proxy's
 }
@@ -129,9 +165,10 @@ type differences struct {
 // compare makes requests and says how far apart the three are. What cannot be otherwise, whatever the machine does meanwhile, must be so.
 func (t *trio) compare(tb testing.TB, requests, tokens int) differences {
 	tb.Helper()
-	var all [4][]float64
+	var all [5][]float64
 	for range requests {
 		client, proxy, server := t.ask(tb, tokens)
+		all[4] = append(all[4], t.bare(tb)/1e3)
 		if n := server.generated; proxy.generated() != n || client.generated() != n || proxy.outcome.Prompt != server.prompt || client.outcome.Prompt != server.prompt {
 			tb.Errorf("prompt and output have %d and %d tokens for the server, %d and %d for the proxy, %d and %d for the client", server.prompt, n,
 				proxy.outcome.Prompt, proxy.generated(), client.outcome.Prompt, client.generated())
@@ -150,7 +187,7 @@ func (t *trio) compare(tb testing.TB, requests, tokens int) differences {
 		slices.Sort(all[i])
 	}
 	mid := requests / 2
-	return differences{all[0][mid], all[1][mid], all[2][mid], all[3][mid]}
+	return differences{all[4][mid], all[0][mid], all[1][mid], all[2][mid], all[3][mid]}
 }
 
 // TestServersAgree: the proxy, llmtop's own client behind it and the server itself say the same of the same requests. How near their clocks
@@ -174,7 +211,8 @@ func TestServersAgree(t *testing.T) {
 	}
 }
 
-// BenchmarkServersAgree is how far apart the three are, at the median: TTFT in µs, TPOT in per cent.
+// BenchmarkServersAgree is how far apart the three are, at the median: TTFT in µs, TPOT in per cent. What a server says of itself begins when it begins to
+// work on the prompt and leaves out that a request is read and queued and that the first token is written: by how much is measured in turns without a proxy.
 func BenchmarkServersAgree(b *testing.B) {
 	for _, kind := range reals {
 		b.Run(kind.name, func(b *testing.B) {
@@ -184,6 +222,7 @@ func BenchmarkServersAgree(b *testing.B) {
 				d = three.compare(b, 41, 128)
 			}
 			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(d.bareTTFT, "TTFT-bare-over-server-µs")
 			b.ReportMetric(d.proxyTTFT, "TTFT-proxy-over-server-µs")
 			b.ReportMetric(d.clientTTFT, "TTFT-client-over-proxy-µs")
 			b.ReportMetric(d.proxyTPOT, "TPOT-proxy-to-server-%")
