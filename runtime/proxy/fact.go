@@ -174,7 +174,11 @@ func (w *word) UnmarshalJSON(v []byte) error {
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (b *blob) UnmarshalJSON(v []byte) error {
-	if *b = ""; v[0] == '"' {
+	switch *b = ""; {
+	case v[0] != '"':
+	case bytes.IndexByte(v, '\\') < 0: // megabytes of base64 need no second look
+		*b = blob(v[1 : len(v)-1])
+	default:
 		*b = blob(unquoted(string(v)))
 	}
 	return nil
