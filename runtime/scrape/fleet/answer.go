@@ -173,8 +173,8 @@ type line struct {
 }
 
 // lineOf takes the labels of a sample apart: those of the target are the same for all of the replica, and left out.
-func lineOf(s *Sample) line {
-	l := line{name: s.Metric["__name__"], le: s.Metric["le"], value: s.Value}
+func lineOf(s *Sample, words interned) line {
+	l := line{name: words.of(s.Metric["__name__"]), le: words.of(s.Metric["le"]), value: s.Value}
 	if l.le != "" {
 		bound, err := strconv.ParseFloat(l.le, 64)
 		if err != nil {
@@ -198,8 +198,19 @@ func lineOf(s *Sample) line {
 		_, _ = escape.WriteString(&b, s.Metric[name])
 		b.WriteString(`",`)
 	}
-	l.labels = b.String()
+	l.labels = words.of(b.String())
 	return l
+}
+
+// interned are words of which each is kept once: replicas have the same metrics.
+type interned map[string]string
+
+func (i interned) of(word string) string {
+	if known, ok := i[word]; ok {
+		return known
+	}
+	i[word] = word
+	return word
 }
 
 var escape = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)

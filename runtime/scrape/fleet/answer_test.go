@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -55,11 +56,13 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(`{"data":{"result":[{"metric":{"le":"x"},"value":[1,2]}]},"status":"success"}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		var lines []line
-		if decode(strings.NewReader(text), func(s *Sample) { lines = append(lines, lineOf(s)) }) != nil {
+		words := make(interned)
+		if decode(strings.NewReader(text), func(s *Sample) { lines = append(lines, lineOf(s, words)) }) != nil {
 			return
 		}
-		r := &replica{}
-		if n := strings.Count(r.write(lines).String(), "\n"); n < len(lines) {
+		var out bytes.Buffer
+		write(&out, lines)
+		if n := strings.Count(out.String(), "\n"); n < len(lines) {
 			t.Errorf("%d lines of %d samples", n, len(lines))
 		}
 	})
@@ -68,12 +71,13 @@ func FuzzAnswer(f *testing.F) {
 // What a scrape would have had is written: buckets in the order of their bounds, series by series, with what is special escaped.
 func TestTextOfAReplica(t *testing.T) {
 	var lines []line
+	words := make(interned)
 	for _, le := range []string{"+Inf", "10", "0.5", "2.5"} {
 		for _, engine := range []string{"1", "0"} {
-			lines = append(lines, lineOf(&Sample{Metric: map[string]string{"__name__": "h_bucket", "le": le, "engine": engine, "job": "j", "instance": "i"}, Value: 3}))
+			lines = append(lines, lineOf(&Sample{Metric: map[string]string{"__name__": "h_bucket", "le": le, "engine": engine, "job": "j", "instance": "i"}, Value: 3}, words))
 		}
 	}
-	lines = append(lines, lineOf(&Sample{Metric: map[string]string{"__name__": "g", "model_name": "a\"b\\c\nd"}, Value: 0.25}))
+	lines = append(lines, lineOf(&Sample{Metric: map[string]string{"__name__": "g", "model_name": "a\"b\\c\nd"}, Value: 0.25}, words))
 	var want strings.Builder
 	want.WriteString(`g{model_name="a\"b\\c\nd",} 0.25` + "\n")
 	for _, engine := range []string{"0", "1"} {
@@ -81,8 +85,10 @@ func TestTextOfAReplica(t *testing.T) {
 			fmt.Fprintf(&want, "h_bucket{engine=\"%s\",le=\"%s\"} 3\n", engine, le)
 		}
 	}
-	if got := (&replica{}).write(lines).String(); got != want.String() {
-		t.Errorf("got\n%s\nwant\n%s", got, want.String())
+	var got bytes.Buffer
+	write(&got, lines)
+	if got.String() != want.String() {
+		t.Errorf("got\n%s\nwant\n%s", got.String(), want.String())
 	}
 }
 

@@ -4,6 +4,7 @@
 package fleet
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -63,6 +64,7 @@ type Source struct {
 	wait      time.Duration
 	answering int // targets
 	left      int // replicas that were left out
+	text      bytes.Buffer
 }
 
 // target is what Prometheus scrapes.
@@ -234,11 +236,11 @@ func (s *Source) read(ctx context.Context, states map[target]state, now float64)
 
 // take asks for the metrics as they were known at a time, and gives each replica its own.
 func (s *Source) take(ctx context.Context, states map[target]state, at, now float64) error {
-	texts := make(map[target][]line)
+	texts, words := make(map[target][]line), make(interned)
 	pattern := strings.Join(s.names, "|")
 	if err := s.query(ctx, selects("", pattern, s.opt.Match), at, func(p *Sample) {
 		t := targetOf(p)
-		texts[t] = append(texts[t], lineOf(p))
+		texts[t] = append(texts[t], lineOf(p, words))
 	}); err != nil {
 		return err
 	}
@@ -266,7 +268,7 @@ func (s *Source) feed(t target, st state, kind identify.Kind, lines []line, now 
 	if r.sampled > 0 && s.readAt > 0 { // not from the past that rates begin with
 		s.paced(st.at - r.sampled)
 	}
-	r.read(kind, lines, st.at, max(s.before(st.at, now), 1))
+	r.read(kind, lines, &s.text, st.at, max(s.before(st.at, now), 1))
 }
 
 // paced takes the time between two scrapes: the shortest one counts, since some may have been missed.

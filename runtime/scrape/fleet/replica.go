@@ -21,7 +21,6 @@ type replica struct {
 	model   string
 	sampled float64 // s since 1970, when Prometheus scraped what was read last; 0: nothing was
 	up      float64 // s since 1970, when it answered last; 0: not known
-	text    bytes.Buffer
 }
 
 // kindOf is the kind of engine that most of the lines are of.
@@ -37,13 +36,14 @@ func kindOf(lines []line) (best identify.Kind) {
 	return best
 }
 
-// read takes in what Prometheus scraped at a time, on its clock and on that of the session.
-func (r *replica) read(kind identify.Kind, lines []line, at float64, moment event.Time) {
+// read takes in what Prometheus scraped at a time, on its clock and on that of the session. The text of it is written into a buffer that all share.
+func (r *replica) read(kind identify.Kind, lines []line, text *bytes.Buffer, at float64, moment event.Time) {
 	if r.from == nil || r.kind != kind {
 		r.kind, r.from, r.sampled = kind, gather.New(kind), 0
 		r.engine.Name, r.engine.State = string(kind), event.EngineReady
 	}
-	if err := r.from.Read(r.write(lines)); err != nil {
+	write(text, lines)
+	if err := r.from.Read(text); err != nil {
 		return // of this scrape there is nothing of the engine
 	}
 	since := int64(0)
@@ -71,24 +71,23 @@ func named(models []string) string {
 }
 
 // write makes the text of the samples that a scrape of the replica would have had: series by series, buckets ascending.
-func (r *replica) write(lines []line) *bytes.Buffer {
+func write(text *bytes.Buffer, lines []line) {
 	slices.SortFunc(lines, func(a, b line) int {
 		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.labels, b.labels), cmp.Compare(a.bound, b.bound))
 	})
-	r.text.Reset()
+	text.Reset()
 	for i := range lines {
 		l := &lines[i]
-		r.text.WriteString(l.name)
-		r.text.WriteByte('{')
-		r.text.WriteString(l.labels)
+		text.WriteString(l.name)
+		text.WriteByte('{')
+		text.WriteString(l.labels)
 		if l.le != "" {
-			r.text.WriteString(`le="` + escape.Replace(l.le) + `"`)
+			text.WriteString(`le="` + escape.Replace(l.le) + `"`)
 		}
-		r.text.WriteString("} ")
-		r.text.Write(strconv.AppendFloat(r.text.AvailableBuffer(), l.value, 'g', -1, 64))
-		r.text.WriteByte('\n')
+		text.WriteString("} ")
+		text.Write(strconv.AppendFloat(text.AvailableBuffer(), l.value, 'g', -1, 64))
+		text.WriteByte('\n')
 	}
-	return &r.text
 }
 
 // link tells how it stands, where that has changed.
