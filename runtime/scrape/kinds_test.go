@@ -2,6 +2,7 @@ package scrape
 
 import (
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -70,6 +71,23 @@ func TestVLLMWithoutMetrics(t *testing.T) {
 	}
 	f.set("/load", `{"server_load": 7}`)
 	until(w, event.KindReport, n, func(p *event.Report) bool { return p.Running.V == 7 })
+}
+
+// TestASleepingVLLM is told as paused, until it is woken.
+func TestASleepingVLLM(t *testing.T) {
+	const state = "vllm:num_requests_running 0\nvllm:engine_sleep_state{sleep_state=\"awake\"} %[1]d\nvllm:engine_sleep_state{sleep_state=\"weights_offloaded\"} %[2]d\n" +
+		"vllm:engine_sleep_state{sleep_state=\"discard_all\"} 0\n"
+	f := newFake(t, map[string]string{"/v1/models": models("vllm"), "/metrics": fmt.Sprintf(state, 1, 0)})
+	w := watchIt(t, Options{Address: f.URL})
+	until(w, event.KindReport, 0, func(*event.Report) bool { return true })
+	e, n := w.linked(event.LinkConnected, "", 0)
+	if e.State != event.EngineReady {
+		t.Errorf("awake it is %v", e.State)
+	}
+	f.set("/metrics", fmt.Sprintf(state, 0, 1))
+	_, n = until(w, event.KindEngine, n, func(e *event.Engine) bool { return e.State == event.EnginePaused && e.Reason != "" })
+	f.set("/metrics", fmt.Sprintf(state, 1, 0))
+	until(w, event.KindEngine, n, func(e *event.Engine) bool { return e.State == event.EngineReady })
 }
 
 func TestAServerOfWhichOnlyItsModelsAreKnown(t *testing.T) {

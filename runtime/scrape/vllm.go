@@ -22,11 +22,20 @@ func (*vllm) pause(interval time.Duration) time.Duration { return interval }
 
 func (v *vllm) reconsider(*Source) { v.without = false }
 
+// stands tells whether the engine has been put to sleep, as vLLM's users do to use the GPU otherwise.
+func (v *vllm) stands(s *Source) {
+	if v.metrics.from.Sleeps() {
+		s.stands(event.EnginePaused, "the model sleeps until it is woken")
+	} else {
+		s.stands(event.EngineReady, "")
+	}
+}
+
 func (v *vllm) look(ctx context.Context, s *Source) (*event.Report, error) {
 	if !v.without {
 		report, err := v.metrics.look(ctx, s)
 		refused := (*fetch.Status)(nil)
-		if !errors.Is(err, gather.ErrUnknown) && !(errors.As(err, &refused) && refused.Code == http.StatusNotFound) {
+		if v.stands(s); !errors.Is(err, gather.ErrUnknown) && !(errors.As(err, &refused) && refused.Code == http.StatusNotFound) {
 			return report, err
 		}
 		v.without = true

@@ -21,6 +21,8 @@ const (
 	kvConfig   // in its labels: block_size, num_gpu_blocks
 	decodeRate // tokens/s
 	hitShare   // of prompt tokens that came from a cache, 0..1
+	draftShare // of drafted tokens that were accepted, 0..1
+	sleeps     // above 0: until it is woken, it works on nothing
 	began      // s, when the process did
 
 	generated // counters from here on, of tokens
@@ -41,7 +43,9 @@ const (
 func (r role) counts() bool { return r >= generated }
 
 // mean reports whether several engines behind one address have a mean rather than a sum.
-func (r role) mean() bool { return r == kvUsage || r == hitShare || r == kvPage || r == began }
+func (r role) mean() bool {
+	return r == kvUsage || r == hitShare || r == draftShare || r == kvPage || r == began
+}
 
 // alias says what a metric means. Of several that mean the same, the first one counts that is there. Counters are looked for with and without
 // _total at the end, since older libraries do not write it.
@@ -78,6 +82,7 @@ var vllm = []alias{
 	{metric: "vllm:kv_cache_usage_perc", role: kvUsage},
 	{metric: "vllm:gpu_cache_usage_perc", role: kvUsage}, // until 2025-11
 	{metric: "vllm:cache_config_info", role: kvConfig},
+	{metric: "vllm:engine_sleep_state", role: sleeps, label: "sleep_state", values: "weights_offloaded|discard_all"}, // since 2025-10
 	{metric: "vllm:generation_tokens", role: generated},
 	{metric: "vllm:prompt_tokens", role: prompt},
 	{metric: "vllm:prompt_tokens_by_source", role: computed, label: "source", values: "local_compute"}, // since 2026-02
@@ -111,6 +116,7 @@ var sglang = []alias{
 	{metric: "sglang:max_total_num_tokens", role: kvTotal},
 	{metric: "sglang:gen_throughput", role: decodeRate},
 	{metric: "sglang:cache_hit_rate", role: hitShare},
+	{metric: "sglang:spec_accept_rate", role: draftShare},
 	{metric: "sglang:realtime_tokens", role: generated, label: "mode", values: "decode"},
 	{metric: "sglang:generation_tokens", role: generated, late: true},
 	{metric: "sglang:prompt_tokens", role: prompt},

@@ -57,6 +57,10 @@ func TestNamesOfEachVersion(t *testing.T) {
 			"vllm:kv_cache_usage_perc{engine=\"0\"} 0.2\nvllm:kv_cache_usage_perc{engine=\"1\"} 0.4\nvllm:num_requests_waiting{engine=\"0\"} 3\nvllm:num_requests_waiting{engine=\"1\"} 4\n",
 			"waiting 7 reported\nkv 0.3 reported\n",
 		},
+		"SGLang with speculation": {
+			identify.SGLang, "sglang:spec_accept_rate{tp_rank=\"0\"} 0.5\n", "sglang:spec_accept_rate{tp_rank=\"0\"} 0.75\n", "accepted_draft_share 0.75\n",
+		},
+		"SGLang without": {identify.SGLang, "sglang:spec_accept_rate 0\nsglang:num_running_reqs 0\n", "sglang:spec_accept_rate 0\nsglang:num_running_reqs 1\n", "running 1 reported\n"},
 		"SGLang until 2025": {
 			identify.SGLang,
 			of("sglang:avg_request_queue_latency", "", "0", "0", "0") + of("sglang:time_per_output_token_seconds", "", "0", "0", "0"),

@@ -136,6 +136,7 @@ itl n=2000 mean=14.03ms 23 bounds
 e2el n=128 mean=3126ms 22 bounds
 queue n=120 mean=22.41ms 14 bounds
 prefill n=120 mean=176.7ms 10 bounds
+accepted_draft_share 0.57
 `},
 		{"llamacpp", identify.Llama, `running 2 reported
 waiting 1 reported

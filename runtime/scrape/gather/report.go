@@ -23,6 +23,9 @@ func (g *Gatherer) model(l prom.Labels) {
 	}
 }
 
+// Sleeps reports whether the engine works on nothing until it is woken.
+func (g *Gatherer) Sleeps() bool { return g.gauge(sleeps).V > 0 }
+
 // Models are those that the last text was about.
 func (g *Gatherer) Models() []string { return g.models }
 
@@ -192,7 +195,11 @@ func (g *Gatherer) more(p *event.Report, since int64) {
 			p.More = append(p.More, event.Number{Name: name, Reading: r})
 		}
 	}
-	add("accepted_draft_share", share(g.gain(accepted, since), g.gain(drafted, since)))
+	drafts := share(g.gain(accepted, since), g.gain(drafted, since))
+	if now := g.gauge(draftShare); !drafts.OK() && now.V > 0 { // without drafts it is 0
+		drafts = now
+	}
+	add("accepted_draft_share", drafts)
 	if worked := per(g.gain(busy, since), since); worked.OK() && worked.V <= 1 { // of several devices it would be a sum
 		add("device_busy_share", worked)
 	}
