@@ -16,7 +16,7 @@ func TestAServerInSums(t *testing.T) {
 	p.emit(0, event.Event{Kind: event.KindEngine, Data: &event.Engine{Name: "vLLM", Caps: event.CapReports, State: event.EngineReady}})
 	for range 2 {
 		p.emit(sec, event.Event{Kind: event.KindReport, Data: &event.Report{
-			Interval: sec, Running: event.Reading{V: 7, Origin: event.Reported}, Generated: event.From(900), Decode: event.From(900),
+			Interval: sec, Running: event.Reading{V: 7, Origin: event.Reported}, Generated: event.From(900), Decode: event.From(900), KVUsage: event.From(0.3),
 		}})
 	}
 	families, err := x.Gather()
@@ -31,7 +31,7 @@ func TestAServerInSums(t *testing.T) {
 	if got["llmtop_requests_running"] != 7 || got["llmtop_generated_tokens_total"] != 1800 {
 		t.Errorf("exported are %v", got)
 	}
-	for _, name := range []string{"llmtop_requests_queued", "llmtop_requests_total", "llmtop_prompt_tokens_total", "llmtop_padding_tokens_total", "llmtop_stalls_total"} {
+	for _, name := range []string{"llmtop_requests_queued", "llmtop_requests_total", "llmtop_prompt_tokens_total", "llmtop_padding_tokens_total", "llmtop_stalls_total", "llmtop_kv_cache_cells", "llmtop_kv_cache_used_cells"} {
 		if v, told := got[name]; told {
 			t.Errorf("%s was not told, and is exported as %v", name, v)
 		}

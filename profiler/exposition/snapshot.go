@@ -148,9 +148,9 @@ func (s *scrape) throughput(v *store.Snapshot) {
 	s.reading(busy, t.BusyShare)
 	s.reading(bandwidth, t.Bandwidth)
 	s.reading(copying, t.CopyBandwidth)
-	if v.KV.Usage.OK() {
+	s.reading(kvUsage, v.KV.Usage)
+	if v.KV.Total > 0 { // some servers tell the share alone
 		s.add(kvUsed, float64(v.KV.Used))
 		s.add(kvCells, float64(v.KV.Total))
-		s.reading(kvUsage, v.KV.Usage)
 	}
 }

@@ -46,7 +46,7 @@ func TestParseTargets(t *testing.T) {
 // routed is a report of a model with two layers of four experts of 100 bytes each, of which 400 bytes are other weights.
 func routed() *Report {
 	return &Report{
-		Model: &Model{Bytes: Measured(1200), WeightBytes: Measured(600), Experts: 4, ExpertsUsed: 1},
+		Model: &Model{Bytes: Measured(1200), WeightBytes: Measured(600), Experts: Measured(4), ExpertsUsed: Measured(1)},
 		Experts: &Experts{Experts: 4, Used: 1, EveryN: 1, Layers: [][]uint64{
 			{70, 10, 10, 10},
 			{25, 25, 25, 25},

@@ -44,6 +44,9 @@ func TestReportOfSeveral(t *testing.T) {
 	members[0].Report.Requests = []Request{{ID: 1, State: "finished"}}
 	r := Several(Meta{Version: "1", Elsewhere: true}, members)
 	f := r.Fleet
+	if m := r.Model; m == nil || m.Name != "org/model" || m.Experts.OK() {
+		t.Errorf("the model is %+v; nobody has told whether it has experts", m)
+	}
 	if f.Connected != 4 || len(f.Replicas) != 5 || f.Replicas[4].State != "disconnected" || r.Engine.State != "ready" {
 		t.Errorf("%d of %d are connected, the last one is %s", f.Connected, len(f.Replicas), f.Replicas[4].State)
 	}

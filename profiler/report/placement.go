@@ -86,7 +86,7 @@ func (p *Placement) covered(ranked *metric.Ranking, n int) PlacementBudget {
 
 // expertBytes is the size of one of so many experts.
 func (m *Model) expertBytes(experts int) Number {
-	b, ok := metric.ExpertBytes(m.Bytes.V, m.WeightBytes.V, m.Experts, m.ExpertsUsed, experts)
+	b, ok := metric.ExpertBytes(m.Bytes.V, m.WeightBytes.V, int(m.Experts.V), int(m.ExpertsUsed.V), experts)
 	if !ok || !m.Bytes.OK() || !m.WeightBytes.OK() {
 		return Number{}
 	}

@@ -51,8 +51,8 @@ type Model struct {
 	KVHeads      Number      `json:"kv_heads"`
 	HeadDim      Number      `json:"head_dim"`
 	Vocab        Number      `json:"vocab"`
-	Experts      int         `json:"experts"` // 0: dense
-	ExpertsUsed  int         `json:"experts_used"`
+	Experts      Number      `json:"experts"` // 0: dense
+	ExpertsUsed  Number      `json:"experts_used"`
 	FeedForward  Number      `json:"feed_forward"`
 	Context      Number      `json:"context"`
 	TrainContext Number      `json:"train_context"`
@@ -148,9 +148,12 @@ func model(s *store.Snapshot) *Model {
 		Name: m.Name, Path: text(m.Path), Architecture: text(m.Architecture), Quantisation: text(m.Quantisation),
 		Parameters: known(m.Parameters), Active: known(m.Active), Bytes: known(m.Bytes),
 		Layers: known(m.Layers), Width: known(m.Width), Heads: known(m.Heads), KVHeads: known(m.KVHeads),
-		HeadDim: known(m.HeadDim), Vocab: known(m.Vocab), Experts: m.Experts, ExpertsUsed: m.ExpertsUsed,
+		HeadDim: known(m.HeadDim), Vocab: known(m.Vocab),
 		FeedForward: known(m.FeedForward), Context: known(m.Context), TrainContext: known(m.TrainContext),
 		KVBytes: known(m.KVBytes), WeightBytes: known(m.WeightBytes), Load: []LoadStage{},
+	}
+	if m.Architecture != "" || m.Experts > 0 { // otherwise it is not known whether it has any
+		out.Experts, out.ExpertsUsed = Number(event.Of(float64(m.Experts))), Number(event.Of(float64(m.ExpertsUsed)))
 	}
 	for _, span := range s.Load {
 		out.Load = append(out.Load, LoadStage{span.Label(), nanos(int64(span.Dur())), span.Stage, int64(span.Dur())})

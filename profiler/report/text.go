@@ -111,8 +111,8 @@ func (m *Model) shape() (known []string) {
 		}
 	}
 	switch {
-	case m.Experts > 0:
-		known = append(known, fmt.Sprintf("%d experts, %d used", m.Experts, m.ExpertsUsed))
+	case m.Experts.V > 0:
+		known = append(known, fmt.Sprintf("%s experts, %s used", whole(m.Experts), whole(m.ExpertsUsed)))
 	case m.Architecture != nil:
 		known = append(known, "dense")
 	}
