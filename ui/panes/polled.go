@@ -16,7 +16,7 @@ func (c *Ctx) reportedTPOT(a grid.Area, s *store.Snapshot) {
 		c.titledRates(in.Sub(0, n+1, in.W, in.H-n-1), s)
 		return
 	}
-	if len(s.Reported.Slots) > 0 && len(s.Requests) > 0 {
+	if polled(s) > 0 {
 		in := c.frame(a, "by how far requests were at two looks, newest first", "newest first")
 		if c.probeLine(in, 0, s) {
 			in = in.Sub(0, 2, in.W, in.H-2)
@@ -29,6 +29,16 @@ func (c *Ctx) reportedTPOT(a grid.Area, s *store.Snapshot) {
 		return
 	}
 	c.absent(in, dim, "single tokens: not reported by this engine", "the proxy (llmtop proxy) would measure them")
+}
+
+// polled is how many of the requests were seen in slots.
+func polled(s *store.Snapshot) (n int) {
+	for _, r := range s.Requests {
+		if r.Polled {
+			n++
+		}
+	}
+	return n
 }
 
 // polledTable lists the requests that were seen in slots. TPOT is the time between two looks by the tokens between them.

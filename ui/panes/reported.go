@@ -183,9 +183,7 @@ func (c *Ctx) reportedTable(a grid.Area, s *store.Snapshot) int {
 // reportedLatency fills the latency view.
 func (c *Ctx) reportedLatency(a grid.Area, s *store.Snapshot) {
 	if len(s.Reported.Spans) == 0 {
-		if !c.probes(a, s) {
-			c.absent(a, dim, "latencies: not reported by this engine", "a probe (llmtop attach --probe) or the proxy would measure them")
-		}
+		c.unreportedLatency(a, s)
 		return
 	}
 	n := c.reportedTable(a, s)
@@ -200,6 +198,21 @@ func (c *Ctx) reportedLatency(a grid.Area, s *store.Snapshot) {
 		n++
 	}
 	c.titledRates(a.Sub(0, n+2, a.W, a.H-n-2), s)
+}
+
+// unreportedLatency fills the latency view for an engine that counts no durations: what probes have measured, or what was seen of requests in slots.
+func (c *Ctx) unreportedLatency(a grid.Area, s *store.Snapshot) {
+	switch {
+	case c.probes(a, s):
+	case polled(s) > 0:
+		n := min(polled(s)+1, a.H/2)
+		c.polledTable(a.Sub(0, 0, a.W, n), s)
+		a.Elide(0, n+1, a.W, dim, "by how far requests in slots were at two looks, newest first", c.Skin.Glyphs.Ellipsis)
+		a.Elide(0, n+2, a.W, dim, "others are not reported: a probe (llmtop attach --probe) or the proxy would measure them", c.Skin.Glyphs.Ellipsis)
+		c.titledRates(a.Sub(0, n+4, a.W, a.H-n-4), s)
+	default:
+		c.absent(a, dim, "latencies: not reported by this engine", "a probe (llmtop attach --probe) or the proxy would measure them")
+	}
 }
 
 // titledRates is the course of tokens/s below what is known of latencies.

@@ -41,6 +41,8 @@ func origins(s *store.Snapshot) (out []origin) {
 		from := event.NotReported
 		if r.Over(name, metric.Session) != nil {
 			from = event.Reported
+		} else if name == event.TimesTPOT && polled(s) > 0 {
+			from = event.Derived
 		}
 		out = append(out, origin{spanName(name), from})
 	}

@@ -235,6 +235,10 @@ func boolWidth(on bool, w int) int {
 func (c *Ctx) waterfallTitle(a grid.Area, v *RequestView, x axis) {
 	l := a.Line(0, 0)
 	l.Put(head, "Stages").Gap(2)
+	if v.Request.Polled {
+		l.Put(dim, "seen in a slot: how far it was, no moment of it")
+		return
+	}
 	covers := "enqueued to first token"
 	switch r := v.Request; {
 	case r.First == 0 && !r.State.Final():
