@@ -209,12 +209,17 @@ func (c *Ctx) engineRow(a grid.Area, y int, r EngineRow, selected bool) {
 	if r.Shown {
 		use = loud
 	}
-	a.Elide(2, y, name-1, use, r.Name, gl.Ellipsis)
+	a.Clip(2, y, name-1, use, fitName(r.Name, name-1, gl.Ellipsis))
 	a.Clip(2+name, y, min(state, 1), st, string(mark))
 	a.Clip(2+name+2, y, state-3, st, word)
 	a.Elide(2+name+state, y, model-1, text, modelName(s), gl.Ellipsis)
 	x := 2 + name + state + model
-	for _, col := range engineColumns {
+	columns := engineColumns
+	if why, _, down := c.trouble(s); down && s.Reported == nil && s.Engine.Caps.Has(event.CapReports) { // it has never told anything
+		a.Elide(x+1, y, a.W-x-1, dim, "since "+timeOf(s, s.Engine.Remote.Since)+": "+why, gl.Ellipsis)
+		columns = nil
+	}
+	for _, col := range columns {
 		x += col.width
 		words, st := cellOf(col.cell(s, c), col.format)
 		if col.edge != nil {

@@ -31,8 +31,11 @@ func InSum(s *store.Snapshot) bool {
 
 // runningOf and queuedOf are how many requests run and wait.
 func runningOf(s *store.Snapshot) event.Reading {
-	if s.Reported != nil {
+	switch {
+	case s.Reported != nil:
 		return s.Reported.Running
+	case s.Engine.Caps.Has(event.CapReports): // before its first report nothing is known
+		return event.Absent(event.NotYet)
 	}
 	return event.From(float64(s.Throughput.Running))
 }
