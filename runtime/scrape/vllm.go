@@ -11,16 +11,21 @@ import (
 	"github.com/llmtop/llmtop/runtime/scrape/gather"
 )
 
-// vllm watches vLLM by its metrics, and where it keeps none by the number of requests that it works on.
+// vllm watches vLLM by its metrics, and by the number of requests that its HTTP server works on.
 type vllm struct {
 	metrics *metrics
-	without bool // it keeps no metrics
-	counts  bool // it has told of requests: it does count them
+	without bool       // it keeps no metrics
+	counts  bool       // it has told of requests: it does count them
+	noLoad  bool       // it does not tell of them
+	asked   event.Time // when it was asked for them; 0: never
 }
 
 func (*vllm) pause(interval time.Duration) time.Duration { return interval }
 
-func (v *vllm) reconsider(*Source) { v.without = false }
+func (v *vllm) reconsider(*Source) { v.without, v.noLoad = false, false }
+
+// idleLoadEvery is how often a server is asked for the number of its requests that has metrics and does not seem to count requests.
+const idleLoadEvery = event.Time(5 * time.Second)
 
 // stands tells whether the engine has been put to sleep, as vLLM's users do to use the GPU otherwise.
 func (v *vllm) stands(s *Source) {
@@ -34,21 +39,66 @@ func (v *vllm) stands(s *Source) {
 func (v *vllm) look(ctx context.Context, s *Source) (*event.Report, error) {
 	if !v.without {
 		report, err := v.metrics.look(ctx, s)
+		v.stands(s)
+		if err == nil {
+			v.load(ctx, s, report)
+			return report, nil
+		}
 		refused := (*fetch.Status)(nil)
-		if v.stands(s); !errors.Is(err, gather.ErrUnknown) && !(errors.As(err, &refused) && refused.Code == http.StatusNotFound) {
-			return report, err
+		if !errors.Is(err, gather.ErrUnknown) && !(errors.As(err, &refused) && refused.Code == http.StatusNotFound) {
+			return nil, err
 		}
 		v.without = true
 	}
 	report := &event.Report{Interval: s.since()}
+	from(report, "/metrics", "the server keeps none")
+	requests, err := v.requests(ctx, s, report)
+	if err != nil {
+		return nil, err
+	}
+	report.Running = requests
+	return report, nil
+}
+
+// requests asks for the number of requests that the HTTP server works on, waiting ones included; absent as long as it does not seem to count any.
+func (v *vllm) requests(ctx context.Context, s *Source, report *event.Report) (event.Reading, error) {
 	var load struct {
 		Requests float64 `json:"server_load"`
 	}
+	v.asked = s.opt.Clock.Now()
 	if err := s.client.JSON(ctx, "/load", &load); err != nil {
-		return nil, err
+		return event.Reading{}, err
 	}
-	if v.counts = v.counts || load.Requests > 0; v.counts { // without --enable-server-load-tracking it is always 0
-		report.Running = reported(max(load.Requests, 0))
+	if v.counts = v.counts || load.Requests > 0; !v.counts {
+		from(report, "/load", notCounted)
+		return event.Reading{}, nil
 	}
-	return report, nil
+	from(report, "/load", "")
+	return reported(max(load.Requests, 0)), nil
+}
+
+// notCounted is why a server's load is not shown: without that flag it is always 0.
+const notCounted = "it has been 0 so far: the server counts with --enable-server-load-tracking"
+
+// load adds the number of requests to what the metrics tell. That it is not told is no failure.
+func (v *vllm) load(ctx context.Context, s *Source, report *event.Report) {
+	switch {
+	case v.noLoad:
+		from(report, "/load", "the server has none")
+		return
+	case !v.counts && v.asked != 0 && s.opt.Clock.Now()-v.asked < idleLoadEvery:
+		from(report, "/load", notCounted)
+		return
+	}
+	requests, err := v.requests(ctx, s, report)
+	refused := (*fetch.Status)(nil)
+	switch {
+	case errors.As(err, &refused):
+		v.noLoad = true
+		from(report, "/load", "the server "+err.Error())
+	case err != nil:
+		from(report, "/load", "the server "+err.Error())
+	case requests.OK():
+		more(report, event.Number{Name: "server_load", Reading: requests})
+	}
 }

@@ -17,7 +17,7 @@ func (s *Source) watcher() watch {
 	case identify.Ollama:
 		return &ollama{}
 	case identify.SGLang:
-		return &sglang{metrics: m}
+		return &sglang{metrics: m, shared: newShared(s.client.Address())}
 	case identify.VLLM:
 		return &vllm{metrics: m}
 	case identify.TensorRT:
