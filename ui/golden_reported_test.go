@@ -125,8 +125,31 @@ func severalModels() *store.Snapshot {
 	return s.drain()
 }
 
+// traced is a receiver of traces that was told of a load, and was sent things that it did not take.
+func traced() *store.Snapshot {
+	s := newScene()
+	s.emit(event.Event{Kind: event.KindEngine, Layer: -1, Data: &event.Engine{
+		Name: "traces", Caps: event.CapStages | event.CapQueue | event.CapCounters, State: event.EngineLoading,
+		Remote: event.Remote{Address: "http://127.0.0.1:4318/v1/traces", Link: event.LinkConnected},
+	}})
+	for _, stage := range []struct {
+		name     string
+		from, to time.Duration
+	}{
+		{"EngineCoreProc init", 0, 94 * time.Second},
+		{"Dynamo bytecode transform", 33 * time.Second, 42 * time.Second},
+		{"Inductor compilation", 42 * time.Second, 61 * time.Second},
+	} {
+		s.emit(event.Event{Kind: event.KindStage, Text: stage.name, At: event.Time(stage.to), Dur: int64(stage.to - stage.from), Layer: -1})
+	}
+	s.emit(event.Event{Kind: event.KindCounters, Layer: -1, Data: &event.Counters{Values: []event.Counter{
+		{Name: "exports_refused", Value: 1}, {Name: "exports_taken", Value: 12}, {Name: "spans_late", Value: 3}, {Name: "spans_taken", Value: 480},
+	}}})
+	return s.drain()
+}
+
 func TestGoldenReported(t *testing.T) {
-	for name, s := range map[string]*store.Snapshot{"counted": inSums(), "slots": slotted(), "bare": bare(), "probed": probed(), "loads": severalModels()} {
+	for name, s := range map[string]*store.Snapshot{"counted": inSums(), "slots": slotted(), "bare": bare(), "probed": probed(), "loads": severalModels(), "traces": traced()} {
 		for _, size := range [][2]int{{80, 24}, {160, 45}} {
 			for _, v := range []view{viewOverview, viewLatency, viewEngines, viewRequests} {
 				a := open(s, theme.TrueColour, false, size[0], size[1])

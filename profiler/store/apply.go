@@ -47,6 +47,10 @@ func (s *state) apply(e *event.Event) {
 		if p, ok := e.Data.(*event.Ops); ok && p != nil {
 			s.ops = p
 		}
+	case event.KindCounters:
+		if p, ok := e.Data.(*event.Counters); ok && p != nil {
+			s.counters = p
+		}
 	case event.KindLog:
 		s.applyLog(e)
 	case event.KindLost:

@@ -29,9 +29,10 @@ type Snapshot struct {
 	Latency    Latency
 	Throughput Throughput
 	KV         KV
-	Experts    *Experts   // nil if the engine does not report router picks or the model is dense
-	Picks      *Picks     // nil if no token has told what the router picked for it
-	Ops        *event.Ops // nil until operations have been timed
+	Experts    *Experts        // nil if the engine does not report router picks or the model is dense
+	Picks      *Picks          // nil if no token has told what the router picked for it
+	Ops        *event.Ops      // nil until operations have been timed
+	Counters   *event.Counters // the engine's own, as it told them last; nil: it has not
 	Host       Host
 	Reported   *Reported // nil if the engine tells nothing of itself in sum
 	Log        []LogLine // newest last

@@ -104,6 +104,7 @@ type state struct {
 	told     *told // nil: no token has told of its picks
 	untold   bool  // what they have told was not kept, so that what they tell from now on would be a part
 	ops      *event.Ops
+	counters *event.Counters // the engine's own, as it told them last; nil: it has not
 	host     Host
 	reported *reported // nil: the engine sends no reports
 	polled   bool      // the last report told of slots

@@ -27,7 +27,7 @@ func (st *state) snapshot(now event.Time, wall time.Time) *Snapshot {
 	v := &Snapshot{
 		Version: st.version, Now: now, Wall: wall, Started: st.started,
 		Engine: st.engine, Model: st.model, Load: st.load,
-		Host: st.host, Log: slices.Clip(st.log), Lost: st.lost, KV: st.kv, Ops: st.ops,
+		Host: st.host, Log: slices.Clip(st.log), Lost: st.lost, KV: st.kv, Ops: st.ops, Counters: st.counters,
 	}
 	for k, n := range st.dropped {
 		v.Lost[k] += n

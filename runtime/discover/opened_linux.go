@@ -46,12 +46,22 @@ func opened(root string, at netip.AddrPort, wanted func(path string) bool) (stri
 	return oneFile(all)
 }
 
-// listenersAt are the names of the sockets that listen at an address, or at all addresses with its port.
+// listenersAt are the names of the sockets that take connections to an address: those that listen at it, else those at all addresses of its family,
+// else those at all addresses of both.
 func listenersAt(proc string, at netip.AddrPort) (names []string) {
 	all, _ := readListeners(filepath.Join(proc, "net"))
-	for _, l := range all {
-		if l.at.Port() == at.Port() && (l.at.Addr() == at.Addr() || l.at.Addr().IsUnspecified()) {
-			names = append(names, "socket:["+strconv.FormatUint(l.inode, 10)+"]")
+	for _, takes := range []func(netip.Addr) bool{
+		func(a netip.Addr) bool { return a == at.Addr() },
+		func(a netip.Addr) bool { return a.IsUnspecified() && a.Is4() == at.Addr().Is4() },
+		netip.Addr.IsUnspecified,
+	} {
+		for _, l := range all {
+			if l.at.Port() == at.Port() && takes(l.at.Addr()) {
+				names = append(names, "socket:["+strconv.FormatUint(l.inode, 10)+"]")
+			}
+		}
+		if len(names) > 0 {
+			break
 		}
 	}
 	return names

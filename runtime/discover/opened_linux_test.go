@@ -54,6 +54,11 @@ func TestOpened(t *testing.T) {
 			tr.process(20, 1, "another server", other)
 			tr.link("20/fd/9", a)
 		}, "was not found"},
+		{"of who listens at all other addresses", func(tr *tree, a, _ string) {
+			tr.process(10, 1, "server", at)
+			tr.process(20, 1, "another server", any4)
+			tr.link("20/fd/9", a)
+		}, "has none open"},
 		{"of its parent", func(tr *tree, a, _ string) {
 			tr.process(5, 1, "who starts servers")
 			tr.link("5/fd/9", a)

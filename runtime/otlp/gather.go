@@ -3,6 +3,7 @@ package otlp
 import (
 	"cmp"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -27,11 +28,16 @@ type gather struct {
 	spans  int // that are held
 	load   load
 	counts counts
-	names  []string // of spans that were not understood, as told in the log
+	told   counts          // as they were told last
+	names  []string        // of spans that were not understood, as told in the log
+	said   map[string]bool // what the log has been told once
 }
 
-// counts are those of spans since the receiver began.
-type counts struct{ taken, rejected, repeated, unknown, late, dropped uint64 }
+// counts are those of spans, and of exports, since the receiver began.
+type counts struct {
+	taken, rejected, repeated, unknown, late, dropped uint64
+	exports, refused, deferred                        uint64
+}
 
 // The bounds on what is remembered.
 const (
@@ -43,7 +49,7 @@ const (
 
 func newGather(at string, clock runtime.Clock, sink event.Sink) *gather {
 	return &gather{
-		clock: clock, sink: sink, skew: map[string]int64{}, traces: map[[16]byte]*held{}, seen: recent[key]{most: maxSeen},
+		clock: clock, sink: sink, skew: map[string]int64{}, said: map[string]bool{}, traces: map[[16]byte]*held{}, seen: recent[key]{most: maxSeen},
 		engine: event.Engine{
 			Name: "traces", Epoch: clock.Epoch(), Caps: event.CapStages | event.CapQueue | event.CapCounters, State: event.EngineReady,
 			Remote: event.Remote{Address: at, Link: event.LinkDisconnected, Why: "nobody has sent traces to " + at + " yet"},
@@ -82,8 +88,12 @@ func (g *gather) emit(e event.Event) {
 func (g *gather) take(b *batch, host string, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.counts.exports++
 	g.counts.taken += uint64(len(b.spans))
 	g.counts.rejected += uint64(b.rejected)
+	if b.rejected > 0 {
+		g.once("rejected", "spans were rejected: "+b.why)
+	}
 	if r := &g.engine.Remote; r.Link != event.LinkConnected && len(b.spans) > 0 {
 		r.Link, r.Why, r.Since = event.LinkConnected, "", g.clock.Now()
 		g.introduce()
@@ -102,6 +112,7 @@ func (g *gather) take(b *batch, host string, now time.Time) {
 			loads = append(loads, *s)
 		case s.end < now.Add(-maxLate).UnixNano():
 			g.counts.late++
+			g.once("late", fmt.Sprintf("spans that ended more than %v ago are left out: the first one is %q", maxLate, s.name))
 		default:
 			g.span(s, now)
 		}
@@ -138,10 +149,37 @@ func (g *gather) log(words string) {
 	g.emit(event.Event{Kind: event.KindLog, At: g.clock.Now(), Text: words})
 }
 
-// tell tells the counts.
+// refused counts an export that was not read. The first of each status is told of.
+func (g *gather) refused(host string, status int, why string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if status == http.StatusServiceUnavailable { // it is sent again
+		g.counts.deferred++
+		return
+	}
+	g.counts.refused++
+	g.once(fmt.Sprint(status), fmt.Sprintf("an export from %s was refused (%d): %s", printable(host), status, why))
+}
+
+// once tells the log of something for the first time that it happens.
+func (g *gather) once(what, words string) {
+	if !g.said[what] {
+		g.said[what] = true
+		g.log(words)
+	}
+}
+
+// tell tells the counts, if they have changed.
 func (g *gather) tell() {
+	if g.counts == g.told {
+		return
+	}
+	g.told = g.counts
 	c := &g.counts
 	g.emit(event.Event{Kind: event.KindCounters, At: g.clock.Now(), Data: &event.Counters{Values: []event.Counter{
+		{Name: "exports_deferred", Value: float64(c.deferred)},
+		{Name: "exports_refused", Value: float64(c.refused)},
+		{Name: "exports_taken", Value: float64(c.exports)},
 		{Name: "spans_dropped", Value: float64(c.dropped)},
 		{Name: "spans_late", Value: float64(c.late)},
 		{Name: "spans_rejected", Value: float64(c.rejected)},

@@ -40,16 +40,18 @@ func (r *Receiver) handler() http.Handler {
 		given := sha256.Sum256([]byte(secret))
 		known := strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(given[:], wanted[:]) == 1
 		switch {
+		case req.Method == "PRI": // the beginning of HTTP/2
+			r.refuse(w, req, kind, http.StatusHTTPVersionNotSupported, "gRPC is not spoken here: OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf makes senders speak HTTP")
 		case r.opt.Token != "" && !known:
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			refuse(w, kind, http.StatusUnauthorized, "missing or wrong token")
+			r.refuse(w, req, kind, http.StatusUnauthorized, "missing or wrong token")
 		case req.URL.Path != tracesPath:
-			refuse(w, kind, http.StatusNotFound, "llmtop takes traces, at "+tracesPath+", and neither metrics nor logs")
+			r.refuse(w, req, kind, http.StatusNotFound, "llmtop takes traces, at "+tracesPath+", and neither metrics nor logs")
 		case req.Method != http.MethodPost:
 			w.Header().Set("Allow", http.MethodPost)
-			refuse(w, kind, http.StatusMethodNotAllowed, "send traces by POST")
+			r.refuse(w, req, kind, http.StatusMethodNotAllowed, "send traces by POST")
 		case kind == "":
-			refuse(w, kind, http.StatusUnsupportedMediaType, "send "+protobufType+" or "+jsonType)
+			r.refuse(w, req, kind, http.StatusUnsupportedMediaType, "send "+protobufType+" or "+jsonType)
 		default:
 			r.take(w, req, kind)
 		}
@@ -74,16 +76,16 @@ func (r *Receiver) take(w http.ResponseWriter, req *http.Request, kind string) {
 	switch {
 	case errors.Is(err, errBusy):
 		w.Header().Set("Retry-After", "1")
-		refuse(w, kind, http.StatusServiceUnavailable, err.Error())
+		r.refuse(w, req, kind, http.StatusServiceUnavailable, err.Error())
 		return
 	case errors.Is(err, errTooLarge):
-		refuse(w, kind, http.StatusRequestEntityTooLarge, err.Error())
+		r.refuse(w, req, kind, http.StatusRequestEntityTooLarge, err.Error())
 		return
 	case errors.Is(err, errEncoding):
-		refuse(w, kind, http.StatusUnsupportedMediaType, err.Error())
+		r.refuse(w, req, kind, http.StatusUnsupportedMediaType, err.Error())
 		return
 	case err != nil:
-		refuse(w, kind, http.StatusBadRequest, err.Error())
+		r.refuse(w, req, kind, http.StatusBadRequest, err.Error())
 		return
 	}
 	host, _, _ := net.SplitHostPort(req.RemoteAddr)
@@ -116,6 +118,13 @@ func accept(w http.ResponseWriter, kind string, b *batch) {
 var codes = map[int]int{
 	http.StatusBadRequest: 3, http.StatusUnauthorized: 16, http.StatusNotFound: 12, http.StatusMethodNotAllowed: 12,
 	http.StatusRequestEntityTooLarge: 8, http.StatusUnsupportedMediaType: 3, http.StatusServiceUnavailable: 14,
+}
+
+// refuse counts an export that is not read, and says so.
+func (r *Receiver) refuse(w http.ResponseWriter, req *http.Request, kind string, status int, why string) {
+	host, _, _ := net.SplitHostPort(req.RemoteAddr)
+	r.gather.refused(host, status, why)
+	refuse(w, kind, status, why)
 }
 
 // refuse answers with a google.rpc.Status, in the encoding of the request where that has one.

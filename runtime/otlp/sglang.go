@@ -1,6 +1,7 @@
 package otlp
 
 import (
+	"fmt"
 	"strings"
 	"time"
 )
@@ -60,9 +61,11 @@ func (g *gather) hold(s *span, now time.Time) {
 	switch {
 	case h != nil && len(h.roots) > 0 && h.open() == 0 && !s.isRoot():
 		g.counts.late++
+		g.once("behind", fmt.Sprintf("spans of requests that are shown already are left out: the first one is %q", s.name))
 		return
 	case g.spans >= maxHeld, h == nil && len(g.traces) >= maxTraces, h != nil && s.isRoot() && len(h.roots) >= maxRoots:
 		g.counts.dropped++
+		g.once("many", "spans are left out: too many wait for the requests that they belong to")
 		return
 	case h == nil:
 		h = &held{roots: map[[8]byte]*root{}}
@@ -81,6 +84,7 @@ func (g *gather) look(now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.flush(&now)
+	g.tell()
 }
 
 // flush tells of the requests that are whole, or have been waited for by now; without a moment, of all whose root has come.
@@ -114,6 +118,7 @@ func (g *gather) forget(id [16]byte, h *held) {
 	g.spans -= len(h.spans)
 	if len(h.roots) == 0 {
 		g.counts.dropped += uint64(len(h.spans))
+		g.once("rootless", fmt.Sprintf("spans are left out: the requests that they belong to did not come within %v", waitRoot))
 	}
 }
 

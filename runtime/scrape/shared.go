@@ -34,9 +34,12 @@ type shared struct {
 	why    string // it is not read
 }
 
+// opened finds out which file is whose. Tests have their own.
+var opened = discover.Opened
+
 // newShared prepares to look for the snapshots of the server at an address.
 func newShared(address string) *shared {
-	m := &shared{find: discover.Opened}
+	m := &shared{find: opened}
 	u, err := url.Parse(address)
 	if err != nil || !api.IsLocal(address) {
 		return m

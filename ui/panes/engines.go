@@ -152,7 +152,7 @@ func Engines(a grid.Area, rows []EngineRow, selected, first int, c *Ctx) Engines
 	}
 	c.engineHead(in)
 	detail := min(6, max(in.H-8, 0))
-	if len(rows) > 0 && rows[min(selected, len(rows)-1)].Snapshot.Reported != nil {
+	if len(rows) > 0 && tellsInSum(rows[min(selected, len(rows)-1)].Snapshot) {
 		detail = min(12, max(in.H-8, 0))
 	}
 	room := max(in.H-3-detail, 1) // rows of engines: less the head, the rule and the sums
@@ -341,10 +341,10 @@ func (c *Ctx) engineDetail(a grid.Area, r EngineRow) {
 	}
 	rest := a.Sub(0, y, a.W, a.H-y)
 	if s.Reported != nil {
-		c.capabilityRow(rest, s)
+		counterRow(rest, c.capabilityRow(rest, s), s)
 		return
 	}
-	c.engineCaps(rest, e.Caps)
+	counterRow(rest, c.engineCaps(rest, e.Caps), s)
 }
 
 // capNames are what an engine may be able to tell, and what it may be asked for, in words.
@@ -370,8 +370,8 @@ var capNames = [...]struct {
 	{event.CapSample, "samples"},
 }
 
-// engineCaps lists what an engine tells, each with a mark for yes or no, in as many rows as that takes.
-func (c *Ctx) engineCaps(a grid.Area, caps event.Caps) {
+// engineCaps lists what an engine tells, each with a mark for yes or no, in as many rows as that takes, and returns the row below them.
+func (c *Ctx) engineCaps(a grid.Area, caps event.Caps) int {
 	gl := c.Skin.Glyphs
 	l := a.Line(0, 0)
 	for _, k := range capNames {
@@ -384,4 +384,5 @@ func (c *Ctx) engineCaps(a grid.Area, caps event.Caps) {
 		}
 		l.Rune(st, mark).Gap(1).Put(name, k.name).Gap(2)
 	}
+	return l.Y + 1
 }

@@ -90,7 +90,7 @@ func (c *Ctx) linkNotes(s *store.Snapshot) (out []string) {
 
 // notes are what to know before any verdict: what is wrong with what is seen, rather than with the engine.
 func (c *Ctx) notes(s *store.Snapshot) []string {
-	out := c.linkNotes(s)
+	out := append(c.linkNotes(s), lossNotes(s)...)
 	if c.Record.Why != "" {
 		out = append(out, "the recording has ended: "+c.Record.Why)
 	}

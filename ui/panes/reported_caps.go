@@ -60,8 +60,8 @@ func origins(s *store.Snapshot) (out []origin) {
 	return out
 }
 
-// capabilityRow lists the numbers of an engine by where they come from, a row for each origin.
-func (c *Ctx) capabilityRow(a grid.Area, s *store.Snapshot) {
+// capabilityRow lists the numbers of an engine by where they come from, a row for each origin, and returns the row below them.
+func (c *Ctx) capabilityRow(a grid.Area, s *store.Snapshot) int {
 	all := origins(s)
 	y := 0
 	for _, group := range []struct {
@@ -84,7 +84,7 @@ func (c *Ctx) capabilityRow(a grid.Area, s *store.Snapshot) {
 		y = capabilities(a, y, group.st, group.word, names)
 	}
 	y = capabilities(a, y, good, "read", sourceNames(s, true))
-	capabilities(a, y, dim, "not read", sourceNames(s, false))
+	return capabilities(a, y, dim, "not read", sourceNames(s, false))
 }
 
 // capabilities writes one row of names, each of which has ", " before it, in as many lines as it needs, and returns the next line.

@@ -1,47 +1,34 @@
+//go:build unix
+
 package scrape
 
 import (
-	"net"
-	"net/http/httptest"
+	"errors"
+	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/discover"
 )
 
-// holding is a process that has inherited the socket of a server and a file with snapshots, as SGLang's have both. It is gone when the test ends.
+// holding says that the process of a server has a file with snapshots open, as SGLang's have, for the length of a test.
 func holding(t *testing.T, f *fake, text []byte) (path string) {
 	t.Helper()
-	path = filepath.Join(t.TempDir(), "sglang_loads_test_0.shm")
-	if err := os.WriteFile(path, text, 0o600); err != nil {
+	folder := t.TempDir()
+	path, handle := filepath.Join(folder, "sglang_loads_test_0.shm"), filepath.Join(folder, "7")
+	if err := errors.Join(os.WriteFile(path, text, 0o600), os.Symlink(path, handle)); err != nil {
 		t.Fatal(err)
 	}
-	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
+	opened = func(at netip.AddrPort, wanted func(string) bool) (string, error) {
+		if at.String() != f.Listener.Addr().String() || !wanted(path) {
+			return "", errors.New("it is nobody's")
+		}
+		return handle, nil
 	}
-	defer file.Close()
-	socket, err := f.Listener.(*net.TCPListener).File()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer socket.Close()
-	server := exec.Command("sleep", "300")
-	server.ExtraFiles = []*os.File{socket, file}
-	if err := server.Start(); err != nil {
-		t.Skipf("sleep cannot be started: %v", err)
-	}
-	if err := syscall.SetNonblock(int(socket.Fd()), true); err != nil { // it was made blocking for the other process, and for this one with it
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = server.Process.Kill()
-		_ = server.Wait()
-	})
+	t.Cleanup(func() { opened = discover.Opened })
 	return path
 }
 
@@ -102,13 +89,11 @@ func TestSharedMemory(t *testing.T) {
 
 // TestSharedMemoryOfNobodyKnown is left alone, and it is said why.
 func TestSharedMemoryOfNobodyKnown(t *testing.T) {
-	other := httptest.NewServer(nil)
-	defer other.Close()
-	f := newFake(t, sglangPages(t, true))
-	holding(t, &fake{Server: other}, snapshots(t)) // another server's
+	other, f := newFake(t, nil), newFake(t, sglangPages(t, true))
+	holding(t, other, snapshots(t))
 	w := watchIt(t, Options{Address: f.URL})
 	p, _ := until(w, event.KindReport, 0, func(*event.Report) bool { return true })
-	if why, _ := source(p, sharedName); !strings.Contains(why, "the server's process was not found") || p.Running.V != 6 {
+	if why, _ := source(p, sharedName); !strings.Contains(why, "it is nobody's") || p.Running.V != 6 {
 		t.Errorf("%q, %+v", why, p)
 	}
 	if why, there := source(p, "/v1/loads"); !there || why != "" {
