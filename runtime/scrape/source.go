@@ -60,15 +60,14 @@ type Source struct {
 	router *router        // follows loads of models; nil: the server has one model
 	wake   chan struct{}  // receives when the server is worth a look before it is its turn
 
-	kind     identify.Kind
-	info     identify.Info
-	watch    watch // nil: it has never answered
-	met      bool  // it is what was found out, and has answered ever since
-	meetings int   // how often that was found out
-	engine   event.Engine
-	model    event.Model
-	told     event.Time // when the last report was emitted; 0: none was
-	wait     time.Duration
+	kind   identify.Kind
+	info   identify.Info
+	watch  watch // nil: it has never answered
+	met    bool  // it is what was found out, and has answered ever since
+	engine event.Engine
+	model  event.Model
+	told   event.Time // when the last report was emitted; 0: none was
+	wait   time.Duration
 }
 
 // watch asks one kind of server.
