@@ -220,5 +220,5 @@ func (p *Point) request(g *gathered, i int, q *Request) {
 	t := &p.Tokens
 	t.Requests++
 	t.Prompt, t.Cached = t.Prompt+uint64(max(q.Prompt, 0)), t.Cached+uint64(max(q.Cached, 0))
-	t.Padding, t.Generated = t.Padding+uint64(max(q.Padding, 0)), t.Generated+uint64(max(q.Generated, 0))
+	t.Padding, t.Generated = t.Padding+uint64(max(q.Padding.V, 0)), t.Generated+uint64(max(q.Generated, 0))
 }

@@ -41,7 +41,7 @@ func TestGroupsOfAPoint(t *testing.T) {
 	for i, group := range []string{"a", "b", "a"} {
 		id := event.RequestID(i + 1)
 		ids = append(ids, id)
-		byID[id] = &Request{ID: id, State: "finished", Group: group, Generated: 10 * (i + 1), TPS: Measured(float64(i + 1)), Cached: 2, Prompt: 3, Padding: 1}
+		byID[id] = &Request{ID: id, State: "finished", Group: group, Generated: 10 * (i + 1), TPS: Measured(float64(i + 1)), Cached: 2, Prompt: 3, Padding: Measured(1)}
 	}
 	p := Point{Runs: []Run{{Requests: ids, Duration: Measured(2)}}}
 	p.describe(byID, Profiles)

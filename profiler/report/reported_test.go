@@ -125,3 +125,26 @@ func TestNothingWasHeard(t *testing.T) {
 		t.Errorf("the report says\n%s", out.String())
 	}
 }
+
+// TestReportOfARequestInASlot: what nobody has seen of it is null, and it says so.
+func TestReportOfARequestInASlot(t *testing.T) {
+	now := event.Time(time.Second)
+	s := store.New(store.Options{Now: func() event.Time { return now }})
+	s.Emit(event.Event{Kind: event.KindEngine, At: now, Layer: -1, Data: &event.Engine{Name: "llama.cpp", Caps: event.CapReports, State: event.EngineReady}})
+	for i, slot := range []event.Slot{{Request: 1, Prompt: 8, Processed: 8, Generated: 10}, {Request: 1, Prompt: 8, Processed: 8, Generated: 30}, {}} {
+		s.Emit(event.Event{Kind: event.KindReport, At: now + event.Time(i)*event.Time(time.Second), Layer: -1, Data: &event.Report{
+			Interval: int64(time.Second), Slots: []event.Slot{slot},
+		}})
+	}
+	now += event.Time(3 * time.Second)
+	r := Live(Meta{Version: "1", Elsewhere: true}, s.Snapshot())
+	if err := schema(t).Validate(decoded(t, r)); err != nil {
+		t.Error(err)
+	}
+	if q := r.Requests[0]; !q.Polled || q.Padding.OK() || q.TTFT.OK() || q.Generated != 30 || q.TPOT.V != 0.05 {
+		t.Errorf("the request is %+v", q)
+	}
+	if r.Totals.Finished.V != 1 || r.Totals.Origin["finished"] != "derived" || r.Totals.PaddingTokens.OK() {
+		t.Errorf("the totals are %+v", r.Totals)
+	}
+}

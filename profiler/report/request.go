@@ -20,11 +20,12 @@ type Request struct {
 	State     string          `json:"state"`
 	Reason    string          `json:"reason"`
 	Cold      bool            `json:"cold"`
-	Probe     bool            `json:"probe,omitempty"` // llmtop's own: in no percentile and total of an engine that tells of itself in sum
-	Enqueued  Number          `json:"enqueued_s"`      // since the session began
+	Probe     bool            `json:"probe,omitempty"`  // llmtop's own: in no percentile and total of an engine that tells of itself in sum
+	Polled    bool            `json:"polled,omitempty"` // seen in a slot when somebody looked: its tokens are those of the last look
+	Enqueued  Number          `json:"enqueued_s"`       // since the session began
 	Prompt    int             `json:"prompt_tokens"`
 	Cached    int             `json:"cached_tokens"`
-	Padding   int             `json:"padding_tokens"`
+	Padding   Number          `json:"padding_tokens"`
 	Generated int             `json:"generated_tokens"`
 
 	TTFT        Number `json:"ttft_s"`
@@ -156,11 +157,14 @@ func (r *record) build(f *store.Request, began event.Time) Request {
 	out := Request{
 		ID: r.id, Label: f.Label, Group: f.Group, State: f.State.String(), Reason: f.Reason, Cold: f.Cold, Probe: f.Probe,
 		Enqueued: after(f, began, f.Enqueued),
-		Prompt:   f.PromptTokens, Cached: f.CachedTokens, Padding: f.PadTokens, Generated: f.Generated,
+		Prompt:   f.PromptTokens, Cached: f.CachedTokens, Generated: f.Generated, Polled: f.Polled,
 		TTFT: Number(f.TTFT), STIL: Number(f.STIL), Prefill: Number(f.Prefill), Decode: Number(f.Decode),
 		E2EL: Number(f.E2EL), TPOT: Number(f.TPOT), Paced: Number(f.Paced),
 		PrefillRate: Number(f.PrefillRate), DecodeRate: Number(f.DecodeRate), TPS: Number(f.TPS), Overall: Number(f.Overall),
 		ITL: distribution(f.ITL), Layers: []Layer{}, Stalls: []Stall{}, TokensCut: r.cut, stages: r.rows(f),
+	}
+	if !f.Polled {
+		out.Padding = Number(event.Of(float64(f.PadTokens)))
 	}
 	out.Absent = absences(out)
 	for _, p := range f.Parts {

@@ -208,7 +208,7 @@ func (r *Report) requestsSection() section {
 	for i := range r.Requests[:min(len(r.Requests), listed)] {
 		q := &r.Requests[i]
 		s.rows = append(s.rows, []string{
-			fmt.Sprint(q.ID), q.State, q.Label, fmt.Sprint(q.Prompt), fmt.Sprint(q.Cached), fmt.Sprint(q.Padding), fmt.Sprint(q.Generated),
+			fmt.Sprint(q.ID), q.State, q.Label, fmt.Sprint(q.Prompt), fmt.Sprint(q.Cached), short(q.Padding, func(v float64) string { return fmt.Sprint(v) }), fmt.Sprint(q.Generated),
 			short(q.STIL, metric.Seconds), short(q.TTFT, metric.Seconds), short(q.TPOT, metric.Seconds), short(q.E2EL, metric.Seconds), short(q.DecodeRate, metric.Rate),
 		})
 	}

@@ -78,7 +78,11 @@ func (c *Connection) words() (lines []string) {
 		lines = append(lines, fmt.Sprintf("It was %s at the end (%s)%s.", c.State, c.Why, since))
 	}
 	if c.Restarts > 0 {
-		lines = append(lines, fmt.Sprintf("It was started anew while it was watched, %d times.", c.Restarts))
+		times := "once"
+		if c.Restarts > 1 {
+			times = fmt.Sprintf("%d times", c.Restarts)
+		}
+		lines = append(lines, "It was started anew while it was watched, "+times+".")
 	}
 	return lines
 }
