@@ -58,6 +58,7 @@ type Source struct {
 	opt   Options
 	first time.Duration // until the first one, and between looks whether one may be sent
 	last  time.Duration // after which one is given up
+	rest  time.Duration // for how many times as long as a probe took the server is left alone
 	next  *link
 
 	mu    sync.Mutex // guards what follows, which watching has told
@@ -82,7 +83,7 @@ func New(opt Options) *Source {
 	if opt.Shared == nil {
 		opt.Shared = new(Shared)
 	}
-	return &Source{opt: opt, first: LeastEvery, last: longest}
+	return &Source{opt: opt, first: LeastEvery, last: longest, rest: share}
 }
 
 // Run implements runtime.Source. One request is on its way at most.
@@ -121,7 +122,7 @@ func (p *Source) Run(ctx context.Context, sink event.Sink) error {
 
 // pause is how long to leave the server alone after a probe that took so long, the last of so many failures in a row.
 func (p *Source) pause(took time.Duration, failures int) time.Duration {
-	wait := max(p.opt.Every, share*took)
+	wait := max(p.opt.Every, p.rest*took)
 	if failures > 0 {
 		wait = max(wait, min(p.opt.Every<<min(failures, 16), longestWait))
 	}

@@ -72,6 +72,7 @@ func start(t *testing.T, s *served) (*Source, *eventtest.Log) {
 func begin(t *testing.T, s *served, change func(*Source)) (*Source, *eventtest.Log) {
 	p := New(Options{Address: s.URL, Clock: runtime.NewClock()})
 	p.opt.Every, p.first = time.Millisecond, time.Millisecond
+	p.rest = 0
 	change(p)
 	log := new(eventtest.Log)
 	eventtest.Run(t, p, log)

@@ -24,17 +24,15 @@ func TestLargeBodies(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.Copy(w, r.Body)
 	}))
-	for _, path := range []string{chat, "/unknown"} {
-		res, err := r.client.Post(r.proxy.Address()+path, "application/json", bytes.NewReader(sent))
-		if err != nil {
-			t.Fatal(err)
-		}
-		sum := sha256.New()
-		n, err := io.Copy(sum, res.Body)
-		res.Body.Close()
-		if want := sha256.Sum256(sent); err != nil || n != size || !bytes.Equal(sum.Sum(nil), want[:]) {
-			t.Errorf("%s: %d bytes came back of %d, or others: %v", path, n, size, err)
-		}
+	res, err := r.client.Post(r.proxy.Address()+chat, "application/json", bytes.NewReader(sent))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	sum := sha256.New()
+	n, err := io.Copy(sum, res.Body)
+	if want := sha256.Sum256(sent); err != nil || n != size || !bytes.Equal(sum.Sum(nil), want[:]) {
+		t.Errorf("%d bytes came back of %d, or others: %v", n, size, err)
 	}
 	await(t, "the request ends", func() bool { return len(r.requests()) == 1 })
 }
@@ -45,7 +43,7 @@ func TestAPackedStreamThatExplodes(t *testing.T) {
 	w := gzip.NewWriter(&out)
 	_, _ = io.WriteString(w, `data: {"choices":[{"delta":{"content":"a"}}]}`+"\n\ndata: ")
 	zeros := []byte(strings.Repeat("0", 1<<20))
-	for range 256 {
+	for range 64 {
 		_, _ = w.Write(zeros)
 	}
 	_ = w.Close()
