@@ -168,7 +168,14 @@ func TestAKeyIsNeverTold(t *testing.T) {
 		http.Error(w, r.Header.Get("Authorization"), http.StatusForbidden)
 	})
 	w := watchIt(t, Options{Address: f.URL, Key: key})
-	w.linked(event.LinkDisconnected, "does not take this key", 0)
+	_, n := w.linked(event.LinkDisconnected, "does not take this key", 0)
+	f.answer(nil)
+	_, n = w.linked(event.LinkConnected, "", n)
+	f.answer(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprintf(w, `{"error":{"message":"%sno such %s"}}`, strings.Repeat("x", 160), r.Header.Get("Authorization"))
+	})
+	w.linked(event.LinkDisconnected, "no such Bearer [key]", n)
 	for _, e := range w.log.All() {
 		if strings.Contains(fmt.Sprintf("%+v %+v", e, e.Data), key) {
 			t.Errorf("the key is in %+v", e)

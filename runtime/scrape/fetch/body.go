@@ -118,6 +118,7 @@ func (a *Answer) Refusal() error {
 	if inner.Message != "" {
 		s.Why = inner.Message
 	}
+	s.Why = hide(s.Why, a.key)
 	s.Why = strings.ToValidUTF8(s.Why[:min(len(s.Why), maxWhy)], "")
 	return s
 }
@@ -127,6 +128,17 @@ type Form string
 
 // Error implements error.
 func (f Form) Error() string { return string(f) }
+
+// hide takes a key out of what a server says.
+func hide(words, key string) string {
+	if key == "" {
+		return words
+	}
+	return strings.ReplaceAll(words, key, "[key]")
+}
+
+// Hide takes the client's key out of what the server says.
+func (c *Client) Hide(words string) string { return hide(words, c.opt.Key) }
 
 // JSON asks for a path and reads its answer. Errors: *Status for one that is not 200; that there was none, or another than was expected.
 func (c *Client) JSON(ctx context.Context, path string, into any) error {

@@ -72,6 +72,7 @@ type Answer struct {
 	Header http.Header
 	Body   io.Reader
 	close  func()
+	key    string // that was sent
 }
 
 // Close must be called when the body has been read.
@@ -94,6 +95,7 @@ func (c *Client) Get(ctx context.Context, path string) (*Answer, error) {
 		return nil, err
 	}
 	body := a.Body
+	a.key = c.opt.Key
 	a.Body = &bounded{read: body, left: c.opt.Bytes, ctx: ctx}
 	release := a.close
 	a.close = func() {
@@ -109,6 +111,7 @@ func (c *Client) Stream(ctx context.Context, path string) (*Answer, error) {
 	if err != nil {
 		return nil, plain(ctx, err)
 	}
+	a.key = c.opt.Key
 	return a, nil
 }
 

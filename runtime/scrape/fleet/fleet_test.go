@@ -173,6 +173,27 @@ func TestPrometheusThatFails(t *testing.T) {
 	}
 }
 
+// The key is in nothing that is told of a Prometheus that repeats it.
+func TestAKeyThatIsRepeated(t *testing.T) {
+	f := newFake(t)
+	saying := func(status int) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(status)
+			_, _ = fmt.Fprintf(w, `{"status":"error","error":"not for %s"}`, r.Header.Get("Authorization"))
+		}
+	}
+	f.hook = saying(http.StatusOK)
+	w := watch(t, Options{Address: f.URL, Key: "sesame"})
+	w.says("refuses the query: not for Bearer [key]")
+	f.change(func() { f.hook = saying(http.StatusBadRequest) })
+	w.says("answers 400: not for Bearer [key]")
+	for _, e := range w.self.All() {
+		if strings.Contains(fmt.Sprintf("%+v", e.Data), "sesame") {
+			t.Errorf("the key is in %+v", e.Data)
+		}
+	}
+}
+
 func TestKeyOfPrometheus(t *testing.T) {
 	f := newFake(t)
 	f.key = "sesame"

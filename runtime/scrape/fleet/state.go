@@ -127,5 +127,5 @@ func (s *Source) reason(err error) string {
 		}
 		return "Prometheus needs a key: --api-key-file FILE, or $LLMTOP_API_KEY"
 	}
-	return err.Error()
+	return s.client.Hide(err.Error())
 }
