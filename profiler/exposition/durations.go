@@ -55,22 +55,45 @@ func (d *durations) histogram(buckets bool) *dto.Histogram {
 	return h
 }
 
+// timed names durations, and says whose word they are.
+type timed struct {
+	name   string
+	origin event.Origin
+}
+
 // times takes in a report, whose durations are of its interval alone. The caller holds the lock.
 func (e *Engine) times(p *event.Report) {
 	for i := range p.Times {
-		t := &p.Times[i]
-		if t.Count == 0 {
-			continue
+		if t := &p.Times[i]; t.Count > 0 {
+			e.counted(timed{word(t.Name), event.Reported}, t)
 		}
-		name := word(t.Name)
-		d := e.durations[name]
-		if d == nil {
-			if len(e.durations) >= store.MaxTimes {
-				continue
-			}
-			d = new(durations)
-			e.durations[name] = d
-		}
-		d.add(t, time.Now())
 	}
+}
+
+// seenBounds are those of durations that llmtop has made of what it saw, in ns.
+var seenBounds = func() (ns []int64) {
+	for _, s := range tokenBounds {
+		ns = append(ns, int64(s*1e9))
+	}
+	return ns
+}()
+
+// seen takes in a duration of a request that was seen in a slot. The caller holds the lock.
+func (e *Engine) seen(name string, ns int64) {
+	at, _ := slices.BinarySearch(seenBounds, ns)
+	counts := make([]uint64, len(seenBounds)+1)
+	counts[at] = 1
+	e.counted(timed{name, event.Derived}, &event.Times{Count: 1, Sum: ns, Bounds: seenBounds, Counts: counts})
+}
+
+func (e *Engine) counted(of timed, t *event.Times) {
+	d := e.durations[of]
+	if d == nil {
+		if len(e.durations) >= store.MaxTimes {
+			return
+		}
+		d = new(durations)
+		e.durations[of] = d
+	}
+	d.add(t, time.Now())
 }

@@ -30,7 +30,7 @@ type Engine struct {
 	live     map[event.RequestID]bool // requests that have not ended and whose first token has been told
 	ended    map[event.RequestID]bool // those that end while a snapshot is looked through; nil at other times
 
-	durations map[string]*durations // that the engine counts itself
+	durations map[timed]*durations // that the engine counts itself, or that are made of what was seen of its slots
 }
 
 // maxSubjects bounds the models that one address has had; all further ones are told together.
@@ -40,7 +40,7 @@ func newEngine(name string, o *observed, now func() event.Time) *Engine {
 	return &Engine{
 		label: &dto.LabelPair{Name: new(engineAttr), Value: new(name)},
 		said:  subject{engine: name}, subject: subject{engine: name},
-		observed: o, epochs: make(map[counted]epoch), subjects: make(map[subject]bool), durations: make(map[string]*durations),
+		observed: o, epochs: make(map[counted]epoch), subjects: make(map[subject]bool), durations: make(map[timed]*durations),
 		gaps: gaps{now: now, place: make(map[event.RequestID]int)},
 	}
 }
@@ -117,6 +117,9 @@ func (e *Engine) Request(r *store.Request) {
 	delete(e.live, r.ID)
 	if e.ended != nil {
 		e.ended[r.ID] = true
+	}
+	if r.Polled && r.TPOT.OK() {
+		e.seen(event.TimesTPOT, int64(r.TPOT.V*1e9))
 	}
 	e.mu.Unlock()
 	if !told && r.First != 0 {

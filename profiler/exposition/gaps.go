@@ -28,7 +28,7 @@ type followed struct {
 	last  event.Time // of the newest token, or of the beginning
 	paced int64      // ns that were waited on purpose since then
 	some  bool       // a token has come
-	ended bool       // what still comes for it is passed over
+	ended bool       // what still comes for it is passed over, as all of a probe's
 }
 
 // find is the request that an event is about, nil if it is not followed or has ended.
@@ -45,18 +45,20 @@ func (g *gaps) request(e *event.Event) {
 		return
 	}
 	i, known := g.place[e.Req]
+	p, _ := e.Data.(*event.Request)
+	aside := p != nil && p.Probe // llmtop's own
 	switch {
 	case e.State.Final() && known:
 		g.list[i].ended = true
 	case !e.State.Final() && !known:
 		if len(g.list) < maxFollowed {
 			g.place[e.Req] = len(g.list)
-			g.list = append(g.list, followed{id: e.Req, last: g.stamp(e.At)})
+			g.list = append(g.list, followed{id: e.Req, last: g.stamp(e.At), ended: aside})
 			return
 		}
 		old := &g.list[g.oldest]
 		delete(g.place, old.id)
-		*old = followed{id: e.Req, last: g.stamp(e.At)}
+		*old = followed{id: e.Req, last: g.stamp(e.At), ended: aside}
 		g.place[e.Req] = g.oldest
 		g.oldest = (g.oldest + 1) % maxFollowed
 	}

@@ -89,6 +89,8 @@ var (
 		engineAttr, operationAttr, providerAttr, modelAttr, typeAttr)
 	component = counter("llmtop.time_to_first_token.component", "s", "Time to first token of ended requests by where it went: the stages add up to it",
 		engineAttr, modelAttr, "start", "stage")
+	probe  = histogram("llmtop.probe.time", "s", "Times of llmtop's own requests to a server, which are in none of its other metrics", engineAttr, "time")
+	probes = counter("llmtop.probes", "{request}", "Requests of llmtop's own that have ended", engineAttr, "outcome")
 )
 
 // Bounds of the histograms' classic buckets: those that OpenTelemetry's conventions advise, continued to both sides.
@@ -98,6 +100,7 @@ var (
 		.00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .075, .1, .15, .2, .3, .4, .5, .75, 1, 2.5, 5,
 	}
 	wholeBounds = []float64{.001, .0025, .005, .01, .02, .04, .08, .16, .32, .64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84, 327.68}
+	probeBounds = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 25, 50, 100}
 	queueBounds = []float64{.0001, .001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 25, 50, 100, 250}
 	usageBounds = []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}
 )

@@ -115,6 +115,7 @@ func (p *play) sums() {
 			{Name: event.TimesQueue, Count: 7, Sum: sec},
 		},
 	}})
+	p.request(1<<50, event.Request{Probe: true}, 4)
 }
 
 func process(pid int) event.Process {

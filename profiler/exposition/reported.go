@@ -1,6 +1,7 @@
 package exposition
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -12,7 +13,7 @@ const originAttr = "origin"
 
 // What servers tell of themselves in sum, whose word it is among the labels.
 var (
-	counts = histogram("llmtop.reported.time", "s", "Durations as the engine counts them, in buckets of its own, since llmtop watches it",
+	counts = histogram("llmtop.reported.time", "s", "Durations as the engine counts them, in buckets of its own, or as they are derived from its slots, since llmtop watches it",
 		engineAttr, "time", originAttr)
 	numbers = gauge("llmtop.reported.number", "", "What the engine told of itself last; a name that ends in no unit is a count",
 		engineAttr, "number", originAttr)
@@ -69,12 +70,13 @@ func (s *scrape) times() {
 	e := s.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(e.durations)) {
-		d := e.durations[name]
+	order := func(a, b timed) int { return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.origin, b.origin)) }
+	for _, of := range slices.SortedFunc(maps.Keys(e.durations), order) {
+		d := e.durations[of]
 		room := len(d.bounds) <= s.buckets
 		if room {
 			s.buckets -= len(d.bounds)
 		}
-		s.metric(counts, []string{name, event.Reported.String()}).Histogram = d.histogram(room)
+		s.metric(counts, []string{of.name, of.origin.String()}).Histogram = d.histogram(room)
 	}
 }

@@ -148,3 +148,43 @@ func TestBucketsAreBounded(t *testing.T) {
 		t.Errorf("%d buckets; of the last server %d, %d samples", buckets, len(last.Bucket), last.GetSampleCount())
 	}
 }
+
+// TestProbesAreAside: llmtop's own requests are in metrics of their own and in no others; so is what was only seen of requests in slots.
+func TestProbesAreAside(t *testing.T) {
+	x := New("1.0")
+	p := join(x, "server")
+	p.sums()
+	for i, slot := range []event.Slot{{Request: 7, Prompt: 9, Generated: 10}, {Request: 7, Prompt: 9, Generated: 30}, {}} {
+		p.emit(int64(i)*sec, event.Event{Kind: event.KindReport, Data: &event.Report{Interval: sec, Slots: []event.Slot{slot}}})
+	}
+	families, err := x.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		switch name := f.GetName(); name {
+		case ttft.spelled, coldTTFT.spelled, tpot.spelled, e2el.spelled, itl.spelled, queue.spelled, usage.spelled, component.spelled:
+			t.Errorf("%s is told: %v", name, f.Metric)
+		case probe.spelled:
+			if len(f.Metric) != 3 || f.Metric[0].GetHistogram().GetSampleCount() != 1 {
+				t.Errorf("the times of the probe are %v", f.Metric)
+			}
+		case probes.spelled:
+			if f.Metric[0].GetCounter().GetValue() != 1 {
+				t.Errorf("probes: %v", f.Metric)
+			}
+		}
+	}
+	if f := family(t, x, probe); len(f.Metric) == 0 {
+		t.Error("no probe is told")
+	}
+	var derived *dto.Metric
+	for _, m := range family(t, x, counts).Metric {
+		if m.Label[1].GetValue() == event.TimesTPOT {
+			derived = m
+		}
+	}
+	if h := derived.GetHistogram(); derived == nil || derived.Label[2].GetValue() != "derived" || h.GetSampleCount() != 1 || h.GetSampleSum() != 0.05 {
+		t.Errorf("TPOT of a request in a slot is %v", derived)
+	}
+}
