@@ -339,6 +339,9 @@ func (c *Ctx) engineDetail(a grid.Area, r EngineRow) {
 			y++
 		}
 	}
+	if e.State == event.EngineStarting && e.Remote.Link == event.LinkDisconnected {
+		return // what it is was never found out
+	}
 	rest := a.Sub(0, y, a.W, a.H-y)
 	if s.Reported != nil {
 		counterRow(rest, c.capabilityRow(rest, s), s)
