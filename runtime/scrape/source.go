@@ -131,6 +131,9 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	return nil
 }
 
+// moments are those of a raster at which looks begin. That several hundred servers share each of them costs less than to wake up for every single one.
+const moments = 32
+
 // until is how long to wait for the next look. Looks keep to a raster, of which each address has its own, so that those at many servers are spread
 // over time; a look that took longer than the raster leaves out what it missed.
 func (s *Source) until(began event.Time) time.Duration {
@@ -140,7 +143,7 @@ func (s *Source) until(began event.Time) time.Duration {
 	every := int64(s.watch.pause(s.opt.Interval))
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(s.client.Address()))
-	phase := int64(hash.Sum64() % uint64(every))
+	phase := int64(hash.Sum64()%moments) * every / moments
 	now := int64(s.opt.Clock.Now())
 	next := (int64(began)-phase)/every*every + phase + every
 	for next <= now || next-int64(began) < every/2 {
