@@ -58,14 +58,14 @@ func (o *castOptions) record(c *cobra.Command, args []string) error {
 
 // elsewhere reports whether an argument is the address of an engine or a server.
 func elsewhere(arg string) bool {
-	return slices.ContainsFunc([]string{"unix:", "tcp:", "http:", "https:"}, func(p string) bool { return strings.HasPrefix(arg, p) })
+	return slices.ContainsFunc([]string{"unix:", "tcp:", "http:", "https:", fleetScheme + "http"}, func(p string) bool { return strings.HasPrefix(arg, p) })
 }
 
 // attach records engines elsewhere. How they run is not this program's to say.
 func (o *castOptions) attach(c *cobra.Command, args []string) error {
 	a := attachOptions{
 		view: o.run.view, recording: o.run.recording, exports: o.run.exports, tokenFile: o.run.listening.tokenFile, addresses: args,
-		every: scrape.DefaultInterval,
+		every: scrape.DefaultInterval, notes: c.ErrOrStderr(),
 	}
 	if i := slices.IndexFunc(args, func(arg string) bool { return !elsewhere(arg) }); i >= 0 {
 		return usagef("%q: record takes one model file, or addresses (unix:PATH, tcp:HOST:PORT, http://HOST:PORT)", args[i])

@@ -41,6 +41,9 @@ func (o *attachOptions) await(ctx context.Context) {
 
 // tellHeadless says what goes on where there is no screen.
 func (o *attachOptions) tellHeadless() {
+	if o.recording.file != "" && !o.exports.screen && !o.headless {
+		fmt.Fprintf(o.notes, "recording to %s until interrupted\n", o.recording.file)
+	}
 	if !o.headless || len(o.addresses) == 0 {
 		return
 	}

@@ -43,14 +43,24 @@ func (r *recording) begin(clock runtime.Clock, several bool) (*trace.Recorder, e
 	if r.file == "" {
 		return nil, nil
 	}
-	recorder, err := trace.Record(r.file, trace.RecordOptions{
-		Codec: &wire.Codec{}, Now: clock.Now, Epoch: clock.Epoch(), Program: "llmtop " + versionString(), Several: several,
-	})
+	opt := trace.RecordOptions{Codec: &wire.Codec{}, Now: clock.Now, Epoch: clock.Epoch(), Program: "llmtop " + versionString()}
+	if several {
+		opt.Several, opt.SegmentBytes, opt.Segments = true, severalBytes, severalSegments
+	}
+	recorder, err := trace.Record(r.file, opt)
 	if err != nil {
 		return nil, usageError{err}
 	}
 	return recorder, nil
 }
+
+// What servers tell in sum takes few bytes and long to replay: recordings of several engines have shorter segments and more of them, so that a
+// replay can go to any moment in seconds.
+const (
+	severalBytes    = 16 << 20
+	severalSegments = 32
+	severalRebuild  = 32 << 20 // bytes that a seek goes through at most
+)
 
 // into is a sink of a recorder that gets only what is to be recorded.
 func (r *recording) into(recorder event.Sink) event.Sink {

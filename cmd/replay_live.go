@@ -31,7 +31,7 @@ func (o *replayOptions) open(rec *trace.Recording, clock func() time.Time) (r *r
 	opt := trace.PlayOptions{Codec: newCodec, Speed: o.speed, Paused: o.paused, Clock: clock, Reset: r.reset, Drain: func() { r.snapshot() }}
 	if rec.Several {
 		r.played = &played{rec: rec, make: r.engine}
-		opt.Of, opt.Drain = r.played.of, r.played.drain
+		opt.Of, opt.Drain, opt.Rebuild = r.played.of, r.played.drain, severalRebuild
 	}
 	if r.player, err = trace.NewPlayer(rec, opt); err != nil {
 		return nil, usageError{err}

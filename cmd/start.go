@@ -67,7 +67,7 @@ func (o *runOptions) begin(c *cobra.Command, s *starting) error {
 		return err
 	}
 	if s.traces.at != "" {
-		a := attachOptions{view: o.view, recording: o.recording, exports: o.exports, tokenFile: o.listening.tokenFile, traces: s.traces}
+		a := attachOptions{view: o.view, recording: o.recording, exports: o.exports, tokenFile: o.listening.tokenFile, traces: s.traces, notes: c.ErrOrStderr()}
 		a.tables = o.tables
 		return a.run(c.Context())
 	}
