@@ -148,8 +148,24 @@ func traced() *store.Snapshot {
 	return s.drain()
 }
 
+// started is an SGLang that tells how long its start took, and has had no request since.
+func started() *store.Snapshot {
+	s := newScene()
+	s.server("SGLang", event.Model{Name: "Qwen/Qwen3-30B-A3B"})
+	s.emit(event.Event{Kind: event.KindReport, Layer: -1, Data: &event.Report{
+		Running: reading(0), Waiting: reading(0), Times: []event.Times{{Name: event.TimesTTFT}},
+		More: []event.Number{
+			{Name: "startup_cuda_graph_decode_s", Reading: reading(12.5)},
+			{Name: "startup_load_weight_s", Reading: reading(31.2)},
+			{Name: "startup_scheduler_e2e_s", Reading: reading(71)},
+		},
+		Sources: []event.Source{{Name: "/metrics"}, {Name: "/dev/shm/sglang_loads_*.shm", Why: "the server's process has none open"}, {Name: "/v1/loads"}},
+	}})
+	return s.drain()
+}
+
 func TestGoldenReported(t *testing.T) {
-	for name, s := range map[string]*store.Snapshot{"counted": inSums(), "slots": slotted(), "bare": bare(), "probed": probed(), "loads": severalModels(), "traces": traced()} {
+	for name, s := range map[string]*store.Snapshot{"counted": inSums(), "slots": slotted(), "bare": bare(), "probed": probed(), "loads": severalModels(), "traces": traced(), "started": started()} {
 		for _, size := range [][2]int{{80, 24}, {160, 45}} {
 			for _, v := range []view{viewOverview, viewLatency, viewEngines, viewRequests} {
 				a := open(s, theme.TrueColour, false, size[0], size[1])

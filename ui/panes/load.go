@@ -99,11 +99,53 @@ func (c *Ctx) loadAlone(a grid.Area, s *store.Snapshot, missing string) bool {
 	return true
 }
 
+// startupPrefix begins the names of the times that the phases of an engine's start took, where it tells these without saying when they were.
+const startupPrefix = "startup_"
+
+// phases are how long those of an engine's start took, by its own word.
+func phases(s *store.Snapshot) (out []slice) {
+	for _, n := range s.Reported.More {
+		if phase, is := strings.CutPrefix(n.Name, startupPrefix); is && n.OK() {
+			name, _ := numberName(phase)
+			out = append(out, slice{name: name, share: n.V})
+		}
+	}
+	return out
+}
+
+// startup draws how long the phases of an engine's start took, and what else there is to say below; false if it has not told.
+func (c *Ctx) startup(a grid.Area, s *store.Snapshot, below string) bool {
+	list := phases(s)
+	longest, names := 0.0, 0
+	for _, p := range list {
+		longest, names = max(longest, p.share), max(names, grid.Width(p.name)+1)
+	}
+	if longest == 0 || a.H < 4 {
+		return false
+	}
+	a.Text(0, 0, head, "Start of the engine")
+	bars := a.Sub(0, 1, min(a.W, widestLoad), a.H-1)
+	const numbers = 10
+	names = min(names, bars.W/2)
+	for y, p := range list {
+		bars.Elide(0, y, names-1, dim, p.name, c.Skin.Glyphs.Ellipsis)
+		bars.Bar(names, y, bars.W-names-numbers, p.share/longest, theme.PartLoad, c.Skin.Colour(), c.Skin.Glyphs)
+		bars.Right(bars.W, y, data, metric.Seconds(p.share))
+	}
+	a.Elide(0, len(list)+1, a.W, dim, "as it tells them, some are parts of others"+below, c.Skin.Glyphs.Ellipsis)
+	return true
+}
+
 // widestLoad is how wide a waterfall of the load is at most, in cells: the eye has to find the number at the end of the row.
 const widestLoad = 100
 
 // loadBelow draws what an engine tells in sum with its load below, where one is known and there is room for both.
 func (c *Ctx) loadBelow(a grid.Area, s *store.Snapshot) {
+	if n := len(phases(s)); n > 0 && len(s.Load) == 0 && longestTTFT(s.Reported) > 0 && a.H-n-3 >= leastAbove {
+		c.reportedTTFT(a.Sub(0, 0, a.W, a.H-n-3), s)
+		c.startup(a.Sub(0, a.H-n-2, a.W, n+2), s, "")
+		return
+	}
 	rows := min(len(s.Load), a.H/2)
 	if rows < 2 || c.idle(s.Reported) || a.H-rows < leastAbove {
 		c.reportedTTFT(a, s)

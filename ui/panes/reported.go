@@ -66,10 +66,9 @@ func (c *Ctx) reportedTTFT(a grid.Area, s *store.Snapshot) {
 		c.absent(a, dim, "TTFT: not reported by this engine", "")
 		return
 	}
-	top := 0.0
-	for w := range metric.NumWindows {
-		parts, _ := r.Parts(w)
-		top = max(top, lengthOf(parts))
+	top := longestTTFT(r)
+	if top == 0 && c.startup(a, s, "; no request yet since llmtop began to look") {
+		return
 	}
 	if top == 0 {
 		c.absent(a, dim, "no request yet since llmtop began to look", "")
@@ -99,6 +98,15 @@ func (c *Ctx) reportedTTFT(a grid.Area, s *store.Snapshot) {
 		bar.Stack(0, y, bar.W, segs, c.Skin.Colour(), c.Skin.Glyphs)
 	}
 	c.reportedParts(a.Sub(0, int(metric.NumWindows)+1, a.W, a.H-int(metric.NumWindows)-1), s)
+}
+
+// longestTTFT is the longest bar of all windows, in ns; 0 if there is none.
+func longestTTFT(r *store.Reported) (top float64) {
+	for w := range metric.NumWindows {
+		parts, _ := r.Parts(w)
+		top = max(top, lengthOf(parts))
+	}
+	return top
 }
 
 // counts reports whether an engine counts what a bar of TTFT is made of.

@@ -55,7 +55,8 @@ func origins(s *store.Snapshot) (out []origin) {
 		out = append(out, origin{"TTFT, TPOT and E2EL of probes", event.Measured})
 	}
 	for _, n := range r.More {
-		out = append(out, origin{strings.ReplaceAll(sanitize.Line(n.Name), "_", " "), n.Origin})
+		name, _ := numberName(n.Name)
+		out = append(out, origin{name, n.Origin})
 	}
 	return out
 }
@@ -125,22 +126,28 @@ func moreRows(r *rows, s *store.Snapshot) {
 		number(a, s.Reported.CacheHits, metric.Percent, "of prompt tokens", data)
 	}
 	for _, n := range s.Reported.More {
-		name, format := strings.ReplaceAll(sanitize.Line(n.Name), "_", " "), metric.Count
-		switch {
-		case strings.HasSuffix(n.Name, "_share"):
-			name, format = strings.TrimSuffix(name, " share"), metric.Percent
-		case strings.HasSuffix(n.Name, "_per_s"):
-			name, format = strings.TrimSuffix(name, " per s")+"/s", metric.Rate
-		case strings.HasSuffix(n.Name, "_s"):
-			name, format = strings.TrimSuffix(name, " s"), metric.Seconds
-		case strings.HasSuffix(n.Name, "_bytes"):
-			name, format = strings.TrimSuffix(name, " bytes"), metric.Bytes
+		if strings.HasPrefix(n.Name, startupPrefix) { // has a place of its own
+			continue
 		}
 		a, ok := r.next("")
 		if !ok {
 			return
 		}
+		name, format := numberName(n.Name)
 		l := a.Line(1, 0)
 		l.Put(data, format(n.V)).Put(dim, " "+name)
 	}
+}
+
+// numberName is a number's name in words, without the unit at its end, and how it is written with that.
+func numberName(told string) (name string, format func(float64) string) {
+	for _, unit := range []struct {
+		end, word string
+		format    func(float64) string
+	}{{"_share", "", metric.Percent}, {"_per_s", "/s", metric.Rate}, {"_s", "", metric.Seconds}, {"_bytes", "", metric.Bytes}} {
+		if name, ok := strings.CutSuffix(told, unit.end); ok {
+			return strings.ReplaceAll(sanitize.Line(name), "_", " ") + unit.word, unit.format
+		}
+	}
+	return strings.ReplaceAll(sanitize.Line(told), "_", " "), metric.Count
 }
