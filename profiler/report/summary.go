@@ -34,7 +34,7 @@ func (r *Report) body() []section {
 	parts = append(parts, r.pointSections()...)
 	parts = append(parts, r.reportedSections()...)
 	parts = append(parts,
-		r.economicsSection(), r.clientSection(), r.requestsSection(), r.latencySection(), r.partsSection(), r.throughputSection(), r.groupsSection(),
+		r.economicsSection(), r.clientSection(), r.requestsSection(), r.latencySection(), r.probesSection(), r.partsSection(), r.throughputSection(), r.groupsSection(),
 		r.hostSection(), r.expertsSection(), r.placementSection(), r.opsSection())
 	return filled(append(parts, r.compatSections()...))
 }
@@ -173,7 +173,10 @@ func (r *Report) parts() (means Parts, note string) {
 		return parts, "means as the server counts them"
 	}
 	means, cold := meanParts(r.all())
-	if cold {
+	switch {
+	case r.Reported != nil: // nothing else is seen whole
+		note = "by llmtop's own probes"
+	case cold:
 		note = "model load included"
 	}
 	return means, note
