@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/llmtop/llmtop/runtime/discover"
+	"github.com/llmtop/llmtop/runtime/scrape/fetch"
 )
 
 // addressOf is the address that a user means who may have left out what goes without saying: HOST:PORT and PORT are servers over HTTP, as
@@ -26,7 +27,7 @@ func addressOf(ctx context.Context, text string) (string, error) {
 	if host, port, err := net.SplitHostPort(before); err == nil && host != "" && isPort(port) {
 		return "http://" + text, nil
 	}
-	return "", usagef("attach %s: write http://HOST:PORT for a server, unix:PATH or tcp:HOST:PORT for an event socket, or pid:PROCESS", text)
+	return "", usagef("attach %s: write http://HOST:PORT for a server, unix:PATH or tcp:HOST:PORT for an event socket, or pid:PROCESS", fetch.Strip(text))
 }
 
 func isPort(text string) bool {

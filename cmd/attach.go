@@ -119,7 +119,7 @@ func (o *attachOptions) run(ctx context.Context) error {
 	for i, at := range o.addresses {
 		var err error
 		if o.addresses[i], err = addressOf(ctx, at); err != nil {
-			return err
+			return o.explained(at, err)
 		}
 	}
 	switch {

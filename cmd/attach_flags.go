@@ -21,14 +21,17 @@ func (o *attachOptions) check() error {
 // leastInterval is how often servers may be asked.
 const leastInterval = 100 * time.Millisecond
 
+// explained is the error of an address, or what was meant by it.
+func (o *attachOptions) explained(at string, err error) error {
+	if _, no := time.ParseDuration(at); no == nil && o.probing.every > 0 {
+		return usagef("attach %s is no address; to send a probe this often: --probe=%s", at, at)
+	}
+	return err
+}
+
 // misplaced refuses flags that would do nothing with the addresses that are given.
 func (o *attachOptions) misplaced() error {
 	servers := slices.ContainsFunc(o.addresses, api.IsAddress)
-	for _, at := range o.addresses {
-		if _, err := time.ParseDuration(at); err == nil && o.probing.every > 0 {
-			return usagef("attach %s is no address; to send a probe this often: --probe=%s", at, at)
-		}
-	}
 	switch {
 	case o.probing.every > 0 && !servers:
 		return usagef("--probe is for servers: llmtop attach --probe http://HOST:PORT")

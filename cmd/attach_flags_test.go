@@ -48,6 +48,7 @@ func TestAttachRefuses(t *testing.T) {
 		"--match: the label job is compared with what is not in double quotes":        {"--match", "job=vllm", prometheus},
 		`--match: "~" is no label`:                                                    {"--match", "~", prometheus},
 		"--match chooses targets of a Prometheus":                                     {"--match", `job="vllm"`, server},
+		"attach h: write http://HOST:PORT for a server":                               {"u:sk-secret@h"},
 		"must not hold a user or password":                                            {"http://sk-secret@127.0.0.1:1"},
 		`address "http://127.0.0.1:1": it must end with its`:                          {"http://127.0.0.1:1?key=sk-secret"},
 		`address "http://127.0.0.1:1/x": it must end with its`:                        {"prometheus+http://127.0.0.1:1/x?key=sk-secret"},

@@ -45,8 +45,8 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// fetch reads the metrics at an address by name and labels, once they hold want.
-func fetch(t *testing.T, at, token, want string) map[string]float64 {
+// scraped reads the metrics at an address by name and labels, once they hold want.
+func scraped(t *testing.T, at, token, want string) map[string]float64 {
 	t.Helper()
 	request, err := http.NewRequest("GET", "http://"+at+"/metrics", nil)
 	if err != nil {
@@ -190,10 +190,10 @@ func TestEndpoint(t *testing.T) {
 	}
 	const model = "llmtop_model_parameters"
 	label := `{engine="tcp:` + engineAt + `"}`
-	if own := fetch(t, serveAt, "", `llmtop_process_threads{engine="local",process="engine"}`); own[`llmtop_engine_up{engine="local"}`] != 1 {
+	if own := scraped(t, serveAt, "", `llmtop_process_threads{engine="local",process="engine"}`); own[`llmtop_engine_up{engine="local"}`] != 1 {
 		t.Errorf("the engine is not up: %v", own)
 	}
-	own, far := fetch(t, serveAt, "", model+`{engine="local"}`), fetch(t, attachAt, "s3cret", model+label)
+	own, far := scraped(t, serveAt, "", model+`{engine="local"}`), scraped(t, attachAt, "s3cret", model+label)
 	if far[model+label] != own[model+`{engine="local"}`] || far["llmtop_engine_up"+label] != 1 {
 		t.Errorf("%s is %v there and %v here", model, far[model+label], own[model+`{engine="local"}`])
 	}
