@@ -112,8 +112,11 @@ func (a *app) survey() {
 	a.panes.Behind = 0
 	for i, s := range a.sessions {
 		if a.behind(s) {
-			if looks++; looks > looksAtOnce && a.engines.rows[i].Snapshot != nil {
+			if looks++; looks > looksAtOnce {
 				a.panes.Behind++
+				if a.engines.rows[i].Snapshot == nil {
+					a.engines.rows[i] = panes.EngineRow{Name: sanitize.Line(s.Name), Snapshot: panes.NotKept}
+				}
 				continue
 			}
 		}

@@ -106,4 +106,7 @@ func TestAFleetTravelsInTime(t *testing.T) {
 	a.press("space")
 	a.Update(tickMsg{})
 	holds(t, a, "5/100 vllm-004")
+	b := openFleet(&all, false, 160, 45)
+	b.press("1", "space", "[", "7") // the table is opened for the first time
+	holds(t, b, fmt.Sprintf("looking back: %d of 100", looksAtOnce))
 }

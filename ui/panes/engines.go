@@ -97,7 +97,7 @@ func EnginesHeader(a grid.Area, rows []EngineRow, c *Ctx) {
 		l.Put(watch, "looking back: "+itoa(len(rows)-c.Behind)+" of "+itoa(len(rows))).Gap(2)
 	}
 	for _, r := range rows {
-		if r.Snapshot == NotKept {
+		if r.Snapshot == NotKept && c.Behind == 0 {
 			counts[notKept]++
 		}
 		if _, _, _, broken := c.link(r.Snapshot); broken {
