@@ -3,6 +3,7 @@ package scrape
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -29,7 +30,7 @@ func TestLoadOfVLLM(t *testing.T) {
 	if why, _ := source(p, "/load"); why != notCounted || f.times("/load") != 1 || len(p.More) > 0 {
 		t.Errorf("%q, asked %d times: %+v", why, f.times("/load"), p)
 	}
-	f = newFake(t, pages)
+	f = newFake(t, maps.Clone(pages))
 	f.set("/load", `{"server_load": 9}`)
 	w = watchIt(t, Options{Address: f.URL})
 	_, n := until(w, event.KindReport, 0, func(p *event.Report) bool {

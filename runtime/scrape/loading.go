@@ -193,11 +193,11 @@ func (l *loading) close(on *modelLoad, at event.Time) {
 // tell tells the stage that a load is in as it is by now.
 func (l *loading) tell(on *modelLoad, at event.Time) {
 	on.told = at
-	name := on.stage
-	if name == stageStart {
-		name += " of " + on.name
+	name := on.prefix + on.stage
+	if on.stage == stageStart {
+		name = stageStart + " of " + on.name
 	}
-	e := event.Event{Kind: event.KindStage, Stage: event.StageLoadPart, Layer: -1, Text: on.prefix + name, At: at, Dur: int64(at - on.since)}
+	e := event.Event{Kind: event.KindStage, Stage: event.StageLoadPart, Layer: -1, Text: name, At: at, Dur: int64(at - on.since)}
 	if on.first {
 		e.Stage = event.StageLoadOpen // with which a waterfall begins
 	}
@@ -222,7 +222,7 @@ func (l *loading) end(model string, at event.Time, how string) bool {
 	if !on.whole {
 		seen = ", of which the beginning was not seen"
 	}
-	l.say("%s %s %v%s", model, how, time.Duration(at-on.began).Round(time.Millisecond), seen)
+	l.say("%s %s %.3g s%s", model, how, time.Duration(at-on.began).Seconds(), seen)
 	return true
 }
 

@@ -54,7 +54,7 @@ func TestLoads(t *testing.T) {
 		{
 			"the sample", sampleOf(t, "llamacpp_models_sse.txt"),
 			"start of qwen3-30b-a3b 100+100|text_model 200+100|set-up 300+100|mmproj_model 400+100|model_load 100+400",
-			"qwen3-30b-a3b was loaded in 400ms",
+			"qwen3-30b-a3b was loaded in 0.4 s",
 		},
 		{
 			"progress", message("m", "model_status", began) + progress("m", "text_model", 0) + progress("m", "text_model", 0.2) + progress("m", "text_model", 0.4) +
@@ -63,28 +63,28 @@ func TestLoads(t *testing.T) {
 		},
 		{
 			"a load that failed", message("m", "model_status", began) + message("m", "status_change", gone),
-			"start of m 100+100|model_load 100+100", "m could not be loaded: its process ended after 100ms",
+			"start of m 100+100|model_load 100+100", "m could not be loaded: its process ended after 0.1 s",
 		},
 		{
 			"a beginning that was not seen", progress("m", "text_model", 0.5) + message("m", "status_change", up),
-			"text_model 100+100|model_load 100+100", "m was loaded in 100ms, of which the beginning was not seen",
+			"text_model 100+100|model_load 100+100", "m was loaded in 0.1 s, of which the beginning was not seen",
 		},
 		{
 			"two at a time", message("a", "model_status", began) + message("b", "model_status", began) + progress("a", "text_model", 0) + progress("b", "text_model", 0) +
 				message("a", "status_change", up) + message("b", "status_change", up),
-			"start of a 100+200|b: start of b 200+200|text_model 300+200|a: in all 100+400|b: text_model 400+200|model_load 200+400",
-			"a was loaded in 400ms|b was loaded in 400ms",
+			"start of a 100+200|start of b 200+200|text_model 300+200|a: in all 100+400|b: text_model 400+200|model_load 200+400",
+			"a was loaded in 0.4 s|b was loaded in 0.4 s",
 		},
 		{
 			"a download, and the load after it", message("m", "download_progress", `{"progress":{"https://h/1":{"done":1,"total":4}}}`) +
 				message("m", "download_progress", `{"progress":{"https://h/1":{"done":4,"total":4}}}`) + message("m", "download_finished", `{}`) +
 				message("m", "model_status", began) + message("m", "status_change", up),
-			"start of m 400+100|model_load 400+100", "m was downloaded in 200ms|m was loaded in 100ms",
+			"start of m 400+100|model_load 400+100", "m was downloaded in 0.2 s|m was loaded in 0.1 s",
 		},
 		{"what is no load", message("m", "status_change", gone) + message("m", "model_remove", "null") + "data: {\n\ndata: 7\n\n: nothing\n\n", "", ""},
 		{
 			"a line without end", "data: " + strings.Repeat("x", 1<<20) + "\ndata: y\n\n" + message("m", "model_status", began) + message("m", "status_change", up),
-			"start of m 100+100|model_load 100+100", "m was loaded in 100ms",
+			"start of m 100+100|model_load 100+100", "m was loaded in 0.1 s",
 		},
 	} {
 		rows, said, _ := waterfall(t, c.text)
