@@ -112,6 +112,15 @@ func TestHowFarALoadIs(t *testing.T) {
 	}
 }
 
+// TestAStreamThatFloods is read at a pace that costs little.
+func TestAStreamThatFloods(t *testing.T) {
+	waits := 0
+	p := &paced{from: strings.NewReader(strings.Repeat("x\n", 5<<20)), wait: func() { waits++ }}
+	if err := readLoads(p, func(*loadMessage) {}); err != io.EOF || waits != 10 { // the tenth is before the end shows
+		t.Errorf("10 MiB are read with %d waits, %v", waits, err)
+	}
+}
+
 func FuzzLoads(f *testing.F) {
 	f.Add([]byte(sampleOf(f, "llamacpp_models_sse.txt")))
 	f.Add([]byte(message("m", "download_progress", `{"progress":{"u":{"done":1e300,"total":1e308}}}`) + message("m", "download_failed", "[]")))

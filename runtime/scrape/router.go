@@ -95,7 +95,13 @@ func (r *router) follow(ctx context.Context) (came bool, err error) {
 	r.mu.Lock()
 	r.why = ""
 	r.mu.Unlock()
-	err = readLoads(a.Body, func(m *loadMessage) {
+	slowly := &paced{from: a.Body, wait: func() {
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second):
+		}
+	}}
+	err = readLoads(slowly, func(m *loadMessage) {
 		came = true
 		r.take(m)
 	})
@@ -103,6 +109,30 @@ func (r *router) follow(ctx context.Context) (came bool, err error) {
 		err = errors.New("has ended its stream of events")
 	}
 	return came, err
+}
+
+// paced is a stream of which no more than maxPace is read between two waits of a second, however fast it comes: one of loads has some KB a minute.
+type paced struct {
+	from io.Reader
+	wait func()
+	left int // bytes until the next wait
+
+	began bool
+}
+
+const maxPace = 1 << 20 // bytes
+
+// Read implements io.Reader.
+func (p *paced) Read(b []byte) (int, error) {
+	if p.left <= 0 {
+		if p.left = maxPace; p.began {
+			p.wait()
+		}
+		p.began = true
+	}
+	n, err := p.from.Read(b[:min(len(b), p.left)])
+	p.left -= n
+	return n, err
 }
 
 // readLoads reads messages until the stream ends, which is an error, io.EOF where nothing else is wrong. What is no message is passed over.
