@@ -152,7 +152,7 @@ func model(s *store.Snapshot) *Model {
 		FeedForward: known(m.FeedForward), Context: known(m.Context), TrainContext: known(m.TrainContext),
 		KVBytes: known(m.KVBytes), WeightBytes: known(m.WeightBytes), Load: []LoadStage{},
 	}
-	if m.Architecture != "" || m.Experts > 0 { // otherwise it is not known whether it has any
+	if m.Architecture != "" && !s.InSum() || m.Experts > 0 { // of others it is not known whether they have any
 		out.Experts, out.ExpertsUsed = Number(event.Of(float64(m.Experts))), Number(event.Of(float64(m.ExpertsUsed)))
 	}
 	for _, span := range s.Load {

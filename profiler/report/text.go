@@ -113,7 +113,7 @@ func (m *Model) shape() (known []string) {
 	switch {
 	case m.Experts.V > 0:
 		known = append(known, fmt.Sprintf("%s experts, %s used", whole(m.Experts), whole(m.ExpertsUsed)))
-	case m.Architecture != nil:
+	case m.Architecture != nil && m.Experts.OK():
 		known = append(known, "dense")
 	}
 	return known

@@ -188,7 +188,7 @@ func hits(s *store.Snapshot, c *Ctx, p metric.Phase) *store.Hits {
 func (c *Ctx) noExperts(a grid.Area, s *store.Snapshot) {
 	switch {
 	case c.waiting(a, s):
-	case s.Model.Architecture != "" && s.Model.Experts == 0:
+	case s.Model.Architecture != "" && s.Model.Experts == 0 && !s.InSum(): // servers tell the architecture alone
 		c.absent(a, dim, "dense model: it has no router and no experts", "")
 	case !s.Engine.Caps.Has(event.CapExperts):
 		c.absent(a, dim, "router picks: not reported by this engine", "")
