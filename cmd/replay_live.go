@@ -45,6 +45,7 @@ func (o *replayOptions) screen(r *replay) ui.Config {
 	cfg := o.view.screen()
 	cfg.Snapshots, cfg.Replay = r.snapshot, r.player
 	if p := r.played; p != nil {
+		cfg.Several = len(p.rec.Sources) > 1
 		cfg.Sessions = func() []ui.Session {
 			return p.sessions(r.player.Status().State == trace.Seeking, o.file, &o.view)
 		}

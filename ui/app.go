@@ -36,6 +36,7 @@ type Config struct {
 	// Sessions are the engines that are known at the moment, in an order that stays; it is called once a frame and must not wait.
 	// Engines may come later, and the list may be empty. It stands in for Snapshots, Changed, Past and Actions.
 	Sessions func() []Session
+	Several  bool // there will be several sessions, even if there is one at the beginning: the screen begins with their list
 
 	// Recording is how what is seen is being recorded, false if it is not; nil: nothing is ever recorded. Called once a frame.
 	Recording func() (trace.RecordStatus, bool)
@@ -158,7 +159,7 @@ func newApp(cfg Config) *app {
 	a.meet()
 	a.recall(cfg.Choices)
 	a.status()
-	if len(a.sessions) != 1 {
+	if len(a.sessions) != 1 || cfg.Several {
 		a.show(viewEngines)
 	}
 	if cfg.Note != "" {

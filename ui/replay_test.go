@@ -135,7 +135,10 @@ func TestReplayOfSeveralEngines(t *testing.T) {
 	for _, name := range []string{"http://one:8000", "http://two:8000", "http://three:8000"} {
 		all = append(all, Session{Name: name, Snapshots: liveSnapshot})
 	}
-	a := newApp(Config{Sessions: func() []Session { return all }, Replay: p, Profile: theme.TrueColour})
+	known := all[:1] // the others come a little later
+	a := newApp(Config{Sessions: func() []Session { return known }, Several: true, Replay: p, Profile: theme.TrueColour})
+	known = all
+	a.Update(tickMsg{})
 	a.Update(tea.WindowSizeMsg{Width: 120, Height: 36})
 	holds(t, a, "REPLAY")
 	holds(t, a, "3 engines")
