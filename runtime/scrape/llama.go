@@ -174,13 +174,8 @@ func (l *llama) counters(ctx context.Context, s *Source) (*event.Report, error) 
 		}
 		return nil, err
 	}
-	since := int64(0)
-	if l.read != 0 {
-		since = int64(now - l.read)
-	}
 	l.read = now
-	l.parts = *l.metrics.from.Report(since)
-	from(&l.parts, "/metrics", "")
+	l.parts = *l.metrics.report(s)
 	report := l.parts
 	report.Interval = s.since()
 	return &report, nil

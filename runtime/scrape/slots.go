@@ -163,10 +163,11 @@ func (f *slots) count(report *event.Report, live int, now event.Time) {
 	generated := f.out.add(float64(f.ended+live-f.began), counted(report.Generated), float64(live-f.began))
 	computed := f.in.add(float64(f.prompts), counted(report.Prompt), 0)
 	f.rates(report, generated, computed, now)
-	report.Generated = event.From(generated)
-	if report.Interval == 0 {
+	if f.at == 0 && !report.Generated.OK() { // nothing was counted before
 		report.Generated = event.Absent(event.NotYet)
+		return
 	}
+	report.Generated = event.From(generated)
 }
 
 // rates are tokens/s over the last second or more.

@@ -54,6 +54,31 @@ func TestAServerThatIsStartedAnewWithAnotherModel(t *testing.T) {
 	}
 }
 
+// TestAnotherServerAtTheAddress: what has come is not told before its counters were read twice.
+func TestAnotherServerAtTheAddress(t *testing.T) {
+	f := newFake(t, vllmPages("m", 100))
+	w := watchIt(t, Options{Address: f.URL})
+	until(w, event.KindReport, 1, func(*event.Report) bool { return true })
+	for _, other := range []map[string]string{
+		{"/v1/models": models("lmdeploy"), "/metrics": metricsOf(t, "lmdeploy")},
+		llamaPages(t),
+	} {
+		told := len(w.log.Of(event.KindEngine))
+		f.answer(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "oh", http.StatusInternalServerError) })
+		w.linked(event.LinkDisconnected, "500", told)
+		n := len(w.log.Of(event.KindReport))
+		f.mu.Lock()
+		f.pages = other
+		f.mu.Unlock()
+		f.answer(nil)
+		p, n := until(w, event.KindReport, n, func(*event.Report) bool { return true })
+		if p.Generated.Origin != event.NotYet || p.Decode.Origin != event.NotYet || !p.Running.OK() {
+			t.Errorf("of a server that was asked once\n%s", rows(p))
+		}
+		until(w, event.KindReport, n, func(p *event.Report) bool { return p.Generated.OK() })
+	}
+}
+
 func TestAServerThatGoesAndComesBack(t *testing.T) {
 	f := newFake(t, vllmPages("m", 100))
 	w := watchIt(t, Options{Address: f.URL})

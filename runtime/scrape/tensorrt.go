@@ -35,8 +35,7 @@ func (t *tensorRT) look(ctx context.Context, s *Source) (*event.Report, error) {
 		case err != nil:
 			return nil, err
 		default:
-			report = t.metrics.from.Report(s.since())
-			from(report, t.metrics.path, "")
+			report = t.metrics.report(s)
 		}
 	}
 	if !s.opt.Drain {

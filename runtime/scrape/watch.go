@@ -34,6 +34,7 @@ func (s *Source) watcher() watch {
 type metrics struct {
 	path string
 	from *gather.Gatherer
+	told event.Time // when the last report was made of them; 0: none was
 	left int
 }
 
@@ -71,9 +72,20 @@ func (m *metrics) look(ctx context.Context, s *Source) (*event.Report, error) {
 	if err := m.read(ctx, s); err != nil {
 		return nil, err
 	}
-	report := m.from.Report(s.since())
+	return m.report(s), nil
+}
+
+// report tells what has come since the last report of these metrics. The source's last report may be another's: of the server that was at the address
+// before, or of the time before this one had metrics.
+func (m *metrics) report(s *Source) *event.Report {
+	now, since := s.opt.Clock.Now(), int64(0)
+	if m.told != 0 {
+		since = int64(now - m.told)
+	}
+	m.told = now
+	report := m.from.Report(since)
 	from(report, m.path, "")
-	return report, nil
+	return report
 }
 
 func (*metrics) pause(interval time.Duration) time.Duration { return interval }
