@@ -56,14 +56,13 @@ func (l *llama) look(ctx context.Context, s *Source) (*event.Report, error) {
 	case err != nil:
 		return nil, err
 	case !s.info.Slots:
-		from(report, "/slots", "the server was started with --no-slots")
+		from(report, "/slots", noSlots)
 		return report, nil
 	case l.asleep:
 		from(report, "/slots", "the model sleeps, and asking would wake it")
-	default:
-		from(report, "/slots", "")
 	}
-	l.slots.waits = l.metrics != nil && l.read == before
+	counted := l.read != before
+	l.slots.waits = l.metrics != nil && !counted
 	works := l.metrics == nil || l.slots.busy > 0 || works(report)
 	switch {
 	case l.asleep:
@@ -72,10 +71,26 @@ func (l *llama) look(ctx context.Context, s *Source) (*event.Report, error) {
 		}
 		return report, nil
 	case !works && l.slots.at != 0:
+		from(report, "/slots", "")
 		l.slots.follow(l.slots.idle, s.opt.Clock.Now(), report)
 		return report, nil
 	}
-	return l.slots.look(ctx, s, report)
+	failed := l.slots.look(ctx, s, report)
+	if failed == nil {
+		return report, nil
+	}
+	if !counted { // does it answer at all?
+		if l.metrics == nil {
+			return nil, failed
+		}
+		l.read = 0
+		if report, err = l.counters(ctx, s); err != nil {
+			return nil, err
+		}
+	}
+	from(report, "/slots", "the server "+failed.Error()) // what the metrics have told must not be lost
+	l.slots.unseen(s.opt.Clock.Now(), report)
+	return report, nil
 }
 
 // works reports whether the metrics tell of requests that are at work or were since the last look. Otherwise all slots are idle, and the server is not

@@ -72,8 +72,11 @@ func (g *sglang) loads(ctx context.Context, s *Source, report *event.Report) err
 	case errors.As(err, &refused) && refused.Code == http.StatusNotFound:
 		g.noLoads = true
 		return nil
-	case err != nil:
+	case err != nil && g.metrics == nil:
 		return err
+	case err != nil: // what the metrics have told must not be lost
+		from(report, path, "the server "+err.Error())
+		return nil
 	}
 	g.spoke = now
 	told.fill(report)

@@ -60,15 +60,17 @@ type task struct {
 }
 
 // look asks for the slots and fills in what they tell.
-func (f *slots) look(ctx context.Context, s *Source, report *event.Report) (*event.Report, error) {
+func (f *slots) look(ctx context.Context, s *Source, report *event.Report) error {
 	list, err := askSlots(ctx, s.client, s.of("/slots"))
 	if refused := (*fetch.Status)(nil); errors.As(err, &refused) && !refused.NeedsKey() && refused.Code != http.StatusServiceUnavailable {
-		s.info.Slots = false // it was started with --no-slots
-		return report, nil
+		s.info.Slots = false
+		from(report, "/slots", noSlots)
+		return nil
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
+	from(report, "/slots", "")
 	f.follow(list, s.opt.Clock.Now(), report)
 	if f.busy == 0 {
 		f.idle = list
@@ -77,7 +79,19 @@ func (f *slots) look(ctx context.Context, s *Source, report *event.Report) (*eve
 		s.engine.Slots = n
 		s.introduce()
 	}
-	return report, nil
+	return nil
+}
+
+// noSlots is why a server is not asked for its slots.
+const noSlots = "the server was started with --no-slots"
+
+// unseen fills in what the server has counted where its slots were not told.
+func (f *slots) unseen(now event.Time, report *event.Report) {
+	if f.at == 0 {
+		return
+	}
+	f.count(report, 0, now)
+	f.busy = 0
 }
 
 // askSlots asks a llama-server for its slots.

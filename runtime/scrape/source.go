@@ -160,6 +160,9 @@ func (s *Source) poll(ctx context.Context) error {
 		}
 	}
 	report, err := s.watch.look(ctx, s)
+	if err == nil {
+		err = ctx.Err() // that the end cut questions off is no answer
+	}
 	if err != nil {
 		return err
 	}

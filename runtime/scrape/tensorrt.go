@@ -42,12 +42,19 @@ func (t *tensorRT) look(ctx context.Context, s *Source) (*event.Report, error) {
 		from(report, "/metrics", "it hands out each iteration once: --drain takes them")
 		return report, nil
 	}
-	from(report, "/metrics", "")
 	if !t.told {
 		t.told = true
 		s.say("--drain: iterations that llmtop reads no other reader gets")
 	}
-	return report, t.drain(ctx, s, report)
+	why := ""
+	if err := t.drain(ctx, s, report); err != nil {
+		if t.none {
+			return nil, err
+		}
+		why = "the server " + err.Error() // what the other metrics have told must not be lost
+	}
+	from(report, "/metrics", why)
+	return report, nil
 }
 
 // iteration is one forward pass as the server tells it.
