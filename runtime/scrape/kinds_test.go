@@ -62,6 +62,27 @@ func TestTensorRTIsNotDrained(t *testing.T) {
 	}
 }
 
+// TestServersThatTellNothing are asked for their models, so that it shows when they are gone.
+func TestServersThatTellNothing(t *testing.T) {
+	for name, pages := range map[string]map[string]string{
+		"TensorRT-LLM": {"/v1/models": models("tensorrt_llm"), "/version": `{"version":"1.2.0"}`},
+		"SGLang":       {"/v1/models": models("sglang"), "/server_info": `{"version":"0.4.0","enable_metrics":false}`},
+	} {
+		f := newFake(t, pages)
+		w := watchIt(t, Options{Address: f.URL})
+		p, _ := until(w, event.KindReport, 2, func(*event.Report) bool { return true })
+		if why, there := source(p, "/v1/models"); !there || why != "" {
+			t.Errorf("%s: the sources are %+v", name, p.Sources)
+		}
+		e, n := w.linked(event.LinkConnected, "", 0)
+		if e.Name != name {
+			t.Errorf("%s: it is %+v", name, e)
+		}
+		f.Close()
+		w.linked(event.LinkDisconnected, "", n)
+	}
+}
+
 func TestVLLMWithoutMetrics(t *testing.T) {
 	f := newFake(t, map[string]string{"/v1/models": models("vllm"), "/metrics": "python_info 1\n", "/load": `{"server_load": 0}`})
 	w := watchIt(t, Options{Address: f.URL})

@@ -22,13 +22,9 @@ var (
 type listing struct{}
 
 func (listing) look(ctx context.Context, s *Source) (*event.Report, error) {
-	models, same, err := identify.Again(ctx, s.client, s.kind, &s.info)
-	if err != nil {
+	models, err := s.again(ctx)
+	if err != nil || !s.met {
 		return nil, err
-	}
-	if !same {
-		s.met = false // another server has taken its place
-		return nil, nil
 	}
 	s.info.Models = models
 	s.models(loaded(models))
@@ -38,6 +34,24 @@ func (listing) look(ctx context.Context, s *Source) (*event.Report, error) {
 		report.More = inMemory(loaded(models))
 	}
 	return report, nil
+}
+
+// again asks a server for its models, which shows that it is there where nothing else is left to ask it for. s.met is false where another one has taken
+// its place.
+func (s *Source) again(ctx context.Context) ([]identify.Model, error) {
+	models, same, err := identify.Again(ctx, s.client, s.kind, &s.info)
+	if err != nil {
+		return nil, err
+	}
+	s.met = same
+	return models, nil
+}
+
+// isThere asks for the models of a server that tells nothing else, only to see that it answers.
+func (s *Source) isThere(ctx context.Context, report *event.Report) error {
+	from(report, "/v1/models", "")
+	_, err := s.again(ctx)
+	return err
 }
 
 // inMemory counts models, and what is known of the sizes of their files.

@@ -63,6 +63,9 @@ func (g *sglang) loads(ctx context.Context, s *Source, report *event.Report) err
 	}
 	if g.noLoads {
 		from(report, path, "the server has none: it is too old")
+		if g.metrics == nil {
+			return s.isThere(ctx, report)
+		}
 		return nil
 	}
 	var told loads

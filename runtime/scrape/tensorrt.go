@@ -40,6 +40,9 @@ func (t *tensorRT) look(ctx context.Context, s *Source) (*event.Report, error) {
 	}
 	if !s.opt.Drain {
 		from(report, "/metrics", "it hands out each iteration once: --drain takes them")
+		if t.none {
+			return report, s.isThere(ctx, report)
+		}
 		return report, nil
 	}
 	if !t.told {
