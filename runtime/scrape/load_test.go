@@ -3,11 +3,14 @@ package scrape
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
+	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime"
 )
 
 // number is a number of a report by its name.
@@ -55,6 +58,55 @@ func TestAVLLMWithoutLoad(t *testing.T) {
 	}
 	if why, there := source(p, "/metrics"); !there || why != "" {
 		t.Errorf("metrics: %q, %v", why, there)
+	}
+}
+
+// TestAVLLMThatRefusesItsLoad is asked for it again, later, unless it says that it has none. Until then the last reason is repeated.
+func TestAVLLMThatRefusesItsLoad(t *testing.T) {
+	f := newFake(t, vllmPages("m", 1))
+	s, err := New(Options{Address: f.URL, Clock: runtime.NewClock()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		status int // 0: the connection is broken off
+		why    string
+		final  bool
+	}{
+		{http.StatusServiceUnavailable, "the server answers 503 Service Unavailable", false},
+		{http.StatusTooManyRequests, "the server answers 429 Too Many Requests", false},
+		{http.StatusInternalServerError, "the server answers 500 Internal Server Error", false},
+		{0, "the server closed the connection without an answer", false},
+		{http.StatusNotFound, "the server has none", true},
+		{http.StatusMethodNotAllowed, "the server has none", true},
+		{http.StatusNotImplemented, "the server has none", true},
+	} {
+		v := new(vllm)
+		look := func() (why string) {
+			p := new(event.Report)
+			v.load(t.Context(), s, p)
+			why, _ = source(p, "/load")
+			if load, ok := number(p, "server_load"); ok {
+				return fmt.Sprint(load)
+			}
+			return why
+		}
+		f.answer(func(w http.ResponseWriter, _ *http.Request) {
+			if c.status == 0 {
+				panic(http.ErrAbortHandler)
+			}
+			w.WriteHeader(c.status)
+		})
+		first, second := look(), look()
+		f.answer(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"server_load": 2}`) })
+		want := "2"
+		if c.final {
+			want = c.why
+		}
+		v.asked -= idleLoadEvery
+		if later := look(); first != c.why || second != c.why || later != want {
+			t.Errorf("after %d it is %q, then %q, want %q; later %q, want %q", c.status, first, second, c.why, later, want)
+		}
 	}
 }
 

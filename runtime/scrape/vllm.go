@@ -16,16 +16,17 @@ type vllm struct {
 	metrics *metrics
 	without bool       // it keeps no metrics
 	counts  bool       // it has told of requests: it does count them
-	noLoad  bool       // it does not tell of them
-	asked   event.Time // when it was asked for them; 0: never
+	noLoad  bool       // it cannot tell of them
+	asked   event.Time // when it was asked for them
+	why     string     // they were not told then; "": they were, or it was never asked
 }
 
 func (*vllm) pause(interval time.Duration) time.Duration { return interval }
 
-func (v *vllm) reconsider(*Source) { v.without, v.noLoad = false, false }
+func (v *vllm) reconsider(*Source) { v.without, v.noLoad, v.why = false, false, "" }
 
-// idleLoadEvery is how often a server is asked for the number of its requests that has metrics and does not seem to count requests.
-const idleLoadEvery = event.Time(5 * time.Second)
+// idleLoadEvery is how often a server is asked for the number of its requests that has metrics and did not tell that number last. Tests have more time.
+var idleLoadEvery = event.Time(5 * time.Second)
 
 // stands tells whether the engine has been put to sleep, as vLLM's users do to use the GPU otherwise.
 func (v *vllm) stands(s *Source) {
@@ -65,15 +66,19 @@ func (v *vllm) requests(ctx context.Context, s *Source, report *event.Report) (e
 	var load struct {
 		Requests float64 `json:"server_load"`
 	}
-	v.asked = s.opt.Clock.Now()
-	if err := s.client.JSON(ctx, "/load", &load); err != nil {
+	v.asked, v.why = s.opt.Clock.Now(), ""
+	err := s.client.JSON(ctx, "/load", &load)
+	v.counts = v.counts || load.Requests > 0
+	switch {
+	case err != nil:
+		v.refused(err)
+	case !v.counts:
+		v.why = notCounted
+	}
+	from(report, "/load", v.why)
+	if v.why != "" {
 		return event.Reading{}, err
 	}
-	if v.counts = v.counts || load.Requests > 0; !v.counts {
-		from(report, "/load", notCounted)
-		return event.Reading{}, nil
-	}
-	from(report, "/load", "")
 	return reported(max(load.Requests, 0)), nil
 }
 
@@ -82,23 +87,22 @@ const notCounted = "it has been 0 so far: the server counts with --enable-server
 
 // load adds the number of requests to what the metrics tell. That it is not told is no failure.
 func (v *vllm) load(ctx context.Context, s *Source, report *event.Report) {
-	switch {
-	case v.noLoad:
-		from(report, "/load", "the server has none")
-		return
-	case !v.counts && v.asked != 0 && s.opt.Clock.Now()-v.asked < idleLoadEvery:
-		from(report, "/load", notCounted)
+	if v.noLoad || v.why != "" && s.opt.Clock.Now()-v.asked < idleLoadEvery {
+		from(report, "/load", v.why)
 		return
 	}
-	requests, err := v.requests(ctx, s, report)
-	refused := (*fetch.Status)(nil)
-	switch {
-	case errors.As(err, &refused):
-		v.noLoad = true
-		from(report, "/load", "the server "+err.Error())
-	case err != nil:
-		from(report, "/load", "the server "+err.Error())
-	case requests.OK():
+	if requests, err := v.requests(ctx, s, report); err == nil && requests.OK() {
 		more(report, event.Number{Name: "server_load", Reading: requests})
+	}
+}
+
+// refused takes in why the number of requests was not told, and whether it ever will be: a server that is overloaded or starts refuses for a time.
+func (v *vllm) refused(err error) {
+	v.why = "the server " + err.Error()
+	if refused := (*fetch.Status)(nil); errors.As(err, &refused) {
+		switch refused.Code {
+		case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented:
+			v.noLoad, v.why = true, "the server has none"
+		}
 	}
 }
