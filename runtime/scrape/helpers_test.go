@@ -20,6 +20,7 @@ const patience = 30 * time.Second
 
 func TestMain(m *testing.M) {
 	listEvery, ollamaEvery, runnersEvery = 20*time.Millisecond, 20*time.Millisecond, 20*time.Millisecond
+	idleLoadEvery, speakEvery = event.Time(time.Hour), event.Time(time.Hour) // what is asked for once is not asked for again, however slow the machine is
 	os.Exit(m.Run())
 }
 

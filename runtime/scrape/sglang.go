@@ -26,8 +26,8 @@ func (*sglang) pause(interval time.Duration) time.Duration { return interval }
 
 func (g *sglang) reconsider(*Source) { g.noLoads, g.asked = false, false }
 
-// speakEvery is how often a server is asked for anything at least: what stands in shared memory does not say that it answers.
-const speakEvery = event.Time(5 * time.Second)
+// speakEvery is how often a server is asked for anything at least: what stands in shared memory does not say that it answers. Tests have more time.
+var speakEvery = event.Time(5 * time.Second)
 
 func (g *sglang) look(ctx context.Context, s *Source) (*event.Report, error) {
 	report := &event.Report{Interval: s.since()}
