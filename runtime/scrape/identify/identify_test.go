@@ -171,6 +171,17 @@ func TestARouterSaysWhichModelsAreLoaded(t *testing.T) {
 	}
 }
 
+// TestAModelOfStudioInBothForms has one name and one architecture.
+func TestAModelOfStudioInBothForms(t *testing.T) {
+	both := studioModel{Key: "granite", ID: "ibm/granite", Architecture: "granite", Arch: "granite"}
+	before := studioModel{ID: "granite", Arch: "granite"}
+	for _, m := range []studioModel{both, before} {
+		if list := m.models(); len(list) != 1 || list[0].Name != "granite" || list[0].Architecture != "granite" {
+			t.Errorf("%+v is %+v", m, list)
+		}
+	}
+}
+
 func TestWhatIsNoEngineIsNone(t *testing.T) {
 	for name, p := range map[string]pages{
 		"nothing":      {},

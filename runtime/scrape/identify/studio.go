@@ -1,6 +1,7 @@
 package identify
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -64,7 +65,7 @@ func studioList(ctx context.Context, c *fetch.Client, path string) ([]Model, err
 // models are those that are in memory, which may be the same one several times, or the one that is not.
 func (m *studioModel) models() (out []Model) {
 	known := event.Model{
-		Name: m.Key + m.ID, Architecture: m.Architecture + m.Arch, Quantisation: m.quantisation(), Bytes: max(m.Size, 0),
+		Name: cmp.Or(m.Key, m.ID), Architecture: cmp.Or(m.Architecture, m.Arch), Quantisation: m.quantisation(), Bytes: max(m.Size, 0),
 		Parameters: parameters(m.Parameters), TrainContext: max(m.Max, 0), Context: max(m.Now, 0),
 	}
 	for _, in := range m.Instances {
