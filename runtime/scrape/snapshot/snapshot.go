@@ -31,19 +31,19 @@ const (
 
 // Load is where one rank stands. What was never written is 0, as SGLang leaves out what is.
 type Load struct {
-	At                     float64 // Unix time in s
-	Running, Waiting       float64 // requests
-	Used, Total            float64 // tokens in the KV cache, and how many it holds
-	Usage                  float64 // 0..1
-	Generated              float64 // tokens/s
-	CacheHits, Utilisation float64 // 0..1
+	At               float64 // Unix time in s
+	Running, Waiting float64 // requests
+	Used, Total      float64 // tokens in the KV cache, and how many it holds
+	Usage            float64 // 0..1
+	Generated        float64 // tokens/s
+	CacheHits        float64 // 0..1
 }
 
 // fields are where the numbers of a Load stand in the map.
 func (l *Load) fields() map[string]*float64 {
 	return map[string]*float64{
 		"timestamp": &l.At, "num_running_reqs": &l.Running, "num_waiting_reqs": &l.Waiting, "num_used_tokens": &l.Used, "max_total_num_tokens": &l.Total,
-		"token_usage": &l.Usage, "gen_throughput": &l.Generated, "cache_hit_rate": &l.CacheHits, "utilization": &l.Utilisation,
+		"token_usage": &l.Usage, "gen_throughput": &l.Generated, "cache_hit_rate": &l.CacheHits,
 	}
 }
 

@@ -31,7 +31,7 @@ func file(payloads ...string) []byte {
 
 func TestRead(t *testing.T) {
 	got, err := Read(bytes.NewReader(sample(t)))
-	want := Load{At: 1787400000.1, Running: 6, Waiting: 2, Used: 167936, Total: 409600, Usage: 0.41, Generated: 388.1, CacheHits: 0.37, Utilisation: 0.62}
+	want := Load{At: 1787400000.1, Running: 6, Waiting: 2, Used: 167936, Total: 409600, Usage: 0.41, Generated: 388.1, CacheHits: 0.37}
 	if err != nil || len(got) != 1 || got[0] != want {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}
