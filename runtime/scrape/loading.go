@@ -2,6 +2,7 @@ package scrape
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -30,7 +31,8 @@ const (
 	maxLoads      = 16 // models at a time
 	maxStages     = 8  // of one model
 	maxStageName  = 24 // bytes
-	maxModelName  = 96 // bytes
+	maxModelName  = 96 // bytes that are shown
+	maxModelKey   = 1 << 10
 	retellAfter   = event.Time(250 * time.Millisecond)
 	shortestSetUp = event.Time(time.Millisecond)
 )
@@ -39,13 +41,13 @@ const (
 type loading struct {
 	emit func(event.Event)
 	say  func(format string, args ...any)
-	of   map[string]*modelLoad
-	last *modelLoad // the one that has told of itself last; nil: none is on its way
+	of   map[string]*modelLoad // by the model's name, of which maxModelKey bytes count
+	last *modelLoad            // the one that has told of itself last; nil: none is on its way
 }
 
 // modelLoad is the load of one model.
 type modelLoad struct {
-	name   string
+	name   string // as it is shown
 	prefix string // before the names of its stages, where another model is being loaded at the same time
 	began  event.Time
 	whole  bool // its beginning was seen
@@ -59,7 +61,7 @@ type modelLoad struct {
 
 // take takes in a message that came at a moment. It reports whether models have come or gone.
 func (l *loading) take(m *loadMessage, at event.Time) (changed bool) {
-	m.Model = m.Model[:min(len(m.Model), maxModelName)]
+	m.Model = cut(m.Model, maxModelKey)
 	switch {
 	case m.Event == "download_progress", m.Data.Status == "downloading":
 		if on := l.begin(m.Model, stageDownload, at); on != nil {
@@ -105,6 +107,11 @@ func (l *loading) loads(m *loadMessage, at event.Time) {
 	}
 }
 
+// cut is the beginning of a text, of whole characters.
+func cut(text string, most int) string {
+	return strings.ToValidUTF8(text[:min(len(text), most)], "")
+}
+
 // stageName is a name of the server's with nothing in it but what such names are made of.
 func stageName(told string) string {
 	name := []byte(told[:min(len(told), maxStageName)])
@@ -144,11 +151,11 @@ func (l *loading) begin(model, stage string, at event.Time) *modelLoad {
 		return nil
 	default:
 		on = &modelLoad{
-			name: model, began: at, whole: stage == stageStart || stage == stageDownload,
+			name: cut(model, maxModelName), began: at, whole: stage == stageStart || stage == stageDownload,
 			stage: stage, since: at, share: -1, first: len(l.of) == 0, done: make(map[string]bool),
 		}
 		if len(l.of) > 0 {
-			on.prefix = model + ": "
+			on.prefix = on.name + ": "
 		}
 		if l.of == nil {
 			l.of = make(map[string]*modelLoad)
@@ -215,14 +222,14 @@ func (l *loading) end(model string, at event.Time, how string) bool {
 	l.last = nil
 	e := event.Event{Kind: event.KindStage, Stage: event.StageLoad, Layer: -1, At: at, Dur: int64(at - on.began)}
 	for _, other := range l.of { // then the waterfall goes on
-		l.last, e.Stage, e.Text = other, event.StageLoadPart, model+": in all"
+		l.last, e.Stage, e.Text = other, event.StageLoadPart, on.name+": in all"
 	}
 	l.emit(e)
 	seen := ""
 	if !on.whole {
 		seen = ", of which the beginning was not seen"
 	}
-	l.say("%s %s %.3g s%s", model, how, time.Duration(at-on.began).Seconds(), seen)
+	l.say("%s %s %.3g s%s", on.name, how, time.Duration(at-on.began).Seconds(), seen)
 	return true
 }
 

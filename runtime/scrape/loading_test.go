@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/llmtop/llmtop/profiler/event"
 )
@@ -90,6 +91,23 @@ func TestLoads(t *testing.T) {
 		rows, said, _ := waterfall(t, c.text)
 		if got := strings.Join(drawn(rows), "|"); got != c.rows || strings.Join(said, "|") != c.said {
 			t.Errorf("%s: %s, said %q; want %s, %q", c.name, got, said, c.rows, c.said)
+		}
+	}
+}
+
+// TestLongNames: two models whose names begin alike are two, and what is shown of a name ends with a whole character.
+func TestLongNames(t *testing.T) {
+	long := strings.Repeat("a", maxModelName-1) + "é"
+	text := message(long+"1", "model_status", `{"status":"loading"}`) + message(long+"2", "model_status", `{"status":"loading"}`) +
+		message(long+"1", "status_change", `{"status":"loaded"}`) + message(long+"2", "status_change", `{"status":"loaded"}`)
+	rows, said, _ := waterfall(t, text)
+	shown := strings.Repeat("a", maxModelName-1)
+	if got, want := strings.Join(said, "|"), shown+" was loaded in 0.2 s|"+shown+" was loaded in 0.2 s"; got != want {
+		t.Errorf("said %q, want %q", got, want)
+	}
+	for _, row := range drawn(rows) {
+		if !utf8.ValidString(row) {
+			t.Errorf("a character is cut through: %q", row)
 		}
 	}
 }
