@@ -2,6 +2,7 @@ package scrape
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -59,14 +60,19 @@ func (o *ollama) look(ctx context.Context, s *Source) (*event.Report, error) {
 		r.slots.follow(list, s.opt.Clock.Now(), part)
 		beside(report, part)
 	}
-	switch {
-	case len(o.runners) > 0:
+	all := len(report.Slots)
+	switch found := len(o.runners); {
+	case found >= o.models && found > 0:
 		from(report, slotsOfRunners, "")
+	case found > 0: // sums would be those of a part of Ollama
+		from(report, slotsOfRunners, fmt.Sprintf("found for %d of %d models", found, o.models))
+		*report = event.Report{Interval: report.Interval, More: report.More, Sources: report.Sources, Slots: report.Slots}
+		all = 0
 	case o.models > 0:
-		from(report, slotsOfRunners, "its llama-servers are not on this machine, or may not be looked at")
+		from(report, slotsOfRunners, "none was found on this machine")
 	}
-	if n := len(report.Slots); n != s.engine.Slots {
-		s.engine.Slots = n
+	if all != s.engine.Slots {
+		s.engine.Slots = all
 		s.introduce()
 	}
 	return report, nil
