@@ -1,6 +1,7 @@
 package host
 
 import (
+	"maps"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -15,12 +16,19 @@ type Family struct {
 	os       system
 	listed   event.Time
 	children map[int][]int
-	last     map[int]event.Time // when each root was sampled
+	roots    map[int]*root
+}
+
+// root is what is kept of a process that is sampled with its descendants.
+type root struct {
+	last event.Time         // when it was sampled
+	disk [2]float64         // bytes that all of them have read and written, those that have ended included
+	seen map[int][2]float64 // what each of them had counted of that; what ended is dropped, as another process may have its number by now
 }
 
 // NewFamily prepares to sample; Close ends it.
 func NewFamily() *Family {
-	return &Family{os: newSystem(), last: map[int]event.Time{}}
+	return &Family{os: newSystem(), roots: make(map[int]*root)}
 }
 
 // Close lets go of what is kept open between samples.
@@ -28,31 +36,59 @@ func (f *Family) Close() { f.os.close() }
 
 // Sample sums what the process pid and its descendants use now, rates over the time since the last call for it. Memory that they share counts once
 // for each of them. The peak is that of a process without descendants, since peaks of several need not have been at one time. What one of them
-// does not let be read is absent from the sum of all. A process that is gone reports nothing.
+// does not let be read is absent from the sum of all. What was read and written does not fall when a descendant ends that was sampled. A process that
+// is gone reports nothing.
 func (f *Family) Sample(pid int, now event.Time) event.Process {
 	var since time.Duration
-	if before, ok := f.last[pid]; ok {
-		since = time.Duration(now - before)
+	r := f.roots[pid]
+	if r == nil {
+		r = &root{seen: make(map[int][2]float64)}
+		f.roots[pid] = r
+	} else {
+		since = time.Duration(now - r.last)
 	}
-	f.last[pid] = now
+	r.last = now
 	f.list(now)
 	whole, ok := f.one(pid, since)
 	if !ok {
-		delete(f.last, pid)
+		delete(f.roots, pid)
 		return whole
 	}
+	r.count(pid, &whole)
 	for _, child := range f.descendants(pid) {
 		one, ok := f.one(child, since)
 		if !ok {
 			continue
 		}
+		r.count(child, &one)
 		into, more := uses(&whole), uses(&one)
 		for i := range into {
 			*into[i] = together(*into[i], *more[i])
 		}
 		whole.Peak = event.Absent(event.Undefined)
 	}
+	for i, sum := range []*event.Reading{&whole.ReadSum, &whole.WriteSum} {
+		if sum.OK() {
+			sum.V = r.disk[i]
+		}
+	}
 	return whole
+}
+
+// count adds what a process has read and written since it was sampled last.
+func (r *root) count(pid int, p *event.Process) {
+	before := r.seen[pid]
+	for i, sum := range []event.Reading{p.ReadSum, p.WriteSum} {
+		if !sum.OK() {
+			continue
+		}
+		if sum.V < before[i] { // another process has its number
+			before[i] = 0
+		}
+		r.disk[i] += sum.V - before[i]
+		before[i] = sum.V
+	}
+	r.seen[pid] = before
 }
 
 // list looks which processes there are, and forgets those that have ended.
@@ -65,7 +101,11 @@ func (f *Family) list(now event.Time) {
 	for pid, parent := range parents {
 		f.children[parent] = append(f.children[parent], pid)
 	}
-	f.os.forget(func(pid int) bool { _, ok := parents[pid]; return !ok })
+	gone := func(pid int) bool { _, ok := parents[pid]; return !ok }
+	f.os.forget(gone)
+	for pid, r := range f.roots {
+		maps.DeleteFunc(r.seen, func(other int, _ [2]float64) bool { return other != pid && gone(other) })
+	}
 }
 
 // descendants are the children of a process, theirs, and so on.

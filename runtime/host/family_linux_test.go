@@ -48,6 +48,44 @@ func TestFamily(t *testing.T) {
 	}
 }
 
+// TestFamilyThatShrinks: what was read and written by processes that have ended stays in the sum, whoever has their numbers then.
+func TestFamilyThatShrinks(t *testing.T) {
+	disk := func(read, written int) string {
+		return fmt.Sprintf("read_bytes: %d\nwrite_bytes: %d\nsyscr: 1\nsyscw: 1\n", read, written)
+	}
+	root := tree(t, map[string]string{
+		"proc/7/stat": stat(7, 1, 1), "proc/7/io": disk(100, 10), "proc/8/stat": stat(8, 7, 1), "proc/8/io": disk(5000, 70), "proc/11/stat": stat(11, 1, 1),
+		"proc/11/io": disk(9, 9),
+	})
+	f := NewFamily()
+	f.os = newLinux(root)
+	defer f.Close()
+	for i, step := range []struct {
+		what          string
+		files         map[string]string
+		gone          []string
+		read, written float64
+	}{
+		{"two", nil, nil, 5100, 80},
+		{"both read on", map[string]string{"proc/7/io": disk(150, 10), "proc/8/io": disk(6000, 75)}, nil, 6150, 85},
+		{"one has ended", map[string]string{"proc/7/io": disk(160, 11)}, []string{"proc/8"}, 6160, 86},
+		{"that is known", nil, nil, 6160, 86},
+		{"another has its number", map[string]string{"proc/8/stat": stat(8, 7, 1), "proc/8/io": disk(7000, 1)}, nil, 13160, 87},
+		{"and another one", map[string]string{"proc/8/io": disk(20, 0)}, nil, 13180, 87},
+	} {
+		remove(t, root, step.gone...)
+		write(t, root, step.files)
+		p := f.Sample(7, event.Time(i+1)*relist)
+		if p.ReadSum != event.Of(step.read) || p.WriteSum != event.Of(step.written) {
+			t.Errorf("%s: %v were read and %v written, want %v and %v", step.what, p.ReadSum, p.WriteSum, step.read, step.written)
+		}
+	}
+	remove(t, root, "proc/7")
+	if p := f.Sample(7, 10*relist); p.ReadSum.OK() || len(f.roots) != 0 {
+		t.Errorf("when all is over it tells %+v, of %d processes", p, len(f.roots))
+	}
+}
+
 func TestFamilyWithSecrets(t *testing.T) {
 	secret := event.Absent(event.NotPermitted)
 	for _, tt := range []struct{ a, b, want event.Reading }{
