@@ -1,8 +1,6 @@
 package cmd
 
 import (
-	"net/url"
-	"strconv"
 	"sync"
 	"time"
 
@@ -27,32 +25,16 @@ type machine struct {
 
 // hosted is the session of a server of this machine.
 type hosted struct {
-	port uint16 // 0: it has none of its own
+	port uint16 // 0: it runs elsewhere
 	sink event.Sink
 }
 
 // add hands samples also to the session of the server at an address. Of one on another machine no process is looked for.
 func (m *machine) add(address string, s event.Sink) {
-	port := uint16(0)
-	if api.IsLocal(address) {
-		port = portOf(address)
-	}
+	at, _ := api.LocalAddress(address)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.on = append(m.on, hosted{port, s})
-}
-
-// portOf is the port of a URL, 0 if it is not told or cannot be one.
-func portOf(address string) uint16 {
-	u, err := url.Parse(address)
-	if err != nil {
-		return 0
-	}
-	port, err := strconv.ParseUint(u.Port(), 10, 16)
-	if err != nil {
-		return 0
-	}
-	return uint16(port)
+	m.on = append(m.on, hosted{at.Port(), s})
 }
 
 // Emit implements event.Sink.

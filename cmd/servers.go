@@ -67,10 +67,11 @@ func (a *attached) addServer(ctx context.Context, at string) error {
 
 // runnersOf looks for the llama-servers of an Ollama on this machine; nil for an address elsewhere.
 func runnersOf(at string) func() []string {
-	if !api.IsLocal(at) {
+	here, ok := api.LocalAddress(at)
+	if !ok {
 		return nil
 	}
-	return func() []string { return discover.Runners(portOf(at)) }
+	return func() []string { return discover.Runners(here.Port()) }
 }
 
 // local reports whether a server of this machine is watched, whose machine is then worth a look.

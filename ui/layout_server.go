@@ -30,7 +30,7 @@ func serverLayout(s *store.Snapshot, w int) Layout {
 
 // layout is the one that the user wants, or else the one that suits the engine.
 func (a *app) layout() Layout {
-	if len(a.cfg.Layout.rows) == 0 && panes.InSum(a.snap) {
+	if len(a.cfg.Layout.rows) == 0 && a.snap.OnlySums() {
 		return serverLayout(a.snap, a.w)
 	}
 	return a.cfg.Layout

@@ -12,7 +12,7 @@ import (
 // servedEvidence gathers what verdicts on a server rest on that tells of its requests in sum; nil where single tokens are known.
 func (v *Snapshot) servedEvidence() *verdict.Served {
 	r := v.Reported
-	if r == nil || v.Engine.Caps.Has(event.CapTokens) {
+	if !v.OnlySums() {
 		return nil
 	}
 	e := &verdict.Served{Running: r.Running, Waiting: r.Waiting, Slots: v.Throughput.Slots}

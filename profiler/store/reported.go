@@ -162,7 +162,7 @@ func (r *reported) fill(t *Throughput) {
 // point puts the rates of the last report into the second that is over, and the most requests in any of that second, unless nothing has come for long.
 func (r *reported) point(p *RatePoint) {
 	if age := p.At + event.Time(second) - r.at; float64(age) > max(2.5*float64(r.last.Interval), 2.5*second) {
-		p.KVShare = 0
+		p.KVShare, p.Silent = math.NaN(), true
 		return
 	}
 	if d := r.last.Decode; d.OK() {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -83,5 +84,29 @@ func TestRequestsInSlots(t *testing.T) {
 	r := v.Requests[0]
 	if r.State != event.StateFinished || r.Reason != unseenEnd || r.E2EL.OK() || v.Counts.Finished != 1 || v.Counts.Running != 0 || v.Latency.ITL[metric.Session].Count != 0 {
 		t.Errorf("in the end %+v", r)
+	}
+}
+
+// TestOutagesAreNoZeros: of a second in which a server has told nothing, nothing is known; what it does not tell of its KV cache is not 0 either.
+func TestOutagesAreNoZeros(t *testing.T) {
+	busy := func() *event.Report {
+		return &event.Report{Interval: 1e9, Running: stated(3), Waiting: stated(1), Decode: event.From(50), Generated: event.From(50), KVUsage: stated(0.5)}
+	}
+	v := reports([]float64{1.5, 2.5, 9.5, 10.5}, busy(), busy(), busy(), busy())
+	for _, p := range v.Throughput.Series {
+		second := int64(p.At) / 1e9
+		dark := second >= 5 && second < 9
+		if p.Silent != dark || math.IsNaN(p.KVShare) != dark && second >= 1 {
+			t.Errorf("second %d is %+v", second, p)
+		}
+	}
+	if n := len(v.Throughput.Series); n < 9 {
+		t.Fatalf("there are %d seconds", n)
+	}
+	untold := busy()
+	untold.KVUsage = event.Reading{}
+	v = reports([]float64{1.5, 2.5, 3.5}, untold, untold, untold)
+	if p := v.Throughput.Series[1]; !math.IsNaN(p.KVShare) || p.Silent || p.Running != 3 {
+		t.Errorf("of a KV cache that nobody tells of it has %+v", p)
 	}
 }

@@ -200,7 +200,8 @@ type RatePoint struct {
 	Prefill, Decode         float64 // tokens/s
 	Generated               uint64
 	Running, Queued, KVUsed int     // of an engine that is known in sum the most requests that were seen
-	KVShare                 float64 // of the KV cache in use, 0..1; 0 where that is not known
+	KVShare                 float64 // of the KV cache in use, 0..1; NaN where that is not known
+	Silent                  bool    // the engine, which reports, has not: what is 0 is not known
 }
 
 // KV is the KV cache.

@@ -17,6 +17,9 @@ type Sums struct {
 // InSum reports whether the engine tells of itself in sum, so that what is seen of single requests is not all of them.
 func (s *Snapshot) InSum() bool { return s.Reported != nil || s.Engine.Caps.Has(event.CapReports) }
 
+// OnlySums reports whether all that is known of requests is what the engine has told in sum: it is not one that tells single tokens besides.
+func (s *Snapshot) OnlySums() bool { return s.Reported != nil && !s.Engine.Caps.Has(event.CapTokens) }
+
 // Sums are the counts of the session. Those of an engine that tells of single requests are counted by llmtop; those of one that tells of itself in sum are
 // derived from its counters, where it has such.
 func (s *Snapshot) Sums() Sums {

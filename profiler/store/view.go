@@ -1,6 +1,7 @@
 package store
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -69,7 +70,7 @@ func (s *state) advance(now event.Time) {
 // close appends the points of a second that is over to the series.
 func (s *state) close(sec int64) {
 	at := event.Time(sec * int64(second))
-	p := RatePoint{At: at, KVUsed: int(s.kv.Used)}
+	p := RatePoint{At: at, KVUsed: int(s.kv.Used), KVShare: math.NaN()}
 	if s.kv.Usage.OK() {
 		p.KVShare = s.kv.Usage.V
 	}

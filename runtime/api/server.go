@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -238,6 +239,21 @@ func (c *Client) Address() string { return c.base.String() }
 // Exposed reports whether a key is sent to another machine in the clear.
 func (c *Client) Exposed() bool {
 	return c.opt.Key != "" && c.base.Scheme == "http" && !IsLocal(c.base.String())
+}
+
+// LocalAddress is where the server at an address of this machine listens; false for one elsewhere.
+func LocalAddress(address string) (at netip.AddrPort, ok bool) {
+	u, err := url.Parse(address)
+	if err != nil || !IsLocal(address) {
+		return at, false
+	}
+	host := u.Hostname()
+	if host == "localhost" {
+		host = "127.0.0.1"
+	}
+	usual := map[string]string{"http": "80", "https": "443"}
+	at, err = netip.ParseAddrPort(net.JoinHostPort(host, cmp.Or(u.Port(), usual[u.Scheme])))
+	return at, err == nil
 }
 
 // IsLocal reports whether the server at an address is on this machine, as far as the address tells.

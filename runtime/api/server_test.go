@@ -184,6 +184,18 @@ func TestIntroduction(t *testing.T) {
 	}
 }
 
+func TestLocalAddresses(t *testing.T) {
+	for address, want := range map[string]string{
+		"http://127.0.0.1:8080/v1": "127.0.0.1:8080", "http://localhost": "127.0.0.1:80", "https://[::1]": "[::1]:443", "http://10.0.0.1:80": "",
+		"http://127.0.0.1:99999": "", "tcp://127.0.0.1": "", "": "",
+	} {
+		got, ok := LocalAddress(address)
+		if ok != (want != "") || ok && got.String() != want {
+			t.Errorf("%s is at %v, %v; want %q", address, got, ok, want)
+		}
+	}
+}
+
 func TestWhereKeysAreSafe(t *testing.T) {
 	for address, local := range map[string]bool{
 		"http://127.0.0.1:80": true, "http://localhost": true, "https://[::1]:1/v1": true, "tcp:127.0.0.1:7": false, "tcp://127.0.0.1:7": true,

@@ -5,36 +5,35 @@ import (
 	"slices"
 )
 
-// Owners are the processes of this machine's engines by the ports at which clients of this machine reach them. Where an engine has started others
-// for the same purpose it is the first of them. Only programs that are known to be engines count: what merely passes requests on, as for a
-// container, is none. A port at which several engines listen is left out, and so is what may not be looked at.
+// Owners are the processes of this machine's engines by the ports at which clients of this machine reach them. Of several that listen at one port it is
+// the one that has started the others. Only programs that are known to be engines count: what merely passes requests on, as for a container, is
+// none. Ports at which engines listen that have nothing to do with each other are left out, and so is what may not be looked at.
 func Owners() map[uint16]int {
 	seen := look("")
 	return seen.owners()
 }
 
 func (s *sight) owners() map[uint16]int {
+	by := make(map[uint16]*process)
+	var several []uint16
+	for i := range s.processes {
+		p := &s.processes[i]
+		for _, at := range p.ports {
+			port, other := at.Port(), by[at.Port()]
+			switch {
+			case !at.Addr().IsLoopback() && !at.Addr().IsUnspecified(), other == p:
+			case other == nil, slices.Contains(other.ancestors, p.pid):
+				by[port] = p
+			case !slices.Contains(p.ancestors, other.pid):
+				several = append(several, port)
+			}
+		}
+	}
 	owners := make(map[uint16]int)
-	several := make(map[uint16]bool)
-	add := func(pid int, ports []netip.AddrPort) {
-		for _, at := range ports {
-			if !at.Addr().IsLoopback() && !at.Addr().IsUnspecified() {
-				continue
-			}
-			if other, ok := owners[at.Port()]; ok && other != pid {
-				several[at.Port()] = true
-			}
-			owners[at.Port()] = pid
+	for port, p := range by {
+		if !slices.Contains(several, port) {
+			owners[port] = p.pid
 		}
-	}
-	for _, e := range s.engines() {
-		add(e.pid, e.ports)
-		for _, r := range e.runners {
-			add(r.pid, r.ports)
-		}
-	}
-	for port := range several {
-		delete(owners, port)
 	}
 	return owners
 }

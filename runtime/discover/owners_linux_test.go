@@ -21,7 +21,7 @@ func TestOwners(t *testing.T) {
 	tr.process(60, 1, "llama-server|--port|9200", at("127.0.0.1:9200"))
 	tr.process(61, 1, "llama-server|--port|9200", at("127.0.0.1:9200"))
 	seen := look(tr.root)
-	want := map[uint16]int{8080: 10, 8000: 20, 5555: 20, 11434: 30, 40000: 31}
+	want := map[uint16]int{8080: 10, 8000: 20, 5555: 21, 11434: 30, 40000: 31}
 	if got := seen.owners(); !maps.Equal(got, want) {
 		t.Errorf("the owners are %v, want %v", got, want)
 	}

@@ -1,11 +1,8 @@
 package scrape
 
 import (
-	"cmp"
 	"errors"
-	"net"
 	"net/netip"
-	"net/url"
 	"os"
 	"syscall"
 	"time"
@@ -40,16 +37,7 @@ var opened = discover.Opened
 // newShared prepares to look for the snapshots of the server at an address.
 func newShared(address string) *shared {
 	m := &shared{find: opened}
-	u, err := url.Parse(address)
-	if err != nil || !api.IsLocal(address) {
-		return m
-	}
-	host := u.Hostname()
-	if host == "localhost" {
-		host = "127.0.0.1"
-	}
-	ports := map[string]string{"http": "80", "https": "443"}
-	m.at, _ = netip.ParseAddrPort(net.JoinHostPort(host, cmp.Or(u.Port(), ports[u.Scheme])))
+	m.at, _ = api.LocalAddress(address)
 	return m
 }
 

@@ -34,7 +34,7 @@ func drawKnow(a grid.Area, s *store.Snapshot, c *Ctx) {
 	if len(s.Verdicts) == 0 {
 		switch {
 		case c.waiting(in, s):
-		case InSum(s) && len(s.Log) > 0: // what watching it had to say
+		case s.OnlySums() && len(s.Log) > 0: // what watching it had to say
 			y := 0
 			for _, line := range grid.Wrap(nil, c.nothingToSay(s), in.W) {
 				in.Text(0, y, dim, line)
@@ -73,7 +73,7 @@ func drawKnow(a grid.Area, s *store.Snapshot, c *Ctx) {
 
 // nothingToSay is why there is no verdict.
 func (c *Ctx) nothingToSay(s *store.Snapshot) string {
-	if InSum(s) {
+	if s.OnlySums() {
 		if r := s.Reported; !r.Running.OK() && len(r.Spans) == 0 && !r.Decode.OK() {
 			return "nothing to say: this server tells too little of its requests. A probe (llmtop attach --probe) or the proxy (llmtop proxy) would measure them"
 		}

@@ -20,7 +20,7 @@ func Latency(a grid.Area, s *store.Snapshot, c *Ctx) {
 		covers = [2]string{c.Latency.String(), c.Latency.String()}
 	}
 	in := c.frameAs(a, "Latency", covers[:]...)
-	if InSum(s) {
+	if s.OnlySums() {
 		c.reportedLatency(in, s)
 		return
 	}

@@ -37,9 +37,9 @@ func drawQueue(a grid.Area, s *store.Snapshot, c *Ctx) {
 	at := func(k, i int) float64 {
 		switch {
 		case k == 0 && queued.OK():
-			return float64(pts[i].Queued)
+			return heard(&pts[i], float64(pts[i].Queued))
 		case k == 1 && running.OK():
-			return float64(pts[i].Running)
+			return heard(&pts[i], float64(pts[i].Running))
 		}
 		return math.NaN()
 	}

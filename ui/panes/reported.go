@@ -24,11 +24,6 @@ func spanName(name string) string {
 	return sanitize.Line(name)
 }
 
-// InSum reports whether all that is known of requests is what the engine tells in sum: it is not one that tells single tokens.
-func InSum(s *store.Snapshot) bool {
-	return s.Reported != nil && !s.Engine.Caps.Has(event.CapTokens)
-}
-
 // runningOf and queuedOf are how many requests run and wait.
 func runningOf(s *store.Snapshot) event.Reading {
 	switch {

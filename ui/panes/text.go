@@ -43,7 +43,7 @@ func (c *Ctx) textLines(a grid.Area, s *store.Snapshot) (in grid.Area, lines []s
 	r := s.Current
 	if r == nil {
 		in = c.frame(a, "as it is generated")
-		if InSum(s) {
+		if s.OnlySums() {
 			c.absent(in, dim, "text: not reported by this engine", "")
 			return in, nil, 0
 		}

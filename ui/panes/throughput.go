@@ -60,7 +60,7 @@ func drawThroughput(a grid.Area, s *store.Snapshot, c *Ctx) {
 	drawTotals(&r, s)
 	drawGroups(&r, s)
 	pts := s.Throughput.Series
-	r.course("tokens/s", len(pts), func(i int) float64 { return float64(pts[i].Generated) }, 0, theme.SeriesDecode, theme.AreaDecode, c)
+	r.course("tokens/s", len(pts), func(i int) float64 { return heard(&pts[i], float64(pts[i].Generated)) }, 0, theme.SeriesDecode, theme.AreaDecode, c)
 }
 
 // course fills the rows that are left, if there are enough, with the course of one number, one column a second. top is the
@@ -93,9 +93,9 @@ func drawRates(r *rows, s *store.Snapshot, c *Ctx) {
 		role theme.Role
 		at   func(int) float64
 	}{
-		{"decode", t.Decode, theme.SeriesDecode, func(i int) float64 { return pts[i].Decode }},
-		{"prefill", t.Prefill, theme.SeriesPrefill, func(i int) float64 { return pts[i].Prefill }},
-		{"TTPS", t.TTPS, theme.Title, func(i int) float64 { return float64(pts[i].Generated) }},
+		{"decode", t.Decode, theme.SeriesDecode, func(i int) float64 { return heard(&pts[i], pts[i].Decode) }},
+		{"prefill", t.Prefill, theme.SeriesPrefill, func(i int) float64 { return heard(&pts[i], pts[i].Prefill) }},
+		{"TTPS", t.TTPS, theme.Title, func(i int) float64 { return heard(&pts[i], float64(pts[i].Generated)) }},
 	} {
 		a, ok := r.next(row.name)
 		if !ok {
@@ -110,6 +110,14 @@ func drawRates(r *rows, s *store.Snapshot, c *Ctx) {
 		at := func(i int) float64 { return row.at(len(pts) - n + i) }
 		a.Spark(x, 0, a.W-x, 1, n, at, highest(n, at), row.role, c.Skin.Glyphs)
 	}
+}
+
+// heard is a number of a second, NaN where the engine has told nothing: a gap in a chart.
+func heard(p *store.RatePoint, v float64) float64 {
+	if p.Silent {
+		return math.NaN()
+	}
+	return v
 }
 
 // highest is the scale of a sparkline: a round number at or above all values.

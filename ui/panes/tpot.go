@@ -18,7 +18,7 @@ const (
 )
 
 func drawTPOT(a grid.Area, s *store.Snapshot, c *Ctx) {
-	if InSum(s) {
+	if s.OnlySums() {
 		c.reportedTPOT(a, s)
 		return
 	}

@@ -36,7 +36,7 @@ func drawTTFT(a grid.Area, s *store.Snapshot, c *Ctx) {
 		drawLoad(in, s, c)
 		return
 	}
-	if InSum(s) {
+	if s.OnlySums() {
 		c.reportedTTFT(in, s)
 		return
 	}

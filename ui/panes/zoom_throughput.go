@@ -43,9 +43,9 @@ func drawRatesChart(a grid.Area, pts []store.RatePoint, c *Ctx) {
 	l.Put(head, "Tokens per second").Gap(2).Put(grid.Fg(theme.SeriesDecode), "decode").Gap(2).Put(grid.Fg(theme.SeriesPrefill), "prefill")
 	at := func(k, i int) float64 {
 		if k == 0 {
-			return pts[i].Prefill
+			return heard(&pts[i], pts[i].Prefill)
 		}
-		return pts[i].Decode
+		return heard(&pts[i], pts[i].Decode)
 	}
 	top := max(highest(len(pts), func(i int) float64 { return at(0, i) }), highest(len(pts), func(i int) float64 { return at(1, i) }))
 	c.Memory.rates.Draw(a.Sub(0, 1, a.W, a.H-1), grid.Curves{
@@ -59,7 +59,7 @@ func drawRatesChart(a grid.Area, pts []store.RatePoint, c *Ctx) {
 func drawKVChart(a grid.Area, pts []store.RatePoint, total int64, c *Ctx) {
 	l := a.Line(0, 0)
 	l.Put(head, "KV cache, cells in use").Put(dim, "  of "+itoa(int(total)))
-	used := func(_, i int) float64 { return float64(pts[i].KVUsed) }
+	used := func(_, i int) float64 { return heard(&pts[i], float64(pts[i].KVUsed)) }
 	top := highest(len(pts), func(i int) float64 { return used(0, i) })
 	c.Memory.kv.Draw(a.Sub(0, 1, a.W, a.H-1), grid.Curves{
 		N: len(pts), At: used, Top: top, Stamp: stamp(pts), Roles: []theme.Role{theme.SeriesP50}, Label: label(countAxis, top),

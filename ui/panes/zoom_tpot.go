@@ -12,7 +12,7 @@ import (
 // zoomTPOT adds to the chart: the percentiles of every window, how the gaps of the current request are spread, and the
 // stalls with their causes.
 func zoomTPOT(a grid.Area, s *store.Snapshot, c *Ctx) {
-	if InSum(s) || s.Current == nil || len(s.Current.Gaps) == 0 {
+	if s.OnlySums() || s.Current == nil || len(s.Current.Gaps) == 0 {
 		drawTPOT(a, s, c)
 		return
 	}

@@ -17,8 +17,8 @@ type column struct {
 // zoomTTFT lists the requests with all their parts in numbers, below the bars of the newest and the load.
 func zoomTTFT(a grid.Area, s *store.Snapshot, c *Ctx) {
 	switch {
-	case len(s.Requests) > 0 && !InSum(s):
-	case InSum(s) && s.Engine.State > event.EngineLoading:
+	case len(s.Requests) > 0 && !s.OnlySums():
+	case s.OnlySums() && s.Engine.State > event.EngineLoading:
 		c.loadBelow(c.frame(a, "where the first token's time goes"), s)
 		return
 	default:
