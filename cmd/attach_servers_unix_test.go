@@ -277,7 +277,7 @@ func TestAttachOllama(t *testing.T) {
 		p.waitFor(t, "by how far requests were at two looks", "tok/s", "#1")
 	}
 	p.keys(t, "7")
-	p.waitFor(t, "gpu memory share", "not reported")
+	p.waitFor(t, "gpu memory", "not reported")
 }
 
 // TestALlamaServerFallsAsleep: being watched does not keep a real llama-server awake that has metrics, and does not wake it.
