@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
 	"net/http"
-	"net/url"
+	"slices"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -22,24 +24,23 @@ const (
 
 // llama watches a server of llama.cpp.
 type llama struct {
-	metrics *metrics // nil: it was started without --metrics
-	slots   slots
-	parts   event.Report // of the metrics, when they were read last
-	read    event.Time   // when; 0: never
-	props   event.Time   // when its state was asked for
-	asleep  bool
+	served map[string]*served // by the name of the model; "": the server has one, and does not route
+	props  event.Time         // when its state was asked for
+	asleep bool
 }
 
 func (l *llama) pause(interval time.Duration) time.Duration {
-	if l.slots.busy > 0 {
-		return min(slotsEvery, interval)
+	for _, m := range l.served {
+		if m.slots.busy > 0 {
+			return min(slotsEvery, interval)
+		}
 	}
 	return interval
 }
 
 func (l *llama) reconsider(s *Source) {
-	if l.metrics == nil {
-		l.metrics = newMetrics(s)
+	for _, m := range l.served {
+		m.reconsider(s)
 	}
 }
 
@@ -47,61 +48,72 @@ func (l *llama) look(ctx context.Context, s *Source) (*event.Report, error) {
 	if err := l.state(ctx, s); err != nil {
 		return nil, err
 	}
-	if s.engine.State == event.EngineLoading || s.info.Router && len(loaded(s.info.Models)) == 0 {
+	list := l.follow(s)
+	if s.engine.State == event.EngineLoading || len(list) == 0 {
 		return &event.Report{Interval: s.since()}, nil
 	}
-	before := l.read
-	report, err := l.counters(ctx, s)
-	switch {
-	case err != nil:
+	report, err := l.all(ctx, s, list)
+	if err != nil {
 		return nil, err
-	case !s.info.Slots:
-		from(report, "/slots", noSlots)
-		return report, nil
-	case l.asleep:
-		from(report, "/slots", "the model sleeps, and asking would wake it")
 	}
-	counted := l.read != before
-	l.slots.waits = l.metrics != nil && !counted
-	works := l.metrics == nil || l.slots.busy > 0 || works(report)
-	switch {
-	case l.asleep:
-		if l.metrics != nil && works {
-			l.props = 0 // it may have woken up
-		}
-		return report, nil
-	case !works && l.slots.at != 0:
-		from(report, "/slots", "")
-		l.slots.follow(l.slots.idle, s.opt.Clock.Now(), report)
-		return report, nil
+	if n := len(report.Slots); n > 0 && n != s.engine.Slots {
+		s.engine.Slots = n
+		s.introduce()
 	}
-	failed := l.slots.look(ctx, s, report)
-	if failed == nil {
-		return report, nil
-	}
-	if !counted { // does it answer at all?
-		if l.metrics == nil {
-			return nil, failed
-		}
-		l.read = 0
-		if report, err = l.counters(ctx, s); err != nil {
-			return nil, err
-		}
-	}
-	from(report, "/slots", "the server "+failed.Error()) // what the metrics have told must not be lost
-	l.slots.unseen(s.opt.Clock.Now(), report)
 	return report, nil
 }
 
-// works reports whether the metrics tell of requests that are at work or were since the last look. Otherwise all slots are idle, and the server is not
-// asked for them: to one with --sleep-idle-seconds that would count as work, and it would never sleep.
-func works(report *event.Report) bool {
-	for _, r := range []event.Reading{report.Running, report.Waiting, report.Prompt, report.Generated} {
-		if r.OK() && r.V > 0 {
-			return true
+// follow are the models that are loaded, at most maxRunners, with what is known of their counters. What was known of one that is loaded no more is
+// forgotten: when it is loaded again it counts anew.
+func (l *llama) follow(s *Source) (list []*served) {
+	names := []string{""}
+	if s.info.Router {
+		names = names[:0]
+		for _, m := range loaded(s.info.Models) {
+			if m.Name != "" && !slices.Contains(names, m.Name) {
+				names = append(names, m.Name)
+			}
 		}
+		names = names[:min(len(names), maxRunners)]
 	}
-	return !report.Running.OK()
+	maps.DeleteFunc(l.served, func(name string, _ *served) bool { return !slices.Contains(names, name) })
+	for _, name := range names {
+		if l.served[name] == nil {
+			if l.served == nil {
+				l.served = make(map[string]*served)
+			}
+			l.served[name] = newServed(s, name)
+		}
+		list = append(list, l.served[name])
+	}
+	return list
+}
+
+// all is what the models tell, as of one server. One that does not answer, as it may have been unloaded just now, is left out, unless no other does.
+func (l *llama) all(ctx context.Context, s *Source, list []*served) (*event.Report, error) {
+	if len(list) == 1 {
+		return list[0].look(ctx, s, l)
+	}
+	sum, answered, failed := &event.Report{Interval: s.since()}, false, error(nil)
+	for _, m := range list {
+		part, err := m.look(ctx, s, l)
+		if err != nil {
+			failed, l.props = err, 0
+			part = &event.Report{}
+			from(part, m.first(), "the server "+err.Error())
+		}
+		answered = answered || err == nil
+		beside(sum, part)
+		sources(sum, part, m.name)
+	}
+	if !answered {
+		return nil, failed
+	}
+	sum.CacheHits = hits(list)
+	if n := len(loaded(s.info.Models)); n > len(list) {
+		from(sum, "/slots of all models", fmt.Sprintf("the first %d of %d are followed", len(list), n))
+	}
+	return sum, nil
 }
 
 // state asks whether the model is loaded, or sleeps: then it must not be asked for its slots, which would wake it.
@@ -151,49 +163,6 @@ func (s *Source) stands(state event.EngineState, why string) {
 		s.engine.State, s.engine.Reason = state, why
 		s.introduce()
 	}
-}
-
-// of is a path with the model that it is about, where a server has several in processes of their own. Only one that is loaded is asked for: another one
-// would be loaded.
-func (s *Source) of(path string) string {
-	if !s.info.Router {
-		return path
-	}
-	return path + "?model=" + url.QueryEscape(loaded(s.info.Models)[0].Name)
-}
-
-// counters reads the metrics, where it is time to.
-func (l *llama) counters(ctx context.Context, s *Source) (*event.Report, error) {
-	if l.metrics == nil {
-		report := &event.Report{Interval: s.since()}
-		from(report, "/metrics", "the server was started without --metrics")
-		return report, nil
-	}
-	now := s.opt.Clock.Now()
-	if l.read != 0 && now-l.read < event.Time(s.opt.Interval)*9/10 {
-		again := l.parts
-		again.Interval = s.since()
-		for _, r := range []*event.Reading{&again.Prompt, &again.Cached, &again.Generated, &again.Finished, &again.Failed} { // told once
-			if r.OK() {
-				r.V = 0
-			}
-		}
-		return &again, nil
-	}
-	l.metrics.path = s.of("/metrics")
-	if err := l.metrics.read(ctx, s); err != nil {
-		refused := (*fetch.Status)(nil)
-		if errors.As(err, &refused) && (refused.Code == http.StatusNotImplemented || refused.Code == http.StatusNotFound) {
-			l.metrics = nil // it says so only when asked
-			return l.counters(ctx, s)
-		}
-		return nil, err
-	}
-	l.read = now
-	l.parts = *l.metrics.report(s)
-	report := l.parts
-	report.Interval = s.since()
-	return &report, nil
 }
 
 // nextToken is an object, or an array of one.

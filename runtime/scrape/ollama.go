@@ -129,13 +129,14 @@ func (o *ollama) close() {
 	}
 }
 
-// beside adds what one llama-server tells to what others have told. Slots are numbered on.
+// beside adds what one llama-server, or one model of it, tells to what others have told. Slots are numbered on.
 func beside(sum, part *event.Report) {
 	for _, v := range part.Slots {
 		v.Slot = len(sum.Slots)
 		sum.Slots = append(sum.Slots, v)
 	}
-	sum.Running = plus(sum.Running, part.Running)
+	sum.Running, sum.Waiting = plus(sum.Running, part.Running), plus(sum.Waiting, part.Waiting)
+	sum.Prompt, sum.Cached = plus(sum.Prompt, part.Prompt), plus(sum.Cached, part.Cached)
 	sum.Decode, sum.Prefill, sum.Generated = plus(sum.Decode, part.Decode), plus(sum.Prefill, part.Prefill), plus(sum.Generated, part.Generated)
 	sum.KVUsed, sum.KVTotal = plus(sum.KVUsed, part.KVUsed), plus(sum.KVTotal, part.KVTotal)
 	if sum.KVTotal.V > 0 {

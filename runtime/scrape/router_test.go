@@ -21,13 +21,7 @@ const (
 func telling(f *fake, says chan string) {
 	f.answer(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != loadsPath {
-			f.mu.Lock()
-			page, ok := f.pages[r.URL.Path]
-			f.mu.Unlock()
-			if !ok {
-				http.NotFound(w, r)
-			}
-			_, _ = io.WriteString(w, page)
+			f.page(w, r)
 			return
 		}
 		w.Header().Set("Content-Type", "text/event-stream")

@@ -2,8 +2,6 @@ package scrape
 
 import (
 	"context"
-	"errors"
-	"net/http"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -58,32 +56,6 @@ type task struct {
 	done    int // tokens of the prompt that were computed
 	tokens  int // that the server told of the prompt, before the first token
 }
-
-// look asks for the slots and fills in what they tell.
-func (f *slots) look(ctx context.Context, s *Source, report *event.Report) error {
-	list, err := askSlots(ctx, s.client, s.of("/slots"))
-	if refused := (*fetch.Status)(nil); errors.As(err, &refused) && !refused.NeedsKey() && refused.Code != http.StatusServiceUnavailable {
-		s.info.Slots = false
-		from(report, "/slots", noSlots)
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	from(report, "/slots", "")
-	f.follow(list, s.opt.Clock.Now(), report)
-	if f.busy == 0 {
-		f.idle = list
-	}
-	if n := len(list); n > 0 && n != s.engine.Slots {
-		s.engine.Slots = n
-		s.introduce()
-	}
-	return nil
-}
-
-// noSlots is why a server is not asked for its slots.
-const noSlots = "the server was started with --no-slots"
 
 // unseen fills in what the server has counted where its slots were not told.
 func (f *slots) unseen(now event.Time, report *event.Report) {

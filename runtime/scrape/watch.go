@@ -13,7 +13,7 @@ import (
 func (s *Source) watcher() watch {
 	switch m := newMetrics(s); s.kind {
 	case identify.Llama:
-		return &llama{metrics: m, slots: slots{shared: s.opt.Shared}}
+		return &llama{}
 	case identify.Ollama:
 		return &ollama{}
 	case identify.SGLang:
@@ -36,6 +36,7 @@ type metrics struct {
 	from *gather.Gatherer
 	told event.Time // when the last report was made of them; 0: none was
 	left int
+	part bool // of a server: of one of its models, which is loaded anew without it being started anew
 }
 
 // newMetrics is nil for a server without metrics that are known.
@@ -60,7 +61,9 @@ func (m *metrics) read(ctx context.Context, s *Source) error {
 		return err
 	}
 	s.named(m.from.Models())
-	s.restarted(m.from.Restarts)
+	if !m.part {
+		s.restarted(m.from.Restarts)
+	}
 	if m.from.Left > m.left {
 		s.say("%d samples were left out: the server labels one metric in too many ways", m.from.Left-m.left)
 		m.left = m.from.Left
