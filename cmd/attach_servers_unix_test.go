@@ -75,7 +75,7 @@ type documentOf struct {
 	Model  struct{ Name string }
 	Totals struct {
 		Generated uint64 `json:"generated_tokens"`
-		Finished  uint64 `json:"finished"`
+		Finished  json.Number
 	}
 }
 
@@ -233,7 +233,7 @@ func TestAttachLlamaServer(t *testing.T) {
 	p.waitFor(t, "all idle")
 	want := tokensOf(t, again.URL)
 	r := p.report(t, dir)
-	if r.Engine.Name != "llama.cpp" || r.Totals.Generated < want || r.Totals.Finished == 0 {
+	if r.Engine.Name != "llama.cpp" || r.Totals.Generated < want || r.Totals.Finished != "" { // it counts no requests
 		t.Errorf("the report says %+v; the server has counted %d tokens since it was started anew", r, want)
 	}
 	p.keys(t, "q")

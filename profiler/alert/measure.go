@@ -64,7 +64,7 @@ var measures = slices.Concat(
 		{"ttps", rate, "generated tokens of all requests a second", func(s *store.Snapshot, _ metric.Window) event.Reading { return s.Throughput.TTPS }},
 		{"running", count, "requests that run", func(s *store.Snapshot, _ metric.Window) event.Reading { return number(s.Throughput.Running) }},
 		{"queued", count, "requests that wait", func(s *store.Snapshot, _ metric.Window) event.Reading { return number(s.Throughput.Queued) }},
-		{"finished", count, "requests that have finished, of the session", func(s *store.Snapshot, _ metric.Window) event.Reading { return number(s.Counts.Finished) }},
+		{"finished", count, "requests that have finished, of the session", func(s *store.Snapshot, _ metric.Window) event.Reading { return s.Sums().Finished }},
 		{"failed", count, "requests that have failed, of the session", func(s *store.Snapshot, _ metric.Window) event.Reading { return number(s.Counts.Failed) }},
 		{"cancelled", count, "requests that were cancelled, of the session", func(s *store.Snapshot, _ metric.Window) event.Reading { return number(s.Counts.Cancelled) }},
 		{"kv", share, "use of the KV cache", func(s *store.Snapshot, _ metric.Window) event.Reading { return s.KV.Usage }},

@@ -162,7 +162,7 @@ func TestReportOfARequestInASlot(t *testing.T) {
 	if q := r.Requests[0]; !q.Polled || q.Padding.OK() || q.TTFT.OK() || q.Generated != 30 || q.TPOT.V != 0.05 {
 		t.Errorf("the request is %+v", q)
 	}
-	if r.Totals.Finished.V != 1 || r.Totals.Origin["finished"] != "derived" || r.Totals.PaddingTokens.OK() {
+	if r.Totals.Finished.OK() || r.Totals.Absent["finished"] != "not reported" || r.Totals.PaddingTokens.OK() { // others may have ended unseen
 		t.Errorf("the totals are %+v", r.Totals)
 	}
 }

@@ -52,6 +52,26 @@ func TestReportsFillTheSnapshot(t *testing.T) {
 	}
 }
 
+// TestRequestsInSlotsAreNoTotal: how many have finished is not known of what is seen now and then, neither before one was seen nor after.
+func TestRequestsInSlotsAreNoTotal(t *testing.T) {
+	idle, busy := &event.Report{Interval: 1e9, Slots: []event.Slot{{}}}, &event.Report{Interval: 1e9, Slots: []event.Slot{{Request: 1, Generated: 3}}}
+	counted := &event.Report{Interval: 1e9, Slots: []event.Slot{{}}, Finished: event.From(4)}
+	for _, c := range []struct {
+		told   []*event.Report
+		polled uint64
+		want   event.Reading
+	}{
+		{[]*event.Report{idle}, 0, event.Absent(event.NotReported)},
+		{[]*event.Report{busy, idle}, 1, event.Absent(event.NotReported)},
+		{[]*event.Report{busy, counted}, 1, event.From(4)},
+	} {
+		v := reports([]float64{1, 2}, c.told...)
+		if got := v.Sums().Finished; got != c.want || v.Counts.Polled != c.polled || v.Latency.Goodput.OK() && !c.want.OK() {
+			t.Errorf("of %d looks: finished %+v, want %+v; %d were seen, want %d; goodput %+v", len(c.told), got, c.want, v.Counts.Polled, c.polled, v.Latency.Goodput)
+		}
+	}
+}
+
 func TestPartsThatAreLongerThanTheWholeAreCut(t *testing.T) {
 	v := reports([]float64{1}, &event.Report{Interval: 1e9, Times: []event.Times{
 		{Name: event.TimesTTFT, Count: 1, Sum: 100}, {Name: event.TimesQueue, Count: 1, Sum: 80}, {Name: event.TimesPrefill, Count: 1, Sum: 90},
@@ -82,7 +102,7 @@ func TestRequestsInSlots(t *testing.T) {
 	}
 	v = reports(at, list...)
 	r := v.Requests[0]
-	if r.State != event.StateFinished || r.Reason != unseenEnd || r.E2EL.OK() || v.Counts.Finished != 1 || v.Counts.Running != 0 || v.Latency.ITL[metric.Session].Count != 0 {
+	if r.State != event.StateFinished || r.Reason != unseenEnd || r.E2EL.OK() || v.Counts.Polled != 1 || v.Counts.Running != 0 || v.Latency.ITL[metric.Session].Count != 0 {
 		t.Errorf("in the end %+v", r)
 	}
 }

@@ -60,7 +60,7 @@ func (s *state) applySlot(at event.Time, p *event.Slot) {
 func (s *state) vanish(l *live, at event.Time) {
 	v := &l.view
 	v.State, v.Reason, v.Closed = event.StateFinished, unseenEnd, max(at, v.Enqueued)
-	s.counts.Finished++
+	s.counts.Polled++
 	s.measure(l)
 	l.done, l.itl, l.text = l.copy(), nil, nil
 	s.requests.done++

@@ -64,6 +64,7 @@ func (s Span) Dur() time.Duration { return time.Duration(s.End - s.Start) }
 type Counts struct {
 	Queued, Running                          int // now
 	Finished, Cancelled, Failed              uint64
+	Polled                                   uint64 // requests that were seen in slots and have ended, among others that nobody saw
 	PromptTokens, CachedTokens, PadTokens    uint64
 	GeneratedTokens                          uint64
 	Steps                                    uint64

@@ -21,7 +21,7 @@ func (s *Snapshot) InSum() bool { return s.Reported != nil || s.Engine.Caps.Has(
 func (s *Snapshot) OnlySums() bool { return s.Reported != nil && !s.Engine.Caps.Has(event.CapTokens) }
 
 // Sums are the counts of the session. Those of an engine that tells of single requests are counted by llmtop; those of one that tells of itself in sum are
-// derived from its counters, where it has such.
+// derived from its counters, where it has such. Requests that were seen in slots are no sum: others have come and gone between two looks.
 func (s *Snapshot) Sums() Sums {
 	c, stalls := &s.Counts, s.Latency.StallCount[metric.Session]
 	if !s.InSum() {
@@ -38,16 +38,12 @@ func (s *Snapshot) Sums() Sums {
 		not := event.Absent(event.NotYet)
 		return Sums{not, not, not, not, not, not, not, not, not, not, not}
 	}
-	out := Sums{
+	return Sums{
 		Queued: r.Waiting, Running: r.Running,
 		Finished: summed(r.Finished, c.Finished), Cancelled: besides(c.Cancelled), Failed: summed(r.Failed, c.Failed),
 		Prompt: summed(r.Prompt, c.PromptTokens), Cached: summed(r.Cached, c.CachedTokens), Padding: besides(c.PadTokens),
 		Generated: summed(r.Generated, c.GeneratedTokens), Steps: besides(c.Steps), Stalls: besides(stalls),
 	}
-	if len(r.Slots) > 0 && !out.Finished.OK() { // they are watched, and nothing in them has ended
-		out.Finished = event.From(0)
-	}
-	return out
 }
 
 // Numbers are what the last report told or could have told: what each engine may tell, and what else this one counts.

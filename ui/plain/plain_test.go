@@ -187,6 +187,18 @@ func TestNewsOfAnEngineElsewhere(t *testing.T) {
 }
 
 // Nothing from outside reaches the terminal as it is, and no line draws or moves anything.
+// TestSlotsAreNoTotal: what was seen of requests in slots is said by that name, and not as how many have finished.
+func TestSlotsAreNoTotal(t *testing.T) {
+	p := play()
+	p.at(0, event.Event{Kind: event.KindEngine, Data: &event.Engine{Name: "llama.cpp", Caps: event.CapReports, State: event.EngineReady}})
+	for _, slot := range []event.Slot{{Request: 1, Generated: 3}, {}} {
+		p.at(1000*ms, event.Event{Kind: event.KindReport, Data: &event.Report{Interval: int64(time.Second), Slots: []event.Slot{slot}}})
+	}
+	if got := Summary(p.Snapshot()); strings.Contains(got, "finished") || !strings.Contains(got, "of those seen in slots 1 have ended") {
+		t.Errorf("it says %q", got)
+	}
+}
+
 func TestLinesArePlain(t *testing.T) {
 	const evil = "\x1b]0;owned\x07\x1b[2J\u009b5;5H\r\nnew line\u202e"
 	p := play()

@@ -32,8 +32,13 @@ const mostListed = 10
 // Summary is a session in one line, as it comes from time to time.
 func Summary(s *store.Snapshot) string {
 	words := []string{s.Engine.State.String()}
-	words = append(words, fmt.Sprintf("%d running", s.Throughput.Running), fmt.Sprintf("%d queued", s.Throughput.Queued),
-		fmt.Sprintf("%d finished", s.Counts.Finished))
+	words = append(words, fmt.Sprintf("%d running", s.Throughput.Running), fmt.Sprintf("%d queued", s.Throughput.Queued))
+	if n := s.Sums().Finished; n.OK() {
+		words = append(words, fmt.Sprintf("%.0f finished", n.V))
+	}
+	if n := s.Counts.Polled; n > 0 {
+		words = append(words, fmt.Sprintf("of those seen in slots %d have ended", n))
+	}
 	if s.Counts.Failed > 0 {
 		words = append(words, fmt.Sprintf("%d failed", s.Counts.Failed))
 	}
