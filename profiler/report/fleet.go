@@ -96,10 +96,11 @@ func Several(meta Meta, members []Member) *Report {
 
 // Named is the report of an engine by its name, or by a part of it that no other has; nil if there is none.
 func (f *Fleet) Named(name string) (found *Report) {
+	if i := slices.IndexFunc(f.Replicas, func(r Replica) bool { return r.Name == name }); i >= 0 {
+		return f.Replicas[i].Report
+	}
 	for i := range f.Replicas {
 		switch r := &f.Replicas[i]; {
-		case r.Name == name:
-			return r.Report
 		case !strings.Contains(r.Name, name):
 		case found != nil:
 			return nil

@@ -94,6 +94,23 @@ func TestReportOfSeveral(t *testing.T) {
 	}
 }
 
+// TestNamedReplica: a name that is another one's beginning is still the name of one.
+func TestNamedReplica(t *testing.T) {
+	f := &Fleet{}
+	for _, name := range []string{"gpu10:8000", "gpu1:80001", "gpu1:8000", "gpu2"} {
+		f.Replicas = append(f.Replicas, Replica{Name: name, Report: &Report{Engine: Engine{Name: name}}})
+	}
+	for asked, want := range map[string]string{"gpu1:8000": "gpu1:8000", "gpu2": "gpu2", "gpu10": "gpu10:8000", "gpu": "", "gpu3": ""} {
+		got := ""
+		if r := f.Named(asked); r != nil {
+			got = r.Engine.Name
+		}
+		if got != want {
+			t.Errorf("%q names %q, want %q", asked, got, want)
+		}
+	}
+}
+
 // TestReportOfNone: there may be nobody to report.
 func TestReportOfNone(t *testing.T) {
 	r := Several(Meta{Version: "1"}, nil)
