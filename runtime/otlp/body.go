@@ -17,7 +17,7 @@ const (
 )
 
 var (
-	errBusy     = errors.New("too many exports at a time")
+	errBusy     = errors.New("too much at a time: the exports that are being read hold 128 MiB, send again")
 	errTooLarge = errors.New("too large: an export may have 16 MiB, unpacked")
 	errEncoding = errors.New("bodies may be packed by gzip")
 )

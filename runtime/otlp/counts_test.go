@@ -24,10 +24,12 @@ func TestWhatIsNotTakenIsCounted(t *testing.T) {
 	for range 3 {
 		post(t, r.Address(), jsonType, []byte("{"))
 	}
-	post(t, strings.Replace(r.Address(), "traces", "metrics", 1), jsonType, []byte("{}"))
+	for _, path := range []string{"/v1/metrics", "/v1/logs", "/favicon.ico"} { // of no traces
+		post(t, strings.Replace(r.Address(), tracesPath, path, 1), jsonType, []byte("{}"))
+	}
 	preface(t, r.Address())
 	want := map[string]float64{
-		"exports_taken": 2, "exports_refused": 5, "exports_deferred": 0, "spans_taken": 2, "spans_repeated": 1, "spans_rejected": 0, "spans_late": 0, "spans_dropped": 0, "spans_unknown": 0,
+		"exports_taken": 2, "exports_refused": 4, "requests_elsewhere": 3, "exports_deferred": 0, "spans_taken": 2, "spans_repeated": 1, "spans_rejected": 0, "spans_late": 0, "spans_dropped": 0, "spans_unknown": 0,
 	}
 	eventtest.Wait(t, "the counts", func() bool {
 		all := log.Of(event.KindCounters)
@@ -46,7 +48,7 @@ func TestWhatIsNotTakenIsCounted(t *testing.T) {
 	for _, e := range log.Of(event.KindLog) {
 		said += e.Text + "\n"
 	}
-	for _, words := range []string{"was refused (400): ", "was refused (404): llmtop takes traces", "was refused (505): gRPC is not spoken here"} {
+	for _, words := range []string{"was refused (400): ", "was answered with 404: llmtop takes traces", "was refused (505): gRPC is not spoken here"} {
 		if strings.Count(said, words) != 1 {
 			t.Errorf("%q is said %d times in %q", words, strings.Count(said, words), said)
 		}

@@ -37,6 +37,7 @@ type gather struct {
 type counts struct {
 	taken, rejected, repeated, unknown, late, dropped uint64
 	exports, refused, deferred                        uint64
+	elsewhere                                         uint64 // requests that are no exports of traces: metrics, logs, a browser's
 }
 
 // The bounds on what is remembered.
@@ -149,12 +150,17 @@ func (g *gather) log(words string) {
 	g.emit(event.Event{Kind: event.KindLog, At: g.clock.Now(), Text: words})
 }
 
-// refused counts an export that was not read. The first of each status is told of.
+// refused counts a request that was not read. The first of each status is told of.
 func (g *gather) refused(host string, status int, why string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if status == http.StatusServiceUnavailable { // it is sent again
+	switch status {
+	case http.StatusServiceUnavailable: // it is sent again
 		g.counts.deferred++
+		return
+	case http.StatusNotFound: // no traces
+		g.counts.elsewhere++
+		g.once(fmt.Sprint(status), fmt.Sprintf("a request from %s was answered with %d: %s", printable(host), status, why))
 		return
 	}
 	g.counts.refused++
@@ -180,6 +186,7 @@ func (g *gather) tell() {
 		{Name: "exports_deferred", Value: float64(c.deferred)},
 		{Name: "exports_refused", Value: float64(c.refused)},
 		{Name: "exports_taken", Value: float64(c.exports)},
+		{Name: "requests_elsewhere", Value: float64(c.elsewhere)},
 		{Name: "spans_dropped", Value: float64(c.dropped)},
 		{Name: "spans_late", Value: float64(c.late)},
 		{Name: "spans_rejected", Value: float64(c.rejected)},

@@ -42,11 +42,11 @@ func (r *Receiver) handler() http.Handler {
 		switch {
 		case req.Method == "PRI": // the beginning of HTTP/2
 			r.refuse(w, req, kind, http.StatusHTTPVersionNotSupported, "gRPC is not spoken here: OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf makes senders speak HTTP")
+		case req.URL.Path != tracesPath:
+			r.refuse(w, req, kind, http.StatusNotFound, "llmtop takes traces, at "+tracesPath+", and neither metrics nor logs")
 		case r.opt.Token != "" && !known:
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			r.refuse(w, req, kind, http.StatusUnauthorized, "missing or wrong token")
-		case req.URL.Path != tracesPath:
-			r.refuse(w, req, kind, http.StatusNotFound, "llmtop takes traces, at "+tracesPath+", and neither metrics nor logs")
 		case req.Method != http.MethodPost:
 			w.Header().Set("Allow", http.MethodPost)
 			r.refuse(w, req, kind, http.StatusMethodNotAllowed, "send traces by POST")
@@ -120,7 +120,7 @@ var codes = map[int]int{
 	http.StatusRequestEntityTooLarge: 8, http.StatusUnsupportedMediaType: 3, http.StatusServiceUnavailable: 14,
 }
 
-// refuse counts an export that is not read, and says so.
+// refuse counts a request that is not read, and says so.
 func (r *Receiver) refuse(w http.ResponseWriter, req *http.Request, kind string, status int, why string) {
 	host, _, _ := net.SplitHostPort(req.RemoteAddr)
 	r.gather.refused(host, status, why)
