@@ -164,8 +164,20 @@ func started() *store.Snapshot {
 	return s.drain()
 }
 
+// untimed is an SGLang that was started without --enable-metrics: it tells how long its start took, and counts no times.
+func untimed() *store.Snapshot {
+	s := newScene()
+	s.server("SGLang", event.Model{Name: "Qwen/Qwen3-30B-A3B"})
+	s.emit(event.Event{Kind: event.KindReport, Layer: -1, Data: &event.Report{
+		Running: reading(2), Waiting: reading(0),
+		More:    []event.Number{{Name: "startup_load_weight_s", Reading: reading(31.2)}, {Name: "startup_scheduler_e2e_s", Reading: reading(71)}},
+		Sources: []event.Source{{Name: "/metrics", Why: "the server was started without --enable-metrics"}, {Name: "/v1/loads"}},
+	}})
+	return s.drain()
+}
+
 func TestGoldenReported(t *testing.T) {
-	for name, s := range map[string]*store.Snapshot{"counted": inSums(), "slots": slotted(), "bare": bare(), "probed": probed(), "loads": severalModels(), "traces": traced(), "started": started()} {
+	for name, s := range map[string]*store.Snapshot{"counted": inSums(), "slots": slotted(), "bare": bare(), "probed": probed(), "loads": severalModels(), "traces": traced(), "started": started(), "untimed": untimed()} {
 		for _, size := range [][2]int{{80, 24}, {160, 45}} {
 			for _, v := range []view{viewOverview, viewLatency, viewEngines, viewRequests} {
 				a := open(s, theme.TrueColour, false, size[0], size[1])

@@ -131,10 +131,19 @@ func TestStartOfSGLang(t *testing.T) {
 	}
 }
 
+// TestWholeStart: of a start without phases there is one time, which has a name as phases have.
+func TestWholeStart(t *testing.T) {
+	out := startup("startup", json.RawMessage("41.5"), maxStartupDepth)
+	if len(out) != 1 || out[0].Name != "startup_whole_s" || out[0].Reading != reported(41.5) {
+		t.Errorf("%+v", out)
+	}
+}
+
 func FuzzStartup(f *testing.F) {
 	f.Add(`{"load_weight": 31.2, "cuda_graph": {"decode": 12.5, "deeper": {"x": 1}}, "b": -1, "c": "d", "e": null}`)
 	f.Add(strings.Repeat(`{"a":`, 100) + "1" + strings.Repeat("}", 100))
 	f.Add("[1e999]")
+	f.Add("41.5")
 	f.Fuzz(func(t *testing.T, text string) {
 		out := startup("startup", json.RawMessage(text), maxStartupDepth)
 		if len(out) > maxStartup {

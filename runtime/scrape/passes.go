@@ -50,10 +50,13 @@ func (s *Source) passes(ctx context.Context, path string) {
 // maxStartup bounds the phases of a start that are told, and how deep they may be nested: CUDA graphs are by what they are for.
 const maxStartup, maxStartupDepth = 16, 2
 
-// startup is how long the phases of a server's start took, as it tells them: seconds by name, or phases of a phase.
+// startup is how long the phases of a server's start took, as it tells them: seconds by name, or phases of a phase; or how long the whole took.
 func startup(name string, told json.RawMessage, depth int) (out []event.Number) {
 	var seconds *float64
 	if json.Unmarshal(told, &seconds) == nil {
+		if depth == maxStartupDepth {
+			name += "_whole"
+		}
 		if seconds != nil && *seconds >= 0 {
 			out = append(out, event.Number{Name: name + "_s", Reading: reported(*seconds)})
 		}

@@ -132,7 +132,13 @@ func (c *Ctx) startup(a grid.Area, s *store.Snapshot, below string) bool {
 		bars.Bar(names, y, bars.W-names-numbers, p.share/longest, theme.PartLoad, c.Skin.Colour(), c.Skin.Glyphs)
 		bars.Right(bars.W, y, data, metric.Seconds(p.share))
 	}
-	a.Elide(0, len(list)+1, a.W, dim, "as it tells them, some are parts of others"+below, c.Skin.Glyphs.Ellipsis)
+	words := "as it tells them, some are parts of others" + below
+	if len(list) == 1 {
+		words = "as it tells it" + below
+	}
+	for i, line := range grid.Wrap(nil, words, a.W) {
+		a.Text(0, len(list)+1+i, dim, line)
+	}
 	return true
 }
 
@@ -141,7 +147,8 @@ const widestLoad = 100
 
 // loadBelow draws what an engine tells in sum with its load below, where one is known and there is room for both.
 func (c *Ctx) loadBelow(a grid.Area, s *store.Snapshot) {
-	if n := len(phases(s)); n > 0 && len(s.Load) == 0 && longestTTFT(s.Reported) > 0 && a.H-n-3 >= leastAbove {
+	known := longestTTFT(s.Reported) > 0 || !c.counts(s.Reported) && s.Probes().Last != nil // so that the start is not drawn in its place
+	if n := len(phases(s)); n > 0 && len(s.Load) == 0 && known && a.H-n-3 >= leastAbove {
 		c.reportedTTFT(a.Sub(0, 0, a.W, a.H-n-3), s)
 		c.startup(a.Sub(0, a.H-n-2, a.W, n+2), s, "")
 		return

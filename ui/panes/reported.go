@@ -57,6 +57,8 @@ func (c *Ctx) reportedTTFT(a grid.Area, s *store.Snapshot) {
 	case !known && len(r.Slots) > 0:
 		c.slots(a, s)
 		return
+	case !known && c.startup(a, s, "; TTFT: not reported"):
+		return
 	case !known:
 		c.absent(a, dim, "TTFT: not reported by this engine", "")
 		return
