@@ -20,14 +20,22 @@ func addressOf(ctx context.Context, text string) (string, error) {
 	if number, ok := strings.CutPrefix(text, "pid:"); ok {
 		return addressOfProcess(ctx, number)
 	}
-	if isPort(strings.TrimPrefix(text, ":")) {
-		return "http://127.0.0.1:" + strings.TrimPrefix(text, ":"), nil
+	if at := serverAt(text); at != "" {
+		return at, nil
+	}
+	return "", usagef("attach %s: write http://HOST:PORT for a server, unix:PATH or tcp:HOST:PORT for an event socket, or pid:PROCESS", fetch.Strip(text))
+}
+
+// serverAt is the address of the server that is written as PORT, :PORT or HOST:PORT; "" for all else.
+func serverAt(text string) string {
+	if port := strings.TrimPrefix(text, ":"); isPort(port) {
+		return "http://127.0.0.1:" + port
 	}
 	before, _, _ := strings.Cut(text, "/")
 	if host, port, err := net.SplitHostPort(before); err == nil && host != "" && isPort(port) {
-		return "http://" + text, nil
+		return "http://" + text
 	}
-	return "", usagef("attach %s: write http://HOST:PORT for a server, unix:PATH or tcp:HOST:PORT for an event socket, or pid:PROCESS", fetch.Strip(text))
+	return ""
 }
 
 func isPort(text string) bool {

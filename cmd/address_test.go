@@ -9,6 +9,22 @@ import (
 	"testing"
 )
 
+// TestElsewhere: what record takes for an address, and what for a model, of which the file is there or not.
+func TestElsewhere(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("4711", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]bool{
+		"8080": true, ":8080": true, "gpu1:8000": true, "pid:12": true, "http://gpu1": true, "unix:run.sock": true, "prometheus+http://gpu1:9090": true,
+		"4711": false, "model.gguf": false, "folder/8080": false, "-": false, `C:\model.gguf`: false,
+	} {
+		if got := elsewhere(text); got != want {
+			t.Errorf("%q is elsewhere: %v, want %v", text, got, want)
+		}
+	}
+}
+
 func TestAddressesAsPeopleWriteThem(t *testing.T) {
 	for text, want := range map[string]string{
 		"8080":                        "http://127.0.0.1:8080",

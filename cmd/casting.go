@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"os"
 	"slices"
 	"strings"
 
@@ -20,6 +21,7 @@ func newRecordCommand() *cobra.Command {
 		Short: "Record the screen for people: as an asciicast, or as an SVG that moves",
 		Long: `record runs a model (the built-in one without a file) or watches engines elsewhere, as run and attach do, and records what the screen
 shows: as an asciicast (--cast), which asciinema and its like play, as an SVG that moves by itself (--svg), or both. It needs no terminal.
+Addresses are as of attach: HOST:PORT, PORT and pid:PROCESS are some, too, unless there is a file of that name.
 It ends with the script, after --for, or with ctrl+c.
 
 A script says what is done on the screen: keys, text, sizes, waits. docs/recordings.md has all of it.
@@ -56,8 +58,13 @@ func (o *castOptions) record(c *cobra.Command, args []string) error {
 	return o.run.run(c)
 }
 
-// elsewhere reports whether an argument is the address of an engine or a server.
+// elsewhere reports whether an argument is the address of an engine or a server. A file of that name is meant where there is one and nothing says that
+// it is an address.
 func elsewhere(arg string) bool {
+	if serverAt(arg) != "" || strings.HasPrefix(arg, "pid:") {
+		_, err := os.Stat(arg)
+		return err != nil
+	}
 	return slices.ContainsFunc([]string{"unix:", "tcp:", "http:", "https:", fleetScheme + "http"}, func(p string) bool { return strings.HasPrefix(arg, p) })
 }
 
@@ -68,7 +75,7 @@ func (o *castOptions) attach(c *cobra.Command, args []string) error {
 		every: scrape.DefaultInterval, notes: c.ErrOrStderr(),
 	}
 	if i := slices.IndexFunc(args, func(arg string) bool { return !elsewhere(arg) }); i >= 0 {
-		return usagef("%q: record takes one model file, or addresses (unix:PATH, tcp:HOST:PORT, http://HOST:PORT)", args[i])
+		return usagef("%q: record takes one model file, or addresses (unix:PATH, tcp:HOST:PORT, http://HOST:PORT, HOST:PORT, PORT, pid:PROCESS)", args[i])
 	}
 	var wrong string
 	set := pflag.NewFlagSet("run", pflag.ContinueOnError)
