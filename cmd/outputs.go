@@ -130,8 +130,8 @@ func write(file *os.File, to func(io.Writer) error) error {
 
 // reporting makes the report of what a snapshot shows, as JSON that is safe to print.
 func reporting(meta report.Meta) func(*store.Snapshot) ([]byte, error) {
+	meta.Version = versionString()
 	return func(s *store.Snapshot) ([]byte, error) {
-		meta.Version = versionString()
 		var out bytes.Buffer
 		if err := report.Live(meta, s).WriteJSON(&out); err != nil {
 			return nil, err

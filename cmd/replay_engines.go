@@ -1,10 +1,10 @@
 package cmd
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/profiler/trace"
 	"github.com/llmtop/llmtop/ui"
@@ -12,11 +12,15 @@ import (
 
 // played are the engines of a recording of several, as far as it has been played.
 type played struct {
-	rec  *trace.Recording
-	make func(source int) (*store.Store, event.Sink)
+	rec     *trace.Recording
+	make    func(source int) (*store.Store, event.Sink)
+	actions ui.Actions // of each engine on the screen
 
 	mu      sync.Mutex // guards what follows
 	engines []playedEngine
+
+	// As the screen was told last, which asks from one goroutine.
+	numbers []int
 	shown   []ui.Session
 }
 
@@ -95,17 +99,17 @@ func (p *played) listed() (numbers []int) {
 }
 
 // sessions are what the screen shows. While the recording is played anew up to another moment, they stay those that were there.
-func (p *played) sessions(seeking bool, name string, judged *view) []ui.Session {
+func (p *played) sessions(seeking bool) []ui.Session {
 	if seeking && len(p.shown) > 0 {
 		return p.shown
 	}
 	numbers := p.listed()
-	p.shown = p.shown[:0:0]
-	for _, n := range numbers {
-		p.shown = append(p.shown, ui.Session{
-			Name: p.rec.Source(n).Name, Snapshots: func() *store.Snapshot { return p.snapshot(n) },
-			Actions: ui.Actions{Report: reporting(report.Meta{Elsewhere: true, Configuration: replayed(name, judged)})},
-		})
+	if slices.Equal(numbers, p.numbers) {
+		return p.shown
+	}
+	p.numbers, p.shown = numbers, make([]ui.Session, len(numbers))
+	for i, n := range numbers {
+		p.shown[i] = ui.Session{Name: p.rec.Source(n).Name, Snapshots: func() *store.Snapshot { return p.snapshot(n) }, Actions: p.actions}
 	}
 	return p.shown
 }

@@ -44,13 +44,12 @@ func (o *replayOptions) open(rec *trace.Recording, clock func() time.Time) (r *r
 func (o *replayOptions) screen(r *replay) ui.Config {
 	cfg := o.view.screen()
 	cfg.Snapshots, cfg.Replay = r.snapshot, r.player
-	if p := r.played; p != nil {
-		cfg.Several = len(p.rec.Sources) > 1
-		cfg.Sessions = func() []ui.Session {
-			return p.sessions(r.player.Status().State == trace.Seeking, o.file, &o.view)
-		}
-	}
 	cfg.Actions.Report = reporting(report.Meta{Elsewhere: true, Configuration: replayed(o.file, &o.view)})
+	if p := r.played; p != nil {
+		p.actions = cfg.Actions
+		cfg.Several = len(p.rec.Sources) > 1
+		cfg.Sessions = func() []ui.Session { return p.sessions(r.player.Status().State == trace.Seeking) }
+	}
 	return cfg
 }
 
