@@ -120,7 +120,7 @@ func (w *taped) finish(stop func()) (live []*store.Snapshot) {
 		}
 	}
 	for _, size := range [][2]int{{80, 24}, {160, 45}} {
-		if diff := cmp.Diff(w.drawn(live, size[0], size[1]), w.drawn(again, size[0], size[1])); diff != "" {
+		if diff := w.drawnApart(live, again, size[0], size[1]); diff != "" {
 			t.Errorf("the list of engines is drawn differently (-live +replayed):\n%s", diff)
 		}
 	}
@@ -178,15 +178,25 @@ func errorsOf(all ...error) error {
 	return nil
 }
 
-// drawn is view 7 of some engines.
-func (w *taped) drawn(of []*store.Snapshot, cols, rows int) []string {
+// drawnApart is how two lists of engines differ on the screen, "" if they do not. Frames may come in pieces: only what stays apart counts.
+func (w *taped) drawnApart(live, again []*store.Snapshot, cols, rows int) (diff string) {
+	ours, theirs := w.draw(live, cols, rows), w.draw(again, cols, rows)
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if diff = cmp.Diff(strings.Split(ours.text(), "\n"), strings.Split(theirs.text(), "\n")); diff == "" {
+			break
+		}
+	}
+	return diff
+}
+
+// draw shows view 7 of some engines until the test ends, on a screen that has got as far as its last row.
+func (w *taped) draw(of []*store.Snapshot, cols, rows int) *program {
 	t := w.t
 	t.Helper()
 	ours, theirs, err := pty.Open()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ours.Close()
 	if err := pty.Setsize(ours, &pty.Winsize{Cols: uint16(cols), Rows: uint16(rows)}); err != nil {
 		t.Fatal(err)
 	}
@@ -203,21 +213,15 @@ func (w *taped) drawn(of []*store.Snapshot, cols, rows int) []string {
 			Sessions: func() []ui.Session { return sessions }, Input: theirs, Output: theirs, Environ: append(os.Environ(), "TERM=xterm-256color"),
 		})
 	}()
+	t.Cleanup(func() {
+		stop()
+		<-ended
+		_ = theirs.Close()
+		<-p.done
+		_ = ours.Close()
+	})
 	p.waitFor(t, "llmtop", "median", "quit")
-	screen := p.text()
-	for still := 0; still < 5; { // frames may come in pieces
-		time.Sleep(50 * time.Millisecond)
-		if next := p.text(); next != screen {
-			screen, still = next, 0
-		} else {
-			still++
-		}
-	}
-	stop()
-	<-ended
-	_ = theirs.Close()
-	<-p.done
-	return strings.Split(screen, "\n")
+	return p
 }
 
 // TestRecordedServersAreReplayedTogether: of three servers one goes down. A replay has the same state of each, and draws the same table.
