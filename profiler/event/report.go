@@ -66,4 +66,5 @@ const (
 	TimesPrefill   = "prefill"   // first work on the prompt to first token
 	TimesDecode    = "decode"    // first to last token
 	TimesInference = "inference" // first work on the prompt to last token
+	TimesPerToken  = "per_token" // decode time of ended requests by their tokens: a mean over tokens and not over requests
 )

@@ -39,7 +39,7 @@ func (v *Snapshot) servedEvidence() *verdict.Served {
 // servedSpeed is how many tokens/s a request gets once it decodes, and what that rests on: what the engine counts, or what was seen of the requests
 // in its slots.
 func (v *Snapshot) servedSpeed() (speed event.Reading, of string) {
-	for _, name := range [...]string{event.TimesTPOT, event.TimesITL} {
+	for _, name := range [...]string{event.TimesTPOT, event.TimesITL, event.TimesPerToken} {
 		if t := v.Reported.Over(name, metric.Minute); t != nil && t.Count > 0 && t.Mean > 0 {
 			return event.From(second / t.Mean), fmt.Sprintf("mean time per token %s in the last minute, as the engine counts it", metric.Duration(int64(t.Mean)))
 		}

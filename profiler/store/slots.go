@@ -70,13 +70,17 @@ func (s *state) vanish(l *live, at event.Time) {
 	}
 }
 
+// leastPolled is for how long a request must have been seen for its speed to be told. Of requests hardly longer than the time between two looks only the
+// slow ones are seen twice.
+const leastPolled = event.Time(700 * time.Millisecond)
+
 // measurePolled is for a request that was seen in a slot: only how fast its tokens came can be told, by how many there were at two moments.
 func measurePolled(l *live) {
 	v := &l.view
 	unseen := event.Absent(event.NotReported)
 	v.STIL, v.TTFT, v.Prefill, v.PrefillRate, v.E2EL, v.TPS, v.Overall = unseen, unseen, unseen, unseen, unseen, unseen, unseen
 	v.Decode, v.TPOT, v.DecodeRate = unseen, event.Absent(event.NotYet), event.Absent(event.NotYet)
-	if n, took := v.Generated-l.seen, v.Last-v.First; n > 0 && took > 0 {
+	if n, took := v.Generated-l.seen, v.Last-v.First; n > 0 && took >= leastPolled {
 		v.DecodeRate = event.From(float64(n) / (float64(took) / second))
 		v.TPOT = event.From(1 / v.DecodeRate.V)
 	}

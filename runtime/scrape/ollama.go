@@ -138,6 +138,7 @@ func beside(sum, part *event.Report) {
 	sum.Running, sum.Waiting = plus(sum.Running, part.Running), plus(sum.Waiting, part.Waiting)
 	sum.Prompt, sum.Cached = plus(sum.Prompt, part.Prompt), plus(sum.Cached, part.Cached)
 	sum.Decode, sum.Prefill, sum.Generated = plus(sum.Decode, part.Decode), plus(sum.Prefill, part.Prefill), plus(sum.Generated, part.Generated)
+	sum.Times = append(sum.Times, part.Times...)
 	sum.KVUsed, sum.KVTotal = plus(sum.KVUsed, part.KVUsed), plus(sum.KVTotal, part.KVTotal)
 	if sum.KVTotal.V > 0 {
 		sum.KVUsage = event.From(sum.KVUsed.V / sum.KVTotal.V)

@@ -30,6 +30,7 @@ func newServed(s *Source, name string) *served {
 // reconsider takes in what the server is found to have.
 func (m *served) reconsider(s *Source) {
 	m.noSlots = !s.info.Slots
+	m.slots.idle = nil // as it was before may not be how it is now
 	if m.metrics != nil {
 		return
 	}
@@ -74,7 +75,7 @@ func (m *served) look(ctx context.Context, s *Source, l *llama) (*event.Report, 
 			l.props = 0 // it may have woken up
 		}
 		return report, nil
-	case !works && m.slots.at != 0:
+	case !works && m.slots.idle != nil:
 		from(report, "/slots", "")
 		m.slots.follow(m.slots.idle, s.opt.Clock.Now(), report)
 		return report, nil
@@ -118,7 +119,7 @@ func (m *served) counters(ctx context.Context, s *Source) (*event.Report, error)
 	now := s.opt.Clock.Now()
 	if m.read != 0 && now-m.read < event.Time(s.opt.Interval)*9/10 {
 		again := m.parts
-		again.Interval = s.since()
+		again.Interval, again.Times = s.since(), nil
 		for _, r := range []*event.Reading{&again.Prompt, &again.Cached, &again.Generated, &again.Finished, &again.Failed} { // told once
 			if r.OK() {
 				r.V = 0

@@ -147,7 +147,7 @@ func (f *slots) count(report *event.Report, live int, now event.Time) {
 		return r.V
 	}
 	generated := f.out.add(float64(f.ended+live-f.began), counted(report.Generated), float64(live-f.began))
-	computed := f.in.add(float64(f.prompts), counted(report.Prompt), 0)
+	computed := f.in.add(float64(f.prompts), max(counted(report.Prompt)-counted(report.Cached), 0), 0)
 	f.rates(report, generated, computed, now)
 	if f.at == 0 && !report.Generated.OK() { // nothing was counted before
 		report.Generated = event.Absent(event.NotYet)

@@ -38,7 +38,7 @@ func TestTokensThatNobodySaw(t *testing.T) {
 	} {
 		p := &event.Report{Interval: 1}
 		if look.counts {
-			p.Generated, p.Prompt = event.From(look.generated), event.From(look.prompt)
+			p.Generated, p.Prompt, p.Cached = event.From(look.generated), event.From(look.prompt+40), event.From(40)
 		}
 		f.waits = look.waits
 		f.follow(look.slots, look.at, p)

@@ -226,7 +226,9 @@ func (c *Ctx) scatter(a grid.Area, s *store.Snapshot) {
 	}
 	if f.Meaningful && f.Slope > 0 {
 		l.Put(loud, metric.Duration(int64(f.Slope*1e9))).Put(dim, " per computed token")
-		l.Fit(grid.Piece{Style: dim, Words: ", " + metric.Seconds(max(f.At0, 0)) + " without any"})
+		if f.At0 >= 0 {
+			l.Fit(grid.Piece{Style: dim, Words: ", " + metric.Seconds(f.At0) + " without any"})
+		}
 		l.Fit(grid.Piece{Style: dim, Words: ", R² " + metric.Rate(f.R2)})
 		l.Fit(grid.Piece{Style: dim, Words: "; brighter: more requests"})
 	}

@@ -13,7 +13,12 @@ func (c *Ctx) reportedTPOT(a grid.Area, s *store.Snapshot) {
 	if len(s.Reported.Spans) > 0 {
 		in := c.frame(a, "as the engine counts them, "+c.Window.String())
 		n := c.reportedTable(in, s)
-		c.titledRates(in.Sub(0, n+1, in.W, in.H-n-1), s)
+		rest := in.Sub(0, n+1, in.W, in.H-n-1)
+		if polled(s) > 0 {
+			c.polledTable(rest, s)
+			return
+		}
+		c.titledRates(rest, s)
 		return
 	}
 	if polled(s) > 0 {
@@ -61,7 +66,7 @@ func (c *Ctx) polledTable(a grid.Area, s *store.Snapshot) {
 		}
 		a.Text(0, y, st, "#"+itoa(int(r.ID)))
 		cells := [...]string{
-			shortly(r.TPOT, metric.Seconds), shortly(r.DecodeRate, metric.Rate), itoa(r.Generated), itoa(max(r.PromptTokens, r.PromptDone)), itoa(r.CachedTokens), itoa(r.Slot),
+			shortly(r.TPOT, metric.Seconds), shortly(r.DecodeRate, metric.Rate), atLeast(r), itoa(max(r.PromptTokens, r.PromptDone)), itoa(r.CachedTokens), itoa(r.Slot),
 		}
 		for i, words := range cells {
 			use := st
@@ -74,6 +79,14 @@ func (c *Ctx) polledTable(a grid.Area, s *store.Snapshot) {
 		}
 		y++
 	}
+}
+
+// atLeast is how many tokens a request has generated: of one that was seen in a slot, and ended after that look, as many or more.
+func atLeast(r *store.Request) string {
+	if r.Polled && r.State.Final() {
+		return itoa(r.Generated) + "+"
+	}
+	return itoa(r.Generated)
 }
 
 // shortly is a reading in a narrow column, a dash where there is none.

@@ -1,6 +1,7 @@
 package panes
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -15,6 +16,7 @@ import (
 var spanNames = map[string]string{
 	event.TimesTTFT: "TTFT", event.TimesITL: "ITL", event.TimesTPOT: "TPOT", event.TimesE2EL: "E2EL", event.TimesQueue: "queue",
 	event.TimesPrefill: "prefill", event.TimesDecode: "decode", event.TimesInference: "inference",
+	event.TimesPerToken: "per token",
 }
 
 func spanName(name string) string {
@@ -128,7 +130,7 @@ func lengthOf(parts []store.Part) (sum float64) {
 func (c *Ctx) reportedParts(a grid.Area, s *store.Snapshot) {
 	parts, total := s.Reported.Parts(c.Window)
 	l := a.Line(0, 0)
-	for _, p := range parts {
+	for _, p := range slices.SortedStableFunc(slices.Values(parts), func(a, b store.Part) int { return cmp.Compare(b.Dur, a.Dur) }) { // there may be room for the largest alone
 		k := look(p.Stage)
 		words := k.name + " " + metric.Duration(int64(p.Dur))
 		if total > 0 {
@@ -195,17 +197,21 @@ func (c *Ctx) reportedLatency(a grid.Area, s *store.Snapshot) {
 		return
 	}
 	n := c.reportedTable(a, s)
-	for _, words := range []string{
-		"as the engine counts them, in buckets of its own: means are exact, percentiles are interpolated between the bounds of a bucket;",
-		"< and > are the bounds of the first and the last one, of which no more is known",
-	} {
-		n++
-		a.Text(0, n, dim, words)
+	if slices.ContainsFunc(s.Reported.Spans, func(t store.Times) bool { return t.Bounds != nil }) {
+		for _, words := range []string{
+			"as the engine counts them, in buckets of its own: means are exact, percentiles are interpolated between the bounds of a bucket;",
+			"< and > are the bounds of the first and the last one, of which no more is known",
+		} {
+			n++
+			a.Elide(0, n, a.W, dim, words, c.Skin.Glyphs.Ellipsis)
+		}
 	}
 	if c.probeLine(a, n+1, s) {
 		n++
 	}
-	c.titledRates(a.Sub(0, n+2, a.W, a.H-n-2), s)
+	rest := a.Sub(0, n+2, a.W, a.H-n-2)
+	n = c.polledHalf(rest, s)
+	c.titledRates(rest.Sub(0, n, rest.W, rest.H-n), s)
 }
 
 // unreportedLatency fills the latency view for an engine that counts no durations: what probes have measured, or what was seen of requests in slots.
@@ -213,14 +219,23 @@ func (c *Ctx) unreportedLatency(a grid.Area, s *store.Snapshot) {
 	switch {
 	case c.probes(a, s):
 	case polled(s) > 0:
-		n := min(polled(s)+1, a.H/2)
-		c.polledTable(a.Sub(0, 0, a.W, n), s)
-		a.Elide(0, n+1, a.W, dim, "by how far requests in slots were at two looks, newest first", c.Skin.Glyphs.Ellipsis)
-		a.Elide(0, n+2, a.W, dim, "others are not reported: a probe (llmtop attach --probe) or the proxy would measure them", c.Skin.Glyphs.Ellipsis)
-		c.titledRates(a.Sub(0, n+4, a.W, a.H-n-4), s)
+		n := c.polledHalf(a, s)
+		c.titledRates(a.Sub(0, n, a.W, a.H-n), s)
 	default:
 		c.absent(a, dim, "latencies: not reported by this engine", "a probe (llmtop attach --probe) or the proxy would measure them")
 	}
+}
+
+// polledHalf lists requests that were seen in slots in the upper half of an area, and returns the rows that it took, 0 if there are none.
+func (c *Ctx) polledHalf(a grid.Area, s *store.Snapshot) int {
+	n := min(polled(s)+1, a.H/2)
+	if n < 2 {
+		return 0
+	}
+	c.polledTable(a.Sub(0, 0, a.W, n), s)
+	a.Elide(0, n+1, a.W, dim, "by how far requests in slots were at two looks, newest first", c.Skin.Glyphs.Ellipsis)
+	a.Elide(0, n+2, a.W, dim, "others are not reported: a probe (llmtop attach --probe) or the proxy would measure them", c.Skin.Glyphs.Ellipsis)
+	return n + 4
 }
 
 // titledRates is the course of tokens/s below what is known of latencies.

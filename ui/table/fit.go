@@ -15,7 +15,7 @@ type Fit struct {
 	Slope, At0 float64
 	R2         float64
 	MaxX, MaxY float64
-	Meaningful bool // there are three points or more of different X
+	Meaningful bool // there are three points or more, the longest prompt half as long again as the shortest
 	points     []Point
 }
 
@@ -39,8 +39,9 @@ func (f *Fit) TTFTByPrompt(s *store.Snapshot) []Point {
 func fit(points []Point) (f Fit) {
 	f.N = len(points)
 	var mx, my float64
+	shortest := math.Inf(1)
 	for _, p := range points {
-		f.MaxX, f.MaxY = max(f.MaxX, p.X), max(f.MaxY, p.Y)
+		f.MaxX, f.MaxY, shortest = max(f.MaxX, p.X), max(f.MaxY, p.Y), min(shortest, p.X)
 		mx += p.X / float64(f.N)
 		my += p.Y / float64(f.N)
 	}
@@ -51,7 +52,7 @@ func fit(points []Point) (f Fit) {
 		xy += dx * dy
 		yy += dy * dy
 	}
-	if f.N < 3 || xx <= 1e-12*mx*mx*float64(f.N) {
+	if f.N < 3 || f.MaxX < 1.5*shortest || xx <= 1e-12*mx*mx*float64(f.N) {
 		return f
 	}
 	f.Meaningful = true

@@ -36,7 +36,8 @@ const (
 	finished // requests
 	failed
 	preempted
-	busy // s in which the device worked
+	busy    // s in which the device worked
+	decoded // s in which requests were decoded, of each by itself
 	numRoles
 )
 
@@ -142,6 +143,7 @@ var llama = []alias{
 	{metric: "llamacpp:kv_cache_usage_ratio", role: kvUsage}, // until 2025-07
 	{metric: "llamacpp:kv_cache_tokens", role: kvUsed},       // until 2025-07
 	{metric: "llamacpp:tokens_predicted", role: generated, late: true},
+	{metric: "llamacpp:tokens_predicted_seconds", role: decoded},
 	{metric: "llamacpp:prompt_tokens", role: computed},
 	{metric: "llamacpp:prompt_tokens_cached", role: cached}, // since b10406
 	{metric: "llamacpp:spec_decode_num_draft_tokens", role: drafted},

@@ -146,6 +146,7 @@ hits 0.3321 derived
 in 2.746e+04 derived
 cached 9120 derived
 out 5120 derived
+per_token n=5120 mean=25.66ms 0 bounds
 accepted_draft_share 0.7125
 `},
 		{"llamacpp_old", identify.Llama, `running 0 reported
@@ -155,6 +156,7 @@ prefill 256 derived
 kv 0.19 reported
 used 768 reported
 out 256 derived
+per_token n=256 mean=25.82ms 0 bounds
 `},
 		{"tgi", identify.TGI, `running 5 reported
 waiting 1 reported

@@ -134,6 +134,9 @@ func (g *Gatherer) Report(since int64) *event.Report {
 		}
 		m.times.clear()
 	}
+	if took, n := g.gain(decoded, since), p.Generated; took.OK() && n.OK() && took.V > 0 && n.V >= 1 {
+		p.Times = append(p.Times, event.Times{Name: event.TimesPerToken, Count: uint64(n.V), Sum: int64(took.V * 1e9)})
+	}
 	for i := range g.metrics {
 		g.metrics[i].gained = 0
 	}
