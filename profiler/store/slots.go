@@ -8,8 +8,8 @@ import (
 
 func duration(ns float64) time.Duration { return time.Duration(ns) }
 
-// unseenEnd is why a request has ended that was seen in a slot.
-const unseenEnd = "how it ended is not reported"
+// unseenEnd is how a request has ended that was seen in a slot: the column of reasons has 11 cells, and cuts off what is longer.
+const unseenEnd = "not reported"
 
 // applySlots follows the requests in an engine's slots. They are seen when somebody looks: how far they are is known, and not when their tokens came.
 func (s *state) applySlots(at event.Time, slots []event.Slot) {

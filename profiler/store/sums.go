@@ -20,6 +20,19 @@ func (s *Snapshot) InSum() bool { return s.Reported != nil || s.Engine.Caps.Has(
 // OnlySums reports whether all that is known of requests is what the engine has told in sum: it is not one that tells single tokens besides.
 func (s *Snapshot) OnlySums() bool { return s.Reported != nil && !s.Engine.Caps.Has(event.CapTokens) }
 
+// NoSingles reports whether the engine tells of its requests in sum alone, and not of those in its slots either.
+func (s *Snapshot) NoSingles() bool { return s.OnlySums() && len(s.Reported.Slots) == 0 }
+
+// Unreached reports whether the engine at an address has never answered, so that nothing is known of it.
+func (s *Snapshot) Unreached() bool {
+	link := s.Engine.Remote.Link
+	return (link == event.LinkDisconnected || link == event.LinkRefused) && s.Engine.State == event.EngineStarting &&
+		s.Reported == nil && s.Model.Name == "" && len(s.Requests)+len(s.Load) == 0
+}
+
+// Unasked reports whether it was not even asked yet.
+func (s *Snapshot) Unasked() bool { return s.Unreached() && s.Engine.Remote.Since == 0 }
+
 // Sums are the counts of the session. Those of an engine that tells of single requests are counted by llmtop; those of one that tells of itself in sum are
 // derived from its counters, where it has such. Requests that were seen in slots are no sum: others have come and gone between two looks.
 func (s *Snapshot) Sums() Sums {

@@ -28,10 +28,7 @@ func Request(a grid.Area, v *RequestView, s *store.Snapshot, c *Ctx) {
 	c.caps = s.Engine.Caps
 	r := v.Request
 	if r == nil {
-		in := c.frameAs(a, "Request", "")
-		if !c.waiting(in, s) {
-			c.absent(in, dim, "no request yet", c.Suggest)
-		}
+		c.noRequest(c.frameAs(a, "Request", ""), s)
 		return
 	}
 	in := c.frameAs(a, "Request", textTitle(r, c), "#"+itoa(int(r.ID)))

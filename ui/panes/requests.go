@@ -69,11 +69,13 @@ func Requests(a grid.Area, t *RequestTable, s *store.Snapshot, c *Ctx) {
 	t.Heads, t.Body = t.Heads[:0], grid.Rect{}
 	c.caps = s.Engine.Caps
 	l := t.List
-	in := c.frameAs(a, "Requests", requestsTitle(t)...)
+	title := requestsTitle(t)
+	if l.All == 0 && (s.Unreached() || s.NoSingles()) {
+		title = nil
+	}
+	in := c.frameAs(a, "Requests", title...)
 	if l.All == 0 {
-		if !c.waiting(in, s) {
-			c.absent(in, dim, "no request yet", c.Suggest)
-		}
+		c.noRequest(in, s)
 		return
 	}
 	cols := columnsFor(l, in.W)
@@ -98,6 +100,17 @@ func Requests(a grid.Area, t *RequestTable, s *store.Snapshot, c *Ctx) {
 	}
 	if foot > 0 {
 		c.requestSums(in.Sub(0, in.H-foot, in.W, foot), cols, t, len(shown), s.Latency.Targets)
+	}
+}
+
+// noRequest says why there is no single request.
+func (c *Ctx) noRequest(a grid.Area, s *store.Snapshot) {
+	switch {
+	case c.waiting(a, s):
+	case s.NoSingles():
+		c.absent(a, dim, "single requests: not reported by this engine", "the proxy (llmtop proxy) would measure them")
+	default:
+		c.absent(a, dim, "no request yet", c.Suggest)
 	}
 }
 

@@ -177,16 +177,17 @@ func (c *Ctx) requestSums(a grid.Area, cols []requestColumn, t *RequestTable, sh
 	for _, col := range cols {
 		cell := columnAt(col, a, x, 1, a.H-1)
 		end := cell.W - markOf(col.field)
-		switch f := col.field; f {
-		case table.ID:
+		switch f := col.field; {
+		case sums.Counted == 0 && len(l.Rows) > 0: // all are probes
+		case f == table.ID:
 			for y, word := range []string{"sum", "p50", "p99"}[:cell.H] {
 				cell.Text(0, y, dim, word)
 			}
-		case table.Prompt:
+		case f == table.Prompt:
 			cell.Right(end, 0, loud, metric.Count(float64(sums.Prompt)))
-		case table.Cached:
+		case f == table.Cached:
 			cell.Right(end, 0, loud, metric.Count(float64(sums.Cached)))
-		case table.Generated:
+		case f == table.Generated:
 			cell.Right(end, 0, loud, metric.Count(float64(sums.Generated)))
 		default:
 			for y, v := range []float64{math.NaN(), sums.P50[f], sums.P99[f]}[:cell.H] {
@@ -197,11 +198,11 @@ func (c *Ctx) requestSums(a grid.Area, cols []requestColumn, t *RequestTable, sh
 		}
 		x += col.w
 	}
-	c.requestStates(a.Sub(0, 0, a.W-20, 1), sums, targets)
+	c.requestStates(a.Sub(0, 0, a.W-20, 1), sums, len(l.Rows)-sums.Counted, targets)
 }
 
-// requestStates writes how many rows are in which state into the rule, and how many have missed a target.
-func (c *Ctx) requestStates(a grid.Area, sums *table.Sums, targets store.Targets) {
+// requestStates writes how many rows are in which state into the rule, how many have missed a target, and how many are llmtop's own probes.
+func (c *Ctx) requestStates(a grid.Area, sums *table.Sums, probes int, targets store.Targets) {
 	l := a.Line(markWidth-1, 0)
 	l.Put(dim, " ")
 	for _, st := range [...]event.State{event.StateDispatched, event.StateQueued, event.StateFinished, event.StateCancelled, event.StateFailed} {
@@ -215,5 +216,8 @@ func (c *Ctx) requestStates(a grid.Area, sums *table.Sums, targets store.Targets
 			words = " missed a target "
 		}
 		l.Fit(grid.Piece{Style: bad, Words: itoa(sums.Missed)}, grid.Piece{Style: dim, Words: words})
+	}
+	if probes > 0 {
+		l.Fit(grid.Piece{Style: dim, Words: "probes, in no sum: " + itoa(probes) + " "})
 	}
 }

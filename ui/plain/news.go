@@ -65,7 +65,7 @@ func (n *news) before(s *store.Snapshot) bool {
 
 // engine tells of state and connection.
 func (n *news) engine(s *store.Snapshot) (lines []string) {
-	if link := s.Engine.Remote.Link; link != n.link {
+	if link := s.Engine.Remote.Link; link != n.link && !s.Unasked() {
 		n.link = link
 		lines = append(lines, trimmed("connection to ", sanitize.Line(s.Engine.Remote.Address), ": ", link.String()))
 	}

@@ -72,7 +72,13 @@ func overview(s *store.Snapshot) []string {
 	return lines
 }
 
+// noSingles is said of an engine that tells of its requests in sum alone.
+const noSingles = "single requests: not reported by this engine; the proxy (llmtop proxy) would measure them"
+
 func requestList(s *store.Snapshot) (lines []string) {
+	if len(s.Requests) == 0 && s.NoSingles() {
+		return []string{noSingles}
+	}
 	lines = append(lines, fmt.Sprintf("%d requests, the newest first", len(s.Requests)+len(s.Past)))
 	for i, r := range s.Requests {
 		if i == mostListed {
@@ -92,7 +98,10 @@ func requestList(s *store.Snapshot) (lines []string) {
 
 func request(s *store.Snapshot) []string {
 	r := s.Current
-	if r == nil {
+	switch {
+	case r == nil && s.NoSingles():
+		return []string{noSingles}
+	case r == nil:
 		return []string{"no request yet"}
 	}
 	lines := []string{beginning(r)}

@@ -186,3 +186,17 @@ func BenchmarkUpdate(b *testing.B) {
 		})
 	}
 }
+
+// Probes are rows, and in none of the sums.
+func TestProbesAreInNoSum(t *testing.T) {
+	s := many(40)
+	for _, r := range s.Requests[:20] {
+		r.Probe = true
+	}
+	l, without := NewList(), NewList()
+	l.Update(s)
+	without.Update(&store.Snapshot{Now: s.Now, Requests: s.Requests[20:]})
+	if len(l.Rows) != 40 || l.Sums.Counted != 20 || fmt.Sprint(l.Sums) != fmt.Sprint(without.Sums) {
+		t.Errorf("%d rows, the sums are\n%+v, without probes\n%+v", len(l.Rows), l.Sums, without.Sums)
+	}
+}

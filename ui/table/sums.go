@@ -7,8 +7,9 @@ import (
 )
 
 // Sums are what the rows of a list have together. Quantiles are of single requests, exact, by nearest rank; NaN where no request has a
-// value. Those of TTFT are of warm requests alone, as cold ones are never mixed with them.
+// value. Those of TTFT are of warm requests alone, as cold ones are never mixed with them. llmtop's own probes are in none of them.
 type Sums struct {
+	Counted                   int // rows that are in the sums
 	States                    [event.NumStates]int
 	Missed                    int // of their targets, one at least
 	Prompt, Cached, Generated int
@@ -20,6 +21,10 @@ func (l *List) sum(now event.Time) {
 	l.Sums = Sums{}
 	s := &l.Sums
 	for _, r := range l.Rows {
+		if r.Probe {
+			continue
+		}
+		s.Counted++
 		s.States[r.State]++
 		s.Prompt += r.PromptTokens
 		s.Cached += r.CachedTokens
@@ -42,7 +47,7 @@ func (l *List) sum(now event.Time) {
 func (l *List) quantiles(f Field, now event.Time) (p50, p99 float64) {
 	all := l.samples[:0]
 	for _, r := range l.Rows {
-		if f == TTFT && r.Cold {
+		if r.Probe || f == TTFT && r.Cold {
 			continue
 		}
 		if v := f.Value(r, now); v.OK() {
