@@ -14,8 +14,12 @@ import (
 // addressOf is the address that a user means who may have left out what goes without saying: HOST:PORT and PORT are servers over HTTP, as
 // event sockets are written with tcp: or unix: in front, and pid:PROCESS is wherever that process can be watched.
 func addressOf(ctx context.Context, text string) (string, error) {
-	if strings.Contains(text, "://") || strings.HasPrefix(text, "unix:") || strings.HasPrefix(text, "tcp:") {
+	scheme, _, isURL := strings.Cut(text, "://")
+	switch {
+	case strings.HasPrefix(text, "unix:"), strings.HasPrefix(text, "tcp:"), isFleet(text):
 		return text, nil
+	case isURL && (scheme == "http" || scheme == "https"):
+		return baseOf(text), nil
 	}
 	if number, ok := strings.CutPrefix(text, "pid:"); ok {
 		return addressOfProcess(ctx, number)
@@ -26,6 +30,23 @@ func addressOf(ctx context.Context, text string) (string, error) {
 	return "", usagef("attach %s: write http://HOST:PORT for a server, unix:PATH or tcp:HOST:PORT for an event socket, or pid:PROCESS", fetch.Strip(text))
 }
 
+// pasted are the ends of the addresses that clients and scrapers are given, the longest first.
+var pasted = []string{"/v1/chat/completions", "/v1/completions", "/chat/completions", "/v1/models", "/metrics"}
+
+// baseOf is a server's address without what people paste behind it.
+func baseOf(address string) string {
+	scheme, rest, ok := strings.Cut(address, "://")
+	if i := strings.IndexByte(rest, '/'); ok && i >= 0 {
+		path := strings.TrimRight(rest[i:], "/")
+		for _, end := range pasted {
+			if base, cut := strings.CutSuffix(path, end); cut {
+				return scheme + "://" + rest[:i] + base
+			}
+		}
+	}
+	return address
+}
+
 // serverAt is the address of the server that is written as PORT, :PORT or HOST:PORT; "" for all else.
 func serverAt(text string) string {
 	if port := strings.TrimPrefix(text, ":"); isPort(port) {
@@ -33,7 +54,7 @@ func serverAt(text string) string {
 	}
 	before, _, _ := strings.Cut(text, "/")
 	if host, port, err := net.SplitHostPort(before); err == nil && host != "" && isPort(port) {
-		return "http://" + text
+		return baseOf("http://" + text)
 	}
 	return ""
 }

@@ -27,15 +27,21 @@ func TestElsewhere(t *testing.T) {
 
 func TestAddressesAsPeopleWriteThem(t *testing.T) {
 	for text, want := range map[string]string{
-		"8080":                        "http://127.0.0.1:8080",
-		":8080":                       "http://127.0.0.1:8080",
-		"gpu1:8000":                   "http://gpu1:8000",
-		"gpu1:8000/v1":                "http://gpu1:8000/v1",
-		"[::1]:8000":                  "http://[::1]:8000",
-		"http://gpu1":                 "http://gpu1",
-		"tcp:127.0.0.1:7070":          "tcp:127.0.0.1:7070",
-		"unix:/run/engine.sock":       "unix:/run/engine.sock",
-		"prometheus+http://host:9090": "prometheus+http://host:9090",
+		"8080":                                 "http://127.0.0.1:8080",
+		":8080":                                "http://127.0.0.1:8080",
+		"gpu1:8000":                            "http://gpu1:8000",
+		"gpu1:8000/v1":                         "http://gpu1:8000/v1",
+		"[::1]:8000":                           "http://[::1]:8000",
+		"http://gpu1":                          "http://gpu1",
+		"http://gpu1:8000/v1/chat/completions": "http://gpu1:8000",
+		"https://gpu1/llm/v1/completions/":     "https://gpu1/llm",
+		"http://gpu1:8000/metrics":             "http://gpu1:8000",
+		"gpu1:8000/v1/models":                  "http://gpu1:8000",
+		"http://gpu1/openai/chat/completions":  "http://gpu1/openai",
+		"http://chat/completions":              "http://chat/completions",
+		"tcp:127.0.0.1:7070":                   "tcp:127.0.0.1:7070",
+		"unix:/run/engine.sock":                "unix:/run/engine.sock",
+		"prometheus+http://host:9090":          "prometheus+http://host:9090",
 	} {
 		if got, err := addressOf(context.Background(), text); err != nil || got != want {
 			t.Errorf("%s is taken for %q, %v; want %q", text, got, err, want)
@@ -46,6 +52,7 @@ func TestAddressesAsPeopleWriteThem(t *testing.T) {
 		"0":                                "write http://HOST:PORT",
 		"99999":                            "write http://HOST:PORT",
 		"gpu1":                             "write http://HOST:PORT",
+		"htp://x":                          "write http://HOST:PORT",
 		"gpu1:http":                        "write http://HOST:PORT",
 		"pid:":                             "the number of a process",
 		"pid:-3":                           "the number of a process",

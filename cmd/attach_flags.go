@@ -12,8 +12,11 @@ func (o *attachOptions) check() error {
 	if o.every < leastInterval {
 		return usagef("--interval %v: must be at least %v", o.every, leastInterval)
 	}
-	if o.length < 0 || o.length > 0 && !o.headless {
-		return usagef("--for %v: must be more than 0, and goes with --headless", o.length)
+	switch {
+	case o.length < 0:
+		return usagef("--for %v: must be more than 0", o.length)
+	case o.length > 0 && !o.headless:
+		return usagef("--for goes with --headless: llmtop attach --headless --for %v ADDRESS", o.length)
 	}
 	return cmp.Or(o.probing.check(), o.traces.check(), o.files.checkHeadless(o.headless), o.recording.check(), o.exports.check(), o.view.check())
 }

@@ -144,11 +144,23 @@ func discoverRow(w io.Writer, f *discover.Found) {
 	}
 	line(engineName(f), f.Model, f.Address, pidName(f.PID), f.Version, state, by)
 	for _, r := range f.Runners {
-		line("  its llama-server", r.Model, r.Address, pidName(r.PID), "", "", "process")
+		line("  its llama-server", shortDigest(r.Model), r.Address, pidName(r.PID), "", "", "process")
 	}
 	if f.Other != "" {
 		line("  also", "", f.Other, "", "", "", "")
 	}
+}
+
+// digits is how many of a digest tell it from others, as in the names of commits and images.
+const digits = 12
+
+// shortDigest cuts off the rest of the digest that Ollama gives the file of a model as its name.
+func shortDigest(name string) string {
+	const kind = "sha256-"
+	if hex, ok := strings.CutPrefix(name, kind); ok && len(hex) > digits {
+		return kind + hex[:digits]
+	}
+	return name
 }
 
 // engineName is what an engine is called.

@@ -19,7 +19,7 @@ func someEngines() discover.Result {
 		{
 			Kind: identify.Ollama, Version: "0.33.0", Model: "qwen3:30b-a3b", Address: "http://127.0.0.1:11434", PID: 100, Program: "ollama serve",
 			How: discover.ByProcess, Load: discover.Load{Running: event.Reading{Origin: event.Reported}},
-			Runners: []discover.Runner{{PID: 101, Address: "http://127.0.0.1:41233", Model: "sha256-0b28"}},
+			Runners: []discover.Runner{{PID: 101, Address: "http://127.0.0.1:41233", Model: "sha256-0b28110b7a33" + strings.Repeat("7", 52)}},
 		},
 		{
 			Kind: "mine", Address: "unix:/run/llmtop/mine.sock", Other: "http://127.0.0.1:8000", PID: 5, Model: "evil\x1b[31m\nname",
@@ -36,7 +36,7 @@ func TestDiscoveredTable(t *testing.T) {
 	}
 	got := out.String()
 	for _, want := range []string{
-		"Ollama ", "qwen3:30b-a3b", "http://127.0.0.1:11434", "process (ollama serve)", "its llama-server", "http://127.0.0.1:41233", "  also ",
+		"Ollama ", "qwen3:30b-a3b", "http://127.0.0.1:11434", "process (ollama serve)", "its llama-server  sha256-0b28110b7a33  ", "http://127.0.0.1:41233", "  also ",
 		"needs a key", "unknown ", "usual port", "note: 12 processes could not be read: not permitted",
 	} {
 		if !strings.Contains(got, want) {

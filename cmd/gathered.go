@@ -24,7 +24,29 @@ func (o *attachOptions) runHeadless(ctx context.Context, secret, key string, x *
 		out.discard()
 		return err
 	}
-	return errors.Join(err, out.write(a.report(err != nil), o.stdout))
+	return errors.Join(err, out.write(a.report(err != nil), o.stdout), a.unreached())
+}
+
+// unreached is the error of a look at engines of which none was ever reached.
+func (a *attached) unreached() error {
+	engines := a.shown()
+	if len(engines) == 0 {
+		return nil
+	}
+	why := ""
+	for i, e := range engines {
+		s := e.session.store.Snapshot()
+		if r := s.Engine.Remote; !s.Unreached() && !(e.fleet && r.Link == event.LinkDisconnected) {
+			return nil
+		} else if i == 0 {
+			why = r.Why
+		}
+	}
+	others := ""
+	if n := len(engines) - 1; n > 0 {
+		others = fmt.Sprintf(" (nor %d more)", n)
+	}
+	return fmt.Errorf("attach: %s: never reached: %s%s", engines[0].at, why, others)
 }
 
 // await returns when the engines have been watched for as long as was asked for, or ctx ends.

@@ -194,6 +194,19 @@ func TestSeveralServersAreReportedTogether(t *testing.T) {
 	}
 }
 
+// TestForWithoutHeadless says only what is wrong.
+func TestForWithoutHeadless(t *testing.T) {
+	for want, o := range map[string]attachOptions{
+		"--for -1s: must be more than 0":                                        {length: -time.Second, headless: true},
+		"--for goes with --headless: llmtop attach --headless --for 1s ADDRESS": {length: time.Second},
+	} {
+		o.every = time.Second
+		if err := o.check(); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
 func TestHeadlessNeedsAnAddress(t *testing.T) {
 	for _, args := range [][]string{
 		{"attach", "--headless", "--for", "1s"},
@@ -212,7 +225,38 @@ func TestHeadlessNeedsAnAddress(t *testing.T) {
 
 // TestTheTimeIsUp: with --for nobody has to interrupt.
 func TestTheTimeIsUp(t *testing.T) {
-	if text := again(t, "attach", "--config", os.DevNull, "--headless", "--for", "300ms", newCounting(t, 1).URL); !strings.Contains(text, "requests ") {
+	text, err := timed(t, newCounting(t, 1).URL)
+	if late := err != nil && strings.Contains(err.Error(), "never reached: it has not answered yet"); !strings.Contains(text, "requests ") || err != nil && !late {
+		t.Errorf("%v, and the report is\n%s", err, text)
+	}
+}
+
+// timed watches servers for a moment, and returns the report and the error.
+func timed(t *testing.T, servers ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	root := newRootCommand()
+	root.SetArgs(append([]string{"attach", "--config", os.DevNull, "--headless", "--for", "300ms"}, servers...))
+	root.SetOut(&out)
+	root.SetErr(io.Discard)
+	err := root.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+// TestServersThatWereNeverReached: that is an error, of one line, and the report invents no zeros.
+func TestServersThatWereNeverReached(t *testing.T) {
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer silent.Close()
+	text, err := timed(t, silent.URL)
+	if want := "attach: " + silent.URL + ": never reached: it has not answered yet"; err == nil || err.Error() != want || exitCode(err) != 1 {
+		t.Errorf("it ends with %v, exit code %d", err, exitCode(err))
+	}
+	if !strings.Contains(text, "requests not yet: finished") || strings.Contains(text, "finished 0") {
 		t.Errorf("the report is\n%s", text)
+	}
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	if _, err := timed(t, gone.URL, silent.URL); err == nil || !strings.Contains(err.Error(), gone.URL+": never reached: ") || !strings.HasSuffix(err.Error(), " (nor 1 more)") {
+		t.Errorf("two of them end with %v", err)
 	}
 }

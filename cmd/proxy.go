@@ -64,7 +64,7 @@ With --headless, or when standard output is not a terminal, it reports when it i
 		},
 	}
 	flags := c.Flags()
-	flags.StringVar(&opts.to, "to", "", "the server: http://HOST:PORT or https://HOST/PATH")
+	flags.StringVar(&opts.to, "to", "", "the server: http://HOST:PORT, https://HOST/PATH, or as short as HOST:PORT or PORT")
 	flags.StringVar(&opts.listen, "listen", "127.0.0.1:7080", "HOST:PORT that clients connect to; port 0: any that is free")
 	flags.BoolVar(&opts.allowRemote, "allow-remote", false, "listen where other machines can connect; the proxy asks nobody for a key of its own")
 	flags.StringVar(&opts.groupHeader, "group-header", "", "count requests under the value that they have in this header")
@@ -72,6 +72,7 @@ With --headless, or when standard output is not a terminal, it reports when it i
 	flags.BoolVar(&opts.headless, "headless", false, "no screen: report when interrupted, exit")
 	opts.view.bind(flags)
 	opts.recording.bind(flags)
+	_ = flags.MarkHidden("record-text") // it is always refused: the proxy keeps no text
 	opts.exports.bind(flags)
 	bindToken(flags, &opts.tokenFile)
 	opts.files.bind(flags, headlessOnly)
@@ -90,6 +91,10 @@ func (o *proxyOptions) check() error {
 }
 
 func (o *proxyOptions) run(c *cobra.Command) error {
+	if at := serverAt(o.to); at != "" {
+		o.to = at
+	}
+	o.to = baseOf(o.to)
 	clock := runtime.NewClock()
 	p, err := proxy.New(proxy.Options{
 		To: o.to, Listen: o.listen, AllowRemote: o.allowRemote, GroupHeader: o.groupHeader, Clock: clock, Drain: drain, ExpertsUsed: o.used,

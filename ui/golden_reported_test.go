@@ -188,3 +188,45 @@ func TestGoldenReported(t *testing.T) {
 		}
 	}
 }
+
+// unreached is a server that has not answered since llmtop began; asked says whether it had the time to.
+func unreached(asked bool) *store.Snapshot {
+	s := newScene()
+	r := event.Remote{Address: "http://gpu1:8000", Link: event.LinkDisconnected, Why: "nothing listens there: connection refused"}
+	s.now += event.Time(time.Second)
+	if asked {
+		r.Since = s.now
+	}
+	s.emit(event.Event{Kind: event.KindEngine, Layer: -1, Data: &event.Engine{Name: "server", Caps: event.CapReports, Remote: r}})
+	return s.drain()
+}
+
+// Of a server that was never reached nothing is known: neither since when it is away, nor that a model is loaded, nor what was before.
+func TestNeverReached(t *testing.T) {
+	for _, size := range [][2]int{{80, 24}, {160, 45}} {
+		for _, v := range []view{viewOverview, viewRequests, viewRequest} {
+			a := open(unreached(true), theme.TrueColour, false, size[0], size[1])
+			a.show(v)
+			holds(t, a, "NOT REACHED since llmtop began")
+			holds(t, a, "nothing is known yet: the server has not")
+			a = open(unreached(false), theme.TrueColour, false, size[0], size[1])
+			a.show(v)
+			if got := a.screen(); strings.Contains(got, "REACHED") || strings.Contains(got, "refused") {
+				t.Errorf("before it was asked the screen says\n%s", got)
+			}
+		}
+	}
+	a := open(unreached(true), theme.TrueColour, false, 160, 45)
+	golden(t, "reported_unreached_overview_160x45.txt", strings.TrimSuffix(a.screen(), "\n"))
+	if got := a.screen(); strings.Contains(got, "model to load") || strings.Contains(got, "known before") {
+		t.Errorf("it says\n%s", got)
+	}
+}
+
+// The view of one request says, too, that none is reported alone.
+func TestNoSingleRequests(t *testing.T) {
+	a := open(inSums(), theme.TrueColour, false, 80, 24)
+	a.show(viewRequest)
+	holds(t, a, "single requests: not reported by this engine")
+	holds(t, a, "the proxy (llmtop proxy) would measure them")
+}

@@ -156,3 +156,17 @@ func TestReplicasTakeThePlaceOfPrometheus(t *testing.T) {
 	}
 	holds(t, a, "9 replicas")
 }
+
+// The row that is marked at first is that of the engine on show, also where that is not the first in the order of the table.
+func TestTheEngineOnShowIsMarked(t *testing.T) {
+	all := replicasOf(4)
+	all[0].Name, all[2].Name = all[2].Name, all[0].Name
+	a := openFleet(&all, false, 160, 45)
+	if got := selectedReplica(a); got != a.session.Name || got != all[0].Name {
+		t.Errorf("%s is marked, and %s on show", got, a.session.Name)
+	}
+	a.turn(true)
+	if got := selectedReplica(a); got != a.session.Name || got != all[1].Name {
+		t.Errorf("after the next %s is marked, and %s on show", got, a.session.Name)
+	}
+}

@@ -65,6 +65,8 @@ func (a *app) choose(i int) {
 	a.showMarks()
 	a.experts.shown.Forget()
 	a.engines.selected = i
+	a.replicas.at = sanitize.Line(a.session.Name)
+	a.replicas.arrange()
 	a.name(i)
 	a.dirty = true
 }

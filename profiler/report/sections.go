@@ -132,7 +132,7 @@ func engine(s *store.Snapshot) Engine {
 	}
 	if r := &e.Remote; r.Link != event.LinkNone {
 		out.Connection = &Connection{State: r.Link.String(), Why: r.Why, Restarts: r.Restarts}
-		if r.Since > s.Started {
+		if r.Since > s.Started && !s.Unreached() { // else there was nothing before
 			out.Connection.Since = nanos(int64(r.Since - s.Started))
 		}
 	}

@@ -96,7 +96,7 @@ func New(opt Options) (*Source, error) {
 	s := &Source{opt: opt, client: client, wake: make(chan struct{}, 1)}
 	s.engine = event.Engine{
 		Name: "server", Caps: event.CapReports, State: event.EngineStarting, Epoch: opt.Clock.Epoch(),
-		Remote: event.Remote{Address: client.Address(), Link: event.LinkDisconnected, Why: "not asked yet"},
+		Remote: event.Remote{Address: client.Address(), Link: event.LinkDisconnected, Why: "it has not answered yet"},
 	}
 	return s, nil
 }
@@ -110,6 +110,7 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	defer s.client.Close()
 	defer s.forget()
 	defer s.beside.Wait()
+	s.introduce() // that it tells in sum: until it has answered its counts are absent, and no 0
 	for ctx.Err() == nil {
 		sick := s.engine.Remote.Link != event.LinkConnected && s.wait > 0
 		if !s.opt.Lanes.enter(ctx, sick) {

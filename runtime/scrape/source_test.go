@@ -54,6 +54,17 @@ func TestAServerThatIsStartedAnewWithAnotherModel(t *testing.T) {
 	}
 }
 
+// TestAServerThatHasNotAnswered is introduced before it has, as one that tells in sum: its counts are absent, and no 0.
+func TestAServerThatHasNotAnswered(t *testing.T) {
+	f := newFake(t, nil)
+	f.answer(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	w := watchIt(t, Options{Address: f.URL})
+	e, _ := w.linked(event.LinkDisconnected, "", 0)
+	if e.Caps != event.CapReports || e.State != event.EngineStarting || e.Remote.Since != 0 {
+		t.Errorf("it is introduced as %+v", e)
+	}
+}
+
 // TestAnotherServerAtTheAddress: what has come is not told before its counters were read twice.
 func TestAnotherServerAtTheAddress(t *testing.T) {
 	f := newFake(t, vllmPages("m", 100))

@@ -28,10 +28,16 @@ func (n RecordNote) style() grid.Style {
 // link is how the connection to an engine in another process is shown, if it is not what it should be.
 func (c *Ctx) link(s *store.Snapshot) (mark rune, words string, st grid.Style, broken bool) {
 	gl, r := c.Skin.Glyphs, &s.Engine.Remote
+	if s.Unasked() {
+		return 0, "", text, false
+	}
 	switch r.Link {
 	case event.LinkStale:
 		return gl.Watch, "STALE since " + timeOf(s, r.Since), watch, true
 	case event.LinkDisconnected:
+		if s.Unreached() {
+			return gl.Failed, "NOT REACHED since llmtop began", bad, true
+		}
 		return gl.Failed, "DISCONNECTED since " + timeOf(s, r.Since), bad, true
 	case event.LinkRefused:
 		return gl.Failed, "REFUSED", bad, true
@@ -48,7 +54,7 @@ func timeOf(s *store.Snapshot, at event.Time) string {
 func (c *Ctx) trouble(s *store.Snapshot) (words string, st grid.Style, ok bool) {
 	r := &s.Engine.Remote
 	switch {
-	case r.Link != event.LinkDisconnected && r.Link != event.LinkRefused:
+	case r.Link != event.LinkDisconnected && r.Link != event.LinkRefused, s.Unasked():
 		return "", text, false
 	case r.Why != "":
 		return sanitize.Line(r.Why), bad, true
@@ -81,7 +87,14 @@ func (c *Ctx) linkNotes(s *store.Snapshot) (out []string) {
 	case event.LinkStale:
 		out = append(out, "nothing has come from "+at+" since "+timeOf(s, r.Since)+": what is shown is what was known then")
 	case event.LinkDisconnected:
-		out = append(out, "not connected to "+at+": "+sanitize.Line(r.Why)+"; trying again, what is shown is what was known before")
+		words := "not connected to " + at + ": " + sanitize.Line(r.Why) + "; trying again"
+		switch {
+		case s.Unasked():
+			return nil
+		case !s.Unreached():
+			words += ", what is shown is what was known before"
+		}
+		out = append(out, words)
 	case event.LinkRefused:
 		out = append(out, "refused by "+at+": "+sanitize.Line(r.Why))
 	}

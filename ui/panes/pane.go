@@ -187,6 +187,14 @@ func (c *Ctx) absent(a grid.Area, st grid.Style, what, do string) {
 func (c *Ctx) waiting(a grid.Area, s *store.Snapshot) bool {
 	switch s.Engine.State {
 	case event.EngineStarting, event.EngineLoading:
+		if s.Unreached() {
+			words := "nothing is known yet: the server has not answered"
+			if s.Engine.Remote.Link == event.LinkRefused {
+				words = "nothing is known: the connection was refused"
+			}
+			c.absent(a, dim, words, "")
+			return true
+		}
 		spin := c.Skin.Glyphs.Spinner
 		c.absent(a, dim, string(spin[c.Spin%len(spin)])+" waiting for the model to load", "")
 		return true
