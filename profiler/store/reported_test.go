@@ -23,6 +23,19 @@ func reports(at []float64, list ...*event.Report) *Snapshot {
 	return s.Snapshot()
 }
 
+// Of an engine that was never reached the counts are absent, whatever it may tell.
+func TestCountsOfAnEngineThatWasNeverReached(t *testing.T) {
+	s := New(Options{Now: func() event.Time { return 2 }})
+	s.Emit(event.Event{Kind: event.KindEngine, Layer: -1, Data: &event.Engine{Remote: event.Remote{Link: event.LinkDisconnected, Since: 1}}})
+	if v := s.Snapshot(); !v.Unreached() || v.Sums().Finished.Origin != event.NotYet {
+		t.Errorf("its counts are %+v", v.Sums())
+	}
+	s.Emit(event.Event{Kind: event.KindEngine, Layer: -1, Data: &event.Engine{State: event.EngineReady, Remote: event.Remote{Link: event.LinkDisconnected, Since: 1}}})
+	if v := s.Snapshot(); v.Unreached() || !v.Sums().Finished.OK() {
+		t.Errorf("of one that was, they are %+v", v.Sums())
+	}
+}
+
 func TestReportsFillTheSnapshot(t *testing.T) {
 	times := []event.Times{
 		{Name: event.TimesTTFT, Count: 2, Sum: int64(400 * time.Millisecond)},

@@ -37,6 +37,11 @@ func (s *Snapshot) Unasked() bool { return s.Unreached() && s.Engine.Remote.Sinc
 // derived from its counters, where it has such. Requests that were seen in slots are no sum: others have come and gone between two looks.
 func (s *Snapshot) Sums() Sums {
 	c, stalls := &s.Counts, s.Latency.StallCount[metric.Session]
+	not := event.Absent(event.NotYet)
+	unknown := Sums{not, not, not, not, not, not, not, not, not, not, not}
+	if s.Unreached() {
+		return unknown
+	}
 	if !s.InSum() {
 		of := func(n uint64) event.Reading { return event.Of(float64(n)) }
 		return Sums{
@@ -48,8 +53,7 @@ func (s *Snapshot) Sums() Sums {
 	}
 	r := s.Reported
 	if r == nil {
-		not := event.Absent(event.NotYet)
-		return Sums{not, not, not, not, not, not, not, not, not, not, not}
+		return unknown
 	}
 	return Sums{
 		Queued: r.Waiting, Running: r.Running,
