@@ -40,6 +40,19 @@ type Remote struct {
 	Garbage  uint64 // lines that could not be understood
 }
 
+// Turn takes in how the connection stands since a time, and why, and reports whether that is news. Since stays what it was where the link is
+// the same.
+func (r *Remote) Turn(link Link, why string, since Time) bool {
+	if r.Link == link && r.Why == why && r.Since != 0 {
+		return false
+	}
+	if r.Link != link || r.Since == 0 {
+		r.Since = since
+	}
+	r.Link, r.Why = link, why
+	return true
+}
+
 // Link is the state of a connection.
 type Link uint8
 

@@ -243,7 +243,6 @@ func (s *Source) forget() {
 
 // linked takes in how the last look went: tells the connection where it has changed, and decides on the wait after a failure.
 func (s *Source) linked(err error) {
-	r := &s.engine.Remote
 	link, why := event.LinkConnected, ""
 	if err != nil {
 		link, why = event.LinkDisconnected, s.reason(err)
@@ -252,14 +251,9 @@ func (s *Source) linked(err error) {
 	} else {
 		s.wait = 0
 	}
-	if r.Link == link && r.Why == why && r.Since != 0 {
-		return
+	if s.engine.Remote.Turn(link, why, s.opt.Clock.Now()) {
+		s.introduce()
 	}
-	if r.Link != link || r.Since == 0 {
-		r.Since = s.opt.Clock.Now()
-	}
-	r.Link, r.Why = link, why
-	s.introduce()
 }
 
 // reason is an error in the words of a user.

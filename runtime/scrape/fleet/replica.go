@@ -93,10 +93,7 @@ func write(text *bytes.Buffer, lines []line) {
 // link tells how it stands, where that has changed.
 func (r *replica) link(link event.Link, since, now event.Time, why string) {
 	e := &r.engine
-	if e.Remote.Link != link || e.Remote.Since == 0 {
-		e.Remote.Since = since
-	}
-	e.Remote.Link, e.Remote.Why = link, why
+	e.Remote.Turn(link, why, since)
 	if *e == r.told {
 		return
 	}

@@ -106,16 +106,10 @@ func (s *Source) linked(err error) {
 		s.sink.Emit(event.Event{Kind: event.KindLog, At: now, Layer: -1, Text: strconv.Itoa(s.left) + " replicas are left out: choose fewer with --match"})
 		s.left = 0
 	}
-	was := s.self.Remote
-	if was.Link == link && was.Why == why && was.Since != 0 {
-		return
+	if s.self.Remote.Turn(link, why, now) {
+		tell := s.self
+		s.sink.Emit(event.Event{Kind: event.KindEngine, At: now, Layer: -1, Data: &tell})
 	}
-	s.self.Remote.Link, s.self.Remote.Why = link, why
-	if was.Link != link || was.Since == 0 {
-		s.self.Remote.Since = now
-	}
-	tell := s.self
-	s.sink.Emit(event.Event{Kind: event.KindEngine, At: now, Layer: -1, Data: &tell})
 }
 
 // reason is an error in the words of a user.
