@@ -1,7 +1,6 @@
 package host
 
 import (
-	"bytes"
 	"maps"
 	"os"
 	"path/filepath"
@@ -25,12 +24,9 @@ func (l *linux) parents() map[int]int {
 		if err != nil {
 			continue
 		}
-		// After the name, which may hold anything, come the state and the parent.
-		f := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-		if len(f) < 2 {
-			continue
+		if p, ok := parseProcess(stat); ok {
+			all[pid] = p.parent
 		}
-		all[pid] = int(number(f[1]))
 	}
 	return all
 }

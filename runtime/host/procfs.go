@@ -71,6 +71,7 @@ func keyed(file []byte, key string) (uint64, bool) {
 
 // processTimes is what /proc/PID/stat tells.
 type processTimes struct {
+	parent  int
 	cpu     uint64 // ticks
 	faults  uint64 // major page faults
 	minor   uint64 // the others
@@ -88,7 +89,8 @@ func parseProcess(stat []byte) (p processTimes, ok bool) {
 		return p, false
 	}
 	return processTimes{
-		cpu: number(f[11]) + number(f[12]), faults: number(f[9]), minor: number(f[7]), threads: number(f[17]),
+		parent: int(number(f[1])),
+		cpu:    number(f[11]) + number(f[12]), faults: number(f[9]), minor: number(f[7]), threads: number(f[17]),
 	}, true
 }
 
