@@ -74,7 +74,7 @@ func Candidates(a grid.Area, ch *Chooser, c *Ctx) EnginesAt {
 			c.builtIn(in, 1+i, widths)
 		}
 		if first+i == ch.Selected {
-			c.selectRow(in, 1+i)
+			c.mark(in, 1+i)
 		}
 	}
 	if detail > 1 {
@@ -166,16 +166,6 @@ func (c *Ctx) builtIn(a grid.Area, y int, widths [4]int) {
 	if widths[3] > 0 {
 		a.Elide(2+max(n+2, widths[0]), y, a.W-4-widths[0], dim, "runs in this program, on prompts of its own", c.Skin.Glyphs.Ellipsis)
 	}
-}
-
-// selectRow marks a row as the one that is selected.
-func (c *Ctx) selectRow(a grid.Area, y int) {
-	a.Cell(0, y, grid.Fg(theme.Accent).With(grid.Bold), c.Skin.Glyphs.Arrow)
-	attr := grid.Attr(0)
-	if !c.Skin.Colour() {
-		attr = grid.Reverse
-	}
-	a.Paint(0, y, a.W, theme.Select, attr)
 }
 
 // candidateDetail says of the selected one what there is no room for in its row, and what could not be looked at.

@@ -66,13 +66,13 @@ func (d *Decoder) readOps() bool {
 		case "ops":
 			ops = d.words()
 		case "k":
-			k = d.whole()
+			k = d.integers(nil)
 		case "l":
-			l = d.whole()
+			l = d.integers(nil)
 		case "n":
-			n = d.whole()
+			n = d.integers(nil)
 		case "d":
-			ns = d.whole()
+			ns = d.integers(nil)
 		default:
 			return false
 		}
@@ -98,22 +98,6 @@ func (d *Decoder) words() (list []string) {
 		if w := d.string(); len(list) < MaxCount {
 			list = append(list, w)
 		}
-	}
-	return list
-}
-
-// whole reads an array of whole numbers.
-func (d *Decoder) whole() (list []int64) {
-	s := &d.scan
-	if !s.open('[') {
-		return nil
-	}
-	for s.more(']') {
-		v, ok := s.signed()
-		if !ok {
-			s.fail("a number that is none")
-		}
-		list = append(list, v)
 	}
 	return list
 }
