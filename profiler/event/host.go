@@ -49,6 +49,9 @@ func (r Reading) Why() string {
 // Of is a measured reading.
 func Of(v float64) Reading { return Reading{v, Measured} }
 
+// Told is a reading that the engine reports of itself.
+func Told(v float64) Reading { return Reading{v, Reported} }
+
 // From is a derived reading.
 func From(v float64) Reading { return Reading{v, Derived} }
 

@@ -28,7 +28,7 @@ func reported(n *float64) event.Reading {
 	if n == nil {
 		return event.Absent(event.NotReported)
 	}
-	return event.Reading{V: *n, Origin: event.Reported}
+	return event.Told(*n)
 }
 
 func (l *passLoad) readings() event.PassLoad {

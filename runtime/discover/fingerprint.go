@@ -98,7 +98,7 @@ func slotsLoad(ctx context.Context, c *fetch.Client) (l Load, p Progress) {
 			p[fmt.Sprint(s.ID, "/", s.Task)] = s.Next.Decoded
 		}
 	}
-	l.Running = event.Reading{V: float64(busy), Origin: event.Reported}
+	l.Running = event.Told(float64(busy))
 	return l, p
 }
 
@@ -146,5 +146,5 @@ func plus(sum event.Reading, v *float64) event.Reading {
 	if v == nil {
 		return sum
 	}
-	return event.Reading{V: sum.V + *v, Origin: event.Reported}
+	return event.Told(sum.V + *v)
 }

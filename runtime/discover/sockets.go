@@ -29,7 +29,7 @@ func findSockets(ctx context.Context, opt Options) (found []Found) {
 			f.State = Loading
 		}
 		if s.Told {
-			f.Load.Running = event.Reading{V: float64(len(s.Live)), Origin: event.Reported}
+			f.Load.Running = event.Told(float64(len(s.Live)))
 		}
 		if s.Told && s.Engine.Caps.Has(event.CapTokens) {
 			f.progress = Progress{}

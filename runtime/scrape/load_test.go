@@ -134,7 +134,7 @@ func TestStartOfSGLang(t *testing.T) {
 // TestWholeStart: of a start without phases there is one time, which has a name as phases have.
 func TestWholeStart(t *testing.T) {
 	out := startup("startup", json.RawMessage("41.5"), maxStartupDepth)
-	if len(out) != 1 || out[0].Name != "startup_whole_s" || out[0].Reading != reported(41.5) {
+	if len(out) != 1 || out[0].Name != "startup_whole_s" || out[0].Reading != event.Told(41.5) {
 		t.Errorf("%+v", out)
 	}
 }

@@ -95,7 +95,7 @@ func (o *ollama) list(ctx context.Context, s *Source) error {
 	if memory > 0 {
 		o.more = []event.Number{
 			{Name: "gpu_memory_share", Reading: event.From(float64(vram) / float64(memory))},
-			{Name: "model_memory_bytes", Reading: reported(float64(memory))},
+			{Name: "model_memory_bytes", Reading: event.Told(float64(memory))},
 		}
 	}
 	return nil

@@ -9,9 +9,6 @@ import (
 	"github.com/llmtop/llmtop/runtime/scrape/identify"
 )
 
-// reported is a number that a server tells.
-func reported(v float64) event.Reading { return event.Reading{V: v, Origin: event.Reported} }
-
 // How often servers are asked that tell nothing but their models. Tests have less time.
 var (
 	listEvery   = 5 * time.Second

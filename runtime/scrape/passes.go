@@ -58,7 +58,7 @@ func startup(name string, told json.RawMessage, depth int) (out []event.Number) 
 			name += "_whole"
 		}
 		if seconds != nil && *seconds >= 0 {
-			out = append(out, event.Number{Name: name + "_s", Reading: reported(*seconds)})
+			out = append(out, event.Number{Name: name + "_s", Reading: event.Told(*seconds)})
 		}
 		return out
 	}

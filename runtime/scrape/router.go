@@ -204,6 +204,6 @@ func (r *router) tell(p *event.Report) {
 	defer r.mu.Unlock()
 	from(p, loadsPath, r.why)
 	if stage, share, ok := r.loads.far(); ok {
-		more(p, event.Number{Name: "load_" + stage + "_share", Reading: reported(share)})
+		more(p, event.Number{Name: "load_" + stage + "_share", Reading: event.Told(share)})
 	}
 }

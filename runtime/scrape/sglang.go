@@ -130,7 +130,7 @@ func (l *loads) fill(report *event.Report) {
 		if !told {
 			return event.Reading{}
 		}
-		return reported(total / over)
+		return event.Told(total / over)
 	}
 	for _, f := range []struct {
 		into *event.Reading

@@ -119,7 +119,7 @@ func (f *slots) follow(list []slot, now event.Time, report *event.Report) {
 	}
 	f.count(report, live, now)
 	f.at = now
-	report.Running = event.Reading{V: float64(f.busy), Origin: event.Reported}
+	report.Running = event.Told(float64(f.busy))
 	report.KVUsed, report.KVTotal = event.From(float64(used)), event.From(float64(total))
 	report.KVUsage = event.Absent(event.NotReported)
 	if total > 0 {

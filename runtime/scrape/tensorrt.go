@@ -87,11 +87,11 @@ func (t *tensorRT) drain(ctx context.Context, s *Source, report *event.Report) e
 		}
 	}
 	last := list[len(list)-1]
-	report.Running = reported(max(last.Active, 0))
+	report.Running = event.Told(max(last.Active, 0))
 	report.Times = append(report.Times, event.Times{Name: "iteration", Count: count, Sum: int64(min(sum, 1e12) * 1e6)})
 	if kv := last.KV; kv != nil && kv.Max > 0 {
-		report.KVUsed, report.KVTotal = reported(kv.Used*kv.Tokens), reported(kv.Max*kv.Tokens)
-		report.KVUsage, report.CacheHits = event.From(kv.Used/kv.Max), reported(kv.HitRate)
+		report.KVUsed, report.KVTotal = event.Told(kv.Used*kv.Tokens), event.Told(kv.Max*kv.Tokens)
+		report.KVUsage, report.CacheHits = event.From(kv.Used/kv.Max), event.Told(kv.HitRate)
 	}
 	return nil
 }

@@ -79,7 +79,7 @@ func (v *vllm) requests(ctx context.Context, s *Source, report *event.Report) (e
 	if v.why != "" {
 		return event.Reading{}, err
 	}
-	return reported(max(load.Requests, 0)), nil
+	return event.Told(max(load.Requests, 0)), nil
 }
 
 // notCounted is why a server's load is not shown: without that flag it is always 0.

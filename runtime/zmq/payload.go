@@ -137,7 +137,7 @@ func reading(m msgpack.Map, name string) event.Reading {
 	if !ok {
 		return event.Absent(event.NotReported)
 	}
-	return event.Reading{V: v, Origin: event.Reported}
+	return event.Told(v)
 }
 
 // whole is a count within what makes sense, 0 where it is absent.

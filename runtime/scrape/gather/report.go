@@ -69,12 +69,10 @@ func (g *Gatherer) gauge(r role) event.Reading {
 	case m == nil:
 		return event.Reading{}
 	case r.mean():
-		return reported(m.sum / float64(m.n))
+		return event.Told(m.sum / float64(m.n))
 	}
-	return reported(m.sum)
+	return event.Told(m.sum)
 }
-
-func reported(v float64) event.Reading { return event.Reading{V: v, Origin: event.Reported} }
 
 // gain is what has come of a role since the last report.
 func (g *Gatherer) gain(r role, since int64) event.Reading {
