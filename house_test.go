@@ -13,24 +13,25 @@ import (
 
 const module = "github.com/llmtop/llmtop/"
 
-// rules say which packages of this module each room may import, by prefix. Every package is in exactly the first room
-// whose folder is a prefix of its own.
+// rules list the packages of this module that each room may import, by prefix. A package belongs to the first room
+// whose folder is a prefix of its path.
 var rules = []struct {
 	room string
 	may  []string
 }{
-	{"profiler/event", []string{"profiler/event"}},
+	{"profiler/clean", []string{"profiler/clean"}},
+	{"profiler/event", []string{"profiler/event", "profiler/clean"}},
 	{"profiler", []string{"profiler"}},
 	{"theme", []string{"theme"}},
 	{"ui", []string{"ui", "theme", "profiler"}},
-	{"runtime", []string{"runtime", "profiler/event"}},
+	{"runtime", []string{"runtime", "profiler/event", "profiler/clean", "profiler/metric"}}, // metric: to format sizes in errors
 	{"cmd", []string{"ui", "theme", "profiler", "runtime"}},
 }
 
-// screens are the modules that only the top of the ui and the theme may know.
-var screens = []string{"charm.land/bubbletea", "charm.land/lipgloss"}
+// terminalLibraries are the terminal libraries. Only the top of ui and theme may import them.
+var terminalLibraries = []string{"charm.land/bubbletea", "charm.land/lipgloss"}
 
-// goFiles calls f with every Go source of the tree that is not a test, parsed.
+// goFiles parses every Go source of the tree except tests and calls f with it.
 func goFiles(t *testing.T, mode parser.Mode, f func(name string, set *token.FileSet, file *ast.File)) {
 	t.Helper()
 	set := token.NewFileSet()
@@ -56,7 +57,7 @@ func goFiles(t *testing.T, mode parser.Mode, f func(name string, set *token.File
 	}
 }
 
-// TestImportsPointOneWay holds the tree to the rules above.
+// TestImportsPointOneWay checks all imports against rules.
 func TestImportsPointOneWay(t *testing.T) {
 	seen := 0
 	goFiles(t, parser.ImportsOnly, func(name string, _ *token.FileSet, file *ast.File) {
@@ -66,13 +67,13 @@ func TestImportsPointOneWay(t *testing.T) {
 			if inner, ours := strings.CutPrefix(imported, module); ours && !allowed(path.Dir(name), inner) {
 				t.Errorf("%s must not import %s", name, inner)
 			}
-			if hasPrefix(imported, screens...) && !hasPrefix(name, "theme/", "ui/app", "ui/update", "ui/run") {
-				t.Errorf("%s must not import %s: only the theme and the top of the ui know the terminal library", name, imported)
+			if hasPrefix(imported, terminalLibraries...) && !hasPrefix(name, "theme/", "ui/app", "ui/update", "ui/run") {
+				t.Errorf("%s must not import %s: only theme and the top of ui may use the terminal library", name, imported)
 			}
 		}
 	})
 	if seen == 0 {
-		t.Fatal("found no imports: is the test run from the root of the module?")
+		t.Fatal("found no imports: run the test in the root of the module")
 	}
 }
 
@@ -105,10 +106,10 @@ func hasPrefix(s string, prefixes ...string) bool {
 	return false
 }
 
-// longest is the most lines that a function may have.
-const longest = 80
+// maxFuncLines is the maximum number of lines of a function.
+const maxFuncLines = 80
 
-// TestFunctionsFitOnAScreen keeps functions short enough to read at one glance.
+// TestFunctionsFitOnAScreen checks that functions are short enough to read on one screen.
 func TestFunctionsFitOnAScreen(t *testing.T) {
 	goFiles(t, parser.SkipObjectResolution, func(name string, set *token.FileSet, file *ast.File) {
 		for _, decl := range file.Decls {
@@ -116,9 +117,45 @@ func TestFunctionsFitOnAScreen(t *testing.T) {
 			if !ok {
 				continue
 			}
-			if n := set.Position(f.End()).Line - set.Position(f.Pos()).Line + 1; n > longest {
-				t.Errorf("%s: %s has %d lines, more than %d", name, f.Name.Name, n, longest)
+			if n := set.Position(f.End()).Line - set.Position(f.Pos()).Line + 1; n > maxFuncLines {
+				t.Errorf("%s: %s has %d lines, more than %d", name, f.Name.Name, n, maxFuncLines)
 			}
 		}
+	})
+}
+
+// streams are the files that may use the standard streams as they are, and why. All other text goes through the consoles of cmd, which clean
+// it.
+var streams = map[string]string{
+	"cmd/console.go":                  "it defines the consoles",
+	"ui/run.go":                       "the screen, whose cells are clean",
+	"runtime/engine/child/journal.go": "an engine's process to its parent, which cleans what it reads",
+	"runtime/host/copyband.go":        "numbers of a helper process for its parent",
+}
+
+// TestTextGoesThroughTheConsoles checks that no text reaches a terminal past what takes escape sequences out of it.
+func TestTextGoesThroughTheConsoles(t *testing.T) {
+	goFiles(t, parser.SkipObjectResolution, func(name string, set *token.FileSet, file *ast.File) {
+		if _, ok := streams[name]; ok {
+			return
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			used := ""
+			switch n := n.(type) {
+			case *ast.SelectorExpr:
+				pkg, ok := n.X.(*ast.Ident)
+				if ok && (pkg.Name == "os" && (n.Sel.Name == "Stdout" || n.Sel.Name == "Stderr") || pkg.Name == "fmt" && strings.HasPrefix(n.Sel.Name, "Print")) {
+					used = pkg.Name + "." + n.Sel.Name
+				}
+			case *ast.CallExpr:
+				if f, ok := n.Fun.(*ast.Ident); ok && (f.Name == "print" || f.Name == "println") {
+					used = f.Name
+				}
+			}
+			if used != "" {
+				t.Errorf("%s uses %s: write to a console of cmd", set.Position(n.Pos()), used)
+			}
+			return true
+		})
 	})
 }

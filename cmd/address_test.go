@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// TestElsewhere: what record takes for an address, and what for a model, of which the file is there or not.
-func TestElsewhere(t *testing.T) {
+// TestIsEngineAddress checks which arguments of record are addresses, and which are models because a file of that name
+// exists.
+func TestIsEngineAddress(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("4711", nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -19,13 +20,13 @@ func TestElsewhere(t *testing.T) {
 		"8080": true, ":8080": true, "gpu1:8000": true, "pid:12": true, "http://gpu1": true, "unix:run.sock": true, "prometheus+http://gpu1:9090": true,
 		"4711": false, "model.gguf": false, "folder/8080": false, "-": false, `C:\model.gguf`: false,
 	} {
-		if got := elsewhere(text); got != want {
-			t.Errorf("%q is elsewhere: %v, want %v", text, got, want)
+		if got := isEngineAddress(text); got != want {
+			t.Errorf("isEngineAddress(%q) = %v, want %v", text, got, want)
 		}
 	}
 }
 
-func TestAddressesAsPeopleWriteThem(t *testing.T) {
+func TestParseAddress(t *testing.T) {
 	for text, want := range map[string]string{
 		"8080":                                 "http://127.0.0.1:8080",
 		":8080":                                "http://127.0.0.1:8080",
@@ -43,8 +44,8 @@ func TestAddressesAsPeopleWriteThem(t *testing.T) {
 		"unix:/run/engine.sock":                "unix:/run/engine.sock",
 		"prometheus+http://host:9090":          "prometheus+http://host:9090",
 	} {
-		if got, err := addressOf(context.Background(), text); err != nil || got != want {
-			t.Errorf("%s is taken for %q, %v; want %q", text, got, err, want)
+		if got, err := parseAddress(context.Background(), text); err != nil || got != want {
+			t.Errorf("parseAddress(%s) = %q, %v; want %q", text, got, err, want)
 		}
 	}
 	for text, words := range map[string]string{
@@ -54,14 +55,14 @@ func TestAddressesAsPeopleWriteThem(t *testing.T) {
 		"gpu1":                             "write http://HOST:PORT",
 		"htp://x":                          "write http://HOST:PORT",
 		"gpu1:http":                        "write http://HOST:PORT",
-		"pid:":                             "the number of a process",
-		"pid:-3":                           "the number of a process",
-		"pid:llama":                        "the number of a process",
+		"pid:":                             "the number of a process after pid:",
+		"pid:-3":                           "the number of a process after pid:",
+		"pid:llama":                        "the number of a process after pid:",
 		"model.gguf":                       "write http://HOST:PORT",
 		"pid:" + strconv.Itoa(os.Getpid()): "llmtop discover",
 	} {
-		if got, err := addressOf(context.Background(), text); err == nil || !errors.As(err, new(usageError)) || !strings.Contains(err.Error(), words) {
-			t.Errorf("%q is taken for %q, %v; want %q", text, got, err, words)
+		if got, err := parseAddress(context.Background(), text); err == nil || !errors.As(err, new(usageError)) || !strings.Contains(err.Error(), words) {
+			t.Errorf("parseAddress(%q) = %q, %v; want error %q", text, got, err, words)
 		}
 	}
 }

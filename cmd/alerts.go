@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"slices"
 	"sync"
 	"time"
 
@@ -16,35 +15,36 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// How alerts are watched, and how their commands are run: one at a time.
+// Limits of alerts and their commands, which run one at a time.
 const (
-	alertEvery     = 500 * time.Millisecond
-	commandWithin  = 10 * time.Second // a command that takes longer is killed
-	commandsAtEnd  = 2 * time.Second  // how long those that are under way at the end may still take
-	waitingAtMost  = 16               // commands that wait; those beyond are not run, which is told
-	mostAlertValue = 200              // bytes of a variable
+	alertInterval      = 500 * time.Millisecond
+	commandTimeout     = 10 * time.Second // a command that takes longer is killed
+	commandsEndTimeout = 2 * time.Second  // how long commands may still run at the end
+	maxWaitingCommands = 16               // commands in the queue; further ones are dropped, with a log line
+	maxAlertValue      = 200              // length of a variable in characters
 )
 
-// alerting watches sessions for the rules of the config file. One that is nil has no rules, and can be used all the same.
+// alerting evaluates the rules of the config file for several sessions. A nil *alerting has no rules; all methods
+// accept it.
 type alerting struct {
 	rules  []alert.Rule
-	screen bool // otherwise changes are told on standard error
-	quiet  bool // no command is run
+	screen bool // there is a screen; without one, changes also go to standard error
+	quiet  bool // do not run commands
 	runs   chan func(context.Context)
 	done   chan struct{}
 	stop   context.CancelFunc
 
 	mu      sync.Mutex
-	watched []*watched
+	watched []*watchedSession
 }
 
-// watched is a session with what stands of its rules.
-type watched struct {
+// watchedSession is the evaluation of the rules for one session.
+type watchedSession struct {
 	watch  *alert.Watch
-	states []alert.Status // as of the last look
+	states []alert.Status // after the last evaluation
 }
 
-// newAlerting begins to watch for rules. quiet is for what is not live, of which nobody needs to be woken.
+// newAlerting starts the goroutine that runs the commands of rules. With quiet, for replays, no command runs.
 func newAlerting(rules []alert.Rule, screen, quiet bool) *alerting {
 	if len(rules) == 0 {
 		return nil
@@ -52,7 +52,7 @@ func newAlerting(rules []alert.Rule, screen, quiet bool) *alerting {
 	ctx, stop := context.WithCancel(context.Background())
 	a := &alerting{
 		rules: rules, screen: screen, quiet: quiet, stop: stop,
-		runs: make(chan func(context.Context), waitingAtMost), done: make(chan struct{}),
+		runs: make(chan func(context.Context), maxWaitingCommands), done: make(chan struct{}),
 	}
 	go func() {
 		defer close(a.done)
@@ -63,7 +63,7 @@ func newAlerting(rules []alert.Rule, screen, quiet bool) *alerting {
 	return a
 }
 
-// close waits a little for commands that are under way, after the last session has ended.
+// close waits up to commandsEndTimeout for running commands. Call it after the last session has ended.
 func (a *alerting) close() error {
 	if a == nil {
 		return nil
@@ -72,12 +72,12 @@ func (a *alerting) close() error {
 	defer a.stop()
 	select {
 	case <-a.done:
-	case <-time.After(commandsAtEnd):
+	case <-time.After(commandsEndTimeout):
 	}
 	return nil
 }
 
-// states are how all rules stand.
+// states returns the state of every rule in every session.
 func (a *alerting) states() (out []alert.Status) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -87,7 +87,7 @@ func (a *alerting) states() (out []alert.Status) {
 	return out
 }
 
-// status is what the screen asks, nil if there are no rules.
+// status returns states for the screen, nil if there are no rules.
 func (a *alerting) status() func() []alert.Status {
 	if a == nil {
 		return nil
@@ -95,8 +95,8 @@ func (a *alerting) status() func() []alert.Status {
 	return a.states
 }
 
-// over has a session watched.
-func (a *alerting) over(s *session, engine string) {
+// watch evaluates the rules for a session while it runs. engine is the name in messages.
+func (a *alerting) watch(s *session, engine string) {
 	if a == nil {
 		return
 	}
@@ -106,79 +106,80 @@ func (a *alerting) over(s *session, engine string) {
 	})
 }
 
-// follow watches what a store holds until ctx ends.
+// follow evaluates the rules for a store every alertInterval until ctx ends.
 func (a *alerting) follow(ctx context.Context, engine string, at func() *store.Store) {
-	w := &watched{watch: alert.NewWatch(engine, a.rules)}
+	w := &watchedSession{watch: alert.NewWatch(engine, a.rules)}
 	w.states = w.watch.States()
 	a.mu.Lock()
 	a.watched = append(a.watched, w)
 	a.mu.Unlock()
-	tick := time.NewTicker(alertEvery)
+	tick := time.NewTicker(alertInterval)
 	defer tick.Stop()
 	for {
-		a.look(w, at())
+		a.evaluate(w, at())
 		select {
 		case <-ctx.Done():
-			a.look(w, at()) // a short run may be over
+			a.evaluate(w, at()) // of a run shorter than the interval
 			return
 		case <-tick.C:
 		}
 	}
 }
 
-// look holds the rules against what a store holds, and tells of what has changed.
-func (a *alerting) look(w *watched, s *store.Store) {
+// evaluate evaluates the rules on a snapshot, logs what changed, and queues commands.
+func (a *alerting) evaluate(w *watchedSession, s *store.Store) {
 	snap := s.Snapshot()
-	changes := w.watch.Look(snap)
+	changes := w.watch.Evaluate(snap)
 	a.mu.Lock()
 	w.states = w.watch.States()
 	a.mu.Unlock()
 	for _, c := range changes {
-		tell := func(words string) { a.tell(s, words) }
-		tell(c.Words())
+		log := func(line string) { a.log(s, line) }
+		log(c.Message())
 		if len(c.Rule.Run) > 0 && !a.quiet {
-			a.enqueue(c, snap.Model.Name, tell)
+			a.enqueue(c, snap.Model.Name, log)
 		}
 	}
 }
 
-// tell writes a line into the log of the session, and without a screen to standard error. It is not recorded: a replay has its own alerts.
-func (a *alerting) tell(s *store.Store, words string) {
-	s.Emit(event.Event{Kind: event.KindLog, At: s.Snapshot().Now, Layer: -1, Text: words})
+// log writes a line to the log of the session and, without a screen, to standard error. The line is not recorded: a
+// replay evaluates the rules itself.
+func (a *alerting) log(s *store.Store, line string) {
+	s.Emit(event.Event{Kind: event.KindLog, At: s.Snapshot().Now, Layer: -1, Text: line})
 	if !a.screen {
-		note(errors.New(words))
+		printError(errors.New(line))
 	}
 }
 
-// enqueue has the command of a rule run when those before it have ended.
-func (a *alerting) enqueue(c alert.Change, model string, tell func(string)) {
+// enqueue queues the command of a rule.
+func (a *alerting) enqueue(c alert.Change, model string, log func(string)) {
 	run := func(ctx context.Context) {
 		if err := runCommand(ctx, c.Rule.Run, alertVariables(&c, model)); err != nil {
-			tell(fmt.Sprintf("alert %s: run: %v", c.Name, err))
+			log(fmt.Sprintf("alert %s: run: %v", c.Name, err))
 		}
 	}
 	select {
 	case a.runs <- run:
 	default:
-		tell(fmt.Sprintf("alert %s: run: %d other commands wait already", c.Name, waitingAtMost))
+		log(fmt.Sprintf("alert %s: run: dropped: %d commands are waiting", c.Name, maxWaitingCommands))
 	}
 }
 
-// runCommand runs a program with its arguments, as they are and without a shell; what it writes is not looked at.
+// runCommand runs a program with its arguments, without a shell. Its output is discarded.
 func runCommand(ctx context.Context, args, variables []string) error {
-	ctx, cancel := context.WithTimeout(ctx, commandWithin)
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
 	c := exec.CommandContext(ctx, args[0], args[1:]...)
 	c.Env = append(os.Environ(), variables...)
 	c.WaitDelay = time.Second
 	err := c.Run()
 	if ctx.Err() != nil {
-		return fmt.Errorf("%s: killed after %v", args[0], commandWithin)
+		return fmt.Errorf("%s: killed after %v", args[0], commandTimeout)
 	}
 	return err
 }
 
-// alertVariables tell the command what has happened, each in one printable line.
+// alertVariables returns the environment variables that describe a change, each one printable line.
 func alertVariables(c *alert.Change, model string) (out []string) {
 	state := "firing"
 	if c.State == alert.Resolved {
@@ -192,15 +193,9 @@ func alertVariables(c *alert.Change, model string) (out []string) {
 		{"_FOR", c.For.String()},
 		{"_ENGINE", c.Engine},
 		{"_MODEL", model},
-		{"_TEXT", c.Words()},
+		{"_TEXT", c.Message()},
 	} {
-		out = append(out, "LLMTOP_ALERT"+v.name+"="+oneLine(v.value))
+		out = append(out, "LLMTOP_ALERT"+v.name+"="+clean.Cut(v.value, maxAlertValue))
 	}
 	return out
-}
-
-// oneLine is a text from outside without control characters and of bounded length.
-func oneLine(s string) string {
-	runes := slices.DeleteFunc([]rune(clean.Printable(s)), func(r rune) bool { return r == '\n' || r == '\t' || r == 0 })
-	return string(runes[:min(len(runes), mostAlertValue)])
 }

@@ -15,70 +15,64 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/profiler/store"
-	"github.com/llmtop/llmtop/profiler/trace"
-	"github.com/llmtop/llmtop/runtime"
-	"github.com/llmtop/llmtop/runtime/api"
+	"github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/runtime/engine/remote"
 	"github.com/llmtop/llmtop/runtime/host"
-	"github.com/llmtop/llmtop/runtime/scrape"
-	"github.com/llmtop/llmtop/runtime/scrape/fleet"
-	"github.com/llmtop/llmtop/runtime/socket"
+	"github.com/llmtop/llmtop/runtime/source/scrape"
+	"github.com/llmtop/llmtop/runtime/source/scrape/fleet"
+	"github.com/llmtop/llmtop/runtime/source/socket"
 	"github.com/llmtop/llmtop/ui"
 )
 
-// attachOptions are what the attach command is told.
+// attachOptions are the flags and arguments of the attach command.
 type attachOptions struct {
 	view
-	recording recording
-	probing   probing
+	recording recordFlags
+	probing   probeFlags
 	zmq       []string
 	imatrix   string
-	exports   exports
-	traces    traces
+	exports   exportFlags
+	traces    traceFlags
 	headless  bool
-	length    time.Duration // after which it ends, without a screen; 0: when interrupted
+	length    time.Duration // how long to watch without a screen; 0: until interrupted
 	files     reportFiles
 	tokenFile string
 	key       serverKey
 	config    string
 	addresses []string
-	note      string // why these are watched, "" if the user has named them
+	note      string // why these were chosen, "" if the user named them
 	every     time.Duration
 	drain     bool
 
-	stdout, notes io.Writer // of a report
-	match         string    // which targets of a Prometheus; "": all
+	stdout, notes io.Writer // for the report and for notes
+	match         string    // selector of Prometheus targets; "": all
 }
 
 func newAttachCommand() *cobra.Command {
 	var opts attachOptions
 	c := &cobra.Command{
 		Use:   "attach [ADDRESS...]",
-		Short: "Watch engines and servers that run elsewhere",
-		Long: `attach shows engines that let others watch, at the addresses unix:PATH or tcp:HOST:PORT: those of llmtop serve, of llmtop run --listen,
-and of every engine that speaks the event protocol. Without an address it finds those in ` + homely(socket.Folder()) + `,
-also the ones that come later. What breaks off is connected again, and what was seen is kept.
+		Short: "Watch running engines and inference servers",
+		Long: `attach shows engines that other processes run. An ADDRESS is one of:
 
-It also watches servers at http://HOST:PORT and https://HOST: llama.cpp, Ollama, vLLM, SGLang, TGI, TensorRT-LLM, LMDeploy and others, found out
-by what they answer. They are only read, and made to generate only with --probe. What a server does not tell is not reported. HOST:PORT and
-PORT alone are such servers, too, and pid:PROCESS is the engine in a process of this machine.
+  unix:PATH, tcp:HOST:PORT     event socket: llmtop serve, llmtop run --listen, SDK emitters
+  http://HOST:PORT, https://   server: llama.cpp, Ollama, vLLM, SGLang, TGI, TensorRT-LLM, LMDeploy
+  HOST:PORT, PORT, pid:PID     the same, in short, or by a process of this machine
+  prometheus+http://HOST:PORT  replicas that this Prometheus scrapes, up to hundreds
 
-With --otlp HOST:PORT it also takes the traces that vLLM, SGLang and others send by OpenTelemetry, and makes requests of them, with their stages,
-and the waterfall of a model's load.
+Without an address it watches all event sockets of your user on this machine, new ones included. It
+reconnects when a connection breaks and keeps the data. It only reads from servers; with --probe it
+also sends requests. --otlp adds the traces that vLLM, SGLang and others send by OpenTelemetry.
 
-Replicas that a Prometheus scrapes already are watched through it, at prometheus+http://HOST:PORT: a few questions tell of hundreds of them.
-
-With --record all that is watched goes into one file, which llmtop replay shows again as it was here.
-
-With --headless it needs no terminal: it watches until it is interrupted, or for as long as --for says, and reports. With --record,
---metrics-listen or --otlp-push it records, or tells the metrics of all engines, until it is ended. So it does with alerts in the config
-file, which are told on standard error.`,
+--headless watches without a terminal until interrupted, or as long as --for says, and reports.
+--record, --metrics-listen, --otlp-push and alerts in the config file need no terminal either.`,
 		Example: `  llmtop attach
   llmtop attach unix:/run/user/1000/llmtop/llmtop-4711.sock
-  llmtop attach tcp:127.0.0.1:7070 tcp:127.0.0.1:7071
-  llmtop attach http://127.0.0.1:8080 http://gpu1:8000
   llmtop attach 8080
+  llmtop attach http://127.0.0.1:8080 http://gpu1:8000 tcp:127.0.0.1:7070
   llmtop attach --headless --for 60s --json report.json http://127.0.0.1:8000
   llmtop attach --otlp 127.0.0.1:4318
   llmtop attach prometheus+http://prometheus:9090 --match 'job="vllm"'`,
@@ -89,50 +83,50 @@ file, which are told on standard error.`,
 		},
 	}
 	opts.traces.bind(c.Flags())
-	c.Flags().BoolVar(&opts.headless, "headless", false, "no screen: report when interrupted, exit")
-	c.Flags().DurationVar(&opts.length, "for", 0, "end after this long, and report"+headlessOnly)
+	c.Flags().BoolVar(&opts.headless, "headless", false, "watch without a screen and report when interrupted")
+	c.Flags().DurationVar(&opts.length, "for", 0, "stop after `DURATION` and report"+headlessOnly)
 	opts.files.bind(c.Flags(), headlessOnly)
 	opts.view.bind(c.Flags())
 	opts.recording.bind(c.Flags())
 	opts.exports.bind(c.Flags())
 	bindToken(c.Flags(), &opts.tokenFile)
-	opts.key.bind(c.Flags(), "of servers", "their API key (or $LLMTOP_API_KEY)")
+	opts.key.bind(c.Flags(), "$LLMTOP_API_KEY")
 	opts.probing.bind(c.Flags())
-	c.Flags().StringArrayVar(&opts.zmq, "zmq", nil, "of one server: where it publishes KV events or forward passes, tcp://HOST:PORT or ipc://PATH; may be repeated")
-	c.Flags().StringVar(&opts.imatrix, "imatrix", "", "also show, as an engine of its own, the experts that a file of llama-imatrix has counted")
-	c.Flags().DurationVar(&opts.every, "interval", scrape.DefaultInterval, "of servers: how often they are asked")
-	c.Flags().BoolVar(&opts.drain, "drain", false, "of TensorRT-LLM: take what it hands out once, which other readers then lack")
-	c.Flags().StringVar(&opts.match, "match", "", "of a Prometheus: which of its targets are watched, as "+fleet.Example+" (default: all)")
+	c.Flags().StringArrayVar(&opts.zmq, "zmq", nil, "read KV events or forward passes of one server at `ADDRESS`, tcp://HOST:PORT or ipc://PATH (repeatable)")
+	c.Flags().StringVar(&opts.imatrix, "imatrix", "", "show the expert counts of llama-imatrix `FILE` as an engine")
+	c.Flags().DurationVar(&opts.every, "interval", scrape.DefaultInterval, "polling interval of HTTP servers")
+	c.Flags().BoolVar(&opts.drain, "drain", false, "read one-shot iterations of TensorRT-LLM (other readers miss them)")
+	c.Flags().StringVar(&opts.match, "match", "", "watch the Prometheus targets that match `SELECTOR`, like "+fleet.Example+" (default: all)")
 	useConfig(c, &opts.config, &opts.tables, opts.check)
 	return c
 }
 
-// beside is the garbage collector's percentage for a program that runs beside an engine: memory is what the engine is short of, and what
-// collecting more often costs could not be measured.
-const beside = 60
+// gcPercent is the GC percentage while llmtop runs next to an engine: the engine needs the memory, and the CPU cost of
+// collecting more often was too small to measure.
+const gcPercent = 60
 
 func (o *attachOptions) run(ctx context.Context) error {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(beside)
+		debug.SetGCPercent(gcPercent)
 	}
 	o.exports.screen = !o.headless && o.view.visible()
 	for i, at := range o.addresses {
 		var err error
-		if o.addresses[i], err = addressOf(ctx, at); err != nil {
-			return o.explained(at, err)
+		if o.addresses[i], err = parseAddress(ctx, at); err != nil {
+			return o.addressError(at, err)
 		}
 	}
 	switch {
 	case o.headless && len(o.addresses) == 0 && o.traces.at == "":
-		return usagef("--headless needs an address to watch: llmtop attach --headless ADDRESS, or --otlp HOST:PORT")
+		return usagef("--headless needs an address: llmtop attach --headless ADDRESS, or --otlp HOST:PORT")
 	case !o.exports.screen && !o.exports.any() && !o.headless && len(o.tables.alerts) == 0 && o.recording.file == "":
-		return usagef("attach needs a terminal, or --plain; without one it can report, with --headless, or record: llmtop attach --record FILE ADDRESS...")
-	case len(o.zmq) > 0 && (len(o.addresses) != 1 || !api.IsAddress(o.addresses[0])):
-		return usagef("--zmq goes with the address of one server: llmtop attach --zmq tcp://127.0.0.1:5557 http://127.0.0.1:8000")
+		return usagef("attach needs a terminal: without one use --plain, --headless to report, or --record FILE to record")
+	case len(o.zmq) > 0 && (len(o.addresses) != 1 || !remote.IsAddress(o.addresses[0])):
+		return usagef("--zmq needs the address of exactly one server: llmtop attach --zmq tcp://127.0.0.1:5557 http://127.0.0.1:8000")
 	case o.match != "" && !slices.ContainsFunc(o.addresses, isFleet):
-		return usagef("--match chooses targets of a Prometheus: llmtop attach --match MATCH prometheus+http://HOST:PORT")
+		return usagef("--match needs the address of a Prometheus: llmtop attach --match SELECTOR prometheus+http://HOST:PORT")
 	}
-	if err := o.misplaced(); err != nil {
+	if err := o.checkAddressFlags(); err != nil {
 		return err
 	}
 	secret, err := token(o.tokenFile)
@@ -157,16 +151,17 @@ func (o *attachOptions) run(ctx context.Context) error {
 	return errors.Join(err, x.close())
 }
 
-// allHistories is how many bytes are remembered of all engines together, so that the screen can go back in time.
-const allHistories = 48 << 20
+// sharedHistoryBytes is the size of the history of all engines together, so that the screen can go back in time.
+const sharedHistoryBytes = 48 << 20
 
-// watch shows the engines until the user or a signal closes the screen, or without one until a signal comes. It returns them as they were then.
-func (o *attachOptions) watch(ctx context.Context, secret, key string, x *exporting) (*attached, error) {
+// watch shows the engines until the user or a signal closes the screen, or without a screen until a signal arrives. It
+// returns their final state.
+func (o *attachOptions) watch(ctx context.Context, secret, key string, x *metricsExport) (*attached, error) {
 	ctx, stop := interruptible(ctx, errClosed)
 	defer stop()
-	a := &attached{opt: o, token: secret, key: key, exporting: x, clock: o.traces.clock(), lanes: scrape.NewLanes()}
+	a := &attached{opt: o, token: secret, key: key, exporting: x, clock: o.traces.clock(), lanes: scrape.NewPollLimits()}
 	if o.exports.screen {
-		a.share = store.NewShare(allHistories, store.BesideHistory)
+		a.share = store.NewHistoryBudget(sharedHistoryBytes, store.AttachedHistory)
 	}
 	if o.several() {
 		var err error
@@ -174,7 +169,7 @@ func (o *attachOptions) watch(ctx context.Context, secret, key string, x *export
 			return nil, err
 		}
 	}
-	return a, a.recordedAll(a.run(ctx))
+	return a, a.closeRecording(a.run(ctx))
 }
 
 // run shows the engines until ctx ends or the screen is closed.
@@ -185,7 +180,7 @@ func (a *attached) run(ctx context.Context) error {
 	defer stop()
 	a.group = group
 	a.alerts = newAlerting(o.tables.alerts, o.exports.screen, false)
-	defer a.alerts.close() // it has no error
+	defer a.alerts.close() // always returns nil
 	a.sampled = make(chan struct{})
 	if err := a.addAll(ctx); err != nil {
 		close(a.sampled)
@@ -194,53 +189,53 @@ func (a *attached) run(ctx context.Context) error {
 	group.Go(guarded("sample host", func() error {
 		defer close(a.sampled)
 		defer a.machine.close()
-		return host.New(host.Options{Clock: a.clock, NoGPU: !a.local()}).Run(ctx, event.Tee{&a.self, &a.machine})
+		return host.New(host.Options{Clock: a.clock, NoGPU: !a.watchesLocal()}).Run(ctx, event.Tee{&a.self, &a.machine})
 	}))
-	o.tellHeadless()
+	o.announce()
 	group.Go(func() error {
 		defer stop()
 		if !o.exports.screen {
-			o.await(ctx)
+			o.waitLength(ctx)
 			return nil
 		}
 		cfg := o.view.screen()
-		cfg.Sessions, cfg.Recording, cfg.Note, cfg.Alerts = a.sessions, a.recorded, o.note, a.alerts.status()
+		cfg.Sessions, cfg.Recording, cfg.Note, cfg.Alerts = a.sessions, a.recordStatus, o.note, a.alerts.status()
 		return o.view.show(ctx, cfg)
 	})
 	return group.Wait()
 }
 
-// attached are the engines that are watched.
+// attached holds the watched engines.
 type attached struct {
 	opt       *attachOptions
 	token     string
-	key       string // of servers
-	exporting *exporting
+	key       string // API key of servers
+	exporting *metricsExport
 	alerts    *alerting
-	clock     runtime.Clock
-	group     *errgroup.Group // of what runs beside the screen
-	self      self
-	machine   machine         // samples of this machine, for servers that run on it
-	sampled   chan struct{}   // closed after the last sample
-	lanes     *scrape.Lanes   // of all servers
-	share     *store.Share    // what is remembered of all engines; nil: nothing, as nobody can look back
-	recorder  *trace.Recorder // of all engines together; nil: of the only one, or none
+	clock     engine.Clock
+	group     *errgroup.Group // everything that runs next to the screen
+	self      selfSample
+	machine   machine              // passes samples of this machine to the sessions of its servers
+	sampled   chan struct{}        // closed after the last sample
+	lanes     *scrape.PollLimits   // shared by all servers
+	share     *store.HistoryBudget // history of all engines; nil without a screen
+	recorder  *recording.Recorder  // records all engines together; nil: each session records itself, or nothing is recorded
 
-	mu      sync.Mutex // guards what follows
-	engines []engine
+	mu      sync.Mutex // guards engines
+	engines []attachedEngine
 }
 
-// engine is one of them.
-type engine struct {
+// attachedEngine is one watched engine.
+type attachedEngine struct {
 	at      string
 	session *session
-	client  *socket.Client // nil: a server over HTTP
-	fleet   bool           // it is a Prometheus that tells of others
+	client  *socket.Client // nil: HTTP server
+	fleet   bool           // a Prometheus that reports other engines
 
-	elsewhere bool // where it runs is not known
+	hostUnknown bool // unknown whether the engine runs on this machine
 }
 
-// addAll begins to watch what was asked for, or what there is.
+// addAll starts to watch the given addresses, or without any the event sockets found.
 func (a *attached) addAll(ctx context.Context) error {
 	o := a.opt
 	for _, at := range o.addresses {
@@ -257,20 +252,21 @@ func (a *attached) addAll(ctx context.Context) error {
 		return a.addTraces(ctx)
 	}
 	if len(o.addresses) == 0 {
-		if err := a.find(ctx); err != nil {
-			return err
+		if err := a.addDiscovered(ctx); err != nil {
+			return usageError{err}
 		}
 		a.group.Go(func() error { return a.discover(ctx) })
 	}
 	return nil
 }
 
-// add begins to watch the engine at an address. What cannot be used is told at once; whatever else goes wrong is shown on the screen.
+// add starts to watch the engine at an address. It returns an error for an unusable address; the screen shows later
+// errors.
 func (a *attached) add(ctx context.Context, at string) error {
 	if isFleet(at) {
 		return a.addFleet(ctx, at)
 	}
-	if api.IsAddress(at) {
+	if remote.IsAddress(at) {
 		return a.addServer(ctx, at)
 	}
 	client, err := socket.Dial(at, a.token, a.clock)
@@ -278,40 +274,44 @@ func (a *attached) add(ctx context.Context, at string) error {
 		return err
 	}
 	s := a.session(at, store.Options{Now: a.clock.Now, Targets: a.opt.targets})
-	a.alerts.over(s, a.called(at))
-	s.sink[0] = a.opt.view.hush(s.sink[0])
-	if err := a.record(s, trace.Source{Name: at}); err != nil {
+	a.alerts.watch(s, a.alertName(at))
+	s.sink[0] = a.opt.view.dropCastText(s.sink[0])
+	if err := a.record(s, recording.EngineEntry{Name: at}); err != nil {
 		return err
 	}
-	s.add("watch "+at, because(a.opt.note, func(ctx context.Context, sink event.Sink) error { return client.Run(ctx, withSelf{&a.self, sink}) }))
+	s.add("watch "+at, withReason(a.opt.note, func(ctx context.Context, sink event.Sink) error {
+		return client.Run(ctx, withSelfSample{&a.self, sink})
+	}))
 	a.group.Go(func() error { return a.watch(ctx, s, at) })
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.engines = append(a.engines, engine{at: at, session: s, client: client})
+	a.engines = append(a.engines, attachedEngine{at: at, session: s, client: client})
 	return nil
 }
 
-// watch runs a session until ctx ends. An engine that refuses to be watched ends the program if it is the only one; among others the
-// screen says so.
+// watch runs a session until ctx ends. If an engine refuses the connection (ErrToken, ErrVersion) and is the only one,
+// the error is returned if it was never reached or there is no screen; otherwise the screen shows it.
 func (a *attached) watch(ctx context.Context, s *session, at string) error {
 	err := s.run(ctx, func(own context.Context) error {
 		<-own.Done()
 		if ctx.Err() != nil {
-			<-a.sampled // the session is open for what is told until then
+			<-a.sampled // keep the session open for the last sample
 		}
 		return nil
 	})
 	switch refused := errors.Is(err, socket.ErrToken) || errors.Is(err, socket.ErrVersion); {
 	case err == nil, refused && len(a.opt.addresses) != 1:
 		return nil
-	case refused:
+	case refused && s.store.Snapshot().NeverReached():
 		return usageError{fmt.Errorf("attach %s: %w", at, err)}
+	case refused && a.opt.exports.screen:
+		return nil
 	}
 	return fmt.Errorf("attach %s: %w", at, err)
 }
 
-// called is what alerts call an engine: nothing if it is the only one.
-func (a *attached) called(at string) string {
+// alertName returns the name of an engine in alerts, "" if it is the only one.
+func (a *attached) alertName(at string) string {
 	if len(a.opt.addresses) == 1 {
 		return ""
 	}
@@ -321,19 +321,19 @@ func (a *attached) called(at string) string {
 func (a *attached) watches(at string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return slices.ContainsFunc(a.engines, func(e engine) bool { return e.at == at })
+	return slices.ContainsFunc(a.engines, func(e attachedEngine) bool { return e.at == at })
 }
 
-// sessions is what the screen shows of each.
+// sessions returns a session of the screen for each engine.
 func (a *attached) sessions() []ui.Session {
-	engines := a.shown()
+	engines := a.visibleEngines()
 	sessions := make([]ui.Session, len(engines))
 	for i, e := range engines {
-		sessions[i] = ui.Session{Name: e.at, Snapshots: e.session.store.Snapshot, Changed: e.session.store.Changed(), Past: e.session.past}
+		sessions[i] = ui.Session{Name: e.at, Snapshots: e.session.store.Snapshot, Changed: e.session.store.Changed(), Past: e.session.history}
 		if e.client != nil {
 			sessions[i].Actions = actions(e.client, e.at)
 		} else {
-			sessions[i].Actions.Report = reporting(report.Meta{Elsewhere: !api.IsLocal(e.at)})
+			sessions[i].Actions.Report = reporting(report.Meta{Remote: !remote.IsLocal(e.at)})
 		}
 	}
 	return sessions

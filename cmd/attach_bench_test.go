@@ -13,34 +13,34 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/runtime"
-	"github.com/llmtop/llmtop/runtime/native"
-	"github.com/llmtop/llmtop/runtime/socket"
+	"github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/runtime/engine/native"
+	"github.com/llmtop/llmtop/runtime/source/socket"
 )
 
-// emitter is an engine that computes nothing and tells of tokens: eight requests that never end, behind a socket.
+// emitter is an engine that computes nothing and emits tokens of eight endless requests over a socket.
 type emitter struct {
 	*socket.Server
-	clock runtime.Clock
+	clock engine.Clock
 	sent  int32
 }
 
-// talkers is how many requests an emitter has.
-const talkers = 8
+// emitterRequests is the number of requests of an emitter.
+const emitterRequests = 8
 
 func newEmitter(b *testing.B) *emitter {
 	b.Helper()
-	e := &emitter{clock: runtime.NewClock()}
+	e := &emitter{clock: engine.NewClock()}
 	var err error
 	e.Server, err = socket.Listen("unix:"+filepath.Join(b.TempDir(), "engine.sock"), socket.Options{Clock: e.clock})
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = e.Close() })
-	e.Emit(event.Event{Kind: event.KindEngine, At: e.clock.Now(), Layer: -1, Data: &event.Engine{
+	e.Emit(event.Event{Kind: event.KindEngine, At: e.clock.Now(), Layer: -1, Data: &event.EngineInfo{
 		Name: "emitter", Caps: event.CapTokens | event.CapQueue, State: event.EngineReady,
 	}})
-	for id := range event.RequestID(talkers) {
+	for id := range event.RequestID(emitterRequests) {
 		for _, state := range []event.State{event.StateQueued, event.StateDispatched} {
 			queued := event.Event{Kind: event.KindRequest, At: e.clock.Now(), Req: id + 1, State: state, Layer: -1}
 			if state == event.StateQueued {
@@ -52,13 +52,13 @@ func newEmitter(b *testing.B) *emitter {
 	return e
 }
 
-// run emits so many tokens a second for a while, every millisecond as many as are due.
+// run emits rate tokens per second for a while, in batches every millisecond.
 func (e *emitter) run(rate int, span time.Duration) (perSecond float64) {
 	began, sent := time.Now(), 0
 	for elapsed := time.Duration(0); elapsed < span; elapsed = time.Since(began) {
 		for due := int(float64(rate) * elapsed.Seconds()); sent < due; sent++ {
 			e.Emit(event.Event{
-				Kind: event.KindToken, At: e.clock.Now(), Req: event.RequestID(e.sent%talkers) + 1, Layer: -1, ID: e.sent % 4096, N: 1, Index: e.sent / talkers,
+				Kind: event.KindToken, At: e.clock.Now(), Req: event.RequestID(e.sent%emitterRequests) + 1, Layer: -1, ID: e.sent % 4096, N: 1, Index: e.sent / emitterRequests,
 			})
 			e.sent++
 		}
@@ -72,11 +72,11 @@ func attached(b *testing.B) (*emitter, *program) {
 	b.Helper()
 	e := newEmitter(b)
 	p := start(b, 160, 45, "attach", e.Address())
-	p.waitFor(b, "connected", "lost 0")
+	p.waitFor(b, "connected", "dropped 0")
 	return e, p
 }
 
-// BenchmarkAttachedSlow: the whole program beside an engine of 1,000 tokens a second.
+// BenchmarkAttachedSlow measures the whole program next to an engine with 1,000 tokens/s.
 func BenchmarkAttachedSlow(b *testing.B) {
 	e, p := attached(b)
 	for b.Loop() {
@@ -88,7 +88,8 @@ func BenchmarkAttachedSlow(b *testing.B) {
 	}
 }
 
-// BenchmarkAttachedFast: how many tokens a second reach the store of another process with the screen on, none of them lost.
+// BenchmarkAttachedFast measures how many tokens/s reach the store of another process with the screen on, without
+// drops.
 func BenchmarkAttachedFast(b *testing.B) {
 	e, p := attached(b)
 	for b.Loop() {
@@ -96,7 +97,7 @@ func BenchmarkAttachedFast(b *testing.B) {
 		for rate := 100_000; rate <= 3_000_000; rate += 100_000 {
 			reached := e.run(rate, 2*time.Second)
 			time.Sleep(time.Second)
-			if !strings.Contains(p.text(), "lost 0") || !strings.Contains(p.text(), "missing 0") {
+			if !strings.Contains(p.text(), "dropped 0") || !strings.Contains(p.text(), "missed 0") {
 				break
 			}
 			most = max(most, reached)
@@ -106,14 +107,14 @@ func BenchmarkAttachedFast(b *testing.B) {
 	}
 }
 
-// BenchmarkAttachedSoak: the resident size after ten million tokens of requests that never end.
+// BenchmarkAttachedSoak measures the resident size after ten million tokens of endless requests.
 func BenchmarkAttachedSoak(b *testing.B) {
 	const rate, total = 400_000, 10_000_000
 	e, p := attached(b)
 	for b.Loop() {
 		e.run(rate, total/rate*time.Second)
 		time.Sleep(time.Second)
-		if !strings.Contains(p.text(), "lost 0") {
+		if !strings.Contains(p.text(), "dropped 0") {
 			b.Errorf("events were lost:\n%s", p.text())
 		}
 		b.ReportMetric(resident(b, p.cmd.Process.Pid), "MB-RSS")
@@ -132,15 +133,15 @@ func (t *tap) Emit(e event.Event) {
 	}
 }
 
-// BenchmarkReaders: what it costs the engine to be measured and to tell of it over a socket, to nobody, to llmtop on a screen, and to
-// an llmtop that has been stopped. Each is compared with hooks off and nothing told, in turns. The engine has one thread, so that readers
-// have a core of their own.
+// BenchmarkReaders measures what it costs the engine to be measured and to send events over a socket: to nobody, to
+// llmtop on a screen, and to a stopped llmtop. Each is compared, in turns, with hooks off and no events. The engine has
+// one thread, so that readers have their own core.
 func BenchmarkReaders(b *testing.B) {
-	clock := runtime.NewClock()
-	load := func(_ context.Context, report func(runtime.LoadStage)) (runtime.Engine, error) {
+	clock := engine.NewClock()
+	load := func(_ context.Context, report func(engine.LoadStage)) (engine.Engine, error) {
 		return native.OpenDemo(native.Options{Threads: 1, Report: report})
 	}
-	s := runtime.New(load, runtime.Options{Clock: clock, Sampler: native.NewSampler})
+	s := engine.New(load, engine.Options{Clock: clock, Sampler: native.NewSampler})
 	server, err := socket.Listen("unix:"+filepath.Join(b.TempDir(), "engine.sock"), socket.Options{Clock: clock})
 	if err != nil {
 		b.Fatal(err)
@@ -155,12 +156,12 @@ func BenchmarkReaders(b *testing.B) {
 		stop()
 		<-ended
 	})
-	cost := func() float64 { // of telling, in per cent
+	cost := func() float64 { // of sending, in percent
 		var ratios []float64
 		for i := range 60 {
-			var took [2]float64 // with nothing told, and with everything
+			var took [2]float64 // without and with events
 			for turn := range 2 {
-				on := (i + turn) % 2 // who goes first takes turns as well
+				on := (i + turn) % 2 // alternate which goes first
 				took[on] = t.measure(b, s, on == 1)
 			}
 			ratios = append(ratios, 100*(took[1]/took[0]-1))
@@ -182,15 +183,15 @@ func BenchmarkReaders(b *testing.B) {
 	}
 }
 
-// measured is how many tokens a measurement generates.
+// measured is the number of tokens generated per measurement.
 const measured = 900
 
-// measure is the time that a generation takes with hooks on and events told, or with neither.
-func (t *tap) measure(b *testing.B, s *runtime.Scheduler, on bool) float64 {
+// measure returns the time of a generation, with hooks and events or without.
+func (t *tap) measure(b *testing.B, s *engine.Scheduler, on bool) float64 {
 	b.Helper()
-	s.SetHooks(runtime.Hooks{Split: on, Experts: on})
+	s.SetHooks(engine.Hooks{Split: on, Experts: on})
 	t.on.Store(on)
-	h, err := s.Submit(runtime.Request{Text: "Call me Ishmael.", MaxTokens: measured, IgnoreEOS: true, Params: runtime.Params{Seed: 1}})
+	h, err := s.Submit(engine.Request{Text: "Call me Ishmael.", MaxTokens: measured, IgnoreEOS: true, Params: engine.Params{Seed: 1}})
 	if err != nil {
 		b.Fatal(err)
 	}

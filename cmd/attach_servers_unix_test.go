@@ -17,10 +17,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/llmtop/llmtop/runtime/peer"
+	"github.com/llmtop/llmtop/runtime/source/peer"
 )
 
-// fakeServer answers as vLLM does, with counters that the test sets.
+// fakeServer answers like vLLM, with counters that the test sets.
 type fakeServer struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -69,7 +69,7 @@ func (f *fakeServer) set(down bool, tokens int) {
 	f.down, f.tokens = down, tokens
 }
 
-// documentOf is a report of llmtop's, as far as the tests look at it.
+// documentOf is the part of a report that the tests read.
 type documentOf struct {
 	Engine struct{ Name, Version string }
 	Model  struct{ Name string }
@@ -87,7 +87,7 @@ func decoded(t *testing.T, raw []byte) (d documentOf) {
 	return d
 }
 
-// replayed is the report of a recording.
+// replayed returns the report of a recording.
 func replayed(t *testing.T, file string) documentOf {
 	t.Helper()
 	path, err := binary()
@@ -101,7 +101,7 @@ func replayed(t *testing.T, file string) documentOf {
 	return decoded(t, raw)
 }
 
-// startIn runs llmtop in a folder of its own, where it writes reports.
+// startIn runs llmtop in its own folder, where it writes reports.
 func startIn(t *testing.T, dir string, args ...string) *program {
 	t.Helper()
 	path, err := binary()
@@ -113,7 +113,7 @@ func startIn(t *testing.T, dir string, args ...string) *program {
 	return startCommand(t, 160, 45, c)
 }
 
-// report has the report of the moment written, and reads it.
+// report makes the program write its current report, and returns it.
 func (p *program) report(t *testing.T, dir string) documentOf {
 	t.Helper()
 	p.keys(t, "1S")
@@ -130,7 +130,7 @@ func (p *program) report(t *testing.T, dir string) documentOf {
 	return documentOf{}
 }
 
-// TestAttachServer watches a server over HTTP that goes away, and comes back with counters that have begun anew; what was recorded shows the same.
+// TestAttachServer watches an HTTP server that stops and restarts with reset counters. The recording shows the same.
 func TestAttachServer(t *testing.T) {
 	f, dir := newFakeServer(t), t.TempDir()
 	file := filepath.Join(dir, "session.llmtop")
@@ -139,12 +139,12 @@ func TestAttachServer(t *testing.T) {
 	p.keys(t, "7")
 	p.waitFor(t, "<100 ms", "reported") // TTFT in the first bucket
 	f.set(true, 1000)
-	p.waitFor(t, "DISCONNECTED", "answers 503")
+	p.waitFor(t, "DISCONNECTED", "HTTP 503")
 	f.set(false, 5)
 	p.waitFor(t, "RESTARTED (1)")
 	r := p.report(t, dir)
 	if r.Engine.Name != "vLLM" || r.Engine.Version != "0.11.2" || r.Model.Name != "org/fake" || r.Totals.Generated == 0 {
-		t.Errorf("the report says %+v", r)
+		t.Errorf("report %+v", r)
 	}
 	p.keys(t, "q")
 	if code := p.exit(t); code != 0 {
@@ -152,7 +152,7 @@ func TestAttachServer(t *testing.T) {
 	}
 	again := replayed(t, file)
 	if again.Engine != r.Engine || again.Model != r.Model || again.Totals.Generated < r.Totals.Generated {
-		t.Errorf("recorded was %+v, the screen said %+v before", again, r)
+		t.Errorf("recorded %+v, the screen showed %+v", again, r)
 	}
 	q := start(t, 160, 45, "replay", file, "--speed", "16")
 	q.waitFor(t, "vLLM", "org/fake")
@@ -160,13 +160,13 @@ func TestAttachServer(t *testing.T) {
 	q.waitFor(t, "RESTARTED (1)", "<100 ms")
 }
 
-// TestSeveralServers: they are listed with their sums, and one of them can be put on show.
+// TestSeveralServers checks the list of servers with their sums, and that one of them can be opened.
 func TestSeveralServers(t *testing.T) {
 	p := start(t, 160, 45, "attach", newFakeServer(t).URL, newFakeServer(t).URL, newFakeServer(t).URL, "--interval", "100ms")
 	p.keys(t, "7")
-	p.waitFor(t, "3 engines", "sum", "9", "12") // of 3 that work on 3 requests each, with 4 that wait
+	p.waitFor(t, "3 engines", "sum", "9", "12") // three with 3 running requests each, 4 waiting in total
 	p.keys(t, "\x1b[B\r")
-	p.waitFor(t, "/3 http://127.0.0.1", "where the first token's time goes") // rows stand by name, engines in the order of the command line
+	p.waitFor(t, "/3 http://127.0.0.1", "time to first token by component") // rows are sorted by name, engines by the order of the command line
 }
 
 func posted(url, body string) error {
@@ -179,7 +179,7 @@ func posted(url, body string) error {
 	return err
 }
 
-// generate has a server generate once.
+// generate sends a server one request.
 func generate(t *testing.T, url, body string) {
 	t.Helper()
 	if err := posted(url, body); err != nil {
@@ -187,7 +187,7 @@ func generate(t *testing.T, url, body string) {
 	}
 }
 
-// generating has a server generate again and again until the test says that it is enough.
+// generating sends a server requests until the test calls enough.
 func generating(t *testing.T, url, path, body string) (enough func()) {
 	t.Helper()
 	stop, ended := make(chan struct{}), make(chan struct{})
@@ -199,7 +199,7 @@ func generating(t *testing.T, url, path, body string) (enough func()) {
 				return
 			default:
 			}
-			if posted(url+path, body) != nil { // it has been killed
+			if posted(url+path, body) != nil { // the server was killed
 				time.Sleep(10 * time.Millisecond)
 			}
 		}
@@ -213,7 +213,7 @@ func generating(t *testing.T, url, path, body string) (enough func()) {
 	return enough
 }
 
-// TestAttachLlamaServer watches a real llama-server: its slots while they work, its end, and its restart.
+// TestAttachLlamaServer watches a real llama-server: its slots under load, its end, and its restart.
 func TestAttachLlamaServer(t *testing.T) {
 	server := peer.LlamaServer(t, "", "--metrics", "--parallel", "2", "--ctx-size", "2048", "--threads", "1")
 	dir := t.TempDir()
@@ -234,18 +234,18 @@ func TestAttachLlamaServer(t *testing.T) {
 	want := tokensOf(t, again.URL)
 	r := p.report(t, dir)
 	if r.Engine.Name != "llama.cpp" || r.Totals.Generated < want || r.Totals.Finished != "" { // it counts no requests
-		t.Errorf("the report says %+v; the server has counted %d tokens since it was started anew", r, want)
+		t.Errorf("report %+v; the server counted %d tokens since its restart", r, want)
 	}
 	p.keys(t, "q")
 	if code := p.exit(t); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 	if again := replayed(t, file); again != r {
-		t.Errorf("recorded was %+v, the screen said %+v", again, r)
+		t.Errorf("recorded %+v, the screen showed %+v", again, r)
 	}
 }
 
-// tokensOf is how many tokens a llama-server has generated, by its metrics.
+// tokensOf returns how many tokens a llama-server has generated, from its metrics.
 func tokensOf(t *testing.T, url string) (n uint64) {
 	t.Helper()
 	resp, err := http.Get(url + "/metrics")
@@ -264,27 +264,27 @@ func tokensOf(t *testing.T, url string) (n uint64) {
 	return n
 }
 
-// TestAttachOllama watches a real Ollama: that it has no model in memory, and which one it loads.
+// TestAttachOllama watches a real Ollama: with no model in memory, and when it loads one.
 func TestAttachOllama(t *testing.T) {
 	server := peer.Ollama(t)
 	p := start(t, 160, 45, "attach", server.URL, "--interval", "200ms")
 	p.waitFor(t, "Ollama", "connected")
 	generate(t, server.URL+"/api/generate", `{"model":"`+peer.OllamaModel+`","prompt":"Call me Ishmael.","stream":false,"options":{"num_predict":8}}`)
 	p.waitFor(t, peer.OllamaModel)
-	if runtime.GOOS == "linux" { // where its llama-server is found, requests are seen in the slots of that
+	if runtime.GOOS == "linux" { // requests are visible in the slots of its llama-server
 		p.waitFor(t, "1 slot, idle", " cores ")
 		defer generating(t, server.URL, "/api/generate", `{"model":"`+peer.OllamaModel+`","prompt":"Call me Ishmael.","stream":false,"options":{"num_predict":900}}`)()
-		p.waitFor(t, "by how far requests were at two looks", "tok/s", "#1")
+		p.waitFor(t, "from slot progress between two polls", "tok/s", "#1")
 	}
 	p.keys(t, "7")
 	p.waitFor(t, "gpu memory", "not reported")
 }
 
-// TestALlamaServerFallsAsleep: being watched does not keep a real llama-server awake that has metrics, and does not wake it.
-func TestALlamaServerFallsAsleep(t *testing.T) {
+// TestLlamaServerFallsAsleep checks that watching neither keeps a llama-server with metrics awake nor wakes it.
+func TestLlamaServerFallsAsleep(t *testing.T) {
 	server := peer.LlamaServer(t, "", "--metrics", "--sleep-idle-seconds", "2", "--parallel", "2", "--threads", "1")
 	p := start(t, 160, 45, "attach", server.URL, "--interval", "200ms")
-	p.waitFor(t, "engine paused", "the model sleeps", "session   0 out")
+	p.waitFor(t, "engine paused", "asleep", "session   0 out")
 	generate(t, server.URL+"/completion", `{"prompt":"Call me Ishmael.","n_predict":4,"ignore_eos":true}`)
 	p.waitFor(t, "session   4 out")
 	for end := time.Now().Add(time.Minute); strings.Count(server.Log(), "entering sleeping state") < 2; time.Sleep(20 * time.Millisecond) {
@@ -295,8 +295,8 @@ func TestALlamaServerFallsAsleep(t *testing.T) {
 	p.waitFor(t, "engine paused")
 }
 
-// TestAllServersOfTheChoice: of several servers that run here, "a" watches them all, as a list.
-func TestAllServersOfTheChoice(t *testing.T) {
+// TestWatchAllServers checks that "a" in the list of servers found watches them all.
+func TestWatchAllServers(t *testing.T) {
 	path, err := binary()
 	if err != nil {
 		t.Fatal(err)
@@ -311,17 +311,18 @@ func TestAllServersOfTheChoice(t *testing.T) {
 	p.waitFor(t, "Engines", "sum", "idle", one.URL, two.URL)
 }
 
-// TestAKeyDoesNotGoOverPlainHTTP: to another machine it is not sent without https, unless the user says so.
-func TestAKeyDoesNotGoOverPlainHTTP(t *testing.T) {
+// TestKeyIsNotSentUnencrypted checks that the API key goes to another machine only over HTTPS, unless the user allows
+// it.
+func TestKeyIsNotSentUnencrypted(t *testing.T) {
 	t.Setenv("LLMTOP_API_KEY", "sk-very-secret")
 	p := start(t, 160, 45, "attach", "http://gpu1.example:8000")
 	if code := p.exit(t); code != 2 {
 		t.Errorf("exit code %d, want 2", code)
 	}
-	p.waitFor(t, "attach http://gpu1.example:8000: the API key would go over the network in the clear", "--api-key-over-http")
+	p.waitFor(t, "attach http://gpu1.example:8000: the API key would be sent unencrypted", "--api-key-over-http")
 	if strings.Contains(p.text(), "secret") {
 		t.Errorf("the key is on the screen:\n%s", p.text())
 	}
-	q := start(t, 160, 45, "attach", newFakeServer(t).URL) // this machine's own
+	q := start(t, 160, 45, "attach", newFakeServer(t).URL) // on this machine
 	q.waitFor(t, "org/fake")
 }

@@ -18,20 +18,20 @@ import (
 	"testing"
 	"time"
 
-	"github.com/llmtop/llmtop/profiler/trace"
-	"github.com/llmtop/llmtop/runtime/native/gguf"
+	"github.com/llmtop/llmtop/profiler/recording"
+	"github.com/llmtop/llmtop/runtime/engine/native/gguf"
 )
 
-// ready is a server that answers by a function, and keeps what it was asked.
-type ready struct {
+// requestLog is a server that answers with a function and keeps its requests.
+type requestLog struct {
 	*httptest.Server
 	mu    sync.Mutex
 	asked []string // method, path, key, body
 }
 
-func serving(t *testing.T, answer http.HandlerFunc) *ready {
+func serving(t *testing.T, answer http.HandlerFunc) *requestLog {
 	t.Helper()
-	r := &ready{}
+	r := &requestLog{}
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		body, _ := io.ReadAll(q.Body)
 		r.mu.Lock()
@@ -43,8 +43,8 @@ func serving(t *testing.T, answer http.HandlerFunc) *ready {
 	return r
 }
 
-// with waits for a question that holds all of some words.
-func (r *ready) with(t *testing.T, words ...string) {
+// with waits for a request that contains all words.
+func (r *requestLog) with(t *testing.T, words ...string) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		r.mu.Lock()
@@ -60,10 +60,10 @@ func (r *ready) with(t *testing.T, words ...string) {
 			}
 		}
 	}
-	t.Fatalf("it was never asked with %q, but\n%s", words, strings.Join(r.asked, "\n"))
+	t.Fatalf("no request with %q, got\n%s", words, strings.Join(r.asked, "\n"))
 }
 
-// quit ends the program as its user does.
+// quit ends the program with q.
 func (p *program) quit(t *testing.T) {
 	t.Helper()
 	p.keys(t, "q")
@@ -74,7 +74,7 @@ func (p *program) quit(t *testing.T) {
 
 const probeKey = "sk-very-secret-indeed"
 
-// locked lists two models and generates, for those who have the key.
+// locked is a handler that lists two models and generates for requests with the key.
 func locked(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Header.Get("Authorization") != "Bearer "+probeKey:
@@ -93,7 +93,8 @@ func locked(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestProbesWithAKey: a server that wants a key is watched and probed with that of a file, which nothing that is shown or written holds.
+// TestProbesWithAKey checks that a server that needs a key is watched and probed with the key of a file, and that the
+// key appears nowhere.
 func TestProbesWithAKey(t *testing.T) {
 	s, dir := serving(t, locked), t.TempDir()
 	file, recording := filepath.Join(dir, "key"), filepath.Join(dir, "session.llmtop")
@@ -101,7 +102,7 @@ func TestProbesWithAKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := start(t, 160, 45, "attach", s.URL, "--interval", "100ms")
-	q.waitFor(t, "NOT REACHED since llmtop began", "the server needs a key: --api-key-file FILE")
+	q.waitFor(t, "UNREACHABLE since llmtop started", "API key required: set --api-key-file FILE")
 	q.quit(t)
 	p := startIn(t, dir, "attach", s.URL, "--api-key-file", file, "--probe=1s", "--probe-model", "large", "--record", recording, "--interval", "100ms")
 	p.waitFor(t, "OpenAI-compatible", "connected", "small and 1 more")
@@ -109,15 +110,15 @@ func TestProbesWithAKey(t *testing.T) {
 	p.keys(t, "2")
 	p.waitFor(t, "probe", "finished")
 	p.keys(t, "7")
-	p.waitFor(t, "TTFT, TPOT and E2EL of probes", "measured")
+	p.waitFor(t, "probe TTFT, TPOT and E2EL", "measured")
 	if r := p.report(t, dir); r.Engine.Name != "OpenAI-compatible" {
-		t.Errorf("the report says %+v", r)
+		t.Errorf("report %+v", r)
 	}
 	shown := p.text()
 	p.quit(t)
-	said := append(linesOf(t, recording), shown)
+	texts := append(linesOf(t, recording), shown)
 	p.mu.Lock()
-	said = append(said, string(p.tail))
+	texts = append(texts, string(p.tail))
 	p.mu.Unlock()
 	files, err := filepath.Glob(filepath.Join(dir, "*.*"))
 	if err != nil || len(files) < 2 {
@@ -128,19 +129,19 @@ func TestProbesWithAKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		said = append(said, string(raw))
+		texts = append(texts, string(raw))
 	}
-	for _, text := range said {
+	for _, text := range texts {
 		if strings.Contains(text, "very-secret") {
 			t.Errorf("the key is in\n%.300s", text)
 		}
 	}
 }
 
-// linesOf are the lines of a recording.
+// linesOf returns the lines of a recording.
 func linesOf(t *testing.T, path string) (lines []string) {
 	t.Helper()
-	rec, err := trace.Open(path)
+	rec, err := recording.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,13 +157,13 @@ func linesOf(t *testing.T, path string) (lines []string) {
 		lines = append(lines, string(e.Line))
 	}
 	if all := strings.Join(lines, ""); !strings.Contains(all, "OpenAI-compatible") || !strings.Contains(all, "probe") {
-		t.Errorf("of what was on the screen, %d lines are recorded:\n%.2000s", len(lines), all)
+		t.Errorf("%d lines of the screen are recorded:\n%.2000s", len(lines), all)
 	}
 	return lines
 }
 
-// TestAKeyGoesOverHTTPWhereThatIsAllowed: to another machine, which a proxy leads to here.
-func TestAKeyGoesOverHTTPWhereThatIsAllowed(t *testing.T) {
+// TestKeyOverHTTPIfAllowed checks --api-key-over-http to another machine, which a proxy redirects here.
+func TestKeyOverHTTPIfAllowed(t *testing.T) {
 	s := serving(t, locked)
 	path, err := binary()
 	if err != nil {
@@ -176,7 +177,7 @@ func TestAKeyGoesOverHTTPWhereThatIsAllowed(t *testing.T) {
 	p.quit(t)
 }
 
-// published sends messages to the first who subscribes, as vLLM does, until the test ends.
+// published sends messages to the first subscriber, like vLLM, until the test ends.
 func published(t *testing.T, payload []byte) (at string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -195,7 +196,7 @@ func published(t *testing.T, payload []byte) (at string) {
 		if _, err := io.ReadFull(c, make([]byte, 64+27+3)); err != nil { // a greeting, its READY, a subscription
 			return
 		}
-		for n := 0; ; n += 2 { // every other one is lost
+		for n := 0; ; n += 2 { // drops every other one
 			m := []byte("\x01\x00\x01\x08\x00\x00\x00\x00\x00\x00" + string([]byte{byte(n >> 8), byte(n)}))
 			if _, err := c.Write(append(append(m, 0, byte(len(payload))), payload...)); err != nil {
 				return
@@ -206,17 +207,18 @@ func published(t *testing.T, payload []byte) (at string) {
 	return "tcp://" + l.Addr().String()
 }
 
-// TestZMQ shows what a server publishes beside what it answers, and how much of it was lost.
+// TestZMQ checks that the events of a ZMQ socket are shown with the metrics of its server, with the number of dropped
+// ones.
 func TestZMQ(t *testing.T) {
 	payload := []byte("\x92\x01\x91\x93\xabBlockStored\x92\x01\x02\xc0") // one event of two blocks
 	p := start(t, 160, 45, "attach", newFakeServer(t).URL, "--zmq", published(t, payload), "--interval", "100ms")
-	p.waitFor(t, "vLLM", "org/fake", "connected", "lost")
+	p.waitFor(t, "vLLM", "org/fake", "connected", "dropped")
 	p.keys(t, "7")
 	p.waitFor(t, "kv blocks stored", "kv blocks removed")
 	p.quit(t)
 }
 
-// TestImatrix shows the experts that a file has counted beside a server that tells of none.
+// TestImatrix checks that the expert counts of a file are shown next to a server that reports none.
 func TestImatrix(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "imatrix.gguf")
 	w := gguf.NewWriter(3).Set("general.type", "imatrix").Set("imatrix.chunk_count", uint32(4)).Set("imatrix.chunk_size", uint32(8))
@@ -239,7 +241,8 @@ func TestImatrix(t *testing.T) {
 	p.quit(t)
 }
 
-// TestDrain takes what TensorRT-LLM hands out once only when it is told to, and says what that means.
+// TestDrain checks that the one-shot iterations of TensorRT-LLM are read only with --drain, and that the screen says
+// so.
 func TestDrain(t *testing.T) {
 	const iteration = `[{"iter":1,"iterLatencyMS":7.5,"numActiveRequests":4,"kvCacheStats":{"usedNumBlocks":50,"maxNumBlocks":100,"tokensPerBlock":32,"cacheHitRate":0.25}}]`
 	for _, drain := range []bool{false, true} {
@@ -258,10 +261,10 @@ func TestDrain(t *testing.T) {
 		p := start(t, 160, 45, "attach", s.URL, fmt.Sprintf("--drain=%v", drain), "--interval", "100ms")
 		p.waitFor(t, "TensorRT-LLM", "connected")
 		if drain {
-			p.waitFor(t, "--drain: iterations that llmtop reads no other reader gets", "50 %")
+			p.waitFor(t, "--drain: other readers miss the iterations that llmtop reads", "50 %")
 			s.with(t, "GET /metrics ")
 		} else {
-			p.waitFor(t, "its iterations are taken with --drain")
+			p.waitFor(t, "read the iterations with --drain")
 		}
 		p.keys(t, "7")
 		p.waitFor(t, "TensorRT-LLM · 1.2.0 · m")
@@ -269,14 +272,14 @@ func TestDrain(t *testing.T) {
 		s.mu.Lock()
 		for _, asked := range s.asked {
 			if !drain && strings.HasPrefix(asked, "GET /metrics ") {
-				t.Errorf("it was asked for %s", asked)
+				t.Errorf("unexpected request for %s", asked)
 			}
 		}
 		s.mu.Unlock()
 	}
 }
 
-// TestMatch asks a Prometheus only for the targets that were chosen.
+// TestMatch checks that only the selected targets are queried from Prometheus.
 func TestMatch(t *testing.T) {
 	const match = `job="vllm",cluster=~"eu-.*"`
 	s := serving(t, func(w http.ResponseWriter, r *http.Request) {
@@ -308,21 +311,22 @@ func TestMatch(t *testing.T) {
 	p.quit(t)
 }
 
-// TestALiarLeavesTheScreenAlone: of a server that says a length that is too short the rest comes where no answer is expected, which is nothing for the screen.
-func TestALiarLeavesTheScreenAlone(t *testing.T) {
+// TestWrongContentLength checks that the bytes after a too short Content-Length, which the HTTP client logs, do not
+// reach the screen.
+func TestWrongContentLength(t *testing.T) {
 	s := serving(t, func(w http.ResponseWriter, _ *http.Request) {
 		c, _, err := http.NewResponseController(w).Hijack()
 		if err != nil {
 			return
 		}
 		defer c.Close()
-		for range 20 { // each of which the client may notice, or not
+		for range 20 { // the client may or may not notice
 			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}lies, and lies")
 			time.Sleep(time.Millisecond)
 		}
 	})
 	p := start(t, 120, 30, "attach", s.URL, "--interval", "100ms")
-	p.waitFor(t, "NOT REACHED since llmtop began", "no inference engine was recognised there")
+	p.waitFor(t, "UNREACHABLE since llmtop started", "no supported inference engine found at this address")
 	for asked := 0; asked < 12; time.Sleep(5 * time.Millisecond) {
 		s.mu.Lock()
 		asked = len(s.asked)
@@ -333,6 +337,6 @@ func TestALiarLeavesTheScreenAlone(t *testing.T) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if strings.Contains(string(p.tail), "lies") || strings.Contains(string(p.tail), "nsolicited") {
-		t.Errorf("what it sends is on the terminal: %q", p.tail)
+		t.Errorf("its body is on the terminal: %q", p.tail)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// TestAttach watches a served engine, prompts it, sees it die, and come back.
+// TestAttach watches a served engine, sends it a prompt, and sees it stop and come back.
 func TestAttach(t *testing.T) {
 	path, err := binary()
 	if err != nil {
@@ -35,7 +35,7 @@ func TestAttach(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = engine.Wait()
-	p.waitFor(t, "DISCONNECTED since", "finished") // what was seen is kept
+	p.waitFor(t, "DISCONNECTED since", "finished") // the data stays
 	engine = serve()
 	p.waitFor(t, "RESTARTED")
 	p.keys(t, "q")
@@ -48,7 +48,7 @@ func TestAttach(t *testing.T) {
 	}
 }
 
-// TestReplayOnTheScreen records a run, replays it, and steers the replay.
+// TestReplayOnTheScreen records a run and steers its replay.
 func TestReplayOnTheScreen(t *testing.T) {
 	path, err := binary()
 	if err != nil {
@@ -65,7 +65,7 @@ func TestReplayOnTheScreen(t *testing.T) {
 	time.Sleep(300 * time.Millisecond)
 	p.keys(t, "\x1b[F") // end
 	p.waitFor(t, "2 done", "llmtop demo MoE")
-	p.keys(t, "\x1b[H") // begin
+	p.keys(t, "\x1b[H") // start
 	time.Sleep(300 * time.Millisecond)
 	p.keys(t, "q")
 	if code := p.exit(t); code != 0 {

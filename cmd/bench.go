@@ -13,11 +13,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/llmtop/llmtop/profiler/compat"
-	"github.com/llmtop/llmtop/runtime/bench"
-	"github.com/llmtop/llmtop/runtime/native"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/runtime/engine/native"
+	"github.com/llmtop/llmtop/runtime/engine/workload"
 )
 
-// benchOptions are what the bench command is told.
+// benchOptions are the flags of the bench command.
 type benchOptions struct {
 	runOptions
 	suite       bool
@@ -34,29 +35,36 @@ type benchOptions struct {
 	groups      map[string]string
 	screen      bool
 	compat      string
-	remote      *remote
+	remote      *benchTarget
 	benchExtras
 }
 
-// benchTokens is how many tokens a request of a benchmark generates.
+// benchTokens is the default output length of a benchmark request, in tokens.
 const benchTokens = 64
 
 func newBenchCommand() *cobra.Command {
-	opts := benchOptions{remote: &remote{}}
+	opts := benchOptions{remote: &benchTarget{}}
 	c := &cobra.Command{
 		Use:   "bench [MODEL.gguf | URL | unix:PATH | tcp:HOST:PORT]",
-		Short: "Measure an engine with a workload",
-		Long: `bench sends requests to a model that llmtop runs, to a server that speaks the interface of OpenAI or Ollama, or to an engine that others
-may use over its event socket, so many side by side (--concurrency) or a second (--rate), and reports what they measured. Every point of the
-workload is repeated, the points in turn; what the repeats differ by tells what a number is worth.
+		Short: "Measure an engine under a workload",
+		Long: `bench sends requests to a model that llmtop runs, to a server with the OpenAI or Ollama API, or to
+an engine behind an event socket, at fixed concurrency (--concurrency) or at a fixed rate (--rate),
+and reports the measurements. It repeats every point of the workload, in turns; the spread of the
+repeats shows how reliable a number is.
 
-The prompts are texts of exactly so many tokens (--prompt-tokens), unless -p, -f, --prompts or --suite names others. Outputs have exactly
---tokens tokens, unless --honour-eos lets a model end its text. Ctrl-c ends a benchmark early: the report has what was measured until then.`,
+Prompts have exactly --prompt-tokens tokens, unless you give your own with -p, -f, --prompts or
+--suite. Outputs have exactly --tokens tokens, unless --honour-eos is set. Ctrl-C stops early and
+reports what was measured.`,
 		Example: `  llmtop bench
   llmtop bench model.gguf --concurrency 1,2,4 --prompt-tokens 512 --json report.json
   llmtop bench --rate 5,10 --suite --repeats 3
   llmtop bench http://127.0.0.1:8080 --concurrency 1,8 --compat vllm`,
-		Args: cobra.MaximumNArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usagef("bench takes one model, server or engine: llmtop bench %s", args[0])
+			}
+			return nil
+		},
 		RunE: func(c *cobra.Command, args []string) error {
 			return opts.run(c)
 		},
@@ -72,23 +80,23 @@ The prompts are texts of exactly so many tokens (--prompt-tokens), unless -p, -f
 func (o *benchOptions) bind(c *cobra.Command) {
 	o.runOptions.bind(c)
 	flags := c.Flags()
-	flags.StringArrayVarP(&o.prompts.texts, "prompt", "p", nil, "prompt; may be given several times")
-	flags.StringArrayVarP(&o.prompts.files, "file", "f", nil, "file that holds one prompt; may be given several times")
-	flags.StringVar(&o.promptsFile, "prompts", "", `file of prompts, a line each: {"prompt": "…", "max_tokens": 64, "group": "…", "label": "…"}`)
-	flags.BoolVar(&o.suite, "suite", false, "the built-in model's prompts")
-	flags.IntSliceVar(&o.lengths, "prompt-tokens", []int{32, 128, 512}, "lengths of the prompts")
-	flags.IntSliceVar(&o.concurrency, "concurrency", []int{1}, "requests side by side; one point each")
-	flags.Float64SliceVar(&o.rates, "rate", nil, "requests/s, whatever becomes of those before; one point each")
+	flags.StringArrayVarP(&o.prompts.texts, "prompt", "p", nil, "prompt `TEXT` (repeatable)")
+	flags.StringArrayVarP(&o.prompts.files, "file", "f", nil, "`FILE` with one prompt (repeatable)")
+	flags.StringVar(&o.promptsFile, "prompts", "", "`FILE` of prompts in JSON Lines: {\"prompt\": \"…\", \"max_tokens\": 64, \"group\": \"…\", \"label\": \"…\"}")
+	flags.BoolVar(&o.suite, "suite", false, "use the prompts of the built-in model")
+	flags.IntSliceVar(&o.lengths, "prompt-tokens", []int{32, 128, 512}, "prompt lengths in tokens, one point each")
+	flags.IntSliceVar(&o.concurrency, "concurrency", []int{1}, "concurrent requests, one point each")
+	flags.Float64SliceVar(&o.rates, "rate", nil, "request rates in requests/s, one point each (open loop)")
 	o.burstiness = 1
-	flags.Var(&o.burstiness, "burstiness", "how requests of a --rate come: 1 Poisson, less in bursts, more steadily, inf at a constant interval")
-	flags.IntVar(&o.requests, "requests", 0, "requests of each run (default: 8, or one of every prompt)")
-	flags.IntVar(&o.repeats, "repeats", 5, "runs of each point")
-	flags.IntVar(&o.warmup, "warmup", 1, "requests before the first run of each point that count for nothing")
-	flags.IntVar(&o.cold, "cold", 0, "load the model anew so many times, for one request each: cold TTFT")
-	flags.BoolVar(&o.honourEOS, "honour-eos", false, "let a model end its text before --tokens")
-	flags.StringToStringVar(&o.groups, "groups", nil, "share of the requests that each group (LoRA adapter or tenant) makes, for example a=3,b=1")
-	flags.BoolVar(&o.screen, "ui", false, "watch the benchmark on the screen")
-	flags.StringVar(&o.compat, "compat", "", "add the numbers of another tool by its own definitions: "+compat.Names())
+	flags.Var(&o.burstiness, "burstiness", "`SHAPE` of --rate arrivals: 1 Poisson, below 1 bursty, above 1 steadier, inf constant")
+	flags.IntVar(&o.requests, "requests", 0, "requests per run (default: 8, or one per prompt)")
+	flags.IntVar(&o.repeats, "repeats", 5, "runs per point")
+	flags.IntVar(&o.warmup, "warmup", 1, "unmeasured requests before the first run of each point")
+	flags.IntVar(&o.cold, "cold", 0, "reload the model `N` times for one request each, to measure cold TTFT")
+	flags.BoolVar(&o.honourEOS, "honour-eos", false, "let the model end its text before --tokens")
+	flags.StringToStringVar(&o.groups, "groups", nil, "requests per group (LoRA adapter or tenant) as `SHARES` like a=3,b=1")
+	flags.BoolVar(&o.screen, "ui", false, "show the benchmark on the screen")
+	flags.StringVar(&o.compat, "compat", "", "add metrics as `TOOL` defines them: "+compat.Names())
 	o.remote.bind(flags)
 	o.benchExtras.bind(flags)
 	o.files.bind(flags, "")
@@ -109,18 +117,18 @@ func (o *benchOptions) bind(c *cobra.Command) {
 	}
 }
 
-// The bounds of what can be asked for.
+// Limits of the workload.
 const (
 	maxRequests = 1 << 20
 	maxRepeats  = 1000
 	maxLength   = 1 << 20
-	maxStreams  = 1 << 14 // side by side, of an engine elsewhere; one here holds maxParallel
+	maxStreams  = store.MaxOpen // concurrent requests to a remote engine; maxParallel bounds a local one
 )
 
 func (o *benchOptions) check() error {
 	switch {
 	case len(o.concurrency) == 0 && len(o.rates) == 0:
-		return usagef("--concurrency or --rate must name at least one point")
+		return usagef("--concurrency, --rate: name at least one point")
 	case o.requests < 0 || o.requests > maxRequests:
 		return usagef("--requests %d: must be 0 to %d", o.requests, maxRequests)
 	case o.repeats < 1 || o.repeats > maxRepeats:
@@ -130,17 +138,17 @@ func (o *benchOptions) check() error {
 	case o.cold < 0 || o.cold > maxRepeats:
 		return usagef("--cold %d: must be 0 to %d", o.cold, maxRepeats)
 	case o.tokens < 1 && !o.honourEOS:
-		return usagef("--tokens %d: must be 1 or more, or --honour-eos given", o.tokens)
+		return usagef("--tokens %d: must be 1 or more without --honour-eos", o.tokens)
 	case o.pace > 0:
-		return usagef("--pace: a benchmark runs flat out")
+		return usagef("--pace: bench runs at full speed; remove the flag")
 	}
-	most := maxParallel
-	if o.remote.is() {
-		most = maxStreams
+	limit := maxParallel
+	if o.remote.isSet() {
+		limit = maxStreams
 	}
 	for _, n := range o.concurrency {
-		if n < 1 || n > most {
-			return usagef("--concurrency %d: must be 1 to %d", n, most)
+		if n < 1 || n > limit {
+			return usagef("--concurrency %d: must be 1 to %d", n, limit)
 		}
 	}
 	for _, r := range o.rates {
@@ -157,12 +165,12 @@ func (o *benchOptions) check() error {
 	return errors.Join(err, checkCompat(o.compat), o.benchExtras.check())
 }
 
-// run measures and reports.
+// run measures and writes the report.
 func (o *benchOptions) run(c *cobra.Command) error {
 	if err := native.CheckParams(o.params()); err != nil {
 		return usageError{err}
 	}
-	o.exports.screen, o.exports.of = o.screen, o.remote.at
+	o.exports.screen, o.exports.engineAddress = o.screen, o.remote.at
 	o.flagValue = func(name string) string { return c.Flags().Lookup(name).Value.String() }
 	sources, err := o.sources(c.InOrStdin())
 	if err != nil {
@@ -182,7 +190,8 @@ func (o *benchOptions) run(c *cobra.Command) error {
 	return errors.Join(err, out.write(built, c.OutOrStdout()))
 }
 
-// burstiness is the value of --burstiness: the shape of the distribution of intervals, +Inf for a constant one.
+// burstiness is the value of --burstiness: the shape of the gamma distribution of arrival intervals, +Inf for constant
+// intervals.
 type burstiness float64
 
 // Set implements pflag.Value.
@@ -201,7 +210,7 @@ func (b *burstiness) String() string { return strconv.FormatFloat(float64(*b), '
 // Type implements pflag.Value.
 func (b *burstiness) Type() string { return "shape" }
 
-// weights are the shares of the groups, in the order of their names.
+// weights returns the shares of the groups, sorted by name.
 func (o *benchOptions) weights() ([]weight, error) {
 	var out []weight
 	for name, words := range o.groups {
@@ -215,24 +224,24 @@ func (o *benchOptions) weights() ([]weight, error) {
 	return out, nil
 }
 
-// weight is the share of the requests that a group makes.
+// weight is the share of requests of a group.
 type weight struct {
 	group string
 	share float64
 }
 
-// readPromptLines reads a file of prompts.
-func readPromptLines(name string) ([]bench.Prompt, error) {
+// readPromptLines reads a file of prompts in JSON Lines, "-" for standard input.
+func readPromptLines(name string) ([]workload.Prompt, error) {
 	var r io.Reader = os.Stdin
 	if name != "-" {
 		file, err := os.Open(name)
 		if err != nil {
-			return nil, usagef("--prompts: %w", err)
+			return nil, usagef("--prompts %s: %w", name, withoutPath(err))
 		}
 		defer file.Close()
 		r = file
 	}
-	out, err := bench.ReadPrompts(r)
+	out, err := workload.ReadPrompts(r)
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--prompts %s: %w", name, err)}
 	}

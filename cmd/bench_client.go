@@ -11,30 +11,31 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/report"
-	"github.com/llmtop/llmtop/runtime"
+	"github.com/llmtop/llmtop/runtime/engine"
 )
 
-// clientWatch watches this program while it measures an engine in another process. It is the sink of the samples of this machine.
+// clientWatch measures the load of this process while it benchmarks an engine in another process. It receives the
+// samples of this machine.
 type clientWatch struct {
-	probe *probe
+	probe *lagProbe
 
-	mu           sync.Mutex // guards what follows
-	cpu, machine sum
-	pause        float64 // ns
-	paused       bool    // it is known
+	mu           sync.Mutex // guards the fields below
+	cpu, machine timeIntegral
+	pause        float64 // GC pause in ns
+	paused       bool    // pause was reported
 }
 
-// sum is the integral of a reading over the time in which it was known.
-type sum struct{ total, time float64 }
+// timeIntegral is the integral of a reading over the time in which it was reported.
+type timeIntegral struct{ total, time float64 }
 
-func (s *sum) add(r event.Reading, interval int64) {
+func (s *timeIntegral) add(r event.Reading, interval int64) {
 	if r.OK() {
 		s.total, s.time = s.total+r.V*float64(interval), s.time+float64(interval)
 	}
 }
 
-// mean is absent where nothing is known.
-func (s *sum) mean() report.Number {
+// mean returns the mean over time, "not reported" without data.
+func (s *timeIntegral) mean() report.Number {
 	if s.time == 0 {
 		return report.Number(event.Absent(event.NotReported))
 	}
@@ -56,19 +57,19 @@ func (w *clientWatch) Emit(e event.Event) {
 	}
 }
 
-// during watches while run runs. sample takes a sample of this machine; the caller takes another one after run.
+// during measures while run runs. sample samples this machine; the caller takes another sample after run.
 func (w *clientWatch) during(ctx context.Context, sample func(), run func() error) error {
 	sample()
 	w.mu.Lock()
-	w.cpu, w.machine, w.pause, w.paused = sum{}, sum{}, 0, false
+	w.cpu, w.machine, w.pause, w.paused = timeIntegral{}, timeIntegral{}, 0, false
 	w.mu.Unlock()
 	w.probe = startProbe(ctx)
 	defer w.probe.stop()
 	return run()
 }
 
-// client is what was seen.
-func (w *clientWatch) client() report.Client {
+// result returns the measured load of this process.
+func (w *clientWatch) result() report.Client {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c := report.Client{
@@ -81,29 +82,29 @@ func (w *clientWatch) client() report.Client {
 	return c
 }
 
-// probe sends this program messages over a loopback connection and measures how long each lies there until it is read: as long as those of the
-// engine would have lain.
-type probe struct {
-	lags []float64 // s; of the reading goroutine until it has ended
+// lagProbe sends messages over a loopback connection to this process and measures how long each waits to be read, which
+// is how long the messages of the engine wait.
+type lagProbe struct {
+	lags []float64 // in s; owned by the reading goroutine until it ends
 	end  context.CancelFunc
 	done sync.WaitGroup
 }
 
-// How often a message is sent, and how many at most.
+// Interval and maximum number of messages.
 const (
 	probeEvery = 5 * time.Millisecond
 	maxProbes  = 1 << 20
 )
 
-// startProbe begins to send. Where there is no loopback it measures nothing.
-func startProbe(ctx context.Context) *probe {
+// startProbe starts to send. Without a loopback interface it measures nothing.
+func startProbe(ctx context.Context) *lagProbe {
 	ctx, cancel := context.WithCancel(ctx)
-	p := &probe{end: cancel}
-	from, to, err := loopback()
+	p := &lagProbe{end: cancel}
+	from, to, err := selfConnected()
 	if err != nil {
 		return p
 	}
-	clock := runtime.NewClock()
+	clock := engine.NewClock()
 	p.done.Go(func() {
 		defer from.Close()
 		tick := time.NewTicker(probeEvery)
@@ -135,13 +136,13 @@ func startProbe(ctx context.Context) *probe {
 	return p
 }
 
-func (p *probe) stop() {
+func (p *lagProbe) stop() {
 	p.end()
 	p.done.Wait()
 }
 
-// loopback is a connection of this program with itself.
-func loopback() (from, to net.Conn, err error) {
+// selfConnected returns both ends of a TCP connection of this process to itself.
+func selfConnected() (from, to net.Conn, err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, nil, err

@@ -6,10 +6,10 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/report"
-	"github.com/llmtop/llmtop/runtime/bench"
+	"github.com/llmtop/llmtop/runtime/engine/workload"
 )
 
-// measureCold loads the model again and again, has it answer one request each time, and adds those to the report as a point of their own.
+// measureCold reloads the model o.cold times for one request each, and adds these requests to the report as a point.
 func (o *benchOptions) measureCold(ctx context.Context, source prompts, built *report.Report, m *meter) error {
 	point := report.Point{Name: source.name + ", cold", Concurrency: 1, Runs: []report.Run{}}
 	var next event.RequestID
@@ -21,7 +21,7 @@ func (o *benchOptions) measureCold(ctx context.Context, source prompts, built *r
 		q, took, err := o.coldRequest(ctx, source)
 		if err != nil {
 			built.AddPoint(point, o.targets())
-			return interrupted(ctx, err)
+			return interruptCause(ctx, err)
 		}
 		next++
 		q.ID = next
@@ -33,13 +33,13 @@ func (o *benchOptions) measureCold(ctx context.Context, source prompts, built *r
 	return nil
 }
 
-// coldRequest loads the model for one request, and says how long the two took together, in s.
+// coldRequest loads the model, runs one request, and returns it with the time both took, in s.
 func (o *benchOptions) coldRequest(ctx context.Context, source prompts) (q report.Request, took float64, err error) {
 	once := *o
 	once.requests, once.repeats, once.warmup = 1, 1, 0
-	once.recording, once.listening, once.exports = recording{}, listening{}, exports{} // one of each is enough
+	once.recording, once.listening, once.exports = recordFlags{}, listenFlags{}, exportFlags{} // only for the main run
 	collector := report.NewCollector()
-	s, err := once.newLocal(collector, collector.Request)
+	s, err := once.newLocal(ctx, collector, collector.Request)
 	if err != nil {
 		return q, 0, err
 	}
@@ -49,7 +49,7 @@ func (o *benchOptions) coldRequest(ctx context.Context, source prompts) (q repor
 		if err != nil {
 			return err
 		}
-		driver := bench.Driver{Runner: s.scheduler, Clock: s.clock}
+		driver := workload.Driver{Runner: s.scheduler, Clock: s.clock}
 		load.Points = load.Points[:1]
 		log, err := driver.Run(ctx, load)
 		if err == nil {
@@ -62,7 +62,7 @@ func (o *benchOptions) coldRequest(ctx context.Context, source prompts) (q repor
 	}
 	requests := report.Build(o.meta(nil), s.store.Snapshot(), collector).Requests
 	if len(requests) != 1 {
-		return q, 0, fmt.Errorf("measure cold request: %d requests instead of one", len(requests))
+		return q, 0, fmt.Errorf("measure cold request: got %d requests, want 1", len(requests))
 	}
 	return requests[0], float64(s.clock.Now()-began) / 1e9, nil
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/llmtop/llmtop/runtime/host"
 )
 
-// benchExtras are what a benchmark works out beside what was measured: whether targets were met, what a token costs, which experts to keep, and
-// how near it came to what the machine can do.
+// benchExtras are the flags for what a benchmark derives from its measurements: goodput, the cost of tokens, which
+// experts to keep, and the share of the limits of the machine.
 type benchExtras struct {
 	slo    targets
 	budget budget
@@ -24,11 +24,11 @@ type benchExtras struct {
 }
 
 func (x *benchExtras) bind(flags *pflag.FlagSet) {
-	flags.Var(&x.slo, "slo", "targets: interactive, real-time, batch, or ttft=100ms,tpot=50ms,e2el=2s; may be given several times, goodput is for the first (default: --ttft-target with --tpot-target and --e2el-target, and those three beside it)")
-	flags.Var(&x.budget, "expert-budget", "propose which experts to keep on a faster device with room for so many: 25% of them, or 4GB")
-	flags.Float64Var(&x.hour, "price-hour", 0, "what an hour of the machine costs, for the cost of a million tokens")
-	flags.Float64Var(&x.kwh, "price-kwh", 0, "what a kWh costs, for the same; needs a source of energy")
-	flags.BoolVar(&x.limits, "limits", true, "measure at the end what this machine can do, to hold an engine on it against")
+	flags.Var(&x.slo, "slo", "SLO `TARGETS`: interactive, real-time, batch or ttft=100ms,tpot=50ms,e2el=2s (repeatable; the first defines goodput; default: the --*-target flags, then the three profiles)")
+	flags.Var(&x.budget, "expert-budget", "propose experts to keep on a faster device with `CAPACITY` 25% (of all) or 4GB")
+	flags.Float64Var(&x.hour, "price-hour", 0, "`PRICE` of one machine hour, to report the cost per million tokens")
+	flags.Float64Var(&x.kwh, "price-kwh", 0, "`PRICE` of one kWh, to report the cost per million tokens (needs an energy counter)")
+	flags.BoolVar(&x.limits, "limits", true, "measure the limits of this machine at the end, to compare with")
 }
 
 func (x *benchExtras) check() error {
@@ -38,12 +38,12 @@ func (x *benchExtras) check() error {
 		}
 	}
 	if x.hour > 0 && x.kwh > 0 {
-		return usagef("--price-hour and --price-kwh: name one of them")
+		return usagef("--price-hour, --price-kwh: use only one of them")
 	}
 	return nil
 }
 
-// targets are the value of --slo.
+// targets is the value of --slo.
 type targets []report.Targets
 
 // Set implements pflag.Value.
@@ -65,7 +65,8 @@ func (t *targets) String() string {
 // Type implements pflag.Value.
 func (t *targets) Type() string { return "targets" }
 
-// targets are what requests are held against: those that were named, or those of the screen, and the profiles beside it.
+// targets returns the targets that requests are checked against: those of --slo, or those of the screen and the
+// profiles.
 func (o *benchOptions) targets() []report.Targets {
 	if len(o.slo) > 0 {
 		return o.slo
@@ -83,14 +84,14 @@ func (o *benchOptions) targets() []report.Targets {
 
 // budget is the value of --expert-budget.
 type budget struct {
-	words string
-	of    *report.Budget // nil: none
+	words  string
+	parsed *report.Budget // nil: none
 }
 
 // Set implements pflag.Value.
 func (b *budget) Set(words string) (err error) {
 	b.words = words
-	b.of, err = parseBudget(words)
+	b.parsed, err = parseBudget(words)
 	return err
 }
 
@@ -100,7 +101,7 @@ func (b *budget) String() string { return b.words }
 // Type implements pflag.Value.
 func (b *budget) Type() string { return "room" }
 
-// parseBudget reads room for experts: "25%", "4GB", "512MB".
+// parseBudget parses a capacity for experts: "25%", "4GB", "512MB".
 func parseBudget(words string) (*report.Budget, error) {
 	mistake := errors.New("must be a share like 25% or a size like 4GB")
 	if percent, ok := strings.CutSuffix(words, "%"); ok {
@@ -125,19 +126,19 @@ func parseBudget(words string) (*report.Budget, error) {
 	return nil, mistake
 }
 
-// addTo adds to a report with a benchmark what follows from it and from the energy that it took, if that was counted.
-func (x *benchExtras) addTo(r *report.Report, spent report.Spent) {
+// addTo adds economics and expert placement to the report of a benchmark.
+func (x *benchExtras) addTo(r *report.Report, spent report.Consumption) {
 	spent.Tokens, spent.Hour, spent.KWh = uint64(r.Totals.GeneratedTokens.V), x.hour, x.kwh
 	r.Bench.Economics = report.NewEconomics(spent)
-	if x.budget.of != nil {
-		r.Placement = r.Place(x.budget.of)
+	if x.budget.parsed != nil {
+		r.Placement = r.Place(x.budget.parsed)
 	}
 }
 
-// metered runs a benchmark and counts what it takes.
-func metered(run func() error) (report.Spent, error) {
+// measureEnergy runs a benchmark and returns the energy and time it took.
+func measureEnergy(run func() error) (report.Consumption, error) {
 	energy, began := host.StartEnergy(), time.Now()
 	err := run()
 	joules, source, missing := energy.Stop()
-	return report.Spent{Source: source, Why: missing, Joules: joules, Seconds: time.Since(began).Seconds()}, err
+	return report.Consumption{Source: source, Why: missing, Joules: joules, Seconds: time.Since(began).Seconds()}, err
 }

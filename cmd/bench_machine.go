@@ -1,17 +1,17 @@
 package cmd
 
 import (
-	"encoding/json"
 	"io"
 
 	"github.com/spf13/cobra"
 
+	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/report"
+	"github.com/llmtop/llmtop/runtime/engine/native"
 	"github.com/llmtop/llmtop/runtime/host"
-	"github.com/llmtop/llmtop/runtime/native"
 )
 
-// measureLimits measures what this machine reaches with so many threads; 0: one a core.
+// measureLimits measures the limits of this machine with a number of threads; 0: one per core.
 func measureLimits(threads int) report.Limits {
 	l := native.MeasureLimits(threads)
 	return report.Limits{
@@ -24,16 +24,16 @@ func newBenchMachineCommand() *cobra.Command {
 	var file string
 	c := &cobra.Command{
 		Use:   "machine",
-		Short: "Measure what this machine can do, to hold engines against",
-		Long: `machine measures the bounds of inference on this machine's processors: how fast memory is copied, how fast weights are read by
-matrix-vector products (the bound of decode), and how much matrix products compute (the bound of prefill), both with the built-in engine's own
-kernels on Q8_0 weights.`,
-		Args: cobra.NoArgs,
+		Short: "Measure the limits of this machine",
+		Long: `machine measures the limits of inference on this machine's processors with the built-in engine's
+kernels on Q8_0 weights: memory copy bandwidth, weight read bandwidth of matrix-vector products (the
+limit of decode), and matrix product throughput (the limit of prefill).`,
+		Args: refuseArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if threads < 0 || threads > maxThreads {
 				return usagef("--threads %d: must be 0 to %d", threads, maxThreads)
 			}
-			out, err := create(file)
+			out, err := create(file, false)
 			if err != nil {
 				return err
 			}
@@ -41,10 +41,10 @@ kernels on Q8_0 weights.`,
 			if out == nil {
 				return l.Write(c.OutOrStdout())
 			}
-			return write(out, func(w io.Writer) error { return json.NewEncoder(w).Encode(l) })
+			return write(out, func(w io.Writer) error { return clean.NewEncoder(w).Encode(l) })
 		},
 	}
-	c.Flags().IntVar(&threads, "threads", 0, "threads; 0: one a core")
-	c.Flags().StringVar(&file, "json", "", "write the limits as JSON to this file, - for standard output")
+	c.Flags().IntVar(&threads, "threads", 0, "worker threads; 0: one per core")
+	c.Flags().StringVar(&file, "json", "", "write the limits as JSON to `FILE`, - for stdout")
 	return c
 }

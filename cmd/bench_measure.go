@@ -8,39 +8,39 @@ import (
 	"strconv"
 
 	"github.com/llmtop/llmtop/profiler/report"
-	"github.com/llmtop/llmtop/runtime"
-	"github.com/llmtop/llmtop/runtime/bench"
+	"github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/runtime/engine/workload"
 )
 
 // measure runs the workload, then the cold requests. The report is nil if nothing was measured.
 func (o *benchOptions) measure(ctx context.Context, sources []prompts, m *meter) (*report.Report, error) {
 	collector := report.NewCollector()
-	if o.remote.is() {
-		o.elsewhere = func(l *local) error { return o.remote.engage(ctx, l) }
+	if o.remote.isSet() {
+		o.addRemoteEngine = func(l *local) error { return o.remote.addEngine(ctx, l) }
 	}
-	s, err := o.newLocal(collector, collector.Request)
+	s, err := o.newLocal(ctx, collector, collector.Request)
 	if err != nil {
 		return nil, err
 	}
-	if !o.inside(s) && !o.remote.is() {
+	if !o.inProcess(s) && !o.remote.isSet() {
 		s.sink = append(s.sink, &o.remote.watch)
 	}
 	var built *report.Report
 	err = s.run(ctx, func(ctx context.Context) error {
 		load, err := o.prepare(ctx, s, sources, m)
 		if err != nil {
-			return interrupted(ctx, err)
+			return interruptCause(ctx, err)
 		}
 		log, spent, err := o.drive(ctx, s, load, m)
 		if log != nil {
-			err = interrupted(ctx, err)
+			err = interruptCause(ctx, err)
 			built = report.Build(o.meta(err), s.store.Snapshot(), collector)
 			built.AddBench(points(log, s.store.Snapshot().Started), log.Failed, o.targets())
 			o.addTo(built, spent)
 			o.addClient(built, s)
 			addCompat(built, o.compat)
 			if log.First != nil && err == nil {
-				err = refused(log.First)
+				err = promptError(log.First)
 			}
 		}
 		return err
@@ -49,32 +49,33 @@ func (o *benchOptions) measure(ctx context.Context, sources []prompts, m *meter)
 		err = o.measureCold(ctx, sources[0], built, m)
 	}
 	if built != nil {
-		o.judge(ctx, built, m)
+		o.addLimits(ctx, built, m)
 	}
 	return built, err
 }
 
-// judge holds a benchmark against what this machine can do, where the engine is on it, and says what follows from the numbers.
-func (o *benchOptions) judge(ctx context.Context, r *report.Report, m *meter) {
+// addLimits adds the limits of this machine to the report if the engine runs on it, and the advice that follows from
+// the numbers.
+func (o *benchOptions) addLimits(ctx context.Context, r *report.Report, m *meter) {
 	bound := slices.ContainsFunc(r.Bench.Points, func(p report.Point) bool { return p.Bandwidth.OK() || p.Compute.OK() })
-	if o.limits && bound && ctx.Err() == nil && (!o.remote.is() || o.remote.local()) {
-		m.line("measure what this machine can do")
+	if o.limits && bound && ctx.Err() == nil && (!o.remote.isSet() || o.remote.local()) {
+		m.line("measuring the limits of this machine")
 		r.AddLimits(measureLimits(o.threads))
 		m.end()
 	}
 	r.Advise()
 }
 
-// inside reports whether the engine runs in this very process.
-func (o *benchOptions) inside(s *local) bool {
-	_, inside := s.scheduler.(*runtime.Scheduler)
+// inProcess reports whether the engine runs in this process.
+func (o *benchOptions) inProcess(s *local) bool {
+	_, inside := s.scheduler.(*engine.Scheduler)
 	return inside
 }
 
-// prepare makes the workload once the engine is there, and tells what the user should know of it.
-func (o *benchOptions) prepare(ctx context.Context, s *local, sources []prompts, m *meter) (bench.Workload, error) {
+// prepare waits for the engine, prints notes about it and returns the workload.
+func (o *benchOptions) prepare(ctx context.Context, s *local, sources []prompts, m *meter) (workload.Workload, error) {
 	if err := o.remote.ready(ctx); err != nil {
-		return bench.Workload{}, err
+		return workload.Workload{}, err
 	}
 	for _, line := range o.remote.notes(o.honourEOS) {
 		fmt.Fprintln(m.out, line)
@@ -82,39 +83,39 @@ func (o *benchOptions) prepare(ctx context.Context, s *local, sources []prompts,
 	return o.workload(ctx, s.scheduler, sources)
 }
 
-// drive runs the workload and takes note of what that takes.
-func (o *benchOptions) drive(ctx context.Context, s *local, load bench.Workload, m *meter) (log *bench.Log, spent report.Spent, err error) {
-	driver := bench.Driver{Runner: s.scheduler, Clock: s.clock, Progress: m.progress(s.store)}
+// drive runs the workload and measures its energy and the load of this process.
+func (o *benchOptions) drive(ctx context.Context, s *local, load workload.Workload, m *meter) (log *workload.Log, spent report.Consumption, err error) {
+	driver := workload.Driver{Runner: s.scheduler, Clock: s.clock, Progress: m.progress(s.store)}
 	sample := func() { s.sampler.Sample(o.remote.samples(s)) }
 	run := func() error {
-		return o.watched(ctx, s, func(ctx context.Context) (err error) {
+		return o.runWithScreen(ctx, s, func(ctx context.Context) (err error) {
 			log, err = driver.Run(ctx, load)
 			return err
 		})
 	}
-	spent, err = metered(func() error {
-		if o.inside(s) {
+	spent, err = measureEnergy(func() error {
+		if o.inProcess(s) {
 			sample()
 			return run()
 		}
 		return o.remote.watch.during(ctx, sample, run)
 	})
-	if o.remote.is() && !o.remote.local() {
-		spent = report.Spent{Seconds: spent.Seconds, Why: "the engine is on another machine"}
+	if o.remote.isSet() && !o.remote.local() {
+		spent = report.Consumption{Seconds: spent.Seconds, Why: "the engine is on another machine"}
 	}
 	m.end()
-	sample() // what the benchmark has cost to its very end
+	sample() // covers the end of the benchmark
 	return log, spent, err
 }
 
-// addClient adds to a report what this program did beside an engine in another process.
+// addClient adds the load of this process to the report, unless it runs the engine itself.
 func (o *benchOptions) addClient(r *report.Report, s *local) {
-	if o.inside(s) {
+	if o.inProcess(s) {
 		return
 	}
-	c := o.remote.watch.client()
+	c := o.remote.watch.result()
 	if o.remote.server != nil {
-		c.Untold = o.remote.server.Untold()
+		c.UncountedResponses = o.remote.server.Uncounted()
 	}
 	r.AddClient(c)
 }
@@ -122,10 +123,10 @@ func (o *benchOptions) addClient(r *report.Report, s *local) {
 // meta describes the benchmark in its report.
 func (o *benchOptions) meta(err error) report.Meta {
 	m := o.runOptions.meta(err)
-	if o.remote.is() {
-		m.Elsewhere = !o.remote.local()
+	if o.remote.isSet() {
+		m.Remote = !o.remote.local()
 		for _, name := range engineFlags {
-			delete(m.Configuration, name) // says nothing of an engine elsewhere
+			delete(m.Configuration, name) // do not apply to a remote engine
 		}
 	}
 	if o.remote.server != nil {
@@ -134,8 +135,8 @@ func (o *benchOptions) meta(err error) report.Meta {
 	return m
 }
 
-// watched runs a benchmark, with the screen over it if that is wanted.
-func (o *benchOptions) watched(ctx context.Context, s *local, run func(context.Context) error) error {
+// runWithScreen runs a benchmark, on the screen with --ui.
+func (o *benchOptions) runWithScreen(ctx context.Context, s *local, run func(context.Context) error) error {
 	if !o.screen {
 		return run(ctx)
 	}
@@ -160,8 +161,8 @@ func (o *benchOptions) watched(ctx context.Context, s *local, run func(context.C
 	return errors.Join(err, <-ended)
 }
 
-// points turns the account of a benchmark into the points of its report.
-func points(log *bench.Log, began eventTime) []report.Point {
+// points converts the log of a benchmark to the points of its report.
+func points(log *workload.Log, began eventTime) []report.Point {
 	out := []report.Point{}
 	for _, p := range log.Points {
 		point := report.Point{Name: p.Point.Name, Concurrency: p.Point.Concurrency, Runs: []report.Run{}}
@@ -173,8 +174,8 @@ func points(log *bench.Log, began eventTime) []report.Point {
 				Requests: run.Requests, Started: report.Measured(float64(run.Start-began) / 1e9),
 				Duration: report.Measured(float64(run.End-run.Start) / 1e9),
 			}
-			for _, late := range run.Late {
-				r.Late = append(r.Late, late.Seconds())
+			for _, late := range run.SendDelays {
+				r.SendDelays = append(r.SendDelays, late.Seconds())
 			}
 			point.Runs = append(point.Runs, r)
 		}

@@ -13,91 +13,93 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/runtime/api"
+	"github.com/llmtop/llmtop/runtime/engine/remote"
 	"github.com/llmtop/llmtop/runtime/host"
 )
 
-// remote is the engine elsewhere that a benchmark is to measure.
-type remote struct {
-	at     string // its address; "": the engine runs here
+// benchTarget is the remote engine that a benchmark measures.
+type benchTarget struct {
+	at     string // "": the engine runs in llmtop
 	model  string
 	api    string
 	secret serverKey
-	token  string // the file with that of an event socket, which has the flag of --listen
+	token  string // file with the token of an event socket, from --token-file
 	cached bool
 
-	server *api.Client // of an HTTP address
-	engine *api.Engine // of an event socket
+	server *remote.Client       // of an HTTP address
+	engine *remote.SocketEngine // of an event socket
 	watch  clientWatch
-	self   self
+	self   selfSample
 
-	machine machine // of a server
+	machine machine // for a server
 }
 
-func (r *remote) bind(flags *pflag.FlagSet) {
-	flags.StringVar(&r.model, "model", "", "of a server: the model to ask for (default: its only one)")
-	flags.StringVar(&r.api, "api", "", "of a server: openai-chat, openai, ollama-chat or ollama (default: found out)")
-	r.secret.bind(flags, "of a server", "its API key (or $LLMTOP_API_KEY, or $OPENAI_API_KEY)")
-	flags.BoolVar(&r.cached, "prompt-cache", false, "of a server: let it take prompts from its cache, and send every run the same ones")
+func (r *benchTarget) bind(flags *pflag.FlagSet) {
+	flags.StringVar(&r.model, "model", "", "`MODEL` to request from a server (default: its only one)")
+	flags.StringVar(&r.api, "api", "", "`API` of a server: openai-chat, openai, ollama-chat, ollama (default: detected)")
+	r.secret.bind(flags, "$LLMTOP_API_KEY or $OPENAI_API_KEY")
+	flags.BoolVar(&r.cached, "prompt-cache", false, "send every run the same prompts, and let the server use its prompt cache")
 }
 
-// isRemote reports whether an argument is the address of an engine and not a model file.
+// isRemote reports whether an argument is the address of an engine, not a model file.
 func isRemote(arg string) bool {
-	return api.IsAddress(arg) || strings.HasPrefix(arg, "unix:") || strings.HasPrefix(arg, "tcp:")
+	return remote.IsAddress(arg) || strings.HasPrefix(arg, "unix:") || strings.HasPrefix(arg, "tcp:")
 }
 
-func (r *remote) is() bool { return r.at != "" }
+func (r *benchTarget) isSet() bool { return r.at != "" }
 
-// engineFlags are those about engines that this program runs.
+// engineFlags are the flags that apply only to engines that llmtop runs.
 var engineFlags = []string{"parallel", "threads", "ctx", "isolated", "engine", "gpu-layers", "expert-sample", "cold"}
 
-// check refuses what makes no sense for where the engine is.
-func (r *remote) check(c *cobra.Command) error {
-	if r.is() {
+// check refuses flags that do not apply to the location of the engine.
+func (r *benchTarget) check(c *cobra.Command) error {
+	if r.isSet() {
 		r.token = c.Flags().Lookup("token-file").Value.String()
 		for _, name := range engineFlags {
 			if c.Flags().Changed(name) {
-				return usagef("--%s is for engines that llmtop runs, not for the one at %s", name, r.at)
+				return usagef("--%s applies only to engines that llmtop runs, not to %s", name, r.at)
 			}
 		}
 	}
-	if !api.IsAddress(r.at) {
+	if !remote.IsAddress(r.at) {
 		for _, name := range []string{"model", "api", "api-key-file", "api-key-over-http", "prompt-cache"} {
 			if c.Flags().Changed(name) {
-				return usagef("--%s is for servers: llmtop bench http://HOST:PORT", name)
+				return usagef("--%s needs the address of a server: llmtop bench http://HOST:PORT", name)
 			}
 		}
 	}
-	if _, err := api.ParseAPI(r.api); err != nil {
+	if _, err := remote.ParseAPI(r.api); err != nil {
 		return usagef("--api %w", err)
 	}
 	return nil
 }
 
-// key is the API key for the server. That of OpenAI is not shown to others over the network in the clear.
-func (r *remote) key() (string, error) {
+// key returns the API key for the server. It never sends $OPENAI_API_KEY unencrypted to another machine.
+func (r *benchTarget) key() (string, error) {
 	if key, err := r.secret.read(); key != "" || err != nil {
 		return key, cmp.Or(err, r.secret.check("bench", key, r.at))
 	}
-	if inTheClear(r.at) {
+	if unencrypted(r.at) {
 		return "", nil
 	}
 	return strings.TrimSpace(os.Getenv("OPENAI_API_KEY")), nil
 }
 
-// engage adds the engine elsewhere to a session, and what samples this machine and this process.
-func (r *remote) engage(ctx context.Context, l *local) error {
+// addEngine adds the remote engine to a session, and the samplers of this machine and this process.
+func (r *benchTarget) addEngine(ctx context.Context, l *local) error {
 	l.sampler = host.New(host.Options{Clock: l.clock, NoGPU: !r.local(), NoCopy: true})
-	if !api.IsAddress(r.at) {
+	if !remote.IsAddress(r.at) {
 		secret, err := token(r.token)
 		if err != nil {
 			return err
 		}
-		if r.engine, err = api.Attach(r.at, secret, l.clock); err != nil {
+		if r.engine, err = remote.Attach(r.at, secret, l.clock); err != nil {
 			return usageError{err}
 		}
 		l.scheduler = r.engine
-		l.add("use "+r.at, func(ctx context.Context, sink event.Sink) error { return r.engine.Run(ctx, withSelf{&r.self, sink}) })
+		l.add("use "+r.at, func(ctx context.Context, sink event.Sink) error {
+			return r.engine.Run(ctx, withSelfSample{&r.self, sink})
+		})
 		l.add("sample host", func(ctx context.Context, _ event.Sink) error { return l.sampler.Run(ctx, event.Tee{&r.watch, &r.self}) })
 		return nil
 	}
@@ -105,22 +107,22 @@ func (r *remote) engage(ctx context.Context, l *local) error {
 	if err != nil {
 		return err
 	}
-	way, err := api.ParseAPI(r.api)
+	way, err := remote.ParseAPI(r.api)
 	if err != nil {
 		return usagef("--api %w", err)
 	}
-	r.server, err = api.Dial(ctx, api.Options{
+	r.server, err = remote.Dial(ctx, remote.Options{
 		Address: r.at, API: way, Model: r.model, Key: key, Clock: l.clock, Cached: r.cached,
 	})
 	if err != nil {
 		if ctx.Err() != nil {
-			return interrupted(ctx, err)
+			return interruptCause(ctx, err)
 		}
 		return usageError{err}
 	}
 	l.scheduler = r.server
-	l.add("ask "+r.at, r.server.Run)
-	r.machine.add(r.at, ofSession{l})
+	l.add("send requests to "+r.at, r.server.Run)
+	r.machine.add(r.at, sessionSink{l})
 	l.add("sample host", func(ctx context.Context, _ event.Sink) error {
 		defer r.machine.close()
 		return l.sampler.Run(ctx, event.Tee{&r.watch, &r.machine})
@@ -128,33 +130,33 @@ func (r *remote) engage(ctx context.Context, l *local) error {
 	return nil
 }
 
-// local reports whether the engine is on this machine, as far as its address tells.
-func (r *remote) local() bool {
-	return strings.HasPrefix(r.at, "unix:") || api.IsLocal(strings.Replace(r.at, "tcp:", "tcp://", 1))
+// local reports whether the address of the engine is on this machine.
+func (r *benchTarget) local() bool {
+	return strings.HasPrefix(r.at, "unix:") || remote.IsLocal(strings.Replace(r.at, "tcp:", "tcp://", 1))
 }
 
-// connectWithin is how long an event socket may take to answer.
-const connectWithin = 3 * time.Second
+// connectTimeout is how long an event socket may take to answer.
+const connectTimeout = 3 * time.Second
 
-// ready waits for the engine.
-func (r *remote) ready(ctx context.Context) error {
+// ready waits until the engine answers.
+func (r *benchTarget) ready(ctx context.Context) error {
 	if r.engine == nil {
 		return nil
 	}
-	within, done := context.WithTimeout(ctx, connectWithin)
+	within, done := context.WithTimeout(ctx, connectTimeout)
 	defer done()
 	err := r.engine.Ready(within)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		err = errors.New("nobody answers")
+		err = errors.New("no answer")
 	}
 	if err != nil {
-		return usageError{fmt.Errorf("use %s: %w", r.at, interrupted(ctx, err))}
+		return usageError{fmt.Errorf("connect to %s: %w", r.at, interruptCause(ctx, err))}
 	}
 	return nil
 }
 
-// samples is where the samples of this machine go that are taken for the session.
-func (r *remote) samples(s *local) event.Sink {
+// samples returns the sink for samples of this machine.
+func (r *benchTarget) samples(s *local) event.Sink {
 	switch {
 	case r.engine != nil:
 		return event.Tee{&r.watch, &r.self}
@@ -164,27 +166,27 @@ func (r *remote) samples(s *local) event.Sink {
 	return s.sink
 }
 
-// notes are what the user should know of the server, in lines.
-func (r *remote) notes(honourEOS bool) (lines []string) {
+// notes returns warnings about the server, one per line.
+func (r *benchTarget) notes(honourEOS bool) (lines []string) {
 	if r.server == nil {
 		return nil
 	}
 	name := string(r.server.API())
-	lines = append(lines, fmt.Sprintf("%s: model %s, asked by %s", r.server.Address(), r.server.Model(), name))
+	lines = append(lines, fmt.Sprintf("%s: model %s, API %s", r.server.Address(), r.server.Model(), name))
 	if !honourEOS && !r.server.IgnoresEnd() {
-		lines = append(lines, "the server cannot be told to go on after the end of a text: outputs may be shorter than --tokens")
+		lines = append(lines, "the server cannot ignore end-of-text tokens: outputs may be shorter than --tokens")
 	}
 	if !r.cached && !r.server.Fresh() {
-		lines = append(lines, "the server cannot be told to leave its cache alone: prompts that are sent again may come from it")
+		lines = append(lines, "the prompt cache of the server cannot be turned off: repeated prompts may be served from it")
 	}
 	if r.server.Exposed() {
-		lines = append(lines, "the API key travels unencrypted")
+		lines = append(lines, "the API key is sent unencrypted")
 	}
 	return lines
 }
 
-// ofSession is the sink of a session, whatever that is by then.
-type ofSession struct{ *local }
+// sessionSink is the current sink of a session, which may change after engines are added.
+type sessionSink struct{ *local }
 
 // Emit implements event.Sink.
-func (o ofSession) Emit(e event.Event) { o.sink.Emit(e) }
+func (o sessionSink) Emit(e event.Event) { o.sink.Emit(e) }

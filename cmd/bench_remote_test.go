@@ -18,7 +18,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/report"
 )
 
-// answers is a server that answers like a llama.cpp server, or like one that nothing is known of.
+// answers is a server that answers like llama.cpp, or like an unknown server.
 type answers struct {
 	kind string // owner of the model
 
@@ -39,7 +39,7 @@ func (a *answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			Content string `json:"content"`
 		}
 		_ = json.NewDecoder(r.Body).Decode(&q)
-		ids := []int32{1} // the token that begins a text
+		ids := []int32{1} // BOS
 		for i := range strings.Fields(q.Content) {
 			ids = append(ids, int32(i+2))
 		}
@@ -68,7 +68,7 @@ func (a *answers) generate(w http.ResponseWriter, q map[string]any) {
 	fmt.Fprintf(w, "data: {\"choices\":[{\"finish_reason\":\"length\"}],\"usage\":{\"prompt_tokens\":%d,\"completion_tokens\":%d}}\n\ndata: [DONE]\n\n", prompt, n)
 }
 
-// serve starts one.
+// serve starts the server and returns its address.
 func (a *answers) serve(t *testing.T) string {
 	t.Helper()
 	a.keys = map[string]bool{}
@@ -77,25 +77,25 @@ func (a *answers) serve(t *testing.T) string {
 	return s.URL
 }
 
-// llmtop runs the program in this process and returns what it says.
+// llmtop runs the command line in this process and returns its output.
 func llmtop(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
-	var out, said bytes.Buffer
+	var out, notes bytes.Buffer
 	c := newRootCommand()
 	c.SetArgs(args)
 	c.SetOut(&out)
-	c.SetErr(&said)
+	c.SetErr(&notes)
 	c.SetIn(strings.NewReader(""))
 	err = c.ExecuteContext(t.Context())
-	return out.String(), said.String(), err
+	return out.String(), notes.String(), err
 }
 
-// bencher runs a benchmark and returns its report.
+// bencher runs a benchmark and returns its report and notes.
 func bencher(t *testing.T, args ...string) (*report.Report, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "report.json")
-	_, said, err := llmtop(t, append([]string{"bench", "--json", path}, args...)...)
+	_, stderr, err := llmtop(t, append([]string{"bench", "--json", path}, args...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,15 +108,15 @@ func bencher(t *testing.T, args ...string) (*report.Report, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return r, said
+	return r, stderr
 }
 
-// TestBenchServer: prompts have exactly the tokens asked for, no two of a benchmark are alike, and the report has the numbers of the requests, of
-// the client and of another tool.
+// TestBenchServer checks that prompts have exactly the requested tokens and no two are equal, and that the report has
+// the metrics of the requests, of the client and of another tool.
 func TestBenchServer(t *testing.T) {
 	t.Setenv("LLMTOP_API_KEY", "sk-very-secret")
 	a := &answers{kind: "llamacpp"}
-	r, said := bencher(t, a.serve(t), "--prompt-tokens", "16,40", "--concurrency", "2", "-n", "5", "--requests", "3", "--repeats", "2", "--compat", "aiperf",
+	r, stderr := bencher(t, a.serve(t), "--prompt-tokens", "16,40", "--concurrency", "2", "-n", "5", "--requests", "3", "--repeats", "2", "--compat", "aiperf",
 		"--record", filepath.Join(t.TempDir(), "r.llmtop"))
 	if len(r.Requests) != 2*(1+2*3) || r.Bench.Failed != 0 {
 		t.Fatalf("%d requests, %d failed", len(r.Requests), r.Bench.Failed)
@@ -149,7 +149,7 @@ func TestBenchServer(t *testing.T) {
 	if len(prompts) != len(a.sent) {
 		t.Errorf("%d prompts in %d requests", len(prompts), len(a.sent))
 	}
-	if c := r.Bench.Client; c == nil || c.ReadLag == nil || c.ReadLag.Count < 1 || c.Untold != 0 || !c.CPU.OK() {
+	if c := r.Bench.Client; c == nil || c.ReadLag == nil || c.ReadLag.Count < 1 || c.UncountedResponses != 0 || !c.CPU.OK() {
 		t.Errorf("client %+v", c)
 	}
 	if r.Engine.Name != "llama.cpp" || r.Model.Name != "m" || r.Configuration["api"] != "openai" || r.Configuration["threads"] != "" {
@@ -162,33 +162,33 @@ func TestBenchServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(string(written)+said, "sk-very-secret") {
-		t.Error("the key is written")
+	if strings.Contains(string(written)+stderr, "sk-very-secret") {
+		t.Error("the key is in a file")
 	}
 }
 
-// TestBenchUnknownServer: what cannot be exact is called so.
+// TestBenchUnknownServer checks that approximate numbers are marked as such.
 func TestBenchUnknownServer(t *testing.T) {
 	a := &answers{kind: "somebody"}
-	r, said := bencher(t, a.serve(t)+"/v1", "--prompt-tokens", "32", "-n", "3", "--requests", "2", "--repeats", "1")
+	r, stderr := bencher(t, a.serve(t)+"/v1", "--prompt-tokens", "32", "-n", "3", "--requests", "2", "--repeats", "1")
 	if r.Bench.Points[0].Name != "about 32 tokens, 1 at a time" || r.Requests[0].Prompt != 7 || r.Requests[0].Generated != 3 {
 		t.Errorf("%s: %+v", r.Bench.Points[0].Name, r.Requests[0])
 	}
-	for _, want := range []string{"model m, asked by openai-chat", "outputs may be shorter than --tokens", "may come from it"} {
-		if !strings.Contains(said, want) {
-			t.Errorf("%q is not said:\n%s", want, said)
+	for _, want := range []string{"model m, API openai-chat", "outputs may be shorter than --tokens", "may be served from it"} {
+		if !strings.Contains(stderr, want) {
+			t.Errorf("%q is not printed:\n%s", want, stderr)
 		}
 	}
 	if _, beyond := a.sent[0]["ignore_eos"]; beyond {
 		t.Errorf("sent %v", a.sent[0])
 	}
 	if r.Bench.Compat != nil {
-		t.Error("nobody asked for another tool")
+		t.Error("there are metrics of another tool")
 	}
 }
 
-// TestBenchEngineElsewhere: an engine that lets others use it is measured over its event socket.
-func TestBenchEngineElsewhere(t *testing.T) {
+// TestBenchSocketEngine benchmarks an engine over its event socket.
+func TestBenchSocketEngine(t *testing.T) {
 	folder, err := os.MkdirTemp("", "llmtop") // paths of sockets must be short
 	if err != nil {
 		t.Fatal(err)
@@ -227,26 +227,26 @@ func countOf(s *report.Statistics) int {
 	return s.Count
 }
 
-// TestBenchRefuses: mistakes about engines elsewhere are one line.
+// TestBenchRefuses checks that errors about remote engines are one line.
 func TestBenchRefuses(t *testing.T) {
 	a := &answers{kind: "somebody"}
 	at := a.serve(t)
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
 	for want, args := range map[string][]string{
-		"--threads is for engines that llmtop runs":        {at, "--threads", "2"},
-		"--cold is for engines that llmtop runs":           {at, "--cold", "1"},
-		"--model is for servers":                           {"--model", "m"},
-		"--api-key-file is for servers":                    {"unix:/x", "--api-key-file", "k"},
-		`--api "grpc": must be openai-chat`:                {at, "--api", "grpc"},
-		"ollama is no API of this server":                  {at, "--api", "ollama"},
-		`--compat "genai": must be one of vllm, sglang`:    {at, "--compat", "genai"},
-		"read API key: open":                               {at, "--api-key-file", "missing"},
-		"refused":                                          {gone.URL},
-		"must not hold a user or password":                 {"http://a:b@127.0.0.1:1"},
-		"use unix:/nowhere/e.sock: nobody answers":         {"unix:/nowhere/e.sock"},
-		"--concurrency 20000: must be 1 to 16384":          {at, "--concurrency", "20000"},
-		"--prompt-cache is for servers: llmtop bench http": {"--prompt-cache"},
+		"--threads applies only to engines that llmtop runs":              {at, "--threads", "2"},
+		"--cold applies only to engines that llmtop runs":                 {at, "--cold", "1"},
+		"--model needs the address of a server":                           {"--model", "m"},
+		"--api-key-file needs the address of a server":                    {"unix:/x", "--api-key-file", "k"},
+		`--api "grpc": must be openai-chat`:                               {at, "--api", "grpc"},
+		"API ollama needs Ollama":                                         {at, "--api", "ollama"},
+		`--compat "genai": must be one of vllm, sglang`:                   {at, "--compat", "genai"},
+		"read API key missing: no such":                                   {at, "--api-key-file", "missing"},
+		"refused":                                                         {gone.URL},
+		"must not hold a user or password":                                {"http://a:b@127.0.0.1:1"},
+		"connect to unix:/nowhere/e.sock: no answer":                      {"unix:/nowhere/e.sock"},
+		"--concurrency 20000: must be 1 to 10000":                         {at, "--concurrency", "20000"},
+		"--prompt-cache needs the address of a server: llmtop bench http": {"--prompt-cache"},
 	} {
 		_, _, err := llmtop(t, append([]string{"bench"}, args...)...)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") || exitCode(err) != exitUsage {
@@ -255,7 +255,7 @@ func TestBenchRefuses(t *testing.T) {
 	}
 }
 
-// TestBenchServerFails: requests that fail are counted, and the run has failed.
+// TestBenchServerFails checks that failed requests are counted and fail the run.
 func TestBenchServerFails(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {

@@ -14,9 +14,9 @@ import (
 	"github.com/llmtop/llmtop/profiler/report"
 )
 
-// TestScreenAgreesToo: a benchmark that is watched and ended early, the report that its screen has written, and the replay of its recording give every
-// request that had ended by then the same numbers.
-func TestScreenAgreesToo(t *testing.T) {
+// TestScreenReportAgrees checks that a benchmark ended early on the screen, the report written from that screen, and
+// the replay of its recording give every finished request the same numbers.
+func TestScreenReportAgrees(t *testing.T) {
 	path, err := binary()
 	if err != nil {
 		t.Fatal(err)
@@ -26,7 +26,7 @@ func TestScreenAgreesToo(t *testing.T) {
 		"--record", "bench.llmtop", "--json", "live.json")
 	c.Dir = dir
 	p := startCommand(t, 120, 36, c)
-	p.waitFor(t, "TTFT", "TPOT")
+	p.waitFor(t, "TTFT", "ITL")
 	if screen := p.text(); strings.Contains(screen, "[.") || strings.Contains(screen, "[#") {
 		t.Errorf("the bar is drawn over the screen:\n%s", screen)
 	}
@@ -47,7 +47,7 @@ func TestScreenAgreesToo(t *testing.T) {
 	if !live.Partial {
 		t.Error("a benchmark that was ended early is not partial")
 	}
-	for i, q := range live.Requests { // those that were cut off have their end in the recording alone
+	for i, q := range live.Requests { // the end of cut off requests is only in the recording
 		if q.State == event.StateFinished.String() && !reflect.DeepEqual(q, replayed.Requests[i]) {
 			t.Fatalf("request %d:\nlive     %+v\nreplayed %+v", q.ID, q, replayed.Requests[i])
 		}
@@ -67,7 +67,7 @@ func TestScreenAgreesToo(t *testing.T) {
 	}
 }
 
-// numbers are a request without its tokens one by one, of which a screen keeps some, and without what was said.
+// numbers returns a request without its tokens, of which the screen keeps only some, and without text.
 func numbers(q report.Request) report.Request {
 	q.Tokens, q.TokensCut, q.Text, q.Answer = nil, 0, nil, nil
 	return q
@@ -88,7 +88,8 @@ func readJSON(t *testing.T, name string) *report.Report {
 	return r
 }
 
-// TestBenchAndReplayAgree: a benchmark, and the replay of its recording, give every request the same numbers, and the same totals.
+// TestBenchAndReplayAgree checks that the replay of a recorded benchmark gives every request the same numbers, and the
+// same totals.
 func TestBenchAndReplayAgree(t *testing.T) {
 	path, err := binary()
 	if err != nil {

@@ -9,20 +9,20 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/llmtop/llmtop/runtime"
-	"github.com/llmtop/llmtop/runtime/api"
-	"github.com/llmtop/llmtop/runtime/bench"
-	"github.com/llmtop/llmtop/runtime/native/demo"
+	"github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/runtime/engine/native/demo"
+	"github.com/llmtop/llmtop/runtime/engine/remote"
+	"github.com/llmtop/llmtop/runtime/engine/workload"
 )
 
-// prompts are those of one kind of point: texts, or a length in tokens.
+// prompts are the prompts of a group of points: texts, or a length in tokens.
 type prompts struct {
 	name   string
 	length int // 0: texts
-	texts  []bench.Prompt
+	texts  []workload.Prompt
 }
 
-// sources are the prompts that the user has named: texts make one kind, each length makes one.
+// sources returns the groups of prompts that the flags name: texts form one group, each length forms one.
 func (o *benchOptions) sources(stdin io.Reader) ([]prompts, error) {
 	var out []prompts
 	texts, err := o.prompts.read(stdin)
@@ -32,7 +32,7 @@ func (o *benchOptions) sources(stdin io.Reader) ([]prompts, error) {
 	if len(texts) > 0 {
 		given := prompts{name: "prompts"}
 		for i, text := range texts {
-			given.texts = append(given.texts, bench.Prompt{Prompt: text, Label: "prompt " + strconv.Itoa(i+1)})
+			given.texts = append(given.texts, workload.Prompt{Prompt: text, Label: "prompt " + strconv.Itoa(i+1)})
 		}
 		out = append(out, given)
 	}
@@ -51,7 +51,7 @@ func (o *benchOptions) sources(stdin io.Reader) ([]prompts, error) {
 	if o.suite {
 		suite := prompts{name: "suite"}
 		for _, p := range demo.Prompts() {
-			suite.texts = append(suite.texts, bench.Prompt{Prompt: p.Text, Label: p.Kind})
+			suite.texts = append(suite.texts, workload.Prompt{Prompt: p.Text, Label: p.Kind})
 		}
 		out = append(out, suite)
 	}
@@ -63,13 +63,13 @@ func (o *benchOptions) sources(stdin io.Reader) ([]prompts, error) {
 	return out, nil
 }
 
-// defaultRequests is how many requests of a length a run makes.
+// defaultRequests is the number of requests per run for prompts of a length.
 const defaultRequests = 8
 
-// workload makes the points: each kind of prompts at each concurrency and each rate. Lengths in tokens need the model's tokenizer; without one
-// they are near what was asked for, and the points say so.
-func (o *benchOptions) workload(ctx context.Context, s scheduler, sources []prompts) (bench.Workload, error) {
-	out := bench.Workload{Repeats: o.repeats, Warmup: o.warmup, Seed: o.seed}
+// workload returns the points: each group of prompts at each concurrency and each rate. Exact lengths need the
+// tokenizer of the model; without one they are approximate, and the names of the points begin with "about".
+func (o *benchOptions) workload(ctx context.Context, s scheduler, sources []prompts) (workload.Workload, error) {
+	out := workload.Workload{Repeats: o.repeats, Warmup: o.warmup, Seed: o.seed}
 	var body *synthetic
 	var err error
 	for _, source := range sources {
@@ -85,17 +85,17 @@ func (o *benchOptions) workload(ctx context.Context, s scheduler, sources []prom
 		if err != nil {
 			return out, err
 		}
-		var vary func(run, i int, r *runtime.Request)
-		if source.length > 0 && o.remote.is() && !o.remote.cached {
-			vary = func(run, i int, r *runtime.Request) { body.prompt(r, source.length, run*len(requests)+i) }
+		var vary func(run, i int, r *engine.Request)
+		if source.length > 0 && o.remote.isSet() && !o.remote.cached {
+			vary = func(run, i int, r *engine.Request) { body.prompt(r, source.length, run*len(requests)+i) }
 		}
 		for _, n := range o.concurrency {
-			out.Points = append(out.Points, bench.Point{
+			out.Points = append(out.Points, workload.Point{
 				Name: fmt.Sprintf("%s, %d at a time", source.name, n), Concurrency: n, Requests: requests, Vary: vary,
 			})
 		}
 		for _, rate := range o.rates {
-			out.Points = append(out.Points, bench.Point{
+			out.Points = append(out.Points, workload.Point{
 				Name: fmt.Sprintf("%s, %v/s", source.name, rate), Rate: rate, Burstiness: float64(o.burstiness), Requests: requests, Vary: vary,
 			})
 		}
@@ -103,8 +103,8 @@ func (o *benchOptions) workload(ctx context.Context, s scheduler, sources []prom
 	return out, nil
 }
 
-// requestsOf are the requests of one run.
-func (o *benchOptions) requestsOf(source prompts, body *synthetic) ([]runtime.Request, error) {
+// requestsOf returns the requests of one run.
+func (o *benchOptions) requestsOf(source prompts, body *synthetic) ([]engine.Request, error) {
 	n := o.requests
 	if n == 0 {
 		n = max(len(source.texts), min(defaultRequests, defaultRequests*source.length))
@@ -114,7 +114,7 @@ func (o *benchOptions) requestsOf(source prompts, body *synthetic) ([]runtime.Re
 		return nil, err
 	}
 	rng := rand.New(rand.NewPCG(o.seed, 0x67726f757073))
-	out := make([]runtime.Request, n)
+	out := make([]engine.Request, n)
 	for i := range out {
 		r := o.request("", "")
 		r.SendText, r.IgnoreEOS = false, !o.honourEOS
@@ -140,7 +140,7 @@ func (o *benchOptions) requestsOf(source prompts, body *synthetic) ([]runtime.Re
 	return out, nil
 }
 
-// draw picks a group by its share, "" where there are none.
+// draw picks a group by its share, "" if there are no groups.
 func draw(weights []weight, rng *rand.Rand) string {
 	total := 0.0
 	for _, w := range weights {
@@ -155,7 +155,7 @@ func draw(weights []weight, rng *rand.Rand) string {
 	return ""
 }
 
-// synthetic makes prompts of certain lengths out of real text: of token ids, or of words where there is no tokenizer.
+// synthetic makes prompts of given lengths from real text: from token IDs, or from words without a tokenizer.
 type synthetic struct {
 	front, body []int32
 	words       []string
@@ -167,7 +167,7 @@ func newSynthetic(ctx context.Context, s scheduler) (*synthetic, error) {
 		text.WriteString(p.Text + "\n")
 	}
 	front, err := s.Encode(ctx, "")
-	if errors.Is(err, api.ErrNoTokenizer) {
+	if errors.Is(err, remote.ErrNoTokenizer) {
 		return &synthetic{words: strings.Fields(text.String())}, nil
 	}
 	if err != nil {
@@ -178,19 +178,20 @@ func newSynthetic(ctx context.Context, s scheduler) (*synthetic, error) {
 		return nil, err
 	}
 	if len(all) <= len(front) {
-		return nil, fmt.Errorf("tokenize text for prompts: it has no tokens")
+		return nil, fmt.Errorf("tokenize text for prompts: got no tokens")
 	}
 	return &synthetic{front: front, body: all[len(front):]}, nil
 }
 
-// stride is how far apart the texts of two prompts begin, so that no prompt begins like the one before it.
+// stride is the distance between the starts of two prompts in the text, so that no two consecutive prompts share a
+// prefix.
 const stride = 37
 
-// wordsPerToken is about what English text has in the vocabularies of today.
+// wordsPerToken is the approximate ratio for English text with current vocabularies.
 const wordsPerToken = 0.75
 
-// prompt makes the i-th prompt of n tokens that of a request.
-func (s *synthetic) prompt(r *runtime.Request, n, i int) {
+// prompt sets the prompt of a request to the i-th prompt of n tokens.
+func (s *synthetic) prompt(r *engine.Request, n, i int) {
 	if s.words != nil {
 		words := make([]string, max(int(float64(n)*wordsPerToken), 1))
 		for w := range words {

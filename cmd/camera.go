@@ -18,13 +18,13 @@ import (
 	"github.com/llmtop/llmtop/ui/cast"
 )
 
-// camera is what a command is told about recording the screen for people, as an asciicast, as a picture that moves, or both.
+// camera holds the flags that record the screen: as an asciicast, as an animated SVG, or both.
 type camera struct {
 	cast   string // path; "": none
 	svg    string // path; "": none
 	format string
 	size   string
-	script string // path; "": nothing is done on the screen
+	script string // path; "": no input
 	length time.Duration
 	text   bool
 
@@ -33,21 +33,21 @@ type camera struct {
 }
 
 func (c *camera) bind(set *pflag.FlagSet) {
-	set.StringVar(&c.cast, "cast", "", "record the screen to this file as an asciicast, with no terminal")
-	set.StringVar(&c.svg, "svg", "", "record the screen to this file as an SVG that moves, with no terminal")
-	set.StringVar(&c.format, "cast-format", "v2", "version of the asciicast: v2, which every player shows, or v3")
-	set.StringVar(&c.size, "size", "120x36", "columns and rows of the screen that is recorded")
-	set.StringVar(&c.script, "script", "", "keys, text and waits for the screen that is recorded (TOML)")
-	set.DurationVar(&c.length, "for", 0, "record the screen for so long at most")
-	set.BoolVar(&c.text, "cast-text", false, "show prompts and completions in it, too")
+	set.StringVar(&c.cast, "cast", "", "record the screen as an asciicast to `FILE` (needs no terminal)")
+	set.StringVar(&c.svg, "svg", "", "record the screen as an animated SVG to `FILE` (needs no terminal)")
+	set.StringVar(&c.format, "cast-format", "v2", "asciicast `VERSION`: v2 (works in every player) or v3")
+	set.StringVar(&c.size, "size", "120x36", "size of the recorded screen, `COLUMNSxROWS`")
+	set.StringVar(&c.script, "script", "", "TOML `FILE` with keys, text and waits for the recorded screen")
+	set.DurationVar(&c.length, "for", 0, "stop recording the screen after `DURATION`")
+	set.BoolVar(&c.text, "cast-text", false, "show prompts and completions in the recorded screen")
 }
 
-// on reports whether the screen is recorded, and no terminal needed.
-func (c *camera) on() bool { return c != nil && (c.cast != "" || c.svg != "") }
+// enabled reports whether the screen is recorded, which needs no terminal.
+func (c *camera) enabled() bool { return c != nil && (c.cast != "" || c.svg != "") }
 
-// check refuses what cannot be, and reads the script.
+// check validates the flags and reads the script.
 func (c *camera) check() (err error) {
-	if !c.on() {
+	if !c.enabled() {
 		if c.script != "" || c.length != 0 || c.text {
 			return usagef("--script, --for and --cast-text need --cast FILE or --svg FILE")
 		}
@@ -62,15 +62,15 @@ func (c *camera) check() (err error) {
 	case c.length < 0:
 		return usagef("--for %v: must be more than 0", c.length)
 	case strings.EqualFold(filepath.Ext(c.cast), ".svg"):
-		return usagef("--cast %s: for a picture that moves: --svg %s", c.cast, c.cast)
+		return usagef("--cast %s: to record an animated SVG use --svg %s", c.cast, c.cast)
 	case c.cast != "" && c.cast == c.svg:
 		return usagef("--cast and --svg name the same file")
 	case c.script == "":
 		return nil
 	}
-	text, err := os.ReadFile(c.script)
+	text, err := readFile(c.script, maxConfigBytes)
 	if err != nil {
-		return usagef("read script: %w", err)
+		return usagef("read script %s: %w", c.script, err)
 	}
 	if c.play, err = cast.ParseScript(string(text), ui.KnownKey); err != nil {
 		return usagef("read script %s: %w", c.script, err)
@@ -78,32 +78,32 @@ func (c *camera) check() (err error) {
 	return nil
 }
 
-// shot is what is recorded.
+// shot describes one recording of the screen.
 type shot struct {
 	screen ui.Config
-	wall   time.Time // when it began
+	wall   time.Time // start
 	until  func(ctx context.Context, at time.Duration) (time.Duration, error)
-	ended  func() bool // nil: only the script, or the user, knows
+	ended  func() bool // nil: ends with the script or the user
 }
 
-// shoot records the screen until it has ended, the script is through, or ctx ends, and tells what has become of it. Files of a recording
-// that failed are removed.
+// shoot records the screen until it has ended, the script is done, or ctx ends, and prints a line per file. It removes
+// the files of a failed recording.
 func (c *camera) shoot(ctx context.Context, s shot, notes io.Writer) (err error) {
 	files, outputs, err := c.open(s.wall)
 	if err != nil {
 		return err
 	}
-	s.screen.Profile, s.screen.LowBandwidth = theme.TrueColour, false // there is no line to spare
+	s.screen.Profile, s.screen.LowBandwidth = theme.TrueColour, false // a file has no bandwidth limit
 	opt := cast.Options{
 		Every: time.Second / time.Duration(s.screen.FPS), Script: c.play, For: c.length, Until: s.until, Ended: s.ended,
 	}
-	take, err := cast.Shoot(ctx, ui.NewStage(s.screen, c.cols, c.rows), opt, outputs...)
+	take, err := cast.Shoot(ctx, ui.NewHeadless(s.screen, c.cols, c.rows), opt, outputs...)
 	for _, file := range files {
 		err = errors.Join(err, file.Close())
 	}
 	for _, file := range files {
 		if err != nil {
-			_ = os.Remove(file.Name()) // the first error is the one that counts
+			_ = os.Remove(file.Name()) // the first error is returned
 			continue
 		}
 		fmt.Fprintf(notes, "wrote %s: %.1f s of the screen\n", file.Name(), take.Lasted.Seconds())
@@ -111,14 +111,14 @@ func (c *camera) shoot(ctx context.Context, s shot, notes io.Writer) (err error)
 	return err
 }
 
-// open opens the files before anything is recorded.
+// open opens the output files.
 func (c *camera) open(wall time.Time) (files []*os.File, outputs []cast.Output, err error) {
 	version := map[string]int{"v2": cast.V2, "v3": cast.V3}[c.format]
 	for _, path := range []string{c.cast, c.svg} {
 		if path == "" {
 			continue
 		}
-		file, err := os.Create(path)
+		file, err := createFile(path, c.text)
 		if err != nil {
 			for _, open := range files {
 				_ = open.Close()
@@ -135,7 +135,7 @@ func (c *camera) open(wall time.Time) (files []*os.File, outputs []cast.Output, 
 	return files, outputs, nil
 }
 
-// live records a screen that shows what happens now.
+// live records a screen with live data.
 func (c *camera) live(ctx context.Context, cfg ui.Config) error {
 	begin := time.Now()
 	until := func(ctx context.Context, at time.Duration) (time.Duration, error) {
@@ -147,23 +147,23 @@ func (c *camera) live(ctx context.Context, cfg ui.Config) error {
 		}
 		return time.Since(begin), nil
 	}
-	return c.shoot(ctx, shot{screen: cfg, wall: begin, until: until}, os.Stderr)
+	return c.shoot(ctx, shot{screen: cfg, wall: begin, until: until}, consoleErr)
 }
 
-// visible reports whether there is somebody, or something, to show a screen to.
-func (v *view) visible() bool { return v.camera.on() || v.live() }
+// visible reports whether there is a terminal, a reader of plain lines, or a recording to show a screen on.
+func (v *view) visible() bool { return v.camera.enabled() || v.live() }
 
-// show shows the screen, or records it, until the user or a signal ends that.
+// show shows or records the screen until the user or a signal ends it.
 func (v *view) show(ctx context.Context, cfg ui.Config) error {
-	if v.camera.on() {
-		return closedInOrder(v.camera.live(ctx, cfg))
+	if v.camera.enabled() {
+		return ignoreClosed(v.camera.live(ctx, cfg))
 	}
 	return v.open(ctx, cfg)
 }
 
-// hush keeps text out of what a store shows if that is recorded, unless the user has asked for it.
-func (v *view) hush(sink event.Sink) event.Sink {
-	if v.camera.on() && !v.camera.text {
+// dropCastText removes text from the events of a recorded screen, unless --cast-text is set.
+func (v *view) dropCastText(sink event.Sink) event.Sink {
+	if v.camera.enabled() && !v.camera.text {
 		return event.WithoutText{Sink: sink}
 	}
 	return sink

@@ -10,39 +10,39 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/runtime"
-	"github.com/llmtop/llmtop/runtime/chat"
-	"github.com/llmtop/llmtop/runtime/native/gguf"
+	"github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/runtime/engine/chat"
+	"github.com/llmtop/llmtop/runtime/engine/native/gguf"
 )
 
-// chatting is how the prompts of a run become those of its model.
-type chatting struct {
-	template *chat.Template // nil: they are continued as they are
-	words    string         // which of both, for the header; "" for the built-in model, which is never asked
+// chatPrompts converts the prompts of a run to the format of its model.
+type chatPrompts struct {
+	template *chat.Template // nil: prompts are continued as they are
+	mode     string         // "chat" or "plain", with the reason, for the header; "" for the built-in model
 }
 
-// begin finds out whether the model holds conversations. A file that cannot be read is left to the engine, which says best what is wrong.
-func (c *chatting) begin(model string, raw bool) {
+// begin reads the chat template of the model. If the file cannot be read, the engine reports the error later.
+func (c *chatPrompts) begin(model string, raw bool) {
 	switch {
 	case model == "":
 		return
 	case raw:
-		c.words = "plain (--raw)"
+		c.mode = "plain (--raw)"
 		return
 	}
 	template, err := readTemplate(model)
 	c.template = template
 	switch {
 	case err == nil:
-		c.words = "chat"
+		c.mode = "chat"
 	case errors.Is(err, chat.ErrNoTemplate):
-		c.words = "plain"
+		c.mode = "plain"
 	default:
-		c.words = "plain: " + err.Error()
+		c.mode = "plain: " + err.Error()
 	}
 }
 
-// readTemplate reads the chat template in a model's file, with the texts of the tokens that it may name.
+// readTemplate reads the chat template from a model file, with the texts of the tokens it may use.
 func readTemplate(path string) (*chat.Template, error) {
 	f, err := gguf.Open(filepath.Clean(path))
 	if err != nil {
@@ -53,7 +53,7 @@ func readTemplate(path string) (*chat.Template, error) {
 	if err != nil {
 		return nil, chat.ErrNoTemplate
 	}
-	tokens, _ := f.Metadata.Strings("tokenizer.ggml.tokens") // an engine without them refuses the file
+	tokens, _ := f.Metadata.Strings("tokenizer.ggml.tokens") // the engine refuses a file without tokens
 	text := func(key string) string {
 		id, err := f.Metadata.Uint("tokenizer.ggml." + key)
 		if err != nil || id >= uint64(len(tokens)) {
@@ -64,8 +64,8 @@ func readTemplate(path string) (*chat.Template, error) {
 	return chat.New(source, text("bos_token_id"), text("eos_token_id"))
 }
 
-// askAll makes each request the first question of a conversation of its own, for a model that holds any.
-func (c *chatting) askAll(requests []runtime.Request) error {
+// applyTemplate makes each request the first question of its own conversation, if the model has a template.
+func (c *chatPrompts) applyTemplate(requests []engine.Request) error {
 	if c.template == nil {
 		return nil
 	}
@@ -80,50 +80,50 @@ func (c *chatting) askAll(requests []runtime.Request) error {
 	return nil
 }
 
-// runner is r for a user who asks one thing after the other. note is told what the user should know of a question that was submitted.
-func (c *chatting) runner(r runtime.Runner, note func(words string)) runtime.Runner {
+// runner returns a runner for one conversation on r. It calls note with remarks about a submitted question.
+func (c *chatPrompts) runner(r engine.Runner, note func(words string)) engine.Runner {
 	if c.template == nil {
 		return r
 	}
 	sizer, _ := r.(sizer)
-	return &dialogue{Runner: r, sizer: sizer, note: note, said: chat.NewConversation(c.template, "")}
+	return &dialogue{Runner: r, sizer: sizer, note: note, conversation: chat.NewConversation(c.template, "")}
 }
 
-// sizer knows how much of the context a prompt takes.
+// sizer returns the token count of a prompt and the size of the context.
 type sizer interface {
 	Size(ctx context.Context, text string) (tokens, context int, err error)
 }
 
-// sizePatience is how long is waited for it, since a screen may wait, too.
-const sizePatience = time.Second
+// sizeTimeout bounds a call of Size, since the screen may wait for it.
+const sizeTimeout = time.Second
 
-// newConversation before a question forgets what was said before.
+// newConversation before a question starts a new conversation.
 const newConversation = "/new"
 
-// dialogue is a runner of a conversation: each request is its next question, and its text the whole of what was said.
+// dialogue is a runner for one conversation: each request is its next question, submitted with all earlier turns.
 type dialogue struct {
-	runtime.Runner
-	sizer sizer // nil: nobody knows
+	engine.Runner
+	sizer sizer // nil: sizes are unknown
 	note  func(words string)
 
-	mu     sync.Mutex
-	said   *chat.Conversation
-	answer *runtime.Handle // to the last question; nil once it is in the conversation
+	mu           sync.Mutex
+	conversation *chat.Conversation
+	answer       *engine.Handle // to the last question; nil once it is part of the conversation
 }
 
-// Submit implements runtime.Runner. A question while the last one is being answered is refused.
-func (d *dialogue) Submit(r runtime.Request) (*runtime.Handle, error) {
+// Submit implements engine.Runner. It refuses a question while the last one is being answered.
+func (d *dialogue) Submit(r engine.Request) (*engine.Handle, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	question, anew := strings.CutPrefix(r.Text, newConversation+" ")
+	question, fresh := strings.CutPrefix(r.Text, newConversation+" ")
 	if strings.TrimSpace(r.Text) == newConversation {
-		return nil, fmt.Errorf("start a conversation: type the first question behind %s", newConversation)
+		return nil, fmt.Errorf("start a conversation: type the first question after %s", newConversation)
 	}
-	if err := d.hear(); err != nil {
+	if err := d.addAnswer(); err != nil {
 		return nil, err
 	}
-	if anew {
-		d.said.Reset()
+	if fresh {
+		d.conversation.Reset()
 	}
 	prompt, err := d.ask(question, r.MaxTokens)
 	if err != nil {
@@ -135,18 +135,18 @@ func (d *dialogue) Submit(r runtime.Request) (*runtime.Handle, error) {
 	return h, err
 }
 
-// ask makes the prompt of a question, with as much of what was said before as leaves room for an answer of so many tokens; 0 is for
-// any length. Once the context is full the older half goes, so that the next questions find theirs in the KV cache again. The caller
-// holds mu.
+// ask returns the prompt of a question, with as many earlier turns as fit next to an answer of at most answer tokens
+// (0: any length). When the context is full it drops the older half, so that the next questions find their turns in the
+// KV cache. The caller holds mu.
 func (d *dialogue) ask(question string, answer int) (prompt string, err error) {
-	prompt, err = d.said.Ask(question)
-	if err != nil || d.sizer == nil || len(d.said.Messages()) == 0 {
+	prompt, err = d.conversation.Ask(question)
+	if err != nil || d.sizer == nil || len(d.conversation.Messages()) == 0 {
 		return prompt, err
 	}
-	ctx, done := context.WithTimeout(context.Background(), sizePatience)
+	ctx, done := context.WithTimeout(context.Background(), sizeTimeout)
 	defer done()
 	size, room, err := d.sizer.Size(ctx, prompt)
-	if err != nil { // which Submit says better
+	if err != nil { // Submit reports a better error
 		return prompt, nil
 	}
 	if answer == 0 || answer > room/2 {
@@ -156,9 +156,9 @@ func (d *dialogue) ask(question string, answer int) (prompt string, err error) {
 		return prompt, nil
 	}
 	left, perByte := 0, float64(size)/float64(len(prompt))
-	for size > room/2 && d.said.Drop() {
+	for size > room/2 && d.conversation.Drop() {
 		left++
-		if prompt, err = d.said.Ask(question); err != nil {
+		if prompt, err = d.conversation.Ask(question); err != nil {
 			return "", err
 		}
 		if size = int(perByte * float64(len(prompt))); size <= room/2 {
@@ -168,22 +168,22 @@ func (d *dialogue) ask(question string, answer int) (prompt string, err error) {
 		}
 	}
 	if left > 0 {
-		d.note(leftOut(left, room))
+		d.note(omittedTurns(left, room))
 	}
 	return prompt, nil
 }
 
-// leftOut says how many of the oldest questions a conversation goes on without.
-func leftOut(n, room int) string {
-	what := fmt.Sprintf("%d oldest questions and their answers are", n)
+// omittedTurns returns the note about n turns that were dropped from the conversation.
+func omittedTurns(n, room int) string {
+	what := fmt.Sprintf("the %d oldest questions and their answers are", n)
 	if n == 1 {
 		what = "the oldest question and its answer are"
 	}
-	return fmt.Sprintf("%s left out: the conversation has outgrown the context of %d tokens", what, room)
+	return fmt.Sprintf("%s omitted: the conversation exceeds the context of %d tokens", what, room)
 }
 
-// hear takes the last answer into the conversation. The caller holds mu.
-func (d *dialogue) hear() error {
+// addAnswer adds the last answer to the conversation. The caller holds mu.
+func (d *dialogue) addAnswer() error {
 	if d.answer == nil {
 		return nil
 	}
@@ -193,7 +193,7 @@ func (d *dialogue) hear() error {
 		return errors.New("ask: the last question is still being answered; wait or cancel it")
 	}
 	if r := d.answer.Result(); r.State != event.StateFailed {
-		d.said.Answer(r.Text)
+		d.conversation.Answer(r.Text)
 	}
 	d.answer = nil
 	return nil

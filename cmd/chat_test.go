@@ -11,10 +11,10 @@ import (
 	"testing"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/runtime"
+	"github.com/llmtop/llmtop/runtime/engine"
 )
 
-// prompts are those of the requests that were queued, and what came of them.
+// promptLog keeps the prompts of queued requests, and their outcomes.
 type promptLog struct {
 	mu       sync.Mutex
 	prompts  []string
@@ -33,13 +33,13 @@ func (l *promptLog) Emit(e event.Event) {
 	}
 }
 
-// talker runs the native engine on a model as llmtop run does.
-func talker(t *testing.T, set map[string]any) (*runOptions, *runtime.Scheduler, *promptLog) {
+// talker runs the native engine on a model, as llmtop run does.
+func talker(t *testing.T, set map[string]any) (*runOptions, *engine.Scheduler, *promptLog) {
 	t.Helper()
 	o := &runOptions{model: Instruct(t, set)}
 	o.tokens, o.threads, o.parallel, o.seed, o.choice.sample = 12, 1, 1, 3, "off"
 	o.chat.begin(o.model, false)
-	log, s := &promptLog{}, o.scheduler(runtime.NewClock())
+	log, s := &promptLog{}, o.scheduler(engine.NewClock())
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() { ended <- s.Run(ctx, log) }()
@@ -52,14 +52,14 @@ func talker(t *testing.T, set map[string]any) (*runOptions, *runtime.Scheduler, 
 	return o, s, log
 }
 
-// TestConversation: what was said comes before the next question and is taken from the cache.
+// TestConversation checks that earlier turns come before the next question and are taken from the cache.
 func TestConversation(t *testing.T) {
-	for _, bos := range []bool{false, true} { // whether the tokenizer puts a token in front that the template spells out
+	for _, bos := range []bool{false, true} { // whether the tokenizer adds the BOS that the template contains
 		o, s, log := talker(t, map[string]any{"tokenizer.chat_template": Template, "tokenizer.ggml.add_bos_token": bos})
-		said := o.chat.runner(s, func(string) {})
+		conversation := o.chat.runner(s, func(string) {})
 		ask := func(text string) string {
 			t.Helper()
-			h, err := said.Submit(o.request(text, ""))
+			h, err := conversation.Submit(o.request(text, ""))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -74,9 +74,9 @@ func TestConversation(t *testing.T) {
 		if strings.Join(log.prompts, "|") != strings.Join(want, "|") {
 			t.Errorf("prompts are\n%q, want\n%q; the second answer is %q", log.prompts, want, second)
 		}
-		// Where the answer begins, text may be split into other tokens the second time.
+		// At the start of the answer, text may be tokenized differently the second time.
 		if r := log.outcomes[1]; r.Cached < log.outcomes[0].Prompt-1 || r.Cached >= r.Prompt {
-			t.Errorf("of %d prompt tokens %d are cached, the first turn has %d", r.Prompt, r.Cached, log.outcomes[0].Prompt)
+			t.Errorf("%[2]d of %[1]d prompt tokens are cached, the first turn has %[3]d", r.Prompt, r.Cached, log.outcomes[0].Prompt)
 		}
 		ids, err := s.Encode(t.Context(), "user: Who are you?\nassistant: ")
 		if err != nil {
@@ -88,14 +88,15 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// TestConversationOutgrowsContext: the oldest turns make room for the newest, which the user is told; and what then is left is taken from the cache.
-func TestConversationOutgrowsContext(t *testing.T) {
+// TestConversationExceedsContext checks that the oldest turns are dropped with a note, and that the remaining ones are
+// taken from the cache.
+func TestConversationExceedsContext(t *testing.T) {
 	o, s, log := talker(t, map[string]any{"tokenizer.chat_template": Template, "qwen3moe.context_length": uint32(96)})
 	var notes []string
-	said := o.chat.runner(s, func(words string) { notes = append(notes, words) })
+	conversation := o.chat.runner(s, func(words string) { notes = append(notes, words) })
 	ask := func(text string) {
 		t.Helper()
-		h, err := said.Submit(o.request(text, ""))
+		h, err := conversation.Submit(o.request(text, ""))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +107,7 @@ func TestConversationOutgrowsContext(t *testing.T) {
 	for i := range 12 {
 		ask(fmt.Sprintf("Question %d: where is the whale?", i))
 	}
-	if len(notes) < 2 || !strings.Contains(notes[0], "left out: the conversation has outgrown the context of 96 tokens") {
+	if len(notes) < 2 || !strings.Contains(notes[0], "omitted: the conversation exceeds the context of 96 tokens") {
 		t.Errorf("notes %q", notes)
 	}
 	last, cached := log.prompts[len(log.prompts)-1], 0
@@ -124,34 +125,34 @@ func TestConversationOutgrowsContext(t *testing.T) {
 	if cached < 4 {
 		t.Errorf("%d of %d prompts were mostly cached", cached, len(log.outcomes))
 	}
-	h, err := said.Submit(o.request(strings.Repeat("Where is the whale? ", 60), ""))
+	h, err := conversation.Submit(o.request(strings.Repeat("Where is the whale? ", 60), ""))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := h.Result(); !errors.Is(r.Err, runtime.ErrPromptTooLong) {
+	if r := h.Result(); !errors.Is(r.Err, engine.ErrPromptTooLong) {
 		t.Errorf("a question that does not fit by itself: %+v", r)
 	}
 	ask("And now?")
 }
 
-// TestOneQuestionAtATime: who asks before the answer has ended is told so, and so is who asks nothing.
+// TestOneQuestionAtATime checks that a question during an answer is refused, and so is an empty one.
 func TestOneQuestionAtATime(t *testing.T) {
 	o, s, _ := talker(t, map[string]any{"tokenizer.chat_template": Template})
-	said := o.chat.runner(s, func(string) {})
+	conversation := o.chat.runner(s, func(string) {})
 	s.Pause()
-	h, err := said.Submit(o.request("Who are you?", ""))
+	h, err := conversation.Submit(o.request("Who are you?", ""))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := said.Submit(o.request("And then?", "")); err == nil || !strings.Contains(err.Error(), "still being answered") {
+	if _, err := conversation.Submit(o.request("And then?", "")); err == nil || !strings.Contains(err.Error(), "still being answered") {
 		t.Errorf("a second question at a time: %v", err)
 	}
 	h.Cancel()
 	<-h.Done()
-	if _, err := said.Submit(o.request("/new", "")); err == nil || !strings.Contains(err.Error(), "behind /new") {
+	if _, err := conversation.Submit(o.request("/new", "")); err == nil || !strings.Contains(err.Error(), "after /new") {
 		t.Errorf("no question: %v", err)
 	}
-	h, err = said.Submit(o.request("And then?", ""))
+	h, err = conversation.Submit(o.request("And then?", ""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,8 +162,8 @@ func TestOneQuestionAtATime(t *testing.T) {
 	}
 }
 
-// TestHowPromptsAreTaken: the header says it.
-func TestHowPromptsAreTaken(t *testing.T) {
+// TestPromptMode checks the prompt mode in the header.
+func TestPromptMode(t *testing.T) {
 	notes := filepath.Join(t.TempDir(), "notes.gguf")
 	if err := os.WriteFile(notes, []byte("GGUF and nothing else"), 0o600); err != nil {
 		t.Fatal(err)
@@ -180,15 +181,15 @@ func TestHowPromptsAreTaken(t *testing.T) {
 		{template("{% if %}"), false, "plain: read chat template: "},
 		{notes, false, "plain"},
 	} {
-		var got chatting
+		var got chatPrompts
 		got.begin(c.model, c.raw)
-		if !strings.HasPrefix(got.words, c.want) || (got.template != nil) != (c.want == "chat") || c.want == "" && got.words != "" {
-			t.Errorf("%s, raw %v: %q", c.model, c.raw, got.words)
+		if !strings.HasPrefix(got.mode, c.want) || (got.template != nil) != (c.want == "chat") || c.want == "" && got.mode != "" {
+			t.Errorf("%s, raw %v: %q", c.model, c.raw, got.mode)
 		}
 	}
-	refuses := chatting{}
+	refuses := chatPrompts{}
 	refuses.begin(template("{{ raise_exception('not today') }}"), false)
-	if err := refuses.askAll([]runtime.Request{{Text: "x"}}); exitCode(err) != exitUsage || !strings.Contains(err.Error(), "not today") {
+	if err := refuses.applyTemplate([]engine.Request{{Text: "x"}}); exitCode(err) != exitUsage || !strings.Contains(err.Error(), "not today") {
 		t.Errorf("a template that refuses: %v", err)
 	}
 }

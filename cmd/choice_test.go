@@ -8,13 +8,13 @@ import (
 	"testing"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/runtime/llama/library/fixture"
-	"github.com/llmtop/llmtop/runtime/native/demo"
+	"github.com/llmtop/llmtop/runtime/engine/llama/library/fixture"
+	"github.com/llmtop/llmtop/runtime/engine/native/demo"
 
 	goruntime "runtime"
 )
 
-// foreign writes the built-in model with a pre-tokenizer that llama.cpp knows and the native engine does not.
+// foreign writes the built-in model with a pre-tokenizer that only llama.cpp supports.
 func foreign(t *testing.T) string {
 	t.Helper()
 	raw := bytes.Clone(demo.Model())
@@ -56,13 +56,13 @@ func TestChoice(t *testing.T) {
 	}{
 		{engine: "auto", want: chosen{name: engineNative}},
 		{engine: "native", model: foreign(t), want: chosen{name: engineNative}},
-		{engine: "auto", model: ours(t), want: chosen{name: engineNative, why: "auto: native can run it"}},
+		{engine: "auto", model: ours(t), want: chosen{name: engineNative, why: "auto: native supports it"}},
 		{engine: "auto", model: notes, want: chosen{name: engineNative}},
 		{engine: "auto", model: "missing.gguf", want: chosen{name: engineNative}},
 		{engine: "auto", model: foreign(t), libraries: libraries, want: chosen{
 			name: engineLlama, why: `auto: read tokenizer: tokenizer.ggml.pre is "phi-2"`, libraries: libraries,
 		}},
-		{engine: "auto", model: foreign(t), libraries: t.TempDir(), mistake: `load model foreign.gguf: .*"phi-2".* as to another engine, .*LLMTOP_LLAMA_DIR`},
+		{engine: "auto", model: foreign(t), libraries: t.TempDir(), mistake: `load model foreign.gguf: .*"phi-2".*; llamacpp: .*LLMTOP_LLAMA_DIR`},
 		{engine: "llamacpp", model: ours(t), libraries: libraries, want: chosen{name: engineLlama, libraries: libraries}},
 		{engine: "llamacpp", model: ours(t), libraries: t.TempDir(), mistake: "LLMTOP_LLAMA_DIR"},
 		{engine: "llamacpp", libraries: libraries, mistake: "needs a model file"},
@@ -80,7 +80,7 @@ func TestChoice(t *testing.T) {
 	}
 }
 
-// matches reports whether the parts of a pattern stand in a text, in their order.
+// matches reports whether the parts of a pattern occur in a text, in this order.
 func matches(pattern, text string) bool {
 	for part := range strings.SplitSeq(pattern, ".*") {
 		_, rest, ok := strings.Cut(text, part)
@@ -92,17 +92,17 @@ func matches(pattern, text string) bool {
 	return true
 }
 
-// TestBecause checks that the reason for a choice gives way to news.
-func TestBecause(t *testing.T) {
+// TestWithReason checks that the reason for a choice is replaced by newer reasons.
+func TestWithReason(t *testing.T) {
 	var got last
-	sink := explained{"auto", &got}
-	loaded := &event.Engine{Name: "x"}
+	sink := reasonSink{"auto", &got}
+	loaded := &event.EngineInfo{Name: "x"}
 	sink.Emit(event.Event{Kind: event.KindEngine, Data: loaded})
-	if e := got.event.Data.(*event.Engine); e.Reason != "auto" || e.Name != "x" || loaded.Reason != "" {
+	if e := got.event.Data.(*event.EngineInfo); e.Reason != "auto" || e.Name != "x" || loaded.Reason != "" {
 		t.Errorf("%+v, %+v", e, loaded)
 	}
-	sink.Emit(event.Event{Kind: event.KindEngine, Data: &event.Engine{Reason: "42 % of the weights"}})
-	if e := got.event.Data.(*event.Engine); e.Reason != "42 % of the weights" {
+	sink.Emit(event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{Reason: "42 % of the weights"}})
+	if e := got.event.Data.(*event.EngineInfo); e.Reason != "42 % of the weights" {
 		t.Errorf("%+v", e)
 	}
 	if sink.Emit(event.Event{Kind: event.KindLog, Text: "a line"}); got.event.Text != "a line" {

@@ -15,14 +15,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/llmtop/llmtop/profiler/compare"
+	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/profiler/store"
-	"github.com/llmtop/llmtop/profiler/trace"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui"
 )
 
-// compareOptions are what the compare command is told.
+// compareOptions are the flags of the compare command.
 type compareOptions struct {
 	runs           []string
 	repeats        int
@@ -40,32 +40,35 @@ func newCompareCommand() *cobra.Command {
 	var opts compareOptions
 	c := &cobra.Command{
 		Use:   "compare BASE NEW",
-		Short: "Tell whether one run is worse than another, for a script to act on",
-		Long: `compare holds reports (--json of any command) or recordings against each other: for each metric the difference with its 95 %
-interval, beside what runs of one side differ by among themselves. A side may be several files, parted by commas; each is a run.
+		Short: "Check whether one run is worse than another, for scripts",
+		Long: `compare compares reports (--json of any command) or recordings: for each metric it shows the
+difference with its 95 % confidence interval, next to the spread among the runs of one side. A side
+may be several files, separated by commas; each is a run.
 
-With --run twice instead, it runs llmtop with those arguments itself, in turns, so that what drifts on the machine meets both.
+With two --run it runs llmtop with those arguments itself, in turns, so that drift of the machine
+affects both sides.
 
-It exits with 0 if the new side is no worse, 1 if it has regressed, 2 if the data cannot tell, and 64 if it could not compare.`,
+Exit codes: 0 not worse, 1 regressed, 2 not enough data, 64 cannot compare.`,
 		Example: `  llmtop compare before.json after.json
-  llmtop compare --run 'run --headless --threads 1' --run 'run --headless --threads 2' --allow-different`,
+  llmtop compare --allow-different --run 'run --headless --threads 1' \
+    --run 'run --headless --threads 2'`,
 		Args: cobra.ArbitraryArgs,
-		RunE: func(c *cobra.Command, args []string) error { return notCompared(opts.run(c, args)) },
+		RunE: func(c *cobra.Command, args []string) error { return compareError(opts.run(c, args)) },
 	}
 	flags := c.Flags()
-	flags.StringArrayVar(&opts.runs, "run", nil, "arguments of llmtop to measure; twice: base and new")
+	flags.StringArrayVar(&opts.runs, "run", nil, "llmtop `ARGUMENTS` to run and measure; give twice: base and new")
 	flags.IntVar(&opts.repeats, "repeats", 10, "runs of each side (with --run)")
-	flags.StringVar(&opts.threshold, "threshold", "3%", "relative difference that does not matter")
-	flags.StringToStringVar(&opts.practical, "practical", nil, "difference of a metric that does not matter, for example ttft=5ms,tpot=10us")
-	flags.StringSliceVar(&opts.gates, "gate", nil, "metrics that decide, of "+strings.Join(metricNames(), ", ")+" (default ttft,tpot,e2el)")
+	flags.StringVar(&opts.threshold, "threshold", "3%", "practically irrelevant relative difference, `PERCENT`")
+	flags.StringToStringVar(&opts.practical, "practical", nil, "practically irrelevant `DIFFERENCES` per metric, like ttft=5ms,tpot=10us")
+	flags.StringSliceVar(&opts.gates, "gate", nil, "`METRICS` that decide: "+strings.Join(metricNames(), ", ")+" (default ttft,tpot,e2el)")
 	flags.Uint64Var(&opts.seed, "seed", 1, "seed of the resampling: same data, same intervals")
-	flags.StringVar(&opts.json, "json", "", "write the result as JSON to this file, - for standard output")
-	flags.StringVar(&opts.markdown, "markdown", "", "write it as a Markdown comment to this file, - for standard output")
-	flags.BoolVar(&opts.different, "allow-different", false, "compare two models, settings or machines")
+	flags.StringVar(&opts.json, "json", "", "write the result as JSON to `FILE`, - for stdout")
+	flags.StringVar(&opts.markdown, "markdown", "", "write the result as a Markdown comment to `FILE`, - for stdout")
+	flags.BoolVar(&opts.different, "allow-different", false, "allow different models, settings or machines")
 	flags.BoolVar(&opts.ui, "ui", false, "show the comparison on the screen")
-	flags.StringVar(&opts.theme, "theme", theme.Names()[0], "one of "+strings.Join(theme.Names(), ", ")+" (with --ui)")
+	flags.StringVar(&opts.theme, "theme", theme.Names()[0], "colour theme `NAME`: "+strings.Join(theme.Names(), ", ")+" (with --ui)")
 	flags.BoolVar(&opts.ascii, "ascii", false, "draw with ASCII characters only (with --ui)")
-	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return outcomeError{exitNotCompared, err} })
+	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return outcomeError{exitNotCompared, flagError(err)} })
 	return c
 }
 
@@ -77,8 +80,8 @@ func metricNames() []string {
 	return names
 }
 
-// notCompared gives errors that are no outcome the code of a comparison that could not be made.
-func notCompared(err error) error {
+// compareError gives errors other than outcomes the exit code exitNotCompared.
+func compareError(err error) error {
 	var outcome outcomeError
 	if err == nil || errors.As(err, &outcome) {
 		return err
@@ -102,16 +105,16 @@ func (o *compareOptions) run(c *cobra.Command, args []string) error {
 	case len(o.runs) == 2 && len(args) == 0:
 		base, next, err = o.measure(ctx, c.ErrOrStderr())
 	default:
-		err = errors.New("compare takes two reports, BASE and NEW, or --run twice")
+		err = errors.New("compare needs two reports: llmtop compare BASE NEW, or --run twice")
 	}
 	if err != nil {
 		return err
 	}
 	result := compare.Sides(base, next, options)
 	if len(result.Differences) > 0 && !o.different {
-		return fmt.Errorf("the two differ in %s; to compare them on purpose: --allow-different", describe(result.Differences))
+		return fmt.Errorf("the runs differ in %s: to compare them anyway use --allow-different", describe(result.Differences))
 	}
-	if err := o.tell(ctx, result, c.OutOrStdout()); err != nil {
+	if err := o.show(ctx, result, c.OutOrStdout()); err != nil {
 		return err
 	}
 	switch result.Outcome {
@@ -141,7 +144,7 @@ func (o *compareOptions) options() (compare.Options, error) {
 	if _, ok := theme.ByName(o.theme); !ok {
 		return out, fmt.Errorf("--theme %q: must be one of %s", o.theme, strings.Join(theme.Names(), ", "))
 	}
-	if o.ui && (!isTerminal(os.Stdout) || !isTerminal(os.Stdin)) {
+	if o.ui && !hasScreen() {
 		return out, errors.New("--ui needs a terminal")
 	}
 	if o.repeats < 1 || o.repeats > 1000 {
@@ -149,19 +152,19 @@ func (o *compareOptions) options() (compare.Options, error) {
 	}
 	for _, name := range slices.Concat(o.gates, slices.Sorted(maps.Keys(o.practical))) {
 		if !slices.Contains(metricNames(), name) {
-			return out, fmt.Errorf("there is no metric %q: there are %s", name, strings.Join(metricNames(), ", "))
+			return out, fmt.Errorf("unknown metric %q: use one of %s", name, strings.Join(metricNames(), ", "))
 		}
 	}
 	for name, words := range o.practical {
-		if out.Practical[name], err = amount(words); err != nil {
-			return out, fmt.Errorf("--practical %s=%s: must be a time or a number of 0 or more", name, words)
+		if out.Practical[name], err = parseAmount(words); err != nil {
+			return out, fmt.Errorf("--practical %s=%s: must be a duration or a number of at least 0", name, words)
 		}
 	}
 	return out, nil
 }
 
-// amount reads a time, in s, or a plain number.
-func amount(words string) (float64, error) {
+// parseAmount parses a duration, returned in s, or a plain number.
+func parseAmount(words string) (float64, error) {
 	v, err := strconv.ParseFloat(words, 64)
 	if err != nil {
 		var d time.Duration
@@ -188,12 +191,12 @@ func readSide(ctx context.Context, names string, notes io.Writer) (*compare.Side
 }
 
 func readReport(ctx context.Context, name string, notes io.Writer) (*report.Report, error) {
-	rec, err := trace.Open(name)
+	rec, err := recording.Open(name)
 	switch {
 	case err == nil:
 		defer rec.Close() // read only
 		return reportOf(ctx, rec, name, &view{targets: store.Targets{TTFT: defaultTTFTTarget}})
-	case !errors.Is(err, trace.ErrNotRecording):
+	case !errors.Is(err, recording.ErrNotRecording):
 		return nil, err
 	}
 	file, err := os.Open(name)
@@ -206,34 +209,34 @@ func readReport(ctx context.Context, name string, notes io.Writer) (*report.Repo
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if r.Partial {
-		fmt.Fprintf(notes, "%s is of a run that was interrupted\n", name)
+		fmt.Fprintf(notes, "%s: the run was interrupted\n", name)
 	}
 	return r, nil
 }
 
-// tell shows the result, if that is wanted, and writes it.
-func (o *compareOptions) tell(ctx context.Context, r *compare.Result, stdout io.Writer) error {
+// show shows the result on the screen with --ui, and writes it.
+func (o *compareOptions) show(ctx context.Context, r *compare.Result, stdout io.Writer) error {
 	if o.ui {
 		err := ui.RunComparison(ctx, r, ui.Config{
-			Theme: o.theme, Profile: theme.Detect(os.Stdout, os.Environ()), ASCII: o.ascii || theme.PlainFont(os.Environ()),
+			Theme: o.theme, Profile: theme.Detect(rawOut, os.Environ()), ASCII: o.ascii || theme.PlainFont(os.Environ()),
 		})
-		if err != nil {
+		if err != nil && !errors.Is(err, errInterrupted) { // a signal closes the screen, like q
 			return err
 		}
 		if o.json == "" && o.markdown == "" {
-			return nil // it has been seen
+			return nil // shown on the screen
 		}
 	}
 	return o.write(r, stdout)
 }
 
-// write writes the result: to the files that were named, or else as text.
+// write writes the result to the named files, or as text.
 func (o *compareOptions) write(r *compare.Result, stdout io.Writer) error {
 	if o.json == "" && o.markdown == "" {
 		return r.WriteText(stdout)
 	}
 	for name, to := range map[string]func(io.Writer) error{o.json: r.WriteJSON, o.markdown: r.WriteMarkdown} {
-		file, err := create(name)
+		file, err := create(name, false)
 		if err != nil {
 			return err
 		}

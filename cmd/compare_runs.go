@@ -16,7 +16,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/report"
 )
 
-// measure runs both sides in turns, the one that goes first changing from turn to turn.
+// measure runs both sides in turns; the side that goes first alternates.
 func (o *compareOptions) measure(ctx context.Context, progress io.Writer) (base, next *compare.Side, err error) {
 	folder, err := os.MkdirTemp("", "llmtop-compare-")
 	if err != nil {
@@ -26,7 +26,7 @@ func (o *compareOptions) measure(ctx context.Context, progress io.Writer) (base,
 	var args [2][]string
 	for side, line := range o.runs {
 		if args[side], err = shell.Fields(line, nil); err != nil || len(args[side]) == 0 {
-			return nil, nil, fmt.Errorf("--run %q: must be arguments of llmtop, for example 'run --headless'", line)
+			return nil, nil, fmt.Errorf("--run %q: must be llmtop arguments, for example 'run --headless'", line)
 		}
 	}
 	var reports [2][]*report.Report
@@ -48,21 +48,21 @@ func (o *compareOptions) measure(ctx context.Context, progress io.Writer) (base,
 	return base, next, err
 }
 
-// runReport runs this program with arguments and reads the report that it makes.
+// runReport runs this program with arguments and returns its report.
 func runReport(ctx context.Context, args []string, path string) (*report.Report, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	var said bytes.Buffer
+	var stderr bytes.Buffer
 	c := exec.CommandContext(ctx, self, append(args, "--json", path)...)
 	c.Args[0] = os.Args[0]
-	c.Stderr = &said
+	c.Stderr = &stderr
 	if err := c.Run(); err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		lines := strings.Split(strings.TrimSpace(said.String()), "\n")
+		lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
 		return nil, fmt.Errorf("%w: %s", err, lines[len(lines)-1])
 	}
 	file, err := os.Open(path)

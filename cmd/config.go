@@ -14,11 +14,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/llmtop/llmtop/profiler/alert"
+	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/ui"
 )
 
-// configPath is where the config file lies when --config does not say: llmtop/config.toml in the user's
-// configuration folder ($XDG_CONFIG_HOME on Linux).
+// configPath returns the default config file: llmtop/config.toml in the user's configuration folder ($XDG_CONFIG_HOME
+// on Linux).
 func configPath() string {
 	dir, err := os.UserConfigDir()
 	if err != nil {
@@ -27,18 +28,22 @@ func configPath() string {
 	return filepath.Join(dir, "llmtop", "config.toml")
 }
 
-// applyConfig sets each of known's flags that the command line left alone to its value in the TOML file at path. The keys are
-// the names of the flags. A file that does not exist is an error only if the user named it. A key that belongs to known but
-// not to the running command's flags is passed over, so that one file serves every command. What is no setting of one line goes to tables.
+// applyConfig sets the flags that the command line left alone from the TOML file at path. Its keys are the names of the
+// flags in known. A missing file is an error only if the user named it. A key that is in known but not among the flags
+// of the running command is skipped, so that one file serves all commands. Alerts and layouts go to tables.
 func applyConfig(path string, named bool, tables *tables, known, running *pflag.FlagSet) error {
 	if path == "" {
 		return nil
 	}
 	values := map[string]any{}
-	if _, err := toml.DecodeFile(path, &values); err != nil {
-		if errors.Is(err, fs.ErrNotExist) && !named {
-			return nil
-		}
+	raw, err := readFile(path, maxConfigBytes)
+	if errors.Is(err, fs.ErrNotExist) && !named {
+		return nil
+	}
+	if err == nil {
+		_, err = toml.Decode(string(raw), &values)
+	}
+	if err != nil {
 		return usagef("read config %s: %w", path, firstLine(err))
 	}
 	if err := tables.take(values); err != nil {
@@ -46,26 +51,26 @@ func applyConfig(path string, named bool, tables *tables, known, running *pflag.
 	}
 	for _, key := range sortedKeys(values) {
 		if known.Lookup(key) == nil {
-			return usagef("read config %s: unknown key %q; known keys: %s", path, key, strings.Join(flagNames(known), ", "))
+			return usagef("read config %s: unknown key %s; known keys: %s", path, clean.Quote(key), strings.Join(flagNames(known), ", "))
 		}
 		flag := running.Lookup(key)
 		if flag == nil || flag.Changed {
 			continue
 		}
 		if err := flag.Value.Set(fmt.Sprint(values[key])); err != nil {
-			return usagef("read config %s: %s = %v: %w", path, key, values[key], err)
+			return usagef("read config %s: %s = %s: %w", path, key, clean.Name(fmt.Sprint(values[key])), valueError(flag, err))
 		}
 	}
 	return nil
 }
 
-// tables are what a config file holds besides the settings that are flags.
+// tables are the parts of a config file that are not flags.
 type tables struct {
 	layouts map[string]string // by name
 	alerts  []alert.Rule
 }
 
-// take takes them out of a file's values. The error names table and field.
+// take moves the tables out of the values of a file. Its error names table and field.
 func (t *tables) take(values map[string]any) error {
 	if err := t.takeAlerts(values); err != nil {
 		return err
@@ -101,10 +106,10 @@ func (t *tables) takeLayouts(values map[string]any) error {
 	for _, name := range sortedKeys(table) {
 		text, ok := table[name].(string)
 		if !ok {
-			return fmt.Errorf("layouts.%.40s: must be a text like %q", name, ui.LayoutSyntax)
+			return fmt.Errorf("layouts.%s: must be a text like %q", clean.Name(name), ui.LayoutSyntax)
 		}
 		if _, err := ui.ParseLayout(text); err != nil {
-			return fmt.Errorf("layouts.%.40s: %w", name, err)
+			return fmt.Errorf("layouts.%s: %w", clean.Name(name), err)
 		}
 		t.layouts[name] = text
 	}
@@ -113,16 +118,16 @@ func (t *tables) takeLayouts(values map[string]any) error {
 
 func sortedKeys(table map[string]any) []string { return slices.Sorted(maps.Keys(table)) }
 
-// firstLine cuts an error's text to its first line; TOML errors may quote several lines of the file.
+// firstLine returns the first line of an error; TOML errors may quote several lines of the file.
 func firstLine(err error) error {
 	text, _, cut := strings.Cut(err.Error(), "\n")
-	if !cut {
-		return err
+	if cut {
+		err = errors.New(text)
 	}
-	return errors.New(text)
+	return clean.Error(err)
 }
 
-// flagNames lists the names of a set's flags in alphabetical order.
+// flagNames returns the names of the flags of a set, sorted.
 func flagNames(set *pflag.FlagSet) (names []string) {
 	set.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	return names

@@ -18,14 +18,14 @@ import (
 	"github.com/llmtop/llmtop/profiler/report"
 )
 
-// What the server of the crowd does: after so long the first token, then so many at this speed.
+// Timing of the server: the first token after crowdTTFT, then crowdSpeed.
 const (
 	crowdTTFT   = 200 * time.Millisecond
 	crowdTokens = 100
 	crowdSpeed  = 50 // tokens/s of each stream
 )
 
-// crowd answers like a chat server, and tells at the end how long it took to write the first token since it had the request.
+// crowd answers like a chat server, and reports at the end how long after the request it wrote the first token.
 func crowd(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	if r.Method == http.MethodGet {
@@ -47,8 +47,8 @@ func crowd(w http.ResponseWriter, r *http.Request) {
 		crowdTokens, first.Seconds()*1000)
 }
 
-// BenchmarkCrowd measures what llmtop bench adds to TTFT while it reads so many streams at once, in a process of its own beside the server's on
-// the same cores: its median TTFT against the server's, of the requests that came when the crowd was complete.
+// BenchmarkCrowd measures what llmtop bench adds to TTFT while it reads many streams, in its own process next to the
+// server's on the same cores: its median TTFT against that of the server, for the requests while all streams ran.
 func BenchmarkCrowd(b *testing.B) {
 	path, err := binary()
 	if err != nil {
@@ -56,7 +56,7 @@ func BenchmarkCrowd(b *testing.B) {
 	}
 	server := httptest.NewServer(http.HandlerFunc(crowd))
 	defer server.Close()
-	stays := crowdTTFT.Seconds() + float64(crowdTokens-1)/crowdSpeed // s of a request
+	stays := crowdTTFT.Seconds() + float64(crowdTokens-1)/crowdSpeed // duration of a request in s
 	for _, streams := range []int{1, 100, 500} {
 		b.Run(fmt.Sprint(streams), func(b *testing.B) {
 			for b.Loop() {
@@ -73,7 +73,7 @@ func BenchmarkCrowd(b *testing.B) {
 	}
 }
 
-// crowded reports what the report of a crowd says.
+// crowded evaluates the report of a crowd.
 func crowded(b *testing.B, file string, stays float64) {
 	b.Helper()
 	in, err := os.Open(file)

@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -10,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/runtime/discover"
-	"github.com/llmtop/llmtop/runtime/socket"
+	"github.com/llmtop/llmtop/runtime/source/discover"
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
@@ -20,12 +19,13 @@ func newDiscoverCommand() *cobra.Command {
 	asJSON := false
 	c := &cobra.Command{
 		Use:   "discover",
-		Short: "List the inference engines that run on this machine",
-		Long: `discover finds engines by their processes, by the usual ports on loopback, and by the event sockets in ` + homely(socket.Folder()) + `.
-What listens is asked what it is, with requests that only read: nothing is generated, and no key is sent.`,
+		Short: "List the inference engines on this machine",
+		Long: `discover finds engines by their processes, by well-known ports on loopback, and by their event
+sockets. It asks each listener what it is with read-only requests: it generates nothing and sends no
+key.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 0 {
-				return usagef("discover takes no arguments: to watch an engine: llmtop attach %s", args[0])
+				return usagef("discover takes no arguments: to watch an engine use llmtop attach %s", args[0])
 			}
 			return nil
 		},
@@ -37,18 +37,18 @@ What listens is asked what it is, with requests that only read: nothing is gener
 			return listDiscovered(c.OutOrStdout(), r)
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	c.Flags().BoolVar(&asJSON, "json", false, "write JSON to stdout")
 	return c
 }
 
-// discovered is what discover writes as JSON.
+// discovered is the JSON output of discover.
 type discovered struct {
 	Engines []discoveredEngine `json:"engines"`
 	Notes   []string           `json:"notes"`
 	TookMS  float64            `json:"took_ms"`
 }
 
-// discoveredEngine is one engine of it. What it does not tell is left out.
+// discoveredEngine is one engine in it. Fields that are not reported are omitted.
 type discoveredEngine struct {
 	Engine  string             `json:"engine,omitempty"`
 	Version string             `json:"version,omitempty"`
@@ -66,44 +66,44 @@ type discoveredEngine struct {
 	Runners []discoveredRunner `json:"runners,omitempty"`
 }
 
-// discoveredRunner is a process that works for an engine.
+// discoveredRunner is a worker process of an engine.
 type discoveredRunner struct {
 	PID     int    `json:"pid"`
 	Address string `json:"address,omitempty"`
 	Model   string `json:"model,omitempty"`
 }
 
-// writeDiscovered writes what was found as JSON.
+// writeDiscovered writes the engines found as JSON.
 func writeDiscovered(w io.Writer, r discover.Result) error {
 	list := discovered{Engines: []discoveredEngine{}, Notes: append([]string{}, r.Notes...), TookMS: float64(r.Took) / float64(time.Millisecond)}
 	for _, f := range r.Engines {
 		e := discoveredEngine{
 			Engine: string(f.Kind), Version: f.Version, Model: f.Model, Address: f.Address, Other: f.Other, PID: f.PID, Program: f.Program,
 			Found: f.How.String(), State: f.State.String(), Why: f.Why,
-			Running: told(f.Load.Running), Waiting: told(f.Load.Waiting), Decode: told(f.Load.Decode),
+			Running: optionalNumber(f.Load.Running), Waiting: optionalNumber(f.Load.Waiting), Decode: optionalNumber(f.Load.Decode),
 		}
 		for _, r := range f.Runners {
 			e.Runners = append(e.Runners, discoveredRunner(r))
 		}
 		list.Engines = append(list.Engines, e)
 	}
-	out := json.NewEncoder(w)
+	out := clean.NewEncoder(w)
 	out.SetIndent("", "  ")
 	return out.Encode(list)
 }
 
-// told is a number that was reported, nil for one that was not.
-func told(r event.Reading) *float64 {
+// optionalNumber returns the value of a reading, nil if it is not reported.
+func optionalNumber(r event.Reading) *float64 {
 	if !r.OK() {
 		return nil
 	}
 	return &r.V
 }
 
-// listDiscovered writes what was found as a table, and what could not be looked at.
+// listDiscovered writes the engines found as a table, and notes about what could not be examined.
 func listDiscovered(w io.Writer, r discover.Result) error {
 	if len(r.Engines) == 0 {
-		fmt.Fprintln(w, "no engine found; `llmtop` runs the built-in one")
+		fmt.Fprintln(w, "no engine found; llmtop without arguments runs the built-in model")
 	} else {
 		table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(table, "ENGINE\tMODEL\tADDRESS\tPID\tVERSION\tSTATE\tFOUND BY")
@@ -120,7 +120,7 @@ func listDiscovered(w io.Writer, r discover.Result) error {
 	return nil
 }
 
-// discoverRow writes an engine, and below it the processes that work for it.
+// discoverRow writes an engine, and below it its worker processes.
 func discoverRow(w io.Writer, f *discover.Found) {
 	by := f.How.String()
 	if f.Program != "" {
@@ -151,19 +151,19 @@ func discoverRow(w io.Writer, f *discover.Found) {
 	}
 }
 
-// digits is how many of a digest tell it from others, as in the names of commits and images.
-const digits = 12
+// shortDigestLen is the length of shortened digests, as in the names of commits and images.
+const shortDigestLen = 12
 
-// shortDigest cuts off the rest of the digest that Ollama gives the file of a model as its name.
+// shortDigest shortens the digest that Ollama uses as the name of a model file.
 func shortDigest(name string) string {
 	const kind = "sha256-"
-	if hex, ok := strings.CutPrefix(name, kind); ok && len(hex) > digits {
-		return kind + hex[:digits]
+	if hex, ok := strings.CutPrefix(name, kind); ok && len(hex) > shortDigestLen {
+		return kind + hex[:shortDigestLen]
 	}
 	return name
 }
 
-// engineName is what an engine is called.
+// engineName returns the kind of an engine, "unknown" if it was not identified.
 func engineName(f *discover.Found) string {
 	if !f.Known() {
 		return "unknown"

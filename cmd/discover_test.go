@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/runtime/discover"
-	"github.com/llmtop/llmtop/runtime/scrape/identify"
+	"github.com/llmtop/llmtop/runtime/source/discover"
+	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
 )
 
-// someEngines are what a look at a machine may find.
+// someEngines returns a possible result of discovery.
 func someEngines() discover.Result {
 	return discover.Result{Took: 12 * time.Millisecond, Notes: []string{"12 processes could not be read: not permitted"}, Engines: []discover.Found{
 		{
@@ -44,11 +44,11 @@ func TestDiscoveredTable(t *testing.T) {
 		}
 	}
 	if strings.Contains(got, "\x1b") || strings.Count(got, "\n") != 8 {
-		t.Errorf("the table has what a name has smuggled in: %q", got)
+		t.Errorf("the table has control characters of a name: %q", got)
 	}
 	out.Reset()
-	if err := listDiscovered(&out, discover.Result{}); err != nil || out.String() != "no engine found; `llmtop` runs the built-in one\n" {
-		t.Errorf("of nothing it says %q, %v", out.String(), err)
+	if err := listDiscovered(&out, discover.Result{}); err != nil || out.String() != "no engine found; llmtop without arguments runs the built-in model\n" {
+		t.Errorf("without engines: %q, %v", out.String(), err)
 	}
 }
 
@@ -66,23 +66,23 @@ func TestDiscoveredJSON(t *testing.T) {
 	case len(got.Engines) != 4 || got.TookMS != 12 || len(got.Notes) != 1:
 		t.Errorf("%+v", got)
 	case first.Running == nil || *first.Running != 0 || first.Waiting != nil:
-		t.Errorf("a reported 0 and what is not reported: %+v", first)
+		t.Errorf("a reported 0 and a missing value: %+v", first)
 	case len(first.Runners) != 1 || first.Runners[0].Address != "http://127.0.0.1:41233":
 		t.Errorf("runners %+v", first.Runners)
 	}
 	out.Reset()
 	if err := writeDiscovered(&out, discover.Result{}); err != nil || !strings.Contains(out.String(), `"engines": [],`) {
-		t.Errorf("of nothing it says %s, %v", out.String(), err)
+		t.Errorf("without engines: %s, %v", out.String(), err)
 	}
 	if err := writeDiscovered(refusing{}, someEngines()); err == nil {
-		t.Error("a list that could not be written was")
+		t.Error("no error for a list that cannot be written")
 	}
 	if err := listDiscovered(refusing{}, someEngines()); err == nil {
-		t.Error("a table that could not be written was")
+		t.Error("no error for a table that cannot be written")
 	}
 }
 
-// refusing is a disk that is full.
+// refusing is a writer on a full disk.
 type refusing struct{}
 
 func (refusing) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }

@@ -5,26 +5,27 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/runtime"
+	"github.com/llmtop/llmtop/runtime/engine"
 )
 
-// ending is the clock of a session that is reported when it is over: from then on it stands still, and a recording of the session ends at that moment, so
-// that it tells the same.
-type ending struct {
-	clock  runtime.Clock
-	engine atomic.Pointer[event.Engine] // as it was introduced last
-	at     atomic.Int64                 // 0: it is not over
+// stoppableClock is the clock of a session that is reported at its end. end stops it, and marks that moment in the
+// recording, so that the report of the recording is the same.
+type stoppableClock struct {
+	clock  engine.Clock
+	engine atomic.Pointer[event.EngineInfo] // latest introduction
+	at     atomic.Int64                     // when it stopped; 0: still running
 }
 
 // Emit implements event.Sink.
-func (d *ending) Emit(e event.Event) {
-	if p, ok := e.Data.(*event.Engine); ok && p != nil {
+func (d *stoppableClock) Emit(e event.Event) {
+	if p, ok := e.Data.(*event.EngineInfo); ok && p != nil {
 		d.engine.Store(p)
 	}
 }
 
-// end stops the clock, and has what records the session say that the engine was there until now; nil: nothing does.
-func (d *ending) end(recorder event.Sink) {
+// end stops the clock and repeats the introduction of the engine to recorder (nil: not recorded), so that the recording
+// lasts until now.
+func (d *stoppableClock) end(recorder event.Sink) {
 	now := d.clock.Now()
 	if e := d.engine.Load(); e != nil && recorder != nil {
 		recorder.Emit(event.Event{Kind: event.KindEngine, At: now, Layer: -1, Data: e})
@@ -32,11 +33,11 @@ func (d *ending) end(recorder event.Sink) {
 	d.at.Store(int64(now))
 }
 
-func (d *ending) now() event.Time {
+func (d *stoppableClock) now() event.Time {
 	if at := d.at.Load(); at != 0 {
 		return event.Time(at)
 	}
 	return d.clock.Now()
 }
 
-func (d *ending) wall() time.Time { return time.Unix(0, d.clock.Epoch()+int64(d.now())) }
+func (d *stoppableClock) wall() time.Time { return time.Unix(0, d.clock.Epoch()+int64(d.now())) }

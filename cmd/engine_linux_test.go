@@ -10,11 +10,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/llmtop/llmtop/runtime/llama/library"
-	"github.com/llmtop/llmtop/runtime/llama/library/fixture"
+	"github.com/llmtop/llmtop/runtime/engine/llama/library"
+	"github.com/llmtop/llmtop/runtime/engine/llama/library/fixture"
 )
 
-// installable are an installation into a scratch folder and the archive that is pinned for it.
+// installable returns an installation into a temporary folder and the pinned archive for it.
 func installable(t *testing.T) (installation, *bytes.Buffer) {
 	t.Helper()
 	data, integrity := fixture.Archive(fixture.Package("test", fixture.Libraries(fixture.Machine(goruntime.GOARCH)))...)
@@ -30,7 +30,7 @@ func installable(t *testing.T) (installation, *bytes.Buffer) {
 	}}, &out
 }
 
-func TestEngineInstallTellsWhatItDoes(t *testing.T) {
+func TestEngineInstallPrintsProgress(t *testing.T) {
 	o, out := installable(t)
 	if err := o.run(t.Context()); err != nil {
 		t.Fatal(err)
@@ -41,15 +41,15 @@ func TestEngineInstallTellsWhatItDoes(t *testing.T) {
 	}
 	out.Reset()
 	o.From = ""
-	if err := o.run(t.Context()); err != nil || !strings.HasPrefix(out.String(), "llama.cpp 0.5.0 is there already: ") {
+	if err := o.run(t.Context()); err != nil || !strings.HasPrefix(out.String(), "llama.cpp 0.5.0 already installed: ") {
 		t.Errorf("the second time: %q, %v", out, err)
 	}
 }
 
-// TestEngineInstallOnTerminal checks that the line that is written over is gone in the end.
+// TestEngineInstallOnTerminal checks that the overwritten line is removed at the end.
 func TestEngineInstallOnTerminal(t *testing.T) {
 	o, out := installable(t)
-	o.terminal = true
+	o.out = newConsole(out, true)
 	if err := o.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -66,10 +66,10 @@ func TestEngineInstallExitCodes(t *testing.T) {
 		want   int
 		words  string
 	}{
-		"wrong archive":  {func(o *installation) { o.Packages[0].Size++ }, exitUsage, "the archive is not the pinned one"},
+		"wrong archive":  {func(o *installation) { o.Packages[0].Size++ }, exitUsage, "the archive does not match the pinned hash"},
 		"no such file":   {func(o *installation) { o.From = "none" }, exitUsage, "read none: no such file or directory"},
-		"unknown device": {func(o *installation) { o.From, o.Device = "", "tpu" }, exitUsage, `no package of llama.cpp for "tpu"`},
-		"no npm":         {func(o *installation) { o.From = "" }, exitUsage, "npm is not there: install Node.js"},
+		"unknown device": {func(o *installation) { o.From, o.Device = "", "tpu" }, exitUsage, `no llama.cpp package for "tpu"`},
+		"no npm":         {func(o *installation) { o.From = "" }, exitUsage, "npm is not installed: install Node.js"},
 		"no folder": {func(o *installation) {
 			o.Dest = filepath.Join(o.From, "below", "a", "file")
 			o.From = ""
@@ -88,7 +88,7 @@ func TestEngineInstallExitCodes(t *testing.T) {
 func TestEngineInstallStopped(t *testing.T) {
 	o, _ := installable(t)
 	npm := filepath.Join(t.TempDir(), "npm")
-	// The signal reaches the program while npm runs, which takes longer than any test.
+	// The signal arrives while npm runs, which takes longer than any test.
 	script := "#!/bin/sh\nkill -INT $PPID\nexec sleep 600\n"
 	if err := os.WriteFile(npm, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
@@ -126,8 +126,8 @@ func TestEngineList(t *testing.T) {
 	}
 	lines := strings.Split(table.String(), "\n")
 	used := filepath.Join(o.Dest, "1.0.0-test/bins/test")
-	if len(lines) != 4 || strings.Join(strings.Fields(lines[1]), " ") != "* 0.5.0 - installed "+used+" is used" ||
-		!strings.Contains(strings.Join(strings.Fields(lines[2]), " "), foreign+" it is for linux/") {
+	if len(lines) != 4 || strings.Join(strings.Fields(lines[1]), " ") != "* 0.5.0 - installed "+used+" in use" ||
+		!strings.Contains(strings.Join(strings.Fields(lines[2]), " "), foreign+" built for linux/") {
 		t.Errorf("got\n%s", &table)
 	}
 	var list engines

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// prometheus answers the queries that llmtop asks as one that scrapes so many vLLM every 15 s.
+// prometheus answers the queries of llmtop like a Prometheus that scrapes replicas of vLLM every 15 s.
 type prometheus struct {
 	*httptest.Server
 	replicas int
@@ -24,9 +24,9 @@ type prometheus struct {
 	sent     atomic.Int64 // bytes
 }
 
-// series is one of every replica.
+// series is one series of every replica.
 type series struct {
-	name, labels string // labels as JSON, with a comma behind them
+	name, labels string // labels as JSON, each followed by a comma
 	value        float64
 	rises        bool
 }
@@ -35,7 +35,7 @@ var metricLine = regexp.MustCompile(`(?m)^(vllm:[a-z_0-9]+)\{(.*)\} (\S+)$`)
 
 func newPrometheus(tb testing.TB, replicas int) *prometheus {
 	tb.Helper()
-	text, err := os.ReadFile("../runtime/scrape/gather/testdata/vllm.txt")
+	text, err := os.ReadFile("../runtime/source/scrape/gather/testdata/vllm.txt")
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func newPrometheus(tb testing.TB, replicas int) *prometheus {
 	return p
 }
 
-// scrapedEvery is how often it scrapes, in s.
+// scrapedEvery is the scrape interval in s.
 const scrapedEvery = 15
 
 func (p *prometheus) serve(w http.ResponseWriter, r *http.Request) {
@@ -96,11 +96,11 @@ func (p *prometheus) serve(w http.ResponseWriter, r *http.Request) {
 	out = append(out, "]}}"...)
 	p.sent.Add(int64(len(out)))
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(out) // who has gone misses nothing
+	_, _ = w.Write(out) // the client may be gone
 }
 
-// BenchmarkFleet: what it takes to watch 500 replicas through a Prometheus that scrapes them every 15 s, without a screen, and with the table of them
-// on a screen of 160x45.
+// BenchmarkFleet measures the cost of watching 500 replicas through a Prometheus that scrapes them every 15 s, without
+// a screen, and with their table on a screen of 160x45.
 func BenchmarkFleet(b *testing.B) {
 	f := newPrometheus(b, 500)
 	at := "prometheus+" + f.URL
@@ -115,7 +115,7 @@ func BenchmarkFleet(b *testing.B) {
 	}
 	b.Run("unseen", func(b *testing.B) {
 		for b.Loop() {
-			measured(b, unseen(b, "attach", "--metrics-listen", "127.0.0.1:0", at))
+			measured(b, startUnseen(b, "attach", "--metrics-listen", "127.0.0.1:0", at))
 		}
 	})
 	b.Run("screen", func(b *testing.B) {

@@ -10,11 +10,11 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/profiler/store"
-	"github.com/llmtop/llmtop/runtime/api"
+	"github.com/llmtop/llmtop/runtime/engine/remote"
 )
 
-// runHeadless watches the engines without a screen until a signal comes or the time is up, and reports what they have told.
-func (o *attachOptions) runHeadless(ctx context.Context, secret, key string, x *exporting) error {
+// runHeadless watches the engines without a screen until a signal arrives or the time is up, and writes the report.
+func (o *attachOptions) runHeadless(ctx context.Context, secret, key string, x *metricsExport) error {
 	out, err := o.files.open()
 	if err != nil {
 		return err
@@ -27,30 +27,30 @@ func (o *attachOptions) runHeadless(ctx context.Context, secret, key string, x *
 	return errors.Join(err, out.write(a.report(err != nil), o.stdout), a.unreached())
 }
 
-// unreached is the error of a look at engines of which none was ever reached.
+// unreached returns an error if none of the engines was ever reached.
 func (a *attached) unreached() error {
-	engines := a.shown()
+	engines := a.visibleEngines()
 	if len(engines) == 0 {
 		return nil
 	}
 	why := ""
 	for i, e := range engines {
 		s := e.session.store.Snapshot()
-		if r := s.Engine.Remote; !s.Unreached() && !(e.fleet && r.Link == event.LinkDisconnected) {
+		if r := s.Engine.Remote; !s.NeverReached() && !(e.fleet && r.Link == event.LinkDisconnected) {
 			return nil
 		} else if i == 0 {
-			why = r.Why
+			why = r.Reason
 		}
 	}
 	others := ""
 	if n := len(engines) - 1; n > 0 {
 		others = fmt.Sprintf(" (nor %d more)", n)
 	}
-	return fmt.Errorf("attach: %s: never reached: %s%s", engines[0].at, why, others)
+	return fmt.Errorf("attach %s: never reached: %s%s", engines[0].at, why, others)
 }
 
-// await returns when the engines have been watched for as long as was asked for, or ctx ends.
-func (o *attachOptions) await(ctx context.Context) {
+// waitLength waits until ctx ends, or as long as --for says.
+func (o *attachOptions) waitLength(ctx context.Context) {
 	if o.length == 0 {
 		<-ctx.Done()
 		return
@@ -61,8 +61,8 @@ func (o *attachOptions) await(ctx context.Context) {
 	}
 }
 
-// tellHeadless says what goes on where there is no screen.
-func (o *attachOptions) tellHeadless() {
+// announce prints what a run without a screen does.
+func (o *attachOptions) announce() {
 	if o.recording.file != "" && !o.exports.screen && !o.headless {
 		fmt.Fprintf(o.notes, "recording to %s until interrupted\n", o.recording.file)
 	}
@@ -80,31 +80,31 @@ func (o *attachOptions) tellHeadless() {
 	fmt.Fprintf(o.notes, "watching: %s, %s\n", what, until)
 }
 
-// session makes the session of an engine. Without a screen it keeps all that a report holds, but no texts.
+// session creates the session of an engine. Without a screen it collects everything for the report, except texts.
 func (a *attached) session(name string, opt store.Options) *session {
-	opt.Share = a.share
+	opt.Budget = a.share
 	if !a.opt.headless {
 		return a.exporting.session(name, opt)
 	}
-	collector, ending := report.NewCollector(), &ending{clock: a.clock}
+	collector, ending := report.NewCollector(), &stoppableClock{clock: a.clock}
 	opt.OnRequest, opt.Now, opt.Wall = collector.Request, ending.now, ending.wall
 	s := a.exporting.session(name, opt)
 	s.sink = append(s.sink, event.WithoutText{Sink: collector}, ending)
 	s.collector = collector
-	s.atEnd = append(s.atEnd, func() error { // before the recording is closed
-		ending.end(s.tape)
+	s.atEnd = append(s.atEnd, func() error { // must run before the recording is closed
+		ending.end(s.recordSink)
 		return nil
 	})
 	return s
 }
 
-// report is that of one engine, or of all where several may be watched.
+// report returns the report of the only engine, or the common report if there may be several.
 func (a *attached) report(partial bool) *report.Report {
-	meta := report.Meta{Version: versionString(), Partial: partial, Elsewhere: true, Configuration: a.opt.configuration()}
+	meta := report.Meta{Version: versionString(), Partial: partial, Remote: true, Configuration: a.opt.configuration()}
 	var members []report.Member
-	for _, e := range a.shown() {
+	for _, e := range a.visibleEngines() {
 		of := meta
-		of.Elsewhere = e.client != nil || e.elsewhere || !api.IsLocal(e.at)
+		of.Remote = e.client != nil || e.hostUnknown || !remote.IsLocal(e.at)
 		s := e.session.store.Snapshot()
 		collector := e.session.collector
 		if collector == nil {
@@ -115,10 +115,10 @@ func (a *attached) report(partial bool) *report.Report {
 	if len(members) == 1 && !a.opt.several() {
 		return members[0].Report
 	}
-	return report.Several(meta, members)
+	return report.BuildFleet(meta, members)
 }
 
-// configuration is what a report says of what was asked for.
+// configuration returns the settings for the report.
 func (o *attachOptions) configuration() map[string]string {
 	values := map[string]string{}
 	for name, value := range map[string]string{"attach": strings.Join(o.addresses, " "), "otlp": o.traces.at, "match": o.match} {
@@ -126,5 +126,5 @@ func (o *attachOptions) configuration() map[string]string {
 			values[name] = value
 		}
 	}
-	return o.view.tell(values)
+	return o.view.addTargets(values)
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/report"
 )
 
-// counting answers as vLLM does, each time with ten requests more, whose TTFT is slow times 200 ms.
+// counting answers like vLLM, each time with ten more requests with a TTFT of slow times 200 ms.
 type counting struct {
 	*httptest.Server
 	looks atomic.Int64
@@ -57,7 +57,7 @@ func newCounting(t *testing.T, slow int64) *counting {
 	return c
 }
 
-// headless runs attach without a screen until every server has been looked at for a while.
+// headless runs attach without a screen until every server was polled several times.
 func headless(t *testing.T, servers []*counting, args ...string) {
 	t.Helper()
 	root := newRootCommand()
@@ -82,7 +82,7 @@ func headless(t *testing.T, servers []*counting, args ...string) {
 	}
 }
 
-// again runs a command that reads, and returns what it writes.
+// again runs a command that reads a file, and returns its output.
 func again(t *testing.T, args ...string) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -110,8 +110,9 @@ func readReportFile(t *testing.T, name string) *report.Report {
 	return r
 }
 
-// TestAServerIsReportedWithoutAScreen: what it has told is in the report with its origin, and what it has not is no 0; the recording tells the same.
-func TestAServerIsReportedWithoutAScreen(t *testing.T) {
+// TestServerReportWithoutScreen checks that the report has the reported values with their origin, and no 0 for missing
+// ones, and that the report of the recording is the same.
+func TestServerReportWithoutScreen(t *testing.T) {
 	dir := t.TempDir()
 	recorded, live, replayed := filepath.Join(dir, "s.llmtop"), filepath.Join(dir, "live.json"), filepath.Join(dir, "replayed.json")
 	headless(t, []*counting{newCounting(t, 1)}, "--record", recorded, "--json", live)
@@ -123,9 +124,9 @@ func TestAServerIsReportedWithoutAScreen(t *testing.T) {
 		t.Errorf("%v tokens, %q", n.V, r.Totals.Origin["generated_tokens"])
 	}
 	if r.Totals.PromptTokens.OK() || r.Totals.Finished.OK() || r.Totals.Absent["finished"] != "not reported" {
-		t.Errorf("what was not told is in the totals: %+v", r.Totals)
+		t.Errorf("missing values are in the totals: %+v", r.Totals)
 	}
-	if h := r.Reported.Times[0]; h.Name != "ttft" || h.Origin != "reported" || h.P50 == nil || h.P50.Bound != "within" || h.Mean.V != 0.2 {
+	if h := r.Reported.Histograms[0]; h.Name != "ttft" || h.Origin != "reported" || h.P50 == nil || h.P50.Bound != "within" || h.Mean.V != 0.2 {
 		t.Errorf("TTFT is %+v, p50 %+v", h, h.P50)
 	}
 	again(t, "replay", "--config", os.DevNull, "--headless", "--json", replayed, recorded)
@@ -138,7 +139,7 @@ func TestAServerIsReportedWithoutAScreen(t *testing.T) {
 	}
 }
 
-// compared says in what two documents differ beside where they were made, and the moments at which their clocks stood still.
+// compared returns the differences of two reports, without their source and the times when their clocks stopped.
 func compared(t *testing.T, one, other string) string {
 	t.Helper()
 	read := func(name string) (doc map[string]any) {
@@ -155,8 +156,8 @@ func compared(t *testing.T, one, other string) string {
 	return cmp.Diff(read(one), read(other), elsewhere, cmpopts.EquateApprox(0.01, 0.01))
 }
 
-// TestSeveralServersAreReportedTogether: each has an entry, with medians over all and those that are far from them by name.
-func TestSeveralServersAreReportedTogether(t *testing.T) {
+// TestSeveralServersReport checks that each server has an entry, with medians over all and the outliers by name.
+func TestSeveralServersReport(t *testing.T) {
 	dir := t.TempDir()
 	name, rows := filepath.Join(dir, "r.json"), filepath.Join(dir, "r.csv")
 	servers := []*counting{newCounting(t, 1), newCounting(t, 1), newCounting(t, 1), newCounting(t, 4)}
@@ -176,11 +177,11 @@ func TestSeveralServersAreReportedTogether(t *testing.T) {
 	if r.Totals.GeneratedTokens.V != sum || r.Totals.Finished.OK() {
 		t.Errorf("the totals are %+v, the replicas have %v tokens", r.Totals, sum)
 	}
-	if len(f.OutOfLine) == 0 || f.OutOfLine[0].Replica != servers[3].URL || f.OutOfLine[0].Name != "ttft_p50_s" || !(f.OutOfLine[0].Times.V > 2) {
-		t.Errorf("out of line are %+v", f.OutOfLine)
+	if len(f.Outliers) == 0 || f.Outliers[0].Replica != servers[3].URL || f.Outliers[0].Name != "ttft_p50_s" || !(f.Outliers[0].Times.V > 2) {
+		t.Errorf("outliers %+v", f.Outliers)
 	}
 	text := again(t, "report", name)
-	for _, want := range []string{"4 engines (vLLM), 4 connected", servers[3].URL, "REPLICAS OUT OF LINE", "times the median", "median"} {
+	for _, want := range []string{"4 engines (vLLM), 4 connected", servers[3].URL, "OUTLIERS", "times the median", "median"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text lacks %q:\n%s", want, text)
 		}
@@ -194,11 +195,11 @@ func TestSeveralServersAreReportedTogether(t *testing.T) {
 	}
 }
 
-// TestForWithoutHeadless says only what is wrong.
+// TestForWithoutHeadless checks that the error names only that problem.
 func TestForWithoutHeadless(t *testing.T) {
 	for want, o := range map[string]attachOptions{
-		"--for -1s: must be more than 0":                                        {length: -time.Second, headless: true},
-		"--for goes with --headless: llmtop attach --headless --for 1s ADDRESS": {length: time.Second},
+		"--for -1s: must be more than 0":                                    {length: -time.Second, headless: true},
+		"--for needs --headless: llmtop attach --headless --for 1s ADDRESS": {length: time.Second},
 	} {
 		o.every = time.Second
 		if err := o.check(); err == nil || err.Error() != want {
@@ -223,10 +224,10 @@ func TestHeadlessNeedsAnAddress(t *testing.T) {
 	}
 }
 
-// TestTheTimeIsUp: with --for nobody has to interrupt.
-func TestTheTimeIsUp(t *testing.T) {
+// TestFor checks that --for ends the program.
+func TestFor(t *testing.T) {
 	text, err := timed(t, newCounting(t, 1).URL)
-	if late := err != nil && strings.Contains(err.Error(), "never reached: it has not answered yet"); !strings.Contains(text, "requests ") || err != nil && !late {
+	if late := err != nil && strings.Contains(err.Error(), "never reached: no response yet"); !strings.Contains(text, "requests ") || err != nil && !late {
 		t.Errorf("%v, and the report is\n%s", err, text)
 	}
 }
@@ -243,12 +244,13 @@ func timed(t *testing.T, servers ...string) (string, error) {
 	return out.String(), err
 }
 
-// TestServersThatWereNeverReached: that is an error, of one line, and the report invents no zeros.
-func TestServersThatWereNeverReached(t *testing.T) {
+// TestUnreachedServers checks that servers that were never reached are an error of one line, and that the report has no
+// zeros for them.
+func TestUnreachedServers(t *testing.T) {
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer silent.Close()
 	text, err := timed(t, silent.URL)
-	if want := "attach: " + silent.URL + ": never reached: it has not answered yet"; err == nil || err.Error() != want || exitCode(err) != 1 {
+	if want := "attach " + silent.URL + ": never reached: no response yet"; err == nil || err.Error() != want || exitCode(err) != 1 {
 		t.Errorf("it ends with %v, exit code %d", err, exitCode(err))
 	}
 	if !strings.Contains(text, "requests not yet: finished") || strings.Contains(text, "finished 0") {

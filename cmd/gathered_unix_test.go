@@ -18,15 +18,15 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// TestAFleetIsReportedWithoutAScreen: of 50 replicas that a Prometheus tells of, until the user interrupts, each has an entry, and one goes down.
-// What was recorded tells the same.
-func TestAFleetIsReportedWithoutAScreen(t *testing.T) {
+// TestFleetReportWithoutScreen checks that each of 50 replicas of a Prometheus has an entry, one of them down, after an
+// interrupt, and that the report of the recording is the same.
+func TestFleetReportWithoutScreen(t *testing.T) {
 	f := newFakePrometheus(t, 50)
-	var told atomic.Int64 // times that Prometheus was asked for its targets
+	var queries atomic.Int64 // queries for targets
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f.Config.Handler.ServeHTTP(w, r)
 		if strings.HasPrefix(r.URL.Query().Get("query"), `up{`) {
-			told.Add(1)
+			queries.Add(1)
 		}
 	}))
 	t.Cleanup(s.Close)
@@ -41,10 +41,10 @@ func TestAFleetIsReportedWithoutAScreen(t *testing.T) {
 		t.Fatal(err)
 	}
 	await := func(more int64) {
-		for was, end := told.Load(), time.Now().Add(time.Minute); told.Load() < was+more; time.Sleep(10 * time.Millisecond) {
+		for was, end := queries.Load(), time.Now().Add(time.Minute); queries.Load() < was+more; time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(end) {
 				_ = c.Process.Kill()
-				t.Fatal("Prometheus was not asked any more")
+				t.Fatal("Prometheus was not queried any more")
 			}
 		}
 	}
@@ -77,7 +77,7 @@ func TestAFleetIsReportedWithoutAScreen(t *testing.T) {
 	}
 }
 
-// fleetReport is a report of several engines, as far as the test looks at it.
+// fleetReport is the part of a report of several engines that the test reads.
 type fleetReport struct {
 	Totals struct {
 		Generated float64 `json:"generated_tokens"`

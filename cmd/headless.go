@@ -9,17 +9,17 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/report"
-	"github.com/llmtop/llmtop/runtime"
+	"github.com/llmtop/llmtop/runtime/engine"
 )
 
-// runHeadless runs the prompts without a screen and writes the report: to the files that were named, or else as text.
-func (o *runOptions) runHeadless(ctx context.Context, prompts []runtime.Request, stdout, progress io.Writer) error {
+// runHeadless runs the prompts without a screen and writes the report.
+func (o *runOptions) runHeadless(ctx context.Context, prompts []engine.Request, stdout, progress io.Writer) error {
 	out, err := o.files.open()
 	if err != nil {
 		return err
 	}
 	collector := report.NewCollector()
-	s, err := o.newLocal(collector, collector.Request)
+	s, err := o.newLocal(ctx, collector, collector.Request)
 	if err != nil {
 		out.discard()
 		return err
@@ -27,9 +27,9 @@ func (o *runOptions) runHeadless(ctx context.Context, prompts []runtime.Request,
 	var built *report.Report
 	err = s.run(ctx, func(ctx context.Context) error {
 		ended, err := generate(ctx, s.scheduler, prompts, progress)
-		if ended > 0 || cutOff(err) {
+		if ended > 0 || endedEarly(err) {
 			if !crashed(err) {
-				s.sampler.Sample(s.sink) // what the run has cost to its very end
+				s.sampler.Sample(s.sink) // covers the end of the run
 			}
 			built = report.Build(o.meta(err), s.store.Snapshot(), collector)
 		}
@@ -42,15 +42,15 @@ func (o *runOptions) runHeadless(ctx context.Context, prompts []runtime.Request,
 	return errors.Join(err, out.write(built, stdout))
 }
 
-// meta describes this run in its report.
+// meta returns the metadata of the report of this run.
 func (o *runOptions) meta(err error) report.Meta {
-	return report.Meta{Version: versionString(), Configuration: o.configuration(), Partial: cutOff(err)}
+	return report.Meta{Version: versionString(), Configuration: o.configuration(), Partial: endedEarly(err)}
 }
 
-// cutOff reports whether a run was ended before it was done, by a signal or because the process of its engine has ended.
-func cutOff(err error) bool { return errors.Is(err, errInterrupted) || crashed(err) }
+// endedEarly reports whether a signal or a crash of the engine ended the run.
+func endedEarly(err error) bool { return errors.Is(err, errInterrupted) || crashed(err) }
 
-// configuration is every setting by the name of its flag.
+// configuration returns every setting by the name of its flag.
 func (o *runOptions) configuration() map[string]string {
 	values := map[string]string{}
 	for _, name := range flagNames(settingsFlags()) {
@@ -59,14 +59,14 @@ func (o *runOptions) configuration() map[string]string {
 	return values
 }
 
-// generate submits all prompts and waits for their ends, telling of each; prompts beyond the queue wait for room in it. It returns
-// how many ended well, and why the first one failed.
-func generate(ctx context.Context, s runtime.Runner, prompts []runtime.Request, progress io.Writer) (ended int, failed error) {
-	var handles []*runtime.Handle
+// generate submits all prompts, waits for them, and prints a line for each; prompts beyond the capacity of the queue
+// wait. It returns how many finished, and the error of the first that failed.
+func generate(ctx context.Context, s engine.Runner, prompts []engine.Request, progress io.Writer) (ended int, failed error) {
+	var handles []*engine.Handle
 	for _, p := range prompts {
 		h, err := submit(ctx, s, p)
 		if err != nil {
-			return 0, interrupted(ctx, refused(err))
+			return 0, interruptCause(ctx, promptError(err))
 		}
 		handles = append(handles, h)
 	}
@@ -74,12 +74,12 @@ func generate(ctx context.Context, s runtime.Runner, prompts []runtime.Request, 
 		select {
 		case <-h.Done():
 		case <-ctx.Done():
-			return ended, interrupted(ctx, failed)
+			return ended, interruptCause(ctx, failed)
 		}
 		r := h.Result()
 		if r.State == event.StateFailed {
 			if failed == nil {
-				failed = refused(r.Err)
+				failed = promptError(r.Err)
 			}
 			continue
 		}
@@ -90,11 +90,11 @@ func generate(ctx context.Context, s runtime.Runner, prompts []runtime.Request, 
 	return ended, failed
 }
 
-// submit queues a request, waiting while the queue is full.
-func submit(ctx context.Context, s runtime.Runner, r runtime.Request) (*runtime.Handle, error) {
+// submit submits a request, and waits while the queue is full.
+func submit(ctx context.Context, s engine.Runner, r engine.Request) (*engine.Handle, error) {
 	for {
 		h, err := s.Submit(r)
-		if !errors.Is(err, runtime.ErrQueueFull) {
+		if !errors.Is(err, engine.ErrQueueFull) {
 			return h, err
 		}
 		select {
@@ -105,8 +105,8 @@ func submit(ctx context.Context, s runtime.Runner, r runtime.Request) (*runtime.
 	}
 }
 
-// interrupted says why a run was cut off: by a signal, or else by err or the engine, whose error the session knows.
-func interrupted(ctx context.Context, err error) error {
+// interruptCause returns errInterrupted if a signal ended ctx, otherwise err.
+func interruptCause(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), errInterrupted) {
 		return errInterrupted
 	}

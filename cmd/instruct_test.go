@@ -4,11 +4,11 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/llmtop/llmtop/runtime/native/demo"
-	"github.com/llmtop/llmtop/runtime/native/gguf"
+	"github.com/llmtop/llmtop/runtime/engine/native/demo"
+	"github.com/llmtop/llmtop/runtime/engine/native/gguf"
 )
 
-// Instruct writes the built-in model with some metadata set, for example the template of an instruct model, and returns the file.
+// Instruct writes the built-in model with added metadata, for example a chat template, and returns the file.
 func Instruct(t testing.TB, set map[string]any) string {
 	t.Helper()
 	f, err := gguf.Parse(demo.Model())
@@ -34,7 +34,7 @@ func Instruct(t testing.TB, set map[string]any) string {
 	return path
 }
 
-// metadata is the value of a key in a form that can be written.
+// metadata returns the value of a key in a form that can be written.
 func metadata(t testing.TB, f *gguf.File, key, kind string) (v any) {
 	t.Helper()
 	m, err := f.Metadata, error(nil)
@@ -68,6 +68,6 @@ func metadata(t testing.TB, f *gguf.File, key, kind string) (v any) {
 	return v
 }
 
-// Template has turns in the manner of ChatML, with the one special token that the built-in model has. It begins with it.
+// Template is a ChatML-like template with the only special token of the built-in model, with which it begins.
 const Template = `{{ bos_token }}{% for m in messages %}{{ m.role + ': ' + m.content }}{{ eos_token if m.role == 'assistant' else '\n' }}{% endfor %}` +
 	`{% if add_generation_prompt %}assistant: {% endif %}`

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// engineOf is the process of the engine that a program runs.
+// engineOf returns the process ID of the engine of a program.
 func engineOf(t *testing.T, parent int) int {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
@@ -34,7 +34,7 @@ func engineOf(t *testing.T, parent int) int {
 	return 0
 }
 
-// send sends a process a signal.
+// send sends a signal to a process.
 func send(t *testing.T, pid int, s syscall.Signal) {
 	t.Helper()
 	if err := syscall.Kill(pid, s); err != nil {
@@ -42,7 +42,8 @@ func send(t *testing.T, pid int, s syscall.Signal) {
 	}
 }
 
-// TestEngineKilledOnTheScreen stops the engine's process, lets it go on, and kills it. What was seen stays until the user quits.
+// TestEngineKilledOnTheScreen stops, continues and kills the process of the engine. The data stays until the user
+// quits.
 func TestEngineKilledOnTheScreen(t *testing.T) {
 	p := start(t, 160, 45, "run", "--isolated", "--pace", "20", "-n", "1000", "-p", "Call me Ishmael.")
 	p.waitFor(t, "live", "llmtop demo MoE", "running")
@@ -64,12 +65,12 @@ func TestEngineKilledOnTheScreen(t *testing.T) {
 	<-p.done
 	_, after, back := strings.Cut(string(p.tail), "\x1b[?1049l") // leaves the alternate screen
 	if !back || !strings.Contains(after, "llmtop: the engine's process was killed (SIGKILL)") {
-		t.Errorf("the terminal is not given back before the end is told:\n%q", p.tail)
+		t.Errorf("the terminal is not restored before the error:\n%q", p.tail)
 	}
 }
 
-// TestEngineKilledWithoutAScreen kills the engine's process in the middle of a request: the report has all until then, and so does the
-// recording.
+// TestEngineKilledWithoutAScreen kills the process of the engine during a request. Report and recording have everything
+// until then.
 func TestEngineKilledWithoutAScreen(t *testing.T) {
 	path, err := binary()
 	if err != nil {
@@ -79,8 +80,8 @@ func TestEngineKilledWithoutAScreen(t *testing.T) {
 	file, recording := filepath.Join(dir, "report.json"), filepath.Join(dir, "session.llmtop")
 	run := exec.Command(path, "run", "--isolated", "--pace", "20", "-n", "1000", "--headless", "--json", file, "--record", recording,
 		"-p", "Call me Ishmael.")
-	var said strings.Builder
-	run.Stderr = &said
+	var stderr strings.Builder
+	run.Stderr = &stderr
 	run.Env = append(os.Environ(), "TMPDIR="+dir)
 	if err := run.Start(); err != nil {
 		t.Fatal(err)
@@ -88,8 +89,8 @@ func TestEngineKilledWithoutAScreen(t *testing.T) {
 	engine := engineOf(t, run.Process.Pid)
 	time.Sleep(time.Second)
 	send(t, engine, syscall.SIGKILL)
-	if err := run.Wait(); run.ProcessState.ExitCode() != 1 || !strings.Contains(said.String(), "llmtop: the engine's process was killed (SIGKILL)") {
-		t.Errorf("%v: %s", err, said.String())
+	if err := run.Wait(); run.ProcessState.ExitCode() != 1 || !strings.Contains(stderr.String(), "llmtop: the engine's process was killed (SIGKILL)") {
+		t.Errorf("%v: %s", err, stderr.String())
 	}
 	var report struct {
 		Partial bool
@@ -124,7 +125,7 @@ func TestEngineKilledWithoutAScreen(t *testing.T) {
 	}
 }
 
-// TestKilledWithItsEngine kills llmtop itself, whose engine goes with it.
+// TestKilledWithItsEngine checks that the engine ends when llmtop is killed.
 func TestKilledWithItsEngine(t *testing.T) {
 	p := start(t, 100, 30, "--isolated")
 	p.waitFor(t, "live")

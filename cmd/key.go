@@ -7,28 +7,28 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/llmtop/llmtop/runtime/api"
+	"github.com/llmtop/llmtop/runtime/engine/remote"
 )
 
-// serverKey is what a command is told about the API key of servers.
+// serverKey holds the flags for the API key of servers.
 type serverKey struct {
-	file  string
-	plain bool // it may go to other machines over plain http
+	file     string
+	overHTTP bool // the key may go to other machines over plain HTTP
 }
 
-func (k *serverKey) bind(flags *pflag.FlagSet, whose, or string) {
-	flags.StringVar(&k.file, "api-key-file", "", whose+": file with "+or)
-	flags.BoolVar(&k.plain, "api-key-over-http", false, whose+": send the API key also to other machines without https, for all to read on the way")
+func (k *serverKey) bind(flags *pflag.FlagSet, variables string) {
+	flags.StringVar(&k.file, "api-key-file", "", "`FILE` with the API key of the servers (or "+variables+")")
+	flags.BoolVar(&k.overHTTP, "api-key-over-http", false, "send the API key to other machines without HTTPS (readable in transit)")
 }
 
-// read is the API key of the file, or else that of llmtop's environment.
+// read returns the API key from the file, otherwise from $LLMTOP_API_KEY.
 func (k *serverKey) read() (string, error) {
 	if k.file == "" {
 		return strings.TrimSpace(os.Getenv("LLMTOP_API_KEY")), nil
 	}
-	raw, err := os.ReadFile(k.file)
+	raw, err := readFile(k.file, maxSecretBytes)
 	if err != nil {
-		return "", usagef("read API key: %w", err)
+		return "", usagef("read API key %s: %w", k.file, err)
 	}
 	key := strings.TrimSpace(string(raw))
 	if key == "" || strings.ContainsAny(key, "\r\n") {
@@ -37,27 +37,27 @@ func (k *serverKey) read() (string, error) {
 	return key, nil
 }
 
-// check refuses to send a key over the network in the clear.
+// check refuses to send a key unencrypted over the network.
 func (k *serverKey) check(command, key string, addresses ...string) error {
-	if key == "" || k.plain {
+	if key == "" || k.overHTTP {
 		return nil
 	}
 	for _, at := range addresses {
-		if inTheClear(at) {
-			return usagef("%s %s: the API key would go over the network in the clear: write https://, or allow it with --api-key-over-http", command, shown(at))
+		if unencrypted(at) {
+			return usagef("%s %s: the API key would be sent unencrypted: use https://, or allow it with --api-key-over-http", command, redactURL(at))
 		}
 	}
 	return nil
 }
 
-// inTheClear reports whether what is sent to a server can be read on the way: it is another machine's, and without https.
-func inTheClear(at string) bool {
+// unencrypted reports whether traffic to a server can be read in transit: another machine, without HTTPS.
+func unencrypted(at string) bool {
 	u, err := url.Parse(strings.TrimPrefix(at, fleetScheme))
-	return err == nil && u.Scheme == "http" && !api.IsLocal(u.String())
+	return err == nil && u.Scheme == "http" && !remote.IsLocal(u.String())
 }
 
-// shown is the address of a server without what may be a secret.
-func shown(at string) string {
+// redactURL returns the scheme and host of a URL, without the parts that may be secret.
+func redactURL(at string) string {
 	u, err := url.Parse(at)
 	if err != nil {
 		return "the server"

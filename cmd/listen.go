@@ -1,41 +1,43 @@
 package cmd
 
 import (
+	"context"
+	"errors"
 	"os"
 	"strings"
 
 	"github.com/spf13/pflag"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/runtime"
-	"github.com/llmtop/llmtop/runtime/socket"
+	"github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/runtime/source/socket"
 )
 
-// listening is what a command with an engine of its own is told about letting others watch it.
-type listening struct {
+// listenFlags are the flags that let others connect to the engine of a command.
+type listenFlags struct {
 	at        string // "": nobody may
 	tokenFile string
-	text      bool // prompts and completions, too
+	text      bool // send prompts and completions
 }
 
-func (l *listening) bind(set *pflag.FlagSet) {
-	set.StringVar(&l.at, "listen", "", "let llmtop attach watch at unix:PATH or tcp:HOST:PORT")
+func (l *listenFlags) bind(set *pflag.FlagSet) {
+	set.StringVar(&l.at, "listen", "", "let llmtop attach connect at `ADDRESS` (unix:PATH or tcp:HOST:PORT)")
 	bindToken(set, &l.tokenFile)
-	set.BoolVar(&l.text, "send-text", false, "send prompts and completions, too, to who watches")
+	set.BoolVar(&l.text, "send-text", false, "send prompts and completions to every reader of --listen")
 }
 
 func bindToken(set *pflag.FlagSet, file *string) {
-	set.StringVar(file, "token-file", "", "file with the token that a socket wants which other machines can reach (or $LLMTOP_TOKEN)")
+	set.StringVar(file, "token-file", "", "`FILE` with the token for non-loopback addresses (or $LLMTOP_TOKEN)")
 }
 
-// token is the secret in a file, or else in the environment.
+// token returns the token in a file, otherwise $LLMTOP_TOKEN.
 func token(file string) (string, error) {
 	if file == "" {
 		return os.Getenv("LLMTOP_TOKEN"), nil
 	}
-	raw, err := os.ReadFile(file)
+	raw, err := readFile(file, maxSecretBytes)
 	if err != nil {
-		return "", usagef("read token: %w", err)
+		return "", usagef("read token %s: %w", file, err)
 	}
 	secret := strings.TrimSpace(string(raw))
 	if secret == "" {
@@ -44,29 +46,28 @@ func token(file string) (string, error) {
 	return secret, nil
 }
 
-func (l *listening) check() error {
+func (l *listenFlags) check() error {
 	if l.text && l.at == "" {
 		return usagef("--send-text needs --listen ADDRESS")
 	}
 	return nil
 }
 
-// open lets others watch and steer the engine, if that is wanted. The sink is what they are told; the server must be closed after its last
-// event.
-func (l *listening) open(clock runtime.Clock, engine event.Engine, c socket.Controller) (*socket.Server, event.Sink, error) {
+// open starts the socket server if --listen is set, nil otherwise. Close the server after its last event.
+func (l *listenFlags) open(ctx context.Context, clock engine.Clock, engine event.EngineInfo, c socket.Controller) (*socket.Server, error) {
 	if l.at == "" {
-		return nil, nil, nil
+		return nil, nil
 	}
 	secret, err := token(l.tokenFile)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	server, err := socket.Listen(l.at, socket.Options{Clock: clock, Engine: engine, Token: secret, Controller: c})
+	server, err := socket.Listen(l.at, socket.Options{Context: ctx, Clock: clock, Engine: engine, Token: secret, Controller: c, Text: l.text})
+	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+		return nil, context.Cause(ctx)
+	}
 	if err != nil {
-		return nil, nil, usageError{err}
+		return nil, usageError{err}
 	}
-	if l.text {
-		return server, server, nil
-	}
-	return server, event.WithoutText{Sink: server}, nil
+	return server, nil
 }

@@ -4,39 +4,39 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
-	"github.com/llmtop/llmtop/runtime"
-	"github.com/llmtop/llmtop/runtime/child"
-	"github.com/llmtop/llmtop/runtime/llama"
-	"github.com/llmtop/llmtop/runtime/llama/library"
+	"github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/runtime/engine/child"
+	"github.com/llmtop/llmtop/runtime/engine/llama"
+	"github.com/llmtop/llmtop/runtime/engine/llama/library"
 )
 
-// tellEvery is how often is told how far a load has come.
-const tellEvery = 100 * time.Millisecond
+// loadReportInterval is the interval between reports of the load progress.
+const loadReportInterval = 100 * time.Millisecond
 
-// llamaLoader loads the model with llama.cpp. It is for the process of the engine, whose standard error is the engine's log.
+// llamaLoader loads the model with llama.cpp. It runs in the process of the engine, whose standard error is the log of
+// the engine.
 func (o *runOptions) llamaLoader() child.Load {
-	return func(ctx context.Context, report func(runtime.LoadStage), loading func(string)) (runtime.Engine, error) {
-		var told time.Time
+	return func(ctx context.Context, report func(engine.LoadStage), loading func(string)) (engine.Engine, error) {
+		var reported time.Time
 		engine, err := llama.Open(llama.Options{
 			Model: o.model, Libraries: o.chosen.libraries, Slots: o.parallel, Context: o.context, Threads: o.threads,
 			GPULayers: o.choice.layers(), Report: report,
 			Progress: func(share float64) bool {
-				if now := time.Now(); now.Sub(told) >= tellEvery {
-					told = now
+				if now := time.Now(); now.Sub(reported) >= loadReportInterval {
+					reported = now
 					loading(fmt.Sprintf("%.0f %% of the weights", 100*share))
 				}
 				return ctx.Err() == nil
 			},
 			Log: func(level llama.LogLevel, line string) {
 				if level >= llama.LogInfo {
-					fmt.Fprintln(os.Stderr, line)
+					fmt.Fprintln(consoleErr, line)
 				}
 			},
-			Fatal: func(line string) { child.LastWords(withoutFolder(line)) },
+			Fatal: func(line string) { child.LastWords(trimSourceFolder(line)) },
 		})
 		switch {
 		case errors.Is(err, llama.ErrLoadEnded):
@@ -48,7 +48,8 @@ func (o *runOptions) llamaLoader() child.Load {
 	}
 }
 
-// llamaLibraries are those of llama.cpp on this machine. A program that can load none says so of each.
+// llamaLibraries returns the llama.cpp libraries on this machine. A build that cannot load libraries marks each as
+// unusable.
 func llamaLibraries() []library.Candidate {
 	found := library.Here().Find()
 	for i := range found {
@@ -59,8 +60,9 @@ func llamaLibraries() []library.Candidate {
 	return found
 }
 
-// withoutFolder shortens words of the form FILE:LINE: WHAT: where somebody has once compiled the file is of no use to anybody.
-func withoutFolder(words string) string {
+// trimSourceFolder shortens FILE:LINE: WHAT to the base name of FILE: the folder in which somebody compiled it is of no
+// use.
+func trimSourceFolder(words string) string {
 	at, what, ok := strings.Cut(words, ": ")
 	if i := strings.LastIndexAny(at, `/\`); ok && i >= 0 {
 		return at[i+1:] + ": " + what
@@ -68,7 +70,7 @@ func withoutFolder(words string) string {
 	return words
 }
 
-// layers are those on a GPU, in the words of the engine's options.
+// layers returns the number of GPU layers for the options of the engine, where 0 is all and -1 none.
 func (c *choice) layers() int {
 	switch c.gpuLayers {
 	case -1:

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// addressSpace is the size of a process, in bytes.
+// addressSpace returns the virtual size of a process in bytes.
 func addressSpace(t *testing.T, pid int) uint64 {
 	t.Helper()
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
@@ -28,8 +28,8 @@ func addressSpace(t *testing.T, pid int) uint64 {
 	return pages * uint64(os.Getpagesize())
 }
 
-// TestLlamaStarved takes the engine's process all memory that it does not have yet, and has it need more in the middle of a session: the
-// report keeps what was generated until then.
+// TestLlamaStarved limits the memory of the process of the engine to what it has, and makes it need more during a
+// session. The report keeps everything until then.
 func TestLlamaStarved(t *testing.T) {
 	withLlama(t)
 	path, err := binary()
@@ -43,8 +43,8 @@ func TestLlamaStarved(t *testing.T) {
 	}
 	run := exec.Command(path, "run", builtIn, "--engine", "llamacpp", "--pace", "10", "-n", "30", "--headless", "--json", file,
 		"-p", "Call me Ishmael.", "-f", long)
-	var said strings.Builder
-	run.Stderr = &said
+	var stderr strings.Builder
+	run.Stderr = &stderr
 	if err := run.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestLlamaStarved(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = run.Wait()
-	words := said.String()
+	words := stderr.String()
 	if run.ProcessState.ExitCode() != 1 || !strings.Contains(words, "llmtop: the engine's process") {
 		t.Errorf("%v: %s", err, words)
 	}

@@ -21,11 +21,11 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/wire"
 	"github.com/llmtop/llmtop/profiler/report"
-	"github.com/llmtop/llmtop/runtime"
-	"github.com/llmtop/llmtop/runtime/socket"
+	"github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/runtime/source/socket"
 )
 
-// withLlama skips a test where there are no libraries of llama.cpp.
+// withLlama skips a test without llama.cpp libraries.
 func withLlama(t *testing.T) {
 	t.Helper()
 	if os.Getenv("LLMTOP_LLAMA_DIR") == "" {
@@ -33,10 +33,10 @@ func withLlama(t *testing.T) {
 	}
 }
 
-// builtIn is the built-in model as a file.
-const builtIn = "../runtime/native/demo/llmtop-demo-moe-q8_0.gguf"
+// builtIn is the file of the built-in model.
+const builtIn = "../runtime/engine/native/demo/llmtop-demo-moe-q8_0.gguf"
 
-// llamaReport is what the tests below read of a report.
+// llamaReport is the part of a report that the tests below read.
 type llamaReport struct {
 	Partial  bool
 	Engine   struct{ Name, State, Reason string }
@@ -63,7 +63,7 @@ type llamaReport struct {
 	}
 }
 
-// reported runs prompts and reads the report.
+// reported runs prompts and returns the report.
 func reported(t *testing.T, args ...string) (r llamaReport) {
 	t.Helper()
 	path, err := binary()
@@ -71,20 +71,20 @@ func reported(t *testing.T, args ...string) (r llamaReport) {
 		t.Fatal(err)
 	}
 	run := exec.Command(path, append([]string{"run", "--headless", "--json", "-", "--temp", "0", "--repeat-penalty", "1"}, args...)...)
-	var said strings.Builder
-	run.Stderr = &said
+	var stderr strings.Builder
+	run.Stderr = &stderr
 	out, err := run.Output()
 	if err == nil {
 		err = json.Unmarshal(out, &r)
 	}
 	if err != nil {
-		t.Fatalf("%v: %s", err, said.String())
+		t.Fatalf("%v: %s", err, stderr.String())
 	}
 	return r
 }
 
-// TestLlamaLikeGolden continues the prompts of golden.json with llama.cpp: the prompts' tokens, the picks for them, and the texts are those,
-// as far as the picks of two experts that are all but equal allow. In its last layer the library computes no more than what the last row of a prompt needs.
+// TestLlamaLikeGolden continues the prompts of golden.json with llama.cpp and checks their tokens, router picks and
+// texts, except where two experts are nearly equal. In the last layer llama.cpp computes only the last row of a prompt.
 func TestLlamaLikeGolden(t *testing.T) {
 	withLlama(t)
 	var golden struct {
@@ -95,7 +95,7 @@ func TestLlamaLikeGolden(t *testing.T) {
 			Greedy  []int32   `json:"greedy_tokens"`
 		}
 	}
-	raw, err := os.ReadFile("../runtime/native/testdata/golden.json")
+	raw, err := os.ReadFile("../runtime/engine/native/testdata/golden.json")
 	if err == nil {
 		err = json.Unmarshal(raw, &golden)
 	}
@@ -132,26 +132,26 @@ func TestLlamaLikeGolden(t *testing.T) {
 		for expert, n := range picks[layer] {
 			other, all = other+max(got[expert]-n, n-got[expert]), all+n
 		}
-		if other > all/20 { // a pick that changes counts twice; golden.json was made in batches of other sizes, which round otherwise
+		if other > all/20 { // a changed pick counts twice; golden.json used other batch sizes, which round differently
 			t.Errorf("layer %d has picked %v, want %v", layer, got, picks[layer])
 		}
 	}
 	if e := r.Engine; e.Name != "llama.cpp" || e.State != "ready" || e.Reason != "plain" || r.Requests[0].Components["prompt"] <= 0 {
 		t.Errorf("%+v, %+v", e, r.Requests[0].Components)
 	}
-	if h := r.Host; h.Engine.PID == h.Llmtop.PID || h.Engine.PID == 0 || h.Engine.RSS < 12e6 { // the model alone has as much
+	if h := r.Host; h.Engine.PID == h.Llmtop.PID || h.Engine.PID == 0 || h.Engine.RSS < 12e6 { // the model alone needs that much
 		t.Errorf("%+v", h)
 	}
 }
 
-// TestLlamaChats has both engines use the template of an instruct model.
+// TestLlamaChats checks that both engines use the template of an instruct model.
 func TestLlamaChats(t *testing.T) {
 	withLlama(t)
-	for _, bos := range []bool{false, true} { // whether the tokenizer puts a token in front that the template spells out
+	for _, bos := range []bool{false, true} { // whether the tokenizer adds the BOS that the template contains
 		model := cmd.Instruct(t, map[string]any{"tokenizer.chat_template": cmd.Template, "tokenizer.ggml.add_bos_token": bos})
-		ours := reported(t, model, "-n", "4", "-p", "Who are you?")
-		theirs := reported(t, model, "-n", "4", "-p", "Who are you?", "--engine", "llamacpp", "--threads", "1")
-		raw := reported(t, model, "-n", "4", "-p", "Who are you?", "--engine", "llamacpp", "--threads", "1", "--raw")
+		ours := reported(t, model, "-n", "4", "-p", "Who are you?", "--report-text")
+		theirs := reported(t, model, "-n", "4", "-p", "Who are you?", "--report-text", "--engine", "llamacpp", "--threads", "1")
+		raw := reported(t, model, "-n", "4", "-p", "Who are you?", "--report-text", "--engine", "llamacpp", "--threads", "1", "--raw")
 		a, b, c := ours.Requests[0], theirs.Requests[0], raw.Requests[0]
 		if a.Prompt != b.Prompt || a.Text != b.Text || a.Text == "" || c.Prompt >= b.Prompt {
 			t.Errorf("BOS %v: native goes on after %d tokens with %q, llama.cpp after %d with %q, raw after %d", bos, a.Prompt, a.Text, b.Prompt, b.Text, c.Prompt)
@@ -162,14 +162,14 @@ func TestLlamaChats(t *testing.T) {
 	}
 }
 
-// foreign is the built-in model with a pre-tokenizer that only llama.cpp knows.
+// foreign writes the built-in model with a pre-tokenizer that only llama.cpp supports.
 func foreign(t *testing.T) string {
 	t.Helper()
 	return cmd.Instruct(t, map[string]any{"tokenizer.ggml.pre": "phi-2"})
 }
 
-// TestLlamaOnTheScreen has llama.cpp run what the native engine cannot, in 1 step of so many, stops it, lets it go on, and kills it in the
-// middle of a request. What was seen stays until the user quits.
+// TestLlamaOnTheScreen runs a model that only llama.cpp supports, sampling experts in 1 of N steps, and stops,
+// continues and kills the engine during a request. The data stays until the user quits.
 func TestLlamaOnTheScreen(t *testing.T) {
 	withLlama(t)
 	p := start(t, 170, 45, "run", foreign(t), "--expert-sample", "3", "--pace", "20", "-n", "1000", "--seed", "3", "-p", "Call me Ishmael.")
@@ -187,7 +187,7 @@ func TestLlamaOnTheScreen(t *testing.T) {
 	}
 }
 
-// TestLlamaConversation types two questions: the second goes on from the first, most of which is not computed again.
+// TestLlamaConversation types two questions. The second continues the first, mostly from the KV cache.
 func TestLlamaConversation(t *testing.T) {
 	withLlama(t)
 	path, err := binary()
@@ -221,14 +221,14 @@ func TestLlamaConversation(t *testing.T) {
 	if err != nil || len(report.Requests) != 2 {
 		t.Fatalf("%v: %.500s", err, out)
 	}
-	first, second := report.Requests[0], report.Requests[1] // where the answer begins, text may be split into other tokens the second time
+	first, second := report.Requests[0], report.Requests[1] // at the start of the answer, text may be tokenized differently the second time
 	if first.Cached != 0 || second.Cached < first.Prompt-1 || second.Prompt <= first.Prompt {
 		t.Errorf("of %d and %d tokens %d and %d are cached", first.Prompt, second.Prompt, first.Cached, second.Cached)
 	}
 }
 
-// TestLlamaAborts gives llama.cpp a model that it aborts at: more experts for a token than there are. What it says stands in the one line of
-// the error, and its log below.
+// TestLlamaAborts runs a model that makes llama.cpp abort: more experts per token than experts. The error line contains
+// its message, and the log follows.
 func TestLlamaAborts(t *testing.T) {
 	withLlama(t)
 	path, err := binary()
@@ -248,7 +248,7 @@ func TestLlamaAborts(t *testing.T) {
 	}
 }
 
-// TestLlamaOps has the operations timed: all layers have multiplied matrices, watching has cost something, and a recording has it all.
+// TestLlamaOps times the operations: all layers multiply matrices, timing has a cost, and the recording has everything.
 func TestLlamaOps(t *testing.T) {
 	withLlama(t)
 	path, err := binary()
@@ -272,7 +272,7 @@ func TestLlamaOps(t *testing.T) {
 	}
 }
 
-// timesOf are the times of operations in the report that a command writes to its standard output.
+// timesOf returns the operation times in the report that a command writes to standard output.
 func timesOf(t *testing.T, c *exec.Cmd) *report.Ops {
 	t.Helper()
 	out, err := c.Output()
@@ -286,7 +286,7 @@ func timesOf(t *testing.T, c *exec.Cmd) *report.Ops {
 	return got.Ops
 }
 
-// TestLlamaSampled has who watches a served engine choose in which steps picks are counted.
+// TestLlamaSampled checks that a reader of a served engine can choose in which steps picks are counted.
 func TestLlamaSampled(t *testing.T) {
 	withLlama(t)
 	path, err := binary()
@@ -304,12 +304,12 @@ func TestLlamaSampled(t *testing.T) {
 			t.Errorf("serve ended with %v", err)
 		}
 	})
-	client, err := socket.Dial(at, "", runtime.NewClock())
+	client, err := socket.Dial(at, "", engine.NewClock())
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := make(chan int, 1000)
-	go func() { _ = client.Run(t.Context(), everyN(told)) }()
+	intervals := make(chan int, 1000)
+	go func() { _ = client.Run(t.Context(), everyN(intervals)) }()
 	for end := time.Now().Add(30 * time.Second); !client.Offers().Has(event.CapSample | event.CapHooks | event.CapPrompt); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("offered is %b", client.Offers())
@@ -322,16 +322,16 @@ func TestLlamaSampled(t *testing.T) {
 		t.Fatal(err)
 	}
 	select {
-	case n := <-told:
+	case n := <-intervals:
 		if n != 7 {
 			t.Errorf("picks are counted in 1 step in %d", n)
 		}
 	case <-time.After(30 * time.Second):
-		t.Error("no picks are told")
+		t.Error("no picks arrived")
 	}
 }
 
-// everyN takes events of router picks, and sends in one of how many steps they were counted.
+// everyN receives router picks, and sends the sampling interval (1 of N steps) they were counted with.
 type everyN chan int
 
 // Emit implements event.Sink.

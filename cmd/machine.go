@@ -5,36 +5,36 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/runtime/api"
-	"github.com/llmtop/llmtop/runtime/discover"
+	"github.com/llmtop/llmtop/runtime/engine/remote"
 	"github.com/llmtop/llmtop/runtime/host"
+	"github.com/llmtop/llmtop/runtime/source/discover"
 )
 
-// seek is how often it is looked for the process of a server that has not been found: that reads all processes.
-const seek = event.Time(10 * time.Second)
+// searchInterval is the interval between searches for the process of a server, which read all processes.
+const searchInterval = event.Time(10 * time.Second)
 
-// machine hands samples of this machine to the sessions of servers, each with what its own server's process uses if that runs here. The zero value
-// is ready.
+// machine passes samples of this machine to the sessions of servers, each with the usage of the server's own process if
+// it runs here. The zero value is ready to use.
 type machine struct {
-	mu     sync.Mutex // guards what follows
-	on     []hosted
-	family *host.Family
-	owners map[uint16]int // of ports
-	sought event.Time
+	mu         sync.Mutex // guards the fields below
+	sessions   []hosted
+	family     *host.Family
+	owners     map[uint16]int // process IDs by port
+	searchedAt event.Time
 }
 
-// hosted is the session of a server of this machine.
+// hosted is the session of a server on this machine.
 type hosted struct {
-	port uint16 // 0: it runs elsewhere
+	port uint16 // 0: another machine
 	sink event.Sink
 }
 
-// add hands samples also to the session of the server at an address. Of one on another machine no process is looked for.
+// add adds the session of the server at an address. It never looks for the process of a server on another machine.
 func (m *machine) add(address string, s event.Sink) {
-	at, _ := api.LocalAddress(address)
+	at, _ := remote.LocalAddress(address)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.on = append(m.on, hosted{at.Port(), s})
+	m.sessions = append(m.sessions, hosted{at.Port(), s})
 }
 
 // Emit implements event.Sink.
@@ -45,9 +45,9 @@ func (m *machine) Emit(e event.Event) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.find(e.At)
+	m.findOwners(e.At)
 	used := make(map[int]event.Process)
-	for _, s := range m.on {
+	for _, s := range m.sessions {
 		here := *h
 		here.Engine = m.process(s.port, e.At, used)
 		e.Data = &here
@@ -55,14 +55,14 @@ func (m *machine) Emit(e event.Event) {
 	}
 }
 
-// find looks which processes listen, if there is a server of which it is not known.
-func (m *machine) find(now event.Time) {
-	if m.family != nil && now-m.sought < seek {
+// findOwners searches for the processes that listen, if the process of a server is unknown.
+func (m *machine) findOwners(now event.Time) {
+	if m.family != nil && now-m.searchedAt < searchInterval {
 		return
 	}
-	for _, s := range m.on {
-		if _, known := m.owners[s.port]; s.port != 0 && !known {
-			m.sought, m.owners = now, discover.Owners()
+	for _, s := range m.sessions {
+		if _, found := m.owners[s.port]; s.port != 0 && !found {
+			m.searchedAt, m.owners = now, discover.Owners()
 			break
 		}
 	}
@@ -71,7 +71,8 @@ func (m *machine) find(now event.Time) {
 	}
 }
 
-// process is what the process that listens at a port uses, nothing if it is not known. used holds what has been asked for at this moment.
+// process returns the usage of the process that listens at a port, nothing if it is unknown. used caches the processes
+// already sampled at this time.
 func (m *machine) process(port uint16, now event.Time, used map[int]event.Process) event.Process {
 	pid, ok := m.owners[port]
 	if !ok {
@@ -82,13 +83,13 @@ func (m *machine) process(port uint16, now event.Time, used map[int]event.Proces
 		p = m.family.Sample(pid, now)
 		used[pid] = p
 	}
-	if !p.CPU.OK() && p.CPU.Origin == event.NotReported { // it has ended
+	if !p.CPU.OK() && p.CPU.Origin == event.NotReported { // the process has ended
 		delete(m.owners, port)
 	}
 	return p
 }
 
-// close lets go of what is kept open between samples.
+// close closes the files kept open between samples.
 func (m *machine) close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -3,74 +3,72 @@ package cmd
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
-	"github.com/llmtop/llmtop/runtime/bench"
+	"github.com/llmtop/llmtop/runtime/engine/workload"
 )
 
-// eventTime is a moment on the clock of a session.
+// eventTime is a time on the clock of a session.
 type eventTime = event.Time
 
-// meter shows how far a benchmark is: a bar on a terminal, otherwise a line for every run.
+// meter shows the progress of a benchmark: a bar on a terminal, otherwise a line per run.
 type meter struct {
-	out   io.Writer
-	bar   bool
-	still bool // the terminal shows the whole screen: nothing may be written beside it
-	began time.Time
-	drawn time.Time
-	last  string // of the runs that were told of
+	out    io.Writer
+	bar    *console // out, if it is a terminal; nil otherwise
+	silent bool     // the screen occupies the terminal: print nothing
+	began  time.Time
+	drawn  time.Time
+	last   string // last run printed
 }
 
 func newMeter(out io.Writer, screen bool) *meter {
-	file, ok := out.(*os.File)
-	bar := ok && isTerminal(file)
-	return &meter{out: out, bar: bar, still: bar && screen, began: time.Now()}
+	terminal := terminalOf(out)
+	return &meter{out: out, bar: terminal, silent: terminal != nil && screen, began: time.Now()}
 }
 
-// barCells is the length of the bar, redraw how often it is drawn at most.
+// barCells is the length of the bar, redraw the shortest interval between updates.
 const (
 	barCells = 20
 	redraw   = 100 * time.Millisecond
 )
 
-// progress tells of every request of a benchmark whose events go to a store.
-func (m *meter) progress(s *store.Store) func(bench.Progress) {
-	return func(p bench.Progress) {
+// progress returns the callback for the requests of a benchmark with this store.
+func (m *meter) progress(s *store.Store) func(workload.Progress) {
+	return func(p workload.Progress) {
 		run := fmt.Sprintf("%s: run %d of %d", p.Point, p.Repeat, p.Repeats)
 		switch {
-		case m.still:
-		case !m.bar && run != m.last:
+		case m.silent:
+		case m.bar == nil && run != m.last:
 			m.line(run)
 			m.last = run
-		case m.bar && time.Since(m.drawn) >= redraw:
+		case m.bar != nil && time.Since(m.drawn) >= redraw:
 			m.drawn = time.Now()
 			done := float64(p.Done) / float64(p.Total)
 			left := time.Duration(float64(time.Since(m.began)) * (1 - done) / done)
 			full := int(done * barCells)
-			fmt.Fprintf(m.out, "\r\x1b[K[%s%s] %3.0f %%  %s left  %s  decode %s tokens/s",
+			m.bar.overwrite("[%s%s] %3.0f %%  %s left  %s  decode %s tokens/s",
 				strings.Repeat("#", full), strings.Repeat(".", barCells-full), 100*done, metric.Duration(int64(left.Round(time.Second))), run,
 				metric.Reading(s.Snapshot().Throughput.Decode, metric.Rate))
 		}
 	}
 }
 
-// line tells of something in a line of its own, or in place of the bar.
+// line prints a line, in place of the bar if there is one.
 func (m *meter) line(words string) {
-	if m.bar {
-		fmt.Fprintf(m.out, "\r\x1b[K%s", words)
+	if m.bar != nil {
+		m.bar.overwrite("%s", words)
 		return
 	}
 	fmt.Fprintln(m.out, words)
 }
 
-// end takes the bar away.
+// end removes the bar.
 func (m *meter) end() {
-	if m.bar {
-		fmt.Fprint(m.out, "\r\x1b[K")
+	if m.bar != nil {
+		m.bar.overwrite("")
 	}
 }

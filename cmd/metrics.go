@@ -17,36 +17,42 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/exposition"
 	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/runtime/loopback"
 )
 
-// exports is what a command that watches something live is told about telling other programs what it measures.
-type exports struct {
-	listen string // HOST:PORT; "": nobody fetches
-	push   string // URL; "": pushed to nobody
-	screen bool   // there is one, which must not be written over
-	of     string // address of the engine; "": this program runs it
+// exportFlags are the flags that export measurements to other programs.
+type exportFlags struct {
+	listen        string   // HOST:PORT; "": off
+	allow         []string // host names, besides those of loopback, that requests to a loopback address may use
+	push          string   // URL; "": off
+	screen        bool     // a screen is open: print nothing
+	engineAddress string   // "": llmtop runs the engine
 }
 
-func (e *exports) bind(set *pflag.FlagSet) {
-	set.StringVar(&e.listen, "metrics-listen", "", "let Prometheus fetch metrics at HOST:PORT, path "+exposition.Path)
-	set.StringVar(&e.push, "otlp-push", "", fmt.Sprintf("push metrics to the OpenTelemetry receiver at http://HOST:PORT every %v", exposition.PushEvery))
+func (e *exportFlags) bind(set *pflag.FlagSet) {
+	set.StringVar(&e.listen, "metrics-listen", "", "serve Prometheus metrics at `HOST:PORT`, path "+exposition.Path)
+	set.StringArrayVar(&e.allow, loopback.Flag, nil, "also accept HTTP requests for host `NAME` on loopback addresses (repeatable)")
+	set.StringVar(&e.push, "otlp-push", "", fmt.Sprintf("push metrics to the OpenTelemetry receiver at `URL` every %v", exposition.PushInterval))
 }
 
-// history is how much of the past a store is to remember, in bytes: none where nobody can look back.
-func (e *exports) history(size int) int {
+// historyBytes returns size if there is a screen to go back in time on, otherwise 0.
+func (e *exportFlags) historyBytes(size int) int {
 	if !e.screen {
 		return 0
 	}
 	return size
 }
 
-func (e *exports) any() bool { return e.listen != "" || e.push != "" }
+func (e *exportFlags) any() bool { return e.listen != "" || e.push != "" }
 
-func (e *exports) check() error {
+func (e *exportFlags) check() error {
 	if e.listen != "" {
 		if _, err := net.ResolveTCPAddr("tcp", e.address()); err != nil {
-			return usagef("--metrics-listen %q: write HOST:PORT", e.listen)
+			return usagef("--metrics-listen %q: must be HOST:PORT", e.listen)
 		}
+	}
+	if err := loopback.CheckHosts(e.allow); err != nil {
+		return usageError{err}
 	}
 	if e.push != "" {
 		if err := exposition.CheckAddress(e.push); err != nil {
@@ -56,8 +62,8 @@ func (e *exports) check() error {
 	return nil
 }
 
-// address is where to listen. Without a host that is where only this machine gets.
-func (e *exports) address() string {
+// address returns where to listen, on loopback unless a host is given.
+func (e *exportFlags) address() string {
 	if host, port, err := net.SplitHostPort(e.listen); err == nil && host == "" {
 		return net.JoinHostPort("127.0.0.1", port)
 	}
@@ -65,40 +71,39 @@ func (e *exports) address() string {
 }
 
 // loopback reports whether only this machine can reach the address.
-func (e *exports) loopback() bool {
+func (e *exportFlags) loopback() bool {
 	host, _, _ := net.SplitHostPort(e.address())
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return loopback.Host(host)
 }
 
-// exporting tells other programs what is measured, until it is closed.
-type exporting struct {
-	exporter *exposition.Exporter
-	server   *http.Server       // nil: nobody fetches
-	pusher   *exposition.Pusher // nil: pushed to nobody
-	kept     atomic.Pointer[error]
+// metricsExport exports measurements until it is closed. All methods accept nil.
+type metricsExport struct {
+	exporter  *exposition.Exporter
+	server    *http.Server       // nil: no --metrics-listen
+	pusher    *exposition.Pusher // nil: no --otlp-push
+	pushError atomic.Pointer[error]
 }
 
-// open begins to tell, if that is wanted; otherwise what it returns is nil, which can be used all the same.
-func (e *exports) open(tokenFile string) (*exporting, error) {
+// open starts the export. It returns nil if no export is set.
+func (e *exportFlags) open(tokenFile string) (*metricsExport, error) {
 	if !e.any() {
 		return nil, nil
 	}
-	x := &exporting{exporter: exposition.New(versionString())}
+	x := &metricsExport{exporter: exposition.New(versionString())}
 	if e.listen != "" {
 		if err := x.listen(e, tokenFile); err != nil {
 			return nil, err
 		}
 	}
 	if e.push != "" {
-		tell := func(err error) {
+		report := func(err error) {
 			if e.screen {
-				x.kept.Store(&err)
+				x.pushError.Store(&err)
 				return
 			}
-			note(err)
+			printError(err)
 		}
-		pusher, err := x.exporter.Push(e.push, os.Getenv("OTEL_EXPORTER_OTLP_HEADERS"), tell)
+		pusher, err := x.exporter.Push(e.push, os.Getenv("OTEL_EXPORTER_OTLP_HEADERS"), report)
 		if err != nil {
 			return nil, errors.Join(usagef("--otlp-push: %w", err), x.close())
 		}
@@ -107,41 +112,40 @@ func (e *exports) open(tokenFile string) (*exporting, error) {
 	return x, nil
 }
 
-func note(err error) { fmt.Fprintf(os.Stderr, "llmtop: %v\n", err) }
-
-// Limits of the endpoint. Whoever is slower than that is hung up on.
+// Timeouts and limits of the metrics endpoint.
 const (
-	headerWithin = 5 * time.Second
-	answerIn     = time.Minute
-	maxHeader    = 16 << 10
+	headerTimeout = 5 * time.Second
+	writeTimeout  = time.Minute
+	maxHeader     = 16 << 10
 )
 
-// listen lets metrics be fetched.
-func (x *exporting) listen(e *exports, tokenFile string) error {
+// listen starts the metrics endpoint.
+func (x *metricsExport) listen(e *exportFlags, tokenFile string) error {
 	secret, err := token(tokenFile)
 	if err != nil {
 		return err
 	}
 	if secret == "" && !e.loopback() {
-		return usagef("--metrics-listen %s: other machines can reach this address, so it needs --token-file", e.listen)
+		return usagef("--metrics-listen %s: other machines can reach this address: add --token-file FILE", e.listen)
 	}
 	l, err := net.Listen("tcp", e.address())
 	if err != nil {
 		return usagef("--metrics-listen: %w", err)
 	}
 	x.server = &http.Server{
-		Handler: x.exporter.Handler(secret), ReadHeaderTimeout: headerWithin, WriteTimeout: answerIn, IdleTimeout: 2 * answerIn,
+		Handler: loopback.NewGuard(l.Addr(), e.allow).Handler(x.exporter.Handler(secret)), DisableGeneralOptionsHandler: true, // the general handler would accept any host
+		ReadHeaderTimeout: headerTimeout, WriteTimeout: writeTimeout, IdleTimeout: 2 * writeTimeout,
 		MaxHeaderBytes: maxHeader, ErrorLog: log.New(io.Discard, "", 0),
 	}
-	go func() { _ = x.server.Serve(l) }() // ends when it is closed
+	go func() { _ = x.server.Serve(l) }() // ends when the server is closed
 	if !e.screen {
-		fmt.Fprintf(os.Stderr, "metrics: http://%s%s\n", l.Addr(), exposition.Path)
+		fmt.Fprintf(consoleErr, "metrics: http://%s%s\n", l.Addr(), exposition.Path)
 	}
 	return nil
 }
 
-// session makes a session that is told of under a name.
-func (x *exporting) session(name string, opt store.Options) *session {
+// session creates a session that is exported under a name.
+func (x *metricsExport) session(name string, opt store.Options) *session {
 	if x == nil {
 		return newSession(opt)
 	}
@@ -158,21 +162,21 @@ func (x *exporting) session(name string, opt store.Options) *session {
 	return s
 }
 
-// close ends it, after the last event: what is pushed then is the whole.
-func (x *exporting) close() error {
+// close ends the export after the last event, with a final push.
+func (x *metricsExport) close() error {
 	if x == nil {
 		return nil
 	}
 	if x.pusher != nil {
 		x.pusher.Close()
 	}
-	if err := x.kept.Load(); err != nil {
-		note(*err)
+	if err := x.pushError.Load(); err != nil {
+		printError(*err)
 	}
 	if x.server == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second) // for those who are just fetching
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second) // for requests in progress
 	defer cancel()
 	if err := x.server.Shutdown(ctx); err != nil {
 		return x.server.Close()
@@ -180,17 +184,17 @@ func (x *exporting) close() error {
 	return nil
 }
 
-// localEngine is the name under which an engine is told of that this program runs.
+// localEngine is the exported name of an engine that llmtop runs.
 const localEngine = "local"
 
-// engine is the name under which the engine is told of: its address, less a password in it.
-func (e *exports) engine() string {
-	if e.of == "" {
+// engine returns the exported name of the engine: its address, without a password.
+func (e *exportFlags) engine() string {
+	if e.engineAddress == "" {
 		return localEngine
 	}
-	if u, err := url.Parse(e.of); err == nil && u.User != nil {
+	if u, err := url.Parse(e.engineAddress); err == nil && u.User != nil {
 		u.User = nil
 		return u.String()
 	}
-	return e.of
+	return e.engineAddress
 }

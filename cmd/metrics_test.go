@@ -23,7 +23,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// command runs llmtop with arguments and without a terminal.
+// command returns llmtop with arguments and without a terminal.
 func command(t *testing.T, args ...string) *cobra.Command {
 	t.Helper()
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
@@ -34,7 +34,7 @@ func command(t *testing.T, args ...string) *cobra.Command {
 	return root
 }
 
-// freeAddress is one at which nobody listens.
+// freeAddress returns an address at which nothing listens.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -45,7 +45,7 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// scraped reads the metrics at an address by name and labels, once they hold want.
+// scraped returns the metrics at an address by name and labels, once they contain want.
 func scraped(t *testing.T, at, token, want string) map[string]float64 {
 	t.Helper()
 	request, err := http.NewRequest("GET", "http://"+at+"/metrics", nil)
@@ -78,8 +78,8 @@ func scraped(t *testing.T, at, token, want string) map[string]float64 {
 	}
 }
 
-// TestPushedTotalsAreTheReports: what is pushed in the end is what the report of the same run says.
-func TestPushedTotalsAreTheReports(t *testing.T) {
+// TestPushedTotals checks that the final push equals the report of the same run.
+func TestPushedTotals(t *testing.T) {
 	var mu sync.Mutex
 	var last []byte
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -138,7 +138,7 @@ func TestPushedTotalsAreTheReports(t *testing.T) {
 	}
 }
 
-// totals are the sums of counters and the counts of histograms in a message of OTLP, over all their points.
+// totals returns the sums of counters and the counts of histograms in an OTLP message, over all their points.
 func totals(t *testing.T, message []byte) map[string]uint64 {
 	t.Helper()
 	type points struct {
@@ -169,7 +169,7 @@ func totals(t *testing.T, message []byte) map[string]uint64 {
 	return out
 }
 
-// TestEndpoint serves an engine, has attach watch it without a screen, and fetches from both.
+// TestEndpoint serves an engine, attaches to it without a screen, and fetches metrics from both.
 func TestEndpoint(t *testing.T) {
 	t.Setenv("LLMTOP_TOKEN", "")
 	dir := t.TempDir()
@@ -216,8 +216,8 @@ func TestEndpoint(t *testing.T) {
 	}
 }
 
-// TestExportsThatCannotBe: a mistake is told in one line, before anything is loaded.
-func TestExportsThatCannotBe(t *testing.T) {
+// TestExportErrors checks that unusable flags give one line before anything is loaded.
+func TestExportErrors(t *testing.T) {
 	t.Setenv("LLMTOP_TOKEN", "")
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -225,12 +225,12 @@ func TestExportsThatCannotBe(t *testing.T) {
 	}
 	defer taken.Close()
 	for _, c := range []struct{ flag, value, want string }{
-		{"--metrics-listen", "nowhere", `--metrics-listen "nowhere": write HOST:PORT`},
-		{"--metrics-listen", "127.0.0.1:port", "write HOST:PORT"},
-		{"--metrics-listen", "0.0.0.0:0", "other machines can reach this address, so it needs --token-file"},
-		{"--metrics-listen", "[::]:0", "needs --token-file"},
+		{"--metrics-listen", "nowhere", `--metrics-listen "nowhere": must be HOST:PORT`},
+		{"--metrics-listen", "127.0.0.1:port", "must be HOST:PORT"},
+		{"--metrics-listen", "0.0.0.0:0", "other machines can reach this address: add --token-file FILE"},
+		{"--metrics-listen", "[::]:0", "add --token-file FILE"},
 		{"--metrics-listen", taken.Addr().String(), "--metrics-listen: listen tcp"},
-		{"--otlp-push", "127.0.0.1:4318", "--otlp-push: address"},
+		{"--otlp-push", "127.0.0.1:4318", "--otlp-push: parse receiver address"},
 		{"--otlp-push", "grpc://127.0.0.1:4317", "write http://HOST:PORT or https://HOST:PORT"},
 	} {
 		for _, name := range []string{"run", "serve", "bench"} {
@@ -244,36 +244,36 @@ func TestExportsThatCannotBe(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "no header")
 	run := command(t, "run", "--otlp-push", "http://127.0.0.1:1", "-p", "x")
 	if err := run.ExecuteContext(context.Background()); err == nil || exitCode(err) != exitUsage {
-		t.Errorf("headers that are none: %v", err)
+		t.Errorf("invalid headers: %v", err)
 	}
 }
 
-// TestEngineNames: an engine elsewhere goes by its address, but a password in it is not told.
+// TestEngineNames checks that a remote engine is named by its address, without a password.
 func TestEngineNames(t *testing.T) {
 	for of, want := range map[string]string{
 		"": "local", "tcp:127.0.0.1:7070": "tcp:127.0.0.1:7070", "unix:/run/a b.sock": "unix:/run/a b.sock",
 		"http://127.0.0.1:8080": "http://127.0.0.1:8080", "https://me:secret@x.example/v1": "https://x.example/v1",
 	} {
-		if got := (&exports{of: of}).engine(); got != want {
-			t.Errorf("%q goes by %q, want %q", of, got, want)
+		if got := (&exportFlags{engineAddress: of}).engine(); got != want {
+			t.Errorf("name of %q is %q, want %q", of, got, want)
 		}
 	}
 }
 
-// TestOwnAddress: without a host, only this machine gets to an endpoint.
-func TestOwnAddress(t *testing.T) {
+// TestLoopbackAddress checks that without a host an endpoint is reachable only from this machine.
+func TestLoopbackAddress(t *testing.T) {
 	for listen, want := range map[string]bool{
 		":9464": true, "127.0.0.1:1": true, "127.8.8.8:1": true, "localhost:1": true, "[::1]:1": true,
 		"0.0.0.0:1": false, "[::]:1": false, "192.168.0.1:1": false, "example.org:1": false,
 	} {
-		e := exports{listen: listen}
+		e := exportFlags{listen: listen}
 		if e.loopback() != want {
 			t.Errorf("%s, which is %s: loopback is %v", listen, e.address(), !want)
 		}
 	}
 }
 
-// TestWorkflow: the commands of the workflow in docs/github-actions.md are llmtop's, with flags that there are.
+// TestWorkflow checks the commands and flags of the workflow in docs/github-actions.md.
 func TestWorkflow(t *testing.T) {
 	page, err := os.ReadFile("../docs/github-actions.md")
 	if err != nil {
@@ -282,7 +282,7 @@ func TestWorkflow(t *testing.T) {
 	_, block, _ := strings.Cut(string(page), "```yaml\n")
 	block, _, _ = strings.Cut(block, "```")
 	script := strings.ReplaceAll(block, "\\\n", " ")
-	script = regexp.MustCompile(`"\$\([^)]*\)"`).ReplaceAllString(script, "FILES") // which is one word
+	script = regexp.MustCompile(`"\$\([^)]*\)"`).ReplaceAllString(script, "FILES") // a single word
 	found := make(map[string]int)
 	for _, m := range regexp.MustCompile(`(?m)^ *llmtop ([^|]*?)(?:\|\|.*)?$`).FindAllStringSubmatch(script, -1) {
 		c, rest, err := newRootCommand().Find(strings.Fields(m[1]))
@@ -304,6 +304,34 @@ func TestWorkflow(t *testing.T) {
 	for code, words := range map[int]string{exitOK: "no worse", exitFailed: "regressed", exitUsage: "cannot tell", exitNotCompared: "not compare"} {
 		if !regexp.MustCompile(fmt.Sprintf(`\b%d\b[^.]*%s|%s[^.]*\b%d\b`, code, strings.ReplaceAll(words, " ", `\s+`), words, code)).Match(page) {
 			t.Errorf("docs/github-actions.md does not say that %d is %q", code, words)
+		}
+	}
+}
+
+// TestMetricsHosts checks that a loopback address serves requests for loopback names, and for those of --allow-host.
+func TestMetricsHosts(t *testing.T) {
+	e := exportFlags{listen: "127.0.0.1:0", screen: true, allow: []string{"box.example"}}
+	x, err := e.open("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := x.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for host, want := range map[string]int{"localhost:1": 200, "[::1]": 200, "box.example:9464": 200, "evil.example": 403} {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+		r.Host = host
+		x.server.Handler.ServeHTTP(w, r)
+		if w.Code != want || (want == 403) != strings.Contains(w.Body.String(), "--allow-host") {
+			t.Errorf("%s: %d %q", host, w.Code, w.Body)
+		}
+	}
+	for _, name := range []string{"http://box", "*", ""} {
+		if err := (&exportFlags{allow: []string{name}}).check(); !errors.As(err, new(usageError)) {
+			t.Errorf("--allow-host %q: %v", name, err)
 		}
 	}
 }

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestPushErrorsWaitForTheScreen: a receiver that is not there disturbs neither the screen nor the end; it is told afterwards.
+// TestPushErrorsWaitForTheScreen checks that an unreachable receiver does not disturb the screen, and is reported after
+// it closes.
 func TestPushErrorsWaitForTheScreen(t *testing.T) {
 	p := start(t, 120, 36, "--otlp-push", "http://127.0.0.1:1")
 	p.waitFor(t, "q quit")

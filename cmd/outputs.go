@@ -10,34 +10,44 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// formats are the ways to write a report, by the name of the flag that asks for them.
+// formats are the formats of reports, by the name of their flag.
 var formats = []struct {
 	flag, what string
 	write      func(*report.Report, io.Writer) error
+	texts      bool // may contain generated text
 }{
-	{"json", "the report as JSON", (*report.Report).WriteJSON},
-	{"jsonl", "the requests as JSON Lines", (*report.Report).WriteJSONL},
-	{"csv", "the stages as CSV", (*report.Report).WriteCSV},
-	{"markdown", "a summary as Markdown", (*report.Report).WriteMarkdown},
-	{"html", "a summary as a page with charts", (*report.Report).WriteHTML},
+	{"json", "the report as JSON", (*report.Report).WriteJSON, true},
+	{"jsonl", "the requests as JSON Lines", (*report.Report).WriteJSONL, true},
+	{"csv", "the stages as CSV", (*report.Report).WriteCSV, false},
+	{"markdown", "a summary as Markdown", (*report.Report).WriteMarkdown, false},
+	{"html", "a summary as a page with charts", (*report.Report).WriteHTML, false},
 }
 
-// reportFiles are the files that a report is to go to, by format; none means text on standard output.
+// reportFiles are the output files of a report by format; none: text on standard output.
 type reportFiles struct {
 	names map[string]*string
+	text  bool // include generated text
 }
 
-// bind adds a flag for each format. condition is appended to what it says of itself.
+// name returns the file for the flag of a format, "" for none. Commands without these flags have none.
+func (f *reportFiles) name(flag string) string {
+	if name := f.names[flag]; name != nil {
+		return *name
+	}
+	return ""
+}
+
+// bind adds a flag for each format. condition is appended to its usage.
 func (f *reportFiles) bind(set *pflag.FlagSet, condition string) {
 	f.names = map[string]*string{}
 	for _, format := range formats {
-		f.names[format.flag] = set.String(format.flag, "", "write "+format.what+" to this file, - for standard output"+condition)
+		f.names[format.flag] = set.String(format.flag, "", "write "+format.what+" to `FILE`, - for stdout"+condition)
 	}
+	set.BoolVar(&f.text, "report-text", false, "include generated text in --json and --jsonl; only you can read the files"+condition)
 }
 
 func (f *reportFiles) any() bool {
@@ -49,64 +59,93 @@ func (f *reportFiles) any() bool {
 	return false
 }
 
-// headlessOnly is the condition on which run and replay report.
+// headlessOnly is the condition of the report flags of commands with a screen.
 const headlessOnly = " (with --headless)"
 
-// checkHeadless refuses files of a report that nobody will make.
+// checkHeadless refuses report flags without --headless.
 func (f *reportFiles) checkHeadless(headless bool) error {
-	if !headless && f.any() {
-		return usagef("--json, --jsonl, --csv, --markdown and --html need --headless")
+	if !headless && (f.any() || f.text) {
+		return usagef("--json, --jsonl, --csv, --markdown, --html and --report-text need --headless")
 	}
 	return nil
 }
 
-// outputs are these files, open, in the order of formats; nil where there is none. They are opened before anything is computed, so that a
-// path that cannot be written costs nothing.
-type outputs []*os.File
+// outputs are the open files in the order of formats, nil for none. They are opened before the run, so that an unusable
+// path fails early.
+type outputs struct {
+	files []*os.File
+	text  bool
+}
 
-func (f *reportFiles) open() (outputs, error) {
-	out := make(outputs, len(formats))
+func (f *reportFiles) open() (*outputs, error) {
+	if f.text && f.name("json") == "" && f.name("jsonl") == "" {
+		return nil, usagef("--report-text needs --json FILE or --jsonl FILE: other formats have no text")
+	}
+	out := &outputs{make([]*os.File, len(formats)), f.text}
 	for i, format := range formats {
-		file, err := create(*f.names[format.flag])
+		file, err := create(f.name(format.flag), f.text && format.texts)
 		if err != nil {
 			out.discard()
 			return nil, err
 		}
-		out[i] = file
+		out.files[i] = file
 	}
 	return out, nil
 }
 
-// create opens a file for writing; "-" is standard output, "" is none.
-func create(name string) (*os.File, error) {
+// create opens a file for writing, readable only by its owner if private; "-" is standard output, "" returns nil.
+func create(name string, private bool) (*os.File, error) {
 	switch name {
 	case "":
 		return nil, nil
 	case "-":
-		return os.Stdout, nil
+		return rawOut, nil
 	}
-	file, err := os.Create(name)
+	file, err := createFile(name, private)
 	if err != nil {
 		return nil, usagef("write report: %w", err)
 	}
 	return file, nil
 }
 
-// discard removes the files again.
-func (out outputs) discard() {
-	for _, file := range out {
-		if file != nil && file != os.Stdout {
+// createFile is os.Create for a file readable only by its owner if private, even if it existed with other permissions.
+// The mode of a device or pipe does not change.
+func createFile(name string, private bool) (*os.File, error) {
+	if !private {
+		return os.Create(name)
+	}
+	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
+		err = file.Chmod(0o600)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// discard closes and removes the files.
+func (out *outputs) discard() {
+	for _, file := range out.files {
+		if file != nil && file != rawOut {
 			_ = file.Close()
-			_ = os.Remove(file.Name()) // an empty file that stays does no harm
+			_ = os.Remove(file.Name()) // an empty file does no harm
 		}
 	}
 }
 
-func (out outputs) write(r *report.Report, stdout io.Writer) error {
-	if !slices.ContainsFunc(out, func(f *os.File) bool { return f != nil }) {
+func (out *outputs) write(r *report.Report, stdout io.Writer) error {
+	if !out.text {
+		r.DropText()
+	}
+	if !slices.ContainsFunc(out.files, func(f *os.File) bool { return f != nil }) {
 		return r.WriteText(stdout)
 	}
-	for i, file := range out {
+	for i, file := range out.files {
 		if err := write(file, func(w io.Writer) error { return formats[i].write(r, w) }); err != nil {
 			return err
 		}
@@ -118,9 +157,11 @@ func write(file *os.File, to func(io.Writer) error) error {
 	if file == nil {
 		return nil
 	}
-	err := to(file)
-	if file != os.Stdout {
-		err = errors.Join(err, file.Close())
+	var err error
+	if file == rawOut {
+		err = to(consoleOut)
+	} else {
+		err = errors.Join(to(file), file.Close())
 	}
 	if err != nil {
 		return fmt.Errorf("write report: %w", err)
@@ -128,14 +169,14 @@ func write(file *os.File, to func(io.Writer) error) error {
 	return nil
 }
 
-// reporting makes the report of what a snapshot shows, as JSON that is safe to print.
+// reporting returns a function that makes the JSON report of a snapshot.
 func reporting(meta report.Meta) func(*store.Snapshot) ([]byte, error) {
 	meta.Version = versionString()
 	return func(s *store.Snapshot) ([]byte, error) {
 		var out bytes.Buffer
-		if err := report.Live(meta, s).WriteJSON(&out); err != nil {
+		if err := report.FromSnapshot(meta, s).WriteJSON(&out); err != nil {
 			return nil, err
 		}
-		return []byte(clean.Printable(out.String())), nil
+		return out.Bytes(), nil
 	}
 }

@@ -11,20 +11,20 @@ import (
 	"github.com/creack/pty"
 )
 
-// TestOverviewShowsTheBuiltInModel opens the program as a newcomer does and waits until every pane has real numbers.
+// TestOverviewShowsTheBuiltInModel starts llmtop without arguments and waits until every pane has numbers.
 func TestOverviewShowsTheBuiltInModel(t *testing.T) {
 	p := start(t, 160, 45)
-	p.waitFor(t, "llmtop demo MoE", "Q8_0", "8L", "16E", "paced 40", "TTFT", "TPOT", "Experts", "tok/s")
+	p.waitFor(t, "llmtop demo MoE", "Q8_0", "8L", "16E", "paced 40", "TTFT", "ITL", "Experts", "tok/s")
 	p.keys(t, "q")
 	if code := p.exit(t); code != 0 {
 		t.Errorf("q ended the program with %d, want 0", code)
 	}
 }
 
-// TestPromptIsGenerated types a prompt and sees it answered.
+// TestPromptIsGenerated types a prompt and waits for the answer.
 func TestPromptIsGenerated(t *testing.T) {
 	p := start(t, 160, 45)
-	p.waitFor(t, "TPOT")
+	p.waitFor(t, "ITL")
 	p.keys(t, "p")
 	p.waitFor(t, "prompt")
 	p.keys(t, "The white whale said\r")
@@ -33,10 +33,10 @@ func TestPromptIsGenerated(t *testing.T) {
 	p.exit(t)
 }
 
-// TestKeys walks through help, zoom, themes and pause.
+// TestKeys tries help, zoom, themes and pause.
 func TestKeys(t *testing.T) {
 	p := start(t, 120, 36)
-	p.waitFor(t, "TPOT", "Experts")
+	p.waitFor(t, "ITL", "Experts")
 	p.keys(t, "?")
 	p.waitFor(t, "─ Help ", "Keys")
 	p.keys(t, "\x1b")
@@ -53,7 +53,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestResize goes from tiny to huge and back while the model generates.
+// TestResize resizes from tiny to huge and back while the model generates.
 func TestResize(t *testing.T) {
 	p := start(t, 80, 24)
 	p.waitFor(t, "TTFT")
@@ -66,17 +66,17 @@ func TestResize(t *testing.T) {
 		}
 		time.Sleep(250 * time.Millisecond)
 	}
-	p.waitFor(t, "TTFT", "TPOT")
+	p.waitFor(t, "TTFT", "ITL")
 	p.keys(t, "q")
 	if code := p.exit(t); code != 0 {
 		t.Errorf("exit code %d after resizing, want 0", code)
 	}
 }
 
-// leaves are the sequences that give a terminal back: the main screen and a visible cursor.
+// leaves are the sequences that restore a terminal: the main screen and a visible cursor.
 var leaves = []string{"\x1b[?1049l", "\x1b[?25h"}
 
-// TestSignalsRestoreTheTerminal ends the program as supervisors, closing windows and users do.
+// TestSignalsRestoreTheTerminal ends the program with the signals of supervisors, closed windows and users.
 func TestSignalsRestoreTheTerminal(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT} {
 		t.Run(signal.String(), func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestSignalsRestoreTheTerminal(t *testing.T) {
 	}
 }
 
-// restored checks that the last thing the program wrote gave the terminal back.
+// restored checks that the last output of the program restored the terminal.
 func (p *program) restored(t *testing.T) {
 	t.Helper()
 	deadline := time.Now().Add(5 * time.Second)
@@ -115,7 +115,7 @@ func (p *program) restored(t *testing.T) {
 	}
 }
 
-// TestLostTerminal closes the terminal under the program, as a dropped connection does.
+// TestLostTerminal closes the terminal under the program, like a dropped connection.
 func TestLostTerminal(t *testing.T) {
 	p := start(t, 100, 30)
 	p.waitFor(t, "TTFT")

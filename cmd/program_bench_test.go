@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// cpu is the processor time that the threads of a process have used so far: those that compute for the engine, and the rest. Threads
-// that have ended are not in it; Go keeps its own.
+// cpu is the processor time of the threads of a process: those that compute for the engine, and the rest. It excludes
+// ended threads; Go keeps its own.
 type cpu struct{ engine, rest time.Duration }
 
-// spent reads it, and how many threads are the engine's by their names.
+// spent returns the processor time of a process, and the number of the engine's threads, found by name.
 func spent(tb testing.TB, pid int) (used cpu, engineThreads int) {
 	tb.Helper()
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
@@ -29,7 +29,7 @@ func spent(tb testing.TB, pid int) (used cpu, engineThreads int) {
 		name, err := os.ReadFile(task + "/comm")
 		sched, err2 := os.ReadFile(task + "/schedstat")
 		if err != nil || err2 != nil {
-			continue // it has just ended
+			continue // it just ended
 		}
 		ns, err := strconv.ParseInt(strings.Fields(string(sched))[0], 10, 64)
 		if err != nil {
@@ -46,7 +46,7 @@ func spent(tb testing.TB, pid int) (used cpu, engineThreads int) {
 	return used, engineThreads
 }
 
-// resident is a process's resident size in MB.
+// resident returns the resident size of a process in MB.
 func resident(tb testing.TB, pid int) float64 {
 	tb.Helper()
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
@@ -60,7 +60,7 @@ func resident(tb testing.TB, pid int) float64 {
 	return float64(pages) * float64(os.Getpagesize()) / 1e6
 }
 
-// watch reports what the program uses while it is left alone for so long.
+// watch reports the resource usage of the program while it runs undisturbed.
 func (p *program) watch(b *testing.B, span time.Duration) {
 	b.Helper()
 	before, _ := spent(b, p.cmd.Process.Pid)
@@ -73,7 +73,7 @@ func (p *program) watch(b *testing.B, span time.Duration) {
 	b.ReportMetric(resident(b, p.cmd.Process.Pid), "MB-RSS")
 }
 
-// BenchmarkProgramIdle: the whole program at the overview, the model loaded, nothing generated.
+// BenchmarkProgramIdle measures the whole program at the overview, with the model loaded and nothing generated.
 func BenchmarkProgramIdle(b *testing.B) {
 	p := start(b, 160, 45, "run", "-n", "8", "-p", "Call me Ishmael.")
 	p.waitFor(b, "finished")
@@ -83,7 +83,7 @@ func BenchmarkProgramIdle(b *testing.B) {
 	}
 }
 
-// BenchmarkProgramStart: from exec to the first frame on the terminal.
+// BenchmarkProgramStart measures the time from exec to the first frame on the terminal.
 func BenchmarkProgramStart(b *testing.B) {
 	var times []time.Duration
 	for b.Loop() {
@@ -96,8 +96,8 @@ func BenchmarkProgramStart(b *testing.B) {
 	b.ReportMetric(float64(times[len(times)/2].Microseconds())/1e3, "ms/first-frame")
 }
 
-// decoding starts the program and waits until it decodes. All of its engine's threads have names: none has become the process's first
-// thread, which keeps the process's name.
+// decoding starts the program and waits until it decodes with all engine threads named: the first thread of a process
+// keeps the name of the process.
 func decoding(b *testing.B, args ...string) *program {
 	b.Helper()
 	for range 20 {
@@ -112,7 +112,7 @@ func decoding(b *testing.B, args ...string) *program {
 	return nil
 }
 
-// benchmarkDecoding measures what everything but the engine costs while tokens come, at ten frames a second on 160x45 cells.
+// benchmarkDecoding measures the cost of everything but the engine during decode, at ten frames/s on 160x45 cells.
 func benchmarkDecoding(b *testing.B, args ...string) {
 	p := decoding(b, args...)
 	time.Sleep(2 * time.Second)
@@ -121,11 +121,11 @@ func benchmarkDecoding(b *testing.B, args ...string) {
 	}
 }
 
-// BenchmarkProgramPaced: the first run as it comes, at 40 tokens/s.
+// BenchmarkProgramPaced measures llmtop without arguments, at 40 tokens/s.
 func BenchmarkProgramPaced(b *testing.B) { benchmarkDecoding(b) }
 
-// BenchmarkProgramFlatOut: request after request at full speed.
-func BenchmarkProgramFlatOut(b *testing.B) {
+// BenchmarkProgramUnlimited measures consecutive requests at full speed.
+func BenchmarkProgramUnlimited(b *testing.B) {
 	args := []string{"run", "-n", "0", "--temp", "1.2"}
 	for range 400 {
 		args = append(args, "-p", "Call me Ishmael.")

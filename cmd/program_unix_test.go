@@ -18,7 +18,7 @@ import (
 	"github.com/hinshun/vt10x"
 )
 
-// buildFlags are how the program under test is built; race_test.go adds to them.
+// buildFlags are the build flags of the program under test; race_test.go adds to them.
 var buildFlags []string
 
 // binary builds llmtop once for all tests of this package.
@@ -38,7 +38,7 @@ type buildError struct {
 
 func (e *buildError) Error() string { return e.err.Error() + "\n" + e.out }
 
-// program is a running llmtop on a terminal of its own.
+// program is a running llmtop on its own terminal.
 type program struct {
 	cmd    *exec.Cmd
 	tty    *os.File
@@ -46,13 +46,13 @@ type program struct {
 
 	mu     sync.Mutex
 	bytes  int64  // written to the terminal
-	frames int    // in which they came: what comes without a pause is one
-	tail   []byte // the last few KB of that
+	frames int    // output without a pause counts as one frame
+	tail   []byte // the last few KB of output
 	done   chan struct{}
 	began  time.Time
 }
 
-// start runs llmtop with args on a pseudo-terminal of the given size.
+// start runs llmtop on a pseudo-terminal of the given size.
 func start(tb testing.TB, cols, rows int, args ...string) *program {
 	tb.Helper()
 	path, err := binary()
@@ -62,17 +62,38 @@ func start(tb testing.TB, cols, rows int, args ...string) *program {
 	return startCommand(tb, cols, rows, exec.Command(path, args...))
 }
 
-// startCommand runs any command so.
+// startCommand runs any command like start.
 func startCommand(tb testing.TB, cols, rows int, command *exec.Cmd) *program {
 	tb.Helper()
-	p := &program{cmd: command, screen: vt10x.New(vt10x.WithSize(cols, rows)), done: make(chan struct{})}
-	// What else runs on the machine is no matter of a test, unless it says so.
+	terminal, end := openTerminal(tb, cols, rows)
+	defer end.Close()
+	command.Stdin, command.Stdout, command.Stderr = end, end, end
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	return startOn(tb, terminal, cols, rows, command)
+}
+
+// openTerminal opens a pseudo-terminal: the user's end, and that of the programs.
+func openTerminal(tb testing.TB, cols, rows int) (user, programs *os.File) {
+	tb.Helper()
+	user, programs, err := pty.Open()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := pty.Setsize(programs, &pty.Winsize{Cols: uint16(cols), Rows: uint16(rows)}); err != nil {
+		tb.Fatal(err)
+	}
+	return user, programs
+}
+
+// startOn runs a command with its files set, and reads the output of a terminal.
+func startOn(tb testing.TB, terminal *os.File, cols, rows int, command *exec.Cmd) *program {
+	tb.Helper()
+	p := &program{cmd: command, tty: terminal, screen: vt10x.New(vt10x.WithSize(cols, rows)), done: make(chan struct{})}
+	// Tests must not depend on other engines on the machine, unless they set this.
 	p.cmd.Env = append([]string{"LLMTOP_DISCOVER=off"}, command.Environ()...)
 	p.cmd.Env = append(p.cmd.Env, "TERM=xterm-256color", "COLORTERM=truecolor", "LANG=C.UTF-8", "XDG_CONFIG_HOME="+tb.TempDir(), "XDG_STATE_HOME="+tb.TempDir())
 	p.began = time.Now()
-	var err error
-	p.tty, err = pty.StartWithSize(p.cmd, &pty.Winsize{Cols: uint16(cols), Rows: uint16(rows)})
-	if err != nil {
+	if err := p.cmd.Start(); err != nil {
 		tb.Fatal(err)
 	}
 	go p.read()
@@ -80,17 +101,24 @@ func startCommand(tb testing.TB, cols, rows int, command *exec.Cmd) *program {
 	return p
 }
 
-// pause is between two frames at least.
+// mode returns the modes that the program set on the terminal.
+func (p *program) mode() vt10x.ModeFlag {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.screen.Mode()
+}
+
+// pause is the shortest time between two frames.
 const pause = 20 * time.Millisecond
 
-// count is how many frames have been drawn.
+// count returns the number of frames drawn.
 func (p *program) count() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.frames
 }
 
-// read feeds what the program draws to the screen until the terminal closes.
+// read feeds the output to the emulator until the terminal closes.
 func (p *program) read() {
 	defer close(p.done)
 	buf := make([]byte, 64<<10)
@@ -113,10 +141,10 @@ func (p *program) read() {
 	}
 }
 
-// runes puts characters together that a read has cut in two, which the emulator would take for errors.
+// runes reassembles characters that a read split, which the emulator would treat as errors.
 type runes struct{ rest []byte }
 
-// next is what can be written of what has been read so far.
+// next returns the complete characters read so far.
 func (r *runes) next(read []byte) []byte {
 	all := append(r.rest, read...)
 	end := len(all)
@@ -132,7 +160,7 @@ func (r *runes) next(read []byte) []byte {
 	return all[:end]
 }
 
-// text is what stands on the screen.
+// text returns the text on the screen.
 func (p *program) text() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -168,7 +196,7 @@ func (p *program) keys(tb testing.TB, keys string) {
 	}
 }
 
-// exit waits for the end of the program and returns its exit code, -1 for a death by signal.
+// exit waits for the end of the program and returns its exit code, -1 after a signal.
 func (p *program) exit(tb testing.TB) int {
 	tb.Helper()
 	ended := make(chan error, 1)

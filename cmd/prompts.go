@@ -1,23 +1,18 @@
 package cmd
 
 import (
-	"fmt"
 	"io"
-	"os"
 	"strings"
 )
 
-// maxPromptBytes bounds what is read as one prompt: far more than any context holds.
-const maxPromptBytes = 64 << 20
-
-// promptSources are the places on the command line that prompts come from.
+// promptSources are the sources of prompts on the command line.
 type promptSources struct {
 	texts []string // -p
 	files []string // -f
-	stdin bool     // the argument "-"
+	stdin bool     // the argument -
 }
 
-// read gathers the prompts in the order -p, -f, standard input. Every one must have text in it.
+// read returns the prompts in the order -p, -f, standard input. None may be empty.
 func (p promptSources) read(stdin io.Reader) (prompts []string, err error) {
 	for _, text := range p.texts {
 		if text == "" {
@@ -26,43 +21,32 @@ func (p promptSources) read(stdin io.Reader) (prompts []string, err error) {
 		prompts = append(prompts, text)
 	}
 	for _, name := range p.files {
-		text, err := readPromptFile(name)
+		raw, err := readFile(name, maxPromptBytes)
+		text, err := prompt(raw, err, name)
 		if err != nil {
-			return nil, usageError{err}
+			return nil, err
 		}
 		prompts = append(prompts, text)
 	}
 	if p.stdin {
-		text, err := readPrompt(stdin, "standard input")
+		raw, err := readAll(stdin, maxPromptBytes)
+		text, err := prompt(raw, err, "standard input")
 		if err != nil {
-			return nil, usageError{err}
+			return nil, err
 		}
 		prompts = append(prompts, text)
 	}
 	return prompts, nil
 }
 
-func readPromptFile(name string) (string, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return "", fmt.Errorf("read prompt: %w", err)
-	}
-	defer file.Close()
-	return readPrompt(file, name)
-}
-
-// readPrompt reads one prompt; the newline that ends a text file is not part of it.
-func readPrompt(r io.Reader, name string) (string, error) {
-	raw, err := io.ReadAll(io.LimitReader(r, maxPromptBytes+1))
-	if err != nil {
-		return "", fmt.Errorf("read prompt from %s: %w", name, err)
-	}
-	if len(raw) > maxPromptBytes {
-		return "", fmt.Errorf("read prompt from %s: longer than %d MiB", name, maxPromptBytes>>20)
-	}
+// prompt returns the prompt in the contents of a file, without the trailing newline, or the error of reading it.
+func prompt(raw []byte, err error, name string) (string, error) {
 	text := strings.TrimSuffix(strings.TrimSuffix(string(raw), "\n"), "\r")
-	if text == "" {
-		return "", fmt.Errorf("read prompt from %s: the prompt is empty", name)
+	switch {
+	case err != nil:
+		return "", usagef("read prompt from %s: %w", name, err)
+	case text == "":
+		return "", usagef("read prompt from %s: the prompt is empty", name)
 	}
 	return text, nil
 }

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// chatServer streams three tokens, or answers as a whole if it is asked to.
+// chatServer streams three tokens, or sends the whole answer if the request does not stream.
 func chatServer(tb testing.TB) *httptest.Server {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -39,7 +39,7 @@ func chatServer(tb testing.TB) *httptest.Server {
 	return server
 }
 
-// say sends a request of a client with a key through a proxy.
+// say sends a request with a key through a proxy.
 func say(t *testing.T, at, body string) {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodPost, at+"/v1/chat/completions", strings.NewReader(body))
@@ -59,7 +59,7 @@ func say(t *testing.T, at, body string) {
 	}
 }
 
-// TestProxyReports has a proxy pass requests on, ends it, and reads its report and its recording.
+// TestProxyReports forwards requests through a proxy, ends it, and reads its report and recording.
 func TestProxyReports(t *testing.T) {
 	path, err := binary()
 	if err != nil {
@@ -80,7 +80,7 @@ func TestProxyReports(t *testing.T) {
 	lines := bufio.NewReader(notes)
 	var at, to string
 	first, err := lines.ReadString('\n')
-	if _, scanErr := fmt.Sscanf(first, "listening: %s passing on to %s", &at, &to); err != nil || scanErr != nil || to != server.URL {
+	if _, scanErr := fmt.Sscanf(first, "listening: %s forwarding to %s", &at, &to); err != nil || scanErr != nil || to != server.URL {
 		t.Fatalf("%q, %v, %v", first, err, scanErr)
 	}
 	at = strings.TrimSuffix(at, ",")
@@ -111,7 +111,7 @@ func TestProxyReports(t *testing.T) {
 	checkReport(t, again)
 }
 
-// get is what is at an address.
+// get returns the body at an address.
 func get(t *testing.T, at string) string {
 	t.Helper()
 	res, err := http.Get(at)
@@ -126,7 +126,7 @@ func get(t *testing.T, at string) string {
 	return string(text)
 }
 
-// checkReport looks for the two requests, and for what must not be there.
+// checkReport checks the two requests of a report, and that it has no secrets.
 func checkReport(t *testing.T, name string) {
 	t.Helper()
 	raw, err := os.ReadFile(name)
@@ -163,10 +163,10 @@ func checkReport(t *testing.T, name string) {
 	}
 }
 
-// TestProxyOnTheScreen shows requests as they pass, and a server that goes away.
+// TestProxyOnTheScreen shows requests, and a server that stops.
 func TestProxyOnTheScreen(t *testing.T) {
 	server := chatServer(t)
-	front := httptest.NewServer(nil) // for an address that is free
+	front := httptest.NewServer(nil) // reserves a free address
 	at := front.Listener.Addr().String()
 	front.Close()
 	p := start(t, 160, 45, "proxy", "--to", server.URL, "--listen", at)

@@ -5,14 +5,14 @@ import (
 	"strings"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/runtime/zmq"
+	"github.com/llmtop/llmtop/runtime/source/zmq"
 )
 
-// publishers are the sockets at which one server publishes.
-type publishers []*zmq.Source
+// publishers are the ZMQ sockets of one server.
+type publishers []*zmq.Subscriber
 
-// publishers are those that the user has named.
-func (a *attached) publishers() (out publishers, err error) {
+// openPublishers opens the sockets of --zmq.
+func (a *attached) openPublishers() (out publishers, err error) {
 	losses := new(zmq.Losses)
 	for _, at := range a.opt.zmq {
 		s, err := zmq.New(at, a.clock, losses)
@@ -24,15 +24,15 @@ func (a *attached) publishers() (out publishers, err error) {
 	return out, nil
 }
 
-// Numbers are what has come from all of them since they were asked for last: counts add up, of mean times the longest is told.
-func (p publishers) Numbers() (out []event.Number) {
+// Numbers returns the readings of all sockets since the last call: the sum of counts, the longest of mean times.
+func (p publishers) Numbers() (out []event.NamedReading) {
 	for _, s := range p {
 		for _, n := range s.Numbers() {
-			i, twice := slices.BinarySearchFunc(out, n.Name, func(m event.Number, name string) int { return strings.Compare(m.Name, name) })
+			i, twice := slices.BinarySearchFunc(out, n.Name, func(m event.NamedReading, name string) int { return strings.Compare(m.Name, name) })
 			switch {
 			case !twice:
 				out = slices.Insert(out, i, n)
-			case strings.HasSuffix(n.Name, "_s"): // of the ranks of one engine, which run their passes together
+			case strings.HasSuffix(n.Name, "_s"): // ranks of one engine run their forward passes together
 				out[i].V = max(out[i].V, n.V)
 			default:
 				out[i].V += n.V
@@ -42,7 +42,7 @@ func (p publishers) Numbers() (out []event.Number) {
 	return out
 }
 
-// Passes reports whether one of them tells of forward passes.
+// Passes reports whether a socket publishes forward passes.
 func (p publishers) Passes() bool {
-	return slices.ContainsFunc(p, (*zmq.Source).Passes)
+	return slices.ContainsFunc(p, (*zmq.Subscriber).Passes)
 }

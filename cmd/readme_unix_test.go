@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// TestReadmeCommands runs every llmtop command of the README on a terminal: it must either end well by itself, or open the screen
-// and end well on q, or serve and end well on ctrl+c.
+// TestReadmeCommands runs every llmtop command of the README on a terminal. It must end successfully by itself, or open
+// the screen and end on q, or serve and end on Ctrl-C.
 func TestReadmeCommands(t *testing.T) {
 	path, err := binary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	model, err := filepath.Abs("../runtime/native/demo/llmtop-demo-moe-q8_0.gguf")
+	model, err := filepath.Abs("../runtime/engine/native/demo/llmtop-demo-moe-q8_0.gguf")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestReadmeCommands(t *testing.T) {
 	}
 	for _, line := range commands {
 		t.Run(line, func(t *testing.T) {
-			command := exec.Command("sh", "-c", "trap : INT; "+line) // ctrl+c is for llmtop, and not for the shell
+			command := exec.Command("sh", "-c", "trap : INT; "+line) // Ctrl-C is for llmtop, not for the shell
 			command.Dir = dir
 			command.Env = append(os.Environ(), "PATH="+filepath.Dir(path)+string(os.PathListSeparator)+os.Getenv("PATH"))
 			p := startCommand(t, 120, 36, command)
@@ -59,7 +59,7 @@ func TestReadmeCommands(t *testing.T) {
 	}
 }
 
-// TestReadmeConfig runs llmtop with the README's config file.
+// TestReadmeConfig runs llmtop with the config file of the README.
 func TestReadmeConfig(t *testing.T) {
 	path, err := binary()
 	if err != nil {
@@ -78,7 +78,7 @@ func TestReadmeConfig(t *testing.T) {
 	}
 }
 
-// readmeBlocks are the lines of the README's blocks in one language.
+// readmeBlocks returns the lines of the code blocks of the README in a language.
 func readmeBlocks(t *testing.T, language string) (lines []string) {
 	t.Helper()
 	file, err := os.Open("../README.md")
@@ -99,7 +99,7 @@ func readmeBlocks(t *testing.T, language string) (lines []string) {
 	return lines
 }
 
-// endsOrShows waits until the program ends, or else shows one of some texts, which it returns.
+// endsOrShows waits until the program ends, or shows one of texts, which it returns.
 func (p *program) endsOrShows(texts ...string) string {
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		select {

@@ -5,10 +5,10 @@ import (
 	"os"
 	"slices"
 
-	"github.com/llmtop/llmtop/profiler/trace"
+	"github.com/llmtop/llmtop/profiler/recording"
 )
 
-// several reports whether more than one engine may come to be watched: these are recorded together.
+// several reports whether more than one engine may be watched. They share one recording.
 func (o *attachOptions) several() bool {
 	sources := len(o.addresses)
 	if o.traces.at != "" {
@@ -20,45 +20,45 @@ func (o *attachOptions) several() bool {
 	return sources != 1 || slices.ContainsFunc(o.addresses, isFleet)
 }
 
-// record has a session recorded, if that is wanted: among the others, or alone in the file.
-func (a *attached) record(s *session, of trace.Source) error {
+// record records a session if --record is set: alone, or with the others.
+func (a *attached) record(s *session, of recording.EngineEntry) error {
 	if !a.opt.several() {
 		return s.record(&a.opt.recording, a.clock)
 	}
 	if a.recorder != nil {
-		a.recordAmong(s, of)
+		a.recordWithOthers(s, of)
 	}
 	return nil
 }
 
-// recordAmong has a session recorded with the others.
-func (a *attached) recordAmong(s *session, of trace.Source) {
-	s.tape = a.opt.recording.into(a.recorder.Source(of))
-	s.sink = append(s.sink, s.tape)
+// recordWithOthers records a session in the common recording.
+func (a *attached) recordWithOthers(s *session, of recording.EngineEntry) {
+	s.recordSink = a.opt.recording.withTextFilter(a.recorder.AddEngine(of))
+	s.sink = append(s.sink, s.recordSink)
 }
 
-// recordedAll closes the recording of all engines, after the last event of any, and returns err with what went wrong. After a mistake of the
-// user nothing has been recorded, and nothing is left.
-func (a *attached) recordedAll(err error) error {
+// closeRecording closes the common recording after the last event, and returns err joined with its error. After a user
+// error it removes the empty recording.
+func (a *attached) closeRecording(err error) error {
 	if a.recorder == nil {
 		return err
 	}
-	closing := finish(a.recorder)
+	closing := closeRecorder(a.recorder)
 	if mistake := (usageError{}); errors.As(err, &mistake) && a.recorder.Status().Events == 0 {
 		closing = errors.Join(closing, os.Remove(a.opt.recording.file))
 	}
 	return errors.Join(err, closing)
 }
 
-// recorded is how the recording goes, if there is one.
-func (a *attached) recorded() (trace.RecordStatus, bool) {
+// recordStatus returns the state of the recording, if there is one.
+func (a *attached) recordStatus() (recording.RecordStatus, bool) {
 	if a.recorder != nil {
 		return a.recorder.Status(), true
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.engines) == 0 {
-		return trace.RecordStatus{}, false
+		return recording.RecordStatus{}, false
 	}
-	return a.engines[0].session.recorded()
+	return a.engines[0].session.recordStatus()
 }

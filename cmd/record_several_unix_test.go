@@ -24,31 +24,31 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/wire"
+	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/profiler/store"
-	"github.com/llmtop/llmtop/profiler/trace"
-	"github.com/llmtop/llmtop/runtime"
-	"github.com/llmtop/llmtop/runtime/scrape"
-	"github.com/llmtop/llmtop/runtime/scrape/fleet"
+	"github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/runtime/source/scrape"
+	"github.com/llmtop/llmtop/runtime/source/scrape/fleet"
 	"github.com/llmtop/llmtop/ui"
 )
 
-// taped are engines that are watched and recorded together.
+// taped holds engines that are watched and recorded together.
 type taped struct {
 	t        *testing.T
-	clock    runtime.Clock
-	recorder *trace.Recorder
+	clock    engine.Clock
+	recorder *recording.Recorder
 	file     string
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	names  []string
 	stores []*store.Store
 }
 
 func newTaped(t *testing.T) *taped {
-	w := &taped{t: t, clock: runtime.NewClock(), file: filepath.Join(t.TempDir(), "session.llmtop")}
+	w := &taped{t: t, clock: engine.NewClock(), file: filepath.Join(t.TempDir(), "session.llmtop")}
 	var err error
-	w.recorder, err = trace.Record(w.file, trace.RecordOptions{
-		Codec: &wire.Codec{}, Now: w.clock.Now, Epoch: w.clock.Epoch(), Program: "test", Several: true,
+	w.recorder, err = recording.Record(w.file, recording.RecordOptions{
+		Codec: &wire.Codec{}, Now: w.clock.Now, Epoch: w.clock.Epoch(), Program: "test", MultiEngine: true,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -64,17 +64,17 @@ func (w *taped) meet(name string) event.Sink {
 	defer w.mu.Unlock()
 	s := store.New(store.Options{Now: w.clock.Now, Wall: w.wall})
 	w.names, w.stores = append(w.names, name), append(w.stores, s)
-	return event.Tee{s, w.recorder.Source(trace.Source{Name: name})}
+	return event.Tee{s, w.recorder.AddEngine(recording.EngineEntry{Name: name})}
 }
 
-// all are the engines so far.
+// all returns the stores of all engines so far.
 func (w *taped) all() []*store.Store {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.stores)
 }
 
-// await waits until some number of engines are as they should be.
+// await waits until n engines satisfy ok.
 func (w *taped) await(what string, n int, ok func(*store.Snapshot) bool) {
 	w.t.Helper()
 	var now int
@@ -94,8 +94,8 @@ func (w *taped) await(what string, n int, ok func(*store.Snapshot) bool) {
 
 func lost(s *store.Snapshot) bool { return s.Engine.Remote.Link == event.LinkDisconnected }
 
-// finish takes a moment at which nothing happens, ends the recording, and has a replay show that moment of each engine. It returns what was on
-// show live.
+// finish waits for a quiet moment, ends the recording, and checks that a replay shows the same for each engine at that
+// moment. It returns the live snapshots.
 func (w *taped) finish(stop func()) (live []*store.Snapshot) {
 	t := w.t
 	t.Helper()
@@ -106,14 +106,14 @@ func (w *taped) finish(stop func()) (live []*store.Snapshot) {
 	if err := w.recorder.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if lost := w.recorder.Status().Lost; lost != (event.Lost{}) {
-		t.Fatalf("the recording lacks %v", lost)
+	if lost := w.recorder.Status().Dropped; lost != (event.Drops{}) {
+		t.Fatalf("the recording misses %v", lost)
 	}
 	again := w.replayed(live)
 	for i, want := range live {
 		want, got := *want, *again[i]
-		want.Verdicts, got.Verdicts = nil, nil // which stay for a while, and so depend on the frames before
-		want.Version, got.Version = 0, 0       // as does this
+		want.Verdicts, got.Verdicts = nil, nil // they stay for a while, and so depend on earlier frames
+		want.Version, got.Version = 0, 0       // depends on them, too
 		want.Wall = got.Wall                   // the clock was read twice
 		if diff := cmp.Diff(want, got, cmpopts.EquateNaNs(), cmp.Exporter(inPackage)); diff != "" {
 			t.Errorf("%s (-live +replayed):\n%s", w.names[i], diff)
@@ -127,21 +127,21 @@ func (w *taped) finish(stop func()) (live []*store.Snapshot) {
 	return live
 }
 
-// replayed is what a replay shows of each engine at the moment of a snapshot.
+// replayed returns what a replay shows of each engine at the time of a snapshot.
 func (w *taped) replayed(at []*store.Snapshot) (out []*store.Snapshot) {
 	t := w.t
 	t.Helper()
-	rec, err := trace.Open(w.file)
+	rec, err := recording.Open(w.file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer rec.Close()
 	for i, name := range w.names {
-		if got := rec.Source(i).Name; got != name {
+		if got := rec.Engine(i).Name; got != name {
 			t.Errorf("source %d is called %q, want %q", i, got, name)
 		}
 	}
-	var player *trace.Player
+	var player *recording.Player
 	stores := make([]*store.Store, len(at))
 	reset := func() event.Sink {
 		for i := range stores {
@@ -150,9 +150,9 @@ func (w *taped) replayed(at []*store.Snapshot) (out []*store.Snapshot) {
 		return nil
 	}
 	now := time.Unix(0, 0)
-	player, err = trace.NewPlayer(rec, trace.PlayOptions{
-		Codec: func() trace.Codec { return &wire.Codec{} }, Paused: true, Reset: reset, Clock: func() time.Time { return now },
-		Of: func(n int) event.Sink { return stores[n] },
+	player, err = recording.NewPlayer(rec, recording.PlayOptions{
+		Codec: func() recording.Codec { return &wire.Codec{} }, Paused: true, Reset: reset, Clock: func() time.Time { return now },
+		SinkFor: func(n int) event.Sink { return stores[n] },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +178,8 @@ func errorsOf(all ...error) error {
 	return nil
 }
 
-// drawnApart is how two lists of engines differ on the screen, "" if they do not. Frames may come in pieces: only what stays apart counts.
+// drawnApart returns the difference of two lists of engines on the screen, "" if there is none. Frames may arrive in
+// pieces: only a lasting difference counts.
 func (w *taped) drawnApart(live, again []*store.Snapshot, cols, rows int) (diff string) {
 	ours, theirs := w.draw(live, cols, rows), w.draw(again, cols, rows)
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
@@ -189,7 +190,7 @@ func (w *taped) drawnApart(live, again []*store.Snapshot, cols, rows int) (diff 
 	return diff
 }
 
-// draw shows view 7 of some engines until the test ends, on a screen that has got as far as its last row.
+// draw shows view 7 of some engines until the test ends, and waits for the last row.
 func (w *taped) draw(of []*store.Snapshot, cols, rows int) *program {
 	t := w.t
 	t.Helper()
@@ -224,7 +225,8 @@ func (w *taped) draw(of []*store.Snapshot, cols, rows int) *program {
 	return p
 }
 
-// TestRecordedServersAreReplayedTogether: of three servers one goes down. A replay has the same state of each, and draws the same table.
+// TestRecordedServersAreReplayedTogether records three servers, one of which stops, and checks that a replay has the
+// same state of each and draws the same table.
 func TestRecordedServersAreReplayedTogether(t *testing.T) {
 	w := newTaped(t)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -233,7 +235,7 @@ func TestRecordedServersAreReplayedTogether(t *testing.T) {
 	defer stop()
 	servers := []*fakeServer{newFakeServer(t), newFakeServer(t), newFakeServer(t)}
 	for _, f := range servers {
-		source, err := scrape.New(scrape.Options{Address: f.URL, Interval: 50 * time.Millisecond, Clock: w.clock, Lanes: scrape.NewLanes()})
+		source, err := scrape.New(scrape.Options{Address: f.URL, Interval: 50 * time.Millisecond, Clock: w.clock, Limits: scrape.NewPollLimits()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -246,23 +248,23 @@ func TestRecordedServersAreReplayedTogether(t *testing.T) {
 			}
 		}()
 	}
-	w.await("working", 3, func(s *store.Snapshot) bool { return s.Reported != nil && s.Counts.GeneratedTokens > 100 })
+	w.await("working", 3, func(s *store.Snapshot) bool { return s.Aggregates != nil && s.Counts.GeneratedTokens > 100 })
 	servers[1].set(true, 1000)
 	w.await("down", 1, lost)
 	stop()
 	live := w.finish(func() {})
-	if r := live[1].Engine.Remote; !lost(live[1]) || r.Since == 0 || r.Why == "" {
+	if r := live[1].Engine.Remote; !lost(live[1]) || r.Since == 0 || r.Reason == "" {
 		t.Errorf("the one that went down is %+v", r)
 	}
 }
 
-// fakePrometheus has scraped replicas of vLLM once in 15 s. One of them is slow, and one goes down.
+// fakePrometheus scrapes replicas of vLLM every 15 s. One of them is slow, and one goes down.
 type fakePrometheus struct {
 	*httptest.Server
 	mu       sync.Mutex
 	now      float64 // s since 1970
 	replicas int
-	down     int // which one is down; -1: none
+	down     int // index of the replica that is down; -1: none
 }
 
 func newFakePrometheus(t *testing.T, replicas int) *fakePrometheus {
@@ -330,17 +332,17 @@ func (f *fakePrometheus) answer(query string, at float64) (out []string) {
 	return out
 }
 
-// TestRecordedFleetIsReplayed: of 50 replicas that a Prometheus tells of one goes down.
+// TestRecordedFleetIsReplayed records 50 replicas of a Prometheus, one of which goes down.
 func TestRecordedFleetIsReplayed(t *testing.T) {
 	f, w := newFakePrometheus(t, 50), newTaped(t)
-	source, err := fleet.New(fleet.Options{Address: f.URL, Interval: 50 * time.Millisecond, Clock: w.clock, Meet: w.meet})
+	source, err := fleet.New(fleet.Options{Address: f.URL, Interval: 50 * time.Millisecond, Clock: w.clock, OnReplica: w.meet})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() { ended <- source.Run(ctx, event.Tee{}) }()
-	working := func(s *store.Snapshot) bool { return s.Reported != nil && s.Reported.Running.OK() && !lost(s) }
+	working := func(s *store.Snapshot) bool { return s.Aggregates != nil && s.Aggregates.Running.OK() && !lost(s) }
 	w.await("working", 50, working)
 	f.later(15, 13)
 	w.await("down", 1, lost)
@@ -352,7 +354,8 @@ func TestRecordedFleetIsReplayed(t *testing.T) {
 	})
 }
 
-// TestRecordSeveral: the program records servers of which one goes down, without a terminal; its replay shows who that was, and the report names all.
+// TestRecordSeveral records servers without a terminal, one of which stops. The replay shows which one, and the report
+// has them all.
 func TestRecordSeveral(t *testing.T) {
 	servers := []*fakeServer{newFakeServer(t), newFakeServer(t), newFakeServer(t)}
 	dir := t.TempDir()
@@ -378,7 +381,7 @@ func TestRecordSeveral(t *testing.T) {
 	q.keys(t, "\x1b[F")
 	q.waitFor(t, "DISCONNECTED", "connected", "ended")
 	q.keys(t, "\x1b[H ")
-	q.waitFor(t, "paused", "starting") // where nothing was known yet
+	q.waitFor(t, "paused", "starting") // no data yet
 	q.keys(t, "\x1b[F\x1b[B\r")
 	q.waitFor(t, "/3 http://127.0.0.1")
 	q.keys(t, "q")
@@ -393,7 +396,7 @@ func TestRecordSeveral(t *testing.T) {
 			t.Errorf("%v: %v", args, err)
 		}
 		wants := []string{servers[0].URL, servers[1].URL, servers[2].URL, "org/fake", "disconnected"}
-		if slices.Contains(args, "--csv") { // it has numbers alone
+		if slices.Contains(args, "--csv") { // it has only numbers
 			wants = []string{servers[0].URL + ",running,3,", servers[1].URL, servers[2].URL, "generated_tokens"}
 		}
 		for _, want := range wants {
@@ -403,7 +406,7 @@ func TestRecordSeveral(t *testing.T) {
 		}
 	}
 	r := start(t, 160, 100, "report", file, "--engine", "http://127.0.0.1")
-	r.waitFor(t, "must name one of", servers[0].URL)
+	r.waitFor(t, "must match one of", servers[0].URL)
 	if code := r.exit(t); code != 2 {
 		t.Errorf("exit code %d, want 2", code)
 	}

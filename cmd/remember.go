@@ -10,14 +10,13 @@ import (
 	"github.com/llmtop/llmtop/ui"
 )
 
-// stateFile is what the screen remembers from one time to the next, in the user's folder for such.
+// stateFile is the file with the state of the screen, in stateFolder.
 const stateFile = "screen.json"
 
-// mostState bounds that file, in bytes; a longer one is not llmtop's.
-const mostState = 16 << 10
+// maxStateBytes is the maximum size of stateFile; llmtop writes no longer one.
+const maxStateBytes = 16 << 10
 
-// stateFolder is where programs keep what is neither configuration nor data: $XDG_STATE_HOME, or what stands for it on this system;
-// "" if there is no such place.
+// stateFolder returns the folder for state: $XDG_STATE_HOME or its counterpart on this system, "" if there is none.
 func stateFolder() string {
 	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "llmtop")
@@ -41,8 +40,8 @@ func stateFolder() string {
 	return filepath.Join(home, ".local", "state", "llmtop")
 }
 
-// recalled is what was chosen the last time; nothing if that cannot be read.
-func recalled(folder string) (c ui.Choices) {
+// loadChoices returns the saved state of the screen, the zero value if it cannot be read.
+func loadChoices(folder string) (c ui.Choices) {
 	if folder == "" {
 		return c
 	}
@@ -51,24 +50,24 @@ func recalled(folder string) (c ui.Choices) {
 		return c
 	}
 	defer file.Close() // read only
-	raw, err := io.ReadAll(io.LimitReader(file, mostState+1))
+	raw, err := io.ReadAll(io.LimitReader(file, maxStateBytes+1))
 	if err != nil {
 		return c
 	}
 	return parseChoices(raw)
 }
 
-// parseChoices reads what remember has written; nothing of what is not like that.
+// parseChoices parses stateFile, and returns the zero value for invalid contents.
 func parseChoices(raw []byte) (c ui.Choices) {
-	if len(raw) > mostState || json.Unmarshal(raw, &c) != nil {
+	if len(raw) > maxStateBytes || json.Unmarshal(raw, &c) != nil {
 		return ui.Choices{}
 	}
 	return c
 }
 
-// remember keeps what was chosen, whole or not at all and for the user alone. What cannot be written is not remembered, which is no reason
-// to bother anybody.
-func remember(folder string, c ui.Choices) {
+// saveChoices saves the state of the screen atomically, readable only by the user. It ignores errors: nothing depends
+// on the file.
+func saveChoices(folder string, c ui.Choices) {
 	if folder == "" {
 		return
 	}
@@ -76,7 +75,7 @@ func remember(folder string, c ui.Choices) {
 	if err != nil || os.MkdirAll(folder, 0o700) != nil {
 		return
 	}
-	file, err := os.CreateTemp(folder, stateFile+".*") // only its owner may read it
+	file, err := os.CreateTemp(folder, stateFile+".*") // readable only by its owner
 	if err != nil {
 		return
 	}

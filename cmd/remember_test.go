@@ -12,9 +12,9 @@ import (
 func TestChoicesAreRemembered(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "deep", "llmtop")
 	want := ui.Choices{Theme: "light", Window: "10 s", Sort: "ttft", Reverse: true}
-	remember(folder, ui.Choices{Theme: "dark"})
-	remember(folder, want)
-	if got := recalled(folder); got != want {
+	saveChoices(folder, ui.Choices{Theme: "dark"})
+	saveChoices(folder, want)
+	if got := loadChoices(folder); got != want {
 		t.Errorf("recalled %+v, want %+v", got, want)
 	}
 	entries, err := os.ReadDir(folder)
@@ -30,19 +30,19 @@ func TestChoicesAreRemembered(t *testing.T) {
 	}
 }
 
-// What cannot be read or written is passed over.
+// TestRememberingNeverFails checks that a file that cannot be read or written is ignored.
 func TestRememberingNeverFails(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, folder := range []string{"", file, filepath.Join(file, "below"), filepath.Join(t.TempDir(), "none")} {
-		if got := recalled(folder); got != (ui.Choices{}) {
+		if got := loadChoices(folder); got != (ui.Choices{}) {
 			t.Errorf("recalled %+v from %q", got, folder)
 		}
 	}
-	remember("", ui.Choices{Theme: "dark"})
-	remember(file, ui.Choices{Theme: "dark"})
+	saveChoices("", ui.Choices{Theme: "dark"})
+	saveChoices(file, ui.Choices{Theme: "dark"})
 }
 
 func FuzzChoices(f *testing.F) {
@@ -52,8 +52,8 @@ func FuzzChoices(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		c := parseChoices(raw)
 		folder := t.TempDir()
-		remember(folder, c)
-		if again := recalled(folder); len(raw) < mostState/8 && again != c {
+		saveChoices(folder, c)
+		if again := loadChoices(folder); len(raw) < maxStateBytes/8 && again != c {
 			t.Errorf("%+v was remembered as %+v", c, again)
 		}
 	})

@@ -8,20 +8,20 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/wire"
 	"github.com/llmtop/llmtop/profiler/report"
-	"github.com/llmtop/llmtop/runtime/socket"
+	"github.com/llmtop/llmtop/runtime/source/socket"
 	"github.com/llmtop/llmtop/ui"
 )
 
-// answerWithin is how long the screen waits for an engine elsewhere to take a prompt or a cancellation.
-const answerWithin = 300 * time.Millisecond
+// answerTimeout is how long the screen waits for a remote engine to accept a prompt or a cancellation.
+const answerTimeout = 300 * time.Millisecond
 
-// actions are what an engine elsewhere can be asked for. It says itself which of them it takes.
+// actions returns the actions of a remote engine. The engine itself announces which it accepts.
 func actions(client *socket.Client, at string) ui.Actions {
 	var defaults settings
 	defaults.flags()
 	return ui.Actions{
 		Prompt: func(text, label string) (note string, err error) {
-			ctx, done := context.WithTimeout(context.Background(), answerWithin)
+			ctx, done := context.WithTimeout(context.Background(), answerTimeout)
 			defer done()
 			p := defaults.params()
 			_, err = client.Generate(ctx, wire.Generation{
@@ -31,33 +31,33 @@ func actions(client *socket.Client, at string) ui.Actions {
 			return "", err
 		},
 		Cancel: func(id event.RequestID) error {
-			ctx, done := context.WithTimeout(context.Background(), answerWithin)
+			ctx, done := context.WithTimeout(context.Background(), answerTimeout)
 			defer done()
 			return client.Cancel(ctx, id)
 		},
-		Report: reporting(report.Meta{Elsewhere: true, Configuration: map[string]string{"attach": at}}),
+		Report: reporting(report.Meta{Remote: true, Configuration: map[string]string{"attach": at}}),
 	}
 }
 
-// self is the sink of a sampler of this very process; it keeps the last sample.
-type self struct{ last atomic.Pointer[event.Host] }
+// selfSample keeps the last sample of this process.
+type selfSample struct{ last atomic.Pointer[event.Host] }
 
 // Emit implements event.Sink.
-func (s *self) Emit(e event.Event) {
+func (s *selfSample) Emit(e event.Event) {
 	if h, ok := e.Data.(*event.Host); ok {
 		s.last.Store(h)
 	}
 }
 
-// withSelf is a sink for the events of an engine elsewhere. What they say of llmtop's own process is about the one over there; here it
-// is this one.
-type withSelf struct {
-	self *self
+// withSelfSample replaces the self sample in the events of a remote engine, which is about the remote llmtop, by that
+// of this process.
+type withSelfSample struct {
+	self *selfSample
 	sink event.Sink
 }
 
 // Emit implements event.Sink.
-func (w withSelf) Emit(e event.Event) {
+func (w withSelfSample) Emit(e event.Event) {
 	if h, ok := e.Data.(*event.Host); ok && e.Kind == event.KindHost {
 		here := *h
 		here.Self = event.Process{}

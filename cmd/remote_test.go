@@ -11,11 +11,11 @@ type last struct{ event event.Event }
 
 func (l *last) Emit(e event.Event) { l.event = e }
 
-// TestWithSelf checks that llmtop's own process is this one, whoever samples the engine's machine.
+// TestWithSelf checks that the self sample is that of this process, whoever samples the engine's machine.
 func TestWithSelf(t *testing.T) {
-	var own self
+	var own selfSample
 	var got last
-	sink := withSelf{&own, &got}
+	sink := withSelfSample{&own, &got}
 	theirs := &event.Host{Engine: event.Process{PID: 1}, Self: event.Process{PID: 2}}
 	sink.Emit(event.Event{Kind: event.KindHost, Data: theirs})
 	if h := got.event.Data.(*event.Host); h.Self.PID != 0 || h.Engine.PID != 1 {

@@ -11,12 +11,12 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/wire"
+	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/profiler/store"
-	"github.com/llmtop/llmtop/profiler/trace"
 )
 
-// replayOptions are what the replay command is told.
+// replayOptions are the flags of the replay command.
 type replayOptions struct {
 	view
 	files    reportFiles
@@ -25,25 +25,27 @@ type replayOptions struct {
 	speed    float64
 	paused   bool
 	headless bool
-	engine   string // whose report; "": of all
+	engine   string // engine to report; "": all
 }
 
 func newReplayCommand() *cobra.Command {
 	var opts replayOptions
 	c := &cobra.Command{
 		Use:   "replay FILE",
-		Short: "Show again what was recorded",
-		Long: `replay shows a recording (llmtop run --record FILE) as it was seen live: at its own pace, faster, slower, step by step, or from any
-point. With --headless, or when standard output is not a terminal, it makes the report from the recording instead. With --cast or --svg
-it records the screen, faster than real time (llmtop record --help).
+		Short: "Replay a recording",
+		Long: `replay shows a recording (llmtop run --record FILE) as it was live: at its own speed, faster,
+slower, step by step, or from any point. With --headless, or if standard output is not a terminal,
+it writes the report of the recording. With --cast or --svg it records the screen, faster than real
+time (see llmtop record --help).
 
-It also reads Dynamo's request traces (dynamo.request.trace.v1) and forward-pass traces, as JSON Lines, plain or gzipped.`,
+It also reads request traces (dynamo.request.trace.v1) and forward-pass traces of Dynamo, as JSON
+Lines, plain or gzipped.`,
 		Example: `  llmtop replay session.llmtop --speed 10
   llmtop replay session.llmtop --headless --json report.json
   llmtop replay session.llmtop --cast session.cast --script demo.toml`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usagef("replay takes one recording: llmtop replay FILE")
+				return usagef("replay needs one recording: llmtop replay FILE")
 			}
 			return nil
 		},
@@ -57,17 +59,17 @@ It also reads Dynamo's request traces (dynamo.request.trace.v1) and forward-pass
 	opts.view.bind(flags)
 	opts.camera.bind(flags)
 	opts.files.bind(flags, headlessOnly)
-	flags.Float64Var(&opts.speed, "speed", 1, fmt.Sprintf("times as fast as it was: %v to %v", trace.Slowest, trace.Fastest))
-	flags.BoolVar(&opts.paused, "paused", false, "begin with a pause")
-	flags.BoolVar(&opts.headless, "headless", false, "no screen: report, exit")
-	bindEngine(flags, &opts.engine)
+	flags.Float64Var(&opts.speed, "speed", 1, fmt.Sprintf("speed factor, %v to %v", recording.Slowest, recording.Fastest))
+	flags.BoolVar(&opts.paused, "paused", false, "start paused")
+	flags.BoolVar(&opts.headless, "headless", false, "report without a screen and exit")
+	bindEngineName(flags, &opts.engine)
 	useConfig(c, &opts.config, &opts.tables, opts.check)
 	return c
 }
 
 func (o *replayOptions) check() error {
-	if !(o.speed >= trace.Slowest && o.speed <= trace.Fastest) {
-		return usagef("--speed %v: must be %v to %v", o.speed, trace.Slowest, trace.Fastest)
+	if !(o.speed >= recording.Slowest && o.speed <= recording.Fastest) {
+		return usagef("--speed %v: must be %v to %v", o.speed, recording.Slowest, recording.Fastest)
 	}
 	if err := o.files.checkHeadless(o.headless); err != nil {
 		return err
@@ -77,11 +79,11 @@ func (o *replayOptions) check() error {
 	}
 	switch c := o.camera; {
 	case o.engine != "" && !o.headless:
-		return usagef("--engine chooses whose report is written: give --headless; on the screen they are all in view 7")
-	case c.on() && o.headless:
-		return usagef("--cast and --svg record the screen, of which there is none with --headless")
-	case c.on() && o.paused && c.script == "" && c.length == 0:
-		return usagef("--paused: the recording would never end; give --script FILE or --for DURATION")
+		return usagef("--engine needs --headless: the screen shows all engines in view 7")
+	case c.enabled() && o.headless:
+		return usagef("--cast and --svg cannot be combined with --headless")
+	case c.enabled() && o.paused && c.script == "" && c.length == 0:
+		return usagef("--paused: the recording would never end: add --script FILE or --for DURATION")
 	}
 	return nil
 }
@@ -92,7 +94,7 @@ func (o *replayOptions) run(c *cobra.Command) error {
 		return usageError{err}
 	}
 	defer rec.Close() // read only
-	if o.camera.on() {
+	if o.camera.enabled() {
 		return o.runCast(c.Context(), rec, c.ErrOrStderr())
 	}
 	if !o.headless && o.view.visible() {
@@ -103,10 +105,10 @@ func (o *replayOptions) run(c *cobra.Command) error {
 	return o.runHeadless(ctx, rec, c.OutOrStdout())
 }
 
-// openRecording opens a recording of llmtop's, or else a trace of another program's.
-func openRecording(name string, notes io.Writer) (*trace.Recording, error) {
-	rec, err := trace.Open(name)
-	if !errors.Is(err, trace.ErrNotRecording) {
+// openRecording opens a recording, or imports a trace of another program.
+func openRecording(name string, notes io.Writer) (*recording.Recording, error) {
+	rec, err := recording.Open(name)
+	if !errors.Is(err, recording.ErrNotRecording) {
 		return rec, err
 	}
 	file, openErr := os.Open(name)
@@ -114,21 +116,21 @@ func openRecording(name string, notes io.Writer) (*trace.Recording, error) {
 		return nil, openErr
 	}
 	defer file.Close()
-	rec, imported, importErr := trace.Import(file, &wire.Codec{})
+	rec, imported, importErr := recording.Import(file, &wire.Codec{})
 	if importErr != nil {
-		return nil, fmt.Errorf("replay %s: neither a recording nor a trace of Dynamo: %w", name, importErr)
+		return nil, fmt.Errorf("replay %s: neither a recording nor a Dynamo trace: %w", name, importErr)
 	}
 	if imported.Skipped > 0 {
-		fmt.Fprintf(notes, "%d of %d lines could not be used\n", imported.Skipped, imported.Skipped+imported.Rows)
+		fmt.Fprintf(notes, "skipped %d of %d lines\n", imported.Skipped, imported.Skipped+imported.Rows)
 	}
 	return rec, nil
 }
 
-// newCodec makes the codec of recordings.
-func newCodec() trace.Codec { return &wire.Codec{} }
+// newCodec returns the codec of recordings.
+func newCodec() recording.Codec { return &wire.Codec{} }
 
-// runHeadless goes through the recording as fast as possible and reports.
-func (o *replayOptions) runHeadless(ctx context.Context, rec *trace.Recording, stdout io.Writer) error {
+// runHeadless plays the recording at full speed and writes the report.
+func (o *replayOptions) runHeadless(ctx context.Context, rec *recording.Recording, stdout io.Writer) error {
 	out, err := o.files.open()
 	if err != nil {
 		return err
@@ -138,7 +140,7 @@ func (o *replayOptions) runHeadless(ctx context.Context, rec *trace.Recording, s
 		out.discard()
 		return err
 	}
-	built, mistake := ofEngine(built, o.engine, o.file)
+	built, mistake := selectEngine(built, o.engine, o.file)
 	if mistake != nil {
 		out.discard()
 		return mistake
@@ -146,15 +148,15 @@ func (o *replayOptions) runHeadless(ctx context.Context, rec *trace.Recording, s
 	return errors.Join(err, out.write(built, stdout))
 }
 
-// reportOf goes through a recording as fast as possible and makes the report of it, nil if it cannot be played. With an error beside it, it
-// covers what came before.
-func reportOf(ctx context.Context, rec *trace.Recording, name string, judged *view) (*report.Report, error) {
-	if rec.Several {
+// reportOf plays a recording at full speed and returns its report, nil if it cannot be played. With an error, the
+// report covers the part before it.
+func reportOf(ctx context.Context, rec *recording.Recording, name string, judged *view) (*report.Report, error) {
+	if rec.MultiEngine {
 		return reportEngines(ctx, rec, name, judged)
 	}
 	var s *session
-	player, err := trace.NewPlayer(rec, trace.PlayOptions{
-		Codec: newCodec, Speed: trace.Unpaced, StopAtEnd: true, Drain: func() { s.store.Snapshot() },
+	player, err := recording.NewPlayer(rec, recording.PlayOptions{
+		Codec: newCodec, Speed: recording.Unpaced, StopAtEnd: true, Drain: func() { s.store.Snapshot() },
 	})
 	if err != nil {
 		return nil, usageError{err}
@@ -172,15 +174,15 @@ func reportOf(ctx context.Context, rec *trace.Recording, name string, judged *vi
 		case <-ended:
 			return nil
 		case <-ctx.Done():
-			return interrupted(ctx, ctx.Err())
+			return interruptCause(ctx, ctx.Err())
 		}
 	})
 	return report.Build(report.Meta{
-		Version: versionString(), Partial: err != nil, Elsewhere: true, Configuration: replayed(name, judged),
+		Version: versionString(), Partial: err != nil, Remote: true, Configuration: replayed(name, judged),
 	}, s.store.Snapshot(), collector), err
 }
 
-// replayed is the configuration that the report of a recording tells.
+// replayed returns the configuration in the report of a recording.
 func replayed(name string, judged *view) map[string]string {
-	return judged.tell(map[string]string{"replay": name})
+	return judged.addTargets(map[string]string{"replay": name})
 }

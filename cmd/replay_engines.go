@@ -5,34 +5,35 @@ import (
 	"sync"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/profiler/store"
-	"github.com/llmtop/llmtop/profiler/trace"
 	"github.com/llmtop/llmtop/ui"
 )
 
-// played are the engines of a recording of several, as far as it has been played.
+// played holds the engines of a recording of several, at the current position.
 type played struct {
-	rec     *trace.Recording
-	make    func(source int) (*store.Store, event.Sink)
-	actions ui.Actions // of each engine on the screen
+	rec      *recording.Recording
+	newStore func(source int) (*store.Store, event.Sink)
+	actions  ui.Actions // of every engine on the screen
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards engines
 	engines []playedEngine
 
-	// As the screen was told last, which asks from one goroutine.
+	// The last result of sessions, used by one goroutine.
 	numbers []int
 	shown   []ui.Session
 }
 
-// playedEngine is one of them.
+// playedEngine is one engine.
 type playedEngine struct {
-	store *store.Store // nil: nothing has come of it
-	sink  event.Sink
-	fed   int // events since it has last taken in what came
+	store     *store.Store // nil: no events yet
+	sink      event.Sink
+	undrained int // events since the last drain
 }
 
-// of is where the events of a source go, see trace.PlayOptions. An engine is there from its first event on.
-func (p *played) of(source int) event.Sink {
+// sinkOf returns the sink for the events of a source, see recording.PlayOptions. An engine exists from its first event
+// on.
+func (p *played) sinkOf(source int) event.Sink {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for len(p.engines) <= source {
@@ -40,36 +41,36 @@ func (p *played) of(source int) event.Sink {
 	}
 	e := &p.engines[source]
 	if e.store == nil {
-		e.store, e.sink = p.make(source)
+		e.store, e.sink = p.newStore(source)
 	}
-	if e.fed++; e.fed >= serverQueue {
-		e.fed = 0
+	if e.undrained++; e.undrained >= serverQueue {
+		e.undrained = 0
 		e.store.Drain()
 	}
 	return e.sink
 }
 
-// drain has all of them take in what has come.
+// drain makes all stores process their events.
 func (p *played) drain() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range p.engines {
-		if e := &p.engines[i]; e.fed > 0 {
-			e.fed = 0
+		if e := &p.engines[i]; e.undrained > 0 {
+			e.undrained = 0
 			e.store.Drain()
 		}
 	}
 }
 
-// reset begins anew with engines of which nothing has come.
+// reset removes all engines.
 func (p *played) reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	clear(p.engines)
 }
 
-// at is what is known of an engine, nil if nothing is.
-func (p *played) at(source int) *store.Store {
+// storeOf returns the store of an engine, nil if it has no events yet.
+func (p *played) storeOf(source int) *store.Store {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if source >= len(p.engines) {
@@ -78,7 +79,7 @@ func (p *played) at(source int) *store.Store {
 	return p.engines[source].store
 }
 
-// listed are the numbers of the engines that are on show: what tells of others is among them only while nothing else is.
+// listed returns the indices of the engines to show: a Prometheus only while there is nothing else.
 func (p *played) listed() (numbers []int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -86,7 +87,7 @@ func (p *played) listed() (numbers []int) {
 	for i, e := range p.engines {
 		switch {
 		case e.store == nil:
-		case p.rec.Source(i).Fleet:
+		case p.rec.Engine(i).Fleet:
 			fleets = append(fleets, i)
 		default:
 			numbers = append(numbers, i)
@@ -98,7 +99,7 @@ func (p *played) listed() (numbers []int) {
 	return numbers
 }
 
-// sessions are what the screen shows. While the recording is played anew up to another moment, they stay those that were there.
+// sessions returns the sessions for the screen. During a seek the list does not change.
 func (p *played) sessions(seeking bool) []ui.Session {
 	if seeking && len(p.shown) > 0 {
 		return p.shown
@@ -109,18 +110,18 @@ func (p *played) sessions(seeking bool) []ui.Session {
 	}
 	p.numbers, p.shown = numbers, make([]ui.Session, len(numbers))
 	for i, n := range numbers {
-		p.shown[i] = ui.Session{Name: p.rec.Source(n).Name, Snapshots: func() *store.Snapshot { return p.snapshot(n) }, Actions: p.actions}
+		p.shown[i] = ui.Session{Name: p.rec.Engine(n).Name, Snapshots: func() *store.Snapshot { return p.snapshot(n) }, Actions: p.actions}
 	}
 	return p.shown
 }
 
-// snapshot is what is known of an engine, nothing while its past is played.
+// snapshot returns the snapshot of an engine, an empty one before its first event.
 func (p *played) snapshot(source int) *store.Snapshot {
-	if s := p.at(source); s != nil {
+	if s := p.storeOf(source); s != nil {
 		return s.Snapshot()
 	}
-	return unseen
+	return emptySnapshot
 }
 
-// unseen is an engine of which nothing has come.
-var unseen = &store.Snapshot{}
+// emptySnapshot is the snapshot of an engine without events.
+var emptySnapshot = &store.Snapshot{}

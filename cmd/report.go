@@ -11,26 +11,27 @@ import (
 	"github.com/llmtop/llmtop/profiler/report"
 )
 
-// reportOptions are what the report command is told.
+// reportOptions are the flags of the report command.
 type reportOptions struct {
 	files  reportFiles
 	compat string
-	engine string // of a recording of several; "": all
+	engine string // engine of a recording of several; "": all
 }
 
 func newReportCommand() *cobra.Command {
 	var opts reportOptions
 	c := &cobra.Command{
 		Use:   "report FILE",
-		Short: "Write the report of a run in another format, or with the numbers of another tool",
-		Long: `report reads a report (--json of any command) or a recording (--record) and writes it as text, or in the formats that are asked for. With
---compat it adds the numbers of another benchmark by its own definitions, computed from the answers that FILE holds.`,
+		Short: "Convert a report or recording, or add the metrics of another tool",
+		Long: `report reads a report (--json of any command) or a recording (--record) and writes it as text or in
+the given formats. --compat adds the metrics of another benchmark tool by its definitions, computed
+from the requests in FILE.`,
 		Example: `  llmtop report bench.json --html bench.html
   llmtop report bench.json --compat vllm
   llmtop report session.llmtop --compat aiperf --json -`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usagef("report takes one report or recording: llmtop report FILE")
+				return usagef("report needs one report or recording: llmtop report FILE")
 			}
 			return nil
 		},
@@ -41,8 +42,8 @@ func newReportCommand() *cobra.Command {
 		},
 	}
 	opts.files.bind(c.Flags(), "")
-	c.Flags().StringVar(&opts.compat, "compat", "", "add the numbers of another tool by its own definitions: "+compat.Names())
-	bindEngine(c.Flags(), &opts.engine)
+	c.Flags().StringVar(&opts.compat, "compat", "", "add metrics as `TOOL` defines them: "+compat.Names())
+	bindEngineName(c.Flags(), &opts.engine)
 	return c
 }
 
@@ -54,14 +55,14 @@ func (o *reportOptions) run(ctx context.Context, name string, stdout, notes io.W
 	if err != nil {
 		return usageError{fmt.Errorf("read %s: %w", name, err)}
 	}
-	if r, err = ofEngine(r, o.engine, name); err != nil {
+	if r, err = selectEngine(r, o.engine, name); err != nil {
 		return err
 	}
 	if r.Fleet != nil && o.compat != "" {
-		return usagef("--compat: %s is of several engines: choose one with --engine, of %s", name, namesOf(r.Fleet))
+		return usagef("--compat: %s has several engines: choose one with --engine NAME, of %s", name, engineNames(r.Fleet))
 	}
-	if r.Stageless() && *o.files.names["csv"] != "" {
-		return usagef("--csv: %s does not hold the stages; its recording does", name)
+	if r.Stageless() && o.files.name("csv") != "" {
+		return usagef("--csv: %s has no stages: use the recording", name)
 	}
 	addCompat(r, o.compat)
 	out, err := o.files.open()
@@ -71,7 +72,7 @@ func (o *reportOptions) run(ctx context.Context, name string, stdout, notes io.W
 	return out.write(r, stdout)
 }
 
-// checkCompat refuses the name of a tool that is none; "" is none wanted.
+// checkCompat refuses the name of an unknown tool; "" is none.
 func checkCompat(name string) error {
 	if _, ok := compat.ByName(name); !ok && name != "" {
 		return usagef("--compat %q: must be one of %s", name, compat.Names())
@@ -79,7 +80,7 @@ func checkCompat(name string) error {
 	return nil
 }
 
-// addCompat adds the numbers of a tool to a report, if there is one of that name.
+// addCompat adds the metrics of the named tool to a report.
 func addCompat(r *report.Report, name string) {
 	if tool, ok := compat.ByName(name); ok {
 		r.AddCompat(tool)

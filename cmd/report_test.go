@@ -12,20 +12,21 @@ import (
 	"github.com/llmtop/llmtop/profiler/report"
 )
 
-// TestReportOfWhatABenchmarkLeft: from the report of a benchmark and from its recording, the same numbers of other tools come out as from the live streams.
-func TestReportOfWhatABenchmarkLeft(t *testing.T) {
+// TestReportCompat checks that the metrics of other tools are the same from the report of a benchmark, from its
+// recording, and from the live streams.
+func TestReportCompat(t *testing.T) {
 	a := &answers{kind: "llamacpp"}
 	folder := t.TempDir()
 	file := func(name string) string { return filepath.Join(folder, name) }
 	args := []string{"bench", a.serve(t), "-p", "Call me Ishmael.", "--concurrency", "2", "-n", "5", "--requests", "4", "--repeats", "1", "--warmup", "0"}
-	if _, said, err := llmtop(t, append(args, "--compat", "vllm", "--record", file("r.llmtop"), "--json", file("live.json"))...); err != nil {
-		t.Fatalf("%v\n%s", err, said)
+	if _, stderr, err := llmtop(t, append(args, "--compat", "vllm", "--record", file("r.llmtop"), "--json", file("live.json"))...); err != nil {
+		t.Fatalf("%v\n%s", err, stderr)
 	}
 	again := func(from string, extra ...string) *report.Report {
 		t.Helper()
-		out, said, err := llmtop(t, append([]string{"report", file(from), "--json", file("again.json")}, extra...)...)
+		out, stderr, err := llmtop(t, append([]string{"report", file(from), "--json", file("again.json")}, extra...)...)
 		if err != nil {
-			t.Fatalf("%v\n%s%s", err, out, said)
+			t.Fatalf("%v\n%s%s", err, out, stderr)
 		}
 		return reportIn(t, file("again.json"))
 	}
@@ -41,7 +42,7 @@ func TestReportOfWhatABenchmarkLeft(t *testing.T) {
 	for _, v := range live.Bench.Compat.Points[0].Values {
 		values[v.Name] = v.Value
 	}
-	for _, v := range replayed.Compat.Points[0].Values { // all requests are those of the only point; how long it ran no recording tells
+	for _, v := range replayed.Compat.Points[0].Values { // all requests are those of the only point; a recording does not have its duration
 		if !strings.Contains(v.Name, "throughput") && !strings.Contains(v.Name, "duration") && math.Abs(v.Value.V-values[v.Name].V) > 1e-9*v.Value.V {
 			t.Errorf("%s: replayed %v, live %v", v.Name, v.Value, values[v.Name])
 		}
@@ -73,10 +74,10 @@ func TestReportRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, args := range map[string][]string{
-		"takes one report":            {},
+		"needs one report":            {},
 		"no such file":                {"missing.json"},
 		"--compat \"x\": must be one": {empty, "--compat", "x"},
-		"does not hold the stages":    {empty, "--csv", "-"},
+		"has no stages":               {empty, "--csv", "-"},
 	} {
 		if _, _, err := llmtop(t, append([]string{"report"}, args...)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", args, err, want)

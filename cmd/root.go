@@ -1,5 +1,4 @@
-// Package cmd is the command line: one file a command, which puts sources, store and screen together and leaves measuring
-// and drawing to them.
+// Package cmd is the command line. A command connects sources, store, outputs and screen; it does not measure or draw.
 package cmd
 
 import (
@@ -16,33 +15,35 @@ import (
 	"github.com/llmtop/llmtop/runtime/host"
 )
 
-// Main runs the command line of the process and exits with its code.
+// Main runs the command line and exits.
 func Main() {
 	if host.ChildMain() {
 		return
 	}
-	log.SetOutput(io.Discard) // what libraries have to say of broken connections does not belong on the screen
+	log.SetOutput(io.Discard) // messages of libraries about broken connections would disturb the screen
 	root := newRootCommand()
 	err := root.ExecuteContext(context.Background())
 	if err != nil && err.Error() != "" {
-		fmt.Fprintf(os.Stderr, "llmtop: %s\n", strings.TrimSpace(err.Error()))
+		printError(err)
 	}
 	os.Exit(exitCode(err))
 }
 
 func newRootCommand() *cobra.Command {
 	var opts runOptions
-	var start starting
+	var start discoverFlags
 	root := &cobra.Command{
 		Use:   "llmtop",
 		Short: "Live profiler for LLM inference",
-		Long: `llmtop shows, live and per request, where the time to first token goes, every token's gap, throughput, what the machine does
-meanwhile, and which experts a mixture-of-experts model picks.
+		Long: `llmtop shows where the time of each LLM request goes, live: the parts of the time to first token
+(TTFT), the gaps between tokens, throughput, the load of the machine, and the experts that a
+mixture-of-experts (MoE) model picks.
 
-Without arguments it looks for engines that run on this machine (see llmtop discover): it shows the only one, or lets you choose. Where there
-is none, with --discover off, or with flags that say how to run it, it runs the model that is built in, on prompts of five kinds in turn,
-at reading speed, until you type a prompt of your own with p.`,
-		Args:          noSuchCommand,
+Without arguments it looks for engines on this machine (see llmtop discover). It attaches to the
+only one, or lets you choose. If it finds none, with --discover off, or with a flag for running a
+model, it runs the built-in model on prompts of five kinds at reading speed. Press p to enter your
+own prompt.`,
+		Args:          refuseCommandArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -54,23 +55,38 @@ at reading speed, until you type a prompt of your own with p.`,
 	start.bind(root.Flags())
 	root.Flags().Lookup("pace").DefValue = fmt.Sprint(demoPace)
 	opts.pace = demoPace
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newChildCommand(), newRunCommand(), newServeCommand(), newAttachCommand(), newDiscoverCommand(), newProxyCommand(), newReplayCommand(), newRecordCommand(), newReportCommand(), newEngineCommand(), newBenchCommand(), newCompareCommand(), newVersionCommand())
+	root.SetOut(consoleOut)
+	root.SetErr(consoleErr)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
+	useHelp(root)
+	root.AddCommand(
+		newRunCommand(), newServeCommand(), newAttachCommand(), newDiscoverCommand(), newProxyCommand(),
+		newReplayCommand(), newRecordCommand(), newReportCommand(), newBenchCommand(), newCompareCommand(),
+		newEngineCommand(), newVersionCommand(), newManCommand(), newChildCommand(),
+	)
 	return root
 }
 
-// demoPace is the speed in tokens/s of the first run: reading speed, since flat out the built-in model is over in a blink.
+// demoPace is the pace of the built-in model in tokens/s: reading speed, since unlimited it would finish at once.
 const demoPace = 40
 
-// noSuchCommand refuses arguments of the root command, all of which would have been commands.
-func noSuchCommand(_ *cobra.Command, args []string) error {
+// refuseCommandArgs refuses arguments of the root command: they are unknown commands.
+func refuseCommandArgs(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return usagef("unknown command %q: see llmtop --help; to run a model file: llmtop run %s", args[0], args[0])
+	return usagef("unknown command %q: see llmtop --help; to run a model file use llmtop run %s", args[0], args[0])
 }
 
-// bind gives a command the settings' flags and the config file that sets what they leave open.
+// refuseArgs refuses any arguments.
+func refuseArgs(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return usagef("%s takes no arguments", strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" "))
+}
+
+// bind adds the flags of the settings to a command, and reads the config file for those that are not set.
 func (o *runOptions) bind(c *cobra.Command) {
 	c.Flags().AddFlagSet(o.settings.flags())
 	o.recording.bind(c.Flags())
@@ -86,29 +102,29 @@ func (o *runOptions) bind(c *cobra.Command) {
 	})
 }
 
-// useConfig has a command read the config file for the flags that were left open and for what is no flag, and check them then.
-func useConfig(c *cobra.Command, config *string, more *tables, check func() error) {
-	c.Flags().StringVar(config, "config", "", "config file (default "+homely(configPath())+")")
+// useConfig makes a command read the config file for the flags that are not set and for tables, and then run check.
+func useConfig(c *cobra.Command, config *string, tables *tables, check func() error) {
+	c.Flags().StringVar(config, "config", "", "config `FILE` (default "+shortenHome(configPath())+")")
 	c.PreRunE = func(c *cobra.Command, _ []string) error {
 		path, named := *config, *config != ""
 		if !named {
 			path = configPath()
 		}
-		if err := applyConfig(path, named, more, settingsFlags(), c.Flags()); err != nil {
+		if err := applyConfig(path, named, tables, settingsFlags(), c.Flags()); err != nil {
 			return err
 		}
 		return check()
 	}
 }
 
-// settingsFlags is the set of flags that a config file may set.
+// settingsFlags returns the flags that a config file may set.
 func settingsFlags() *pflag.FlagSet {
 	var s settings
 	return s.flags()
 }
 
-// homely writes a path below the user's home with ~.
-func homely(path string) string {
+// shortenHome replaces the user's home folder in a path by ~.
+func shortenHome(path string) string {
 	home, err := os.UserHomeDir()
 	if err != nil || home == "" {
 		return path

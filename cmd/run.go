@@ -4,29 +4,29 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// runOptions are what the run command and the bare llmtop are told on the command line.
+// runOptions are the flags and arguments of the run command and of llmtop without a command.
 type runOptions struct {
 	settings
-	recording recording
-	listening listening
-	exports   exports
-	config    string
-	elsewhere func(*local) error // adds an engine that this program does not run, and what samples; nil: it runs one
+	recording       recordFlags
+	listening       listenFlags
+	exports         exportFlags
+	config          string
+	addRemoteEngine func(*local) error // adds a remote engine and its samplers; nil: llmtop runs the engine
 
-	quiet    bool   // nothing else may compute beside the engine
-	demo     bool   // bare llmtop: built-in prompts in turn, paced
-	reason   string // why the built-in model runs, "" if that goes without saying
-	note     string // the same at more length, for the beginning
-	model    string // path of a GGUF file; "": the built-in model
+	quiet    bool   // nothing else may compute next to the engine
+	demo     bool   // llmtop without a command: built-in prompts in turn, paced
+	reason   string // why the built-in model runs, "" if there is nothing to say
+	note     string // the same in more words, shown at the start
+	model    string // GGUF file; "": built-in
 	prompts  promptSources
 	headless bool
 	files    reportFiles
 	logprobs int // alternatives per token in the report
 
-	chosen    chosen                   // once the run begins
-	picks     bool                     // ask for the picks of every token, which the screen can show
-	chat      chatting                 // likewise
-	flagValue func(name string) string // the text of a flag's value
+	chosen    chosen                   // set when the run starts
+	picks     bool                     // request the router picks of every token, for the screen
+	chat      chatPrompts              // set when the run starts
+	flagValue func(name string) string // returns the text of the value of a flag
 }
 
 func newRunCommand() *cobra.Command {
@@ -34,14 +34,15 @@ func newRunCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run [MODEL.gguf] [-]",
 		Short: "Run a model and watch it",
-		Long: `run loads a GGUF file (or, without one, the model that is built in), generates text for the given prompts and shows what
-happens. Without a prompt it waits for you to type one with p; the built-in model goes through its own prompts meanwhile.
+		Long: `run loads a GGUF file, or the built-in model, generates text for the given prompts and shows what
+happens. Without a prompt it waits until you enter one with p; the built-in model runs its own
+prompts meanwhile.
 
-When standard output is not a terminal, it prints plain progress and a summary instead.`,
+If standard output is not a terminal, it prints plain progress and a summary.`,
 		Example: `  llmtop run model.gguf -p 'Once upon a time'
   llmtop run -f prompt.txt -n 64 --headless --json report.json
   echo 'Call me Ishmael.' | llmtop run - --headless --csv stages.csv`,
-		Args: cobra.MaximumNArgs(2),
+		Args: cobra.ArbitraryArgs, // checked by arguments
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := opts.arguments(args); err != nil {
 				return err
@@ -51,16 +52,16 @@ When standard output is not a terminal, it prints plain progress and a summary i
 	}
 	opts.bind(c)
 	flags := c.Flags()
-	flags.StringArrayVarP(&opts.prompts.texts, "prompt", "p", nil, "prompt; may be given several times")
-	flags.StringArrayVarP(&opts.prompts.files, "file", "f", nil, "file that holds one prompt; may be given several times")
-	flags.BoolVar(&opts.headless, "headless", false, "no screen: run the prompts, report, exit")
+	flags.StringArrayVarP(&opts.prompts.texts, "prompt", "p", nil, "prompt `TEXT` (repeatable)")
+	flags.StringArrayVarP(&opts.prompts.files, "file", "f", nil, "`FILE` with one prompt (repeatable)")
+	flags.BoolVar(&opts.headless, "headless", false, "run the prompts without a screen, report and exit")
 	opts.files.bind(flags, headlessOnly)
-	flags.BoolVar(&opts.choice.ops, "ops", false, "time every kind of operation in every layer, which slows the engine down (llamacpp only)")
-	flags.IntVar(&opts.logprobs, "logprobs", 0, "report so many alternatives for each token, with their log-probabilities")
+	flags.BoolVar(&opts.choice.ops, "ops", false, "time every kind of operation in every layer (llamacpp only; slows it down)")
+	flags.IntVar(&opts.logprobs, "logprobs", 0, "report `N` alternatives per token with their log-probabilities")
 	return c
 }
 
-// arguments sorts the command's arguments into a model file and "-", the prompt on standard input.
+// arguments reads the model file, and - for a prompt on standard input, from the arguments.
 func (o *runOptions) arguments(args []string) error {
 	for _, arg := range args {
 		switch {
@@ -81,5 +82,5 @@ func (o *runOptions) arguments(args []string) error {
 	return nil
 }
 
-// maxLogprobs bounds the alternatives kept for each token.
+// maxLogprobs is the maximum number of alternatives per token.
 const maxLogprobs = 100

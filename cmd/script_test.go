@@ -12,7 +12,7 @@ import (
 	"github.com/llmtop/llmtop/cmd"
 )
 
-// scratch is a folder for what the tests of this package build; it goes when they end.
+// scratch is a folder for build results of these tests, removed at their end.
 var scratch string
 
 func TestMain(m *testing.M) { testscript.Main(tests{m}, map[string]func(){"llmtop": cmd.Main}) }
@@ -30,7 +30,7 @@ func (t tests) Run() int {
 	return t.M.Run()
 }
 
-// TestScripts runs testdata/script/*.txtar: the command line as a user meets it, with no terminal.
+// TestScripts runs testdata/script/*.txtar, the command line without a terminal.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
@@ -45,7 +45,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// tokenIDs is the script command "ids REPORT FILE": it writes the token ids of a report's requests, a line each.
+// tokenIDs is the script command "ids REPORT FILE": it writes the token IDs of the requests of a report, one request
+// per line.
 func tokenIDs(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: ids REPORT FILE")
@@ -75,7 +76,7 @@ func truncate(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.Truncate(path, info.Size()-100))
 }
 
-// waitFor is the script command "waitfor FILE": it returns when the file is there.
+// waitFor is the script command "waitfor FILE": it returns when the file exists.
 func waitFor(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: waitfor FILE")
@@ -84,7 +85,7 @@ func waitFor(ts *testscript.TestScript, neg bool, args []string) {
 		if _, err := os.Stat(ts.MkAbs(args[0])); err == nil {
 			return
 		} else if time.Now().After(deadline) {
-			ts.Fatalf("%s does not come: %v", args[0], err)
+			ts.Fatalf("%s did not appear: %v", args[0], err)
 		}
 	}
 }

@@ -9,16 +9,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/llmtop/llmtop/runtime/socket"
+	"github.com/llmtop/llmtop/runtime/source/socket"
 )
 
 func newServeCommand() *cobra.Command {
 	var opts runOptions
 	c := &cobra.Command{
 		Use:   "serve [MODEL.gguf]",
-		Short: "Run a model for others to watch and to prompt",
-		Long: `serve loads a model (the built-in one without an argument) and waits for llmtop attach, in another terminal or on another machine, to
-watch it and to have it generate. Text is sent only to those who had it generated or ask for it.`,
+		Short: "Run a model for others to watch and prompt",
+		Long: `serve loads a model (without an argument the built-in one) and waits for llmtop attach, in another
+terminal or on another machine, to watch it and to send prompts. The text of a request goes only to
+the reader that sent it.`,
 		Example: `  llmtop serve model.gguf
   llmtop serve --listen tcp:127.0.0.1:7070 --parallel 4`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -37,10 +38,10 @@ watch it and to have it generate. Text is sent only to those who had it generate
 	flags := c.Flags()
 	opts.settings.bindEngine(flags)
 	opts.recording.bind(flags)
-	flags.StringVar(&opts.listening.at, "listen", socket.Address("llmtop"), "unix:PATH or tcp:HOST:PORT")
+	flags.StringVar(&opts.listening.at, "listen", socket.Address("llmtop"), "`ADDRESS` to listen at, unix:PATH or tcp:HOST:PORT (default: a socket that attach finds)")
+	flags.Lookup("listen").DefValue = "" // its name contains the process ID
 	bindToken(flags, &opts.listening.tokenFile)
 	opts.exports.bind(flags)
-	opts.listening.text = true // of those requests whose sender wants it
 	useConfig(c, &opts.config, &opts.tables, func() error {
 		return cmp.Or(opts.recording.check(), opts.exports.check(), opts.settings.checkEngine())
 	})
@@ -51,9 +52,9 @@ watch it and to have it generate. Text is sent only to those who had it generate
 func (o *runOptions) serve(ctx context.Context, notes io.Writer) error {
 	ctx, stop := interruptible(ctx, errClosed)
 	defer stop()
-	l, err := o.newLocal(nil, nil)
+	l, err := o.newLocal(ctx, nil, nil)
 	if err != nil {
-		return err
+		return ignoreClosed(err)
 	}
 	return l.run(ctx, func(ctx context.Context) error {
 		fmt.Fprintf(notes, "listening: llmtop attach %s\n", l.server.Address())

@@ -4,35 +4,36 @@ import (
 	"context"
 	"slices"
 
+	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/profiler/store"
-	"github.com/llmtop/llmtop/profiler/trace"
-	"github.com/llmtop/llmtop/runtime/api"
-	"github.com/llmtop/llmtop/runtime/discover"
-	"github.com/llmtop/llmtop/runtime/prober"
-	"github.com/llmtop/llmtop/runtime/scrape"
+	"github.com/llmtop/llmtop/runtime/engine/remote"
+	"github.com/llmtop/llmtop/runtime/source/discover"
+	"github.com/llmtop/llmtop/runtime/source/prober"
+	"github.com/llmtop/llmtop/runtime/source/scrape"
 )
 
-// serverQueue is how many events of a server wait for the screen at most. It sends a few a second, and there may be hundreds of servers.
+// serverQueue is the capacity of the event queue of a server: it sends a few events per second, and there may be
+// hundreds of servers.
 const serverQueue = 512
 
-// crowdFrom is from how many servers on each is kept as one of many: the machine is not shown beside those that run on it.
-const crowdFrom = 33
+// crowdThreshold is the number of servers from which on their sessions have no samples of this machine.
+const crowdThreshold = 33
 
-// addServer begins to watch the server at an address over HTTP.
+// addServer starts to watch the HTTP server at an address.
 func (a *attached) addServer(ctx context.Context, at string) error {
-	shared := new(prober.Shared)
-	published, err := a.publishers()
+	shared := new(prober.RequestIDs)
+	published, err := a.openPublishers()
 	if err != nil {
 		return err
 	}
-	var besides scrape.Published
+	var besides scrape.Publisher
 	if len(published) > 0 {
 		besides = published
 	}
 	source, err := scrape.New(scrape.Options{
-		Shared:  shared,
-		Address: at, Key: a.key, Interval: a.opt.every, Clock: a.clock, Lanes: a.lanes, Drain: a.opt.drain, Published: besides,
-		Runners: runnersOf(at),
+		RequestIDs: shared,
+		Address:    at, Key: a.key, Interval: a.opt.every, Clock: a.clock, Limits: a.lanes, Drain: a.opt.drain, Publisher: besides,
+		Runners: ollamaRunners(at),
 	})
 	if err != nil {
 		return err
@@ -41,40 +42,40 @@ func (a *attached) addServer(ctx context.Context, at string) error {
 	if a.watches(at) {
 		return nil
 	}
-	alone := len(a.opt.addresses) < crowdFrom
+	alone := len(a.opt.addresses) < crowdThreshold
 	s := a.session(at, store.Options{Now: a.clock.Now, Targets: a.opt.targets, Queue: serverQueue})
-	a.alerts.over(s, a.called(at))
-	if err := a.record(s, trace.Source{Name: at}); err != nil {
+	a.alerts.watch(s, a.alertName(at))
+	if err := a.record(s, recording.EngineEntry{Name: at}); err != nil {
 		return err
 	}
 	watching, probes := a.opt.probing.watch(at, a.key, a.clock, shared, source.Run)
-	s.add("watch "+at, because(a.opt.note, watching))
+	s.add("watch "+at, withReason(a.opt.note, watching))
 	for _, p := range published {
 		s.add("follow "+p.Address(), p.Run)
 	}
 	if probes != nil {
 		s.add("probe "+at, probes)
 	}
-	if alone && api.IsLocal(at) {
+	if alone && remote.IsLocal(at) {
 		a.machine.add(at, s.sink)
 	}
 	a.group.Go(func() error { return a.watch(ctx, s, at) })
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.engines = append(a.engines, engine{at: at, session: s})
+	a.engines = append(a.engines, attachedEngine{at: at, session: s})
 	return nil
 }
 
-// runnersOf looks for the llama-servers of an Ollama on this machine; nil for an address elsewhere.
-func runnersOf(at string) func() []string {
-	here, ok := api.LocalAddress(at)
+// ollamaRunners returns a function that lists the llama-servers of an Ollama on this machine; nil for another machine.
+func ollamaRunners(at string) func() []string {
+	here, ok := remote.LocalAddress(at)
 	if !ok {
 		return nil
 	}
 	return func() []string { return discover.Runners(here.Port()) }
 }
 
-// local reports whether a server of this machine is watched, whose machine is then worth a look.
-func (a *attached) local() bool {
-	return slices.ContainsFunc(a.opt.addresses, func(at string) bool { return api.IsAddress(at) && api.IsLocal(at) })
+// watchesLocal reports whether a server on this machine is watched, so that the machine is sampled.
+func (a *attached) watchesLocal() bool {
+	return slices.ContainsFunc(a.opt.addresses, func(at string) bool { return remote.IsAddress(at) && remote.IsLocal(at) })
 }

@@ -14,13 +14,13 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/report"
-	"github.com/llmtop/llmtop/runtime/peer"
+	"github.com/llmtop/llmtop/runtime/source/peer"
 )
 
-// spoken is what a llama-server says of a request in the last message of its answer.
+// spoken holds the timings in the last message of an answer of llama-server.
 type spoken struct {
 	prompt, generated int
-	fill, decode      float64 // ms: until the first token, and from there to the last one
+	fill, decode      float64 // ms: until the first token, and from the first to the last
 }
 
 func spokenIn(t *testing.T, a *peer.Answer) (s spoken) {
@@ -45,7 +45,7 @@ func spokenIn(t *testing.T, a *peer.Answer) (s spoken) {
 	return s
 }
 
-// counter is one of a llama-server's metrics.
+// counter returns one of the metrics of a llama-server.
 func counter(t *testing.T, url, name string) int {
 	t.Helper()
 	resp, err := http.Get(url + "/metrics")
@@ -66,12 +66,12 @@ func counter(t *testing.T, url, name string) int {
 	return 0
 }
 
-// serverRounds is how often a benchmark may be measured until a busy machine has let two clocks agree.
+// serverRounds is how often a benchmark is repeated until two clocks agree on a busy machine.
 const serverRounds = 6
 
-// TestBenchLlamaServer benchmarks a real llama-server. All tokens are counted as the server's metrics and answers count them; no time is shorter
-// than the server says that it took; TPOT is near the server's; and the numbers of vllm bench serve are those that its formulas give for
-// the messages as somebody else saw them pass.
+// TestBenchLlamaServer benchmarks a real llama-server. Token counts equal those of its metrics and answers; no time is
+// shorter than the server reports; TPOT is near the server's; and the metrics of vllm bench serve are those that its
+// formulas give for the messages seen in between.
 func TestBenchLlamaServer(t *testing.T) {
 	server := peer.LlamaServer(t, "", "--metrics", "--parallel", "1", "--ctx-size", "1024", "--threads", "1")
 	const prompts, outputs = "llamacpp:prompt_tokens_total", "llamacpp:tokens_predicted_total"
@@ -86,15 +86,15 @@ func TestBenchLlamaServer(t *testing.T) {
 		var sums [2]int
 		var tpot []float64
 		for i, a := range answers {
-			said, got := spokenIn(t, a), &r.Requests[i]
-			if got.Prompt != said.prompt || got.Generated != said.generated || got.Generated != 96 || got.Prompt != 48 {
-				t.Errorf("request %d: %d and %d tokens, the server says %+v", i, got.Prompt, got.Generated, said)
+			reported, got := spokenIn(t, a), &r.Requests[i]
+			if got.Prompt != reported.prompt || got.Generated != reported.generated || got.Generated != 96 || got.Prompt != 48 {
+				t.Errorf("request %d: %d and %d tokens, the server says %+v", i, got.Prompt, got.Generated, reported)
 			}
-			if 1e3*got.TTFT.V < said.fill || 1e3*got.E2EL.V < said.fill+said.decode {
-				t.Errorf("request %d: TTFT %v s, E2EL %v s are shorter than the server took: %+v", i, got.TTFT, got.E2EL, said)
+			if 1e3*got.TTFT.V < reported.fill || 1e3*got.E2EL.V < reported.fill+reported.decode {
+				t.Errorf("request %d: TTFT %v s, E2EL %v s are shorter than the server took: %+v", i, got.TTFT, got.E2EL, reported)
 			}
 			sums[0], sums[1] = sums[0]+got.Prompt, sums[1]+got.Generated
-			tpot = append(tpot, 1e3*got.TPOT.V/(said.decode/float64(said.generated-1)))
+			tpot = append(tpot, 1e3*got.TPOT.V/(reported.decode/float64(reported.generated-1)))
 		}
 		for end := time.Now().Add(20 * time.Second); counter(t, server.URL, outputs)-was[1] < sums[1] && time.Now().Before(end); {
 			time.Sleep(10 * time.Millisecond) // until the last slot is released
@@ -115,11 +115,12 @@ func TestBenchLlamaServer(t *testing.T) {
 	}
 }
 
-// served is what vllm bench serve says of completions, in ms.
+// served holds the metrics of vllm bench serve for completions, in ms.
 type served struct{ ttft, tpot, itl, e2el float64 }
 
-// ofVLLM are its medians by its own formulas (vllm/benchmarks/lib/endpoint_request_func.py, async_request_openai_completions): the time to the first message
-// with choices, the gaps between such messages, and (latency - TTFT) / (tokens - 1).
+// ofVLLM computes its medians by its own formulas (vllm/benchmarks/lib/endpoint_request_func.py,
+// async_request_openai_completions): the time to the first message with choices, the gaps between such messages, and
+// (latency - TTFT) / (tokens - 1).
 func ofVLLM(answers []*peer.Answer) served {
 	var ttft, tpot, itl, e2el []float64
 	for _, a := range answers {
@@ -154,8 +155,8 @@ func ofVLLM(answers []*peer.Answer) served {
 	return served{median(ttft), median(tpot), median(itl), median(e2el)}
 }
 
-// check compares with what llmtop says for that tool: the medians are near each other, and the means of llmtop's hold together exactly, whatever
-// the machine did meanwhile.
+// check compares with the metrics that llmtop reports for that tool: the medians are near each other, and llmtop's
+// means are consistent exactly, whatever the machine did meanwhile.
 func (s served) check(t *testing.T, values []report.CompatValue) (same bool) {
 	t.Helper()
 	by := map[string]float64{}
@@ -181,7 +182,7 @@ func median(x []float64) float64 {
 	return x[len(x)/2]
 }
 
-// TestBenchOllama benchmarks a real Ollama, which counts the tokens and tells how long it took for them.
+// TestBenchOllama benchmarks a real Ollama, which reports token counts and times.
 func TestBenchOllama(t *testing.T) {
 	server := peer.Ollama(t)
 	tap := peer.NewTap(t, server.URL)
@@ -192,21 +193,21 @@ func TestBenchOllama(t *testing.T) {
 	}
 	for i, a := range answers {
 		messages, got := a.Messages(), &r.Requests[i]
-		var said struct {
+		var reported struct {
 			Prompt    int   `json:"prompt_eval_count"`
 			Generated int   `json:"eval_count"`
 			Load      int64 `json:"load_duration"`
 			Fill      int64 `json:"prompt_eval_duration"`
 			Decode    int64 `json:"eval_duration"`
 		}
-		if err := json.Unmarshal([]byte(messages[len(messages)-1].Text), &said); err != nil || said.Generated == 0 {
+		if err := json.Unmarshal([]byte(messages[len(messages)-1].Text), &reported); err != nil || reported.Generated == 0 {
 			t.Fatalf("the last message of Ollama is %v: %v", messages[len(messages)-1], err)
 		}
-		if got.Prompt != said.Prompt || got.Generated != said.Generated {
-			t.Errorf("request %d: %d and %d tokens, Ollama says %+v", i, got.Prompt, got.Generated, said)
+		if got.Prompt != reported.Prompt || got.Generated != reported.Generated {
+			t.Errorf("request %d: %d and %d tokens, Ollama reports %+v", i, got.Prompt, got.Generated, reported)
 		}
-		if 1e9*got.TTFT.V < float64(said.Fill) || 1e9*got.E2EL.V < float64(said.Fill+said.Decode) {
-			t.Errorf("request %d: TTFT %v s, E2EL %v s are shorter than Ollama took: %+v", i, got.TTFT, got.E2EL, said)
+		if 1e9*got.TTFT.V < float64(reported.Fill) || 1e9*got.E2EL.V < float64(reported.Fill+reported.Decode) {
+			t.Errorf("request %d: TTFT %v s, E2EL %v s are shorter than Ollama took: %+v", i, got.TTFT, got.E2EL, reported)
 		}
 	}
 	if r.Engine.Name != "Ollama" && r.Engine.Name != "ollama" {

@@ -9,28 +9,28 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/profiler/store"
-	"github.com/llmtop/llmtop/profiler/trace"
-	"github.com/llmtop/llmtop/runtime"
+	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/ui"
 )
 
-// session is a store with the sources that fill it and what else sees their events.
+// session is a store with the sources that fill it and the other receivers of their events.
 type session struct {
-	store    *store.Store
-	sink     event.Tee // the store first
-	sources  []source
-	atEnd    []func() error  // after the last event
-	recorder *trace.Recorder // of this session alone; nil: it is not recorded, or with others
-	tape     event.Sink      // what records it; nil: nothing does
-	alerts   *alerting       // nil: there are no rules
+	store      *store.Store
+	sink       event.Tee // the store is first
+	sources    []namedSource
+	atEnd      []func() error      // run after the last event
+	recorder   *recording.Recorder // of this session alone; nil: not recorded, or recorded with others
+	recordSink event.Sink          // receives the events to record; nil: not recorded
+	alerts     *alerting           // nil: no rules
 
-	collector *report.Collector // nil: nobody reports, or another collects
+	collector *report.Collector // nil: no report, or another collector
 }
 
-// source is a runtime.Source with what it does in a word or two.
-type source struct {
+// namedSource is an engine.Source with a description for errors.
+type namedSource struct {
 	doing string
 	run   func(context.Context, event.Sink) error
 }
@@ -41,41 +41,41 @@ func newSession(opt store.Options) *session {
 	return s
 }
 
-// add has a source run with the session.
+// add adds a source to run with the session.
 func (s *session) add(doing string, run func(context.Context, event.Sink) error) {
-	s.sources = append(s.sources, source{doing, run})
+	s.sources = append(s.sources, namedSource{doing, run})
 }
 
-// record has the session recorded, if that is wanted.
-func (s *session) record(r *recording, clock runtime.Clock) error {
+// record records the session if --record is set.
+func (s *session) record(r *recordFlags, clock engine.Clock) error {
 	recorder, sink, err := r.open(clock)
 	if err != nil || recorder == nil {
 		return err
 	}
-	s.recorder, s.tape = recorder, sink
+	s.recorder, s.recordSink = recorder, sink
 	s.sink = append(s.sink, sink)
-	s.atEnd = append(s.atEnd, func() error { return finish(recorder) })
+	s.atEnd = append(s.atEnd, func() error { return closeRecorder(recorder) })
 	return nil
 }
 
-// past begins to look at what has been, nil if nothing is remembered.
-func (s *session) past() ui.Past {
-	if trip := s.store.Travel(); trip != nil {
+// history returns the history of the session to go back in time, nil if there is none.
+func (s *session) history() ui.Past {
+	if trip := s.store.HistoryReader(); trip != nil {
 		return trip
 	}
 	return nil
 }
 
-// recorded is how the recording goes, if there is one.
-func (s *session) recorded() (trace.RecordStatus, bool) {
+// recordStatus returns the state of the recording, if there is one.
+func (s *session) recordStatus() (recording.RecordStatus, bool) {
 	if s.recorder == nil {
-		return trace.RecordStatus{}, false
+		return recording.RecordStatus{}, false
 	}
 	return s.recorder.Status(), true
 }
 
-// run starts the sources, calls body, and ends them all when body returns. The error is body's, or else that of a source, which also
-// ends the context that body gets.
+// run starts the sources, calls body, and stops the sources when body returns. It returns the error of body, or else
+// that of a source, which also ends the context of body.
 func (s *session) run(ctx context.Context, body func(context.Context) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -83,7 +83,7 @@ func (s *session) run(ctx context.Context, body func(context.Context) error) err
 	for _, source := range s.sources {
 		sources.Go(guarded(source.doing, func() error { return source.run(sourceCtx, s.sink) }))
 	}
-	storeCtx, closeStore := context.WithCancel(context.Background()) // outlives the sources, whose last events it takes
+	storeCtx, closeStore := context.WithCancel(context.Background()) // outlives the sources, to store their last events
 	var storing errgroup.Group
 	storing.Go(func() error {
 		err := guarded("store events", func() error { return s.store.Run(storeCtx) })()
@@ -105,7 +105,7 @@ func (s *session) run(ctx context.Context, body func(context.Context) error) err
 	return errors.Join(err, s.end())
 }
 
-// end closes what has taken events.
+// end closes the receivers of events.
 func (s *session) end() (err error) {
 	for _, f := range s.atEnd {
 		err = errors.Join(err, f())
@@ -113,7 +113,8 @@ func (s *session) end() (err error) {
 	return err
 }
 
-// guarded makes an error of a panic in f, so that the screen closes in order and gives the terminal back before the stack is printed.
+// guarded returns f with panics converted to errors, so that the screen closes and restores the terminal before the
+// stack is printed.
 func guarded(doing string, f func() error) func() error {
 	return func() (err error) {
 		defer func() {

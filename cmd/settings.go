@@ -13,7 +13,7 @@ import (
 	"github.com/llmtop/llmtop/ui/plain"
 )
 
-// settings are the choices that a user has, on the command line or in the config file.
+// settings are the flags that the config file may set, too.
 type settings struct {
 	tokens   int
 	parallel int
@@ -34,7 +34,7 @@ type settings struct {
 	view
 }
 
-// view are those of the choices that concern what is shown, whatever is looked at.
+// view are the settings of the screen, for all commands with one.
 type view struct {
 	theme   string
 	ascii   bool
@@ -49,59 +49,59 @@ type view struct {
 	lowBandwidth bool
 	noRemember   bool
 
-	tables tables // of the config file
+	tables tables // from the config file
 
-	camera *camera // records the screen, where the command can; nil: it cannot
+	camera *camera // records the screen; nil: the command cannot
 }
 
-// defaultTokens ends a generation that no end-of-text token ends.
+// defaultTokens is the maximum output length without --tokens.
 const defaultTokens = 256
 
-// defaultTTFTTarget is for a prompt of 512 tokens.
+// defaultTTFTTarget is the default TTFT target, for a prompt of 512 tokens.
 const defaultTTFTTarget = 200 * time.Millisecond
 
-// flags binds the settings to the flags that set them. The config file knows the same names.
+// flags returns the flags that set the settings. The config file has the same names.
 func (s *settings) flags() *pflag.FlagSet {
 	set := pflag.NewFlagSet("settings", pflag.ContinueOnError)
-	set.IntVarP(&s.tokens, "tokens", "n", defaultTokens, "tokens to generate for a prompt; 0: until the end of text or a full context")
+	set.IntVarP(&s.tokens, "tokens", "n", defaultTokens, "generate at most `N` tokens per prompt; 0: until the end of text or a full context")
 	set.Float64Var(&s.temperature, "temp", 1, "sampling temperature; 0: greedy")
-	set.IntVar(&s.topK, "top-k", 40, "sample from the K likeliest tokens; 0: all")
-	set.Float64Var(&s.topP, "top-p", 0.95, "sample from the likeliest tokens that hold this much probability; 1: all")
-	set.Float64Var(&s.minP, "min-p", 0.05, "drop tokens less likely than this share of the likeliest; 0: none")
-	set.Float64Var(&s.repeatPenalty, "repeat-penalty", 1.1, "divide the logits of recent tokens by this; 1: off")
-	set.Uint64Var(&s.seed, "seed", 0, "seed of the sampler: same seed, same text; 0: another one for each request")
+	set.IntVar(&s.topK, "top-k", 40, "sample from the `K` most likely tokens; 0: all")
+	set.Float64Var(&s.topP, "top-p", 0.95, "sample from the most likely tokens that hold probability `P`; 1: all")
+	set.Float64Var(&s.minP, "min-p", 0.05, "drop tokens below `P` times the highest probability; 0: none")
+	set.Float64Var(&s.repeatPenalty, "repeat-penalty", 1.1, "divide the logits of recent tokens by `X`; 1: off")
+	set.Uint64Var(&s.seed, "seed", 0, "sampler seed: same seed, same text; 0: a new one for each request")
 
-	set.BoolVar(&s.raw, "raw", false, "continue prompts as they are, without the chat template of a model that has one")
-	set.StringVar(&s.group, "group", "", "group (LoRA adapter or tenant) that the requests are counted under")
+	set.BoolVar(&s.raw, "raw", false, "send prompts without the model's chat template")
+	set.StringVar(&s.group, "group", "", "count the requests under group `NAME` (LoRA adapter or tenant)")
 	s.bindEngine(set)
 	s.view.bind(set)
 	return set
 }
 
-// bindEngine adds the flags about the engine.
+// bindEngine adds the flags of the engine.
 func (s *settings) bindEngine(set *pflag.FlagSet) {
-	set.IntVar(&s.parallel, "parallel", 1, "requests decoded together")
-	set.IntVar(&s.threads, "threads", 0, "worker threads; 0: one a core")
-	set.IntVar(&s.context, "ctx", 0, "tokens that a request may hold; 0: what the model was trained with, up to 4096")
+	set.IntVar(&s.parallel, "parallel", 1, "decode up to `N` requests concurrently")
+	set.IntVar(&s.threads, "threads", 0, "worker threads; 0: one per core")
+	set.IntVar(&s.context, "ctx", 0, "context size in tokens; 0: the training context, at most 4096")
 	s.choice.bind(set)
-	set.Float64Var(&s.pace, "pace", 0, "hold generation to so many tokens/s; 0: flat out")
+	set.Float64Var(&s.pace, "pace", 0, "limit generation to `N` tokens/s; 0: unlimited")
 }
 
-// bind adds the flags.
+// bind adds the flags of the screen.
 func (v *view) bind(set *pflag.FlagSet) {
-	set.StringVar(&v.theme, "theme", "", "one of "+strings.Join(theme.Names(), ", ")+" (default: that of the last time, at first "+theme.Names()[0]+")")
+	set.StringVar(&v.theme, "theme", "", "colour theme `NAME`: "+strings.Join(theme.Names(), ", ")+" (default: last used, initially "+theme.Names()[0]+")")
 	set.BoolVar(&v.ascii, "ascii", false, "draw with ASCII characters only")
-	set.BoolVar(&v.noMouse, "no-mouse", false, "leave the mouse to the terminal")
-	set.IntVar(&v.fps, "fps", 10, "frames a second, 1 to 30")
-	set.DurationVar(&v.targets.TTFT, "ttft-target", defaultTTFTTarget, "TTFT that a request is held against")
-	set.DurationVar(&v.targets.TPOT, "tpot-target", 0, "the same for its TPOT; 0: none")
-	set.DurationVar(&v.targets.ITL, "itl-target", 0, "the same for the 99th percentile of its gaps between tokens; 0: none. Benchmarks do not judge by it")
-	set.DurationVar(&v.targets.E2EL, "e2el-target", 0, "the same for its end-to-end latency; 0: none")
-	set.BoolVar(&v.plain, "plain", false, "lines of text instead of a screen, for screen readers; works without a terminal too")
+	set.BoolVar(&v.noMouse, "no-mouse", false, "do not capture the mouse")
+	set.IntVar(&v.fps, "fps", 10, "frames per second, 1 to 30")
+	set.DurationVar(&v.targets.TTFT, "ttft-target", defaultTTFTTarget, "target for a request's time to first token (TTFT)")
+	set.DurationVar(&v.targets.TPOT, "tpot-target", 0, "target for a request's time per output token (TPOT); 0: none")
+	set.DurationVar(&v.targets.ITL, "itl-target", 0, "target for a request's p99 inter-token latency (ITL); 0: none (not used by bench)")
+	set.DurationVar(&v.targets.E2EL, "e2el-target", 0, "target for a request's end-to-end latency (E2EL); 0: none")
+	set.BoolVar(&v.plain, "plain", false, "print lines of text instead of a screen; needs no terminal (for screen readers)")
 	set.DurationVar(&v.summary, "summary-interval", plain.DefaultInterval, "time between summaries with --plain")
-	set.StringVar(&v.layout, "layout", ui.LayoutDefault, "panes of the overview: "+strings.Join(ui.Layouts(), ", ")+", one of the config file, or rows like '"+ui.LayoutSyntax+"'")
-	set.BoolVar(&v.lowBandwidth, "low-bandwidth", false, "for slow lines: 2 frames a second, 256 colours, 6 KB/s to the terminal at most")
-	set.BoolVar(&v.noRemember, "no-remember", false, "neither recall nor remember theme, window and order of the table")
+	set.StringVar(&v.layout, "layout", ui.LayoutDefault, "overview `LAYOUT`: "+strings.Join(ui.Layouts(), ", ")+", one of the config file, or rows like '"+ui.LayoutSyntax+"'")
+	set.BoolVar(&v.lowBandwidth, "low-bandwidth", false, "limit the screen to 2 frames/s, 256 colours and 6 KB/s (for slow connections)")
+	set.BoolVar(&v.noRemember, "no-remember", false, "neither load nor save the state of the screen (theme, window, sort order)")
 }
 
 // check refuses values that no command can use.
@@ -133,19 +133,19 @@ func (v *view) check() error {
 	switch {
 	case v.fps < 1 || v.fps > ui.MaxFPS:
 		return usagef("--fps %d: must be 1 to %d", v.fps, ui.MaxFPS)
-	case v.plain && v.camera.on():
+	case v.plain && v.camera.enabled():
 		return usagef("--plain has no screen that --cast or --svg could record")
-	case v.summary < leastSummary:
-		return usagef("--summary-interval %v: must be at least %v", v.summary, leastSummary)
+	case v.summary < minSummaryInterval:
+		return usagef("--summary-interval %v: must be at least %v", v.summary, minSummaryInterval)
 	case v.targets.TTFT <= 0:
 		return usagef("--ttft-target %v: must be more than 0", v.targets.TTFT)
 	}
-	for _, t := range v.others() {
-		if t.is < 0 {
-			return usagef("--%s %v: must be 0 or more", t.flag, t.is)
+	for _, t := range v.optionalTargets() {
+		if t.value < 0 {
+			return usagef("--%s %v: must be 0 or more", t.flag, t.value)
 		}
 	}
-	if _, err := v.arrangement(); err != nil {
+	if _, err := v.parseLayout(); err != nil {
 		return err
 	}
 	if _, ok := theme.ByName(v.theme); !ok && v.theme != "" {
@@ -157,8 +157,8 @@ func (v *view) check() error {
 	return nil
 }
 
-// arrangement is the layout that was chosen.
-func (v *view) arrangement() (ui.Layout, error) {
+// parseLayout returns the chosen layout.
+func (v *view) parseLayout() (ui.Layout, error) {
 	text, where := v.layout, "--layout"
 	if own, ok := v.tables.layouts[text]; ok {
 		text, where = own, "layouts."+text
@@ -170,55 +170,55 @@ func (v *view) arrangement() (ui.Layout, error) {
 	return l, nil
 }
 
-// target is a target with the name of its flag.
+// target is a latency target with the name of its flag.
 type target struct {
-	flag string
-	is   time.Duration
+	flag  string
+	value time.Duration
 }
 
-// others are the targets besides that of TTFT.
-func (v *view) others() []target {
+// optionalTargets returns the targets besides TTFT.
+func (v *view) optionalTargets() []target {
 	return []target{{"tpot-target", v.targets.TPOT}, {"itl-target", v.targets.ITL}, {"e2el-target", v.targets.E2EL}}
 }
 
-// tell adds the targets to the configuration that a report tells.
-func (v *view) tell(configuration map[string]string) map[string]string {
+// addTargets adds the targets to the configuration in a report.
+func (v *view) addTargets(configuration map[string]string) map[string]string {
 	configuration["ttft-target"] = v.targets.TTFT.String()
-	for _, t := range v.others() {
-		if t.is > 0 {
-			configuration[t.flag] = t.is.String()
+	for _, t := range v.optionalTargets() {
+		if t.value > 0 {
+			configuration[t.flag] = t.value.String()
 		}
 	}
 	return configuration
 }
 
-// screen configures the ui with these choices.
+// screen returns the configuration of the screen.
 func (v *view) screen() ui.Config {
 	cfg := ui.Config{
 		Theme:        v.theme,
-		Profile:      theme.Detect(os.Stdout, os.Environ()),
+		Profile:      theme.Detect(rawOut, os.Environ()),
 		ASCII:        v.ascii || theme.PlainFont(os.Environ()),
 		FPS:          v.fps,
 		NoMouse:      v.noMouse,
 		LowBandwidth: v.lowBandwidth,
 	}
-	cfg.Layout, _ = v.arrangement()    // check has refused what is wrong
-	if v.noRemember || v.camera.on() { // what is recorded depends on what is asked for alone
+	cfg.Layout, _ = v.parseLayout()         // check validated it
+	if v.noRemember || v.camera.enabled() { // a recorded screen depends on its flags only
 		return cfg
 	}
 	folder := stateFolder()
-	cfg.Choices = recalled(folder)
-	cfg.Remember = func(c ui.Choices) { remember(folder, c) }
+	cfg.Choices = loadChoices(folder)
+	cfg.Remember = func(c ui.Choices) { saveChoices(folder, c) }
 	if cfg.Theme == "" {
 		cfg.Theme = cfg.Choices.Theme
 	}
 	return cfg
 }
 
-// leastSummary is how often summaries may come.
-const leastSummary = time.Second
+// minSummaryInterval is the shortest interval between summaries.
+const minSummaryInterval = time.Second
 
-// Limits of settings, far above what a machine can use and low enough that a slip of the finger allocates nothing absurd.
+// Limits of settings: far above what a machine can use, low enough that a typo allocates nothing absurd.
 const (
 	maxParallel = 256
 	maxThreads  = 512

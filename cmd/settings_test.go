@@ -13,24 +13,25 @@ import (
 	"github.com/llmtop/llmtop/profiler/alert"
 )
 
-var update = flag.Bool("update", false, "write what is made of the program into the documents instead of comparing")
+var update = flag.Bool("update", false, "update the generated parts of the documents")
 
-// reference is every key of the config file as a table.
+// reference returns the keys of the config file as a table.
 func reference() string {
 	var out strings.Builder
 	out.WriteString("| key | default | |\n|---|---|---|\n")
 	settingsFlags().VisitAll(func(f *pflag.Flag) {
+		_, usage := pflag.UnquoteUsage(f)
 		value := f.DefValue
 		switch f.Value.Type() {
 		case "string", "duration":
 			value = fmt.Sprintf("%q", value)
 		}
-		fmt.Fprintf(&out, "| `%s` | `%s` | %s |\n", f.Name, value, strings.ReplaceAll(f.Usage, "|", `\|`))
+		fmt.Fprintf(&out, "| `%s` | `%s` | %s |\n", f.Name, value, strings.ReplaceAll(usage, "|", `\|`))
 	})
 	return out.String()
 }
 
-// measures is every number that an alert can be about as a table.
+// measures returns the measures of alerts as a table.
 func measures() string {
 	var out strings.Builder
 	out.WriteString("| measure | |\n|---|---|\n")
@@ -40,13 +41,13 @@ func measures() string {
 	return out.String()
 }
 
-// The documentation has every key of the config file, and every measure of alerts.
+// TestDocsHaveAllSettings checks that the documentation has every key of the config file and every measure of alerts.
 func TestDocsHaveAllSettings(t *testing.T) {
 	documented(t, "settings", reference())
 	documented(t, "measures", measures())
 }
 
-// documented compares a part of the documentation with what it should be.
+// documented compares a generated part of the documentation.
 func documented(t *testing.T, part, want string) {
 	t.Helper()
 	path, begin, end := "../docs/settings.md", "<!-- "+part+" -->\n", "<!-- /"+part+" -->"
@@ -64,11 +65,11 @@ func documented(t *testing.T, part, want string) {
 			t.Fatal(err)
 		}
 	} else if was != want {
-		t.Errorf("%s does not have this as it is (run with -update):\n%s", path, want)
+		t.Errorf("%s does not have this (run with -update):\n%s", path, want)
 	}
 }
 
-// Whatever a config file holds, it is read or refused in one line.
+// FuzzConfig checks that any config file is read, or refused in one line.
 func FuzzConfig(f *testing.F) {
 	for _, seed := range []string{
 		"theme = \"light\"\n[layouts]\nmine = \"ttft | tpot\"", "[[alert]]\nname = \"a\"\nwhen = \"kv > 90%\"\nrun = [\"true\"]\nfor = \"1s\"",

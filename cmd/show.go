@@ -4,35 +4,35 @@ import (
 	"context"
 	"os"
 
-	"github.com/llmtop/llmtop/profiler/trace"
+	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/ui"
 	"github.com/llmtop/llmtop/ui/plain"
 )
 
-// live reports whether there is somebody to show things to as they happen: a terminal, or who reads plain lines.
-func (v *view) live() bool { return v.plain || isTerminal(os.Stdout) && isTerminal(os.Stdin) }
+// live reports whether there is a terminal or a reader of plain lines to show live data to.
+func (v *view) live() bool { return v.plain || hasScreen() }
 
-// open opens the screen, or tells in plain lines, until the user or a signal closes it.
+// open opens the screen, or prints plain lines, until the user or a signal closes it.
 func (v *view) open(ctx context.Context, cfg ui.Config) error {
 	if v.plain {
-		return closedInOrder(plain.Run(ctx, v.told(&cfg)))
+		return ignoreClosed(plain.Run(ctx, v.plainConfig(&cfg)))
 	}
-	return closedInOrder(ui.Run(ctx, cfg))
+	return ignoreClosed(ui.Run(ctx, cfg))
 }
 
-// told is what plain lines tell of what a screen would show.
-func (v *view) told(cfg *ui.Config) plain.Config {
-	one := []plain.Source{{Snapshots: cfg.Snapshots}}
+// plainConfig returns the configuration of plain lines for that of a screen.
+func (v *view) plainConfig(cfg *ui.Config) plain.Config {
+	one := []plain.EngineFeed{{Snapshots: cfg.Snapshots}}
 	return plain.Config{
-		Alerts: cfg.Alerts, Interval: v.summary, Note: cfg.Note, Input: os.Stdin, Output: os.Stdout,
-		Sources: func() []plain.Source {
+		Alerts: cfg.Alerts, Interval: v.summary, Note: cfg.Note, Input: os.Stdin, Output: consoleOut,
+		Engines: func() []plain.EngineFeed {
 			if cfg.Sessions == nil {
 				return one
 			}
 			all := cfg.Sessions()
-			out := make([]plain.Source, len(all))
+			out := make([]plain.EngineFeed, len(all))
 			for i, s := range all {
-				out[i] = plain.Source{Snapshots: s.Snapshots}
+				out[i] = plain.EngineFeed{Snapshots: s.Snapshots}
 				if len(all) > 1 {
 					out[i].Name = s.Name
 				}
@@ -40,7 +40,7 @@ func (v *view) told(cfg *ui.Config) plain.Config {
 			return out
 		},
 		Ended: func() bool {
-			return cfg.Replay != nil && cfg.Replay.Status().State == trace.Ended && !isTerminal(os.Stdin)
+			return cfg.Replay != nil && cfg.Replay.Status().State == recording.Ended && !isTerminal(os.Stdin)
 		},
 	}
 }

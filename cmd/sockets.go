@@ -4,15 +4,15 @@ import (
 	"context"
 	"time"
 
-	"github.com/llmtop/llmtop/runtime/socket"
+	"github.com/llmtop/llmtop/runtime/source/socket"
 )
 
-// lookEvery is how often new engines are looked for.
-const lookEvery = 2 * time.Second
+// discoverInterval is the interval between searches for new event sockets.
+const discoverInterval = 2 * time.Second
 
-// discover adds the engines of the well-known folder as they come.
+// discover adds new event sockets until ctx ends.
 func (a *attached) discover(ctx context.Context) error {
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(discoverInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -20,14 +20,14 @@ func (a *attached) discover(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		if err := a.find(ctx); err != nil {
+		if err := a.addDiscovered(ctx); err != nil {
 			return err
 		}
 	}
 }
 
-// find adds the engines of the well-known folder that are not watched yet.
-func (a *attached) find(ctx context.Context) error {
+// addDiscovered adds the event sockets that are not watched yet.
+func (a *attached) addDiscovered(ctx context.Context) error {
 	found, err := socket.Discover()
 	if err != nil {
 		return err

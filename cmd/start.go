@@ -12,47 +12,46 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/llmtop/llmtop/runtime/discover"
-	"github.com/llmtop/llmtop/runtime/scrape"
+	"github.com/llmtop/llmtop/runtime/source/discover"
+	"github.com/llmtop/llmtop/runtime/source/scrape"
 	"github.com/llmtop/llmtop/ui"
 )
 
-// Where bare llmtop looks for engines.
+// Values of --discover.
 const (
 	discoverAll     = "all"
-	discoverSockets = "sockets" // event sockets only: no process and no port is looked at
+	discoverSockets = "sockets" // event sockets only: no processes, no ports
 	discoverOff     = "off"
 )
 
-// discoverVariable is the environment variable that stands in for --discover.
+// discoverVariable is the environment variable with the default of --discover.
 const discoverVariable = "LLMTOP_DISCOVER"
 
-// starting is what bare llmtop is told about engines that run already.
-type starting struct {
+// discoverFlags are the flags of llmtop without a command that concern running engines.
+type discoverFlags struct {
 	discover string
-	traces   traces
+	traces   traceFlags
 }
 
-func (s *starting) bind(set *pflag.FlagSet) {
+func (s *discoverFlags) bind(set *pflag.FlagSet) {
 	s.traces.bind(set)
-	set.StringVar(&s.discover, "discover", cmp.Or(os.Getenv(discoverVariable), discoverAll), "look for engines that run here: all, sockets (event sockets only), or off; also $"+discoverVariable)
+	set.StringVar(&s.discover, "discover", cmp.Or(os.Getenv(discoverVariable), discoverAll), "look for engines on this machine: `MODE` all, sockets or off (or $"+discoverVariable+")")
 }
 
-func (s *starting) check() error {
+func (s *discoverFlags) check() error {
 	if !slices.Contains([]string{discoverAll, discoverSockets, discoverOff}, s.discover) {
 		return usagef("--discover %q: must be all, sockets or off", s.discover)
 	}
 	return s.traces.check()
 }
 
-// looks reports whether engines are looked for at all: there is a terminal to show them on, and nothing was said of how the built-in model
-// should run.
-func (s *starting) looks(set *pflag.FlagSet, v *view) bool {
-	return s.discover != discoverOff && !aboutRun(set) && v.live()
+// wanted reports whether to look for engines: there is a screen, and no flag is set for running the built-in model.
+func (s *discoverFlags) wanted(set *pflag.FlagSet, v *view) bool {
+	return s.discover != discoverOff && !hasRunFlag(set) && v.live()
 }
 
-// aboutRun reports whether a flag was given that says how the built-in model should run, and not only how the screen should look.
-func aboutRun(set *pflag.FlagSet) (about bool) {
+// hasRunFlag reports whether a flag is set that is about running the built-in model, not about the screen.
+func hasRunFlag(set *pflag.FlagSet) (about bool) {
 	looks := pflag.NewFlagSet("looks", pflag.ContinueOnError)
 	new(view).bind(looks)
 	set.Visit(func(f *pflag.Flag) {
@@ -61,8 +60,9 @@ func aboutRun(set *pflag.FlagSet) (about bool) {
 	return about
 }
 
-// begin runs bare llmtop: over the engine that runs here, over those that the user chooses of several, or else over the built-in model.
-func (o *runOptions) begin(c *cobra.Command, s *starting) error {
+// begin runs llmtop without a command: on the only engine found, on those that the user chooses, or on the built-in
+// model.
+func (o *runOptions) begin(c *cobra.Command, s *discoverFlags) error {
 	if err := s.check(); err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (o *runOptions) begin(c *cobra.Command, s *starting) error {
 		a.tables = o.tables
 		return a.run(c.Context())
 	}
-	if !s.looks(c.Flags(), &o.view) {
+	if !s.wanted(c.Flags(), &o.view) {
 		return o.run(c)
 	}
 	watch := &discover.Watch{Options: discover.Options{NoServers: s.discover == discoverSockets}}
@@ -79,12 +79,12 @@ func (o *runOptions) begin(c *cobra.Command, s *starting) error {
 	engines := slices.DeleteFunc(slices.Clone(found.Engines), func(f discover.Found) bool { return !f.Known() })
 	switch {
 	case len(engines) == 0:
-		o.reason, o.note = "no engine found", nothingFound(found.Engines)
+		o.reason, o.note = "no engine found", builtinReason(found.Engines)
 		return o.run(c)
 	case len(engines) == 1 && blocked(&engines[0]) == "":
-		return o.attach(c.Context(), []string{engines[0].Address}, "the only engine found here; for the built-in model: llmtop --discover off")
+		return o.attach(c.Context(), []string{engines[0].Address}, "the only engine found; built-in model: llmtop --discover off")
 	}
-	if o.plain { // there is no list to choose from: all are told of
+	if o.plain { // no list to choose from: report all
 		return o.attach(c.Context(), attachable(engines), "")
 	}
 	pick, err := o.choosing(c.Context(), watch, found)
@@ -99,7 +99,7 @@ func (o *runOptions) begin(c *cobra.Command, s *starting) error {
 	return o.attach(c.Context(), pick.Addresses, "")
 }
 
-// attachable are the addresses of those engines that can be watched as things are.
+// attachable returns the addresses of the engines that can be watched.
 func attachable(engines []discover.Found) (at []string) {
 	for i := range engines {
 		if blocked(&engines[i]) == "" {
@@ -109,12 +109,12 @@ func attachable(engines []discover.Found) (at []string) {
 	return at
 }
 
-// nothingFound says why the built-in model runs.
-func nothingFound(found []discover.Found) string {
+// builtinReason returns why the built-in model runs.
+func builtinReason(found []discover.Found) string {
 	if len(found) > 0 {
-		return "the built-in model: no engine was found for sure, what listens at " + found[0].Address + " needs a key"
+		return "built-in model: no engine found; the server at " + found[0].Address + " needs a key"
 	}
-	return "the built-in model: no engine was found on this machine"
+	return "built-in model: no engine found on this machine"
 }
 
 // attach shows engines as the attach command does.
@@ -123,10 +123,10 @@ func (o *runOptions) attach(ctx context.Context, addresses []string, note string
 	return a.run(ctx)
 }
 
-// lookAgain is how often engines are looked at while the user chooses.
-const lookAgain = time.Second
+// rediscoverInterval is the interval between searches for engines while the user chooses.
+const rediscoverInterval = time.Second
 
-// choosing lets the user choose of several.
+// choosing shows the list of engines to choose from.
 func (o *runOptions) choosing(ctx context.Context, watch *discover.Watch, found discover.Result) (ui.Pick, error) {
 	ctx, stop := interruptible(ctx, errClosed)
 	defer stop()
@@ -135,7 +135,7 @@ func (o *runOptions) choosing(ctx context.Context, watch *discover.Watch, found 
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		for tick := time.NewTicker(lookAgain); ; {
+		for tick := time.NewTicker(rediscoverInterval); ; {
 			select {
 			case <-ctx.Done():
 				tick.Stop()
@@ -149,10 +149,10 @@ func (o *runOptions) choosing(ctx context.Context, watch *discover.Watch, found 
 	pick, err := ui.Choose(ctx, func() ([]ui.Candidate, []string) { return candidates(now.Load()) }, o.view.screen())
 	stop()
 	<-ended
-	return pick, closedInOrder(err)
+	return pick, ignoreClosed(err)
 }
 
-// candidates are what was found as the user sees it.
+// candidates returns the engines found as rows of that list.
 func candidates(r *discover.Result) (out []ui.Candidate, notes []string) {
 	for _, f := range r.Engines {
 		c := ui.Candidate{
@@ -161,17 +161,17 @@ func candidates(r *discover.Result) (out []ui.Candidate, notes []string) {
 			Running: f.Load.Running, Waiting: f.Load.Waiting, Decode: f.Load.Decode, Details: []string{details(&f)},
 		}
 		for _, w := range f.Runners {
-			c.Details = append(c.Details, fmt.Sprintf("its llama-server: process %d, %s, %s", w.PID, w.Model, w.Address))
+			c.Details = append(c.Details, fmt.Sprintf("llama-server: process %d, %s, %s", w.PID, w.Model, w.Address))
 		}
 		if f.Other != "" {
-			c.Details = append(c.Details, "it also answers at "+f.Other)
+			c.Details = append(c.Details, "also answers at "+f.Other)
 		}
 		out = append(out, c)
 	}
 	return out, r.Notes
 }
 
-// details are what is known of an engine besides what it does.
+// details returns how an engine was found, its process and version.
 func details(f *discover.Found) string {
 	words := "found by its " + f.How.String()
 	if f.PID != 0 {
@@ -189,15 +189,15 @@ func details(f *discover.Found) string {
 	return words
 }
 
-// blocked says why an engine cannot be watched as things are, "" if it can.
+// blocked returns why an engine cannot be watched, "" if it can.
 func blocked(f *discover.Found) string {
 	switch {
 	case f.State == discover.NeedsKey && !f.Known():
-		return "it needs a key, and may be no engine at all: to try it, set LLMTOP_API_KEY and llmtop attach " + f.Address
+		return "needs a key and may not be an engine: to try it, set LLMTOP_API_KEY and run llmtop attach " + f.Address
 	case f.State == discover.NeedsKey && f.How == discover.BySocket:
-		return "it wants a token: llmtop attach --token-file FILE " + f.Address
+		return "needs a token: llmtop attach --token-file FILE " + f.Address
 	case f.State == discover.NeedsKey && os.Getenv("LLMTOP_API_KEY") == "":
-		return "it needs a key: start llmtop with the key in LLMTOP_API_KEY"
+		return "needs a key: set LLMTOP_API_KEY and start llmtop again"
 	case !f.Attachable():
 		return cmp.Or(f.Why, f.State.String())
 	}

@@ -4,12 +4,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/llmtop/llmtop/runtime/discover"
-	"github.com/llmtop/llmtop/runtime/scrape/identify"
+	"github.com/llmtop/llmtop/runtime/source/discover"
+	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
 )
 
-// TestWhatCanBeWatched: an engine that wants a key can be with one; what may be none cannot.
-func TestWhatCanBeWatched(t *testing.T) {
+// TestBlocked checks that an engine that needs a key can be watched with one, and that a server that may not be an
+// engine cannot.
+func TestBlocked(t *testing.T) {
 	vllm := discover.Found{Kind: identify.VLLM, Address: "http://127.0.0.1:8000", How: discover.ByProcess}
 	with := func(change func(*discover.Found)) *discover.Found {
 		f := vllm
@@ -17,14 +18,14 @@ func TestWhatCanBeWatched(t *testing.T) {
 		return &f
 	}
 	for name, tt := range map[string]struct {
-		f         *discover.Found
-		key, says string // says "": it can
+		f            *discover.Found
+		key, message string // message "": can be watched
 	}{
 		"ready":          {&vllm, "", ""},
 		"locked":         {with(func(f *discover.Found) { f.State = discover.NeedsKey }), "", "LLMTOP_API_KEY"},
 		"unlocked":       {with(func(f *discover.Found) { f.State = discover.NeedsKey }), "secret", ""},
 		"wants a token":  {with(func(f *discover.Found) { f.State, f.How = discover.NeedsKey, discover.BySocket }), "secret", "--token-file"},
-		"maybe none":     {with(func(f *discover.Found) { f.State, f.Kind = discover.NeedsKey, "" }), "secret", "may be no engine"},
+		"maybe none":     {with(func(f *discover.Found) { f.State, f.Kind = discover.NeedsKey, "" }), "secret", "may not be an engine"},
 		"silent":         {with(func(f *discover.Found) { f.State, f.Why = discover.Silent, "it hangs" }), "", "it hangs"},
 		"not to be had":  {with(func(f *discover.Found) { f.State, f.Address = discover.Elsewhere, "" }), "", "not reachable"},
 		"still loading":  {with(func(f *discover.Found) { f.State = discover.Loading }), "", ""},
@@ -32,13 +33,13 @@ func TestWhatCanBeWatched(t *testing.T) {
 	} {
 		t.Setenv("LLMTOP_API_KEY", tt.key)
 		got := blocked(tt.f)
-		if (got == "") != (tt.says == "") || !strings.Contains(got, tt.says) {
-			t.Errorf("%s: %q, want %q", name, got, tt.says)
+		if (got == "") != (tt.message == "") || !strings.Contains(got, tt.message) {
+			t.Errorf("%s: %q, want %q", name, got, tt.message)
 		}
 	}
 }
 
-func TestCandidatesTellWhatIsKnown(t *testing.T) {
+func TestCandidates(t *testing.T) {
 	found := someEngines()
 	rows, notes := candidates(&found)
 	if len(rows) != 4 || len(notes) != 1 {
@@ -56,19 +57,20 @@ func TestCandidatesTellWhatIsKnown(t *testing.T) {
 	if rows[3].Name != "unknown" || rows[3].Blocked == "" {
 		t.Errorf("%+v", rows[3])
 	}
-	if words := nothingFound(found.Engines[3:]); !strings.Contains(words, "http://127.0.0.1:1234") {
-		t.Errorf("of what needs a key it says %q", words)
+	if words := builtinReason(found.Engines[3:]); !strings.Contains(words, "http://127.0.0.1:1234") {
+		t.Errorf("for a server that needs a key: %q", words)
 	}
 }
 
-// TestFlagsThatSayHowToRun: engines are not looked for where somebody has said how the built-in model should run, or without a terminal.
-func TestFlagsThatSayHowToRun(t *testing.T) {
+// TestDiscoverWanted checks that no engines are searched with a flag for running the built-in model, or without a
+// terminal.
+func TestDiscoverWanted(t *testing.T) {
 	root := newRootCommand()
-	s := starting{discover: discoverAll}
-	if s.looks(root.Flags(), &view{}) {
+	s := discoverFlags{discover: discoverAll}
+	if s.wanted(root.Flags(), &view{}) {
 		t.Error("engines are looked for without a terminal")
 	}
-	if err := (&starting{discover: "some"}).check(); err == nil {
+	if err := (&discoverFlags{discover: "some"}).check(); err == nil {
 		t.Error("--discover takes anything")
 	}
 	for flags, want := range map[string]bool{"": true, "--theme=light --fps=5": true, "--pace=3": false, "--record=x": false, "--discover=sockets": true, "-n 3": false} {
@@ -76,7 +78,7 @@ func TestFlagsThatSayHowToRun(t *testing.T) {
 		if err := root.ParseFlags(strings.Fields(flags)); err != nil {
 			t.Fatal(err)
 		}
-		if got := !aboutRun(root.Flags()); got != want {
+		if got := !hasRunFlag(root.Flags()); got != want {
 			t.Errorf("%q: looks: %t", flags, got)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// served starts an engine that is found in the usual folder, and returns when it listens.
+// served starts an engine in the folder of event sockets, and returns when it listens.
 func served(t *testing.T, path, address string) {
 	t.Helper()
 	args := []string{"serve"}
@@ -28,12 +28,12 @@ func served(t *testing.T, path, address string) {
 		_ = c.Process.Signal(syscall.SIGKILL)
 		_ = c.Wait()
 	})
-	if _, err := notes.Read(make([]byte, 1)); err != nil { // it says where it listens
+	if _, err := notes.Read(make([]byte, 1)); err != nil { // it prints where it listens
 		t.Fatal(err)
 	}
 }
 
-// bare starts llmtop without arguments, which looks at event sockets alone.
+// bare starts llmtop without arguments, with --discover sockets.
 func bare(t *testing.T, path string) *program {
 	t.Helper()
 	c := exec.Command(path)
@@ -41,7 +41,7 @@ func bare(t *testing.T, path string) *program {
 	return startCommand(t, 160, 45, c)
 }
 
-// TestStartWithoutEngines: the built-in model runs, and the screen says why.
+// TestStartWithoutEngines checks that the built-in model runs, and that the screen shows why.
 func TestStartWithoutEngines(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	path, err := binary()
@@ -49,7 +49,7 @@ func TestStartWithoutEngines(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := bare(t, path)
-	p.waitFor(t, "no engine was found on this machine")
+	p.waitFor(t, "no engine found on this machine")
 	p.waitFor(t, "llmtop demo MoE", "paced 40", "q quit")
 	p.keys(t, "q")
 	if code := p.exit(t); code != 0 {
@@ -57,7 +57,7 @@ func TestStartWithoutEngines(t *testing.T) {
 	}
 }
 
-// TestStartWithOneEngine: it is watched, and the screen says how to get the built-in model.
+// TestStartWithOneEngine checks that the engine is watched, and that the screen shows how to run the built-in model.
 func TestStartWithOneEngine(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	path, err := binary()
@@ -66,7 +66,7 @@ func TestStartWithOneEngine(t *testing.T) {
 	}
 	served(t, path, "")
 	p := bare(t, path)
-	p.waitFor(t, "the only engine found here", "--discover off")
+	p.waitFor(t, "the only engine found", "--discover off")
 	p.waitFor(t, "connected", "llmtop demo MoE")
 	p.keys(t, "q")
 	if code := p.exit(t); code != 0 {
@@ -74,7 +74,7 @@ func TestStartWithOneEngine(t *testing.T) {
 	}
 }
 
-// TestStartWithSeveralEngines: one of them, all of them or the built-in model can be chosen.
+// TestStartWithSeveralEngines checks that one of them, all of them or the built-in model can be chosen.
 func TestStartWithSeveralEngines(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("XDG_RUNTIME_DIR", dir)

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestFullDiskOnTheScreen: a disk that fills up ends the recording and nothing else; the screen says so, and what was recorded can be
-// replayed.
+// TestFullDiskOnTheScreen checks that a full disk ends only the recording, that the screen shows it, and that the
+// recording can be replayed.
 func TestFullDiskOnTheScreen(t *testing.T) {
 	path, err := binary()
 	if err != nil {
@@ -34,21 +34,21 @@ func TestFullDiskOnTheScreen(t *testing.T) {
 		}
 	}
 	kept := filepath.Join(t.TempDir(), "kept.llmtop")
-	copyFile(t, fmt.Sprintf("/proc/%d/root%s", p.cmd.Process.Pid, file), kept) // the disk goes with the program
+	copyFile(t, fmt.Sprintf("/proc/%d/root%s", p.cmd.Process.Pid, file), kept) // the disk ends with the program
 	p.keys(t, "q")
 	if code := p.exit(t); code != 1 {
 		t.Errorf("exit code %d", code)
 	}
 	p.waitFor(t, "llmtop: record to")
-	if said := strings.ReplaceAll(p.text(), "\n", ""); !strings.Contains(said, "no space left on device") {
-		t.Errorf("it says %s", strings.TrimSpace(said))
+	if shown := strings.ReplaceAll(p.text(), "\n", ""); !strings.Contains(shown, "no space left on device") {
+		t.Errorf("it prints %s", strings.TrimSpace(shown))
 	}
 	if requests := generated(t, kept); len(requests) == 0 {
-		t.Error("nothing was kept of the recording")
+		t.Error("the recording is empty")
 	}
 }
 
-// requestsDone reads from the screen how many requests have ended.
+// requestsDone returns the number of finished requests on the screen.
 func requestsDone(screen string) (n int) {
 	for at := range screen {
 		if k, err := fmt.Sscanf(screen[at:], " %d done", &n); k == 1 && err == nil {

@@ -21,31 +21,31 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/wire"
+	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/profiler/store"
-	"github.com/llmtop/llmtop/profiler/trace"
-	"github.com/llmtop/llmtop/runtime"
-	"github.com/llmtop/llmtop/runtime/native"
+	"github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/runtime/engine/native"
 	"github.com/llmtop/llmtop/ui"
 )
 
-// TestReplayedFramesEqualLiveOnes: the built-in engine is watched and recorded; at moments at which nothing happens, a replay of the
-// recording draws the same frame, cell by cell.
+// TestReplayedFramesEqualLiveOnes watches and records the built-in engine, and checks at quiet moments that a replay
+// draws the same frame, cell by cell.
 func TestReplayedFramesEqualLiveOnes(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "session.llmtop")
 	live := recorded(t, file)
-	rec, err := trace.Open(file)
+	rec, err := recording.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer rec.Close()
 	var s *store.Store
-	var player *trace.Player
+	var player *recording.Player
 	fresh := func() event.Sink {
 		s = store.New(store.Options{Now: player.Now, Wall: player.Wall})
 		return s
 	}
-	player, err = trace.NewPlayer(rec, trace.PlayOptions{
-		Codec: func() trace.Codec { return &wire.Codec{} }, Paused: true, Reset: fresh, Drain: func() { s.Snapshot() },
+	player, err = recording.NewPlayer(rec, recording.PlayOptions{
+		Codec: func() recording.Codec { return &wire.Codec{} }, Paused: true, Reset: fresh, Drain: func() { s.Snapshot() },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -63,13 +63,13 @@ func TestReplayedFramesEqualLiveOnes(t *testing.T) {
 		if err := player.SeekTime(want.Now); err != nil {
 			t.Fatal(err)
 		}
-		for player.Status().State == trace.Seeking {
+		for player.Status().State == recording.Seeking {
 			time.Sleep(time.Millisecond)
 		}
 		got := *s.Snapshot()
 		want := *want
 		want.Wall = rec.Wall(want.Now)         // the clock was read twice
-		want.Verdicts, got.Verdicts = nil, nil // which stay for a while, and so depend on the frames before
+		want.Verdicts, got.Verdicts = nil, nil // they stay for a while, and so depend on earlier frames
 		if diff := cmp.Diff(want, got, cmpopts.EquateNaNs(), cmp.Exporter(inPackage)); diff != "" {
 			t.Fatalf("moment %d (-live +replayed):\n%s", i, diff)
 		}
@@ -79,28 +79,28 @@ func TestReplayedFramesEqualLiveOnes(t *testing.T) {
 	}
 }
 
-// inPackage has fields compared that only their packages see.
+// inPackage makes cmp compare unexported fields.
 func inPackage(reflect.Type) bool { return true }
 
-// recorded has the built-in engine generate a few texts, and returns what was to be seen after each of them.
+// recorded generates a few texts with the built-in engine, and returns the snapshot after each.
 func recorded(t *testing.T, file string) (frames []*store.Snapshot) {
 	t.Helper()
-	clock := runtime.NewClock()
+	clock := engine.NewClock()
 	s := store.New(store.Options{Now: clock.Now, Wall: func() time.Time { return time.Unix(0, clock.Epoch()+int64(clock.Now())) }})
-	recorder, err := trace.Record(file, trace.RecordOptions{Codec: &wire.Codec{}, Now: clock.Now, Epoch: clock.Epoch(), Program: "test"})
+	recorder, err := recording.Record(file, recording.RecordOptions{Codec: &wire.Codec{}, Now: clock.Now, Epoch: clock.Epoch(), Program: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	load := func(_ context.Context, report func(runtime.LoadStage)) (runtime.Engine, error) {
+	load := func(_ context.Context, report func(engine.LoadStage)) (engine.Engine, error) {
 		return native.OpenDemo(native.Options{Threads: 1, Report: report})
 	}
-	engine := runtime.New(load, runtime.Options{Clock: clock, Sampler: native.NewSampler, Hooks: runtime.Hooks{Split: true, Experts: true}})
+	scheduler := engine.New(load, engine.Options{Clock: clock, Sampler: native.NewSampler, Hooks: engine.Hooks{Split: true, Experts: true}})
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error)
-	go func() { ended <- engine.Run(ctx, event.Tee{s, recorder}) }()
+	go func() { ended <- scheduler.Run(ctx, event.Tee{s, recorder}) }()
 	for i, prompt := range []string{"Call me Ishmael.", "And it came to pass", "whale (noun):"} {
-		h, err := engine.Submit(runtime.Request{
-			Text: prompt, MaxTokens: 60 + 40*i, IgnoreEOS: true, Params: runtime.Params{Seed: 7}, SendText: true, TopLogprobs: 2, Picks: i == 1, Group: prompt[:3],
+		h, err := scheduler.Submit(engine.Request{
+			Text: prompt, MaxTokens: 60 + 40*i, IgnoreEOS: true, Params: engine.Params{Seed: 7}, SendText: true, TopLogprobs: 2, Picks: i == 1, Group: prompt[:3],
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -115,13 +115,13 @@ func recorded(t *testing.T, file string) (frames []*store.Snapshot) {
 	if err := recorder.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if lost := recorder.Status().Lost; lost != (event.Lost{}) {
-		t.Fatalf("the recording lacks %v", lost)
+	if lost := recorder.Status().Dropped; lost != (event.Drops{}) {
+		t.Fatalf("the recording misses %v", lost)
 	}
 	return frames
 }
 
-// settled is what is to be seen once nothing happens any more.
+// settled returns the snapshot once nothing changes any more.
 func settled(s *store.Store) *store.Snapshot {
 	for v := s.Snapshot(); ; {
 		time.Sleep(250 * time.Millisecond)
@@ -133,7 +133,7 @@ func settled(s *store.Store) *store.Snapshot {
 	}
 }
 
-// drawn is the screen that shows a snapshot, but for its first line: that tells how many frames are drawn a second.
+// drawn returns the screen that shows a snapshot, without its first line, which has the frame rate.
 func drawn(t *testing.T, v *store.Snapshot) []string {
 	t.Helper()
 	const cols, rows = 200, 60
@@ -156,7 +156,7 @@ func drawn(t *testing.T, v *store.Snapshot) []string {
 	}()
 	p.waitFor(t, "llmtop", "quit")
 	screen := p.text()
-	for still := 0; still < 5; { // frames may come in pieces
+	for still := 0; still < 5; { // frames may arrive in pieces
 		time.Sleep(50 * time.Millisecond)
 		if next := p.text(); next != screen {
 			screen, still = next, 0
@@ -171,7 +171,7 @@ func drawn(t *testing.T, v *store.Snapshot) []string {
 	return strings.Split(screen, "\n")[1:]
 }
 
-// readRunes feeds what is drawn to the screen in whole characters: the halves of one that a read has cut in two would be drawn as none.
+// readRunes feeds the output to the screen in whole characters: a split one would be lost.
 func (p *program) readRunes() {
 	defer close(p.done)
 	in := bufio.NewReaderSize(p.tty, 64<<10)

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// engine serves the built-in model until the test ends, and returns its address.
-func engine(t *testing.T) string {
+// serveBuiltIn serves the built-in model until the test ends, and returns its address.
+func serveBuiltIn(t *testing.T) string {
 	t.Helper()
 	path, err := binary()
 	if err != nil {
@@ -34,7 +34,7 @@ func engine(t *testing.T) string {
 	return at
 }
 
-// generated are the requests of a recording that have ended, and their tokens.
+// generated returns the tokens of the finished requests of a recording.
 func generated(t *testing.T, file string) (out [][]int32) {
 	t.Helper()
 	path, err := binary()
@@ -65,9 +65,10 @@ func generated(t *testing.T, file string) (out [][]int32) {
 	return out
 }
 
-// TestTwoRecorders: one file has one recorder, the second is refused in one line; one run may have two, which record the same.
+// TestTwoRecorders checks that a file refuses a second recorder in one line, and that two recordings of a run are
+// equal.
 func TestTwoRecorders(t *testing.T) {
-	at, dir := engine(t), t.TempDir()
+	at, dir := serveBuiltIn(t), t.TempDir()
 	one, two := filepath.Join(dir, "one.llmtop"), filepath.Join(dir, "two.llmtop")
 	first := start(t, 160, 45, "attach", at, "--record", one)
 	first.waitFor(t, "connected", "REC")
@@ -94,7 +95,8 @@ func TestTwoRecorders(t *testing.T) {
 	}
 }
 
-// TestAttachFindsEngines in the folder of the user, also those that come later, and passes over what a dead one has left there.
+// TestAttachFindsEngines checks that attach finds the event sockets of the user, later ones included, and ignores those
+// of dead engines.
 func TestAttachFindsEngines(t *testing.T) {
 	path, err := binary()
 	if err != nil {
@@ -134,7 +136,7 @@ func TestAttachFindsEngines(t *testing.T) {
 	p := startCommand(t, 160, 45, attach)
 	p.waitFor(t, "connected", "llmtop demo MoE")
 	serve()
-	p.waitFor(t, "1/2 unix:") // the first of two is on the screen
+	p.waitFor(t, "1/2 unix:") // the first of two
 	p.keys(t, "q")
 	if code := p.exit(t); code != 0 {
 		t.Errorf("exit code %d", code)

@@ -9,74 +9,75 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/profiler/store"
-	"github.com/llmtop/llmtop/profiler/trace"
-	"github.com/llmtop/llmtop/runtime"
-	"github.com/llmtop/llmtop/runtime/otlp"
+	"github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/runtime/source/otlp"
 )
 
-// traces is what a command is told about the traces that servers send.
-type traces struct {
-	at string // "": none are taken
+// traceFlags are the flags that receive traces of servers.
+type traceFlags struct {
+	at string // "": off
 }
 
-func (t *traces) bind(set *pflag.FlagSet) {
-	set.StringVar(&t.at, "otlp", "", "take the traces that servers send to http://HOST:PORT/v1/traces, for example 127.0.0.1:4318")
+func (t *traceFlags) bind(set *pflag.FlagSet) {
+	set.StringVar(&t.at, "otlp", "", "receive OpenTelemetry traces of servers at http://`HOST:PORT`/v1/traces")
 }
 
-func (t *traces) check() error {
+func (t *traceFlags) check() error {
 	if t.at == "" {
 		return nil
 	}
 	if _, err := net.ResolveTCPAddr("tcp", t.at); err != nil {
-		return usagef("--otlp %q: write HOST:PORT", t.at)
+		return usagef("--otlp %q: must be HOST:PORT", t.at)
 	}
 	return nil
 }
 
-// before is how long before it begins a session may be told of: of the load of a model, and of requests that ran on.
-const before = time.Hour
+// traceBacklog is how long before the start of a session its events may begin: the load of a model, and running
+// requests.
+const traceBacklog = time.Hour
 
-// clock is the one of a session that takes traces.
-func (t *traces) clock() runtime.Clock {
+// clock returns the clock of a session, which starts earlier if it receives traces.
+func (t *traceFlags) clock() engine.Clock {
 	if t.at == "" {
-		return runtime.NewClock()
+		return engine.NewClock()
 	}
-	return runtime.NewClockSince(before)
+	return engine.NewClockSince(traceBacklog)
 }
 
-// open begins to listen.
-func (t *traces) open(secret string, clock runtime.Clock) (*otlp.Receiver, error) {
-	receiver, err := otlp.New(otlp.Options{Listen: t.at, Token: secret, Clock: clock})
+// open starts to listen.
+func (t *traceFlags) open(secret string, allow []string, clock engine.Clock) (*otlp.Receiver, error) {
+	receiver, err := otlp.New(otlp.Options{Listen: t.at, Token: secret, Allow: allow, Clock: clock})
 	switch {
 	case errors.Is(err, otlp.ErrToken):
-		return nil, usagef("%w: give --token-file, or listen at 127.0.0.1", err)
+		return nil, usagef("%w: add --token-file FILE, or listen at 127.0.0.1", err)
 	case err != nil:
 		return nil, usageError{err}
 	}
 	return receiver, nil
 }
 
-// addTraces begins to take traces, as an engine among the others.
+// addTraces adds the receiver of traces as an engine.
 func (a *attached) addTraces(ctx context.Context) error {
-	receiver, err := a.opt.traces.open(a.token, a.clock)
+	receiver, err := a.opt.traces.open(a.token, a.opt.exports.allow, a.clock)
 	if err != nil {
 		return err
 	}
 	at := receiver.Address()
 	s := a.session(at, store.Options{Now: a.clock.Now, Targets: a.opt.targets})
-	a.alerts.over(s, a.called(at))
-	if err := a.record(s, trace.Source{Name: at}); err != nil {
+	a.alerts.watch(s, a.alertName(at))
+	if err := a.record(s, recording.EngineEntry{Name: at}); err != nil {
 		return errors.Join(err, receiver.Close())
 	}
-	s.add("receive traces", because(a.opt.note, receiver.Run))
+	s.add("receive traces", withReason(a.opt.note, receiver.Run))
 	if a.opt.headless {
-		a.machine.add("", selfOnly{s.sink}) // what llmtop itself takes is in the report
+		a.machine.add("", selfOnly{s.sink}) // the report includes llmtop's own usage
 		fmt.Fprintf(a.opt.notes, "listening: %s\n", at)
 	}
 	a.group.Go(func() error { return a.watch(ctx, s, at) })
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.engines = append(a.engines, engine{at: at, session: s, elsewhere: true})
+	a.engines = append(a.engines, attachedEngine{at: at, session: s, hostUnknown: true})
 	return nil
 }

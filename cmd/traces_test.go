@@ -13,9 +13,9 @@ import (
 	"testing"
 )
 
-// TestTracesBecomeAReport runs the command as a user does, sends it what vLLM sends, and reads the report and the recording.
+// TestTracesBecomeAReport receives traces like those of vLLM, and reads the report and the recording.
 func TestTracesBecomeAReport(t *testing.T) {
-	body, err := os.ReadFile(filepath.Join("..", "runtime", "otlp", "testdata", "vllm_otlp_request.json"))
+	body, err := os.ReadFile(filepath.Join("..", "runtime", "source", "otlp", "testdata", "vllm_otlp_request.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,10 +8,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is set by the release build.
+// version is set by release builds.
 var version = ""
 
-// versionString is the release's version, or what the Go toolchain recorded of the build.
+// versionString returns the version of the release, or what the Go toolchain recorded of the build.
 func versionString() string {
 	if version != "" {
 		return version
@@ -27,7 +27,7 @@ func newVersionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version, the Go toolchain and the platform",
-		Args:  cobra.NoArgs,
+		Args:  refuseArgs,
 		Run: func(c *cobra.Command, _ []string) {
 			fmt.Fprintf(c.OutOrStdout(), "llmtop %s %s %s/%s\n",
 				versionString(), goruntime.Version(), goruntime.GOOS, goruntime.GOARCH)

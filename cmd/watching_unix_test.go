@@ -10,20 +10,20 @@ import (
 	"testing"
 	"time"
 
-	"github.com/llmtop/llmtop/runtime/peer"
+	"github.com/llmtop/llmtop/runtime/source/peer"
 )
 
-// newFarm starts so many servers that tell 30 kB of vLLM's metrics each.
+// newFarm starts n servers with 30 kB of vLLM metrics each.
 func newFarm(tb testing.TB, n int) *peer.Farm {
 	tb.Helper()
-	text, err := os.ReadFile("../runtime/scrape/gather/testdata/vllm.txt")
+	text, err := os.ReadFile("../runtime/source/scrape/gather/testdata/vllm.txt")
 	if err != nil {
 		tb.Fatal(err)
 	}
 	return peer.NewFarm(tb, string(text), n)
 }
 
-// eventually waits until something is so.
+// eventually waits for a condition.
 func eventually(tb testing.TB, what string, so func() bool) {
 	tb.Helper()
 	for end := time.Now().Add(2 * time.Minute); !so(); time.Sleep(10 * time.Millisecond) {
@@ -33,7 +33,7 @@ func eventually(tb testing.TB, what string, so func() bool) {
 	}
 }
 
-// ailing are the servers of a farm, of which every other one is down in a way of its own.
+// ailing are the servers of a farm, half of which are down in different ways.
 type ailing struct {
 	*peer.Farm
 	well, down []*peer.Farmed
@@ -53,22 +53,22 @@ func newAiling(t *testing.T, n int) (c ailing) {
 	return c
 }
 
-// told is how often those that are well have told their metrics.
-func (c ailing) told() (sum, least int) {
-	least = c.well[0].Told()
+// polled returns how often the metrics of the healthy servers were read: the sum and the minimum.
+func (c ailing) polled() (sum, least int) {
+	least = c.well[0].Answered()
 	for _, s := range c.well {
-		sum, least = sum+s.Told(), min(least, s.Told())
+		sum, least = sum+s.Answered(), min(least, s.Answered())
 	}
 	return sum, least
 }
 
-// reasons are what a row says of why, in the order of the manners.
-var reasons = [...]string{"connection refused", "does not answer in time", "does not answer in time", "answers 500: CUDA error: out of memory", "broke off"}
+// reasons are the reasons in a row of the table, in the order of the kinds of failure.
+var reasons = [...]string{"connection refused", "no response in time", "no response in time", "HTTP 500: CUDA error: out of memory", "response truncated"}
 
-// sinceWhen is how a row says that a server is down.
+// sinceWhen matches how long a server has been down.
 var sinceWhen = regexp.MustCompile(`DISCONNECTED \d\d:\d\d:\d\d`)
 
-// row is the line of the screen that names a server, "" if there is none.
+// row returns the line of the screen with a server, "" if there is none.
 func row(screen string, s *peer.Farmed) string {
 	for line := range strings.Lines(screen) {
 		if strings.Contains(line, s.URL+" ") {
@@ -78,15 +78,16 @@ func row(screen string, s *peer.Farmed) string {
 	return ""
 }
 
-// TestHalfOfTwoHundredServersAreDown: they refuse, hang, trickle, fail and break off. The screen goes on, and names them with the time since when; those that
-// are well are asked as if they were alone; nobody is asked again before he has answered; and nothing is left at the end.
+// TestHalfOfTwoHundredServersAreDown makes servers refuse, hang, trickle, fail and break off. The screen shows them
+// with the time and reason; healthy servers are polled as if they were alone; no server is polled again before it has
+// answered; and nothing leaks.
 func TestHalfOfTwoHundredServersAreDown(t *testing.T) {
 	c := newAiling(t, 200)
 	p := start(t, 200, 130, append([]string{"attach", "--interval", "500ms"}, c.URLs()...)...)
 	p.waitFor(t, "200 engines")
 	p.keys(t, "7/disconnected\r")
 	p.waitFor(t, "100 of 200 replicas")
-	eventually(t, "the screen names those that are down, with the time since when and why", func() bool { // a frame comes in pieces
+	eventually(t, "the screen names those that are down, with the time since when and why", func() bool { // a frame arrives in pieces
 		shown := p.text()
 		for i, s := range c.down {
 			if line := row(shown, s); !sinceWhen.MatchString(line) || !strings.Contains(line, reasons[i%len(reasons)]) {
@@ -98,17 +99,17 @@ func TestHalfOfTwoHundredServersAreDown(t *testing.T) {
 	p.keys(t, "\x1b")
 	p.waitFor(t, "200 replicas, by")
 	frames := p.count()
-	polls, _ := c.told()
-	eventually(t, "all that are well have told often", func() bool { _, least := c.told(); return least >= 20 })
-	now, _ := c.told()
-	if frames, polls := p.count()-frames, now-polls; frames < polls/100 { // five times as many while there is time for all of them
+	polls, _ := c.polled()
+	eventually(t, "all healthy servers were polled often", func() bool { _, least := c.polled(); return least >= 20 })
+	now, _ := c.polled()
+	if frames, polls := p.count()-frames, now-polls; frames < polls/100 { // five times as many if the machine is fast enough
 		t.Errorf("%d frames while %d answers came", frames, polls)
 	}
 	for i, s := range c.Servers {
 		if conns, questions := s.Most(); conns > 2 || questions > 1 {
 			t.Errorf("%s had %d connections and %d questions at a time", s.URL, conns, questions)
 		}
-		if i%2 == 1 && s.Asked() > 20 { // by then each of those that are well has been asked that often at least
+		if i%2 == 1 && s.Asked() > 20 { // each healthy server was polled at least that often
 			t.Errorf("%s is down and was asked %d times", s.URL, s.Asked())
 		}
 	}

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Makes docs/demo.cast and docs/demo.svg: a real run of the built-in model, on which docs/demo.toml is performed. Takes as long as the demo
-# lasts, half a minute, and needs Go alone:
+# Creates docs/demo.cast and docs/demo.svg: a real run of the built-in model, controlled by docs/demo.toml. Takes half a minute, the length
+# of the demo, and needs only Go:
 #
 #	scripts/demo.sh
 #
-# The numbers in it are those of the machine that it runs on.
+# The numbers are those of the machine on which it runs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scratch=$(mktemp -d)

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Installs the openai client for Node.js into a cache folder, and prints the shell line that tells the tests of the proxy where it is:
+# Installs the openai client for Node.js into a cache folder, and prints the shell line that sets its location for the proxy tests:
 #
 #	eval "$(scripts/openai.sh)"
-#	go test ./runtime/proxy -run OpenAIClient -v
+#	go test ./runtime/source/proxy -run OpenAIClient -v
 #
-# It is fetched by the npm client from whatever registry that is set up for, and compared with the hash that is pinned here. Needs npm.
+# It is fetched with npm from the configured registry, and verified with the hash pinned here. Needs npm.
 set -euo pipefail
 
 version=7.57.0
@@ -16,7 +16,7 @@ if [ ! -d "$folder/node_modules/openai" ]; then
 	npm install --prefix "$folder" --ignore-scripts --omit=peer --no-audit --no-fund --loglevel=error "openai@$version" >&2
 fi
 grep -qF "\"integrity\": \"$hash\"" "$folder/package-lock.json" || {
-	echo "openai $version in $folder is not the one that is pinned: remove the folder" >&2
+	echo "openai $version in $folder does not match the pinned hash: remove the folder" >&2
 	exit 1
 }
 echo "export LLMTOP_OPENAI_CLIENT='$folder'"

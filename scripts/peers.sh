@@ -1,23 +1,22 @@
 #!/usr/bin/env bash
-# Installs the real programs that llmtop is tested with into a cache folder, and prints the shell lines that tell the tests
-# where they are:
+# Installs the programs that llmtop is tested with into a cache folder, and prints the shell lines that set their locations for the tests:
 #
-#	eval "$(scripts/peers.sh)"                       # all of them: a quarter of an hour on two cores, then from the cache
-#	eval "$(scripts/peers.sh llamacpp prometheus)"   # some of them
-#	go test -v -run Absent ./runtime/peer            # what is there, and what is not
+#	eval "$(scripts/peers.sh)"                       # all: 15 minutes on two cores, then from the cache
+#	eval "$(scripts/peers.sh llamacpp prometheus)"   # only some
+#	go test -v -run Absent ./runtime/source/peer            # lists what is installed and what is missing
 #
 # llamacpp      llama.cpp's libraries, as llmtop itself installs them. Needs npm.
 # llama-server  llama-server and llama-quantize, built from the source in the npm package node-llama-cpp. Needs npm, git, a C++ compiler,
 #               cmake and ninja; the last two are installed from Debian where that is possible.
-# llama-bench   llama-bench of the same source, linked with the libraries that llmtop loads: builds of other compilers differ in speed.
+# llama-bench   llama-bench of the same source, linked with the libraries that llmtop loads, because builds with other compilers differ in speed.
 #               Needs llamacpp and a C++ compiler.
 # ollama        Ollama, built by go install, with that llama-server as the engine it starts. Needs a C compiler.
-# prometheus    that of the PATH, or Debian's, unpacked into the cache folder and not installed.
-# libzmq        that of the system, or Debian's with what it needs, unpacked likewise.
+# prometheus    from the PATH, or Debian's package, unpacked into the cache folder but not installed.
+# libzmq        from the system, or Debian's package with its dependencies, also unpacked.
 # openai        the openai client for Node.js (scripts/openai.sh). Needs npm.
 #
-# Whatever is fetched comes through the ordinary clients and their settings, and is compared with the hash pinned here. A part that
-# cannot be had is named with its reason, the others are installed all the same, and the exit code is 1.
+# Downloads use the ordinary clients with their settings, and are verified with the hashes pinned here. If a part cannot be installed, the
+# reason is printed, the other parts are still installed, and the exit code is 1.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -32,7 +31,7 @@ ollama_sum=h1:eBW81lwwaxeIDaw9U17xbqpttik6QBn7sVavoRfzyqk=
 say() { echo "peers: $*" >&2; }
 note() { echo "export $1='$2'"; }
 
-# logged FILE WHAT COMMAND...: runs a command whose output goes to a file; if it fails, the end of that is told.
+# logged FILE WHAT COMMAND...: runs a command with its output in a file; if it fails, prints the end of the file.
 logged() {
 	local file=$1 what=$2
 	shift 2
@@ -72,7 +71,7 @@ get_llamacpp() {
 	note LLMTOP_LLAMA_DIR "$dir"
 }
 
-# The build is for this processor, so that it is as fast as what llmtop loads: another processor gets a folder of its own.
+# The build is for this CPU, so that it is as fast as the libraries that llmtop loads: another CPU gets its own folder.
 processor=$( (grep -m1 '^flags' /proc/cpuinfo || uname -m) 2>/dev/null | cksum | cut -d' ' -f1)
 server=$cache/llama-server-$source_version-$processor
 
@@ -85,7 +84,7 @@ source_of_llama() {
 	have npm git c++ sha512sum && mkdir -p "$work" || return 1
 	logged "$cache/llama-fetch.log" "fetch node-llama-cpp" \
 		npm pack "node-llama-cpp@$source_version" --pack-destination "$work" --loglevel=error || return 1
-	echo "$source_sha512  $tgz" | sha512sum --check --quiet >&2 || { say "$tgz is not the one that is pinned"; return 1; }
+	echo "$source_sha512  $tgz" | sha512sum --check --quiet >&2 || { say "$tgz does not match the pinned hash"; return 1; }
 	tar -C "$work" -xzf "$tgz" package/llama/gitRelease.bundle || return 1
 	rm -rf "$work/clone" && git -c advice.detachedHead=false clone -q "$work/package/llama/gitRelease.bundle" "$work/clone" && mv "$work/clone" "$work/src"
 }
@@ -99,7 +98,7 @@ get_llama_server() {
 
 build_server() {
 	local program
-	say "building llama-server; $cache/llama-build.log tells how far it is"
+	say "building llama-server; progress is in $cache/llama-build.log"
 	logged "$cache/llama-configure.log" "configure llama.cpp" cmake -S "$work/src" -B "$work/out" -G Ninja -DCMAKE_BUILD_TYPE=Release \
 		-DBUILD_SHARED_LIBS=OFF -DLLAMA_BUILD_UI=OFF -DLLAMA_USE_PREBUILT_UI=OFF -DLLAMA_OPENSSL=OFF -DLLAMA_BUILD_TESTS=OFF \
 		-DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_APP=OFF -DGGML_CCACHE=OFF || return 1

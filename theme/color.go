@@ -1,5 +1,5 @@
-// Package theme holds what things look like: roles, the palettes that colour them, the terminal's colour profile and the
-// glyph sets. It knows nothing of metrics or panes.
+// Package theme defines the look of the screen: roles, palettes, the terminal's colour profile and glyph sets. It does
+// not depend on metrics or panes.
 package theme
 
 import (
@@ -7,15 +7,15 @@ import (
 	"strconv"
 )
 
-// RGB is one colour in sRGB, 8 bits a channel.
+// RGB is a colour in sRGB, 8 bits per channel.
 type RGB struct{ R, G, B uint8 }
 
-// RGBA makes RGB an image/color.Color.
+// RGBA implements image/color.Color.
 func (c RGB) RGBA() (r, g, b, a uint32) {
 	return uint32(c.R) * 0x101, uint32(c.G) * 0x101, uint32(c.B) * 0x101, 0xffff
 }
 
-// hex reads "#rrggbb"; it is for the constants of this package, so anything else is a bug and panics.
+// hex parses "#rrggbb". It is only used for constants of this package and panics on anything else.
 func hex(s string) RGB {
 	v, err := strconv.ParseUint(s[1:], 16, 24)
 	if err != nil || len(s) != 7 {
@@ -24,7 +24,7 @@ func hex(s string) RGB {
 	return RGB{uint8(v >> 16), uint8(v >> 8), uint8(v)}
 }
 
-// linear is one sRGB channel as linear light, 0..1 (WCAG 2.2, relative luminance).
+// linear converts an sRGB channel to linear light, 0..1 (WCAG 2.2, relative luminance).
 func linear(v uint8) float64 {
 	c := float64(v) / 255
 	if c <= 0.04045 {
@@ -33,24 +33,24 @@ func linear(v uint8) float64 {
 	return math.Pow((c+0.055)/1.055, 2.4)
 }
 
-// Luminance is the relative luminance of WCAG 2.2, 0..1.
+// Luminance returns the relative luminance of WCAG 2.2, 0..1.
 func (c RGB) Luminance() float64 {
 	return 0.2126*linear(c.R) + 0.7152*linear(c.G) + 0.0722*linear(c.B)
 }
 
-// Contrast is the contrast ratio of WCAG 2.2, 1..21. Text needs 4.5 (AA), graphics 3.
+// Contrast returns the contrast ratio of WCAG 2.2, 1..21. Text needs 4.5 (AA), graphics 3.
 func Contrast(a, b RGB) float64 {
 	la, lb := a.Luminance(), b.Luminance()
 	return (max(la, lb) + 0.05) / (min(la, lb) + 0.05)
 }
 
-// mix is a point between a (t=0) and b (t=1).
+// mix interpolates between a (t=0) and b (t=1).
 func mix(a, b RGB, t float64) RGB {
 	ch := func(x, y uint8) uint8 { return uint8(math.Round(float64(x) + (float64(y)-float64(x))*t)) }
 	return RGB{ch(a.R, b.R), ch(a.G, b.G), ch(a.B, b.B)}
 }
 
-// ramp spreads stops evenly over n colours.
+// ramp interpolates n colours evenly through stops.
 func ramp(n int, stops ...RGB) []RGB {
 	out := make([]RGB, n)
 	for i := range out {

@@ -1,6 +1,6 @@
 package theme
 
-// Glyphs are the characters that pictures are made of. Every one is one cell wide.
+// Glyphs are the characters that the screen is drawn with. Each is one cell wide.
 type Glyphs struct {
 	ASCII bool
 
@@ -8,10 +8,10 @@ type Glyphs struct {
 	TopLeft, TopRight, BottomLeft, BottomRight, Horizontal, Vertical rune
 	TeeLeft, TeeRight                                                rune
 
-	Eighths [9]rune // a column filled from below, 0/8 to 8/8
-	Block   rune    // a full cell
-	Bar     rune    // a cell of a bar, with a gap to the row above
-	Gauge   rune    // a cell of a gauge
+	Eighths [9]rune // column filled from below, 0/8 to 8/8
+	Block   rune    // full cell
+	Bar     rune    // cell of a bar, with a gap to the row above
+	Gauge   rune    // cell of a gauge
 	Upper   rune    // upper half block
 	Shades  []rune  // empty to full, for heat without colour
 	Track   rune    // the empty part of a gauge
@@ -24,8 +24,8 @@ type Glyphs struct {
 	Target                              rune // mark on a bar
 	Cursor, Ellipsis, Arrow, Bullet     rune
 	Cold, Cut                           rune
-	Up, Down                            rune // the order of a column: smallest or largest first
-	Play, Thick                         rune // of a replay; Thick is the part of its line that is over
+	Up, Down                            rune // sort order of a column: smallest or largest first
+	Play, Thick                         rune // replay; Thick draws the played part of its line
 	Times                               string
 	Spinner                             []rune
 }
@@ -45,7 +45,7 @@ var Unicode = &Glyphs{
 	Spinner: []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"),
 }
 
-// Plain is the ASCII glyph set, for fonts and locales without more.
+// Plain is the ASCII glyph set, for fonts and locales without Unicode.
 var Plain = &Glyphs{
 	ASCII:   true,
 	TopLeft: '+', TopRight: '+', BottomLeft: '+', BottomRight: '+', Horizontal: '-', Vertical: '|',

@@ -1,7 +1,7 @@
 package theme
 
-// Palette gives every role a colour: RGB for terminals that have it, and an index for those with 16 colours, whose actual
-// colours are the user's own.
+// Palette maps every role to a colour: RGB, and an index for terminals with 16 colours, whose actual colours the user
+// has configured.
 type Palette struct {
 	Name string
 	rgb  [NumRoles]RGB
@@ -9,13 +9,13 @@ type Palette struct {
 	Dark bool
 }
 
-// RGB is the colour of a role in terminals that show it exactly.
+// RGB returns the colour of a role.
 func (p *Palette) RGB(r Role) RGB { return p.rgb[r] }
 
-// Palettes are the themes in the order in which the key cycles through them.
+// Palettes returns the themes in the order in which the theme key cycles through them.
 func Palettes() []*Palette { return palettes }
 
-// ByName finds a theme; false if there is none of that name.
+// ByName returns the theme with a name, or false if absent.
 func ByName(name string) (*Palette, bool) {
 	for _, p := range palettes {
 		if p.Name == name {
@@ -25,7 +25,7 @@ func ByName(name string) (*Palette, bool) {
 	return nil, false
 }
 
-// Names are the names of all themes.
+// Names returns the names of all themes.
 func Names() []string {
 	var out []string
 	for _, p := range palettes {
@@ -36,7 +36,8 @@ func Names() []string {
 
 var palettes = []*Palette{dark(), light(), contrast(), colourBlind()}
 
-// build lays out a palette: colours by role from Background to SeriesWrite, areas made from them, then the heat ramp through the stops.
+// build makes a palette: colours by role from Background to SeriesWrite, area colours derived from them, then the heat
+// ramp through stops.
 func build(name string, isDark bool, roles [AreaDecode]string, stops []string, ansi [Heat0]uint8, ansiHeat []uint8) *Palette {
 	p := &Palette{Name: name, Dark: isDark}
 	for i, s := range roles {
@@ -56,7 +57,7 @@ func build(name string, isDark bool, roles [AreaDecode]string, stops []string, a
 	return p
 }
 
-// ansiDark and ansiLight are the 16-colour indices by role; states keep apart by hue and glyph.
+// ansiDark and ansiLight are the 16-colour indices by role; states differ by hue and glyph.
 var (
 	ansiDark = [Heat0]uint8{
 		Background: 0, Border: 8, BorderFocus: 14, Title: 15, Text: 7, Dim: 8, Data: 15, Accent: 14,
@@ -104,7 +105,7 @@ func light() *Palette {
 		ansiLight, heatLight16)
 }
 
-// contrast: pure black and the strongest colours, every word at 7:1 or better.
+// contrast: pure black and the strongest colours, all text at 7:1 or better.
 func contrast() *Palette {
 	return build("contrast", true, [AreaDecode]string{
 		Background: "#000000", Border: "#8a8a8a", BorderFocus: "#ffff00", Title: "#ffffff", Text: "#ffffff", Dim: "#c8c8c8",

@@ -7,10 +7,10 @@ import (
 	"github.com/charmbracelet/colorprofile"
 )
 
-// Profile is what colours the terminal shows.
+// Profile is the colour support of the terminal.
 type Profile uint8
 
-// The profiles, poorest first.
+// The profiles, fewest colours first.
 const (
 	NoColour Profile = iota
 	Colours16
@@ -19,10 +19,10 @@ const (
 	NumProfiles
 )
 
-// String is the profile's name in golden files and messages.
+// String returns the profile's name for golden files and messages.
 func (p Profile) String() string { return [...]string{"none", "16", "256", "truecolor"}[p] }
 
-// Detect asks the output and the environment (NO_COLOR, CLICOLOR, COLORTERM, TERM and their like) what is shown.
+// Detect determines the profile from the output and the environment (NO_COLOR, CLICOLOR, COLORTERM, TERM and others).
 func Detect(out io.Writer, env []string) Profile {
 	switch colorprofile.Detect(out, env) {
 	case colorprofile.TrueColor:
@@ -36,15 +36,15 @@ func Detect(out io.Writer, env []string) Profile {
 	}
 }
 
-// Terminal is the same profile as the screen library names it.
+// Terminal returns the profile as the terminal library names it.
 func (p Profile) Terminal() colorprofile.Profile {
 	return [...]colorprofile.Profile{
 		colorprofile.ASCII, colorprofile.ANSI, colorprofile.ANSI256, colorprofile.TrueColor,
 	}[p]
 }
 
-// PlainFont reports whether the environment cannot be trusted with anything but ASCII: the locale is C, POSIX or names a
-// character set other than UTF-8, or the terminal is a bare console. Without a locale (containers, Windows) it is trusted.
+// PlainFont reports whether to use ASCII only: the locale is C, POSIX or names a character set other than UTF-8, or the
+// terminal is a bare console. Without a locale (containers, Windows) it returns false.
 func PlainFont(env []string) bool {
 	get := func(name string) string {
 		for i := len(env) - 1; i >= 0; i-- {

@@ -1,6 +1,6 @@
 package theme
 
-// Role is what a colour is for. Panes name roles, palettes give them colours.
+// Role is the purpose of a colour. Panes use roles, palettes map them to colours.
 type Role uint8
 
 // HeatLevels is the number of steps of the heat ramp.
@@ -14,14 +14,14 @@ const (
 	Title
 	Text
 	Dim
-	Data // the brightest: the numbers themselves
+	Data // brightest: the numbers
 	Accent
 	Good
 	Watch
 	Bad
-	OnBadge // text on Accent, Good, Watch or Bad as a background
+	OnBadge // text on a background of Accent, Good, Watch or Bad
 	Select  // background of a selected row
-	Track   // the empty part of a gauge
+	Track   // empty part of a gauge
 	PartLoad
 	PartQueue
 	PartTokenize
@@ -43,7 +43,7 @@ const (
 	NumRoles    = Heat0 + HeatLevels
 )
 
-// Heat is the role of a share of the scale, clamped to 0..1.
+// Heat returns the role for a share of the scale, clamped to 0..1.
 func Heat(share float64) Role {
 	if !(share > 0) {
 		return Heat0
@@ -51,7 +51,7 @@ func Heat(share float64) Role {
 	return Heat0 + Role(min(share, 1)*(HeatLevels-1)+0.5)
 }
 
-// TextRoles are the roles that words are written in on Background; each meets WCAG AA there.
+// TextRoles returns the roles of text on Background. Each meets WCAG AA there.
 func TextRoles() []Role {
 	return []Role{
 		Title, Text, Dim, Data, Accent, Good, Watch, Bad,
@@ -59,12 +59,12 @@ func TextRoles() []Role {
 	}
 }
 
-// PartRoles are the roles of the TTFT components, in drawing order.
+// PartRoles returns the roles of the TTFT components in drawing order.
 func PartRoles() []Role {
 	return []Role{
 		PartLoad, PartQueue, PartTokenize, PartEmbed, PartPrompt, PartFirst, PartToDevice, PartFromDevice, PartOther,
 	}
 }
 
-// BadgeRoles are the backgrounds that OnBadge is written on.
+// BadgeRoles returns the backgrounds for OnBadge.
 func BadgeRoles() []Role { return []Role{Accent, Good, Watch, Bad} }

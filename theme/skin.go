@@ -6,7 +6,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// Skin is a palette as one terminal shows it: the SGR parameters of every role, ready to be copied.
+// Skin is a palette prepared for one terminal: the SGR parameters of every role.
 type Skin struct {
 	Palette *Palette
 	Profile Profile
@@ -27,29 +27,29 @@ func NewSkin(p *Palette, profile Profile, g *Glyphs) *Skin {
 	return s
 }
 
-// readable is the role that words on a background are read best in.
+// readable returns the more readable of OnBadge and Data on a background.
 func (p *Palette) readable(bg Role, profile Profile) Role {
-	on := p.Shown(bg, profile)
-	if Contrast(p.Shown(OnBadge, profile), on) > Contrast(p.Shown(Data, profile), on) {
+	back := p.Shown(bg, profile)
+	if Contrast(p.Shown(OnBadge, profile), back) > Contrast(p.Shown(Data, profile), back) {
 		return OnBadge
 	}
 	return Data
 }
 
-// OnHeat is the role for words on a level of the heat ramp.
+// OnHeat returns the role for text on a level of the heat ramp.
 func (s *Skin) OnHeat(level Role) Role { return s.onHeat[level-Heat0] }
 
-// Foreground and Background are SGR parameters without the escape, "" in a profile without colour.
+// Foreground returns the SGR parameters of a role without the escape, "" in a profile without colour.
 func (s *Skin) Foreground(r Role) string { return s.fg[r] }
 
 // Background is like Foreground, for the cell's background.
 func (s *Skin) Background(r Role) string { return s.bg[r] }
 
-// Colour reports whether there is any colour to tell things apart by.
+// Colour reports whether the terminal shows colours.
 func (s *Skin) Colour() bool { return s.Profile != NoColour }
 
-// Shown is the colour that a terminal of this profile draws for a role, with the customary values of the 16 and 256
-// colour tables; tests measure contrast with it.
+// Shown returns the colour that a terminal of this profile displays for a role, with the usual values of the 16- and
+// 256-colour tables. Tests use it to measure contrast.
 func (p *Palette) Shown(r Role, profile Profile) RGB {
 	switch profile {
 	case TrueColour:
@@ -81,7 +81,7 @@ func (p *Palette) sgr(r Role, profile Profile, back bool) string {
 	}
 }
 
-// basic is the SGR parameter of one of the 16 colours.
+// basic returns the SGR parameter of one of the 16 colours.
 func basic(i int, back bool) string {
 	base := 30
 	if i >= 8 {

@@ -9,7 +9,7 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// Words on their background need 4.5:1 (WCAG 2.2 AA), graphics 3:1 where the terminal shows the palette's own colours.
+// Text needs 4.5:1 on its background (WCAG 2.2 AA), graphics 3:1 where the terminal shows the palette's own colours.
 func TestTextMeetsWCAG(t *testing.T) {
 	for _, p := range Palettes() {
 		for profile := Colours16; profile < NumProfiles; profile++ {
@@ -33,14 +33,14 @@ func TestTextMeetsWCAG(t *testing.T) {
 	}
 }
 
-// Words can be read on every level of the heat ramp.
-func TestWordsOnHeat(t *testing.T) {
+// Text is readable on every level of the heat ramp.
+func TestTextOnHeat(t *testing.T) {
 	for _, p := range Palettes() {
 		for profile := Colours256; profile < NumProfiles; profile++ {
 			s := NewSkin(p, profile, Unicode)
 			for level := Heat0; level < NumRoles; level++ {
 				if got := Contrast(p.Shown(s.OnHeat(level), profile), p.Shown(level, profile)); got < 4 {
-					t.Errorf("%s %s: words on heat level %d are %.2f:1", p.Name, profile, level-Heat0, got)
+					t.Errorf("%s %s: text on heat level %d is %.2f:1", p.Name, profile, level-Heat0, got)
 				}
 			}
 		}
@@ -57,13 +57,13 @@ func TestContrastOfKnownPairs(t *testing.T) {
 	}
 }
 
-// The heat ramp must get steadily lighter (dark themes) or darker (light): that is what makes it readable.
+// The heat ramp must get steadily lighter (dark themes) or darker (light themes) to be readable.
 func TestHeatIsMonotonic(t *testing.T) {
 	for _, p := range Palettes() {
 		for i := Heat0 + 1; i < NumRoles; i++ {
 			a, b := p.rgb[i-1].Luminance(), p.rgb[i].Luminance()
 			if p.Dark && b < a || !p.Dark && b > a {
-				t.Errorf("%s: heat level %d turns back (%.4f after %.4f)", p.Name, i-Heat0, b, a)
+				t.Errorf("%s: heat level %d reverses (%.4f after %.4f)", p.Name, i-Heat0, b, a)
 			}
 		}
 	}
@@ -100,7 +100,7 @@ func TestStatesDifferByGlyph(t *testing.T) {
 			seen := map[rune]bool{}
 			for _, r := range set {
 				if seen[r] {
-					t.Errorf("%q stands for two states", r)
+					t.Errorf("%q is used for two states", r)
 				}
 				seen[r] = true
 			}
@@ -126,7 +126,7 @@ func TestGlyphsAreOneCellWide(t *testing.T) {
 
 func TestProfiles(t *testing.T) {
 	if got := Detect(&bytes.Buffer{}, []string{"TERM=dumb"}); got != NoColour {
-		t.Errorf("a file shows %v", got)
+		t.Errorf("a file has profile %v", got)
 	}
 	for env, want := range map[string]bool{
 		"LANG=en_GB.UTF-8": false, "LANG=C.UTF-8": false, "LANG=C": true, "LC_ALL=de_DE.ISO-8859-1": true, "TERM=linux": true, "": false,
@@ -151,6 +151,6 @@ func TestSkinWritesSGR(t *testing.T) {
 		t.Errorf("background is %q", got)
 	}
 	if _, ok := ByName("nope"); ok {
-		t.Error("found a theme that is not there")
+		t.Error("found a theme that does not exist")
 	}
 }

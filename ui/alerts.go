@@ -7,29 +7,29 @@ import (
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
-// watchAlerts takes how the alerts stand, and says a word when one begins to fire or has resolved. It is worth a frame if something that is
-// shown has changed.
-func (a *app) watchAlerts() {
+// updateAlerts takes the current alert states and shows a note when an alert begins to fire or resolves. It marks the
+// frame as dirty if the screen shows something that changed.
+func (a *app) updateAlerts() {
 	if a.cfg.Alerts == nil {
 		return
 	}
 	now := a.cfg.Alerts()
-	was := a.panes.Alerts
-	if slices.Equal(now, was) {
+	before := a.panes.Alerts
+	if slices.Equal(now, before) {
 		return
 	}
 	for i := range now {
-		if i >= len(was) || was[i].State == now[i].State || a.toastIn > 0 {
+		if i >= len(before) || before[i].State == now[i].State || a.toastIn > 0 {
 			continue
 		}
 		switch name := sanitize.Line(now[i].Name); now[i].State {
 		case alert.Firing:
-			a.say("alert " + name + ": " + now[i].Value + " (a lists alerts)")
+			a.notify("alert " + name + ": " + now[i].Value + " (a lists alerts)")
 		case alert.Resolved:
-			a.say("alert " + name + " has resolved")
+			a.notify("alert " + name + " resolved")
 		}
 		a.dirty = true
 	}
-	a.dirty = a.dirty || a.alerts || len(now) != len(was)
+	a.dirty = a.dirty || a.alertsOpen || len(now) != len(before)
 	a.panes.Alerts = now
 }

@@ -13,18 +13,18 @@ import (
 )
 
 func init() {
-	keyCases[actAlerts] = func(t *testing.T, a *app, _ *asked) {
+	keyCases[actAlerts] = func(t *testing.T, a *app, _ *calls) {
 		a.press("a")
-		holds(t, a, "no alert is set")
+		holds(t, a, "no alerts configured")
 		a.press("a")
-		if strings.Contains(a.screen(), "no alert is set") {
-			t.Error("a does not close what it opened")
+		if strings.Contains(a.screen(), "no alerts configured") {
+			t.Error("pressing a again does not close the list")
 		}
 	}
 }
 
-// ruled are rules in every state.
-func ruled() []alert.Status {
+// alertStates returns one alert in each state.
+func alertStates() []alert.Status {
 	now := 100 * event.Time(time.Second)
 	at := func(s int) event.Time { return event.Time(s) * event.Time(time.Second) }
 	return []alert.Status{
@@ -38,27 +38,27 @@ func ruled() []alert.Status {
 func TestGoldenAlerts(t *testing.T) {
 	for _, size := range sizes {
 		a := open(liveSnapshot(), theme.TrueColour, false, size[0], size[1])
-		a.cfg.Alerts = ruled
+		a.cfg.Alerts = alertStates
 		a.Update(tickMsg{})
 		a.press("a")
 		golden(t, fmt.Sprintf("alerts_%dx%d.ansi", size[0], size[1]), a.View().Content)
 	}
 	a := open(liveSnapshot(), theme.NoColour, true, 80, 24)
-	a.cfg.Alerts = ruled
+	a.cfg.Alerts = alertStates
 	a.Update(tickMsg{})
 	a.press("2", "a")
 	golden(t, "alerts_80x24_none.txt", a.View().Content)
 }
 
-// An alert that begins to fire is told in the footer and stays in the header of every view; esc closes the list first.
-func TestAlertsAreTold(t *testing.T) {
+// A firing alert shows a note in the footer and stays in the header of every view; esc closes the list first.
+func TestFiringAlertsAreShown(t *testing.T) {
 	a := open(liveSnapshot(), theme.TrueColour, false, 160, 45)
-	now := ruled()[2:3]
+	now := alertStates()[2:3]
 	a.cfg.Alerts = func() []alert.Status { return append([]alert.Status(nil), now...) }
 	now[0].State = alert.Pending
 	a.Update(tickMsg{})
 	if strings.Contains(a.screen(), "ALERT") {
-		t.Error("an alert is told before it fires")
+		t.Error("the header shows an alert that does not fire yet")
 	}
 	now[0].State = alert.Firing
 	a.Update(tickMsg{})
@@ -69,7 +69,7 @@ func TestAlertsAreTold(t *testing.T) {
 	}
 	a.show(viewLatency)
 	a.press("a", "esc")
-	if a.alerts || a.view != viewLatency {
-		t.Error("esc does not close the list, and only it")
+	if a.alertsOpen || a.view != viewLatency {
+		t.Error("esc does not close the list alone")
 	}
 }

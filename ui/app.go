@@ -1,9 +1,11 @@
-// Package ui is the screen: one model that takes a snapshot a frame, panes that draw it, and the keys.
+// Package ui is the terminal screen: one Bubble Tea model that takes one snapshot per frame, panes that draw it, and
+// the keys.
 package ui
 
 import (
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -11,68 +13,71 @@ import (
 	"github.com/llmtop/llmtop/profiler/alert"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/profiler/store"
-	"github.com/llmtop/llmtop/profiler/trace"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/panes"
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
-// The bounds of Config.FPS.
+// The default and the maximum of Config.FPS, in frames per second.
 const (
 	DefaultFPS = 10
 	MaxFPS     = 30
 )
 
-// Config is what the screen needs from outside: one engine, by Snapshots, Changed and Actions, or Sessions.
+// Config holds the inputs of the screen: one engine (Snapshots, Changed, Past and Actions) or several (Sessions).
 type Config struct {
-	Snapshots func() *store.Snapshot // called once a frame; never nil
-	Changed   <-chan struct{}        // receives when Snapshots may have something new; nil: look at every tick
-	Past      func() Past            // begins to look at the past; nil, or nothing but nil: none is known
+	Snapshots func() *store.Snapshot // called once per frame; never returns nil
+	Changed   <-chan struct{}        // receives when Snapshots may have new data; nil: check on every tick
+	Past      func() Past            // opens the history; nil, or a nil result: the engine has no history
 	Actions   Actions
-	Prompts   []SuggestedPrompt // offered by tab in the prompt editor
+	Prompts   []SuggestedPrompt // built-in prompts, offered by tab in the prompt editor
 
-	// Sessions are the engines that are known at the moment, in an order that stays; it is called once a frame and must not wait.
-	// Engines may come later, and the list may be empty. It stands in for Snapshots, Changed, Past and Actions.
-	Sessions func() []Session
-	Several  bool // there will be several sessions, even if there is one at the beginning: the screen begins with their list
+	// Sessions returns the current engines in a stable order. It is called once per frame and must not block. The list
+	// may be empty and may grow later. It replaces Snapshots, Changed, Past and Actions.
+	Sessions      func() []Session
+	StartWithList bool // start with the list of engines even if there is only one session yet
 
-	// Recording is how what is seen is being recorded, false if it is not; nil: nothing is ever recorded. Called once a frame.
-	Recording func() (trace.RecordStatus, bool)
+	// Recording returns the status of the running recording, and false without one; nil: this program never records. It
+	// is called once per frame.
+	Recording func() (recording.RecordStatus, bool)
 
-	// Alerts are how the rules of the user stand; nil: there are none. Called once a frame; it must not wait.
+	// Alerts returns the states of the user's alert rules; nil: no rules. It is called once per frame and must not
+	// block.
 	Alerts func() []alert.Status
 
-	// Replay steers the recording that is shown; nil: what is shown is live.
+	// Replay controls the recording on the screen; nil: the screen is live.
 	Replay Replay
 
-	// Note is what is said at the beginning, for some seconds in the footer's place; "": nothing.
+	// Note is shown in the footer for the first seconds; "": no note.
 	Note string
 
-	Theme   string        // name of a theme; "" is the first
-	Profile theme.Profile // what colours the terminal shows, see theme.Detect
+	Theme   string        // name of a theme; "": the first theme
+	Profile theme.Profile // colours that the terminal supports, see theme.Detect
 	ASCII   bool          // draw with ASCII only, see theme.PlainFont
-	FPS     int           // frames a second, 1 to MaxFPS; 0 is DefaultFPS
+	FPS     int           // frames per second, 1 to MaxFPS; 0: DefaultFPS
 	NoMouse bool
-	Layout  Layout // of the overview
+	Layout  Layout // layout of the overview
 
-	// LowBandwidth is for slow lines: fewer frames, colours and bytes.
+	// LowBandwidth reduces frames, colours and bytes for slow connections.
 	LowBandwidth bool
 
-	// Choices are what the user chose the last time; Remember, unless it is nil, is told at the end what was chosen this time.
+	// Choices are restored from the last session. Remember, unless nil, is called at the end with the choices of this
+	// session.
 	Choices  Choices
 	Remember func(Choices)
 
-	Input   io.Reader // nil is standard input
-	Output  *os.File  // nil is standard output
-	Environ []string  // nil is the process's
+	Input   io.Reader // nil: standard input
+	Output  *os.File  // nil: standard output
+	Environ []string  // nil: the environment of the process
 }
 
-// noteFor is how long Config.Note is seen, in seconds.
-const noteFor = 6
+// noteSeconds is how long Config.Note stays on the screen, in seconds.
+const noteSeconds = 6
 
-// frameRate is what Config.FPS stands for.
+// frameRate returns the frames per second for a value of Config.FPS.
 func frameRate(fps int) int {
 	if fps <= 0 {
 		return DefaultFPS
@@ -80,134 +85,142 @@ func frameRate(fps int) int {
 	return min(fps, MaxFPS)
 }
 
-// Actions are what the user can have done. A nil one takes its key away, and so does an engine in another process that does not have
-// the capability. They are called on the screen's goroutine and must not wait for the engine; an error is shown in the footer.
+// Actions are the operations that keys trigger. A nil one disables its key, and so does an engine in another process
+// without the capability. They run on the goroutine of the screen and must not wait for the engine. The screen shows
+// their errors in the footer.
 type Actions struct {
-	Prompt  func(text, label string) (note string, err error) // note: what else is worth a word
+	Prompt  func(text, label string) (note string, err error) // note: an optional remark for the user
 	Cancel  func(id event.RequestID) error
-	SetPace func(tokensPerSecond float64) error     // 0 is flat out
-	Report  func(s *store.Snapshot) ([]byte, error) // the report of what a snapshot shows, as JSON; it may take a while
+	SetPace func(tokensPerSecond float64) error     // 0: unlimited
+	Report  func(s *store.Snapshot) ([]byte, error) // returns the report of a snapshot as JSON; it may take seconds
 
-	// Watch has the machine sampled more closely while the user looks at it, together with the model's file, until it is called with false.
+	// Watch turns closer sampling of the machine and of the model's file on or off. It is on while the user looks at
+	// the machine.
 	Watch   func(model string, on bool)
-	Inspect func(model string) // measures what costs more than a sample may, once
+	Inspect func(model string) // measures once what is too expensive for periodic samples
 }
 
-// SuggestedPrompt is a built-in prompt with the kind of text it asks for.
+// SuggestedPrompt is a built-in prompt; Label is its prompt kind.
 type SuggestedPrompt struct{ Label, Text string }
 
-// app is the model: what the user has chosen, the snapshot on show, and the frame made of both.
+// app is the model: the user's choices, the snapshot on the screen, and the frame drawn from both.
 type app struct {
-	cfg     Config
-	skin    *theme.Skin
-	theme   int
-	grid    grid.Grid
-	panes   panes.Ctx
-	view    view
-	before  view // what help or engines were opened from
-	places  []placed
-	tabs    []tab
-	track   grid.Rect // the line of the time that can be looked at, empty if there is none
-	editor  editor
-	w, h    int
-	blurred bool
-	toast   string // a word about the last key, until toastEnd
-	toastIn int    // ticks that the toast still lives
+	cfg        Config
+	skin       *theme.Skin
+	theme      int
+	grid       grid.Grid
+	panes      panes.Ctx
+	view       view
+	viewBefore view // the view from which help or engines was opened
+	placements []placement
+	tabs       []tab
+	track      grid.Rect // cells of the timeline; empty without one
+	editor     editor
+	w, h       int
+	blurred    bool
+	toast      string // note in the footer, removed when toastIn reaches 0
+	toastIn    int    // remaining ticks of the toast
 
-	save       func(svg, text []byte) (path string, err error) // writes a snapshot of the screen
+	saveScreen func(svg, text []byte) (path string, err error) // writes a screenshot
 	saveReport func(json []byte) (path string, err error)
 
-	bindings []binding
-	sessions []Session
-	session  Session // the one on show; its zero value while there is none
-	engines  engines
-	replicas replicas
-	requests requests
-	experts  experts
-	watched  watched
-	replay   replay
-	palette  palette
-	marks    marks
-	travel   travel
-	alerts   bool // their list is open
+	bindings   []binding
+	sessions   []Session
+	session    Session // the session on the screen; the zero value without one
+	engines    engines
+	replicas   replicas
+	requests   requests
+	experts    experts
+	watched    watched
+	replay     replay
+	palette    palette
+	marks      marks
+	history    pastView
+	alertsOpen bool // the list of alerts is open
 
-	snap  *store.Snapshot
-	still bool // the last look found nothing new, or nothing under way
-	frame string
-	dirty bool // the frame no longer shows the state
-	line  line // to the terminal
+	snap     *store.Snapshot
+	idle     bool // the last snapshot was unchanged, or no request is running
+	frame    string
+	dirty    bool     // the frame is out of date
+	throttle throttle // bounds the bytes sent to the terminal
 }
 
 func newApp(cfg Config) *app {
 	cfg.FPS = frameRate(cfg.FPS)
-	a := &app{cfg: cfg.lowered(), dirty: true}
+	a := &app{cfg: cfg.forLowBandwidth(), dirty: true}
 	cfg = a.cfg
-	a.line = newLine(cfg.LowBandwidth)
-	a.save = func(svg, text []byte) (string, error) { return saveScreen(time.Now(), svg, text) }
+	a.throttle = newThrottle(cfg.LowBandwidth)
+	a.saveScreen = func(svg, text []byte) (string, error) { return saveScreen(time.Now(), svg, text) }
 	a.saveReport = func(json []byte) (string, error) { return saveReport(time.Now(), json) }
-	for i, p := range theme.Palettes() {
-		if p.Name == cfg.Theme {
-			a.theme = i
-		}
-	}
-	a.dress()
+	a.theme = cfg.themeIndex()
+	a.applyTheme()
 	a.panes.Memory, a.panes.FPS, a.panes.Window = &panes.Memory{}, cfg.FPS, metric.Minute
 	a.editor.suggest = cfg.Prompts
-	a.rekey()
+	a.updateBindings()
 	a.snap = &store.Snapshot{}
 	a.requests, a.experts = newRequests(), newExperts()
-	a.meet()
-	a.recall(cfg.Choices)
-	a.status()
-	if len(a.sessions) != 1 || cfg.Several {
+	a.updateSessions()
+	a.restoreChoices(cfg.Choices)
+	a.updateStatus()
+	if len(a.sessions) != 1 || cfg.StartWithList {
 		a.show(viewEngines)
 	}
 	if cfg.Note != "" {
-		a.toast, a.toastIn = sanitize.Line(cfg.Note), noteFor*cfg.FPS
+		a.toast, a.toastIn = sanitize.Line(cfg.Note), noteSeconds*cfg.FPS
 	}
 	return a
 }
 
-// dress makes the skin of the chosen theme.
-func (a *app) dress() {
+// applyTheme builds the skin of the chosen theme.
+func (a *app) applyTheme() {
+	a.skin = a.cfg.skin(a.theme)
+	a.panes.Skin = a.skin
+}
+
+// themeIndex returns the index of the configured theme among the palettes; 0 if its name is unknown.
+func (cfg Config) themeIndex() int {
+	return max(slices.IndexFunc(theme.Palettes(), func(p *theme.Palette) bool { return p.Name == cfg.Theme }), 0)
+}
+
+// skin returns the skin of a palette for the configured terminal.
+func (cfg Config) skin(palette int) *theme.Skin {
 	glyphs := theme.Unicode
-	if a.cfg.ASCII {
+	if cfg.ASCII {
 		glyphs = theme.Plain
 	}
-	a.skin = theme.NewSkin(theme.Palettes()[a.theme], a.cfg.Profile, glyphs)
-	a.panes.Skin = a.skin
+	return theme.NewSkin(theme.Palettes()[palette], cfg.Profile, glyphs)
 }
 
 // Init starts the ticking.
 func (a *app) Init() tea.Cmd { return a.tick() }
 
-// View is the last frame, drawn anew only if something it shows has changed.
+// View returns the last frame. It draws a new one only if something on the screen changed.
 func (a *app) View() tea.View {
-	if a.dirty && a.w > 0 && a.line.open() {
+	if a.dirty && a.w > 0 && a.throttle.open() {
 		a.draw()
 	}
 	v := tea.NewView(a.frame)
 	v.AltScreen, v.ReportFocus, v.WindowTitle = true, true, "llmtop"
 	if !a.cfg.NoMouse {
 		v.MouseMode = tea.MouseModeCellMotion
-		if a.view == viewRequest || a.view == viewExperts { // the mouse need not be pressed to read a token
+		if a.view == viewRequest || a.view == viewExperts { // moving the mouse over a token is enough to read it
 			v.MouseMode = tea.MouseModeAllMotion
 		}
 	}
 	return v
 }
 
-// Update takes one message. Nothing here waits.
+// Update handles one message. It never blocks.
 func (a *app) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tickMsg:
 		return a, a.onTick()
 	case tea.WindowSizeMsg:
 		a.w, a.h = msg.Width, msg.Height
-		a.line.urge()
+		a.throttle.hurry()
 	case tea.KeyPressMsg:
 		a.dirty = true
-		a.line.urge()
+		a.throttle.hurry()
 		return a, a.onKey(msg)
 	case tea.PasteMsg:
 		a.onPaste(msg.Content)
@@ -225,6 +238,8 @@ func (a *app) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		a.onWheel(msg.Button)
 	case wroteMsg:
 		a.report(msg.err, "wrote "+sanitize.Line(msg.path))
+	case noticeMsg:
+		a.notify(string(msg))
 	case tea.BlurMsg:
 		a.blurred = true
 		return a, nil

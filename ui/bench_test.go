@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
@@ -12,7 +13,8 @@ import (
 	"github.com/llmtop/llmtop/ui/panes"
 )
 
-// BenchmarkFrame draws and encodes one frame of the live session, with the next token's text each time, as while decoding.
+// BenchmarkFrame draws and encodes one frame of the live session, with one more token of text each time, as while
+// decoding.
 func BenchmarkFrame(b *testing.B) {
 	for _, size := range sizes {
 		b.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(b *testing.B) {
@@ -36,7 +38,7 @@ func BenchmarkFrame(b *testing.B) {
 	}
 }
 
-// BenchmarkFrameUnchanged is a tick that finds nothing new.
+// BenchmarkFrameUnchanged measures a tick with an unchanged snapshot.
 func BenchmarkFrameUnchanged(b *testing.B) {
 	a := open(liveSnapshot(), theme.TrueColour, false, 200, 60)
 	a.Update(tickMsg{})
@@ -48,7 +50,7 @@ func BenchmarkFrameUnchanged(b *testing.B) {
 	}
 }
 
-// BenchmarkFrameNewSecond is a frame for which the charts are plotted anew, once a second.
+// BenchmarkFrameNewSecond measures the frame that plots the charts again, once per second.
 func BenchmarkFrameNewSecond(b *testing.B) {
 	s := *liveSnapshot()
 	pts := slices.Clone(s.Latency.Series)
@@ -62,9 +64,9 @@ func BenchmarkFrameNewSecond(b *testing.B) {
 	}
 }
 
-// BenchmarkFrameZoomed draws each pane with the whole screen.
+// BenchmarkFrameZoomed draws each pane in full screen.
 func BenchmarkFrameZoomed(b *testing.B) {
-	for i, name := range []string{"TTFT", "TPOT", "Experts", "Throughput", "Machine", "Text", "Know"} {
+	for i, name := range []string{"TTFT", "ITL", "Experts", "Throughput", "Machine", "Text", "Insights"} {
 		b.Run(name, func(b *testing.B) {
 			a := open(liveSnapshot(), theme.TrueColour, false, 200, 60)
 			a.zoom(panes.ID(i))
@@ -77,7 +79,8 @@ func BenchmarkFrameZoomed(b *testing.B) {
 	}
 }
 
-// BenchmarkFrameViews draws each view at its largest: 5,000 requests and a router of 94 layers and 256 experts, another snapshot each time.
+// BenchmarkFrameViews draws each view at its largest: 5,000 requests and a router of 94 layers with 256 experts,
+// another snapshot each time.
 func BenchmarkFrameViews(b *testing.B) {
 	crowd := largest()
 	other := *crowd
@@ -108,7 +111,8 @@ func BenchmarkFrameViews(b *testing.B) {
 	}
 }
 
-// BenchmarkFrameExpertsNewSecond is the frame in which ranking and drift of 94 layers of 256 experts are computed anew, once a second.
+// BenchmarkFrameExpertsNewSecond measures the frame that computes ranking and drift of 94 layers with 256 experts
+// again, once per second.
 func BenchmarkFrameExpertsNewSecond(b *testing.B) {
 	s := *largest()
 	a := open(&s, theme.TrueColour, false, 200, 60)
@@ -121,14 +125,14 @@ func BenchmarkFrameExpertsNewSecond(b *testing.B) {
 	}
 }
 
-// largest is a session of 5,000 requests with a router of 94 layers and 256 experts.
+// largest returns a session of 5,000 requests with a router of 94 layers and 256 experts.
 func largest() *store.Snapshot {
 	s, many := *crowdSnapshots(5000), routedSnapshot(94, 256, 8)
 	s.Experts, s.Picks, s.Model = many.Experts, many.Picks, many.Model
 	return &s
 }
 
-// viewName is what a view is called in tests.
+// viewName returns the name of a view in tests.
 func viewName(v view) string {
 	if v < numTabs {
 		return tabNames[v]
@@ -136,7 +140,7 @@ func viewName(v view) string {
 	return map[view]string{viewPane: "Pane", viewOps: "Operations", viewHelp: "Help"}[v]
 }
 
-// BenchmarkFramePages draws each page of the latencies of 5,000 requests, and the views without a tab.
+// BenchmarkFramePages draws each latency page of 5,000 requests, and the views without a tab.
 func BenchmarkFramePages(b *testing.B) {
 	crowd := largest()
 	draw := func(name string, v view, page panes.LatencyPage) {
@@ -159,13 +163,13 @@ func BenchmarkFramePages(b *testing.B) {
 	}
 }
 
-// mostGarbage is what one frame of any view may allocate, in bytes.
-const mostGarbage = 300_000
+// maxFrameAllocs bounds the bytes that one frame of any view may allocate.
+const maxFrameAllocs = 300_000
 
 func TestFramesAllocateLittle(t *testing.T) {
 	crowd := largest()
 	other := *crowd
-	pages := []view{viewLatency, viewLatency, viewLatency} // each but the first
+	pages := []view{viewLatency, viewLatency, viewLatency} // every page except the first
 	for i, v := range append(pages, viewOverview, viewRequests, viewRequest, viewLatency, viewExperts, viewSystem, viewEngines, viewPane, viewOps, viewHelp) {
 		a := open(crowd, theme.TrueColour, false, 200, 60)
 		a.show(v)
@@ -177,7 +181,7 @@ func TestFramesAllocateLittle(t *testing.T) {
 		}
 		a.View()
 		const frames = 10
-		other.Now += 1e9 // what is computed once a second is computed in each
+		other.Now += 1e9 // so that each frame computes what is computed once per second
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		for n := range frames {
@@ -185,8 +189,53 @@ func TestFramesAllocateLittle(t *testing.T) {
 			a.View()
 		}
 		runtime.ReadMemStats(&after)
-		if n := (after.TotalAlloc - before.TotalAlloc) / frames; n > mostGarbage {
+		if n := (after.TotalAlloc - before.TotalAlloc) / frames; n > maxFrameAllocs {
 			t.Errorf("a frame of %s allocates %d bytes", viewName(v), n)
 		}
+	}
+}
+
+// BenchmarkFrameOfRunning draws each view with the maximum number of open requests, each with a new token since the
+// last frame.
+func BenchmarkFrameOfRunning(b *testing.B) {
+	now := event.Time(1e9)
+	s := store.New(store.Options{Now: func() event.Time { return now }, Wall: func() time.Time { return time.Unix(0, int64(now)) }})
+	emit := func(e event.Event) {
+		now += 100
+		e.At, e.Layer = now, -1
+		s.Emit(e)
+	}
+	all := func(do func(id event.RequestID)) {
+		for id := range event.RequestID(store.MaxOpen) {
+			if do(id + 1); id%4096 == 0 {
+				s.Drain()
+			}
+		}
+		s.Drain()
+	}
+	emit(event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{Name: "native", State: event.EngineReady, Caps: event.CapTokens | event.CapQueue | event.CapStages}})
+	all(func(id event.RequestID) {
+		emit(event.Event{Kind: event.KindRequest, Req: id, State: event.StateQueued, Data: &event.Request{Prompt: "a prompt", Group: "g"}})
+		emit(event.Event{Kind: event.KindRequest, Req: id, State: event.StateDispatched})
+		emit(event.Event{Kind: event.KindStage, Stage: event.StagePrompt, Req: id, Dur: 100, N: 9})
+	})
+	token := func(id event.RequestID) { emit(event.Event{Kind: event.KindToken, Req: id, N: 1, Text: " word"}) }
+	for range 20 {
+		all(token)
+	}
+	one := s.Snapshot()
+	all(token)
+	other := s.Snapshot()
+	for v := range numTabs {
+		b.Run(tabNames[v], func(b *testing.B) {
+			a := open(one, theme.TrueColour, false, 200, 60)
+			a.show(v)
+			a.View()
+			b.ReportAllocs()
+			for n := 0; b.Loop(); n++ {
+				a.snap, a.dirty = []*store.Snapshot{one, other}[n%2], true
+				a.View()
+			}
+		})
 	}
 }

@@ -6,18 +6,18 @@ import (
 	"github.com/llmtop/llmtop/ui/table"
 )
 
-// Choices are what the user has chosen on the screen, to be remembered, by the names that the screen shows. What is "" or unknown is left
-// as it is by default. The view is none of them: the screen always begins with the overview.
+// Choices holds the user's choices on the screen under their displayed names, for the next session. An empty or unknown
+// value keeps the default. The view is not stored: the screen always starts with the overview.
 type Choices struct {
 	Theme   string `json:"theme,omitempty"`
 	Window  string `json:"window,omitempty"`
 	Phase   string `json:"phase,omitempty"`
-	Sort    string `json:"sort,omitempty"` // column of the table of requests
+	Sort    string `json:"sort,omitempty"` // column of the requests table
 	Reverse bool   `json:"reverse,omitempty"`
 }
 
-// recall makes the choices of the last time. The theme is Config's.
-func (a *app) recall(c Choices) {
+// restoreChoices applies the choices of the last session, except the theme, which Config.Theme sets.
+func (a *app) restoreChoices(c Choices) {
 	for w := range metric.NumWindows {
 		if w.String() == c.Window {
 			a.panes.Window = w
@@ -36,7 +36,7 @@ func (a *app) recall(c Choices) {
 	}
 }
 
-// choices are those of now.
+// choices returns the current choices.
 func (a *app) choices() Choices {
 	l := a.requests.shown.List
 	return Choices{

@@ -9,18 +9,18 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// crowd is a server under load: n requests of three groups come one after another, four at a time are decoded together, some fail, some
-// are cancelled, and a long prompt now and then holds the others up. The last eight have not ended.
+// crowd simulates a server under load: n requests of three groups arrive one after another, four are decoded at a time,
+// some fail, some are cancelled, and now and then a long prompt stalls the others. The last eight have not finished.
 func crowd(n int) *scene {
 	s := newScene()
 	s.load(event.StageNone)
 	s.slots = 4
 	s.model("qwen3-30b-a3b", 48, 128, 8)
 	for i := range n {
-		s.visitor(event.RequestID(i+1), n-i)
-		s.looked = s.looked || i == n/2
+		s.crowdRequest(event.RequestID(i+1), n-i)
+		s.inspected = s.inspected || i == n/2
 		if s.now-s.sampled > 1000*ms {
-			s.sample(s.own.Float64() * 0.04)
+			s.sample(s.machineRng.Float64() * 0.04)
 		}
 		if i%64 == 0 {
 			s.host()
@@ -31,8 +31,8 @@ func crowd(n int) *scene {
 	return s
 }
 
-// visitor plays one request of a crowd of which that many are left.
-func (s *scene) visitor(id event.RequestID, left int) {
+// crowdRequest plays one request of a crowd; left is the number of requests still to come, this one included.
+func (s *scene) crowdRequest(id event.RequestID, left int) {
 	i := int(id)
 	prompt := 40 + i*37%700
 	if i%41 == 0 {
@@ -88,7 +88,7 @@ func (s *scene) outcome(id event.RequestID, st event.State, reason string, promp
 	}})
 }
 
-// crowdSnapshots are the ends of crowds, each made once.
+// crowdSnapshots returns the final snapshot of a crowd of n requests; each is made once.
 var crowdSnapshots = func() func(n int) *store.Snapshot {
 	var mu sync.Mutex
 	made := map[int]*store.Snapshot{}
@@ -102,7 +102,7 @@ var crowdSnapshots = func() func(n int) *store.Snapshot {
 	}
 }()
 
-// crowds are numbers of requests, with what they are called in names of files.
+// crowds are the crowd sizes under test.
 var crowds = []int{1, 20, 5000}
 
 func crowdName(n int) string { return fmt.Sprintf("%d", n) }

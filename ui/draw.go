@@ -7,19 +7,19 @@ import (
 	"github.com/llmtop/llmtop/ui/panes"
 )
 
-// draw makes the frame of the state as it is.
+// draw draws the frame of the current state.
 func (a *app) draw() {
 	a.dirty = false
 	a.grid.Reset(a.w, a.h)
 	all := a.grid.All()
-	a.places, a.tabs, a.track = a.places[:0], a.tabs[:0], grid.Rect{}
+	a.placements, a.tabs, a.track = a.placements[:0], a.tabs[:0], grid.Rect{}
 	a.panes.Suggest = ""
-	if a.able(actPrompt) {
+	if a.available(actPrompt) {
 		a.panes.Suggest = "press p to type a prompt"
 	}
-	a.panes.Inspect = a.able(actInspect)
+	a.panes.Inspect = a.available(actInspect)
 	if a.w < minWidth || a.h < minHeight {
-		panes.Vital(all, a.snap, &a.panes)
+		panes.SmallScreen(all, a.snap, &a.panes)
 	} else {
 		h := a.h - 2
 		if row := all.Sub(0, h, a.w, 1); a.h > minHeight {
@@ -39,9 +39,9 @@ func (a *app) draw() {
 		}
 		a.body(all.Sub(0, 1, a.w, h))
 		if a.marks.open && len(a.panes.Marks) > 0 && a.view != viewHelp && a.view != viewEngines {
-			panes.Since(all.Sub(0, 1, a.w, h), a.snap, &a.panes)
+			panes.DrawSince(all.Sub(0, 1, a.w, h), a.snap, &a.panes)
 		}
-		if a.alerts && a.view != viewHelp {
+		if a.alertsOpen && a.view != viewHelp {
 			panes.DrawAlerts(all.Sub(0, 1, a.w, h), &a.panes)
 		}
 		a.footer(all.Sub(0, a.h-1, a.w, 1))
@@ -58,9 +58,9 @@ func (a *app) draw() {
 func (a *app) body(area grid.Area) {
 	switch a.view {
 	case viewHelp:
-		a.panes.Scroll = drawHelp(area, a.bindings, a.before, a.panes.Scroll, a.skin)
+		a.panes.Scroll = drawHelp(area, a.bindings, a.viewBefore, a.panes.Scroll, a.skin)
 	case viewEngines:
-		if a.replicas.on {
+		if a.replicas.enabled {
 			a.replicas.draw(area, &a.panes)
 			break
 		}
@@ -81,33 +81,33 @@ func (a *app) body(area grid.Area) {
 	case viewSystem:
 		a.drawSystem(area)
 	default:
-		a.places = append(a.places, a.layout().arrange(a.w, area.H+2)...)
+		a.placements = append(a.placements, a.layout().arrange(a.w, area.H+2)...)
 		a.keepFocus()
-		for _, p := range a.places {
+		for _, p := range a.placements {
 			panes.Draw(p.id, a.grid.Area(p.at), a.snap, &a.panes)
 		}
 	}
 }
 
-// keepFocus moves the focus to a pane that is on the screen.
+// keepFocus moves the focus to a visible pane.
 func (a *app) keepFocus() {
-	for _, p := range a.places {
+	for _, p := range a.placements {
 		if p.id == a.panes.Focus {
 			return
 		}
 	}
-	if len(a.places) > 0 {
-		a.panes.Focus = a.places[0].id
+	if len(a.placements) > 0 {
+		a.panes.Focus = a.placements[0].id
 	}
 }
 
-// footer writes the views, and right of them the keys of the one on show or a word about the last key. Keys that do not fit are left
-// out, except help and quit.
+// footer draws the tabs of the views, and right of them the keys of the current view or a note about the last key. It
+// drops keys that do not fit, except help, back and quit.
 func (a *app) footer(area grid.Area) {
 	area.Fill(0, 0, area.W, grid.Fg(theme.Dim), ' ')
 	x := a.drawTabs(area) + 1
 	if a.toast != "" {
-		if x+1+grid.Width(a.toast) > area.W { // nothing of it may be lost: it takes the place of the views
+		if x+1+grid.Width(a.toast) > area.W { // show all of the note: hide the tabs
 			area.Fill(0, 0, area.W, grid.Fg(theme.Dim), ' ')
 			a.tabs, x = a.tabs[:0], 0
 		}
@@ -115,15 +115,15 @@ func (a *app) footer(area grid.Area) {
 		return
 	}
 	area = area.Sub(x, 0, area.W-x, 1)
-	words := a.footerKeys()
+	keys := a.footerKeys()
 	room := area.W - 1
-	for _, b := range words {
+	for _, b := range keys {
 		if essential(b.act) {
 			room -= b.width()
 		}
 	}
 	l := area.Line(1, 0)
-	for _, b := range words {
+	for _, b := range keys {
 		if !essential(b.act) {
 			if b.width() > room {
 				continue
@@ -136,26 +136,26 @@ func (a *app) footer(area grid.Area) {
 
 func essential(act action) bool { return act == actHelp || act == actQuit || act == actBack }
 
-// footerKeys are the bindings that the footer shows in this view, those of this view alone first; the overview, which is what a newcomer
-// sees, begins with what goes for all views, and a view that is paused with the way through time. Keys that mean something else in this view
-// are not shown for that.
+// footerKeys returns the bindings that the footer shows in this view. Keys of this view alone come first, except in the
+// overview, where a newcomer first needs the keys that work everywhere; while the view is paused, the keys that move in
+// time come first. A key with another meaning in this view is listed for that meaning only.
 func (a *app) footerKeys() (out []binding) {
-	const ways, own, rest = 0, 1, 2
-	ranked := func(b *binding) int {
+	const timeKeys, ownKeys, otherKeys = 0, 1, 2
+	rankOf := func(b *binding) int {
 		switch {
-		case a.panes.Paused && lookup(travelling, b.keys[0], a.view) == b.act:
-			return ways
-		case b.in != everywhere && a.view != viewOverview:
-			return own
+		case a.panes.Paused && lookup(historyKeys, b.keys[0], a.view) == b.act:
+			return timeKeys
+		case b.views != everywhere && a.view != viewOverview:
+			return ownKeys
 		}
-		return rest
+		return otherKeys
 	}
-	for rank := range rest + 1 {
+	for rank := range otherKeys + 1 {
 		for _, b := range a.bindings {
 			if b.act == actBack && a.view != viewOverview {
 				b.word = "back"
 			}
-			if b.word != "" && b.in.has(a.view) && ranked(&b) == rank && lookup(a.bindings, b.keys[0], a.view) == b.act && a.able(b.act) {
+			if b.word != "" && b.views.has(a.view) && rankOf(&b) == rank && lookup(a.bindings, b.keys[0], a.view) == b.act && a.available(b.act) {
 				out = append(out, b)
 			}
 		}
@@ -163,9 +163,9 @@ func (a *app) footerKeys() (out []binding) {
 	return out
 }
 
-// able reports whether an action can be done at all.
-func (a *app) able(act action) bool {
-	if a.view == viewEngines { // which engine is meant would not be clear
+// available reports whether an action is possible now.
+func (a *app) available(act action) bool {
+	if a.view == viewEngines { // no engine is selected for these actions
 		switch act {
 		case actPrompt, actCancel, actFaster, actSlower, actPhase, actReport, actMark, actSince, actUnmark, actPreviousEngine, actNextEngine:
 			return false
@@ -173,11 +173,11 @@ func (a *app) able(act action) bool {
 	}
 	switch act {
 	case actFilter, actColumnLeft, actColumnRight, actReverse:
-		return a.view != viewEngines || a.replicas.on
+		return a.view != viewEngines || a.replicas.enabled
 	case actPrompt:
-		return a.session.Actions.Prompt != nil && a.offered(event.CapPrompt)
+		return a.session.Actions.Prompt != nil && a.engineSupports(event.CapPrompt)
 	case actCancel:
-		return a.session.Actions.Cancel != nil && a.offered(event.CapCancel)
+		return a.session.Actions.Cancel != nil && a.engineSupports(event.CapCancel)
 	case actFaster, actSlower:
 		return a.session.Actions.SetPace != nil
 	case actReport:
@@ -190,8 +190,9 @@ func (a *app) able(act action) bool {
 	return true
 }
 
-// offered reports whether an engine in another process can be asked for something; of one in this process the actions tell.
-func (a *app) offered(c event.Caps) bool {
+// engineSupports reports whether an engine in another process has a capability. For an engine in this process the
+// Actions decide.
+func (a *app) engineSupports(c event.Caps) bool {
 	e := &a.snap.Engine
 	return e.Remote.Link == event.LinkNone || e.Caps.Has(c)
 }

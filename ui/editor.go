@@ -10,38 +10,38 @@ import (
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
-// maxPrompt bounds a typed or pasted prompt, in characters.
+// maxPrompt bounds a prompt, in characters.
 const maxPrompt = 1 << 16
 
-// maxHistory bounds how many prompts the editor remembers.
+// maxHistory bounds the number of prompts in the editor's history.
 const maxHistory = 100
 
-// editor is the line in which a prompt is typed. Newlines that are pasted stay in it and are shown as a sign.
+// editor is a one-line text input. It keeps pasted newlines and shows them as a sign.
 type editor struct {
-	open    bool
-	text    []rune
-	at      int // cursor, in runes
-	history []string
-	past    int    // place in the history, len(history) is the new line
-	draft   string // what was typed before the history was looked at
-	suggest []SuggestedPrompt
-	next    int // suggestion that tab shows next
-	label   string
+	open           bool
+	text           []rune
+	cursor         int // in runes
+	history        []string
+	historyAt      int    // index in the history; len(history): the new line
+	draft          string // the text typed before the user opened the history
+	suggest        []SuggestedPrompt
+	nextSuggestion int // index of the suggestion that tab shows next
+	label          string
 }
 
-// show opens the editor empty.
+// show opens the editor with no text.
 func (e *editor) show() {
-	e.open, e.text, e.at, e.label, e.past = true, e.text[:0], 0, "", len(e.history)
+	e.open, e.text, e.cursor, e.label, e.historyAt = true, e.text[:0], 0, "", len(e.history)
 }
 
-// set replaces the text and puts the cursor at its end.
+// set replaces the text and moves the cursor to its end.
 func (e *editor) set(s, label string) {
 	e.text = append(e.text[:0], []rune(s)...)
 	e.text = e.text[:min(len(e.text), maxPrompt)]
-	e.at, e.label = len(e.text), label
+	e.cursor, e.label = len(e.text), label
 }
 
-// insert puts text at the cursor, with line ends of any system as newlines and without other control codes.
+// insert inserts text at the cursor. It turns the line ends of any system into newlines and drops other control codes.
 func (e *editor) insert(s string) {
 	s = strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
 	var in []rune
@@ -51,12 +51,12 @@ func (e *editor) insert(s string) {
 		}
 	}
 	in = in[:min(len(in), maxPrompt-len(e.text))]
-	e.text = slices.Insert(e.text, e.at, in...)
-	e.at += len(in)
+	e.text = slices.Insert(e.text, e.cursor, in...)
+	e.cursor += len(in)
 	e.label = ""
 }
 
-// key handles one editing key and reports whether the prompt was sent.
+// key handles one key and reports whether the user sent the prompt.
 func (e *editor) key(name, text string) (sent bool) {
 	switch name {
 	case "enter":
@@ -81,30 +81,30 @@ func (e *editor) key(name, text string) (sent bool) {
 func (e *editor) edit(name, text string) {
 	switch name {
 	case "left", "ctrl+b":
-		e.at = max(e.at-1, 0)
+		e.cursor = max(e.cursor-1, 0)
 	case "right", "ctrl+f":
-		e.at = min(e.at+1, len(e.text))
+		e.cursor = min(e.cursor+1, len(e.text))
 	case "home", "ctrl+a":
-		e.at = 0
+		e.cursor = 0
 	case "end", "ctrl+e":
-		e.at = len(e.text)
+		e.cursor = len(e.text)
 	case "backspace", "ctrl+h":
-		e.remove(e.at-1, e.at)
+		e.remove(e.cursor-1, e.cursor)
 	case "delete", "ctrl+d":
-		e.remove(e.at, e.at+1)
+		e.remove(e.cursor, e.cursor+1)
 	case "ctrl+u":
-		e.remove(0, e.at)
+		e.remove(0, e.cursor)
 	case "ctrl+k":
-		e.remove(e.at, len(e.text))
+		e.remove(e.cursor, len(e.text))
 	case "ctrl+w":
-		from := e.at
+		from := e.cursor
 		for from > 0 && e.text[from-1] == ' ' {
 			from--
 		}
 		for from > 0 && e.text[from-1] != ' ' {
 			from--
 		}
-		e.remove(from, e.at)
+		e.remove(from, e.cursor)
 	default:
 		e.insert(text)
 	}
@@ -114,16 +114,16 @@ func (e *editor) remove(from, to int) {
 	from, to = max(from, 0), min(to, len(e.text))
 	if from < to {
 		e.text = slices.Delete(e.text, from, to)
-		e.at, e.label = from, ""
+		e.cursor, e.label = from, ""
 	}
 }
 
-// recall moves through the history; beyond its newest entry lies what was being typed.
+// recall moves through the history; after its newest entry comes the draft.
 func (e *editor) recall(step int) {
-	if e.past == len(e.history) {
+	if e.historyAt == len(e.history) {
 		e.draft = string(e.text)
 	}
-	to := e.past + step
+	to := e.historyAt + step
 	switch {
 	case to < 0 || to > len(e.history):
 		return
@@ -132,25 +132,25 @@ func (e *editor) recall(step int) {
 	default:
 		e.set(e.history[to], "")
 	}
-	e.past = to
+	e.historyAt = to
 }
 
-// suggestNext shows the next built-in prompt.
+// suggestNext shows the next built-in prompt, or the previous one if step is negative.
 func (e *editor) suggestNext(step int) {
 	n := len(e.suggest)
 	if n == 0 {
 		return
 	}
 	if step < 0 {
-		e.next = (e.next + 2*n - 2) % n
+		e.nextSuggestion = (e.nextSuggestion + 2*n - 2) % n
 	}
-	p := e.suggest[e.next%n]
+	p := e.suggest[e.nextSuggestion%n]
 	e.set(p.Text, p.Label)
-	e.next = (e.next + 1) % n
+	e.nextSuggestion = (e.nextSuggestion + 1) % n
 }
 
-// take returns the prompt with its label, remembers it and closes the editor.
-func (e *editor) take() (text, label string) {
+// submit returns the prompt and its label, adds it to the history and closes the editor.
+func (e *editor) submit() (text, label string) {
 	text, label = string(e.text), e.label
 	if n := len(e.history); n == 0 || e.history[n-1] != text {
 		e.history = append(e.history, text)
@@ -160,7 +160,7 @@ func (e *editor) take() (text, label string) {
 	return text, label
 }
 
-// draw draws the editor over the lower end of the screen, scrolled so that the cursor shows.
+// draw draws the editor over the bottom of the screen, scrolled so that the cursor is visible.
 func (e *editor) draw(a grid.Area, skin *theme.Skin) {
 	gl := skin.Glyphs
 	box := a.Sub(0, a.H-3, a.W, 3)
@@ -184,7 +184,8 @@ func (e *editor) draw(a grid.Area, skin *theme.Skin) {
 	}
 }
 
-// drawText draws the text in one row, scrolled so that the cursor shows, and returns how many cells it took, the cursor included.
+// drawText draws the text in one row, scrolled so that the cursor is visible, and returns its width in cells, cursor
+// included.
 func (e *editor) drawText(in grid.Area, ascii bool) int {
 	line, cursor := e.line(ascii)
 	shift := max(grid.Width(line[:cursor])-in.W+1, 0)
@@ -201,7 +202,7 @@ func (e *editor) drawText(in grid.Area, ascii bool) int {
 	return max(n, x+1)
 }
 
-// line is the text as it is shown, and the cursor's place in its bytes.
+// line returns the displayed text and the byte offset of the cursor in it.
 func (e *editor) line(ascii bool) (shown string, cursor int) {
 	sign := "↵"
 	if ascii {
@@ -210,6 +211,6 @@ func (e *editor) line(ascii bool) (shown string, cursor int) {
 	view := func(rs []rune) string {
 		return sanitize.Line(strings.ReplaceAll(string(rs), "\n", sign))
 	}
-	before := view(e.text[:e.at])
-	return before + view(e.text[e.at:]), len(before)
+	before := view(e.text[:e.cursor])
+	return before + view(e.text[e.cursor:]), len(before)
 }

@@ -11,41 +11,41 @@ import (
 	"github.com/llmtop/llmtop/theme"
 )
 
-// typed types text key by key, as a terminal sends it.
-func typed(a *app, text string) {
+// typeText types text key by key, as a terminal sends it.
+func typeText(a *app, text string) {
 	for _, r := range text {
 		a.Update(tea.KeyPressMsg{Code: r, Text: string(r)})
 	}
 }
 
 func TestPromptIsSent(t *testing.T) {
-	a, k := driven(t)
+	a, k := withCalls(t)
 	a.press("p")
-	typed(a, "In the q?beginning") // q and ? are text here
+	typeText(a, "In the q?beginning") // q and ? are text in the editor
 	a.press("enter")
 	if !slices.Equal(k.prompts, []SuggestedPrompt{{"", "In the q?beginning"}}) {
 		t.Errorf("sent %q", k.prompts)
 	}
 	if a.editor.open {
-		t.Error("the editor stays open")
+		t.Error("the editor is still open after enter")
 	}
 	holds(t, a, "prompt sent")
 	k.err = errors.New("prompt is longer than the context: 2 000 of 1 024 tokens")
 	a.press("p")
-	typed(a, "x")
+	typeText(a, "x")
 	a.press("enter")
 	holds(t, a, "prompt is longer than the context")
 }
 
 func TestEmptyPromptIsNotSent(t *testing.T) {
-	a, k := driven(t)
+	a, k := withCalls(t)
 	a.press("p", "enter", "space", "enter")
 	if len(k.prompts) != 0 || !a.editor.open {
 		t.Errorf("sent %q", k.prompts)
 	}
 	a.press("esc")
 	if a.editor.open {
-		t.Error("esc leaves the editor open")
+		t.Error("the editor is still open after esc")
 	}
 }
 
@@ -70,9 +70,9 @@ func TestPromptEditing(t *testing.T) {
 		{"unicode in the middle", "日語", "日本語", []string{"left", "本"}},
 		{"unknown keys add nothing", "a", "a", []string{"pgup", "f1"}},
 	} {
-		a, _ := driven(t)
+		a, _ := withCalls(t)
 		a.press("p")
-		typed(a, c.text)
+		typeText(a, c.text)
 		a.press(c.keys...)
 		if got := string(a.editor.text); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
@@ -82,17 +82,17 @@ func TestPromptEditing(t *testing.T) {
 }
 
 func TestPromptHistory(t *testing.T) {
-	a, k := driven(t)
+	a, k := withCalls(t)
 	for _, s := range []string{"one", "two", "two"} {
 		a.press("p")
-		typed(a, s)
+		typeText(a, s)
 		a.press("enter")
 	}
 	if len(k.prompts) != 3 || !slices.Equal(a.editor.history, []string{"one", "two"}) {
-		t.Fatalf("sent %q, remembers %q", k.prompts, a.editor.history)
+		t.Fatalf("sent %q, history %q", k.prompts, a.editor.history)
 	}
 	a.press("p")
-	typed(a, "draft")
+	typeText(a, "draft")
 	for _, step := range []struct{ key, want string }{
 		{"up", "two"}, {"up", "one"}, {"up", "one"}, {"down", "two"}, {"down", "draft"}, {"down", "draft"}, {"ctrl+p", "two"}, {"ctrl+n", "draft"},
 	} {
@@ -103,15 +103,15 @@ func TestPromptHistory(t *testing.T) {
 	}
 	for i := range 2 * maxHistory {
 		a.editor.text = []rune(strings.Repeat("x", i+1))
-		a.editor.take()
+		a.editor.submit()
 	}
 	if len(a.editor.history) != maxHistory {
-		t.Errorf("remembers %d prompts", len(a.editor.history))
+		t.Errorf("the history has %d prompts", len(a.editor.history))
 	}
 }
 
 func TestSuggestedPrompts(t *testing.T) {
-	a, k := driven(t)
+	a, k := withCalls(t)
 	a.press("p", "tab")
 	first := string(a.editor.text)
 	a.press("tab")
@@ -132,7 +132,7 @@ func TestSuggestedPrompts(t *testing.T) {
 }
 
 func TestPaste(t *testing.T) {
-	a, k := driven(t)
+	a, k := withCalls(t)
 	a.Update(tea.PasteMsg{Content: "first line\r\nsecond\tline\rthird \x1b[31mred\x07"})
 	if !a.editor.open {
 		t.Fatal("a paste does not open the editor")
@@ -145,20 +145,20 @@ func TestPaste(t *testing.T) {
 	}
 	a.Update(tea.PasteMsg{Content: strings.Repeat("日", 3*maxPrompt)})
 	if len(a.editor.text) != maxPrompt {
-		t.Errorf("took %d characters", len(a.editor.text))
+		t.Errorf("the editor has %d characters", len(a.editor.text))
 	}
-	typed(a, "more")
+	typeText(a, "more")
 	if len(a.editor.text) != maxPrompt {
-		t.Errorf("took %d characters", len(a.editor.text))
+		t.Errorf("the editor has %d characters", len(a.editor.text))
 	}
 	checkFrame(t, a.View().Content, 120, 36)
 }
 
-// Wherever the cursor is in a text of narrow and wide characters, it is on the screen, at every width.
+// The cursor stays visible at every position of a text with narrow and wide characters, at every width.
 func TestCursorStaysVisible(t *testing.T) {
 	a := open(liveSnapshot(), theme.NoColour, false, 80, 24)
 	a.press("p")
-	typed(a, strings.Repeat("a日é", 30))
+	typeText(a, strings.Repeat("a日é", 30))
 	for w := 1; w < 100; w += 7 {
 		a.Update(tea.WindowSizeMsg{Width: w, Height: 24})
 		for range 95 {
@@ -166,10 +166,10 @@ func TestCursorStaysVisible(t *testing.T) {
 			frame := a.View().Content
 			checkFrame(t, frame, w, 24)
 			if row := strings.Split(frame, "\n")[22]; w > 6 && !strings.Contains(row, "\x1b[7m") {
-				t.Fatalf("%d wide, at %d: no cursor in %q", w, a.editor.at, row)
+				t.Fatalf("%d wide, at %d: no cursor in %q", w, a.editor.cursor, row)
 			}
 		}
-		if a.editor.at != 0 {
+		if a.editor.cursor != 0 {
 			t.Fatal("left does not reach the start")
 		}
 		a.press("end")

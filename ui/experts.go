@@ -6,86 +6,88 @@ import (
 	"github.com/llmtop/llmtop/ui/panes"
 )
 
-// experts is the view of the router as the user has arranged it, and the line in which an expert is looked for.
+// experts is the state of the router view: how the user arranged it, and the search line.
 type experts struct {
 	shown panes.ExpertView
 
-	typing bool
-	line   editor
-	err    error            // what is wrong with what is typed
-	before panes.ExpertView // to go back to
-	found  []cell           // what was looked for, and
-	next   int              // which of them comes next
+	typing  bool
+	line    editor
+	err     error            // error in the search text
+	saved   panes.ExpertView // restored by esc
+	matches []cell           // search results
+	next    int              // index of the next result
 }
 
-// cell is one expert of one layer.
+// cell is one expert in one layer.
 type cell struct{ layer, expert int }
 
 func newExperts() experts {
 	return experts{shown: panes.ExpertView{Budget: panes.BudgetParts / 4}}
 }
 
-// draw draws the view, with the line in the lower border while something is looked for.
+// draw draws the view, with the search line in the bottom border while the user types.
 func (x *experts) draw(area grid.Area, s *store.Snapshot, c *panes.Ctx) {
 	panes.ExpertMap(area, &x.shown, s, c)
 	if !x.typing {
 		return
 	}
-	drawTyped(area.Sub(1, area.H-1, area.W-2, 1), &x.line, x.err, findSyntax+"   enter keep  esc undo", c.Skin)
+	drawInput(area.Sub(1, area.H-1, area.W-2, 1), &x.line, x.err, findSyntax+"   enter keep  esc undo", c.Skin)
 }
 
-// do does what a key of the view says.
+// doExperts performs a key action of the router view.
 func (a *app) doExperts(act action) {
 	x, v, s := &a.experts, &a.experts.shown, a.snap
 	switch act {
 	case actExpertLeft, actExpertRight:
 		v.Expert += map[action]int{actExpertLeft: -1, actExpertRight: 1}[act]
-		x.choose(s, v.Layer, v.Expert)
+		x.selectExpert(s, v.Layer, v.Expert)
 	case actFind:
-		x.typing, x.before, x.err = true, *v, nil
+		x.typing, x.saved, x.err = true, *v, nil
 		x.line.show()
 	case actFindNext:
-		if !x.again(s) {
-			a.say("nothing was looked for: press /")
+		if !x.findNext(s) {
+			a.notify("no search yet: press /")
 		}
 	case actBudgetLess:
 		v.Budget = max(v.Budget-1, 0)
 	case actBudgetMore:
 		v.Budget = min(v.Budget+1, panes.BudgetParts)
 	case actSplit:
-		v.By = (v.By + 1) % panes.NumBys
-		a.say("picks: " + v.By.String())
+		v.By = (v.By + 1) % panes.NumDivisions
+		a.notify("picks: " + v.By.String())
 	case actSection:
 		v.First = (v.First + 1) % panes.NumExpertTables
 	case actSpan:
 		v.Span = (v.Span + 1) % panes.NumSpans
-		a.say("window: " + v.Span.String())
+		a.notify("window: " + v.Span.String())
 	}
 }
 
-// choose looks at an expert, or at the nearest one there is.
-func (x *experts) choose(s *store.Snapshot, layer, expert int) {
+// selectExpert selects an expert, or the nearest valid one.
+func (x *experts) selectExpert(s *store.Snapshot, layer, expert int) {
 	if e := s.Experts; e != nil && e.Layers > 0 && e.Experts > 0 {
 		v := &x.shown
 		v.Layer, v.Expert, v.Chosen = max(min(layer, e.Layers-1), 0), max(min(expert, e.Experts-1), 0), true
 	}
 }
 
-// scroll goes some layers down.
-func (x *experts) scroll(s *store.Snapshot, by int) { x.choose(s, x.shown.Layer+by, x.shown.Expert) }
+// scroll moves the selection down by a number of layers.
+func (x *experts) scroll(s *store.Snapshot, by int) {
+	x.selectExpert(s, x.shown.Layer+by, x.shown.Expert)
+}
 
-// hover looks at the expert under the mouse, and reports whether that is another one.
+// hover selects the expert under the mouse and reports whether the selection changed.
 func (x *experts) hover(s *store.Snapshot, px, py int) bool {
 	v := &x.shown
 	layer, expert, ok := v.At(px, py)
 	if !ok || v.Chosen && layer == v.Layer && expert == v.Expert {
 		return false
 	}
-	x.choose(s, layer, expert)
+	x.selectExpert(s, layer, expert)
 	return true
 }
 
-// onKey edits what is looked for, and goes there as it is typed.
+// onKey edits the search line and selects the first match while the user types.
 func (x *experts) onKey(name, text string, s *store.Snapshot, c *panes.Ctx) {
 	switch name {
 	case "enter":
@@ -95,20 +97,20 @@ func (x *experts) onKey(name, text string, s *store.Snapshot, c *panes.Ctx) {
 		return
 	case "esc", "ctrl+c":
 		x.typing = false
-		x.shown.Layer, x.shown.Expert, x.shown.Chosen = x.before.Layer, x.before.Expert, x.before.Chosen
+		x.shown.Layer, x.shown.Expert, x.shown.Chosen = x.saved.Layer, x.saved.Expert, x.saved.Chosen
 		return
 	}
 	x.line.edit(name, text)
 	x.find(s, c)
 }
 
-// paste puts pasted text into what is looked for.
+// paste inserts pasted text into the search line.
 func (x *experts) paste(text string, s *store.Snapshot, c *panes.Ctx) {
 	x.line.insert(text)
 	x.find(s, c)
 }
 
-// find goes to the first expert of those that are looked for.
+// find selects the first match.
 func (x *experts) find(s *store.Snapshot, c *panes.Ctx) {
 	x.err = nil
 	if len(x.line.text) == 0 {
@@ -117,21 +119,21 @@ func (x *experts) find(s *store.Snapshot, c *panes.Ctx) {
 	h := x.shown.Hits(s, c)
 	q, err := parseFind(string(x.line.text))
 	if err == nil {
-		x.found, err = q.cells(s.Experts, h)
+		x.matches, err = q.cells(s.Experts, h)
 	}
 	if x.err = err; err == nil {
 		x.next = 0
-		x.again(s)
+		x.findNext(s)
 	}
 }
 
-// again goes to the next expert of those that were looked for, after the last to the first; false if there is none.
-func (x *experts) again(s *store.Snapshot) bool {
-	if len(x.found) == 0 {
+// findNext selects the next match, after the last one the first; false without matches.
+func (x *experts) findNext(s *store.Snapshot) bool {
+	if len(x.matches) == 0 {
 		return false
 	}
-	at := x.found[x.next%len(x.found)]
-	x.next = (x.next + 1) % len(x.found)
-	x.choose(s, at.layer, at.expert)
+	at := x.matches[x.next%len(x.matches)]
+	x.next = (x.next + 1) % len(x.matches)
+	x.selectExpert(s, at.layer, at.expert)
 	return true
 }

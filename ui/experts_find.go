@@ -11,32 +11,32 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// findSyntax is how experts are looked for.
+// findSyntax shows how to search for experts.
 const findSyntax = "L5, e12, 5:12, hot, idle, L5 hot"
 
-// find is what is looked for: experts of a layer, of a number, or of both, -1 for any.
-type find struct {
+// query selects experts by layer and number; -1 matches any.
+type query struct {
 	layer, expert int
-	idle          bool // those that were not picked; else the most picked come first
+	idle          bool // only experts without picks; otherwise the most picked come first
 }
 
-// parseFind reads what has been typed.
-func parseFind(text string) (q find, err error) {
-	q = find{-1, -1, false}
+// parseFind parses the search text.
+func parseFind(text string) (q query, err error) {
+	q = query{-1, -1, false}
 	for _, word := range strings.Fields(strings.ToLower(text)) {
 		switch layer, expert, both := strings.Cut(word, ":"); {
 		case word == "hot":
 		case word == "idle" || word == "dead":
 			q.idle = true
 		case both:
-			q.layer, err = number(strings.TrimPrefix(layer, "l"), word)
+			q.layer, err = parseIndex(strings.TrimPrefix(layer, "l"), word)
 			if err == nil {
-				q.expert, err = number(strings.TrimPrefix(expert, "e"), word)
+				q.expert, err = parseIndex(strings.TrimPrefix(expert, "e"), word)
 			}
 		case strings.HasPrefix(word, "l"):
-			q.layer, err = number(word[1:], word)
+			q.layer, err = parseIndex(word[1:], word)
 		case strings.HasPrefix(word, "e"):
-			q.expert, err = number(word[1:], word)
+			q.expert, err = parseIndex(word[1:], word)
 		default:
 			err = fmt.Errorf("find %q: want %s", word, findSyntax)
 		}
@@ -47,7 +47,7 @@ func parseFind(text string) (q find, err error) {
 	return q, nil
 }
 
-func number(digits, word string) (int, error) {
+func parseIndex(digits, word string) (int, error) {
 	n, err := strconv.ParseUint(digits, 10, 16)
 	if err != nil {
 		return -1, fmt.Errorf("find %q: want %s", word, findSyntax)
@@ -55,11 +55,12 @@ func number(digits, word string) (int, error) {
 	return int(n), nil
 }
 
-// cells are the experts that are meant, those with the largest share of their layer's picks first, of equals the one nearest to the beginning.
-func (q find) cells(x *store.Experts, h *store.Hits) ([]cell, error) {
+// cells returns the matching experts, those with the largest share of their layer's picks first. Equal shares keep the
+// order of layer and expert.
+func (q query) cells(x *store.Experts, h *store.Hits) ([]cell, error) {
 	switch {
 	case x == nil || h == nil:
-		return nil, errors.New("find expert: there are no picks")
+		return nil, errors.New("find expert: no router picks yet")
 	case q.layer >= x.Layers:
 		return nil, fmt.Errorf("find layer %d: the model has L0 to L%d", q.layer, x.Layers-1)
 	case q.expert >= x.Experts:

@@ -14,7 +14,8 @@ import (
 	"github.com/llmtop/llmtop/ui/panes"
 )
 
-// pickFor is what the router picks for a token of a kind of text: experts of each layer by its bias, which each kind shifts by some places.
+// pickFor draws router picks for a token of a prompt kind: experts of each layer by their bias, shifted by a few places
+// per kind.
 func (s *scene) pickFor(kind string) (picks []uint16) {
 	for l := range s.layers {
 		sum := 0.0
@@ -36,13 +37,13 @@ func (s *scene) pickFor(kind string) (picks []uint16) {
 	return picks
 }
 
-// routed is a session of a model of the given shape whose tokens tell of their picks: four kinds of text and two groups, the last request
-// in flight.
+// routed plays a session of a model of the given shape whose tokens carry their router picks: four prompt kinds and two
+// groups, the last request still running.
 func routed(layers, experts, used int) *scene {
 	s := newScene()
 	s.load(event.StageNone)
 	s.model("moe", layers, experts, used)
-	s.tells = true
+	s.withPicks = true
 	for i, kind := range []string{"code", "novel", "scripture", "code", "arithmetic"} {
 		s.request(event.RequestID(i+1), kind, promptText[:20+i*5], answerText, 60, 60, i == 0)
 		s.now += 2500 * ms
@@ -55,7 +56,7 @@ func routed(layers, experts, used int) *scene {
 	return s
 }
 
-// routedSnapshot is the end of routed, each made once.
+// routedSnapshot returns the final snapshot of routed; each is made once.
 var routedSnapshot = func() func(layers, experts, used int) *store.Snapshot {
 	var mu sync.Mutex
 	made := map[[3]int]*store.Snapshot{}
@@ -70,10 +71,10 @@ var routedSnapshot = func() func(layers, experts, used int) *store.Snapshot {
 	}
 }()
 
-// shapes are the models that the view is looked at with.
+// shapes are the layers, experts and used experts of the models under test.
 var shapes = [][3]int{{8, 16, 2}, {94, 256, 8}}
 
-// lookAt opens the view over a snapshot.
+// lookAt opens the router view over a snapshot and presses keys.
 func lookAt(s *store.Snapshot, w, h int, keys ...string) *app {
 	a := open(s, theme.TrueColour, false, w, h)
 	a.press(viewKeys[viewExperts])
@@ -85,7 +86,7 @@ func lookAt(s *store.Snapshot, w, h int, keys ...string) *app {
 	return a
 }
 
-// The view in every size, dark and light, of a small and of a large router; and as the poorest terminal shows it.
+// The view in every size, dark and light, with a small and a large router; and on a terminal with ASCII and no colours.
 func TestGoldenExperts(t *testing.T) {
 	for _, shape := range shapes {
 		s := routedSnapshot(shape[0], shape[1], shape[2])
@@ -98,7 +99,7 @@ func TestGoldenExperts(t *testing.T) {
 					a.theme = i
 				}
 			}
-			a.dress()
+			a.applyTheme()
 			a.dirty = true
 			golden(t, fmt.Sprintf("%s_%dx%d_light.ansi", name, size[0], size[1]), a.View().Content)
 			a.press("v")
@@ -110,9 +111,9 @@ func TestGoldenExperts(t *testing.T) {
 	}
 }
 
-// expertKeyCases are the cases of the keys of the router's view.
-var expertKeyCases = map[action]func(*testing.T, *app, *asked){
-	actExpertLeft: func(t *testing.T, _ *app, _ *asked) {
+// expertKeyCases test the keys of the router view.
+var expertKeyCases = map[action]func(*testing.T, *app, *calls){
+	actExpertLeft: func(t *testing.T, _ *app, _ *calls) {
 		a := lookAt(routedSnapshot(8, 16, 2), 120, 36, "/", "3", ":", "2", "enter", "left", "h")
 		holds(t, a, "L3 e0 ")
 		a.press("left")
@@ -124,15 +125,15 @@ var expertKeyCases = map[action]func(*testing.T, *app, *asked){
 		a.press("down", "home")
 		holds(t, a, "L0 e0 ")
 	},
-	actExpertRight: func(t *testing.T, _ *app, _ *asked) {
+	actExpertRight: func(t *testing.T, _ *app, _ *calls) {
 		a := lookAt(routedSnapshot(8, 16, 2), 120, 36, "/", "3", ":", "1", "3", "enter", "right", "l")
 		holds(t, a, "L3 e15 ")
 		a.press("right")
 		holds(t, a, "L3 e15 ")
 	},
-	actFind:     finds,
-	actFindNext: findsNext,
-	actBudgetLess: func(t *testing.T, _ *app, _ *asked) {
+	actFind:     testFind,
+	actFindNext: testFindNext,
+	actBudgetLess: func(t *testing.T, _ *app, _ *calls) {
 		a := lookAt(routedSnapshot(8, 16, 2), 120, 36)
 		holds(t, a, " 32 of 128 experts")
 		for range 9 {
@@ -140,18 +141,18 @@ var expertKeyCases = map[action]func(*testing.T, *app, *asked){
 		}
 		holds(t, a, " 0 of 128 experts, 0 B: 0 % of routing")
 	},
-	actBudgetMore: func(t *testing.T, _ *app, _ *asked) {
+	actBudgetMore: func(t *testing.T, _ *app, _ *calls) {
 		a := lookAt(routedSnapshot(8, 16, 2), 120, 36, ">")
 		holds(t, a, " 36 of 128 experts, 2.44 MB: ") // (11.8 MB - 4.2 MB) / (1 - 2/16) / 128 each
 		for range panes.BudgetParts {
 			a.press(">")
 		}
 		holds(t, a, " 128 of 128 experts, 8.69 MB: 100 % of routing")
-		holds(t, a, "kept within the budget")
+		holds(t, a, "fits the budget")
 	},
-	actSplit: func(t *testing.T, _ *app, _ *asked) {
+	actSplit: func(t *testing.T, _ *app, _ *calls) {
 		a := lookAt(routedSnapshot(8, 16, 2), 120, 36, "v")
-		holds(t, a, "by kind of prompt, generated tokens, session")
+		holds(t, a, "by prompt kind, generated tokens, session")
 		for _, kind := range []string{"arithmetic 60", "code 120", "novel 60", "scripture 100"} {
 			holds(t, a, kind)
 		}
@@ -161,15 +162,15 @@ var expertKeyCases = map[action]func(*testing.T, *app, *asked){
 		a.press("v")
 		holds(t, a, "decode, last 1 min")
 	},
-	actSection: func(t *testing.T, _ *app, _ *asked) {
+	actSection: func(t *testing.T, _ *app, _ *calls) {
 		a := lookAt(routedSnapshot(8, 16, 2), 80, 24)
 		holds(t, a, "Picked together")
 		a.press("tab", "tab")
-		holds(t, a, "m marks this moment")
+		holds(t, a, "press m to set a mark")
 		a.press("tab")
-		holds(t, a, "By kind of prompt")
+		holds(t, a, "By prompt kind")
 	},
-	actSpan: func(t *testing.T, _ *app, _ *asked) {
+	actSpan: func(t *testing.T, _ *app, _ *calls) {
 		a := lookAt(routedSnapshot(8, 16, 2), 120, 36)
 		for _, words := range []string{"decode, session", "decode, last request", "decode, last 10 s", "decode, last 1 min"} {
 			a.press("w")
@@ -181,14 +182,14 @@ var expertKeyCases = map[action]func(*testing.T, *app, *asked){
 	},
 }
 
-func finds(t *testing.T, _ *app, _ *asked) {
+func testFind(t *testing.T, _ *app, _ *calls) {
 	a := lookAt(routedSnapshot(8, 16, 2), 120, 36, "/")
 	holds(t, a, findSyntax)
 	a.Update(tea.PasteMsg{Content: "L5 E12"})
 	holds(t, a, "L5 e12 ")
 	a.press("enter", "/", "x")
 	holds(t, a, `find "x": want L5, e12`)
-	a.press("enter") // it cannot be kept
+	a.press("enter") // enter does not apply an invalid search
 	a.press("esc")
 	holds(t, a, "L5 e12 ")
 	for typed, want := range map[string]string{
@@ -204,16 +205,16 @@ func finds(t *testing.T, _ *app, _ *asked) {
 	a.Update(tea.PasteMsg{Content: "L5"})
 	h := a.experts.shown.Hits(a.snap, &a.panes)
 	if v := a.experts.shown; v.Layer != 5 || v.Expert != h.Layers[5].Hot[0] {
-		t.Errorf("the hottest of layer 5 is %d, found was %d of %d", h.Layers[5].Hot[0], v.Expert, v.Layer)
+		t.Errorf("the hottest expert of layer 5 is %d, found %d of layer %d", h.Layers[5].Hot[0], v.Expert, v.Layer)
 	}
 	empty := open(&store.Snapshot{}, theme.TrueColour, false, 120, 36)
 	empty.press("5", "/", "e", "1")
-	holds(t, empty, "find expert: there are no picks")
+	holds(t, empty, "find expert: no router picks yet")
 }
 
-func findsNext(t *testing.T, a *app, _ *asked) {
+func testFindNext(t *testing.T, a *app, _ *calls) {
 	a.press("5", "n")
-	holds(t, a, "nothing was looked for")
+	holds(t, a, "no search yet")
 	a.press("/", "h", "o", "t", "enter")
 	h, seen := a.experts.shown.Hits(a.snap, &a.panes), map[cell]bool{}
 	last := 2.0
@@ -221,18 +222,18 @@ func findsNext(t *testing.T, a *app, _ *asked) {
 		v := a.experts.shown
 		share := float64(h.Counts[v.Layer*16+v.Expert]) / float64(h.Layers[v.Layer].Total)
 		if share > last {
-			t.Fatalf("%v comes after %v", share, last)
+			t.Fatalf("share %v follows the smaller share %v", share, last)
 		}
 		last, seen[cell{v.Layer, v.Expert}] = share, true
 		a.press("n")
 	}
 	if len(seen) != 128 {
-		t.Errorf("n goes through %d of 128 experts", len(seen))
+		t.Errorf("n visits %d of 128 experts", len(seen))
 	}
 }
 
-// The mouse reads a cell, and of a cell that stands for several experts the hottest.
-func TestMouseReadsExperts(t *testing.T) {
+// The mouse selects the expert of a cell, and the hottest one where a cell shows several.
+func TestMouseSelectsExperts(t *testing.T) {
 	for _, shape := range shapes {
 		s := routedSnapshot(shape[0], shape[1], shape[2])
 		a := lookAt(s, 120, 36)
@@ -251,21 +252,21 @@ func TestMouseReadsExperts(t *testing.T) {
 			most = max(most, float64(h.Counts[c.layer*shape[1]+c.expert])/float64(h.Layers[c.layer].Total))
 		}
 		if shape[1] == 16 && len(seen) != 128 || most != h.Max {
-			t.Errorf("%v: the mouse reads %d experts, the hottest %v of %v", shape, len(seen), most, h.Max)
+			t.Errorf("%v: the mouse selects %d experts, the hottest share is %v, want %v", shape, len(seen), most, h.Max)
 		}
 		a.Update(tea.MouseClickMsg{X: at.X, Y: at.Y, Button: tea.MouseLeft})
 		if first := a.experts.shown; shape[1] == 16 && (first.Layer != 0 || first.Expert != 0) {
-			t.Errorf("a click on the first cell looks at L%d e%d", first.Layer, first.Expert)
+			t.Errorf("a click on the first cell selects L%d e%d", first.Layer, first.Expert)
 		}
 		a.View()
 		if _, cmd := a.Update(tea.MouseMotionMsg{X: 0, Y: 0}); cmd != nil || a.dirty {
-			t.Error("the mouse beside the map changes the frame")
+			t.Error("the mouse outside the map changes the frame")
 		}
 	}
 }
 
-// The cell that is looked at has the numbers of its counts.
-func TestCellTellsItsCounts(t *testing.T) {
+// The selected cell shows the numbers of its counts.
+func TestCellShowsItsCounts(t *testing.T) {
 	s := newScene()
 	s.load(event.StageNone)
 	s.model("moe", 1, 4, 1)
@@ -275,17 +276,17 @@ func TestCellTellsItsCounts(t *testing.T) {
 	s.promptTok, s.decTok = 0, 100
 	s.reportExperts()
 	a := lookAt(s.drain(), 160, 45, "/", "0", ":", "1", "enter", ">", ">")
-	holds(t, a, "L0 e1  10 % of the layer's picks   10 picks   0.40× its even share   rank 3 of 4   not kept within the budget")
+	holds(t, a, "L0 e1  10 % of the layer's picks   10 picks   0.40× the uniform share   rank 3 of 4   over budget")
 	// Entropy of .3 .1 .6 is 0.8979 nats, over ln 4; the mean is 25 picks, the deviation sqrt((25 + 225 + 1225 + 625) / 4).
-	holds(t, a, "L0  hottest e2 at 60 %   max/mean 2.40   entropy 0.648   idle 1   CV 0.92   kept 1 of 4")
-	holds(t, a, " 1 of 4 experts, 2.53 MB: 60 % of routing covered by the most picked; if all were picked alike 25 %")
+	holds(t, a, "L0  hottest e2 at 60 %   max/mean 2.40   entropy 0.648   idle 1   CV 0.92   fit 1 of 4")
+	holds(t, a, " 1 of 4 experts, 2.53 MB: 60 % of routing covered by the hottest; uniform baseline 25 %")
 	a.press("/", "i", "d", "l", "e", "enter")
-	holds(t, a, "L0 e3  0 % of the layer's picks   0 picks   0× its even share   rank 4 of 4   not kept")
+	holds(t, a, "L0 e3  0 % of the layer's picks   0 picks   0× the uniform share   rank 4 of 4   over budget")
 	a.press("e")
 	holds(t, a, "no prompt token in the last 1 min")
 }
 
-// Drift is told against the mark: of what came since, and of a window that no longer reaches back to it.
+// Drift since a mark covers the picks since then, or a window that no longer reaches back to the mark.
 func TestDriftSinceAMark(t *testing.T) {
 	s := newScene()
 	s.load(event.StageNone)
@@ -305,19 +306,19 @@ func TestDriftSinceAMark(t *testing.T) {
 	report(200, 75, 125, 180, 20)
 	snap = s.drain()
 	a.Update(tickMsg{})
-	holds(t, a, "decode, since m1 against session then")
-	holds(t, a, "mean of the layers 12 %") // of 25 % and 0 %
+	holds(t, a, "decode, since m1 vs session at m1")
+	holds(t, a, "mean over layers 12 %") // of 25 % and 0 %
 	holds(t, a, "L0     25 % chance")
 	holds(t, a, "e0 -25 %")
 	holds(t, a, "L1      0 % chance")
-	a.press("w", "w", "w") // the last minute holds what was picked before, too
-	holds(t, a, "decode, since m1 against last 1 min then")
+	a.press("w", "w", "w") // the last minute also holds picks from before the mark
+	holds(t, a, "decode, since m1 vs last 1 min at m1")
 	holds(t, a, "L0     25 % chance")
 	s.now += 100_000 * ms
 	report(300, 125, 175, 280, 20)
 	snap = s.drain()
 	a.Update(tickMsg{})
-	holds(t, a, "decode, last 1 min against that of m1")
+	holds(t, a, "decode, last 1 min vs same at m1")
 	holds(t, a, "L0      0 % chance")
 	holds(t, a, "L1     10 % chance")
 }

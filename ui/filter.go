@@ -7,36 +7,37 @@ import (
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
-// filtering is the line in which the filter of a table is typed. What has been typed is in force as far as it can be read.
+// filtering is the input line for the filter of a table. The filter applies while the user types, as long as the text
+// is valid.
 type filtering[F any] struct {
 	typing bool
 	line   editor
-	before F     // to go back to
-	err    error // what is wrong with what has been typed
+	saved  F     // restored by esc
+	err    error // error in the text
 }
 
-// begin opens the line with the filter that is in force, and its text.
-func (l *filtering[F]) begin(now F, text string) {
-	l.typing, l.before, l.err = true, now, nil
+// start opens the line with the current filter and its text.
+func (l *filtering[F]) start(now F, text string) {
+	l.typing, l.saved, l.err = true, now, nil
 	l.line.show()
 	l.line.set(text, "")
 }
 
-// edit takes a key, and reports whether now has become another filter.
+// edit handles a key and reports whether the filter changed.
 func (l *filtering[F]) edit(name, text string, now *F, parse func(string) (F, error)) (changed bool) {
 	switch name {
 	case "enter":
 		l.typing = l.err != nil
 		return false
 	case "esc", "ctrl+c":
-		l.typing, *now = false, l.before
+		l.typing, *now = false, l.saved
 		return true
 	}
 	l.line.edit(name, text)
 	return l.apply(now, parse)
 }
 
-// insert takes pasted text, and reports whether now has become another filter.
+// insert inserts pasted text and reports whether the filter changed.
 func (l *filtering[F]) insert(text string, now *F, parse func(string) (F, error)) (changed bool) {
 	l.line.insert(text)
 	return l.apply(now, parse)
@@ -51,8 +52,9 @@ func (l *filtering[F]) apply(now *F, parse func(string) (F, error)) (changed boo
 	return true
 }
 
-// drawOn draws the line into the lower border of a table while it is typed, else the text of the filter that is in force.
-func (l *filtering[F]) drawOn(area grid.Area, text, syntax string, skin *theme.Skin) {
+// drawFilter draws the input line into the bottom border of a table while the user types, otherwise the text of the current
+// filter.
+func (l *filtering[F]) drawFilter(area grid.Area, text, syntax string, skin *theme.Skin) {
 	box := area.Sub(1, area.H-1, area.W-2, 1)
 	switch {
 	case l.typing:
@@ -60,14 +62,14 @@ func (l *filtering[F]) drawOn(area grid.Area, text, syntax string, skin *theme.S
 		if len(l.line.text) == 0 {
 			note = syntax + "   " + note
 		}
-		drawTyped(box, &l.line, l.err, note, skin)
+		drawInput(box, &l.line, l.err, note, skin)
 	case text != "":
 		box.Elide(1, 0, box.W-2, grid.Fg(theme.Accent), " filter: "+sanitize.Line(text)+" ", skin.Glyphs.Ellipsis)
 	}
 }
 
-// drawTyped draws what is typed after a slash, with what is wrong with it, else a note.
-func drawTyped(a grid.Area, line *editor, wrong error, note string, skin *theme.Skin) {
+// drawInput draws the input after a slash, then its error or else a note.
+func drawInput(a grid.Area, line *editor, wrong error, note string, skin *theme.Skin) {
 	a.Fill(0, 0, a.W, grid.Fg(theme.Dim), ' ')
 	a.Text(1, 0, grid.Fg(theme.Accent).With(grid.Bold), "/")
 	used := line.drawText(a.Sub(3, 0, a.W-4, 1), skin.Glyphs.ASCII)
@@ -80,7 +82,8 @@ func drawTyped(a grid.Area, line *editor, wrong error, note string, skin *theme.
 	}
 }
 
-// click sorts a table by the head under the mouse, or selects the row there; it reports whether that was selected before.
+// click sorts a table by the column header under the mouse, or selects the row there; it reports whether that row was
+// selected already.
 func click[F any](t *panes.Rows[F], x, y int, sort func(F), pin func(row int)) (again bool) {
 	if f, ok := t.HeadAt(x, y); ok {
 		sort(f)

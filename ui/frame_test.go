@@ -10,10 +10,10 @@ import (
 	"github.com/llmtop/llmtop/theme"
 )
 
-// builtIn are the prompts that tab offers in tests.
+// builtIn are the built-in prompts of tests.
 var builtIn = []SuggestedPrompt{{"scripture", promptText}, {"code", "func main() {"}}
 
-// open makes the model over one snapshot of a scene, w by h cells.
+// open makes the model over one snapshot, w by h cells.
 func open(s *store.Snapshot, profile theme.Profile, ascii bool, w, h int) *app {
 	a := newApp(Config{
 		Snapshots: func() *store.Snapshot { return s }, Profile: profile, ASCII: ascii,
@@ -23,15 +23,15 @@ func open(s *store.Snapshot, profile theme.Profile, ascii bool, w, h int) *app {
 		},
 		Prompts: builtIn,
 	})
-	a.save = kept
+	a.saveScreen = discardScreen
 	a.Update(tea.WindowSizeMsg{Width: w, Height: h})
 	return a
 }
 
-// kept stands for a folder in which every snapshot finds room; nothing is written.
-func kept(_, _ []byte) (string, error) { return "llmtop-20260102-150405.svg", nil }
+// discardScreen replaces saving a screenshot; it writes nothing.
+func discardScreen(_, _ []byte) (string, error) { return "llmtop-20260102-150405.svg", nil }
 
-// liveSnapshot is the live session's end, made once.
+// liveSnapshot returns the final snapshot of the live session, made once.
 var liveSnapshot = sync.OnceValue(func() *store.Snapshot { return live().drain() })
 
 // press presses keys one after another and returns the command of the last one.
@@ -42,13 +42,13 @@ func (a *app) press(keys ...string) (cmd tea.Cmd) {
 	return cmd
 }
 
-// screen is the frame as text without styles.
+// screen returns the frame as text without styles.
 func (a *app) screen() string {
 	a.View()
 	return a.grid.Plain()
 }
 
-// scenes are the states that a session can be in.
+// scenes are the states of a session.
 var scenes = []struct {
 	name string
 	make func() *scene

@@ -13,9 +13,9 @@ import (
 	"github.com/llmtop/llmtop/theme"
 )
 
-// everyPress are all keys that do something, and some that are typed into lines; ctrl+z and the keys that quit are left to others.
+// everyPress lists all bound keys and some that are typed into input lines, without ctrl+z and the keys that quit.
 var everyPress = func() (out []string) {
-	for _, b := range slices.Concat(bindings, steering, travelling) {
+	for _, b := range slices.Concat(bindings, replayKeys, historyKeys) {
 		if b.act != actSuspend && b.act != actQuit {
 			out = append(out, b.keys...)
 		}
@@ -23,7 +23,7 @@ var everyPress = func() (out []string) {
 	return append(out, strings.Split("abc=>-<5ms日\"", "")...)
 }()
 
-// driver turns bytes into what happens to a screen: keys, sizes, the mouse, events and frames.
+// driver turns bytes into input of a screen: keys, sizes, the mouse, events and frames.
 type driver struct {
 	t    *testing.T
 	a    *app
@@ -32,7 +32,7 @@ type driver struct {
 	next event.RequestID
 }
 
-// take is the next byte, 0 at the end.
+// take returns the next byte, 0 at the end.
 func (d *driver) take() int {
 	if len(d.in) == 0 {
 		return 0
@@ -43,32 +43,32 @@ func (d *driver) take() int {
 }
 
 func (d *driver) step() {
-	switch what := d.take(); {
-	case what < 120:
-		d.a.Update(keyPress(everyPress[what%len(everyPress)]))
-	case what < 135:
+	switch op := d.take(); {
+	case op < 120:
+		d.a.Update(keyPress(everyPress[op%len(everyPress)]))
+	case op < 135:
 		d.a.Update(tea.WindowSizeMsg{Width: 1 + d.take(), Height: 1 + d.take()/3})
-	case what < 150:
+	case op < 150:
 		d.a.Update(tea.MouseClickMsg{X: d.take(), Y: d.take() / 3, Button: tea.MouseLeft})
-	case what < 155:
+	case op < 155:
 		d.a.Update(tea.MouseMotionMsg{X: d.take(), Y: d.take() / 3})
-	case what < 160:
+	case op < 160:
 		d.a.Update(tea.MouseWheelMsg{Button: tea.MouseWheelDown - tea.MouseButton(d.take()%2)})
-	case what < 165:
+	case op < 165:
 		d.a.Update(tea.PasteMsg{Content: string(d.in[:min(len(d.in), 9)])})
-	case what < 250:
-		d.event(what)
+	case op < 250:
+		d.event(op)
 	default:
 		d.a.Update(tickMsg{})
 	}
 }
 
-// event emits one event, of a request that is known or of a new one.
-func (d *driver) event(what int) {
+// event emits one event of a recent or a new request.
+func (d *driver) event(op int) {
 	s := d.s
 	s.now += event.Time(d.take()) * event.Time(time.Millisecond) / 4
 	id := max(d.next-event.RequestID(d.take()%4), 1)
-	switch what % 7 {
+	switch op % 7 {
 	case 0:
 		d.next++
 		s.emit(event.Event{Kind: event.KindRequest, Req: d.next, State: event.StateQueued, Data: &event.Request{Group: "g", Label: "日本\x1b[2J", Cold: d.next == 1}})
@@ -90,7 +90,7 @@ func (d *driver) event(what int) {
 	}
 }
 
-// checkScreen holds the frame to what every frame must be: whole, and not blank.
+// checkScreen checks that the frame has the right size and is not blank.
 func (d *driver) checkScreen() {
 	frame := d.a.View().Content
 	checkFrame(d.t, frame, d.a.w, d.a.h)
@@ -116,10 +116,10 @@ func FuzzScreen(f *testing.F) {
 		if replayed {
 			cfg.Replay = newPlayer()
 		}
-		cfg.Actions = (&asked{}).actions()
-		cfg.Past = func() Past { return s.store.Travel() }
+		cfg.Actions = (&calls{}).actions()
+		cfg.Past = func() Past { return s.store.HistoryReader() }
 		d := &driver{t: t, a: newApp(cfg), s: s, in: in}
-		d.a.save = kept
+		d.a.saveScreen = discardScreen
 		d.a.Update(tea.WindowSizeMsg{Width: 100, Height: 30})
 		for n := 0; len(d.in) > 0 && n < 400; n++ {
 			d.step()

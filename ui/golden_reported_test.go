@@ -13,40 +13,40 @@ import (
 
 func reading(v float64) event.Reading { return event.Reading{V: v, Origin: event.Reported} }
 
-// inSums is a server that tells of itself in sum, with histograms of its times.
-func inSums() *store.Snapshot {
+// aggregateOnly returns a server that reports aggregate metrics with latency histograms.
+func aggregateOnly() *store.Snapshot {
 	const ms = int64(ms)
 	s := newScene()
 	s.server("vLLM", event.Model{Name: "Qwen/Qwen3-30B-A3B", Context: 32768})
 	for i := range 12 {
 		s.now += event.Time(time.Second)
-		p := &event.Report{
-			Interval: int64(time.Second), Running: reading(7), Waiting: reading(3), Decode: event.From(900 + 20*float64(i)), Prefill: event.From(2500),
-			KVUsage: reading(0.43), KVUsed: event.From(187_000), KVTotal: reading(437_000), CacheHits: event.From(0.44),
-			Finished: event.From(5), Failed: event.From(0), Prompt: event.From(4400), Cached: event.From(1900), Generated: event.From(900 + 20*float64(i)),
-			Times: []event.Times{
-				{Name: event.TimesTTFT, Count: 5, Sum: 1050 * ms, Bounds: []int64{100 * ms, 250 * ms, 500 * ms}, Counts: []uint64{1, 2, 2, 0}},
-				{Name: event.TimesITL, Count: 300, Sum: 2400 * ms, Bounds: []int64{10 * ms, 25 * ms}, Counts: []uint64{290, 9, 1}},
-				{Name: event.TimesE2EL},
-				{Name: event.TimesQueue, Count: 5, Sum: 160 * ms, Bounds: []int64{300 * ms, 500 * ms}, Counts: []uint64{5, 0, 0}},
-				{Name: event.TimesPrefill, Count: 5, Sum: 880 * ms, Bounds: []int64{300 * ms, 500 * ms}, Counts: []uint64{4, 1, 0}},
+		p := &event.Aggregates{
+			Interval: int64(time.Second), Running: reading(7), Waiting: reading(3), Decode: event.DerivedValue(900 + 20*float64(i)), Prefill: event.DerivedValue(2500),
+			KVUsage: reading(0.43), KVUsed: event.DerivedValue(187_000), KVTotal: reading(437_000), CacheHits: event.DerivedValue(0.44),
+			Finished: event.DerivedValue(5), Failed: event.DerivedValue(0), Prompt: event.DerivedValue(4400), Cached: event.DerivedValue(1900), Generated: event.DerivedValue(900 + 20*float64(i)),
+			Histograms: []event.Histogram{
+				{Name: event.HistogramTTFT, Count: 5, Sum: 1050 * ms, Bounds: []int64{100 * ms, 250 * ms, 500 * ms}, Counts: []uint64{1, 2, 2, 0}},
+				{Name: event.HistogramITL, Count: 300, Sum: 2400 * ms, Bounds: []int64{10 * ms, 25 * ms}, Counts: []uint64{290, 9, 1}},
+				{Name: event.HistogramE2EL},
+				{Name: event.HistogramQueue, Count: 5, Sum: 160 * ms, Bounds: []int64{300 * ms, 500 * ms}, Counts: []uint64{5, 0, 0}},
+				{Name: event.HistogramPrefill, Count: 5, Sum: 880 * ms, Bounds: []int64{300 * ms, 500 * ms}, Counts: []uint64{4, 1, 0}},
 			},
-			More: []event.Number{{Name: "accepted_draft_share", Reading: event.From(0.7)}, {Name: "preemptions", Reading: event.From(2)}},
+			More: []event.NamedReading{{Name: "accepted_draft_share", Reading: event.DerivedValue(0.7)}, {Name: "preemptions", Reading: event.DerivedValue(2)}},
 		}
-		s.emit(event.Event{Kind: event.KindReport, Layer: -1, Data: p})
+		s.emit(event.Event{Kind: event.KindAggregates, Layer: -1, Data: p})
 	}
 	return s.drain()
 }
 
-// slotted is a server of which the slots are seen.
+// slotted returns a server that reports its slots.
 func slotted() *store.Snapshot {
 	s := newScene()
 	s.server("llama.cpp", event.Model{Name: "qwen3-30b-a3b", Quantisation: "Q4_K - Medium", Context: 8192})
 	for i := range 8 {
 		s.now += event.Time(time.Second / 4)
-		s.emit(event.Event{Kind: event.KindReport, Layer: -1, Data: &event.Report{
-			Interval: int64(time.Second / 4), Running: reading(2), Waiting: reading(1), Decode: event.From(71), Prefill: event.From(410),
-			KVUsage: event.From(0.11), KVUsed: event.From(3500), KVTotal: event.From(32768), Generated: event.From(18),
+		s.emit(event.Event{Kind: event.KindAggregates, Layer: -1, Data: &event.Aggregates{
+			Interval: int64(time.Second / 4), Running: reading(2), Waiting: reading(1), Decode: event.DerivedValue(71), Prefill: event.DerivedValue(410),
+			KVUsage: event.DerivedValue(0.11), KVUsed: event.DerivedValue(3500), KVTotal: event.DerivedValue(32768), Generated: event.DerivedValue(18),
 			Slots: []event.Slot{
 				{Slot: 0, Request: 4, Prompt: 1181, Processed: 1181, Cached: 512, Generated: 40 + 18*i, Max: 512, Used: 1221 + 18*i, Context: 8192},
 				{Slot: 1, Request: 5, Prompt: 2048, Processed: 250 * i, Context: 8192},
@@ -58,28 +58,28 @@ func slotted() *store.Snapshot {
 	return s.drain()
 }
 
-// server introduces a server that is watched over HTTP.
+// server announces a server that is polled over HTTP.
 func (s *scene) server(name string, m event.Model) {
-	s.emit(event.Event{Kind: event.KindEngine, Layer: -1, Data: &event.Engine{
-		Name: name, Version: "1.2", Caps: event.CapReports, State: event.EngineReady,
+	s.emit(event.Event{Kind: event.KindEngine, Layer: -1, Data: &event.EngineInfo{
+		Name: name, Version: "1.2", Caps: event.CapAggregates, State: event.EngineReady,
 		Remote: event.Remote{Address: "http://gpu1:8000", Link: event.LinkConnected},
 	}})
 	s.emit(event.Event{Kind: event.KindModel, Layer: -1, Data: &m})
 }
 
-// bare is a server that tells nothing but its models.
+// bare returns a server that reports only its models.
 func bare() *store.Snapshot {
 	s := newScene()
 	s.server("LM Studio", event.Model{Name: "granite"})
-	s.emit(event.Event{Kind: event.KindReport, Layer: -1, Data: &event.Report{}})
+	s.emit(event.Event{Kind: event.KindAggregates, Layer: -1, Data: &event.Aggregates{}})
 	return s.drain()
 }
 
-// probed is a server that tells nothing but its models, and is probed.
+// probed returns a server that reports only its models and is probed.
 func probed() *store.Snapshot {
 	s := newScene()
 	s.server("LM Studio", event.Model{Name: "granite"})
-	s.emit(event.Event{Kind: event.KindReport, Layer: -1, Data: &event.Report{}})
+	s.emit(event.Event{Kind: event.KindAggregates, Layer: -1, Data: &event.Aggregates{}})
 	for id := event.RequestID(1); id <= 5; id++ {
 		s.now += event.Time(10 * time.Second)
 		s.emit(event.Event{Kind: event.KindRequest, Req: id, Layer: -1, State: event.StateQueued, Data: &event.Request{Label: "probe", Probe: true, MaxTokens: 8}})
@@ -97,12 +97,13 @@ func probed() *store.Snapshot {
 	return s.drain()
 }
 
-// severalModels is a llama-server with several models, the first of which is being loaded: a part of it is done, and another is on its way.
+// severalModels returns a llama-server with several models. The first one is loading: some of its stages are complete,
+// one is in progress.
 func severalModels() *store.Snapshot {
 	s := newScene()
 	s.server("llama.cpp", event.Model{})
-	s.emit(event.Event{Kind: event.KindEngine, Layer: -1, Data: &event.Engine{
-		Name: "llama.cpp", Version: "b10582", Caps: event.CapReports, State: event.EngineLoading,
+	s.emit(event.Event{Kind: event.KindEngine, Layer: -1, Data: &event.EngineInfo{
+		Name: "llama.cpp", Version: "b10582", Caps: event.CapAggregates, State: event.EngineLoading,
 		Remote: event.Remote{Address: "http://gpu1:8000", Link: event.LinkConnected},
 	}})
 	for _, stage := range []struct {
@@ -118,17 +119,17 @@ func severalModels() *store.Snapshot {
 		s.now += event.Time(stage.took)
 		s.emit(event.Event{Kind: event.KindStage, Stage: stage.of, Text: stage.name, Dur: int64(stage.took), Layer: -1})
 	}
-	s.emit(event.Event{Kind: event.KindReport, Layer: -1, Data: &event.Report{
-		More:    []event.Number{{Name: "load_mmproj_model_share", Reading: reading(0.5)}},
-		Sources: []event.Source{{Name: "/models/sse"}, {Name: "/slots", Why: "the model sleeps, and asking would wake it"}},
+	s.emit(event.Event{Kind: event.KindAggregates, Layer: -1, Data: &event.Aggregates{
+		More:      []event.NamedReading{{Name: "load_mmproj_model_share", Reading: reading(0.5)}},
+		Endpoints: []event.Endpoint{{Name: "/models/sse"}, {Name: "/slots", Reason: "the model is asleep; polling would wake it"}},
 	}})
 	return s.drain()
 }
 
-// traced is a receiver of traces that was told of a load, and was sent things that it did not take.
+// traced returns a receiver of traces that got the stages of a load, and spans that it refused.
 func traced() *store.Snapshot {
 	s := newScene()
-	s.emit(event.Event{Kind: event.KindEngine, Layer: -1, Data: &event.Engine{
+	s.emit(event.Event{Kind: event.KindEngine, Layer: -1, Data: &event.EngineInfo{
 		Name: "traces", Caps: event.CapStages | event.CapQueue | event.CapCounters, State: event.EngineLoading,
 		Remote: event.Remote{Address: "http://127.0.0.1:4318/v1/traces", Link: event.LinkConnected},
 	}})
@@ -148,36 +149,36 @@ func traced() *store.Snapshot {
 	return s.drain()
 }
 
-// started is an SGLang that tells how long its start took, and has had no request since.
+// started returns an SGLang server that reports its startup times and has had no request since.
 func started() *store.Snapshot {
 	s := newScene()
 	s.server("SGLang", event.Model{Name: "Qwen/Qwen3-30B-A3B"})
-	s.emit(event.Event{Kind: event.KindReport, Layer: -1, Data: &event.Report{
-		Running: reading(0), Waiting: reading(0), Times: []event.Times{{Name: event.TimesTTFT}},
-		More: []event.Number{
+	s.emit(event.Event{Kind: event.KindAggregates, Layer: -1, Data: &event.Aggregates{
+		Running: reading(0), Waiting: reading(0), Histograms: []event.Histogram{{Name: event.HistogramTTFT}},
+		More: []event.NamedReading{
 			{Name: "startup_cuda_graph_decode_s", Reading: reading(12.5)},
 			{Name: "startup_load_weight_s", Reading: reading(31.2)},
 			{Name: "startup_scheduler_e2e_s", Reading: reading(71)},
 		},
-		Sources: []event.Source{{Name: "/metrics"}, {Name: "/dev/shm/sglang_loads_*.shm", Why: "the server's process has none open"}, {Name: "/v1/loads"}},
+		Endpoints: []event.Endpoint{{Name: "/metrics"}, {Name: "/dev/shm/sglang_loads_*.shm", Reason: "the server's process has none open"}, {Name: "/v1/loads"}},
 	}})
 	return s.drain()
 }
 
-// untimed is an SGLang that was started without --enable-metrics: it tells how long its start took, and counts no times.
+// untimed returns an SGLang server started without --enable-metrics: it reports its startup times but no latencies.
 func untimed() *store.Snapshot {
 	s := newScene()
 	s.server("SGLang", event.Model{Name: "Qwen/Qwen3-30B-A3B"})
-	s.emit(event.Event{Kind: event.KindReport, Layer: -1, Data: &event.Report{
+	s.emit(event.Event{Kind: event.KindAggregates, Layer: -1, Data: &event.Aggregates{
 		Running: reading(2), Waiting: reading(0),
-		More:    []event.Number{{Name: "startup_load_weight_s", Reading: reading(31.2)}, {Name: "startup_scheduler_e2e_s", Reading: reading(71)}},
-		Sources: []event.Source{{Name: "/metrics", Why: "the server was started without --enable-metrics"}, {Name: "/v1/loads"}},
+		More:      []event.NamedReading{{Name: "startup_load_weight_s", Reading: reading(31.2)}, {Name: "startup_scheduler_e2e_s", Reading: reading(71)}},
+		Endpoints: []event.Endpoint{{Name: "/metrics", Reason: "the server was started without --enable-metrics"}, {Name: "/v1/loads"}},
 	}})
 	return s.drain()
 }
 
 func TestGoldenReported(t *testing.T) {
-	for name, s := range map[string]*store.Snapshot{"counted": inSums(), "slots": slotted(), "bare": bare(), "probed": probed(), "loads": severalModels(), "traces": traced(), "started": started(), "untimed": untimed()} {
+	for name, s := range map[string]*store.Snapshot{"counted": aggregateOnly(), "slots": slotted(), "bare": bare(), "probed": probed(), "loads": severalModels(), "traces": traced(), "started": started(), "untimed": untimed()} {
 		for _, size := range [][2]int{{80, 24}, {160, 45}} {
 			for _, v := range []view{viewOverview, viewLatency, viewEngines, viewRequests} {
 				a := open(s, theme.TrueColour, false, size[0], size[1])
@@ -189,44 +190,44 @@ func TestGoldenReported(t *testing.T) {
 	}
 }
 
-// unreached is a server that has not answered since llmtop began; asked says whether it had the time to.
-func unreached(asked bool) *store.Snapshot {
+// unreached returns a server that has not answered since llmtop started; polled: the first poll has failed already.
+func unreached(polled bool) *store.Snapshot {
 	s := newScene()
-	r := event.Remote{Address: "http://gpu1:8000", Link: event.LinkDisconnected, Why: "nothing listens there: connection refused"}
+	r := event.Remote{Address: "http://gpu1:8000", Link: event.LinkDisconnected, Reason: "connection refused"}
 	s.now += event.Time(time.Second)
-	if asked {
+	if polled {
 		r.Since = s.now
 	}
-	s.emit(event.Event{Kind: event.KindEngine, Layer: -1, Data: &event.Engine{Name: "server", Caps: event.CapReports, Remote: r}})
+	s.emit(event.Event{Kind: event.KindEngine, Layer: -1, Data: &event.EngineInfo{Name: "server", Caps: event.CapAggregates, Remote: r}})
 	return s.drain()
 }
 
-// Of a server that was never reached nothing is known: neither since when it is away, nor that a model is loaded, nor what was before.
+// For a server that never answered, the screen shows no downtime, no loading model and no last values.
 func TestNeverReached(t *testing.T) {
 	for _, size := range [][2]int{{80, 24}, {160, 45}} {
 		for _, v := range []view{viewOverview, viewRequests, viewRequest} {
 			a := open(unreached(true), theme.TrueColour, false, size[0], size[1])
 			a.show(v)
-			holds(t, a, "NOT REACHED since llmtop began")
-			holds(t, a, "nothing is known yet: the server has not")
+			holds(t, a, "UNREACHABLE since llmtop started")
+			holds(t, a, "no data yet: the server has not")
 			a = open(unreached(false), theme.TrueColour, false, size[0], size[1])
 			a.show(v)
 			if got := a.screen(); strings.Contains(got, "REACHED") || strings.Contains(got, "refused") {
-				t.Errorf("before it was asked the screen says\n%s", got)
+				t.Errorf("before the first poll the screen shows\n%s", got)
 			}
 		}
 	}
 	a := open(unreached(true), theme.TrueColour, false, 160, 45)
 	golden(t, "reported_unreached_overview_160x45.txt", strings.TrimSuffix(a.screen(), "\n"))
 	if got := a.screen(); strings.Contains(got, "model to load") || strings.Contains(got, "known before") {
-		t.Errorf("it says\n%s", got)
+		t.Errorf("the screen shows\n%s", got)
 	}
 }
 
-// The view of one request says, too, that none is reported alone.
-func TestNoSingleRequests(t *testing.T) {
-	a := open(inSums(), theme.TrueColour, false, 80, 24)
+// The view of one request also shows that per-request metrics are not reported.
+func TestNoPerRequestMetrics(t *testing.T) {
+	a := open(aggregateOnly(), theme.TrueColour, false, 80, 24)
 	a.show(viewRequest)
-	holds(t, a, "single requests: not reported by this engine")
-	holds(t, a, "the proxy (llmtop proxy) would measure them")
+	holds(t, a, "per-request metrics: not reported by this engine")
+	holds(t, a, "measure them with llmtop proxy")
 }

@@ -5,12 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/llmtop/llmtop/profiler/trace"
+	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/theme"
 )
 
-// around are the states of what lies around the panes.
-func around() (out []state) {
+// surroundings returns the states of headers, progress lines and the list of engines.
+func surroundings() (out []state) {
 	for _, l := range links {
 		s := remote(l.Remote)
 		out = append(out, state{"link_" + l.name, func(w, h int) *app { return open(s, theme.TrueColour, false, w, h) }})
@@ -18,14 +18,14 @@ func around() (out []state) {
 	for _, r := range recordings {
 		out = append(out, state{r.name, func(w, h int) *app { return withRecording(r.RecordStatus, w, h) }})
 	}
-	for st := trace.Playing; st <= trace.Ended; st++ {
+	for st := recording.Playing; st <= recording.Ended; st++ {
 		out = append(out, state{"replay_" + st.String(), func(w, h int) *app {
 			p := newPlayer()
 			p.State, p.Speed = st, []float64{1, 0.1, 10, 1000}[st]
 			switch st {
-			case trace.Seeking:
-				p.Damage, p.Missing, p.Unread, p.From = trace.Damage{Frames: 2, Bytes: 4096}, 1, 5, p.Now/2
-			case trace.Ended:
+			case recording.Seeking:
+				p.Damage, p.MissingSegments, p.Undecoded, p.TotalsSince = recording.Damage{Frames: 2, Bytes: 4096}, 1, 5, p.Now/2
+			case recording.Ended:
 				p.Now = p.End
 			}
 			return openReplay(p, w, h)
@@ -47,15 +47,15 @@ func around() (out []state) {
 	}})
 }
 
-// state is a screen with a name.
+// state is a named screen.
 type state struct {
 	name string
 	open func(w, h int) *app
 }
 
-func TestGoldenAround(t *testing.T) {
+func TestGoldenSurroundings(t *testing.T) {
 	var tops strings.Builder
-	for _, st := range around() {
+	for _, st := range surroundings() {
 		for _, size := range [][2]int{{80, 24}, {160, 45}} {
 			a := st.open(size[0], size[1])
 			golden(t, fmt.Sprintf("%s_%dx%d.txt", st.name, size[0], size[1]), strings.TrimSuffix(a.screen(), "\n"))
@@ -63,5 +63,5 @@ func TestGoldenAround(t *testing.T) {
 			tops.WriteString(top + "\n")
 		}
 	}
-	golden(t, "headers.ansi", strings.TrimSuffix(tops.String(), "\n")) // in their colours: what is missing is red
+	golden(t, "headers.ansi", strings.TrimSuffix(tops.String(), "\n")) // with colours: missing data is red
 }

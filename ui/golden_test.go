@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden screens instead of comparing with them")
 
-// golden compares a frame with the file of its name, line by line.
+// golden compares a frame with its golden file, line by line.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", "golden", name)
@@ -42,14 +42,14 @@ func golden(t *testing.T, name, got string) {
 			b = want[y]
 		}
 		if a != b {
-			t.Fatalf("%s: line %d differs (run with -update if it is meant to)\n got %q\nwant %q", name, y+1, a, b)
+			t.Fatalf("%s: line %d differs (run with -update to accept it)\n got %q\nwant %q", name, y+1, a, b)
 		}
 	}
 }
 
 var sizes = [][2]int{{80, 24}, {120, 36}, {160, 45}, {200, 60}}
 
-// The overview of one session, in every size the layout changes at and every colour profile; the poorest is ASCII too.
+// The overview in every layout size and every colour profile; the profile without colours uses ASCII.
 func TestGoldenOverview(t *testing.T) {
 	s := liveSnapshot()
 	for _, size := range sizes {
@@ -60,18 +60,18 @@ func TestGoldenOverview(t *testing.T) {
 	}
 }
 
-// The other themes must be seen too when they change.
+// The overview in every other theme.
 func TestGoldenThemes(t *testing.T) {
 	s := liveSnapshot()
 	for i, p := range theme.Palettes()[1:] {
 		a := open(s, theme.TrueColour, false, 120, 36)
 		a.theme = i + 1
-		a.dress()
+		a.applyTheme()
 		golden(t, "theme_"+p.Name+".ansi", a.View().Content)
 	}
 }
 
-// Each pane with the whole screen, as text: what it says and where.
+// Each pane in full screen, as text.
 func TestGoldenPanes(t *testing.T) {
 	s := liveSnapshot()
 	for id := range panes.NumPanes {
@@ -81,7 +81,7 @@ func TestGoldenPanes(t *testing.T) {
 	}
 }
 
-// What lies over the overview, or stands in for it.
+// Help, prompt editor and pause.
 func TestGoldenModes(t *testing.T) {
 	s := liveSnapshot()
 	for _, c := range []struct {
@@ -100,7 +100,7 @@ func TestGoldenModes(t *testing.T) {
 	}
 }
 
-// Every state of a session has its own words.
+// Every state of a session has its own texts.
 func TestGoldenStates(t *testing.T) {
 	for _, sc := range scenes {
 		if sc.name == "live" {

@@ -12,7 +12,7 @@ import (
 	"github.com/llmtop/llmtop/theme"
 )
 
-// Each view with a crowd of requests, in every size; the poorest profile is ASCII.
+// Each view with a crowd of requests, in every size and colour profile; the profile without colours uses ASCII.
 func TestGoldenViews(t *testing.T) {
 	s := crowdSnapshots(5000)
 	for v := viewRequests; v < numTabs; v++ {
@@ -29,10 +29,10 @@ func TestGoldenViews(t *testing.T) {
 	}
 }
 
-// The times of operations, of few layers and of many, and what stands there without any.
+// The times of operations, with few layers and many, and the texts shown without any.
 func TestGoldenOps(t *testing.T) {
 	able := ready()
-	able.emit(event.Event{Kind: event.KindEngine, Data: &event.Engine{Name: "llama.cpp", State: event.EngineReady, Caps: event.CapOps}})
+	able.emit(event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{Name: "llama.cpp", State: event.EngineReady, Caps: event.CapOps}})
 	for name, s := range map[string]*store.Snapshot{
 		"few": timed().drain(), "many": huge().drain(), "off": able.drain(), "unable": liveSnapshot(), "loading": loading().drain(),
 	} {
@@ -49,7 +49,7 @@ func TestGoldenOps(t *testing.T) {
 	}
 }
 
-// What the table of requests looks like as it is used.
+// The requests table after various keys.
 func TestGoldenTable(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -75,7 +75,7 @@ func TestGoldenTable(t *testing.T) {
 	}
 }
 
-// Requests of every kind, alone: one that stalled, one whose tokens are no longer kept, a cold one, one that waits, and one that failed.
+// The view of one request in every state: running, stalled, no longer kept, cold, queued, failed.
 func TestGoldenRequest(t *testing.T) {
 	crowd := crowdSnapshots(5000)
 	for _, c := range []struct {

@@ -8,62 +8,62 @@ import (
 	"github.com/llmtop/llmtop/ui/table"
 )
 
-// numbers are the definitions that the help shows: what each number means, its formula and its unit.
-var numbers = []struct{ name, unit, means string }{
-	{"TTFT", "s", "time to first token: first token - enqueued"},
-	{"cold, warm", "s", "TTFT of the first request, model load included, and of every later one; never averaged together"},
-	{"queue", "s", "scheduler time in loop (STIL): dispatched - enqueued"},
-	{"tokenize", "s", "turning the prompt's text into token ids"},
+// glossary defines each number on the screen: its meaning, its formula and its unit.
+var glossary = []struct{ name, unit, meaning string }{
+	{"TTFT", "s", "time to first token: first token received - request enqueued"},
+	{"cold, warm", "s", "TTFT of the first request (includes the model load) and of every later request; never averaged together"},
+	{"queue", "s", "queue time, waiting for a slot: dispatched - enqueued"},
+	{"tokenize", "s", "converting the prompt's text into token ids"},
 	{"embed", "s", "looking up the embeddings of the prompt's tokens"},
-	{"prompt", "s", "prefill: the prompt through all layers"},
+	{"prompt", "s", "prefill: the forward pass of the prompt through all layers"},
 	{"first", "s", "LM head and sampling of the first token"},
-	{"other", "s", "TTFT less all named components; always shown"},
+	{"other", "s", "TTFT minus all named components; always shown"},
 	{"TPOT", "s", "time per output token: (E2EL - TTFT) / (generated - 1), the mean ITL"},
-	{"ITL", "s", "inter-token latency: the gap between two consecutive tokens, waiting on purpose (pacing) excluded"},
-	{"p50 p95 p99", "s", "percentiles of ITL or TTFT over the window in the title, from a histogram with at most 1/64 error"},
-	{"ITL over time", "0..1", "tokens of a second that came after such a gap / all tokens of that second; four steps to an octave, and one column a second"},
-	{"outliers", "", "in histograms: the three longest times by the request and token that they belong to; of TTFT beyond its target, of ITL from 3 times the median on"},
-	{"stall", "", "a gap of 3 times the request's median or more; the cause is named where the evidence supports one"},
+	{"ITL", "s", "inter-token latency: gap between two consecutive tokens; pacing (deliberate waiting) is excluded"},
+	{"p50 p95 p99", "s", "percentiles of ITL or TTFT over the window in the title; histogram error at most 1/64"},
+	{"ITL over time", "0..1", "tokens after a gap of this length / all tokens, per second; four steps per octave, one column per second"},
+	{"outliers", "", "histograms: the three longest times, each with its request and token; TTFT above its target, ITL from 3 times the median"},
+	{"stall", "", "a gap of at least 3 times the request's median; with its cause where the data shows one"},
 	{"E2EL", "s", "end-to-end latency: finished - enqueued = TTFT + decode time"},
-	{"prefill", "tok/s", "computed prompt tokens (cached ones excluded) / prefill time"},
+	{"prefill", "tok/s", "computed prompt tokens (cached tokens excluded) / prefill time"},
 	{"decode", "tok/s", "(generated - 1) / decode time = 1 / TPOT"},
-	{"TTPS", "tok/s", "generated tokens of all requests / wall clock, last 10 s"},
-	{"TPS", "tok/s", "generated tokens of a group / the latency of its requests"},
-	{"busy", "0..1", "share of the last 10 s in which a forward pass ran"},
-	{"KV cache", "0..1", "used / total cells; one cell holds one token of one sequence"},
+	{"TTPS", "tok/s", "total throughput: generated tokens of all requests / wall-clock time, last 10 s"},
+	{"TPS", "tok/s", "tokens per second of a group: generated tokens / latency of its requests"},
+	{"busy", "0..1", "share of the last 10 s in which a forward pass was running"},
+	{"KV cache", "0..1", "key-value cache: used / total cells; one cell holds one token of one sequence"},
 	{"KV held", "s", "residency: how long a request's cells stayed pinned"},
-	{"memory", "B/s", "bytes of weights and KV touched per token x decode rate, beside what this machine copies"},
-	{"share", "0..1", "picks of one expert / all picks of its layer; the map's scale ends at the hottest expert"},
-	{"max/mean", "", "load of a layer's hottest expert / the mean: 1 is even"},
-	{"CV, entropy", "", "coefficient of variation of a layer's picks, and their entropy over its maximum: 0 and 1 are even"},
-	{"apart", "0..1", "the same between the picks of one kind of prompt and those of all"},
-	{"picked together", "", "tokens that picked both experts / all tokens, and how many times as many as if the two were picked independently"},
-	{"budget", "0..1", "picks of so many experts, the most picked first, / all picks: the share of routing that stays on a device with room for them"},
-	{"idle", "experts", "experts of a layer that were never picked in the window"},
-	{"drift", "0..1", "since a mark, per layer: half the sum of the differences of the experts' shares before and since; 0 is the same, 1 no expert in common. Chance: what it is on average if nothing changed"},
-	{"operations", "s", "time of a forward pass in each kind of operation and layer: their sum over the passes that were watched / those passes"},
+	{"memory", "B/s", "decode bandwidth: bytes of weights and KV cache read per token x decode rate; compared with the machine's copy bandwidth"},
+	{"share", "0..1", "router picks of one expert / all picks of its layer; the map's scale ends at the hottest expert"},
+	{"max/mean", "", "load imbalance: picks of a layer's hottest expert / mean picks; 1 is balanced"},
+	{"CV, entropy", "", "coefficient of variation of a layer's picks (0 is balanced), and their entropy / maximum entropy (1 is balanced)"},
+	{"diff", "0..1", "difference between the picks of one prompt kind and of all prompts: half the sum of the differences of the experts' shares"},
+	{"picked together", "", "tokens that picked both experts / all tokens, and the ratio to independent picks"},
+	{"budget", "0..1", "picks of the N most picked experts / all picks: share of routing served by a device with a capacity of N experts"},
+	{"idle", "experts", "experts of a layer without a pick in the window"},
+	{"drift", "0..1", "routing drift since the mark, per layer: half the sum of the differences of the experts' shares; 0: identical, 1: no expert in common. Chance: the mean without any change"},
+	{"operations", "s", "time per forward pass, by operation type and layer: total time / profiled passes"},
 	{"CPU, core", "0..1", "utilisation of the machine and of each core"},
-	{"engine", "cores", "CPU time of the engine's process / wall clock"},
-	{"rss, peak", "B", "resident memory of the engine's process, and the most it had"},
-	{"PSS", "B", "proportional set: resident pages of the engine, each / the processes that share it; measured when i is pressed"},
-	{"model cached", "0..1", "bytes of the model's file in the page cache / its size; what is missing must be read from disk"},
-	{"minor, major", "1/s", "page faults of the engine: those that found the page in memory, and those that waited for storage"},
-	{"read, write", "B/s", "bytes and operations from and to disk by the engine's process"},
-	{"received, sent", "B/s", "over all network interfaces of the machine but the loopback"},
-	{"run wait", "0..1", "how long runnable threads waited for a core / wall clock"},
-	{"switches", "1/s", "context switches of the engine's threads that waited for something (voluntary)"},
-	{"preempted", "1/s", "context switches of threads that were made to stop (involuntary)"},
-	{"pressure", "0..1", "share of the second in which some task of the machine waited for a core, for memory, for storage (PSI)"},
-	{"throttled", "0..1", "share of the second in which the control group was held back, having used up its cores"},
-	{"CPU power", "W", "energy of the processors' packages (RAPL) / time; J/token: over the last second's tokens of all requests"},
-	{"usual", "", "the median of a gauge over the window; beside it what it was in the second in which the token came"},
-	{"ρ ITL", "-1..1", "Spearman's rank correlation of a gauge with the mean ITL, second by second; from 12 seconds with tokens on; a sign, and no proof, of a cause"},
-	{"self", "cores", "CPU of llmtop without the engine's threads, and its memory"},
-	{"lost", "events", "events that could not be delivered or stored; above 0, numbers are incomplete"},
-	{"missing", "events", "events of an engine elsewhere that neither came nor were counted as lost; below 0: more came than were sent"},
-	{"garbage", "lines", "lines of an engine elsewhere that could not be understood"},
-	{"paced", "tok/s", "the engine waits between tokens on purpose; the waiting counts in no rate or latency"},
-	{"not reported", "", "the engine does not tell this number; it is never shown as 0"},
+	{"engine", "cores", "CPU time of the engine's process / wall-clock time"},
+	{"rss, peak", "B", "resident set size: memory of the engine's process, and its peak"},
+	{"PSS", "B", "proportional set size of the engine: each resident page / number of processes that share it; press i to measure"},
+	{"model cached", "0..1", "bytes of the model's file in the page cache / file size; the rest must be read from disk"},
+	{"minor, major", "1/s", "page faults of the engine: minor found the page in memory, major waited for storage"},
+	{"read, write", "B/s", "disk throughput and operations of the engine's process"},
+	{"received, sent", "B/s", "network throughput of the machine, all interfaces except loopback"},
+	{"run wait", "0..1", "time that runnable threads waited for a core / wall-clock time"},
+	{"switches", "1/s", "voluntary context switches of the engine's threads"},
+	{"preempted", "1/s", "involuntary context switches of the engine's threads"},
+	{"pressure", "0..1", "pressure stall information (PSI): share of the second in which some task waited for CPU, memory or storage"},
+	{"throttled", "0..1", "share of the second in which the control group was throttled at its CPU limit"},
+	{"CPU power", "W", "energy of the CPU packages (RAPL) / time; J/token: energy / tokens of all requests, last second"},
+	{"typical", "", "median of a gauge over the window; next to it the value in the second of the selected token"},
+	{"ρ ITL", "-1..1", "Spearman's rank correlation of a gauge with the mean ITL per second; needs 12 seconds with tokens; a hint, not proof of a cause"},
+	{"self", "cores", "CPU of llmtop without the engine's threads, and memory of llmtop"},
+	{"dropped", "events", "events that could not be delivered or stored; above 0: numbers are incomplete"},
+	{"missed", "events", "events of an attached engine that neither arrived nor were counted as dropped; below 0: more arrived than were sent"},
+	{"malformed", "lines", "lines of an attached engine that could not be parsed"},
+	{"paced", "tok/s", "rate limit: the engine waits between tokens; the wait is excluded from rates and latencies"},
+	{"not reported", "", "the engine does not provide this number; it is never shown as 0"},
 }
 
 // helpRow is one row of the help: a heading, or a term with its explanation.
@@ -72,7 +72,7 @@ type helpRow struct {
 	term, unit, words string
 }
 
-// help is what the help is made of: rows, with explanations wrapped to w cells.
+// help collects the rows of the help, with explanations wrapped to w cells.
 type help struct {
 	w    int
 	rows []helpRow
@@ -94,12 +94,12 @@ func (h *help) add(term, unit, words string) {
 	}
 }
 
-// helpRows are all rows in order: the keys of a view, what helps there, and then the rest.
+// helpRows returns all rows in order: the keys of the current view and what helps there, then the rest.
 func helpRows(w int, keys []binding, v view) []helpRow {
 	h := help{w: w}
 	h.heading("Keys")
 	for _, b := range keys {
-		if b.in.has(v) {
+		if b.views.has(v) {
 			h.add(b.names(), "", b.help)
 		}
 	}
@@ -107,13 +107,13 @@ func helpRows(w int, keys []binding, v view) []helpRow {
 		h.filters()
 	}
 	h.heading("What each number means")
-	for _, n := range numbers {
-		h.add(n.name, n.unit, n.means)
+	for _, n := range glossary {
+		h.add(n.name, n.unit, n.meaning)
 	}
 	h.heading("Keys of other views")
 	for _, b := range keys {
-		if !b.in.has(v) {
-			h.add(b.names(), "", "in "+b.in.names()+": "+b.help)
+		if !b.views.has(v) {
+			h.add(b.names(), "", "in "+b.views.names()+": "+b.help)
 		}
 	}
 	if v != viewRequests {
@@ -121,24 +121,24 @@ func helpRows(w int, keys []binding, v view) []helpRow {
 	}
 	if lookup(keys, "[", v) != actFarBack {
 		h.heading("Keys while the view is paused")
-		for _, b := range travelling {
+		for _, b := range historyKeys {
 			h.add(b.names(), "", b.help)
 		}
 	}
 	return h.rows
 }
 
-// filters is the language of filters.
+// filters adds the filter syntax.
 func (h *help) filters() {
 	h.heading("Filters")
-	h.add("conditions", "", "with spaces between them, all of which must hold; a minus before one turns it round; text with spaces goes in double quotes")
+	h.add("conditions", "", "separate conditions with spaces: all must match; a leading minus negates one; put text with spaces in double quotes")
 	for f := range table.NumFields {
-		h.add(f.String(), "", f.Means()+", as in "+f.Example())
+		h.add(f.String(), "", f.Means()+", for example "+f.Example())
 	}
-	h.add("words", "", strings.Join(table.Flags(), ", ")+"; any other word is looked for in group, label and reason, #7 is request 7")
+	h.add("words", "", strings.Join(table.Flags(), ", ")+"; any other word matches group, label or reason; #7 matches request 7")
 }
 
-// drawHelp draws the help for a view from row scroll on and returns scroll, clamped.
+// drawHelp draws the help for a view from row scroll on and returns scroll, limited to the valid range.
 func drawHelp(a grid.Area, keys []binding, v view, scroll int, skin *theme.Skin) int {
 	gl := skin.Glyphs
 	a.Frame(grid.Fg(theme.BorderFocus), gl)

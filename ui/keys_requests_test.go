@@ -13,28 +13,28 @@ import (
 	"github.com/llmtop/llmtop/ui/table"
 )
 
-// requestKeyCases are the cases of the keys of the table of requests and of a request.
-var requestKeyCases = map[action]func(*testing.T, *app, *asked){
-	actFilter: func(t *testing.T, a *app, _ *asked) {
+// requestKeyCases test the keys of the requests table and of a request.
+var requestKeyCases = map[action]func(*testing.T, *app, *calls){
+	actFilter: func(t *testing.T, a *app, _ *calls) {
 		a.press("2", "/", "g", "e", "n", "<", "9", "0")
 		holds(t, a, "1 of 8, newest first")
 		a.press("enter")
 		holds(t, a, " filter: gen<90 ")
 		a.press("/", "x")
-		holds(t, a, `gen is compared with "90x": want something like gen>100`)
-		a.press("enter") // it cannot be kept
+		holds(t, a, `cannot compare gen with "90x": write a value such as gen>100`)
+		a.press("enter") // enter does not apply an invalid filter
 		a.press("esc")
 		holds(t, a, " filter: gen<90 ")
 		a.press("/", "ctrl+u", "enter")
 		holds(t, a, "Requests ─ 8, newest first")
 		a.press("/", "f", "a", "i", "l", "e", "d")
-		holds(t, a, "no request meets the filter")
+		holds(t, a, "no request matches the filter")
 		a.press("enter", "esc")
 		if holds(t, a, "Requests ─ 8, newest first"); a.view != viewRequests {
-			t.Error("esc leaves the view while there is a filter to take away")
+			t.Error("esc leaves the view before it removes the filter")
 		}
 	},
-	actFollow: func(t *testing.T, a *app, _ *asked) {
+	actFollow: func(t *testing.T, a *app, _ *calls) {
 		a.press("2")
 		holds(t, a, "following the newest")
 		a.press("f")
@@ -44,7 +44,7 @@ var requestKeyCases = map[action]func(*testing.T, *app, *asked){
 		a.press("f")
 		holds(t, a, "following the newest")
 	},
-	actColumnLeft: func(t *testing.T, a *app, _ *asked) {
+	actColumnLeft: func(t *testing.T, a *app, _ *calls) {
 		a.press("2")
 		a.View()
 		for range table.NumFields {
@@ -55,15 +55,15 @@ var requestKeyCases = map[action]func(*testing.T, *app, *asked){
 			}
 		}
 		if by := a.requests.shown.List.By; by != table.Age {
-			t.Errorf("the columns do not come round: %v", by)
+			t.Errorf("the columns do not wrap around: %v", by)
 		}
 		a.press("<")
 		holds(t, a, "↑state")
 		if by := a.requests.shown.List.By; by != table.State {
-			t.Errorf("left of the age is %v", by)
+			t.Errorf("the column left of age is %v", by)
 		}
 	},
-	actColumnRight: func(t *testing.T, a *app, _ *asked) {
+	actColumnRight: func(t *testing.T, a *app, _ *calls) {
 		a.press("2")
 		a.View()
 		for a.requests.shown.List.By != table.TTFT {
@@ -76,36 +76,36 @@ var requestKeyCases = map[action]func(*testing.T, *app, *asked){
 			t.Error("the largest does not come first")
 		}
 	},
-	actReverse: func(t *testing.T, a *app, _ *asked) {
+	actReverse: func(t *testing.T, a *app, _ *calls) {
 		a.press("2", "r")
 		holds(t, a, "oldest first")
 		holds(t, a, "↓age")
 	},
-	actOpen: func(t *testing.T, a *app, _ *asked) {
+	actOpen: func(t *testing.T, a *app, _ *calls) {
 		a.press("2", "down", "enter")
 		if holds(t, a, "╭─ Request ─ #7 "); a.view != viewRequest || a.requests.shown.Follow {
 			t.Error("the request is not pinned")
 		}
 		a.press("esc")
 		if holds(t, a, "pinned to #7"); a.view != viewRequests {
-			t.Error("esc does not lead back to the table")
+			t.Error("esc does not go back to the table")
 		}
 	},
-	actInspect: func(t *testing.T, a *app, k *asked) {
+	actInspect: func(t *testing.T, a *app, k *calls) {
 		a.press("6")
 		holds(t, a, "press i to measure")
 		a.press("i")
-		if holds(t, a, "PSS and page cache: told with the next sample"); !slices.Equal(k.looks, []string{"inspect (built in)"}) {
-			t.Errorf("asked for %q", k.looks)
+		if holds(t, a, "PSS and page cache: shown with the next sample"); !slices.Equal(k.machine, []string{"inspect (built in)"}) {
+			t.Errorf("calls of the machine: %q", k.machine)
 		}
 	},
-	actTokenLeft: func(t *testing.T, a *app, _ *asked) {
+	actTokenLeft: func(t *testing.T, a *app, _ *calls) {
 		a.press("3")
 		holds(t, a, "Token 73  the last")
 		a.press("left", "left")
 		holds(t, a, "Token 71")
 	},
-	actTokenRight: func(t *testing.T, a *app, _ *asked) {
+	actTokenRight: func(t *testing.T, a *app, _ *calls) {
 		a.press("3")
 		a.View()
 		a.press("home", "right", "right", "right")
@@ -114,25 +114,25 @@ var requestKeyCases = map[action]func(*testing.T, *app, *asked){
 		a.press("end", "right")
 		holds(t, a, "Token 73")
 	},
-	actRequestAbove: func(t *testing.T, a *app, _ *asked) {
+	actRequestAbove: func(t *testing.T, a *app, _ *calls) {
 		a.press("2", "end", "enter")
 		holds(t, a, "╭─ Request ─ #1 ")
 		a.press("<", "<")
 		holds(t, a, "╭─ Request ─ #3 ")
 	},
-	actRequestBelow: func(t *testing.T, a *app, _ *asked) {
+	actRequestBelow: func(t *testing.T, a *app, _ *calls) {
 		a.press("3")
 		holds(t, a, "╭─ Request ─ #8 ")
 		a.press(">", ">")
 		holds(t, a, "╭─ Request ─ #6 ")
 	},
-	actAxis: func(t *testing.T, a *app, _ *asked) {
+	actAxis: func(t *testing.T, a *app, _ *calls) {
 		a.press("3")
 		holds(t, a, "enqueued to first token, 8.44 ms")
 		a.press("x")
 		holds(t, a, "enqueued to the end, 1.83 s")
 	},
-	actNextStall: func(t *testing.T, a *app, _ *asked) {
+	actNextStall: func(t *testing.T, a *app, _ *calls) {
 		a.press("3", "n")
 		holds(t, a, "no stall")
 		a.press("2", "end", "enter")
@@ -142,7 +142,7 @@ var requestKeyCases = map[action]func(*testing.T, *app, *asked){
 		a.press("n")
 		holds(t, a, "Token 12")
 	},
-	actSlowest: func(t *testing.T, a *app, _ *asked) {
+	actSlowest: func(t *testing.T, a *app, _ *calls) {
 		a.press("2", "end", "enter")
 		holds(t, a, "Token 12  the slowest")
 		a.press("n")
@@ -150,7 +150,7 @@ var requestKeyCases = map[action]func(*testing.T, *app, *asked){
 		a.press("N")
 		holds(t, a, "Token 12  the slowest")
 	},
-	actCopy: func(t *testing.T, a *app, _ *asked) {
+	actCopy: func(t *testing.T, a *app, _ *calls) {
 		for _, view := range []string{"2", "3"} {
 			cmd := a.press(view, "y")
 			if cmd == nil {

@@ -29,14 +29,14 @@ func TestKeysDoWhatTheHelpSays(t *testing.T) {
 			continue
 		}
 		t.Run(b.show, func(t *testing.T) {
-			a, k := driven(t)
+			a, k := withCalls(t)
 			a.View()
 			test(t, a, k)
 		})
 	}
 }
 
-// The help lists every key.
+// The help lists every key and every number.
 func TestHelpListsEveryKey(t *testing.T) {
 	for v := range numViews {
 		var words strings.Builder
@@ -48,7 +48,7 @@ func TestHelpListsEveryKey(t *testing.T) {
 				t.Errorf("the help of view %d does not explain %s", v, b.names())
 			}
 		}
-		for _, n := range numbers {
+		for _, n := range glossary {
 			if !strings.Contains(words.String(), n.name+" ") {
 				t.Errorf("the help of view %d does not explain %s", v, n.name)
 			}
@@ -56,21 +56,21 @@ func TestHelpListsEveryKey(t *testing.T) {
 	}
 }
 
-// boundOnce fails if a key does two things in one view, but for what one view does instead of all.
+// boundOnce fails if a key has two actions in one view; a binding of some views may override one of all views.
 func boundOnce(t *testing.T, keys []binding) {
 	t.Helper()
 	for v := range numViews {
 		own, all := map[string]bool{}, map[string]bool{}
 		for _, b := range keys {
 			seen := own
-			if b.in == everywhere {
+			if b.views == everywhere {
 				seen = all
 			}
 			for _, k := range b.keys {
-				if b.in.has(v) && seen[k] {
+				if b.views.has(v) && seen[k] {
 					t.Errorf("%s is bound twice in view %d", k, v)
 				}
-				seen[k] = seen[k] || b.in.has(v)
+				seen[k] = seen[k] || b.views.has(v)
 			}
 		}
 	}
@@ -82,20 +82,20 @@ func TestNoKeyIsBoundTwice(t *testing.T) {
 }
 
 func TestErrorsOfActionsAreShown(t *testing.T) {
-	a, k := driven(t)
+	a, k := withCalls(t)
 	k.err = errors.New("queue is full: \x1b[31m8 requests")
 	a.press("c")
 	holds(t, a, "queue is full: �8 requests")
 }
 
-// Keys of actions that the program did not offer are neither shown nor do they do anything.
-func TestUnofferedActionsHaveNoKeys(t *testing.T) {
-	a, _ := driven(t)
+// Keys of actions that the program does not offer are not shown and do nothing.
+func TestUnavailableActionsHaveNoKeys(t *testing.T) {
+	a, _ := withCalls(t)
 	a.session.Actions = Actions{}
 	a.press("p", "c", "+", "-")
 	a.Update(tea.PasteMsg{Content: "text"})
 	if a.editor.open {
-		t.Error("the editor opened")
+		t.Error("an unavailable key opened the editor")
 	}
 	if strings.Contains(a.screen(), "cancel") || strings.Contains(a.screen(), "p prompt") {
 		t.Error("the footer shows keys that do nothing")
@@ -106,7 +106,7 @@ func TestPaceKeysStep(t *testing.T) {
 	for _, c := range []struct{ now, faster, slower float64 }{
 		{40, 80, 20}, {2, 5, 2}, {160, 0, 80}, {0, 0, 160}, {1, 2, 1}, {1e6, 0, 160}, {33, 40, 20},
 	} {
-		a, k := driven(t)
+		a, k := withCalls(t)
 		s := *a.snap
 		s.Engine.Pace = c.now
 		a.snap = &s
@@ -118,18 +118,18 @@ func TestPaceKeysStep(t *testing.T) {
 }
 
 func TestCancelWithoutRequest(t *testing.T) {
-	a, k := driven(t)
+	a, k := withCalls(t)
 	s := *a.snap
 	s.Current = nil
 	a.snap = &s
 	a.press("c")
 	holds(t, a, "no request is running")
 	if len(k.cancels) != 0 {
-		t.Error("something was cancelled")
+		t.Error("the cancel action was called")
 	}
 }
 
-// Every view of every state of a session takes every key there is, and draws a whole frame after it.
+// Every view in every state of a session handles every key and draws a whole frame after it.
 func TestEveryKeyInEveryState(t *testing.T) {
 	for _, sc := range scenes {
 		t.Run(sc.name, func(t *testing.T) {

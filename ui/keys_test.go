@@ -15,18 +15,18 @@ import (
 	"github.com/llmtop/llmtop/ui/panes"
 )
 
-// asked is what the user had done, as the engine would be told.
-type asked struct {
+// calls records the actions that the screen called.
+type calls struct {
 	prompts []SuggestedPrompt
 	cancels []event.RequestID
 	paces   []float64
 	reports int
-	looks   []string // models that the machine was watched, not watched, or inspected for
-	err     error    // what the next action answers
-	note    string   // what the next prompt is answered besides
+	machine []string // calls of Watch and Inspect, with the model
+	err     error    // result of the next action
+	note    string   // note of the next prompt
 }
 
-func (k *asked) actions() Actions {
+func (k *calls) actions() Actions {
 	return Actions{
 		Prompt: func(text, label string) (string, error) {
 			k.prompts = append(k.prompts, SuggestedPrompt{label, text})
@@ -44,20 +44,20 @@ func (k *asked) actions() Actions {
 			k.reports++
 			return []byte("{}"), k.err
 		},
-		Watch:   func(model string, on bool) { k.looks = append(k.looks, fmt.Sprint("watch ", model, " ", on)) },
-		Inspect: func(model string) { k.looks = append(k.looks, "inspect "+model) },
+		Watch:   func(model string, on bool) { k.machine = append(k.machine, fmt.Sprint("watch ", model, " ", on)) },
+		Inspect: func(model string) { k.machine = append(k.machine, "inspect "+model) },
 	}
 }
 
-// driven is a model over the live session with its actions written down.
-func driven(t *testing.T) (*app, *asked) {
+// withCalls makes the model over the live session, with recorded actions.
+func withCalls(t *testing.T) (*app, *calls) {
 	t.Helper()
-	a, k := open(liveSnapshot(), theme.TrueColour, false, 120, 36), &asked{}
+	a, k := open(liveSnapshot(), theme.TrueColour, false, 120, 36), &calls{}
 	a.session.Actions = k.actions()
 	return a, k
 }
 
-// holds fails unless the screen shows the words.
+// holds fails unless the screen shows the text.
 func holds(t *testing.T, a *app, words string) {
 	t.Helper()
 	if !strings.Contains(a.screen(), words) {
@@ -65,7 +65,7 @@ func holds(t *testing.T, a *app, words string) {
 	}
 }
 
-// zoomed is the view that zooming a pane leads to.
+// zoomed returns the view that shows a pane in full screen.
 func zoomed(id panes.ID) view {
 	if id == panes.Experts {
 		return viewExperts
@@ -73,23 +73,23 @@ func zoomed(id panes.ID) view {
 	return viewPane
 }
 
-// Each row of the table of keys has a case here, so that a new key cannot come without one.
-var keyCases = map[action]func(*testing.T, *app, *asked){
-	actPrompt: func(t *testing.T, a *app, k *asked) {
+// keyCases test the key table: each row needs a case.
+var keyCases = map[action]func(*testing.T, *app, *calls){
+	actPrompt: func(t *testing.T, a *app, k *calls) {
 		a.press("p")
 		holds(t, a, "enter send")
 		k.note = "with a \x1bnote"
 		a.press("x", "enter")
 		holds(t, a, "prompt sent; with a")
 	},
-	actPause: func(t *testing.T, a *app, _ *asked) {
+	actPause: func(t *testing.T, a *app, _ *calls) {
 		a.press("space")
 		holds(t, a, "view paused")
 		a.press("space")
 		holds(t, a, "● live")
 	},
-	actNext: func(t *testing.T, a *app, _ *asked) {
-		seen, there := []panes.ID{a.panes.Focus}, len(a.places)
+	actNext: func(t *testing.T, a *app, _ *calls) {
+		seen, there := []panes.ID{a.panes.Focus}, len(a.placements)
 		for range there - 1 {
 			a.press("tab")
 			seen = append(seen, a.panes.Focus)
@@ -100,20 +100,20 @@ var keyCases = map[action]func(*testing.T, *app, *asked){
 			t.Errorf("tab visits %v and ends at %v", seen, a.panes.Focus)
 		}
 	},
-	actPrevious: func(t *testing.T, a *app, _ *asked) {
+	actPrevious: func(t *testing.T, a *app, _ *calls) {
 		a.press("shift+tab")
-		if a.panes.Focus != panes.Know {
+		if a.panes.Focus != panes.Insights {
 			t.Errorf("focus is on %v", a.panes.Focus)
 		}
 		a.press("left", "tab")
-		if a.panes.Focus != panes.Know {
+		if a.panes.Focus != panes.Insights {
 			t.Errorf("left and tab lead to %v", a.panes.Focus)
 		}
 	},
-	actZoom: func(t *testing.T, a *app, _ *asked) {
+	actZoom: func(t *testing.T, a *app, _ *calls) {
 		for _, key := range []string{"enter", "z"} {
 			var order []panes.ID
-			for _, p := range a.places {
+			for _, p := range a.placements {
 				order = append(order, p.id)
 			}
 			slices.Sort(order)
@@ -129,7 +129,7 @@ var keyCases = map[action]func(*testing.T, *app, *asked){
 			}
 		}
 	},
-	actShow: func(t *testing.T, _ *app, _ *asked) {
+	actShow: func(t *testing.T, _ *app, _ *calls) {
 		all := severalEngines()
 		a := openFleet(&all, false, 120, 36)
 		a.press("down", "enter")
@@ -137,13 +137,13 @@ var keyCases = map[action]func(*testing.T, *app, *asked){
 			t.Errorf("enter shows %q", a.session.Name)
 		}
 	},
-	actBack: func(t *testing.T, a *app, _ *asked) {
+	actBack: func(t *testing.T, a *app, _ *calls) {
 		for _, key := range append(viewKeys[:], "z", "?") {
 			for _, back := range []string{"esc", "backspace"} {
 				a.press(key, back)
 				if key == viewKeys[viewRequest] {
 					if a.view != viewRequests {
-						t.Errorf("%s does not lead from a request to the table", back)
+						t.Errorf("%s does not go from a request to the table", back)
 					}
 					a.press(back)
 				}
@@ -153,7 +153,7 @@ var keyCases = map[action]func(*testing.T, *app, *asked){
 			}
 		}
 	},
-	actView: func(t *testing.T, a *app, _ *asked) {
+	actView: func(t *testing.T, a *app, _ *calls) {
 		for v := range numTabs {
 			a.press(viewKeys[v])
 			if a.view != v {
@@ -164,24 +164,24 @@ var keyCases = map[action]func(*testing.T, *app, *asked){
 			}
 		}
 	},
-	actWindow: func(t *testing.T, a *app, _ *asked) {
+	actWindow: func(t *testing.T, a *app, _ *calls) {
 		first := a.panes.Window
 		for range metric.NumWindows {
 			a.press("w")
 			holds(t, a, "every token, "+a.panes.Window.String())
 		}
 		if a.panes.Window != first {
-			t.Error("the windows do not come round")
+			t.Error("the windows do not wrap around")
 		}
 	},
-	actPhase: func(t *testing.T, a *app, _ *asked) {
+	actPhase: func(t *testing.T, a *app, _ *calls) {
 		a.press("e")
 		holds(t, a, "Experts ─ "+a.panes.Phase.String())
 		if a.panes.Phase == metric.Decode {
-			t.Error("the phase stays")
+			t.Error("the phase does not change")
 		}
 	},
-	actTheme: func(t *testing.T, a *app, _ *asked) {
+	actTheme: func(t *testing.T, a *app, _ *calls) {
 		before := a.View().Content
 		for range theme.Palettes()[1:] {
 			a.press("t")
@@ -192,10 +192,10 @@ var keyCases = map[action]func(*testing.T, *app, *asked){
 		}
 		a.press("t")
 		if a.skin.Palette != theme.Palettes()[0] {
-			t.Error("the themes do not come round")
+			t.Error("the themes do not wrap around")
 		}
 	},
-	actPalette: func(t *testing.T, a *app, _ *asked) {
+	actPalette: func(t *testing.T, a *app, _ *calls) {
 		a.press(":")
 		holds(t, a, "╭─ Commands ")
 		a.press("esc")
@@ -203,11 +203,11 @@ var keyCases = map[action]func(*testing.T, *app, *asked){
 			t.Error("esc does not close the palette")
 		}
 	},
-	actSnapshot: func(t *testing.T, a *app, _ *asked) {
+	actSnapshot: func(t *testing.T, a *app, _ *calls) {
 		a.press("s")
 		holds(t, a, "wrote llmtop-20260102-150405.svg and .txt")
 	},
-	actReport: func(t *testing.T, a *app, k *asked) {
+	actReport: func(t *testing.T, a *app, k *calls) {
 		var wrote string
 		a.saveReport = func(json []byte) (string, error) {
 			wrote = string(json)
@@ -219,21 +219,21 @@ var keyCases = map[action]func(*testing.T, *app, *asked){
 			t.Errorf("%d reports were made, and %q was written", k.reports, wrote)
 		}
 	},
-	actCancel: func(t *testing.T, a *app, k *asked) {
+	actCancel: func(t *testing.T, a *app, k *calls) {
 		a.press("c")
 		holds(t, a, "request cancelled")
 		if !slices.Equal(k.cancels, []event.RequestID{8}) {
 			t.Errorf("cancelled %v", k.cancels)
 		}
 	},
-	actFaster: func(t *testing.T, a *app, k *asked) {
+	actFaster: func(t *testing.T, a *app, k *calls) {
 		a.press("+", "=")
 		if !slices.Equal(k.paces, []float64{80, 80}) { // the engine still reports 40
 			t.Errorf("paces %v", k.paces)
 		}
 		holds(t, a, "pace: 80")
 	},
-	actSlower: func(t *testing.T, a *app, k *asked) {
+	actSlower: func(t *testing.T, a *app, k *calls) {
 		a.press("-")
 		if !slices.Equal(k.paces, []float64{20}) {
 			t.Errorf("paces %v", k.paces)
@@ -245,7 +245,7 @@ var keyCases = map[action]func(*testing.T, *app, *asked){
 	actPageDown: scrolls("pgdown"),
 	actTop:      scrolls("home", "g"),
 	actBottom:   scrolls("end", "G"),
-	actHelp: func(t *testing.T, a *app, _ *asked) {
+	actHelp: func(t *testing.T, a *app, _ *calls) {
 		for _, key := range []string{"?", "h", "f1"} {
 			a.press(key)
 			holds(t, a, "Keys")
@@ -255,22 +255,22 @@ var keyCases = map[action]func(*testing.T, *app, *asked){
 			}
 		}
 	},
-	actSuspend: func(t *testing.T, a *app, _ *asked) {
+	actSuspend: func(t *testing.T, a *app, _ *calls) {
 		if lookup(bindings, "ctrl+z", viewOverview) != actSuspend {
 			t.Error("ctrl+z is not bound")
 		}
 	},
-	actList: func(t *testing.T, a *app, _ *asked) {
+	actList: func(t *testing.T, a *app, _ *calls) {
 		for _, from := range []string{"1", "2", "3"} {
 			a.press(from, "l")
 			holds(t, a, "1 engine ")
-			before := a.before
+			before := a.viewBefore
 			if a.press("l"); a.view != before || viewKeys[a.view] != from {
 				t.Errorf("l leads from view %s to %d", from, a.view)
 			}
 		}
 	},
-	actOps: func(t *testing.T, a *app, _ *asked) {
+	actOps: func(t *testing.T, a *app, _ *calls) {
 		for _, from := range []string{"1", "5", "?"} {
 			a.press("esc", from, "o")
 			holds(t, a, "not reported by this engine")
@@ -279,9 +279,9 @@ var keyCases = map[action]func(*testing.T, *app, *asked){
 			}
 		}
 	},
-	actPreviousEngine: turns("[", 6),
-	actNextEngine:     turns("]", 1),
-	actQuit: func(t *testing.T, a *app, _ *asked) {
+	actPreviousEngine: switches("[", 6),
+	actNextEngine:     switches("]", 1),
+	actQuit: func(t *testing.T, a *app, _ *calls) {
 		for _, key := range []string{"q", "ctrl+c"} {
 			cmd := a.press(key)
 			if cmd == nil {
@@ -294,10 +294,10 @@ var keyCases = map[action]func(*testing.T, *app, *asked){
 	},
 }
 
-// scrolls presses each key in the middle of the help, which is longer than the screen, and wants to see it move the right way.
-func scrolls(keys ...string) func(*testing.T, *app, *asked) {
+// scrolls presses each key in the middle of the help, which is longer than the screen, and checks the scroll position.
+func scrolls(keys ...string) func(*testing.T, *app, *calls) {
 	by := map[string]int{"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -page, "pgdown": page, "home": -1 << 10, "g": -1 << 10, "end": 1 << 10, "G": 1 << 10}
-	return func(t *testing.T, a *app, _ *asked) {
+	return func(t *testing.T, a *app, _ *calls) {
 		a.Update(tea.WindowSizeMsg{Width: 80, Height: 24})
 		for _, key := range keys {
 			a.press("esc", "?", "end")
@@ -315,10 +315,10 @@ func scrolls(keys ...string) func(*testing.T, *app, *asked) {
 	}
 }
 
-// turns presses a key in the overview of the first of several engines, and wants to see another.
-func turns(key string, to int) func(*testing.T, *app, *asked) {
-	return func(t *testing.T, single *app, _ *asked) {
-		if single.able(lookup(bindings, key, viewOverview)) {
+// switches presses a key in the overview of the first of several engines and checks that the screen shows another.
+func switches(key string, to int) func(*testing.T, *app, *calls) {
+	return func(t *testing.T, single *app, _ *calls) {
+		if single.available(lookup(bindings, key, viewOverview)) {
 			t.Errorf("%s is offered with one engine", key)
 		}
 		all := severalEngines()

@@ -14,24 +14,24 @@ import (
 	"github.com/llmtop/llmtop/ui/panes"
 )
 
-// latencyKeyCases are the cases of the keys of the view of latencies.
-var latencyKeyCases = map[action]func(t *testing.T, a *app, k *asked){
-	actPage: func(t *testing.T, a *app, _ *asked) {
+// latencyKeyCases test the keys of the latency view.
+var latencyKeyCases = map[action]func(t *testing.T, a *app, k *calls){
+	actPage: func(t *testing.T, a *app, _ *calls) {
 		a.press("4")
 		for _, words := range []string{"TTFT cold", "ITL over time", "TTFT by prompt", "Stalls, newest first"} {
 			a.press("tab")
 			holds(t, a, words)
 		}
 	},
-	actPageBack: func(t *testing.T, a *app, _ *asked) {
+	actPageBack: func(t *testing.T, a *app, _ *calls) {
 		a.press("4", "shift+tab")
 		holds(t, a, "Latency ─ TTFT by prompt")
 	},
 }
 
-// Everything that the view of latencies can tell is on one of its pages at each size.
+// At each size, the latency pages together show all of their content.
 func TestLatencyPagesHoldEverything(t *testing.T) {
-	s := chilled()
+	s := withColdRequests()
 	for _, size := range sizes {
 		a := open(s, theme.TrueColour, false, size[0], size[1])
 		a.press("4")
@@ -40,21 +40,21 @@ func TestLatencyPagesHoldEverything(t *testing.T) {
 			all.WriteString(stripStyles(a.View().Content))
 			a.press("tab")
 		}
-		for _, words := range []string{"p99", "TTFT warm", "TTFT cold", "gaps, the last ones", "1 column = 1 s", "ITL over time", "per computed token", "target", "goodput"} {
+		for _, words := range []string{"p99", "TTFT warm", "TTFT cold", "most recent gaps", "1 column = 1 s", "ITL over time", "per computed token", "target", "goodput"} {
 			if !strings.Contains(all.String(), words) {
-				t.Errorf("%dx%d: no page tells %q", size[0], size[1], words)
+				t.Errorf("%dx%d: no page shows %q", size[0], size[1], words)
 			}
 		}
-		for _, words := range []string{"1 column = 1 s", "gaps, the last ones"} {
+		for _, words := range []string{"1 column = 1 s", "most recent gaps"} {
 			if drawn := strings.Count(all.String(), words); drawn < 2 {
-				t.Errorf("%dx%d: %q stands on %d pages", size[0], size[1], words, drawn)
+				t.Errorf("%dx%d: %q is on %d pages, want at least 2", size[0], size[1], words, drawn)
 			}
 		}
 	}
 }
 
-// chilled is a session with cold requests and many warm ones.
-func chilled() *store.Snapshot {
+// withColdRequests returns a session with a few cold requests and many warm ones.
+func withColdRequests() *store.Snapshot {
 	s := newScene()
 	s.load(event.StageNone)
 	s.model("llmtop-demo-moe", 8, 16, 2)
@@ -66,13 +66,13 @@ func chilled() *store.Snapshot {
 }
 
 func TestGoldenLatencyPages(t *testing.T) {
-	s := chilled()
+	s := withColdRequests()
 	for _, size := range sizes {
 		for _, name := range []string{theme.Palettes()[0].Name, "light"} {
 			a := newApp(Config{Snapshots: func() *store.Snapshot { return s }, Profile: theme.TrueColour, Theme: name})
 			a.Update(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
 			a.press("4", "m")
-			a.say("")
+			a.notify("")
 			for range panes.NumLatencyPages {
 				golden(t, fmt.Sprintf("latency_%s_%s_%dx%d.ansi", strings.Fields(a.panes.Latency.String())[0], name, size[0], size[1]), a.View().Content)
 				a.press("tab")
@@ -81,9 +81,9 @@ func TestGoldenLatencyPages(t *testing.T) {
 	}
 }
 
-// A mark stands on the charts at its second, and goes to the left as time goes on.
-func TestMarksStandOnCharts(t *testing.T) {
-	a, s, _ := voyage(160, 45, theme.TrueColour)
+// The charts show a mark in its second; it moves left as time passes.
+func TestChartsShowMarks(t *testing.T) {
+	a, s, _ := withHistory(160, 45, theme.TrueColour)
 	a.press("4", "tab", "tab", "m")
 	column := func() int {
 		for _, row := range strings.Split(stripStyles(a.View().Content), "\n") {
@@ -97,7 +97,7 @@ func TestMarksStandOnCharts(t *testing.T) {
 		s.now += event.Time(d)
 		a.Update(tickMsg{})
 	}
-	wait(time.Second) // until the second of the mark has a column of its own
+	wait(time.Second) // until the second of the mark has its own column
 	first := column()
 	wait(5 * time.Second)
 	if then := column(); first < 0 || then != first-5 {
@@ -105,20 +105,20 @@ func TestMarksStandOnCharts(t *testing.T) {
 	}
 }
 
-// A click on the line of time goes to that moment.
-func TestClickOnTheLineOfTime(t *testing.T) {
-	a, _, _ := voyage(160, 45, theme.TrueColour)
+// A click on the timeline goes to that moment.
+func TestClickOnTheTimeline(t *testing.T) {
+	a, _, _ := withHistory(160, 45, theme.TrueColour)
 	a.press("space")
 	a.View()
-	bar, at := a.travel.bar, a.track
+	bar, at := a.history.timeline, a.track
 	a.Update(tea.MouseClickMsg{X: at.X + at.W/2, Y: at.Y, Button: tea.MouseLeft})
 	middle := bar.From + (bar.To-bar.From)/2
-	if off := a.travel.at - middle; off < -(bar.To-bar.From)/event.Time(at.W) || off > (bar.To-bar.From)/event.Time(at.W) {
-		t.Errorf("the middle of the line leads to %v, want about %v", a.travel.at, middle)
+	if off := a.history.at - middle; off < -(bar.To-bar.From)/event.Time(at.W) || off > (bar.To-bar.From)/event.Time(at.W) {
+		t.Errorf("the middle of the timeline leads to %v, want about %v", a.history.at, middle)
 	}
 	a.press("space")
 	a.View()
 	if a.Update(tea.MouseClickMsg{X: at.X + 1, Y: at.Y, Button: tea.MouseLeft}); a.panes.Paused {
-		t.Error("without a line a click does something to the time")
+		t.Error("a click changes the time without a timeline")
 	}
 }

@@ -6,46 +6,46 @@ import (
 	"github.com/llmtop/llmtop/ui/panes"
 )
 
-// maxMarks is how many marks of an engine are remembered; the oldest goes. Each holds a snapshot, which shares most of what it has with
-// others.
+// maxMarks bounds the marks per engine; the oldest is removed. Each holds a snapshot, which shares most of its memory
+// with others.
 const maxMarks = 9
 
-// marks are moments that the user wants to compare with, by the name of the engine on which they were set, oldest first.
+// marks holds the moments to compare with, by the name of the engine on which the user set them, oldest first.
 type marks struct {
-	of   map[string][]panes.Mark
-	set  int  // marks so far
-	open bool // the difference is shown
+	byEngine map[string][]panes.Mark
+	count    int  // number of marks ever set
+	open     bool // the list of changes is open
 }
 
-// mark remembers the moment on show. The difference is told from the newest mark on.
+// mark marks the moment on the screen. Changes are shown since the newest mark.
 func (a *app) mark() {
 	m := &a.marks
-	if m.of == nil {
-		m.of = make(map[string][]panes.Mark)
+	if m.byEngine == nil {
+		m.byEngine = make(map[string][]panes.Mark)
 	}
-	m.set++
-	list := append(m.of[a.session.Name], panes.Mark{Name: "m" + strconv.Itoa(m.set), Snapshot: a.snap})
-	m.of[a.session.Name] = list[max(len(list)-maxMarks, 0):]
+	m.count++
+	list := append(m.byEngine[a.session.Name], panes.Mark{Name: "m" + strconv.Itoa(m.count), Snapshot: a.snap})
+	m.byEngine[a.session.Name] = list[max(len(list)-maxMarks, 0):]
 	a.showMarks()
-	a.say("mark m" + strconv.Itoa(m.set) + " set: M shows what has changed since")
+	a.notify("mark m" + strconv.Itoa(m.count) + " set: press M to show changes since then")
 }
 
-// unmark takes the marks of the engine on show away.
-func (a *app) unmark() {
-	delete(a.marks.of, a.session.Name)
+// clearMarks removes the marks of the engine on the screen.
+func (a *app) clearMarks() {
+	delete(a.marks.byEngine, a.session.Name)
 	a.marks.open = false
 	a.showMarks()
-	a.say("marks cleared")
+	a.notify("marks cleared")
 }
 
-// toggleSince shows or hides what has changed since the newest mark.
+// toggleSince shows or hides the changes since the newest mark.
 func (a *app) toggleSince() {
 	if len(a.panes.Marks) == 0 {
-		a.say("no mark yet: m sets one")
+		a.notify("no mark yet: press m to set one")
 		return
 	}
 	a.marks.open = !a.marks.open
 }
 
-// showMarks has the panes draw the marks of the engine on show.
-func (a *app) showMarks() { a.panes.Marks = a.marks.of[a.session.Name] }
+// showMarks passes the marks of the engine on the screen to the panes.
+func (a *app) showMarks() { a.panes.Marks = a.marks.byEngine[a.session.Name] }

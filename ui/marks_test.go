@@ -12,12 +12,12 @@ import (
 	"github.com/llmtop/llmtop/theme"
 )
 
-// markedAt is a model whose session went on for two requests after a mark.
+// markedAt makes a model whose session ran two more requests after a mark.
 func markedAt(w, h int) (*app, *scene) {
 	s := live()
 	var last *store.Snapshot
 	a := newApp(Config{Snapshots: func() *store.Snapshot { last = s.drain(); return last }, Profile: theme.TrueColour})
-	a.save = kept
+	a.saveScreen = discardScreen
 	a.Update(tea.WindowSizeMsg{Width: w, Height: h})
 	a.press("m")
 	for id := event.RequestID(9); id <= 10; id++ {
@@ -39,17 +39,17 @@ func TestGoldenMark(t *testing.T) {
 	}
 }
 
-// What stands in the box is what the store says, and a moment before the mark cannot be compared.
+// The box shows the numbers of the store, and a moment before the mark cannot be compared.
 func TestSinceTheMark(t *testing.T) {
 	a, _ := markedAt(120, 36)
 	holds(t, a, "since m1 ")
 	a.press("M")
-	d := a.snap.Since(a.panes.Mark().Snapshot)
-	if d.Ended.Finished == 0 || d.Generated < 300 || d.Drifted < 0 {
+	d := a.snap.ChangesSince(a.panes.Mark().Snapshot)
+	if d.Ended.Finished == 0 || d.Generated < 300 || d.MostDrifted < 0 {
 		t.Fatalf("since the mark: %+v", d)
 	}
 	holds(t, a, "requests finished")
-	holds(t, a, fmt.Sprintf("layer %d", d.Drifted))
+	holds(t, a, fmt.Sprintf("layer %d", d.MostDrifted))
 	now := a.snap
 	a.snap = a.panes.Mark().Snapshot
 	a.press("m")
@@ -63,7 +63,7 @@ func TestSinceTheMark(t *testing.T) {
 	holds(t, a, "this moment is before m3")
 	a.press("u")
 	if strings.Contains(a.screen(), "m3") {
-		t.Error("a mark is shown after they were cleared")
+		t.Error("a cleared mark is still shown")
 	}
 }
 
@@ -71,43 +71,43 @@ func TestSinceTheMark(t *testing.T) {
 func TestMarksOfEngines(t *testing.T) {
 	all := severalEngines()
 	a := openFleet(&all, false, 120, 36)
-	a.choose(0)
+	a.showSession(0)
 	a.show(viewOverview)
 	for range maxMarks + 3 {
 		a.press("m")
 	}
 	if len(a.panes.Marks) != maxMarks || a.panes.Marks[0].Name != "m4" {
-		t.Errorf("%d marks from %s on", len(a.panes.Marks), a.panes.Marks[0].Name)
+		t.Errorf("%d marks, the first is %s", len(a.panes.Marks), a.panes.Marks[0].Name)
 	}
-	a.choose(1)
+	a.showSession(1)
 	if len(a.panes.Marks) != 0 {
 		t.Error("another engine has the marks of the first")
 	}
 	a.press("m")
-	a.choose(0)
+	a.showSession(0)
 	if a.panes.Mark().Name != fmt.Sprintf("m%d", maxMarks+3) {
 		t.Errorf("the first engine's newest mark is %s", a.panes.Mark().Name)
 	}
 }
 
-// Keys of marks, for the table of keys.
+// Cases of the keys of marks for the key table.
 func init() {
-	keyCases[actMark] = func(t *testing.T, a *app, _ *asked) {
+	keyCases[actMark] = func(t *testing.T, a *app, _ *calls) {
 		a.press("m")
 		holds(t, a, "mark m1 set")
 		holds(t, a, "since m1 0 s")
 	}
-	keyCases[actSince] = func(t *testing.T, a *app, _ *asked) {
+	keyCases[actSince] = func(t *testing.T, a *app, _ *calls) {
 		a.press("M")
 		holds(t, a, "no mark yet")
 		a.press("m", "M")
 		holds(t, a, "╭─ Since m1 ")
 		a.press("M")
 		if strings.Contains(a.screen(), "Since m1") {
-			t.Error("M does not close what it opened")
+			t.Error("pressing M again does not close the list")
 		}
 	}
-	keyCases[actUnmark] = func(t *testing.T, a *app, _ *asked) {
+	keyCases[actUnmark] = func(t *testing.T, a *app, _ *calls) {
 		a.press("m", "M", "u")
 		if strings.Contains(a.screen(), "ince m1") {
 			t.Error("the mark is still there")

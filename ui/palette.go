@@ -10,41 +10,41 @@ import (
 	"github.com/llmtop/llmtop/ui/grid"
 )
 
-// paletteRows is how many commands the palette lists at most; the others are scrolled to.
+// paletteRows bounds the visible commands of the palette; the list scrolls.
 const paletteRows = 14
 
-// palette is the line in which a command is looked for by its words.
+// palette is the search line for commands and its list of matches.
 type palette struct {
 	open            bool
 	line            editor
 	selected, first int
-	at              grid.Rect // where the list was drawn
+	at              grid.Rect // cells of the list
 }
 
-// command is one thing that can be done in the view that is shown.
+// command is one action of the current view.
 type command struct {
 	act              action
-	key              string // one that does it here
+	key              string // one of its keys in this view
 	keys, name, help string
 }
 
-// show opens the palette empty.
+// show opens the palette with an empty search.
 func (p *palette) show() {
 	p.line.show()
 	p.open, p.selected, p.first = true, 0, 0
 }
 
-// commands are all bindings that do something in the view that is shown, in the order of the table; the views one by one. The palette
-// itself is open already.
+// commands returns all available actions of the current view in the order of the key table, each view as one command.
+// It omits the palette itself.
 func (a *app) commands() (out []command) {
 	for i := range a.bindings {
 		b := &a.bindings[i]
-		if b.act == actPalette || !b.in.has(a.view) || !a.able(b.act) {
+		if b.act == actPalette || !b.views.has(a.view) || !a.available(b.act) {
 			continue
 		}
 		if b.act == actView {
 			for v, key := range viewKeys {
-				out = append(out, command{b.act, key, key, "view " + strings.ToLower(tabNames[v]), "go to this view"})
+				out = append(out, command{b.act, key, key, "view " + strings.ToLower(tabNames[v]), "show this view"})
 			}
 			continue
 		}
@@ -55,24 +55,24 @@ func (a *app) commands() (out []command) {
 	return out
 }
 
-// called are the names of the bindings for which the footer has no word, or one that says too little.
-var called = map[action]string{
-	actPrevious: "focus before", actPageBack: "page before", actColumnLeft: "sort by column before", actTokenLeft: "token before", actRequestAbove: "request above",
-	actBack: "back", actFaster: "faster", actSlower: "slower", actList: "engines", actOps: "operations", actPreviousEngine: "engine before", actReport: "report", actSince: "since the mark", actUnmark: "clear marks", actAlerts: "alerts",
-	actExpertLeft: "expert before", actFindNext: "find next", actBudgetLess: "smaller budget",
-	actUp: "up", actDown: "down", actPageUp: "page up", actPageDown: "page down", actTop: "top", actBottom: "bottom", actSuspend: "suspend",
-	actBackward: "back 1 s", actForward: "on 1 s", actFarBack: "back 10 s", actFarOn: "on 10 s", actPreviousRequest: "request before", actSpeedDown: "speed down", actToBegin: "begin", actToEnd: "end",
+// commandNames name the bindings without a footer text, or with one that is too short.
+var commandNames = map[action]string{
+	actPrevious: "previous pane", actPageBack: "previous page", actColumnLeft: "sort by column to the left", actTokenLeft: "previous token", actRequestAbove: "request above",
+	actBack: "back", actFaster: "faster", actSlower: "slower", actList: "engines", actOps: "operations", actPreviousEngine: "previous engine", actReport: "report", actSince: "changes since mark", actUnmark: "clear marks", actAlerts: "alerts",
+	actExpertLeft: "previous expert", actFindNext: "find next", actBudgetLess: "smaller budget",
+	actUp: "up", actDown: "down", actPageUp: "page up", actPageDown: "page down", actTop: "start", actBottom: "end", actSuspend: "suspend",
+	actBackward: "back 1 s", actForward: "forward 1 s", actFarBack: "back 10 s", actFarOn: "forward 10 s", actPreviousRequest: "previous request", actSpeedDown: "speed down", actToBegin: "start", actToEnd: "end",
 }
 
-// name is what the palette calls a binding.
+// name returns the name of a binding in the palette.
 func (b *binding) name() string {
-	if name, ok := called[b.act]; ok {
+	if name, ok := commandNames[b.act]; ok {
 		return name
 	}
 	return b.word
 }
 
-// matches are the commands that fit what is typed, the best first.
+// matches returns the commands that match the search text, best first.
 func (a *app) matches() []command {
 	type ranked struct {
 		command
@@ -93,8 +93,9 @@ func (a *app) matches() []command {
 	return out
 }
 
-// rank is how well a command fits what is typed, 0 best; false if it does not: its key, the beginning of its name, a part of that, all
-// words somewhere in what the help says, or its letters in their order close to each other.
+// rank returns how well a command matches the search text, 0 best; false if it does not. From best to worst: its key,
+// the start of its name, a part of its name, all words somewhere in name and help, or its letters in order and close to
+// each other.
 func (c *command) rank(typed string) (rank int, ok bool) {
 	want := strings.ToLower(strings.TrimSpace(typed))
 	name, all := strings.ToLower(c.name), strings.ToLower(c.keys+" "+c.name+" "+c.help)
@@ -110,14 +111,14 @@ func (c *command) rank(typed string) (rank int, ok bool) {
 		return 3, true
 	}
 	letters := []rune(strings.Join(fields, ""))
-	if span := shortest(letters, []rune(all)); span > 0 && span <= 3*len(letters) {
+	if span := shortestMatch(letters, []rune(all)); span > 0 && span <= 3*len(letters) {
 		return 3 + span, true
 	}
 	return 0, false
 }
 
-// shortest is the length of the shortest part of text in which all letters occur in their order, 0 if there is none.
-func shortest(letters, text []rune) (least int) {
+// shortestMatch returns the length of the shortest part of text that contains all letters in order, or 0.
+func shortestMatch(letters, text []rune) (least int) {
 	for from, r := range text {
 		if r != letters[0] {
 			continue
@@ -138,14 +139,14 @@ func shortest(letters, text []rune) (least int) {
 	return least
 }
 
-// drawPalette draws the line in the place of the footer, and above it what was found.
+// drawPalette draws the search line in the row of the footer and the matches above it.
 func (a *app) drawPalette(all grid.Area) {
 	p, gl := &a.palette, a.skin.Glyphs
 	line := all.Sub(0, all.H-1, all.W, 1)
 	line.Fill(0, 0, line.W, grid.Fg(theme.Dim), ' ')
 	line.Text(1, 0, grid.Fg(theme.Accent).With(grid.Bold), ":")
 	used := p.line.drawText(line.Sub(2, 0, line.W-3, 1), gl.ASCII)
-	if hint := "enter do it  up/down choose  esc close"; 2+used+3+grid.Width(hint) < line.W {
+	if hint := "enter run  up/down select  esc close"; 2+used+3+grid.Width(hint) < line.W {
 		line.Text(2+used+3, 0, grid.Fg(theme.Dim), hint)
 	}
 	found := a.matches()
@@ -162,14 +163,14 @@ func (a *app) drawPalette(all grid.Area) {
 	in := box.Inset(1, 1)
 	p.at = in.Rect
 	if len(found) == 0 {
-		in.Text(1, 0, grid.Fg(theme.Dim), "nothing here is called so")
+		in.Text(1, 0, grid.Fg(theme.Dim), "no matching command")
 	}
 	for y := range rows {
 		a.drawCommand(in, y, &found[p.first+y], p.first+y == p.selected)
 	}
 }
 
-// drawCommand draws one row: keys, name, and what the help says.
+// drawCommand draws one row: keys, name and help.
 func (a *app) drawCommand(in grid.Area, y int, c *command, selected bool) {
 	const keys, name = 12, 22
 	dots := a.skin.Glyphs.Ellipsis

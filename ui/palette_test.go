@@ -10,11 +10,11 @@ import (
 	"github.com/llmtop/llmtop/theme"
 )
 
-// Everything that a key does in a view can be found there in the palette, and does there the same as the key.
+// The palette of a view offers every key of that view and does the same as the key.
 func TestPaletteDoesWhatTheKeysDo(t *testing.T) {
 	for v := range numViews {
 		by := func() *app {
-			a, _ := driven(t)
+			a, _ := withCalls(t)
 			a.show(v)
 			a.View()
 			return a
@@ -24,7 +24,7 @@ func TestPaletteDoesWhatTheKeysDo(t *testing.T) {
 		for _, b := range bindings {
 			for _, key := range b.keys {
 				act := a.lookup(key)
-				if act == b.act && act != actPalette && a.able(act) && !slices.ContainsFunc(all, func(c command) bool { return c.act == act }) {
+				if act == b.act && act != actPalette && a.available(act) && !slices.ContainsFunc(all, func(c command) bool { return c.act == act }) {
 					t.Errorf("the palette of view %d does not have %s", v, b.names())
 				}
 			}
@@ -60,23 +60,23 @@ func TestPaletteFinds(t *testing.T) {
 		{"", "prompt"},
 		{"lst engins", "engines"},
 	} {
-		a, _ := driven(t)
+		a, _ := withCalls(t)
 		a.press(":")
 		a.Update(tea.PasteMsg{Content: c.typed})
 		if found := a.matches(); len(found) == 0 || found[0].name != c.first {
 			t.Errorf("%q finds %+v, want %q first", c.typed, found, c.first)
 		}
 	}
-	a, _ := driven(t)
+	a, _ := withCalls(t)
 	a.press(":")
 	a.Update(tea.PasteMsg{Content: "zzqx"})
-	holds(t, a, "nothing here is called so")
+	holds(t, a, "no matching command")
 	if a.press("enter"); !a.palette.open {
-		t.Error("enter closes the palette without anything to do")
+		t.Error("enter closes the palette without a match")
 	}
 }
 
-// Every key of the program, live or in a replay, has a name to be found by.
+// Every key, live or in a replay, has a name in the palette.
 func TestEveryCommandHasAName(t *testing.T) {
 	for _, b := range append(replayBindings(), bindings...) {
 		if b.act != actView && b.name() == "" {
@@ -85,9 +85,9 @@ func TestEveryCommandHasAName(t *testing.T) {
 	}
 }
 
-// What the program does not offer is not in the palette either.
-func TestPaletteLeavesOutWhatIsNotOffered(t *testing.T) {
-	a, _ := driven(t)
+// The palette omits actions that the program does not offer.
+func TestPaletteOmitsUnavailableActions(t *testing.T) {
+	a, _ := withCalls(t)
 	a.session.Actions = Actions{}
 	for _, c := range a.commands() {
 		if slices.Contains([]action{actPrompt, actCancel, actFaster, actSlower, actReport, actNextEngine}, c.act) {
@@ -97,12 +97,12 @@ func TestPaletteLeavesOutWhatIsNotOffered(t *testing.T) {
 }
 
 func TestPaletteTakesTheMouse(t *testing.T) {
-	a, _ := driven(t)
+	a, _ := withCalls(t)
 	a.press(":", "t", "h", "e", "m", "e")
 	a.View()
 	a.Update(tea.MouseClickMsg{X: a.palette.at.X + 3, Y: a.palette.at.Y, Button: tea.MouseLeft})
 	if a.theme != 1 || a.palette.open {
-		t.Error("a click does not do the command under it")
+		t.Error("a click does not run the command under it")
 	}
 	a.press(":")
 	a.View()
@@ -116,7 +116,7 @@ func TestPaletteTakesTheMouse(t *testing.T) {
 	}
 }
 
-// The palette in every size, as it opens, far down, and while something is looked for.
+// The palette in every size: as it opens, scrolled down, and with a search.
 func TestGoldenPalette(t *testing.T) {
 	s := liveSnapshot()
 	for _, size := range sizes {
@@ -132,7 +132,7 @@ func TestGoldenPalette(t *testing.T) {
 	}
 }
 
-// The palette of every size of screen is a whole frame.
+// The palette is a whole frame on screens of every size.
 func TestSweepPalette(t *testing.T) {
 	for w := 1; w <= 130; w += 1 + w/20 {
 		for h := 1; h <= 45; h += 1 + h/20 {

@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// readmeKeys are the keys that the README lists, from the table: those that a footer shows, the views, the way back, and the pace.
+// readmeKeys returns the README's key table: the keys of the footer, the views, the way back, and the pace.
 func readmeKeys() string {
 	var out strings.Builder
-	out.WriteString("| key | |\n|---|---|\n")
+	out.WriteString("| key | action |\n|---|---|\n")
 	for _, b := range bindings {
 		if b.word == "" && b.act != actView && b.act != actBack && b.act != actFaster && b.act != actSlower {
 			continue
@@ -18,7 +18,7 @@ func readmeKeys() string {
 		if b.act == actView {
 			keys = "`" + viewKeys[0] + "` to `" + viewKeys[numTabs-1] + "`"
 		}
-		where := b.in.names()
+		where := b.views.names()
 		if where != "" {
 			where = "in " + where + ": "
 		}
@@ -27,7 +27,7 @@ func readmeKeys() string {
 	return out.String()
 }
 
-// The README's table of keys is made from the one that the program uses; -update writes it.
+// The README's key table is generated from the program's; -update writes it.
 func TestReadmeListsTheKeys(t *testing.T) {
 	const path, begin, end = "../README.md", "## Keys\n\n", "\n## Configuration"
 	file, err := os.ReadFile(path)
@@ -48,10 +48,10 @@ func TestReadmeListsTheKeys(t *testing.T) {
 	}
 	for v, words := range map[view]string{viewRequests: "lists all requests", viewRequest: "takes one apart", viewLatency: "shows how latencies"} {
 		if !strings.Contains(before, "`"+viewKeys[v]+"` "+words) {
-			t.Errorf("the README does not say that %s %s", viewKeys[v], words)
+			t.Errorf("the README does not contain %s %s", viewKeys[v], words)
 		}
 	}
 	if was != want {
-		t.Errorf("the README's keys are not those of the program (run with -update):\n%s\nwant\n%s", was, want)
+		t.Errorf("the README's key table is out of date (run with -update):\n%s\nwant\n%s", was, want)
 	}
 }

@@ -2,59 +2,62 @@ package ui
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/profiler/trace"
+	"github.com/llmtop/llmtop/profiler/recording"
 )
 
-// Replay steers a recording on the screen; a *trace.Player is one. No method may wait for the events of a seek.
+// Replay controls a recording on the screen; *recording.Player implements it. No method may wait for the events of a
+// seek.
 type Replay interface {
-	Status() trace.PlayStatus
+	Status() recording.PlayStatus
 	Play()
 	Pause()
-	Step(by trace.Step)
+	Step(by recording.Step)
 	SetSpeed(times float64) error
 	SeekTime(at event.Time) error
 	SeekRequest(engine string, id event.RequestID) error // engine: the name of its Session
 }
 
 const (
-	// restart is how far into a request the key for the one before goes to the request's own beginning.
-	restart = event.Time(500 * time.Millisecond)
-	// idGap is how many ids there may be between two requests that follow each other in a recording.
+	// restartWithin is how far into a request the previous-request key returns to the start of that request rather than to
+	// the one before.
+	restartWithin = event.Time(500 * time.Millisecond)
+	// idGap is the maximum gap between the ids of consecutive requests in a recording.
 	idGap = 16
-	// moves is how far a replay goes on at least between two frames of its clock.
-	moves = event.Time(100 * time.Millisecond)
+	// replayFrame is the replay time between two frames that only move the clock.
+	replayFrame = event.Time(100 * time.Millisecond)
 )
 
 // speeds are the steps of the speed keys.
-var speeds = []float64{trace.Slowest, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, trace.Fastest}
+var speeds = []float64{recording.Slowest, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, recording.Fastest}
 
-// replay is what the screen remembers of a replay.
+// replay is the state of a replay on the screen.
 type replay struct {
-	shown  trace.PlayStatus
-	paused bool       // while it seeks a replay does not tell
+	shown  recording.PlayStatus
+	paused bool       // a replay does not report this while it seeks
 	target event.Time // of the last seek
 }
 
-// look takes how the replay goes and reports whether that is worth a frame.
-func (r *replay) look(of Replay) bool {
-	s := of.Status()
-	if s.State != trace.Seeking {
-		r.paused = s.State == trace.Paused
+// update takes the status of the replay and reports whether it needs a frame.
+func (r *replay) update(player Replay) bool {
+	s := player.Status()
+	if s.State != recording.Seeking {
+		r.paused = s.State == recording.Paused
 	}
-	was := r.shown
-	if was.Now/moves == s.Now/moves {
-		was.Now, was.Wall = s.Now, s.Wall
+	before := r.shown
+	if before.Now/replayFrame == s.Now/replayFrame {
+		before.Now, before.Wall = s.Now, s.Wall
 	}
 	r.shown = s
-	return was != s
+	return before != s
 }
 
-// steer does what a key of the replay says, and reports whether it is one.
-func (a *app) steer(act action) bool {
+// doReplay performs a key action of a replay and reports whether the action is one.
+func (a *app) doReplay(act action) bool {
 	to := a.cfg.Replay
 	if to == nil {
 		return false
@@ -66,13 +69,13 @@ func (a *app) steer(act action) bool {
 	case actStep:
 		to.Step(a.step())
 	case actBackward:
-		a.seek(s, a.position(s)-nearBy)
+		a.seek(s, a.position(s)-shortStep)
 	case actForward:
-		a.seek(s, a.position(s)+nearBy)
+		a.seek(s, a.position(s)+shortStep)
 	case actFarBack:
-		a.seek(s, a.position(s)-farBy)
+		a.seek(s, a.position(s)-longStep)
 	case actFarOn:
-		a.seek(s, a.position(s)+farBy)
+		a.seek(s, a.position(s)+longStep)
 	case actToBegin:
 		a.seek(s, s.Begin)
 	case actToEnd:
@@ -83,19 +86,19 @@ func (a *app) steer(act action) bool {
 		a.nextRequest()
 	case actSpeedUp, actSpeedDown:
 		x := nextSpeed(s.Speed, act == actSpeedUp)
-		a.report(to.SetSpeed(x), fmt.Sprintf("speed: %v times", x))
+		a.report(to.SetSpeed(x), fmt.Sprintf("speed: %vx", x))
 	default:
 		return false
 	}
-	a.status()
+	a.updateStatus()
 	return true
 }
 
-// play goes on or pauses; at the end it begins again.
-func (a *app) play(s trace.PlayStatus) {
+// play resumes or pauses; at the end it starts over.
+func (a *app) play(s recording.PlayStatus) {
 	to := a.cfg.Replay
 	switch {
-	case s.State == trace.Ended:
+	case s.State == recording.Ended:
 		a.seek(s, s.Begin)
 		to.Play()
 		a.replay.paused = false
@@ -108,23 +111,23 @@ func (a *app) play(s trace.PlayStatus) {
 	}
 }
 
-// step is how far the step key goes: to the next token, or the next event of an engine that does not tell of tokens.
-func (a *app) step() trace.Step {
+// step returns the length of a step: to the next token, or to the next event if the engine does not report tokens.
+func (a *app) step() recording.Step {
 	if a.snap.Engine.Caps.Has(event.CapTokens) {
-		return trace.StepToken
+		return recording.StepToken
 	}
-	return trace.StepEvent
+	return recording.StepEvent
 }
 
-// position is where the replay is, or is going to, so that seek keys add up while it seeks.
-func (a *app) position(s trace.PlayStatus) event.Time {
-	if s.State == trace.Seeking {
+// position returns the time of the replay, or the target of a running seek, so that repeated seek keys add up.
+func (a *app) position(s recording.PlayStatus) event.Time {
+	if s.State == recording.Seeking {
 		return a.replay.target
 	}
 	return s.Now
 }
 
-func (a *app) seek(s trace.PlayStatus, at event.Time) {
+func (a *app) seek(s recording.PlayStatus, at event.Time) {
 	at = max(min(at, s.End), s.Begin)
 	a.replay.target = at
 	if err := a.cfg.Replay.SeekTime(at); err != nil {
@@ -132,10 +135,10 @@ func (a *app) seek(s trace.PlayStatus, at event.Time) {
 	}
 }
 
-// previousRequest goes to where the newest request that has been seen began, or, if that has only just been, the one before it.
-func (a *app) previousRequest(s trace.PlayStatus) {
+// previousRequest goes to the start of the newest request so far, or of the one before if that start was just passed.
+func (a *app) previousRequest(s recording.PlayStatus) {
 	for _, r := range a.snap.Requests {
-		if r.Enqueued+restart < s.Now {
+		if r.Enqueued+restartWithin < s.Now {
 			a.report(a.cfg.Replay.SeekRequest(a.session.Name, r.ID), fmt.Sprintf("request %d", r.ID))
 			return
 		}
@@ -143,34 +146,35 @@ func (a *app) previousRequest(s trace.PlayStatus) {
 	a.seek(s, s.Begin)
 }
 
-// nextRequest goes to where the request after the newest one that has been seen begins. Requests to come are known to the recording
-// alone, and only by their ids, which ascend.
+// nextRequest goes to the start of the request after the newest one so far. The screen does not have later requests,
+// but their ids ascend: it tries the next ones.
 func (a *app) nextRequest() {
 	var newest event.RequestID
 	for _, r := range a.snap.Requests {
 		newest = max(newest, r.ID)
 	}
-	for id := newest + 1; id <= newest+idGap; id++ {
+	for gap := range min(idGap, math.MaxUint64-newest) {
+		id := newest + 1 + gap
 		if a.cfg.Replay.SeekRequest(a.session.Name, id) == nil {
-			a.say(fmt.Sprintf("request %d", id))
+			a.notify(fmt.Sprintf("request %d", id))
 			return
 		}
 	}
-	a.say("no later request in the recording")
+	a.notify("no later request in the recording")
 }
 
-// nextSpeed is the step beyond a speed, in either direction; the ends stay.
+// nextSpeed returns the next faster or slower step; the ends stay.
 func nextSpeed(now float64, up bool) float64 {
 	if up {
 		if i := slices.IndexFunc(speeds, func(x float64) bool { return x > now }); i >= 0 {
 			return speeds[i]
 		}
-		return trace.Fastest
+		return recording.Fastest
 	}
 	for _, x := range slices.Backward(speeds) {
 		if x < now {
 			return x
 		}
 	}
-	return trace.Slowest
+	return recording.Slowest
 }

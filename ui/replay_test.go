@@ -3,6 +3,7 @@ package ui
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -11,39 +12,39 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/profiler/store"
-	"github.com/llmtop/llmtop/profiler/trace"
 	"github.com/llmtop/llmtop/theme"
 )
 
-var _ Replay = (*trace.Player)(nil)
+var _ Replay = (*recording.Player)(nil)
 
-// player stands in for a recording of which requests 1 to 9 are known: it writes down what it is asked for, and is where it was sent.
+// player replaces a recording with requests 1 to 9: it records the calls and moves to the requested position.
 type player struct {
-	trace.PlayStatus
-	asked []string
+	recording.PlayStatus
+	calls []string
 	err   error
 }
 
 func (p *player) note(format string, args ...any) {
-	p.asked = append(p.asked, fmt.Sprintf(format, args...))
+	p.calls = append(p.calls, fmt.Sprintf(format, args...))
 }
 
-func (p *player) Status() trace.PlayStatus { return p.PlayStatus }
+func (p *player) Status() recording.PlayStatus { return p.PlayStatus }
 
 func (p *player) Play() {
 	p.note("play")
-	p.State = trace.Playing
+	p.State = recording.Playing
 }
 
 func (p *player) Pause() {
 	p.note("pause")
-	p.State = trace.Paused
+	p.State = recording.Paused
 }
 
-func (p *player) Step(by trace.Step) {
+func (p *player) Step(by recording.Step) {
 	p.note("step %d", by)
-	p.State = trace.Paused
+	p.State = recording.Paused
 }
 
 func (p *player) SetSpeed(x float64) error {
@@ -54,7 +55,7 @@ func (p *player) SetSpeed(x float64) error {
 
 func (p *player) SeekTime(at event.Time) error {
 	p.note("seek %v", time.Duration(at))
-	if p.State != trace.Seeking {
+	if p.State != recording.Seeking {
 		p.Now = at
 	}
 	return p.err
@@ -68,11 +69,11 @@ func (p *player) SeekRequest(_ string, id event.RequestID) error {
 	return p.err
 }
 
-// newPlayer stands at the end of the live session, of a recording that goes on for a minute more.
+// newPlayer returns a player at the end of the live session, in a recording that is one minute longer.
 func newPlayer() *player {
 	s := liveSnapshot()
-	return &player{PlayStatus: trace.PlayStatus{
-		State: trace.Playing, Speed: 1, Now: s.Now, End: s.Now + event.Time(time.Minute),
+	return &player{PlayStatus: recording.PlayStatus{
+		State: recording.Playing, Speed: 1, Now: s.Now, End: s.Now + event.Time(time.Minute),
 	}}
 }
 
@@ -81,13 +82,13 @@ func openReplay(p *player, w, h int) *app { return openReplayOf(liveSnapshot(), 
 
 func openReplayOf(s *store.Snapshot, p *player, w, h int) *app {
 	a := newApp(Config{Snapshots: func() *store.Snapshot { return s }, Replay: p, Profile: theme.TrueColour})
-	a.save = kept
+	a.saveScreen = discardScreen
 	a.Update(tea.WindowSizeMsg{Width: w, Height: h})
 	return a
 }
 
-// Each key of a replay with what the player is asked for.
-var steerCases = map[action]struct {
+// replayKeyCases list the calls of the player for each key of a replay.
+var replayKeyCases = map[action]struct {
 	keys []string
 	want []string
 }{
@@ -107,37 +108,49 @@ var steerCases = map[action]struct {
 	actNextEngine:      {[]string{")"}, nil},
 }
 
-func TestKeysSteerReplays(t *testing.T) {
-	for _, b := range steering {
-		test, ok := steerCases[b.act]
+// The search for the next request stops at the largest id.
+func TestNextRequestAtTheEndOfIDs(t *testing.T) {
+	for _, newest := range []event.RequestID{math.MaxUint64, math.MaxUint64 - 1, math.MaxUint64 - idGap, math.MaxUint64 - idGap - 1} {
+		p := newPlayer()
+		a := openReplayOf(&store.Snapshot{Requests: []*store.Request{{ID: newest}}}, p, 120, 36)
+		a.press("}")
+		if len(p.calls) != 0 || !strings.Contains(a.screen(), "no later request") {
+			t.Errorf("after request %d: calls of the player: %q", newest, p.calls)
+		}
+	}
+}
+
+func TestReplayKeysCallThePlayer(t *testing.T) {
+	for _, b := range replayKeys {
+		test, ok := replayKeyCases[b.act]
 		if !ok {
 			t.Errorf("key %s has no test", b.show)
 			continue
 		}
-		for _, mode := range []string{"", "z", "2"} { // on the overview, with a pane zoomed, and in another view
+		for _, mode := range []string{"", "z", "2"} { // in the overview, with a full-screen pane, and in another view
 			p := newPlayer()
 			a := openReplay(p, 120, 36)
 			if mode != "" {
 				a.press(mode)
 			}
 			a.press(test.keys...)
-			if !slices.EqualFunc(p.asked, test.want, strings.HasPrefix) {
-				t.Errorf("%v: the player is asked for %q, want %q", test.keys, p.asked, test.want)
+			if !slices.EqualFunc(p.calls, test.want, strings.HasPrefix) {
+				t.Errorf("%v: calls of the player: %q, want %q", test.keys, p.calls, test.want)
 			}
 		}
 	}
 }
 
-// In a replay of several engines the keys of time stay what they are, and others go from engine to engine.
+// In a replay of several engines the time keys keep their meaning, and others switch engines.
 func TestReplayOfSeveralEngines(t *testing.T) {
 	p := newPlayer()
 	var all []Session
 	for _, name := range []string{"http://one:8000", "http://two:8000", "http://three:8000"} {
 		all = append(all, Session{Name: name, Snapshots: liveSnapshot})
 	}
-	known := all[:1] // the others come a little later
-	a := newApp(Config{Sessions: func() []Session { return known }, Several: true, Replay: p, Profile: theme.TrueColour})
-	known = all
+	joined := all[:1] // the others join later
+	a := newApp(Config{Sessions: func() []Session { return joined }, StartWithList: true, Replay: p, Profile: theme.TrueColour})
+	joined = all
 	a.Update(tickMsg{})
 	a.Update(tea.WindowSizeMsg{Width: 120, Height: 36})
 	holds(t, a, "REPLAY")
@@ -147,18 +160,18 @@ func TestReplayOfSeveralEngines(t *testing.T) {
 		a.press(step.key)
 		holds(t, a, step.shown)
 	}
-	if len(p.asked) > 0 {
-		t.Errorf("the player is asked for %q", p.asked)
+	if len(p.calls) > 0 {
+		t.Errorf("calls of the player: %q", p.calls)
 	}
 	a.press("[", "]")
-	if len(p.asked) != 2 {
-		t.Errorf("the player is asked for %q, want two moments", p.asked)
+	if len(p.calls) != 2 {
+		t.Errorf("calls of the player: %q, want two seeks", p.calls)
 	}
 }
 
-// In a live session the keys of a replay do what they did before there were any.
-func TestReplayKeysAreForReplays(t *testing.T) {
-	a, k := driven(t)
+// In a live session the replay keys keep their live meaning.
+func TestLiveKeysIgnoreReplayKeys(t *testing.T) {
+	a, k := withCalls(t)
 	a.View()
 	a.press("right", ".", "{", "}")
 	if a.panes.Focus != 1 {
@@ -171,47 +184,47 @@ func TestReplayKeysAreForReplays(t *testing.T) {
 	}
 }
 
-// The help has the keys of a replay, once each, and its own scrolling.
+// The help lists the keys of a replay, once each, and scrolls with its own.
 func TestReplayHelp(t *testing.T) {
 	p := newPlayer()
 	a := openReplay(p, 120, 36)
 	a.press("?", "end", "home")
-	holds(t, a, "play the recording, or pause it")
-	if len(p.asked) != 0 || strings.Contains(a.screen(), "freeze the view") {
-		t.Errorf("the help of a replay is that of a live session; asked for %q", p.asked)
+	holds(t, a, "play or pause the recording")
+	if len(p.calls) != 0 || strings.Contains(a.screen(), "pause and go back in time") {
+		t.Errorf("the help of a replay shows the live keys; calls %q", p.calls)
 	}
 }
 
-// Seek keys that follow each other while the replay is on its way add up.
+// Repeated seek keys add up during a seek.
 func TestSeeksAddUp(t *testing.T) {
 	p := newPlayer()
 	a := openReplay(p, 120, 36)
 	p.Now = event.Time(40 * time.Second)
 	a.press("left")
-	p.State, p.Now = trace.Seeking, event.Time(3*time.Second) // it has begun anew
+	p.State, p.Now = recording.Seeking, event.Time(3*time.Second) // a seek back restarts from the beginning
 	a.press("[", "left", "right")
-	if want := []string{"seek 39s", "seek 29s", "seek 28s", "seek 29s"}; !slices.Equal(p.asked, want) {
-		t.Errorf("asked for %q, want %q", p.asked, want)
+	if want := []string{"seek 39s", "seek 29s", "seek 28s", "seek 29s"}; !slices.Equal(p.calls, want) {
+		t.Errorf("calls %q, want %q", p.calls, want)
 	}
 }
 
-// Space does the right thing while a seek hides whether the replay is paused, and at the end.
+// Space works during a seek, when the replay does not report whether it is paused, and at the end.
 func TestPlayKeyAtAnyTime(t *testing.T) {
 	p := newPlayer()
 	a := openReplay(p, 120, 36)
 	a.press("space")
-	p.State = trace.Seeking
+	p.State = recording.Seeking
 	a.Update(tickMsg{})
 	a.press("space")
-	p.State = trace.Ended
+	p.State = recording.Ended
 	a.Update(tickMsg{})
 	a.press("space")
-	if want := []string{"pause", "play", "seek 0s", "play"}; !slices.Equal(p.asked, want) {
-		t.Errorf("asked for %q, want %q", p.asked, want)
+	if want := []string{"pause", "play", "seek 0s", "play"}; !slices.Equal(p.calls, want) {
+		t.Errorf("calls %q, want %q", p.calls, want)
 	}
 }
 
-// An engine that does not tell of tokens is stepped through event by event; the last request has none after it.
+// An engine that does not report tokens is stepped by events; the last request has no next one.
 func TestStepsAndRequestsOfAPlainEngine(t *testing.T) {
 	s := *liveSnapshot()
 	s.Engine.Caps = event.CapSteps
@@ -225,8 +238,8 @@ func TestStepsAndRequestsOfAPlainEngine(t *testing.T) {
 	a.press("{")
 	s.Requests = nil
 	a.press("{")
-	if want := []string{"step 1", "request 8", "seek 0s"}; !slices.Equal(p.asked, want) {
-		t.Errorf("asked for %q, want %q", p.asked, want)
+	if want := []string{"step 1", "request 8", "seek 0s"}; !slices.Equal(p.calls, want) {
+		t.Errorf("calls %q, want %q", p.calls, want)
 	}
 }
 
@@ -238,7 +251,7 @@ func TestErrorsOfReplaysAreShown(t *testing.T) {
 	holds(t, a, "seek back: this replay only goes forward")
 }
 
-// A replay that plays is drawn as its clock moves, and one that rests is not.
+// A playing replay is drawn as its clock moves, a paused one is not.
 func TestReplayIsDrawnAsItMoves(t *testing.T) {
 	p := newPlayer()
 	a := openReplay(p, 120, 36)
@@ -255,14 +268,14 @@ func TestReplayIsDrawnAsItMoves(t *testing.T) {
 		return n
 	}
 	if n := draws(0); n != 0 {
-		t.Errorf("a replay that rests was drawn %d times", n)
+		t.Errorf("a paused replay was drawn %d times", n)
 	}
-	if n := draws(moves); n != 20 {
-		t.Errorf("a replay that moves was drawn %d times of 20", n)
+	if n := draws(replayFrame); n != 20 {
+		t.Errorf("a playing replay was drawn %d times of 20", n)
 	}
 }
 
-// The progress line ends where the replay does, and is left out where the panes need its row.
+// The progress line shows the position, and is hidden where the panes need its row.
 func TestProgressOfReplays(t *testing.T) {
 	p := newPlayer()
 	for _, c := range []struct {
@@ -276,7 +289,7 @@ func TestProgressOfReplays(t *testing.T) {
 			t.Errorf("at %v the line is %d cells long, want %d", c.at, n, c.done)
 		}
 	}
-	if a := openReplay(p, 80, minHeight); strings.Contains(a.screen(), "━") || len(a.places) == 0 {
+	if a := openReplay(p, 80, minHeight); strings.Contains(a.screen(), "━") || len(a.placements) == 0 {
 		t.Error("the smallest screen gives a row to the progress line")
 	}
 }

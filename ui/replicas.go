@@ -13,77 +13,77 @@ import (
 	"github.com/llmtop/llmtop/ui/table"
 )
 
-// fleetFrom is from how many engines on they are compared as replicas, if they are servers that tell of themselves in sum.
-const fleetFrom = 3
+// minFleet is the minimum number of engines to compare as replicas, if they report aggregate metrics.
+const minFleet = 3
 
-// replicas is the list of engines as a fleet.
+// replicas is the state of the list of engines shown as a table of replicas.
 type replicas struct {
-	on    bool // there is one
-	shown panes.ReplicaTable
-	all   []*fleet.Replica
-	seen  []*store.Snapshot // what they were measured by
-	over  metric.Window
-	at    string // the one that is selected; "": the first
+	enabled      bool // the engines form a fleet
+	shown        panes.ReplicaTable
+	all          []*fleet.Replica
+	measured     []*store.Snapshot // snapshots of the last measurement
+	window       metric.Window
+	selectedName string // name of the selected replica; "": the first
 
 	filtering[table.ReplicaFilter]
 }
 
 // isFleet reports whether engines are compared as replicas.
 func isFleet(rows []panes.EngineRow) bool {
-	return len(rows) >= fleetFrom && slices.ContainsFunc(rows, func(r panes.EngineRow) bool {
-		return r.Snapshot.Reported != nil || r.Snapshot.Engine.Caps.Has(event.CapReports)
+	return len(rows) >= minFleet && slices.ContainsFunc(rows, func(r panes.EngineRow) bool {
+		return r.Snapshot.Aggregates != nil || r.Snapshot.Engine.Caps.Has(event.CapAggregates)
 	})
 }
 
-// look measures the replicas of which there is something new.
-func (r *replicas) look(rows []panes.EngineRow, c *panes.Ctx) {
-	if r.on = isFleet(rows); !r.on {
+// update measures the replicas with new data.
+func (r *replicas) update(rows []panes.EngineRow, c *panes.Ctx) {
+	if r.enabled = isFleet(rows); !r.enabled {
 		r.typing = false
 		return
 	}
-	anew := len(r.all) != len(rows) || r.over != c.Window
-	r.over = c.Window
+	changed := len(r.all) != len(rows) || r.window != c.Window
+	r.window = c.Window
 	for len(r.all) < len(rows) {
-		r.all, r.seen = append(r.all, &fleet.Replica{}), append(r.seen, nil)
+		r.all, r.measured = append(r.all, &fleet.Replica{}), append(r.measured, nil)
 	}
-	r.all, r.seen = r.all[:len(rows)], r.seen[:len(rows)]
+	r.all, r.measured = r.all[:len(rows)], r.measured[:len(rows)]
 	for i, row := range rows {
 		one := r.all[i]
-		word, broken := c.ReplicaState(row)
-		if !anew && r.seen[i] == row.Snapshot && one.Name == row.Name && one.State == word {
+		state, broken := c.ReplicaState(row)
+		if !changed && r.measured[i] == row.Snapshot && one.Name == row.Name && one.State == state {
 			continue
 		}
-		anew, r.seen[i] = true, row.Snapshot
-		one.Name, one.State, one.Broken, one.Model = row.Name, word, broken, sanitize.Line(row.Snapshot.Model.Name)
+		changed, r.measured[i] = true, row.Snapshot
+		one.Name, one.State, one.Broken, one.Model = row.Name, state, broken, sanitize.Line(row.Snapshot.Model.Name)
 		one.Measure(row.Snapshot, c.Window)
 	}
-	if anew {
-		r.shown.Judge(r.all)
+	if changed {
+		r.shown.FindOutliers(r.all)
 		r.arrange()
 	}
 }
 
-// arrange filters and sorts, and stays with the replica that is selected.
+// arrange filters and sorts the rows and keeps the selected replica.
 func (r *replicas) arrange() {
 	t := &r.shown
 	t.List.Update(r.all)
-	if i := slices.IndexFunc(t.List.Rows, func(one *fleet.Replica) bool { return one.Name == r.at }); i >= 0 && r.at != "" {
+	if i := slices.IndexFunc(t.List.Rows, func(one *fleet.Replica) bool { return one.Name == r.selectedName }); i >= 0 && r.selectedName != "" {
 		t.Selected = i
 	}
 	t.Selected = max(min(t.Selected, len(t.List.Rows)-1), 0)
 }
 
-// pin selects the replica of a row, or of the nearest one there is.
+// pin selects the replica of a row, or of the nearest valid row.
 func (r *replicas) pin(row int) {
 	t := &r.shown
 	if n := len(t.List.Rows); n > 0 {
 		t.Selected = max(min(row, n-1), 0)
-		r.at = t.List.Rows[t.Selected].Name
+		r.selectedName = t.List.Rows[t.Selected].Name
 	}
 }
 
-// chosen is the number of the engine that is selected, -1 if there is none.
-func (r *replicas) chosen() int {
+// selectedIndex returns the index of the selected engine, -1 without one.
+func (r *replicas) selectedIndex() int {
 	t := &r.shown
 	if t.Selected >= len(t.List.Rows) {
 		return -1
@@ -91,12 +91,12 @@ func (r *replicas) chosen() int {
 	return slices.Index(r.all, t.List.Rows[t.Selected])
 }
 
-// do does what a key of the table says.
+// do performs a key action of the table.
 func (r *replicas) do(act action) {
 	l := &r.shown.List
 	switch act {
 	case actFilter:
-		r.begin(l.Filter, l.Filter.Text())
+		r.start(l.Filter, l.Filter.Text())
 	case actColumnLeft:
 		r.sort((l.By + fleet.NumFields - 1) % fleet.NumFields)
 	case actColumnRight:
@@ -106,22 +106,23 @@ func (r *replicas) do(act action) {
 	}
 }
 
-// sort sorts by a field and shows what comes first.
+// sort sorts by a field and selects the first row.
 func (r *replicas) sort(by fleet.Field) {
 	r.shown.List.SortBy(by)
-	r.at, r.shown.Selected, r.shown.First = "", 0, 0
+	r.selectedName, r.shown.Selected, r.shown.First = "", 0, 0
 	r.arrange()
 }
 
-// onClick sorts by the head under the mouse, or selects the row there; it reports whether that was selected before.
+// onClick sorts by the column header under the mouse, or selects the row there; it reports whether that row was
+// selected already.
 func (r *replicas) onClick(x, y int) (again bool) { return click(&r.shown.Rows, x, y, r.sort, r.pin) }
 
-// unfilter takes the filter away and reports whether there was one.
+// unfilter removes the filter and reports whether there was one.
 func (r *replicas) unfilter() bool {
-	was := r.on && r.shown.List.Filter.Text() != ""
+	filtered := r.enabled && r.shown.List.Filter.Text() != ""
 	r.shown.List.Filter = table.ReplicaFilter{}
 	r.arrange()
-	return was
+	return filtered
 }
 
 // onKey edits the filter.
@@ -131,15 +132,15 @@ func (r *replicas) onKey(name, text string) {
 	}
 }
 
-// paste puts pasted text into the filter.
+// paste inserts pasted text into the filter.
 func (r *replicas) paste(text string) {
 	if r.insert(text, &r.shown.List.Filter, table.ParseReplicas) {
 		r.arrange()
 	}
 }
 
-// draw draws the table, with the filter in the lower border.
+// draw draws the table, with the filter in the bottom border.
 func (r *replicas) draw(area grid.Area, c *panes.Ctx) {
 	panes.Replicas(area, &r.shown, r.typing, c)
-	r.drawOn(area, r.shown.List.Filter.Text(), table.ReplicaSyntax, c.Skin)
+	r.drawFilter(area, r.shown.List.Filter.Text(), table.ReplicaSyntax, c.Skin)
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// replicaOf is one of a fleet: the 8th takes three times as long as the others, the 4th is not connected, the 6th has another model.
+// replicaOf returns one replica of a fleet: the 8th is three times as slow as the others, the 4th is disconnected, the
+// 6th has another model.
 func replicaOf(i int) *store.Snapshot {
 	const ms = int64(ms)
 	s := newScene()
@@ -25,26 +26,26 @@ func replicaOf(i int) *store.Snapshot {
 	}
 	for range 8 {
 		s.now += event.Time(time.Second)
-		p := &event.Report{
-			Interval: int64(time.Second), Running: reading(float64(6 + i%3)), Waiting: reading(queue), Decode: event.From(float64(900+11*(i%9)) / float64(slow)),
-			KVUsage: reading(0.4 + 0.01*float64(i%7)), CacheHits: event.From(0.5), Generated: event.From(900),
-			Times: []event.Times{
-				{Name: event.TimesTTFT, Count: 10, Sum: 1500 * slow * ms, Bounds: []int64{50 * slow * ms, 150 * slow * ms, 250 * slow * ms}, Counts: []uint64{0, 8, 2, 0}},
-				{Name: event.TimesITL, Count: 100, Sum: 900 * ms, Bounds: []int64{10 * ms, 25 * ms}, Counts: []uint64{90, 9, 1}},
+		p := &event.Aggregates{
+			Interval: int64(time.Second), Running: reading(float64(6 + i%3)), Waiting: reading(queue), Decode: event.DerivedValue(float64(900+11*(i%9)) / float64(slow)),
+			KVUsage: reading(0.4 + 0.01*float64(i%7)), CacheHits: event.DerivedValue(0.5), Generated: event.DerivedValue(900),
+			Histograms: []event.Histogram{
+				{Name: event.HistogramTTFT, Count: 10, Sum: 1500 * slow * ms, Bounds: []int64{50 * slow * ms, 150 * slow * ms, 250 * slow * ms}, Counts: []uint64{0, 8, 2, 0}},
+				{Name: event.HistogramITL, Count: 100, Sum: 900 * ms, Bounds: []int64{10 * ms, 25 * ms}, Counts: []uint64{90, 9, 1}},
 			},
 		}
-		s.emit(event.Event{Kind: event.KindReport, Layer: -1, Data: p})
+		s.emit(event.Event{Kind: event.KindAggregates, Layer: -1, Data: p})
 	}
 	if i == 3 {
-		s.emit(event.Event{Kind: event.KindEngine, Layer: -1, Data: &event.Engine{
-			Name: "vLLM", Caps: event.CapReports, State: event.EngineReady,
-			Remote: event.Remote{Address: "10.0.0.4:8000", Link: event.LinkDisconnected, Since: s.now, Why: "Prometheus cannot scrape it"},
+		s.emit(event.Event{Kind: event.KindEngine, Layer: -1, Data: &event.EngineInfo{
+			Name: "vLLM", Caps: event.CapAggregates, State: event.EngineReady,
+			Remote: event.Remote{Address: "10.0.0.4:8000", Link: event.LinkDisconnected, Since: s.now, Reason: "Prometheus cannot scrape it"},
 		}})
 	}
 	return s.drain()
 }
 
-// replicasOf are the sessions of a fleet.
+// replicasOf returns the sessions of a fleet.
 func replicasOf(n int) (out []Session) {
 	for i := range n {
 		s := replicaOf(i)
@@ -66,7 +67,7 @@ func TestGoldenReplicas(t *testing.T) {
 	golden(t, "replicas_filter_ascii_120x36.txt", strings.TrimSuffix(a.screen(), "\n"))
 }
 
-// selectedReplica is the row of the table that is selected.
+// selectedReplica returns the name of the selected row.
 func selectedReplica(a *app) string {
 	return a.replicas.shown.List.Rows[a.replicas.shown.Selected].Name
 }
@@ -84,7 +85,7 @@ func TestReplicasAreSortedFilteredAndOpened(t *testing.T) {
 	}
 	a.press("r")
 	if got := selectedReplica(a); got == "10.0.0.8:8000" {
-		t.Error("r does not turn the order round")
+		t.Error("r does not reverse the order")
 	}
 	a.press("/")
 	for _, k := range "waiting>4" {
@@ -106,15 +107,15 @@ func TestReplicasAreSortedFilteredAndOpened(t *testing.T) {
 	holds(t, a, "9 replicas, by TTFT p50")
 }
 
-// What is wrong with a filter is said while it is typed, and the rows stay as they were.
-func TestFilterOfReplicasSaysWhatIsWrong(t *testing.T) {
+// An invalid filter shows its error while the user types and leaves the rows unchanged.
+func TestReplicaFilterShowsItsError(t *testing.T) {
 	all := replicasOf(9)
 	a := openFleet(&all, false, 160, 45)
 	a.press("/")
 	for _, k := range "speed>4" {
 		a.press(string(k))
 	}
-	holds(t, a, `there is no column "speed"`)
+	holds(t, a, `unknown column "speed"`)
 	holds(t, a, "9 replicas")
 }
 
@@ -129,7 +130,7 @@ func BenchmarkReplicas500(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				for i := range next { // each has something new
+				for i := range next { // each replica has new data
 					s := *next[i]
 					next[i] = &s
 					all[i].Snapshots = func() *store.Snapshot { return &s }
@@ -141,8 +142,8 @@ func BenchmarkReplicas500(b *testing.B) {
 	}
 }
 
-// A Prometheus stands for its replicas until they come; then they are listed.
-func TestReplicasTakeThePlaceOfPrometheus(t *testing.T) {
+// Prometheus is one engine until its replicas are found; then the replicas are listed.
+func TestReplicasReplacePrometheus(t *testing.T) {
 	s := bare()
 	all := []Session{{Name: "prometheus", Snapshots: func() *store.Snapshot { return s }}}
 	a := openFleet(&all, false, 120, 36)
@@ -157,16 +158,16 @@ func TestReplicasTakeThePlaceOfPrometheus(t *testing.T) {
 	holds(t, a, "9 replicas")
 }
 
-// The row that is marked at first is that of the engine on show, also where that is not the first in the order of the table.
-func TestTheEngineOnShowIsMarked(t *testing.T) {
+// The first selected row is the engine on the screen, even if it is not the first row.
+func TestEngineOnTheScreenIsSelected(t *testing.T) {
 	all := replicasOf(4)
 	all[0].Name, all[2].Name = all[2].Name, all[0].Name
 	a := openFleet(&all, false, 160, 45)
 	if got := selectedReplica(a); got != a.session.Name || got != all[0].Name {
-		t.Errorf("%s is marked, and %s on show", got, a.session.Name)
+		t.Errorf("%s is selected, and %s on the screen", got, a.session.Name)
 	}
-	a.turn(true)
+	a.switchEngine(true)
 	if got := selectedReplica(a); got != a.session.Name || got != all[1].Name {
-		t.Errorf("after the next %s is marked, and %s on show", got, a.session.Name)
+		t.Errorf("after the next engine %s is selected, and %s on the screen", got, a.session.Name)
 	}
 }

@@ -2,9 +2,9 @@ package ui
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 
+	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/report"
@@ -14,14 +14,14 @@ import (
 	"github.com/llmtop/llmtop/ui/table"
 )
 
-// current is the request that is selected, nil if there is none.
+// current returns the selected request, or nil.
 func (r *requests) current(s *store.Snapshot) *store.Request {
 	if r.shown.Follow {
 		return s.Current
 	}
 	for _, list := range [...][]*store.Request{s.Requests, s.Past} {
 		for _, q := range list {
-			if table.KeyOf(q) == r.at {
+			if table.KeyOf(q) == r.selectedKey {
 				return q
 			}
 		}
@@ -29,23 +29,23 @@ func (r *requests) current(s *store.Snapshot) *store.Request {
 	return nil
 }
 
-// look takes the request that is selected. Another one than before begins with a token of its own.
-func (r *requests) look(s *store.Snapshot) {
-	v := &r.one
+// updateDetail takes the selected request. For another request than before it resets the selected token.
+func (r *requests) updateDetail(s *store.Snapshot) {
+	v := &r.detail
 	v.Request, v.Follow = r.current(s), r.shown.Follow
-	if v.Request != nil && table.KeyOf(v.Request) != r.was {
-		r.was, v.Chosen = table.KeyOf(v.Request), false
+	if v.Request != nil && table.KeyOf(v.Request) != r.detailKey {
+		r.detailKey, v.Chosen = table.KeyOf(v.Request), false
 	}
 }
 
-// drawRequest draws the request that is selected.
+// drawRequest draws the selected request.
 func (r *requests) drawRequest(area grid.Area, s *store.Snapshot, c *panes.Ctx) {
-	r.look(s)
-	panes.Request(area, &r.one, s, c)
+	r.updateDetail(s)
+	panes.Request(area, &r.detail, s, c)
 }
 
-// step goes to the request in the row below in the table, or the one above.
-func (r *requests) step(down bool, s *store.Snapshot) {
+// selectNeighbour selects the request below in the table, or above.
+func (r *requests) selectNeighbour(down bool, s *store.Snapshot) {
 	r.refresh(s)
 	by := 1
 	if !down {
@@ -54,22 +54,22 @@ func (r *requests) step(down bool, s *store.Snapshot) {
 	r.move(by)
 }
 
-// choose looks at another token, so many on from the one that is looked at.
-func (r *requests) choose(by int) {
-	v := &r.one
+// selectToken moves the selected token by a number of tokens.
+func (r *requests) selectToken(by int) {
+	v := &r.detail
 	if v.Request == nil {
 		return
 	}
 	first, last, ok := panes.Received(v.Request)
 	if ok {
 		v.Token = max(min(v.Token+by, last), first)
-		v.Chosen = v.Token < last || v.Request.State.Final() // the last one goes on with those that come
+		v.Chosen = v.Token < last || v.Request.State.Final() // the last token of a running request follows new tokens
 	}
 }
 
-// nextStall looks at the next stall, after the last one at the first.
+// nextStall selects the next stall, after the last one the first.
 func (r *requests) nextStall() (found bool) {
-	v := &r.one
+	v := &r.detail
 	if v.Request == nil || len(v.Request.Stalls) == 0 {
 		return false
 	}
@@ -80,29 +80,29 @@ func (r *requests) nextStall() (found bool) {
 			break
 		}
 	}
-	r.choose(to - v.Token)
+	r.selectToken(to - v.Token)
 	return true
 }
 
-// hover looks at the token under the mouse, and reports whether that is another one.
+// hover selects the token under the mouse and reports whether the selection changed.
 func (r *requests) hover(x, y int) bool {
-	n := r.one.Cells.Token(x, y)
-	if n < 0 || n == r.one.Token && r.one.Chosen {
+	n := r.detail.Cells.Token(x, y)
+	if n < 0 || n == r.detail.Token && r.detail.Chosen {
 		return false
 	}
-	r.choose(n - r.one.Token)
+	r.selectToken(n - r.detail.Token)
 	return true
 }
 
-// scroll moves the token by rows of cells, and by pages and to the ends like any list.
+// scroll moves the selected token by rows of cells, and by pages and to the ends like in a list.
 func (r *requests) scroll(by int) {
 	if by == 1 || by == -1 || by == page || by == -page {
-		by *= max(r.one.Cells.PerRow, 1)
+		by *= max(r.detail.Cells.PerRow, 1)
 	}
-	r.choose(by)
+	r.selectToken(by)
 }
 
-// doRequest does what a key of the request says.
+// doRequest performs a key action of the request.
 func (a *app) doRequest(act action) {
 	r := &a.requests
 	switch act {
@@ -110,27 +110,28 @@ func (a *app) doRequest(act action) {
 		r.pin(r.shown.Selected)
 		a.show(viewRequest)
 	case actTokenLeft, actTokenRight:
-		r.choose(map[action]int{actTokenLeft: -1, actTokenRight: 1}[act])
+		r.selectToken(map[action]int{actTokenLeft: -1, actTokenRight: 1}[act])
 	case actRequestAbove, actRequestBelow:
-		r.step(act == actRequestBelow, a.snap)
+		r.selectNeighbour(act == actRequestBelow, a.snap)
 	case actAxis:
-		r.one.Whole = !r.one.Whole
+		r.detail.ToEnd = !r.detail.ToEnd
 	case actSlowest:
-		if r.one.Request != nil {
-			r.choose(panes.Slowest(r.one.Request) - r.one.Token)
+		if r.detail.Request != nil {
+			r.selectToken(panes.Slowest(r.detail.Request) - r.detail.Token)
 		}
 	case actNextStall:
 		if !r.nextStall() {
-			a.say("no stall: no gap was 3 times the median before it, or more")
+			a.notify("no stall: no gap reached 3 times the median before it")
 		}
 	}
 }
 
-// copied is the selected request as JSON, for the clipboard of the terminal. Whether that takes it is not known.
-func (a *app) copied() (text string, ok bool) {
+// requestToCopy returns the selected request as JSON for the clipboard. A terminal does not confirm that it supports
+// OSC 52.
+func (a *app) requestToCopy() (text string, ok bool) {
 	q := a.requests.current(a.snap)
 	if q == nil {
-		a.say("no request to copy")
+		a.notify("no request to copy")
 		return "", false
 	}
 	text, err := requestJSON(a.snap, q)
@@ -138,11 +139,11 @@ func (a *app) copied() (text string, ok bool) {
 		a.report(err, "")
 		return "", false
 	}
-	a.say(fmt.Sprintf("#%d copied as JSON, %s, if the terminal takes OSC 52", q.ID, metric.Bytes(float64(len(text)))))
+	a.notify(fmt.Sprintf("#%d copied as JSON, %s, if the terminal takes OSC 52", q.ID, metric.Bytes(float64(len(text)))))
 	return text, true
 }
 
-// requestJSON is a request as reports have it, with the tokens that the store has kept.
+// requestJSON formats a request as in reports, with the tokens that the store still has.
 func requestJSON(s *store.Snapshot, r *store.Request) (string, error) {
 	kept := report.NewCollector()
 	kept.Emit(event.Event{Kind: event.KindRequest, Req: r.ID, At: r.Enqueued, State: event.StateQueued})
@@ -155,18 +156,16 @@ func requestJSON(s *store.Snapshot, r *store.Request) (string, error) {
 	}
 	alone := &store.Snapshot{Now: s.Now, Wall: s.Wall, Started: s.Started, Requests: []*store.Request{r}}
 	out := report.Build(report.Meta{}, alone, kept).Requests[0]
-	for i := range out.Tokens { // the store knows what was waited on purpose
+	for i := range out.Tokens { // gaps of the store exclude pacing
 		if t := &r.Tokens[i]; t.Nth > 0 && t.Gap >= 0 {
-			out.Tokens[i].Gap = report.Number(event.From(float64(t.Gap) / 1e9))
+			out.Tokens[i].Gap = report.Number(event.DerivedValue(float64(t.Gap) / 1e9))
 		}
 	}
 	if len(r.Tokens) > 0 && r.Tokens[0].Nth > 0 {
 		out.TokensCut, out.Text = uint64(r.Tokens[0].Nth), nil
 	}
 	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(out); err != nil {
+	if err := clean.NewEncoder(&b).Encode(out); err != nil {
 		return "", fmt.Errorf("write request as JSON: %w", err)
 	}
 	return b.String(), nil

@@ -16,8 +16,8 @@ import (
 	"github.com/llmtop/llmtop/ui/panes"
 )
 
-// chunks is a request whose tokens come several at a time, with picks, alternatives and stages of the engine's own; two stalls have a
-// cause that is known.
+// chunks plays a request with several tokens per event, with picks, alternatives and custom stages; two stalls have an
+// evident cause.
 func chunks() *scene {
 	s := newScene()
 	s.slots = 2
@@ -58,28 +58,28 @@ func openRequest(s *store.Snapshot, id, w, h int) *app {
 	return a
 }
 
-// All that was sent with a token is shown beside it, and a stall says whose prompt it waited for.
-func TestTokensTellAllThatIsKnown(t *testing.T) {
+// The view shows all data of a token, and a stall names the prompt that it waited for.
+func TestTokenDetailsAreComplete(t *testing.T) {
 	a := openRequest(chunks().drain(), 1, 160, 60)
 	a.press("n")
 	for _, words := range []string{
-		"Token 60", "3 tokens came at once", "while #20's prompt was processed", `" w20"`, "id 120", "61 %, logprob -0.500",
-		"instead   61 %   this", "14 %  ↵", "L0 1 2", "L2 5 6", "· rerank ", "token    60", "token   120",
+		"Token 60", "3 tokens arrived together", "while #20's prompt was processed", `" w20"`, "id 120", "61 %, logprob -0.500",
+		"top       61 %   this", "14 %  ↵", "L0 1 2", "L2 5 6", "· rerank ", "token    60", "token   120",
 	} {
 		holds(t, a, words)
 	}
-	a.press("right") // of the same stamp
+	a.press("right") // with the same timestamp
 	holds(t, a, "Token 61")
 	holds(t, a, "while #20's prompt was processed")
 	a.press("n")
 	holds(t, a, "while #40's prompt was processed")
 }
 
-// The cells can be read with the mouse, wherever they are.
+// The mouse selects every cell, at every size.
 func TestMouseOverTokens(t *testing.T) {
 	for _, size := range sizes {
 		a := openRequest(liveSnapshot(), 1, size[0], size[1])
-		m := a.requests.one.Cells
+		m := a.requests.detail.Cells
 		seen := map[int]bool{}
 		for y := range a.h {
 			for x := range a.w {
@@ -90,55 +90,55 @@ func TestMouseOverTokens(t *testing.T) {
 				seen[n] = true
 				if n%37 == 0 {
 					a.Update(tea.MouseMotionMsg{X: x, Y: y})
-					if a.requests.one.Token != n || !a.dirty {
-						t.Errorf("%v: the mouse over token %d shows token %d", size, n, a.requests.one.Token)
+					if a.requests.detail.Token != n || !a.dirty {
+						t.Errorf("%v: the mouse over token %d shows token %d", size, n, a.requests.detail.Token)
 					}
 				}
 			}
 		}
 		if len(seen) != m.Last-m.First+1 {
-			t.Errorf("%v: %d of the tokens %d to %d can be pointed at", size, len(seen), m.First, m.Last)
+			t.Errorf("%v: the mouse reaches %d of the tokens %d to %d", size, len(seen), m.First, m.Last)
 		}
 		if a.View().MouseMode != tea.MouseModeAllMotion {
-			t.Error("the mouse has to be pressed to be noticed")
+			t.Error("the view does not report mouse motion")
 		}
 	}
 }
 
-// Every token can be reached, one by one and by rows.
+// Keys reach every token, one by one and by rows.
 func TestEveryTokenIsReached(t *testing.T) {
 	s := liveSnapshot()
 	a := openRequest(s, 1, 80, 24)
 	a.press("home")
 	for want := range 420 {
 		a.View()
-		m := a.requests.one.Cells
-		if v := &a.requests.one; v.Token != want || v.Token < m.First || v.Token > m.Last {
-			t.Fatalf("token %d is looked at, %d to %d are shown, want %d", v.Token, m.First, m.Last, want)
+		m := a.requests.detail.Cells
+		if v := &a.requests.detail; v.Token != want || v.Token < m.First || v.Token > m.Last {
+			t.Fatalf("token %d is selected, %d to %d are shown, want %d", v.Token, m.First, m.Last, want)
 		}
 		a.press("right")
 	}
 	a.press("home")
 	a.View()
 	a.press("down", "down", "up")
-	if v := &a.requests.one; v.Token != v.Cells.PerRow {
+	if v := &a.requests.detail; v.Token != v.Cells.PerRow {
 		t.Errorf("one row down is token %d of %d a row", v.Token, v.Cells.PerRow)
 	}
 }
 
-// A request that follows another in the view begins with a token of its own.
-func TestAnotherRequestBeginsAnew(t *testing.T) {
+// Another request resets the selected token.
+func TestAnotherRequestResetsTheToken(t *testing.T) {
 	a := openRequest(liveSnapshot(), 1, 120, 36)
 	a.press("home", "right")
 	holds(t, a, "Token 1 ")
 	a.press("esc", "esc", "3", "<")
 	a.View()
-	if a.requests.one.Chosen {
-		t.Error("the token was chosen in another request")
+	if a.requests.detail.Chosen {
+		t.Error("the token of another request is still selected")
 	}
 }
 
-// What is copied reads as a request of a report does, with gaps that add up to what the store has measured.
+// The copied JSON parses as a request of a report, and its gaps add up to the decode time of the store.
 func TestCopiedRequest(t *testing.T) {
 	s := liveSnapshot()
 	for _, r := range append(s.Requests, chunks().drain().Requests...) {
@@ -166,19 +166,19 @@ func TestCopiedRequest(t *testing.T) {
 	}
 }
 
-// Of requests that have left the ring the view says so.
+// For requests that left the ring, the view shows that their tokens are no longer kept.
 func TestPastRequests(t *testing.T) {
 	a := openRequest(crowdSnapshots(5000), 17, 160, 45)
-	holds(t, a, "no longer kept: single tokens are kept of the last 256 requests")
+	holds(t, a, "evicted: tokens are kept for the last 256 ended requests")
 	holds(t, a, "= TTFT")
 	a.press("right", "left", "n", "x", "home", "end", "up")
 	checkFrame(t, a.View().Content, 160, 45)
-	if _, _, ok := panes.Received(a.requests.one.Request); ok {
-		t.Error("there are tokens")
+	if _, _, ok := panes.Received(a.requests.detail.Request); ok {
+		t.Error("tokens of a past request are kept")
 	}
 }
 
-// The parts that are shown add up, whichever are folded into one on a small screen.
+// The shown parts add up, whichever are folded into one on a small screen.
 func TestSmallScreensFoldStages(t *testing.T) {
 	for h := minHeight; h < 40; h++ {
 		a := openRequest(liveSnapshot(), 1, 60, h)
@@ -189,8 +189,8 @@ func TestSmallScreensFoldStages(t *testing.T) {
 	holds(t, a, " shorter ")
 }
 
-// The last token of a request that runs is looked at as it comes; any other stays.
-func TestLastTokenGoesOn(t *testing.T) {
+// The selection follows the last token of a running request; any other token stays selected.
+func TestLastTokenIsFollowed(t *testing.T) {
 	s := chunks()
 	a := openRequest(s.drain(), 1, 120, 36)
 	more := func() {

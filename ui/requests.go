@@ -7,13 +7,13 @@ import (
 	"github.com/llmtop/llmtop/ui/table"
 )
 
-// requests is the table of requests as the user has arranged it, and the line in which its filter is typed.
+// requests is the state of the requests table and of the selected request: arrangement, selection and filter line.
 type requests struct {
-	shown panes.RequestTable
-	at    table.Key // the request that is selected
+	shown       panes.RequestTable
+	selectedKey table.Key // key of the selected request
 
-	one panes.RequestView // it alone
-	was table.Key         // what that showed last
+	detail    panes.RequestView // view of the selected request
+	detailKey table.Key         // key of the request that detail showed last
 
 	filtering[table.Filter]
 }
@@ -22,61 +22,61 @@ func newRequests() requests {
 	return requests{shown: panes.RequestTable{List: table.NewList(), Follow: true}}
 }
 
-// follow selects the newest request from now on.
+// follow keeps the newest request selected.
 func (r *requests) follow() { r.shown.Follow = true }
 
-// draw takes the requests of a snapshot and draws them, with the filter in the lower border while it is typed.
+// draw updates and draws the table, with the filter in the bottom border while the user types.
 func (r *requests) draw(area grid.Area, s *store.Snapshot, c *panes.Ctx) {
 	t := &r.shown
 	r.refresh(s)
 	panes.Requests(area, t, s, c)
-	r.drawOn(area, t.List.Filter.Text(), table.Syntax, c.Skin)
+	r.drawFilter(area, t.List.Filter.Text(), table.Syntax, c.Skin)
 }
 
-// refresh takes the requests of a snapshot.
+// refresh updates the table from a snapshot.
 func (r *requests) refresh(s *store.Snapshot) {
 	r.shown.List.Update(s)
-	r.settle(s)
+	r.selectRow(s)
 }
 
-// settle finds the row of the request that is selected: the one to look at while following, else the one that the user has chosen. If
-// that is not in the list any more, the row stays and takes what is there now.
-func (r *requests) settle(s *store.Snapshot) {
+// selectRow finds the row of the selected request: the current request while following, otherwise the one that the user
+// selected. If that is no longer in the list, the selection stays in its row.
+func (r *requests) selectRow(s *store.Snapshot) {
 	t := &r.shown
 	if t.Follow && s.Current != nil {
-		r.at = table.KeyOf(s.Current)
+		r.selectedKey = table.KeyOf(s.Current)
 	}
 	rows := t.List.Rows
-	if i := t.List.Index(r.at); i >= 0 {
+	if i := t.List.Index(r.selectedKey); i >= 0 {
 		t.Selected = i
 	} else if t.Follow {
 		t.Selected = 0
 	}
 	t.Selected = max(min(t.Selected, len(rows)-1), 0)
 	if len(rows) > 0 && !t.Follow {
-		r.at = table.KeyOf(rows[t.Selected])
+		r.selectedKey = table.KeyOf(rows[t.Selected])
 	}
 }
 
-// move goes some rows down and stays with the request there.
+// move moves the selection by a number of rows and pins the request there.
 func (r *requests) move(by int) { r.pin(r.shown.Selected + by) }
 
-// pin selects the request of a row, or of the nearest one there is.
+// pin selects the request of a row, or of the nearest valid row.
 func (r *requests) pin(row int) {
 	t := &r.shown
 	if n := len(t.List.Rows); n > 0 {
 		t.Selected, t.Follow = max(min(row, n-1), 0), false
-		r.at = table.KeyOf(t.List.Rows[t.Selected])
+		r.selectedKey = table.KeyOf(t.List.Rows[t.Selected])
 	}
 }
 
-// do does what a key of the table says.
+// do performs a key action of the table.
 func (r *requests) do(act action, s *store.Snapshot) {
 	l := r.shown.List
 	l.Update(s)
 	switch act {
 	case actFilter:
-		r.begin(l.Filter, l.Filter.Text())
+		r.start(l.Filter, l.Filter.Text())
 	case actFollow:
 		if r.shown.Follow {
 			r.pin(r.shown.Selected)
@@ -90,17 +90,18 @@ func (r *requests) do(act action, s *store.Snapshot) {
 	}
 }
 
-// sort sorts by a field and shows what comes first, which while following is the newest as long as that is what comes first.
+// sort sorts by a field and selects the first row. While following, sorting by age keeps following as long as the
+// newest comes first.
 func (r *requests) sort(by table.Field) {
 	t := &r.shown
 	t.List.SortBy(by)
 	if t.Follow && by == table.Age && !t.List.Down {
 		return
 	}
-	t.Follow, t.First, t.Selected, r.at = false, 0, 0, table.Key{}
+	t.Follow, t.First, t.Selected, r.selectedKey = false, 0, 0, table.Key{}
 }
 
-// nextColumn sorts by the column beside the one that the rows are sorted by. One that there was no room for is shown then.
+// nextColumn sorts by the next column to the right or left, and makes it visible if it was dropped.
 func (r *requests) nextColumn(right bool) {
 	step := table.Field(1)
 	if !right {
@@ -109,14 +110,15 @@ func (r *requests) nextColumn(right bool) {
 	r.sort((r.shown.List.By + step) % table.NumFields)
 }
 
-// onClick sorts by the head under the mouse, or selects the row there; it reports whether that was selected before.
+// onClick sorts by the column header under the mouse, or selects the row there; it reports whether that row was
+// selected already.
 func (r *requests) onClick(x, y int) (again bool) { return click(&r.shown.Rows, x, y, r.sort, r.pin) }
 
-// unfilter takes the filter away and reports whether there was one.
+// unfilter removes the filter and reports whether there was one.
 func (r *requests) unfilter() bool {
-	was := r.shown.List.Filter.Text() != ""
+	filtered := r.shown.List.Filter.Text() != ""
 	r.shown.List.Filter = table.Filter{}
-	return was
+	return filtered
 }
 
 // onKey edits the filter.
@@ -124,5 +126,5 @@ func (r *requests) onKey(name, text string) {
 	r.edit(name, text, &r.shown.List.Filter, table.Parse)
 }
 
-// paste puts pasted text into the filter.
+// paste inserts pasted text into the filter.
 func (r *requests) paste(text string) { r.insert(text, &r.shown.List.Filter, table.Parse) }

@@ -14,18 +14,18 @@ import (
 	"github.com/llmtop/llmtop/ui/table"
 )
 
-// requestsOf is the table over a snapshot that the test may change.
+// requestsOf opens the table over a snapshot that the test may change.
 func requestsOf(n, w, h int) (*app, **store.Snapshot) {
 	s := crowdSnapshots(n)
 	a := newApp(Config{Snapshots: func() *store.Snapshot { return s }, Profile: theme.TrueColour})
-	a.save = kept
+	a.saveScreen = discardScreen
 	a.Update(tea.WindowSizeMsg{Width: w, Height: h})
 	a.press("2")
 	a.View()
 	return a, &s
 }
 
-// newer is the snapshot with one more request, running.
+// newer returns the snapshot with one more request, running.
 func newer(s *store.Snapshot) *store.Snapshot {
 	next := *s
 	r := *s.Requests[0]
@@ -35,18 +35,18 @@ func newer(s *store.Snapshot) *store.Snapshot {
 	return &next
 }
 
-// Following goes with the newest request; a request that is pinned stays selected while others come.
+// Following selects the newest request; a pinned request stays selected while others arrive.
 func TestSelectionFollowsOrStays(t *testing.T) {
 	a, s := requestsOf(20, 120, 36)
 	selected := func() event.RequestID { return a.requests.shown.List.Rows[a.requests.shown.Selected].ID }
 	if selected() != (*s).Current.ID {
-		t.Errorf("#%d is selected, the one to look at is #%d", selected(), (*s).Current.ID)
+		t.Errorf("#%d is selected, the current request is #%d", selected(), (*s).Current.ID)
 	}
 	*s = newer(*s)
 	a.Update(tickMsg{})
 	a.View()
 	if selected() != 21 {
-		t.Errorf("following, #%d is selected after #21 has come", selected())
+		t.Errorf("following, #%d is selected after #21 arrived", selected())
 	}
 	a.press("down", "down")
 	at := selected()
@@ -68,7 +68,7 @@ func TestSelectionFollowsOrStays(t *testing.T) {
 	}
 }
 
-// Sorting shows what comes first.
+// Sorting selects the first row.
 func TestSortingGoesToTheTop(t *testing.T) {
 	a, _ := requestsOf(5000, 120, 36)
 	a.press("pgdown", "pgdown", "pgdown", "pgdown", "<")
@@ -93,7 +93,7 @@ func TestMouseInTheTable(t *testing.T) {
 		down := a.requests.shown.List.Down
 		click(h.At.X, h.At.Y)
 		if a.requests.shown.List.Down == down {
-			t.Errorf("a second click on %v does not turn the order round", h.Field)
+			t.Errorf("a second click on %v does not reverse the order", h.Field)
 		}
 	}
 	a.press("home")
@@ -109,14 +109,14 @@ func TestMouseInTheTable(t *testing.T) {
 	}
 }
 
-// Columns are left out by rank where the screen is narrow, and what a row says never runs into another column.
+// Narrow screens drop columns by rank, and no cell runs into another column.
 func TestColumnsByWidth(t *testing.T) {
 	had := 0
 	for w := minWidth; w <= 220; w++ {
 		a, _ := requestsOf(20, w, 30)
 		heads := a.requests.shown.Heads
 		if len(heads) < had {
-			t.Errorf("%d columns of a screen have %d of the table, one less %d", w, len(heads), had)
+			t.Errorf("a screen of %d columns shows %d of the table, a narrower one %d", w, len(heads), had)
 		}
 		had = len(heads)
 		for i := range heads[1:] {
@@ -130,7 +130,7 @@ func TestColumnsByWidth(t *testing.T) {
 	}
 }
 
-// The sums are those of the rows that the filter chooses, not of those on the screen.
+// The sums cover all rows that match the filter, not only the visible ones.
 func TestSumsOfTheTable(t *testing.T) {
 	a, s := requestsOf(5000, 160, 45)
 	a.press(append(strings.Split("/failed", ""), "enter")...)
@@ -143,11 +143,11 @@ func TestSumsOfTheTable(t *testing.T) {
 	holds(t, a, fmt.Sprintf("%d of 5 000, newest first", n))
 	holds(t, a, fmt.Sprintf("%d failed", n))
 	if strings.Contains(a.screen(), "4847 finished") {
-		t.Error("the sums are of all requests")
+		t.Error("the sums cover all requests")
 	}
 }
 
-// Pasted text goes into the filter while it is typed.
+// Pasted text is inserted into the filter.
 func TestPasteIntoTheFilter(t *testing.T) {
 	a, _ := requestsOf(20, 120, 36)
 	a.press("/")
@@ -158,7 +158,7 @@ func TestPasteIntoTheFilter(t *testing.T) {
 	holds(t, a, "7 of 20")
 }
 
-// A click on the row that is selected opens it.
+// A click on the selected row opens it.
 func TestClickOpensTheSelectedRow(t *testing.T) {
 	a, _ := requestsOf(20, 120, 36)
 	body := a.requests.shown.Body
@@ -171,14 +171,14 @@ func TestClickOpensTheSelectedRow(t *testing.T) {
 	holds(t, a, "╭─ Request ─ #11 ")
 }
 
-// What is cancelled is the request that is selected.
-func TestCancelOfTheSelectedRequest(t *testing.T) {
+// The cancel key cancels the selected request.
+func TestCancelSelectedRequest(t *testing.T) {
 	a := open(crowdSnapshots(20), theme.TrueColour, false, 120, 36)
-	k := &asked{}
+	k := &calls{}
 	a.session.Actions = k.actions()
 	a.press("2", "home", "c", "down", "enter", "c", "end", "esc", "end", "c")
 	if !slices.Equal(k.cancels, []event.RequestID{20, 19}) {
-		t.Errorf("cancelled %v, want 20 and 19, which wait, and not 1, which has ended", k.cancels)
+		t.Errorf("cancelled %v, want 20 and 19, which are queued, and not 1, which has finished", k.cancels)
 	}
 	holds(t, a, "no request is running")
 }

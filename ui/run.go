@@ -8,26 +8,36 @@ import (
 	"sync"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/llmtop/llmtop/ui/terminal"
 )
 
-// flushRate is how often a second, at least, the terminal is brought up to a changed frame: keys and the first frame should be seen soon.
-// It is no higher because every look at whether there is a new frame wakes the program up, which costs more than all else that it
-// does while nothing happens.
+// flushRate is the minimum rate at which the terminal library writes a changed frame, per second, so that keys and the
+// first frame show soon. A higher rate costs idle CPU: every check for a new frame wakes the program up.
 const flushRate = 10
 
-// Run shows the screen until the user quits (nil), ctx ends (its cause), the terminal is lost, or the screen panics. The
-// terminal is restored in every case. Signals are the caller's: end ctx for those that end the program.
+// leaveScreen resets the terminal modes that the terminal library sets for a screen.
+var leaveScreen = ansi.PopKittyKeyboard(1) + ansi.ResetModeMouseButtonEvent + ansi.ResetModeMouseAnyEvent + ansi.ResetModeMouseExtSgr + ansi.ResetModeFocusEvent +
+	ansi.ResetModeBracketedPaste + ansi.ResetModeSynchronizedOutput + ansi.ResetModeUnicodeCore + ansi.ResetModifyOtherKeys + ansi.ResetStyle +
+	ansi.ResetModeAltScreenSaveCursor + ansi.SetModeTextCursorEnable
+
+// noticeMsg is a note for the user that no key triggered.
+type noticeMsg string
+
+// Run shows the screen until the user quits (nil), ctx ends (its cause), the terminal is lost, or the screen panics. It
+// restores the terminal in every case. The caller handles signals: it ends ctx for those that end the program.
 func Run(ctx context.Context, cfg Config) error {
 	a := newApp(cfg)
-	err := run(ctx, a.cfg, a, &a.line)
+	err := run(ctx, a.cfg, a, &a.throttle)
 	if cfg.Remember != nil {
 		cfg.Remember(a.choices())
 	}
 	return err
 }
 
-// run runs one screen; sent, unless it is nil, counts what it costs.
-func run(ctx context.Context, cfg Config, screen tea.Model, sent *line) error {
+// run runs one screen; sent, unless nil, counts the bytes that it writes.
+func run(ctx context.Context, cfg Config, screen tea.Model, sent *throttle) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	if cfg.Output == nil {
@@ -39,14 +49,19 @@ func run(ctx context.Context, cfg Config, screen tea.Model, sent *line) error {
 	opts := []tea.ProgramOption{
 		tea.WithoutSignalHandler(), tea.WithFPS(max(frameRate(cfg.FPS), flushRate)),
 		tea.WithColorProfile(cfg.Profile.Terminal()), tea.WithEnvironment(cfg.Environ),
-		tea.WithOutput(&tty{File: cfg.Output, lost: stop, line: sent}),
+		tea.WithOutput(&tty{File: cfg.Output, lost: stop, throttle: sent}),
 	}
+	input := os.Stdin
 	if cfg.Input != nil {
 		opts = append(opts, tea.WithInput(cfg.Input))
+		if file, ok := cfg.Input.(*os.File); ok {
+			input = file
+		}
 	}
-	program := tea.NewProgram(&guard{screen: screen, fail: stop}, opts...)
-	defer onSuspend(program)()
-	// The program quits with ctx rather than being killed by it, so that the reader of the terminal has ended too.
+	defer terminal.Take(input, cfg.Output, leaveScreen)() // runs after the library has restored the terminal
+	program := tea.NewProgram(&guard{screen: screen, end: stop}, opts...)
+	defer onSuspend(ctx, program, input)()
+	// The program quits with ctx instead of being killed by it, so that the goroutine that reads the terminal ends too.
 	defer context.AfterFunc(ctx, program.Quit)()
 	_, err := program.Run()
 	switch {
@@ -60,19 +75,19 @@ func run(ctx context.Context, cfg Config, screen tea.Model, sent *line) error {
 	return nil
 }
 
-// tty is the terminal; a write that fails means that it is gone, which ends the screen.
+// tty is the terminal; a failed write means that it is gone, which ends the screen.
 type tty struct {
 	*os.File
-	lost context.CancelCauseFunc
-	line *line // nil: nobody counts
-	once sync.Once
+	lost     context.CancelCauseFunc
+	throttle *throttle // nil: bytes are not counted
+	once     sync.Once
 }
 
-// Write writes to the terminal.
+// Write writes to the terminal and counts the bytes.
 func (t *tty) Write(p []byte) (int, error) {
 	n, err := t.File.Write(p)
-	if t.line != nil {
-		t.line.sent.Add(int64(n))
+	if t.throttle != nil {
+		t.throttle.sent.Add(int64(n))
 	}
 	if err != nil {
 		t.once.Do(func() { t.lost(fmt.Errorf("write to terminal: %w", err)) })

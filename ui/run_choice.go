@@ -12,61 +12,47 @@ import (
 	"github.com/llmtop/llmtop/ui/panes"
 )
 
-// Candidate is an engine that the user may choose.
+// Candidate is an engine that the user may select.
 type Candidate = panes.Candidate
 
-// Pick is what the user has chosen; the zero value means to quit.
+// Pick is the user's selection; the zero value means quit.
 type Pick struct {
-	Addresses []string // of the candidates
+	Addresses []string // of the selected candidates
 	BuiltIn   bool     // the built-in model
 }
 
-// Choose shows candidates until the user has picked one, all, or the built-in model, or ctx ends, whose cause it then returns. look is what
-// there is to choose from now, and what could not be looked at; it is called twice a second and must not wait. Of cfg it takes what
-// concerns the terminal and the theme.
-func Choose(ctx context.Context, look func() ([]Candidate, []string), cfg Config) (Pick, error) {
-	c := newChoice(look, cfg)
+// Choose shows candidates until the user picks one, all, or the built-in model, or until ctx ends: then it returns the
+// cause. list returns the current candidates and notes about failed look-ups; it is called twice per second and must
+// not block. Choose uses the terminal and theme settings of cfg.
+func Choose(ctx context.Context, list func() ([]Candidate, []string), cfg Config) (Pick, error) {
+	c := newChoice(list, cfg)
 	err := run(ctx, cfg, c, nil)
 	return c.pick, err
 }
 
-// choice is the model of that screen.
+// choice is the model of the candidates screen.
 type choice struct {
-	cfg   Config
-	look  func() ([]Candidate, []string)
-	theme int
-	skin  *theme.Skin
-	grid  grid.Grid
-	shown panes.Chooser
-	at    panes.EnginesAt
-	toast string
-	pick  Pick
-	moved bool // the user has: what is selected stays so
-	w, h  int
+	cfg       Config
+	list      func() ([]Candidate, []string)
+	theme     int
+	skin      *theme.Skin
+	grid      grid.Grid
+	shown     panes.Chooser
+	at        panes.ListPlacement
+	toast     string
+	pick      Pick
+	userMoved bool // the user moved the selection: keep it
+	w, h      int
 }
 
-func newChoice(look func() ([]Candidate, []string), cfg Config) *choice {
-	c := &choice{cfg: cfg, look: look}
-	for i, p := range theme.Palettes() {
-		if p.Name == cfg.Theme {
-			c.theme = i
-		}
-	}
-	c.dress()
+func newChoice(list func() ([]Candidate, []string), cfg Config) *choice {
+	c := &choice{cfg: cfg, list: list, theme: cfg.themeIndex()}
+	c.skin = cfg.skin(c.theme)
 	c.refresh()
 	return c
 }
 
-// dress makes the skin of the chosen theme.
-func (c *choice) dress() {
-	glyphs := theme.Unicode
-	if c.cfg.ASCII {
-		glyphs = theme.Plain
-	}
-	c.skin = theme.NewSkin(theme.Palettes()[c.theme], c.cfg.Profile, glyphs)
-}
-
-// refresh takes the candidates as they are now. The one that the user has selected stays so, wherever it has gone.
+// refresh updates the candidates. The user's selection follows its candidate.
 func (c *choice) refresh() {
 	s := &c.shown
 	last := s.Selected == len(s.Rows) && len(s.Rows) > 0
@@ -74,10 +60,10 @@ func (c *choice) refresh() {
 	if s.Selected < len(s.Rows) {
 		before = s.Rows[s.Selected]
 	}
-	s.Rows, s.Notes = c.look()
+	s.Rows, s.Notes = c.list()
 	i := slices.IndexFunc(s.Rows, func(r Candidate) bool { return r.Address == before.Address && r.Name == before.Name })
 	switch {
-	case !c.moved:
+	case !c.userMoved:
 		s.Selected = 0
 	case last:
 		s.Selected = len(s.Rows)
@@ -87,7 +73,7 @@ func (c *choice) refresh() {
 	s.Selected = min(s.Selected, len(s.Rows))
 }
 
-// refreshEvery is how often candidates are looked at.
+// refreshEvery is the interval between updates of the candidates.
 const refreshEvery = time.Second / 2
 
 // Init implements tea.Model.
@@ -111,9 +97,9 @@ func (c *choice) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.MouseClickMsg:
 		if i := c.at.Row(msg.X, msg.Y); i >= 0 {
 			if i == c.shown.Selected {
-				return c, c.take()
+				return c, c.pickSelected()
 			}
-			c.shown.Selected, c.moved = i, true
+			c.shown.Selected, c.userMoved = i, true
 		}
 	case tea.MouseWheelMsg:
 		c.move(map[bool]int{true: -1, false: 1}[msg.Button == tea.MouseWheelUp])
@@ -121,7 +107,7 @@ func (c *choice) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return c, nil
 }
 
-// key does what a key says.
+// key handles one key.
 func (c *choice) key(key string) tea.Cmd {
 	switch key {
 	case "q", "ctrl+c":
@@ -129,12 +115,12 @@ func (c *choice) key(key string) tea.Cmd {
 	case "esc":
 		return c.choose(Pick{BuiltIn: true})
 	case "enter":
-		return c.take()
+		return c.pickSelected()
 	case "a":
-		return c.all()
+		return c.pickAll()
 	case "t":
 		c.theme = (c.theme + 1) % len(theme.Palettes())
-		c.dress()
+		c.skin = c.cfg.skin(c.theme)
 	case "up", "k":
 		c.move(-1)
 	case "down", "j":
@@ -152,12 +138,12 @@ func (c *choice) key(key string) tea.Cmd {
 }
 
 func (c *choice) move(by int) {
-	c.moved = true
+	c.userMoved = true
 	c.shown.Selected = max(min(c.shown.Selected+by, len(c.shown.Rows)), 0)
 }
 
-// take picks what is selected, if it can be watched.
-func (c *choice) take() tea.Cmd {
+// pickSelected picks the selected candidate, if it can be watched.
+func (c *choice) pickSelected() tea.Cmd {
 	if c.shown.Selected == len(c.shown.Rows) {
 		return c.choose(Pick{BuiltIn: true})
 	}
@@ -169,18 +155,18 @@ func (c *choice) take() tea.Cmd {
 	return c.choose(Pick{Addresses: []string{r.Address}})
 }
 
-// all picks all that can be watched, and with them those that may answer later.
-func (c *choice) all() tea.Cmd {
+// pickAll picks all candidates that can be watched, and those that may answer later.
+func (c *choice) pickAll() tea.Cmd {
 	var all []string
-	some := false
+	watchable := false
 	for _, r := range c.shown.Rows {
-		some = some || r.Blocked == ""
+		watchable = watchable || r.Blocked == ""
 		if r.Blocked == "" || r.Silent {
 			all = append(all, r.Address)
 		}
 	}
-	if !some {
-		c.toast = "none of them can be watched as it is"
+	if !watchable {
+		c.toast = "no engine in the list can be watched"
 		return nil
 	}
 	return c.choose(Pick{Addresses: all})
@@ -212,10 +198,10 @@ func (c *choice) View() tea.View {
 
 // choiceKeys are the keys of the screen, the most important first.
 var choiceKeys = [][2]string{
-	{"enter", "watch"}, {"a", "all of them"}, {"esc", "built-in model"}, {"q", "quit"}, {"up down", "choose"}, {"t", "theme"},
+	{"enter", "watch"}, {"a", "watch all"}, {"esc", "built-in model"}, {"q", "quit"}, {"up down", "select"}, {"t", "theme"},
 }
 
-// footer writes the keys, or why something cannot be done.
+// footer draws the keys, or why a candidate cannot be watched.
 func (c *choice) footer(a grid.Area) {
 	if c.toast != "" {
 		a.Elide(1, 0, a.W-1, grid.Fg(theme.Watch).With(grid.Bold), c.toast, c.skin.Glyphs.Ellipsis)

@@ -12,30 +12,30 @@ import (
 	"github.com/llmtop/llmtop/theme"
 )
 
-// someCandidates are engines in every state.
+// someCandidates returns engines in every state.
 func someCandidates() []Candidate {
-	told := func(v float64) event.Reading { return event.Reading{V: v, Origin: event.Reported} }
+	reported := func(v float64) event.Reading { return event.Reading{V: v, Origin: event.Reported} }
 	return []Candidate{
 		{
-			Name: "llama.cpp", Model: "qwen3-30b-a3b", Address: "http://127.0.0.1:8080", State: "ready", Running: told(2),
+			Name: "llama.cpp", Model: "qwen3-30b-a3b", Address: "http://127.0.0.1:8080", State: "ready", Running: reported(2),
 			Decode: event.Reading{V: 48.2, Origin: event.Derived}, Details: []string{"version b10582-e85caa81e, process 4711 (llama-server)"},
 		},
 		{
 			Name: "Ollama", Model: "qwen3:30b-a3b", Address: "http://127.0.0.1:11434", State: "ready", Decode: event.Absent(event.NotYet),
 			Details: []string{"version 0.33.0, process 901 (ollama serve)", "its llama-server: process 977, http://127.0.0.1:41233"},
 		},
-		{Name: "SGLang", Model: "Qwen/Qwen3-30B-A3B", Address: "http://127.0.0.1:30000", State: "ready", Running: told(6), Waiting: told(2), Decode: told(388.1)},
+		{Name: "SGLang", Model: "Qwen/Qwen3-30B-A3B", Address: "http://127.0.0.1:30000", State: "ready", Running: reported(6), Waiting: reported(2), Decode: reported(388.1)},
 		{Name: "vLLM", Model: "an-organisation/a-model-with-a-very-long-name\x1b[31m", Address: "http://127.0.0.1:8000", State: "needs a key", Blocked: "it needs a key: give it as LLMTOP_API_KEY"},
 		{Name: "TGI", State: "not reachable", Blocked: "it runs in a network of its own, as containers do: attach to the port that is published for it"},
 	}
 }
 
-// choosing opens the screen.
+// choosing opens the candidates screen.
 func choosing(rows *[]Candidate, profile theme.Profile, ascii bool, w, h int) *choice {
-	look := func() ([]Candidate, []string) {
+	list := func() ([]Candidate, []string) {
 		return *rows, []string{"12 processes could not be read: not permitted"}
 	}
-	c := newChoice(look, Config{Profile: profile, ASCII: ascii})
+	c := newChoice(list, Config{Profile: profile, ASCII: ascii})
 	c.Update(tea.WindowSizeMsg{Width: w, Height: h})
 	return c
 }
@@ -81,32 +81,32 @@ func TestChoosing(t *testing.T) {
 			t.Errorf("%q picks %+v and closes: %t", tt.keys, c.pick, closes)
 		}
 		if !tt.closes && !strings.Contains(c.View().Content, "LLMTOP_API_KEY") {
-			t.Errorf("%q: the screen does not say why", tt.keys)
+			t.Errorf("%q: the screen does not show the reason", tt.keys)
 		}
 	}
 	rows := someCandidates()
 	rows[1].Blocked, rows[1].Silent = "does not answer in time", true
 	if c := choosing(&rows, theme.TrueColour, false, 120, 36); !c.pressed("a") || !slices.Equal(c.pick.Addresses, all) {
-		t.Errorf("beside one that does not answer %v are picked", c.pick.Addresses)
+		t.Errorf("with one that does not answer yet, %v are picked", c.pick.Addresses)
 	}
 	rows = rows[1:2]
 	if c := choosing(&rows, theme.TrueColour, false, 120, 36); c.pressed("a") {
-		t.Error("one that does not answer is picked alone")
+		t.Error("the only candidate is picked, and it does not answer")
 	}
 	locked := someCandidates()[3:]
 	c := choosing(&locked, theme.TrueColour, false, 120, 36)
 	if c.pressed("a") || c.toast == "" {
-		t.Error("all of what cannot be watched are picked")
+		t.Error("candidates that cannot be watched are picked")
 	}
 }
 
-// Candidates come and go; the selection stays with its own, once the user has made one.
+// Candidates come and go; the user's selection follows its candidate.
 func TestCandidatesComeAndGo(t *testing.T) {
 	rows := someCandidates()[1:]
 	c := choosing(&rows, theme.TrueColour, false, 120, 36)
 	rows = someCandidates()
 	if c.Update(tickMsg{}); c.shown.Selected != 0 {
-		t.Errorf("%d is selected, and nobody has", c.shown.Selected)
+		t.Errorf("row %d is selected, want the first", c.shown.Selected)
 	}
 	c.pressed("down")
 	rows = append([]Candidate{{Name: "LM Studio", Address: "http://127.0.0.1:1234"}}, rows...)
@@ -124,12 +124,12 @@ func TestCandidatesComeAndGo(t *testing.T) {
 	rows = nil
 	c.Update(tickMsg{})
 	if !c.pressed("enter") {
-		t.Error("without candidates there is not even the built-in model")
+		t.Error("without candidates the built-in model cannot be picked")
 	}
 }
 
-// A click selects, a second one takes.
-func TestCandidatesAreClickedOn(t *testing.T) {
+// A click selects, a second one picks.
+func TestMouseSelectsCandidates(t *testing.T) {
 	rows := someCandidates()
 	c := choosing(&rows, theme.TrueColour, false, 120, 36)
 	c.View()
@@ -138,7 +138,7 @@ func TestCandidatesAreClickedOn(t *testing.T) {
 		t.Errorf("a click selects %d", c.shown.Selected)
 	}
 	if _, cmd := c.Update(click); cmd == nil || !slices.Equal(c.pick.Addresses, []string{"http://127.0.0.1:30000"}) {
-		t.Errorf("a second one takes %+v", c.pick)
+		t.Errorf("a second click picks %+v", c.pick)
 	}
 	c.Update(tea.MouseWheelMsg{Button: tea.MouseWheelDown})
 	c.Update(tea.MouseWheelMsg{Button: tea.MouseWheelUp})
@@ -147,7 +147,7 @@ func TestCandidatesAreClickedOn(t *testing.T) {
 	}
 }
 
-// TestChoiceFitsEveryScreen draws in every size, of much and nothing.
+// TestChoiceFitsEveryScreen draws every size with many candidates and with none.
 func TestChoiceFitsEveryScreen(t *testing.T) {
 	for _, n := range []int{0, 1, 5, 60} {
 		rows := slices.Repeat(someCandidates(), 12)[:n]

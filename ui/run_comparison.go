@@ -11,39 +11,25 @@ import (
 	"github.com/llmtop/llmtop/ui/versus"
 )
 
-// RunComparison shows a comparison until the user closes it or ctx ends, whose cause it then returns. Of cfg it takes what concerns the
-// terminal and the theme.
+// RunComparison shows a comparison until the user closes it or ctx ends: then it returns the cause. It uses the
+// terminal and theme settings of cfg.
 func RunComparison(ctx context.Context, r *compare.Result, cfg Config) error {
 	return run(ctx, cfg, newComparison(r, cfg), nil)
 }
 
-// comparison is the model of that screen.
+// comparison is the model of the comparison screen.
 type comparison struct {
 	result *compare.Result
 	cfg    Config
 	theme  int
 	grid   grid.Grid
-	first  int // the first metric that is shown
-	room   int // metrics that there is room for
+	first  int // index of the first visible metric
+	room   int // number of metrics that fit
 	w, h   int
 }
 
 func newComparison(r *compare.Result, cfg Config) *comparison {
-	c := &comparison{result: r, cfg: cfg}
-	for i, p := range theme.Palettes() {
-		if p.Name == cfg.Theme {
-			c.theme = i
-		}
-	}
-	return c
-}
-
-func (c *comparison) skin() *theme.Skin {
-	glyphs := theme.Unicode
-	if c.cfg.ASCII {
-		glyphs = theme.Plain
-	}
-	return theme.NewSkin(theme.Palettes()[c.theme], c.cfg.Profile, glyphs)
+	return &comparison{result: r, cfg: cfg, theme: cfg.themeIndex()}
 }
 
 // Init implements tea.Model.
@@ -86,7 +72,7 @@ func (c *comparison) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 
 // View implements tea.Model.
 func (c *comparison) View() tea.View {
-	skin := c.skin()
+	skin := c.cfg.skin(c.theme)
 	c.grid.Reset(c.w, c.h)
 	c.room = versus.Draw(&c.grid, c.result, skin, c.first)
 	if c.h > 1 {

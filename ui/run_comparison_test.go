@@ -13,7 +13,7 @@ import (
 	"github.com/llmtop/llmtop/ui/grid"
 )
 
-// compared is a comparison of two points, with a value of every kind.
+// compared returns a comparison of two points with all kinds of values.
 func compared() *compare.Result {
 	r := &compare.Result{
 		Base: "before.json", New: "after.json\x1b[31m", Outcome: compare.Regressed, Relative: 0.03,
@@ -41,7 +41,7 @@ func compared() *compare.Result {
 	return r
 }
 
-// showing opens the screen of a comparison.
+// showing opens the comparison screen.
 func showing(r *compare.Result, profile theme.Profile, ascii bool, w, h int) *comparison {
 	c := newComparison(r, Config{Profile: profile, ASCII: ascii})
 	c.Update(tea.WindowSizeMsg{Width: w, Height: h})
@@ -57,7 +57,7 @@ func TestComparisonScreens(t *testing.T) {
 	}
 }
 
-// TestComparisonFitsEveryScreen draws in every size, of much, little and nothing, and presses every key.
+// TestComparisonFitsEveryScreen draws every size with large, small and empty comparisons, and presses every key.
 func TestComparisonFitsEveryScreen(t *testing.T) {
 	huge := compared()
 	for range 6 {
@@ -74,7 +74,7 @@ func TestComparisonFitsEveryScreen(t *testing.T) {
 	for i := range odd.Rows {
 		odd.Rows[i].Low, odd.Rows[i].High, odd.Rows[i].Change, odd.Rows[i].Threshold = math.NaN(), math.NaN(), math.Inf(1), math.Inf(1)
 	}
-	for name, r := range map[string]*compare.Result{"usual": compared(), "nothing": {}, "huge": huge, "odd": odd} {
+	for name, r := range map[string]*compare.Result{"typical": compared(), "nothing": {}, "huge": huge, "odd": odd} {
 		for _, size := range [][2]int{{0, 0}, {1, 1}, {7, 3}, {40, 8}, {80, 24}, {119, 17}, {300, 100}} {
 			c := showing(r, theme.TrueColour, false, size[0], size[1])
 			for _, key := range []string{"down", "end", "pgup", "t", "home", "up", "pgdown", "x"} {

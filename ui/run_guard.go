@@ -8,14 +8,14 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// ErrPanic is returned when the screen broke; the terminal has been restored.
+// ErrPanic reports that the screen panicked; the terminal has been restored.
 var ErrPanic = errors.New("panic")
 
-// guard stands between the terminal library and a screen, and ends it in order when it panics: the library restores the
-// terminal then, too, but leaves the goroutine that reads it behind.
+// guard wraps a screen and ends it in order when it panics: the terminal library would restore the terminal too, but
+// leak the goroutine that reads it.
 type guard struct {
 	screen tea.Model
-	fail   func(error) // ends the screen
+	end    func(error) // ends the screen with an error
 }
 
 // Init implements tea.Model.
@@ -37,6 +37,6 @@ func (g *guard) View() tea.View {
 
 func (g *guard) recovered() {
 	if p := recover(); p != nil {
-		g.fail(fmt.Errorf("draw screen: %w: %v\n%s", ErrPanic, p, debug.Stack()))
+		g.end(fmt.Errorf("draw screen: %w: %v\n%s", ErrPanic, p, debug.Stack()))
 	}
 }

@@ -2,10 +2,15 @@
 
 package ui
 
-import tea "charm.land/bubbletea/v2"
+import (
+	"context"
+	"os"
 
-// onSuspend does nothing where processes cannot be suspended from a terminal.
-func onSuspend(*tea.Program) func() { return func() {} }
+	tea "charm.land/bubbletea/v2"
+)
 
-// suspend does nothing there either.
+// onSuspend does nothing on systems without SIGTSTP.
+func onSuspend(context.Context, *tea.Program, *os.File) func() { return func() {} }
+
+// suspend does nothing on systems without SIGTSTP.
 func suspend() {}

@@ -13,7 +13,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// piped is the screen on two pipes, as when its output is no terminal: output is what it wrote.
+// piped is the screen on two pipes instead of a terminal; output receives all that it wrote.
 type piped struct {
 	in     *os.File
 	out    *os.File
@@ -47,7 +47,7 @@ func startPiped(t *testing.T, ctx context.Context, snapshots func() *store.Snaps
 	return p
 }
 
-// counted counts how often it is asked for a snapshot; after n times it closes reached.
+// counted wraps a snapshot; it closes reached at the nth call.
 func counted(s *store.Snapshot, n int) (snapshots func() *store.Snapshot, reached chan struct{}) {
 	reached = make(chan struct{})
 	return func() *store.Snapshot {
@@ -58,14 +58,14 @@ func counted(s *store.Snapshot, n int) (snapshots func() *store.Snapshot, reache
 	}, reached
 }
 
-// restored fails unless the terminal was put back: main screen, cursor shown.
+// restored fails unless the terminal was restored: main screen, visible cursor.
 func restored(t *testing.T, out string) {
 	t.Helper()
 	if strings.LastIndex(out, "\x1b[?1049h") > strings.LastIndex(out, "\x1b[?1049l") {
-		t.Errorf("the alternate screen is left on: %q", out)
+		t.Errorf("the alternate screen is still on: %q", out)
 	}
 	if strings.LastIndex(out, "\x1b[?25l") > strings.LastIndex(out, "\x1b[?25h") {
-		t.Errorf("the cursor is left hidden: %q", out)
+		t.Errorf("the cursor is still hidden: %q", out)
 	}
 }
 
@@ -111,7 +111,7 @@ func TestRunSurvivesPanics(t *testing.T) {
 	if err := <-p.done; !errors.Is(err, ErrPanic) {
 		t.Errorf("ended with %v, want %v", err, ErrPanic)
 	} else if !strings.Contains(err.Error(), "provoked by a test\n") || !strings.Contains(err.Error(), "update_tick.go") {
-		t.Errorf("the error does not tell what happened and where: %v", err)
+		t.Errorf("the error lacks the cause or the place: %v", err)
 	}
 	restored(t, <-p.output)
 	p.out.Close()

@@ -11,33 +11,33 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// scene emits a scripted session into a real store under a clock of its own.
+// scene emits a scripted session into a real store with its own clock.
 type scene struct {
-	store *store.Store
-	now   event.Time
-	rng   *rand.Rand
-	own   *rand.Rand // of what the machine alone does
-	step  uint64
-	slots int
+	store      *store.Store
+	now        event.Time
+	rng        *rand.Rand
+	machineRng *rand.Rand // random source of the machine samples
+	step       uint64
+	slots      int
 
 	layers, experts, used int
 	promptPicks, decPicks []uint64
 	promptTok, decTok     uint64
 	bias                  [][]float64
-	tells                 bool // tokens carry what the router picked for them
+	withPicks             bool // tokens carry their router picks
 
-	sampled event.Time // the last sample of the machine
-	stalled bool       // since then a token came late
-	looked  bool       // the next sample tells what costs more
+	sampled   event.Time // time of the last machine sample
+	stalled   bool       // a token was late since then
+	inspected bool       // the next sample includes PSS and page cache
 }
 
 const ms = event.Time(time.Millisecond)
 
-func newScene() *scene { return newSceneOf(store.Targets{TTFT: 200 * time.Millisecond}) }
+func newScene() *scene { return newSceneWithTargets(store.Targets{TTFT: 200 * time.Millisecond}) }
 
-// newSceneOf is one in which requests are held against targets.
-func newSceneOf(targets store.Targets) *scene {
-	s := &scene{rng: rand.New(rand.NewPCG(7, 11)), own: rand.New(rand.NewPCG(5, 3)), slots: 1}
+// newSceneWithTargets makes a scene whose requests are checked against targets.
+func newSceneWithTargets(targets store.Targets) *scene {
+	s := &scene{rng: rand.New(rand.NewPCG(7, 11)), machineRng: rand.New(rand.NewPCG(5, 3)), slots: 1}
 	wall := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	s.store = store.New(store.Options{
 		Now:     func() event.Time { return s.now },
@@ -52,11 +52,11 @@ func (s *scene) emit(e event.Event) {
 	s.store.Emit(e)
 }
 
-// drain lets the store take in what was emitted, as its own goroutine does in a running program.
+// drain has the store process the emitted events and returns the snapshot.
 func (s *scene) drain() *store.Snapshot { return s.store.Snapshot() }
 
 func (s *scene) engine(state event.EngineState, reason string) {
-	s.emit(event.Event{Kind: event.KindEngine, Data: &event.Engine{
+	s.emit(event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{
 		Name: "native", Version: "0.1", PID: 4242, State: state, Reason: reason, Slots: s.slots, Pace: 40,
 		Device: event.Device{Name: "CPU", Kernels: "avx512-vnni", Host: true, Threads: 2},
 		Caps: event.CapStages | event.CapTokens | event.CapText | event.CapExperts | event.CapKV | event.CapSteps |
@@ -69,7 +69,7 @@ func (s *scene) stage(req event.RequestID, st event.Stage, dur time.Duration, n 
 	s.emit(event.Event{Kind: event.KindStage, Stage: st, Req: req, Layer: -1, Dur: int64(dur), N: int32(n)})
 }
 
-// load brings a model up, stage by stage, as far as stop.
+// load loads a model, stage by stage, up to stop.
 func (s *scene) load(stop event.Stage) {
 	s.engine(event.EngineLoading, "")
 	for _, p := range []struct {
@@ -89,7 +89,7 @@ func (s *scene) load(stop event.Stage) {
 	}
 }
 
-// model announces a model of the given shape; experts 0 is a dense one.
+// model announces a model of the given shape; experts 0: a dense one.
 func (s *scene) model(name string, layers, experts, used int) {
 	s.layers, s.experts, s.used = layers, experts, used
 	s.emit(event.Event{Kind: event.KindModel, Dur: int64(34 * time.Millisecond), Data: &event.Model{
@@ -109,7 +109,7 @@ func (s *scene) model(name string, layers, experts, used int) {
 	s.engine(event.EngineReady, "")
 }
 
-// route counts the picks of n tokens.
+// route draws the picks of n tokens and adds them to picks.
 func (s *scene) route(picks []uint64, n int) {
 	for l := range s.layers {
 		sum := 0.0
@@ -137,15 +137,16 @@ func (s *scene) reportExperts() {
 	}})
 }
 
-// host reports a sample of the machine.
+// host emits a machine sample.
 func (s *scene) host() { s.sample(s.rng.Float64() * 0.04) }
 
-// sample reports one of a machine that is busy by j more than 0.9. It was held up if a token was since the sample before.
+// sample emits a machine sample with a CPU load of 0.9 plus j. Run wait and pressure are high if a token was late since
+// the last sample.
 func (s *scene) sample(j float64) {
-	few := func(v float64) event.Reading { return event.Of(v * (0.9 + 0.2*s.own.Float64())) }
-	held := 0.0
+	vary := func(v float64) event.Reading { return event.MeasuredValue(v * (0.9 + 0.2*s.machineRng.Float64())) }
+	wait := 0.0
 	if s.stalled {
-		held = 0.2 + 0.15*s.own.Float64()
+		wait = 0.2 + 0.15*s.machineRng.Float64()
 	}
 	interval := time.Second
 	if s.sampled > 0 {
@@ -153,28 +154,28 @@ func (s *scene) sample(j float64) {
 	}
 	s.sampled, s.stalled = s.now, false
 	h := &event.Host{
-		Interval: int64(interval), Cores: []float64{0.93 + j, 0.88 + j}, CPU: event.Of(0.9 + j), Frequency: event.Of(2.9e9),
-		Clocks: []float64{2.8e9, 3.0e9}, Load1: event.Of(1.62), MemTotal: event.Of(24e9), MemUsed: event.Of(3.1e9), CopyBandwidth: event.Of(11.4e9),
+		Interval: int64(interval), Cores: []float64{0.93 + j, 0.88 + j}, CPU: event.MeasuredValue(0.9 + j), Frequency: event.MeasuredValue(2.9e9),
+		Clocks: []float64{2.8e9, 3.0e9}, Load1: event.MeasuredValue(1.62), MemTotal: event.MeasuredValue(24e9), MemUsed: event.MeasuredValue(3.1e9), CopyBandwidth: event.MeasuredValue(11.4e9),
 		CPULimit: event.Absent(event.Undefined), NoGPU: "no GPU", Power: event.Absent(event.NotPermitted),
-		CPUPressure: few(0.01 + held), MemPressure: event.Of(0), IOPressure: event.Of(0.002), Received: few(12e3), Sent: few(31e3),
+		CPUPressure: vary(0.01 + wait), MemPressure: event.MeasuredValue(0), IOPressure: event.MeasuredValue(0.002), Received: vary(12e3), Sent: vary(31e3),
 		Engine: event.Process{
-			PID: 4242, CPU: event.Of(1.84 + j), RunWait: event.Of(0.021 + held), RSS: event.Of(83.6e6), Peak: event.Of(91.2e6),
-			Read: event.Of(0), Write: event.Of(4096), ReadOps: event.Of(0), WriteOps: event.Of(1), Faults: event.Of(0),
-			Threads: event.Of(11), MinorFaults: few(21), Voluntary: few(4200), Involuntary: few(12 + 900*held),
+			PID: 4242, CPU: event.MeasuredValue(1.84 + j), RunWait: event.MeasuredValue(0.021 + wait), RSS: event.MeasuredValue(83.6e6), Peak: event.MeasuredValue(91.2e6),
+			Read: event.MeasuredValue(0), Write: event.MeasuredValue(4096), ReadOps: event.MeasuredValue(0), WriteOps: event.MeasuredValue(1), Faults: event.MeasuredValue(0),
+			Threads: event.MeasuredValue(11), MinorFaults: vary(21), Voluntary: vary(4200), Involuntary: vary(12 + 900*wait),
 		},
 		Self: event.Process{
-			PID: 4242, CPU: event.Of(1.84), RSS: event.Of(83.6e6), OutsideEngine: event.Of(0.011 + j/20), GCPause: event.Of(41_000),
-			GCCount: event.Of(1),
+			PID: 4242, CPU: event.MeasuredValue(1.84), RSS: event.MeasuredValue(83.6e6), OutsideEngine: event.MeasuredValue(0.011 + j/20), GCPause: event.MeasuredValue(41_000),
+			GCCount: event.MeasuredValue(1),
 		},
 	}
-	if s.looked {
-		h.ModelBytes, h.ModelCached, h.Engine.PSS = event.Of(18.6e9), event.Of(17.1e9), event.Of(79.9e6)
-		s.looked = false
+	if s.inspected {
+		h.ModelBytes, h.ModelCached, h.Engine.PSS = event.MeasuredValue(18.6e9), event.MeasuredValue(17.1e9), event.MeasuredValue(79.9e6)
+		s.inspected = false
 	}
 	s.emit(event.Event{Kind: event.KindHost, Data: h})
 }
 
-// request runs one request from its queueing to the given number of tokens, and finishes it if all were made.
+// request plays one request from its queueing to the given number of tokens, and finishes it if it reached its limit.
 func (s *scene) request(id event.RequestID, label, prompt, answer string, tokens, limit int, cold bool) {
 	s.emit(event.Event{Kind: event.KindRequest, Req: id, State: event.StateQueued, Data: &event.Request{
 		Label: label, Prompt: prompt, MaxTokens: limit, Cold: cold,
@@ -200,7 +201,7 @@ func (s *scene) request(id event.RequestID, label, prompt, answer string, tokens
 			s.pass(id, i)
 		}
 		var picks []uint16
-		if s.tells {
+		if s.withPicks {
 			picks = s.pickFor(label)
 		}
 		s.emit(event.Event{
@@ -219,7 +220,7 @@ func (s *scene) request(id event.RequestID, label, prompt, answer string, tokens
 	s.drain()
 }
 
-// layersOf shares the prompt's time among the layers, later ones a little slower.
+// layersOf emits the stages of each layer for the prompt; later layers take slightly longer.
 func (s *scene) layersOf(id event.RequestID, whole time.Duration) {
 	shares := [...]struct {
 		stage event.Stage
@@ -233,7 +234,7 @@ func (s *scene) layersOf(id event.RequestID, whole time.Duration) {
 	}
 }
 
-// pass is one decode step with its pacing; now and then one takes much longer.
+// pass plays one decode step with its pacing; now and then one takes much longer.
 func (s *scene) pass(id event.RequestID, i int) {
 	dur := time.Duration(620e3 * (0.85 + 0.3*s.rng.Float64()))
 	if s.rng.IntN(97) == 0 {
@@ -255,7 +256,7 @@ func (s *scene) pass(id event.RequestID, i int) {
 	}
 }
 
-// splitWords cuts text into pieces as tokens are: words with the space before them.
+// splitWords splits text into tokens: words with the space before them.
 func splitWords(text string) (out []string) {
 	start := 0
 	for i := 1; i < len(text); i++ {
@@ -274,7 +275,7 @@ const (
 		" darkness. And the evening and the morning were the first day."
 )
 
-// live is a session that has run for over a minute: a cold request, some warm ones of each kind of text, one in flight.
+// live plays a session of over a minute: a cold request, some warm ones of each prompt kind, one running.
 func live() *scene {
 	s := newScene()
 	s.load(event.StageNone)
@@ -291,7 +292,7 @@ func live() *scene {
 	return s
 }
 
-// loading is the moment at which the weights are being prepared.
+// loading plays a load until the weights are being prepared.
 func loading() *scene {
 	s := newScene()
 	s.load(event.StageLoadTokenizer)
@@ -299,7 +300,7 @@ func loading() *scene {
 	return s
 }
 
-// ready has a model and nothing to do.
+// ready has a model and no requests.
 func ready() *scene {
 	s := newScene()
 	s.load(event.StageNone)
@@ -309,7 +310,7 @@ func ready() *scene {
 	return s
 }
 
-// failed could not load.
+// failed plays a load that fails.
 func failed() *scene {
 	s := newScene()
 	s.load(event.StageLoadMap)
@@ -319,21 +320,21 @@ func failed() *scene {
 	return s
 }
 
-// dense has a model without experts, an engine that tells little, and events that were lost.
+// dense has a model without experts, an engine that reports little, and dropped events.
 func dense() *scene {
 	s := newScene()
 	s.load(event.StageNone)
 	s.model("llama-tiny", 6, 0, 0)
 	s.slots = 4
 	s.request(1, "", promptText, answerText, 120, 400, false)
-	s.emit(event.Event{Kind: event.KindLost, Data: &event.Lost{event.KindToken: 1234}})
+	s.emit(event.Event{Kind: event.KindDrops, Data: &event.Drops{event.KindToken: 1234}})
 	return s
 }
 
-// silent is an engine elsewhere that tells of requests alone.
+// silent is an attached engine that reports only requests.
 func silent() *scene {
 	s := newScene()
-	s.emit(event.Event{Kind: event.KindEngine, Data: &event.Engine{
+	s.emit(event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{
 		Name: "other", State: event.EngineReady, Remote: event.Remote{Address: "tcp:127.0.0.1:9000", Link: event.LinkConnected},
 	}})
 	s.emit(event.Event{Kind: event.KindModel, Data: &event.Model{Name: "some-moe", Architecture: "mixtral", Experts: 8, ExpertsUsed: 2}})
@@ -346,7 +347,8 @@ func silent() *scene {
 	return s
 }
 
-// huge has a shape that no map can show cell by cell, and operations that were timed before it is known what that costs.
+// huge has a shape that does not fit a map cell by cell, and operation times whose profiling overhead is not measured
+// yet.
 func huge() *scene {
 	s := newScene()
 	s.load(event.StageNone)
@@ -356,7 +358,7 @@ func huge() *scene {
 	return s
 }
 
-// operations tells how long operations took, of a model of the given shape.
+// operations emits operation times of a model of the given shape.
 func (s *scene) operations(kinds []string, slowdown event.Reading) {
 	const passes = 420
 	o := &event.Ops{Passes: passes, Slowdown: slowdown}
@@ -370,36 +372,36 @@ func (s *scene) operations(kinds []string, slowdown event.Reading) {
 	s.emit(event.Event{Kind: event.KindOps, Data: o})
 }
 
-// opKinds are kinds of operations, as llama.cpp calls them.
+// opKinds are operation types of llama.cpp.
 var opKinds = []string{"CPY", "SET_ROWS", "ROPE", "GLU", "ADD", "ARGSORT", "SOFT_MAX", "RMS_NORM", "MUL", "FLASH_ATTN_EXT", "MUL_MAT", "MUL_MAT_ID"}
 
-// timed has the operations of a small model timed.
+// timed has operation times of a small model.
 func timed() *scene {
 	s := live()
-	s.operations(opKinds, event.From(2.4))
+	s.operations(opKinds, event.DerivedValue(2.4))
 	return s
 }
 
-// hostile has text from outside, wherever there is any, that would take over a terminal or break the layout.
+// hostile has external text in every place that would control a terminal or break the layout.
 func hostile() *scene {
 	const evil = "\x1b]0;owned\x07\x1b[2J\x1b[31m\u009b5;5H\u202edlrow\u2066 \u200b日本語\u0301\u0302\u0303\u0304\t👩\u200d👩 \xff\xfe\r\n\x00\x7f" +
 		"aVeryLongWordWithoutAnySpaceThatWillNotFitIntoAnyPaneOfTheOverviewAndMustBeBrokenSomewhere"
 	s := newScene()
-	s.emit(event.Event{Kind: event.KindEngine, Data: &event.Engine{
+	s.emit(event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{
 		Name: evil, Version: evil, State: event.EngineReady, Reason: evil, Slots: 2, Device: event.Device{Name: evil, Kernels: evil},
 		Caps: event.CapStages | event.CapTokens | event.CapText | event.CapKV | event.CapQueue,
 	}})
 	s.model(evil, 3, 8, 2)
 	s.emit(event.Event{Kind: event.KindLog, Text: evil})
 	s.emit(event.Event{Kind: event.KindHost, Data: &event.Host{
-		Interval: int64(time.Second), Cores: make([]float64, 300), NoGPU: evil, GPUs: []event.GPU{{Name: evil, Util: event.Of(math.Inf(1))}},
-		CPU: event.Of(math.NaN()), MemTotal: event.Of(-1), Load1: event.Of(math.MaxFloat64),
+		Interval: int64(time.Second), Cores: make([]float64, 300), NoGPU: evil, GPUs: []event.GPU{{Name: evil, Util: event.MeasuredValue(math.Inf(1))}},
+		CPU: event.MeasuredValue(math.NaN()), MemTotal: event.MeasuredValue(-1), Load1: event.MeasuredValue(math.MaxFloat64),
 	}})
 	s.request(1, evil, evil+evil, evil, 60, 60, true)
 	s.request(2, evil, evil, evil, 9, 40, false)
 	s.emit(event.Event{Kind: event.KindRequest, Req: 2, State: event.StateFailed, Data: &event.Outcome{Reason: evil}})
 	s.request(3, "wide", "日本語", "日本語テキスト 한국어 한국어", 40, 80, false)
-	s.operations([]string{evil, evil + evil, "", "日本語"}, event.From(math.Inf(1)))
+	s.operations([]string{evil, evil + evil, "", "日本語"}, event.DerivedValue(math.Inf(1)))
 	s.emit(event.Event{Kind: event.KindRequest, Req: 4, State: event.StateQueued, Data: &event.Request{Label: evil, Group: evil, Prompt: evil}})
 	return s
 }

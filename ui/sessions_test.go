@@ -11,12 +11,12 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/profiler/store"
-	"github.com/llmtop/llmtop/profiler/trace"
 	"github.com/llmtop/llmtop/theme"
 )
 
-// remote is the live session as one of an engine elsewhere whose connection is as given.
+// remote returns the live session on an attached engine with the given connection.
 func remote(r event.Remote) *store.Snapshot {
 	s := *liveSnapshot()
 	r.Since = s.Now - event.Time(75*time.Second)
@@ -25,7 +25,7 @@ func remote(r event.Remote) *store.Snapshot {
 	return &s
 }
 
-// links are the states of a connection, and what is counted on it.
+// links are the states of a connection and its counters.
 var links = []struct {
 	name string
 	event.Remote
@@ -33,13 +33,13 @@ var links = []struct {
 	{"connected", event.Remote{Address: "unix:/run/user/1000/llmtop/4242.sock", Link: event.LinkConnected}},
 	{"stale", event.Remote{Address: "unix:/run/user/1000/llmtop/4242.sock", Link: event.LinkStale}},
 	{"disconnected", event.Remote{
-		Address: "tcp:127.0.0.1:9000", Link: event.LinkDisconnected, Why: "connect to 127.0.0.1:9000: connection refused", Missing: 7, Garbage: 3,
+		Address: "tcp:127.0.0.1:9000", Link: event.LinkDisconnected, Reason: "connect to 127.0.0.1:9000: connection refused", Missed: 7, Malformed: 3,
 	}},
-	{"restarted", event.Remote{Address: "tcp:127.0.0.1:9000", Link: event.LinkConnected, Restarts: 2, Missing: -4}},
-	{"refused", event.Remote{Address: "tcp:127.0.0.1:9000", Link: event.LinkRefused, Why: "the engine speaks version 2 of the protocol, llmtop 1"}},
+	{"restarted", event.Remote{Address: "tcp:127.0.0.1:9000", Link: event.LinkConnected, Restarts: 2, Missed: -4}},
+	{"refused", event.Remote{Address: "tcp:127.0.0.1:9000", Link: event.LinkRefused, Reason: "the engine speaks version 2 of the protocol, llmtop 1"}},
 }
 
-// severalEngines are sessions in every state of a connection, with names from outside.
+// severalEngines returns sessions in every state of a connection, with hostile names.
 func severalEngines() []Session {
 	var out []Session
 	for _, l := range links {
@@ -55,41 +55,41 @@ func severalEngines() []Session {
 		Session{Name: "\x1b[31mevil\r\n日本語", Snapshots: func() *store.Snapshot { return evil }})
 }
 
-// openFleet makes the model over several engines; the test may change which.
+// openFleet makes the model over several engines; the test may change the list.
 func openFleet(sessions *[]Session, ascii bool, w, h int) *app {
 	profile := theme.TrueColour
 	if ascii {
 		profile = theme.NoColour
 	}
 	a := newApp(Config{Sessions: func() []Session { return *sessions }, Profile: profile, ASCII: ascii})
-	a.save = kept
+	a.saveScreen = discardScreen
 	a.Update(tea.WindowSizeMsg{Width: w, Height: h})
 	return a
 }
 
-// withRecording is the live session while it is recorded.
-func withRecording(s trace.RecordStatus, w, h int) *app {
+// withRecording opens the live session while it is recorded.
+func withRecording(s recording.RecordStatus, w, h int) *app {
 	a := open(liveSnapshot(), theme.TrueColour, false, w, h)
-	a.cfg.Recording = func() (trace.RecordStatus, bool) { return s, true }
-	a.status()
+	a.cfg.Recording = func() (recording.RecordStatus, bool) { return s, true }
+	a.updateStatus()
 	return a
 }
 
-// recordings are the ways that a recording goes.
+// recordings are the states of a recording.
 var recordings = []struct {
 	name string
-	trace.RecordStatus
+	recording.RecordStatus
 }{
-	{"recording", trace.RecordStatus{Events: 40000, Bytes: 1_234_567}},
-	{"recording_lossy", trace.RecordStatus{Bytes: 1_234_567, Lost: event.Lost{event.KindToken: 12}}},
-	{"recording_failed", trace.RecordStatus{Bytes: 1_234_567, Err: errors.New("write run.llmtop: no space left on device\x1b[2J")}},
+	{"recording", recording.RecordStatus{Events: 40000, Bytes: 1_234_567}},
+	{"recording_lossy", recording.RecordStatus{Bytes: 1_234_567, Dropped: event.Drops{event.KindToken: 12}}},
+	{"recording_failed", recording.RecordStatus{Bytes: 1_234_567, Err: errors.New("write run.llmtop: no space left on device\x1b[2J")}},
 }
 
-func TestEnginesAreChosenFromTheList(t *testing.T) {
+func TestEnginesAreSelectedInTheList(t *testing.T) {
 	all := severalEngines()
 	a := openFleet(&all, false, 120, 36)
 	if a.view != viewEngines {
-		t.Fatal("several engines do not begin with the list")
+		t.Fatal("the screen does not start with the list of several engines")
 	}
 	holds(t, a, "7 engines")
 	a.press("down", "down", "down", "up", "enter")
@@ -102,11 +102,11 @@ func TestEnginesAreChosenFromTheList(t *testing.T) {
 	holds(t, a, "RESTARTED (2)")
 	a.press("[", "[", "[", "[")
 	if a.session.Name != all[6].Name {
-		t.Errorf("the engines do not come round: %q", a.session.Name)
+		t.Errorf("the engines do not wrap around: %q", a.session.Name)
 	}
 	a.press("l")
 	if a.view != viewEngines || a.engines.selected != 6 {
-		t.Error("l does not open the list at the engine that is shown")
+		t.Error("l does not select the engine on the screen in the list")
 	}
 	a.press("l")
 	if a.view != viewOverview {
@@ -114,7 +114,7 @@ func TestEnginesAreChosenFromTheList(t *testing.T) {
 	}
 }
 
-// Of engines that are not connected the sums take nothing but what they have lost; percentiles have no sum.
+// The sums of the list cover connected engines, and dropped events of all; percentiles have no sum.
 func TestSumsOfEngines(t *testing.T) {
 	all := severalEngines()
 	a := openFleet(&all, false, 160, 45)
@@ -125,7 +125,7 @@ func TestSumsOfEngines(t *testing.T) {
 		}
 	}
 	fields := slices.DeleteFunc(strings.Split(strings.Trim(sums, "│ "), "  "), func(f string) bool { return strings.TrimSpace(f) == "" })
-	// Connected are two live engines, the quiet one, which does not tell of its decoding, and the hostile one.
+	// Connected are two live engines, the quiet one, which does not report its decode rate, and the hostile one.
 	decode := 2*liveSnapshot().Throughput.Decode.V + all[6].Snapshots().Throughput.Decode.V
 	for i, want := range []string{"sum of 4 connected", metric.Rate(decode), "", "4", "1", metric.Count(1234)} {
 		if i >= len(fields) || want != "" && strings.TrimSpace(fields[i]) != want {
@@ -137,7 +137,7 @@ func TestSumsOfEngines(t *testing.T) {
 	}
 }
 
-// Engines may come and go; the one on show stays.
+// Engines come and go; the one on the screen stays.
 func TestEnginesComeAndGo(t *testing.T) {
 	var now []Session
 	a := openFleet(&now, false, 100, 30)
@@ -162,35 +162,35 @@ func TestEnginesComeAndGo(t *testing.T) {
 	checkFrame(t, a.View().Content, 100, 30)
 }
 
-// An engine in another process is asked only for what it offers.
-func TestRemoteEnginesOfferTheirActions(t *testing.T) {
+// The screen sends an engine in another process only the requests that it supports.
+func TestRemoteEnginesLimitTheActions(t *testing.T) {
 	s := remote(links[0].Remote)
 	s.Engine.Caps = event.CapTokens
-	k := &asked{}
+	k := &calls{}
 	a := open(s, theme.TrueColour, false, 120, 36)
 	a.session.Actions = k.actions()
 	a.press("p", "c")
 	if a.editor.open || len(k.cancels) != 0 {
-		t.Error("an engine was asked for what it does not offer")
+		t.Error("the screen sent an action that the engine does not support")
 	}
 	s.Engine.Caps |= event.CapPrompt | event.CapCancel
 	a.press("c", "p")
 	if !a.editor.open || len(k.cancels) != 1 {
-		t.Error("an engine was not asked for what it offers")
+		t.Error("the screen did not send an action that the engine supports")
 	}
 }
 
-func TestRecordingIsTold(t *testing.T) {
-	for i, words := range []string{"REC 1.2", "lost 12", "REC failed: write run.llmtop: no space left on device"} {
+func TestRecordingStatusIsShown(t *testing.T) {
+	for i, words := range []string{"REC 1.2", "dropped 12", "REC failed: write run.llmtop: no space left on device"} {
 		a := withRecording(recordings[i].RecordStatus, 200, 45)
 		holds(t, a, words)
 	}
 	a := withRecording(recordings[2].RecordStatus, 80, 24)
 	holds(t, a, "REC failed")
-	holds(t, a, "the recording has ended")
+	holds(t, a, "recording stopped")
 }
 
-// A click chooses an engine, a second one shows it.
+// A click selects an engine, a second one shows it.
 func TestEnginesAreClickedOn(t *testing.T) {
 	all := severalEngines()
 	a := openFleet(&all, false, 120, 36)
@@ -206,11 +206,11 @@ func TestEnginesAreClickedOn(t *testing.T) {
 	}
 }
 
-// The list tells what an engine can tell and do.
-func TestEnginesTellTheirCapabilities(t *testing.T) {
+// The list shows the capabilities of an engine.
+func TestEnginesShowTheirCapabilities(t *testing.T) {
 	a := open(dense().drain(), theme.TrueColour, false, 120, 36)
 	a.press("7")
-	for _, words := range []string{"✓ stages", "✓ tokens", "✗ picks", "✗ device", "✗ cancels", "✓ takes prompts"} {
+	for _, words := range []string{"✓ stages", "✓ tokens", "✗ picks", "✗ device", "✗ cancel ", "✓ accepts prompts"} {
 		holds(t, a, words)
 	}
 }

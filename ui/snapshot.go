@@ -9,31 +9,31 @@ import (
 	"time"
 )
 
-// sameSecond bounds the snapshots of one second.
-const sameSecond = 100
+// maxPerSecond bounds the files saved in one second.
+const maxPerSecond = 100
 
-// snapshot writes what is on the screen as a picture and as text.
-func (a *app) snapshot() {
+// writeScreenshot writes the screen as a picture and as text.
+func (a *app) writeScreenshot() {
 	if a.w <= 0 {
 		return
 	}
 	a.draw()
-	a.dirty = true // the word about it is not in it
-	path, err := a.save(a.grid.SVG(a.skin.Palette), unpadded(a.grid.Plain()))
+	a.dirty = true // remove the note of the last key from the frame
+	path, err := a.saveScreen(a.grid.SVG(a.skin.Palette), unpadded(a.grid.Plain()))
 	if err != nil {
 		err = fmt.Errorf("write snapshot: %w", err)
 	}
 	a.report(err, "wrote "+path+" and .txt")
 }
 
-// wroteMsg says where a report has been written.
+// wroteMsg reports the path of a written report, or its error.
 type wroteMsg struct {
 	path string
 	err  error
 }
 
-// reporting is what writes the report of the moment on show. It may run beside the screen.
-func (a *app) reporting() func() wroteMsg {
+// reportWriter returns a function that writes the report of the moment on the screen. It may run on another goroutine.
+func (a *app) reportWriter() func() wroteMsg {
 	make, save, s := a.session.Actions.Report, a.saveReport, a.snap
 	return func() (done wroteMsg) {
 		json, err := make(s)
@@ -47,7 +47,7 @@ func (a *app) reporting() func() wroteMsg {
 	}
 }
 
-// unpadded is text without the spaces at the ends of its lines.
+// unpadded returns text without trailing spaces in its lines.
 func unpadded(text string) []byte {
 	lines := strings.Split(text, "\n")
 	for i := range lines {
@@ -56,23 +56,23 @@ func unpadded(text string) []byte {
 	return []byte(strings.Join(lines, "\n"))
 }
 
-// saveScreen writes a picture and its text into the working folder, and returns the name of the picture.
+// saveScreen writes a picture and its text into the working directory, and returns the name of the picture.
 func saveScreen(at time.Time, svg, text []byte) (path string, err error) {
-	base, err := numbered(at, func(base string) error { return savePair(base, svg, text) })
+	base, err := saveNumbered(at, func(base string) error { return savePair(base, svg, text) })
 	return base + ".svg", err
 }
 
-// saveReport writes a report into the working folder and returns its name.
+// saveReport writes a report into the working directory and returns its name.
 func saveReport(at time.Time, json []byte) (path string, err error) {
-	base, err := numbered(at, func(base string) error { return saveNew(base+".json", json) })
+	base, err := saveNumbered(at, func(base string) error { return saveNew(base+".json", json) })
 	return base + ".json", err
 }
 
-// numbered saves what belongs together under a name after the time. Nothing that is there is overwritten: within one second the names are
-// numbered.
-func numbered(at time.Time, save func(base string) error) (base string, err error) {
+// saveNumbered calls save with a base name made from the time. It never overwrites a file: names of the same second get
+// a number.
+func saveNumbered(at time.Time, save func(base string) error) (base string, err error) {
 	name := "llmtop-" + at.Format("20060102-150405")
-	for i := 1; i <= sameSecond; i++ {
+	for i := 1; i <= maxPerSecond; i++ {
 		if base = name; i > 1 {
 			base = fmt.Sprintf("%s-%d", name, i)
 		}
@@ -89,14 +89,14 @@ func savePair(base string, svg, text []byte) error {
 		return err
 	}
 	if err := saveNew(base+".txt", text); err != nil {
-		_ = os.Remove(base + ".svg") // it is the error of the other that counts
+		_ = os.Remove(base + ".svg") // report the first error
 		return err
 	}
 	return nil
 }
 
-// saveNew writes a file that must not be there yet, for its owner alone: a screen may show prompts. What could be written only in part
-// is taken away.
+// saveNew creates a new file that only its owner can read, because a screen may show prompts. It removes a partly
+// written file.
 func saveNew(path string, data []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -104,7 +104,7 @@ func saveNew(path string, data []byte) error {
 	}
 	_, err = f.Write(data)
 	if err = errors.Join(err, f.Close()); err != nil {
-		_ = os.Remove(path) // the write has failed already
+		_ = os.Remove(path) // report the write error
 	}
 	return err
 }

@@ -27,7 +27,7 @@ func wellFormed(t *testing.T, svg []byte) {
 	}
 }
 
-// A snapshot of any view, of whatever text from outside, is a picture that can be read and the text that is on the screen.
+// A screenshot of any view with any external text is a well-formed picture and the text of the screen.
 func TestSnapshotOfEveryView(t *testing.T) {
 	for _, sc := range scenes {
 		t.Run(sc.name, func(t *testing.T) {
@@ -36,7 +36,7 @@ func TestSnapshotOfEveryView(t *testing.T) {
 			for v := range numViews {
 				a := open(s, theme.NoColour, false, 120, 36)
 				var svg, text []byte
-				a.save = func(picture, words []byte) (string, error) {
+				a.saveScreen = func(picture, words []byte) (string, error) {
 					svg, text = picture, words
 					return "name.svg", nil
 				}
@@ -45,7 +45,7 @@ func TestSnapshotOfEveryView(t *testing.T) {
 				a.press("s")
 				wellFormed(t, svg)
 				if string(text) != string(unpadded(want)) || strings.Contains(string(text), " \n") {
-					t.Errorf("the text of view %d is not what is on the screen:\n%s", v, text)
+					t.Errorf("the text of view %d differs from the screen:\n%s", v, text)
 				}
 				holds(t, a, "wrote name.svg and .txt")
 			}
@@ -76,21 +76,21 @@ func TestSnapshotIsWritten(t *testing.T) {
 		}
 	}
 	if mine, err := os.ReadFile("llmtop-20261121-090807-2.txt"); err != nil || string(mine) != "mine" {
-		t.Errorf("what was there holds %q, %v", mine, err)
+		t.Errorf("the existing file holds %q, %v", mine, err)
 	}
 	if all, err := filepath.Glob("*"); err != nil || len(all) != 5 {
-		t.Errorf("there are %v, %v", all, err)
+		t.Errorf("the directory has %v, %v", all, err)
 	}
 }
 
-// What cannot be written is told, and nothing is left behind.
+// A failed write shows its error and leaves no file behind.
 func TestSnapshotFails(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "gone")
 	if err := savePair(filepath.Join(folder, "x"), nil, nil); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("without a folder: %v", err)
+		t.Errorf("without a directory: %v", err)
 	}
-	a, k := driven(t)
-	a.save = func(_, _ []byte) (string, error) { return "", errors.New("disk is full\x1b[31m") }
+	a, k := withCalls(t)
+	a.saveScreen = func(_, _ []byte) (string, error) { return "", errors.New("disk is full\x1b[31m") }
 	a.press("s")
 	holds(t, a, "write snapshot: disk is full�")
 	k.err = errors.New("no requests")
@@ -98,7 +98,7 @@ func TestSnapshotFails(t *testing.T) {
 	holds(t, a, "write report: no requests")
 }
 
-// A report has a name of its own beside the snapshots of the same second, and is for its owner alone.
+// A report gets its own name next to the screenshots of the same second; only its owner can read it.
 func TestReportsAreSaved(t *testing.T) {
 	t.Chdir(t.TempDir())
 	at := time.Date(2026, 11, 21, 9, 8, 7, 0, time.UTC)

@@ -7,15 +7,15 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/profiler/store"
-	"github.com/llmtop/llmtop/profiler/trace"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/panes"
 )
 
-// checkFrame holds what every frame must be: h rows, each exactly w cells however a terminal measures, and no control code
-// but the styles that the encoder writes.
+// checkFrame checks what holds for every frame: h rows, each exactly w cells by both ways of measuring, and no control
+// codes except the encoder's styles.
 func checkFrame(t *testing.T, frame string, w, h int) {
 	t.Helper()
 	rows := strings.Split(frame, "\n")
@@ -35,7 +35,7 @@ func checkFrame(t *testing.T, frame string, w, h int) {
 	}
 }
 
-// stripStyles takes out what the encoder may write, ESC [ digits and semicolons m, and nothing else.
+// stripStyles removes the encoder's style sequences: ESC [ digits and semicolons m, and nothing else.
 func stripStyles(s string) string {
 	var out strings.Builder
 	for {
@@ -57,7 +57,7 @@ func stripStyles(s string) string {
 	}
 }
 
-// Every size up to where the panes begin, and some beyond, in every state of a session and every mode.
+// Every size up to the first one with panes, and some larger ones, in every state of a session and every mode.
 func TestSweepScreen(t *testing.T) {
 	for _, sc := range scenes {
 		t.Run(sc.name, func(t *testing.T) {
@@ -77,15 +77,15 @@ func TestSweepScreen(t *testing.T) {
 	}
 }
 
-// Every size again for what lies around the panes: several engines in their list and one by one, a recording, a replay.
+// The same for the list of several engines, single engines, a recording and a replay.
 func TestSweepSurroundings(t *testing.T) {
 	all := severalEngines()
 	for w := 1; w <= 130; w += 1 + w/minWidth*3 {
 		for h := 1; h <= 45; h += 1 + h/(minHeight+2)*5 {
 			for i, rec := range recordings {
 				a := openFleet(&all, w%2 == 0, w, h)
-				a.cfg.Recording = func() (trace.RecordStatus, bool) { return rec.RecordStatus, true }
-				a.status()
+				a.cfg.Recording = func() (recording.RecordStatus, bool) { return rec.RecordStatus, true }
+				a.updateStatus()
 				a.press("down", "down", "down", "down", "down", "down")
 				checkFrame(t, a.View().Content, w, h)
 				a.press("enter")
@@ -96,14 +96,14 @@ func TestSweepSurroundings(t *testing.T) {
 				}
 			}
 			p := newPlayer()
-			p.Speed = trace.Unpaced
+			p.Speed = recording.Unpaced
 			a := openReplay(p, w, h)
 			checkFrame(t, a.View().Content, w, h)
 		}
 	}
 }
 
-// sweep draws the overview with and without the prompt, and, in full, each pane zoomed and the help.
+// sweep draws the overview with and without the prompt editor; full: also each pane in full screen and the help.
 func sweep(t *testing.T, s *store.Snapshot, w, h int, full bool) {
 	a := open(s, theme.TrueColour, w%2 == 0, w, h)
 	show := func(keys ...string) {
@@ -131,7 +131,7 @@ func sweep(t *testing.T, s *store.Snapshot, w, h int, full bool) {
 	show("end")
 }
 
-// Each pane by itself in every small area, in both of its forms: the layout never gives some of these, a later one might.
+// Each pane alone in every small area, in both of its forms, also where the layouts never place one.
 func TestSweepPanes(t *testing.T) {
 	for _, sc := range scenes {
 		t.Run(sc.name, func(t *testing.T) {
@@ -153,7 +153,7 @@ func TestSweepPanes(t *testing.T) {
 	}
 }
 
-// A model that is resized again and again must not keep anything of an earlier size.
+// Resizing leaves nothing of an earlier size behind.
 func TestResizeLeavesNothingBehind(t *testing.T) {
 	s := liveSnapshot()
 	a := open(s, theme.TrueColour, false, 200, 60)

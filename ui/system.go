@@ -5,36 +5,36 @@ import (
 	"github.com/llmtop/llmtop/ui/panes"
 )
 
-// watched is what the machine is sampled more closely for: nil while nobody looks at it.
+// watched is the model whose machine is sampled more closely; the zero value: none.
 type watched struct {
 	watch func(model string, on bool)
 	model string
 	name  string // of the engine
 }
 
-// drawSystem draws the machine with the token that is looked at in the view of the request.
+// drawSystem draws the machine with the selected token of the request.
 func (a *app) drawSystem(area grid.Area) {
-	a.requests.look(a.snap)
-	panes.System(area, &a.requests.one, a.snap, &a.panes)
+	a.requests.updateDetail(a.snap)
+	panes.System(area, &a.requests.detail, a.snap, &a.panes)
 }
 
-// watch has the machine sampled more closely as long as it is on the screen.
+// watch requests closer sampling of the machine as long as it is on the screen.
 func (a *app) watch() {
 	on := a.view == viewSystem || a.view == viewPane && a.panes.Focus == panes.Machine
-	now := watched{watch: a.session.Actions.Watch, model: a.snap.Model.Path, name: a.session.Name}
-	was := &a.watched
-	if was.watch != nil && (!on || now.name != was.name || now.model != was.model) {
-		was.watch(was.model, false)
-		*was = watched{}
+	wanted := watched{watch: a.session.Actions.Watch, model: a.snap.Model.Path, name: a.session.Name}
+	current := &a.watched
+	if current.watch != nil && (!on || wanted.name != current.name || wanted.model != current.model) {
+		current.watch(current.model, false)
+		*current = watched{}
 	}
-	if on && was.watch == nil && now.watch != nil {
-		now.watch(now.model, true)
-		*was = now
+	if on && current.watch == nil && wanted.watch != nil {
+		wanted.watch(wanted.model, true)
+		*current = wanted
 	}
 }
 
-// inspect has what costs more than a sample may be measured.
+// inspect measures once what is too expensive for periodic samples.
 func (a *app) inspect() {
 	a.session.Actions.Inspect(a.snap.Model.Path)
-	a.say("PSS and page cache: told with the next sample")
+	a.notify("PSS and page cache: shown with the next sample")
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/llmtop/llmtop/ui/panes"
 )
 
-// server is a machine with many cores and two accelerators in a control group, and a model in a file.
+// server returns the machine of a server: many cores and two GPUs in a control group, and a model file.
 func server() *store.Snapshot {
 	s := *crowdSnapshots(5000)
 	h := s.Host.Host
@@ -22,31 +22,31 @@ func server() *store.Snapshot {
 	for i := range 48 {
 		h.Cores, h.Clocks = append(h.Cores, float64(i*7%48)/48), append(h.Clocks, 2.1e9+float64(i%5)*2e8)
 	}
-	h.CPULimit, h.Throttled, h.Limited, h.MemTotal = event.Of(16), event.Of(0.12), true, event.Of(64e9)
-	h.Power, h.NoGPU = event.Of(212), ""
+	h.CPULimit, h.Throttled, h.Limited, h.MemTotal = event.MeasuredValue(16), event.MeasuredValue(0.12), true, event.MeasuredValue(64e9)
+	h.Power, h.NoGPU = event.MeasuredValue(212), ""
 	h.GPUs = []event.GPU{
-		{Name: "NVIDIA H200", Util: event.Of(.91), MemUsed: event.Of(71e9), MemTotal: event.Of(151e9), Power: event.Of(580), Temperature: event.Of(61), Clock: event.Of(1.98e9)},
-		{Name: "NVIDIA H200", Util: event.Of(.13), MemUsed: event.Of(4e9), MemTotal: event.Of(151e9), Power: event.Of(118), Temperature: event.Of(38), Clock: event.Of(345e6)},
+		{Name: "NVIDIA H200", Util: event.MeasuredValue(.91), MemUsed: event.MeasuredValue(71e9), MemTotal: event.MeasuredValue(151e9), Power: event.MeasuredValue(580), Temperature: event.MeasuredValue(61), Clock: event.MeasuredValue(1.98e9)},
+		{Name: "NVIDIA H200", Util: event.MeasuredValue(.13), MemUsed: event.MeasuredValue(4e9), MemTotal: event.MeasuredValue(151e9), Power: event.MeasuredValue(118), Temperature: event.MeasuredValue(38), Clock: event.MeasuredValue(345e6)},
 	}
 	s.Host.Host = h
 	s.Host.Series = slices.Clone(s.Host.Series)
 	for i := range s.Host.Series {
 		v := &s.Host.Series[i].V
 		v[store.GaugePower], v[store.GaugeThrottled], v[store.GaugeGPU] = 200+float64(i%9), .1+.002*float64(i%11), .5+.004*float64(i%7)
-		v[store.GaugeGPUMemory], v[store.GaugeGPUPower], v[store.GaugeGPUClock], v[store.GaugeGPUHeat] = 75e9, 690+float64(i%13), 1.16e9, 61
+		v[store.GaugeGPUMemory], v[store.GaugeGPUPower], v[store.GaugeGPUClock], v[store.GaugeGPUTemperature] = 75e9, 690+float64(i%13), 1.16e9, 61
 	}
 	s.Model.Path = "/models/qwen3-30b-a3b-q4_k_m.gguf"
 	return &s
 }
 
-// The machine of a server, at a stall, in every size, dark and light.
+// The machine of a server at a stall, in every size, dark and light.
 func TestGoldenSystem(t *testing.T) {
 	s := server()
 	for _, size := range sizes {
 		for _, palette := range []int{0, 1} {
 			a := open(s, theme.TrueColour, false, size[0], size[1])
 			a.theme = palette
-			a.dress()
+			a.applyTheme()
 			a.press("2", "/", "s", "t", "a", "l", "l", "e", "d", "enter", "enter", "6")
 			golden(t, fmt.Sprintf("system_%dx%d_%s.ansi", size[0], size[1], a.skin.Palette.Name), a.View().Content)
 		}
@@ -56,7 +56,7 @@ func TestGoldenSystem(t *testing.T) {
 	golden(t, "system_120x36_none.ansi", a.View().Content)
 }
 
-// Beside each gauge stands what it was in the second in which the token came.
+// Each gauge shows its value in the second of the selected token.
 func TestSystemAtTheToken(t *testing.T) {
 	s := liveSnapshot()
 	a := open(s, theme.TrueColour, false, 160, 45)
@@ -64,9 +64,9 @@ func TestSystemAtTheToken(t *testing.T) {
 	holds(t, a, "of #8  the slowest")
 	a.press("n")
 	a.View()
-	v := &a.requests.one
+	v := &a.requests.detail
 	i := slices.IndexFunc(v.Request.Tokens, func(t store.Token) bool { return t.Nth == v.Token })
-	p, ok := s.Host.Around(v.Request.Tokens[i].At)
+	p, ok := s.Host.SampleAt(v.Request.Tokens[i].At)
 	if !ok {
 		t.Fatalf("no sample around token %d", v.Token)
 	}
@@ -75,7 +75,7 @@ func TestSystemAtTheToken(t *testing.T) {
 		"run wait": metric.Percent(p.V[store.GaugeRunWait]), "switches": metric.Rate(p.V[store.GaugeVoluntary]) + "/s", "sent": metric.Bytes(p.V[store.GaugeSent]) + "/s",
 	} {
 		if row := rowOf(a, name); !strings.Contains(row, " "+want+" ") {
-			t.Errorf("%q does not hold %s", row, want)
+			t.Errorf("%q does not contain %s", row, want)
 		}
 	}
 	was := v.Token
@@ -88,7 +88,7 @@ func TestSystemAtTheToken(t *testing.T) {
 	holds(t, a, fmt.Sprintf("of #%d", s.Requests[1].ID))
 }
 
-// rowOf is the row of the screen that begins with a name.
+// rowOf returns the row of the screen that starts with a name.
 func rowOf(a *app, name string) string {
 	for row := range strings.Lines(a.screen()) {
 		if strings.HasPrefix(row, "│ "+name+" ") {
@@ -98,24 +98,24 @@ func rowOf(a *app, name string) string {
 	return ""
 }
 
-// Correlations need samples with tokens, and say how many there are.
+// Correlations need samples with tokens, and show their number.
 func TestSystemCorrelates(t *testing.T) {
 	a := open(liveSnapshot(), theme.TrueColour, false, 160, 45)
 	a.press("6")
-	holds(t, a, "Spearman, with the mean ITL of the same second; ")
+	holds(t, a, "Spearman correlation with the mean ITL of the same second; ")
 	if row := rowOf(a, "run wait"); !strings.Contains(row, " +0.") {
 		t.Errorf("%q has no coefficient", row)
 	}
-	a.press("w", "w") // by the session on to a second
+	a.press("w", "w") // past the session window to 1 s
 	holds(t, a, "too few samples with tokens, ")
 	if row := rowOf(a, "run wait"); !strings.Contains(row, " - ") {
-		t.Errorf("%q has a coefficient of too few samples", row)
+		t.Errorf("%q has a coefficient from too few samples", row)
 	}
 }
 
-// What costs more is sampled while the machine is looked at, and no longer.
+// Closer sampling is on only while the machine is on the screen.
 func TestSystemIsWatchedWhileItIsShown(t *testing.T) {
-	a, k := driven(t)
+	a, k := withCalls(t)
 	for _, step := range []struct {
 		key  string
 		want []string
@@ -128,23 +128,23 @@ func TestSystemIsWatchedWhileItIsShown(t *testing.T) {
 		a.press(step.key)
 		a.Update(tickMsg{})
 		a.Update(tickMsg{})
-		if !slices.Equal(k.looks, step.want) {
-			t.Errorf("after %s: %q, want %q", step.key, k.looks, step.want)
+		if !slices.Equal(k.machine, step.want) {
+			t.Errorf("after %s: %q, want %q", step.key, k.machine, step.want)
 		}
 	}
 	a.zoom(panes.Machine)
 	a.Update(tickMsg{})
-	if n := len(k.looks); n != 3 {
-		t.Errorf("the pane with the whole screen is not watched: %q", k.looks)
+	if n := len(k.machine); n != 3 {
+		t.Errorf("the full-screen pane does not turn closer sampling on: %q", k.machine)
 	}
 }
 
-// What was measured on demand stays, with its age.
-func TestSystemTellsAges(t *testing.T) {
+// Measurements on demand stay, with their age.
+func TestSystemShowsAges(t *testing.T) {
 	s := *server()
-	s.Host.Looked = store.Looked{
-		PSS: event.Of(80e6), PSSAt: s.Now - event.Time(5*time.Second), ModelAt: s.Now - event.Time(2*time.Second),
-		ModelBytes: event.Of(20e9), ModelCached: event.Of(5e9),
+	s.Host.Inspection = store.Inspection{
+		PSS: event.MeasuredValue(80e6), PSSAt: s.Now - event.Time(5*time.Second), ModelAt: s.Now - event.Time(2*time.Second),
+		ModelBytes: event.MeasuredValue(20e9), ModelCached: event.MeasuredValue(5e9),
 	}
 	a := open(&s, theme.TrueColour, false, 200, 60)
 	a.press("6")
@@ -154,7 +154,7 @@ func TestSystemTellsAges(t *testing.T) {
 	if row := rowOf(a, "model cached"); !strings.Contains(row, "25 %  of 20.0 GB, 2.00 s ago") {
 		t.Errorf("%q", row)
 	}
-	s.Host.Looked.ModelCached = event.Absent(event.NotPermitted)
+	s.Host.Inspection.ModelCached = event.Absent(event.NotPermitted)
 	if row := rowOf(a, "model cached"); row != "" {
 		a.dirty = true
 		a.View()

@@ -10,10 +10,10 @@ import (
 	"github.com/llmtop/llmtop/theme"
 )
 
-// judgedSnapshot is a session of three requests that are held against four targets: the first meets all, the second misses that of TPOT
-// and ITL, the third all.
-func judgedSnapshot() *store.Snapshot {
-	s := newSceneOf(store.Targets{TTFT: 100 * time.Millisecond, TPOT: 30 * time.Millisecond, ITL: 40 * time.Millisecond, E2EL: 700 * time.Millisecond})
+// checkedSnapshot returns a session of three requests that are checked against four targets: the first meets all, the
+// second misses TPOT and ITL, the third misses all.
+func checkedSnapshot() *store.Snapshot {
+	s := newSceneWithTargets(store.Targets{TTFT: 100 * time.Millisecond, TPOT: 30 * time.Millisecond, ITL: 40 * time.Millisecond, E2EL: 700 * time.Millisecond})
 	s.engine(event.EngineReady, "")
 	for i, gap := range []event.Time{20 * ms, 50 * ms, 90 * ms} {
 		id := event.RequestID(i + 1)
@@ -32,16 +32,16 @@ func judgedSnapshot() *store.Snapshot {
 	return s.drain()
 }
 
-// Every target that a request has missed is marked where its number is, with and without colours, and told in the view of latencies.
+// Each missed target is marked at its number, with and without colours, and counted in the latency view.
 func TestMissedTargetsAreMarked(t *testing.T) {
 	for _, profile := range []theme.Profile{theme.TrueColour, theme.NoColour} {
-		a := open(judgedSnapshot(), profile, false, 160, 45)
+		a := open(checkedSnapshot(), profile, false, 160, 45)
 		a.press("2")
 		rows := strings.Split(stripStyles(a.View().Content), "\n")
 		for name, marked := range map[string][]string{"#1 ": nil, "#2 ": {"50.0 ms"}, "#3 ": {"90.0 ms", "930 ms"}} {
 			row := rowWith(rows, name)
 			if got := strings.Count(row, "✗"); got != map[string]int{"#1 ": 0, "#2 ": 2, "#3 ": 4}[name] {
-				t.Errorf("%d marks of misses in %q", got, row)
+				t.Errorf("%d missed targets in %q", got, row)
 			}
 			for _, words := range marked {
 				if !strings.Contains(row, "✗"+words) {
@@ -50,7 +50,7 @@ func TestMissedTargetsAreMarked(t *testing.T) {
 			}
 		}
 		if foot := strings.Join(rows, "\n"); !strings.Contains(foot, "2 missed a target") {
-			t.Error("the sums do not tell how many missed a target")
+			t.Error("the sums do not show how many requests missed a target")
 		}
 		a.press("4")
 		if row := rowWith(strings.Split(stripStyles(a.View().Content), "\n"), "targets"); !strings.Contains(row, "TTFT 100 ms 67 %") ||
@@ -61,7 +61,7 @@ func TestMissedTargetsAreMarked(t *testing.T) {
 	}
 }
 
-// rowWith is the first row that holds some words.
+// rowWith returns the first row that contains some text.
 func rowWith(rows []string, words string) string {
 	for _, row := range rows {
 		if strings.Contains(row, words) {

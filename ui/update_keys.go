@@ -11,17 +11,17 @@ import (
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
-// page is how many rows a page key scrolls, wheel how many a notch of the mouse wheel does.
+// page is the number of rows per page key, wheel the number per notch of the mouse wheel.
 const (
 	page  = 10
 	wheel = 3
 )
 
-// onKey does what a key says. While a prompt is typed, keys belong to the editor.
+// onKey handles a key. While the user types, keys go to the input line.
 func (a *app) onKey(msg tea.KeyPressMsg) tea.Cmd {
 	if a.editor.open {
 		if a.editor.key(msg.Keystroke(), msg.Text) {
-			text, label := a.editor.take()
+			text, label := a.editor.submit()
 			note, err := a.session.Actions.Prompt(text, label)
 			if note != "" {
 				note = "; " + sanitize.Line(note)
@@ -49,25 +49,25 @@ func (a *app) onKey(msg tea.KeyPressMsg) tea.Cmd {
 	if key == " " {
 		key = "space"
 	}
-	if act := a.lookup(key); a.able(act) {
+	if act := a.lookup(key); a.available(act) {
 		return a.run(act, key)
 	}
 	return nil
 }
 
-// run does what a key, or a command of the palette, is for.
+// run performs an action of a key or of a palette command.
 func (a *app) run(act action, key string) tea.Cmd {
 	switch act {
 	case actQuit:
 		return tea.Quit
 	case actSuspend:
-		return func() tea.Msg { suspend(); return nil } // not before the key has been dealt with
+		return func() tea.Msg { suspend(); return nil } // after the key has been handled
 	case actCopy:
-		if text, ok := a.copied(); ok {
+		if text, ok := a.requestToCopy(); ok {
 			return tea.SetClipboard(text)
 		}
 	case actReport:
-		write := a.reporting()
+		write := a.reportWriter()
 		return func() tea.Msg { return write() }
 	case actView:
 		a.show(view(slices.Index(viewKeys[:], key)))
@@ -77,7 +77,7 @@ func (a *app) run(act action, key string) tea.Cmd {
 	return nil
 }
 
-// do handles the actions that change what is seen or asked of the engine.
+// do performs the actions that change the screen or call the engine.
 func (a *app) do(act action) {
 	c := &a.panes
 	switch act {
@@ -96,7 +96,7 @@ func (a *app) do(act action) {
 	case actOps:
 		a.toggle(viewOps)
 	case actPreviousEngine, actNextEngine:
-		a.turn(act == actNextEngine)
+		a.switchEngine(act == actNextEngine)
 	case actFilter, actFollow, actColumnLeft, actColumnRight, actReverse:
 		if a.view == viewEngines {
 			a.replicas.do(act)
@@ -119,51 +119,51 @@ func (a *app) do(act action) {
 		a.toggle(viewHelp)
 	case actWindow:
 		c.Window = (c.Window + 1) % metric.NumWindows
-		a.say("window: " + c.Window.String())
+		a.notify("window: " + c.Window.String())
 	case actPhase:
 		c.Phase = (c.Phase + 1) % metric.NumPhases
-		a.say("router picks: " + c.Phase.String())
+		a.notify("router picks: " + c.Phase.String())
 	case actTheme:
 		a.theme = (a.theme + 1) % len(theme.Palettes())
-		a.dress()
-		a.say("theme: " + a.skin.Palette.Name)
+		a.applyTheme()
+		a.notify("theme: " + a.skin.Palette.Name)
 	case actPalette:
 		a.palette.show()
 	case actSnapshot:
-		a.snapshot()
+		a.writeScreenshot()
 	case actMark:
 		a.mark()
 	case actSince:
 		a.toggleSince()
 	case actUnmark:
-		a.unmark()
+		a.clearMarks()
 	case actAlerts:
-		a.alerts = !a.alerts
+		a.alertsOpen = !a.alertsOpen
 	case actCancel:
 		a.cancel()
 	case actFaster, actSlower:
 		a.pace(act == actFaster)
 	default:
-		if !a.steer(act) && !a.roam(act) {
+		if !a.doReplay(act) && !a.doHistory(act) {
 			a.scroll(act)
 		}
 	}
 }
 
-// zoom gives a pane of the overview the whole screen.
+// zoom shows a pane of the overview in full screen.
 func (a *app) zoom(id panes.ID) {
 	a.panes.Focus = id
-	if id == panes.Experts { // which has a view of its own
+	if id == panes.Experts { // this pane has its own view
 		a.show(viewExperts)
 		return
 	}
 	a.show(viewPane)
 }
 
-// moveFocus goes to the next or previous pane: of those on the overview, or of all while one has the screen.
+// moveFocus focuses the next or previous pane: of those on the overview, or of all panes in full screen.
 func (a *app) moveFocus(forward bool) {
 	order := make([]panes.ID, 0, panes.NumPanes)
-	for _, p := range a.places {
+	for _, p := range a.placements {
 		order = append(order, p.id)
 	}
 	if len(order) == 0 {
@@ -182,13 +182,13 @@ func (a *app) moveFocus(forward bool) {
 	a.panes.Focus, a.panes.Scroll = order[(i+step)%len(order)], 0
 }
 
-// scroll moves through a zoomed list or the help. The text is read from its end, so its rows count from there.
+// scroll scrolls or selects in the current view. Text is scrolled from its end, so its rows count from there.
 func (a *app) scroll(act action) {
 	if a.view == viewOverview {
 		return
 	}
 	by := map[action]int{actUp: -1, actDown: 1, actPageUp: -page, actPageDown: page, actTop: -1 << 20, actBottom: 1 << 20}[act]
-	if a.view == viewEngines && a.replicas.on {
+	if a.view == viewEngines && a.replicas.enabled {
 		a.replicas.pin(a.replicas.shown.Selected + by)
 		return
 	}
@@ -213,23 +213,23 @@ func (a *app) scroll(act action) {
 	a.panes.Scroll = max(a.panes.Scroll+by, 0)
 }
 
-// cancel cancels the request that is shown: in the table and alone the one that is selected.
+// cancel cancels the request on the screen: in the requests table and in the request view the selected one.
 func (a *app) cancel() {
 	r := a.snap.Current
 	if a.view == viewRequests || a.view == viewRequest {
 		r = a.requests.current(a.snap)
 	}
 	if r == nil || r.State.Final() {
-		a.say("no request is running")
+		a.notify("no request is running")
 		return
 	}
 	a.report(a.session.Actions.Cancel(r.ID), "request cancelled")
 }
 
-// paces are the steps of the pace keys, in tokens/s; 0 is flat out, beyond the fastest.
+// paces are the steps of the pace keys, in tokens/s; 0 is unlimited, after the fastest.
 var paces = []float64{2, 5, 10, 20, 40, 80, 160, 0}
 
-// nextPace is the step beyond a pace, in either direction; the ends stay.
+// nextPace returns the next faster or slower pace; the ends stay.
 func nextPace(now float64, faster bool) float64 {
 	if faster {
 		if now <= 0 {
@@ -245,17 +245,17 @@ func nextPace(now float64, faster bool) float64 {
 	return now
 }
 
-// pace moves one step from the engine's pace.
+// pace changes the engine's pace by one step.
 func (a *app) pace(faster bool) {
 	to := nextPace(a.snap.Engine.Pace, faster)
-	words := "pace: flat out"
+	note := "pace: unlimited"
 	if to > 0 {
-		words = "pace: " + metric.Rate(to) + " tokens/s"
+		note = "pace: " + metric.Rate(to) + " tokens/s"
 	}
-	a.report(a.session.Actions.SetPace(to), words)
+	a.report(a.session.Actions.SetPace(to), note)
 }
 
-// onPaste puts pasted text into the editor, which it opens.
+// onPaste inserts pasted text into the open input line, or opens the prompt editor with it.
 func (a *app) onPaste(text string) {
 	if a.palette.open {
 		a.palette.line.insert(text)
@@ -274,7 +274,7 @@ func (a *app) onPaste(text string) {
 		a.experts.paste(text, a.snap, &a.panes)
 		return
 	}
-	if !a.able(actPrompt) {
+	if !a.available(actPrompt) {
 		return
 	}
 	if !a.editor.open {
@@ -283,7 +283,9 @@ func (a *app) onPaste(text string) {
 	a.editor.insert(text)
 }
 
-// onClick goes to the view whose tab is under the mouse, moves the focus to the pane there, or zooms it by its title or if it has the focus.
+// onClick handles a click: it goes to the view of a tab, to a moment of the timeline, or selects or opens what is under
+// the mouse. In the overview a click focuses a pane; on its title, or if it has the focus, the pane opens in full
+// screen.
 func (a *app) onClick(x, y int) {
 	if a.clickTab(x, y) || a.clickTrack(x, y) {
 		return
@@ -298,7 +300,7 @@ func (a *app) onClick(x, y int) {
 		a.hover(x, y)
 		return
 	case viewEngines:
-		if a.replicas.on {
+		if a.replicas.enabled {
 			if a.replicas.onClick(x, y) {
 				a.do(actShow)
 			}
@@ -312,7 +314,7 @@ func (a *app) onClick(x, y int) {
 		}
 		return
 	}
-	for _, p := range a.places {
+	for _, p := range a.placements {
 		if !p.at.Has(x, y) {
 			continue
 		}
@@ -324,7 +326,7 @@ func (a *app) onClick(x, y int) {
 	}
 }
 
-// hover looks at what is under the mouse, and reports whether that is something else than before.
+// hover selects what is under the mouse and reports whether the selection changed.
 func (a *app) hover(x, y int) bool {
 	switch a.view {
 	case viewRequest:
@@ -349,13 +351,13 @@ func (a *app) onWheel(b tea.MouseButton) {
 	}
 }
 
-// report shows how an action went.
-func (a *app) report(err error, done string) {
+// report shows the result of an action in the footer.
+func (a *app) report(err error, note string) {
 	if err != nil {
-		done = sanitize.Line(err.Error())
+		note = sanitize.Line(err.Error())
 	}
-	a.say(done)
+	a.notify(note)
 }
 
-// say shows a word about the last key for two seconds.
-func (a *app) say(words string) { a.toast, a.toastIn = words, 2*a.cfg.FPS }
+// notify shows a note in the footer for two seconds.
+func (a *app) notify(note string) { a.toast, a.toastIn = note, 2*a.cfg.FPS }

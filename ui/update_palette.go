@@ -2,7 +2,7 @@ package ui
 
 import tea "charm.land/bubbletea/v2"
 
-// onPaletteKey edits what is looked for, moves among what was found, or does it.
+// onPaletteKey edits the search, moves the selection, or runs the selected command.
 func (a *app) onPaletteKey(name, text string) tea.Cmd {
 	p := &a.palette
 	switch name {
@@ -25,12 +25,12 @@ func (a *app) onPaletteKey(name, text string) tea.Cmd {
 	return nil
 }
 
-// movePalette goes some commands down.
+// movePalette moves the selection by a number of commands.
 func (a *app) movePalette(by int) {
 	a.palette.selected = max(min(a.palette.selected+by, len(a.matches())-1), 0)
 }
 
-// choosePalette closes the palette and does the command of a row, as its key does.
+// choosePalette closes the palette and runs the command of a row, as its key does.
 func (a *app) choosePalette(row int) tea.Cmd {
 	found := a.matches()
 	if row >= len(found) {
@@ -40,7 +40,7 @@ func (a *app) choosePalette(row int) tea.Cmd {
 	return a.run(found[row].act, found[row].key)
 }
 
-// clickPalette does the command under the mouse; a click elsewhere closes the palette.
+// clickPalette runs the command under the mouse; a click elsewhere closes the palette.
 func (a *app) clickPalette(x, y int) tea.Cmd {
 	if p := &a.palette; p.at.Has(x, y) {
 		return a.choosePalette(p.first + y - p.at.Y)

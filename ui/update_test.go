@@ -12,7 +12,7 @@ import (
 	"github.com/llmtop/llmtop/ui/panes"
 )
 
-// ticking is a model over a snapshot that a test can change; draws counts the frames that ticks made.
+// ticking is a model over a snapshot that a test can change; draws counts the frames drawn by ticks.
 type ticking struct {
 	*app
 	last  *store.Snapshot
@@ -22,14 +22,14 @@ type ticking struct {
 func newTicking(s *store.Snapshot) *ticking {
 	t := &ticking{last: s}
 	t.app = newApp(Config{Snapshots: func() *store.Snapshot { return t.last }, Profile: theme.TrueColour, FPS: 10})
-	t.app.save = kept
+	t.app.saveScreen = discardScreen
 	t.Update(tea.WindowSizeMsg{Width: 120, Height: 36})
 	t.Update(tickMsg{})
 	t.View()
 	return t
 }
 
-// change makes a new snapshot, as the store does when something has happened.
+// change makes a new snapshot, as the store does after an event.
 func (t *ticking) change(f func(*store.Snapshot)) {
 	next := *t.last
 	next.Version++
@@ -37,7 +37,7 @@ func (t *ticking) change(f func(*store.Snapshot)) {
 	t.last = &next
 }
 
-// tick lets n ticks pass.
+// tick runs n ticks and returns the number of frames drawn.
 func (t *ticking) tick(n int) int {
 	t.draws = 0
 	for range n {
@@ -59,14 +59,14 @@ func TestFramesAreDrawnOnChange(t *testing.T) {
 	if n := k.tick(10); n != 1 {
 		t.Errorf("drew %d frames of one change, want 1", n)
 	}
-	k.press("w") // a key is drawn at once, and once more when its word goes
+	k.press("w") // a key draws a frame at once, and one more when its note disappears
 	if k.View(); k.dirty {
 		t.Error("a key left the frame undrawn")
 	}
 	if n := k.tick(100); n != 1 {
 		t.Errorf("drew %d frames after a key, want 1", n)
 	}
-	k.change(func(s *store.Snapshot) { s.Throughput.Queued = 1 }) // a spinner turns
+	k.change(func(s *store.Snapshot) { s.Throughput.Queued = 1 }) // the spinner runs
 	if n := k.tick(10); n != 10 {
 		t.Errorf("drew %d frames of a spinner in 10 ticks", n)
 	}
@@ -84,24 +84,24 @@ func TestPausedViewStaysStill(t *testing.T) {
 		k.tick(1)
 	}
 	if k.View().Content != before {
-		t.Error("the paused view moved")
+		t.Error("the paused view changed")
 	}
 	k.press("space")
 	k.tick(1)
 	if k.View().Content == before {
-		t.Error("the view does not go on")
+		t.Error("the view does not resume")
 	}
 }
 
-// With nothing new to see the screen waits to be told of a change; with something new it keeps its rate.
-func TestScreenRestsUntilAChange(t *testing.T) {
+// Without changes the screen waits for the store to signal one; with changes it keeps its frame rate.
+func TestScreenWaitsForAChange(t *testing.T) {
 	k := newTicking(liveSnapshot())
 	changed := make(chan struct{}, 1)
 	k.session.Changed = changed
 	wake := k.onTick()
 	changed <- struct{}{}
 	if wake(); len(changed) != 0 {
-		t.Error("the tick after a still one did not wait for the change")
+		t.Error("the tick after an unchanged one did not wait for a change")
 	}
 	k.change(func(*store.Snapshot) {})
 	wake = k.onTick()
@@ -111,16 +111,16 @@ func TestScreenRestsUntilAChange(t *testing.T) {
 	}
 }
 
-// While another window has the focus the screen looks once a second.
+// While another window has the focus, the screen updates once per second.
 func TestBlurSlowsDown(t *testing.T) {
 	k := newTicking(liveSnapshot())
 	k.Update(tea.BlurMsg{})
 	if !k.blurred {
-		t.Error("losing the focus is not noticed")
+		t.Error("a lost focus is ignored")
 	}
 	k.Update(tea.FocusMsg{})
 	if k.blurred || !k.dirty {
-		t.Error("getting the focus back is not noticed")
+		t.Error("a regained focus is ignored")
 	}
 }
 
@@ -134,9 +134,9 @@ func TestFrameRateIsBounded(t *testing.T) {
 }
 
 func TestMouse(t *testing.T) {
-	a, _ := driven(t)
+	a, _ := withCalls(t)
 	a.View()
-	for _, p := range a.places {
+	for _, p := range a.placements {
 		click := tea.MouseClickMsg{X: p.at.X + p.at.W/2, Y: p.at.Y + p.at.H/2, Button: tea.MouseLeft}
 		a.panes.Focus = (p.id + 1) % panes.NumPanes
 		a.Update(click)
@@ -160,7 +160,7 @@ func TestMouse(t *testing.T) {
 	focus := a.panes.Focus
 	a.Update(tea.MouseClickMsg{X: 3, Y: 0, Button: tea.MouseLeft})
 	if a.panes.Focus != focus || a.view != viewOverview {
-		t.Error("a click on the header did something")
+		t.Error("a click on the header changed the view")
 	}
 	a.press("?")
 	a.Update(tea.MouseWheelMsg{Button: tea.MouseWheelDown})
@@ -169,11 +169,11 @@ func TestMouse(t *testing.T) {
 	}
 	a.Update(tea.MouseWheelMsg{Button: tea.MouseWheelUp})
 	if a.View(); a.panes.Scroll != 0 {
-		t.Errorf("a notch back leads to %d", a.panes.Scroll)
+		t.Errorf("a notch back scrolls to %d", a.panes.Scroll)
 	}
 }
 
-// Every tab can be clicked on, from every view and in every width.
+// Every tab can be clicked, from every view and at every width.
 func TestTabsCanBeClicked(t *testing.T) {
 	for _, w := range []int{60, 80, 120, 200} {
 		a := open(liveSnapshot(), theme.TrueColour, false, w, 30)

@@ -7,34 +7,34 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
-	"github.com/llmtop/llmtop/profiler/trace"
+	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/ui/panes"
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
-// tickMsg asks for the next frame.
+// tickMsg requests the next frame.
 type tickMsg struct{}
 
-// blurredEvery is the time between frames while the terminal has told that another window has the focus: the screen may
-// still be seen, beside an editor for example.
+// blurredEvery is the time between frames while another window has the focus: the screen may still be visible, for
+// example next to an editor.
 const blurredEvery = time.Second
 
-// restAtMost is how long the screen stays as it is while nothing happens: the clock in the header moves by the second.
-const restAtMost = time.Second
+// maxRest bounds the time between frames while nothing happens, because the clock in the header shows seconds.
+const maxRest = time.Second
 
-// tick waits for the time of the next frame and, while nothing is under way, for something to happen.
+// tick returns the command that waits for the next frame and, while no request is running, for a change.
 func (a *app) tick() tea.Cmd {
 	every := time.Second / time.Duration(a.cfg.FPS)
 	if a.blurred {
 		every = blurredEvery
 	}
-	if changed := a.session.Changed; changed != nil && a.still && a.toastIn == 0 && a.view != viewEngines {
-		looked := time.Now()
+	if changed := a.session.Changed; changed != nil && a.idle && a.toastIn == 0 && a.view != viewEngines {
+		start := time.Now()
 		return func() tea.Msg {
 			select {
 			case <-changed:
-				time.Sleep(every - time.Since(looked))
-			case <-time.After(restAtMost):
+				time.Sleep(every - time.Since(start))
+			case <-time.After(maxRest):
 			}
 			return tickMsg{}
 		}
@@ -42,58 +42,58 @@ func (a *app) tick() tea.Cmd {
 	return tea.Tick(every, func(time.Time) tea.Msg { return tickMsg{} })
 }
 
-// onTick takes the frame's snapshot and marks the frame for drawing if it would differ.
+// onTick updates the state for a frame and marks the frame as dirty if it would differ.
 func (a *app) onTick() tea.Cmd {
 	if a.toastIn > 0 {
 		if a.toastIn--; a.toastIn == 0 {
 			a.toast, a.dirty = "", true
 		}
 	}
-	a.still = true
+	a.idle = true
 	if !a.panes.Paused {
-		a.meet()
-		a.look()
-		a.survey()
+		a.updateSessions()
+		a.takeSnapshot()
+		a.updateEngines()
 	} else {
-		a.lookBack()
+		a.updateTimeline()
 		a.catchUp()
 	}
 	a.watch()
-	a.status()
-	a.watchAlerts()
-	a.pay()
+	a.updateStatus()
+	a.updateAlerts()
+	a.updateThrottle()
 	return a.tick()
 }
 
-// status takes how the recording and the replay go.
-func (a *app) status() {
+// updateStatus takes the status of the recording and of the replay.
+func (a *app) updateStatus() {
 	if a.cfg.Recording != nil {
 		note := recordNote(a.cfg.Recording())
 		a.dirty = a.dirty || note != a.panes.Record
 		a.panes.Record = note
 	}
 	if a.cfg.Replay != nil {
-		a.dirty = a.replay.look(a.cfg.Replay) || a.dirty
+		a.dirty = a.replay.update(a.cfg.Replay) || a.dirty
 		a.panes.Replay = &a.replay.shown
 	}
 }
 
-// recordNote is what the header says of a recording.
-func recordNote(s trace.RecordStatus, on bool) panes.RecordNote {
-	switch lost := s.Lost.Total(); {
+// recordNote returns the header note of a recording.
+func recordNote(s recording.RecordStatus, on bool) panes.RecordNote {
+	switch dropped := s.Dropped.Total(); {
 	case !on:
 		return panes.RecordNote{}
 	case s.Err != nil:
 		return panes.RecordNote{Words: "REC failed", Why: sanitize.Line(s.Err.Error()), Bad: true}
-	case lost > 0:
-		return panes.RecordNote{Words: "REC " + metric.Bytes(float64(s.Bytes)) + " lost " + metric.Count(float64(lost)), Bad: true}
+	case dropped > 0:
+		return panes.RecordNote{Words: "REC " + metric.Bytes(float64(s.Bytes)) + " dropped " + metric.Count(float64(dropped)), Bad: true}
 	default:
 		return panes.RecordNote{Words: "REC " + metric.Bytes(float64(s.Bytes))}
 	}
 }
 
-// look takes a snapshot. It is worth a frame if it is another one than before, or if a spinner turns.
-func (a *app) look() {
+// takeSnapshot takes the current snapshot. It needs a frame if the snapshot is new, or if the spinner runs.
+func (a *app) takeSnapshot() {
 	if a.session.Snapshots == nil {
 		return
 	}
@@ -105,5 +105,5 @@ func (a *app) look() {
 	if spins {
 		a.panes.Spin++
 	}
-	a.snap, a.still, a.dirty = s, s.Throughput.Running == 0 && !spins, true
+	a.snap, a.idle, a.dirty = s, s.Throughput.Running == 0 && !spins, true
 }

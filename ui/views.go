@@ -9,10 +9,11 @@ import (
 	"github.com/llmtop/llmtop/ui/panes"
 )
 
-// view is what fills the screen.
+// view is a screen of the program.
 type view uint8
 
-// The views: those of the number keys, in their order, then a pane of the overview with the whole screen, the operations, and the help.
+// The views: those of the number keys in their order, then a pane of the overview in full screen, the operations, and
+// the help.
 const (
 	viewOverview view = iota
 	viewRequests
@@ -30,23 +31,23 @@ const (
 
 var tabNames = [numTabs]string{"Overview", "Requests", "Request", "Latency", "Experts", "System", "Engines"}
 
-// views is a set of views.
-type views uint16
+// viewSet is a set of views.
+type viewSet uint16
 
-// in is the set of some views; everywhere is that of all.
-func in(vs ...view) (s views) {
+// only returns the set of the given views; everywhere is the set of all.
+func only(vs ...view) (s viewSet) {
 	for _, v := range vs {
 		s |= 1 << v
 	}
 	return s
 }
 
-const everywhere = views(1<<numViews - 1)
+const everywhere = viewSet(1<<numViews - 1)
 
-func (s views) has(v view) bool { return s&(1<<v) != 0 }
+func (s viewSet) has(v view) bool { return s&(1<<v) != 0 }
 
-// names lists the views of a set as the help does, "" for all.
-func (s views) names() string {
+// names lists the views of a set for the help, "" for all.
+func (s viewSet) names() string {
 	var out []string
 	for v := range numTabs {
 		if s.has(v) {
@@ -56,40 +57,40 @@ func (s views) names() string {
 	switch s {
 	case everywhere:
 		return ""
-	case scrolling:
+	case scrollViews:
 		return "lists, texts and tables"
 	}
 	return strings.Join(out, ", ")
 }
 
-// show goes to a view. Help and engines remember where they were opened, to go back there.
+// show goes to a view. Help and engines store the view from which they were opened, to return there.
 func (a *app) show(v view) {
 	if v == a.view {
 		return
 	}
 	if a.view != viewHelp && a.view != viewEngines {
-		a.before = a.view
+		a.viewBefore = a.view
 	}
 	a.view, a.panes.Scroll = v, 0
-	a.survey()
+	a.updateEngines()
 	if v == viewRequests {
 		a.requests.refresh(a.snap)
 	}
 }
 
-// back leaves a view for the one it belongs to.
+// back closes the list of alerts, or goes back from the current view.
 func (a *app) back() {
-	if a.alerts {
-		a.alerts = false
+	if a.alertsOpen {
+		a.alertsOpen = false
 		return
 	}
 	switch a.view {
 	case viewEngines:
 		if !a.replicas.unfilter() {
-			a.show(a.before)
+			a.show(a.viewBefore)
 		}
 	case viewHelp:
-		a.show(a.before)
+		a.show(a.viewBefore)
 	case viewOverview:
 		if len(a.sessions) > 1 {
 			a.show(viewEngines)
@@ -105,7 +106,8 @@ func (a *app) back() {
 	}
 }
 
-// toggle opens help, engines or operations, or goes back to what they were opened from; from operations to the overview.
+// toggle opens help, engines or operations, or goes back: from help and engines to the last view, from operations to
+// the overview.
 func (a *app) toggle(v view) {
 	if a.view == v {
 		a.back()
@@ -114,16 +116,16 @@ func (a *app) toggle(v view) {
 	a.show(v)
 }
 
-// tab is where a view can be clicked on.
+// tab is a view's name in the last row, which can be clicked.
 type tab struct {
 	view view
 	at   grid.Rect
 }
 
-// namesFrom is the width from which all tabs have names; below it only that of the view on show.
-const namesFrom = 110
+// tabNamesWidth is the width in cells from which all tabs have names; below it only the tab of the current view has one.
+const tabNamesWidth = 110
 
-// drawTabs writes the views with their keys and returns how many cells they took.
+// drawTabs draws the tabs with their keys and returns their width in cells.
 func (a *app) drawTabs(area grid.Area) int {
 	a.tabs = a.tabs[:0]
 	shown := a.view
@@ -141,7 +143,7 @@ func (a *app) drawTabs(area grid.Area) int {
 				st.Attr |= grid.Reverse
 			}
 			l.Put(st, " "+digit+" "+name+" ")
-		case area.W >= namesFrom:
+		case area.W >= tabNamesWidth:
 			l.Put(grid.Fg(theme.Accent).With(grid.Bold), " "+digit).Put(grid.Fg(theme.Text), " "+name+" ")
 		default:
 			l.Put(grid.Fg(theme.Accent).With(grid.Bold), " "+digit+" ")
@@ -151,7 +153,7 @@ func (a *app) drawTabs(area grid.Area) int {
 	return l.X
 }
 
-// drawPane draws a pane of the overview with the whole screen, under the name of the view that it stands for.
+// drawPane draws a pane in full screen, with the title of its view.
 func (a *app) drawPane(area grid.Area, id panes.ID, title string) {
 	focus := a.panes.Focus
 	a.panes.Focus, a.panes.Zoomed, a.panes.Title = id, true, title
@@ -159,7 +161,7 @@ func (a *app) drawPane(area grid.Area, id panes.ID, title string) {
 	a.panes.Focus, a.panes.Zoomed, a.panes.Title = focus, false, ""
 }
 
-// clickTab goes to the view whose tab is at a place of the screen, and reports whether there is one.
+// clickTab goes to the view whose tab is under the mouse, and reports whether there is one.
 func (a *app) clickTab(x, y int) bool {
 	i := slices.IndexFunc(a.tabs, func(t tab) bool { return t.at.Has(x, y) })
 	if i >= 0 {

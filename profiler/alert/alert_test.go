@@ -13,7 +13,7 @@ import (
 
 const sec = event.Time(time.Second)
 
-// rule makes one of its fields.
+// rule parses one rule.
 func rule(t *testing.T, fields map[string]any) []Rule {
 	t.Helper()
 	rules, err := ParseRules([]map[string]any{fields})
@@ -23,7 +23,7 @@ func rule(t *testing.T, fields map[string]any) []Rule {
 	return rules
 }
 
-// slow is a snapshot with a p99 TTFT of the last minute, none if it is 0.
+// slow returns a snapshot with a p99 TTFT of the last minute, none if p99 is 0.
 func slow(now event.Time, p99 time.Duration) *store.Snapshot {
 	s := &store.Snapshot{Now: now}
 	if p99 > 0 {
@@ -32,14 +32,14 @@ func slow(now event.Time, p99 time.Duration) *store.Snapshot {
 	return s
 }
 
-func TestARuleGoesThroughItsStates(t *testing.T) {
+func TestRuleStates(t *testing.T) {
 	w := NewWatch("", rule(t, map[string]any{"name": "slow", "when": "ttft_p99 > 500ms", "for": "10s"}))
 	for i, step := range []struct {
 		at    int
 		p99   time.Duration
 		state State
 		since int
-		tells string
+		want  string
 	}{
 		{0, 0, Quiet, 0, ""},
 		{1, 600 * time.Millisecond, Pending, 1, ""},
@@ -52,32 +52,32 @@ func TestARuleGoesThroughItsStates(t *testing.T) {
 		{22, 600 * time.Millisecond, Pending, 22, ""},
 		{23, 500 * time.Millisecond, Resolved, 23, ""},
 	} {
-		var told []string
-		for _, c := range w.Look(slow(event.Time(step.at)*sec, step.p99)) {
-			told = append(told, c.Words())
+		var messages []string
+		for _, c := range w.Evaluate(slow(event.Time(step.at)*sec, step.p99)) {
+			messages = append(messages, c.Message())
 		}
 		got := w.States()[0]
-		if got.State != step.state || got.Since != event.Time(step.since)*sec || strings.Join(told, "; ") != step.tells {
-			t.Errorf("step %d: %v since %v, told %q; want %v since %d s, %q", i, got.State, time.Duration(got.Since), told, step.state, step.since, step.tells)
+		if got.State != step.state || got.Since != event.Time(step.since)*sec || strings.Join(messages, "; ") != step.want {
+			t.Errorf("step %d: %v since %v, messages %q; want %v since %d s, %q", i, got.State, time.Duration(got.Since), messages, step.state, step.since, step.want)
 		}
 	}
 }
 
-func TestTimeThatRunsBack(t *testing.T) {
+func TestBackwardTime(t *testing.T) {
 	w := NewWatch("", rule(t, map[string]any{"name": "slow", "when": "ttft_p99 > 500ms", "for": "10s"}))
-	w.Look(slow(100*sec, time.Second))
-	if w.Look(slow(50*sec, time.Second)); len(w.Look(slow(55*sec, time.Second))) != 0 {
-		t.Error("fires before the condition has held for long enough")
+	w.Evaluate(slow(100*sec, time.Second))
+	if w.Evaluate(slow(50*sec, time.Second)); len(w.Evaluate(slow(55*sec, time.Second))) != 0 {
+		t.Error("fires before the condition has held long enough")
 	}
-	if len(w.Look(slow(60*sec, time.Second))) != 1 {
-		t.Error("does not fire after a recording was wound back")
+	if len(w.Evaluate(slow(60*sec, time.Second))) != 1 {
+		t.Error("does not fire after going back in a recording")
 	}
 }
 
 func TestConditions(t *testing.T) {
 	s := slow(0, 600*time.Millisecond)
-	s.Throughput.Running, s.KV.Usage = 4, event.From(0.93)
-	s.Host.Engine.RSS, s.Host.CPU = event.Of(9e9), event.Absent(event.NotReported)
+	s.Throughput.Running, s.KV.Usage = 4, event.DerivedValue(0.93)
+	s.Host.Engine.RSS, s.Host.CPU = event.MeasuredValue(9e9), event.Absent(event.NotReported)
 	for text, want := range map[string]bool{
 		"ttft_p99 > 500ms": true, "ttft_p99 > 0.6s": false, "TTFT_P99>=0.6s": true, "ttft_p99 < 1 min": true,
 		"ttft_p99 > 500 ms and running >= 4": true, "ttft_p99 > 500ms AND running > 4": false, "kv > 90%": true, "kv>0.95": false, "kv <= 93 %": true,
@@ -88,13 +88,13 @@ func TestConditions(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 			continue
 		}
-		if got, _ := c.look(s, metric.Minute); got != want {
+		if got, _ := c.evaluate(s, metric.Minute); got != want {
 			t.Errorf("%q holds: %v", text, got)
 		}
 	}
 }
 
-func TestMistakesAreNamed(t *testing.T) {
+func TestErrorsNameTheField(t *testing.T) {
 	ok := map[string]any{"name": "a", "when": "queued > 3"}
 	with := func(field string, v any) []map[string]any {
 		m := map[string]any{"name": "a", "when": "queued > 3"}
@@ -104,25 +104,25 @@ func TestMistakesAreNamed(t *testing.T) {
 		return []map[string]any{m}
 	}
 	for want, tables := range map[string][]map[string]any{
-		`alert 1: name: missing`:                                        with("name", nil),
-		`alert 1: name: must have`:                                      with("name", "\x1b\n"),
-		`alert "a": when: missing`:                                      with("when", nil),
-		`alert "a": when: must be a text in quotes, not "3"`:            with("when", int64(3)),
-		`alert "a": when: unknown measure "gpu_p99"; known: ttft_p50`:   with("when", "gpu_p99 > 3"),
-		`alert "a": when: "500": the limit of ttft_p99 must be a time`:  with("when", "ttft_p99 > 500"),
-		`alert "a": when: "5GB": the limit of queued must be a number`:  with("when", "queued > 5GB"),
-		`alert "a": when: "==": a comparison`:                           with("when", "queued == 5"),
-		`alert "a": when: "or": after a limit`:                          with("when", "queued > 5 or kv > 1"),
-		`alert "a": when: "queued >": a condition is a measure`:         with("when", "queued >"),
-		`alert "a": when: empty`:                                        with("when", " "),
-		`alert "a": when: more than 8`:                                  with("when", strings.Repeat("kv > 1 and ", 9)+"kv > 1"),
-		`alert "a": for: "soon": must be a time`:                        with("for", "soon"),
-		`alert "a": window: "5m": must be`:                              with("window", "5m"),
-		`alert "a": run: must be a list`:                                with("run", "notify-send"),
-		`alert "a": run: "3": must be`:                                  with("run", []any{"echo", int64(3)}),
-		`alert "a": unknown field "until"`:                              with("until", "x"),
-		`alert "a": name: another alert has it`:                         {ok, ok},
-		fmt.Sprintf("%d alerts: there may be %d", MaxRules+1, MaxRules): make([]map[string]any, MaxRules+1),
+		`alert 1: name: missing`:                                               with("name", nil),
+		`alert 1: name: must have`:                                             with("name", "\u200b\n"),
+		`alert "a": when: missing`:                                             with("when", nil),
+		`alert "a": when: must be a string in quotes, not "3"`:                 with("when", int64(3)),
+		`alert "a": when: unknown measure "gpu_p99": use one of ttft_p50`:      with("when", "gpu_p99 > 3"),
+		`alert "a": when: "500": the limit of ttft_p99 must be a time`:         with("when", "ttft_p99 > 500"),
+		`alert "a": when: "5GB": the limit of queued must be a number`:         with("when", "queued > 5GB"),
+		`alert "a": when: "==": unknown comparison`:                            with("when", "queued == 5"),
+		`alert "a": when: "or": expected "and"`:                                with("when", "queued > 5 or kv > 1"),
+		`alert "a": when: "queued >": write a measure`:                         with("when", "queued >"),
+		`alert "a": when: empty`:                                               with("when", " "),
+		`alert "a": when: more than 8`:                                         with("when", strings.Repeat("kv > 1 and ", 9)+"kv > 1"),
+		`alert "a": for: "soon": must be a time`:                               with("for", "soon"),
+		`alert "a": window: "5m": must be`:                                     with("window", "5m"),
+		`alert "a": run: must be a list`:                                       with("run", "notify-send"),
+		`alert "a": run: "3": must be`:                                         with("run", []any{"echo", int64(3)}),
+		`alert "a": unknown field "until"`:                                     with("until", "x"),
+		`alert "a": name: another alert has the same name`:                     {ok, ok},
+		fmt.Sprintf("%d alerts: at most %d are allowed", MaxRules+1, MaxRules): make([]map[string]any, MaxRules+1),
 	} {
 		if _, err := ParseRules(tables); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
@@ -130,7 +130,7 @@ func TestMistakesAreNamed(t *testing.T) {
 	}
 }
 
-// Every measure can be read of a snapshot of nothing and be a rule.
+// TestEveryMeasureIsARule parses every example and evaluates it on an empty snapshot.
 func TestEveryMeasureIsARule(t *testing.T) {
 	for _, m := range Measures() {
 		c, err := parseCondition(m.Example)
@@ -138,8 +138,8 @@ func TestEveryMeasureIsARule(t *testing.T) {
 			t.Errorf("%s: %v", m.Example, err)
 			continue
 		}
-		if holds, value := c.look(&store.Snapshot{}, metric.Session); holds || value == "" {
-			t.Errorf("%s holds of nothing (%q)", m.Example, value)
+		if holds, value := c.evaluate(&store.Snapshot{}, metric.Session); holds || value == "" {
+			t.Errorf("%s holds on an empty snapshot (%q)", m.Example, value)
 		}
 		if again, err := parseCondition(strings.NewReplacer(" tok/s", "").Replace(c.String())); err != nil || again.String() != c.String() {
 			t.Errorf("%s is written as %s: %v", m.Example, c, err)
@@ -159,13 +159,13 @@ func FuzzCondition(f *testing.F) {
 		c, err := parseCondition(text)
 		if err != nil {
 			if strings.Contains(err.Error(), "\n") {
-				t.Errorf("%q: the error has two lines: %v", text, err)
+				t.Errorf("%q: the error has several lines: %v", text, err)
 			}
 			return
 		}
-		if len(c) == 0 || len(c) > mostTerms || c.String() == "" {
+		if len(c) == 0 || len(c) > maxTerms || c.String() == "" {
 			t.Errorf("%q: %d terms", text, len(c))
 		}
-		c.look(s, metric.Minute)
+		c.evaluate(s, metric.Minute)
 	})
 }

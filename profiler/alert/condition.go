@@ -10,34 +10,34 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// Limits of what is parsed.
+// Limits of a condition.
 const (
-	mostText  = 500 // bytes of a condition
-	mostTerms = 8
+	maxText  = 500 // bytes of a condition
+	maxTerms = 8
 )
 
-// condition is what a rule waits for: all of its terms at once.
+// condition is a list of terms that must all hold.
 type condition []term
 
-// term holds one measure against a limit.
+// term compares one measure with a limit.
 type term struct {
-	of    *measure
-	op    string // >, >=, <, <=
-	limit float64
+	measure *measure
+	op      string // >, >=, <, <=
+	limit   float64
 }
 
-// parseCondition reads terms with "and" between them, for example "ttft_p99 > 500ms and running >= 4".
+// parseCondition reads terms joined by "and", for example "ttft_p99 > 500ms and running >= 4".
 func parseCondition(text string) (c condition, err error) {
 	switch {
 	case strings.TrimSpace(text) == "":
-		return nil, fmt.Errorf("empty: a condition is for example %q", "ttft_p99 > 500ms")
-	case len(text) > mostText:
-		return nil, fmt.Errorf("longer than %d characters", mostText)
+		return nil, fmt.Errorf("empty: write a condition such as %q", "ttft_p99 > 500ms")
+	case len(text) > maxText:
+		return nil, fmt.Errorf("longer than %d characters", maxText)
 	}
 	words := split(text)
 	for {
 		if len(words) < 3 {
-			return nil, fmt.Errorf("%.60q: a condition is a measure, one of > >= < <=, and a limit, as in %q", strings.Join(words, " "), "ttft_p99 > 500ms")
+			return nil, fmt.Errorf("%.60q: write a measure, one of > >= < <=, and a limit, as in %q", strings.Join(words, " "), "ttft_p99 > 500ms")
 		}
 		t, err := parseTerm(words[0], words[1], words[2])
 		if err != nil {
@@ -48,15 +48,15 @@ func parseCondition(text string) (c condition, err error) {
 		case len(words) == 0:
 			return c, nil
 		case !strings.EqualFold(words[0], "and"):
-			return nil, fmt.Errorf("%.40q: after a limit comes the end, or \"and\" and another condition", words[0])
-		case len(c) == mostTerms:
-			return nil, fmt.Errorf("more than %d conditions", mostTerms)
+			return nil, fmt.Errorf("%.40q: expected \"and\" or the end after a limit", words[0])
+		case len(c) == maxTerms:
+			return nil, fmt.Errorf("more than %d conditions", maxTerms)
 		}
 		words = words[1:]
 	}
 }
 
-// split cuts a text into words and comparisons; "> 5 %" is as good as ">5%".
+// split cuts text into words and comparison operators. "> 5 %" reads the same as ">5%".
 func split(text string) (words []string) {
 	const comparisons = "<>="
 	for _, field := range strings.Fields(text) {
@@ -72,8 +72,8 @@ func split(text string) (words []string) {
 			field = field[n:]
 		}
 	}
-	for i := len(words) - 1; i > 0; i-- { // a unit belongs to its number
-		if _, known := units[strings.ToLower(words[i])]; known && isNumber(words[i-1]) {
+	for i := len(words) - 1; i > 0; i-- { // join a unit to its number
+		if _, isUnit := units[strings.ToLower(words[i])]; isUnit && isNumber(words[i-1]) {
 			words = append(append(words[:i-1:i-1], words[i-1]+words[i]), words[i+1:]...)
 		}
 	}
@@ -86,23 +86,23 @@ func isNumber(s string) bool {
 }
 
 func parseTerm(name, op, limit string) (t term, err error) {
-	if t.of = byName(name); t.of == nil {
-		return t, fmt.Errorf("unknown measure %.40q; known: %s", name, names())
+	if t.measure = byName(name); t.measure == nil {
+		return t, fmt.Errorf("unknown measure %.40q: use one of %s", name, measureNames())
 	}
 	switch op {
 	case ">", ">=", "<", "<=":
 		t.op = op
 	default:
-		return t, fmt.Errorf("%.10q: a comparison is one of > >= < <=", op)
+		return t, fmt.Errorf("%.10q: unknown comparison: use one of > >= < <=", op)
 	}
-	t.limit, err = parseLimit(t.of, limit)
+	t.limit, err = parseLimit(t.measure, limit)
 	return t, err
 }
 
-// units are what may stand behind the number of a limit, with what they make of it, by the kinds that they fit.
+// units maps the unit of a limit to its factor and to the kind of measure that it fits.
 var units = map[string]struct {
 	factor float64
-	of     kind
+	kind   kind
 }{
 	"ns": {1e-9, duration}, "us": {1e-6, duration}, "µs": {1e-6, duration}, "ms": {1e-3, duration}, "s": {1, duration}, "min": {60, duration},
 	"%": {0.01, share}, "tok/s": {1, rate}, "cores": {1, cores},
@@ -110,14 +110,14 @@ var units = map[string]struct {
 	"kib": {1 << 10, size}, "mib": {1 << 20, size}, "gib": {1 << 30, size}, "tib": {1 << 40, size},
 }
 
-// fits says what a limit of each kind looks like.
-var fits = [...]string{
-	count: "a number, as in 10", duration: "a time with its unit, as in 500ms", rate: "tokens a second, as in 20", share: "a share, as in 90%",
+// limitFormats describes the limit of each kind.
+var limitFormats = [...]string{
+	count: "a number, as in 10", duration: "a time with its unit, as in 500ms", rate: "tokens per second, as in 20", share: "a share, as in 90%",
 	size: "bytes with their unit, as in 8GB", cores: "a number of cores, as in 1.5",
 }
 
 func parseLimit(m *measure, text string) (float64, error) {
-	wrong := fmt.Errorf("%.40q: the limit of %s must be %s", text, m.name, fits[m.kind])
+	wrong := fmt.Errorf("%.40q: the limit of %s must be %s", text, m.name, limitFormats[m.kind])
 	digits := strings.TrimRight(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZµ%/")
 	unit := text[len(digits):]
 	v, err := strconv.ParseFloat(digits, 64)
@@ -131,19 +131,20 @@ func parseLimit(m *measure, text string) (float64, error) {
 		return v, nil
 	}
 	u, ok := units[strings.ToLower(unit)]
-	if !ok || u.of != m.kind || !finite(v*u.factor) {
+	if !ok || u.kind != m.kind || !finite(v*u.factor) {
 		return 0, wrong
 	}
 	return v * u.factor, nil
 }
 
-// look evaluates the condition. Terms whose measure is not known do not hold. value is that of the first term, in words.
-func (c condition) look(s *store.Snapshot, w metric.Window) (holds bool, value string) {
+// evaluate checks the condition on a snapshot. A term without a reading does not hold. value is the formatted reading
+// of the first term.
+func (c condition) evaluate(s *store.Snapshot, w metric.Window) (holds bool, value string) {
 	holds = true
 	for i, t := range c {
-		r := t.of.read(s, w)
+		r := t.measure.read(s, w)
 		if i == 0 {
-			value = metric.Reading(r, t.of.format)
+			value = metric.Reading(r, t.measure.format)
 		}
 		holds = holds && r.OK() && t.holds(r.V)
 	}
@@ -162,11 +163,11 @@ func (t *term) holds(v float64) bool {
 	return v <= t.limit
 }
 
-// String is the condition as the screen writes it.
+// String returns the condition as the screen shows it.
 func (c condition) String() string {
 	words := make([]string, len(c))
 	for i, t := range c {
-		words[i] = t.of.name + " " + t.op + " " + t.of.format(t.limit)
+		words[i] = t.measure.name + " " + t.op + " " + t.measure.format(t.limit)
 	}
 	return strings.Join(words, " and ")
 }
@@ -174,11 +175,11 @@ func (c condition) String() string {
 // parseFor reads how long a condition must hold.
 func parseFor(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 || d > mostFor {
-		return 0, fmt.Errorf("%.40q: must be a time from 0s to %v, as in \"10s\"", text, mostFor)
+	if err != nil || d < 0 || d > maxFor {
+		return 0, fmt.Errorf("%.40q: must be a time from 0s to %v, as in \"10s\"", text, maxFor)
 	}
 	return d, nil
 }
 
-// mostFor is the longest time that a rule may wait.
-const mostFor = 24 * time.Hour
+// maxFor is the longest duration that a rule can require.
+const maxFor = 24 * time.Hour

@@ -9,41 +9,41 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// State is where a rule stands.
+// State is the state of a rule.
 type State uint8
 
-// The states, in the order in which a rule goes through them.
+// The states, in the order of a rule's life.
 const (
-	Quiet    State = iota // the condition does not hold and has not fired
-	Pending               // it holds, but not for long enough yet
-	Firing                // it has held for long enough
-	Resolved              // it does not hold any more
+	Quiet    State = iota // the condition does not hold, and the alert has not fired
+	Pending               // the condition holds, but not long enough yet
+	Firing                // the condition has held long enough
+	Resolved              // the alert has fired, and the condition no longer holds
 )
 
-// String is the state in a word.
+// String returns the state as a word.
 func (s State) String() string { return [...]string{"quiet", "pending", "FIRING", "resolved"}[s] }
 
-// Status is a rule as it stands.
+// Status is a rule with its current state.
 type Status struct {
-	Engine     string // which of several, as NewWatch was told
+	Engine     string // engine name passed to NewWatch
 	Name, When string
 	For        time.Duration
 	Window     metric.Window
 	State      State
-	Since      event.Time // when it came into this state; of Pending and Firing, when the condition began to hold
-	Now        event.Time // of the last look
-	Value      string     // of the first measure of the condition, as the screen writes it
-	Fired      uint64     // times so far
+	Since      event.Time // start of this state; for Pending and Firing, when the condition began to hold
+	Now        event.Time // time of the last evaluation
+	Value      string     // reading of the condition's first measure, formatted
+	Fired      uint64     // how many times it has fired
 }
 
-// Change is a rule that has begun to fire, or has resolved.
+// Change is a rule that started to fire or resolved.
 type Change struct {
 	Status
 	Rule *Rule
 }
 
-// Words tells of a change in one line.
-func (c *Change) Words() string {
+// Message describes the change in one line.
+func (c *Change) Message() string {
 	if c.State == Firing && c.For > 0 {
 		return fmt.Sprintf("alert %s is firing: %s (%s for %v)", c.Name, c.Value, c.When, c.For)
 	}
@@ -53,13 +53,13 @@ func (c *Change) Words() string {
 	return fmt.Sprintf("alert %s has resolved: %s (%s)", c.Name, c.Value, c.When)
 }
 
-// Watch looks at the snapshots of one session. It belongs to one goroutine.
+// Watch evaluates rules on the snapshots of one session. Use it from one goroutine.
 type Watch struct {
 	rules  []Rule
 	states []Status
 }
 
-// NewWatch begins with all rules quiet, for a session of an engine of that name. The rules are not changed.
+// NewWatch returns a Watch for an engine with all rules quiet. It does not change the rules.
 func NewWatch(engine string, rules []Rule) *Watch {
 	w := &Watch{rules: rules, states: make([]Status, len(rules))}
 	for i := range rules {
@@ -69,12 +69,12 @@ func NewWatch(engine string, rules []Rule) *Watch {
 	return w
 }
 
-// Look holds all rules against a snapshot and returns those that began to fire or have resolved. Time is the snapshot's; when it runs
-// backwards, what was pending begins anew.
-func (w *Watch) Look(s *store.Snapshot) (changes []Change) {
+// Evaluate checks all rules on a snapshot and returns those that started to fire or resolved. It uses the snapshot's
+// time; when that goes backwards, pending conditions start again.
+func (w *Watch) Evaluate(s *store.Snapshot) (changes []Change) {
 	for i := range w.rules {
 		r, st := &w.rules[i], &w.states[i]
-		holds, value := r.When.look(s, r.Window)
+		holds, value := r.When.evaluate(s, r.Window)
 		st.Value = value
 		if st.step(holds, s.Now) {
 			changes = append(changes, Change{*st, r})
@@ -84,9 +84,9 @@ func (w *Watch) Look(s *store.Snapshot) (changes []Change) {
 	return changes
 }
 
-// step goes on to the next state and reports whether that is worth telling.
+// step moves to the next state and reports whether the alert started to fire or resolved.
 func (st *Status) step(holds bool, now event.Time) bool {
-	if now < st.Now && st.State != Quiet { // a recording was wound back
+	if now < st.Now && st.State != Quiet { // going back in a recording
 		if st.State != Firing {
 			st.State = Quiet
 		}
@@ -112,5 +112,5 @@ func (st *Status) step(holds bool, now event.Time) bool {
 	return false
 }
 
-// States are the rules as they stand, a copy.
+// States returns a copy of all rules with their state.
 func (w *Watch) States() []Status { return append([]Status(nil), w.states...) }

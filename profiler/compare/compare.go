@@ -1,5 +1,5 @@
-// Package compare decides whether one run is worse than another: for each metric the difference with its interval, what the runs
-// differ by among themselves, and one of three outcomes.
+// Package compare decides whether one run is worse than another. For each metric it reports the change with its
+// confidence interval, the noise between runs of one side, and one of three outcomes.
 package compare
 
 import (
@@ -8,10 +8,10 @@ import (
 	"slices"
 )
 
-// Outcome is what the data allow to say.
+// Outcome is the conclusion that the data support.
 type Outcome int
 
-// The outcomes. Unclear: the interval is too wide to tell.
+// The outcomes. Unclear means that the interval is too wide to decide.
 const (
 	NoWorse Outcome = iota
 	Regressed
@@ -22,22 +22,22 @@ var outcomeNames = [...]string{NoWorse: "no worse", Regressed: "regressed", Uncl
 
 func (o Outcome) String() string { return outcomeNames[o] }
 
-// MarshalText writes the outcome's name.
+// MarshalText returns the outcome's name.
 func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
-// Options say how large a difference matters.
+// Options set which differences matter.
 type Options struct {
-	Relative    float64            // share of the base value that does not matter, 0 to 1
-	Practical   map[string]float64 // by metric, in its unit: a difference that does not matter; nil: as the metrics say
-	Gates       []string           // the metrics that decide; nil: those that do by default
-	Interleaved bool               // run i of the base ran beside run i of the new side
-	Seed        uint64             // of the resampling: same data, same seed, same result
+	Relative    float64            // changes up to this share of the base value do not matter, 0 to 1
+	Practical   map[string]float64 // by metric, in its unit: differences up to this do not matter; nil: Metric.Practical
+	Gates       []string           // metrics that decide the outcome; nil: those with Metric.Gate
+	Interleaved bool               // run i of the base was measured together with run i of the new side
+	Seed        uint64             // seed of the resampling: the same data and seed give the same result
 }
 
-// DefaultRelative is the relative difference that does not matter unless told otherwise.
+// DefaultRelative is the default of Options.Relative.
 const DefaultRelative = 0.03
 
-// Result is a comparison.
+// Result is the outcome of a comparison with its details.
 type Result struct {
 	Base        string       `json:"base"`
 	New         string       `json:"new"`
@@ -49,11 +49,11 @@ type Result struct {
 	Experts     []LayerDrift `json:"experts"`
 	Notes       []string     `json:"notes"`
 
-	Shares [2][][]float64 `json:"-"` // base and new: layer by layer, each expert's share of the picks; nil: none
+	Shares [2][][]float64 `json:"-"` // base and new: each expert's share of the picks, by layer; nil: no picks
 }
 
-// Row compares one metric at one point of the workload. Base and New are in the metric's unit, Change and its interval relative to Base:
-// above 0 is more, which is worse for a time and better for a rate.
+// Row compares one metric at one point of the workload. Base and New are in the metric's unit; Change and its interval
+// are relative to Base. A positive change is worse for a time and better for a rate.
 type Row struct {
 	Point     string  `json:"point"`
 	Metric    string  `json:"metric"`
@@ -63,17 +63,17 @@ type Row struct {
 	New       float64 `json:"new"`
 	BaseN     int     `json:"base_samples"` // requests
 	NewN      int     `json:"new_samples"`
-	Runs      int     `json:"runs"` // of the side that has fewer
+	Runs      int     `json:"runs"` // of the side with fewer runs
 	Change    float64 `json:"change"`
 	Low       float64 `json:"change_low"` // 95 % interval
 	High      float64 `json:"change_high"`
-	Noise     float64 `json:"noise"`     // what runs of one side differ by; negative: not known, since there are too few
-	Threshold float64 `json:"threshold"` // relative change that matters here
+	Noise     float64 `json:"noise"`     // difference between runs of one side; negative: unknown, too few runs
+	Threshold float64 `json:"threshold"` // relative change from which a change matters
 	Outcome   Outcome `json:"outcome"`
 	Why       string  `json:"why"`
 }
 
-// Sides compares a new side with a base. Metrics that one of them lacks are left out.
+// Sides compares a new side with a base. It skips metrics that one of them lacks.
 func Sides(base, next *Side, o Options) *Result {
 	r := &Result{
 		Base: base.Name, New: next.Name, Relative: o.Relative, Differences: differences(base, next),
@@ -102,7 +102,8 @@ func Sides(base, next *Side, o Options) *Result {
 	return r
 }
 
-// conclude: one metric that regressed is enough; without one, every metric that decides must be known to be no worse.
+// conclude returns the overall outcome: Regressed if any gating metric regressed, NoWorse only if all gating metrics
+// are.
 func (r *Result) conclude() Outcome {
 	out, gates := NoWorse, 0
 	for _, row := range r.Rows {
@@ -118,7 +119,7 @@ func (r *Result) conclude() Outcome {
 		}
 	}
 	if gates == 0 {
-		r.Notes = append(r.Notes, "no metric that decides is in both")
+		r.Notes = append(r.Notes, "no gating metric was measured on both sides")
 		return Unclear
 	}
 	return out
@@ -145,26 +146,27 @@ func compareMetric(m *Metric, base, next *Point, o Options) (Row, bool) {
 	return row, true
 }
 
-// judge: a regression is a change for the worse that matters, is more than noise, and whose interval leaves 0 out; no worse is an interval
-// that leaves out every change for the worse that matters. Noise makes both harder.
+// judge classifies a row. Regressed is a change for the worse beyond threshold and noise whose interval excludes 0.
+// NoWorse is an interval that excludes every change for the worse beyond the threshold. Everything else is Unclear.
 func (r *Row) judge(m *Metric, est interval) (Outcome, string) {
 	change, worst, least := r.Change, r.High, r.Low
 	if m.Higher {
 		change, worst, least = -r.Change, -r.Low, -r.High
 	}
 	switch {
-	case est.few:
+	case est.tooFew:
 		return Unclear, "too few samples"
 	case change > max(r.Threshold, r.Noise) && least > 0:
-		return Regressed, "worse by more than matters"
+		return Regressed, "worse by more than the threshold"
 	case worst < r.Threshold:
-		return NoWorse, "a change that matters is ruled out"
+		return NoWorse, "not worse by more than the threshold"
 	case change > r.Threshold:
-		return Unclear, "looks worse, but may be chance"
+		return Unclear, "worse, but not statistically significant"
 	}
-	return Unclear, "a change that matters is not ruled out"
+	return Unclear, "the interval includes changes beyond the threshold"
 }
 
+// gates reports whether m decides the outcome.
 func (o *Options) gates(m *Metric) bool {
 	if o.Gates == nil {
 		return m.Gate
@@ -172,6 +174,7 @@ func (o *Options) gates(m *Metric) bool {
 	return slices.Contains(o.Gates, m.Name)
 }
 
+// practical returns the absolute difference of m that does not matter.
 func (o *Options) practical(m *Metric) float64 {
 	if v, ok := o.Practical[m.Name]; ok {
 		return v
@@ -179,7 +182,7 @@ func (o *Options) practical(m *Metric) float64 {
 	return m.Practical
 }
 
-// PartRow compares one TTFT component: the mean over requests, in s.
+// PartRow compares the mean of one TTFT component over requests, in s.
 type PartRow struct {
 	Name string  `json:"name"`
 	Base float64 `json:"base_s"`
@@ -205,8 +208,8 @@ func compareParts(base, next *Side) []PartRow {
 	return rows
 }
 
-// LayerDrift says how much of a layer's routing goes elsewhere: half the sum of the differences between the experts' shares (total
-// variation distance), 0 to 1, and which expert changed most.
+// LayerDrift measures how much the routing of a layer changed: the total variation distance of the experts' shares, 0
+// to 1, and the expert that changed most.
 type LayerDrift struct {
 	Layer  int     `json:"layer"`
 	Drift  float64 `json:"drift"`

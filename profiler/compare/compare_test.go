@@ -15,7 +15,8 @@ import (
 	"github.com/llmtop/llmtop/profiler/report"
 )
 
-// engine makes up runs whose noise is that of a busy machine: each run is off by 1 %, each request by 3 %, and one request in twenty is held up.
+// engine simulates runs with the noise of a busy machine: each run is off by 1 %, each request by 3 %, and one request
+// in twenty is delayed.
 type engine struct {
 	rng    *rand.Rand
 	slower float64 // decode, relative
@@ -59,7 +60,7 @@ func (e *engine) report(runs int) *report.Report {
 	return r
 }
 
-func number(v float64) report.Number { return report.Number(event.Of(v)) }
+func number(v float64) report.Number { return report.Number(event.MeasuredValue(v)) }
 
 func side(t testing.TB, name string, reports ...*report.Report) *compare.Side {
 	t.Helper()
@@ -72,7 +73,8 @@ func side(t testing.TB, name string, reports ...*report.Report) *compare.Side {
 
 var options = compare.Options{Relative: compare.DefaultRelative}
 
-// TestErrorRates holds the verdict to its promise: what is the same is seldom called worse, and decoding that is 5 % slower is nearly always.
+// TestErrorRates bounds the error rates: equal engines are seldom called worse, and decoding that is 5 % slower is
+// nearly always.
 func TestErrorRates(t *testing.T) {
 	e := &engine{rng: rand.New(rand.NewPCG(1, 2))}
 	outcomes := map[compare.Outcome]int{}
@@ -96,11 +98,11 @@ func TestErrorRates(t *testing.T) {
 	}
 	t.Logf("of 100 comparisons with decode 5 %% slower, %d found it", found)
 	if found < 95 {
-		t.Errorf("decode that is 5 %% slower was found in %d of 100 comparisons", found)
+		t.Errorf("decoding that is 5 %% slower was found in %d of 100 comparisons", found)
 	}
 }
 
-// TestIntervalCoverage: an interval of 95 % holds the true difference about that often, also of few runs.
+// TestIntervalCoverage checks that a 95 % interval contains the true difference about that often, also with few runs.
 func TestIntervalCoverage(t *testing.T) {
 	for _, runs := range []int{3, 5, 10} {
 		rng := rand.New(rand.NewPCG(3, uint64(runs)))
@@ -151,16 +153,16 @@ func TestOutcomes(t *testing.T) {
 	tolerant := options
 	tolerant.Practical = map[string]float64{"tpot": 0.002}
 	if got := compare.Sides(side(t, "a", steady), side(t, "b", slower), tolerant); got.Outcome != compare.NoWorse {
-		t.Errorf("1 ms is said not to matter below 2 ms: %v", got.Outcome)
+		t.Errorf("1 ms is below the practical difference of 2 ms: %v", got.Outcome)
 	}
 	ungated := options
 	ungated.Gates = []string{"ttft"}
 	if got := compare.Sides(side(t, "a", steady), side(t, "b", slower), ungated); got.Outcome != compare.Unclear {
-		t.Errorf("nothing that decides was measured: %v", got.Outcome)
+		t.Errorf("no gating metric was measured: %v", got.Outcome)
 	}
 }
 
-func TestRatesGetWorseDownwards(t *testing.T) {
+func TestLowerRatesAreWorse(t *testing.T) {
 	rates := func(v float64) *report.Report {
 		r := &report.Report{SchemaVersion: report.SchemaVersion}
 		for i := range 8 {
@@ -201,13 +203,13 @@ func TestWriters(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, want := range []string{"REGRESSED: new against base", "tpot", "no verdict", "where TTFT goes", "prompt"} {
+	for _, want := range []string{"REGRESSED: new against base", "tpot", "no verdict", "TTFT components", "prompt"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("text lacks %q:\n%s", want, &text)
 		}
 	}
 	if strings.ContainsRune(text.String()+markdown.String(), 0x1b) {
-		t.Error("an escape sequence got through")
+		t.Error("an escape sequence was not removed")
 	}
 	if !strings.Contains(markdown.String(), "### llmtop: regressed") || !strings.Contains(markdown.String(), "|---|---|") {
 		t.Errorf("markdown:\n%s", &markdown)
@@ -222,7 +224,7 @@ func TestWriters(t *testing.T) {
 	t.Log("\n" + text.String())
 }
 
-// TestOddValues: no number that a document can hold upsets a comparison.
+// TestOddValues checks that any number that a document can hold is accepted.
 func TestOddValues(t *testing.T) {
 	odd := &report.Report{SchemaVersion: report.SchemaVersion}
 	for i, v := range []float64{0, -1, math.MaxFloat64, math.SmallestNonzeroFloat64, 1e-300, 1e300} {
@@ -235,18 +237,19 @@ func TestOddValues(t *testing.T) {
 	}
 }
 
-// TestSumsAreNotCompared: runs are compared request by request; a report without such says so in one line.
-func TestSumsAreNotCompared(t *testing.T) {
-	sums := &report.Report{Engine: report.Engine{Name: "vLLM"}, Reported: &report.Reported{}, Requests: []report.Request{{State: "finished"}}}
-	if _, err := compare.NewSide("a.json", sums); err == nil || !strings.Contains(err.Error(), "vLLM tells sums") || strings.Contains(err.Error(), "\n") {
-		t.Errorf("a server without single requests: %v", err)
+// TestAggregatesAreNotCompared: runs are compared request by request; a report without per-request metrics is refused
+// in one line.
+func TestAggregatesAreNotCompared(t *testing.T) {
+	sums := &report.Report{Engine: report.EngineInfo{Name: "vLLM"}, Reported: &report.Aggregates{}, Requests: []report.Request{{State: "finished"}}}
+	if _, err := compare.NewSide("a.json", sums); err == nil || !strings.Contains(err.Error(), "vLLM reports aggregate metrics only") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("a server without per-request metrics: %v", err)
 	}
-	sums.Requests[0].TPOT = number(0.01) // seen in a slot, or a probe
+	sums.Requests[0].TPOT = number(0.01) // polled from a slot, or a probe
 	if _, err := compare.NewSide("a.json", sums); err != nil {
 		t.Error(err)
 	}
 	several := &report.Report{Fleet: &report.Fleet{Replicas: make([]report.Replica, 3)}}
-	if _, err := compare.NewSide("a.json", several); err == nil || !strings.Contains(err.Error(), "of 3 engines") {
+	if _, err := compare.NewSide("a.json", several); err == nil || !strings.Contains(err.Error(), "has 3 engines") {
 		t.Errorf("several engines: %v", err)
 	}
 }

@@ -8,41 +8,41 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-// interval is a difference of logarithms with its 95 % interval.
+// interval is a difference of logarithms with its 95 % confidence interval.
 type interval struct {
 	diff, low, high float64
-	few             bool // there are too few samples for an interval
+	tooFew          bool // too few samples for an interval
 }
 
 const (
 	resamples = 2000
-	// fewestRuns is how many runs a side needs for its runs to be resampled. With fewer, their requests are, and what runs differ by
-	// among themselves is not in the interval.
-	fewestRuns = 3
-	// fewestRequests is how many requests of one prompt, or how many prompts, can be resampled.
-	fewestRequests = 5
+	// minRuns is the number of runs per side from which runs are resampled. With fewer runs, requests are resampled,
+	// and the interval does not include the variation between runs.
+	minRuns = 3
+	// minRequests is the minimum number of requests per prompt, or of prompts, for resampling.
+	minRequests = 5
 )
 
-// estimate is the difference between two sides by a bootstrap: of runs where there are enough of them, since requests of one run have more
-// in common than requests of two; or else of requests.
+// estimate computes the difference between two sides by bootstrap. It resamples runs if there are enough of them,
+// because requests of one run are correlated, otherwise requests.
 func estimate(a, b runs, o Options) interval {
 	rng := rand.New(rand.NewPCG(o.Seed, 0x6c6c6d746f70))
 	switch {
-	case min(len(a), len(b)) < fewestRuns:
+	case min(len(a), len(b)) < minRuns:
 		return byRequest(a.pooled(), b.pooled(), rng)
 	case o.Interleaved && len(a) == len(b):
-		pairs := less(b.each(), a.each())
+		pairs := subtract(b.typicalPerRun(), a.typicalPerRun())
 		return bootstrap(len(pairs)-1, len(pairs), func(pick func(int) int) float64 { return drawMean(pairs, pick) }, rng)
 	default:
-		x, y := a.each(), b.each()
+		x, y := a.typicalPerRun(), b.typicalPerRun()
 		return bootstrap(len(x)+len(y)-2, min(len(x), len(y)), func(pick func(int) int) float64 {
 			return drawMean(y, pick) - drawMean(x, pick)
 		}, rng)
 	}
 }
 
-// byRequest resamples the requests of each prompt; where prompts have too few requests for that, it resamples prompts, each of which is a
-// pair.
+// byRequest resamples the requests of each prompt. If a prompt has too few requests, it resamples prompts, each of
+// which is a pair.
 func byRequest(a, b run, rng *rand.Rand) interval {
 	keys := a.prompts()
 	fewest, total := math.MaxInt, 0
@@ -53,7 +53,7 @@ func byRequest(a, b run, rng *rand.Rand) interval {
 		pairs = append(pairs, median(b[key])-median(a[key]))
 	}
 	switch {
-	case fewest >= fewestRequests:
+	case fewest >= minRequests:
 		return bootstrap(2*total-2, total, func(pick func(int) int) float64 {
 			sum := 0.0
 			for _, key := range keys {
@@ -61,14 +61,14 @@ func byRequest(a, b run, rng *rand.Rand) interval {
 			}
 			return sum / float64(len(keys))
 		}, rng)
-	case len(keys) >= fewestRequests:
+	case len(keys) >= minRequests:
 		return bootstrap(len(pairs)-1, len(pairs), func(pick func(int) int) float64 { return drawMean(pairs, pick) }, rng)
 	}
 	diff := mean(pairs)
-	return interval{diff: diff, low: math.Inf(-1), high: math.Inf(1), few: true}
+	return interval{diff: diff, low: math.Inf(-1), high: math.Inf(1), tooFew: true}
 }
 
-// pooled puts all runs into one.
+// pooled merges all runs into one.
 func (r runs) pooled() run {
 	out := run{}
 	for _, one := range r {
@@ -79,9 +79,10 @@ func (r runs) pooled() run {
 	return out
 }
 
-// bootstrap draws a statistic from resamples and takes the 95 % interval of its percentiles. The bootstrap of n samples is too narrow by the
-// square root of (n-1)/n and takes the spread as known; both are made good by widening it about the estimate, as in Hesterberg, "What
-// Teachers Should Know About the Bootstrap", section 3.2 (2014).
+// bootstrap computes a statistic on resamples and returns the 95 % interval of its percentiles. The bootstrap of n
+// samples is too narrow by the square root of (n-1)/n and treats the spread as known; the interval is widened around
+// the estimate to correct both, as in Hesterberg, "What Teachers Should Know About the Bootstrap", section 3.2 (2014).
+// pick returns a random index below n; nil means no resampling.
 func bootstrap(freedom, n int, statistic func(pick func(int) int) float64, rng *rand.Rand) interval {
 	diff := statistic(nil)
 	draws := make([]float64, resamples)
@@ -97,7 +98,7 @@ func bootstrap(freedom, n int, statistic func(pick func(int) int) float64, rng *
 	}
 }
 
-// resample draws as many values as there are, or takes them as they are if pick is nil.
+// resample draws len(v) values with replacement, or returns v if pick is nil.
 func resample(v []float64, pick func(int) int) []float64 {
 	if pick == nil {
 		return v
@@ -109,7 +110,7 @@ func resample(v []float64, pick func(int) int) []float64 {
 	return out
 }
 
-// drawMean is the mean of a resample.
+// drawMean returns the mean of a resample of v.
 func drawMean(v []float64, pick func(int) int) float64 {
 	if pick == nil {
 		return mean(v)
@@ -121,8 +122,8 @@ func drawMean(v []float64, pick func(int) int) float64 {
 	return sum / float64(len(v))
 }
 
-// less is x - y, one by one.
-func less(x, y []float64) []float64 {
+// subtract returns x - y, element by element.
+func subtract(x, y []float64) []float64 {
 	out := make([]float64, len(x))
 	for i := range out {
 		out[i] = x[i] - y[i]
@@ -130,40 +131,41 @@ func less(x, y []float64) []float64 {
 	return out
 }
 
-// noiseFloor is what a side differs by from itself: its runs are split into two halves in every possible way, and of the differences
-// between the halves, in logarithms, the 95th percentile is taken; of the noisier side. Halves differ by the square root of 2 more than whole
-// sides do, which is taken out. It is not known of fewer than four runs.
+// noiseFloor returns the noise between runs of one side, as a difference of logarithms. It splits the runs into two
+// halves in every possible way and takes the 95th percentile of the differences between the halves, of the noisier
+// side. Halves differ by the square root of 2 more than whole sides, so it divides by that. It skips a side with fewer
+// than four runs, and returns false if both have fewer.
 func noiseFloor(a, b runs) (float64, bool) {
 	floor, ok := 0.0, false
 	for _, side := range []runs{a, b} {
 		if len(side) < 4 {
 			continue
 		}
-		diffs := halves(side.each())
+		diffs := halves(side.typicalPerRun())
 		slices.Sort(diffs)
 		floor, ok = max(floor, diffs[(len(diffs)-1)*95/100]/math.Sqrt2), true
 	}
 	return floor, ok
 }
 
-// mostSplits bounds the work: beyond so many runs, those after are left out of the noise floor.
-const mostSplits = 12
+// maxSplitRuns bounds the work of noiseFloor: further runs are ignored.
+const maxSplitRuns = 12
 
-// halves is the difference between the means of the halves of v for each way to split it.
+// halves returns the difference between the means of the halves of v for each way to split it.
 func halves(v []float64) []float64 {
-	v = v[:min(len(v), mostSplits)]
+	v = v[:min(len(v), maxSplitRuns)]
 	var out []float64
 	for chosen := range 1 << len(v) {
-		var in, out2 []float64
+		var in, rest []float64
 		for i, x := range v {
 			if chosen>>i&1 == 1 {
 				in = append(in, x)
 			} else {
-				out2 = append(out2, x)
+				rest = append(rest, x)
 			}
 		}
 		if len(in) == len(v)/2 {
-			out = append(out, math.Abs(mean(in)-mean(out2)))
+			out = append(out, math.Abs(mean(in)-mean(rest)))
 		}
 	}
 	return out

@@ -8,18 +8,19 @@ import (
 	"github.com/llmtop/llmtop/profiler/report"
 )
 
-// Metric is something that requests have and that is compared.
+// Metric is a number of a request that is compared.
 type Metric struct {
 	Name      string
 	Unit      string
 	Higher    bool    // higher is better
-	Gate      bool    // decides unless told otherwise
-	Practical float64 // a difference that does not matter, in Unit
-	of        func(*report.Request) report.Number
+	Gate      bool    // decides the outcome by default
+	Practical float64 // differences up to this do not matter, in Unit
+	value     func(*report.Request) report.Number
 }
 
-// Metrics are all that is compared, defined in docs/metrics.md. E2EL decides beside TTFT and TPOT since it alone sees what is in neither, and
-// the rates do not, since they say the same as the times. What a model load is part of is compared apart.
+// Metrics lists the compared metrics, defined in docs/metrics.md. E2EL gates besides TTFT and TPOT because it covers
+// time that neither contains. Rates do not gate because they repeat the times. Requests that include a model load are
+// compared separately.
 var Metrics = []Metric{
 	{"ttft", "s", false, true, 200e-6, warm(func(r *report.Request) report.Number { return r.TTFT })},
 	{"tpot", "s", false, true, 1e-6, func(r *report.Request) report.Number { return r.TPOT }},
@@ -31,12 +32,13 @@ var Metrics = []Metric{
 	{"cold_ttft", "s", false, false, 5e-3, coldTTFT},
 }
 
-func warm(of func(*report.Request) report.Number) func(*report.Request) report.Number {
+// warm restricts a metric to requests without a model load.
+func warm(value func(*report.Request) report.Number) func(*report.Request) report.Number {
 	return func(r *report.Request) report.Number {
 		if r.Cold {
 			return report.Number{}
 		}
-		return of(r)
+		return value(r)
 	}
 }
 
@@ -54,26 +56,27 @@ func itlTail(r *report.Request) report.Number {
 	return r.ITL.P99
 }
 
-// prompt tells requests of different prompts apart: a request is compared with those of the same prompt alone.
+// prompt identifies a prompt. A request is only compared with requests of the same prompt.
 type prompt struct {
 	label  string
 	tokens int
 }
 
-// run holds the logarithms of a metric's values in one run, by prompt. Differences of logarithms are relative differences.
+// run holds the logarithms of a metric's values in one run, by prompt. A difference of logarithms is a relative
+// difference.
 type run map[prompt][]float64
 
-// runs are those of one side.
+// runs holds the runs of one side.
 type runs []run
 
-// values are those above 0: others have no relative difference.
+// values returns the values of m by run. It skips values of 0, which have no logarithm.
 func (p *Point) values(m *Metric) runs {
 	out := make(runs, 0, len(p.Runs))
 	for _, requests := range p.Runs {
 		r := run{}
 		for i := range requests {
 			q := &requests[i]
-			if v, ok := m.of(q).Positive(); ok {
+			if v, ok := m.value(q).Positive(); ok {
 				key := prompt{q.Label, q.Prompt}
 				r[key] = append(r[key], math.Log(v))
 			}
@@ -95,7 +98,8 @@ func (r runs) count() int {
 	return n
 }
 
-// comparable are the values of both sides for the prompts that all runs share, or for all prompts as one if they share none.
+// comparable returns the values of both sides for the prompts that all runs share. If they share none, it treats all
+// prompts as one.
 func (r runs) comparable(other runs) (runs, runs) {
 	shared := map[prompt]int{}
 	for _, one := range slices.Concat(r, other) {
@@ -131,7 +135,7 @@ func (r runs) merged() runs {
 	return out
 }
 
-// prompts are the keys in an order that is always the same, which resampling needs.
+// prompts returns the keys in a fixed order, which resampling needs.
 func (r run) prompts() []prompt {
 	keys := make([]prompt, 0, len(r))
 	for key := range r {
@@ -143,21 +147,20 @@ func (r run) prompts() []prompt {
 	return keys
 }
 
-// typical is the run's value: the median of each prompt's requests, and the mean of those over prompts. Of logarithms, that is the
-// geometric mean.
+// typical returns the mean over prompts of the median over requests. For logarithms that is the geometric mean.
 func (r run) typical() float64 {
 	sum := 0.0
-	for _, key := range r.prompts() { // in order, since sums of floats depend on it
+	for _, key := range r.prompts() { // in a fixed order, because floating-point sums depend on it
 		sum += median(r[key])
 	}
 	return sum / float64(len(r))
 }
 
-// typical is the mean over runs.
-func (r runs) typical() float64 { return mean(r.each()) }
+// typical returns the mean over runs.
+func (r runs) typical() float64 { return mean(r.typicalPerRun()) }
 
-// each is the typical value of each run.
-func (r runs) each() []float64 {
+// typicalPerRun returns the typical value of each run.
+func (r runs) typicalPerRun() []float64 {
 	out := make([]float64, len(r))
 	for i, one := range r {
 		out[i] = one.typical()

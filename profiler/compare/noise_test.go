@@ -12,8 +12,8 @@ import (
 	"github.com/llmtop/llmtop/profiler/report"
 )
 
-// busy are 40 runs of 12 requests each of one and the same engine, as llmtop bench measured them one after the other on a machine with two cores while
-// about ten other programs wanted them: medians of runs range over a factor of three.
+// busy returns 40 runs of 12 requests each of one engine, measured one after the other by llmtop bench on a machine
+// with two cores under the load of about ten other programs: medians of runs range over a factor of three.
 func busy(t *testing.T) (runs []*report.Report) {
 	t.Helper()
 	file, err := os.Open("testdata/busy.csv")
@@ -44,8 +44,8 @@ func busy(t *testing.T) (runs []*report.Report) {
 	return runs
 }
 
-// TestRealNoiseIsNoRegression: ten runs against ten that took turns with them, drawn from measurements of the same engine on a machine under heavy load,
-// are seldom called worse: at most 5 of 200.
+// TestRealNoiseIsNoRegression compares ten runs with ten interleaved ones, drawn from measurements of one engine on a
+// busy machine: at most 5 of 200 comparisons may find a regression.
 func TestRealNoiseIsNoRegression(t *testing.T) {
 	all := busy(t)
 	rng := rand.New(rand.NewPCG(5, 6))
@@ -70,7 +70,7 @@ func TestRealNoiseIsNoRegression(t *testing.T) {
 	}
 }
 
-// TestRealSlowdownIsFound: what is twice as slow is found in spite of such noise.
+// TestRealSlowdownIsFound checks that a slowdown by a factor of two is found in spite of such noise.
 func TestRealSlowdownIsFound(t *testing.T) {
 	all := busy(t)
 	var a, b []*report.Report

@@ -4,24 +4,24 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
+	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/report"
 )
 
-// Side is one of the two that are compared.
+// Side is one of the two sides of a comparison.
 type Side struct {
 	Name       string
 	Points     []Point
 	Conditions []Condition
 	Parts      map[string]float64 // mean TTFT components of warm requests in s
-	Experts    [][]float64        // layer by layer, each expert's share of the picks; nil: none were counted
+	Experts    [][]float64        // each expert's share of the picks, by layer; nil: no picks
 }
 
-// Point is one point of a workload, for example a concurrency, with the runs that repeat it.
+// Point is one point of a workload, for example a concurrency, with its repeated runs.
 type Point struct {
-	Name string // "" where a report has no points
+	Name string // "" if the report has no points
 	Runs [][]report.Request
 }
 
@@ -41,29 +41,30 @@ func (s *Side) point(name string) *Point {
 	return nil
 }
 
-// Condition is something that must be the same on both sides for a comparison to be of one thing.
+// Condition is a property that must be equal on both sides for the comparison to be valid.
 type Condition struct{ Name, Value string }
 
-// Difference is a condition that is not the same.
+// Difference is a condition that differs.
 type Difference struct {
 	Name string `json:"name"`
 	Base string `json:"base"`
 	New  string `json:"new"`
 }
 
-// NewSide makes a side of reports, each of which is a run, or several if a benchmark made it. All must be of the same conditions.
+// NewSide builds a side from reports. Each report is one run, or several if a benchmark wrote it. All must have the
+// same conditions.
 func NewSide(name string, reports ...*report.Report) (*Side, error) {
 	s := &Side{Name: name, Parts: map[string]float64{}}
 	parts, counts := map[string]int{}, [][]float64(nil)
 	for i, r := range reports {
-		if err := measured(r); err != nil {
+		if err := requirePerRequest(r); err != nil {
 			return nil, fmt.Errorf("compare %s: %w", name, err)
 		}
 		conditions := conditionsOf(r)
 		if i == 0 {
 			s.Conditions = conditions
-		} else if d := (&Side{Conditions: conditions}).differs(s); len(d) > 0 {
-			return nil, fmt.Errorf("compare %s: its reports differ in %s (%s, %s)", name, d[0].Name, d[0].New, d[0].Base)
+		} else if d := (&Side{Conditions: conditions}).differencesFrom(s); len(d) > 0 {
+			return nil, fmt.Errorf("compare %s: reports of one side differ in %s (%s, %s)", name, clean.Name(d[0].Name), clean.Name(d[0].New), clean.Name(d[0].Base))
 		}
 		s.addRuns(r)
 		for _, q := range r.Finished() {
@@ -84,18 +85,18 @@ func NewSide(name string, reports ...*report.Report) (*Side, error) {
 	return s, nil
 }
 
-// measured refuses what holds no single requests, by which runs are compared.
-func measured(r *report.Report) error {
+// requirePerRequest returns an error for a report without per-request metrics, which the comparison needs.
+func requirePerRequest(r *report.Report) error {
 	switch {
 	case r.Fleet != nil:
-		return fmt.Errorf("it is of %d engines; for the report of one: llmtop report --engine NAME --json FILE", len(r.Fleet.Replicas))
+		return fmt.Errorf("the report has %d engines: write a report of one with llmtop report --engine NAME --json FILE", len(r.Fleet.Replicas))
 	case r.Reported != nil && !slices.ContainsFunc(r.Finished(), func(q report.Request) bool { return q.TTFT.OK() || q.TPOT.OK() || q.E2EL.OK() }):
-		return fmt.Errorf("%s tells sums and no single requests, which are what is compared: measure it with llmtop bench, or through llmtop proxy", r.Engine.Name)
+		return fmt.Errorf("%s reports aggregate metrics only, and the comparison needs per-request metrics: measure it with llmtop bench or through llmtop proxy", clean.Name(r.Engine.Name))
 	}
 	return nil
 }
 
-// addRuns adds the runs of a report: those of its benchmark, or else the whole.
+// addRuns adds the runs of a report: those of its benchmark, or the whole report as one run.
 func (s *Side) addRuns(r *report.Report) {
 	if r.Bench == nil {
 		s.add("", r.Finished())
@@ -127,8 +128,8 @@ func (s *Side) add(name string, run []report.Request) {
 	p.Runs = append(p.Runs, run)
 }
 
-// conditionsOf lists what a run depends on beside the engine's code: model, machine, and settings but for those that only say what is shown
-// and written.
+// conditionsOf lists what affects a run besides the engine's code: model, machine and settings. It skips settings that
+// only affect display and output.
 func conditionsOf(r *report.Report) []Condition {
 	var out []Condition
 	add := func(name, value string) { out = append(out, Condition{name, value}) }
@@ -143,15 +144,15 @@ func conditionsOf(r *report.Report) []Condition {
 	add("engine", r.Engine.Name)
 	add("device", r.Engine.Device)
 	for _, name := range slices.Sorted(maps.Keys(r.Configuration)) {
-		if !shown[name] {
+		if !ignoredSettings[name] {
 			add("--"+name, r.Configuration[name])
 		}
 	}
 	return out
 }
 
-// shown are the settings that concern what is shown, or where a report comes from.
-var shown = map[string]bool{"theme": true, "ascii": true, "no-mouse": true, "fps": true, "replay": true, "attach": true, "ttft-target": true}
+// ignoredSettings are settings that affect only the display or name the source of a report.
+var ignoredSettings = map[string]bool{"theme": true, "ascii": true, "no-mouse": true, "fps": true, "replay": true, "attach": true, "ttft-target": true}
 
 func value(s *string) string {
 	if s == nil {
@@ -160,13 +161,17 @@ func value(s *string) string {
 	return *s
 }
 
-// differences lists the conditions in which two sides differ.
+// differences lists the conditions that differ between two sides.
 func differences(base, next *Side) []Difference {
 	out := []Difference{}
-	return append(out, next.differs(base)...)
+	return append(out, next.differencesFrom(base)...)
 }
 
-func (s *Side) differs(base *Side) []Difference {
+// notRecorded is the value of a condition that a side does not have.
+const notRecorded = "not recorded"
+
+// differencesFrom lists the conditions of s that differ from those of base.
+func (s *Side) differencesFrom(base *Side) []Difference {
 	var out []Difference
 	find := func(in []Condition, name string) string {
 		for _, c := range in {
@@ -174,7 +179,7 @@ func (s *Side) differs(base *Side) []Difference {
 				return c.Value
 			}
 		}
-		return "not told"
+		return notRecorded
 	}
 	for _, c := range base.Conditions {
 		if v := find(s.Conditions, c.Name); v != c.Value {
@@ -182,7 +187,7 @@ func (s *Side) differs(base *Side) []Difference {
 		}
 	}
 	for _, c := range s.Conditions {
-		if v := find(base.Conditions, c.Name); v == "not told" {
+		if v := find(base.Conditions, c.Name); v == notRecorded {
 			out = append(out, Difference{c.Name, v, c.Value})
 		}
 	}
@@ -190,7 +195,7 @@ func (s *Side) differs(base *Side) []Difference {
 }
 
 func (d Difference) String() string {
-	return strings.Join([]string{d.Name, ": ", d.Base, " against ", d.New}, "")
+	return clean.Name(d.Name) + ": " + clean.Name(d.Base) + " against " + clean.Name(d.New)
 }
 
 func addCounts(sum [][]float64, x *report.Experts) [][]float64 {

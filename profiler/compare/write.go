@@ -13,15 +13,14 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-// WriteJSON writes the result as one document. An interval that has no end is null.
+// WriteJSON writes the result as one document.
 func (r *Result) WriteJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
+	e := clean.NewEncoder(w)
 	e.SetIndent("", "  ")
 	return e.Encode(r)
 }
 
-// MarshalJSON writes null for what is not known: an interval without an end, a noise floor of too few runs.
+// MarshalJSON writes null for unknown values: an unbounded interval, a noise floor with too few runs.
 func (r Row) MarshalJSON() ([]byte, error) {
 	type plain Row
 	return json.Marshal(struct {
@@ -33,7 +32,7 @@ func (r Row) MarshalJSON() ([]byte, error) {
 }
 
 func finite(v float64) *float64 {
-	if math.IsInf(v, 0) || v == -1 { // -1 is the exponential of an interval that has no end
+	if math.IsInf(v, 0) || v == -1 { // -1: lower end of an unbounded interval
 		return nil
 	}
 	return &v
@@ -46,9 +45,9 @@ func positive(v float64) *float64 {
 	return &v
 }
 
-// table is the rows as cells: what people see, as text and as Markdown.
+// table returns the rows as cells, for text and Markdown.
 func (r *Result) table() [][]string {
-	cells := [][]string{{"point", "metric", "base", "new", "change", "95 % interval", "noise", "matters", "samples", "outcome"}}
+	cells := [][]string{{"point", "metric", "base", "new", "change", "95 % interval", "noise", "threshold", "samples", "outcome"}}
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		outcome := row.Outcome.String()
@@ -56,7 +55,7 @@ func (r *Result) table() [][]string {
 			outcome = "(" + outcome + ")"
 		}
 		cells = append(cells, []string{
-			row.Point, row.Metric, row.quantity(row.Base), row.quantity(row.New), change(row.Change), row.interval(),
+			row.Point, row.Metric, row.Format(row.Base), row.Format(row.New), change(row.Change), row.interval(),
 			row.noise(), change(row.Threshold)[1:], row.samples(), outcome,
 		})
 	}
@@ -68,19 +67,20 @@ func (r *Result) table() [][]string {
 	return cells
 }
 
-func (r *Row) quantity(v float64) string {
+// Format formats a value in the unit of the row's metric.
+func (r *Row) Format(v float64) string {
 	if r.Unit == "s" {
 		return metric.Seconds(v)
 	}
-	return metric.Rate(v) + "/s"
+	return metric.PerSecond(v)
 }
 
-// change is a relative difference in per cent with its sign.
+// change formats a relative difference in per cent with its sign.
 func change(v float64) string {
 	if math.IsInf(v, 0) {
 		return "none"
 	}
-	return fmt.Sprintf("%+.1f %%", 100*v)
+	return metric.PercentChange(v)
 }
 
 func (r *Row) interval() string {
@@ -92,7 +92,7 @@ func (r *Row) interval() string {
 
 func (r *Row) noise() string {
 	if r.Noise < 0 {
-		return "not known"
+		return "unknown"
 	}
 	return fmt.Sprintf("%.1f %%", 100*r.Noise)
 }
@@ -104,16 +104,19 @@ func (r *Row) samples() string {
 	return fmt.Sprintf("%d+%d", r.BaseN, r.NewN)
 }
 
-// WriteText writes the result for people.
+// WriteText writes the result as text.
 func (r *Result) WriteText(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s against %s\n", strings.ToUpper(r.Outcome.String()), r.New, r.Base)
+	fmt.Fprintf(&b, "%s: %s against %s\n", strings.ToUpper(r.Outcome.String()), clean.Line(r.New), clean.Line(r.Base))
 	for _, d := range r.Differences {
-		fmt.Fprintf(&b, "not the same: %s\n", d)
+		fmt.Fprintf(&b, "different conditions: %s\n", clean.Line(d.String()))
 	}
 	b.WriteByte('\n')
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, cells := range r.table() {
+		for i, cell := range cells {
+			cells[i] = clean.Line(cell)
+		}
 		fmt.Fprintln(t, strings.Join(cells, "\t"))
 	}
 	if err := t.Flush(); err != nil {
@@ -122,13 +125,13 @@ func (r *Result) WriteText(w io.Writer) error {
 	r.writeParts(&b)
 	r.writeDrift(&b)
 	for _, note := range r.notes() {
-		fmt.Fprintf(&b, "\n%s\n", note)
+		fmt.Fprintf(&b, "\n%s\n", clean.Line(note))
 	}
-	_, err := io.WriteString(w, clean.Printable(b.String()))
+	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// barWidth is the length of the longer bar of the longest TTFT component, in cells.
+// barWidth is the width in cells of the longest bar of the TTFT components.
 const barWidth = 32
 
 func (r *Result) writeParts(b *strings.Builder) {
@@ -139,10 +142,10 @@ func (r *Result) writeParts(b *strings.Builder) {
 	if longest <= 0 {
 		return
 	}
-	fmt.Fprintf(b, "\nwhere TTFT goes, mean of all requests\n")
+	fmt.Fprintf(b, "\nTTFT components, mean of warm requests\n")
 	for _, p := range r.Parts {
 		for i, v := range []float64{p.Base, p.New} {
-			name, side := p.Name, "base"
+			name, side := clean.Line(p.Name), "base"
 			if i == 1 {
 				name, side = "", "new"
 			}
@@ -161,25 +164,25 @@ func (r *Result) writeDrift(b *strings.Builder) {
 		}
 		return 1
 	})
-	fmt.Fprintf(b, "\nrouting: at most %.1f %% of a layer's picks go elsewhere (layer %d; most at expert %d, %+.1f points)\n",
+	fmt.Fprintf(b, "\nrouting drift: at most %.1f %% of a layer's picks (layer %d; largest change: expert %d, %+.1f points)\n",
 		100*most.Drift, most.Layer, most.Expert, 100*most.Change)
 }
 
-// notes end the text with what a reader has to know to trust it.
+// notes returns warnings about the comparison.
 func (r *Result) notes() []string {
 	out := slices.Clone(r.Notes)
-	if slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Gate && row.Runs < fewestRuns }) {
-		out = append(out, "One or two runs cannot tell what differs from run to run. Give several reports a side to know: a1.json,a2.json,a3.json.")
+	if slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Gate && row.Runs < minRuns }) {
+		out = append(out, "With one or two runs per side, variation between runs is unknown. Give several reports per side: a1.json,a2.json,a3.json.")
 	}
 	return out
 }
 
-// WriteMarkdown writes the result as a comment to a change.
+// WriteMarkdown writes the result as a comment for a pull request.
 func (r *Result) WriteMarkdown(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### llmtop: %s\n\n`%s` against `%s`.\n\n", r.Outcome, clean.Code(r.New), clean.Code(r.Base))
 	for _, d := range r.Differences {
-		fmt.Fprintf(&b, "- not the same: %s\n", clean.Markdown(d.String()))
+		fmt.Fprintf(&b, "- different conditions: %s\n", clean.Markdown(d.String()))
 	}
 	if len(r.Differences) > 0 {
 		b.WriteByte('\n')

@@ -2,8 +2,8 @@ package compat
 
 import "math"
 
-// aiperf follows aiperf/metrics/types: what counts is every message with text; what it calls inter token latency is a request's mean, and its
-// benchmark lasts from the first request to the last message with text.
+// aiperf follows aiperf/metrics/types. Every message with text counts. Its inter token latency is the mean of a
+// request, and its benchmark lasts from the first request to the last message with text.
 func aiperf(runs []Run) []Row {
 	var v struct{ ttft, ttst, ttfo, latency, itl, user, prefill, osl, isl []float64 }
 	var duration, tokens float64
@@ -11,7 +11,7 @@ func aiperf(runs []Run) []Row {
 		from, to := math.Inf(1), math.Inf(-1)
 		for i := range r.Streams {
 			st := &r.Streams[i]
-			first, second, output, last, n := contents(st)
+			first, second, output, last, n := contentTimes(st)
 			if st.Failed || n == 0 {
 				continue
 			}
@@ -39,24 +39,24 @@ func aiperf(runs []Run) []Row {
 		}
 		duration += max(to-from, 0)
 	}
-	rows := columns(nil, "Time to First Token (ms)", "ttft_s", v.ttft, 1000)
-	rows = columns(rows, "Time to Second Token (ms)", "", v.ttst, 1000)
-	rows = columns(rows, "Time to First Output Token (ms)", "", v.ttfo, 1000)
-	rows = columns(rows, "Request Latency (ms)", "e2el_s", v.latency, 1000)
-	rows = columns(rows, "Inter Token Latency (ms)", "tpot_s", v.itl, 1000)
-	rows = columns(rows, "Output Token Throughput Per User (tokens/sec/user)", "decode_tokens_per_s", v.user, 1)
-	rows = columns(rows, "Prefill Throughput Per User (tokens/sec/user)", "", v.prefill, 1)
-	rows = columns(rows, "Output Sequence Length (tokens)", "", v.osl, 1)
-	rows = columns(rows, "Input Sequence Length (tokens)", "", v.isl, 1)
+	rows := statisticRows(nil, "Time to First Token (ms)", "ttft_s", v.ttft, 1000)
+	rows = statisticRows(rows, "Time to Second Token (ms)", "", v.ttst, 1000)
+	rows = statisticRows(rows, "Time to First Output Token (ms)", "", v.ttfo, 1000)
+	rows = statisticRows(rows, "Request Latency (ms)", "e2el_s", v.latency, 1000)
+	rows = statisticRows(rows, "Inter Token Latency (ms)", "tpot_s", v.itl, 1000)
+	rows = statisticRows(rows, "Output Token Throughput Per User (tokens/sec/user)", "decode_tokens_per_s", v.user, 1)
+	rows = statisticRows(rows, "Prefill Throughput Per User (tokens/sec/user)", "", v.prefill, 1)
+	rows = statisticRows(rows, "Output Sequence Length (tokens)", "", v.osl, 1)
+	rows = statisticRows(rows, "Input Sequence Length (tokens)", "", v.isl, 1)
 	return append(rows,
-		Row{"Output Token Throughput (tokens/sec)", over(tokens, duration), Of{"output_tokens_per_s", "mean", 1}},
-		Row{"Request Throughput (requests/sec)", over(float64(len(v.latency)), duration), Of{"finished_requests_per_s", "mean", 1}},
+		Row{"Output Token Throughput (tokens/sec)", perSecond(tokens, duration), Counterpart{"output_tokens_per_s", "mean", 1}},
+		Row{"Request Throughput (requests/sec)", perSecond(float64(len(v.latency)), duration), Counterpart{"finished_requests_per_s", "mean", 1}},
 		Row{Name: "Request Count (requests)", Value: float64(len(v.latency))})
 }
 
-// contents finds the moments of the first, the second and the last message with text, and of the first with text that is no reasoning: NaN if
-// there is none. n is how many hold text.
-func contents(st *Stream) (first, second, output, last float64, n int) {
+// contentTimes returns the times of the first, second and last message with text, and of the first with text other than
+// reasoning (NaN if absent). n is the number of messages with text.
+func contentTimes(st *Stream) (first, second, output, last float64, n int) {
 	output = math.NaN()
 	for i := range st.Messages {
 		m := &st.Messages[i]
@@ -77,23 +77,23 @@ func contents(st *Stream) (first, second, output, last float64, n int) {
 	return first, second, output, last, n
 }
 
-// columns adds the columns of AIPerf's table as rows; nothing where there are no values.
-func columns(rows []Row, name, metric string, v []float64, scale float64) []Row {
+// statisticRows adds the columns of AIPerf's table as rows, none if there are no values.
+func statisticRows(rows []Row, name, metric string, v []float64, scale float64) []Row {
 	if len(v) == 0 {
 		return rows
 	}
-	of := func(statistic string) Of {
+	counterpart := func(statistic string) Counterpart {
 		if metric == "" {
-			return Of{}
+			return Counterpart{}
 		}
-		return Of{metric, statistic, scale}
+		return Counterpart{metric, statistic, scale}
 	}
 	return append(rows,
-		Row{name + " avg", mean(v) * scale, of("mean")},
-		Row{name + " min", percentile(v, 0) * scale, of("min")},
-		Row{name + " max", percentile(v, 100) * scale, of("max")},
-		Row{name + " p99", percentile(v, 99) * scale, of("p99")},
-		Row{name + " p90", percentile(v, 90) * scale, of("p90")},
-		Row{name + " p50", percentile(v, 50) * scale, of("p50")},
-		Row{name + " std", deviation(v) * scale, of("stddev")})
+		Row{name + " avg", mean(v) * scale, counterpart("mean")},
+		Row{name + " min", percentile(v, 0) * scale, counterpart("min")},
+		Row{name + " max", percentile(v, 100) * scale, counterpart("max")},
+		Row{name + " p99", percentile(v, 99) * scale, counterpart("p99")},
+		Row{name + " p90", percentile(v, 90) * scale, counterpart("p90")},
+		Row{name + " p50", percentile(v, 50) * scale, counterpart("p50")},
+		Row{name + " std", deviation(v) * scale, counterpart("stddev")})
 }

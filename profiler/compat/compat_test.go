@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// chat is the answer of a chat that was recorded: role at 0.1 s, reasoning at 0.2, text at 0.3 and (two tokens) 0.5, an empty last message with the
-// reason at 0.6, the usage at 0.65, the mark of the end at 0.7. 4 tokens were generated.
+// chat is a recorded chat response: role at 0.1 s, reasoning at 0.2, text at 0.3 and (two tokens) 0.5, an empty last
+// message with the reason at 0.6, the usage at 0.65, the end mark at 0.7. It generated 4 tokens.
 func chat(began float64) Stream {
 	at := func(t float64, m Message) Message {
 		m.At = began + t
@@ -26,7 +26,8 @@ func chat(began float64) Stream {
 	}
 }
 
-// completion is one without a role: text at 0.4 and 1.0 s, an empty last message at 1.2, the usage at 1.3. 3 tokens were generated.
+// completion is a response without a role: text at 0.4 and 1.0 s, an empty last message at 1.2, the usage at 1.3. It
+// generated 3 tokens.
 func completion(began float64) Stream {
 	return Stream{
 		Began: began, Prompt: 20, Generated: 3,
@@ -40,13 +41,13 @@ func completion(began float64) Stream {
 	}
 }
 
-// expect compares rows with values worked out by hand.
+// expect compares rows with values computed by hand.
 func expect(t *testing.T, rows []Row, want map[string]float64) {
 	t.Helper()
 	got := map[string]float64{}
 	for _, r := range rows {
 		if _, twice := got[r.Name]; twice {
-			t.Errorf("%s is there twice", r.Name)
+			t.Errorf("%s appears twice", r.Name)
 		}
 		got[r.Name] = r.Value
 	}
@@ -57,7 +58,8 @@ func expect(t *testing.T, rows []Row, want map[string]float64) {
 	}
 }
 
-// TestVLLMChat: the role begins the text, the empty last message ends it, and the latency goes on to the usage.
+// TestVLLMChat checks that the role starts the text, the empty last message ends it, and the latency includes the
+// usage.
 func TestVLLMChat(t *testing.T) {
 	expect(t, vllm([]Run{{Streams: []Stream{chat(5)}, Duration: 2}}), map[string]float64{
 		"Successful requests": 1, "Failed requests": 0, "Benchmark duration (s)": 2, "Total input tokens": 10, "Total generated tokens": 4,
@@ -71,7 +73,8 @@ func TestVLLMChat(t *testing.T) {
 	})
 }
 
-// TestVLLMChatCountsFromAnyMessage: a message without choices in the middle of a chat moves the clock from which the next gap counts.
+// TestVLLMChatCountsFromAnyMessage checks that a message without choices in the middle of a chat restarts the clock of
+// the next gap.
 func TestVLLMChatCountsFromAnyMessage(t *testing.T) {
 	st := Stream{Chat: true, Generated: 2, Messages: []Message{
 		{At: 1, Choices: true, Output: true}, {At: 1.6}, {At: 2, Choices: true, Output: true},
@@ -81,7 +84,8 @@ func TestVLLMChatCountsFromAnyMessage(t *testing.T) {
 	expect(t, vllm([]Run{{Streams: []Stream{st}, Duration: 2}}), map[string]float64{"Mean ITL (ms)": 1000})
 }
 
-// TestVLLMCompletion: the latency ends with the last message with choices, and a request of one token has no TPOT.
+// TestVLLMCompletion checks that the latency ends with the last message with choices, and that a request of one token
+// has no TPOT.
 func TestVLLMCompletion(t *testing.T) {
 	one := completion(1)
 	one.Generated = 1
@@ -94,7 +98,7 @@ func TestVLLMCompletion(t *testing.T) {
 	})
 }
 
-// TestSGLang: what counts is text, and the latency goes on to the mark of the end.
+// TestSGLang checks that only text counts and that the latency includes the end mark.
 func TestSGLang(t *testing.T) {
 	expect(t, sglang([]Run{{Streams: []Stream{chat(0)}, Duration: 1}, {Streams: []Stream{completion(0)}, Duration: 3}}), map[string]float64{
 		"Successful requests": 2, "Benchmark duration (s)": 4, "Input token throughput (tok/s)": 7.5, "Output token throughput (tok/s)": 7.0 / 4,
@@ -106,8 +110,8 @@ func TestSGLang(t *testing.T) {
 	})
 }
 
-// TestAIPerf: reasoning counts for the first token and not for the first output; the latency ends with the last text; its ITL is the mean of a
-// request; it measures from the first request to the last text.
+// TestAIPerf checks that reasoning counts for the first token but not for the first output, that the latency ends with
+// the last text, that ITL is the mean of a request, and that the duration runs from the first request to the last text.
 func TestAIPerf(t *testing.T) {
 	expect(t, aiperf([]Run{{Streams: []Stream{chat(1), completion(2), {Failed: true}}, Duration: 9}}), map[string]float64{
 		"Time to First Token (ms) avg": 300, "Time to First Token (ms) std": 100, "Time to First Token (ms) p90": 380,
@@ -123,8 +127,8 @@ func TestAIPerf(t *testing.T) {
 	})
 }
 
-// TestNothing: no streams make zeros, as in the tools, and no row that is no number.
-func TestNothing(t *testing.T) {
+// TestNoStreams checks that the result is zeros, as in the tools, and no NaN.
+func TestNoStreams(t *testing.T) {
 	for _, tool := range Tools() {
 		for _, runs := range [][]Run{nil, {{}}, {{Streams: []Stream{{Failed: true}, {}}}}} {
 			for _, r := range tool.Rows(runs) {

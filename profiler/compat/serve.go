@@ -2,7 +2,7 @@ package compat
 
 import "math"
 
-// outcome is what the benchmarks of vLLM and SGLang make of one stream. Times are in s.
+// outcome is one stream as the benchmarks of vLLM and SGLang evaluate it. Times are in s.
 type outcome struct {
 	ok             bool
 	start          float64
@@ -12,8 +12,8 @@ type outcome struct {
 	begun          bool
 }
 
-// served sums up runs as calculate_metrics of either tool does.
-type served struct {
+// totals sums up runs as calculate_metrics of both tools does.
+type totals struct {
 	ok, failed          int
 	prompt, tokens      int
 	duration            float64
@@ -22,13 +22,13 @@ type served struct {
 	peakRate, peakCount float64
 }
 
-// serve sums up what outcome makes of each stream.
-func serve(runs []Run, of func(*Stream) outcome) (s served) {
+// sumStreams evaluates each stream and sums up the outcomes.
+func sumStreams(runs []Run, evaluate func(*Stream) outcome) (s totals) {
 	for _, r := range runs {
 		var good []outcome
 		s.duration += r.Duration
 		for i := range r.Streams {
-			o := of(&r.Streams[i])
+			o := evaluate(&r.Streams[i])
 			if !o.ok {
 				s.failed++
 				continue
@@ -47,7 +47,8 @@ func serve(runs []Run, of func(*Stream) outcome) (s served) {
 	return s
 }
 
-// peaks counts messages, which the tools call tokens, and requests in buckets of a second from the first request on.
+// peaks returns the largest number of messages, which the tools call tokens, and of open requests per second, counted
+// from the first request.
 func peaks(outcomes []outcome) (rate, count float64) {
 	if len(outcomes) == 0 {
 		return 0, 0
@@ -56,7 +57,7 @@ func peaks(outcomes []outcome) (rate, count float64) {
 	for i := range outcomes {
 		from, to = min(from, outcomes[i].start), max(to, outcomes[i].start+outcomes[i].latency)
 	}
-	n := int(min(math.Ceil(to-from), mostSeconds)) + 1
+	n := int(min(math.Ceil(to-from), maxSeconds)) + 1
 	messages, open := make([]float64, n), make([]float64, n)
 	for i := range outcomes {
 		o := &outcomes[i]
@@ -76,23 +77,23 @@ func peaks(outcomes []outcome) (rate, count float64) {
 	return rate, count
 }
 
-// mostSeconds bounds the buckets, for streams whose moments make no sense.
-const mostSeconds = 1 << 20
+// maxSeconds bounds the number of buckets against malformed times.
+const maxSeconds = 1 << 20
 
-// bucket is the second that a moment lies in, within n of them.
+// bucket returns the second of a time, limited to n seconds.
 func bucket(at float64, n int) int { return int(min(max(at, 0), float64(n-1))) }
 
-// inMS is a distribution of the report in ms.
-func inMS(metric, statistic string) Of { return Of{metric, statistic, 1000} }
+// counterpartMS names a distribution of the report, converted to ms.
+func counterpartMS(metric, statistic string) Counterpart { return Counterpart{metric, statistic, 1000} }
 
-// family adds the statistics of one kind of latency, named as the tools name them.
-func family(rows []Row, name, metric string, v []float64, percents ...float64) []Row {
+// latencyRows adds the statistics of a latency under the names that the tools use.
+func latencyRows(rows []Row, name, metric string, v []float64, percents ...float64) []Row {
 	rows = append(rows,
-		Row{"Mean " + name + " (ms)", mean(v) * 1000, inMS(metric, "mean")},
-		Row{"Median " + name + " (ms)", percentile(v, 50) * 1000, inMS(metric, "p50")})
+		Row{"Mean " + name + " (ms)", mean(v) * 1000, counterpartMS(metric, "mean")},
+		Row{"Median " + name + " (ms)", percentile(v, 50) * 1000, counterpartMS(metric, "p50")})
 	for _, p := range percents {
 		label, statistic := percentName(p)
-		rows = append(rows, Row{label + " " + name + " (ms)", percentile(v, p) * 1000, inMS(metric, statistic)})
+		rows = append(rows, Row{label + " " + name + " (ms)", percentile(v, p) * 1000, counterpartMS(metric, statistic)})
 	}
 	return rows
 }
@@ -107,10 +108,11 @@ func percentName(p float64) (label, statistic string) {
 	return "P99", "p99"
 }
 
-// vllm follows vllm/benchmarks/lib/endpoint_request_func.py and vllm/benchmarks/serve.py: what counts is every message with choices, those
-// without text included. In a chat, time also goes on with messages without choices, so that the latency ends with the one that holds the usage.
+// vllm follows vllm/benchmarks/lib/endpoint_request_func.py and vllm/benchmarks/serve.py. Every message with choices
+// counts, even without text. In a chat, messages without choices advance the clock too, so the latency ends with the
+// message that holds the usage.
 func vllm(runs []Run) []Row {
-	s := serve(runs, func(st *Stream) outcome {
+	s := sumStreams(runs, func(st *Stream) outcome {
 		o := outcome{start: st.Began, prompt: st.Prompt, tokens: st.Generated}
 		recent := st.Began
 		for _, m := range st.Messages {
@@ -137,22 +139,22 @@ func vllm(runs []Run) []Row {
 		{Name: "Benchmark duration (s)", Value: s.duration},
 		{Name: "Total input tokens", Value: float64(s.prompt)},
 		{Name: "Total generated tokens", Value: tokens},
-		{"Request throughput (req/s)", over(float64(s.ok), s.duration), Of{"finished_requests_per_s", "mean", 1}},
-		{"Output token throughput (tok/s)", over(tokens, s.duration), Of{"output_tokens_per_s", "mean", 1}},
+		{"Request throughput (req/s)", perSecond(float64(s.ok), s.duration), Counterpart{"finished_requests_per_s", "mean", 1}},
+		{"Output token throughput (tok/s)", perSecond(tokens, s.duration), Counterpart{"output_tokens_per_s", "mean", 1}},
 		{Name: "Peak output token throughput (tok/s)", Value: s.peakRate},
 		{Name: "Peak concurrent requests", Value: s.peakCount},
-		{"Total Token throughput (tok/s)", over(all, s.duration), Of{"total_tokens_per_s", "mean", 1}},
+		{"Total Token throughput (tok/s)", perSecond(all, s.duration), Counterpart{"total_tokens_per_s", "mean", 1}},
 	}
-	rows = family(rows, "TTFT", "ttft_s", s.ttft, 99)
-	rows = family(rows, "TPOT", "tpot_s", s.tpot, 99)
-	rows = family(rows, "ITL", "itl_s", s.itl, 99)
-	return family(rows, "E2EL", "e2el_s", s.latency, 99)
+	rows = latencyRows(rows, "TTFT", "ttft_s", s.ttft, 99)
+	rows = latencyRows(rows, "TPOT", "tpot_s", s.tpot, 99)
+	rows = latencyRows(rows, "ITL", "itl_s", s.itl, 99)
+	return latencyRows(rows, "E2EL", "e2el_s", s.latency, 99)
 }
 
-// sglang follows sglang/benchmark/serving.py for the interfaces of OpenAI: what counts is every message with text, and the latency ends with the
-// last message, that which marks the end included.
+// sglang follows sglang/benchmark/serving.py for the OpenAI interfaces. Every message with text counts, and the latency
+// ends with the last message, the end mark included.
 func sglang(runs []Run) []Row {
-	s := serve(runs, func(st *Stream) outcome {
+	s := sumStreams(runs, func(st *Stream) outcome {
 		o := outcome{ok: !st.Failed, start: st.Began, prompt: st.Prompt, tokens: st.Generated}
 		recent := st.Began
 		for _, m := range st.Messages {
@@ -175,17 +177,17 @@ func sglang(runs []Run) []Row {
 		{Name: "Benchmark duration (s)", Value: s.duration},
 		{Name: "Total input tokens", Value: float64(s.prompt)},
 		{Name: "Total generated tokens", Value: tokens},
-		{"Request throughput (req/s)", over(float64(s.ok), s.duration), Of{"finished_requests_per_s", "mean", 1}},
-		{Name: "Input token throughput (tok/s)", Value: over(float64(s.prompt), s.duration)},
-		{"Output token throughput (tok/s)", over(tokens, s.duration), Of{"output_tokens_per_s", "mean", 1}},
+		{"Request throughput (req/s)", perSecond(float64(s.ok), s.duration), Counterpart{"finished_requests_per_s", "mean", 1}},
+		{Name: "Input token throughput (tok/s)", Value: perSecond(float64(s.prompt), s.duration)},
+		{"Output token throughput (tok/s)", perSecond(tokens, s.duration), Counterpart{"output_tokens_per_s", "mean", 1}},
 		{Name: "Peak output token throughput (tok/s)", Value: s.peakRate},
 		{Name: "Peak concurrent requests", Value: s.peakCount},
-		{"Total token throughput (tok/s)", over(all, s.duration), Of{"total_tokens_per_s", "mean", 1}},
-		{Name: "Concurrency", Value: over(mean(s.latency)*float64(s.ok), s.duration)},
+		{"Total token throughput (tok/s)", perSecond(all, s.duration), Counterpart{"total_tokens_per_s", "mean", 1}},
+		{Name: "Concurrency", Value: perSecond(mean(s.latency)*float64(s.ok), s.duration)},
 	}
-	rows = family(rows, "E2E Latency", "e2el_s", s.latency, 90, 99)
-	rows = family(rows, "TTFT", "ttft_s", s.ttft, 99)
-	rows = family(rows, "TPOT", "tpot_s", s.tpot, 99)
-	rows = family(rows, "ITL", "itl_s", s.itl, 95, 99)
-	return append(rows, Row{"Max ITL (ms)", percentile(s.itl, 100) * 1000, inMS("itl_s", "max")})
+	rows = latencyRows(rows, "E2E Latency", "e2el_s", s.latency, 90, 99)
+	rows = latencyRows(rows, "TTFT", "ttft_s", s.ttft, 99)
+	rows = latencyRows(rows, "TPOT", "tpot_s", s.tpot, 99)
+	rows = latencyRows(rows, "ITL", "itl_s", s.itl, 95, 99)
+	return append(rows, Row{"Max ITL (ms)", percentile(s.itl, 100) * 1000, counterpartMS("itl_s", "max")})
 }

@@ -1,5 +1,5 @@
-// Package compat computes the numbers of other benchmarks by their own definitions from how answers came, so that they can be set beside those
-// of this program. The definitions were read in the sources that are named at each tool.
+// Package compat computes the metrics of other benchmarks from response streams by their own definitions, to compare
+// them with those of llmtop. The definitions come from the sources named at each tool.
 package compat
 
 import (
@@ -8,23 +8,23 @@ import (
 	"strings"
 )
 
-// Stream is how the answer to one request came. Times are in s on one clock.
+// Stream is the response stream of one request. Times are in s on one clock.
 type Stream struct {
-	Began     float64   // before a connection was looked for: where the tools begin to count
-	Chat      bool      // it came from a chat interface
-	Messages  []Message // in order, comments left out
+	Began     float64   // before connecting, where the tools start their clock
+	Chat      bool      // sent to a chat interface
+	Messages  []Message // in order, without comments
 	Prompt    int       // tokens
 	Generated int       // tokens
 	Failed    bool
 }
 
-// Message is one message of an answer.
+// Message is one message of a response stream.
 type Message struct {
 	At        float64
-	Choices   bool // it has choices, with or without text
-	Output    bool // it holds text that is no reasoning
+	Choices   bool // has choices, with or without text
+	Output    bool // has text other than reasoning
 	Reasoning bool
-	Done      bool // it is the mark of the end
+	Done      bool // end mark
 }
 
 // text reports whether the message holds any text.
@@ -36,28 +36,28 @@ type Run struct {
 	Duration float64 // s, from the first request to the end of the last
 }
 
-// Row is one number in a tool's own words.
+// Row is one metric under a tool's own name.
 type Row struct {
-	Name  string
-	Value float64
-	Of    Of // which number of this program is the nearest
+	Name        string
+	Value       float64
+	Counterpart Counterpart // closest metric of llmtop
 }
 
-// Of names a number of this program: a distribution over requests, tokens or runs by its name in the report, which statistic of it, and what it
-// is to be multiplied by. The zero value is none.
-type Of struct {
+// Counterpart names the closest metric of llmtop: a distribution over requests, tokens or runs by its name in the
+// report, its statistic, and the factor to convert it. The zero value means no counterpart.
+type Counterpart struct {
 	Metric, Statistic string
 	Scale             float64
 }
 
-// Tool is another benchmark.
+// Tool is another benchmark tool.
 type Tool struct {
-	Name string // as it is chosen
+	Name string // on the command line
 	Full string
 	Rows func([]Run) []Row
 }
 
-// Tools are those that there are.
+// Tools returns all tools.
 func Tools() []Tool {
 	return []Tool{
 		{"vllm", "vllm bench serve", vllm},
@@ -66,7 +66,7 @@ func Tools() []Tool {
 	}
 }
 
-// ByName finds a tool.
+// ByName returns the tool with a name.
 func ByName(name string) (Tool, bool) {
 	all := Tools()
 	i := slices.IndexFunc(all, func(t Tool) bool { return t.Name == name })
@@ -76,7 +76,7 @@ func ByName(name string) (Tool, bool) {
 	return all[i], true
 }
 
-// Names are the tools' names, for people.
+// Names returns the names of all tools, separated by commas.
 func Names() string {
 	var names []string
 	for _, t := range Tools() {
@@ -85,7 +85,7 @@ func Names() string {
 	return strings.Join(names, ", ")
 }
 
-// mean is 0 for none, as the tools have it.
+// mean returns the mean, 0 without values, as the tools do.
 func mean(v []float64) float64 {
 	if len(v) == 0 {
 		return 0
@@ -97,7 +97,7 @@ func mean(v []float64) float64 {
 	return sum / float64(len(v))
 }
 
-// deviation is the population's standard deviation, as numpy's.
+// deviation returns the population standard deviation, as numpy does.
 func deviation(v []float64) float64 {
 	m, sum := mean(v), 0.0
 	for _, x := range v {
@@ -106,7 +106,7 @@ func deviation(v []float64) float64 {
 	return math.Sqrt(sum / math.Max(float64(len(v)), 1))
 }
 
-// percentile lies between the two nearest samples in proportion, as numpy's. It is 0 for none.
+// percentile interpolates linearly between the two nearest samples, as numpy does. It returns 0 without values.
 func percentile(v []float64, percent float64) float64 {
 	if len(v) == 0 {
 		return 0
@@ -118,8 +118,8 @@ func percentile(v []float64, percent float64) float64 {
 	return sorted[i] + (at-float64(i))*(sorted[next]-sorted[i])
 }
 
-// over is a rate, 0 where no time has passed.
-func over(n, duration float64) float64 {
+// perSecond returns a rate, 0 if duration is 0.
+func perSecond(n, duration float64) float64 {
 	if duration <= 0 {
 		return 0
 	}

@@ -1,29 +1,30 @@
 package event
 
-// Answer is how an answer came over HTTP, message by message: more than tokens tell, for the numbers of tools that count messages without text too.
+// Answer describes an HTTP response, message by message. Benchmark tools count messages without text too, so token
+// events are not enough to reproduce their numbers.
 type Answer struct {
-	Began    Time // before a connection was looked for
-	Chat     bool // it came from a chat interface
+	Began    Time // before connecting
+	Chat     bool // sent by a chat endpoint
 	Messages []Message
 }
 
-// MaxMessages is how many messages an Answer holds at most. Of a longer one none are kept.
+// MaxMessages is how many messages an Answer holds. Longer responses hold none.
 const MaxMessages = 1 << 16
 
-// Message is one message of an answer that is no comment.
+// Message is one message of a response, comments excluded.
 type Message struct {
 	At   Time // when its last byte was read
 	Kind MessageKind
 }
 
-// MessageKind says what is in a message.
+// MessageKind is a set of the parts of a message.
 type MessageKind uint8
 
 // The parts of a message.
 const (
 	HasChoices   MessageKind = 1 << iota // choices, with or without text
-	HasOutput                            // text that is no reasoning, or a tool call
+	HasOutput                            // text that is not reasoning, or a tool call
 	HasReasoning                         // reasoning
-	HasUsage                             // counts of tokens, and no choices
-	IsDone                               // the mark of the end
+	HasUsage                             // token counts without choices
+	IsDone                               // end of the response
 )

@@ -1,17 +1,15 @@
 package event
 
-import "math"
-
 // Reading is a number that may be absent. Its zero value is "not reported".
 type Reading struct {
 	V      float64
 	Origin Origin
 }
 
-// Origin says where a number comes from, or in which way it is absent.
+// Origin is where a number comes from, or why it is absent.
 type Origin uint8
 
-// The origins. Those below Measured are kinds of absence.
+// The origins. Those below Measured are reasons for absence.
 const (
 	NotReported Origin = iota
 	NotPermitted
@@ -27,7 +25,7 @@ var originNames = [...]string{
 	"not reported", "not permitted", "no device", "not yet", "undefined", "measured", "reported", "derived",
 }
 
-// String is the word for an absence, or names the origin.
+// String returns the text for an absence, or the name of the origin.
 func (o Origin) String() string {
 	if int(o) < len(originNames) {
 		return originNames[o]
@@ -35,52 +33,52 @@ func (o Origin) String() string {
 	return originNames[0]
 }
 
-// OK reports whether there is a number. Infinity and NaN are none, whatever their origin.
-func (r Reading) OK() bool { return r.Origin >= Measured && !math.IsNaN(r.V) && !math.IsInf(r.V, 0) }
+// OK reports whether there is a number. An implausible number counts as absent, whatever its origin.
+func (r Reading) OK() bool { return r.Origin >= Measured && Plausible(r.V) }
 
-// Why is the word for the absence of a number.
-func (r Reading) Why() string {
+// Absence returns the text for the absence of a number.
+func (r Reading) Absence() string {
 	if r.Origin >= Measured {
 		return Undefined.String()
 	}
 	return r.Origin.String()
 }
 
-// Of is a measured reading.
-func Of(v float64) Reading { return Reading{v, Measured} }
+// MeasuredValue returns a measured reading.
+func MeasuredValue(v float64) Reading { return Reading{v, Measured} }
 
-// Told is a reading that the engine reports of itself.
-func Told(v float64) Reading { return Reading{v, Reported} }
+// ReportedValue returns a reading that the engine reported.
+func ReportedValue(v float64) Reading { return Reading{v, Reported} }
 
-// From is a derived reading.
-func From(v float64) Reading { return Reading{v, Derived} }
+// DerivedValue returns a derived reading.
+func DerivedValue(v float64) Reading { return Reading{v, Derived} }
 
-// Absent is a reading that is missing for the given reason.
+// Absent returns a missing reading with the reason.
 func Absent(why Origin) Reading { return Reading{Origin: why} }
 
-// Host is one sample of the machine and of two processes: the engine's and llmtop's own (the same one when the engine runs
-// inside llmtop). Rates are over Interval, the time since the previous sample.
+// Host is one sample of the machine and of two processes: the engine's and llmtop's own (one process if the engine runs
+// inside llmtop). Rates are averaged over Interval, the time since the previous sample.
 type Host struct {
 	Interval int64 // ns
 
-	Cores     []float64 // utilisation of each core of the machine, 0..1
-	Clocks    []float64 // Hz of each core; empty where the system does not tell
-	CPU       Reading   // machine, 0..1
-	Frequency Reading   // Hz, mean over cores
-	Load1     Reading
-	MemTotal  Reading // bytes, the cgroup's limit where that is lower
-	MemUsed   Reading // bytes
-	Limited   bool    // MemTotal or CPU is a cgroup's limit and not the machine's
+	Cores     []float64 // utilisation per core, 0..1
+	Clocks    []float64 // Hz per core; empty if the system does not report it
+	CPU       Reading   // utilisation of the machine, 0..1
+	Frequency Reading   // Hz, mean over the cores
+	Load1     Reading   // load average over one minute
+	MemTotal  Reading   // bytes; the cgroup's limit if that is lower
+	MemUsed   Reading   // bytes
+	Limited   bool      // MemTotal or CPU is a cgroup's limit, not the machine's
 
-	CopyBandwidth Reading // B/s that this machine copies, all cores together, measured once; NotYet until then
-	CPULimit      Reading // cores granted by the cgroup
-	Throttled     Reading // share of wall in which the cgroup was held back because it had used up what it is granted
+	CopyBandwidth Reading // B/s of memory copies by all cores, measured once; NotYet until then
+	CPULimit      Reading // cores that the cgroup may use
+	Throttled     Reading // share of wall time in which the cgroup was throttled at its CPU limit, 0..1
 
-	Received, Sent                       Reading // B/s of all network interfaces but the loopback
-	CPUPressure, MemPressure, IOPressure Reading // share of wall in which some task waited for a core, for memory, for storage
-	Power                                Reading // W of the processors' packages
+	Received, Sent                       Reading // B/s over all network interfaces but loopback
+	CPUPressure, MemPressure, IOPressure Reading // share of wall time some task waited for a core, memory, storage
+	Power                                Reading // W of the processor packages
 
-	ModelBytes, ModelCached Reading // bytes of the model's file, and how many of them are in the page cache; told when they were looked at
+	ModelBytes, ModelCached Reading // bytes of the model file, and of it in the page cache; not in every sample
 
 	Engine, Self Process
 	GPUs         []GPU
@@ -90,22 +88,22 @@ type Host struct {
 // Process is one process in a Host sample.
 type Process struct {
 	PID              int
-	CPU              Reading // cores in use: CPU time / wall
-	RunWait          Reading // share of wall that a runnable thread waited for a core, summed over threads
+	CPU              Reading // cores in use: CPU time / wall time
+	RunWait          Reading // share of wall time a runnable thread waited for a core, summed over threads
 	RSS, Peak        Reading // bytes
-	Read, Write      Reading // bytes per second from and to disk
-	ReadOps          Reading // operations per second
-	WriteOps         Reading
-	ReadSum          Reading // bytes since the process began
-	WriteSum         Reading
-	PSS              Reading // bytes, those that are shared with other processes counted in part; told when it was asked for
-	Faults           Reading // major page faults per second, those that waited for storage
-	MinorFaults      Reading // those that did not
-	Voluntary        Reading // context switches per second of threads that waited for something
-	Involuntary      Reading // those of threads that were made to stop
+	Read, Write      Reading // B/s from and to storage
+	ReadOps          Reading // operations/s
+	WriteOps         Reading // operations/s
+	ReadSum          Reading // bytes since the process started
+	WriteSum         Reading // bytes since the process started
+	PSS              Reading // bytes, shared pages divided among the processes; not in every sample
+	Faults           Reading // major page faults/s, which wait for storage
+	MinorFaults      Reading // minor page faults/s
+	Voluntary        Reading // context switches/s of threads that wait
+	Involuntary      Reading // context switches/s of threads that were preempted
 	Threads          Reading
-	OutsideEngine    Reading // cores spent by llmtop itself: all of it less the engine's threads
-	GCPause, GCCount Reading // Self only: ns of stop-the-world and collections within Interval
+	OutsideEngine    Reading // cores used by llmtop itself, without the engine's threads in the same process
+	GCPause, GCCount Reading // Self only: ns of stop-the-world, and collections, within Interval
 }
 
 // GPU is one accelerator in a Host sample.

@@ -2,40 +2,41 @@ package event
 
 import "slices"
 
-// KeepLoad adds a stage to those that are kept of a model's load, at most so many, of which of says what they are. A load begins anew with
-// StageLoadOpen, or with a stage that begins after a whole load (StageLoad) has ended. A stage that is told again from the same beginning on takes the
-// place of what was told before: it goes on. What kept held is never written to, so that readers may share it.
-func KeepLoad[T any](kept []T, next T, most int, of func(*T) LoadStage) []T {
-	now := of(&next)
-	again := func(t T) bool {
-		was := of(&t)
-		return was.Stage == StageLoad && now.Begin >= was.End
+// AddLoadStage adds a stage to the stages of a model load and returns the result, at most limit stages. describe
+// returns the LoadStage of an element. A new load starts with StageLoadOpen, or with a stage that begins after a
+// complete load (StageLoad) has ended. A stage with the same kind, name and begin replaces the earlier one: it has made
+// progress. AddLoadStage never writes to elements of list, so that readers may share it.
+func AddLoadStage[T any](list []T, next T, limit int, describe func(*T) LoadStage) []T {
+	added := describe(&next)
+	ended := func(t T) bool {
+		s := describe(&t)
+		return s.Stage == StageLoad && added.Begin >= s.End
 	}
-	if now.Stage == StageLoadOpen || slices.ContainsFunc(kept, again) {
+	if added.Stage == StageLoadOpen || slices.ContainsFunc(list, ended) {
 		return []T{next}
 	}
-	i := slices.IndexFunc(kept, func(t T) bool {
-		was := of(&t)
-		return was.Stage == now.Stage && was.Name == now.Name && was.Begin == now.Begin
+	i := slices.IndexFunc(list, func(t T) bool {
+		s := describe(&t)
+		return s.Stage == added.Stage && s.Name == added.Name && s.Begin == added.Begin
 	})
 	switch {
 	case i >= 0:
-		kept = slices.Clone(kept)
-		kept[i] = next
-	case len(kept) < most:
-		kept = append(kept, next)
+		list = slices.Clone(list)
+		list[i] = next
+	case len(list) < limit:
+		list = append(list, next)
 	}
-	return kept
+	return list
 }
 
-// LoadStage is what KeepLoad must know of a stage of a load.
+// LoadStage identifies a stage of a model load for AddLoadStage.
 type LoadStage struct {
 	Stage      Stage
-	Name       string // as the engine calls it
+	Name       string // engine-specific name
 	Begin, End Time
 }
 
-// LoadStage is the stage of which an event tells.
+// LoadStage returns the load stage that the event describes.
 func (e *Event) LoadStage() LoadStage {
 	return LoadStage{e.Stage, e.Text, e.At - Time(e.Dur), e.At}
 }

@@ -2,8 +2,8 @@ package event
 
 import "testing"
 
-// TestKeepLoad: which stages are kept of loads that follow one another, and of one that goes on.
-func TestKeepLoad(t *testing.T) {
+// TestAddLoadStage checks which stages are kept of successive loads, and of stages that make progress.
+func TestAddLoadStage(t *testing.T) {
 	stage := func(stage Stage, name string, from, to Time) Event {
 		return Event{Kind: KindStage, Stage: stage, Text: name, At: to, Dur: int64(to - from)}
 	}
@@ -14,28 +14,28 @@ func TestKeepLoad(t *testing.T) {
 	}{
 		{stage(StageLoadOpen, "", 0, 5), 1},
 		{stage(StageLoadPart, "a", 5, 6), 2},
-		{stage(StageLoadPart, "a", 5, 9), 2}, // goes on
+		{stage(StageLoadPart, "a", 5, 9), 2}, // progress
 		{stage(StageLoadPart, "b", 5, 9), 3},
 		{stage(StageLoadPart, "b", 6, 9), 4},
-		{stage(StageLoadPart, "c", 9, 9), 4}, // one too many
+		{stage(StageLoadPart, "c", 9, 9), 4}, // above the limit
 		{stage(StageLoad, "", 0, 9), 4},
 		{stage(StageLoadOpen, "", 8, 9), 1},
 		{stage(StageLoad, "", 0, 20), 2},
 		{stage(StageLoadPart, "late", 19, 20), 3},
-		{stage(StageLoadPart, "a", 20, 21), 1}, // of the next load
+		{stage(StageLoadPart, "a", 20, 21), 1}, // next load
 	} {
 		before := append([]Event(nil), kept...)
 		shared := kept
-		if kept = KeepLoad(kept, c.next, 4, (*Event).LoadStage); len(kept) != c.want {
-			t.Fatalf("%d: %d stages are kept, want %d: %+v", i, len(kept), c.want, kept)
+		if kept = AddLoadStage(kept, c.next, 4, (*Event).LoadStage); len(kept) != c.want {
+			t.Fatalf("step %d: %d stages, want %d: %+v", i, len(kept), c.want, kept)
 		}
 		for j := range before {
 			if shared[j].LoadStage() != before[j].LoadStage() {
-				t.Errorf("%d: what was kept before was written to", i)
+				t.Errorf("step %d: the earlier list has changed", i)
 			}
 		}
 	}
 	if kept[0].Text != "a" || kept[0].At != 21 {
-		t.Errorf("in the end %+v", kept)
+		t.Errorf("last load %+v", kept)
 	}
 }

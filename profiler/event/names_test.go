@@ -6,47 +6,47 @@ import (
 	"testing"
 )
 
-// distinct checks that the first n values of an enumeration have names of their own, and what lies beyond has the one given.
-func distinct[T interface {
+// checkNames checks that the first n values of an enumeration have distinct names, and all others the fallback.
+func checkNames[T interface {
 	~uint8
 	fmt.Stringer
-}](t *testing.T, n T, beyond string) {
+}](t *testing.T, n T, fallback string) {
 	t.Helper()
 	names := map[string]T{}
 	for v := range n {
 		name := v.String()
-		if other, taken := names[name]; taken || name == "" {
-			t.Errorf("%T %d is called %q, as is %d", v, v, name, other)
+		if other, exists := names[name]; exists || name == "" {
+			t.Errorf("%T %d has the name %q, like %d", v, v, name, other)
 		}
 		names[name] = v
 	}
-	if got := T(255).String(); got != beyond {
-		t.Errorf("%T 255 is called %q, want %q", n, got, beyond)
+	if got := T(255).String(); got != fallback {
+		t.Errorf("%T 255 has the name %q, want %q", n, got, fallback)
 	}
 }
 
-func TestEverythingHasAName(t *testing.T) {
-	distinct(t, NumKinds, "unknown")
-	distinct(t, NumStates, "unknown")
-	distinct(t, NumStages, "unknown")
-	distinct(t, EnginePaused+1, "unknown")
-	distinct(t, Derived+1, "not reported")
+func TestNamesAreDistinct(t *testing.T) {
+	checkNames(t, NumKinds, "unknown")
+	checkNames(t, NumStates, "unknown")
+	checkNames(t, NumStages, "unknown")
+	checkNames(t, EnginePaused+1, "unknown")
+	checkNames(t, Derived+1, "not reported")
 }
 
-func TestStageByNameIsTheInverse(t *testing.T) {
+func TestStageByName(t *testing.T) {
 	for s := StageNone + 1; s < NumStages; s++ {
 		if got, ok := StageByName(s.String()); !ok || got != s {
-			t.Errorf("%q names %v, %v", s.String(), got, ok)
+			t.Errorf("stage of %q is %v, %v", s.String(), got, ok)
 		}
 	}
 	for _, name := range []string{"", "none", "unknown", "Queue"} {
 		if s, ok := StageByName(name); ok {
-			t.Errorf("%q names %v, want no stage", name, s)
+			t.Errorf("stage of %q is %v, want none", name, s)
 		}
 	}
 }
 
-func TestComponentsComeBeforeTheirParts(t *testing.T) {
+func TestComponentsAreTheFirstStages(t *testing.T) {
 	for i, s := range Components() {
 		if int(s) != i+1 {
 			t.Errorf("component %d is stage %d", i, s)
@@ -74,14 +74,14 @@ func TestReadings(t *testing.T) {
 		{Reading{}, false, "not reported"},
 		{Absent(NoDevice), false, "no device"},
 		{Absent(Undefined), false, "undefined"},
-		{Of(0), true, "undefined"},
-		{From(-1), true, "undefined"},
+		{MeasuredValue(0), true, "undefined"},
+		{DerivedValue(-1), true, "undefined"},
 		{Reading{V: 3, Origin: NotYet}, false, "not yet"},
-		{Of(math.NaN()), false, "undefined"},
-		{From(math.Inf(-1)), false, "undefined"},
+		{MeasuredValue(math.NaN()), false, "undefined"},
+		{DerivedValue(math.Inf(-1)), false, "undefined"},
 	} {
-		if c.r.OK() != c.ok || c.r.Why() != c.why {
-			t.Errorf("%+v: %v, %q; want %v, %q", c.r, c.r.OK(), c.r.Why(), c.ok, c.why)
+		if c.r.OK() != c.ok || c.r.Absence() != c.why {
+			t.Errorf("%+v: %v, %q; want %v, %q", c.r, c.r.OK(), c.r.Absence(), c.ok, c.why)
 		}
 	}
 }

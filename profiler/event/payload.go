@@ -5,51 +5,50 @@ import (
 	"strings"
 )
 
-// Device says what the engine computes on.
+// Device describes what the engine computes on.
 type Device struct {
 	Name    string // "CPU", "NVIDIA H200"
 	Kernels string // instruction set or backend in use, for example "avx512-vnni"
-	Host    bool   // true: there is no device apart from the host, so transfers read "no device"
+	Host    bool   // the engine computes on the host: transfers read "no device"
 	Threads int    // worker threads; 0 unknown
 }
 
-// Engine introduces a source. Capability bits say what it can tell, so that absence reads "not reported".
-type Engine struct {
+// EngineInfo identifies a source. Its capabilities say what it can report; everything else reads "not reported".
+type EngineInfo struct {
 	Name    string // "native"
 	Version string
 	PID     int
 	Epoch   int64 // wall clock at Time 0, Unix ns
 	Device  Device
 	Caps    Caps
-	Slots   int     // requests decoded together at most; 0 unknown
-	Pace    float64 // tokens/s the engine holds itself to; 0 is flat out
+	Slots   int     // requests that it can decode together; 0 unknown
+	Pace    float64 // tokens/s that the engine is limited to; 0: unlimited
 	State   EngineState
 	Reason  string // why it failed, or why this engine was chosen
 
-	Remote Remote // how an engine in another process is connected
+	Remote Remote // connection to an engine in another process
 }
 
-// Remote is the connection to an engine in another process; its zero value means that there is none to speak of.
+// Remote is the connection to an engine in another process. The zero value means that the engine runs in this process.
 type Remote struct {
-	Address  string
-	Link     Link
-	Since    Time   // when Link became what it is
-	Why      string // why the engine is not connected
-	Restarts int    // times that another run of the engine has answered at the address
-	Missing  int64  // events that neither came nor were counted as lost by the engine; below 0 where more came than were sent
-	Garbage  uint64 // lines that could not be understood
+	Address   string
+	Link      Link
+	Since     Time   // when Link last changed
+	Reason    string // why the engine is not connected
+	Restarts  int    // how often another run of the engine has answered at the address
+	Missed    int64  // events neither received nor counted as dropped; negative if more arrived than were sent
+	Malformed uint64 // malformed lines
 }
 
-// Turn takes in how the connection stands since a time, and why, and reports whether that is news. Since stays what it was where the link is
-// the same.
-func (r *Remote) Turn(link Link, why string, since Time) bool {
-	if r.Link == link && r.Why == why && r.Since != 0 {
+// Update sets the link and its reason, and reports whether either has changed. Since changes only with the link.
+func (r *Remote) Update(link Link, why string, since Time) bool {
+	if r.Link == link && r.Reason == why && r.Since != 0 {
 		return false
 	}
 	if r.Link != link || r.Since == 0 {
 		r.Since = since
 	}
-	r.Link, r.Why = link, why
+	r.Link, r.Reason = link, why
 	return true
 }
 
@@ -59,10 +58,10 @@ type Link uint8
 // The states of a connection.
 const (
 	LinkNone         Link = iota // the engine is part of this process
-	LinkConnected                // events come
-	LinkStale                    // nothing has come for longer than the engine may be silent
-	LinkDisconnected             // and tried anew
-	LinkRefused                  // and not tried any more
+	LinkConnected                // events arrive
+	LinkStale                    // no events for longer than the engine may be silent
+	LinkDisconnected             // reconnecting
+	LinkRefused                  // not retried
 )
 
 var linkNames = [...]string{"none", "connected", "stale", "disconnected", "refused"}
@@ -75,7 +74,7 @@ func (l Link) String() string {
 	return "unknown"
 }
 
-// EngineState is what the engine as a whole is doing.
+// EngineState is the state of the engine as a whole.
 type EngineState uint8
 
 // The states of an engine.
@@ -98,43 +97,43 @@ func (s EngineState) String() string {
 	return "unknown"
 }
 
-// Caps are the things an engine is able to report.
+// Caps is a set of capabilities of an engine.
 type Caps uint32
 
 // The capability bits.
 const (
-	CapStages   Caps = 1 << iota // stamps stages
-	CapTokens                    // stamps single tokens
-	CapText                      // sends text
-	CapExperts                   // counts router picks
-	CapPicks                     // hands out picks of single tokens
-	CapKV                        // reports KV cells
-	CapSteps                     // reports forward passes
-	CapQueue                     // tells enqueued from dispatched
-	CapPrompt                    // takes prompts
-	CapDevice                    // has a device apart from the host and stamps transfers
-	CapHost                      // samples the machine
-	CapCounters                  // has counters of its own
-	CapCancel                    // takes cancellations
-	CapPause                     // can be paused
-	CapHooks                     // what it measures can be chosen
-	CapSample                    // can count router picks in 1 step of N
-	CapReports                   // tells of itself in sum
-	CapOps                       // can time the operations of forward passes
+	CapStages     Caps = 1 << iota // stamps stages
+	CapTokens                      // stamps single tokens
+	CapText                        // sends text
+	CapExperts                     // counts router picks
+	CapPicks                       // reports picks of single tokens
+	CapKV                          // reports KV cells
+	CapSteps                       // reports forward passes
+	CapQueue                       // distinguishes queued from dispatched
+	CapPrompt                      // accepts prompts
+	CapDevice                      // has a separate device and stamps transfers
+	CapHost                        // samples the machine
+	CapCounters                    // reports counters of its own
+	CapCancel                      // accepts cancellations
+	CapPause                       // can be paused
+	CapHooks                       // lets readers choose what it measures
+	CapSample                      // can count router picks in 1 step of N
+	CapAggregates                  // reports aggregate metrics
+	CapOps                         // can time the operations of forward passes
 )
 
 // Has reports whether all bits of want are set.
 func (c Caps) Has(want Caps) bool { return c&want == want }
 
-// Model is what is loaded. Zero means unknown in every number; Experts 0 with a known architecture is a dense model.
+// Model is the loaded model. 0 means unknown in every number; Experts 0 with a known architecture is a dense model.
 type Model struct {
 	Name         string
 	Path         string // "(built in)" for the embedded model
 	Architecture string
-	Quantisation string // the type most weights have, for example "Q8_0"
+	Quantisation string // type of most weights, for example "Q8_0"
 	Parameters   int64
 	Active       int64 // parameters touched per token
-	Bytes        int64 // size of the weights
+	Bytes        int64 // size of all weights
 	Layers       int
 	Width        int
 	Heads        int
@@ -144,71 +143,71 @@ type Model struct {
 	Experts      int
 	ExpertsUsed  int
 	FeedForward  int // width of one expert, or of the dense feed-forward
-	Context      int // tokens a request may hold, as configured
+	Context      int // tokens that a request may use, as configured
 	TrainContext int
 	KVBytes      int64 // bytes of KV cache per token, all layers
-	WeightBytes  int64 // bytes of weights read to decode one token, alone in its batch
+	WeightBytes  int64 // bytes of weights read per decoded token at batch size 1
 }
 
-// Request is what is known when a request is queued.
+// Request is the data of a queued request.
 type Request struct {
-	Group     string // LoRA adapter or tenant; "" is the default group
-	Label     string // what kind of prompt, for example "scripture"
-	Name      string // the engine's own id, where that is not a number
-	Prompt    string // text, only where the source is told to send text
-	MaxTokens int
-	Cold      bool // first request since the model load began
-	Probe     bool // llmtop's own traffic
-	Told      bool // all that is known of it was told after its end: the stamps of its events are what the engine reports
+	Group         string // LoRA adapter or tenant; "" is the default group
+	Label         string // prompt kind, for example "scripture"
+	Name          string // the engine's own id, if it is not a number
+	Prompt        string // text, only if the source is configured to send text
+	MaxTokens     int
+	Cold          bool // first request since the model load began
+	Probe         bool // sent by llmtop
+	Retrospective bool // reported after its end: stamps are what the engine reports
 }
 
-// Outcome is what is known when a request ends. Counts are totals and do not depend on events seen.
+// Outcome is the data of an ended request. Counts are totals and do not depend on the events received.
 type Outcome struct {
-	Reason    string // "stop", "length", "cancelled", or what failed
+	Reason    string // "stop", "length", "cancelled", or the error
 	Prompt    int    // prompt tokens, cached ones included
 	Cached    int    // of Prompt, taken from a cache
 	Padding   int
 	Generated int
-	Decode    int64   // ns from the first token to the last, where tokens are not told one by one; 0 unknown
-	Answer    *Answer // nil: not known, or it did not come over HTTP
+	Decode    int64   // ns from first to last token if tokens are not reported one by one; 0 unknown
+	Answer    *Answer // nil: unknown, or not sent over HTTP
 }
 
-// Experts are cumulative router picks since the model was loaded, so that a lost event never corrupts a total.
-// Counts are indexed [layer*Experts+expert]. All picks of a layer = tokens x experts used.
+// Experts are cumulative router picks since the model was loaded: a dropped event corrupts no total. Counts are indexed
+// [layer*Experts+expert]. All picks of a layer = tokens x experts used.
 type Experts struct {
 	Layers, Experts, Used int
 	Prompt, Decode        []uint64
-	PromptTokens          uint64 // tokens whose picks are counted in Prompt, per layer
-	DecodeTokens          uint64
-	EveryN                int // picks are counted in 1 step of N; 0 and 1 mean all
+	PromptTokens          uint64 // tokens counted in Prompt, per layer
+	DecodeTokens          uint64 // tokens counted in Decode, per layer
+	EveryN                int    // picks are counted in 1 step of N; 0 and 1 mean all
 }
 
-// Ops are the cumulative times of the operations that forward passes are made of, in the passes that were watched for that, and what
-// watching them cost.
+// Ops are cumulative times of the operations of forward passes, over the passes with operation timing, and its
+// overhead.
 type Ops struct {
 	Passes   int64    // forward passes in Times
-	Slowdown Reading  // time of a pass that is watched / of one that is not, both of one token; NotYet until both were seen
-	Times    []OpTime // the longest first; each kind once in each layer
+	Slowdown Reading  // time of a timed pass / of an untimed one, one token each; NotYet without both
+	Times    []OpTime // longest first; each operation once per layer
 }
 
 // OpTime is the time of one kind of operation in one layer, summed over the passes.
 type OpTime struct {
-	Op    string // the engine's word for it, for example "MUL_MAT"
+	Op    string // the engine's name, for example "MUL_MAT"
 	Layer int    // from 0; -1 outside all layers
 	Calls int64
 	Dur   int64 // ns
 }
 
-// KV is the state of the KV cache in cells (one cell holds one token of one sequence, all layers).
+// KV is the state of the KV cache in cells. One cell holds one token of one sequence, all layers.
 type KV struct {
 	Used, Total int64
-	Freed       int64 // cells of the pin that ended with this event; 0 if none did
-	Residency   int64 // ns that they were pinned: freed - allocated
+	Freed       int64 // cells of the pin that ended with this event; 0 if none
+	Residency   int64 // ns that these cells were pinned: freed - allocated
 	Page        int64 // cells that are allocated together; 0 unknown
-	Pinned      Time  // since when the cells that are used the longest have been; 0 unknown
+	Pinned      Time  // start of the oldest pin; 0 unknown
 }
 
-// Counters are numbers that the engine keeps by itself, by name. Those named in docs/event-protocol.md mean the same for all engines.
+// Counters are the engine's own numbers by name. The names in docs/event-protocol.md mean the same for all engines.
 type Counters struct {
 	Values []Counter // ascending by name, each name once
 }
@@ -219,7 +218,7 @@ type Counter struct {
 	Value float64
 }
 
-// Get is the counter of the given name, absent if the engine does not tell it.
+// Get returns the counter of the given name, absent if the engine does not report it.
 func (c *Counters) Get(name string) Reading {
 	i, ok := slices.BinarySearchFunc(c.Values, name, func(v Counter, name string) int { return strings.Compare(v.Name, name) })
 	if !ok {
@@ -228,26 +227,28 @@ func (c *Counters) Get(name string) Reading {
 	return Reading{c.Values[i].Value, Reported}
 }
 
-// Pass are the forward-pass metrics that SGLang and Dynamo publish; what is not told is absent.
+// Pass is the forward-pass metrics that SGLang and Dynamo publish. Metrics that are not reported are absent.
 type Pass struct {
 	Worker            string
-	Rank              Reading // of data parallelism
+	Rank              Reading // data-parallel rank
 	Counter           Reading // number of the pass on this worker
 	Wall              Reading // s, by the device's timer
 	Scheduled, Queued PassLoad
 }
 
-// PassLoad are the requests in a forward pass, or those that wait for one.
+// PassLoad describes the requests of a forward pass, or those that wait for one.
 type PassLoad struct {
-	Prefills, PrefillTokens, PrefillVariance, PrefillKV Reading // requests, tokens, variance of prompt lengths, tokens in the cache
-	Decodes, DecodeKV, DecodeVariance                   Reading // requests, tokens in the cache, their variance
+	// Requests, their tokens, the variance of prompt lengths, tokens in the cache.
+	Prefills, PrefillTokens, PrefillVariance, PrefillKV Reading
+	// Requests, tokens in the cache, their variance.
+	Decodes, DecodeKV, DecodeVariance Reading
 }
 
-// Lost are cumulative counts of events that a source dropped, per kind.
-type Lost [NumKinds]uint64
+// Drops are cumulative counts of events that a source dropped, per kind.
+type Drops [NumKinds]uint64
 
-// Total is the sum over all kinds.
-func (l *Lost) Total() (n uint64) {
+// Total returns the sum over all kinds.
+func (l *Drops) Total() (n uint64) {
 	for _, c := range l {
 		n += c
 	}

@@ -2,24 +2,25 @@ package event
 
 import "sync"
 
-// DefaultQueue is the number of events that a Queue holds between two swaps: at 176 bytes an event, 2.9 MB a buffer.
+// DefaultQueue is the number of events that a Queue holds between two swaps: 176 bytes each, 2.9 MB per buffer.
 const DefaultQueue = 1 << 14
 
-// Queue is the Sink in front of a consumer: producers append to one buffer under a short lock while the consumer works through
-// the other. A full buffer drops the newest events and counts them by kind; a producer never waits. Buffers of usual size are there from the
-// beginning; smaller ones, of which there are many at a time, grow as they are needed.
+// Queue is the Sink in front of a consumer. Producers append to one buffer under a short lock while the consumer
+// processes the other. A full buffer drops new events and counts them by kind; producers never wait. Tokens leave room
+// for the ends of requests, which would otherwise seem to run for ever, see HasRoom. Buffers of DefaultQueue events or
+// more are allocated at once; smaller ones, of which many exist at a time, grow on demand.
 type Queue struct {
-	some, half chan struct{} // see Some and Half
-	size       int           // capacity of each buffer
+	nonEmpty, halfFull chan struct{} // see NonEmpty and HalfFull
+	size               int           // capacity of each buffer, events
 
 	mu    sync.Mutex // guards what follows
 	front []Event
-	lost  Lost
+	drops Drops
 }
 
-// NewQueue makes a queue of at most size events.
+// NewQueue returns a queue of at most size events.
 func NewQueue(size int) *Queue {
-	return &Queue{some: make(chan struct{}, 1), half: make(chan struct{}, 1), size: size, front: buffer(size)}
+	return &Queue{nonEmpty: make(chan struct{}, 1), halfFull: make(chan struct{}, 1), size: size, front: buffer(size)}
 }
 
 func buffer(size int) []Event {
@@ -33,9 +34,9 @@ func buffer(size int) []Event {
 func (q *Queue) Emit(e Event) {
 	q.mu.Lock()
 	n := len(q.front)
-	if n == q.size {
+	if !HasRoom(n, q.size, e.Kind) {
 		if e.Kind < NumKinds {
-			q.lost[e.Kind]++
+			q.drops[e.Kind]++
 		}
 		q.mu.Unlock()
 		return
@@ -44,10 +45,19 @@ func (q *Queue) Emit(e Event) {
 	q.mu.Unlock()
 	switch n {
 	case 0:
-		signal(q.some)
+		signal(q.nonEmpty)
 	case q.size / 2:
-		signal(q.half)
+		signal(q.halfFull)
 	}
+}
+
+// HasRoom reports whether a queue of n events with capacity size accepts another one of kind k. The last eighth is
+// reserved for kinds that do not occur with every token.
+func HasRoom(n, size int, k Kind) bool {
+	if k == KindToken || k == KindStage || k == KindStep {
+		size -= size / 8
+	}
+	return n < size
 }
 
 func signal(c chan struct{}) {
@@ -57,26 +67,26 @@ func signal(c chan struct{}) {
 	}
 }
 
-// Some receives when the queue is no longer empty.
-func (q *Queue) Some() <-chan struct{} { return q.some }
+// NonEmpty receives when the queue is no longer empty.
+func (q *Queue) NonEmpty() <-chan struct{} { return q.nonEmpty }
 
-// Half receives when the queue has become half full and wants to be swapped.
-func (q *Queue) Half() <-chan struct{} { return q.half }
+// HalfFull receives when the queue has become half full and should be swapped.
+func (q *Queue) HalfFull() <-chan struct{} { return q.halfFull }
 
-// Swap takes what has been emitted since the last Swap, in order, and gives back to producers the buffer of the batch before,
-// of which the consumer must be done. lost is cumulative.
-func (q *Queue) Swap(done []Event) (batch []Event, lost Lost) {
+// Swap returns the events since the last Swap, in order, and the cumulative drop counts. done is the previous batch,
+// which the consumer must no longer use: producers reuse its buffer.
+func (q *Queue) Swap(done []Event) (batch []Event, drops Drops) {
 	if cap(done) == 0 {
 		done = buffer(q.size)
 	}
-	clear(done[:cap(done)][:len(done)]) // let go of what events refer to
+	clear(done[:cap(done)][:len(done)]) // release what the events refer to
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	batch, q.front = q.front, done[:0]
-	return batch, q.lost
+	return batch, q.drops
 }
 
-// Tee is a Sink that hands every event to several.
+// Tee is a Sink that passes every event to several sinks.
 type Tee []Sink
 
 // Emit implements Sink.

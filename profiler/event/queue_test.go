@@ -26,7 +26,7 @@ func TestQueueKeepsOrder(t *testing.T) {
 	}
 }
 
-func TestFullQueueDropsTheNewestAndCountsThem(t *testing.T) {
+func TestFullQueueDropsNewest(t *testing.T) {
 	q := NewQueue(4)
 	emit := func(kinds ...Kind) {
 		for i, k := range kinds {
@@ -34,24 +34,53 @@ func TestFullQueueDropsTheNewestAndCountsThem(t *testing.T) {
 		}
 	}
 	emit(KindToken, KindToken, KindStage, KindToken, KindToken, KindLog, KindToken, NumKinds)
-	batch, lost := q.Swap(nil)
+	batch, drops := q.Swap(nil)
 	if len(batch) != 4 || batch[3].At != 3 {
 		t.Errorf("%d events up to %d, want the first four", len(batch), batch[len(batch)-1].At)
 	}
-	if want := (Lost{KindToken: 2, KindLog: 1}); lost != want || lost.Total() != 3 {
-		t.Errorf("lost %v, want %v", lost, want)
+	if want := (Drops{KindToken: 2, KindLog: 1}); drops != want || drops.Total() != 3 {
+		t.Errorf("drops %v, want %v", drops, want)
 	}
 	emit(KindHost, KindHost, KindHost, KindHost, KindHost)
-	if _, lost = q.Swap(batch); lost != (Lost{KindToken: 2, KindLog: 1, KindHost: 1}) {
-		t.Errorf("lost %v in all, want the sums since the beginning", lost)
+	if _, drops = q.Swap(batch); drops != (Drops{KindToken: 2, KindLog: 1, KindHost: 1}) {
+		t.Errorf("drops %v, want totals since the queue was created", drops)
+	}
+}
+
+// TestTokensLeaveRoomForRequests checks that request events fit when tokens have filled the queue, and that drops are
+// counted.
+func TestTokensLeaveRoomForRequests(t *testing.T) {
+	const size, streams = 1 << 10, 100
+	q := NewQueue(size)
+	for range 2 * size {
+		q.Emit(Event{Kind: KindToken})
+	}
+	for id := range RequestID(streams) {
+		q.Emit(Event{Kind: KindRequest, Req: id, State: StateFinished})
+	}
+	batch, drops := q.Swap(nil)
+	ends := 0
+	for _, e := range batch {
+		if e.Kind == KindRequest {
+			ends++
+		}
+	}
+	if ends != streams || drops[KindToken] != 2*size-size*7/8 || drops.Total() != drops[KindToken] {
+		t.Errorf("%d ends, drops %v", ends, drops)
+	}
+	for range size + 1 {
+		q.Emit(Event{Kind: KindRequest})
+	}
+	if _, drops = q.Swap(batch); drops[KindRequest] != 1 {
+		t.Errorf("drops %v, want one request event", drops)
 	}
 }
 
 func TestQueueWakesWhenHalfFull(t *testing.T) {
 	q := NewQueue(4)
-	woken := func() bool {
+	signalled := func() bool {
 		select {
-		case <-q.Half():
+		case <-q.HalfFull():
 			return true
 		default:
 			return false
@@ -59,29 +88,30 @@ func TestQueueWakesWhenHalfFull(t *testing.T) {
 	}
 	q.Emit(Event{})
 	q.Emit(Event{})
-	if woken() {
-		t.Error("woken before the queue was half full")
+	if signalled() {
+		t.Error("signal before the queue was half full")
 	}
 	q.Emit(Event{})
-	if !woken() {
-		t.Error("not woken by the event after the first half")
+	if !signalled() {
+		t.Error("no signal after the queue was half full")
 	}
-	if q.Emit(Event{}); woken() {
-		t.Error("woken twice for one batch")
+	if q.Emit(Event{}); signalled() {
+		t.Error("two signals for one batch")
 	}
 }
 
-func TestSwapLetsGoOfPayloads(t *testing.T) {
+func TestSwapReleasesPayloads(t *testing.T) {
 	q := NewQueue(2)
-	q.Emit(Event{Text: "kept", Data: new(Engine)})
+	q.Emit(Event{Text: "kept", Data: new(EngineInfo)})
 	batch, _ := q.Swap(nil)
 	q.Swap(batch)
 	if batch[0].Data != nil || batch[0].Text != "" {
-		t.Errorf("a buffer given back still refers to %v and %q", batch[0].Data, batch[0].Text)
+		t.Errorf("a returned buffer still refers to %v and %q", batch[0].Data, batch[0].Text)
 	}
 }
 
-// TestEveryEventIsDeliveredOrCounted: producers number their events; the numbers that arrive ascend, and what is missing was counted.
+// TestEveryEventIsDeliveredOrCounted checks that events of concurrent producers arrive in order or are counted as
+// dropped.
 func TestEveryEventIsDeliveredOrCounted(t *testing.T) {
 	const producers, each = 4, 5000
 	q := NewQueue(64)
@@ -98,25 +128,25 @@ func TestEveryEventIsDeliveredOrCounted(t *testing.T) {
 	var arrived [producers]uint64
 	next := [producers]Time{}
 	var batch []Event
-	var lost Lost
+	var drops Drops
 	for running := true; running; {
 		select {
 		case <-done:
-			running = false // and swap once more
-		case <-q.Half():
+			running = false // after one more swap
+		case <-q.HalfFull():
 		}
-		batch, lost = q.Swap(batch)
+		batch, drops = q.Swap(batch)
 		for _, e := range batch {
 			if e.At < next[e.Req] {
-				t.Fatalf("producer %d: number %d came after number %d", e.Req, e.At, next[e.Req]-1)
+				t.Fatalf("producer %d: event %d arrived after event %d", e.Req, e.At, next[e.Req]-1)
 			}
 			next[e.Req] = e.At + 1
 			arrived[e.Req]++
 		}
 	}
 	for p := range producers {
-		if arrived[p]+lost[p] != each {
-			t.Errorf("producer %d: %d arrived and %d were lost, together not %d", p, arrived[p], lost[p], each)
+		if arrived[p]+drops[p] != each {
+			t.Errorf("producer %d: %d arrived and %d were dropped, want %d in total", p, arrived[p], drops[p], each)
 		}
 	}
 }
@@ -134,28 +164,28 @@ func TestEmitAllocatesNothing(t *testing.T) {
 			batch, _ = q.Swap(batch)
 		}
 	}); n != 0 {
-		t.Errorf("%v allocations an event", n)
+		t.Errorf("%v allocations per event", n)
 	}
 }
 
-// seen is a Sink that remembers.
-type seen []Event
+// recorder is a Sink that records events.
+type recorder []Event
 
-func (s *seen) Emit(e Event) { *s = append(*s, e) }
+func (s *recorder) Emit(e Event) { *s = append(*s, e) }
 
-func TestTeeHandsEveryEventToAll(t *testing.T) {
-	var one, two seen
+func TestTee(t *testing.T) {
+	var one, two recorder
 	tee := Tee{&one, &two}
 	tee.Emit(Event{Kind: KindLog, Text: "a"})
 	tee.Emit(Event{Kind: KindLog, Text: "b"})
-	for _, s := range []seen{one, two} {
+	for _, s := range []recorder{one, two} {
 		if len(s) != 2 || s[0].Text != "a" || s[1].Text != "b" {
 			t.Errorf("got %v, want both events in order", s)
 		}
 	}
 }
 
-// BenchmarkEmit is what an event costs its producer, with the swaps of a consumer that keeps up.
+// BenchmarkEmit measures the cost of an event for its producer, with a consumer that keeps up.
 func BenchmarkEmit(b *testing.B) {
 	q := NewQueue(DefaultQueue)
 	var batch []Event
@@ -169,12 +199,12 @@ func BenchmarkEmit(b *testing.B) {
 			n = 0
 		}
 	}
-	if _, lost := q.Swap(batch); lost.Total() > 0 {
-		b.Fatalf("%d events were lost", lost.Total())
+	if _, drops := q.Swap(batch); drops.Total() > 0 {
+		b.Fatalf("%d events were dropped", drops.Total())
 	}
 }
 
-// BenchmarkEmitFull is what an event costs that finds no room.
+// BenchmarkEmitFull measures the cost of a dropped event.
 func BenchmarkEmitFull(b *testing.B) {
 	q := NewQueue(1)
 	b.ReportAllocs()
@@ -183,7 +213,7 @@ func BenchmarkEmitFull(b *testing.B) {
 	}
 }
 
-// BenchmarkEmitFromMany is the same with a producer on every core and a consumer.
+// BenchmarkEmitFromMany does the same as BenchmarkEmit with a producer per core.
 func BenchmarkEmitFromMany(b *testing.B) {
 	q := NewQueue(DefaultQueue)
 	stop := make(chan struct{})
@@ -194,7 +224,7 @@ func BenchmarkEmitFromMany(b *testing.B) {
 			select {
 			case <-stop:
 				return
-			case <-q.Half():
+			case <-q.HalfFull():
 				batch, _ = q.Swap(batch)
 			}
 		}

@@ -1,10 +1,10 @@
 package event
 
-// Stage is one kind of work that time goes to.
+// Stage is a kind of work that takes time.
 type Stage uint8
 
-// The stages. Those down to StageDeviceToHost are the TTFT components, in the order in which they are drawn; those after are
-// parts of a component or lie outside TTFT.
+// The stages. Those up to StageDeviceToHost are the TTFT components in drawing order. The others are parts of a
+// component or lie outside TTFT.
 const (
 	StageNone Stage = iota
 	StageLoad
@@ -21,13 +21,13 @@ const (
 	StageLoadTokenizer // of StageLoad
 	StageLoadWeights   // of StageLoad: preparing tensors and buffers
 	StageLoadWarmup    // of StageLoad
-	StageLoadPart      // of StageLoad: another one, which the event names
+	StageLoadPart      // of StageLoad: any other part, named by the event
 	StageAttention     // of StagePrompt (per layer) or of a step
 	StageRouter        // of StagePrompt (per layer) or of a step
-	StageExperts       // of StagePrompt (per layer) or of a step; the feed-forward of a dense layer counts here
+	StageExperts       // of StagePrompt (per layer) or of a step; includes the feed-forward of dense layers
 	StageHead          // LM head: of StageFirst or of a step
 	StageSample        // of StageFirst or of a step
-	StagePace          // waiting on purpose between tokens; excluded from TPOT, throughput and stalls
+	StagePace          // deliberate wait between tokens; excluded from TPOT, throughput and stalls
 	NumStages
 )
 
@@ -37,7 +37,7 @@ var stageNames = [NumStages]string{
 	"attention", "router", "experts", "lm_head", "sample", "pace",
 }
 
-// String is the stage's name in reports, event streams and CSV.
+// String returns the stage's name in reports, event lines and CSV.
 func (s Stage) String() string {
 	if s < NumStages {
 		return stageNames[s]
@@ -45,7 +45,7 @@ func (s Stage) String() string {
 	return "unknown"
 }
 
-// StageByName is the inverse of String; false for a name that is not a stage.
+// StageByName returns the stage of a name; false if there is none.
 func StageByName(name string) (Stage, bool) {
 	for s, n := range stageNames {
 		if n == name && s != 0 {
@@ -55,14 +55,14 @@ func StageByName(name string) (Stage, bool) {
 	return StageNone, false
 }
 
-// Components are the TTFT components in drawing order; "other" is what they leave of TTFT.
+// Components returns the TTFT components in drawing order. The rest of TTFT is "other".
 func Components() []Stage {
 	return []Stage{
 		StageLoad, StageQueue, StageTokenize, StageEmbed, StagePrompt, StageFirst, StageHostToDevice, StageDeviceToHost,
 	}
 }
 
-// Split is where the time of one forward pass went, in ns, saturating at about 4.3 s a part.
+// Split is the time of one forward pass by part, in ns. Each part saturates at about 4.3 s.
 type Split struct {
 	Embed, Attention, Router, Experts, Head, Sample uint32
 }

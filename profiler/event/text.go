@@ -2,33 +2,46 @@ package event
 
 import "slices"
 
-// WithoutText is a Sink that passes everything on but the text of prompts and completions, for what leaves the process without
-// having been asked for that. Ids and counts are enough for every metric.
+// WithoutText is a Sink that passes events on without the text of prompts and completions, for data that leaves the
+// process unless text was requested. Ids and counts are enough for every metric.
 type WithoutText struct{ Sink Sink }
 
 // Emit implements Sink.
 func (w WithoutText) Emit(e Event) {
+	if engine, ok := e.Data.(*EngineInfo); ok && engine.Caps.Has(CapText) {
+		redacted := *engine
+		redacted.Caps &^= CapText
+		e.Data = &redacted
+	}
+	e.DropText()
+	w.Sink.Emit(e)
+}
+
+// HasText reports whether the event contains text of a prompt or a completion.
+func (e *Event) HasText() bool {
 	switch e.Kind {
 	case KindToken:
-		e.Text = ""
-		if slices.ContainsFunc(e.Top, func(t TopProb) bool { return t.Text != "" }) {
-			e.Top = slices.Clone(e.Top)
-			for i := range e.Top {
-				e.Top[i].Text = ""
-			}
-		}
+		return e.Text != "" || slices.ContainsFunc(e.Top, func(t TopProb) bool { return t.Text != "" })
 	case KindRequest:
-		if r, ok := e.Data.(*Request); ok && r.Prompt != "" {
-			silent := *r
-			silent.Prompt = ""
-			e.Data = &silent
-		}
-	case KindEngine:
-		if engine, ok := e.Data.(*Engine); ok && engine.Caps.Has(CapText) {
-			silent := *engine
-			silent.Caps &^= CapText
-			e.Data = &silent
-		}
+		r, ok := e.Data.(*Request)
+		return ok && r != nil && r.Prompt != ""
 	}
-	w.Sink.Emit(e)
+	return false
+}
+
+// DropText removes the text of prompts and completions. It copies what other sinks may share.
+func (e *Event) DropText() {
+	if !e.HasText() {
+		return
+	}
+	if r, ok := e.Data.(*Request); ok {
+		redacted := *r
+		redacted.Prompt = ""
+		e.Data = &redacted
+		return
+	}
+	e.Text, e.Top = "", slices.Clone(e.Top)
+	for i := range e.Top {
+		e.Top[i].Text = ""
+	}
 }

@@ -9,17 +9,17 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// kept is a sink that keeps what it gets.
-type kept []event.Event
+// recorder is a sink that records events.
+type recorder []event.Event
 
-func (k *kept) Emit(e event.Event) { *k = append(*k, e) }
+func (k *recorder) Emit(e event.Event) { *k = append(*k, e) }
 
 func TestWithoutText(t *testing.T) {
 	const secret = "the secret"
 	top := []event.TopProb{{ID: 1, LogP: -1, Text: secret}, {ID: 2, LogP: -2}}
 	queued := &event.Request{Prompt: secret, Label: "speech", Group: "a"}
-	engine := &event.Engine{Name: "native", Caps: event.CapText | event.CapTokens}
-	var got kept
+	engine := &event.EngineInfo{Name: "native", Caps: event.CapText | event.CapTokens}
+	var got recorder
 	sink := event.WithoutText{Sink: &got}
 	for _, e := range []event.Event{
 		{Kind: event.KindToken, Req: 1, ID: 7, Text: secret, Top: top},
@@ -30,10 +30,10 @@ func TestWithoutText(t *testing.T) {
 	} {
 		sink.Emit(e)
 	}
-	want := kept{
+	want := recorder{
 		{Kind: event.KindToken, Req: 1, ID: 7, Top: []event.TopProb{{ID: 1, LogP: -1}, {ID: 2, LogP: -2}}},
 		{Kind: event.KindRequest, Req: 1, State: event.StateQueued, Data: &event.Request{Label: "speech", Group: "a"}},
-		{Kind: event.KindEngine, Data: &event.Engine{Name: "native", Caps: event.CapTokens}},
+		{Kind: event.KindEngine, Data: &event.EngineInfo{Name: "native", Caps: event.CapTokens}},
 		{Kind: event.KindLog, Text: "loaded"},
 		{Kind: event.KindStage, Text: "rerank"},
 	}
@@ -41,9 +41,9 @@ func TestWithoutText(t *testing.T) {
 		t.Errorf("passed on (-want +got):\n%s", diff)
 	}
 	if top[0].Text != secret || queued.Prompt != secret || !engine.Caps.Has(event.CapText) {
-		t.Error("what other sinks share has been written to")
+		t.Error("WithoutText has written to shared events")
 	}
-	if strings.Contains(cmp.Diff(kept{}, got), secret) {
-		t.Error("the text has got through")
+	if strings.Contains(cmp.Diff(recorder{}, got), secret) {
+		t.Error("the text was passed on")
 	}
 }

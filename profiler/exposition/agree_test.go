@@ -12,7 +12,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// family finds what is told of an instrument.
+// family returns the exported family of an instrument.
 func family(t rapid.TB, x *Exporter, i *instrument) *dto.MetricFamily {
 	t.Helper()
 	families, err := x.Gather()
@@ -20,14 +20,14 @@ func family(t rapid.TB, x *Exporter, i *instrument) *dto.MetricFamily {
 		t.Fatal(err)
 	}
 	for _, f := range families {
-		if f.GetName() == i.spelled {
+		if f.GetName() == i.promName {
 			return f
 		}
 	}
 	return &dto.MetricFamily{}
 }
 
-// sums are the count and the sum of a histogram over all its series. Its buckets must add up to the count.
+// sums returns the count and the sum of a histogram over all its series. Its buckets must add up to the count.
 func sums(t rapid.TB, x *Exporter, i *instrument) (n uint64, sum float64) {
 	t.Helper()
 	for _, m := range family(t, x, i).Metric {
@@ -40,14 +40,15 @@ func sums(t rapid.TB, x *Exporter, i *instrument) (n uint64, sum float64) {
 	return n, sum
 }
 
-// TestHistogramsAgreeWithTheStore: whatever happens and whenever somebody looks, what is exported counts and sums what the store does. What
-// an engine tells of the time before a first token it tells before that, since the store counts at that token.
+// TestHistogramsAgreeWithTheStore checks that exported counts and sums equal those of the store, for any events and any
+// times of scraping. Events about the time before a first token are emitted before that token, since the store counts
+// at the token.
 func TestHistogramsAgreeWithTheStore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := New("test")
-		p := join(x, "native")
+		p := addEngine(x, "native")
 		p.introduce("native", "tiny")
-		begun := make(map[event.RequestID]bool) // to generate
+		begun := make(map[event.RequestID]bool) // generating
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
 			id := event.RequestID(rapid.IntRange(0, 5).Draw(t, "request"))
 			p.now += event.Time(rapid.Int64Range(0, 20*ms).Draw(t, "wait"))
@@ -78,32 +79,32 @@ func TestHistogramsAgreeWithTheStore(t *testing.T) {
 				continue
 			}
 			p.sink.Emit(e)
-			p.store.Snapshot() // takes the event in now, as a store does that nobody floods
+			p.store.Snapshot() // the store takes in the event immediately, as under low load
 		}
 		agree(t, x, p)
 	})
 }
 
-// agree compares the histograms with the distributions of the store.
-func agree(t rapid.TB, x *Exporter, p *play) {
+// agree compares the exported histograms with the distributions of the store.
+func agree(t rapid.TB, x *Exporter, p *scenario) {
 	t.Helper()
 	l := &p.store.Snapshot().Latency
 	for _, c := range []struct {
-		of   *instrument
-		want [metric.NumWindows]metric.Summary
+		metric *instrument
+		want   [metric.NumWindows]metric.Summary
 	}{{ttft, l.TTFT}, {coldTTFT, l.ColdTTFT}, {itl, l.ITL}, {queue, l.STIL}, {e2el, l.E2EL}, {tpot, l.TPOT}} {
-		n, sum := sums(t, x, c.of)
+		n, sum := sums(t, x, c.metric)
 		want := c.want[metric.Session]
 		if whole := want.Mean * float64(want.Count) / 1e9; n != want.Count || math.Abs(sum-whole) > 1e-7*math.Abs(whole)+1e-8 {
-			t.Errorf("%s: %d that sum to %v s, the store has %d and %v s", c.of.name, n, sum, want.Count, whole)
+			t.Errorf("%s: %d that sum to %v s, the store has %d and %v s", c.metric.name, n, sum, want.Count, whole)
 		}
 	}
 }
 
-// TestBucketsAreExact puts gaps on the bounds of buckets and beside them.
+// TestBucketsAreExact emits gaps exactly on bucket bounds and 1 ns to each side.
 func TestBucketsAreExact(t *testing.T) {
 	x := New("test")
-	p := join(x, "native")
+	p := addEngine(x, "native")
 	p.introduce("native", "tiny")
 	p.state(0, 1, event.StateQueued, &event.Request{})
 	p.token(0, 1, 1)
@@ -130,10 +131,11 @@ func TestBucketsAreExact(t *testing.T) {
 	}
 }
 
-// TestRunningRequestsAreTold: a first token counts when it has come, not when its request ends, and counts once.
-func TestRunningRequestsAreTold(t *testing.T) {
+// TestRunningRequestsAreExported checks that a first token is counted once, when it arrives and not when its request
+// ends.
+func TestRunningRequestsAreExported(t *testing.T) {
 	x := New("test")
-	p := join(x, "native")
+	p := addEngine(x, "native")
 	p.introduce("native", "tiny")
 	p.state(0, 1, event.StateQueued, &event.Request{})
 	p.state(ms, 1, event.StateDispatched, nil)
@@ -150,27 +152,44 @@ func TestRunningRequestsAreTold(t *testing.T) {
 	agree(t, x, p)
 }
 
-// TestManyAreFollowed: gaps of requests beyond the bound are those of the newest.
-func TestManyAreFollowed(t *testing.T) {
+// TestTrackedRequestsAreBounded checks that all requests that the store measures are tracked, and that ended ones make
+// room for others.
+func TestTrackedRequestsAreBounded(t *testing.T) {
 	x := New("test")
-	p := join(x, "native")
+	p := addEngine(x, "native")
 	const more = 10
-	for id := range event.RequestID(maxFollowed + more) {
-		p.state(0, id+1, event.StateQueued, &event.Request{})
-		p.token(0, id+1, 1)
+	gaps := func(want uint64) {
+		t.Helper()
+		p.store.Drain()
+		if n, _ := sums(t, x, itl); n != want || p.store.Snapshot().Latency.ITL[metric.Session].Count != want {
+			t.Errorf("%d gaps, %d in the store, want %d", n, p.store.Snapshot().Latency.ITL[metric.Session].Count, want)
+		}
 	}
-	for id := range event.RequestID(maxFollowed + more) {
-		p.token(ms, id+1, 1)
+	each := func(do func(id event.RequestID)) {
+		for id := range event.RequestID(store.MaxOpen + more) {
+			if do(id + 1); id%1000 == 0 {
+				p.store.Drain()
+			}
+		}
 	}
-	if n, _ := sums(t, x, itl); n != maxFollowed || len(p.engine.gaps.place) != maxFollowed {
-		t.Errorf("%d gaps of %d requests, want %d", n, len(p.engine.gaps.place), maxFollowed)
+	each(func(id event.RequestID) { p.state(0, id, event.StateQueued, &event.Request{}) })
+	each(func(id event.RequestID) { p.token(0, id, 1) })
+	each(func(id event.RequestID) { p.token(ms, id, 1) })
+	gaps(store.MaxOpen)
+	each(func(id event.RequestID) { p.state(0, id, event.StateFinished, nil) })
+	p.state(0, 99_999, event.StateQueued, &event.Request{})
+	p.token(0, 99_999, 1)
+	p.token(ms, 99_999, 1)
+	gaps(store.MaxOpen + 1)
+	if n := len(p.engine.gaps.requests); n > maxEnded+1 {
+		t.Errorf("%d requests are tracked", n)
 	}
 }
 
-// TestTokensThatShareAStamp divide the gap.
+// TestTokensThatShareAStamp checks that tokens of one timestamp divide the gap.
 func TestTokensThatShareAStamp(t *testing.T) {
 	x := New("test")
-	p := join(x, "native")
+	p := addEngine(x, "native")
 	p.state(0, 1, event.StateQueued, &event.Request{})
 	p.token(ms, 1, 1)
 	p.token(8*ms, 1, 4)

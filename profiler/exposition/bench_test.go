@@ -9,16 +9,17 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// large is an exporter of one engine with 94 layers of 256 experts, as many as models have: 48,128 series of picks.
-func large() (*Exporter, *play) {
+// large returns an exporter of one engine with 94 layers of 256 experts, the size of large models: 48,128 series of
+// picks.
+func large() (*Exporter, *scenario) {
 	x := New("1.0")
-	p := join(x, "native")
-	p.everything()
+	p := addEngine(x, "native")
+	p.emitEverything()
 	p.emit(ms, routed(picks(94, 256, 1_000_003)))
 	return x, p
 }
 
-// discard is an http.ResponseWriter that counts.
+// discard is an http.ResponseWriter that counts bytes.
 type discard struct {
 	header http.Header
 	bytes  int64
@@ -31,7 +32,7 @@ func (d *discard) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// BenchmarkScrape is a scrape whose counts have changed since the one before, in each format, and a small one.
+// BenchmarkScrape measures a scrape after all pick counts have changed, in each format, and one of a small model.
 func BenchmarkScrape(b *testing.B) {
 	for name, accept := range map[string]string{
 		"OpenMetrics": "application/openmetrics-text; version=1.0.0", "Text": "text/plain; version=0.0.4",
@@ -44,13 +45,13 @@ func BenchmarkScrape(b *testing.B) {
 	}
 	b.Run("Demo", func(b *testing.B) { // the shape of the built-in model
 		x := New("1.0")
-		p := join(x, "native")
-		p.everything()
+		p := addEngine(x, "native")
+		p.emitEverything()
 		scrapes(b, x, p, "application/openmetrics-text; version=1.0.0", func() { p.emit(ms, routed(picks(8, 16, 1_000_003+uint64(p.now)))) })
 	})
 }
 
-func scrapes(b *testing.B, x *Exporter, p *play, accept string, change func()) {
+func scrapes(b *testing.B, x *Exporter, p *scenario, accept string, change func()) {
 	b.Helper()
 	h := x.Handler("")
 	r := httptest.NewRequest("GET", Path, nil)
@@ -60,14 +61,14 @@ func scrapes(b *testing.B, x *Exporter, p *play, accept string, change func()) {
 	for b.Loop() {
 		b.StopTimer()
 		change()
-		p.store.Snapshot() // the screen takes one ten times a second, whoever scrapes
+		p.store.Snapshot() // the screen takes 10 a second anyway
 		b.StartTimer()
 		h.ServeHTTP(w, r)
 	}
 	b.ReportMetric(float64(w.bytes)/float64(b.N)/1e6, "MB/scrape")
 }
 
-// BenchmarkPush is what a push of the same costs before it is sent.
+// BenchmarkPush measures gathering and encoding the same for a push.
 func BenchmarkPush(b *testing.B) {
 	x, p := large()
 	e := newEncoder("1.0", newInstance())
@@ -87,7 +88,7 @@ func BenchmarkPush(b *testing.B) {
 	b.ReportMetric(float64(bytes)/1e6, "MB/push")
 }
 
-// BenchmarkEmit is what a token costs the engine that tells of it.
+// BenchmarkEmit measures the cost of a token event for the engine.
 func BenchmarkEmit(b *testing.B) {
 	_, p := large()
 	p.state(0, 99, event.StateQueued, &event.Request{})
@@ -101,7 +102,7 @@ func BenchmarkEmit(b *testing.B) {
 	}
 }
 
-// BenchmarkEmitStage is what an event costs that nothing is counted of.
+// BenchmarkEmitStage measures an event that the exporter ignores.
 func BenchmarkEmitStage(b *testing.B) {
 	_, p := large()
 	e := event.Event{Kind: event.KindStage, Stage: event.StageAttention, Req: 99}

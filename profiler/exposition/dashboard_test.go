@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// dashboard is what the test reads of Grafana's.
+// dashboard is the part of a Grafana dashboard that the test reads.
 type dashboard struct {
 	Panels []struct {
 		ID      int
@@ -25,7 +25,7 @@ type dashboard struct {
 	}
 }
 
-// variables stand for what Grafana puts in their place.
+// variables replaces Grafana's variables as Grafana would.
 var variables = strings.NewReplacer("$__rate_interval", "1m", "$engine", ".*")
 
 var (
@@ -33,7 +33,8 @@ var (
 	labelValues = regexp.MustCompile(`^label_values\((\w+), (\w+)\)$`)
 )
 
-// TestDashboard: every query of the dashboard can be read, and every metric and label in it is told of an engine that tells everything.
+// TestDashboard checks that every query of the dashboard parses, and that each of its metrics and labels is exported
+// for an engine that reports everything.
 func TestDashboard(t *testing.T) {
 	raw, err := os.ReadFile("../../docs/grafana/llmtop.json")
 	if err != nil {
@@ -44,8 +45,8 @@ func TestDashboard(t *testing.T) {
 		t.Fatal(err)
 	}
 	x := New("1.0")
-	join(x, "native").everything()
-	join(x, "server").sums()
+	addEngine(x, "native").emitEverything()
+	addEngine(x, "server").emitAggregates()
 	labels := make(map[string]map[string]bool) // of each metric
 	for _, s := range samples(t, x) {
 		if labels[s.name] == nil {
@@ -79,7 +80,7 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// checkQuery reads a query and looks for what it names.
+// checkQuery parses a query and looks up its metrics and labels.
 func checkQuery(t *testing.T, title, expr, legend string, labels map[string]map[string]bool) {
 	t.Helper()
 	q, err := parseQuery(expr)
@@ -87,7 +88,7 @@ func checkQuery(t *testing.T, title, expr, legend string, labels map[string]map[
 		t.Errorf("%s: %s: %v", title, expr, err)
 		return
 	}
-	known := make(map[string]bool) // labels of any of its metrics
+	labelNames := make(map[string]bool) // of all its metrics
 	for _, s := range q.selectors {
 		if labels[s.metric] == nil {
 			t.Errorf("%s: there is no %s", title, s.metric)
@@ -98,28 +99,28 @@ func checkQuery(t *testing.T, title, expr, legend string, labels map[string]map[
 			}
 		}
 		for l := range labels[s.metric] {
-			known[l] = true
+			labelNames[l] = true
 		}
 	}
 	for _, l := range q.grouped {
-		if !known[l] {
+		if !labelNames[l] {
 			t.Errorf("%s: %s groups by %s, which none of its metrics has", title, expr, l)
 		}
 	}
 	for _, m := range legendLabel.FindAllStringSubmatch(legend, -1) {
-		if !known[m[1]] {
+		if !labelNames[m[1]] {
 			t.Errorf("%s: its legend names %s, which none of its metrics has", title, m[1])
 		}
 	}
 }
 
-// TestQueriesThatAreWrong: the parser refuses what is no query.
-func TestQueriesThatAreWrong(t *testing.T) {
+// TestInvalidQueries checks that the parser rejects text that is not a query.
+func TestInvalidQueries(t *testing.T) {
 	for _, text := range []string{
 		"", "sum(", "rate(a[1m]", "rate(a[1m], b)", "a{b}", "a{b=c}", `a{b="c"`, "a b", "a +", "nosuch(a)", "sum by (a, (b)", "1 / ", "a[1 m]", "topk(a)",
 	} {
 		if q, err := parseQuery(text); err == nil {
-			t.Errorf("%q was read as %v", text, q)
+			t.Errorf("%q parses as %v", text, q)
 		}
 	}
 }

@@ -13,53 +13,55 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// Engine is what is told of one engine. It is a sink of its events, and wants its requests as they end; Watch gives it the rest.
-type Engine struct {
-	label    *dto.LabelPair
-	observed *observed
-	cells    cells // guarded by the exporter, as are epochs
-	epochs   map[counted]epoch
+// EngineExporter exports one engine. It is a sink of the engine's events and receives its requests as they end; Watch
+// provides the snapshots.
+type EngineExporter struct {
+	label          *dto.LabelPair
+	requestMetrics *requestMetrics
+	cells          cells // guarded by Exporter.gather, like epochs
+	epochs         map[counterKey]epoch
 
-	mu       sync.Mutex          // guards what follows; held for well below a microsecond
-	said     subject             // what the engine has last called itself and its model
-	subject  subject             // the same, or "other" for both: whom observations are about
-	subjects map[subject]bool    // those there were
-	itl      prometheus.Observer // of the subject; nil before its first gap
-	gaps     gaps
-	snapshot func() *store.Snapshot
-	live     map[event.RequestID]bool // requests that have not ended and whose first token has been told
-	ended    map[event.RequestID]bool // those that end while a snapshot is looked through; nil at other times
+	mu             sync.Mutex          // guards what follows; held for well below a microsecond
+	reportedLabels labelSet            // the engine's latest name and model
+	labels         labelSet            // of new observations: reportedLabels, or "other" for provider and model
+	seenLabels     map[labelSet]bool   // label sets seen so far
+	itl            prometheus.Observer // for labels; nil before their first gap
+	gaps           gaps
+	snapshot       func() *store.Snapshot
+	running        map[event.RequestID]bool // running requests whose first token has been counted
+	ended          map[event.RequestID]bool // requests that end while refresh takes a snapshot; nil at other times
 
-	durations map[timed]*durations // that the engine counts itself, or that are made of what was seen of its slots
+	histograms map[histogramKey]*histogramTotals // counted by the engine, or derived from its slots
 }
 
-// maxSubjects bounds the models that one address has had; all further ones are told together.
-const maxSubjects = 16
+// maxLabelSets is how many pairs of engine name and model one address exports individually; all others are exported as
+// "other".
+const maxLabelSets = 16
 
-func newEngine(name string, o *observed, now func() event.Time) *Engine {
-	return &Engine{
-		label: &dto.LabelPair{Name: new(engineAttr), Value: new(name)},
-		said:  subject{engine: name}, subject: subject{engine: name},
-		observed: o, epochs: make(map[counted]epoch), subjects: make(map[subject]bool), durations: make(map[timed]*durations),
-		gaps: gaps{now: now, place: make(map[event.RequestID]int)},
+func newEngine(name string, o *requestMetrics, now func() event.Time) *EngineExporter {
+	return &EngineExporter{
+		label:          &dto.LabelPair{Name: new(engineAttr), Value: new(name)},
+		reportedLabels: labelSet{engine: name}, labels: labelSet{engine: name},
+		requestMetrics: o, epochs: make(map[counterKey]epoch), seenLabels: make(map[labelSet]bool), histograms: make(map[histogramKey]*histogramTotals),
+		gaps: gaps{now: now, requests: make(map[event.RequestID]*trackedRequest)},
 	}
 }
 
-// Watch has everything told that a snapshot holds.
-func (e *Engine) Watch(snapshot func() *store.Snapshot) {
+// Watch sets the function that returns snapshots; Gather exports their content.
+func (e *EngineExporter) Watch(snapshot func() *store.Snapshot) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.snapshot = snapshot
 }
 
 // Emit implements event.Sink.
-func (e *Engine) Emit(ev event.Event) {
+func (e *EngineExporter) Emit(ev event.Event) {
 	switch ev.Kind {
 	case event.KindToken:
 		e.mu.Lock()
 		n, ns := e.gaps.token(&ev)
 		if n > 0 && e.itl == nil {
-			e.itl = e.observed.itl.WithLabelValues(e.subject.engine, e.subject.model)
+			e.itl = e.requestMetrics.itl.WithLabelValues(e.labels.engine, e.labels.model)
 		}
 		into := e.itl
 		e.mu.Unlock()
@@ -76,60 +78,60 @@ func (e *Engine) Emit(ev event.Event) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		e.gaps.request(&ev)
-	case event.KindReport:
-		if p, ok := ev.Data.(*event.Report); ok && p != nil {
+	case event.KindAggregates:
+		if p, ok := ev.Data.(*event.Aggregates); ok && p != nil {
 			e.mu.Lock()
 			defer e.mu.Unlock()
-			e.times(p)
+			e.addHistograms(p)
 		}
 	case event.KindEngine:
-		if p, ok := ev.Data.(*event.Engine); ok && p != nil {
+		if p, ok := ev.Data.(*event.EngineInfo); ok && p != nil {
 			e.mu.Lock()
 			defer e.mu.Unlock()
-			e.about(subject{e.said.engine, word(p.Name), e.said.model})
+			e.setLabels(labelSet{e.reportedLabels.engine, cleanLabel(p.Name), e.reportedLabels.model})
 		}
 	case event.KindModel:
 		if p, ok := ev.Data.(*event.Model); ok && p != nil {
 			e.mu.Lock()
 			defer e.mu.Unlock()
-			e.about(subject{e.said.engine, e.said.provider, word(p.Name)})
+			e.setLabels(labelSet{e.reportedLabels.engine, e.reportedLabels.provider, cleanLabel(p.Name)})
 		}
 	}
 }
 
-// about says whom the observations from now on are about.
-func (e *Engine) about(s subject) {
-	e.said = s
-	if !e.subjects[s] {
-		if len(e.subjects) >= maxSubjects {
+// setLabels sets the labels of new observations. The caller holds the lock.
+func (e *EngineExporter) setLabels(s labelSet) {
+	e.reportedLabels = s
+	if !e.seenLabels[s] {
+		if len(e.seenLabels) >= maxLabelSets {
 			s.provider, s.model = "other", "other"
 		} else {
-			e.subjects[s] = true
+			e.seenLabels[s] = true
 		}
 	}
-	e.subject, e.itl = s, nil
+	e.labels, e.itl = s, nil
 }
 
-// Request takes a request that has ended, with all its metrics: store.Options.OnRequest.
-func (e *Engine) Request(r *store.Request) {
+// Request counts a request that has ended; pass it as store.Options.OnRequest.
+func (e *EngineExporter) Request(r *store.Request) {
 	e.mu.Lock()
-	s, told := e.subject, e.live[r.ID]
-	delete(e.live, r.ID)
+	s, counted := e.labels, e.running[r.ID]
+	delete(e.running, r.ID)
 	if e.ended != nil {
 		e.ended[r.ID] = true
 	}
 	if r.Polled && r.TPOT.OK() {
-		e.seen(event.TimesTPOT, int64(r.TPOT.V*1e9))
+		e.addDerived(event.HistogramTPOT, int64(r.TPOT.V*1e9))
 	}
 	e.mu.Unlock()
-	if !told && r.First != 0 {
-		e.observed.first(s, r)
+	if !counted && r.First != 0 {
+		e.requestMetrics.firstToken(s, r)
 	}
-	e.observed.last(s, r)
+	e.requestMetrics.requestEnd(s, r)
 }
 
-// look takes a snapshot and counts the requests that have had their first token since the last one and go on.
-func (e *Engine) look() *store.Snapshot {
+// refresh takes a snapshot and counts the running requests that have received their first token since the last one.
+func (e *EngineExporter) refresh() *store.Snapshot {
 	e.mu.Lock()
 	snapshot := e.snapshot
 	if snapshot == nil {
@@ -147,22 +149,22 @@ func (e *Engine) look() *store.Snapshot {
 		if r.State.Final() || r.First == 0 || e.ended[r.ID] {
 			continue
 		}
-		if !e.live[r.ID] {
-			e.observed.first(e.subject, r)
+		if !e.running[r.ID] {
+			e.requestMetrics.firstToken(e.labels, r)
 		}
 		live[r.ID] = true
 	}
-	e.live, e.ended = live, nil
+	e.running, e.ended = live, nil
 	return v
 }
 
-// maxWord is the most bytes of a text from outside in a label.
-const maxWord = 128
+// maxLabel is the longest label value from outside, in bytes.
+const maxLabel = 128
 
-// word makes a text from outside fit for the value of a label.
-func word(s string) string {
-	s = clean.Printable(strings.ToValidUTF8(s[:min(len(s), 4*maxWord)], ""))
-	for len(s) > maxWord {
+// cleanLabel makes a text from outside valid as a label value.
+func cleanLabel(s string) string {
+	s = clean.Line(strings.ToValidUTF8(s[:min(len(s), 4*maxLabel)], ""))
+	for len(s) > maxLabel {
 		_, size := utf8.DecodeLastRuneInString(s)
 		s = s[:len(s)-size]
 	}

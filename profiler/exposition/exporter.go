@@ -15,41 +15,41 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// Exporter tells what engines do. All methods are safe from many goroutines.
+// Exporter exports the metrics of engines. All methods are safe for concurrent use.
 type Exporter struct {
-	version  string
-	began    *timestamppb.Timestamp
-	registry *prometheus.Registry
-	observed *observed
-	pushing  atomic.Bool
-	failures atomic.Uint64 // of pushes
+	version        string
+	began          *timestamppb.Timestamp
+	registry       *prometheus.Registry
+	requestMetrics *requestMetrics
+	pushing        atomic.Bool
+	failures       atomic.Uint64 // failed pushes
 
-	gather sync.Mutex // one gathers at a time
+	gather sync.Mutex // held while metrics are gathered: one gathering at a time
 
 	mu      sync.Mutex // guards engines
-	engines []*Engine
+	engines []*EngineExporter
 }
 
-// New makes an exporter of no engines. version is llmtop's.
+// New returns an exporter without engines. version is the version of llmtop.
 func New(version string) *Exporter {
 	registry := prometheus.NewRegistry()
-	return &Exporter{version: version, began: timestamppb.New(time.Now()), registry: registry, observed: newObserved(registry)}
+	return &Exporter{version: version, began: timestamppb.New(time.Now()), registry: registry, requestMetrics: newRequestMetrics(registry)}
 }
 
-// Add begins to tell of an engine. The name, which is made unique if it is not, becomes its label; now is the clock of its events.
-func (x *Exporter) Add(name string, now func() event.Time) *Engine {
+// Add adds an engine. Its label is the name, made unique if necessary; now is the clock of its events.
+func (x *Exporter) Add(name string, now func() event.Time) *EngineExporter {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	unique := word(name)
-	for n := 2; slices.ContainsFunc(x.engines, func(e *Engine) bool { return e.label.GetValue() == unique }); n++ {
-		unique = fmt.Sprintf("%s #%d", word(name), n)
+	unique := cleanLabel(name)
+	for n := 2; slices.ContainsFunc(x.engines, func(e *EngineExporter) bool { return e.label.GetValue() == unique }); n++ {
+		unique = fmt.Sprintf("%s #%d", cleanLabel(name), n)
 	}
-	e := newEngine(unique, x.observed, now)
+	e := newEngine(unique, x.requestMetrics, now)
 	x.engines = append(x.engines, e)
 	return e
 }
 
-// Gather implements prometheus.Gatherer: everything that there is to tell at this moment, sorted by name.
+// Gather implements prometheus.Gatherer: it returns the current metrics, sorted by name.
 func (x *Exporter) Gather() ([]*dto.MetricFamily, error) {
 	x.gather.Lock()
 	defer x.gather.Unlock()
@@ -57,22 +57,22 @@ func (x *Exporter) Gather() ([]*dto.MetricFamily, error) {
 	engines := slices.Clone(x.engines)
 	x.mu.Unlock()
 
-	s := &scrape{families: make(map[*instrument]*dto.MetricFamily), began: x.began, cells: MaxCells, buckets: MaxBuckets}
+	s := &gathering{families: make(map[*instrument]*dto.MetricFamily), began: x.began, cells: MaxCells, buckets: MaxBuckets}
 	s.add(build, 1, x.version)
 	if x.pushing.Load() {
 		s.add(pushFailures, float64(x.failures.Load()))
 	}
 	for _, e := range engines {
 		s.engine = e
-		s.snapshot(e.look())
+		s.snapshot(e.refresh())
 	}
-	told, err := x.registry.Gather()
+	all, err := x.registry.Gather()
 	if err != nil {
 		return nil, fmt.Errorf("gather metrics: %w", err)
 	}
 	for _, f := range s.families {
-		told = append(told, f)
+		all = append(all, f)
 	}
-	slices.SortFunc(told, func(a, b *dto.MetricFamily) int { return strings.Compare(a.GetName(), b.GetName()) })
-	return told, nil
+	slices.SortFunc(all, func(a, b *dto.MetricFamily) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return all, nil
 }

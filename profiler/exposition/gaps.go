@@ -7,92 +7,94 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// maxFollowed is how many requests are followed for the gaps between their tokens, the newest: 24 bytes each and their place in a map.
-const maxFollowed = 1024
+// maxEnded is how many ended requests are remembered, so that late events do not start them again. Of requests that
+// have not ended, store.MaxOpen are tracked, as in the store: about 80 bytes each, including the map.
+const maxEnded = 1024
 
-// ahead is how far the stamps of a token may lie in the future, as in the store.
-const ahead = event.Time(time.Second)
+// maxFuture is how far in the future a token's timestamp may be, as in the store.
+const maxFuture = event.Time(time.Second)
 
-// gaps follows requests from token to token. The store defines what a gap is; it keeps distributions of its own that cannot be turned into
-// those of other buckets, so gaps are counted here a second time. A test holds the two to each other.
+// gaps computes the gaps between the tokens of requests. The store defines a gap; its distributions cannot be converted
+// to other buckets, so the gaps are counted here again. A test checks that both agree.
 type gaps struct {
-	now    func() event.Time
-	place  map[event.RequestID]int // in list
-	list   []followed              // at most maxFollowed
-	oldest int                     // in list once it is full, the next to be forgotten
+	now      func() event.Time
+	requests map[event.RequestID]*trackedRequest
+	ended    []event.RequestID // ended requests, the first to end first
 }
 
-// followed is a request whose gaps are counted.
-type followed struct {
-	id    event.RequestID
-	last  event.Time // of the newest token, or of the beginning
-	paced int64      // ns that were waited on purpose since then
-	some  bool       // a token has come
-	ended bool       // what still comes for it is passed over, as all of a probe's
+// trackedRequest is a request whose gaps are counted.
+type trackedRequest struct {
+	last     event.Time // of the newest token, or of the start
+	paced    int64      // ns of pacing since then
+	hasToken bool       // at least one token was received
+	ended    bool       // later events are ignored, like all events of a probe
 }
 
-// find is the request that an event is about, nil if it is not followed or has ended.
-func (g *gaps) find(id event.RequestID) *followed {
-	if i, ok := g.place[id]; ok && !g.list[i].ended {
-		return &g.list[i]
+// find returns a tracked request, nil if it is unknown or has ended.
+func (g *gaps) find(id event.RequestID) *trackedRequest {
+	if r := g.requests[id]; r != nil && !r.ended {
+		return r
 	}
 	return nil
 }
 
-// request follows the states of a request.
+// request handles a state change of a request.
 func (g *gaps) request(e *event.Event) {
 	if e.Req == 0 || e.State == event.StateNone || e.State >= event.NumStates {
 		return
 	}
-	i, known := g.place[e.Req]
-	p, _ := e.Data.(*event.Request)
-	aside := p != nil && p.Probe // llmtop's own
+	r := g.requests[e.Req]
 	switch {
-	case e.State.Final() && known:
-		g.list[i].ended = true
-	case !e.State.Final() && !known:
-		if len(g.list) < maxFollowed {
-			g.place[e.Req] = len(g.list)
-			g.list = append(g.list, followed{id: e.Req, last: g.stamp(e.At), ended: aside})
-			return
+	case e.State.Final() && r != nil:
+		g.end(e.Req, r)
+	case !e.State.Final() && r == nil && len(g.requests)-len(g.ended) < store.MaxOpen:
+		r = &trackedRequest{last: g.stamp(e.At)}
+		g.requests[e.Req] = r
+		if p, _ := e.Data.(*event.Request); p != nil && p.Probe { // probes are not counted
+			g.end(e.Req, r)
 		}
-		old := &g.list[g.oldest]
-		delete(g.place, old.id)
-		*old = followed{id: e.Req, last: g.stamp(e.At), ended: aside}
-		g.place[e.Req] = g.oldest
-		g.oldest = (g.oldest + 1) % maxFollowed
 	}
 }
 
-// stamp is a stamp that cannot be far in the future.
-func (g *gaps) stamp(at event.Time) event.Time { return min(max(at, 1), g.now()+ahead) }
+// end stops tracking a request.
+func (g *gaps) end(id event.RequestID, r *trackedRequest) {
+	if r.ended {
+		return
+	}
+	r.ended = true
+	g.ended = append(g.ended, id)
+	if len(g.ended) > maxEnded {
+		delete(g.requests, g.ended[0])
+		g.ended = g.ended[1:]
+	}
+}
 
-// paced notes that an engine waited on purpose.
+// stamp limits a timestamp to maxFuture ahead of the clock.
+func (g *gaps) stamp(at event.Time) event.Time { return min(max(at, 1), g.now()+maxFuture) }
+
+// paced adds the time that an engine waited on purpose.
 func (g *gaps) paced(e *event.Event) {
 	if r := g.find(e.Req); r != nil {
-		r.paced += min(max(e.Dur, 0), int64(maxWait))
+		r.paced = event.Add(r.paced, max(e.Dur, 0))
 	}
 }
 
-// maxWait bounds what an engine may say that it waited between two tokens, so that sums do not overflow.
-const maxWait = 24 * time.Hour
-
-// token tells the gaps that end with a token event: so many, of so many ns each.
+// token returns the gaps that end with a token event: their number and the length of each in ns.
 func (g *gaps) token(e *event.Event) (n int, ns int64) {
 	r := g.find(e.Req)
 	if r == nil {
 		return 0, 0
 	}
 	at := e.At
-	if at-r.last > ahead { // otherwise it is not worth a look at the clock
+	if at-r.last > maxFuture { // read the clock only if necessary
 		at = g.stamp(at)
 	}
 	at = max(at, r.last, 1)
 	n = int(min(max(e.N, 1), store.MaxTokens))
 	ns = (int64(at-r.last) - min(r.paced, int64(at-r.last))) / int64(n)
-	if !r.some {
+	if !r.hasToken {
 		n = 0
 	}
-	r.last, r.paced, r.some = at, 0, true
+	r.last, r.paced, r.hasToken = at, 0, true
 	return n, ns
 }

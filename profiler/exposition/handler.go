@@ -9,14 +9,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Path is where the metrics are.
+// Path is the URL path of the metrics.
 const Path = "/metrics"
 
-// maxScrapes bounds the scrapes that are answered at a time; who comes beyond that is told to come again.
+// maxScrapes is how many scrapes are answered concurrently; more get 503.
 const maxScrapes = 4
 
-// Handler answers those who fetch metrics: as OpenMetrics 1.0, Prometheus text 0.0.4 or protobuf, which alone holds native histograms,
-// whichever they prefer. Unless token is "", they must know it: "Authorization: Bearer TOKEN".
+// Handler serves the metrics as OpenMetrics 1.0, Prometheus text 0.0.4 or protobuf (the only one with native
+// histograms), whichever the scraper prefers. If token is not empty, requests need "Authorization: Bearer TOKEN".
 func (x *Exporter) Handler(token string) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET "+Path, guard(token, promhttp.HandlerFor(x, promhttp.HandlerOpts{
@@ -25,7 +25,7 @@ func (x *Exporter) Handler(token string) http.Handler {
 	return mux
 }
 
-// guard keeps out who does not know the token.
+// guard refuses requests without the token; an empty token allows all.
 func guard(token string, inner http.Handler) http.Handler {
 	if token == "" {
 		return inner

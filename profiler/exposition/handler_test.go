@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// get fetches a path with headers given as pairs.
+// get requests a path; headers are key, value pairs.
 func get(t *testing.T, h http.Handler, method, path string, headers ...string) *http.Response {
 	t.Helper()
 	r := httptest.NewRequest(method, path, nil)
@@ -23,10 +23,10 @@ func get(t *testing.T, h http.Handler, method, path string, headers ...string) *
 	return w.Result()
 }
 
-// TestNegotiation: who fetches gets the format that it prefers.
+// TestNegotiation checks that a scraper gets the format that it prefers.
 func TestNegotiation(t *testing.T) {
 	x := New("1.0")
-	join(x, "native").everything()
+	addEngine(x, "native").emitEverything()
 	const (
 		open  = "application/openmetrics-text; version=1.0.0"
 		plain = "text/plain; version=0.0.4"
@@ -37,7 +37,7 @@ func TestNegotiation(t *testing.T) {
 	} {
 		r := get(t, x.Handler(""), "GET", Path, "Accept", accept)
 		if got := r.Header.Get("Content-Type"); r.StatusCode != http.StatusOK || !strings.HasPrefix(got, want) {
-			t.Errorf("who accepts %q gets %d, %q", accept, r.StatusCode, got)
+			t.Errorf("Accept %q: %d, %q", accept, r.StatusCode, got)
 		}
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -53,10 +53,10 @@ func TestNegotiation(t *testing.T) {
 		}
 	}
 	if r := get(t, x.Handler(""), "GET", "/"); r.StatusCode != http.StatusNotFound {
-		t.Errorf("another path gets %d", r.StatusCode)
+		t.Errorf("another path: %d", r.StatusCode)
 	}
 	if r := get(t, x.Handler(""), "POST", Path); r.StatusCode != http.StatusMethodNotAllowed {
-		t.Errorf("another method gets %d", r.StatusCode)
+		t.Errorf("another method: %d", r.StatusCode)
 	}
 }
 
@@ -83,7 +83,7 @@ func native(t *testing.T, body []byte) {
 	}
 }
 
-// TestToken: who does not know the token gets nothing.
+// TestToken checks that requests without the right token get no metrics.
 func TestToken(t *testing.T) {
 	h := New("1.0").Handler("secret")
 	for header, want := range map[string]int{
@@ -93,7 +93,7 @@ func TestToken(t *testing.T) {
 		r := get(t, h, "GET", Path, "Authorization", header)
 		body, _ := io.ReadAll(r.Body)
 		if r.StatusCode != want || want == 401 && strings.Contains(string(body), "llmtop_") {
-			t.Errorf("who says %q gets %d, want %d: %s", header, r.StatusCode, want, body)
+			t.Errorf("Authorization %q: %d, want %d: %s", header, r.StatusCode, want, body)
 		}
 	}
 }

@@ -8,46 +8,46 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// The bounds of what is told of a machine.
+// The limits on series of a machine.
 const (
-	staleAfter = 10 * time.Second // a sample that is older is no longer told
-	maxCores   = 1024             // cores that are told one by one
+	staleAfter = 10 * time.Second // an older sample is not exported
+	maxCores   = 1024             // cores that are exported individually
 	maxGPUs    = 64
 )
 
-// What samples of machines tell.
+// Metrics from samples of the machine.
 var (
 	cpu       = gauge("llmtop.host.cpu.usage", "1", "Share of the machine's CPU time that was busy", engineAttr)
 	coreUsage = gauge("llmtop.host.core.usage", "1", "Share of a core's time that was busy", engineAttr, "core")
-	cpuLimit  = gauge("llmtop.host.cpu.limit_cores", "{core}", "Cores that the control group grants", engineAttr)
-	frequency = gauge("llmtop.host.cpu.frequency", "Hz", "Frequency of the cores, their mean", engineAttr)
+	cpuLimit  = gauge("llmtop.host.cpu.limit_cores", "{core}", "CPU limit of the control group in cores", engineAttr)
+	frequency = gauge("llmtop.host.cpu.frequency", "Hz", "Mean frequency of the cores", engineAttr)
 	load      = gauge("llmtop.host.load1", "", "Load average of one minute", engineAttr)
 	memUsed   = gauge("llmtop.host.memory.used", "By", "Memory in use", engineAttr)
-	memTotal  = gauge("llmtop.host.memory.limit", "By", "Memory of the machine, or of the control group where it grants less", engineAttr)
+	memTotal  = gauge("llmtop.host.memory.limit", "By", "Memory of the machine, or the limit of the control group if it is lower", engineAttr)
 
-	processCPU     = gauge("llmtop.process.cpu_cores", "{core}", "Cores that a process keeps busy", engineAttr, "process")
-	processWait    = gauge("llmtop.process.run_wait", "1", "Time that threads were runnable without a core / wall clock", engineAttr, "process")
-	processRSS     = gauge("llmtop.process.resident_memory", "By", "Resident set of a process", engineAttr, "process")
-	processPeak    = gauge("llmtop.process.peak_resident_memory", "By", "Highest resident set of a process", engineAttr, "process")
+	processCPU     = gauge("llmtop.process.cpu_cores", "{core}", "CPU use of a process in cores", engineAttr, "process")
+	processWait    = gauge("llmtop.process.run_wait", "1", "Time that threads waited for a core / wall clock", engineAttr, "process")
+	processRSS     = gauge("llmtop.process.resident_memory", "By", "Resident set size of a process", engineAttr, "process")
+	processPeak    = gauge("llmtop.process.peak_resident_memory", "By", "Peak resident set size of a process", engineAttr, "process")
 	processThreads = gauge("llmtop.process.threads", "{thread}", "Threads of a process", engineAttr, "process")
-	processFaults  = gauge("llmtop.process.major_faults", "{fault}/s", "Page faults a second that waited for storage", engineAttr, "process")
-	diskRead       = counter("llmtop.process.disk_read", "By", "Read from storage since the process began", engineAttr, "process")
-	diskWritten    = counter("llmtop.process.disk_written", "By", "Written to storage since the process began", engineAttr, "process")
-	diskReads      = gauge("llmtop.process.disk_reads", "{operation}/s", "Read calls a second", engineAttr, "process")
-	diskWrites     = gauge("llmtop.process.disk_writes", "{operation}/s", "Write calls a second", engineAttr, "process")
+	processFaults  = gauge("llmtop.process.major_faults", "{fault}/s", "Major page faults per second", engineAttr, "process")
+	diskRead       = counter("llmtop.process.disk_read", "By", "Bytes read from storage since the process started", engineAttr, "process")
+	diskWritten    = counter("llmtop.process.disk_written", "By", "Bytes written to storage since the process started", engineAttr, "process")
+	diskReads      = gauge("llmtop.process.disk_reads", "{operation}/s", "Read calls per second", engineAttr, "process")
+	diskWrites     = gauge("llmtop.process.disk_writes", "{operation}/s", "Write calls per second", engineAttr, "process")
 
-	gpuUsage  = gauge("llmtop.gpu.usage", "1", "Share of the time in which the GPU was busy", engineAttr, "gpu", "name")
-	gpuUsed   = gauge("llmtop.gpu.memory.used", "By", "Memory of the GPU in use", engineAttr, "gpu", "name")
-	gpuMemory = gauge("llmtop.gpu.memory.limit", "By", "Memory of the GPU", engineAttr, "gpu", "name")
-	gpuPower  = gauge("llmtop.gpu.power", "W", "Power that the GPU draws", engineAttr, "gpu", "name")
+	gpuUsage  = gauge("llmtop.gpu.usage", "1", "Share of the time that the GPU was busy", engineAttr, "gpu", "name")
+	gpuUsed   = gauge("llmtop.gpu.memory.used", "By", "GPU memory in use", engineAttr, "gpu", "name")
+	gpuMemory = gauge("llmtop.gpu.memory.limit", "By", "GPU memory", engineAttr, "gpu", "name")
+	gpuPower  = gauge("llmtop.gpu.power", "W", "Power draw of the GPU", engineAttr, "gpu", "name")
 	gpuHeat   = gauge("llmtop.gpu.temperature", "Cel", "Temperature of the GPU", engineAttr, "gpu", "name")
 	gpuClock  = gauge("llmtop.gpu.clock", "Hz", "Clock of the GPU", engineAttr, "gpu", "name")
 )
 
-func (s *scrape) machine(h *store.Host) {
+func (s *gathering) machine(h *store.Host) {
 	s.reading(cpu, h.CPU)
 	for i, share := range h.Cores[:min(len(h.Cores), maxCores)] {
-		s.reading(coreUsage, event.Of(share), strconv.Itoa(i))
+		s.reading(coreUsage, event.MeasuredValue(share), strconv.Itoa(i))
 	}
 	s.reading(cpuLimit, h.CPULimit)
 	s.reading(frequency, h.Frequency)
@@ -57,7 +57,7 @@ func (s *scrape) machine(h *store.Host) {
 	s.process(&h.Engine, "engine")
 	s.process(&h.Self, "llmtop")
 	for i, g := range h.GPUs[:min(len(h.GPUs), maxGPUs)] {
-		gpu, name := strconv.Itoa(i), word(g.Name)
+		gpu, name := strconv.Itoa(i), cleanLabel(g.Name)
 		s.reading(gpuUsage, g.Util, gpu, name)
 		s.reading(gpuUsed, g.MemUsed, gpu, name)
 		s.reading(gpuMemory, g.MemTotal, gpu, name)
@@ -67,8 +67,9 @@ func (s *scrape) machine(h *store.Host) {
 	}
 }
 
-// process tells of a process: the engine's, or llmtop's own, which are the same one where the engine runs inside llmtop.
-func (s *scrape) process(p *event.Process, name string) {
+// process adds the metrics of a process: the engine, or llmtop itself. Both are the same process if the engine runs
+// inside llmtop.
+func (s *gathering) process(p *event.Process, name string) {
 	s.reading(processCPU, p.CPU, name)
 	s.reading(processWait, p.RunWait, name)
 	s.reading(processRSS, p.RSS, name)
@@ -81,9 +82,9 @@ func (s *scrape) process(p *event.Process, name string) {
 	s.reading(diskWrites, p.WriteOps, name)
 }
 
-// sum tells what a process has counted since it began. A negative one is none.
-func (s *scrape) sum(i *instrument, r event.Reading, pid int, name string) {
+// sum adds a counter that has counted since the process started. Negative values are ignored.
+func (s *gathering) sum(i *instrument, r event.Reading, pid int, name string) {
 	if r.OK() && r.V >= 0 {
-		s.count(i, r.V, s.since(i, name, pid, uint64(r.V)), name)
+		s.count(i, r.V, s.countingSince(i, name, pid, uint64(r.V)), name)
 	}
 }

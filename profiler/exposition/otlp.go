@@ -10,20 +10,22 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// maxPoints bounds the data points of one message: with some 400 bytes each it stays well below the 20 MB that collectors take.
+// maxPoints is how many data points a message has at most. A point takes about 400 bytes, so a message stays well below
+// the 20 MB that collectors accept.
 const maxPoints = 8192
 
 // cumulative is AGGREGATION_TEMPORALITY_CUMULATIVE; OTLP's JSON writes enumerations as numbers.
 const cumulative = 2
 
-// encoder writes what was gathered as OTLP's ExportMetricsServiceRequest in JSON: 64-bit integers are strings, names are in lowerCamelCase.
+// encoder encodes metric families as OTLP's ExportMetricsServiceRequest in JSON: 64-bit integers are strings, names are
+// in lowerCamelCase.
 // Specification: https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding
 type encoder struct {
-	resource []byte // of all messages, up to the first metric
-	now      []byte // moment of all points
-	bySpelt  map[string]*instrument
-	attrs    map[string]string // keys of attributes by their labels
-	strings  map[string][]byte // in quotes, of one encoding: labels repeat
+	resource   []byte // start of every message, up to the first metric
+	now        []byte // timestamp of all points, Unix ns
+	byPromName map[string]*instrument
+	attrs      map[string]string // attribute keys by Prometheus label
+	strings    map[string][]byte // quoted strings of one encode call: labels repeat
 
 	out      []byte
 	metrics  int // in out
@@ -32,9 +34,9 @@ type encoder struct {
 }
 
 func newEncoder(version, instance string) *encoder {
-	e := &encoder{bySpelt: make(map[string]*instrument), attrs: make(map[string]string), strings: make(map[string][]byte)}
+	e := &encoder{byPromName: make(map[string]*instrument), attrs: make(map[string]string), strings: make(map[string][]byte)}
 	for _, i := range instruments {
-		e.bySpelt[i.spelled] = i
+		e.byPromName[i.promName] = i
 		for k, label := range i.labels {
 			e.attrs[label] = i.attrs[k]
 		}
@@ -51,13 +53,14 @@ func newEncoder(version, instance string) *encoder {
 	return e
 }
 
-// encode turns what was gathered into messages of at most maxPoints points. What is no instrument of this package is left out.
+// encode encodes families as messages of at most maxPoints points. It skips families that are not instruments of this
+// package.
 func (e *encoder) encode(families []*dto.MetricFamily, now time.Time) [][]byte {
 	e.messages, e.out, e.metrics, e.points = nil, nil, 0, 0
 	clear(e.strings)
 	e.now = strconv.AppendInt(nil, now.UnixNano(), 10)
 	for _, f := range families {
-		i := e.bySpelt[f.GetName()]
+		i := e.byPromName[f.GetName()]
 		if i == nil {
 			continue
 		}
@@ -74,12 +77,12 @@ func (e *encoder) encode(families []*dto.MetricFamily, now time.Time) [][]byte {
 	return e.messages
 }
 
-// flush closes the message that is being written.
+// flush completes the current message.
 func (e *encoder) flush() {
 	if e.metrics > 0 {
 		e.messages = append(e.messages, append(e.out, `]}]}]}`...))
 	}
-	e.out, e.metrics, e.points = make([]byte, 0, len(e.out)+len(e.out)/16), 0, 0 // the next one will be as large
+	e.out, e.metrics, e.points = make([]byte, 0, len(e.out)+len(e.out)/16), 0, 0 // the next message has a similar size
 }
 
 // metric appends an instrument with some of its points.
@@ -122,7 +125,7 @@ func (e *encoder) point(i *instrument, m *dto.Metric) {
 	e.out = append(e.out, `{"attributes":[`...)
 	some := false
 	for _, l := range m.Label {
-		if l.GetValue() == "" { // absent, as Prometheus has it
+		if l.GetValue() == "" { // Prometheus treats an empty label as absent
 			continue
 		}
 		if some {
@@ -144,13 +147,13 @@ func (e *encoder) point(i *instrument, m *dto.Metric) {
 	e.out = append(e.out, '}')
 }
 
-// start appends since when has been counted.
+// start appends when counting started.
 func (e *encoder) start(t *timestamppb.Timestamp) {
 	e.out = append(e.out, `,"startTimeUnixNano":"`...)
 	e.out = append(strconv.AppendInt(e.out, t.AsTime().UnixNano(), 10), '"')
 }
 
-// value appends the number of a point: a whole one for what is counted one by one.
+// value appends the value of a point: an integer for counters of things, otherwise a double.
 func (e *encoder) value(i *instrument, v float64) {
 	if i.kind == dto.MetricType_COUNTER && i.unit[0] == '{' && v < math.MaxInt64 {
 		e.out = append(append(e.out, `,"asInt":"`...), strconv.FormatInt(int64(v), 10)...)
@@ -160,7 +163,7 @@ func (e *encoder) value(i *instrument, v float64) {
 	e.out = strconv.AppendFloat(append(e.out, `,"asDouble":`...), v, 'g', -1, 64)
 }
 
-// histogram appends the classic buckets. Prometheus accumulates them, OTLP does not.
+// histogram appends the classic buckets. Prometheus counts them cumulatively, OTLP does not.
 func (e *encoder) histogram(h *dto.Histogram) {
 	e.out = append(e.out, `,"count":"`...)
 	e.out = append(strconv.AppendUint(e.out, h.GetSampleCount(), 10), `","sum":`...)
@@ -186,18 +189,18 @@ func (e *encoder) histogram(h *dto.Histogram) {
 	e.out = append(e.out, ']')
 }
 
-// attribute appends a key with its value, a string.
+// attribute appends a key and its string value.
 func (e *encoder) attribute(dst []byte, key, value string) []byte {
 	dst = append(append(dst, `{"key":`...), e.quote(key)...)
 	dst = append(append(dst, `,"value":{"stringValue":`...), e.quote(value)...)
 	return append(dst, "}}"...)
 }
 
-// quote is a string of JSON.
+// quote returns s as a JSON string.
 func (e *encoder) quote(s string) []byte {
 	q, ok := e.strings[s]
 	if !ok {
-		q, _ = json.Marshal(s) // strings cannot fail
+		q, _ = json.Marshal(s) // strings always marshal
 		e.strings[s] = q
 	}
 	return q

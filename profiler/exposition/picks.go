@@ -10,39 +10,40 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// The bounds of what is told of experts.
+// The limits on series of experts.
 const (
-	// MaxCells bounds layers x experts of all engines together whose picks are told expert by expert, two series each, some 4 MB of text as
-	// they are fetched. Engines whose cells find no room, in the order in which they came, are told layer by layer only.
+	// MaxCells is the most layers x experts, of all engines together, whose picks are exported by expert: two series
+	// each, some 4 MB of text per scrape. Engines that do not fit, in the order in which they were added, export picks
+	// by layer only.
 	MaxCells = 1 << 15
-	// MaxLayers bounds the layers of an engine. One that claims more is told nothing of.
+	// MaxLayers is the most layers of an engine whose picks are exported. Engines that report more export no picks.
 	MaxLayers = 512
 )
 
-// What is told of experts.
+// Metrics of experts.
 var (
-	expertPicks = counter("llmtop.expert.picks", "{pick}", "Picks of an expert by the router", engineAttr, "layer", "expert", "phase")
-	layerPicks  = counter("llmtop.expert.layer_picks", "{pick}", "Picks of all experts of a layer by the router", engineAttr, "layer", "phase")
-	imbalance   = gauge("llmtop.expert.max_mean", "1", "Picks of the most picked expert of a layer / mean of its experts, decoding, last 10 s",
+	expertPicks = counter("llmtop.expert.picks", "{pick}", "Router picks of an expert", engineAttr, "layer", "expert", "phase")
+	layerPicks  = counter("llmtop.expert.layer_picks", "{pick}", "Router picks of all experts of a layer", engineAttr, "layer", "phase")
+	imbalance   = gauge("llmtop.expert.max_mean", "1", "Picks of the most picked expert of a layer / mean over its experts, decode, last 10 s",
 		engineAttr, "layer")
-	everyN = gauge("llmtop.expert.counted_passes", "{pass}", "One forward pass in so many has its picks counted", engineAttr)
+	everyN = gauge("llmtop.expert.counted_passes", "{pass}", "Picks are counted in one forward pass of N; this is N", engineAttr)
 )
 
-// phases are those whose picks are told; their sum is the reader's to make.
+// phases are the exported phases; the reader adds them up.
 var phases = [...]struct {
 	phase metric.Phase
 	name  string
 }{{metric.Decode, "decode"}, {metric.Prompt, "prompt"}}
 
-// experts tells the picks of the session.
-func (s *scrape) experts(v *store.Experts) {
+// experts adds the picks of the session.
+func (s *gathering) experts(v *store.Experts) {
 	s.add(everyN, float64(max(v.EveryN, 1)))
 	if v.Layers > MaxLayers {
 		return
 	}
 	cells := v.Layers * v.Experts
 	session := &v.Hits[metric.Session]
-	created := s.since(expertPicks, "", cells, session[metric.Decode].Tokens+session[metric.Prompt].Tokens)
+	created := s.countingSince(expertPicks, "", cells, session[metric.Decode].Tokens+session[metric.Prompt].Tokens)
 	recent := v.Hits[metric.TenSeconds][metric.Decode]
 	for l := range v.Layers {
 		for _, p := range phases {
@@ -58,17 +59,17 @@ func (s *scrape) experts(v *store.Experts) {
 	s.cells -= cells
 	f := s.family(expertPicks)
 	for i, p := range phases {
-		f.Metric = append(f.Metric, s.engine.cells.tell(s.engine.label, v, i, session[p.phase].Counts, created)...)
+		f.Metric = append(f.Metric, s.engine.cells.metrics(s.engine.label, v, i, session[p.phase].Counts, created)...)
 	}
 }
 
-// cells are the labels of an engine's experts, which are made once.
+// cells are the labels of an engine's experts, created once per shape.
 type cells struct {
 	layers, experts int
 	labels          [len(phases)][][]*dto.LabelPair // by layer*experts + expert
 }
 
-// fit makes the labels for a shape.
+// fit creates the labels for a shape.
 func (c *cells) fit(engine *dto.LabelPair, layers, experts int) {
 	if c.layers == layers && c.experts == experts {
 		return
@@ -93,10 +94,10 @@ func (c *cells) fit(engine *dto.LabelPair, layers, experts int) {
 	}
 }
 
-// tell is the metrics of one phase.
-func (c *cells) tell(engine *dto.LabelPair, v *store.Experts, phase int, counts []uint64, since *timestamppb.Timestamp) []*dto.Metric {
+// metrics returns the metrics of one phase.
+func (c *cells) metrics(engine *dto.LabelPair, v *store.Experts, phase int, counts []uint64, since *timestamppb.Timestamp) []*dto.Metric {
 	c.fit(engine, v.Layers, v.Experts)
-	made := make([]struct { // one piece of memory for all
+	made := make([]struct { // one allocation for all
 		metric dto.Metric
 		count  dto.Counter
 		value  float64

@@ -7,30 +7,30 @@ import (
 	"strconv"
 )
 
-// query is a PromQL expression that has been read, with what it asks of the metrics.
+// query is a parsed PromQL expression with the metrics and labels that it uses.
 type query struct {
 	rest      []string
 	selectors []selector
-	grouped   []string // labels that it groups or joins by
+	grouped   []string // labels in by, on and group_left
 }
 
-// selector is a metric with the labels that it is chosen by.
+// selector is a metric with the labels of its matchers.
 type selector struct {
 	metric string
 	labels []string
 }
 
-// lexeme is one word of PromQL: a string, a duration in brackets, a number, a name or a sign.
+// lexeme matches one PromQL token: a string, a duration in brackets, a number, a name or an operator.
 var lexeme = regexp.MustCompile(`^\s*("(?:[^"\\]|\\.)*"|\[[0-9]+(?:ms|[smhdwy])\]|[0-9]+(?:\.[0-9]+)?|[a-zA-Z_:][a-zA-Z0-9_:]*|=~|!~|==|!=|>=|<=|[-+*/%(){},=<>])`)
 
-// The words of PromQL that the dashboard uses; another one is a mistake or wants to be added.
+// The PromQL keywords that the dashboard uses; add others when it needs them.
 var (
 	aggregations = []string{"sum", "topk", "max", "avg"}
-	functions    = map[string]int{"rate": 1, "increase": 1, "scalar": 1, "histogram_quantile": 2} // with the number of their arguments
+	functions    = map[string]int{"rate": 1, "increase": 1, "scalar": 1, "histogram_quantile": 2} // values: number of arguments
 	operators    = []string{"+", "-", "*", "/", "%", "==", "!=", ">", "<", ">=", "<="}
 )
 
-// parseQuery reads an expression of the part of PromQL that the dashboard uses.
+// parseQuery parses the subset of PromQL that the dashboard uses.
 func parseQuery(text string) (q *query, err error) {
 	q = &query{}
 	for text != "" {
@@ -54,7 +54,7 @@ func parseQuery(text string) (q *query, err error) {
 
 func (q *query) fail(want string) { panic(fmt.Errorf("%q where %s should be", q.rest, want)) }
 
-// next is the next word, "" at the end.
+// next returns the next token, "" at the end.
 func (q *query) next() string {
 	if len(q.rest) == 0 {
 		return ""
@@ -132,7 +132,7 @@ func (q *query) arguments(want int) {
 	q.expect(")")
 }
 
-// names are those between parentheses.
+// names returns the names between parentheses.
 func (q *query) names() (out []string) {
 	q.expect("(")
 	for q.next() != ")" {

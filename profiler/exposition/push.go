@@ -15,36 +15,39 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/llmtop/llmtop/profiler/clean"
 )
 
 const (
-	// PushEvery is how often metrics are pushed.
-	PushEvery = 10 * time.Second
-	// pushWithin bounds how long a push may take.
-	pushWithin = 5 * time.Second
-	// maxAnswer bounds what is read of an answer.
+	// PushInterval is the time between two pushes.
+	PushInterval = 10 * time.Second
+	// pushTimeout is the longest time that a push may take.
+	pushTimeout = 5 * time.Second
+	// maxAnswer is how many bytes of a receiver's answer are read.
 	maxAnswer = 64 << 10
 )
 
-// Pusher sends metrics to a receiver of OpenTelemetry's protocol, as JSON over HTTP. What one push fails to bring the next one brings, since all
-// counts are cumulative.
+// Pusher sends metrics to an OTLP receiver as JSON over HTTP. All counts are cumulative, so the next push carries what
+// a failed one did not deliver.
 type Pusher struct {
-	exporter *Exporter
-	url      *url.URL
-	headers  http.Header
-	client   *http.Client
-	encoder  *encoder
-	tell     func(error) // of the first failure
-	told     bool
+	exporter      *Exporter
+	url           *url.URL
+	headers       http.Header
+	client        *http.Client
+	encoder       *encoder
+	onError       func(error) // called once, for the first failure
+	errorReported bool
 
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 }
 
-// Push begins to push to the receiver at an address, http://HOST:PORT for example, to which the path /v1/metrics is added unless it is there.
-// headers are sent along, as OTEL_EXPORTER_OTLP_HEADERS lists them: key=value,key=value with values that may be percent-encoded. tell is
-// told of the first failure, which ends nothing. Error: the address or the headers cannot be used.
-func (x *Exporter) Push(address, headers string, tell func(error)) (*Pusher, error) {
+// Push starts to push to the receiver at an address such as http://HOST:PORT. It appends the path /v1/metrics unless
+// the address ends with it. headers are sent with each push, in the format of OTEL_EXPORTER_OTLP_HEADERS:
+// key=value,key=value, where values may be percent-encoded. onError receives the first failure; failures do not stop
+// the pushes. Push returns an error if the address or the headers are invalid.
+func (x *Exporter) Push(address, headers string, onError func(error)) (*Pusher, error) {
 	to, err := endpoint(address)
 	if err != nil {
 		return nil, err
@@ -55,7 +58,7 @@ func (x *Exporter) Push(address, headers string, tell func(error)) (*Pusher, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &Pusher{
-		exporter: x, url: to, headers: extra, tell: tell, encoder: newEncoder(x.version, newInstance()), cancel: cancel,
+		exporter: x, url: to, headers: extra, onError: onError, encoder: newEncoder(x.version, newInstance()), cancel: cancel,
 		client: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 	}
 	x.pushing.Store(true)
@@ -63,7 +66,7 @@ func (x *Exporter) Push(address, headers string, tell func(error)) (*Pusher, err
 	return p, nil
 }
 
-// Close ends the pushing with a last push.
+// Close stops pushing after a last push.
 func (p *Pusher) Close() {
 	p.cancel()
 	p.done.Wait()
@@ -71,22 +74,22 @@ func (p *Pusher) Close() {
 	p.client.CloseIdleConnections()
 }
 
-// CheckAddress refuses addresses that cannot be pushed to.
+// CheckAddress returns an error if metrics cannot be pushed to the address.
 func CheckAddress(address string) error {
 	_, err := endpoint(address)
 	return err
 }
 
-// endpoint is where the metrics go for an address.
+// endpoint returns the URL that metrics for an address are posted to.
 func endpoint(address string) (*url.URL, error) {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil:
-		return nil, errors.New("address of receiver: write http://HOST:PORT") // and do not repeat what may hold a password
+		return nil, errors.New("parse receiver address: invalid URL: write http://HOST:PORT") // do not repeat the address: it may hold a password
 	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-		return nil, fmt.Errorf("address %q: write http://HOST:PORT or https://HOST:PORT", u.Redacted())
+		return nil, fmt.Errorf("parse receiver address %q: write http://HOST:PORT or https://HOST:PORT", u.Redacted())
 	case u.RawQuery != "" || u.Fragment != "":
-		return nil, fmt.Errorf("address %q: it must end with its path", u.Redacted())
+		return nil, fmt.Errorf("parse receiver address %q: remove the query and the fragment", u.Redacted())
 	}
 	if !strings.HasSuffix(u.Path, "/v1/metrics") {
 		u = u.JoinPath("v1/metrics")
@@ -94,7 +97,7 @@ func endpoint(address string) (*url.URL, error) {
 	return u, nil
 }
 
-// parseHeaders reads key=value,key=value.
+// parseHeaders parses key=value,key=value.
 func parseHeaders(list string) (http.Header, error) {
 	out := make(http.Header)
 	for item := range strings.SplitSeq(list, ",") {
@@ -104,22 +107,22 @@ func parseHeaders(list string) (http.Header, error) {
 		key, value, ok := strings.Cut(item, "=")
 		key = strings.TrimSpace(key)
 		plain, err := url.PathUnescape(strings.TrimSpace(value))
-		if !ok || err != nil || !token(key) || strings.ContainsFunc(plain, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-			return nil, errors.New("read headers of pushes: they must be key=value,key=value") // and are not repeated: they may be secret
+		if !ok || err != nil || !validHeaderName(key) || strings.ContainsFunc(plain, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+			return nil, errors.New("read OTLP headers: write key=value,key=value in OTEL_EXPORTER_OTLP_HEADERS") // do not repeat them: they may be secret
 		}
 		out.Set(key, plain)
 	}
 	return out, nil
 }
 
-// token reports whether a text is fit for the name of a header.
-func token(s string) bool {
+// validHeaderName reports whether a text may be the name of an HTTP header.
+func validHeaderName(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", r))
 	})
 }
 
-// newInstance makes a name of this process among all, a random UUID.
+// newInstance returns a random UUID that identifies this process.
 func newInstance() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
@@ -128,7 +131,7 @@ func newInstance() string {
 }
 
 func (p *Pusher) run(ctx context.Context) {
-	tick := time.NewTicker(PushEvery)
+	tick := time.NewTicker(PushInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -140,18 +143,18 @@ func (p *Pusher) run(ctx context.Context) {
 	}
 }
 
-// push sends what there is to tell now. A push that was called off has not failed.
+// push sends the current metrics. A cancelled push does not count as failed.
 func (p *Pusher) push(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, pushWithin)
+	ctx, cancel := context.WithTimeout(ctx, pushTimeout)
 	defer cancel()
 	err := p.send(ctx)
 	if err == nil || errors.Is(ctx.Err(), context.Canceled) {
 		return
 	}
 	p.exporter.failures.Add(1)
-	if !p.told {
-		p.told = true
-		p.tell(fmt.Errorf("push metrics: %w", err))
+	if !p.errorReported {
+		p.errorReported = true
+		p.onError(fmt.Errorf("push metrics: %w", err))
 	}
 }
 
@@ -168,11 +171,11 @@ func (p *Pusher) send(ctx context.Context) error {
 	return nil
 }
 
-// post sends one message.
+// post sends one message, gzipped.
 func (p *Pusher) post(ctx context.Context, message []byte) error {
 	var body bytes.Buffer
-	zip, _ := gzip.NewWriterLevel(&body, gzip.BestSpeed) // the level exists
-	_, _ = zip.Write(message)                            // memory takes everything
+	zip, _ := gzip.NewWriterLevel(&body, gzip.BestSpeed) // the level is valid
+	_, _ = zip.Write(message)                            // writes to memory do not fail
 	_ = zip.Close()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url.String(), &body)
 	if err != nil {
@@ -192,15 +195,16 @@ func (p *Pusher) post(ctx context.Context, message []byte) error {
 	raw, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
 	switch {
 	case answer.StatusCode/100 != 2:
-		return fmt.Errorf("%s answers %s", p.url.Redacted(), answer.Status)
+		return fmt.Errorf("post to %s: the receiver answers %s", p.url.Redacted(), clean.Name(answer.Status))
 	case err != nil:
 		return fmt.Errorf("read answer: %w", err)
 	}
-	return rejected(answer.Header.Get("Content-Type"), raw)
+	return rejection(answer.Header.Get("Content-Type"), raw)
 }
 
-// rejected is the error of an answer that says that some points were not taken. What cannot be understood says nothing.
-func rejected(contentType string, raw []byte) error {
+// rejection returns an error if the receiver's answer reports rejected data points. Answers that cannot be parsed
+// report none.
+func rejection(contentType string, raw []byte) error {
 	var answer struct {
 		PartialSuccess struct {
 			Rejected json.RawMessage `json:"rejectedDataPoints"` // a string or a number
@@ -214,5 +218,5 @@ func rejected(contentType string, raw []byte) error {
 	if n == "" || n == "0" || n == "null" {
 		return nil
 	}
-	return fmt.Errorf("the receiver refuses %s data points: %s", word(n), word(answer.PartialSuccess.Message))
+	return fmt.Errorf("the receiver rejects %s data points: %s", cleanLabel(n), cleanLabel(answer.PartialSuccess.Message))
 }

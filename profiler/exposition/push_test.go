@@ -22,7 +22,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 )
 
-// receiver takes OTLP over HTTP and keeps it.
+// receiver is an OTLP receiver over HTTP that keeps what it receives.
 type receiver struct {
 	*httptest.Server
 	answer func(w http.ResponseWriter)
@@ -59,7 +59,7 @@ func accept(w http.ResponseWriter) {
 	fmt.Fprint(w, `{"partialSuccess":{}}`)
 }
 
-// TestPush: what is pushed when all is over is OTLP, and says what the exposition says.
+// TestPush checks that the last push is valid OTLP with the same values as the exposition.
 func TestPush(t *testing.T) {
 	r := newReceiver(t, accept)
 	x := New("1.0")
@@ -67,14 +67,14 @@ func TestPush(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine := join(x, "native")
-	engine.everything()
-	join(x, "server").sums()
+	engine := addEngine(x, "native")
+	engine.emitEverything()
+	addEngine(x, "server").emitAggregates()
 	p.Close()
 	if len(r.bodies) != 1 || r.headers[0].Get("X-Key") != "a b" || r.headers[0].Get("Authorization") != "Bearer s" {
 		t.Fatalf("%d messages, headers %v", len(r.bodies), r.headers)
 	}
-	var data metrics.MetricsData // knows every field of ExportMetricsServiceRequest, and refuses others
+	var data metrics.MetricsData // has every field of ExportMetricsServiceRequest; protojson rejects others
 	if err := protojson.Unmarshal(r.bodies[0], &data); err != nil {
 		t.Fatalf("%v\n%s", err, r.bodies[0])
 	}
@@ -97,15 +97,15 @@ func TestPush(t *testing.T) {
 	for _, i := range instruments {
 		m := pushed[i.name]
 		if m == nil || m.Unit != i.unit || m.Description != i.help {
-			t.Errorf("%s is pushed as %v", i.name, m)
+			t.Errorf("%s: pushed %v", i.name, m)
 			continue
 		}
-		k := slices.IndexFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == i.spelled })
+		k := slices.IndexFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == i.promName })
 		same(t, m, families[k])
 	}
 }
 
-// same compares a metric of OTLP with the family that it was made of.
+// same compares an OTLP metric with the family that it was encoded from.
 func same(t *testing.T, m *metrics.Metric, f *dto.MetricFamily) {
 	t.Helper()
 	points := m.GetGauge().GetDataPoints()
@@ -153,10 +153,10 @@ func sameBuckets(t *testing.T, name string, p *metrics.HistogramDataPoint, h *dt
 	}
 }
 
-// digits are what 64-bit integers are written as.
+// digits matches 64-bit integers as OTLP's JSON writes them.
 var digits = regexp.MustCompile(`^\d+$`)
 
-// checkMapping holds a message to those rules of OTLP's JSON that readers of any JSON of the schema let pass: 64-bit integers are strings and
+// checkMapping checks rules of OTLP's JSON that protojson does not enforce: 64-bit integers are strings and
 // enumerations are numbers.
 func checkMapping(t *testing.T, body []byte) {
 	t.Helper()
@@ -202,7 +202,8 @@ func checkMapping(t *testing.T, body []byte) {
 	}
 }
 
-// TestManyPointsAreSplit: no message is larger than collectors take, and together they hold every point once.
+// TestManyPointsAreSplit checks that no message is larger than collectors accept, and that together they hold every
+// point once.
 func TestManyPointsAreSplit(t *testing.T) {
 	r := newReceiver(t, accept)
 	x := New("1.0")
@@ -210,11 +211,11 @@ func TestManyPointsAreSplit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	join(x, "native").everything()
-	big := join(x, "big")
+	addEngine(x, "native").emitEverything()
+	big := addEngine(x, "big")
 	big.introduce("native", "big")
 	big.emit(0, routed(picks(40, 128, 1)))
-	if err := p.send(context.Background()); err != nil { // and not by Close, which does not wait for long
+	if err := p.send(context.Background()); err != nil { // not by Close, whose timeout is short
 		t.Fatal(err)
 	}
 	p.cancel()
@@ -235,7 +236,7 @@ func TestManyPointsAreSplit(t *testing.T) {
 			}
 		}
 		if n == 0 || n > maxPoints || len(body) > 10<<20 {
-			t.Errorf("a message of %d points and %d bytes", n, len(body))
+			t.Errorf("message of %d points and %d bytes", n, len(body))
 		}
 	}
 	if want := 2 * (40*128 + 2*4); len(cells) != want || len(r.bodies) < 2 {
@@ -243,64 +244,64 @@ func TestManyPointsAreSplit(t *testing.T) {
 	}
 }
 
-// TestReceiverErrors: what goes wrong is told once, counted every time, and ends nothing.
+// TestReceiverErrors checks that failures are reported once, counted each time, and stop nothing.
 func TestReceiverErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer func(http.ResponseWriter)
 		want   string
 	}{
-		"busy":    {func(w http.ResponseWriter) { w.WriteHeader(http.StatusServiceUnavailable) }, "503 Service Unavailable"},
-		"moved":   {func(w http.ResponseWriter) { w.Header().Set("Location", "http://x/"); w.WriteHeader(307) }, "307"},
-		"refused": {refuse(`{"partialSuccess":{"rejectedDataPoints":"3","errorMessage":"too\u001b many"}}`), "refuses 3 data points: too many"},
-		"number":  {refuse(`{"partialSuccess":{"rejectedDataPoints":2}}`), "refuses 2 data points"},
-		"none":    {refuse(`{"partialSuccess":{"rejectedDataPoints":"0","errorMessage":"a hint"}}`), ""},
-		"garbage": {refuse(`{"partialSuccess":7`), ""},
+		"busy":      {func(w http.ResponseWriter) { w.WriteHeader(http.StatusServiceUnavailable) }, "503 Service Unavailable"},
+		"moved":     {func(w http.ResponseWriter) { w.Header().Set("Location", "http://x/"); w.WriteHeader(307) }, "307"},
+		"rejected":  {respond(`{"partialSuccess":{"rejectedDataPoints":"3","errorMessage":"too\u001b[2J many"}}`), "rejects 3 data points: too\uFFFD many"},
+		"number":    {respond(`{"partialSuccess":{"rejectedDataPoints":2}}`), "rejects 2 data points"},
+		"none":      {respond(`{"partialSuccess":{"rejectedDataPoints":"0","errorMessage":"a hint"}}`), ""},
+		"malformed": {respond(`{"partialSuccess":7`), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newReceiver(t, c.answer)
 			x := New("1.0")
-			var told []error
-			p, err := x.Push(r.URL, "", func(err error) { told = append(told, err) })
+			var reported []error
+			p, err := x.Push(r.URL, "", func(err error) { reported = append(reported, err) })
 			if err != nil {
 				t.Fatal(err)
 			}
 			p.push(context.Background())
 			p.push(context.Background())
 			p.Close()
-			failed := find(samples(t, x), pushFailures.spelled)[""]
+			failed := find(samples(t, x), pushFailures.promName)[""]
 			if c.want == "" {
-				if len(told) != 0 || failed != 0 {
-					t.Errorf("%v, %v failures", told, failed)
+				if len(reported) != 0 || failed != 0 {
+					t.Errorf("%v, %v failures", reported, failed)
 				}
 				return
 			}
-			if len(told) != 1 || !strings.Contains(told[0].Error(), c.want) || failed != 3 {
-				t.Errorf("told %v and counted %v, want one error with %q and 3", told, failed, c.want)
+			if len(reported) != 1 || !strings.Contains(reported[0].Error(), c.want) || failed != 3 {
+				t.Errorf("reported %v and counted %v, want one error with %q and 3", reported, failed, c.want)
 			}
 		})
 	}
 }
 
-func refuse(body string) func(http.ResponseWriter) {
+func respond(body string) func(http.ResponseWriter) {
 	return func(w http.ResponseWriter) {
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 		fmt.Fprint(w, body)
 	}
 }
 
-// TestNobodyReceives: a receiver that is not there, and one that never answers, end nothing either.
-func TestNobodyReceives(t *testing.T) {
-	gone := httptest.NewServer(http.NotFoundHandler())
-	gone.Close()
+// TestUnreachableReceiver checks that a missing receiver, and one that never answers, stop nothing.
+func TestUnreachableReceiver(t *testing.T) {
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
 	x := New("1.0")
-	var told error
-	p, err := x.Push(gone.URL, "", func(err error) { told = err })
+	var reported error
+	p, err := x.Push(closed.URL, "", func(err error) { reported = err })
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.Close()
-	if told == nil || x.failures.Load() != 1 {
-		t.Errorf("told %v and counted %d", told, x.failures.Load())
+	if reported == nil || x.failures.Load() != 1 {
+		t.Errorf("reported %v and counted %d", reported, x.failures.Load())
 	}
 	hangs := make(chan struct{})
 	slow := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hangs }))
@@ -313,16 +314,16 @@ func TestNobodyReceives(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancel()
 	if err := p.send(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a receiver that hangs: %v", err)
+		t.Errorf("receiver that hangs: %v", err)
 	}
 	p.cancel()
 	p.done.Wait()
 }
 
-// TestCountsThatBeginAnew: a count that an engine begins anew has a start of its own.
-func TestCountsThatBeginAnew(t *testing.T) {
+// TestCounterResets checks that a count that an engine resets gets a new start time.
+func TestCounterResets(t *testing.T) {
 	x := New("1.0")
-	p := join(x, "native")
+	p := addEngine(x, "native")
 	p.introduce("native", "tiny")
 	start := func() int64 {
 		return family(t, x, expertPicks).Metric[0].Counter.CreatedTimestamp.AsTime().UnixNano()
@@ -331,20 +332,20 @@ func TestCountsThatBeginAnew(t *testing.T) {
 	first := start()
 	p.emit(ms, routed(picks(2, 4, 9)))
 	if first != x.began.AsTime().UnixNano() || start() != first {
-		t.Error("picks that grow have begun anew")
+		t.Error("growing picks were treated as reset")
 	}
 	p.emit(ms, routed(picks(2, 4, 1)))
 	second := start()
 	if second <= first || start() != second {
-		t.Errorf("picks of another life of the engine began at %d, those before at %d", second, first)
+		t.Errorf("picks after a restart start at %d, those before at %d", second, first)
 	}
 	p.emit(ms, routed(picks(3, 4, 50)))
 	if start() <= second {
-		t.Error("picks of another model have not begun anew")
+		t.Error("picks of another model were not treated as reset")
 	}
 }
 
-// TestAddresses: what can be pushed to.
+// TestAddresses checks which receiver addresses are accepted.
 func TestAddresses(t *testing.T) {
 	for address, want := range map[string]string{
 		"http://127.0.0.1:4318":             "http://127.0.0.1:4318/v1/metrics",
@@ -365,7 +366,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// FuzzHeaders: whatever a list of headers holds, what is taken of it can be sent.
+// FuzzHeaders checks that accepted headers can be sent.
 func FuzzHeaders(f *testing.F) {
 	for _, s := range []string{"", "a=b", "a=b,c=d%20e", "a", "=b", "a=%zz", "a=b%0d%0ac: d", ",,", "ä=b", "a b=c", "authorization=Bearer%20x=="} {
 		f.Add(s)
@@ -387,26 +388,26 @@ func FuzzHeaders(f *testing.F) {
 	})
 }
 
-// FuzzAnswer: whatever a receiver answers, the words for it are fit to be shown.
+// FuzzAnswer checks that errors made from a receiver's answer are safe to show.
 func FuzzAnswer(f *testing.F) {
 	for _, s := range []string{`{}`, `{"partialSuccess":{"rejectedDataPoints":"1","errorMessage":"x"}}`, `{"partialSuccess":{"rejectedDataPoints":{}}}`, `[`, "\xff"} {
 		f.Add("application/json", []byte(s))
 	}
 	f.Fuzz(func(t *testing.T, kind string, raw []byte) {
-		if err := rejected(kind, raw); err != nil && (len(err.Error()) > 3*maxWord || strings.ContainsRune(err.Error(), 0x1b)) {
+		if err := rejection(kind, raw); err != nil && (len(err.Error()) > 3*maxLabel || strings.ContainsRune(err.Error(), 0x1b)) {
 			t.Errorf("%q", err)
 		}
 	})
 }
 
-// FuzzWord: a text from outside becomes a label that is short, valid and stays the same when it is cleaned again.
+// FuzzWord checks that a text from outside becomes a short and valid label that cleaning does not change again.
 func FuzzWord(f *testing.F) {
 	for _, s := range []string{"", "native", "a\"b\\c\n", "\xff\xfe", strings.Repeat("ä", 500), "\u202e\x1b[0m", strconv.Quote("x")} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		w := word(s)
-		if len(w) > maxWord || w != strings.ToValidUTF8(w, "") || word(w) != w {
+		w := cleanLabel(s)
+		if len(w) > maxLabel || w != strings.ToValidUTF8(w, "") || cleanLabel(w) != w {
 			t.Errorf("%q became %q", s, w)
 		}
 	})

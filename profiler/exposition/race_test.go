@@ -13,7 +13,8 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// TestScrapesWhileEnginesRun: several engines emit while several readers fetch. In the end everything has been counted once, whoever looked when.
+// TestScrapesWhileEnginesRun lets several engines emit while several scrapers fetch. At the end everything has been
+// counted exactly once.
 func TestScrapesWhileEnginesRun(t *testing.T) {
 	const requests, tokens = 60, 20
 	x := New("1.0")
@@ -30,7 +31,7 @@ func TestScrapesWhileEnginesRun(t *testing.T) {
 		engine.Watch(s.Snapshot)
 		stores = append(stores, s)
 		sink := event.Tee{s, engine}
-		sink.Emit(event.Event{Kind: event.KindEngine, At: now(), Data: &event.Engine{Name: name, State: event.EngineReady}})
+		sink.Emit(event.Event{Kind: event.KindEngine, At: now(), Data: &event.EngineInfo{Name: name, State: event.EngineReady}})
 		engines.Go(func() {
 			for id := range event.RequestID(requests) {
 				at := func() event.Time { return event.Time(clock.Add(10 * us)) }
@@ -67,12 +68,12 @@ func TestScrapesWhileEnginesRun(t *testing.T) {
 	close(done)
 	readers.Wait()
 	for _, c := range []struct {
-		of   *instrument
-		each uint64
+		metric *instrument
+		each   uint64
 	}{{ttft, requests}, {queue, requests}, {e2el, requests}, {tpot, requests}, {itl, requests * (tokens - 1)}} {
-		for i, m := range family(t, x, c.of).Metric {
+		for i, m := range family(t, x, c.metric).Metric {
 			if n := m.Histogram.GetSampleCount(); n != c.each {
-				t.Errorf("%s of engine %d counts %d, want %d", c.of.name, i, n, c.each)
+				t.Errorf("%s of engine %d counts %d, want %d", c.metric.name, i, n, c.each)
 			}
 		}
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-// Outlier is a number of a replica that is far from those of the others with the same model; metric.Spread.Deviates says what far is.
+// Outlier is a number of a replica that is far from those of other replicas with the same model, see
+// metric.Spread.Deviates.
 type Outlier struct {
 	Replica *Replica
 	Field   Field
@@ -16,7 +17,7 @@ type Outlier struct {
 	Median  float64
 }
 
-// Times is how many times the median the value is; 0 where the median is 0.
+// Times returns the value as a multiple of the median, 0 if the median is 0.
 func (o *Outlier) Times() float64 {
 	if o.Median == 0 {
 		return 0
@@ -24,16 +25,17 @@ func (o *Outlier) Times() float64 {
 	return o.Value.V / o.Median
 }
 
-// weight is how far the value is from the median, as a factor above 1.
+// weight returns how far the value is from the median, as a factor above 1.
 func (o *Outlier) weight() float64 {
 	t := o.Times()
 	if t > 0 && t < 1 {
 		return 1 / t
 	}
-	return cmp.Or(t, 1e9) // from nothing, or to nothing
+	return cmp.Or(t, 1e9) // value or median is 0
 }
 
-// Outliers are the numbers of connected replicas that are far from the median of their model, those of the replica that is farthest first.
+// Outliers returns the outliers among connected replicas, compared by model. The replica that is farthest from its
+// median comes first.
 func Outliers(all []*Replica) (out []Outlier) {
 	models := make(map[string][]*Replica)
 	for _, r := range all {
@@ -41,10 +43,10 @@ func Outliers(all []*Replica) (out []Outlier) {
 			models[r.Model] = append(models[r.Model], r)
 		}
 	}
-	for _, same := range models {
+	for _, group := range models {
 		for f := range NumFields {
 			if f.Compared() {
-				out = append(out, outliersOf(same, f)...)
+				out = append(out, fieldOutliers(group, f)...)
 			}
 		}
 	}
@@ -59,32 +61,33 @@ func Outliers(all []*Replica) (out []Outlier) {
 	return out
 }
 
-func outliersOf(same []*Replica, f Field) (out []Outlier) {
-	values := make([]float64, 0, len(same))
-	for _, r := range same {
+// fieldOutliers returns the outliers in one field among replicas of one model.
+func fieldOutliers(group []*Replica, f Field) (out []Outlier) {
+	values := make([]float64, 0, len(group))
+	for _, r := range group {
 		if r.Cells[f].OK() {
 			values = append(values, r.Cells[f].V)
 		}
 	}
 	spread := metric.SpreadOf(values)
-	for _, r := range same {
-		if v := r.Cells[f]; v.OK() && spread.Deviates(v.V, fields[f].least) && told(v, spread.Median) {
+	for _, r := range group {
+		if v := r.Cells[f]; v.OK() && spread.Deviates(v.V, fields[f].least) && boundHolds(v, spread.Median) {
 			out = append(out, Outlier{r, f, v, spread.Median})
 		}
 	}
 	return out
 }
 
-// told reports whether a quantile is known well enough to be on its side of the median.
-func told(v Cell, median float64) bool {
+// boundHolds reports whether a value, even if only a bound of it is known, is on its side of the median.
+func boundHolds(v Cell, median float64) bool {
 	return !(v.Edge == metric.Below && v.V > median) && !(v.Edge == metric.Above && v.V < median)
 }
 
-// Median is the median of a field over the connected ones of some replicas. It is a bound where those in the middle are.
-func Median(of []*Replica, f Field) Cell {
-	values := make([]float64, 0, len(of))
+// Median returns the median of a field over connected replicas. It is a bound if the middle value is one.
+func Median(replicas []*Replica, f Field) Cell {
+	values := make([]float64, 0, len(replicas))
 	why := event.NotReported
-	for _, r := range of {
+	for _, r := range replicas {
 		switch v := r.Cells[f]; {
 		case r.Broken:
 		case v.OK():
@@ -96,8 +99,8 @@ func Median(of []*Replica, f Field) Cell {
 	if len(values) == 0 {
 		return Cell{Reading: event.Absent(why)}
 	}
-	out := Cell{event.From(metric.SpreadOf(values).Median), metric.Within}
-	for _, r := range of {
+	out := Cell{event.DerivedValue(metric.SpreadOf(values).Median), metric.Within}
+	for _, r := range replicas {
 		if v := r.Cells[f]; !r.Broken && v.OK() && v.V == out.V {
 			out.Edge = v.Edge
 		}
@@ -105,12 +108,12 @@ func Median(of []*Replica, f Field) Cell {
 	return out
 }
 
-// Sum is the sum of a field over the connected ones of some replicas.
-func Sum(of []*Replica, f Field) event.Reading {
+// Sum returns the sum of a field over connected replicas.
+func Sum(replicas []*Replica, f Field) event.Reading {
 	out := event.Absent(event.NotReported)
-	for _, r := range of {
+	for _, r := range replicas {
 		if v := r.Cells[f]; !r.Broken && v.OK() {
-			out = event.From(out.V + v.V)
+			out = event.DerivedValue(out.V + v.V)
 		}
 	}
 	return out

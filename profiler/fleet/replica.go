@@ -1,5 +1,5 @@
-// Package fleet compares replicas: many engines that do the same. It knows medians and not means, so that one replica that is far from the others does not
-// hide itself, and names it.
+// Package fleet compares replicas: engines that serve the same model. It uses medians, not means, so that an outlier
+// does not shift the baseline, and names the outliers.
 package fleet
 
 import (
@@ -28,25 +28,25 @@ const (
 	NumFields
 )
 
-// Kind is what the values of a field are.
+// Kind is the unit of a field.
 type Kind uint8
 
 // The kinds.
 const (
-	Word  Kind = iota
-	Count      // a whole number
-	Share      // 0..1
-	Speed      // tokens/s
-	Time       // s
-	Past       // s, whole ones
+	Word    Kind = iota
+	Count        // a whole number
+	Share        // 0..1
+	Speed        // tokens/s
+	Time         // s
+	Elapsed      // s, rounded to whole seconds
 )
 
-// fields says of each field how it is called in filters, above its column, in JSON and in sentences, and by how much two replicas must differ at least
-// for it to matter.
+// fields lists for each field its name in filters, its column title, its JSON name, its name in sentences, its kind,
+// and the minimum difference between replicas that counts as an outlier.
 var fields = [NumFields]struct {
 	name, title, json, words string
 	kind                     Kind
-	least                    float64 // 0: replicas are not compared by it
+	least                    float64 // 0: not compared
 }{
 	Name:      {"replica", "replica", "replica", "replica", Word, 0},
 	State:     {"state", "state", "state", "state", Word, 0},
@@ -59,31 +59,31 @@ var fields = [NumFields]struct {
 	TTFT99:    {"ttft99", "TTFT p99", "ttft_p99_s", "TTFT p99", Time, 0},
 	TPOT:      {"tpot", "TPOT p50", "tpot_p50_s", "TPOT p50", Time, 0.001},
 	CacheHits: {"hits", "hits", "prefix_hits_share", "prefix hits", Share, 0.1},
-	Age:       {"age", "age", "age_s", "age", Past, 0},
+	Age:       {"age", "age", "age_s", "age", Elapsed, 0},
 }
 
-// String is the field's name in filters.
+// String returns the field's name in filters.
 func (f Field) String() string { return fields[f].name }
 
-// Title is the head of the field's column.
+// Title returns the column title.
 func (f Field) Title() string { return fields[f].title }
 
-// JSON is the field's name in JSON, which ends in its unit.
+// JSON returns the field's JSON name, which ends in its unit.
 func (f Field) JSON() string { return fields[f].json }
 
-// Words are what the field is called in a sentence.
+// Words returns the field's name in sentences.
 func (f Field) Words() string { return fields[f].words }
 
-// Kind is what the field's values are.
+// Kind returns the unit of the field.
 func (f Field) Kind() Kind { return fields[f].kind }
 
 // Compared reports whether replicas are compared by the field.
 func (f Field) Compared() bool { return fields[f].least > 0 }
 
-// Format writes a number of the field that is there.
+// Format formats a present value of the field.
 func (f Field) Format(v Cell) string {
 	switch f.Kind() {
-	case Past:
+	case Elapsed:
 		return metric.Duration(int64(max(v.V, 1)) * 1e9)
 	case Share:
 		return metric.Percent(v.V)
@@ -95,7 +95,7 @@ func (f Field) Format(v Cell) string {
 	return metric.Count(v.V)
 }
 
-// ByName finds a field; false if there is none of that name.
+// ByName returns the field with a name, or false if absent.
 func ByName(name string) (Field, bool) {
 	for f := range NumFields {
 		if fields[f].name == name {
@@ -105,74 +105,74 @@ func ByName(name string) (Field, bool) {
 	return 0, false
 }
 
-// Cell is a number of a replica. Of a quantile of which only a bound is known, V is the bound.
+// Cell is a number of a replica. If only a bound of a quantile is known, V is the bound.
 type Cell struct {
 	event.Reading
-	Edge metric.Edge // Below: it is less than V; Above: it is more
+	Edge metric.Edge // Below: at most V; Above: more than V
 }
 
-// Replica is one of a fleet.
+// Replica is one engine of a fleet.
 type Replica struct {
 	Name     string // sanitised
-	State    string // a word
+	State    string // as a word
 	Model    string // sanitised
 	Snapshot *store.Snapshot
-	Broken   bool // it is not connected: its numbers are from before that
+	Broken   bool // disconnected: its numbers are the last ones received
 	Cells    [NumFields]Cell
 }
 
-// Word is the value of a field that is a word.
+// Word returns the value of a field of kind Word.
 func (r *Replica) Word(f Field) string {
 	return [...]string{Name: r.Name, State: r.State, Model: r.Model}[f]
 }
 
-// Measure takes the numbers of a snapshot, latencies over a window.
+// Measure reads all fields from a snapshot, latencies over window w.
 func (r *Replica) Measure(s *store.Snapshot, w metric.Window) {
 	r.Snapshot = s
 	r.Cells = [NumFields]Cell{}
 	set := func(f Field, v event.Reading) { r.Cells[f] = Cell{Reading: v} }
-	if !s.Engine.Caps.Has(event.CapReports) { // of others nothing is known before their first report
-		set(Running, event.From(float64(s.Throughput.Running)))
-		set(Waiting, event.From(float64(s.Throughput.Queued)))
+	if !s.Engine.Caps.Has(event.CapAggregates) { // engines with aggregate metrics have none before their first report
+		set(Running, event.DerivedValue(float64(s.Throughput.Running)))
+		set(Waiting, event.DerivedValue(float64(s.Throughput.Queued)))
 	}
 	set(KV, s.KV.Usage)
 	set(Decode, s.Throughput.Decode)
-	if p := s.Reported; p != nil {
+	if p := s.Aggregates; p != nil {
 		set(Running, p.Running)
 		set(Waiting, p.Waiting)
 		set(CacheHits, p.CacheHits)
-		set(Age, event.From(float64(max(s.Now-p.At, 0))/1e9))
+		set(Age, event.DerivedValue(float64(max(s.Now-p.At, 0))/1e9))
 	}
-	r.Cells[TTFT] = quantile(s, &s.Latency.TTFT[w], event.TimesTTFT, w, 0.5)
-	r.Cells[TTFT99] = quantile(s, &s.Latency.TTFT[w], event.TimesTTFT, w, 0.99)
-	r.Cells[TPOT] = quantile(s, &s.Latency.TPOT[w], event.TimesTPOT, w, 0.5)
-	if r.Cells[TPOT].Origin == event.NotReported { // engines that count no TPOT count the gaps between tokens
-		r.Cells[TPOT] = quantile(s, &s.Latency.ITL[w], event.TimesITL, w, 0.5)
+	r.Cells[TTFT] = quantile(s, &s.Latency.TTFT[w], event.HistogramTTFT, w, 0.5)
+	r.Cells[TTFT99] = quantile(s, &s.Latency.TTFT[w], event.HistogramTTFT, w, 0.99)
+	r.Cells[TPOT] = quantile(s, &s.Latency.TPOT[w], event.HistogramTPOT, w, 0.5)
+	if r.Cells[TPOT].Origin == event.NotReported { // engines that report no TPOT report ITL
+		r.Cells[TPOT] = quantile(s, &s.Latency.ITL[w], event.HistogramITL, w, 0.5)
 	}
 }
 
-// quantile is a latency as requests have it, or as the engine reports it.
+// quantile returns a latency of per-request metrics if there are any, otherwise the one that the engine reports.
 func quantile(s *store.Snapshot, own *metric.Summary, name string, w metric.Window, q float64) Cell {
 	if own.Count > 0 {
 		v := own.P50
 		if q > 0.9 {
 			v = own.P99
 		}
-		return Cell{Reading: event.From(float64(v) / 1e9)}
+		return Cell{Reading: event.DerivedValue(float64(v) / 1e9)}
 	}
-	if s.Reported == nil {
+	if s.Aggregates == nil {
 		return Cell{Reading: event.Absent(event.NotYet)}
 	}
-	sum := s.Reported.Over(name, w)
+	sum := s.Aggregates.Summary(name, w)
 	if sum == nil {
 		return Cell{Reading: event.Absent(event.NotReported)}
 	}
-	of := sum.P50
+	v := sum.P50
 	if q > 0.9 {
-		of = sum.P99
+		v = sum.P99
 	}
-	if of.Edge == metric.NoQuantile {
+	if v.Edge == metric.NoQuantile {
 		return Cell{Reading: event.Absent(event.NotYet)}
 	}
-	return Cell{event.From(float64(of.At) / 1e9), of.Edge}
+	return Cell{event.DerivedValue(float64(v.At) / 1e9), v.Edge}
 }

@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// Balance describes how evenly load is spread over the experts of a layer (or over anything else).
+// Balance describes how evenly load is spread, for example over the experts of a layer.
 type Balance struct {
 	Total   uint64
-	MaxMean float64 // largest / mean; 1 is even, len(counts) is everything on one
+	MaxMean float64 // largest / mean: 1 is uniform, len(counts) means that one entry takes everything
 	CV      float64 // coefficient of variation: standard deviation / mean
-	Entropy float64 // Shannon entropy / log(len(counts)): 1 is even, 0 is everything on one
+	Entropy float64 // Shannon entropy / log(len(counts)): 1 is uniform, 0 means that one entry takes everything
 	Dead    int     // entries that are 0
 }
 
-// BalanceOf computes the balance of counts; all zero if there are none.
+// BalanceOf computes the balance of counts. If all counts are 0, only Dead is set.
 func BalanceOf(counts []uint64) (b Balance) {
 	var top uint64
 	for _, c := range counts {
@@ -44,7 +44,8 @@ func BalanceOf(counts []uint64) (b Balance) {
 	return b
 }
 
-// Extremes are the indices of the k largest counts, largest first, and of the k smallest, smallest first; the lower index wins a tie.
+// Extremes returns the indices of the k largest counts, largest first, and of the k smallest, smallest first. On a tie
+// the lower index comes first.
 func Extremes(counts []uint64, k int) (hot, cold []int) {
 	k = min(k, len(counts))
 	hot, cold = make([]int, 0, k+1), make([]int, 0, k+1)
@@ -55,7 +56,7 @@ func Extremes(counts []uint64, k int) (hot, cold []int) {
 	return hot, cold
 }
 
-// insert puts an index into a list of at most k, after all that it does not go before.
+// insert adds index i to an ordered list of at most k indices, behind every entry that i does not precede.
 func insert(list []int, i, k int, before func(a, b int) bool) []int {
 	at := len(list)
 	for at > 0 && before(i, list[at-1]) {

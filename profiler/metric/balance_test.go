@@ -31,7 +31,7 @@ func TestBalance(t *testing.T) {
 	}
 }
 
-func TestBalanceStaysInItsRange(t *testing.T) {
+func TestBalanceRange(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		counts := rapid.SliceOfN(rapid.Uint64Range(0, 1e12), 2, 300).Draw(rt, "counts")
 		b := BalanceOf(counts)

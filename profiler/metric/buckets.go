@@ -6,18 +6,18 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// Buckets are durations that an engine has counted in buckets of its own. Count and sum add up whatever the buckets are; buckets are added only
-// to the same ones, never to others. The zero value is empty.
+// Buckets is a histogram that an engine reports with its own bucket bounds. Count and Sum accumulate whatever the
+// bounds are; bucket counts are added only while the bounds stay the same. The zero value is empty.
 type Buckets struct {
 	Count  uint64
 	Sum    int64    // ns
-	bounds []int64  // never written
+	bounds []int64  // upper bounds in ns, ascending; shared, never modified
 	counts []uint64 // one more than bounds
-	mixed  bool     // something was added whose buckets are not these, or unknown: no quantile can be told
+	mixed  bool     // values with other or unknown bounds were added: no quantile can be computed
 }
 
-// Add adds what an engine has counted.
-func (b *Buckets) Add(t *event.Times) {
+// Add adds a histogram that an engine reported. Bounds that do not fit the counts are ignored.
+func (b *Buckets) Add(t *event.Histogram) {
 	bounds := t.Bounds
 	if len(t.Counts) != len(bounds)+1 {
 		bounds = nil
@@ -25,13 +25,14 @@ func (b *Buckets) Add(t *event.Times) {
 	b.merge(t.Count, t.Sum, bounds, t.Counts)
 }
 
-// merge adds durations by their buckets, as far as they are given. Bounds are shared.
+// merge adds count durations with their sum, and their bucket counts if bounds are given. It keeps a reference to
+// bounds.
 func (b *Buckets) merge(count uint64, sum int64, bounds []int64, counts []uint64) {
 	if count == 0 {
 		return
 	}
 	first := b.Count == 0
-	b.Count, b.Sum = b.Count+count, b.Sum+sum
+	b.Count, b.Sum = event.AddCount(b.Count, count), event.Add(b.Sum, sum)
 	if len(bounds) == 0 || !first && !same(b.bounds, bounds) {
 		b.mixed = true
 		return
@@ -40,11 +41,11 @@ func (b *Buckets) merge(count uint64, sum int64, bounds []int64, counts []uint64
 		b.bounds, b.counts = bounds, append(b.counts[:0], make([]uint64, len(bounds)+1)...)
 	}
 	for i, n := range counts {
-		b.counts[i] += n
+		b.counts[i] = event.AddCount(b.counts[i], n)
 	}
 }
 
-// same reports whether bounds are the same, most of the time by looking where they are.
+// same reports whether two bounds are equal. Usually both are the same slice, which it checks first.
 func same(a, b []int64) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || slices.Equal(a, b))
 }
@@ -59,32 +60,33 @@ type Edge uint8
 
 // The edges.
 const (
-	NoQuantile Edge = iota // nothing came, or the buckets are not known
-	Within                 // between the bounds of a bucket, where it is interpolated
-	Below                  // in the first bucket: less than At
-	Above                  // in the last bucket, which has no end: more than At
+	NoQuantile Edge = iota // no values, or unknown buckets
+	Within                 // inside a bucket with two bounds: interpolated
+	Below                  // in the first bucket: at most At
+	Above                  // in the last bucket, which has no upper bound: more than At
 )
 
-// Quantile is a quantile as far as buckets can tell it.
+// Quantile is a quantile with the precision that the buckets allow.
 type Quantile struct {
 	At   int64 // ns
 	Edge Edge
 }
 
-// Quantile is the time that a share q of all do not exceed. Within a bucket it is interpolated evenly, as Prometheus does; in the first one,
-// which may hold anything from 0 on, and in the last one, which has no end, only the bound is known.
+// Quantile returns the duration that a share q of all values does not exceed. Inside a bucket it interpolates linearly,
+// as Prometheus does. The first bucket may hold anything from 0 on and the last one has no upper bound, so there it
+// returns only the bound.
 func (b *Buckets) Quantile(q float64) Quantile {
 	total := uint64(0)
 	for _, n := range b.counts {
-		total += n
+		total = event.AddCount(total, n)
 	}
 	if b.mixed || total == 0 {
 		return Quantile{}
 	}
 	rank, below := q*float64(total), uint64(0)
 	for i, n := range b.counts {
-		if float64(below+n) < rank || n == 0 {
-			below += n
+		if float64(below)+float64(n) < rank || n == 0 {
+			below = event.AddCount(below, n)
 			continue
 		}
 		switch {
@@ -99,14 +101,14 @@ func (b *Buckets) Quantile(q float64) Quantile {
 	return Quantile{b.bounds[len(b.bounds)-1], Above}
 }
 
-// BucketSummary describes durations that an engine has counted. Count 0 means that none came.
+// BucketSummary describes durations that an engine counted in buckets. Count 0 means no values.
 type BucketSummary struct {
 	Count              uint64
 	Mean               float64 // ns, exact
 	P50, P90, P95, P99 Quantile
 }
 
-// Summary describes the durations.
+// Summary computes mean and percentiles.
 func (b *Buckets) Summary() (s BucketSummary) {
 	if b.Count == 0 {
 		return s
@@ -117,7 +119,7 @@ func (b *Buckets) Summary() (s BucketSummary) {
 	}
 }
 
-// QuantileOf writes a quantile: "<10 ms" in the first bucket, ">80 s" in the last one, "-" where none is known.
+// QuantileOf formats a quantile: "<10 ms" in the first bucket, ">80 s" in the last one, "-" without a quantile.
 func QuantileOf(q Quantile) string {
 	switch q.Edge {
 	case Below:

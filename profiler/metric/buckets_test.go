@@ -13,7 +13,7 @@ import (
 
 func TestQuantilesOfBuckets(t *testing.T) {
 	const ms = int64(time.Millisecond)
-	times := event.Times{Count: 10, Sum: 100 * ms, Bounds: []int64{10 * ms, 20 * ms, 40 * ms}, Counts: []uint64{4, 4, 1, 1}}
+	times := event.Histogram{Count: 10, Sum: 100 * ms, Bounds: []int64{10 * ms, 20 * ms, 40 * ms}, Counts: []uint64{4, 4, 1, 1}}
 	var b Buckets
 	b.Add(&times)
 	for q, want := range map[float64]string{0.1: "<10.0 ms", 0.4: "<10.0 ms", 0.5: "12.5 ms", 0.8: "20.0 ms", 0.9: "40.0 ms", 0.95: ">40.0 ms", 1: ">40.0 ms"} {
@@ -26,18 +26,18 @@ func TestQuantilesOfBuckets(t *testing.T) {
 	}
 	var none Buckets
 	if s := none.Summary(); s != (BucketSummary{}) || QuantileOf(s.P50) != "-" {
-		t.Errorf("of nothing %+v", s)
+		t.Errorf("empty: %+v", s)
 	}
 }
 
-func TestBucketsThatDoNotFitAreNotMerged(t *testing.T) {
-	for name, other := range map[string]event.Times{
+func TestDifferentBucketsAreNotMerged(t *testing.T) {
+	for name, other := range map[string]event.Histogram{
 		"other bounds": {Count: 2, Sum: 8, Bounds: []int64{2}, Counts: []uint64{1, 1}},
 		"none":         {Count: 2, Sum: 8},
 		"too few":      {Count: 2, Sum: 8, Bounds: []int64{1}, Counts: []uint64{1}},
 	} {
 		var b Buckets
-		b.Add(&event.Times{Count: 2, Sum: 2, Bounds: []int64{1}, Counts: []uint64{1, 1}})
+		b.Add(&event.Histogram{Count: 2, Sum: 2, Bounds: []int64{1}, Counts: []uint64{1, 1}})
 		b.Add(&other)
 		if s := b.Summary(); s.Count != 4 || s.Mean != 2.5 || s.P50.Edge != NoQuantile {
 			t.Errorf("%s: %+v", name, s)
@@ -49,7 +49,7 @@ func TestWindowsOfBuckets(t *testing.T) {
 	var w WindowedBuckets
 	const sec = int64(time.Second)
 	for s := int64(1); s <= 100; s++ {
-		w.Add(s*sec, &event.Times{Count: 1, Sum: s, Bounds: []int64{5}, Counts: []uint64{1, 0}})
+		w.Add(s*sec, &event.Histogram{Count: 1, Sum: s, Bounds: []int64{5}, Counts: []uint64{1, 0}})
 	}
 	out := w.Summaries(100*sec + sec/2)
 	if out[Second].Count != 1 || out[Second].Mean != 100 || out[TenSeconds].Count != 10 || out[Minute].Count != 60 || out[Session].Count != 100 {
@@ -61,11 +61,11 @@ func TestWindowsOfBuckets(t *testing.T) {
 	}
 }
 
-// TestQuantilesLieInTheirBucket: what is told of a quantile is true of the values that were counted.
+// TestQuantilesLieInTheirBucket checks quantiles against the counted values: each lies where its Edge says.
 func TestQuantilesLieInTheirBucket(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		bounds := []int64{10, 20, 50, 100}
-		times := event.Times{Bounds: bounds, Counts: make([]uint64, 5)}
+		times := event.Histogram{Bounds: bounds, Counts: make([]uint64, 5)}
 		values := rapid.SliceOfN(rapid.Int64Range(0, 150), 1, 50).Draw(r, "values")
 		for _, v := range values {
 			i := 0

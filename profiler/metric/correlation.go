@@ -8,42 +8,44 @@ import (
 )
 
 const (
-	// LeastPairs is how many pairs a correlation must rest on.
+	// LeastPairs is the minimum number of pairs for a correlation.
 	LeastPairs = 12
-	// strongRho is how many standard deviations of chance, 1/sqrt(n-1), a correlation must be away from 0 to be called strong: chance alone gives
-	// that less than once in 1,000, so that of a few dozen that are looked at together hardly one is strong by chance.
+	// strongRho is how many standard deviations under independence, 1/sqrt(n-1) each, a coefficient must be away from 0
+	// to be called strong. Independent series exceed it less than once in 1,000, so hardly any of a few dozen series
+	// tested together does so by chance.
 	strongRho = 3.3
 )
 
-// Correlation says how two series go together.
+// Correlation is the rank correlation of two series.
 type Correlation struct {
-	// Rho is Spearman's coefficient, -1 to 1: Pearson's of the ranks, where equal values share the mean of theirs. NotYet for fewer than
-	// LeastPairs pairs, Undefined if one of the series does not change.
+	// Rho is Spearman's coefficient, -1 to 1: Pearson's coefficient of the ranks, where equal values share their mean
+	// rank. It is NotYet for fewer than LeastPairs pairs, and Undefined if one of the series is constant.
 	Rho event.Reading
 	N   int // pairs
 }
 
-// Strong reports whether chance would hardly give such a coefficient.
+// Strong reports whether the coefficient is unlikely to arise by chance.
 func (c Correlation) Strong() bool {
 	return c.Rho.OK() && math.Abs(c.Rho.V)*math.Sqrt(float64(c.N-1)) >= strongRho
 }
 
-// Ranks is the memory of Spearman between calls. Whoever correlates many series with one gives that as y: it is ranked once.
+// Ranks holds the buffers of Spearman between calls. To correlate many series with one, pass that one as y: it is
+// ranked only once.
 type Ranks struct {
 	x, y   []float64
 	order  []ranked
 	ranksX []float64
 	ranksY []float64
-	lastY  []float64 // that ranksY are the ranks of
+	lastY  []float64 // the series whose ranks are in ranksY
 }
 
-// ranked is a value and where it stands.
+// ranked is a value with its index in the series.
 type ranked struct {
 	v float64
 	i int32
 }
 
-// Spearman correlates the n pairs that at gives; those with a NaN are left out.
+// Spearman correlates n pairs returned by at. Pairs with a NaN are skipped.
 func (r *Ranks) Spearman(n int, at func(i int) (x, y float64)) Correlation {
 	r.x, r.y = r.x[:0], r.y[:0]
 	for i := range n {
@@ -63,7 +65,7 @@ func (r *Ranks) Spearman(n int, at func(i int) (x, y float64)) Correlation {
 	return c
 }
 
-// rank appends to dst[:0] the rank of each value, from 0; equal values share the mean of theirs.
+// rank appends to dst[:0] the rank of each value, from 0. Equal values share their mean rank.
 func (r *Ranks) rank(dst, values []float64) []float64 {
 	order := r.order[:0]
 	for i, v := range values {
@@ -93,7 +95,7 @@ func (r *Ranks) rank(dst, values []float64) []float64 {
 	return dst
 }
 
-// pearson is the linear correlation of ranks, whose mean is (n-1)/2.
+// pearson computes the linear correlation of two series of ranks, whose mean is (n-1)/2.
 func pearson(x, y []float64) event.Reading {
 	mean := float64(len(x)-1) / 2
 	var xx, xy, yy float64
@@ -104,5 +106,5 @@ func pearson(x, y []float64) event.Reading {
 	if xx == 0 || yy == 0 {
 		return event.Absent(event.Undefined)
 	}
-	return event.From(max(min(xy/math.Sqrt(xx*yy), 1), -1))
+	return event.DerivedValue(max(min(xy/math.Sqrt(xx*yy), 1), -1))
 }

@@ -2,19 +2,21 @@ package metric
 
 import "math"
 
-// Drift says how much of the routing of a layer goes to other experts than before.
+// Drift measures how much the routing of a layer changed between two samples of its picks.
 type Drift struct {
-	Moved  float64 // half the sum of the differences between the experts' shares (total variation distance), 0 to 1
-	Chance float64 // what Moved would be on average if nothing had changed and all picks were drawn independently
-	Expert int     // the expert whose share changed most, the first of equals
+	Moved  float64 // total variation distance: half the sum of the absolute differences of the experts' shares, 0 to 1
+	Chance float64 // expected Moved if the routing did not change and picks were independent
+	Expert int     // expert whose share changed most; the first one on a tie
 	Change float64 // of its share
 }
 
-// DriftOf compares the picks of the same experts at two times, false if either has none, or if their numbers differ.
+// DriftOf compares the picks of the same experts at two times. It returns false if either sample is empty or if their
+// lengths differ.
 //
-// Two samples of the same router differ, too. The difference between the shares of an expert with the share m in samples of a and b picks
-// is nearly normal with the variance m (1-m) (1/a + 1/b), and the mean of its size sqrt(2/pi) times the root of that. The picks of a token
-// follow those of the one before, so that chance does rather more.
+// Two samples of an unchanged router differ as well. The difference between an expert's shares in samples of a and b
+// picks is nearly normal, with variance m (1-m) (1/a + 1/b) for a mean share m, so its mean absolute value is
+// sqrt(2/pi) times the standard deviation. The picks of successive tokens are correlated, so the real noise is somewhat
+// larger.
 func DriftOf(before, after []uint64) (d Drift, ok bool) {
 	if len(before) != len(after) {
 		return Drift{}, false

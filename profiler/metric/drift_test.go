@@ -15,7 +15,7 @@ func TestDrift(t *testing.T) {
 	}{
 		// shares 1/2 1/2: sqrt(2/pi x (1/6 + 1/12) x 1/4), twice, halved
 		{"the same", []uint64{3, 3}, []uint64{6, 6}, Drift{Chance: math.Sqrt(2 / math.Pi * (1./6 + 1./12) / 4)}},
-		{"elsewhere", []uint64{4, 0}, []uint64{0, 9}, Drift{Moved: 1, Chance: math.Sqrt(2 / math.Pi * (1./4 + 1./9) / 4), Expert: 0, Change: -1}},
+		{"other experts", []uint64{4, 0}, []uint64{0, 9}, Drift{Moved: 1, Chance: math.Sqrt(2 / math.Pi * (1./4 + 1./9) / 4), Expert: 0, Change: -1}},
 		// shares 1/2 1/4 1/4 and 1/4 1/4 1/2, mean 3/8 1/4 3/8
 		{"a quarter", []uint64{2, 1, 1}, []uint64{2, 2, 4}, Drift{
 			Moved: .25, Change: -.25, Chance: math.Sqrt(2/math.Pi*(1./4+1./8)) * (2*math.Sqrt(15)/8 + math.Sqrt(3)/4) / 2,
@@ -34,8 +34,8 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// What is told to come by chance is what two samples of the same distribution differ by on average.
-func TestDriftByChance(t *testing.T) {
+// Chance must be the average drift between two samples of the same distribution.
+func TestDriftExpectedByChance(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 5))
 	const k, n1, n2, tries = 16, 400, 900, 400
 	sample := func(n int) []uint64 {
@@ -51,6 +51,6 @@ func TestDriftByChance(t *testing.T) {
 		moved, chance = moved+d.Moved/tries, chance+d.Chance/tries
 	}
 	if ratio := moved / chance; ratio < 0.9 || ratio > 1.1 {
-		t.Errorf("two samples differ by %v on average, told was %v", moved, chance)
+		t.Errorf("two samples differ by %v on average, predicted %v", moved, chance)
 	}
 }

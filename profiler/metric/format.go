@@ -1,6 +1,7 @@
 package metric
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -8,7 +9,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// digits writes a number with three significant digits and no exponent; four digits before the point stay whole.
+// digits formats a number with three significant digits and no exponent. Four digits before the decimal point are kept.
 func digits(v float64) string {
 	a := math.Abs(v)
 	switch {
@@ -31,11 +32,12 @@ type unit struct {
 var (
 	times  = []unit{{1, "ns"}, {1e3, "µs"}, {1e6, "ms"}, {1e9, "s"}}
 	sizes  = []unit{{1, "B"}, {1e3, "kB"}, {1e6, "MB"}, {1e9, "GB"}, {1e12, "TB"}}
+	hertz  = []unit{{1, "Hz"}, {1e3, "kHz"}, {1e6, "MHz"}, {1e9, "GHz"}}
 	flops  = []unit{{1, "FLOP/s"}, {1e3, "kFLOP/s"}, {1e6, "MFLOP/s"}, {1e9, "GFLOP/s"}, {1e12, "TFLOP/s"}, {1e15, "PFLOP/s"}}
 	counts = []unit{{1, ""}, {1e3, "k"}, {1e6, "M"}, {1e9, "G"}, {1e12, "T"}}
 )
 
-// scale picks the largest unit of which v holds at least one.
+// scale returns the largest unit that v reaches.
 func scale(units []unit, v float64) unit {
 	best := units[0]
 	for _, u := range units {
@@ -46,7 +48,8 @@ func scale(units []unit, v float64) unit {
 	return best
 }
 
-// Duration is a time in ns with three significant digits: "18.2 ms", "620 µs". Minutes and more read "2m05s".
+// Duration formats a time in ns with three significant digits: "18.2 ms", "620 µs". From two minutes on it writes
+// "2m05s".
 func Duration(ns int64) string {
 	if a := max(ns, -ns); a >= 120e9 {
 		return clock(ns / 1e9)
@@ -72,16 +75,17 @@ func two(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// DurationIn is a time in the unit of ref, for columns and axes in which units must not change: DurationIn(620e3, 18e6) is "0.62 ms".
+// DurationIn formats a time in the unit of ref, for columns and axes with a fixed unit: DurationIn(620e3, 18e6) is
+// "0.62 ms".
 func DurationIn(ns, ref int64) string {
 	u := scale(times, float64(ref))
 	return digits(float64(ns)/u.size) + " " + u.name
 }
 
-// Seconds is a time in s, as Duration writes it.
+// Seconds formats a time in s as Duration does.
 func Seconds(s float64) string { return Duration(int64(math.Round(s * 1e9))) }
 
-// Bytes is a size with decimal prefixes: "84.1 MB".
+// Bytes formats a size with decimal prefixes: "84.1 MB".
 func Bytes(n float64) string {
 	u := scale(sizes, n)
 	if u.size == 1 {
@@ -90,13 +94,31 @@ func Bytes(n float64) string {
 	return digits(n/u.size) + " " + u.name
 }
 
-// Flops is a rate of multiplications and additions: "417 GFLOP/s".
+// BytesPerSecond formats a bandwidth: "9.10 GB/s".
+func BytesPerSecond(v float64) string { return Bytes(v) + "/s" }
+
+// Hertz formats a frequency: "2.90 GHz", "340 MHz".
+func Hertz(v float64) string {
+	u := scale(hertz, v)
+	return digits(v/u.size) + " " + u.name
+}
+
+// Watts formats a power: "38.2 W".
+func Watts(v float64) string { return Rate(v) + " W" }
+
+// Celsius formats a temperature: "61.0 °C".
+func Celsius(v float64) string { return Rate(v) + " °C" }
+
+// Cores formats processor time as a number of cores: "3.20 cores".
+func Cores(v float64) string { return Rate(v) + " cores" }
+
+// Flops formats a rate of floating-point operations: "417 GFLOP/s".
 func Flops(v float64) string {
 	u := scale(flops, v)
 	return digits(v/u.size) + " " + u.name
 }
 
-// Count is a number with a decimal prefix from ten thousand on: "9 999", "11.0M".
+// Count formats a number, from ten thousand on with a decimal prefix: "9 999", "11.0M".
 func Count(n float64) string {
 	if math.Abs(n) < 9999.5 {
 		return group(strconv.FormatFloat(n, 'f', 0, 64))
@@ -105,7 +127,7 @@ func Count(n float64) string {
 	return digits(n/u.size) + u.name
 }
 
-// Rate is a number per second, without its unit: "1 604", "38.2".
+// Rate formats a number per second without its unit: "1 604", "38.2".
 func Rate(v float64) string {
 	if math.Abs(v) < 999.5 {
 		return digits(v)
@@ -113,7 +135,10 @@ func Rate(v float64) string {
 	return Count(v)
 }
 
-// group puts a space between the thousands.
+// PerSecond formats a number per second: "38.2/s".
+func PerSecond(v float64) string { return Rate(v) + "/s" }
+
+// group inserts a space before the last three digits.
 func group(s string) string {
 	head := strings.TrimPrefix(s, "-")
 	if len(head) <= 3 {
@@ -122,7 +147,7 @@ func group(s string) string {
 	return s[:len(s)-3] + " " + s[len(s)-3:]
 }
 
-// Percent is a share of 0..1: "71 %", "0.4 %".
+// Percent formats a share of 0..1: "71 %", "0.4 %".
 func Percent(share float64) string {
 	p := 100 * share
 	if math.Abs(p) < 9.95 && p != 0 {
@@ -131,10 +156,13 @@ func Percent(share float64) string {
 	return strconv.FormatFloat(p, 'f', 0, 64) + " %"
 }
 
-// Reading is the number as f writes it, or the word for its absence.
+// PercentChange formats a relative difference with its sign: "+5.0 %".
+func PercentChange(share float64) string { return fmt.Sprintf("%+.1f %%", 100*share) }
+
+// Reading formats the value with f, or returns the word for its absence.
 func Reading(r event.Reading, f func(float64) string) string {
 	if !r.OK() {
-		return r.Why()
+		return r.Absence()
 	}
 	return f(r.V)
 }

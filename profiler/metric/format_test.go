@@ -49,6 +49,16 @@ func TestFormats(t *testing.T) {
 		{"rate", Rate, 1604, "1 604"},
 		{"rate", Rate, 999.4, "999"},
 		{"rate", Rate, 12_345, "12.3k"},
+		{"bandwidth", BytesPerSecond, 9.1e9, "9.10 GB/s"},
+		{"frequency", Hertz, 2.9e9, "2.90 GHz"},
+		{"frequency", Hertz, 340e6, "340 MHz"},
+		{"frequency", Hertz, 0, "0 Hz"},
+		{"power", Watts, 38.24, "38.2 W"},
+		{"temperature", Celsius, 61, "61.0 °C"},
+		{"cores", Cores, 3.2, "3.20 cores"},
+		{"per second", PerSecond, 38.24, "38.2/s"},
+		{"change", PercentChange, .05, "+5.0 %"},
+		{"change", PercentChange, -.125, "-12.5 %"},
 		{"percent", Percent, 0, "0 %"},
 		{"percent", Percent, .004, "0.4 %"},
 		{"percent", Percent, .71, "71 %"},
@@ -60,7 +70,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// TestThreeDigits holds every format to at least three significant digits, or to an exact number.
+// TestThreeDigits checks that every format keeps at least three significant digits, or the exact number.
 func TestThreeDigits(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		v := math.Pow(10, rapid.Float64Range(0, 13).Draw(rt, "exponent"))
@@ -78,7 +88,7 @@ func TestThreeDigits(t *testing.T) {
 	})
 }
 
-func TestAbsentReadingsHaveAWord(t *testing.T) {
+func TestAbsentReadings(t *testing.T) {
 	for _, c := range []struct {
 		r    event.Reading
 		want string
@@ -86,10 +96,10 @@ func TestAbsentReadingsHaveAWord(t *testing.T) {
 		{event.Reading{}, "not reported"},
 		{event.Absent(event.NotPermitted), "not permitted"},
 		{event.Absent(event.NoDevice), "no device"},
-		{event.Of(math.NaN()), "undefined"},
-		{event.Of(math.Inf(1)), "undefined"},
-		{event.Of(0), "0 B"},
-		{event.From(84_100_000), "84.1 MB"},
+		{event.MeasuredValue(math.NaN()), "undefined"},
+		{event.MeasuredValue(math.Inf(1)), "undefined"},
+		{event.MeasuredValue(0), "0 B"},
+		{event.DerivedValue(84_100_000), "84.1 MB"},
 	} {
 		if got := Reading(c.r, Bytes); got != c.want {
 			t.Errorf("%+v reads %q, want %q", c.r, got, c.want)

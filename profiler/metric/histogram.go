@@ -5,17 +5,17 @@ import (
 	"math/bits"
 )
 
-// Buckets of a Histogram: values below 2*subBuckets have one each; every octave above is cut into subBuckets, so that a
-// bucket is at most 1/32 of its value wide and its middle off by at most 1/64.
+// Buckets of a Histogram: each value below 2*subBuckets has its own bucket; each octave above is divided into
+// subBuckets. So a bucket is at most 1/32 of its value wide, and its middle is off by at most 1/64.
 const (
 	subBits    = 5
 	subBuckets = 1 << subBits
 	octaves    = 40
-	numBuckets = subBuckets * (octaves + 2) // up to 2^46 ns, 19.5 hours; larger values count in the last one
+	numBuckets = subBuckets * (octaves + 2) // up to 2^46 ns, 19.5 hours; larger values go into the last bucket
 )
 
-// Histogram is a log-linear distribution of times in ns, 5.4 KB. Adding one to another is exact: merge windows and sources by
-// addition, never by averaging percentiles. The zero value is empty.
+// Histogram is a log-linear histogram of times in ns, 5.4 KB. Merging is exact: combine windows and sources with Add,
+// never by averaging percentiles. The zero value is empty.
 type Histogram struct {
 	counts   [numBuckets]uint32
 	n        uint64
@@ -23,6 +23,7 @@ type Histogram struct {
 	min, max int64
 }
 
+// bucket returns the index of the bucket of v.
 func bucket(v int64) int {
 	if v < 2*subBuckets {
 		return int(max(v, 0))
@@ -31,7 +32,7 @@ func bucket(v int64) int {
 	return min(e*subBuckets+int(v>>e), numBuckets-1)
 }
 
-// middle is the value told for a bucket.
+// middle returns the value that represents bucket i.
 func middle(i int) int64 {
 	if i < 2*subBuckets {
 		return int64(i)
@@ -40,7 +41,7 @@ func middle(i int) int64 {
 	return int64(i-e*subBuckets)<<e + int64(1)<<e/2
 }
 
-// Record counts a value k times; negative values count as 0.
+// Record counts v k times. Negative values count as 0.
 func (h *Histogram) Record(v int64, k uint32) {
 	if k == 0 {
 		return
@@ -71,42 +72,60 @@ func (h *Histogram) Add(o *Histogram) {
 	h.n, h.sum, h.sq = h.n+o.n, h.sum+o.sum, h.sq+o.sq
 }
 
-// Count is the number of values recorded.
+// Count returns the number of recorded values.
 func (h *Histogram) Count() uint64 { return h.n }
 
-// Summary describes the distribution.
+// Summary computes mean, deviation and percentiles.
 func (h *Histogram) Summary() Summary {
-	if h.n == 0 {
-		return Summary{}
-	}
-	mean := h.sum / float64(h.n)
-	s := Summary{Count: h.n, Mean: mean, Min: h.min, Max: h.max}
-	if h.n > 1 {
-		s.StdDev = math.Sqrt(max(0, (h.sq-h.sum*mean)/float64(h.n-1)))
-	}
-	h.quantiles([]float64{.5, .9, .95, .99}, []*int64{&s.P50, &s.P90, &s.P95, &s.P99})
+	s := moments(h.n, h.sum, h.sq, h.min, h.max)
+	h.quantiles(summarised, []*int64{&s.P50, &s.P90, &s.P95, &s.P99})
 	return s
 }
 
-// quantiles walks the buckets once; qs ascend. The value at rank ceil(q*n), as the nearest-rank definition has it.
+// summarised are the quantiles of a Summary.
+var summarised = []float64{.5, .9, .95, .99}
+
+// moments is a summary without its quantiles.
+func moments(n uint64, sum, sq float64, least, most int64) Summary {
+	if n == 0 {
+		return Summary{}
+	}
+	s := Summary{Count: n, Mean: sum / float64(n), Min: least, Max: most}
+	if n > 1 {
+		s.StdDev = math.Sqrt(max(0, (sq-sum*s.Mean)/float64(n-1)))
+	}
+	return s
+}
+
+// ranks finds quantiles in one walk over the buckets; qs ascend. It takes the value at rank ceil(q*n), as the nearest-rank definition has it.
+type ranks struct {
+	qs         []float64
+	out        []*int64
+	n, seen    uint64
+	least, top int64
+}
+
+// pass goes past a bucket with some values and reports whether all quantiles have been found.
+func (r *ranks) pass(bucket int, count uint32) (found bool) {
+	r.seen += uint64(count)
+	for len(r.qs) > 0 && r.seen >= uint64(math.Ceil(r.qs[0]*float64(r.n))) {
+		*r.out[0] = min(max(middle(bucket), r.least), r.top)
+		r.qs, r.out = r.qs[1:], r.out[1:]
+	}
+	return len(r.qs) == 0
+}
+
+// quantiles writes the values at some quantiles to out, in one walk over the buckets. qs must ascend.
 func (h *Histogram) quantiles(qs []float64, out []*int64) {
-	var seen uint64
-	next := 0
+	r := ranks{qs: qs, out: out, n: h.n, least: h.min, top: h.max}
 	for i, c := range h.counts {
-		if seen += uint64(c); c == 0 {
-			continue
-		}
-		for next < len(qs) && seen >= uint64(math.Ceil(qs[next]*float64(h.n))) {
-			*out[next] = min(max(middle(i), h.min), h.max)
-			next++
-		}
-		if next == len(qs) {
+		if c != 0 && r.pass(i, c) {
 			return
 		}
 	}
 }
 
-// Median is the 50th percentile, 0 if nothing was recorded.
+// Median returns the 50th percentile, 0 if the histogram is empty.
 func (h *Histogram) Median() (median int64) {
 	if h.n > 0 {
 		h.quantiles([]float64{.5}, []*int64{&median})

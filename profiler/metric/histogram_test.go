@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// samples draws times of all magnitudes that have a bucket of their own.
+// samples draws times of all magnitudes below the last bucket.
 func samples() *rapid.Generator[[]int64] {
 	magnitude := rapid.Custom(func(t *rapid.T) int64 {
 		return rapid.Int64Range(0, 1<<rapid.IntRange(0, 46).Draw(t, "bits")-1).Draw(t, "v")
@@ -24,10 +24,10 @@ func recorded(values []int64) *Histogram {
 	return &h
 }
 
-// rank is the value at the nearest rank of a percentile: the smallest that at least p of 100 values do not exceed.
+// rank returns the percentile p of sorted values by nearest rank: the smallest value that at least p % do not exceed.
 func rank(sorted []int64, p int) int64 { return sorted[(p*len(sorted)+99)/100-1] }
 
-func TestPercentilesAreWithinTheirBound(t *testing.T) {
+func TestPercentilesAreWithinTheErrorBound(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		values := samples().Draw(rt, "values")
 		got := recorded(values).Summary()
@@ -64,14 +64,14 @@ func TestMomentsAreExact(t *testing.T) {
 	})
 }
 
-func TestMergeIsThatOfTheSamples(t *testing.T) {
+func TestMergeEqualsAllSamples(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		one, two := samples().Draw(rt, "one"), samples().Draw(rt, "two")
 		merged, together := recorded(one), recorded(slices.Concat(one, two))
 		merged.Add(recorded(two))
 		merged.Add(&Histogram{})
 		got, want := merged.Summary(), together.Summary()
-		// Sums of floating-point numbers depend on their order; everything else must be the same.
+		// Floating-point sums depend on their order; everything else must be equal.
 		if math.Abs(got.Mean-want.Mean) > 1e-9*want.Mean || math.Abs(got.StdDev-want.StdDev) > 1e-6*want.StdDev {
 			rt.Fatalf("mean %v, deviation %v; want %v and %v", got.Mean, got.StdDev, want.Mean, want.StdDev)
 		}
@@ -82,7 +82,7 @@ func TestMergeIsThatOfTheSamples(t *testing.T) {
 	})
 }
 
-func TestWeightsCountAsRepetitions(t *testing.T) {
+func TestWeightsEqualRepetitions(t *testing.T) {
 	var weighted, repeated Histogram
 	weighted.Record(700, 3)
 	weighted.Record(9000, 2)
@@ -95,10 +95,10 @@ func TestWeightsCountAsRepetitions(t *testing.T) {
 	}
 }
 
-func TestEdgesOfAHistogram(t *testing.T) {
+func TestHistogramEdgeCases(t *testing.T) {
 	var h Histogram
 	if h.Summary() != (Summary{}) || h.Median() != 0 {
-		t.Errorf("an empty histogram reads %+v", h.Summary())
+		t.Errorf("an empty histogram has %+v", h.Summary())
 	}
 	h.Record(-5, 1)
 	h.Record(math.MaxInt64, 1)

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Packed is a Histogram that is kept, without its empty buckets: 8 bytes for each of the others, of which a stretch of even work has some
-// dozens. It is never written again. The nil value is empty.
+// Packed is an immutable Histogram without its empty buckets, for storage: 8 bytes per used bucket, typically a few
+// dozen. nil is empty.
 type Packed struct {
 	counts   []packedCount
 	n        uint64
@@ -16,7 +16,7 @@ type Packed struct {
 
 type packedCount struct{ bucket, n uint32 }
 
-// Equal reports whether both stand for the same distribution.
+// Equal reports whether p and q hold the same distribution.
 func (p *Packed) Equal(q *Packed) bool {
 	if p == nil || q == nil {
 		return p == q
@@ -24,7 +24,7 @@ func (p *Packed) Equal(q *Packed) bool {
 	return slices.Equal(p.counts, q.counts) && p.n == q.n && p.sum == q.sum && p.sq == q.sq && p.min == q.min && p.max == q.max
 }
 
-// Pack is the distribution as it stands, nil if nothing was recorded.
+// Pack returns a copy of the distribution, nil if it is empty.
 func (h *Histogram) Pack() *Packed {
 	if h.n == 0 {
 		return nil
@@ -44,7 +44,7 @@ func (h *Histogram) Pack() *Packed {
 	return p
 }
 
-// Unpack is the distribution that was packed.
+// Unpack returns the distribution as a Histogram.
 func (p *Packed) Unpack() (h Histogram) {
 	if p == nil {
 		return h
@@ -56,7 +56,7 @@ func (p *Packed) Unpack() (h Histogram) {
 	return h
 }
 
-// Count is the number of values recorded.
+// Count returns the number of recorded values.
 func (p *Packed) Count() uint64 {
 	if p == nil {
 		return 0
@@ -64,7 +64,7 @@ func (p *Packed) Count() uint64 {
 	return p.n
 }
 
-// Size is about how many bytes it takes.
+// Size returns the approximate memory of p in bytes.
 func (p *Packed) Size() int {
 	if p == nil {
 		return 0
@@ -72,14 +72,28 @@ func (p *Packed) Size() int {
 	return 64 + 8*len(p.counts)
 }
 
-// Summary describes the distribution.
+// Summary computes mean, deviation and percentiles.
 func (p *Packed) Summary() Summary {
-	h := p.Unpack()
-	return h.Summary()
+	if p == nil {
+		return Summary{}
+	}
+	s := moments(p.n, p.sum, p.sq, p.min, p.max)
+	p.quantiles(summarised, []*int64{&s.P50, &s.P90, &s.P95, &s.P99})
+	return s
 }
 
-// Since describes what was recorded after then, an earlier state of the same distribution: the difference of the counts, which is exact up to
-// the width of the buckets. So are its least and its largest value. What is not an earlier state, since it counts more, is left out of account.
+func (p *Packed) quantiles(qs []float64, out []*int64) {
+	r := ranks{qs: qs, out: out, n: p.n, least: p.min, top: p.max}
+	for _, c := range p.counts {
+		if r.pass(int(c.bucket), c.n) {
+			return
+		}
+	}
+}
+
+// Since describes the values recorded after then, an earlier state of the same distribution. It subtracts the counts;
+// the smallest and largest value are exact to the width of a bucket. If then counts more than p, it is not an earlier
+// state and is ignored.
 func (p *Packed) Since(then *Packed) Summary {
 	if then.Count() == 0 || then.Count() > p.Count() {
 		return p.Summary()

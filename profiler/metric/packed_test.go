@@ -7,13 +7,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// values are some values of every size.
+// values draws values of all magnitudes.
 func values(rt *rapid.T, name string) []int64 {
 	return rapid.SliceOfN(rapid.OneOf(rapid.Int64Range(0, 100), rapid.Int64Range(0, 1e10)), 0, 50).Draw(rt, name)
 }
 
-// What is packed comes out as it was, and what was recorded after it is told by the difference, up to the width of a bucket.
-func TestPackedTellsWhatCameSince(t *testing.T) {
+// Unpacking restores a packed histogram, and Since describes what was recorded after it, to the width of a bucket.
+func TestPackedSince(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var all, later Histogram
 		for _, v := range values(rt, "before") {
@@ -21,7 +21,7 @@ func TestPackedTellsWhatCameSince(t *testing.T) {
 		}
 		then := all.Pack()
 		if all != then.Unpack() {
-			rt.Fatal("a packed histogram does not come out as it went in")
+			rt.Fatal("unpacking does not restore the histogram")
 		}
 		for _, v := range values(rt, "after") {
 			all.Record(v, 2)
@@ -44,7 +44,7 @@ func TestPackedTellsWhatCameSince(t *testing.T) {
 	})
 }
 
-func TestSinceOfADistributionThatBeganAnew(t *testing.T) {
+func TestSinceAfterRestart(t *testing.T) {
 	var old, young Histogram
 	old.Record(5, 10)
 	young.Record(7, 3)
@@ -53,8 +53,8 @@ func TestSinceOfADistributionThatBeganAnew(t *testing.T) {
 	}
 }
 
-// A distribution that was packed and comes out again goes on as the one that never was.
-func TestPackedWindowsGoOn(t *testing.T) {
+// A distribution that was packed and unpacked continues like one that was not.
+func TestPackedWindowsContinue(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var w Windowed
 		now := int64(0)

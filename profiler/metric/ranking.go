@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// Ranking orders experts by their picks, the most picked first and of equals the lower index: the order in which to keep them on the
-// faster device where there is not room for all. Its zero value ranks nothing, and it can be used again and again.
+// Ranking orders experts by their picks, most picked first, on a tie the lower index first. In this order they are kept
+// on the faster device when not all fit. The zero value is empty. Rank reuses the memory.
 type Ranking struct {
-	order []uint64 // picks, and below them the complement of the index
-	sums  []uint64 // picks of the first i+1
+	order []uint64 // picks in the upper bits, complement of the index in the lower shift bits
+	sums  []uint64 // total picks of the first i+1 experts
 	shift int      // bits of an index
 }
 
-// Rank takes the picks of all experts. Counts beyond 2^48 of 2^16 experts rank alike.
+// Rank orders experts by counts, indexed by expert. Very large counts (from 2^48 with 2^16 experts) rank as equal.
 func (r *Ranking) Rank(counts []uint64) {
 	r.shift = bits.Len(uint(len(counts)))
 	mask := uint64(1)<<r.shift - 1
@@ -30,16 +30,16 @@ func (r *Ranking) Rank(counts []uint64) {
 	}
 }
 
-// Len is how many experts are ranked.
+// Len returns the number of experts.
 func (r *Ranking) Len() int { return len(r.order) }
 
-// At is the index of the expert of a rank, from 0.
+// At returns the index of the expert at a rank, from 0.
 func (r *Ranking) At(rank int) int {
 	mask := uint64(1)<<r.shift - 1
 	return int(mask - r.order[rank]&mask)
 }
 
-// Covered is how many picks the first n experts have had.
+// Covered returns the total picks of the first n experts.
 func (r *Ranking) Covered(n int) uint64 {
 	if n = min(n, len(r.sums)); n <= 0 {
 		return 0
@@ -47,12 +47,13 @@ func (r *Ranking) Covered(n int) uint64 {
 	return r.sums[n-1]
 }
 
-// Total is how many picks all have had.
+// Total returns the picks of all experts.
 func (r *Ranking) Total() uint64 { return r.Covered(len(r.sums)) }
 
-// ExpertBytes is the size of one of all experts of a model, false if it cannot be known. A token touches all weights but those of the
-// experts that it does not pick, so what the size of the file and the bytes per token differ by is theirs: (weights - perToken) /
-// (1 - used / experts) / all, where experts and used are those of one layer.
+// ExpertBytes returns the size of one expert in bytes, or false if it cannot be derived. A token touches all weights
+// except those of the experts that it does not pick, so (weights - perToken) / (1 - used / experts) is the size of all
+// experts. weights is the size of the file, perToken the bytes that a token touches; experts and used count per layer,
+// all counts the experts of the whole model.
 func ExpertBytes(weights, perToken float64, experts, used, all int) (float64, bool) {
 	unused := 1 - float64(used)/float64(max(experts, 1))
 	if unused <= 0 || weights <= perToken || perToken <= 0 || all <= 0 {

@@ -10,7 +10,7 @@ import (
 func TestRanking(t *testing.T) {
 	var r Ranking
 	if r.Rank(nil); r.Len() != 0 || r.Total() != 0 || r.Covered(3) != 0 {
-		t.Errorf("nothing is ranked as %+v", r)
+		t.Errorf("empty ranking: %+v", r)
 	}
 	r.Rank([]uint64{3, 0, 7, 3, 9})
 	var order []int
@@ -26,12 +26,12 @@ func TestRanking(t *testing.T) {
 		}
 	}
 	if r.Covered(-1) != 0 || r.Total() != 22 {
-		t.Errorf("%d picks of none, %d of all", r.Covered(-1), r.Total())
+		t.Errorf("%d picks for -1 experts, %d in total", r.Covered(-1), r.Total())
 	}
 }
 
-// However large the counts, every index is there once and no count is larger than the one before.
-func TestRankingHoldsEach(t *testing.T) {
+// For any counts, every index appears once and counts do not increase with the rank.
+func TestRankingIsAPermutation(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		counts := rapid.SliceOfN(rapid.Uint64Range(0, 1<<47), 0, 300).Draw(rt, "counts")
 		var r Ranking
@@ -51,16 +51,17 @@ func TestRankingHoldsEach(t *testing.T) {
 }
 
 func TestExpertBytes(t *testing.T) {
-	// 100 B of weights, of which a token reads 40: 60 B belong to the 3 of 4 experts that it does not pick, so 80 to all, of 2 layers.
+	// A token reads 40 of 100 B of weights: 60 B are the 3 of 4 experts that it does not pick, so all experts of 2
+	// layers take 80.
 	if b, ok := ExpertBytes(100, 40, 4, 1, 8); !ok || b != 10 {
 		t.Errorf("an expert has %v bytes, want 10", b)
 	}
 	for _, c := range [][2]float64{{0, 0}, {40, 40}, {30, 40}, {100, 0}} {
 		if b, ok := ExpertBytes(c[0], c[1], 4, 1, 8); ok {
-			t.Errorf("of %v it is known that an expert has %v bytes", c, b)
+			t.Errorf("%v: got %v bytes per expert, want false", c, b)
 		}
 	}
 	if _, ok := ExpertBytes(100, 40, 4, 4, 8); ok {
-		t.Error("where all experts are used, their size is known")
+		t.Error("the size is derived although all experts are used")
 	}
 }

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// Spread is where the middle of some values is, and how far from it they are.
+// Spread is the median of a set of values and their median absolute deviation.
 type Spread struct {
 	N      int
 	Median float64
-	MAD    float64 // median of the distances from the median
+	MAD    float64 // median absolute deviation from the median
 }
 
-// SpreadOf describes values, whose order it changes. The median of an even number is the mean of the two in the middle.
+// SpreadOf describes values and reorders them. The median of an even number of values is the mean of the middle two.
 func SpreadOf(values []float64) Spread {
 	s := Spread{N: len(values), Median: median(values)}
 	for i, v := range values {
@@ -34,15 +34,16 @@ func median(values []float64) float64 {
 	return (values[n/2-1] + values[n/2]) / 2
 }
 
-// What deviates, see Deviates.
+// Thresholds of Deviates.
 const (
-	LeastToCompare = 4   // values
-	FarFromMedian  = 2.0 // times the median, or one over that
-	FarForSpread   = 3.5 // robust z
+	LeastToCompare = 4   // minimum number of values
+	FarFromMedian  = 2.0 // at least this many times the median, or at most the median divided by it
+	FarForSpread   = 3.5 // robust z above this
 )
 
-// Deviates reports whether a value is far from the others: at least twice the median or at most half of it, by at least least, and with a robust z
-// = 0.6745 |v - median| / MAD above 3.5 (Iglewicz and Hoaglin 1993); where more than half of the values are the same, so that MAD is 0, z is not asked.
+// Deviates reports whether v is an outlier: at least twice or at most half the median, at least least away from it, and
+// with a robust z = 0.6745 |v - median| / MAD above 3.5 (Iglewicz and Hoaglin 1993). If more than half of the values
+// are equal, MAD is 0 and z is not checked.
 func (s Spread) Deviates(v, least float64) bool {
 	away := math.Abs(v - s.Median)
 	switch {

@@ -12,7 +12,7 @@ func TestSpread(t *testing.T) {
 		far      bool
 	}{
 		{31, 0, true},     // three times the median
-		{31, 25, false},   // but not by as much as matters
+		{31, 25, false},   // closer than the least distance
 		{20, 0, false},    // less than twice
 		{5, 0, true},      // less than half
 		{10.25, 0, false}, // the median
@@ -23,18 +23,19 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// Where all are far apart nobody stands out, of few nobody is told, and where all others are the same one that is not does.
-func TestSpreadOfOddFleets(t *testing.T) {
+// Values that are all far apart have no outlier, nor do fewer than four. If all others are equal, one that differs is
+// an outlier.
+func TestSpreadEdgeCases(t *testing.T) {
 	if s := SpreadOf([]float64{1, 5, 20, 80, 300}); s.Deviates(80, 0) {
-		t.Errorf("80 stands out among values that are all far apart: %+v", s)
+		t.Errorf("80 is an outlier among values that are all far apart: %+v", s)
 	}
 	if s := SpreadOf([]float64{1, 1, 9}); s.Deviates(9, 0) {
-		t.Error("of three values one stands out")
+		t.Error("one of three values is an outlier")
 	}
 	if s := SpreadOf([]float64{0, 0, 0, 0, 7}); !s.Deviates(7, 1) || s.Deviates(0, 0) {
-		t.Errorf("among values that are all the same 7 does not stand out, or 0 does: %+v", s)
+		t.Errorf("among equal values 7 is no outlier, or 0 is one: %+v", s)
 	}
 	if s := SpreadOf(nil); s.Deviates(1, 0) {
-		t.Error("among no values one stands out")
+		t.Error("an outlier without values")
 	}
 }

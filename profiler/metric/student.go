@@ -2,9 +2,9 @@ package metric
 
 import "math"
 
-// StudentT is the 97.5 % quantile of Student's t distribution, half the width of a 95 % interval in standard errors, by the expansion of Cornish
-// and Fisher about the normal distribution (Abramowitz and Stegun, 26.7.5): within 0.5 % from 3 degrees of freedom on. One and two degrees are
-// exact.
+// StudentT returns the 97.5 % quantile of Student's t distribution: half the width of a 95 % confidence interval in
+// standard errors. It uses the Cornish-Fisher expansion around the normal distribution (Abramowitz and Stegun, 26.7.5),
+// which is within 0.5 % from 3 degrees of freedom on. One and two degrees are exact.
 func StudentT(freedom int) float64 {
 	switch {
 	case freedom <= 1:

@@ -1,13 +1,13 @@
-// Package metric holds the definitions of llmtop's numbers: each formula once, used by the store, the reports and the
-// comparisons alike.
+// Package metric defines llmtop's numbers and how they are formatted: each formula once, for the store, the reports and
+// the comparisons.
 package metric
 
 import "time"
 
-// Window is the span of time that a statistic covers, ending now.
+// Window is the period that a statistic covers, ending now.
 type Window uint8
 
-// The windows that every distribution is kept for.
+// The windows. Every distribution is kept for each of them.
 const (
 	Second Window = iota
 	TenSeconds
@@ -21,13 +21,13 @@ var windows = [NumWindows]struct {
 	span time.Duration
 }{{"last 1 s", time.Second}, {"last 10 s", 10 * time.Second}, {"last 1 min", time.Minute}, {"session", 0}}
 
-// String names the window as titles do, for example "last 10 s".
+// String returns the window's name for titles, for example "last 10 s".
 func (w Window) String() string { return windows[w].name }
 
-// Span is the window's length, 0 for the session.
+// Span returns the window's length, 0 for the session.
 func (w Window) Span() time.Duration { return windows[w].span }
 
-// Phase tells prompt processing from generation in router counts.
+// Phase separates prompt processing from generation in router counts.
 type Phase uint8
 
 // The phases; Both is their sum.
@@ -38,11 +38,11 @@ const (
 	NumPhases
 )
 
-// String names the phase as titles do.
+// String returns the phase's name for titles.
 func (p Phase) String() string { return [...]string{"decode", "prompt", "prompt + decode"}[p] }
 
-// Summary describes one distribution. All times are in ns. Percentiles come from a log-linear histogram (relative error
-// at most 1/64); Count 0 means that nothing was recorded and no other field means anything.
+// Summary describes a distribution of times in ns. Percentiles come from a log-linear histogram (relative error at most
+// 1/64). If Count is 0, the other fields have no meaning.
 type Summary struct {
 	Count              uint64
 	Mean, StdDev       float64

@@ -2,29 +2,30 @@ package metric
 
 import "time"
 
-// slots is how many whole seconds a Windowed keeps besides the current one.
+// slots is the number of past seconds that a Windowed keeps besides the current one.
 const slots = 59
 
-// Windowed is a distribution over every Window: one histogram a second, merged by addition. About 350 KB once a minute
-// has been recorded, and next to nothing before the first value. The zero value is empty. Windows end with the current second: "last 10 s" is the
-// current second and the nine before it; "last 1 s" is the last whole second, so that it does not begin anew with each one.
+// Windowed is a distribution over every Window: one histogram per second, merged by addition. It takes about 350 KB
+// after a minute of values, and next to nothing before the first one. The zero value is empty. Windows end with the
+// current second: "last 10 s" is the current second and the nine before it. "last 1 s" is the last complete second, so
+// that it does not restart with each second.
 type Windowed struct {
 	second     int64 // number of the current second
-	*collected       // nil: nothing was recorded
+	*collected       // nil: empty
 }
 
-// collected are the histograms of a Windowed.
+// collected holds the histograms of a Windowed.
 type collected struct {
 	current Histogram
-	past    [slots]*Histogram // of second s at s % slots, nil if nothing came
-	number  [slots]int64      // which second past holds
+	past    [slots]*Histogram // second s is at s % slots; nil if it is empty
+	number  [slots]int64      // the second of each entry of past
 	ten     Histogram         // sum of the nine seconds before the current one
 	minute  Histogram         // sum of the 59 seconds before the current one
 	session Histogram
-	packed  *Packed // the last of Whole
+	packed  *Packed // last result of Whole
 }
 
-// Record counts a value k times at a time in ns. Times that run backwards count in the current second.
+// Record counts v k times at a time in ns. Times before the current second count in the current second.
 func (w *Windowed) Record(now, v int64, k uint32) {
 	w.advance(now)
 	if w.collected == nil {
@@ -34,7 +35,7 @@ func (w *Windowed) Record(now, v int64, k uint32) {
 	w.session.Record(v, k)
 }
 
-// advance moves on to the second that now lies in.
+// advance makes the second of now the current one.
 func (w *Windowed) advance(now int64) {
 	s := now / int64(time.Second)
 	if s <= w.second {
@@ -86,7 +87,7 @@ func (w *Windowed) Summaries(now int64) (out [NumWindows]Summary) {
 	return out
 }
 
-// At is the distribution of one second, counted as now / 1 s; empty if that is not among the last minute's.
+// At describes the distribution of one second, numbered now / 1 s. It is empty outside the last minute.
 func (w *Windowed) At(s int64) Summary {
 	if w.collected == nil {
 		return Summary{}
@@ -101,7 +102,7 @@ func (w *Windowed) At(s int64) Summary {
 	return w.past[i].Summary()
 }
 
-// Whole is the distribution over the session, shared until another value is recorded.
+// Whole returns the distribution over the session, shared until another value is recorded.
 func (w *Windowed) Whole() *Packed {
 	if w.collected == nil {
 		return nil

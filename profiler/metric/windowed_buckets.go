@@ -9,28 +9,28 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// WindowedBuckets are Buckets over every Window. The zero value is empty.
+// WindowedBuckets keeps Buckets over every Window. The zero value is empty.
 type WindowedBuckets struct {
 	second  int64 // number of the current second
 	current Buckets
-	past    *[slots]packedBuckets // of second s at s % slots; nil: there are none
+	past    *[slots]packedBuckets // second s is at s % slots; nil: empty
 	session Buckets
 
-	bounds []int64 // the last ones that were told
-	layout uint32  // their number: 1 for the first ones
+	bounds []int64 // the last reported bounds
+	layout uint32  // number of bounds, counted up with each change; 1 for the first ones
 }
 
-// packedBuckets are the Buckets of a second that is over, some 60 bytes.
+// packedBuckets holds the Buckets of a past second in some 60 bytes.
 type packedBuckets struct {
 	second uint32
-	layout uint32 // to which bounds the counts belong; 0: no quantile can be told
+	layout uint32 // layout that the counts belong to; 0: no quantile can be computed
 	count  uint64
 	sum    int64
-	counts []byte // varints of the buckets that hold something: the number of the first, then what each holds up to the last. Never written again
+	counts []byte // varints: index of the first non-empty bucket, then the counts up to the last non-empty one; immutable
 }
 
-// Add adds what was told at a time in ns. Times that run backwards count in the current second.
-func (w *WindowedBuckets) Add(now int64, t *event.Times) {
+// Add adds a histogram reported at a time in ns. Times before the current second count in the current second.
+func (w *WindowedBuckets) Add(now int64, t *event.Histogram) {
 	if t.Count == 0 {
 		return
 	}
@@ -46,7 +46,7 @@ func (w *WindowedBuckets) Add(now int64, t *event.Times) {
 	w.session.Add(t)
 }
 
-// pack ends the current second.
+// pack moves the current second to the past ones.
 func (w *WindowedBuckets) pack() {
 	b := &w.current
 	if b.Count == 0 {
@@ -63,7 +63,7 @@ func (w *WindowedBuckets) pack() {
 	b.reset()
 }
 
-// seconds are those that are over.
+// seconds returns the past seconds.
 func (w *WindowedBuckets) seconds() []packedBuckets {
 	if w.past == nil {
 		return nil
@@ -71,6 +71,7 @@ func (w *WindowedBuckets) seconds() []packedBuckets {
 	return w.past[:]
 }
 
+// packCounts encodes counts for packedBuckets.
 func packCounts(counts []uint64) []byte {
 	first, end := 0, len(counts)
 	for first < end && counts[first] == 0 {
@@ -87,9 +88,9 @@ func packCounts(counts []uint64) []byte {
 	return bytes.Clone(packed)
 }
 
-// fold adds those of a second that is over.
+// fold adds a past second to into.
 func (w *WindowedBuckets) fold(p *packedBuckets, into *Buckets) {
-	if p.layout != w.layout || p.layout == 0 { // other buckets than those of today
+	if p.layout != w.layout || p.layout == 0 { // other bounds than the current ones
 		into.merge(p.count, p.sum, nil, nil)
 		return
 	}
@@ -100,12 +101,12 @@ func (w *WindowedBuckets) fold(p *packedBuckets, into *Buckets) {
 	first, n := binary.Uvarint(p.counts)
 	for i, rest := int(first), p.counts[n:]; len(rest) > 0; i++ {
 		count, n := binary.Uvarint(rest)
-		into.counts[i] += count
+		into.counts[i] = event.AddCount(into.counts[i], count)
 		rest = rest[n:]
 	}
 }
 
-// addTo adds b to others.
+// addTo adds b to o.
 func (b *Buckets) addTo(o *Buckets) {
 	bounds := b.bounds
 	if b.mixed {
@@ -114,8 +115,8 @@ func (b *Buckets) addTo(o *Buckets) {
 	o.merge(b.Count, b.Sum, bounds, b.counts)
 }
 
-// Session is the histogram of the whole session: the upper ends of its buckets in ns, which must not be changed, and a copy of the counts of each, one
-// more. Nil if the buckets are not known, or were not always the same.
+// Session returns the histogram of the whole session: the upper bounds of its buckets in ns, which must not be changed,
+// and a copy of the counts, which are one more. Both are nil if the bounds are unknown or changed.
 func (w *WindowedBuckets) Session() (bounds []int64, counts []uint64) {
 	if b := &w.session; !b.mixed && b.Count > 0 {
 		return b.bounds, slices.Clone(b.counts)
@@ -123,7 +124,8 @@ func (w *WindowedBuckets) Session() (bounds []int64, counts []uint64) {
 	return nil, nil
 }
 
-// Summaries describes the durations over every window ending now. "last 1 s" is what was told last, within the current second or the one before.
+// Summaries describes the durations over every window ending now. "last 1 s" is the latest report, from the current
+// second or the one before.
 func (w *WindowedBuckets) Summaries(now int64) (out [NumWindows]BucketSummary) {
 	s := now / int64(time.Second)
 	var last, ten, minute Buckets

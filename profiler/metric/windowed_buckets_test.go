@@ -10,7 +10,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// counted is what an engine counts for some seconds, in buckets that change once if they are to.
+// counted returns a histogram that was reported every second, with new bounds halfway if changes is set.
 func counted(seconds int, changes bool) (*WindowedBuckets, int64) {
 	rng := rand.New(rand.NewPCG(3, uint64(seconds)))
 	w := new(WindowedBuckets)
@@ -21,7 +21,7 @@ func counted(seconds int, changes bool) (*WindowedBuckets, int64) {
 		if changes && i == seconds/2 {
 			bounds = []int64{2e6, 4e6}
 		}
-		t := event.Times{Bounds: bounds, Counts: make([]uint64, len(bounds)+1)}
+		t := event.Histogram{Bounds: bounds, Counts: make([]uint64, len(bounds)+1)}
 		for k := range t.Counts {
 			t.Counts[k] = uint64(rng.IntN(300))
 			t.Count += t.Counts[k]
@@ -29,14 +29,14 @@ func counted(seconds int, changes bool) (*WindowedBuckets, int64) {
 		t.Sum = int64(t.Count) * 7e6
 		w.Add(now, &t)
 		if i%7 == 0 {
-			w.Add(now, &event.Times{Count: 1, Sum: 5e6}) // in no buckets that are known
+			w.Add(now, &event.Histogram{Count: 1, Sum: 5e6}) // without buckets
 		}
 	}
 	return w, now
 }
 
-// What is kept as bytes is the same after that, and goes on as it would have.
-func TestKeptBucketsAreTheSame(t *testing.T) {
+// A restored histogram equals the encoded one and continues like it.
+func TestRestoredBucketsAreEqual(t *testing.T) {
 	for _, seconds := range []int{0, 1, 30, 200} {
 		for _, changes := range []bool{false, true} {
 			w, now := counted(seconds, changes)
@@ -56,7 +56,7 @@ func TestKeptBucketsAreTheSame(t *testing.T) {
 					t.Fatalf("%d s, changes %t, of the session (-was +is):\n%s", seconds, changes, d)
 				}
 				now += int64(time.Second)
-				more := event.Times{Count: 3, Sum: 3e6, Bounds: []int64{1e6, 5e6, 25e6, 100e6}, Counts: []uint64{1, 2, 0, 0, 0}}
+				more := event.Histogram{Count: 3, Sum: 3e6, Bounds: []int64{1e6, 5e6, 25e6, 100e6}, Counts: []uint64{1, 2, 0, 0, 0}}
 				w.Add(now, &more)
 				again.Add(now, &more)
 			}

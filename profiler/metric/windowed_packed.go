@@ -1,7 +1,7 @@
 package metric
 
-// PackedWindowed is a Windowed that is kept, without its empty buckets: some 200 bytes a second of the last minute in which something was
-// recorded, instead of 5.4 KB. It is never written again.
+// PackedWindowed is an immutable Windowed without its empty buckets, for storage: some 200 bytes per used second of the
+// last minute instead of 5.4 KB.
 type PackedWindowed struct {
 	second           int64
 	current, session *Packed
@@ -9,7 +9,7 @@ type PackedWindowed struct {
 	number           []int64
 }
 
-// Pack is the distribution as it stands.
+// Pack returns a copy of the distribution.
 func (w *Windowed) Pack() *PackedWindowed {
 	if w.collected == nil {
 		return &PackedWindowed{second: w.second}
@@ -23,7 +23,7 @@ func (w *Windowed) Pack() *PackedWindowed {
 	return p
 }
 
-// UnpackTo makes w what was packed.
+// UnpackTo restores the packed distribution into w.
 func (p *PackedWindowed) UnpackTo(w *Windowed) {
 	*w = Windowed{second: p.second}
 	if p.session == nil {
@@ -41,7 +41,7 @@ func (p *PackedWindowed) UnpackTo(w *Windowed) {
 	}
 }
 
-// Size is about how many bytes it takes.
+// Size returns the approximate memory of p in bytes.
 func (p *PackedWindowed) Size() int {
 	size := 96 + p.current.Size() + p.session.Size()
 	for _, past := range p.past {

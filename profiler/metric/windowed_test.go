@@ -10,13 +10,13 @@ import (
 
 const sec = int64(time.Second)
 
-// sample is one value with the time at which it was collected.
+// sample is a value with its time.
 type sample struct {
 	at, v int64
 	k     uint32
 }
 
-// within merges what came in the seconds from first to last.
+// within merges the values of the seconds first to last.
 func within(all []sample, first, last int64) Summary {
 	var h Histogram
 	for _, s := range all {
@@ -27,8 +27,8 @@ func within(all []sample, first, last int64) Summary {
 	return h.Summary()
 }
 
-// TestWindowsHoldWhatCameInThem holds every window to the samples of its seconds, collected one by one.
-func TestWindowsHoldWhatCameInThem(t *testing.T) {
+// TestWindowsHoldTheirSamples checks every window against the samples of its seconds, merged one by one.
+func TestWindowsHoldTheirSamples(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var w Windowed
 		var all []sample
@@ -55,7 +55,7 @@ func TestWindowsHoldWhatCameInThem(t *testing.T) {
 			Second: last, TenSeconds: within(all, this-9, this), Minute: within(all, this-59, this), Session: within(all, 0, this),
 		}
 		for i := range got {
-			// The order of additions differs, and with it the last bits of sums.
+			// Additions happen in another order, so the last bits of sums differ.
 			if !near(got[i].Mean, want[i].Mean) || !near(got[i].StdDev, want[i].StdDev) {
 				rt.Fatalf("%v: %+v, want %+v", Window(i), got[i], want[i])
 			}
@@ -66,10 +66,10 @@ func TestWindowsHoldWhatCameInThem(t *testing.T) {
 	})
 }
 
-// near allows for what sums of squares of 10 s in ns lose: some µs.
+// near reports whether a and b are equal up to the rounding of sums of squares of 10 s in ns: some µs.
 func near(a, b float64) bool { return math.Abs(a-b) < 1e-6*(a+b)+1e4 }
 
-func TestTimesThatRunBackwardsCountNow(t *testing.T) {
+func TestBackwardTimesCountNow(t *testing.T) {
 	var w Windowed
 	w.Record(100*sec, 10, 1)
 	w.Record(30*sec, 20, 1)
@@ -78,7 +78,7 @@ func TestTimesThatRunBackwardsCountNow(t *testing.T) {
 	}
 }
 
-func TestWindowsNameThemselves(t *testing.T) {
+func TestWindowNames(t *testing.T) {
 	for w, want := range map[Window]string{Second: "last 1 s", TenSeconds: "last 10 s", Minute: "last 1 min", Session: "session"} {
 		if w.String() != want {
 			t.Errorf("%v, want %s", w, want)

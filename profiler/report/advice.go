@@ -7,26 +7,26 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-// From where on the numbers of a benchmark are worth a recommendation.
+// Thresholds of recommendations.
 const (
-	missed    = 0.95 // share of requests that met all targets: below
-	queued    = 0.3  // share of the mean TTFT spent in the queue
-	coldRatio = 2    // cold TTFT / warm TTFT
-	tailRatio = 3    // p99 / p50 of gaps between tokens, of tailGaps or more
-	tailGaps  = 100
-	unsure    = 0.1  // half of the interval / mean of output tokens/s
-	kept      = 0.9  // requests/s / those that a rate would have made
-	gain      = 1.1  // output tokens/s of a higher concurrency / that of a lower one
-	fullShare = 0.9  // of memory
-	covered   = 1.25 // share of picks / the even one
+	minCompliance   = 0.95 // share of requests that meet all targets: recommend below this
+	maxQueueShare   = 0.3  // queue time / mean TTFT
+	coldRatio       = 2    // cold TTFT / warm TTFT
+	tailRatio       = 3    // p99 / p50 of the gaps between tokens, with at least tailGaps gaps
+	tailGaps        = 100
+	uncertainShare  = 0.1  // half the confidence interval / mean of output tokens/s
+	minRateShare    = 0.9  // finished requests/s / expected requests/s at the rate
+	minGain         = 1.1  // output tokens/s of a higher concurrency / of a lower one
+	fullShare       = 0.9  // of memory
+	minCoverageGain = 1.25 // share of picks / uniform share
 )
 
 // Severities of recommendations.
 const (
-	info, watch = "info", "watch"
+	severityInfo, severityWatch = "info", "watch"
 )
 
-// Advise works out what follows from the numbers of a benchmark that is complete. Each recommendation names its number.
+// Advise derives recommendations from the numbers of a complete benchmark. Each one states its number.
 func (r *Report) Advise() {
 	b := r.Bench
 	b.Advice = append([]Verdict{}, r.adviseConcurrency()...)
@@ -36,7 +36,7 @@ func (r *Report) Advise() {
 	b.Advice = append(b.Advice, r.adviseMachine()...)
 }
 
-// prompts is what the names of points that differ in concurrency or rate alone have in common.
+// prompts returns the part of the name that points share which differ only in concurrency or rate.
 func (p *Point) prompts() string {
 	if at := strings.LastIndex(p.Name, ", "); at >= 0 {
 		return p.Name[:at]
@@ -44,10 +44,10 @@ func (p *Point) prompts() string {
 	return p.Name
 }
 
-// meets reports whether nearly all requests met the targets, if there are any.
-func (p *Point) meets() bool { return !p.Compliance.All.OK() || p.Compliance.All.V >= missed }
+// meets reports whether nearly all requests met the targets, or there are none.
+func (p *Point) meets() bool { return !p.Compliance.All.OK() || p.Compliance.All.V >= minCompliance }
 
-// adviseConcurrency says of each kind of prompts which concurrency generates the most tokens within the targets, and whether more would help.
+// adviseConcurrency finds, for each prompt kind, the concurrency with the most tokens/s within the targets.
 func (r *Report) adviseConcurrency() (out []Verdict) {
 	sweeps := map[string][]*Point{}
 	var order []string
@@ -71,32 +71,32 @@ func (r *Report) adviseConcurrency() (out []Verdict) {
 			if p.Concurrency < least.Concurrency {
 				least = p
 			}
-			if p.meets() && (best == nil || p.Output.Mean.V > gain*best.Output.Mean.V || p.Output.Mean.V >= best.Output.Mean.V && p.Concurrency < best.Concurrency) {
+			if p.meets() && (best == nil || p.Output.Mean.V > minGain*best.Output.Mean.V || p.Output.Mean.V >= best.Output.Mean.V && p.Concurrency < best.Concurrency) {
 				best = p
 			}
 		}
 		if best == nil {
-			continue // each of them is told that it missed its targets
+			continue // advisePoint reports the missed targets of each point
 		}
 		out = append(out, Verdict{
-			Severity: info, Topic: "concurrency",
-			Text: fmt.Sprintf("%s: %d at a time generates %s tokens/s, %.2f times what %d generates", name, best.Concurrency, metric.Rate(best.Output.Mean.V),
+			Severity: severityInfo, Topic: "concurrency",
+			Text: fmt.Sprintf("%s: concurrency %d generates %s tokens/s, %.2f times concurrency %d", name, best.Concurrency, metric.Rate(best.Output.Mean.V),
 				best.Output.Mean.V/least.Output.Mean.V, least.Concurrency),
-			Evidence: fmt.Sprintf("TTFT p50 %s against %s, TPOT p50 %s against %s", best.TTFT.cell("p50", metric.Seconds), least.TTFT.cell("p50", metric.Seconds),
+			Evidence: fmt.Sprintf("TTFT p50 %s vs. %s, TPOT p50 %s vs. %s", best.TTFT.cell("p50", metric.Seconds), least.TTFT.cell("p50", metric.Seconds),
 				best.TPOT.cell("p50", metric.Seconds), least.TPOT.cell("p50", metric.Seconds)),
-			Try: fmt.Sprintf("--parallel %d; of those measured, none that meets the targets generates %s more", best.Concurrency, metric.Percent(gain-1)),
+			Try: fmt.Sprintf("set --parallel %d: no measured concurrency within the targets generates %s more", best.Concurrency, metric.Percent(minGain-1)),
 		})
 	}
 	return out
 }
 
-// advisePoint says what stands out at one point.
+// advisePoint returns the recommendations for one point.
 func (r *Report) advisePoint(p *Point) (out []Verdict) {
 	add := func(severity, topic, try, evidence, format string, args ...any) {
 		out = append(out, Verdict{severity, topic, p.Name + ": " + fmt.Sprintf(format, args...), evidence, try})
 	}
 	if c := p.Compliance; !p.meets() {
-		add(watch, "targets", "fewer requests at a time, shorter prompts, or a faster engine", fmt.Sprintf("TTFT met by %s, TPOT by %s, E2EL by %s",
+		add(severityWatch, "targets", "use fewer concurrent requests, shorter prompts, or a faster engine", fmt.Sprintf("TTFT met by %s, TPOT by %s, E2EL by %s",
 			short(c.TTFT, metric.Percent), short(c.TPOT, metric.Percent), short(c.E2EL, metric.Percent)),
 			"only %s of the requests met %s", metric.Percent(c.All.V), r.Bench.Targets)
 	}
@@ -107,39 +107,39 @@ func (r *Report) advisePoint(p *Point) (out []Verdict) {
 			queue = part.Time.V
 		}
 	}
-	if total > 0 && queue/total >= queued {
-		add(watch, "queue", "more slots (--parallel), or fewer requests at a time", metric.Seconds(queue)+" of "+metric.Seconds(total),
-			"%s of TTFT is waiting in the queue", metric.Percent(queue/total))
+	if total > 0 && queue/total >= maxQueueShare {
+		add(severityWatch, "queue", "use more slots (--parallel), or fewer concurrent requests", metric.Seconds(queue)+" of "+metric.Seconds(total),
+			"%s of TTFT is queue time", metric.Percent(queue/total))
 	}
 	if v := p.ITL; v != nil && v.Count >= tailGaps && v.P99.V >= tailRatio*v.P50.V {
-		add(watch, "token gaps", "look for stalls on the screen (--ui): other work on the machine, prompts that are processed meanwhile",
-			fmt.Sprintf("p50 %s, p99 %s of %d gaps", metric.Seconds(v.P50.V), metric.Seconds(v.P99.V), v.Count), "one token in a hundred takes %.1f times the median or more", v.P99.V/v.P50.V)
+		add(severityWatch, "token gaps", "look for stalls on the screen (--ui): other work on the machine, prefill of other requests",
+			fmt.Sprintf("p50 %s, p99 %s of %d gaps", metric.Seconds(v.P50.V), metric.Seconds(v.P99.V), v.Count), "p99 of the gaps between tokens is %.1f times the median", v.P99.V/v.P50.V)
 	}
 	if p.TTFT == nil {
 		return append(out, r.adviseCold(p)...)
 	}
-	if v := p.Output; v != nil && v.High.OK() && v.Mean.V > 0 && (v.High.V-v.Mean.V)/v.Mean.V >= unsure {
-		add(watch, "spread", "more --repeats, more --requests, or a quieter machine", fmt.Sprintf("%s tokens/s over %d runs", v.margin(metric.Rate), v.Count),
-			"output tokens/s is known to ±%s only", metric.Percent((v.High.V-v.Mean.V)/v.Mean.V))
+	if v := p.Output; v != nil && v.High.OK() && v.Mean.V > 0 && (v.High.V-v.Mean.V)/v.Mean.V >= uncertainShare {
+		add(severityWatch, "spread", "use more --repeats, more --requests, or an idle machine", fmt.Sprintf("%s tokens/s over %s", v.margin(metric.Rate), plural(v.Count, "run")),
+			"output tokens/s has a margin of error of ±%s", metric.Percent((v.High.V-v.Mean.V)/v.Mean.V))
 	}
 	if rate, ok := p.Rate.Positive(); ok && p.Finished != nil && p.E2EL != nil && len(p.Runs) > 0 {
 		perRun := float64(p.count()) / float64(len(p.Runs))
-		if expected := perRun / (perRun/rate + p.E2EL.Mean.V); p.Finished.Mean.V < kept*expected {
-			add(watch, "rate", "a lower --rate, or more slots (--parallel)", fmt.Sprintf("%s requests/s finished, %s were asked for", metric.Rate(p.Finished.Mean.V), metric.Rate(rate)),
-				"the engine does not keep up: %s of the rate", metric.Percent(p.Finished.Mean.V/rate))
+		if expected := perRun / (perRun/rate + p.E2EL.Mean.V); p.Finished.Mean.V < minRateShare*expected {
+			add(severityWatch, "rate", "use a lower --rate, or more slots (--parallel)", fmt.Sprintf("%s requests/s finished, %s requested", metric.Rate(p.Finished.Mean.V), metric.Rate(rate)),
+				"the engine does not keep up: it finishes %s of the rate", metric.Percent(p.Finished.Mean.V/rate))
 		}
 	}
 	if p.CopyShare.OK() {
-		try := "a smaller quantisation would decode faster in proportion"
+		try := "use a smaller quantisation: decode gets faster in proportion"
 		if p.CopyShare.V < bandwidthBound || p.CopyShare.V > 1 {
-			try = "" // what holds it back instead is not measured
+			try = "" // the bottleneck is not measured
 		}
-		add(info, "bound", try, fmt.Sprintf("%s/s of %s/s", metric.Bytes(p.Bandwidth.V), metric.Bytes(r.Bench.Limits.Copy.V)), "%s", p.bound())
+		add(severityInfo, "bound", try, fmt.Sprintf("%s/s of %s/s", metric.Bytes(p.Bandwidth.V), metric.Bytes(r.Bench.Limits.Copy.V)), "%s", p.bound())
 	}
 	return out
 }
 
-// adviseCold compares cold requests with the warm ones of the same prompts.
+// adviseCold compares cold requests with warm ones of the same prompts.
 func (r *Report) adviseCold(p *Point) []Verdict {
 	if p.ColdTTFT == nil {
 		return nil
@@ -150,29 +150,29 @@ func (r *Report) adviseCold(p *Point) []Verdict {
 			continue
 		}
 		return []Verdict{{
-			info, "cold start", fmt.Sprintf("%s: cold TTFT is %.1f times the warm one", p.prompts(), p.ColdTTFT.P50.V/warm.TTFT.P50.V),
-			fmt.Sprintf("p50 %s against %s", p.ColdTTFT.cell("p50", metric.Seconds), warm.TTFT.cell("p50", metric.Seconds)), "keep the model loaded between requests",
+			severityInfo, "cold start", fmt.Sprintf("%s: cold TTFT is %.1f times the warm one", p.prompts(), p.ColdTTFT.P50.V/warm.TTFT.P50.V),
+			fmt.Sprintf("p50 %s vs. %s", p.ColdTTFT.cell("p50", metric.Seconds), warm.TTFT.cell("p50", metric.Seconds)), "keep the model loaded between requests",
 		}}
 	}
 	return nil
 }
 
-// adviseMachine says what follows for the machine as a whole.
+// adviseMachine returns the recommendations for the machine as a whole.
 func (r *Report) adviseMachine() (out []Verdict) {
-	if u := &r.Host.OverRun; u.MemoryShare.OK() && u.MemoryShare.V >= fullShare {
-		out = append(out, Verdict{watch, "memory", "memory was filled to " + metric.Percent(u.MemoryShare.V), "peak " + metric.Bytes(u.MemoryPeak.V), "a smaller quantisation or context"})
+	if u := &r.Host.RunUsage; u.MemoryShare.OK() && u.MemoryShare.V >= fullShare {
+		out = append(out, Verdict{severityWatch, "memory", "peak memory use was " + metric.Percent(u.MemoryShare.V), "peak " + metric.Bytes(u.MemoryPeak.V), "use a smaller quantisation or context"})
 	}
 	if p := r.Placement; p != nil && p.Chosen == nil && len(p.Curve) > 1 {
-		if b := p.Curve[1]; b.Coverage.V >= covered*b.Even.V {
+		if b := p.Curve[1]; b.Coverage.V >= minCoverageGain*b.Even.V {
 			out = append(out, Verdict{
-				info, "experts", fmt.Sprintf("%d of %d experts take %s of the routing, %s if all were picked alike", b.Experts, p.Experts, metric.Percent(b.Coverage.V), metric.Percent(b.Even.V)),
-				fmt.Sprintf("%d picks", p.Picks), "keep those on the faster device: --expert-budget 25% lists them",
+				severityInfo, "experts", fmt.Sprintf("%d of %d experts get %s of the routing (uniform baseline %s)", b.Experts, p.Experts, metric.Percent(b.Coverage.V), metric.Percent(b.Even.V)),
+				plural(p.Picks, "pick"), "keep them on the faster device: --expert-budget 25% lists them",
 			})
 		}
 	}
 	if c := r.Bench.Client; c != nil {
 		for _, why := range c.Limits {
-			out = append(out, Verdict{watch, "client", "llmtop was itself a bottleneck: " + why, "", "fewer requests at a time, or another machine for llmtop"})
+			out = append(out, Verdict{severityWatch, "client", "llmtop itself was a bottleneck: " + why, "", "use fewer concurrent requests, or run llmtop on another machine"})
 		}
 	}
 	return out

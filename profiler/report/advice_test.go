@@ -7,7 +7,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// swept is a benchmark of three concurrencies, a rate and a cold point.
+// swept returns a benchmark of three concurrencies, a rate and a cold point.
 func swept() *Report {
 	stats := func(p50, p99, mean, half float64, n int) *Statistics {
 		return &Statistics{Count: n, Mean: Measured(mean), Low: Measured(mean - half), High: Measured(mean + half), P50: Measured(p50), P99: Measured(p99)}
@@ -29,12 +29,12 @@ func swept() *Report {
 	r := &Report{Bench: &Bench{Targets: "ttft=200ms", Points: []Point{one, two, four, slow, cold}}, Placement: &Placement{
 		Experts: 8, Picks: 100, Curve: []PlacementBudget{{Experts: 1}, {Experts: 2, Coverage: Measured(0.5), Even: Measured(0.25)}},
 	}}
-	r.Host.OverRun.MemoryPeak, r.Host.OverRun.MemoryShare = Measured(95e9), Measured(0.95)
+	r.Host.RunUsage.MemoryPeak, r.Host.RunUsage.MemoryShare = Measured(95e9), Measured(0.95)
 	r.AddLimits(Limits{Threads: 2, Copy: Measured(100e9), Weights: Measured(90e9), Compute: Measured(2e9)})
 	return r
 }
 
-// TestAdvice: each recommendation is made from its numbers, and names them.
+// TestAdvice checks that each recommendation is derived from its numbers and states them.
 func TestAdvice(t *testing.T) {
 	r := swept()
 	r.Advise()
@@ -43,16 +43,16 @@ func TestAdvice(t *testing.T) {
 		all.WriteString(v.Topic + ": " + v.Text + " (" + v.Evidence + ") " + v.Try + "\n")
 	}
 	for _, want := range []string{
-		"concurrency: 32 tokens: 2 at a time generates 180 tokens/s, 1.80 times what 1 generates (TTFT p50 120 ms against 100 ms",
+		"concurrency: 32 tokens: concurrency 2 generates 180 tokens/s, 1.80 times concurrency 1 (TTFT p50 120 ms vs. 100 ms",
 		"targets: 32 tokens, 4 at a time: only 20 % of the requests met ttft=200ms",
-		"queue: 32 tokens, 2 at a time: 50 % of TTFT is waiting in the queue (60.0 ms of 120 ms)",
-		"token gaps: 32 tokens, 2 at a time: one token in a hundred takes 5.0 times the median",
-		"spread: 32 tokens, 4 at a time: output tokens/s is known to ±20 % only (300 ±60.0 tokens/s over 3 runs)",
-		"rate: 32 tokens, 10/s: the engine does not keep up: 40 % of the rate (4.00 requests/s finished, 10.0 were asked for)",
-		"cold start: 32 tokens: cold TTFT is 5.0 times the warm one (p50 500 ms against 100 ms)",
+		"queue: 32 tokens, 2 at a time: 50 % of TTFT is queue time (60.0 ms of 120 ms)",
+		"token gaps: 32 tokens, 2 at a time: p99 of the gaps between tokens is 5.0 times the median",
+		"spread: 32 tokens, 4 at a time: output tokens/s has a margin of error of ±20 % (300 ±60.0 tokens/s over 3 runs)",
+		"rate: 32 tokens, 10/s: the engine does not keep up: it finishes 40 % of the rate (4.00 requests/s finished, 10.0 requested)",
+		"cold start: 32 tokens: cold TTFT is 5.0 times the warm one (p50 500 ms vs. 100 ms)",
 		"bound: 32 tokens, 1 at a time: memory-bound at 83 % of copy bandwidth (83.0 GB/s of 100 GB/s)",
-		"experts: 2 of 8 experts take 50 % of the routing, 25 % if all were picked alike (100 picks)",
-		"memory: memory was filled to 95 %",
+		"experts: 2 of 8 experts get 50 % of the routing (uniform baseline 25 %) (100 picks)",
+		"memory: peak memory use was 95 %",
 	} {
 		if !strings.Contains(all.String(), want) {
 			t.Errorf("%q is missing from\n%s", want, &all)
@@ -63,7 +63,7 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
-// TestQuietBenchmarkHasNoAdvice: nothing is made up where nothing stands out.
+// TestQuietBenchmarkHasNoAdvice checks that an unremarkable benchmark has no recommendations.
 func TestQuietBenchmarkHasNoAdvice(t *testing.T) {
 	r := swept()
 	r.Bench.Points, r.Placement = r.Bench.Points[:1], nil

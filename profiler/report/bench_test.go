@@ -11,7 +11,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// benched is a report of four requests, the first of which is cold, in two runs of 2 s each.
+// benched returns a report of four requests in two runs of 2 s each; the first request is cold.
 func benched() *Report {
 	r := wholeRun().build(Meta{Version: "1"})
 	r.Requests = nil
@@ -32,7 +32,7 @@ func benched() *Report {
 			{Requests: []event.RequestID{1, 2}, Started: Measured(0), Duration: Measured(2)},
 			{Requests: []event.RequestID{3, 4, 9}, Started: Measured(2), Duration: Measured(2)},
 		}},
-		{Name: "5/s", Rate: Measured(5), Runs: []Run{{Requests: []event.RequestID{3}, Duration: Measured(1), Late: []float64{0.5}}}},
+		{Name: "5/s", Rate: Measured(5), Runs: []Run{{Requests: []event.RequestID{3}, Duration: Measured(1), SendDelays: []float64{0.5}}}},
 	}, 1, append([]Targets{{Name: "ttft=200ms", TTFT: 0.2}}, Profiles...))
 	r.Advise()
 	return r
@@ -60,25 +60,25 @@ func TestBench(t *testing.T) {
 	if want := []string{"p90", "p95", "p99"}; !slices.Equal(p.TTFT.TooFew, want) {
 		t.Errorf("too few for %v, want %v", p.TTFT.TooFew, want)
 	}
-	if p.Late != nil || p.STIL != nil {
-		t.Error("what was not measured is there")
+	if p.SendDelay != nil || p.STIL != nil {
+		t.Error("numbers that were not measured are present")
 	}
 }
 
-func TestBenchIsValidAndLegible(t *testing.T) {
+func TestBenchIsValidAndReadable(t *testing.T) {
 	r := benched()
 	if err := schema(t).Validate(decoded(t, r)); err != nil {
 		t.Error(err)
 	}
 	text := textOf(t, r)
-	for _, want := range []string{"2 at a time", "200 ms", "5/s: requests were sent up to 500 ms after their time", "1 requests failed", "298 ms?"} {
+	for _, want := range []string{"2 at a time", "200 ms", "5/s: requests were sent up to 500 ms late", "1 request failed", "298 ms?"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text lacks %q:\n%s", want, text)
 		}
 	}
 }
 
-// TestMeanInterval: it holds the true mean about as often as it says, also where runs differ.
+// TestMeanInterval checks that the interval contains the true mean about 95 % of the time, also if runs differ.
 func TestMeanInterval(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, runs := range []int{1, 3, 6} {
@@ -99,7 +99,7 @@ func TestMeanInterval(t *testing.T) {
 			}
 		}
 		if held < 930 || held > 970 {
-			t.Errorf("%d runs: %d of 1000 intervals hold the mean", runs, held)
+			t.Errorf("%d runs: %d of 1000 intervals contain the mean", runs, held)
 		}
 	}
 }

@@ -2,21 +2,21 @@ package report
 
 import "github.com/llmtop/llmtop/profiler/metric"
 
-// BoundQuantile is a quantile as far as buckets can tell it: interpolated within one, or where only a bound is known on which side of it.
+// BoundQuantile is a quantile from buckets: interpolated within a bucket, or only a bound.
 type BoundQuantile struct {
 	Seconds float64 `json:"value_s"`
 	Bound   string  `json:"bound"` // within, below, above
 }
 
-// The words for what a number that is taken from buckets says.
+// The bounds of numbers from buckets.
 const (
 	boundWithin = "within"
-	boundBelow  = "below" // the first bucket, which may hold anything from 0 on: at most this
-	boundAbove  = "above" // the last bucket, which has no end: more than this
+	boundBelow  = "below" // first bucket, from 0 on: the value is at most this
+	boundAbove  = "above" // last bucket, without an end: the value is more than this
 )
 
-// boundOf is the word for an edge; "" where there is no number.
-func boundOf(e metric.Edge) string {
+// boundName returns the bound for an edge; "" if there is no number.
+func boundName(e metric.Edge) string {
 	return [...]string{metric.NoQuantile: "", metric.Within: boundWithin, metric.Below: boundBelow, metric.Above: boundAbove}[e]
 }
 
@@ -24,10 +24,10 @@ func boundQuantile(q metric.Quantile) *BoundQuantile {
 	if q.Edge == metric.NoQuantile {
 		return nil
 	}
-	return &BoundQuantile{float64(q.At) / 1e9, boundOf(q.Edge)}
+	return &BoundQuantile{float64(q.At) / 1e9, boundName(q.Edge)}
 }
 
-// bounded writes a number with the sign of its bound.
+// bounded returns a number with the sign of its bound.
 func bounded(words, bound string) string {
 	switch bound {
 	case boundBelow:
@@ -38,8 +38,8 @@ func bounded(words, bound string) string {
 	return words
 }
 
-// words are the quantile as text, "-" where there is none.
-func (q *BoundQuantile) words() string {
+// cell formats the quantile, "-" if there is none.
+func (q *BoundQuantile) cell() string {
 	if q == nil {
 		return "-"
 	}

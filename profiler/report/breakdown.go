@@ -7,7 +7,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// finished calls f with every request of a point that ended well.
+// finished calls f for every finished request of a point.
 func (p *Point) finished(byID map[event.RequestID]*Request, f func(*Request)) {
 	for _, run := range p.Runs {
 		for _, id := range run.Requests {
@@ -18,8 +18,9 @@ func (p *Point) finished(byID map[event.RequestID]*Request, f func(*Request)) {
 	}
 }
 
-// group describes the groups of a point by the TPS of their requests, where there are any besides the default one.
-func (p *Point) group(byID map[event.RequestID]*Request, tps map[string]*samples) {
+// describeGroups describes the groups of a point by the TPS of their requests, if there are groups besides the default
+// one.
+func (p *Point) describeGroups(byID map[event.RequestID]*Request, tps map[string]*samples) {
 	if _, unnamed := tps[""]; unnamed && len(tps) == 1 {
 		return
 	}
@@ -35,21 +36,21 @@ func (p *Point) group(byID map[event.RequestID]*Request, tps map[string]*samples
 	}
 }
 
-// parts are the means of a point's TTFT components.
-func (p *Point) parts(byID map[event.RequestID]*Request) {
+// describeParts computes the mean TTFT components of a point.
+func (p *Point) describeParts(byID map[event.RequestID]*Request) {
 	var requests []*Request
 	p.finished(byID, func(q *Request) { requests = append(requests, q) })
 	p.Parts, _ = meanParts(requests)
 	longest := 0.0
 	for _, part := range p.Parts {
 		if part.Time.V > longest {
-			longest, p.Dominant = part.Time.V, text(part.Name)
+			longest, p.Dominant = part.Time.V, optionalText(part.Name)
 		}
 	}
 }
 
-// meanParts are the means of the TTFT components of the warm requests that have them, in drawing order; of the cold ones if there are no others.
-// A component that a request lacks counts as nothing, so that the means add up to the mean TTFT.
+// meanParts returns the mean TTFT components, in display order, of the warm requests that have them; of the cold ones
+// if there are no others. A component that a request lacks counts as 0, so the means add up to the mean TTFT.
 func meanParts(requests []*Request) (means Parts, cold bool) {
 	for _, cold := range []bool{false, true} {
 		n := 0

@@ -10,7 +10,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-// chart is a picture in units of pixels: lines and boxes and words, which the page draws as SVG.
+// chart is a drawing in pixels: lines, boxes and labels, which the page draws as SVG.
 type chart struct {
 	Title, Note   string
 	Width, Height float64
@@ -24,7 +24,7 @@ type chartLine struct {
 	X1, Y1, X2, Y2 float64
 }
 
-// chartBox is drawn in the colour of its class, or else in Fill.
+// chartBox is drawn in the colour of Class, or else in Fill.
 type chartBox struct {
 	Class, Fill, Hint string
 	X, Y, W, H        float64
@@ -35,15 +35,16 @@ type chartLabel struct {
 	X, Y                float64
 }
 
-// The measures of charts, in pixels.
+// Sizes of charts, in pixels.
 const (
 	chartWidth = 520
-	nameWidth  = 150 // of what stands left of a bar
-	valueSpace = 110 // right of it
+	nameWidth  = 150 // of the label to the left of a bar
+	valueSpace = 110 // of the value to its right
 	barHeight  = 18
 	rowHeight  = 26
 )
 
+// charts returns the charts that have data.
 func (r *Report) charts() []chart {
 	var out []chart
 	all := []chart{r.partsChart(), r.gapsChart(), r.outputChart(), r.expertsChart(), r.Fleet.ttftChart()}
@@ -56,23 +57,23 @@ func (r *Report) charts() []chart {
 }
 
 func (c *chart) text(class, anchor string, x, y float64, words string) {
-	c.Labels = append(c.Labels, chartLabel{class, anchor, clean.Printable(words), x, y})
+	c.Labels = append(c.Labels, chartLabel{class, anchor, clean.Line(words), x, y})
 }
 
-// bar adds a row with a bar as long as its share of all there is room for.
+// bar adds a row with a bar of the given share of the full length.
 func (c *chart) bar(name string, share float64, value string) (right float64) {
 	y := c.Height
 	length := max(share, 0) * (chartWidth - nameWidth - valueSpace)
 	c.text("", "end", nameWidth-8, y+barHeight-5, name)
-	c.Boxes = append(c.Boxes, chartBox{Class: "bar", Hint: clean.Printable(name + ": " + value), X: nameWidth, Y: y, W: length, H: barHeight})
+	c.Boxes = append(c.Boxes, chartBox{Class: "bar", Hint: clean.Line(name + ": " + value), X: nameWidth, Y: y, W: length, H: barHeight})
 	c.text("value", "start", nameWidth+length+6, y+barHeight-5, value)
 	c.Height += rowHeight
 	return nameWidth + length
 }
 
-// partsChart shows where TTFT goes.
+// partsChart draws the TTFT components.
 func (r *Report) partsChart() chart {
-	means, note := r.parts()
+	means, note := r.ttftParts()
 	c := chart{Title: "Where TTFT goes", Note: cmp.Or(note, "mean of warm requests"), Width: chartWidth}
 	most := 0.0
 	for _, p := range means {
@@ -107,10 +108,10 @@ func (r *Report) outputChart() chart {
 	return c
 }
 
-// gapBins is how many bins a factor of two has in the chart of token gaps.
+// gapBins is the number of bins per factor of two in the chart of token gaps.
 const gapBins = 4
 
-// gapsChart is a histogram of all gaps between tokens on a logarithmic axis.
+// gapsChart draws a histogram of all gaps between tokens on a logarithmic axis.
 func (r *Report) gapsChart() chart {
 	c := chart{Title: "Gaps between tokens", Note: "logarithmic axis", Width: chartWidth}
 	counts, total := map[int]int{}, 0
@@ -149,9 +150,9 @@ func (r *Report) gapsChart() chart {
 	return c
 }
 
-// expertsChart is the share of each layer's picks that each expert gets.
+// expertsChart draws the share of each expert in the picks of its layer.
 func (r *Report) expertsChart() chart {
-	c := chart{Title: "Experts while decoding", Note: "share of a layer's picks; darkest is twice its fair share", Width: chartWidth}
+	c := chart{Title: "Experts while decoding", Note: "share of a layer's picks; darkest: twice the uniform share", Width: chartWidth}
 	if r.Experts == nil || r.Experts.Decode.Tokens == 0 {
 		return c
 	}
@@ -167,7 +168,7 @@ func (r *Report) expertsChart() chart {
 		c.text("", "end", left-6, y+height-3, fmt.Sprint(l))
 		for e, n := range row {
 			share := float64(n) / float64(max(total, 1))
-			depth := min(share*float64(len(row))/2, 1) // half of the scale is a fair share
+			depth := min(share*float64(len(row))/2, 1) // the middle of the scale is the uniform share
 			c.Boxes = append(c.Boxes, chartBox{
 				Fill: fmt.Sprintf("rgba(47,111,235,%.2f)", depth), X: left + float64(e)*width, Y: y, W: math.Max(width-1, 0.5), H: height - 1,
 				Hint: fmt.Sprintf("layer %d, expert %d: %s, %d picks", l, e, metric.Percent(share), n),

@@ -8,41 +8,41 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// The bounds of a Collector. What lies beyond them is counted and not kept; the report says how much that is.
+// The limits of a Collector. What exceeds them is counted but not kept; the report has the counts.
 const (
-	MaxRequests = 1 << 14   // requests, each at most about 70 KB with all its layers and stalls, and 2 KB as a rule
-	MaxBytes    = 256 << 20 // of all tokens together, with their texts, alternatives and picks
+	MaxRequests = 1 << 14   // requests: at most about 70 KB each with all layers and stalls, typically 2 KB
+	MaxBytes    = 256 << 20 // bytes of all tokens with their texts, alternatives and picks
 )
 
-// Collector is the Sink of a run that will be reported: unlike the store, which forgets, it keeps every token of every request. Its
-// memory grows with what the report will hold, up to the bounds above.
+// Collector is an event.Sink for runs that will be reported. Unlike the store it keeps every token of every request, up
+// to the limits above.
 type Collector struct {
-	mu       sync.Mutex // guards what follows
-	order    []*record  // by the time of the first event
-	byID     map[event.RequestID]*record
-	bytes    int    // spent of MaxBytes
-	requests uint64 // beyond MaxRequests
-	tokens   uint64 // beyond MaxBytes
-	usage    usage
+	mu              sync.Mutex // guards what follows
+	order           []*record  // in the order of the first event
+	byID            map[event.RequestID]*record
+	bytes           int    // used of MaxBytes
+	omittedRequests uint64 // beyond MaxRequests
+	omittedTokens   uint64 // beyond MaxBytes
+	usage           hostUsage
 }
 
-// record is what is kept of one request.
+// record is a collected request.
 type record struct {
 	id       event.RequestID
 	enqueued event.Time
 	last     event.Time // of the last token; 0 before the first
-	paced    int64      // ns paced since then
+	paced    int64      // ns of pacing since last
 	tokens   []token
-	cut      uint64                      // tokens not kept
+	omitted  uint64                      // tokens not kept
 	stages   [event.NumStages]stageTotal // over all layers
-	answer   *event.Answer               // nil: it did not come over HTTP
-	final    *store.Request              // as the request ended; nil before
+	answer   *event.Answer               // not received over HTTP
+	final    *store.Request              // set when the request has ended
 }
 
-// token is one token event.
+// token is a token event.
 type token struct {
 	at      int64 // ns since the request was enqueued
-	gap     int64 // ns since the token before, pacing excluded, shared among the tokens of one stamp; -1 for the first
+	gap     int64 // ns since the previous token without pacing, divided by the tokens of the timestamp; -1 for the first
 	id      int32
 	index   int32
 	n       int32
@@ -53,14 +53,14 @@ type token struct {
 	picks   []uint16
 }
 
-// stageTotal sums one stage of one request.
+// stageTotal is the sum of one stage of a request.
 type stageTotal struct {
 	dur int64      // ns
-	end event.Time // of the last
+	end event.Time // of the last stage
 	n   int
 }
 
-// NewCollector makes an empty collector.
+// NewCollector returns an empty collector.
 func NewCollector() *Collector {
 	return &Collector{byID: make(map[event.RequestID]*record)}
 }
@@ -84,19 +84,19 @@ func (c *Collector) Emit(e event.Event) {
 		c.token(r, &e)
 	case r == nil:
 		if e.State == event.StateQueued {
-			c.requests++
+			c.omittedRequests++
 		}
 	case e.Kind == event.KindStage:
 		r.stage(&e)
 	default:
 		if o, ok := e.Data.(*event.Outcome); ok {
-			c.keep(r, o.Answer)
+			c.keepAnswer(r, o.Answer)
 		}
 	}
 }
 
-// keep keeps how an answer came, if there is room.
-func (c *Collector) keep(r *record, a *event.Answer) {
+// keepAnswer keeps the message times of an answer if there is space.
+func (c *Collector) keepAnswer(r *record, a *event.Answer) {
 	if a == nil {
 		return
 	}
@@ -105,7 +105,7 @@ func (c *Collector) keep(r *record, a *event.Answer) {
 	}
 }
 
-// Request takes a request that has ended, with all its metrics: store.Options.OnRequest.
+// Request adds the metrics of a request that has ended; pass it as store.Options.OnRequest.
 func (c *Collector) Request(final *store.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,12 +113,12 @@ func (c *Collector) Request(final *store.Request) {
 	if r == nil {
 		return
 	}
-	slim := *final // without what is kept here anyway
+	slim := *final // without what the collector keeps itself
 	slim.Tokens, slim.Gaps, slim.Text, slim.Prompt = nil, nil, "", ""
 	r.final = &slim
 }
 
-// record finds the record of a request or begins it; nil beyond the bound.
+// record returns the record of a request, creating it if necessary; nil beyond MaxRequests.
 func (c *Collector) record(id event.RequestID, at event.Time) *record {
 	if r, ok := c.byID[id]; ok {
 		return r
@@ -139,19 +139,19 @@ func (r *record) stage(e *event.Event) {
 	}
 	dur := max(e.Dur, 0)
 	if e.Stage == event.StagePace {
-		r.paced += dur
+		r.paced = event.Add(r.paced, dur)
 	}
 	s := &r.stages[e.Stage]
-	s.dur += dur
+	s.dur = event.Add(s.dur, dur)
 	s.end = max(s.end, e.At)
 	s.n++
 }
 
-// token keeps one token event, or counts its tokens where there is no room. r is nil for a request that is not kept.
+// token keeps a token event, or counts its tokens if there is no space. r is nil for a request that is not kept.
 func (c *Collector) token(r *record, e *event.Event) {
-	n := max(e.N, 1)
+	n := min(max(e.N, 1), store.MaxTokens)
 	if r == nil {
-		c.tokens += uint64(n)
+		c.omittedTokens += uint64(n)
 		return
 	}
 	at := max(e.At, r.last, r.enqueued)
@@ -162,8 +162,8 @@ func (c *Collector) token(r *record, e *event.Event) {
 	r.last, r.paced = at, 0
 	size := weight(e)
 	if c.bytes+size > MaxBytes {
-		r.cut += uint64(n)
-		c.tokens += uint64(n)
+		r.omitted += uint64(n)
+		c.omittedTokens += uint64(n)
 		return
 	}
 	c.bytes += size
@@ -173,7 +173,7 @@ func (c *Collector) token(r *record, e *event.Event) {
 	})
 }
 
-// weight is the memory that a token takes, the slack of its growing list left out.
+// weight returns the memory of a token in bytes, without the spare capacity of its slice.
 func weight(e *event.Event) int {
 	size := int(unsafe.Sizeof(token{})) + len(e.Text) + 2*len(e.Picks)
 	for i := range e.Top {

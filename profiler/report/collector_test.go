@@ -18,8 +18,8 @@ func TestCollectorStopsAtItsBytes(t *testing.T) {
 	}
 	built := r.build(Meta{})
 	q := built.Requests[0]
-	if len(q.Tokens) != 3 || q.TokensCut != 10 || built.Cut.Tokens != 10 || q.Text != nil {
-		t.Errorf("kept %d, cut %d and %d, text %v; want 3, 10, 10 and none", len(q.Tokens), q.TokensCut, built.Cut.Tokens, q.Text)
+	if len(q.Tokens) != 3 || q.TokensCut != 10 || built.Omitted.Tokens != 10 || q.Text != nil {
+		t.Errorf("kept %d, cut %d and %d, text %v; want 3, 10, 10 and none", len(q.Tokens), q.TokensCut, built.Omitted.Tokens, q.Text)
 	}
 	if q.Generated != 16 {
 		t.Errorf("generated %d, want all 16 counted", q.Generated)
@@ -33,8 +33,8 @@ func TestCollectorStopsAtItsRequests(t *testing.T) {
 		r.collector.Emit(event.Event{Kind: event.KindToken, Req: id + 1, N: 1})
 	}
 	built := r.build(Meta{})
-	if len(built.Requests) != MaxRequests || built.Cut.Requests != 5 || built.Cut.Tokens != 5 {
-		t.Errorf("kept %d, cut %+v; want %d, and 5 of each", len(built.Requests), built.Cut, MaxRequests)
+	if len(built.Requests) != MaxRequests || built.Omitted.Requests != 5 || built.Omitted.Tokens != 5 {
+		t.Errorf("kept %d, cut %+v; want %d, and 5 of each", len(built.Requests), built.Omitted, MaxRequests)
 	}
 }
 
@@ -50,7 +50,7 @@ func TestTokensOfOneStamp(t *testing.T) {
 	}
 }
 
-// TestTokensAgreeWithTheStore holds the gaps listed to those that the store makes its percentiles of.
+// TestTokensAgreeWithTheStore checks that the listed gaps are those of the store.
 func TestTokensAgreeWithTheStore(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := newRun()
@@ -66,7 +66,7 @@ func TestTokensAgreeWithTheStore(t *testing.T) {
 		for i, token := range r.collector.order[0].tokens {
 			want := stored.Tokens[i]
 			if got := max(token.gap, 0); got != want.Gap || token.at != int64(want.At-stored.Enqueued) {
-				rt.Fatalf("token %d: %d ns after a gap of %d, the store says %d after %d", i, token.at, got, want.At-stored.Enqueued, want.Gap)
+				rt.Fatalf("token %d: %d ns after a gap of %d, the store has %d after %d", i, token.at, got, want.At-stored.Enqueued, want.Gap)
 			}
 		}
 	})

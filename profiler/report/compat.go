@@ -8,33 +8,34 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// Compat are the numbers of a run as another tool defines them.
+// Compat holds the numbers of a run as another tool defines them.
 type Compat struct {
 	Tool   string        `json:"tool"`
 	Points []CompatPoint `json:"points"`
 }
 
-// CompatPoint are those of one point, over all its runs.
+// CompatPoint holds the numbers of one point, over all its runs.
 type CompatPoint struct {
 	Name   string        `json:"name"`
 	Values []CompatValue `json:"values"`
 }
 
-// CompatValue is one number in the tool's own words.
+// CompatValue is one number, named as in the tool.
 type CompatValue struct {
 	Name  string `json:"name"`
 	Value Number `json:"value"`
-	Ours  Number `json:"llmtop"` // the nearest of this program's, in the same unit; null: there is none
+	Ours  Number `json:"llmtop"` // closest number of llmtop, in the same unit; null: there is none
 }
 
-// Answer is how an answer came over HTTP, message by message.
+// Answer holds the messages of an HTTP response with their times.
 type Answer struct {
-	Began Number   `json:"began_s"` // before a connection was looked for; since the request was enqueued, so not above 0
+	Began Number   `json:"began_s"` // before the connection was opened; since the request was enqueued, so at most 0
 	Chat  bool     `json:"chat"`
 	Times []Number `json:"message_times_s"` // since the request was enqueued
-	Kinds []int    `json:"message_kinds"`   // what each has: 1 choices, 2 output, 4 reasoning, 8 counts, 16 the mark of the end, added up
+	Kinds []int    `json:"message_kinds"`   // content of each message, a sum of: 1 choices, 2 output, 4 reasoning, 8 counts, 16 end marker
 }
 
+// answer converts an answer to times since the request was enqueued; nil for none.
 func answer(a *event.Answer, enqueued event.Time) *Answer {
 	if a == nil {
 		return nil
@@ -46,7 +47,7 @@ func answer(a *event.Answer, enqueued event.Time) *Answer {
 	return out
 }
 
-// stream is the answer to a request as other tools see it, made of its tokens where nothing else is known: of engines that are not asked over HTTP.
+// stream returns the answer as other tools see it. For engines without HTTP it is made from the tokens.
 func (q *Request) stream() compat.Stream {
 	out := compat.Stream{Began: q.Enqueued.V, Prompt: q.Prompt, Generated: q.Generated, Failed: q.State != event.StateFinished.String()}
 	if a := q.Answer; a != nil {
@@ -66,7 +67,8 @@ func (q *Request) stream() compat.Stream {
 	return out
 }
 
-// AddCompat adds the numbers of another tool: of each point of a benchmark, or of all requests of another run, from the first to the end of the last.
+// AddCompat adds the numbers of another tool: for each point of a benchmark, or for all requests of another run, from
+// the first to the end of the last one.
 func (r *Report) AddCompat(tool compat.Tool) {
 	out := &Compat{Tool: tool.Full, Points: []CompatPoint{}}
 	if r.Bench == nil {
@@ -92,7 +94,7 @@ func (r *Report) AddCompat(tool compat.Tool) {
 	r.Bench.Compat = out
 }
 
-// wholeRun are all requests that have ended, as one run.
+// wholeRun returns all ended requests as one run.
 func (r *Report) wholeRun() []compat.Run {
 	var run compat.Run
 	from, to := math.Inf(1), math.Inf(-1)
@@ -111,16 +113,16 @@ func (r *Report) wholeRun() []compat.Run {
 	return []compat.Run{run}
 }
 
-// compatPoint sets the tool's numbers beside those of the point.
+// compatPoint returns the tool's numbers with those of the point.
 func compatPoint(name string, rows []compat.Row, ours *Point) CompatPoint {
 	out := CompatPoint{Name: name, Values: []CompatValue{}}
 	for _, row := range rows {
-		out.Values = append(out.Values, CompatValue{Name: row.Name, Value: Measured(row.Value), Ours: ours.Of(row.Of.Metric, row.Of.Statistic, row.Of.Scale)})
+		out.Values = append(out.Values, CompatValue{Name: row.Name, Value: Measured(row.Value), Ours: ours.Statistic(row.Counterpart.Metric, row.Counterpart.Statistic, row.Counterpart.Scale)})
 	}
 	return out
 }
 
-// byID are the requests by their ids.
+// byID returns the requests by id.
 func (r *Report) byID() map[event.RequestID]*Request {
 	out := make(map[event.RequestID]*Request, len(r.Requests))
 	for i := range r.Requests {
@@ -129,11 +131,12 @@ func (r *Report) byID() map[event.RequestID]*Request {
 	return out
 }
 
-// Of is one statistic of one of the point's distributions, by their names in JSON, times scale. It is absent for a name that is none.
-func (p *Point) Of(distribution, statistic string, scale float64) Number {
+// Statistic returns one statistic of one of the point's distributions, by JSON names, times scale. It is absent for
+// unknown names.
+func (p *Point) Statistic(distribution, statistic string, scale float64) Number {
 	for _, d := range distributions {
-		if s := *d.of(p); d.json == distribution && s != nil {
-			n := s.of(statistic)
+		if s := *d.field(p); d.json == distribution && s != nil {
+			n := s.value(statistic)
 			n.V *= scale
 			return n
 		}
@@ -141,7 +144,7 @@ func (p *Point) Of(distribution, statistic string, scale float64) Number {
 	return Number{}
 }
 
-// compatSections are a table for each point.
+// compatSections returns a table per point.
 func (r *Report) compatSections() (out []section) {
 	c := r.Compat
 	if r.Bench != nil {
@@ -152,7 +155,7 @@ func (r *Report) compatSections() (out []section) {
 	}
 	two := func(v float64) string { return fmt.Sprintf("%.2f", v) }
 	for _, p := range c.Points {
-		s := section{title: p.Name + ", as " + c.Tool + " counts", left: 1, header: []string{"", "its own", "llmtop"}}
+		s := section{title: p.Name + ", as measured by " + c.Tool, left: 1, header: []string{"", "tool", "llmtop"}}
 		for _, v := range p.Values {
 			s.rows = append(s.rows, []string{v.Name, two(v.Value.V), short(v.Ours, two)})
 		}

@@ -10,9 +10,11 @@ import (
 	"github.com/llmtop/llmtop/profiler/event/wire"
 )
 
-// answered is the run of one request whose answer came as vLLM's recorded one does (runtime/api/testdata/vllm_stream_chat.sse): ms after it was
-// enqueued, 10 of them after a connection was looked for, the role at 100, reasoning at 200 and 300, output at 400 and 600, an empty message with the
-// reason at 700, counts at 750 and the mark of the end at 800. What the events hold has gone through a recording's lines.
+// answered returns the run of one request whose response came like the recorded one of vLLM
+// (runtime/engine/remote/testdata/vllm_stream_chat.sse). Times are ms after the request was enqueued; the connection
+// was opened 10 ms before that. The role came at 100, reasoning at 200 and 300, output at 400 and 600, an empty message
+// with the reason at 700, counts at 750 and the end marker at 800. The events are encoded and decoded like those of a
+// recording.
 func answered(t *testing.T) *Report {
 	t.Helper()
 	at := func(n event.Time) event.Time { return n * 1e6 }
@@ -22,7 +24,7 @@ func answered(t *testing.T) *Report {
 		a.Messages = append(a.Messages, event.Message{At: at(1000 + moments[i]), Kind: kind})
 	}
 	events := []event.Event{
-		{Kind: event.KindEngine, At: 0, Layer: -1, Data: &event.Engine{Name: "vLLM", State: event.EngineReady}},
+		{Kind: event.KindEngine, At: 0, Layer: -1, Data: &event.EngineInfo{Name: "vLLM", State: event.EngineReady}},
 		{Kind: event.KindRequest, At: at(1000), Req: 1, Layer: -1, State: event.StateQueued, Data: &event.Request{}},
 	}
 	for i, n := range []int32{1, 2, 1, 3} {
@@ -46,17 +48,18 @@ func answered(t *testing.T) *Report {
 	return r.build(Meta{})
 }
 
-// TestCompatOfWhatWasRecorded holds each rule of each tool to values worked out by hand, from a recording, and again from the document that it makes.
-func TestCompatOfWhatWasRecorded(t *testing.T) {
+// TestCompatOfARecording compares each rule of each tool with values computed by hand, from a recording and from
+// the JSON document made of it.
+func TestCompatOfARecording(t *testing.T) {
 	rules := map[string]map[string]float64{
-		"vllm": { // from the role on, gaps to the message with the reason, latency to the counts
+		"vllm": { // TTFT to the role, gaps to the message with the reason, latency to the counts
 			"Mean TTFT (ms)": 110, "Mean ITL (ms)": 120, "Median ITL (ms)": 100, "P99 ITL (ms)": 196, "Mean E2EL (ms)": 760, "Mean TPOT (ms)": 650.0 / 6,
 			"Total input tokens": 2560, "Total generated tokens": 7, "Peak output token throughput (tok/s)": 6,
 		},
-		"sglang": { // text alone, latency to the mark of the end
+		"sglang": { // only text, latency to the end marker
 			"Mean TTFT (ms)": 210, "Mean ITL (ms)": 400.0 / 3, "Max ITL (ms)": 200, "Mean E2E Latency (ms)": 810, "Mean TPOT (ms)": 100,
 		},
-		"aiperf": { // text alone, latency to the last of it, reasoning apart
+		"aiperf": { // only text, latency to the last text, reasoning separate
 			"Time to First Token (ms) avg": 210, "Time to Second Token (ms) avg": 100, "Time to First Output Token (ms) avg": 410, "Request Latency (ms) avg": 610,
 			"Inter Token Latency (ms) avg": 400.0 / 6, "Output Token Throughput Per User (tokens/sec/user) avg": 15,
 			"Prefill Throughput Per User (tokens/sec/user) avg": 2560 / 0.21, "Output Token Throughput (tokens/sec)": 7 / 0.61,

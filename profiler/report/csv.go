@@ -1,7 +1,7 @@
 package report
 
 import (
-	"bufio"
+	"encoding/csv"
 	"io"
 	"slices"
 	"strconv"
@@ -10,14 +10,17 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// Stageless reports whether there are no stages for WriteCSV to write: Read does not bring them back, since the document has their sums alone.
+// Stageless reports whether WriteCSV would have no stages to write. Reports from Read have none, since the document has
+// only their sums.
 func (r *Report) Stageless() bool {
 	return r.Bench == nil && r.Reported == nil && r.Fleet == nil && !slices.ContainsFunc(r.Requests, func(q Request) bool { return len(q.stages) > 0 })
 }
 
-// WriteCSV writes the points of a benchmark, and of a server that tells of itself in sum its numbers. Of any other run it writes one row a stage: first the parts of the model load, then request by request its stages in the order in which
-// they ended. The rows of a request that are TTFT components, "other" among them, add up to its TTFT; the others are parts of
-// these (lm_head, sample, and attention, router and experts over all layers) or the time paced. Times have the resolution of ns.
+// WriteCSV writes the points of a benchmark, or the numbers of a server with aggregate metrics. For any other run it
+// writes one row per stage: first the parts of the model load, then for each request its stages in the order in which
+// they ended. The TTFT components of a request, including "other", add up to its TTFT; the other rows are parts of
+// these (lm_head, sample, and attention, router and experts over all layers) or the pacing. Times have a resolution of
+// 1 ns.
 func (r *Report) WriteCSV(w io.Writer) error {
 	if r.Bench != nil {
 		return r.writeBenchCSV(w)
@@ -25,17 +28,14 @@ func (r *Report) WriteCSV(w io.Writer) error {
 	if r.Reported != nil || r.Fleet != nil {
 		return r.writeReportedCSV(w)
 	}
-	b := bufio.NewWriter(w)
+	c := csv.NewWriter(w)
 	row := func(name string, ns int64) {
-		if strings.ContainsAny(name, ",\"\r\n") { // an engine may call its own stages what it likes
-			name = `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
-		}
-		b.WriteString(name + "," + strconv.FormatFloat(float64(ns)/1e3, 'f', -1, 64) + "\n")
+		_ = c.Write([]string{textCell(name), strconv.FormatFloat(float64(ns)/1e3, 'f', -1, 64)})
 	}
-	b.WriteString("stage,elapsed_us\n")
+	_ = c.Write([]string{"stage", "elapsed_us"}) // the first error sticks
 	if r.Model != nil {
 		for _, l := range r.Model.Load {
-			if l.stage != event.StageLoad { // it is a row of the request that waited for it
+			if l.stage != event.StageLoad { // the request that waited for it has the row
 				row(l.Stage, l.ns)
 			}
 		}
@@ -45,5 +45,16 @@ func (r *Report) WriteCSV(w io.Writer) error {
 			row(partName(s.stage), int64(s.dur))
 		}
 	}
-	return b.Flush() // the first error sticks
+	c.Flush()
+	return c.Error()
+}
+
+// textCell returns a text cell in plain ASCII. Spreadsheets run cells that start with = + - @ as formulas, so it puts a
+// ' before them, which marks text. Numbers are never text here.
+func textCell(s string) string {
+	s = plain(s)
+	if trimmed := strings.TrimLeft(s, " "); trimmed != "" && strings.IndexByte("=+-@", trimmed[0]) >= 0 {
+		return "'" + s
+	}
+	return s
 }

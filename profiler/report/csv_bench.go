@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// benchColumns are those of a benchmark as CSV.
+// benchColumns are the columns of a benchmark's CSV.
 var benchColumns = []string{"point", "metric", "samples", "sum", "mean", "mean_low", "mean_high", "stddev", "min", "p50", "p90", "p95", "p99", "max", "too_few"}
 
-// writeBenchCSV writes a row for each number of each point, in the units of the JSON document and by its names there; then, without a point,
-// those of the whole benchmark. Absent numbers are empty.
+// writeBenchCSV writes a row per number and point, with the units and names of the JSON document; then, without a
+// point, the numbers of the whole benchmark. Absent numbers are empty.
 func (r *Report) writeBenchCSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	_ = c.Write(benchColumns) // the first error sticks
@@ -27,7 +27,7 @@ func (r *Report) writeBenchCSV(w io.Writer) error {
 	}
 	for i := range r.Bench.Points {
 		p := &r.Bench.Points[i]
-		name := plain(p.Name)
+		name := textCell(p.Name)
 		for _, count := range []struct {
 			name string
 			n    uint64
@@ -41,22 +41,22 @@ func (r *Report) writeBenchCSV(w io.Writer) error {
 			scalar(name, count.name, "sum", strconv.FormatUint(count.n, 10))
 		}
 		for _, d := range distributions {
-			if s := *d.of(p); s != nil {
+			if s := *d.field(p); s != nil {
 				_ = c.Write(s.row(name, d.json))
 			}
 		}
 		for _, g := range p.Groups {
 			if g.TPS != nil {
-				_ = c.Write(g.TPS.row(name, "tps of "+plain(g.Name)))
+				_ = c.Write(g.TPS.row(name, textCell("tps of "+g.Name)))
 			}
 		}
 		for _, part := range p.Parts {
-			scalar(name, "ttft_components_s "+plain(part.Name), "mean", decimal(part.Time))
+			scalar(name, textCell("ttft_components_s "+part.Name), "mean", decimal(part.Time))
 		}
 		for _, f := range p.Profiles {
-			scalar(name, "all_share of "+plain(f.Targets), "mean", decimal(f.Compliance.All))
+			scalar(name, textCell("all_share of "+f.Targets), "mean", decimal(f.Compliance.All))
 		}
-		for _, n := range []named{
+		for _, n := range []namedNumber{
 			{"decode_bytes_per_s", p.Bandwidth},
 			{"decode_copy_share", p.CopyShare},
 			{"decode_weights_share", p.WeightsShare},
@@ -66,23 +66,23 @@ func (r *Report) writeBenchCSV(w io.Writer) error {
 			scalar(name, n.name, "mean", decimal(n.v))
 		}
 	}
-	for _, n := range r.overall() {
+	for _, n := range r.benchTotals() {
 		scalar("", n.name, "mean", decimal(n.v))
 	}
 	c.Flush()
 	return c.Error()
 }
 
-// named is a number with its name in JSON.
-type named struct {
+// namedNumber is a number with its JSON name.
+type namedNumber struct {
 	name string
 	v    Number
 }
 
-// overall are the numbers of a benchmark that no point has.
-func (r *Report) overall() []named {
-	u := &r.Host.OverRun
-	out := []named{
+// benchTotals returns the numbers of the whole benchmark.
+func (r *Report) benchTotals() []namedNumber {
+	u := &r.Host.RunUsage
+	out := []namedNumber{
 		{"cpu_share", u.CPU},
 		{"frequency_hz", u.Frequency},
 		{"memory_used_bytes", u.MemoryUsed},
@@ -98,24 +98,24 @@ func (r *Report) overall() []named {
 		{"engine.disk_write_ops", u.Engine.WriteOps},
 	}
 	if e := r.Bench.Economics; e != nil {
-		out = append(out, named{"energy_j", e.Energy}, named{"energy_per_token_j", e.PerToken}, named{"cost_per_million_tokens", e.Cost})
+		out = append(out, namedNumber{"energy_j", e.Energy}, namedNumber{"energy_per_token_j", e.PerToken}, namedNumber{"cost_per_million_tokens", e.Cost})
 	}
 	if p := r.Placement; p != nil && p.Chosen != nil {
-		out = append(out, named{"placement.coverage_share", p.Chosen.Coverage})
+		out = append(out, namedNumber{"placement.coverage_share", p.Chosen.Coverage})
 	}
 	return out
 }
 
-// row is a distribution in the order of benchColumns.
+// row returns the statistics in the order of benchColumns.
 func (s *Statistics) row(point, name string) []string {
 	row := []string{point, name, strconv.Itoa(s.Count), ""}
 	for _, n := range []Number{s.Mean, s.Low, s.High, s.StdDev, s.Min, s.P50, s.P90, s.P95, s.P99, s.Max} {
 		row = append(row, decimal(n))
 	}
-	return append(row, strings.Join(s.TooFew, " "))
+	return append(row, textCell(strings.Join(s.TooFew, " ")))
 }
 
-// decimal is a number with all its digits, "" where it is absent.
+// decimal formats a number with all its digits, "" if it is absent.
 func decimal(n Number) string {
 	if !n.OK() {
 		return ""

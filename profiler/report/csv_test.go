@@ -4,9 +4,12 @@ import (
 	"encoding/csv"
 	"errors"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/llmtop/llmtop/profiler/event"
 )
 
 func rowsOf(t *testing.T, r *Report) (names []string, sums map[string]float64) {
@@ -58,17 +61,17 @@ func TestCSVAgreesWithJSON(t *testing.T) {
 	}
 	for name, us := range want {
 		if math.Abs(got[name]-us) > 1e-3 {
-			t.Errorf("%s: %v us, the JSON says %v", name, got[name], us)
+			t.Errorf("%s: %v us, JSON has %v", name, got[name], us)
 		}
 	}
 	for name := range got {
 		if _, ok := want[name]; !ok {
-			t.Errorf("%s is in the CSV alone", name)
+			t.Errorf("%s is only in the CSV", name)
 		}
 	}
 }
 
-func TestCSVIsInTheOrderOfTime(t *testing.T) {
+func TestCSVIsInOrderOfTime(t *testing.T) {
 	r := newRun()
 	r.load()
 	r.request(1, requestInfo, 2)
@@ -95,7 +98,7 @@ func (b *broken) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestWritersTellOfErrors(t *testing.T) {
+func TestWritersReturnErrors(t *testing.T) {
 	r := wholeRun().build(Meta{})
 	for name, err := range map[string]error{
 		"json": r.WriteJSON(&broken{10}), "csv": r.WriteCSV(&broken{10}), "text": r.WriteText(&broken{10}),
@@ -104,4 +107,48 @@ func TestWritersTellOfErrors(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, err, errBroken)
 		}
 	}
+}
+
+// TestCellsAreNoFormulas checks that text that a spreadsheet would run is marked as text, and that negative numbers
+// stay numbers.
+func TestCellsAreNoFormulas(t *testing.T) {
+	for in, want := range map[string]string{
+		"=HYPERLINK(1)": "'=HYPERLINK(1)", "+1": "'+1", "-1": "'-1", "@SUM(1)": "'@SUM(1)", "\t=1": "' =1", "\r=1": "' =1", " =1": "' =1",
+		"c=1": "c=1", "": "", "a\x1b[2Jb": "a?b", "\u202e=1": "?=1", "ü": "?",
+	} {
+		if got := textCell(in); got != want {
+			t.Errorf("%q became %q, want %q", in, got, want)
+		}
+	}
+	const formula = "=cmd|'/C calc'!A0"
+	cells := func(r *Report) {
+		t.Helper()
+		var b strings.Builder
+		if err := r.WriteCSV(&b); err != nil {
+			t.Fatal(err)
+		}
+		rows, err := csv.NewReader(strings.NewReader(b.String())).ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := false
+		for _, cell := range slices.Concat(rows...) {
+			found = found || cell == "'"+formula
+			if _, err := strconv.ParseFloat(cell, 64); err != nil && strings.IndexAny(cell, "=+-@\t\r") == 0 {
+				t.Errorf("a cell is %q", cell)
+			}
+		}
+		if !found {
+			t.Errorf("no cell has the name:\n%s", b.String())
+		}
+	}
+	r := benched()
+	r.Bench.Points[0].Name = formula
+	cells(r)
+	r = wholeRun().build(Meta{})
+	r.Model.Load = append(r.Model.Load, LoadStage{Stage: formula, ns: -1})
+	cells(r)
+	r = wholeRun().build(Meta{})
+	r.Reported = &Aggregates{Numbers: []ReportedNumber{{Name: formula, Value: Number(event.MeasuredValue(-1)), Origin: formula}}}
+	cells(r)
 }

@@ -7,22 +7,22 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-// Economics is what a benchmark has used, per token.
+// Economics is the energy and the cost of a benchmark, per token.
 type Economics struct {
-	EnergySource *string           `json:"energy_source"`    // null: there is none that may be read
-	NoSource     *string           `json:"no_energy_source"` // why there is none
+	EnergySource *string           `json:"energy_source"`    // null: no readable source
+	NoSource     *string           `json:"no_energy_source"` // reason if there is none
 	Energy       Number            `json:"energy_j"`         // from the first request to the last
 	PerToken     Number            `json:"energy_per_token_j"`
-	Price        *string           `json:"price"` // as it was named
+	Price        *string           `json:"price"` // as given by the user
 	Cost         Number            `json:"cost_per_million_tokens"`
 	Seconds      Number            `json:"duration_s"`
 	Tokens       uint64            `json:"generated_tokens"`
 	Absent       map[string]string `json:"absent,omitempty"`
 }
 
-// Spent is what Economics is made of: the joules that a source has counted over so many seconds (no source: "", with the reason in Why),
-// and the price of an hour, of a kWh, or neither.
-type Spent struct {
+// Consumption is the input of Economics: the joules that a source has counted over Seconds (no source: "", with the
+// reason in Why), and a price per hour, per kWh, or neither.
+type Consumption struct {
 	Source  string
 	Why     string
 	Joules  float64
@@ -32,27 +32,27 @@ type Spent struct {
 	KWh     float64
 }
 
-// NewEconomics divides what was spent by what came of it. A price per kWh needs a source of energy.
-func NewEconomics(s Spent) *Economics {
-	e := &Economics{EnergySource: text(s.Source), Seconds: Measured(s.Seconds), Tokens: s.Tokens}
+// NewEconomics divides the consumption by the tokens. A price per kWh needs a source of energy.
+func NewEconomics(s Consumption) *Economics {
+	e := &Economics{EnergySource: optionalText(s.Source), Seconds: Measured(s.Seconds), Tokens: s.Tokens}
 	tokens := float64(s.Tokens)
 	if s.Source == "" {
-		e.NoSource = text(s.Why)
+		e.NoSource = optionalText(s.Why)
 	}
 	if s.Source != "" {
-		e.Energy = Number(event.Of(s.Joules))
+		e.Energy = Number(event.MeasuredValue(s.Joules))
 		if tokens > 0 {
 			e.PerToken = Measured(s.Joules / tokens)
 		}
 	}
 	switch {
 	case s.Hour > 0:
-		e.Price = text(fmt.Sprintf("%g per hour", s.Hour))
+		e.Price = optionalText(fmt.Sprintf("%g per hour", s.Hour))
 		if tokens > 0 {
 			e.Cost = Measured(s.Hour * s.Seconds / 3600 / tokens * 1e6)
 		}
 	case s.KWh > 0:
-		e.Price = text(fmt.Sprintf("%g per kWh", s.KWh))
+		e.Price = optionalText(fmt.Sprintf("%g per kWh", s.KWh))
 		if e.PerToken.OK() {
 			e.Cost = Measured(e.PerToken.V / 3.6e6 * s.KWh * 1e6)
 		}
@@ -72,7 +72,7 @@ func (r *Report) economicsSection() section {
 		energy += " (" + *e.NoSource + ")"
 	}
 	if e.EnergySource != nil {
-		energy = fmt.Sprintf("%s J, %s J a token (%s)", format(e.Energy, metric.Rate), format(e.PerToken, metric.Rate), *e.EnergySource)
+		energy = fmt.Sprintf("%s J, %s J per token (%s)", format(e.Energy, metric.Rate), format(e.PerToken, metric.Rate), *e.EnergySource)
 	}
 	s.rows = append(s.rows, []string{"energy", energy})
 	if e.Price != nil {

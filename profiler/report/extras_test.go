@@ -9,7 +9,7 @@ import (
 )
 
 func TestCompliance(t *testing.T) {
-	judged := tally{targets: Targets{TTFT: 0.1, TPOT: 0.02}}
+	counts := tally{targets: Targets{TTFT: 0.1, TPOT: 0.02}}
 	for _, q := range []*Request{
 		{State: "finished", Generated: 5, TTFT: Measured(0.05), TPOT: Measured(0.01)},
 		{State: "finished", Generated: 5, TTFT: Measured(0.05), TPOT: Measured(0.03)},
@@ -20,9 +20,9 @@ func TestCompliance(t *testing.T) {
 		{State: "cancelled", TTFT: Measured(0.01), TPOT: Measured(0.01)},
 		{State: "finished", Generated: 5, TTFT: Measured(0.1), TPOT: Measured(0.02)},
 	} {
-		judged.add(q)
+		counts.add(q)
 	}
-	c := judged.compliance()
+	c := counts.compliance()
 	if c.TTFT.V != 4.0/8 || c.TPOT.V != 4.0/8 || c.All.V != 3.0/8 || c.E2EL.OK() {
 		t.Errorf("%+v", c)
 	}
@@ -38,12 +38,12 @@ func TestParseTargets(t *testing.T) {
 	}
 	for _, bad := range []string{"", "fast", "ttft", "ttft=", "ttft=-1s", "itl=1s", "ttft=1s,"} {
 		if _, err := ParseTargets(bad); err == nil {
-			t.Errorf("%q was understood", bad)
+			t.Errorf("%q was accepted", bad)
 		}
 	}
 }
 
-// routed is a report of a model with two layers of four experts of 100 bytes each, of which 400 bytes are other weights.
+// routed returns a report of a model with two layers of four experts of 100 bytes each, and 400 bytes of other weights.
 func routed() *Report {
 	return &Report{
 		Model: &Model{Bytes: Measured(1200), WeightBytes: Measured(600), Experts: Measured(4), ExpertsUsed: Measured(1)},
@@ -64,7 +64,7 @@ func TestPlacement(t *testing.T) {
 		t.Fatalf("%+v", c)
 	}
 	if !slices.Equal(c.Layers[0], []int{0}) || !slices.Equal(c.Layers[1], []int{0, 1}) {
-		t.Errorf("to keep: %v", c.Layers)
+		t.Errorf("experts to keep: %v", c.Layers)
 	}
 	if last := p.Curve[len(p.Curve)-1]; last.Experts != 8 || last.Coverage.V != 1 {
 		t.Errorf("all experts cover %+v", last)
@@ -82,24 +82,24 @@ func TestPlacement(t *testing.T) {
 	unknown := routed()
 	unknown.Model.WeightBytes = Number{}
 	if p := unknown.Place(&Budget{Bytes: 1}); p.ExpertBytes.OK() || p.Chosen != nil || p.Curve[0].Bytes.OK() {
-		t.Errorf("sizes out of nothing: %+v", p)
+		t.Errorf("sizes without a weight size: %+v", p)
 	}
 }
 
 func TestEconomics(t *testing.T) {
-	e := NewEconomics(Spent{Source: "RAPL", Joules: 7200, Seconds: 3600, Tokens: 1_000_000, Hour: 2.5})
+	e := NewEconomics(Consumption{Source: "RAPL", Joules: 7200, Seconds: 3600, Tokens: 1_000_000, Hour: 2.5})
 	if e.PerToken.V != 0.0072 || e.Cost.V != 2.5 {
 		t.Errorf("%+v", e)
 	}
-	e = NewEconomics(Spent{Source: "RAPL", Joules: 3.6e6, Seconds: 10, Tokens: 500_000, KWh: 0.4})
+	e = NewEconomics(Consumption{Source: "RAPL", Joules: 3.6e6, Seconds: 10, Tokens: 500_000, KWh: 0.4})
 	if math.Abs(e.Cost.V-0.8) > 1e-12 {
 		t.Errorf("a kWh for half a million tokens at 0.4: %v a million", e.Cost.V)
 	}
-	e = NewEconomics(Spent{Why: "no RAPL counters", Seconds: 10, Tokens: 5, KWh: 0.4})
+	e = NewEconomics(Consumption{Why: "no RAPL counters", Seconds: 10, Tokens: 5, KWh: 0.4})
 	if e.NoSource == nil || *e.NoSource != "no RAPL counters" || e.Cost.OK() || e.Energy.OK() || e.EnergySource != nil || e.Absent["cost_per_million_tokens"] != event.NotReported.String() {
 		t.Errorf("without a source: %+v", e)
 	}
-	if e = NewEconomics(Spent{Source: "RAPL", Joules: 1, Seconds: 1, Hour: 1}); e.PerToken.OK() || e.Cost.OK() {
+	if e = NewEconomics(Consumption{Source: "RAPL", Joules: 1, Seconds: 1, Hour: 1}); e.PerToken.OK() || e.Cost.OK() {
 		t.Errorf("without tokens: %+v", e)
 	}
 }

@@ -9,25 +9,25 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// Fleet is several engines that were watched together. Each has a report of its own; nothing of theirs is merged but what can be added.
+// Fleet holds several engines that were watched together. Each has its own report; only additive numbers are merged.
 type Fleet struct {
 	Connected int           `json:"connected"` // at the end
 	Replicas  []Replica     `json:"replicas"`
-	Medians   []FleetNumber `json:"medians"` // over those that are connected
+	Medians   []FleetNumber `json:"medians"` // over the connected ones
 	Sums      []FleetNumber `json:"sums"`
-	OutOfLine []OutOfLine   `json:"out_of_line"` // the farthest first
+	Outliers  []Outlier     `json:"out_of_line"` // largest deviation first
 }
 
-// Replica is one of them.
+// Replica is one engine of a fleet.
 type Replica struct {
 	Name    string        `json:"replica"`
 	Model   *string       `json:"model"`
-	State   string        `json:"state"`   // of the connection, or if that is as it should be, of the engine
-	Numbers []FleetNumber `json:"numbers"` // by which replicas are compared; latencies are of the whole session
+	State   string        `json:"state"`   // of the connection if it is not connected, otherwise of the engine
+	Numbers []FleetNumber `json:"numbers"` // compared numbers; latencies are of the whole session
 	Report  *Report       `json:"report"`
 }
 
-// FleetNumber is a number of a replica, or of all. Its name ends in its unit; otherwise it is a count.
+// FleetNumber is a number of a replica, or of all. Its name ends in its unit; a name without a unit is a count.
 type FleetNumber struct {
 	Name   string `json:"name"`
 	Value  Number `json:"value"`
@@ -35,34 +35,34 @@ type FleetNumber struct {
 	Origin string `json:"origin"`
 }
 
-// OutOfLine is a number of a replica that is far from the median of its model.
-type OutOfLine struct {
+// Outlier is a number of a replica that is far from the median of its model.
+type Outlier struct {
 	Replica string `json:"replica"`
 	Name    string `json:"name"`
 	Value   Number `json:"value"`
 	Bound   string `json:"bound"`
 	Median  Number `json:"median"`
-	Times   Number `json:"times_median"` // null where the median is 0
+	Times   Number `json:"times_median"` // null if the median is 0
 }
 
-// Member is an engine that is to be reported with others.
+// Member is an engine of a fleet report.
 type Member struct {
 	Name     string
 	Snapshot *store.Snapshot
 	Report   *Report
 }
 
-// Several makes one report of engines that were watched together, by name. Its totals are sums over those that tell them; what cannot be added, as percentiles, is
-// in the report of each alone.
-func Several(meta Meta, members []Member) *Report {
+// BuildFleet returns one report of several engines, sorted by name. Totals are sums over the engines that report them;
+// what cannot be added, such as percentiles, is in the report of each engine.
+func BuildFleet(meta Meta, members []Member) *Report {
 	slices.SortStableFunc(members, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
 	r := Build(meta, &store.Snapshot{}, NewCollector())
-	f := &Fleet{Replicas: []Replica{}, Medians: []FleetNumber{}, Sums: []FleetNumber{}, OutOfLine: []OutOfLine{}}
+	f := &Fleet{Replicas: []Replica{}, Medians: []FleetNumber{}, Sums: []FleetNumber{}, Outliers: []Outlier{}}
 	r.Fleet, r.Totals = f, Totals{}
 	var all []*fleet.Replica
 	for i := range members {
 		m := &members[i]
-		one := measured(m)
+		one := measureMember(m)
 		all = append(all, one)
 		if !one.Broken {
 			f.Connected++
@@ -70,11 +70,11 @@ func Several(meta Meta, members []Member) *Report {
 		for j := range m.Report.Requests {
 			m.Report.Requests[j].Replica = m.Name
 		}
-		f.Replicas = append(f.Replicas, Replica{m.Name, text(one.Model), one.State, numbersOf(one), m.Report})
-		r.join(m.Report, i == 0)
+		f.Replicas = append(f.Replicas, Replica{m.Name, optionalText(one.Model), one.State, replicaNumbers(one), m.Report})
+		r.addReplica(m.Report, i == 0)
 	}
 	r.Totals.Absent, r.Totals.Origin = absences(r.Totals), origins(r.Totals)
-	r.identify()
+	r.setIdentity()
 	for field := range fleet.NumFields {
 		if field.Kind() == fleet.Word {
 			continue
@@ -85,17 +85,17 @@ func Several(meta Meta, members []Member) *Report {
 		}
 	}
 	for _, o := range fleet.Outliers(all) {
-		out := OutOfLine{Replica: o.Replica.Name, Name: o.Field.JSON(), Value: Number(o.Value.Reading), Bound: cellBound(o.Value), Median: Measured(o.Median)}
+		out := Outlier{Replica: o.Replica.Name, Name: o.Field.JSON(), Value: Number(o.Value.Reading), Bound: cellBound(o.Value), Median: Measured(o.Median)}
 		if o.Median != 0 {
 			out.Times = Measured(o.Times())
 		}
-		f.OutOfLine = append(f.OutOfLine, out)
+		f.Outliers = append(f.Outliers, out)
 	}
 	return r
 }
 
-// Named is the report of an engine by its name, or by a part of it that no other has; nil if there is none.
-func (f *Fleet) Named(name string) (found *Report) {
+// Find returns the report of an engine by its name, or by a part of the name that is unique; nil if there is none.
+func (f *Fleet) Find(name string) (found *Report) {
 	if i := slices.IndexFunc(f.Replicas, func(r Replica) bool { return r.Name == name }); i >= 0 {
 		return f.Replicas[i].Report
 	}
@@ -111,8 +111,8 @@ func (f *Fleet) Named(name string) (found *Report) {
 	return found
 }
 
-// measured is a member as it is compared with the others.
-func measured(m *Member) *fleet.Replica {
+// measureMember returns a member as a replica that can be compared.
+func measureMember(m *Member) *fleet.Replica {
 	e := &m.Snapshot.Engine
 	out := &fleet.Replica{Name: m.Name, Model: m.Snapshot.Model.Name, State: e.State.String()}
 	if link := e.Remote.Link; link != event.LinkNone && link != event.LinkConnected {
@@ -122,7 +122,8 @@ func measured(m *Member) *fleet.Replica {
 	return out
 }
 
-func numbersOf(r *fleet.Replica) []FleetNumber {
+// replicaNumbers returns the available numbers of a replica.
+func replicaNumbers(r *fleet.Replica) []FleetNumber {
 	out := []FleetNumber{}
 	for f := range fleet.NumFields {
 		if f.Kind() != fleet.Word {
@@ -132,7 +133,7 @@ func numbersOf(r *fleet.Replica) []FleetNumber {
 	return out
 }
 
-// appendCell appends a number that is known.
+// appendCell appends a number unless it is absent.
 func appendCell(to []FleetNumber, f fleet.Field, c fleet.Cell) []FleetNumber {
 	if !c.OK() {
 		return to
@@ -140,62 +141,64 @@ func appendCell(to []FleetNumber, f fleet.Field, c fleet.Cell) []FleetNumber {
 	return append(to, FleetNumber{f.JSON(), Number(c.Reading), cellBound(c), c.Origin.String()})
 }
 
-// cellBound is the word for what a cell says; one that is not of buckets is the number itself.
+// cellBound returns the bound of a cell; cells that do not come from buckets are exact: "within".
 func cellBound(c fleet.Cell) string {
-	if word := boundOf(c.Edge); word != "" {
+	if word := boundName(c.Edge); word != "" {
 		return word
 	}
 	return boundWithin
 }
 
-// join adds what can be added of a replica.
-func (r *Report) join(of *Report, first bool) {
-	if first || of.Started.Before(r.Started) {
-		r.Started = of.Started
+// addReplica adds the additive numbers of a replica.
+func (r *Report) addReplica(o *Report, first bool) {
+	if first || o.Started.Before(r.Started) {
+		r.Started = o.Started
 	}
-	r.Totals.join(&of.Totals)
-	for kind, n := range of.Lost {
-		r.Lost[kind] += n
+	r.Totals.add(&o.Totals)
+	for kind, n := range o.Dropped {
+		r.Dropped[kind] += n
 	}
-	r.Cut.Requests += of.Cut.Requests
-	r.Cut.Tokens += of.Cut.Tokens
-	r.Cut.Groups += of.Cut.Groups
+	r.Omitted.Requests += o.Omitted.Requests
+	r.Omitted.Tokens += o.Omitted.Tokens
+	r.Omitted.Groups += o.Omitted.Groups
+	r.Omitted.Unmeasured += o.Omitted.Unmeasured
 }
 
-// join adds the counts of a replica, as far as it tells them.
-func (t *Totals) join(of *Totals) {
-	theirs := of.counts()
+// add adds the counts that a replica reports.
+func (t *Totals) add(o *Totals) {
+	theirs := o.counts()
 	for i, n := range t.counts() {
 		if v := *theirs[i]; v.OK() {
-			*n = Number(event.From(n.V + v.V))
+			*n = Number(event.DerivedValue(n.V + v.V))
 		} else {
 			n.Origin = max(n.Origin, v.Origin)
 		}
 	}
-	if !t.Duration.OK() || of.Duration.V > t.Duration.V {
-		t.Duration = of.Duration
+	if !t.Duration.OK() || o.Duration.V > t.Duration.V {
+		t.Duration = o.Duration
 	}
 	if d, ok := t.Duration.Positive(); ok && t.GeneratedTokens.OK() {
-		t.TTPS = Number(event.From(t.GeneratedTokens.V / d))
+		t.TTPS = Number(event.DerivedValue(t.GeneratedTokens.V / d))
 	}
 }
 
-// counts are the numbers that can be added.
+// counts returns the additive numbers.
 func (t *Totals) counts() []*Number {
 	return []*Number{
 		&t.Queued, &t.Running, &t.Finished, &t.Cancelled, &t.Failed, &t.PromptTokens, &t.CachedTokens, &t.PaddingTokens, &t.GeneratedTokens, &t.Steps, &t.Stalls,
 	}
 }
 
-// identify says what the replicas are, as far as they are the same.
-func (r *Report) identify() {
+// setIdentity sets the engine names, the state and the model of the fleet; the model only if all replicas have the
+// same.
+func (r *Report) setIdentity() {
 	var names []string
-	known := false // a model, or that there is none
+	hasModel := false // the model of the first replica is set, possibly to nil
 	for i := range r.Fleet.Replicas {
 		one := r.Fleet.Replicas[i].Report
 		c := one.Engine.Connection
 		if c != nil && c.State != event.LinkConnected.String() && one.Reported == nil && len(one.Requests) == 0 {
-			continue // nothing was heard of it, not even what it is
+			continue // it never answered
 		}
 		if name := one.Engine.Name; name != "" && !slices.Contains(names, name) {
 			names = append(names, name)
@@ -203,8 +206,8 @@ func (r *Report) identify() {
 		if r.Engine.State != event.EngineReady.String() && (c == nil || c.State == event.LinkConnected.String()) {
 			r.Engine.State = one.Engine.State
 		}
-		if !known {
-			r.Model, known = one.Model, true
+		if !hasModel {
+			r.Model, hasModel = one.Model, true
 		} else if r.Model != nil && (one.Model == nil || one.Model.Name != r.Model.Name) {
 			r.Model = nil
 		}

@@ -8,24 +8,24 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-// replicasListed is how many replicas a summary lists; JSON has them all.
+// replicasListed is how many replicas a summary lists; JSON has all.
 const replicasListed = 200
 
-// sections are the parts of the summary of several engines.
+// sections returns the sections of the summary of a fleet.
 func (f *Fleet) sections() []section {
-	return []section{f.replicasSection(), f.outOfLineSection(), f.timesSection(), f.missingSection()}
+	return []section{f.replicasSection(), f.outliersSection(), f.histogramsSection(), f.missingSection()}
 }
 
-// count says how many engines there are, and of what kinds.
-func (f *Fleet) count(kinds string) string {
-	words := fmt.Sprintf("%d engines", len(f.Replicas))
+// summary returns how many engines there are, their names, and how many are connected.
+func (f *Fleet) summary(kinds string) string {
+	words := plural(len(f.Replicas), "engine")
 	if kinds != "" {
 		words += " (" + kinds + ")"
 	}
 	return fmt.Sprintf("%s, %d connected", words, f.Connected)
 }
 
-// replicasSection is the table of replicas, with medians and sums below.
+// replicasSection returns the table of replicas, with medians and sums below.
 func (f *Fleet) replicasSection() section {
 	s := section{title: "Replicas, latencies of the whole session", left: 3, header: []string{"replica", "state", "model"}}
 	for field := range fleet.NumFields {
@@ -40,7 +40,7 @@ func (f *Fleet) replicasSection() section {
 			model = *r.Model
 		}
 		s.rows = append(s.rows, append([]string{r.Name, r.State, model}, fleetCells(r.Numbers)...))
-		s.words = append(s.words, f.words(r)...)
+		s.words = append(s.words, f.connectionNotes(r)...)
 	}
 	if n := len(f.Replicas); n > replicasListed {
 		s.words = append(s.words, fmt.Sprintf("The first %d of %d.", replicasListed, n))
@@ -49,15 +49,15 @@ func (f *Fleet) replicasSection() section {
 	return s
 }
 
-// words are what there is to say of a replica that was not always connected.
-func (*Fleet) words(r *Replica) (lines []string) {
-	for _, words := range r.Report.Engine.Connection.words() {
+// connectionNotes returns sentences about a replica that was not always connected.
+func (*Fleet) connectionNotes(r *Replica) (lines []string) {
+	for _, words := range r.Report.Engine.Connection.notes() {
 		lines = append(lines, r.Name+": "+words)
 	}
 	return lines
 }
 
-// fleetCells are the numbers of a row as text, "-" where there is none.
+// fleetCells formats the numbers of a row, "-" for absent ones.
 func fleetCells(numbers []FleetNumber) (cells []string) {
 	for field := range fleet.NumFields {
 		if field.Kind() == fleet.Word {
@@ -66,7 +66,7 @@ func fleetCells(numbers []FleetNumber) (cells []string) {
 		words := "-"
 		for _, n := range numbers {
 			if n.Name == field.JSON() {
-				words = bounded(form(n.Name)(n.Value.V), n.Bound)
+				words = bounded(formatterFor(n.Name)(n.Value.V), n.Bound)
 			}
 		}
 		cells = append(cells, words)
@@ -74,13 +74,13 @@ func fleetCells(numbers []FleetNumber) (cells []string) {
 	return cells
 }
 
-// outOfLineSection names the replicas that are far from the others.
-func (f *Fleet) outOfLineSection() section {
-	s := section{title: "Replicas out of line", left: 2, header: []string{"replica", "number", "value", "median", ""}}
-	for i := range f.OutOfLine {
-		o := &f.OutOfLine[i]
-		write := form(o.Name)
-		s.rows = append(s.rows, []string{o.Replica, fieldWords(o.Name), bounded(write(o.Value.V), o.Bound), write(o.Median.V), o.times()})
+// outliersSection lists numbers of replicas that are far from the median.
+func (f *Fleet) outliersSection() section {
+	s := section{title: "Outliers", left: 2, header: []string{"replica", "number", "value", "median", ""}}
+	for i := range f.Outliers {
+		o := &f.Outliers[i]
+		write := formatterFor(o.Name)
+		s.rows = append(s.rows, []string{o.Replica, fieldTitle(o.Name), bounded(write(o.Value.V), o.Bound), write(o.Median.V), o.ratioText()})
 	}
 	if len(s.rows) == 0 && len(f.Replicas) > 0 {
 		s.words = []string{"No replica is far from the median of its model."}
@@ -88,19 +88,19 @@ func (f *Fleet) outOfLineSection() section {
 	return s
 }
 
-// times says how a number stands to the median.
-func (o *OutOfLine) times() string {
+// ratioText compares a number with the median.
+func (o *Outlier) ratioText() string {
 	switch {
 	case !o.Times.OK():
-		return "the median has none"
+		return "the median is 0"
 	case o.Times.V < 0.1:
-		return "under 0.1 times the median"
+		return "less than 0.1 times the median"
 	}
 	return fmt.Sprintf("%.1f times the median", o.Times.V)
 }
 
-// fieldWords are what a number of replicas is called in a sentence.
-func fieldWords(name string) string {
+// fieldTitle returns the name of a number in sentences.
+func fieldTitle(name string) string {
 	for f := range fleet.NumFields {
 		if f.JSON() == name {
 			return f.Words()
@@ -109,21 +109,21 @@ func fieldWords(name string) string {
 	return name
 }
 
-// timesSection are the histograms of the replicas that tell some.
-func (f *Fleet) timesSection() section {
-	s := section{title: "Times as the servers count them, whole session", left: 2, header: append([]string{"replica", ""}, timesHeader...)}
+// histogramsSection returns the histograms of the replicas that report some.
+func (f *Fleet) histogramsSection() section {
+	s := section{title: "Latency reported by the servers, whole session", left: 2, header: append([]string{"replica", ""}, histogramHeader...)}
 	for i := range f.Replicas[:min(len(f.Replicas), listed)] {
 		r := &f.Replicas[i]
 		if r.Report.Reported == nil {
 			continue
 		}
-		for j := range r.Report.Reported.Times {
-			t := &r.Report.Reported.Times[j]
+		for j := range r.Report.Reported.Histograms {
+			t := &r.Report.Reported.Histograms[j]
 			s.rows = append(s.rows, append([]string{r.Name, t.Name}, t.cells()...))
 		}
 	}
 	if len(s.rows) > 0 {
-		s.words = []string{timesWords}
+		s.words = []string{histogramNote}
 	}
 	if n := len(f.Replicas); n > listed {
 		s.words = append(s.words, fmt.Sprintf("The first %d of %d replicas.", listed, n))
@@ -131,9 +131,9 @@ func (f *Fleet) timesSection() section {
 	return s
 }
 
-// missingSection is what the servers do not tell.
+// missingSection lists the numbers that the servers do not report.
 func (f *Fleet) missingSection() section {
-	s := section{title: "What the servers do not tell", left: 2, header: []string{"replica", ""}}
+	s := section{title: "Not reported by the servers", left: 2, header: []string{"replica", ""}}
 	for i := range f.Replicas[:min(len(f.Replicas), listed)] {
 		r := &f.Replicas[i]
 		if t := r.Report.Reported; t != nil && len(t.Missing) > 0 {
@@ -143,11 +143,11 @@ func (f *Fleet) missingSection() section {
 	return s
 }
 
-// describe is what is known of several engines, in rows.
+// describe returns the header rows of a fleet.
 func (f *Fleet) describe(r *Report) [][]string {
-	requests, tokens := r.Totals.words()
+	requests, tokens := r.Totals.describe()
 	return [][]string{
-		{"engines", f.count(r.Engine.Name)},
+		{"engines", f.summary(r.Engine.Name)},
 		{"started", r.Started.Format("2006-01-02 15:04:05 MST")},
 		{"requests", requests},
 		{"tokens", tokens + ", in " + format(r.Totals.Duration, metric.Seconds)},

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// formats are all ways to write a report.
+// formats returns the writers of all formats.
 func formats(r *Report) map[string]func(io.Writer) error {
 	return map[string]func(io.Writer) error{
 		"JSON": r.WriteJSON, "CSV": r.WriteCSV, "text": r.WriteText, "Markdown": r.WriteMarkdown, "HTML": r.WriteHTML, "JSON Lines": r.WriteJSONL,
@@ -43,7 +43,7 @@ func TestEveryLineIsARequest(t *testing.T) {
 	}
 }
 
-// TestTotalsAgree: what every format for people says of the run's totals is the same.
+// TestTotalsAgree checks that every format for people has the same totals.
 func TestTotalsAgree(t *testing.T) {
 	r := benched()
 	for name, doc := range map[string]string{"text": in(t, r.WriteText), "Markdown": in(t, r.WriteMarkdown), "HTML": in(t, r.WriteHTML)} {
@@ -55,8 +55,8 @@ func TestTotalsAgree(t *testing.T) {
 	}
 }
 
-// TestPageNeedsNothingElse: the page is well-formed and refers to nothing outside of itself.
-func TestPageNeedsNothingElse(t *testing.T) {
+// TestPageIsSelfContained checks that the page is well-formed and self-contained.
+func TestPageIsSelfContained(t *testing.T) {
 	html := in(t, benched().WriteHTML)
 	for _, outside := range []string{"http://", "https://", "src=", "href=", "url(", "<script", "@import"} {
 		if strings.Contains(html, outside) {
@@ -79,12 +79,12 @@ func TestPageNeedsNothingElse(t *testing.T) {
 			}
 		}
 		if strings.Contains(s, "NaN") || strings.Contains(s, "Inf") {
-			t.Errorf("a chart has a number that is none:\n%s", s)
+			t.Errorf("a chart has an invalid number:\n%s", s)
 		}
 	}
 }
 
-// TestPageInBrowser opens the page in a real browser without a screen.
+// TestPageInBrowser opens the page in a headless browser.
 func TestPageInBrowser(t *testing.T) {
 	browser := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -102,30 +102,32 @@ func TestPageInBrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := exec.Command(browser, "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir="+folder+"/profile", "--enable-logging=stderr", "--dump-dom", "file://"+path)
-	var said bytes.Buffer
-	c.Stderr = &said
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
 	dom, err := c.Output()
 	if err != nil {
-		t.Fatalf("%v\n%s", err, &said)
+		t.Fatalf("%v\n%s", err, &stderr)
 	}
 	if n := strings.Count(string(dom), "<rect"); n < 10 || !strings.Contains(string(dom), "Where TTFT goes") {
 		t.Errorf("the browser sees %d boxes:\n%s", n, dom)
 	}
-	if strings.Contains(said.String(), "CONSOLE") {
-		t.Errorf("the browser complains:\n%s", &said)
+	if strings.Contains(stderr.String(), "CONSOLE") {
+		t.Errorf("the browser complains:\n%s", &stderr)
 	}
 }
 
-// TestHostileNames: what the engine calls things breaks out of no format.
+// TestHostileNames checks that names from the engine cannot break out of any format.
 func TestHostileNames(t *testing.T) {
 	r := benched()
-	evil := "<script>alert(1)</script>|\x1b[31m\n# @everyone"
+	const unsafe = "\x1b\u009b\u202e\u2066\u200b\x7f"
+	evil := "<script>alert(1)</script>|\x1b[31m\n# @everyone" + unsafe
 	r.Model.Name, r.Engine.Device = evil, evil
-	r.Requests[0].Label, r.Bench.Points[0].Name = evil, evil
+	r.Requests[0].Label, r.Requests[0].Group, r.Bench.Points[0].Name = evil, evil, evil
+	r.Verdicts = append(r.Verdicts, Verdict{Severity: evil, Topic: evil, Text: evil, Evidence: evil, Try: evil})
 	for name, write := range formats(r) {
 		doc := in(t, write)
-		if strings.Contains(doc, "\x1b") {
-			t.Errorf("%s lets an escape sequence through", name)
+		if strings.ContainsAny(doc, unsafe) {
+			t.Errorf("%s has characters that a terminal obeys or that are invisible", name)
 		}
 		if (name == "HTML" || name == "Markdown") && strings.Contains(doc, "<script") {
 			t.Errorf("%s lets a tag through", name)
@@ -136,7 +138,7 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// TestEmptyRun: a report of nothing can be written in every format.
+// TestEmptyRun checks that an empty report can be written in every format.
 func TestEmptyRun(t *testing.T) {
 	r := newRun().build(Meta{})
 	for name, write := range formats(r) {

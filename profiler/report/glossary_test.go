@@ -10,12 +10,12 @@ import (
 	"testing"
 )
 
-// unexplained are names of the schema that are no numbers and mean what they say.
+// unexplained are schema names that are not numbers and need no definition.
 var unexplained = strings.Fields(`schema_version version partial machine configuration model engine host kv gpus verdicts
 	os arch cpu name device kernels path architecture quantisation label group text severity topic evidence try known
 	request step log last_log token counters report`)
 
-// names collects the names of all properties of a schema.
+// names collects all property names of a schema.
 func names(v any, out map[string]bool) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -34,7 +34,7 @@ func names(v any, out map[string]bool) {
 	}
 }
 
-// TestEveryNumberIsDefined looks up the names of the schema, which reports are held to, among the code spans of the glossary.
+// TestEveryNumberIsDefined checks that the glossary has each name of the schema in a code span.
 func TestEveryNumberIsDefined(t *testing.T) {
 	file, err := os.ReadFile("../../docs/report.schema.json")
 	if err != nil {
@@ -62,7 +62,7 @@ func TestEveryNumberIsDefined(t *testing.T) {
 	}
 	for _, name := range unexplained {
 		if !all[name] {
-			t.Errorf("%q is no name of the schema", name)
+			t.Errorf("%q is not a name of the schema", name)
 		}
 	}
 }

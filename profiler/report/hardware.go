@@ -6,9 +6,9 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// Host is the last sample of the machine, null if none came, and what was used over all samples.
+// Host is the last sample of the machine, null if there was none, and the use over all samples.
 type Host struct {
-	Known      bool              `json:"known"`
+	Sampled    bool              `json:"known"`
 	CPU        Number            `json:"cpu_share"` // of the whole machine
 	Cores      []Number          `json:"core_shares"`
 	Frequency  Number            `json:"frequency_hz"`
@@ -24,17 +24,17 @@ type Host struct {
 	Received   Number            `json:"received_bytes_per_s"`
 	Sent       Number            `json:"sent_bytes_per_s"`
 	Power      Number            `json:"power_w"`            // of the processors
-	ModelFile  Number            `json:"model_bytes"`        // when it was looked at last
-	Cached     Number            `json:"model_cached_bytes"` // of it, in the page cache
+	ModelFile  Number            `json:"model_bytes"`        // at the last inspection
+	Cached     Number            `json:"model_cached_bytes"` // of the model file, in the page cache
 	Absent     map[string]string `json:"absent,omitempty"`
 	Engine     Process           `json:"engine"`
 	Self       Process           `json:"llmtop"`
 	GPUs       []GPU             `json:"gpus"`
-	NoGPU      *string           `json:"no_gpu"` // why there are none
-	OverRun    OverRun           `json:"over_run"`
+	NoGPU      *string           `json:"no_gpu"` // reason if there are none
+	RunUsage   RunUsage          `json:"over_run"`
 }
 
-// Process is one process of the last sample. Disk sums are since it began.
+// Process is a process in the last sample. Disk sums count from the start of the process.
 type Process struct {
 	PID      int               `json:"pid"`
 	CPU      Number            `json:"cpu_cores"`
@@ -50,14 +50,14 @@ type Process struct {
 	WriteOps Number            `json:"disk_write_ops_per_s"`
 	Faults   Number            `json:"major_faults_per_s"`
 	Threads  Number            `json:"threads"`
-	PSS      Number            `json:"pss_bytes"` // when it was asked for last
+	PSS      Number            `json:"pss_bytes"` // at the last inspection
 	Minor    Number            `json:"minor_faults_per_s"`
 	Waiting  Number            `json:"voluntary_switches_per_s"`
 	Stopped  Number            `json:"involuntary_switches_per_s"`
 	Absent   map[string]string `json:"absent,omitempty"`
 }
 
-// GPU is one accelerator of the last sample.
+// GPU is an accelerator in the last sample.
 type GPU struct {
 	Name        string            `json:"name"`
 	Util        Number            `json:"utilisation"`
@@ -69,25 +69,24 @@ type GPU struct {
 	Absent      map[string]string `json:"absent,omitempty"`
 }
 
-// Experts are router picks since the model was loaded. Layers holds the picks of both phases, layer by layer and expert by
-// expert.
+// Experts holds the router picks since the model was loaded. Layers has the picks of both phases by layer and expert.
 type Experts struct {
 	Experts int        `json:"experts"`
 	Used    int        `json:"used"`
-	EveryN  int        `json:"every_n"` // picks were counted in one step of so many
+	EveryN  int        `json:"every_n"` // picks were counted in one of EveryN steps
 	Layers  [][]uint64 `json:"layers"`
 	Prompt  Picks      `json:"prompt"`
 	Decode  Picks      `json:"decode"`
 }
 
-// Picks are the picks of one phase.
+// Picks holds the picks of one phase.
 type Picks struct {
 	Tokens uint64     `json:"tokens"`
 	Layers [][]uint64 `json:"layers"`
 	Stats  []Balance  `json:"stats"`
 }
 
-// Balance describes how evenly the picks of one layer are spread; null if there are none.
+// Balance describes how evenly the picks of one layer are spread; null without picks.
 type Balance struct {
 	Total   uint64 `json:"total"`
 	MaxMean Number `json:"max_mean"`
@@ -100,18 +99,18 @@ type Balance struct {
 
 func host(h *store.Host) Host {
 	out := Host{
-		Known: h.Known, CPU: Number(h.CPU), Cores: []Number{}, Frequency: Number(h.Frequency), Load1: Number(h.Load1),
+		Sampled: h.Sampled, CPU: Number(h.CPU), Cores: []Number{}, Frequency: Number(h.Frequency), Load1: Number(h.Load1),
 		MemoryUsed: Number(h.MemUsed), Memory: Number(h.MemTotal), CPULimit: Number(h.CPULimit),
 		Clocks: []Number{}, CPUWait: Number(h.CPUPressure), MemoryWait: Number(h.MemPressure), IOWait: Number(h.IOPressure),
 		Throttled: Number(h.Throttled), Received: Number(h.Received), Sent: Number(h.Sent), Power: Number(h.Power),
-		ModelFile: Number(h.Looked.ModelBytes), Cached: Number(h.Looked.ModelCached),
-		Engine: process(&h.Engine, h.Looked.PSS), Self: process(&h.Self, event.Reading{}), GPUs: []GPU{}, NoGPU: text(h.NoGPU),
+		ModelFile: Number(h.Inspection.ModelBytes), Cached: Number(h.Inspection.ModelCached),
+		Engine: process(&h.Engine, h.Inspection.PSS), Self: process(&h.Self, event.Reading{}), GPUs: []GPU{}, NoGPU: optionalText(h.NoGPU),
 	}
 	for _, hz := range h.Clocks {
-		out.Clocks = append(out.Clocks, Number(event.Of(hz)))
+		out.Clocks = append(out.Clocks, Number(event.MeasuredValue(hz)))
 	}
 	for _, share := range h.Cores {
-		out.Cores = append(out.Cores, Number(event.Of(share)))
+		out.Cores = append(out.Cores, Number(event.MeasuredValue(share)))
 	}
 	for _, g := range h.GPUs {
 		gpu := GPU{
@@ -142,14 +141,14 @@ func experts(x *store.Experts) *Experts {
 		return nil
 	}
 	out := &Experts{Experts: x.Experts, Used: x.Used, EveryN: max(x.EveryN, 1)}
-	out.Layers = rows(x.Hits[session][metric.Both], x.Experts)
+	out.Layers = layerCounts(x.Hits[session][metric.Both], x.Experts)
 	out.Prompt = picks(x.Hits[session][metric.Prompt], x.Experts)
 	out.Decode = picks(x.Hits[session][metric.Decode], x.Experts)
 	return out
 }
 
-// rows cuts the counts of all layers into one list a layer.
-func rows(h *store.Hits, experts int) [][]uint64 {
+// layerCounts splits the counts into one slice per layer.
+func layerCounts(h *store.Hits, experts int) [][]uint64 {
 	out := make([][]uint64, 0, len(h.Layers))
 	for l := range h.Layers {
 		out = append(out, h.Counts[l*experts:(l+1)*experts])
@@ -158,11 +157,11 @@ func rows(h *store.Hits, experts int) [][]uint64 {
 }
 
 func picks(h *store.Hits, experts int) Picks {
-	out := Picks{Tokens: h.Tokens, Layers: rows(h, experts), Stats: []Balance{}}
+	out := Picks{Tokens: h.Tokens, Layers: layerCounts(h, experts), Stats: []Balance{}}
 	for _, l := range h.Layers {
 		b := Balance{Total: l.Total, Dead: l.Dead, Hot: []int{}, Cold: []int{}}
 		if l.Total > 0 {
-			b.MaxMean, b.CV, b.Entropy = Number(event.From(l.MaxMean)), Number(event.From(l.CV)), Number(event.From(l.Entropy))
+			b.MaxMean, b.CV, b.Entropy = Number(event.DerivedValue(l.MaxMean)), Number(event.DerivedValue(l.CV)), Number(event.DerivedValue(l.Entropy))
 			b.Hot, b.Cold = l.Hot, l.Cold
 		}
 		out.Stats = append(out.Stats, b)

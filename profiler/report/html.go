@@ -12,52 +12,56 @@ import (
 //go:embed report.html.tmpl
 var page string
 
-// pageTemplate is parsed for the first page, since most runs of the program write none.
+// pageTemplate parses the template on first use, since most runs write no page.
 var pageTemplate = sync.OnceValue(func() *template.Template { return template.Must(template.New("report").Parse(page)) })
 
-// WriteHTML writes the summary as one page with charts that needs nothing else: no script, no font, no network. Whatever came from outside is
-// cleaned of control characters here and escaped by html/template.
+// WriteHTML writes the summary as one self-contained page with charts: no scripts, fonts or network access. Text from
+// outside is cleaned here and escaped by html/template.
 func (r *Report) WriteHTML(w io.Writer) error {
 	return pageTemplate().Execute(w, struct {
 		Title    string
 		Sections []pageSection
 		Charts   []chart
-	}{clean.Printable("llmtop: " + r.name()), exported(r.sections()), r.charts()})
+	}{clean.Line("llmtop: " + r.name()), pageSections(r.sections()), r.charts()})
 }
 
-// name is what the report is of, in a few words.
+// name returns a short title: the model, or the engine.
 func (r *Report) name() string {
 	if r.Model == nil {
 		return r.Engine.Name
 	}
-	return r.Model.Name + spaced(r.Model.Quantisation)
+	return r.Model.Name + withSpace(r.Model.Quantisation)
 }
 
-// pageSection is a section as the template sees it.
+// pageSection is a section as the template needs it.
 type pageSection struct {
 	Title  string
 	Words  []string
 	Header []string
-	Left   int // columns of words
+	Left   int // text columns
 	Rows   [][]pageCell
 }
 
 type pageCell struct {
 	Text string
-	Left bool // words; otherwise a number
+	Left bool // text; otherwise a number
 }
 
-func exported(sections []section) []pageSection {
+// pageSections cleans sections for the template.
+func pageSections(sections []section) []pageSection {
 	out := make([]pageSection, 0, len(sections))
 	for _, s := range sections {
-		p := pageSection{Title: clean.Printable(s.title), Header: s.header, Left: s.left}
+		p := pageSection{Title: clean.Line(s.title), Left: s.left}
+		for _, words := range s.header {
+			p.Header = append(p.Header, clean.Line(words))
+		}
 		for _, words := range s.words {
-			p.Words = append(p.Words, clean.Printable(words))
+			p.Words = append(p.Words, clean.Line(words))
 		}
 		for _, row := range s.rows {
 			cells := make([]pageCell, len(row))
 			for i, text := range row {
-				cells[i] = pageCell{clean.Printable(text), i < s.left}
+				cells[i] = pageCell{clean.Line(text), i < s.left}
 			}
 			p.Rows = append(p.Rows, cells)
 		}

@@ -3,21 +3,20 @@ package report
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"io"
 	"strings"
+
+	"github.com/llmtop/llmtop/profiler/clean"
 )
 
-// lineWidth is how long a line of the JSON document may get before its value is broken into several.
+// lineWidth is the longest line of the JSON document; longer values are split over several lines.
 const lineWidth = 120
 
-// WriteJSON writes the report as one indented document, with a line for every value that fits on one: a token, a row of counts. The
-// order of the fields is always the same.
+// WriteJSON writes the report as an indented document with one line per value that fits: a token, a row of counts. The
+// order of fields is fixed.
 func (r *Report) WriteJSON(w io.Writer) error {
 	var compact bytes.Buffer
-	enc := json.NewEncoder(&compact)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(r); err != nil {
+	if err := clean.NewEncoder(&compact).Encode(r); err != nil {
 		return err
 	}
 	l := newLayout(w)
@@ -26,12 +25,12 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return l.Flush() // the first error sticks
 }
 
-// layout lays compact JSON out in lines.
+// layout formats compact JSON in lines.
 type layout struct{ *bufio.Writer }
 
 func newLayout(w io.Writer) layout { return layout{bufio.NewWriter(w)} }
 
-// value writes one value at an indentation.
+// value writes a value at an indentation.
 func (l layout) value(v []byte, indent int) {
 	if len(v)+indent <= lineWidth || (v[0] != '{' && v[0] != '[') {
 		l.flat(v)
@@ -74,12 +73,12 @@ func (l layout) flat(v []byte) {
 	}
 }
 
-// escaped reports whether what follows is taken literally: after an odd number of backslashes.
+// escaped reports whether the next character is escaped: before ends in an odd number of backslashes.
 func escaped(before []byte) bool {
 	return (len(before)-len(bytes.TrimRight(before, `\`)))%2 == 1
 }
 
-// extent is the length of the value that src begins with.
+// extent returns the length of the value at the start of src.
 func extent(src []byte) int {
 	depth, quoted := 0, false
 	for i, c := range src {

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// laid is a value as a report shows it.
+// laid returns a value as the report formats it.
 func laid(t testing.TB, v any) string {
 	t.Helper()
 	compact, err := json.Marshal(v)
@@ -35,7 +35,7 @@ func TestShortValuesStayOnOneLine(t *testing.T) {
 	}
 }
 
-// TestLayoutKeepsTheDocument compares documents before and after, whatever stands in their strings.
+// TestLayoutKeepsTheDocument checks that the layout does not change a document, for any strings.
 func TestLayoutKeepsTheDocument(t *testing.T) {
 	words := rapid.SliceOf(rapid.OneOf(rapid.String(), rapid.StringMatching(`[\\",:{}\[\]]{0,80}`)))
 	rapid.Check(t, func(rt *rapid.T) {

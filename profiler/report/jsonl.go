@@ -2,22 +2,22 @@ package report
 
 import (
 	"bufio"
-	"encoding/json"
 	"io"
+
+	"github.com/llmtop/llmtop/profiler/clean"
 )
 
-// WriteJSONL writes one line a request, each of them as the document has it, for tools that read line by line.
+// WriteJSONL writes one line per request, as in the JSON document.
 func (r *Report) WriteJSONL(w io.Writer) error {
 	b := bufio.NewWriter(w)
-	e := json.NewEncoder(b)
-	e.SetEscapeHTML(false)
-	of := []*Report{r}
+	e := clean.NewEncoder(b)
+	reports := []*Report{r}
 	if r.Fleet != nil {
 		for i := range r.Fleet.Replicas {
-			of = append(of, r.Fleet.Replicas[i].Report)
+			reports = append(reports, r.Fleet.Replicas[i].Report)
 		}
 	}
-	for _, r := range of {
+	for _, r := range reports {
 		for i := range r.Requests {
 			if err := e.Encode(&r.Requests[i]); err != nil {
 				return err

@@ -7,36 +7,36 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-// Limits are what this machine's processors were measured to reach.
+// Limits are the measured limits of this machine's processors.
 type Limits struct {
 	Threads int    `json:"threads"`
 	Kernels string `json:"kernels"`
-	Copy    Number `json:"copy_bytes_per_s"`    // memory, bytes read and bytes written
-	Weights Number `json:"weights_bytes_per_s"` // read by matrix-vector products
-	Compute Number `json:"compute_flop_per_s"`  // of matrix products in the caches
+	Copy    Number `json:"copy_bytes_per_s"`    // copy bandwidth: bytes read + bytes written
+	Weights Number `json:"weights_bytes_per_s"` // bytes read by matrix-vector products
+	Compute Number `json:"compute_flop_per_s"`  // of matrix products within the caches
 }
 
-// Write writes them for people.
+// Write writes the limits for people.
 func (l *Limits) Write(w io.Writer) error {
 	_, err := fmt.Fprintf(w, `%d threads, %s
-memory copied          %s/s, bytes read and bytes written
-weights read           %s/s by matrix-vector products: the bound of decode
-products in the caches %s: the bound of prefill
+copy bandwidth    %s/s (bytes read + bytes written)
+weight bandwidth  %s/s (matrix-vector products): limits decode
+compute           %s (matrix products in the caches): limits prefill
 `, l.Threads, l.Kernels, format(l.Copy, metric.Bytes), format(l.Weights, metric.Bytes), format(l.Compute, metric.Flops))
 	return err
 }
 
-// bandwidthBound is the share of what memory copies from which on decode is called memory-bound, as on the screen.
+// bandwidthBound is the share of copy bandwidth from which decode counts as memory-bound, as on the screen.
 const bandwidthBound = 0.6
 
-// AddLimits adds to a report with a benchmark what the machine reaches, and holds its points against that.
+// AddLimits adds the limits of the machine to a benchmark and compares its points with them.
 func (r *Report) AddLimits(l Limits) {
 	r.Bench.Limits = &l
 	if !r.Throughput.CopyBandwidth.OK() {
 		r.Throughput.CopyBandwidth = l.Copy
 		r.Throughput.Absent = absences(r.Throughput)
 	}
-	of := func(n, limit Number) Number {
+	share := func(n, limit Number) Number {
 		if v, ok := limit.Positive(); ok && n.OK() {
 			return Measured(n.V / v)
 		}
@@ -44,18 +44,19 @@ func (r *Report) AddLimits(l Limits) {
 	}
 	for i := range r.Bench.Points {
 		p := &r.Bench.Points[i]
-		p.CopyShare, p.WeightsShare, p.ComputeShare = of(p.Bandwidth, l.Copy), of(p.Bandwidth, l.Weights), of(p.Compute, l.Compute)
+		p.CopyShare, p.WeightsShare, p.ComputeShare = share(p.Bandwidth, l.Copy), share(p.Bandwidth, l.Weights), share(p.Compute, l.Compute)
 	}
 }
 
-// touch works out what decode reads and what prefill computes a second. A token of decode meets all active weights and the keys and values of the
-// tokens before it, one of a prompt two operations for every active weight.
-func (p *Point) touch(m *Model) {
+// estimateLoad estimates the bytes/s that decode reads and the operations/s of prefill. Decode reads all active weights
+// and the keys and values of the previous tokens for each token; prefill takes two operations per active weight and
+// prompt token.
+func (p *Point) estimateLoad(m *Model) {
 	if p.Concurrency != 1 || m == nil {
 		return
 	}
-	if p.TPOT != nil && m.WeightBytes.OK() && p.length.n > 0 {
-		bytes := m.WeightBytes.V + m.KVBytes.V*p.length.sum/float64(p.length.n)
+	if p.TPOT != nil && m.WeightBytes.OK() && p.kvLength.n > 0 {
+		bytes := m.WeightBytes.V + m.KVBytes.V*p.kvLength.sum/float64(p.kvLength.n)
 		if tpot, ok := p.TPOT.Mean.Positive(); ok {
 			p.Bandwidth = Measured(bytes / tpot)
 		}
@@ -65,13 +66,13 @@ func (p *Point) touch(m *Model) {
 	}
 }
 
-// limitsSection says of points of one request at a time how near they come to what the machine reaches.
+// limitsSection compares points of one request at a time with the limits of the machine.
 func (r *Report) limitsSection() section {
-	s := section{title: "Memory and compute", left: 1, header: []string{"point", "decode touches", "of copying", "of reading weights", "prefill computes", "of its limit"}}
+	s := section{title: "Memory and compute", left: 1, header: []string{"point", "decode bandwidth", "of copy bandwidth", "of weight bandwidth", "prefill compute", "of compute limit"}}
 	if r.Bench == nil {
 		return s
 	}
-	perSecond := func(v float64) string { return metric.Bytes(v) + "/s" }
+	perSecond := metric.BytesPerSecond
 	for i := range r.Bench.Points {
 		p := &r.Bench.Points[i]
 		if !p.Bandwidth.OK() && !p.Compute.OK() {
@@ -86,20 +87,20 @@ func (r *Report) limitsSection() section {
 		}
 	}
 	if l := r.Bench.Limits; l != nil && len(s.rows) > 0 {
-		s.words = append(s.words, fmt.Sprintf("Measured on this machine, %d threads, %s: memory copied %s, weights read %s, products %s.",
+		s.words = append(s.words, fmt.Sprintf("Limits of this machine with %d threads, %s: copy bandwidth %s, weight bandwidth %s, compute %s.",
 			l.Threads, l.Kernels, format(l.Copy, perSecond), format(l.Weights, perSecond), format(l.Compute, metric.Flops)))
 	}
 	return s
 }
 
-// bound says what decode is held back by, as far as memory tells.
+// bound returns whether decode is memory-bound.
 func (p *Point) bound() string {
 	share := metric.Percent(p.CopyShare.V)
 	switch {
 	case p.CopyShare.V > 1:
-		return "decode touches " + share + " of what memory copies: its weights are served by caches"
+		return "decode reads " + share + " of copy bandwidth: weights come from caches"
 	case p.CopyShare.V >= bandwidthBound:
 		return "memory-bound at " + share + " of copy bandwidth"
 	}
-	return "not bound by memory: decode touches " + share + " of copy bandwidth"
+	return "not memory-bound: decode reads " + share + " of copy bandwidth"
 }

@@ -7,31 +7,31 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// Live makes the report of what a store shows at one moment: that of a run which nobody collects, or of a moment that has passed. It has the numbers
-// of the run's own report, but the tokens that the store no longer keeps, which are counted as cut, and no texts: neither prompts nor what was
-// generated.
-func Live(meta Meta, s *store.Snapshot) *Report {
+// FromSnapshot returns a report of a snapshot alone, without a collector: of a run that was not collected, or of an
+// earlier moment. It has the same numbers as the report of the run. It lacks prompts and generated text, and the tokens
+// that the store no longer keeps, which are counted as cut.
+func FromSnapshot(meta Meta, s *store.Snapshot) *Report {
 	meta.Partial = meta.Partial || s.Counts.Running+s.Counts.Queued > 0
 	c := NewCollector()
-	c.requests = s.Counts.MoreRequests - min(s.Counts.MoreRequests, uint64(len(s.Past)))
+	c.omittedRequests = s.Counts.OmittedRequests - min(s.Counts.OmittedRequests, uint64(len(s.Past)))
 	for _, r := range s.Past {
-		c.take(r)
+		c.addStored(r)
 	}
 	for _, r := range slices.Backward(s.Requests) {
-		c.take(r)
+		c.addStored(r)
 	}
 	return Build(meta, s, c)
 }
 
-// take keeps a request as a store shows it.
-func (c *Collector) take(r *store.Request) {
-	if _, twice := c.byID[r.ID]; twice { // an engine that began anew uses its ids again
-		c.requests++
+// addStored adds a request from a snapshot.
+func (c *Collector) addStored(r *store.Request) {
+	if _, exists := c.byID[r.ID]; exists { // a restarted engine reuses its ids
+		c.omittedRequests++
 		return
 	}
 	rec := c.record(r.ID, r.Enqueued)
 	if rec == nil {
-		c.requests++
+		c.omittedRequests++
 		return
 	}
 	kept := 0
@@ -48,7 +48,7 @@ func (c *Collector) take(r *store.Request) {
 		}
 		rec.tokens = append(rec.tokens, out)
 	}
-	rec.cut = uint64(max(r.Generated-kept, 0))
-	c.tokens += rec.cut
+	rec.omitted = uint64(max(r.Generated-kept, 0))
+	c.omittedTokens += rec.omitted
 	c.Request(r)
 }

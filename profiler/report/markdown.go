@@ -7,7 +7,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/clean"
 )
 
-// WriteMarkdown writes a summary as Markdown with tables, as a comment or a page of a wiki wants it.
+// WriteMarkdown writes a summary as Markdown with tables, for comments and wikis.
 func (r *Report) WriteMarkdown(out io.Writer) error {
 	w := &tables{Writer: bufio.NewWriter(out)}
 	for _, s := range r.sections() {

@@ -8,10 +8,10 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// Number is a reading in a report: null in JSON where it is absent, and where it is no number at all.
+// Number is a reading in a report: null in JSON if it is absent or not finite.
 type Number event.Reading
 
-// OK reports whether there is a number.
+// OK reports whether the number is present.
 func (n Number) OK() bool { return event.Reading(n).OK() }
 
 // MarshalJSON writes the number, or null.
@@ -22,51 +22,52 @@ func (n Number) MarshalJSON() ([]byte, error) {
 	return json.Marshal(n.V)
 }
 
-// why is the word for the absence of a number.
-func (n Number) why() string { return event.Reading(n).Why() }
+// absence returns the reason why the number is absent.
+func (n Number) absence() string { return event.Reading(n).Absence() }
 
-// nanos is a time in s.
-func nanos(ns int64) Number { return Number(event.From(float64(ns) / 1e9)) }
+// nanos converts ns to s.
+func nanos(ns int64) Number { return Number(event.DerivedValue(float64(ns) / 1e9)) }
 
-// known is a number of which 0 means that nobody told it.
-func known[T int | int64](v T) Number {
+// optionalNumber returns v, or "not reported" if it is 0 or less.
+func optionalNumber[T int | int64](v T) Number {
 	if v <= 0 {
 		return Number{}
 	}
-	return Number(event.Of(float64(v)))
+	return Number(event.MeasuredValue(float64(v)))
 }
 
-// text is a string of which "" means that nobody told it: null.
-func text(s string) *string {
+// optionalText returns s, or nil if it is empty.
+func optionalText(s string) *string {
 	if s == "" {
 		return nil
 	}
 	return &s
 }
 
-// absences lists which numbers of a struct are absent, by their names in JSON, each with its reason; nil if none is.
+// absences returns the reasons of the absent numbers of a struct, by JSON name; nil if no number is absent.
 func absences(v any) map[string]string {
-	return described(v, func(n Number) (string, bool) { return n.why(), !n.OK() })
+	return mapNumbers(v, func(n Number) (string, bool) { return n.absence(), !n.OK() })
 }
 
-// origins lists whose word the numbers of a struct are, by their names in JSON; nil if there are none.
+// origins returns the origins of the numbers of a struct, by JSON name; nil if it has no numbers.
 func origins(v any) map[string]string {
-	return described(v, func(n Number) (string, bool) { return n.Origin.String(), n.OK() })
+	return mapNumbers(v, func(n Number) (string, bool) { return n.Origin.String(), n.OK() })
 }
 
-// described are words of the numbers of a struct that have some, by their names in JSON; nil if none has.
-func described(v any, words func(Number) (string, bool)) map[string]string {
+// mapNumbers returns the words of the numbers of a struct, by JSON name; it skips numbers without a word. nil if no
+// number has one.
+func mapNumbers(v any, words func(Number) (string, bool)) map[string]string {
 	var out map[string]string
 	s := reflect.ValueOf(v)
 	for i := range s.NumField() {
 		if !s.Type().Field(i).IsExported() {
 			continue
 		}
-		n, is := s.Field(i).Interface().(Number)
-		if !is {
+		n, ok := s.Field(i).Interface().(Number)
+		if !ok {
 			continue
 		}
-		if word, some := words(n); some {
+		if word, ok := words(n); ok {
 			if out == nil {
 				out = make(map[string]string)
 			}

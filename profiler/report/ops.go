@@ -10,23 +10,23 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-// Ops are the times of the operations in the forward passes that were watched, and what watching cost.
+// Ops holds the times of the operations in the timed forward passes, and the cost of timing.
 type Ops struct {
 	Passes   int64             `json:"passes"`         // forward passes in Times
-	Slowdown Number            `json:"slowdown_ratio"` // time of a pass that is watched / of one that is not, both of one token
+	Slowdown Number            `json:"slowdown_ratio"` // duration of a timed pass / of an untimed one, both of one token
 	Absent   map[string]string `json:"absent,omitempty"`
-	Times    []OpTime          `json:"times"` // the longest first
+	Times    []OpTime          `json:"times"` // longest first
 }
 
 // OpTime is the time of one kind of operation in one layer, summed over the passes.
 type OpTime struct {
-	Op    string `json:"op"`    // the engine's word for it
+	Op    string `json:"op"`    // name in the engine
 	Layer *int   `json:"layer"` // null: outside all layers
 	Calls int64  `json:"calls"`
 	Time  Number `json:"elapsed_s"`
 }
 
-// operations are those of a snapshot; nil if none were timed.
+// operations converts the operations of a snapshot; nil if none were timed.
 func operations(from *event.Ops) *Ops {
 	if from == nil {
 		return nil
@@ -34,7 +34,7 @@ func operations(from *event.Ops) *Ops {
 	out := &Ops{Passes: from.Passes, Slowdown: Number(from.Slowdown), Times: []OpTime{}}
 	out.Absent = absences(*out)
 	for _, t := range from.Times {
-		row := OpTime{Op: t.Op, Calls: t.Calls, Time: Number(event.Of(float64(t.Dur) / 1e9))}
+		row := OpTime{Op: t.Op, Calls: t.Calls, Time: Number(event.MeasuredValue(float64(t.Dur) / 1e9))}
 		if layer := t.Layer; layer >= 0 {
 			row.Layer = &layer
 		}
@@ -43,12 +43,12 @@ func operations(from *event.Ops) *Ops {
 	return out
 }
 
-// shownOps is how many kinds of operations have a column of their own, those that took the longest.
+// shownOps is how many kinds of operations have their own column: those with the most time.
 const shownOps = 6
 
-// opsSection is a table of layers and kinds of operations, in ms of a pass. The last row is the sum.
+// opsSection returns a table of layers by kinds of operations, in ms per pass. The last row is the sum.
 func (r *Report) opsSection() section {
-	s := section{title: "Time per operation, ms of a forward pass", left: 1}
+	s := section{title: "Time per operation, ms per forward pass", left: 1}
 	if r.Ops == nil || r.Ops.Passes == 0 {
 		return s
 	}
@@ -71,16 +71,16 @@ func (r *Report) opsSection() section {
 	columns = columns[:min(len(columns), shownOps)]
 	s.header = append(append([]string{"layer"}, columns...), "others", "all")
 	for _, layer := range slices.Sorted(maps.Keys(sums)) {
-		s.rows = append(s.rows, r.opsRow(layerName(layer, outside, all), sums[layer], columns))
+		s.rows = append(s.rows, r.opsRow(opsRowName(layer, outside, all), sums[layer], columns))
 	}
 	s.words = []string{
-		fmt.Sprintf("Of %d forward passes. Watching them took time itself: a pass was %s as long as one that was not watched.",
-			r.Ops.Passes, format(r.Ops.Slowdown, func(v float64) string { return metric.Rate(v) + " times" })),
+		fmt.Sprintf("%d forward passes were timed. Timing slows a pass down: timed / untimed duration %s.",
+			r.Ops.Passes, format(r.Ops.Slowdown, metric.Rate)),
 	}
 	return s
 }
 
-func layerName(layer, outside, all int) string {
+func opsRowName(layer, outside, all int) string {
 	switch layer {
 	case outside:
 		return "outside"
@@ -90,7 +90,7 @@ func layerName(layer, outside, all int) string {
 	return fmt.Sprint(layer)
 }
 
-// opsRow is one row: the named kinds, all others, and the sum.
+// opsRow returns one row: the named kinds, all others, and the sum.
 func (r *Report) opsRow(name string, times map[string]float64, columns []string) []string {
 	row, others := []string{name}, 0.0
 	for op, v := range times {
@@ -106,7 +106,7 @@ func (r *Report) opsRow(name string, times map[string]float64, columns []string)
 	return append(row, r.perPass(others), r.perPass(sum))
 }
 
-// perPass is a sum of s over the passes as ms of one.
+// perPass converts a sum of s over all passes to ms per pass.
 func (r *Report) perPass(v float64) string {
 	return fmt.Sprintf("%.3f", 1000*v/float64(r.Ops.Passes))
 }

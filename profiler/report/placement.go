@@ -7,22 +7,22 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-// Placement proposes which experts to keep on the faster device where there is not room for all of them: the most picked. It is worth what the
-// counted picks are worth for the traffic to come.
+// Placement proposes which experts to keep on the faster device if not all fit: the most picked ones. It is valid as
+// far as the counted picks represent future traffic.
 type Placement struct {
-	ExpertBytes Number            `json:"expert_bytes"` // one expert of one layer
+	ExpertBytes Number            `json:"expert_bytes"` // of one expert of one layer
 	Experts     int               `json:"experts"`      // of all layers
-	Picks       uint64            `json:"picks"`        // that the proposal rests on
+	Picks       uint64            `json:"picks"`        // picks that the proposal is based on
 	Curve       []PlacementBudget `json:"curve"`
-	Chosen      *PlacementChoice  `json:"chosen"` // null: no budget was named
+	Chosen      *PlacementChoice  `json:"chosen"` // null: no budget given
 }
 
-// PlacementBudget says what a number of experts covers.
+// PlacementBudget is what a number of experts covers.
 type PlacementBudget struct {
 	Experts  int    `json:"experts"`
 	Bytes    Number `json:"bytes"`
 	Coverage Number `json:"coverage_share"` // of all picks, 0 to 1
-	Even     Number `json:"even_share"`     // what as many would cover if all were picked alike
+	Even     Number `json:"even_share"`     // uniform baseline: the share if all experts had equal picks
 }
 
 // PlacementChoice is the proposal for a budget: for each layer the experts to keep, in ascending order.
@@ -31,10 +31,10 @@ type PlacementChoice struct {
 	Layers [][]int `json:"layers"`
 }
 
-// Budget is how much room there is for experts: Bytes, or else a Share of all of them, 0 to 1.
+// Budget is the capacity for experts: Bytes, or else a Share of all experts, 0 to 1.
 type Budget struct{ Bytes, Share float64 }
 
-// Place proposes a placement, nil for a dense model, or where no picks were counted. budget may be nil.
+// Place proposes a placement; nil for a dense model or without picks. budget may be nil.
 func (r *Report) Place(budget *Budget) *Placement {
 	x := r.Experts
 	if x == nil || r.Model == nil || x.Experts == 0 {
@@ -48,7 +48,7 @@ func (r *Report) Place(budget *Budget) *Placement {
 	}
 	p := &Placement{Experts: all, Picks: ranked.Total(), ExpertBytes: r.Model.expertBytes(all), Curve: []PlacementBudget{}}
 	for _, share := range []float64{0.125, 0.25, 0.5, 0.75, 1} {
-		p.Curve = append(p.Curve, p.covered(&ranked, int(share*float64(all))))
+		p.Curve = append(p.Curve, p.budgetFor(&ranked, int(share*float64(all))))
 	}
 	if budget == nil {
 		return p
@@ -61,7 +61,7 @@ func (r *Report) Place(budget *Budget) *Placement {
 		n = int(budget.Bytes / p.ExpertBytes.V)
 	}
 	n = min(max(n, 0), all)
-	p.Chosen = &PlacementChoice{PlacementBudget: p.covered(&ranked, n), Layers: make([][]int, len(x.Layers))}
+	p.Chosen = &PlacementChoice{PlacementBudget: p.budgetFor(&ranked, n), Layers: make([][]int, len(x.Layers))}
 	for l := range p.Chosen.Layers {
 		p.Chosen.Layers[l] = []int{}
 	}
@@ -75,8 +75,8 @@ func (r *Report) Place(budget *Budget) *Placement {
 	return p
 }
 
-// covered is what the first n experts have had of all picks.
-func (p *Placement) covered(ranked *metric.Ranking, n int) PlacementBudget {
+// budgetFor returns what the first n experts cover.
+func (p *Placement) budgetFor(ranked *metric.Ranking, n int) PlacementBudget {
 	out := PlacementBudget{Experts: n, Coverage: Measured(float64(ranked.Covered(n)) / float64(p.Picks)), Even: Measured(float64(n) / float64(p.Experts))}
 	if p.ExpertBytes.OK() {
 		out.Bytes = Measured(float64(n) * p.ExpertBytes.V)
@@ -84,7 +84,7 @@ func (p *Placement) covered(ranked *metric.Ranking, n int) PlacementBudget {
 	return out
 }
 
-// expertBytes is the size of one of so many experts.
+// expertBytes returns the size of one expert; experts is their number in all layers.
 func (m *Model) expertBytes(experts int) Number {
 	b, ok := metric.ExpertBytes(m.Bytes.V, m.WeightBytes.V, int(m.Experts.V), int(m.ExpertsUsed.V), experts)
 	if !ok || !m.Bytes.OK() || !m.WeightBytes.OK() {
@@ -93,9 +93,9 @@ func (m *Model) expertBytes(experts int) Number {
 	return Measured(b)
 }
 
-// placementSection is the proposal as a table.
+// placementSection returns the proposal as a table.
 func (r *Report) placementSection() section {
-	s := section{title: "Which experts to keep on the faster device", left: 0, header: []string{"experts kept", "memory", "routing covered", "if all were picked alike"}}
+	s := section{title: "Which experts to keep on the faster device", left: 0, header: []string{"experts kept", "memory", "routing covered", "uniform baseline"}}
 	p := r.Placement
 	if p == nil {
 		return s
@@ -108,9 +108,9 @@ func (r *Report) placementSection() section {
 	}
 	if c := p.Chosen; c != nil {
 		cells := row(c.PlacementBudget)
-		s.words = append(s.words, fmt.Sprintf("With room for %s experts (%s), %s of the routing stays on the faster device.", cells[0], cells[1], cells[2]))
+		s.words = append(s.words, fmt.Sprintf("A budget of %s experts (%s) keeps %s of the routing on the faster device.", cells[0], cells[1], cells[2]))
 		for l, experts := range c.Layers {
-			s.words = append(s.words, fmt.Sprintf("Layer %d: %s", l, list(experts)))
+			s.words = append(s.words, fmt.Sprintf("Layer %d: %s", l, joinInts(experts)))
 		}
 	}
 	return s

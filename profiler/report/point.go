@@ -3,9 +3,10 @@ package report
 import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// Point is one point of a benchmark's workload: so many requests side by side or a second, of prompts of one kind.
+// Point is one point of a benchmark: a concurrency or a request rate, with one prompt kind.
 type Point struct {
 	Name        string      `json:"name"`
 	Concurrency int         `json:"concurrency"`         // 0: open loop
@@ -13,7 +14,7 @@ type Point struct {
 	Runs        []Run       `json:"runs"`                // the repeats, in order
 	Tokens      PointTokens `json:"tokens"`
 
-	// Distributions over the requests of all runs; null where none has the number.
+	// Distributions over the requests of all runs; null if no request has the number.
 	TTFT     *Statistics `json:"ttft_s"` // warm
 	ColdTTFT *Statistics `json:"cold_ttft_s"`
 	STIL     *Statistics `json:"stil_s"`
@@ -31,23 +32,24 @@ type Point struct {
 	Finished *Statistics `json:"finished_requests_per_s"`
 	Goodput  *Statistics `json:"goodput_requests_per_s"`
 
-	Groups     []PointGroup   `json:"groups"`            // by name; empty where all requests are of the default one
-	Parts      Parts          `json:"ttft_components_s"` // means over the warm requests that have them, or the cold ones of a point without
+	Groups     []PointGroup   `json:"groups"`            // by name; empty if all requests are in the default group
+	Parts      Parts          `json:"ttft_components_s"` // means over the warm requests that have them, otherwise over the cold ones
 	Dominant   *string        `json:"dominant_component"`
 	Compliance Compliance     `json:"compliance"`
-	Profiles   []PointProfile `json:"profiles"` // the same for each of the named targets
+	Profiles   []PointProfile `json:"profiles"` // goodput and compliance for each set of targets
 
-	// What the model's shape makes of the rates, for one request at a time; null for more, which share what is read.
-	Bandwidth    Number `json:"decode_bytes_per_s"` // weights and KV that decode touches
-	Compute      Number `json:"prefill_flop_per_s"` // multiplications and additions of the weights that a prompt meets
-	CopyShare    Number `json:"decode_copy_share"`  // of what this machine copies, and so on
+	// Estimates from the model's size, for one request at a time; null for more, which share the weights that are read.
+	Bandwidth    Number `json:"decode_bytes_per_s"` // bytes of weights and KV cache that decode reads
+	Compute      Number `json:"prefill_flop_per_s"` // multiplications and additions of the active weights
+	CopyShare    Number `json:"decode_copy_share"`  // Bandwidth / copy bandwidth of this machine; the shares below likewise
 	WeightsShare Number `json:"decode_weights_share"`
 	ComputeShare Number `json:"prefill_compute_share"`
 
-	// Late is by how much requests of an open loop were sent after their time: what the sender, or a full queue, added. Null: closed loop.
-	Late *Statistics `json:"late_s"`
+	// SendDelay is how late the requests of an open loop were sent: the delay of the sender, or of a full queue. Null:
+	// closed loop.
+	SendDelay *Statistics `json:"late_s"`
 
-	length struct { // tokens in the KV cache in the middle of each request's decoding
+	kvLength struct { // tokens in the KV cache halfway through the decoding of each request
 		sum float64
 		n   int
 	}
@@ -55,13 +57,13 @@ type Point struct {
 
 // Run is one repeat of a point.
 type Run struct {
-	Requests []event.RequestID `json:"requests"`
-	Started  Number            `json:"started_s"` // since the session began
-	Duration Number            `json:"duration_s"`
-	Late     []float64         `json:"-"` // of each request of an open loop, in s
+	Requests   []event.RequestID `json:"requests"`
+	Started    Number            `json:"started_s"` // since the start of the session
+	Duration   Number            `json:"duration_s"`
+	SendDelays []float64         `json:"-"` // of each request of an open loop, in s
 }
 
-// PointTokens are sums over the requests of a point that finished.
+// PointTokens are sums over the finished requests of a point.
 type PointTokens struct {
 	Requests  int    `json:"finished"`
 	Prompt    uint64 `json:"prompt_tokens"`
@@ -70,50 +72,52 @@ type PointTokens struct {
 	Generated uint64 `json:"generated_tokens"`
 }
 
-// PointGroup is one LoRA adapter or tenant at a point.
+// PointGroup is a LoRA adapter or tenant at a point.
 type PointGroup struct {
 	Name      string      `json:"name"`
-	Requests  int         `json:"requests"` // that finished
+	Requests  int         `json:"requests"` // finished requests
 	Generated uint64      `json:"generated_tokens"`
 	TPS       *Statistics `json:"tps"` // over its requests
 }
 
-// PointProfile is how a point's requests met one set of targets.
+// PointProfile is how the requests of a point met one set of targets.
 type PointProfile struct {
 	Targets    string      `json:"targets"`
 	Goodput    *Statistics `json:"goodput_requests_per_s"`
 	Compliance Compliance  `json:"compliance"`
 }
 
-// distributions are those of a point in the order in which they are told: the name in JSON, the name for people, and how a value is written.
+// distributions lists the distributions of a point in display order: JSON name, title, field, and how to format a
+// value.
 var distributions = []struct {
 	json, name string
-	of         func(*Point) **Statistics
+	field      func(*Point) **Statistics
 	format     func(float64) string
 }{
 	{"ttft_s", "TTFT", func(p *Point) **Statistics { return &p.TTFT }, metric.Seconds},
 	{"cold_ttft_s", "TTFT cold", func(p *Point) **Statistics { return &p.ColdTTFT }, metric.Seconds},
-	{"stil_s", "STIL (queue)", func(p *Point) **Statistics { return &p.STIL }, metric.Seconds},
+	{"stil_s", "queue time", func(p *Point) **Statistics { return &p.STIL }, metric.Seconds},
 	{"tpot_s", "TPOT", func(p *Point) **Statistics { return &p.TPOT }, metric.Seconds},
 	{"itl_s", "ITL", func(p *Point) **Statistics { return &p.ITL }, metric.Seconds},
 	{"e2el_s", "E2EL", func(p *Point) **Statistics { return &p.E2EL }, metric.Seconds},
-	{"late_s", "sent late by", func(p *Point) **Statistics { return &p.Late }, metric.Seconds},
+	{"late_s", "send delay", func(p *Point) **Statistics { return &p.SendDelay }, metric.Seconds},
 	{"prefill_tokens_per_s", "prefill tokens/s", func(p *Point) **Statistics { return &p.Prefill }, metric.Rate},
 	{"decode_tokens_per_s", "decode tokens/s", func(p *Point) **Statistics { return &p.Decode }, metric.Rate},
 	{"overall_tokens_per_s", "overall tokens/s", func(p *Point) **Statistics { return &p.Overall }, metric.Rate},
-	{"tps", "TPS of a request", func(p *Point) **Statistics { return &p.TPS }, metric.Rate},
+	{"tps", "TPS per request", func(p *Point) **Statistics { return &p.TPS }, metric.Rate},
 	{"output_tokens_per_s", "TTPS (output)", func(p *Point) **Statistics { return &p.Output }, metric.Rate},
-	{"total_tokens_per_s", "with prompts", func(p *Point) **Statistics { return &p.Total }, metric.Rate},
+	{"total_tokens_per_s", "total tokens/s", func(p *Point) **Statistics { return &p.Total }, metric.Rate},
 	{"finished_requests_per_s", "requests/s", func(p *Point) **Statistics { return &p.Finished }, metric.Rate},
 	{"goodput_requests_per_s", "goodput", func(p *Point) **Statistics { return &p.Goodput }, metric.Rate},
 }
 
-// samples gathers the values of one metric.
+// samples collects the values of one metric.
 type samples struct {
 	all  []float64
-	runs [][]float64 // the same by run
+	runs [][]float64 // values by run
 }
 
+// add adds a number of a run unless it is absent.
 func (s *samples) add(run int, n Number) {
 	if !n.OK() {
 		return
@@ -124,26 +128,28 @@ func (s *samples) add(run int, n Number) {
 	s.all, s.runs[run] = append(s.all, n.V), append(s.runs[run], n.V)
 }
 
-// gathered are the samples of a point's metrics by their names in JSON, those of its groups by theirs, and what is summed and judged.
-type gathered struct {
+// pointSamples collects the samples of a point: metrics by JSON name, TPS by group, and the requests that met each set
+// of targets.
+type pointSamples struct {
 	metrics map[string]*samples
 	groups  map[string]*samples
-	judged  []tally
-	good    []samples // requests/s of each of judged
+	tallies []tally
+	good    []samples // good requests/s for each set of targets
 }
 
-func (g *gathered) add(name string, run int, n Number) {
+func (g *pointSamples) add(name string, run int, n Number) {
 	if g.metrics[name] == nil {
 		g.metrics[name] = &samples{}
 	}
 	g.metrics[name].add(run, n)
 }
 
-// describe works out a point's numbers from its runs. Targets are those of goodput, then those of the profiles.
+// describe computes the numbers of a point from its runs. The first targets are those of goodput; the others are
+// profiles.
 func (p *Point) describe(byID map[event.RequestID]*Request, targets []Targets) {
-	g := gathered{metrics: map[string]*samples{}, groups: map[string]*samples{}, good: make([]samples, len(targets))}
+	g := pointSamples{metrics: map[string]*samples{}, groups: map[string]*samples{}, good: make([]samples, len(targets))}
 	for _, t := range targets {
-		g.judged = append(g.judged, tally{targets: t})
+		g.tallies = append(g.tallies, tally{targets: t})
 	}
 	p.Groups, p.Profiles = []PointGroup{}, []PointProfile{}
 	for i, run := range p.Runs {
@@ -151,13 +157,13 @@ func (p *Point) describe(byID map[event.RequestID]*Request, targets []Targets) {
 	}
 	for _, d := range distributions {
 		if s := g.metrics[d.json]; s != nil {
-			*d.of(p) = s.describe()
+			*d.field(p) = s.describe()
 		}
 	}
-	p.group(byID, g.groups)
-	p.parts(byID)
-	for i := range g.judged {
-		profile := PointProfile{Targets: targets[i].Name, Goodput: g.good[i].describe(), Compliance: g.judged[i].compliance()}
+	p.describeGroups(byID, g.groups)
+	p.describeParts(byID)
+	for i := range g.tallies {
+		profile := PointProfile{Targets: targets[i].Name, Goodput: g.good[i].describe(), Compliance: g.tallies[i].compliance()}
 		if i == 0 {
 			p.Goodput, p.Compliance = profile.Goodput, profile.Compliance
 		}
@@ -165,19 +171,19 @@ func (p *Point) describe(byID map[event.RequestID]*Request, targets []Targets) {
 	}
 }
 
-// gather adds the i-th run.
-func (p *Point) gather(g *gathered, i int, run Run, byID map[event.RequestID]*Request) {
+// gather adds the samples of the i-th run.
+func (p *Point) gather(g *pointSamples, i int, run Run, byID map[event.RequestID]*Request) {
 	before := p.Tokens
-	good := make([]float64, len(g.judged))
+	good := make([]float64, len(g.tallies))
 	for _, id := range run.Requests {
 		q := byID[id]
-		for t := range g.judged {
-			if g.judged[t].add(q) {
+		for t := range g.tallies {
+			if g.tallies[t].add(q) {
 				good[t]++
 			}
 		}
 		if q != nil && q.State == event.StateFinished.String() {
-			p.request(g, i, q)
+			p.addRequest(g, i, q)
 		}
 	}
 	if d, ok := run.Duration.Positive(); ok {
@@ -189,13 +195,13 @@ func (p *Point) gather(g *gathered, i int, run Run, byID map[event.RequestID]*Re
 			g.good[t].add(i, Measured(good[t]/d))
 		}
 	}
-	for _, v := range run.Late {
+	for _, v := range run.SendDelays {
 		g.add("late_s", i, Measured(v))
 	}
 }
 
-// request adds one that finished.
-func (p *Point) request(g *gathered, i int, q *Request) {
+// addRequest adds the samples of a finished request.
+func (p *Point) addRequest(g *pointSamples, i int, q *Request) {
 	first := "ttft_s"
 	if q.Cold {
 		first = "cold_ttft_s"
@@ -207,7 +213,7 @@ func (p *Point) request(g *gathered, i int, q *Request) {
 		g.add(name, i, n)
 	}
 	for _, t := range q.Tokens {
-		for range max(t.N, 1) {
+		for range min(max(t.N, 1), store.MaxTokens) { // the store keeps no more than that per timestamp
 			g.add("itl_s", i, t.Gap)
 		}
 	}
@@ -215,8 +221,8 @@ func (p *Point) request(g *gathered, i int, q *Request) {
 		g.groups[q.Group] = &samples{}
 	}
 	g.groups[q.Group].add(i, q.TPS)
-	p.length.sum += float64(q.Prompt) + float64(q.Generated)/2
-	p.length.n++
+	p.kvLength.sum += float64(q.Prompt) + float64(q.Generated)/2
+	p.kvLength.n++
 	t := &p.Tokens
 	t.Requests++
 	t.Prompt, t.Cached = t.Prompt+uint64(max(q.Prompt, 0)), t.Cached+uint64(max(q.Cached, 0))

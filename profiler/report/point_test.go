@@ -12,7 +12,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-func TestPointTellsWhereItsTokensAndItsTTFTWent(t *testing.T) {
+func TestPointTokensAndTTFTComponents(t *testing.T) {
 	p := benched().Bench.Points[0]
 	if p.Tokens != (PointTokens{Requests: 4, Prompt: 40, Generated: 12}) {
 		t.Errorf("tokens %+v", p.Tokens)
@@ -53,10 +53,11 @@ func TestGroupsOfAPoint(t *testing.T) {
 	}
 }
 
-// TestTotalsAddUp: the tokens of the requests, line by line, are those of the points, in JSON, in CSV and in every summary.
+// TestTotalsAddUp checks that the tokens of the requests add up to those of the points in JSON Lines, CSV and every
+// summary.
 func TestTotalsAddUp(t *testing.T) {
 	r := benched()
-	r.Bench.Points = r.Bench.Points[:1] // the second one names a request again
+	r.Bench.Points = r.Bench.Points[:1] // the second point has the same request again
 	var lines uint64
 	for line := range strings.Lines(in(t, r.WriteJSONL)) {
 		var q Request
@@ -79,13 +80,13 @@ func TestTotalsAddUp(t *testing.T) {
 	for name, write := range formats(r) {
 		if doc := in(t, write); name == "text" || name == "Markdown" || name == "HTML" {
 			if !strings.Contains(doc, fmt.Sprintf("40 prompt tokens (0 cached, 0 padding), %d generated", lines)) {
-				t.Errorf("%s tells other tokens:\n%s", name, doc)
+				t.Errorf("%s has other token counts:\n%s", name, doc)
 			}
 		}
 	}
 }
 
-// TestCSVHasWhatJSONHas: every distribution of every point, digit by digit.
+// TestCSVHasWhatJSONHas checks every distribution of every point for equality.
 func TestCSVHasWhatJSONHas(t *testing.T) {
 	r := benched()
 	rows, err := csv.NewReader(strings.NewReader(in(t, r.WriteCSV))).ReadAll()
@@ -99,7 +100,7 @@ func TestCSVHasWhatJSONHas(t *testing.T) {
 	for i := range r.Bench.Points {
 		p := &r.Bench.Points[i]
 		for _, d := range distributions {
-			s := *d.of(p)
+			s := *d.field(p)
 			got, there := means[p.Name+": "+d.json]
 			if there != (s != nil) {
 				t.Errorf("%s of %s: in CSV %v", d.json, p.Name, there)
@@ -110,22 +111,22 @@ func TestCSVHasWhatJSONHas(t *testing.T) {
 	}
 }
 
-// TestUsage: what was used over the run, from samples of different lengths.
+// TestUsage checks the resource use over a run with samples of different lengths.
 func TestUsage(t *testing.T) {
-	var u usage
+	var u hostUsage
 	second := int64(1e9)
-	u.add(&event.Host{Cores: []float64{0, 0}, CPU: event.Of(1), MemTotal: event.Of(100), MemUsed: event.Of(10)}) // the first one covers no time
+	u.add(&event.Host{Cores: []float64{0, 0}, CPU: event.MeasuredValue(1), MemTotal: event.MeasuredValue(100), MemUsed: event.MeasuredValue(10)}) // the first sample covers no time
 	u.add(&event.Host{
-		Interval: second, Cores: []float64{0, 0}, CPU: event.Of(0.5), MemTotal: event.Of(100), MemUsed: event.Of(80),
-		Engine: event.Process{CPU: event.Of(1), Read: event.Of(1000), ReadOps: event.Of(4), RSS: event.Of(5), Peak: event.Of(6), Write: event.Absent(event.NotPermitted)},
-		GPUs:   []event.GPU{{Name: "card", Power: event.Of(100)}},
+		Interval: second, Cores: []float64{0, 0}, CPU: event.MeasuredValue(0.5), MemTotal: event.MeasuredValue(100), MemUsed: event.MeasuredValue(80),
+		Engine: event.Process{CPU: event.MeasuredValue(1), Read: event.MeasuredValue(1000), ReadOps: event.MeasuredValue(4), RSS: event.MeasuredValue(5), Peak: event.MeasuredValue(6), Write: event.Absent(event.NotPermitted)},
+		GPUs:   []event.GPU{{Name: "card", Power: event.MeasuredValue(100)}},
 	})
 	u.add(&event.Host{
-		Interval: 3 * second, Cores: []float64{0, 0}, CPU: event.Of(0.1), MemTotal: event.Of(100), MemUsed: event.Of(60),
-		Engine: event.Process{CPU: event.Of(2), Read: event.Of(0), ReadOps: event.Of(0), RSS: event.Of(9), Peak: event.Of(9), Write: event.Absent(event.NotPermitted)},
-		GPUs:   []event.GPU{{Name: "card", Power: event.Of(200)}},
+		Interval: 3 * second, Cores: []float64{0, 0}, CPU: event.MeasuredValue(0.1), MemTotal: event.MeasuredValue(100), MemUsed: event.MeasuredValue(60),
+		Engine: event.Process{CPU: event.MeasuredValue(2), Read: event.MeasuredValue(0), ReadOps: event.MeasuredValue(0), RSS: event.MeasuredValue(9), Peak: event.MeasuredValue(9), Write: event.Absent(event.NotPermitted)},
+		GPUs:   []event.GPU{{Name: "card", Power: event.MeasuredValue(200)}},
 	})
-	o := u.overRun()
+	o := u.runUsage()
 	for name, c := range map[string]struct {
 		got  Number
 		want float64
@@ -139,6 +140,6 @@ func TestUsage(t *testing.T) {
 		}
 	}
 	if why := o.Engine.Absent["disk_write_bytes"]; why != event.NotPermitted.String() || o.Engine.Write.OK() {
-		t.Errorf("what may not be read: %q", why)
+		t.Errorf("reason of an unreadable number: %q", why)
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-// probesSection are the times of llmtop's own requests to a server, which are in none of its statistics.
+// probesSection returns the latencies of llmtop's probes, which are in no other statistics of the server.
 func (r *Report) probesSection() section {
-	s := section{title: "Latency of llmtop's own probes", left: 1, header: []string{"", "samples", "mean", "± 95 %", "stddev", "p50", "p90", "p95", "p99", "max"}}
+	s := section{title: "Latency of llmtop's probes", left: 1, header: []string{"", "samples", "mean", "± 95 %", "stddev", "p50", "p90", "p95", "p99", "max"}}
 	var ttft, tpot, e2el samples
 	failed := 0
 	for i := range r.Requests {
@@ -25,14 +25,14 @@ func (r *Report) probesSection() section {
 	}
 	for _, row := range []struct {
 		name string
-		of   *Statistics
+		s    *Statistics
 	}{{"TTFT", ttft.describe()}, {"TPOT", tpot.describe()}, {"E2EL", e2el.describe()}} {
-		if row.of != nil {
-			s.rows = append(s.rows, append([]string{row.name, fmt.Sprint(row.of.Count)}, row.of.cells(metric.Seconds)...))
+		if row.s != nil {
+			s.rows = append(s.rows, append([]string{row.name, fmt.Sprint(row.s.Count)}, row.s.cells(metric.Seconds)...))
 		}
 	}
 	if failed > 0 {
-		s.words = append(s.words, fmt.Sprintf("Probes that failed: %d.", failed))
+		s.words = append(s.words, fmt.Sprintf("Failed probes: %d.", failed))
 	}
 	return s
 }

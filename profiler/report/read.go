@@ -9,43 +9,44 @@ import (
 	"math"
 	"slices"
 
+	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// MaxDocument bounds a document that is read, in bytes.
-const MaxDocument = 1 << 30
-
-// Read reads a document that WriteJSON has written, of this version of the schema.
+// Read reads a document written by WriteJSON, of this schema version and within MaxDocument and MaxDecoded.
 func Read(r io.Reader) (*Report, error) {
 	src, err := io.ReadAll(io.LimitReader(r, MaxDocument+1))
 	if err != nil {
-		return nil, fmt.Errorf("read report: %w", err)
+		return nil, fmt.Errorf("read report: %w", clean.Error(err))
 	}
 	if len(src) > MaxDocument {
-		return nil, fmt.Errorf("read report: more than %d bytes", MaxDocument)
+		return nil, fmt.Errorf("read report: larger than %d MiB", MaxDocument>>20)
 	}
 	var version struct {
 		SchemaVersion *int `json:"schema_version"`
 	}
 	switch err := json.Unmarshal(src, &version); {
 	case err != nil:
-		return nil, fmt.Errorf("read report: %w", err)
+		return nil, fmt.Errorf("read report: %w", clean.Error(err))
 	case version.SchemaVersion == nil:
 		return nil, fmt.Errorf("read report: no schema_version: not a report of llmtop")
 	case *version.SchemaVersion != SchemaVersion:
 		return nil, fmt.Errorf("read report: schema version %d, this llmtop reads %d", *version.SchemaVersion, SchemaVersion)
 	}
+	if err := checkDecoded(src); err != nil {
+		return nil, err
+	}
 	out := new(Report)
 	if err := json.Unmarshal(src, out); err != nil {
-		return nil, fmt.Errorf("read report: %w", err)
+		return nil, fmt.Errorf("read report: %w", clean.Error(err))
 	}
 	if out.Fleet != nil && slices.ContainsFunc(out.Fleet.Replicas, func(r Replica) bool { return r.Report == nil }) {
-		return nil, errors.New("read report: a replica without a report")
+		return nil, errors.New("read report: a replica has no report")
 	}
 	return out, nil
 }
 
-// UnmarshalJSON reads a number, or null as one that was not told.
+// UnmarshalJSON reads a number; null becomes "not reported".
 func (n *Number) UnmarshalJSON(src []byte) error {
 	*n = Number{}
 	if bytes.Equal(src, []byte("null")) {
@@ -55,11 +56,11 @@ func (n *Number) UnmarshalJSON(src []byte) error {
 	if err := json.Unmarshal(src, &v); err != nil {
 		return err
 	}
-	*n = Number(event.Of(v))
+	*n = Number(event.MeasuredValue(v))
 	return nil
 }
 
-// UnmarshalJSON reads the object that MarshalJSON writes, and keeps its order.
+// UnmarshalJSON reads the object that MarshalJSON writes, in order.
 func (p *Parts) UnmarshalJSON(src []byte) error {
 	*p = nil
 	d := json.NewDecoder(bytes.NewReader(src))
@@ -75,7 +76,7 @@ func (p *Parts) UnmarshalJSON(src []byte) error {
 		if err != nil {
 			return err
 		}
-		part := Part{Name: name.(string)} // the decoder takes nothing else for a key
+		part := Part{Name: name.(string)} // object keys are strings
 		if err := d.Decode(&part.Time); err != nil {
 			return err
 		}
@@ -84,12 +85,12 @@ func (p *Parts) UnmarshalJSON(src []byte) error {
 	return nil
 }
 
-// Finished are the requests that ended well, in the order in which they were enqueued.
+// Finished returns the requests that finished, in the order in which they were enqueued.
 func (r *Report) Finished() []Request {
 	return slices.DeleteFunc(slices.Clone(r.Requests), func(q Request) bool { return q.State != event.StateFinished.String() })
 }
 
-// Positive is the number, if it is one above 0.
+// Positive returns the number if it is finite and above 0.
 func (n Number) Positive() (float64, bool) {
 	return n.V, n.OK() && n.V > 0 && !math.IsInf(n.V, 1)
 }

@@ -8,12 +8,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// TestReadWhatWasWritten: what is read is what was written.
-func TestReadWhatWasWritten(t *testing.T) {
+// TestReadRoundTrip checks that a document survives reading and writing.
+func TestReadRoundTrip(t *testing.T) {
 	var first, second bytes.Buffer
 	if err := wholeRun().build(Meta{Version: "1"}).WriteJSON(&first); err != nil {
 		t.Fatal(err)
@@ -35,7 +36,7 @@ func TestReadWhatWasWritten(t *testing.T) {
 		}
 	}
 	if !reflect.DeepEqual(was, is) {
-		t.Errorf("wrote\n%s\nand after reading it\n%s", &first, &second)
+		t.Errorf("written:\n%s\nafter reading:\n%s", &first, &second)
 	}
 }
 
@@ -62,11 +63,11 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"schema_version": 1, "requests": [{"ttft_components_s": {"a": 1e999}}]}`))
 	f.Add([]byte(`{"schema_version": 1, "fleet": {"replicas": [{"report": null}]}}`))
 	f.Add([]byte(`{"schema_version": 1, "reported": {"times": [{"name": "ttft", "counts": [1, 2], "bounds_s": null}]}}`))
-	var several bytes.Buffer
-	if err := Several(Meta{Version: "1"}, []Member{replica("a", time.Second, event.LinkConnected), replica("b", 0, event.LinkStale)}).WriteJSON(&several); err != nil {
+	var fleetDoc bytes.Buffer
+	if err := BuildFleet(Meta{Version: "1"}, []Member{replica("a", time.Second, event.LinkConnected), replica("b", 0, event.LinkStale)}).WriteJSON(&fleetDoc); err != nil {
 		f.Fatal(err)
 	}
-	f.Add(several.Bytes())
+	f.Add(fleetDoc.Bytes())
 	f.Fuzz(func(t *testing.T, src []byte) {
 		r, err := Read(bytes.NewReader(src))
 		if err != nil {
@@ -84,4 +85,50 @@ func FuzzRead(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// TestReadIsBounded checks the memory limit for documents that need much memory per byte, with any spelling that the
+// decoder accepts as a field name.
+func TestReadIsBounded(t *testing.T) {
+	many := func(prefix, element, suffix string, n int) string {
+		return `{"schema_version":1,` + prefix + strings.Repeat(element+",", n-1) + element + suffix + "}"
+	}
+	perMiB := func(size uintptr) int { return (1<<20)/int(size) + 1 }
+	const mib = MaxDecoded >> 20
+	for name, c := range map[string]struct{ doc, want string }{
+		"requests":         {many(`"requests":[`, "{}", "]", MaxRequests+1), "it has more than 16384 requests"},
+		"tokens":           {many(`"requests":[{"tokens":[`, "{}", "]}]", mib*perMiB(unsafe.Sizeof(Token{}))), "above 256 MiB"},
+		"in other case":    {many(`"REQUE\u0053TS":[{"toKens":[`, "{}", "]}]", mib*perMiB(unsafe.Sizeof(Token{}))), "above 256 MiB"},
+		"replicas":         {many(`"fleet":{"replicas":[`, `{"report":{}}`, "]}", mib*perMiB(unsafe.Sizeof(Report{}))), "above 256 MiB"},
+		"components":       {many(`"requests":[{"ttft_components_s":{`, `"":1`, "}}]", mib*perMiB(memberSize)), "above 256 MiB"},
+		"rows of a layer":  {many(`"experts":{"layers":[`, "[]", "]}", mib*perMiB(unsafe.Sizeof([]uint64{}))), "above 256 MiB"},
+		"unknown, ignored": {many(`"surprises":[{"x":[`, "{}", "]}]", 1<<20), ""},
+		"just as many":     {many(`"requests":[`, `{"id":1}`, "]", MaxRequests), ""},
+	} {
+		_, err := Read(strings.NewReader(c.doc))
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// TestReadEstimatesTheDecodedSize checks that the size estimate is not below the decoded size.
+func TestReadEstimatesTheDecodedSize(t *testing.T) {
+	var doc bytes.Buffer
+	if err := wholeRun().build(Meta{Version: "1"}).WriteJSON(&doc); err != nil {
+		t.Fatal(err)
+	}
+	w := walk{src: doc.Bytes()}
+	w.value(reflect.TypeFor[Report](), "the report")
+	r, err := Read(&doc)
+	if err != nil || w.err != nil {
+		t.Fatal(err, w.err)
+	}
+	least := uint64(len(r.Requests)) * uint64(unsafe.Sizeof(Request{}))
+	for _, q := range r.Requests {
+		least += uint64(len(q.Tokens)) * uint64(unsafe.Sizeof(Token{}))
+	}
+	if least == 0 || w.bytes < least || w.bytes > 100*least {
+		t.Errorf("%d bytes; the requests and tokens alone take %d", w.bytes, least)
+	}
 }

@@ -1,4 +1,5 @@
-// Package report turns what a run has measured into one document: JSON for programs, CSV for spreadsheets, text for people.
+// Package report turns the measurements of a run into a document: JSON for programs, CSV for spreadsheets, text,
+// Markdown and HTML for people.
 package report
 
 import (
@@ -12,20 +13,20 @@ import (
 	"github.com/llmtop/llmtop/profiler/verdict"
 )
 
-// SchemaVersion is the version of the JSON document, that of docs/report.schema.json. A field that goes away or changes its
-// meaning raises it; one that is added does not.
+// SchemaVersion is the version of the JSON document and of docs/report.schema.json. It increases when a field is
+// removed or changes its meaning, not when one is added.
 const SchemaVersion = 1
 
-// Meta is what a report says of the program and its run that no event tells.
+// Meta holds what a report needs besides the events: the program and its settings.
 type Meta struct {
 	Version       string            // of llmtop
-	Configuration map[string]string // every setting by the name of its flag
+	Configuration map[string]string // all settings by flag name
 	Partial       bool              // the run was interrupted
-	Elsewhere     bool              // the run was not, or not for certain, on the machine that this program runs on
+	Remote        bool              // the run was, or may have been, on another machine
 }
 
-// Report is the document. Times are in s and rates per s; names end in their unit. A number that is absent is null, and Absent
-// beside it says why.
+// Report is the document. Times are in s and rates per s; names end in their unit. An absent number is null, and its
+// reason is in Absent.
 type Report struct {
 	SchemaVersion int               `json:"schema_version"`
 	Version       string            `json:"version"`
@@ -33,7 +34,7 @@ type Report struct {
 	Partial       bool              `json:"partial"`
 	Machine       Machine           `json:"machine"`
 	Configuration map[string]string `json:"configuration"`
-	Engine        Engine            `json:"engine"`
+	Engine        EngineInfo        `json:"engine"`
 	Model         *Model            `json:"model"`
 	Requests      []Request         `json:"requests"`
 	Totals        Totals            `json:"totals"`
@@ -42,29 +43,29 @@ type Report struct {
 	Throughput    Throughput        `json:"throughput"`
 	KV            KV                `json:"kv"`
 	Experts       *Experts          `json:"experts"`
-	Placement     *Placement        `json:"placement"` // null: dense, or no picks were counted
+	Placement     *Placement        `json:"placement"` // null for a dense model, or if no picks were counted
 	Host          Host              `json:"host"`
-	Lost          map[string]uint64 `json:"lost"`
-	Cut           Cut               `json:"cut"`
+	Dropped       map[string]uint64 `json:"lost"`
+	Omitted       Omissions         `json:"cut"`
 	Verdicts      []Verdict         `json:"verdicts"`
-	Reported      *Reported         `json:"reported,omitempty"` // null but for a server that tells of itself in sum
-	Fleet         *Fleet            `json:"fleet,omitempty"`    // null but for several engines that were watched together
-	Ops           *Ops              `json:"ops,omitempty"`      // null where operations were not timed
-	Bench         *Bench            `json:"bench,omitempty"`    // null where no benchmark made the requests
-	Compat        *Compat           `json:"compat,omitempty"`   // null where not asked for; that of a benchmark is in Bench
+	Reported      *Aggregates       `json:"reported,omitempty"` // null unless the engine is a server with aggregate metrics
+	Fleet         *Fleet            `json:"fleet,omitempty"`    // null unless several engines were watched
+	Ops           *Ops              `json:"ops,omitempty"`      // null if operations were not timed
+	Bench         *Bench            `json:"bench,omitempty"`    // null if no benchmark was run
+	Compat        *Compat           `json:"compat,omitempty"`   // null if not requested; a benchmark has it in Bench
 }
 
-// Machine is what the run ran on. What is not known is null.
+// Machine is the machine of the run. Unknown fields are null.
 type Machine struct {
 	OS      *string `json:"os"`
 	Arch    *string `json:"arch"`
 	CPU     *string `json:"cpu"`
 	Cores   *int    `json:"cores"`
 	Memory  Number  `json:"memory_bytes"`
-	Limited bool    `json:"limited"` // memory or cores are a cgroup's limit
+	Limited bool    `json:"limited"` // a cgroup limits memory or cores
 }
 
-// Totals are sums over the session. What a server that is watched over HTTP does not tell is absent.
+// Totals are sums over the session. Numbers that a polled server does not report are absent.
 type Totals struct {
 	Queued          Number            `json:"queued"`
 	Running         Number            `json:"running"`
@@ -80,10 +81,10 @@ type Totals struct {
 	Duration        Number            `json:"duration_s"`
 	TTPS            Number            `json:"ttps"`
 	Absent          map[string]string `json:"absent,omitempty"`
-	Origin          map[string]string `json:"origin,omitempty"` // of a server's numbers, by their names
+	Origin          map[string]string `json:"origin,omitempty"` // origins of a server's numbers, by name
 }
 
-// Group is one LoRA adapter or tenant; "" is the default one.
+// Group is a LoRA adapter or tenant; "" is the default group.
 type Group struct {
 	Name      string            `json:"name"`
 	Requests  uint64            `json:"requests"`
@@ -92,11 +93,13 @@ type Group struct {
 	Absent    map[string]string `json:"absent,omitempty"`
 }
 
-// Cut is what a bound has kept out of the report.
-type Cut struct {
+// Omissions counts what the limits keep out of the report.
+type Omissions struct {
 	Requests uint64 `json:"requests"`
 	Tokens   uint64 `json:"tokens"`
 	Groups   uint64 `json:"groups"`
+	// Unmeasured counts requests that began while the store measured its maximum: they have no latencies.
+	Unmeasured uint64 `json:"unmeasured,omitempty"`
 }
 
 // Verdict is one finding.
@@ -108,18 +111,18 @@ type Verdict struct {
 	Try      string `json:"try"`
 }
 
-// Build makes the report of a run out of the last snapshot and of what the collector has kept.
+// Build returns the report of a run from its last snapshot and its collector.
 func Build(meta Meta, s *store.Snapshot, c *Collector) *Report {
 	r := &Report{
 		SchemaVersion: SchemaVersion, Version: meta.Version, Partial: meta.Partial,
 		Started:       s.Wall.Add(-time.Duration(s.Now - s.Started)).UTC().Truncate(time.Millisecond),
-		Machine:       machine(s, meta.Elsewhere),
+		Machine:       machine(s, meta.Remote),
 		Configuration: meta.Configuration,
 		Engine:        engine(s), Model: model(s),
 		Totals: totals(s), Percentiles: percentiles(&s.Latency),
 		Groups:     []Group{},
-		Throughput: throughput(s), KV: kv(s), Experts: experts(s.Experts), Reported: reportedOf(s.Reported), Ops: operations(s.Ops), Host: host(&s.Host),
-		Lost:     map[string]uint64{},
+		Throughput: throughput(s), KV: kv(s), Experts: experts(s.Experts), Reported: aggregates(s.Aggregates), Ops: operations(s.Ops), Host: host(&s.Host),
+		Dropped:  map[string]uint64{},
 		Verdicts: []Verdict{},
 	}
 	r.Placement = r.Place(nil)
@@ -129,15 +132,15 @@ func Build(meta Meta, s *store.Snapshot, c *Collector) *Report {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r.Requests = c.build(s)
-	r.Host.OverRun = c.usage.overRun()
-	r.Cut = Cut{Requests: c.requests, Tokens: c.tokens, Groups: s.Counts.MoreGroups}
+	r.Host.RunUsage = c.usage.runUsage()
+	r.Omitted = Omissions{Requests: c.omittedRequests, Tokens: c.omittedTokens, Groups: s.Counts.OmittedGroups, Unmeasured: s.Counts.Unmeasured}
 	for _, g := range s.Counts.Groups {
 		out := Group{Name: g.Name, Requests: g.Requests, Generated: g.Generated, TPS: Number(g.TPS)}
 		out.Absent = absences(out)
 		r.Groups = append(r.Groups, out)
 	}
-	for kind, n := range s.Lost {
-		r.Lost[event.Kind(kind).String()] = n
+	for kind, n := range s.Drops {
+		r.Dropped[event.Kind(kind).String()] = n
 	}
 	for _, v := range s.Verdicts {
 		r.Verdicts = append(r.Verdicts, Verdict{severities[v.Severity], v.Topic, v.Text, v.Evidence, v.Try})
@@ -147,11 +150,11 @@ func Build(meta Meta, s *store.Snapshot, c *Collector) *Report {
 
 var severities = [...]string{verdict.Good: "good", verdict.Info: "info", verdict.Watch: "watch", verdict.Bad: "bad"}
 
-func machine(s *store.Snapshot, elsewhere bool) Machine {
+func machine(s *store.Snapshot, remote bool) Machine {
 	m := Machine{Memory: Number(s.Host.MemTotal), Limited: s.Host.Limited}
 	cores := len(s.Host.Cores)
-	if !elsewhere {
-		m.OS, m.Arch, m.CPU = text(goruntime.GOOS), text(goruntime.GOARCH), text(cpuid.CPU.BrandName)
+	if !remote {
+		m.OS, m.Arch, m.CPU = optionalText(goruntime.GOOS), optionalText(goruntime.GOARCH), optionalText(cpuid.CPU.BrandName)
 		if cores == 0 {
 			cores = goruntime.NumCPU()
 		}
@@ -163,7 +166,7 @@ func machine(s *store.Snapshot, elsewhere bool) Machine {
 }
 
 func totals(s *store.Snapshot) Totals {
-	c := s.Sums()
+	c := s.Totals()
 	t := Totals{
 		Queued: Number(c.Queued), Running: Number(c.Running),
 		Finished: Number(c.Finished), Cancelled: Number(c.Cancelled), Failed: Number(c.Failed),
@@ -172,7 +175,7 @@ func totals(s *store.Snapshot) Totals {
 		Duration: nanos(int64(s.Now - s.Started)), TTPS: Number(s.Throughput.SessionTTPS),
 	}
 	t.Absent = absences(t)
-	if s.InSum() {
+	if s.HasAggregates() {
 		t.Origin = origins(t)
 	}
 	return t

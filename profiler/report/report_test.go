@@ -14,7 +14,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// strict closes every object of a schema, so that a field that the schema does not name is an error.
+// strict makes every field that the schema does not list an error.
 func strict(v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -63,7 +63,7 @@ func written(t testing.TB, r *Report) []byte {
 	return b.Bytes()
 }
 
-// decoded is a report as a program reads it.
+// decoded returns a report as a program reads it.
 func decoded(t testing.TB, r *Report) map[string]any {
 	t.Helper()
 	var doc map[string]any
@@ -88,7 +88,7 @@ func TestReportsFollowTheirSchema(t *testing.T) {
 	}
 }
 
-func TestSchemaRefusesWhatReportsDoNotHold(t *testing.T) {
+func TestSchemaRejectsOtherDocuments(t *testing.T) {
 	compiled := schema(t)
 	for name, spoil := range map[string]func(doc map[string]any){
 		"another version": func(doc map[string]any) { doc["schema_version"] = 2 },
@@ -99,7 +99,7 @@ func TestSchemaRefusesWhatReportsDoNotHold(t *testing.T) {
 		doc := decoded(t, wholeRun().build(Meta{}))
 		spoil(doc)
 		if compiled.Validate(doc) == nil {
-			t.Errorf("%s: the schema takes it", name)
+			t.Errorf("%s: the schema accepts it", name)
 		}
 	}
 }
@@ -137,7 +137,7 @@ func TestRequestNumbers(t *testing.T) {
 		t.Errorf("the second token is %v", token)
 	}
 	if top := token["top_logprobs"].([]any)[1].(map[string]any); top["logprob"] != nil || top["text"] != "\ufffd" {
-		t.Errorf("an impossible alternative reads %v, want no number", top)
+		t.Errorf("impossible alternative: %v, want no number", top)
 	}
 	if warm["text"] != strings.Repeat("w\x1b ", 6) {
 		t.Errorf("text %q", warm["text"])
@@ -167,7 +167,7 @@ func TestAbsentNumbersHaveTheirReasons(t *testing.T) {
 		}
 	}
 	if parts := requests[3].(map[string]any)["ttft_components_s"]; parts != nil {
-		t.Errorf("a request without a token has the components %v", parts)
+		t.Errorf("a request without tokens has components %v", parts)
 	}
 }
 
@@ -218,30 +218,30 @@ func TestSections(t *testing.T) {
 func TestJSONIsTheSameEachTime(t *testing.T) {
 	r := wholeRun().build(Meta{Configuration: map[string]string{"a": "1", "b": "2", "c": "3"}})
 	if one, two := written(t, r), written(t, r); !bytes.Equal(one, two) {
-		t.Error("two writings of one report differ")
+		t.Error("two outputs of one report differ")
 	}
-	if event.NumKinds.String() != "unknown" || len(r.Lost) != int(event.NumKinds) {
-		t.Errorf("%d kinds of lost events, want %d", len(r.Lost), event.NumKinds)
+	if event.NumKinds.String() != "unknown" || len(r.Dropped) != int(event.NumKinds) {
+		t.Errorf("%d kinds of dropped events, want %d", len(r.Dropped), event.NumKinds)
 	}
 }
 
-// TestElsewhere checks that a report about another machine says nothing of this one.
-func TestElsewhere(t *testing.T) {
-	r := Build(Meta{Elsewhere: true}, &store.Snapshot{}, NewCollector())
+// TestRemoteMachine checks that the report of another machine has nothing of this one.
+func TestRemoteMachine(t *testing.T) {
+	r := Build(Meta{Remote: true}, &store.Snapshot{}, NewCollector())
 	if m := r.Machine; m.OS != nil || m.Arch != nil || m.CPU != nil || m.Cores != nil {
-		t.Errorf("machine = %s, want nothing known", m.describe())
+		t.Errorf("machine = %s, want no properties", m.describe())
 	}
 	seen := &store.Snapshot{}
 	seen.Host.Cores = []float64{0, 1, 0}
-	if got := Build(Meta{Elsewhere: true}, seen, NewCollector()).Machine.describe(); got != "3 cores" {
+	if got := Build(Meta{Remote: true}, seen, NewCollector()).Machine.describe(); got != "3 cores" {
 		t.Errorf("machine with samples of three cores = %q", got)
 	}
 }
 
-// TestWhatIsNotKnownIsLeftOut: a report about a server that tells little of itself says that little and nothing else.
-func TestWhatIsNotKnownIsLeftOut(t *testing.T) {
+// TestUnknownPropertiesAreOmitted checks the header of a report with few properties.
+func TestUnknownPropertiesAreOmitted(t *testing.T) {
 	r := newRun()
-	r.emit(ms, event.Event{Kind: event.KindEngine, Data: &event.Engine{Name: "vLLM", Version: "0.20", State: event.EngineReady}})
+	r.emit(ms, event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{Name: "vLLM", Version: "0.20", State: event.EngineReady}})
 	r.emit(0, event.Event{Kind: event.KindModel, Data: &event.Model{Name: "m", Parameters: 8e9}})
 	head := textOf(t, r.build(Meta{Version: "1"}))
 	if want := "llmtop 1 - engine vLLM 0.20, ready\nmodel m, 8.00G parameters\n"; !strings.HasPrefix(head, want) {

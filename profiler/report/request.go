@@ -14,15 +14,15 @@ import (
 // Request is one request with all its metrics, defined in docs/metrics.md.
 type Request struct {
 	ID        event.RequestID `json:"id"`
-	Replica   string          `json:"replica,omitempty"` // of several, which one it was at
+	Replica   string          `json:"replica,omitempty"` // replica that served it, in a fleet
 	Label     string          `json:"label"`
 	Group     string          `json:"group"`
 	State     string          `json:"state"`
 	Reason    string          `json:"reason"`
 	Cold      bool            `json:"cold"`
-	Probe     bool            `json:"probe,omitempty"`  // llmtop's own: in no percentile and total of an engine that tells of itself in sum
-	Polled    bool            `json:"polled,omitempty"` // seen in a slot when somebody looked: its tokens are those of the last look
-	Enqueued  Number          `json:"enqueued_s"`       // since the session began
+	Probe     bool            `json:"probe,omitempty"`  // probe of llmtop: not in percentiles and totals of an aggregate-only engine
+	Polled    bool            `json:"polled,omitempty"` // polled from a slot: its tokens are those of the last poll
+	Enqueued  Number          `json:"enqueued_s"`       // since the start of the session
 	Prompt    int             `json:"prompt_tokens"`
 	Cached    int             `json:"cached_tokens"`
 	Padding   Number          `json:"padding_tokens"`
@@ -46,15 +46,16 @@ type Request struct {
 	Layers    []Layer           `json:"layers"`
 	ITL       *Distribution     `json:"itl_s"`
 	Stalls    []Stall           `json:"stalls"`
+	StallsCut int               `json:"stalls_cut"`
 	Text      *string           `json:"text"`
 	Tokens    []Token           `json:"tokens"`
 	TokensCut uint64            `json:"tokens_cut"`
-	Answer    *Answer           `json:"answer,omitempty"` // null where it did not come over HTTP
+	Answer    *Answer           `json:"answer,omitempty"` // null if not received over HTTP
 
 	stages []stageRow // for CSV
 }
 
-// Parts are the TTFT components in drawing order, "other" last; none before the first token.
+// Parts are the TTFT components in display order, "other" last; empty before the first token.
 type Parts []Part
 
 // Part is one TTFT component.
@@ -71,18 +72,23 @@ func (p Parts) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	for i, part := range p {
 		b.WriteByte("{,"[min(i, 1)])
+		name, err := json.Marshal(part.Name)
+		if err != nil {
+			return nil, err
+		}
 		value, err := json.Marshal(part.Time)
 		if err != nil {
 			return nil, err
 		}
-		b.WriteString(`"` + part.Name + `":`)
+		b.Write(name)
+		b.WriteByte(':')
 		b.Write(value)
 	}
 	b.WriteByte('}')
 	return b.Bytes(), nil
 }
 
-// partName is a component's name: that of its stage, or "other".
+// partName returns the name of a component: its stage, or "other".
 func partName(s event.Stage) string {
 	if s == event.StageNone {
 		return "other"
@@ -90,7 +96,7 @@ func partName(s event.Stage) string {
 	return s.String()
 }
 
-// Layer is the prompt processing of one layer.
+// Layer is the prefill time of one layer.
 type Layer struct {
 	Attention Number `json:"attention_s"`
 	Router    Number `json:"router_s"`
@@ -105,27 +111,27 @@ type Stall struct {
 	Cause string `json:"cause"`
 }
 
-// Token is one token, or several that came with one stamp.
+// Token is a token, or several that came with one timestamp.
 type Token struct {
-	ID      *int32      `json:"id"` // null where the engine does not tell ids
+	ID      *int32      `json:"id"` // null if the engine does not report ids
 	Index   int32       `json:"index"`
-	N       int32       `json:"n,omitempty"` // tokens that share the stamp, where more than one
+	N       int32       `json:"n,omitempty"` // tokens of the timestamp, if more than one
 	At      Number      `json:"t_s"`         // since the request was enqueued
-	Gap     Number      `json:"gap_s"`       // of each; null for the first
+	Gap     Number      `json:"gap_s"`       // of each token; null for the first
 	Text    *string     `json:"text"`
 	LogProb Number      `json:"logprob"`
 	Top     []Candidate `json:"top_logprobs"`
-	Experts []uint16    `json:"experts,omitempty"` // picked, layer by layer
+	Experts []uint16    `json:"experts,omitempty"` // picks, layer by layer
 }
 
-// Candidate is one alternative for a token.
+// Candidate is an alternative for a token.
 type Candidate struct {
 	ID      int32  `json:"id"`
 	Text    string `json:"text"`
 	LogProb Number `json:"logprob"`
 }
 
-// build describes all requests, in the order in which they were enqueued.
+// build returns all requests in the order in which they were enqueued.
 func (c *Collector) build(s *store.Snapshot) []Request {
 	open := make(map[event.RequestID]*store.Request)
 	for _, r := range s.Requests {
@@ -137,7 +143,7 @@ func (c *Collector) build(s *store.Snapshot) []Request {
 		if final == nil {
 			final = open[r.id]
 		}
-		if final == nil { // its end was lost
+		if final == nil { // its end was dropped
 			final = &store.Request{ID: r.id, Enqueued: r.enqueued}
 		}
 		out = append(out, r.build(final, s.Started))
@@ -145,42 +151,44 @@ func (c *Collector) build(s *store.Snapshot) []Request {
 	return out
 }
 
-// after is the time from one moment to another, at least one of which is that at which the request was enqueued.
-func after(f *store.Request, from, to event.Time) Number {
-	if f.Late {
+// interval returns the time between two events, one of which is the enqueueing of the request: absent if llmtop was not
+// connected then.
+func interval(f *store.Request, from, to event.Time) Number {
+	if f.MissedStart {
 		return Number(event.Absent(event.NotReported))
 	}
 	return nanos(int64(to - from))
 }
 
+// build returns the request with its tokens. began is the start of the session.
 func (r *record) build(f *store.Request, began event.Time) Request {
 	out := Request{
 		ID: r.id, Label: f.Label, Group: f.Group, State: f.State.String(), Reason: f.Reason, Cold: f.Cold, Probe: f.Probe,
-		Enqueued: after(f, began, f.Enqueued),
+		Enqueued: interval(f, began, f.Enqueued),
 		Prompt:   f.PromptTokens, Cached: f.CachedTokens, Generated: f.Generated, Polled: f.Polled,
 		TTFT: Number(f.TTFT), STIL: Number(f.STIL), Prefill: Number(f.Prefill), Decode: Number(f.Decode),
 		E2EL: Number(f.E2EL), TPOT: Number(f.TPOT), Paced: Number(f.Paced),
 		PrefillRate: Number(f.PrefillRate), DecodeRate: Number(f.DecodeRate), TPS: Number(f.TPS), Overall: Number(f.Overall),
-		ITL: distribution(f.ITL), Layers: []Layer{}, Stalls: []Stall{}, TokensCut: r.cut, stages: r.rows(f),
+		ITL: distribution(f.ITL), Layers: []Layer{}, Stalls: []Stall{}, StallsCut: f.Omitted.Stalls, TokensCut: r.omitted, stages: r.rows(f),
 	}
 	if !f.Polled {
-		out.Padding = Number(event.Of(float64(f.PadTokens)))
+		out.Padding = Number(event.MeasuredValue(float64(f.PadTokens)))
 	}
 	out.Absent = absences(out)
 	for _, p := range f.Parts {
 		out.Parts = append(out.Parts, Part{partName(p.Stage), nanos(int64(p.Dur))})
 	}
 	if f.Dominant.Share > 0 {
-		out.Dominant = text(partName(f.Dominant.Stage))
+		out.Dominant = optionalText(partName(f.Dominant.Stage))
 	}
 	for _, l := range f.Layers {
 		out.Layers = append(out.Layers, Layer{nanos(int64(l.Attention)), nanos(int64(l.Router)), nanos(int64(l.Experts))})
 	}
 	for _, st := range f.Stalls {
-		out.Stalls = append(out.Stalls, Stall{st.Index, after(f, f.Enqueued, st.At), nanos(int64(st.Gap)), st.Cause})
+		out.Stalls = append(out.Stalls, Stall{st.Index, interval(f, f.Enqueued, st.At), nanos(int64(st.Gap)), st.Cause})
 	}
 	out.Tokens, out.Text = r.describe()
-	if f.Late {
+	if f.MissedStart {
 		for i := range out.Tokens {
 			out.Tokens[i].At = Number(event.Absent(event.NotReported))
 		}
@@ -189,13 +197,13 @@ func (r *record) build(f *store.Request, began event.Time) Request {
 	return out
 }
 
-// describe lists the tokens and joins their texts, null if none was sent or some were cut.
+// describe returns the tokens and their joined text, nil if there is no text or some tokens were cut.
 func (r *record) describe() ([]Token, *string) {
 	tokens := make([]Token, 0, len(r.tokens))
 	var all strings.Builder
 	for i := range r.tokens {
 		t := &r.tokens[i]
-		out := Token{Index: t.index, At: nanos(t.at), Text: text(t.text), Experts: t.picks, Top: []Candidate{}}
+		out := Token{Index: t.index, At: nanos(t.at), Text: optionalText(t.text), Experts: t.picks, Top: []Candidate{}}
 		if t.n > 1 {
 			out.N = t.n
 		}
@@ -206,29 +214,49 @@ func (r *record) describe() ([]Token, *string) {
 			out.Gap = nanos(t.gap)
 		}
 		if t.hasLogP {
-			out.LogProb = Number(event.Of(float64(t.logP)))
+			out.LogProb = Number(event.MeasuredValue(float64(t.logP)))
 		}
 		for _, top := range t.top {
-			out.Top = append(out.Top, Candidate{top.ID, top.Text, Number(event.Of(float64(top.LogP)))})
+			out.Top = append(out.Top, Candidate{top.ID, top.Text, Number(event.MeasuredValue(float64(top.LogP)))})
 		}
 		all.WriteString(t.text)
 		tokens = append(tokens, out)
 	}
-	if r.cut > 0 {
+	if r.omitted > 0 {
 		return tokens, nil
 	}
-	return tokens, text(all.String())
+	return tokens, optionalText(all.String())
 }
 
-// stageRow is one line of the CSV.
+// DropText removes the generated text from the report, including that of tokens and alternatives.
+func (r *Report) DropText() {
+	for i := range r.Requests {
+		q := &r.Requests[i]
+		q.Text = nil
+		for j := range q.Tokens {
+			t := &q.Tokens[j]
+			t.Text = nil
+			for k := range t.Top {
+				t.Top[k].Text = ""
+			}
+		}
+	}
+	if r.Fleet != nil {
+		for i := range r.Fleet.Replicas {
+			r.Fleet.Replicas[i].Report.DropText()
+		}
+	}
+}
+
+// stageRow is a row of the CSV.
 type stageRow struct {
 	stage event.Stage // StageNone is "other"
 	dur   time.Duration
 	end   event.Time
 }
 
-// rows are the stages of a request in the order in which they ended: the TTFT components with the times that the JSON has,
-// "other" after the last of them; and the parts of components, summed over layers.
+// rows returns the stages of a request in the order in which they ended: the TTFT components with the times of the JSON
+// document, "other" after the last one, and the parts of components, summed over layers.
 func (r *record) rows(f *store.Request) []stageRow {
 	var rows []stageRow
 	for _, p := range f.Parts {

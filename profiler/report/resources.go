@@ -2,27 +2,29 @@ package report
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-// OverRun is what the machine and two processes used while they were sampled: means over time, peaks, and sums.
-type OverRun struct {
+// RunUsage is the resource use of the machine and of two processes over all samples: means over time, peaks, and sums.
+type RunUsage struct {
 	Seconds     Number            `json:"sampled_s"`
 	CPU         Number            `json:"cpu_share"` // of the machine
 	Frequency   Number            `json:"frequency_hz"`
 	MemoryUsed  Number            `json:"memory_used_bytes"`
 	MemoryPeak  Number            `json:"memory_peak_bytes"`
 	MemoryShare Number            `json:"memory_peak_share"` // of all memory
-	Engine      ProcessOverRun    `json:"engine"`
-	Self        ProcessOverRun    `json:"llmtop"`
+	Engine      ProcessRunUsage   `json:"engine"`
+	Self        ProcessRunUsage   `json:"llmtop"`
 	GPUs        []AcceleratorUse  `json:"gpus"`
 	Absent      map[string]string `json:"absent,omitempty"`
 }
 
-// ProcessOverRun is what one process used.
-type ProcessOverRun struct {
+// ProcessRunUsage is the resource use of one process.
+type ProcessRunUsage struct {
 	CPU         Number            `json:"cpu_cores"`
 	Utilisation Number            `json:"cpu_utilisation"` // of the machine's cores
 	RSS         Number            `json:"rss_bytes"`
@@ -34,7 +36,7 @@ type ProcessOverRun struct {
 	Absent      map[string]string `json:"absent,omitempty"`
 }
 
-// AcceleratorUse is what one GPU was used for.
+// AcceleratorUse is the use of one GPU.
 type AcceleratorUse struct {
 	Name       string `json:"name"`
 	Util       Number `json:"utilisation"`
@@ -42,62 +44,64 @@ type AcceleratorUse struct {
 	MemoryPeak Number `json:"memory_peak_bytes"`
 }
 
-// gauge follows a reading: its integral over the time in which it was known, and its peak.
-type gauge struct {
+// weightedMean accumulates a reading: its integral over the time in which it was available, and its peak.
+type weightedMean struct {
 	total, time, peak float64
 	seen              bool
-	missing           event.Reading // the last that was none
+	absence           event.Reading // reason of the last absent reading
 }
 
-// add takes a reading of the interval of ns that has ended with it.
-func (g *gauge) add(r event.Reading, interval int64) {
+// add adds a reading for an interval of ns.
+func (g *weightedMean) add(r event.Reading, interval int64) {
 	if !r.OK() {
-		g.missing = r
+		g.absence = r
 		return
 	}
 	g.total, g.time, g.seen = g.total+r.V*float64(interval), g.time+float64(interval), true
 	g.peak = max(g.peak, r.V)
 }
 
-func (g *gauge) mean() Number {
+// mean is the mean over time.
+func (g *weightedMean) mean() Number {
 	if g.time == 0 {
-		return Number(g.missing)
+		return Number(g.absence)
 	}
 	return Measured(g.total / g.time)
 }
 
-func (g *gauge) most() Number {
+// peakValue is the highest reading.
+func (g *weightedMean) peakValue() Number {
 	if !g.seen {
-		return Number(g.missing)
+		return Number(g.absence)
 	}
 	return Measured(g.peak)
 }
 
 // sum is the integral of a rate per second.
-func (g *gauge) sum() Number {
+func (g *weightedMean) sum() Number {
 	if g.time == 0 {
-		return Number(g.missing)
+		return Number(g.absence)
 	}
 	return Measured(g.total / 1e9)
 }
 
-// usage sums up the samples of a machine.
-type usage struct {
+// hostUsage accumulates the samples of a machine.
+type hostUsage struct {
 	ns                                int64
 	cores                             int
-	cpu, frequency, memory, memoryAll gauge
+	cpu, frequency, memory, memoryAll weightedMean
 	engine, self                      processUsage
 	gpus                              []gpuUsage
 }
 
-type processUsage struct{ cpu, rss, peak, read, write, readOps, writeOps gauge }
+type processUsage struct{ cpu, rss, peak, read, write, readOps, writeOps weightedMean }
 
 type gpuUsage struct {
 	name                string
-	util, power, memory gauge
+	util, power, memory weightedMean
 }
 
-func (u *usage) add(h *event.Host) {
+func (u *hostUsage) add(h *event.Host) {
 	u.ns += h.Interval
 	u.cores = max(u.cores, len(h.Cores))
 	u.cpu.add(h.CPU, h.Interval)
@@ -117,35 +121,35 @@ func (u *usage) add(h *event.Host) {
 }
 
 func (u *processUsage) add(p *event.Process, interval int64) {
-	for g, r := range map[*gauge]event.Reading{
+	for g, r := range map[*weightedMean]event.Reading{
 		&u.cpu: p.CPU, &u.rss: p.RSS, &u.peak: p.Peak, &u.read: p.Read, &u.write: p.Write, &u.readOps: p.ReadOps, &u.writeOps: p.WriteOps,
 	} {
 		g.add(r, interval)
 	}
 }
 
-func (u *usage) overRun() OverRun {
-	out := OverRun{
-		CPU: u.cpu.mean(), Frequency: u.frequency.mean(), MemoryUsed: u.memory.mean(), MemoryPeak: u.memory.most(),
-		Engine: u.engine.overRun(u.cores), Self: u.self.overRun(u.cores), GPUs: []AcceleratorUse{},
+func (u *hostUsage) runUsage() RunUsage {
+	out := RunUsage{
+		CPU: u.cpu.mean(), Frequency: u.frequency.mean(), MemoryUsed: u.memory.mean(), MemoryPeak: u.memory.peakValue(),
+		Engine: u.engine.runUsage(u.cores), Self: u.self.runUsage(u.cores), GPUs: []AcceleratorUse{},
 	}
 	if u.ns > 0 {
 		out.Seconds = Measured(float64(u.ns) / 1e9)
 	}
-	if all, ok := u.memoryAll.most().Positive(); ok && out.MemoryPeak.OK() {
+	if all, ok := u.memoryAll.peakValue().Positive(); ok && out.MemoryPeak.OK() {
 		out.MemoryShare = Measured(out.MemoryPeak.V / all)
 	}
 	for i := range u.gpus {
 		g := &u.gpus[i]
-		out.GPUs = append(out.GPUs, AcceleratorUse{g.name, g.util.mean(), g.power.mean(), g.memory.most()})
+		out.GPUs = append(out.GPUs, AcceleratorUse{g.name, g.util.mean(), g.power.mean(), g.memory.peakValue()})
 	}
 	out.Absent = absences(out)
 	return out
 }
 
-func (u *processUsage) overRun(cores int) ProcessOverRun {
-	out := ProcessOverRun{
-		CPU: u.cpu.mean(), RSS: u.rss.mean(), Peak: u.peak.most(), Read: u.read.sum(), Write: u.write.sum(), ReadOps: u.readOps.sum(), WriteOps: u.writeOps.sum(),
+func (u *processUsage) runUsage(cores int) ProcessRunUsage {
+	out := ProcessRunUsage{
+		CPU: u.cpu.mean(), RSS: u.rss.mean(), Peak: u.peak.peakValue(), Read: u.read.sum(), Write: u.write.sum(), ReadOps: u.readOps.sum(), WriteOps: u.writeOps.sum(),
 	}
 	if out.CPU.OK() && cores > 0 {
 		out.Utilisation = Measured(out.CPU.V / float64(cores))
@@ -154,23 +158,69 @@ func (u *processUsage) overRun(cores int) ProcessOverRun {
 	return out
 }
 
-// hostSection is what the engine's process and the machine used over the run.
+// reading is a number with its name and its format.
+type reading struct {
+	name string
+	n    Number
+	f    func(float64) string
+}
+
+// joinReadings lists readings, separated by commas: "4.00 kB, operations not reported". If all are absent for the same
+// reason, it returns the reason.
+func joinReadings(all ...reading) string {
+	reason := all[0].n.absence()
+	if !slices.ContainsFunc(all, func(r reading) bool { return r.n.OK() || r.n.absence() != reason }) {
+		return reason
+	}
+	var parts []string
+	for _, r := range all {
+		if r.n.OK() {
+			parts = append(parts, r.f(r.n.V))
+		} else {
+			parts = append(parts, r.name+" "+r.n.absence())
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// withShare formats a number and, if both are available, its share of a total: "1.50 cores, 75 %".
+func withShare(n Number, f func(float64) string, share Number) string {
+	if !n.OK() || !share.OK() {
+		return format(n, f)
+	}
+	return f(n.V) + ", " + metric.Percent(share.V)
+}
+
+// operationCount formats a number of disk operations.
+func operationCount(n float64) string {
+	if n == 1 {
+		return "1 operation"
+	}
+	return metric.Count(n) + " operations"
+}
+
+// hostSection returns the resource use of the engine's process and of the machine over the run.
 func (r *Report) hostSection() section {
-	s := section{title: "Machine, over the run", left: 1, header: []string{"", "engine's process", "machine"}}
-	h, u, p := &r.Host, &r.Host.OverRun, &r.Host.OverRun.Engine
-	s.words = append(s.words, r.Machine.describe()+".")
-	if !h.Known {
-		s.words = append(s.words, "No sample of the machine came.")
+	s := section{title: "Machine, over the run", left: 1, header: []string{"", "engine process", "machine"}}
+	h, u, p := &r.Host, &r.Host.RunUsage, &r.Host.RunUsage.Engine
+	if m := r.Machine.describe(); m != event.NotReported.String() {
+		s.words = append(s.words, m+".")
+	}
+	if !h.Sampled {
+		s.words = append(s.words, "No samples of the machine.")
 		return s
 	}
+	cores := func(v float64) string { return metric.Rate(v) + " cores" }
 	operations := func(bytes, ops Number) string {
-		return format(bytes, metric.Bytes) + ", " + format(ops, metric.Count) + " operations"
+		return joinReadings(
+			reading{"bytes", bytes, metric.Bytes},
+			reading{"operations", ops, operationCount})
 	}
 	s.rows = [][]string{
-		{"CPU", format(p.CPU, metric.Rate) + " cores, " + format(p.Utilisation, metric.Percent), format(u.CPU, metric.Percent)},
-		{"frequency", "", format(u.Frequency, hertz)},
-		{"memory", format(p.RSS, metric.Bytes), format(u.MemoryUsed, metric.Bytes) + " of " + format(h.Memory, metric.Bytes)},
-		{"memory, peak", format(p.Peak, metric.Bytes), format(u.MemoryPeak, metric.Bytes) + ", " + format(u.MemoryShare, metric.Percent)},
+		{"CPU", withShare(p.CPU, cores, p.Utilisation), format(u.CPU, metric.Percent)},
+		{"frequency", "", format(u.Frequency, metric.Hertz)},
+		{"memory", format(p.RSS, metric.Bytes), usedOfTotal(u.MemoryUsed, h.Memory, metric.Bytes)},
+		{"memory, peak", format(p.Peak, metric.Bytes), withShare(u.MemoryPeak, metric.Bytes, u.MemoryShare)},
 		{"disk read", operations(p.Read, p.ReadOps), ""},
 		{"disk written", operations(p.Write, p.WriteOps), ""},
 	}
@@ -179,15 +229,11 @@ func (r *Report) hostSection() section {
 		if i < len(h.GPUs) {
 			all = h.GPUs[i].Memory
 		}
-		s.rows = append(s.rows, []string{g.Name, "", fmt.Sprintf("%s, %s, peak %s of %s", format(g.Util, metric.Percent), format(g.Power, watts),
-			format(g.MemoryPeak, metric.Bytes), format(all, metric.Bytes))})
+		s.rows = append(s.rows, []string{g.Name, "", fmt.Sprintf("%s, peak memory %s",
+			joinReadings(reading{"utilisation", g.Util, metric.Percent}, reading{"power", g.Power, metric.Watts}), usedOfTotal(g.MemoryPeak, all, metric.Bytes))})
 	}
 	if h.NoGPU != nil {
-		s.words = append(s.words, *h.NoGPU+".")
+		s.words = append(s.words, "GPU: "+*h.NoGPU+".")
 	}
 	return s
 }
-
-func hertz(v float64) string { return metric.Count(v/1e6) + " MHz" }
-
-func watts(v float64) string { return metric.Rate(v) + " W" }

@@ -8,35 +8,36 @@ import (
 
 const session = metric.Session
 
-// Engine is what ran the model.
-type Engine struct {
+// EngineInfo is the engine that ran the model.
+type EngineInfo struct {
 	Name    string  `json:"name"`
 	Version *string `json:"version"`
 	Device  string  `json:"device"`
 	Kernels *string `json:"kernels"`
 	Threads Number  `json:"threads"`
 	Slots   Number  `json:"slots"`
-	Pace    Number  `json:"pace_tokens_per_s"` // null: flat out
+	Pace    Number  `json:"pace_tokens_per_s"` // null: unlimited
 	State   string  `json:"state"`
 	Reason  string  `json:"reason"`
-	// LastLog are the last lines of the log of an engine that has failed, the oldest first.
+	// LastLog holds the last log lines of a failed engine, the oldest first.
 	LastLog []string `json:"last_log,omitempty"`
-	// Connection is how an engine elsewhere was connected at the end; null for one that llmtop runs itself.
+	// Connection is the state of the connection to an attached engine at the end; null if llmtop runs the engine
+	// itself.
 	Connection *Connection `json:"connection,omitempty"`
 }
 
-// Connection is that to an engine elsewhere.
+// Connection is the connection to an attached engine.
 type Connection struct {
 	State    string `json:"state"`
-	Since    Number `json:"since_s"` // when State became what it is, since the session began; null: then, or before
-	Why      string `json:"why"`     // it is not connected
+	Since    Number `json:"since_s"` // when State last changed, since the start of the session; null: at its start, or before
+	Why      string `json:"why"`     // why it is not connected
 	Restarts int    `json:"restarts"`
 }
 
-// maxLog bounds Engine.LastLog.
+// maxLog is how many lines EngineInfo.LastLog has at most.
 const maxLog = 20
 
-// Model is what was loaded. Null is unknown.
+// Model is the loaded model. Null is unknown.
 type Model struct {
 	Name         string      `json:"name"`
 	Path         *string     `json:"path"`
@@ -69,7 +70,7 @@ type LoadStage struct {
 	ns    int64
 }
 
-// Percentiles are the distributions of the whole session; null where nothing was recorded.
+// Percentiles are the distributions of the whole session; null if nothing was recorded.
 type Percentiles struct {
 	TTFT     *Distribution `json:"ttft_s"` // warm
 	ColdTTFT *Distribution `json:"cold_ttft_s"`
@@ -79,7 +80,7 @@ type Percentiles struct {
 	E2EL     *Distribution `json:"e2el_s"`
 }
 
-// Distribution describes times in s. Percentiles are off by at most 1/64 of their value.
+// Distribution describes times in s. Percentiles are accurate to 1/64 of their value.
 type Distribution struct {
 	Count  uint64 `json:"count"`
 	Mean   Number `json:"mean"`
@@ -92,7 +93,7 @@ type Distribution struct {
 	Max    Number `json:"max"`
 }
 
-// Throughput are rates; prefill, decode and busy share over the last ten seconds.
+// Throughput are rates; prefill, decode and busy share are of the last 10 s.
 type Throughput struct {
 	Prefill       Number            `json:"prefill_tokens_per_s"`
 	Decode        Number            `json:"decode_tokens_per_s"`
@@ -103,27 +104,27 @@ type Throughput struct {
 	CopyBandwidth Number            `json:"copy_bandwidth_bytes_per_s"`
 	Goodput       Number            `json:"goodput_requests_per_s"`
 	Absent        map[string]string `json:"absent,omitempty"`
-	Origin        map[string]string `json:"origin,omitempty"` // of a server's numbers, by their names
+	Origin        map[string]string `json:"origin,omitempty"` // origins of a server's numbers, by name
 }
 
-// KV is the KV cache as it was last reported, in cells; one holds one token.
+// KV is the last report of the KV cache, in cells; a cell holds one token.
 type KV struct {
 	Used      Number            `json:"used_cells"`
 	Total     Number            `json:"total_cells"`
 	Usage     Number            `json:"usage"`
 	Residency *Distribution     `json:"residency_s"`
 	Absent    map[string]string `json:"absent,omitempty"`
-	Origin    map[string]string `json:"origin,omitempty"` // of a server's numbers, by their names
+	Origin    map[string]string `json:"origin,omitempty"` // origins of a server's numbers, by name
 }
 
-func engine(s *store.Snapshot) Engine {
+func engine(s *store.Snapshot) EngineInfo {
 	e := &s.Engine
-	out := Engine{
-		Name: e.Name, Version: text(e.Version), Device: e.Device.Name, Kernels: text(e.Device.Kernels),
-		Threads: known(e.Device.Threads), Slots: known(e.Slots), State: e.State.String(), Reason: e.Reason,
+	out := EngineInfo{
+		Name: e.Name, Version: optionalText(e.Version), Device: e.Device.Name, Kernels: optionalText(e.Device.Kernels),
+		Threads: optionalNumber(e.Device.Threads), Slots: optionalNumber(e.Slots), State: e.State.String(), Reason: e.Reason,
 	}
 	if e.Pace > 0 {
-		out.Pace = Number(event.Of(e.Pace))
+		out.Pace = Number(event.MeasuredValue(e.Pace))
 	}
 	if e.State == event.EngineFailed {
 		for _, line := range s.Log[max(len(s.Log)-maxLog, 0):] {
@@ -131,8 +132,8 @@ func engine(s *store.Snapshot) Engine {
 		}
 	}
 	if r := &e.Remote; r.Link != event.LinkNone {
-		out.Connection = &Connection{State: r.Link.String(), Why: r.Why, Restarts: r.Restarts}
-		if r.Since > s.Started && !s.Unreached() { // else there was nothing before
+		out.Connection = &Connection{State: r.Link.String(), Why: r.Reason, Restarts: r.Restarts}
+		if r.Since > s.Started && !s.NeverReached() { // otherwise it was never connected
 			out.Connection.Since = nanos(int64(r.Since - s.Started))
 		}
 	}
@@ -145,15 +146,15 @@ func model(s *store.Snapshot) *Model {
 		return nil
 	}
 	out := &Model{
-		Name: m.Name, Path: text(m.Path), Architecture: text(m.Architecture), Quantisation: text(m.Quantisation),
-		Parameters: known(m.Parameters), Active: known(m.Active), Bytes: known(m.Bytes),
-		Layers: known(m.Layers), Width: known(m.Width), Heads: known(m.Heads), KVHeads: known(m.KVHeads),
-		HeadDim: known(m.HeadDim), Vocab: known(m.Vocab),
-		FeedForward: known(m.FeedForward), Context: known(m.Context), TrainContext: known(m.TrainContext),
-		KVBytes: known(m.KVBytes), WeightBytes: known(m.WeightBytes), Load: []LoadStage{},
+		Name: m.Name, Path: optionalText(m.Path), Architecture: optionalText(m.Architecture), Quantisation: optionalText(m.Quantisation),
+		Parameters: optionalNumber(m.Parameters), Active: optionalNumber(m.Active), Bytes: optionalNumber(m.Bytes),
+		Layers: optionalNumber(m.Layers), Width: optionalNumber(m.Width), Heads: optionalNumber(m.Heads), KVHeads: optionalNumber(m.KVHeads),
+		HeadDim: optionalNumber(m.HeadDim), Vocab: optionalNumber(m.Vocab),
+		FeedForward: optionalNumber(m.FeedForward), Context: optionalNumber(m.Context), TrainContext: optionalNumber(m.TrainContext),
+		KVBytes: optionalNumber(m.KVBytes), WeightBytes: optionalNumber(m.WeightBytes), Load: []LoadStage{},
 	}
-	if m.Architecture != "" && !s.InSum() || m.Experts > 0 { // of others it is not known whether they have any
-		out.Experts, out.ExpertsUsed = Number(event.Of(float64(m.Experts))), Number(event.Of(float64(m.ExpertsUsed)))
+	if m.Architecture != "" && !s.HasAggregates() || m.Experts > 0 { // otherwise it is unknown whether the model has experts
+		out.Experts, out.ExpertsUsed = Number(event.MeasuredValue(float64(m.Experts))), Number(event.MeasuredValue(float64(m.ExpertsUsed)))
 	}
 	for _, span := range s.Load {
 		out.Load = append(out.Load, LoadStage{span.Label(), nanos(int64(span.Dur())), span.Stage, int64(span.Dur())})
@@ -168,17 +169,17 @@ func percentiles(l *store.Latency) Percentiles {
 	}
 }
 
-// distribution is a summary in s, nil if nothing was recorded. One value has no standard deviation.
+// distribution converts a summary to s; nil if nothing was recorded. A single value has no standard deviation.
 func distribution(s metric.Summary) *Distribution {
 	if s.Count == 0 {
 		return nil
 	}
 	d := &Distribution{
-		Count: s.Count, Mean: Number(event.From(s.Mean / 1e9)), Min: nanos(s.Min), Max: nanos(s.Max),
+		Count: s.Count, Mean: Number(event.DerivedValue(s.Mean / 1e9)), Min: nanos(s.Min), Max: nanos(s.Max),
 		P50: nanos(s.P50), P90: nanos(s.P90), P95: nanos(s.P95), P99: nanos(s.P99),
 	}
 	if s.Count > 1 {
-		d.StdDev = Number(event.From(s.StdDev / 1e9))
+		d.StdDev = Number(event.DerivedValue(s.StdDev / 1e9))
 	}
 	return d
 }
@@ -191,23 +192,43 @@ func throughput(s *store.Snapshot) Throughput {
 		Goodput: Number(s.Latency.Goodput),
 	}
 	out.Absent = absences(out)
-	if s.InSum() {
+	if s.HasAggregates() {
 		out.Origin = origins(out)
 	}
 	return out
+}
+
+// describe returns the use of the cache and the median residency as text.
+func (k *KV) describe() string {
+	cells := usedOfTotal(k.Used, k.Total, metric.Count)
+	if k.Used.OK() {
+		cells += " cells in use"
+	}
+	return cells + "; residency of a request: " + median(k.Residency) + " (p50)"
+}
+
+// usedOfTotal formats two readings as "1 of 2". If one is absent, it returns the other one, or the reason once.
+func usedOfTotal(used, total Number, f func(float64) string) string {
+	switch {
+	case used.OK() && total.OK():
+		return f(used.V) + " of " + f(total.V)
+	case total.OK():
+		return used.absence() + " (total " + f(total.V) + ")"
+	}
+	return format(used, f)
 }
 
 func kv(s *store.Snapshot) KV {
 	k := &s.KV
 	out := KV{Usage: Number(k.Usage), Residency: distribution(k.Residency)}
 	if k.Total > 0 {
-		out.Used, out.Total = Number(event.Of(float64(k.Used))), known(k.Total)
+		out.Used, out.Total = Number(event.MeasuredValue(float64(k.Used))), optionalNumber(k.Total)
 	}
-	if r := s.Reported; r != nil && out.Total.OK() {
+	if r := s.Aggregates; r != nil && out.Total.OK() {
 		out.Used, out.Total = Number(r.KVUsed), Number(r.KVTotal)
 	}
 	out.Absent = absences(out)
-	if s.InSum() {
+	if s.HasAggregates() {
 		out.Origin = origins(out)
 	}
 	return out

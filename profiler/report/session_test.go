@@ -10,7 +10,7 @@ import (
 
 const ms = int64(time.Millisecond)
 
-// run is a session played into a store and a collector, with a clock that only moves when told.
+// run is a session played into a store and a collector, with a manual clock.
 type run struct {
 	now       event.Time
 	store     *store.Store
@@ -27,7 +27,7 @@ func newRun() *run {
 	return r
 }
 
-// emit sends an event to both, at the current time, after waiting.
+// emit waits, then sends an event to both.
 func (r *run) emit(wait int64, e event.Event) {
 	r.now += event.Time(wait)
 	e.At = r.now
@@ -44,7 +44,7 @@ func (r *run) build(meta Meta) *Report { return Build(meta, r.store.Snapshot(), 
 // load introduces an engine and loads a model in 40 ms.
 func (r *run) load() {
 	caps := event.CapStages | event.CapTokens | event.CapText | event.CapExperts | event.CapKV | event.CapSteps | event.CapQueue
-	r.emit(1*ms, event.Event{Kind: event.KindEngine, Data: &event.Engine{
+	r.emit(1*ms, event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{
 		Name: "native", Version: "1", Caps: caps, Slots: 2, State: event.EngineReady,
 		Device: event.Device{Name: "CPU", Kernels: "avx2", Host: true, Threads: 2},
 	}})
@@ -57,8 +57,9 @@ func (r *run) load() {
 	}})
 }
 
-// request plays one request whole: queue 2 ms, tokenize 1 ms, embed 1 ms, prompt 12 ms in two layers, first token 2 ms, and
-// 1 ms that no stage names: TTFT 19 ms and, if it is cold, the load. Then n-1 tokens with gaps of 5 ms and waits of 3 ms.
+// request plays a whole request: queue 2 ms, tokenize 1 ms, embed 1 ms, prompt 12 ms in two layers, first token 2 ms,
+// and 1 ms without a stage. The TTFT is 19 ms plus, if it is cold, the load. Then n-1 tokens follow with gaps of 5 ms
+// and pacing of 3 ms.
 func (r *run) request(id event.RequestID, info event.Request, n int) {
 	r.emit(ms, event.Event{Kind: event.KindRequest, Req: id, State: event.StateQueued, Data: &info})
 	r.stage(id, event.StageQueue, -1, 2*ms, 0)
@@ -88,7 +89,7 @@ func (r *run) request(id event.RequestID, info event.Request, n int) {
 	}})
 }
 
-// surroundings reports everything besides requests.
+// surroundings emits everything except requests.
 func (r *run) surroundings() {
 	r.emit(ms, event.Event{Kind: event.KindExperts, Data: &event.Experts{
 		Layers: 2, Experts: 4, Used: 1, Decode: []uint64{6, 1, 1, 0, 2, 2, 2, 2}, Prompt: make([]uint64, 8), DecodeTokens: 8,
@@ -96,19 +97,19 @@ func (r *run) surroundings() {
 	r.emit(0, event.Event{Kind: event.KindKV, Data: &event.KV{Used: 10, Total: 100, Freed: 5, Residency: 20 * ms}})
 	r.emit(0, event.Event{Kind: event.KindStep, N: 2, Dur: 5 * ms})
 	process := event.Process{
-		PID: 42, CPU: event.Of(1.5), RSS: event.Of(60e6), Peak: event.Of(70e6),
-		Read: event.Absent(event.NotPermitted), ReadSum: event.Absent(event.NotPermitted), WriteSum: event.Of(4096), WriteOps: event.Of(2),
+		PID: 42, CPU: event.MeasuredValue(1.5), RSS: event.MeasuredValue(60e6), Peak: event.MeasuredValue(70e6),
+		Read: event.Absent(event.NotPermitted), ReadSum: event.Absent(event.NotPermitted), WriteSum: event.MeasuredValue(4096), WriteOps: event.MeasuredValue(2),
 	}
 	r.emit(0, event.Event{Kind: event.KindHost, Data: &event.Host{
-		Interval: 1e9, Cores: []float64{0.5, math.NaN()}, CPU: event.Of(0.75), MemTotal: event.Of(8e9), MemUsed: event.Of(math.Inf(1)),
-		Engine: process, Self: process, GPUs: []event.GPU{{Name: "card\a", Util: event.Of(0.1)}},
+		Interval: 1e9, Cores: []float64{0.5, math.NaN()}, CPU: event.MeasuredValue(0.75), MemTotal: event.MeasuredValue(8e9), MemUsed: event.MeasuredValue(math.Inf(1)),
+		Engine: process, Self: process, GPUs: []event.GPU{{Name: "card\a", Util: event.MeasuredValue(0.1)}},
 	}})
 	r.emit(0, event.Event{Kind: event.KindLog, Text: "a line"})
-	lost := event.Lost{event.KindToken: 3}
-	r.emit(0, event.Event{Kind: event.KindLost, Data: &lost})
+	drops := event.Drops{event.KindToken: 3}
+	r.emit(0, event.Event{Kind: event.KindDrops, Data: &drops})
 }
 
-// wholeRun is a session with requests of all kinds.
+// wholeRun returns a session with requests of all kinds.
 func wholeRun() *run {
 	r := newRun()
 	r.load()

@@ -8,26 +8,27 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-// Statistics describes samples that are all kept, so that its percentiles are exact: they lie between the two nearest samples in
-// proportion, as numpy's do.
+// Statistics describes samples that are all kept, so its percentiles are exact: interpolated linearly between the two
+// nearest samples, like numpy's.
 type Statistics struct {
 	Count  int      `json:"count"`
 	Mean   Number   `json:"mean"`
 	StdDev Number   `json:"stddev"` // of samples; null for a single one
 	Low    Number   `json:"mean_low"`
-	High   Number   `json:"mean_high"` // 95 % interval of the mean: over runs where there are three or more, otherwise over samples; null for too few
+	High   Number   `json:"mean_high"` // 95 % confidence interval of the mean: over runs if there are at least fewestRuns, otherwise over samples; null for too few
 	Min    Number   `json:"min"`
 	P50    Number   `json:"p50"`
 	P90    Number   `json:"p90"`
 	P95    Number   `json:"p95"`
 	P99    Number   `json:"p99"`
 	Max    Number   `json:"max"`
-	TooFew []string `json:"too_few"` // percentiles beyond which less than one sample is to be expected
+	TooFew []string `json:"too_few"` // percentiles with less than one expected sample beyond them
 }
 
-// fewestRuns is how many runs it takes to know how runs differ.
+// fewestRuns is the fewest runs from which the variation between runs is estimated.
 const fewestRuns = 3
 
+// describe returns the statistics; nil without samples.
 func (s *samples) describe() *Statistics {
 	n := len(s.all)
 	if n == 0 {
@@ -55,11 +56,11 @@ func (s *samples) describe() *Statistics {
 	return out
 }
 
-// tooFew reports whether less than one of n samples is to be expected beyond a percentile.
+// tooFew reports whether less than one of n samples is expected beyond a percentile.
 func tooFew(n, share float64) bool { return n*(1-share) < 1-1e-9 }
 
-// interval sets the 95 % interval of the mean by Student's t distribution. Requests of one run have more in common than those of two, so
-// runs are the samples where there are enough.
+// interval sets the 95 % confidence interval of the mean by Student's t distribution. Requests of the same run are
+// correlated, so runs are the samples if there are enough.
 func (s *samples) interval(out *Statistics, mean, dev float64) {
 	n := len(s.all)
 	if len(s.runs) >= fewestRuns {
@@ -80,10 +81,10 @@ func (s *samples) interval(out *Statistics, mean, dev float64) {
 	out.Low, out.High = Measured(mean-half), Measured(mean+half)
 }
 
-// Measured is a number that was measured; absent if it is none.
-func Measured(v float64) Number { return Number(event.From(v)) }
+// Measured returns a measured number; it is absent if v is not finite.
+func Measured(v float64) Number { return Number(event.DerivedValue(v)) }
 
-// moments are the mean and the standard deviation of a sample.
+// moments returns the mean and the standard deviation of a sample.
 func moments(v []float64) (mean, dev float64) {
 	for _, x := range v {
 		mean += x
@@ -95,7 +96,7 @@ func moments(v []float64) (mean, dev float64) {
 	return mean, math.Sqrt(dev / math.Max(float64(len(v)-1), 1))
 }
 
-// percentile is that of sorted values.
+// percentile returns a percentile of sorted values.
 func percentile(sorted []float64, share float64) float64 {
 	at := share * float64(len(sorted)-1)
 	i := int(at)
@@ -105,8 +106,8 @@ func percentile(sorted []float64, share float64) float64 {
 	return sorted[i] + (at-float64(i))*(sorted[i+1]-sorted[i])
 }
 
-// of is one number of a distribution by its name in JSON.
-func (s *Statistics) of(name string) Number {
+// value returns a statistic by its JSON name.
+func (s *Statistics) value(name string) Number {
 	switch name {
 	case "mean":
 		return s.Mean
@@ -128,19 +129,19 @@ func (s *Statistics) of(name string) Number {
 	return Number{}
 }
 
-// cell is one number of a distribution as text, with a mark where there are too few samples for it; "-" where there is none.
+// cell formats a statistic, with "?" if there are too few samples; "-" if it is absent.
 func (s *Statistics) cell(name string, f func(float64) string) string {
 	if s == nil {
 		return "-"
 	}
-	words := short(s.of(name), f)
+	words := short(s.value(name), f)
 	if slices.Contains(s.TooFew, name) {
 		words += "?"
 	}
 	return words
 }
 
-// cells are a distribution's mean, the half of its interval, its deviation and its percentiles as text.
+// cells formats the mean, half the confidence interval, the deviation and the percentiles.
 func (s *Statistics) cells(f func(float64) string) []string {
 	half := "-"
 	if s.High.OK() {
@@ -153,7 +154,7 @@ func (s *Statistics) cells(f func(float64) string) []string {
 	return out
 }
 
-// margin is the mean with half its interval.
+// margin formats the mean with half its confidence interval.
 func (s *Statistics) margin(f func(float64) string) string {
 	if s == nil {
 		return "-"

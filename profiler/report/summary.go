@@ -7,25 +7,26 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// section is a part of a summary: words, then a table. Every format for people is made of them.
+// section is a part of a summary: a table and its notes. All formats for people are made of sections.
 type section struct {
 	title  string
 	words  []string
 	header []string
 	rows   [][]string
-	left   int // columns that hold words, from the left; the others hold numbers
+	left   int // text columns, counted from the left; the others are numbers
 }
 
 func (s *section) empty() bool { return len(s.rows)+len(s.words) == 0 }
 
-// sections are all parts of a summary that have something in them.
+// sections returns all sections that are not empty.
 func (r *Report) sections() []section {
 	return append(append([]section{r.headSection()}, r.body()...), r.verdictsSection())
 }
 
-// body are the parts between what was run and what to know of it.
+// body returns the sections between the header and the insights.
 func (r *Report) body() []section {
 	if r.Fleet != nil {
 		return filled(r.Fleet.sections())
@@ -39,17 +40,17 @@ func (r *Report) body() []section {
 	return filled(append(parts, r.compatSections()...))
 }
 
-// filled are the sections that have something in them.
+// filled removes empty sections.
 func filled(all []section) []section {
 	return slices.DeleteFunc(all, func(s section) bool { return s.empty() })
 }
 
-// notes are what whoever reads a report has to know before its numbers.
+// notes returns what readers must know before the numbers: failures, drops, omissions.
 func (r *Report) notes() (lines []string) {
 	if r.Engine.Reason != "" {
-		lines = append(lines, "The engine says: "+r.Engine.Reason)
+		lines = append(lines, "Engine message: "+r.Engine.Reason)
 	}
-	lines = append(lines, r.Engine.Connection.words()...)
+	lines = append(lines, r.Engine.Connection.notes()...)
 	for _, line := range r.Engine.LastLog {
 		lines = append(lines, "log: "+line)
 	}
@@ -57,12 +58,15 @@ func (r *Report) notes() (lines []string) {
 		lines = append(lines, "Interrupted: this report is partial.")
 	}
 	for kind := range event.NumKinds {
-		if n := r.Lost[kind.String()]; n > 0 {
-			lines = append(lines, fmt.Sprintf("Lost %d %s events: what follows misses them.", n, kind))
+		if n := r.Dropped[kind.String()]; n > 0 {
+			lines = append(lines, fmt.Sprintf("Dropped %s: the numbers below miss them.", plural(n, kind.String()+" event")))
 		}
 	}
-	if c := r.Cut; c.Requests+c.Tokens > 0 {
-		lines = append(lines, fmt.Sprintf("%d requests and %d tokens are beyond the bounds of a report: counted, not listed.", c.Requests, c.Tokens))
+	if c := r.Omitted; c.Requests+c.Tokens > 0 {
+		lines = append(lines, fmt.Sprintf("Beyond the limits of a report: %s and %s, counted but not listed.", plural(c.Requests, "request"), plural(c.Tokens, "token")))
+	}
+	if n := r.Omitted.Unmeasured; n > 0 {
+		lines = append(lines, fmt.Sprintf("%s began while %d were running: counted, but not in latencies.", plural(n, "request"), store.MaxOpen))
 	}
 	return lines
 }
@@ -70,7 +74,7 @@ func (r *Report) notes() (lines []string) {
 func (r *Report) headSection() section {
 	s := section{title: "llmtop " + r.Version, left: 2, header: []string{"", ""}, words: r.notes()}
 	if m := r.Model; m != nil {
-		s.rows = append(s.rows, []string{"model", m.Name + spaced(m.Quantisation)})
+		s.rows = append(s.rows, []string{"model", m.Name + withSpace(m.Quantisation)})
 		if shape := m.shape(); len(shape) > 0 {
 			s.rows = append(s.rows, []string{"shape", strings.Join(shape, ", ")})
 		}
@@ -79,9 +83,9 @@ func (r *Report) headSection() section {
 		s.rows = append(s.rows, r.Fleet.describe(r)...)
 		return s
 	}
-	requests, tokens := r.Totals.words()
+	requests, tokens := r.Totals.describe()
 	s.rows = append(s.rows,
-		[]string{"engine", r.Engine.where()},
+		[]string{"engine", r.Engine.describe()},
 		[]string{"machine", r.Machine.describe()},
 		[]string{"started", r.Started.Format("2006-01-02 15:04:05 MST")},
 		[]string{"requests", requests},
@@ -90,29 +94,29 @@ func (r *Report) headSection() section {
 	return s
 }
 
-// perToken is the same rate as time per token.
+// perToken formats a token rate as time per token.
 func perToken(n Number) string {
 	if v, ok := n.Positive(); ok {
-		return ", " + metric.Seconds(1/v) + " a token"
+		return ", " + metric.Seconds(1/v) + " per token"
 	}
 	return ""
 }
 
-// latencySection are the latencies of all requests of the session.
+// latencySection returns the latencies of all requests of the session.
 func (r *Report) latencySection() section {
 	s := section{title: "Latency", left: 1, header: []string{"", "samples", "mean", "stddev", "p50", "p90", "p95", "p99", "max"}}
 	switch {
 	case r.Bench != nil:
-		s.title += " of all requests, those of the warm-up included"
+		s.title += " of all requests, including the warm-up"
 	case r.Reported != nil:
-		s.title += " of the requests that llmtop has seen in their slots"
+		s.title += " of requests polled from slots"
 	}
 	p := &r.Percentiles
 	for _, row := range []struct {
 		name string
 		d    *Distribution
 	}{
-		{"TTFT", p.TTFT}, {"TTFT cold", p.ColdTTFT}, {"TPOT", p.TPOT}, {"ITL", p.ITL}, {"STIL", p.STIL}, {"E2EL", p.E2EL},
+		{"TTFT", p.TTFT}, {"TTFT cold", p.ColdTTFT}, {"TPOT", p.TPOT}, {"ITL", p.ITL}, {"queue time", p.STIL}, {"E2EL", p.E2EL},
 	} {
 		d := row.d
 		if d == nil {
@@ -132,18 +136,18 @@ func (r *Report) latencySection() section {
 		s.rows = append(s.rows, cells)
 	}
 	if len(s.rows) > 0 && r.Bench == nil {
-		s.words = []string{"A ? follows a percentile of too few samples."}
+		s.words = []string{"A ? marks a percentile of too few samples."}
 	}
 	return s
 }
 
-// partsSection is where the TTFT of the session's requests went; the points of a benchmark have their own.
+// partsSection returns the TTFT components of the session's requests; the points of a benchmark have their own.
 func (r *Report) partsSection() section {
 	s := section{title: "Where TTFT goes", left: 1, header: []string{"component", "mean", "share", ""}}
 	if r.Bench != nil {
 		return s
 	}
-	means, note := r.parts()
+	means, note := r.ttftParts()
 	if note != "" {
 		s.title += ", " + note
 	}
@@ -167,23 +171,23 @@ func (r *Report) partsSection() section {
 	return s
 }
 
-// parts are the means of the TTFT components of requests, or else those that the server counts, with what there is to say of them.
-func (r *Report) parts() (means Parts, note string) {
-	if parts := r.Reported.divided(); parts != nil {
-		return parts, "means as the server counts them"
+// ttftParts returns the mean TTFT components: of the requests, or those that the server counts. note qualifies them.
+func (r *Report) ttftParts() (means Parts, note string) {
+	if parts := r.Reported.ttftParts(); parts != nil {
+		return parts, "means reported by the server"
 	}
-	means, cold := meanParts(r.all())
+	means, cold := meanParts(r.requestPointers())
 	switch {
-	case r.Reported != nil: // nothing else is seen whole
-		note = "by llmtop's own probes"
+	case r.Reported != nil: // only probes are measured completely
+		note = "of llmtop's probes"
 	case cold:
 		note = "model load included"
 	}
 	return means, note
 }
 
-// all are the requests.
-func (r *Report) all() []*Request {
+// requestPointers returns pointers to the requests.
+func (r *Report) requestPointers() []*Request {
 	out := make([]*Request, len(r.Requests))
 	for i := range r.Requests {
 		out[i] = &r.Requests[i]
@@ -193,16 +197,16 @@ func (r *Report) all() []*Request {
 
 func (r *Report) throughputSection() section {
 	t := &r.Throughput
-	s := section{title: "Throughput", left: 2, header: []string{"", ""}, rows: [][]string{{"TTPS", perSecond(t.SessionTTPS) + " over the whole run"}}}
-	if r.Reported != nil || r.Engine.Name == "" { // the other rates are among what it tells, by other definitions
+	s := section{title: "Throughput", left: 2, header: []string{"", ""}, rows: [][]string{{"TTPS", rateWhile(t.SessionTTPS, "over the whole run")}}}
+	if r.Reported != nil || r.Engine.Name == "" { // aggregate metrics have the other rates, with the server's definitions
 		return s
 	}
 	s.rows = append(s.rows,
-		[]string{"prefill", perSecond(t.Prefill) + " while prompts were processed, last 10 s"},
-		[]string{"decode", perSecond(t.Decode) + " while tokens were generated, last 10 s"},
-		[]string{"memory", "touched a second by decoding: " + format(t.Bandwidth, metric.Bytes) + "; copied by this machine: " + format(t.CopyBandwidth, metric.Bytes)},
-		[]string{"KV cache", format(r.KV.Used, metric.Count) + " of " + format(r.KV.Total, metric.Count) + " cells in use; a request's are kept for " + median(r.KV.Residency) + " (p50)"},
-		[]string{"stalls", whole(r.Totals.Stalls)})
+		[]string{"prefill", rateWhile(t.Prefill, "while prompts were processed, last 10 s")},
+		[]string{"decode", rateWhile(t.Decode, "while tokens were generated, last 10 s")},
+		[]string{"memory", "decode bandwidth: " + format(t.Bandwidth, metric.BytesPerSecond) + "; copy bandwidth of this machine: " + format(t.CopyBandwidth, metric.BytesPerSecond)},
+		[]string{"KV cache", r.KV.describe()},
+		[]string{"stalls", formatCount(r.Totals.Stalls)})
 	return s
 }
 
@@ -221,6 +225,7 @@ func (r *Report) requestsSection() section {
 	return s
 }
 
+// groupsSection lists the groups, if there are any besides the default one.
 func (r *Report) groupsSection() section {
 	s := section{title: "Groups", left: 1, header: []string{"group", "requests", "generated", "TPS"}}
 	if len(r.Groups) == 1 && r.Groups[0].Name == "" {
@@ -239,17 +244,17 @@ func (r *Report) expertsSection() section {
 	}
 	for l, b := range r.Experts.Decode.Stats {
 		s.rows = append(s.rows, []string{
-			fmt.Sprint(l), shares(b.Hot, r.Experts.Decode.Layers[l], b.Total), shares(b.Cold, r.Experts.Decode.Layers[l], b.Total), fmt.Sprint(b.Total), short(b.MaxMean, metric.Rate), short(b.CV, metric.Rate), short(b.Entropy, metric.Rate), fmt.Sprint(b.Dead),
+			fmt.Sprint(l), expertShares(b.Hot, r.Experts.Decode.Layers[l], b.Total), expertShares(b.Cold, r.Experts.Decode.Layers[l], b.Total), fmt.Sprint(b.Total), short(b.MaxMean, metric.Rate), short(b.CV, metric.Rate), short(b.Entropy, metric.Rate), fmt.Sprint(b.Dead),
 		})
 	}
 	if n := r.Experts.EveryN; n > 1 {
-		s.words = []string{fmt.Sprintf("Picks were counted in 1 step of %d.", n)}
+		s.words = []string{fmt.Sprintf("Picks were counted in 1 of %d steps.", n)}
 	}
 	return s
 }
 
-// shares lists experts of a layer with their shares of its picks.
-func shares(experts []int, picks []uint64, all uint64) string {
+// expertShares lists experts of a layer with their shares of its picks, for example "3 (25 %), 0 (20 %)".
+func expertShares(experts []int, picks []uint64, all uint64) string {
 	words := make([]string, len(experts))
 	for i, e := range experts {
 		words[i] = fmt.Sprintf("%d (%s)", e, metric.Percent(float64(picks[e])/float64(max(all, 1))))
@@ -257,7 +262,8 @@ func shares(experts []int, picks []uint64, all uint64) string {
 	return strings.Join(words, ", ")
 }
 
-func list(experts []int) string {
+// joinInts lists numbers of experts, separated by commas.
+func joinInts(experts []int) string {
 	words := make([]string, len(experts))
 	for i, e := range experts {
 		words[i] = fmt.Sprint(e)
@@ -265,7 +271,7 @@ func list(experts []int) string {
 	return strings.Join(words, ", ")
 }
 
-// findings are what stands out, the benchmark's own first.
+// findings returns the recommendations of the benchmark, then the verdicts.
 func (r *Report) findings() []Verdict {
 	if r.Bench == nil {
 		return r.Verdicts
@@ -274,7 +280,7 @@ func (r *Report) findings() []Verdict {
 }
 
 func (r *Report) verdictsSection() section {
-	s := section{title: "What to know", left: 3, header: []string{"", "finding", "try"}}
+	s := section{title: "Insights", left: 3, header: []string{"", "finding", "try"}}
 	for _, v := range r.findings() {
 		s.rows = append(s.rows, []string{v.Severity, v.Text + withEvidence(v.Evidence), v.Try})
 	}

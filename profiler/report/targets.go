@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Targets are what a request is held against, in s; 0 is no target.
+// Targets are latency targets of requests, in s; 0 is no target.
 type Targets struct {
 	Name string
 	TTFT float64
@@ -14,27 +14,27 @@ type Targets struct {
 	E2EL float64
 }
 
-// Profiles are targets for kinds of use: talking to somebody, speech, and work that nobody waits for. The TPOT of 50 ms is 20 tokens/s, faster
-// than people read; that of 200 ms is 5 tokens/s.
+// Profiles are targets for typical uses: chat, speech, and batch work. A TPOT of 50 ms is 20 tokens/s, faster than
+// people read; 200 ms is 5 tokens/s.
 var Profiles = []Targets{
 	{"interactive", 0.100, 0.050, 0},
 	{"real-time", 0.050, 0.050, 0},
 	{"batch", 0, 0.200, 0},
 }
 
-// ParseTargets reads the name of a profile, or targets of one's own: "ttft=100ms,tpot=50ms,e2el=2s".
-func ParseTargets(words string) (Targets, error) {
+// ParseTargets parses the name of a profile, or targets such as "ttft=100ms,tpot=50ms,e2el=2s".
+func ParseTargets(text string) (Targets, error) {
 	for _, p := range Profiles {
-		if p.Name == words {
+		if p.Name == text {
 			return p, nil
 		}
 	}
-	out := Targets{Name: words}
-	for part := range strings.SplitSeq(words, ",") {
+	out := Targets{Name: text}
+	for part := range strings.SplitSeq(text, ",") {
 		name, value, _ := strings.Cut(part, "=")
 		d, err := time.ParseDuration(value)
 		if err != nil || d <= 0 {
-			return out, fmt.Errorf("%q: must be interactive, real-time, batch, or targets like ttft=100ms,tpot=50ms,e2el=2s", words)
+			return out, fmt.Errorf("%q: must be interactive, real-time, batch, or targets like ttft=100ms,tpot=50ms,e2el=2s", text)
 		}
 		switch name {
 		case "ttft":
@@ -44,14 +44,14 @@ func ParseTargets(words string) (Targets, error) {
 		case "e2el":
 			out.E2EL = d.Seconds()
 		default:
-			return out, fmt.Errorf("%q: there are targets for ttft, tpot and e2el", name)
+			return out, fmt.Errorf("%q: must be ttft, tpot or e2el", name)
 		}
 	}
 	return out, nil
 }
 
-// Compliance is the share of requests that met each target, 0 to 1; null where there is no target. A request that failed, was cancelled or has no
-// such number met none.
+// Compliance is the share of requests that met each target, 0 to 1; null without a target. A request that failed, was
+// cancelled or lacks the number met none.
 type Compliance struct {
 	TTFT Number `json:"ttft_share"`
 	TPOT Number `json:"tpot_share"`
@@ -59,13 +59,14 @@ type Compliance struct {
 	All  Number `json:"all_share"`
 }
 
-// tally counts requests that met targets.
+// tally counts the requests that met targets.
 type tally struct {
 	targets                        Targets
 	requests, ttft, tpot, e2el, ok int
 }
 
-// add judges a request, nil for one of which nothing is known, and says whether it met every target. One of a single token has no TPOT to meet.
+// add checks a request, nil for one without data, and reports whether it met every target. A request of a single token
+// has no TPOT and meets that target.
 func (t *tally) add(q *Request) bool {
 	t.requests++
 	if q == nil || q.State != "finished" {

@@ -8,31 +8,32 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-// listed is how many requests the text names one by one, and drawn of how many it shows where TTFT went; JSON has them all.
+// listed is how many requests the text lists, drawn of how many it draws the TTFT components; JSON has all.
 const listed, drawn = 20, 4
 
-// barCells is the length of the bar for all of a request's TTFT.
+// barCells is the length of a bar for the whole TTFT, in characters.
 const barCells = 30
 
 // writer writes lines of plain ASCII.
 type writer struct{ *bufio.Writer }
 
-// line writes one line; whatever came from outside is made harmless here.
+// line writes one line and cleans text from outside.
 func (w writer) line(format string, args ...any) {
 	w.WriteString(strings.TrimRight(plain(fmt.Sprintf(format, args...)), " ") + "\n")
 }
 
-// title begins a section.
+// title starts a section.
 func (w writer) title(format string, args ...any) {
 	w.WriteString("\n")
 	w.line(format, args...)
 }
 
-// plain is a text without control characters and in ASCII: what has no ASCII form becomes "?".
+// plain returns a text as one line of ASCII: characters without an ASCII form become "?".
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -40,24 +41,22 @@ func plain(s string) string {
 			return 'u'
 		case r == '·':
 			return '-'
-		case r < ' ' || r == 0x7f:
-			return ' '
 		case r > 0x7f:
 			return '?'
 		}
 		return r
-	}, strings.ReplaceAll(s, "±", "+-"))
+	}, strings.ReplaceAll(clean.Line(s), "±", "+-"))
 }
 
-// format is a number as f writes it, or the word for its absence.
+// format formats a number with f, or returns the reason for its absence.
 func format(n Number, f func(float64) string) string {
 	if !n.OK() {
-		return n.why()
+		return n.absence()
 	}
 	return f(n.V)
 }
 
-// WriteText writes a summary for people and for terminals of any kind: plain ASCII.
+// WriteText writes a summary for people in plain ASCII, for any terminal.
 func (r *Report) WriteText(out io.Writer) error {
 	w := writer{bufio.NewWriter(out)}
 	r.writeHead(w)
@@ -76,14 +75,14 @@ func (r *Report) WriteText(out io.Writer) error {
 
 func (r *Report) writeHead(w writer) {
 	if f := r.Fleet; f != nil {
-		w.line("llmtop %s - %s", r.Version, f.count(r.Engine.Name))
+		w.line("llmtop %s - %s", r.Version, f.summary(r.Engine.Name))
 	} else {
-		w.line("llmtop %s - engine %s, %s", r.Version, r.Engine.where(), r.Engine.State)
+		w.line("llmtop %s - engine %s, %s", r.Version, r.Engine.describe(), r.Engine.State)
 	}
 	if m := r.Model; m != nil {
-		w.line("model %s", strings.Join(append([]string{m.Name + spaced(m.Quantisation)}, m.shape()...), ", "))
+		w.line("model %s", strings.Join(append([]string{m.Name + withSpace(m.Quantisation)}, m.shape()...), ", "))
 	}
-	requests, tokens := r.Totals.words()
+	requests, tokens := r.Totals.describe()
 	w.line("requests %s", requests)
 	w.line("tokens   %s, in %s", tokens, format(r.Totals.Duration, metric.Seconds))
 	for _, words := range r.notes() {
@@ -91,42 +90,43 @@ func (r *Report) writeHead(w writer) {
 	}
 }
 
-// where is the engine and, if that is known, what it computes on.
-func (e *Engine) where() string {
+// describe returns the engine and, if available, its device.
+func (e *EngineInfo) describe() string {
 	if e.Device == "" {
-		return cmp.Or(e.Name, "unknown") + spaced(e.Version)
+		return cmp.Or(e.Name, "unknown") + withSpace(e.Version)
 	}
-	return e.Name + " on " + e.Device + spaced(e.Kernels)
+	return e.Name + " on " + e.Device + withSpace(e.Kernels)
 }
 
-// shape is what is known of a model's size and form, in words.
-func (m *Model) shape() (known []string) {
+// shape returns the available properties of a model's size and form.
+func (m *Model) shape() (words []string) {
 	for _, part := range []struct {
-		n     Number
-		f     func(float64) string
-		words string
+		n    Number
+		f    func(float64) string
+		unit string
 	}{{m.Parameters, metric.Count, " parameters"}, {m.Bytes, metric.Bytes, ""}, {m.Layers, metric.Count, " layers"}} {
 		if part.n.OK() {
-			known = append(known, part.f(part.n.V)+part.words)
+			words = append(words, part.f(part.n.V)+part.unit)
 		}
 	}
 	switch {
 	case m.Experts.V > 0:
-		known = append(known, fmt.Sprintf("%s experts, %s used", whole(m.Experts), whole(m.ExpertsUsed)))
+		words = append(words, fmt.Sprintf("%s experts, %s used", formatCount(m.Experts), formatCount(m.ExpertsUsed)))
 	case m.Architecture != nil && m.Experts.OK():
-		known = append(known, "dense")
+		words = append(words, "dense")
 	}
-	return known
+	return words
 }
 
-func spaced(s *string) string {
+// withSpace returns the text after a space, "" for nil.
+func withSpace(s *string) string {
 	if s == nil {
 		return ""
 	}
 	return " " + *s
 }
 
-// short is a number in a column: "-" where it is absent.
+// short formats a number for a column: "-" if it is absent.
 func short(n Number, f func(float64) string) string {
 	if !n.OK() {
 		return "-"
@@ -134,7 +134,7 @@ func short(n Number, f func(float64) string) string {
 	return f(n.V)
 }
 
-// writeParts draws where a request's TTFT went.
+// writeParts draws the TTFT components of a request.
 func (q *Request) writeParts(w writer) {
 	if len(q.Parts) == 0 || !q.TTFT.OK() {
 		return
@@ -151,9 +151,9 @@ func (q *Request) writeParts(w writer) {
 	w.bars(q.Parts, q.TTFT.V, dominant)
 }
 
-// writeParts draws where the mean TTFT of a server went, by its own histograms.
-func (r *Reported) writeParts(w writer) {
-	parts, total, longest := r.divided(), 0.0, Part{}
+// writeParts draws the components of a server's mean TTFT, from its own histograms.
+func (r *Aggregates) writeParts(w writer) {
+	parts, total, longest := r.ttftParts(), 0.0, Part{}
 	for _, p := range parts {
 		total += p.Time.V
 		if p.Time.V > longest.Time.V {
@@ -161,12 +161,12 @@ func (r *Reported) writeParts(w writer) {
 		}
 	}
 	if total > 0 {
-		w.title("Mean TTFT as the server counts it: %s", metric.Seconds(total))
+		w.title("Mean TTFT reported by the server: %s", metric.Seconds(total))
 		w.bars(parts, total, longest.Name)
 	}
 }
 
-// bars draws parts of a whole.
+// bars draws parts as shares of total.
 func (w writer) bars(parts Parts, total float64, dominant string) {
 	for _, p := range parts {
 		share, mark := 0.0, ""
@@ -181,14 +181,23 @@ func (w writer) bars(parts Parts, total float64, dominant string) {
 	}
 }
 
-// perSecond is a rate of tokens with its unit, or the word for its absence.
+// perSecond formats a token rate with its unit, or returns the reason for its absence.
 func perSecond(n Number) string {
 	if !n.OK() {
-		return n.why()
+		return n.absence()
 	}
 	return metric.Rate(n.V) + " tokens/s"
 }
 
+// rateWhile formats a token rate with the time that it covers, or returns the reason for its absence.
+func rateWhile(n Number, while string) string {
+	if !n.OK() {
+		return n.absence()
+	}
+	return perSecond(n) + " " + while
+}
+
+// median formats the median, or "not yet" without values.
 func median(d *Distribution) string {
 	if d == nil {
 		return event.NotYet.String()
@@ -196,22 +205,22 @@ func median(d *Distribution) string {
 	return metric.Seconds(d.P50.V)
 }
 
-// describe is what is known of the machine, in a line.
+// describe returns the available properties of the machine in one line.
 func (m *Machine) describe() string {
-	var known []string
+	var words []string
 	if m.OS != nil && m.Arch != nil {
-		known = append(known, *m.OS+"/"+*m.Arch)
+		words = append(words, *m.OS+"/"+*m.Arch)
 	}
 	if m.Cores != nil {
-		known = append(known, strings.TrimSpace(fmt.Sprintf("%d cores%s", *m.Cores, spaced(m.CPU))))
+		words = append(words, strings.TrimSpace(plural(uint64(*m.Cores), "core")+withSpace(m.CPU)))
 	}
-	if len(known) == 0 {
-		return "not reported"
+	if len(words) == 0 {
+		return event.NotReported.String()
 	}
-	return strings.Join(known, ", ")
+	return strings.Join(words, ", ")
 }
 
-// section writes a table, then its words.
+// section writes a table, then its notes.
 func (w writer) section(s section) {
 	w.title("%s", strings.ToUpper(s.title))
 	var b strings.Builder
@@ -235,10 +244,10 @@ func (w writer) section(s section) {
 	}
 }
 
-// proseWidth is from where on a line of words goes on in the next one.
+// proseWidth is the column at which a line of prose is wrapped.
 const proseWidth = 110
 
-// words writes a sentence after what stands before its first line.
+// words writes a wrapped sentence; before is the prefix of its first line.
 func (w writer) words(before, s string) {
 	line, next := before, strings.Repeat(" ", len(before)+2)
 	for word := range strings.FieldsSeq(s) {
@@ -251,12 +260,13 @@ func (w writer) words(before, s string) {
 	w.line("%s", line)
 }
 
+// writeFindings writes the findings, each with its recommendation on a line of its own.
 func (r *Report) writeFindings(w writer) {
 	all := r.findings()
 	if len(all) == 0 {
 		return
 	}
-	w.title("WHAT TO KNOW")
+	w.title("INSIGHTS")
 	for _, v := range all {
 		w.words(fmt.Sprintf("  %-5s  ", v.Severity), v.Text+withEvidence(v.Evidence))
 		if v.Try != "" {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -26,21 +27,21 @@ func TestTextIsPlain(t *testing.T) {
 	}
 }
 
-func TestTextTellsWhatWasMeasured(t *testing.T) {
+func TestTextHasWhatWasMeasured(t *testing.T) {
 	got := textOf(t, wholeRun().build(Meta{Version: "v1", Partial: true}))
 	for _, want := range []string{
-		"llmtop v1 - engine native on CPU avx2, ready", "Interrupted: this report is partial.", "Lost 3 token events",
+		"llmtop v1 - engine native on CPU avx2, ready", "Interrupted: this report is partial.", "Dropped 3 token events",
 		"finished 3, cancelled 1, failed 0, running 0, queued 1", "24 prompt (6 cached, 0 padding), 11 generated, in 2.",
 		"TTFT of request 1: 59.0 ms (cold, model load included)", "TTFT of request 2: 19.0 ms (warm)",
-		"<- dominant", "ITL        8        5.00 ms", "0      0 (75 %)", "disk read     not permitted", "70.0 MB", "not reported",
+		"<- dominant", "ITL         8        5.00 ms", "0      0 (75 %)", "disk read     bytes not permitted, operations not reported", "70.0 MB", "not reported",
 		"400 tokens/s while tokens were generated", "10 of 100 cells in use", "GROUPS",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing from\n%s", want, got)
 		}
 	}
-	if empty := textOf(t, newRun().build(Meta{})); !strings.Contains(empty, "No sample of the machine came") {
-		t.Errorf("a run without events reads\n%s", empty)
+	if empty := textOf(t, newRun().build(Meta{})); !strings.Contains(empty, "No samples of the machine") {
+		t.Errorf("text of a run without events:\n%s", empty)
 	}
 }
 
@@ -50,6 +51,26 @@ func TestTextListsOnlySomeRequests(t *testing.T) {
 		r.emit(ms, event.Event{Kind: event.KindRequest, Req: id + 1, State: event.StateQueued})
 	}
 	if got := textOf(t, r.build(Meta{})); !strings.Contains(got, "The first 20 of 30.") {
-		t.Errorf("30 requests read\n%s", got)
+		t.Errorf("text of 30 requests:\n%s", got)
+	}
+}
+
+// TestReadingsHaveEachReasonOnce checks that absent readings are named, and that a common reason is not repeated.
+func TestReadingsHaveEachReasonOnce(t *testing.T) {
+	plain := func(v float64) string { return fmt.Sprint(v) }
+	none, denied := Number(event.Absent(event.NotReported)), Number(event.Absent(event.NotPermitted))
+	for want, got := range map[string]string{
+		"1, 2":                                   joinReadings(reading{"a", Measured(1), plain}, reading{"b", Measured(2), plain}),
+		"1, b not reported":                      joinReadings(reading{"a", Measured(1), plain}, reading{"b", none, plain}),
+		"a not permitted, b not reported":        joinReadings(reading{"a", denied, plain}, reading{"b", none, plain}),
+		"not reported":                           joinReadings(reading{"a", none, plain}, reading{"b", none, plain}),
+		"not permitted":                          withShare(denied, plain, none),
+		"1 of 2":                                 usedOfTotal(Measured(1), Measured(2), plain),
+		"not reported (total 2)":                 usedOfTotal(none, Measured(2), plain),
+		"not permitted; 1 request; 0 requests; ": format(denied, plain) + "; " + plural(1, "request") + "; " + plural(0, "request") + "; ",
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }

@@ -9,80 +9,89 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-// whole is a count as text, or the word for its absence.
-func whole(n Number) string {
+// plural returns a count with its noun: "1 request", "2 requests".
+func plural[T int | int64 | uint64](n T, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// formatCount formats a count, or returns the reason for its absence.
+func formatCount(n Number) string {
 	if !n.OK() {
-		return n.why()
+		return n.absence()
 	}
 	return strconv.FormatFloat(n.V, 'f', -1, 64)
 }
 
-// words are the totals of requests and of tokens as text, what is not told at the end.
-func (t *Totals) words() (requests, tokens string) {
-	requests = enumerate([]counted{
+// describe returns the totals of requests and of tokens as text, with absent numbers at the end.
+func (t *Totals) describe() (requests, tokens string) {
+	requests = formatCounts([]namedCount{
 		{"finished", t.Finished}, {"cancelled", t.Cancelled}, {"failed", t.Failed}, {"running", t.Running}, {"queued", t.Queued},
-	}, func(what, n string) string { return what + " " + n })
+	}, func(name, n string) string { return name + " " + n })
 	if t.PromptTokens.OK() && t.CachedTokens.OK() && t.PaddingTokens.OK() {
 		return requests, fmt.Sprintf("%s prompt (%s cached, %s padding), %s generated",
-			whole(t.PromptTokens), whole(t.CachedTokens), whole(t.PaddingTokens), whole(t.GeneratedTokens))
+			formatCount(t.PromptTokens), formatCount(t.CachedTokens), formatCount(t.PaddingTokens), formatCount(t.GeneratedTokens))
 	}
-	return requests, enumerate([]counted{
+	return requests, formatCounts([]namedCount{
 		{"prompt", t.PromptTokens}, {"cached", t.CachedTokens}, {"padding", t.PaddingTokens}, {"generated", t.GeneratedTokens},
-	}, func(what, n string) string { return n + " " + what })
+	}, func(name, n string) string { return n + " " + name })
 }
 
-// counted is a count with its name.
-type counted struct {
-	what string
+// namedCount is a count with its name.
+type namedCount struct {
+	name string
 	n    Number
 }
 
-// enumerate lists the counts that are known, and then by name those that are not, with the reason: "3 finished (not reported: failed)".
-func enumerate(all []counted, write func(what, n string) string) string {
-	var told, reasons []string
+// formatCounts lists the available counts, then the names of the others with the reason: "3 finished (not reported:
+// failed)".
+func formatCounts(all []namedCount, write func(name, n string) string) string {
+	var present, reasons []string
 	missing := make(map[string][]string)
 	for _, c := range all {
 		if c.n.OK() {
-			told = append(told, write(c.what, whole(c.n)))
+			present = append(present, write(c.name, formatCount(c.n)))
 			continue
 		}
-		why := c.n.why()
+		why := c.n.absence()
 		if missing[why] == nil {
 			reasons = append(reasons, why)
 		}
-		missing[why] = append(missing[why], c.what)
+		missing[why] = append(missing[why], c.name)
 	}
 	for i, why := range reasons {
 		reasons[i] = why + ": " + strings.Join(missing[why], ", ")
 	}
-	known, unknown := strings.Join(told, ", "), strings.Join(reasons, "; ")
+	counts, absent := strings.Join(present, ", "), strings.Join(reasons, "; ")
 	switch {
-	case known == "":
-		return unknown
-	case unknown == "":
-		return known
+	case counts == "":
+		return absent
+	case absent == "":
+		return counts
 	}
-	return known + " (" + unknown + ")"
+	return counts + " (" + absent + ")"
 }
 
-// words are what there is to say of a connection that was not always as it should be.
-func (c *Connection) words() (lines []string) {
+// notes returns sentences about a connection that was interrupted or whose engine restarted.
+func (c *Connection) notes() (lines []string) {
 	if c == nil {
 		return nil
 	}
 	if c.State != event.LinkConnected.String() {
 		since := ""
 		if c.Since.OK() {
-			since = " since " + metric.Seconds(c.Since.V) + " after the beginning: what is told is from before that"
+			since = " since " + metric.Seconds(c.Since.V) + " after the start: the values are from before that"
 		}
-		lines = append(lines, fmt.Sprintf("It was %s at the end (%s)%s.", c.State, c.Why, since))
+		lines = append(lines, fmt.Sprintf("The engine was %s at the end (%s)%s.", c.State, c.Why, since))
 	}
 	if c.Restarts > 0 {
 		times := "once"
 		if c.Restarts > 1 {
 			times = fmt.Sprintf("%d times", c.Restarts)
 		}
-		lines = append(lines, "It was started anew while it was watched, "+times+".")
+		lines = append(lines, "The engine restarted "+times+" while it was watched.")
 	}
 	return lines
 }

@@ -4,17 +4,17 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// apply takes in one event. Nothing in it is trusted: ids may be unknown or repeat, times may run backwards, payloads may be
-// missing.
+// apply adds one event to the state. It trusts nothing: ids may be unknown or repeat, times may run backwards, payloads
+// may be missing.
 func (s *state) apply(e *event.Event) {
-	if !s.begun || e.At < s.started { // sources stamp before they emit, so the first event need not be the earliest
-		s.begun, s.started = true, e.At
+	if !s.hasEvents || e.At < s.started { // sources stamp before they emit: the first event may not be the earliest
+		s.hasEvents, s.started = true, e.At
 	}
 	s.version++
-	s.advance(e.At)
+	s.closeSeconds(e.At)
 	switch e.Kind {
 	case event.KindEngine:
-		if p, ok := e.Data.(*event.Engine); ok && p != nil {
+		if p, ok := e.Data.(*event.EngineInfo); ok && p != nil {
 			s.engine = *p
 		}
 	case event.KindModel:
@@ -39,9 +39,9 @@ func (s *state) apply(e *event.Event) {
 		if p, ok := e.Data.(*event.Host); ok && p != nil {
 			s.applyHost(e.At, p)
 		}
-	case event.KindReport:
-		if p, ok := e.Data.(*event.Report); ok && p != nil {
-			s.applyReport(e, p)
+	case event.KindAggregates:
+		if p, ok := e.Data.(*event.Aggregates); ok && p != nil {
+			s.applyAggregates(e, p)
 		}
 	case event.KindOps:
 		if p, ok := e.Data.(*event.Ops); ok && p != nil {
@@ -53,9 +53,9 @@ func (s *state) apply(e *event.Event) {
 		}
 	case event.KindLog:
 		s.applyLog(e)
-	case event.KindLost:
-		if p, ok := e.Data.(*event.Lost); ok && p != nil {
-			s.lost = *p
+	case event.KindDrops:
+		if p, ok := e.Data.(*event.Drops); ok && p != nil {
+			s.sourceDrops = *p
 		}
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// busy is a session with everything in it: a model of 8 x 16 experts, four running requests with full rings, and a ring of ended ones.
-func busy(running int) *play {
-	p := newPlay()
+// busySession returns a session with full lists: a model of 8 x 16 experts, running requests, and a ring of ended ones.
+func busySession(running int) *session {
+	p := newSession()
 	p.engine(event.CapSteps | event.CapQueue | event.CapStages)
 	for id := range event.RequestID(MaxRequests - running + 50) {
 		p.state(0, id+100, event.StateQueued, nil)
@@ -30,7 +30,7 @@ func busy(running int) *play {
 			p.emit(0, event.Event{Kind: event.KindExperts, Data: &event.Experts{
 				Layers: 8, Experts: 16, Used: 2, Prompt: make([]uint64, 128), Decode: make([]uint64, 128), DecodeTokens: uint64(i),
 			}})
-			p.emit(sec, event.Event{Kind: event.KindHost, Data: &event.Host{CPU: event.Of(.5)}})
+			p.emit(sec, event.Event{Kind: event.KindHost, Data: &event.Host{CPU: event.MeasuredValue(.5)}})
 			p.store.Snapshot()
 		}
 	}
@@ -39,32 +39,32 @@ func busy(running int) *play {
 }
 
 func benchmarkSnapshot(b *testing.B, running int) {
-	p := busy(running)
+	p := busySession(running)
 	b.ReportAllocs()
 	for b.Loop() {
-		p.emit(us, event.Event{Kind: event.KindLog}) // or it would be the same snapshot
+		p.emit(us, event.Event{Kind: event.KindLog}) // or Snapshot would return the previous one
 		p.store.Snapshot()
 	}
 }
 
-// BenchmarkSnapshot is a snapshot of a session with full rings and one request running.
+// BenchmarkSnapshot takes snapshots of a session with full lists and one running request.
 func BenchmarkSnapshot(b *testing.B) { benchmarkSnapshot(b, 1) }
 
-// BenchmarkSnapshotOfFour is the same with four running.
+// BenchmarkSnapshotOfFour does the same with four running requests.
 func BenchmarkSnapshotOfFour(b *testing.B) { benchmarkSnapshot(b, 4) }
 
-// BenchmarkSnapshotUnchanged is a snapshot while nothing happens.
+// BenchmarkSnapshotUnchanged takes snapshots without new events.
 func BenchmarkSnapshotUnchanged(b *testing.B) {
-	p := busy(1)
+	p := busySession(1)
 	b.ReportAllocs()
 	for b.Loop() {
 		p.store.Snapshot()
 	}
 }
 
-// BenchmarkEmit is what an event costs its producer.
+// BenchmarkEmit measures the cost of an event for its producer.
 func BenchmarkEmit(b *testing.B) {
-	p := newPlay()
+	p := newSession()
 	e := event.Event{Kind: event.KindToken, Req: 1, N: 1, Text: " word"}
 	b.ReportAllocs()
 	n := 0
@@ -79,9 +79,9 @@ func BenchmarkEmit(b *testing.B) {
 	}
 }
 
-// BenchmarkApply is what a token costs the store.
+// BenchmarkApply measures the cost of a token for the store.
 func BenchmarkApply(b *testing.B) {
-	p := newPlay()
+	p := newSession()
 	p.state(0, 1, event.StateQueued, nil)
 	p.token(ms, 1, 1)
 	p.store.drain()

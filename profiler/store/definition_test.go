@@ -10,17 +10,17 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-// course is what is drawn of one request, in ns; everything that the store says of it can be computed from this by the definitions.
-type course struct {
+// requestTimes are the drawn times of one request, in ns. By definition, they determine all its metrics.
+type requestTimes struct {
 	queue, tokenize, prompt, head, other int64
 	gaps, paced                          []int64
 	tokens, cached                       int32
 }
 
-func courses() *rapid.Generator[course] {
-	return rapid.Custom(func(t *rapid.T) course {
+func drawRequestTimes() *rapid.Generator[requestTimes] {
+	return rapid.Custom(func(t *rapid.T) requestTimes {
 		span := rapid.Int64Range(0, 40*ms)
-		c := course{
+		c := requestTimes{
 			queue: span.Draw(t, "queue"), tokenize: span.Draw(t, "tokenize"), prompt: span.Draw(t, "prompt"),
 			head: span.Draw(t, "head"), other: span.Draw(t, "other"), tokens: rapid.Int32Range(1, 40).Draw(t, "tokens"),
 		}
@@ -33,8 +33,8 @@ func courses() *rapid.Generator[course] {
 	})
 }
 
-// play lets the request happen and checks that a snapshot in its middle is sound.
-func (c *course) play(rt *rapid.T, p *play, id event.RequestID) {
+// play emits the request's events, and checks a snapshot before its end.
+func (c *requestTimes) play(rt *rapid.T, p *session, id event.RequestID) {
 	p.state(0, id, event.StateQueued, nil)
 	p.stage(id, event.StageQueue, c.queue, 0)
 	p.state(0, id, event.StateDispatched, nil)
@@ -46,14 +46,14 @@ func (c *course) play(rt *rapid.T, p *play, id event.RequestID) {
 		p.stage(id, event.StagePace, c.paced[i], 1)
 		p.token(gap, id, 1)
 	}
-	if err := sound(p.store.Snapshot()); err != nil {
+	if err := checkSnapshot(p.store.Snapshot()); err != nil {
 		rt.Fatal(err)
 	}
 	p.state(0, id, event.StateFinished, &event.Outcome{Prompt: int(c.tokens), Cached: int(c.cached), Generated: len(c.gaps) + 1})
 }
 
-// same checks a reading in s, or per s, against what it was computed to be; NaN and infinity stand for an absent one.
-func same(rt *rapid.T, name string, got event.Reading, x float64) {
+// checkReading compares a reading in s, or per s, with the expected value; NaN and infinity mean absent.
+func checkReading(rt *rapid.T, name string, got event.Reading, x float64) {
 	rt.Helper()
 	if absent := math.IsNaN(x) || math.IsInf(x, 0) || x == 0 && !got.OK(); absent != !got.OK() || (!absent && math.Abs(got.V-x) > 1e-9*x+1e-12) {
 		rt.Fatalf("%s = %+v, want %v", name, got, x)
@@ -67,34 +67,34 @@ func total(list []int64) (sum int64) {
 	return sum
 }
 
-// TestMetricsFollowTheirDefinitions computes every metric of random requests anew from what was played.
+// TestMetricsFollowTheirDefinitions compares every metric of random requests with its definition.
 func TestMetricsFollowTheirDefinitions(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		p := newPlay()
+		p := newSession()
 		p.engine(event.CapQueue | event.CapStages)
 		var all metric.Histogram
 		var generated float64
-		for i, c := range rapid.SliceOfN(courses(), 1, 6).Draw(rt, "requests") {
+		for i, c := range rapid.SliceOfN(drawRequestTimes(), 1, 6).Draw(rt, "requests") {
 			c.play(rt, p, event.RequestID(i+1))
 			r := p.store.Snapshot().Requests[0]
 			ttft := float64(c.queue+c.tokenize+c.prompt+c.head+c.other) / 1e9
 			decode, n := float64(total(c.gaps))/1e9, float64(len(c.gaps)+1)
-			same(rt, "TTFT", r.TTFT, ttft)
-			same(rt, "STIL", r.STIL, float64(c.queue)/1e9)
-			same(rt, "paced", r.Paced, float64(total(c.paced))/1e9)
-			same(rt, "E2EL", r.E2EL, ttft+decode)
-			same(rt, "decode time", r.Decode, decode)
-			same(rt, "TPOT", r.TPOT, decode/(n-1))
-			same(rt, "decode rate", r.DecodeRate, (n-1)/decode)
-			same(rt, "TPS", r.TPS, n/(ttft+decode))
-			same(rt, "overall", r.Overall, (float64(c.tokens)+n)/(ttft+decode))
+			checkReading(rt, "TTFT", r.TTFT, ttft)
+			checkReading(rt, "STIL", r.STIL, float64(c.queue)/1e9)
+			checkReading(rt, "paced", r.Paced, float64(total(c.paced))/1e9)
+			checkReading(rt, "E2EL", r.E2EL, ttft+decode)
+			checkReading(rt, "decode time", r.Decode, decode)
+			checkReading(rt, "TPOT", r.TPOT, decode/(n-1))
+			checkReading(rt, "decode rate", r.DecodeRate, (n-1)/decode)
+			checkReading(rt, "TPS", r.TPS, n/(ttft+decode))
+			checkReading(rt, "overall", r.Overall, (float64(c.tokens)+n)/(ttft+decode))
 			if c.prompt > 0 {
-				same(rt, "prefill rate", r.PrefillRate, float64(c.tokens-c.cached)/(float64(c.prompt)/1e9))
+				checkReading(rt, "prefill rate", r.PrefillRate, float64(c.tokens-c.cached)/(float64(c.prompt)/1e9))
 			}
 			if other := r.Parts[len(r.Parts)-1]; int64(other.Dur) != c.other {
 				rt.Fatalf("other is %v, want %d ns", other.Dur, c.other)
 			}
-			if err := soundRequest(r); err != nil {
+			if err := checkRequest(r); err != nil {
 				rt.Fatal(err)
 			}
 			for _, gap := range c.gaps {
@@ -107,8 +107,8 @@ func TestMetricsFollowTheirDefinitions(t *testing.T) {
 		if got, want := s.Latency.ITL[metric.Session], all.Summary(); got != want {
 			rt.Fatalf("ITL %+v, want %+v", got, want)
 		}
-		same(rt, "TTPS", s.Throughput.SessionTTPS, generated/(float64(s.Now-s.Started)/1e9))
-		if err := sound(s); err != nil {
+		checkReading(rt, "TTPS", s.Throughput.SessionTTPS, generated/(float64(s.Now-s.Started)/1e9))
+		if err := checkSnapshot(s); err != nil {
 			rt.Fatal(err)
 		}
 	})

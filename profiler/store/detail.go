@@ -7,11 +7,12 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// MaxDetail is how many bytes of text, alternatives and picks are kept of the tokens of one request. Beyond, the oldest tokens lose theirs.
+// MaxDetail is how many bytes of text, alternatives and picks the tokens of one request keep in total; see ring.bound
+// for when it shrinks. Above it, the oldest tokens lose theirs.
 const MaxDetail = 256 << 10
 
-// detail is the size of what may be taken from a token, in bytes.
-func (t *Token) detail() (size int) {
+// detailSize returns the size in bytes of what trimDetail can remove from the token.
+func (t *Token) detailSize() (size int) {
 	size = len(t.Text) + len(t.Picks)*int(unsafe.Sizeof(uint16(0))) + len(t.Top)*int(unsafe.Sizeof(event.TopProb{}))
 	for i := range t.Top {
 		size += len(t.Top[i].Text)
@@ -19,34 +20,33 @@ func (t *Token) detail() (size int) {
 	return size
 }
 
-// keep appends a token to the rings of the request.
-func (l *live) keep(t Token) {
+// appendToken appends a token to the bounded lists of a request.
+func (r *ring) appendToken(l *liveRequest, t Token) {
+	tokens, text, detail := r.bound(MaxTokens), r.bound(MaxText), r.bound(MaxDetail)
 	l.text = append(l.text, t.Text...)
-	if len(l.text) > MaxText { // cut in large pieces, not at every token
-		l.text = append(l.text[:0], l.text[MaxText/4:]...)
+	if cut := len(l.text) - text; cut > 0 { // cut a quarter at once, not at every token
+		l.text = append(l.text[:0], l.text[max(cut, text/4):]...)
 		l.view.TextCut = true
 	}
-	if tokens := l.view.Tokens; len(tokens) >= MaxTokens {
-		for i := range tokens[:MaxTokens/4] { // which push drops
-			l.detail -= tokens[i].detail()
-		}
+	for i := range evictCount(len(l.view.Tokens), tokens) {
+		l.detailBytes -= l.view.Tokens[i].detailSize()
 	}
-	l.detail += t.detail()
-	l.view.Tokens = push(l.view.Tokens, t, MaxTokens)
-	if l.detail > MaxDetail {
-		l.trim()
+	l.detailBytes += t.detailSize()
+	l.view.Tokens = push(l.view.Tokens, t, tokens)
+	if l.detailBytes > detail {
+		l.trimDetail(detail)
 	}
 }
 
-// trim takes their detail from the oldest tokens, until half of what is allowed is left.
-func (l *live) trim() {
-	l.view.Tokens = slices.Clone(l.view.Tokens) // snapshots share the others
+// trimDetail removes text, picks and alternatives from the oldest tokens until at most half of limit is left, in bytes.
+func (l *liveRequest) trimDetail(limit int) {
+	l.view.Tokens = slices.Clone(l.view.Tokens) // snapshots share the old slice
 	for i := range l.view.Tokens {
-		if l.detail <= MaxDetail/2 {
+		if l.detailBytes <= limit/2 {
 			return
 		}
 		t := &l.view.Tokens[i]
-		l.detail -= t.detail()
+		l.detailBytes -= t.detailSize()
 		t.Text, t.Picks, t.Top = "", nil, nil
 	}
 }

@@ -10,36 +10,38 @@ import (
 	"github.com/llmtop/llmtop/profiler/verdict"
 )
 
-// evidence gathers what verdicts rest on from a snapshot.
+// evidence collects from a snapshot the numbers that verdicts are based on.
 func (v *Snapshot) evidence() *verdict.Evidence {
 	e := &verdict.Evidence{
 		Now: v.Now, Target: v.Latency.Targets.TTFT, ITL: v.Latency.ITL[metric.Minute],
 		Decode: v.Throughput.Decode, Running: v.Throughput.Running, Pace: v.Engine.Pace,
 		Bandwidth: v.Throughput.Bandwidth, Copy: v.Throughput.CopyBandwidth, BusyShare: v.Throughput.BusyShare,
-		MemUsed: v.Host.MemUsed, MemTotal: v.Host.MemTotal, KV: v.KV.Usage, Layer: -1, Lost: v.Lost.Total(),
+		MemUsed: v.Host.MemUsed, MemTotal: v.Host.MemTotal, KV: v.KV.Usage, Layer: -1,
+		Dropped: v.Drops.Total(), Unmeasured: v.Counts.Unmeasured, MaxOpen: MaxOpen,
 	}
 	if v.Engine.State == event.EngineFailed {
 		e.Failed = v.Engine.Reason
 	}
 	if cpu, n := v.Host.Engine.CPU, len(v.Host.Cores); cpu.OK() && n > 0 {
-		e.CPU = event.From(cpu.V / float64(n))
+		e.CPU = event.DerivedValue(cpu.V / float64(n))
 	}
 	v.ttftEvidence(e)
 	v.stallEvidence(e)
 	v.expertEvidence(e)
 	e.Served = v.servedEvidence()
 	var kinds []string
-	for k, n := range v.Lost {
+	for k, n := range v.Drops {
 		if n > 0 {
 			kinds = append(kinds, fmt.Sprintf("%v %d", event.Kind(k), n))
 		}
 	}
-	e.LostKinds = strings.Join(kinds, ", ")
+	e.DroppedKinds = strings.Join(kinds, ", ")
 	return e
 }
 
+// ttftEvidence adds the TTFT of the newest request that has one and counts in the statistics.
 func (v *Snapshot) ttftEvidence(e *verdict.Evidence) {
-	i := slices.IndexFunc(v.Requests, func(r *Request) bool { return r.TTFT.OK() && !v.Aside(r) })
+	i := slices.IndexFunc(v.Requests, func(r *Request) bool { return r.TTFT.OK() && !v.Excluded(r) })
 	if i < 0 {
 		return
 	}
@@ -48,7 +50,7 @@ func (v *Snapshot) ttftEvidence(e *verdict.Evidence) {
 	e.Dominant, e.DomShare, e.DomPerTok = PartName(r.Dominant.Stage), r.Dominant.Share, r.Dominant.PerToken
 }
 
-// PartName is a TTFT component in words.
+// PartName returns the display name of a TTFT component.
 func PartName(stage event.Stage) string {
 	switch stage {
 	case event.StageNone:
@@ -65,6 +67,7 @@ func PartName(stage event.Stage) string {
 	return stage.String()
 }
 
+// stallEvidence counts the stalls of the last minute by cause, most frequent first.
 func (v *Snapshot) stallEvidence(e *verdict.Evidence) {
 	for _, s := range v.Latency.Stalls {
 		if v.Now-s.At > event.Time(metric.Minute.Span()) {
@@ -80,7 +83,7 @@ func (v *Snapshot) stallEvidence(e *verdict.Evidence) {
 	slices.SortStableFunc(e.Stalls, func(a, b verdict.Cause) int { return b.N - a.N })
 }
 
-// expertEvidence finds the most lopsided layer of the last ten seconds of decoding.
+// expertEvidence adds the most imbalanced layer of the last ten seconds of decoding.
 func (v *Snapshot) expertEvidence(e *verdict.Evidence) {
 	if v.Experts == nil {
 		return

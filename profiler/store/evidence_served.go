@@ -9,39 +9,41 @@ import (
 	"github.com/llmtop/llmtop/profiler/verdict"
 )
 
-// servedEvidence gathers what verdicts on a server rest on that tells of its requests in sum; nil where single tokens are known.
+// servedEvidence collects what verdicts on an aggregate-only server are based on; nil if the engine reports single
+// tokens.
 func (v *Snapshot) servedEvidence() *verdict.Served {
-	r := v.Reported
-	if !v.OnlySums() {
+	r := v.Aggregates
+	if !v.AggregateOnly() {
 		return nil
 	}
 	e := &verdict.Served{Running: r.Running, Waiting: r.Waiting, Slots: v.Throughput.Slots}
-	if t := r.Over(event.TimesTTFT, metric.Minute); t != nil {
+	if t := r.Summary(event.HistogramTTFT, metric.Minute); t != nil {
 		e.TTFT = *t
 	}
-	if t := r.Over(event.TimesITL, metric.Minute); t != nil {
+	if t := r.Summary(event.HistogramITL, metric.Minute); t != nil {
 		e.ITL = *t
 	}
 	if parts, total := r.Parts(metric.Minute); total > 0 {
-		most := slices.MaxFunc(parts, func(a, b Part) int { return int(a.Dur - b.Dur) })
-		e.Dominant, e.DomShare = PartName(most.Stage), most.Share
-		if len(parts) == 1 { // only what nobody accounts for
+		largest := slices.MaxFunc(parts, func(a, b Part) int { return int(a.Dur - b.Dur) })
+		e.Dominant, e.DomShare = PartName(largest.Stage), largest.Share
+		if len(parts) == 1 { // only "other"
 			e.Dominant = ""
 		}
 	}
-	if i := slices.IndexFunc(r.More, func(n event.Number) bool { return n.Name == "preemptions" }); i >= 0 {
+	if i := slices.IndexFunc(r.More, func(n event.NamedReading) bool { return n.Name == "preemptions" }); i >= 0 {
 		e.Preempted = r.More[i].Reading
 	}
-	e.Speed, e.SpeedOf = v.servedSpeed()
+	e.Speed, e.SpeedEvidence = v.servedSpeed()
 	return e
 }
 
-// servedSpeed is how many tokens/s a request gets once it decodes, and what that rests on: what the engine counts, or what was seen of the requests
-// in its slots.
-func (v *Snapshot) servedSpeed() (speed event.Reading, of string) {
-	for _, name := range [...]string{event.TimesTPOT, event.TimesITL, event.TimesPerToken} {
-		if t := v.Reported.Over(name, metric.Minute); t != nil && t.Count > 0 && t.Mean > 0 {
-			return event.From(second / t.Mean), fmt.Sprintf("mean time per token %s in the last minute, as the engine counts it", metric.Duration(int64(t.Mean)))
+// servedSpeed returns the decode speed of one request in tokens/s, and a text that names its source: the engine's own
+// histograms, or else the slots that were polled.
+func (v *Snapshot) servedSpeed() (speed event.Reading, source string) {
+	for _, name := range [...]string{event.HistogramTPOT, event.HistogramITL, event.HistogramPerToken} {
+		if t := v.Aggregates.Summary(name, metric.Minute); t != nil && t.Count > 0 && t.Mean > 0 {
+			mean := metric.Duration(int64(t.Mean))
+			return event.DerivedValue(second / t.Mean), fmt.Sprintf("mean time per token %s in the last minute, as the engine counts it", mean)
 		}
 	}
 	took, tokens, n := 0.0, 0, 0
@@ -53,5 +55,5 @@ func (v *Snapshot) servedSpeed() (speed event.Reading, of string) {
 	if took <= 0 {
 		return event.Reading{}, ""
 	}
-	return event.From(float64(tokens) / took), fmt.Sprintf("by how far requests in slots were at two looks: %d of the last minute", n)
+	return event.DerivedValue(float64(tokens) / took), fmt.Sprintf("progress of polled slots in the last minute: %d measured", n)
 }

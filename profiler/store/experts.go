@@ -7,141 +7,142 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-// expertSlots is how many steps of expertEvery the longest window is made of. One slot of 8 x 16 experts takes 2 KB, one of
-// 94 x 256 takes 385 KB: 23 MB a minute.
+// expertSlots is how many seconds of cumulative counts are kept, the length of the longest window. One second of 8 x 16
+// experts takes 2 KB; of 94 x 256 experts 385 KB, 23 MB for all seconds.
 const (
 	expertSlots = 60
-	// MaxCells bounds layers x experts of a model whose picks are kept.
+	// MaxCells bounds layers x experts of a model whose picks are counted.
 	MaxCells = 1 << 16
 )
 
-// experts keeps the cumulative counts at the end of each second, so that any window is a difference of two of them.
+// experts keeps the cumulative counts at the end of each second, so that any window is the difference of two of them.
 type experts struct {
 	layers, experts, used, everyN int
-	now                           picks
-	base                          picks // what had been counted when the session, or this model, began
-	past                          [expertSlots]picks
-	number                        [expertSlots]int64 // which second past holds the end of
-	second                        int64
-	shown                         *Experts // the last view
-	fresh                         bool     // nothing has changed since
+	current                       pickCounts
+	baseline                      pickCounts              // counts when the session, or this model, began
+	pastCounts                    [expertSlots]pickCounts // counts at the end of second s at s % expertSlots
+	pastSecond                    [expertSlots]int64      // the second that each entry of pastCounts ends
+	second                        int64                   // the current second
+	lastView                      *Experts
+	viewCurrent                   bool // lastView is up to date
 }
 
-// picks are cumulative counts.
-type picks struct {
-	counts [2][]uint64 // by metric.Decode and metric.Prompt
+// pickCounts are cumulative router picks and tokens.
+type pickCounts struct {
+	counts [2][]uint64 // by metric.Decode and metric.Prompt: picks, indexed [layer*experts+expert]
 	tokens [2]uint64
 }
 
-// applyExperts takes in cumulative counts. Counts that do not fit their own shape are refused; another shape, or counts that went
-// down, are another model or another life of the engine, and begin anew.
+// applyExperts stores cumulative counts. It ignores counts whose length differs from layers x experts. A different
+// shape, or counts that decreased, mean another model or a restarted engine: counting begins again.
 func (s *state) applyExperts(at event.Time, p *event.Experts) {
 	cells := p.Layers * p.Experts
 	if p.Layers <= 0 || p.Experts <= 0 || p.Layers > MaxCells || p.Experts > MaxCells || cells > MaxCells ||
 		len(p.Decode) != cells || len(p.Prompt) != cells {
 		return
 	}
-	now := picksOf(p)
+	now := newPickCounts(p)
 	x := s.experts
-	if x == nil || x.layers != p.Layers || x.experts != p.Experts || now.tokens[0] < x.now.tokens[0] || now.tokens[1] < x.now.tokens[1] {
-		zero := picks{counts: [2][]uint64{make([]uint64, cells), make([]uint64, cells)}}
-		x = &experts{layers: p.Layers, experts: p.Experts, base: zero, now: zero, second: int64(at) / int64(second)}
-		s.experts, s.newest.from = x, nil
+	if x == nil || x.layers != p.Layers || x.experts != p.Experts ||
+		now.tokens[0] < x.current.tokens[0] || now.tokens[1] < x.current.tokens[1] {
+		zero := pickCounts{counts: [2][]uint64{make([]uint64, cells), make([]uint64, cells)}}
+		x = &experts{layers: p.Layers, experts: p.Experts, baseline: zero, current: zero, second: int64(at) / int64(second)}
+		s.experts, s.newestDispatch.counts = x, nil
 	}
 	x.advance(at)
-	x.used, x.everyN, x.now, x.fresh = p.Used, p.EveryN, now, false
+	x.used, x.everyN, x.current, x.viewCurrent = p.Used, p.EveryN, now, false
 }
 
-func picksOf(p *event.Experts) picks {
-	return picks{counts: [2][]uint64{metric.Decode: p.Decode, metric.Prompt: p.Prompt}, tokens: [2]uint64{p.DecodeTokens, p.PromptTokens}}
+func newPickCounts(p *event.Experts) pickCounts {
+	return pickCounts{
+		counts: [2][]uint64{metric.Decode: p.Decode, metric.Prompt: p.Prompt},
+		tokens: [2]uint64{metric.Decode: p.DecodeTokens, metric.Prompt: p.PromptTokens},
+	}
 }
 
-// continues reports whether counts are those that are kept, and more.
+// continues reports whether p has the same shape as the current counts, so that p can be stored as a difference.
 func (x *experts) continues(p *event.Experts) bool {
-	return x != nil && x.layers == p.Layers && x.experts == p.Experts && len(p.Decode) == len(x.now.counts[0]) && len(p.Prompt) == len(x.now.counts[1])
+	return x != nil && x.layers == p.Layers && x.experts == p.Experts &&
+		len(p.Decode) == len(x.current.counts[0]) && len(p.Prompt) == len(x.current.counts[1])
 }
 
-// advance keeps what had been counted by the end of each second that is over: one in which nobody looked is as good as another.
+// advance stores the current counts for each second that has ended. Seconds without samples get the same counts.
 func (x *experts) advance(at event.Time) {
 	sec := int64(at) / int64(second)
 	if sec <= x.second {
 		return
 	}
-	for over := max(x.second, sec-expertSlots); over < sec; over++ {
-		i := over % expertSlots
-		x.past[i], x.number[i] = x.now, over
+	for ended := max(x.second, sec-expertSlots); ended < sec; ended++ {
+		i := ended % expertSlots
+		x.pastCounts[i], x.pastSecond[i] = x.current, ended
 	}
-	x.second, x.fresh = sec, false
+	x.second, x.viewCurrent = sec, false
 }
 
-// since is what had been counted by the end of a second: the newest that is kept and not after it.
-func (x *experts) since(sec int64) *picks {
+// countsAtEndOf returns the counts at the end of second sec: the newest stored ones that are not later, else the
+// baseline.
+func (x *experts) countsAtEndOf(sec int64) *pickCounts {
 	best, found := int64(-1), -1
-	for i, n := range x.number {
-		if x.past[i].counts[0] != nil && n <= sec && n > best {
+	for i, n := range x.pastSecond {
+		if x.pastCounts[i].counts[0] != nil && n <= sec && n > best {
 			best, found = n, i
 		}
 	}
 	if found < 0 {
-		return &x.base
+		return &x.baseline
 	}
-	return &x.past[found]
+	return &x.pastCounts[found]
 }
 
-// newest is the request that was dispatched last.
-type newest struct {
-	id     event.RequestID
-	beside int    // requests that were running then
-	from   *picks // what had been counted then; nil: nothing
+// dispatchMark holds the request that was dispatched last, and the counts at that time.
+type dispatchMark struct {
+	id         event.RequestID
+	concurrent int         // other requests that were running then
+	counts     *pickCounts // nil: no counts yet, use the baseline
 }
 
-// dispatched begins to count the picks of a request.
-func (s *state) dispatched(l *live) {
-	n := newest{id: l.view.ID}
-	for _, o := range s.requests.list {
-		if o != l && o.done == nil && o.view.State == event.StateDispatched {
-			n.beside++
-		}
-	}
+// markDispatch starts to count the picks since l was dispatched.
+func (s *state) markDispatch(l *liveRequest) {
+	n := dispatchMark{id: l.view.ID, concurrent: s.requests.count(event.StateDispatched) - 1}
 	if x := s.experts; x != nil {
-		now := x.now
-		n.from, x.fresh = &now, false
+		now := x.current
+		n.counts, x.viewCurrent = &now, false
 	}
-	s.newest = n
+	s.newestDispatch = n
 }
 
-// request is the picks since the newest request was dispatched, nil if none was.
-func (s *state) request() *RequestPicks {
-	n, x := s.newest, s.experts
+// picksSinceDispatch returns the picks since the newest request was dispatched; nil before the first.
+func (s *state) picksSinceDispatch() *RequestPicks {
+	n, x := s.newestDispatch, s.experts
 	if n.id == 0 {
 		return nil
 	}
-	from := n.from
+	from := n.counts
 	if from == nil {
-		from = &x.base
+		from = &x.baseline
 	}
-	r := &RequestPicks{ID: n.id, Beside: n.beside}
+	r := &RequestPicks{ID: n.id, Concurrent: n.concurrent}
 	for p := range metric.NumPhases {
-		r.Hits[p] = x.hits(from, &x.now, p)
+		r.Hits[p] = x.hits(from, &x.current, p)
 	}
 	return r
 }
 
-// RequestPicks are the picks since a request was dispatched.
+// RequestPicks are the router picks since a request was dispatched.
 type RequestPicks struct {
-	ID     event.RequestID
-	Beside int // requests that were running when it was dispatched; some of the picks are theirs
-	Hits   [metric.NumPhases]*Hits
+	ID         event.RequestID
+	Concurrent int // requests that were running when it was dispatched; some of the picks are theirs
+	Hits       [metric.NumPhases]*Hits
 }
 
-// view is the picks of all windows and phases, shared between snapshots until the counts or the second change.
+// view returns the picks of all windows and phases. Snapshots share it until the counts or the second change.
 func (x *experts) view(at event.Time, request func() *RequestPicks) *Experts {
 	x.advance(at)
-	if !x.fresh {
-		x.shown, x.fresh = x.compute(at), true
-		x.shown.Request = request()
+	if !x.viewCurrent {
+		x.lastView, x.viewCurrent = x.compute(at), true
+		x.lastView.Request = request()
 	}
-	return x.shown
+	return x.lastView
 }
 
 func (x *experts) compute(at event.Time) *Experts {
@@ -155,22 +156,23 @@ func (x *experts) compute(at event.Time) *Experts {
 	return v
 }
 
-// window is what had been counted at the beginning and at the end of a window, which is made of the same seconds as a metric.Windowed's.
-func (x *experts) window(w metric.Window, now int64) (from, to *picks) {
+// window returns the counts at the start and at the end of a window, which covers the same seconds as a
+// metric.Windowed.
+func (x *experts) window(w metric.Window, now int64) (from, to *pickCounts) {
 	if w == metric.Session {
-		return &x.base, &x.now
+		return &x.baseline, &x.current
 	}
-	from, to = x.since(now-int64(w.Span().Seconds())), &x.now
+	from, to = x.countsAtEndOf(now-int64(w.Span().Seconds())), &x.current
 	if w == metric.Second {
-		if before := x.since(now - 2); before.tokens != from.tokens {
+		if before := x.countsAtEndOf(now - 2); before.tokens != from.tokens {
 			return before, from
 		}
 	}
 	return from, to
 }
 
-// hits is the difference between two counts in one phase.
-func (x *experts) hits(from, to *picks, p metric.Phase) *Hits {
+// hits returns the difference of two counts in one phase.
+func (x *experts) hits(from, to *pickCounts, p metric.Phase) *Hits {
 	counts, tokens := make([]uint64, x.layers*x.experts), uint64(0)
 	for phase := range to.counts {
 		if p != metric.Both && int(p) != phase {
@@ -178,16 +180,16 @@ func (x *experts) hits(from, to *picks, p metric.Phase) *Hits {
 		}
 		tokens += to.tokens[phase] - from.tokens[phase]
 		for i, c := range to.counts[phase] {
-			if was := from.counts[phase][i]; c > was {
-				counts[i] += c - was
+			if start := from.counts[phase][i]; c > start {
+				counts[i] += c - start
 			}
 		}
 	}
-	return hitsOf(counts, tokens, x.layers, x.experts)
+	return newHits(counts, tokens, x.layers, x.experts)
 }
 
-// hitsOf describes counts of so many tokens, which it keeps.
-func hitsOf(counts []uint64, tokens uint64, layers, experts int) *Hits {
+// newHits summarises counts of the given number of tokens. It keeps counts.
+func newHits(counts []uint64, tokens uint64, layers, experts int) *Hits {
 	h := &Hits{Counts: counts, Tokens: tokens, Layers: make([]LayerHits, layers)}
 	for l := range h.Layers {
 		row := h.Counts[l*experts : (l+1)*experts]

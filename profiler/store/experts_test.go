@@ -10,8 +10,8 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-// picked emits cumulative counts; they are copied, as a source does.
-func (p *play) picked(layers, experts int, prompt, decode []uint64, tokens [2]uint64) {
+// emitPicks emits a copy of cumulative counts.
+func (p *session) emitPicks(layers, experts int, prompt, decode []uint64, tokens [2]uint64) {
 	p.emit(0, event.Event{Kind: event.KindExperts, Data: &event.Experts{
 		Layers: layers, Experts: experts, Used: 1, Prompt: slices.Clone(prompt), Decode: slices.Clone(decode),
 		PromptTokens: tokens[metric.Prompt], DecodeTokens: tokens[metric.Decode],
@@ -19,8 +19,8 @@ func (p *play) picked(layers, experts int, prompt, decode []uint64, tokens [2]ui
 }
 
 func TestExpertsByPhase(t *testing.T) {
-	p := newPlay()
-	p.picked(2, 3, []uint64{1, 2, 3, 4, 0, 2}, []uint64{10, 0, 0, 5, 5, 0}, [2]uint64{metric.Prompt: 6, metric.Decode: 10})
+	p := newSession()
+	p.emitPicks(2, 3, []uint64{1, 2, 3, 4, 0, 2}, []uint64{10, 0, 0, 5, 5, 0}, [2]uint64{metric.Prompt: 6, metric.Decode: 10})
 	x := p.store.Snapshot().Experts
 	for w := range metric.NumWindows {
 		for phase, counts := range map[metric.Phase][]uint64{
@@ -41,8 +41,8 @@ func TestExpertsByPhase(t *testing.T) {
 	}
 }
 
-func TestCountsThatDoNotFitAreRefused(t *testing.T) {
-	p := newPlay()
+func TestCountsOfWrongShapeAreIgnored(t *testing.T) {
+	p := newSession()
 	for _, x := range []*event.Experts{
 		{},
 		{Layers: -1, Experts: -1, Prompt: []uint64{1}, Decode: []uint64{1}},
@@ -54,23 +54,23 @@ func TestCountsThatDoNotFitAreRefused(t *testing.T) {
 		p.emit(0, event.Event{Kind: event.KindExperts, Data: x})
 	}
 	if x := p.store.Snapshot().Experts; x != nil {
-		t.Errorf("took %d layers of %d experts", x.Layers, x.Experts)
+		t.Errorf("accepted %d layers of %d experts", x.Layers, x.Experts)
 	}
 }
 
-func TestCountsBeginAnewWithAnotherModel(t *testing.T) {
-	total := func(p *play) uint64 {
+func TestCountsRestartWithAnotherModel(t *testing.T) {
+	total := func(p *session) uint64 {
 		return p.store.Snapshot().Experts.Hits[metric.Session][metric.Decode].Layers[0].Total
 	}
-	p := newPlay()
-	p.picked(1, 2, []uint64{0, 0}, []uint64{5, 5}, [2]uint64{10, 0})
-	p.picked(1, 2, []uint64{0, 0}, []uint64{2, 1}, [2]uint64{3, 0}) // the engine was restarted
+	p := newSession()
+	p.emitPicks(1, 2, []uint64{0, 0}, []uint64{5, 5}, [2]uint64{10, 0})
+	p.emitPicks(1, 2, []uint64{0, 0}, []uint64{2, 1}, [2]uint64{3, 0}) // the engine was restarted
 	if got := total(p); got != 3 {
 		t.Errorf("%d picks after a restart, want 3", got)
 	}
-	p.picked(1, 3, []uint64{0, 0, 0}, []uint64{9, 0, 0}, [2]uint64{9, 0})
+	p.emitPicks(1, 3, []uint64{0, 0, 0}, []uint64{9, 0, 0}, [2]uint64{9, 0})
 	if got := total(p); got != 9 {
-		t.Errorf("%d picks of another shape, want 9", got)
+		t.Errorf("%d picks after a change of shape, want 9", got)
 	}
 	p.emit(0, event.Event{Kind: event.KindOps, Data: &event.Ops{Passes: 1}})
 	p.emit(0, event.Event{Kind: event.KindOps, Data: &event.Ops{Passes: 2}})
@@ -79,21 +79,21 @@ func TestCountsBeginAnewWithAnotherModel(t *testing.T) {
 	}
 	p.emit(0, event.Event{Kind: event.KindModel, Data: &event.Model{Name: "dense"}})
 	if o := p.store.Snapshot().Ops; o != nil {
-		t.Errorf("a new model begins with the operations %+v", o)
+		t.Errorf("a new model starts with operations %+v", o)
 	}
 	if x := p.store.Snapshot().Experts; x != nil {
-		t.Errorf("a new model begins with the picks %+v", x.Hits[metric.Session][metric.Both].Counts)
+		t.Errorf("a new model starts with picks %+v", x.Hits[metric.Session][metric.Both].Counts)
 	}
 }
 
-// TestExpertWindowsHoldWhatWasPickedInThem compares windows with the picks of their seconds, added up one by one.
-func TestExpertWindowsHoldWhatWasPickedInThem(t *testing.T) {
+// TestExpertWindowsMatchPicks compares each window with the sum of the picks of its seconds.
+func TestExpertWindowsMatchPicks(t *testing.T) {
 	type pick struct {
 		second int64
 		expert int
 	}
 	rapid.Check(t, func(rt *rapid.T) {
-		p := newPlay()
+		p := newSession()
 		var all []pick
 		counts, none := make([]uint64, 4), make([]uint64, 4)
 		for range rapid.IntRange(1, 150).Draw(rt, "picks") {
@@ -105,7 +105,7 @@ func TestExpertWindowsHoldWhatWasPickedInThem(t *testing.T) {
 			e := rapid.IntRange(0, 3).Draw(rt, "expert")
 			all = append(all, pick{int64(p.now) / sec, e})
 			counts[e]++
-			p.picked(1, 4, none, counts, [2]uint64{metric.Decode: uint64(len(all))})
+			p.emitPicks(1, 4, none, counts, [2]uint64{metric.Decode: uint64(len(all))})
 		}
 		p.now += event.Time(rapid.Int64Range(0, 3*sec).Draw(rt, "later"))
 		if len(all) == 0 {

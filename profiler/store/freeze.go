@@ -1,7 +1,6 @@
 package store
 
 import (
-	"maps"
 	"slices"
 	"time"
 	"unsafe"
@@ -12,64 +11,69 @@ import (
 
 // The bounds of a frozen state.
 const (
-	// maxFrozenDetail is how many bytes of tokens, gaps and texts of requests that had not ended it keeps. The newest come first; of the
-	// others only the last frozenTokens are kept.
+	// maxFrozenDetail bounds the bytes of tokens, gaps and texts of open requests, newest requests first. Requests
+	// beyond it keep their last frozenTokens tokens and gaps only.
 	maxFrozenDetail = 256 << 10
 	frozenTokens    = 32
 )
 
-// frozen is a state that is kept at little cost: it shares what is never written again, and holds distributions packed. Of requests that
-// had ended it keeps what is not per token; the rest is there for as long as the store has it.
+// frozen is a compact copy of the state at the start of a history segment. It shares what is never written again and
+// packs distributions. Ended requests are kept without per-token data; the rest of them is available as long as the
+// store has it.
 type frozen struct {
-	at       event.Time // of the newest event
-	now      event.Time // when it was made, on both clocks
-	wall     time.Time
-	state    state // without requests, distributions and picks
-	requests []frozenRequest
-	windows  [8]*metric.PackedWindowed
-	picks    *frozenPicks
-	told     *frozenTold
-	reported *frozenReported
-	size     int // bytes that it does not share, about
+	at         event.Time // of the newest event
+	now        event.Time // when it was made, on the source's clock and
+	wall       time.Time  // on the wall clock
+	state      state      // without requests, distributions and picks
+	requests   []frozenRequest
+	ended      []event.RequestID // ids of ended requests, the first to end first
+	windows    [8]*metric.PackedWindowed
+	experts    *frozenExperts
+	tokenPicks *frozenTokenPicks
+	aggregates *frozenAggregates
+	size       int // approximate bytes that it does not share
 }
 
-// frozenRequest is a request that had ended, or one that had not.
+// frozenRequest is one request: slim if it had ended, otherwise live and itl.
 type frozenRequest struct {
 	slim *Request
-	live *live // without its distribution
+	live *liveRequest // without its distribution
 	itl  *metric.Packed
 }
 
-// freeze keeps the state.
+// freeze returns a compact copy of the state. pack compresses bytes.
 func (s *state) freeze(at, now event.Time, wall time.Time, pack func([]byte) []byte) *frozen {
 	f := &frozen{at: at, now: now, wall: wall, state: *s, size: int(unsafe.Sizeof(frozen{}))}
 	c := &f.state
 	c.onRequest = nil
 	c.load, c.log, c.host.Series = slices.Clip(s.load), slices.Clip(s.log), slices.Clip(s.host.Series)
-	c.rates.points, c.latency.stalls, c.latency.series = slices.Clip(s.rates.points), slices.Clip(s.latency.stalls), slices.Clip(s.latency.series)
-	c.groups, c.judge = nil, s.judge.Clone()
-	c.groups = cloneGroups(s.groups)
-	c.latency.spreads.own()
-	for i, w := range s.latency.all() {
+	c.rates.points = slices.Clip(s.rates.points)
+	c.latency.stalls, c.latency.series = slices.Clip(s.latency.stalls), slices.Clip(s.latency.series)
+	c.groups, c.judge = cloneGroups(s.groups), s.judge.Clone()
+	c.latency.spreads.copyOpen()
+	for i, w := range s.latency.windows() {
 		f.windows[i] = w.Pack()
 		f.size += f.windows[i].Size()
 	}
 	c.latency.distributions = nil
-	c.requests = ring{past: slices.Clip(s.requests.past), gone: s.requests.gone.clone()}
-	f.size += 100*len(c.groups) + 40*len(c.requests.gone.order)
-	f.freezeRequests(s.requests.list)
-	f.reported, c.reported = s.reported.freeze(pack), nil
-	f.size += f.reported.size()
+	c.requests = ring{
+		past: slices.Clip(s.requests.past), halvings: s.requests.halvings,
+		evicted: s.requests.evicted.clone(), overflow: s.requests.overflow.clone(),
+	}
+	f.size += 100*len(c.groups) + 40*len(c.requests.evicted.order) + 50*len(c.requests.overflow.requests)
+	f.freezeRequests(&s.requests)
+	f.aggregates, c.aggregates = s.aggregates.freeze(pack), nil
+	f.size += f.aggregates.size()
 	if s.experts != nil {
-		f.picks = s.experts.freeze(pack)
-		f.size += len(f.picks.packed)
+		f.experts = s.experts.freeze(pack)
+		f.size += len(f.experts.packed)
 		c.experts = nil
 	}
-	if c.told = nil; s.told != nil {
-		if f.told = s.told.freeze(pack); f.told == nil {
-			c.untold = true
+	if c.tokenPicks = nil; s.tokenPicks != nil {
+		if f.tokenPicks = s.tokenPicks.freeze(pack); f.tokenPicks == nil {
+			c.picksIncomplete = true
 		} else {
-			f.size += len(f.told.packed)
+			f.size += len(f.tokenPicks.packed)
 		}
 	}
 	return f
@@ -84,10 +88,8 @@ func cloneGroups(groups map[string]*groupSum) map[string]*groupSum {
 	return out
 }
 
-func (g *gone) clone() gone { return gone{maps.Clone(g.counted), slices.Clone(g.order)} }
-
-// own makes the spread that is still written one of its own.
-func (p *spreads) own() {
+// copyOpen replaces the spread of the current second, which is still written to, with a copy.
+func (p *spreads) copyOpen() {
 	w := &p.slot[p.second%spreadSlots]
 	if w.spread != nil {
 		spread := *w.spread
@@ -95,100 +97,95 @@ func (p *spreads) own() {
 	}
 }
 
-// freezeRequests keeps the requests of the ring, oldest first.
-func (f *frozen) freezeRequests(list []*live) {
-	f.requests = make([]frozenRequest, len(list))
-	detail := 0
-	for i, l := range slices.Backward(list) {
+// freezeRequests adds the requests of the ring, oldest first.
+func (f *frozen) freezeRequests(from *ring) {
+	f.requests = make([]frozenRequest, len(from.byID))
+	f.ended = make([]event.RequestID, len(from.ended))
+	for i, l := range from.ended {
+		f.ended[i] = l.view.ID
+	}
+	detail, i := 0, len(f.requests)
+	for l := range from.newestFirst() {
+		i--
 		r := &f.requests[i]
 		f.size += int(unsafe.Sizeof(*r))
 		if l.done != nil {
-			if l.slim == nil { // shared by all that keep it from now on
+			if l.slim == nil { // all later frozen states share it
 				f.size += int(unsafe.Sizeof(Request{}))
 			}
-			r.slim = l.slimmed()
+			r.slim = l.slimCopy()
 			continue
 		}
 		r.itl, r.live = l.itl.Pack(), l.clone()
 		r.live.itl = nil
-		if detail += r.live.weight(); detail > maxFrozenDetail {
-			r.live.shorten(frozenTokens)
+		if detail += r.live.detailSize(); detail > maxFrozenDetail {
+			limit := from.bound(frozenTokens)
+			r.live.shorten(limit, limit, from.bound(MaxText/8))
 		}
-		f.size += int(unsafe.Sizeof(live{})) + r.live.weight() + r.itl.Size()
+		f.size += int(unsafe.Sizeof(liveRequest{})) + r.live.detailSize() + r.itl.Size()
 	}
 }
 
-// clone is a request that has not ended and shares nothing that will be written again.
-func (l *live) clone() *live {
+// clone returns a copy of an open request that shares nothing that will be written to.
+func (l *liveRequest) clone() *liveRequest {
 	c := *l
 	v := &c.view
-	v.Parts, v.Layers = slices.Clone(v.Parts), slices.Clone(v.Layers)
-	v.Gaps, v.Stalls, v.Spans, v.Tokens = slices.Clip(v.Gaps), slices.Clip(v.Stalls), slices.Clip(v.Spans), slices.Clip(v.Tokens)
+	v.Layers = slices.Clone(v.Layers)
+	v.Gaps, v.Stalls = slices.Clip(v.Gaps), slices.Clip(v.Stalls)
+	v.Spans, v.Tokens = slices.Clip(v.Spans), slices.Clip(v.Tokens)
 	c.text = slices.Clone(l.text)
-	c.of, c.kind, c.group = nil, nil, nil
+	c.tallyOwner, c.kindTally, c.groupTally, c.lastView, c.older, c.newer = nil, nil, nil, nil, nil, nil
 	return &c
 }
 
-// weight is the size of what is kept of single tokens, in bytes.
-func (l *live) weight() int {
-	return l.detail + len(l.view.Tokens)*int(unsafe.Sizeof(Token{})) + 8*len(l.view.Gaps) + len(l.text) + len(l.view.Prompt)
+// detailSize returns the size in bytes of the per-token data.
+func (l *liveRequest) detailSize() int {
+	return l.detailBytes + len(l.view.Tokens)*int(unsafe.Sizeof(Token{})) + 8*len(l.view.Gaps) + len(l.text) + len(l.view.Prompt)
 }
 
-// shorten keeps the last n tokens alone.
-func (l *live) shorten(n int) {
-	v := &l.view
-	if cut := len(v.Gaps) - n; cut > 0 {
-		v.Gaps, v.FirstGap = slices.Clone(v.Gaps[cut:]), v.FirstGap+cut
-	}
-	if cut := len(v.Tokens) - n; cut > 0 {
-		for i := range v.Tokens[:cut] {
-			l.detail -= v.Tokens[i].detail()
-		}
-		v.Tokens = slices.Clone(v.Tokens[cut:])
-	}
-	if len(l.text) > MaxText/8 {
-		l.text, v.TextCut = slices.Clone(l.text[len(l.text)-MaxText/8:]), true
-	}
-}
-
-// thaw is a state that goes on from what was kept. Requests that had ended come with what the ring still has of them.
+// thaw returns a state that continues from the frozen one. Ended requests get the per-token data that the ring from
+// still has.
 func (f *frozen) thaw(from *ring, unpack func([]byte) []byte) *state {
 	s := f.state
 	s.groups, s.judge = cloneGroups(f.state.groups), f.state.judge.Clone()
-	s.latency.spreads.own()
-	s.reported = f.reported.thaw(unpack)
+	s.latency.spreads.copyOpen()
+	s.aggregates = f.aggregates.thaw(unpack)
 	s.latency.distributions = new(distributions)
-	for i, w := range s.latency.all() {
+	for i, w := range s.latency.windows() {
 		f.windows[i].UnpackTo(w)
 	}
-	s.requests = ring{past: f.state.requests.past, gone: f.state.requests.gone.clone(), byID: make(map[event.RequestID]*live, MaxRequests)}
-	for _, r := range f.requests {
-		l := r.thaw(from)
-		if l.done != nil {
-			s.requests.done++
+	frozen := &f.state.requests
+	s.requests = ring{past: frozen.past, evicted: frozen.evicted.clone(), overflow: frozen.overflow.clone(), halvings: frozen.halvings}
+	for i := range f.requests {
+		l := f.requests[i].thaw(from)
+		if l.done == nil {
+			state := l.view.State
+			l.view.State = event.StateNone
+			s.requests.setState(l, state)
 		}
-		s.requests.list = append(s.requests.list, l)
-		s.requests.byID[l.view.ID] = l
+		s.requests.append(l)
 	}
-	if f.picks != nil {
-		s.experts = f.picks.thaw(unpack)
+	for _, id := range f.ended {
+		s.requests.ended = append(s.requests.ended, s.requests.byID[id])
 	}
-	if f.told != nil {
-		s.told = f.told.thaw(unpack)
+	if f.experts != nil {
+		s.experts = f.experts.thaw(unpack)
+	}
+	if f.tokenPicks != nil {
+		s.tokenPicks = f.tokenPicks.thaw(unpack)
 	}
 	return &s
 }
 
-func (r *frozenRequest) thaw(from *ring) *live {
+func (r *frozenRequest) thaw(from *ring) *liveRequest {
 	if r.live != nil {
 		l := r.live.clone()
-		itl := r.itl.Unpack()
-		l.itl = &itl
+		l.itl = r.itl.Sparse()
 		return l
 	}
 	full := r.slim
 	if l := from.byID[r.slim.ID]; l != nil && l.slim == r.slim {
 		full = l.done
 	}
-	return &live{view: *full, done: full, slim: r.slim}
+	return &liveRequest{view: *full, done: full, slim: r.slim}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// script turns bytes into any sequence of events, well formed or not, eight bytes each.
+// script turns bytes into a sequence of events, valid or not, eight bytes each.
 type script struct {
 	now   event.Time
 	store *Store
@@ -19,11 +19,11 @@ func newScript() *script {
 	return c
 }
 
-// payloads are what Data may hold; most do not fit the kind that they come with.
+// payloads are values of Data; most do not match the kind they are used with.
 var payloads = []any{
-	nil, (*event.Outcome)(nil), (*event.Engine)(nil), "a string", 7,
-	&event.Engine{Caps: event.CapSteps | event.CapQueue, State: event.EngineReady},
-	&event.Engine{State: event.EngineFailed, Reason: "no memory"},
+	nil, (*event.Outcome)(nil), (*event.EngineInfo)(nil), "a string", 7,
+	&event.EngineInfo{Caps: event.CapSteps | event.CapQueue, State: event.EngineReady},
+	&event.EngineInfo{State: event.EngineFailed, Reason: "no memory"},
 	&event.Model{Name: "m", WeightBytes: 1 << 20, KVBytes: 100, Experts: 4},
 	&event.Model{Name: "moe", Layers: 1, Experts: 300, ExpertsUsed: 2},
 	&event.Model{Name: "absurd", Layers: math.MaxInt, Experts: math.MaxInt, ExpertsUsed: math.MaxInt},
@@ -37,15 +37,16 @@ var payloads = []any{
 	&event.KV{Used: 5, Total: 10, Freed: 1, Residency: 1e6},
 	&event.KV{Used: math.MinInt64, Total: math.MaxInt64, Freed: 1, Residency: math.MinInt64},
 	&event.Host{
-		Interval: math.MinInt64, Cores: []float64{math.NaN()}, MemUsed: event.Of(9), MemTotal: event.Of(10),
-		Engine: event.Process{CPU: event.Of(math.Inf(1)), RunWait: event.Of(.5)},
+		Interval: math.MinInt64, Cores: []float64{math.NaN()}, MemUsed: event.MeasuredValue(9), MemTotal: event.MeasuredValue(10),
+		Engine: event.Process{CPU: event.MeasuredValue(math.Inf(1)), RunWait: event.MeasuredValue(.5)},
 	},
-	&event.Lost{event.KindToken: 3},
+	&event.Drops{event.KindToken: 3},
 }
 
-// play emits what eight bytes say: kind, request, state, stage and layer, time, duration, count, payload and text.
+// play emits the event that eight bytes encode: kind, request, state, stage and layer, time, duration, count, payload
+// and text.
 func (c *script) play(b []byte) {
-	wait := int64(int8(b[4])) * 3 * ms // backwards too
+	wait := int64(int8(b[4])) * 3 * ms // may be negative
 	if b[4] == 0x7f {
 		wait = 20 * sec
 	}
@@ -60,14 +61,14 @@ func (c *script) play(b []byte) {
 		e.Picks = []uint16{uint16(b[5]), uint16(b[6]) << (b[5] % 9)}
 	}
 	if b[4] == 0x80 {
-		e.At = event.Time(math.MinInt64) >> (b[5] % 2) // long before anything
+		e.At = event.Time(math.MinInt64) >> (b[5] % 2) // long before the session
 	} else if b[4] == 0x81 {
 		e.At = math.MaxInt64
 	}
 	c.store.Emit(e)
 }
 
-// FuzzStoreEvents: no sequence of events makes the store panic, exceed its bounds or tell of negative times.
+// FuzzStoreEvents checks that no sequence of events makes the store panic, exceed its bounds or report negative times.
 func FuzzStoreEvents(f *testing.F) {
 	kind := func(k event.Kind, rest ...byte) []byte { return append([]byte{byte(k)}, rest...) }
 	join := func(events ...[]byte) (out []byte) {
@@ -88,20 +89,20 @@ func FuzzStoreEvents(f *testing.F) {
 	f.Add(join(
 		kind(event.KindModel, 0, 0, 0, 1, 59, 0, 7), request(event.StateQueued, 1, 8), kind(event.KindToken, 1, 0, 0, 0x80), kind(event.KindToken, 1, 0, 0, 0x81),
 		request(event.StateFailed, 0, 11), kind(event.KindKV, 0, 0, 0, 0, 0, 0, 16), kind(event.KindExperts, 0, 0, 0, 0, 0, 0, 12),
-		kind(event.KindExperts, 0, 0, 0, 0, 0, 0, 13), kind(event.KindHost, 0, 0, 0, 0, 0, 0, 17), kind(event.KindLost, 0, 0, 0, 0, 0, 0, 18), kind(13),
+		kind(event.KindExperts, 0, 0, 0, 0, 0, 0, 13), kind(event.KindHost, 0, 0, 0, 0, 0, 0, 17), kind(event.KindDrops, 0, 0, 0, 0, 0, 0, 18), kind(13),
 	))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c := newScript()
 		for i := 0; len(data) >= 8 && i < 2000; i++ {
 			c.play(data[:8])
 			if data = data[8:]; i%16 == 15 {
-				if err := sound(c.store.Snapshot()); err != nil {
+				if err := checkSnapshot(c.store.Snapshot()); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
 		c.now += 1 + event.Time(2*sec)
-		if err := sound(c.store.Snapshot()); err != nil {
+		if err := checkSnapshot(c.store.Snapshot()); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -9,11 +9,11 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-// TestTokensBetweenSamples checks that each sample has the gaps of the tokens that came since the one before.
-func TestTokensBetweenSamples(t *testing.T) {
-	p := newPlay()
+// TestHostPointCountsTokens checks that each machine sample has the gaps of the tokens since the previous one.
+func TestHostPointCountsTokens(t *testing.T) {
+	p := newSession()
 	sample := func() {
-		p.emit(0, event.Event{Kind: event.KindHost, Data: &event.Host{Interval: int64(time.Second), CPU: event.Of(.5)}})
+		p.emit(0, event.Event{Kind: event.KindHost, Data: &event.Host{Interval: int64(time.Second), CPU: event.MeasuredValue(.5)}})
 	}
 	p.emit(0, event.Event{Kind: event.KindRequest, Req: 1, State: event.StateQueued})
 	sample()
@@ -26,64 +26,64 @@ func TestTokensBetweenSamples(t *testing.T) {
 	sample()
 	h := p.store.Snapshot().Host
 	if len(h.Series) != 3 || !math.IsNaN(h.Series[0].ITL) || !math.IsNaN(h.Series[2].ITL) || h.Series[2].Tokens != 0 {
-		t.Fatalf("%+v, want gaps in the second sample alone", h.Series)
+		t.Fatalf("%+v, want gaps in the second sample only", h.Series)
 	}
 	if got := h.Series[1]; math.Abs(got.ITL-70e6/3) > 1 || got.Tokens != 4 || got.V[GaugeCPU] != .5 {
 		t.Errorf("%+v, want the mean of 10, 30 and 30 ms, and 4 tokens", got)
 	}
-	if at, ok := h.Around(h.Series[1].At - 1); !ok || at != &h.Series[1] {
-		t.Errorf("around a moment before the second sample there is %+v", at)
+	if at, ok := h.SampleAt(h.Series[1].At - 1); !ok || at != &h.Series[1] {
+		t.Errorf("the sample just before the second stamp is %+v, want the second", at)
 	}
-	for _, none := range []event.Time{h.Series[0].At - event.Time(2*time.Second), h.Series[2].At + 1} {
-		if at, ok := h.Around(none); ok {
-			t.Errorf("around %d there is %+v", none, at)
+	for _, outside := range []event.Time{h.Series[0].At - event.Time(2*time.Second), h.Series[2].At + 1} {
+		if at, ok := h.SampleAt(outside); ok {
+			t.Errorf("the sample at %d is %+v, want none", outside, at)
 		}
 	}
-	if n := len(h.Within(metric.Second, h.Series[2].At)); n != 2 {
+	if n := len(h.SamplesWithin(metric.Second, h.Series[2].At)); n != 2 {
 		t.Errorf("%d samples within the last second, want 2", n)
 	}
-	if n := len(h.Within(metric.Session, h.Series[2].At)); n != 3 {
+	if n := len(h.SamplesWithin(metric.Session, h.Series[2].At)); n != 3 {
 		t.Errorf("%d samples of the session, want 3", n)
 	}
 }
 
-// TestLookedStays checks that what is told in one sample alone is kept with its moment.
-func TestLookedStays(t *testing.T) {
-	p := newPlay()
+// TestInspectionIsKept checks that readings of a single sample are kept with their time.
+func TestInspectionIsKept(t *testing.T) {
+	p := newSession()
 	p.emit(0, event.Event{Kind: event.KindHost, Data: &event.Host{
-		ModelBytes: event.Of(9), ModelCached: event.Absent(event.NotPermitted), Engine: event.Process{PSS: event.Of(7)},
+		ModelBytes: event.MeasuredValue(9), ModelCached: event.Absent(event.NotPermitted), Engine: event.Process{PSS: event.MeasuredValue(7)},
 	}})
 	at := p.now
 	p.emit(sec, event.Event{Kind: event.KindHost, Data: &event.Host{}})
-	got := p.store.Snapshot().Host.Looked
-	want := Looked{PSS: event.Of(7), ModelBytes: event.Of(9), ModelCached: event.Absent(event.NotPermitted), PSSAt: at, ModelAt: at}
+	got := p.store.Snapshot().Host.Inspection
+	want := Inspection{PSS: event.MeasuredValue(7), ModelBytes: event.MeasuredValue(9), ModelCached: event.Absent(event.NotPermitted), PSSAt: at, ModelAt: at}
 	if got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
 
-// TestGaugesOfGPUs checks what several accelerators make together.
+// TestGaugesOfGPUs checks how the readings of several GPUs combine.
 func TestGaugesOfGPUs(t *testing.T) {
 	h := &event.Host{GPUs: []event.GPU{
-		{Util: event.Of(.2), MemUsed: event.Of(10), Power: event.Of(100), Temperature: event.Of(40), Clock: event.Of(1e9)},
-		{Util: event.Of(.6), MemUsed: event.Of(30), Power: event.Of(50), Temperature: event.Of(60)},
+		{Util: event.MeasuredValue(.2), MemUsed: event.MeasuredValue(10), Power: event.MeasuredValue(100), Temperature: event.MeasuredValue(40), Clock: event.MeasuredValue(1e9)},
+		{Util: event.MeasuredValue(.6), MemUsed: event.MeasuredValue(30), Power: event.MeasuredValue(50), Temperature: event.MeasuredValue(60)},
 	}}
 	for g, want := range map[Gauge]event.Reading{
-		GaugeGPU: event.From(.4), GaugeGPUMemory: event.From(40), GaugeGPUPower: event.From(150), GaugeGPUHeat: event.From(60), GaugeGPUClock: {},
+		GaugeGPU: event.DerivedValue(.4), GaugeGPUMemory: event.DerivedValue(40), GaugeGPUPower: event.DerivedValue(150), GaugeGPUTemperature: event.DerivedValue(60), GaugeGPUClock: {},
 	} {
-		if got := g.Of(h); math.Abs(got.V-want.V) > 1e-9 || got.Origin != want.Origin {
+		if got := g.Reading(h); math.Abs(got.V-want.V) > 1e-9 || got.Origin != want.Origin {
 			t.Errorf("gauge %d = %+v, want %+v", g, got, want)
 		}
 	}
-	if got := GaugeGPU.Of(&event.Host{}); got.OK() || got.Why() != "no device" {
-		t.Errorf("no GPU reads %+v", got)
+	if got := GaugeGPU.Reading(&event.Host{}); got.OK() || got.Absence() != "no device" {
+		t.Errorf("reading without GPUs: %+v", got)
 	}
-	h = &event.Host{Engine: event.Process{PID: 1, CPU: event.Of(3)}, Self: event.Process{PID: 2, CPU: event.Of(.5), OutsideEngine: event.Of(.1)}}
-	if got := GaugeSelfCPU.Of(h); got.V != .5 {
-		t.Errorf("llmtop beside an engine = %+v, want all of it", got)
+	h = &event.Host{Engine: event.Process{PID: 1, CPU: event.MeasuredValue(3)}, Self: event.Process{PID: 2, CPU: event.MeasuredValue(.5), OutsideEngine: event.MeasuredValue(.1)}}
+	if got := GaugeSelfCPU.Reading(h); got.V != .5 {
+		t.Errorf("CPU of llmtop beside an engine: %+v, want that of the whole process", got)
 	}
 	h.Self.PID = 1
-	if got := GaugeSelfCPU.Of(h); got.V != .1 {
-		t.Errorf("llmtop around its engine = %+v, want the rest", got)
+	if got := GaugeSelfCPU.Reading(h); got.V != .1 {
+		t.Errorf("CPU of llmtop with the engine inside: %+v, want that outside the engine", got)
 	}
 }

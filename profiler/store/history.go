@@ -12,54 +12,55 @@ import (
 	"github.com/llmtop/llmtop/profiler/event/wire"
 )
 
-// The bounds of what a store remembers of the past.
+// The bounds of the history.
 const (
-	// DefaultHistory is how many bytes of it are kept: at 20 bytes an event, two to three minutes of 1,000 tokens a second.
+	// DefaultHistory is the default size in bytes: at 20 bytes per event, two to three minutes at 1,000 tokens/s.
 	DefaultHistory = 4 << 20
-	// BesideHistory is the same for a program that runs beside an engine, which is short of memory.
-	BesideHistory = 3 << 19
-	// MaxHistory is how far it reaches at most, however little happens.
+	// AttachedHistory is the size in bytes when llmtop runs beside an engine that needs the memory: 1.5 MiB.
+	AttachedHistory = 3 << 19
+	// MaxHistory bounds how far back the history reaches when few events arrive.
 	MaxHistory = 15 * time.Minute
 
-	historyParts  = 8        // segments that the bytes are cut into, of which the oldest goes as a whole
-	segmentEvents = 40_000   // events of a segment at most: what a look at the past goes through, some 80 ms
-	openBlock     = 64 << 10 // bytes of events that wait to be compressed together
-	leastBlock    = 8 << 10  // the same of a history that is small
+	historySegments  = 8        // segments per history; eviction drops a whole segment
+	maxSegmentEvents = 40_000   // events of one segment: going back in time replays at most that many, about 80 ms
+	crowdedFactor    = 3        // times maxSegmentEvents for a segment that starts with hundreds of open requests
+	blockSize        = 64 << 10 // bytes of events that are compressed together
+	minBlockSize     = 8 << 10  // bytes, for small histories
 )
 
-// history is the last minutes as they came: segments of compressed events, each of which begins with the state before its first.
+// history keeps the last minutes of events: segments of compressed events, each with the state before its first event.
 type history struct {
-	limit    func() int // bytes
-	events   int        // of a segment at most
-	segments []*segment // oldest first; events are added to the last
-	at       event.Time // of the newest event: times never go back
-	dropped  event.Lost // that have been told
-	line     []byte
-	missed   uint64 // events that could not be kept
+	limit       func() int  // bytes
+	maxEvents   int         // per segment
+	segments    []*segment  // oldest first; events are appended to the last
+	newest      event.Time  // time of the newest event; never decreases
+	dropped     event.Drops // drop counts that were recorded last
+	scratch     []byte      // buffer for one entry
+	unencodable uint64      // events that the wire format cannot hold, not recorded
 }
 
-// segment is one of them. What is in blocks is never written again.
+// segment is a part of the history. Blocks are never written again.
 type segment struct {
-	key    *frozen
+	base   *frozen // state before the first event
 	blocks [][]byte
 	open   []byte     // events that are not compressed yet
-	at     event.Time // of the last event in open, or key.at
+	at     event.Time // time of the last event in open, or base.at
 	events int
-	size   int // bytes of key and blocks
+	size   int // bytes of base and blocks
 }
 
-// entry says what the bytes of an entry are.
-type entry byte
+// entryKind is the type of a history entry.
+type entryKind byte
 
 const (
-	entryEvent   entry = 'E' // a line of the event protocol
-	entryPicks   entry = 'P' // router picks that are the last ones and more: every N and used, then appendPicks
-	entryDropped entry = 'D' // events that the queue has dropped, by kind
+	entryEvent   entryKind = 'E' // one line of the event protocol
+	entryPicks   entryKind = 'P' // router picks as differences: used, every N, time, then appendPicks
+	entryDropped entryKind = 'D' // cumulative drop counts of the queue, by kind
 )
 
-// newHistory makes a history of at most so many bytes, or of its part of what it shares; nil of none.
-func newHistory(limit int, share *Share) *history {
-	h := &history{limit: func() int { return limit }, events: segmentEvents}
+// newHistory returns a history of at most limit bytes, or of one share of a common budget; nil if both are empty.
+func newHistory(limit int, share *HistoryBudget) *history {
+	h := &history{limit: func() int { return limit }, maxEvents: maxSegmentEvents}
 	switch {
 	case share != nil:
 		h.limit = share.join()
@@ -69,112 +70,124 @@ func newHistory(limit int, share *Share) *history {
 	return h
 }
 
-// packers compress and unpack for all histories. Each call takes as long as it takes, one after the other.
-var packers = sync.OnceValues(func() (*zstd.Encoder, *zstd.Decoder) {
+// zstdCodecs returns the compressor and decompressor that all histories share. Calls run one at a time.
+var zstdCodecs = sync.OnceValues(func() (*zstd.Encoder, *zstd.Decoder) {
 	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
-		zstd.WithWindowSize(openBlock), zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(false))
-	dec, wrong := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
-	if err != nil || wrong != nil {
-		panic(errors.Join(err, wrong)) // the options are wrong
+		zstd.WithWindowSize(blockSize), zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(false))
+	dec, decErr := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
+	if err != nil || decErr != nil {
+		panic(errors.Join(err, decErr)) // invalid options
 	}
 	return enc, dec
 })
 
 func (h *history) pack(b []byte) []byte {
-	enc, _ := packers()
+	enc, _ := zstdCodecs()
 	return enc.EncodeAll(b, nil)
 }
 
-// begin makes ready for a batch of events: it begins a segment if the last one is full, and keeps what the queue has dropped.
-func (h *history) begin(s *state, now event.Time, wall func() time.Time) {
+// beginBatch prepares for a batch of events: it starts a segment if the last one is full, and records new drop counts.
+func (h *history) beginBatch(s *state, now event.Time, wall func() time.Time) {
 	if h == nil {
 		return
 	}
-	h.at = max(h.at, s.started)
+	h.newest = max(h.newest, s.started)
 	if h.full() {
-		h.turn(s, now, wall())
+		h.startSegment(s, now, wall())
 	}
-	if s.dropped != h.dropped {
-		h.dropped = s.dropped
-		h.line = h.line[:0]
-		for _, n := range s.dropped {
-			h.line = binary.AppendUvarint(h.line, n)
+	if s.queueDrops != h.dropped {
+		h.dropped = s.queueDrops
+		h.scratch = h.scratch[:0]
+		for _, n := range s.queueDrops {
+			h.scratch = binary.AppendUvarint(h.scratch, n)
 		}
-		h.add(entryDropped, h.line)
+		h.add(entryDropped, h.scratch)
 	}
 }
 
-// full reports whether the next event belongs to another segment.
+// full reports whether the next event needs a new segment.
 func (h *history) full() bool {
 	if len(h.segments) == 0 {
 		return true
 	}
 	s, limit := h.segments[len(h.segments)-1], h.limit()
-	return s.size-s.key.size >= max(limit/historyParts, min(s.key.size, limit/4)) || s.events >= h.events
+	if s.crowded() {
+		return s.size-s.base.size >= limit/2 || s.events >= crowdedFactor*h.maxEvents
+	}
+	return s.size-s.base.size >= max(limit/historySegments, min(s.base.size, limit/4)) || s.events >= h.maxEvents
 }
 
-// turn begins a segment with the state, and lets go of what is too old or too much.
-func (h *history) turn(s *state, now event.Time, wall time.Time) {
+// crowded reports whether the base state consists mostly of open requests, 1.2 KB each. Such states may exceed the
+// limit, up to 12 MB for MaxOpen. Then at least two segments are kept and segments are longer, so that there is a past
+// to go back to.
+func (s *segment) crowded() bool { return len(s.base.requests) > 2*MaxRequests }
+
+// startSegment starts a segment with the current state and evicts old segments.
+func (h *history) startSegment(s *state, now event.Time, wall time.Time) {
 	if n := len(h.segments); n > 0 {
 		h.close(h.segments[n-1])
 		h.segments[n-1].open = nil
 	}
-	key := s.freeze(h.at, now, wall, h.pack)
-	h.segments = append(h.segments, &segment{key: key, at: key.at, size: key.size})
-	h.forget(now)
+	key := s.freeze(h.newest, now, wall, h.pack)
+	h.segments = append(h.segments, &segment{base: key, at: key.at, size: key.size})
+	h.evict(now)
 }
 
-// forget drops the oldest segments while there is too much, or the ones after them reach far enough.
-func (h *history) forget(now event.Time) {
+// evict drops the oldest segments while the history exceeds its limit or the remaining ones cover MaxHistory.
+func (h *history) evict(now event.Time) {
 	size, limit := 0, h.limit()
 	for _, s := range h.segments {
 		size += s.size
 	}
-	for len(h.segments) > 1 && (size > limit || now-h.segments[1].key.at > event.Time(MaxHistory)) {
+	keep := 1
+	if h.segments[len(h.segments)-1].crowded() {
+		keep = 2
+	}
+	for len(h.segments) > keep && (size > limit || now-h.segments[1].base.at > event.Time(MaxHistory)) {
 		size -= h.segments[0].size
 		h.segments[0] = nil
 		h.segments = h.segments[1:]
 	}
 }
 
-// keep keeps an event that is about to be applied.
-func (h *history) keep(s *state, e *event.Event) {
+// record stores an event that is about to be applied.
+func (h *history) record(s *state, e *event.Event) {
 	if h == nil {
 		return
 	}
-	kind, line := entryEvent, h.line[:0]
+	kind, line := entryEvent, h.scratch[:0]
 	if p, ok := e.Data.(*event.Experts); ok && p != nil && s.experts.continues(p) {
 		kind = entryPicks
 		line = binary.AppendUvarint(binary.AppendUvarint(line, uint64(p.Used)), uint64(p.EveryN))
-		now := picksOf(p)
-		line = appendPicks(binary.AppendVarint(line, int64(e.At)), &s.experts.now, &now)
+		now := newPickCounts(p)
+		line = appendPicks(binary.AppendVarint(line, int64(e.At)), &s.experts.current, &now)
 	} else {
 		var err error
 		if line, err = wire.Append(line, e); err != nil {
-			h.missed++
+			h.unencodable++
 			return
 		}
 	}
-	h.line = line
-	h.at = max(h.at, e.At)
+	h.scratch = line
+	h.newest = max(h.newest, e.At)
 	h.add(kind, line)
 }
 
-// add adds an entry to the last segment: what it is, the time since the one before, its length, its bytes.
-func (h *history) add(kind entry, line []byte) {
+// add appends an entry to the last segment: kind, time since the previous entry, length, bytes.
+func (h *history) add(kind entryKind, line []byte) {
 	s := h.segments[len(h.segments)-1]
 	s.open = append(s.open, byte(kind))
-	s.open = binary.AppendUvarint(s.open, uint64(h.at-s.at))
+	s.open = binary.AppendUvarint(s.open, uint64(h.newest-s.at))
 	s.open = binary.AppendUvarint(s.open, uint64(len(line)))
 	s.open = append(s.open, line...)
-	s.at = h.at
+	s.at = h.newest
 	s.events++
-	if len(s.open) >= min(openBlock, max(h.limit()/historyParts, leastBlock)) {
+	if len(s.open) >= min(blockSize, max(h.limit()/historySegments, minBlockSize)) {
 		h.close(s)
 	}
 }
 
-// close compresses what is open.
+// close compresses the open events.
 func (h *history) close(s *segment) {
 	if len(s.open) == 0 {
 		return

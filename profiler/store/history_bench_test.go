@@ -9,9 +9,9 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-// minutes is a session of eight requests at a time, each of 400 tokens, with 1,000 tokens a second between them, for some seconds: stages, passes,
-// picks of 8 x 16 experts twice a second, and a sample of the machine once.
-func minutes(p *play, seconds int) {
+// emitMinutes emits a session of the given length: eight concurrent requests of 400 tokens each, 1,000 tokens/s in all,
+// with stages, forward passes, picks of 8 x 16 experts twice a second and a machine sample per second.
+func emitMinutes(p *session, seconds int) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	counts := make([]uint64, 128)
 	const open = 8
@@ -37,17 +37,17 @@ func minutes(p *play, seconds int) {
 			for c := range counts {
 				counts[c] += uint64(rng.IntN(20))
 			}
-			p.picked(8, 16, make([]uint64, 128), counts, [2]uint64{metric.Decode: uint64(i)})
+			p.emitPicks(8, 16, make([]uint64, 128), counts, [2]uint64{metric.Decode: uint64(i)})
 			p.store.Snapshot()
 		}
 		if i%125 == 0 {
-			p.emit(0, event.Event{Kind: event.KindHost, Layer: -1, Data: &event.Host{CPU: event.Of(rng.Float64()), Cores: []float64{rng.Float64(), rng.Float64()}}})
+			p.emit(0, event.Event{Kind: event.KindHost, Layer: -1, Data: &event.Host{CPU: event.MeasuredValue(rng.Float64()), Cores: []float64{rng.Float64(), rng.Float64()}}})
 		}
 	}
 	p.store.Snapshot()
 }
 
-// BenchmarkHistory is what an event costs a store that remembers, beside one that does not, and how many bytes it takes.
+// BenchmarkHistory measures the cost of an event with and without a history, and the bytes it takes.
 func BenchmarkHistory(b *testing.B) {
 	for _, c := range []struct {
 		name  string
@@ -56,16 +56,16 @@ func BenchmarkHistory(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			const seconds = 60
 			for b.Loop() {
-				p := remembering(c.limit, segmentEvents)
-				minutes(p, seconds)
+				p := newSessionWithHistory(c.limit, maxSegmentEvents)
+				emitMinutes(p, seconds)
 				if h := p.store.history; h != nil {
-					size, keys := 0, 0
+					size, bases := 0, 0
 					for _, s := range h.segments {
-						size, keys = size+s.size, keys+s.key.size
+						size, bases = size+s.size, bases+s.base.size
 					}
 					b.ReportMetric(float64(size)/seconds, "B/s")
-					b.ReportMetric(float64(size-keys)/seconds/1125, "B/event")
-					b.ReportMetric(float64(keys)/float64(len(h.segments)), "B/state")
+					b.ReportMetric(float64(size-bases)/seconds/1125, "B/event")
+					b.ReportMetric(float64(bases)/float64(len(h.segments)), "B/state")
 				}
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/seconds/1125, "ns/event")
@@ -73,17 +73,17 @@ func BenchmarkHistory(b *testing.B) {
 	}
 }
 
-// BenchmarkTravel is a look at a moment of the last minutes, somewhere else every time, and one a second later than the one before.
-func BenchmarkTravel(b *testing.B) {
-	p := remembering(DefaultHistory, segmentEvents)
-	minutes(p, 240)
-	trip := p.store.Travel()
-	from, to := trip.Reach()
+// BenchmarkReadHistory reads random times of the history, and times one second apart.
+func BenchmarkReadHistory(b *testing.B) {
+	p := newSessionWithHistory(DefaultHistory, maxSegmentEvents)
+	emitMinutes(p, 240)
+	reader := p.store.HistoryReader()
+	from, to := reader.Range()
 	b.Logf("the history reaches back %v in %d segments", time.Duration(to-from), len(p.store.history.segments))
 	b.Run("anywhere", func(b *testing.B) {
 		rng := rand.New(rand.NewPCG(1, 1))
 		for b.Loop() {
-			trip.At(from + event.Time(rng.Int64N(int64(to-from))))
+			reader.At(from + event.Time(rng.Int64N(int64(to-from))))
 		}
 	})
 	b.Run("onward", func(b *testing.B) {
@@ -92,7 +92,7 @@ func BenchmarkTravel(b *testing.B) {
 			if at += event.Time(sec); at > to {
 				at = from
 			}
-			trip.At(at)
+			reader.At(at)
 		}
 	})
 }

@@ -9,8 +9,9 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-// soundRequest tells what is wrong with a request, whatever its events were: nothing negative, nothing infinite, parts that add up.
-func soundRequest(r *Request) error {
+// checkRequest returns an error if a request breaks an invariant: nothing is negative or infinite, parts add up, bounds
+// hold.
+func checkRequest(r *Request) error {
 	for name, x := range map[string]event.Reading{
 		"TTFT": r.TTFT, "STIL": r.STIL, "prefill": r.Prefill, "decode": r.Decode, "E2EL": r.E2EL, "TPOT": r.TPOT,
 		"prefill rate": r.PrefillRate, "decode rate": r.DecodeRate, "TPS": r.TPS, "overall": r.Overall, "paced": r.Paced,
@@ -37,30 +38,31 @@ func soundRequest(r *Request) error {
 		}
 	}
 	if len(r.Gaps) > MaxGaps || len(r.Tokens) > MaxTokens || len(r.Text) > MaxText || len(r.Stalls) > MaxStalls || len(r.Layers) > MaxLayers {
-		return fmt.Errorf("request %d: beyond a bound: %d gaps, %d tokens, %d bytes, %d stalls, %d layers",
+		return fmt.Errorf("request %d exceeds a bound: %d gaps, %d tokens, %d bytes, %d stalls, %d layers",
 			r.ID, len(r.Gaps), len(r.Tokens), len(r.Text), len(r.Stalls), len(r.Layers))
 	}
-	return soundSummary(r.ITL)
+	return checkSummary(r.ITL)
 }
 
-func soundSummary(s metric.Summary) error {
+// checkSummary returns an error if the statistics of a distribution are inconsistent.
+func checkSummary(s metric.Summary) error {
 	if s.Count > 0 && (s.Min < 0 || s.Min > s.P50 || s.P50 > s.P90 || s.P90 > s.P95 || s.P95 > s.P99 || s.P99 > s.Max || s.Mean < 0 || math.IsNaN(s.StdDev)) {
-		return fmt.Errorf("a distribution out of order: %+v", s)
+		return fmt.Errorf("inconsistent distribution: %+v", s)
 	}
 	return nil
 }
 
-// sound tells what is wrong with a snapshot.
-func sound(s *Snapshot) error {
+// checkSnapshot returns an error if a snapshot breaks an invariant.
+func checkSnapshot(s *Snapshot) error {
 	for _, r := range s.Requests {
-		if err := soundRequest(r); err != nil {
+		if err := checkRequest(r); err != nil {
 			return err
 		}
 	}
 	l := &s.Latency
 	for _, windows := range [][metric.NumWindows]metric.Summary{l.TTFT, l.ColdTTFT, l.ITL, l.STIL, l.E2EL, l.TPOT} {
 		for w, sum := range windows {
-			if err := soundSummary(sum); err != nil {
+			if err := checkSummary(sum); err != nil {
 				return err
 			}
 			if sum.Count > windows[metric.Session].Count {
@@ -85,8 +87,8 @@ func sound(s *Snapshot) error {
 			return fmt.Errorf("a load stage of %v", span.Dur())
 		}
 	}
-	if len(s.Requests) > MaxRequests || len(s.Log) > MaxLog || len(l.Stalls) > MaxStalls || len(l.Series) > SeriesLen || len(t.Series) > SeriesLen {
-		return fmt.Errorf("beyond a bound: %d requests, %d lines, %d stalls, %d and %d points",
+	if len(s.Requests) > MaxOpen+MaxRequests || len(s.Log) > MaxLog || len(l.Stalls) > MaxStalls || len(l.Series) > SeriesLen || len(t.Series) > SeriesLen {
+		return fmt.Errorf("a bound is exceeded: %d requests, %d lines, %d stalls, %d and %d points",
 			len(s.Requests), len(s.Log), len(l.Stalls), len(l.Series), len(t.Series))
 	}
 	return nil

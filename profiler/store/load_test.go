@@ -6,11 +6,12 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// TestStagesOfTheEnginesOwn: while a model is loaded they are part of the load; later, without a request, they are not.
-func TestStagesOfTheEnginesOwn(t *testing.T) {
+// TestEngineSpecificLoadStages checks that engine-specific stages belong to the load while the model is loading, and
+// are ignored later.
+func TestEngineSpecificLoadStages(t *testing.T) {
 	s := New(Options{Now: func() event.Time { return 100 }})
 	for _, state := range []event.EngineState{event.EngineLoading, event.EngineReady} {
-		s.Emit(event.Event{Kind: event.KindEngine, Data: &event.Engine{State: state}})
+		s.Emit(event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{State: state}})
 		s.Emit(event.Event{Kind: event.KindStage, At: 50, Dur: 20, Stage: event.StageNone, Text: "load_context", Layer: -1})
 	}
 	load := s.Snapshot().Load

@@ -2,15 +2,18 @@ package store
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
 )
 
+// second is one second in ns.
 const second = float64(time.Second)
 
 // measure computes a request's metrics from its stamps.
-func (s *state) measure(l *live) {
+func (s *state) measure(l *liveRequest) {
 	v := &l.view
 	if v.Polled {
 		measurePolled(l)
@@ -20,10 +23,10 @@ func (s *state) measure(l *live) {
 	if v.State.Final() {
 		absent = event.Absent(event.Undefined)
 	}
-	v.STIL, v.Paced = absent, event.From(float64(l.waits)/second)
+	v.STIL, v.Paced = absent, event.DerivedValue(float64(l.pacedTotal)/second)
 	if v.Dispatched != 0 {
 		v.STIL = seconds(int64(v.Dispatched - v.Enqueued))
-	} else if v.Told || !s.engine.Caps.Has(event.CapQueue) {
+	} else if v.Retrospective || !s.engine.Caps.Has(event.CapQueue) {
 		v.STIL = event.Absent(event.NotReported)
 	}
 	v.TTFT, v.Prefill, v.PrefillRate = absent, absent, absent
@@ -34,21 +37,21 @@ func (s *state) measure(l *live) {
 		s.measureFirst(l)
 		measureDecode(l)
 	case v.State.Final() && v.Generated > 0:
-		measureWhole(v)
+		measureUnstreamed(v)
 	}
 	if !v.State.Final() {
 		v.E2EL = absent
 	}
-	if l.late {
-		lost := event.Absent(event.NotReported)
-		v.STIL, v.TTFT, v.E2EL, v.TPS, v.Overall = lost, lost, lost, lost, lost
+	if l.missedStart {
+		missing := event.Absent(event.NotReported)
+		v.STIL, v.TTFT, v.E2EL, v.TPS, v.Overall = missing, missing, missing, missing, missing
 		v.Parts, v.Dominant, v.HitTarget = nil, Part{}, false
-		if l.old {
-			s.forgetOld(l)
+		if l.predatesClock {
+			s.clearPreClockReadings(l)
 		}
 	}
 	v.ITL = l.itl.Summary()
-	if v.Told {
+	if v.Retrospective {
 		for _, r := range []*event.Reading{&v.TTFT, &v.STIL, &v.Prefill, &v.Decode} {
 			if r.OK() {
 				r.Origin = event.Reported
@@ -57,56 +60,56 @@ func (s *state) measure(l *live) {
 	}
 }
 
-// forgetOld takes away what rests on moments before the clock began. What stages tell of themselves stays.
-func (s *state) forgetOld(l *live) {
-	v, lost := &l.view, event.Absent(event.NotReported)
-	if l.named[event.StagePrompt] == 0 {
-		v.Prefill, v.PrefillRate = lost, lost
+// clearPreClockReadings marks as not reported what needs times before the clock's epoch. Durations of stages stay.
+func (s *state) clearPreClockReadings(l *liveRequest) {
+	v, missing := &l.view, event.Absent(event.NotReported)
+	if l.stageTime[event.StagePrompt] == 0 {
+		v.Prefill, v.PrefillRate = missing, missing
 	}
-	if v.First == before {
-		v.Decode, v.TPOT, v.DecodeRate = lost, lost, lost
+	if v.First == beforeClock {
+		v.Decode, v.TPOT, v.DecodeRate = missing, missing, missing
 	}
 }
 
-// measureWhole is for an answer that came as a whole: nobody saw its tokens come.
-func measureWhole(v *Request) {
-	unseen := event.Absent(event.NotReported)
-	v.TTFT, v.Prefill, v.PrefillRate, v.Decode, v.TPOT, v.DecodeRate = unseen, unseen, unseen, unseen, unseen, unseen
+// measureUnstreamed measures a request whose response arrived in one piece: no token has a stamp.
+func measureUnstreamed(v *Request) {
+	missing := event.Absent(event.NotReported)
+	v.TTFT, v.Prefill, v.PrefillRate, v.Decode, v.TPOT, v.DecodeRate = missing, missing, missing, missing, missing, missing
 	v.E2EL = seconds(int64(v.Closed - v.Enqueued))
 	v.TPS, v.Overall = rate(v.Generated, v.E2EL), rate(v.PromptTokens+v.Generated, v.E2EL)
 }
 
-// nanos is a reading in s as whole ns.
+// nanos returns a reading in s as whole ns.
 func nanos(r event.Reading) int64 { return int64(math.Round(r.V * second)) }
 
-func seconds(ns int64) event.Reading { return event.From(float64(max(ns, 0)) / second) }
+func seconds(ns int64) event.Reading { return event.DerivedValue(float64(max(ns, 0)) / second) }
 
-// rate is n per s, undefined where no time has passed, and absent where the time is.
-func rate(n int, in event.Reading) event.Reading {
-	if !in.OK() {
-		return in
+// rate returns n per second: undefined if no time has passed, absent if the time is absent.
+func rate(n int, elapsed event.Reading) event.Reading {
+	if !elapsed.OK() {
+		return elapsed
 	}
-	if in.V <= 0 || n <= 0 {
+	if elapsed.V <= 0 || n <= 0 {
 		return event.Absent(event.Undefined)
 	}
-	return event.From(float64(n) / in.V)
+	return event.DerivedValue(float64(n) / elapsed.V)
 }
 
-// measureFirst computes TTFT, its parts, and what prefill took. A cold request's TTFT includes the whole load, whether the
-// request waited for it or came after it.
-func (s *state) measureFirst(l *live) {
+// measureFirst computes TTFT, its parts, and the prefill time. A cold request's TTFT includes the whole model load,
+// whether the request arrived during the load or after it.
+func (s *state) measureFirst(l *liveRequest) {
 	v := &l.view
 	ttft := int64(v.First - v.Enqueued)
 	if v.Cold {
-		ttft += s.unseen(l)
+		ttft += s.loadBeforeArrival(l)
 	}
 	v.TTFT = seconds(ttft)
 	v.HitTarget = ttft <= int64(v.Targets.TTFT)
-	s.split(l, ttft)
+	s.splitTTFT(l, ttft)
 
-	prefill := l.named[event.StagePrompt]
+	prefill := l.stageTime[event.StagePrompt]
 	if prefill == 0 && v.Dispatched != 0 {
-		prefill = int64(v.First-v.Dispatched) - l.named[event.StageTokenize] - l.named[event.StageEmbed] - l.named[event.StageFirst]
+		prefill = int64(v.First-v.Dispatched) - l.stageTime[event.StageTokenize] - l.stageTime[event.StageEmbed] - l.stageTime[event.StageFirst]
 	}
 	v.Prefill = event.Absent(event.NotReported)
 	if prefill > 0 {
@@ -115,55 +118,59 @@ func (s *state) measureFirst(l *live) {
 	v.PrefillRate = rate(v.PromptTokens-v.CachedTokens, v.Prefill)
 }
 
-// unseen is the part of the model load, in ns, that was over before a cold request came.
-func (s *state) unseen(l *live) int64 { return max(s.loadTook-l.named[event.StageLoad], 0) }
+// loadBeforeArrival returns the part of the model load, in ns, that was over before a cold request arrived.
+func (s *state) loadBeforeArrival(l *liveRequest) int64 {
+	return max(s.loadTook-l.stageTime[event.StageLoad], 0)
+}
 
-// split divides TTFT into its parts. They add up: what the named stages leave is "other".
-func (s *state) split(l *live, ttft int64) {
+// splitTTFT divides TTFT into parts that add up to it. The last part, "other", is what the named stages leave.
+func (s *state) splitTTFT(l *liveRequest, ttft int64) {
 	v := &l.view
-	v.Parts, v.Dominant = v.Parts[:0], Part{}
+	v.Dominant = Part{}
+	var buf [event.NumStages]Part
+	parts := buf[:0]
 	rest := ttft
 	computed := float64(max(v.PromptTokens-v.CachedTokens, 0))
 	part := func(stage event.Stage, ns int64) {
-		p := Part{Stage: stage, Dur: time.Duration(ns)}
-		if ttft > 0 {
-			p.Share = float64(ns) / float64(ttft)
-		}
-		if computed > 0 && stage != event.StageLoad { // which takes as long for any prompt
+		p := Part{Stage: stage, Dur: time.Duration(ns), Share: metric.Share(float64(ns), float64(ttft))}
+		if computed > 0 && stage != event.StageLoad { // the load does not depend on the prompt
 			p.PerToken = float64(ns) / computed
 		}
-		v.Parts = append(v.Parts, p)
+		parts = append(parts, p)
 		if ns > int64(v.Dominant.Dur) {
 			v.Dominant = p
 		}
 	}
 	for _, stage := range event.Components() {
-		ns := l.named[stage]
+		ns := l.stageTime[stage]
 		if stage == event.StageLoad && v.Cold {
-			ns += s.unseen(l)
+			ns += s.loadBeforeArrival(l)
 		}
 		if ns > 0 {
-			ns = min(ns, rest) // a stage cannot have taken more than what is left: overlapping stages are cut here
+			ns = min(ns, rest) // overlapping stages: clamp to what is left
 			part(stage, ns)
 			rest -= ns
 		}
 	}
 	part(event.StageNone, rest)
+	if !slices.Equal(parts, v.Parts) { // snapshots share the old slice
+		v.Parts = slices.Clone(parts)
+	}
 }
 
-// measureDecode computes what comes after the first token, without the time that was waited on purpose: E2EL is TTFT + decode time.
-func measureDecode(l *live) {
+// measureDecode computes what follows the first token, without pacing: E2EL is TTFT + decode time.
+func measureDecode(l *liveRequest) {
 	v := &l.view
-	decode := int64(v.Last-v.First) - l.waits
+	decode := int64(v.Last-v.First) - l.pacedTotal
 	v.E2EL = seconds(nanos(v.TTFT) + decode)
 	v.TPS = rate(v.Generated, v.E2EL)
 	v.Overall = rate(v.PromptTokens+v.Generated, v.E2EL)
-	if v.Generated < 2 || decode == 0 { // one token, or all of them with one stamp
+	if v.Generated < 2 || decode == 0 { // one token, or all with the same stamp
 		undefined := event.Absent(event.Undefined)
 		v.Decode, v.TPOT, v.DecodeRate = undefined, undefined, undefined
 		return
 	}
 	v.Decode = seconds(decode)
-	v.TPOT = event.From(v.Decode.V / float64(v.Generated-1))
+	v.TPOT = event.DerivedValue(v.Decode.V / float64(v.Generated-1))
 	v.DecodeRate = rate(v.Generated-1, v.Decode)
 }

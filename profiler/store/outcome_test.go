@@ -7,8 +7,8 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-func TestOutcomesAreCountedApart(t *testing.T) {
-	p := newPlay()
+func TestOutcomesAreCountedByState(t *testing.T) {
+	p := newSession()
 	for id, how := range []event.State{event.StateFinished, event.StateFinished, event.StateCancelled, event.StateFailed, event.StateDispatched, event.StateQueued} {
 		req := event.RequestID(id + 1)
 		p.state(ms, req, event.StateQueued, nil)
@@ -42,15 +42,16 @@ func TestOutcomesAreCountedApart(t *testing.T) {
 	}
 }
 
-// TestLostEventsDoNotFalsifyCounts: totals come with the outcome; times of which the beginning is missing are not made up.
-func TestLostEventsDoNotFalsifyCounts(t *testing.T) {
-	p := newPlay()
+// TestDroppedEventsKeepTotalsRight checks that totals come from outcomes, and that times without a known start are
+// absent.
+func TestDroppedEventsKeepTotalsRight(t *testing.T) {
+	p := newSession()
 	p.engine(event.CapQueue)
-	p.state(0, 1, event.StateDispatched, nil) // its StateQueued was lost
+	p.state(0, 1, event.StateDispatched, nil) // its StateQueued was dropped
 	p.token(5*ms, 1, 1)
 	p.token(4*ms, 1, 1)
-	p.state(ms, 1, event.StateFinished, &event.Outcome{Prompt: 7, Generated: 6}) // and so were four tokens
-	p.state(ms, 2, event.StateFinished, &event.Outcome{Prompt: 7, Generated: 6}) // of this one, everything else
+	p.state(ms, 1, event.StateFinished, &event.Outcome{Prompt: 7, Generated: 6}) // so were four tokens
+	p.state(ms, 2, event.StateFinished, &event.Outcome{Prompt: 7, Generated: 6}) // of this one, all other events were
 	s := p.store.Snapshot()
 	if s.Counts.Finished != 2 || s.Counts.GeneratedTokens != 12 || s.Counts.PromptTokens != 14 || len(s.Requests) != 1 {
 		t.Errorf("%d finished with %d and %d tokens, %d kept; want 2 with 14 and 12, one kept",
@@ -61,28 +62,29 @@ func TestLostEventsDoNotFalsifyCounts(t *testing.T) {
 		want(t, name, got, "not reported")
 	}
 	if s.Latency.TTFT[metric.Session].Count != 0 || s.Latency.STIL[metric.Session].Count != 0 || s.Latency.E2EL[metric.Session].Count != 0 {
-		t.Errorf("latencies of a request whose beginning was lost were recorded: %+v", s.Latency.TTFT[metric.Session])
+		t.Errorf("latencies without a known start were recorded: %+v", s.Latency.TTFT[metric.Session])
 	}
 	if r.Generated != 6 || len(r.Parts) != 0 || r.HitTarget {
 		t.Errorf("%d tokens, parts %v, target met %v; want 6, none, no", r.Generated, r.Parts, r.HitTarget)
 	}
 }
 
-// TestBeforeTheClockNothingIsTimed: who comes late is told of moments before its own clock began, and knows only that they were then.
-func TestBeforeTheClockNothingIsTimed(t *testing.T) {
-	p := newPlay()
+// TestEventsBeforeClockHaveNoTimes checks events from before the clock's epoch, as a late joiner receives: their order
+// is known, their times are not.
+func TestEventsBeforeClockHaveNoTimes(t *testing.T) {
+	p := newSession()
 	p.engine(event.CapQueue | event.CapTokens)
-	old := func(e event.Event) {
+	early := func(e event.Event) {
 		e.Req, e.Layer = 1, -1
 		p.store.Emit(e)
 	}
-	old(event.Event{Kind: event.KindRequest, At: event.Time(-9 * sec), State: event.StateQueued})
-	old(event.Event{Kind: event.KindRequest, At: event.Time(-8 * sec), State: event.StateDispatched})
-	old(event.Event{Kind: event.KindToken, At: event.Time(-7 * sec), N: 1})
-	old(event.Event{Kind: event.KindToken, At: event.Time(-1 * sec), N: 500})
-	seen := p.store.Snapshot()
-	if c, l := seen.Counts, seen.Latency; c.GeneratedTokens != 0 || l.ITL[metric.Session].Count != 0 || l.TTFT[metric.Session].Count != 0 {
-		t.Errorf("counted were %d tokens, %d gaps, %d TTFTs; none of them came in this session", c.GeneratedTokens, l.ITL[metric.Session].Count, l.TTFT[metric.Session].Count)
+	early(event.Event{Kind: event.KindRequest, At: event.Time(-9 * sec), State: event.StateQueued})
+	early(event.Event{Kind: event.KindRequest, At: event.Time(-8 * sec), State: event.StateDispatched})
+	early(event.Event{Kind: event.KindToken, At: event.Time(-7 * sec), N: 1})
+	early(event.Event{Kind: event.KindToken, At: event.Time(-1 * sec), N: 500})
+	first := p.store.Snapshot()
+	if c, l := first.Counts, first.Latency; c.GeneratedTokens != 0 || l.ITL[metric.Session].Count != 0 || l.TTFT[metric.Session].Count != 0 {
+		t.Errorf("counted %d tokens, %d gaps, %d TTFTs from before the session, want none", c.GeneratedTokens, l.ITL[metric.Session].Count, l.TTFT[metric.Session].Count)
 	}
 	p.token(5*ms, 1, 1)
 	for range 3 {
@@ -96,19 +98,19 @@ func TestBeforeTheClockNothingIsTimed(t *testing.T) {
 	} {
 		want(t, name, got, "not reported")
 	}
-	if !r.Late || r.Generated != 505 || r.ITL.Count != 3 || r.ITL.Min != 4*ms || r.ITL.Max != 4*ms || len(r.Stalls) != 0 || r.Dominant.Share != 0 {
-		t.Errorf("late %v, %d tokens, ITL %+v, %d stalls; want 505 tokens and three gaps of 4 ms", r.Late, r.Generated, r.ITL, len(r.Stalls))
+	if !r.MissedStart || r.Generated != 505 || r.ITL.Count != 3 || r.ITL.Min != 4*ms || r.ITL.Max != 4*ms || len(r.Stalls) != 0 || r.Dominant.Share != 0 {
+		t.Errorf("late %v, %d tokens, ITL %+v, %d stalls; want 505 tokens and three gaps of 4 ms", r.MissedStart, r.Generated, r.ITL, len(r.Stalls))
 	}
 	s := p.store.Snapshot()
 	if s.Counts.GeneratedTokens != 4 || s.Latency.TPOT[metric.Session].Count != 0 || s.Latency.E2EL[metric.Session].Count != 0 {
-		t.Errorf("%d tokens in the session, want 4; TPOT and E2EL of it count", s.Counts.GeneratedTokens)
+		t.Errorf("%d tokens in the session, want 4, without TPOT and E2EL", s.Counts.GeneratedTokens)
 	}
 }
 
-func TestEndedRequestsChangeNoMore(t *testing.T) {
-	p := newPlay()
-	typical(p, nil)
-	end(p, event.StateFinished, "stop")
+func TestEndedRequestsAreFinal(t *testing.T) {
+	p := newSession()
+	playTypical(p, nil)
+	endTypical(p, event.StateFinished, "stop")
 	before := *p.request(t, 1)
 	p.token(ms, 1, 1)
 	p.stage(1, event.StagePrompt, ms, 5)
@@ -124,7 +126,7 @@ func TestEndedRequestsChangeNoMore(t *testing.T) {
 }
 
 func TestGroups(t *testing.T) {
-	p := newPlay()
+	p := newSession()
 	play := func(id event.RequestID, group string, ttft int64) {
 		p.state(ms, id, event.StateQueued, &event.Request{Group: group})
 		p.token(ttft, id, 1)
@@ -143,14 +145,14 @@ func TestGroups(t *testing.T) {
 	for id := range event.RequestID(MaxGroups + 3) {
 		play(10+id, string(rune(0x100+id)), ms)
 	}
-	if c := p.store.Snapshot().Counts; len(c.Groups) != MaxGroups || c.MoreGroups != 5 {
-		t.Errorf("%d groups and %d more, want %d and 5", len(c.Groups), c.MoreGroups, MaxGroups)
+	if c := p.store.Snapshot().Counts; len(c.Groups) != MaxGroups || c.OmittedGroups != 5 {
+		t.Errorf("%d groups and %d more, want %d and 5", len(c.Groups), c.OmittedGroups, MaxGroups)
 	}
 }
 
 func TestGoodput(t *testing.T) {
-	p := newPlay()
-	want(t, "goodput before a request has ended", p.store.Snapshot().Latency.Goodput, "not yet")
+	p := newSession()
+	want(t, "goodput before the first end", p.store.Snapshot().Latency.Goodput, "not yet")
 	for id, ttft := range []int64{199 * ms, 201 * ms, 200 * ms} {
 		req := event.RequestID(id + 1)
 		p.state(0, req, event.StateQueued, nil)
@@ -159,13 +161,13 @@ func TestGoodput(t *testing.T) {
 	}
 	p.state(0, 9, event.StateQueued, nil)
 	p.token(ms, 9, 1)
-	p.state(0, 9, event.StateCancelled, nil) // in time, but it did not finish
+	p.state(0, 9, event.StateCancelled, nil) // in time, but not finished
 	p.now += event.Time(399 * ms)            // 1 s in all
 	want(t, "goodput", p.store.Snapshot().Latency.Goodput, 2.)
 }
 
-func TestOldRequestsAreForgottenButCounted(t *testing.T) {
-	p := newPlay()
+func TestEvictedRequestsAreCounted(t *testing.T) {
+	p := newSession()
 	p.state(0, 1, event.StateQueued, nil) // stays open
 	for id := range event.RequestID(MaxRequests + 9) {
 		p.state(0, id+2, event.StateQueued, nil)
@@ -173,10 +175,10 @@ func TestOldRequestsAreForgottenButCounted(t *testing.T) {
 		p.state(0, id+2, event.StateFinished, nil)
 	}
 	s := p.store.Snapshot()
-	if len(s.Requests) != MaxRequests || s.Counts.Finished != MaxRequests+9 || s.Counts.MoreRequests != 10 {
-		t.Errorf("%d kept, %d finished, %d forgotten", len(s.Requests), s.Counts.Finished, s.Counts.MoreRequests)
+	if len(s.Requests) != 1+MaxRequests || s.Counts.Finished != MaxRequests+9 || s.Counts.OmittedRequests != 9 {
+		t.Errorf("%d kept, %d finished, %d evicted", len(s.Requests), s.Counts.Finished, s.Counts.OmittedRequests)
 	}
 	if oldest := s.Requests[len(s.Requests)-1]; oldest.ID != 1 {
-		t.Errorf("the oldest kept is %d, want 1, which is still open", oldest.ID)
+		t.Errorf("the oldest request is %d, want 1, which is still open", oldest.ID)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// ended plays a request of two tokens from its queueing to its end.
-func ended(p *play, id event.RequestID) {
+// playShortRequest plays a request of two tokens.
+func playShortRequest(p *session, id event.RequestID) {
 	p.state(ms, id, event.StateQueued, &event.Request{Prompt: "p", Group: "g"})
 	p.stage(id, event.StagePrompt, ms, 3)
 	p.token(ms, id, 1)
@@ -16,38 +16,39 @@ func ended(p *play, id event.RequestID) {
 	p.state(0, id, event.StateFinished, &event.Outcome{Reason: "stop"})
 }
 
-// Requests that leave the ring keep their metrics and lose what is per token.
-func TestRequestsThatLeaveTheRingStaySlim(t *testing.T) {
-	p := newPlay()
+// TestEvictedRequestsAreSlim checks that evicted requests keep their metrics and lose per-token data.
+func TestEvictedRequestsAreSlim(t *testing.T) {
+	p := newSession()
 	for id := range event.RequestID(MaxRequests + 3) {
-		ended(p, id+1)
+		playShortRequest(p, id+1)
 	}
 	s := p.store.Snapshot()
 	if len(s.Past) != 3 || s.Past[0].ID != 1 || s.Past[2].ID != 3 {
-		t.Fatalf("%d requests of the past, want 1 to 3", len(s.Past))
+		t.Fatalf("%d past requests, want 3: ids 1 to 3", len(s.Past))
 	}
 	r, full := s.Past[0], s.Requests[0]
 	if !r.Slim || r.Tokens != nil || r.Gaps != nil || r.Text != "" || r.Prompt != "" || r.Layers != nil {
-		t.Errorf("what is per token is still kept: %+v", r)
+		t.Errorf("per-token data is still kept: %+v", r)
 	}
 	if r.TTFT != full.TTFT || r.TPOT != full.TPOT || r.ITL != full.ITL || r.Group != "g" || r.Reason != "stop" || len(r.Spans) != 1 || len(r.Parts) != 2 {
-		t.Errorf("metrics are lost: %+v", r)
+		t.Errorf("metrics are missing: %+v", r)
 	}
 	if full.Slim || len(full.Tokens) != 2 {
 		t.Errorf("a request in the ring is slim: %+v", full)
 	}
 }
 
-// A snapshot's past does not change when requests follow, and is bounded.
-func TestPastOfASnapshotIsFixed(t *testing.T) {
-	p := newPlay()
+// TestPastOfSnapshotIsImmutable checks that later requests do not change a snapshot's past, and that the past is
+// bounded.
+func TestPastOfSnapshotIsImmutable(t *testing.T) {
+	p := newSession()
 	for id := range event.RequestID(MaxRequests + 2) {
-		ended(p, id+1)
+		playShortRequest(p, id+1)
 	}
 	first := p.store.Snapshot()
 	before := slices.Clone(first.Past)
 	for id := range event.RequestID(MaxPast + MaxPast/2) {
-		ended(p, id+MaxRequests+10)
+		playShortRequest(p, id+MaxRequests+10)
 		if id%1000 == 0 {
 			p.store.Snapshot()
 		}
@@ -57,17 +58,17 @@ func TestPastOfASnapshotIsFixed(t *testing.T) {
 	}
 	last := p.store.Snapshot().Past
 	if len(last) > MaxPast || len(last) < MaxPast/2 {
-		t.Errorf("%d requests of the past are kept", len(last))
+		t.Errorf("%d past requests are kept", len(last))
 	}
 	if !slices.IsSortedFunc(last, func(a, b *Request) int { return int(a.Enqueued - b.Enqueued) }) {
 		t.Error("the past is out of order")
 	}
 }
 
-func TestStagesKeepTheirPlaces(t *testing.T) {
-	p := newPlay()
+func TestSpansOfStages(t *testing.T) {
+	p := newSession()
 	p.state(0, 1, event.StateQueued, nil)
-	began := p.now
+	start := p.now
 	p.stage(1, event.StageQueue, 3*ms, 0)
 	p.emit(2*ms, event.Event{Kind: event.KindStage, Req: 1, Layer: -1, Dur: ms, Text: "rerank"})
 	p.emit(ms, event.Event{Kind: event.KindStage, Stage: event.StageAttention, Req: 1, Layer: 4, Dur: ms})
@@ -75,8 +76,8 @@ func TestStagesKeepTheirPlaces(t *testing.T) {
 	p.token(ms, 1, 1)
 	p.stage(1, event.StagePace, ms, 0)
 	r := p.request(t, 1)
-	at := func(n int64) event.Time { return began + event.Time(n*ms) }
-	want := []Span{
+	at := func(n int64) event.Time { return start + event.Time(n*ms) }
+	want := []StageSpan{
 		{Stage: event.StageQueue, Layer: -1, Start: at(0), End: at(3)},
 		{Name: "rerank", Layer: -1, Start: at(4), End: at(5)},
 		{Stage: event.StagePrompt, Layer: -1, Start: at(6), End: at(11), Tokens: 7},
@@ -85,7 +86,7 @@ func TestStagesKeepTheirPlaces(t *testing.T) {
 		t.Errorf("spans %+v, want %+v", r.Spans, want)
 	}
 	if other := r.Parts[len(r.Parts)-1]; int64(other.Dur) != 4*ms {
-		t.Errorf("other is %v, want 4 ms: a stage of the engine's own is not among the components", other.Dur)
+		t.Errorf("other is %v, want 4 ms, engine-specific stages included", other.Dur)
 	}
 	for range 2 * MaxSpans {
 		p.stage(1, event.StagePrompt, ms, 1)
@@ -95,9 +96,9 @@ func TestStagesKeepTheirPlaces(t *testing.T) {
 	}
 }
 
-// Tokens know how many came before them, as stalls do.
+// TestTokensAreNumbered checks that tokens and stalls have the number of tokens before them.
 func TestTokensAreNumbered(t *testing.T) {
-	p := newPlay()
+	p := newSession()
 	p.state(0, 1, event.StateQueued, nil)
 	for range 12 {
 		p.token(ms, 1, 2)
@@ -106,16 +107,17 @@ func TestTokensAreNumbered(t *testing.T) {
 	r := p.request(t, 1)
 	last := r.Tokens[len(r.Tokens)-1]
 	if last.Nth != 24 || last.N != 3 || r.Generated != 27 {
-		t.Errorf("the last stamp is of %d tokens from %d on, of %d", last.N, last.Nth, r.Generated)
+		t.Errorf("the last stamp covers %d tokens from %d on, of %d", last.N, last.Nth, r.Generated)
 	}
 	if len(r.Stalls) != 1 || r.Stalls[0].Index != last.Nth {
 		t.Errorf("stalls %+v, want one at token %d", r.Stalls, last.Nth)
 	}
 }
 
-// What held up several tokens with one stamp may lie anywhere in the time before it, not only in the part that counts for one of them.
-func TestCauseOfChunks(t *testing.T) {
-	p := newPlay()
+// TestStallCauseOfChunks checks that the cause of a stall is looked up in the whole gap before a chunk of tokens, not
+// in one token's part of it.
+func TestStallCauseOfChunks(t *testing.T) {
+	p := newSession()
 	p.state(0, 1, event.StateQueued, nil)
 	for range 12 {
 		p.token(6*ms, 1, 3)
@@ -130,9 +132,10 @@ func TestCauseOfChunks(t *testing.T) {
 	}
 }
 
-// A request that failed before its first token holds nobody up any more.
+// TestEndedRequestsCauseNoStall checks that a request that failed before its first token is not the cause of later
+// stalls.
 func TestEndedRequestsCauseNoStall(t *testing.T) {
-	p := newPlay()
+	p := newSession()
 	for _, id := range []event.RequestID{1, 2} {
 		p.state(0, id, event.StateQueued, nil)
 		p.state(0, id, event.StateDispatched, nil)

@@ -6,25 +6,28 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// aside is Snapshot.Aside while events come. The engine's own counts have such a request in them already.
-func (s *state) aside(l *live) bool {
-	return l.view.Probe && s.engine.Caps.Has(event.CapReports)
+// excluded is Snapshot.Excluded while events are applied. The engine's own counters already include such a request.
+func (s *state) excluded(l *liveRequest) bool {
+	return l.view.Probe && s.engine.Caps.Has(event.CapAggregates)
 }
 
-// Aside reports whether a request is no part of the engine's statistics: llmtop's own probe of an engine that tells of itself in sum.
-func (s *Snapshot) Aside(r *Request) bool { return r.Probe && s.Engine.Caps.Has(event.CapReports) }
+// Excluded reports whether a request is excluded from the statistics: llmtop's own probe of an engine that reports
+// aggregates, whose counters include it already.
+func (s *Snapshot) Excluded(r *Request) bool {
+	return r.Probe && s.Engine.Caps.Has(event.CapAggregates)
+}
 
-// recentProbes is how many probes a summary is made of at most.
+// recentProbes is how many of the newest probes a summary covers.
 const recentProbes = 32
 
-// Probes sums up the last probes of an engine.
+// Probes summarises the newest probes of an engine.
 type Probes struct {
-	Count, Failed    int           // that have ended
-	TTFT, TPOT, E2EL event.Reading // s, medians of those that finished
-	Last             *Request      // the newest one; nil: there is none
+	Count, Failed    int           // ended probes
+	TTFT, TPOT, E2EL event.Reading // s, medians of the finished ones
+	Last             *Request      // the newest one; nil without probes
 }
 
-// Probes sums up llmtop's own requests, at most recentProbes of them.
+// Probes summarises llmtop's own requests, at most recentProbes of them.
 func (s *Snapshot) Probes() (p Probes) {
 	var ttft, tpot, e2el []float64
 	add := func(to *[]float64, r event.Reading) {
@@ -61,11 +64,11 @@ func (s *Snapshot) Probes() (p Probes) {
 	return p
 }
 
-// medianOf is the lower median, absent of nothing.
+// medianOf returns the lower median of v, absent if v is empty.
 func medianOf(v []float64) event.Reading {
 	if len(v) == 0 {
 		return event.Absent(event.NotYet)
 	}
 	slices.Sort(v)
-	return event.From(v[(len(v)-1)/2])
+	return event.DerivedValue(v[(len(v)-1)/2])
 }

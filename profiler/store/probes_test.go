@@ -8,15 +8,15 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-// probed is a store with an engine of some capabilities that has been probed once, and once in vain.
+// probed returns the snapshot of an engine with the given capabilities after a successful and a failed probe.
 func probed(caps event.Caps) *Snapshot {
 	now := event.Time(100 * time.Second)
 	s := New(Options{Now: func() event.Time { return now }})
 	ms := event.Time(time.Millisecond)
 	at := now - event.Time(5*time.Second)
-	s.Emit(event.Event{Kind: event.KindEngine, At: at, Data: &event.Engine{Caps: caps, State: event.EngineReady}})
-	if caps.Has(event.CapReports) {
-		s.Emit(event.Event{Kind: event.KindReport, At: at, Data: &event.Report{}})
+	s.Emit(event.Event{Kind: event.KindEngine, At: at, Data: &event.EngineInfo{Caps: caps, State: event.EngineReady}})
+	if caps.Has(event.CapAggregates) {
+		s.Emit(event.Event{Kind: event.KindAggregates, At: at, Data: &event.Aggregates{}})
 	}
 	for id := event.RequestID(1); id <= 2; id++ {
 		s.Emit(event.Event{Kind: event.KindRequest, At: at, Req: id, State: event.StateQueued, Data: &event.Request{Label: "probe", Probe: true}})
@@ -32,9 +32,9 @@ func probed(caps event.Caps) *Snapshot {
 	return s.Snapshot()
 }
 
-// TestProbesAreApart keeps llmtop's own requests out of what an engine tells of itself in sum, and sums them up by themselves.
-func TestProbesAreApart(t *testing.T) {
-	s := probed(event.CapReports)
+// TestProbesAreExcludedFromAggregates checks that probes do not count in an engine's aggregates, and have a summary.
+func TestProbesAreExcludedFromAggregates(t *testing.T) {
+	s := probed(event.CapAggregates)
 	c := &s.Counts
 	if len(s.Requests) != 2 || !s.Requests[1].Probe {
 		t.Fatalf("probes are not among the requests: %+v", s.Requests)
@@ -44,7 +44,7 @@ func TestProbesAreApart(t *testing.T) {
 	}
 	for name, sum := range map[string]uint64{"TTFT": s.Latency.TTFT[metric.Session].Count, "ITL": s.Latency.ITL[metric.Session].Count, "E2EL": s.Latency.E2EL[metric.Session].Count} {
 		if sum != 0 {
-			t.Errorf("%s has %d samples of probes", name, sum)
+			t.Errorf("%s includes %d samples of probes", name, sum)
 		}
 	}
 	p := s.Probes()
@@ -56,13 +56,13 @@ func TestProbesAreApart(t *testing.T) {
 	}
 }
 
-// TestProbesOfOthers counts the requests of an engine that tells each of them, also those that it calls probes.
-func TestProbesOfOthers(t *testing.T) {
+// TestProbesCountWithoutAggregates checks that probes count like other requests if the engine reports single requests.
+func TestProbesCountWithoutAggregates(t *testing.T) {
 	s := probed(event.CapTokens)
 	if s.Counts.Finished != 1 || s.Counts.GeneratedTokens != 3 || s.Latency.TTFT[metric.Session].Count != 1 {
 		t.Errorf("%+v", s.Counts)
 	}
 	if p := New(Options{Now: func() event.Time { return 1 }}).Snapshot().Probes(); p.Last != nil || p.TTFT.OK() {
-		t.Errorf("%+v of no probes", p)
+		t.Errorf("summary without probes: %+v", p)
 	}
 }

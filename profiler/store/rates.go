@@ -6,46 +6,46 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// rateSlots is how many seconds of work a window of ten seconds needs, the current one among them, and one to spare.
+// rateSlots is the number of seconds kept: ten for the window, the current one included, and one to spare.
 const rateSlots = 11
 
-// rates counts tokens and work second by second.
+// rates counts tokens and busy time per second.
 type rates struct {
-	second     int64
-	slot       [rateSlots]work // of second s at s % rateSlots
-	lastPrompt event.Time      // end of the last forward pass with prompt tokens
-	prefilled  bool            // a forward pass or a prompt has told of prefill
-	points     []RatePoint
+	second           int64
+	slots            [rateSlots]secondWork // second s at s % rateSlots
+	lastPrompt       event.Time            // end of the last forward pass with prompt tokens
+	stepsHavePrompts bool                  // forward passes report prompt tokens: do not count them from stages as well
+	points           []RatePoint
 }
 
-// work is what was done in one second.
-type work struct {
-	second                      int64
-	generated, prompt           uint64 // tokens
-	busy, promptBusy, decodeNow int64  // ns of forward passes; of them with prompt tokens; with decode tokens only
-	decodeSum, decodePasses     uint64 // decode tokens of the passes in decodeNow, and their number
+// secondWork is the work of one second.
+type secondWork struct {
+	second                        int64
+	generatedTokens, promptTokens uint64
+	busy, promptBusy, decodeBusy  int64  // ns of all passes, of those with prompt tokens, of decode-only ones
+	decodeTokens, decodePasses    uint64 // of the passes in decodeBusy
 }
 
-// at is the slot of a time; times that run backwards count in the current second.
-func (r *rates) at(t event.Time) *work {
+// at returns the slot of a time. Times that run backwards count in the current second.
+func (r *rates) at(t event.Time) *secondWork {
 	r.second = max(r.second, int64(t)/int64(time.Second))
-	w := &r.slot[r.second%rateSlots]
+	w := &r.slots[r.second%rateSlots]
 	if w.second != r.second {
-		*w = work{second: r.second}
+		*w = secondWork{second: r.second}
 	}
 	return w
 }
 
-func (r *rates) generated(t event.Time, k int) { r.at(t).generated += uint64(k) }
+func (r *rates) addGenerated(t event.Time, k int) { r.at(t).generatedTokens += uint64(k) }
 
-// prompted counts a prompt that was processed, for sources that do not tell of single steps.
-func (r *rates) prompted(t event.Time, dur int64, n int) {
-	if r.prefilled || n <= 0 {
+// addPrompt counts a processed prompt, for sources that do not report forward passes.
+func (r *rates) addPrompt(t event.Time, dur int64, n int) {
+	if r.stepsHavePrompts || n <= 0 {
 		return
 	}
 	w := r.at(t)
-	w.prompt += uint64(n)
-	w.promptBusy += dur
+	w.promptTokens += uint64(n)
+	w.promptBusy = event.Add(w.promptBusy, dur)
 }
 
 // applyStep counts a forward pass.
@@ -53,40 +53,40 @@ func (s *state) applyStep(e *event.Event) {
 	r := &s.rates
 	w := r.at(e.At)
 	s.counts.Steps++
-	w.busy += e.Dur
+	w.busy = event.Add(w.busy, e.Dur)
 	if e.Prompt > 0 {
-		r.prefilled = true
+		r.stepsHavePrompts = true
 		r.lastPrompt = e.At
-		w.prompt += uint64(e.Prompt)
-		w.promptBusy += e.Dur
+		w.promptTokens += uint64(e.Prompt)
+		w.promptBusy = event.Add(w.promptBusy, e.Dur)
 	} else if e.N > 0 {
-		w.decodeNow += e.Dur
-		w.decodeSum += uint64(e.N)
+		w.decodeBusy = event.Add(w.decodeBusy, e.Dur)
+		w.decodeTokens += uint64(e.N)
 		w.decodePasses++
 	}
 }
 
 // sum adds up the work of the current second and the n-1 before it.
-func (r *rates) sum(now event.Time, n int64) (total work) {
+func (r *rates) sum(now event.Time, n int64) (total secondWork) {
 	last := int64(now) / int64(time.Second)
-	for _, w := range r.slot {
+	for _, w := range r.slots {
 		if w.second > last-n {
-			total.generated += w.generated
-			total.prompt += w.prompt
-			total.busy += w.busy
-			total.promptBusy += w.promptBusy
-			total.decodeNow += w.decodeNow
-			total.decodeSum += w.decodeSum
+			total.generatedTokens += w.generatedTokens
+			total.promptTokens += w.promptTokens
+			total.busy = event.Add(total.busy, w.busy)
+			total.promptBusy = event.Add(total.promptBusy, w.promptBusy)
+			total.decodeBusy = event.Add(total.decodeBusy, w.decodeBusy)
+			total.decodeTokens += w.decodeTokens
 			total.decodePasses += w.decodePasses
 		}
 	}
 	return total
 }
 
-// per is n tokens in ns of work, NotYet if there was none.
-func per(n uint64, ns int64) event.Reading {
+// busyRate returns n per second of busy time (ns); NotYet if there was none.
+func busyRate(n uint64, ns int64) event.Reading {
 	if n == 0 || ns <= 0 {
 		return event.Absent(event.NotYet)
 	}
-	return event.From(float64(n) / (float64(ns) / second))
+	return event.DerivedValue(float64(n) / (float64(ns) / second))
 }

@@ -8,10 +8,10 @@ import (
 )
 
 func TestThroughput(t *testing.T) {
-	p := newPlay() // at 1 s
+	p := newSession() // at 1 s
 	p.engine(event.CapSteps)
 	p.emit(0, event.Event{Kind: event.KindModel, Data: &event.Model{Name: "m", WeightBytes: 1000, KVBytes: 10}})
-	p.emit(0, event.Event{Kind: event.KindHost, Data: &event.Host{CopyBandwidth: event.Of(1e6)}})
+	p.emit(0, event.Event{Kind: event.KindHost, Data: &event.Host{CopyBandwidth: event.MeasuredValue(1e6)}})
 	p.emit(0, event.Event{Kind: event.KindKV, Data: &event.KV{Used: 20, Total: 100}})
 	p.state(0, 1, event.StateQueued, nil)
 	p.step(100*ms, 0, 50) // 50 prompt tokens in 100 ms
@@ -22,7 +22,7 @@ func TestThroughput(t *testing.T) {
 		p.step(20*ms, 2, 0)
 		p.token(0, 1, 2)
 	}
-	p.now += event.Time(140 * ms) // 400 ms in all
+	p.now += event.Time(140 * ms) // 400 ms in total
 	v := p.store.Snapshot().Throughput
 	want(t, "prefill", v.Prefill, 80/.2)
 	want(t, "decode", v.Decode, 6/.06)
@@ -45,11 +45,11 @@ func TestThroughput(t *testing.T) {
 	want(t, "TTPS of the session", v.SessionTTPS, 8/11.5)
 }
 
-func TestThroughputThatNobodyReports(t *testing.T) {
-	p := newPlay()
+func TestThroughputWithoutReports(t *testing.T) {
+	p := newSession()
 	v := p.store.Snapshot().Throughput
-	want(t, "TTPS of nothing", v.TTPS, "not yet")
-	want(t, "prefill of nothing", v.Prefill, "not yet")
+	want(t, "TTPS without events", v.TTPS, "not yet")
+	want(t, "prefill without events", v.Prefill, "not yet")
 	for name, r := range map[string]event.Reading{"decode": v.Decode, "busy": v.BusyShare, "bandwidth": v.Bandwidth, "copy": v.CopyBandwidth} {
 		want(t, name+" without steps", r, "not reported")
 	}
@@ -58,27 +58,27 @@ func TestThroughputThatNobodyReports(t *testing.T) {
 	want(t, "bandwidth of an unknown model", p.store.Snapshot().Throughput.Bandwidth, "not reported")
 }
 
-// TestPrefillOfSourcesWithoutSteps: stamped prompts tell the prefill rate where no forward passes are told.
+// TestPrefillOfSourcesWithoutSteps checks that prompt stages give the prefill rate if no forward passes are reported.
 func TestPrefillOfSourcesWithoutSteps(t *testing.T) {
-	p := newPlay()
+	p := newSession()
 	p.state(0, 1, event.StateQueued, nil)
 	p.stage(1, event.StagePrompt, 200*ms, 100)
 	want(t, "prefill", p.store.Snapshot().Throughput.Prefill, 500.)
 	p.step(100*ms, 0, 10)
-	p.stage(1, event.StagePrompt, 100*ms, 100) // now it is told twice, and counts once
+	p.stage(1, event.StagePrompt, 100*ms, 100) // reported twice, counts once
 	want(t, "prefill", p.store.Snapshot().Throughput.Prefill, 110/.3)
 }
 
-// TestSeriesAreClosedBySecond: one point for each second that is over, whether anybody looked in between or not.
+// TestSeriesAreClosedBySecond checks that there is one point per ended second, with and without snapshots in between.
 func TestSeriesAreClosedBySecond(t *testing.T) {
-	for _, looks := range []bool{true, false} {
-		p := newPlay() // at 1 s
+	for _, snapshots := range []bool{true, false} {
+		p := newSession() // at 1 s
 		p.engine(event.CapSteps)
 		p.state(0, 1, event.StateQueued, nil)
 		for range 30 {
 			p.step(100*ms, 2, 0)
 			p.token(0, 1, 2)
-			if looks {
+			if snapshots {
 				p.store.Snapshot()
 			}
 		}
@@ -89,23 +89,23 @@ func TestSeriesAreClosedBySecond(t *testing.T) {
 		if len(points) != 5 || len(gaps) != 5 {
 			t.Fatalf("%d and %d points, want the 5 seconds from 1 s to 6 s", len(points), len(gaps))
 		}
-		for i, tokens := range []uint64{18, 20, 20, 2, 0} { // those on the second belong to the next
+		for i, tokens := range []uint64{18, 20, 20, 2, 0} { // tokens at the end of a second count in the next one
 			at := event.Time(int64(i+1) * sec)
 			if points[i].At != at || points[i].Generated != tokens || gaps[i].At != at {
-				t.Errorf("looks %v: second %d has %+v, want %d tokens at %d", looks, i, points[i], tokens, at)
+				t.Errorf("snapshots %v: second %d has %+v, want %d tokens at %d", snapshots, i, points[i], tokens, at)
 			}
 			if tokens > 0 && (gaps[i].Count != tokens-uint64(2*max(1-i, 0)) || gaps[i].P50 == 0) {
-				t.Errorf("looks %v: second %d has the gaps %+v of %d tokens", looks, i, gaps[i], tokens)
+				t.Errorf("snapshots %v: second %d has the gaps %+v of %d tokens", snapshots, i, gaps[i], tokens)
 			}
 		}
 		if points[1].Decode != 20 || points[1].Running != 1 || points[4].Running != 0 || points[4].Decode != 0 {
-			t.Errorf("looks %v: points %+v", looks, points)
+			t.Errorf("snapshots %v: points %+v", snapshots, points)
 		}
 	}
 }
 
 func TestSeriesAreBounded(t *testing.T) {
-	p := newPlay()
+	p := newSession()
 	p.engine(0)
 	p.now += event.Time(10 * SeriesLen * sec)
 	s := p.store.Snapshot()
@@ -113,12 +113,12 @@ func TestSeriesAreBounded(t *testing.T) {
 		t.Errorf("%d points, want about %d", n, SeriesLen)
 	}
 	if last := s.Throughput.Series[len(s.Throughput.Series)-1]; last.At != p.now-event.Time(sec) {
-		t.Errorf("the last point is that of %d, want that of %d", last.At, p.now-event.Time(sec))
+		t.Errorf("the last point is at %d, want %d", last.At, p.now-event.Time(sec))
 	}
 }
 
 func TestLatencyWindows(t *testing.T) {
-	p := newPlay()
+	p := newSession()
 	p.state(0, 1, event.StateQueued, nil)
 	p.token(10*ms, 1, 1)
 	p.token(20*ms, 1, 1)

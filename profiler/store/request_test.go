@@ -7,9 +7,10 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// typical plays a request of 10 prompt tokens, 4 of them cached, and 4 generated ones. TTFT: queue 3 ms, tokenize 1 ms, embed 2 ms,
-// prompt 12 ms, first token 4 ms and 2 ms that no stage names, 24 ms. Then gaps of 5, 5 and 8 ms, the last after 20 ms of pacing.
-func typical(p *play, info *event.Request) {
+// playTypical plays a request of 10 prompt tokens, 4 of them cached, and 4 generated tokens. TTFT: queue 3 ms, tokenize
+// 1 ms, embed 2 ms, prompt 12 ms, first token 4 ms, and 2 ms without a stage: 24 ms. Then gaps of 5, 5 and 8 ms, the
+// last after 20 ms of pacing.
+func playTypical(p *session, info *event.Request) {
 	p.state(0, 1, event.StateQueued, info)
 	p.stage(1, event.StageQueue, 3*ms, 0)
 	p.state(0, 1, event.StateDispatched, nil)
@@ -29,15 +30,15 @@ func typical(p *play, info *event.Request) {
 	p.token(8*ms, 1, 1)
 }
 
-func end(p *play, how event.State, reason string) {
+func endTypical(p *session, how event.State, reason string) {
 	p.state(0, 1, how, &event.Outcome{Reason: reason, Prompt: 10, Cached: 4, Padding: 2, Generated: 4})
 }
 
 func TestMetricsOfARequest(t *testing.T) {
-	p := newPlay()
+	p := newSession()
 	p.engine(event.CapQueue | event.CapStages)
-	typical(p, &event.Request{Group: "tenant", Label: "code", MaxTokens: 4})
-	end(p, event.StateFinished, "length")
+	playTypical(p, &event.Request{Group: "tenant", Label: "code", MaxTokens: 4})
+	endTypical(p, event.StateFinished, "length")
 	r := p.request(t, 1)
 	for _, c := range []struct {
 		name     string
@@ -71,15 +72,15 @@ func TestMetricsOfARequest(t *testing.T) {
 		t.Errorf("24 ms did not meet the target of %v", r.Targets.TTFT)
 	}
 	if len(p.ended) != 1 || p.ended[0] != r {
-		t.Errorf("told of %d requests that ended, want this one", len(p.ended))
+		t.Errorf("OnRequest was called %d times, want once, with this request", len(p.ended))
 	}
 }
 
 func TestComponentsOfTTFT(t *testing.T) {
-	p := newPlay()
+	p := newSession()
 	p.engine(event.CapQueue | event.CapStages)
-	typical(p, nil)
-	end(p, event.StateFinished, "stop")
+	playTypical(p, nil)
+	endTypical(p, event.StateFinished, "stop")
 	r := p.request(t, 1)
 	expected := []Part{
 		{event.StageQueue, 3 * time.Millisecond, 3. / 24, 3e6 / 6.},
@@ -98,16 +99,16 @@ func TestComponentsOfTTFT(t *testing.T) {
 		}
 	}
 	if r.Dominant != expected[3] {
-		t.Errorf("%+v dominates, want the prompt", r.Dominant)
+		t.Errorf("dominant part %+v, want the prompt", r.Dominant)
 	}
 	if layer := (LayerPart{2 * time.Millisecond, 2 * time.Millisecond, 2 * time.Millisecond}); len(r.Layers) != 2 || r.Layers[1] != layer {
 		t.Errorf("layers %+v, want two of %+v", r.Layers, layer)
 	}
 }
 
-// TestOverlappingStagesAreCut: what stages claim beyond TTFT is not shown, and nothing is negative.
+// TestOverlappingStagesAreCut checks that stages are cut at TTFT, and that no part is negative.
 func TestOverlappingStagesAreCut(t *testing.T) {
-	p := newPlay()
+	p := newSession()
 	p.state(0, 1, event.StateQueued, nil)
 	p.emit(4*ms, event.Event{Kind: event.KindStage, Stage: event.StageEmbed, Req: 1, Layer: -1, Dur: 4 * ms})
 	p.emit(2*ms, event.Event{Kind: event.KindStage, Stage: event.StagePrompt, Req: 1, Layer: -1, Dur: 5 * ms, N: 3})
@@ -124,9 +125,9 @@ func TestOverlappingStagesAreCut(t *testing.T) {
 	}
 }
 
-func TestColdTTFTHoldsTheWholeLoad(t *testing.T) {
-	for name, waited := range map[string]int64{"came after the load": 0, "waited for some of it": 30 * ms} {
-		p := newPlay()
+func TestColdTTFTIncludesLoad(t *testing.T) {
+	for name, waited := range map[string]int64{"arrived after the load": 0, "waited for part of it": 30 * ms} {
+		p := newSession()
 		p.stage(0, event.StageLoadOpen, 70*ms, 0)
 		if waited > 0 {
 			p.state(0, 1, event.StateQueued, &event.Request{Cold: true})
@@ -144,7 +145,7 @@ func TestColdTTFTHoldsTheWholeLoad(t *testing.T) {
 			t.Errorf("%s: first part %+v, want 100 ms of load, dominant", name, part)
 		}
 		if l := &s.Latency; l.ColdTTFT[0].Count != 1 || l.TTFT[0].Count != 0 {
-			t.Errorf("%s: %d cold and %d warm, want them apart", name, l.ColdTTFT[0].Count, l.TTFT[0].Count)
+			t.Errorf("%s: %d cold and %d warm, want 1 and 0", name, l.ColdTTFT[0].Count, l.TTFT[0].Count)
 		}
 		if len(s.Load) != 1 || s.Load[0].Dur() != 70*time.Millisecond {
 			t.Errorf("%s: load %+v, want one stage of 70 ms", name, s.Load)
@@ -152,19 +153,20 @@ func TestColdTTFTHoldsTheWholeLoad(t *testing.T) {
 	}
 }
 
-// TestSessionBeginsWithItsEarliestEvent: a source may stamp one event, emit another, and only then the first.
+// TestSessionBeginsWithItsEarliestEvent checks that Started is the earliest stamp, even if that event arrives later.
 func TestSessionBeginsWithItsEarliestEvent(t *testing.T) {
-	p := newPlay()
+	p := newSession()
 	p.engine(0)
 	p.store.Emit(event.Event{Kind: event.KindRequest, Req: 1, State: event.StateQueued, At: p.now - 5})
 	if s := p.store.Snapshot(); s.Started != p.now-5 || s.Requests[0].Enqueued != s.Started {
-		t.Errorf("began at %d, request 1 at %d, want both at %d", s.Started, s.Requests[0].Enqueued, p.now-5)
+		t.Errorf("session starts at %d, request 1 at %d, want both at %d", s.Started, s.Requests[0].Enqueued, p.now-5)
 	}
 }
 
-// TestPrefillWithoutItsStage: where the source stamps no prompt stage, what lies between dispatch and first token is left.
+// TestPrefillWithoutItsStage checks that without a prompt stage, prefill is the time from dispatch to first token less
+// the other stages.
 func TestPrefillWithoutItsStage(t *testing.T) {
-	p := newPlay()
+	p := newSession()
 	p.state(0, 1, event.StateQueued, nil)
 	p.state(1*ms, 1, event.StateDispatched, nil)
 	p.stage(1, event.StageTokenize, 2*ms, 8)
@@ -175,9 +177,9 @@ func TestPrefillWithoutItsStage(t *testing.T) {
 	want(t, "prefill rate", r.PrefillRate, 1000.)
 }
 
-// TestTokensOfOneChunk: a gap before k tokens counts as k samples of gap / k.
+// TestTokensOfOneChunk checks that a gap before k tokens counts as k gaps of gap / k.
 func TestTokensOfOneChunk(t *testing.T) {
-	p := newPlay()
+	p := newSession()
 	p.state(0, 1, event.StateQueued, nil)
 	p.token(10*ms, 1, 2)
 	p.token(9*ms, 1, 3)
@@ -190,7 +192,7 @@ func TestTokensOfOneChunk(t *testing.T) {
 }
 
 func TestUndefinedMetrics(t *testing.T) {
-	p := newPlay()
+	p := newSession()
 	p.state(0, 1, event.StateQueued, nil)
 	queued := p.request(t, 1)
 	want(t, "TTFT of a queued request", queued.TTFT, "not yet")

@@ -2,25 +2,29 @@ package store
 
 import "sync/atomic"
 
-// Share is what stores remember of the past together: each as much as the others, so that a thousand of them take no more memory than a few.
-type Share struct {
-	total, most int // bytes, of all and of one
-	members     atomic.Int64
+// HistoryBudget is a memory budget that the histories of several stores divide equally, so that a thousand stores take
+// no more memory than a few.
+type HistoryBudget struct {
+	total, maxPerStore int          // bytes
+	members            atomic.Int64 // stores
 }
 
-// NewShare makes a share of so many bytes, of which one store takes at most so many.
-func NewShare(total, most int) *Share { return &Share{total: total, most: most} }
-
-// leastShare is what one store takes however many there are: with less it would remember no more than its last state.
-const leastShare = 48 << 10
-
-// Each is how many bytes each store has at the moment.
-func (s *Share) Each() int {
-	return min(max(s.total/int(max(s.members.Load(), 1)), leastShare), s.most)
+// NewHistoryBudget returns a budget of total bytes, of which one store takes at most maxPerStore.
+func NewHistoryBudget(total, maxPerStore int) *HistoryBudget {
+	return &HistoryBudget{total: total, maxPerStore: maxPerStore}
 }
 
-// join adds a member, and returns how many bytes it may take. It takes less when others come.
-func (s *Share) join() func() int {
+// minHistoryShare is what one store takes at least, in bytes, however many there are: below it a history holds only its
+// last state.
+const minHistoryShare = 48 << 10
+
+// PerStore returns how many bytes each store may take now.
+func (s *HistoryBudget) PerStore() int {
+	return min(max(s.total/int(max(s.members.Load(), 1)), minHistoryShare), s.maxPerStore)
+}
+
+// join adds a store and returns a function that returns its current budget in bytes.
+func (s *HistoryBudget) join() func() int {
 	s.members.Add(1)
-	return s.Each
+	return s.PerStore
 }

@@ -6,27 +6,26 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-func duration(ns float64) time.Duration { return time.Duration(ns) }
+// unknownReason is the reason of a polled request's end. The column of reasons has 11 cells and truncates longer words.
+const unknownReason = "not reported"
 
-// unseenEnd is how a request has ended that was seen in a slot: the column of reasons has 11 cells, and cuts off what is longer.
-const unseenEnd = "not reported"
-
-// applySlots follows the requests in an engine's slots. They are seen when somebody looks: how far they are is known, and not when their tokens came.
+// applySlots updates the requests in an engine's polled slots. Polling shows their progress, but not when their tokens
+// were generated.
 func (s *state) applySlots(at event.Time, slots []event.Slot) {
-	if len(slots) == 0 && !s.polled {
+	if len(slots) == 0 && !s.hasSlots {
 		return
 	}
-	s.polled = len(slots) > 0
-	here := make(map[event.RequestID]bool, len(slots))
+	s.hasSlots = len(slots) > 0
+	present := make(map[event.RequestID]bool, len(slots))
 	for i := range slots {
 		if v := &slots[i]; v.Request != 0 {
-			here[v.Request] = true
+			present[v.Request] = true
 			s.applySlot(at, v)
 		}
 	}
-	for _, l := range s.requests.list {
-		if l.view.Polled && l.done == nil && !here[l.view.ID] {
-			s.vanish(l, at)
+	for l := range s.requests.newestFirst() {
+		if l.view.Polled && l.done == nil && !present[l.view.ID] {
+			s.endPolled(l, at)
 		}
 	}
 }
@@ -34,54 +33,59 @@ func (s *state) applySlots(at event.Time, slots []event.Slot) {
 func (s *state) applySlot(at event.Time, p *event.Slot) {
 	l := s.requests.byID[p.Request]
 	if l == nil {
-		var forgot bool
-		if l, forgot = s.requests.add(p.Request); forgot {
-			s.counts.MoreRequests++
+		if l = s.requests.add(p.Request); l == nil { // an engine has far fewer slots than MaxOpen
+			return
 		}
-		l.view.Polled, l.late = true, true
+		l.view.Polled, l.missedStart = true, true
 		l.view.Enqueued, l.view.Dispatched, l.view.Targets = at, at, s.targets
 	}
 	v := &l.view
 	if !v.Polled || l.done != nil {
 		return
 	}
-	v.State, v.Slot = event.StateDispatched, max(p.Slot, 0)
-	v.PromptTokens, v.PromptDone, v.CachedTokens = max(p.Prompt, 0), max(p.Processed, 0), max(p.Cached, 0)
-	v.MaxTokens = max(p.Max, 0)
-	if n := max(p.Generated, 0); n > v.Generated {
+	l.lastView = nil
+	s.requests.setState(l, event.StateDispatched)
+	v.Slot = max(p.Slot, 0)
+	v.PromptTokens, v.PromptDone, v.CachedTokens = clampTokens(p.Prompt), clampTokens(p.Processed), clampTokens(p.Cached)
+	v.MaxTokens = clampTokens(p.Max)
+	if n := clampTokens(p.Generated); n > v.Generated {
 		if v.First == 0 {
-			v.First, l.seen = at, n
+			v.First, l.tokensWhenSeen = at, n
 		}
 		v.Generated, v.Last = n, at
 	}
 }
 
-// vanish ends a request that is in no slot any more.
-func (s *state) vanish(l *live, at event.Time) {
+// clampTokens clamps a number of tokens of one request to 0..event.MaxTokens.
+func clampTokens(n int) int { return min(max(n, 0), event.MaxTokens) }
+
+// endPolled ends a request that no slot holds any more.
+func (s *state) endPolled(l *liveRequest, at event.Time) {
 	v := &l.view
-	v.State, v.Reason, v.Closed = event.StateFinished, unseenEnd, max(at, v.Enqueued)
+	s.requests.setState(l, event.StateFinished)
+	v.Reason, v.Closed = unknownReason, max(at, v.Enqueued)
 	s.counts.Polled++
 	s.measure(l)
-	l.done, l.itl, l.text = l.copy(), nil, nil
-	s.requests.done++
+	s.markEnded(l, l.copy())
 	s.recordRequest(l.done)
 	if s.onRequest != nil {
 		s.onRequest(l.done)
 	}
 }
 
-// leastPolled is for how long a request must have been seen for its speed to be told. Of requests hardly longer than the time between two looks only the
-// slow ones are seen twice.
-const leastPolled = event.Time(700 * time.Millisecond)
+// minPolledTime is how long a polled request must be observed before its decode rate is shown. Of requests that last
+// about one polling interval only the slow ones are seen twice, which would bias the rate.
+const minPolledTime = event.Time(700 * time.Millisecond)
 
-// measurePolled is for a request that was seen in a slot: only how fast its tokens came can be told, by how many there were at two moments.
-func measurePolled(l *live) {
+// measurePolled measures a request that was seen in polled slots. Only its decode rate is known: the tokens generated
+// between the first and the last poll.
+func measurePolled(l *liveRequest) {
 	v := &l.view
-	unseen := event.Absent(event.NotReported)
-	v.STIL, v.TTFT, v.Prefill, v.PrefillRate, v.E2EL, v.TPS, v.Overall = unseen, unseen, unseen, unseen, unseen, unseen, unseen
-	v.Decode, v.TPOT, v.DecodeRate = unseen, event.Absent(event.NotYet), event.Absent(event.NotYet)
-	if n, took := v.Generated-l.seen, v.Last-v.First; n > 0 && took >= leastPolled {
-		v.DecodeRate = event.From(float64(n) / (float64(took) / second))
-		v.TPOT = event.From(1 / v.DecodeRate.V)
+	missing := event.Absent(event.NotReported)
+	v.STIL, v.TTFT, v.Prefill, v.PrefillRate, v.E2EL, v.TPS, v.Overall = missing, missing, missing, missing, missing, missing, missing
+	v.Decode, v.TPOT, v.DecodeRate = missing, event.Absent(event.NotYet), event.Absent(event.NotYet)
+	if n, took := v.Generated-l.tokensWhenSeen, v.Last-v.First; n > 0 && took >= minPolledTime {
+		v.DecodeRate = event.DerivedValue(float64(n) / (float64(took) / second))
+		v.TPOT = event.DerivedValue(1 / v.DecodeRate.V)
 	}
 }

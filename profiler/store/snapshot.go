@@ -1,4 +1,4 @@
-// Package store keeps what sources emit in bounded rings and histograms and hands out immutable snapshots of it.
+// Package store keeps events in bounded rings and histograms and returns immutable snapshots of them.
 package store
 
 import (
@@ -9,276 +9,294 @@ import (
 	"github.com/llmtop/llmtop/profiler/verdict"
 )
 
-// Snapshot is everything the panes and reports draw from: one moment, never written again, safe to keep.
-// All Times are on the source's clock; Now is the moment of the snapshot on the same clock.
+// Snapshot is all data that panes and reports show, at one moment. It is immutable and may be kept. All times except
+// Wall are on the source's clock.
 type Snapshot struct {
-	Version uint64 // grows whenever anything but Now has changed
-	Now     event.Time
-	Wall    time.Time
+	Version uint64     // grows when anything but Now changes
+	Now     event.Time // time of the snapshot
+	Wall    time.Time  // the same, on the wall clock
 	Started event.Time // earliest event of the session
 
-	Engine event.Engine
-	Model  event.Model // Architecture "" until one is loaded
-	Load   []Span      // model load, stage by stage, in order; a waterfall
+	Engine event.EngineInfo
+	Model  event.Model // Architecture is "" until a model is loaded
+	Load   []StageSpan // stages of the last model load, in order
 
-	Requests []*Request // newest first, at most MaxRequests; finished ones are shared between snapshots
-	Past     []*Request // ended ones that have left Requests, oldest first, at most MaxPast; see Request.Slim
-	Current  *Request   // the request to look at: newest running one, else newest finished; nil if none
+	// Requests are the open requests, up to MaxOpen, and the MaxRequests that ended last, newest first. Snapshots share
+	// a request until it changes.
+	Requests []*Request
+	Past     []*Request // requests that ended earlier, first to end first, at most MaxPast; all are Slim
+	Current  *Request   // the request to show: the newest running one, else the newest ended one; nil without requests
 	Counts   Counts
 
 	Latency    Latency
 	Throughput Throughput
 	KV         KV
 	Experts    *Experts        // nil if the engine does not report router picks or the model is dense
-	Picks      *Picks          // nil if no token has told what the router picked for it
+	Picks      *Picks          // nil if no token had picks
 	Ops        *event.Ops      // nil until operations have been timed
-	Counters   *event.Counters // the engine's own, as it told them last; nil: it has not
+	Counters   *event.Counters // the engine's own counters; nil: not reported
 	Host       Host
-	Reported   *Reported // nil if the engine tells nothing of itself in sum
-	Log        []LogLine // newest last
-	Lost       event.Lost
+	Aggregates *Aggregates // nil if the engine reports no aggregate metrics
+	Log        []LogLine   // newest last
+	Drops      event.Drops
 	Verdicts   []verdict.Verdict // most severe first
 }
 
-// Span is one stage with its place on the time axis.
-type Span struct {
+// StageSpan is one stage on the time axis.
+type StageSpan struct {
 	Stage      event.Stage
-	Name       string // as the engine calls it, raw; "" unless it does, which it does of a stage that is StageNone
-	Layer      int    // -1: not of one layer
+	Name       string // raw name, if the engine names the stage; StageNone always has one
+	Layer      int    // -1: not specific to a layer
 	Start, End event.Time
 	Tokens     int
 }
 
-// Label is the name of the stage, that of the engine's own where it has one.
-func (s Span) Label() string {
+// Label returns the engine's name of the stage, or else its standard name.
+func (s StageSpan) Label() string {
 	if s.Name != "" {
 		return s.Name
 	}
 	return s.Stage.String()
 }
 
-// Dur is the length of the span.
-func (s Span) Dur() time.Duration { return time.Duration(s.End - s.Start) }
+// Dur returns the length of the span.
+func (s StageSpan) Dur() time.Duration { return time.Duration(s.End - s.Start) }
 
-// Counts are totals over the session; they do not shrink when old requests leave the ring.
+// Counts are totals of the session. They do not shrink when requests leave the ring.
 type Counts struct {
-	Queued, Running                          int // now
-	Finished, Cancelled, Failed              uint64
-	Polled                                   uint64 // requests that were seen in slots and have ended, among others that nobody saw
-	PromptTokens, CachedTokens, PadTokens    uint64
-	GeneratedTokens                          uint64
-	Steps                                    uint64
-	Groups                                   []Group // TPS per group, sorted by name
-	MoreGroups, MoreRequests, MoreLogDropped uint64  // beyond the bounds of the store: counted, not kept
+	Queued, Running                                 int    // requests, now
+	Finished, Cancelled, Failed                     uint64 // requests
+	Polled                                          uint64 // ended requests seen in polled slots; others may be missed
+	PromptTokens, CachedTokens, PadTokens           uint64 // of ended requests, and of reports
+	GeneratedTokens                                 uint64
+	Steps                                           uint64  // forward passes
+	Groups                                          []Group // ascending by name
+	OmittedGroups, OmittedRequests, OmittedLogLines uint64  // beyond the bounds of the store: counted, not kept
+	Unmeasured                                      uint64  // requests that arrived above MaxOpen, in no distribution
+	UnmeasuredOpen                                  int     // those of them that have not ended
 }
 
-// Group is one LoRA adapter or tenant.
+// Group sums the requests of one LoRA adapter or tenant.
 type Group struct {
 	Name      string
 	Requests  uint64
 	Generated uint64
-	TPS       event.Reading // generated tokens / summed latency of its requests
+	TPS       event.Reading // generated tokens / sum of E2EL
 }
 
 // Request is one request with all its metrics. Readings are in seconds or per second, as docs/metrics.md defines them.
 type Request struct {
-	ID     event.RequestID
-	State  event.State
-	Reason string
-	Group  string
-	Label  string
-	Cold   bool
-	Probe  bool
-	Slot   int
-	Told   bool // all of it was told after its end, and its times are what the engine reports
-	Polled bool // seen in a slot when somebody looked: no moment of it was stamped
-	Late   bool // its beginning was not seen: Enqueued is when it was first seen
+	ID            event.RequestID
+	State         event.State
+	Reason        string // why it ended
+	Group         string // LoRA adapter or tenant
+	Label         string // prompt kind
+	Cold          bool   // first request since the model load began
+	Probe         bool   // sent by llmtop
+	Slot          int    // of a polled request; else -1
+	Retrospective bool   // reported after its end: its times are the engine's
+	Polled        bool   // seen in a polled slot: it has no exact stamps
+	MissedStart   bool   // its start was not received: Enqueued is when it was first seen
 
-	Enqueued, Dispatched, First, Last, Closed event.Time // 0 if it did not happen yet
+	Enqueued, Dispatched, First, Last, Closed event.Time // 0: has not happened yet
 
 	PromptTokens, CachedTokens, PadTokens, Generated, MaxTokens int
 
-	PromptDone int // of a polled request: tokens of its prompt that were in the cache
+	PromptDone int // of a polled request: prompt tokens that are in the cache
 
 	TTFT, STIL, Prefill, Decode, E2EL, TPOT event.Reading // s
 	PrefillRate, DecodeRate, TPS, Overall   event.Reading // tokens/s
-	Paced                                   event.Reading // s spent pacing, excluded from TPOT, decode rate and stalls
+	Paced                                   event.Reading // s of pacing, excluded from TPOT, decode rate and stalls
 
-	Parts    []Part // TTFT components in drawing order, those that were stamped, "other" last; they add up to TTFT
-	Dominant Part   // the largest part; Share 0 if TTFT is not known
+	Parts    []Part // stamped TTFT components in drawing order, "other" last; they add up to TTFT
+	Dominant Part   // the largest part; Share is 0 if TTFT is unknown
 	Layers   []LayerPart
-	Spans    []Span // stages in the order in which they were told, those of single layers and pacing left out, at most MaxSpans
+	Spans    []StageSpan // stages in order of arrival, without those of layers and pacing; at most MaxSpans
 
-	Gaps      []int64 // ns between consecutive tokens (pacing excluded), newest last, at most MaxGaps
+	Gaps      []int64 // ns between consecutive tokens without pacing, newest last, at most MaxGaps
 	FirstGap  int     // index of Gaps[0] among all gaps of the request
 	Stalls    []Stall
 	ITL       metric.Summary
-	Tokens    []Token // the last MaxTokens tokens
-	Text      string  // the last MaxText bytes of generated text, raw
-	TextCut   bool    // Text does not begin at the beginning
+	Tokens    []Token // the last ones, at most MaxTokens
+	Text      string  // raw generated text, the last MaxText bytes
+	TextCut   bool    // the beginning of Text is missing
 	Prompt    string
 	HitTarget bool // TTFT met its target
 	Targets   Targets
+	Omitted   Omitted
 
 	Slim bool // Layers, Gaps, Tokens, Text and Prompt are no longer kept
 }
+
+// Omitted describes what the lists of a request omit; they shrink when more than MaxRequests are open. For Gaps, Tokens
+// and Text see FirstGap, Token.Nth and TextCut.
+type Omitted struct {
+	Spans, Stalls  int  // number of omitted entries
+	Layers, Prompt bool // all layers, and the end of the prompt
+}
+
+// StallCount returns the number of stalls of the request, omitted ones included.
+func (r *Request) StallCount() int { return len(r.Stalls) + r.Omitted.Stalls }
 
 // Part is one TTFT component.
 type Part struct {
 	Stage    event.Stage // StageNone is "other"
 	Dur      time.Duration
 	Share    float64 // of TTFT, 0..1
-	PerToken float64 // ns per computed prompt token; 0 if there are none, and of the model load
+	PerToken float64 // ns per computed prompt token; 0 if there are none, and for the model load
 }
 
-// LayerPart is the prompt processing of one layer.
+// LayerPart is the prompt processing time of one layer.
 type LayerPart struct{ Attention, Router, Experts time.Duration }
 
-// Token is one generated token.
+// Token is one generated token, or several that share a stamp.
 type Token struct {
 	ID    int32
-	N     int // tokens that share this stamp, at least 1
-	Nth   int // tokens of the request that had come before, as in Stall.Index; Index is what the engine says
-	Index int
+	N     int // tokens that share the stamp, at least 1
+	Nth   int // tokens of the request received before it, as in Stall.Index
+	Index int // position in the generated text, as reported by the engine
 	At    event.Time
-	Gap   int64 // ns since the token before (pacing excluded); 0 for the first, -1 where it is not known
-	Step  uint64
+	Gap   int64  // ns since the previous token without pacing; 0 for the first token, -1 if unknown
+	Step  uint64 // number of the forward pass, 0 unknown
 	Split event.Split
 	Text  string
-	LogP  float32
+	LogP  float32 // natural log of the probability; see HasLP
 	HasLP bool
-	Top   []event.TopProb
-	Picks []uint16
+	Top   []event.TopProb // alternatives
+	Picks []uint16        // experts picked, layer by layer
 }
 
-// Stall is a gap far above the median with the cause that the evidence supports.
+// Stall is a gap far above the request's median gap, with its likely cause.
 type Stall struct {
 	Request event.RequestID
-	Index   int // of the token that came late
+	Index   int // of the late token, see Token.Nth
 	At      event.Time
 	Gap     time.Duration
 	Cause   string // "while #42's prompt was processed", "llmtop's garbage collection", "waiting for a core", "unknown"
 }
 
-// Latency holds the distributions over each window, and their course.
+// Latency holds the latency distributions over each window, and their trend.
 type Latency struct {
 	TTFT, ColdTTFT, ITL, STIL, E2EL, TPOT [metric.NumWindows]metric.Summary
-	Whole                                 Whole
-	Series                                []LatencyPoint // one a second, oldest first, at most SeriesLen
+	Session                               SessionDistributions
+	Series                                []LatencyPoint // one per second, oldest first, at most SeriesLen
 	Stalls                                []Stall        // newest last
 	StallCount                            [metric.NumWindows]uint64
 	Targets                               Targets
-	Goodput                               event.Reading // requests that met every target, per second over the last minute
+	Goodput                               event.Reading // requests/s that met every target, over the last minute
 }
 
-// Whole are distributions over the session, from which what came since an earlier snapshot can be told; see Snapshot.Since.
-type Whole struct{ TTFT, ITL, TPOT *metric.Packed }
+// SessionDistributions holds the distributions over the session, which Snapshot.ChangesSince compares.
+type SessionDistributions struct{ TTFT, ITL, TPOT *metric.Packed }
 
-// LatencyPoint is one second of ITL; Count 0 means that no token came, a gap in the chart.
+// LatencyPoint is one second of ITL. Count 0 means no tokens: a gap in the chart.
 type LatencyPoint struct {
 	At       event.Time
 	Count    uint64
 	P50, P99 int64   // ns
-	Spread   *Spread // nil if no token came
+	Spread   *Spread // nil without tokens
 }
 
-// Throughput holds rates of the current second and the nine before it, and their course.
+// Throughput holds the rates over the last ten seconds, the current one included, and their trend.
 type Throughput struct {
-	Prefill, Decode event.Reading // tokens/s of the forward passes with prompt tokens, and of those without
+	Prefill, Decode event.Reading // tokens/s of forward passes with prompt tokens, and of those without
 	TTPS            event.Reading // generated tokens / wall clock
-	SessionTTPS     event.Reading
-	Running, Queued int
-	Slots           int
-	BusyShare       event.Reading // share of the wall clock in which a forward pass ran
-	Bandwidth       event.Reading // B/s: bytes of weights and KV touched per pass x decode passes/s
-	CopyBandwidth   event.Reading // B/s: what this machine copies, measured at start; NotYet until then
-	Series          []RatePoint
+	SessionTTPS     event.Reading // the same since the session started
+	Running, Queued int           // requests
+	Slots           int           // requests that the engine decodes together at most; 0 unknown
+	BusyShare       event.Reading // share of the wall clock with a forward pass running, 0..1
+	Bandwidth       event.Reading // B/s: bytes of weights and KV read per decode pass x decode passes/s
+	CopyBandwidth   event.Reading // B/s: copy bandwidth of this machine, measured at start; NotYet until then
+	Series          []RatePoint   // one per second, oldest first, at most SeriesLen
 }
 
-// RatePoint is one second of tokens.
+// RatePoint is the throughput of one second.
 type RatePoint struct {
 	At                      event.Time
 	Prefill, Decode         float64 // tokens/s
 	Generated               uint64
-	Running, Queued, KVUsed int     // of an engine that is known in sum the most requests that were seen
-	KVShare                 float64 // of the KV cache in use, 0..1; NaN where that is not known
-	Silent                  bool    // the engine, which reports, has not: what is 0 is not known
+	Running, Queued, KVUsed int     // requests, requests, cells; of aggregate-only engines the highest reported number
+	KVShare                 float64 // used share of the KV cache, 0..1; NaN if unknown
+	Silent                  bool    // the engine reports aggregates but sent none for this second: zeros mean unknown
 }
 
-// KV is the KV cache.
+// KV is the state of the KV cache.
 type KV struct {
-	Used, Total int64
-	Usage       event.Reading // 0..1
-	Residency   metric.Summary
+	Used, Total int64          // cells
+	Usage       event.Reading  // 0..1
+	Residency   metric.Summary // ns that cells were pinned
 }
 
-// Experts holds router picks per window and phase.
+// Experts holds the router picks per window and phase.
 type Experts struct {
 	Layers, Experts, Used int
-	EveryN                int
+	EveryN                int // picks are counted in 1 step of N
 	Hits                  [metric.NumWindows][metric.NumPhases]*Hits
 	Request               *RequestPicks // since the newest request was dispatched; nil before the first
 }
 
-// Picks is what single tokens tell of the router: those that were generated, with the picks of the pass that made them, since the model
-// was loaded. Of large models it may be a second old.
+// Picks holds the router picks of generated tokens since the model was loaded: those of the pass that generated each
+// token. For large models it may be one second old.
 type Picks struct {
-	Layers, Experts, Used int
-	All                   *Hits
-	Kinds, Groups         []PicksOf // by label and by group of the request, by name; that without a name is the last
-	MoreKinds, MoreGroups uint64    // tokens of kinds and groups beyond MaxKinds, which are not among them
-	Paired                uint64    // tokens that Pairs rest on: fewer than all where many come of a large model
-	Pairs                 [][]Pair  // of each layer, the most frequent first, at most TopPairs; nil if there are too many to count
+	Layers, Experts, Used       int
+	All                         *Hits
+	Kinds, Groups               []NamedPicks // by label and by group, ascending by name, the unnamed one last
+	OmittedKinds, OmittedGroups uint64       // tokens of kinds and groups beyond MaxKinds, which have no entry
+	PairedTokens                uint64       // tokens that Pairs are based on: a sample if a large model generates many
+	Pairs                       [][]Pair     // per layer, most frequent first, at most TopPairs; nil: too many
 }
 
-// PicksOf are the picks of one kind or group.
-type PicksOf struct {
+// NamedPicks are the picks of one prompt kind or group.
+type NamedPicks struct {
 	Name string
 	Hits *Hits
 }
 
-// Pair are two experts of a layer that tokens picked together.
+// Pair is two experts of a layer that the same tokens picked.
 type Pair struct {
 	A, B   int
 	Tokens uint64
-	Lift   float64 // how many times as many as if the two were picked independently: their share of the tokens / (share of tokens that picked A x share that picked B)
+	// Lift is the frequency relative to independent picks:
+	// share of tokens that picked both / (share that picked A x share that picked B).
+	Lift float64
 }
 
-// Hits are the picks of one window and phase: Counts[layer*Experts+expert].
+// Hits are the picks of one window and phase. Counts is indexed [layer*Experts+expert].
 type Hits struct {
 	Counts []uint64
 	Tokens uint64
 	Layers []LayerHits
-	Max    float64 // the largest share of any expert in any layer, the top of the scale
+	Max    float64 // largest share of one expert in any layer: the top of the colour scale
 }
 
 // LayerHits describes the balance within one layer.
 type LayerHits struct {
-	Total     uint64
+	Total     uint64  // picks
 	MaxMean   float64 // largest / mean
 	CV        float64 // coefficient of variation
 	Entropy   float64 // normalised: 1 is even
-	Hot, Cold []int   // expert indices, the three most and least picked
+	Hot, Cold []int   // indices of the three most and the three least picked experts
 	Dead      int     // experts never picked
 }
 
-// Host is the last sample of the machine with its course.
+// Host is the last sample of the machine and the trend.
 type Host struct {
 	event.Host
-	At     event.Time
-	Known  bool        // a sample has come
-	Series []HostPoint // oldest first, at most SeriesLen
-	Looked Looked
+	At         event.Time
+	Sampled    bool        // a sample has arrived
+	Series     []HostPoint // oldest first, at most SeriesLen
+	Inspection Inspection
 }
 
-// Looked is what is not in every sample, since it costs more: the last that was told of it, and when. A moment of 0 means never.
-type Looked struct {
-	PSS                     event.Reading // bytes, of the engine
-	ModelBytes, ModelCached event.Reading // size of the model's file, and how much of it was in the page cache
+// Inspection holds readings that are too costly for every sample: the last values, and when they were read. Time 0
+// means never.
+type Inspection struct {
+	PSS                     event.Reading // bytes, of the engine process
+	ModelBytes, ModelCached event.Reading // bytes of the model file, and of it in the page cache
 	PSSAt, ModelAt          event.Time
 }
 
-// LogLine is one line of the engine's log, raw.
+// LogLine is one raw line of the engine's log.
 type LogLine struct {
 	At   event.Time
 	Text string

@@ -12,8 +12,8 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// printed is everything that can be read of a snapshot.
-func printed(s *Snapshot) string {
+// format returns everything that a snapshot contains as text.
+func format(s *Snapshot) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%+v", *s)
 	for _, r := range s.Requests {
@@ -27,8 +27,8 @@ func printed(s *Snapshot) string {
 	return b.String()
 }
 
-// churn lets everything in the store change, by more than a quarter of each bound but that of requests.
-func churn(p *play, round int) {
+// churn changes everything in the store, by more than a quarter of each bound except MaxRequests.
+func churn(p *session, round int) {
 	p.stage(0, event.StageLoadOpen, ms, 0)
 	p.stage(0, event.StageLoadMap, ms, 0)
 	p.state(ms, event.RequestID(round+2), event.StateQueued, &event.Request{Group: fmt.Sprint("g", round)})
@@ -40,33 +40,33 @@ func churn(p *play, round int) {
 	}
 	for range SeriesLen / 3 {
 		p.emit(sec, event.Event{Kind: event.KindLog, Text: fmt.Sprint("line ", round)})
-		p.emit(0, event.Event{Kind: event.KindHost, Data: &event.Host{CPU: event.Of(float64(round))}})
+		p.emit(0, event.Event{Kind: event.KindHost, Data: &event.Host{CPU: event.MeasuredValue(float64(round))}})
 	}
-	p.picked(1, 2, []uint64{0, 0}, []uint64{uint64(round), 1}, [2]uint64{uint64(round)})
+	p.emitPicks(1, 2, []uint64{0, 0}, []uint64{uint64(round), 1}, [2]uint64{uint64(round)})
 }
 
-// TestSnapshotsStayAsTheyWere: whatever comes, what a snapshot shows remains.
-func TestSnapshotsStayAsTheyWere(t *testing.T) {
-	p := newPlay()
+// TestSnapshotsAreImmutable checks that later events do not change a snapshot.
+func TestSnapshotsAreImmutable(t *testing.T) {
+	p := newSession()
 	p.state(0, 1, event.StateQueued, nil)
 	var snapshots []*Snapshot
 	var before []string
 	for round := range 8 {
 		churn(p, round)
 		s := p.store.Snapshot()
-		snapshots, before = append(snapshots, s), append(before, printed(s))
+		snapshots, before = append(snapshots, s), append(before, format(s))
 	}
 	p.state(0, 1, event.StateFinished, &event.Outcome{Prompt: 50})
 	p.store.Snapshot()
 	for i, s := range snapshots {
-		if printed(s) != before[i] {
+		if format(s) != before[i] {
 			t.Fatalf("snapshot %d has changed", i)
 		}
 	}
 }
 
-// TestSnapshotWhileEventsCome reads snapshots while sources emit and Run applies; the race detector watches.
-func TestSnapshotWhileEventsCome(t *testing.T) {
+// TestSnapshotWhileEventsArrive takes snapshots while sources emit and Run applies. Run it with the race detector.
+func TestSnapshotWhileEventsArrive(t *testing.T) {
 	var clock atomic.Int64
 	s := New(Options{Now: func() event.Time { return event.Time(clock.Add(us)) }})
 	ctx, stop := context.WithCancel(context.Background())
@@ -88,26 +88,26 @@ func TestSnapshotWhileEventsCome(t *testing.T) {
 	}
 	done := make(chan struct{})
 	go func() { sources.Wait(); close(done) }()
-	for looking := true; looking; {
+	for polling := true; polling; {
 		select {
 		case <-done:
-			looking = false
+			polling = false
 		default:
 		}
-		if err := sound(s.Snapshot()); err != nil {
+		if err := checkSnapshot(s.Snapshot()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	stop()
 	running.Wait()
 	v := s.Snapshot()
-	if v.Counts.Finished != 4 || v.Counts.GeneratedTokens != 4000 || v.Lost.Total() != 0 {
-		t.Errorf("%d finished with %d tokens, %d events lost; want 4 with 4000, none", v.Counts.Finished, v.Counts.GeneratedTokens, v.Lost.Total())
+	if v.Counts.Finished != 4 || v.Counts.GeneratedTokens != 4000 || v.Drops.Total() != 0 {
+		t.Errorf("%d finished with %d tokens, %d events dropped; want 4 with 4000, none", v.Counts.Finished, v.Counts.GeneratedTokens, v.Drops.Total())
 	}
 }
 
-func TestRunAppliesWhatComes(t *testing.T) {
-	p := newPlay()
+func TestRunAppliesEvents(t *testing.T) {
+	p := newSession()
 	p.state(0, 1, event.StateQueued, nil)
 	p.state(0, 1, event.StateFinished, nil)
 	ctx, stop := context.WithCancel(context.Background())
@@ -117,27 +117,27 @@ func TestRunAppliesWhatComes(t *testing.T) {
 	}
 }
 
-func TestSnapshotsOfNothing(t *testing.T) {
+func TestSnapshotWithoutEvents(t *testing.T) {
 	s := New(Options{Now: func() event.Time { return 0 }}).Snapshot()
-	if err := sound(s); err != nil || s.Current != nil || len(s.Requests) != 0 || len(s.Verdicts) != 0 || s.Wall.IsZero() {
+	if err := checkSnapshot(s); err != nil || s.Current != nil || len(s.Requests) != 0 || len(s.Verdicts) != 0 || s.Wall.IsZero() {
 		t.Errorf("%+v: %v", s, err)
 	}
 }
 
-func TestSnapshotIsKeptWhileNothingHappens(t *testing.T) {
-	p := newPlay()
+func TestSnapshotIsReusedWithoutEvents(t *testing.T) {
+	p := newSession()
 	p.engine(0)
 	one := p.store.Snapshot()
-	p.now += event.Time(keepFor - time.Millisecond)
+	p.now += event.Time(snapshotMaxAge - time.Millisecond)
 	if p.store.Snapshot() != one {
-		t.Error("a new snapshot although nothing came")
+		t.Error("new snapshot without events")
 	}
 	if p.now += event.Time(time.Millisecond); p.store.Snapshot() == one {
-		t.Error("the same snapshot although its time is over")
+		t.Error("same snapshot after snapshotMaxAge")
 	}
 	two := p.store.Snapshot()
 	p.emit(0, event.Event{Kind: event.KindLog})
 	if three := p.store.Snapshot(); three == two || three.Version <= two.Version {
-		t.Error("the same snapshot although an event came")
+		t.Error("same snapshot after an event")
 	}
 }

@@ -7,47 +7,47 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// The buckets of a Spread: SpreadPerOctave to an octave, from spreadLeast on, which ends at 2.2 min. Shorter gaps count in the first
+// The buckets of a Spread: SpreadPerOctave per octave, from minSpreadGap up to 2.2 min. Shorter gaps count in the first
 // bucket, longer ones in the last.
 const (
 	SpreadBuckets   = 96
 	SpreadPerOctave = 4
-	spreadLeast     = 8 * time.Microsecond
+	minSpreadGap    = 8 * time.Microsecond
 )
 
-// Spread is how the ITL of one second is distributed: tokens by the logarithm of the gap before them, 384 bytes. At most SeriesLen of them
-// are kept, and spreadSlots before their seconds are over.
+// Spread is a logarithmic histogram of the gaps of one second, weighted by tokens, 384 bytes. At most SeriesLen +
+// spreadSlots of them are kept.
 type Spread [SpreadBuckets]uint32
 
-// SpreadFrom is where a bucket of a Spread begins, and the one before it ends, in ns.
-func SpreadFrom(bucket int) float64 {
-	return float64(spreadLeast) * math.Exp2(float64(bucket)/SpreadPerOctave)
+// SpreadStart returns the lower bound of a bucket in ns; the bucket before it ends there.
+func SpreadStart(bucket int) float64 {
+	return float64(minSpreadGap) * math.Exp2(float64(bucket)/SpreadPerOctave)
 }
 
-// spreadBucket is the bucket of a gap in ns.
+// spreadBucket returns the bucket of a gap in ns.
 func spreadBucket(gap int64) int {
-	if gap <= int64(spreadLeast) {
+	if gap <= int64(minSpreadGap) {
 		return 0
 	}
-	return min(int(math.Log2(float64(gap)/float64(spreadLeast))*SpreadPerOctave), SpreadBuckets-1)
+	return min(int(math.Log2(float64(gap)/float64(minSpreadGap))*SpreadPerOctave), SpreadBuckets-1)
 }
 
-// spreadSlots is how many seconds wait to be closed: as many as the other distributions of ITL know.
+// spreadSlots is how many seconds wait to be closed: the window of the other ITL distributions.
 const spreadSlots = 60
 
-// spreads counts gaps second by second.
+// spreads counts gaps per second.
 type spreads struct {
 	second int64
-	slot   [spreadSlots]struct { // of second s at s % spreadSlots
+	slot   [spreadSlots]struct { // second s at s % spreadSlots
 		second int64
 		spread *Spread
 	}
 }
 
-// advance goes on to the second of a time: the ones before it are over.
+// advance sets the current second to that of now, unless that is earlier.
 func (p *spreads) advance(now event.Time) { p.second = max(p.second, int64(now)/int64(time.Second)) }
 
-// record counts k gaps; times that run backwards count in the current second.
+// record counts k gaps. Times that run backwards count in the current second.
 func (p *spreads) record(at event.Time, gap int64, k int) {
 	p.advance(at)
 	w := &p.slot[p.second%spreadSlots]
@@ -57,8 +57,8 @@ func (p *spreads) record(at event.Time, gap int64, k int) {
 	w.spread[spreadBucket(gap)] += uint32(k)
 }
 
-// of takes the spread of a second that is over, nil if nothing came in it.
-func (p *spreads) of(second int64) *Spread {
+// take removes and returns the spread of an ended second; nil if it had no gaps.
+func (p *spreads) take(second int64) *Spread {
 	w := &p.slot[max(second, 0)%spreadSlots]
 	if w.second != second {
 		return nil

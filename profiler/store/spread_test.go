@@ -6,24 +6,26 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// Every gap lies in the bucket whose bounds hold it, and those that no bucket holds in the first or the last.
+// TestSpreadBuckets checks that each gap is within the bounds of its bucket, and that gaps out of range count in the
+// first or last one.
 func TestSpreadBuckets(t *testing.T) {
 	for _, gap := range []int64{8001, 9514, 20e3, 1e6, 9_040_000, 33e6, 1e9, 100e9} {
 		b := spreadBucket(gap)
-		if from, to := SpreadFrom(b), SpreadFrom(b+1); float64(gap) < from || float64(gap) >= to {
-			t.Errorf("%d ns lies in bucket %d, from %v to %v", gap, b, from, to)
+		if from, to := SpreadStart(b), SpreadStart(b+1); float64(gap) < from || float64(gap) >= to {
+			t.Errorf("%d ns is in bucket %d, from %v to %v", gap, b, from, to)
 		}
 	}
 	for gap, want := range map[int64]int{-1: 0, 0: 0, 1: 0, 8000: 0, 200e9: SpreadBuckets - 1, maxDur: SpreadBuckets - 1} {
 		if b := spreadBucket(gap); b != want {
-			t.Errorf("%d ns lies in bucket %d, want %d", gap, b, want)
+			t.Errorf("%d ns is in bucket %d, want %d", gap, b, want)
 		}
 	}
 }
 
-// A second's spread holds each of its gaps once, says nothing where no token came, and is not written again.
+// TestSpreadOfEverySecond checks that a second's spread counts each of its gaps once, is nil without tokens, and is
+// never written again.
 func TestSpreadOfEverySecond(t *testing.T) {
-	p := newPlay() // at 1 s
+	p := newSession() // at 1 s
 	p.state(0, 1, event.StateQueued, nil)
 	p.token(0, 1, 1)
 	for range 20 {
@@ -39,7 +41,7 @@ func TestSpreadOfEverySecond(t *testing.T) {
 		sec := int64(pt.At) / 1e9
 		if int(sec) >= len(want) || want[sec] == nil {
 			if pt.Spread != nil || pt.Count != 0 {
-				t.Errorf("second %d, in which no token came, has %v", sec, pt)
+				t.Errorf("second %d without tokens: %v", sec, pt)
 			}
 			continue
 		}
@@ -54,13 +56,14 @@ func TestSpreadOfEverySecond(t *testing.T) {
 		}
 	}
 	if n := len(early.Latency.Series); n == 0 || early.Latency.Series[0].Spread != late.Latency.Series[0].Spread {
-		t.Error("a second that was over has become another")
+		t.Error("the spread of an ended second has changed")
 	}
 }
 
-// A token that is told of after its second was over counts in the second in which it came to be known, as in all distributions.
+// TestSpreadOfLateToken checks that a token that arrives after its second was closed counts in the current second, as
+// in all distributions.
 func TestSpreadOfLateToken(t *testing.T) {
-	p := newPlay()
+	p := newSession()
 	p.state(0, 1, event.StateQueued, nil)
 	p.token(0, 1, 1)
 	stamp := p.now + event.Time(100*ms)
@@ -75,9 +78,9 @@ func TestSpreadOfLateToken(t *testing.T) {
 	}
 }
 
-// However long nobody looks, what is told of a second is what came in it, and the series stays bounded.
+// TestSpreadStaysBounded checks the spreads and the length of the series after long times without snapshots.
 func TestSpreadStaysBounded(t *testing.T) {
-	p := newPlay()
+	p := newSession()
 	p.state(0, 1, event.StateQueued, nil)
 	for range 2 * SeriesLen {
 		p.token(900*ms, 1, 1)

@@ -8,8 +8,8 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-// decoding plays a request with a first token and a number of gaps.
-func decoding(p *play, gaps int, gap int64) {
+// decoding plays the start of a request: a first token and a number of gaps.
+func decoding(p *session, gaps int, gap int64) {
 	p.state(0, 1, event.StateQueued, nil)
 	p.state(0, 1, event.StateDispatched, nil)
 	p.token(ms, 1, 1)
@@ -27,11 +27,11 @@ func TestStallsBeginAtTheirLimit(t *testing.T) {
 	}{
 		{"three times the median", stallSamples, ms, 3*ms + 50*us, 1}, // the median may be off by 1/64
 		{"less than that", stallSamples, ms, 2900 * us, 0},
-		{"a median that rests on too little", stallSamples - 1, ms, 30 * ms, 0},
-		{"too short to matter", stallSamples, 100 * us, stallFloor - us, 0},
-		{"just long enough", stallSamples, 100 * us, stallFloor, 1},
+		{"too few gaps for a median", stallSamples - 1, ms, 30 * ms, 0},
+		{"too short to matter", stallSamples, 100 * us, minStall - us, 0},
+		{"just long enough", stallSamples, 100 * us, minStall, 1},
 	} {
-		p := newPlay()
+		p := newSession()
 		decoding(p, c.gaps, c.gap)
 		p.token(c.late, 1, 1)
 		s := p.store.Snapshot()
@@ -47,8 +47,8 @@ func TestStallsBeginAtTheirLimit(t *testing.T) {
 	}
 }
 
-func TestPacingIsNoStall(t *testing.T) {
-	p := newPlay()
+func TestPacingIsNotAStall(t *testing.T) {
+	p := newSession()
 	decoding(p, stallSamples, ms)
 	p.stage(1, event.StagePace, 100*ms, 1)
 	p.token(ms, 1, 1)
@@ -58,35 +58,35 @@ func TestPacingIsNoStall(t *testing.T) {
 }
 
 func TestCausesOfStalls(t *testing.T) {
-	sampled := func(engine, self event.Process) func(p *play) {
-		return func(p *play) {
+	sampled := func(engine, self event.Process) func(p *session) {
+		return func(p *session) {
 			p.emit(ms, event.Event{Kind: event.KindHost, Data: &event.Host{Interval: sec, Engine: engine, Self: self}})
 		}
 	}
-	for want, during := range map[string]func(p *play){
-		"while #2's prompt was processed": func(p *play) {
+	for want, during := range map[string]func(p *session){
+		"while #2's prompt was processed": func(p *session) {
 			p.state(0, 2, event.StateQueued, nil)
 			p.state(0, 2, event.StateDispatched, nil)
 			p.step(5*ms, 1, 64)
 		},
-		"while a prompt was processed": func(p *play) { p.step(5*ms, 1, 64) },
-		"waiting for a core":           sampled(event.Process{CPU: event.Of(.6), RunWait: event.Of(.3)}, event.Process{}),
-		"llmtop's garbage collection":  sampled(event.Process{PID: 7}, event.Process{PID: 7, GCPause: event.Of(float64(8 * ms))}),
-		"unknown":                      sampled(event.Process{PID: 8, CPU: event.Of(.6), RunWait: event.Of(.05)}, event.Process{PID: 7, GCPause: event.Of(float64(8 * ms))}),
+		"while a prompt was processed": func(p *session) { p.step(5*ms, 1, 64) },
+		"waiting for a core":           sampled(event.Process{CPU: event.MeasuredValue(.6), RunWait: event.MeasuredValue(.3)}, event.Process{}),
+		"llmtop's garbage collection":  sampled(event.Process{PID: 7}, event.Process{PID: 7, GCPause: event.MeasuredValue(float64(8 * ms))}),
+		"unknown":                      sampled(event.Process{PID: 8, CPU: event.MeasuredValue(.6), RunWait: event.MeasuredValue(.05)}, event.Process{PID: 7, GCPause: event.MeasuredValue(float64(8 * ms))}),
 	} {
-		p := newPlay()
+		p := newSession()
 		decoding(p, stallSamples, ms)
 		during(p)
 		p.token(9*ms, 1, 1)
 		stalls := p.request(t, 1).Stalls
 		if len(stalls) != 1 || stalls[0].Cause != want {
-			t.Errorf("%+v, want one %s", stalls, want)
+			t.Errorf("stalls %+v, want one: %s", stalls, want)
 		}
 	}
 }
 
 func TestStallsBecomeEvidence(t *testing.T) {
-	p := newPlay()
+	p := newSession()
 	decoding(p, 200, ms)
 	for range 6 {
 		p.step(5*ms, 1, 64)

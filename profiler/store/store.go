@@ -10,110 +10,114 @@ import (
 	"github.com/llmtop/llmtop/profiler/verdict"
 )
 
-// The bounds of the store, each with the most memory that it stands for.
+// The bounds of the store, each with the memory that it allows.
 const (
-	MaxRequests = 256  // requests kept; at most about 100 KB each with all rings full
-	MaxPast     = 8192 // ended requests kept after that without what is per token, about 1 KB each
-	MaxGaps     = 2048 // gaps of one request, 16 KB
-	MaxTokens   = 512  // tokens of one request, 140 bytes each: 70 KB
-	MaxSpans    = 64   // stages of one request, 64 bytes each
-	MaxText     = 8192 // bytes of text of one request
-	MaxStalls   = 64   // 64 bytes each
-	MaxGroups   = 64   // 64 bytes each
-	MaxLog      = 100  // lines, cut at MaxLine
-	MaxLine     = 1024
-	MaxName     = 64  // bytes of the name of an engine's own stage
-	SeriesLen   = 600 // seconds of course, 500 bytes each
-	MaxLayers   = 512 // of a model whose prompt processing is kept layer by layer, 24 bytes each
+	MaxOpen     = 10_000 // open requests: 5.2 KB each, 49 MB; above MaxRequests their lists shrink, see ring.bound
+	MaxRequests = 256    // ended requests with per-token data: up to 100 KB each, 25 MB
+	MaxPast     = 8192   // ended requests before those, without per-token data: 1 KB each, 8 MB
+	MaxGaps     = 2048   // gaps per request: 8 bytes each, 16 KB
+	MaxTokens   = 512    // tokens per request: 140 bytes each, 70 KB
+	MaxSpans    = 64     // stages per request: 64 bytes each, 4 KB
+	MaxText     = 8192   // bytes of generated text, and of the prompt, per request
+	MaxStalls   = 64     // stalls per request, and per session: 64 bytes each, 4 KB
+	MaxGroups   = 64     // LoRA adapters or tenants: 64 bytes each, 4 KB
+	MaxLog      = 100    // lines of the engine's log: up to MaxLine bytes each, 100 KB
+	MaxLine     = 1024   // bytes of a log line, label, group or token text
+	MaxName     = 64     // bytes of the name of an engine-specific stage or histogram
+	SeriesLen   = 600    // seconds of a time series: 500 bytes each, 300 KB
+	MaxLayers   = 512    // layers whose prompt processing is kept per request: 24 bytes each, 12 KB
 )
 
-// drainEvery is how long an event may wait in the queue when nobody asks for snapshots, which empty it, and it does not fill.
-const drainEvery = 5 * time.Second
+// drainInterval is how long an event may wait in the queue if nobody takes snapshots and the queue does not fill.
+const drainInterval = 5 * time.Second
 
-// What a stamp may say at most: sums of durations do not overflow, and a clock that is ahead does no lasting harm.
+// Bounds of stamps: sums of durations do not overflow, and a clock that runs ahead does no lasting harm.
 const (
-	maxDur = int64(1) << 50 // ns, 13 days
-	ahead  = event.Time(time.Second)
+	maxDur   = int64(1) << 50          // ns, 13 days
+	maxAhead = event.Time(time.Second) // a stamp may exceed the present by 1 s
 )
 
-// before stands for every moment before the clock began, of which a source that is joined late tells: that it was then, and not when.
-const before = event.Time(1)
+// beforeClock stands for every time before the clock's epoch. A source that is attached late reports that something
+// happened before, but not when.
+const beforeClock = event.Time(1)
 
-// stamp is a time as it is kept: 0 stands for what has not happened.
-func stamp(at, now event.Time) event.Time {
+// clampTime clamps a stamp to beforeClock..now+maxAhead. 0 is reserved for "has not happened".
+func clampTime(at, now event.Time) event.Time {
 	if at < 0 {
-		return before
+		return beforeClock
 	}
-	return min(max(at, before+1), now+ahead)
+	return min(max(at, beforeClock+1), now+maxAhead)
 }
 
-// keepFor is how long a snapshot stands while no event comes: what only time changes moves by the second. It is a little longer than
-// a second, so that samples of the host, one a second, are what renews it.
-const keepFor = 1200 * time.Millisecond
+// snapshotMaxAge is how long a snapshot stays valid without events: values that depend on the time alone change once a
+// second. It is slightly longer than a second, so that host samples, one a second, renew it.
+const snapshotMaxAge = 1200 * time.Millisecond
 
 // Options configure a Store.
 type Options struct {
-	Now     func() event.Time // the clock that the sources stamp with
-	Wall    func() time.Time
-	Targets Targets // what requests are held against; TTFT 0: DefaultTTFTTarget
-	// History is how many bytes of what happened are kept, so that Travel can go back to it; 0: none. See DefaultHistory.
+	Now     func() event.Time // clock that the sources stamp with
+	Wall    func() time.Time  // wall clock; nil: time.Now
+	Targets Targets           // what requests are checked against; TTFT 0: DefaultTTFTTarget
+	// History is the size of the history in bytes, which a HistoryReader reads; 0: no history. See DefaultHistory.
 	History int
-	// Share is what stands in for History where many stores remember together; nil: this one has its own.
-	Share *Share
-	Queue int // events that wait for the next snapshot at most; 0: event.DefaultQueue
-	// OnRequest is told of each request that has ended, with all its metrics. It runs on the store's goroutine.
+	// Budget replaces History where many stores share a memory budget; nil: use History.
+	Budget *HistoryBudget
+	Queue  int // capacity of the event queue; 0: event.DefaultQueue
+	// OnRequest is called with each request that has ended. It runs with the store locked: it must not call Snapshot or
+	// Drain.
 	OnRequest func(*Request)
 }
 
-// Store keeps what happened. Emit may be called from any goroutine; it only queues. Events are applied by Run, and by Snapshot.
+// Store aggregates events into snapshots. Emit only queues and may be called from any goroutine. Run and Snapshot apply
+// the queued events.
 type Store struct {
 	opt   Options
 	queue *event.Queue
 
-	mu      sync.Mutex // guards what follows; never held while a producer emits
-	batch   []event.Event
-	state   state
-	last    *Snapshot // handed out
-	history *history  // nil: none is kept
+	mu           sync.Mutex // guards what follows; producers never wait for it
+	batch        []event.Event
+	state        state
+	lastSnapshot *Snapshot
+	history      *history // nil: no history
 }
 
-// state is all that events have told. What is added to it and written in place has to be copied in freeze and thaw.
+// state is everything derived from the events so far. freeze and thaw must copy each field that is written in place.
 type state struct {
 	version   uint64
-	started   event.Time
-	begun     bool
+	started   event.Time // earliest event
+	hasEvents bool
 	targets   Targets
 	onRequest func(*Request)
 
-	engine   event.Engine
-	model    event.Model
-	load     []Span
-	loadTook int64      // ns of the last load
-	lost     event.Lost // of the sources
-	dropped  event.Lost // by the queue
+	engine      event.EngineInfo
+	model       event.Model
+	load        []StageSpan
+	loadTook    int64       // ns of the last model load
+	sourceDrops event.Drops // reported by the sources
+	queueDrops  event.Drops // dropped by the queue
 
-	requests ring
-	counts   Counts
-	groups   map[string]*groupSum
-	latency  latency
-	rates    rates
-	kv       KV
-	pins     metric.Histogram
-	experts  *experts
-	newest   newest
-	told     *told // nil: no token has told of its picks
-	untold   bool  // what they have told was not kept, so that what they tell from now on would be a part
-	ops      *event.Ops
-	counters *event.Counters // the engine's own, as it told them last; nil: it has not
-	host     Host
-	reported *reported // nil: the engine sends no reports
-	polled   bool      // the last report told of slots
-	gaps     gapSum    // since the last sample of the machine
-	log      []LogLine
-	judge    verdict.Judge
+	requests        ring
+	counts          Counts
+	groups          map[string]*groupSum
+	latency         latency
+	rates           rates
+	kv              KV
+	residency       metric.Histogram
+	experts         *experts
+	newestDispatch  dispatchMark
+	tokenPicks      *tokenPicks // nil: no token had picks
+	picksIncomplete bool        // earlier token picks were not kept in the history: do not count later ones alone
+	ops             *event.Ops
+	counters        *event.Counters // the engine's own counters; nil: not reported
+	host            Host
+	aggregates      *aggregates // nil: the engine reports no aggregate metrics
+	hasSlots        bool        // the last report included slots
+	gapsSinceSample gapSum      // since the last machine sample
+	log             []LogLine
+	judge           verdict.Judge
 }
 
-// New makes an empty store.
+// New returns an empty store.
 func New(opt Options) *Store {
 	if opt.Wall == nil {
 		opt.Wall = time.Now
@@ -126,23 +130,29 @@ func New(opt Options) *Store {
 	}
 	return &Store{
 		opt: opt, queue: event.NewQueue(opt.Queue),
-		state:   state{targets: opt.Targets, onRequest: opt.OnRequest, groups: make(map[string]*groupSum), latency: latency{distributions: new(distributions)}},
-		history: newHistory(opt.History, opt.Share),
+		state: state{
+			targets: opt.Targets, onRequest: opt.OnRequest,
+			groups: make(map[string]*groupSum), latency: latency{distributions: new(distributions)},
+		},
+		history: newHistory(opt.History, opt.Budget),
 	}
 }
 
-// DefaultTTFTTarget is what the TTFT of a 512-token prompt is held against.
+// DefaultTTFTTarget is the TTFT target of a 512-token prompt.
 const DefaultTTFTTarget = 200 * time.Millisecond
+
+// now returns the present on the sources' clock, clamped to the times that events may have.
+func (s *Store) now() event.Time { return min(max(s.opt.Now(), 0), event.MaxTime) }
 
 // Emit implements event.Sink.
 func (s *Store) Emit(e event.Event) { s.queue.Emit(e) }
 
-// Changed receives when something has been emitted since the last Snapshot.
-func (s *Store) Changed() <-chan struct{} { return s.queue.Some() }
+// Changed receives after the first event since the last Snapshot.
+func (s *Store) Changed() <-chan struct{} { return s.queue.NonEmpty() }
 
-// Run applies what is emitted until ctx ends.
+// Run applies events until ctx ends.
 func (s *Store) Run(ctx context.Context) error {
-	tick := time.NewTicker(drainEvery)
+	tick := time.NewTicker(drainInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -150,29 +160,29 @@ func (s *Store) Run(ctx context.Context) error {
 			s.drain()
 			return nil
 		case <-tick.C:
-		case <-s.queue.Half():
+		case <-s.queue.HalfFull():
 		}
 		s.drain()
 	}
 }
 
-// Drain applies what has been emitted, for those who emit faster than Run is scheduled.
+// Drain applies the queued events at once, for producers that emit faster than Run is scheduled.
 func (s *Store) Drain() { s.drain() }
 
 func (s *Store) drain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.batch, s.state.dropped = s.queue.Swap(s.batch)
+	s.batch, s.state.queueDrops = s.queue.Swap(s.batch)
 	if len(s.batch) == 0 {
 		return
 	}
-	now := max(s.opt.Now(), 1)
-	s.history.begin(&s.state, now, s.opt.Wall)
+	now := max(s.now(), 1)
+	s.history.beginBatch(&s.state, now, s.opt.Wall)
 	for i := range s.batch {
 		e := &s.batch[i]
-		e.At = stamp(e.At, now)
+		e.At = clampTime(e.At, now)
 		e.Dur = min(max(e.Dur, 0), maxDur)
-		s.history.keep(&s.state, e)
+		s.history.record(&s.state, e)
 		s.state.apply(e)
 	}
 }

@@ -6,16 +6,17 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// Targets are what a request is held against; 0 is no target. That of ITL is for the 99th percentile of a request's gaps.
+// Targets are the latency limits that requests are checked against; 0: no target. ITL applies to the 99th percentile of
+// a request's gaps.
 type Targets struct{ TTFT, TPOT, ITL, E2EL time.Duration }
 
-// Several reports whether there is any target besides that of TTFT.
-func (t Targets) Several() bool { return t.TPOT > 0 || t.ITL > 0 || t.E2EL > 0 }
+// BeyondTTFT reports whether any target other than TTFT is set.
+func (t Targets) BeyondTTFT() bool { return t.TPOT > 0 || t.ITL > 0 || t.E2EL > 0 }
 
-// Misses are targets that were missed.
+// Misses is a set of missed targets.
 type Misses uint8
 
-// The targets.
+// The targets that a request can miss.
 const (
 	MissedTTFT Misses = 1 << iota
 	MissedTPOT
@@ -23,19 +24,20 @@ const (
 	MissedE2EL
 )
 
-// Has reports whether one of some targets is among them.
-func (m Misses) Has(some Misses) bool { return m&some != 0 }
+// Has reports whether the sets have a common target.
+func (m Misses) Has(other Misses) bool { return m&other != 0 }
 
-// Misses are the targets that a request has missed, or must miss because it has been at it for longer already. Those of TTFT and E2EL do
-// not apply to a cold request, which waits for the model load.
+// Misses returns the targets that a request has missed, or can no longer meet because it has run for too long. The
+// targets of TTFT and E2EL do not apply to cold requests, which wait for the model load.
 func (r *Request) Misses(now event.Time) (m Misses) {
 	t := &r.Targets
 	over := func(v event.Reading, target time.Duration) bool {
 		return target > 0 && v.OK() && v.V > target.Seconds()
 	}
-	open := !r.State.Final() && !r.Late && !r.Polled
+	open := !r.State.Final() && !r.MissedStart && !r.Polled
 	waited := time.Duration(now - r.Enqueued)
-	if !r.Cold && t.TTFT > 0 && (r.TTFT.OK() && !r.HitTarget || open && r.First == 0 && r.TTFT.Origin == event.NotYet && waited > t.TTFT) {
+	late := open && r.First == 0 && r.TTFT.Origin == event.NotYet && waited > t.TTFT
+	if !r.Cold && t.TTFT > 0 && (late || r.TTFT.OK() && !r.HitTarget) {
 		m |= MissedTTFT
 	}
 	if over(r.TPOT, t.TPOT) {
@@ -50,10 +52,10 @@ func (r *Request) Misses(now event.Time) (m Misses) {
 	return m
 }
 
-// pacing is the time that was waited on purpose so far.
+// pacing returns the time spent pacing so far.
 func (r *Request) pacing() time.Duration { return time.Duration(r.Paced.V * second) }
 
-// met reports whether a request that has finished met every target. One of a single token has no TPOT and ITL to miss.
+// met reports whether a finished request met every target. A request of one token has no TPOT and ITL.
 func (r *Request) met() bool {
 	t := &r.Targets
 	within := func(v event.Reading, target time.Duration) bool {

@@ -7,7 +7,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// TestTargets: a request is held against each target that is given, and counts as goodput if it met all of them.
+// TestTargets checks requests against each target: a request counts as goodput if it met all of them.
 func TestTargets(t *testing.T) {
 	const first, gap, late = 20 * ms, 10 * ms, 40 * ms // E2EL 20 + 10 + 40 ms, TPOT 25 ms
 	for _, c := range []struct {
@@ -25,7 +25,7 @@ func TestTargets(t *testing.T) {
 		{"E2EL", Targets{E2EL: 69 * time.Millisecond}, MissedE2EL},
 		{"all", Targets{1, 1, 1, 1}, MissedTTFT | MissedTPOT | MissedITL | MissedE2EL},
 	} {
-		p := newPlayOf(c.targets)
+		p := newSessionWithTargets(c.targets)
 		p.engine(event.CapQueue | event.CapTokens)
 		p.state(0, 1, event.StateQueued, nil)
 		p.state(0, 1, event.StateDispatched, nil)
@@ -44,18 +44,18 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// TestTargetsOfOneThatRuns: what runs for longer than its target has missed it before it ends.
-func TestTargetsOfOneThatRuns(t *testing.T) {
-	p := newPlayOf(Targets{TTFT: time.Second, E2EL: 2 * time.Second})
+// TestTargetsOfRunningRequest checks that a running request misses a target as soon as it has run for longer.
+func TestTargetsOfRunningRequest(t *testing.T) {
+	p := newSessionWithTargets(Targets{TTFT: time.Second, E2EL: 2 * time.Second})
 	p.state(0, 1, event.StateQueued, nil)
 	if got := p.request(t, 1).Misses(p.now + event.Time(sec)); got != 0 {
-		t.Errorf("within its targets it misses %04b", got)
+		t.Errorf("within its targets: misses %04b", got)
 	}
 	if got := p.request(t, 1).Misses(p.now + event.Time(sec) + 1); got != MissedTTFT {
-		t.Errorf("without a first token after its TTFT target it misses %04b", got)
+		t.Errorf("no first token after the TTFT target: misses %04b", got)
 	}
 	p.token(ms, 1, 1)
 	if got := p.request(t, 1).Misses(p.now + event.Time(3*sec)); got != MissedE2EL {
-		t.Errorf("after the target of its end it misses %04b", got)
+		t.Errorf("running after the E2EL target: misses %04b", got)
 	}
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -10,111 +9,127 @@ import (
 	"github.com/llmtop/llmtop/profiler/verdict"
 )
 
-// A gap is a stall when it is StallFactor times the request's median gap or more, and at least stallFloor, below which nobody
-// can see it and timers are not to be trusted.
+// A gap is a stall if it is at least StallFactor times the request's median gap and at least minStall, below which
+// users do not notice and timers are imprecise.
 const (
 	StallFactor = 3
-	stallFloor  = int64(500 * time.Microsecond)
-	// stallSamples is how many gaps a median must rest on.
+	minStall    = int64(500 * time.Microsecond) // ns
+	// stallSamples is how many gaps the median needs.
 	stallSamples = 8
 )
 
-// applyToken appends one or more tokens that share a stamp. The gap before them is divided among them.
+// applyToken appends one token, or several that share a stamp: they divide the gap before them equally.
 func (s *state) applyToken(e *event.Event) {
-	l := s.open(e.Req)
+	k := int(min(max(e.N, 1), MaxTokens))
+	l := s.openRequest(e.Req)
 	if l == nil {
+		if s.requests.byID[e.Req] == nil {
+			s.countOverflowTokens(e, k)
+		}
 		return
 	}
 	v := &l.view
-	k := int(min(max(e.N, 1), MaxTokens))
 	at := max(e.At, v.Last, v.Enqueued)
-	v.State = max(v.State, event.StateDispatched)
+	s.requests.setState(l, max(v.State, event.StateDispatched))
 	gap := int64(-1)
 	if v.First == 0 {
 		gap = 0
 		v.First = at
-		s.firstToken(l)
-	} else if v.Last != before { // or it is not known how long the gap was
-		wait := min(l.paced, int64(at-v.Last))
-		l.waits += wait
+		s.recordFirstToken(l)
+	} else if v.Last != beforeClock { // otherwise the length of the gap is unknown
+		wait := min(l.pacedSinceToken, int64(at-v.Last))
+		l.pacedTotal += wait
 		gap = (int64(at-v.Last) - wait) / int64(k)
 		s.recordGaps(l, at, gap, k)
 	}
-	l.paced = 0
+	l.pacedSinceToken = 0
 	v.Last = at
 	v.Generated += k
-	if !s.aside(l) && (e.At != before || !l.old) { // those from before were not generated in this session
+	if !s.excluded(l) && (e.At != beforeClock || !l.predatesClock) { // skip tokens generated before this session
 		s.counts.GeneratedTokens += uint64(k)
-		s.gaps.tokens += uint64(k)
-		s.rates.generated(at, k)
+		s.gapsSinceSample.tokens += uint64(k)
+		s.rates.addGenerated(at, k)
 	}
 	if len(e.Picks) > 0 {
-		s.tell(l, at, e.Picks)
+		s.countTokenPicks(l, at, e.Picks)
 	}
-	l.keep(Token{
+	s.requests.appendToken(l, Token{
 		ID: e.ID, N: k, Nth: v.Generated - k, Index: int(max(e.Index, 0)), At: at, Gap: gap, Step: e.Step, Split: e.Split,
 		Text: clip(e.Text, MaxLine), LogP: e.LogP, HasLP: e.HasLogP, Top: e.Top, Picks: e.Picks,
 	})
 }
 
-// push appends to a bounded list, of which it drops the oldest quarter when it is full. What has been in the list is not written again, so that
-// snapshots may share it.
+// push appends to a bounded list. When it is full, push drops the oldest quarter. It never writes to entries that
+// exist, so that snapshots may share them.
 func push[T any](list []T, v T, bound int) []T {
-	if len(list) >= bound {
-		list = append(make([]T, 0, bound), list[bound/4:]...)
+	if cut := evictCount(len(list), bound); cut > 0 {
+		list = append(make([]T, 0, bound), list[cut:]...)
 	}
 	return append(list, v)
 }
 
-// recordGaps counts k gaps of equal length that ended at the given time.
-func (s *state) recordGaps(l *live, at event.Time, gap int64, k int) {
+// evictCount returns how many of n values push drops to make room for one more.
+func evictCount(n, bound int) int {
+	if n < bound {
+		return 0
+	}
+	return n - bound + max(bound/4, 1)
+}
+
+// recordGaps records k gaps of equal length that ended at the given time.
+func (s *state) recordGaps(l *liveRequest, at event.Time, gap int64, k int) {
 	v := &l.view
 	if l.itl.Count() >= stallSamples {
-		if median := l.itl.Median(); gap >= StallFactor*median && gap >= stallFloor {
-			s.stall(l, at, gap, k)
+		if median := l.itl.Median(); gap >= StallFactor*median && gap >= minStall {
+			s.recordStall(l, at, gap, k)
 		}
 	}
 	l.itl.Record(gap, uint32(k))
-	if !s.aside(l) {
+	if !s.excluded(l) {
 		s.latency.itl.Record(int64(at), gap, uint32(k))
 		s.latency.spreads.record(at, gap, k)
-		s.gaps.add(gap, k)
+		s.gapsSinceSample.add(gap, k)
 	}
+	limit := s.requests.bound(MaxGaps)
 	for range k {
-		if len(v.Gaps) >= MaxGaps {
-			v.FirstGap += MaxGaps / 4
-		}
-		v.Gaps = push(v.Gaps, gap, MaxGaps)
+		v.FirstGap += evictCount(len(v.Gaps), limit)
+		v.Gaps = push(v.Gaps, gap, limit)
 	}
 }
 
-// stall records k gaps of equal length that were far too long, with the cause that the evidence supports: all k passed before the stamp.
-func (s *state) stall(l *live, at event.Time, gap int64, k int) {
+// recordStall records one stall for k gaps of equal length that ended at the given time.
+func (s *state) recordStall(l *liveRequest, at event.Time, gap int64, k int) {
 	st := Stall{
 		Request: l.view.ID, Index: l.view.Generated, At: at, Gap: time.Duration(gap),
-		Cause: s.cause(l, at-event.Time(gap)*event.Time(k), at),
+		Cause: s.stallCause(l, at-event.Time(gap)*event.Time(k), at),
 	}
-	l.view.Stalls = push(l.view.Stalls, st, MaxStalls)
-	if s.aside(l) {
+	limit := s.requests.bound(MaxStalls)
+	l.view.Omitted.Stalls += evictCount(len(l.view.Stalls), limit)
+	l.view.Stalls = push(l.view.Stalls, st, limit)
+	if s.excluded(l) {
 		return
 	}
 	s.latency.stalls = push(s.latency.stalls, st, MaxStalls)
 	s.latency.stallCount.Record(int64(at), gap, 1)
 }
 
-// cause names what was going on between two times: a prompt that was processed in the same batch, llmtop's own garbage collector, or
-// threads that waited for a core.
-func (s *state) cause(l *live, from, to event.Time) string {
+// stallCause returns the likely cause of a stall between two times: a prompt processed in the same batch, llmtop's own
+// garbage collection, or threads waiting for a core.
+func (s *state) stallCause(l *liveRequest, from, to event.Time) string {
 	if s.rates.lastPrompt >= from && s.rates.lastPrompt <= to {
-		for _, o := range slices.Backward(s.requests.list) {
+		checked := 0
+		for o := range s.requests.newestFirst() {
 			if o != l && o.prefilling(from, to) {
 				return fmt.Sprintf("while #%d's prompt was processed", o.view.ID)
+			}
+			if checked++; checked == MaxRequests { // with thousands of requests, checking all is too slow
+				break
 			}
 		}
 		return "while a prompt was processed"
 	}
-	if h := &s.host; h.Known && to-h.At < event.Time(2*h.Interval) {
-		if wait, ran := h.Engine.RunWait, h.Engine.CPU; wait.OK() && ran.OK() && wait.V > starved*(wait.V+ran.V) {
+	if h := &s.host; h.Sampled && to-h.At < event.Time(2*h.Interval) {
+		if wait, ran := h.Engine.RunWait, h.Engine.CPU; wait.OK() && ran.OK() && wait.V > starvedShare*(wait.V+ran.V) {
 			return verdict.WaitingForCore
 		}
 		if p := h.Self.GCPause; p.OK() && h.Engine.PID == h.Self.PID && p.V > float64(to-from)/2 {
@@ -124,21 +139,21 @@ func (s *state) cause(l *live, from, to event.Time) string {
 	return "unknown"
 }
 
-// prefilling reports whether the request's prompt may have been processed between two times: it had been dispatched, and neither had its
-// first token come nor had it ended before.
-func (l *live) prefilling(from, to event.Time) bool {
+// prefilling reports whether the request's prompt may have been processed between two times: it was dispatched by then,
+// and before that it had neither a token nor an end.
+func (l *liveRequest) prefilling(from, to event.Time) bool {
 	v := &l.view
 	return v.Dispatched != 0 && v.Dispatched <= to && (v.First == 0 || v.First >= from) && (v.Closed == 0 || v.Closed >= from)
 }
 
-// starved is the share of the time in which the engine's threads wanted to run that they may wait for a core; a late token is put down
-// to more than that.
-const starved = 0.2
+// starvedShare bounds how long the engine's threads may wait for a core, as a share of the time in which they are
+// runnable. Stalls above it are attributed to waiting.
+const starvedShare = 0.2
 
-// firstToken records what is known with the first token of a request.
-func (s *state) firstToken(l *live) {
+// recordFirstToken records TTFT and queue time of a request at its first token.
+func (s *state) recordFirstToken(l *liveRequest) {
 	s.measure(l)
-	if s.aside(l) {
+	if s.excluded(l) {
 		return
 	}
 	v := &l.view
@@ -154,26 +169,26 @@ func (s *state) firstToken(l *live) {
 	}
 }
 
-// latency are the session's distributions.
+// latency holds the session's latency data.
 type latency struct {
 	*distributions
 	stalls  []Stall
-	series  []LatencyPoint
+	series  []LatencyPoint // one point per second
 	spreads spreads
 }
 
-// distributions are those that are kept for every window.
+// distributions are kept for every window.
 type distributions struct {
 	ttft, cold, itl, stil, e2el, tpot, stallCount metric.Windowed
-	met                                           metric.Windowed // requests that met their targets
+	met                                           metric.Windowed // requests that met every target
 }
 
-// all are they in some order that stays.
-func (d *distributions) all() [8]*metric.Windowed {
+// windows returns all distributions, always in the same order.
+func (d *distributions) windows() [8]*metric.Windowed {
 	return [...]*metric.Windowed{&d.ttft, &d.cold, &d.itl, &d.stil, &d.e2el, &d.tpot, &d.stallCount, &d.met}
 }
 
-// recordRequest counts a request that has ended.
+// recordRequest records a request that has ended.
 func (s *state) recordRequest(r *Request) {
 	at := int64(r.Closed)
 	if r.State == event.StateFinished {
@@ -187,20 +202,20 @@ func (s *state) recordRequest(r *Request) {
 			s.latency.met.Record(at, 1, 1)
 		}
 	}
-	s.group(r)
+	s.addToGroup(r)
 }
 
-// groupSum sums one group's requests.
+// groupSum sums the requests of one group.
 type groupSum struct {
-	requests, generated uint64
-	latency             float64 // s
+	requests, generated uint64  // requests, tokens
+	latency             float64 // s, sum of E2EL
 }
 
-func (s *state) group(r *Request) {
+func (s *state) addToGroup(r *Request) {
 	g := s.groups[r.Group]
 	if g == nil {
 		if len(s.groups) >= MaxGroups {
-			s.counts.MoreGroups++
+			s.counts.OmittedGroups++
 			return
 		}
 		g = new(groupSum)

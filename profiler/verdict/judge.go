@@ -8,58 +8,61 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-// Evidence is what verdicts rest on.
+// Evidence holds the measurements that the rules check.
 type Evidence struct {
 	Now event.Time
 
-	Request    event.RequestID // the newest with a first token; 0 if there is none
-	TTFT       event.Reading   // of that request, s
-	Cold       bool
-	Target     time.Duration
-	Dominant   string         // the largest TTFT component in words
-	DomShare   float64        // its share of TTFT
-	DomPerTok  float64        // ns per prompt token
-	Prompt     int            // prompt tokens
-	ITL        metric.Summary // last minute
-	Stalls     []Cause        // of the last minute, most frequent first
-	Decode     event.Reading  // tokens/s while decoding
-	Running    int            // requests decoded together
-	Pace       float64
-	Bandwidth  event.Reading // B/s touched while decoding
-	Copy       event.Reading // B/s that the machine copies
-	BusyShare  event.Reading // of the last 10 s in which forward passes ran
-	CPU        event.Reading // of the engine's process, share of all cores
-	MemUsed    event.Reading
-	MemTotal   event.Reading
-	KV         event.Reading
-	Layer      int     // the most lopsided layer; -1 if none is known
-	MaxMean    float64 // of that layer
-	Hot        []int   // its hottest experts
-	HotShare   float64 // their share of its picks
-	Experts    int
-	LayerPicks uint64
-	Lost       uint64
-	LostKinds  string
-	Failed     string // why the engine failed
+	Request      event.RequestID // newest request with a first token; 0: none
+	TTFT         event.Reading   // of that request, s
+	Cold         bool
+	Target       time.Duration
+	Dominant     string         // name of the largest TTFT component
+	DomShare     float64        // its share of TTFT
+	DomPerTok    float64        // ns per prompt token
+	Prompt       int            // prompt tokens
+	ITL          metric.Summary // last minute
+	Stalls       []Cause        // causes in the last minute, most frequent first
+	Decode       event.Reading  // tokens/s while decoding
+	Running      int            // requests decoded together
+	Pace         float64
+	Bandwidth    event.Reading // B/s of weights and KV read while decoding
+	Copy         event.Reading // copy bandwidth of the machine, B/s
+	BusyShare    event.Reading // share of the last 10 s in which forward passes ran
+	CPU          event.Reading // of the engine's process, share of all cores
+	MemUsed      event.Reading
+	MemTotal     event.Reading
+	KV           event.Reading
+	Layer        int     // most imbalanced layer; -1 without picks
+	MaxMean      float64 // of that layer
+	Hot          []int   // its hottest experts
+	HotShare     float64 // their share of its picks
+	Experts      int
+	LayerPicks   uint64
+	Dropped      uint64
+	DroppedKinds string
+	Unmeasured   uint64 // requests that began while MaxOpen were open
+	MaxOpen      int
+	Failed       string // why the engine failed
 
-	Served *Served // what is known of the requests of a server that tells of them in sum; nil: single requests are known
+	Served *Served // aggregate metrics of a server; nil: the engine reports per-request metrics
 }
 
-// Cause is one cause of stalls with their number.
+// Cause is a cause of stalls with its number of stalls.
 type Cause struct {
 	Text string
 	N    int
 }
 
-// rule looks at the evidence for one topic; false if it has nothing to say.
+// rule checks the evidence for one topic. It returns false if there is nothing to report.
 type rule interface {
 	judge(*Evidence, *Limits) (Verdict, bool)
 }
 
-// rules in the order in which equally severe verdicts are shown.
+// rules are in display order for verdicts of equal severity.
 var rules = []rule{
 	engineFailed{},
-	lost{},
+	droppedEvents{},
+	unmeasured{},
 	ttft{},
 	servedTTFT{},
 	queued{},
@@ -75,50 +78,50 @@ var rules = []rule{
 	servedKV{},
 }
 
-// hold is how long a verdict stays after what caused it has gone, so that the list does not flicker.
-const hold = event.Time(3 * time.Second)
+// holdTime is how long a verdict stays after its rule stopped firing, so that the list does not flicker.
+const holdTime = event.Time(3 * time.Second)
 
-// Judge applies all rules and keeps the outcome steady: a verdict leaves only when its topic has been silent for a while, and its
-// severity falls no sooner. The zero value is ready.
+// Judge applies all rules and keeps the result steady: a verdict leaves, and its severity falls, only after holdTime.
+// The zero value is ready.
 type Judge struct {
 	Limits *Limits // nil: Defaults
-	kept   []kept
+	held   []heldVerdict
 }
 
-type kept struct {
+type heldVerdict struct {
 	Verdict
-	rule  int
-	since event.Time // when it last held
+	rule     int
+	lastHeld event.Time // when the rule last fired
 }
 
-// Clone is a judge that goes on from what this one knows.
-func (j *Judge) Clone() Judge { return Judge{Limits: j.Limits, kept: slices.Clone(j.kept)} }
+// Clone returns a copy with the same state.
+func (j *Judge) Clone() Judge { return Judge{Limits: j.Limits, held: slices.Clone(j.held)} }
 
-// Judge returns the verdicts that hold, most severe first.
+// Judge returns the current verdicts, most severe first.
 func (j *Judge) Judge(e *Evidence) []Verdict {
 	if j.Limits == nil {
 		d := Defaults()
 		j.Limits = &d
 	}
 	for i, r := range rules {
-		at := slices.IndexFunc(j.kept, func(k kept) bool { return k.rule == i })
+		at := slices.IndexFunc(j.held, func(k heldVerdict) bool { return k.rule == i })
 		v, ok := r.judge(e, j.Limits)
 		switch {
 		case ok && at < 0:
-			j.kept = append(j.kept, kept{v, i, e.Now})
-		case ok && (v.Severity >= j.kept[at].Severity || e.Now-j.kept[at].since > hold):
-			j.kept[at] = kept{v, i, e.Now}
+			j.held = append(j.held, heldVerdict{v, i, e.Now})
+		case ok && (v.Severity >= j.held[at].Severity || e.Now-j.held[at].lastHeld > holdTime):
+			j.held[at] = heldVerdict{v, i, e.Now}
 		}
 	}
-	j.kept = slices.DeleteFunc(j.kept, func(k kept) bool { return e.Now-k.since > hold || e.Now < k.since })
-	slices.SortStableFunc(j.kept, func(a, b kept) int {
+	j.held = slices.DeleteFunc(j.held, func(k heldVerdict) bool { return e.Now-k.lastHeld > holdTime || e.Now < k.lastHeld })
+	slices.SortStableFunc(j.held, func(a, b heldVerdict) int {
 		if a.Severity != b.Severity {
 			return int(b.Severity) - int(a.Severity)
 		}
 		return a.rule - b.rule
 	})
-	out := make([]Verdict, len(j.kept))
-	for i, k := range j.kept {
+	out := make([]Verdict, len(j.held))
+	for i, k := range j.held {
 		out[i] = k.Verdict
 	}
 	return out

@@ -9,15 +9,15 @@ import (
 
 func at(now event.Time, ttft float64) *Evidence {
 	e := calm()
-	e.Now, e.Request, e.TTFT = now, 1, event.From(ttft)
+	e.Now, e.Request, e.TTFT = now, 1, event.DerivedValue(ttft)
 	return e
 }
 
 func TestMostSevereFirst(t *testing.T) {
 	e := at(0, .01)
-	e.KV, e.Failed = event.Of(1), "gone"
-	e.MemUsed, e.MemTotal = event.Of(1), event.Of(1)
-	e.Running, e.BusyShare, e.CPU = 1, event.Of(1), event.Of(.1)
+	e.KV, e.Failed = event.MeasuredValue(1), "gone"
+	e.MemUsed, e.MemTotal = event.MeasuredValue(1), event.MeasuredValue(1)
+	e.Running, e.BusyShare, e.CPU = 1, event.MeasuredValue(1), event.MeasuredValue(.1)
 	var topics []string
 	for _, v := range new(Judge).Judge(e) {
 		topics = append(topics, v.Topic)
@@ -30,7 +30,8 @@ func TestMostSevereFirst(t *testing.T) {
 	}
 }
 
-// TestVerdictsDoNotFlicker: one that is gone stays for a while, and so does a severity that has fallen; one that rises shows at once.
+// TestVerdictsDoNotFlicker checks that a verdict and a higher severity stay for holdTime, and that a rising severity
+// shows at once.
 func TestVerdictsDoNotFlicker(t *testing.T) {
 	var j Judge
 	severity := func(e *Evidence) Severity {
@@ -42,16 +43,16 @@ func TestVerdictsDoNotFlicker(t *testing.T) {
 		return got[0].Severity
 	}
 	if severity(at(0, .1)) != Good || severity(at(1, .3)) != Bad {
-		t.Error("a severity that rises does not show at once")
+		t.Error("a rising severity does not show at once")
 	}
-	if severity(at(hold, .1)) != Bad {
-		t.Error("a severity that falls shows at once")
+	if severity(at(holdTime, .1)) != Bad {
+		t.Error("a falling severity shows at once")
 	}
-	if severity(at(hold+2, .1)) != Good {
-		t.Error("a severity that has fallen is held for too long")
+	if severity(at(holdTime+2, .1)) != Good {
+		t.Error("a severity is held for too long")
 	}
 	quiet := calm()
-	quiet.Now = 2*hold + 2
+	quiet.Now = 2*holdTime + 2
 	if severity(quiet) != Good {
 		t.Error("a verdict leaves at once")
 	}
@@ -60,7 +61,7 @@ func TestVerdictsDoNotFlicker(t *testing.T) {
 	}
 }
 
-func TestAClockThatRanBackDropsVerdicts(t *testing.T) {
+func TestBackwardClockDropsVerdicts(t *testing.T) {
 	var j Judge
 	j.Judge(at(100, .3))
 	quiet := calm()
@@ -74,7 +75,7 @@ func TestLimitsAreSettable(t *testing.T) {
 	strict := Defaults()
 	strict.KVFull = .5
 	e := calm()
-	e.KV = event.Of(.6)
+	e.KV = event.MeasuredValue(.6)
 	if got := (&Judge{Limits: &strict}).Judge(e); len(got) != 1 || got[0].Topic != "KV cache" {
 		t.Errorf("%v, want one of the KV cache", got)
 	}

@@ -2,28 +2,28 @@ package verdict
 
 import "time"
 
-// Limits are the thresholds of all verdicts, in one place.
+// Limits are the thresholds of all verdicts.
 type Limits struct {
-	RealTime, Interactive time.Duration // TTFT of the two classes that a verdict names
-	Comfortable, Slow     float64       // decode tokens/s for one reader
-	BusyCPU               float64       // share of the machine's cores below which decoding waits for something else
+	RealTime, Interactive time.Duration // TTFT below which a verdict calls it real time or interactive
+	Comfortable, Slow     float64       // decode tokens/s per request: below Comfortable is a warning, below Slow is bad
+	BusyCPU               float64       // share of the machine's cores below which decoding waits for memory or I/O
 	MemoryBound           float64       // share of the copy bandwidth from which decoding is memory-bound
-	MemoryFull            float64       // share of the memory from which swapping threatens
-	Lopsided              float64       // max/mean load of a layer's experts
-	LopsidedPicks         uint64        // picks that a layer must have had before it is judged
-	KVFull                float64       // share of the KV cache
-	TailFactor            float64       // p99/p50 of ITL from which the tail is worth a word
-	TailSamples           uint64        // gaps that a p99 must rest on
-	ServedRequests        uint64        // requests that a server must have counted before its TTFT is judged
+	MemoryFull            float64       // share of memory in use above which the machine may swap
+	Imbalance             float64       // max/mean load of a layer's experts from which the layer is imbalanced
+	ImbalancePicks        uint64        // minimum number of picks of a layer for that check
+	KVFull                float64       // share of the KV cache above which a verdict warns
+	TailFactor            float64       // p99/p50 of ITL from which a verdict reports the tail
+	TailSamples           uint64        // minimum number of gaps for a p99
+	ServedRequests        uint64        // minimum number of requests for the TTFT of a server
 }
 
-// Defaults are the limits that llmtop starts with.
+// Defaults returns the default limits.
 func Defaults() Limits {
 	return Limits{
 		RealTime: 50 * time.Millisecond, Interactive: 100 * time.Millisecond,
 		Comfortable: 20, Slow: 5,
 		BusyCPU: 0.5, MemoryBound: 0.6, MemoryFull: 0.9,
-		Lopsided: 3, LopsidedPicks: 200,
+		Imbalance: 3, ImbalancePicks: 200,
 		KVFull:     0.95,
 		TailFactor: 3, TailSamples: 100,
 		ServedRequests: 5,

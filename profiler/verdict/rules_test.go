@@ -9,10 +9,10 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-// calm is evidence that no rule has anything to say about.
+// calm returns evidence for which no rule fires.
 func calm() *Evidence { return &Evidence{Now: 1e9, Target: 200 * time.Millisecond, Layer: -1} }
 
-// judged is what one judge says of evidence, by topic.
+// judged returns the verdicts of a new Judge by topic.
 func judged(e *Evidence) map[string]Verdict {
 	out := map[string]Verdict{}
 	for _, v := range new(Judge).Judge(e) {
@@ -27,17 +27,18 @@ func gaps(count uint64, mean float64, p50, p99 int64) metric.Summary {
 
 const milli = int64(time.Millisecond)
 
-// TestRules holds every rule to its limit: on it or beyond it the rule fires and tells number and limit, just below it does not.
+// TestRules checks every rule at its limit: on it or beyond it the rule fires and reports value and limit, just below
+// it does not.
 func TestRules(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		topic    string
 		fires    func(e *Evidence)
 		severity Severity
-		text     []string // in the sentence
-		evidence []string // behind it
+		text     []string // parts of the text
+		evidence []string // parts of the evidence
 		try      string
-		silent   func(e *Evidence) // takes it back below the limit
+		silent   func(e *Evidence) // goes back below the limit
 	}{
 		{
 			name: "engine failed", topic: "engine", severity: Bad, text: []string{"no such file"},
@@ -45,12 +46,17 @@ func TestRules(t *testing.T) {
 			silent: func(e *Evidence) { e.Failed = "" },
 		},
 		{
-			name: "events lost", topic: "lost events", severity: Bad, text: []string{"1 204 events", "token 1200, stage 4"}, try: "token rate",
-			fires:  func(e *Evidence) { e.Lost, e.LostKinds = 1204, "token 1200, stage 4" },
-			silent: func(e *Evidence) { e.Lost = 0 },
+			name: "dropped events", topic: "dropped events", severity: Bad, text: []string{"1 204 events", "token 1200, stage 4"}, try: "token rate",
+			fires:  func(e *Evidence) { e.Dropped, e.DroppedKinds = 1204, "token 1200, stage 4" },
+			silent: func(e *Evidence) { e.Dropped = 0 },
 		},
 		{
-			name: "p99 of gaps", topic: "token gaps", severity: Watch, try: "TPOT pane",
+			name: "unmeasured requests", topic: "unmeasured requests", severity: Bad, text: []string{"500 requests", "10.0k were running"}, try: "fewer",
+			fires:  func(e *Evidence) { e.Unmeasured, e.MaxOpen = 500, 10_000 },
+			silent: func(e *Evidence) { e.Unmeasured = 0 },
+		},
+		{
+			name: "p99 of gaps", topic: "token gaps", severity: Watch, try: "ITL pane",
 			text: []string{"p99 3.00 ms is 3.0x p50 1.00 ms", "limit 3x", "while #2's prompt was processed"}, evidence: []string{"5 while #2's", "1 unknown"},
 			fires: func(e *Evidence) {
 				e.ITL = gaps(100, 1e6, milli, 3*milli)
@@ -59,39 +65,45 @@ func TestRules(t *testing.T) {
 			silent: func(e *Evidence) { e.ITL.P99-- },
 		},
 		{
-			name: "p99 of few gaps", topic: "token gaps", severity: Watch, text: []string{"stalls of unknown cause"}, try: "TPOT pane",
+			name: "p99 of few gaps", topic: "token gaps", severity: Watch, text: []string{"stalls of unknown cause"}, try: "ITL pane",
 			fires:  func(e *Evidence) { e.ITL, e.Stalls = gaps(100, 1e6, milli, 9*milli), []Cause{{"unknown", 1}} },
 			silent: func(e *Evidence) { e.ITL.Count = 99 },
 		},
 		{
-			name: "slow decode", topic: "decode", severity: Bad, text: []string{"4.99 tokens/s", "below 5"}, evidence: []string{"200 ms over 100 tokens"}, try: "quantisation",
+			name: "slow decode", topic: "decode", severity: Bad, text: []string{"4.99 tok/s", "limit 5"}, evidence: []string{"200 ms over 100 tokens"}, try: "quantisation",
 			fires:  func(e *Evidence) { e.ITL = gaps(100, 1e9/4.99, 0, 0) },
 			silent: func(e *Evidence) { e.ITL.Count = 99 },
 		},
 		{
 			name: "memory-bound", topic: "bound", severity: Info, text: []string{"6.00 GB/s", "60 %", "limit 60 %", "memory-bound"}, evidence: []string{"10.0 GB/s"}, try: "batch",
 			fires: func(e *Evidence) {
-				e.Running, e.BusyShare, e.Bandwidth, e.Copy = 1, event.Of(.91), event.Of(6e9), event.Of(1e10)
+				e.Running, e.BusyShare, e.Bandwidth, e.Copy = 1, event.MeasuredValue(.91), event.MeasuredValue(6e9), event.MeasuredValue(1e10)
 			},
 			silent: func(e *Evidence) { e.Running = 0 },
 		},
 		{
 			name: "waits although the CPU is idle", topic: "bound", severity: Info, text: []string{"CPU 49 %", "below 50 %"}, try: "threads",
-			fires:  func(e *Evidence) { e.Running, e.BusyShare, e.CPU = 1, event.Of(.95), event.Of(.49) },
-			silent: func(e *Evidence) { e.CPU = event.Of(.5) },
+			fires: func(e *Evidence) {
+				e.Running, e.BusyShare, e.CPU = 1, event.MeasuredValue(.95), event.MeasuredValue(.49)
+			},
+			silent: func(e *Evidence) { e.CPU = event.MeasuredValue(.5) },
 		},
 		{
 			name: "not judged while paced", topic: "bound", severity: Info, text: []string{"CPU"}, try: "threads",
-			fires:  func(e *Evidence) { e.Running, e.BusyShare, e.CPU = 1, event.Of(.95), event.Of(.1) },
+			fires: func(e *Evidence) {
+				e.Running, e.BusyShare, e.CPU = 1, event.MeasuredValue(.95), event.MeasuredValue(.1)
+			},
 			silent: func(e *Evidence) { e.Pace = 40 },
 		},
 		{
 			name: "not judged while idle", topic: "bound", severity: Info, text: []string{"CPU"}, try: "threads",
-			fires:  func(e *Evidence) { e.Running, e.BusyShare, e.CPU = 1, event.Of(.91), event.Of(.1) },
-			silent: func(e *Evidence) { e.BusyShare = event.Of(.9) },
+			fires: func(e *Evidence) {
+				e.Running, e.BusyShare, e.CPU = 1, event.MeasuredValue(.91), event.MeasuredValue(.1)
+			},
+			silent: func(e *Evidence) { e.BusyShare = event.MeasuredValue(.9) },
 		},
 		{
-			name: "lopsided experts", topic: "experts", severity: Watch, text: []string{"L7", "3 of 16", "58 %", "max/mean 3.0", "limit 3"},
+			name: "imbalanced experts", topic: "experts", severity: Watch, text: []string{"L7", "3 of 16", "58 %", "max/mean 3.0", "limit 3"},
 			evidence: []string{"experts 1, 4, 9 of layer 7", "200 picks"}, try: "fastest device",
 			fires: func(e *Evidence) {
 				e.Layer, e.MaxMean, e.LayerPicks, e.Experts, e.Hot, e.HotShare = 7, 3, 200, 16, []int{1, 4, 9}, .58
@@ -105,18 +117,18 @@ func TestRules(t *testing.T) {
 		},
 		{
 			name: "memory", topic: "memory", severity: Bad, text: []string{"21.7 GB of 24.0 GB", "limit 90 %"}, try: "context",
-			fires:  func(e *Evidence) { e.MemUsed, e.MemTotal = event.Of(21.7e9), event.Of(24e9) },
-			silent: func(e *Evidence) { e.MemUsed = event.Of(21.6e9) },
+			fires:  func(e *Evidence) { e.MemUsed, e.MemTotal = event.MeasuredValue(21.7e9), event.MeasuredValue(24e9) },
+			silent: func(e *Evidence) { e.MemUsed = event.MeasuredValue(21.6e9) },
 		},
 		{
-			name: "memory that nobody tells", topic: "memory", severity: Bad, text: []string{"swapping"}, try: "context",
-			fires:  func(e *Evidence) { e.MemUsed, e.MemTotal = event.Of(2), event.Of(2) },
+			name: "memory not reported", topic: "memory", severity: Bad, text: []string{"may swap"}, try: "context",
+			fires:  func(e *Evidence) { e.MemUsed, e.MemTotal = event.MeasuredValue(2), event.MeasuredValue(2) },
 			silent: func(e *Evidence) { e.MemTotal = event.Absent(event.NotPermitted) },
 		},
 		{
 			name: "KV cache", topic: "KV cache", severity: Watch, text: []string{"96 % full", "limit 95 %"}, try: "--ctx",
-			fires:  func(e *Evidence) { e.KV = event.Of(.96) },
-			silent: func(e *Evidence) { e.KV = event.Of(.95) },
+			fires:  func(e *Evidence) { e.KV = event.MeasuredValue(.96) },
+			silent: func(e *Evidence) { e.KV = event.MeasuredValue(.95) },
 		},
 	} {
 		e := calm()
@@ -127,12 +139,12 @@ func TestRules(t *testing.T) {
 		}
 		for _, part := range c.text {
 			if !strings.Contains(v.Text, part) {
-				t.Errorf("%s: %q does not tell %q", c.name, v.Text, part)
+				t.Errorf("%s: %q lacks %q", c.name, v.Text, part)
 			}
 		}
 		for _, part := range c.evidence {
 			if !strings.Contains(v.Evidence, part) {
-				t.Errorf("%s: evidence %q does not tell %q", c.name, v.Evidence, part)
+				t.Errorf("%s: evidence %q lacks %q", c.name, v.Evidence, part)
 			}
 		}
 		if c.silent(e); len(judged(e)[c.topic].Text) > 0 {
@@ -143,7 +155,7 @@ func TestRules(t *testing.T) {
 
 func TestCalmEvidenceMakesNoVerdicts(t *testing.T) {
 	if got := judged(calm()); len(got) != 0 {
-		t.Errorf("verdicts on nothing: %v", got)
+		t.Errorf("verdicts without evidence: %v", got)
 	}
 }
 
@@ -155,27 +167,27 @@ func TestTTFTAgainstItsTarget(t *testing.T) {
 		text     string
 		try      bool
 	}{
-		{.0499, false, Good, "TTFT 49.9 ms of 200 ms allowed (fit for real time): 71 % of it prompt", false},
-		{.050, false, Good, "fit for interactive use", false},
-		{.100, false, Good, "within the target", false},
-		{.200, false, Good, "TTFT 200 ms of 200 ms allowed", false},
+		{.0499, false, Good, "TTFT 49.9 ms, target 200 ms (real time): 71 % of it prompt", false},
+		{.050, false, Good, "(interactive)", false},
+		{.100, false, Good, "(within target)", false},
+		{.200, false, Good, "TTFT 200 ms, target 200 ms", false},
 		{.201, false, Bad, "TTFT 201 ms, 1.00 ms over the target of 200 ms: 71 % of it prompt", true},
-		{.900, true, Info, "Cold TTFT 900 ms, the model load included", false},
+		{.900, true, Info, "Cold TTFT 900 ms, including the model load", false},
 	} {
 		e := calm()
-		e.Request, e.TTFT, e.Cold, e.Dominant, e.DomShare, e.DomPerTok, e.Prompt = 4, event.From(c.ttft), c.cold, "prompt", .71, 5e5, 30
+		e.Request, e.TTFT, e.Cold, e.Dominant, e.DomShare, e.DomPerTok, e.Prompt = 4, event.DerivedValue(c.ttft), c.cold, "prompt", .71, 5e5, 30
 		v := judged(e)["TTFT"]
 		if v.Severity != c.severity || !strings.Contains(v.Text, c.text) || (v.Try != "") != c.try {
 			t.Errorf("%v s, cold %v: %+v, want severity %d and %q", c.ttft, c.cold, v, c.severity, c.text)
 		}
-		if v.Evidence != "request #4, 30 prompt tokens, prompt 500 µs a prompt token" {
+		if v.Evidence != "request #4, 30 prompt tokens, prompt 500 µs per prompt token" {
 			t.Errorf("evidence %q", v.Evidence)
 		}
 	}
 	e := calm()
-	e.Request, e.TTFT, e.Dominant, e.DomShare, e.Prompt = 4, event.From(.3), "other", 1, 30
+	e.Request, e.TTFT, e.Dominant, e.DomShare, e.Prompt = 4, event.DerivedValue(.3), "other", 1, 30
 	if v := judged(e)["TTFT"]; v.Text != "TTFT 300 ms, 100 ms over the target of 200 ms" || v.Try != "" || v.Evidence != "request #4, 30 prompt tokens" {
-		t.Errorf("where nobody tells where the time went: %+v", v)
+		t.Errorf("without reported components: %+v", v)
 	}
 	e = calm()
 	e.Request, e.TTFT = 4, event.Absent(event.NotYet)
@@ -194,19 +206,19 @@ func TestDecodeSpeeds(t *testing.T) {
 	}
 }
 
-func TestBoundTellsComputeFromMemory(t *testing.T) {
+func TestBoundSeparatesComputeFromMemory(t *testing.T) {
 	e := calm()
-	e.Running, e.BusyShare, e.Bandwidth, e.Copy = 1, event.Of(1), event.Of(5.9e9), event.Of(1e10)
-	if v := judged(e)["bound"]; !strings.Contains(v.Text, "59 %") || !strings.Contains(v.Text, "compute or overhead decides") {
+	e.Running, e.BusyShare, e.Bandwidth, e.Copy = 1, event.MeasuredValue(1), event.MeasuredValue(5.9e9), event.MeasuredValue(1e10)
+	if v := judged(e)["bound"]; !strings.Contains(v.Text, "59 %") || !strings.Contains(v.Text, "limited by compute or overhead") {
 		t.Errorf("below the limit: %+v", v)
 	}
 }
 
-// TestEveryComponentHasARemedy: what dominates a TTFT over its target comes with something to try.
+// TestEveryComponentHasARemedy checks that each component that can dominate a slow TTFT has a suggestion.
 func TestEveryComponentHasARemedy(t *testing.T) {
 	for _, name := range []string{"model load", "queue", "tokenize", "embed", "prompt", "first token", "host to device", "device to host", "other"} {
 		if remedies[name] == "" {
-			t.Errorf("%q dominates and there is nothing to try", name)
+			t.Errorf("no remedy for %q", name)
 		}
 	}
 }

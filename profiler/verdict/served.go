@@ -8,24 +8,25 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-// Served is what a server tells of its requests in sum.
+// Served holds the aggregate metrics of a server.
 type Served struct {
 	TTFT, ITL        metric.BucketSummary // last minute
-	Dominant         string               // the largest part of the mean TTFT in words; "" if no part is known
+	Dominant         string               // name of the largest component of the mean TTFT; "" if unknown
 	DomShare         float64
 	Running, Waiting event.Reading
-	Slots            int           // requests that can run at a time; 0: not known
-	Preempted        event.Reading // requests since the report before
+	Slots            int           // maximum number of concurrent requests; 0: unknown
+	Preempted        event.Reading // requests since the previous poll
 	Speed            event.Reading // tokens/s of one request
-	SpeedOf          string        // what that rests on
+	SpeedEvidence    string        // how Speed was measured
 }
 
-// over reports whether a quantile is certainly above a limit, and within whether it is certainly not.
-func over(q metric.Quantile, limit time.Duration) bool {
+// certainlyOver reports whether a quantile is above a limit, even if only a bound of it is known.
+func certainlyOver(q metric.Quantile, limit time.Duration) bool {
 	return q.Edge != metric.Below && q.At > int64(limit)
 }
 
-func within(q metric.Quantile, limit time.Duration) bool {
+// certainlyWithin reports whether a quantile is within a limit, even if only a bound of it is known.
+func certainlyWithin(q metric.Quantile, limit time.Duration) bool {
 	return q.Edge != metric.Above && q.At > 0 && q.At <= int64(limit)
 }
 
@@ -42,20 +43,20 @@ func (servedTTFT) judge(e *Evidence, l *Limits) (Verdict, bool) {
 	if e.Served.Dominant != "" {
 		mostly = fmt.Sprintf(": %s of the mean is %s", metric.Percent(e.Served.DomShare), e.Served.Dominant)
 	}
-	v := Verdict{Topic: "TTFT", Evidence: fmt.Sprintf("%s requests of the last minute, as the engine counts them: mean %s",
+	v := Verdict{Topic: "TTFT", Evidence: fmt.Sprintf("%s requests in the last minute, reported by the engine: mean %s",
 		metric.Count(float64(t.Count)), metric.Duration(int64(t.Mean)))}
 	switch {
-	case over(t.P50, e.Target):
+	case certainlyOver(t.P50, e.Target):
 		v.Severity = Bad
 		v.Text = fmt.Sprintf("TTFT p50 %s is over the target of %s (p99 %s)%s", p50, target, p99, mostly)
-	case over(t.P99, e.Target):
+	case certainlyOver(t.P99, e.Target):
 		v.Severity = Watch
 		v.Text = fmt.Sprintf("TTFT p99 %s is over the target of %s (p50 %s)%s", p99, target, p50, mostly)
-	case within(t.P99, e.Target):
+	case certainlyWithin(t.P99, e.Target):
 		v.Severity = Good
-		v.Text = fmt.Sprintf("TTFT p99 %s of %s allowed (p50 %s)%s", p99, target, p50, mostly)
+		v.Text = fmt.Sprintf("TTFT p99 %s, target %s (p50 %s)%s", p99, target, p50, mostly)
 		return v, true
-	default: // the target lies within a bucket of which only the bounds are known
+	default: // the target lies inside the quantile's bucket
 		v.Severity = Info
 		v.Text = fmt.Sprintf("TTFT p50 %s, p99 %s, target %s%s", p50, p99, target, mostly)
 		return v, true
@@ -64,14 +65,14 @@ func (servedTTFT) judge(e *Evidence, l *Limits) (Verdict, bool) {
 	return v, true
 }
 
-// servedRemedies for the largest part of a server's TTFT, by its name on the screen.
+// servedRemedies suggests an action for the largest component of a server's TTFT, by its name on the screen.
 var servedRemedies = map[string]string{
-	"queue":  "another replica, or let more requests run at a time if the KV cache has room",
+	"queue":  "another replica, or more concurrent requests if the KV cache has space",
 	"prompt": "prompts that share a prefix (it is computed once), chunked prefill, or another replica",
-	"other":  "time that neither queue nor prefill accounts for: look at tokenization and at the frontend's CPU",
+	"other":  "check tokenization and the frontend's CPU: neither queue nor prefill accounts for this time",
 }
 
-// queued: "3 requests wait while 7 run: the KV cache is 96 % full"
+// queued: "3 requests waiting, 7 running: the KV cache is 96 % full"
 type queued struct{}
 
 func (queued) judge(e *Evidence, l *Limits) (Verdict, bool) {
@@ -79,28 +80,28 @@ func (queued) judge(e *Evidence, l *Limits) (Verdict, bool) {
 	if s == nil || !s.Waiting.OK() || s.Waiting.V < 1 {
 		return Verdict{}, false
 	}
-	words := metric.Count(s.Waiting.V) + " requests wait"
+	words := metric.Count(s.Waiting.V) + " requests waiting"
 	if s.Waiting.V == 1 {
-		words = "1 request waits"
+		words = "1 request waiting"
 	}
 	if s.Running.OK() {
-		words += " while " + metric.Count(s.Running.V) + " run"
+		words += ", " + metric.Count(s.Running.V) + " running"
 	}
-	v := Verdict{Severity: Watch, Topic: "queue", Text: words, Try: "see how many requests the server lets run at a time, or add a replica"}
+	v := Verdict{Severity: Watch, Topic: "queue", Text: words, Try: "check the server's limit of concurrent requests, or add a replica"}
 	switch {
 	case e.KV.OK() && e.KV.V >= l.MemoryFull:
 		v.Text += fmt.Sprintf(": the KV cache is %s full", metric.Percent(e.KV.V))
 		v.Try = "more memory for the KV cache, a shorter context, or another replica"
 	case s.Slots > 0 && s.Running.OK() && s.Running.V >= float64(s.Slots):
-		v.Text += fmt.Sprintf(": all %d slots work", s.Slots)
+		v.Text += fmt.Sprintf(": all %d slots busy", s.Slots)
 		v.Try = "more slots (--parallel), or another replica"
 	case e.KV.OK():
-		v.Text += fmt.Sprintf(", with the KV cache %s full", metric.Percent(e.KV.V))
+		v.Text += fmt.Sprintf("; the KV cache is %s full", metric.Percent(e.KV.V))
 	}
 	return v, true
 }
 
-// preempted: "2 requests were preempted: the KV cache is too small for what runs"
+// preempted: "2 requests were preempted: the KV cache is too small"
 type preempted struct{}
 
 func (preempted) judge(e *Evidence, _ *Limits) (Verdict, bool) {
@@ -112,9 +113,9 @@ func (preempted) judge(e *Evidence, _ *Limits) (Verdict, bool) {
 		words = "1 request was"
 	}
 	return Verdict{
-		Severity: Watch, Topic: "preemptions", Text: words + " preempted: the KV cache is too small for what runs",
-		Evidence: "what they had computed is thrown away or swapped out, and their gaps grow",
-		Try:      "fewer requests at a time, more memory for the KV cache, or another replica",
+		Severity: Watch, Topic: "preemptions", Text: words + " preempted: the KV cache is too small",
+		Evidence: "their KV is discarded or swapped out, and their token gaps grow",
+		Try:      "fewer concurrent requests, more memory for the KV cache, or another replica",
 	}, true
 }
 
@@ -134,22 +135,22 @@ func (servedTail) judge(e *Evidence, l *Limits) (Verdict, bool) {
 		Severity: Watch, Topic: "token gaps",
 		Text: fmt.Sprintf("ITL p99 %s is %.1fx p50 %s in the last minute (limit %.0fx)",
 			metric.Duration(t.P99.At), ratio, metric.Duration(t.P50.At), l.TailFactor),
-		Evidence: fmt.Sprintf("%s gaps, as the engine counts them", metric.Count(float64(t.Count))),
-		Try:      "smaller prompt chunks: long prompts of others hold up those that decode",
+		Evidence: fmt.Sprintf("%s gaps, reported by the engine", metric.Count(float64(t.Count))),
+		Try:      "smaller prompt chunks: long prompts delay requests that decode",
 	}, ratio >= l.TailFactor
 }
 
-// servedSpeed is decodeSpeed of a server.
+// servedSpeed is decodeSpeed for a server.
 type servedSpeed struct{}
 
 func (servedSpeed) judge(e *Evidence, l *Limits) (Verdict, bool) {
 	if e.Served == nil || !e.Served.Speed.OK() || e.Served.Speed.V <= 0 {
 		return Verdict{}, false
 	}
-	return judgeSpeed(e.Served.Speed.V, l, e.Served.SpeedOf), true
+	return judgeSpeed(e.Served.Speed.V, l, e.Served.SpeedEvidence), true
 }
 
-// servedKV: "KV cache 97 % full (limit 95 %)": what waits then depends on the server.
+// servedKV: "KV cache 97 % full (limit 95 %): new requests will have to wait"
 type servedKV struct{}
 
 func (servedKV) judge(e *Evidence, l *Limits) (Verdict, bool) {

@@ -13,7 +13,7 @@ func ms(n int64) metric.Quantile { return metric.Quantile{At: n * milli, Edge: m
 
 func edge(n int64, e metric.Edge) metric.Quantile { return metric.Quantile{At: n * milli, Edge: e} }
 
-// TestServedTTFT holds what a server counts against the target of 200 ms, also where only a bound is known.
+// TestServedTTFT checks reported TTFT against the target of 200 ms, also where only a bound is known.
 func TestServedTTFT(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -24,8 +24,8 @@ func TestServedTTFT(t *testing.T) {
 	}{
 		{"slow", ms(201), ms(900), Bad, "TTFT p50 201 ms is over the target of 200 ms (p99 900 ms): 80 % of the mean is queue", true},
 		{"a slow tail", ms(200), ms(201), Watch, "TTFT p99 201 ms is over the target of 200 ms (p50 200 ms)", true},
-		{"fast", ms(50), ms(200), Good, "TTFT p99 200 ms of 200 ms allowed (p50 50.0 ms)", false},
-		{"fast, in the first bucket", edge(100, metric.Below), edge(100, metric.Below), Good, "TTFT p99 <100 ms of 200 ms allowed", false},
+		{"fast", ms(50), ms(200), Good, "TTFT p99 200 ms, target 200 ms (p50 50.0 ms)", false},
+		{"fast, in the first bucket", edge(100, metric.Below), edge(100, metric.Below), Good, "TTFT p99 <100 ms, target 200 ms", false},
 		{"in a bucket that the target divides", edge(300, metric.Below), edge(300, metric.Below), Info, "TTFT p50 <300 ms, p99 <300 ms, target 200 ms", false},
 		{"beyond the last bucket", edge(250, metric.Above), edge(250, metric.Above), Bad, "TTFT p50 >250 ms is over", true},
 		{"beyond a last bucket below the target", ms(10), edge(150, metric.Above), Info, "p99 >150 ms", false},
@@ -40,26 +40,26 @@ func TestServedTTFT(t *testing.T) {
 	e := calm()
 	e.Served = &Served{TTFT: metric.BucketSummary{Count: 4, P50: ms(900), P99: ms(900)}}
 	if v, ok := judged(e)["TTFT"]; ok {
-		t.Errorf("of four requests it says %q", v.Text)
+		t.Errorf("four requests give the verdict %q", v.Text)
 	}
 }
 
-// TestServed holds the rules on what a server tells of its requests in sum to their limits.
+// TestServed checks the limits of the rules for aggregate metrics.
 func TestServed(t *testing.T) {
 	for _, c := range []struct {
 		name, topic string
 		served      Served
 		kv          event.Reading
 		severity    Severity
-		text, try   string // no text: it has nothing to say
+		text, try   string // no text: the rule does not fire
 	}{
-		{"nobody waits", "queue", Served{Waiting: event.Of(0)}, event.Of(.5), Watch, "", ""},
-		{"nobody tells", "queue", Served{}, event.Of(.5), Watch, "", ""},
-		{"for memory", "queue", Served{Waiting: event.Of(3), Running: event.Of(7)}, event.Of(.96), Watch, "3 requests wait while 7 run: the KV cache is 96 % full", "memory"},
-		{"for slots", "queue", Served{Waiting: event.Of(1), Running: event.Of(2), Slots: 2}, event.Of(.1), Watch, "1 request waits while 2 run: all 2 slots work", "--parallel"},
-		{"for something else", "queue", Served{Waiting: event.Of(3), Running: event.Of(7)}, event.Of(.43), Watch, "3 requests wait while 7 run, with the KV cache 43 % full", "at a time"},
-		{"preempted", "preemptions", Served{Preempted: event.From(2)}, event.Of(.99), Watch, "2 requests were preempted", "fewer requests"},
-		{"not preempted", "preemptions", Served{Preempted: event.From(0)}, event.Of(.99), Watch, "", ""},
+		{"no queue", "queue", Served{Waiting: event.MeasuredValue(0)}, event.MeasuredValue(.5), Watch, "", ""},
+		{"not reported", "queue", Served{}, event.MeasuredValue(.5), Watch, "", ""},
+		{"for memory", "queue", Served{Waiting: event.MeasuredValue(3), Running: event.MeasuredValue(7)}, event.MeasuredValue(.96), Watch, "3 requests waiting, 7 running: the KV cache is 96 % full", "memory"},
+		{"for slots", "queue", Served{Waiting: event.MeasuredValue(1), Running: event.MeasuredValue(2), Slots: 2}, event.MeasuredValue(.1), Watch, "1 request waiting, 2 running: all 2 slots busy", "--parallel"},
+		{"for something else", "queue", Served{Waiting: event.MeasuredValue(3), Running: event.MeasuredValue(7)}, event.MeasuredValue(.43), Watch, "3 requests waiting, 7 running; the KV cache is 43 % full", "concurrent requests"},
+		{"preempted", "preemptions", Served{Preempted: event.DerivedValue(2)}, event.MeasuredValue(.99), Watch, "2 requests were preempted", "fewer concurrent requests"},
+		{"not preempted", "preemptions", Served{Preempted: event.DerivedValue(0)}, event.MeasuredValue(.99), Watch, "", ""},
 		{
 			"a long tail", "token gaps",
 			Served{ITL: metric.BucketSummary{Count: 100, P50: ms(10), P99: ms(30)}},
@@ -68,11 +68,11 @@ func TestServed(t *testing.T) {
 			"ITL p99 30.0 ms is 3.0x p50 10.0 ms in the last minute (limit 3x)", "prompt chunks",
 		},
 		{"a tail within bounds", "token gaps", Served{ITL: metric.BucketSummary{Count: 100, P50: ms(10), P99: ms(29)}}, event.Reading{}, Watch, "", ""},
-		{"a tail of which a bound is known", "token gaps", Served{ITL: metric.BucketSummary{Count: 100, P50: edge(10, metric.Below), P99: ms(90)}}, event.Reading{}, Watch, "", ""},
-		{"slow", "decode", Served{Speed: event.From(4.9)}, event.Reading{}, Bad, "Decode 4.90 tokens/s a request is slow", "quantisation"},
-		{"fast", "decode", Served{Speed: event.From(48)}, event.Reading{}, Good, "Decode 48.0 tokens/s a request (comfortable from 20)", ""},
-		{"full", "KV cache", Served{}, event.Of(.96), Watch, "KV cache 96 % full (limit 95 %): new requests will have to wait", "memory"},
-		{"not full", "KV cache", Served{}, event.Of(.95), Watch, "", ""},
+		{"a tail with only a bound of p50", "token gaps", Served{ITL: metric.BucketSummary{Count: 100, P50: edge(10, metric.Below), P99: ms(90)}}, event.Reading{}, Watch, "", ""},
+		{"slow", "decode", Served{Speed: event.DerivedValue(4.9)}, event.Reading{}, Bad, "Decode 4.90 tok/s per request is slow", "quantisation"},
+		{"fast", "decode", Served{Speed: event.DerivedValue(48)}, event.Reading{}, Good, "Decode 48.0 tok/s per request (target >= 20)", ""},
+		{"full", "KV cache", Served{}, event.MeasuredValue(.96), Watch, "KV cache 96 % full (limit 95 %): new requests will have to wait", "memory"},
+		{"not full", "KV cache", Served{}, event.MeasuredValue(.95), Watch, "", ""},
 	} {
 		e := calm()
 		e.Served, e.KV = &c.served, c.kv
@@ -83,10 +83,10 @@ func TestServed(t *testing.T) {
 	}
 }
 
-// TestServedRulesAreForServers: where single requests are known, the rules on sums have nothing to say.
+// TestServedRulesAreForServers checks that these rules do not fire for engines with per-request metrics.
 func TestServedRulesAreForServers(t *testing.T) {
 	e := calm()
-	e.KV, e.ITL = event.Of(.96), gaps(100, float64(time.Millisecond), milli, 9*milli)
+	e.KV, e.ITL = event.MeasuredValue(.96), gaps(100, float64(time.Millisecond), milli, 9*milli)
 	for topic, v := range judged(e) {
 		if strings.Contains(v.Text, "will have to wait") || strings.HasPrefix(v.Text, "ITL") {
 			t.Errorf("%s: %q", topic, v.Text)

@@ -1,5 +1,5 @@
-// Package verdict turns measurements into sentences: what was measured, the limit it is held against, and what to try, in
-// that order.
+// Package verdict turns measurements into insights: the measured value, the limit it is checked against, and what to
+// try, in that order.
 package verdict
 
 // Severity orders verdicts; the screen colours them by it.
@@ -16,8 +16,8 @@ const (
 // Verdict is one finding with its evidence.
 type Verdict struct {
 	Severity Severity
-	Topic    string // "TTFT", "decode", "experts", "memory", "CPU": stable, one verdict a topic at a time
-	Text     string // the finding with its measured number and limit, one sentence
-	Evidence string // the numbers it rests on, shown in the zoomed pane
-	Try      string // what to do about it; "" if nothing
+	Topic    string // "TTFT", "decode", "experts", "memory", ...: stable, at most one verdict per topic
+	Text     string // the finding with measured value and limit, one sentence
+	Evidence string // supporting numbers, shown in the zoomed pane
+	Try      string // suggested action; "" if none
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// noGPU is said where neither nvidia-smi nor the kernel tell of one.
+// noGPU is the reason if neither nvidia-smi nor the kernel reports a GPU.
 const noGPU = "no GPU"
 
-// card is a device, and not one of its outputs such as card0-DP-1.
+// card matches a device, but not its outputs such as card0-DP-1.
 var card = regexp.MustCompile(`^card[0-9]{1,3}$`)
 
-// readAMD reads what the amdgpu driver tells below root/sys/class/drm. Other systems and drivers have no such files.
+// readAMD reads the amdgpu driver's files below root/sys/class/drm. Other systems and drivers have no such files.
 func readAMD(root string) (gpus []event.GPU) {
 	drm := filepath.Join(root, "sys/class/drm")
 	entries, err := os.ReadDir(drm)
@@ -46,7 +46,7 @@ func amd(dir, name string, busy event.Reading) event.GPU {
 		sensors = found[0]
 	}
 	power := fileQuantity(filepath.Join(sensors, "power1_average"), 1e-6)
-	if !power.OK() { // newer kernels tell the present value
+	if !power.OK() { // newer kernels report the instantaneous value
 		power = fileQuantity(filepath.Join(sensors, "power1_input"), 1e-6)
 	}
 	return event.GPU{
@@ -58,26 +58,26 @@ func amd(dir, name string, busy event.Reading) event.GPU {
 	}
 }
 
-// fileQuantity is the number that a file holds, times unit.
+// fileQuantity returns the number in a file, times unit.
 func fileQuantity(name string, unit float64) event.Reading {
 	raw, err := os.ReadFile(name)
 	if err != nil {
-		return why(err)
+		return readFailure(err)
 	}
 	return quantity(string(raw), unit)
 }
 
-// quantity is a number that is not negative, times unit; absent if the text is anything else.
+// quantity parses a non-negative number, times unit; it is absent for any other text.
 func quantity(text string, unit float64) event.Reading {
 	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
-	if r := event.Of(v * unit); err == nil && v >= 0 && r.OK() {
+	if r := event.MeasuredValue(v * unit); err == nil && v >= 0 && r.OK() {
 		return r
 	}
 	return event.Absent(event.NotReported)
 }
 
-// why is the reason for which a file cannot be read.
-func why(err error) event.Reading {
+// readFailure converts the error of reading a file to an absent reading.
+func readFailure(err error) event.Reading {
 	if os.IsPermission(err) {
 		return event.Absent(event.NotPermitted)
 	}

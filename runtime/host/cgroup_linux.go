@@ -7,27 +7,27 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// cgroups are where the control group that a container sees as its root keeps its limits: version 2, then 1.
+// cgroups are the limit and usage files of the control group that a container sees as its root: version 2, then 1.
 var cgroups = []struct{ limit, used string }{
 	{"sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory.current"},
 	{"sys/fs/cgroup/memory/memory.limit_in_bytes", "sys/fs/cgroup/memory/memory.usage_in_bytes"},
 }
 
-// limits lowers what the machine has to what the control group grants.
+// limits lowers the machine's values to the limits of the control group.
 func (l *linux) limits(h *event.Host) {
 	h.CPULimit = l.cpuLimit()
 	h.Limited = h.CPULimit.OK()
 	for _, g := range cgroups {
 		limit, ok := l.number(g.limit)
-		used, known := l.number(g.used)
-		if ok && known && (!h.MemTotal.OK() || limit < h.MemTotal.V) {
-			h.MemTotal, h.MemUsed, h.Limited = event.Of(limit), event.Of(used), true
+		used, found := l.number(g.used)
+		if ok && found && (!h.MemTotal.OK() || limit < h.MemTotal.V) {
+			h.MemTotal, h.MemUsed, h.Limited = event.MeasuredValue(limit), event.MeasuredValue(used), true
 			return
 		}
 	}
 }
 
-// number is a file that holds one number; false if there is none, or a word such as "max".
+// number reads a file that holds one number; false if it is missing or holds a word such as "max".
 func (l *linux) number(name string) (float64, bool) {
 	raw, err := l.read(name)
 	if err != nil {
@@ -37,7 +37,7 @@ func (l *linux) number(name string) (float64, bool) {
 	return v, err == nil && v >= 0
 }
 
-// cpuLimit is the number of cores that the control group grants; absent without a limit.
+// cpuLimit returns the CPU limit of the control group in cores; absent without a limit.
 func (l *linux) cpuLimit() event.Reading {
 	if raw, err := l.read("sys/fs/cgroup/cpu.max"); err == nil {
 		if f := strings.Fields(string(raw)); len(f) == 2 && f[0] != "max" {
@@ -46,9 +46,9 @@ func (l *linux) cpuLimit() event.Reading {
 		return event.Absent(event.NotReported)
 	}
 	quotaUS, ok := l.number("sys/fs/cgroup/cpu/cpu.cfs_quota_us")
-	period, known := l.number("sys/fs/cgroup/cpu/cpu.cfs_period_us")
-	if ok && known && quotaUS > 0 && period > 0 {
-		return event.Of(quotaUS / period)
+	period, found := l.number("sys/fs/cgroup/cpu/cpu.cfs_period_us")
+	if ok && found && quotaUS > 0 && period > 0 {
+		return event.MeasuredValue(quotaUS / period)
 	}
 	return event.Absent(event.NotReported)
 }
@@ -59,5 +59,5 @@ func quota(quota, period string) event.Reading {
 	if err != nil || err2 != nil || !(q > 0) || !(p > 0) {
 		return event.Absent(event.NotReported)
 	}
-	return event.Of(q / p)
+	return event.MeasuredValue(q / p)
 }

@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// child is the environment variable by which llmtop starts itself to measure the copy bandwidth, in a process of its own, so that the
-// buffers count neither in llmtop's memory nor in its peak.
-const child = "LLMTOP_CHILD"
+// childEnv is the environment variable with which llmtop starts itself as a child process to measure the copy
+// bandwidth, so that the buffers count neither in llmtop's memory nor in its peak.
+const childEnv = "LLMTOP_CHILD"
 
-// settle is how long the measurement waits for the program to have started.
-const settle = 2 * time.Second
+// copyDelay delays the measurement until the program has started.
+const copyDelay = 2 * time.Second
 
-// measureCopy starts the child once and sends what it measured, in B/s; nothing if that fails.
+// measureCopy runs the child once and sends its result in B/s; it sends nothing if that fails.
 func measureCopy(ctx context.Context, out chan<- float64) {
 	if !hasChildMain.Load() {
 		return
@@ -28,7 +28,7 @@ func measureCopy(ctx context.Context, out chan<- float64) {
 	select {
 	case <-ctx.Done():
 		return
-	case <-time.After(settle):
+	case <-time.After(copyDelay):
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -36,7 +36,7 @@ func measureCopy(ctx context.Context, out chan<- float64) {
 	}
 	cmd := exec.CommandContext(ctx, self)
 	cmd.Args[0] = os.Args[0]
-	cmd.Env = append(os.Environ(), child+"=copy")
+	cmd.Env = append(os.Environ(), childEnv+"=copy")
 	raw, err := cmd.Output()
 	if err != nil {
 		return
@@ -49,10 +49,10 @@ func measureCopy(ctx context.Context, out chan<- float64) {
 // hasChildMain is set once main has called ChildMain: a program that never does, such as a test, must not start itself.
 var hasChildMain atomic.Bool
 
-// ChildMain does the work of a child process and reports whether this process is one. A main function calls it first.
+// ChildMain runs the work of a child process, and reports whether this process is one. A main function calls it first.
 func ChildMain() bool {
 	hasChildMain.Store(true)
-	if os.Getenv(child) != "copy" {
+	if os.Getenv(childEnv) != "copy" {
 		return false
 	}
 	fmt.Println(CopyBandwidth(runtime.GOMAXPROCS(0)))
@@ -60,18 +60,18 @@ func ChildMain() bool {
 }
 
 const (
-	copyBytes  = 64 << 20 // of each thread's buffers together: beyond any cache that a core has to itself
+	copyBytes  = 64 << 20 // of all threads' buffers together: larger than the caches of a core
 	copyRounds = 4
 )
 
-// CopyBandwidth measures the best of a few rounds in which every thread copies its own buffer, in B/s; bytes read and bytes written both
-// count, as they do in STREAM.
+// CopyBandwidth measures copying in B/s: every thread copies its own buffer, and the best of a few rounds counts. Bytes
+// read and bytes written both count, as in STREAM.
 func CopyBandwidth(threads int) (best float64) {
 	type pair struct{ from, to []byte }
 	pairs := make([]pair, threads)
 	for i := range pairs {
 		pairs[i] = pair{make([]byte, copyBytes/2), make([]byte, copyBytes/2)}
-		for j := 0; j < copyBytes/2; j += 4096 { // touch every page of both
+		for j := 0; j < copyBytes/2; j += 4096 { // touch every page of both buffers
 			pairs[i].from[j], pairs[i].to[j] = byte(j>>12), 1
 		}
 	}

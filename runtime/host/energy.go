@@ -11,38 +11,38 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// Energy counts what a machine's processors use, by Intel's and AMD's RAPL counters in the kernel's powercap interface, and what NVIDIA's GPUs use, by
-// NVML's. Those of RAPL must be read more often than they wrap, which takes a minute at the least.
+// Energy counts the energy of the processors, with the RAPL counters of Intel and AMD in the kernel's powercap
+// interface, and of NVIDIA GPUs, with NVML. RAPL counters must be read before they wrap, which takes at least a minute.
 type Energy struct {
 	stop   chan struct{}
 	joined sync.WaitGroup
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	zones   []zone
 	joules  float64
-	missing string // why there is no source
+	missing string // why there are no zones
 
-	gpus   *nvml // nil: none are counted
+	gpus   *nvml // nil: GPUs are not counted
 	noGPUs string
 
-	told float64 // joules at the last call of power
+	powered float64 // joules at the last call of power
 }
 
-// zone is one package's counter, in µJ.
+// zone is the counter of one processor package, in µJ.
 type zone struct {
 	path string
 	last uint64
-	wrap uint64 // the counter's range
+	wrap uint64 // range of the counter
 }
 
-// powercap is where Linux has the counters.
+// powercap is the folder of the counters on Linux.
 const powercap = "/sys/class/powercap"
 
-// energyRest is how often counters are read.
-const energyRest = 10 * time.Second
+// energyInterval is the interval of reading the counters.
+const energyInterval = 10 * time.Second
 
-// StartEnergy begins to count. Stop ends it, also where there is no source.
-func StartEnergy() *Energy { return startEnergy(powercap, nvmlLibrary, energyRest) }
+// StartEnergy starts to count. The caller must call Stop, even if there is no source.
+func StartEnergy() *Energy { return startEnergy(powercap, nvmlLibrary, energyInterval) }
 
 func startEnergy(root, library string, rest time.Duration) *Energy {
 	e := &Energy{stop: make(chan struct{})}
@@ -66,14 +66,14 @@ func startEnergy(root, library string, rest time.Duration) *Energy {
 	return e
 }
 
-// meterEnergy is a count that goes on only as it is asked for its power.
+// meterEnergy returns a count that is read only by calls of power.
 func meterEnergy(root string) *Energy {
 	e := &Energy{}
 	e.zones, e.missing = findZones(root)
 	return e
 }
 
-// power is the mean power, in W, of the processors over the time since the last call.
+// power returns the mean power of the processors since the last call, in W.
 func (e *Energy) power(since time.Duration) event.Reading {
 	if e == nil {
 		return event.Absent(event.NotReported)
@@ -89,20 +89,20 @@ func (e *Energy) power(since time.Duration) event.Reading {
 	case since <= 0:
 		return event.Absent(event.NotYet)
 	}
-	spent := e.joules - e.told
-	e.told = e.joules
-	return event.Of(spent / since.Seconds())
+	spent := e.joules - e.powered
+	e.powered = e.joules
+	return event.MeasuredValue(spent / since.Seconds())
 }
 
-// notPermitted ends the reason of counters that only the administrator may read, as they are on most machines.
+// notPermitted ends the reason if only the administrator may read the counters, as on most machines.
 const notPermitted = "not permitted"
 
-// findZones lists the packages' zones, which hold those below them; or says why there are none.
+// findZones lists the zones of the packages, which include their subzones. If none exist, it returns the reason.
 func findZones(root string) (zones []zone, missing string) {
 	paths, _ := filepath.Glob(filepath.Join(root, "intel-rapl:*")) // the pattern is well-formed
 	missing = "no RAPL counters"
 	for _, path := range paths {
-		if strings.Count(filepath.Base(path), ":") != 1 { // a part of a package
+		if strings.Count(filepath.Base(path), ":") != 1 { // a subzone of a package
 			continue
 		}
 		wrap, err := readCounter(filepath.Join(path, "max_energy_range_uj"))
@@ -135,8 +135,8 @@ func readCounter(path string) (uint64, error) {
 	return strconv.ParseUint(strings.TrimSpace(string(raw)), 10, 64)
 }
 
-// read adds what the counters have counted since they were read last. One that cannot be read any more ends the count: a sum that lacks a
-// package would be wrong.
+// read adds the increase of the counters since the last read. If a counter becomes unreadable, counting ends: a sum
+// that lacks a package would be wrong.
 func (e *Energy) read() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -156,7 +156,8 @@ func (e *Energy) read() {
 	}
 }
 
-// Stop ends the count and returns it, in J, with the names of its sources; "" and the reasons where there is none.
+// Stop ends the count and returns the energy in J, with the names of its sources. Without a source, it returns the
+// reasons.
 func (e *Energy) Stop() (joules float64, source, missing string) {
 	close(e.stop)
 	e.joined.Wait()

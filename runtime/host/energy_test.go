@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// rapl is a folder like the kernel's, with a package and a part of it.
+// rapl creates a folder like the kernel's, with a package and a subzone.
 func rapl(t *testing.T) (root string, set func(name string, microjoules uint64)) {
 	t.Helper()
 	root = t.TempDir()
@@ -37,7 +37,7 @@ func TestEnergyWraps(t *testing.T) {
 	set("intel-rapl:0/energy_uj", 250_000)
 	joules, source, missing := e.Stop()
 	if math.Abs(joules-1.25) > 1e-9 || source != "RAPL" || missing != "" {
-		t.Errorf("%v J from %q (%s), want 1.25: parts of a package do not count again", joules, source, missing)
+		t.Errorf("%v J from %q (%s), want 1.25: subzones must not count twice", joules, source, missing)
 	}
 }
 
@@ -52,14 +52,14 @@ func TestEnergyWithoutSource(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, source, missing = e.Stop(); source != "" || missing == "" {
-		t.Errorf("a counter that went away: %q (%s)", source, missing)
+		t.Errorf("a counter that became unreadable: %q (%s)", source, missing)
 	}
 }
 
 func TestPower(t *testing.T) {
 	root, set := rapl(t)
 	e := meterEnergy(root)
-	if got := e.power(0); got.Why() != "not yet" || got.OK() {
+	if got := e.power(0); got.Absence() != "not yet" || got.OK() {
 		t.Errorf("power without an interval = %+v", got)
 	}
 	set("intel-rapl:0/energy_uj", 9_900_000)
@@ -67,15 +67,15 @@ func TestPower(t *testing.T) {
 		t.Errorf("power = %+v, want 0.9 J in 2 s", got)
 	}
 	if got := e.power(time.Second); got.V != 0 || !got.OK() {
-		t.Errorf("power = %+v, want 0 of a counter that stands", got)
+		t.Errorf("power of an unchanged counter = %+v, want 0", got)
 	}
-	if got := meterEnergy(t.TempDir()).power(time.Second); got.OK() || got.Why() != "not reported" {
+	if got := meterEnergy(t.TempDir()).power(time.Second); got.OK() || got.Absence() != "not reported" {
 		t.Errorf("power without counters = %+v", got)
 	}
-	if got := (&Energy{missing: "RAPL counters: " + notPermitted}).power(time.Second); got.OK() || got.Why() != "not permitted" {
-		t.Errorf("power of counters that may not be read = %+v", got)
+	if got := (&Energy{missing: "RAPL counters: " + notPermitted}).power(time.Second); got.OK() || got.Absence() != "not permitted" {
+		t.Errorf("power of counters that are not permitted = %+v", got)
 	}
 	if got := (*Energy)(nil).power(time.Second); got.OK() {
-		t.Errorf("power of nothing = %+v", got)
+		t.Errorf("power of a nil Energy = %+v", got)
 	}
 }

@@ -7,11 +7,11 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// relist is how often a Family looks which processes there are: it reads each of them.
-const relist = event.Time(10 * time.Second)
+// relistInterval is how often a Family lists all processes: it reads each of them.
+const relistInterval = event.Time(10 * time.Second)
 
-// Family samples processes of engines together with all that descend from them: some compute in processes of their own. It is for one
-// goroutine at a time.
+// Family samples engine processes together with all their descendants, because some engines compute in child processes.
+// It must not be used concurrently.
 type Family struct {
 	os       system
 	listed   event.Time
@@ -19,25 +19,25 @@ type Family struct {
 	roots    map[int]*root
 }
 
-// root is what is kept of a process that is sampled with its descendants.
+// root is the state of a process that is sampled with its descendants.
 type root struct {
-	last event.Time         // when it was sampled
-	disk [2]float64         // bytes that all of them have read and written, those that have ended included
-	seen map[int][2]float64 // what each of them had counted of that; what ended is dropped, as another process may have its number by now
+	last event.Time         // time of the last sample
+	disk [2]float64         // bytes read and written by all of them, including those that have ended
+	seen map[int][2]float64 // counters of each process at the last sample; dropped when it ends, as pids are reused
 }
 
-// NewFamily prepares to sample; Close ends it.
+// NewFamily prepares to sample; the caller must call Close.
 func NewFamily() *Family {
 	return &Family{os: newSystem(), roots: make(map[int]*root)}
 }
 
-// Close lets go of what is kept open between samples.
+// Close closes the files kept open between samples.
 func (f *Family) Close() { f.os.close() }
 
-// Sample sums what the process pid and its descendants use now, rates over the time since the last call for it. Memory that they share counts once
-// for each of them. The peak is that of a process without descendants, since peaks of several need not have been at one time. What one of them
-// does not let be read is absent from the sum of all. What was read and written does not fall when a descendant ends that was sampled. A process that
-// is gone reports nothing.
+// Sample sums the use of the process pid and its descendants, with rates since the last call for pid. Memory that they
+// share counts once for each of them. The peak is reported only for a process without descendants, since peaks of
+// several need not coincide. A value that cannot be read of one of them is absent from the sum. Bytes read and written
+// do not fall when a sampled descendant ends. A process that has ended reports nothing.
 func (f *Family) Sample(pid int, now event.Time) event.Process {
 	var since time.Duration
 	r := f.roots[pid]
@@ -49,21 +49,21 @@ func (f *Family) Sample(pid int, now event.Time) event.Process {
 	}
 	r.last = now
 	f.list(now)
-	whole, ok := f.one(pid, since)
+	whole, ok := f.sampleOne(pid, since)
 	if !ok {
 		delete(f.roots, pid)
 		return whole
 	}
 	r.count(pid, &whole)
 	for _, child := range f.descendants(pid) {
-		one, ok := f.one(child, since)
+		one, ok := f.sampleOne(child, since)
 		if !ok {
 			continue
 		}
 		r.count(child, &one)
-		into, more := uses(&whole), uses(&one)
+		into, more := summedReadings(&whole), summedReadings(&one)
 		for i := range into {
-			*into[i] = together(*into[i], *more[i])
+			*into[i] = addReadings(*into[i], *more[i])
 		}
 		whole.Peak = event.Absent(event.Undefined)
 	}
@@ -75,14 +75,14 @@ func (f *Family) Sample(pid int, now event.Time) event.Process {
 	return whole
 }
 
-// count adds what a process has read and written since it was sampled last.
+// count adds the bytes that a process has read and written since its last sample.
 func (r *root) count(pid int, p *event.Process) {
 	before := r.seen[pid]
 	for i, sum := range []event.Reading{p.ReadSum, p.WriteSum} {
 		if !sum.OK() {
 			continue
 		}
-		if sum.V < before[i] { // another process has its number
+		if sum.V < before[i] { // the pid belongs to another process now
 			before[i] = 0
 		}
 		r.disk[i] += sum.V - before[i]
@@ -91,9 +91,9 @@ func (r *root) count(pid int, p *event.Process) {
 	r.seen[pid] = before
 }
 
-// list looks which processes there are, and forgets those that have ended.
+// list lists all processes and drops the state of those that have ended.
 func (f *Family) list(now event.Time) {
-	if f.children != nil && now-f.listed < relist {
+	if f.children != nil && now-f.listed < relistInterval {
 		return
 	}
 	parents := f.os.parents()
@@ -108,7 +108,7 @@ func (f *Family) list(now event.Time) {
 	}
 }
 
-// descendants are the children of a process, theirs, and so on.
+// descendants returns all direct and indirect children of a process.
 func (f *Family) descendants(pid int) (all []int) {
 	for next := f.children[pid]; len(next) > 0; {
 		all = append(all, next...)
@@ -121,8 +121,8 @@ func (f *Family) descendants(pid int) (all []int) {
 	return all
 }
 
-// one samples a process without its descendants; false if it is gone, and then nothing is kept of it.
-func (f *Family) one(pid int, since time.Duration) (p event.Process, ok bool) {
+// sampleOne samples a process without its descendants. If it has ended, it returns false and drops its state.
+func (f *Family) sampleOne(pid int, since time.Duration) (p event.Process, ok bool) {
 	p = f.os.process(pid, since, false)
 	if p.CPU.Origin == event.NotReported && p.RSS.Origin == event.NotReported {
 		f.os.forget(func(other int) bool { return other == pid })
@@ -131,16 +131,17 @@ func (f *Family) one(pid int, since time.Duration) (p event.Process, ok bool) {
 	return p, true
 }
 
-// uses are the readings of a process that add up.
-func uses(p *event.Process) []*event.Reading {
+// summedReadings returns the readings of a process that are summed.
+func summedReadings(p *event.Process) []*event.Reading {
 	return []*event.Reading{
 		&p.CPU, &p.RunWait, &p.RSS, &p.Read, &p.Write, &p.ReadOps, &p.WriteOps, &p.ReadSum, &p.WriteSum, &p.Faults, &p.MinorFaults,
 		&p.Voluntary, &p.Involuntary, &p.Threads,
 	}
 }
 
-// together adds two readings. A process that has just begun has no rate yet and adds nothing; one that may not be read leaves the sum unknown.
-func together(a, b event.Reading) event.Reading {
+// addReadings adds two readings. A new process has no rate yet and adds nothing; without permission to read one, the
+// sum is absent.
+func addReadings(a, b event.Reading) event.Reading {
 	switch {
 	case a.Origin == event.NotPermitted || b.Origin == event.NotPermitted:
 		return event.Absent(event.NotPermitted)

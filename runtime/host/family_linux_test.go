@@ -10,12 +10,13 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// stat is /proc/PID/stat of a process that has used so many ticks.
+// stat returns /proc/PID/stat of a process that has used the given ticks.
 func stat(pid, parent, used int) string {
 	return fmt.Sprintf("%d (a) b) S %d 1 1 0 -1 0 0 0 0 0 %d 0 0 0 20 0 1 0 0 0 0\n", pid, parent, used)
 }
 
-// TestFamily checks that a process is sampled with its descendants, that those which end leave the sum, and that what may not be read voids it.
+// TestFamily checks that a process is sampled with its descendants, that ended descendants leave the sum, and that one
+// that may not be read makes the sum absent.
 func TestFamily(t *testing.T) {
 	root := tree(t, map[string]string{
 		"proc/1/stat": stat(1, 0, 5), "proc/7/stat": stat(7, 1, 100), "proc/8/stat": stat(8, 7, 50), "proc/9/stat": stat(9, 8, 10), "proc/11/stat": stat(11, 1, 70),
@@ -27,28 +28,28 @@ func TestFamily(t *testing.T) {
 	f.os = newLinux(root)
 	defer f.Close()
 	const second = event.Time(time.Second)
-	if p := f.Sample(7, second); p.CPU.Origin != event.NotYet || p.RSS != event.Of(7<<10) || p.ReadSum != event.Of(18) || p.Peak.OK() || p.Threads != event.Of(3) {
+	if p := f.Sample(7, second); p.CPU.Origin != event.NotYet || p.RSS != event.MeasuredValue(7<<10) || p.ReadSum != event.MeasuredValue(18) || p.Peak.OK() || p.Threads != event.MeasuredValue(3) {
 		t.Errorf("the first sample is %+v", p)
 	}
 	write(t, root, map[string]string{"proc/7/stat": stat(7, 1, 150), "proc/8/stat": stat(8, 7, 100)})
-	if p := f.Sample(7, 3*second); p.CPU != event.Of(0.5) || p.PID != 7 {
+	if p := f.Sample(7, 3*second); p.CPU != event.MeasuredValue(0.5) || p.PID != 7 {
 		t.Errorf("two seconds later it is %+v, want half a core", p)
 	}
 	if p := f.Sample(12, 3*second); p.CPU.OK() || p.RSS.OK() {
-		t.Errorf("a process that is not there uses %+v", p)
+		t.Errorf("a process that does not exist uses %+v", p)
 	}
 
 	remove(t, root, "proc/8", "proc/9")
 	write(t, root, map[string]string{"proc/7/stat": stat(7, 1, 250), "proc/12/stat": stat(12, 7, 9), "proc/12/status": "VmRSS: 8 kB\n"})
-	if p := f.Sample(7, 13*second); p.RSS != event.Of(12<<10) || p.CPU != event.Of(0.1) || p.Read != event.Of(0) || p.Threads != event.Of(2) {
+	if p := f.Sample(7, 13*second); p.RSS != event.MeasuredValue(12<<10) || p.CPU != event.MeasuredValue(0.1) || p.Read != event.MeasuredValue(0) || p.Threads != event.MeasuredValue(2) {
 		t.Errorf("with a new child in place of the others it is %+v", p)
 	}
 	if l := f.os.(*linux); l.procs[8] != nil || l.files["proc/8/stat"] != nil || l.procs[7] == nil {
-		t.Error("what has ended is kept, or what has not is forgotten")
+		t.Error("an ended process is kept, or a running one was dropped")
 	}
 }
 
-// TestFamilyThatShrinks: what was read and written by processes that have ended stays in the sum, whoever has their numbers then.
+// TestFamilyThatShrinks: bytes read and written by ended processes stay in the sum, even if their pids are reused.
 func TestFamilyThatShrinks(t *testing.T) {
 	disk := func(read, written int) string {
 		return fmt.Sprintf("read_bytes: %d\nwrite_bytes: %d\nsyscr: 1\nsyscw: 1\n", read, written)
@@ -75,28 +76,28 @@ func TestFamilyThatShrinks(t *testing.T) {
 	} {
 		remove(t, root, step.gone...)
 		write(t, root, step.files)
-		p := f.Sample(7, event.Time(i+1)*relist)
-		if p.ReadSum != event.Of(step.read) || p.WriteSum != event.Of(step.written) {
+		p := f.Sample(7, event.Time(i+1)*relistInterval)
+		if p.ReadSum != event.MeasuredValue(step.read) || p.WriteSum != event.MeasuredValue(step.written) {
 			t.Errorf("%s: %v were read and %v written, want %v and %v", step.what, p.ReadSum, p.WriteSum, step.read, step.written)
 		}
 	}
 	remove(t, root, "proc/7")
-	if p := f.Sample(7, 10*relist); p.ReadSum.OK() || len(f.roots) != 0 {
-		t.Errorf("when all is over it tells %+v, of %d processes", p, len(f.roots))
+	if p := f.Sample(7, 10*relistInterval); p.ReadSum.OK() || len(f.roots) != 0 {
+		t.Errorf("after all have ended it reports %+v, of %d processes", p, len(f.roots))
 	}
 }
 
-func TestFamilyWithSecrets(t *testing.T) {
+func TestFamilyWithoutPermission(t *testing.T) {
 	secret := event.Absent(event.NotPermitted)
 	for _, tt := range []struct{ a, b, want event.Reading }{
-		{event.Of(1), event.Of(2), event.Of(3)},
-		{event.Of(1), secret, secret},
-		{secret, event.Of(1), secret},
-		{event.Of(1), event.Absent(event.NotYet), event.Of(1)},
-		{event.Absent(event.NotYet), event.Of(1), event.Absent(event.NotYet)},
-		{event.Absent(event.NotReported), event.Of(1), event.Absent(event.NotReported)},
+		{event.MeasuredValue(1), event.MeasuredValue(2), event.MeasuredValue(3)},
+		{event.MeasuredValue(1), secret, secret},
+		{secret, event.MeasuredValue(1), secret},
+		{event.MeasuredValue(1), event.Absent(event.NotYet), event.MeasuredValue(1)},
+		{event.Absent(event.NotYet), event.MeasuredValue(1), event.Absent(event.NotYet)},
+		{event.Absent(event.NotReported), event.MeasuredValue(1), event.Absent(event.NotReported)},
 	} {
-		if got := together(tt.a, tt.b); got != tt.want {
+		if got := addReadings(tt.a, tt.b); got != tt.want {
 			t.Errorf("%v and %v are %v, want %v", tt.a, tt.b, got, tt.want)
 		}
 	}

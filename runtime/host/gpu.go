@@ -15,28 +15,28 @@ import (
 )
 
 const (
-	maxGPUs = 64 // more than any machine holds
-	// gpuSilence is how long a reading of a GPU is worth showing.
+	maxGPUs = 64 // upper limit for indexes
+	// gpuSilence is the age at which a GPU reading is stale.
 	gpuSilence = 5 * time.Second
-	// gpuGrace is how long nvidia-smi may take to go after it was told to.
+	// gpuGrace is how long nvidia-smi may take to exit after it was stopped.
 	gpuGrace = time.Second
 )
 
-// nvidiaFields are what nvidia-smi is asked for, in the order that parseNvidia expects.
+// nvidiaFields are the fields queried from nvidia-smi, in the order that parseNvidia expects.
 const nvidiaFields = "index,name,utilization.gpu,memory.used,memory.total,power.draw,temperature.gpu,clocks.sm"
 
-// gpuWatch keeps the last reading of every GPU. NVIDIA's come from one nvidia-smi that stays and prints once a second, since starting
-// it takes longer than reading; AMD's from files of the kernel.
+// gpuWatch keeps the last reading of every GPU. NVIDIA readings come from one long-running nvidia-smi that prints once
+// a second, since starting it takes longer than reading. AMD readings come from kernel files.
 type gpuWatch struct {
-	done chan struct{} // closed when the child, if any, has gone
+	done chan struct{} // closed when the child, if any, has exited
 
 	mu   sync.Mutex
 	gpus []event.GPU
-	at   time.Time // of the last line
-	why  string    // gpus is empty because
+	at   time.Time // time of the last line
+	why  string    // why gpus is empty
 }
 
-// watchGPUs starts watching until ctx ends.
+// watchGPUs reads GPUs until ctx ends.
 func watchGPUs(ctx context.Context) *gpuWatch {
 	w := &gpuWatch{done: make(chan struct{}), why: noGPU}
 	path, err := exec.LookPath("nvidia-smi")
@@ -52,7 +52,7 @@ func watchGPUs(ctx context.Context) *gpuWatch {
 	return w
 }
 
-// follow reads what nvidia-smi prints until it ends.
+// follow reads the output of nvidia-smi until it ends.
 func (w *gpuWatch) follow(cmd *exec.Cmd) {
 	var complaint limited
 	cmd.Stderr, cmd.WaitDelay = &complaint, gpuGrace
@@ -64,20 +64,20 @@ func (w *gpuWatch) follow(cmd *exec.Cmd) {
 		w.fail("nvidia-smi failed: " + err.Error())
 		return
 	}
-	said := w.scan(out)
-	if err := cmd.Wait(); err != nil && said == "" {
-		said = firstLine(complaint.String(), err.Error())
+	message := w.scan(out)
+	if err := cmd.Wait(); err != nil && message == "" {
+		message = firstLine(complaint.String(), err.Error())
 	}
-	w.fail("nvidia-smi failed: " + firstLine(said, "it ended"))
+	w.fail("nvidia-smi failed: " + firstLine(message, "it ended"))
 }
 
-// scan keeps what the lines tell. The result is the last line that told nothing, which is how nvidia-smi reports errors.
-func (w *gpuWatch) scan(r io.Reader) (said string) {
+// scan stores the readings. It returns the last line that was not a reading, which is how nvidia-smi reports errors.
+func (w *gpuWatch) scan(r io.Reader) (message string) {
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
 		index, gpu, ok := parseNvidia(lines.Text())
 		if !ok {
-			said = lines.Text()
+			message = lines.Text()
 			continue
 		}
 		w.mu.Lock()
@@ -87,7 +87,7 @@ func (w *gpuWatch) scan(r io.Reader) (said string) {
 		w.gpus[index], w.at = gpu, time.Now()
 		w.mu.Unlock()
 	}
-	return said
+	return message
 }
 
 func (w *gpuWatch) fail(why string) {
@@ -96,7 +96,7 @@ func (w *gpuWatch) fail(why string) {
 	w.gpus, w.why = nil, why
 }
 
-// read is the last reading, or why there is none.
+// read returns the last readings, or the reason why none exist.
 func (w *gpuWatch) read() ([]event.GPU, string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -106,7 +106,7 @@ func (w *gpuWatch) read() ([]event.GPU, string) {
 			return gpus, ""
 		}
 	case len(w.gpus) > 0 && time.Since(w.at) > gpuSilence:
-		return nil, fmt.Sprintf("nvidia-smi says nothing since %s", w.at.Format(time.TimeOnly))
+		return nil, fmt.Sprintf("no data from nvidia-smi since %s", w.at.Format(time.TimeOnly))
 	case len(w.gpus) > 0:
 		return append([]event.GPU(nil), w.gpus...), ""
 	}
@@ -115,7 +115,7 @@ func (w *gpuWatch) read() ([]event.GPU, string) {
 
 func (w *gpuWatch) wait() { <-w.done }
 
-// parseNvidia reads one line of nvidia-smi's CSV; what a GPU does not tell stands there in brackets.
+// parseNvidia parses one line of nvidia-smi's CSV. Values that a GPU does not report are in brackets.
 func parseNvidia(line string) (index int, gpu event.GPU, ok bool) {
 	f := strings.Split(line, ",")
 	if len(f) < 8 {
@@ -125,7 +125,7 @@ func parseNvidia(line string) (index int, gpu event.GPU, ok bool) {
 	if !i.OK() || i.V != float64(int(i.V)) || i.V >= maxGPUs {
 		return 0, gpu, false
 	}
-	tail := f[len(f)-6:] // a name may have commas in it
+	tail := f[len(f)-6:] // the name may contain commas
 	return int(i.V), event.GPU{
 		Name:        strings.TrimSpace(strings.Join(f[1:len(f)-6], ",")),
 		Util:        quantity(tail[0], 0.01),
@@ -137,7 +137,7 @@ func parseNvidia(line string) (index int, gpu event.GPU, ok bool) {
 	}, true
 }
 
-// firstLine is the first line of text that holds anything, or else.
+// firstLine returns the first non-empty line of text, or otherwise.
 func firstLine(text, otherwise string) string {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line != "" {
@@ -147,7 +147,7 @@ func firstLine(text, otherwise string) string {
 	return otherwise
 }
 
-// limited keeps the beginning of what is written to it.
+// limited stores the beginning of what is written to it.
 type limited struct{ bytes.Buffer }
 
 // Write implements io.Writer.

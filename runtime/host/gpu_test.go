@@ -11,15 +11,15 @@ import (
 func TestParseNvidia(t *testing.T) {
 	index, gpu, ok := parseNvidia("1, NVIDIA H200, 40, 1024, 143771, 120.50, 45, 1980")
 	want := event.GPU{
-		Name: "NVIDIA H200", Util: event.Of(0.4), MemUsed: event.Of(1 << 30), MemTotal: event.Of(143771 << 20),
-		Power: event.Of(120.5), Temperature: event.Of(45), Clock: event.Of(1980e6),
+		Name: "NVIDIA H200", Util: event.MeasuredValue(0.4), MemUsed: event.MeasuredValue(1 << 30), MemTotal: event.MeasuredValue(143771 << 20),
+		Power: event.MeasuredValue(120.5), Temperature: event.MeasuredValue(45), Clock: event.MeasuredValue(1980e6),
 	}
 	if !ok || index != 1 || gpu != want {
 		t.Errorf("parseNvidia = %d, %+v, %v; want 1, %+v", index, gpu, ok, want)
 	}
 	_, gpu, ok = parseNvidia("0, Orin, with a comma, [N/A], [Not Supported], 7620, [N/A], 45, [Unknown Error]")
 	if !ok || gpu.Name != "Orin, with a comma" || gpu.Util.OK() || gpu.MemUsed.OK() || gpu.Power.OK() || gpu.Clock.OK() || !gpu.MemTotal.OK() {
-		t.Errorf("what a GPU does not tell: %+v, %v", gpu, ok)
+		t.Errorf("values that a GPU does not report: %+v, %v", gpu, ok)
 	}
 	for _, bad := range []string{"", "No devices were found", "-1, x, 1, 1, 1, 1, 1, 1", "64, x, 1, 1, 1, 1, 1, 1", "0.5, x, 1, 1, 1, 1, 1, 1"} {
 		if _, _, ok := parseNvidia(bad); ok {
@@ -47,11 +47,11 @@ func FuzzNvidia(f *testing.F) {
 	})
 }
 
-// TestFollow runs a program in nvidia-smi's place.
+// TestFollow runs a shell script instead of nvidia-smi.
 func TestFollow(t *testing.T) {
 	shell, err := exec.LookPath("sh")
 	if err != nil {
-		t.Skip("there is no shell to play nvidia-smi with")
+		t.Skip("no shell to replace nvidia-smi")
 	}
 	line := "0, Test, 50, 1, 2, 3, 4, 5"
 	tests := []struct{ name, script, want string }{
@@ -75,7 +75,7 @@ func TestFollow(t *testing.T) {
 		t.Errorf("read = %v, %q; want one GPU", gpus, why)
 	}
 	w.at = w.at.Add(-2 * gpuSilence)
-	if gpus, why := w.read(); len(gpus) != 0 || !strings.HasPrefix(why, "nvidia-smi says nothing since ") {
+	if gpus, why := w.read(); len(gpus) != 0 || !strings.HasPrefix(why, "no data from nvidia-smi since ") {
 		t.Errorf("read after %v without a line = %v, %q", 2*gpuSilence, gpus, why)
 	}
 }
@@ -89,8 +89,8 @@ func TestAMD(t *testing.T) {
 		"sys/class/drm/card1-DP-1/device/gpu_busy_percent": "9\n", "sys/class/drm/card0/device/vendor": "0x8086\n",
 	})
 	want := event.GPU{
-		Name: "Radeon Test", Util: event.Of(0.4), MemUsed: event.Of(1 << 20), MemTotal: event.Of(2 << 20),
-		Power: event.Of(30), Temperature: event.Of(45), Clock: event.Absent(event.NotReported),
+		Name: "Radeon Test", Util: event.MeasuredValue(0.4), MemUsed: event.MeasuredValue(1 << 20), MemTotal: event.MeasuredValue(2 << 20),
+		Power: event.MeasuredValue(30), Temperature: event.MeasuredValue(45), Clock: event.Absent(event.NotReported),
 	}
 	if got := readAMD(root); len(got) != 1 || got[0] != want {
 		t.Errorf("readAMD = %+v, want %+v", got, want)
@@ -100,7 +100,7 @@ func TestAMD(t *testing.T) {
 	}
 }
 
-func TestLimitedKeepsTheBeginning(t *testing.T) {
+func TestLimitedTruncates(t *testing.T) {
 	var l limited
 	for range 100 {
 		if n, err := l.Write([]byte(strings.Repeat("x", 1000))); n != 1000 || err != nil {

@@ -7,46 +7,50 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// Looking at the page cache and at every page of a process takes time in proportion to their size, so that it is not part of a sample.
+// Reading the page cache and every page of a process takes time in proportion to their size, so it is not part of each
+// sample.
 const (
-	// lookEvery is how long the page cache is left alone while somebody watches it.
-	lookEvery = 10 * time.Second
-	// lookShare bounds what looking costs: it rests for so many times as long as it took.
-	lookShare = 500
+	// inspectEvery is the minimum interval between inspections while Watch is on.
+	inspectEvery = 10 * time.Second
+	// inspectShare bounds the cost: after an inspection, the next one waits inspectShare times as long as it took.
+	inspectShare = 500
 )
 
-// wish is what the sampler is asked to look at.
-type wish struct {
-	model string // the model's file
-	watch bool   // look at its pages again and again, and closely at threads
-	pss   bool   // look at the pages of the engine's process, once
+// inspectRequest is what the sampler is asked to inspect.
+type inspectRequest struct {
+	model string // path of the model file
+	watch bool   // inspect the model file repeatedly, and threads in detail
+	pss   bool   // read the engine's PSS once
 }
 
-// finding is what came of it; each is told in one sample.
+// finding is the result of an inspection. Each is reported in one sample.
 type finding struct {
 	bytes, cached, pss event.Reading
 }
 
-// Watch has the samples tell what costs more, as long as on is true: the switches of processes with many threads, and how much of the
-// model's file is in the page cache. It does not wait.
-func (s *Sampler) Watch(model string, on bool) { s.wish(wish{model: model, watch: on}) }
+// Watch turns detailed samples on or off: context switches of processes with many threads, and how much of the model
+// file is in the page cache. It does not block.
+func (s *Sampler) Watch(model string, on bool) { s.setRequest(inspectRequest{model: model, watch: on}) }
 
-// Inspect has one of the next samples tell the engine's PSS, and how much of the model's file is in the page cache. It does not wait.
-func (s *Sampler) Inspect(model string) { s.wish(wish{model: model, watch: true, pss: true}) }
+// Inspect makes one of the next samples report the engine's PSS and how much of the model file is in the page cache. It
+// does not block.
+func (s *Sampler) Inspect(model string) {
+	s.setRequest(inspectRequest{model: model, watch: true, pss: true})
+}
 
-func (s *Sampler) wish(w wish) {
+func (s *Sampler) setRequest(w inspectRequest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w.pss = w.pss || s.wanted.pss
-	s.wanted = w
+	w.pss = w.pss || s.request.pss
+	s.request = w
 	select {
-	case s.wished <- struct{}{}:
+	case s.requestChanged <- struct{}{}:
 	default:
 	}
 }
 
-// look does what is wished until ctx ends.
-func (s *Sampler) look(ctx context.Context) {
+// inspectLoop runs inspections until ctx ends.
+func (s *Sampler) inspectLoop(ctx context.Context) {
 	rest := time.NewTimer(time.Hour)
 	defer rest.Stop()
 	for {
@@ -54,12 +58,12 @@ func (s *Sampler) look(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-rest.C:
-		case <-s.wished:
+		case <-s.requestChanged:
 		}
 		rest.Stop()
 		s.mu.Lock()
-		w := s.wanted
-		s.wanted.pss = false
+		w := s.request
+		s.request.pss = false
 		s.mu.Unlock()
 		if !w.watch {
 			continue
@@ -70,13 +74,13 @@ func (s *Sampler) look(ctx context.Context) {
 		if w.pss {
 			f.pss = proportional(s.opt.PID)
 		}
-		rest.Reset(max(lookEvery, lookShare*time.Since(began)))
-		s.found(f)
+		rest.Reset(max(inspectEvery, inspectShare*time.Since(began)))
+		s.addFinding(f)
 	}
 }
 
-// found keeps what was found for the next sample.
-func (s *Sampler) found(f finding) {
+// addFinding stores a finding for the next sample.
+func (s *Sampler) addFinding(f finding) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if f.pss == (event.Reading{}) {
@@ -85,8 +89,8 @@ func (s *Sampler) found(f finding) {
 	s.finding = f
 }
 
-// tell adds what was found since the last sample.
-func (s *Sampler) tell(h *event.Host) {
+// report moves the finding since the last sample into h.
+func (s *Sampler) report(h *event.Host) {
 	f := s.finding
 	s.finding = finding{}
 	h.ModelBytes, h.ModelCached, h.Engine.PSS = f.bytes, f.cached, f.pss

@@ -2,11 +2,11 @@ package host
 
 import "fmt"
 
-// nvml reads the energy counters of NVIDIA's GPUs through the library of their driver, without starting a program. The counters have been there since
-// Volta; they count mJ since the driver was loaded.
+// nvml reads the energy counters of NVIDIA GPUs through the driver's library, without starting a program. The counters
+// exist since Volta; they count mJ since the driver was loaded.
 type nvml struct {
 	devices []uintptr
-	began   []uint64 // mJ of each device
+	began   []uint64 // counter of each device at the start, in mJ
 	total   func(device uintptr, millijoules *uint64) int32
 	close   func() int32
 }
@@ -17,7 +17,7 @@ const (
 	nvmlNotSupported = 3
 )
 
-// nvmlFunctions are what is used of the library (nvml.h of NVIDIA's driver).
+// nvmlFunctions are the functions used from the library (nvml.h of NVIDIA's driver).
 type nvmlFunctions struct {
 	start  func() int32
 	count  func(n *uint32) int32
@@ -26,7 +26,7 @@ type nvmlFunctions struct {
 	close  func() int32
 }
 
-// gpuEnergy begins to count the energy of all of NVIDIA's GPUs; nil with the reason where there are none with counters.
+// gpuEnergy starts to count the energy of all NVIDIA GPUs. If that is not possible, it returns nil and the reason.
 func gpuEnergy(library string) (*nvml, string) {
 	lib, err := loadNVML(library)
 	if err != nil {
@@ -35,7 +35,7 @@ func gpuEnergy(library string) (*nvml, string) {
 	return countGPUs(lib)
 }
 
-// countGPUs begins to count with the functions of a library.
+// countGPUs starts to count with the functions of a library.
 func countGPUs(lib *nvmlFunctions) (*nvml, string) {
 	if result := lib.start(); result != nvmlSuccess {
 		return nil, fmt.Sprintf("NVML: error %d", result)
@@ -65,12 +65,12 @@ func countGPUs(lib *nvmlFunctions) (*nvml, string) {
 	return g, ""
 }
 
-// stop ends the count and returns it, in J.
+// stop ends the count and returns the energy in J.
 func (g *nvml) stop() (joules float64, ok bool) {
 	defer g.close()
 	for i, device := range g.devices {
 		var now uint64
-		if g.total(device, &now) != nvmlSuccess || now < g.began[i] { // the driver was loaded anew
+		if g.total(device, &now) != nvmlSuccess || now < g.began[i] { // the driver was reloaded
 			return 0, false
 		}
 		joules += float64(now-g.began[i]) / 1e3
@@ -78,5 +78,5 @@ func (g *nvml) stop() (joules float64, ok bool) {
 	return joules, true
 }
 
-// nvmlLibrary is the name of the driver's library.
+// nvmlLibrary is the file name of the driver's library.
 const nvmlLibrary = "libnvidia-ml.so.1"

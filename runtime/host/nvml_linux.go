@@ -8,10 +8,10 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// loadedNVML keeps libraries by their paths. None is let go of: the driver's may keep threads.
+// loadedNVML caches libraries by path. They are never unloaded, because the driver's library may keep threads running.
 var loadedNVML sync.Map
 
-// loadNVML loads the driver's library, which is there where the driver is.
+// loadNVML loads the driver's library, which exists where the driver is installed.
 func loadNVML(path string) (*nvmlFunctions, error) {
 	if lib, ok := loadedNVML.Load(path); ok {
 		return lib.(*nvmlFunctions), nil

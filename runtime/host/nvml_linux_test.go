@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// library is NVML with one GPU whose counter grows by 250 mJ with each reading.
+// library is a fake NVML with one GPU whose counter grows by 250 mJ with each reading.
 const library = `
 int nvmlInit_v2(void) { return 0; }
 int nvmlShutdown(void) { return 0; }
@@ -23,11 +23,11 @@ int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *mj) {
 }
 `
 
-// TestNVMLIsCalled: the functions of a shared library get and give what they are declared with.
+// TestNVMLIsCalled calls the functions of a shared library with their declared arguments and results.
 func TestNVMLIsCalled(t *testing.T) {
 	compiler, err := exec.LookPath("cc")
 	if err != nil {
-		t.Skip("no C compiler to make a shared library with")
+		t.Skip("no C compiler to build a shared library")
 	}
 	folder := t.TempDir()
 	source, lib := filepath.Join(folder, "nvml.c"), filepath.Join(folder, "nvml.so")

@@ -4,7 +4,7 @@ package host
 
 import "errors"
 
-// loadNVML finds no library: llmtop looks for NVML on Linux.
+// loadNVML finds no library: NVML is supported on Linux only.
 func loadNVML(string) (*nvmlFunctions, error) {
-	return nil, errors.New("not looked for on this system")
+	return nil, errors.New("not supported on this system")
 }

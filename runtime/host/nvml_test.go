@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// fakeGPUs are the functions of a library with so many GPUs that count what counters say, in mJ.
+// fakeGPUs returns the functions of a library with one GPU per counter, in mJ.
 func fakeGPUs(counters ...*uint64) (lib *nvmlFunctions, closed *int) {
 	closed = new(int)
 	return &nvmlFunctions{
@@ -48,7 +48,7 @@ func TestEnergyOfGPUs(t *testing.T) {
 	g, _ = countGPUs(lib)
 	one = 0
 	if joules, ok := g.stop(); ok {
-		t.Errorf("a counter that began anew: %v J", joules)
+		t.Errorf("a counter that was reset: %v J", joules)
 	}
 }
 
@@ -68,7 +68,7 @@ func TestGPUsWithoutEnergy(t *testing.T) {
 	}
 }
 
-// TestEnergyOfBoth: what processors and GPUs used is added up, and both sources are named.
+// TestEnergyOfBoth: the energy of processors and GPUs is added, and both sources are named.
 func TestEnergyOfBoth(t *testing.T) {
 	root, set := rapl(t)
 	e := startEnergy(root, "missing.so", time.Hour)

@@ -11,10 +11,11 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// Inspects says whether the system tells what Sampler.Inspect is for.
+// Inspects reports whether the system has the readings of Sampler.Inspect.
 const Inspects = true
 
-// proportional is the PSS of a process in bytes: its resident pages, each divided by the number of processes that map it.
+// proportional returns the PSS of a process in bytes: its resident pages, each divided by the number of processes that
+// map it.
 func proportional(pid int) event.Reading {
 	return parsePSS("/proc/" + strconv.Itoa(pid) + "/smaps_rollup")
 }
@@ -22,26 +23,26 @@ func proportional(pid int) event.Reading {
 func parsePSS(name string) event.Reading {
 	raw, err := os.ReadFile(name)
 	if err != nil {
-		return why(err)
+		return readFailure(err)
 	}
 	if kb, ok := keyed(raw, "Pss"); ok {
-		return event.Of(float64(kb) * 1024)
+		return event.MeasuredValue(float64(kb) * 1024)
 	}
 	return event.Absent(event.NotReported)
 }
 
-// cachedFile is the size of a file and how many bytes of it are in the page cache.
+// cachedFile returns the size of a file and how many bytes of it are in the page cache.
 func cachedFile(name string) (size, cached event.Reading) {
 	f, err := os.Open(name)
 	if err != nil {
-		return why(err), why(err)
+		return readFailure(err), readFailure(err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() {
 		return event.Absent(event.NotReported), event.Absent(event.NotReported)
 	}
-	size = event.Of(float64(info.Size()))
+	size = event.MeasuredValue(float64(info.Size()))
 	pages, err := residentPages(f, info.Size())
 	switch {
 	case errors.Is(err, unix.EPERM):
@@ -49,10 +50,10 @@ func cachedFile(name string) (size, cached event.Reading) {
 	case err != nil:
 		return size, event.Absent(event.NotReported)
 	}
-	return size, event.Of(min(float64(pages)*float64(os.Getpagesize()), size.V))
+	return size, event.MeasuredValue(min(float64(pages)*float64(os.Getpagesize()), size.V))
 }
 
-// residentPages counts the pages of a file that are in the page cache: by cachestat, or by mincore on kernels before 6.5.
+// residentPages counts the pages of a file in the page cache: with cachestat, or with mincore on kernels before 6.5.
 func residentPages(f *os.File, size int64) (uint64, error) {
 	var stat unix.Cachestat_t
 	err := unix.Cachestat(uint(f.Fd()), &unix.CachestatRange{Len: uint64(size)}, &stat, 0)
@@ -62,14 +63,14 @@ func residentPages(f *os.File, size int64) (uint64, error) {
 	if !errors.Is(err, unix.ENOSYS) {
 		return 0, err
 	}
-	// For a file that is neither one's own nor writable, the kernel says that all of it is there.
+	// For a file that is neither owned nor writable, the kernel reports all pages as resident.
 	if err := unix.Access(f.Name(), unix.W_OK); err != nil {
 		return 0, unix.EPERM
 	}
 	return mincore(f, size)
 }
 
-// windowBytes is how much of a file is mapped at a time to be looked at: its pages take 256 KB of answers.
+// windowBytes is how much of a file is mapped at a time for mincore: the result takes 256 KB.
 const windowBytes = 1 << 30
 
 func mincore(f *os.File, size int64) (pages uint64, err error) {

@@ -15,7 +15,7 @@ func TestCachedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	bytes, cached := cachedFile(name)
-	if bytes != event.Of(size) || !cached.OK() || cached.V < 0 || cached.V > size {
+	if bytes != event.MeasuredValue(size) || !cached.OK() || cached.V < 0 || cached.V > size {
 		t.Errorf("%+v of %+v, want up to %d of as many", cached, bytes, size)
 	}
 	f, err := os.Open(name)
@@ -31,13 +31,13 @@ func TestCachedFile(t *testing.T) {
 		t.Errorf("a folder has %+v of %+v", c, b)
 	}
 	if b, c := cachedFile("(built in)"); b.OK() || c.OK() {
-		t.Errorf("what is no file has %+v of %+v", c, b)
+		t.Errorf("a missing file has %+v of %+v", c, b)
 	}
 }
 
 func TestParsePSS(t *testing.T) {
 	root := tree(t, map[string]string{"rollup": "5580-7fff ---p 0 00:00 0 [rollup]\nRss:  900 kB\nPss:   700 kB\nPss_Dirty: 1 kB\n", "empty": "\n"})
-	if got := parsePSS(filepath.Join(root, "rollup")); got != event.Of(700<<10) {
+	if got := parsePSS(filepath.Join(root, "rollup")); got != event.MeasuredValue(700<<10) {
 		t.Errorf("PSS = %+v, want 700 kB", got)
 	}
 	for _, name := range []string{"empty", "none"} {

@@ -4,13 +4,13 @@ package host
 
 import "github.com/llmtop/llmtop/profiler/event"
 
-// Inspects says whether the system tells what Sampler.Inspect is for.
+// Inspects reports whether the system has the readings of Sampler.Inspect.
 const Inspects = false
 
-// proportional is the PSS of a process, which other systems do not tell.
+// proportional is not reported on other systems.
 func proportional(int) event.Reading { return event.Absent(event.NotReported) }
 
-// cachedFile is the size of a file and how much of it is in the page cache, which other systems do not tell.
+// cachedFile is not reported on other systems.
 func cachedFile(string) (size, cached event.Reading) {
 	return event.Absent(event.NotReported), event.Absent(event.NotReported)
 }

@@ -6,11 +6,11 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// network reads what came and went over the machine's network.
+// network reads the received and sent bytes of the machine's network interfaces.
 func (l *linux) network(h *event.Host, since time.Duration) {
 	dev, err := l.read("proc/net/dev")
 	if err != nil {
-		h.Received, h.Sent = why(err), why(err)
+		h.Received, h.Sent = readFailure(err), readFailure(err)
 		return
 	}
 	if received, sent, ok := parseNetwork(dev); ok {
@@ -19,7 +19,7 @@ func (l *linux) network(h *event.Host, since time.Duration) {
 	}
 }
 
-// pressure reads how long some task was held up: for a core, for memory, for storage (PSI), and by what the control group grants.
+// pressure reads how long some task was stalled on CPU, memory or storage (PSI), and throttled by the control group.
 func (l *linux) pressure(h *event.Host, since time.Duration) {
 	for _, p := range [...]struct {
 		file string
@@ -27,7 +27,7 @@ func (l *linux) pressure(h *event.Host, since time.Duration) {
 	}{{"proc/pressure/cpu", &h.CPUPressure}, {"proc/pressure/memory", &h.MemPressure}, {"proc/pressure/io", &h.IOPressure}} {
 		raw, err := l.read(p.file)
 		if err != nil {
-			*p.r = why(err)
+			*p.r = readFailure(err)
 			continue
 		}
 		if total, ok := parsePressure(raw); ok {
@@ -37,7 +37,7 @@ func (l *linux) pressure(h *event.Host, since time.Duration) {
 	h.Throttled = l.throttled(since)
 }
 
-// throttled is the share of the time in which the control group was held back, from version 2 or 1 of control groups.
+// throttled returns the fraction of time in which the control group was throttled, from version 2 or 1.
 func (l *linux) throttled(since time.Duration) event.Reading {
 	for _, g := range [...]struct {
 		file, key string
@@ -54,11 +54,11 @@ func (l *linux) throttled(since time.Duration) event.Reading {
 	return event.Absent(event.NotReported)
 }
 
-// rate is the increase of a counter of the machine per unit of time, which units have passed; NotYet when it is read first.
+// rate returns the increase of a machine counter per unit, over the given number of units; NotYet at the first read.
 func (l *linux) rate(name string, now uint64, units float64) event.Reading {
-	before, known := l.sums[name]
+	before, found := l.sums[name]
 	l.sums[name] = now
-	if !known {
+	if !found {
 		units = 0
 	}
 	return per(now, before, units)

@@ -8,13 +8,13 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// ticks is the unit of processor times in /proc, 100 a second on every Linux that Go runs on.
+// ticks is the unit of CPU times in /proc: 100 per second on every Linux that Go supports.
 const ticks = 100
 
-// coreTimes are the ticks that one processor has spent since it was started.
+// coreTimes are the ticks of one core since the system started.
 type coreTimes struct{ busy, total uint64 }
 
-// parseCores reads /proc/stat: one entry for each processor that is online, appended to dst.
+// parseCores parses /proc/stat: one entry for each online core, appended to dst.
 func parseCores(dst []coreTimes, stat []byte) []coreTimes {
 	for line := range bytes.Lines(stat) {
 		if len(line) < 4 || !bytes.HasPrefix(line, []byte("cpu")) || line[3] < '0' || line[3] > '9' {
@@ -23,7 +23,7 @@ func parseCores(dst []coreTimes, stat []byte) []coreTimes {
 		var c coreTimes
 		for i, f := range fieldsOf(line)[1:] {
 			n := number(f)
-			if i < 8 { // guest times after these are counted in user time already
+			if i < 8 { // the guest times that follow are already counted in user time
 				c.total += n
 			}
 			if i < 8 && i != 3 && i != 4 { // neither idle nor waiting for I/O
@@ -43,7 +43,7 @@ func fieldsOf(line []byte) [][]byte {
 	return f
 }
 
-// number is an unsigned number, 0 for anything else.
+// number parses an unsigned number; 0 for anything else.
 func number(b []byte) uint64 {
 	n, err := strconv.ParseUint(string(b), 10, 64)
 	if err != nil {
@@ -69,16 +69,16 @@ func keyed(file []byte, key string) (uint64, bool) {
 	return 0, false
 }
 
-// processTimes is what /proc/PID/stat tells.
+// processTimes holds values of /proc/PID/stat.
 type processTimes struct {
 	parent  int
 	cpu     uint64 // ticks
 	faults  uint64 // major page faults
-	minor   uint64 // the others
+	minor   uint64 // minor page faults
 	threads uint64
 }
 
-// parseProcess reads /proc/PID/stat; the name in it may hold anything, brackets and spaces included.
+// parseProcess parses /proc/PID/stat. The name in it may contain any character, including brackets and spaces.
 func parseProcess(stat []byte) (p processTimes, ok bool) {
 	end := bytes.LastIndexByte(stat, ')')
 	if end < 0 {
@@ -94,18 +94,18 @@ func parseProcess(stat []byte) (p processTimes, ok bool) {
 	}, true
 }
 
-// per is the increase of a counter per second, NotYet without an interval, and 0 for a counter that began anew.
+// per returns the increase of a counter per second: NotYet without an interval, 0 for a counter that was reset.
 func per(now, before uint64, seconds float64) event.Reading {
 	if seconds <= 0 {
 		return event.Absent(event.NotYet)
 	}
 	if now < before {
-		return event.Of(0)
+		return event.MeasuredValue(0)
 	}
-	return event.Of(float64(now-before) / seconds)
+	return event.MeasuredValue(float64(now-before) / seconds)
 }
 
-// share is busy/total of an interval, NaN if no time has passed.
+// since returns busy/total of an interval, NaN if no time has passed.
 func (c coreTimes) since(before coreTimes) float64 {
 	if c.total <= before.total {
 		return math.NaN()
@@ -113,7 +113,7 @@ func (c coreTimes) since(before coreTimes) float64 {
 	return math.Min(float64(c.busy-min(before.busy, c.busy))/float64(c.total-before.total), 1)
 }
 
-// parseNetwork sums the bytes that came and went over all interfaces of /proc/net/dev but the loopback.
+// parseNetwork sums the received and sent bytes of all interfaces of /proc/net/dev except the loopback.
 func parseNetwork(dev []byte) (received, sent uint64, ok bool) {
 	for line := range bytes.Lines(dev) {
 		name, rest, found := bytes.Cut(line, []byte(":"))
@@ -127,7 +127,7 @@ func parseNetwork(dev []byte) (received, sent uint64, ok bool) {
 	return received, sent, ok
 }
 
-// parsePressure reads for how many µs some task has been held up, from a file of /proc/pressure.
+// parsePressure returns for how many µs some task was stalled, from a file of /proc/pressure.
 func parsePressure(file []byte) (total uint64, ok bool) {
 	for line := range bytes.Lines(file) {
 		if !bytes.HasPrefix(line, []byte("some ")) {
@@ -141,7 +141,7 @@ func parsePressure(file []byte) (total uint64, ok bool) {
 	return 0, false
 }
 
-// parseClocks reads the frequency of each core, in Hz, from /proc/cpuinfo; none on machines whose kernel does not tell it there.
+// parseClocks returns the frequency of each core in Hz from /proc/cpuinfo; none if the kernel does not report it there.
 func parseClocks(info []byte) (clocks []float64) {
 	for line := range bytes.Lines(info) {
 		if name, value, ok := bytes.Cut(line, []byte(":")); ok && string(bytes.TrimSpace(name)) == "cpu MHz" {

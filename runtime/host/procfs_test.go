@@ -41,7 +41,7 @@ func TestCoreTimesSince(t *testing.T) {
 	}
 }
 
-// processStat has a name that tries to look like the end of itself.
+// processStat has a name that contains text like the rest of the line.
 const processStat = `4242 (a) R 1 (b) S 1 4242 4242 0 -1 4194304 100 0 7 0 30 12 0 0 20 0 9 0 12345 99999744 2500 18446744073709551615 1 1 0`
 
 func TestParseProcess(t *testing.T) {
@@ -72,14 +72,14 @@ func TestKeyed(t *testing.T) {
 }
 
 func TestPer(t *testing.T) {
-	if got := per(30, 10, 2); got != event.Of(10) {
+	if got := per(30, 10, 2); got != event.MeasuredValue(10) {
 		t.Errorf("per(30, 10, 2 s) = %v, want 10", got)
 	}
-	if got := per(30, 10, 0); got.OK() || got.Why() != "not yet" {
+	if got := per(30, 10, 0); got.OK() || got.Absence() != "not yet" {
 		t.Errorf("per without an interval = %v, want not yet", got)
 	}
-	if got := per(5, 10, 2); got != event.Of(0) {
-		t.Errorf("per of a counter that began anew = %v, want 0", got)
+	if got := per(5, 10, 2); got != event.MeasuredValue(0) {
+		t.Errorf("per of a counter that was reset = %v, want 0", got)
 	}
 }
 
@@ -90,7 +90,7 @@ func TestParseNetwork(t *testing.T) {
 		t.Errorf("%d received, %d sent, %v; want 105 and 37 without the loopback", received, sent, ok)
 	}
 	if _, _, ok := parseNetwork([]byte("lo: 9 9 0 0 0 0 0 0 9 9 0 0 0 0 0 0\n")); ok {
-		t.Error("a machine with a loopback alone has a network")
+		t.Error("a machine with only a loopback has a network")
 	}
 }
 
@@ -106,7 +106,7 @@ func TestParsePressure(t *testing.T) {
 	}
 }
 
-// FuzzProcfs holds the parsers to their ranges on any bytes.
+// FuzzProcfs checks that parsed values stay in their ranges for any input.
 func FuzzProcfs(f *testing.F) {
 	f.Add([]byte(procStat), []byte(processStat))
 	f.Add([]byte("cpu0\ncpu1 a b\ncpu"), []byte("1 ()) "))

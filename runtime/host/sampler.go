@@ -1,5 +1,5 @@
-// Package host samples the machine and processes on it: processor, memory, disk, accelerators. What the system does not tell is
-// absent with the reason, never 0.
+// Package host samples the machine and processes on it: CPU, memory, disk, accelerators. A value that the system does
+// not report is absent with a reason, never 0.
 package host
 
 import (
@@ -9,56 +9,59 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/runtime"
+	"github.com/llmtop/llmtop/runtime/engine"
 )
 
-// DefaultInterval is how often a sample is taken: often enough to see a change, and cheap enough not to be one.
+// DefaultInterval is the default sampling interval: short enough to see changes, long enough to cost little.
 const DefaultInterval = time.Second
 
 // Options configure a Sampler.
 type Options struct {
-	Clock    runtime.Clock // that events are stamped with
+	Clock    engine.Clock  // clock of the event timestamps
 	PID      int           // the engine's process; 0: llmtop itself
 	Interval time.Duration // 0: DefaultInterval
-	// EngineThreads are the ids of llmtop's own threads that compute for the engine; nil, or a nil result, if it is not known.
+	// EngineThreads returns the ids of llmtop's own threads that compute for the engine. It may be nil or return nil if
+	// they are not available.
 	EngineThreads func() []int
-	NoGPU         bool // do not look for accelerators
-	NoCopy        bool // do not measure the copy bandwidth, which takes cores and memory from the engine meanwhile
+	NoGPU         bool // do not read accelerators
+	NoCopy        bool // do not measure the copy bandwidth, which briefly takes cores and memory bandwidth from the engine
 }
 
-// Sampler is a runtime.Source of host samples.
+// Sampler is an engine.Source of host samples.
 type Sampler struct {
-	opt    Options
-	wished chan struct{} // wanted has changed
+	opt            Options
+	requestChanged chan struct{} // signals that request has changed
 
-	mu   sync.Mutex // guards what follows; held during a sample
+	mu   sync.Mutex // guards the fields below; held during a sample
 	os   system
 	last event.Time
 	self gcCounter
 	gpus *gpuWatch
 	copy event.Reading
 
-	engine  event.Reading // processor time of the engine's threads at the last sample, s
+	engine  event.Reading // CPU time of the engine's threads at the last sample, in s
 	energy  *Energy       // of the processors; nil until Run
-	wanted  wish
-	finding finding // since the last sample
+	request inspectRequest
+	finding finding // result since the last sample
 }
 
-// system reads one operating system. Rates are over the time since the call before; the first call has none.
+// system reads values of one operating system. Rates are over the time since the previous call; the first call has
+// none.
 type system interface {
 	machine(h *event.Host, since time.Duration)
-	// process reads a process, closely: also what takes long if it has many threads.
+	// process samples a process. With closely set, it includes values that take long to read if the process has many
+	// threads.
 	process(pid int, since time.Duration, closely bool) event.Process
-	// threads is the processor time that threads of this process have used, in s; absent where it is not known.
+	// threads returns the CPU time used by threads of this process, in s; absent if not available.
 	threads(ids []int) event.Reading
-	// parents are all processes with the one that has started each; nil where that is not known.
+	// parents maps each process to its parent; nil if not available.
 	parents() map[int]int
-	// forget drops what is kept of processes that are gone.
+	// forget drops the state of processes that have ended.
 	forget(gone func(pid int) bool)
 	close()
 }
 
-// New prepares a sampler.
+// New prepares a Sampler.
 func New(opt Options) *Sampler {
 	if opt.PID == 0 {
 		opt.PID = os.Getpid()
@@ -66,10 +69,10 @@ func New(opt Options) *Sampler {
 	if opt.Interval == 0 {
 		opt.Interval = DefaultInterval
 	}
-	return &Sampler{opt: opt, wished: make(chan struct{}, 1), os: newSystem(), copy: event.Absent(event.NotYet)}
+	return &Sampler{opt: opt, requestChanged: make(chan struct{}, 1), os: newSystem(), copy: event.Absent(event.NotYet)}
 }
 
-// Run emits a sample at once and then at every interval until ctx ends.
+// Run emits a sample at once and then one per interval until ctx ends.
 func (s *Sampler) Run(ctx context.Context, sink event.Sink) error {
 	defer s.os.close()
 	if !s.opt.NoGPU {
@@ -81,7 +84,7 @@ func (s *Sampler) Run(ctx context.Context, sink event.Sink) error {
 	looking := make(chan struct{})
 	go func() {
 		defer close(looking)
-		s.look(ctx)
+		s.inspectLoop(ctx)
 	}()
 	defer func() { <-looking }()
 	bandwidth := make(chan float64, 1)
@@ -120,10 +123,10 @@ func (s *Sampler) meter(e *Energy) {
 func (s *Sampler) copied(bytesPerSecond float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.copy = event.Of(bytesPerSecond)
+	s.copy = event.MeasuredValue(bytesPerSecond)
 }
 
-// Sample emits a sample of this moment, besides those of Run; after Run has returned, it may lack what Run kept open.
+// Sample emits an additional sample now. After Run has returned, it may lack values that need files kept open by Run.
 func (s *Sampler) Sample(sink event.Sink) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +134,7 @@ func (s *Sampler) Sample(sink event.Sink) {
 	sink.Emit(event.Event{Kind: event.KindHost, At: s.last, Layer: -1, Data: h})
 }
 
-// sample reads everything once.
+// sample reads all values once.
 func (s *Sampler) sample() *event.Host {
 	now := s.opt.Clock.Now()
 	var since time.Duration
@@ -142,13 +145,13 @@ func (s *Sampler) sample() *event.Host {
 	h := &event.Host{Interval: int64(since), CopyBandwidth: s.copy}
 	s.os.machine(h, since)
 	h.Power = s.energy.power(since)
-	h.Self = s.os.process(os.Getpid(), since, s.wanted.watch)
+	h.Self = s.os.process(os.Getpid(), since, s.request.watch)
 	s.self.read(&h.Self)
 	h.Engine = h.Self
 	if s.opt.PID != os.Getpid() {
-		h.Engine = s.os.process(s.opt.PID, since, s.wanted.watch)
+		h.Engine = s.os.process(s.opt.PID, since, s.request.watch)
 	}
-	s.tell(h)
+	s.report(h)
 	s.outside(&h.Self, since)
 	if s.gpus != nil {
 		h.GPUs, h.NoGPU = s.gpus.read()

@@ -9,10 +9,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	llmruntime "github.com/llmtop/llmtop/runtime"
+	llmruntime "github.com/llmtop/llmtop/runtime/engine"
 )
 
-// samples collects what a Sampler emits and ends it after so many.
+// samples collects the samples of a Sampler, and ends it after the wanted number.
 type samples struct {
 	mu    sync.Mutex
 	got   []event.Event
@@ -29,7 +29,7 @@ func (s *samples) Emit(e event.Event) {
 	}
 }
 
-// TestSampler samples this very process.
+// TestSampler samples this process.
 func TestSampler(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -47,17 +47,17 @@ func TestSampler(t *testing.T) {
 		t.Errorf("sample of this machine lacks something: %+v", h)
 	}
 	if !h.Self.GCCount.OK() || !h.Self.GCPause.OK() {
-		t.Errorf("the garbage collector is not told: %+v", h.Self)
+		t.Errorf("the garbage collector is not reported: %+v", h.Self)
 	}
 	if h.CopyBandwidth.OK() {
 		t.Error("a copy bandwidth although nothing measured it")
 	}
 	if h.Self.OutsideEngine.OK() {
-		t.Error("a share outside the engine although its threads are not known")
+		t.Error("a share outside the engine although its threads are not available")
 	}
 }
 
-// fakeSystem is a process that uses cpu cores, of whose threads some have used engine seconds so far.
+// fakeSystem reports a process that uses cpu cores, and whose engine threads have used engine seconds so far.
 type fakeSystem struct {
 	system
 	cpu, engine event.Reading
@@ -68,10 +68,10 @@ func (f *fakeSystem) process(pid int, _ time.Duration, _ bool) event.Process {
 }
 func (f *fakeSystem) threads([]int) event.Reading { return f.engine }
 
-// TestOutsideEngine checks llmtop's own share: the process less the threads that compute.
+// TestOutsideEngine checks llmtop's own use: the process without the engine's threads.
 func TestOutsideEngine(t *testing.T) {
 	threads := []int{7}
-	system := &fakeSystem{cpu: event.Of(1.5), engine: event.Of(10)}
+	system := &fakeSystem{cpu: event.MeasuredValue(1.5), engine: event.MeasuredValue(10)}
 	s := New(Options{Clock: llmruntime.NewClock(), NoGPU: true, EngineThreads: func() []int { return threads }})
 	s.os.close()
 	s.os = system
@@ -83,16 +83,16 @@ func TestOutsideEngine(t *testing.T) {
 	if got := at(0); got.OK() {
 		t.Errorf("first sample = %v, want none", got)
 	}
-	system.engine = event.Of(12)
-	if got := at(2 * time.Second); got != event.From(0.5) { // 1.5 cores, of which the engine used 2 s in 2 s
+	system.engine = event.MeasuredValue(12)
+	if got := at(2 * time.Second); got != event.DerivedValue(0.5) { // 1.5 cores, of which the engine used 2 s in 2 s
 		t.Errorf("outside the engine = %+v, want 0.5 cores", got)
 	}
-	system.engine = event.Of(20)
-	if got := at(2 * time.Second); got != event.From(0) { // ticks of 10 ms make it less than nothing
+	system.engine = event.MeasuredValue(20)
+	if got := at(2 * time.Second); got != event.DerivedValue(0) { // ticks of 10 ms make it less than 0
 		t.Errorf("outside the engine = %+v, want 0", got)
 	}
 	threads = nil
-	if got := at(2 * time.Second); got.OK() || got.Why() != "not reported" {
+	if got := at(2 * time.Second); got.OK() || got.Absence() != "not reported" {
 		t.Errorf("without threads = %+v, want not reported", got)
 	}
 }
@@ -102,7 +102,7 @@ func TestCopyBandwidth(t *testing.T) {
 		t.Errorf("copy bandwidth = %v B/s, want some", got)
 	}
 	if ChildMain() {
-		t.Error("the test is taken for a child")
+		t.Error("the test is mistaken for a child")
 	}
 	hasChildMain.Store(false)
 }

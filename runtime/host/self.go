@@ -7,16 +7,16 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// gcCounter tells what Go's garbage collector cost llmtop between two samples.
+// gcCounter reads the cost of Go's garbage collector in llmtop between two samples.
 type gcCounter struct {
 	samples [2]metrics.Sample
-	pause   float64 // s since the program began
+	pause   float64 // pause time since the program started, in s
 	cycles  uint64
-	known   bool
+	sampled bool
 }
 
-// read fills in the collections since the last call and how long they stopped the program, in ns. The runtime tells pauses as a
-// histogram: each counts as the middle of its bucket, which is off by at most an eighth.
+// read sets the number of collections since the last call and how long they stopped the program, in ns. The Go runtime
+// reports pauses as a histogram: each counts as the middle of its bucket, an error of at most 1/8.
 func (g *gcCounter) read(p *event.Process) {
 	g.samples[0].Name, g.samples[1].Name = "/sched/pauses/total/gc:seconds", "/gc/cycles/total:gc-cycles"
 	metrics.Read(g.samples[:])
@@ -26,14 +26,15 @@ func (g *gcCounter) read(p *event.Process) {
 	}
 	pause, cycles := total(g.samples[0].Value.Float64Histogram()), g.samples[1].Value.Uint64()
 	p.GCPause, p.GCCount = event.Absent(event.NotYet), event.Absent(event.NotYet)
-	if g.known {
-		p.GCPause = event.From((pause - g.pause) * float64(time.Second))
-		p.GCCount = event.Of(float64(cycles - g.cycles))
+	if g.sampled {
+		p.GCPause = event.DerivedValue((pause - g.pause) * float64(time.Second))
+		p.GCCount = event.MeasuredValue(float64(cycles - g.cycles))
 	}
-	g.pause, g.cycles, g.known = pause, cycles, true
+	g.pause, g.cycles, g.sampled = pause, cycles, true
 }
 
-// total sums a histogram, each value as the middle of its bucket; the ends, which have no other bound, as the bound they have.
+// total sums a histogram. Each value counts as the middle of its bucket; values in the unbounded end buckets count as
+// the finite bound.
 func total(h *metrics.Float64Histogram) (sum float64) {
 	for i, n := range h.Counts {
 		if n == 0 {
@@ -51,7 +52,7 @@ func total(h *metrics.Float64Histogram) (sum float64) {
 	return sum
 }
 
-// outside is the processor time, in cores, that llmtop spends on anything but the engine's threads.
+// outside computes the CPU time, in cores, that llmtop spends outside the engine's threads.
 func (s *Sampler) outside(p *event.Process, since time.Duration) {
 	p.OutsideEngine = event.Absent(event.NotReported)
 	if s.opt.EngineThreads == nil {
@@ -71,5 +72,5 @@ func (s *Sampler) outside(p *event.Process, since time.Duration) {
 		p.OutsideEngine = event.Absent(event.NotYet)
 		return
 	}
-	p.OutsideEngine = event.From(max(p.CPU.V-(used.V-before.V)/since.Seconds(), 0))
+	p.OutsideEngine = event.DerivedValue(max(p.CPU.V-(used.V-before.V)/since.Seconds(), 0))
 }

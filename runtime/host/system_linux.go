@@ -13,7 +13,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// linux reads /proc and /sys below root, which is "/" but in tests. Files that are read at every sample stay open.
+// linux reads /proc and /sys below root, which is "/" except in tests. Files that are read for every sample stay open.
 type linux struct {
 	root  string
 	files map[string]*os.File
@@ -24,13 +24,13 @@ type linux struct {
 	sums  map[string]uint64 // counters of the machine at the last sample, by name
 }
 
-// processState is what the last sample saw of a process.
+// processState holds the counters of a process at the last sample.
 type processState struct {
 	times                          processTimes
 	read, write, readOps, writeOps uint64
-	threads                        map[string]threadState // by the thread's id
+	threads                        map[string]threadState // by thread id
 	voluntary, involuntary         uint64                 // context switches of llmtop itself
-	known                          bool
+	sampled                        bool
 }
 
 func newSystem() system { return newLinux("/") }
@@ -41,11 +41,11 @@ func newLinux(root string) *linux {
 
 func (l *linux) close() {
 	for _, f := range l.files {
-		_ = f.Close() // read only
+		_ = f.Close() // opened for reading only
 	}
 }
 
-// read is the content of a file under root, valid until the next read.
+// read returns the content of a file under root, valid until the next read.
 func (l *linux) read(name string) ([]byte, error) {
 	f := l.files[name]
 	if f == nil {
@@ -75,7 +75,7 @@ func (l *linux) read(name string) ([]byte, error) {
 func (l *linux) machine(h *event.Host, since time.Duration) {
 	h.CPU = event.Absent(event.NotYet)
 	if stat, err := l.read("proc/stat"); err != nil {
-		h.CPU = why(err)
+		h.CPU = readFailure(err)
 	} else {
 		l.next = parseCores(l.next[:0], stat)
 		if since > 0 && len(l.next) == len(l.cores) {
@@ -89,7 +89,7 @@ func (l *linux) machine(h *event.Host, since time.Duration) {
 				h.Cores = append(h.Cores, busy)
 				sum += busy
 			}
-			h.CPU = event.Of(sum / float64(len(l.next)))
+			h.CPU = event.MeasuredValue(sum / float64(len(l.next)))
 		}
 		l.cores, l.next = l.next, l.cores
 	}
@@ -97,7 +97,7 @@ func (l *linux) machine(h *event.Host, since time.Duration) {
 	h.Load1 = event.Absent(event.NotReported)
 	if load, err := l.read("proc/loadavg"); err == nil {
 		if v, err := strconv.ParseFloat(strings.SplitN(string(load), " ", 2)[0], 64); err == nil {
-			h.Load1 = event.Of(v)
+			h.Load1 = event.MeasuredValue(v)
 		}
 	}
 	l.memory(h)
@@ -105,7 +105,8 @@ func (l *linux) machine(h *event.Host, since time.Duration) {
 	l.pressure(h, since)
 }
 
-// frequency is that of each core, and their mean, in Hz: from cpufreq where the kernel has it, from /proc/cpuinfo otherwise.
+// frequency returns the frequency of each core and their mean, in Hz: from cpufreq if the kernel has it, otherwise from
+// /proc/cpuinfo.
 func (l *linux) frequency() (clocks []float64, mean event.Reading) {
 	for i := range l.cores {
 		khz, err := l.read("sys/devices/system/cpu/cpu" + strconv.Itoa(i) + "/cpufreq/scaling_cur_freq")
@@ -117,7 +118,7 @@ func (l *linux) frequency() (clocks []float64, mean event.Reading) {
 	if len(clocks) == 0 {
 		info, err := l.read("proc/cpuinfo")
 		if err != nil {
-			return nil, why(err)
+			return nil, readFailure(err)
 		}
 		clocks = parseClocks(info)
 	}
@@ -128,22 +129,22 @@ func (l *linux) frequency() (clocks []float64, mean event.Reading) {
 	for _, hz := range clocks {
 		sum += hz
 	}
-	return clocks, event.Of(sum / float64(len(clocks)))
+	return clocks, event.MeasuredValue(sum / float64(len(clocks)))
 }
 
-// memory reads what the machine has, or what its control group grants where that is less.
+// memory reads the memory of the machine, or the limit of its control group where that is lower.
 func (l *linux) memory(h *event.Host) {
 	h.MemTotal, h.MemUsed = event.Absent(event.NotReported), event.Absent(event.NotReported)
 	if info, err := l.read("proc/meminfo"); err != nil {
-		h.MemTotal, h.MemUsed = why(err), why(err)
+		h.MemTotal, h.MemUsed = readFailure(err), readFailure(err)
 	} else {
 		total, ok := keyed(info, "MemTotal")
-		free, known := keyed(info, "MemAvailable")
+		free, found := keyed(info, "MemAvailable")
 		if ok {
-			h.MemTotal = event.Of(float64(total) * 1024)
+			h.MemTotal = event.MeasuredValue(float64(total) * 1024)
 		}
-		if ok && known {
-			h.MemUsed = event.Of(float64(total-min(free, total)) * 1024)
+		if ok && found {
+			h.MemUsed = event.MeasuredValue(float64(total-min(free, total)) * 1024)
 		}
 	}
 	l.limits(h)
@@ -157,10 +158,10 @@ func (l *linux) process(pid int, since time.Duration, closely bool) event.Proces
 		l.procs[pid] = state
 	}
 	seconds := since.Seconds()
-	if !state.known {
+	if !state.sampled {
 		seconds = 0
 	}
-	state.known = true
+	state.sampled = true
 	dir := "proc/" + strconv.Itoa(pid) + "/"
 	l.processTimes(&p, state, dir, seconds)
 	l.processMemory(&p, dir)
@@ -173,35 +174,35 @@ func (l *linux) processTimes(p *event.Process, state *processState, dir string, 
 	stat, err := l.read(dir + "stat")
 	times, ok := parseProcess(stat)
 	if err != nil || !ok {
-		p.CPU, p.Faults, p.MinorFaults, p.Threads = why(err), why(err), why(err), why(err)
+		p.CPU, p.Faults, p.MinorFaults, p.Threads = readFailure(err), readFailure(err), readFailure(err), readFailure(err)
 		return
 	}
 	p.CPU = per(times.cpu, state.times.cpu, seconds*ticks)
 	p.Faults = per(times.faults, state.times.faults, seconds)
 	p.MinorFaults = per(times.minor, state.times.minor, seconds)
-	p.Threads = event.Of(float64(times.threads))
+	p.Threads = event.MeasuredValue(float64(times.threads))
 	state.times = times
 }
 
 func (l *linux) processMemory(p *event.Process, dir string) {
 	status, err := l.read(dir + "status")
 	if err != nil {
-		p.RSS, p.Peak = why(err), why(err)
+		p.RSS, p.Peak = readFailure(err), readFailure(err)
 		return
 	}
 	p.RSS, p.Peak = event.Absent(event.NotReported), event.Absent(event.NotReported)
 	if kb, ok := keyed(status, "VmRSS"); ok {
-		p.RSS = event.Of(float64(kb) * 1024)
+		p.RSS = event.MeasuredValue(float64(kb) * 1024)
 	}
 	if kb, ok := keyed(status, "VmHWM"); ok {
-		p.Peak = event.Of(float64(kb) * 1024)
+		p.Peak = event.MeasuredValue(float64(kb) * 1024)
 	}
 }
 
 func (l *linux) processIO(p *event.Process, state *processState, dir string, seconds float64) {
 	io, err := l.read(dir + "io")
 	if err != nil {
-		a := why(err)
+		a := readFailure(err)
 		p.Read, p.Write, p.ReadOps, p.WriteOps, p.ReadSum, p.WriteSum = a, a, a, a, a, a
 		return
 	}
@@ -211,11 +212,11 @@ func (l *linux) processIO(p *event.Process, state *processState, dir string, sec
 	writeOps, _ := keyed(io, "syscw")
 	p.Read, p.Write = per(read, state.read, seconds), per(write, state.write, seconds)
 	p.ReadOps, p.WriteOps = per(readOps, state.readOps, seconds), per(writeOps, state.writeOps, seconds)
-	p.ReadSum, p.WriteSum = event.Of(float64(read)), event.Of(float64(write))
+	p.ReadSum, p.WriteSum = event.MeasuredValue(float64(read)), event.MeasuredValue(float64(write))
 	state.read, state.write, state.readOps, state.writeOps = read, write, readOps, writeOps
 }
 
-// threads sums the processor time of threads of this process, in s.
+// threads sums the CPU time of threads of this process, in s.
 func (l *linux) threads(ids []int) event.Reading {
 	var sum float64
 	for _, id := range ids {
@@ -226,5 +227,5 @@ func (l *linux) threads(ids []int) event.Reading {
 		}
 		sum += float64(times.cpu) / ticks
 	}
-	return event.Of(sum)
+	return event.MeasuredValue(sum)
 }

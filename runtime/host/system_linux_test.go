@@ -19,20 +19,20 @@ func TestMachine(t *testing.T) {
 	defer l.close()
 	var h event.Host
 	l.machine(&h, 0)
-	if h.CPU.OK() || h.CPU.Why() != "not yet" || len(h.Cores) != 0 {
+	if h.CPU.OK() || h.CPU.Absence() != "not yet" || len(h.Cores) != 0 {
 		t.Errorf("first sample: CPU %v, cores %v; want not yet", h.CPU, h.Cores)
 	}
 	write(t, root, map[string]string{"proc/stat": "cpu0 200 0 0 100 0 0 0 0 0 0\ncpu1 100 0 0 200 0 0 0 0 0 0\n"})
 	l.machine(&h, time.Second)
-	if len(h.Cores) != 2 || h.Cores[0] != 1 || h.Cores[1] != 0 || h.CPU != event.Of(0.5) {
+	if len(h.Cores) != 2 || h.Cores[0] != 1 || h.Cores[1] != 0 || h.CPU != event.MeasuredValue(0.5) {
 		t.Errorf("CPU = %v, cores %v; want one core busy and one idle", h.CPU, h.Cores)
 	}
 	for name, tt := range map[string]struct{ got, want event.Reading }{
-		"frequency":    {h.Frequency, event.Of(2500.5e6)},
-		"first clock":  {event.Of(h.Clocks[0]), event.Of(2000.5e6)},
-		"load":         {h.Load1, event.Of(1.25)},
-		"memory":       {h.MemTotal, event.Of(4000 << 10)},
-		"memory used":  {h.MemUsed, event.Of(3000 << 10)},
+		"frequency":    {h.Frequency, event.MeasuredValue(2500.5e6)},
+		"first clock":  {event.MeasuredValue(h.Clocks[0]), event.MeasuredValue(2000.5e6)},
+		"load":         {h.Load1, event.MeasuredValue(1.25)},
+		"memory":       {h.MemTotal, event.MeasuredValue(4000 << 10)},
+		"memory used":  {h.MemUsed, event.MeasuredValue(3000 << 10)},
 		"limit of CPU": {h.CPULimit, event.Absent(event.NotReported)},
 	} {
 		if tt.got != tt.want {
@@ -44,7 +44,7 @@ func TestMachine(t *testing.T) {
 	}
 }
 
-// TestControlGroups checks that a container sees what it is granted and not what the machine has.
+// TestControlGroups checks that the limits of a container replace the machine's values.
 func TestControlGroups(t *testing.T) {
 	tests := []struct {
 		name             string
@@ -57,16 +57,16 @@ func TestControlGroups(t *testing.T) {
 			map[string]string{
 				"sys/fs/cgroup/memory.max": "1048576\n", "sys/fs/cgroup/memory.current": "4096\n", "sys/fs/cgroup/cpu.max": "150000 100000\n",
 			},
-			event.Of(1 << 20),
-			event.Of(4096), event.Of(1.5), true,
+			event.MeasuredValue(1 << 20),
+			event.MeasuredValue(4096), event.MeasuredValue(1.5), true,
 		},
 		{
 			"version 2 without limits",
 			map[string]string{
 				"sys/fs/cgroup/memory.max": "max\n", "sys/fs/cgroup/memory.current": "4096\n", "sys/fs/cgroup/cpu.max": "max 100000\n",
 			},
-			event.Of(4000 << 10),
-			event.Of(3000 << 10), event.Absent(event.NotReported), false,
+			event.MeasuredValue(4000 << 10),
+			event.MeasuredValue(3000 << 10), event.Absent(event.NotReported), false,
 		},
 		{
 			"version 1",
@@ -74,8 +74,8 @@ func TestControlGroups(t *testing.T) {
 				"sys/fs/cgroup/memory/memory.limit_in_bytes": "2097152\n", "sys/fs/cgroup/memory/memory.usage_in_bytes": "8192\n",
 				"sys/fs/cgroup/cpu/cpu.cfs_quota_us": "50000\n", "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n",
 			},
-			event.Of(2 << 20),
-			event.Of(8192), event.Of(0.5), true,
+			event.MeasuredValue(2 << 20),
+			event.MeasuredValue(8192), event.MeasuredValue(0.5), true,
 		},
 		{
 			"version 1 without limits",
@@ -83,8 +83,8 @@ func TestControlGroups(t *testing.T) {
 				"sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n", "sys/fs/cgroup/memory/memory.usage_in_bytes": "8192\n",
 				"sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1\n", "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n",
 			},
-			event.Of(4000 << 10),
-			event.Of(3000 << 10), event.Absent(event.NotReported), false,
+			event.MeasuredValue(4000 << 10),
+			event.MeasuredValue(3000 << 10), event.Absent(event.NotReported), false,
 		},
 	}
 	for _, tt := range tests {
@@ -103,7 +103,7 @@ func TestControlGroups(t *testing.T) {
 	}
 }
 
-// process42 are the files of a process that has used ticks of processor time and waited for a core for wait ns.
+// process42 returns the files of a process that has used ticks of CPU time and waited wait ns for a core.
 func process42(ticks, wait, read int) map[string]string {
 	return map[string]string{
 		"proc/42/stat":              fmt.Sprintf("42 (engine) S 1 42 42 0 -1 0 %d 0 %d 0 %d 0 0 0 20 0 3 0 1 1 1 1 1", ticks, ticks/10, ticks),
@@ -127,20 +127,20 @@ func TestProcess(t *testing.T) {
 	write(t, root, process42(300, 1.25e9, 5000))
 	got := l.process(42, 2*time.Second, true)
 	for name, tt := range map[string]struct{ got, want event.Reading }{
-		"CPU":        {got.CPU, event.Of(1)},         // 200 ticks in 2 s
-		"faults":     {got.Faults, event.Of(10)},     // 20 in 2 s
-		"run wait":   {got.RunWait, event.Of(0.375)}, // 0.25 s and 0.5 s in 2 s
-		"minor":      {got.MinorFaults, event.Of(100)},
-		"voluntary":  {got.Voluntary, event.Of(300)}, // 400 and 200 in 2 s
-		"made to":    {got.Involuntary, event.Of(100)},
-		"RSS":        {got.RSS, event.Of(200 << 10)},
-		"peak":       {got.Peak, event.Of(300 << 10)},
-		"read":       {got.Read, event.Of(2000)},
-		"read ops":   {got.ReadOps, event.Of(20)},
-		"read sum":   {got.ReadSum, event.Of(5000)},
-		"write":      {got.Write, event.Of(0)},
-		"write sum":  {got.WriteSum, event.Of(8)},
-		"threads":    {got.Threads, event.Of(3)},
+		"CPU":        {got.CPU, event.MeasuredValue(1)},         // 200 ticks in 2 s
+		"faults":     {got.Faults, event.MeasuredValue(10)},     // 20 in 2 s
+		"run wait":   {got.RunWait, event.MeasuredValue(0.375)}, // 0.25 s and 0.5 s in 2 s
+		"minor":      {got.MinorFaults, event.MeasuredValue(100)},
+		"voluntary":  {got.Voluntary, event.MeasuredValue(300)}, // 400 and 200 in 2 s
+		"made to":    {got.Involuntary, event.MeasuredValue(100)},
+		"RSS":        {got.RSS, event.MeasuredValue(200 << 10)},
+		"peak":       {got.Peak, event.MeasuredValue(300 << 10)},
+		"read":       {got.Read, event.MeasuredValue(2000)},
+		"read ops":   {got.ReadOps, event.MeasuredValue(20)},
+		"read sum":   {got.ReadSum, event.MeasuredValue(5000)},
+		"write":      {got.Write, event.MeasuredValue(0)},
+		"write sum":  {got.WriteSum, event.MeasuredValue(8)},
+		"threads":    {got.Threads, event.MeasuredValue(3)},
 		"of nothing": {l.process(43, time.Second, true).RSS, event.Absent(event.NotReported)},
 	} {
 		if tt.got != tt.want {
@@ -149,7 +149,7 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-// TestManyThreads checks that the switches of many threads are read only for who looks closely.
+// TestManyThreads checks that context switches of many threads are read only if closely is set.
 func TestManyThreads(t *testing.T) {
 	files := process42(100, 1, 1)
 	for i := range fewThreads {
@@ -160,13 +160,13 @@ func TestManyThreads(t *testing.T) {
 	defer l.close()
 	for i, want := range []string{"not reported", "not yet", "undefined"} {
 		p := l.process(42, time.Second, i > 0)
-		if p.Voluntary.Why() != want || p.Voluntary.OK() != (i == 2) {
+		if p.Voluntary.Absence() != want || p.Voluntary.OK() != (i == 2) {
 			t.Errorf("sample %d: %+v, want %s", i, p.Voluntary, want)
 		}
 	}
 }
 
-// TestPressure checks what held up tasks, and the network, each over the time since the sample before.
+// TestPressure checks stall times and network traffic since the previous sample.
 func TestPressure(t *testing.T) {
 	counters := func(n int) map[string]string {
 		return map[string]string{
@@ -184,12 +184,12 @@ func TestPressure(t *testing.T) {
 	write(t, root, counters(2))
 	l.machine(&h, 2*time.Second)
 	for name, tt := range map[string]struct{ first, got, want event.Reading }{
-		"cpu":       {first.CPUPressure, h.CPUPressure, event.Of(0.25)},
-		"io":        {first.IOPressure, h.IOPressure, event.Of(0.05)},
+		"cpu":       {first.CPUPressure, h.CPUPressure, event.MeasuredValue(0.25)},
+		"io":        {first.IOPressure, h.IOPressure, event.MeasuredValue(0.05)},
 		"memory":    {first.MemPressure, h.MemPressure, event.Absent(event.NotReported)},
-		"throttled": {first.Throttled, h.Throttled, event.Of(0.1)},
-		"received":  {first.Received, h.Received, event.Of(500)},
-		"sent":      {first.Sent, h.Sent, event.Of(5)},
+		"throttled": {first.Throttled, h.Throttled, event.MeasuredValue(0.1)},
+		"received":  {first.Received, h.Received, event.MeasuredValue(500)},
+		"sent":      {first.Sent, h.Sent, event.MeasuredValue(5)},
 	} {
 		if tt.first.OK() || tt.got != tt.want {
 			t.Errorf("%s = %+v after %+v, want %+v", name, tt.got, tt.first, tt.want)
@@ -197,8 +197,8 @@ func TestPressure(t *testing.T) {
 	}
 }
 
-// TestNothingToRead checks that a system which tells nothing gives absences, not zeroes.
-func TestNothingToRead(t *testing.T) {
+// TestNoFiles checks that readings are absent, not 0, if no file exists.
+func TestNoFiles(t *testing.T) {
 	l := newLinux(t.TempDir())
 	defer l.close()
 	var h event.Host
@@ -210,7 +210,7 @@ func TestNothingToRead(t *testing.T) {
 		h.MemPressure, h.IOPressure, p.MinorFaults, p.Voluntary, p.Involuntary,
 	} {
 		if r.OK() {
-			t.Errorf("reading %d is %v although there is nothing to read", i, r.V)
+			t.Errorf("reading %d is %v although no file exists", i, r.V)
 		}
 	}
 }

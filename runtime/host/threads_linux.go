@@ -9,22 +9,23 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// fewThreads is up to how many threads of another process have their context switches read at every sample: each costs some 10 µs. Of
-// more they are read only while somebody looks closely.
+// fewThreads is the maximum number of threads of another process whose context switches are read at every sample: each
+// costs about 10 µs. With more threads, they are read only if closely is set.
 const fewThreads = 64
 
-// threadState is what the last sample saw of a thread.
+// threadState holds the counters of a thread at the last sample.
 type threadState struct {
-	wait                   uint64 // ns that it was runnable without a core
+	wait                   uint64 // ns that it was runnable but not running
 	voluntary, involuntary uint64 // context switches
-	switches               bool   // they were read
+	switches               bool   // context switches were read
 }
 
-// processThreads adds up what the kernel tells of each thread alone: how long it waited for a core, and how often it gave one up or lost one.
+// processThreads sums per-thread values of the kernel: the time waiting for a core, and voluntary and involuntary
+// context switches.
 func (l *linux) processThreads(p *event.Process, state *processState, dir string, seconds float64, closely bool) {
 	entries, err := os.ReadDir(filepath.Join(l.root, dir, "task"))
 	if err != nil {
-		p.RunWait, p.Voluntary, p.Involuntary = why(err), why(err), why(err)
+		p.RunWait, p.Voluntary, p.Involuntary = readFailure(err), readFailure(err), readFailure(err)
 		return
 	}
 	own := p.PID == os.Getpid()
@@ -34,9 +35,9 @@ func (l *linux) processThreads(p *event.Process, state *processState, dir string
 	for _, e := range entries {
 		t, ok := l.thread(filepath.Join(l.root, dir, "task", e.Name()), closely)
 		if !ok {
-			continue // it has just ended, or the kernel does not tell
+			continue // it has just ended, or the kernel does not report it
 		}
-		if before, known := state.threads[e.Name()]; known {
+		if before, found := state.threads[e.Name()]; found {
 			since.wait += t.wait - min(before.wait, t.wait)
 			if t.switches && before.switches {
 				since.voluntary += t.voluntary - min(before.voluntary, t.voluntary)
@@ -61,7 +62,7 @@ func (l *linux) processThreads(p *event.Process, state *processState, dir string
 	}
 }
 
-// thread reads what there is of one thread.
+// thread reads the values of one thread.
 func (l *linux) thread(dir string, closely bool) (t threadState, ok bool) {
 	raw, err := os.ReadFile(filepath.Join(dir, "schedstat"))
 	f := strings.Fields(string(raw))
@@ -71,16 +72,16 @@ func (l *linux) thread(dir string, closely bool) (t threadState, ok bool) {
 	t.wait = number([]byte(f[1]))
 	if closely {
 		if status, err := os.ReadFile(filepath.Join(dir, "status")); err == nil {
-			var known bool
+			var found bool
 			t.voluntary, t.switches = keyed(status, "voluntary_ctxt_switches")
-			t.involuntary, known = keyed(status, "nonvoluntary_ctxt_switches")
-			t.switches = t.switches && known
+			t.involuntary, found = keyed(status, "nonvoluntary_ctxt_switches")
+			t.switches = t.switches && found
 		}
 	}
 	return t, true
 }
 
-// ownSwitches are the context switches of llmtop itself, which the kernel adds up for it.
+// ownSwitches reads llmtop's own context switches, which the kernel reports as a sum.
 func (l *linux) ownSwitches(p *event.Process, state *processState, seconds float64) {
 	var use syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &use); err != nil {

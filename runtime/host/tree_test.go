@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// tree writes files below a new folder.
+// tree writes files to a new temporary folder.
 func tree(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()

@@ -14,25 +14,25 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/runtime"
-	"github.com/llmtop/llmtop/runtime/socket"
+	"github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/runtime/source/socket"
 	"github.com/llmtop/llmtop/sdk/c/harness"
 )
 
-// turns is how often everything is measured.
+// turns is the number of repetitions of each measurement.
 const turns = 40
 
-// bursts are how many events of a kind are emitted at once. They fit the ring several times, so that nothing is dropped if the writer
-// gets a core between two of them.
+// bursts are the numbers of events emitted at once, by kind. They are much smaller than the ring, so that nothing is
+// dropped if the writer gets a core between two bursts.
 var bursts = map[string]int64{"clock": 4096, "token": 4096, "span": 4096, "apart": 512}
 
-// meter is a testdata/bench.c that runs, and what watches it.
+// meter is a running testdata/bench.c, with its reader.
 type meter struct {
 	in      io.Writer
 	out     *bufio.Reader
 	address string
-	come    atomic.Int64 // tokens and stages that the reader has got
-	due     int64        // that it is to get; 0 if it does not read
+	come    atomic.Int64 // number of tokens and stages that the reader has received
+	due     int64        // number that it has to receive; 0 if it does not read
 	dropped uint64
 	ns      map[string][]float64
 }
@@ -54,7 +54,7 @@ func startMeter(b *testing.B, binary string) *meter {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() {
-		_ = in.Close() // ends it
+		_ = in.Close() // ends the program
 		if err := cmd.Wait(); err != nil {
 			b.Errorf("the program ended with %v", err)
 		}
@@ -74,24 +74,24 @@ func (m *meter) Emit(e event.Event) {
 	}
 }
 
-// attach has the client of llmtop read.
+// attach connects the client of llmtop as a reader.
 func (m *meter) attach(b *testing.B) {
 	b.Helper()
-	client, err := socket.Dial(m.address, "", runtime.NewClock())
+	client, err := socket.Dial(m.address, "", engine.NewClock())
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(background(func() { _ = client.Run(b.Context(), m) }))
 }
 
-// background runs f, and returns what waits for its end.
+// background runs f, and returns a function that waits for its end.
 func background(f func()) (wait func()) {
 	done := make(chan struct{})
 	go func() { defer close(done); f() }()
 	return func() { <-done }
 }
 
-// measure has the program emit a burst, and waits until the reader has got it.
+// measure makes the program emit a burst, and waits until the reader has received it.
 func (m *meter) measure(b *testing.B, kind string, reads bool) {
 	b.Helper()
 	var ns float64
@@ -111,9 +111,10 @@ func (m *meter) measure(b *testing.B, kind string, reads bool) {
 	time.Sleep(5 * time.Millisecond)
 }
 
-// BenchmarkEmit is what an event costs an engine in C: tokens and timers of a scope, one right after the other, and tokens 20 us apart;
-// without a reader, with the client of llmtop, and with a reader that has stopped. All take turns; the figures are medians. A reading of
-// the clock is for comparison: a token has one of them, a timer two, and what is measured with a token apart one more.
+// BenchmarkEmit measures the cost of an event for an engine in C: tokens and scoped timers in a burst, and tokens 20 us
+// apart; without a reader, with the client of llmtop, and with a stalled reader. All alternate; the results are
+// medians. Reading the clock is measured for comparison: a token includes one reading, a timer two, and the measurement
+// of a token apart one more.
 func BenchmarkEmit(b *testing.B) {
 	binary := build(b, languageC, "testdata/bench.c", "-O2")
 	meters := map[string]*meter{"absent": startMeter(b, binary), "attached": startMeter(b, binary), "stalled": startMeter(b, binary)}

@@ -1,4 +1,4 @@
-// Package c holds the tests of llmtop.h, which is for engines in C and C++.
+// Package c holds the tests of llmtop.h, the emitter for engines in C and C++.
 package c
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/llmtop/llmtop/sdk/c/harness"
 )
 
-// language is how the example engine is compiled in it.
+// language is a language of the example engine, with its compiler.
 type language struct{ compiler, standard, source string }
 
 var (
@@ -21,7 +21,7 @@ var (
 	languageCPP = language{"c++", "-std=c++17", "testdata/engine.cc"}
 )
 
-// build compiles an example engine without a warning, or skips the test.
+// build compiles an example engine without warnings, or skips the test.
 func build(t testing.TB, l language, source string, flags ...string) string {
 	t.Helper()
 	if why := harness.Supported(); why != "" {
@@ -38,7 +38,7 @@ func build(t testing.TB, l language, source string, flags ...string) string {
 	return binary
 }
 
-// check decodes lines as llmtop does.
+// check returns a function that decodes lines as llmtop does.
 func check() func([]byte) error {
 	return func(line []byte) error {
 		_, err := new(wire.Decoder).Decode(line, func(event.Event) {})
@@ -46,7 +46,7 @@ func check() func([]byte) error {
 	}
 }
 
-// TestEngines holds engines in both languages to the protocol, and compares what llmtop shows of them with what they do.
+// TestEngines checks engines in both languages against the protocol, and compares llmtop's data with their work.
 func TestEngines(t *testing.T) {
 	for _, l := range []language{languageC, languageCPP} {
 		t.Run(l.compiler, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestEngines(t *testing.T) {
 	}
 }
 
-// sanitized skips the test where the compiler has no such sanitizer.
+// sanitized skips the test if the compiler does not support the sanitizer.
 func sanitized(t *testing.T, l language, sanitizer string) {
 	t.Helper()
 	probe := filepath.Join(t.TempDir(), "probe.c")
@@ -77,7 +77,7 @@ func sanitized(t *testing.T, l language, sanitizer string) {
 func TestSanitizers(t *testing.T) {
 	for sanitizer, languages := range map[string][]language{
 		"address,undefined": {languageC, languageCPP},
-		"thread":            {languageC}, // that of the other language is the same
+		"thread":            {languageC}, // C++ uses the same one
 	} {
 		for _, l := range languages {
 			t.Run(l.compiler+" "+sanitizer, func(t *testing.T) {

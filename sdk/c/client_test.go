@@ -11,8 +11,8 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
-	"github.com/llmtop/llmtop/runtime"
-	"github.com/llmtop/llmtop/runtime/socket"
+	"github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/runtime/source/socket"
 	"github.com/llmtop/llmtop/sdk/c/harness"
 )
 
@@ -24,7 +24,7 @@ type watcher struct {
 
 func watch(t testing.TB, address string) watcher {
 	t.Helper()
-	clock := runtime.NewClock()
+	clock := engine.NewClock()
 	client, err := socket.Dial(address, "", clock)
 	if err != nil {
 		t.Fatal(err)
@@ -41,27 +41,27 @@ func watch(t testing.TB, address string) watcher {
 	return w
 }
 
-// await waits until a snapshot is as wanted.
-func (w watcher) await(what string, so func(*store.Snapshot) bool) *store.Snapshot {
+// await waits until a snapshot satisfies a condition.
+func (w watcher) await(what string, condition func(*store.Snapshot) bool) *store.Snapshot {
 	w.t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		s := w.Snapshot()
-		if so(s) {
+		if condition(s) {
 			return s
 		}
 		if time.Now().After(end) {
-			w.t.Fatalf("waited in vain for %s; engine %+v, counts %+v, lost %v", what, s.Engine, s.Counts, s.Lost)
+			w.t.Fatalf("timed out waiting for %s; engine %+v, counts %+v, dropped %v", what, s.Engine, s.Counts, s.Drops)
 		}
 	}
 }
 
-// The plan of the engine that is shown.
+// The work of the example engine.
 const (
 	plannedRequests = 6
 	plannedTokens   = 50
 )
 
-// shown compares what llmtop shows of an engine with what it was told to do, and with the times on the wire.
+// shown compares llmtop's data of an engine with its work, and with the times on the wire.
 func shown(t *testing.T, binary string) {
 	address := "ADDRESS=unix:" + harness.Socket(t)
 	p := harness.Start(t, binary, address, "REQUESTS=6", "TOKENS=50", "THREADS=2")
@@ -84,12 +84,12 @@ func shown(t *testing.T, binary string) {
 	s = w.await("the next run", func(s *store.Snapshot) bool {
 		return s.Engine.Remote.Link == event.LinkConnected && s.Engine.PID == next.PID()
 	})
-	if r := s.Engine.Remote; r.Restarts != 1 || r.Garbage != 0 || r.Missing != 0 {
+	if r := s.Engine.Remote; r.Restarts != 1 || r.Malformed != 0 || r.Missed != 0 {
 		t.Errorf("connection %+v", r)
 	}
 }
 
-// decoded reports whether the last table of router picks has come.
+// decoded reports whether the last table of router picks has been received.
 func decoded(s *store.Snapshot) bool {
 	return s.Experts.Hits[metric.Session][metric.Decode].Tokens == plannedRequests*plannedTokens
 }
@@ -104,8 +104,8 @@ func checkEngine(t *testing.T, s *store.Snapshot, pid int) {
 	if m.Name != "tiny" || m.Layers != 2 || m.Experts != 4 || m.ExpertsUsed != 2 {
 		t.Errorf("model %+v", m)
 	}
-	if r := e.Remote; r.Missing != 0 || r.Garbage != 0 || s.Lost.Total() != 0 {
-		t.Errorf("connection %+v, lost %v", r, s.Lost)
+	if r := e.Remote; r.Missed != 0 || r.Malformed != 0 || s.Drops.Total() != 0 {
+		t.Errorf("connection %+v, dropped %v", r, s.Drops)
 	}
 }
 
@@ -174,7 +174,7 @@ func checkRequest(t *testing.T, wire *harness.Reader, r *store.Request) {
 	}
 }
 
-// stamps are the times of a request on the wire, in ns.
+// stamps holds the times of a request on the wire, in ns.
 type stamps struct {
 	queued, dispatched int64
 	tokens             []int64

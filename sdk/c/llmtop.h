@@ -1,11 +1,11 @@
-/* llmtop.h: shows an LLM inference engine written in C or C++ live in llmtop. One header, C11 or C++17, Linux and macOS.
+/* llmtop.h: emits the events of an LLM inference engine written in C or C++ to llmtop. One header, C11 or C++17, Linux and macOS.
  *
  * In one source file, before other includes:
  *
  *     #define LLMTOP_IMPLEMENTATION
  *     #include "llmtop.h"
  *
- * and only the #include in all others. Link with -pthread. Then
+  * and only the #include in all other files. Link with -pthread. Then
  *
  *     llmtop_options options = {0};
  *     options.name = "my-engine";
@@ -15,15 +15,15 @@
  *     llmtop_ended(top, 1, LLMTOP_FINISHED, "stop", NULL);
  *     llmtop_close(top);
  *
- * and `llmtop attach` in another terminal. The protocol is that of docs/event-protocol.md, version 1.0.
+  * and run `llmtop attach` in another terminal. The protocol is docs/event-protocol.md, version 1.0.
  *
- * All functions may be called from any thread until llmtop_close, and do nothing when the socket is NULL, so that an engine whose
- * socket could not be opened runs on. Those that emit (all but llmtop_open, llmtop_close, llmtop_csv, llmtop_counter, llmtop_loaded
- * and llmtop_state) are wait-free: they stamp the event, copy it into a ring and return, without a lock, an allocation or a system
- * call; a thread of its own writes to the readers. What does not fit the ring is dropped and counted by kind.
+  * All functions may be called from any thread until llmtop_close. They do nothing if the socket is NULL, so that an engine whose
+  * socket could not be opened runs on. The functions that emit (all but llmtop_open, llmtop_close, llmtop_csv, llmtop_counter,
+  * llmtop_loaded and llmtop_state) are wait-free: they stamp the event, copy it into a ring and return, without locks, allocations
+  * or system calls. A separate thread writes to the readers. Events that do not fit in the ring are dropped and counted by kind.
  *
- * Times are ns of the monotonic clock since llmtop_open. Request ids are 1 to 2^53-1; 0 means the engine itself.
- * Text that is passed in is copied, except names of stages, which must live as long as the socket: use string literals. */
+  * Times are ns of the monotonic clock since llmtop_open. Request ids are 1 to 2^53-1; 0 means the engine itself.
+  * Text arguments are copied, except stage names, which must live as long as the socket: use string literals. */
 #ifndef LLMTOP_H
 #define LLMTOP_H
 
@@ -44,18 +44,18 @@ extern "C" {
 
 typedef struct llmtop_socket llmtop_socket;
 
-/* What an engine sends, for options.caps. A reader shows what is missing as "not reported". */
+/* Capabilities of an engine, for options.caps. A reader shows what is missing as "not reported". */
 enum {
   LLMTOP_CAN_STAGES = 1,
   LLMTOP_CAN_TOKENS = 2,
   LLMTOP_CAN_EXPERTS = 4,
   LLMTOP_CAN_KV = 8,
   LLMTOP_CAN_STEPS = 16,
-  LLMTOP_CAN_QUEUE = 32,  /* tells queued from dispatched */
-  LLMTOP_CAN_DEVICE = 64  /* has a device apart from the host and stamps transfers */
+  LLMTOP_CAN_QUEUE = 32,  /* reports both queued and dispatched */
+  LLMTOP_CAN_DEVICE = 64  /* has a device separate from the host and stamps transfers */
 };
 
-/* The kinds in which losses are counted. */
+/* The kinds of events by which drops are counted. */
 typedef enum {
   LLMTOP_KIND_ENGINE,
   LLMTOP_KIND_MODEL,
@@ -70,7 +70,7 @@ typedef enum {
   LLMTOP_KINDS
 } llmtop_kind;
 
-/* Names of stages that mean the same in all engines. Any other literal is a stage of the engine's own. */
+/* Standard stage names. Any other literal is an engine-specific stage. */
 #define LLMTOP_LOAD "model_load"
 #define LLMTOP_QUEUE "queue" /* from enqueue to dispatch */
 #define LLMTOP_TOKENIZE "tokenize"
@@ -85,116 +85,120 @@ typedef enum {
 #define LLMTOP_LM_HEAD "lm_head"
 #define LLMTOP_SAMPLE "sample"
 #define LLMTOP_PACE "pace"
-#define LLMTOP_DECODE "decode" /* of the engine's own: not part of the time to first token */
+#define LLMTOP_DECODE "decode" /* engine-specific: not part of the time to first token */
 
 /* A model. 0 and NULL: not reported. */
 typedef struct {
   const char *name, *path, *architecture, *quantisation;
-  int64_t parameters, active_parameters; /* active: touched per token */
+  int64_t parameters, active_parameters; /* active: used per token */
   int64_t bytes, layers, width, heads, kv_heads, head_dim, vocabulary;
-  int64_t experts, experts_used; /* a layer; used: a token goes through */
+  int64_t experts, experts_used; /* experts: per layer; experts_used: per token */
   int64_t feed_forward, context, trained_context;
   int64_t kv_bytes;     /* per token, all layers */
-  int64_t weight_bytes; /* read to decode one token */
+  int64_t weight_bytes; /* bytes read to decode one token */
 } llmtop_model;
 
 typedef struct {
-  const char *name, *version; /* of the engine; the name is required */
-  /* NULL: NAME-PID.sock in the well-known folder, where llmtop attach finds it. unix:PATH, or tcp:HOST:PORT on loopback, port 0: any. */
+  const char *name, *version; /* of the engine; name is required */
+  /* NULL: NAME-PID.sock in the default folder, where llmtop attach finds it. unix:PATH, or tcp:HOST:PORT on loopback;
+   * port 0: any. */
   const char *address;
-  unsigned caps; /* of LLMTOP_CAN_ */
-  int text;      /* 1: send prompts and texts of tokens, too */
-  int slots;     /* requests decoded together at most */
+  unsigned caps; /* bits of LLMTOP_CAN_ */
+  int text;      /* 1: also send prompts and texts of tokens */
+  int slots;     /* maximum number of concurrent requests */
   const char *device, *kernels;
-  int threads, host;         /* host 1: there is no device apart from the host */
+  int threads, host;         /* host 1: there is no device separate from the host */
   const char *state;         /* NULL: ready */
-  const llmtop_model *model; /* loaded already; NULL: none */
+  const llmtop_model *model; /* already loaded; NULL: none */
   unsigned layers, experts, experts_used; /* size of the table of router picks; 0: none, or as in model */
-  unsigned ring;    /* cells of 64 bytes, a power of 2; 0: 16384. Most events take one */
-  unsigned backlog; /* bytes kept for readers that lag, a power of 2; 0: 4 MiB */
-  int csv;          /* 1: keep the stages for llmtop_csv */
+  unsigned ring;    /* cells of 64 bytes, a power of 2; 0: 16384. Most events use one */
+  unsigned backlog; /* bytes kept for slow readers, a power of 2; 0: 4 MiB */
+  int csv;          /* 1: keep stages for llmtop_csv */
 } llmtop_options;
 
-/* Opens the socket and starts the thread that writes. On an error it returns NULL and says why in error, if that is not NULL: a
- * socket that a live engine holds is left alone and its pid named, one that a dead engine left is taken over. */
+/* Opens the socket and starts the writer thread. On error it returns NULL and stores a message in error, unless that
+ * is NULL. If a live engine holds the socket, the message contains its pid; the socket of an engine that has exited
+ * is replaced. */
 llmtop_socket *llmtop_open(const llmtop_options *options, char *error, size_t size);
 
-/* Writes what is left for at most half a second, says goodbye to the readers, removes the socket, frees everything. */
+/* Writes remaining events for at most half a second, sends bye to the readers, removes the socket and frees all
+ * memory. */
 void llmtop_close(llmtop_socket *top);
 
-/* The address as llmtop attach takes it. */
+/* The address, in the form of llmtop attach. */
 const char *llmtop_address(const llmtop_socket *top);
 
 /* ns since llmtop_open. */
 int64_t llmtop_now(const llmtop_socket *top);
 
-/* Events of a kind that did not fit the ring. What readers lost by lagging they are told themselves. */
+/* Number of events of a kind that did not fit in the ring. Drops of slow readers are reported to those readers. */
 uint64_t llmtop_dropped(const llmtop_socket *top, llmtop_kind kind);
 
-/* The engine is now starting, loading, ready, failed, stopped or paused; why may be NULL. */
+/* The state of the engine: starting, loading, ready, failed, stopped or paused; why may be NULL. */
 void llmtop_state(llmtop_socket *top, const char *state, const char *why);
 
-/* A model has been loaded; began is when that began, or -1. */
+/* Reports that a model has been loaded; began is the start of the load, or -1. */
 void llmtop_loaded(llmtop_socket *top, const llmtop_model *model, int64_t began);
 
-/* A request. 0 and NULL: not reported. */
+/* Data of a request. 0 and NULL: not reported. */
 typedef struct {
   const char *group;  /* LoRA adapter or tenant */
-  const char *label;  /* what kind of prompt */
-  const char *name;   /* the engine's own id, if it is not a number */
+  const char *label;  /* prompt kind */
+  const char *name;   /* the engine's own id, if it is not numeric */
   const char *prompt; /* sent only if options.text */
   int64_t max_tokens;
-  int cold, probe; /* first since the model load began; not a user's */
+  int cold, probe; /* cold: the first request since the load began; probe: not sent by a user */
 } llmtop_request;
 
 typedef enum { LLMTOP_FINISHED = 2, LLMTOP_CANCELLED, LLMTOP_FAILED } llmtop_outcome;
 
-/* Tokens of a request that has ended. Begin with LLMTOP_USAGE; -1: not reported. */
+/* Token counts of a request that has ended. Initialise with LLMTOP_USAGE; -1: not reported. */
 typedef struct {
-  int64_t in, cached, out; /* prompt, cached ones included; of these from a cache; generated */
-  int32_t pad;             /* that only filled up a batch */
+  int64_t in, cached, out; /* in: prompt, including cached tokens; cached: prompt tokens from a cache; out: generated */
+  int32_t pad;             /* padding tokens of a batch */
 } llmtop_usage;
 #define LLMTOP_USAGE {-1, -1, -1, -1}
 
 void llmtop_queued(llmtop_socket *top, uint64_t request, const llmtop_request *what); /* what may be NULL */
 void llmtop_dispatched(llmtop_socket *top, uint64_t request);
-/* why: stop, length, cancelled, or what failed; usage may be NULL. */
+/* why: stop, length, cancelled, or the cause of a failure; usage may be NULL. */
 void llmtop_ended(llmtop_socket *top, uint64_t request, llmtop_outcome outcome, const char *why, const llmtop_usage *usage);
 
-/* Tokens. Begin with LLMTOP_TOKENS(request). */
+/* Tokens. Initialise with LLMTOP_TOKENS(request). */
 typedef struct {
   uint64_t request;
   int64_t at;       /* when they left the sampler; -1: now */
   int64_t sampling; /* ns; -1: not reported */
   uint64_t step;    /* number of the forward pass; 0: not reported */
-  int32_t index;    /* position of the first in the generated text, from 0; -1: not reported */
-  int32_t id;       /* of the first in the vocabulary; -1: not reported */
-  int32_t count;    /* that share this stamp */
+  int32_t index;    /* position of the first token in the generated text, from 0; -1: not reported */
+  int32_t id;       /* id of the first token; -1: not reported */
+  int32_t count;    /* number of tokens with this stamp */
   float logprob;    /* natural log; above 0: not reported */
   const char *text; /* NULL: not reported; sent only if options.text */
-  size_t length;    /* of text in bytes, which may end inside a UTF-8 sequence */
+  size_t length;    /* of text in bytes; text may end within a UTF-8 sequence */
 } llmtop_tokens_info;
 #define LLMTOP_TOKENS(request) {(request), -1, -1, 0, -1, -1, 1, 1.0f, NULL, 0}
 
-/* One token now: its position in the generated text from 0, and its id; -1: not reported. */
+/* Emits one token now: position in the generated text from 0, and id; -1: not reported. */
 void llmtop_token(llmtop_socket *top, uint64_t request, int32_t index, int32_t id);
 void llmtop_tokens(llmtop_socket *top, const llmtop_tokens_info *tokens);
 
-/* A span of time that becomes a stage when it ends. A plain value: begin it on one thread and end it on another. */
+/* A timer that becomes a stage when it ends. A plain value: it may begin on one thread and end on another. */
 typedef struct {
   llmtop_socket *top;
   uint64_t request;
   const char *stage;
   int64_t began;
-  int64_t tokens; /* covered; 0: not reported. Those of LLMTOP_TOKENIZE go into the counters of the tokenizer as well */
+  int64_t tokens; /* tokens covered; 0: not reported. Those of LLMTOP_TOKENIZE are also added to the tokenizer counters */
 } llmtop_span;
 
 llmtop_span llmtop_begin(llmtop_socket *top, uint64_t request, const char *stage);
-void llmtop_end(llmtop_span *span); /* ending it twice does nothing */
-/* A timer that ends with its scope, in C; C++ has llmtop::Span. LLMTOP_SCOPE(prefill, top, 7, LLMTOP_PREFILL); prefill.tokens = 512; */
+void llmtop_end(llmtop_span *span); /* ending it twice has no effect */
+/* A timer that ends with its scope, for C; C++ has llmtop::Span. LLMTOP_SCOPE(prefill, top, 7, LLMTOP_PREFILL);
+ * prefill.tokens = 512; */
 #define LLMTOP_SCOPE(span, top, request, stage) \
   __attribute__((cleanup(llmtop_end))) llmtop_span span = llmtop_begin((top), (request), (stage))
-/* A stage that ends now and has begun at began; layer from 0, or -1. */
+/* A stage that ends now and started at began; layer from 0, or -1. */
 void llmtop_stage(llmtop_socket *top, uint64_t request, const char *stage, int layer, int64_t began, int64_t tokens);
 
 /* A forward pass that ends now. */
@@ -203,26 +207,27 @@ typedef struct {
   uint64_t number;        /* from 1; 0: not reported */
   int32_t decode, prompt; /* tokens in the batch */
   const uint32_t *split;  /* NULL, or ns in embed, attention, router, experts, lm_head, sample */
-  const char *metrics;    /* NULL, or an object of JSON with forward-pass metrics, see fpm in the protocol */
+  const char *metrics;    /* NULL, or a JSON object with forward-pass metrics, see fpm in the protocol */
 } llmtop_pass;
 void llmtop_step(llmtop_socket *top, const llmtop_pass *pass);
 
-/* The KV cache, in cells of one token each. Begin with LLMTOP_CELLS(used, total). */
+/* The KV cache, in cells of one token each. Initialise with LLMTOP_CELLS(used, total). */
 typedef struct {
   int64_t used, total;
-  int64_t pinned;      /* since when the cells longest in use have been; -1: not reported */
-  int64_t freed, held; /* cells freed just now, and for how many ns they were in use; -1: not reported */
-  int32_t page;        /* cells in a page; 0: no pages */
+  int64_t pinned;      /* stamp since when the oldest cells have been in use; -1: not reported */
+  int64_t freed, held; /* number of cells just freed, and how many ns they were in use; -1: not reported */
+  int32_t page;        /* cells per page; 0: no pages */
 } llmtop_cells;
 #define LLMTOP_CELLS(used, total) {(used), (total), -1, -1, -1, 0}
 void llmtop_kv(llmtop_socket *top, const llmtop_cells *cells);
 
-/* Adds n router picks in a layer to the table, which goes out ten times a second. phase: 0 prompt, 1 decode. */
+/* Adds n router picks of a layer to the table, which is sent ten times a second. phase: 0 prompt, 1 decode. */
 void llmtop_picks(llmtop_socket *top, int phase, unsigned layer, const uint16_t *experts, size_t n);
-/* For an engine that counts itself: cumulative picks of all experts of a layer. */
+/* For an engine that counts picks itself: cumulative picks of all experts of a layer. */
 void llmtop_picks_total(llmtop_socket *top, int phase, unsigned layer, const uint64_t *counts);
 
-/* Counters, cumulative, sent four times a second when changed. The first seven and the tokenizer's are kept by the calls above. */
+/* Counters, cumulative, sent four times a second if changed. The calls above maintain the first seven and the
+ * tokenizer's. */
 enum {
   LLMTOP_REQUESTS_QUEUED,
   LLMTOP_REQUESTS_FINISHED,
@@ -234,20 +239,21 @@ enum {
   LLMTOP_TOKENIZER_TOKENS,
   LLMTOP_TOKENIZER_NS, /* sent in us, and as us per token */
   LLMTOP_CACHE_LOOKUPS,
-  LLMTOP_CACHE_HITS, /* sent as a ratio, too */
+  LLMTOP_CACHE_HITS, /* also sent as a ratio */
   LLMTOP_COUNTERS
 };
-/* A counter of the engine's own; -1 if there are 32 already. The name is copied. */
+/* Adds an engine-specific counter and returns its number; -1 if there are 32 already. The name is copied. */
 int llmtop_counter(llmtop_socket *top, const char *name);
 void llmtop_add(llmtop_socket *top, int counter, int64_t n);
-void llmtop_set(llmtop_socket *top, int counter, double value); /* of the engine's own only: a reading such as an average */
+void llmtop_set(llmtop_socket *top, int counter, double value); /* engine-specific counters only: sets a reading such as an average */
 
-/* One line of the engine's log. */
+/* One line of the engine log. */
 void llmtop_log(llmtop_socket *top, const char *line);
 
-/* Writes stage,elapsed_us: the engine's own stages, then request by request its stages in the order in which they ended, each
- * summed over its layers and repetitions. Waits for what was emitted before. Returns the number of rows; -1 with errno for an
- * error. It needs options.csv; missing, if not NULL, is how many stages the rows lack. */
+/* Writes CSV with the columns stage,elapsed_us: the engine's stages, then the stages of each request in the order in
+ * which they ended, each summed over layers and repetitions. Waits until earlier events are processed. Returns the
+ * number of rows; -1 with errno on error. Requires options.csv; missing, if not NULL, is set to the number of stages
+ * that are not in the rows. */
 long llmtop_csv(llmtop_socket *top, const char *path, uint64_t *missing);
 
 #ifdef __cplusplus
@@ -258,7 +264,7 @@ long llmtop_csv(llmtop_socket *top, const char *path, uint64_t *missing);
 
 namespace llmtop {
 
-/* Span is a scoped timer: a stage from its making to the end of its scope. */
+/* Span is a scoped timer: a stage from its construction to the end of its scope. */
 class Span {
 public:
   Span(llmtop_socket *top, uint64_t request, const char *stage, int64_t tokens = 0) : span_(llmtop_begin(top, request, stage)) {
@@ -269,7 +275,7 @@ public:
   Span &operator=(const Span &) = delete;
   Span &operator=(Span &&) = delete;
   ~Span() { end(); }
-  /* tokens says how many tokens the span covers, once that is known. */
+    /* tokens sets the number of tokens that the span covers. */
   void tokens(int64_t n) { span_.tokens = n; }
   /* end ends the span before its scope does. */
   void end() { llmtop_end(&span_); }
@@ -278,7 +284,8 @@ private:
   llmtop_span span_;
 };
 
-/* Socket opens the socket for as long as it lives. Give its get() to the functions above; it is null if error() is not empty. */
+/* Socket opens the socket on construction and closes it on destruction. Pass get() to the functions above; it is null if error()
+ * is not empty. */
 class Socket {
 public:
   explicit Socket(const llmtop_options &options) : error_(256, '\0'), top_(llmtop_open(&options, &error_[0], error_.size())) {
@@ -293,7 +300,7 @@ public:
   const std::string &error() const { return error_; }
 
 private:
-  std::string error_; /* before top_, which fills it */
+  std::string error_; /* before top_, whose initialisation sets it */
   llmtop_socket *top_;
 };
 
@@ -333,22 +340,22 @@ enum {
   LLMTOPI_STRING = 64 << 10, /* the protocol's longest string, for prompts */
   LLMTOPI_SHORT = 4 << 10,   /* for all others */
   LLMTOPI_READERS = 16,
-  LLMTOPI_REQUESTS = 4096,     /* live ones that late readers are told of; the oldest are forgotten */
-  LLMTOPI_STAGES = 512,        /* of a request: a name and a layer each */
-  LLMTOPI_ROWS = 1 << 16,      /* of the CSV, for requests that have ended */
-  LLMTOPI_LINES = 1 << 16,     /* kept for readers that lag, a power of 2 */
-  LLMTOPI_BATCH = 256,         /* tokens of a line */
-  LLMTOPI_CHUNK = 64 << 10,    /* bytes taken from the backlog at once */
-  LLMTOPI_OWN = 32,            /* counters of the engine's own */
+  LLMTOPI_REQUESTS = 4096,     /* live requests in the state for late joiners; the oldest are evicted */
+  LLMTOPI_STAGES = 512,        /* stages of a request: a name and a layer each */
+  LLMTOPI_ROWS = 1 << 16,      /* rows of the CSV, for requests that have ended */
+  LLMTOPI_LINES = 1 << 16,     /* lines kept for slow readers, a power of 2 */
+  LLMTOPI_BATCH = 256,         /* tokens per line */
+  LLMTOPI_CHUNK = 64 << 10,    /* bytes taken from the backlog at a time */
+  LLMTOPI_OWN = 32,            /* engine-specific counters */
   LLMTOPI_COUNTERS = (int)LLMTOP_COUNTERS + LLMTOPI_OWN,
-  LLMTOPI_TICK = 10            /* ms between two looks at the ring */
+  LLMTOPI_TICK = 10            /* polling interval of the ring in ms */
 };
 #define LLMTOPI_SECOND 1000000000LL
 
 typedef struct {
   char *p;
   size_t n, room;
-  int failed; /* out of memory: what is in it is not whole */
+  int failed; /* out of memory: the content is incomplete */
 } llmtopi_text;
 
 static void llmtopi_add(llmtopi_text *b, const void *p, size_t n) {
@@ -385,7 +392,7 @@ static void llmtopi_int(llmtopi_text *b, int64_t v) {
   llmtopi_uint(b, v < 0 ? 0 - (uint64_t)v : (uint64_t)v);
 }
 
-/* Numbers that JSON cannot say are null. */
+/* Numbers that JSON cannot represent become null. */
 static void llmtopi_real(llmtopi_text *b, double v) {
   char s[40];
   int i, n, mark = 0;
@@ -394,7 +401,7 @@ static void llmtopi_real(llmtopi_text *b, double v) {
     return;
   }
   n = snprintf(s, sizeof s, "%.9g", v);
-  for (i = 0; i < n; i++) { /* the locale may have another decimal mark, even of several bytes */
+  for (i = 0; i < n; i++) { /* the locale may use another decimal separator, even of several bytes */
     if (strchr("0123456789+-e", s[i]) != NULL) {
       llmtopi_add(b, s + i, 1);
     } else if (!mark) {
@@ -415,7 +422,7 @@ static void llmtopi_member(llmtopi_text *b, const char *name, int64_t v) {
   llmtopi_int(b, v);
 }
 
-/* The length of the UTF-8 sequence at s; 0 if there is none. */
+/* The length of the UTF-8 sequence at s; 0 if none exists. */
 static size_t llmtopi_rune(const unsigned char *s, size_t n) {
   size_t i, length = s[0] < 0x80 ? 1 : s[0] < 0xC2 ? 0 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : s[0] < 0xF5 ? 4 : 0;
   if (length == 0 || length > n) return 0;
@@ -426,7 +433,7 @@ static size_t llmtopi_rune(const unsigned char *s, size_t n) {
   return length;
 }
 
-/* A string of JSON; bytes that are no UTF-8 become U+FFFD. */
+/* A JSON string; bytes that are not UTF-8 become U+FFFD. */
 static void llmtopi_quote(llmtopi_text *b, const char *s, size_t n) {
   static const char hex[] = "0123456789abcdef";
   size_t i = 0;
@@ -450,7 +457,7 @@ static void llmtopi_quote(llmtopi_text *b, const char *s, size_t n) {
   llmtopi_add(b, "\"", 1);
 }
 
-/* The text of a token: an array of bytes if it is no UTF-8. */
+/* The text of a token: an array of bytes if it is not UTF-8. */
 static void llmtopi_piece(llmtopi_text *b, const char *s, size_t n) {
   size_t i, rune;
   for (i = 0; i < n; i += rune) {
@@ -494,9 +501,10 @@ static const unsigned char llmtopi_kinds[] = {LLMTOP_KIND_TOKEN, LLMTOP_KIND_REQ
 static const char *const llmtopi_names[LLMTOP_KINDS] = {"engine",  "model", "request", "stage",    "token",
                                                         "experts", "kv",    "step",    "counters", "log"};
 
-/* An event. Its payload of length bytes fills the cells that follow. Which field means what is said where a type is written. */
+/* An event. Its payload of length bytes fills the following cells. The meaning of the fields is described where each
+ * type is written. */
 typedef struct {
-  uint64_t turn; /* its position in the ring + 1, once it is whole */
+  uint64_t turn; /* its position in the ring + 1, once it is complete */
   unsigned char type, flags;
   uint16_t small;
   uint32_t length;
@@ -522,9 +530,9 @@ typedef struct {
   size_t n, room;
 } llmtopi_stages;
 
-/* A live request, as a late reader is told of it. */
+/* A live request, kept for late joiners. */
 typedef struct llmtopi_request {
-  struct llmtopi_request *chain, *older, *newer; /* of the same bucket; in order of arrival */
+  struct llmtopi_request *chain, *older, *newer; /* chain: same hash bucket; older, newer: order of arrival */
   uint64_t id;
   int queued, dispatched;
   int64_t queued_at, dispatched_at;
@@ -536,21 +544,21 @@ typedef struct llmtopi_request {
 
 /* A line in the backlog. */
 typedef struct {
-  uint64_t from; /* position in the stream of bytes */
+  uint64_t from; /* position in the byte stream */
   uint32_t length;
   uint16_t kind, events;
 } llmtopi_line;
 
 typedef struct {
   int fd;
-  uint64_t next;    /* line of the backlog to be sent */
-  llmtopi_text out; /* whole lines that are on their way, the first of them perhaps in part */
-  size_t sent;      /* of out */
-  uint64_t delivered, told; /* events; losses that lost lines have told of */
-  uint64_t lost[LLMTOP_KINDS], base[LLMTOP_KINDS]; /* by lagging; losses of the ring before this reader came */
-  int leaving;              /* goodbye has been said */
-  int stale;                /* events were lost since the last sync */
-  int64_t lossy, synced;    /* since when it has been stale; when the last sync was */
+  uint64_t next;    /* number of the next line of the backlog */
+  llmtopi_text out; /* complete lines being sent, the first of them perhaps in part */
+  size_t sent;      /* bytes of out already sent */
+  uint64_t delivered, reported; /* events; drops that were reported */
+  uint64_t lost[LLMTOP_KINDS], base[LLMTOP_KINDS]; /* drops of this reader; drops of the ring before it connected */
+  int leaving;              /* bye has been queued */
+  int stale;                /* events were dropped since the last sync */
+  int64_t lossy, synced;    /* when it became stale; when the last sync was */
 } llmtopi_reader;
 
 typedef struct {
@@ -559,7 +567,8 @@ typedef struct {
 } llmtopi_row;
 
 struct llmtop_socket {
-  /* Producers. used is what producers have claimed and the writer has not given back; it keeps tail from overtaking the writer. */
+  /* Producers. used counts cells that producers have claimed and the writer has not released; it keeps tail from
+   * overtaking the writer. */
   uint64_t used;
   char pad0[56];
   uint64_t tail; /* position of the next cell */
@@ -582,37 +591,37 @@ struct llmtop_socket {
   llmtopi_text engine; /* constant members of hello */
   pthread_t writer;
 
-  pthread_mutex_t lock; /* guards what follows */
+  pthread_mutex_t lock; /* guards the fields below */
   pthread_cond_t written;
   char names[LLMTOPI_OWN][64];
   int own;
   const char *csv_path;
-  uint64_t csv_after, csv_missing; /* written when the ring has been read up to here */
+  uint64_t csv_after, csv_missing; /* the CSV is written when the ring has been read up to here */
   FILE *csv_file;
   long csv_rows;
   int csv_error, csv_waits, csv_done;
   int stop;
 
-  /* The writer's own. */
+  /* Used by the writer only. */
   uint64_t head;
   llmtopi_text line, payload, state, model;
   llmtopi_cell batch[LLMTOPI_BATCH];
-  size_t batch_text[LLMTOPI_BATCH]; /* where in batch_bytes the text of each begins */
+  size_t batch_text[LLMTOPI_BATCH]; /* offset in batch_bytes of the text of each token */
   llmtopi_text batch_bytes;
   size_t batched;
-  char *bytes; /* the backlog, a ring of room bytes */
+  char *bytes; /* the backlog, a ring buffer */
   uint64_t room, from, to;
   llmtopi_line *lines;
   uint64_t first_line, next_line;
   llmtopi_reader *readers[LLMTOPI_READERS];
-  int count, deaf; /* deaf: the process has no descriptor left for another reader */
+  int count, deaf; /* deaf: the process has no file descriptor left for another reader */
   llmtopi_request *buckets[1024], *oldest, *newest;
   size_t live;
-  int requests_told; /* the engine tells when requests begin and end */
+  int requests_reported; /* the engine reports start and end of requests */
   llmtopi_stages own_stages;
   llmtopi_cell kv;
-  int kv_told;
-  llmtopi_text experts_line, counters_line; /* the latest, without a line end */
+  int kv_reported;
+  llmtopi_text experts_line, counters_line; /* latest lines, without line end */
   uint64_t picked;                          /* sum of all picks when experts_line was written */
   int64_t experts_due, counters_due, clock_due;
   llmtopi_row *rows;
@@ -641,13 +650,13 @@ static void llmtopi_copy_in(llmtop_socket *t, uint64_t to, const void *p, size_t
   if (part < n) memcpy(t->ring, (const char *)p + part, n - part);
 }
 
-/* Emits an event with the parts as its payload. A cell is claimed only while there are some, so that a position is never one that
- * the writer still has to read. An eighth is kept for requests, without which the state would be wrong for long.
+/* Emits an event with the parts as its payload. A cell is claimed only if cells are free, so a position is never one that the
+ * writer still has to read. An eighth is reserved for request events, without which the state would be wrong for long.
  *
- * Wait-free: every path is a fixed number of instructions and a copy of bounded length. Nothing is tried again when others emit at the
- * same time, since fetch-and-add always succeeds (one instruction on x86-64 and on ARM since v8.1; older ARM repeats it while others
- * interfere). A thread that is stopped between claiming cells and publishing them holds up the writer alone: others go on until the
- * ring is full, and then drop. The clock is read without a system call where the kernel maps it, as Linux and macOS do. */
+ * Wait-free: every path is a fixed number of instructions and a copy of bounded length. Nothing is retried when others emit at the
+ * same time, since fetch-and-add always succeeds (one instruction on x86-64 and on ARM since v8.1; older ARM repeats it on
+ * contention). A thread that is suspended between claiming cells and publishing them delays only the writer: others go on until
+ * the ring is full, and then drop. The clock is read without a system call where the kernel maps it, as Linux and macOS do. */
 static void llmtopi_emit(llmtop_socket *t, const llmtopi_cell *c, const llmtopi_part *parts, int n) {
   size_t length = 0;
   int i, kind = llmtopi_kinds[c->type];
@@ -719,7 +728,7 @@ void llmtop_queued(llmtop_socket *t, uint64_t request, const llmtop_request *wha
   size_t most, i;
   if (t == NULL || request == 0) return;
   c = llmtopi_event(t, LLMTOPI_QUEUED, request);
-  most = (size_t)t->cells * sizeof c / 8; /* of the ring */
+  most = (size_t)t->cells * sizeof c / 8; /* bytes of the ring */
   if (what != NULL) {
     c.x[0] = what->max_tokens;
     c.flags = (unsigned char)((what->cold != 0) | (what->probe != 0) << 1);
@@ -767,7 +776,7 @@ void llmtop_ended(llmtop_socket *t, uint64_t request, llmtop_outcome outcome, co
   if (usage->cached >= 0) llmtop_add(t, LLMTOP_CACHED_TOKENS, usage->cached);
 }
 
-/* A token keeps its index in index, its step in x[0], its sampling time in x[1], its number and logprob in x[2]. */
+/* A token stores its index in index, step in x[0], sampling time in x[1], count and logprob in x[2]. */
 void llmtop_tokens(llmtop_socket *t, const llmtop_tokens_info *k) {
   llmtopi_cell c;
   llmtopi_part part;
@@ -795,7 +804,7 @@ void llmtop_token(llmtop_socket *t, uint64_t request, int32_t index, int32_t id)
   llmtop_tokens(t, &k);
 }
 
-/* A stage keeps its layer in id, how long it took in x[0], its tokens in x[1], its name in x[2]. */
+/* A stage stores its layer in id, duration in x[0], tokens in x[1], name in x[2]. */
 void llmtop_stage(llmtop_socket *t, uint64_t request, const char *stage, int layer, int64_t began, int64_t tokens) {
   llmtopi_cell c;
   if (t == NULL || stage == NULL) return;
@@ -827,8 +836,8 @@ void llmtop_end(llmtop_span *s) {
   s->top = NULL;
 }
 
-/* A pass keeps its number in request, decode tokens in id, prompt tokens in index, how long it took in x[0]; flag 1: a split leads
- * the payload. */
+/* A pass stores its number in request, decode tokens in id, prompt tokens in index, duration in x[0]; flag 1: the
+ * payload starts with a split. */
 void llmtop_step(llmtop_socket *t, const llmtop_pass *p) {
   llmtopi_cell c;
   llmtopi_part parts[2];
@@ -842,11 +851,11 @@ void llmtop_step(llmtop_socket *t, const llmtop_pass *p) {
   parts[0].n = p->split != NULL ? 6 * sizeof p->split[0] : 0;
   parts[1].p = p->metrics;
   parts[1].n = p->metrics == NULL ? 0 : strnlen(p->metrics, LLMTOPI_SHORT + 1);
-  if (parts[1].n > LLMTOPI_SHORT) parts[1].n = 0; /* half an object is none */
+  if (parts[1].n > LLMTOPI_SHORT) parts[1].n = 0; /* a truncated object is invalid */
   llmtopi_emit(t, &c, parts, 2);
 }
 
-/* The cache keeps its page in id, freed cells in index, used, total and pinned in x, and held in request. */
+/* The cache stores its page in id, freed cells in index, used, total and pinned in x, and held in request. */
 void llmtop_kv(llmtop_socket *t, const llmtop_cells *k) {
   llmtopi_cell c;
   if (t == NULL || k == NULL || k->used < 0 || k->total < 0) return;
@@ -947,7 +956,7 @@ static void llmtopi_evict(llmtop_socket *t) {
   t->first_line++;
 }
 
-/* Puts t->line, which tells of some events, behind the backlog; the oldest lines make room. */
+/* Appends t->line, which contains some events, to the backlog; the oldest lines make room. */
 static void llmtopi_push(llmtop_socket *t, llmtop_kind kind, size_t events) {
   llmtopi_text *b = &t->line;
   llmtopi_line *line;
@@ -972,7 +981,7 @@ static void llmtopi_push(llmtop_socket *t, llmtop_kind kind, size_t events) {
   t->to += b->n;
 }
 
-/* Begins a line with its type and, if there is one, its time. */
+/* Starts a line with its type and, if at is not NULL, its time. */
 static llmtopi_text *llmtopi_open_line(llmtopi_text *b, const char *type, const int64_t *at) {
   llmtopi_str(b, "{\"t\":\"");
   llmtopi_str(b, type);
@@ -998,12 +1007,12 @@ static uint64_t llmtopi_losses(llmtop_socket *t, const llmtopi_reader *r, uint64
   return sum;
 }
 
-static void llmtopi_tell_lost(llmtop_socket *t, llmtopi_reader *r) {
+static void llmtopi_report_lost(llmtop_socket *t, llmtopi_reader *r) {
   uint64_t by[LLMTOP_KINDS];
   int64_t now = llmtop_now(t);
   const char *mark = "{";
   int k;
-  r->told = llmtopi_losses(t, r, by);
+  r->reported = llmtopi_losses(t, r, by);
   llmtopi_open_line(&r->out, "lost", &now);
   llmtopi_key(&r->out, "by");
   for (k = 0; k < LLMTOP_KINDS; k++) {
@@ -1016,7 +1025,7 @@ static void llmtopi_tell_lost(llmtop_socket *t, llmtopi_reader *r) {
     llmtopi_uint(&r->out, by[k]);
   }
   llmtopi_add(&r->out, "}", 1);
-  llmtopi_member(&r->out, "q", (int64_t)(r->delivered + r->told));
+  llmtopi_member(&r->out, "q", (int64_t)(r->delivered + r->reported));
   llmtopi_add(&r->out, "}\n", 2);
   if (!r->stale) r->lossy = now;
   r->stale = 1;
@@ -1026,11 +1035,11 @@ static void llmtopi_clock_line(llmtop_socket *t, llmtopi_reader *r) {
   int64_t now = llmtop_now(t);
   llmtopi_open_line(&r->out, "clock", &now);
   llmtopi_member(&r->out, "wall", llmtopi_clock(CLOCK_REALTIME));
-  llmtopi_member(&r->out, "q", (int64_t)(r->delivered + r->told));
+  llmtopi_member(&r->out, "q", (int64_t)(r->delivered + r->reported));
   llmtopi_add(&r->out, "}\n", 2);
 }
 
-/* Moves lines from the backlog to what is on its way: they count as delivered. */
+/* Moves lines from the backlog to out: they count as delivered. */
 static void llmtopi_take(llmtop_socket *t, llmtopi_reader *r) {
   while (r->next != t->next_line && r->out.n < LLMTOPI_CHUNK) {
     llmtopi_line *line = &t->lines[r->next & (LLMTOPI_LINES - 1)];
@@ -1042,7 +1051,7 @@ static void llmtopi_take(llmtop_socket *t, llmtopi_reader *r) {
   }
 }
 
-/* Gives up what a reader that does not catch up still has before it, so that it can be told how things are. */
+/* Drops all lines that a slow reader still has to receive, so that it can get the current state. */
 static void llmtopi_skip(llmtop_socket *t, llmtopi_reader *r) {
   for (; r->next != t->next_line; r->next++) {
     llmtopi_line *line = &t->lines[r->next & (LLMTOPI_LINES - 1)];
@@ -1058,7 +1067,7 @@ enum { LLMTOPI_SEND = MSG_NOSIGNAL };
 enum { LLMTOPI_SEND = 0 }; /* macOS: SO_NOSIGPIPE */
 #endif
 
-/* Writes what the socket takes now. Returns 0 if the connection is lost. */
+/* Writes what the socket accepts now. Returns 0 if the connection is lost. */
 static int llmtopi_send(llmtopi_reader *r) {
   while (r->sent < r->out.n) {
     ssize_t n = send(r->fd, r->out.p + r->sent, r->out.n - r->sent, LLMTOPI_SEND);
@@ -1074,14 +1083,14 @@ static int llmtopi_send(llmtopi_reader *r) {
   return 1;
 }
 
-/* Brings a reader forward as far as its socket takes it. Returns 0 if the connection is to be closed. */
+/* Sends as much to a reader as its socket accepts. Returns 0 if the connection is to be closed. */
 static int llmtopi_serve(llmtop_socket *t, llmtopi_reader *r, int64_t now) {
   for (;;) {
     if (!llmtopi_send(r) || r->out.failed) return 0;
     if (r->out.n > 0 || r->leaving) return 1;
-    if (llmtopi_losses(t, r, NULL) != r->told) {
+    if (llmtopi_losses(t, r, NULL) != r->reported) {
       if (r->stale && now - r->lossy > 2 * LLMTOPI_SECOND) llmtopi_skip(t, r);
-      llmtopi_tell_lost(t, r);
+      llmtopi_report_lost(t, r);
     }
     if (r->next != t->next_line) {
       llmtopi_take(t, r);
@@ -1123,7 +1132,7 @@ static void llmtopi_flags(int fd) {
 #endif
 }
 
-/* Takes in those who have connected. */
+/* Accepts waiting connections. */
 static void llmtopi_accept(llmtop_socket *t, int64_t now) {
   int fd, k;
   while ((fd = accept(t->listener, NULL, NULL)) >= 0) {
@@ -1132,7 +1141,7 @@ static void llmtopi_accept(llmtop_socket *t, int64_t now) {
     if (r == NULL) {
       static const char full[] = "{\"t\":\"bye\",\"why\":\"too many readers\"}\n";
       ssize_t n = send(fd, full, sizeof full - 1, LLMTOPI_SEND);
-      (void)n; /* it is turned away in any case */
+      (void)n; /* it is rejected in any case */
       close(fd);
       continue;
     }
@@ -1154,7 +1163,7 @@ static void llmtopi_leave(llmtop_socket *t, int i) {
   t->readers[i] = t->readers[--t->count];
 }
 
-/* What readers say is passed over, since no control is offered. Returns 0 when the reader has gone. */
+/* Input from readers is ignored, since no control is offered. Returns 0 if the reader has disconnected. */
 static int llmtopi_listen_to(llmtopi_reader *r) {
   char waste[4096];
   int i;
@@ -1180,7 +1189,7 @@ static void llmtopi_serve_all(llmtop_socket *t, int beat) {
   }
 }
 
-/* ---- the state: what late readers are told ------------------------------------------------------------------------------- */
+/* ---- the state for late joiners ------------------------------------------------------------------------------------------ */
 
 static llmtopi_request **llmtopi_bucket(llmtop_socket *t, uint64_t id) {
   return &t->buckets[(id * 0x9E3779B97F4A7C15u) >> 54];
@@ -1212,7 +1221,7 @@ static void llmtopi_row_add(llmtop_socket *t, const char *name, int64_t took) {
   row->took = took;
 }
 
-/* Hands stages to f, summed over layers, in the order in which they first ended. */
+/* Passes stages to f, summed over layers, in the order in which they first ended. */
 static void llmtopi_sums(llmtop_socket *t, const llmtopi_stages *s, void (*f)(llmtop_socket *, const char *, int64_t)) {
   size_t i, j;
   for (i = 0; i < s->n; i++) {
@@ -1258,7 +1267,7 @@ static llmtopi_request *llmtopi_live(llmtop_socket *t, uint64_t id) {
   return q;
 }
 
-/* Adds a stage to others of its name and layer. Returns 0 if there is no room. */
+/* Adds a stage to those of its name and layer. Returns 0 if there is no space. */
 static int llmtopi_sum_stage(llmtopi_stages *s, const char *name, const llmtopi_cell *c) {
   llmtopi_stage *p;
   size_t i;
@@ -1287,16 +1296,16 @@ static void llmtopi_note_stage(llmtop_socket *t, const llmtopi_cell *c) {
   const char *name;
   llmtopi_request *q = NULL;
   memcpy(&name, &c->x[2], sizeof name);
-  if (c->request != 0) q = t->requests_told ? llmtopi_find(t, c->request) : llmtopi_live(t, c->request);
+  if (c->request != 0) q = t->requests_reported ? llmtopi_find(t, c->request) : llmtopi_live(t, c->request);
   if (c->request == 0 || q != NULL) {
     if (!llmtopi_sum_stage(q == NULL ? &t->own_stages : &q->stages, name, c)) t->rows_missing++;
   } else if (t->csv) {
-    llmtopi_row_add(t, name, c->x[0]); /* it has ended already */
+    llmtopi_row_add(t, name, c->x[0]); /* the request has ended already */
   }
 }
 
 static void llmtopi_note_token(llmtop_socket *t, const llmtopi_cell *c) {
-  llmtopi_request *q = t->requests_told ? llmtopi_find(t, c->request) : llmtopi_live(t, c->request);
+  llmtopi_request *q = t->requests_reported ? llmtopi_find(t, c->request) : llmtopi_live(t, c->request);
   int32_t count;
   if (q == NULL) return;
   memcpy(&count, &c->x[2], 4);
@@ -1355,7 +1364,7 @@ static void llmtopi_sync(llmtop_socket *t, llmtopi_reader *r) {
   }
   if (t->experts_line.n > 0) llmtopi_add(b, t->experts_line.p, t->experts_line.n);
   if (t->experts_line.n > 0) llmtopi_add(b, "}\n", 2);
-  if (t->kv_told) {
+  if (t->kv_reported) {
     llmtopi_write_kv(b, &t->kv);
     llmtopi_add(b, "}\n", 2);
   }
@@ -1382,7 +1391,7 @@ static void llmtopi_sync(llmtop_socket *t, llmtopi_reader *r) {
 
 /* ---- from the ring to lines ---------------------------------------------------------------------------------------------- */
 
-/* Columns of a line of tokens. Each says whether a token has a value, and which. */
+/* Columns of a line of tokens. Each returns whether a token has a value, and stores it. */
 typedef int (*llmtopi_column)(const llmtopi_cell *, int64_t *);
 
 static int llmtopi_col_at(const llmtopi_cell *c, int64_t *v) { return *v = c->at, 1; }
@@ -1397,16 +1406,17 @@ static int llmtopi_col_count(const llmtopi_cell *c, int64_t *v) {
   return *v = n, n != 1;
 }
 
-/* Writes a column: once if all have the same value, as an array else, in which later entries of some columns are differences. */
+/* Writes a column: a single value if all are the same, otherwise an array, in which later entries of some columns are
+ * differences. */
 static void llmtopi_numbers(llmtop_socket *t, const char *name, llmtopi_column get, int differences) {
   llmtopi_text *b = &t->line;
   int64_t first = 0, v = 0, last = 0;
-  int told = get(&t->batch[0], &first), same = !differences || t->batched == 1, any = told;
+  int has_first = get(&t->batch[0], &first), same = !differences || t->batched == 1, any = has_first;
   size_t i;
   for (i = 1; i < t->batched; i++) {
     int one = get(&t->batch[i], &v);
     any |= one;
-    if (one != told || (one && v != first)) same = 0;
+    if (one != has_first || (one && v != first)) same = 0;
   }
   if (!any) return;
   llmtopi_key(b, name);
@@ -1447,7 +1457,7 @@ static void llmtopi_values(llmtop_socket *t, const char *name, void (*put)(llmto
   if (t->batched > 1) llmtopi_add(&t->line, "]", 1);
 }
 
-/* Writes the tokens that have been put together. */
+/* Writes the collected tokens as one line. */
 static void llmtopi_write_tokens(llmtop_socket *t) {
   int likely = 0;
   size_t i;
@@ -1492,7 +1502,7 @@ static void llmtopi_queued_members(llmtop_socket *t, llmtopi_text *b, const llmt
 static void llmtopi_on_request(llmtop_socket *t, const llmtopi_cell *c) {
   static const char *const states[] = {"", "dispatched", "finished", "cancelled", "failed"};
   llmtopi_request *q;
-  t->requests_told = 1;
+  t->requests_reported = 1;
   llmtopi_fresh(t);
   if (c->type == LLMTOPI_ENDED) {
     llmtopi_write_request(&t->line, states[c->id], c->request, c->at);
@@ -1515,7 +1525,7 @@ static void llmtopi_on_request(llmtop_socket *t, const llmtopi_cell *c) {
     if (q != NULL) q->dispatched_at = c->at;
     return;
   }
-  if (q != NULL && q->queued) { /* the id is used again */
+  if (q != NULL && q->queued) { /* the id is reused */
     llmtopi_forget(t, q);
     q = llmtopi_live(t, c->request);
   }
@@ -1577,10 +1587,10 @@ static void llmtopi_on_kv(llmtop_socket *t, const llmtopi_cell *c) {
   if (c->index >= 0) llmtopi_member(&t->line, "freed", c->index);
   if ((int64_t)c->request >= 0) llmtopi_member(&t->line, "held", (int64_t)c->request);
   t->kv = *c;
-  t->kv_told = 1;
+  t->kv_reported = 1;
 }
 
-/* Takes an event whose payload is in t->payload. */
+/* Processes an event whose payload is in t->payload. */
 static void llmtopi_on(llmtop_socket *t, const llmtopi_cell *c) {
   if (c->type == LLMTOPI_TOKEN) {
     llmtopi_note_token(t, c);
@@ -1607,7 +1617,7 @@ static void llmtopi_on(llmtop_socket *t, const llmtopi_cell *c) {
   llmtopi_push(t, (llmtop_kind)llmtopi_kinds[c->type], 1);
 }
 
-/* Reads the events that are whole, a ring full at most. Returns how many cells. */
+/* Reads complete events, at most as many as fit in the ring. Returns the number of cells. */
 static uint64_t llmtopi_drain(llmtop_socket *t) {
   uint64_t begin = t->head, given = t->head;
   while (t->head - begin < t->cells) {
@@ -1622,7 +1632,7 @@ static uint64_t llmtopi_drain(llmtop_socket *t) {
     t->payload.n = 0;
     llmtopi_add(&t->payload, (char *)t->ring + at, part);
     llmtopi_add(&t->payload, t->ring, c.length - part);
-    for (i = 0; i < cells; i++) __atomic_store_n(&t->ring[(t->head + i) & t->mask].turn, 0, __ATOMIC_RELAXED); /* was a payload */
+    for (i = 0; i < cells; i++) __atomic_store_n(&t->ring[(t->head + i) & t->mask].turn, 0, __ATOMIC_RELAXED); /* may contain payload */
     t->head += cells;
     if (t->payload.failed) __atomic_fetch_add(&t->dropped[llmtopi_kinds[c.type]], 1, __ATOMIC_RELAXED);
     else llmtopi_on(t, &c);
@@ -1638,7 +1648,7 @@ static uint64_t llmtopi_drain(llmtop_socket *t) {
 
 /* ---- tables -------------------------------------------------------------------------------------------------------------- */
 
-/* Writes the picks of one phase, and for how many tokens they are: those of the layer with most of them. */
+/* Writes the picks of one phase and their number of tokens, which is that of the layer with the most picks. */
 static void llmtopi_phase(llmtop_socket *t, int phase, const char *picks, const char *tokens) {
   uint64_t most = 0;
   unsigned layer, i;
@@ -1718,7 +1728,7 @@ static void llmtopi_counters(llmtop_socket *t, int64_t now) {
   if (v[LLMTOP_CACHE_LOOKUPS] > 0) llmtopi_count(t, &mark, "cache_hit_ratio", v[LLMTOP_CACHE_HITS] / v[LLMTOP_CACHE_LOOKUPS]);
   if (mark[0] == '{') return;
   llmtopi_add(&t->line, "}", 1);
-  { /* the line before differs at least in its time */
+    { /* the previous line differs at least in its time */
     const char *before = t->counters_line.n > 0 ? (const char *)memchr(t->counters_line.p + 2, '{', t->counters_line.n - 2) : NULL;
     size_t rest = t->line.n - members - 5; /* past ,"c": */
     if (before != NULL && (size_t)(t->counters_line.p + t->counters_line.n - before) == rest &&
@@ -1766,7 +1776,7 @@ static void llmtopi_csv_row(llmtop_socket *t, const char *name, int64_t ns) {
   t->csv_rows++;
 }
 
-/* Writes what llmtop_csv asks for. Requests stand in the order in which they ended; those that live come last. */
+/* Writes the CSV for llmtop_csv. Requests are in the order in which they ended; live ones come last. */
 static void llmtopi_csv(llmtop_socket *t) {
   llmtopi_request *q;
   size_t i;
@@ -1795,7 +1805,7 @@ long llmtop_csv(llmtop_socket *t, const char *path, uint64_t *missing) {
     return -1;
   }
   pthread_mutex_lock(&t->lock);
-  while (t->csv_waits) pthread_cond_wait(&t->written, &t->lock); /* for another caller's */
+  while (t->csv_waits) pthread_cond_wait(&t->written, &t->lock); /* until the CSV of another caller is written */
   t->csv_path = path;
   t->csv_after = __atomic_load_n(&t->tail, __ATOMIC_ACQUIRE);
   t->csv_waits = 1;
@@ -1829,7 +1839,7 @@ static int llmtopi_asked(llmtop_socket *t) {
 static void llmtopi_wait(llmtop_socket *t) {
   struct pollfd fds[LLMTOPI_READERS + 1];
   int i;
-  fds[0].fd = t->deaf ? -1 : t->listener; /* that somebody waits would end every wait at once */
+  fds[0].fd = t->deaf ? -1 : t->listener; /* otherwise a waiting connection would end every poll at once */
   fds[0].events = POLLIN;
   for (i = 0; i < t->count; i++) {
     fds[i + 1].fd = t->readers[i]->fd;
@@ -1838,7 +1848,7 @@ static void llmtopi_wait(llmtop_socket *t) {
   poll(fds, (nfds_t)t->count + 1, LLMTOPI_TICK);
 }
 
-/* Writes what is left, then goodbye, for half a second at most. */
+/* Writes remaining lines, then bye, for at most half a second. */
 static void llmtopi_farewell(llmtop_socket *t) {
   int64_t until = llmtop_now(t) + LLMTOPI_SECOND / 2;
   int i, pending = 1;
@@ -1909,13 +1919,13 @@ static long llmtopi_peer(int fd) {
 #endif
 }
 
-/* Removes the socket of a dead engine; that of a live one is an error. */
+/* Removes the socket of an engine that has exited; that of a live one is an error. */
 static int llmtopi_reclaim(const struct sockaddr_un *a, char *error, size_t size) {
   struct stat s;
   int fd, answered, e;
   long pid;
   if (lstat(a->sun_path, &s) != 0) return 0;
-  if (!S_ISSOCK(s.st_mode)) return llmtopi_fail(error, size, "open event socket: %s exists and is no socket", a->sun_path);
+  if (!S_ISSOCK(s.st_mode)) return llmtopi_fail(error, size, "open event socket: %s exists and is not a socket", a->sun_path);
   fd = socket(AF_UNIX, SOCK_STREAM, 0);
   if (fd < 0) return llmtopi_fail(error, size, "open event socket: %s", strerror(errno));
   llmtopi_flags(fd);
@@ -1929,7 +1939,7 @@ static int llmtopi_reclaim(const struct sockaddr_un *a, char *error, size_t size
   return 0;
 }
 
-/* Locks the folder of the socket, so that of two engines that find a dead one's only one takes it. */
+/* Locks the folder of the socket, so that only one of two engines replaces the socket of an exited one. */
 static int llmtopi_lock_folder(const char *path) {
   char folder[sizeof(((struct sockaddr_un *)0)->sun_path)];
   char *slash;
@@ -1960,7 +1970,7 @@ static int llmtopi_listen_unix(llmtop_socket *t, const char *path, char *error, 
   }
   fd = socket(AF_UNIX, SOCK_STREAM, 0);
   if (fd >= 0) llmtopi_flags(fd);
-  /* Nobody can connect before listen, so the mode is right in time. */
+  /* Nobody can connect before listen, so the mode is set in time. */
   ok = fd >= 0 && bind(fd, (const struct sockaddr *)&a, sizeof a) == 0 && chmod(path, 0600) == 0 && listen(fd, 16) == 0 &&
        lstat(path, &s) == 0 && (t->path = strdup(path)) != NULL;
   if (!ok) llmtopi_fail(error, size, "open event socket: %s: %s", path, strerror(errno));
@@ -2003,7 +2013,7 @@ static int llmtopi_bind_tcp(const char *host, int port, int *six) {
 static int llmtopi_listen_tcp(llmtop_socket *t, const char *where, char *error, size_t size) {
   char host[64];
   const char *colon = strrchr(where, ':');
-  struct sockaddr_in6 bound; /* large enough for both; the port is at the same place */
+  struct sockaddr_in6 bound; /* large enough for both; the port is at the same offset */
   struct in_addr four;
   socklen_t n = sizeof bound;
   char *end = NULL;
@@ -2022,7 +2032,7 @@ static int llmtopi_listen_tcp(llmtop_socket *t, const char *where, char *error, 
   return fd;
 }
 
-/* The well-known folder, made if it is not there. It must be this user's alone. */
+/* The default folder, created if it does not exist. It must belong to this user only. */
 static int llmtopi_folder(char *folder, size_t room, char *error, size_t size) {
   const char *base = getenv("XDG_RUNTIME_DIR");
   struct stat s;
@@ -2039,8 +2049,14 @@ static int llmtopi_folder(char *folder, size_t room, char *error, size_t size) {
   if (n < 0 || (size_t)n >= room) return llmtopi_fail(error, size, "open event socket: the path of the folder is too long");
   if (mkdir(folder, 0700) != 0 && errno != EEXIST)
     return llmtopi_fail(error, size, "make folder %s: %s", folder, strerror(errno));
-  if (lstat(folder, &s) != 0 || !S_ISDIR(s.st_mode) || s.st_uid != getuid() || (s.st_mode & 022) != 0)
-    return llmtopi_fail(error, size, "open event socket: %s is not a folder that only this user may write to", folder);
+  if (lstat(folder, &s) != 0) return llmtopi_fail(error, size, "open event socket: folder %s: %s", folder, strerror(errno));
+  if (!S_ISDIR(s.st_mode))
+    return llmtopi_fail(error, size, "open event socket: %s is not a folder: remove it, or set XDG_RUNTIME_DIR to a folder of your own", folder);
+  if (s.st_uid != geteuid())
+    return llmtopi_fail(error, size, "open event socket: folder %s belongs to user %u: set XDG_RUNTIME_DIR to a folder of your own", folder,
+                        (unsigned)s.st_uid);
+  if ((s.st_mode & 022) != 0)
+    return llmtopi_fail(error, size, "open event socket: other users may write to folder %s: chmod 700 %s", folder, folder);
   return 0;
 }
 
@@ -2060,7 +2076,7 @@ static int llmtopi_listen(llmtop_socket *t, const llmtop_options *o, char *error
   return llmtopi_listen_unix(t, path, error, size);
 }
 
-/* Renders the members of hello that do not change. */
+/* Renders the constant members of hello. */
 static void llmtopi_introduce(llmtop_socket *t, const llmtop_options *o) {
   static const char *const caps[] = {"stages", "tokens", "experts", "kv", "steps", "queue", "device"};
   llmtopi_text *b = &t->engine;
@@ -2110,7 +2126,7 @@ static void llmtopi_free(llmtop_socket *t) {
   free(t);
 }
 
-/* Allocates all that emitting needs. Returns 0 if there is no memory or an option makes no sense. */
+/* Allocates all memory for emitting. Returns 0 if memory is insufficient or an option is invalid. */
 static int llmtopi_prepare(llmtop_socket *t, const llmtop_options *o) {
   const llmtop_model *m = o->model;
   t->cells = o->ring == 0 ? 1 << 14 : o->ring;
@@ -2130,7 +2146,7 @@ static int llmtopi_prepare(llmtop_socket *t, const llmtop_options *o) {
          (t->picks != NULL || t->layers == 0 || t->experts == 0);
 }
 
-/* Starts the writer, without the signals of the engine. */
+/* Starts the writer thread with the engine's signals blocked. */
 static int llmtopi_start(llmtop_socket *t) {
   sigset_t all, before;
   int e;
@@ -2151,7 +2167,7 @@ llmtop_socket *llmtop_open(const llmtop_options *o, char *error, size_t size) {
   llmtop_socket *t;
   int e;
   if (o == NULL || o->name == NULL || o->name[0] == '\0') {
-    llmtopi_fail(error, size, "open event socket: the engine has no name");
+    llmtopi_fail(error, size, "open event socket: options.name is missing");
     return NULL;
   }
   t = (llmtop_socket *)calloc(1, sizeof *t);
@@ -2167,7 +2183,7 @@ llmtop_socket *llmtop_open(const llmtop_options *o, char *error, size_t size) {
   t->csv = o->csv != 0;
   snprintf(t->run, sizeof t->run, "%llx-%lx", (unsigned long long)llmtopi_clock(CLOCK_REALTIME), (unsigned long)getpid());
   if (!llmtopi_prepare(t, o)) {
-    llmtopi_fail(error, size, "open event socket: no memory, ring or backlog no power of 2, or too many layers or experts");
+    llmtopi_fail(error, size, "open event socket: out of memory, ring or backlog is not a power of 2, or too many layers or experts");
     llmtopi_free(t);
     return NULL;
   }
@@ -2178,7 +2194,7 @@ llmtop_socket *llmtop_open(const llmtop_options *o, char *error, size_t size) {
   }
   e = llmtopi_start(t);
   if (e != 0) {
-    llmtopi_fail(error, size, "start the thread of the event socket: %s", strerror(e));
+    llmtopi_fail(error, size, "start writer thread of the event socket: %s", strerror(e));
     llmtopi_unlisten(t);
     llmtopi_free(t);
     return NULL;

@@ -13,7 +13,7 @@ import (
 	"github.com/llmtop/llmtop/sdk/c/harness"
 )
 
-// snippets are the programs in the README, each with its language.
+// snippets returns the programs in the README, with their languages.
 func snippets(t *testing.T) (programs []string, languages []language) {
 	t.Helper()
 	readme, err := os.ReadFile("README.md")
@@ -30,7 +30,7 @@ func snippets(t *testing.T) (programs []string, languages []language) {
 	return programs, languages
 }
 
-// TestReadme compiles and runs the programs in the README, where a socket can be opened and where not.
+// TestReadme compiles and runs the programs in the README, with and without a usable socket folder.
 func TestReadme(t *testing.T) {
 	programs, languages := snippets(t)
 	for i, program := range programs {
@@ -62,7 +62,7 @@ func written(t *testing.T, l language, program string) string {
 	return name
 }
 
-// checkStages reads the file of the program that writes one: three requests with one stage each.
+// checkStages reads the file of the program that writes CSV: three requests with one stage each.
 func checkStages(t *testing.T, name string) {
 	t.Helper()
 	rows := rowsOf(t, name)
@@ -76,7 +76,7 @@ func checkStages(t *testing.T, name string) {
 	}
 }
 
-// TestDeclarations compiles what all files but one see, with more warnings than most projects ask for.
+// TestDeclarations compiles the declarations only, with more warnings than most projects enable.
 func TestDeclarations(t *testing.T) {
 	t.Parallel()
 	const program = "#include \"llmtop.h\"\nllmtop_socket *top;\n"
@@ -88,7 +88,7 @@ func TestDeclarations(t *testing.T) {
 	}
 }
 
-// TestNewerStandards compiles everything in the C and C++ that came after those that are asked for.
+// TestNewerStandards compiles everything with newer C and C++ standards.
 func TestNewerStandards(t *testing.T) {
 	t.Parallel()
 	for _, l := range []language{{"cc", "-std=c17", languageC.source}, {"c++", "-std=c++20", languageCPP.source}} {
@@ -96,10 +96,10 @@ func TestNewerStandards(t *testing.T) {
 	}
 }
 
-// TestUnsupported: where the header cannot work it says so.
+// TestUnsupported: on unsupported systems the header causes a clear compiler error.
 func TestUnsupported(t *testing.T) {
 	t.Parallel()
-	build(t, languageC, written(t, languageC, "int main(void) { return 0; }\n")) // or there is no compiler
+	build(t, languageC, written(t, languageC, "int main(void) { return 0; }\n")) // skips if there is no compiler
 	for program, want := range map[string]string{
 		"#define _WIN32\n#include \"llmtop.h\"\n":                                   "Linux and macOS only",
 		"#include <time.h>\n#define LLMTOP_IMPLEMENTATION\n#include \"llmtop.h\"\n": "include it before other headers",

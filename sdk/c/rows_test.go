@@ -10,8 +10,8 @@ import (
 	"github.com/llmtop/llmtop/sdk/c/harness"
 )
 
-// TestRows has an engine write the stages of more requests than are kept: it says how many are missing. Those of the engine itself and of
-// requests that live are always there.
+// TestRows writes the stages of more requests than are kept: the engine reports how many are missing. Its own stages
+// and those of live requests are always included.
 func TestRows(t *testing.T) {
 	t.Parallel()
 	const most = 1 << 16
@@ -20,13 +20,13 @@ func TestRows(t *testing.T) {
 	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+filepath.Dir(harness.Socket(t)))
 	out, err := cmd.CombinedOutput()
 	if want := "65538 rows, 3 missing\n65538 rows, 3 missing\n-1\n"; err != nil || string(out) != want {
-		t.Errorf("%v, the engine says %q, want %q", err, out, want)
+		t.Errorf("%v, the engine prints %q, want %q", err, out, want)
 	}
 	rows := rowsOf(t, name)
 	if len(rows) != 1+1+most+1 {
 		t.Fatalf("%d lines", len(rows))
 	}
-	for i, want := range map[int]string{0: "stage", 1: `says, "warm"`, 2: "prompt", 1 + most: "prompt", 2 + most: "decode"} {
+	for i, want := range map[int]string{0: "stage", 1: `stage, "warm"`, 2: "prompt", 1 + most: "prompt", 2 + most: "decode"} {
 		if rows[i][0] != want {
 			t.Errorf("line %d is %v, want %s", i, rows[i], want)
 		}

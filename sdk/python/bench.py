@@ -1,10 +1,10 @@
-"""What telling an event costs the engine, in µs: python3 bench.py [ROUNDS]. A reader in a process of its own is attached, stalled, or absent;
-rounds of the kinds alternate. It prints a line of JSON: for each kind and measure the median of the rounds.
+"""Measures the cost of an event for the engine, in µs: python3 bench.py [ROUNDS]. A reader in a separate process is attached, stalled,
+or absent; rounds of the kinds alternate. It prints a line of JSON: for each kind and measure the median of the rounds.
 
-burst: a token, told one after another, while the writing thread takes its share of the interpreter.
+burst: a token, emitted one after another, while the writer thread takes its share of the interpreter.
 paced: a token, at the pace of an engine: the median call.
-stage: a stage as a context manager, told one after another.
-whole: processor time of the engine for a token, the writing thread included, nothing being dropped.
+stage: a stage as a context manager, emitted one after another.
+whole: CPU time of the engine per token, including the writer thread, without drops.
 """
 
 import json
@@ -57,7 +57,7 @@ def whole(top, request, count=50_000):
 
 
 def settle(top):
-    """Waits until the writing thread has encoded what was told."""
+    """Waits until the writer thread has encoded all events."""
     while top._queue:
         time.sleep(0.001)
 

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// BenchmarkEmit runs bench.py and reports, in µs an event, what telling an event costs a Python engine while a reader is attached,
-// stalled or absent: medians of rounds in which the three alternate. bench.py says what is measured.
+// BenchmarkEmit runs bench.py and reports the cost of an event for a Python engine in µs, with a reader attached,
+// stalled or absent: medians of alternating rounds. See bench.py for the measurements.
 func BenchmarkEmit(b *testing.B) {
 	python := interpreter(b)
 	for range b.N {
@@ -23,5 +23,5 @@ func BenchmarkEmit(b *testing.B) {
 			b.ReportMetric(cost, "µs/"+name)
 		}
 	}
-	b.ReportMetric(0, "ns/op") // of the whole of bench.py, which says nothing
+	b.ReportMetric(0, "ns/op") // time of the whole bench.py, which is meaningless
 }

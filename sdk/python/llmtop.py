@@ -1,4 +1,4 @@
-"""Shows a Python inference engine live in llmtop: opens an event socket and writes to it what the engine does.
+"""Emits the events of a Python inference engine to llmtop: opens an event socket and writes to it.
 
     import llmtop
 
@@ -12,10 +12,10 @@
 Hugging Face transformers:  watch = top.watch(model);  with watch.streamer() as s: model.generate(..., streamer=s)
 vLLM: point an entry point of the group "vllm.stat_logger_plugins" at llmtop:VLLMStatLogger.
 
-One file, Python 3.9 and later, no dependencies; torch and vLLM are looked at only where they are used. The engine never
-waits for a reader: it appends a tuple to a queue, and a thread of this module encodes and writes. What a reader is too slow
-for is dropped, oldest first, and counted for each kind of event. docs/event-protocol.md of llmtop describes the lines.
-All times are ns on time.perf_counter_ns, which is monotonic.
+One file, Python 3.9 and later, no dependencies; torch and vLLM are imported only where they are used. The engine never
+waits for a reader: it appends a tuple to a queue, and a thread of this module encodes and writes. Events that a reader is
+too slow for are dropped, oldest first, and counted by kind. docs/event-protocol.md of llmtop describes the lines.
+All times are ns of time.perf_counter_ns, which is monotonic.
 """
 
 import asyncio
@@ -39,23 +39,23 @@ from collections import OrderedDict, deque
 
 try:
     import fcntl
-except ImportError:  # Windows, where Python has no Unix sockets either
+except ImportError:  # Windows, where Python has no Unix sockets
     fcntl = None
 
 __all__ = ["Error", "Emitter", "Request", "Streamer", "VLLMStatLogger", "Watch", "serve"]
 __version__ = "1.0"
 
 PROTOCOL = "1.0"
-BUFFER = 4 << 20  # bytes that wait for one reader before the oldest are dropped
-QUEUE = 65536  # events that wait for the writing thread before the oldest are dropped
-LIVE = 8192  # requests under way that a late reader is told of
-MAX_LINE = 4 << 20  # longest line that a reader takes
-MAX_CONTROL = 1 << 20  # longest line that a reader may send
+BUFFER = 4 << 20  # bytes kept for one reader before the oldest are dropped
+QUEUE = 65536  # events kept for the writer thread before the oldest are dropped
+LIVE = 8192  # live requests in the state for late joiners
+MAX_LINE = 4 << 20  # longest line that a reader accepts
+MAX_CONTROL = 1 << 20  # longest line accepted from a reader
 MAX_AUTH = 1 << 10
 MAX_READERS = 64
-MAX_PATH = 103  # bytes in the path of a socket that every system takes
-BATCH = 256  # tokens a line at most: a line is also what is dropped at once
-CHUNK = 1 << 16  # bytes handed to a socket at once
+MAX_PATH = 103  # bytes in the path of a socket, on all systems
+BATCH = 256  # maximum tokens per line: a line is dropped as a whole
+CHUNK = 1 << 16  # bytes passed to a socket at a time
 SECOND = 1_000_000_000
 STARTED = time.time_ns()
 
@@ -72,8 +72,8 @@ class Error(OSError):
 def serve(name=None, listen=None, **options):
     """Opens the event socket and returns the Emitter, which is also a context manager that closes it.
 
-    listen is "unix:PATH" or "tcp:HOST:PORT"; without it $LLMTOP_LISTEN, else NAME-PID.sock in the folder in which
-    llmtop looks for engines. options are those of Emitter. Raises Error if the socket is held by a live engine.
+    listen is "unix:PATH" or "tcp:HOST:PORT"; default: $LLMTOP_LISTEN, or NAME-PID.sock in the folder in which
+    llmtop looks for engines. options are those of Emitter. Raises Error if a live engine holds the socket.
     """
     return Emitter(name, listen, **options)
 
@@ -86,7 +86,7 @@ def folder():
     if sys.platform == "win32":
         return os.path.join(os.environ.get("LOCALAPPDATA", os.path.expanduser("~")), "llmtop")
     base = os.environ.get("XDG_RUNTIME_DIR")
-    if base:
+    if base and os.path.isabs(base):
         return os.path.join(base, "llmtop")
     base = "/tmp" if sys.platform == "linux" else os.environ.get("TMPDIR", "/tmp")
     return os.path.join(base, "llmtop-%d" % os.getuid())
@@ -127,7 +127,7 @@ def _listen_tcp(rest, token):
 
 def _listen_unix(path):
     if len(os.fsencode(path)) > MAX_PATH:
-        raise Error("listen on unix:%s: the path of a socket may have %d bytes" % (path, MAX_PATH))
+        raise Error("listen on unix:%s: the path of a socket is limited to %d bytes" % (path, MAX_PATH))
     parent = os.path.dirname(os.path.abspath(path))
     _make_folder(parent)
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -135,10 +135,10 @@ def _listen_unix(path):
     try:
         _reclaim(path)
         if sys.platform == "linux":
-            os.fchmod(sock.fileno(), 0o600)  # Linux takes over the mode: at no moment is the file open to others
+            os.fchmod(sock.fileno(), 0o600)  # Linux applies the mode: the file is never accessible to other users
         sock.bind(path)
         os.chmod(path, 0o600)
-        sock.listen(16)  # until here nobody can connect
+        sock.listen(16)  # nobody can connect before this
         inode = os.stat(path).st_ino
     except OSError as e:
         sock.close()
@@ -150,18 +150,24 @@ def _listen_unix(path):
 
 
 def _make_folder(parent):
-    """Makes the folder of a socket. The well-known one must belong to this user: in /tmp anybody could have made it."""
+    """Creates the folder of a socket. The default one must belong to this user alone: in /tmp anybody could have made it."""
     try:
         os.makedirs(parent, mode=0o700, exist_ok=True)
         s = os.lstat(parent)
     except OSError as e:
         raise Error("make folder %s: %s" % (parent, e)) from e
-    if parent == os.path.abspath(folder()) and (not stat.S_ISDIR(s.st_mode) or s.st_uid != os.getuid()):
-        raise Error("use folder %s: it belongs to another user" % parent)
+    if parent != os.path.abspath(folder()):
+        return
+    if not stat.S_ISDIR(s.st_mode):
+        raise Error("%s is not a folder: remove it, or set XDG_RUNTIME_DIR to a folder of your own" % parent)
+    if s.st_uid != os.geteuid():
+        raise Error("folder %s belongs to user %d: set XDG_RUNTIME_DIR to a folder of your own" % (parent, s.st_uid))
+    if s.st_mode & 0o022:
+        raise Error("other users may write to folder %s: chmod 700 %s" % (parent, parent))
 
 
 def _lock_folder(parent):
-    """Keeps two engines from reclaiming one path at the same moment. Others may hold the lock: after a second go on without."""
+    """Prevents two engines from replacing the same socket at once. If the lock is held, goes on without it after a second."""
     if fcntl is None:
         return None
     fd = os.open(parent, os.O_RDONLY)
@@ -175,13 +181,13 @@ def _lock_folder(parent):
 
 
 def _reclaim(path):
-    """Removes the socket of a dead engine; raises Error if a live one holds it."""
+    """Removes the socket of an engine that has exited; raises Error if a live one holds it."""
     try:
         mode = os.lstat(path).st_mode
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(mode):
-        raise Error("listen on unix:%s: there is a file that is no socket" % path)
+        raise Error("listen on unix:%s: the file exists and is not a socket" % path)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1)
         try:
@@ -191,14 +197,14 @@ def _reclaim(path):
             return
         except FileNotFoundError:
             return
-        except OSError:  # its backlog is full: somebody listens
+        except OSError:  # its backlog is full: an engine listens
             raise Error("listen on unix:%s: held by a live engine" % path) from None
         pid = _pid_of(probe)
     raise Error("listen on unix:%s: held by a live engine%s" % (path, " (pid %d)" % pid if pid else ""))
 
 
 def _pid_of(probe):
-    """The process at the other end: from the system where it tells, else from the engine's hello."""
+    """The pid of the process at the other end: from the system if available, otherwise from the engine's hello."""
     if hasattr(socket, "SO_PEERCRED"):
         return struct.unpack("3i", probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
     try:
@@ -219,7 +225,7 @@ def _unlink(path, inode):
 
 
 def _line(fields):
-    """A dict as a line of JSON. What JSON has no word for becomes null or a string."""
+    """A dict as a line of JSON. Values that JSON cannot represent become null or a string."""
     try:
         text = json.dumps(fields, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain)
     except ValueError:
@@ -228,7 +234,7 @@ def _line(fields):
 
 
 def _line_or_none(fields):
-    """Nothing for what cannot be written, for example because it contains itself."""
+    """The line, or None if it cannot be encoded, for example because it contains itself."""
     try:
         return _line(fields)
     except (TypeError, ValueError, RecursionError):
@@ -276,7 +282,7 @@ def _token_line(run, origin):
 
 
 def _text(piece):
-    """A piece of text for a line: bytes that are no UTF-8 go as numbers."""
+    """A text for a line: bytes that are not UTF-8 become a list of numbers."""
     if isinstance(piece, (bytes, bytearray)):
         try:
             return piece.decode("utf-8")
@@ -289,18 +295,18 @@ def _given(**fields):
     return {k: v for k, v in fields.items() if v is not None}
 
 
-# State, for readers that come late
+# State, for late joiners
 
 
 class _Live:
-    """A request under way."""
+    """A live request."""
 
     __slots__ = ("lines", "first", "last", "out", "id")
 
     def __init__(self, fields):
-        self.lines = [fields]  # as queued and dispatched, and its first stages
-        self.first = self.last = self.out = 0  # stamps of the first and last token; how many
-        self.id = None  # of the first token
+        self.lines = [fields]  # queued and dispatched lines, and its first stages
+        self.first = self.last = self.out = 0  # stamps of the first and last token; number of tokens
+        self.id = None  # id of the first token
 
     def events(self, r, origin):
         yield from self.lines
@@ -311,12 +317,12 @@ class _Live:
 
 
 class _State:
-    """What has happened so far, folded. It is used under the emitter's lock."""
+    """The state after all events so far. Used while holding the emitter's lock."""
 
     def __init__(self):
         self.live = OrderedDict()
         self.latest = {}  # newest line of types that replace each other
-        self.load = deque(maxlen=64)  # the engine's own stages
+        self.load = deque(maxlen=64)  # stages of the engine itself
         self.count = {}  # the counters of both kinds below
         self.totals = dict.fromkeys(
             ("requests_queued", "requests_finished", "requests_cancelled", "requests_failed", "prompt_tokens", "cached_tokens", "generated_tokens"), 0
@@ -326,7 +332,7 @@ class _State:
         self.new_totals = False
 
     def fold(self, item):
-        """Takes in an event."""
+        """Applies an event."""
         if len(item) > 2:
             self._fold_token(item[0], item[1], item[3], item[4].get("n", 1) if len(item) == 5 else 1)
             return
@@ -377,7 +383,7 @@ class _State:
             self.live[fields["r"]].lines.append(fields)
 
     def counters(self):
-        """All counters; those that the engine reports itself win over those counted here."""
+        """All counters; those that the engine reports itself take precedence over those counted here."""
         return dict({k: v for k, v in self.totals.items() if k not in self.own}, **self.count)
 
     def lines(self, origin):
@@ -397,28 +403,28 @@ class _State:
 
 
 class _Peer:
-    """A reader: what waits for it, and what it has lost. Only the writing thread touches it.
+    """A reader: the data waiting for it, and its drops. Only the writer thread uses it.
 
-    sent and lost count events since hello, so that sent + sum(lost) is q at the place where the next line goes.
+    sent and lost count events since hello, so that sent + sum(lost) is q at the position of the next line.
     """
 
     def __init__(self, sock, limit, wants_token):
         self.sock = sock
         self.limit = limit
-        self.open = not wants_token  # the token, if one is wanted, was right
-        self.waiting = deque()  # (line, kind, events) of whole lines
+        self.open = not wants_token  # the token, if one is required, was accepted
+        self.waiting = deque()  # (line, kind, events) of complete lines
         self.size = 0  # bytes in waiting
-        self.urgent = []  # lines that are not counted, for now: replies
-        self.tail = b""  # bytes under way
+        self.urgent = []  # lines that are not counted as events: replies
+        self.tail = b""  # bytes being sent
         self.sent = 0
         self.lost = {}
         self.lost_new = False
-        self.stale = True  # wants the state
+        self.stale = True  # needs the state
         self.synced_at = -SECOND
         self.clock_at = _now()
         self.since = _now()
         self.input = bytearray()
-        self.ending = False  # after the bytes under way it is closed
+        self.ending = False  # close after sending tail
         self.events = selectors.EVENT_READ
 
     def put(self, line, kind, n):
@@ -437,7 +443,7 @@ class _Peer:
         return self.sent + sum(self.lost.values())
 
     def compose(self, top):
-        """Puts the next bytes under way. Lines are whole here, so a reader never gets a cut one followed by another."""
+        """Puts the next lines into tail: complete ones, so that a reader never gets a truncated line followed by another."""
         now, parts = _now(), self.urgent
         self.urgent = []
         if self.lost_new:
@@ -459,7 +465,7 @@ class _Peer:
         self.tail = b"".join(parts)
 
     def due(self, now):
-        """Whether compose has something to say."""
+        """Reports whether compose has data to send."""
         if self.tail or self.ending or not self.open:
             return False
         rested = self.stale and now - self.synced_at >= SECOND
@@ -472,12 +478,12 @@ class _Peer:
 class Emitter:
     """An open event socket. All methods may be called from any thread and return at once.
 
-    name, version, model (a dict with the keys of the protocol's model), device, slots: what hello says of the engine.
-    token: what readers must know; needed beyond loopback. text: send the text of prompts and tokens.
-    buffer: bytes that wait for one reader. queue: events that wait for the writing thread.
-    on_generate(message), on_cancel(request), on_pause(), on_resume(), on_hooks(names), on_sample(every): control messages that
-    the engine takes, called one after another on a thread of their own; they are to return soon. What they raise is
-    the reader's answer. on_generate returns the Request, or its id.
+    name, version, model (a dict with the keys of the protocol's model), device, slots: description of the engine in hello.
+    token: required from readers; mandatory beyond loopback. text: send the text of prompts and tokens.
+    buffer: bytes kept for one reader. queue: events kept for the writer thread.
+    on_generate(message), on_cancel(request), on_pause(), on_resume(), on_hooks(names), on_sample(every): handlers of
+    control messages, called one after another on a separate thread; they should return soon. An exception is sent to
+    the reader. on_generate returns the Request, or its id.
     """
 
     def __init__(self, name=None, listen=None, *, version="", token=None, model=None, device=None, slots=None, text=False, caps=(), buffer=BUFFER,
@@ -495,9 +501,9 @@ class Emitter:
         self._limit = queue
         self._queue = deque()
         self._put = self._queue.append
-        self._lock = threading.Lock()  # of _state, _shed and the order in which the queue is folded
+        self._lock = threading.Lock()  # guards _state, _shed and the order in which the queue is applied
         self._state = _State()
-        self._shed = {}  # events dropped from the queue since the writing thread looked
+        self._shed = {}  # events dropped from the queue since the last turn of the writer thread
         self._ids = itertools.count(1)
         self._steps = itertools.count(1)
         self._peers = []
@@ -505,7 +511,7 @@ class Emitter:
         self._controls = None
         self._tickers = []
         self._ticked = self._counted = 0
-        self._closing = None  # why, once close was called
+        self._closing = None  # reason, once close was called
         self._listener, self.address, self._remove = _listen(listen or os.environ.get("LLMTOP_LISTEN") or _default_address(name), self._token)
         self._trusted = self.address.startswith("unix:") or self._token is not None  # may control
         self._listener.setblocking(False)
@@ -513,7 +519,7 @@ class Emitter:
         self._selector.register(self._listener, selectors.EVENT_READ)
         if model:
             self.model(**model)
-            self._take(1)  # hello has it
+            self._take(1)  # included in hello
         self._thread = threading.Thread(target=self._run, name="llmtop", daemon=True)
         self._thread.start()
         _emitters.add(self)
@@ -525,48 +531,48 @@ class Emitter:
         self.close(None if kind is None else "%s: %s" % (kind.__name__, error))
 
     def close(self, why=None, timeout=1.0):
-        """Says bye to all readers, after what waits for them (for at most timeout seconds), and removes the socket."""
+        """Sends bye to all readers after their waiting data (for at most timeout seconds), and removes the socket."""
         if self._closing is None:
             self._deadline = _now() + int(timeout * SECOND)
             self._closing = why or "the engine has ended"
         if self._thread is not threading.current_thread():
             self._thread.join(timeout + 1)
 
-    # What the engine tells
+    # What the engine emits
 
     def request(self, prompt_tokens=None, **options):
-        """A Request, queued now. prompt_tokens is its length; options are those of Request."""
+        """Creates a Request, queued now. prompt_tokens is its length; options are those of Request."""
         return Request(self, prompt_tokens, **options)
 
     def stage(self, name, tokens=None, layer=None):
-        """A context manager that times work which belongs to no request, such as model_load."""
+        """A context manager that times work that belongs to no request, such as model_load."""
         return _Stage(self, None, name, tokens, layer)
 
     def tokens(self, pairs, at=None):
-        """A token each of several requests, made by one forward pass: pairs of Request and token id, stamped alike."""
+        """One token each of several requests, from one forward pass: pairs of Request and token id, with the same stamp."""
         at = _now() if at is None else at
         for r, token in pairs:
             r.token(token, at=at)
 
     def step(self, dur, decode=None, prompt=None, number=None, parts=None, fpm=None, at=None):
-        """A forward pass that ended now and took dur ns, over so many decode tokens and prompt tokens.
+        """A forward pass that ended now and took dur ns, with the given numbers of decode tokens and prompt tokens.
 
-        parts: ns of [embed, attention, router, experts, lm_head, sample]. fpm: forward-pass metrics as SGLang names them.
+        parts: ns of [embed, attention, router, experts, lm_head, sample]. fpm: forward-pass metrics with SGLang's names.
         """
         self._emit("step", at, _given(t="step", a=0, dur=int(dur), s=number or next(self._steps), n=decode, m=prompt, x=parts, fpm=fpm))
 
     def experts(self, layers, experts, used=None, prompt=None, decode=None, prompt_tokens=None, decode_tokens=None, every=None):
-        """Router picks so far: layers x experts counts in one list, cumulative since the model was loaded."""
+        """Router picks: layers x experts counts in one list, cumulative since the model was loaded."""
         p, d = (None if c is None else list(c) for c in (prompt, decode))
         self._emit("experts", None, _given(t="experts", a=0, layers=layers, experts=experts, used=used, p=p, d=d, pt=prompt_tokens, dt=decode_tokens, every=every))
 
     def kv(self, used, total, page=None, pinned=None, freed=None, held=None):
-        """The KV cache, in cells of one token; page is the cells in a page, pinned the stamp since when the oldest are in use."""
+        """The KV cache, in cells of one token; page: cells per page; pinned: stamp since when the oldest cells are in use."""
         pinned = None if pinned is None else pinned - self.origin
         self._emit("kv", None, _given(t="kv", a=0, used=used, total=total, page=page, pinned=pinned, freed=freed, held=held))
 
     def count(self, **counters):
-        """Counters of the engine, cumulative. Names that this module counts itself are from now on the engine's."""
+        """Counters of the engine, cumulative. They replace counters of the same name that this module keeps."""
         if counters:
             self._emit("counters", None, {"t": "count", "a": 0, "c": counters})
 
@@ -579,25 +585,25 @@ class Emitter:
         self._emit("model", None, dict({"t": "model", "a": 0}, **_given(**about)))
 
     def engine(self, **about):
-        """Something about the engine has changed, for example state="paused"."""
+        """Changes of the engine's description or state, for example state="paused"."""
         self._about.update(about)
         self._emit("engine", None, None)
 
     def log(self, message):
-        """A line of the engine's log."""
+        """A line of the engine log."""
         self._emit("log", None, {"t": "log", "a": 0, "m": str(message)})
 
     def on(self, control, handler):
-        """Offers a control message from now on: handler as in __init__."""
+        """Offers a control message from now on; handler as in __init__."""
         self._handlers[control] = handler
         self.engine()
 
     def watch(self, model, **options):
-        """Hooks a Hugging Face model: router picks and forward passes. See Watch."""
+        """Hooks a Hugging Face model to count router picks and forward passes. See Watch."""
         return Watch(self, model, **options)
 
     def streamer(self, **options):
-        """A streamer for generate() of transformers that stamps tokens. See Streamer; watch(model).streamer() knows more."""
+        """A streamer for generate() of transformers that stamps tokens. See Streamer; watch(model).streamer() reports more."""
         return Streamer(self, **options)
 
     def _emit(self, kind, at, fields):
@@ -608,7 +614,7 @@ class Emitter:
             self._drop()
 
     def _drop(self):
-        """Makes room in the queue, unless the writing thread is just doing that. What is dropped still counts in the state."""
+        """Drops the oldest event, unless the writer thread is emptying the queue. It still updates the state."""
         if self._closing is not None:
             self._queue.clear()
         elif self._lock.acquire(blocking=False):
@@ -622,16 +628,16 @@ class Emitter:
                 self._lock.release()
 
     def _fold(self, item):
-        """Returns the kind of an event, also of one with values that nobody can add up."""
+        """Applies an event and returns its kind, also if its values are invalid."""
         kind = "token" if len(item) > 2 else item[0]
-        if item[1] is not None:  # else engine, which is written from what is known then
+        if item[1] is not None:  # except engine, which is written from the current state
             try:
                 self._state.fold(item)
             except (TypeError, ValueError, KeyError):
                 pass
         return kind
 
-    # The writing thread
+    # The writer thread
 
     def _run(self):
         wait = 0.05
@@ -647,10 +653,10 @@ class Emitter:
             for sock in [self._listener] + [p.sock for p in self._peers]:
                 sock.close()
             self._selector.close()
-            self._limit = 0  # whatever is still told goes nowhere
+            self._limit = 0  # later events are discarded
 
     def _turn(self):
-        """Moves what has happened on to the readers. Returns 0 if nothing had, 2 if there is more."""
+        """Moves events to the readers. Returns 0 if there were none, 2 if there are more."""
         now = _now()
         self._blame()
         items = self._take(2048)
@@ -675,7 +681,7 @@ class Emitter:
         return items
 
     def _blame(self):
-        """Tells the readers what the queue had no room for."""
+        """Reports events dropped from the queue to the readers."""
         with self._lock:
             shed, self._shed = self._shed, {}
         for p in self._peers:
@@ -683,7 +689,7 @@ class Emitter:
                 p.lose(kind, n)
 
     def _spread(self, peers, items):
-        """Writes events as lines, neighbouring tokens in one, and gives them to the readers."""
+        """Encodes events, consecutive tokens as one line, and passes the lines to the readers."""
         run = []
         for item in items:
             if len(item) == 4:
@@ -701,7 +707,7 @@ class Emitter:
             self._give(peers, "token", len(run), _token_line, run, self.origin)
 
     def _give(self, peers, kind, n, encode, *args):
-        """What cannot be written, for example because the engine named a token by a str, is lost and counted."""
+        """Encodes a line and passes it to the readers. A line that cannot be encoded (a token id is a str) is dropped and counted."""
         try:
             line = encode(*args)
         except Exception:
@@ -720,19 +726,19 @@ class Emitter:
         return dict({"t": t, "a": _now() - self.origin, "wall": time.time_ns()}, caps=self._offers(), **self._about)
 
     def _offers(self):
-        """What the engine is known to send, and to take from readers."""
+        """The capabilities of the engine and the control messages that it accepts."""
         caps = self._caps | {_KIND_CAPS[k] for k in tuple(self._state.kinds) if k in _KIND_CAPS}
         if self._trusted:
             caps |= self._handlers.keys() - {"resume"}
         return sorted(caps)
 
     def state_lines(self):
-        """What a reader that comes now must know."""
+        """The lines of the state for a late joiner."""
         with self._lock:
             return self._state.lines(self.origin)
 
     def _tick(self, now):
-        """Ten times a second."""
+        """Runs ten times a second."""
         self._ticked = now
         for ticker in list(self._tickers):
             try:
@@ -755,13 +761,13 @@ class Emitter:
                     p.put(line, "counters", 1)
 
     def _finish(self):
-        """Empties the queue and says bye, to readers that are just coming too."""
+        """Empties the queue and sends bye, also to readers that are just connecting."""
         while self._accept():
             pass
         while self._turn() == 2 and _now() < self._deadline:
             pass
         self._counted = 0
-        self._tick(_now())  # the last totals
+        self._tick(_now())  # final counters
         self._turn()
         bye = _line({"t": "bye", "why": self._closing})
         while self._peers and _now() < self._deadline:
@@ -781,7 +787,7 @@ class Emitter:
             self._read(key.data)
 
     def _accept(self):
-        """Takes in a reader that waits. Returns whether there was one."""
+        """Accepts a waiting connection. Returns whether there was one."""
         try:
             sock, _ = self._listener.accept()
         except OSError:
@@ -800,7 +806,7 @@ class Emitter:
         return True
 
     def _greet(self, peer):
-        """Writes hello and the state. What is still in the queue is not part of that: from here on the reader counts."""
+        """Sends hello and the state. Events still in the queue are not included: from here on they count for the reader."""
         self._blame()
         hello = dict(self._engine("hello"), v=PROTOCOL, run=self._run_id)
         model = self._state.latest.get("model")
@@ -847,7 +853,7 @@ class Emitter:
             else:
                 self._end(peer, "wrong token")
         elif kind not in _CONTROLS:
-            if kind != "auth":  # sent to an engine that did not ask
+            if kind != "auth":  # sent to an engine that did not request it
                 self._end(peer, "unknown message")
         elif not self._trusted:
             self._reply(peer, message, why="no control over TCP without a token")
@@ -878,7 +884,7 @@ class Emitter:
         self._replies.append((peer, _line(_given(t="reply", c=message.get("c"), ok=why is None, why=why, r=r))))
 
     def _end(self, peer, why):
-        """Says bye and closes once that is written. What waits is let go."""
+        """Sends bye and closes after that. Waiting data is discarded."""
         peer.tail += _line({"t": "bye", "why": why})
         peer.ending = True
         peer.since = _now()
@@ -889,7 +895,7 @@ class Emitter:
         self._peers.remove(peer)
 
     def _flush(self, peer, now):
-        """Writes what the socket takes without waiting."""
+        """Writes as much as the socket accepts without waiting."""
         if not peer.open and not peer.ending and now - peer.since > 5 * SECOND:
             self._end(peer, "no token")
         try:
@@ -913,7 +919,7 @@ class Emitter:
             self._selector.modify(peer.sock, events, peer)
 
     def _orphan(self):
-        """In a forked child the socket is the parent's, and the thread is gone."""
+        """In a forked child, the socket belongs to the parent and there is no writer thread."""
         self._closing = "forked"
         self._limit = 0
         self._lock = threading.Lock()
@@ -926,12 +932,12 @@ class Emitter:
 
 
 class Request:
-    """A request under way, used by one thread at a time. As a context manager it ends as the block does: finished, failed
+    """A live request, used by one thread at a time. As a context manager it ends with the block: finished, failed
     with the exception, or cancelled by KeyboardInterrupt and asyncio.CancelledError.
 
-    prompt_tokens, cached and pad (tokens that only filled up a batch) are reported when it ends and may be set until then.
-    group: LoRA adapter or tenant. label: what kind of prompt. name: the engine's own id. max_tokens: most tokens to generate.
-    prompt: its text, sent if text is true (by default as the Emitter was told). at: stamp of its arrival.
+    prompt_tokens, cached and pad (padding tokens of a batch) are reported at the end and may be set until then.
+    group: LoRA adapter or tenant. label: prompt kind. name: the engine's own id. max_tokens: limit of generated tokens.
+    prompt: its text, sent if text is true (default: text of the Emitter). at: stamp of its arrival.
     """
 
     __slots__ = ("top", "id", "out", "prompt_tokens", "cached", "pad", "text", "state", "_put", "_queue")
@@ -963,8 +969,8 @@ class Request:
         self.top._emit("request", at, dict({"t": "req", "a": 0, "r": self.id, "state": state}, **(more or {})))
 
     def dispatch(self, at=None):
-        """The scheduler has begun work on it. An engine that does not say so tells queued from dispatched by no more than
-        its first stage or token."""
+        """The scheduler has started it. Without this call, the request counts as dispatched from its first stage or
+        token on."""
         self.top._caps.add("queue")
         self._begin(at)
 
@@ -973,7 +979,7 @@ class Request:
             self._enter("dispatched", at)
 
     def stage(self, name, tokens=None, layer=None):
-        """A context manager that times a kind of work: queue, tokenize, embed, prompt, first_token, or any other word."""
+        """A context manager that times a stage: queue, tokenize, embed, prompt, first_token, or any other word."""
         if name not in ("queue", "tokenize", "cache_lookup"):
             self._begin()
         return _Stage(self.top, self.id, name, tokens, layer)
@@ -983,9 +989,9 @@ class Request:
         self.top._emit("stage", at, _given(t="stage", a=0, dur=int(dur), stage=name, r=self.id, l=layer, n=tokens))
 
     def token(self, id=None, logprob=None, n=1, text=None, step=None, sampling=None, picks=None, top=None, at=None):
-        """A token left the sampler. id: in the vocabulary. n: tokens handed out at once, of which id is the first.
-        logprob: natural logarithm. step: number of its forward pass. sampling: ns spent. picks: experts that the router
-        picked, layer by layer. top: alternatives, as [[id, logprob], ...]. at: its stamp, by default now."""
+        """A token left the sampler. id: its vocabulary id. n: number of tokens with this stamp, of which id is the first.
+        logprob: natural logarithm. step: number of the forward pass. sampling: ns spent. picks: experts that the router
+        picked, layer by layer. top: alternatives, as [[id, logprob], ...]. at: stamp, by default now."""
         i = self.out
         if not i:
             self._begin(at)
@@ -1000,21 +1006,21 @@ class Request:
             self.top._drop()
 
     def tokens(self, ids, at=None):
-        """Several tokens that the engine hands out at once."""
+        """Several tokens emitted at once."""
         ids = list(ids)
         if ids:
             self.token(ids[0], n=len(ids), at=at)
 
     def finish(self, why=None, at=None):
-        """It has ended: why is "stop" where the model ended the text, "length" at the limit."""
+        """It has ended: why is "stop" if the model ended the text, "length" at the limit."""
         self._leave("finished", why, at)
 
     def cancel(self, at=None):
-        """Somebody called it off."""
+        """It was cancelled."""
         self._leave("cancelled", "cancelled", at)
 
     def fail(self, why, at=None):
-        """Something failed."""
+        """It has failed; why: the cause."""
         self._leave("failed", str(why), at)
 
     def _leave(self, state, why, at):
@@ -1040,7 +1046,7 @@ class _Stage:
 
 
 def _arguments(message):
-    """What the handler of a control message is called with."""
+    """The arguments of the handler of a control message."""
     kind = message["t"]
     if kind == "generate":
         return (message,)
@@ -1073,16 +1079,16 @@ if hasattr(os, "register_at_fork"):
 
 # Hugging Face transformers
 
-# Router modules: where they are (Mixtral, Qwen2-MoE, Qwen3-MoE, OLMoE, MiniMax-M2, DeepSeek-V3 and GLM4-MoE: mlp.gate; Mixtral before
-# version 5: block_sparse_moe.gate; GPT-OSS: mlp.router; Granite-MoE: block_sparse_moe.router; Llama 4: feed_forward.router) and what
-# their classes are called. Their outputs differ in order between models and between versions of transformers, so that the
-# indices are told by being whole numbers, tokens x experts used.
+# Router modules: paths (Mixtral, Qwen2-MoE, Qwen3-MoE, OLMoE, MiniMax-M2, DeepSeek-V3 and GLM4-MoE: mlp.gate; Mixtral
+# before version 5: block_sparse_moe.gate; GPT-OSS: mlp.router; Granite-MoE: block_sparse_moe.router; Llama 4:
+# feed_forward.router) and class names. The order of their outputs differs between models and versions of transformers,
+# so the tensor of indices is identified as the one of integers, tokens x experts used.
 _ROUTER_PATH = re.compile(r"(?:^|\.)layers\.(\d+)\.(?:mlp|block_sparse_moe|feed_forward|moe)\.(?:gate|router)$")
 _ROUTER_CLASS = re.compile(r"Top[Kk]Router$|TopKGating$|^Llama4Router$")
 
 
 def _routers(model):
-    """Yields (layer, module, the module that holds it) of each router. Older versions have a bare Linear as gate."""
+    """Yields (layer, module, its parent module) of each router. In older versions the gate is a plain Linear."""
     modules = dict(model.named_modules())
     for path, module in modules.items():
         found = _ROUTER_PATH.search(path)
@@ -1092,7 +1098,7 @@ def _routers(model):
 
 
 def _first(objects, *names):
-    """The first of the attributes that one of the objects has."""
+    """The first of the named attributes that one of the objects has."""
     for o in objects:
         for name in names:
             value = getattr(o, name, None)
@@ -1106,10 +1112,10 @@ def _is_tensor(value):
 
 
 def _picked(output, parent, used):
-    """The indices tensor (tokens, experts used) in what a router gave back, None if there is none to be had.
+    """The indices tensor (tokens, experts used) in a router's output, None if it cannot be determined.
 
-    Routers that hand out logits alone leave the choice to the block around them: it is asked where it has a method for
-    that (DeepSeek-V3 and GLM4 choose by groups and a bias), else the choice is the likeliest ones.
+    For routers that return only logits, the parent block makes the choice: its method is called if it has one
+    (DeepSeek-V3 and GLM4 choose by groups and a bias), otherwise the choice is the highest logits.
     """
     parts = [p for p in (output if isinstance(output, (tuple, list)) else (output,)) if _is_tensor(p) and len(p.shape) == 2]
     for p in parts:
@@ -1126,20 +1132,20 @@ def _picked(output, parent, used):
 
 
 def _place(output, indices):
-    """Where in the tuple that a router gave back its indices are; None if they are no part of it."""
+    """The position of the indices in a router's output tuple; None if they are not in it."""
     parts = output if isinstance(output, tuple) and indices is not None else ()
     return next((n for n, part in enumerate(parts) if part is indices), None)
 
 
 class _ListCounts:
-    """Counts picks of tensors that have no more than tolist()."""
+    """Counts picks of tensors that offer only tolist()."""
 
     def __init__(self, layers, experts):
         self.experts = experts
         self.picks = {phase: [0] * (layers * experts) for phase in ("prompt", "decode")}
 
     def add(self, phase, picked, real):
-        """Counts the picks of a pass: (layer, indices) pairs; real tells for each token whether it is no padding, None: all."""
+        """Counts the picks of a pass: (layer, indices) pairs; real marks the tokens that are not padding, None: all."""
         counts = self.picks[phase]
         for layer, indices in picked:
             for t, row in enumerate(indices.tolist()):
@@ -1153,31 +1159,31 @@ class _ListCounts:
 
 
 class _TorchCounts:
-    """Counts picks where they are, on the device, without waiting for it: indices of many passes are kept, at most about
-    KEPT of them beyond those of one pass, and then counted with a few kernels. Each layer has a column more than experts, for indices
-    that are out of range. What a router has given back must not be overwritten later; nothing in transformers does that.
+    """Counts picks on the device, without waiting for it: indices of several passes are kept, at most about KEPT in
+    addition to those of one pass, and then counted with a few kernels. Each layer has one more column than experts, for
+    indices out of range. A router's output must not be overwritten later; nothing in transformers does that.
     """
 
     KEPT = 1 << 16
 
     def __init__(self, layers, experts):
         self.layers, self.experts = layers, experts
-        self.tables = {}  # (phase, device, layers) -> counts, index of each layer's first, 1
-        self.kept = {}  # (phase, layers, shape in the first of them, whether there is padding) -> [(indices of each layer, real)]
-        self.size = 0  # indices in kept
+        self.tables = {}  # (phase, device, layers) -> counts, offset of each layer, 1
+        self.kept = {}  # (phase, layers, shape of the first of them, whether there is padding) -> [(indices of each layer, real)]
+        self.size = 0  # number of indices in kept
 
     def add(self, phase, picked, real):
         layers, indices = zip(*picked)
         key = phase, layers, indices[0].shape, real is not None
         self.kept.setdefault(key, []).append((indices, real))
-        self.size += indices[0].numel() * len(layers) + 64  # and as much for having a tensor
+        self.size += indices[0].numel() * len(layers) + 64  # plus the overhead of a tensor
         if self.size > self.KEPT:
             self._settle()
 
     def _settle(self):
         kept, self.kept, self.size = self.kept, {}, 0
         for (phase, layers, _, _), passes in kept.items():
-            groups = {}  # the layers of many passes are counted together, those of a long one singly, to save memory
+            groups = {}  # the layers of many passes are counted together, those of a long pass one by one, to save memory
             for n, i in enumerate(passes[0][0]):
                 groups.setdefault((i.device, i.shape, n if i.numel() > self.KEPT // 8 else None), []).append(n)
             for group in groups.values():
@@ -1185,7 +1191,7 @@ class _TorchCounts:
                 self._count(phase, tuple(layers[n] for n in group), picked)
 
     def _count(self, phase, layers, passes):
-        """Counts the picks in some layers, all on one device and of one shape."""
+        """Counts the picks of some layers, all on one device and of one shape."""
         import torch
 
         indices = torch.stack([i for of_pass, _ in passes for i in of_pass]).to(torch.int64)
@@ -1201,7 +1207,7 @@ class _TorchCounts:
 
         key = phase, device, layers
         if key not in self.tables:
-            with torch.inference_mode(False):  # else they could be changed in no other mode
+            with torch.inference_mode(False):  # otherwise they could be changed only in inference mode
                 first = torch.tensor(layers, device=device)[:, None, None] * (self.experts + 1)
                 zeros = torch.zeros(self.layers * (self.experts + 1), dtype=torch.int64, device=device)
                 self.tables[key] = zeros, first, torch.ones(1, dtype=torch.int64, device=device)
@@ -1222,17 +1228,17 @@ class _TorchCounts:
 
 
 class _Pass:
-    """A forward pass under way."""
+    """A forward pass in progress."""
 
     __slots__ = ("began", "stream", "phase", "rows", "columns", "real", "per_row", "count", "seen", "picked")
 
     def __init__(self, stream, rows, columns):
         self.began = _now()
-        self.stream = stream  # the streamer that it works for, if known
-        self.rows, self.columns = rows, columns  # of tokens
+        self.stream = stream  # the streamer that it works for, if available
+        self.rows, self.columns = rows, columns  # of the tokens
         self.phase = "prompt" if columns > 1 or (stream is not None and stream.waits()) else "decode"
-        self.real = self.per_row = None  # for each token whether it is no padding, and their number for each row; None: all
-        self.count = self.seen = False  # picks are counted; routers are listened to
+        self.real = self.per_row = None  # marks tokens that are not padding, and their number per row; None: all
+        self.count = self.seen = False  # count: picks are counted; seen: routers are observed
         self.picked = []  # (layer, indices)
 
     def tokens(self):
@@ -1240,13 +1246,13 @@ class _Pass:
 
 
 class Watch:
-    """Hooks a model of Hugging Face transformers, or of the same shape: counts what its routers pick, for each layer and
-    expert, prompts and decoding apart, and times its forward passes. Padding is left out of the counts where forward
-    is given an attention mask of (rows, tokens), and counted in padding.
+    """Hooks a Hugging Face transformers model, or one of the same structure: counts the picks of its routers, per layer
+    and expert, separately for prompts and decoding, and times its forward passes. Padding is not counted as picks if
+    forward gets an attention mask of (rows, tokens); it is counted in padding.
 
-    A pass with more than one token a row counts as prompt. Passes are timed only on a CPU: elsewhere forward returns
-    before the work is done. Passes through a compiled graph, and routers inside a fused kernel, are not seen. close() takes the hooks off.
-    group: the adapter's name for requests of streamer(); by default that of the active PEFT adapter.
+    A pass with more than one token per row counts as prompt. Passes are timed only on a CPU: on other devices forward
+    returns before the work is done. Passes through a compiled graph, and routers inside a fused kernel, are not observed.
+    close() removes the hooks. group: adapter name for requests of streamer(); by default that of the active PEFT adapter.
     """
 
     def __init__(self, top, model, group=None, every=1):
@@ -1256,21 +1262,21 @@ class Watch:
         self.top, self.model, self._group = top, model, group
         self.every = every
         self.on = {"experts"}  # as in the control message hooks
-        self.tokens = {"prompt": 0, "decode": 0}  # whose picks are counted
+        self.tokens = {"prompt": 0, "decode": 0}  # tokens whose picks are counted
         self.padding = 0
         self._passes = self._flushed = self._last = 0
         self._dirty = self._complained = False
         self._counts = None
         self._lock = threading.Lock()
-        self._under_way = threading.local()  # its now is the pass of this thread
+        self._under_way = threading.local()  # now is the current pass of the thread
         self._streams = {}  # thread -> Streamer
-        # Torch calls this while it compiles: the graph is to have nothing of the hooks, which it could not take in whole.
+        # Torch calls this during compilation: the hooks must not be part of the graph, which would break it.
         self._compiling = getattr(getattr(sys.modules.get("torch"), "compiler", None), "is_compiling", bool)
         self._describe()
         self._hooks = [m.register_forward_hook(self._hook(layer)) for layer, m, _ in self._found]
         self._wrap()
         top._caps |= {"experts"} if self._found else set()
-        top._caps |= {"picks"} if len(self._found) == self.layers else set()  # which are of all layers
+        top._caps |= {"picks"} if len(self._found) == self.layers else set()  # requires the picks of all layers
         top._tickers.append(self._tick)
         top._handlers.setdefault("hooks", self._set_hooks)
         top._handlers.setdefault("sample", self._set_every)
@@ -1279,11 +1285,11 @@ class Watch:
             self._complain("%s has experts, but no router that is known" % type(model).__name__)
 
     def streamer(self, **options):
-        """A streamer for generate() of this model: requests, exact stamps of tokens, padding, adapter."""
+        """A streamer for generate() of this model: requests, exact token stamps, padding, adapter."""
         return Streamer(self.top, watch=self, **options)
 
     def close(self):
-        """Takes the hooks off."""
+        """Removes the hooks."""
         self.flush()
         for hook in self._hooks:
             hook.remove()
@@ -1295,18 +1301,18 @@ class Watch:
             self.top._tickers.remove(self._tick)
 
     def _describe(self):
-        """Finds the routers, and what the model tells of itself."""
+        """Finds the routers, and reads the model's description."""
         self._found = list(_routers(self.model))
         config = getattr(self.model, "config", None)
         text = getattr(config, "text_config", None) or config
         where = [m for _, m, _ in self._found[:1]] + [p for _, _, p in self._found[:1]] + [text]
         self.experts = _first(where, "n_routed_experts", "num_experts", "num_local_experts", "out_features") or 0
-        self.used = _first([text], "num_experts_per_tok", "moe_top_k") or _first(where[:-1], "top_k")  # top_k of a config is of sampling
+        self.used = _first([text], "num_experts_per_tok", "moe_top_k") or _first(where[:-1], "top_k")  # in a config, top_k is for sampling
         self.layers = max([_first([text], "num_hidden_layers") or 0] + [layer + 1 for layer, _, _ in self._found])
         self._parents = {layer: p for layer, _, p in self._found}
         configs = [config, getattr(self.model, "generation_config", None)]
         self.eos, self.pad = (set().union(*(_ids(getattr(c, n, None)) for c in configs)) for n in ("eos_token_id", "pad_token_id"))
-        self.ends = sorted(self.eos | self.pad)  # what rows of a batch are fed once they have ended
+        self.ends = sorted(self.eos | self.pad)  # inputs of rows of a batch that have ended
         device = getattr(self.model, "device", None)
         self.timed = device is None or str(device).startswith("cpu")
         quantised = getattr(config, "quantization_config", None)
@@ -1329,8 +1335,8 @@ class Watch:
         )
 
     def _wrap(self):
-        """Puts forward of the whole model into a function of ours: a hook would not see keyword arguments in older
-        versions of torch, nor a pass that fails."""
+        """Replaces forward of the model: a hook would not get keyword arguments in older versions of torch, nor
+        passes that fail."""
         inner, self._was = self.model.forward, self.model.__dict__.get("forward")
         compiling = self._compiling
 
@@ -1351,8 +1357,8 @@ class Watch:
         self.model.forward = forward
 
     def _hook(self, layer):
-        """The hook of a router."""
-        place = None  # of the indices in what the router gives back, once it is known
+        """Returns the hook of a router."""
+        place = None  # position of the indices in the output, once determined
         compiling = self._compiling
 
         def hook(module, args, output):
@@ -1372,7 +1378,7 @@ class Watch:
         return hook
 
     def _safely(self, do, *args):
-        """What goes wrong here must not end the engine's pass: it is told once."""
+        """Calls do. An exception must not end the engine's pass: it is logged once."""
         try:
             return do(*args)
         except Exception as e:
@@ -1403,7 +1409,7 @@ class Watch:
         return now
 
     def _absorb(self, now):
-        """Takes in a pass that has ended."""
+        """Reports a pass that has ended."""
         at = _now()
         real = now.tokens()
         picks = None
@@ -1419,7 +1425,7 @@ class Watch:
             self.flush()
 
     def _count(self, now, real):
-        """Counts the picks of a pass; gives back those of the last token of each row, if asked for."""
+        """Counts the picks of a pass; returns those of the last token of each row, if requested."""
         many = now.rows * now.columns
         known = [p for p in now.picked if p[1] is not None and p[1].shape[0] == many]
         if len(known) < len(now.picked):
@@ -1441,7 +1447,7 @@ class Watch:
         return None
 
     def flush(self):
-        """Tells the counts as they are now."""
+        """Emits the current counts."""
         with self._lock:
             if self._dirty:
                 self._dirty, self._flushed = False, _now()
@@ -1451,7 +1457,7 @@ class Watch:
                 self.top.count(padding_tokens=self.padding)
 
     def _tick(self):
-        """Tells the last counts once the model rests. While it works its own thread does that: this one would wait for the device."""
+        """Emits the last counts when the model is idle. Otherwise its own thread does: this one would wait for the device."""
         if self._dirty and _now() - self._last > SECOND // 5:
             self.flush()
 
@@ -1462,19 +1468,19 @@ class Watch:
         self.every = every
 
     def adapter(self):
-        """The name of the adapter in use, None without one."""
+        """The name of the active adapter, None without one."""
         if self._group is not None:
             return self._group
         active = getattr(self._peft, "active_adapters", None) if getattr(self._peft, "peft_config", None) else None
         try:
             active = active() if callable(active) else active
-        except ValueError:  # transformers has none loaded
+        except ValueError:  # transformers has no adapter loaded
             return None
         return "+".join(active) if isinstance(active, (list, tuple)) and active else active or None
 
 
 def _unmasked(mask, columns):
-    """For each of the last tokens of the rows whether an attention mask (rows, tokens) has it; None without such a mask."""
+    """For each of the last tokens of the rows whether an attention mask (rows, tokens) includes it; None without a mask."""
     if not _is_tensor(mask) or len(mask.shape) != 2 or mask.shape[1] < columns:
         return None
     if hasattr(mask, "new_tensor"):
@@ -1483,31 +1489,31 @@ def _unmasked(mask, columns):
 
 
 def _going_on(ids, ends):
-    """For each row of a batch that decodes whether it goes on: rows that have ended are fed their end and then padding,
-    and what comes of it is thrown away."""
+    """For each row of a decoding batch whether it is still active: rows that have ended get their end token and then
+    padding as input, and their output is discarded."""
     if hasattr(ids, "new_tensor"):
         return (ids.reshape(-1)[:, None] != ids.new_tensor(ends)).all(-1)
     return [row[0] not in ends for row in ids.tolist()]
 
 
 def _row_sums(real, rows, columns):
-    """Real tokens of each row. On an accelerator this waits; it is asked before the pass, when little is under way."""
+    """Number of real tokens per row. On an accelerator this waits for the device, so it is called before the pass."""
     flags = real.tolist() if hasattr(real, "tolist") else real
     return [sum(map(bool, flags[r * columns : (r + 1) * columns])) for r in range(rows)]
 
 
 def _ids(value):
-    """The set of token ids that a setting names: none, one, or several."""
+    """The set of token ids in a setting: none, one, or several."""
     return {i for i in (value if isinstance(value, (list, tuple, set)) else [value]) if isinstance(i, int)}
 
 
 class Streamer:
-    """A streamer for generate() of transformers: opens a request for each row of the batch when it is given the prompt,
-    and stamps each token when it is handed out.
+    """A streamer for generate() of transformers: opens a request for each row of the batch when it gets the prompt,
+    and stamps each token when generate() returns it.
 
-    As a context manager it tells a generate() that failed from one that ended. also: another streamer to pass everything on to.
-    max_new_tokens: as told to generate(). eos, pad: ids that end a text and that fill up a row that has ended, by default the model's.
-    group: LoRA adapter or tenant, by default the model's; a list names one for each row. The other options are those of Request.
+    As a context manager it reports whether generate() failed. also: another streamer that gets all calls.
+    max_new_tokens: that of generate(). eos, pad: ids that end a text and that pad ended rows; default: the model's.
+    group: LoRA adapter or tenant; default: the model's; a list names one per row. Other options are those of Request.
     """
 
     def __init__(self, top, watch=None, also=None, max_new_tokens=None, eos=None, pad=None, group=None, **options):
@@ -1518,7 +1524,7 @@ class Streamer:
         self.pad = (_ids(pad) or (watch.pad if watch is not None else set())) - self.eos
         self.requests = []
         self._prompt = None  # (began, ended) of the passes over the prompt
-        self._uncomputed = 0  # columns of the prompt that no pass has taken
+        self._uncomputed = 0  # columns of the prompt that no pass has computed
         self._picks = None
 
     def __enter__(self):
@@ -1530,7 +1536,7 @@ class Streamer:
         self._leave()
 
     def put(self, value):
-        """Called by generate() with the prompt first, then with the tokens of each step."""
+        """Called by generate(), first with the prompt, then with the tokens of each step."""
         at = _now()
         values = value.tolist() if hasattr(value, "tolist") else list(value)
         if not self.requests:
@@ -1541,7 +1547,7 @@ class Streamer:
             self.also.put(value)
 
     def end(self):
-        """Called by generate() at the end. Rows that no end of text has ended ran into the limit, or something else stopped them."""
+        """Called by generate() at the end. Rows without an end token have reached the limit, or were stopped otherwise."""
         most = self.options["max_tokens"]
         for r in self.requests:
             r.finish(None if most is None else "length" if r.out >= most else "stop")
@@ -1568,11 +1574,11 @@ class Streamer:
         self._prompt = self._picks = None
 
     def waits(self):
-        """Whether no token has come yet."""
+        """Whether there is no token yet."""
         return bool(self.requests) and not any(r.out for r in self.requests)
 
     def passed(self, now, at, picks):
-        """The watched model has done a pass for this thread."""
+        """Called after a pass of the watched model in this thread."""
         self._picks = picks
         if now.phase != "prompt" or not self.waits():
             return
@@ -1588,9 +1594,9 @@ class Streamer:
             rows = [[v for row in rows for v in row]]  # with an assistant model several at once
         for n, (r, row) in enumerate(zip(self.requests, rows)):
             if r.state != "dispatched":
-                continue  # ended, and padded since
+                continue  # ended and padded since
             if row[0] in self.pad:
-                r.finish("stop", at)  # by something else than the end of its text
+                r.finish("stop", at)  # stopped by something other than an end token
                 continue
             if not r.out:
                 self._time_first(r, at)
@@ -1599,9 +1605,9 @@ class Streamer:
                 r.finish("stop", at)
 
     def _time_first(self, r, at):
-        """The parts of time to first token: on a CPU the pass and what came after it, elsewhere both in one."""
+        """Emits the components of time to first token: on a CPU the pass and the rest, elsewhere both together."""
         if self._prompt and self._uncomputed > 0:
-            r.cached = self._uncomputed  # generate() was given a cache that holds the rest
+            r.cached = self._uncomputed  # generate() was given a cache with the other columns
         if self._prompt and self.watch.timed:
             began, ended = self._prompt
             r.staged("prompt", ended - began, tokens=r.prompt_tokens, at=ended)
@@ -1614,11 +1620,11 @@ class Streamer:
 
 
 class _VLLMStats:
-    """Forwards what vLLM tells its stat loggers after each step: see VLLMStatLogger.
+    """Forwards the data that vLLM passes to its stat loggers after each step: see VLLMStatLogger.
 
-    Steps with their forward-pass metrics and the interval since the step before, KV cache, counters, and each request
-    once it has ended, with the times that vLLM measured. vLLM does not tell single tokens: a request has its first
-    token and, with one stamp, the others. Nothing that goes wrong here reaches vLLM.
+    Emits steps with their forward-pass metrics and the interval since the previous step, the KV cache, counters, and
+    each request after its end, with the times that vLLM measured. vLLM does not report single tokens: a request has its
+    first token and, with one stamp, all others. Exceptions in this class never reach vLLM.
     """
 
     def __init__(self, vllm_config, engine_index=0):
@@ -1626,7 +1632,7 @@ class _VLLMStats:
         self.top = None
         self.failed = False
         self.totals = {}
-        self.told = self.last = 0  # stamps of the last counters and the last step
+        self.reported = self.last = 0  # stamps of the last counters and the last step
         self.running = 0
 
     def log_engine_initialized(self):
@@ -1659,7 +1665,7 @@ class _VLLMStats:
         about = _given(name=getattr(config, "model", None), context=_first([config], "max_model_len"))
         slots = _first([getattr(self.config, "scheduler_config", None)], "max_num_seqs")
         name, listen = "vllm", None
-        if self.index:  # one of several engines of a process: what $LLMTOP_LISTEN says is the first one's
+        if self.index:  # one of several engines of a process: $LLMTOP_LISTEN is for the first one
             name = "vllm-%d" % self.index
             listen = _default_address(name)
         return serve(name, listen, version=version, model=about, slots=slots, caps=("queue",))
@@ -1668,18 +1674,18 @@ class _VLLMStats:
         if scheduler is not None:
             self._add("cache_lookups", scheduler, "prefix_cache_stats", "queries")
             self._add("cache_hits", scheduler, "prefix_cache_stats", "hits")
-            self._tell_cache(scheduler)
+            self._emit_cache(scheduler)
         if iteration is not None:
-            self._tell_step(scheduler, iteration, now)
+            self._emit_step(scheduler, iteration, now)
             self._add("prompt_tokens", iteration, "num_prompt_tokens")
             self._add("generated_tokens", iteration, "num_generation_tokens")
             self._add("preempted_requests", iteration, "num_preempted_reqs")
             for f in getattr(iteration, "finished_requests", ()):
-                self._tell_request(f, now)
+                self._emit_request(f, now)
         if scheduler is not None:
             self.running = getattr(scheduler, "num_running_reqs", 0)
-        if now - self.told > SECOND // 10 or not self.running:
-            self.told = now
+        if now - self.reported > SECOND // 10 or not self.running:
+            self.reported = now
             self.top.count(**self.totals)
 
     def _add(self, name, stats, *path):
@@ -1688,15 +1694,15 @@ class _VLLMStats:
         if stats is not None:
             self.totals[name] = self.totals.get(name, 0) + stats
 
-    def _tell_cache(self, scheduler):
+    def _emit_cache(self, scheduler):
         cache = getattr(self.config, "cache_config", None)
         blocks, page = _first([cache], "num_gpu_blocks"), _first([cache], "block_size")
         usage = getattr(scheduler, "kv_cache_usage", None)
         if blocks and page and usage is not None:
             self.top.kv(round(usage * blocks) * page, blocks * page, page)
 
-    def _tell_step(self, scheduler, iteration, now):
-        """The interval since the last step is its duration, if requests ran all the while."""
+    def _emit_step(self, scheduler, iteration, now):
+        """The duration is the interval since the previous step, if requests ran without a gap."""
         firsts, gaps = (len(getattr(iteration, n, ())) for n in ("time_to_first_tokens_iter", "inter_token_latencies_iter"))
         prompt = getattr(iteration, "num_prompt_tokens", None)
         if self.last and self.running:
@@ -1707,8 +1713,8 @@ class _VLLMStats:
             self.top.step(now - self.last, decode=gaps, prompt=prompt, fpm=fpm, at=now)
         self.last = now
 
-    def _tell_request(self, f, now):
-        """A request that has ended, with stamps worked out from the durations that vLLM gives in s."""
+    def _emit_request(self, f, now):
+        """A request that has ended, with stamps computed from the durations that vLLM reports, in s."""
 
         def ns(name):
             return int(max(0, getattr(f, name, 0) or 0) * SECOND)
@@ -1736,7 +1742,7 @@ class _VLLMStats:
 
 
 def __getattr__(name):
-    """VLLMStatLogger is made when it is asked for: vLLM takes only subclasses of its own base class."""
+    """Creates VLLMStatLogger on first use: vLLM accepts only subclasses of its own base class."""
     if name != "VLLMStatLogger":
         raise AttributeError("module llmtop has no attribute %r" % name)
     try:

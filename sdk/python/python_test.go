@@ -1,4 +1,4 @@
-// Package python_test runs the tests of the Python emitter, and a Python program against the client that llmtop itself uses.
+// Package python_test runs the tests of the Python emitter, and a Python program with llmtop's own client.
 package python_test
 
 import (
@@ -16,17 +16,18 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/eventtest"
 	"github.com/llmtop/llmtop/profiler/event/wire"
 	"github.com/llmtop/llmtop/profiler/store"
-	"github.com/llmtop/llmtop/runtime"
-	"github.com/llmtop/llmtop/runtime/socket"
+	"github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/runtime/source/socket"
 )
 
-// interpreter is a python3 that the emitter supports; without one the test is skipped.
+// interpreter returns a python3 that the emitter supports, or skips the test.
 func interpreter(t testing.TB) string {
 	t.Helper()
 	if goruntime.GOOS == "windows" {
-		t.Skip("the tests of the Python emitter need Unix sockets, which Python has not on Windows")
+		t.Skip("the tests of the Python emitter need Unix sockets, which Python does not support on Windows")
 	}
 	python, err := exec.LookPath("python3")
 	if err != nil {
@@ -38,11 +39,11 @@ func interpreter(t testing.TB) string {
 	return python
 }
 
-// another is a Python besides the one on the path for which check succeeds; without one the test is skipped, and says what it lacked.
+// another returns a Python besides the one on the path for which check succeeds, or skips the test.
 func another(t *testing.T, what, check string) string {
 	t.Helper()
 	candidates := []string{interpreter(t), "python3.9", "/usr/bin/python3"}
-	if home, err := os.UserHomeDir(); err == nil { // pyenv's commands run only the versions that are switched on
+	if home, err := os.UserHomeDir(); err == nil { // pyenv's commands run only enabled versions
 		installed, _ := filepath.Glob(filepath.Join(home, ".pyenv", "versions", "*", "bin", "python3"))
 		candidates = append(candidates, installed...)
 	}
@@ -51,13 +52,13 @@ func another(t *testing.T, what, check string) string {
 			return python
 		}
 	}
-	t.Skipf("no %s is installed: its tests were not run", what)
+	t.Skipf("%s is not installed: its tests were not run", what)
 	return ""
 }
 
 func runs(python, code string) bool { return exec.Command(python, "-c", code).Run() == nil }
 
-// unittests runs the tests in modules of Python, in all without any named, and logs what was skipped, and why.
+// unittests runs the tests in Python modules, by default all, and logs skipped tests with reasons.
 func unittests(t *testing.T, python string, modules ...string) {
 	t.Helper()
 	out, err := exec.Command(python, append([]string{"-B", "-m", "unittest", "-v"}, modules...)...).CombinedOutput()
@@ -76,7 +77,7 @@ func TestUnits(t *testing.T) {
 	unittests(t, interpreter(t))
 }
 
-// TestOldestPython runs everything in the oldest version that the emitter promises to work with.
+// TestOldestPython runs all tests in the oldest supported version.
 func TestOldestPython(t *testing.T) {
 	t.Parallel()
 	unittests(t, another(t, "Python 3.9", "import sys; sys.exit(sys.version_info[:2] != (3, 9))"))
@@ -97,7 +98,7 @@ func TestTransformers(t *testing.T) {
 	unittests(t, another(t, "Python with torch and transformers", "import torch, transformers"), "test_transformers", "test_readme")
 }
 
-// done is what testdata/engine.py says it did.
+// done is the report of testdata/engine.py about its work.
 type done struct {
 	Requests     int      `json:"requests"`
 	Tokens       uint64   `json:"tokens"`
@@ -106,8 +107,8 @@ type done struct {
 	Picked       uint64   `json:"picked"`
 }
 
-// engine is a running testdata/engine.py.
-type engine struct {
+// engineProcess is a running testdata/engine.py.
+type engineProcess struct {
 	t       *testing.T
 	cmd     *exec.Cmd
 	in      io.WriteCloser
@@ -115,7 +116,7 @@ type engine struct {
 	address string
 }
 
-func start(t *testing.T, python, at string) *engine {
+func start(t *testing.T, python, at string) *engineProcess {
 	t.Helper()
 	cmd := exec.Command(python, "-B", filepath.Join("testdata", "engine.py"), at)
 	in, _ := cmd.StdinPipe()
@@ -123,13 +124,13 @@ func start(t *testing.T, python, at string) *engine {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	e := &engine{t: t, cmd: cmd, in: in, out: bufio.NewReader(out)}
+	e := &engineProcess{t: t, cmd: cmd, in: in, out: bufio.NewReader(out)}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	e.address = e.line()
 	return e
 }
 
-func (e *engine) line() string {
+func (e *engineProcess) line() string {
 	e.t.Helper()
 	line, err := e.out.ReadString('\n')
 	if err != nil {
@@ -138,8 +139,8 @@ func (e *engine) line() string {
 	return strings.TrimSpace(line)
 }
 
-// work has the engine generate so many tokens in each of four requests.
-func (e *engine) work(tokens string) (d done) {
+// work makes the engine generate the given number of tokens in each of four requests.
+func (e *engineProcess) work(tokens string) (d done) {
 	e.t.Helper()
 	if _, err := io.WriteString(e.in, tokens+"\n"); err != nil {
 		e.t.Fatal(err)
@@ -150,7 +151,7 @@ func (e *engine) work(tokens string) (d done) {
 	return d
 }
 
-// session is a store that a client feeds, and the newest router counts and counters that came.
+// session is a store fed by a client, with the newest router counts and counters.
 type session struct {
 	*store.Store
 	client *socket.Client
@@ -174,7 +175,7 @@ func (s *session) Emit(e event.Event) {
 
 func attach(t *testing.T, at string) *session {
 	t.Helper()
-	clock := runtime.NewClock()
+	clock := engine.NewClock()
 	client, err := socket.Dial(at, "", clock)
 	if err != nil {
 		t.Fatal(err)
@@ -189,16 +190,16 @@ func attach(t *testing.T, at string) *session {
 	return s
 }
 
-// await waits until the snapshot is as wanted and returns it.
-func (s *session) await(t *testing.T, what string, so func(*store.Snapshot) bool) *store.Snapshot {
+// await waits until the snapshot satisfies a condition and returns it.
+func (s *session) await(t *testing.T, what string, condition func(*store.Snapshot) bool) *store.Snapshot {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(eventtest.Patience); ; time.Sleep(5 * time.Millisecond) {
 		snap := s.Snapshot()
-		if so(snap) {
+		if condition(snap) {
 			return snap
 		}
 		if time.Now().After(end) {
-			t.Fatalf("waited in vain: %s; engine %+v, counts %+v, lost %v", what, snap.Engine, snap.Counts, snap.Lost)
+			t.Fatalf("timed out waiting for %s; engine %+v, counts %+v, dropped %v", what, snap.Engine, snap.Counts, snap.Drops)
 		}
 	}
 }
@@ -217,10 +218,10 @@ func TestProgramAgainstTheClient(t *testing.T) {
 		return n.Counts.GeneratedTokens == d.Tokens+1 && int(n.Counts.Finished) == d.Requests && n.KV.Used == 64
 	})
 	if snap.Counts.PromptTokens != d.PromptTokens || snap.Counts.CachedTokens != 16 || snap.Counts.PadTokens != 8 || snap.Counts.Running+snap.Counts.Queued != 1 {
-		t.Errorf("counts %+v, told %+v", snap.Counts, d)
+		t.Errorf("counts %+v, want %+v", snap.Counts, d)
 	}
-	if r := snap.Engine.Remote; r.Missing != 0 || r.Garbage != 0 || snap.Lost.Total() != 0 {
-		t.Errorf("connection %+v, lost %v", r, snap.Lost)
+	if r := snap.Engine.Remote; r.Missed != 0 || r.Malformed != 0 || snap.Drops.Total() != 0 {
+		t.Errorf("connection %+v, dropped %v", r, snap.Drops)
 	}
 	for _, r := range snap.Requests {
 		if r.State == event.StateFinished && (r.Generated != 500 || r.Reason != "length" || !strings.HasPrefix(r.Group, "group-") || !r.TTFT.OK()) {
@@ -240,11 +241,11 @@ func (s *session) checkExperts(t *testing.T, d done) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.experts == nil || s.experts.DecodeTokens != d.Picked || len(s.experts.Decode) != len(d.Picks) {
-		t.Fatalf("experts %+v, told %+v", s.experts, d)
+		t.Fatalf("experts %+v, want %+v", s.experts, d)
 	}
 	for i, n := range d.Picks {
 		if s.experts.Decode[i] != n {
-			t.Errorf("expert %d of layer %d: %d picks, told %d", i%4, i/4, s.experts.Decode[i], n)
+			t.Errorf("expert %d of layer %d: %d picks, want %d", i%4, i/4, s.experts.Decode[i], n)
 		}
 	}
 }
@@ -259,7 +260,7 @@ func TestLateReaderAndControl(t *testing.T) {
 	}
 	s.checkExperts(t, d)
 	if s.client.Offers().Has(event.CapPrompt) {
-		t.Error("an engine on TCP without a token takes prompts")
+		t.Error("an engine on TCP without a token accepts prompts")
 	}
 
 	e = start(t, interpreter(t), "unix:"+filepath.Join(t.TempDir(), "e.sock"))
@@ -292,13 +293,13 @@ func TestKilledEngineIsFollowed(t *testing.T) {
 	s.await(t, "tokens", func(n *store.Snapshot) bool { return n.Counts.GeneratedTokens == first.Tokens+1 })
 	_ = e.cmd.Process.Kill()
 	s.await(t, "the end of the connection", func(n *store.Snapshot) bool { return n.Engine.Remote.Link == event.LinkDisconnected })
-	e = start(t, python, at) // the socket of the dead engine is still there
+	e = start(t, python, at) // the socket of the killed engine still exists
 	s.await(t, "the second run", func(n *store.Snapshot) bool {
 		return n.Engine.Remote.Restarts == 1 && n.Engine.Remote.Link == event.LinkConnected && n.Engine.PID == e.cmd.Process.Pid
 	})
 	second := e.work("100")
 	snap := s.await(t, "tokens of both runs", func(n *store.Snapshot) bool { return n.Counts.GeneratedTokens == first.Tokens+second.Tokens+2 })
-	if r := snap.Engine.Remote; r.Missing != 0 || r.Garbage != 0 {
+	if r := snap.Engine.Remote; r.Missed != 0 || r.Malformed != 0 {
 		t.Errorf("connection %+v", r)
 	}
 }

@@ -1,4 +1,4 @@
-"""A reader of event sockets for tests: checks each line against the schema and keeps account of what came and what was lost."""
+"""A reader of event sockets for tests: validates each line with the schema and counts received and dropped events."""
 
 import json
 import os
@@ -14,7 +14,7 @@ _TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "null":
 
 
 def valid(value, schema):
-    """Whether a value is as a JSON schema says, for the keywords that the schema of the protocol uses."""
+    """Whether a value is valid for a JSON schema, for the keywords that the protocol's schema uses."""
     if schema is True or schema is False:
         return schema
     if "$ref" in schema and not valid(value, SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]]):
@@ -78,7 +78,7 @@ def tokens_of(line):
 
 
 class Reader:
-    """A connection to an emitter. problems lists what was wrong with what came."""
+    """A connection to an emitter. problems lists errors in the received lines."""
 
     def __init__(self, address, timeout=20):
         scheme, _, rest = address.partition(":")
@@ -92,7 +92,7 @@ class Reader:
         self.file = self.sock.makefile("rb")
         self.lines = []
         self.problems = []
-        self.came = {}  # kind -> events outside of the state
+        self.came = {}  # kind -> events that are not part of the state
         self.lost = {}
         self.tokens = {}  # request -> tokens, of state and events alike
         self.syncing = False
@@ -138,14 +138,14 @@ class Reader:
                 self.tokens[token["r"]] = self.tokens.get(token["r"], 0) + token.get("n", 1)
 
     def until(self, wanted):
-        """Reads up to a line for which wanted is true, or of the type that it names, and returns it; None at the end."""
+        """Reads up to a line for which wanted is true, or of that type, and returns it; None at the end."""
         while True:
             line = self.next()
             if line is None or (line["t"] == wanted if isinstance(wanted, str) else wanted(line)):
                 return line
 
     def rest(self):
-        """Reads all that still comes."""
+        """Reads to the end."""
         self.until(lambda line: False)
         return self.lines
 

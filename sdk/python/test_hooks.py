@@ -1,4 +1,4 @@
-"""Tests of the hooks for transformers and vLLM, against stand-ins with the call shapes of theirs.
+"""Tests of the hooks for transformers and vLLM, with stand-ins that are called like the real classes.
 test_torch.py runs the hooks in torch."""
 
 import abc
@@ -15,7 +15,7 @@ EXPERTS, USED, LAYERS, EOS, PAD = 8, 2, 3, 1, 0
 
 
 class Tensor:
-    """A list of lists with as much of a tensor as the hooks use."""
+    """A list of lists with the parts of a tensor's interface that the hooks use."""
 
     def __init__(self, rows, floats=False):
         self.rows, self.floats = rows, floats
@@ -37,7 +37,7 @@ class Tensor:
 
 
 class Module:
-    """As much of torch.nn.Module as the hooks use."""
+    """The part of torch.nn.Module's interface that the hooks use."""
 
     def __init__(self, **children):
         self.children, self.hooks = children, []
@@ -96,7 +96,7 @@ FAMILIES = [  # class, block, name, order of the output, dense layers
 
 
 def build(router="MixtralTopKRouter", block="mlp", name="gate", order="logits, weights, indices", dense=0, tensor=Tensor):
-    """A model whose routers pick by token id and layer, with modules called as those of transformers are."""
+    """A model whose routers pick by token id and layer, with modules that are called like those of transformers."""
 
     def gate(layer):
         def forward(ids):
@@ -127,7 +127,7 @@ def build(router="MixtralTopKRouter", block="mlp", name="gate", order="logits, w
 
 
 def generate(model, rows, mask=None, steps=(), streamer=None):
-    """What generate() of transformers does: rows are the prompts, steps the tokens that are sampled."""
+    """Simulates generate() of transformers: rows are the prompts, steps the sampled tokens."""
     if streamer is not None:
         streamer.put(Tensor(rows))
     fed = rows
@@ -237,10 +237,10 @@ class Hooks(Case):
         self.assertEqual(seen, [[[4, 5, 6]], [20], [21], [22], "end"])
         self.assertNotIn("cached", r.of("req")[2])
 
-    def test_prompt_of_one_token_is_a_prompt_and_a_cache_is_told(self):
+    def test_prompt_of_one_token_is_a_prompt_and_a_cache_is_reported(self):
         model = build()
         top, watch = self.start(model)
-        with watch.streamer() as s:  # without max_new_tokens it is not known why this ends
+        with watch.streamer() as s:  # without max_new_tokens the reason is not available
             generate(model, [[4]], steps=[[20], [21]], streamer=s)
         with watch.streamer() as s:
             s.put(Tensor([[4, 5, 6, 7]]))
@@ -280,7 +280,7 @@ class Hooks(Case):
         self.assertEqual([(t["i"], t["d"], t.get("n")) for t in r.of("tok")], [(0, 20, None), (1, 21, 3)])
         self.assertEqual(r.of("req")[-1]["out"], 4)
 
-    def test_generation_that_fails_is_told(self):
+    def test_generation_that_fails_is_reported(self):
         model = build()
         top, watch = self.start(model)
         with self.assertRaises(RuntimeError), watch.streamer() as s:
@@ -326,7 +326,7 @@ class Hooks(Case):
         top, watch = self.start(model)
         self.opened.send({"t": "sample", "c": 1, "every": 2})
         self.assertTrue(self.opened.until("reply")["ok"])
-        generate(model, [[4, 5]], steps=[[9], [10], [11], [12]])  # passes over the prompt, 9, 10 and 11, of which two count
+        generate(model, [[4, 5]], steps=[[9], [10], [11], [12]])  # passes over the prompt, 9, 10 and 11, two of which count
         self.opened.send({"t": "hooks", "c": 2, "on": ["picks"]})
         self.assertTrue(self.opened.until("reply")["ok"])
         with watch.streamer() as s:
@@ -489,7 +489,7 @@ class VLLM(Case):
         sys.modules[names[-1]].StatLoggerBase = StatLoggerBase
         try:
             self.assertTrue(issubclass(llmtop.VLLMStatLogger, StatLoggerBase))
-            llmtop.VLLMStatLogger(None, 0)  # nothing in it is abstract
+            llmtop.VLLMStatLogger(None, 0)  # it has no abstract methods
         finally:
             for n in names:
                 del sys.modules[n]

@@ -31,7 +31,7 @@ class Case(unittest.TestCase):
         return top
 
     def reader(self, top):
-        """A reader that the emitter has let in: what is told from now on comes as events and not as state."""
+        """A reader that the emitter has accepted: from now on it receives events, not state."""
         before = len(top._peers)
         reader = Reader(top.address)
         self.addCleanup(reader.__exit__)
@@ -54,7 +54,7 @@ class Schema(unittest.TestCase):
 
 
 class Lines(Case):
-    def test_everything_is_told(self):
+    def test_all_events(self):
         top = self.serve(version="2.1", model={"name": "tiny", "layers": 4}, slots=2, text=True)
         r = self.reader(top)
         hello = r.next()
@@ -102,14 +102,14 @@ class Lines(Case):
         r = self.reader(top)
         with top.request(prompt="secret") as q:
             q.token(1, text="secret")
-        with top.request(prompt="told", text=True) as q:
-            q.token(1, text="told")
+        with top.request(prompt="visible", text=True) as q:
+            q.token(1, text="visible")
         top.close()
         r.rest()
         self.right(r)
-        told = json.dumps(r.lines)
-        self.assertNotIn("secret", told)
-        self.assertEqual(told.count("told"), 2)
+        sent = json.dumps(r.lines)
+        self.assertNotIn("secret", sent)
+        self.assertEqual(sent.count("visible"), 2)
 
     def test_block_ends_request(self):
         top = self.serve()
@@ -153,7 +153,7 @@ class Lines(Case):
         top.count(own=loop)
         while top._queue:
             time.sleep(0.001)
-        late = self.reader(top)  # what cannot be written is not part of the state
+        late = self.reader(top)  # a line that cannot be encoded is not part of the state
         late.until("synced")
         live.token(7)
         top.close()
@@ -178,7 +178,7 @@ class Lines(Case):
         self.assertEqual(r.came["token"] + r.lost.get("token", 0), 100_000)
         self.assertLess(r.bytes, 6_000_000 * (100_000 - r.lost.get("token", 0)) / 100_000 + 10_000)
 
-    def test_batches_say_what_was_told(self):
+    def test_batches_contain_all_events(self):
         top = self.serve()
         r = self.reader(top)
         r.until("synced")
@@ -211,6 +211,37 @@ class Sockets(Case):
         top.close()
         os.rmdir(self.folder + "/llmtop")
 
+    def test_untrusted_folder(self):
+        place = self.folder + "/llmtop"
+        other = self.folder + "/other"
+
+        def given():
+            os.mkdir(place)
+            os.chown(place, 12345, -1)
+
+        cases = {
+            "is not a folder: remove it": lambda: os.symlink(other, place),
+            "make folder": lambda: open(place, "w").close(),  # there is a file
+            "other users may write to folder .*: chmod 700": lambda: (os.mkdir(place), os.chmod(place, 0o777)),
+        }
+        if os.geteuid() == 0:
+            cases["belongs to user 12345: set XDG_RUNTIME_DIR"] = given
+        else:
+            print("only root can give a folder to another user: that case is left out")
+        os.mkdir(other)
+        was = os.environ.get("XDG_RUNTIME_DIR")
+        os.environ["XDG_RUNTIME_DIR"] = self.folder
+        try:
+            for why, make in cases.items():
+                make()
+                with self.subTest(why), self.assertRaisesRegex(llmtop.Error, why):
+                    llmtop.serve("engine")
+                self.assertEqual(os.listdir(other), [])
+                os.rmdir(place) if os.path.isdir(place) and not os.path.islink(place) else os.unlink(place)
+        finally:
+            os.environ.pop("XDG_RUNTIME_DIR") if was is None else os.environ.update(XDG_RUNTIME_DIR=was)
+            os.rmdir(other)
+
     def test_live_engine_is_left_alone(self):
         top = self.serve()
         with self.assertRaisesRegex(llmtop.Error, r"held by a live engine \(pid %d\)" % os.getpid()):
@@ -230,7 +261,7 @@ class Sockets(Case):
     def test_other_files_are_left_alone(self):
         with open(self.address[5:], "w") as f:
             f.write("precious")
-        with self.assertRaisesRegex(llmtop.Error, "no socket"):
+        with self.assertRaisesRegex(llmtop.Error, "not a socket"):
             llmtop.serve("x", self.address)
         self.assertEqual(os.path.getsize(self.address[5:]), 8)
 
@@ -251,7 +282,7 @@ class Sockets(Case):
         r.send({"t": "auth", "token": "sesame"})
         self.assertEqual([r.next()["t"] for _ in range(3)], ["auth", "hello", "sync"])
 
-    def test_forked_child_says_nothing(self):
+    def test_forked_child_emits_nothing(self):
         if not hasattr(os, "fork"):
             self.skipTest("this system cannot fork")
         top = self.serve()
@@ -341,7 +372,7 @@ class Survival(Case):
         old.token(1)
         time.sleep(0.15)
         thread2 = threading.Thread(target=stalled.rest)
-        thread2.start()  # it reads again: the loss comes first, the state after all that waited
+        thread2.start()  # it reads again: first the drops, then the state after the waiting lines
         deadline = time.monotonic() + 15
         while len(stalled.of("sync")) < 2 and time.monotonic() < deadline:
             time.sleep(0.02)

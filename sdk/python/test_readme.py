@@ -1,4 +1,4 @@
-"""Runs what README.md says."""
+"""Runs the code in README.md."""
 
 import glob
 import importlib.metadata
@@ -21,7 +21,7 @@ with open(os.path.join(_here, "README.md"), encoding="utf-8") as f:
 
 class Readme(Case):
     def run_python(self, snippet, **names):
-        """Runs a snippet whose engine a reader is attached to from the start, and returns what the reader got."""
+        """Runs a snippet with a reader attached from the start, and returns what the reader received."""
         was, readers, serve = os.environ.get("LLMTOP_LISTEN"), [], llmtop.serve
 
         def watched(*args, **options):
@@ -84,7 +84,7 @@ class Readme(Case):
             source, target = os.path.join(folder, "sdk"), os.path.join(folder, "site")
             os.mkdir(source)
             for name in ("llmtop.py", "pyproject.toml"):
-                shutil.copy(os.path.join(_here, name), source)  # building leaves files behind
+                shutil.copy(os.path.join(_here, name), source)  # building leaves files in the folder
             pip = [sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-build-isolation", "--no-deps", "--target", target, source]
             done = subprocess.run(pip, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
             self.assertEqual(done.returncode, 0, done.stdout.decode())
@@ -105,7 +105,7 @@ class Readme(Case):
         config = types.SimpleNamespace(model_config=types.SimpleNamespace(model="m", max_model_len=64))
         os.environ["LLMTOP_LISTEN"] = self.address
         try:
-            logger = llmtop.VLLMStatLogger(config, 0)  # none of its methods is abstract
+            logger = llmtop.VLLMStatLogger(config, 0)  # it has no abstract methods
             logger.log_engine_initialized()
         finally:
             del os.environ["LLMTOP_LISTEN"]

@@ -23,7 +23,7 @@ def likeliest(router, logits):
 
 
 def by_groups(router, logits):
-    """DeepSeek-V3's choice: the best experts, in no order, of the groups whose two best experts are best."""
+    """DeepSeek-V3's choice: the best experts, in any order, of the groups with the best pair of experts."""
     scores = logits.float().sigmoid() + router.bias
     best = scores.view(-1, GROUPS, EXPERTS // GROUPS).topk(2, -1)[0].sum(-1).topk(GROUPS_USED, -1, sorted=False)[1]
     mask = torch.zeros(len(scores), GROUPS).scatter_(1, best, 1).repeat_interleave(EXPERTS // GROUPS, -1)
@@ -31,7 +31,7 @@ def by_groups(router, logits):
 
 
 class Router(nn.Module):
-    """Gives back its output, in the order of its family, and puts what it chose into chosen."""
+    """Returns its output in the order of its family, and stores its choice in chosen."""
 
     def __init__(self):
         super().__init__()
@@ -101,7 +101,7 @@ class Block(nn.Module):
         kind, _, self.name, choice, order, _ = family
         setattr(self, self.name, type(kind, (Router,), {"choose": choice, "order": order})())
         self.experts = nn.Parameter(torch.randn(EXPERTS, WIDTH, WIDTH) / WIDTH)
-        self.picked = []  # what the tests compare with: the experts that each pass went through
+        self.picked = []  # the reference: the experts of each pass
         if choice is by_groups and order is logits_alone:
             self.n_group = GROUPS
             self.route_tokens_to_experts = lambda logits: by_groups(self.gate, logits)[::-1]
@@ -116,7 +116,7 @@ class Block(nn.Module):
 
 
 class Model(nn.Module):
-    """A state is the sum of those before it and its own: enough of a cache that decoding one token at a time means something."""
+    """A state is the sum of all states so far, so that decoding with a cache depends on the previous tokens."""
 
     def __init__(self, family=FAMILIES[0]):
         super().__init__()
@@ -144,7 +144,7 @@ class Model(nn.Module):
         return self.lm_head(states[:, -1]), past
 
     def generate(self, input_ids, attention_mask, max_new_tokens, streamer, ends={}):
-        """The loop of transformers: rows that have ended are padded on. ends: the step at which a row samples its end."""
+        """The loop of transformers: ended rows get padding. ends: the step at which a row samples its end token."""
         streamer.put(input_ids.cpu())
         ids, past, going = input_ids, None, torch.ones(len(input_ids), dtype=torch.bool)
         for step in range(max_new_tokens):
@@ -161,7 +161,7 @@ class Model(nn.Module):
         streamer.end()
 
     def picks(self, passes, real=None):
-        """The picks that the blocks made in some passes, as counts; real: masks of tokens for each."""
+        """The picks that the blocks made in some passes, as counts; real: token masks per pass."""
         counts = []
         for layer in self.model.layers:
             block, total = getattr(layer, self.name), torch.zeros(EXPERTS, dtype=torch.long)
@@ -177,7 +177,7 @@ MODES = (torch.no_grad, torch.inference_mode, torch.enable_grad)
 
 class Torch(Case):
     def generate(self, model, mode=torch.no_grad, **options):
-        """Generates six tokens each of two prompts, one of which is padded by two tokens."""
+        """Generates six tokens each for two prompts, one of which has two padding tokens."""
         top = self.serve()
         r = self.reader(top)
         watch = top.watch(model)
@@ -215,7 +215,7 @@ class Torch(Case):
         self.assertEqual([(q["why"], q["out"]) for q in r.of("req") if q["state"] == "finished"], [("stop", 3), ("length", 6)])
 
     def test_passes_of_all_lengths_are_counted_whenever_that_happens(self):
-        """The picks of many passes wait to be counted together, and those of a long one are counted layer by layer."""
+        """The picks of many passes are counted together, and those of a long pass layer by layer."""
         self.addCleanup(setattr, llmtop._TorchCounts, "KEPT", llmtop._TorchCounts.KEPT)
         for kept, mode in zip((0, 300, 4000, 1 << 16), MODES + MODES[:1]):
             with self.subTest(kept=kept, mode=mode.__name__), mode():

@@ -1,5 +1,5 @@
-"""Runs the hooks in models of Hugging Face transformers, tiny and with random weights, and compares what the routers pick with what
-follows from what goes into them. Skipped where transformers is not installed."""
+"""Runs the hooks in tiny Hugging Face transformers models with random weights, and compares the routers' picks with those computed from
+their inputs. Skipped if transformers is not installed."""
 
 import unittest
 
@@ -20,7 +20,7 @@ BASE = dict(
 )  # fmt: skip
 LATENT = dict(kv_lora_rank=8, q_lora_rank=8, qk_rope_head_dim=8, qk_nope_head_dim=8, v_head_dim=8)
 GROUPED = dict(n_routed_experts=EXPERTS, n_shared_experts=1, n_group=GROUPS, topk_group=2, first_k_dense_replace=1)
-FAMILIES = {  # model type -> what its configuration has besides
+FAMILIES = {  # model type -> additional configuration
     "mixtral": dict(num_local_experts=EXPERTS),
     "qwen2_moe": dict(num_experts=EXPERTS, shared_expert_intermediate_size=16),
     "qwen3_moe": dict(num_experts=EXPERTS),
@@ -33,7 +33,7 @@ FAMILIES = {  # model type -> what its configuration has besides
 
 
 def chosen(router, states):
-    """The experts that a router must pick for some states."""
+    """The experts that a router must pick for the given states."""
     linear = getattr(router, "layer", router)  # of Granite-MoE before version 5
     states = states.reshape(-1, states.shape[-1])
     logits = functional.linear(states.float(), linear.weight.float(), getattr(linear, "bias", None))
@@ -47,7 +47,7 @@ def chosen(router, states):
 
 class Transformers(Case):
     def build(self, family):
-        """A model, and for each router a list that gets its picks in each pass."""
+        """Returns a model, and for each router a list that receives its picks in each pass."""
         torch.manual_seed(3)
         model = AutoModelForCausalLM.from_config(AutoConfig.for_model(family, **dict(BASE, **FAMILIES[family]))).eval()
         picked = {}
@@ -57,7 +57,7 @@ class Transformers(Case):
         return model, picked
 
     def counts(self, picked, passes):
-        """Counts of the picks in passes, pairs of the number of a pass and a mask of its tokens."""
+        """Counts of the picks in passes, given as pairs of pass number and token mask."""
         total = torch.zeros(LAYERS, EXPERTS, dtype=torch.long)
         for layer, picks in picked.items():
             for n, mask in passes:

@@ -11,15 +11,16 @@ import (
 	"testing"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/runtime"
-	"github.com/llmtop/llmtop/runtime/socket"
+	"github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/runtime/source/socket"
 	"github.com/llmtop/llmtop/sdk/c/harness"
 )
 
-// measured are the kinds of events, see testdata/bench.rs; "nothing" is a reading of the clock, which every event has one of.
+// measured are the kinds of events, see testdata/bench.rs; "nothing" is a reading of the clock, which every event
+// includes.
 var measured = []string{"nothing", "token", "rich", "batch", "threads", "span", "encode_stream_next", "cache_lookup", "step", "picks"}
 
-// meter is a testdata/bench.rs that runs, and what it has measured.
+// meter is a running testdata/bench.rs, with its results.
 type meter struct {
 	in      io.Writer
 	out     *bufio.Reader
@@ -44,7 +45,7 @@ func startMeter(b *testing.B, binary string) *meter {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() {
-		_ = in.Close() // ends it
+		_ = in.Close() // ends the program
 		if err := cmd.Wait(); err != nil {
 			b.Errorf("the program ended with %v", err)
 		}
@@ -58,7 +59,7 @@ func startMeter(b *testing.B, binary string) *meter {
 	return m
 }
 
-// measure has the program emit some rounds of a kind of events.
+// measure makes the program emit some rounds of a kind of event.
 func (m *meter) measure(b *testing.B, kind string) {
 	b.Helper()
 	var ns float64
@@ -70,7 +71,7 @@ func (m *meter) measure(b *testing.B, kind string) {
 		b.Fatal(err)
 	}
 	if dropped > 0 {
-		b.Errorf("the ring dropped %d events: what was measured is less than an event", dropped)
+		b.Errorf("the ring dropped %d events: the results are too low", dropped)
 	}
 	m.ns[kind] = append(m.ns[kind], ns)
 }
@@ -80,8 +81,8 @@ type nowhere struct{}
 
 func (nowhere) Emit(event.Event) {}
 
-// BenchmarkEmit is what an event costs a thread of an engine in Rust: without a reader, with the client of llmtop, and with a reader that
-// stands still. All take turns; the figures are medians of 20.
+// BenchmarkEmit measures the cost of an event for a thread of an engine in Rust: without a reader, with the client of
+// llmtop, and with a stalled reader. All alternate; the results are medians of 20.
 func BenchmarkEmit(b *testing.B) {
 	binary := build(b, "testdata/bench.rs", "-O")
 	readers := []string{"absent", "attached", "stalled"}
@@ -89,7 +90,7 @@ func BenchmarkEmit(b *testing.B) {
 	for _, reader := range readers {
 		meters[reader] = startMeter(b, binary)
 	}
-	client, err := socket.Dial(meters["attached"].address, "", runtime.NewClock())
+	client, err := socket.Dial(meters["attached"].address, "", engine.NewClock())
 	if err != nil {
 		b.Fatal(err)
 	}

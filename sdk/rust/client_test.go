@@ -16,12 +16,12 @@ import (
 	"github.com/llmtop/llmtop/profiler/event/wire"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
-	"github.com/llmtop/llmtop/runtime"
-	"github.com/llmtop/llmtop/runtime/socket"
+	"github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/runtime/source/socket"
 	"github.com/llmtop/llmtop/sdk/c/harness"
 )
 
-// watcher is a store that the client of llmtop feeds.
+// watcher is a store fed by the client of llmtop.
 type watcher struct {
 	t testing.TB
 	*store.Store
@@ -30,7 +30,7 @@ type watcher struct {
 
 func watch(t testing.TB, address, token string) watcher {
 	t.Helper()
-	clock := runtime.NewClock()
+	clock := engine.NewClock()
 	client, err := socket.Dial(address, token, clock)
 	if err != nil {
 		t.Fatal(err)
@@ -48,25 +48,25 @@ func watch(t testing.TB, address, token string) watcher {
 	return w
 }
 
-// await waits until a snapshot is as wanted.
-func (w watcher) await(what string, so func(*store.Snapshot) bool) *store.Snapshot {
+// await waits until a snapshot satisfies a condition.
+func (w watcher) await(what string, condition func(*store.Snapshot) bool) *store.Snapshot {
 	w.t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		s := w.Snapshot()
-		if so(s) {
+		if condition(s) {
 			return s
 		}
 		if time.Now().After(end) {
-			w.t.Fatalf("waited in vain for %s; engine %+v, counts %+v, lost %v", what, s.Engine, s.Counts, s.Lost)
+			w.t.Fatalf("timed out waiting for %s; engine %+v, counts %+v, dropped %v", what, s.Engine, s.Counts, s.Drops)
 		}
 	}
 }
 
-// request waits until a request is as wanted.
-func (w watcher) request(id event.RequestID, so func(*store.Request) bool) (found *store.Request) {
+// request waits until a request satisfies a condition.
+func (w watcher) request(id event.RequestID, condition func(*store.Request) bool) (found *store.Request) {
 	w.t.Helper()
 	w.await("the request", func(s *store.Snapshot) bool {
-		i := slices.IndexFunc(s.Requests, func(r *store.Request) bool { return r.ID == id && so(r) })
+		i := slices.IndexFunc(s.Requests, func(r *store.Request) bool { return r.ID == id && condition(r) })
 		if i >= 0 {
 			found = s.Requests[i]
 		}
@@ -75,12 +75,12 @@ func (w watcher) request(id event.RequestID, so func(*store.Request) bool) (foun
 	return found
 }
 
-// TestShown compares what llmtop shows of an engine with what it was told to do, and follows it when it is killed and started anew.
+// TestShown compares llmtop's data of an engine with its work, also after the engine is killed and restarted.
 func TestShown(t *testing.T) {
 	t.Parallel()
 	const requests, tokens = 6, 50
 	address := "ADDRESS=unix:" + harness.Socket(t)
-	p := harness.Start(t, engine(t), address, "REQUESTS=6", "TOKENS=50", "THREADS=2")
+	p := harness.Start(t, exampleEngine(t), address, "REQUESTS=6", "TOKENS=50", "THREADS=2")
 	w := watch(t, p.Address, "")
 	p.Go()
 	p.Done()
@@ -94,8 +94,8 @@ func TestShown(t *testing.T) {
 	if c := s.Counts; c.Finished != requests || c.PromptTokens != 4*requests || c.CachedTokens != requests || c.GeneratedTokens != requests*tokens || c.Steps != requests*tokens {
 		t.Errorf("counts %+v", c)
 	}
-	if r := s.Engine.Remote; r.Missing != 0 || r.Garbage != 0 || s.Lost.Total() != 0 {
-		t.Errorf("connection %+v, lost %v", r, s.Lost)
+	if r := s.Engine.Remote; r.Missed != 0 || r.Malformed != 0 || s.Drops.Total() != 0 {
+		t.Errorf("connection %+v, dropped %v", r, s.Drops)
 	}
 	if hits := s.Experts.Hits[metric.Session][metric.Decode].Counts; !slices.Equal(hits, []uint64{0, 300, 0, 300, 0, 0, 0, 0}) {
 		t.Errorf("router picks %v", hits)
@@ -107,7 +107,7 @@ func TestShown(t *testing.T) {
 	}
 	p.Kill()
 	w.await("the loss of the connection", func(s *store.Snapshot) bool { return s.Engine.Remote.Link == event.LinkDisconnected })
-	next := harness.Start(t, engine(t), address)
+	next := harness.Start(t, exampleEngine(t), address)
 	s = w.await("the next run", func(s *store.Snapshot) bool {
 		return s.Engine.Remote.Link == event.LinkConnected && s.Engine.PID == next.PID()
 	})
@@ -116,16 +116,17 @@ func TestShown(t *testing.T) {
 	}
 }
 
-// TestControl has a reader tell the engine what to do.
+// TestControl sends control messages to the engine.
 func TestControl(t *testing.T) {
 	t.Parallel()
-	p := harness.Start(t, engine(t), "ADDRESS=unix:"+harness.Socket(t), "CONTROL=1", "HELD=1")
+	p := harness.Start(t, exampleEngine(t), "ADDRESS=unix:"+harness.Socket(t), "CONTROL=1", "HELD=1")
 	w := watch(t, p.Address, "")
 	const all = event.CapPrompt | event.CapCancel | event.CapPause | event.CapHooks | event.CapSample
 	if !w.client.Offers().Has(all) {
 		t.Errorf("it offers %v", w.client.Offers())
 	}
 	ctx := t.Context()
+	other := watch(t, p.Address, "")
 	id, err := w.client.Generate(ctx, wire.Generation{Prompt: "say \"it\"", MaxTokens: 7, Label: "chat", Text: true, Top: 2, Picks: true})
 	if err != nil {
 		t.Fatal(err)
@@ -134,13 +135,17 @@ func TestControl(t *testing.T) {
 	if k := r.Tokens[1]; r.Label != "chat" || r.Generated != 7 || k.Text != "\"it\"" || len(k.Top) != 2 || k.Top[1].LogP != -1.5 {
 		t.Errorf("request %+v", r)
 	}
+	same := other.request(id, func(r *store.Request) bool { return r.State == event.StateFinished })
+	if same.Generated != 7 || same.Prompt != "" || same.Text != "" || same.Tokens[1].Text != "" {
+		t.Errorf("another reader gets %+v", same)
+	}
 	quiet, err := w.client.Generate(ctx, wire.Generation{Prompt: "quietly", MaxTokens: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r = w.request(quiet, func(r *store.Request) bool { return r.State == event.StateFinished })
 	if r.Tokens[0].Text != "" {
-		t.Errorf("text, which was not asked for: %+v", r.Tokens[0])
+		t.Errorf("unexpected text: %+v", r.Tokens[0])
 	}
 	for what, err := range map[string]error{
 		"cancel": w.client.Cancel(ctx, 9000), "pause": w.client.Pause(ctx), "resume": w.client.Resume(ctx),
@@ -152,7 +157,7 @@ func TestControl(t *testing.T) {
 	}
 	w.request(9000, func(r *store.Request) bool { return r.State == event.StateCancelled })
 	if err := w.client.Cancel(ctx, 77); err == nil || !strings.Contains(err.Error(), "no request 77") {
-		t.Errorf("cancel what there is not: %v", err)
+		t.Errorf("cancel of an unknown request: %v", err)
 	}
 	if err := w.client.Sample(ctx, 1000); err == nil || !strings.Contains(err.Error(), "panicked") {
 		t.Errorf("a function that panics: %v", err)
@@ -166,39 +171,39 @@ func TestControl(t *testing.T) {
 	printed := strings.Join(p.Done(), "\n")
 	for _, want := range []string{"paused", "resumed", "Hooks { stages: true, experts: false, picks: true }"} {
 		if !strings.Contains(printed, want) {
-			t.Errorf("the engine has not been told %s: %s", want, printed)
+			t.Errorf("the engine did not receive %s: %s", want, printed)
 		}
 	}
 }
 
-// TestToken lets readers in over TCP that know the token, and only these may control.
+// TestToken: over TCP, only readers with the token are accepted and may control.
 func TestToken(t *testing.T) {
 	t.Parallel()
-	p := harness.Start(t, engine(t), "ADDRESS=tcp:127.0.0.1:0", "TOKEN=sésame", "CONTROL=1")
+	p := harness.Start(t, exampleEngine(t), "ADDRESS=tcp:127.0.0.1:0", "TOKEN=sésame", "CONTROL=1")
 	if w := watch(t, p.Address, "sésame"); !w.client.Offers().Has(event.CapPrompt | event.CapPause) {
 		t.Errorf("it offers %v", w.client.Offers())
 	}
-	for says, want := range map[string]string{
+	for line, want := range map[string]string{
 		`{"t":"auth","token":"sésam"}`: "wrong token", `{"t":"auth"}`: "wrong token", `{"t":"pause","c":1}`: "wrong token", "{": "wrong token",
 		strings.Repeat(" ", 2000): "a line is too long",
 		"":                        "no token",
 	} {
-		if why := refused(t, p.Address, says); why != want {
-			t.Errorf("%.30q is answered with %q, not %q", says, why, want)
+		if why := refused(t, p.Address, line); why != want {
+			t.Errorf("%.30q is answered with %q, not %q", line, why, want)
 		}
 	}
-	open := harness.Start(t, engine(t), "ADDRESS=tcp:127.0.0.1:0", "CONTROL=1")
+	open := harness.Start(t, exampleEngine(t), "ADDRESS=tcp:127.0.0.1:0", "CONTROL=1")
 	w := watch(t, open.Address, "")
 	if o := w.client.Offers(); o&(event.CapPrompt|event.CapPause|event.CapCancel) != 0 {
 		t.Errorf("without a token it offers %v over TCP", o)
 	}
-	for says, want := range map[string]string{`{"t":"pause","c":7}`: "reply", `{"t":"dance","c":8}`: "bye"} {
+	for line, want := range map[string]string{`{"t":"pause","c":7}`: "reply", `{"t":"dance","c":8}`: "bye"} {
 		raw, err := net.Dial("tcp", strings.TrimPrefix(open.Address, "tcp:"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer raw.Close()
-		_, _ = io.WriteString(raw, says+"\n")
+		_, _ = io.WriteString(raw, line+"\n")
 		for s := bufio.NewScanner(raw); s.Scan(); {
 			if strings.HasPrefix(s.Text(), `{"t":"`+want) {
 				t.Log(s.Text())
@@ -207,21 +212,21 @@ func TestToken(t *testing.T) {
 			}
 		}
 		if want != "" {
-			t.Errorf("%s is not answered by a %s", says, want)
+			t.Errorf("%s is not answered by a %s", line, want)
 		}
 	}
 }
 
-// refused says something to an engine that wants a token, and returns why it hangs up.
-func refused(t *testing.T, address, says string) string {
+// refused sends a line to an engine that requires a token, and returns why it hangs up.
+func refused(t *testing.T, address, line string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(address, "tcp:"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if says != "" {
-		_, _ = io.WriteString(conn, says+"\n")
+	if line != "" {
+		_, _ = io.WriteString(conn, line+"\n")
 	}
 	text, err := io.ReadAll(conn)
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
@@ -235,10 +240,10 @@ func refused(t *testing.T, address, says string) string {
 	return bye.Why
 }
 
-// TestTokenizer compares the statistics of an engine's tokenizer with what the engine itself has of them.
+// TestTokenizer compares the tokenizer statistics in llmtop with those of the engine.
 func TestTokenizer(t *testing.T) {
 	t.Parallel()
-	p := harness.Start(t, engine(t), "ADDRESS=unix:"+harness.Socket(t), "TOKENIZER=1")
+	p := harness.Start(t, exampleEngine(t), "ADDRESS=unix:"+harness.Socket(t), "TOKENIZER=1")
 	r := harness.Connect(t, p.Address, check())
 	r.Read("synced")
 	p.Go()

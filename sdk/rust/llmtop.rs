@@ -1,5 +1,5 @@
-//! Shows an LLM inference engine written in Rust live in llmtop: opens an event socket and writes to it what the engine does. One file,
-//! the standard library alone, no unsafe code, Rust 1.89 or later, edition 2021 or 2024. Copy it next to `main.rs`, then
+//! Emits the events of an LLM inference engine written in Rust to llmtop: opens an event socket and writes to it. One
+//! file, standard library only, no unsafe code, Rust 1.89 or later, edition 2021 or 2024. Copy it next to `main.rs`:
 //!
 //! ```ignore
 //! mod llmtop;
@@ -9,21 +9,22 @@
 //! {
 //!     let mut prefill = top.span(1, llmtop::stage::PREFILL);
 //!     prefill.tokens(12);
-//! } // here it ends
+//! } // the span ends here
 //! top.token(1, 0, 1510);
 //! top.finished(1, "stop", &llmtop::Usage::default());
 //! ```
 //!
-//! and `llmtop attach` in another terminal. The protocol is that of docs/event-protocol.md, version 1.0.
+//! and run `llmtop attach` in another terminal. The protocol is docs/event-protocol.md, version 1.0.
 //!
-//! An [`Emitter`] is cheap to clone and may be used by all threads. What emits is wait-free: it stamps the event, copies it into a ring
-//! and returns, without a lock, a system call or an allocation; a thread of its own writes to the readers. What does not fit the ring is
-//! dropped and counted by kind; what a reader is too slow for is dropped for that reader, oldest first, and counted as well. Exceptions,
-//! for what is rare: [`Emitter::host`], [`Emitter::loaded`], [`Emitter::state`] and the first use of a stage's name allocate; router picks
-//! try for a lock that nobody but `loaded` ever holds alone.
+//! An [`Emitter`] is cheap to clone and may be used by all threads. Emitting is wait-free: it stamps the event, copies
+//! it into a ring and returns, without locks, system calls or allocations. A separate thread writes to the readers.
+//! Events that do not fit in the ring are dropped and counted by kind; events that a reader is too slow for are dropped
+//! for that reader, oldest first, and counted as well. Exceptions, for rare calls: [`Emitter::host`],
+//! [`Emitter::loaded`], [`Emitter::state`] and the first use of a stage name allocate; router picks use `try_read` on a
+//! lock that only `loaded` holds exclusively.
 //!
-//! Request ids are 1 to 2^53-1; 0 means the engine itself, and emits nothing where a request is needed.
-#![allow(dead_code)] // an engine uses what it has something to tell of
+//! Request ids are 1 to 2^53-1; 0 means the engine itself, and is ignored where a request is required.
+#![allow(dead_code)] // an engine uses only a part of the API
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -41,26 +42,26 @@ use std::os::unix::{
     net::{UnixListener, UnixStream},
 };
 
-// ---- what an engine tells -----------------------------------------------------------------------------------------------------------
+// ---- what an engine emits ------------------------------------------------------------------------------------------------------------
 
-/// What an engine sends, for [`Options::caps`]. A reader shows what is missing as "not reported".
+/// Capabilities of an engine, for [`Options::caps`]. A reader shows what is missing as "not reported".
 pub mod caps {
     pub const STAGES: u32 = 1;
     pub const TOKENS: u32 = 1 << 1;
     pub const EXPERTS: u32 = 1 << 2;
-    /// Router picks of single tokens.
+    /// Router picks per token.
     pub const PICKS: u32 = 1 << 3;
     pub const KV: u32 = 1 << 4;
     pub const STEPS: u32 = 1 << 5;
-    /// Tells queued from dispatched.
+    /// Reports both queued and dispatched.
     pub const QUEUE: u32 = 1 << 6;
-    /// Has a device apart from the host and stamps transfers.
+    /// Has a device separate from the host and stamps transfers.
     pub const DEVICE: u32 = 1 << 7;
     pub const HOST: u32 = 1 << 8;
     pub(super) const NAMES: [&str; 9] = ["stages", "tokens", "experts", "picks", "kv", "steps", "queue", "device", "host"];
 }
 
-/// Names of stages that mean the same in all engines. Any other word is a stage of the engine's own.
+/// Standard stage names. Any other word is an engine-specific stage.
 pub mod stage {
     pub const LOAD: &str = "model_load";
     /// From enqueue to dispatch.
@@ -77,19 +78,19 @@ pub mod stage {
     pub const LM_HEAD: &str = "lm_head";
     pub const SAMPLE: &str = "sample";
     pub const PACE: &str = "pace";
-    /// Of the engine's own: not part of the time to first token.
+    /// Engine-specific: not part of the time to first token.
     pub const DECODE: &str = "decode";
-    /// Encoding a text that comes in pieces: the call that begins it.
+    /// Encoding a text in pieces: the call that begins it.
     pub const ENCODE_STREAM_START: &str = "encode_stream_start";
-    /// Encoding a text that comes in pieces: the call for each further piece.
+    /// Encoding a text in pieces: the call for each further piece.
     pub const ENCODE_STREAM_NEXT: &str = "encode_stream_next";
     /// Looking up a prefix in a cache of the tokenizer.
     pub const CACHE_LOOKUP: &str = "cache_lookup";
-    /// Where names beyond the 255th go.
+    /// Replaces names beyond the 255th.
     pub(super) const OTHER: &str = "other";
 }
 
-/// The kinds in which losses are counted.
+/// The kinds of events by which drops are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Engine,
@@ -106,32 +107,33 @@ pub enum Kind {
 }
 const KINDS: [&str; 11] = ["engine", "model", "request", "stage", "token", "experts", "kv", "step", "host", "counters", "log"];
 
-/// How the event socket is opened.
+/// Configuration of the event socket.
 pub struct Options {
-    /// Of the engine; required.
+    /// Name of the engine; required.
     pub name: String,
     pub version: String,
-    /// `None`: NAME-PID.sock in the folder where `llmtop attach` looks for engines. `unix:PATH`, or `tcp:HOST:PORT`, port 0: any.
+    /// `None`: NAME-PID.sock in the folder where `llmtop attach` looks for engines. `unix:PATH`, or `tcp:HOST:PORT`;
+    /// port 0: any.
     pub address: Option<String>,
-    /// What readers must know; needed beyond loopback.
+    /// Token that readers must send; required beyond loopback.
     pub token: Option<String>,
-    /// Of [`caps`]; at first stages and tokens.
+    /// Bits of [`caps`]; by default stages and tokens.
     pub caps: u32,
-    /// Send prompts and texts of tokens, too.
+    /// Also send prompts and texts of tokens.
     pub text: bool,
-    /// Requests decoded together at most; 0: not reported.
+    /// Maximum number of concurrent requests; 0: not reported.
     pub slots: u32,
     pub device: Option<Device>,
     /// Empty: ready.
     pub state: String,
-    /// Loaded already.
+    /// A model that is already loaded.
     pub model: Option<Model>,
-    /// Cells of 64 bytes in the ring, made a power of 2. An event takes one, text takes more. The ring is emptied every 10 ms, or, after
-    /// a second without events, every 50 ms.
+    /// Cells of 64 bytes in the ring, rounded up to a power of 2. An event uses one, text uses more. The ring is read
+    /// every 10 ms or, after a second without events, every 50 ms.
     pub ring: usize,
-    /// Bytes kept for readers that lag.
+    /// Bytes kept for slow readers.
     pub backlog: usize,
-    /// Keep the stages for [`Emitter::csv`].
+    /// Keep stages for [`Emitter::csv`].
     pub csv: bool,
     pub controls: Controls,
 }
@@ -163,13 +165,13 @@ impl Options {
     }
 }
 
-/// What the engine computes on.
+/// The device that the engine computes on.
 #[derive(Clone, Debug, Default)]
 pub struct Device {
     pub name: String,
     /// Instruction set or backend.
     pub kernels: String,
-    /// There is no device apart from the host.
+    /// There is no device separate from the host.
     pub host: bool,
     pub threads: u32,
 }
@@ -182,7 +184,7 @@ pub struct Model {
     pub architecture: String,
     pub quantisation: String,
     pub parameters: u64,
-    /// Touched per token.
+    /// Used per token.
     pub active_parameters: u64,
     pub bytes: u64,
     pub layers: u64,
@@ -191,16 +193,16 @@ pub struct Model {
     pub kv_heads: u64,
     pub head_dim: u64,
     pub vocabulary: u64,
-    /// In a layer.
+    /// Per layer.
     pub experts: u64,
-    /// That a token goes through in a layer.
+    /// Per token and layer.
     pub experts_used: u64,
     pub feed_forward: u64,
     pub context: u64,
     pub trained_context: u64,
     /// Per token, all layers.
     pub kv_bytes: u64,
-    /// Read to decode one token.
+    /// Bytes read to decode one token.
     pub weight_bytes: u64,
 }
 
@@ -209,56 +211,56 @@ pub struct Model {
 pub struct Request<'a> {
     /// LoRA adapter or tenant.
     pub group: &'a str,
-    /// What kind of prompt.
+    /// Prompt kind.
     pub label: &'a str,
-    /// The engine's own id, if it is not a number.
+    /// The engine's own id, if it is not numeric.
     pub name: &'a str,
-    /// Sent only with `text` here or in [`Options`].
+    /// Sent to all readers with [`Options::text`], else to the one of `text`.
     pub prompt: &'a str,
     pub max_tokens: Option<u64>,
-    /// First since the model load began.
+    /// The first request since the model load began.
     pub cold: bool,
-    /// Not a user's, made to measure.
+    /// A probe, not sent by a user.
     pub probe: bool,
-    /// Send its prompt and the texts of its tokens, since the reader that asked for it wants them ([`Generation::text`]).
-    pub text: bool,
+    /// The reader that gets its prompt and the texts of its tokens, because it asked for them ([`Generation::text`]).
+    pub text: TextFor,
 }
 
-/// Tokens of a request that has ended.
+/// Token counts of a request that has ended.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Usage {
-    /// Of the prompt, cached ones included.
+    /// Prompt tokens, including cached ones.
     pub prompt: Option<u64>,
-    /// Of these, taken from a cache.
+    /// Prompt tokens taken from a cache.
     pub cached: Option<u64>,
     pub generated: Option<u64>,
-    /// That only filled up a batch.
+    /// Padding tokens of a batch.
     pub pad: Option<u32>,
 }
 
-/// A token, or several that share a stamp.
+/// A token, or several with the same stamp.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Token<'a> {
     pub request: u64,
     /// When it left the sampler; `None`: now.
     pub at: Option<Instant>,
-    /// Position of the first in the generated text, from 0.
+    /// Position of the first token in the generated text, from 0.
     pub index: Option<u32>,
-    /// Of the first, in the vocabulary.
+    /// Vocabulary id of the first token.
     pub id: Option<u32>,
-    /// That share the stamp; 0 is 1.
+    /// Number of tokens with this stamp; 0 means 1.
     pub count: u32,
-    /// Number of the forward pass that made it, from 1; 0: not reported.
+    /// Number of the forward pass that generated it, from 1; 0: not reported.
     pub step: u64,
     /// Natural logarithm of its probability.
     pub logprob: Option<f32>,
     /// Time spent in sampling it.
     pub sampling: Option<Duration>,
-    /// Sent only if asked for, see [`Options::text`]. It may end inside a UTF-8 sequence. At most 4 KiB.
+    /// Sent only if enabled, see [`Options::text`]. It may end within a UTF-8 sequence. At most 4 KiB.
     pub text: &'a [u8],
     /// Experts that the router picked for it, layer by layer.
     pub picks: &'a [u16],
-    /// Alternatives as id and logarithm of the probability, likeliest first; 255 at most.
+    /// Alternatives as id and log probability, likeliest first; at most 255.
     pub top: &'a [(u32, f32)],
 }
 
@@ -274,7 +276,7 @@ pub struct Step<'a> {
     pub prompt: Option<u32>,
     /// ns in embed, attention, router, experts, lm_head, sample.
     pub split: Option<[u32; 6]>,
-    /// Empty, or a JSON object of forward-pass metrics, see `fpm` in the protocol. What is no object is left out.
+    /// Empty, or a JSON object of forward-pass metrics, see `fpm` in the protocol. Anything else is ignored.
     pub metrics: &'a str,
 }
 
@@ -289,13 +291,13 @@ impl Step<'_> {
 pub struct Kv {
     pub used: u64,
     pub total: u64,
-    /// Cells in a page; 0: no pages.
+    /// Cells per page; 0: no pages.
     pub page: u32,
-    /// Since when the cells longest in use have been.
+    /// Since when the oldest cells have been in use.
     pub pinned: Option<Instant>,
-    /// Cells freed just now.
+    /// Number of cells just freed.
     pub freed: Option<u32>,
-    /// For how long these were in use.
+    /// How long the freed cells were in use.
     pub held: Option<Duration>,
 }
 
@@ -303,9 +305,9 @@ pub struct Kv {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Reading {
     Measured(f64),
-    /// As a driver says.
+    /// Reported by a driver.
     Reported(f64),
-    /// Computed from others.
+    /// Computed from other values.
     Derived(f64),
     NotPermitted,
     NoDevice,
@@ -316,29 +318,29 @@ pub enum Reading {
 /// A sample of the machine. Names and units of readings are those of `host` in the protocol.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Host<'a> {
-    /// That rates are over.
+    /// Interval of the rates.
     pub interval: Duration,
-    /// 0..1 each.
+    /// Utilisation of each core, 0..1.
     pub cores: &'a [f64],
     /// The limits are those of a control group.
     pub limited: bool,
     /// Why there is no GPU.
     pub no_gpu: &'a str,
     pub readings: &'a [(&'a str, Reading)],
-    /// Of the engine's process.
+    /// Readings of the engine's process.
     pub engine: &'a [(&'a str, Reading)],
-    /// Name and readings of each.
+    /// Name and readings of each GPU.
     pub gpus: &'a [(&'a str, &'a [(&'a str, Reading)])],
 }
 
-/// When router picks were made.
+/// The phase in which router picks were made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     Prompt,
     Decode,
 }
 
-/// What is known of all spans of one name in this process. Nothing is missing here because of a slow reader or a full ring.
+/// Statistics of all spans of one name in this process. They are complete even with slow readers or a full ring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     pub count: u64,
@@ -346,7 +348,7 @@ pub struct Stats {
     pub min: Duration,
     pub max: Duration,
     pub tokens: u64,
-    /// Spans that said whether they hit ([`Span::hit`]), and those that did.
+    /// Spans with [`Span::hit`], and those of them with a hit.
     pub lookups: u64,
     pub hits: u64,
 }
@@ -362,7 +364,7 @@ impl Stats {
         (self.tokens > 0).then(|| self.total.as_secs_f64() * 1e6 / self.tokens as f64)
     }
 
-    /// Share of the lookups that hit, 0 to 1; `None` if there was none.
+    /// Fraction of lookups that hit, 0 to 1; `None` if there was none.
     pub fn hit_ratio(&self) -> Option<f64> {
         (self.lookups > 0).then(|| self.hits as f64 / self.lookups as f64)
     }
@@ -370,38 +372,49 @@ impl Stats {
 
 // ---- control messages ---------------------------------------------------------------------------------------------------------------
 
-/// What the engine does at the wish of a reader; what is `None` is not offered. All are called one after another on a thread of their
-/// own and should return soon. An `Err` is the answer to the reader. None is offered over TCP without a token, since every user of the
-/// machine can reach the port. A function that holds an [`Emitter`] keeps it open: end with [`Emitter::close`] then.
+/// Handlers of control messages; `None` is not offered. They are called one after another on a separate thread and
+/// should return soon. An `Err` is sent to the reader. Nothing is offered over TCP without a token, since every user of
+/// the machine can reach the port. A handler that holds an [`Emitter`] keeps it open: use [`Emitter::close`] then.
 #[derive(Default)]
 pub struct Controls {
     /// Returns the id of the request.
     pub generate: Option<Control<Generation, u64>>,
     /// Ends a request.
     pub cancel: Option<Control<u64, ()>>,
-    /// true: stop after the forward pass in progress; false: go on.
+    /// true: stop after the current forward pass; false: continue.
     pub pause: Option<Control<bool, ()>>,
     /// What to measure from now on.
     pub hooks: Option<Control<Hooks, ()>>,
-    /// Count router picks in one forward pass of so many; the emitter tells readers of it.
+    /// Count router picks in one of every N forward passes; the emitter reports N to the readers.
     pub sample: Option<Control<u32, ()>>,
 }
 
-/// A function that does what a reader wishes.
+/// A handler of a control message.
 pub type Control<Wish, Done> = Box<dyn FnMut(Wish) -> Result<Done, String> + Send>;
 
-/// What an engine is to measure: what is false is off.
+/// What an engine measures; false is off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hooks {
-    /// Time by part and layer.
+    /// Time per part and layer.
     pub stages: bool,
     /// Count router picks.
     pub experts: bool,
-    /// Hand out the picks of tokens.
+    /// Emit the picks of tokens.
     pub picks: bool,
 }
 
-/// A text to be continued: `prompt` or `ids`. `None`: as the engine thinks best.
+/// The reader that gets the text of a request because it asked for it; none by default. No other reader gets it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TextFor(u64); // the id of a reader; 0: none
+
+impl TextFor {
+    /// Whether a reader gets the text.
+    pub fn any(self) -> bool {
+        self.0 != 0
+    }
+}
+
+/// A text to continue: `prompt` or `ids`. `None`: the engine's default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Generation {
     pub prompt: Option<String>,
@@ -420,10 +433,10 @@ pub struct Generation {
     pub label: Option<String>,
     pub probe: bool,
     /// Pass this on as [`Request::text`].
-    pub text: bool,
-    /// Alternatives to hand out with each token, [`Token::top`].
+    pub text: TextFor,
+    /// Number of alternatives to emit with each token, [`Token::top`].
     pub top: u32,
-    /// Hand out [`Token::picks`].
+    /// Emit [`Token::picks`].
     pub picks: bool,
 }
 
@@ -464,11 +477,11 @@ impl Controls {
     }
 }
 
-/// Answers control messages until the writer is gone.
+/// Answers control messages until the writer has ended.
 fn obey(mut controls: Controls, messages: mpsc::Receiver<(u64, u64, Message)>, shared: Arc<Shared>) {
     for (reader, call, message) in messages {
         let answer = panic::catch_unwind(panic::AssertUnwindSafe(|| controls.obey(message, &shared)));
-        let answer = answer.unwrap_or_else(|_| Err("the engine panicked over it".to_string()));
+        let answer = answer.unwrap_or_else(|_| Err("the handler panicked".to_string()));
         shared.command(Command::Reply(reader, reply(call, answer)));
     }
 }
@@ -489,11 +502,11 @@ fn reply(call: u64, answer: Result<Option<u64>, String>) -> Text {
 
 // ---- text ---------------------------------------------------------------------------------------------------------------------------
 
-const LONGEST_TEXT: usize = 64 << 10; // of a string in the protocol
+const LONGEST_TEXT: usize = 64 << 10; // longest string of the protocol
 const LONGEST_LINE: usize = 4 << 20;
-const SHORT_TEXT: usize = 4 << 10; // of all but prompts
+const SHORT_TEXT: usize = 4 << 10; // for all strings but prompts
 
-/// The first bytes of a text, whole characters of it.
+/// The first bytes of a text, without cutting a character.
 fn cut(s: &str, most: usize) -> &str {
     if s.len() <= most {
         return s;
@@ -505,7 +518,7 @@ fn cut(s: &str, most: usize) -> &str {
     &s[..end]
 }
 
-/// Lines of JSON in the making.
+/// JSON lines being written.
 #[derive(Clone, Default, PartialEq)]
 struct Text(Vec<u8>);
 
@@ -534,7 +547,7 @@ impl Text {
         self.uint(v.unsigned_abs());
     }
 
-    /// What JSON has no number for is null.
+    /// Numbers that JSON cannot represent become null.
     fn real(&mut self, v: f64) {
         if !v.is_finite() {
             return self.raw("null");
@@ -547,7 +560,7 @@ impl Text {
         if !v.is_finite() {
             return self.raw("null");
         }
-        let _ = write!(self.0, "{v}"); // the shortest that reads as the same f32
+        let _ = write!(self.0, "{v}"); // the shortest form that parses to the same f32
     }
 
     fn quote(&mut self, s: &str) {
@@ -563,7 +576,7 @@ impl Text {
         self.0.push(b'"');
     }
 
-    /// The text of a token: an array of bytes if it is no UTF-8.
+    /// The text of a token: an array of bytes if it is not UTF-8.
     fn piece(&mut self, s: &[u8]) {
         match std::str::from_utf8(s) {
             Ok(s) => self.quote(s),
@@ -605,7 +618,7 @@ impl Text {
         }
     }
 
-    /// Leaves out what is empty.
+    /// Omits an empty string.
     fn string(&mut self, name: &str, s: &str) {
         if !s.is_empty() {
             self.key(name);
@@ -613,7 +626,7 @@ impl Text {
         }
     }
 
-    /// Begins a line.
+    /// Starts a line.
     fn open(&mut self, kind: &str) {
         self.raw("{\"t\":\"");
         self.raw(kind);
@@ -674,7 +687,7 @@ enum Json<'a> {
 impl<'a> Json<'a> {
     const DEPTH: usize = 16;
 
-    /// The one value that a line holds.
+    /// Parses a line that holds one value.
     fn parse(line: &'a str) -> Option<Json<'a>> {
         let mut p = Parser { s: line, at: 0 };
         let value = p.value(Json::DEPTH)?;
@@ -682,7 +695,7 @@ impl<'a> Json<'a> {
         (p.at == line.len()).then_some(value)
     }
 
-    /// A member of an object; of several of a name the last one. Null is absent.
+    /// A member of an object; the last one if there are several. Null is absent.
     fn get(&self, name: &str) -> Option<&Json<'a>> {
         let Json::Object(members) = self else { return None };
         members.iter().rev().find(|(n, _)| n == name).map(|(_, v)| v).filter(|v| **v != Json::Null)
@@ -693,7 +706,7 @@ impl<'a> Json<'a> {
         digits.parse().ok().filter(|v: &f64| v.is_finite())
     }
 
-    /// A count: fractions are cut off, what is negative is absent.
+    /// A count: fractions are cut off, negative numbers are absent.
     fn uint(&self) -> Option<u64> {
         let Json::Number(digits) = self else { return None };
         digits.parse().ok().or_else(|| self.real().filter(|v| *v >= 0.0).map(|v| v as u64))
@@ -731,7 +744,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Passes over white space and a sign.
+    /// Skips white space and the given character.
     fn take(&mut self, c: u8) -> bool {
         self.space();
         let found = self.peek() == c;
@@ -853,7 +866,7 @@ impl<'a> Parser<'a> {
                     let low = self.hex()?;
                     code = if (0xdc00..0xe000).contains(&low) { 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00) } else { 0xfffd };
                 }
-                char::from_u32(code).unwrap_or('\u{fffd}') // half of a pair
+                char::from_u32(code).unwrap_or('\u{fffd}') // half of a surrogate pair
             }
             _ => return None,
         })
@@ -866,14 +879,15 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// A reader's line. `Err` says why the connection ends over it.
+/// A line from a reader. `Err` is the reason to close the connection.
 enum Line {
     Auth(Option<String>),
-    /// The number of the message, and what it asks for.
+    /// The number of the message, and its request.
     Wish(u64, &'static str, Message),
 }
 
-fn read_line(line: &[u8]) -> Result<Line, &'static str> {
+/// Reads what the reader of that id says.
+fn read_line(line: &[u8], reader: u64) -> Result<Line, &'static str> {
     const MALFORMED: &str = "malformed line";
     let text = std::str::from_utf8(line).map_err(|_| MALFORMED)?;
     let json = Json::parse(text).ok_or(MALFORMED)?;
@@ -883,7 +897,7 @@ fn read_line(line: &[u8]) -> Result<Line, &'static str> {
     }
     let uint = |name: &str| json.get(name).and_then(Json::uint);
     let (name, message) = match kind.as_str() {
-        "generate" => ("generate", Message::Generate(Box::new(generation(&json)))),
+        "generate" => ("generate", Message::Generate(Box::new(generation(&json, reader)))),
         "cancel" => ("cancel", Message::Cancel(uint("r").ok_or(MALFORMED)?)),
         "pause" => ("pause", Message::Pause(true)),
         "resume" => ("pause", Message::Pause(false)),
@@ -898,7 +912,7 @@ fn read_line(line: &[u8]) -> Result<Line, &'static str> {
     Ok(Line::Wish(uint("c").ok_or(MALFORMED)?, name, message))
 }
 
-fn generation(json: &Json) -> Generation {
+fn generation(json: &Json, reader: u64) -> Generation {
     let uint = |name: &str| json.get(name).and_then(Json::uint);
     let real = |name: &str| json.get(name).and_then(Json::real);
     let text = |name: &str| json.get(name).and_then(Json::text);
@@ -921,13 +935,13 @@ fn generation(json: &Json) -> Generation {
         group: text("group"),
         label: text("label"),
         probe: json.flag("probe"),
-        text: json.flag("text"),
+        text: if json.flag("text") { TextFor(reader) } else { TextFor::default() },
         top: uint("top").unwrap_or(0).min(255) as u32,
         picks: json.flag("picks"),
     }
 }
 
-/// Compares in a time that depends on the length of what was given, and on nothing else.
+/// Compares in a time that depends only on the length of the given token.
 fn same_token(given: &[u8], token: &[u8]) -> bool {
     let mut differ = given.len() ^ token.len();
     for (i, &g) in given.iter().enumerate() {
@@ -941,8 +955,8 @@ fn same_token(given: &[u8], token: &[u8]) -> bool {
 const ABSENT: u64 = u64::MAX;
 const ABSENT32: u32 = u32::MAX;
 const SECOND: u64 = 1_000_000_000;
-const OWN: usize = 64; // counters of the engine's own
-const NAMES: usize = 256; // of stages; the last one is OTHER
+const OWN: usize = 64; // engine-specific counters
+const NAMES: usize = 256; // stage names; the last one is OTHER
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
@@ -989,8 +1003,8 @@ impl What {
     }
 }
 
-/// An event as it lies in a cell of the ring. Its payload of `length` bytes fills the cells that follow. Which field means what is said
-/// where an event is emitted.
+/// An event as stored in a cell of the ring. Its payload of `length` bytes fills the following cells. The meaning of
+/// the fields is described where each event is emitted.
 #[derive(Clone, Copy)]
 struct Event {
     what: What,
@@ -1009,7 +1023,7 @@ impl Event {
         Event { what, flags: 0, small: 0, length: 0, id: ABSENT32, index: ABSENT32, at, request, x: [ABSENT; 3] }
     }
 
-    /// Cells that it takes.
+    /// Number of cells that it uses.
     fn cells(&self) -> u64 {
         1 + u64::from(self.length).div_ceil(CELL)
     }
@@ -1036,19 +1050,19 @@ impl Event {
 
 const CELL: u64 = 64; // bytes
 
-/// Eight words; the first is the cell's position in the ring + 1 once the event in it is whole, 0 before.
+/// Eight words; the first is the cell's position in the ring + 1 once its event is complete, 0 before.
 #[repr(align(64))]
 #[derive(Default)]
 struct Cell([AtomicU64; 8]);
 
-/// Keeps what all threads write to out of the cache lines of others.
+/// Separates frequently written values into their own cache lines.
 #[repr(align(128))]
 #[derive(Default)]
 struct Apart(AtomicU64);
 
-/// The ring between the threads of the engine and the writer. Its words are atomic, so that no unsafe code is needed; they are stored
-/// and loaded as any others. `used` is what has been claimed and not been given back: a cell is claimed only while there are some, so
-/// that `tail` never comes to one that the writer has still to read.
+/// The ring between the threads of the engine and the writer. Its words are atomic, so that no unsafe code is needed;
+/// they are stored and loaded with relaxed ordering. `used` counts cells that are claimed and not released: a cell is
+/// claimed only if cells are free, so `tail` never reaches a cell that the writer still has to read.
 struct Ring {
     used: Apart,
     tail: Apart,
@@ -1071,7 +1085,7 @@ impl Ring {
         &self.cells[position as usize & (self.cells.len() - 1)]
     }
 
-    /// Bytes that one payload may have.
+    /// Maximum size of a payload in bytes.
     fn most(&self) -> usize {
         self.cells.len() * CELL as usize / 8
     }
@@ -1080,8 +1094,8 @@ impl Ring {
         self.dropped[kind as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Puts in an event whose payload `fill` writes. Returns whether there was room. An eighth is kept for requests, without which the
-    /// state would be wrong for long.
+    /// Adds an event whose payload `fill` writes. Returns whether there was space. An eighth is reserved for request
+    /// events, without which the state would be wrong for long.
     fn push(&self, e: &Event, fill: impl FnOnce(&mut Filler)) -> bool {
         let (kind, cells, all) = (e.what.kind(), e.cells(), self.cells.len() as u64);
         let limit = if kind == Kind::Request { all } else { all - all / 8 };
@@ -1104,7 +1118,7 @@ impl Ring {
         true
     }
 
-    /// Reads the event at a position and its payload, if it is whole. The cells are to be given back.
+    /// Reads the event at a position and its payload, if it is complete. The caller must release the cells.
     fn read(&self, at: u64, payload: &mut Vec<u8>) -> Option<Event> {
         let cell = self.cell(at);
         if cell.0[0].load(Ordering::Acquire) != at + 1 {
@@ -1122,7 +1136,7 @@ impl Ring {
             for word in &cell.0 {
                 payload.extend_from_slice(&word.load(Ordering::Relaxed).to_le_bytes());
             }
-            cell.0[0].store(0, Ordering::Relaxed); // what was payload must not look like a position
+            cell.0[0].store(0, Ordering::Relaxed); // payload must not look like a position
         }
         payload.truncate(e.length as usize);
         Some(e)
@@ -1187,11 +1201,11 @@ const TOKENIZER_TOKENS: usize = 7;
 const CACHE_LOOKUPS: usize = 8;
 const CACHE_HITS: usize = 9;
 
-/// A number that counts up, or a real one that is set; at first not reported.
+/// A counter, or a value that is set; initially not reported.
 #[derive(Default)]
 struct Count {
     value: AtomicU64,
-    form: AtomicU8, // 0: not reported, 1: whole, 2: real
+    form: AtomicU8, // 0: not reported, 1: integer, 2: real
 }
 
 impl Count {
@@ -1220,13 +1234,13 @@ impl Count {
     }
 }
 
-/// A name of stages, and what is known of its spans.
+/// A stage name, with the statistics of its spans.
 #[derive(Default)]
 struct Name {
     name: OnceLock<Box<str>>,
     count: AtomicU64,
     total: AtomicU64, // ns
-    min: AtomicU64,   // ns; ABSENT at first
+    min: AtomicU64,   // ns; initially ABSENT
     max: AtomicU64,   // ns
     tokens: AtomicU64,
     lookups: AtomicU64,
@@ -1249,7 +1263,7 @@ impl Name {
             self.lookups.fetch_add(1, Ordering::Relaxed);
             self.hits.fetch_add(u64::from(hit), Ordering::Relaxed);
         }
-        self.count.fetch_add(1, Ordering::Release); // whoever sees the first finds the rest
+        self.count.fetch_add(1, Ordering::Release); // released last, so that readers of the count see the other values
     }
 
     fn stats(&self) -> Option<Stats> {
@@ -1267,7 +1281,7 @@ impl Name {
     }
 }
 
-/// The names of stages: a table that only grows. A name is looked for by its hash, and put where it was not found.
+/// The stage names: a hash table that only grows.
 struct Names(Box<[Name]>);
 
 impl Names {
@@ -1296,7 +1310,7 @@ impl Names {
         None
     }
 
-    /// The place of a name. The first use of it allocates.
+    /// The index of a name. Its first use allocates.
     fn place(&self, name: &str) -> usize {
         let name = cut(name, 64);
         if name.is_empty() {
@@ -1341,7 +1355,7 @@ impl Picks {
 
 // ---- the emitter --------------------------------------------------------------------------------------------------------------------
 
-/// What the threads of the engine and the writer share.
+/// State shared by the threads of the engine and the writer.
 struct Shared {
     ring: Ring,
     counts: [Count; COUNTERS.len()],
@@ -1349,9 +1363,9 @@ struct Shared {
     own: Box<[Count]>, // OWN, and one that is not sent
     own_names: Mutex<Vec<String>>,
     names: Names,
-    tokenizer: [usize; 4], // places of tokenize, the two of streams, cache_lookup
+    tokenizer: [usize; 4], // indexes of tokenize, the two of streams, cache_lookup
     picks: RwLock<Picks>,
-    every: AtomicU64,  // passes of which one is counted
+    every: AtomicU64,  // sampling interval of picks, in passes
     wanted: AtomicU64, // live requests whose text a reader wants although text is off
     text: bool,
     closed: AtomicBool,
@@ -1360,18 +1374,18 @@ struct Shared {
     commands: Mutex<mpsc::Sender<Command>>,
 }
 
-/// What the writer is asked to do.
+/// A command to the writer.
 enum Command {
     Reply(u64, Text),
     Csv(PathBuf, u64, mpsc::Sender<io::Result<Flushed>>),
     Close(String),
 }
 
-/// What [`Emitter::csv`] has written.
+/// Result of [`Emitter::csv`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flushed {
     pub rows: u64,
-    /// Stages that the rows lack, since there was no room for them.
+    /// Stages that are not in the rows, because there was no space.
     pub missing: u64,
 }
 
@@ -1398,10 +1412,10 @@ impl Shared {
     }
 
     fn command(&self, command: Command) {
-        let _ = hold(&self.commands).send(command); // nobody is left to be told of it
+        let _ = hold(&self.commands).send(command); // if the writer has ended, there is nobody to inform
     }
 
-    /// A stage keeps the place of its name in small, its layer in id, how long it took in x[0], its tokens in x[1].
+    /// A stage stores the index of its name in small, layer in id, duration in x[0], tokens in x[1].
     fn stage(&self, request: u64, place: usize, layer: u32, began: Instant, tokens: u64, hit: Option<bool>) {
         let now = Instant::now();
         let took = nanos(now.saturating_duration_since(began));
@@ -1421,7 +1435,7 @@ impl Shared {
         }
     }
 
-    /// A token keeps the length of its text in small, its step, sampling time, and count and logprob in x, and the number of its
+    /// A token stores the length of its text in small; step, sampling time, and count and logprob in x; the number of
     /// alternatives in flags. Its payload is text, alternatives, picks.
     fn token(&self, t: &Token, now: u64) {
         let text = if self.text || self.wanted.load(Ordering::Relaxed) > 0 { &t.text[..t.text.len().min(SHORT_TEXT)] } else { &[] };
@@ -1452,7 +1466,7 @@ fn nanos(d: Duration) -> u64 {
     d.as_secs().wrapping_mul(SECOND).wrapping_add(u64::from(d.subsec_nanos()))
 }
 
-/// An open event socket. It closes when the last clone is dropped, or by [`Emitter::close`].
+/// An open event socket. It closes when the last clone is dropped, or with [`Emitter::close`].
 #[derive(Clone)]
 pub struct Emitter {
     shared: Arc<Shared>,
@@ -1481,11 +1495,11 @@ impl Drop for Closer {
 }
 
 impl Emitter {
-    /// Opens the socket and starts the thread that writes. A socket that a live engine holds is left alone and its pid named in the
-    /// error; one that a dead engine left is taken over.
+    /// Opens the socket and starts the writer thread. If a live engine holds the socket, the error contains its pid;
+    /// the socket of an engine that has exited is replaced.
     pub fn open(options: Options) -> io::Result<Emitter> {
         if options.name.is_empty() {
-            return Err(fail(io::ErrorKind::InvalidInput, "the engine has no name"));
+            return Err(fail(io::ErrorKind::InvalidInput, "Options::name is missing"));
         }
         if options.token.as_deref() == Some("") {
             return Err(fail(io::ErrorKind::InvalidInput, "the token is empty"));
@@ -1518,23 +1532,23 @@ impl Emitter {
         Ok(Emitter { shared, closer: Arc::new(closer) })
     }
 
-    /// Writes what is left, for at most half a second, says goodbye to the readers and removes the socket. What is emitted afterwards,
-    /// also by clones, goes nowhere.
+    /// Writes remaining events for at most half a second, sends bye to the readers and removes the socket. Events that
+    /// are emitted later, also by clones, are discarded.
     pub fn close(self) {
         self.closer.close("the engine has ended");
     }
 
-    /// The address as `llmtop attach` takes it.
+    /// The address, in the form of `llmtop attach`.
     pub fn address(&self) -> &str {
         &self.shared.address
     }
 
-    /// Events of a kind that did not fit the ring. What readers lost by lagging they are told themselves.
+    /// Number of events of a kind that did not fit in the ring. Drops of slow readers are reported to those readers.
     pub fn dropped(&self, kind: Kind) -> u64 {
         self.shared.ring.dropped[kind as usize].load(Ordering::Relaxed)
     }
 
-    /// The engine is now starting, loading, ready, failed, stopped or paused; why may be empty.
+    /// The state of the engine: starting, loading, ready, failed, stopped or paused; why may be empty.
     pub fn state(&self, state: &str, why: &str) {
         let mut members = Text::default();
         members.string("state", cut(state, SHORT_TEXT));
@@ -1542,7 +1556,8 @@ impl Emitter {
         self.shared.emit_text(&mut Event::new(What::Engine, self.shared.now(), 0), &members.0);
     }
 
-    /// A model has been loaded, which began at `began`. Router picks are counted anew; it keeps the load in x[0].
+    /// Reports that a model has been loaded, from `began` on. The counts of router picks restart. The event stores the
+    /// duration in x[0].
     pub fn loaded(&self, model: &Model, began: Option<Instant>) {
         let mut e = Event::new(What::Model, self.shared.now(), 0);
         e.x[0] = began.map_or(ABSENT, |b| nanos(b.elapsed()));
@@ -1550,46 +1565,48 @@ impl Emitter {
         self.shared.emit_text(&mut e, &model_members(model).0);
     }
 
-    /// A request has come. Its max_tokens are in x[0], the lengths of group, label and name in x[1].
+    /// A request has arrived. max_tokens is in x[0], the lengths of group, label and name in x[1], the reader that gets its
+    /// text in x[2].
     pub fn queued(&self, request: u64, what: &Request) {
         if request == 0 {
             return;
         }
         let s = &self.shared;
         let short = [what.group, what.label, what.name].map(|text| cut(text, 1024));
-        let asked = what.text && !s.text;
-        let prompt = if what.text || s.text { cut(what.prompt, LONGEST_TEXT.min(s.ring.most())) } else { "" };
+        let reader = if s.text { 0 } else { what.text.0 };
+        let prompt = if reader != 0 || s.text { cut(what.prompt, LONGEST_TEXT.min(s.ring.most())) } else { "" };
         let mut e = Event::new(What::Queued, s.now(), request);
-        e.flags = u8::from(what.cold) | u8::from(what.probe) << 1 | u8::from(asked) << 2;
+        e.flags = u8::from(what.cold) | u8::from(what.probe) << 1;
         e.x[0] = what.max_tokens.unwrap_or(ABSENT);
+        e.x[2] = reader;
         e.x[1] = short.iter().rev().fold(0, |lengths, text| lengths << 16 | text.len() as u64);
         e.length = (short.iter().map(|text| text.len()).sum::<usize>() + prompt.len()) as u32;
-        s.wanted.fetch_add(u64::from(asked), Ordering::Relaxed);
+        s.wanted.fetch_add(u64::from(reader != 0), Ordering::Relaxed);
         let fits = s.emit(&e, |f| short.iter().chain([&prompt]).for_each(|text| f.bytes(text.as_bytes())));
-        if asked && !fits {
+        if reader != 0 && !fits {
             s.wanted.fetch_sub(1, Ordering::Relaxed);
         }
         s.counts[0].add(1);
     }
 
-    /// The scheduler has begun work on a request.
+    /// The scheduler has started a request.
     pub fn dispatched(&self, request: u64) {
         if request != 0 {
             self.shared.emit(&Event::new(What::Dispatched, self.shared.now(), request), |_| {});
         }
     }
 
-    /// A request has ended; why: stop (the model ended the text) or length.
+    /// A request has finished; why: stop (the model ended the text) or length.
     pub fn finished(&self, request: u64, why: &str, usage: &Usage) {
         self.ended(request, 0, why, usage);
     }
 
-    /// Somebody called a request off.
+    /// A request was cancelled.
     pub fn cancelled(&self, request: u64, usage: &Usage) {
         self.ended(request, 1, "cancelled", usage);
     }
 
-    /// A request has failed; why: over what.
+    /// A request has failed; why: the cause.
     pub fn failed(&self, request: u64, why: &str, usage: &Usage) {
         self.ended(request, 2, why, usage);
     }
@@ -1613,12 +1630,12 @@ impl Emitter {
         }
     }
 
-    /// One token, now: its position in the generated text from 0, and its id.
+    /// Emits one token now: position in the generated text from 0, and id.
     pub fn token(&self, request: u64, index: u32, id: u32) {
         self.tokens(&[Token { request, index: Some(index), id: Some(id), ..Token::default() }]);
     }
 
-    /// Tokens with more to tell, or those of a forward pass. All without a time of their own are stamped alike.
+    /// Emits tokens with more data, or those of a forward pass. All without a time get the same stamp.
     pub fn tokens(&self, tokens: &[Token]) {
         let now = self.shared.now();
         for token in tokens.iter().filter(|t| t.request != 0) {
@@ -1632,40 +1649,40 @@ impl Emitter {
         Span { top: self, request, place, layer: ABSENT32, tokens: 0, hit: None, live: true, began: Instant::now() }
     }
 
-    /// A span of the call that begins to encode a text that comes in pieces.
+    /// A span of the call that begins to encode a text in pieces.
     pub fn encode_stream_start(&self, request: u64) -> Span<'_> {
         self.span(request, stage::ENCODE_STREAM_START)
     }
 
-    /// A span of the call that encodes the next piece of a text. Say with [`Span::tokens`] how many tokens it gave. Where a span of
-    /// [`stage::TOKENIZE`] is around such calls, leave its tokens out, so that they are not counted twice.
+    /// A span of the call that encodes the next piece of a text. Set the number of its tokens with [`Span::tokens`]. If
+    /// a span of [`stage::TOKENIZE`] encloses such calls, do not set its tokens, so that they are not counted twice.
     pub fn encode_stream_next(&self, request: u64) -> Span<'_> {
         self.span(request, stage::ENCODE_STREAM_NEXT)
     }
 
-    /// A span of looking up a cache. Say with [`Span::hit`] what came of it.
+    /// A span of a cache lookup. Set its result with [`Span::hit`].
     pub fn cache_lookup(&self, request: u64) -> Span<'_> {
         self.span(request, stage::CACHE_LOOKUP)
     }
 
-    /// A stage that ends now and began at `began`, perhaps on another thread; tokens 0: not reported.
+    /// A stage that ends now and started at `began`, perhaps on another thread; tokens 0: not reported.
     pub fn stage(&self, request: u64, name: &str, layer: Option<u32>, began: Instant, tokens: u64) {
         self.shared.stage(request, self.shared.names.place(name), layer.unwrap_or(ABSENT32), began, tokens, None);
     }
 
-    /// What is known of the spans of a name in this process; `None` if there was none.
+    /// Statistics of the spans of a name in this process; `None` if there was none.
     pub fn stats(&self, name: &str) -> Option<Stats> {
         self.shared.names.find(cut(name, 64)).and_then(|place| self.shared.names.0[place].stats())
     }
 
-    /// What is known of all spans, by name.
+    /// Statistics of all spans, by name.
     pub fn all_stats(&self) -> BTreeMap<String, Stats> {
         let names = &self.shared.names;
         (0..NAMES).filter_map(|place| Some((names.name(place).to_string(), names.0[place].stats()?))).collect()
     }
 
-    /// A forward pass that ends now. Its number is in request, decode and prompt tokens in id and index, how long it took in x[0]; flag
-    /// 1: a split leads the payload.
+    /// A forward pass that ends now. Its number is in request, decode and prompt tokens in id and index, duration in
+    /// x[0]; flag 1: the payload starts with a split.
     pub fn step(&self, pass: &Step) {
         let now = Instant::now();
         let mut e = Event::new(What::Step, self.shared.stamp(now), pass.number);
@@ -1693,8 +1710,9 @@ impl Emitter {
         s.emit(&e, |_| {});
     }
 
-    /// Adds router picks in a layer to the table, which goes out ten times a second. Its size is that of the model in [`Options`] or
-    /// given to [`Emitter::loaded`]; what is outside is passed over, and so are picks in the moment in which another model comes.
+    /// Adds router picks of a layer to the table, which is sent ten times a second. Its size is that of the model in
+    /// [`Options`] or [`Emitter::loaded`]. Indexes outside are ignored, and so are picks while another model is being
+    /// reported.
     pub fn picks(&self, phase: Phase, layer: usize, experts: &[u16]) {
         if let Ok(table) = self.shared.picks.try_read() {
             let row = table.row(phase, layer);
@@ -1704,7 +1722,7 @@ impl Emitter {
         }
     }
 
-    /// For an engine that counts itself: cumulative picks of all experts of a layer.
+    /// For an engine that counts picks itself: cumulative picks of all experts of a layer.
     pub fn picks_total(&self, phase: Phase, layer: usize, counts: &[u64]) {
         if let Ok(table) = self.shared.picks.try_read() {
             for (count, &n) in table.row(phase, layer).iter().zip(counts) {
@@ -1713,8 +1731,8 @@ impl Emitter {
         }
     }
 
-    /// A counter of the engine's own, sent four times a second when changed. One of the names that the protocol knows replaces what is
-    /// counted here. There may be 64; more are not sent.
+    /// An engine-specific counter, sent four times a second if changed. A name of the protocol replaces the counter
+    /// kept here. There may be 64; more are not sent.
     pub fn counter(&self, name: &str) -> Counter {
         let name = cut(name, SHORT_TEXT);
         let mut names = hold(&self.shared.own_names);
@@ -1759,14 +1777,15 @@ impl Emitter {
         self.shared.emit_text(&mut Event::new(What::Host, self.shared.now(), 0), &t.0);
     }
 
-    /// One line of the engine's log, 4 KiB at most.
+    /// One line of the engine log, at most 4 KiB.
     pub fn log(&self, line: &str) {
         let line = cut(line, SHORT_TEXT).trim_end_matches(['\n', '\r']);
         self.shared.emit_text(&mut Event::new(What::Log, self.shared.now(), 0), line.as_bytes());
     }
 
-    /// Writes stage,elapsed_us: the engine's own stages, then request by request its stages, each summed over its layers and
-    /// repetitions, in the order in which requests ended. Waits for what was emitted before. It needs [`Options::csv`].
+    /// Writes CSV with the columns stage,elapsed_us: the engine's stages, then the stages of each request, summed over
+    /// layers and repetitions, in the order in which requests ended. Waits until earlier events are processed. Requires
+    /// [`Options::csv`].
     pub fn csv(&self, path: impl AsRef<Path>) -> io::Result<Flushed> {
         let gone = || io::Error::new(io::ErrorKind::NotConnected, "flush stages: the event socket is closed");
         let (answer, answers) = mpsc::channel();
@@ -1790,18 +1809,18 @@ pub struct Span<'a> {
 }
 
 impl Span<'_> {
-    /// It is time spent on one layer, from 0.
+    /// Sets the layer of the span, from 0.
     pub fn layer(mut self, layer: u32) -> Self {
         self.layer = layer;
         self
     }
 
-    /// It covers so many tokens.
+    /// Sets the number of tokens that it covers.
     pub fn tokens(&mut self, n: u64) {
         self.tokens = n;
     }
 
-    /// Whether a look-up found what it looked for.
+    /// Sets whether a lookup was a hit.
     pub fn hit(&mut self, hit: bool) {
         self.hit = Some(hit);
     }
@@ -1809,7 +1828,7 @@ impl Span<'_> {
     /// Ends it before its scope does.
     pub fn end(self) {}
 
-    /// It was nothing: no stage comes of it.
+    /// Discards the span: no stage is emitted.
     pub fn discard(mut self) {
         self.live = false;
     }
@@ -1823,7 +1842,7 @@ impl Drop for Span<'_> {
     }
 }
 
-/// A counter of the engine's own: a total that is added to, or a reading that is set.
+/// An engine-specific counter: a total that is added to, or a value that is set.
 #[derive(Clone)]
 pub struct Counter {
     shared: Arc<Shared>,
@@ -1831,22 +1850,22 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// Adds to a total; it does nothing to a counter that has been set.
+    /// Adds to a total; it has no effect on a counter that has been set.
     pub fn add(&self, n: u64) {
         self.shared.own[self.place].add(n);
     }
 
-    /// Sets a reading, such as an average.
+    /// Sets a value, such as an average.
     pub fn set(&self, v: f64) {
         self.shared.own[self.place].set(v);
     }
 }
 
-// ---- the state: what late readers are told ------------------------------------------------------------------------------------------
+// ---- the state for late joiners ------------------------------------------------------------------------------------------------------
 
-const LIVE: usize = 4096; // requests that late readers are told of; the oldest are forgotten
+const LIVE: usize = 4096; // requests in the state for late joiners; the oldest are evicted
 const SUMS: usize = 512; // stages of a request: a name and a layer each
-const ROWS: usize = 1 << 16; // of the CSV
+const ROWS: usize = 1 << 16; // rows of the CSV
 
 /// The stages of a name and a layer.
 #[derive(Clone, Copy)]
@@ -1865,7 +1884,8 @@ struct Live {
     queued: Option<u64>,
     dispatched: Option<u64>,
     what: Text,           // members of its queued line
-    wanted: bool,         // a reader wants its text
+    prompt: Text,         // the member with its prompt, if only one reader gets it
+    reader: u64,          // the reader that gets its text; 0: none, or all
     first: Option<Event>, // its first token
     last_at: u64,
     tokens: u64,
@@ -1875,12 +1895,12 @@ struct Live {
 #[derive(Default)]
 struct State {
     live: BTreeMap<u64, Live>, // in order of arrival
-    place: HashMap<u64, u64>,  // in that order, by id
+    place: HashMap<u64, u64>,  // position in that order, by id
     arrived: u64,
-    requests_told: bool, // the engine tells when requests begin and end
+    requests_reported: bool, // the engine reports start and end of requests
     own: Vec<Sum>,
     kv: Option<Event>,
-    model: Text, // members, with those of hello
+    model: Text, // members, including those of hello
     model_at: Option<u64>,
     engine: Text, // members that change
     engine_at: Option<u64>,
@@ -1888,11 +1908,11 @@ struct State {
     counters: Text,
     host: Text,
     csv: bool,
-    rows: Vec<(u16, u64)>, // place of the name, ns
+    rows: Vec<(u16, u64)>, // index of the name, ns
     missing: u64,
 }
 
-/// Adds a stage to others of its name and layer. Returns whether there was room.
+/// Adds a stage to those of its name and layer. Returns whether there was space.
 fn add_stage(sums: &mut Vec<Sum>, s: Sum) -> bool {
     if let Some(sum) = sums.iter_mut().find(|o| o.place == s.place && o.layer == s.layer) {
         *sum = Sum { took: sum.took + s.took, tokens: sum.tokens + s.tokens, ..s };
@@ -1939,7 +1959,7 @@ impl State {
 
     fn forget(&mut self, id: u64, shared: &Shared) {
         let Some(gone) = self.place.remove(&id).and_then(|place| self.live.remove(&place)) else { return };
-        if gone.wanted {
+        if gone.reader != 0 {
             shared.wanted.fetch_sub(1, Ordering::Relaxed);
         }
         if self.csv {
@@ -1957,9 +1977,9 @@ impl State {
         }
     }
 
-    /// The live request that an event is for. One that was not told of is live if the engine tells of none.
+    /// The live request of an event. An unreported one counts as live if the engine does not report requests.
     fn of_event(&mut self, id: u64, shared: &Shared) -> Option<&mut Live> {
-        if self.requests_told {
+        if self.requests_reported {
             self.find(id)
         } else {
             Some(self.find_or_add(id, shared))
@@ -1973,39 +1993,40 @@ impl State {
             add_stage(&mut live.sums, s)
         } else {
             if self.csv {
-                self.add_row((s.place, s.took)); // it has ended already
+                self.add_row((s.place, s.took)); // the request has ended already
             }
             true
         };
         self.missing += u64::from(!fits);
     }
 
-    /// Returns whether the text of the token is wanted.
-    fn note_token(&mut self, e: &Event, shared: &Shared) -> bool {
+    /// Returns the reader that gets the text of the token; 0: none, or all.
+    fn note_token(&mut self, e: &Event, shared: &Shared) -> u64 {
         let count = e.x[2] & 0xffff_ffff;
-        let Some(live) = self.of_event(e.request, shared) else { return shared.text };
+        let Some(live) = self.of_event(e.request, shared) else { return 0 };
         let first = *live.first.get_or_insert(*e);
         live.last_at = e.at;
         live.tokens += count;
         if first.index != ABSENT32 && e.index != ABSENT32 && e.index >= first.index {
             live.tokens = u64::from(e.index - first.index) + count; // some may have been dropped
         }
-        shared.text || live.wanted
+        live.reader
     }
 
-    fn queued(&mut self, e: &Event, what: Text, shared: &Shared) {
-        self.requests_told = true;
+    fn queued(&mut self, e: &Event, what: Text, prompt: Text, shared: &Shared) {
+        self.requests_reported = true;
         if self.find(e.request).is_some_and(|l| l.queued.is_some()) {
-            self.forget(e.request, shared); // the id is used again
+            self.forget(e.request, shared); // the id is reused
         }
         let live = self.find_or_add(e.request, shared);
         live.queued = Some(e.at);
         live.what = what;
-        live.wanted = e.flags & 4 != 0;
+        live.prompt = prompt;
+        live.reader = e.x[2];
     }
 
-    /// Writes the lines from sync to synced. again: the reader had one before.
-    fn write(&self, t: &mut Text, names: &Names, hello: &Text, again: bool) {
+    /// Writes the lines from sync to synced for a reader. again: it had one before.
+    fn write(&self, t: &mut Text, names: &Names, hello: &Text, again: bool, reader: u64) {
         t.raw("{\"t\":\"sync\"}\n");
         if let Some(at) = self.engine_at.filter(|_| again) {
             write_engine(t, at, hello, &self.engine);
@@ -2030,16 +2051,19 @@ impl State {
             write_kv(t, kv);
             t.end();
         }
-        self.live.values().for_each(|live| live.write(t, names));
+        self.live.values().for_each(|live| live.write(t, names, reader));
         t.raw("{\"t\":\"synced\"}\n");
     }
 }
 
 impl Live {
-    fn write(&self, t: &mut Text, names: &Names) {
+    fn write(&self, t: &mut Text, names: &Names, reader: u64) {
         if let Some(at) = self.queued {
             write_request(t, "queued", self.id, at);
             t.0.extend_from_slice(&self.what.0);
+            if self.reader == reader {
+                t.0.extend_from_slice(&self.prompt.0);
+            }
             t.end();
         }
         if let Some(at) = self.dispatched {
@@ -2100,7 +2124,7 @@ fn model_members(m: &Model) -> Text {
     t
 }
 
-/// The members of hello that do not change.
+/// The constant members of hello.
 fn engine_members(o: &Options, controls: bool) -> Text {
     let mut t = Text::default();
     t.string("name", cut(&o.name, SHORT_TEXT));
@@ -2154,19 +2178,21 @@ fn write_request(t: &mut Text, state: &str, request: u64, at: u64) {
     t.string("state", state);
 }
 
-fn write_queued(e: &Event, payload: &[u8]) -> Text {
-    let mut t = Text::default();
+/// The members of a queued line, and the one with the prompt.
+fn write_queued(e: &Event, payload: &[u8]) -> (Text, Text) {
+    let (mut t, mut prompt) = (Text::default(), Text::default());
     let mut rest = payload;
     for (i, name) in ["group", "label", "name", "prompt"].into_iter().enumerate() {
         let length = if i < 3 { (e.x[1] >> (16 * i)) as usize & 0xffff } else { rest.len() };
         let (text, after) = rest.split_at(length.min(rest.len()));
-        t.string(name, &String::from_utf8_lossy(text));
+        let to = if i < 3 { &mut t } else { &mut prompt };
+        to.string(name, &String::from_utf8_lossy(text));
         rest = after;
     }
     t.given("max", e.x[0]);
     t.raw(if e.flags & 1 != 0 { ",\"cold\":true" } else { "" });
     t.raw(if e.flags & 2 != 0 { ",\"probe\":true" } else { "" });
-    t
+    (t, prompt)
 }
 
 fn write_ended(t: &mut Text, e: &Event, why: &[u8]) {
@@ -2209,8 +2235,9 @@ fn write_kv(t: &mut Text, e: &Event) {
 /// Tokens that become one line.
 #[derive(Default)]
 struct Batch {
-    tokens: Vec<(Event, usize)>, // and where its payload begins
+    tokens: Vec<(Event, usize)>, // with the offset of its payload
     payload: Vec<u8>,
+    reader: u64, // that gets the texts; 0: none, or all
 }
 
 const BATCH: usize = 256;
@@ -2226,7 +2253,8 @@ impl Batch {
         self.payload.extend_from_slice(payload);
     }
 
-    /// Writes a column: once if all have the same value, as an array else, in which later entries of some columns are differences.
+    /// Writes a column: a single value if all are the same, otherwise an array, in which later entries of some columns
+    /// are differences.
     fn column(&self, t: &mut Text, name: &str, differences: bool, get: impl Fn(&Event) -> Option<u64>) {
         let first = get(&self.tokens[0].0);
         let same = (!differences || self.tokens.len() == 1) && self.tokens.iter().all(|(e, _)| get(e) == first);
@@ -2245,7 +2273,7 @@ impl Batch {
         });
     }
 
-    /// Writes a column of what is no plain number, if there is a value of one token at least.
+    /// Writes a column of other values, if at least one token has a value.
     fn values(&self, t: &mut Text, name: &str, has: impl Fn(&Event) -> bool, put: impl Fn(&mut Text, &Event, &[u8])) {
         if !self.tokens.iter().any(|(e, _)| has(e)) {
             return;
@@ -2264,7 +2292,8 @@ impl Batch {
         }
     }
 
-    fn write(&self, t: &mut Text) {
+    /// Writes the line. texts: with those of the tokens.
+    fn write(&self, t: &mut Text, texts: bool) {
         let known = |v: u32| (v != ABSENT32).then_some(u64::from(v));
         let logprob = |e: &Event| f32::from_bits((e.x[2] >> 32) as u32);
         let text = |e: &Event| usize::from(e.small);
@@ -2278,7 +2307,7 @@ impl Batch {
         self.column(t, "s", true, |e| Some(e.x[0]).filter(|&s| s != 0));
         self.column(t, "w", false, |e| Some(e.x[1]).filter(|&w| w != ABSENT));
         self.values(t, "l", |e| logprob(e).is_finite(), |t, e, _| t.real32(logprob(e)));
-        self.values(t, "p", |e| text(e) > 0, |t, e, bytes| t.piece(&bytes[..text(e)]));
+        self.values(t, "p", |e| texts && text(e) > 0, |t, e, bytes| t.piece(&bytes[..text(e)]));
         self.values(
             t,
             "o",
@@ -2305,9 +2334,9 @@ impl Batch {
 // ---- the backlog and the readers ----------------------------------------------------------------------------------------------------
 
 const READERS: usize = 16;
-const LINES: usize = 1 << 16; // kept for readers that lag
-const CHUNK: usize = 64 << 10; // bytes taken from the backlog at once
-const LONGEST_WISH: usize = 1 << 20; // of a reader
+const LINES: usize = 1 << 16; // kept for slow readers
+const CHUNK: usize = 64 << 10; // bytes taken from the backlog at a time
+const LONGEST_WISH: usize = 1 << 20; // longest line of a reader
 const LONGEST_AUTH: usize = 1 << 10;
 
 enum Listener {
@@ -2359,12 +2388,13 @@ impl Stream {
     }
 }
 
-/// Lines that some readers have yet to get, oldest first.
+/// Lines not yet sent to all readers, oldest first.
 struct Backlog {
     bytes: VecDeque<u8>,
     lines: VecDeque<Waiting>,
     first: u64, // number of the first line
-    from: u64,  // where it begins in the stream of bytes
+    from: u64,  // its position in the byte stream
+    own: usize, // bytes of lines for one reader
     room: usize,
 }
 
@@ -2373,6 +2403,7 @@ struct Waiting {
     length: usize,
     kind: Kind,
     events: u64,
+    own: Option<(u64, Vec<u8>)>, // the line with text, and the reader that gets it instead
 }
 
 impl Backlog {
@@ -2385,7 +2416,7 @@ impl Backlog {
     }
 
     fn full(&self, more: usize) -> bool {
-        self.bytes.len() + more > self.room || self.lines.len() == LINES
+        self.bytes.len() + self.own + more > self.room || self.lines.len() == LINES
     }
 
     fn drop_first(&mut self) -> Option<Waiting> {
@@ -2393,15 +2424,20 @@ impl Backlog {
         self.bytes.drain(..line.length);
         self.first += 1;
         self.from += line.length as u64;
+        self.own -= line.own.as_ref().map_or(0, |(_, bytes)| bytes.len());
         Some(line)
     }
 
-    fn push(&mut self, line: &[u8], kind: Kind, events: u64) {
-        self.lines.push_back(Waiting { from: self.from + self.bytes.len() as u64, length: line.len(), kind, events });
+    fn push(&mut self, line: &[u8], own: Option<(u64, Vec<u8>)>, kind: Kind, events: u64) {
+        self.own += own.as_ref().map_or(0, |(_, bytes)| bytes.len());
+        self.lines.push_back(Waiting { from: self.from + self.bytes.len() as u64, length: line.len(), kind, events, own });
         self.bytes.extend(line);
     }
 
-    fn copy(&self, line: &Waiting, out: &mut Vec<u8>) {
+    fn copy(&self, line: &Waiting, reader: u64, out: &mut Vec<u8>) {
+        if let Some((_, bytes)) = line.own.as_ref().filter(|(id, _)| *id == reader) {
+            return out.extend_from_slice(bytes);
+        }
         let from = (line.from - self.from) as usize;
         let to = from + line.length;
         let (a, b) = self.bytes.as_slices();
@@ -2413,25 +2449,25 @@ impl Backlog {
 struct Reader {
     id: u64,
     stream: Stream,
-    since: u64,    // when it came, or when it was said goodbye to
-    welcome: bool, // it has been told hello
+    since: u64,    // when it connected, or when bye was queued
+    welcome: bool, // hello has been sent
     input: Vec<u8>,
-    deaf: bool, // it says nothing more
-    next: u64,  // line of the backlog to be sent
-    out: Text,  // whole lines on their way, the first of them perhaps in part
+    deaf: bool, // its input has ended
+    next: u64,  // number of the next line of the backlog
+    out: Text,  // complete lines being sent, the first of them perhaps in part
     sent: usize,
     delivered: u64,
-    told: u64,                // losses that lost lines have told of
-    lost: [u64; KINDS.len()], // by lagging
-    base: [u64; KINDS.len()], // losses of the ring before it came
+    reported: u64,            // drops that were reported
+    lost: [u64; KINDS.len()], // drops of this reader
+    base: [u64; KINDS.len()], // drops of the ring before it connected
     leaving: bool,
-    stale: bool, // events were lost since the last state
-    lossy: u64,  // since when it is stale
-    synced: u64, // when the last state was
+    stale: bool, // events were dropped since the last state
+    lossy: u64,  // when it became stale
+    synced: u64, // when the last state was sent
 }
 
 impl Reader {
-    /// Writes what the socket takes now. `Err`: the connection is lost.
+    /// Writes what the socket accepts now. `Err`: the connection is lost.
     fn send(&mut self) -> io::Result<()> {
         while self.sent < self.out.0.len() {
             match self.stream.write(&self.out.0[self.sent..]) {
@@ -2452,7 +2488,7 @@ impl Reader {
         !self.out.0.is_empty()
     }
 
-    /// Says goodbye: nothing else is said any more.
+    /// Sends bye as the last line.
     fn bye(&mut self, why: &str, now: u64) {
         self.out.open("bye");
         self.out.string("why", why);
@@ -2461,7 +2497,7 @@ impl Reader {
         self.since = now;
     }
 
-    /// The next line that it has said, without its end. `Err`: why the connection is to end.
+    /// The next line from the reader, without its end. `Err`: the reason to close the connection.
     fn heard(&mut self) -> Result<Option<Vec<u8>>, &'static str> {
         let limit = if self.welcome { LONGEST_WISH } else { LONGEST_AUTH };
         match self.input.iter().position(|&c| c == b'\n') {
@@ -2493,11 +2529,11 @@ impl Reader {
 
 // ---- the writer ---------------------------------------------------------------------------------------------------------------------
 
-const TICK: Duration = Duration::from_millis(10); // between two looks at the ring
-const CALM: Duration = Duration::from_millis(50); // when nothing happens
-const BUSY: Duration = Duration::from_millis(1); // when a socket is full
+const TICK: Duration = Duration::from_millis(10); // polling interval of the ring
+const CALM: Duration = Duration::from_millis(50); // without events
+const BUSY: Duration = Duration::from_millis(1); // while a socket is full
 
-/// Whether a time has come. If so it comes again later.
+/// Reports whether a time has come, and schedules the next one.
 fn due(at: &mut u64, now: u64, later: u64) -> bool {
     let come = now >= *at;
     if come {
@@ -2516,10 +2552,12 @@ struct Writer {
     trusted: bool, // readers may control
     token: Option<String>,
     run: String,
-    hello: Text, // members that do not change
+    hello: Text, // constant members
     head: u64,
     state: State,
     line: Text,
+    own: Text,       // the line with text
+    own_reader: u64, // the reader that gets it; 0: the line has no such variant
     batch: Batch,
     backlog: Backlog,
     readers: Vec<Reader>,
@@ -2530,9 +2568,9 @@ struct Writer {
     counters_due: u64,
     clock_due: u64,
     look_due: u64,
-    look: Duration, // between two looks at what readers say, and whether there are new ones
-    read_at: u64,   // when there was an event last
-    sent_at: u64,   // when a reader got something last
+    look: Duration, // polling interval of readers' input and new connections
+    read_at: u64,   // time of the last event
+    sent_at: u64,   // when a reader last received something
     csv: Vec<(PathBuf, u64, mpsc::Sender<io::Result<Flushed>>)>,
     closing: Option<String>,
 }
@@ -2563,7 +2601,7 @@ impl Writer {
             state.model = model_members(model);
             state.model_at = Some(0);
         }
-        let backlog = Backlog { bytes: VecDeque::new(), lines: VecDeque::new(), first: 0, from: 0, room: o.backlog.max(4096) };
+        let backlog = Backlog { bytes: VecDeque::new(), lines: VecDeque::new(), first: 0, from: 0, own: 0, room: o.backlog.max(4096) };
         Ok(Writer {
             shared,
             listener,
@@ -2578,6 +2616,8 @@ impl Writer {
             head: 0,
             state,
             line: Text::default(),
+            own: Text::default(),
+            own_reader: 0,
             batch: Batch::default(),
             backlog,
             readers: Vec::new(),
@@ -2624,7 +2664,7 @@ impl Writer {
         let full = self.readers.iter().any(Reader::pending);
         let wait = match () {
             () if read >= self.shared.ring.cells.len() as u64 / 4 => Duration::ZERO,
-            () if full && now - self.sent_at < SECOND / 10 => BUSY, // else it stands still
+            () if full && now - self.sent_at < SECOND / 10 => BUSY, // otherwise it is stalled
             () if now - self.read_at > SECOND => CALM,
             () => TICK,
         };
@@ -2649,7 +2689,7 @@ impl Writer {
 
     // From the ring to lines.
 
-    /// Reads the events that are whole, a ring full at most. Returns how many cells.
+    /// Reads complete events, at most as many as fit in the ring. Returns the number of cells.
     fn drain(&mut self) -> u64 {
         let (begin, mut given) = (self.head, self.head);
         let shared = self.shared.clone();
@@ -2670,9 +2710,13 @@ impl Writer {
     fn on(&mut self, e: &Event, payload: &[u8]) {
         let shared = self.shared.clone();
         if e.what == What::Token {
-            let text = self.state.note_token(e, &shared);
+            let reader = self.state.note_token(e, &shared);
             if self.watched() {
-                self.batch.add(*e, payload, text);
+                if reader != 0 && self.batch.reader != 0 && reader != self.batch.reader {
+                    self.write_tokens();
+                }
+                self.batch.reader = self.batch.reader.max(reader);
+                self.batch.add(*e, payload, shared.text || reader != 0);
             }
             if self.batch.tokens.len() == BATCH {
                 self.write_tokens();
@@ -2715,19 +2759,27 @@ impl Writer {
             }
             What::Dispatched => {
                 write_request(t, "dispatched", e.request, e.at);
-                self.state.requests_told = true;
+                self.state.requests_reported = true;
                 self.state.find_or_add(e.request, &self.shared).dispatched = Some(e.at);
             }
             _ => {
-                let what = write_queued(e, payload);
+                let (mut what, mut prompt) = write_queued(e, payload);
+                if self.shared.text {
+                    what.0.append(&mut prompt.0);
+                }
                 write_request(t, "queued", e.request, e.at);
                 t.0.extend_from_slice(&what.0);
-                self.state.queued(e, what, &self.shared);
+                if e.x[2] != 0 {
+                    self.own_reader = e.x[2];
+                    self.own = t.clone();
+                    self.own.0.extend_from_slice(&prompt.0);
+                }
+                self.state.queued(e, what, prompt, &self.shared);
             }
         }
     }
 
-    /// What replaces what was told before.
+    /// An event that replaces an earlier one.
     fn on_state(&mut self, t: &mut Text, e: &Event, payload: &[u8]) {
         match e.what {
             What::Engine => {
@@ -2740,7 +2792,7 @@ impl Writer {
                 self.state.model.given("dur", e.x[0]);
                 self.state.model.0.extend_from_slice(payload);
                 self.state.model_at = Some(e.at);
-                self.state.experts.0.clear(); // of the model before
+                self.state.experts.0.clear(); // those of the previous model
                 self.picked = 0;
                 t.open_at("model", e.at);
                 t.0.extend_from_slice(&self.state.model.0);
@@ -2753,12 +2805,17 @@ impl Writer {
         }
     }
 
-    /// Writes the tokens that have been put together.
+    /// Writes the collected tokens as one line.
     fn write_tokens(&mut self) {
         let events = self.batch.tokens.len() as u64;
         if events > 0 {
             self.line.0.clear();
-            self.batch.write(&mut self.line);
+            self.batch.write(&mut self.line, self.shared.text);
+            self.own_reader = mem::take(&mut self.batch.reader);
+            if self.own_reader != 0 {
+                self.own.0.clear();
+                self.batch.write(&mut self.own, true);
+            }
             self.batch.tokens.clear();
             self.batch.payload.clear();
             self.push(Kind::Token, events);
@@ -2802,14 +2859,14 @@ impl Writer {
             t.list(counts.iter(), |t, &n| t.uint(n));
             let most = counts.chunks(table.experts).map(|layer| layer.iter().sum::<u64>()).max().unwrap_or(0);
             if table.used > 0 {
-                t.member(tokens, most / table.used as u64); // of the layer with most of them: dense ones have none
+                t.member(tokens, most / table.used as u64); // those of the layer with the most picks: dense layers have none
             }
         }
         self.state.experts = self.line.clone();
         self.push(Kind::Experts, 1);
     }
 
-    /// Counters by name: those kept here, then the engine's own, which replace them.
+    /// Counters by name: those kept here, then engine-specific ones, which replace them.
     fn counters(&self) -> BTreeMap<String, f64> {
         let s = &self.shared;
         let mut all: BTreeMap<String, f64> =
@@ -2873,13 +2930,18 @@ impl Writer {
         self.readers.iter().any(|r| r.welcome)
     }
 
-    /// Puts the line, which tells of some events, behind the backlog; the oldest lines make room.
+    /// Appends the line, which contains some events, to the backlog; the oldest lines make room.
     fn push(&mut self, kind: Kind, events: u64) {
+        let reader = mem::take(&mut self.own_reader);
         if !self.watched() {
             return;
         }
         self.line.end();
-        let bytes = self.line.0.len();
+        let own = (reader != 0).then(|| {
+            self.own.end();
+            (reader, mem::take(&mut self.own.0))
+        });
+        let bytes = self.line.0.len() + own.as_ref().map_or(0, |(_, bytes)| bytes.len());
         if bytes > LONGEST_LINE || bytes > self.backlog.room / 2 {
             self.readers.iter_mut().filter(|r| r.welcome).for_each(|r| r.lost[kind as usize] += events);
             return;
@@ -2892,10 +2954,10 @@ impl Writer {
                 r.next += 1;
             }
         }
-        self.backlog.push(&self.line.0, kind, events);
+        self.backlog.push(&self.line.0, own, kind, events);
     }
 
-    /// What a reader has lost, by kind.
+    /// Drops of a reader, by kind.
     fn losses(&self, r: &Reader) -> [u64; KINDS.len()] {
         let mut by = r.lost;
         for (k, n) in by.iter_mut().enumerate() {
@@ -2904,8 +2966,8 @@ impl Writer {
         by
     }
 
-    fn tell_lost(&self, r: &mut Reader, by: [u64; KINDS.len()], now: u64) {
-        r.told = by.iter().sum();
+    fn report_lost(&self, r: &mut Reader, by: [u64; KINDS.len()], now: u64) {
+        r.reported = by.iter().sum();
         r.out.open_at("lost", now);
         r.out.key("by");
         r.out.raw("{");
@@ -2918,7 +2980,7 @@ impl Writer {
             mark = ",\"";
         }
         r.out.raw("}");
-        r.out.member("q", r.delivered + r.told);
+        r.out.member("q", r.delivered + r.reported);
         r.out.end();
         if !r.stale {
             r.lossy = now;
@@ -2926,24 +2988,24 @@ impl Writer {
         r.stale = true;
     }
 
-    fn tell_clock(&self, r: &mut Reader) {
+    fn send_clock(&self, r: &mut Reader) {
         r.out.open_at("clock", self.shared.now());
         r.out.member("wall", wall());
-        r.out.member("q", r.delivered + r.told);
+        r.out.member("q", r.delivered + r.reported);
         r.out.end();
     }
 
-    /// Moves lines from the backlog to what is on its way: they count as delivered.
+    /// Moves lines from the backlog to out: they count as delivered.
     fn take(&self, r: &mut Reader) {
         while r.out.0.len() < CHUNK {
             let Some(line) = self.backlog.line(r.next) else { break };
-            self.backlog.copy(line, &mut r.out.0);
+            self.backlog.copy(line, r.id, &mut r.out.0);
             r.delivered += line.events;
             r.next += 1;
         }
     }
 
-    /// Gives up what a reader that does not catch up still has before it, so that it can be told how things are.
+    /// Drops all lines that a slow reader still has to receive, so that it can get the current state.
     fn skip(&self, r: &mut Reader) {
         while let Some(line) = self.backlog.line(r.next) {
             r.lost[line.kind as usize] += line.events;
@@ -2951,7 +3013,7 @@ impl Writer {
         }
     }
 
-    /// Brings a reader forward as far as its socket takes it. `Err`: the connection is to be closed.
+    /// Sends as much to a reader as its socket accepts. `Err`: the connection is to be closed.
     fn serve(&self, r: &mut Reader, now: u64) -> io::Result<()> {
         loop {
             r.send()?;
@@ -2959,17 +3021,17 @@ impl Writer {
                 return Ok(());
             }
             let mut by = self.losses(r);
-            if by.iter().sum::<u64>() != r.told {
+            if by.iter().sum::<u64>() != r.reported {
                 if r.stale && now - r.lossy > 2 * SECOND {
                     self.skip(r);
                     by = self.losses(r);
                 }
-                self.tell_lost(r, by, now);
+                self.report_lost(r, by, now);
             }
             if r.next != self.backlog.next() {
                 self.take(r);
             } else if r.stale && now - r.synced > SECOND {
-                self.state.write(&mut r.out, &self.shared.names, &self.hello, true);
+                self.state.write(&mut r.out, &self.shared.names, &self.hello, true, r.id);
                 r.stale = false;
                 r.synced = now;
             } else if !r.pending() {
@@ -2992,7 +3054,7 @@ impl Writer {
                 out: Text::default(),
                 sent: 0,
                 delivered: 0,
-                told: 0,
+                reported: 0,
                 lost: Default::default(),
                 base: Default::default(),
                 leaving: false,
@@ -3002,7 +3064,7 @@ impl Writer {
             };
             if self.readers.len() >= READERS {
                 r.bye("too many readers", now);
-                let _ = r.send(); // it is turned away in any case
+                let _ = r.send(); // it is rejected in any case
                 continue;
             }
             if self.token.is_none() {
@@ -3014,7 +3076,7 @@ impl Writer {
         }
     }
 
-    /// Writes hello and the state. From here on the reader counts.
+    /// Writes hello and the state. Events are counted for the reader from here on.
     fn greet(&self, r: &mut Reader, now: u64) {
         let t = &mut r.out;
         t.open("hello");
@@ -3030,7 +3092,7 @@ impl Writer {
             t.raw("}");
         }
         t.end();
-        self.state.write(&mut r.out, &self.shared.names, &self.hello, false);
+        self.state.write(&mut r.out, &self.shared.names, &self.hello, false, r.id);
         r.welcome = true;
         r.next = self.backlog.next();
         r.synced = now;
@@ -3039,7 +3101,7 @@ impl Writer {
         }
     }
 
-    /// Does what a reader says. `Err`: the connection is lost.
+    /// Executes the input of a reader. `Err`: the connection is lost.
     fn listen_to(&self, r: &mut Reader, now: u64) -> io::Result<()> {
         while !r.leaving && r.out.0.len() - r.sent < CHUNK {
             r.listen()?;
@@ -3061,11 +3123,11 @@ impl Writer {
     }
 
     fn hear(&self, r: &mut Reader, line: &[u8], now: u64) -> Result<(), &'static str> {
-        let (call, name, message) = match read_line(line) {
+        let (call, name, message) = match read_line(line, r.id) {
             Ok(Line::Auth(given)) => {
                 let token = self.token.as_deref().unwrap_or_default();
                 if r.welcome {
-                    return Ok(()); // it was not asked for one, or has given it
+                    return Ok(()); // no token was requested, or it was already accepted
                 }
                 if !same_token(given.unwrap_or_default().as_bytes(), token.as_bytes()) {
                     return Err("wrong token");
@@ -3091,7 +3153,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Serves all readers. beat: they are told the time; look: they are listened to.
+    /// Serves all readers. beat: send them the time; look: read their input.
     fn serve_all(&mut self, now: u64, beat: bool, look: bool) {
         let mut readers = mem::take(&mut self.readers);
         readers.retain_mut(|r| {
@@ -3099,7 +3161,7 @@ impl Writer {
             let heard = if look { self.listen_to(r, now) } else { Ok(()) };
             let mut good = heard.and_then(|()| self.serve(r, now));
             if good.is_ok() && beat && r.welcome && !r.pending() && !r.leaving {
-                self.tell_clock(r);
+                self.send_clock(r);
                 good = r.send();
             }
             if before != (r.next, r.sent) {
@@ -3112,7 +3174,7 @@ impl Writer {
         while self.backlog.first < needed && self.backlog.drop_first().is_some() {}
     }
 
-    /// Writes what is left, then goodbye, for half a second at most.
+    /// Writes remaining lines, then bye, for at most half a second.
     fn farewell(&mut self) {
         let until = self.shared.now() + SECOND / 2;
         let why = self.closing.take().unwrap_or_default();
@@ -3123,7 +3185,7 @@ impl Writer {
             self.serve_all(now, false, false);
             for r in self.readers.iter_mut().filter(|r| !r.pending() && !r.leaving) {
                 r.bye(&why, now);
-                let _ = r.send(); // whoever is gone need not be told
+                let _ = r.send(); // errors of disconnected readers do not matter
             }
             if !self.readers.is_empty() {
                 thread::sleep(BUSY);
@@ -3134,12 +3196,12 @@ impl Writer {
 
     // The CSV.
 
-    /// Writes the files that were asked for, once the ring has been read so far.
+    /// Writes the requested files, once the ring has been read up to the time of the request.
     fn flush_csv(&mut self) {
         let (due, later): (Vec<_>, Vec<_>) = mem::take(&mut self.csv).into_iter().partition(|(_, after, _)| self.head >= *after);
         self.csv = later;
         for (path, _, answer) in due {
-            let _ = answer.send(self.write_csv(&path)); // whoever has asked waits for it
+            let _ = answer.send(self.write_csv(&path)); // the caller of csv waits for it
         }
     }
 
@@ -3164,7 +3226,7 @@ impl Writer {
 
 // ---- opening ------------------------------------------------------------------------------------------------------------------------
 
-const LONGEST_PATH: usize = 103; // of a socket, on all systems
+const LONGEST_PATH: usize = 103; // of a socket path, on all systems
 
 fn fail(kind: io::ErrorKind, why: &str) -> io::Error {
     io::Error::new(kind, format!("open event socket: {why}"))
@@ -3209,7 +3271,7 @@ fn default_address(_: &str) -> io::Result<String> {
     Ok("tcp:127.0.0.1:0".into())
 }
 
-/// A socket in the file system, removed when dropped unless another engine has put its own in the place.
+/// A socket file, removed when dropped unless another engine has replaced it.
 struct Place {
     path: PathBuf,
     #[cfg(unix)]
@@ -3225,7 +3287,7 @@ impl Drop for Place {
 impl Drop for Place {
     fn drop(&mut self) {
         if inode(&self.path).ok() == Some(self.inode) {
-            let _ = fs::remove_file(&self.path); // a file that is left is taken over by the next engine
+            let _ = fs::remove_file(&self.path); // a file that remains is replaced by the next engine
         }
     }
 }
@@ -3235,7 +3297,7 @@ fn inode(path: &Path) -> io::Result<(u64, u64)> {
     fs::symlink_metadata(path).map(|m| (m.dev(), m.ino()))
 }
 
-/// A folder of this process alone inside another one. It is gone when it is dropped.
+/// A private folder of this process inside another one, removed when dropped.
 #[cfg(unix)]
 struct Private(PathBuf);
 
@@ -3246,14 +3308,14 @@ impl Private {
         for _ in 0..64 {
             let path = folder.join(format!(".{:x}{:x}", process::id(), MADE.fetch_add(1, Ordering::Relaxed)));
             match fs::DirBuilder::new().mode(0o700).create(&path) {
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {} // left by a dead process of that number
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {} // left by a process that had the same pid
                 made => return made.map(|()| Private(path)),
             }
         }
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// The user whose files those of this process are.
+    /// The user that owns files of this process.
     fn user(&self) -> io::Result<u32> {
         fs::symlink_metadata(&self.0).map(|m| m.uid())
     }
@@ -3262,11 +3324,11 @@ impl Private {
 #[cfg(unix)]
 impl Drop for Private {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0); // mostly empty; what is left harms nobody
+        let _ = fs::remove_dir_all(&self.0); // usually empty; remaining files do no harm
     }
 }
 
-/// NAME-PID.sock in the well-known folder, which is made if it is not there. It must be this user's alone.
+/// NAME-PID.sock in the default folder, which is created if it does not exist. It must belong to this user only.
 #[cfg(unix)]
 fn default_address(name: &str) -> io::Result<String> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|base| base.is_absolute());
@@ -3280,17 +3342,25 @@ fn default_address(name: &str) -> io::Result<String> {
         _ => {}
     }
     let found = fs::symlink_metadata(&folder).map_err(named)?;
-    if !found.is_dir() || found.uid() != user || found.mode() & 0o022 != 0 {
-        let why = format!("{} is not a folder that only this user may write to", folder.display());
-        return Err(fail(io::ErrorKind::PermissionDenied, &why));
+    let at = folder.display();
+    let refuse = |why: String| Err(fail(io::ErrorKind::PermissionDenied, &why));
+    if !found.is_dir() {
+        return refuse(format!("{at} is not a folder: remove it, or set XDG_RUNTIME_DIR to a folder of your own"));
+    }
+    if found.uid() != user {
+        return refuse(format!("folder {at} belongs to user {}: set XDG_RUNTIME_DIR to a folder of your own", found.uid()));
+    }
+    if found.mode() & 0o022 != 0 {
+        return refuse(format!("other users may write to folder {at}: chmod 700 {at}"));
     }
     let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
     let name: String = name.chars().map(plain).take(32).collect();
     Ok(format!("unix:{}/{}-{}.sock", folder.display(), name.trim_start_matches('.'), process::id()))
 }
 
-/// Makes the socket in a folder that nobody else can look into, so that nobody connects before its mode is set, and moves it to its
-/// place. Meanwhile it holds the folder, so that of two engines that find a dead one's socket only one takes its place.
+/// Creates the socket in a folder that nobody else can access, so that nobody connects before its mode is set, and
+/// moves it to its final path. It locks the folder meanwhile, so that only one of two engines replaces the socket of an
+/// exited one.
 #[cfg(unix)]
 fn listen_unix(path: &Path) -> io::Result<(Listener, String, Option<Place>)> {
     let named = |e: io::Error| fail(e.kind(), &format!("{}: {e}", path.display()));
@@ -3311,27 +3381,27 @@ fn listen_unix(path: &Path) -> io::Result<(Listener, String, Option<Place>)> {
     Ok((Listener::Unix(listener), format!("unix:{}", path.display()), Some(place)))
 }
 
-/// Locks a folder, as emitters in other languages do. Whoever holds it for more than a second is not waited for.
+/// Locks a folder, as emitters in other languages do. It waits at most a second for the lock.
 #[cfg(unix)]
 fn hold_folder(folder: &Path) -> io::Result<fs::File> {
     let file = fs::File::open(folder)?;
     for _ in 0..100 {
         match file.try_lock() {
             Err(fs::TryLockError::WouldBlock) => thread::sleep(TICK),
-            _ => break, // held, or there are no locks here
+            _ => break, // held by another process, or not supported here
         }
     }
     Ok(file)
 }
 
-/// Removes the socket of a dead engine; that of a live one is an error.
+/// Removes the socket of an engine that has exited; that of a live one is an error.
 #[cfg(unix)]
 fn reclaim(path: &Path) -> io::Result<()> {
     let named = |e: io::Error| fail(e.kind(), &format!("{}: {e}", path.display()));
     match fs::symlink_metadata(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
         Ok(found) if !found.file_type().is_socket() => {
-            return Err(fail(io::ErrorKind::AlreadyExists, &format!("{} exists and is no socket", path.display())));
+            return Err(fail(io::ErrorKind::AlreadyExists, &format!("{} exists and is not a socket", path.display())));
         }
         found => found.map_err(named)?,
     };
@@ -3340,19 +3410,19 @@ fn reclaim(path: &Path) -> io::Result<()> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(e) => Err(named(e)),
         Ok(pid) => {
-            let who = pid.map_or("that does not say its pid".to_string(), |pid| format!("with pid {pid}"));
+            let who = pid.map_or("that does not report its pid".to_string(), |pid| format!("with pid {pid}"));
             Err(fail(io::ErrorKind::AddrInUse, &format!("{} is held by a live engine {who}", path.display())))
         }
     }
 }
 
-/// The pid of the engine that listens at a path, if it says so within a second. Errors are those of connecting.
+/// The pid of the engine that listens at a path, if its hello arrives within a second. Errors are those of connecting.
 #[cfg(unix)]
 fn probe(path: &Path) -> io::Result<Option<u64>> {
     const PATIENCE: Duration = Duration::from_secs(1);
     let (sender, connected) = mpsc::channel();
     let to = path.to_path_buf();
-    // A thread of its own, since an engine that has stopped lets the queue fill, and connecting then wait for ever.
+    // A separate thread, since the backlog of a suspended engine may be full, and connecting then blocks forever.
     thread::Builder::new().spawn(move || sender.send(UnixStream::connect(to)))?;
     let mut stream = match connected.recv_timeout(PATIENCE) {
         Err(_) => return Ok(None),
@@ -3384,7 +3454,7 @@ mod tests {
         String::from_utf8(t.0).expect("lines are UTF-8")
     }
 
-    /// Numbers that look random and are the same each time.
+    /// Reproducible pseudo-random numbers.
     struct Dice(u64);
 
     impl Dice {
@@ -3415,7 +3485,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_those_of_json() {
+    fn numbers_are_valid_json() {
         for (v, want) in [(0.0, "0"), (-0.25, "-0.25"), (12.0, "12"), (1e300, "1e300"), (1e-7, "1e-7"), (f64::NAN, "null")] {
             assert_eq!(text(|t| t.real(v)), want);
         }
@@ -3425,7 +3495,7 @@ mod tests {
     }
 
     #[test]
-    fn readings_say_why_they_are_absent() {
+    fn absent_readings_have_a_reason() {
         let list = [
             ("cpu", Reading::Measured(0.5)),
             ("hz", Reading::Reported(2e9)),
@@ -3436,7 +3506,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_read() {
+    fn json_is_parsed() {
         let json = Json::parse(r#" {"a":[1,-2.5e1,true,null],"b":"x\u00e9\ud83d\ude00\ud800\n","a":12.9,"n":NaN,"i":-Infinity} "#);
         let json = json.expect("it is well formed");
         assert_eq!(json.get("a").and_then(Json::uint), Some(12));
@@ -3474,27 +3544,27 @@ mod tests {
     }
 
     #[test]
-    fn wishes_are_understood() {
+    fn messages_are_parsed() {
         let line = br#"{"t":"generate","c":3,"prompt":"Hi","max":64,"temperature":0.5,"seed":18446744073709551615,"text":true,"top":999}"#;
-        match read_line(line) {
+        match read_line(line, 9) {
             Ok(Line::Wish(3, "generate", Message::Generate(g))) => {
                 let want = Generation {
                     prompt: Some("Hi".into()),
                     max_tokens: Some(64),
                     temperature: Some(0.5),
                     seed: Some(u64::MAX),
-                    text: true,
+                    text: TextFor(9),
                     top: 255,
                     ..Generation::default()
                 };
                 assert_eq!(*g, want);
             }
-            _ => panic!("it is no wish to generate"),
+            _ => panic!("not a generate message"),
         }
-        assert!(matches!(read_line(br#"{"t":"resume","c":1}"#), Ok(Line::Wish(1, "pause", Message::Pause(false)))));
-        assert!(matches!(read_line(br#"{"t":"sample","c":1,"every":0}"#), Ok(Line::Wish(1, "sample", Message::Sample(1)))));
+        assert!(matches!(read_line(br#"{"t":"resume","c":1}"#, 9), Ok(Line::Wish(1, "pause", Message::Pause(false)))));
+        assert!(matches!(read_line(br#"{"t":"sample","c":1,"every":0}"#, 9), Ok(Line::Wish(1, "sample", Message::Sample(1)))));
         let hooks = Hooks { stages: true, experts: false, picks: true };
-        let line = read_line(br#"{"t":"hooks","c":1,"on":["picks","stages","later"]}"#);
+        let line = read_line(br#"{"t":"hooks","c":1,"on":["picks","stages","later"]}"#, 9);
         assert!(matches!(line, Ok(Line::Wish(_, _, Message::Hooks(on))) if on == hooks));
         for (line, why) in [
             (&br#"{"t":"dance","c":1}"#[..], "unknown message"),
@@ -3502,13 +3572,13 @@ mod tests {
             (br#"{"t":"pause"}"#, "malformed line"),
             (b"\xff", "malformed line"),
         ] {
-            assert_eq!(read_line(line).err(), Some(why));
+            assert_eq!(read_line(line, 9).err(), Some(why));
         }
     }
 
-    /// Lines of readers, with bytes changed, taken out and put in: none of them panics.
+    /// Lines of readers with random changes: none of them panics.
     #[test]
-    fn hostile_lines_do_no_harm() {
+    fn hostile_lines_do_not_panic() {
         let seeds = [
             &br#"{"t":"generate","c":1,"prompt":"Once \u00e9\ud83d\ude00","ids":[1,2],"max":64,"temperature":0.7,"text":true}"#[..],
             br#"{"t":"hooks","c":2,"on":["stages","experts"]} "#,
@@ -3526,7 +3596,7 @@ mod tests {
                     _ => line.insert(at, b"{}[]\",:\\u0e-."[dice.roll(13)]),
                 }
             }
-            good += usize::from(read_line(&line).is_ok());
+            good += usize::from(read_line(&line, 9).is_ok());
         }
         assert!(good > 5_000 && good < 35_000, "{good} lines were good: the test shows nothing");
     }
@@ -3540,7 +3610,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_ring_has_no_room_for_is_counted() {
+    fn events_dropped_from_the_ring_are_counted() {
         let ring = Ring::new(64);
         let event = |what| Event::new(what, 1, 7);
         let pushed = |what, n: u64| (0..n).filter(|_| ring.push(&event(what), |_| {})).count();
@@ -3558,7 +3628,8 @@ mod tests {
         assert_eq!(pushed(What::Token, 1), 1);
     }
 
-    /// Four threads push payloads of all lengths while one reads: each event is read whole and once, or counted as dropped.
+    /// Four threads push payloads of all lengths while one reads: each event is read completely and once, or counted as
+    /// dropped.
     #[test]
     fn threads_share_the_ring() {
         const EACH: u64 = 5000;
@@ -3606,7 +3677,7 @@ mod tests {
         let line = |events: &[Event], payload: &[u8], shown: bool| {
             let mut batch = Batch::default();
             events.iter().for_each(|e| batch.add(*e, &payload[..e.length as usize], shown));
-            text(|t| batch.write(t))
+            text(|t| batch.write(t, shown))
         };
         let one = token(1391250, 7, 0, 1510);
         assert_eq!(line(&[one], &[], true), r#"{"t":"tok","a":1391250,"r":7,"i":0,"d":1510"#);
@@ -3626,16 +3697,16 @@ mod tests {
     }
 
     #[test]
-    fn the_backlog_goes_round() {
-        let mut b = Backlog { bytes: VecDeque::new(), lines: VecDeque::new(), first: 0, from: 0, room: 100 };
+    fn the_backlog_wraps_around() {
+        let mut b = Backlog { bytes: VecDeque::new(), lines: VecDeque::new(), first: 0, from: 0, own: 0, room: 100 };
         for i in 0..1000u64 {
             let line = format!("{i:0>w$}\n", w = 1 + i as usize % 37);
             while b.full(line.len()) {
                 b.drop_first();
             }
-            b.push(line.as_bytes(), Kind::Log, 1);
+            b.push(line.as_bytes(), None, Kind::Log, 1);
             let mut out = Vec::new();
-            (b.first..b.next()).for_each(|n| b.copy(b.line(n).expect("it is there"), &mut out));
+            (b.first..b.next()).for_each(|n| b.copy(b.line(n).expect("it is there"), 1, &mut out));
             let numbers: Vec<u64> = std::str::from_utf8(&out).expect("lines").lines().map(|l| l.parse().expect("a number")).collect();
             assert_eq!(numbers, (b.first..=i).collect::<Vec<_>>());
             assert!(b.bytes.len() <= 100 && b.line(b.next()).is_none());
@@ -3666,7 +3737,7 @@ mod tests {
     }
 
     #[test]
-    fn names_beyond_the_table_are_others() {
+    fn names_beyond_the_table_become_other() {
         let names = Names::new();
         let places: Vec<usize> = (0..1000).map(|i| names.place(&format!("stage {i}"))).collect();
         assert_eq!(places.iter().filter(|&&p| p == NAMES - 1).count(), 1000 - (NAMES - 1));
@@ -3675,7 +3746,7 @@ mod tests {
     }
 
     #[test]
-    fn metrics_that_are_no_object_are_left_out() {
+    fn invalid_metrics_are_ignored() {
         let mut e = Event::new(What::Step, 9, 0);
         (e.x[0], e.id, e.index) = (5, 1, ABSENT32);
         for (metrics, want) in [("{\"a\":\n1}", r#","fpm":{"a": 1}"#), ("{\"a\":1", ""), ("[1]", ""), ("", "")] {
@@ -3683,15 +3754,21 @@ mod tests {
         }
     }
 
-    /// An emitter on a port of loopback, and a reader that has been told the state.
+    /// An emitter on a loopback port, and a reader that has received the state.
     fn opened(options: Options) -> (Emitter, io::BufReader<TcpStream>) {
         let top = Emitter::open(Options { address: Some("tcp:127.0.0.1:0".into()), ..options }).expect("it opens");
+        let (reader, _) = reader_of(&top);
+        (top, reader)
+    }
+
+    /// A reader that has been told the state, and the lines up to its end.
+    fn reader_of(top: &Emitter) -> (io::BufReader<TcpStream>, String) {
         let mut reader = io::BufReader::new(TcpStream::connect(&top.address()["tcp:".len()..]).expect("it listens"));
         let mut line = String::new();
         while !line.ends_with("{\"t\":\"synced\"}\n") {
-            io::BufRead::read_line(&mut reader, &mut line).expect("it tells the state");
+            io::BufRead::read_line(&mut reader, &mut line).expect("it sends the state");
         }
-        (top, reader)
+        (reader, line)
     }
 
     fn lines(reader: io::BufReader<TcpStream>) -> Vec<String> {
@@ -3716,29 +3793,52 @@ mod tests {
     }
 
     #[test]
-    fn text_goes_out_for_requests_whose_reader_wants_it() {
-        let (top, reader) = opened(Options::new("text"));
-        for request in [1, 2] {
-            top.queued(request, &Request { prompt: "secret", text: request == 2, ..Request::default() });
+    fn text_goes_to_the_reader_that_asked_for_it() {
+        let (top, asker) = opened(Options::new("text"));
+        let (other, empty) = reader_of(&top);
+        for request in [1, 2, 3] {
+            let text = TextFor(u64::from(request == 2)); // the first reader
+            top.queued(request, &Request { prompt: "secret", text, ..Request::default() });
         }
-        for request in [1, 2] {
+        for request in [1, 2, 3] {
             top.tokens(&[Token { request, text: b"word", ..Token::default() }]);
+        }
+        top.queued(4, &Request { prompt: "secret", text: TextFor(77), ..Request::default() }); // a reader that is gone
+        top.tokens(&[Token { request: 4, text: b"word", ..Token::default() }, Token { request: 2, text: b"word", ..Token::default() }]);
+        let (late, state) = reader_of(&top);
+        for request in [1, 2, 3, 4] {
             top.finished(request, "stop", &Usage::default());
         }
         let shared = top.shared.clone();
         drop(top);
-        let lines = lines(reader);
-        let with = |what: &str| lines.iter().filter(|l| l.contains(what)).count();
-        assert_eq!((with("secret"), with("\"p\":"), with("\"word\"")), (1, 1, 1), "{lines:?}");
+        let readers = [(asker, String::new(), "asker", (1, 2)), (other, empty, "other", (0, 0)), (late, state, "late", (0, 0))];
+        for (reader, state, name, want) in readers {
+            let lines = state + &lines(reader).join("\n");
+            let with = |what: &str| lines.matches(what).count();
+            assert_eq!((with("secret"), with("\"word\"")), want, "{name}: {lines:?}");
+            assert_eq!(with("\"queued\""), 4, "{name}: {lines:?}");
+        }
         assert_eq!(shared.wanted.load(Ordering::Relaxed), 0);
     }
 
     #[test]
-    fn requests_that_never_end_take_no_more_room() {
+    fn text_goes_to_all_where_it_is_turned_on() {
+        let (top, reader) = opened(Options { text: true, ..Options::new("text") });
+        top.queued(1, &Request { prompt: "secret", ..Request::default() });
+        top.tokens(&[Token { request: 1, text: b"word", ..Token::default() }]);
+        let (_, late) = reader_of(&top);
+        drop(top);
+        assert_eq!(lines(reader).iter().filter(|l| l.contains("secret") || l.contains("word")).count(), 2);
+        assert_eq!(late.matches("secret").count(), 1);
+    }
+
+    #[test]
+    fn requests_that_never_end_use_bounded_memory() {
         let (top, _reader) = opened(Options::new("endless"));
         let mut state = State { csv: true, ..State::default() };
         for id in 1..=3 * LIVE as u64 {
-            state.queued(&Event::new(What::Queued, id, id), Text::default(), &top.shared);
+            let e = Event { x: [0; 3], ..Event::new(What::Queued, id, id) };
+            state.queued(&e, Text::default(), Text::default(), &top.shared);
         }
         assert_eq!((state.live.len(), state.place.len()), (LIVE, LIVE));
         assert_eq!(state.live.values().next().map(|l| l.id), Some(2 * LIVE as u64 + 1), "the oldest are forgotten");
@@ -3791,10 +3891,10 @@ mod tests {
         );
     }
 
-    /// Of many engines that find the socket of a dead one, one takes its place.
+    /// Of many engines that find the socket of an exited one, exactly one replaces it.
     #[cfg(unix)]
     #[test]
-    fn one_takes_the_place_of_a_dead_engine() {
+    fn one_engine_replaces_an_exited_one() {
         let folder = Private::inside(&std::env::temp_dir()).expect("there is room for files");
         let path = folder.0.join("engine.sock");
         drop(UnixListener::bind(&path).expect("it is new")); // dead: its file is left

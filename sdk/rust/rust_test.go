@@ -1,4 +1,4 @@
-// Package rust holds the tests of llmtop.rs, which is for engines in Rust.
+// Package rust holds the tests of llmtop.rs, the emitter for engines in Rust.
 package rust
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/llmtop/llmtop/sdk/c/harness"
 )
 
-// supported skips the test where there is no compiler.
+// supported skips the test if there is no compiler.
 func supported(t testing.TB) {
 	t.Helper()
 	if why := harness.Supported(); why != "" {
@@ -30,7 +30,7 @@ func supported(t testing.TB) {
 	}
 }
 
-// compile runs rustc, which must find nothing to warn of.
+// compile runs rustc, which must report no warnings.
 func compile(args ...string) error {
 	out, err := exec.Command("rustc", append([]string{"-D", "warnings"}, args...)...).CombinedOutput()
 	if err != nil {
@@ -50,7 +50,7 @@ func build(t testing.TB, source string, flags ...string) string {
 	return binary
 }
 
-// folder holds the example engine, which all tests share: it takes seconds to compile.
+// folder contains the compiled example engine, which all tests share because compiling takes seconds.
 var folder string
 
 var compiled = sync.OnceValues(func() (binary string, err error) {
@@ -69,8 +69,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// engine is the compiled example engine.
-func engine(t testing.TB) string {
+// exampleEngine is the compiled example engine.
+func exampleEngine(t testing.TB) string {
 	t.Helper()
 	supported(t)
 	binary, err := compiled()
@@ -80,7 +80,7 @@ func engine(t testing.TB) string {
 	return binary
 }
 
-// check decodes lines as llmtop does.
+// check returns a function that decodes lines as llmtop does.
 func check() func([]byte) error {
 	return func(line []byte) error {
 		_, err := new(wire.Decoder).Decode(line, func(event.Event) {})
@@ -99,10 +99,10 @@ func TestUnits(t *testing.T) {
 
 func TestEngine(t *testing.T) {
 	t.Parallel()
-	harness.Suite{Binary: engine(t), Check: check()}.Run(t)
+	harness.Suite{Binary: exampleEngine(t), Check: check()}.Run(t)
 }
 
-// TestSchema holds lines of all types to the schema.
+// TestSchema validates lines of all types with the schema.
 func TestSchema(t *testing.T) {
 	t.Parallel()
 	file, err := os.Open("../../docs/event.schema.json")
@@ -119,7 +119,7 @@ func TestSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	form := c.MustCompile("event.schema.json")
-	p := harness.Start(t, engine(t), "ADDRESS=unix:"+harness.Socket(t), "TEXT=1", "HELD=1", "TOKENIZER=1", "RARITIES=1")
+	p := harness.Start(t, exampleEngine(t), "ADDRESS=unix:"+harness.Socket(t), "TEXT=1", "HELD=1", "TOKENIZER=1", "RARITIES=1")
 	valid := func(line []byte) error {
 		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(line))
 		if err != nil {
@@ -148,7 +148,7 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// TestOtherSystems compiles what is there where there are no Unix sockets, and with the newer edition.
+// TestOtherSystems compiles the variant without Unix sockets, and with the newer edition.
 func TestOtherSystems(t *testing.T) {
 	t.Parallel()
 	supported(t)

@@ -10,16 +10,16 @@ import (
 	"github.com/llmtop/llmtop/sdk/c/harness"
 )
 
-// TestStopped: an engine that has stopped cannot say who it is, but keeps its socket.
+// TestStopped: an engine that is suspended cannot send its pid, but keeps its socket.
 func TestStopped(t *testing.T) {
 	t.Parallel()
 	address := "ADDRESS=unix:" + harness.Socket(t)
-	p := harness.Start(t, engine(t), address)
+	p := harness.Start(t, exampleEngine(t), address)
 	if err := syscall.Kill(p.PID(), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	if why := harness.Refused(t, engine(t), address); !strings.Contains(why, "is held by a live engine that does not say its pid") {
-		t.Errorf("refused with: %s", why)
+	if why := harness.Refused(t, exampleEngine(t), address); !strings.Contains(why, "is held by a live engine that does not report its pid") {
+		t.Errorf("rejected with: %s", why)
 	}
 	if err := syscall.Kill(p.PID(), syscall.SIGCONT); err != nil {
 		t.Fatal(err)

@@ -3,64 +3,64 @@ package cast
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"time"
 
+	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 )
 
 // The versions of the asciicast format that can be written.
 const (
-	V2 = 2 // read by every player
-	V3 = 3 // of asciinema 3.0 and later
+	V2 = 2 // supported by every player
+	V3 = 3 // needs asciinema 3.0 or later
 )
 
-// Header is what an asciicast says of itself.
+// Header is the metadata of an asciicast.
 type Header struct {
 	Version int // V2 or V3
 	Title   string
-	Wall    time.Time // when what is seen began
+	Wall    time.Time // wall-clock time of the first frame
 }
 
-// Asciicast writes frames as an asciicast (https://docs.asciinema.org/manual/asciicast/v2 and v3): of each frame what differs from the
-// one before.
+// Asciicast writes frames as an asciicast (https://docs.asciinema.org/manual/asciicast/v2 and v3), each as the
+// difference from the previous one.
 type Asciicast struct {
-	out    *bufio.Writer
-	header Header
-	last   grid.Grid
-	skin   *theme.Skin
-	begun  bool
-	at     int64 // ms, of the last event
+	out     *bufio.Writer
+	header  Header
+	last    grid.Grid
+	skin    *theme.Skin
+	started bool
+	at      int64 // time of the last event, ms
 }
 
-// NewAsciicast makes an output to w, which stays the caller's to close.
+// NewAsciicast returns an output to w. It does not close w.
 func NewAsciicast(w io.Writer, h Header) *Asciicast {
 	return &Asciicast{out: bufio.NewWriter(w), header: h}
 }
 
-// The sequences around the frames: without a cursor, in no style, and with both as they were at the end.
+// Escape sequences before the first frame and after the last one: hide the cursor, clear the screen, restore.
 const (
-	hide  = "\x1b[?25l"
-	clean = "\x1b[m\x1b[2J"
-	bare  = "\x1b[m\x1b[?25h"
+	hide        = "\x1b[?25l"
+	clearScreen = "\x1b[m\x1b[2J"
+	bare        = "\x1b[m\x1b[?25h"
 )
 
 // Frame implements Output.
 func (c *Asciicast) Frame(at time.Duration, g *grid.Grid, skin *theme.Skin) error {
 	before, prefix := &c.last, ""
 	switch {
-	case !c.begun:
-		c.begun = true
-		before, prefix = nil, hide+clean
-		if err := c.head(g.W, g.H); err != nil {
+	case !c.started:
+		c.started = true
+		before, prefix = nil, hide+clearScreen
+		if err := c.writeHeader(g.W, g.H); err != nil {
 			return err
 		}
 	case before.W != g.W || before.H != g.H:
-		before, prefix = nil, clean
-		if err := c.event(at, "r", fmt.Sprintf("%dx%d", g.W, g.H)); err != nil {
+		before, prefix = nil, clearScreen
+		if err := c.writeEvent(at, "r", fmt.Sprintf("%dx%d", g.W, g.H)); err != nil {
 			return err
 		}
 	case skin != c.skin: // other colours
@@ -72,29 +72,29 @@ func (c *Asciicast) Frame(at time.Duration, g *grid.Grid, skin *theme.Skin) erro
 	if len(changes) == 0 {
 		return nil
 	}
-	return c.event(at, "o", prefix+string(changes))
+	return c.writeEvent(at, "o", prefix+string(changes))
 }
 
 // Mark implements Output.
 func (c *Asciicast) Mark(at time.Duration, label string) error {
-	if !c.begun {
-		return nil // nothing has been seen that could be marked
+	if !c.started {
+		return nil // nothing to mark before the first frame
 	}
-	return c.event(at, "m", label)
+	return c.writeEvent(at, "m", label)
 }
 
 // Close implements Output. The last frame stays on the screen.
 func (c *Asciicast) Close(at time.Duration) error {
-	if c.begun {
-		if err := c.event(at, "o", fmt.Sprintf("%s\x1b[%d;1H", bare, c.last.H)); err != nil {
+	if c.started {
+		if err := c.writeEvent(at, "o", fmt.Sprintf("%s\x1b[%d;1H", bare, c.last.H)); err != nil {
 			return err
 		}
 	}
-	return c.wrote(c.out.Flush())
+	return c.wrapError(c.out.Flush())
 }
 
-// head writes the first line.
-func (c *Asciicast) head(w, h int) error {
+// writeHeader writes the first line.
+func (c *Asciicast) writeHeader(w, h int) error {
 	env := map[string]string{"TERM": "xterm-256color"}
 	header := any(struct {
 		Version   int               `json:"version"`
@@ -117,17 +117,12 @@ func (c *Asciicast) head(w, h int) error {
 			Title     string `json:"title,omitempty"`
 		}{V3, term{w, h, env["TERM"]}, c.header.Wall.Unix(), c.header.Title}
 	}
-	line, err := json.Marshal(header)
-	if err != nil {
-		return c.wrote(err)
-	}
-	_, err = c.out.Write(append(line, '\n'))
-	return c.wrote(err)
+	return c.wrapError(clean.NewEncoder(c.out).Encode(header))
 }
 
-// event writes a line: of version 2 with the time since the beginning, of version 3 with that since the line before. Both are in whole
-// milliseconds, so that intervals add up.
-func (c *Asciicast) event(at time.Duration, code, data string) error {
+// writeEvent writes one event. Version 2 has the time since the start, version 3 the time since the previous event.
+// Both are rounded to whole milliseconds so that intervals add up.
+func (c *Asciicast) writeEvent(at time.Duration, code, data string) error {
 	now := at.Milliseconds()
 	ms := now
 	if c.header.Version == V3 {
@@ -135,16 +130,14 @@ func (c *Asciicast) event(at time.Duration, code, data string) error {
 	}
 	c.at = now
 	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(data); err != nil {
-		return c.wrote(err)
+	if err := clean.NewEncoder(&text).Encode(data); err != nil {
+		return c.wrapError(err)
 	}
 	_, err := fmt.Fprintf(c.out, "[%d.%03d, %q, %s]\n", ms/1000, ms%1000, code, bytes.TrimSpace(text.Bytes()))
-	return c.wrote(err)
+	return c.wrapError(err)
 }
 
-func (c *Asciicast) wrote(err error) error {
+func (c *Asciicast) wrapError(err error) error {
 	if err != nil {
 		return fmt.Errorf("write asciicast: %w", err)
 	}

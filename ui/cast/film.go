@@ -11,47 +11,49 @@ import (
 	"github.com/llmtop/llmtop/ui/grid"
 )
 
-// filmEvery is the time between two frames of a film: fewer than of an asciicast, since each is as large as what changes in it.
-const filmEvery = 500 * time.Millisecond
+// filmInterval is the time between two frames of a film. It is longer than that of an asciicast, because each frame
+// adds all its changes to the file.
+const filmInterval = 500 * time.Millisecond
 
-// Film writes frames as one SVG that moves by itself: by CSS alone, so that it can be an image of a page. It refers to nothing outside
-// and runs nothing. What a viewer shows that does not move is the last frame.
+// Film writes frames as one animated SVG. The animation is CSS only, so the file works as an image on a page; it has no
+// scripts and no external references. Viewers without animation show the last frame.
 //
-// A piece of the screen is in it once, however often it is seen, with the times at which it is; pieces with the same times are a group.
+// Each distinct piece of the screen is stored once, with the times at which it is visible. Pieces with the same times
+// form a group.
 type Film struct {
-	out    io.Writer
-	w, h   int // of the largest frame
-	theme  *theme.Palette
-	seen   map[string]*piece
-	order  []*piece // as they were first seen
-	frames []time.Duration
-	rest   struct { // the newest frame that was left out; it is in the film if it is the last
+	out     io.Writer
+	w, h    int // size of the largest frame
+	theme   *theme.Palette
+	pieces  map[string]*piece
+	order   []*piece // in order of first appearance
+	frames  []time.Duration
+	skipped struct { // newest skipped frame; Close adds it
 		at   time.Duration
 		grid grid.Grid
-		skin *theme.Skin // nil: none was
+		skin *theme.Skin // nil: none
 	}
 }
 
-// piece is a part of the screen with the frames in which it is seen.
+// piece is a part of the screen with the frames in which it is visible.
 type piece struct {
 	svg   string
-	spans []span
+	spans []svgSpan
 }
 
-// span is a range of frames; the last is not in it.
-type span struct{ from, to int }
+// svgSpan is a range of frames, without to.
+type svgSpan struct{ from, to int }
 
-// NewFilm makes an output to w, which stays the caller's to close. Everything is written at the end.
-func NewFilm(w io.Writer) *Film { return &Film{out: w, seen: map[string]*piece{}} }
+// NewFilm returns an output to w. It does not close w, and writes everything in Close.
+func NewFilm(w io.Writer) *Film { return &Film{out: w, pieces: map[string]*piece{}} }
 
 // Frame implements Output.
 func (f *Film) Frame(at time.Duration, g *grid.Grid, skin *theme.Skin) error {
-	if n := len(f.frames); n > 0 && at/filmEvery == f.frames[n-1]/filmEvery {
-		f.rest.at, f.rest.skin = at, skin
-		f.rest.grid.Copy(g)
+	if n := len(f.frames); n > 0 && at/filmInterval == f.frames[n-1]/filmInterval {
+		f.skipped.at, f.skipped.skin = at, skin
+		f.skipped.grid.Copy(g)
 		return nil
 	}
-	f.rest.skin = nil
+	f.skipped.skin = nil
 	f.add(at, g, skin)
 	return nil
 }
@@ -65,30 +67,30 @@ func (f *Film) add(at time.Duration, g *grid.Grid, skin *theme.Skin) {
 	n := len(f.frames)
 	f.frames = append(f.frames, at)
 	for _, svg := range g.Pieces(skin.Palette) {
-		p := f.seen[svg]
+		p := f.pieces[svg]
 		if p == nil {
 			p = &piece{svg: svg}
-			f.seen[svg] = p
+			f.pieces[svg] = p
 			f.order = append(f.order, p)
 		}
 		if k := len(p.spans); k > 0 && p.spans[k-1].to == n {
 			p.spans[k-1].to = n + 1
 		} else {
-			p.spans = append(p.spans, span{n, n + 1})
+			p.spans = append(p.spans, svgSpan{n, n + 1})
 		}
 	}
 }
 
-// Mark implements Output: a film has no marks.
+// Mark implements Output. A film has no marks.
 func (f *Film) Mark(time.Duration, string) error { return nil }
 
-// group are pieces that are seen at the same times.
+// group is a set of pieces that are visible at the same times.
 type group struct {
-	spans  []span
+	spans  []svgSpan
 	pieces []*piece
 }
 
-// groups are the pieces by their times, in the order in which they were first seen.
+// groups returns the pieces grouped by their times, in order of first appearance.
 func (f *Film) groups() (all []*group) {
 	by := map[string]*group{}
 	for _, p := range f.order {
@@ -109,12 +111,12 @@ func (f *Film) Close(at time.Duration) error {
 	if len(f.frames) == 0 {
 		return nil
 	}
-	if f.rest.skin != nil {
-		f.add(f.rest.at, &f.rest.grid, f.rest.skin)
+	if f.skipped.skin != nil {
+		f.add(f.skipped.at, &f.skipped.grid, f.skipped.skin)
 	}
 	out := bufio.NewWriter(f.out)
-	out.WriteString(grid.SVGHead(f.w, f.h, f.theme)) // a writer keeps its error for Flush
-	lasts := max(at, f.frames[len(f.frames)-1]+filmEvery)
+	out.WriteString(grid.SVGHead(f.w, f.h, f.theme)) // Flush returns the first write error
+	lasts := max(at, f.frames[len(f.frames)-1]+filmInterval)
 	all := f.groups()
 	fmt.Fprintf(out, "<style>@media (prefers-reduced-motion: no-preference) {\ng { animation: %.2fs step-end infinite }\n", lasts.Seconds())
 	for i, g := range all {
@@ -125,7 +127,7 @@ func (f *Film) Close(at time.Duration) error {
 	out.WriteString("}</style>\n")
 	for i, g := range all {
 		still := ""
-		if g.spans[len(g.spans)-1].to < len(f.frames) { // it is not in the last frame
+		if g.spans[len(g.spans)-1].to < len(f.frames) { // not in the last frame
 			still = ` visibility="hidden"`
 		}
 		fmt.Fprintf(out, `<g class="k%d"%s>`+"\n", i, still)
@@ -141,9 +143,9 @@ func (f *Film) Close(at time.Duration) error {
 	return nil
 }
 
-// keyframes say when a group is seen, "" if it always is.
-func (f *Film) keyframes(spans []span, lasts time.Duration) string {
-	if len(spans) == 1 && spans[0] == (span{0, len(f.frames)}) {
+// keyframes returns the CSS keyframes of a group, "" if it is always visible.
+func (f *Film) keyframes(spans []svgSpan, lasts time.Duration) string {
+	if len(spans) == 1 && spans[0] == (svgSpan{0, len(f.frames)}) {
 		return ""
 	}
 	var out strings.Builder
@@ -159,7 +161,7 @@ func (f *Film) keyframes(spans []span, lasts time.Duration) string {
 	return out.String()
 }
 
-// share is where a frame begins.
+// share returns the start of a frame as a percentage of the film.
 func (f *Film) share(frame int, lasts time.Duration) string {
 	return fmt.Sprintf("%.3f%%", 100*float64(f.frames[frame]-f.frames[0])/float64(lasts))
 }

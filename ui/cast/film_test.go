@@ -16,12 +16,12 @@ import (
 	"github.com/llmtop/llmtop/ui/grid"
 )
 
-// shown are the texts of a film with the animation of their groups, and whether they are seen where nothing moves.
+// shown is the animation and visibility of a text's group.
 type shown struct {
 	animation, visibility string
 }
 
-// filmOf reads a film, and fails if it is not well-formed or holds what runs or is fetched.
+// filmOf parses a film. It fails if the film is not well-formed or has scripts or references.
 func filmOf(t *testing.T, svg []byte) (texts map[string]shown, style string) {
 	t.Helper()
 	texts = map[string]shown{}
@@ -64,7 +64,7 @@ func filmOf(t *testing.T, svg []byte) (texts map[string]shown, style string) {
 	}
 }
 
-// seen are the times in ms, of a film, between which an animation shows its group; nothing if it always does.
+// seen returns the times in ms at which an animation shows or hides its group; nil if it is always visible.
 func seen(t *testing.T, style, animation string, lasts float64) (times []int) {
 	t.Helper()
 	rule := regexp.MustCompile(`@keyframes ` + animation + ` \{(.*)\}\n`).FindStringSubmatch(style)
@@ -83,7 +83,7 @@ func seen(t *testing.T, style, animation string, lasts float64) (times []int) {
 	return times
 }
 
-// What is seen at some of the time is in a film once, with all the times at which it is; the last frame is what does not move.
+// TestFilm checks that each piece is stored once with all its times, and that the last frame is the still image.
 func TestFilm(t *testing.T) {
 	var out bytes.Buffer
 	film := NewFilm(&out)
@@ -119,14 +119,14 @@ func TestFilm(t *testing.T) {
 	} {
 		got, ok := texts[c.text]
 		if !ok || strings.Count(out.String(), strings.ReplaceAll(strings.ReplaceAll(c.text, "<", "&lt;"), ">", "&gt;")) != 1 {
-			t.Errorf("%q is not in it once:\n%s", c.text, out.String())
+			t.Errorf("%q is not in the film once:\n%s", c.text, out.String())
 		}
 		if times := seen(t, style, got.animation, 4.4); fmt.Sprint(times) != fmt.Sprint(c.times) || got.visibility != c.visibility {
-			t.Errorf("%q is seen at %v and %q where nothing moves, want %v and %q", c.text, times, got.visibility, c.times, c.visibility)
+			t.Errorf("%q is visible at %v and %q without animation, want %v and %q", c.text, times, got.visibility, c.times, c.visibility)
 		}
 	}
 	if _, ok := texts["frame 21"]; ok {
-		t.Error("there is more than a frame each half second")
+		t.Error("there is more than one frame per half second")
 	}
 	if !strings.Contains(style, "animation: 4.40s step-end infinite") || !strings.Contains(style, "prefers-reduced-motion") {
 		t.Errorf("the style is %s", style)

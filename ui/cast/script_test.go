@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// known are the keys of these tests.
-func known(key string) bool { return len(key) == 1 || key == "enter" || key == "down" }
+// validKey accepts the keys of these tests.
+func validKey(key string) bool { return len(key) == 1 || key == "enter" || key == "down" }
 
 func TestScriptIsReadInOrder(t *testing.T) {
 	script, err := ParseScript(`
@@ -28,61 +28,61 @@ wait_for = "running"
 within = "3s"
 [[step]]
 marker = "the end"
-`, known)
+`, validKey)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []move{
+	want := []action{
 		{line: 3, step: 1, wait: 1500 * time.Millisecond},
-		{line: 5, step: 2, key: "2", pause: keyEvery},
+		{line: 5, step: 2, key: "2", pause: keyInterval},
 		{line: 7, step: 3, key: "down", pause: 50 * time.Millisecond},
 		{line: 7, step: 3, key: "enter", pause: 50 * time.Millisecond},
-		{line: 10, step: 4, typed: '日', pause: typeEvery},
-		{line: 10, step: 4, typed: 'x', pause: typeEvery},
+		{line: 10, step: 4, typed: '日', pause: typeInterval},
+		{line: 10, step: 4, typed: 'x', pause: typeInterval},
 		{line: 12, step: 5, w: 160, h: 45},
 		{line: 14, step: 6, text: "running", pause: 3 * time.Second},
 		{line: 17, step: 7, marker: "the end"},
 	}
-	if len(script.moves) != len(want) {
-		t.Fatalf("%d moves, want %d: %+v", len(script.moves), len(want), script.moves)
+	if len(script.actions) != len(want) {
+		t.Fatalf("%d actions, want %d: %+v", len(script.actions), len(want), script.actions)
 	}
-	for i, m := range script.moves {
+	for i, m := range script.actions {
 		if m != want[i] {
-			t.Errorf("move %d is %+v, want %+v", i, m, want[i])
+			t.Errorf("action %d is %+v, want %+v", i, m, want[i])
 		}
 	}
 }
 
 func TestScriptErrorsNameLineAndField(t *testing.T) {
 	for _, c := range []struct{ script, want string }{
-		{"", "it has 0 steps"},
-		{"[[step]]\nwait = \"2s\"\nkey = \"2\"\n", "line 2: wait: a step does one thing, and this one has key, too"},
+		{"", "0 steps: write"},
+		{"[[step]]\nwait = \"2s\"\nkey = \"2\"\n", "line 2: wait: a step has one action, and this one also has key"},
 		{"[[step]]\n\nwait = 2\n", `line 3: wait: "2": must be a time in quotes`},
 		{"[[step]]\nwait = \"-1s\"\n", `line 2: wait: "-1s": must be a time`},
 		{"[[step]]\nwait = \"9h\"\n", `line 2: wait: "9h": must be a time`},
 		{"[[step]]\nkey = \"2\"\n[[step]]\nkeys = [\"down\",\n \"Enter\"]\n", `line 4: keys: unknown key "Enter"`},
 		{"[[step]]\nkey = 2\n", `line 2: key: unknown key "2"`},
 		{"[[step]]\nkeys = []\n", "line 2: keys: must be a list"},
-		{"[[step]]\nsleep = \"1s\"\n", "line 2: sleep: unknown field; there are wait, key"},
+		{"[[step]]\nsleep = \"1s\"\n", "line 2: sleep: unknown field: use one of wait, key"},
 		{"[[step]]\nresize = \"160*45\"\n", `line 2: resize: "160*45": must be COLUMNSxROWS, 20x5 to 500x200`},
 		{"[[step]]\nresize = \"1x1\"\n", `line 2: resize: "1x1": must be`},
 		{"[[step]]\ntype = \"a\\u001b\"\n", "line 2: type:"},
-		{"[[step]]\nwait = \"1s\"\nwithin = \"1s\"\n", "line 3: within: goes with wait_for only"},
-		{"[[step]]\n", "line 1: step: it does nothing"},
+		{"[[step]]\nwait = \"1s\"\nwithin = \"1s\"\n", "line 3: within: only allowed with wait_for"},
+		{"[[step]]\n", "line 1: step: no action"},
 		{"step = [{wait = \"1s\"}, {wait = \"x\"}]\n", "step 2: wait:"},
 		{"[[steps]]\nwait = \"1s\"\n", `unknown table or key "steps"`},
 		{"[[step]]\nwait = \"1s\n", "line 2: "},
 		{"step = 3\n", "step"},
-		{strings.Repeat("#", maxScript+1), "it has 1048577 bytes"},
+		{strings.Repeat("#", maxScript+1), "1048577 bytes: at most"},
 	} {
-		_, err := ParseScript(c.script, known)
+		_, err := ParseScript(c.script, validKey)
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%.60q: %v, want %q in one line", c.script, err, c.want)
 		}
 	}
 }
 
-// Whatever a file holds, it is a script that can be performed or an error of one line.
+// FuzzParseScript checks that any file gives a valid script or a one-line error.
 func FuzzParseScript(f *testing.F) {
 	for _, s := range []string{
 		"[[step]]\nwait = \"2s\"\n", "[[step]]\nkeys = [\"down\", 3]\n", "step = [{type = \"日\", every = \"1ms\"}]", "[[step]]\nresize = \"99x\"",
@@ -91,16 +91,16 @@ func FuzzParseScript(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		script, err := ParseScript(text, known)
+		script, err := ParseScript(text, validKey)
 		switch {
 		case err != nil && strings.Contains(err.Error(), "\n"):
 			t.Fatalf("an error of several lines: %v", err)
 		case err != nil:
 			return
 		}
-		for _, m := range script.moves {
-			if m.step < 1 || m.wait < 0 || m.pause < 0 || m.key != "" && !known(m.key) || m.w < 0 || m.w > MaxCols || m.h > MaxRows {
-				t.Fatalf("a script has %+v", m)
+		for _, m := range script.actions {
+			if m.step < 1 || m.wait < 0 || m.pause < 0 || m.key != "" && !validKey(m.key) || m.w < 0 || m.w > MaxCols || m.h > MaxRows {
+				t.Fatalf("the script has the action %+v", m)
 			}
 		}
 	})

@@ -10,46 +10,47 @@ import (
 	"github.com/llmtop/llmtop/ui/grid"
 )
 
-// Screen is what a recording is made of: the screen without a terminal.
+// Screen is the screen to record, without a terminal.
 type Screen interface {
-	Tick()                            // look at what there is to see now
-	Press(key string) (quit bool)     // a key that ParseScript was told is known
-	Type(character rune)              // one that may be no key
-	Resize(cols, rows int)            //
-	Frame() (*grid.Grid, *theme.Skin) // as it is now; good until the next call
+	Tick()                        // update the content
+	Press(key string) (quit bool) // a key that the validKey of ParseScript accepted
+	Type(character rune)          // any character
+	Resize(cols, rows int)
+	Frame() (*grid.Grid, *theme.Skin) // current frame, valid until the next call
 }
 
-// Output takes the frames of a recording. At is the time since the beginning, which never goes back.
+// Output receives the frames of a recording. at is the time since the start and never decreases.
 type Output interface {
 	Frame(at time.Duration, g *grid.Grid, skin *theme.Skin) error
 	Mark(at time.Duration, label string) error
-	Close(at time.Duration) error // at the end, with no error before it
+	Close(at time.Duration) error // called once at the end, unless there was an error
 }
 
-// Options say when frames are taken and when the recording ends.
+// Options control when frames are taken and when the recording ends.
 type Options struct {
-	Every  time.Duration // between two frames
-	Script *Script       // nil: nothing is done on the screen
-	For    time.Duration // the longest that it lasts; 0: without limit
+	Every  time.Duration // time between two frames
+	Script *Script       // nil: no actions
+	For    time.Duration // maximum duration; 0: unlimited
 
-	// Until goes on to a time since the beginning, and returns the one that has been reached: it waits, or moves a clock. An error of
-	// ctx's ends the recording in order.
+	// Until waits, or advances a clock, until a time since the start, and returns the time reached. If ctx ends, the
+	// recording ends without an error.
 	Until func(ctx context.Context, at time.Duration) (time.Duration, error)
-	// Ended reports, where there is no script, whether there is nothing more to come. nil: there always is.
+	// Ended reports that nothing more will come. It is only used without a script; nil: never.
 	Ended func() bool
 }
 
-// Take is what a recording has become.
+// Take describes a finished recording.
 type Take struct {
 	Lasted time.Duration
-	Frames int // that were looked at
+	Frames int // frames taken, unchanged ones included
 }
 
-// Shoot makes a recording: until the script is through, or without one until what is seen has ended, ctx ends, or For is over.
+// Shoot records until the script is done, or without a script until the content ends; at the latest until ctx ends or
+// For is over.
 func Shoot(ctx context.Context, screen Screen, opt Options, outputs ...Output) (take Take, err error) {
 	play := player{screen: screen, out: outputs}
 	if opt.Script != nil {
-		play.moves = opt.Script.moves
+		play.actions = opt.Script.actions
 	}
 	for over := false; !over; take.Frames++ {
 		at, err := opt.Until(ctx, time.Duration(take.Frames)*opt.Every)
@@ -61,7 +62,7 @@ func Shoot(ctx context.Context, screen Screen, opt Options, outputs ...Output) (
 		}
 		take.Lasted = at
 		screen.Tick()
-		if over, err = play.perform(at); err != nil {
+		if over, err = play.runDue(at); err != nil {
 			return take, err
 		}
 		g, skin := screen.Frame()
@@ -80,36 +81,36 @@ func Shoot(ctx context.Context, screen Screen, opt Options, outputs ...Output) (
 	return take, nil
 }
 
-// player goes through a script.
+// player runs a script.
 type player struct {
-	screen Screen
-	out    []Output
-	moves  []move
-	due    time.Duration // of the next move
-	scened bool          // there was a script, which is over when no move is left
+	screen   Screen
+	out      []Output
+	actions  []action
+	due      time.Duration // time of the next action
+	scripted bool          // there is a script: the recording ends after its last action
 }
 
-// perform does what is due, and reports whether that was all.
-func (p *player) perform(at time.Duration) (over bool, err error) {
-	p.scened = p.scened || len(p.moves) > 0
-	for len(p.moves) > 0 && p.due <= at {
-		m := &p.moves[0]
+// runDue runs all due actions and reports whether the script is done.
+func (p *player) runDue(at time.Duration) (over bool, err error) {
+	p.scripted = p.scripted || len(p.actions) > 0
+	for len(p.actions) > 0 && p.due <= at {
+		m := &p.actions[0]
 		if m.text != "" {
 			if waiting, err := p.waiting(m, at); waiting || err != nil {
 				return false, err
 			}
 		}
-		quit, err := p.do(m, at)
+		quit, err := p.run(m, at)
 		if quit || err != nil {
 			return quit, err
 		}
-		p.moves = p.moves[1:]
+		p.actions = p.actions[1:]
 	}
-	return p.scened && len(p.moves) == 0 && p.due <= at, nil
+	return p.scripted && len(p.actions) == 0 && p.due <= at, nil
 }
 
-// waiting reports whether a text is not on the screen yet.
-func (p *player) waiting(m *move, at time.Duration) (bool, error) {
+// waiting reports whether the text of m is not on the screen yet. It returns an error after the timeout.
+func (p *player) waiting(m *action, at time.Duration) (bool, error) {
 	g, _ := p.screen.Frame()
 	switch {
 	case strings.Contains(g.Plain(), m.text):
@@ -118,11 +119,11 @@ func (p *player) waiting(m *move, at time.Duration) (bool, error) {
 	case at-p.due < m.pause:
 		return true, nil
 	}
-	return false, fmt.Errorf("script: step %d (line %d): wait_for: %q was not seen within %v", m.step, m.line, m.text, m.pause)
+	return false, fmt.Errorf("script: step %d (line %d): wait_for: %q did not appear within %v", m.step, m.line, m.text, m.pause)
 }
 
-// do does a move.
-func (p *player) do(m *move, at time.Duration) (quit bool, err error) {
+// run runs one action.
+func (p *player) run(m *action, at time.Duration) (quit bool, err error) {
 	switch {
 	case m.key != "":
 		quit = p.screen.Press(m.key)

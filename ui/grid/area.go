@@ -7,36 +7,36 @@ import (
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
-// Rect is a part of the screen, in cells.
+// Rect is a rectangle of cells on the screen.
 type Rect struct{ X, Y, W, H int }
 
-// Has reports whether a cell lies in the rectangle.
+// Has reports whether the rectangle contains a cell.
 func (r Rect) Has(x, y int) bool { return x >= r.X && x < r.X+r.W && y >= r.Y && y < r.Y+r.H }
 
-// Area is a part of a grid with coordinates of its own. Everything drawn outside is clipped.
+// Area is a part of a grid with its own coordinates. It clips everything drawn outside.
 type Area struct {
 	Rect
 	g *Grid
 }
 
-// Area is the part of the grid inside r.
+// Area returns the part of the grid inside r.
 func (g *Grid) Area(r Rect) Area {
-	x0, y0 := min(max(r.X, 0), g.W), min(max(r.Y, 0), g.H)
-	x1, y1 := min(max(r.X+r.W, x0), g.W), min(max(r.Y+r.H, y0), g.H)
+	x0, x1 := span(r.X, r.W, g.W)
+	y0, y1 := span(r.Y, r.H, g.H)
 	return Area{Rect{x0, y0, x1 - x0, y1 - y0}, g}
 }
 
-// All is the whole grid as an area.
+// All returns the whole grid as an area.
 func (g *Grid) All() Area { return g.Area(Rect{0, 0, g.W, g.H}) }
 
-// Sub is a part of the area, in the area's coordinates.
+// Sub returns a part of the area, in the area's coordinates.
 func (a Area) Sub(x, y, w, h int) Area {
-	x0, y0 := min(max(x, 0), a.W), min(max(y, 0), a.H)
-	x1, y1 := min(max(x+w, x0), a.W), min(max(y+h, y0), a.H)
+	x0, x1 := span(x, w, a.W)
+	y0, y1 := span(y, h, a.H)
 	return Area{Rect{a.X + x0, a.Y + y0, x1 - x0, y1 - y0}, a.g}
 }
 
-// Inset is the area without a margin of dx columns and dy rows on each side.
+// Inset returns the area without a margin of dx columns and dy rows on each side.
 func (a Area) Inset(dx, dy int) Area { return a.Sub(dx, dy, a.W-2*dx, a.H-2*dy) }
 
 // Cell draws one character of width 1.
@@ -46,7 +46,7 @@ func (a Area) Cell(x, y int, st Style, r rune) {
 	}
 }
 
-// Under draws one character of width 1 if nothing is there yet.
+// Under draws one character of width 1 in a blank cell and keeps any other.
 func (a Area) Under(x, y int, st Style, r rune) {
 	if x >= 0 && y >= 0 && x < a.W && y < a.H {
 		if c := &a.g.cells[(a.Y+y)*a.g.W+a.X+x]; c.r == ' ' && c.w == 1 {
@@ -55,34 +55,48 @@ func (a Area) Under(x, y int, st Style, r rune) {
 	}
 }
 
-// Fill draws one character of width 1 w times.
+// span clips the n cells from x to the range 0 to size, for any int: the rest is from <= i < to.
+func span(x, n, size int) (from, to int) {
+	from = min(max(x, 0), max(size, 0))
+	switch {
+	case n <= 0 || x >= size:
+		return from, from
+	case x < 0:
+		n += x
+	}
+	return from, from + min(max(n, 0), size-from)
+}
+
+// Fill draws one character of width 1 in w cells.
 func (a Area) Fill(x, y, w int, st Style, r rune) {
-	for i := range max(w, 0) {
-		a.Cell(x+i, y, st, r)
+	from, to := span(x, w, a.W)
+	for i := from; i < to; i++ {
+		a.Cell(i, y, st, r)
 	}
 }
 
-// Paint gives the cells from x on a background and leaves the rest of their looks.
+// Paint sets the background of w cells from x and adds attributes; the rest of their style stays.
 func (a Area) Paint(x, y, w int, bg theme.Role, attr Attr) {
 	if y < 0 || y >= a.H {
 		return
 	}
-	for i := max(x, 0); i < min(x+w, a.W); i++ {
+	from, to := span(x, w, a.W)
+	for i := from; i < to; i++ {
 		c := &a.g.cells[(a.Y+y)*a.g.W+a.X+i]
 		c.style.BG, c.style.Attr = bg, c.style.Attr|attr
 	}
 }
 
-// Text draws sanitised text from (x, y) to the area's right edge and returns how many cells it took.
+// Text draws sanitised text from (x, y) to the area's right edge and returns its width in cells.
 func (a Area) Text(x, y int, st Style, s string) int { return a.Clip(x, y, a.W-x, st, s) }
 
-// Clip draws sanitised text in at most w cells and returns how many it took. A wide character that fits only half is
-// left out.
+// Clip draws sanitised text in at most w cells and returns the number of cells used. It drops a wide character that
+// fits only half.
 func (a Area) Clip(x, y, w int, st Style, s string) int {
-	if y < 0 || y >= a.H || x < 0 {
+	if y < 0 || y >= a.H || x < 0 || x >= a.W {
 		return 0
 	}
-	end := min(x+w, a.W)
+	_, end := span(x, w, a.W)
 	at := x
 	for _, r := range s {
 		r = visible(r)
@@ -102,7 +116,7 @@ func (a Area) Clip(x, y, w int, st Style, s string) int {
 	return at - x
 }
 
-// Elide is Clip with an ellipsis as the last cell where the text does not fit.
+// Elide draws text like Clip, with an ellipsis in the last cell if the text does not fit.
 func (a Area) Elide(x, y, w int, st Style, s string, ellipsis rune) int {
 	if Width(s) <= w {
 		return a.Clip(x, y, w, st, s)
@@ -115,14 +129,14 @@ func (a Area) Elide(x, y, w int, st Style, s string, ellipsis rune) int {
 	return n + 1
 }
 
-// Right draws text so that it ends before column x1, and returns where it begins.
+// Right draws text so that it ends before column x1, and returns its first column.
 func (a Area) Right(x1, y int, st Style, s string) int {
 	x := x1 - Width(s)
 	a.Clip(max(x, 0), y, x1-max(x, 0), st, s)
 	return x
 }
 
-// Width is the number of cells that sanitised text takes.
+// Width returns the number of cells of sanitised text.
 func Width(s string) int {
 	for i := range len(s) {
 		if s[i] >= utf8.RuneSelf {
@@ -138,16 +152,16 @@ type Line struct {
 	X, Y int
 }
 
-// Line begins a row at (x, y).
+// Line starts a row at (x, y).
 func (a Area) Line(x, y int) Line { return Line{a, x, y} }
 
-// Put writes text and moves on.
+// Put writes text and advances.
 func (l *Line) Put(st Style, s string) *Line {
 	l.X += l.a.Text(l.X, l.Y, st, s)
 	return l
 }
 
-// Fit writes pieces of text, style and words in turn, if there is room for all of them, and reports whether there was.
+// Fit writes pieces of text if all of them fit, and reports whether they did.
 func (l *Line) Fit(pieces ...Piece) bool {
 	n := 0
 	for _, p := range pieces {
@@ -188,5 +202,5 @@ func (l *Line) Tail(w int, st Style, s string) *Line {
 	return l
 }
 
-// Room is the number of cells left in the row.
+// Room returns the number of cells left in the row.
 func (l *Line) Room() int { return l.a.W - l.X }

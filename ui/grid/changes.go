@@ -6,19 +6,20 @@ import (
 	"github.com/llmtop/llmtop/theme"
 )
 
-// near is how many cells that have not changed may lie between two that have, so that both are written at once: to move the cursor costs
-// about as much.
-const near = 8
+// maxGap is the maximum number of unchanged cells between two changed ones that are written in one go: moving the
+// cursor costs about as many bytes.
+const maxGap = 8
 
-// Copy makes the grid the same as another one.
-func (g *Grid) Copy(of *Grid) {
-	g.W, g.H = of.W, of.H
-	g.cells = append(g.cells[:0], of.cells...)
-	g.clusters = append(g.clusters[:0], of.clusters...)
+// Copy makes the grid a copy of another one.
+func (g *Grid) Copy(from *Grid) {
+	g.W, g.H = from.W, from.H
+	g.cells = append(g.cells[:0], from.cells...)
+	g.clusters = append(g.clusters[:0], from.clusters...)
 }
 
-// Changes is what a terminal takes that shows before, in the same skin, to show the grid instead: of each row the cells that differ. With
-// nil, or a grid of another size, it is the whole frame. Nothing is left of the style at the end.
+// Changes returns the bytes that turn a terminal showing before into one showing the grid, in the same skin: the
+// changed cells of each row. If before is nil or has another size, it returns the whole frame. It ends with the style
+// reset.
 func (g *Grid) Changes(before *Grid, skin *theme.Skin) []byte {
 	whole := before == nil || before.W != g.W || before.H != g.H
 	var out []byte
@@ -27,7 +28,7 @@ func (g *Grid) Changes(before *Grid, skin *theme.Skin) []byte {
 		for x := 0; x < g.W; {
 			from, to := x, g.W
 			if !whole {
-				from, to = g.changed(before, y, x)
+				from, to = g.nextChange(before, y, x)
 			}
 			if from < to {
 				out = fmt.Appendf(out, "\x1b[%d;%dH", y+1, from+1)
@@ -41,14 +42,14 @@ func (g *Grid) Changes(before *Grid, skin *theme.Skin) []byte {
 	return out
 }
 
-// changed is where the next cells of a row are that differ, from x on: empty at the end of the row if none do. Both halves of a wide
-// character belong together.
-func (g *Grid) changed(before *Grid, y, x int) (from, to int) {
-	for from = x; from < g.W && g.same(before, y*g.W+from); from++ {
+// nextChange returns the next run of changed cells of a row from x, empty at the end of the row without changes. It
+// never splits a wide character.
+func (g *Grid) nextChange(before *Grid, y, x int) (from, to int) {
+	for from = x; from < g.W && g.sameCell(before, y*g.W+from); from++ {
 	}
 	to = from
-	for last := from; last < g.W && last-to <= near; last++ {
-		if !g.same(before, y*g.W+last) {
+	for last := from; last < g.W && last-to <= maxGap; last++ {
+		if !g.sameCell(before, y*g.W+last) {
 			to = last + 1
 		}
 	}
@@ -61,8 +62,8 @@ func (g *Grid) changed(before *Grid, y, x int) (from, to int) {
 	return from, to
 }
 
-// same reports whether a cell looks as it did in a grid of the same size.
-func (g *Grid) same(before *Grid, i int) bool {
+// sameCell reports whether a cell looks the same in a grid of the same size.
+func (g *Grid) sameCell(before *Grid, i int) bool {
 	a, b := &g.cells[i], &before.cells[i]
 	if a.style != b.style || a.w != b.w {
 		return false

@@ -11,13 +11,13 @@ import (
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
-// paper is a terminal that knows where the cursor goes and how wide characters are, and nothing of styles.
-type paper struct {
-	cells [][]string // "" is the right half of a wide character
+// emulator is a terminal that handles cursor moves and character widths and ignores styles.
+type emulator struct {
+	cells [][]string // "": the right half of a wide character
 	x, y  int
 }
 
-func (p *paper) write(text string) {
+func (p *emulator) write(text string) {
 	for len(text) > 0 {
 		if rest, ok := strings.CutPrefix(text, "\x1b["); ok {
 			end := strings.IndexAny(rest, "Hm")
@@ -44,8 +44,8 @@ func (p *paper) write(text string) {
 	}
 }
 
-// put writes a character; the other half of one that it covers in part goes.
-func (p *paper) put(c string, w int) {
+// put writes a character and blanks the other half of a wide one that it covers in part.
+func (p *emulator) put(c string, w int) {
 	row := p.cells[p.y]
 	if row[p.x] == "" {
 		row[p.x-1] = " "
@@ -60,20 +60,20 @@ func (p *paper) put(c string, w int) {
 	p.x += w
 }
 
-func (p *paper) text() (out string) {
+func (p *emulator) text() (out string) {
 	for _, row := range p.cells {
 		out += strings.Join(row, "") + "\n"
 	}
 	return out
 }
 
-// A terminal that takes only what has changed shows every frame whole, wide and combined characters, too.
+// Writing only the changes reproduces every frame, with wide and combined characters too.
 func TestChangesMakeTheFrame(t *testing.T) {
 	const w, h = 40, 4
 	rng := rand.New(rand.NewPCG(3, 5))
 	skin := theme.NewSkin(theme.Palettes()[0], theme.TrueColour, theme.Unicode)
 	words := []string{"x", "日本語", "e\u0301", "a long run of words", " ", "ö日", "  9.5 ms"}
-	p := &paper{cells: make([][]string, h)}
+	p := &emulator{cells: make([][]string, h)}
 	for y := range p.cells {
 		p.cells[y] = strings.Split(strings.Repeat(" ", w), "")
 	}

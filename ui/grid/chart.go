@@ -10,17 +10,18 @@ import (
 	"github.com/llmtop/llmtop/theme"
 )
 
-// Chart is a line chart with axes. It keeps its last plot and makes a new one only when its data or its size changed.
+// Chart is a line chart with axes. It caches its plot until the data or the size changes.
 type Chart struct {
 	stamp int64
 	w, h  int
-	looks [2]bool
+	mode  [2]bool // colour, ASCII
 	data  [][]float64
 	text  string
 }
 
-// Curves is what a chart shows: Roles has one entry a series, At gives point i of n of a series (NaN is a gap, newest
-// last), Label writes a value of a scale with that step, Top is the end of the scale, Stamp changes with the data.
+// Curves is the content of a chart: Roles has one entry per series, At returns point i of n of a series (NaN: a gap;
+// the newest is last), Label formats a value of a scale with that step, Top is the end of the scale, and Stamp changes
+// with the data.
 type Curves struct {
 	N     int
 	At    func(series, i int) float64
@@ -30,18 +31,19 @@ type Curves struct {
 	Stamp int64
 }
 
-// Draw plots one column a point, the newest at the right edge. Rows that the scale has no use for stay empty at the top.
+// Draw plots one column per point, the newest at the right edge. Rows that the scale does not need stay empty at the
+// top.
 func (c *Chart) Draw(a Area, k Curves, skin *theme.Skin) {
-	if a.W < 12 || a.H < 2 || k.N == 0 || !(k.Top > 0) {
+	if a.W < 12 || a.H < 2 || k.N == 0 || !(k.Top >= 1/maxTop && k.Top <= 10*maxTop) {
 		return
 	}
 	steps, rows := ticks(k.Top, a.H)
 	a = a.Sub(0, a.H-rows, a.W, rows)
 	wide := drawAxis(a, k, steps, skin.Glyphs)
 	plot := a.Sub(wide, 0, a.W-wide, a.H)
-	looks := [2]bool{skin.Colour(), skin.Glyphs.ASCII}
-	if c.stamp != k.Stamp || c.w != plot.W || c.h != plot.H || c.looks != looks || c.text == "" {
-		c.stamp, c.w, c.h, c.looks = k.Stamp, plot.W, plot.H, looks
+	mode := [2]bool{skin.Colour(), skin.Glyphs.ASCII}
+	if c.stamp != k.Stamp || c.w != plot.W || c.h != plot.H || c.mode != mode || c.text == "" {
+		c.stamp, c.w, c.h, c.mode = k.Stamp, plot.W, plot.H, mode
 		c.plot(k, plot.W, plot.H, skin)
 	}
 	y := 0
@@ -51,24 +53,24 @@ func (c *Chart) Draw(a Area, k Curves, skin *theme.Skin) {
 	}
 }
 
-// ticks divides a scale that ends at top into steps of whole rows: the finest for which labels stand on every second row at
-// the closest and which leaves few rows unused.
+// ticks divides a scale that ends at top into steps of whole rows: the finest with labels at least two rows apart and
+// few unused rows.
 func ticks(top float64, h int) (steps, rows int) {
 	steps, rows = 1, h
-	lost := h
+	minUnused := h
 	for _, n := range tidySteps(top) {
-		left := (h - 1) % n
-		if (h-1)/n >= 2 && left < lost {
-			steps, rows, lost = n, h-left, left
+		unused := (h - 1) % n
+		if (h-1)/n >= 2 && unused < minUnused {
+			steps, rows, minUnused = n, h-unused, unused
 		}
-		if lost <= h/8 {
+		if minUnused <= h/8 {
 			break
 		}
 	}
 	return steps, rows
 }
 
-// tidySteps are the divisions of a scale that give steps of few digits, the finest first.
+// tidySteps returns divisions of a scale into steps with few digits, the finest first.
 func tidySteps(top float64) []int {
 	first := top / math.Pow(10, math.Floor(math.Log10(top)*1.0000001))
 	switch int(math.Round(first)) {
@@ -84,7 +86,7 @@ func tidySteps(top float64) []int {
 	return []int{4, 2}
 }
 
-// drawAxis draws the labels and the axis right of them, and returns the width of both.
+// drawAxis draws the labels and the axis to the right of them, and returns the width of both.
 func drawAxis(a Area, k Curves, steps int, gl *theme.Glyphs) int {
 	step, wide := k.Top/float64(steps), 0
 	for i := range steps + 1 {
@@ -101,10 +103,10 @@ func drawAxis(a Area, k Curves, steps int, gl *theme.Glyphs) int {
 	return wide + 2
 }
 
-// axisWidth is what the plot's text has left of its points where labels are empty.
+// axisWidth is the width of the plot's text left of its points, with empty labels.
 const axisWidth = 3
 
-// plot fills the data and has it plotted, without labels.
+// plot collects the data and plots it without labels.
 func (c *Chart) plot(k Curves, w, h int, skin *theme.Skin) {
 	c.data = c.data[:0]
 	for s := range k.Roles {
@@ -112,7 +114,7 @@ func (c *Chart) plot(k Curves, w, h int, skin *theme.Skin) {
 		for i := range row {
 			row[i] = math.NaN()
 			if j := k.N - len(row) + i; j >= 0 {
-				row[i] = min(k.At(s, j), k.Top)
+				row[i] = min(max(k.At(s, j), 0), k.Top)
 			}
 		}
 		c.data = append(c.data, row)
@@ -122,7 +124,7 @@ func (c *Chart) plot(k Curves, w, h int, skin *theme.Skin) {
 		asciigraph.SeriesColors(seriesCodes(len(k.Roles))...), asciigraph.SeriesChars(seriesChars(len(k.Roles), skin)...))
 }
 
-// seriesCodes are colours that stand for series in the plot's text; line turns them into roles.
+// seriesCodes returns one colour per series in the plot's text; line maps them back to roles.
 func seriesCodes(n int) []asciigraph.AnsiColor {
 	codes := make([]asciigraph.AnsiColor, n)
 	for i := range codes {
@@ -131,7 +133,7 @@ func seriesCodes(n int) []asciigraph.AnsiColor {
 	return codes
 }
 
-// seriesChars tells series apart without colour: the first as a line, the others as dots.
+// seriesChars distinguishes series without colour: the first is a line, the others are dots.
 func seriesChars(n int, skin *theme.Skin) []asciigraph.CharSet {
 	sets := make([]asciigraph.CharSet, n)
 	for i := range sets {
@@ -146,7 +148,7 @@ func seriesChars(n int, skin *theme.Skin) []asciigraph.CharSet {
 	return sets
 }
 
-// line draws one row of the plot, without what stands left of its points.
+// line draws one row of the plot, without the text left of its points.
 func (c *Chart) line(a Area, y int, s string, roles []theme.Role) {
 	st, x := Fg(theme.Dim), -axisWidth
 	for s != "" {
@@ -165,7 +167,7 @@ func (c *Chart) line(a Area, y int, s string, roles []theme.Role) {
 	}
 }
 
-// seriesStyle turns the code of seriesCodes back into a style; the code "0" ends a series.
+// seriesStyle maps a code of seriesCodes back to a style; the code "0" ends a series.
 func seriesStyle(code string, roles []theme.Role) Style {
 	if len(code) == 2 && code[0] == '3' {
 		if i := int(code[1] - '1'); i >= 0 && i < len(roles) {
@@ -175,11 +177,16 @@ func seriesStyle(code string, roles []theme.Role) Style {
 	return Fg(theme.Dim)
 }
 
-// NiceTop is the end of a scale for values up to v: a power of ten times 1, 2, 3, 4, 5, 6 or 8, which divide into tidy steps.
+// Scales end between 1/maxTop and maxTop, far from the limits of floating point; larger values are drawn at the top.
+const maxTop = 1e300
+
+// NiceTop returns the end of a scale for values up to v: a power of ten times 1, 2, 3, 4, 5, 6 or 8, which divide into
+// steps with few digits.
 func NiceTop(v float64) float64 {
 	if !(v > 0) || math.IsInf(v, 0) {
 		return 0
 	}
+	v = min(max(v, 1/maxTop), maxTop)
 	p := math.Pow(10, math.Floor(math.Log10(v)))
 	for _, m := range [...]float64{1, 2, 3, 4, 5, 6, 8, 10} {
 		if v <= m*p*1.0000001 {

@@ -24,8 +24,7 @@ func TestNiceTop(t *testing.T) {
 	}
 }
 
-// Whatever the scale and the height, the labels are short numbers, each once, on rows at equal distances with the ends of the
-// scale at both ends.
+// For every scale and height, the labels are short, unique numbers on rows at equal distances, with both ends labelled.
 func TestTicksAreTidy(t *testing.T) {
 	for _, top := range []float64{1, 2, 3, 4, 5, 6, 8, 10, 0.3, 0.06, 2000, 8e6} {
 		for h := 2; h <= 60; h++ {
@@ -47,7 +46,7 @@ func TestTicksAreTidy(t *testing.T) {
 	}
 }
 
-// The newest point is at the right edge, a value stands on the row that its label says, and a gap stays empty.
+// The newest point is at the right edge, a value is on the row of its label, and a gap stays empty.
 func TestChartPlacesPoints(t *testing.T) {
 	var g Grid
 	var c Chart

@@ -6,8 +6,8 @@ import (
 	"github.com/llmtop/llmtop/theme"
 )
 
-// Encode is the frame as the terminal takes it: rows separated by newlines, each beginning and ending without style. The
-// only allocation is the string.
+// Encode returns the frame for the terminal: rows separated by newlines, each starting and ending without style. It
+// allocates only the string.
 func (g *Grid) Encode(skin *theme.Skin) string {
 	g.out = g.out[:0]
 	for y := range g.H {
@@ -19,7 +19,7 @@ func (g *Grid) Encode(skin *theme.Skin) string {
 	return string(g.out)
 }
 
-// row writes one row, a style sequence only where the style changes.
+// row writes one row, with a style sequence only where the style changes.
 func (g *Grid) row(cells []cell, skin *theme.Skin) {
 	cur, styled := Style{}, false
 	for i := range cells {
@@ -47,7 +47,7 @@ func (g *Grid) row(cells []cell, skin *theme.Skin) {
 	}
 }
 
-// ascii stands for a character where nothing else can be shown: words of the screen and common punctuation stay readable.
+// ascii returns a replacement on terminals limited to ASCII: units and common punctuation stay readable.
 func ascii(r rune) byte {
 	switch r {
 	case 'µ':
@@ -68,13 +68,13 @@ func ascii(r rune) byte {
 	return '?'
 }
 
-// sameBlank reports whether a space looks the same in both styles: its foreground does not show.
+// sameBlank reports whether a space looks the same in both styles: its foreground is invisible.
 func sameBlank(a, b Style) bool {
 	const shows = Underline | Reverse
 	return a.BG == b.BG && a.Attr&shows == 0 && b.Attr&shows == 0
 }
 
-// sgr writes what changes between two styles and reports whether the new one needs a reset at the end of the row.
+// sgr writes the difference between two styles and reports whether the row needs a reset at its end.
 func (g *Grid) sgr(from, to Style, first, styled bool, skin *theme.Skin) bool {
 	start := len(g.out)
 	g.out = append(g.out, "\x1b["...)
@@ -122,11 +122,11 @@ func (g *Grid) params(body int, codes string) {
 	g.out = append(g.out, codes...)
 }
 
-// Plain is the frame without any style, for searches and files of text.
+// Plain returns the frame as text without styles.
 func (g *Grid) Plain() string {
 	out := make([]byte, 0, len(g.cells)+g.H)
 	for y := range g.H {
-		out = append(out, g.words(g.cells[y*g.W:(y+1)*g.W])...)
+		out = append(out, g.text(g.cells[y*g.W:(y+1)*g.W])...)
 		out = append(out, '\n')
 	}
 	return string(out)

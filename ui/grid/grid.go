@@ -1,18 +1,18 @@
-// Package grid is the screen as cells: panes draw into areas of it, and a frame is encoded once, with runs of equal style
+// Package grid is the screen as cells: panes draw into areas, and each frame is encoded once, with runs of equal style
 // merged. Drawing allocates nothing in steady state.
 package grid
 
 import (
 	"unicode/utf8"
 
+	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/theme"
-	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
-// Attr are attributes of a cell besides its colours.
+// Attr is a set of text attributes of a cell.
 type Attr uint8
 
-// The attributes.
+// The attributes, which combine.
 const (
 	Bold Attr = 1 << iota
 	Faint
@@ -20,26 +20,26 @@ const (
 	Reverse
 )
 
-// Style is how a cell looks. The zero value of BG is the theme's background.
+// Style is the style of a cell. The zero value of BG is the theme's background.
 type Style struct {
 	FG, BG theme.Role
 	Attr   Attr
 }
 
-// Fg is a style on the theme's background.
+// Fg returns a style on the theme's background.
 func Fg(r theme.Role) Style { return Style{FG: r} }
 
-// On is the same style on another background.
+// On returns the style on another background.
 func (s Style) On(bg theme.Role) Style { s.BG = bg; return s }
 
-// With adds attributes.
+// With returns the style with more attributes.
 func (s Style) With(a Attr) Style { s.Attr |= a; return s }
 
-// cell is 8 bytes: 200x60 of them are 94 KiB.
+// cell is one cell of 8 bytes; 200x60 cells are 94 KiB.
 type cell struct {
-	r     rune // below 0: cluster -r-1 of the grid's clusters
+	r     rune // below 0: index -r-1 of the grid's clusters
 	style Style
-	w     uint8 // 0: the right half of the wide character before
+	w     uint8 // 0: the right half of a wide character
 }
 
 // Grid is a screen of W by H cells.
@@ -50,7 +50,7 @@ type Grid struct {
 	out      []byte
 }
 
-// Reset makes the grid w by h cells of blank background.
+// Reset resizes the grid to w by h blank cells.
 func (g *Grid) Reset(w, h int) {
 	g.W, g.H = max(w, 0), max(h, 0)
 	if n := g.W * g.H; cap(g.cells) < n {
@@ -65,7 +65,7 @@ func (g *Grid) Reset(w, h int) {
 	}
 }
 
-// set puts one rune of known width; what it covers of a wide character becomes blank. It must fit.
+// set writes one rune of width w and blanks the rest of a wide character that it covers in part. It must fit.
 func (g *Grid) set(x, y int, r rune, w uint8, st Style) {
 	i := y*g.W + x
 	if g.cells[i].w == 0 && x > 0 {
@@ -98,10 +98,10 @@ func (g *Grid) combine(x, y int, mark rune) {
 	c.r = rune(-len(g.clusters))
 }
 
-// visible guards the screen: whatever a caller failed to sanitise is replaced.
+// visible replaces characters that the caller failed to sanitise.
 func visible(r rune) rune {
-	if r < 0x20 || r >= 0x7f && r < 0xa0 || r == utf8.RuneError {
-		return sanitize.Replacement
+	if !clean.Safe(r) {
+		return clean.Replacement
 	}
 	return r
 }

@@ -16,7 +16,7 @@ func TestWideCharacters(t *testing.T) {
 		draw       func(Area)
 	}{
 		{"fit", "日本  ", func(a Area) { a.Text(0, 0, Fg(theme.Text), "日本") }},
-		{"half is left out", " 日本 ", func(a Area) { a.Text(1, 0, Fg(theme.Text), "日本語") }},
+		{"half is dropped", " 日本 ", func(a Area) { a.Text(1, 0, Fg(theme.Text), "日本語") }},
 		{"left half overwritten", "x 本  ", func(a Area) { a.Text(0, 0, Fg(theme.Text), "日本"); a.Cell(0, 0, Fg(theme.Text), 'x') }},
 		{"right half overwritten", " x本  ", func(a Area) { a.Text(0, 0, Fg(theme.Text), "日本"); a.Cell(1, 0, Fg(theme.Text), 'x') }},
 		{"wide over two halves", " 語   ", func(a Area) { a.Text(0, 0, Fg(theme.Text), "日本"); a.Text(1, 0, Fg(theme.Text), "語") }},
@@ -39,7 +39,7 @@ func TestWideCharacters(t *testing.T) {
 	}
 }
 
-// A sub-area never draws outside of itself, however it is asked for.
+// A sub-area never draws outside of its parent, for any rectangle.
 func TestAreasClip(t *testing.T) {
 	for _, r := range []Rect{{-5, -5, 8, 8}, {2, 1, 100, 100}, {9, 9, 3, 3}, {1, 1, -4, 2}, {0, 0, 0, 0}} {
 		var g Grid
@@ -64,7 +64,7 @@ func TestASCIIShowsOnlyASCII(t *testing.T) {
 	}
 }
 
-// A bar's parts keep their shares, and what is there at all shows.
+// A bar's parts keep their shares, and any bar above 0 has at least one cell.
 func TestStack(t *testing.T) {
 	for _, c := range []struct {
 		shares []float64
@@ -110,7 +110,7 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// Wrapping loses nothing but the spaces and newlines at which it breaks, and no line is too wide.
+// Wrapping drops only the spaces and newlines at which it breaks, and no line is too wide.
 func FuzzWrap(f *testing.F) {
 	f.Add("the quick brown fox", 10)
 	f.Add("日本語 テキスト\n\n", 3)

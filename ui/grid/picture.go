@@ -6,7 +6,7 @@ import (
 	"github.com/llmtop/llmtop/theme"
 )
 
-// Frame draws a box of light lines along the area's edge.
+// Frame draws a box of thin lines along the area's edge.
 func (a Area) Frame(st Style, gl *theme.Glyphs) {
 	if a.W < 2 || a.H < 2 {
 		return
@@ -23,9 +23,9 @@ func (a Area) Frame(st Style, gl *theme.Glyphs) {
 	a.Cell(a.W-1, a.H-1, st, gl.BottomRight)
 }
 
-// Bar draws a gauge of w cells filled to share (0..1), over a track. What is above 0 shows at least one cell.
+// Bar draws a gauge of w cells filled to share (0..1) over a track. A share above 0 fills at least one cell.
 func (a Area) Bar(x, y, w int, share float64, fg theme.Role, colour bool, gl *theme.Glyphs) {
-	full := int(math.Round(clamp(share) * float64(w)))
+	full := int(math.Round(clamp(share) * float64(max(w, 0))))
 	if share > 0 {
 		full = max(full, 1)
 	}
@@ -37,40 +37,41 @@ func (a Area) Bar(x, y, w int, share float64, fg theme.Role, colour bool, gl *th
 	a.Fill(x+full, y, w-full, Fg(theme.Track), track)
 }
 
-// Seg is one component of a stacked bar.
+// Seg is one segment of a stacked bar.
 type Seg struct {
-	Share float64 // of the bar's width
+	Share float64 // of the bar's width, 0..1
 	Role  theme.Role
-	Fill  rune // what it is made of where there is no colour
+	Fill  rune // character without colour
 }
 
-// Stack draws segments one after another on w cells; every cell shows the segment that covers most of it. A bar that has any
-// length shows at least one cell.
+// Stack draws segments one after another on w cells; each cell shows the segment that covers most of it. A bar above 0
+// has at least one cell.
 func (a Area) Stack(x, y, w int, segs []Seg, colour bool, gl *theme.Glyphs) {
 	total := 0.0
 	for _, s := range segs {
-		total += s.Share * float64(w)
+		total += clamp(s.Share)
 	}
-	full := min(int(math.Round(total)), w)
+	full := int(math.Round(clamp(total) * float64(w)))
 	if total > 0 {
 		full = max(full, 1)
 	}
-	for i := range full {
-		s := segs[covering(segs, float64(i), float64(w))]
+	from, to := span(x, min(full, w), a.W)
+	for at := from; at < to; at++ {
+		s := segs[covering(segs, float64(at-x), float64(w))]
 		fill := s.Fill
 		if colour && !gl.ASCII {
 			fill = gl.Bar
 		}
-		a.Cell(x+i, y, Fg(s.Role), fill)
+		a.Cell(at, y, Fg(s.Role), fill)
 	}
 }
 
-// covering is the segment that covers most of the cell from place at, on a bar of w cells.
+// covering returns the index of the segment that covers most of the cell at position at, on a bar of w cells.
 func covering(segs []Seg, at, w float64) int {
 	best, most, edge := len(segs)-1, 0.0, 0.0
 	for k, s := range segs {
 		from := edge
-		edge += s.Share * w
+		edge += clamp(s.Share) * w
 		if n := min(edge, at+1) - max(from, at); n > most {
 			best, most = k, n
 		}
@@ -78,44 +79,48 @@ func covering(segs []Seg, at, w float64) int {
 	return best
 }
 
-// Column draws one column of h cells upward from row y, filled to share (0..1) in eighths; share below 0 leaves it blank.
+// Column draws one column of h cells upward from row y, filled to share (0..1) in eighths of a cell; a share below 0
+// leaves it blank.
 func (a Area) Column(x, y, h int, share float64, st Style, gl *theme.Glyphs) {
 	if share < 0 || math.IsNaN(share) {
 		return
 	}
-	eighths := max(int(math.Round(clamp(share)*float64(h*8))), 1)
-	for i := range h {
-		if n := min(max(eighths-i*8, 0), 8); n > 0 {
-			a.Cell(x, y-i, st, gl.Eighths[n])
+	eighths := max(clamp(share)*float64(h)*8, 1)
+	top, bottom := span(y-h+1, h, a.H)
+	for row := top; row < bottom; row++ {
+		if n := min(max(int(math.Round(eighths))-(y-row)*8, 0), 8); n > 0 {
+			a.Cell(x, row, st, gl.Eighths[n])
 		}
 	}
 }
 
-// Filled draws values as Spark does, as a bright line over an area of a darker colour.
+// Filled draws values like Spark, as a bright line over an area of a darker colour.
 func (a Area) Filled(x, y, w, h, n int, at func(int) float64, top float64, line, area theme.Role, gl *theme.Glyphs) {
-	for i := range min(w, n) {
-		v := at(n - 1 - i)
+	from, to := span(x, w, a.W)
+	for col := max(from, x+w-n); col < to; col++ {
+		v := at(n - (x + w - col))
 		if math.IsNaN(v) || top <= 0 {
 			continue
 		}
-		col := x + w - 1 - i
-		eighths := max(int(math.Round(clamp(v/top)*float64(h*8))), 1)
+		eighths := max(int(math.Round(clamp(v/top)*float64(h)*8)), 1)
 		edge := (eighths - 1) / 8
-		for k := range edge {
-			a.Cell(col, y-k, Fg(area), gl.Block)
+		first, last := span(y-edge+1, edge, a.H)
+		for row := first; row < last; row++ {
+			a.Cell(col, row, Fg(area), gl.Block)
 		}
 		a.Cell(col, y-edge, Fg(line).On(theme.Background), gl.Eighths[eighths-edge*8])
 	}
 }
 
-// Spark draws values as columns, newest at the right; NaN is a gap. top is the value of a full column.
+// Spark draws n values as columns, the newest at the right; NaN is a gap. top is the value of a full column.
 func (a Area) Spark(x, y, w, h, n int, at func(int) float64, top float64, fg theme.Role, gl *theme.Glyphs) {
-	for i := range min(w, n) {
-		v := at(n - 1 - i)
+	from, to := span(x, w, a.W)
+	for col := max(from, x+w-n); col < to; col++ {
+		v := at(n - (x + w - col))
 		if math.IsNaN(v) || top <= 0 {
 			continue
 		}
-		a.Column(x+w-1-i, y, h, v/top, Fg(fg), gl)
+		a.Column(col, y, h, v/top, Fg(fg), gl)
 	}
 }
 

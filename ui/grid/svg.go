@@ -9,7 +9,7 @@ import (
 	"github.com/llmtop/llmtop/theme"
 )
 
-// The size of a cell in an SVG, in its user units, with the size of the letters in it and their distance from the upper edge.
+// The size of a cell in an SVG in user units, the font size, and the distance of the baseline from the upper edge.
 const (
 	cellWidth  = 9
 	cellHeight = 18
@@ -17,9 +17,9 @@ const (
 	baseline   = 14
 )
 
-// SVG is the frame as a picture with the colours of the theme, whatever the terminal has. It refers to nothing outside: the letters are
-// those of the viewer's own monospaced font, held to the width of their cells, and cells of block elements are drawn, so that no font
-// leaves gaps between them.
+// SVG returns the frame as a picture in the colours of the theme, whatever the terminal supports. It has no external
+// references: letters use the viewer's monospaced font, stretched to the width of their cells, and block elements are
+// drawn as rectangles, so that no font leaves gaps between them.
 func (g *Grid) SVG(p *theme.Palette) []byte {
 	var out bytes.Buffer
 	out.WriteString(SVGHead(g.W, g.H, p))
@@ -30,15 +30,15 @@ func (g *Grid) SVG(p *theme.Palette) []byte {
 	return out.Bytes()
 }
 
-// SVGHead begins a picture of w by h cells: the element, which is left open, and the background.
+// SVGHead returns the start of a picture of w by h cells: the opening tag, not closed, and the background.
 func SVGHead(w, h int, p *theme.Palette) string {
 	w, h = w*cellWidth, h*cellHeight
 	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="monospace" font-size="%d">`+"\n",
-		w, h, w, h, fontSize) + fmt.Sprintf(`<rect width="%d" height="%d" fill="%s"/>`+"\n", w, h, code(p.RGB(theme.Background)))
+		w, h, w, h, fontSize) + fmt.Sprintf(`<rect width="%d" height="%d" fill="%s"/>`+"\n", w, h, hexColour(p.RGB(theme.Background)))
 }
 
-// Pieces are the parts of a picture: runs of cells that look alike, with their places. They do not overlap, so that their order does not
-// matter, and what is the same in two frames has the same piece in both.
+// Pieces returns the parts of a picture: runs of cells with the same style and their places. They do not overlap, so
+// their order does not matter, and equal parts of two frames have equal pieces.
 func (g *Grid) Pieces(p *theme.Palette) (pieces []string) {
 	var out bytes.Buffer
 	for y := range g.H {
@@ -56,7 +56,8 @@ func (g *Grid) Pieces(p *theme.Palette) (pieces []string) {
 	return pieces
 }
 
-// run is where the cells that are drawn as one end: those of one style, and of one character where that is a block.
+// run returns the end of the run of cells that are drawn as one: of one style, and of one character if it is a block
+// element.
 func run(row []cell, from int) int {
 	first := &row[from]
 	_, _, solid := block(first.r)
@@ -71,7 +72,8 @@ func run(row []cell, from int) int {
 	return to
 }
 
-// block is where a block element is filled, from its upper edge on, in eighths of a cell; false for all other characters.
+// block returns the filled part of a block element, from its upper edge, in eighths of a cell; false for other
+// characters.
 func block(r rune) (top, height int, ok bool) {
 	switch {
 	case r == '▀':
@@ -83,7 +85,7 @@ func block(r rune) (top, height int, ok bool) {
 	return 0, 0, false
 }
 
-// draw writes one run of cells: what is behind them, and what is in them.
+// draw writes one run of cells: background and content.
 func (g *Grid) draw(out *bytes.Buffer, cells []cell, x, y int, p *theme.Palette) {
 	st := cells[0].style
 	fg, bg := p.RGB(st.FG), p.RGB(st.BG)
@@ -98,7 +100,7 @@ func (g *Grid) draw(out *bytes.Buffer, cells []cell, x, y int, p *theme.Palette)
 		rect(out, left, float64(up)+float64(top)*cellHeight/8, w, float64(height)*cellHeight/8, fg)
 		return
 	}
-	if st.Attr&Underline == 0 { // spaces around words do not show
+	if st.Attr&Underline == 0 { // leading and trailing spaces are invisible
 		blanks := 0
 		cells, blanks = trim(cells)
 		left, w = left+blanks*cellWidth, len(cells)*cellWidth
@@ -106,17 +108,17 @@ func (g *Grid) draw(out *bytes.Buffer, cells []cell, x, y int, p *theme.Palette)
 	if len(cells) == 0 {
 		return
 	}
-	words, spaces := g.words(cells), ""
-	if bytes.HasPrefix(words, []byte(" ")) || bytes.HasSuffix(words, []byte(" ")) || bytes.Contains(words, []byte("  ")) {
-		spaces = ` xml:space="preserve"` // browsers heed it on the text itself only
+	text, spaces := g.text(cells), ""
+	if bytes.HasPrefix(text, []byte(" ")) || bytes.HasSuffix(text, []byte(" ")) || bytes.Contains(text, []byte("  ")) {
+		spaces = ` xml:space="preserve"` // browsers apply it only on the text element itself
 	}
 	fmt.Fprintf(out, `<text x="%d" y="%d" textLength="%d" lengthAdjust="spacingAndGlyphs"%s fill="%s"%s>`,
-		left, up+baseline, w, spaces, code(fg), looks(st.Attr))
-	_ = xml.EscapeText(out, words) // a buffer takes everything
+		left, up+baseline, w, spaces, hexColour(fg), textAttributes(st.Attr))
+	_ = xml.EscapeText(out, text) // a write to a buffer cannot fail
 	out.WriteString("</text>\n")
 }
 
-// trim takes the spaces at both ends away, and says how many there were at the left.
+// trim removes the spaces at both ends and returns the number at the left.
 func trim(cells []cell) (words []cell, blanks int) {
 	blank := func(c *cell) bool { return c.r == ' ' && c.w == 1 }
 	for blanks < len(cells) && blank(&cells[blanks]) {
@@ -129,8 +131,8 @@ func trim(cells []cell) (words []cell, blanks int) {
 	return words, blanks
 }
 
-// words are the characters of cells.
-func (g *Grid) words(cells []cell) (out []byte) {
+// text returns the characters of cells.
+func (g *Grid) text(cells []cell) (out []byte) {
 	for i := range cells {
 		switch c := &cells[i]; {
 		case c.w == 0:
@@ -144,11 +146,11 @@ func (g *Grid) words(cells []cell) (out []byte) {
 }
 
 func rect(out *bytes.Buffer, x int, y float64, w int, h float64, fill theme.RGB) {
-	fmt.Fprintf(out, `<rect x="%d" y="%g" width="%d" height="%g" fill="%s"/>`+"\n", x, y, w, h, code(fill))
+	fmt.Fprintf(out, `<rect x="%d" y="%g" width="%d" height="%g" fill="%s"/>`+"\n", x, y, w, h, hexColour(fill))
 }
 
-// looks are attributes of a cell as those of a text in SVG.
-func looks(a Attr) (out string) {
+// textAttributes returns the attributes of a cell for an SVG text element.
+func textAttributes(a Attr) (out string) {
 	if a&Bold != 0 {
 		out += ` font-weight="bold"`
 	}
@@ -161,4 +163,4 @@ func looks(a Attr) (out string) {
 	return out
 }
 
-func code(c theme.RGB) string { return fmt.Sprintf("#%02x%02x%02x", c.R, c.G, c.B) }
+func hexColour(c theme.RGB) string { return fmt.Sprintf("#%02x%02x%02x", c.R, c.G, c.B) }

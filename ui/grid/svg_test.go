@@ -11,14 +11,14 @@ import (
 	"github.com/llmtop/llmtop/theme"
 )
 
-// element is one element of an SVG with its words.
+// element is one element of an SVG with its text.
 type element struct {
 	name  string
 	attrs map[string]string
 	words string
 }
 
-// elements reads a whole document and fails if it is not well-formed, or holds what runs or is fetched.
+// elements parses a whole document and fails if it is not well-formed, runs scripts or fetches anything.
 func elements(t *testing.T, svg []byte) (out []element) {
 	t.Helper()
 	d := xml.NewDecoder(strings.NewReader(string(svg)))
@@ -75,7 +75,7 @@ func TestSVG(t *testing.T) {
 		}
 		t.Errorf("there is no %+v in %+v", want, all)
 	}
-	colour := func(r theme.Role) string { return code(dark.RGB(r)) }
+	colour := func(r theme.Role) string { return hexColour(dark.RGB(r)) }
 	find(element{name: "svg", attrs: map[string]string{"width": "180", "height": "54"}})
 	find(element{"text", map[string]string{"x": "9", "y": "14", "textLength": strconv.Itoa(13 * 9), "font-weight": "bold", "fill": colour(theme.Bad)}, `<b> & "q" ]]>`})
 	find(element{"rect", map[string]string{"x": "0", "y": "18", "width": "54", "height": "18", "fill": colour(theme.Select)}, ""})
@@ -87,7 +87,7 @@ func TestSVG(t *testing.T) {
 	find(element{"rect", map[string]string{"x": "81", "width": "18", "fill": colour(theme.Text)}, ""})
 }
 
-// Whatever text stands on the screen, the picture is well-formed and says no more and no less than the text does.
+// For any text, the picture is well-formed and has the text of the frame.
 func FuzzSVG(f *testing.F) {
 	for _, s := range []string{"", "plain", "</text><script>alert(1)</script>", "\x00\x1b[31m\ufffe\U0010ffff\xff", "日本\u0301\u0302", "]]> &amp; ▀█▁"} {
 		f.Add(s)

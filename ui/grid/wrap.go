@@ -6,8 +6,8 @@ import (
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
-// Wrap appends the lines of sanitised text, at most w cells each, to dst: broken at spaces where there are any, inside
-// words where they are too long, at newlines always. Lines are parts of s.
+// Wrap appends the lines of sanitised text, at most w cells each, to dst. It breaks at spaces if there are any, inside
+// words that are too long, and always at newlines. Lines are substrings of s.
 func Wrap(dst []string, s string, w int) []string {
 	if w < 1 {
 		return dst
@@ -23,7 +23,7 @@ func Wrap(dst []string, s string, w int) []string {
 	return dst
 }
 
-// breakLine finds where the first line of s ends and where the next begins.
+// breakLine returns the end of the first line of s and the start of the next.
 func breakLine(s string, w int) (end, next int) {
 	cells, space := 0, -1
 	for i := 0; i < len(s); {
@@ -39,7 +39,7 @@ func breakLine(s string, w int) (end, next int) {
 			case space > 0:
 				return space, space + 1
 			case i == 0:
-				return n, n // wider than the line: leave the drawing to clip it
+				return n, n // wider than the line: drawing clips it
 			}
 			return i, i
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
-// firing is what the header says of the alerts that fire, "" if none does, in many words and in few.
-func (c *Ctx) firing() (words, short string) {
+// firingAlerts returns the header text for firing alerts, in full and short; both are "" if no alert fires.
+func (c *Ctx) firingAlerts() (words, short string) {
 	n, name := 0, ""
 	for i := range c.Alerts {
 		if a := &c.Alerts[i]; a.State == alert.Firing {
@@ -29,13 +29,13 @@ func (c *Ctx) firing() (words, short string) {
 	return strconv.Itoa(n) + " ALERTS", strconv.Itoa(n) + " ALERTS"
 }
 
-// The size of the box that DrawAlerts draws at most.
+// Maximum size of the box of DrawAlerts, in cells.
 const (
 	alertsWidth  = 104
 	alertsHeight = 20
 )
 
-// DrawAlerts draws the rules as they stand into the lower right corner of an area, those that fire first.
+// DrawAlerts lists all rules and their states in the lower right corner of an area, firing rules first.
 func DrawAlerts(all grid.Area, c *Ctx) {
 	w, h := min(alertsWidth, all.W), min(max(len(c.Alerts)+3, 6), alertsHeight, all.H)
 	a := all.Sub(all.W-w, all.H-h, w, h)
@@ -45,7 +45,7 @@ func DrawAlerts(all grid.Area, c *Ctx) {
 	in := c.frameAs(a, "Alerts")
 	c.foot(a, dim, "a close")
 	if len(c.Alerts) == 0 {
-		c.absent(in, dim, "no alert is set", `the config file may have [[alert]] name = "slow", when = "ttft_p99 > 500ms", for = "10s"`)
+		c.absent(in, dim, "no alerts configured", `add to the config file: [[alert]] name = "slow", when = "ttft_p99 > 500ms", for = "10s"`)
 		return
 	}
 	t := alertTable{Area: in, c: c}
@@ -62,14 +62,14 @@ func DrawAlerts(all grid.Area, c *Ctx) {
 	}
 }
 
-// alertTable is the list of rules.
+// alertTable draws one row per rule.
 type alertTable struct {
 	grid.Area
 	c *Ctx
 	y int
 }
 
-// The columns: state and how long in it, name, value, condition.
+// Start columns of the table; the state is at column 0.
 const (
 	alertSince = 10
 	alertName  = 18

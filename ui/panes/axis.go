@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// axisUnit is a unit of a chart's scale, used for scales that end at from or above.
+// axisUnit is a unit of a chart scale. It applies to scales whose top is at least from.
 type axisUnit struct {
 	from, size float64
 	name       string
@@ -17,8 +17,9 @@ var (
 	countAxis = []axisUnit{{0, 1, ""}, {1e4, 1e3, "k"}, {1e6, 1e6, "M"}}
 )
 
-// label writes the values of a scale that ends at top: all in one unit, with the decimals that its step needs.
-func label(units []axisUnit, top float64) func(v, step float64) string {
+// axisLabel returns the label function of a scale that ends at top. All labels use one unit and the decimals that the
+// step between labels needs.
+func axisLabel(units []axisUnit, top float64) func(v, step float64) string {
 	use := units[0]
 	for _, u := range units {
 		if top >= u.from*0.9999 {

@@ -22,7 +22,7 @@ func TestAxisLabels(t *testing.T) {
 		{countAxis, 2e4, 4, []string{"0k", "5k", "10k", "15k", "20k"}},
 		{countAxis, 2, 4, []string{"0.0", "0.5", "1.0", "1.5", "2.0"}},
 	} {
-		f, step := label(c.units, c.top), c.top/float64(c.steps)
+		f, step := axisLabel(c.units, c.top), c.top/float64(c.steps)
 		var got []string
 		for i := range c.steps + 1 {
 			got = append(got, f(step*float64(i), step))

@@ -10,28 +10,28 @@ import (
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
-// Candidate is something that could be watched. Its words may come from outside.
+// Candidate is an engine that llmtop could attach to. Its strings may come from outside and are not sanitised.
 type Candidate struct {
-	Name    string // of the engine
-	Model   string // "" not told
-	Address string // "" none; it tells the candidate from others, together with Name
-	State   string // in a word or two
-	Blocked string // why it cannot be watched; "" it can
-	Silent  bool   // only since it does not answer now: among others it can be watched, until it does
+	Name    string // engine name
+	Model   string // "" if not reported
+	Address string // "" if unknown; Name and Address identify a candidate
+	State   string // one or two words
+	Blocked string // why llmtop cannot attach to it; "" if it can
+	Silent  bool   // blocked only because it does not answer; it can be attached together with others and is polled until it answers
 	Details []string
 
 	Running, Waiting event.Reading // requests
 	Decode           event.Reading // tokens/s
 }
 
-// Chooser is what can be chosen from, as it is now. The row after the candidates is the built-in model.
+// Chooser is the state of the engine choice. The row after the candidates is the built-in model.
 type Chooser struct {
 	Rows            []Candidate
-	Notes           []string // what could not be looked at
+	Notes           []string // sources that could not be searched
 	Selected, First int
 }
 
-// loadColumns are the numbers of a candidate, right-aligned.
+// loadColumns are the numeric columns of a candidate, right-aligned.
 var loadColumns = []struct {
 	name   string
 	width  int
@@ -43,22 +43,22 @@ var loadColumns = []struct {
 	{"decode/s", 10, func(r *Candidate) event.Reading { return r.Decode }, metric.Rate},
 }
 
-// The widths of a candidate's words besides its model, which gets what is left, and of its numbers.
+// Column widths in cells. The model column takes the rest.
 const (
 	candidateName    = 18
 	candidateState   = 16
 	candidateAddress = 28
 	candidateNumbers = 21
-	leastCandidate   = 12 // of the model's column
+	leastCandidate   = 12 // minimum of the model column
 	mostDetails      = 8
 )
 
-// Candidates draws the choice, one row a candidate, and below them what else there is to say of the one that is selected. It returns where
-// the rows are.
-func Candidates(a grid.Area, ch *Chooser, c *Ctx) EnginesAt {
+// Candidates draws the engine choice: one row per candidate, and below a rule the details of the selected one. It
+// returns the position of the rows.
+func Candidates(a grid.Area, ch *Chooser, c *Ctx) ListPlacement {
 	in := c.frameAs(a, "Which engine?", "n/r not reported  - not yet", "")
 	if in.H < 3 {
-		return EnginesAt{}
+		return ListPlacement{}
 	}
 	widths := candidateColumns(in.W)
 	c.candidateHead(in, widths)
@@ -82,10 +82,10 @@ func Candidates(a grid.Area, ch *Chooser, c *Ctx) EnginesAt {
 		in.Fill(0, y, in.W, grid.Fg(theme.Border), c.Skin.Glyphs.Horizontal)
 		c.candidateDetail(in.Sub(0, y+1, in.W, detail-1), ch)
 	}
-	return EnginesAt{grid.Rect{X: in.X, Y: in.Y + 1, W: in.W, H: shown}, first}
+	return ListPlacement{grid.Rect{X: in.X, Y: in.Y + 1, W: in.W, H: shown}, first}
 }
 
-// candidateColumns are the widths of name, model, address and state; 0: there is none.
+// candidateColumns returns the widths of name, model, address and state; 0 hides a column.
 func candidateColumns(w int) (widths [4]int) {
 	left := w - 2 - candidateNumbers
 	widths[0] = min(candidateName, left)
@@ -96,7 +96,7 @@ func candidateColumns(w int) (widths [4]int) {
 			left -= more.width
 		}
 	}
-	if more := left - 2*leastCandidate; widths[2] > 0 && more > 0 { // sockets have long addresses
+	if more := left - 2*leastCandidate; widths[2] > 0 && more > 0 { // socket paths are long
 		widths[2] += more / 2
 		left -= more / 2
 	}
@@ -116,7 +116,8 @@ func (c *Ctx) candidateHead(a grid.Area, widths [4]int) {
 	}
 }
 
-// candidate draws one row. What cannot be watched is dim, and says so where there is a column for it.
+// candidate draws one row. A candidate that cannot be attached is dim; its state, or a mark where the state has no
+// column, shows that.
 func (c *Ctx) candidate(a grid.Area, y int, r *Candidate, widths [4]int) {
 	gl := c.Skin.Glyphs
 	name, words, state := loud, text, good
@@ -127,13 +128,13 @@ func (c *Ctx) candidate(a grid.Area, y int, r *Candidate, widths [4]int) {
 	for i, cell := range []struct {
 		words string
 		st    grid.Style
-	}{{r.Name, name}, {orNone(r.Model), words}, {c.tail(orNone(r.Address), widths[2]-1), words}, {r.State, state}} {
+	}{{r.Name, name}, {orDash(r.Model), words}, {c.tail(orDash(r.Address), widths[2]-1), words}, {r.State, state}} {
 		a.Elide(x, y, widths[i]-1, cell.st, sanitize.Line(cell.words), gl.Ellipsis)
 		x += widths[i]
 	}
 	for _, col := range loadColumns {
 		x += col.width
-		words, st := cellOf(col.cell(r), col.format)
+		words, st := formatCell(col.cell(r), col.format)
 		a.Right(x, y, st, words)
 	}
 	if widths[3] == 0 && r.Blocked != "" {
@@ -141,7 +142,7 @@ func (c *Ctx) candidate(a grid.Area, y int, r *Candidate, widths [4]int) {
 	}
 }
 
-// tail is the end of an address in w cells: sockets are all in the same folder.
+// tail returns the last w cells of an address: sockets often share a folder and differ at the end.
 func (c *Ctx) tail(address string, w int) string {
 	words := []rune(sanitize.Line(address))
 	if w < 2 || grid.Width(string(words)) <= w {
@@ -153,22 +154,22 @@ func (c *Ctx) tail(address string, w int) string {
 	return string(c.Skin.Glyphs.Ellipsis) + string(words)
 }
 
-func orNone(words string) string {
+func orDash(words string) string {
 	if words == "" {
 		return "-"
 	}
 	return words
 }
 
-// builtIn draws the last row.
+// builtIn draws the row of the built-in model.
 func (c *Ctx) builtIn(a grid.Area, y int, widths [4]int) {
 	n := a.Clip(2, y, a.W-2, text, "built-in model")
 	if widths[3] > 0 {
-		a.Elide(2+max(n+2, widths[0]), y, a.W-4-widths[0], dim, "runs in this program, on prompts of its own", c.Skin.Glyphs.Ellipsis)
+		a.Elide(2+max(n+2, widths[0]), y, a.W-4-widths[0], dim, "runs inside llmtop on its own prompts", c.Skin.Glyphs.Ellipsis)
 	}
 }
 
-// candidateDetail says of the selected one what there is no room for in its row, and what could not be looked at.
+// candidateDetail describes the selected candidate in full and lists sources that could not be searched.
 func (c *Ctx) candidateDetail(a grid.Area, ch *Chooser) {
 	y := 0
 	put := func(st grid.Style, words string) {
@@ -179,7 +180,7 @@ func (c *Ctx) candidateDetail(a grid.Area, ch *Chooser) {
 	}
 	if ch.Selected < len(ch.Rows) {
 		r := &ch.Rows[ch.Selected]
-		put(text, strings.Join(filled(r.Name, r.Model, r.Address), " "+string(c.Skin.Glyphs.Bullet)+" "))
+		put(text, strings.Join(nonEmpty(r.Name, r.Model, r.Address), " "+string(c.Skin.Glyphs.Bullet)+" "))
 		if r.Blocked != "" {
 			put(watch, r.Blocked)
 		}
@@ -187,15 +188,15 @@ func (c *Ctx) candidateDetail(a grid.Area, ch *Chooser) {
 			put(dim, d)
 		}
 	} else {
-		put(text, "a small mixture-of-experts model that is part of llmtop: nothing else is watched")
+		put(text, "a small mixture-of-experts model inside llmtop; no other engine is profiled")
 	}
 	for _, n := range ch.Notes {
 		put(dim, n)
 	}
 }
 
-// filled are those words that say something.
-func filled(words ...string) (out []string) {
+// nonEmpty returns the words that are not "".
+func nonEmpty(words ...string) (out []string) {
 	for _, w := range words {
 		if w != "" {
 			out = append(out, w)
@@ -204,7 +205,7 @@ func filled(words ...string) (out []string) {
 	return out
 }
 
-// ChooserHeader draws the top row over the choice.
+// ChooserHeader draws the top row above the engine choice.
 func ChooserHeader(a grid.Area, ch *Chooser, c *Ctx) {
 	l := c.brand(a)
 	ready := 0
@@ -219,7 +220,7 @@ func ChooserHeader(a grid.Area, ch *Chooser, c *Ctx) {
 	}
 	l.Put(loud, itoa(len(ch.Rows))+words).Gap(2)
 	if blocked := len(ch.Rows) - ready; blocked > 0 {
-		l.Put(watch, itoa(blocked)+" cannot be watched as it is").Gap(2)
+		l.Put(watch, itoa(blocked)+" cannot be attached").Gap(2)
 	}
 	if others := "others: llmtop attach ADDRESS"; l.Room() > grid.Width(others) {
 		a.Right(a.W-1, 0, dim, others)

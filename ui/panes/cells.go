@@ -10,13 +10,14 @@ import (
 	"github.com/llmtop/llmtop/ui/grid"
 )
 
-// Cells is where the tokens of a request are on the screen: First is in the upper left cell, PerRow in a row.
+// Cells is the screen position of the token cells of a request: token First is at the upper left, with PerRow tokens
+// per row.
 type Cells struct {
 	At                          grid.Rect
 	First, Last, PerRow, CellsW int
 }
 
-// Token is the token at a place of the screen, -1 if there is none.
+// Token returns the token at screen position x, y, or -1.
 func (m *Cells) Token(x, y int) int {
 	if !m.At.Has(x, y) || m.CellsW == 0 {
 		return -1
@@ -28,8 +29,8 @@ func (m *Cells) Token(x, y int) int {
 	return -1
 }
 
-// Received is the numbers of the tokens of which something is kept, first and last; false if there is none. Tokens that were lost have
-// no number.
+// Received returns the first and last token numbers for which a gap or a token is kept; ok is false without any.
+// Dropped tokens have no number.
 func Received(r *store.Request) (first, last int, ok bool) {
 	if len(r.Tokens) == 0 {
 		return 0, 0, false
@@ -43,7 +44,7 @@ func Received(r *store.Request) (first, last int, ok bool) {
 	return max(min(first, r.Tokens[0].Nth), 0), last, true
 }
 
-// gapBefore is the gap before a token in ns; false for the first, and for one of which it is not kept.
+// gapBefore returns the gap before token n in ns; false for the first token and for evicted gaps.
 func gapBefore(r *store.Request, n int) (int64, bool) {
 	_, last, ok := Received(r)
 	i := len(r.Gaps) - 1 - (last - n)
@@ -53,8 +54,8 @@ func gapBefore(r *store.Request, n int) (int64, bool) {
 	return r.Gaps[i], true
 }
 
-// tokenOf is what is kept of a token, nil if nothing but its gap is.
-func tokenOf(r *store.Request, n int) *store.Token {
+// keptToken returns the kept data of token n, or nil if only its gap is kept.
+func keptToken(r *store.Request, n int) *store.Token {
 	for i := len(r.Tokens) - 1; i >= 0; i-- {
 		if t := &r.Tokens[i]; n >= t.Nth {
 			if n < t.Nth+t.N {
@@ -66,7 +67,8 @@ func tokenOf(r *store.Request, n int) *store.Token {
 	return nil
 }
 
-// Slowest is the number of the token that came after the longest gap that is kept, the first such one; the last token if there is no gap.
+// Slowest returns the number of the token after the longest kept gap, the first of equals; the last token if no gap is
+// kept.
 func Slowest(r *store.Request) int {
 	_, last, _ := Received(r)
 	at, most := last, int64(-1)
@@ -78,8 +80,9 @@ func Slowest(r *store.Request) int {
 	return at
 }
 
-// settle keeps the token that is looked at among those that are there.
-func (v *RequestView) settle() {
+// clampSelection keeps the selected token within the received ones. Without a choice of the user it selects the slowest
+// token of an ended request and the last token of a running one.
+func (v *RequestView) clampSelection() {
 	first, last, ok := Received(v.Request)
 	switch {
 	case !ok:
@@ -93,7 +96,8 @@ func (v *RequestView) settle() {
 	}
 }
 
-// gapHeat is a gap's place on the scale of the cells, 0..1: half the median is 0, the median a quarter, eight times the median 1.
+// gapHeat places a gap on the colour scale 0..1, logarithmically: 0 at half the median, 0.25 at the median, 1 at eight
+// times the median.
 func gapHeat(gap int64, median float64) float64 {
 	if gap <= 0 || median <= 0 {
 		return 0
@@ -101,10 +105,10 @@ func gapHeat(gap int64, median float64) float64 {
 	return min(max((math.Log2(float64(gap)/median)+1)/4, 0), 1)
 }
 
-// cellLabel is the width of the numbers at the left of the cells.
+// cellLabel is the width of the token numbers left of the cells.
 const cellLabel = 6
 
-// cellSize is how wide a token's cell is, and how many are in a row: a round number of them.
+// cellSize returns the width of one token cell and the number of cells per row, a round number where possible.
 func cellSize(w, tokens int) (width, perRow int) {
 	w = max(w-cellLabel, 1)
 	width = 1
@@ -120,7 +124,7 @@ func cellSize(w, tokens int) (width, perRow int) {
 	return width, perRow
 }
 
-// cellRows is how many rows the tokens of a request take.
+// cellRows returns the number of rows that the token cells of a request need.
 func (c *Ctx) cellRows(w int, r *store.Request) int {
 	first, last, ok := Received(r)
 	if !ok {
@@ -130,7 +134,7 @@ func (c *Ctx) cellRows(w int, r *store.Request) int {
 	return (last-first)/perRow + 1
 }
 
-// tokenCells draws every token as a cell in the colour of its gap.
+// tokenCells draws each token as a cell coloured by its gap.
 func (c *Ctx) tokenCells(a grid.Area, v *RequestView) {
 	r := v.Request
 	first, last, ok := Received(r)
@@ -160,20 +164,20 @@ func (c *Ctx) tokenCells(a grid.Area, v *RequestView) {
 	}
 }
 
-// noTokens says why there are no tokens.
+// noTokens returns why a request has no tokens to show.
 func (c *Ctx) noTokens(r *store.Request) string {
 	switch {
 	case r.Slim:
-		return "no longer kept: single tokens are kept of the last " + itoa(store.MaxRequests) + " requests"
+		return "evicted: tokens are kept for the last " + itoa(store.MaxRequests) + " ended requests only"
 	case !c.caps.Has(event.CapTokens):
-		return "single tokens: not reported by this engine"
+		return "per-token events: not reported by this engine"
 	case r.State.Final():
-		return "no token came"
+		return "no token generated"
 	}
 	return "no token yet"
 }
 
-// tokenCell draws one token; that which is looked at stands out in every profile.
+// tokenCell draws one token. The selected token stands out in every colour profile.
 func (c *Ctx) tokenCell(a grid.Area, known bool, heat float64, chosen bool) {
 	gl := c.Skin.Glyphs
 	for x := range a.W {
@@ -192,7 +196,7 @@ func (c *Ctx) tokenCell(a grid.Area, known bool, heat float64, chosen bool) {
 	}
 }
 
-// cellsTitle says which tokens are shown, and what the colours are.
+// cellsTitle writes the range of tokens shown and the colour scale.
 func (c *Ctx) cellsTitle(a grid.Area, from, to, last int) {
 	l := a.Line(0, 0)
 	l.Put(head, "Tokens").Gap(2)
@@ -215,7 +219,7 @@ func (c *Ctx) cellsTitle(a grid.Area, from, to, last int) {
 	a.Text(x+scale, 0, dim, names[1])
 }
 
-// gapColumns draws the gaps as columns, those around the token that is looked at.
+// gapColumns draws the gaps around the selected token as columns.
 func (c *Ctx) gapColumns(a grid.Area, v *RequestView) {
 	r, gl := v.Request, c.Skin.Glyphs
 	l := a.Line(0, 0)

@@ -11,15 +11,15 @@ import (
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
-// losing are the counters that should stay 0, with what they count in words: of the traces that servers send.
-var losing = []struct{ name, one, many string }{
+// lossCounters are the counters of the trace receiver that should stay 0, with their descriptions.
+var lossCounters = []struct{ name, one, many string }{
 	{"exports_refused", "export was refused", "exports were refused"},
 	{"spans_rejected", "span was rejected", "spans were rejected"},
-	{"spans_late", "span came too late", "spans came too late"},
-	{"spans_dropped", "span was given up: what belongs to it did not come", "spans were given up: what belongs to them did not come"},
+	{"spans_late", "span arrived too late", "spans arrived too late"},
+	{"spans_dropped", "span was dropped: the rest of its trace did not arrive", "spans were dropped: the rest of their traces did not arrive"},
 }
 
-// counterRow lists the counters that an engine keeps by itself, from row y on, and returns the next row.
+// counterRow lists the engine's own counters from row y on and returns the next free row.
 func counterRow(a grid.Area, y int, s *store.Snapshot) int {
 	if s.Counters == nil {
 		return y
@@ -27,20 +27,20 @@ func counterRow(a grid.Area, y int, s *store.Snapshot) int {
 	names, st := "", good
 	for _, v := range s.Counters.Values {
 		names += ", " + strings.ReplaceAll(sanitize.Line(v.Name), "_", " ") + " " + metric.Count(v.Value)
-		if v.Value > 0 && slices.ContainsFunc(losing, func(l struct{ name, one, many string }) bool { return l.name == v.Name }) {
+		if v.Value > 0 && slices.ContainsFunc(lossCounters, func(l struct{ name, one, many string }) bool { return l.name == v.Name }) {
 			st = watch
 		}
 	}
-	return capabilities(a, y, st, "counters", names)
+	return labelledNames(a, y, st, "counters", names)
 }
 
-// lossNotes are what a receiver of traces was sent and has not taken, in words; nothing if it has taken all.
-func lossNotes(s *store.Snapshot) []string {
+// traceLossWarnings describes received traces that are incomplete; nil if none is.
+func traceLossWarnings(s *store.Snapshot) []string {
 	if s.Counters == nil {
 		return nil
 	}
 	words := ""
-	for _, l := range losing {
+	for _, l := range lossCounters {
 		n := s.Counters.Get(l.name)
 		switch {
 		case !n.OK() || n.V <= 0:
@@ -53,10 +53,10 @@ func lossNotes(s *store.Snapshot) []string {
 	if words == "" {
 		return nil
 	}
-	return []string{"of the traces that were sent here not all are shown: " + words[2:] + "; the log says why"}
+	return []string{"some received traces are incomplete: " + words[2:] + "; see the log for causes"}
 }
 
-// tellsInSum reports whether an engine tells of itself in sum, or has counters to tell of.
-func tellsInSum(s *store.Snapshot) bool {
-	return s.Reported != nil || s.Counters != nil && s.Engine.Caps.Has(event.CapCounters)
+// hasAggregates reports whether an engine reports aggregate metrics or counters.
+func hasAggregates(s *store.Snapshot) bool {
+	return s.Aggregates != nil || s.Counters != nil && s.Engine.Caps.Has(event.CapCounters)
 }

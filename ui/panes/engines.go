@@ -15,44 +15,44 @@ import (
 type EngineRow struct {
 	Name     string // sanitised
 	Snapshot *store.Snapshot
-	Shown    bool // it is the one that the other views show
+	Shown    bool // shown in the other views
 }
 
-// NotKept stands for an engine at a moment of the past of which nothing is kept any more, or not yet.
-var NotKept = &store.Snapshot{Engine: event.Engine{Caps: event.CapReports}}
+// NotKept is the snapshot of an engine for which no history is kept at the selected moment.
+var NotKept = &store.Snapshot{Engine: event.EngineInfo{Caps: event.CapAggregates}}
 
-// Ordinal is the i-th, from 0 on, of n.
+// Ordinal returns the position i, from 0 on, among n as "1/n".
 func Ordinal(i, n int) string { return itoa(i+1) + "/" + itoa(n) }
 
-// engineColumns are the numbers of the list, right-aligned.
+// engineColumns are the numeric columns of the list, right-aligned.
 var engineColumns = []struct {
 	name   string
 	width  int
 	cell   func(*store.Snapshot, *Ctx) event.Reading
 	format func(float64) string
-	sums   bool
-	alarm  bool                               // it should be 0, and is summed over all engines
-	edge   func(*store.Snapshot, *Ctx) string // what to say of a number of which only a bound is known; nil: nothing
+	sums   bool                               // summed over connected engines
+	alarm  bool                               // should be 0; summed over all engines, connected or not
+	edge   func(*store.Snapshot, *Ctx) string // text for a value with only one known bound; nil: none
 }{
 	{"decode/s", 8, func(s *store.Snapshot, _ *Ctx) event.Reading { return s.Throughput.Decode }, metric.Rate, true, false, nil},
 	{"prefill/s", 10, func(s *store.Snapshot, _ *Ctx) event.Reading { return s.Throughput.Prefill }, metric.Rate, true, false, nil},
-	{"run", 4, func(s *store.Snapshot, _ *Ctx) event.Reading { return runningOf(s) }, metric.Count, true, false, nil},
-	{"queue", 6, func(s *store.Snapshot, _ *Ctx) event.Reading { return queuedOf(s) }, metric.Count, true, false, nil},
+	{"run", 4, func(s *store.Snapshot, _ *Ctx) event.Reading { return runningCount(s) }, metric.Count, true, false, nil},
+	{"queue", 6, func(s *store.Snapshot, _ *Ctx) event.Reading { return queuedCount(s) }, metric.Count, true, false, nil},
 	{"TTFT p50", 9, ttftMedian, metric.Seconds, false, false, ttftEdge},
-	{"lost", 6, func(s *store.Snapshot, _ *Ctx) event.Reading { return event.From(float64(s.Lost.Total())) }, metric.Count, true, true, nil},
+	{"drops", 6, func(s *store.Snapshot, _ *Ctx) event.Reading { return event.DerivedValue(float64(s.Drops.Total())) }, metric.Count, true, true, nil},
 }
 
 func ttftMedian(s *store.Snapshot, c *Ctx) event.Reading {
 	if sum := s.Latency.TTFT[c.Window]; sum.Count > 0 {
-		return event.From(float64(sum.P50) / 1e9)
+		return event.DerivedValue(float64(sum.P50) / 1e9)
 	}
-	if s.Reported != nil {
-		sum := s.Reported.Over(event.TimesTTFT, c.Window)
+	if s.Aggregates != nil {
+		sum := s.Aggregates.Summary(event.HistogramTTFT, c.Window)
 		switch {
 		case sum == nil:
 			return event.Absent(event.NotReported)
 		case sum.P50.Edge == metric.Within:
-			return event.From(float64(sum.P50.At) / 1e9)
+			return event.DerivedValue(float64(sum.P50.At) / 1e9)
 		}
 		return event.Absent(event.NotYet)
 	}
@@ -62,18 +62,19 @@ func ttftMedian(s *store.Snapshot, c *Ctx) event.Reading {
 	return event.Absent(event.NotYet)
 }
 
-// ttftEdge is the median where only the end of a bucket is known beyond which it lies: "<100 ms"; "" anywhere else.
+// ttftEdge returns the median TTFT as "<100 ms" or ">10 s" where it lies in an outermost bucket, which has only one
+// bound; "" otherwise.
 func ttftEdge(s *store.Snapshot, c *Ctx) string {
-	if s.Latency.TTFT[c.Window].Count > 0 || s.Reported == nil {
+	if s.Latency.TTFT[c.Window].Count > 0 || s.Aggregates == nil {
 		return ""
 	}
-	if sum := s.Reported.Over(event.TimesTTFT, c.Window); sum != nil && (sum.P50.Edge == metric.Below || sum.P50.Edge == metric.Above) {
+	if sum := s.Aggregates.Summary(event.HistogramTTFT, c.Window); sum != nil && (sum.P50.Edge == metric.Below || sum.P50.Edge == metric.Above) {
 		return metric.QuantileOf(sum.P50)
 	}
 	return ""
 }
 
-// numbersWidth is what engineColumns take, stateColumn and modelColumn the two columns before them.
+// numbersWidth is the width of all engineColumns. stateColumn and modelColumn are the two columns before them.
 const (
 	numbersWidth = 43
 	stateColumn  = 16
@@ -81,7 +82,7 @@ const (
 	leastName    = 14
 )
 
-// EnginesHeader draws the top row of the list: how many engines there are, and how many are not connected.
+// EnginesHeader draws the top row of the list: the number of engines and of those not connected.
 func EnginesHeader(a grid.Area, rows []EngineRow, c *Ctx) {
 	l := c.brand(a)
 	if c.Replay != nil {
@@ -93,11 +94,11 @@ func EnginesHeader(a grid.Area, rows []EngineRow, c *Ctx) {
 	}
 	l.Put(loud, itoa(len(rows))+words).Gap(2)
 	counts := map[string]int{}
-	if c.Behind > 0 {
-		l.Put(watch, "looking back: "+itoa(len(rows)-c.Behind)+" of "+itoa(len(rows))).Gap(2)
+	if c.PendingEngines > 0 {
+		l.Put(watch, "loading history: "+itoa(len(rows)-c.PendingEngines)+" of "+itoa(len(rows))).Gap(2)
 	}
 	for _, r := range rows {
-		if r.Snapshot == NotKept && c.Behind == 0 {
+		if r.Snapshot == NotKept && c.PendingEngines == 0 {
 			counts[notKept]++
 		}
 		if _, _, _, broken := c.link(r.Snapshot); broken {
@@ -112,7 +113,7 @@ func EnginesHeader(a grid.Area, rows []EngineRow, c *Ctx) {
 			l.Put(p.st.With(grid.Bold), itoa(n)+" "+p.word).Gap(2)
 		}
 	}
-	if words, _ := c.firing(); words != "" && grid.Width(words) <= l.Room() {
+	if words, _ := c.firingAlerts(); words != "" && grid.Width(words) <= l.Room() {
 		l.Put(bad.With(grid.Bold), words).Gap(2)
 	}
 	if w := grid.Width(c.Record.Words); w > 0 && w+1 <= l.Room() {
@@ -121,41 +122,41 @@ func EnginesHeader(a grid.Area, rows []EngineRow, c *Ctx) {
 	a.Paint(8, 0, a.W-8, theme.Select, 0)
 }
 
-// linkWord is the state of a connection that is not what it should be.
+// linkWord returns the state of a broken connection in capitals.
 func linkWord(s *store.Snapshot) string { return strings.ToUpper(s.Engine.Remote.Link.String()) }
 
-// EnginesAt is where the engines of the list are on the screen: that of First is in the upper row.
-type EnginesAt struct {
+// ListPlacement is the screen position of the rows of a list; the engine First is in the top row.
+type ListPlacement struct {
 	At    grid.Rect
 	First int
 }
 
-// Row is the engine at a place of the screen, -1 if there is none.
-func (e EnginesAt) Row(x, y int) int {
+// Row returns the list index at screen position x, y, or -1.
+func (e ListPlacement) Row(x, y int) int {
 	if !e.At.Has(x, y) {
 		return -1
 	}
 	return e.First + y - e.At.Y
 }
 
-// Engines draws the list, one row an engine, with their sums and what else there is to say of the one that is selected. first is the
-// engine in the upper row before; it returns where they are now.
-func Engines(a grid.Area, rows []EngineRow, selected, first int, c *Ctx) EnginesAt {
+// Engines draws one row per engine, the sums, and details of the selected engine. first is the engine in the top row of
+// the previous frame; the returned placement holds the new one.
+func Engines(a grid.Area, rows []EngineRow, selected, first int, c *Ctx) ListPlacement {
 	gl := c.Skin.Glyphs
 	a.Frame(grid.Fg(theme.BorderFocus), gl)
 	a.Text(2, 0, grid.Fg(theme.Accent).With(grid.Bold), " Engines ")
 	c.foot(a, dim, "TTFT over "+c.Window.String()+"  n/r not reported")
 	in := a.Inset(2, 1)
 	if len(rows) == 0 {
-		c.absent(in, dim, "no engine yet", "engines appear here as soon as they are found")
-		return EnginesAt{}
+		c.absent(in, dim, "no engine yet", "engines appear here once discovered")
+		return ListPlacement{}
 	}
 	c.engineHead(in)
 	detail := min(6, max(in.H-8, 0))
-	if len(rows) > 0 && tellsInSum(rows[min(selected, len(rows)-1)].Snapshot) {
+	if len(rows) > 0 && hasAggregates(rows[min(selected, len(rows)-1)].Snapshot) {
 		detail = min(12, max(in.H-8, 0))
 	}
-	room := max(in.H-3-detail, 1) // rows of engines: less the head, the rule and the sums
+	room := max(in.H-3-detail, 1) // rows for engines, without head, rule and sums
 	first = max(min(first, selected, len(rows)-room), selected-room+1, 0)
 	shown := rows[first:min(first+room, len(rows))]
 	for i, r := range shown {
@@ -170,10 +171,10 @@ func Engines(a grid.Area, rows []EngineRow, selected, first int, c *Ctx) Engines
 	if detail > 0 {
 		c.engineDetail(in.Sub(0, in.H-detail+1, in.W, detail-1), rows[selected])
 	}
-	return EnginesAt{grid.Rect{X: in.X, Y: in.Y + 1, W: in.W, H: len(shown)}, first}
+	return ListPlacement{grid.Rect{X: in.X, Y: in.Y + 1, W: in.W, H: len(shown)}, first}
 }
 
-// nameColumns are the widths of the columns of words; model 0: there is none.
+// nameColumns returns the widths of the text columns; model is 0 if it does not fit.
 func nameColumns(w int) (name, state, model int) {
 	left := w - 2 - numbersWidth
 	if left >= leastName+stateColumn+modelColumn {
@@ -215,13 +216,13 @@ func (c *Ctx) engineRow(a grid.Area, y int, r EngineRow, selected bool) {
 	a.Elide(2+name+state, y, model-1, text, modelName(s), gl.Ellipsis)
 	x := 2 + name + state + model
 	columns := engineColumns
-	if why, _, down := c.trouble(s); down && s.Reported == nil && s.Engine.Caps.Has(event.CapReports) { // it has never told anything
-		a.Elide(x+1, y, a.W-x-1, dim, "since "+timeOf(s, s.Engine.Remote.Since)+": "+why, gl.Ellipsis)
+	if why, _, down := c.linkError(s); down && s.Aggregates == nil && s.Engine.Caps.Has(event.CapAggregates) { // it has never reported anything
+		a.Elide(x+1, y, a.W-x-1, dim, "since "+wallClock(s, s.Engine.Remote.Since)+": "+why, gl.Ellipsis)
 		columns = nil
 	}
 	for _, col := range columns {
 		x += col.width
-		words, st := cellOf(col.cell(s, c), col.format)
+		words, st := formatCell(col.cell(s, c), col.format)
 		if col.edge != nil {
 			if bound := col.edge(s, c); bound != "" {
 				words, st = bound, data
@@ -232,7 +233,7 @@ func (c *Ctx) engineRow(a grid.Area, y int, r EngineRow, selected bool) {
 			words, st = "-", dim
 		case col.alarm && words != "0":
 			st = bad.With(grid.Bold)
-		case broken: // it was so when something came last
+		case broken: // last known value
 			st = dim
 		}
 		a.Right(x, y, st, words)
@@ -246,8 +247,8 @@ func (c *Ctx) engineRow(a grid.Area, y int, r EngineRow, selected bool) {
 	}
 }
 
-// cellOf writes a reading in a narrow column.
-func cellOf(r event.Reading, format func(float64) string) (string, grid.Style) {
+// formatCell formats a reading for a narrow column.
+func formatCell(r event.Reading, format func(float64) string) (string, grid.Style) {
 	switch {
 	case r.OK():
 		return format(r.V), data
@@ -257,7 +258,7 @@ func cellOf(r event.Reading, format func(float64) string) (string, grid.Style) {
 	return "-", dim
 }
 
-// modelName is the model with its size and quantisation.
+// modelName returns the model name with its quantisation.
 func modelName(s *store.Snapshot) string {
 	m := &s.Model
 	words := sanitize.Line(m.Name)
@@ -267,7 +268,7 @@ func modelName(s *store.Snapshot) string {
 	return words
 }
 
-// engineSums adds up what can be added: of engines that are not connected only what they have lost. Percentiles have no sum.
+// engineSums adds up the columns that can be summed, for connected engines only; drops are summed over all engines.
 func (c *Ctx) engineSums(a grid.Area, y int, rows []EngineRow) {
 	name, state, model := nameColumns(a.W)
 	connected := 0
@@ -285,7 +286,7 @@ func (c *Ctx) engineSums(a grid.Area, y int, rows []EngineRow) {
 	for _, col := range engineColumns {
 		x += col.width
 		if col.sums {
-			words, st := cellOf(c.sum(rows, col.cell, col.alarm), col.format)
+			words, st := formatCell(c.sumReadings(rows, col.cell, col.alarm), col.format)
 			if col.alarm && words != "0" {
 				st = bad
 			}
@@ -294,16 +295,16 @@ func (c *Ctx) engineSums(a grid.Area, y int, rows []EngineRow) {
 	}
 }
 
-// sum adds up what engines report, of all or of those that are connected.
-func (c *Ctx) sum(rows []EngineRow, of func(*store.Snapshot, *Ctx) event.Reading, all bool) event.Reading {
+// sumReadings adds up a reading over all engines, or over the connected ones.
+func (c *Ctx) sumReadings(rows []EngineRow, reading func(*store.Snapshot, *Ctx) event.Reading, all bool) event.Reading {
 	out := event.Absent(event.NotReported)
 	for _, r := range rows {
-		v := of(r.Snapshot, c)
+		v := reading(r.Snapshot, c)
 		_, _, _, broken := c.link(r.Snapshot)
 		switch {
 		case broken && !all:
 		case v.OK():
-			out = event.From(out.V + v.V)
+			out = event.DerivedValue(out.V + v.V)
 		case !out.OK() && v.Origin > out.Origin:
 			out = v
 		}
@@ -311,7 +312,7 @@ func (c *Ctx) sum(rows []EngineRow, of func(*store.Snapshot, *Ctx) event.Reading
 	return out
 }
 
-// engineDetail says of one engine what there is no room for in its row.
+// engineDetail describes one engine: name, version, device and model, losses, connection problems and capabilities.
 func (c *Ctx) engineDetail(a grid.Area, r EngineRow) {
 	s, gl := r.Snapshot, c.Skin.Glyphs
 	e := &s.Engine
@@ -322,7 +323,7 @@ func (c *Ctx) engineDetail(a grid.Area, r EngineRow) {
 		}
 	}
 	a.Elide(0, 0, a.W, text, words, gl.Ellipsis)
-	loss, whole := c.losses(s)
+	loss, whole := c.dropCounts(s)
 	l := a.Line(0, 1)
 	if whole {
 		l.Put(dim, loss)
@@ -333,24 +334,24 @@ func (c *Ctx) engineDetail(a grid.Area, r EngineRow) {
 		l.Gap(2).Put(watch, "RESTARTED ("+itoa(e.Remote.Restarts)+")")
 	}
 	y := 2
-	for _, n := range c.linkNotes(s) {
+	for _, n := range c.linkWarnings(s) {
 		for _, line := range grid.Wrap(nil, n, a.W) {
 			a.Text(0, y, bad, line)
 			y++
 		}
 	}
 	if e.State == event.EngineStarting && e.Remote.Link == event.LinkDisconnected {
-		return // what it is was never found out
+		return // never identified
 	}
 	rest := a.Sub(0, y, a.W, a.H-y)
-	if s.Reported != nil {
-		counterRow(rest, c.capabilityRow(rest, s), s)
+	if s.Aggregates != nil {
+		counterRow(rest, c.originRows(rest, s), s)
 		return
 	}
 	counterRow(rest, c.engineCaps(rest, e.Caps), s)
 }
 
-// capNames are what an engine may be able to tell, and what it may be asked for, in words.
+// capNames are the capabilities of an engine: data that it reports and commands that it accepts.
 var capNames = [...]struct {
 	caps event.Caps
 	name string
@@ -366,14 +367,14 @@ var capNames = [...]struct {
 	{event.CapDevice, "device"},
 	{event.CapHost, "host"},
 	{event.CapCounters, "counters"},
-	{event.CapPrompt, "takes prompts"},
-	{event.CapCancel, "cancels"},
-	{event.CapPause, "pauses"},
+	{event.CapPrompt, "accepts prompts"},
+	{event.CapCancel, "cancel"},
+	{event.CapPause, "pause"},
 	{event.CapHooks, "hooks"},
 	{event.CapSample, "samples"},
 }
 
-// engineCaps lists what an engine tells, each with a mark for yes or no, in as many rows as that takes, and returns the row below them.
+// engineCaps lists the capabilities with a yes or no mark, in as many rows as needed, and returns the next free row.
 func (c *Ctx) engineCaps(a grid.Area, caps event.Caps) int {
 	gl := c.Skin.Glyphs
 	l := a.Line(0, 0)

@@ -9,18 +9,18 @@ import (
 	"github.com/llmtop/llmtop/ui/grid"
 )
 
-// expertLayout is where the parts of the view are.
+// expertLayout holds the areas of the parts of the view.
 type expertLayout struct {
 	facts                      int // rows
 	maps, cell, budget, tables grid.Area
-	shown                      []mapOf
+	shown                      []namedMap
 	columns                    []layerColumn
-	side                       int // width of the columns
-	rows                       int // of the map without its head
+	side                       int // width of columns
+	rows                       int // rows of the map without its head
 }
 
-// lay divides the view. The map comes first; a row of tables below it is given up where the screen is small.
-func (v *ExpertView) lay(in grid.Area, s *store.Snapshot, c *Ctx, maps int) (l expertLayout) {
+// layout divides the view. The map takes rows first; small screens drop a row of tables below it.
+func (v *ExpertView) layout(in grid.Area, s *store.Snapshot, c *Ctx, maps int) (l expertLayout) {
 	const headRow, cell = 1, 2
 	fixed, gap := headRow, 0
 	if in.H >= 10 {
@@ -60,7 +60,7 @@ type layerColumn struct {
 	put   func(a grid.Area, x, y int, v *ExpertView, h *store.Hits, l int)
 }
 
-// layerColumns are all columns, the most important first.
+// layerColumns are all columns by importance.
 var layerColumns = []layerColumn{
 	{"entropy", 8, func(a grid.Area, x, y int, _ *ExpertView, h *store.Hits, l int) {
 		a.Right(x, y, text, strconv.FormatFloat(h.Layers[l].Entropy, 'f', 3, 64))
@@ -84,7 +84,7 @@ var layerColumns = []layerColumn{
 			a.Right(x, y, driftStyle(d), metric.Percent(d.Moved))
 		}
 	}},
-	{"kept", 6, func(a grid.Area, x, y int, v *ExpertView, _ *store.Hits, l int) {
+	{"fit", 6, func(a grid.Area, x, y int, v *ExpertView, _ *store.Hits, l int) {
 		a.Right(x, y, text, itoa(v.sums.kept[l]))
 	}},
 	{"cold", 12, func(a grid.Area, x, y int, _ *ExpertView, h *store.Hits, l int) {
@@ -95,14 +95,14 @@ var layerColumns = []layerColumn{
 	}},
 }
 
-// putList writes the numbers of three experts so that the last ends before column x.
+// putList writes up to three expert numbers right-aligned at column x.
 func putList(a grid.Area, x, y int, st grid.Style, experts []int) {
 	for i, e := range experts {
 		a.Right(x-4*(len(experts)-1-i), y, st, itoa(e))
 	}
 }
 
-// driftStyle tells a drift that is well beyond what chance does.
+// driftStyle highlights a drift of more than twice the drift expected by chance.
 func driftStyle(d metric.Drift) grid.Style {
 	if d.Moved > 2*d.Chance {
 		return watch
@@ -110,12 +110,12 @@ func driftStyle(d metric.Drift) grid.Style {
 	return text
 }
 
-// chooseColumns takes as many columns as leave room for the map, or none where there are several maps.
-func (v *ExpertView) chooseColumns(l *expertLayout, w, maps int, s *store.Snapshot, c *Ctx) heatmap {
+// chooseColumns picks as many layer columns as fit beside the map; none beside several maps.
+func (v *ExpertView) chooseColumns(l *expertLayout, w, maps int, s *store.Snapshot, c *Ctx) expertGrid {
 	x := s.Experts
 	labels := expertLabels(x)
 	room := w - labels
-	if maps == 1 && v.By == ByNothing {
+	if maps == 1 && v.By == Undivided {
 		least := 3 * x.Experts
 		if least > room/2 {
 			least = min(2*x.Experts, room/2)
@@ -132,18 +132,18 @@ func (v *ExpertView) chooseColumns(l *expertLayout, w, maps int, s *store.Snapsh
 		if l.side > 0 {
 			l.side += rowName + 2
 		}
-		return fit(x, &store.Hits{}, room-l.side, l.rows, 8, c)
+		return fitExpertGrid(x, &store.Hits{}, room-l.side, l.rows, 8, c)
 	}
-	return fit(x, &store.Hits{}, mapWidth(room, maps, x), l.rows, 8, c)
+	return fitExpertGrid(x, &store.Hits{}, mapWidth(room, maps, x), l.rows, 8, c)
 }
 
-// rowName is the room for the name of a layer in front of its columns.
+// rowName is the width of the layer name before its columns.
 const rowName = 5
 
-// leastMap is how wide a map beside others is at least.
+// leastMap is the minimum width of one of several maps.
 const leastMap = 16
 
-// mapWidth is the width of each of several maps side by side with two cells between them, as many as there is room for.
+// mapWidth returns the width of each of several maps side by side, two cells apart, as many as fit.
 func mapWidth(room, maps int, x *store.Experts) int {
 	n := max(min(maps, (room+2)/(min(leastMap, x.Experts)+2)), 1)
 	return max((room+2)/n-2, 1)
@@ -151,12 +151,12 @@ func mapWidth(room, maps int, x *store.Experts) int {
 
 func expertLabels(x *store.Experts) int { return grid.Width("L"+itoa(x.Layers-1)) + 1 }
 
-// drawMaps draws the maps from left to right, as many as there is room for, and the table of layers beside a single one.
-func (v *ExpertView) drawMaps(a grid.Area, maps []mapOf, l *expertLayout, s *store.Snapshot, c *Ctx) (m heatmap) {
+// drawMaps draws the maps that fit from left to right, and the layer table beside a single map.
+func (v *ExpertView) drawMaps(a grid.Area, maps []namedMap, l *expertLayout, s *store.Snapshot, c *Ctx) (m expertGrid) {
 	labels := expertLabels(s.Experts)
 	room := a.W - labels - l.side
 	w := room
-	if v.By != ByNothing {
+	if v.By != Undivided {
 		w = mapWidth(room, len(maps), s.Experts)
 	}
 	top := 0.0
@@ -168,14 +168,14 @@ func (v *ExpertView) drawMaps(a grid.Area, maps []mapOf, l *expertLayout, s *sto
 		if x+w > a.W-l.side {
 			break
 		}
-		m = fit(s.Experts, p.h, w, l.rows, 8, c)
+		m = fitExpertGrid(s.Experts, p.h, w, l.rows, 8, c)
 		m.top = top
 		body := a.Sub(x, 1, w, a.H-1)
 		m.draw(body, c)
 		m.cursor(body, v, c)
 		v.Maps = append(v.Maps, ExpertCells{grid.Rect{X: body.X, Y: body.Y, W: min(m.cols, body.W), H: min(m.rowCount, body.H)}, m})
 		l.shown = append(l.shown, p)
-		if v.By == ByNothing {
+		if v.By == Undivided {
 			m.heads(a.Sub(x, 0, w, 1), v)
 			continue
 		}
@@ -189,8 +189,8 @@ func (v *ExpertView) drawMaps(a grid.Area, maps []mapOf, l *expertLayout, s *sto
 	return m
 }
 
-// heads numbers the columns, that of the expert that is looked at always.
-func (m *heatmap) heads(a grid.Area, v *ExpertView) {
+// heads numbers the columns; the number of the selected expert always shows.
+func (m *expertGrid) heads(a grid.Area, v *ExpertView) {
 	step := 1
 	for step*m.cell < 1+max(len(itoa(m.e.Experts-1)), 2) {
 		step *= 2
@@ -204,8 +204,8 @@ func (m *heatmap) heads(a grid.Area, v *ExpertView) {
 	a.Text(x, 0, grid.Fg(theme.Accent).With(grid.Bold), name)
 }
 
-// names names the layers at the left, that which is looked at always.
-func (m *heatmap) names(a grid.Area, v *ExpertView) {
+// names labels the layers at the left; the label of the selected layer always shows.
+func (m *expertGrid) names(a grid.Area, v *ExpertView) {
 	step := m.layersPerRow()
 	for y := 0; y < min(m.rowCount, a.H); y += m.tall {
 		a.Text(0, y, dim, "L"+itoa(y/m.tall*step))
@@ -215,16 +215,16 @@ func (m *heatmap) names(a grid.Area, v *ExpertView) {
 	a.Text(0, y, grid.Fg(theme.Accent).With(grid.Bold), "L"+itoa(v.Layer))
 }
 
-// layersPerRow is how many layers a row of cells stands for.
-func (m *heatmap) layersPerRow() int {
+// layersPerRow returns how many layers share one row of cells.
+func (m *expertGrid) layersPerRow() int {
 	if m.half {
 		return 2 * m.perRow
 	}
 	return m.perRow
 }
 
-// cursor marks the cell that is looked at.
-func (m *heatmap) cursor(a grid.Area, v *ExpertView, c *Ctx) {
+// cursor marks the selected cell.
+func (m *expertGrid) cursor(a grid.Area, v *ExpertView, c *Ctx) {
 	row, x := v.Layer/m.perRow, v.Expert/m.perCol*m.cell
 	if m.half {
 		top, bottom := m.heat(row&^1, v.Expert/m.perCol), m.heat(row|1, v.Expert/m.perCol)
@@ -237,7 +237,7 @@ func (m *heatmap) cursor(a grid.Area, v *ExpertView, c *Ctx) {
 		return
 	}
 	w := m.cell
-	if w > 2 { // the colour of the rest says how hot it is
+	if w > 2 { // the rest of the cell keeps its heat colour
 		w = 1
 	}
 	for y := row * m.tall; y < (row+1)*m.tall; y++ {
@@ -255,7 +255,7 @@ func (m *heatmap) cursor(a grid.Area, v *ExpertView, c *Ctx) {
 	}
 }
 
-// Expert is the expert at a place of the screen, the hottest where a cell stands for several; false if no map is there.
+// At returns the expert at screen position x, y, the hottest of those that share a cell; ok is false outside the maps.
 func (v *ExpertView) At(x, y int) (layer, expert int, ok bool) {
 	for i := range v.Maps {
 		at, m := v.Maps[i].At, &v.Maps[i].m
@@ -276,8 +276,8 @@ func (v *ExpertView) At(x, y int) (layer, expert int, ok bool) {
 	return 0, 0, false
 }
 
-// shareOf is the share that an expert has of its layer's picks.
-func (m *heatmap) shareOf(l, e int) float64 { return shareOf(m.h, m.e.Experts, l, e) }
+// shareOf returns an expert's share of the picks of its layer.
+func (m *expertGrid) shareOf(l, e int) float64 { return shareOf(m.h, m.e.Experts, l, e) }
 
 func shareOf(h *store.Hits, experts, l, e int) float64 {
 	if h.Layers[l].Total == 0 {
@@ -286,9 +286,9 @@ func shareOf(h *store.Hits, experts, l, e int) float64 {
 	return float64(h.Counts[l*experts+e]) / float64(h.Layers[l].Total)
 }
 
-// layerTable lists the balance of the layers: beside the rows of the map where each is one of a layer, else those around the layer that
-// is looked at.
-func (v *ExpertView) layerTable(a grid.Area, l *expertLayout, m *heatmap, s *store.Snapshot, c *Ctx) {
+// layerTable lists the balance of the layers: aligned with the map where each row of the map is one layer, otherwise
+// the layers around the selected one.
+func (v *ExpertView) layerTable(a grid.Area, l *expertLayout, m *expertGrid, s *store.Snapshot, c *Ctx) {
 	h, step, first := m.h, m.tall, 0
 	rows := min(m.e.Layers, (a.H-1)/max(step, 1))
 	if m.layersPerRow() > 1 {

@@ -12,13 +12,13 @@ import (
 // expertSections are the tables below the map.
 var expertSections = []func(*Ctx, grid.Area, *ExpertView, *store.Snapshot){(*Ctx).pairTable, (*Ctx).kindTable, (*Ctx).driftTable}
 
-// NumExpertTables is how many there are.
+// NumExpertTables is the number of tables below the map.
 var NumExpertTables = len(expertSections)
 
-// tableWidth is how wide a table is at least.
+// tableWidth is the minimum width of a table.
 const tableWidth = 36
 
-// expertTables draws as many tables as there is room for, that which the user has chosen first.
+// expertTables draws as many tables as fit, starting with the selected one.
 func (c *Ctx) expertTables(a grid.Area, v *ExpertView, s *store.Snapshot) {
 	if a.H < 2 {
 		return
@@ -35,7 +35,7 @@ func (c *Ctx) expertTables(a grid.Area, v *ExpertView, s *store.Snapshot) {
 	}
 }
 
-// tableHead writes the name of a table and what it covers, and returns the rest of the area.
+// tableHead writes the name of a table and the first of the covers texts that fits, and returns the rest of the area.
 func tableHead(a grid.Area, name string, covers ...string) grid.Area {
 	l := a.Line(0, 0)
 	l.Put(head, name).Gap(2)
@@ -47,43 +47,43 @@ func tableHead(a grid.Area, name string, covers ...string) grid.Area {
 	return a.Sub(0, 1, a.W, a.H-1)
 }
 
-// told is what single tokens tell, nil if nothing that fits the map.
-func told(s *store.Snapshot) *store.Picks {
+// matchingPicks returns the per-token picks, or nil if none were reported or their shape differs from the map.
+func matchingPicks(s *store.Snapshot) *store.Picks {
 	if p := s.Picks; p != nil && p.Layers == s.Experts.Layers && p.Experts == s.Experts.Experts {
 		return p
 	}
 	return nil
 }
 
-// sentence writes a sentence into a table that has no rows.
-func (c *Ctx) sentence(a grid.Area, words string) {
+// explain writes a sentence into a table without rows.
+func (c *Ctx) explain(a grid.Area, words string) {
 	for y, line := range grid.Wrap(nil, words, a.W) {
 		a.Text(0, y, dim, line)
 	}
 }
 
-// pairTable lists which experts of the layer tokens picked together.
+// pairTable lists the expert pairs that tokens picked together in the selected layer.
 func (c *Ctx) pairTable(a grid.Area, v *ExpertView, s *store.Snapshot) {
 	layer := "L" + itoa(v.Layer)
-	p := told(s)
-	if p != nil && p.Pairs != nil && p.Paired < p.All.Tokens {
-		layer += ", " + metric.Count(float64(p.Paired)) + " of"
+	p := matchingPicks(s)
+	if p != nil && p.Pairs != nil && p.PairedTokens < p.All.Tokens {
+		layer += ", " + metric.Count(float64(p.PairedTokens)) + " of"
 		a = tableHead(a, "Picked together", layer+" "+metric.Count(float64(p.All.Tokens))+" generated tokens", layer+" "+metric.Count(float64(p.All.Tokens)))
 	} else {
 		a = tableHead(a, "Picked together", layer+", generated tokens, session", layer+", session", layer)
 	}
 	switch {
 	case p == nil:
-		c.sentence(a, c.noTold(s))
+		c.explain(a, c.noPicksReason(s))
 		return
 	case p.Used < 2:
-		c.sentence(a, "a token picks one expert of a layer")
+		c.explain(a, "top-1 routing: a token picks one expert per layer")
 		return
 	case p.Pairs == nil:
-		c.sentence(a, "not counted: more than "+metric.Count(store.MaxPairs)+" pairs of experts")
+		c.explain(a, "not counted: more than "+metric.Count(store.MaxPairs)+" pairs of experts")
 		return
 	case len(p.Pairs[v.Layer]) == 0:
-		c.sentence(a, "no token has told of two picks in this layer")
+		c.explain(a, "no token with two picks in this layer yet")
 		return
 	}
 	for y, pair := range p.Pairs[v.Layer][:min(len(p.Pairs[v.Layer]), max(a.H, 0))] {
@@ -93,58 +93,59 @@ func (c *Ctx) pairTable(a grid.Area, v *ExpertView, s *store.Snapshot) {
 			st = grid.Fg(theme.Accent)
 		}
 		l.Put(st, "e"+itoa(pair.A)+" + e"+itoa(pair.B)).Gap(max(12-l.X, 1))
-		l.Tail(6, loud, metric.Percent(float64(pair.Tokens)/float64(p.Paired))).Put(dim, " of tokens")
+		l.Tail(6, loud, metric.Percent(float64(pair.Tokens)/float64(p.PairedTokens))).Put(dim, " of tokens")
 		l.Tail(7, text, metric.Rate(pair.Lift)).Put(dim, c.Skin.Glyphs.Times)
 		l.Fit(grid.Piece{Style: dim, Words: " chance"})
 	}
 }
 
-// kindTable compares the layer's routing of the kinds of prompts, or of the groups if that is what is looked at.
+// kindTable compares the routing of the selected layer across prompt kinds, or across groups if the maps are divided by
+// group or only groups differ.
 func (c *Ctx) kindTable(a grid.Area, v *ExpertView, s *store.Snapshot) {
-	p, name := told(s), "By kind of prompt"
-	var of []store.PicksOf
+	p, name := matchingPicks(s), "By prompt kind"
+	var parts []store.NamedPicks
 	if p != nil {
-		of = p.Kinds
+		parts = p.Kinds
 		if v.By == ByGroup || len(p.Kinds) < 2 && len(p.Groups) > 1 {
-			of, name = p.Groups, "By group"
+			parts, name = p.Groups, "By group"
 		}
 	}
 	layer := "L" + itoa(v.Layer)
 	a = tableHead(a, name, layer+", generated tokens, session", layer+", session", layer)
 	if p == nil {
-		c.sentence(a, c.noTold(s))
+		c.explain(a, c.noPicksReason(s))
 		return
 	}
-	const names, tokens, hot, apart = 11, 6, 5, 6
-	strip := a.Sub(names+tokens+hot+apart+1, 0, a.W-names-tokens-hot-apart-1, a.H)
+	const names, tokens, hot, diff = 11, 6, 5, 6
+	strip := a.Sub(names+tokens+hot+diff+1, 0, a.W-names-tokens-hot-diff-1, a.H)
 	a.Right(names+tokens, 0, dim, "tokens")
 	a.Right(names+tokens+hot, 0, dim, "hot")
-	a.Right(names+tokens+hot+apart, 0, dim, "apart")
+	a.Right(names+tokens+hot+diff, 0, dim, "diff")
 	if strip.W >= 24 {
-		strip.Text(0, 0, dim, "share of each expert")
+		strip.Text(0, 0, dim, "share per expert")
 	}
 	top := 0.0
-	for i := range of {
-		for _, e := range of[i].Hits.Layers[v.Layer].Hot {
-			top = max(top, shareOf(of[i].Hits, p.Experts, v.Layer, e))
+	for i := range parts {
+		for _, e := range parts[i].Hits.Layers[v.Layer].Hot {
+			top = max(top, shareOf(parts[i].Hits, p.Experts, v.Layer, e))
 		}
 	}
-	for i := range of[:min(len(of), max(a.H-1, 0))] {
-		k, y := &of[i], i+1
-		a.Elide(0, y, names-1, text, nameOf(k.Name), c.Skin.Glyphs.Ellipsis)
+	for i := range parts[:min(len(parts), max(a.H-1, 0))] {
+		k, y := &parts[i], i+1
+		a.Elide(0, y, names-1, text, displayName(k.Name), c.Skin.Glyphs.Ellipsis)
 		a.Right(names+tokens, y, text, metric.Count(float64(k.Hits.Tokens)))
 		if l := k.Hits.Layers[v.Layer]; l.Total > 0 && len(l.Hot) > 0 {
 			a.Right(names+tokens+hot, y, loud, "e"+itoa(l.Hot[0]))
 		}
 		from, to := v.Layer*p.Experts, (v.Layer+1)*p.Experts
 		if d, ok := metric.DriftOf(p.All.Counts[from:to], k.Hits.Counts[from:to]); ok {
-			a.Right(names+tokens+hot+apart, y, text, metric.Percent(d.Moved))
+			a.Right(names+tokens+hot+diff, y, text, metric.Percent(d.Moved))
 		}
 		c.strip(strip.Sub(0, y, strip.W, 1), k.Hits, p.Experts, v.Layer, top)
 	}
 }
 
-// strip draws the experts of a layer in one row, the hottest of those that share a cell.
+// strip draws the experts of a layer in one row; experts that share a cell show the hottest.
 func (c *Ctx) strip(a grid.Area, h *store.Hits, experts, layer int, top float64) {
 	per := (experts + a.W - 1) / max(a.W, 1)
 	if a.W < 4 || top <= 0 {
@@ -166,27 +167,27 @@ func (c *Ctx) strip(a grid.Area, h *store.Hits, experts, layer int, top float64)
 	}
 }
 
-// driftTable lists the layers whose routing has changed most since the newest mark.
+// driftTable lists the layers by routing drift since the newest mark.
 func (c *Ctx) driftTable(a grid.Area, v *ExpertView, s *store.Snapshot) {
 	if v.mark == nil {
 		a = tableHead(a, "Drift")
-		c.sentence(a, "m marks this moment; how much of each layer's routing goes elsewhere since then is told here")
+		c.explain(a, "press m to set a mark; the routing drift of each layer since the mark shows here")
 		return
 	}
 	since := c.Mark().Name
 	if v.overlaps(s) {
-		a = tableHead(a, "Drift", c.Phase.String()+", since "+since+" against "+v.Span.String()+" then", "since "+since+" against before", "since "+since)
+		a = tableHead(a, "Drift", c.Phase.String()+", since "+since+" vs "+v.Span.String()+" at "+since, "since "+since+" vs before", "since "+since)
 	} else {
-		a = tableHead(a, "Drift", c.Phase.String()+", "+v.Span.String()+" against that of "+since, "against "+since)
+		a = tableHead(a, "Drift", c.Phase.String()+", "+v.Span.String()+" vs same at "+since, "vs "+since)
 	}
 	m := &v.sums
-	if !m.whole {
-		c.sentence(a, "no "+c.Phase.String()+" token to compare yet")
+	if !m.comparable {
+		c.explain(a, "no "+c.Phase.String()+" tokens to compare yet")
 		return
 	}
 	l := a.Line(0, 0)
-	l.Put(dim, "mean of the layers ").Put(driftStyle(m.all), metric.Percent(m.all.Moved))
-	l.Fit(grid.Piece{Style: dim, Words: ", by chance " + metric.Percent(m.all.Chance)})
+	l.Put(dim, "mean over layers ").Put(driftStyle(m.meanDrift), metric.Percent(m.meanDrift.Moved))
+	l.Fit(grid.Piece{Style: dim, Words: ", chance " + metric.Percent(m.meanDrift.Chance)})
 	order := make([]int, 0, len(m.drift))
 	for n := range m.drift {
 		if m.drifted[n] {

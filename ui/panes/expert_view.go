@@ -11,27 +11,28 @@ import (
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
-// ExpertView is the router as the user looks at it, and, after it has been drawn, where its maps are.
+// ExpertView is the state of the Experts view: the choices of the user and, after drawing, the screen positions of the
+// maps.
 type ExpertView struct {
 	Span          ExpertSpan
-	By            ExpertsBy
-	Chosen        bool // Layer and Expert were chosen; else they are the hottest
+	By            ExpertDivision
+	Chosen        bool // the user chose Layer and Expert; otherwise the hottest cell is selected
 	Layer, Expert int
-	First         int // which of the tables below the map comes first
-	Budget        int // parts of BudgetParts of all experts that there is room for
+	First         int // first table below the map
+	Budget        int // share of all experts that fits on the faster device, in 1/BudgetParts
 
 	Maps []ExpertCells
-	mark *store.Snapshot // of the newest mark; nil if there is none to compare with
+	mark *store.Snapshot // snapshot of the newest mark; nil if none can be compared
 	sums expertSums
 }
 
-// BudgetParts is in how many steps the budget goes from no expert to all.
+// BudgetParts is the number of steps of the budget from no expert to all experts.
 const BudgetParts = 32
 
-// ExpertSpan is what the maps cover.
+// ExpertSpan is the time span of the maps.
 type ExpertSpan uint8
 
-// The spans, in the order in which a key goes through them.
+// The spans in the order of the key that cycles through them.
 const (
 	SpanMinute ExpertSpan = iota
 	SpanSession
@@ -42,7 +43,7 @@ const (
 
 var spanWindows = [NumSpans]metric.Window{SpanMinute: metric.Minute, SpanSession: metric.Session, SpanTen: metric.TenSeconds}
 
-// String names the span as titles do.
+// String returns the span as used in titles.
 func (p ExpertSpan) String() string {
 	if p == SpanRequest {
 		return "last request"
@@ -50,29 +51,29 @@ func (p ExpertSpan) String() string {
 	return spanWindows[p].String()
 }
 
-// ExpertsBy is how the picks are divided among maps.
-type ExpertsBy uint8
+// ExpertDivision selects how picks are divided among maps.
+type ExpertDivision uint8
 
 // The divisions.
 const (
-	ByNothing ExpertsBy = iota
+	Undivided ExpertDivision = iota
 	ByKind
 	ByGroup
-	NumBys
+	NumDivisions
 )
 
-// String names the division.
-func (b ExpertsBy) String() string {
-	return [...]string{"all together", "by kind of prompt", "by group"}[b]
+// String returns the division as used in titles.
+func (b ExpertDivision) String() string {
+	return [...]string{"all together", "by prompt kind", "by group"}[b]
 }
 
-// ExpertCells is where a map is on the screen.
+// ExpertCells is the screen position of a map.
 type ExpertCells struct {
 	At grid.Rect
-	m  heatmap
+	m  expertGrid
 }
 
-// hits are the picks of a span and a phase, nil if nothing was picked in it.
+// hits returns the picks of a span and a phase, or nil without any.
 func (p ExpertSpan) hits(x *store.Experts, phase metric.Phase) (h *store.Hits) {
 	switch {
 	case x == nil || x.Experts == 0 || x.Layers == 0:
@@ -88,23 +89,23 @@ func (p ExpertSpan) hits(x *store.Experts, phase metric.Phase) (h *store.Hits) {
 	return h
 }
 
-// Hits are the picks that the map shows; nil if there are none.
+// Hits returns the picks that the map shows, or nil.
 func (v *ExpertView) Hits(s *store.Snapshot, c *Ctx) *store.Hits {
 	return v.Span.hits(s.Experts, c.Phase)
 }
 
-// Forget goes back to what is true of any engine, since another one is on show.
-func (v *ExpertView) Forget() { v.Chosen, v.sums.key = false, sumsKey{} }
+// ResetSelection drops the selected cell and cached sums when another engine is shown.
+func (v *ExpertView) ResetSelection() { v.Chosen, v.sums.key = false, sumsKey{} }
 
-// settle keeps the cell that is looked at on the map.
-func (v *ExpertView) settle(x *store.Experts, h *store.Hits) {
+// clampSelection keeps the selected cell on the map; without a choice of the user it selects the hottest.
+func (v *ExpertView) clampSelection(x *store.Experts, h *store.Hits) {
 	if !v.Chosen && h != nil {
 		v.Layer, v.Expert = hottest(h, x)
 	}
 	v.Layer, v.Expert = min(max(v.Layer, 0), x.Layers-1), min(max(v.Expert, 0), x.Experts-1)
 }
 
-// hottest is the expert with the largest share of its layer's picks.
+// hottest returns the expert with the largest share of its layer's picks.
 func hottest(h *store.Hits, x *store.Experts) (layer, expert int) {
 	best := -1.0
 	for l, v := range h.Layers {
@@ -118,41 +119,41 @@ func hottest(h *store.Hits, x *store.Experts) (layer, expert int) {
 	return layer, expert
 }
 
-// mapOf is one of the maps side by side.
-type mapOf struct {
+// namedMap is one of several maps side by side.
+type namedMap struct {
 	name string
 	h    *store.Hits
 }
 
-// divided are the maps to draw: one, or one of each kind or group.
-func (v *ExpertView) divided(s *store.Snapshot, h *store.Hits) (maps []mapOf) {
-	var of []store.PicksOf
+// mapsToDraw returns the maps to draw: one, or one per kind or group.
+func (v *ExpertView) mapsToDraw(s *store.Snapshot, h *store.Hits) (maps []namedMap) {
+	var parts []store.NamedPicks
 	switch {
-	case v.By == ByNothing:
-		return []mapOf{{"", h}}
+	case v.By == Undivided:
+		return []namedMap{{"", h}}
 	case s.Picks == nil || s.Picks.Layers != s.Experts.Layers || s.Picks.Experts != s.Experts.Experts:
 		return nil
 	case v.By == ByKind:
-		of = s.Picks.Kinds
+		parts = s.Picks.Kinds
 	default:
-		of = s.Picks.Groups
+		parts = s.Picks.Groups
 	}
-	for _, p := range of {
-		maps = append(maps, mapOf{nameOf(p.Name), p.Hits})
+	for _, p := range parts {
+		maps = append(maps, namedMap{displayName(p.Name), p.Hits})
 	}
 	return maps
 }
 
-// nameOf is the name of a kind or group on the screen.
-func nameOf(name string) string {
+// displayName returns the screen name of a kind or group.
+func displayName(name string) string {
 	if name == "" {
 		return "(no name)"
 	}
 	return sanitize.Line(name)
 }
 
-// ExpertMap draws the router: its map, or several side by side, the balance of every layer, the cell that is looked at, a budget, and what
-// single tokens tell.
+// ExpertMap draws the Experts view: one or more maps, the balance of each layer, the selected cell, the budget, and
+// tables from per-token picks.
 func ExpertMap(a grid.Area, v *ExpertView, s *store.Snapshot, c *Ctx) {
 	v.Maps = v.Maps[:0]
 	c.caps = s.Engine.Caps
@@ -168,19 +169,19 @@ func ExpertMap(a grid.Area, v *ExpertView, s *store.Snapshot, c *Ctx) {
 	}
 	v.compareWith(c.Mark(), s)
 	v.sums.update(v, h, s, c)
-	maps := v.divided(s, h)
-	if len(maps) > 0 && v.By != ByNothing {
+	maps := v.mapsToDraw(s, h)
+	if len(maps) > 0 && v.By != Undivided {
 		h = s.Picks.All
 	}
-	v.settle(s.Experts, h)
+	v.clampSelection(s.Experts, h)
 	if len(maps) == 0 {
-		c.absent(c.frameAs(a, title, v.By.String()), dim, c.noTold(s), "press v to see all together")
+		c.absent(c.frameAs(a, title, v.By.String()), dim, c.noPicksReason(s), "press v to combine all")
 		return
 	}
 	in := a.Inset(2, 1)
-	l := v.lay(in, s, c, len(maps))
+	l := v.layout(in, s, c, len(maps))
 	m := v.drawMaps(l.maps, maps, &l, s, c)
-	short, long := v.what(c)
+	short, long := v.titleWords(c)
 	c.frameAs(a, title, m.covers(c, short, long)...)
 	c.expertFacts(in.Sub(0, 0, in.W, l.facts), v, maps, len(l.shown), h, s)
 	c.expertCell(l.cell, v, h, s)
@@ -189,7 +190,7 @@ func ExpertMap(a grid.Area, v *ExpertView, s *store.Snapshot, c *Ctx) {
 	drawHeatScale(a, maps[0].h, c)
 }
 
-// compareWith takes the picks of a mark, if they are of the same router and of an earlier moment.
+// compareWith takes the picks of a mark, if they come from the same router shape and an earlier time.
 func (v *ExpertView) compareWith(m *Mark, s *store.Snapshot) {
 	v.mark = nil
 	if m == nil || m.Snapshot.Experts == nil || m.Snapshot.Now > s.Now {
@@ -200,32 +201,32 @@ func (v *ExpertView) compareWith(m *Mark, s *store.Snapshot) {
 	}
 }
 
-// what names what the maps show: short, and with the window.
-func (v *ExpertView) what(c *Ctx) (short, long string) {
-	if v.By != ByNothing {
+// titleWords returns what the maps show, without and with the time span.
+func (v *ExpertView) titleWords(c *Ctx) (short, long string) {
+	if v.By != Undivided {
 		return v.By.String(), v.By.String() + ", generated tokens, session"
 	}
 	return c.Phase.String(), c.Phase.String() + ", " + v.Span.String()
 }
 
-// noPicks says which kind of nothing there is.
+// noPicks draws why there are no picks.
 func (c *Ctx) noPicks(a grid.Area, v *ExpertView, s *store.Snapshot) {
 	if s.Experts == nil || s.Experts.Experts == 0 || v.Span != SpanRequest || s.Engine.State < event.EngineReady {
 		c.noExperts(a, s)
 		return
 	}
-	c.absent(a, dim, "no "+c.Phase.String()+" token of the last request", "press w for another window, e for another phase")
+	c.absent(a, dim, "no "+c.Phase.String()+" token in the last request", "press w for another window, e for another phase")
 }
 
-// noTold says why nothing is known of single tokens.
-func (c *Ctx) noTold(s *store.Snapshot) string {
+// noPicksReason returns why there are no per-token picks.
+func (c *Ctx) noPicksReason(s *store.Snapshot) string {
 	if s.Picks == nil && !c.caps.Has(event.CapPicks) {
-		return "picks of single tokens: not reported by this engine"
+		return "per-token picks: not reported by this engine"
 	}
-	return "no token has told of its picks, or they are not kept of the past of so large a model"
+	return "no per-token picks yet, or none kept in the history of a model of this size"
 }
 
-// overlaps reports whether the window holds picks that it held at the mark, too.
+// overlaps reports whether the window still holds picks that it held at the mark.
 func (v *ExpertView) overlaps(s *store.Snapshot) bool {
 	switch now, was := s.Experts.Request, v.mark.Experts.Request; v.Span {
 	case SpanSession:
@@ -236,21 +237,21 @@ func (v *ExpertView) overlaps(s *store.Snapshot) bool {
 	return time.Duration(s.Now-v.mark.Now) < spanWindows[v.Span].Span()
 }
 
-// expertSums are what takes too long for every frame; they are computed once a second.
+// expertSums holds results that are too costly for each frame; they are computed once per second.
 type expertSums struct {
-	key     sumsKey
-	rank    metric.Ranking
-	kept    []int // experts of each layer within the budget
-	keeping int
-	place   []int32 // rank of each expert
-	drift   []metric.Drift
-	drifted []bool
-	all     metric.Drift // mean of the layers
-	whole   bool         // some layer had picks at both times
-	since   []uint64
+	key        sumsKey
+	rank       metric.Ranking
+	kept       []int // experts of each layer that fit the budget
+	budget     int
+	ranks      []int32 // rank of each expert
+	drift      []metric.Drift
+	drifted    []bool
+	meanDrift  metric.Drift // mean over layers
+	comparable bool         // at least one layer has picks at both times
+	since      []uint64
 }
 
-// sumsKey is what they were computed of.
+// sumsKey identifies the input of expertSums.
 type sumsKey struct {
 	span   ExpertSpan
 	phase  metric.Phase
@@ -266,19 +267,19 @@ func (m *expertSums) update(v *ExpertView, h *store.Hits, s *store.Snapshot, c *
 		key.id = r.ID
 	}
 	keep := v.Budget * len(h.Counts) / BudgetParts
-	if key == m.key && keep == m.keeping {
+	if key == m.key && keep == m.budget {
 		return
 	}
 	if key != m.key {
 		m.key = key
 		m.rank.Rank(h.Counts)
-		m.place = slices.Grow(m.place[:0], len(h.Counts))[:len(h.Counts)]
+		m.ranks = slices.Grow(m.ranks[:0], len(h.Counts))[:len(h.Counts)]
 		for i := range m.rank.Len() {
-			m.place[m.rank.At(i)] = int32(i)
+			m.ranks[m.rank.At(i)] = int32(i)
 		}
 		m.compare(v, h, s, c.Phase)
 	}
-	m.keeping = keep
+	m.budget = keep
 	m.kept = slices.Grow(m.kept[:0], s.Experts.Layers)[:s.Experts.Layers]
 	clear(m.kept)
 	for i := range keep {
@@ -286,11 +287,11 @@ func (m *expertSums) update(v *ExpertView, h *store.Hits, s *store.Snapshot, c *
 	}
 }
 
-// compare finds the drift of every layer since the mark: what its window held then is compared with what it holds now, or with
-// what was picked since while the two still share picks.
+// compare computes the drift of each layer since the mark: the window at the mark vs the window now, or vs the picks
+// since the mark while both windows share picks.
 func (m *expertSums) compare(v *ExpertView, h *store.Hits, s *store.Snapshot, phase metric.Phase) {
 	x := s.Experts
-	m.drift, m.drifted, m.all, m.whole = m.drift[:0], m.drifted[:0], metric.Drift{}, false
+	m.drift, m.drifted, m.meanDrift, m.comparable = m.drift[:0], m.drifted[:0], metric.Drift{}, false
 	if v.mark == nil {
 		return
 	}
@@ -305,7 +306,8 @@ func (m *expertSums) compare(v *ExpertView, h *store.Hits, s *store.Snapshot, ph
 	m.distances(was.Counts, now, x)
 }
 
-// sinceMark is what was picked since the session's counts were others. Counts that went down are those of another life of the engine.
+// sinceMark returns the session picks since the mark. If a count went down, the engine restarted and all current picks
+// are returned.
 func (m *expertSums) sinceMark(was, now *store.Hits) []uint64 {
 	m.since = append(m.since[:0], now.Counts...)
 	for i, n := range was.Counts {
@@ -317,7 +319,7 @@ func (m *expertSums) sinceMark(was, now *store.Hits) []uint64 {
 	return m.since
 }
 
-// distances compares layer by layer.
+// distances computes the drift layer by layer and its mean.
 func (m *expertSums) distances(was, now []uint64, x *store.Experts) {
 	n := 0
 	for l := range x.Layers {
@@ -326,10 +328,10 @@ func (m *expertSums) distances(was, now []uint64, x *store.Experts) {
 		m.drift, m.drifted = append(m.drift, d), append(m.drifted, ok)
 		if ok {
 			n++
-			m.all.Moved, m.all.Chance = m.all.Moved+d.Moved, m.all.Chance+d.Chance
+			m.meanDrift.Moved, m.meanDrift.Chance = m.meanDrift.Moved+d.Moved, m.meanDrift.Chance+d.Chance
 		}
 	}
 	if n > 0 {
-		m.all.Moved, m.all.Chance, m.whole = m.all.Moved/float64(n), m.all.Chance/float64(n), true
+		m.meanDrift.Moved, m.meanDrift.Chance, m.comparable = m.meanDrift.Moved/float64(n), m.meanDrift.Chance/float64(n), true
 	}
 }

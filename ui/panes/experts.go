@@ -8,23 +8,24 @@ import (
 	"github.com/llmtop/llmtop/ui/grid"
 )
 
-// heatmap is how the picks of layers and experts are laid on cells.
-type heatmap struct {
+// expertGrid maps layers and experts to screen cells.
+type expertGrid struct {
 	e        *store.Experts
 	h        *store.Hits
-	cell     int     // columns an expert takes; 1 if several share one
-	tall     int     // rows a layer takes; 1 if several share one
+	cell     int     // columns per expert; 1 if several share one
+	tall     int     // rows per layer; 1 if several share one
 	perCol   int     // experts in one column
 	perRow   int     // layers in one row (or half row)
-	half     bool    // two layers in one row of half blocks
+	half     bool    // two layers per row, as half blocks
 	cols     int     // columns of the map
 	rowCount int     // rows of the map
-	top      float64 // the end of the scale; 0 is the hottest share of h
+	top      float64 // end of the scale; 0: the hottest share of h
 }
 
-// fit chooses the largest cells with which all layers and experts fit into w by h, at most widest columns each; what does not fit is shared evenly.
-func fit(e *store.Experts, hits *store.Hits, w, h, widest int, c *Ctx) heatmap {
-	m := heatmap{e: e, h: hits, cell: 1, tall: 1, perCol: 1, perRow: 1}
+// fitExpertGrid returns the largest cells with which all layers and experts fit into w by h, at most widest columns per
+// expert. Where they do not fit, experts and layers share cells evenly.
+func fitExpertGrid(e *store.Experts, hits *store.Hits, w, h, widest int, c *Ctx) expertGrid {
+	m := expertGrid{e: e, h: hits, cell: 1, tall: 1, perCol: 1, perRow: 1}
 	w, h = max(w, 1), max(h, 1)
 	if e.Experts > w {
 		m.perCol = (e.Experts + w - 1) / w
@@ -50,8 +51,8 @@ func fit(e *store.Experts, hits *store.Hits, w, h, widest int, c *Ctx) heatmap {
 	return m
 }
 
-// share is the hottest share among the experts and layers that fall into one place, so that sharing hides no hot spot.
-func (m *heatmap) share(row, col int) float64 {
+// share returns the hottest share among the experts and layers of one cell, so that shared cells hide no hot spot.
+func (m *expertGrid) share(row, col int) float64 {
 	hottest := 0.0
 	for l := row * m.perRow; l < min((row+1)*m.perRow, m.e.Layers); l++ {
 		total := m.h.Layers[l].Total
@@ -65,24 +66,24 @@ func (m *heatmap) share(row, col int) float64 {
 	return hottest
 }
 
-// heat is the colour of one place, full at the hottest expert of all.
-func (m *heatmap) heat(row, col int) theme.Role {
-	top := m.most()
+// heat returns the colour of one cell; the hottest expert of all has the full colour.
+func (m *expertGrid) heat(row, col int) theme.Role {
+	top := m.scaleEnd()
 	if row*m.perRow >= m.e.Layers || top <= 0 {
 		return theme.Background
 	}
 	return theme.Heat(m.share(row, col) / top)
 }
 
-// most is the end of the scale.
-func (m *heatmap) most() float64 {
+// scaleEnd returns the share at the end of the colour scale.
+func (m *expertGrid) scaleEnd() float64 {
 	if m.top > 0 {
 		return m.top
 	}
 	return m.h.Max
 }
 
-func (m *heatmap) draw(a grid.Area, c *Ctx) {
+func (m *expertGrid) draw(a grid.Area, c *Ctx) {
 	gl := c.Skin.Glyphs
 	for y := range min(m.rowCount, a.H) {
 		for x := range min(m.cols, a.W) {
@@ -93,7 +94,7 @@ func (m *heatmap) draw(a grid.Area, c *Ctx) {
 			case c.Skin.Colour():
 				a.Cell(x, y, grid.Fg(theme.Text).On(m.heat(y/m.tall, col)), ' ')
 			default:
-				a.Cell(x, y, data, shade(m.share(y/m.tall, col), m.most(), gl))
+				a.Cell(x, y, data, shade(m.share(y/m.tall, col), m.scaleEnd(), gl))
 			}
 		}
 	}
@@ -107,9 +108,9 @@ func shade(share, top float64, gl *theme.Glyphs) rune {
 	return gl.Shades[min(1+int(share/top*float64(n-1)+0.5), n)]
 }
 
-// covers are the words of the title, the longest first: what is shown, in few words and with the window, and what one cell stands for
-// where it is more than one expert of one layer, which goes before all else.
-func (m *heatmap) covers(c *Ctx, short, when string) []string {
+// covers returns titles, the longest first: what is shown, with and without the window, and what one cell covers where
+// that is more than one expert of one layer. The cell size is in every title.
+func (m *expertGrid) covers(c *Ctx, short, when string) []string {
 	sep := " " + string(c.Skin.Glyphs.Bullet) + " "
 	sample := sampled(m.e)
 	if sample != "" {
@@ -133,7 +134,7 @@ func (m *heatmap) covers(c *Ctx, short, when string) []string {
 	return []string{when + sep + cell + ", hottest shown", short + sep + cell, cell, least}
 }
 
-// sampled says in which steps picks are counted, "" if in all.
+// sampled returns the sampling of picks, "" if all steps are counted.
 func sampled(e *store.Experts) string {
 	if e.EveryN <= 1 {
 		return ""
@@ -142,7 +143,7 @@ func sampled(e *store.Experts) string {
 }
 
 func drawExperts(a grid.Area, s *store.Snapshot, c *Ctx) {
-	h := hits(s, c, c.Phase)
+	h := windowHits(s, c, c.Phase)
 	if h == nil {
 		c.noExperts(c.frame(a, c.Phase.String()+", "+c.Window.String()), s)
 		return
@@ -154,7 +155,7 @@ func drawExperts(a grid.Area, s *store.Snapshot, c *Ctx) {
 	if inside.H < 6 {
 		mapH = max(inside.H-1, 1)
 	}
-	m := fit(s.Experts, h, inside.W-labels-side, mapH, 4, c)
+	m := fitExpertGrid(s.Experts, h, inside.W-labels-side, mapH, 4, c)
 	in := c.frame(a, m.covers(c, c.Phase.String(), c.Phase.String()+", "+c.Window.String())...)
 	top := 0
 	if in.H > m.rowCount+1 {
@@ -167,13 +168,13 @@ func drawExperts(a grid.Area, s *store.Snapshot, c *Ctx) {
 	if in.H > below+1 {
 		below++
 	}
-	drawWorst(in, below, h, c)
-	drawSpread(in, below+1, h, s.Experts)
+	drawMostImbalanced(in, below, h, c)
+	drawTokenBasis(in, below+1, h, s.Experts)
 	drawHeatScale(a, h, c)
 }
 
-// hits are the picks of the chosen window and a phase, nil if there are none to show.
-func hits(s *store.Snapshot, c *Ctx, p metric.Phase) *store.Hits {
+// windowHits returns the picks of the selected window and phase p, or nil.
+func windowHits(s *store.Snapshot, c *Ctx, p metric.Phase) *store.Hits {
 	if s.Experts == nil || s.Experts.Experts == 0 || s.Experts.Layers == 0 {
 		return nil
 	}
@@ -184,28 +185,28 @@ func hits(s *store.Snapshot, c *Ctx, p metric.Phase) *store.Hits {
 	return h
 }
 
-// noExperts says which kind of nothing there is.
+// noExperts draws why there is no map.
 func (c *Ctx) noExperts(a grid.Area, s *store.Snapshot) {
 	switch {
 	case c.waiting(a, s):
-	case s.Model.Architecture != "" && s.Model.Experts == 0 && !s.InSum(): // servers tell the architecture alone
-		c.absent(a, dim, "dense model: it has no router and no experts", "")
+	case s.Model.Architecture != "" && s.Model.Experts == 0 && !s.HasAggregates(): // servers do not report the number of experts
+		c.absent(a, dim, "dense model: no router, no experts", "")
 	case !s.Engine.Caps.Has(event.CapExperts):
 		c.absent(a, dim, "router picks: not reported by this engine", "")
 	case s.Experts == nil:
-		c.absent(a, dim, "no token has passed the router yet", c.Suggest)
+		c.absent(a, dim, "no token routed yet", c.Suggest)
 	default:
 		c.absent(a, dim, "no "+c.Phase.String()+" token in the "+c.Window.String(), "press w for a longer window, e for another phase")
 	}
 }
 
-// The columns beside the map: max/mean of each layer, then its three hottest experts, then its three coldest.
+// Widths of the columns beside the map: max/mean of each layer, its three hottest and its three coldest experts.
 const (
-	meanWidth = 7  // a gap of two, "1.85×"
-	listWidth = 15 // a gap of two, a word, three numbers
+	meanWidth = 7  // gap of two, "1.85×"
+	listWidth = 15 // gap of two, one word, three numbers
 )
 
-// sideWidth is how many columns the numbers beside the map may take: as many as leave two columns to each expert.
+// sideWidth returns the width of the numbers beside the map: the widest set that leaves two columns per expert.
 func sideWidth(e *store.Experts, w int) int {
 	for _, side := range []int{meanWidth + 2*listWidth, meanWidth + listWidth, meanWidth} {
 		if w-side >= 2*e.Experts {
@@ -215,7 +216,7 @@ func sideWidth(e *store.Experts, w int) int {
 	return 0
 }
 
-func drawExpertNumbers(a grid.Area, labels int, m *heatmap) {
+func drawExpertNumbers(a grid.Area, labels int, m *expertGrid) {
 	step := 1
 	for step*m.cell < 3 {
 		step *= 2
@@ -225,7 +226,7 @@ func drawExpertNumbers(a grid.Area, labels int, m *heatmap) {
 	}
 }
 
-func drawLayerNames(a grid.Area, m *heatmap, side, labels int, c *Ctx) {
+func drawLayerNames(a grid.Area, m *expertGrid, side, labels int, c *Ctx) {
 	step := m.perRow
 	if m.half {
 		step *= 2
@@ -239,11 +240,11 @@ func drawLayerNames(a grid.Area, m *heatmap, side, labels int, c *Ctx) {
 		}
 	}
 	if side > meanWidth && step > 1 {
-		drawWorstLayers(a.Sub(x, 0, a.W-x, a.H), m.h)
+		drawImbalancedLayers(a.Sub(x, 0, a.W-x, a.H), m.h)
 	}
 }
 
-// drawLayer writes one layer's imbalance and its hottest and coldest experts.
+// drawLayer writes a layer's imbalance and its hottest and coldest experts.
 func drawLayer(a grid.Area, h store.LayerHits, c *Ctx) {
 	if h.Total == 0 {
 		a.Text(0, 0, dim, "no pick")
@@ -260,7 +261,7 @@ func drawLayer(a grid.Area, h store.LayerHits, c *Ctx) {
 	drawList(cold, "cold", h.Cold, dim)
 }
 
-// drawList writes the numbers of a layer's experts, if there is room for all.
+// drawList writes the numbers of up to three experts, if all fit.
 func drawList(a grid.Area, name string, experts []int, st grid.Style) {
 	w := (a.W - 4) / 3
 	if w < 2 {
@@ -272,7 +273,7 @@ func drawList(a grid.Area, name string, experts []int, st grid.Style) {
 	}
 }
 
-// imbalanceStyle colours max/mean: an even router has 1.
+// imbalanceStyle colours max/mean; it is 1 for a uniform router.
 func imbalanceStyle(v float64) grid.Style {
 	switch {
 	case v >= 4:
@@ -283,8 +284,8 @@ func imbalanceStyle(v float64) grid.Style {
 	return data
 }
 
-// drawWorstLayers lists the most lopsided layers, for maps whose rows hold several.
-func drawWorstLayers(a grid.Area, h *store.Hits) {
+// drawImbalancedLayers lists the most imbalanced layers, for maps with several layers per row.
+func drawImbalancedLayers(a grid.Area, h *store.Hits) {
 	limit := 1e300
 	for y := range a.H {
 		worst := -1
@@ -306,8 +307,8 @@ func drawWorstLayers(a grid.Area, h *store.Hits) {
 	}
 }
 
-// drawWorst says in words which layer is the most lopsided.
-func drawWorst(a grid.Area, y int, h *store.Hits, c *Ctx) {
+// drawMostImbalanced names the most imbalanced layer and its hottest expert.
+func drawMostImbalanced(a grid.Area, y int, h *store.Hits, c *Ctx) {
 	worst := 0
 	for i, v := range h.Layers {
 		if v.MaxMean > h.Layers[worst].MaxMean {
@@ -321,14 +322,14 @@ func drawWorst(a grid.Area, y int, h *store.Hits, c *Ctx) {
 	l := a.Line(0, y)
 	times := metric.Rate(v.MaxMean) + c.Skin.Glyphs.Times
 	l.Put(imbalanceStyle(v.MaxMean), "L"+itoa(worst))
-	if !l.Fit(grid.Piece{Style: text, Words: " most lopsided: "}, grid.Piece{Style: dim, Words: "expert "}, grid.Piece{Style: text, Words: itoa(v.Hot[0])},
-		grid.Piece{Style: dim, Words: " takes "}, grid.Piece{Style: data, Words: times}, grid.Piece{Style: dim, Words: " its even share"}) {
-		l.Fit(grid.Piece{Style: text, Words: " lopsided: expert " + itoa(v.Hot[0]) + " at "}, grid.Piece{Style: data, Words: times})
+	if !l.Fit(grid.Piece{Style: text, Words: " most imbalanced: "}, grid.Piece{Style: dim, Words: "expert "}, grid.Piece{Style: text, Words: itoa(v.Hot[0])},
+		grid.Piece{Style: dim, Words: " takes "}, grid.Piece{Style: data, Words: times}, grid.Piece{Style: dim, Words: " the uniform share"}) {
+		l.Fit(grid.Piece{Style: text, Words: " imbalanced: expert " + itoa(v.Hot[0]) + " at "}, grid.Piece{Style: data, Words: times})
 	}
 }
 
-// drawSpread says how many tokens the map rests on and what an even router would give each expert.
-func drawSpread(a grid.Area, y int, h *store.Hits, e *store.Experts) {
+// drawTokenBasis writes how many tokens the map covers and the share of each expert under uniform routing.
+func drawTokenBasis(a grid.Area, y int, h *store.Hits, e *store.Experts) {
 	l := a.Line(0, y)
 	tokens := " tokens"
 	if sample := sampled(e); sample != "" {
@@ -336,10 +337,10 @@ func drawSpread(a grid.Area, y int, h *store.Hits, e *store.Experts) {
 	}
 	l.Fit(grid.Piece{Style: text, Words: metric.Count(float64(h.Tokens))},
 		grid.Piece{Style: dim, Words: tokens + ", top " + itoa(e.Used) + " of " + itoa(e.Experts)})
-	l.Fit(grid.Piece{Style: dim, Words: "; an even share is "}, grid.Piece{Style: text, Words: metric.Percent(1 / float64(e.Experts))})
+	l.Fit(grid.Piece{Style: dim, Words: "; uniform share "}, grid.Piece{Style: text, Words: metric.Percent(1 / float64(e.Experts))})
 }
 
-// drawHeatScale draws the ramp into the bottom border, from 0 to the hottest share.
+// drawHeatScale draws the colour scale into the bottom border, from 0 to the hottest share.
 func drawHeatScale(a grid.Area, h *store.Hits, c *Ctx) {
 	const w = 12
 	right := " " + metric.Percent(h.Max) + " "

@@ -9,23 +9,24 @@ import (
 	"github.com/llmtop/llmtop/ui/grid"
 )
 
-// gaugeColumns are where the columns of the table of gauges end; 0: there is no room for it.
+// gaugeColumns holds the end column of each column of the gauge table; 0 hides it.
 type gaugeColumns struct {
-	now, more, course, token, usual, rho int
+	now, detail, trend, token, typical, rho int
 }
 
-// The widths of the columns of the table of gauges.
+// Column widths of the gauge table.
 const (
-	gaugeName  = 14
-	gaugeNow   = 12
-	gaugeMore  = 27
-	gaugeToken = 12
-	gaugeUsual = 11
-	gaugeRho   = 8
-	leastSpark = 12
+	gaugeName    = 14
+	gaugeNow     = 12
+	gaugeDetail  = 27
+	gaugeToken   = 12
+	gaugeTypical = 11
+	gaugeRho     = 8
+	leastSpark   = 12
 )
 
-func columnsOf(w int) (k gaugeColumns) {
+// gaugeColumnsFor returns the columns that fit into w cells; the trend takes the rest.
+func gaugeColumnsFor(w int) (k gaugeColumns) {
 	k.now = gaugeName + gaugeNow
 	left := w - k.now
 	take := func(width int) bool {
@@ -36,21 +37,21 @@ func columnsOf(w int) (k gaugeColumns) {
 		return true
 	}
 	token, rho := take(gaugeToken), take(gaugeRho)
-	usual, more := take(gaugeUsual), take(gaugeMore)
+	typical, detail := take(gaugeTypical), take(gaugeDetail)
 	x := k.now
-	if more {
-		x += gaugeMore
-		k.more = x
+	if detail {
+		x += gaugeDetail
+		k.detail = x
 	}
 	x += left
-	k.course = x
+	k.trend = x
 	if token {
 		x += gaugeToken
 		k.token = x
 	}
-	if usual {
-		x += gaugeUsual
-		k.usual = x
+	if typical {
+		x += gaugeTypical
+		k.typical = x
 	}
 	if rho {
 		x += gaugeRho
@@ -59,16 +60,16 @@ func columnsOf(w int) (k gaugeColumns) {
 	return k
 }
 
-// gaugeTable lists every gauge: its value now, its course, what it was when the token came and what it usually is, and how it goes together
-// with ITL. box is the pane that the table is in.
+// gaugeTable lists every gauge: its current value, its trend, its value when the selected token came, its median over
+// the window, and its correlation with ITL. box is the pane around the table.
 func (c *Ctx) gaugeTable(a, box grid.Area, at *store.HostPoint, v *RequestView, s *store.Snapshot) {
 	if a.H < 2 {
 		return
 	}
-	pts := s.Host.Within(c.Window, s.Now)
+	pts := s.Host.SamplesWithin(c.Window, s.Now)
 	sums := &c.Memory.gauges
 	sums.update(pts)
-	k := columnsOf(a.W)
+	k := gaugeColumnsFor(a.W)
 	c.gaugeHeads(a, k, v, at)
 	list, groups := c.gaugeList(s), 0
 	for i := range list {
@@ -77,7 +78,7 @@ func (c *Ctx) gaugeTable(a, box grid.Area, at *store.HostPoint, v *RequestView, 
 		}
 	}
 	body := a.Sub(0, 1, a.W, a.H-1)
-	spread := body.H >= len(list)+groups-1 // an empty row between groups
+	spread := body.H >= len(list)+groups-1 // blank row between groups
 	c.Scroll = max(min(c.Scroll, len(list)-body.H), 0)
 	y := 0
 	for i := range list[c.Scroll:] {
@@ -94,12 +95,12 @@ func (c *Ctx) gaugeTable(a, box grid.Area, at *store.HostPoint, v *RequestView, 
 	c.gaugeFoot(box, len(list)-c.Scroll-body.H, sums, k)
 }
 
-// gaugeHeads writes what the columns are.
+// gaugeHeads writes the column titles.
 func (c *Ctx) gaugeHeads(a grid.Area, k gaugeColumns, v *RequestView, at *store.HostPoint) {
 	a.Right(k.now, 0, head, "now")
-	from := max(k.now, k.more)
-	a.Text(from+1, 0, head, "course")
-	if k.course-from > 24 {
+	from := max(k.now, k.detail)
+	a.Text(from+1, 0, head, "trend")
+	if k.trend-from > 24 {
 		a.Text(from+9, 0, dim, "1 column = 1 s")
 	}
 	if k.token > 0 {
@@ -109,8 +110,8 @@ func (c *Ctx) gaugeHeads(a grid.Area, k gaugeColumns, v *RequestView, at *store.
 		}
 		a.Right(k.token, 0, head, words)
 	}
-	if k.usual > 0 {
-		a.Right(k.usual, 0, head, "usual")
+	if k.typical > 0 {
+		a.Right(k.typical, 0, head, "typical")
 	}
 	if k.rho > 0 {
 		a.Right(k.rho, 0, head, c.rhoName()+" ITL")
@@ -138,45 +139,45 @@ func (c *Ctx) gaugeRow(a grid.Area, r *gaugeRow, k gaugeColumns, at *store.HostP
 		return
 	}
 	a.Right(k.now, 0, loud, r.write(now.V))
-	if k.more > 0 {
-		a.Elide(k.now+2, 0, gaugeMore-3, dim, r.words(c, s), c.Skin.Glyphs.Ellipsis)
+	if k.detail > 0 {
+		a.Elide(k.now+2, 0, gaugeDetail-3, dim, r.detailWords(c, s), c.Skin.Glyphs.Ellipsis)
 	}
-	if r.alone != nil {
+	if r.noTrend != nil {
 		return
 	}
-	c.gaugeCourse(a.Sub(max(k.now, k.more)+1, 0, k.course-max(k.now, k.more)-1, 1), r, s)
-	usual := sums.usual[r.gauge]
-	if k.usual > 0 && !math.IsNaN(usual) {
-		a.Right(k.usual, 0, text, r.write(usual))
+	c.gaugeTrend(a.Sub(max(k.now, k.detail)+1, 0, k.trend-max(k.now, k.detail)-1, 1), r, s)
+	typical := sums.typical[r.gauge]
+	if k.typical > 0 && !math.IsNaN(typical) {
+		a.Right(k.typical, 0, text, r.write(typical))
 	}
 	if k.token > 0 && at != nil && !math.IsNaN(at.V[r.gauge]) {
-		a.Right(k.token, 0, unusual(at.V[r.gauge], usual), r.write(at.V[r.gauge]))
+		a.Right(k.token, 0, atypicalStyle(at.V[r.gauge], typical), r.write(at.V[r.gauge]))
 	}
 	if k.rho > 0 {
-		words, st := rhoWords(sums.with[r.gauge])
+		words, st := formatRho(sums.itlRho[r.gauge])
 		a.Right(k.rho, 0, st, words)
 	}
 }
 
-// gaugeCourse draws the last samples.
-func (c *Ctx) gaugeCourse(a grid.Area, r *gaugeRow, s *store.Snapshot) {
+// gaugeTrend draws the last samples, one per column.
+func (c *Ctx) gaugeTrend(a grid.Area, r *gaugeRow, s *store.Snapshot) {
 	pts := s.Host.Series
 	n := min(len(pts), a.W)
 	pts = pts[len(pts)-n:]
 	at := func(i int) float64 { return pts[i].V[r.gauge] }
-	a.Spark(0, 0, a.W, 1, n, at, highest(n, at), r.role(), c.Skin.Glyphs)
+	a.Spark(0, 0, a.W, 1, n, at, scaleTop(n, at), r.role(), c.Skin.Glyphs)
 }
 
-// unusual is the style of a value that a token was made under: twice the usual, or half of it, stands out.
-func unusual(v, usual float64) grid.Style {
-	if v > 2*usual || v < usual/2 {
+// atypicalStyle highlights a value of more than twice or less than half the typical one.
+func atypicalStyle(v, typical float64) grid.Style {
+	if v > 2*typical || v < typical/2 {
 		return watch.With(grid.Bold)
 	}
 	return text
 }
 
-// rhoWords is a coefficient with its sign; one that chance would hardly give stands out.
-func rhoWords(r metric.Correlation) (string, grid.Style) {
+// formatRho formats a correlation coefficient with its sign; a significant one is highlighted.
+func formatRho(r metric.Correlation) (string, grid.Style) {
 	if !r.Rho.OK() {
 		return "-", dim
 	}
@@ -190,8 +191,8 @@ func rhoWords(r metric.Correlation) (string, grid.Style) {
 	return words, dim
 }
 
-// gaugeFoot says in the lower border what the correlation is and what it rests on, and how many rows are below, in the first words for which
-// there is room.
+// gaugeFoot writes into the lower border how the correlation is computed, its number of samples, and the number of rows
+// below, in the longest form that fits.
 func (c *Ctx) gaugeFoot(box grid.Area, below int, sums *gaugeSums, k gaugeColumns) {
 	more := ""
 	if below > 0 {
@@ -201,11 +202,11 @@ func (c *Ctx) gaugeFoot(box grid.Area, below int, sums *gaugeSums, k gaugeColumn
 		c.foot(box, dim, more)
 		return
 	}
-	rho, n := c.rhoName(), itoa(sums.most)+" samples with tokens"
-	long, short := rho+": Spearman, with the mean ITL of the same second; "+n+"; bright: hardly by chance", rho+": Spearman; "+n
-	if sums.most < metric.LeastPairs {
-		few := ": too few samples with tokens, " + itoa(sums.most) + " of " + itoa(metric.LeastPairs)
-		long, short = rho+few+"; w for a longer window", rho+few
+	rho, n := c.rhoName(), itoa(sums.mostPairs)+" samples with tokens"
+	long, short := rho+": Spearman correlation with the mean ITL of the same second; "+n+"; bright: significant", rho+": Spearman; "+n
+	if sums.mostPairs < metric.LeastPairs {
+		few := ": too few samples with tokens, " + itoa(sums.mostPairs) + " of " + itoa(metric.LeastPairs)
+		long, short = rho+few+"; press w for a longer window", rho+few
 	}
 	for _, words := range [...]string{more + long, more + short, more} {
 		if c.foot(box, dim, words) > 0 {

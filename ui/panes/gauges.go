@@ -14,60 +14,64 @@ import (
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
-// gaugeRow is a row of the table of gauges.
+// gaugeRow is a row of the gauge table.
 type gaugeRow struct {
-	group string // that begins with it
-	name  string
-	gauge store.Gauge
-	write func(float64) string
-	more  func(c *Ctx, s *store.Snapshot) string                         // after the number, nil: nothing
-	alone func(c *Ctx, s *store.Snapshot) (now event.Reading, or string) // a number without a course, and what is said in its place
-	gpu   int                                                            // from 1: one of several accelerators, in words
+	group   string // group that starts with this row; "" within a group
+	name    string
+	gauge   store.Gauge
+	write   func(float64) string
+	detail  func(c *Ctx, s *store.Snapshot) string                         // text after the number; nil: none
+	noTrend func(c *Ctx, s *store.Snapshot) (now event.Reading, or string) // reads a value that has no samples over time; or is shown if it is absent
+	gpu     int                                                            // number of an accelerator from 1, described in words; 0 for all other rows
 }
 
-func perSecond(v float64) string      { return metric.Rate(v) + "/s" }
-func bytesPerSecond(v float64) string { return metric.Bytes(v) + "/s" }
-func cores(v float64) string          { return metric.Rate(v) + " cores" }
-func watts(v float64) string          { return metric.Rate(v) + " W" }
-func celsius(v float64) string        { return metric.Rate(v) + " °C" }
+// The formats of the gauges.
+var (
+	perSecond      = metric.PerSecond
+	bytesPerSecond = metric.BytesPerSecond
+	cores          = metric.Cores
+	watts          = metric.Watts
+	celsius        = metric.Celsius
+	hertz          = metric.Hertz
+)
 
 var gaugeRows = []gaugeRow{
-	{group: "Processor", name: "CPU", gauge: store.GaugeCPU, write: metric.Percent, more: machineCores},
+	{group: "Processor", name: "CPU", gauge: store.GaugeCPU, write: metric.Percent, detail: machineCores},
 	{name: "clock", gauge: store.GaugeClock, write: hertz},
 	{name: "CPU pressure", gauge: store.GaugeCPUPressure, write: metric.Percent},
-	{name: "throttled", gauge: store.GaugeThrottled, write: metric.Percent, more: grantedCores},
-	{group: "Engine", name: "engine CPU", gauge: store.GaugeEngineCPU, write: cores, more: engineThreads},
+	{name: "throttled", gauge: store.GaugeThrottled, write: metric.Percent, detail: grantedCores},
+	{group: "Engine", name: "engine CPU", gauge: store.GaugeEngineCPU, write: cores, detail: engineThreads},
 	{name: "run wait", gauge: store.GaugeRunWait, write: metric.Percent},
 	{name: "switches", gauge: store.GaugeVoluntary, write: perSecond},
 	{name: "preempted", gauge: store.GaugeInvoluntary, write: perSecond},
-	{group: "Memory", name: "memory", gauge: store.GaugeMemory, write: metric.Bytes, more: memoryLimit},
+	{group: "Memory", name: "memory", gauge: store.GaugeMemory, write: metric.Bytes, detail: memoryLimit},
 	{name: "mem pressure", gauge: store.GaugeMemPressure, write: metric.Percent},
-	{name: "engine RSS", gauge: store.GaugeRSS, write: metric.Bytes, more: peakRSS},
-	{name: "engine PSS", write: metric.Bytes, alone: enginePSS, more: ageOfPSS},
-	{name: "model cached", write: metric.Percent, alone: modelCached, more: modelFile},
+	{name: "engine RSS", gauge: store.GaugeRSS, write: metric.Bytes, detail: peakRSS},
+	{name: "engine PSS", write: metric.Bytes, noTrend: enginePSS, detail: ageOfPSS},
+	{name: "model cached", write: metric.Percent, noTrend: modelCached, detail: modelFile},
 	{name: "minor faults", gauge: store.GaugeMinorFaults, write: perSecond},
 	{name: "major faults", gauge: store.GaugeMajorFaults, write: perSecond},
-	{group: "Disk", name: "disk read", gauge: store.GaugeRead, write: bytesPerSecond, more: readOps},
-	{name: "disk write", gauge: store.GaugeWrite, write: bytesPerSecond, more: writeOps},
+	{group: "Disk", name: "disk read", gauge: store.GaugeRead, write: bytesPerSecond, detail: readOps},
+	{name: "disk write", gauge: store.GaugeWrite, write: bytesPerSecond, detail: writeOps},
 	{name: "I/O pressure", gauge: store.GaugeIOPressure, write: metric.Percent},
 	{group: "Network", name: "received", gauge: store.GaugeReceived, write: bytesPerSecond},
 	{name: "sent", gauge: store.GaugeSent, write: bytesPerSecond},
-	{group: "Energy", name: "CPU power", gauge: store.GaugePower, write: watts, more: perToken},
-	{group: "llmtop", name: "llmtop CPU", gauge: store.GaugeSelfCPU, write: cores, more: selfShare},
+	{group: "Energy", name: "CPU power", gauge: store.GaugePower, write: watts, detail: perToken},
+	{group: "llmtop", name: "llmtop CPU", gauge: store.GaugeSelfCPU, write: cores, detail: selfShare},
 	{name: "llmtop RSS", gauge: store.GaugeSelfRSS, write: metric.Bytes},
-	{name: "GC pause", gauge: store.GaugeGCPause, write: nanoseconds, more: collections},
+	{name: "GC pause", gauge: store.GaugeGCPause, write: nanoseconds, detail: collections},
 }
 
-// gpuRows stand before the row of energy where there are accelerators.
+// gpuRows precede the energy row if the machine has accelerators.
 var gpuRows = []gaugeRow{
-	{group: "GPU", name: "GPU", gauge: store.GaugeGPU, write: metric.Percent, more: gpuName},
-	{name: "GPU memory", gauge: store.GaugeGPUMemory, write: metric.Bytes, more: gpuMemory},
+	{group: "GPU", name: "GPU", gauge: store.GaugeGPU, write: metric.Percent, detail: gpuName},
+	{name: "GPU memory", gauge: store.GaugeGPUMemory, write: metric.Bytes, detail: gpuMemory},
 	{name: "GPU power", gauge: store.GaugeGPUPower, write: watts},
 	{name: "GPU clock", gauge: store.GaugeGPUClock, write: hertz},
-	{name: "GPU heat", gauge: store.GaugeGPUHeat, write: celsius},
+	{name: "GPU heat", gauge: store.GaugeGPUTemperature, write: celsius},
 }
 
-var noGPURow = gaugeRow{group: "GPU", name: "GPU", alone: func(_ *Ctx, s *store.Snapshot) (event.Reading, string) {
+var noGPURow = gaugeRow{group: "GPU", name: "GPU", noTrend: func(_ *Ctx, s *store.Snapshot) (event.Reading, string) {
 	why := s.Host.NoGPU
 	if why == "" {
 		why = event.NotReported.String()
@@ -75,7 +79,7 @@ var noGPURow = gaugeRow{group: "GPU", name: "GPU", alone: func(_ *Ctx, s *store.
 	return event.Reading{}, sanitize.Line(why)
 }}
 
-// gaugeList are the rows for a machine, in order; accelerators follow each other.
+// gaugeList returns the rows for a machine in order, with one row per accelerator if there are several.
 func (c *Ctx) gaugeList(s *store.Snapshot) []gaugeRow {
 	list := c.Memory.gaugeRows[:0]
 	for _, r := range gaugeRows {
@@ -112,17 +116,17 @@ func grantedCores(_ *Ctx, s *store.Snapshot) string {
 	return "limit " + cores(s.Host.CPULimit.V)
 }
 
-// engineThreads is also how much of the machine the engine takes.
+// engineThreads returns the engine's share of the machine and its number of threads.
 func engineThreads(_ *Ctx, s *store.Snapshot) string {
-	words := ofMachine(s.Host.Engine.CPU, s)
+	words := shareOfMachine(s.Host.Engine.CPU, s)
 	if s.Host.Engine.Threads.OK() {
 		words += "  " + metric.Count(s.Host.Engine.Threads.V) + " threads"
 	}
 	return strings.TrimSpace(words)
 }
 
-// ofMachine is a processor time in cores as a share of all cores.
-func ofMachine(r event.Reading, s *store.Snapshot) string {
+// shareOfMachine formats a CPU time in cores as a share of all cores.
+func shareOfMachine(r event.Reading, s *store.Snapshot) string {
 	n := len(s.Host.Cores)
 	if n == 0 || !r.OK() {
 		return ""
@@ -147,21 +151,21 @@ func peakRSS(_ *Ctx, s *store.Snapshot) string {
 	return "peak " + metric.Bytes(s.Host.Engine.Peak.V)
 }
 
-// enginePSS is the last that was measured; it says how to have it measured where that can be done.
+// enginePSS returns the last measured PSS of the engine, or how to measure it where that is possible.
 func enginePSS(c *Ctx, s *store.Snapshot) (event.Reading, string) {
-	l := &s.Host.Looked
+	l := &s.Host.Inspection
 	switch {
 	case l.PSSAt != 0:
-		return l.PSS, l.PSS.Why()
+		return l.PSS, l.PSS.Absence()
 	case c.Inspect:
 		return event.Reading{}, "press i to measure"
 	}
 	return event.Reading{}, event.NotReported.String()
 }
 
-func ageOfPSS(_ *Ctx, s *store.Snapshot) string { return age(s, s.Host.Looked.PSSAt) }
+func ageOfPSS(_ *Ctx, s *store.Snapshot) string { return age(s, s.Host.Inspection.PSSAt) }
 
-// age is how long ago a moment was, "" if it never came.
+// age returns the time since a moment, "" if the moment never came.
 func age(s *store.Snapshot, at event.Time) string {
 	if at == 0 {
 		return ""
@@ -169,32 +173,32 @@ func age(s *store.Snapshot, at event.Time) string {
 	return metric.Duration(int64(time.Duration(s.Now-at).Round(time.Second))) + " ago"
 }
 
-// modelCached is the share of the model's file that is in the page cache.
+// modelCached returns the share of the model file that is in the page cache.
 func modelCached(c *Ctx, s *store.Snapshot) (event.Reading, string) {
-	switch l := &s.Host.Looked; {
+	switch l := &s.Host.Inspection; {
 	case s.Model.Path == "(built in)":
 		return event.Reading{}, "built in: no file"
 	case l.ModelAt == 0 && c.Inspect:
 		return event.Reading{}, event.NotYet.String()
 	case l.ModelCached.OK() && l.ModelBytes.OK() && l.ModelBytes.V > 0:
-		return event.From(l.ModelCached.V / l.ModelBytes.V), ""
+		return event.DerivedValue(l.ModelCached.V / l.ModelBytes.V), ""
 	default:
-		return event.Reading{}, l.ModelCached.Why()
+		return event.Reading{}, l.ModelCached.Absence()
 	}
 }
 
 func modelFile(_ *Ctx, s *store.Snapshot) string {
-	l := &s.Host.Looked
+	l := &s.Host.Inspection
 	if !l.ModelBytes.OK() {
 		return ""
 	}
 	return "of " + metric.Bytes(l.ModelBytes.V) + ", " + age(s, l.ModelAt)
 }
 
-func readOps(_ *Ctx, s *store.Snapshot) string  { return operations(s.Host.Engine.ReadOps) }
-func writeOps(_ *Ctx, s *store.Snapshot) string { return operations(s.Host.Engine.WriteOps) }
+func readOps(_ *Ctx, s *store.Snapshot) string  { return formatOps(s.Host.Engine.ReadOps) }
+func writeOps(_ *Ctx, s *store.Snapshot) string { return formatOps(s.Host.Engine.WriteOps) }
 
-func operations(r event.Reading) string {
+func formatOps(r event.Reading) string {
 	if !r.OK() {
 		return ""
 	}
@@ -219,7 +223,7 @@ func gpuMemory(_ *Ctx, s *store.Snapshot) string {
 	return "of " + metric.Bytes(total)
 }
 
-// perToken is what the processors used for a token of the last sample's interval.
+// perToken returns the CPU energy per token over the last sample interval.
 func perToken(_ *Ctx, s *store.Snapshot) string {
 	pts := s.Host.Series
 	if len(pts) == 0 {
@@ -232,9 +236,9 @@ func perToken(_ *Ctx, s *store.Snapshot) string {
 	return ""
 }
 
-// selfShare is how much of the machine llmtop takes, without the engine.
+// selfShare returns llmtop's own share of the machine, without the engine.
 func selfShare(_ *Ctx, s *store.Snapshot) string {
-	return ofMachine(store.GaugeSelfCPU.Of(&s.Host.Host), s)
+	return shareOfMachine(store.GaugeSelfCPU.Reading(&s.Host.Host), s)
 }
 
 func collections(_ *Ctx, s *store.Snapshot) string {
@@ -244,41 +248,41 @@ func collections(_ *Ctx, s *store.Snapshot) string {
 	return "collections: " + metric.Count(s.Host.Self.GCCount.V)
 }
 
-// gaugeSums are what the samples of a window make together, computed anew when there is another sample.
+// gaugeSums holds statistics of the gauges over a window; update recomputes them when a sample arrives.
 type gaugeSums struct {
-	first *store.HostPoint
-	n     int
-	with  [store.NumGauges]metric.Correlation // with the mean ITL of the same sample
-	usual [store.NumGauges]float64            // median; NaN without any
-	most  int                                 // pairs of the gauge that has the most
-	ranks metric.Ranks
-	sort  []float64
+	first     *store.HostPoint
+	n         int
+	itlRho    [store.NumGauges]metric.Correlation // correlation with the mean ITL of the same sample
+	typical   [store.NumGauges]float64            // median; NaN without samples
+	mostPairs int                                 // samples of the gauge that has the most pairs with ITL
+	ranks     metric.Ranks
+	scratch   []float64
 }
 
 func (g *gaugeSums) update(pts []store.HostPoint) {
 	if len(pts) == 0 {
-		*g = gaugeSums{ranks: g.ranks, sort: g.sort}
+		*g = gaugeSums{ranks: g.ranks, scratch: g.scratch}
 		return
 	}
 	if g.first == &pts[0] && g.n == len(pts) {
 		return
 	}
-	g.first, g.n, g.most = &pts[0], len(pts), 0
+	g.first, g.n, g.mostPairs = &pts[0], len(pts), 0
 	for k := range store.NumGauges {
-		g.with[k] = g.ranks.Spearman(len(pts), func(i int) (float64, float64) { return pts[i].V[k], pts[i].ITL })
-		g.most = max(g.most, g.with[k].N)
-		g.usual[k] = g.median(pts, k)
+		g.itlRho[k] = g.ranks.Spearman(len(pts), func(i int) (float64, float64) { return pts[i].V[k], pts[i].ITL })
+		g.mostPairs = max(g.mostPairs, g.itlRho[k].N)
+		g.typical[k] = g.median(pts, k)
 	}
 }
 
 func (g *gaugeSums) median(pts []store.HostPoint, k store.Gauge) float64 {
-	values := g.sort[:0]
+	values := g.scratch[:0]
 	for i := range pts {
 		if v := pts[i].V[k]; !math.IsNaN(v) {
 			values = append(values, v)
 		}
 	}
-	g.sort = values
+	g.scratch = values
 	if len(values) == 0 {
 		return math.NaN()
 	}
@@ -286,7 +290,7 @@ func (g *gaugeSums) median(pts []store.HostPoint, k store.Gauge) float64 {
 	return values[len(values)/2]
 }
 
-// role is the colour of the course of a group of gauges.
+// role returns the colour of a trend.
 func (r *gaugeRow) role() theme.Role {
 	switch r.gauge {
 	case store.GaugeRead, store.GaugeReceived:
@@ -299,24 +303,24 @@ func (r *gaugeRow) role() theme.Role {
 	return theme.SeriesPrefill
 }
 
-// reading is what the row shows of the last sample, and the words in its place.
+// reading returns the value of the last sample, and the text shown if it is absent.
 func (r *gaugeRow) reading(c *Ctx, s *store.Snapshot) (event.Reading, string) {
-	if r.alone != nil {
-		return r.alone(c, s)
+	if r.noTrend != nil {
+		return r.noTrend(c, s)
 	}
-	v := r.gauge.Of(&s.Host.Host)
-	return v, v.Why()
+	v := r.gauge.Reading(&s.Host.Host)
+	return v, v.Absence()
 }
 
-// words are those after the number.
-func (r *gaugeRow) words(c *Ctx, s *store.Snapshot) string {
-	if r.more == nil {
+// detailWords returns the text after the number.
+func (r *gaugeRow) detailWords(c *Ctx, s *store.Snapshot) string {
+	if r.detail == nil {
 		return ""
 	}
-	return r.more(c, s)
+	return r.detail(c, s)
 }
 
-// gpuWords is one of several accelerators in a row.
+// gpuWords writes the values of one accelerator into a row.
 func gpuWords(l *grid.Line, g *event.GPU) {
 	for _, v := range [...]struct {
 		r event.Reading

@@ -1,7 +1,6 @@
 package panes
 
 import (
-	"strings"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -12,11 +11,13 @@ import (
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
-// since is the time from the session's first event to a moment.
-func since(s *store.Snapshot, at event.Time) time.Duration { return time.Duration(at - s.Started) }
+// sessionTime returns the time from the session's first event to at.
+func sessionTime(s *store.Snapshot, at event.Time) time.Duration {
+	return time.Duration(at - s.Started)
+}
 
-// Header draws the top row: what runs, in which state, since when, which model where; at the right what llmtop itself costs
-// and lost. Parts that do not fit are left out, the least important first.
+// Header draws the top row: state and session time, engine and model, and at the right llmtop's own cost and dropped
+// events. Parts that do not fit are omitted, the least important first.
 func Header(a grid.Area, s *store.Snapshot, c *Ctx) {
 	l := c.brand(a)
 	c.state(&l, s)
@@ -25,7 +26,7 @@ func Header(a grid.Area, s *store.Snapshot, c *Ctx) {
 	a.Paint(8, 0, a.W-8, theme.Select, 0)
 }
 
-// brand clears the top row and begins it.
+// brand clears the top row and writes the name llmtop.
 func (c *Ctx) brand(a grid.Area) grid.Line {
 	a.Fill(0, 0, a.W, text.On(theme.Select), ' ')
 	brand := grid.Style{FG: theme.OnBadge, BG: theme.Accent, Attr: grid.Bold}
@@ -37,8 +38,7 @@ func (c *Ctx) brand(a grid.Area) grid.Line {
 	return l
 }
 
-// state writes the state with a glyph and a colour of its own: that of the replay, of a connection that is not what it should be, or
-// of the engine.
+// state writes the state with its glyph and colour: of the replay, of a broken connection, or of the engine.
 func (c *Ctx) state(l *grid.Line, s *store.Snapshot) {
 	if c.Replay != nil {
 		c.replayState(l)
@@ -62,13 +62,13 @@ func (c *Ctx) state(l *grid.Line, s *store.Snapshot) {
 	}
 	st = st.With(grid.Bold)
 	l.Rune(st, mark).Gap(1).Put(st, word).Gap(1)
-	l.Put(text, clock(since(s, s.Now))).Gap(2)
+	l.Put(text, clock(sessionTime(s, s.Now))).Gap(2)
 }
 
-// notKept is what is said of an engine of which the past is not kept for so long.
+// notKept is the state of an engine without history at the selected moment.
 const notKept = "not kept"
 
-// engineState is what the engine does, with its glyph and its colour.
+// engineState returns the glyph, word and colour of the state of the engine.
 func (c *Ctx) engineState(s *store.Snapshot) (mark rune, word string, st grid.Style) {
 	gl := c.Skin.Glyphs
 	mark, word, st = gl.Live, "live", good
@@ -83,19 +83,20 @@ func (c *Ctx) engineState(s *store.Snapshot) (mark rune, word string, st grid.St
 		mark, word, st = gl.Idle, "stopped", dim
 	case s.Engine.State == event.EnginePaused:
 		mark, word, st = gl.Paused, "engine paused", watch
-	case s.Throughput.Running == 0 && s.Throughput.Queued == 0 && (s.Reported == nil || s.Reported.Running.OK()):
+	case s.Throughput.Running == 0 && s.Throughput.Queued == 0 && (s.Aggregates == nil || s.Aggregates.Running.OK()):
 		mark, word, st = gl.Idle, "idle", good
 	}
 	return mark, word, st
 }
 
-// mostKernels is the longest name of an instruction set or a backend that is shown.
+// mostKernels is the maximum width of the name of an instruction set or backend; longer names are omitted.
 const mostKernels = 24
 
-// leastModel is the room that is kept for the model.
+// leastModel is the width reserved for the model name.
 const leastModel = 12
 
-// headerRight writes the right end: lost events first, as nothing may hide them. It returns where it begins.
+// headerRight writes the right part of the header and returns its start column. Dropped events come first, so that
+// nothing hides them.
 func (c *Ctx) headerRight(a grid.Area, from int, s *store.Snapshot) int {
 	x := a.W - 1
 	put := func(st grid.Style, words string, keep int) bool {
@@ -105,23 +106,23 @@ func (c *Ctx) headerRight(a grid.Area, from int, s *store.Snapshot) int {
 		}
 		return fits
 	}
-	loss, lossless := c.losses(s)
+	loss, lossless := c.dropCounts(s)
 	if !lossless {
 		put(bad.With(grid.Bold), loss, 0)
 	}
-	if words, short := c.firing(); words != "" && !put(bad.With(grid.Bold), words, 30) {
+	if words, short := c.firingAlerts(); words != "" && !put(bad.With(grid.Bold), words, 30) {
 		put(bad.With(grid.Bold), short, 0)
 	}
 	if n := s.Engine.Remote.Restarts; n > 0 {
 		put(watch.With(grid.Bold), "RESTARTED ("+itoa(n)+")", 0)
 	}
 	if m := c.Mark(); m != nil {
-		put(grid.Fg(theme.Accent).With(grid.Bold), m.age(s), 24)
+		put(grid.Fg(theme.Accent).With(grid.Bold), m.sinceLabel(s), 24)
 	}
 	if n := c.Record; n.Words != "" && !(n.Why != "" && put(n.style(), n.Words+": "+n.Why, 20)) {
 		put(n.style(), n.Words, 0)
 	}
-	if _, _, _, broken := c.link(s); broken { // nothing else is as important as why
+	if _, _, _, broken := c.link(s); broken { // leave the rest of the row to the reason
 		if c.Paused {
 			put(watch.With(grid.Bold), "view paused", 0)
 		}
@@ -130,12 +131,12 @@ func (c *Ctx) headerRight(a grid.Area, from int, s *store.Snapshot) int {
 		}
 		return x + 1
 	}
-	named := min(grid.Width(c.Engine), 30) // room for which of several engines this is
+	named := min(grid.Width(c.Engine), 30) // width reserved for the engine name, one of several
 	if s.Engine.Pace > 0 {
 		put(watch, "paced "+metric.Rate(s.Engine.Pace)+"/s", named+leastModel)
 	}
 	self := s.Host.Self
-	if s.Host.Known && self.CPU.OK() {
+	if s.Host.Sampled && self.CPU.OK() {
 		words := "self " + metric.Reading(self.OutsideEngine, metric.Percent)
 		if !self.OutsideEngine.OK() {
 			words = "self " + metric.Percent(self.CPU.V)
@@ -146,19 +147,19 @@ func (c *Ctx) headerRight(a grid.Area, from int, s *store.Snapshot) int {
 		put(text, words, 30+named)
 	}
 	if lossless && !put(dim, loss, 60+named) {
-		put(dim, "lost 0", 60)
+		put(dim, "dropped 0", 60)
 	}
 	put(dim, itoa(c.FPS)+" fps", 80+named)
-	put(watch, c.Sent, 40+named)
+	put(watch, c.OutputNote, 40+named)
 	return x + 1
 }
 
-// headerModel writes engine and model, as much as there is room for.
+// headerModel writes the engine and the model, as much as fits.
 func (c *Ctx) headerModel(a grid.Area, l grid.Line, s *store.Snapshot) {
 	l = a.Line(l.X, 0)
 	sep := " " + string(c.Skin.Glyphs.Bullet) + " "
 	m, e := s.Model, s.Engine
-	full := false // what is more important than the next part did not fit
+	full := false // a more important part did not fit
 	put := func(st grid.Style, words string, lead string) {
 		if words != "" && !full {
 			full = !l.Fit(grid.Piece{Style: dim, Words: lead}, grid.Piece{Style: st, Words: words})
@@ -169,7 +170,7 @@ func (c *Ctx) headerModel(a grid.Area, l grid.Line, s *store.Snapshot) {
 		l.X += a.Elide(l.X, 0, l.Room(), loud, c.Engine, c.Skin.Glyphs.Ellipsis)
 		lead = sep
 	}
-	if why, st, ok := c.trouble(s); ok {
+	if why, st, ok := c.linkError(s); ok {
 		l.Put(dim, lead)
 		a.Elide(l.X, 0, l.Room(), st, why, c.Skin.Glyphs.Ellipsis)
 		return
@@ -193,10 +194,10 @@ func (c *Ctx) headerModel(a grid.Area, l grid.Line, s *store.Snapshot) {
 	}
 	put(text, sanitize.Line(m.Quantisation), " ")
 	if m.Layers > 0 {
-		put(text, shape(m), sep)
+		put(text, modelShape(m), sep)
 	}
 	engine := sanitize.Line(e.Name)
-	if kernels := sanitize.Line(e.Device.Kernels); kernels != "" && grid.Width(kernels) <= mostKernels { // some engines tell all that they could use
+	if kernels := sanitize.Line(e.Device.Kernels); kernels != "" && grid.Width(kernels) <= mostKernels { // some engines list every backend that they support
 		engine += " " + kernels
 	}
 	put(text, engine, sep)
@@ -213,8 +214,8 @@ func (c *Ctx) headerModel(a grid.Area, l grid.Line, s *store.Snapshot) {
 	put(dim, sanitize.Line(m.Path), sep)
 }
 
-// shape is the model's size in layers and experts.
-func shape(m event.Model) string {
+// modelShape returns the number of layers and experts of the model.
+func modelShape(m event.Model) string {
 	words := itoa(m.Layers) + "L"
 	if m.Experts > 0 {
 		words += " × " + itoa(m.Experts) + "E top-" + itoa(m.ExpertsUsed)
@@ -222,8 +223,8 @@ func shape(m event.Model) string {
 	return words
 }
 
-// Vital draws the few lines that fit a screen too small for panes.
-func Vital(a grid.Area, s *store.Snapshot, c *Ctx) {
+// SmallScreen draws the few lines that fit a screen too small for panes.
+func SmallScreen(a grid.Area, s *store.Snapshot, c *Ctx) {
 	l := a.Line(0, 0)
 	c.state(&l, s)
 	itl := s.Latency.ITL[c.Window]
@@ -232,10 +233,10 @@ func Vital(a grid.Area, s *store.Snapshot, c *Ctx) {
 	if itl.Count > 0 {
 		gap, words = data, metric.Duration(itl.P50)+" p50  "+metric.Duration(itl.P99)+" p99"
 	}
-	loss, lossless := c.losses(s)
-	lostStyle := text
+	loss, lossless := c.dropCounts(s)
+	dropStyle := text
 	if !lossless {
-		lostStyle = bad
+		dropStyle = bad
 	}
 	ttft := "no request yet"
 	if r := withTTFT(s.Requests); r != nil {
@@ -246,9 +247,9 @@ func Vital(a grid.Area, s *store.Snapshot, c *Ctx) {
 		st          grid.Style
 	}{
 		{"TTFT", ttft, data},
-		{"TPOT", words, gap},
+		{"ITL", words, gap},
 		{"decode", metric.Reading(s.Throughput.Decode, metric.Rate) + " tok/s", data},
-		{"lost", strings.TrimPrefix(loss, "lost "), lostStyle},
+		{"events", loss, dropStyle},
 	} {
 		a.Text(0, 1+i, dim, row.name)
 		a.Text(8, 1+i, row.st, row.words)

@@ -9,12 +9,12 @@ import (
 	"github.com/llmtop/llmtop/ui/grid"
 )
 
-// leastOctaves is how much of the axis of the heatmap there is at least, in octaves: gaps that hardly differ are not blown up.
+// leastOctaves is the minimum range of the ITL axis in octaves, so that nearly equal gaps are not magnified.
 const leastOctaves = 2
 
-// heatmap draws ITL over time: a column a second, newest at the right, time on a logarithmic axis, and as colour the share of the second's
-// tokens that came after such a gap.
-func (c *Ctx) heatmap(a grid.Area, s *store.Snapshot) {
+// itlHeatmap draws ITL over time: one column per second, the newest at the right, gaps on a logarithmic axis. The
+// colour is the share of the second's tokens that came after such a gap.
+func (c *Ctx) itlHeatmap(a grid.Area, s *store.Snapshot) {
 	const axisWidth = 9
 	l := a.Line(0, 0)
 	l.Put(head, "ITL over time").Gap(2)
@@ -26,7 +26,7 @@ func (c *Ctx) heatmap(a grid.Area, s *store.Snapshot) {
 	pts = pts[max(len(pts)-plot.W, 0):]
 	lo, hi, ok := spreadRange(pts)
 	if !ok {
-		a.Text(0, 1, dim, "it begins with the first second of tokens")
+		a.Text(0, 1, dim, "starts with the first second of tokens")
 		return
 	}
 	c.heatLegend(&l)
@@ -40,14 +40,14 @@ func (c *Ctx) heatmap(a grid.Area, s *store.Snapshot) {
 			c.heatColumn(plot, plot.W-len(pts)+i, lines, &pts[i], lo, hi)
 		}
 	}
-	c.courseMarks(plot, pts[len(pts)-1].At, len(pts))
+	c.chartMarks(plot, pts[len(pts)-1].At, len(pts))
 	drawSpreadAxis(a.Sub(0, 1, axisWidth, a.H-1), lo, hi, c.Skin.Glyphs)
 }
 
 // halves reports whether a cell can show two values, one above the other.
 func (c *Ctx) halves() bool { return c.Skin.Colour() && !c.Skin.Glyphs.ASCII }
 
-// spreadRange is which buckets the seconds have anything in, from lo to below hi, and some around them if they are few.
+// spreadRange returns the buckets in use, from lo to below hi, widened to the minimum range.
 func spreadRange(pts []store.LatencyPoint) (lo, hi int, ok bool) {
 	lo = store.SpreadBuckets
 	for i := range pts {
@@ -73,9 +73,9 @@ func spreadRange(pts []store.LatencyPoint) (lo, hi int, ok bool) {
 	return lo, hi, true
 }
 
-// heatColumn draws one second in that many lines, one or two to a cell.
+// heatColumn draws one second in the given number of lines, one or two per cell.
 func (c *Ctx) heatColumn(plot grid.Area, x, lines int, p *store.LatencyPoint, lo, hi int) {
-	share := func(line int) float64 { // of the tokens, counted from below
+	share := func(line int) float64 { // share of tokens in a line, line 0 at the bottom
 		from := lo + line*(hi-lo)/lines
 		to := max(lo+(line+1)*(hi-lo)/lines, from+1)
 		sum := uint32(0)
@@ -97,7 +97,7 @@ func (c *Ctx) heatColumn(plot grid.Area, x, lines int, p *store.LatencyPoint, lo
 	}
 }
 
-// heatCell draws one share in one cell, by colour, or by how much of the cell is filled where there is none.
+// heatCell draws one share in one cell: as colour, or as a fill level without colour.
 func (c *Ctx) heatCell(a grid.Area, x, y int, share float64) {
 	if share <= 0 {
 		return
@@ -110,10 +110,10 @@ func (c *Ctx) heatCell(a grid.Area, x, y int, share float64) {
 	a.Cell(x, y, data, shades[1+int(heatOf(share)*float64(len(shades)-2)+0.5)])
 }
 
-// heatOf is where on the scale a share lies, 0..1: its square root, because few tokens that came late matter most.
+// heatOf places a share on the scale 0..1 by its square root, which emphasises the few late tokens.
 func heatOf(share float64) float64 { return math.Sqrt(min(share, 1)) }
 
-// shareHeat is the colour of a share. Whatever is above 0 is told from the background.
+// shareHeat returns the colour of a share. Any share above 0 differs from the background.
 func shareHeat(share float64) theme.Role {
 	if share <= 0 {
 		return theme.Background
@@ -125,7 +125,7 @@ func shareHeat(share float64) theme.Role {
 // heatLegend explains the colours where there is room.
 func (c *Ctx) heatLegend(l *grid.Line) {
 	if !c.Skin.Colour() {
-		l.Fit(grid.Piece{Style: dim, Words: "fuller: more of the second's tokens  "})
+		l.Fit(grid.Piece{Style: dim, Words: "denser: more of the second's tokens  "})
 		return
 	}
 	mark := string(c.Skin.Glyphs.Swatch)
@@ -135,9 +135,9 @@ func (c *Ctx) heatLegend(l *grid.Line) {
 	l.Fit(grid.Piece{Style: dim, Words: "of a second's tokens  "})
 }
 
-// drawSpreadAxis labels 1, 2 and 5 of every power of ten from bucket lo to hi, the lowest bucket below, where there is room.
+// drawSpreadAxis labels 1, 2 and 5 of every power of ten from bucket lo at the bottom to hi, where there is room.
 func drawSpreadAxis(a grid.Area, lo, hi int, gl *theme.Glyphs) {
-	least, most := store.SpreadFrom(lo), store.SpreadFrom(hi)
+	least, most := store.SpreadStart(lo), store.SpreadStart(hi)
 	scale, free := float64(a.H)/math.Log(most/least), a.H
 	for y := range a.H {
 		a.Cell(a.W-1, y, grid.Fg(theme.Border), gl.Vertical)
@@ -149,7 +149,7 @@ func drawSpreadAxis(a grid.Area, lo, hi int, gl *theme.Glyphs) {
 			if v < least || v >= most || y >= free {
 				continue
 			}
-			a.Right(a.W-2, y, dim, label(timeAxis, v)(v, v))
+			a.Right(a.W-2, y, dim, axisLabel(timeAxis, v)(v, v))
 			free = y
 		}
 	}

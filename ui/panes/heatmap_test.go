@@ -11,7 +11,7 @@ import (
 	"github.com/llmtop/llmtop/ui/grid"
 )
 
-// spreadOf is a second with tokens in some buckets.
+// spreadOf returns a second with the given token counts per bucket.
 func spreadOf(at int, counts map[int]uint32) store.LatencyPoint {
 	p := store.LatencyPoint{At: event.Time(at) * 1e9, Spread: new(store.Spread)}
 	for b, n := range counts {
@@ -21,16 +21,17 @@ func spreadOf(at int, counts map[int]uint32) store.LatencyPoint {
 	return p
 }
 
-// drawn is a heatmap in that skin as text.
+// drawn renders a heatmap with the given skin as text.
 func drawn(profile theme.Profile, glyphs *theme.Glyphs, w, h int, pts ...store.LatencyPoint) string {
 	var g grid.Grid
 	g.Reset(w, h)
 	c := Ctx{Skin: theme.NewSkin(theme.Palettes()[0], profile, glyphs), Memory: &Memory{}}
-	c.heatmap(g.All(), &store.Snapshot{Latency: store.Latency{Series: pts}})
+	c.itlHeatmap(g.All(), &store.Snapshot{Latency: store.Latency{Series: pts}})
 	return g.Plain()
 }
 
-// The newest second is at the right, a second without tokens is blank, what takes longer is higher, and a single late token is seen.
+// The newest second is at the right, a second without tokens is blank, longer gaps are higher, and a single late token
+// is visible.
 func TestHeatmapPlacesGaps(t *testing.T) {
 	pts := []store.LatencyPoint{
 		spreadOf(1, map[int]uint32{40: 1000}),
@@ -50,11 +51,11 @@ func TestHeatmapPlacesGaps(t *testing.T) {
 		}
 	}
 	if labels := strings.Join(rows, "\n"); !strings.Contains(labels, "10 ms |") || !strings.Contains(labels, "50 ms |") {
-		t.Errorf("the axis does not tell of 10 and 50 ms:\n%s", labels)
+		t.Errorf("the axis lacks labels for 10 and 50 ms:\n%s", labels)
 	}
 }
 
-// In colour the two halves of a cell are two lines.
+// With colours a cell shows two lines.
 func TestHeatmapHasTwoLinesInACell(t *testing.T) {
 	frame := drawn(theme.TrueColour, theme.Unicode, 60, 5, spreadOf(1, map[int]uint32{40: 9, 47: 1}))
 	if n := strings.Count(frame, "▀"); n != 2 || strings.Count(frame, "\n") != 5 {
@@ -62,21 +63,21 @@ func TestHeatmapHasTwoLinesInACell(t *testing.T) {
 	}
 }
 
-// Whatever is above nothing is told from nothing, in every theme and profile.
+// A share above zero differs from the background in every theme and profile.
 func TestHeatOfASingleToken(t *testing.T) {
 	if shareHeat(0) != theme.Background || shareHeat(1) != theme.Heat(1) {
-		t.Error("the scale does not begin at the background or end at the hottest")
+		t.Error("the scale does not start at the background or end at the hottest colour")
 	}
 	for _, p := range theme.Palettes() {
 		for profile := theme.Colours16; profile < theme.NumProfiles; profile++ {
 			if p.Shown(shareHeat(1e-6), profile) == p.Shown(theme.Background, profile) {
-				t.Errorf("one token in a million is not seen in %s with %s colours", p.Name, profile)
+				t.Errorf("one token in a million is invisible in %s with %s colours", p.Name, profile)
 			}
 		}
 	}
 }
 
-// What the series may hold, and every size there may be, is drawn within its area.
+// Any series at any size is drawn within its area.
 func TestHeatmapOfAnySize(t *testing.T) {
 	all := map[int]uint32{}
 	for b := range store.SpreadBuckets {

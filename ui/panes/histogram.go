@@ -11,19 +11,19 @@ import (
 	"github.com/llmtop/llmtop/ui/grid"
 )
 
-// mostGaps bounds the gaps of a histogram: those of the newest requests.
+// mostGaps bounds the gaps of a histogram, taken from the newest requests.
 const mostGaps = 8192
 
-// ttftHistogram shows how the TTFT of the warm requests that are kept are spread.
+// ttftHistogram draws the TTFT distribution of the kept warm requests.
 func (c *Ctx) ttftHistogram(a grid.Area, s *store.Snapshot) {
 	var far outliers
-	c.Memory.values = ttfts(c.Memory.values[:0], s, false, &far)
+	c.Memory.values = appendTTFTs(c.Memory.values[:0], s, false, &far)
 	lo, hi := logRange(c.Memory.values)
-	c.logHistogram(a, "TTFT", "warm requests", c.Memory.values, lo, hi, &far, beyond(s.Latency.Targets.TTFT))
+	c.logHistogram(a, "TTFT", "warm requests", c.Memory.values, lo, hi, &far, targetStyle(s.Latency.Targets.TTFT))
 }
 
-// beyond colours what is longer than a target.
-func beyond(target time.Duration) func(ns float64) grid.Style {
+// targetStyle returns a style function that highlights times above a target.
+func targetStyle(target time.Duration) func(ns float64) grid.Style {
 	return func(ns float64) grid.Style {
 		if target > 0 && ns > float64(target) {
 			return bad
@@ -32,7 +32,7 @@ func beyond(target time.Duration) func(ns float64) grid.Style {
 	}
 }
 
-// itlHistogram shows how the last gaps between tokens are spread.
+// itlHistogram draws the distribution of the most recent gaps between tokens.
 func (c *Ctx) itlHistogram(a grid.Area, s *store.Snapshot) {
 	values := c.Memory.values[:0]
 	median := float64(s.Latency.ITL[metric.Session].P50)
@@ -55,10 +55,10 @@ func (c *Ctx) itlHistogram(a grid.Area, s *store.Snapshot) {
 	}
 	c.Memory.values = values
 	lo, hi := logRange(values)
-	c.logHistogram(a, "ITL", "gaps, the last ones", values, lo, hi, &far, func(ns float64) grid.Style { return gapStyle(ns / max(median, 1)) })
+	c.logHistogram(a, "ITL", "most recent gaps", values, lo, hi, &far, func(ns float64) grid.Style { return gapStyle(ns / max(median, 1)) })
 }
 
-// logRange is an axis that holds all of some times, and not too little.
+// logRange returns an axis range in ns that holds all values and spans at least one octave.
 func logRange(lists ...[]float64) (lo, hi float64) {
 	lo, hi = math.Inf(1), 0.0
 	for _, values := range lists {
@@ -74,14 +74,15 @@ func logRange(lists ...[]float64) (lo, hi float64) {
 	return lo, hi
 }
 
-// logHistogram draws times in ns as columns on a logarithmic axis; style colours a column by the time that it stands for, so that what
-// lies beyond a limit is seen even where it is a single sample. The axis reaches from lo to hi.
-func (c *Ctx) logHistogram(a grid.Area, name, of string, values []float64, lo, hi float64, far *outliers, style func(ns float64) grid.Style) {
+// logHistogram draws times in ns as columns on a logarithmic axis from lo to hi, under a title with the number of
+// values and what they are. style colours a column by its time, so that values beyond a limit stand out even if there
+// is only one.
+func (c *Ctx) logHistogram(a grid.Area, name, what string, values []float64, lo, hi float64, far *outliers, style func(ns float64) grid.Style) {
 	if a.H < 3 || a.W < 20 {
 		return
 	}
 	l := a.Line(0, 0)
-	l.Put(head, name).Gap(2).Put(dim, metric.Count(float64(len(values)))+" "+of+"; logarithmic")
+	l.Put(head, name).Gap(2).Put(dim, metric.Count(float64(len(values)))+" "+what+"; log scale")
 	if len(values) == 0 {
 		return
 	}
@@ -101,7 +102,7 @@ func (c *Ctx) logHistogram(a grid.Area, name, of string, values []float64, lo, h
 			plot.Column(x, plot.H-1, plot.H, float64(n)/float64(most), style(at), c.Skin.Glyphs)
 		}
 	}
-	l.Fit(grid.Piece{Style: dim, Words: ", highest " + metric.Count(float64(most))})
+	l.Fit(grid.Piece{Style: dim, Words: ", peak " + metric.Count(float64(most))})
 	far.draw(plot, c.Skin.Glyphs, func(ns float64) (x, top int) {
 		x = min(max(int(math.Log(ns/lo)*scale), 0), plot.W-1)
 		return x, plot.H - 1 - bins[x]*plot.H/max(most, 1)
@@ -109,20 +110,20 @@ func (c *Ctx) logHistogram(a grid.Area, name, of string, values []float64, lo, h
 	drawLogAxis(a.Sub(0, a.H-1, a.W, 1), lo, hi)
 }
 
-// outlier is a time far beyond the usual, with whose it is; token is -1 for that of a whole request.
+// outlier is a time far above the typical one. token is -1 for the time of a whole request.
 type outlier struct {
 	ns      float64
 	request event.RequestID
 	token   int
 }
 
-// outliers are the longest times, the longest first, one of a request.
+// outliers holds the longest times in descending order, at most one per request.
 type outliers struct {
 	list [3]outlier
 	n    int
 }
 
-// add keeps a time if it is among the longest.
+// add inserts a time if it is among the longest.
 func (o *outliers) add(v outlier) {
 	for i := range o.n {
 		if o.list[i].request == v.request {
@@ -146,8 +147,8 @@ func (o *outliers) add(v outlier) {
 	o.n = min(o.n+1, len(o.list))
 }
 
-// draw names the outliers above their columns, one a row, as far as there is room; place is where the column of a time is, and the row
-// above it.
+// draw labels the outliers above their columns, one per row where there is room. place returns the column of a time and
+// the row above it.
 func (o *outliers) draw(plot grid.Area, gl *theme.Glyphs, place func(ns float64) (x, top int)) {
 	for y, v := range o.list[:o.n] {
 		x, top := place(v.ns)
@@ -175,7 +176,7 @@ func drawLogAxis(a grid.Area, lo, hi float64) {
 			if v < lo || v > hi {
 				continue
 			}
-			x, words := int(math.Log(v/lo)*scale), label(timeAxis, v)(v, v)
+			x, words := int(math.Log(v/lo)*scale), axisLabel(timeAxis, v)(v, v)
 			if x >= free && x+1+grid.Width(words) <= a.W {
 				a.Cell(x, 0, grid.Fg(theme.Border), '|')
 				a.Text(x+1, 0, dim, words)

@@ -6,7 +6,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// The longest times are kept, the longest first, and one of each request.
+// The longest times are kept in descending order, one per request.
 func TestOutliersAreTheLongest(t *testing.T) {
 	var o outliers
 	for i, ns := range []float64{5, 9, 1, 7, 9, 3, 12, 8} {

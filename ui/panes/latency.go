@@ -11,8 +11,8 @@ import (
 	"github.com/llmtop/llmtop/ui/table"
 )
 
-// Latency draws how times are spread: percentiles of each, ITL second by second and as a heatmap, TTFT and ITL as histograms, TTFT against the length of
-// the prompt, and the stalls.
+// Latency draws the latency distributions: percentiles, ITL per second and as a heatmap, histograms of TTFT and ITL,
+// TTFT by prompt length, and the stalls.
 func Latency(a grid.Area, s *store.Snapshot, c *Ctx) {
 	c.caps = s.Engine.Caps
 	covers := [2]string{"percentiles over " + c.Window.String() + "; pacing excluded", c.Window.String()}
@@ -20,8 +20,8 @@ func Latency(a grid.Area, s *store.Snapshot, c *Ctx) {
 		covers = [2]string{c.Latency.String(), c.Latency.String()}
 	}
 	in := c.frameAs(a, "Latency", covers[:]...)
-	if s.OnlySums() {
-		c.reportedLatency(in, s)
+	if s.AggregateOnly() {
+		c.aggregateLatency(in, s)
 		return
 	}
 	if len(s.Requests) == 0 {
@@ -31,7 +31,7 @@ func Latency(a grid.Area, s *store.Snapshot, c *Ctx) {
 		return
 	}
 	c.foot(a, dim, "tab "+((c.Latency+1)%NumLatencyPages).String())
-	c.slo(in, s)
+	c.drawCompliance(in, s)
 	gap := min(in.H/24, 1)
 	body := in.Sub(0, 1+gap, in.W, in.H-1-gap)
 	if c.Latency != LatencyAll {
@@ -46,32 +46,32 @@ func Latency(a grid.Area, s *store.Snapshot, c *Ctx) {
 	left, right := body.Sub(0, 0, w, body.H), body.Sub(w+3, 0, body.W-w-3, body.H)
 	n := c.percentileTable(left, s)
 	rest := left.Sub(0, n+gap, w, left.H-n-gap)
-	c.titledChart(rest.Sub(0, 0, w, rest.H/2), s)
+	c.itlChart(rest.Sub(0, 0, w, rest.H/2), s)
 	c.scatter(rest.Sub(0, rest.H/2+gap, w, rest.H-rest.H/2-gap), s)
 	c.latencyRight(right, s, gap)
 }
 
-// heatmapFrom is the rows of the right half from which it has room for the heatmap.
+// heatmapFrom is the minimum height of the right half for the heatmap.
 const heatmapFrom = 26
 
-// latencyRight puts the distributions one under another, with ITL over time where there is room, and the stalls below.
+// latencyRight draws the heatmap where there is room, the histograms and the stalls, one below another.
 func (c *Ctx) latencyRight(a grid.Area, s *store.Snapshot, gap int) {
 	heat, h := 0, min(a.H/3, 12)
 	if a.H >= heatmapFrom {
 		heat = a.H * 3 / 10
 		h = min((a.H-heat)/3, 12)
-		c.heatmap(a.Sub(0, 0, a.W, heat-gap), s)
+		c.itlHeatmap(a.Sub(0, 0, a.W, heat-gap), s)
 	}
 	c.ttftHistogram(a.Sub(0, heat, a.W, h-gap), s)
 	c.itlHistogram(a.Sub(0, heat+h, a.W, h-gap), s)
 	drawStalls(a.Sub(0, heat+2*h, a.W, a.H-heat-2*h), s, c)
 }
 
-// latencyNarrow puts one under another what there is room for.
+// latencyNarrow draws as many parts as fit, one below another.
 func (c *Ctx) latencyNarrow(a grid.Area, s *store.Snapshot, gap int) {
 	n := c.percentileTable(a, s) + gap
 	a = a.Sub(0, n, a.W, a.H-n)
-	parts := []func(grid.Area, *store.Snapshot){c.titledChart, c.itlHistogram, c.scatter, c.ttftHistogram, c.heatmap}
+	parts := []func(grid.Area, *store.Snapshot){c.itlChart, c.itlHistogram, c.scatter, c.ttftHistogram, c.itlHeatmap}
 	k := max(min(a.H/6, len(parts)), 1)
 	for i := range k {
 		from, to := a.H*i/k, a.H*(i+1)/k
@@ -79,15 +79,15 @@ func (c *Ctx) latencyNarrow(a grid.Area, s *store.Snapshot, gap int) {
 	}
 }
 
-// compliance is how many requests were held against each target, and against any, and how many met it. Cold ones, to which the
-// targets of TTFT and E2EL do not apply, are left out.
+// compliance counts the requests with each target and with any target, and those that met it. Cold requests are
+// omitted: the targets of TTFT and E2EL do not apply to them.
 type compliance struct {
 	all, met int
-	of       [4]struct{ all, met int } // as judged has them
+	byTarget [4]struct{ all, met int } // in the order of sloTargets
 }
 
-// judged are the targets in the order in which they are shown.
-var judged = [4]struct {
+// sloTargets are the targets in display order.
+var sloTargets = [4]struct {
 	name  string
 	field table.Field
 	which store.Misses
@@ -98,8 +98,8 @@ var judged = [4]struct {
 	{"E2EL", table.E2EL, store.MissedE2EL},
 }
 
-// comply counts who met what of those whose first token has come.
-func comply(s *store.Snapshot) (n compliance) {
+// countCompliance counts the warm requests with a first token, and those that met each target.
+func countCompliance(s *store.Snapshot) (n compliance) {
 	for _, list := range [...][]*store.Request{s.Past, s.Requests} {
 		for _, r := range list {
 			if !r.TTFT.OK() || r.Cold {
@@ -110,13 +110,13 @@ func comply(s *store.Snapshot) (n compliance) {
 			if misses == 0 {
 				n.met++
 			}
-			for i, t := range judged {
+			for i, t := range sloTargets {
 				if t.which != store.MissedTTFT && !t.field.Value(r, s.Now).OK() {
 					continue
 				}
-				n.of[i].all++
+				n.byTarget[i].all++
 				if !misses.Has(t.which) {
-					n.of[i].met++
+					n.byTarget[i].met++
 				}
 			}
 		}
@@ -124,10 +124,10 @@ func comply(s *store.Snapshot) (n compliance) {
 	return n
 }
 
-// slo says how many requests met their targets, what that is per second, and how many stalls there were.
-func (c *Ctx) slo(a grid.Area, s *store.Snapshot) {
+// drawCompliance writes the targets and the share of requests that met them, the goodput and the number of stalls.
+func (c *Ctx) drawCompliance(a grid.Area, s *store.Snapshot) {
 	l := a.Line(0, 0)
-	n := comply(s)
+	n := countCompliance(s)
 	share := func(met, all int) grid.Piece {
 		st := good
 		if met < all {
@@ -136,23 +136,23 @@ func (c *Ctx) slo(a grid.Area, s *store.Snapshot) {
 		return grid.Piece{Style: st.With(grid.Bold), Words: metric.Percent(float64(met) / float64(all))}
 	}
 	targets := s.Latency.Targets
-	if !targets.Several() {
+	if !targets.BeyondTTFT() {
 		l.Put(dim, "TTFT target ").Put(data, metric.Duration(int64(targets.TTFT)))
 	} else {
 		l.Put(dim, "targets")
-		for i, is := range [...]time.Duration{targets.TTFT, targets.TPOT, targets.ITL, targets.E2EL} {
-			if is <= 0 {
+		for i, target := range [...]time.Duration{targets.TTFT, targets.TPOT, targets.ITL, targets.E2EL} {
+			if target <= 0 {
 				continue
 			}
-			l.Fit(grid.Piece{Style: dim, Words: "  " + judged[i].name + " "}, grid.Piece{Style: data, Words: metric.Duration(int64(is))})
-			if of := n.of[i]; of.all > 0 {
-				l.Fit(grid.Piece{Words: " "}, share(of.met, of.all))
+			l.Fit(grid.Piece{Style: dim, Words: "  " + sloTargets[i].name + " "}, grid.Piece{Style: data, Words: metric.Duration(int64(target))})
+			if t := n.byTarget[i]; t.all > 0 {
+				l.Fit(grid.Piece{Words: " "}, share(t.met, t.all))
 			}
 		}
 	}
 	if n.all > 0 {
 		words := "  met by "
-		if targets.Several() {
+		if targets.BeyondTTFT() {
 			words = "  all met by "
 		}
 		l.Fit(grid.Piece{Style: dim, Words: words}, share(n.met, n.all), grid.Piece{Style: dim, Words: " of " + metric.Count(float64(n.all)) + " warm requests"})
@@ -166,7 +166,7 @@ func (c *Ctx) slo(a grid.Area, s *store.Snapshot) {
 	}
 }
 
-// percentileTable lists the percentiles of every time over the chosen window, and returns the rows that it took.
+// percentileTable lists the percentiles of every latency over the selected window and returns the rows used.
 func (c *Ctx) percentileTable(a grid.Area, s *store.Snapshot) int {
 	l := &s.Latency
 	rows := [...]struct {
@@ -175,7 +175,7 @@ func (c *Ctx) percentileTable(a grid.Area, s *store.Snapshot) int {
 	}{
 		{"TTFT warm", &l.TTFT[c.Window]},
 		{"TTFT cold", &l.ColdTTFT[c.Window]},
-		{"queue", &l.STIL[c.Window]},
+		{"queue time", &l.STIL[c.Window]},
 		{"ITL", &l.ITL[c.Window]},
 		{"TPOT", &l.TPOT[c.Window]},
 		{"E2EL", &l.E2EL[c.Window]},
@@ -205,8 +205,8 @@ func (c *Ctx) percentileTable(a grid.Area, s *store.Snapshot) int {
 	return 1 + len(rows)
 }
 
-// titledChart is ITL second by second.
-func (c *Ctx) titledChart(a grid.Area, s *store.Snapshot) {
+// itlChart draws ITL per second.
+func (c *Ctx) itlChart(a grid.Area, s *store.Snapshot) {
 	l := a.Line(0, 0)
 	l.Put(head, "ITL").Gap(2).Put(grid.Fg(theme.SeriesP50), "p50").Gap(1).Put(grid.Fg(theme.SeriesP99), "p99").Put(dim, "  1 column = 1 s")
 	if a.H >= 3 {
@@ -214,20 +214,20 @@ func (c *Ctx) titledChart(a grid.Area, s *store.Snapshot) {
 	}
 }
 
-// scatter draws TTFT against the computed prompt tokens of every warm request, with the line that fits them best.
+// scatter draws TTFT by computed prompt tokens of every warm request, with a linear fit.
 func (c *Ctx) scatter(a grid.Area, s *store.Snapshot) {
 	f := &c.Memory.fit
 	points := f.TTFTByPrompt(s)
 	l := a.Line(0, 0)
 	l.Put(head, "TTFT by prompt").Gap(2)
 	if len(points) == 0 {
-		l.Put(dim, "no warm request with a known prompt yet")
+		l.Put(dim, "no warm request with a known prompt length yet")
 		return
 	}
 	if f.Meaningful && f.Slope > 0 {
 		l.Put(loud, metric.Duration(int64(f.Slope*1e9))).Put(dim, " per computed token")
 		if f.At0 >= 0 {
-			l.Fit(grid.Piece{Style: dim, Words: ", " + metric.Seconds(f.At0) + " without any"})
+			l.Fit(grid.Piece{Style: dim, Words: ", intercept " + metric.Seconds(f.At0)})
 		}
 		l.Fit(grid.Piece{Style: dim, Words: ", R² " + metric.Rate(f.R2)})
 		l.Fit(grid.Piece{Style: dim, Words: "; brighter: more requests"})
@@ -266,12 +266,12 @@ func (c *Ctx) drawScatter(a grid.Area, points []table.Point, f *table.Fit) {
 		most = max(most, bins[y*plot.W+x])
 	}
 	for i, n := range bins {
-		if n > 0 { // few are as bright as half of the scale
+		if n > 0 { // a single request has half the brightness
 			share := 0.5 + 0.5*math.Log(float64(n))/math.Log(float64(most)+1)
 			plot.Cell(i%plot.W, i/plot.W, grid.Fg(theme.Heat(share)), gl.Swatch)
 		}
 	}
-	write := label(timeAxis, topY)
+	write := axisLabel(timeAxis, topY)
 	a.Right(axisWidth-2, 0, dim, write(topY, topY))
 	a.Right(axisWidth-2, plot.H-1, dim, write(0, topY))
 	for y := range plot.H {

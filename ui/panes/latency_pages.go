@@ -7,39 +7,39 @@ import (
 	"github.com/llmtop/llmtop/ui/grid"
 )
 
-// LatencyPage is what of the latencies has the whole view.
+// LatencyPage selects the part of the Latency view that fills it.
 type LatencyPage uint8
 
 // The pages.
 const (
 	LatencyAll LatencyPage = iota
-	LatencySpread
-	LatencyCourse
+	LatencyDistributions
+	LatencyOverTime
 	LatencyPrompt
 	NumLatencyPages
 )
 
 var latencyPages = [NumLatencyPages]string{"all", "distributions", "over time", "TTFT by prompt"}
 
-// String is the page's name as in the border.
+// String returns the name of the page as in the border.
 func (p LatencyPage) String() string { return latencyPages[p] }
 
-// latencyPage draws one page that is not that of all.
+// latencyPage draws any page but the first.
 func (c *Ctx) latencyPage(a grid.Area, s *store.Snapshot, gap int) {
 	switch c.Latency {
-	case LatencySpread:
-		c.spreadPage(a, s, gap)
-	case LatencyCourse:
+	case LatencyDistributions:
+		c.distributionsPage(a, s, gap)
+	case LatencyOverTime:
 		h := a.H / 2
-		c.titledChart(a.Sub(0, 0, a.W, h-gap), s)
-		c.heatmap(a.Sub(0, h, a.W, a.H-h), s)
+		c.itlChart(a.Sub(0, 0, a.W, h-gap), s)
+		c.itlHeatmap(a.Sub(0, h, a.W, a.H-h), s)
 	case LatencyPrompt:
 		c.scatter(a, s)
 	}
 }
 
-// spreadPage draws warm TTFT above cold on one axis, so that their distance is seen, and ITL beside them or below.
-func (c *Ctx) spreadPage(a grid.Area, s *store.Snapshot, gap int) {
+// distributionsPage draws warm TTFT above cold TTFT on one axis, and ITL beside or below them.
+func (c *Ctx) distributionsPage(a grid.Area, s *store.Snapshot, gap int) {
 	ttft, itl := a.Sub(0, 0, a.W, a.H*2/3), a.Sub(0, a.H*2/3, a.W, a.H-a.H*2/3)
 	if a.W >= 104 {
 		w := a.W*52/100 - 2
@@ -53,26 +53,26 @@ func (c *Ctx) spreadPage(a grid.Area, s *store.Snapshot, gap int) {
 // coldAndWarm draws the TTFT of warm and of cold requests on one axis.
 func (c *Ctx) coldAndWarm(warm, cold grid.Area, s *store.Snapshot) {
 	var far, farCold outliers
-	c.Memory.values = ttfts(c.Memory.values[:0], s, false, &far)
-	c.Memory.cold = ttfts(c.Memory.cold[:0], s, true, &farCold)
+	c.Memory.values = appendTTFTs(c.Memory.values[:0], s, false, &far)
+	c.Memory.cold = appendTTFTs(c.Memory.cold[:0], s, true, &farCold)
 	lo, hi := logRange(c.Memory.values, c.Memory.cold)
-	c.logHistogram(warm, "TTFT warm", c.middle(s.Latency.TTFT, "requests"), c.Memory.values, lo, hi, &far, beyond(s.Latency.Targets.TTFT))
-	c.logHistogram(cold, "TTFT cold", c.middle(s.Latency.ColdTTFT, "requests, model load included"), c.Memory.cold, lo, hi, &farCold, func(float64) grid.Style {
+	c.logHistogram(warm, "TTFT warm", c.withMedian(s.Latency.TTFT, "requests"), c.Memory.values, lo, hi, &far, targetStyle(s.Latency.Targets.TTFT))
+	c.logHistogram(cold, "TTFT cold", c.withMedian(s.Latency.ColdTTFT, "requests, model load included"), c.Memory.cold, lo, hi, &farCold, func(float64) grid.Style {
 		return grid.Fg(theme.SeriesPrefill)
 	})
 }
 
-// middle adds the median of the session to words.
-func (c *Ctx) middle(of [metric.NumWindows]metric.Summary, words string) string {
-	if sum := &of[metric.Session]; sum.Count > 0 {
+// withMedian appends the session median to words.
+func (c *Ctx) withMedian(sums [metric.NumWindows]metric.Summary, words string) string {
+	if sum := &sums[metric.Session]; sum.Count > 0 {
 		return words + ", p50 " + metric.Duration(sum.P50)
 	}
 	return words
 }
 
-// ttfts appends the TTFT of warm or of cold requests in ns, and keeps those of warm ones beyond the target, and of all cold ones, as
-// outliers.
-func ttfts(values []float64, s *store.Snapshot, cold bool, far *outliers) []float64 {
+// appendTTFTs appends the TTFT of warm or cold requests in ns. It adds warm ones above the target and all cold ones to
+// far.
+func appendTTFTs(values []float64, s *store.Snapshot, cold bool, far *outliers) []float64 {
 	target := float64(s.Latency.Targets.TTFT)
 	for _, list := range [...][]*store.Request{s.Past, s.Requests} {
 		for _, r := range list {

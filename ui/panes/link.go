@@ -11,11 +11,11 @@ import (
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
-// RecordNote is what is said of a recording; no words: there is none.
+// RecordNote is the state of a recording shown in the header; Words is "" without a recording.
 type RecordNote struct {
 	Words string // for the header
-	Why   string // what ended it, sanitised
-	Bad   bool   // something is missing in it, or it has ended
+	Why   string // error that ended it, sanitised
+	Bad   bool   // events are missing, or the recording has failed
 }
 
 func (n RecordNote) style() grid.Style {
@@ -25,110 +25,118 @@ func (n RecordNote) style() grid.Style {
 	return text
 }
 
-// link is how the connection to an engine in another process is shown, if it is not what it should be.
+// link returns how to show a broken connection to an engine in another process; broken is false if the connection is
+// fine.
 func (c *Ctx) link(s *store.Snapshot) (mark rune, words string, st grid.Style, broken bool) {
 	gl, r := c.Skin.Glyphs, &s.Engine.Remote
-	if s.Unasked() {
+	if s.NeverPolled() {
 		return 0, "", text, false
 	}
 	switch r.Link {
 	case event.LinkStale:
-		return gl.Watch, "STALE since " + timeOf(s, r.Since), watch, true
+		return gl.Watch, "STALE since " + wallClock(s, r.Since), watch, true
 	case event.LinkDisconnected:
-		if s.Unreached() {
-			return gl.Failed, "NOT REACHED since llmtop began", bad, true
+		if s.NeverReached() {
+			return gl.Failed, "UNREACHABLE since llmtop started", bad, true
 		}
-		return gl.Failed, "DISCONNECTED since " + timeOf(s, r.Since), bad, true
+		return gl.Failed, "DISCONNECTED since " + wallClock(s, r.Since), bad, true
 	case event.LinkRefused:
 		return gl.Failed, "REFUSED", bad, true
 	}
 	return 0, "", text, false
 }
 
-// timeOf is the time of day of a moment of the session.
-func timeOf(s *store.Snapshot, at event.Time) string {
+// wallClock returns the time of day of a moment of the session.
+func wallClock(s *store.Snapshot, at event.Time) string {
 	return s.Wall.Add(time.Duration(at - s.Now)).Format(time.TimeOnly)
 }
 
-// trouble is why there is no connection, or what there is none with where the reason is not known.
-func (c *Ctx) trouble(s *store.Snapshot) (words string, st grid.Style, ok bool) {
+// linkError returns why there is no connection, or its address if the reason is unknown; ok is false if the connection
+// is fine.
+func (c *Ctx) linkError(s *store.Snapshot) (words string, st grid.Style, ok bool) {
 	r := &s.Engine.Remote
 	switch {
-	case r.Link != event.LinkDisconnected && r.Link != event.LinkRefused, s.Unasked():
+	case r.Link != event.LinkDisconnected && r.Link != event.LinkRefused, s.NeverPolled():
 		return "", text, false
-	case r.Why != "":
-		return sanitize.Line(r.Why), bad, true
+	case r.Reason != "":
+		return sanitize.Line(r.Reason), bad, true
 	}
 	return sanitize.Line(r.Address), bad, r.Address != ""
 }
 
-// losses names what did not arrive, all of it where the connection to an engine in another process tells; whole if nothing is
-// missing.
-func (c *Ctx) losses(s *store.Snapshot) (words string, whole bool) {
-	r, lost := &s.Engine.Remote, s.Lost.Total()
-	words, whole = "lost "+metric.Count(float64(lost)), lost == 0 && r.Missing == 0 && r.Garbage == 0
-	if r.Missing != 0 {
-		words += " missing " + metric.Count(float64(r.Missing))
-	}
-	if r.Garbage != 0 {
-		words += " garbage " + metric.Count(float64(r.Garbage))
-	}
-	if whole && r.Link != event.LinkNone {
-		words += " missing 0 garbage 0"
+// dropCounts returns the counts of dropped, missed and malformed events that are above 0; without any it returns zeros.
+// whole is true if nothing is missing.
+func (c *Ctx) dropCounts(s *store.Snapshot) (words string, whole bool) {
+	r, dropped := &s.Engine.Remote, s.Drops.Total()
+	whole = dropped == 0 && r.Missed == 0 && r.Malformed == 0
+	remote := r.Link != event.LinkNone
+	for _, n := range [...]struct {
+		name  string
+		count float64
+		zero  bool // shown at 0 too, if nothing is missing
+	}{{"dropped ", float64(dropped), true}, {"missed ", float64(r.Missed), remote}, {"malformed ", float64(r.Malformed), remote}} {
+		if n.count == 0 && !(whole && n.zero) {
+			continue
+		}
+		if words != "" {
+			words += " " + string(c.Skin.Glyphs.Bullet) + " "
+		}
+		words += n.name + metric.Count(n.count)
 	}
 	return words, whole
 }
 
-// linkNotes are what is wrong with the connection.
-func (c *Ctx) linkNotes(s *store.Snapshot) (out []string) {
+// linkWarnings describes problems of the connection.
+func (c *Ctx) linkWarnings(s *store.Snapshot) (out []string) {
 	r := &s.Engine.Remote
 	at := sanitize.Line(r.Address)
 	switch r.Link {
 	case event.LinkStale:
-		out = append(out, "nothing has come from "+at+" since "+timeOf(s, r.Since)+": what is shown is what was known then")
+		out = append(out, "no data from "+at+" since "+wallClock(s, r.Since)+": showing the last values")
 	case event.LinkDisconnected:
-		words := "not connected to " + at + ": " + sanitize.Line(r.Why) + "; trying again"
+		words := "not connected to " + at + ": " + sanitize.Line(r.Reason) + "; retrying"
 		switch {
-		case s.Unasked():
+		case s.NeverPolled():
 			return nil
-		case !s.Unreached():
-			words += ", what is shown is what was known before"
+		case !s.NeverReached():
+			words += "; showing the last values"
 		}
 		out = append(out, words)
 	case event.LinkRefused:
-		out = append(out, "refused by "+at+": "+sanitize.Line(r.Why))
+		out = append(out, "refused by "+at+": "+sanitize.Line(r.Reason))
 	}
 	return out
 }
 
-// notes are what to know before any verdict: what is wrong with what is seen, rather than with the engine.
-func (c *Ctx) notes(s *store.Snapshot) []string {
-	out := append(c.linkNotes(s), lossNotes(s)...)
+// dataWarnings describes problems of the data, not of the engine: of the connection, of received traces and of the
+// recording.
+func (c *Ctx) dataWarnings(s *store.Snapshot) []string {
+	out := append(c.linkWarnings(s), traceLossWarnings(s)...)
 	if c.Record.Why != "" {
-		out = append(out, "the recording has ended: "+c.Record.Why)
+		out = append(out, "recording stopped: "+c.Record.Why)
 	}
 	if p := c.Replay; p != nil {
-		if n := p.Unread + uint64(p.Damage.Frames); n > 0 || p.Damage.Bytes > 0 {
-			out = append(out, "the recording is damaged: "+metric.Count(float64(p.Damage.Frames))+" frames and "+
-				metric.Count(float64(p.Unread))+" lines of it could not be read, "+metric.Bytes(float64(p.Damage.Bytes))+" are something else")
+		if n := p.Undecoded + uint64(p.Damage.Frames); n > 0 || p.Damage.Bytes > 0 {
+			out = append(out, "the recording is damaged: "+countOf(uint64(p.Damage.Frames), "unreadable frame", "unreadable frames")+", "+
+				countOf(p.Undecoded, "unreadable line", "unreadable lines")+", "+metric.Bytes(float64(p.Damage.Bytes))+" of foreign data")
 		}
-		if n := p.Lost.Total(); n > 0 && c.Engine != "" { // one engine alone has it among its own
-			out = append(out, "the recording lacks "+metric.Count(float64(n))+" events of these engines, which came faster than the disk took them")
+		if n := p.Dropped.Total(); n > 0 && c.Engine != "" { // a single engine includes them in its own drops
+			out = append(out, "the recording lacks "+countOf(n, "event", "events")+" of these engines: writing to disk was too slow")
 		}
-		if p.Missing > 0 {
-			out = append(out, itoa(p.Missing)+" segments of the recording are missing")
+		if p.MissingSegments > 0 {
+			out = append(out, "the recording lacks "+countOf(uint64(p.MissingSegments), "segment", "segments"))
 		}
-		if p.From > p.Begin {
-			out = append(out, "totals count from "+clock(time.Duration(p.From-p.Begin))+" of the recording")
+		if p.TotalsSince > p.Begin {
+			out = append(out, "totals start at "+clock(time.Duration(p.TotalsSince-p.Begin))+" of the recording")
 		}
 	}
 	return out
 }
 
-// drawNotes writes the notes and returns how many rows they took.
-func (c *Ctx) drawNotes(a grid.Area, s *store.Snapshot) int {
+// drawWarnings writes the data warnings and returns the rows used.
+func (c *Ctx) drawWarnings(a grid.Area, s *store.Snapshot) int {
 	y := 0
-	for _, n := range c.notes(s) {
+	for _, n := range c.dataWarnings(s) {
 		for i, line := range grid.Wrap(nil, n, a.W-2) {
 			if i == 0 {
 				a.Cell(0, y, bad.With(grid.Bold), c.Skin.Glyphs.Bad)

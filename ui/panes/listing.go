@@ -7,22 +7,23 @@ import (
 	"github.com/llmtop/llmtop/ui/grid"
 )
 
-// Rows says which rows of a table are shown and which is selected, and, after the table has been drawn, where things are. F names its columns.
+// Rows is the selection and scroll position of a table with columns of type F and, after drawing, the screen positions
+// of its heads and rows.
 type Rows[F any] struct {
-	Selected int // a row of the list
-	First    int // the row at the top
+	Selected int // index in the list
+	First    int // index of the top row
 
 	Heads []Head[F]
-	Body  grid.Rect // where the rows are, on the screen
+	Body  grid.Rect // screen area of the rows
 }
 
-// Head is where the head of a column is, on the screen.
+// Head is the screen position of a column head.
 type Head[F any] struct {
 	Field F
 	At    grid.Rect
 }
 
-// HeadAt is the column whose head is at a place of the screen.
+// HeadAt returns the column whose head is at screen position x, y.
 func (t *Rows[F]) HeadAt(x, y int) (field F, ok bool) {
 	for _, h := range t.Heads {
 		if h.At.Has(x, y) {
@@ -32,12 +33,13 @@ func (t *Rows[F]) HeadAt(x, y int) (field F, ok bool) {
 	return field, false
 }
 
-// RowAt is the row of the list that is at a place of the screen.
+// RowAt returns the list index of the row at screen position x, y.
 func (t *Rows[F]) RowAt(x, y int) (row int, ok bool) {
 	return t.First + y - t.Body.Y, t.Body.Has(x, y)
 }
 
-// scroll moves the rows, of n, as little as brings the selected one into a body of the given height, and returns which are shown.
+// scroll scrolls a list of n rows as little as needed to show the selected one in body, and returns the range of rows
+// shown.
 func (t *Rows[F]) scroll(n int, body grid.Area) (from, to int) {
 	t.First = max(min(t.First, t.Selected, n-body.H), t.Selected-body.H+1, 0)
 	from, to = t.First, min(t.First+body.H, n)
@@ -45,14 +47,15 @@ func (t *Rows[F]) scroll(n int, body grid.Area) (from, to int) {
 	return from, to
 }
 
-// tableColumn is a column of a table with its width, a gap of one included. Where not all fit, those of the highest rank are left out.
+// tableColumn is a column of a table; its width w includes a gap of one. Where not all fit, columns of the highest rank
+// are omitted.
 type tableColumn[F any] struct {
 	field   F
 	w, rank int
 }
 
-// fitting are the columns that fit into w cells, the one that the rows are sorted by first of all, without those that are not wanted; left is
-// what they leave.
+// fitting returns the wanted columns that fit into w cells, in display order, and the width left. The sort column by
+// always comes first in the choice.
 func fitting[F comparable](columns []tableColumn[F], w int, by F, wanted func(F) bool) (fit []tableColumn[F], left int) {
 	order := slices.Clone(columns)
 	slices.SortStableFunc(order, func(a, b tableColumn[F]) int { return a.rank - b.rank })
@@ -84,7 +87,7 @@ func (c *Ctx) columnHead(cell grid.Area, title string, left, sorted, down bool) 
 	}
 }
 
-// mark marks a row as the selected one.
+// mark marks row y as the selected one.
 func (c *Ctx) mark(a grid.Area, y int) {
 	a.Cell(0, y, grid.Fg(theme.Accent).With(grid.Bold), c.Skin.Glyphs.Arrow)
 	attr := grid.Attr(0)
@@ -94,7 +97,7 @@ func (c *Ctx) mark(a grid.Area, y int) {
 	a.Paint(0, y, a.W, theme.Select, attr)
 }
 
-// arrow is the direction of an order.
+// arrow returns the arrow of a sort order.
 func (c *Ctx) arrow(down bool) rune {
 	if down {
 		return c.Skin.Glyphs.Down

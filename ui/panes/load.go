@@ -12,8 +12,8 @@ import (
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
-// drawLoad draws the model load as a waterfall: each stage where it lies on the common time axis, under a name that has as much room as it needs, up
-// to half of the width. Where not all have a row, the shortest are left out. It returns the rows that it took.
+// drawLoad draws the model load as a waterfall on a common time axis and returns the rows used. The name column is as
+// wide as needed, up to half of the area. Where not all stages fit, the shortest are omitted.
 func drawLoad(a grid.Area, s *store.Snapshot, c *Ctx) int {
 	gl := c.Skin.Glyphs
 	if len(s.Load) == 0 {
@@ -21,10 +21,10 @@ func drawLoad(a grid.Area, s *store.Snapshot, c *Ctx) int {
 		return 0
 	}
 	from, to := s.Load[0].Start, s.Load[0].End
-	stages := make([]slice, 0, len(s.Load))
+	stages := make([]timePart, 0, len(s.Load))
 	for _, p := range s.Load {
 		from, to = min(from, p.Start), max(to, p.End)
-		stages = append(stages, slice{name: loadName(p), dur: p.Dur()})
+		stages = append(stages, timePart{name: loadStageName(p), dur: p.Dur()})
 	}
 	loads := s.Engine.State <= event.EngineLoading
 	room := a.H
@@ -65,20 +65,20 @@ func drawLoad(a grid.Area, s *store.Snapshot, c *Ctx) int {
 	return y
 }
 
-// loadName is the short name of a stage of the load.
-func loadName(p store.Span) string {
+// loadStageName returns the short name of a load stage.
+func loadStageName(p store.StageSpan) string {
 	if p.Stage == event.StageLoad {
-		return "in all"
+		return "total"
 	}
 	return sanitize.Line(strings.TrimPrefix(p.Label(), "load_"))
 }
 
-// loadProgress is how much of its stage an engine says that it has done.
+// loadProgress returns the reported progress of the load stages.
 func loadProgress(s *store.Snapshot) (words string) {
-	if s.Reported == nil {
+	if s.Aggregates == nil {
 		return ""
 	}
-	for _, n := range s.Reported.More {
+	for _, n := range s.Aggregates.More {
 		stage, is := strings.CutPrefix(n.Name, "load_")
 		if stage, share := strings.CutSuffix(stage, "_share"); is && share && n.OK() {
 			words += ", " + metric.Percent(n.V) + " of " + sanitize.Line(stage)
@@ -87,9 +87,9 @@ func loadProgress(s *store.Snapshot) (words string) {
 	return words
 }
 
-// loadAlone draws the load of an engine elsewhere for as long as there is nothing else to see of it, and says below what is missing; false if no load is
-// known.
-func (c *Ctx) loadAlone(a grid.Area, s *store.Snapshot, missing string) bool {
+// loadOnly draws the model load of an attached engine while nothing else is known of it, with a note on what is
+// missing; false if no load was reported.
+func (c *Ctx) loadOnly(a grid.Area, s *store.Snapshot, missing string) bool {
 	if len(s.Load) == 0 || s.Engine.Remote.Link == event.LinkNone || a.H < 4 {
 		return false
 	}
@@ -99,23 +99,23 @@ func (c *Ctx) loadAlone(a grid.Area, s *store.Snapshot, missing string) bool {
 	return true
 }
 
-// startupPrefix begins the names of the times that the phases of an engine's start took, where it tells these without saying when they were.
+// startupPrefix is the name prefix of reported startup phase durations, which have no start time.
 const startupPrefix = "startup_"
 
-// phases are how long those of an engine's start took, by its own word.
-func phases(s *store.Snapshot) (out []slice) {
-	for _, n := range s.Reported.More {
+// startupPhases returns the reported duration of each startup phase, in s.
+func startupPhases(s *store.Snapshot) (out []timePart) {
+	for _, n := range s.Aggregates.More {
 		if phase, is := strings.CutPrefix(n.Name, startupPrefix); is && n.OK() {
-			name, _ := numberName(phase)
-			out = append(out, slice{name: name, share: n.V})
+			name, _ := nameAndFormat(phase)
+			out = append(out, timePart{name: name, share: n.V})
 		}
 	}
 	return out
 }
 
-// startup draws how long the phases of an engine's start took, and what else there is to say below; false if it has not told.
+// startup draws the duration of each startup phase and a note with the text below; false if none was reported.
 func (c *Ctx) startup(a grid.Area, s *store.Snapshot, below string) bool {
-	list := phases(s)
+	list := startupPhases(s)
 	longest, names := 0.0, 0
 	for _, p := range list {
 		longest, names = max(longest, p.share), max(names, grid.Width(p.name)+1)
@@ -123,7 +123,7 @@ func (c *Ctx) startup(a grid.Area, s *store.Snapshot, below string) bool {
 	if longest == 0 || a.H < 4 {
 		return false
 	}
-	a.Text(0, 0, head, "Start of the engine")
+	a.Text(0, 0, head, "Engine startup")
 	bars := a.Sub(0, 1, min(a.W, widestLoad), a.H-1)
 	const numbers = 10
 	names = min(names, bars.W/2)
@@ -132,9 +132,9 @@ func (c *Ctx) startup(a grid.Area, s *store.Snapshot, below string) bool {
 		bars.Bar(names, y, bars.W-names-numbers, p.share/longest, theme.PartLoad, c.Skin.Colour(), c.Skin.Glyphs)
 		bars.Right(bars.W, y, data, metric.Seconds(p.share))
 	}
-	words := "as it tells them, some are parts of others" + below
+	words := "phases may overlap" + below
 	if len(list) == 1 {
-		words = "as it tells it" + below
+		words = "reported by the engine" + below
 	}
 	for i, line := range grid.Wrap(nil, words, a.W) {
 		a.Text(0, len(list)+1+i, dim, line)
@@ -142,26 +142,26 @@ func (c *Ctx) startup(a grid.Area, s *store.Snapshot, below string) bool {
 	return true
 }
 
-// widestLoad is how wide a waterfall of the load is at most, in cells: the eye has to find the number at the end of the row.
+// widestLoad is the maximum width of the load waterfall in cells, so that the eye finds the number at the end of a row.
 const widestLoad = 100
 
-// loadBelow draws what an engine tells in sum with its load below, where one is known and there is room for both.
-func (c *Ctx) loadBelow(a grid.Area, s *store.Snapshot) {
-	known := longestTTFT(s.Reported) > 0 || !c.counts(s.Reported) && s.Probes().Last != nil // so that the start is not drawn in its place
-	if n := len(phases(s)); n > 0 && len(s.Load) == 0 && known && a.H-n-3 >= leastAbove {
-		c.reportedTTFT(a.Sub(0, 0, a.W, a.H-n-3), s)
+// ttftWithLoad draws the TTFT of an engine with aggregate metrics and, where there is room, its startup or load below.
+func (c *Ctx) ttftWithLoad(a grid.Area, s *store.Snapshot) {
+	known := longestTTFT(s.Aggregates) > 0 || !c.countsTTFT(s.Aggregates) && s.Probes().Last != nil // aggregateTTFT draws TTFT itself, not the startup in its place
+	if n := len(startupPhases(s)); n > 0 && len(s.Load) == 0 && known && a.H-n-3 >= leastTTFTRows {
+		c.aggregateTTFT(a.Sub(0, 0, a.W, a.H-n-3), s)
 		c.startup(a.Sub(0, a.H-n-2, a.W, n+2), s, "")
 		return
 	}
 	rows := min(len(s.Load), a.H/2)
-	if rows < 2 || c.idle(s.Reported) || a.H-rows < leastAbove {
-		c.reportedTTFT(a, s)
+	if rows < 2 || c.noRequestData(s.Aggregates) || a.H-rows < leastTTFTRows {
+		c.aggregateTTFT(a, s)
 		return
 	}
-	c.reportedTTFT(a.Sub(0, 0, a.W, a.H-rows-2), s)
+	c.aggregateTTFT(a.Sub(0, 0, a.W, a.H-rows-2), s)
 	a.Text(0, a.H-rows-1, head, "Model load")
 	drawLoad(a.Sub(0, a.H-rows, min(a.W, widestLoad), rows), s, c)
 }
 
-// leastAbove is how many rows stay above the load at least.
-const leastAbove = 12
+// leastTTFTRows is the minimum number of rows above the load.
+const leastTTFTRows = 12

@@ -14,7 +14,7 @@ func drawMachine(a grid.Area, s *store.Snapshot, c *Ctx) {
 	if c.noMachine(in, s) {
 		return
 	}
-	r := rows{a: in}
+	r := rowWriter{a: in}
 	drawCores(&r, s, c, in.H-4)
 	drawProcess(&r, s, c)
 	drawMemory(&r, s, c)
@@ -26,16 +26,16 @@ func drawMachine(a grid.Area, s *store.Snapshot, c *Ctx) {
 	drawGPUs(&r, s, c)
 	drawScheduling(&r, s)
 	pts := s.Host.Series
-	r.course("CPU", len(pts), func(i int) float64 { return pts[i].V[store.GaugeCPU] }, 1, theme.SeriesPrefill, theme.AreaPrefill, c)
+	r.trend("CPU", len(pts), func(i int) float64 { return pts[i].V[store.GaugeCPU] }, 1, theme.SeriesPrefill, theme.AreaPrefill, c)
 }
 
-// noMachine says which kind of nothing there is, if no sample of the machine has come. llmtop itself samples that of an engine in this
-// process.
+// noMachine draws why there is no host sample; false if there is one. llmtop samples the host itself for engines on
+// this machine.
 func (c *Ctx) noMachine(a grid.Area, s *store.Snapshot) bool {
-	if s.Host.Known {
+	if s.Host.Sampled {
 		return false
 	}
-	words := "no sample of the machine yet"
+	words := "no host sample yet"
 	if s.Engine.Remote.Link != event.LinkNone && !c.caps.Has(event.CapHost) {
 		words = "machine: not reported by this engine"
 	}
@@ -43,8 +43,9 @@ func (c *Ctx) noMachine(a grid.Area, s *store.Snapshot) bool {
 	return true
 }
 
-// drawCores draws the machine's CPU and each core: a gauge each where limit rows allow it, otherwise one column each.
-func drawCores(r *rows, s *store.Snapshot, c *Ctx, limit int) {
+// drawCores draws the CPU of the machine and each core: one gauge per core if limit rows are enough, otherwise one
+// column per core.
+func drawCores(r *rowWriter, s *store.Snapshot, c *Ctx, limit int) {
 	h := s.Host
 	a, ok := r.next("CPU")
 	if !ok {
@@ -74,7 +75,7 @@ func drawCores(r *rows, s *store.Snapshot, c *Ctx, limit int) {
 	}
 }
 
-func drawCoreColumns(r *rows, cores []float64, gl *theme.Glyphs) {
+func drawCoreColumns(r *rowWriter, cores []float64, gl *theme.Glyphs) {
 	for i := 0; i < len(cores); {
 		name := ""
 		if i == 0 {
@@ -94,7 +95,7 @@ func drawCoreColumns(r *rows, cores []float64, gl *theme.Glyphs) {
 	}
 }
 
-func drawProcess(r *rows, s *store.Snapshot, c *Ctx) {
+func drawProcess(r *rowWriter, s *store.Snapshot, c *Ctx) {
 	a, ok := r.next("engine")
 	if !ok {
 		return
@@ -107,15 +108,15 @@ func drawProcess(r *rows, s *store.Snapshot, c *Ctx) {
 	}
 	l.Tail(valueWidth-3, data, metric.Rate(p.CPU.V)).Put(dim, " cores")
 	if s.Host.CPULimit.OK() {
-		l.Fit(grid.Piece{Style: dim, Words: " of "}, grid.Piece{Style: text, Words: metric.Rate(s.Host.CPULimit.V)}, grid.Piece{Style: dim, Words: " granted"})
+		l.Fit(grid.Piece{Style: dim, Words: " of "}, grid.Piece{Style: text, Words: metric.Rate(s.Host.CPULimit.V)}, grid.Piece{Style: dim, Words: " limit"})
 	}
 	if p.Threads.OK() {
 		l.Fit(grid.Piece{Style: text, Words: "  " + metric.Count(p.Threads.V)}, grid.Piece{Style: dim, Words: " threads"})
 	}
 }
 
-func drawMemory(r *rows, s *store.Snapshot, c *Ctx) {
-	a, ok := r.next("rss")
+func drawMemory(r *rowWriter, s *store.Snapshot, c *Ctx) {
+	a, ok := r.next("RSS")
 	if !ok {
 		return
 	}
@@ -134,7 +135,7 @@ func drawMemory(r *rows, s *store.Snapshot, c *Ctx) {
 	}
 }
 
-func drawDisk(r *rows, s *store.Snapshot) {
+func drawDisk(r *rowWriter, s *store.Snapshot) {
 	p := s.Host.Engine
 	for _, d := range [...]struct {
 		name       string
@@ -156,8 +157,8 @@ func drawDisk(r *rows, s *store.Snapshot) {
 	}
 }
 
-// drawDiskShort is reads and writes in one row.
-func drawDiskShort(r *rows, s *store.Snapshot) {
+// drawDiskShort draws disk reads and writes in one row.
+func drawDiskShort(r *rowWriter, s *store.Snapshot) {
 	a, ok := r.next("disk")
 	if !ok {
 		return
@@ -172,7 +173,7 @@ func drawDiskShort(r *rows, s *store.Snapshot) {
 	l.Fit(grid.Piece{Style: dim, Words: " w "}, grid.Piece{Style: data, Words: metric.Bytes(p.Write.V) + "/s"})
 }
 
-func drawGPUs(r *rows, s *store.Snapshot, c *Ctx) {
+func drawGPUs(r *rowWriter, s *store.Snapshot, c *Ctx) {
 	if len(s.Host.GPUs) == 0 {
 		if a, ok := r.next("GPU"); ok {
 			why := s.Host.NoGPU
@@ -202,8 +203,8 @@ func drawGPUs(r *rows, s *store.Snapshot, c *Ctx) {
 	}
 }
 
-// drawScheduling shows what keeps a runnable engine from running, and the machine's load.
-func drawScheduling(r *rows, s *store.Snapshot) {
+// drawScheduling draws the run queue wait of the engine, the load of the machine and the CPU clock.
+func drawScheduling(r *rowWriter, s *store.Snapshot) {
 	a, ok := r.next("run wait")
 	if !ok {
 		return
@@ -214,6 +215,6 @@ func drawScheduling(r *rows, s *store.Snapshot) {
 		l.Fit(grid.Piece{Style: dim, Words: "  load "}, grid.Piece{Style: text, Words: metric.Rate(s.Host.Load1.V)})
 	}
 	if s.Host.Frequency.OK() {
-		l.Fit(grid.Piece{Style: text, Words: "  " + metric.Rate(s.Host.Frequency.V/1e9) + " GHz"})
+		l.Fit(grid.Piece{Style: text, Words: "  " + metric.Hertz(s.Host.Frequency.V)})
 	}
 }

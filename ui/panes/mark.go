@@ -9,13 +9,13 @@ import (
 	"github.com/llmtop/llmtop/ui/grid"
 )
 
-// Mark is a moment that the user has marked, with everything that was known then: the router picks of all windows, too.
+// Mark is a moment marked by the user, with the snapshot of that moment, router picks of all windows included.
 type Mark struct {
 	Name     string // m1, m2, …
 	Snapshot *store.Snapshot
 }
 
-// Mark is the newest mark, nil if there is none.
+// Mark returns the newest mark, or nil.
 func (c *Ctx) Mark() *Mark {
 	if len(c.Marks) == 0 {
 		return nil
@@ -23,8 +23,8 @@ func (c *Ctx) Mark() *Mark {
 	return &c.Marks[len(c.Marks)-1]
 }
 
-// age is the time from a mark to a snapshot, in words.
-func (m *Mark) age(s *store.Snapshot) string {
+// sinceLabel returns the time from the mark to a snapshot.
+func (m *Mark) sinceLabel(s *store.Snapshot) string {
 	if d := time.Duration(s.Now - m.Snapshot.Now); d < 0 {
 		return "before " + m.Name
 	} else if d < 2*time.Minute {
@@ -33,14 +33,14 @@ func (m *Mark) age(s *store.Snapshot) string {
 	return "since " + m.Name + " " + metric.Duration(int64(s.Now-m.Snapshot.Now))
 }
 
-// The size of the box that Since draws at most.
+// Maximum size of the box of DrawSince, in cells.
 const (
 	sinceWidth  = 62
 	sinceHeight = 19
 )
 
-// Since draws what has changed since the newest mark into the lower right corner of an area.
-func Since(all grid.Area, s *store.Snapshot, c *Ctx) {
+// DrawSince draws the changes since the newest mark into the lower right corner of an area.
+func DrawSince(all grid.Area, s *store.Snapshot, c *Ctx) {
 	m := c.Mark()
 	w, h := min(sinceWidth, all.W), min(sinceHeight, all.H)
 	a := all.Sub(all.W-w, all.H-h, w, h)
@@ -48,17 +48,17 @@ func Since(all grid.Area, s *store.Snapshot, c *Ctx) {
 		a.Fill(0, y, a.W, text, ' ')
 	}
 	in := c.frameAs(a, "Since "+m.Name, "set at "+m.Snapshot.Wall.Format("15:04:05"))
-	d := s.Since(m.Snapshot)
-	if d.Again {
-		why := "the engine has begun anew since " + m.Name
+	d := s.ChangesSince(m.Snapshot)
+	if d.Restarted {
+		why := "the engine restarted after " + m.Name
 		if s.Now < m.Snapshot.Now {
 			why = "this moment is before " + m.Name
 		}
-		c.absent(in, dim, why, "there is nothing to compare")
+		c.absent(in, dim, why, "nothing to compare")
 		return
 	}
 	c.foot(a, dim, "M close  u clear marks")
-	t := difference{Area: in, c: c}
+	t := sinceTable{Area: in, c: c}
 	t.heads("before", "since", "change")
 	t.time(d)
 	t.requests(d)
@@ -68,21 +68,21 @@ func Since(all grid.Area, s *store.Snapshot, c *Ctx) {
 	t.rest(d)
 }
 
-// difference is a table of numbers before and since a mark.
-type difference struct {
+// sinceTable is a table of values before and since a mark.
+type sinceTable struct {
 	grid.Area
 	c *Ctx
 	y int
 }
 
-// The columns of a difference end here.
+// End columns of a sinceTable.
 const (
 	colBefore = 28
 	colSince  = 42
 	colChange = 56
 )
 
-func (t *difference) heads(words ...string) {
+func (t *sinceTable) heads(words ...string) {
 	for i, at := range [...]int{colBefore, colSince, colChange} {
 		t.Right(at, 0, head, words[i])
 	}
@@ -90,7 +90,7 @@ func (t *difference) heads(words ...string) {
 }
 
 // row writes one row, if there is room.
-func (t *difference) row(name, before, since string, change string, st grid.Style) {
+func (t *sinceTable) row(name, before, since string, change string, st grid.Style) {
 	if t.y >= t.H {
 		return
 	}
@@ -101,11 +101,11 @@ func (t *difference) row(name, before, since string, change string, st grid.Styl
 	t.y++
 }
 
-func (t *difference) time(d *store.Since) {
-	t.row("time", metric.Duration(int64(d.Before)), metric.Duration(int64(d.Span)), "", dim)
+func (t *sinceTable) time(d *store.Changes) {
+	t.row("time", metric.Duration(int64(d.ElapsedBefore)), metric.Duration(int64(d.Elapsed)), "", dim)
 }
 
-func (t *difference) requests(d *store.Since) {
+func (t *sinceTable) requests(d *store.Changes) {
 	count := func(name string, before, since uint64, st grid.Style) {
 		t.row(name, metric.Count(float64(before)), metric.Count(float64(since)), "", st)
 	}
@@ -124,7 +124,7 @@ func (t *difference) requests(d *store.Since) {
 	t.row("tokens/s", metric.Reading(d.RateBefore, metric.Rate), metric.Reading(d.Rate, metric.Rate), change, st)
 }
 
-func (t *difference) latency(name string, before, since metric.Summary) {
+func (t *sinceTable) latency(name string, before, since metric.Summary) {
 	for _, q := range [...]struct {
 		name          string
 		before, since int64
@@ -143,8 +143,8 @@ func (t *difference) latency(name string, before, since metric.Summary) {
 	}
 }
 
-// rest are stalls, memory, router picks, and losses.
-func (t *difference) rest(d *store.Since) {
+// rest writes stalls, memory, routing drift and dropped events.
+func (t *sinceTable) rest(d *store.Changes) {
 	st := dim
 	if d.Stalls > d.StallsBefore {
 		st = watch
@@ -155,21 +155,21 @@ func (t *difference) rest(d *store.Since) {
 		change, st = t.change(d.RSSBefore.V, d.RSS.V, true)
 	}
 	t.row("memory", metric.Reading(d.RSSBefore, metric.Bytes), metric.Reading(d.RSS, metric.Bytes), change, st)
-	if d.Drifted >= 0 {
-		t.row("expert drift", "", "layer "+itoa(d.Drifted), metric.Percent(d.Drift[d.Drifted].V), data)
+	if d.MostDrifted >= 0 {
+		t.row("routing drift", "", "layer "+itoa(d.MostDrifted), metric.Percent(d.Drift[d.MostDrifted].V), data)
 	}
 	st = dim
-	if d.Lost > 0 {
+	if d.Dropped > 0 {
 		st = bad
 	}
-	t.row("events lost", metric.Count(float64(d.LostBefore)), metric.Count(float64(d.Lost)), "", st)
+	t.row("events dropped", metric.Count(float64(d.DroppedBefore)), metric.Count(float64(d.Dropped)), "", st)
 }
 
-// notable is by how much a number must be worse, or better, to have a colour.
+// notable is the relative change above which a value is coloured.
 const notable = 0.1
 
-// change is by how much a number has grown, in colour where that is notable.
-func (t *difference) change(before, since float64, growthIsBad bool) (string, grid.Style) {
+// change returns the relative change of a value, coloured if it is notable.
+func (t *sinceTable) change(before, since float64, growthIsBad bool) (string, grid.Style) {
 	by := since/before - 1
 	st := text
 	switch {

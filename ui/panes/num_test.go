@@ -9,11 +9,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What is shown adds up to the sum that is shown, digit by digit, and none is off by more than one of the last digit.
+// The shown parts add up to the shown total digit by digit, and none is off by more than one in the last digit.
 func TestShownPartsAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		parts := rapid.SliceOfN(rapid.Int64Range(0, 1<<rapid.IntRange(1, 45).Draw(t, "bits")), 1, 12).Draw(t, "parts")
-		shown, total := exact(parts)
+		shown, total := roundToSum(parts)
 		value := func(s string) (digits int64, unit string) {
 			number, unit, _ := strings.Cut(s, " ")
 			n, err := strconv.ParseInt(strings.ReplaceAll(number, ".", ""), 10, 64)
@@ -42,7 +42,7 @@ func TestShownPartsAddUp(t *testing.T) {
 	})
 }
 
-func TestExact(t *testing.T) {
+func TestRoundToSum(t *testing.T) {
 	for _, c := range []struct {
 		parts []int64
 		want  string
@@ -53,7 +53,7 @@ func TestExact(t *testing.T) {
 		{[]int64{2_500_000_000, 40_000}, "2.500 0.000 = 2.500 s"},
 		{nil, " = 0 ns"},
 	} {
-		shown, total := exact(c.parts)
+		shown, total := roundToSum(c.parts)
 		for i, s := range shown {
 			shown[i], _, _ = strings.Cut(s, " ")
 		}

@@ -13,31 +13,31 @@ import (
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
-// opsTable are the times of operations as they are shown: kinds by their time, the longest first, and layers in order, what is
-// outside of them first.
+// opsTable holds the times of operations for display: kinds by descending time, layers in order, preceded by operations
+// outside of all layers.
 type opsTable struct {
 	passes int64
 	kinds  []opKind
 	layers []opLayer
 	whole  int64 // ns, all kinds and layers
-	most   int64 // ns, of the longest cell
+	most   int64 // ns of the longest cell
 }
 
-// opKind is one kind of operation in all layers.
+// opKind is one kind of operation, summed over all layers.
 type opKind struct {
 	name    string
 	calls   int64
 	elapsed int64 // ns
 }
 
-// opLayer is one layer: a time in ns for each kind, in the order of the kinds.
+// opLayer is one layer with its time in ns per kind, in the order of the kinds.
 type opLayer struct {
 	layer   int // -1: outside all layers
 	times   []int64
 	elapsed int64
 }
 
-// newOpsTable sorts the times of operations.
+// newOpsTable sums and sorts the times of operations.
 func newOpsTable(o *event.Ops) *opsTable {
 	t := &opsTable{passes: max(o.Passes, 1)}
 	kinds, layers := map[string]*opKind{}, map[int]map[string]int64{}
@@ -69,19 +69,19 @@ func newOpsTable(o *event.Ops) *opsTable {
 	return t
 }
 
-// perPass is a time of all passes in the words for one.
+// perPass formats a time of all passes as the mean per pass.
 func (t *opsTable) perPass(ns int64) string { return metric.Duration(ns / t.passes) }
 
-// share is a time's of the whole.
+// share returns the share of a time in the time of all operations.
 func (t *opsTable) share(ns int64) float64 { return float64(ns) / float64(max(t.whole, 1)) }
 
-// leastKinds is how many rows the list of kinds is worth drawing for.
+// leastKinds is the minimum number of rows for the list of kinds.
 const leastKinds = 3
 
-// Operations draws how long each kind of operation took in each layer, for an engine that times them, and what timing them costs.
+// Operations draws the time of each kind of operation in each layer, and the slowdown caused by timing them.
 func Operations(a grid.Area, s *store.Snapshot, c *Ctx) {
 	c.caps = s.Engine.Caps
-	in := c.frameAs(a, "Operations", "time of a forward pass by kind of operation and layer, session", "session")
+	in := c.frameAs(a, "Operations", "forward pass time by operation and layer, session", "session")
 	if s.Ops == nil || len(s.Ops.Times) == 0 {
 		c.noOps(in, s)
 		return
@@ -99,39 +99,39 @@ func Operations(a grid.Area, s *store.Snapshot, c *Ctx) {
 	}
 	c.opsMatrix(in, t)
 	if in.H < rows {
-		c.foot(a, dim, "up, down: more of "+itoa(len(t.layers))+" rows")
+		c.foot(a, dim, "up, down: scroll "+itoa(len(t.layers))+" rows")
 	}
 }
 
-// noOps says why there is nothing to see.
+// noOps draws why there are no times.
 func (c *Ctx) noOps(in grid.Area, s *store.Snapshot) {
 	switch {
 	case s.Engine.Caps.Has(event.CapOps):
-		c.absent(in, dim, "no operation has been timed", "the engine times them in runs that were started with --ops, as soon as it computes; that slows it down")
+		c.absent(in, dim, "no operation timed yet", "with --ops the engine times operations once it computes; timing slows it down")
 	case !c.waiting(in, s):
-		c.absent(in, dim, "time per operation: not reported by this engine", "llama.cpp tells it: llmtop run MODEL.gguf --engine llamacpp --ops")
+		c.absent(in, dim, "time per operation: not reported by this engine", "llama.cpp reports it: llmtop run MODEL.gguf --engine llamacpp --ops")
 	}
 }
 
-// opsCost says how many passes were watched, and what that did to them.
+// opsCost returns the number of timed passes and the slowdown caused by timing.
 func opsCost(o *event.Ops) string {
-	words := "Mean of " + metric.Count(float64(o.Passes)) + " forward passes that were watched. "
+	words := "Mean of " + countOf(uint64(max(o.Passes, 0)), "timed forward pass", "timed forward passes") + ". "
 	if !o.Slowdown.OK() {
-		return words + "How much slower that made them: " + o.Slowdown.Why() + "."
+		return words + "Slowdown caused by timing: " + o.Slowdown.Absence() + "."
 	}
-	return words + "A pass took " + metric.Rate(o.Slowdown.V) + " times as long as one that was not, so all times here and in other views are longer than without --ops."
+	return words + "Timing made a pass " + metric.Rate(o.Slowdown.V) + " times as long: all times here and in other views are longer than without --ops."
 }
 
-// opsLabels and opsColumn are the widths of the names of layers and of a column.
+// opsLabels and opsColumn are the widths of the layer names and of one column.
 const (
 	opsLabels = 8
 	opsColumn = 11
 )
 
-// opsMatrix is the table of layers and kinds: all layers together, the shares of the kinds, and a row each layer from c.Scroll on.
-// Kinds without a column of their own are one.
+// opsMatrix draws the table of layers by kinds: a row for all layers, the share of each kind, and one row per layer
+// from c.Scroll on. Kinds that do not fit share one column.
 func (c *Ctx) opsMatrix(a grid.Area, t *opsTable) {
-	columns := max((a.W-opsLabels)/opsColumn-2, 0) // behind those for all kinds and for the share
+	columns := max((a.W-opsLabels)/opsColumn-2, 0) // without the columns "all" and "share"
 	if columns < len(t.kinds) {
 		columns--
 	}
@@ -168,10 +168,10 @@ func (c *Ctx) opsMatrix(a grid.Area, t *opsTable) {
 	}
 }
 
-// opsEnd is the column behind a number of the matrix.
+// opsEnd returns the column after a number of the matrix.
 func opsEnd(column int) int { return opsLabels + (column+1)*opsColumn - 1 }
 
-// opsRow is a row of the matrix, whose colours tell how long a time is beside most; 0 is for no colours.
+// opsRow draws a row of the matrix. Cells are coloured by their time relative to most; 0 means no colours.
 func (c *Ctx) opsRow(a grid.Area, y int, name string, l *opLayer, columns int, most int64, t *opsTable) {
 	a.Text(0, y, dim, name)
 	a.Right(opsEnd(0), y, loud, t.perPass(l.elapsed))
@@ -186,7 +186,7 @@ func (c *Ctx) opsRow(a grid.Area, y int, name string, l *opLayer, columns int, m
 	}
 }
 
-// opsCell is one time, which ends before column x1.
+// opsCell draws one time that ends before column x1.
 func (c *Ctx) opsCell(a grid.Area, x1, y int, elapsed, most int64, t *opsTable) {
 	if elapsed == 0 {
 		a.Right(x1, y, dim, "-")
@@ -202,13 +202,13 @@ func (c *Ctx) opsCell(a grid.Area, x1, y int, elapsed, most int64, t *opsTable) 
 	a.Right(x1, y, st, t.perPass(elapsed))
 }
 
-// opsKinds lists the kinds with bars beside the longest, how often a pass has each, and how long one takes.
+// opsKinds lists the kinds with a bar relative to the longest, the calls per pass and the time per call.
 func (c *Ctx) opsKinds(a grid.Area, t *opsTable) {
 	const names, numbers = 18, 32
 	a.Text(0, 0, head, "kind")
 	a.Right(a.W-22, 0, head, "share")
 	a.Right(a.W-11, 0, head, "calls/pass")
-	a.Right(a.W, 0, head, "a call")
+	a.Right(a.W, 0, head, "per call")
 	bar := a.Sub(names, 0, a.W-names-numbers, a.H)
 	for i, k := range t.kinds[:max(min(a.H-1, len(t.kinds)), 0)] {
 		y, share := 1+i, t.share(k.elapsed)

@@ -1,60 +1,60 @@
-// Package panes draws snapshots: one file a pane, each a function of an area, a snapshot and what the user has chosen to
-// see. Panes hold no state but memory of costly pictures, and do no arithmetic on metrics beyond placing them.
+// Package panes draws snapshots, one file per pane. Each pane is a function of an area, a snapshot and the choices of
+// the user. Panes keep no state except caches of costly drawings, and compute no metrics.
 package panes
 
 import (
 	"github.com/llmtop/llmtop/profiler/alert"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/profiler/store"
-	"github.com/llmtop/llmtop/profiler/trace"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/table"
 )
 
-// ID names a pane.
+// ID identifies a pane.
 type ID uint8
 
-// The panes, in the order in which the focus moves.
+// The panes, in focus order.
 const (
 	TTFT ID = iota
-	TPOT
+	ITL
 	Experts
 	Throughput
 	Machine
 	Text
-	Know
+	Insights
 	Queue
 	NumPanes
 )
 
-var names = [NumPanes]string{"TTFT", "TPOT", "Experts", "Throughput", "Machine", "Text", "What to know", "Queue"}
+var names = [NumPanes]string{"TTFT", "ITL", "Experts", "Throughput", "Machine", "Text", "Insights", "Queue"}
 
-// forms holds each pane's place on the overview and its full-screen form.
+// forms holds the draw functions of each pane: for the overview, and zoomed to the full screen.
 var forms = [NumPanes]struct {
 	draw, zoom func(grid.Area, *store.Snapshot, *Ctx)
 }{
 	{drawTTFT, zoomTTFT},
-	{drawTPOT, zoomTPOT},
+	{drawITL, zoomITL},
 	{drawExperts, drawExperts},
 	{drawThroughput, zoomThroughput},
 	{drawMachine, zoomMachine},
 	{drawText, zoomText},
-	{drawKnow, zoomKnow},
+	{drawInsights, zoomInsights},
 	{drawQueue, drawQueue},
 }
 
-// String is the pane's name as in its title.
+// String returns the title of the pane.
 func (id ID) String() string { return names[id] }
 
-// The smallest box that has room for anything but its title.
+// Minimum size of a box with content.
 const (
 	leastWidth  = 12
 	leastHeight = 4
 )
 
-// Draw draws one pane, or its full-screen form if c.Zoomed.
+// Draw draws one pane, zoomed if c.Zoomed.
 func Draw(id ID, a grid.Area, s *store.Snapshot, c *Ctx) {
 	c.id, c.caps = id, s.Engine.Caps
 	switch {
@@ -67,36 +67,36 @@ func Draw(id ID, a grid.Area, s *store.Snapshot, c *Ctx) {
 	}
 }
 
-// Ctx is what the user has chosen, the same for all panes of a frame.
+// Ctx holds the choices of the user and everything else that all panes of a frame share.
 type Ctx struct {
-	Skin     *theme.Skin
-	Focus    ID
-	Zoomed   bool
-	Title    string // of a zoomed pane that stands for a view; "" is its own
-	Window   metric.Window
-	Phase    metric.Phase
-	Latency  LatencyPage // of the view of latencies
-	Scroll   int         // first row shown in a zoomed list; panes clamp it
-	Spin     int         // frame counter of spinners
-	Paused   bool
-	FPS      int
-	Alerts   []alert.Status
-	Sent     string // what is sent to the terminal, "" if that is not worth a word
-	Memory   *Memory
-	Inspect  bool   // what costs more can be measured on demand
-	Suggest  string // what the empty screen says to do, for example "press p to type a prompt"
-	Engine   string // which of several engines this is, for example "2/3 box:9000"; "" if there is only one
-	Record   RecordNote
-	Timeline *Timeline         // of a moment of the past; nil: what is shown is live, or a replay
-	Marks    []Mark            // oldest first
-	Replay   *trace.PlayStatus // nil: what is shown is live
-	Behind   int               // engines of the list that are not yet shown as they were at the moment of the past on show
+	Skin           *theme.Skin
+	Focus          ID
+	Zoomed         bool
+	Title          string // title of a zoomed pane that is shown as a view; "": the pane's own
+	Window         metric.Window
+	Phase          metric.Phase
+	Latency        LatencyPage // page of the Latency view
+	Scroll         int         // first row shown in a zoomed list; panes clamp it
+	Spin           int         // frame counter of spinners
+	Paused         bool
+	FPS            int
+	Alerts         []alert.Status
+	OutputNote     string // note on the output rate of the terminal; "" if it is not limited
+	Memory         *Memory
+	Inspect        bool   // costly readings can be measured on demand
+	Suggest        string // advice on an empty screen, for example "press p to type a prompt"
+	Engine         string // position and name of the engine, for example "2/3 box:9000"; "" if there is only one
+	Record         RecordNote
+	Timeline       *Timeline             // selected moment of the history; nil: live, or a replay
+	Marks          []Mark                // oldest first
+	Replay         *recording.PlayStatus // nil: live
+	PendingEngines int                   // engines of the list not yet shown as of the selected moment of the history
 
 	id   ID
-	caps event.Caps // what the engine tells
+	caps event.Caps // capabilities of the engine
 }
 
-// Memory keeps costly pictures between frames.
+// Memory caches costly drawings between frames.
 type Memory struct {
 	latency, rates, kv, queue, fill, tokens, cpu, memory, disk, network grid.Chart
 	lines, verdict                                                      []string
@@ -121,7 +121,8 @@ var (
 	head  = grid.Fg(theme.Dim).With(grid.Underline)
 )
 
-// frame draws the pane's box with its title and what it covers, in the first words for which there is room, and returns the inside.
+// frame draws the box of the pane with its title and the first of the covers texts that fits, and returns the area
+// inside.
 func (c *Ctx) frame(a grid.Area, covers ...string) grid.Area {
 	if c.Title != "" {
 		return c.frameAs(a, c.Title, covers...)
@@ -129,7 +130,7 @@ func (c *Ctx) frame(a grid.Area, covers ...string) grid.Area {
 	return c.box(a, c.id.String(), c.Focus == c.id || c.Zoomed, covers)
 }
 
-// frameAs is frame for a view, which has a title of its own and always the focus.
+// frameAs is frame for a view, which has its own title and always the focus.
 func (c *Ctx) frameAs(a grid.Area, title string, covers ...string) grid.Area {
 	return c.box(a, title, true, covers)
 }
@@ -159,7 +160,7 @@ func (c *Ctx) box(a grid.Area, name string, focused bool, covers []string) grid.
 	return a.Sub(2, 1, a.W-4, a.H-2)
 }
 
-// foot writes words into the bottom border, at its right end, and returns how many cells they took.
+// foot writes words right-aligned into the bottom border and returns the cells used, 0 if they do not fit.
 func (c *Ctx) foot(a grid.Area, st grid.Style, words string) int {
 	if n := grid.Width(words) + 2; words != "" && n <= a.W-4 {
 		x := a.Right(a.W-2, a.H-1, st, " "+words+" ")
@@ -168,7 +169,7 @@ func (c *Ctx) foot(a grid.Area, st grid.Style, words string) int {
 	return 0
 }
 
-// absent fills an empty pane: what is missing in the middle, and below it what to do.
+// absent fills an empty pane: centred, what is missing and below it what to do.
 func (c *Ctx) absent(a grid.Area, st grid.Style, what, do string) {
 	lines := grid.Wrap(nil, what, a.W)
 	n := len(lines)
@@ -183,14 +184,14 @@ func (c *Ctx) absent(a grid.Area, st grid.Style, what, do string) {
 	}
 }
 
-// waiting says why there is nothing to show yet, in the words that fit the engine's state; false if the engine is ready.
+// waiting draws why an engine that is not ready has nothing to show; false if the engine is ready.
 func (c *Ctx) waiting(a grid.Area, s *store.Snapshot) bool {
 	switch s.Engine.State {
 	case event.EngineStarting, event.EngineLoading:
-		if s.Unreached() {
-			words := "nothing is known yet: the server has not answered"
+		if s.NeverReached() {
+			words := "no data yet: the server has not answered"
 			if s.Engine.Remote.Link == event.LinkRefused {
-				words = "nothing is known: the connection was refused"
+				words = "no data: the connection was refused"
 			}
 			c.absent(a, dim, words, "")
 			return true
@@ -199,13 +200,13 @@ func (c *Ctx) waiting(a grid.Area, s *store.Snapshot) bool {
 		c.absent(a, dim, string(spin[c.Spin%len(spin)])+" waiting for the model to load", "")
 		return true
 	case event.EngineFailed:
-		c.absent(a, bad, string(c.Skin.Glyphs.Failed)+" the engine failed", "see What to know")
+		c.absent(a, bad, string(c.Skin.Glyphs.Failed)+" the engine failed", "see Insights")
 		return true
 	}
 	return false
 }
 
-// stateStyle is the colour of a request's state.
+// stateStyle returns the colour of a request state.
 func stateStyle(st event.State) grid.Style {
 	switch st {
 	case event.StateFailed:

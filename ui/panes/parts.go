@@ -12,22 +12,22 @@ import (
 	"github.com/llmtop/llmtop/ui/grid"
 )
 
-// leastParts is how many rows the table of parts is worth drawing for.
+// leastParts is the minimum number of rows for the table of parts.
 const leastParts = 3
 
-// slice is one part of a time.
-type slice struct {
+// timePart is one part of a duration.
+type timePart struct {
 	name  string
 	dur   time.Duration
-	share float64 // of the whole
+	share float64 // of the whole duration
 	role  theme.Role
 	fill  rune
-	mark  rune // before the name, 0 for none
+	mark  rune // glyph before the name; 0: none
 }
 
-// drawSlices draws parts of a whole one under another, each beginning where the one before ends, with its share and its
-// length. Where not all have a row, the shortest are left out.
-func drawSlices(a grid.Area, parts []slice) {
+// drawTimeParts draws parts of a duration one below another, each starting where the previous ends, with its share and
+// length. Where not all fit, the shortest are omitted.
+func drawTimeParts(a grid.Area, parts []timePart) {
 	const names, numbers = 13, 18
 	bar := a.Sub(names, 0, a.W-names-numbers, a.H)
 	least := kthLongest(parts, a.H)
@@ -52,26 +52,26 @@ func drawSlices(a grid.Area, parts []slice) {
 	}
 }
 
-// kthLongest is the length of the k-th longest part, 0 if there are fewer.
-func kthLongest(parts []slice, k int) time.Duration {
+// kthLongest returns the length of the k-th longest part, 0 if there are fewer.
+func kthLongest(parts []timePart, k int) time.Duration {
 	if k >= len(parts) || k < 1 {
 		return 0
 	}
-	sorted := slices.SortedFunc(slices.Values(parts), func(a, b slice) int { return cmp.Compare(b.dur, a.dur) })
+	sorted := slices.SortedFunc(slices.Values(parts), func(a, b timePart) int { return cmp.Compare(b.dur, a.dur) })
 	return sorted[k-1].dur
 }
 
-// drawParts draws a request's TTFT part by part.
+// drawParts draws the components of a request's TTFT.
 func drawParts(a grid.Area, r *store.Request, c *Ctx) {
-	parts := make([]slice, 0, len(r.Parts))
+	parts := make([]timePart, 0, len(r.Parts))
 	for _, p := range r.Parts {
-		k := look(p.Stage)
-		parts = append(parts, slice{k.name, p.Dur, p.Share, k.role, c.fill(k), c.swatch(k)})
+		k := componentLook(p.Stage)
+		parts = append(parts, timePart{k.name, p.Dur, p.Share, k.role, c.fill(k), c.swatch(k)})
 	}
-	drawSlices(a, parts)
+	drawTimeParts(a, parts)
 }
 
-// fill is what a component's bar is made of, swatch its mark in a legend: without colour the two are the same.
+// fill returns the glyph of the bar of a component. Without colour it equals the glyph of swatch.
 func (c *Ctx) fill(k component) rune {
 	if gl := c.Skin.Glyphs; c.Skin.Colour() && !gl.ASCII {
 		return gl.Bar
@@ -79,6 +79,7 @@ func (c *Ctx) fill(k component) rune {
 	return c.Skin.Glyphs.Fills[k.fill]
 }
 
+// swatch returns the glyph of a component in a legend.
 func (c *Ctx) swatch(k component) rune {
 	if gl := c.Skin.Glyphs; c.Skin.Colour() && !gl.ASCII {
 		return gl.Swatch

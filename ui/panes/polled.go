@@ -7,37 +7,37 @@ import (
 	"github.com/llmtop/llmtop/ui/grid"
 )
 
-// reportedTPOT fills the TPOT pane for an engine that is known in sum: what it counts of each duration, or else how fast the requests were that
-// were seen in its slots.
-func (c *Ctx) reportedTPOT(a grid.Area, s *store.Snapshot) {
-	if len(s.Reported.Spans) > 0 {
-		in := c.frame(a, "as the engine counts them, "+c.Window.String())
-		n := c.reportedTable(in, s)
+// aggregateITL draws the ITL pane of an engine with aggregate metrics: its latency histograms, or else the speed of the
+// requests polled from its slots.
+func (c *Ctx) aggregateITL(a grid.Area, s *store.Snapshot) {
+	if len(s.Aggregates.Histograms) > 0 {
+		in := c.frame(a, "engine histograms, "+c.Window.String())
+		n := c.histogramTable(in, s)
 		rest := in.Sub(0, n+1, in.W, in.H-n-1)
-		if polled(s) > 0 {
+		if polledCount(s) > 0 {
 			c.polledTable(rest, s)
 			return
 		}
-		c.titledRates(rest, s)
+		c.ratesIfRoom(rest, s)
 		return
 	}
-	if polled(s) > 0 {
-		in := c.frame(a, "by how far requests were at two looks, newest first", "newest first")
+	if polledCount(s) > 0 {
+		in := c.frame(a, "from slot progress between two polls, newest first", "newest first")
 		if c.probeLine(in, 0, s) {
 			in = in.Sub(0, 2, in.W, in.H-2)
 		}
 		c.polledTable(in, s)
 		return
 	}
-	in := c.frame(a, "as the engine counts them")
+	in := c.frame(a, "")
 	if c.probeLine(in, 0, s) {
 		return
 	}
-	c.absent(in, dim, "single tokens: not reported by this engine", "the proxy (llmtop proxy) would measure them")
+	c.absent(in, dim, "ITL: not reported by this engine", "measure it with llmtop proxy")
 }
 
-// polled is how many of the requests were seen in slots.
-func polled(s *store.Snapshot) (n int) {
+// polledCount returns the number of requests polled from slots.
+func polledCount(s *store.Snapshot) (n int) {
 	for _, r := range s.Requests {
 		if r.Polled {
 			n++
@@ -46,7 +46,8 @@ func polled(s *store.Snapshot) (n int) {
 	return n
 }
 
-// polledTable lists the requests that were seen in slots. TPOT is the time between two looks by the tokens between them.
+// polledTable lists the requests polled from slots. Their TPOT is the time between two polls divided by the tokens
+// between them.
 func (c *Ctx) polledTable(a grid.Area, s *store.Snapshot) {
 	const names, col = 8, 9
 	heads := [...]string{"TPOT", "tok/s", "tokens", "prompt", "cached", "slot"}
@@ -66,7 +67,7 @@ func (c *Ctx) polledTable(a grid.Area, s *store.Snapshot) {
 		}
 		a.Text(0, y, st, "#"+itoa(int(r.ID)))
 		cells := [...]string{
-			shortly(r.TPOT, metric.Seconds), shortly(r.DecodeRate, metric.Rate), atLeast(r), itoa(max(r.PromptTokens, r.PromptDone)), itoa(r.CachedTokens), itoa(r.Slot),
+			readingOrDash(r.TPOT, metric.Seconds), readingOrDash(r.DecodeRate, metric.Rate), generatedCount(r), itoa(max(r.PromptTokens, r.PromptDone)), itoa(r.CachedTokens), itoa(r.Slot),
 		}
 		for i, words := range cells {
 			use := st
@@ -81,16 +82,17 @@ func (c *Ctx) polledTable(a grid.Area, s *store.Snapshot) {
 	}
 }
 
-// atLeast is how many tokens a request has generated: of one that was seen in a slot, and ended after that look, as many or more.
-func atLeast(r *store.Request) string {
+// generatedCount formats the generated tokens of a request. For a polled request that ended after its last poll they
+// are a lower bound.
+func generatedCount(r *store.Request) string {
 	if r.Polled && r.State.Final() {
 		return itoa(r.Generated) + "+"
 	}
 	return itoa(r.Generated)
 }
 
-// shortly is a reading in a narrow column, a dash where there is none.
-func shortly(r event.Reading, f func(float64) string) string {
+// readingOrDash formats a reading for a narrow column, absent ones as a dash.
+func readingOrDash(r event.Reading, f func(float64) string) string {
 	if !r.OK() {
 		return "-"
 	}

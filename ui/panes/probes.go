@@ -7,7 +7,7 @@ import (
 	"github.com/llmtop/llmtop/ui/grid"
 )
 
-// probeWords are the pieces that sum up llmtop's own requests.
+// probeWords summarises llmtop's own probe requests.
 func probeWords(p *store.Probes) (out []grid.Piece) {
 	put := func(st grid.Style, words string) { out = append(out, grid.Piece{Style: st, Words: words}) }
 	put(dim, "by probe ")
@@ -22,7 +22,7 @@ func probeWords(p *store.Probes) (out []grid.Piece) {
 	}
 	switch {
 	case p.Count == 0:
-		put(dim, " the first one is on its way")
+		put(dim, " first probe in flight")
 	case p.Count == p.Failed:
 		put(bad, " "+itoa(p.Failed)+" of "+itoa(p.Count)+" failed")
 	default:
@@ -34,7 +34,7 @@ func probeWords(p *store.Probes) (out []grid.Piece) {
 	return out
 }
 
-// probeLine writes the sum of llmtop's own requests into a row, and reports whether there are any.
+// probeLine writes the probe summary into row y; false if there are no probes.
 func (c *Ctx) probeLine(a grid.Area, y int, s *store.Snapshot) bool {
 	p := s.Probes()
 	if p.Last == nil {
@@ -47,12 +47,13 @@ func (c *Ctx) probeLine(a grid.Area, y int, s *store.Snapshot) bool {
 	return true
 }
 
-// probes fills a pane with llmtop's own requests, the newest at the top, each as a bar of its TTFT; false if there are none.
+// probes fills a pane with the probe requests, the newest first, each with a bar of its TTFT; false without any.
 func (c *Ctx) probes(a grid.Area, s *store.Snapshot) bool {
 	if !c.probeLine(a, 0, s) {
 		return false
 	}
-	a.Elide(0, 1, a.W, dim, "the server does not report these: they are of llmtop's own small requests", c.Skin.Glyphs.Ellipsis)
+	a.Elide(0, 1, a.W, dim, firstFitting(a.W, "measured by llmtop's own small requests; the server does not report these",
+		"measured by llmtop's own requests"), c.Skin.Glyphs.Ellipsis)
 	var shown []*store.Request
 	top := 0.0
 	for _, r := range s.Requests {
@@ -75,7 +76,7 @@ func (c *Ctx) probes(a grid.Area, s *store.Snapshot) bool {
 		case r.State.Final():
 			a.Elide(names, y, a.W-names, bad, r.Reason, c.Skin.Glyphs.Ellipsis)
 		default:
-			a.Text(names, y, dim, "on its way")
+			a.Text(names, y, dim, "in flight")
 		}
 	}
 	return true

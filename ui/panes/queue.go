@@ -10,21 +10,21 @@ import (
 	"github.com/llmtop/llmtop/ui/grid"
 )
 
-// drawQueue draws how many requests ran and waited, and how full the KV cache was, second by second.
+// drawQueue draws the running and waiting requests and the KV cache usage per second.
 func drawQueue(a grid.Area, s *store.Snapshot, c *Ctx) {
-	in := c.frame(a, "requests and KV cache, a column a second", "requests and KV cache")
-	running, queued, pts := runningOf(s), queuedOf(s), s.Throughput.Series
+	in := c.frame(a, "requests and KV cache, 1 column = 1 s", "requests and KV cache")
+	running, queued, pts := runningCount(s), queuedCount(s), s.Throughput.Series
 	if !running.OK() && !queued.OK() && !s.KV.Usage.OK() {
 		c.absent(in, dim, "requests and KV cache: not reported by this engine", "")
 		return
 	}
 	l := in.Line(0, 0)
-	counted(&l, "running", running, theme.SeriesDecode, data)
+	putCount(&l, "running", running, theme.SeriesDecode, data)
 	queuedStyle := data
 	if queued.OK() && queued.V > 0 {
 		queuedStyle = watch
 	}
-	counted(&l, "waiting", queued, theme.SeriesPrefill, queuedStyle)
+	putCount(&l, "waiting", queued, theme.SeriesPrefill, queuedStyle)
 	if len(pts) < 2 || in.H < 4 {
 		return
 	}
@@ -37,32 +37,32 @@ func drawQueue(a grid.Area, s *store.Snapshot, c *Ctx) {
 	at := func(k, i int) float64 {
 		switch {
 		case k == 0 && queued.OK():
-			return heard(&pts[i], float64(pts[i].Queued))
+			return rateOrGap(&pts[i], float64(pts[i].Queued))
 		case k == 1 && running.OK():
-			return heard(&pts[i], float64(pts[i].Running))
+			return rateOrGap(&pts[i], float64(pts[i].Running))
 		}
 		return math.NaN()
 	}
-	top := max(highest(len(pts), func(i int) float64 { return at(0, i) }), highest(len(pts), func(i int) float64 { return at(1, i) }))
+	top := max(scaleTop(len(pts), func(i int) float64 { return at(0, i) }), scaleTop(len(pts), func(i int) float64 { return at(1, i) }))
 	last := &pts[len(pts)-1]
 	c.Memory.queue.Draw(body, grid.Curves{
 		N: len(pts), At: at, Top: top, Stamp: int64(last.At)*31 + int64(last.Running)*7 + int64(last.Queued),
-		Roles: []theme.Role{theme.SeriesPrefill, theme.SeriesDecode}, Label: label(countAxis, top),
+		Roles: []theme.Role{theme.SeriesPrefill, theme.SeriesDecode}, Label: axisLabel(countAxis, top),
 	}, c.Skin)
-	c.courseMarks(body.Sub(courseAxis, 0, body.W-courseAxis, body.H), last.At, len(pts))
+	c.chartMarks(body.Sub(chartAxisWidth, 0, body.W-chartAxisWidth, body.H), last.At, len(pts))
 }
 
-// counted writes a number of requests in front of its name, which has the colour of its curve.
-func counted(l *grid.Line, name string, r event.Reading, curve theme.Role, st grid.Style) {
+// putCount writes a number of requests after its name, which has the colour of its curve.
+func putCount(l *grid.Line, name string, r event.Reading, curve theme.Role, st grid.Style) {
 	l.Put(grid.Fg(curve), name+" ")
 	if r.OK() {
 		l.Tail(4, st, metric.Count(r.V)).Gap(3)
 		return
 	}
-	l.Put(dim, r.Why()).Gap(3)
+	l.Put(dim, r.Absence()).Gap(3)
 }
 
-// fillChart draws the share of the KV cache that was in use.
+// fillChart draws the KV cache usage.
 func (c *Ctx) fillChart(a grid.Area, s *store.Snapshot, pts []store.RatePoint) {
 	l := a.Line(0, 0)
 	l.Put(grid.Fg(theme.SeriesP50), "KV cache ").Tail(5, data, metric.Percent(s.KV.Usage.V))
@@ -75,5 +75,5 @@ func (c *Ctx) fillChart(a grid.Area, s *store.Snapshot, pts []store.RatePoint) {
 		N: len(pts), At: func(_, i int) float64 { return pts[i].KVShare }, Top: 1, Stamp: int64(last.At)*31 + int64(last.KVShare*1e6),
 		Roles: []theme.Role{theme.SeriesP50}, Label: func(v, _ float64) string { return metric.Percent(v) },
 	}, c.Skin)
-	c.courseMarks(plot.Sub(courseAxis, 0, plot.W-courseAxis, plot.H), last.At, len(pts))
+	c.chartMarks(plot.Sub(chartAxisWidth, 0, plot.W-chartAxisWidth, plot.H), last.At, len(pts))
 }

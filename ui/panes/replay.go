@@ -5,21 +5,21 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/llmtop/llmtop/profiler/trace"
+	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 )
 
-// replayState writes where the replay is, how long the recording is, and how fast it goes.
+// replayState writes position, length and speed of the replay.
 func (c *Ctx) replayState(l *grid.Line) {
 	gl, p := c.Skin.Glyphs, c.Replay
 	mark, word, st := gl.Play, "REPLAY", good
 	switch p.State {
-	case trace.Paused:
+	case recording.Paused:
 		mark, st = gl.Paused, watch
-	case trace.Seeking:
+	case recording.Seeking:
 		mark, st = gl.Arrow, grid.Fg(theme.Accent)
-	case trace.Ended:
+	case recording.Ended:
 		mark, st = gl.Idle, dim
 	}
 	st = st.With(grid.Bold)
@@ -28,7 +28,7 @@ func (c *Ctx) replayState(l *grid.Line) {
 	l.Put(text, c.speed(p.Speed)).Gap(1).Put(st, p.State.String()).Gap(2)
 }
 
-// speed is how many times faster than it was the replay goes.
+// speed formats the replay speed as a multiple of real time.
 func (c *Ctx) speed(x float64) string {
 	if math.IsInf(x, 1) {
 		return "unpaced"

@@ -13,17 +13,17 @@ import (
 	"github.com/llmtop/llmtop/ui/table"
 )
 
-// ReplicaTable is the table of a fleet as the user has arranged it, and, after it has been drawn, where things are.
+// ReplicaTable is the replica table as arranged by the user, with the screen positions of the last frame.
 type ReplicaTable struct {
 	Rows[fleet.Field]
 	List     table.Replicas
 	Outliers []fleet.Outlier
 
-	lines []string                                 // what is out of line, replica by replica
-	far   map[*fleet.Replica][fleet.NumFields]bool // the cells of Outliers
+	outlierLines []string                                 // description of the outliers, one line per replica
+	outlierCells map[*fleet.Replica][fleet.NumFields]bool // cells that are outliers
 }
 
-// replicaColumn is a column of the table. The name takes what is left.
+// replicaColumn is a column of the table.
 type replicaColumn = tableColumn[fleet.Field]
 
 var replicaColumns = []replicaColumn{
@@ -41,38 +41,39 @@ var replicaColumns = []replicaColumn{
 	{fleet.Age, 8, 10},
 }
 
-// Judge takes the outliers of the fleet as it is now.
-func (t *ReplicaTable) Judge(all []*fleet.Replica) {
+// FindOutliers computes the outliers of the fleet.
+func (t *ReplicaTable) FindOutliers(all []*fleet.Replica) {
 	t.Outliers = fleet.Outliers(all)
-	t.far, t.lines = make(map[*fleet.Replica][fleet.NumFields]bool), t.lines[:0]
+	t.outlierCells, t.outlierLines = make(map[*fleet.Replica][fleet.NumFields]bool), t.outlierLines[:0]
 	for i := range t.Outliers {
 		o := &t.Outliers[i]
-		cells := t.far[o.Replica]
+		cells := t.outlierCells[o.Replica]
 		cells[o.Field] = true
-		t.far[o.Replica] = cells
-		words := o.Field.Words() + " " + timesOf(o) + " (" + replicaNumber(o.Field, o.Value) + " against " +
-			replicaNumber(o.Field, fleet.Cell{Reading: event.From(o.Median)}) + ")"
+		t.outlierCells[o.Replica] = cells
+		words := o.Field.Words() + " " + timesMedian(o) + " (" + replicaNumber(o.Field, o.Value) + " vs " +
+			replicaNumber(o.Field, fleet.Cell{Reading: event.DerivedValue(o.Median)}) + ")"
 		if i > 0 && t.Outliers[i-1].Replica == o.Replica {
-			t.lines[len(t.lines)-1] += "; " + words
+			t.outlierLines[len(t.outlierLines)-1] += "; " + words
 			continue
 		}
-		t.lines = append(t.lines, o.Replica.Name+": "+words)
+		t.outlierLines = append(t.outlierLines, o.Replica.Name+": "+words)
 	}
 }
 
-// timesOf says how a number stands to the median.
-func timesOf(o *fleet.Outlier) string {
+// timesMedian describes the ratio of an outlier to the median.
+func timesMedian(o *fleet.Outlier) string {
 	switch times := o.Times(); {
 	case times == 0 && o.Median == 0:
-		return "and the median has none"
+		return "with a median of 0"
 	case times < 0.1:
-		return "under 0.1× the median"
+		return "below 0.1× the median"
 	default:
 		return strconv.FormatFloat(times, 'f', 1, 64) + "× the median"
 	}
 }
 
-// replicaColumnsFor are the columns that fit into w cells, the one that the rows are sorted by among them, and the width of the name.
+// replicaColumnsFor returns the columns that fit into w cells, the sort column included. State, name and model share
+// the width left.
 func replicaColumnsFor(by fleet.Field, w int) []replicaColumn {
 	out, left := fitting(replicaColumns, w, by, func(fleet.Field) bool { return true })
 	for i := range out {
@@ -92,14 +93,14 @@ func replicaColumnsFor(by fleet.Field, w int) []replicaColumn {
 	return out
 }
 
-// stateSince is what the state takes with the time since when it is so.
+// stateSince is the additional width of the state column with the time of its last change.
 const stateSince = 9
 
-// mostFar are the rows for replicas that are out of line.
-const mostFar = 6
+// mostOutlierRows is the maximum number of rows for outliers.
+const mostOutlierRows = 6
 
-// Replicas draws the table: one row a replica, below them medians and sums, which of them are far from the others, and what else there is to say of the one
-// that is selected.
+// Replicas draws the table: one row per replica, below them medians and sums, the outliers, and details of the selected
+// replica.
 func Replicas(a grid.Area, t *ReplicaTable, typing bool, c *Ctx) {
 	t.Heads, t.Body = t.Heads[:0], grid.Rect{}
 	l := &t.List
@@ -108,55 +109,59 @@ func Replicas(a grid.Area, t *ReplicaTable, typing bool, c *Ctx) {
 		c.foot(a, dim, "latencies over "+c.Window.String()+"  n/r not reported")
 	}
 	cols := replicaColumnsFor(l.By, in.W)
-	far := min(len(t.lines), mostFar, max(in.H-10, 1)) + 1
+	outliers := min(len(t.outlierLines), mostOutlierRows, max(in.H-10, 1)) + 1
 	if in.H < 12 {
-		far = 0
+		outliers = 0
 	}
 	detail := 0
-	if in.H-far-4-len(l.Rows) >= 6 || in.H >= 30 {
+	if in.H-outliers-4-len(l.Rows) >= 6 || in.H >= 30 {
 		detail = 9
 	}
-	room := max(in.H-4-far-detail, 1)
+	room := max(in.H-4-outliers-detail, 1)
 	c.replicaHead(in, cols, t)
 	t.Selected = max(min(t.Selected, len(l.Rows)-1), 0)
 	body := in.Sub(0, 1, in.W, room)
 	from, to := t.scroll(len(l.Rows), body)
 	shown := l.Rows[from:to]
 	for y, r := range shown {
-		c.replicaRow(body.Sub(0, y, body.W, 1), cols, r, t.far[r])
+		c.replicaRow(body.Sub(0, y, body.W, 1), cols, r, t.outlierCells[r])
 		if t.First+y == t.Selected {
 			c.mark(body, y)
 		}
 	}
 	y := 1 + max(len(shown), 1)
 	if len(shown) == 0 {
-		body.Text(markWidth, 0, dim, "no replica meets the filter; esc takes it away")
+		body.Text(markWidth, 0, dim, "no replica matches the filter; esc clears it")
 	}
 	in.Fill(0, y, in.W, grid.Fg(theme.Border), c.Skin.Glyphs.Horizontal)
 	if len(shown) < len(l.Rows) {
 		in.Right(in.W, y, dim, " "+itoa(t.First+1)+" to "+itoa(t.First+len(shown))+" of "+itoa(len(l.Rows))+" ")
 	}
 	c.replicaSums(in, y+1, cols, l.Rows)
-	if far > 0 {
-		c.imbalance(in.Sub(0, y+3, in.W, far), t)
+	if outliers > 0 {
+		c.drawOutliers(in.Sub(0, y+3, in.W, outliers), t)
 	}
-	if at := y + 4 + far; detail > 0 && len(shown) > 0 && at+2 < in.H {
+	if at := y + 4 + outliers; detail > 0 && len(shown) > 0 && at+2 < in.H {
 		r := l.Rows[t.Selected]
 		c.engineDetail(in.Sub(0, at, in.W, in.H-at), EngineRow{Name: r.Name, Snapshot: r.Snapshot})
 	}
 }
 
-// replicasTitle says how many replicas there are and in which order; a shorter form follows.
+// replicasTitle returns the number of replicas and the sort order, and a shorter form.
 func (c *Ctx) replicasTitle(t *ReplicaTable) []string {
 	l := &t.List
 	n := itoa(l.All)
 	if l.Filter.Text() != "" {
 		n = itoa(len(l.Rows)) + " of " + n
 	}
-	return []string{n + " replicas, by " + l.By.Title(), n}
+	word := " replicas"
+	if l.All == 1 {
+		word = " replica"
+	}
+	return []string{n + word + ", by " + l.By.Title(), n}
 }
 
-// replicaHead writes the heads of the columns, with an arrow at the one that the rows are sorted by.
+// replicaHead writes the column heads, with an arrow at the sort column.
 func (c *Ctx) replicaHead(a grid.Area, cols []replicaColumn, t *ReplicaTable) {
 	x := markWidth
 	for _, col := range cols {
@@ -167,11 +172,11 @@ func (c *Ctx) replicaHead(a grid.Area, cols []replicaColumn, t *ReplicaTable) {
 	}
 }
 
-// replicaRow draws one replica; far are its numbers that are out of line.
-func (c *Ctx) replicaRow(a grid.Area, cols []replicaColumn, r *fleet.Replica, far [fleet.NumFields]bool) {
+// replicaRow draws one replica and highlights its outliers.
+func (c *Ctx) replicaRow(a grid.Area, cols []replicaColumn, r *fleet.Replica, outliers [fleet.NumFields]bool) {
 	gl := c.Skin.Glyphs
 	x := markWidth
-	why, _, down := c.trouble(r.Snapshot)
+	why, _, down := c.linkError(r.Snapshot)
 	for _, col := range cols {
 		cell := a.Sub(x, 0, col.w-1, 1)
 		x += col.w
@@ -179,7 +184,7 @@ func (c *Ctx) replicaRow(a grid.Area, cols []replicaColumn, r *fleet.Replica, fa
 		case col.field == fleet.State:
 			mark, st := c.replicaState(r)
 			cell.Cell(0, 0, st, mark)
-			words, since := r.State, timeOf(r.Snapshot, r.Snapshot.Engine.Remote.Since)
+			words, since := r.State, wallClock(r.Snapshot, r.Snapshot.Engine.Remote.Since)
 			if fits := cell.W-2 > len(words)+len(since); r.Broken && fits && r.Snapshot != NotKept {
 				words += " " + since
 			} else if down {
@@ -187,7 +192,7 @@ func (c *Ctx) replicaRow(a grid.Area, cols []replicaColumn, r *fleet.Replica, fa
 			}
 			cell.Clip(2, 0, cell.W-2, st, words)
 			continue
-		case down && col.field.Kind() != fleet.Word: // what is known of it is from before: enter shows it
+		case down && col.field.Kind() != fleet.Word: // its last values are outdated: enter shows them
 			a.Elide(cell.X-a.X, 0, a.W-(cell.X-a.X), dim, why, gl.Ellipsis)
 			return
 		case col.field == fleet.Name:
@@ -203,14 +208,14 @@ func (c *Ctx) replicaRow(a grid.Area, cols []replicaColumn, r *fleet.Replica, fa
 			words, st = "-", dim
 		case !r.Cells[col.field].OK(), r.Broken:
 			st = dim
-		case far[col.field]:
+		case outliers[col.field]:
 			st = watch.With(grid.Bold)
 		}
 		cell.Right(cell.W, 0, st, words)
 	}
 }
 
-// fitName makes a name fit into w cells. What tells replicas apart is mostly at the end.
+// fitName cuts a name to w cells. It keeps the end, in which replicas mostly differ.
 func fitName(name string, w int, ellipsis rune) string {
 	if grid.Width(name) <= w {
 		return name
@@ -237,7 +242,7 @@ func (c *Ctx) replicaState(r *fleet.Replica) (rune, grid.Style) {
 	return mark, st
 }
 
-// ReplicaState is the state of a replica in a word, and whether it is not connected.
+// ReplicaState returns the state of a replica, and whether it is disconnected or has no history.
 func (c *Ctx) ReplicaState(r EngineRow) (word string, broken bool) {
 	if _, _, _, broken := c.link(r.Snapshot); broken {
 		return linkWord(r.Snapshot), true
@@ -246,16 +251,16 @@ func (c *Ctx) ReplicaState(r EngineRow) (word string, broken bool) {
 	return word, r.Snapshot == NotKept
 }
 
-// replicaNumber writes a number of a replica.
+// replicaNumber formats a number of a replica.
 func replicaNumber(f fleet.Field, v fleet.Cell) string {
 	if !v.OK() {
-		words, _ := cellOf(v.Reading, metric.Count)
+		words, _ := formatCell(v.Reading, metric.Count)
 		return words
 	}
 	return f.Format(v)
 }
 
-// replicaSums writes the medians of the rows, and the sums of what can be added.
+// replicaSums writes the medians of the rows, and the sums of columns that can be added.
 func (c *Ctx) replicaSums(a grid.Area, y int, cols []replicaColumn, rows []*fleet.Replica) {
 	connected := 0
 	for _, r := range rows {
@@ -263,9 +268,9 @@ func (c *Ctx) replicaSums(a grid.Area, y int, cols []replicaColumn, rows []*flee
 			connected++
 		}
 	}
-	of := ""
+	suffix := ""
 	if connected < len(rows) {
-		of = " of " + itoa(connected) + " connected"
+		suffix = " of " + itoa(connected) + " connected"
 	}
 	x := markWidth
 	for _, col := range cols {
@@ -273,8 +278,8 @@ func (c *Ctx) replicaSums(a grid.Area, y int, cols []replicaColumn, rows []*flee
 		x += col.w
 		switch {
 		case col.field == fleet.Name:
-			a.Text(cell.X-a.X, y, dim, "median"+of)
-			a.Text(cell.X-a.X, y+1, dim, "sum"+of)
+			a.Text(cell.X-a.X, y, dim, "median"+suffix)
+			a.Text(cell.X-a.X, y+1, dim, "sum"+suffix)
 			continue
 		case col.field.Kind() == fleet.Word:
 			continue
@@ -286,19 +291,19 @@ func (c *Ctx) replicaSums(a grid.Area, y int, cols []replicaColumn, rows []*flee
 	}
 }
 
-// imbalance names the replicas that are out of line.
-func (c *Ctx) imbalance(a grid.Area, t *ReplicaTable) {
-	if len(t.lines) == 0 {
-		a.Text(markWidth, 0, dim, "no replica is far from the median of its model")
+// drawOutliers lists the replicas with outliers.
+func (c *Ctx) drawOutliers(a grid.Area, t *ReplicaTable) {
+	if len(t.outlierLines) == 0 {
+		a.Text(markWidth, 0, dim, "no outliers: all replicas are close to the median of their model")
 		return
 	}
-	more := len(t.lines) - (a.H - 1)
-	words := "out of line: " + itoa(len(t.lines))
-	if len(t.lines) > a.H-1 && more > 0 {
-		words += ", the farthest:"
+	more := len(t.outlierLines) - (a.H - 1)
+	words := "outliers: " + itoa(len(t.outlierLines))
+	if len(t.outlierLines) > a.H-1 && more > 0 {
+		words += ", the farthest first:"
 	}
 	a.Text(markWidth, 0, watch.With(grid.Bold), words)
-	for i, line := range t.lines[:min(len(t.lines), a.H-1)] {
+	for i, line := range t.outlierLines[:min(len(t.outlierLines), a.H-1)] {
 		a.Cell(markWidth, 1+i, watch, c.Skin.Glyphs.Watch)
 		a.Elide(markWidth+2, 1+i, a.W-markWidth-2, text, line, c.Skin.Glyphs.Ellipsis)
 	}

@@ -1,6 +1,8 @@
 package panes
 
 import (
+	"strings"
+
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
@@ -10,19 +12,20 @@ import (
 	"github.com/llmtop/llmtop/ui/table"
 )
 
-// RequestView is one request as the user looks at it, and, after it has been drawn, where its tokens are.
+// RequestView is the state of the Request view: the choices of the user and, after drawing, the screen position of the
+// tokens.
 type RequestView struct {
-	Request *store.Request // nil: there is none
-	Follow  bool           // it is the newest one, whichever that is
-	Whole   bool           // the axis goes to the end, not to the first token
-	Chosen  bool           // Token was chosen; else it is the slowest, or the last while tokens come
-	Still   bool           // keys do not reach it
-	Token   int            // number of the token that is looked at, from 0
+	Request *store.Request // nil: none
+	Follow  bool           // follow the newest request
+	ToEnd   bool           // the time axis ends with the request, not with the first token
+	Chosen  bool           // the user chose Token; otherwise it is the slowest, or the last of a running request
+	Static  bool           // not interactive: no key hints
+	Token   int            // number of the selected token, from 0
 
 	Cells Cells
 }
 
-// Request draws one request: its stages, its tokens, and the one of them that is looked at.
+// Request draws one request: its stages, its tokens and the selected token.
 func Request(a grid.Area, v *RequestView, s *store.Snapshot, c *Ctx) {
 	v.Cells = Cells{}
 	c.caps = s.Engine.Caps
@@ -33,7 +36,7 @@ func Request(a grid.Area, v *RequestView, s *store.Snapshot, c *Ctx) {
 	}
 	in := c.frameAs(a, "Request", textTitle(r, c), "#"+itoa(int(r.ID)))
 	c.requestFacts(in, r)
-	v.settle()
+	v.clampSelection()
 	gap := 1
 	if in.H < 24 {
 		gap = 0
@@ -53,8 +56,8 @@ func Request(a grid.Area, v *RequestView, s *store.Snapshot, c *Ctx) {
 	c.requestRight(body.Sub(0, used, body.W, body.H-used), v, s)
 }
 
-// requestLeft draws the stages, the tokens, their text and their gaps, one under another, as far as there is room, and returns the rows
-// that it took.
+// requestLeft draws stages, token cells, text and gaps, one below another where there is room, and returns the rows
+// used.
 func (c *Ctx) requestLeft(a grid.Area, v *RequestView, s *store.Snapshot) int {
 	loose := a.H >= 26
 	y := c.waterfall(a.Sub(0, 0, a.W, max(a.H-3, 1)), v, s)
@@ -76,7 +79,7 @@ func (c *Ctx) requestLeft(a grid.Area, v *RequestView, s *store.Snapshot) int {
 	return y
 }
 
-// requestRight draws what is known of the token, the stalls, and the prompt layer by layer.
+// requestRight draws the selected token, the stalls, the prompt by layer and the prompt text.
 func (c *Ctx) requestRight(a grid.Area, v *RequestView, s *store.Snapshot) {
 	y := c.tokenDetail(a, v, s)
 	if y > 0 {
@@ -88,9 +91,34 @@ func (c *Ctx) requestRight(a grid.Area, v *RequestView, s *store.Snapshot) {
 		drawLayers(a.Sub(0, y, a.W, n), v.Request, c)
 		y += n + 1
 	}
+	if words := omittedParts(v.Request); words != "" && a.H-y >= 1 {
+		a.Elide(0, y, a.W, dim, words, c.Skin.Glyphs.Ellipsis)
+		y += 2
+	}
 	if a.H-y >= 3 && v.Request.Prompt != "" {
 		c.promptText(a.Sub(0, y, a.W, a.H-y), v.Request)
 	}
+}
+
+// omittedParts lists what the store omitted from a request; it omits more the more requests are open.
+func omittedParts(r *store.Request) string {
+	var out []string
+	if n := r.Omitted.Spans; n > 0 {
+		out = append(out, countOf(uint64(n), "stage", "stages"))
+	}
+	if r.Omitted.Layers {
+		out = append(out, "the layers")
+	}
+	if n := r.Omitted.Stalls; n > 0 {
+		out = append(out, countOf(uint64(n), "stall", "stalls"))
+	}
+	if r.Omitted.Prompt {
+		out = append(out, "the end of the prompt")
+	}
+	if out == nil {
+		return ""
+	}
+	return "omitted: " + strings.Join(out, ", ")
 }
 
 // promptText writes the beginning of the prompt.
@@ -129,33 +157,33 @@ func (c *Ctx) requestFacts(a grid.Area, r *store.Request) {
 		}
 		l.Gap(3)
 	}
-	fact("TPOT", r.TPOT, metric.Seconds, c.judgement(table.TPOT, r))
-	fact("E2EL", r.E2EL, metric.Seconds, c.judgement(table.E2EL, r))
+	fact("TPOT", r.TPOT, metric.Seconds, c.targetMark(table.TPOT, r))
+	fact("E2EL", r.E2EL, metric.Seconds, c.targetMark(table.E2EL, r))
 	fact("prompt", table.Prompt.Value(r, 0), metric.Count, "")
 	if r.CachedTokens > 0 {
 		l.Gap(-2)
-		fact("", event.From(float64(r.CachedTokens)), metric.Count, " cached")
+		fact("", event.DerivedValue(float64(r.CachedTokens)), metric.Count, " cached")
 	}
-	of := ""
+	limit := ""
 	if r.MaxTokens > 0 {
-		of = "/" + itoa(r.MaxTokens)
+		limit = "/" + itoa(r.MaxTokens)
 	}
-	fact("generated", table.Generated.Value(r, 0), metric.Count, of)
+	fact("generated", table.Generated.Value(r, 0), metric.Count, limit)
 	fact("decode", r.DecodeRate, metric.Rate, "/s")
 	itl := func(ns int64) event.Reading {
 		if r.ITL.Count == 0 {
 			return event.Absent(event.NotYet)
 		}
-		return event.From(float64(ns))
+		return event.DerivedValue(float64(ns))
 	}
 	fact("ITL p50", itl(r.ITL.P50), nanoseconds, "")
-	fact("ITL p99", itl(r.ITL.P99), nanoseconds, c.judgement(table.ITL, r))
+	fact("ITL p99", itl(r.ITL.P99), nanoseconds, c.targetMark(table.ITL, r))
 	fact("ITL max", itl(r.ITL.Max), nanoseconds, "")
 	fact("prefill", r.PrefillRate, metric.Rate, "/s")
 }
 
-// judgement says whether a value has met its target; "" if it has none.
-func (c *Ctx) judgement(f table.Field, r *store.Request) string {
+// targetMark returns a mark for whether a value met its target, "" without a target.
+func (c *Ctx) targetMark(f table.Field, r *store.Request) string {
 	target, missed := f.Target(r, r.Closed)
 	switch {
 	case target <= 0 || f == table.E2EL && r.Cold:
@@ -166,7 +194,7 @@ func (c *Ctx) judgement(f table.Field, r *store.Request) string {
 	return " " + string(c.Skin.Glyphs.Yes)
 }
 
-// tokenWords is a token's text in quotes, with a sign for newlines; "" if it was not sent.
+// tokenWords returns the text of a token in quotes with a sign for newlines, "" if it was not reported.
 func (c *Ctx) tokenWords(t *store.Token) string {
 	if t.Text == "" {
 		return ""
@@ -174,7 +202,7 @@ func (c *Ctx) tokenWords(t *store.Token) string {
 	return `"` + c.oneLine(t.Text) + `"`
 }
 
-// oneLine is text in one line, with a sign for newlines.
+// oneLine returns text with a sign for newlines.
 func (c *Ctx) oneLine(raw string) string {
 	sign := '↵'
 	if c.Skin.Glyphs.ASCII {
@@ -189,16 +217,16 @@ func (c *Ctx) oneLine(raw string) string {
 	return string(out)
 }
 
-// leastGlance is how many rows the table must leave for a glance at the request that is selected.
+// leastGlance is the minimum number of rows left by the table for a glance at the selected request.
 const leastGlance = 16
 
-// requestGlance shows of the selected request what the view of it alone begins with.
+// requestGlance draws the beginning of the Request view of the selected request.
 func (c *Ctx) requestGlance(a grid.Area, r *store.Request, s *store.Snapshot) {
 	a.Fill(0, 0, a.W, grid.Fg(theme.Border), c.Skin.Glyphs.Horizontal)
 	a.Text(1, 0, grid.Fg(theme.Accent).With(grid.Bold), " "+textTitle(r, c)+" ")
 	a = a.Sub(0, 1, a.W, a.H-1)
-	v := &RequestView{Request: r, Still: true}
-	v.settle()
+	v := &RequestView{Request: r, Static: true}
+	v.clampSelection()
 	left, right := a, a
 	if a.W >= 104 {
 		w := a.W*58/100 - 2

@@ -9,11 +9,11 @@ import (
 	"github.com/llmtop/llmtop/ui/table"
 )
 
-// RequestTable is the table of requests as the user has arranged it, and, after it has been drawn, where things are.
+// RequestTable is the request table as arranged by the user, with the screen positions of the last frame.
 type RequestTable struct {
 	Rows[table.Field]
 	List   *table.List
-	Follow bool // the selection goes with the newest request
+	Follow bool // select the newest request
 }
 
 // requestColumn is a column of the table.
@@ -39,19 +39,18 @@ var requestTable = []requestColumn{
 }
 
 const (
-	markWidth = 2  // the mark of the selection
-	leastBar  = 14 // a picture beside the numbers, with a gap of two
+	markWidth = 2  // selection mark
+	leastBar  = 14 // minimum width of a bar beside the numbers, with a gap of two
 	mostBar   = 26
 )
 
-// columnsFor are the columns that fit into w cells, without those that have nothing in them. The one that the rows are sorted by is always
-// among them.
+// columnsFor returns the columns that fit into w cells, without empty ones. The sort column is always included.
 func columnsFor(l *table.List, w int) []requestColumn {
-	fit, _ := fitting(requestTable, w, l.By, func(f table.Field) bool { return !empty(l, f) })
+	fit, _ := fitting(requestTable, w, l.By, func(f table.Field) bool { return !isEmpty(l, f) })
 	return fit
 }
 
-// columnAt is a column's part of some rows. Words keep away from the numbers before them.
+// columnAt returns the area of a column in h rows. Text keeps a gap of one to the number before it.
 func columnAt(c requestColumn, a grid.Area, x, y, h int) grid.Area {
 	if c.field.Kind() == table.Word && c.field != table.State {
 		return a.Sub(x+1, y, c.w-2, h)
@@ -59,18 +58,18 @@ func columnAt(c requestColumn, a grid.Area, x, y, h int) grid.Area {
 	return a.Sub(x, y, c.w-1, h)
 }
 
-// empty reports whether a field is of words and no row has one.
-func empty(l *table.List, f table.Field) bool {
+// isEmpty reports whether a text field is empty in all rows.
+func isEmpty(l *table.List, f table.Field) bool {
 	return f.Kind() == table.Word && !slices.ContainsFunc(l.Rows, func(r *store.Request) bool { return f.Text(r) != "" })
 }
 
-// Requests draws the table: one row a request, below them the sums and percentiles of all rows that the filter chooses.
+// Requests draws the table: one row per request, and sums and percentiles of the filtered rows below.
 func Requests(a grid.Area, t *RequestTable, s *store.Snapshot, c *Ctx) {
 	t.Heads, t.Body = t.Heads[:0], grid.Rect{}
 	c.caps = s.Engine.Caps
 	l := t.List
 	title := requestsTitle(t)
-	if l.All == 0 && (s.Unreached() || s.NoSingles()) {
+	if l.All == 0 && (s.NeverReached() || s.NoPerRequest()) {
 		title = nil
 	}
 	in := c.frameAs(a, "Requests", title...)
@@ -87,7 +86,7 @@ func Requests(a grid.Area, t *RequestTable, s *store.Snapshot, c *Ctx) {
 	}
 	body := in.Sub(0, 1, in.W, in.H-1-foot)
 	if len(l.Rows) == 0 {
-		c.absent(body, dim, "no request meets the filter", "esc takes it away")
+		c.absent(body, dim, "no request matches the filter", "esc clears it")
 	}
 	from, to := t.scroll(len(l.Rows), body)
 	shown := l.Rows[from:to]
@@ -103,18 +102,18 @@ func Requests(a grid.Area, t *RequestTable, s *store.Snapshot, c *Ctx) {
 	}
 }
 
-// noRequest says why there is no single request.
+// noRequest draws why there are no requests.
 func (c *Ctx) noRequest(a grid.Area, s *store.Snapshot) {
 	switch {
 	case c.waiting(a, s):
-	case s.NoSingles():
-		c.absent(a, dim, "single requests: not reported by this engine", "the proxy (llmtop proxy) would measure them")
+	case s.NoPerRequest():
+		c.absent(a, dim, "per-request metrics: not reported by this engine", "measure them with llmtop proxy")
 	default:
 		c.absent(a, dim, "no request yet", c.Suggest)
 	}
 }
 
-// requestFeet is how many rows the sums get: none on a small screen.
+// requestFeet returns the rows for the sums, 0 on a small screen.
 func requestFeet(h int) int {
 	switch {
 	case h >= 24:
@@ -125,7 +124,7 @@ func requestFeet(h int) int {
 	return 0
 }
 
-// requestsTitle says how many requests there are, in which order, and what the selection does; shorter forms follow.
+// requestsTitle returns the number of requests, the sort order and the selection mode, then shorter forms.
 func requestsTitle(t *RequestTable) []string {
 	l := t.List
 	n := metric.Count(float64(l.All))
@@ -146,7 +145,7 @@ func requestsTitle(t *RequestTable) []string {
 	return []string{n + ", " + order + pinned, n + ", " + order, n}
 }
 
-// requestHead writes the heads of the columns, with an arrow at the one that the rows are sorted by.
+// requestHead writes the column heads, with an arrow at the sort column.
 func (c *Ctx) requestHead(a grid.Area, cols []requestColumn, t *RequestTable) {
 	x := markWidth
 	for _, col := range cols {
@@ -155,19 +154,19 @@ func (c *Ctx) requestHead(a grid.Area, cols []requestColumn, t *RequestTable) {
 		c.columnHead(cell.Sub(0, 0, cell.W-markOf(col.field), 1), col.field.Title(), leftAligned(col.field), col.field == t.List.By, t.List.Down)
 		x += col.w
 	}
-	bar, strip := pictures(a.W - x)
+	bar, strip := pictureWidths(a.W - x)
 	if bar > 0 {
-		a.Text(x+1, 0, dim, "TTFT in parts")
+		a.Text(x+1, 0, dim, "TTFT parts")
 	}
 	if strip > 0 {
 		a.Text(x+1+bar, 0, dim, "token by token")
 	}
 }
 
-// leftAligned are words, and the number of the request.
+// leftAligned reports whether a field is left-aligned: text, and the request number.
 func leftAligned(f table.Field) bool { return f.Kind() == table.Word || f == table.ID }
 
-// markOf is what a column keeps free at its right for a mark.
+// markOf returns the width that a column reserves for a mark at its right.
 func markOf(f table.Field) int {
 	if f == table.TTFT {
 		return 2
@@ -175,8 +174,8 @@ func markOf(f table.Field) int {
 	return 0
 }
 
-// pictures shares what the columns leave between the bar of TTFT and the strip of tokens; 0: there is no room.
-func pictures(room int) (bar, strip int) {
+// pictureWidths divides the width left by the columns between the TTFT bar and the strip of gaps; 0 means no room.
+func pictureWidths(room int) (bar, strip int) {
 	switch {
 	case room >= 2*leastBar:
 		bar = min(room/2, mostBar)

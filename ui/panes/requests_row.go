@@ -20,7 +20,7 @@ func (c *Ctx) requestRow(a grid.Area, cols []requestColumn, r *store.Request, to
 		c.requestCell(columnAt(col, a, x, 0, 1), col.field, r, s)
 		x += col.w
 	}
-	bar, strip := pictures(a.W - x)
+	bar, strip := pictureWidths(a.W - x)
 	if bar > 0 && r.TTFT.OK() && top > 0 {
 		at := a.Sub(x+1, 0, bar-2, 1)
 		c.stack(at, 0, r, top)
@@ -33,8 +33,8 @@ func (c *Ctx) requestRow(a grid.Area, cols []requestColumn, r *store.Request, to
 	}
 }
 
-// barTop is the end of the scale of the bars, in s: the longest TTFT shown, or, where that would leave nothing of the others, three times
-// the median; longer bars are cut.
+// barTop returns the scale of the bars in s: the longest TTFT shown, at most three times the median. Longer bars are
+// cut.
 func barTop(shown []*store.Request) float64 {
 	var all [256]float64
 	ttfts := all[:0]
@@ -74,7 +74,7 @@ func (c *Ctx) requestCell(a grid.Area, f table.Field, r *store.Request, s *store
 		st := stateStyle(r.State)
 		a.Cell(0, 0, st, c.stateMark(r.State))
 		word := r.State.String()
-		if r.Probe { // llmtop's own: how it ended tells the mark
+		if r.Probe { // the mark shows how it ended
 			word = "probe"
 		}
 		a.Text(2, 0, st, word)
@@ -89,7 +89,7 @@ func (c *Ctx) requestCell(a grid.Area, f table.Field, r *store.Request, s *store
 	v := f.Value(r, s.Now)
 	_, missed := f.Target(r, s.Now)
 	if !v.OK() {
-		if missed { // it is at it for longer already
+		if missed { // running for longer than the target
 			a.Right(a.W, 0, bad, ">"+metric.Duration(int64(s.Now-r.Enqueued)))
 			return
 		}
@@ -111,7 +111,7 @@ func (c *Ctx) requestCell(a grid.Area, f table.Field, r *store.Request, s *store
 	a.Right(a.W, 0, st, formatField(f, v.V))
 }
 
-// formatField writes a number of a column.
+// formatField formats a number of a column.
 func formatField(f table.Field, v float64) string {
 	switch f.Kind() {
 	case table.Time:
@@ -122,7 +122,7 @@ func formatField(f table.Field, v float64) string {
 	return metric.Count(v)
 }
 
-// stateMark is a glyph for each state, so that none is told by colour alone.
+// stateMark returns a glyph per state, so that no state depends on colour alone.
 func (c *Ctx) stateMark(st event.State) rune {
 	gl := c.Skin.Glyphs
 	switch st {
@@ -138,8 +138,8 @@ func (c *Ctx) stateMark(st event.State) rune {
 	return gl.Cut
 }
 
-// ttftCell writes TTFT with whether it met its target; of a request that is still waiting, how long it has been at least once that is
-// more than the target.
+// ttftCell writes TTFT and whether it met its target. For a request without a first token it writes the time since
+// enqueue once that exceeds the target.
 func (c *Ctx) ttftCell(a grid.Area, r *store.Request, now event.Time) {
 	gl := c.Skin.Glyphs
 	_, missed := table.TTFT.Target(r, now)
@@ -165,7 +165,7 @@ func (c *Ctx) ttftCell(a grid.Area, r *store.Request, now event.Time) {
 	}
 }
 
-// requestSums draws a rule with where in the list the rows are, and below it sums and percentiles.
+// requestSums draws a rule with the range of rows shown, and sums and percentiles below.
 func (c *Ctx) requestSums(a grid.Area, cols []requestColumn, t *RequestTable, shown int, targets store.Targets) {
 	gl, l := c.Skin.Glyphs, t.List
 	a.Fill(0, 0, a.W, grid.Fg(theme.Border), gl.Horizontal)
@@ -201,7 +201,7 @@ func (c *Ctx) requestSums(a grid.Area, cols []requestColumn, t *RequestTable, sh
 	c.requestStates(a.Sub(0, 0, a.W-20, 1), sums, len(l.Rows)-sums.Counted, targets)
 }
 
-// requestStates writes how many rows are in which state into the rule, how many have missed a target, and how many are llmtop's own probes.
+// requestStates writes into the rule the number of rows per state, of missed targets and of probes.
 func (c *Ctx) requestStates(a grid.Area, sums *table.Sums, probes int, targets store.Targets) {
 	l := a.Line(markWidth-1, 0)
 	l.Put(dim, " ")
@@ -212,12 +212,12 @@ func (c *Ctx) requestStates(a grid.Area, sums *table.Sums, probes int, targets s
 	}
 	if sums.Missed > 0 {
 		words := " missed the TTFT target "
-		if targets.Several() {
+		if targets.BeyondTTFT() {
 			words = " missed a target "
 		}
 		l.Fit(grid.Piece{Style: bad, Words: itoa(sums.Missed)}, grid.Piece{Style: dim, Words: words})
 	}
 	if probes > 0 {
-		l.Fit(grid.Piece{Style: dim, Words: "probes, in no sum: " + itoa(probes) + " "})
+		l.Fit(grid.Piece{Style: dim, Words: "probes (not in sums): " + itoa(probes) + " "})
 	}
 }

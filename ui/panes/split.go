@@ -10,12 +10,12 @@ import (
 	"github.com/llmtop/llmtop/ui/grid"
 )
 
-// kernel is a kind of work inside a layer, with its looks.
+// kernel is a kind of work inside a layer and how it is drawn.
 type kernel struct {
 	name         string
 	role         theme.Role
-	plain, ascii rune // its bar without colour
-	of           func(store.LayerPart) time.Duration
+	plain, ascii rune // glyphs of its bar without colour
+	dur          func(store.LayerPart) time.Duration
 }
 
 var kernels = [...]kernel{
@@ -34,7 +34,7 @@ func (c *Ctx) kernelFill(k kernel, colour rune) rune {
 	return colour
 }
 
-// drawLayers draws a request's prompt processing layer by layer, on the scale of the longest layer.
+// drawLayers draws the prompt processing of a request by layer, on the scale of the longest layer.
 func drawLayers(a grid.Area, r *store.Request, c *Ctx) {
 	l := a.Line(0, 0)
 	l.Put(head, "Prompt of #"+itoa(int(r.ID))+" by layer").Gap(1)
@@ -57,7 +57,7 @@ func drawLayers(a grid.Area, r *store.Request, c *Ctx) {
 		}
 		segs, sum := c.Memory.segs[:0], time.Duration(0)
 		for _, k := range kernels {
-			d := k.of(p)
+			d := k.dur(p)
 			sum += d
 			segs = append(segs, grid.Seg{Share: float64(d) / float64(top), Role: k.role, Fill: c.kernelFill(k, c.Skin.Glyphs.Bar)})
 		}
@@ -68,27 +68,35 @@ func drawLayers(a grid.Area, r *store.Request, c *Ctx) {
 	}
 }
 
-// drawSplit draws where the time between the last tokens went, on average: the parts of the forward pass that the engine
-// stamped, and what they leave of the gap.
+// drawSplit draws the mean time between the kept tokens by part of the forward pass; "other" is the time that the
+// engine attributes to no part.
 func drawSplit(a grid.Area, r *store.Request, c *Ctx) {
 	if a.H < 3 {
 		return
 	}
-	parts, gap, n := splitOf(r)
-	a.Text(0, 0, head, "A token of #"+itoa(int(r.ID)))
+	parts, gap, n := meanSplit(r)
+	title := "Token time of #" + itoa(int(r.ID))
+	a.Text(0, 0, head, title)
 	if n == 0 {
-		a.Text(0, 1, dim, "stages of a token: not reported")
+		a.Text(0, 1, dim, "per-token stages: not reported")
 		return
 	}
-	a.Text(grid.Width("A token of #"+itoa(int(r.ID)))+2, 0, dim, "mean of "+itoa(n)+": "+metric.Duration(int64(gap)))
+	mean, x := metric.Duration(int64(gap)), grid.Width(title)+2
+	for _, words := range [...]string{"mean of " + itoa(n) + ": " + mean, mean} {
+		if x+grid.Width(words) <= a.W {
+			a.Text(x, 0, dim, words)
+			break
+		}
+	}
 	for i := range parts {
 		parts[i].fill = c.Skin.Glyphs.Bar
 	}
-	drawSlices(a.Sub(0, 1, a.W, a.H-1), parts)
+	drawTimeParts(a.Sub(0, 1, a.W, a.H-1), parts)
 }
 
-// splitOf is the mean time between the kept tokens of a request in parts, and over how many tokens.
-func splitOf(r *store.Request) (parts []slice, gap time.Duration, n int) {
+// meanSplit returns the parts of the mean gap between the kept tokens of a request, the mean gap, and the number of
+// tokens.
+func meanSplit(r *store.Request) (parts []timePart, gap time.Duration, n int) {
 	var sum [6]uint64
 	var gaps uint64
 	for _, t := range r.Tokens {
@@ -96,7 +104,7 @@ func splitOf(r *store.Request) (parts []slice, gap time.Duration, n int) {
 			for i, v := range [...]uint32{s.Embed, s.Attention, s.Router, s.Experts, s.Head, s.Sample} {
 				sum[i] += uint64(v)
 			}
-			gaps += uint64(t.Gap)
+			gaps = event.AddCount(gaps, uint64(t.Gap))
 			n++
 		}
 	}
@@ -106,7 +114,7 @@ func splitOf(r *store.Request) (parts []slice, gap time.Duration, n int) {
 	other := gaps
 	add := func(name string, role theme.Role, v uint64) {
 		other -= min(v, other)
-		parts = append(parts, slice{name: name, dur: time.Duration(v / uint64(n)), share: float64(v) / float64(gaps), role: role})
+		parts = append(parts, timePart{name: name, dur: time.Duration(v / uint64(n)), share: metric.Share(float64(v), float64(gaps)), role: role})
 	}
 	add("embed", theme.PartEmbed, sum[0])
 	for i, k := range kernels {

@@ -8,22 +8,22 @@ import (
 	"github.com/llmtop/llmtop/ui/grid"
 )
 
-// chartsFrom is the width from which the course of the machine has charts beside the table.
+// chartsFrom is the minimum width for charts beside the gauge table.
 const chartsFrom = 150
 
-// System draws the machine: its cores, every gauge with its course, and how each stood when the token that is looked at came.
+// System draws the machine: its cores, every gauge with its trend, and the gauges at the time of the selected token.
 func System(a grid.Area, v *RequestView, s *store.Snapshot, c *Ctx) {
 	c.caps = s.Engine.Caps
 	c.system(a, "System", v, s)
 }
 
 func (c *Ctx) system(a grid.Area, name string, v *RequestView, s *store.Snapshot) {
-	in := c.frameAs(a, name, "rates over a second; usual and correlation over "+c.Window.String(), c.Window.String())
+	in := c.frameAs(a, name, "rates per second; typical and correlation over "+c.Window.String(), c.Window.String())
 	if c.noMachine(in, s) {
 		return
 	}
 	if v.Request != nil {
-		v.settle()
+		v.clampSelection()
 		if !v.Chosen {
 			v.Token = slowestKept(v.Request, s.Host.At)
 		}
@@ -41,8 +41,8 @@ func (c *Ctx) system(a grid.Area, name string, v *RequestView, s *store.Snapshot
 	c.gaugeTable(body.Sub(0, 0, w, body.H), a, at, v, s)
 }
 
-// slowestKept is the number of the token with the longest gap among those whose moments are kept and that came until the last sample; the
-// first without any.
+// slowestKept returns the number of the token with the longest gap among the kept tokens up to a time, 0 if there are
+// none.
 func slowestKept(r *store.Request, until event.Time) (n int) {
 	most := int64(-1)
 	for i := range r.Tokens {
@@ -53,26 +53,26 @@ func slowestKept(r *store.Request, until event.Time) (n int) {
 	return n
 }
 
-// zoomMachine is the System view as the overview's pane, with the token of the request to look at.
+// zoomMachine draws the System view as the zoomed Machine pane, with a token of the current request.
 func zoomMachine(a grid.Area, s *store.Snapshot, c *Ctx) {
-	c.system(a, c.id.String(), &RequestView{Request: s.Current, Still: true}, s)
+	c.system(a, c.id.String(), &RequestView{Request: s.Current, Static: true}, s)
 }
 
-// coreBars draws a gauge with the frequency for each core, several in a row, or a column for each where that takes too many rows, and
-// returns the rows that it took.
+// coreBars draws a bar with the clock of each core, several per row, or one column per core where bars need too many
+// rows. It returns the rows used.
 func (c *Ctx) coreBars(a grid.Area, s *store.Snapshot) int {
 	const least = 24
 	cores, gl := s.Host.Cores, c.Skin.Glyphs
 	n := len(cores)
 	if n == 0 {
-		a.Text(0, 0, dim, "cores: "+s.Host.CPU.Why())
+		a.Text(0, 0, dim, "cores: "+s.Host.CPU.Absence())
 		return 1
 	}
 	perRow := max(min(n, (a.W+2)/least), 1)
 	high := (n + perRow - 1) / perRow
 	perRow = (n + high - 1) / high
 	if high > a.H {
-		r := rows{a: a}
+		r := rowWriter{a: a}
 		drawCoreColumns(&r, cores, gl)
 		return max(r.y, 1)
 	}
@@ -91,18 +91,14 @@ func (c *Ctx) coreBars(a grid.Area, s *store.Snapshot) int {
 	return high
 }
 
-// hertz is a frequency in GHz.
-func hertz(v float64) string { return metric.Rate(v/1e9) + " GHz" }
-
-// systemToken says which token is looked at and why it took as long as it did, and returns the sample of the machine around it; nil if
-// there is none.
+// systemToken describes the selected token and why it was slow, and returns the host sample that covers it, or nil.
 func (c *Ctx) systemToken(a grid.Area, v *RequestView, s *store.Snapshot) *store.HostPoint {
 	l := a.Line(0, 0)
 	r := v.Request
 	if r == nil || len(r.Tokens) == 0 {
-		words := "no token to look at yet"
+		words := "no token to inspect yet"
 		if r != nil {
-			words = "no token of #" + itoa(int(r.ID)) + " to look at"
+			words = "no token of #" + itoa(int(r.ID)) + " to inspect"
 		}
 		l.Put(dim, words)
 		return nil
@@ -122,28 +118,28 @@ func (c *Ctx) systemToken(a grid.Area, v *RequestView, s *store.Snapshot) *store
 		}
 		defer func() { a.Elide(l.X, 0, max(a.W-l.X, 0), st, why, c.Skin.Glyphs.Ellipsis) }()
 	}
-	t := tokenOf(r, v.Token)
+	t := keptToken(r, v.Token)
 	if t == nil {
-		l.Fit(grid.Piece{Style: dim, Words: "its moment is no longer kept  "})
+		l.Fit(grid.Piece{Style: dim, Words: "its time was evicted  "})
 		return nil
 	}
-	l.Fit(grid.Piece{Style: dim, Words: "at "}, grid.Piece{Style: text, Words: clock(since(s, t.At)) + "  "})
-	p, ok := s.Host.Around(t.At)
+	l.Fit(grid.Piece{Style: dim, Words: "at "}, grid.Piece{Style: text, Words: clock(sessionTime(s, t.At)) + "  "})
+	p, ok := s.Host.SampleAt(t.At)
 	switch {
 	case ok:
 		return p
 	case t.At > s.Host.At:
-		l.Fit(grid.Piece{Style: dim, Words: "the next sample will tell  "})
+		l.Fit(grid.Piece{Style: dim, Words: "waiting for the next sample  "})
 	default:
-		l.Fit(grid.Piece{Style: dim, Words: "no sample of the machine around it  "})
+		l.Fit(grid.Piece{Style: dim, Words: "no host sample at that time  "})
 	}
 	return nil
 }
 
-// systemCharts draws the course of what matters most, one under another: the tokens, and what they wait for.
+// systemCharts draws the most important series one below another: ITL and the resources that tokens wait for.
 func (c *Ctx) systemCharts(a grid.Area, s *store.Snapshot) {
 	if len(s.Host.Series) < 2 {
-		c.absent(a, dim, "charts begin with the second sample", "")
+		c.absent(a, dim, "charts start with the second sample", "")
 		return
 	}
 	curve := func(gauges ...store.Gauge) func(p *store.HostPoint, k int) float64 {
@@ -158,8 +154,8 @@ func (c *Ctx) systemCharts(a grid.Area, s *store.Snapshot) {
 		at    func(p *store.HostPoint, k int) float64
 		units []axisUnit
 	}{
-		{&m.tokens, "ITL", []string{"mean of the second"}, []theme.Role{theme.SeriesP99}, func(p *store.HostPoint, _ int) float64 { return p.ITL }, timeAxis},
-		{&m.cpu, "Cores", []string{"engine", "waited for"}, []theme.Role{theme.SeriesDecode, theme.SeriesWrite}, curve(store.GaugeEngineCPU, store.GaugeRunWait), countAxis},
+		{&m.tokens, "ITL", []string{"mean per second"}, []theme.Role{theme.SeriesP99}, func(p *store.HostPoint, _ int) float64 { return p.ITL }, timeAxis},
+		{&m.cpu, "Cores", []string{"engine", "run wait"}, []theme.Role{theme.SeriesDecode, theme.SeriesWrite}, curve(store.GaugeEngineCPU, store.GaugeRunWait), countAxis},
 		{&m.memory, "Memory", []string{"engine RSS"}, []theme.Role{theme.SeriesP50}, curve(store.GaugeRSS), byteAxis},
 		{&m.disk, "Disk", []string{"read/s", "write/s"}, []theme.Role{theme.SeriesRead, theme.SeriesWrite}, curve(store.GaugeRead, store.GaugeWrite), byteAxis},
 		{&m.network, "Network", []string{"received/s", "sent/s"}, []theme.Role{theme.SeriesRead, theme.SeriesWrite}, curve(store.GaugeReceived, store.GaugeSent), byteAxis},
@@ -172,7 +168,7 @@ func (c *Ctx) systemCharts(a grid.Area, s *store.Snapshot) {
 	}
 }
 
-// hostChart draws curves over the host's samples under a title with their names in their colours.
+// hostChart draws curves over the host samples under a title with their names in their colours.
 func hostChart(a grid.Area, chart *grid.Chart, s *store.Snapshot, c *Ctx, title string, names []string,
 	roles []theme.Role, at func(p *store.HostPoint, k int) float64, units []axisUnit,
 ) {
@@ -185,15 +181,15 @@ func hostChart(a grid.Area, chart *grid.Chart, s *store.Snapshot, c *Ctx, title 
 	pts = pts[max(len(pts)-a.W, 0):]
 	top := 0.0
 	for k := range roles {
-		top = max(top, highest(len(pts), func(i int) float64 { return at(&pts[i], k) }))
+		top = max(top, scaleTop(len(pts), func(i int) float64 { return at(&pts[i], k) }))
 	}
 	if top <= 0 {
-		a.Text(0, 1, dim, "nothing above 0, or "+event.NotReported.String())
+		a.Text(0, 1, dim, "all zero, or "+event.NotReported.String())
 		return
 	}
 	chart.Draw(a.Sub(0, 1, a.W, a.H-1), grid.Curves{
 		N: len(pts), Top: top, Stamp: int64(pts[len(pts)-1].At), Roles: roles,
-		Label: label(units, top),
+		Label: axisLabel(units, top),
 		At:    func(k, i int) float64 { return at(&pts[i], k) },
 	}, c.Skin)
 }

@@ -11,9 +11,10 @@ import (
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
-// textKey names the text that was wrapped last, so that it is wrapped again only when it grew.
+// textKey identifies the text that was wrapped last; it is wrapped again only when it changes.
 type textKey struct {
 	id     event.RequestID
+	tokens int // generated; a text that is cut at its beginning changes without growing
 	length int
 	width  int
 }
@@ -27,7 +28,7 @@ func drawText(a grid.Area, s *store.Snapshot, c *Ctx) {
 	drawTextLines(in, lines, first, prompt, s, c)
 }
 
-// zoomText shows the whole text that is kept, scrolled from the end.
+// zoomText draws the whole kept text, scrolled from the end.
 func zoomText(a grid.Area, s *store.Snapshot, c *Ctx) {
 	in, lines, prompt := c.textLines(a, s)
 	if lines == nil {
@@ -38,12 +39,12 @@ func zoomText(a grid.Area, s *store.Snapshot, c *Ctx) {
 	drawTextLines(in, lines, last-c.Scroll, prompt, s, c)
 }
 
-// textLines draws the box and wraps prompt and text; nil if there is no text, which is then said.
+// textLines draws the box and wraps prompt and text; lines is nil if there is no text, and the pane shows why.
 func (c *Ctx) textLines(a grid.Area, s *store.Snapshot) (in grid.Area, lines []string, prompt int) {
 	r := s.Current
 	if r == nil {
-		in = c.frame(a, "as it is generated")
-		if s.OnlySums() {
+		in = c.frame(a, "generated text")
+		if s.AggregateOnly() {
 			c.absent(in, dim, "text: not reported by this engine", "")
 			return in, nil, 0
 		}
@@ -78,7 +79,7 @@ func textTitle(r *store.Request, c *Ctx) string {
 	return words
 }
 
-// textFoot writes how far the request has come into the border.
+// textFoot writes the progress of the request into the border.
 func (c *Ctx) textFoot(a grid.Area, r *store.Request) {
 	words := itoa(r.PromptTokens) + " prompt, " + itoa(r.Generated)
 	if r.MaxTokens > 0 {
@@ -91,11 +92,11 @@ func (c *Ctx) textFoot(a grid.Area, r *store.Request) {
 	c.foot(a, dim, words)
 }
 
-// wrapped are the lines of prompt and text, and how many of their bytes are the prompt's. Lines are parts of one string, so
-// that a line may hold the end of one and the beginning of the other.
+// wrapped returns the lines of prompt and text, and the number of bytes that belong to the prompt. One line may hold
+// the end of the prompt and the start of the text.
 func (c *Ctx) wrapped(r *store.Request, w int) ([]string, int) {
 	m := c.Memory
-	key := textKey{r.ID, len(r.Prompt) + len(r.Text), w}
+	key := textKey{r.ID, r.Generated, len(r.Prompt) + len(r.Text), w}
 	prompt := sanitize.Text(r.Prompt)
 	if m.lineKey != key || len(m.lines) == 0 {
 		body := sanitize.Partial(r.Text, r.TextCut)
@@ -126,4 +127,14 @@ func drawTextLines(a grid.Area, lines []string, first, prompt int, s *store.Snap
 		y := len(lines) - 1 - first
 		a.Cell(min(x, a.W-1), y, grid.Fg(theme.Accent), c.Skin.Glyphs.Cursor)
 	}
+}
+
+// firstFitting returns the first of some words that fits into w cells, or the last.
+func firstFitting(w int, words ...string) string {
+	for _, s := range words {
+		if grid.Width(s) <= w {
+			return s
+		}
+	}
+	return words[len(words)-1]
 }

@@ -11,20 +11,20 @@ import (
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
-// nameWidth and valueWidth are the columns of panes that list numbers: names left, values right-aligned.
+// nameWidth and valueWidth are the widths of left-aligned names and right-aligned values in panes that list numbers.
 const (
 	nameWidth  = 9
 	valueWidth = 7
 )
 
-// rows writes named numbers one under another and stops at the end of the area.
-type rows struct {
+// rowWriter writes named values one below another until the area is full.
+type rowWriter struct {
 	a grid.Area
 	y int
 }
 
-// next is the area right of the name of the next row; false at the end.
-func (r *rows) next(name string) (grid.Area, bool) {
+// next writes a name and returns the area to its right; false if the area is full.
+func (r *rowWriter) next(name string) (grid.Area, bool) {
 	if r.y >= r.a.H {
 		return grid.Area{}, false
 	}
@@ -34,8 +34,8 @@ func (r *rows) next(name string) (grid.Area, bool) {
 	return rest, true
 }
 
-// number writes a reading with its unit and returns where the rest of the row begins; an absent one shows its word.
-func number(a grid.Area, r event.Reading, f func(float64) string, unit string, st grid.Style) int {
+// putReading writes a reading with its unit, or why it is absent, and returns the next column.
+func putReading(a grid.Area, r event.Reading, f func(float64) string, unit string, st grid.Style) int {
 	if !r.OK() {
 		return a.Text(1, 0, dim, r.Origin.String()) + 2
 	}
@@ -45,27 +45,27 @@ func number(a grid.Area, r event.Reading, f func(float64) string, unit string, s
 
 func drawThroughput(a grid.Area, s *store.Snapshot, c *Ctx) {
 	in := c.frame(a, "tokens/s")
-	if s.Reported == nil && s.Counts.Finished+uint64(s.Counts.Running+s.Counts.Queued) == 0 && len(s.Requests) == 0 {
+	if s.Aggregates == nil && s.Counts.Finished+uint64(s.Counts.Running+s.Counts.Queued) == 0 && len(s.Requests) == 0 {
 		if !c.waiting(in, s) {
 			c.absent(in, dim, "no request yet", c.Suggest)
 		}
 		return
 	}
-	r := rows{a: in}
+	r := rowWriter{a: in}
 	drawRates(&r, s, c)
 	drawRequests(&r, s)
 	drawKV(&r, s, c)
 	drawBandwidth(&r, s, c)
-	moreRows(&r, s)
+	extraRows(&r, s, c)
 	drawTotals(&r, s)
 	drawGroups(&r, s)
 	pts := s.Throughput.Series
-	r.course("tokens/s", len(pts), func(i int) float64 { return heard(&pts[i], float64(pts[i].Generated)) }, 0, theme.SeriesDecode, theme.AreaDecode, c)
+	r.trend("tokens/s", len(pts), func(i int) float64 { return rateOrGap(&pts[i], float64(pts[i].Generated)) }, 0, theme.SeriesDecode, theme.AreaDecode, c)
 }
 
-// course fills the rows that are left, if there are enough, with the course of one number, one column a second. top is the
-// end of the scale, 0 for that of the values shown.
-func (r *rows) course(name string, n int, at func(int) float64, top float64, line, area theme.Role, c *Ctx) {
+// trend fills the remaining rows, if there are enough, with one series, one column per second. top is the scale; 0 fits
+// the values shown.
+func (r *rowWriter) trend(name string, n int, at func(int) float64, top float64, line, area theme.Role, c *Ctx) {
 	h := r.a.H - r.y - 1
 	if h < 2 || n < 2 {
 		return
@@ -73,7 +73,7 @@ func (r *rows) course(name string, n int, at func(int) float64, top float64, lin
 	n, first := min(n, r.a.W-nameWidth), max(n-(r.a.W-nameWidth), 0)
 	shown := func(i int) float64 { return at(first + i) }
 	if top == 0 {
-		top = highest(n, shown)
+		top = scaleTop(n, shown)
 	}
 	r.a.Text(0, r.a.H-1, dim, name)
 	r.a.Text(0, r.y+1, dim, metric.Count(top))
@@ -84,8 +84,8 @@ func (r *rows) course(name string, n int, at func(int) float64, top float64, lin
 	r.a.Filled(nameWidth, r.a.H-1, r.a.W-nameWidth, h, n, shown, top, line, area, c.Skin.Glyphs)
 }
 
-// drawRates draws prefill, decode and total throughput with their course over the last seconds.
-func drawRates(r *rows, s *store.Snapshot, c *Ctx) {
+// drawRates draws prefill, decode and total throughput with their trend over the last seconds.
+func drawRates(r *rowWriter, s *store.Snapshot, c *Ctx) {
 	t, pts := s.Throughput, s.Throughput.Series
 	for i, row := range [...]struct {
 		name string
@@ -93,9 +93,9 @@ func drawRates(r *rows, s *store.Snapshot, c *Ctx) {
 		role theme.Role
 		at   func(int) float64
 	}{
-		{"decode", t.Decode, theme.SeriesDecode, func(i int) float64 { return heard(&pts[i], pts[i].Decode) }},
-		{"prefill", t.Prefill, theme.SeriesPrefill, func(i int) float64 { return heard(&pts[i], pts[i].Prefill) }},
-		{"TTPS", t.TTPS, theme.Title, func(i int) float64 { return heard(&pts[i], float64(pts[i].Generated)) }},
+		{"decode", t.Decode, theme.SeriesDecode, func(i int) float64 { return rateOrGap(&pts[i], pts[i].Decode) }},
+		{"prefill", t.Prefill, theme.SeriesPrefill, func(i int) float64 { return rateOrGap(&pts[i], pts[i].Prefill) }},
+		{"TTPS", t.TTPS, theme.Title, func(i int) float64 { return rateOrGap(&pts[i], float64(pts[i].Generated)) }},
 	} {
 		a, ok := r.next(row.name)
 		if !ok {
@@ -105,23 +105,23 @@ func drawRates(r *rows, s *store.Snapshot, c *Ctx) {
 		if i > 0 {
 			st = data
 		}
-		x := number(a, row.v, metric.Rate, "tok/s", st)
+		x := putReading(a, row.v, metric.Rate, "tok/s", st)
 		n := min(len(pts), a.W-x)
 		at := func(i int) float64 { return row.at(len(pts) - n + i) }
-		a.Spark(x, 0, a.W-x, 1, n, at, highest(n, at), row.role, c.Skin.Glyphs)
+		a.Spark(x, 0, a.W-x, 1, n, at, scaleTop(n, at), row.role, c.Skin.Glyphs)
 	}
 }
 
-// heard is a number of a second, NaN where the engine has told nothing: a gap in a chart.
-func heard(p *store.RatePoint, v float64) float64 {
+// rateOrGap returns a value of one second, or NaN, a gap in a chart, if the engine reported nothing.
+func rateOrGap(p *store.RatePoint, v float64) float64 {
 	if p.Silent {
 		return math.NaN()
 	}
 	return v
 }
 
-// highest is the scale of a sparkline: a round number at or above all values.
-func highest(n int, at func(int) float64) float64 {
+// scaleTop returns the scale of a series: a round number at or above all values.
+func scaleTop(n int, at func(int) float64) float64 {
 	top := 0.0
 	for i := range n {
 		if v := at(i); !math.IsNaN(v) {
@@ -131,12 +131,12 @@ func highest(n int, at func(int) float64) float64 {
 	return grid.NiceTop(top)
 }
 
-func drawRequests(r *rows, s *store.Snapshot) {
+func drawRequests(r *rowWriter, s *store.Snapshot) {
 	a, ok := r.next("running")
 	if !ok {
 		return
 	}
-	t, running, queued := s.Throughput, runningOf(s), queuedOf(s)
+	t, running, queued := s.Throughput, runningCount(s), queuedCount(s)
 	words := itoa(t.Running)
 	if t.Slots > 0 {
 		words += "/" + itoa(t.Slots)
@@ -151,7 +151,7 @@ func drawRequests(r *rows, s *store.Snapshot) {
 	l.Put(dim, "queued ")
 	switch {
 	case !queued.OK():
-		l.Put(dim, queued.Origin.String())
+		l.Put(dim, firstFitting(l.Room(), queued.Origin.String(), "n/r"))
 	case queued.V > 0:
 		l.Put(watch, metric.Count(queued.V))
 	default:
@@ -162,7 +162,7 @@ func drawRequests(r *rows, s *store.Snapshot) {
 	}
 }
 
-func drawKV(r *rows, s *store.Snapshot, c *Ctx) {
+func drawKV(r *rowWriter, s *store.Snapshot, c *Ctx) {
 	a, ok := r.next("KV cache")
 	if !ok {
 		return
@@ -189,7 +189,7 @@ func drawKV(r *rows, s *store.Snapshot, c *Ctx) {
 	}
 }
 
-// loadRole colours a utilisation: near its end it needs watching.
+// loadRole colours a utilisation by how close it is to 1.
 func loadRole(share float64) theme.Role {
 	switch {
 	case share >= 0.9:
@@ -200,12 +200,12 @@ func loadRole(share float64) theme.Role {
 	return theme.SeriesPrefill
 }
 
-func drawBandwidth(r *rows, s *store.Snapshot, c *Ctx) {
+func drawBandwidth(r *rowWriter, s *store.Snapshot, c *Ctx) {
 	t := s.Throughput
 	if !t.Bandwidth.OK() {
 		return
 	}
-	a, ok := r.next("memory")
+	a, ok := r.next("bandwidth")
 	if !ok {
 		return
 	}
@@ -215,25 +215,25 @@ func drawBandwidth(r *rows, s *store.Snapshot, c *Ctx) {
 		return
 	}
 	if l.Fit(grid.Piece{Style: dim, Words: " of "}, grid.Piece{Style: text, Words: metric.Bytes(t.CopyBandwidth.V) + "/s"}) {
-		l.Fit(grid.Piece{Style: dim, Words: " copied"})
+		l.Fit(grid.Piece{Style: dim, Words: " measured"})
 	}
 }
 
-func drawTotals(r *rows, s *store.Snapshot) {
+func drawTotals(r *rowWriter, s *store.Snapshot) {
 	a, ok := r.next("session")
 	if !ok {
 		return
 	}
 	n := s.Counts
 	l := a.Line(1, 0)
-	told := s.Reported
-	if told == nil || told.Generated.Origin != event.NotReported {
+	agg := s.Aggregates
+	if agg == nil || agg.Generated.Origin != event.NotReported {
 		l.Put(text, metric.Count(float64(n.GeneratedTokens))).Put(dim, " out ")
 	}
-	if told == nil || told.Prompt.Origin != event.NotReported {
+	if agg == nil || agg.Prompt.Origin != event.NotReported {
 		l.Put(text, metric.Count(float64(n.PromptTokens))).Put(dim, " in ")
 	}
-	if told != nil && told.Generated.Origin == event.NotReported && told.Prompt.Origin == event.NotReported {
+	if agg != nil && agg.Generated.Origin == event.NotReported && agg.Prompt.Origin == event.NotReported {
 		l.Put(dim, event.NotReported.String())
 	}
 	for _, k := range []struct {
@@ -247,8 +247,8 @@ func drawTotals(r *rows, s *store.Snapshot) {
 	}
 }
 
-// drawGroups lists the groups where there is more than the default one.
-func drawGroups(r *rows, s *store.Snapshot) {
+// drawGroups lists the request groups if there are several.
+func drawGroups(r *rowWriter, s *store.Snapshot) {
 	if len(s.Counts.Groups) < 2 {
 		return
 	}
@@ -262,7 +262,7 @@ func drawGroups(r *rows, s *store.Snapshot) {
 			return
 		}
 		r.a.Elide(0, r.y-1, nameWidth, dim, name, '…')
-		x := number(a, g.TPS, metric.Rate, "tok/s", text)
-		a.Clip(x, 0, a.W-x, dim, metric.Count(float64(g.Requests))+" requests")
+		x := putReading(a, g.TPS, metric.Rate, "tok/s", text)
+		a.Clip(x, 0, a.W-x, dim, countOf(uint64(g.Requests), "request", "requests"))
 	}
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/llmtop/llmtop/ui/grid"
 )
 
-// Timeline is a moment of the past on show, and how far back can be looked.
+// Timeline is the selected moment of the history, and the range that is kept.
 type Timeline struct {
 	From, To, At event.Time
-	Wall         time.Time // at the moment on show
+	Wall         time.Time // wall clock at the selected moment
 	Ago          time.Duration
-	Gone         bool // the moment is no longer known; only what is on show is left of it
+	Evicted      bool // the moment was evicted; only the current frame is left
 }
 
-// DrawTimeline draws a line from the oldest moment that is known to the present, with the one on show and the marks on it. It returns
-// where on the screen the line is.
+// DrawTimeline draws a line from the oldest kept moment to the present, with the selected moment and the marks, and
+// returns its screen position.
 func DrawTimeline(a grid.Area, t *Timeline, c *Ctx) grid.Rect {
 	st := watch.With(grid.Bold)
 	l := a.Line(1, 0)
@@ -27,8 +27,8 @@ func DrawTimeline(a grid.Area, t *Timeline, c *Ctx) grid.Rect {
 	bullet := string(c.Skin.Glyphs.Bullet) + " "
 	l.Put(dim, bullet).Put(loud, ago(t.Ago)).Gap(1).Put(dim, bullet).Put(text, t.Wall.Format("15:04:05")).Gap(2)
 	reach := metric.Duration(int64(time.Duration(t.To-t.From).Round(time.Second))) + " back"
-	if t.Gone {
-		reach = "no longer known: only this picture is left"
+	if t.Evicted {
+		reach = "evicted: only this frame is left"
 	}
 	right := a.W
 	if l.Room() > grid.Width(reach)+12 {
@@ -39,7 +39,7 @@ func DrawTimeline(a grid.Area, t *Timeline, c *Ctx) grid.Rect {
 	return line.Rect
 }
 
-// ago is how long ago a moment was.
+// ago formats the time since a moment.
 func ago(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -50,14 +50,15 @@ func ago(d time.Duration) string {
 	return metric.Duration(int64(d)) + " ago"
 }
 
-// Progress draws how far a replay has come as a line over the whole width, with the marks on it, and returns where on the screen it is.
+// Progress draws the position of a replay as a line over the whole width, with the marks, and returns its screen
+// position.
 func Progress(a grid.Area, c *Ctx) grid.Rect {
 	p, line := c.Replay, a.Inset(1, 0)
 	c.track(line, p.Begin, p.End, p.Now)
 	return line.Rect
 }
 
-// track draws a stretch of time, the part of it that is over, and the marks.
+// track draws a time range, the part before at, and the marks.
 func (c *Ctx) track(line grid.Area, from, to, at event.Time) {
 	if line.W < 1 {
 		return

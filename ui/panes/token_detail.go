@@ -12,22 +12,22 @@ import (
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
-// tokenDetail says all that is known of the token that is looked at, and returns the rows that it took.
+// tokenDetail describes the selected token and returns the rows used.
 func (c *Ctx) tokenDetail(a grid.Area, v *RequestView, s *store.Snapshot) int {
 	r := v.Request
 	if _, _, ok := Received(r); !ok {
 		return 0
 	}
 	y := c.tokenHead(a, v)
-	t := tokenOf(r, v.Token)
+	t := keptToken(r, v.Token)
 	y = c.tokenGap(a, y, v, t)
 	if t == nil {
-		return c.fact(a, y, "", dim, "only the gap is kept: text and stages are of the last "+itoa(store.MaxTokens)+" tokens")
+		return c.fact(a, y, "", dim, "only the gap is kept; text and stages are kept for the last "+countOf(uint64(len(r.Tokens)), "token", "tokens"))
 	}
 	return c.tokenFacts(a, y, r, t, s)
 }
 
-// tokenHead names the token.
+// tokenHead writes the number of the token.
 func (c *Ctx) tokenHead(a grid.Area, v *RequestView) int {
 	l := a.Line(0, 0)
 	l.Put(head, "Token "+itoa(v.Token)).Gap(2)
@@ -40,10 +40,10 @@ func (c *Ctx) tokenHead(a grid.Area, v *RequestView) int {
 	return 1
 }
 
-// factNames is the width of the names of facts.
+// factNames is the width of the name column.
 const factNames = 10
 
-// fact writes a name and, beside it, words in as many rows as they need and there are; it returns the row after them.
+// fact writes a name and, beside it, words wrapped to as many rows as needed; it returns the next free row.
 func (c *Ctx) fact(a grid.Area, y int, name string, st grid.Style, words string) int {
 	if y >= a.H {
 		return y
@@ -56,7 +56,7 @@ func (c *Ctx) fact(a grid.Area, y int, name string, st grid.Style, words string)
 	return y
 }
 
-// tokenGap says how long the token took, and why if it came late.
+// tokenGap writes the gap before the token, and its cause if it is long.
 func (c *Ctx) tokenGap(a grid.Area, y int, v *RequestView, t *store.Token) int {
 	r := v.Request
 	gap, known := gapBefore(r, v.Token)
@@ -70,87 +70,87 @@ func (c *Ctx) tokenGap(a grid.Area, y int, v *RequestView, t *store.Token) int {
 	l.Put(loud, metric.Duration(gap)).Gap(2).Put(gapStyle(ratio), metric.Rate(ratio)+c.Skin.Glyphs.Times).Put(dim, " the median")
 	y++
 	if t != nil && t.N > 1 {
-		y = c.fact(a, y, "", dim, itoa(t.N)+" tokens came at once; each counts for a part of the gap")
+		y = c.fact(a, y, "", dim, itoa(t.N)+" tokens arrived together; each counts for a part of the gap")
 	}
 	why, st := c.cause(r, v.Token, ratio)
 	return c.fact(a, y, "cause", st, why)
 }
 
-// cause says why a token came late, as far as that is known.
+// cause returns why a token was late, as far as that is known.
 func (c *Ctx) cause(r *store.Request, n int, ratio float64) (string, grid.Style) {
 	for _, s := range r.Stalls {
 		if s.Index <= n && inStall(r, s.Index, n) {
-			return causeWords(s.Cause), bad
+			return describeCause(s.Cause), bad
 		}
 	}
 	switch {
 	case ratio >= stallGap:
-		return "late, but no stall by the median of the tokens before it", watch
+		return "late, but below the stall threshold of the tokens before it", watch
 	case ratio >= slowGap:
-		return "slower than usual, but no stall (" + itoa(store.StallFactor) + c.Skin.Glyphs.Times + " the median)", watch
+		return "slower than typical, but no stall (" + itoa(store.StallFactor) + c.Skin.Glyphs.Times + " the median)", watch
 	}
-	return "as usual", dim
+	return "typical", dim
 }
 
-// inStall reports whether a token came with the stamp of the stall that begins at another.
+// inStall reports whether token n arrived together with the token at index, where a stall begins.
 func inStall(r *store.Request, index, n int) bool {
-	t := tokenOf(r, index)
+	t := keptToken(r, index)
 	return index == n || t != nil && n < t.Nth+t.N
 }
 
-// causeWords is the cause of a stall in words.
-func causeWords(cause string) string {
+// describeCause describes the cause of a stall.
+func describeCause(cause string) string {
 	switch cause {
 	case "unknown":
-		return "cause not known"
+		return "unknown cause"
 	case verdict.WaitingForCore:
-		return verdict.WaitingForCore + ": the engine's threads wanted to run and could not"
+		return verdict.WaitingForCore + ": runnable engine threads got no core"
 	}
 	return sanitize.Line(cause)
 }
 
-// tokenFacts says what was sent with the token.
+// tokenFacts writes everything that the engine reported for the token.
 func (c *Ctx) tokenFacts(a grid.Area, y int, r *store.Request, t *store.Token, s *store.Snapshot) int {
 	words := c.tokenWords(t)
 	switch {
 	case words == "":
-		y = c.fact(a, y, "text", dim, "not sent")
+		y = c.fact(a, y, "text", dim, "not reported")
 	default:
 		y = c.fact(a, y, "text", data, words)
 	}
-	id := "id not told"
+	id := "id not reported"
 	if t.ID >= 0 {
 		id = "id " + itoa(int(t.ID))
 	}
 	if t.Step > 0 {
-		id += ", made by forward pass " + strconv.FormatUint(t.Step, 10)
+		id += ", forward pass " + strconv.FormatUint(t.Step, 10)
 	}
 	y = c.fact(a, y, "token", text, id)
-	at := clock(since(s, t.At))
-	if !r.Late {
-		at = metric.Duration(int64(t.At-r.Enqueued)) + " after it was enqueued, " + at
+	at := clock(sessionTime(s, t.At))
+	if !r.MissedStart {
+		at = metric.Duration(int64(t.At-r.Enqueued)) + " after enqueue, " + at
 	}
 	y = c.fact(a, y, "at", text, at)
 	if t.HasLP {
-		y = c.fact(a, y, "chance", text, chance(t.LogP)+", logprob "+strconv.FormatFloat(float64(t.LogP), 'f', 3, 32))
+		y = c.fact(a, y, "prob.", text, probability(t.LogP)+", logprob "+strconv.FormatFloat(float64(t.LogP), 'f', 3, 32))
 	}
 	for i, top := range t.Top {
 		name := ""
 		if i == 0 {
-			name = "instead"
+			name = "top"
 		}
-		y = c.fact(a, y, name, dim, chance(top.LogP)+"  "+c.oneLine(top.Text))
+		y = c.fact(a, y, name, dim, probability(top.LogP)+"  "+c.oneLine(top.Text))
 	}
 	y = c.tokenSplit(a, y, t)
 	return c.tokenPicks(a, y, t, s)
 }
 
-// chance is a probability from its logarithm.
-func chance(logp float32) string { return metric.Percent(math.Exp(float64(logp))) }
+// probability formats a log probability as a percentage.
+func probability(logp float32) string { return metric.Percent(math.Exp(float64(logp))) }
 
-// tokenSplit draws where the time of the token's forward pass went.
+// tokenSplit draws the parts of the token's forward pass.
 func (c *Ctx) tokenSplit(a grid.Area, y int, t *store.Token) int {
-	parts, _, n := splitOf(&store.Request{Tokens: []store.Token{*t}})
+	parts, _, n := meanSplit(&store.Request{Tokens: []store.Token{*t}})
 	if n == 0 || a.H-y < len(parts)+2 {
 		return y
 	}
@@ -158,11 +158,11 @@ func (c *Ctx) tokenSplit(a grid.Area, y int, t *store.Token) int {
 	for i := range parts {
 		parts[i].fill = c.Skin.Glyphs.Bar
 	}
-	drawSlices(a.Sub(0, y+2, a.W, len(parts)), parts)
+	drawTimeParts(a.Sub(0, y+2, a.W, len(parts)), parts)
 	return y + 2 + len(parts)
 }
 
-// tokenPicks lists the experts that the router picked for the token, layer by layer.
+// tokenPicks lists the experts picked for the token, layer by layer.
 func (c *Ctx) tokenPicks(a grid.Area, y int, t *store.Token, s *store.Snapshot) int {
 	used := s.Model.ExpertsUsed
 	if s.Experts != nil {
@@ -173,7 +173,7 @@ func (c *Ctx) tokenPicks(a grid.Area, y int, t *store.Token, s *store.Snapshot) 
 	}
 	a.Text(0, y+1, head, "Expert picks")
 	if len(t.Picks) < used {
-		return c.fact(a, y+2, "", dim, "of single tokens: not handed out by this engine")
+		return c.fact(a, y+2, "", dim, "per-token picks: not reported by this engine")
 	}
 	layers := len(t.Picks) / used
 	widest := 1
@@ -194,18 +194,18 @@ func (c *Ctx) tokenPicks(a grid.Area, y int, t *store.Token, s *store.Snapshot) 
 	return y + 2 + rows
 }
 
-// requestStalls lists the last stalls of a request with their causes, and returns the rows that it took.
+// requestStalls lists the last stalls of a request with their causes and returns the rows used.
 func (c *Ctx) requestStalls(a grid.Area, v *RequestView) int {
 	r := v.Request
 	if a.H < 1 || r.ITL.Count == 0 {
 		return 0
 	}
 	a.Text(0, 0, head, "Stalls")
-	if len(r.Stalls) == 0 {
+	if r.StallCount() == 0 {
 		a.Text(8, 0, good, string(c.Skin.Glyphs.Good)+" none: no gap of "+itoa(store.StallFactor)+c.Skin.Glyphs.Times+" the median or more")
 		return 1
 	}
-	a.Text(8, 0, dim, itoa(len(r.Stalls))+"  (n: next)")
+	a.Text(8, 0, dim, itoa(r.StallCount())+"  (n: next)")
 	median := max(float64(r.ITL.P50), 1)
 	list := r.Stalls[max(len(r.Stalls)-(a.H-1), 0):]
 	for y, s := range list {
@@ -221,10 +221,10 @@ func (c *Ctx) requestStalls(a grid.Area, v *RequestView) int {
 	return 1 + len(list)
 }
 
-// shortCause is the cause of a stall where there is little room.
+// shortCause describes the cause of a stall in few words.
 func shortCause(cause string) string {
 	if cause == "unknown" {
-		return causeWords(cause)
+		return describeCause(cause)
 	}
 	return sanitize.Line(cause)
 }

@@ -15,10 +15,11 @@ type piece struct {
 	words       string
 }
 
-// tokenText writes the text of the tokens, each on the colour of its gap, so that what is looked at is in the middle.
+// tokenText writes the text of the tokens, each on the colour of its gap, scrolled so that the selected token is in the
+// middle.
 func (c *Ctx) tokenText(a grid.Area, v *RequestView) {
 	a.Text(0, 0, head, "Text")
-	a.Text(6, 0, dim, "in the colours of the gaps")
+	a.Text(6, 0, dim, "coloured by gap")
 	a = a.Sub(0, 1, a.W, a.H-1)
 	pieces, at := layTokens(v.Request, a.W, v.Token)
 	if len(pieces) == 0 {
@@ -46,7 +47,7 @@ func (c *Ctx) tokenText(a grid.Area, v *RequestView) {
 	}
 }
 
-// textRows is how many rows the text takes.
+// textRows returns the rows that the text takes.
 func textRows(r *store.Request, w int) int {
 	pieces, _ := layTokens(r, w, 0)
 	if len(pieces) == 0 {
@@ -55,7 +56,8 @@ func textRows(r *store.Request, w int) int {
 	return pieces[len(pieces)-1].row + 1
 }
 
-// layTokens breaks the texts of the kept tokens into rows of w cells, between tokens where they fit, and finds the row of one of them.
+// layTokens wraps the texts of the kept tokens at w cells, between tokens where they fit, and returns the row of the
+// chosen token.
 func layTokens(r *store.Request, w, chosen int) (out []piece, at int) {
 	row, x := 0, 0
 	for i := range r.Tokens {

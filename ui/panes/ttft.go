@@ -11,15 +11,15 @@ import (
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
-// component is how a TTFT component is drawn and called.
+// component is the name and the look of a TTFT component.
 type component struct {
 	role theme.Role
 	name string
 	fill int // index into Glyphs.Fills
 }
 
-// look gives each TTFT component its look; what is not a component is "other".
-func look(st event.Stage) component {
+// componentLook returns the look of a TTFT component; any other stage is "other".
+func componentLook(st event.Stage) component {
 	for i, s := range event.Components() {
 		if s == st {
 			return component{theme.PartRoles()[i], componentNames[i], i}
@@ -31,17 +31,17 @@ func look(st event.Stage) component {
 var componentNames = [...]string{"load", "queue", "tokenize", "embed", "prompt", "first", "to device", "from device"}
 
 func drawTTFT(a grid.Area, s *store.Snapshot, c *Ctx) {
-	in := c.frame(a, "where the first token's time goes")
+	in := c.frame(a, "time to first token by component")
 	if s.Engine.State <= event.EngineLoading && len(s.Requests) == 0 {
 		drawLoad(in, s, c)
 		return
 	}
-	if s.OnlySums() {
-		c.reportedTTFT(in, s)
+	if s.AggregateOnly() {
+		c.aggregateTTFT(in, s)
 		return
 	}
 	if len(s.Requests) == 0 {
-		if !c.waiting(in, s) && !c.loadAlone(in, s, "no request yet") {
+		if !c.waiting(in, s) && !c.loadOnly(in, s, "no request yet") {
 			c.absent(in, dim, "no request yet", c.Suggest)
 		}
 		return
@@ -53,11 +53,11 @@ func drawTTFT(a grid.Area, s *store.Snapshot, c *Ctx) {
 	drawTarget(a, s, c)
 }
 
-// fewBars is how many bars stay above the table of parts where there are more requests.
+// fewBars is the number of bars that stay above the table of parts where there are more requests.
 const fewBars = 6
 
-// shareRows shares the pane's h rows between the bars, the table of the newest request's parts and the words below: bars
-// first, and the table in the rows that they leave.
+// shareRows divides the h rows of the pane between the bars, the table of the newest request's parts, and the text
+// below. Bars take rows first.
 func shareRows(h int, s *store.Snapshot) (bars, parts, foot int) {
 	switch {
 	case h >= 9:
@@ -79,7 +79,7 @@ func shareRows(h int, s *store.Snapshot) (bars, parts, foot int) {
 	return bars, parts, foot
 }
 
-// drawTarget writes the target and whether the last request met it into the border.
+// drawTarget writes the TTFT target and whether the last request met it into the border.
 func drawTarget(a grid.Area, s *store.Snapshot, c *Ctx) {
 	r := withTTFT(s.Requests)
 	if r == nil || r.Targets.TTFT <= 0 || r.Cold {
@@ -93,7 +93,7 @@ func drawTarget(a grid.Area, s *store.Snapshot, c *Ctx) {
 	}
 }
 
-// withTTFT is the newest request whose first token has come, nil if there is none.
+// withTTFT returns the newest request with a first token, or nil.
 func withTTFT(rs []*store.Request) *store.Request {
 	for _, r := range rs {
 		if r.TTFT.OK() {
@@ -103,8 +103,8 @@ func withTTFT(rs []*store.Request) *store.Request {
 	return nil
 }
 
-// drawBars draws one stacked bar a request on a common scale. A cold request, whose load would dwarf the others, gets the
-// whole width as its own scale and says so.
+// drawBars draws one stacked bar per request on a common scale. A cold request, whose load would dwarf the others, has
+// its own scale over the whole width.
 func drawBars(a grid.Area, shown []*store.Request, c *Ctx) {
 	top := scale(shown)
 	names := 5
@@ -126,7 +126,7 @@ func drawBars(a grid.Area, shown []*store.Request, c *Ctx) {
 		c.stack(bar, y, r, own)
 		a.Right(a.W-2, y, data, metric.Seconds(r.TTFT.V))
 		switch {
-		case r.Cold: // the load is in it, the target does not apply
+		case r.Cold: // includes the model load; the target does not apply
 		case r.HitTarget:
 			a.Cell(a.W-1, y, good, c.Skin.Glyphs.Yes)
 		default:
@@ -138,7 +138,7 @@ func drawBars(a grid.Area, shown []*store.Request, c *Ctx) {
 	}
 }
 
-// scale is the longest TTFT among the warm requests shown, or among all if all are cold.
+// scale returns the longest TTFT among the warm requests shown, or among all if all are cold.
 func scale(shown []*store.Request) float64 {
 	warm, all := 0.0, 0.0
 	for _, r := range shown {
@@ -169,7 +169,7 @@ func drawName(a grid.Area, y, w int, r *store.Request) {
 	}
 }
 
-// drawPending is the row of a request without a first token.
+// drawPending draws the row of a request without a first token.
 func drawPending(a grid.Area, y int, r *store.Request, c *Ctx) {
 	gl := c.Skin.Glyphs
 	words := r.State.String()
@@ -191,7 +191,7 @@ func drawPending(a grid.Area, y int, r *store.Request, c *Ctx) {
 func (c *Ctx) stack(a grid.Area, y int, r *store.Request, top float64) {
 	segs := c.Memory.segs[:0]
 	for _, p := range r.Parts {
-		k := look(p.Stage)
+		k := componentLook(p.Stage)
 		segs = append(segs, grid.Seg{Share: p.Dur.Seconds() / top, Role: k.role, Fill: c.Skin.Glyphs.Fills[k.fill]})
 	}
 	if len(segs) == 0 {
@@ -201,7 +201,7 @@ func (c *Ctx) stack(a grid.Area, y int, r *store.Request, top float64) {
 	a.Stack(0, y, a.W, segs, c.Skin.Colour(), c.Skin.Glyphs)
 }
 
-// drawTTFTFoot writes, in as many rows as there are: the finding with so many rows of parts, percentiles, and the legend.
+// drawTTFTFoot writes the dominant component, the table of parts rows, the percentiles and the legend, as many as fit.
 func drawTTFTFoot(a grid.Area, parts int, shown []*store.Request, s *store.Snapshot, c *Ctx) {
 	if a.H >= 4 {
 		a = a.Sub(0, 1, a.W, a.H-1)
@@ -223,14 +223,14 @@ func drawTTFTFoot(a grid.Area, parts int, shown []*store.Request, s *store.Snaps
 	}
 }
 
-// drawDominant says in words what the newest TTFT mostly was.
+// drawDominant names the largest component of the newest TTFT.
 func drawDominant(a grid.Area, y int, r *store.Request, c *Ctx) {
 	l := a.Line(0, y)
 	if r.Dominant.Share <= 0 {
 		l.Put(dim, "#"+itoa(int(r.ID))+": this engine does not report TTFT components")
 		return
 	}
-	k := look(r.Dominant.Stage)
+	k := componentLook(r.Dominant.Stage)
 	l.Put(dim, "#"+itoa(int(r.ID))+" ").Put(data, k.name+" "+metric.Percent(r.Dominant.Share)).Put(text, " of TTFT")
 	sep := " " + string(c.Skin.Glyphs.Bullet) + " "
 	also := func(words string) { l.Fit(grid.Piece{Style: dim, Words: sep}, grid.Piece{Style: text, Words: words}) }
@@ -264,14 +264,14 @@ func drawQuantiles(a grid.Area, y int, s *store.Snapshot, c *Ctx) {
 	l.Fit(grid.Piece{Style: dim, Words: "(" + c.Window.String() + ")"})
 }
 
-// drawLegend names the components that the shown requests have, and what the shape of cold bars means. Where not all fit,
-// the shortest are left out.
+// drawLegend names the components of the shown requests and notes the scale of cold bars. Where not all fit, the
+// shortest are omitted.
 func drawLegend(a grid.Area, y int, shown []*store.Request, c *Ctx) {
 	var total [9]time.Duration
 	width := 0
 	for _, r := range shown {
 		for _, p := range r.Parts {
-			total[look(p.Stage).fill] += p.Dur
+			total[componentLook(p.Stage).fill] += p.Dur
 		}
 	}
 	for i, d := range total {
@@ -302,7 +302,7 @@ func drawLegend(a grid.Area, y int, shown []*store.Request, c *Ctx) {
 	}
 }
 
-// partName is the short name of the i-th component.
+// partName returns the short name of the i-th component.
 func partName(i int) string {
 	if i < len(componentNames) {
 		return componentNames[i]

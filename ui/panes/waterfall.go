@@ -20,23 +20,23 @@ type stageRow struct {
 	role       theme.Role
 	fill, mark rune
 	dur        int64        // ns
-	at         [][2]float64 // where it lies on the axis, 0..1
-	perToken   float64      // ns per computed prompt token, 0: none
+	at         [][2]float64 // intervals on the axis, 0..1
+	perToken   float64      // ns per computed prompt token; 0: none
 }
 
 // axis is the time axis of a waterfall.
 type axis struct{ from, to event.Time }
 
-// place is where a span lies on the axis, clipped to it.
+// place returns the position of an interval on the axis, clipped to it.
 func (x axis) place(from, to event.Time) [2]float64 {
 	whole := max(float64(x.to-x.from), 1)
 	at := func(t event.Time) float64 { return min(max(float64(t-x.from)/whole, 0), 1) }
 	return [2]float64{at(from), at(max(from, to))}
 }
 
-// axisOf is the axis of a request: to its first token, or all of it. That of a cold request begins with the model load, as if the request
-// had come when that ended.
-func axisOf(s *store.Snapshot, r *store.Request, whole bool) axis {
+// requestAxis returns the time axis of a request, to its first token or to its end. For a cold request it begins with
+// the model load, as if the load preceded the request.
+func requestAxis(s *store.Snapshot, r *store.Request, whole bool) axis {
 	x := axis{r.Enqueued, r.Closed}
 	if r.Closed == 0 {
 		x.to = max(s.Now, r.Last, r.Enqueued)
@@ -50,11 +50,10 @@ func axisOf(s *store.Snapshot, r *store.Request, whole bool) axis {
 	return x
 }
 
-// waterfallRows are the stages of a request as far as they are known: the TTFT components, the engine's own stages, and what no stage
-// names.
+// waterfallRows returns the known TTFT components of a request, and the time that no component covers.
 func (c *Ctx) waterfallRows(s *store.Snapshot, r *store.Request, x axis) (rows []stageRow) {
 	for _, p := range ttftParts(s, r) {
-		k := look(p.Stage)
+		k := componentLook(p.Stage)
 		row := stageRow{name: k.name, role: k.role, fill: c.fill(k), mark: c.swatch(k), dur: int64(p.Dur), perToken: p.PerToken}
 		switch p.Stage {
 		case event.StageNone:
@@ -73,7 +72,7 @@ func (c *Ctx) waterfallRows(s *store.Snapshot, r *store.Request, x axis) (rows [
 	return rows
 }
 
-// ttftParts are the components of TTFT; where there is no first token, those that have been told.
+// ttftParts returns the components of TTFT; without a first token, those reported so far.
 func ttftParts(s *store.Snapshot, r *store.Request) []store.Part {
 	if len(r.Parts) > 0 {
 		return r.Parts
@@ -82,7 +81,7 @@ func ttftParts(s *store.Snapshot, r *store.Request) []store.Part {
 	for _, p := range r.Spans {
 		sum[p.Stage] += p.Dur()
 	}
-	if sum[event.StageQueue] == 0 && !r.Late && s.Engine.Caps.Has(event.CapQueue) {
+	if sum[event.StageQueue] == 0 && !r.MissedStart && s.Engine.Caps.Has(event.CapQueue) {
 		until := s.Now
 		switch {
 		case r.Dispatched != 0:
@@ -101,7 +100,7 @@ func ttftParts(s *store.Snapshot, r *store.Request) []store.Part {
 	return out
 }
 
-// stagesAt is where the spans of a stage lie.
+// stagesAt returns the positions of the spans of a stage.
 func stagesAt(r *store.Request, st event.Stage, x axis) (out [][2]float64) {
 	for _, p := range r.Spans {
 		if p.Stage == st {
@@ -111,7 +110,7 @@ func stagesAt(r *store.Request, st event.Stage, x axis) (out [][2]float64) {
 	return out
 }
 
-// uncovered is where, up to the first token, no component lies.
+// uncovered returns the intervals before the first token that no component covers.
 func uncovered(r *store.Request, x axis) (out [][2]float64) {
 	at := r.Enqueued
 	for at < r.First {
@@ -136,8 +135,8 @@ func uncovered(r *store.Request, x axis) (out [][2]float64) {
 	return out
 }
 
-// ownRows are the stages that only the engine has names for; they are part of what no component names.
-func (c *Ctx) ownRows(r *store.Request, x axis) (rows []stageRow) {
+// engineStageRows returns engine-specific stages. Their time is part of the uncovered time.
+func (c *Ctx) engineStageRows(r *store.Request, x axis) (rows []stageRow) {
 	for _, p := range r.Spans {
 		if p.Stage != event.StageNone {
 			continue
@@ -156,7 +155,7 @@ func (c *Ctx) ownRows(r *store.Request, x axis) (rows []stageRow) {
 	return rows
 }
 
-// The columns of the waterfall besides the bars.
+// Column widths of the waterfall; the bars take the rest.
 const (
 	stageNames = 14
 	stageTime  = 11
@@ -164,17 +163,17 @@ const (
 	stageToken = 13
 )
 
-// waterfall draws the stages on one axis, with numbers that add up, and returns the rows that it took.
+// waterfall draws the stages on one axis, with numbers that add up to the total, and returns the rows used.
 func (c *Ctx) waterfall(a grid.Area, v *RequestView, s *store.Snapshot) int {
 	r := v.Request
-	x := axisOf(s, r, v.Whole)
+	x := requestAxis(s, r, v.ToEnd)
 	c.waterfallTitle(a, v, x)
 	rows := fold(c.waterfallRows(s, r, x), a.H-2)
 	durs := make([]int64, len(rows))
 	for i, p := range rows {
 		durs[i] = p.dur
 	}
-	shown, total := exact(durs)
+	shown, total := roundToSum(durs)
 	wide := a.W >= 64
 	right := stageTime + stageShare
 	if wide {
@@ -193,7 +192,7 @@ func (c *Ctx) waterfall(a grid.Area, v *RequestView, s *store.Snapshot) int {
 		y++
 	}
 	y = c.waterfallSums(a, bars, v, x, y, total)
-	for _, p := range c.ownRows(r, x) {
+	for _, p := range c.engineStageRows(r, x) {
 		c.stageRow(a.Sub(0, 1+y, a.W, 1), bars.Sub(0, y, bars.W, 1), p, metric.Duration(p.dur))
 		y++
 	}
@@ -201,7 +200,7 @@ func (c *Ctx) waterfall(a grid.Area, v *RequestView, s *store.Snapshot) int {
 	return min(y+2, a.H)
 }
 
-// fold makes one row of the shortest where there are more than n.
+// fold merges the shortest rows into one if there are more than n.
 func fold(rows []stageRow, n int) []stageRow {
 	if len(rows) <= max(n, 1) {
 		return rows
@@ -231,19 +230,19 @@ func boolWidth(on bool, w int) int {
 	return 0
 }
 
-// waterfallTitle says what the axis covers.
+// waterfallTitle writes what the axis covers.
 func (c *Ctx) waterfallTitle(a grid.Area, v *RequestView, x axis) {
 	l := a.Line(0, 0)
 	l.Put(head, "Stages").Gap(2)
 	if v.Request.Polled {
-		l.Put(dim, "seen in a slot: how far it was, no moment of it")
+		l.Put(dim, "polled from a slot: progress only, no timestamps")
 		return
 	}
 	covers := "enqueued to first token"
 	switch r := v.Request; {
 	case r.First == 0 && !r.State.Final():
 		covers = "enqueued to now"
-	case v.Whole || r.First == 0:
+	case v.ToEnd || r.First == 0:
 		covers = "enqueued to the end"
 	}
 	if v.Request.Cold && x.from < v.Request.Enqueued {
@@ -251,24 +250,24 @@ func (c *Ctx) waterfallTitle(a grid.Area, v *RequestView, x axis) {
 	}
 	l.Put(dim, covers+", "+metric.Duration(int64(x.to-x.from)))
 	switch r := v.Request; {
-	case r.First == 0 || v.Still:
-	case v.Whole:
+	case r.First == 0 || v.Static:
+	case v.ToEnd:
 		l.Fit(grid.Piece{Style: dim, Words: "  (x: to the first token)"})
 	default:
 		l.Fit(grid.Piece{Style: dim, Words: "  (x: to the end)"})
 	}
 }
 
-// stageRow draws one stage: its name, where it lies, how long it took.
+// stageRow draws one stage: its name, its position and its length.
 func (c *Ctx) stageRow(a, bar grid.Area, p stageRow, took string) {
 	a.Cell(0, 0, grid.Fg(p.role), p.mark)
 	a.Elide(2, 0, stageNames-3, dim, p.name, c.Skin.Glyphs.Ellipsis)
-	c.spans(bar, p.at, grid.Fg(p.role), p.fill)
+	c.drawSpans(bar, p.at, grid.Fg(p.role), p.fill)
 	a.Right(stageNames+bar.W+stageTime, 0, data, took)
 }
 
-// spans draws parts of an axis; each shows at least one cell.
-func (c *Ctx) spans(bar grid.Area, at [][2]float64, st grid.Style, fill rune) {
+// drawSpans draws intervals of an axis, each at least one cell wide.
+func (c *Ctx) drawSpans(bar grid.Area, at [][2]float64, st grid.Style, fill rune) {
 	for _, p := range at {
 		from := min(int(math.Round(p[0]*float64(bar.W))), bar.W-1)
 		to := int(math.Round(p[1] * float64(bar.W)))

@@ -8,7 +8,7 @@ import (
 	"github.com/llmtop/llmtop/ui/grid"
 )
 
-// waterfallSums draws what the parts add up to, decoding, and what both add up to.
+// waterfallSums draws the sum of the parts, the decode time, and the sum of both, and returns the next row.
 func (c *Ctx) waterfallSums(a, bars grid.Area, v *RequestView, x axis, y int, total string) int {
 	r, gl := v.Request, c.Skin.Glyphs
 	end := stageNames + bars.W + stageTime
@@ -34,8 +34,8 @@ func (c *Ctx) waterfallSums(a, bars grid.Area, v *RequestView, x axis, y int, to
 	case !r.State.Final():
 		sum("so far", total, loud)
 	default:
-		sum("in all", total, loud)
-		a.Text(stageNames, y, stateStyle(r.State), "no first token came")
+		sum("total", total, loud)
+		a.Text(stageNames, y, stateStyle(r.State), "no first token")
 	}
 	if r.First == 0 || y >= bars.H-2 {
 		return y
@@ -51,15 +51,15 @@ func (c *Ctx) waterfallSums(a, bars grid.Area, v *RequestView, x axis, y int, to
 	return y
 }
 
-// decodeBar draws the tokens after the first on the axis: each cell in the colour of the longest gap in it; where the axis ends with the
-// first token, a mark that it goes on.
+// decodeBar draws the tokens after the first on the axis, each cell in the colour of its longest gap. If the axis ends
+// with the first token, it draws only a continuation mark.
 func (c *Ctx) decodeBar(bar grid.Area, v *RequestView, x axis) {
 	r := v.Request
-	if !v.Whole {
+	if !v.ToEnd {
 		bar.Cell(bar.W-1, 0, grid.Fg(theme.SeriesDecode), c.Skin.Glyphs.Cut)
 		return
 	}
-	c.spans(bar, [][2]float64{x.place(r.First, r.Last)}, grid.Fg(theme.SeriesP50), c.Skin.Glyphs.Bar)
+	c.drawSpans(bar, [][2]float64{x.place(r.First, r.Last)}, grid.Fg(theme.SeriesP50), c.Skin.Glyphs.Bar)
 	median := float64(r.ITL.P50)
 	for _, t := range r.Tokens {
 		if ratio := float64(t.Gap) / median; median > 0 && ratio >= slowGap {
@@ -69,9 +69,9 @@ func (c *Ctx) decodeBar(bar grid.Area, v *RequestView, x axis) {
 	}
 }
 
-// drawTimeAxis labels an axis of so many ns in round steps, as many as there is room for.
+// drawTimeAxis labels an axis of span ns in round steps, as many as fit.
 func drawTimeAxis(a grid.Area, span float64) {
-	const room = 11 // cells that a label needs
+	const room = 11 // width of a label
 	if span <= 0 || a.W < 2*room {
 		return
 	}
@@ -82,7 +82,7 @@ func drawTimeAxis(a grid.Area, span float64) {
 			break
 		}
 	}
-	write := label(timeAxis, span)
+	write := axisLabel(timeAxis, span)
 	for v := 0.0; v <= span; v += step {
 		x := int(v / span * float64(a.W))
 		words := write(v, step)

@@ -7,19 +7,19 @@ import (
 	"github.com/llmtop/llmtop/ui/grid"
 )
 
-// column is one column of a table: its title, its width, and the cell of a request.
-type column struct {
+// ttftColumn is a column of the zoomed TTFT table.
+type ttftColumn struct {
 	title string
 	w     int
 	cell  func(*store.Request) (string, grid.Style)
 }
 
-// zoomTTFT lists the requests with all their parts in numbers, below the bars of the newest and the load.
+// zoomTTFT draws bars of the newest requests, a table of all requests with their TTFT components, and the model load.
 func zoomTTFT(a grid.Area, s *store.Snapshot, c *Ctx) {
 	switch {
-	case len(s.Requests) > 0 && !s.OnlySums():
-	case s.OnlySums() && s.Engine.State > event.EngineLoading:
-		c.loadBelow(c.frame(a, "where the first token's time goes"), s)
+	case len(s.Requests) > 0 && !s.AggregateOnly():
+	case s.AggregateOnly() && s.Engine.State > event.EngineLoading:
+		c.ttftWithLoad(c.frame(a, "time to first token by component"), s)
 		return
 	default:
 		drawTTFT(a, s, c)
@@ -29,18 +29,19 @@ func zoomTTFT(a grid.Area, s *store.Snapshot, c *Ctx) {
 	drawTarget(a, s, c)
 	bars := min(max(in.H/3, 4), len(s.Requests)+2)
 	drawBars(in.Sub(0, 0, in.W, bars-2), s.Requests[:min(len(s.Requests), bars-2)], c)
-	drawDominant(in, bars-2, withTTFTOr(s.Requests), c)
+	drawDominant(in, bars-2, withTTFTOrNewest(s.Requests), c)
 	drawLegend(in, bars-1, s.Requests[:min(len(s.Requests), bars-2)], c)
 	rest := in.Sub(0, bars+1, in.W, in.H-bars-1)
 	lower := lowerRows(rest, s)
 	table := min(len(s.Requests)+1, rest.H-lower)
-	drawRequestTable(rest.Sub(0, 0, rest.W, table), s, c)
+	drawTTFTTable(rest.Sub(0, 0, rest.W, table), s, c)
 	if lower > 0 {
 		drawLower(rest.Sub(0, table+1, rest.W, rest.H-table-1), s, c)
 	}
 }
 
-// lowerRows is how many rows stay for the load and the layers below the table, with a blank one; 0 where it needs them all.
+// lowerRows returns the rows reserved below the table for the load and the layers, with a blank one; 0 if the table
+// needs them.
 func lowerRows(rest grid.Area, s *store.Snapshot) int {
 	want := len(s.Load)
 	if r := withTTFT(s.Requests); r != nil {
@@ -65,16 +66,16 @@ func drawLower(a grid.Area, s *store.Snapshot, c *Ctx) {
 	}
 }
 
-// withTTFTOr is withTTFT, or the newest request where no first token has come.
-func withTTFTOr(rs []*store.Request) *store.Request {
+// withTTFTOrNewest returns the newest request with a first token, or the newest of all.
+func withTTFTOrNewest(rs []*store.Request) *store.Request {
 	if r := withTTFT(rs); r != nil {
 		return r
 	}
 	return rs[0]
 }
 
-// requestColumns are the columns of the table in order of importance; those that do not fit are left out at the right.
-func requestColumns() []column {
+// ttftColumns returns the columns of the table by importance; those that do not fit are omitted at the right.
+func ttftColumns() []ttftColumn {
 	sec := func(get func(*store.Request) event.Reading) func(*store.Request) (string, grid.Style) {
 		return func(r *store.Request) (string, grid.Style) {
 			v := get(r)
@@ -84,7 +85,7 @@ func requestColumns() []column {
 			return metric.Seconds(v.V), text
 		}
 	}
-	cols := []column{
+	cols := []ttftColumn{
 		{"TTFT", 9, func(r *store.Request) (string, grid.Style) {
 			if !r.TTFT.OK() {
 				return "-", dim
@@ -95,22 +96,22 @@ func requestColumns() []column {
 		{"gen", 8, func(r *store.Request) (string, grid.Style) { return itoa(r.Generated) + " t", text }},
 	}
 	for _, st := range append(event.Components(), event.StageNone) {
-		cols = append(cols, column{look(st).name, 10, partCell(st)})
+		cols = append(cols, ttftColumn{componentLook(st).name, 10, partCell(st)})
 	}
 	return append(cols,
-		column{"TPOT", 9, sec(func(r *store.Request) event.Reading { return r.TPOT })},
-		column{"E2EL", 9, sec(func(r *store.Request) event.Reading { return r.E2EL })},
-		column{"decode/s", 9, func(r *store.Request) (string, grid.Style) {
+		ttftColumn{"TPOT", 9, sec(func(r *store.Request) event.Reading { return r.TPOT })},
+		ttftColumn{"E2EL", 9, sec(func(r *store.Request) event.Reading { return r.E2EL })},
+		ttftColumn{"decode/s", 9, func(r *store.Request) (string, grid.Style) {
 			if !r.DecodeRate.OK() {
 				return "-", dim
 			}
 			return metric.Rate(r.DecodeRate.V), text
 		}},
-		column{"paced", 9, sec(func(r *store.Request) event.Reading { return r.Paced })},
+		ttftColumn{"paced", 9, sec(func(r *store.Request) event.Reading { return r.Paced })},
 	)
 }
 
-// partCell is the length of one component.
+// partCell returns the cell function of one component.
 func partCell(st event.Stage) func(*store.Request) (string, grid.Style) {
 	return func(r *store.Request) (string, grid.Style) {
 		for _, p := range r.Parts {
@@ -126,7 +127,7 @@ func partCell(st event.Stage) func(*store.Request) (string, grid.Style) {
 	}
 }
 
-func drawRequestTable(a grid.Area, s *store.Snapshot, c *Ctx) {
+func drawTTFTTable(a grid.Area, s *store.Snapshot, c *Ctx) {
 	const name = 26
 	c.Scroll = min(c.Scroll, max(len(s.Requests)-(a.H-1), 0))
 	rs := s.Requests[c.Scroll:]
@@ -136,7 +137,7 @@ func drawRequestTable(a grid.Area, s *store.Snapshot, c *Ctx) {
 		a.Clip(16, y+1, 9, stateStyle(r.State), r.State.String())
 	}
 	x := name
-	for _, col := range requestColumns() {
+	for _, col := range ttftColumns() {
 		if !anyCell(rs, col) {
 			continue
 		}
@@ -152,8 +153,8 @@ func drawRequestTable(a grid.Area, s *store.Snapshot, c *Ctx) {
 	}
 }
 
-// anyCell reports whether a column has anything in it.
-func anyCell(rs []*store.Request, col column) bool {
+// anyCell reports whether a column has a value in any row.
+func anyCell(rs []*store.Request, col ttftColumn) bool {
 	for _, r := range rs {
 		if words, _ := col.cell(r); words != "-" {
 			return true

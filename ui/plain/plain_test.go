@@ -15,7 +15,7 @@ import (
 
 const ms = event.Time(time.Millisecond)
 
-// played is a session that events are played into.
+// played is a session that receives test events.
 type played struct {
 	*store.Store
 	now event.Time
@@ -33,7 +33,7 @@ func (p *played) at(after event.Time, e event.Event) {
 	p.Emit(e)
 }
 
-// served plays one request: queue 3 ms, prompt 30 ms, first token 2 ms, and a token every ms, one of which comes late.
+// served plays one request: queue 3 ms, prompt 30 ms, first token 2 ms, and a token every ms, one of them late.
 func (p *played) served(id event.RequestID, label string) {
 	p.at(0, event.Event{Kind: event.KindRequest, Req: id, State: event.StateQueued, Data: &event.Request{Label: label}})
 	p.at(3*ms, event.Event{Kind: event.KindStage, Stage: event.StageQueue, Req: id, Dur: int64(3 * ms)})
@@ -53,171 +53,172 @@ func (p *played) ended(id event.RequestID) {
 	p.at(0, event.Event{Kind: event.KindRequest, Req: id, State: event.StateFinished, Data: &event.Outcome{Reason: "stop", Prompt: 10, Generated: 40}})
 }
 
-// heard is a speaker over a session, with what it has said since the last call of said.
-func heard(p *played, states *[]alert.Status) (*speaker, func() string) {
+// newTestPrinter returns a printer on a session, and a function that returns its output since the last call.
+func newTestPrinter(p *played, states *[]alert.Status) (*printer, func() string) {
 	var out bytes.Buffer
-	sp := newSpeaker(Config{
-		Sources: func() []Source { return []Source{{Snapshots: p.Snapshot}} },
+	sp := newPrinter(Config{
+		Engines: func() []EngineFeed { return []EngineFeed{{Snapshots: p.Snapshot}} },
 		Alerts:  func() []alert.Status { return *states }, Output: &out,
 	})
 	return sp, func() string { defer out.Reset(); return out.String() }
 }
 
-func TestWhatHappensIsTold(t *testing.T) {
+func TestEventsArePrinted(t *testing.T) {
 	p := play()
 	var states []alert.Status
-	sp, said := heard(p, &states)
-	p.at(0, event.Event{Kind: event.KindEngine, Data: &event.Engine{Name: "native", State: event.EngineReady}})
-	sp.look()
-	if got := said(); got != "engine native: ready\n" {
+	sp, printed := newTestPrinter(p, &states)
+	p.at(0, event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{Name: "native", State: event.EngineReady}})
+	sp.poll()
+	if got := printed(); got != "engine native: ready\n" {
 		t.Errorf("at the beginning: %q", got)
 	}
-	sp.look()
-	if got := said(); got != "" {
-		t.Errorf("nothing has happened: %q", got)
+	sp.poll()
+	if got := printed(); got != "" {
+		t.Errorf("without an event: %q", got)
 	}
 	p.served(1, "chat")
-	sp.look()
-	got := said()
+	sp.poll()
+	got := printed()
 	for _, want := range []string{
 		"request 1, chat: running", "request 1: time to first token 36.0 ms: queue 3.00 ms, prompt 30.0 ms, first token 2.00 ms, other 1.00 ms. It missed the target of 20.0 ms",
 		"stall: request 1 waited 50.0 ms for token 30, ",
 	} {
 		if !strings.Contains(got, want) {
-			t.Errorf("%q is not told:\n%s", want, got)
+			t.Errorf("%q is not printed:\n%s", want, got)
 		}
 	}
 	p.ended(1)
 	states = []alert.Status{{Name: "slow", When: "ttft_p99 > 20 ms", State: alert.Firing, Value: "36 ms"}}
-	sp.look()
-	sp.look()
-	got = said()
+	sp.poll()
+	sp.poll()
+	got = printed()
 	for _, want := range []string{
 		"request 1: finished (stop), 40 tokens in 124 ms, ", "token gaps 1.01 ms at the median, longest 50.0 ms, 1 stall\n",
 		"alert slow is firing: 36 ms, condition ttft_p99 > 20 ms\n",
 	} {
 		if strings.Count(got, want) != 1 {
-			t.Errorf("%q is not told once:\n%s", want, got)
+			t.Errorf("%q is not printed once:\n%s", want, got)
 		}
 	}
 	states[0].State = alert.Resolved
-	sp.look()
-	if got := said(); got != "alert slow has resolved: 36 ms\n" {
+	sp.poll()
+	if got := printed(); got != "alert slow has resolved: 36 ms\n" {
 		t.Errorf("then: %q", got)
 	}
 }
 
-// Keys tell sections, and space holds back what is new.
+// Number keys print sections, and space pauses.
 func TestKeys(t *testing.T) {
 	p := play()
 	var states []alert.Status
-	sp, said := heard(p, &states)
-	p.at(0, event.Event{Kind: event.KindEngine, Data: &event.Engine{Name: "native", State: event.EngineReady}})
+	sp, printed := newTestPrinter(p, &states)
+	p.at(0, event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{Name: "native", State: event.EngineReady}})
 	p.served(1, "chat")
 	p.ended(1)
 	for key, want := range map[byte]string{
 		'1': "overview:\nengine native: ready\nsummary: ready, 0 running, 0 queued, 1 finished, decode ",
 		'2': "requests:\n1 requests, the newest first\nrequest 1, chat: finished, 40 tokens, time to first token 36.0 ms",
 		'3': "request:\nrequest 1, chat: finished, 10 prompt tokens\nrequest 1: time to first token 36.0 ms: ",
-		'4': "latency:\ntime to first token: 36.", '5': "experts:\nno router picks", '6': "system:\nnothing is known", '7': "engines: 1\nengine native",
+		'4': "latency:\ntime to first token: 36.", '5': "experts:\nno router picks", '6': "system:\nno data", '7': "engines: 1\nengine native",
 		'?': "keys: 1 overview, 2 requests, ", 'a': "no alert is set\n", 'x': "",
 	} {
-		quit := sp.key(key)
-		if told := said(); quit || !strings.HasPrefix(told, want) {
-			t.Errorf("%c: %q, want %q", key, told, want)
+		quit := sp.handleKey(key)
+		if got := printed(); quit || !strings.HasPrefix(got, want) {
+			t.Errorf("%c: %q, want %q", key, got, want)
 		}
 	}
-	sp.key(' ')
+	sp.handleKey(' ')
 	p.served(2, "chat")
-	sp.look()
-	if got := said(); strings.Contains(got, "request 2") || !strings.HasPrefix(got, "paused") {
+	sp.poll()
+	if got := printed(); strings.Contains(got, "request 2") || !strings.HasPrefix(got, "paused") {
 		t.Errorf("while paused: %q", got)
 	}
-	if sp.key(' '); !strings.Contains(said(), "request 2") {
-		t.Error("what was held back is not told")
+	if sp.handleKey(' '); !strings.Contains(printed(), "request 2") {
+		t.Error("events during the pause are not printed on resume")
 	}
-	if !sp.key('q') || !sp.key(3) {
+	if !sp.handleKey('q') || !sp.handleKey(3) {
 		t.Error("q and ctrl+c do not quit")
 	}
 }
 
-// However many requests end at once, a look tells of few.
+// The number of lines per poll is bounded.
 func TestManyRequestsAreBounded(t *testing.T) {
 	p := play()
 	var states []alert.Status
-	sp, said := heard(p, &states)
-	sp.look()
-	said()
+	sp, printed := newTestPrinter(p, &states)
+	sp.poll()
+	printed()
 	for id := event.RequestID(1); id <= 50; id++ {
 		p.at(ms, event.Event{Kind: event.KindRequest, Req: id, State: event.StateQueued, Data: &event.Request{}})
 	}
-	sp.look()
-	got := said()
-	if n := strings.Count(got, ": queued"); n != mostNews || !strings.Contains(got, "and 42 other requests have begun") {
-		t.Errorf("%d of 50 requests are told:\n%s", n, got)
+	sp.poll()
+	got := printed()
+	if n := strings.Count(got, ": queued"); n != maxLines || !strings.Contains(got, "and 42 other requests have begun") {
+		t.Errorf("%d of 50 requests are printed:\n%s", n, got)
 	}
 }
 
-// Of an engine elsewhere only that is news which happens while somebody listens; stalls come together.
-func TestNewsOfAnEngineElsewhere(t *testing.T) {
+// An attached engine is only reported from attaching on; stalls are combined.
+func TestChangesOfAnAttachedEngine(t *testing.T) {
 	p := play()
 	var states []alert.Status
-	sp, said := heard(p, &states)
-	p.at(0, event.Event{Kind: event.KindEngine, Data: &event.Engine{Name: "far", State: event.EngineReady, Remote: event.Remote{Address: "tcp:host:1", Link: event.LinkConnected}}})
+	sp, printed := newTestPrinter(p, &states)
+	p.at(0, event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{Name: "far", State: event.EngineReady, Remote: event.Remote{Address: "tcp:host:1", Link: event.LinkConnected}}})
 	p.served(1, "old")
 	p.ended(1)
-	sp.look()
-	if got := said(); !strings.HasPrefix(got, "connection to tcp:host:1: connected\nengine far: ready\nwarning: TTFT 36.0 ms, ") || strings.Contains(got, "request 1") {
+	sp.poll()
+	if got := printed(); !strings.HasPrefix(got, "connection to tcp:host:1: connected\nengine far: ready\nwarning: TTFT 36.0 ms, ") || strings.Contains(got, "request 1") {
 		t.Errorf("at the beginning: %q", got)
 	}
 	for id := event.RequestID(2); id <= 4; id++ {
 		p.served(id, "new")
 		p.ended(id)
-		sp.look()
+		sp.poll()
 	}
 	p.at(5000*ms, event.Event{Kind: event.KindLog, Text: "later"})
-	sp.look()
-	got := said()
+	sp.poll()
+	got := printed()
 	if strings.Contains(got, "request 1:") || strings.Count(got, ": finished") != 3 {
-		t.Errorf("the news are:\n%s", got)
+		t.Errorf("the changes are:\n%s", got)
 	}
 	if strings.Count(got, "stall: ") != 1 || strings.Count(got, "2 stalls, the longest: ") != 1 {
-		t.Errorf("the stalls are told so:\n%s", got)
+		t.Errorf("the stalls are printed as:\n%s", got)
 	}
 }
 
-// Nothing from outside reaches the terminal as it is, and no line draws or moves anything.
-// TestSlotsAreNoTotal: what was seen of requests in slots is said by that name, and not as how many have finished.
+// TestSlotsAreNoTotal checks that requests polled from slots are not counted as finished.
 func TestSlotsAreNoTotal(t *testing.T) {
 	p := play()
-	p.at(0, event.Event{Kind: event.KindEngine, Data: &event.Engine{Name: "llama.cpp", Caps: event.CapReports, State: event.EngineReady}})
+	p.at(0, event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{Name: "llama.cpp", Caps: event.CapAggregates, State: event.EngineReady}})
 	for _, slot := range []event.Slot{{Request: 1, Generated: 3}, {}} {
-		p.at(1000*ms, event.Event{Kind: event.KindReport, Data: &event.Report{Interval: int64(time.Second), Slots: []event.Slot{slot}}})
+		p.at(1000*ms, event.Event{Kind: event.KindAggregates, Data: &event.Aggregates{Interval: int64(time.Second), Slots: []event.Slot{slot}}})
 	}
-	if got := Summary(p.Snapshot()); strings.Contains(got, "finished") || !strings.Contains(got, "of those seen in slots 1 have ended") {
-		t.Errorf("it says %q", got)
+	if got := Summary(p.Snapshot()); strings.Contains(got, "finished") || !strings.Contains(got, "1 requests seen in slots have ended") {
+		t.Errorf("summary %q", got)
 	}
 }
 
+// TestLinesArePlain checks that text from outside is sanitised and that no line has control codes or drawing
+// characters.
 func TestLinesArePlain(t *testing.T) {
 	const evil = "\x1b]0;owned\x07\x1b[2J\u009b5;5H\r\nnew line\u202e"
 	p := play()
 	states := []alert.Status{{Name: evil, State: alert.Firing, Value: "1"}}
-	sp, said := heard(p, &states)
-	sp.look()
-	p.at(0, event.Event{Kind: event.KindEngine, Data: &event.Engine{Name: evil, State: event.EngineFailed, Reason: evil, Remote: event.Remote{Address: evil, Link: event.LinkConnected}}})
+	sp, printed := newTestPrinter(p, &states)
+	sp.poll()
+	p.at(0, event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{Name: evil, State: event.EngineFailed, Reason: evil, Remote: event.Remote{Address: evil, Link: event.LinkConnected}}})
 	p.at(0, event.Event{Kind: event.KindModel, Data: &event.Model{Name: evil, Architecture: evil}})
 	p.at(0, event.Event{Kind: event.KindHost, Data: &event.Host{NoGPU: evil, GPUs: []event.GPU{{Name: evil}}}})
 	p.served(1, evil)
 	p.at(0, event.Event{Kind: event.KindRequest, Req: 1, State: event.StateFailed, Data: &event.Outcome{Reason: evil}})
-	sp.look()
-	sp.summaries()
+	sp.poll()
+	sp.printSummaries()
 	for k := range byte(128) {
 		if k != 'q' && k != 3 {
-			sp.key(k)
+			sp.handleKey(k)
 		}
 	}
-	for _, r := range said() {
+	for _, r := range printed() {
 		if r < ' ' && r != '\n' || r >= 0x7f && r < 0xa0 || r >= 0x2500 && r < 0x25a0 || r == 0x202e {
 			t.Fatalf("character %U is written", r)
 		}
@@ -229,21 +230,21 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	p := play()
 	var out bytes.Buffer
-	cfg := Config{Sources: func() []Source { cancel(cause); return []Source{{Snapshots: p.Snapshot}} }, Interval: DefaultInterval, Output: &out, Note: "a note"}
+	cfg := Config{Engines: func() []EngineFeed { cancel(cause); return []EngineFeed{{Snapshots: p.Snapshot}} }, Interval: DefaultInterval, Output: &out, Note: "a note"}
 	if err := Run(ctx, cfg); !errors.Is(err, cause) || !strings.Contains(out.String(), "\na note\n") {
 		t.Errorf("%v after %q", err, out.String())
 	}
 }
 
-// A reader that has gone away ends it.
+// A failing output ends Run.
 func TestRunEndsWithItsOutput(t *testing.T) {
-	if err := Run(t.Context(), Config{Sources: func() []Source { return nil }, Interval: DefaultInterval, Output: gone{}}); !errors.Is(err, errGone) {
+	if err := Run(t.Context(), Config{Engines: func() []EngineFeed { return nil }, Interval: DefaultInterval, Output: closedWriter{}}); !errors.Is(err, errClosed) {
 		t.Errorf("ended with %v", err)
 	}
 }
 
-var errGone = errors.New("gone")
+var errClosed = errors.New("closed")
 
-type gone struct{}
+type closedWriter struct{}
 
-func (gone) Write([]byte) (int, error) { return 0, errGone }
+func (closedWriter) Write([]byte) (int, error) { return 0, errClosed }

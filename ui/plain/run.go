@@ -1,5 +1,5 @@
-// Package plain tells what happens in lines of text, for screen readers, pipes and logs: nothing is drawn, nothing moves, and nothing that
-// was written changes.
+// Package plain prints events as lines of text, for screen readers, pipes and logs. It only appends lines and never
+// redraws.
 package plain
 
 import (
@@ -15,200 +15,202 @@ import (
 	"github.com/llmtop/llmtop/profiler/alert"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/ui/sanitize"
+	"github.com/llmtop/llmtop/ui/terminal"
 )
 
 // DefaultInterval is the time between summaries.
 const DefaultInterval = 30 * time.Second
 
-// lookEvery is how often it is looked for news.
-const lookEvery = 250 * time.Millisecond
+// pollInterval is the time between two polls of the engines.
+const pollInterval = 250 * time.Millisecond
 
-// Source is one engine.
-type Source struct {
+// EngineFeed is one engine.
+type EngineFeed struct {
 	Name      string                 // "" if there is only one
 	Snapshots func() *store.Snapshot // never nil
 }
 
-// Config is what is told, and where.
+// Config says what to print, and where.
 type Config struct {
-	Sources  func() []Source       // the engines that are known at the moment
-	Alerts   func() []alert.Status // nil: there are no rules
+	Engines  func() []EngineFeed   // current engines
+	Alerts   func() []alert.Status // nil: no rules
 	Interval time.Duration         // between summaries
-	Ended    func() bool           // nothing more will come; nil: never
-	Note     string                // said at the beginning
-	Input    *os.File              // keys; a terminal is told to hand them over one by one
+	Ended    func() bool           // reports that no more events will come; nil: never
+	Note     string                // printed at the start
+	Input    *os.File              // keys; a terminal is switched to raw mode
 	Output   io.Writer
 }
 
-// speaker is what has been told so far.
-type speaker struct {
-	cfg    Config
-	raw    bool // the terminal wants a carriage return before each new line
-	of     map[string]*news
-	alerts map[string]alert.State
-	paused bool
-	err    error // of the output
+// printer holds what was printed so far.
+type printer struct {
+	cfg      Config
+	raw      bool // raw terminal: end lines with CR LF
+	trackers map[string]*tracker
+	alerts   map[string]alert.State
+	paused   bool
+	err      error // of the output
 }
 
-// Run tells until the user quits (nil), ctx ends (its cause), or nobody reads any more.
+// Run prints until the user quits (nil), ctx ends (its cause), or the output fails.
 func Run(ctx context.Context, cfg Config) error {
-	sp := newSpeaker(cfg)
-	keys, restore := sp.listen()
+	p := newPrinter(cfg)
+	keys, restore := p.readKeys()
 	defer restore()
-	sp.say("llmtop, in plain lines. Press question mark for the keys.")
+	p.print("llmtop, plain text. Press question mark for the keys.")
 	if cfg.Note != "" {
-		sp.say(sanitize.Line(cfg.Note))
+		p.print(sanitize.Line(cfg.Note))
 	}
-	look, summary := time.NewTicker(lookEvery), time.NewTicker(cfg.Interval)
+	look, summary := time.NewTicker(pollInterval), time.NewTicker(cfg.Interval)
 	defer look.Stop()
 	defer summary.Stop()
-	for sp.err == nil {
+	for p.err == nil {
 		select {
 		case <-ctx.Done():
-			sp.look()
+			p.poll()
 			return context.Cause(ctx)
 		case key := <-keys:
-			if sp.key(key) {
+			if p.handleKey(key) {
 				return nil
 			}
 		case <-look.C:
 			ended := cfg.Ended != nil && cfg.Ended()
-			if sp.look(); ended {
-				return sp.err
+			if p.poll(); ended {
+				return p.err
 			}
 		case <-summary.C:
-			sp.summaries()
+			p.printSummaries()
 		}
 	}
-	return fmt.Errorf("write lines: %w", sp.err)
+	return fmt.Errorf("write lines: %w", p.err)
 }
 
-func newSpeaker(cfg Config) *speaker {
-	return &speaker{cfg: cfg, of: make(map[string]*news), alerts: make(map[string]alert.State)}
+func newPrinter(cfg Config) *printer {
+	return &printer{cfg: cfg, trackers: make(map[string]*tracker), alerts: make(map[string]alert.State)}
 }
 
-// say writes one line.
-func (sp *speaker) say(words string) {
-	if sp.err != nil {
+// print writes one line.
+func (p *printer) print(words string) {
+	if p.err != nil {
 		return
 	}
 	end := "\n"
-	if sp.raw {
+	if p.raw {
 		end = "\r\n"
 	}
-	_, sp.err = io.WriteString(sp.cfg.Output, words+end)
+	_, p.err = io.WriteString(p.cfg.Output, words+end)
 }
 
-// look tells what is new.
-func (sp *speaker) look() {
-	if sp.paused {
+// poll prints what changed.
+func (p *printer) poll() {
+	if p.paused {
 		return
 	}
-	for _, src := range sp.cfg.Sources() {
-		n := sp.of[src.Name]
+	for _, src := range p.cfg.Engines() {
+		n := p.trackers[src.Name]
 		if n == nil {
-			n = &news{}
-			sp.of[src.Name] = n
+			n = &tracker{}
+			p.trackers[src.Name] = n
 		}
-		for _, line := range n.look(src.Snapshots()) {
-			sp.say(prefix(src) + line)
+		for _, line := range n.update(src.Snapshots()) {
+			p.print(prefix(src) + line)
 		}
 	}
-	sp.lookAtAlerts()
+	p.printAlertChanges()
 }
 
-// prefix names the engine, of several.
-func prefix(src Source) string {
+// prefix names the engine if there are several.
+func prefix(src EngineFeed) string {
 	if src.Name == "" {
 		return ""
 	}
 	return sanitize.Line(src.Name) + ": "
 }
 
-func (sp *speaker) lookAtAlerts() {
-	if sp.cfg.Alerts == nil {
+// printAlertChanges prints alerts that started to fire or resolved.
+func (p *printer) printAlertChanges() {
+	if p.cfg.Alerts == nil {
 		return
 	}
-	for _, s := range sp.cfg.Alerts() {
+	for _, s := range p.cfg.Alerts() {
 		id := s.Engine + "\x00" + s.Name
-		was := sp.alerts[id]
-		if sp.alerts[id] = s.State; was == s.State || s.State != alert.Firing && s.State != alert.Resolved {
+		was := p.alerts[id]
+		if p.alerts[id] = s.State; was == s.State || s.State != alert.Firing && s.State != alert.Resolved {
 			continue
 		}
 		if s.State == alert.Firing {
-			sp.say("alert " + sanitize.Line(s.Name) + " is firing: " + s.Value + ", condition " + s.When)
+			p.print("alert " + sanitize.Line(s.Name) + " is firing: " + s.Value + ", condition " + s.When)
 		} else if was == alert.Firing {
-			sp.say("alert " + sanitize.Line(s.Name) + " has resolved: " + s.Value)
+			p.print("alert " + sanitize.Line(s.Name) + " has resolved: " + s.Value)
 		}
 	}
 }
 
-// summaries tells how each engine does.
-func (sp *speaker) summaries() {
-	if sp.paused {
+// printSummaries prints a line per engine.
+func (p *printer) printSummaries() {
+	if p.paused {
 		return
 	}
-	for _, src := range sp.cfg.Sources() {
-		sp.say(prefix(src) + Summary(src.Snapshots()))
+	for _, src := range p.cfg.Engines() {
+		p.print(prefix(src) + Summary(src.Snapshots()))
 	}
 }
 
-// key does what a key says, and reports whether that is to quit.
-func (sp *speaker) key(k byte) (quit bool) {
+// handleKey handles a key and reports whether to quit.
+func (p *printer) handleKey(k byte) (quit bool) {
 	switch {
 	case k == 'q' || k == 3: // ctrl+c
 		return true
 	case k == ' ':
-		sp.paused = !sp.paused
-		if sp.paused {
-			sp.say("paused: nothing new is told until you press space")
+		p.paused = !p.paused
+		if p.paused {
+			p.print("paused: press space to resume")
 		} else {
-			sp.say("going on")
-			sp.look()
+			p.print("resumed")
+			p.poll()
 		}
 	case k == 'a':
-		for _, line := range alerts(sp.states()) {
-			sp.say(line)
+		for _, line := range alertLines(p.alertStates()) {
+			p.print(line)
 		}
 	case k == '?' || k == 'h':
 		for _, line := range helpLines() {
-			sp.say(line)
+			p.print(line)
 		}
 	case k == '0'+byte(len(sections))+1:
-		sp.engines()
+		p.printEngines()
 	case k >= '1' && int(k-'1') < len(sections):
-		sp.section(&sections[k-'1'])
+		p.printSection(&sections[k-'1'])
 	}
 	return false
 }
 
-func (sp *speaker) states() []alert.Status {
-	if sp.cfg.Alerts == nil {
+func (p *printer) alertStates() []alert.Status {
+	if p.cfg.Alerts == nil {
 		return nil
 	}
-	return sp.cfg.Alerts()
+	return p.cfg.Alerts()
 }
 
-// section tells one section of every engine.
-func (sp *speaker) section(s *section) {
-	sp.say(s.name + ":")
-	for _, src := range sp.cfg.Sources() {
-		for _, line := range s.tell(src.Snapshots()) {
-			sp.say(prefix(src) + line)
+// printSection prints one section of every engine.
+func (p *printer) printSection(s *section) {
+	p.print(s.name + ":")
+	for _, src := range p.cfg.Engines() {
+		for _, line := range s.lines(src.Snapshots()) {
+			p.print(prefix(src) + line)
 		}
 	}
 }
 
-// engines tells what is attached.
-func (sp *speaker) engines() {
-	all := sp.cfg.Sources()
-	sp.say(fmt.Sprintf("engines: %d", len(all)))
+// printEngines lists the engines.
+func (p *printer) printEngines() {
+	all := p.cfg.Engines()
+	p.print(fmt.Sprintf("engines: %d", len(all)))
 	for _, src := range all {
-		sp.say(prefix(src) + engineWords(src.Snapshots()))
+		p.print(prefix(src) + engineWords(src.Snapshots()))
 	}
 }
 
-// helpLines are the keys.
+// helpLines lists the keys.
 func helpLines() []string {
 	names := make([]string, 0, len(sections)+1)
 	for i, s := range sections {
@@ -217,19 +219,25 @@ func helpLines() []string {
 	names = append(names, fmt.Sprintf("%d engines", len(sections)+1))
 	return []string{
 		"keys: " + strings.Join(names, ", "),
-		"a alerts, space pause and go on, question mark this help, q quit",
+		"a alerts, space pause or resume, question mark this help, q quit",
 	}
 }
 
-// listen hands over the keys of the input as they come, and returns what gives the terminal back.
-func (sp *speaker) listen() (keys <-chan byte, restore func()) {
-	in := sp.cfg.Input
+// readKeys delivers keys of the input as they arrive, and returns a function that restores the terminal.
+func (p *printer) readKeys() (keys <-chan byte, restore func()) {
+	in := p.cfg.Input
 	if in == nil {
 		return nil, func() {}
 	}
 	restore = func() {}
-	if was, err := term.MakeRaw(in.Fd()); err == nil { // not a terminal otherwise: keys come with lines
-		restore, sp.raw = func() { _ = term.Restore(in.Fd(), was) }, true
+	restored := terminal.Take(in, io.Discard, "")
+	if was, err := term.MakeRaw(in.Fd()); err == nil { // fails without a terminal: then keys arrive by line
+		restore, p.raw = func() {
+			_ = term.Restore(in.Fd(), was)
+			restored()
+		}, true
+	} else {
+		restored()
 	}
 	ch := make(chan byte)
 	go func() { // ends with the program: a read of a terminal cannot be interrupted

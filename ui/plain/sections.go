@@ -11,56 +11,56 @@ import (
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
-// Section is what a number key tells, in the order of the views of the screen.
+// section is the text that a number key prints, in the order of the screen's views.
 type section struct {
-	name string
-	tell func(*store.Snapshot) []string
+	name  string
+	lines func(*store.Snapshot) []string
 }
 
 var sections = []section{
-	{"overview", overview},
-	{"requests", requestList},
-	{"request", request},
-	{"latency", latency},
-	{"experts", experts},
-	{"system", system},
+	{"overview", overviewLines},
+	{"requests", requestListLines},
+	{"request", requestLines},
+	{"latency", latencyLines},
+	{"experts", expertLines},
+	{"system", systemLines},
 }
 
-// mostListed is how many requests or experts a section lists.
-const mostListed = 10
+// maxListed is how many requests, stalls or experts a section lists.
+const maxListed = 10
 
-// Summary is a session in one line, as it comes from time to time.
+// Summary describes a session in one line.
 func Summary(s *store.Snapshot) string {
 	words := []string{s.Engine.State.String()}
 	words = append(words, fmt.Sprintf("%d running", s.Throughput.Running), fmt.Sprintf("%d queued", s.Throughput.Queued))
-	if n := s.Sums().Finished; n.OK() {
+	if n := s.Totals().Finished; n.OK() {
 		words = append(words, fmt.Sprintf("%.0f finished", n.V))
 	}
 	if n := s.Counts.Polled; n > 0 {
-		words = append(words, fmt.Sprintf("of those seen in slots %d have ended", n))
+		words = append(words, fmt.Sprintf("%d requests seen in slots have ended", n))
 	}
 	if s.Counts.Failed > 0 {
 		words = append(words, fmt.Sprintf("%d failed", s.Counts.Failed))
 	}
-	words = append(words, "decode "+metric.Reading(s.Throughput.Decode, metric.Rate)+" tokens a second")
+	words = append(words, "decode "+metric.Reading(s.Throughput.Decode, metric.Rate)+" tokens per second")
 	for _, d := range [...]struct {
-		name string
-		of   metric.Summary
+		name    string
+		summary metric.Summary
 	}{{"time to first token", s.Latency.TTFT[metric.Minute]}, {"token gaps", s.Latency.ITL[metric.Minute]}} {
-		if d.of.Count > 0 {
-			words = append(words, fmt.Sprintf("%s %s at the median, 99th percentile %s", d.name, metric.Duration(d.of.P50), metric.Duration(d.of.P99)))
+		if d.summary.Count > 0 {
+			words = append(words, fmt.Sprintf("%s %s at the median, 99th percentile %s", d.name, metric.Duration(d.summary.P50), metric.Duration(d.summary.P99)))
 		}
 	}
 	if n := s.Latency.StallCount[metric.Minute]; n > 0 {
 		words = append(words, fmt.Sprintf("%d stalls in the last minute", n))
 	}
-	if n := s.Lost.Total(); n > 0 {
-		words = append(words, fmt.Sprintf("%d events lost", n))
+	if n := s.Drops.Total(); n > 0 {
+		words = append(words, fmt.Sprintf("%d events dropped", n))
 	}
 	return "summary: " + strings.Join(words, ", ")
 }
 
-func overview(s *store.Snapshot) []string {
+func overviewLines(s *store.Snapshot) []string {
 	lines := []string{engineWords(s), Summary(s)}
 	for _, v := range s.Verdicts {
 		line := sanitize.Line(v.Text)
@@ -72,19 +72,19 @@ func overview(s *store.Snapshot) []string {
 	return lines
 }
 
-// noSingles is said of an engine that tells of its requests in sum alone.
-const noSingles = "single requests: not reported by this engine; the proxy (llmtop proxy) would measure them"
+// noPerRequest is the text for engines that report aggregate metrics only.
+const noPerRequest = "per-request metrics: not reported by this engine; run llmtop proxy in front of it to measure them"
 
-func requestList(s *store.Snapshot) (lines []string) {
-	if len(s.Requests) == 0 && s.NoSingles() {
-		return []string{noSingles}
+func requestListLines(s *store.Snapshot) (lines []string) {
+	if len(s.Requests) == 0 && s.NoPerRequest() {
+		return []string{noPerRequest}
 	}
 	lines = append(lines, fmt.Sprintf("%d requests, the newest first", len(s.Requests)+len(s.Past)))
 	for i, r := range s.Requests {
-		if i == mostListed {
+		if i == maxListed {
 			return append(lines, fmt.Sprintf("and %d more", len(s.Requests)-i+len(s.Past)))
 		}
-		words := name(r) + ": " + r.State.String() + ", " + tokens(r.Generated, "")
+		words := requestName(r) + ": " + r.State.String() + ", " + tokenCount(r.Generated, "")
 		if r.TTFT.OK() {
 			words += ", time to first token " + metric.Seconds(r.TTFT.V)
 		}
@@ -96,37 +96,37 @@ func requestList(s *store.Snapshot) (lines []string) {
 	return lines
 }
 
-func request(s *store.Snapshot) []string {
+func requestLines(s *store.Snapshot) []string {
 	r := s.Current
 	switch {
-	case r == nil && s.NoSingles():
-		return []string{noSingles}
+	case r == nil && s.NoPerRequest():
+		return []string{noPerRequest}
 	case r == nil:
 		return []string{"no request yet"}
 	}
-	lines := []string{beginning(r)}
+	lines := []string{startLine(r)}
 	if r.TTFT.OK() {
-		lines = append(lines, firstToken(r))
+		lines = append(lines, firstTokenLine(r))
 	}
 	if r.State.Final() {
-		lines = append(lines, ending(r))
+		lines = append(lines, endLine(r))
 	} else {
-		lines = append(lines, tokens(r.Generated, "")+" so far")
+		lines = append(lines, tokenCount(r.Generated, "")+" so far")
 	}
 	for i, st := range r.Stalls {
-		if i == mostListed {
-			lines = append(lines, fmt.Sprintf("and %d more stalls", len(r.Stalls)-i))
+		if i == maxListed {
+			lines = append(lines, fmt.Sprintf("and %d more stalls", r.StallCount()-i))
 			break
 		}
-		lines = append(lines, fmt.Sprintf("stall of %s before token %d, %s", metric.Duration(int64(st.Gap)), st.Index, cause(st.Cause)))
+		lines = append(lines, fmt.Sprintf("stall of %s before token %d, %s", metric.Duration(int64(st.Gap)), st.Index, causeText(st.Cause)))
 	}
 	return lines
 }
 
-func latency(s *store.Snapshot) (lines []string) {
+func latencyLines(s *store.Snapshot) (lines []string) {
 	for _, d := range [...]struct {
-		name string
-		of   metric.Summary
+		name    string
+		summary metric.Summary
 	}{
 		{"time to first token", s.Latency.TTFT[metric.Minute]},
 		{"cold time to first token", s.Latency.ColdTTFT[metric.Session]},
@@ -135,17 +135,17 @@ func latency(s *store.Snapshot) (lines []string) {
 		{"time per token", s.Latency.TPOT[metric.Minute]},
 		{"end-to-end latency", s.Latency.E2EL[metric.Minute]},
 	} {
-		if d.of.Count == 0 {
+		if d.summary.Count == 0 {
 			lines = append(lines, d.name+": not yet")
 			continue
 		}
 		lines = append(lines, fmt.Sprintf("%s: %s at the median, 95th percentile %s, 99th percentile %s, longest %s, of %d",
-			d.name, metric.Duration(d.of.P50), metric.Duration(d.of.P95), metric.Duration(d.of.P99), metric.Duration(d.of.Max), d.of.Count))
+			d.name, metric.Duration(d.summary.P50), metric.Duration(d.summary.P95), metric.Duration(d.summary.P99), metric.Duration(d.summary.Max), d.summary.Count))
 	}
 	return append(lines, fmt.Sprintf("%d stalls in the last minute", s.Latency.StallCount[metric.Minute]))
 }
 
-func experts(s *store.Snapshot) []string {
+func expertLines(s *store.Snapshot) []string {
 	if s.Experts == nil {
 		return []string{"no router picks: the model has no experts, or the engine does not report them"}
 	}
@@ -155,7 +155,7 @@ func experts(s *store.Snapshot) []string {
 	}
 	lines := []string{fmt.Sprintf("%d layers of %d experts, picks of %d decoded tokens", s.Experts.Layers, s.Experts.Experts, h.Tokens)}
 	for l := range h.Layers {
-		if l == 2*mostListed {
+		if l == 2*maxListed {
 			return append(lines, fmt.Sprintf("and %d more layers", len(h.Layers)-l))
 		}
 		at := h.Layers[l]
@@ -170,9 +170,9 @@ func experts(s *store.Snapshot) []string {
 	return lines
 }
 
-func system(s *store.Snapshot) []string {
-	if !s.Host.Known {
-		return []string{"nothing is known of the machine yet"}
+func systemLines(s *store.Snapshot) []string {
+	if !s.Host.Sampled {
+		return []string{"no data of the machine yet"}
 	}
 	h := s.Host
 	lines := []string{
@@ -180,11 +180,11 @@ func system(s *store.Snapshot) []string {
 		"memory in use " + metric.Reading(h.MemUsed, metric.Bytes) + " of " + metric.Reading(h.MemTotal, metric.Bytes),
 		"engine: " + metric.Reading(h.Engine.CPU, metric.Rate) + " cores, resident memory " + metric.Reading(h.Engine.RSS, metric.Bytes) +
 			", threads waited for a core " + metric.Reading(h.Engine.RunWait, metric.Percent) + " of the time",
-		"disk: read " + metric.Reading(h.Engine.Read, metric.Bytes) + " a second, written " + metric.Reading(h.Engine.Write, metric.Bytes) + " a second",
+		"disk: read " + metric.Reading(h.Engine.Read, metric.Bytes) + " per second, written " + metric.Reading(h.Engine.Write, metric.Bytes) + " per second",
 		"llmtop itself: CPU " + metric.Reading(h.Self.OutsideEngine, metric.Percent) + ", memory " + metric.Reading(h.Self.RSS, metric.Bytes),
 	}
 	if len(h.GPUs) == 0 {
-		return append(lines, "GPU: "+gpuless(h.NoGPU))
+		return append(lines, "GPU: "+noGPU(h.NoGPU))
 	}
 	for i, g := range h.GPUs {
 		lines = append(lines, fmt.Sprintf("GPU %d, %s: %s busy", i, sanitize.Line(g.Name), metric.Reading(g.Util, metric.Percent)))
@@ -192,15 +192,15 @@ func system(s *store.Snapshot) []string {
 	return lines
 }
 
-func gpuless(why string) string {
+func noGPU(why string) string {
 	if why == "" {
-		return event.Absent(event.NotReported).Why()
+		return event.Absent(event.NotReported).Absence()
 	}
 	return sanitize.Line(why)
 }
 
-// alerts lists the rules as they stand.
-func alerts(all []alert.Status) (lines []string) {
+// alertLines lists the rules with their state.
+func alertLines(all []alert.Status) (lines []string) {
 	for i := range all {
 		s := &all[i]
 		lines = append(lines, "alert "+sanitize.Line(s.Name)+": "+strings.ToLower(s.State.String())+", "+s.Value+", condition "+s.When)

@@ -1,7 +1,7 @@
 package sanitize
 
-// Partial is Text for a piece out of the middle of a stream: bytes at either end that belong to characters cut off there
-// are left out and not replaced.
+// Partial cleans a piece from the middle of a stream like Text, but drops the bytes of characters cut off at either end
+// instead of replacing them.
 func Partial(s string, cutStart bool) string {
 	for i := 0; cutStart && i < 3 && len(s) > 0 && s[0]&0xc0 == 0x80; i++ {
 		s = s[1:]
@@ -19,7 +19,7 @@ func Partial(s string, cutStart bool) string {
 	return Text(s)
 }
 
-// runeLength is the number of bytes that a UTF-8 sequence with this first byte has.
+// runeLength returns the length of the UTF-8 sequence with this first byte.
 func runeLength(first byte) int {
 	switch {
 	case first >= 0xf0:

@@ -1,4 +1,5 @@
-// Package table is the list of requests as a user arranges it: its columns, the filter, the order and the sums. It draws nothing.
+// Package table arranges the list of requests and the list of replicas: columns, filter, order and totals. It draws
+// nothing.
 package table
 
 import (
@@ -9,7 +10,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// Field is a column of the table, by which requests can be filtered and sorted.
+// Field is a column of the table of requests. Requests can be filtered and sorted by it.
 type Field uint8
 
 // The fields, in the order of their columns.
@@ -33,7 +34,7 @@ const (
 	NumFields
 )
 
-// Kind is what the values of a field are.
+// Kind is the unit of a field.
 type Kind uint8
 
 // The kinds.
@@ -51,9 +52,9 @@ var fields = [NumFields]struct {
 }{
 	ID:        {"id", "id", Count, "number of the request"},
 	State:     {"state", "state", Word, "queued, running, finished, cancelled or failed"},
-	Age:       {"age", "age", Time, "since it was enqueued"},
+	Age:       {"age", "age", Time, "time since it was enqueued"},
 	Group:     {"group", "group", Word, "adapter or tenant"},
-	Label:     {"label", "label", Word, "kind of prompt"},
+	Label:     {"label", "label", Word, "prompt kind"},
 	Prompt:    {"prompt", "prompt", Count, "prompt tokens, cached ones included"},
 	Cached:    {"cached", "cached", Count, "prompt tokens taken from a cache"},
 	Generated: {"gen", "gen", Count, "generated tokens"},
@@ -63,23 +64,23 @@ var fields = [NumFields]struct {
 	ITL:       {"itl", "p99 ITL", Time, "99th percentile of the gaps between tokens"},
 	E2EL:      {"e2el", "E2EL", Time, "enqueued to the last token"},
 	Rate:      {"rate", "tok/s", Speed, "decode tokens/s"},
-	Stalls:    {"stalls", "stalls", Count, "gaps of 3 times the median or more"},
+	Stalls:    {"stalls", "stalls", Count, "gaps of at least 3 times the median"},
 	Reason:    {"reason", "reason", Word, "why it ended"},
 }
 
-// String is the field's name in filters.
+// String returns the field's name in filters.
 func (f Field) String() string { return fields[f].name }
 
-// Title is the head of the field's column.
+// Title returns the column title.
 func (f Field) Title() string { return fields[f].title }
 
-// Kind is what the field's values are.
+// Kind returns the unit of the field.
 func (f Field) Kind() Kind { return fields[f].kind }
 
-// Means says in a few words what the field is.
+// Means describes the field in a few words.
 func (f Field) Means() string { return fields[f].means }
 
-// byName finds a field; false if there is none of that name.
+// byName returns the field with a name or title, or false if absent.
 func byName(name string) (Field, bool) {
 	for f := range NumFields {
 		if fields[f].name == name || fields[f].title == name {
@@ -89,7 +90,7 @@ func byName(name string) (Field, bool) {
 	return 0, false
 }
 
-// Text is a request's value of a Word field, raw; "" if it has none.
+// Text returns the value of a Word field, not sanitised, or "" if absent.
 func (f Field) Text(r *store.Request) string {
 	switch f {
 	case State:
@@ -104,22 +105,22 @@ func (f Field) Text(r *store.Request) string {
 	return ""
 }
 
-// Value is a request's value of a field that is a number.
+// Value returns the value of a numeric field.
 func (f Field) Value(r *store.Request, now event.Time) event.Reading {
 	switch f {
 	case ID:
-		return event.From(float64(r.ID))
+		return event.DerivedValue(float64(r.ID))
 	case Age:
-		if r.Late {
+		if r.MissedStart {
 			return event.Absent(event.NotReported)
 		}
-		return event.From(float64(max(now-r.Enqueued, 0)) / 1e9)
+		return event.DerivedValue(float64(max(now-r.Enqueued, 0)) / 1e9)
 	case Prompt:
-		return told(r.PromptTokens, r.PromptTokens > 0)
+		return countIf(r.PromptTokens, r.PromptTokens > 0)
 	case Cached:
-		return told(r.CachedTokens, r.PromptTokens > 0 && r.State.Final())
+		return countIf(r.CachedTokens, r.PromptTokens > 0 && r.State.Final())
 	case Generated:
-		return told(r.Generated, r.Generated > 0 || r.State.Final())
+		return countIf(r.Generated, r.Generated > 0 || r.State.Final())
 	case Queue:
 		return r.STIL
 	case TTFT:
@@ -130,29 +131,29 @@ func (f Field) Value(r *store.Request, now event.Time) event.Reading {
 		if r.ITL.Count == 0 {
 			return event.Absent(event.NotYet)
 		}
-		return event.From(float64(r.ITL.P99) / 1e9)
+		return event.DerivedValue(float64(r.ITL.P99) / 1e9)
 	case E2EL:
 		return r.E2EL
 	case Rate:
 		return r.DecodeRate
 	case Stalls:
-		return told(len(r.Stalls), r.ITL.Count > 0)
+		return countIf(r.StallCount(), r.ITL.Count > 0)
 	}
 	return event.Absent(event.Undefined)
 }
 
-// told is a count if it is known.
-func told(n int, ok bool) event.Reading {
+// countIf returns n, or NotYet if ok is false.
+func countIf(n int, ok bool) event.Reading {
 	if !ok {
 		return event.Absent(event.NotYet)
 	}
-	return event.From(float64(n))
+	return event.DerivedValue(float64(n))
 }
 
-// Missed reports whether a request has missed one of its targets, or must miss it because it is at it for longer already.
+// Missed reports whether a request has missed one of its targets, or is running for so long that it must miss it.
 func Missed(r *store.Request, now event.Time) bool { return r.Misses(now) != 0 }
 
-// Target is the target that the values of a field are held against, and whether a request has missed it; 0 if there is none.
+// Target returns the target for a field's values (0: none) and whether a request missed it.
 func (f Field) Target(r *store.Request, now event.Time) (target time.Duration, missed bool) {
 	t := &r.Targets
 	var which store.Misses
@@ -169,5 +170,5 @@ func (f Field) Target(r *store.Request, now event.Time) (target time.Duration, m
 	return target, which != 0 && r.Misses(now).Has(which)
 }
 
-// number is the id as it is searched for.
-func number(r *store.Request) string { return "#" + strconv.FormatUint(uint64(r.ID), 10) }
+// idText formats the id as the filter matches it.
+func idText(r *store.Request) string { return "#" + strconv.FormatUint(uint64(r.ID), 10) }

@@ -12,13 +12,13 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// Filter chooses requests. Its zero value chooses all.
+// Filter selects requests. The zero value selects all.
 type Filter struct {
 	text  string
 	terms []term
 }
 
-// term is one condition; a request must meet all of them.
+// term is one condition. A request must meet all of them.
 type term struct {
 	not   bool
 	word  string // a flag, or text to search for where field is NumFields; lower case
@@ -27,16 +27,16 @@ type term struct {
 	value float64
 }
 
-// Syntax is the filter's language in one line, for errors and prompts.
+// Syntax is an example of the filter language, for errors and prompts.
 const Syntax = "ttft>500ms group=a failed -cold"
 
-// flags are words that stand for a condition of their own.
+// flags are words that are conditions of their own.
 var flags = map[string]func(*store.Request, event.Time) bool{
 	"missed":  Missed,
 	"met":     func(r *store.Request, now event.Time) bool { return r.TTFT.OK() && !r.Cold && !Missed(r, now) },
 	"cold":    func(r *store.Request, _ event.Time) bool { return r.Cold },
 	"warm":    func(r *store.Request, _ event.Time) bool { return !r.Cold },
-	"stalled": func(r *store.Request, _ event.Time) bool { return len(r.Stalls) > 0 },
+	"stalled": func(r *store.Request, _ event.Time) bool { return r.StallCount() > 0 },
 	"active":  func(r *store.Request, _ event.Time) bool { return !r.State.Final() },
 }
 
@@ -46,7 +46,7 @@ func init() {
 	}
 }
 
-// Flags are the words that stand for a condition, sorted.
+// Flags returns the flag words, sorted.
 func Flags() (out []string) {
 	for f := range flags {
 		out = append(out, f)
@@ -55,12 +55,13 @@ func Flags() (out []string) {
 	return out
 }
 
-// ops are the comparisons, the longer ones first.
+// ops are the comparison operators. Operators that contain others come first.
 var ops = []string{"!=", ">=", "<=", "=", ">", "<"}
 
-// Parse reads a filter: conditions with spaces between them, all of which must hold. A condition compares a field with a value
-// (ttft>500ms, group=a, reason!=stop), is one of Flags, or is text to find in id, group, label or reason; a minus before it turns it round.
-// Values with spaces go in double quotes. The error says in one line what is wrong with which condition.
+// Parse reads a filter: conditions separated by spaces, all of which must hold. A condition compares a field with a
+// value (ttft>500ms, group=a, reason!=stop), is one of Flags, or is text to search for in id, group, label and reason.
+// A leading minus negates it. Values with spaces need double quotes. The error describes in one line what is wrong with
+// which condition.
 func Parse(text string) (Filter, error) {
 	f := Filter{text: strings.TrimSpace(text)}
 	words, err := split(f.text)
@@ -77,10 +78,10 @@ func Parse(text string) (Filter, error) {
 	return f, nil
 }
 
-// Text is the filter as it was typed, "" if it chooses all.
+// Text returns the filter as typed, "" if it selects all.
 func (f *Filter) Text() string { return f.text }
 
-// split cuts text at spaces outside of quotes and takes the quotes off.
+// split cuts text at spaces outside of quotes and removes the quotes.
 func split(text string) (out []string, err error) {
 	var word strings.Builder
 	quoted, begun := false, false
@@ -100,7 +101,7 @@ func split(text string) (out []string, err error) {
 		}
 	}
 	if quoted {
-		return nil, fmt.Errorf(`a quote is open: close it with "`)
+		return nil, fmt.Errorf(`unclosed quote: close it with "`)
 	}
 	if begun {
 		out = append(out, word.String())
@@ -112,12 +113,12 @@ func parseTerm(word string) (t term, err error) {
 	rest, not := strings.CutPrefix(word, "-")
 	t = term{not: not, word: strings.ToLower(rest), field: NumFields}
 	if rest == "" {
-		return t, fmt.Errorf("%q says nothing: want something like %s", word, Syntax)
+		return t, fmt.Errorf("%q is empty: write a condition such as %s", word, Syntax)
 	}
 	i := strings.IndexAny(rest, "=<>")
 	if i < 0 {
 		if f, ok := byName(t.word); ok {
-			return t, fmt.Errorf("%s is a column: compare it, as in %s", rest, f.Example())
+			return t, fmt.Errorf("%s is a column: compare it with a value, as in %s", rest, f.Example())
 		}
 		return t, nil
 	}
@@ -127,7 +128,7 @@ func parseTerm(word string) (t term, err error) {
 	name, tail := strings.ToLower(rest[:i]), rest[i:]
 	f, ok := byName(name)
 	if !ok {
-		return t, fmt.Errorf("there is no column %q: there are %s", rest[:i], names())
+		return t, fmt.Errorf("unknown column %q: use one of %s", rest[:i], fieldNames())
 	}
 	for _, op := range ops {
 		if value, ok := strings.CutPrefix(tail, op); ok {
@@ -135,11 +136,11 @@ func parseTerm(word string) (t term, err error) {
 			return t, t.parseValue(value)
 		}
 	}
-	return t, fmt.Errorf("%q is no comparison: want one of %s", tail, strings.Join(ops, " "))
+	return t, fmt.Errorf("unknown comparison %q: use one of %s", tail, strings.Join(ops, " "))
 }
 
-// names are the names of all fields, for errors.
-func names() string {
+// fieldNames returns the names of all fields, for errors.
+func fieldNames() string {
 	var out []string
 	for f := range NumFields {
 		out = append(out, f.String())
@@ -147,15 +148,15 @@ func names() string {
 	return strings.Join(out, " ")
 }
 
-// Example is a comparison of the field.
+// Example returns a comparison with the field.
 func (f Field) Example() string {
 	return f.String() + [...]string{Word: "=word", Count: ">100", Time: ">500ms", Speed: "<20"}[f.Kind()]
 }
 
-// units are the units of times, in s.
+// units maps units of time to s.
 var units = map[string]float64{"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "min": 60, "h": 3600}
 
-// parseValue reads what a field is compared with, in the field's unit.
+// parseValue reads the value of a comparison in the field's unit.
 func (t *term) parseValue(s string) error {
 	if t.field.Kind() == Word {
 		if t.op != "=" && t.op != "!=" {
@@ -166,30 +167,30 @@ func (t *term) parseValue(s string) error {
 	}
 	v, ok := quantity(t.field.Kind(), s)
 	if !ok {
-		return fmt.Errorf("%s is compared with %q: want something like %s", t.field, s, t.field.Example())
+		return fmt.Errorf("cannot compare %s with %q: write a value such as %s", t.field, s, t.field.Example())
 	}
 	t.value = v
 	return nil
 }
 
-// quantity reads a number with its unit: a time as s; false if it is none of its kind.
+// quantity reads a number with its unit, times in s. It returns false if s is not a value of this kind.
 func quantity(kind Kind, s string) (float64, bool) {
 	digits := strings.TrimLeft(s, "+-.0123456789")
 	v, err := strconv.ParseFloat(s[:len(s)-len(digits)], 64)
-	factor, known := 1.0, digits == ""
+	factor, valid := 1.0, digits == ""
 	switch {
 	case kind == Time:
-		factor, known = units[strings.ToLower(digits)], units[strings.ToLower(digits)] > 0
+		factor, valid = units[strings.ToLower(digits)], units[strings.ToLower(digits)] > 0
 	case strings.EqualFold(digits, "k"):
-		factor, known = 1e3, true
+		factor, valid = 1e3, true
 	case strings.EqualFold(digits, "M"):
-		factor, known = 1e6, true
+		factor, valid = 1e6, true
 	}
 	v *= factor
-	return v, err == nil && known && !math.IsInf(v, 0)
+	return v, err == nil && valid && !math.IsInf(v, 0)
 }
 
-// Match reports whether a request meets all conditions. An absent number meets no comparison, and so no comparison turned round, too.
+// Match reports whether a request meets all conditions. An absent number meets no comparison, negated or not.
 func (f *Filter) Match(r *store.Request, now event.Time) bool {
 	for i := range f.terms {
 		if !f.terms[i].match(r, now) {
@@ -210,12 +211,12 @@ func (t *term) match(r *store.Request, now event.Time) bool {
 	if flag := flags[t.word]; flag != nil {
 		return flag(r, now) != t.not
 	}
-	return t.found(r) != t.not
+	return t.matchesText(r) != t.not
 }
 
-// found reports whether a request has the text that is searched for.
-func (t *term) found(r *store.Request) bool {
-	if number(r) == t.word {
+// matchesText reports whether id, group, label or reason of a request match the searched text.
+func (t *term) matchesText(r *store.Request) bool {
+	if idText(r) == t.word {
 		return true
 	}
 	for _, f := range [...]Field{Group, Label, Reason} {

@@ -12,18 +12,18 @@ import (
 
 const now = event.Time(100 * time.Second)
 
-// finished is a warm request that took 600 ms to its first token and 20 ms for each further one.
+// finished returns a warm request with a TTFT of 600 ms and 20 ms per further token.
 func finished() *store.Request {
 	return &store.Request{
 		ID: 7, State: event.StateFinished, Reason: "stop", Group: "adapter-a", Label: "Go code",
 		Enqueued: now - event.Time(30*time.Second), First: now - event.Time(29*time.Second),
 		PromptTokens: 512, CachedTokens: 128, Generated: 40, Targets: store.Targets{TTFT: 200 * time.Millisecond},
-		STIL: event.From(.05), TTFT: event.From(.6), TPOT: event.From(.02), E2EL: event.From(1.38), DecodeRate: event.From(50),
+		STIL: event.DerivedValue(.05), TTFT: event.DerivedValue(.6), TPOT: event.DerivedValue(.02), E2EL: event.DerivedValue(1.38), DecodeRate: event.DerivedValue(50),
 		ITL: metric.Summary{Count: 39, P99: 90e6}, Stalls: make([]store.Stall, 2),
 	}
 }
 
-// queued is a cold request of which nothing is known yet.
+// queued returns a cold request without measurements.
 func queued() *store.Request {
 	notYet := event.Absent(event.NotYet)
 	return &store.Request{
@@ -35,7 +35,7 @@ func queued() *store.Request {
 func TestFilters(t *testing.T) {
 	for _, c := range []struct {
 		text           string
-		finished, cold bool // which of the two it chooses
+		finished, cold bool // whether it selects the request
 	}{
 		{"", true, true},
 		{"   ", true, true},
@@ -43,7 +43,7 @@ func TestFilters(t *testing.T) {
 		{"ttft>0.5s", true, false},
 		{"TTFT>=600ms", true, false},
 		{"ttft>600ms", false, false},
-		{"-ttft>600ms", true, false}, // what is not known meets nothing
+		{"-ttft>600ms", true, false}, // absent values match nothing
 		{"ttft<600000us", false, false},
 		{"ttft<=600000µs", true, false},
 		{"ttft=600ms", true, false},
@@ -86,32 +86,32 @@ func TestFilters(t *testing.T) {
 			continue
 		}
 		if a, b := f.Match(finished(), now), f.Match(queued(), now); a != c.finished || b != c.cold {
-			t.Errorf("%q chooses %v and %v, want %v and %v", c.text, a, b, c.finished, c.cold)
+			t.Errorf("%q selects %v and %v, want %v and %v", c.text, a, b, c.finished, c.cold)
 		}
 		if f.Text() != strings.TrimSpace(c.text) {
-			t.Errorf("%q is remembered as %q", c.text, f.Text())
+			t.Errorf("Text of %q is %q", c.text, f.Text())
 		}
 	}
 }
 
-func TestErrorsOfFiltersSayWhatIsWrong(t *testing.T) {
+func TestFilterErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		"tftt>5ms":     `there is no column "tftt": there are id state age`,
-		"ttft>fast":    `ttft is compared with "fast": want something like ttft>500ms`,
-		"ttft>500":     `ttft is compared with "500": want something like ttft>500ms`,
-		"ttft>5parsec": `want something like ttft>500ms`,
-		"gen>many":     `gen is compared with "many": want something like gen>100`,
-		"gen>5ms":      `gen is compared with "5ms"`,
-		"rate<":        `rate is compared with "": want something like rate<20`,
-		"ttft":         "ttft is a column: compare it, as in ttft>500ms",
-		"-group":       "group is a column: compare it, as in group=word",
+		"tftt>5ms":     `unknown column "tftt": use one of id state age`,
+		"ttft>fast":    `cannot compare ttft with "fast": write a value such as ttft>500ms`,
+		"ttft>500":     `cannot compare ttft with "500": write a value such as ttft>500ms`,
+		"ttft>5parsec": `write a value such as ttft>500ms`,
+		"gen>many":     `cannot compare gen with "many": write a value such as gen>100`,
+		"gen>5ms":      `cannot compare gen with "5ms"`,
+		"rate<":        `cannot compare rate with "": write a value such as rate<20`,
+		"ttft":         "ttft is a column: compare it with a value, as in ttft>500ms",
+		"-group":       "group is a column: compare it with a value, as in group=word",
 		"group>a":      "group is a word: compare it with = or !=",
-		`label="a b`:   "a quote is open",
-		"-":            `"-" says nothing`,
-		`""`:           `"" says nothing`,
-		">5":           `there is no column ""`,
-		"ok =5":        `there is no column ""`,
-		"gen>1e9999":   `gen is compared with "1e9999"`,
+		`label="a b`:   "unclosed quote",
+		"-":            `"-" is empty`,
+		`""`:           `"" is empty`,
+		">5":           `unknown column ""`,
+		"ok =5":        `unknown column ""`,
+		"gen>1e9999":   `cannot compare gen with "1e9999"`,
 	} {
 		_, err := Parse(text)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
@@ -155,17 +155,17 @@ func FuzzParse(f *testing.F) {
 		filter, err := Parse(text)
 		if err != nil {
 			if err.Error() == "" {
-				t.Error("an error says nothing")
+				t.Error("an error has no text")
 			}
 			return
 		}
 		again, err := Parse(filter.Text())
 		if err != nil {
-			t.Fatalf("%q was read, but not what is remembered of it, %q: %v", text, filter.Text(), err)
+			t.Fatalf("%q parses, but its Text %q does not: %v", text, filter.Text(), err)
 		}
 		for _, r := range []*store.Request{a, b, {}} {
 			if filter.Match(r, now) != again.Match(r, now) {
-				t.Errorf("%q and %q choose differently", text, filter.Text())
+				t.Errorf("%q and its Text %q select different requests", text, filter.Text())
 			}
 		}
 	})

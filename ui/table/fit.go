@@ -6,21 +6,21 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// Point is one request in the scatter of TTFT against the length of its prompt.
+// Point is one request in the scatter plot of TTFT against prompt length.
 type Point struct{ X, Y float64 }
 
-// Fit is a straight line through points by least squares, Y = At0 + Slope X, with R2, the share of the variance that it explains.
+// Fit is a least-squares line Y = At0 + Slope X. R2 is the share of the variance that it explains.
 type Fit struct {
 	N          int
 	Slope, At0 float64
 	R2         float64
 	MaxX, MaxY float64
-	Meaningful bool // there are three points or more, the longest prompt half as long again as the shortest
+	Meaningful bool // at least three points, the longest prompt at least 1.5 times the shortest
 	points     []Point
 }
 
-// TTFTByPrompt fits TTFT, in s, to computed prompt tokens, cached ones left out, of the warm requests of a snapshot: the slope is what one
-// prompt token costs. It reuses what f has.
+// TTFTByPrompt fits TTFT in s to the computed prompt tokens (without cached ones) of the warm requests of a snapshot.
+// The slope is the cost per prompt token. It reuses the memory of f.
 func (f *Fit) TTFTByPrompt(s *store.Snapshot) []Point {
 	points := f.points[:0]
 	for _, list := range [...][]*store.Request{s.Past, s.Requests} {
@@ -35,7 +35,7 @@ func (f *Fit) TTFTByPrompt(s *store.Snapshot) []Point {
 	return points
 }
 
-// fit computes the line in two passes, around the means, so that nothing cancels.
+// fit computes the line in two passes, centred on the means to avoid cancellation.
 func fit(points []Point) (f Fit) {
 	f.N = len(points)
 	var mx, my float64

@@ -13,7 +13,7 @@ import (
 func TestFitFindsTheLine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		slope, at0 := rapid.Float64Range(1e-6, 1e-2).Draw(t, "slope"), rapid.Float64Range(0, 1).Draw(t, "at0")
-		points := []Point{{200_000, at0 + slope*200_000}} // so that it is not all prompts of nearly one length
+		points := []Point{{200_000, at0 + slope*200_000}} // ensures different prompt lengths
 		for _, x := range rapid.SliceOfNDistinct(rapid.IntRange(1, 100_000), 2, 50, func(x int) int { return x }).Draw(t, "x") {
 			points = append(points, Point{float64(x), at0 + slope*float64(x)})
 		}
@@ -38,12 +38,12 @@ func TestFitNeedsDifferentPrompts(t *testing.T) {
 	}
 }
 
-// Cold requests, cached tokens and requests without a first token have no place in the scatter.
+// The scatter plot excludes cold requests, cached tokens and requests without a first token.
 func TestPointsOfTheScatter(t *testing.T) {
 	s := &store.Snapshot{
-		Past: []*store.Request{{PromptTokens: 10, CachedTokens: 4, TTFT: event.From(.1)}, {PromptTokens: 10, CachedTokens: 10, TTFT: event.From(.1)}},
+		Past: []*store.Request{{PromptTokens: 10, CachedTokens: 4, TTFT: event.DerivedValue(.1)}, {PromptTokens: 10, CachedTokens: 10, TTFT: event.DerivedValue(.1)}},
 		Requests: []*store.Request{
-			{PromptTokens: 9, TTFT: event.From(.2)}, {PromptTokens: 9, Cold: true, TTFT: event.From(2)}, {PromptTokens: 9}, {TTFT: event.From(1)},
+			{PromptTokens: 9, TTFT: event.DerivedValue(.2)}, {PromptTokens: 9, Cold: true, TTFT: event.DerivedValue(2)}, {PromptTokens: 9}, {TTFT: event.DerivedValue(1)},
 		},
 	}
 	var f Fit

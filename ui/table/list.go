@@ -9,53 +9,53 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// List is the requests of a snapshot that a filter chooses, in order, with their sums. Update reuses what it has.
+// List holds the requests of a snapshot that a filter selects, in order, with their totals. Update reuses the memory.
 type List struct {
 	By     Field
 	Down   bool // the largest first
 	Filter Filter
 
-	Rows []*store.Request // as of the last Update; the list's own
+	Rows []*store.Request // result of the last Update; owned by the list
 	All  int              // requests before the filter
 	Sums Sums
 
-	keys    []key
-	samples []float64
-	done    made
+	keys       []key
+	samples    []float64
+	lastUpdate updateKey
 }
 
-// made is what an update was made of: nothing else needs another one.
-type made struct {
-	of   *store.Snapshot
-	by   Field
-	down bool
-	text string
+// updateKey identifies the input of an update. If it is unchanged, Update does nothing.
+type updateKey struct {
+	snapshot *store.Snapshot
+	by       Field
+	down     bool
+	text     string
 }
 
-// key is what a row is sorted by: ascending values, and of equals the newer first.
+// key is the sort key of a row. Values ascend; on a tie the newer request comes first.
 type key struct {
-	value float64 // negative where the largest comes first; +Inf where there is none
+	value float64 // negated if the largest comes first; +Inf without a value
 	word  string
-	nth   int // from the newest on
+	nth   int // position, newest first
 	row   *store.Request
 }
 
-// NewList makes a list of all requests, the newest first.
+// NewList returns a list of all requests, newest first.
 func NewList() *List { return &List{By: Age} }
 
-// Update takes the requests of a snapshot.
+// Update selects and sorts the requests of a snapshot.
 func (l *List) Update(s *store.Snapshot) {
-	now := made{s, l.By, l.Down, l.Filter.text}
-	if l.done == now {
+	now := updateKey{s, l.By, l.Down, l.Filter.text}
+	if l.lastUpdate == now {
 		return
 	}
-	l.done = now
+	l.lastUpdate = now
 	l.Rows, l.keys, l.All = l.Rows[:0], l.keys[:0], len(s.Requests)+len(s.Past)
 	for _, r := range s.Requests {
-		l.take(r, s.Now)
+		l.add(r, s.Now)
 	}
 	for _, r := range slices.Backward(s.Past) {
-		l.take(r, s.Now)
+		l.add(r, s.Now)
 	}
 	if l.By.Kind() == Word {
 		slices.SortFunc(l.keys, l.compareWords)
@@ -68,8 +68,8 @@ func (l *List) Update(s *store.Snapshot) {
 	l.sum(s.Now)
 }
 
-// take adds a request if the filter chooses it.
-func (l *List) take(r *store.Request, now event.Time) {
+// add adds a request if the filter selects it.
+func (l *List) add(r *store.Request, now event.Time) {
 	if len(l.Filter.terms) > 0 && !l.Filter.Match(r, now) {
 		return
 	}
@@ -95,7 +95,7 @@ func compareValues(a, b key) int {
 	return a.nth - b.nth
 }
 
-// compareWords puts rows without a word last, whatever the order.
+// compareWords puts rows without a word last in both directions.
 func (l *List) compareWords(a, b key) int {
 	c := strings.Compare(a.word, b.word)
 	switch {
@@ -109,8 +109,8 @@ func (l *List) compareWords(a, b key) int {
 	return c
 }
 
-// SortBy sorts by a field, or turns the order round if the list is sorted by it already. Numbers begin with the largest, but for the
-// age: what is worst, or newest, comes first.
+// SortBy sorts by a field, or reverses the order if the list is sorted by it already. Numbers start with the largest
+// and Age with the smallest, so that the worst or the newest comes first.
 func (l *List) SortBy(f Field) {
 	if l.By == f {
 		l.Down = !l.Down
@@ -119,16 +119,16 @@ func (l *List) SortBy(f Field) {
 	l.By, l.Down = f, f.Kind() != Word && f != Age
 }
 
-// Key names a request within a session: ids may come again when an engine begins anew.
+// Key identifies a request within a session. Ids alone may repeat after an engine restart.
 type Key struct {
 	ID       event.RequestID
 	Enqueued event.Time
 }
 
-// KeyOf is the key of a request.
+// KeyOf returns the key of a request.
 func KeyOf(r *store.Request) Key { return Key{r.ID, r.Enqueued} }
 
-// Index is the row of a request, -1 if the filter does not choose it.
+// Index returns the row of a request, -1 if the filter does not select it.
 func (l *List) Index(k Key) int {
 	return slices.IndexFunc(l.Rows, func(r *store.Request) bool { return r.ID == k.ID && r.Enqueued == k.Enqueued })
 }

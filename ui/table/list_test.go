@@ -14,7 +14,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// many is a snapshot of n requests, the oldest of them in its past, with some of every state and some without values.
+// many returns a snapshot of n requests, the oldest of them in its past, of every state and some without values.
 func many(n int) *store.Snapshot {
 	s := &store.Snapshot{Now: event.Time(n+10) * 1e9}
 	var all []*store.Request
@@ -25,7 +25,7 @@ func many(n int) *store.Snapshot {
 			ITL: metric.Summary{Count: uint64(i % 2), P99: int64(i % 13)},
 		}
 		if i%4 > 0 {
-			r.TTFT, r.DecodeRate = event.From(float64(i%101)/100), event.From(float64(i%11))
+			r.TTFT, r.DecodeRate = event.DerivedValue(float64(i%101)/100), event.DerivedValue(float64(i%11))
 		}
 		all = append(all, r)
 	}
@@ -52,11 +52,11 @@ func TestNewestComeFirst(t *testing.T) {
 	l.SortBy(Age)
 	l.Update(many(1000))
 	if l.Rows[0].ID != 1 {
-		t.Errorf("turned round, %v comes first", l.Rows[0].ID)
+		t.Errorf("in reverse order, %v comes first", l.Rows[0].ID)
 	}
 }
 
-// By every field, in both directions: in order, absent ones last, and of equals the newest first.
+// TestOrder sorts by every field in both directions: absent values come last, and on a tie the newest comes first.
 func TestOrder(t *testing.T) {
 	s := many(600)
 	for f := range NumFields {
@@ -68,12 +68,12 @@ func TestOrder(t *testing.T) {
 			l.Update(s)
 			for i := range l.Rows[1:] {
 				a, b := l.Rows[i], l.Rows[i+1]
-				c, known := 0, true
+				c, present := 0, true
 				if f.Kind() == Word {
-					c, known = cmp.Compare(f.Text(a), f.Text(b)), f.Text(b) != ""
+					c, present = cmp.Compare(f.Text(a), f.Text(b)), f.Text(b) != ""
 				} else {
 					va, vb := f.Value(a, s.Now), f.Value(b, s.Now)
-					c, known = cmp.Compare(va.V, vb.V), vb.OK()
+					c, present = cmp.Compare(va.V, vb.V), vb.OK()
 					if !va.OK() && vb.OK() {
 						t.Fatalf("%v: #%d, which has no value, comes before #%d", f, a.ID, b.ID)
 					}
@@ -81,7 +81,7 @@ func TestOrder(t *testing.T) {
 				if l.Down {
 					c = -c
 				}
-				if known && (c > 0 || c == 0 && a.Enqueued < b.Enqueued) {
+				if present && (c > 0 || c == 0 && a.Enqueued < b.Enqueued) {
 					t.Fatalf("%v, down %v: #%d comes before #%d", f, l.Down, a.ID, b.ID)
 				}
 			}
@@ -118,15 +118,15 @@ func TestFilteredRowsAndTheirSums(t *testing.T) {
 	}
 }
 
-// Quantiles are those of the sorted values, by nearest rank.
+// Quantiles match those of the sorted values, by nearest rank.
 func TestQuantiles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values := rapid.SliceOfN(rapid.Float64Range(0, 50), 1, 300).Draw(t, "values")
 		l := NewList()
 		for i, v := range values {
-			l.Rows = append(l.Rows, &store.Request{ID: event.RequestID(i), TTFT: event.From(v)})
+			l.Rows = append(l.Rows, &store.Request{ID: event.RequestID(i), TTFT: event.DerivedValue(v)})
 		}
-		l.Rows = append(l.Rows, &store.Request{Cold: true, TTFT: event.From(1e9)}, &store.Request{})
+		l.Rows = append(l.Rows, &store.Request{Cold: true, TTFT: event.DerivedValue(1e9)}, &store.Request{})
 		p50, p99 := l.quantiles(TTFT, 0)
 		slices.Sort(values)
 		if w50, w99 := values[(len(values)*50+99)/100-1], values[(len(values)*99+99)/100-1]; p50 != w50 || p99 != w99 {
@@ -149,7 +149,7 @@ func TestRowsAreFound(t *testing.T) {
 	}
 }
 
-// An update with nothing new keeps the rows; one that has what it had before allocates nothing.
+// An update without changes keeps the rows, and repeated updates do not allocate.
 func TestUpdatesReuseWhatTheyHave(t *testing.T) {
 	a, b := many(2000), many(2000)
 	l := NewList()
@@ -187,8 +187,8 @@ func BenchmarkUpdate(b *testing.B) {
 	}
 }
 
-// Probes are rows, and in none of the sums.
-func TestProbesAreInNoSum(t *testing.T) {
+// Probes are rows but are excluded from the totals.
+func TestTotalsExcludeProbes(t *testing.T) {
 	s := many(40)
 	for _, r := range s.Requests[:20] {
 		r.Probe = true

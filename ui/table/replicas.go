@@ -9,17 +9,17 @@ import (
 	"github.com/llmtop/llmtop/profiler/fleet"
 )
 
-// Replicas are the replicas of a fleet that a filter chooses, in order.
+// Replicas holds the replicas of a fleet that a filter selects, in order.
 type Replicas struct {
 	By     fleet.Field
 	Down   bool // the largest first
 	Filter ReplicaFilter
 
-	Rows []*fleet.Replica // as of the last Update
+	Rows []*fleet.Replica // result of the last Update
 	All  int              // replicas before the filter
 }
 
-// Update takes the replicas as they are now. Those without a value of the field that they are sorted by come last.
+// Update selects and sorts replicas. Those without a value in the sorted field come last.
 func (l *Replicas) Update(all []*fleet.Replica) {
 	l.All, l.Rows = len(all), l.Rows[:0]
 	for _, r := range all {
@@ -45,7 +45,7 @@ func (l *Replicas) Update(all []*fleet.Replica) {
 	})
 }
 
-// natural compares words so that numbers in them count as numbers: replica-2 comes before replica-10.
+// natural compares words with the numbers in them as numbers: replica-2 comes before replica-10.
 func natural(a, b string) int {
 	for a != "" && b != "" {
 		if !isDigit(a[0]) || !isDigit(b[0]) {
@@ -67,7 +67,7 @@ func natural(a, b string) int {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// digits is how many digits a text begins with.
+// digits returns the number of leading digits.
 func digits(s string) int { return len(s) - len(strings.TrimLeft(s, "0123456789")) }
 
 func b2i(b bool) int {
@@ -77,7 +77,7 @@ func b2i(b bool) int {
 	return 0
 }
 
-// SortBy sorts by a field, or turns the order round if the list is sorted by it already. Numbers begin with the largest.
+// SortBy sorts by a field, or reverses the order if the list is sorted by it already. Numbers start with the largest.
 func (l *Replicas) SortBy(f fleet.Field) {
 	if l.By == f {
 		l.Down = !l.Down
@@ -86,13 +86,13 @@ func (l *Replicas) SortBy(f fleet.Field) {
 	l.By, l.Down = f, f.Kind() != fleet.Word
 }
 
-// ReplicaFilter chooses replicas. Its zero value chooses all.
+// ReplicaFilter selects replicas. The zero value selects all.
 type ReplicaFilter struct {
 	text  string
 	terms []replicaTerm
 }
 
-// replicaTerm is one condition; a replica must meet all of them.
+// replicaTerm is one condition. A replica must meet all of them.
 type replicaTerm struct {
 	not   bool
 	word  string // text to search for where op is ""; lower case
@@ -101,14 +101,15 @@ type replicaTerm struct {
 	value float64
 }
 
-// ReplicaSyntax is the filter's language in one line, for errors and prompts.
+// ReplicaSyntax is an example of the filter language, for errors and prompts.
 const ReplicaSyntax = "ttft>500ms model=llama waiting>4 -idle"
 
-// replicaKinds are what the values of a fleet's fields are in filters of requests.
-var replicaKinds = map[fleet.Kind]Kind{fleet.Word: Word, fleet.Count: Count, fleet.Share: Count, fleet.Speed: Speed, fleet.Time: Time, fleet.Past: Time}
+// replicaKinds maps the kinds of a fleet's fields to those of request filters.
+var replicaKinds = map[fleet.Kind]Kind{fleet.Word: Word, fleet.Count: Count, fleet.Share: Count, fleet.Speed: Speed, fleet.Time: Time, fleet.Elapsed: Time}
 
-// ParseReplicas reads a filter: conditions with spaces between them, all of which must hold. A condition compares a field with a value (ttft>500ms,
-// kv>0.9, model=llama), or is text to find in name, state or model; a minus before it turns it round. The error says in one line what is wrong.
+// ParseReplicas reads a filter: conditions separated by spaces, all of which must hold. A condition compares a field
+// with a value (ttft>500ms, kv>0.9, model=llama) or is text to search for in name, state and model. A leading minus
+// negates it. The error describes in one line what is wrong.
 func ParseReplicas(text string) (ReplicaFilter, error) {
 	f := ReplicaFilter{text: strings.TrimSpace(text)}
 	words, err := split(f.text)
@@ -125,14 +126,14 @@ func ParseReplicas(text string) (ReplicaFilter, error) {
 	return f, nil
 }
 
-// Text is the filter as it was typed, "" if it chooses all.
+// Text returns the filter as typed, "" if it selects all.
 func (f *ReplicaFilter) Text() string { return f.text }
 
 func parseReplicaTerm(word string) (t replicaTerm, err error) {
 	rest, not := strings.CutPrefix(word, "-")
 	t = replicaTerm{not: not, word: strings.ToLower(rest)}
 	if rest == "" {
-		return t, fmt.Errorf("%q says nothing: want something like %s", word, ReplicaSyntax)
+		return t, fmt.Errorf("%q is empty: write a condition such as %s", word, ReplicaSyntax)
 	}
 	i := strings.IndexAny(rest, "=<>")
 	if i < 0 {
@@ -143,7 +144,7 @@ func parseReplicaTerm(word string) (t replicaTerm, err error) {
 	}
 	f, ok := fleet.ByName(strings.ToLower(rest[:i]))
 	if !ok {
-		return t, fmt.Errorf("there is no column %q: there are %s", rest[:i], replicaNames())
+		return t, fmt.Errorf("unknown column %q: use one of %s", rest[:i], replicaFieldNames())
 	}
 	t.field = f
 	tail := rest[i:]
@@ -161,14 +162,14 @@ func parseReplicaTerm(word string) (t replicaTerm, err error) {
 			return t, nil
 		}
 		if t.value, ok = quantity(kind, value); !ok {
-			return t, fmt.Errorf("%s is compared with %q: want something like %s", f, value, ReplicaSyntax)
+			return t, fmt.Errorf("cannot compare %s with %q: write a value such as %s", f, value, ReplicaSyntax)
 		}
 		return t, nil
 	}
-	return t, fmt.Errorf("%q is no comparison: want one of %s", tail, strings.Join(ops, " "))
+	return t, fmt.Errorf("unknown comparison %q: use one of %s", tail, strings.Join(ops, " "))
 }
 
-func replicaNames() string {
+func replicaFieldNames() string {
 	var out []string
 	for f := range fleet.NumFields {
 		out = append(out, f.String())
@@ -176,8 +177,8 @@ func replicaNames() string {
 	return strings.Join(out, " ")
 }
 
-// Match reports whether a replica meets all conditions. An absent number meets no comparison, and so no comparison turned round, too. Words are
-// compared by what they hold: model=llama is every llama.
+// Match reports whether a replica meets all conditions. An absent number meets no comparison, negated or not. Words
+// match by substring: model=llama matches every llama.
 func (f *ReplicaFilter) Match(r *fleet.Replica) bool {
 	for i := range f.terms {
 		if !f.terms[i].match(r) {

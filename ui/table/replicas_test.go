@@ -11,8 +11,8 @@ import (
 func replicasFor(names ...string) (out []*fleet.Replica) {
 	for i, n := range names {
 		r := &fleet.Replica{Name: n, State: "live", Model: "llama"}
-		r.Cells[fleet.Waiting].Reading = event.From(float64(i))
-		r.Cells[fleet.TTFT].Reading = event.From(0.1 * float64(i))
+		r.Cells[fleet.Waiting].Reading = event.DerivedValue(float64(i))
+		r.Cells[fleet.TTFT].Reading = event.DerivedValue(0.1 * float64(i))
 		out = append(out, r)
 	}
 	out[len(out)-1].Cells[fleet.TTFT].Reading = event.Absent(event.NotReported)
@@ -37,7 +37,7 @@ func TestReplicasInOrder(t *testing.T) {
 		{fleet.Name, false, "r1 r2 r02x r10"},
 		{fleet.Name, true, "r10 r02x r2 r1"},
 		{fleet.Waiting, true, "r02x r1 r2 r10"},
-		{fleet.TTFT, true, "r1 r2 r10 r02x"}, // without a number: last, whatever the order
+		{fleet.TTFT, true, "r1 r2 r10 r02x"}, // absent values come last in both directions
 		{fleet.TTFT, false, "r10 r2 r1 r02x"},
 	} {
 		l := Replicas{By: c.by, Down: c.down}
@@ -68,14 +68,14 @@ func TestFilterOfReplicas(t *testing.T) {
 		}
 		l := Replicas{Filter: f}
 		if l.Update(all); namesOf(&l) != want {
-			t.Errorf("%s chooses %q, want %q", text, namesOf(&l), want)
+			t.Errorf("%s selects %q, want %q", text, namesOf(&l), want)
 		}
 	}
 	for text, why := range map[string]string{
-		"speed>4": "no column", "ttft>x": "compared with", "model>3": "is a word", "waiting=>4": "compared with", `"open`: "quote is open", "-": "says nothing",
+		"speed>4": "unknown column", "ttft>x": "cannot compare", "model>3": "is a word", "waiting=>4": "cannot compare", `"open`: "unclosed quote", "-": "is empty",
 	} {
 		if _, err := ParseReplicas(text); err == nil || !strings.Contains(err.Error(), why) {
-			t.Errorf("%s: error %v, want one that says %q", text, err, why)
+			t.Errorf("%s: error %v, want %q", text, err, why)
 		}
 	}
 }
@@ -89,7 +89,7 @@ func FuzzParseReplicas(f *testing.F) {
 		filter, err := ParseReplicas(text)
 		if err != nil {
 			if strings.Contains(err.Error(), "\n") && !strings.Contains(text, "\n") {
-				t.Errorf("the error takes several lines: %v", err)
+				t.Errorf("the error has several lines: %v", err)
 			}
 			return
 		}

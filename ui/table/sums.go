@@ -6,17 +6,17 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// Sums are what the rows of a list have together. Quantiles are of single requests, exact, by nearest rank; NaN where no request has a
-// value. Those of TTFT are of warm requests alone, as cold ones are never mixed with them. llmtop's own probes are in none of them.
+// Sums are the totals of the rows of a list. Quantiles are exact, over per-request values by nearest rank; NaN without
+// values. TTFT quantiles cover warm requests only. Probes of llmtop are excluded.
 type Sums struct {
-	Counted                   int // rows that are in the sums
+	Counted                   int // rows included in the totals
 	States                    [event.NumStates]int
-	Missed                    int // of their targets, one at least
+	Missed                    int // requests that missed at least one target
 	Prompt, Cached, Generated int
 	P50, P99                  [NumFields]float64
 }
 
-// sum sums up the rows.
+// sum computes the totals of the rows.
 func (l *List) sum(now event.Time) {
 	l.Sums = Sums{}
 	s := &l.Sums
@@ -38,7 +38,7 @@ func (l *List) sum(now event.Time) {
 		switch {
 		case f.Kind() == Time && f != Age:
 			s.P50[f], s.P99[f] = l.quantiles(f, now)
-		case f.Kind() == Speed: // its 99th percentile is the best and says nothing of the worst
+		case f.Kind() == Speed: // its 99th percentile would be the best value, not the worst
 			s.P50[f], _ = l.quantiles(f, now)
 		}
 	}
@@ -59,16 +59,16 @@ func (l *List) quantiles(f Field, now event.Time) (p50, p99 float64) {
 		return math.NaN(), math.NaN()
 	}
 	half := rank(len(all), 50)
-	p50 = nth(all, half)
-	return p50, nth(all[half:], rank(len(all), 99)-half)
+	p50 = selectNth(all, half)
+	return p50, selectNth(all[half:], rank(len(all), 99)-half)
 }
 
-// rank is the index of the p-th percentile of n sorted values.
+// rank returns the index of the p-th percentile of n sorted values.
 func rank(n, p int) int { return (n*p+99)/100 - 1 }
 
-// nth is the value that has n smaller ones or equals before it, as if the values were sorted; it puts it there, with none larger before
-// it and none smaller after (C. A. R. Hoare, Algorithm 65: FIND, 1961).
-func nth(v []float64, n int) float64 {
+// selectNth returns the value at index n of the sorted values (quickselect: C. A. R. Hoare, Algorithm 65: FIND, 1961).
+// It reorders v so that no value before index n is larger and none after it is smaller.
+func selectNth(v []float64, n int) float64 {
 	lo, hi := 0, len(v)-1
 	for lo < hi {
 		pivot := v[lo+(hi-lo)/2]

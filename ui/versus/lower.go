@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	partWidth = 14 // of a component's name
+	partWidth = 14 // width of a component's name, cells
 	timeWidth = 10
 )
 
-// drawParts draws two bars a component on one scale.
+// drawParts draws two bars per component on a common scale.
 func drawParts(a grid.Area, r *compare.Result, skin *theme.Skin) {
 	longest := 0.0
 	for _, p := range r.Parts {
@@ -40,7 +40,7 @@ func drawParts(a grid.Area, r *compare.Result, skin *theme.Skin) {
 	}
 }
 
-// drawDrift draws a cell an expert: how its share has changed, in steps of the largest change.
+// drawDrift draws one cell per expert: the change of its share relative to the largest change.
 func drawDrift(a grid.Area, r *compare.Result, skin *theme.Skin) {
 	base, next := r.Shares[0], r.Shares[1]
 	if len(base) != len(next) || len(base) == 0 {
@@ -63,13 +63,13 @@ func drawDrift(a grid.Area, r *compare.Result, skin *theme.Skin) {
 		y := l / stack
 		a.Text(0, y, dim, "L"+strconv.Itoa(l))
 		for e := 0; e < len(base[l]); e += fold {
-			st, glyph := changed(strongest(base, next, l, stack, e, fold), largest, skin)
+			st, glyph := changeStyle(strongest(base, next, l, stack, e, fold), largest, skin)
 			a.Fill(label+2*(e/fold), y, 2, st, glyph)
 		}
 	}
 	words := fmt.Sprintf("largest: L%d expert %d, %+.1f points", at, expert, 100*(next[at][expert]-base[at][expert]))
 	if fold*stack > 1 {
-		words += fmt.Sprintf("; a cell is the strongest of %d layers by %d experts", stack, fold)
+		words += fmt.Sprintf("; each cell is the largest of %d layers by %d experts", stack, fold)
 	}
 	a.Elide(0, a.H-1, a.W, dim, words, skin.Glyphs.Ellipsis)
 	l := a.Line(0, a.H-2)
@@ -81,22 +81,22 @@ func drawDrift(a grid.Area, r *compare.Result, skin *theme.Skin) {
 	l.Put(grid.Fg(theme.SeriesPrefill), string(less)).Put(dim, " less")
 }
 
-// strongest is the largest change, up or down, of the experts that share a cell.
+// strongest returns the change with the largest magnitude among the experts that share a cell.
 func strongest(base, next [][]float64, layer, layers, expert, experts int) float64 {
-	most := 0.0
+	top := 0.0
 	for l := layer; l < min(layer+layers, len(base)); l++ {
 		for e := expert; e < min(expert+experts, len(base[l]), len(next[l])); e++ {
-			if d := next[l][e] - base[l][e]; math.Abs(d) > math.Abs(most) {
-				most = d
+			if d := next[l][e] - base[l][e]; math.Abs(d) > math.Abs(top) {
+				top = d
 			}
 		}
 	}
-	return most
+	return top
 }
 
-// changed is how a change is drawn: its direction by colour, its size by how much of the cell is filled. Without colour, less is told by the
-// mark of a fall.
-func changed(d, largest float64, skin *theme.Skin) (grid.Style, rune) {
+// changeStyle returns how to draw a change: colour shows its direction, the fill of the cell its size. Without colour,
+// a down arrow marks a decrease.
+func changeStyle(d, largest float64, skin *theme.Skin) (grid.Style, rune) {
 	shades := skin.Glyphs.Shades
 	if largest <= 0 {
 		return dim, shades[1]

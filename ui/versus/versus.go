@@ -1,5 +1,5 @@
-// Package versus draws a comparison: each metric's change with its interval, where TTFT goes on both sides, and which experts are picked more
-// or less.
+// Package versus draws a comparison: the change of each metric with its interval, the TTFT components of both sides,
+// and the change of each expert's share of picks.
 package versus
 
 import (
@@ -21,14 +21,14 @@ var (
 	title = grid.Fg(theme.Title).With(grid.Bold)
 )
 
-// The smallest screen that a comparison is drawn on.
-const leastWidth, leastHeight = 40, 8
+// The minimum screen size; below it only the outcome is shown.
+const minWidth, minHeight = 40, 8
 
-// Draw draws a comparison on the whole screen. first is the first metric that is shown where there is not room for all; Draw returns how many
-// there is room for.
+// Draw draws a comparison on the whole screen. first is the index of the first visible metric. It returns how many
+// metrics fit.
 func Draw(g *grid.Grid, r *compare.Result, skin *theme.Skin, first int) (room int) {
 	a := g.All()
-	if a.W < leastWidth || a.H < leastHeight {
+	if a.W < minWidth || a.H < minHeight {
 		a.Text(0, 0, text, r.Outcome.String())
 		return 1
 	}
@@ -43,7 +43,7 @@ func Draw(g *grid.Grid, r *compare.Result, skin *theme.Skin, first int) (room in
 	return room
 }
 
-// lowerHeight is what TTFT and experts get: as many rows as they need, at most three fifths.
+// lowerHeight returns the height of the TTFT and expert boxes: the rows that they need, at most three fifths of h.
 func lowerHeight(h int, r *compare.Result) int {
 	need := max(2*len(r.Parts), len(r.Experts)+2)
 	if need == 0 || h < 16 {
@@ -79,7 +79,7 @@ func drawHead(a grid.Area, r *compare.Result, skin *theme.Skin) {
 	a.Right(a.W-1, 0, grid.Fg(theme.Watch), note)
 }
 
-// frame draws a titled box and returns what is inside.
+// frame draws a titled box and returns its inside.
 func frame(a grid.Area, name, note string, skin *theme.Skin) grid.Area {
 	a.Frame(grid.Fg(theme.Border), skin.Glyphs)
 	l := a.Line(2, 0)
@@ -108,7 +108,7 @@ func drawMetrics(a grid.Area, r *compare.Result, skin *theme.Skin, first int) (r
 		points = min(points, 12)
 	}
 	plot := points + metricWidth + 2*valueWidth + changeWidth + stateWidth + 2
-	span := widest(r.Rows)
+	span := scaleRange(r.Rows)
 	head := a.Line(0, 0)
 	head.Put(dim, "").Gap(points)
 	a.Clip(points, 0, metricWidth, dim, "metric")
@@ -126,8 +126,8 @@ func drawMetrics(a grid.Area, r *compare.Result, skin *theme.Skin, first int) (r
 	return room
 }
 
-// widest is the change that the ends of the scale stand for: at least a tenth, at most all.
-func widest(rows []compare.Row) float64 {
+// scaleRange returns the change at the ends of the scale, 0.1 to 1.
+func scaleRange(rows []compare.Row) float64 {
 	span := 0.1
 	for i := range rows {
 		for _, v := range []float64{rows[i].Low, rows[i].High, rows[i].Change} {
@@ -139,8 +139,8 @@ func widest(rows []compare.Row) float64 {
 	return min(span, 1)
 }
 
-// place is the cell of a change on a scale of w cells.
-func place(v, span float64, w int) int {
+// column returns the cell of a change on a scale of w cells.
+func column(v, span float64, w int) int {
 	at := (v/span + 1) / 2 * float64(w-1)
 	return min(max(int(math.Round(at)), 0), w-1)
 }
@@ -167,8 +167,8 @@ func drawRow(a grid.Area, y, points, x int, span float64, row *compare.Row, skin
 		a.Elide(0, y, points-1, dim, sanitize.Line(row.Point), gl.Ellipsis)
 	}
 	a.Clip(points, y, metricWidth, name, row.Metric)
-	a.Right(points+metricWidth+valueWidth, y, text, quantity(row, row.Base))
-	a.Right(points+metricWidth+2*valueWidth, y, data, quantity(row, row.New))
+	a.Right(points+metricWidth+valueWidth, y, text, row.Format(row.Base))
+	a.Right(points+metricWidth+2*valueWidth, y, data, row.Format(row.New))
 	a.Right(points+metricWidth+2*valueWidth+changeWidth, y, st, change(row.Change))
 	a.Text(points+metricWidth+2*valueWidth+changeWidth+1, y, st, row.Outcome.String())
 	w := a.W - x
@@ -176,33 +176,26 @@ func drawRow(a grid.Area, y, points, x int, span float64, row *compare.Row, skin
 		return
 	}
 	s := a.Sub(x, y, w, 1)
-	from, to := place(-row.Threshold, span, w), place(row.Threshold, span, w)
+	from, to := column(-row.Threshold, span, w), column(row.Threshold, span, w)
 	s.Fill(from, 0, to-from+1, grid.Fg(theme.Track), gl.Track)
-	s.Cell(place(0, span, w), 0, dim, gl.Target)
-	if row.Low <= -1 || math.IsInf(row.High, 0) { // no interval
+	s.Cell(column(0, span, w), 0, dim, gl.Target)
+	if row.Low <= -1 || math.IsInf(row.High, 0) { // too few samples for an interval
 		return
 	}
-	low, high := place(row.Low, span, w), place(row.High, span, w)
+	low, high := column(row.Low, span, w), column(row.High, span, w)
 	s.Fill(low, 0, high-low+1, st, gl.Thick)
-	s.Cell(place(row.Change, span, w), 0, st.With(grid.Bold), gl.Live)
+	s.Cell(column(row.Change, span, w), 0, st.With(grid.Bold), gl.Live)
 }
 
-// change is a relative change in per cent, of large ones the factor.
+// change formats a relative change in per cent, or as a factor from 10 on.
 func change(v float64) string {
 	if v >= 9.995 {
 		return fmt.Sprintf("x %.0f", v+1)
 	}
-	return fmt.Sprintf("%+.1f %%", 100*v)
+	return metric.PercentChange(v)
 }
 
-func quantity(row *compare.Row, v float64) string {
-	if row.Unit == "s" {
-		return metric.Seconds(v)
-	}
-	return metric.Rate(v) + "/s"
-}
-
-// drawLower draws TTFT at the left and experts at the right, or the one that there is.
+// drawLower draws TTFT on the left and experts on the right, or only the one that has data.
 func drawLower(a grid.Area, r *compare.Result, skin *theme.Skin) {
 	left := a.W
 	if len(r.Experts) > 0 && len(r.Parts) > 0 {
@@ -214,6 +207,6 @@ func drawLower(a grid.Area, r *compare.Result, skin *theme.Skin) {
 		left = 0
 	}
 	if len(r.Experts) > 0 && left < a.W {
-		drawDrift(frame(a.Sub(left, 0, a.W-left, a.H), "Experts", "picked more or less than by the base", skin), r, skin)
+		drawDrift(frame(a.Sub(left, 0, a.W-left, a.H), "Experts", "change of each expert's share of picks", skin), r, skin)
 	}
 }

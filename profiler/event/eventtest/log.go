@@ -1,4 +1,4 @@
-// Package eventtest is for tests of what emits events.
+// Package eventtest helps to test event sources.
 package eventtest
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// Log is a sink that remembers. Its zero value is ready to use.
+// Log is a sink that records events. Its zero value is ready to use.
 type Log struct {
 	mu     sync.Mutex
 	events []event.Event
@@ -21,14 +21,14 @@ func (l *Log) Emit(e event.Event) {
 	l.events = append(l.events, e)
 }
 
-// All are the events so far, in order.
+// All returns the events so far, in order.
 func (l *Log) All() []event.Event {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.events)
 }
 
-// Of are the events of a kind so far, in order.
-func (l *Log) Of(kind event.Kind) []event.Event {
+// OfKind returns the events of a kind so far, in order.
+func (l *Log) OfKind(kind event.Kind) []event.Event {
 	return slices.DeleteFunc(l.All(), func(e event.Event) bool { return e.Kind != kind })
 }

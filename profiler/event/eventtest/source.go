@@ -8,16 +8,16 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// Patience is how long a test waits for what must come, however busy the machine is.
+// Patience is how long a test waits for an event, however busy the machine is.
 const Patience = 60 * time.Second
 
-// Source is what writes events into a sink until it is told to stop.
-type Source interface {
+// Runner emits events until ctx ends.
+type Runner interface {
 	Run(ctx context.Context, sink event.Sink) error
 }
 
-// Run runs a source until the test ends, which must not make it fail.
-func Run(t testing.TB, s Source, sink event.Sink) {
+// Run runs a source until the test ends. The test fails if Run returns an error.
+func Run(t testing.TB, s Runner, sink event.Sink) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
@@ -30,12 +30,12 @@ func Run(t testing.TB, s Source, sink event.Sink) {
 	})
 }
 
-// Wait waits until something is so.
+// Wait polls ok until it returns true, and fails the test after Patience.
 func Wait(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(Patience); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("wait for %s: timed out", what)
 		}
 	}
 }

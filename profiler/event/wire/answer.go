@@ -6,23 +6,24 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// appendAnswer appends how an answer came: moments as differences to the one before, kinds as the sums of their bits. One of too many messages is
-// left out.
+// appendAnswer appends an HTTP response: times as differences from the previous one, kinds as bit masks. It omits
+// responses of more than event.MaxMessages messages.
 func appendAnswer(dst []byte, a *event.Answer) []byte {
 	if a == nil || len(a.Messages) > event.MaxMessages {
 		return dst
 	}
 	dst = append(key(dst, "sse"), '{')
-	dst = strconv.AppendInt(key(dst, "from"), int64(a.Began), 10)
+	previous := bounded(a.Began)
+	dst = appendTime(key(dst, "from"), previous)
 	dst = flag(dst, "chat", a.Chat)
 	dst = append(key(dst, "m"), '[')
-	before := a.Began
 	for i, m := range a.Messages {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = strconv.AppendInt(dst, int64(m.At-before), 10)
-		before = m.At
+		at := bounded(m.At)
+		dst = strconv.AppendInt(dst, int64(at-previous), 10)
+		previous = at
 	}
 	dst = append(key(append(dst, ']'), "k"), '[')
 	for i, m := range a.Messages {
@@ -34,8 +35,8 @@ func appendAnswer(dst []byte, a *event.Answer) []byte {
 	return append(dst, ']', '}')
 }
 
-// answer reads what appendAnswer has written. Lists of different lengths make the line malformed.
-func (d *Decoder) answer() *event.Answer {
+// readAnswer reads what appendAnswer wrote. Lists of different lengths make the line malformed.
+func (d *Decoder) readAnswer() *event.Answer {
 	s := &d.scan
 	a := new(event.Answer)
 	var gaps []int64
@@ -43,8 +44,7 @@ func (d *Decoder) answer() *event.Answer {
 	d.object(nil, nil, func(name []byte) bool {
 		switch string(name) {
 		case "from":
-			v, _ := s.signed()
-			a.Began = event.Time(v)
+			a.Began, _ = d.time()
 		case "chat":
 			a.Chat = s.boolean()
 		case "m":
@@ -59,18 +59,21 @@ func (d *Decoder) answer() *event.Answer {
 		return true
 	})
 	if len(gaps) != len(kinds) || len(gaps) > event.MaxMessages {
-		s.fail("an answer whose messages lack moments or kinds")
+		s.fail("messages without times or kinds")
 		return nil
 	}
 	at := a.Began
 	for i, gap := range gaps {
-		at += event.Time(gap)
+		if at = event.Time(event.Add(int64(at), gap)); !at.Plausible() {
+			d.implausible()
+			return nil
+		}
 		a.Messages = append(a.Messages, event.Message{At: at, Kind: kinds[i]})
 	}
 	return a
 }
 
-// integers reads a list of them.
+// integers reads an array of integers into list.
 func (d *Decoder) integers(list []int64) []int64 {
 	s := &d.scan
 	list = list[:0]
@@ -80,7 +83,7 @@ func (d *Decoder) integers(list []int64) []int64 {
 	for s.more(']') {
 		v, ok := s.signed()
 		if !ok {
-			s.fail("a number that is none")
+			s.fail("expected a number")
 		}
 		list = append(list, v)
 	}

@@ -5,10 +5,11 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// key appends a member's name, which needs no escapes; a comma goes before it unless the object has just been opened.
+// key appends a member's name, which must need no escapes, after a comma unless the object is empty.
 func key(dst []byte, name string) []byte {
 	if dst[len(dst)-1] != '{' {
 		dst = append(dst, ',')
@@ -18,12 +19,38 @@ func key(dst []byte, name string) []byte {
 	return append(dst, '"', ':')
 }
 
-// number appends a member unless it is 0, which stands for unknown.
+// A number outside the plausible bounds is written as the nearest bound: the decoder refuses a whole line for it. Requests and calls are
+// names, and stay as they are.
+
+func appendInt(dst []byte, v int64) []byte {
+	return strconv.AppendInt(dst, min(max(v, -event.MaxNumber), event.MaxNumber), 10)
+}
+
+func appendCount(dst []byte, v uint64) []byte {
+	return strconv.AppendUint(dst, min(v, event.MaxNumber), 10)
+}
+
+func appendTime(dst []byte, t event.Time) []byte {
+	return strconv.AppendInt(dst, int64(bounded(t)), 10)
+}
+
+// bounded is t, or the nearest time that is plausible.
+func bounded(t event.Time) event.Time { return min(max(t, -event.MaxTime), event.MaxTime) }
+
+// number appends a member unless it is 0, which means unknown.
 func number[T ~int | ~int32 | ~int64](dst []byte, name string, v T) []byte {
 	if v == 0 {
 		return dst
 	}
-	return strconv.AppendInt(key(dst, name), int64(v), 10)
+	return appendInt(key(dst, name), int64(v))
+}
+
+// moment appends a time unless it is 0, which stands for unknown.
+func moment(dst []byte, name string, t event.Time) []byte {
+	if t == 0 {
+		return dst
+	}
+	return appendTime(key(dst, name), t)
 }
 
 // word appends a member unless it is empty.
@@ -42,12 +69,12 @@ func flag(dst []byte, name string, v bool) []byte {
 	return append(key(dst, name), "true"...)
 }
 
-// appendFloat appends the shortest number that reads as v, null for what is no number.
+// appendFloat appends the shortest decimal that reads as v, or null for NaN and infinities.
 func appendFloat(dst []byte, v float64, bits int) []byte {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return append(dst, "null"...)
 	}
-	return strconv.AppendFloat(dst, v, 'g', -1, bits)
+	return strconv.AppendFloat(dst, min(max(v, -event.MaxNumber), event.MaxNumber), 'g', -1, bits)
 }
 
 // appendUints appends an array of counts.
@@ -57,34 +84,39 @@ func appendUints[T ~uint16 | ~uint32 | ~uint64](dst []byte, list ...T) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = strconv.AppendUint(dst, uint64(v), 10)
+		dst = appendCount(dst, uint64(v))
 	}
 	return append(dst, ']')
 }
 
-const hex = "0123456789abcdef"
-
-// appendString appends a string, cut at MaxString; what is no UTF-8 in it is replaced.
+// appendString appends a string, truncated to MaxString; invalid UTF-8 is replaced.
 func appendString(dst []byte, s string) []byte { return appendQuoted(dst, cut(s)) }
 
-// appendQuoted appends a string of any length; what is no UTF-8 in it is replaced.
+// appendQuoted appends a string of any length. It replaces invalid UTF-8 and escapes characters that are unsafe on a
+// terminal, where people read these lines too.
 func appendQuoted(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	from := 0
 	for i := 0; i < len(s); {
 		c := s[i]
-		if c >= ' ' && c < utf8.RuneSelf && c != '"' && c != '\\' {
+		if c >= ' ' && c < 0x7f && c != '"' && c != '\\' {
 			i++
 			continue
 		}
 		if c >= utf8.RuneSelf {
 			r, n := utf8.DecodeRuneInString(s[i:])
-			if r != utf8.RuneError || n > 1 {
+			bad := r == utf8.RuneError && n == 1
+			if !bad && clean.Safe(r) {
 				i += n
 				continue
 			}
 			dst = append(dst, s[from:i]...)
-			dst = append(dst, "\ufffd"...)
+			if bad {
+				dst = append(dst, "\ufffd"...)
+			} else {
+				dst = clean.AppendEscape(dst, r)
+			}
+			i += n - 1
 		} else {
 			dst = append(dst, s[from:i]...)
 			dst = appendEscape(dst, c)
@@ -107,29 +139,29 @@ func appendEscape(dst []byte, c byte) []byte {
 	case '\t':
 		return append(dst, '\\', 't')
 	}
-	return append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+	return clean.AppendEscape(dst, rune(c))
 }
 
-// cut is s without what is over the limit, and without the half of a character that this would leave.
+// cut truncates s to MaxString bytes without splitting a character.
 func cut[T string | []byte](s T) T { return cutAt(s, MaxString) }
 
-// cutAt is cut with another limit, in bytes.
-func cutAt[T string | []byte](s T, most int) T {
-	if len(s) <= most {
+// cutAt truncates s to limit bytes without splitting a character.
+func cutAt[T string | []byte](s T, limit int) T {
+	if len(s) <= limit {
 		return s
 	}
-	end := most
-	for end > most-utf8.UTFMax && !utf8.RuneStart(s[end]) {
+	end := limit
+	for end > limit-utf8.UTFMax && !utf8.RuneStart(s[end]) {
 		end--
 	}
 	return s[:end]
 }
 
-// appendText appends a model's text, cut at MaxString: a string, or its bytes as numbers where they are no UTF-8.
-func appendText(dst []byte, s string) []byte { return appendWhole(dst, cut(s)) }
+// appendText appends a model's text, truncated to MaxString: a string, or an array of bytes if it is not UTF-8.
+func appendText(dst []byte, s string) []byte { return appendUncutText(dst, cut(s)) }
 
-// appendWhole appends a model's text of any length.
-func appendWhole(dst []byte, s string) []byte {
+// appendUncutText appends a model's text of any length.
+func appendUncutText(dst []byte, s string) []byte {
 	if utf8.ValidString(s) {
 		return appendQuoted(dst, s)
 	}
@@ -143,13 +175,14 @@ func appendWhole(dst []byte, s string) []byte {
 	return append(dst, ']')
 }
 
-// reading appends a member unless it is not reported. Where a number comes from, and why there is none, is kept.
-func reading(dst []byte, name string, r event.Reading) []byte {
+// appendReading appends a member with its origin, or the reason for its absence. It omits readings that are not
+// reported.
+func appendReading(dst []byte, name string, r event.Reading) []byte {
 	switch {
 	case r.Origin == event.NotReported || r.Origin > event.Derived:
 		return dst
 	case !r.OK():
-		return appendString(key(dst, name), r.Why())
+		return appendString(key(dst, name), r.Absence())
 	case r.Origin == event.Measured:
 		return appendFloat(key(dst, name), r.V, 64)
 	}

@@ -8,18 +8,18 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// MaxControl is the length of a reader's line in bytes, and MaxToken that of one with a token.
+// MaxControl is the maximum length in bytes of a reader's line, MaxToken that of one with a token.
 const (
-	MaxControl = 1 << 20
-	MaxToken   = 1 << 10
+	MaxControl = 1 << 20 // 1 MiB
+	MaxToken   = 1 << 10 // 1 KiB
 )
 
-// ControlType says what a reader wants.
+// ControlType is the type of a reader's message.
 type ControlType uint8
 
-// What a reader may want. The fields of Control that matter are named.
+// The types of messages. The comments name the fields of Control that are used.
 const (
-	Login    ControlType = iota + 1 // Token: the answer to Auth
+	Login    ControlType = iota + 1 // Token: the response to Auth
 	Generate                        // Generation
 	Cancel                          // Req
 	Pause
@@ -30,7 +30,7 @@ const (
 
 var controlNames = [...]string{"", "auth", "generate", "cancel", "pause", "resume", "hooks", "sample"}
 
-// String is the type as it stands in the line.
+// String returns the type as it is written in the line.
 func (t ControlType) String() string {
 	if int(t) < len(controlNames) {
 		return controlNames[t]
@@ -38,7 +38,7 @@ func (t ControlType) String() string {
 	return "unknown"
 }
 
-// Needs is the capability that the engine must have.
+// Needs returns the capability that the engine must have.
 func (t ControlType) Needs() event.Caps {
 	return [...]event.Caps{
 		Login: 0, Generate: event.CapPrompt, Cancel: event.CapCancel, Pause: event.CapPause, Resume: event.CapPause,
@@ -49,7 +49,7 @@ func (t ControlType) Needs() event.Caps {
 // Control is a message from a reader to an engine.
 type Control struct {
 	Type       ControlType
-	Call       uint64 // the reply refers to it
+	Call       uint64 // number that the reply repeats
 	Token      string
 	Generation Generation
 	Req        event.RequestID
@@ -57,7 +57,7 @@ type Control struct {
 	Every      int // at least 1
 }
 
-// Generation asks for text to be continued: Prompt or IDs. Zero values are the engine's defaults.
+// Generation requests a completion of Prompt or IDs. Zero values select the engine's defaults.
 type Generation struct {
 	Prompt string
 	IDs    []int32
@@ -69,15 +69,15 @@ type Generation struct {
 	Seed                                   uint64
 }
 
-// Measure says what an engine is to measure.
+// Measure selects what an engine measures.
 type Measure struct{ Stages, Experts, Picks bool }
 
-// measures are the words for parts of Measure.
+// measures are the names of the fields of Measure.
 var measures = []string{"stages", "experts", "picks"}
 
 func (m *Measure) parts() []*bool { return []*bool{&m.Stages, &m.Experts, &m.Picks} }
 
-// AppendControl appends a message as one line without a line end. A prompt that does not fit a line of MaxControl is an error.
+// AppendControl appends a message as one line without its end. It returns an error if the line exceeds MaxControl.
 func AppendControl(dst []byte, c *Control) ([]byte, error) {
 	from := len(dst)
 	out := word(append(dst, '{'), "t", c.Type.String())
@@ -106,14 +106,14 @@ func AppendControl(dst []byte, c *Control) ([]byte, error) {
 	}
 	out = append(out, '}')
 	if n := len(out) - from; n > MaxControl {
-		return dst, fmt.Errorf("write %v message: too long: %d bytes, a message may have %d", c.Type, n, MaxControl)
+		return dst, fmt.Errorf("write %v message: %d bytes exceed the limit of %d", c.Type, n, MaxControl)
 	}
 	return out, nil
 }
 
 func appendGeneration(dst []byte, g *Generation) []byte {
 	if g.Prompt != "" {
-		dst = appendWhole(key(dst, "prompt"), g.Prompt)
+		dst = appendUncutText(key(dst, "prompt"), g.Prompt)
 	}
 	if len(g.IDs) > 0 {
 		dst = append(key(dst, "ids"), '[')
@@ -142,7 +142,7 @@ func appendGeneration(dst []byte, g *Generation) []byte {
 	return word(word(dst, "group", g.Group), "label", g.Label)
 }
 
-// The names of a Generation's members, in the order of the functions below.
+// The names of a Generation's members, in the order of the methods below.
 var (
 	generationNumbers = []string{"max", "top", "top_k"}
 	generationFloats  = []string{"temperature", "top_p", "min_p", "repeat_penalty"}
@@ -159,7 +159,7 @@ func (g *Generation) flags() []*bool {
 	return []*bool{&g.Special, &g.IgnoreEOS, &g.Probe, &g.Text, &g.Picks}
 }
 
-// DecodeControl reads a reader's line. Error: ErrMalformed, also for a type that is none.
+// DecodeControl decodes a reader's line. Error: ErrMalformed, also for an unknown type.
 func (d *Decoder) DecodeControl(line []byte) (Control, error) {
 	var c Control
 	if len(line) > MaxControl {
@@ -170,14 +170,14 @@ func (d *Decoder) DecodeControl(line []byte) (Control, error) {
 	if !d.begin() {
 		return c, s.err()
 	}
-	i := slices.IndexFunc(controlNames[:], func(name string) bool { return name == string(d.kind) })
+	i := slices.IndexFunc(controlNames[:], func(name string) bool { return name == string(d.lineType) })
 	if i <= 0 {
 		s.fail("unknown message")
 		return c, s.err()
 	}
 	c.Type, c.Every = ControlType(i), 1
 	d.members(func(name []byte) bool { return d.controlMember(&c, name) })
-	if s.why == "" && s.at < len(line) && s.peek() != 0 {
+	if s.problem == "" && s.at < len(line) && s.peek() != 0 {
 		s.fail("more than one value")
 	}
 	return c, s.err()
@@ -208,20 +208,20 @@ func (d *Decoder) controlMember(c *Control, name []byte) bool {
 	case "label":
 		g.Label = d.string()
 	default:
-		return d.choice(g, name)
+		return d.generationMember(g, name)
 	}
 	return true
 }
 
-// choice reads a number or a flag of a generation.
-func (d *Decoder) choice(g *Generation, name []byte) bool {
+// generationMember reads a number or flag of a generation.
+func (d *Decoder) generationMember(g *Generation, name []byte) bool {
 	is := func(n string) bool { return n == string(name) }
 	if i := slices.IndexFunc(generationNumbers, is); i >= 0 {
 		*g.numbers()[i] = int(d.int32())
 		return true
 	}
 	if i := slices.IndexFunc(generationFloats, is); i >= 0 {
-		*g.floats()[i] = max(d.real(event.Reported).V, 0)
+		*g.floats()[i] = max(d.bareReading(event.Reported).V, 0)
 		return true
 	}
 	i := slices.IndexFunc(generationFlags, is)

@@ -10,22 +10,23 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// Decoder reads the lines of an engine. What it remembers is where the time of recent forward passes went, for tokens that leave
-// that to their pass; it is bounded. It is not safe for use by several goroutines.
+// Decoder decodes the lines of an engine. It keeps the split times of the last keptPasses forward passes, which token
+// lines refer to. It is not safe for concurrent use.
 type Decoder struct {
-	scan    scanner
-	kind    []byte // type of the line
-	timed   bool   // the line has a time
-	event   event.Event
-	session Session
-	model   *event.Model // of a hello
-	took    int64        // to load it, ns
-	columns columns
-	passes  []pass // by number modulo remembered
+	scan     scanner
+	lineType []byte // member "t" of the line
+	hasTime  bool   // the line has a time
+	event    event.Event
+	session  Session
+	model    *event.Model // of a hello
+	loadTime int64        // ns to load model
+	columns  columns
+	passes   []pass // by number % keptPasses
 }
 
-// Decode hands the events of a line to emit, in order. They do not refer to line. For a line about the connection it returns what
-// that says; for all others the zero Session. Lines of unknown types are neither. Errors: ErrMalformed, ErrVersion.
+// Decode passes the events of a line to emit, in order. They do not refer to line. It returns the content of a line
+// about the connection; the zero Session for all others. Lines of unknown types are ignored. Errors: ErrMalformed,
+// ErrVersion.
 func (d *Decoder) Decode(line []byte, emit func(event.Event)) (Session, error) {
 	if len(line) > MaxLine {
 		return Session{}, fmt.Errorf("%w: %d bytes long", ErrMalformed, len(line))
@@ -35,16 +36,16 @@ func (d *Decoder) Decode(line []byte, emit func(event.Event)) (Session, error) {
 	if s.peek() == 0 && s.at == len(line) {
 		return Session{}, nil
 	}
-	d.timed, d.model, d.took = false, nil, 0
+	d.hasTime, d.model, d.loadTime = false, nil, 0
 	d.event, d.session = event.Event{Layer: -1}, Session{}
 	if !d.begin() {
 		return Session{}, s.err()
 	}
 	emits := d.read()
-	if s.why == "" && s.at < len(line) && s.peek() != 0 {
+	if s.problem == "" && s.at < len(line) && s.peek() != 0 {
 		s.fail("more than one value")
 	}
-	if s.why != "" {
+	if s.problem != "" {
 		return Session{}, s.err()
 	}
 	if d.session.Type == Hello {
@@ -53,27 +54,27 @@ func (d *Decoder) Decode(line []byte, emit func(event.Event)) (Session, error) {
 		}
 	}
 	if emits {
-		d.hand(emit)
+		d.emitAll(emit)
 	}
 	return d.session, nil
 }
 
-// hand emits what the line told.
-func (d *Decoder) hand(emit func(event.Event)) {
+// emitAll emits the events of the line.
+func (d *Decoder) emitAll(emit func(event.Event)) {
 	switch d.event.Kind {
 	case event.KindToken:
-		d.tokens(emit)
+		d.emitTokens(emit)
 	case event.KindStep:
-		d.steps(emit)
+		d.emitSteps(emit)
 	default:
 		emit(d.event)
 		if d.model != nil {
-			emit(event.Event{Kind: event.KindModel, Layer: -1, At: d.event.At, Dur: d.took, Data: d.model})
+			emit(event.Event{Kind: event.KindModel, Layer: -1, At: d.event.At, Dur: d.loadTime, Data: d.model})
 		}
 	}
 }
 
-// begin finds the type of the line, and stops before its first member, or the first one after a type that comes first.
+// begin finds the type of the line. It stops before the first member, or after the type if that comes first.
 func (d *Decoder) begin() bool {
 	s := &d.scan
 	if s.peek() != '{' {
@@ -89,27 +90,27 @@ func (d *Decoder) begin() bool {
 			continue
 		}
 		if s.peek() != '"' {
-			s.fail("the type is no string")
+			s.fail("the type is not a string")
 			return false
 		}
-		d.kind, found = append(d.kind[:0], s.quoted()...), true
+		d.lineType, found = append(d.lineType[:0], s.quoted()...), true
 		if at == start.at {
-			return s.why == ""
+			return s.problem == ""
 		}
 	}
 	if !found {
 		s.fail("no type")
 	}
-	if s.why != "" {
+	if s.problem != "" {
 		return false
 	}
 	*s = start
 	return true
 }
 
-// read reads the rest of the line. It reports whether that makes an event.
+// read decodes the members of the line and reports whether it has events.
 func (d *Decoder) read() bool {
-	switch string(d.kind) {
+	switch string(d.lineType) {
 	case "tok":
 		return d.readColumns(event.KindToken)
 	case "step":
@@ -127,7 +128,7 @@ func (d *Decoder) read() bool {
 	case "count":
 		return d.readCounters()
 	case "report":
-		return d.readReport()
+		return d.readAggregates()
 	case "ops":
 		return d.readOps()
 	case "host":
@@ -140,14 +141,14 @@ func (d *Decoder) read() bool {
 	return d.readSession()
 }
 
-// members calls member for each name of the object that has been opened, which reads its value, or says false if it does not know it.
+// members calls member for each name of the open object. member decodes the value, or returns false for unknown names,
+// which are skipped.
 func (d *Decoder) members(member func(name []byte) bool) {
 	s := &d.scan
 	for s.more('}') {
 		name := s.key()
 		if string(name) == "a" && s.depth == 1 {
-			v, ok := s.signed()
-			d.event.At, d.timed = event.Time(v), ok
+			d.event.At, d.hasTime = d.time()
 			continue
 		}
 		if !member(name) {
@@ -156,52 +157,95 @@ func (d *Decoder) members(member func(name []byte) bool) {
 	}
 }
 
-// need fails the line if what it requires is not there.
-func (d *Decoder) need(there bool, what string) bool {
-	if !there || !d.timed {
-		if !d.timed {
+// require marks the line as malformed unless ok is true and the line has a time. what names the missing member.
+func (d *Decoder) require(ok bool, what string) bool {
+	if !ok || !d.hasTime {
+		if !d.hasTime {
 			what = "time"
 		}
 		d.scan.fail("no " + what)
 	}
-	return d.scan.why == ""
+	return d.scan.problem == ""
 }
 
 // string reads a string.
-func (d *Decoder) string() string { return clean(d.scan.str()) }
+func (d *Decoder) string() string { return valid(d.scan.str()) }
 
-// clean is a string without what is no UTF-8 or over the limit.
-func clean(b []byte) string { return strings.ToValidUTF8(string(cut(b)), "\ufffd") }
+// valid returns b as valid UTF-8, truncated to MaxString.
+func valid(b []byte) string { return strings.ToValidUTF8(string(cut(b)), "\ufffd") }
 
-// count reads a number that is not negative; 0 if there is none.
-func (d *Decoder) count() int64 {
-	v, _ := d.scan.signed()
-	return max(v, 0)
+// implausible marks the line as malformed: it has a number that cannot have been measured.
+func (d *Decoder) implausible() { d.scan.fail("implausible number") }
+
+// time reads a time; false if there is none.
+func (d *Decoder) time() (event.Time, bool) {
+	v, ok := d.scan.signed()
+	if !event.Time(v).Plausible() {
+		d.implausible()
+		return 0, false
+	}
+	return event.Time(v), ok
 }
 
-// int32 reads a number that is not negative and fits; 0 if there is none.
+// wall reads a wall-clock time in Unix ns; 0 if there is none.
+func (d *Decoder) wall() int64 {
+	v, _ := d.time()
+	return max(int64(v), 0)
+}
+
+// count reads a number and clamps negative ones to 0; 0 if there is none.
+func (d *Decoder) count() int64 {
+	v, _ := d.scan.signed()
+	if v = max(v, 0); !event.PlausibleCount(v) {
+		d.implausible()
+		return 0
+	}
+	return v
+}
+
+// unsigned reads a count; false if there is none.
+func (d *Decoder) unsigned() (uint64, bool) {
+	v, ok := d.scan.unsigned()
+	if !event.PlausibleCount(v) {
+		d.implausible()
+		return 0, false
+	}
+	return v, ok
+}
+
+// float reads a number; false if there is none.
+func (d *Decoder) float() (float64, bool) {
+	v, ok := d.scan.float()
+	if ok && !event.Plausible(v) {
+		d.implausible()
+		return 0, false
+	}
+	return v, ok
+}
+
+// int32 reads a number and clamps it to 0..MaxInt32; 0 if there is none.
 func (d *Decoder) int32() int32 { return int32(min(d.count(), math.MaxInt32)) }
 
-// text reads a model's text of so many bytes at most: a string, or an array of bytes.
-func (d *Decoder) text(dst []byte, most int) []byte {
+// text appends a model's text to dst, at most limit bytes. The value is a string, or an array of bytes.
+func (d *Decoder) text(dst []byte, limit int) []byte {
 	s := &d.scan
 	if s.peek() != '[' {
-		b := cutAt(s.str(), most)
+		b := cutAt(s.str(), limit)
 		if utf8.Valid(b) {
 			return append(dst, b...)
 		}
 		return append(dst, bytes.ToValidUTF8(b, []byte("\ufffd"))...)
 	}
-	return d.raw(dst, most)
+	return d.raw(dst, limit)
 }
 
-// raw reads an array of bytes, so many at most.
-func (d *Decoder) raw(dst []byte, most int) []byte {
+// raw appends an array of bytes to dst, at most limit of them.
+func (d *Decoder) raw(dst []byte, limit int) []byte {
 	s := &d.scan
 	from := len(dst)
 	if s.open('[') {
 		for s.more(']') {
-			if v, ok := s.signed(); ok && v >= 0 && v < 256 && len(dst)-from < most {
+			if v, ok := s.signed(); ok && v >= 0 && v < 256 && len(dst)-from < limit {
 				dst = append(dst, byte(v))
 			}
 		}

@@ -5,13 +5,13 @@ import (
 	"strconv"
 )
 
-// signed reads a whole number: fractions are cut off, what does not fit is held to the ends. False if something else stands here.
+// signed reads a number as an integer: it truncates fractions and saturates. False if the next value is not a number.
 func (s *scanner) signed() (int64, bool) {
 	v, negative, ok := s.digits()
 	switch {
 	case !ok:
 		f, ok := s.float()
-		return whole(f), ok
+		return truncateFloat(f), ok
 	case v > math.MaxInt64 && negative:
 		return math.MinInt64, true
 	case v > math.MaxInt64:
@@ -22,7 +22,7 @@ func (s *scanner) signed() (int64, bool) {
 	return int64(v), true
 }
 
-// unsigned reads a count; false if something else stands here, or it is negative.
+// unsigned reads a number as a count; false if the next value is not a number or negative.
 func (s *scanner) unsigned() (uint64, bool) {
 	v, negative, ok := s.digits()
 	switch {
@@ -38,20 +38,20 @@ func (s *scanner) unsigned() (uint64, bool) {
 	return uint64(max(f, 0)), ok && f >= 0
 }
 
-// digits reads a number of digits alone that fits 64 bits, and leaves any other where it stands.
+// digits reads a number that consists of digits and fits 64 bits. It leaves any other number unread.
 func (s *scanner) digits() (v uint64, negative, ok bool) {
 	s.peek()
 	i := s.at
-	if i < len(s.b) && s.b[i] == '-' {
+	if i < len(s.input) && s.input[i] == '-' {
 		negative = true
 		i++
 	}
 	from := i
-	for i < len(s.b) && s.b[i]-'0' <= 9 {
+	for i < len(s.input) && s.input[i]-'0' <= 9 {
 		if v > (math.MaxUint64-9)/10 {
 			return 0, false, false
 		}
-		v = v*10 + uint64(s.b[i]-'0')
+		v = v*10 + uint64(s.input[i]-'0')
 		i++
 	}
 	if i == from || !s.ends(i) {
@@ -61,20 +61,20 @@ func (s *scanner) digits() (v uint64, negative, ok bool) {
 	return v, negative, true
 }
 
-// ends reports whether a number that has been read up to i ends there, and does not go on with more digits, a fraction or an exponent.
+// ends reports whether a number ends at i, rather than continue with more digits, a fraction or an exponent.
 func (s *scanner) ends(i int) bool {
-	if i == len(s.b) {
+	if i == len(s.input) {
 		return true
 	}
-	switch s.b[i] {
+	switch s.input[i] {
 	case ',', '}', ']', ' ', '\t', '\r', '\n':
 		return true
 	}
 	return false
 }
 
-// whole is f without its fraction, held to what fits.
-func whole(f float64) int64 {
+// truncateFloat returns f without its fraction, saturating at the ends of int64.
+func truncateFloat(f float64) int64 {
 	switch {
 	case f >= math.MaxInt64:
 		return math.MaxInt64
@@ -84,7 +84,7 @@ func whole(f float64) int64 {
 	return int64(f)
 }
 
-// float reads a number. False for null, for NaN and the infinities, which are none, and if something else stands here.
+// float reads a number. False for null, NaN, infinities and values of other types.
 func (s *scanner) float() (float64, bool) {
 	switch s.peek() {
 	case 0:
@@ -104,15 +104,15 @@ func (s *scanner) float() (float64, bool) {
 		return 0, false
 	}
 	from := s.at
-	if s.b[from] == '-' && from+1 < len(s.b) && s.b[from+1] == 'I' {
+	if s.input[from] == '-' && from+1 < len(s.input) && s.input[from+1] == 'I' {
 		s.at++
 		s.literal("Infinity")
 		return 0, false
 	}
-	for s.at < len(s.b) && !s.ends(s.at) {
+	for s.at < len(s.input) && !s.ends(s.at) {
 		s.at++
 	}
-	word := s.b[from:s.at]
+	word := s.input[from:s.at]
 	f, err := strconv.ParseFloat(string(word), 64)
 	if !decimal(word) || err != nil && (math.IsNaN(f) || !math.IsInf(f, 0)) {
 		s.at = from
@@ -122,7 +122,7 @@ func (s *scanner) float() (float64, bool) {
 	return f, true
 }
 
-// decimal reports whether a word has only what JSON's numbers are made of: strconv takes more.
+// decimal reports whether a word has only the characters of JSON numbers: strconv accepts more.
 func decimal(word []byte) bool {
 	for _, c := range word {
 		if (c < '0' || c > '9') && c != '.' && c != '-' && c != '+' && c != 'e' && c != 'E' {

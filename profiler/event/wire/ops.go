@@ -2,13 +2,12 @@ package wire
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// appendOps appends the times of operations: their kinds once, and a column each for the number of the kind, the layer, calls and times. Of
-// more than MaxOps the longest are told.
+// appendOps appends the times of operations: their names once, then columns for the index of the name, layer, calls and
+// times. Of more than MaxOps it appends the longest.
 func appendOps(dst []byte, p *event.Ops) ([]byte, bool) {
 	times := p.Times[:min(len(p.Times), MaxOps)]
 	var kinds []string
@@ -19,12 +18,15 @@ func appendOps(dst []byte, p *event.Ops) ([]byte, bool) {
 			k, kinds = len(kinds), append(kinds, t.Op)
 		}
 		kind[i] = uint64(k)
+		if t.Layer >= MaxLayers {
+			return dst, false
+		}
 	}
 	if len(kinds) > MaxCount || p.Passes < 1 {
 		return dst, false
 	}
-	dst = strconv.AppendInt(key(dst, "passes"), p.Passes, 10)
-	dst = append(key(reading(dst, "slowdown", p.Slowdown), "ops"), '[')
+	dst = appendInt(key(dst, "passes"), p.Passes)
+	dst = append(key(appendReading(dst, "slowdown", p.Slowdown), "ops"), '[')
 	for i, op := range kinds {
 		if i > 0 {
 			dst = append(dst, ',')
@@ -34,7 +36,7 @@ func appendOps(dst []byte, p *event.Ops) ([]byte, bool) {
 	dst = appendUints(key(append(dst, ']'), "k"), kind...)
 	for _, c := range [...]struct {
 		name string
-		of   func(event.OpTime) int64
+		get  func(event.OpTime) int64
 	}{
 		{"l", func(t event.OpTime) int64 { return int64(max(t.Layer, -1)) }},
 		{"n", func(t event.OpTime) int64 { return max(t.Calls, 0) }},
@@ -45,7 +47,7 @@ func appendOps(dst []byte, p *event.Ops) ([]byte, bool) {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			dst = strconv.AppendInt(dst, c.of(t), 10)
+			dst = appendInt(dst, c.get(t))
 		}
 		dst = append(dst, ']')
 	}
@@ -80,12 +82,12 @@ func (d *Decoder) readOps() bool {
 	})
 	fits := p.Passes > 0 && len(k) <= MaxOps && len(k) == len(l) && len(k) == len(n) && len(k) == len(ns)
 	for i := 0; fits && i < len(k); i++ {
-		fits = k[i] >= 0 && k[i] < int64(len(ops)) && l[i] >= -1 && l[i] < MaxLayers && n[i] >= 0 && ns[i] >= 0
+		fits = k[i] >= 0 && k[i] < int64(len(ops)) && l[i] >= -1 && l[i] < MaxLayers && event.PlausibleCount(n[i]) && event.PlausibleCount(ns[i])
 		if fits {
 			p.Times = append(p.Times, event.OpTime{Op: ops[k[i]], Layer: int(l[i]), Calls: n[i], Dur: ns[i]})
 		}
 	}
-	return d.need(fits, "passes, and columns that fit each other")
+	return d.require(fits, "passes, or columns of different lengths")
 }
 
 // words reads an array of at most MaxCount strings.

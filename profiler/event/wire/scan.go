@@ -6,40 +6,40 @@ import (
 	"unicode/utf8"
 )
 
-// scanner reads JSON by pulling: the caller says what it expects and gets that, or "absent" where something else stands. The first
-// violation of the syntax ends it: at is then behind the input, and nothing more is found. It keeps nothing of the input.
+// scanner is a pull parser for JSON: the caller asks for a type and gets a value, or "absent" if the next value has
+// another type. The first syntax error ends the input: at moves to the end, and nothing more is found.
 type scanner struct {
-	b     []byte
-	at    int
-	first bool // the object or array that was opened last has had no member yet
-	depth int
-	why   string // what is wrong with the input
-	where int
-	text  []byte // of a string with escapes
+	input     []byte
+	at        int
+	first     bool // no member of the innermost object or array has been read
+	depth     int
+	problem   string // first syntax error
+	problemAt int    // byte offset of it
+	text      []byte // decoded string with escapes; reused
 }
 
 func (s *scanner) reset(b []byte) {
-	*s = scanner{b: b, text: s.text[:0]}
+	*s = scanner{input: b, text: s.text[:0]}
 }
 
-func (s *scanner) fail(why string) {
-	if s.why == "" {
-		s.why, s.where = why, s.at
+func (s *scanner) fail(problem string) {
+	if s.problem == "" {
+		s.problem, s.problemAt = problem, s.at
 	}
-	s.at = len(s.b)
+	s.at = len(s.input)
 }
 
 func (s *scanner) err() error {
-	if s.why == "" {
+	if s.problem == "" {
 		return nil
 	}
-	return fmt.Errorf("%w: %s at byte %d", ErrMalformed, s.why, s.where)
+	return fmt.Errorf("%w: %s at byte %d", ErrMalformed, s.problem, s.problemAt)
 }
 
-// peek is the next character that is no white space; 0 at the end.
+// peek returns the next character that is not white space; 0 at the end.
 func (s *scanner) peek() byte {
-	for s.at < len(s.b) {
-		c := s.b[s.at]
+	for s.at < len(s.input) {
+		c := s.input[s.at]
 		if c > ' ' || c != ' ' && c != '\t' && c != '\r' && c != '\n' {
 			return c
 		}
@@ -48,7 +48,7 @@ func (s *scanner) peek() byte {
 	return 0
 }
 
-// open enters an object or array if one begins here, and otherwise passes over what stands here.
+// open enters the object or array that begins here, or else skips the next value.
 func (s *scanner) open(bracket byte) bool {
 	if s.peek() != bracket {
 		s.skip()
@@ -63,7 +63,7 @@ func (s *scanner) open(bracket byte) bool {
 	return true
 }
 
-// more reports whether another member follows, and leaves the object or array if none does.
+// more reports whether another member follows, and leaves the object or array if not.
 func (s *scanner) more(bracket byte) bool {
 	c := s.peek()
 	switch {
@@ -88,7 +88,7 @@ func (s *scanner) more(bracket byte) bool {
 	return true
 }
 
-// key reads a member's name up to the colon behind it. It is valid until the next string is read.
+// key reads a member's name and the colon after it. The result is valid until the next string is read.
 func (s *scanner) key() []byte {
 	if s.peek() != '"' {
 		s.fail("expected a name")
@@ -103,7 +103,8 @@ func (s *scanner) key() []byte {
 	return name
 }
 
-// str reads a string, valid until the next one is read; nil if something else stands here. What is no UTF-8 in it is as it was.
+// str reads a string, valid until the next one is read; nil for values of other types. Invalid UTF-8 is returned as it
+// is.
 func (s *scanner) str() []byte {
 	if s.peek() != '"' {
 		s.skip()
@@ -115,11 +116,11 @@ func (s *scanner) str() []byte {
 // quoted reads the string that begins here.
 func (s *scanner) quoted() []byte {
 	from := s.at + 1
-	for i := from; i < len(s.b); i++ {
-		switch c := s.b[i]; {
+	for i := from; i < len(s.input); i++ {
+		switch c := s.input[i]; {
 		case c == '"':
 			s.at = i + 1
-			return s.b[from:i]
+			return s.input[from:i]
 		case c == '\\':
 			return s.escaped(from, i)
 		case c < ' ':
@@ -128,16 +129,16 @@ func (s *scanner) quoted() []byte {
 			return nil
 		}
 	}
-	s.fail("string without an end")
+	s.fail("unterminated string")
 	return nil
 }
 
-// escaped reads a string on from its first backslash.
+// escaped continues to read a string from its first backslash.
 func (s *scanner) escaped(from, i int) []byte {
-	out := append(s.text[:0], s.b[from:i]...)
+	out := append(s.text[:0], s.input[from:i]...)
 	defer func() { s.text = out }()
-	for i < len(s.b) {
-		c := s.b[i]
+	for i < len(s.input) {
+		c := s.input[i]
 		i++
 		switch {
 		case c == '"':
@@ -149,11 +150,11 @@ func (s *scanner) escaped(from, i int) []byte {
 		case c != '\\':
 			out = append(out, c)
 			continue
-		case i == len(s.b):
-			s.fail("string without an end")
+		case i == len(s.input):
+			s.fail("unterminated string")
 			return nil
 		}
-		c = s.b[i]
+		c = s.input[i]
 		i++
 		if c == 'u' {
 			var r rune
@@ -168,7 +169,7 @@ func (s *scanner) escaped(from, i int) []byte {
 		}
 		out = append(out, plain)
 	}
-	s.fail("string without an end")
+	s.fail("unterminated string")
 	return nil
 }
 
@@ -190,18 +191,18 @@ func unescape(c byte) (byte, bool) {
 	return 0, false
 }
 
-// unicode reads the digits of an escape, and the second half of a pair if there is one. It returns where it ended.
+// unicode reads the digits of an escape, and of the second one of a surrogate pair. It returns where they end.
 func (s *scanner) unicode(i int) (rune, int) {
 	r, ok := s.hex(i)
 	if !ok {
 		s.fail("malformed escape")
-		return utf8.RuneError, len(s.b)
+		return utf8.RuneError, len(s.input)
 	}
 	i += 4
 	if !utf16.IsSurrogate(r) {
 		return r, i
 	}
-	if i+1 < len(s.b) && s.b[i] == '\\' && s.b[i+1] == 'u' {
+	if i+1 < len(s.input) && s.input[i] == '\\' && s.input[i+1] == 'u' {
 		if low, ok := s.hex(i + 2); ok {
 			if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
 				return pair, i + 6
@@ -212,10 +213,10 @@ func (s *scanner) unicode(i int) (rune, int) {
 }
 
 func (s *scanner) hex(i int) (r rune, ok bool) {
-	if i+4 > len(s.b) {
+	if i+4 > len(s.input) {
 		return 0, false
 	}
-	for _, c := range s.b[i : i+4] {
+	for _, c := range s.input[i : i+4] {
 		switch {
 		case c >= '0' && c <= '9':
 			c -= '0'
@@ -239,7 +240,7 @@ func (s *scanner) boolean() bool {
 }
 
 func (s *scanner) literal(word string) bool {
-	if len(s.b)-s.at < len(word) || string(s.b[s.at:s.at+len(word)]) != word {
+	if len(s.input)-s.at < len(word) || string(s.input[s.at:s.at+len(word)]) != word {
 		s.fail("unknown word")
 		return false
 	}
@@ -247,7 +248,7 @@ func (s *scanner) literal(word string) bool {
 	return true
 }
 
-// skip passes over a value of any kind.
+// skip skips a value of any type.
 func (s *scanner) skip() {
 	switch c := s.peek(); {
 	case c == '"':

@@ -16,13 +16,13 @@ import (
 
 const schemaFile = "../../../docs/event.schema.json"
 
-// form is the schema, and the names that it knows in each type of line.
-type form struct {
+// schema is the JSON schema with the member names of each type of line.
+type schema struct {
 	*jsonschema.Schema
 	names map[string]map[string]bool
 }
 
-func readForm(t *testing.T) form {
+func readSchema(t *testing.T) schema {
 	t.Helper()
 	file, err := os.ReadFile(schemaFile)
 	if err != nil {
@@ -37,7 +37,7 @@ func readForm(t *testing.T) form {
 	if err := c.AddResource("event.schema.json", doc); err != nil {
 		t.Fatal(err)
 	}
-	f := form{c.MustCompile("event.schema.json"), map[string]map[string]bool{}}
+	f := schema{c.MustCompile("event.schema.json"), map[string]map[string]bool{}}
 	defs := doc.(map[string]any)["$defs"].(map[string]any)
 	for name, def := range defs {
 		if properties, ok := def.(map[string]any)["properties"].(map[string]any); ok {
@@ -50,8 +50,8 @@ func readForm(t *testing.T) form {
 	return f
 }
 
-// check holds a line to the schema, and to the names that it lists.
-func (f *form) check(line []byte) string {
+// check returns why a line violates the schema or has a name that the schema does not list; "" if it conforms.
+func (f *schema) check(line []byte) string {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(line))
 	if err != nil {
 		return err.Error()
@@ -72,9 +72,9 @@ func (f *form) check(line []byte) string {
 	return ""
 }
 
-// TestLinesFollowTheSchema holds what is written to docs/event.schema.json.
-func TestLinesFollowTheSchema(t *testing.T) {
-	f := readForm(t)
+// TestLinesMatchSchema checks encoded events against docs/event.schema.json.
+func TestLinesMatchSchema(t *testing.T) {
+	f := readSchema(t)
 	rapid.Check(t, func(r *rapid.T) {
 		e := anyEvent(r)
 		line, err := Append(nil, &e)
@@ -88,7 +88,7 @@ func TestLinesFollowTheSchema(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		var tokens []event.Event
 		for range rapid.IntRange(2, 5).Draw(r, "n") {
-			tokens = append(tokens, anyOf(r, event.KindToken))
+			tokens = append(tokens, anyOfKind(r, event.KindToken))
 		}
 		line, err := AppendTokens(nil, tokens, nil)
 		if err != nil {
@@ -100,16 +100,16 @@ func TestLinesFollowTheSchema(t *testing.T) {
 	})
 }
 
-// TestSessionLinesFollowTheSchema does the same for the lines about the connection and for control messages.
-func TestSessionLinesFollowTheSchema(t *testing.T) {
-	f := readForm(t)
-	lines := [][]byte{AppendHello(nil, 5, "run", &event.Engine{Name: "e", Epoch: 7}, &event.Model{Name: "m", Layers: 3}, 9)}
+// TestSessionLinesMatchSchema does the same for lines about the connection and control messages.
+func TestSessionLinesMatchSchema(t *testing.T) {
+	f := readSchema(t)
+	lines := [][]byte{AppendHello(nil, 5, "run", &event.EngineInfo{Name: "e", Epoch: 7}, &event.Model{Name: "m", Layers: 3}, 9)}
 	for k := Auth; k <= Bye; k++ {
-		s := Session{Type: k, At: 5, Wall: 6, Events: 7, Call: 8, OK: true, Why: "why", Req: 9}
+		s := Session{Type: k, At: 5, Wall: 6, Events: 7, Call: 8, OK: true, Reason: "why", Req: 9}
 		if k < Reply {
-			s.Why = ""
+			s.Reason = ""
 		}
-		lines = append(lines, AppendSession(nil, &s, &event.Lost{event.KindToken: 3}))
+		lines = append(lines, AppendSession(nil, &s, &event.Drops{event.KindToken: 3}))
 	}
 	for _, c := range controls() {
 		line, err := AppendControl(nil, &c)
@@ -125,20 +125,21 @@ func TestSessionLinesFollowTheSchema(t *testing.T) {
 	}
 }
 
-// TestExamplesOfTheProtocol: the lines that the protocol's description shows are what it describes.
-func TestExamplesOfTheProtocol(t *testing.T) {
+// TestProtocolExamples checks the examples in docs/event-protocol.md against the schema, and that it mentions all
+// names.
+func TestProtocolExamples(t *testing.T) {
 	doc, err := os.ReadFile("../../../docs/event-protocol.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, n := readForm(t), 0
+	f, n := readSchema(t), 0
 	text := strings.ReplaceAll(string(doc), ",\n   ", ",")
 	for _, line := range regexp.MustCompile(`\{"t":"[^\n]*?\}($|[^\]},"])`).FindAllString(text, -1) {
 		line = line[:strings.LastIndexByte(line, '}')+1]
 		line = strings.ReplaceAll(line, "…", "1")
 		line = strings.ReplaceAll(line, `"c":1,`, `"c":1,`)
 		if !json.Valid([]byte(line)) {
-			t.Errorf("no JSON: %s", line)
+			t.Errorf("invalid JSON: %s", line)
 			continue
 		}
 		if why := f.check([]byte(line)); why != "" {
@@ -147,7 +148,7 @@ func TestExamplesOfTheProtocol(t *testing.T) {
 		n++
 	}
 	if n < 15 {
-		t.Errorf("found %d examples", n)
+		t.Errorf("found %d examples, want at least 15", n)
 	}
 	for kind := range f.names {
 		if !bytes.Contains(doc, []byte("`"+kind+"`")) {
@@ -161,7 +162,7 @@ func TestExamplesOfTheProtocol(t *testing.T) {
 	}
 }
 
-// controls are messages of all types with all that they may say.
+// controls returns messages of all types with all members.
 func controls() []Control {
 	return []Control{
 		{Type: Login, Token: "secret", Every: 1},

@@ -10,8 +10,8 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-func TestHelloComesBack(t *testing.T) {
-	engine := &event.Engine{Name: "e", Version: "2", PID: 7, Epoch: 1787400001000000000, Caps: event.CapTokens, State: event.EngineReady}
+func TestHelloRoundTrip(t *testing.T) {
+	engine := &event.EngineInfo{Name: "e", Version: "2", PID: 7, Epoch: 1787400001000000000, Caps: event.CapTokens, State: event.EngineReady}
 	model := &event.Model{Name: "m", Layers: 3, Parameters: 1 << 40}
 	line := AppendHello(nil, 250, "abc", engine, model, 9)
 	var got []event.Event
@@ -41,44 +41,44 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-func TestSessionLinesComeBack(t *testing.T) {
-	lost := event.Lost{event.KindToken: 3, event.KindLog: 1}
+func TestSessionLinesRoundTrip(t *testing.T) {
+	lost := event.Drops{event.KindToken: 3, event.KindLog: 1}
 	for _, s := range []Session{
 		{Type: Auth},
 		{Type: Sync},
 		{Type: Synced},
-		{Type: Bye, Why: "the end"},
-		{Type: Clock, At: 5, Wall: 6, Events: 7, Counted: true},
-		{Type: Lost, At: 5, Events: 1 << 60, Counted: true},
+		{Type: Bye, Reason: "the end"},
+		{Type: Clock, At: 5, Wall: 6, Events: 7, HasEvents: true},
+		{Type: Dropped, At: 5, Events: 1 << 59, HasEvents: true},
 		{Type: Reply, Call: 9, OK: true, Req: 4},
-		{Type: Reply, Call: 9, Why: "no"},
+		{Type: Reply, Call: 9, Reason: "no"},
 	} {
 		var got []event.Event
 		back, err := new(Decoder).Decode(AppendSession(nil, &s, &lost), func(e event.Event) { got = append(got, e) })
 		if diff := cmp.Diff(s, back); diff != "" || err != nil {
 			t.Errorf("%v %s", err, diff)
 		}
-		if s.Type != Lost {
+		if s.Type != Dropped {
 			if len(got) > 0 {
-				t.Errorf("%v makes events %v", s, got)
+				t.Errorf("%v gives events %v", s, got)
 			}
 			continue
 		}
-		if diff := cmp.Diff([]event.Event{{Kind: event.KindLost, At: 5, Layer: -1, Data: &lost}}, got); diff != "" {
+		if diff := cmp.Diff([]event.Event{{Kind: event.KindDrops, At: 5, Layer: -1, Data: &lost}}, got); diff != "" {
 			t.Error(diff)
 		}
 	}
 }
 
-// TestLossOfUnknownKindsIsSeen counts it with log lines.
-func TestLossOfUnknownKindsIsSeen(t *testing.T) {
-	got := decoded(t, new(Decoder), []byte(`{"t":"lost","a":1,"by":{"token":2,"dream":5,"log":1,"kv":-3}}`))
-	if diff := cmp.Diff(&event.Lost{event.KindToken: 2, event.KindLog: 6, event.KindKV: 0}, got[0].Data); diff != "" {
+// TestDropsOfUnknownKindsAreCounted checks that drops of unknown kinds count as log lines.
+func TestDropsOfUnknownKindsAreCounted(t *testing.T) {
+	got := decode(t, new(Decoder), []byte(`{"t":"lost","a":1,"by":{"token":2,"dream":5,"log":1,"kv":-3}}`))
+	if diff := cmp.Diff(&event.Drops{event.KindToken: 2, event.KindLog: 6, event.KindKV: 0}, got[0].Data); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func TestControlsComeBack(t *testing.T) {
+func TestControlsRoundTrip(t *testing.T) {
 	for _, c := range controls() {
 		line, err := AppendControl(nil, &c)
 		if err != nil {
@@ -90,7 +90,7 @@ func TestControlsComeBack(t *testing.T) {
 		}
 	}
 	if _, err := AppendControl(nil, &Control{Type: Generate, Generation: Generation{Prompt: strings.Repeat("x", MaxControl)}}); err == nil {
-		t.Error("a prompt that would be cut is sent")
+		t.Error("a prompt above MaxControl was encoded")
 	}
 	for _, prompt := range []string{strings.Repeat("é", MaxString), strings.Repeat("\xff", 2*MaxString)} {
 		line, err := AppendControl(nil, &Control{Type: Generate, Generation: Generation{Prompt: prompt}})
@@ -98,18 +98,18 @@ func TestControlsComeBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := new(Decoder).DecodeControl(line); err != nil || got.Generation.Prompt != prompt {
-			t.Errorf("of a prompt of %d bytes %d came, %v", len(prompt), len(got.Generation.Prompt), err)
+			t.Errorf("prompt of %d bytes decoded to %d bytes, %v", len(prompt), len(got.Generation.Prompt), err)
 		}
 	}
 }
 
-func TestControlsThatAreNone(t *testing.T) {
+func TestInvalidControls(t *testing.T) {
 	for _, line := range []string{
 		"", "GET / HTTP/1.1", `{"t":"tok","a":1,"r":1}`, `{"t":"destroy","c":1}`, `{"c":1}`, `{"t":"pause"`, `{"t":"pause"} x`, `[]`,
 		strings.Repeat(" ", MaxControl) + `{"t":"pause"}`,
 	} {
 		if c, err := new(Decoder).DecodeControl([]byte(line)); !errors.Is(err, ErrMalformed) {
-			t.Errorf("%.40q is %+v, %v", line, c, err)
+			t.Errorf("%.40q decoded to %+v, %v", line, c, err)
 		}
 	}
 }

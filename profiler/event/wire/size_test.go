@@ -7,13 +7,13 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// session is what an engine tells of 100,000 tokens: requests of 256 tokens, four decoded together, 1,000 tokens a second, with all that
-// the built-in engine stamps but text.
-func session() (steps, tokens []event.Event) {
-	const total, together, each = 100_000, 4, 256
+// sampleSession returns the events of 100,000 tokens as the built-in engine stamps them, without text: requests of 256
+// tokens, four decoded batchSize, 1,000 tokens/s.
+func sampleSession() (steps, tokens []event.Event) {
+	const total, batchSize, each = 100_000, 4, 256
 	r := rand.New(rand.NewPCG(1, 2))
 	at, step := event.Time(3e9), uint64(0)
-	for i := range total / together {
+	for i := range total / batchSize {
 		step++
 		at += event.Time(3_900_000 + r.IntN(200_000))
 		split := event.Split{
@@ -21,12 +21,12 @@ func session() (steps, tokens []event.Event) {
 			Experts: 2_000_000 + r.Uint32N(200_000), Head: 700_000 + r.Uint32N(40_000), Sample: 120_000 + r.Uint32N(9000),
 		}
 		steps = append(steps, event.Event{
-			Kind: event.KindStep, At: at, Dur: 3_700_000 + r.Int64N(99_999), Step: step, Layer: -1, N: together, Split: split,
+			Kind: event.KindStep, At: at, Dur: 3_700_000 + r.Int64N(99_999), Step: step, Layer: -1, N: batchSize, Split: split,
 		})
-		for k := range together {
+		for k := range batchSize {
 			split.Sample = 25_000 + r.Uint32N(9000)
 			tokens = append(tokens, event.Event{
-				Kind: event.KindToken, At: at - event.Time((together-k)*30_000), Req: event.RequestID(1 + i/each*together + k), Layer: -1,
+				Kind: event.KindToken, At: at - event.Time((batchSize-k)*30_000), Req: event.RequestID(1 + i/each*batchSize + k), Layer: -1,
 				ID: r.Int32N(151_936), Index: int32(i % each), N: 1, Step: step, LogP: -float32(r.ExpFloat64()), HasLogP: true, Split: split,
 			})
 		}
@@ -34,19 +34,20 @@ func session() (steps, tokens []event.Event) {
 	return steps, tokens
 }
 
-// plain is a token with what every metric needs.
-func plain(e event.Event) event.Event {
+// bareToken returns a token with only what every metric needs.
+func bareToken(e event.Event) event.Event {
 	return event.Event{Kind: e.Kind, At: e.At, Req: e.Req, Layer: -1, ID: e.ID, Index: e.Index, N: 1}
 }
 
-// TestSizeOfTokens: 100,000 tokens take at most 6 MB: a line each with what every metric needs, and in batches with all that is known.
+// TestSizeOfTokens checks that 100,000 tokens take at most 6 MB: bare tokens in one line each, and full tokens in
+// batches.
 func TestSizeOfTokens(t *testing.T) {
-	const most = 6_000_000
-	steps, tokens := session()
+	const limit = 6_000_000 // bytes
+	steps, tokens := sampleSession()
 	var line []byte
 	var single, batched, passes int
 	for _, e := range tokens {
-		e = plain(e)
+		e = bareToken(e)
 		line = appendSeedTo(t, line[:0], &e)
 		single += len(line) + 1
 	}
@@ -62,10 +63,10 @@ func TestSizeOfTokens(t *testing.T) {
 		}
 		passes += len(line) + 1
 	}
-	t.Logf("%d tokens: %d bytes in lines of their own, %d in batches of %d with everything, %d for their passes",
+	t.Logf("%d tokens: %d bytes in single lines, %d in batches of %d, and %d for their passes",
 		len(tokens), single, batched, size, passes)
-	if single > most || batched+passes > most {
-		t.Errorf("more than %d bytes", most)
+	if single > limit || batched+passes > limit {
+		t.Errorf("more than %d bytes", limit)
 	}
 }
 
@@ -78,9 +79,9 @@ func appendSeedTo(t testing.TB, dst []byte, e *event.Event) []byte {
 	return line
 }
 
-// TestTokensCostNoMemory: neither writing nor reading them allocates.
-func TestTokensCostNoMemory(t *testing.T) {
-	steps, tokens := session()
+// TestTokensAllocateNothing checks that encoding and decoding tokens does not allocate.
+func TestTokensAllocateNothing(t *testing.T) {
+	steps, tokens := sampleSession()
 	var line []byte
 	var d Decoder
 	emit := func(event.Event) {}
@@ -89,9 +90,9 @@ func TestTokensCostNoMemory(t *testing.T) {
 			t.Errorf("%s: %v allocations", name, n)
 		}
 	}
-	one := plain(tokens[5])
+	one := bareToken(tokens[5])
 	once("write one", func() { line, _ = Append(line[:0], &tokens[5]) })
-	once("write one that is bare", func() { line, _ = Append(line[:0], &one) })
+	once("write a bare one", func() { line, _ = Append(line[:0], &one) })
 	once("read one", func() { _, _ = d.Decode(line, emit) })
 	once("write many", func() { line, _ = AppendTokens(line[:0], tokens[:256], steps[:64]) })
 	once("read many", func() { _, _ = d.Decode(line, emit) })
@@ -99,9 +100,9 @@ func TestTokensCostNoMemory(t *testing.T) {
 	once("read passes", func() { _, _ = d.Decode(line, emit) })
 }
 
-// BenchmarkEncode is what a token costs that is written in a line of its own, or in one of 64.
+// BenchmarkEncode measures the cost of encoding a token in a line of its own, or in one of 64.
 func BenchmarkEncode(b *testing.B) {
-	steps, tokens := session()
+	steps, tokens := sampleSession()
 	var line []byte
 	b.Run("one", func(b *testing.B) {
 		b.ReportAllocs()
@@ -110,7 +111,7 @@ func BenchmarkEncode(b *testing.B) {
 		}
 	})
 	b.Run("bare", func(b *testing.B) {
-		one := plain(tokens[99])
+		one := bareToken(tokens[99])
 		b.ReportAllocs()
 		for b.Loop() {
 			line, _ = Append(line[:0], &one)
@@ -125,10 +126,10 @@ func BenchmarkEncode(b *testing.B) {
 	})
 }
 
-// BenchmarkDecode is what a token costs that is read from a line of its own, or from one of 64.
+// BenchmarkDecode measures the cost of decoding a token from a line of its own, or from one of 64.
 func BenchmarkDecode(b *testing.B) {
-	steps, tokens := session()
-	one := plain(tokens[99])
+	steps, tokens := sampleSession()
+	one := bareToken(tokens[99])
 	many, err := AppendTokens(nil, tokens[:64], steps[:16])
 	if err != nil {
 		b.Fatal(err)

@@ -1,4 +1,5 @@
-// Package wire turns events into lines of JSON and back, as docs/event-protocol.md defines them: for sockets and for recordings.
+// Package wire encodes events as lines of JSON and decodes them, as docs/event-protocol.md defines. Sockets and
+// recordings use it.
 package wire
 
 import (
@@ -8,51 +9,53 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// Version is the version of the protocol that this package writes. It reads all of the same major version.
+// Version is the protocol version that this package writes. It reads all versions with the same or a lower major
+// number.
 const Version = "1.0"
 
 const major = 1
 
 // The limits of the protocol.
 const (
-	MaxLine    = 4 << 20 // bytes of a line, its end not counted
-	MaxString  = 64 << 10
-	MaxBatch   = 4096 // events of a line
-	MaxDepth   = 16
-	MaxLayers  = 512
-	MaxExperts = 4096 // of a layer
-	MaxOps     = 4096 // operations of a line, by kind and layer
-	MaxTop     = 256  // alternatives of a token
-	MaxCount   = 256  // counters of a line, and cores, GPUs and capabilities of one, and times, slots and other numbers of a report
-	MaxBounds  = 256  // of the buckets in which times are counted
+	MaxLine    = 4 << 20  // bytes of a line without its end, 4 MiB
+	MaxString  = 64 << 10 // bytes of a string, 64 KiB
+	MaxBatch   = 4096     // events per line
+	MaxDepth   = 16       // nested objects and arrays
+	MaxLayers  = 512      // of a model
+	MaxExperts = 4096     // per layer
+	MaxOps     = 4096     // operations per line, by kind and layer
+	MaxTop     = 256      // alternatives per token
+	MaxCount   = 256      // per line: counters, GPUs, kinds of operations, histograms and other metrics of a report
+	MaxSlots   = 4096     // per report
+	MaxBounds  = 256      // bucket bounds of a histogram
 )
 
-// ErrVersion is the error of a hello of a newer major version.
+// ErrVersion is returned for a hello with a newer major version.
 var ErrVersion = errors.New("the engine speaks a newer version of the event protocol")
 
-// ErrMalformed is the error of a line that breaks the protocol. It concerns this line only.
+// ErrMalformed is returned for a line that breaks the protocol. Later lines are not affected.
 var ErrMalformed = errors.New("malformed line")
 
-// ErrEvent is the error of an event that no line can carry.
+// ErrEvent is returned for an event that cannot be encoded as a line.
 var ErrEvent = errors.New("the event does not fit a line")
 
-// Codec writes one event a line, each of which stands for itself. It is the codec of recordings. Its zero value is ready; it is not
-// safe for use by several goroutines.
+// Codec encodes one event per line; each line is independent of the others. Recordings use it. Its zero value is ready.
+// It is not safe for concurrent use.
 type Codec struct{ decoder Decoder }
 
-// Name names the codec and the version of its lines.
+// Name returns the name of the codec and the version of its lines.
 func (*Codec) Name() string { return "llmtop-events/" + Version }
 
-// Append appends e as one line without a line end.
+// Append appends e as one line without its end.
 func (*Codec) Append(dst []byte, e *event.Event) ([]byte, error) { return Append(dst, e) }
 
-// Decode hands the events of a line to emit. Lines of types that it does not know have none.
+// Decode passes the events of a line to emit. A line of an unknown type has none.
 func (c *Codec) Decode(line []byte, emit func(event.Event)) error {
 	_, err := c.decoder.Decode(line, emit)
 	return err
 }
 
-// Append appends e as one line without a line end. With an error dst comes back as it was.
+// Append appends e as one line without its end. On error it returns dst unchanged.
 func Append(dst []byte, e *event.Event) ([]byte, error) {
 	from := len(dst)
 	out, ok := appendEvent(dst, e)
@@ -65,17 +68,17 @@ func Append(dst []byte, e *event.Event) ([]byte, error) {
 	return out, nil
 }
 
-// states are the words for the states of a request.
+// states are the names of request states in lines.
 var states = [event.NumStates]string{"", "queued", "dispatched", "finished", "cancelled", "failed"}
 
-// caps are the words for capabilities, in order of their bits.
+// caps are the names of capabilities, in order of their bits.
 var caps = [...]string{
 	"stages", "tokens", "text", "experts", "picks", "kv", "steps", "queue", "generate", "device",
 	"host", "counters", "cancel", "pause", "hooks", "sample", "reports", "ops",
 }
 
-// kindByName is the kind that is called so in lost counts. Kinds that this program does not know count with log lines, the kind of
-// least weight, so that no loss goes unseen.
+// kindByName returns the kind with a name in drop counts. Unknown kinds count as log lines, the kind of least weight,
+// so that no drop is ignored.
 func kindByName(name []byte) event.Kind {
 	for k := range event.NumKinds {
 		if k.String() == string(name) {

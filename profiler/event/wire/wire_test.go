@@ -8,11 +8,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// decoded is what a decoder makes of a line.
-func decoded(t testing.TB, d *Decoder, line []byte) []event.Event {
+// decode returns the events of a line.
+func decode(t testing.TB, d *Decoder, line []byte) []event.Event {
 	t.Helper()
 	var out []event.Event
 	if _, err := d.Decode(line, func(e event.Event) { out = append(out, e) }); err != nil {
@@ -21,8 +22,8 @@ func decoded(t testing.TB, d *Decoder, line []byte) []event.Event {
 	return out
 }
 
-// TestEveryEventComesBack: what is written is read again, whatever it is.
-func TestEveryEventComesBack(t *testing.T) {
+// TestEventsRoundTrip checks that every event survives encoding and decoding.
+func TestEventsRoundTrip(t *testing.T) {
 	var c Codec
 	var line []byte
 	rapid.Check(t, func(r *rapid.T) {
@@ -45,17 +46,17 @@ func TestEveryEventComesBack(t *testing.T) {
 	})
 }
 
-// TestBatchesComeBack: so do many tokens in one line, after the line of the passes that made them.
-func TestBatchesComeBack(t *testing.T) {
+// TestBatchesRoundTrip checks the same for many tokens in one line, after the line of their forward passes.
+func TestBatchesRoundTrip(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		first := rapid.Uint64Range(1, 1<<40).Draw(r, "first")
 		var steps, tokens []event.Event
 		for i := range rapid.IntRange(1, 40).Draw(r, "steps") {
-			s := anyOf(r, event.KindStep)
+			s := anyOfKind(r, event.KindStep)
 			s.Step, s.Data = first+uint64(i), nil
 			steps = append(steps, s)
 			for range rapid.IntRange(0, 3).Draw(r, "tokens") {
-				e := anyOf(r, event.KindToken)
+				e := anyOfKind(r, event.KindToken)
 				if rapid.Bool().Draw(r, "same") {
 					sample := e.Split.Sample
 					e.Step, e.Split = s.Step, s.Split
@@ -69,7 +70,7 @@ func TestBatchesComeBack(t *testing.T) {
 		if err != nil {
 			r.Fatal(err)
 		}
-		if diff := cmp.Diff(steps, decoded(t, &d, line)); diff != "" {
+		if diff := cmp.Diff(steps, decode(t, &d, line)); diff != "" {
 			r.Fatalf("%s\n%s", line, diff)
 		}
 		if len(tokens) == 0 {
@@ -78,14 +79,14 @@ func TestBatchesComeBack(t *testing.T) {
 		if line, err = AppendTokens(line[:0], tokens, steps); err != nil {
 			r.Fatal(err)
 		}
-		if diff := cmp.Diff(tokens, decoded(t, &d, line)); diff != "" {
+		if diff := cmp.Diff(tokens, decode(t, &d, line)); diff != "" {
 			r.Fatalf("%s\n%s", line, diff)
 		}
 	})
 }
 
-// TestEventsThatNoLineCanCarry are refused and leave what was written as it was.
-func TestEventsThatNoLineCanCarry(t *testing.T) {
+// TestInvalidEvents checks that events that no line can carry are rejected, and leave dst unchanged.
+func TestInvalidEvents(t *testing.T) {
 	for name, e := range map[string]event.Event{
 		"no payload":     {Kind: event.KindKV},
 		"wrong payload":  {Kind: event.KindKV, Data: &event.Host{}},
@@ -106,8 +107,8 @@ func TestEventsThatNoLineCanCarry(t *testing.T) {
 	}
 }
 
-// TestNumbersThatAreNone do not reach the line.
-func TestNumbersThatAreNone(t *testing.T) {
+// TestInvalidNumbers checks that NaN, infinities and negative counts are not encoded.
+func TestInvalidNumbers(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	for name, e := range map[string]event.Event{
 		"log-probability": {Kind: event.KindToken, Req: 1, LogP: float32(math.Inf(-1)), HasLogP: true},
@@ -115,7 +116,7 @@ func TestNumbersThatAreNone(t *testing.T) {
 		"kv":              {Kind: event.KindKV, Data: &event.KV{Used: -1, Total: -1, Freed: -1, Page: -1}},
 		"counters":        {Kind: event.KindCounters, Data: &event.Counters{Values: []event.Counter{{Name: "x", Value: nan}}}},
 		"host": {Kind: event.KindHost, Data: &event.Host{
-			Interval: -1, Cores: []float64{nan}, CPU: event.Of(inf), Load1: event.From(nan), GPUs: []event.GPU{{Power: event.Of(-inf)}},
+			Interval: -1, Cores: []float64{nan}, CPU: event.MeasuredValue(inf), Load1: event.DerivedValue(nan), GPUs: []event.GPU{{Power: event.MeasuredValue(-inf)}},
 		}},
 		"model":   {Kind: event.KindModel, Dur: -1, Data: &event.Model{Parameters: -1, Layers: -1}},
 		"outcome": {Kind: event.KindRequest, Req: 1, State: event.StateFailed, Data: &event.Outcome{Prompt: -1, Generated: -1}},
@@ -127,8 +128,26 @@ func TestNumbersThatAreNone(t *testing.T) {
 		if s := string(line); strings.Contains(s, "NaN") || strings.Contains(s, "Inf") || strings.Contains(s, ":-") {
 			t.Errorf("%s: %s", name, line)
 		}
-		if n := len(decoded(t, new(Decoder), line)); n != 1 {
+		if n := len(decode(t, new(Decoder), line)); n != 1 {
 			t.Errorf("%s: %d events", name, n)
 		}
+	}
+}
+
+// TestLinesAreSafeToPrint checks that lines contain no characters that affect a terminal, and round-trip.
+func TestLinesAreSafeToPrint(t *testing.T) {
+	const text = "a\x1b[2J\x7f\u009b0;x\u202e\u2066\u200b\u2028\U000E0041日本é\"\\\n"
+	line, err := new(Codec).Append(nil, &event.Event{Kind: event.KindLog, At: 1, Layer: -1, Text: text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range string(line) {
+		if !clean.Safe(r) {
+			t.Errorf("%U in %q", r, line)
+		}
+	}
+	var back []event.Event
+	if err := new(Codec).Decode(line, func(e event.Event) { back = append(back, e) }); err != nil || len(back) != 1 || back[0].Text != text {
+		t.Errorf("%q decoded to %+v, %v", text, back, err)
 	}
 }

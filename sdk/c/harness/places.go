@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,12 +10,12 @@ import (
 	"testing"
 )
 
-// reclaimed has an engine take the place of a dead one, but not that of a live one.
+// reclaimed: an engine replaces the socket of an exited engine, but not that of a live one.
 func (s Suite) reclaimed(t *testing.T) {
 	address := "ADDRESS=unix:" + Socket(t)
 	p := Start(t, s.Binary, address)
 	if why := Refused(t, s.Binary, address); !strings.Contains(why, strconv.Itoa(p.PID())) || !strings.Contains(why, "live engine") {
-		t.Errorf("a socket that process %d holds is refused with: %s", p.PID(), why)
+		t.Errorf("a socket that process %d holds is rejected with: %s", p.PID(), why)
 	}
 	p.Kill()
 	next := Start(t, s.Binary, address)
@@ -30,12 +31,12 @@ func (s Suite) reclaimed(t *testing.T) {
 	if err := os.WriteFile(path(next.Address), []byte("a letter"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if why := Refused(t, s.Binary, address); !strings.Contains(why, "no socket") {
-		t.Errorf("a file in place of the socket is refused with: %s", why)
+	if why := Refused(t, s.Binary, address); !strings.Contains(why, "not a socket") {
+		t.Errorf("a file in place of the socket is rejected with: %s", why)
 	}
 }
 
-// place looks at the well-known folder.
+// place checks the default folder.
 func (s Suite) place(t *testing.T) {
 	folder := filepath.Dir(Socket(t))
 	p := Start(t, s.Binary, "XDG_RUNTIME_DIR="+folder)
@@ -54,11 +55,35 @@ func (s Suite) place(t *testing.T) {
 	p.Go()
 	p.Done()
 	p.End()
-	if err := os.Chmod(filepath.Join(folder, "llmtop"), 0o777); err != nil {
+	s.untrusted(t, folder, filepath.Join(folder, "llmtop"))
+}
+
+// untrusted puts in place of the well-known folder what the engine must not use.
+func (s Suite) untrusted(t *testing.T, folder, place string) {
+	other := filepath.Join(folder, "other")
+	if err := os.Mkdir(other, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if why := Refused(t, s.Binary, "XDG_RUNTIME_DIR="+folder); !strings.Contains(why, "only this user") {
-		t.Errorf("a folder that all may write to is refused with: %s", why)
+	cases := map[string]func() error{
+		"chmod 700":       func() error { return errors.Join(os.Mkdir(place, 0o700), os.Chmod(place, 0o777)) },
+		"is not a folder": func() error { return os.Symlink(other, place) },
+		"not a folder: ":  func() error { return os.WriteFile(place, nil, 0o600) },
+	}
+	if os.Geteuid() == 0 {
+		cases["belongs to user 12345"] = func() error { return errors.Join(os.Mkdir(place, 0o700), os.Lchown(place, 12345, -1)) }
+	} else {
+		t.Log("only root can give a folder to another user: that case is left out")
+	}
+	for words, make := range cases {
+		if err := errors.Join(os.RemoveAll(place), make()); err != nil {
+			t.Fatal(err)
+		}
+		if why := Refused(t, s.Binary, "XDG_RUNTIME_DIR="+folder); !strings.Contains(why, words) {
+			t.Errorf("a folder that is to be refused with %q is refused with: %s", words, why)
+		}
+	}
+	if entries, err := os.ReadDir(other); err != nil || len(entries) > 0 {
+		t.Errorf("behind the link are %v, %v", entries, err)
 	}
 }
 
@@ -70,7 +95,7 @@ func (s Suite) loopback(t *testing.T) {
 	p.End()
 	for _, address := range []string{"tcp:0.0.0.0:0", "tcp:127.0.0.1", "tcp:127.0.0.1:99999", "http:x", "unix:" + strings.Repeat("x", 200)} {
 		if why := Refused(t, s.Binary, "ADDRESS="+address); !strings.HasPrefix(why, "open event socket: ") || strings.Count(why, "\n") != 1 {
-			t.Errorf("%s is refused with: %s", address, why)
+			t.Errorf("%s is rejected with: %s", address, why)
 		}
 	}
 }

@@ -1,19 +1,19 @@
-// Package harness runs example engines of any language and holds what they write to docs/event-protocol.md.
+// Package harness runs example engines of any language and checks their output against docs/event-protocol.md.
 //
-// An example engine opens its socket, prints the address, waits on standard input for a line "go", works, prints "done", waits for "end",
-// and ends. Where it cannot open its socket it says why in one line on standard error and exits with 1. Variables of the environment tell
-// it what to do; testdata/engine.c beside this package shows what is emitted:
+// An example engine opens its socket, prints the address, waits for a line "go" on standard input, works, prints
+// "done", waits for "end", and ends. If it cannot open its socket, it prints the reason as one line on standard error
+// and exits with 1. Environment variables configure it; testdata/engine.c shows the events:
 //
-//	ADDRESS            unix:PATH or tcp:HOST:PORT; without it the well-known folder
-//	REQUESTS, TOKENS   so many requests of so many tokens, 3 and 5 without them
-//	THREADS            that share the requests, 1 without it
-//	STEPS=0            tokens with position and id, and no forward passes
+//	ADDRESS            unix:PATH or tcp:HOST:PORT; default: in the default folder
+//	REQUESTS, TOKENS   number of requests and tokens of each, default 3 and 5
+//	THREADS            number of threads that share the requests, default 1
+//	STEPS=0            tokens with position and id only, no forward passes
 //	PAUSE_US           rest after each token
-//	TEXT=1             prompts and texts of tokens, too
+//	TEXT=1             also prompts and texts of tokens
 //	CSV                file to write the stages to before "done"
-//	HELD=1             request 9000 is queued, dispatched and has ten tokens before the address is printed, and never ends
-//	LAYERS, EXPERTS    of the model, 2 and 4 without them
-//	RING, BACKLOG      events, and bytes, that the emitter holds
+//	HELD=1             request 9000 is queued, dispatched and has ten tokens before the address is printed; it never ends
+//	LAYERS, EXPERTS    of the model, default 2 and 4
+//	RING, BACKLOG      capacity of the emitter in events and bytes
 package harness
 
 import (
@@ -28,10 +28,10 @@ import (
 	"time"
 )
 
-// patience is how long anything may take before a test fails. Nothing that works comes near it.
+// patience is the time limit of any step, far above the time that it needs.
 const patience = time.Minute
 
-// Program is an example engine that runs.
+// Program is a running example engine.
 type Program struct {
 	Address string
 	t       testing.TB
@@ -41,7 +41,7 @@ type Program struct {
 	errors  *bytes.Buffer
 }
 
-// Start runs binary with variables of the environment ("NAME=value") and waits until its socket is open.
+// Start runs binary with environment variables ("NAME=value") and waits until its socket is open.
 func Start(t testing.TB, binary string, variables ...string) *Program {
 	t.Helper()
 	p, ok := start(t, binary, variables)
@@ -51,7 +51,7 @@ func Start(t testing.TB, binary string, variables ...string) *Program {
 	return p
 }
 
-// Refused runs binary, which is expected to end at once, and returns what it says.
+// Refused runs binary, which must exit at once with an error, and returns its message.
 func Refused(t testing.TB, binary string, variables ...string) string {
 	t.Helper()
 	p, ok := start(t, binary, variables)
@@ -59,7 +59,7 @@ func Refused(t testing.TB, binary string, variables ...string) string {
 		t.Fatalf("the engine has opened %s", p.Address)
 	}
 	if err := p.command.Wait(); err == nil {
-		t.Fatal("the engine could not open its socket and says nothing of it in its exit status")
+		t.Fatal("the engine could not open its socket, but its exit status is 0")
 	}
 	return p.errors.String()
 }
@@ -81,9 +81,9 @@ func start(t testing.TB, binary string, variables []string) (p *Program, ok bool
 	}
 	t.Cleanup(func() {
 		_ = p.command.Process.Kill()
-		_ = p.command.Wait() // nothing new if it has been waited for
+		_ = p.command.Wait() // no effect if it has been waited for
 		if t.Failed() && p.errors.Len() > 0 {
-			t.Logf("the engine says: %s", p.errors)
+			t.Logf("output of the engine: %s", p.errors)
 		}
 	})
 	go func() {
@@ -96,19 +96,19 @@ func start(t testing.TB, binary string, variables []string) (p *Program, ok bool
 	return p, ok
 }
 
-// PID is the process of the engine.
+// PID returns the process id of the engine.
 func (p *Program) PID() int { return p.command.Process.Pid }
 
-// Go lets the engine work.
-func (p *Program) Go() { p.say("go") }
+// Go makes the engine work.
+func (p *Program) Go() { p.send("go") }
 
-func (p *Program) say(word string) {
+func (p *Program) send(word string) {
 	if _, err := io.WriteString(p.in, word+"\n"); err != nil {
-		p.t.Errorf("tell the engine to %s: %v", word, err)
+		p.t.Errorf("send %q to the engine: %v", word, err)
 	}
 }
 
-// Done waits until the engine has worked, and returns what it printed.
+// Done waits until the engine has finished its work, and returns its output.
 func (p *Program) Done() (printed []string) {
 	p.t.Helper()
 	for timeout := time.After(patience); ; {
@@ -122,15 +122,15 @@ func (p *Program) Done() (printed []string) {
 			}
 			printed = append(printed, line)
 		case <-timeout:
-			p.t.Fatal("the engine does not get done")
+			p.t.Fatal("the engine does not finish")
 		}
 	}
 }
 
-// End ends the engine, and fails the test if it does not end well: a sanitizer that finds something says so.
+// End ends the engine. The test fails if its exit status is not 0, for example because of a sanitizer.
 func (p *Program) End() {
 	p.t.Helper()
-	p.say("end")
+	p.send("end")
 	for range p.lines { // until it has closed its output
 	}
 	if err := p.command.Wait(); err != nil {
@@ -138,15 +138,15 @@ func (p *Program) End() {
 	}
 }
 
-// Kill ends the engine at once.
+// Kill kills the engine.
 func (p *Program) Kill() {
 	_ = p.command.Process.Kill()
 	for range p.lines {
 	}
-	_ = p.command.Wait() // it says that it was killed
+	_ = p.command.Wait() // it reports that it was killed
 }
 
-// Socket is a path for a socket, short enough for one.
+// Socket returns a path that is short enough for a socket.
 func Socket(t testing.TB) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "llmtop")
@@ -157,5 +157,5 @@ func Socket(t testing.TB) string {
 	return filepath.Join(folder, "engine.sock")
 }
 
-// path is the path in an address of a Unix socket.
+// path returns the path in an address of a Unix socket.
 func path(address string) string { return strings.TrimPrefix(address, "unix:") }

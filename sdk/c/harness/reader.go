@@ -13,42 +13,42 @@ import (
 	"time"
 )
 
-// kinds are the kinds of events by the type of their line.
+// kinds maps the type of a line to the kind of its events.
 var kinds = map[string]string{
 	"engine": "engine", "model": "model", "req": "request", "stage": "stage", "tok": "token", "experts": "experts", "kv": "kv",
 	"step": "step", "host": "host", "count": "counters", "log": "log",
 }
 
-// Line is a line of an engine: its type, what it says, and its raw form.
+// Line is a line of an engine: its type, its members, and its raw form.
 type Line struct {
 	Type string
 	Keys map[string]any
 	Raw  string
 }
 
-// Reader is a connection to an engine, which keeps account of what comes.
+// Reader is a connection to an engine that counts the received events.
 type Reader struct {
 	t      testing.TB
 	check  func([]byte) error
-	buffer *bufio.Reader // much less than a socket's
+	buffer *bufio.Reader // much smaller than a socket's
 
 	Lines     []Line
 	Delivered map[string]uint64 // events by kind
 	Lost      map[string]uint64
 	Bytes     int
-	Torn      string // a last line without an end
+	Torn      string // an incomplete last line
 	syncing   bool
 	Syncs     int
 }
 
-// Connect connects to an engine. check is another decoder of lines that must not find anything wrong with them.
+// Connect connects to an engine. check is another decoder that must accept all lines.
 func Connect(t testing.TB, address string, check func([]byte) error) *Reader {
 	t.Helper()
 	conn := dial(t, address)
 	return &Reader{t: t, check: check, buffer: bufio.NewReader(conn), Delivered: map[string]uint64{}, Lost: map[string]uint64{}}
 }
 
-// dial opens a connection that the test gives up after a while.
+// dial opens a connection with a deadline.
 func dial(t testing.TB, address string) net.Conn {
 	t.Helper()
 	network, at, _ := strings.Cut(address, ":")
@@ -61,7 +61,7 @@ func dial(t testing.TB, address string) net.Conn {
 	return conn
 }
 
-// Read reads until a line of a type, and returns it.
+// Read reads until a line of the given type, and returns it.
 func (r *Reader) Read(until string) Line {
 	r.t.Helper()
 	line, ok := r.read(until)
@@ -77,7 +77,7 @@ func (r *Reader) Rest() {
 	r.read("")
 }
 
-// Begun reads until a line of a type has begun, and leaves that line unread.
+// Begun reads until a line of the given type starts, and leaves that line unread.
 func (r *Reader) Begun(kind string) {
 	r.t.Helper()
 	begin := fmt.Sprintf(`{"t":%q`, kind)
@@ -93,7 +93,7 @@ func (r *Reader) Begun(kind string) {
 	}
 }
 
-// Settle reads until all events that there were have come, or the engine has said that they are lost.
+// Settle reads until all events are received or reported as dropped.
 func (r *Reader) Settle(want map[string]uint64) {
 	r.t.Helper()
 	for err := r.balanced(want); err != nil; err = r.balanced(want) {
@@ -103,7 +103,7 @@ func (r *Reader) Settle(want map[string]uint64) {
 	}
 }
 
-// read reads until a line of a type, or the end.
+// read reads until a line of the given type, or the end.
 func (r *Reader) read(until string) (line Line, ok bool) {
 	r.t.Helper()
 	for {
@@ -120,7 +120,7 @@ func (r *Reader) next() (line Line, ok bool) {
 	r.Bytes += len(raw)
 	if err != nil {
 		if err != io.EOF && !strings.Contains(err.Error(), "reset") {
-			r.t.Fatalf("read from the engine: %v; so far delivered %v, lost %v", err, r.Delivered, r.Lost)
+			r.t.Fatalf("read from the engine: %v; so far delivered %v, dropped %v", err, r.Delivered, r.Lost)
 		}
 		r.Torn = raw
 		return Line{}, false
@@ -128,7 +128,7 @@ func (r *Reader) next() (line Line, ok bool) {
 	return r.account(strings.TrimSuffix(raw, "\n")), true
 }
 
-// account holds a line to the protocol and counts what it tells.
+// account checks a line against the protocol and counts its events.
 func (r *Reader) account(raw string) Line {
 	r.t.Helper()
 	line := Line{Raw: raw, Keys: map[string]any{}}
@@ -140,7 +140,7 @@ func (r *Reader) account(raw string) Line {
 	}
 	line.Type, _ = line.Keys["t"].(string)
 	if len(r.Lines) == 0 && line.Type != "hello" {
-		r.t.Fatalf("the first line is no hello: %s", raw)
+		r.t.Fatalf("the first line is not hello: %s", raw)
 	}
 	r.Lines = append(r.Lines, line)
 	switch line.Type {
@@ -165,7 +165,7 @@ func (r *Reader) account(raw string) Line {
 	return line
 }
 
-// events is how many events a line tells of.
+// events returns the number of events in a line.
 func events(line Line) uint64 {
 	if a, ok := line.Keys["a"].([]any); ok {
 		return uint64(len(a))
@@ -173,11 +173,11 @@ func events(line Line) uint64 {
 	return 1
 }
 
-// balance compares this side's account with that of the engine.
+// balance compares the counts of this side with those of the engine.
 func (r *Reader) balance(line Line) {
 	r.t.Helper()
 	if q := uint64(line.Keys["q"].(float64)); q != sum(r.Delivered)+sum(r.Lost) {
-		r.t.Errorf("delivered %d, lost %d, and the engine says that there were %d: %s", sum(r.Delivered), sum(r.Lost), q, line.Raw)
+		r.t.Errorf("delivered %d, dropped %d, but the engine reports %d: %s", sum(r.Delivered), sum(r.Lost), q, line.Raw)
 	}
 }
 
@@ -188,7 +188,7 @@ func sum(counts map[string]uint64) (n uint64) {
 	return n
 }
 
-// Of returns the lines of a type for a request, batches taken apart; request 0 is any.
+// Of returns the lines of a type for a request, with batches split; request 0 is any.
 func (r *Reader) Of(kind string, request float64) (lines []Line) {
 	for _, batch := range r.Lines {
 		if batch.Type != kind {
@@ -203,7 +203,7 @@ func (r *Reader) Of(kind string, request float64) (lines []Line) {
 	return lines
 }
 
-// apart turns a batch into a line for each event.
+// apart splits a batch into one line per event.
 func apart(batch Line) []Line {
 	if _, ok := batch.Keys["a"].([]any); !ok {
 		return []Line{batch}
@@ -229,7 +229,7 @@ func apart(batch Line) []Line {
 	return lines
 }
 
-// Expect compares the account with the number of events that there were of each kind.
+// Expect compares the counts with the number of emitted events of each kind.
 func (r *Reader) Expect(want map[string]uint64) {
 	r.t.Helper()
 	if err := r.balanced(want); err != nil {
@@ -240,13 +240,13 @@ func (r *Reader) Expect(want map[string]uint64) {
 func (r *Reader) balanced(want map[string]uint64) (err error) {
 	for kind, n := range want {
 		if got := r.Delivered[kind] + r.Lost[kind]; got != n {
-			err = errors.Join(err, fmt.Errorf("%s: delivered %d and lost %d, but there were %d", kind, r.Delivered[kind], r.Lost[kind], n))
+			err = errors.Join(err, fmt.Errorf("%s: delivered %d and dropped %d, but %d were emitted", kind, r.Delivered[kind], r.Lost[kind], n))
 		}
 	}
 	return err
 }
 
-// find returns the first line of a type whose keys have these values.
+// find returns the first line of a type with the given members.
 func (r *Reader) find(kind string, keys map[string]any) (Line, error) {
 	for _, l := range r.Of(kind, 0) {
 		same := true

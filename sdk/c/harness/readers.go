@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// late reads the state from an engine that has worked already, with one request that has not ended.
+// late joins an engine after its work, with one request that has not ended, and reads the state.
 func (s Suite) late(t *testing.T) {
 	p := Start(t, s.Binary, "ADDRESS=unix:"+Socket(t), "HELD=1")
 	p.Go()
@@ -40,7 +40,7 @@ func (s Suite) late(t *testing.T) {
 	}
 }
 
-// stalled has one reader stand still while the engine works, and one that keeps up.
+// stalled has one stalled reader and one that keeps up while the engine works.
 func (s Suite) stalled(t *testing.T) {
 	p := Start(t, s.Binary, "ADDRESS=unix:"+Socket(t), "REQUESTS=40", "TOKENS=500", "THREADS=4", "RING=1024", "BACKLOG=65536", "PAUSE_US=50")
 	slow, fast := Connect(t, p.Address, s.Check), Connect(t, p.Address, s.Check)
@@ -59,11 +59,11 @@ func (s Suite) stalled(t *testing.T) {
 	slow.Expect(emitted(40, 500))
 	fast.Expect(emitted(40, 500))
 	if slow.Lost["token"] == 0 {
-		t.Error("a reader that stood still has lost nothing: the test shows nothing")
+		t.Error("a stalled reader has lost nothing: the test has no effect")
 	}
 }
 
-// killed ends an engine inside a line, one that is longer than what a socket takes while nobody reads.
+// killed kills an engine within a line that is longer than a socket's buffer.
 func (s Suite) killed(t *testing.T) {
 	p := Start(t, s.Binary, "ADDRESS=unix:"+Socket(t), "LAYERS=256", "EXPERTS=2048", "BACKLOG=8388608")
 	readers := []*Reader{Connect(t, p.Address, s.Check), Connect(t, p.Address, s.Check)}
@@ -78,25 +78,25 @@ func (s Suite) killed(t *testing.T) {
 	for _, r := range readers {
 		r.Rest()
 		if last := r.Lines[len(r.Lines)-1]; last.Type == "bye" {
-			t.Error("an engine that was killed said goodbye")
+			t.Error("an engine that was killed sent bye")
 		}
 		if !strings.HasPrefix(r.Torn, `{"t":"experts"`) {
-			t.Errorf("the line was not cut, the test shows nothing; the end is %.50q", r.Torn)
+			t.Errorf("the line was not truncated, the test has no effect; the end is %.50q", r.Torn)
 		}
 	}
 }
 
-// hostile has others say what no engine understands, while a reader that behaves loses nothing.
+// hostile sends invalid input from other connections, while a normal reader loses nothing.
 func (s Suite) hostile(t *testing.T) {
 	p := Start(t, s.Binary, "ADDRESS=unix:"+Socket(t), "REQUESTS=20", "TOKENS=50", "THREADS=4")
-	for _, says := range []string{
+	for _, input := range []string{
 		strings.Repeat("x", 4<<20), strings.Repeat("[", 1<<20), "\x00\xff\n\r\n{}\n", strings.Repeat("\n", 1<<20),
 		`{"t":"cancel","c":1,"r":7}` + "\n" + `{"t":"generate","c":-1e99,"ids":[-1]}` + "\n" + `{"t":"auth","token":0}` + "\n",
 	} {
 		conn := dial(t, p.Address)
 		go func() {
 			defer conn.Close()
-			_, _ = io.WriteString(conn, says) // the engine may hang up
+			_, _ = io.WriteString(conn, input) // the engine may hang up
 		}()
 	}
 	r := Connect(t, p.Address, s.Check)
@@ -108,6 +108,6 @@ func (s Suite) hostile(t *testing.T) {
 	r.Rest()
 	r.Expect(emitted(20, 50))
 	if len(r.Lost) != 0 {
-		t.Errorf("lost %v", r.Lost)
+		t.Errorf("dropped %v", r.Lost)
 	}
 }

@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// Suite holds an example engine to the protocol. check is another decoder of lines.
+// Suite checks an example engine against the protocol. check is another decoder of lines.
 type Suite struct {
 	Binary string
 	Check  func([]byte) error
 }
 
-// Run runs all of it.
+// Run runs all tests.
 func (s Suite) Run(t *testing.T) {
 	s.Short(t)
 	t.Run("compact", s.compact)
@@ -27,7 +27,7 @@ func (s Suite) Run(t *testing.T) {
 	t.Run("hostile", s.hostile)
 }
 
-// Short runs the part in which the threads of an engine meet, for an engine that a sanitizer slows down.
+// Short runs the tests with concurrency, for an engine that a sanitizer slows down.
 func (s Suite) Short(t *testing.T) {
 	t.Run("lines", s.lines)
 	t.Run("text", s.text)
@@ -36,7 +36,7 @@ func (s Suite) Short(t *testing.T) {
 	t.Run("csv", s.csv)
 }
 
-// emitted is how many events an engine emits for so many requests of so many tokens.
+// emitted returns the number of events for the given numbers of requests and tokens.
 func emitted(requests, tokens uint64) map[string]uint64 {
 	return map[string]uint64{
 		"request": 3 * requests, "stage": 6 * requests, "token": tokens * requests, "step": tokens * requests, "kv": requests, "log": 1,
@@ -50,12 +50,12 @@ func (s Suite) watched(t *testing.T, variables ...string) *Reader {
 	r := Connect(t, p.Address, s.Check)
 	r.Read("synced")
 	p.Go()
-	r.Read("log") // the last that it says of its own accord
+	r.Read("log") // the last line that it sends without a request
 	p.Done()
 	p.End()
 	r.Rest()
 	if last := r.Lines[len(r.Lines)-1]; last.Type != "bye" {
-		t.Errorf("the last line is no bye: %s", last.Raw)
+		t.Errorf("the last line is not bye: %s", last.Raw)
 	}
 	return r
 }
@@ -64,7 +64,7 @@ func (s Suite) lines(t *testing.T) {
 	r := s.watched(t, "REQUESTS=20", "TOKENS=50", "THREADS=4")
 	r.Expect(emitted(20, 50))
 	if len(r.Lost) != 0 {
-		t.Errorf("lost %v with a reader that keeps up", r.Lost)
+		t.Errorf("dropped %v with a reader that keeps up", r.Lost)
 	}
 	for kind, keys := range map[string]map[string]any{
 		"hello":   {"v": "1.0", "version": "1.2", "state": "ready"},
@@ -94,13 +94,13 @@ func (s Suite) lines(t *testing.T) {
 	}
 	for _, l := range r.Lines {
 		if l.Keys["p"] != nil && l.Type == "tok" || l.Keys["prompt"] != nil {
-			t.Fatalf("text, which was not asked for: %s", l.Raw)
+			t.Fatalf("unexpected text: %s", l.Raw)
 		}
 	}
 	ordered(t, r)
 }
 
-// ordered checks that the tokens of a request come in the order in which they happened.
+// ordered checks that the tokens of a request arrive in order.
 func ordered(t *testing.T, r *Reader) {
 	t.Helper()
 	tokens := r.Of("tok", 7)
@@ -130,7 +130,7 @@ func (s Suite) compact(t *testing.T) {
 	r := s.watched(t, "STEPS=0", "TOKENS=25000", "REQUESTS=4", "THREADS=2", "RING=262144", "BACKLOG=16777216")
 	r.Expect(map[string]uint64{"token": 100000})
 	if r.Lost["token"] != 0 {
-		t.Errorf("lost %v", r.Lost)
+		t.Errorf("dropped %v", r.Lost)
 	}
 	if r.Bytes > 6<<20 {
 		t.Errorf("100,000 tokens take %d bytes", r.Bytes)
@@ -172,7 +172,7 @@ func (s Suite) csv(t *testing.T) {
 	}
 }
 
-// Supported says why this system has no example engines, or "".
+// Supported returns why this system has no example engines, or "".
 func Supported() string {
 	if runtime.GOOS == "windows" {
 		return "the emitters for C and Rust want a Unix"

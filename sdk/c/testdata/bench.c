@@ -1,4 +1,4 @@
-/* Measures what emitting costs. For each line "KIND N" on standard input it emits N events one after the other, and prints how many ns
+/* Measures the cost of emitting. For each line "KIND N" on standard input it emits N events one after the other, and prints how many ns
  * each took and how many events of any kind have been dropped so far. */
 #define LLMTOP_IMPLEMENTATION
 #include "llmtop.h"
@@ -9,9 +9,9 @@ enum { REQUESTS = 8 };
 
 static llmtop_socket *top;
 
-/* Each of these returns the ns that it has measured. */
+/* Each of these functions returns the measured ns. */
 
-/* What the loop and a reading of the clock cost by themselves. */
+/* The cost of the loop and of reading the clock. */
 static int64_t clocks(long n) {
   int64_t began = llmtop_now(top);
   volatile int64_t last = began;
@@ -40,7 +40,7 @@ static int64_t spans(long n) {
   return llmtop_now(top) - began;
 }
 
-/* A token each 20 us, while the writer is at work beside it; a reading of the clock is measured with each. */
+/* A token each 20 us, while the writer runs concurrently; each measurement includes a reading of the clock. */
 static int64_t apart(long n) {
   int64_t began = llmtop_now(top), next = began, took = 0;
   for (; n > 0; n--) {

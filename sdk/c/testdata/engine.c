@@ -1,4 +1,4 @@
-/* An engine that only pretends to compute, in C. The test tells it when to begin and end on standard input. */
+/* An example engine in C that simulates its work. The test starts and ends it through standard input. */
 #define LLMTOP_IMPLEMENTATION
 #include "llmtop.h"
 
@@ -15,7 +15,7 @@ static void pass(uint64_t request, int32_t index) {
   p.began = llmtop_now(top);
   p.number = (request - 1) * (uint64_t)tokens + (uint64_t)index + 1;
   p.split = split;
-  if (!steps) { /* only what every engine has */
+  if (!steps) { /* the minimum */
     llmtop_token(top, request, index, 1000 + index);
     return;
   }
@@ -68,7 +68,7 @@ static void generate(uint64_t request) {
   }
   span.tokens = tokens;
   llmtop_end(&span);
-  llmtop_end(&span); /* does nothing */
+  llmtop_end(&span); /* no effect */
   usage.in = 4;
   usage.cached = 1;
   usage.out = tokens;
@@ -116,7 +116,7 @@ int main(void) {
   }
   printf("%s\n", llmtop_address(top));
   fflush(stdout);
-  if (number("HELD", 0)) { /* a request that a late reader must be told of */
+  if (number("HELD", 0)) { /* a live request in the state for late joiners */
     llmtop_queued(top, 9000, NULL);
     llmtop_dispatched(top, 9000);
     for (i = 0; i < 10; i++) llmtop_token(top, 9000, (int32_t)i, (int32_t)i);

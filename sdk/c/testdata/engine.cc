@@ -1,4 +1,4 @@
-// An engine that only pretends to compute, in C++. The test tells it when to begin and end on standard input.
+// An example engine in C++ that simulates its work. The test starts and ends it through standard input.
 #define LLMTOP_IMPLEMENTATION
 #include "llmtop.h"
 
@@ -19,7 +19,7 @@ struct Plan {
 void pass(llmtop_socket *top, const Plan &plan, std::uint64_t request, std::int32_t index) {
   static constexpr std::array<std::uint32_t, 6> split{10, 200, 30, 400, 50, 60};
   static constexpr std::array<std::uint16_t, 2> picks{1, 3};
-  if (plan.steps == 0) { // only what every engine has
+  if (plan.steps == 0) { // the minimum
     llmtop_token(top, request, index, 1000 + index);
     return;
   }
@@ -81,7 +81,7 @@ void generate(llmtop_socket *top, const Plan &plan, std::uint64_t request) {
   llmtop_ended(top, request, LLMTOP_FINISHED, "length", &usage);
 }
 
-void hold(llmtop_socket *top) { // a request that a late reader must be told of
+void hold(llmtop_socket *top) { // a live request in the state for late joiners
   llmtop_queued(top, 9000, nullptr);
   llmtop_dispatched(top, 9000);
   for (std::int32_t i = 0; i < 10; i++) llmtop_token(top, 9000, i, i);

@@ -1,4 +1,4 @@
-/* What the two example engines share: how they are told what to do. */
+/* Shared by the two example engines: configuration and commands of the test. */
 #ifndef ENGINE_H
 #define ENGINE_H
 
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-/* The value of a variable of the environment as a number. */
+/* The value of an environment variable as a number. */
 static inline long number(const char *name, long otherwise) {
   const char *value = getenv(name);
   return value == NULL ? otherwise : strtol(value, NULL, 10);
@@ -20,7 +20,7 @@ static inline void rest(long us) {
   nanosleep(&t, NULL);
 }
 
-/* Waits until the line that the test sends. */
+/* Waits for a line from the test. */
 static inline void await(const char *word) {
   char line[64];
   while (fgets(line, sizeof line, stdin) != NULL && strncmp(line, word, strlen(word)) != 0) {}

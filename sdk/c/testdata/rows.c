@@ -1,4 +1,4 @@
-/* Writes the stages of more requests than are kept to the file that is named, twice, and prints what is said of it each time. */
+/* Writes the stages of more requests than are kept to the given file, twice, and prints the results. */
 #define LLMTOP_IMPLEMENTATION
 #include "llmtop.h"
 
@@ -9,7 +9,7 @@ int main(int argc, char **argv) {
   llmtop_socket *top = llmtop_open(&options, NULL, 0);
   uint64_t missing = 0;
   if (top == NULL || argc != 2) return 1;
-  llmtop_stage(top, 0, "says, \"warm\"", -1, llmtop_now(top), 0);
+  llmtop_stage(top, 0, "stage, \"warm\"", -1, llmtop_now(top), 0);
   for (uint64_t request = 1; request <= (1 << 16) + 3; request++) {
     llmtop_queued(top, request, NULL);
     llmtop_stage(top, request, LLMTOP_PREFILL, -1, llmtop_now(top), 0);

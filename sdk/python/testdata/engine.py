@@ -1,5 +1,5 @@
-"""A program that tells what it pretends to do, for a test that reads along: engine.py ADDRESS. It says where it listens, then works
-whenever it is told a number of tokens on its standard input, and answers with what it did, as JSON."""
+"""An example engine that emits events of simulated work, for a test: engine.py ADDRESS. It prints its address. For each number of
+tokens on standard input it generates them in each request, and prints what it did as JSON."""
 
 import json
 import os
@@ -62,6 +62,6 @@ for line in sys.stdin:
         t.join()
     top.experts(2, 4, 1, decode=done["picks"], decode_tokens=done["picked"])
     top.kv(64, 256, 16)
-    time.sleep(0.2)  # who attaches after the answer is late: the writing thread has had its turn
+    time.sleep(0.2)  # the writer thread has run, so a reader that attaches after the answer is a late joiner
     print(json.dumps(done), flush=True)
 top.close()

@@ -1,6 +1,6 @@
-//! What telling llmtop something costs the thread that does it. On standard input come lines "WHAT ROUNDS"; for each it prints the median,
-//! over so many rounds, of the ns per event, and how many events did not fit the ring. A round is timed alone, and short enough for the
-//! ring; between rounds the writer has time to read it.
+//! Measures the cost of emitting for the emitting thread. Standard input has lines "WHAT ROUNDS"; for each it prints
+//! the median of the ns per event over the given number of rounds, and how many events were dropped from the ring. A
+//! round is short enough for the ring; between rounds the writer has time to read it.
 
 #[path = "../llmtop.rs"]
 mod llmtop;
@@ -14,7 +14,7 @@ use std::{env, hint, thread};
 const ROUND: u32 = 2000;
 const REST: Duration = Duration::from_millis(15);
 
-/// Emits an event of a kind, or does what an engine does without llmtop ("nothing").
+/// Emits an event of a kind, or does the work without llmtop ("nothing").
 fn emit(top: &Emitter, what: &str, i: u32) {
     match what {
         "nothing" => drop(hint::black_box(Instant::now())),
@@ -32,7 +32,7 @@ fn emit(top: &Emitter, what: &str, i: u32) {
     }
 }
 
-/// Times rounds of an event; "batch" are tokens handed over 64 at once, "threads" tokens of four threads that emit at the same time.
+/// Times rounds of an event; "batch" is 64 tokens in one call, "threads" is tokens of four concurrent threads.
 fn round(top: &Emitter, what: &str) -> f64 {
     let began = Instant::now();
     match what {

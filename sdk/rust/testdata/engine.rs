@@ -1,5 +1,5 @@
-//! An engine that only pretends to compute. The test gives it its plan in variables of the environment, and tells it on standard input
-//! when to begin and when to end.
+//! An example engine that simulates its work. Environment variables configure it; the test starts and ends it through
+//! standard input.
 
 #[path = "../llmtop.rs"]
 mod llmtop;
@@ -27,7 +27,7 @@ fn pass(top: &Emitter, plan: &Plan, request: u64, index: u32) {
     let began = Instant::now();
     let number = (request - 1) * u64::from(plan.tokens) + u64::from(index) + 1;
     if !plan.steps {
-        return top.token(request, index, 1000 + index); // only what every engine has
+        return top.token(request, index, 1000 + index); // the minimum
     }
     top.picks(Phase::Decode, 0, &[1, 3]);
     top.step(&Step {
@@ -91,7 +91,7 @@ fn say(line: &str) {
     io::stdout().flush().expect("standard output is open");
 }
 
-/// What readers ask for, done by a thread of the engine's.
+/// Requests from readers, executed by a thread of the engine.
 fn controls(jobs: mpsc::Sender<Job>) -> llmtop::Controls {
     let mut next = 100;
     let (cancels, sender) = (jobs.clone(), jobs);
@@ -147,7 +147,7 @@ fn work(top: &Emitter, job: Job) {
     top.finished(request, "length", &Usage { generated: Some(count), ..Usage::default() });
 }
 
-/// A tokenizer that encodes a text piece by piece and looks each up in its cache.
+/// A tokenizer that encodes a text piece by piece and looks up each piece in its cache.
 fn tokenize(top: &Emitter) {
     for (i, piece) in ["Once", " upon", " a", " time"].iter().enumerate() {
         let mut encode = if i == 0 { top.encode_stream_start(9001) } else { top.encode_stream_next(9001) };
@@ -161,7 +161,7 @@ fn tokenize(top: &Emitter) {
     say(&format!("{} {} {} {} {:?}", start.count, next.count, next.tokens, lookup.count, lookup.hit_ratio()));
 }
 
-/// What an engine has to tell but rarely.
+/// Events that an engine emits rarely.
 fn rarities(top: &Emitter) {
     let began = Instant::now();
     top.state("loading", "another \"model\"\n");
@@ -221,7 +221,7 @@ fn main() {
     });
     say(top.address());
     if number("HELD", 0) != 0 {
-        // a request that a late reader must be told of
+        // a live request in the state for late joiners
         top.queued(9000, &Request::default());
         top.dispatched(9000);
         (0..10).for_each(|i| top.token(9000, i, i));

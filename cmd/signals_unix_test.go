@@ -1,0 +1,141 @@
+//go:build unix
+
+package cmd_test
+
+import (
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/charmbracelet/x/term"
+	"github.com/hinshun/vt10x"
+	"golang.org/x/sys/unix"
+)
+
+// TestSeveralSignalsRestoreTheTerminal checks that the terminal is restored after any sequence of signals.
+func TestSeveralSignalsRestoreTheTerminal(t *testing.T) {
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const turns = 5
+	for _, args := range [][]string{{"--discover", "off", "-n", "4"}, {"run", "--plain", "-n", "4"}} {
+		for _, signals := range [][]syscall.Signal{
+			{unix.SIGTERM, unix.SIGTERM},
+			{unix.SIGINT, unix.SIGTERM, unix.SIGHUP},
+			{unix.SIGHUP, unix.SIGINT},
+			{unix.SIGQUIT},
+			{unix.SIGTERM, unix.SIGQUIT},
+			{unix.SIGTSTP, unix.SIGTERM, unix.SIGTERM},
+		} {
+			for turn := range turns {
+				terminal, end := openTerminal(t, 120, 36)
+				before, err := term.GetState(end.Fd())
+				if err != nil {
+					t.Fatal(err)
+				}
+				c := exec.Command(path, args...)
+				c.Stdin, c.Stdout = end, end
+				c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+				p := startOn(t, terminal, 120, 36, c)
+				if turn > 0 { // in the first turn the program is still starting
+					p.waitFor(t, "llmtop demo MoE")
+				} else {
+					time.Sleep(20 * time.Millisecond)
+				}
+				for _, s := range signals {
+					_ = p.cmd.Process.Signal(s) // it may have ended
+					time.Sleep(time.Duration(turn) * 500 * time.Microsecond)
+				}
+				p.exit(t)
+				checkRestored(t, p, end, before, signals)
+			}
+		}
+	}
+}
+
+// checkRestored fails unless the terminal is as before: its modes, the main screen, the cursor.
+func checkRestored(t *testing.T, p *program, end *os.File, before *term.State, signals []syscall.Signal) {
+	t.Helper()
+	after, err := term.GetState(end.Fd())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *after != *before {
+		t.Errorf("%v: the terminal is left as %+v, it was %+v", signals, *after, *before)
+	}
+	_ = end.Close()
+	<-p.done
+	if left := p.mode() & (vt10x.ModeAltScreen | vt10x.ModeHide | vt10x.ModeMouseMask | vt10x.ModeFocus); left != 0 {
+		t.Errorf("%v: the terminal is left in mode %b", signals, left)
+	}
+}
+
+// TestSuspendAsSessionLeader checks that the screen stays with a note, since nobody could continue the program, and
+// accepts keys.
+func TestSuspendAsSessionLeader(t *testing.T) {
+	p := start(t, 160, 45, "-n", "4")
+	p.waitFor(t, "llmtop demo MoE", "q quit")
+	for _, suspend := range []func(){
+		func() { p.keys(t, "\x1a") },
+		func() { _ = p.cmd.Process.Signal(unix.SIGTSTP) },
+	} {
+		suspend()
+		p.waitFor(t, "cannot suspend: no shell would resume llmtop", "llmtop demo MoE")
+		p.keys(t, "?") // any key removes the note
+		p.waitFor(t, "ctrl+z")
+		p.keys(t, "\x1b")
+		p.waitFor(t, "llmtop demo MoE", "q quit")
+	}
+	p.keys(t, "q")
+	if code := p.exit(t); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// TestSuspendUnderAShell checks that the program stops with the terminal restored, each time, and continues when the
+// shell resumes it.
+func TestSuspendUnderAShell(t *testing.T) {
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shell, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skipf("no bash here: %v", err)
+	}
+	c := exec.Command(shell, "--norc", "--noprofile", "-i")
+	c.Env = append(c.Environ(), "PS1=ready$ ")
+	p := startCommand(t, 120, 36, c)
+	p.waitFor(t, "ready$")
+	for turn := range 6 {
+		p.keys(t, "clear; "+path+" -n 4\r")
+		p.waitFor(t, "llmtop demo MoE", "q quit")
+		job, err := unix.IoctlGetInt(int(p.tty.Fd()), unix.TIOCGPGRP)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if turn == 0 {
+			p.keys(t, "\x1a")
+		}
+		for range turn {
+			if err := unix.Kill(job, unix.SIGTSTP); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.waitFor(t, "Stopped")
+		if left := p.mode() & (vt10x.ModeAltScreen | vt10x.ModeHide | vt10x.ModeMouseMask | vt10x.ModeFocus); left != 0 {
+			t.Errorf("the terminal is left in mode %b", left)
+		}
+		p.keys(t, "fg\r")
+		p.waitFor(t, "llmtop demo MoE", "q quit")
+		p.keys(t, "q")
+		p.waitFor(t, "ready$")
+	}
+	p.keys(t, "exit\r")
+	if code := p.exit(t); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}

@@ -1,0 +1,71 @@
+package event
+
+// Aggregates holds an engine's aggregate metrics for one interval, as polled servers report them: the current state,
+// and what happened over Interval. Metrics that the engine does not report are absent.
+type Aggregates struct {
+	Interval int64 // ns since the previous report; 0: first report, without counts and rates
+
+	Running, Waiting Reading // requests
+	Decode, Prefill  Reading // tokens/s over Interval: generated tokens, computed prompt tokens
+
+	KVUsage, KVUsed, KVTotal Reading // 0..1, cells, cells
+	CacheHits                Reading // share of the prompt tokens over Interval that came from a cache, 0..1
+
+	Finished, Failed          Reading // requests over Interval
+	Prompt, Cached, Generated Reading // tokens over Interval; Prompt includes Cached
+
+	Histograms []Histogram
+	Slots      []Slot         // requests that were seen when polling
+	More       []NamedReading // the engine's other metrics, ascending by name
+
+	Endpoints []Endpoint // where the metrics come from, and endpoints that could not be read
+}
+
+// Endpoint is one address of an engine that reports metrics.
+type Endpoint struct {
+	Name   string // for example "/metrics"
+	Reason string // why it is not read; "" if it is
+}
+
+// Histogram is a distribution of durations over the interval of a report, in the engine's own buckets.
+type Histogram struct {
+	Name   string // one of the names in docs/event-protocol.md, or the engine's own
+	Count  uint64
+	Sum    int64    // ns
+	Bounds []int64  // ns, ascending: upper bounds of all buckets but the last, which is unbounded
+	Counts []uint64 // per bucket, one more than Bounds; nil if only Count and Sum are known
+}
+
+// Slot is a place for one request in an engine, as it was when polled. The start and the end of the request have no
+// stamps.
+type Slot struct {
+	Slot      int
+	Request   RequestID // 0: idle
+	Prompt    int       // prompt tokens; 0 unknown
+	Processed int       // of Prompt, processed so far
+	Cached    int       // of Processed, taken from a cache
+	Generated int
+	Max       int // limit of generated tokens; 0 unknown
+	Used      int // KV cache cells in use
+	Context   int // KV cache cells that it may use
+}
+
+// NamedReading is a reading with a name. The suffix of the name is the unit, as in reports: "_share", "_bytes",
+// "_per_s", "_s"; without one it is a count.
+type NamedReading struct {
+	Name string
+	Reading
+}
+
+// The names of Histograms that mean the same for all engines.
+const (
+	HistogramTTFT      = "ttft"      // arrival to first token
+	HistogramITL       = "itl"       // between tokens; some engines count a step with several tokens once
+	HistogramTPOT      = "tpot"      // per request: decode time / (tokens - 1)
+	HistogramE2EL      = "e2el"      // arrival to last token
+	HistogramQueue     = "queue"     // arrival to the first work on the prompt
+	HistogramPrefill   = "prefill"   // first work on the prompt to first token
+	HistogramDecode    = "decode"    // first to last token
+	HistogramInference = "inference" // first work on the prompt to last token
+	HistogramPerToken  = "per_token" // decode time of ended requests / their tokens: a mean over tokens
+)

@@ -1,0 +1,217 @@
+package wire
+
+import (
+	"slices"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// absences are the origins of missing numbers; origins those of present ones.
+var (
+	absences = []event.Origin{event.NotReported, event.NotPermitted, event.NoDevice, event.NotYet, event.Undefined}
+	origins  = []event.Origin{event.Measured, event.Reported, event.Derived}
+)
+
+// originByName returns the origin with a name, or the first of the list.
+func originByName(list []event.Origin, name []byte) event.Origin {
+	for _, o := range list {
+		if o.String() == string(name) {
+			return o
+		}
+	}
+	return list[0]
+}
+
+// readReading reads a number with its origin, or the reason for its absence.
+func (d *Decoder) readReading() (r event.Reading) {
+	s := &d.scan
+	switch s.peek() {
+	case '"':
+		return event.Absent(originByName(absences, s.quoted()))
+	case '[':
+		s.open('[')
+		for i := 0; s.more(']'); i++ {
+			switch i {
+			case 0:
+				r = d.bareReading(event.Measured)
+			case 1:
+				if o := originByName(origins, s.str()); r.OK() {
+					r.Origin = o
+				}
+			default:
+				s.skip()
+			}
+		}
+		return r
+	}
+	return d.bareReading(event.Measured)
+}
+
+// bareReading reads a number without an origin; absent if there is none.
+func (d *Decoder) bareReading(from event.Origin) event.Reading {
+	v, ok := d.float()
+	if r := (event.Reading{V: v, Origin: from}); ok && r.OK() {
+		return r
+	}
+	return event.Reading{}
+}
+
+// readNamed reads the reading with a name; false if the list has none.
+func (d *Decoder) readNamed(list []namedReading, name []byte, read func() event.Reading) bool {
+	for _, n := range list {
+		if n.name == string(name) {
+			*n.r = read()
+			return true
+		}
+	}
+	return false
+}
+
+// object reads an object of readings and passes other names to other.
+func (d *Decoder) object(list []namedReading, read func() event.Reading, other func(name []byte) bool) {
+	s := &d.scan
+	if !s.open('{') {
+		return
+	}
+	for s.more('}') {
+		name := s.key()
+		if !d.readNamed(list, name, read) && !other(name) {
+			s.skip()
+		}
+	}
+}
+
+// unknownMember accepts no member.
+func unknownMember([]byte) bool { return false }
+
+func (d *Decoder) readPass() *event.Pass {
+	p := new(event.Pass)
+	reported := func() event.Reading { return d.bareReading(event.Reported) }
+	d.object(passReadings(p), reported, func(name []byte) bool {
+		switch string(name) {
+		case "worker_id":
+			p.Worker = d.string()
+		case "scheduled_requests":
+			d.object(loadReadings(&p.Scheduled), reported, unknownMember)
+		case "queued_requests":
+			d.object(loadReadings(&p.Queued), reported, unknownMember)
+		default:
+			return false
+		}
+		return true
+	})
+	return p
+}
+
+func (d *Decoder) readHost() bool {
+	p := new(event.Host)
+	d.event.Kind, d.event.Data = event.KindHost, p
+	readings := hostReadings(p)
+	d.members(func(key []byte) bool {
+		switch string(key) {
+		case "interval":
+			p.Interval = d.count()
+		case "cores":
+			p.Cores = d.readCores()
+		case "core_hz":
+			p.Clocks = d.readCores()
+		case "limited":
+			p.Limited = d.scan.boolean()
+		case "no_gpu":
+			p.NoGPU = d.string()
+		case "engine":
+			d.readProcess(&p.Engine)
+		case "self":
+			d.readProcess(&p.Self)
+		case "gpus":
+			p.GPUs = d.readGPUs()
+		default:
+			return d.readNamed(readings, key, d.readReading)
+		}
+		return true
+	})
+	return d.require(true, "")
+}
+
+func (d *Decoder) readCores() (list []float64) {
+	s := &d.scan
+	if s.open('[') {
+		for s.more(']') {
+			if r := d.bareReading(event.Measured); len(list) < MaxBatch {
+				list = append(list, r.V)
+			}
+		}
+	}
+	return list
+}
+
+func (d *Decoder) readProcess(p *event.Process) {
+	*p = event.Process{}
+	d.object(processReadings(p), d.readReading, func(name []byte) bool {
+		if string(name) != "pid" {
+			return false
+		}
+		p.PID = int(d.int32())
+		return true
+	})
+}
+
+func (d *Decoder) readGPUs() (list []event.GPU) {
+	s := &d.scan
+	if !s.open('[') {
+		return nil
+	}
+	for s.more(']') {
+		var g event.GPU
+		d.object(gpuReadings(&g), d.readReading, func(name []byte) bool {
+			if string(name) != "name" {
+				return false
+			}
+			g.Name = d.string()
+			return true
+		})
+		if len(list) < MaxCount {
+			list = append(list, g)
+		}
+	}
+	return list
+}
+
+func (d *Decoder) readModel() bool {
+	p := new(event.Model)
+	d.event.Kind, d.event.Data = event.KindModel, p
+	d.members(func(key []byte) bool {
+		if string(key) == "dur" {
+			d.event.Dur = d.count()
+			return true
+		}
+		return d.modelMember(p, key)
+	})
+	return d.require(true, "")
+}
+
+// modelMember reads a member of a model.
+func (d *Decoder) modelMember(p *event.Model, key []byte) bool {
+	switch string(key) {
+	case "name":
+		p.Name = d.string()
+	case "path":
+		p.Path = d.string()
+	case "architecture":
+		p.Architecture = d.string()
+	case "quantisation":
+		p.Quantisation = d.string()
+	default:
+		numbers := modelNumbers(p)
+		i := slices.IndexFunc(numbers[:], func(n modelNumber) bool { return n.name == string(key) })
+		if i < 0 {
+			return false
+		}
+		if n := numbers[i]; n.whole != nil {
+			*n.whole = int(d.int32())
+		} else {
+			*n.large = d.count()
+		}
+	}
+	return true
+}

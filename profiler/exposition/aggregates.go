@@ -1,0 +1,85 @@
+package exposition
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
+)
+
+const originAttr = "origin"
+
+// Aggregate metrics of servers; the origin label is reported or derived.
+var (
+	reportedTimes = histogram("llmtop.reported.time", "s", "Durations since llmtop began to watch the engine: as the engine counts them, in its own buckets (reported), or from its slots (derived)",
+		engineAttr, "time", originAttr)
+	reportedNumbers = gauge("llmtop.reported.number", "", "Latest values of the engine's aggregate metrics; a name without a unit is a count",
+		engineAttr, "number", originAttr)
+)
+
+// maxNumbers is how many numbers of one engine are exported at most.
+const maxNumbers = 128
+
+// aggregates adds the aggregate metrics of a server. It omits what the server does not report, instead of exporting 0,
+// and omits current values while the server is not connected.
+func (s *gathering) aggregates(v *store.Snapshot) {
+	r, c := v.Aggregates, &v.Counts
+	if reached(v) {
+		s.reading(running, r.Running)
+		s.reading(queued, r.Waiting)
+		s.reportedNumbers(r)
+	}
+	for _, n := range []struct {
+		metric *instrument
+		latest event.Reading // of the last interval
+		sum    uint64
+		values []string
+	}{
+		{requests, r.Finished, c.Finished, []string{event.StateFinished.String()}},
+		{requests, r.Failed, c.Failed, []string{event.StateFailed.String()}},
+		{promptTokens, r.Prompt, c.PromptTokens, nil},
+		{cachedTokens, r.Cached, c.CachedTokens, nil},
+		{generatedTokens, r.Generated, c.GeneratedTokens, nil},
+	} {
+		if n.latest.Origin != event.NotReported || n.sum > 0 {
+			s.add(n.metric, float64(n.sum), n.values...)
+		}
+	}
+}
+
+// reached reports whether the engine is connected, or no connection is needed.
+func reached(v *store.Snapshot) bool {
+	link := v.Engine.Remote.Link
+	return link == event.LinkNone || link == event.LinkConnected
+}
+
+// reportedNumbers adds the numbers of the latest report.
+func (s *gathering) reportedNumbers(r *store.Aggregates) {
+	seen := make(map[string]bool) // different names may be equal after cleaning
+	for _, n := range r.NamedReadings() {
+		if name := cleanLabel(n.Name); n.OK() && !seen[name] && len(seen) < maxNumbers {
+			seen[name] = true
+			s.add(reportedNumbers, n.V, name, n.Origin.String())
+		}
+	}
+}
+
+// histograms adds the histograms that the engine counts.
+func (s *gathering) histograms() {
+	e := s.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	order := func(a, b histogramKey) int {
+		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.origin, b.origin))
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(e.histograms), order) {
+		d := e.histograms[key]
+		fits := len(d.bounds) <= s.buckets
+		if fits {
+			s.buckets -= len(d.bounds)
+		}
+		s.metric(reportedTimes, []string{key.name, key.origin.String()}).Histogram = d.histogram(fits)
+	}
+}

@@ -1,0 +1,113 @@
+package exposition
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
+)
+
+// requestMetrics are the metrics that are counted per event and per request, for all engines together.
+type requestMetrics struct {
+	ttft, cold, tpot, itl, e2el, queue, usage *prometheus.HistogramVec
+	probe                                     *prometheus.HistogramVec
+	component, probes                         *prometheus.CounterVec
+}
+
+// newRequestMetrics creates the metrics and registers them.
+func newRequestMetrics(into *prometheus.Registry) *requestMetrics {
+	o := &requestMetrics{
+		ttft: vector(ttft, firstBounds), cold: vector(coldTTFT, firstBounds), tpot: vector(tpot, tokenBounds), itl: vector(itl, tokenBounds),
+		e2el: vector(e2el, wholeBounds), queue: vector(queue, queueBounds), usage: vector(usage, usageBounds), probe: vector(probe, probeBounds),
+		component: counters(component), probes: counters(probes),
+	}
+	into.MustRegister(o.ttft, o.cold, o.tpot, o.itl, o.e2el, o.queue, o.usage, o.probe, o.component, o.probes)
+	return o
+}
+
+func counters(i *instrument) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: i.promName, Help: i.help}, i.labels)
+}
+
+// maxNative is how many buckets a native histogram has at most; beyond it the buckets become wider.
+const maxNative = 160
+
+// vector creates a histogram with classic buckets and, for scrapers of protobuf, native buckets at most 10 % wide.
+func vector(i *instrument, bounds []float64) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: i.promName, Help: i.help, Buckets: bounds,
+		NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: maxNative,
+	}, i.labels)
+}
+
+// labelSet are the label values of an observation.
+type labelSet struct{ engine, provider, model string }
+
+// genAI returns the label values that the gen_ai metrics share.
+func (s labelSet) genAI() []string { return []string{s.engine, operation, s.provider, s.model} }
+
+// firstToken counts what is available at the first token of a request: TTFT and queue time. Probes are not part of the
+// engine's statistics; they are counted when they end.
+func (o *requestMetrics) firstToken(s labelSet, r *store.Request) {
+	switch {
+	case r.Probe:
+		return
+	case r.TTFT.OK() && r.Cold:
+		o.cold.WithLabelValues(s.engine, s.model).Observe(r.TTFT.V)
+	case r.TTFT.OK():
+		o.ttft.WithLabelValues(s.genAI()...).Observe(r.TTFT.V)
+	}
+	if r.STIL.OK() {
+		o.queue.WithLabelValues(s.engine, s.model).Observe(r.STIL.V)
+	}
+}
+
+// requestEnd counts what is available when a request has ended.
+func (o *requestMetrics) requestEnd(s labelSet, r *store.Request) {
+	switch {
+	case r.Probe:
+		o.probeEnd(s, r)
+		return
+	case r.Polled: // polled from a slot: not observed in full
+		return
+	}
+	start := "warm"
+	if r.Cold {
+		start = "cold"
+	}
+	for _, part := range r.Parts {
+		stage := "other"
+		if part.Stage != event.StageNone {
+			stage = part.Stage.String()
+		}
+		o.component.WithLabelValues(s.engine, s.model, start, stage).Add(max(part.Dur.Seconds(), 0))
+	}
+	if r.PromptTokens > 0 {
+		o.usage.WithLabelValues(append(s.genAI(), "input")...).Observe(float64(r.PromptTokens))
+	}
+	if r.Generated > 0 {
+		o.usage.WithLabelValues(append(s.genAI(), "output")...).Observe(float64(r.Generated))
+	}
+	if r.State != event.StateFinished {
+		return
+	}
+	if r.E2EL.OK() {
+		o.e2el.WithLabelValues(s.genAI()...).Observe(r.E2EL.V)
+	}
+	if r.TPOT.OK() {
+		o.tpot.WithLabelValues(s.genAI()...).Observe(r.TPOT.V)
+	}
+}
+
+// probeEnd counts a probe that has ended.
+func (o *requestMetrics) probeEnd(s labelSet, r *store.Request) {
+	o.probes.WithLabelValues(s.engine, r.State.String()).Inc()
+	if r.State != event.StateFinished {
+		return
+	}
+	for name, v := range map[string]event.Reading{event.HistogramTTFT: r.TTFT, event.HistogramTPOT: r.TPOT, event.HistogramE2EL: r.E2EL} {
+		if v.OK() {
+			o.probe.WithLabelValues(s.engine, name).Observe(v.V)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package recording
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// The limits on the engines of a recording.
+const (
+	MaxEngines = 1 << 12 // engines in a recording; events of others count as dropped
+	maxName    = 1 << 10 // bytes of a name
+)
+
+// EngineEntry is one of the engines of a recording of several.
+type EngineEntry struct {
+	Name  string `json:"name"`            // unique name, for example its address
+	Fleet bool   `json:"fleet,omitempty"` // the fleet itself: shown while there are no other engines
+}
+
+// AddEngine adds an engine to a recording of several. Events emitted into the returned sink belong to it.
+func (r *Recorder) AddEngine(s EngineEntry) event.Sink {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.Name = truncateName(s.Name)
+	n := len(r.engines)
+	if n < MaxEngines {
+		r.engines = append(r.engines, s)
+	}
+	return engineSink{r, n}
+}
+
+// engineSink is the sink of one engine.
+type engineSink struct {
+	*Recorder
+	number int
+}
+
+// Emit implements event.Sink.
+func (s engineSink) Emit(e event.Event) {
+	if s.number >= MaxEngines {
+		var drops event.Drops
+		count(&drops, e.Kind)
+		s.queue.drop(&drops)
+		return
+	}
+	s.queue.emit(&e, s.number)
+}
+
+// Engine returns an engine of a recording of several. If its name was not recorded, it is named by its number.
+func (r *Recording) Engine(number int) EngineEntry {
+	if number < len(r.Engines) && r.Engines[number].Name != "" {
+		return r.Engines[number]
+	}
+	return EngineEntry{Name: fmt.Sprint("engine ", number)}
+}
+
+// newEngines returns the engines that the recording does not list yet.
+func (r *Recorder) newEngines() []EngineEntry {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.engines[len(r.out.engines):])
+}
+
+// announceEngines writes the names of new engines before their events.
+func (w *writer) announceEngines(more []EngineEntry, at event.Time) error {
+	first := len(w.engines)
+	w.engines = append(w.engines, more...)
+	return w.writeEngines(first, more, at)
+}
+
+// writeEngines writes the names of engines from number first on; nothing if there are none.
+func (w *writer) writeEngines(first int, engines []EngineEntry, at event.Time) error {
+	if len(engines) == 0 {
+		return nil
+	}
+	return w.note(&Note{Type: NoteEngines, First: first, Engines: engines}, at)
+}
+
+// mergeEngines adds the engines of a note to those of the recording. The first name of a number counts.
+func mergeEngines(engines []EngineEntry, n *Note) []EngineEntry {
+	for i, s := range n.Engines {
+		at := n.First + i
+		if n.First < 0 || at >= MaxEngines {
+			break
+		}
+		for len(engines) <= at {
+			engines = append(engines, EngineEntry{})
+		}
+		if engines[at].Name == "" {
+			engines[at] = EngineEntry{Name: strings.Clone(truncateName(s.Name)), Fleet: s.Fleet}
+		}
+	}
+	return engines
+}
+
+// truncateName truncates a long name between two characters.
+func truncateName(name string) string {
+	if len(name) <= maxName {
+		return name
+	}
+	n := maxName
+	for n > 0 && !utf8.RuneStart(name[n]) {
+		n--
+	}
+	return name[:n]
+}

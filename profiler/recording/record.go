@@ -1,0 +1,183 @@
+package recording
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// run records until Close or an error.
+func (r *Recorder) run() {
+	defer close(r.done)
+	err := r.loop()
+	r.queue.close()
+	if err == nil {
+		err = r.drain(true)
+	}
+	if err != nil {
+		r.abandon()
+	}
+	// Try this also after an error: the note may fit where the frame did not.
+	if e := r.out.end(r.note(NoteEnd, endReason(err)), r.queue.time()); err == nil {
+		err = e
+	}
+	if e := r.out.close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		err = fmt.Errorf("record to %s: %w", r.out.path, err)
+	}
+	r.updateStatus(0, err)
+}
+
+// endReason returns the reason that a recording ends with.
+func endReason(err error) string {
+	if err == nil {
+		return "closed"
+	}
+	return err.Error()
+}
+
+func (r *Recorder) loop() error {
+	tick := time.NewTicker(r.flush)
+	defer tick.Stop()
+	for {
+		due := false
+		select {
+		case <-r.stop:
+			return nil
+		case <-r.queue.half:
+		case <-tick.C:
+			due = true
+		}
+		if err := r.drain(due); err != nil {
+			return err
+		}
+	}
+}
+
+// drain records the queued events. If due, it writes the block even if it is not full.
+func (r *Recorder) drain(due bool) error {
+	r.batch, _ = r.queue.swap(r.batch)
+	for i := range r.batch {
+		if len(r.block.body) >= blockSize {
+			if err := r.write(); err != nil {
+				r.countDropped(r.batch[i:])
+				return err
+			}
+		}
+		r.add(&r.batch[i])
+	}
+	if due {
+		return r.write()
+	}
+	return nil
+}
+
+// add adds an event to the block.
+func (r *Recorder) add(a *arrival) {
+	line, err := r.codec.Append(r.line[:0], &a.Event)
+	r.line = line
+	if err != nil || len(line) > MaxLine {
+		r.countDropped([]arrival{*a})
+		return
+	}
+	r.block.add(a.at, a.engine, line)
+	if a.Kind == event.KindRequest && a.State == event.StateQueued && a.Req != 0 {
+		r.block.extend(a.Req)
+	}
+	count(&r.waiting, a.Kind)
+	r.state.apply(a)
+}
+
+// write writes the block, after a note about new drops.
+func (r *Recorder) write() error {
+	if drops := r.queue.drops(); drops != r.recordedDrops {
+		n := r.note(NoteDropped, "")
+		if err := r.out.note(&n, r.block.first); err != nil {
+			return err
+		}
+		r.recordedDrops = drops
+	}
+	if r.block.entries == 0 {
+		return nil
+	}
+	if err := r.out.announceEngines(r.newEngines(), r.block.first); err != nil {
+		return err
+	}
+	if err := r.out.block(frameEvents, &r.block); err != nil {
+		return err
+	}
+	r.updateStatus(r.block.entries, nil)
+	last := r.block.last
+	r.block.reset()
+	r.waiting = event.Drops{}
+	if r.out.full() {
+		r.recordedDrops = event.Drops{} // so that the new segment reports them, too
+		return r.out.rotate(r.note(NoteEnd, "rotated"), last, r.stateBlock())
+	}
+	return nil
+}
+
+// stateBlock returns the state at the start of a segment.
+func (r *Recorder) stateBlock() *block {
+	b := &block{multiEngine: r.out.header.MultiEngine}
+	skipped := 0
+	add := func(a *arrival) {
+		line, err := r.codec.Append(r.line[:0], &a.Event)
+		r.line = line
+		if err != nil || len(b.body)+len(line) > maxBody/2 {
+			skipped++ // only the state lacks it; the recording has it
+			return
+		}
+		b.add(a.at, a.engine, line)
+	}
+	events := r.state.events()
+	for i := range events {
+		a := &events[i]
+		add(a)
+		if a.Kind == event.KindRequest && a.State == event.StateQueued {
+			b.extend(a.Req)
+		}
+	}
+	if skipped+r.state.untracked > 0 {
+		at := events[len(events)-1].at
+		text := fmt.Sprintf("this segment lacks %d running requests, and %d events of others", r.state.untracked, skipped)
+		add(&arrival{at, event.Event{Kind: event.KindLog, At: at, Layer: -1, Text: text}, 0})
+	}
+	return b
+}
+
+// note returns a note with the counts so far.
+func (r *Recorder) note(t NoteType, why string) Note {
+	drops := r.queue.drops()
+	return Note{Type: t, Reason: why, Events: r.status.Events, Dropped: dropsByName(&drops)}
+}
+
+// abandon counts all queued events as dropped.
+func (r *Recorder) abandon() {
+	r.queue.drop(&r.waiting)
+	batch, _ := r.queue.swap(nil)
+	r.countDropped(batch)
+}
+
+// countDropped counts events that are not recorded.
+func (r *Recorder) countDropped(batch []arrival) {
+	var drops event.Drops
+	for i := range batch {
+		count(&drops, batch[i].Kind)
+	}
+	r.queue.drop(&drops)
+}
+
+// updateStatus updates the status.
+func (r *Recorder) updateStatus(entries int, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status.Events += uint64(entries)
+	r.status.Bytes, r.status.Segment = r.out.total, r.out.header.Segment
+	if err != nil {
+		r.status.Err = err
+	}
+}

@@ -1,0 +1,157 @@
+package recording
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// output is the file of a segment.
+type output interface {
+	WriteAt(b []byte, off int64) (int, error)
+	Truncate(size int64) error
+	Sync() error
+	Close() error
+}
+
+// create creates the file of a segment after the first.
+func create(name string) (output, error) {
+	return os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, fileMode)
+}
+
+// writer writes frames to segments. It is used from one goroutine. After an error it may only be closed.
+type writer struct {
+	path   string
+	header Header
+	size   int64 // largest segment in bytes, exceeded by one frame at most
+	keep   int   // segments
+	create func(name string) (output, error)
+
+	first output // the first segment, which stays open to hold the lock
+	file  output // of the current segment
+	off   int64  // offset of the next frame
+	begun int64  // offset of the first frame after the segment's state
+	total int64  // bytes written in all segments
+	enc   *zstd.Encoder
+	buf   []byte
+
+	engines []EngineEntry // engines listed in the recording
+}
+
+// newEncoder returns an encoder that compresses one block at a time on the caller's goroutine. It writes no checksums:
+// frames have their own.
+func newEncoder() (*zstd.Encoder, error) {
+	return zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
+		zstd.WithWindowSize(blockSize), zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(false))
+}
+
+// begin writes the header of a segment.
+func (w *writer) begin(file output, start event.Time) error {
+	w.file, w.off, w.header.Start = file, 0, start
+	b, err := w.header.encode()
+	if err != nil {
+		return err
+	}
+	if err := w.append(b); err != nil {
+		return err
+	}
+	if err := w.writeEngines(0, w.engines, start); err != nil {
+		return err
+	}
+	w.begun = w.off
+	return nil
+}
+
+// append writes at the end. If that fails, it truncates what was written of b.
+func (w *writer) append(b []byte) error {
+	if _, err := w.file.WriteAt(b, w.off); err != nil {
+		return errors.Join(err, w.file.Truncate(w.off))
+	}
+	w.off += int64(len(b))
+	w.total += int64(len(b))
+	return nil
+}
+
+// full reports whether the next frame belongs to the next segment.
+func (w *writer) full() bool { return w.off > w.begun && w.off >= w.size }
+
+// rotate ends the segment with a note and starts the next one with the state.
+func (w *writer) rotate(end Note, start event.Time, state *block) error {
+	next, err := w.create(segmentName(w.path, w.header.Segment+1))
+	if err != nil {
+		return err
+	}
+	previous := w.file
+	err = w.end(end, start)
+	w.header.Segment++
+	w.file, w.off = next, 0
+	if previous != w.first {
+		err = errors.Join(err, previous.Close())
+	}
+	if err == nil {
+		err = w.begin(next, start)
+	}
+	if err == nil && state.entries > 0 {
+		err = w.block(frameState, state)
+	}
+	if err != nil {
+		return err
+	}
+	w.begun = w.off
+	if oldest := w.header.Segment + 1 - w.keep; oldest > 0 { // the first segment has the start of the session and is kept
+		return os.Remove(segmentName(w.path, oldest))
+	}
+	return nil
+}
+
+// block writes a block as a frame.
+func (w *writer) block(kind frameKind, b *block) error {
+	f := b.frame
+	f.kind, f.raw = kind, len(b.body)
+	w.buf = append(w.buf[:0], make([]byte, frameSize)...)
+	w.buf = w.enc.EncodeAll(b.body, w.buf)
+	return w.frame(&f)
+}
+
+// note writes a note as a frame.
+func (w *writer) note(n *Note, at event.Time) error {
+	body, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	w.buf = append(append(w.buf[:0], make([]byte, frameSize)...), body...)
+	return w.frame(&frame{kind: frameNote, raw: len(body), first: at, last: at})
+}
+
+// frame writes buf, which starts with space for the header, as a frame.
+func (w *writer) frame(f *frame) error {
+	f.stored, f.sum = len(w.buf)-frameSize, crc32.Checksum(w.buf[frameSize:], castagnoli)
+	if f.stored > maxBody || f.raw > maxBody {
+		return fmt.Errorf("frame of %d bytes exceeds %d", f.raw, maxBody)
+	}
+	f.put(w.buf)
+	return w.append(w.buf)
+}
+
+// end writes the last note of a segment and syncs it to disk.
+func (w *writer) end(n Note, at event.Time) error {
+	if err := w.note(&n, at); err != nil {
+		return err
+	}
+	return w.file.Sync()
+}
+
+// close closes the files.
+func (w *writer) close() error {
+	err := w.first.Close()
+	if w.file != w.first {
+		err = errors.Join(err, w.file.Close())
+	}
+	return err
+}

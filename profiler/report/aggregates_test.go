@@ -1,0 +1,169 @@
+package report
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
+)
+
+// TestReportOfAServer checks that a report has the aggregate metrics of a server: each number with its origin,
+// histograms with their bounds.
+func TestReportOfAServer(t *testing.T) {
+	now := event.Time(time.Second)
+	s := store.New(store.Options{Now: func() event.Time { return now }})
+	reported := func(v float64) event.Reading { return event.Reading{V: v, Origin: event.Reported} }
+	const ms = int64(time.Millisecond)
+	s.Emit(event.Event{Kind: event.KindEngine, At: now, Layer: -1, Data: &event.EngineInfo{Name: "vLLM", Caps: event.CapAggregates, State: event.EngineReady}})
+	for range 2 {
+		now += event.Time(time.Second)
+		s.Emit(event.Event{Kind: event.KindAggregates, At: now, Layer: -1, Data: &event.Aggregates{
+			Interval: int64(time.Second), Running: reported(7), Decode: event.DerivedValue(900), KVUsage: reported(0.43), Generated: event.DerivedValue(900),
+			Histograms: []event.Histogram{
+				{Name: event.HistogramTTFT, Count: 5, Sum: 1050 * ms, Bounds: []int64{100 * ms, 250 * ms}, Counts: []uint64{4, 1, 0}},
+				{Name: event.HistogramQueue, Count: 5, Sum: 100 * ms},
+			},
+			More: []event.NamedReading{{Name: "preemptions", Reading: event.DerivedValue(2)}},
+		}})
+	}
+	r := FromSnapshot(Meta{Version: "1", Remote: true}, s.Snapshot())
+	if err := schema(t).Validate(decoded(t, r)); err != nil {
+		t.Error(err)
+	}
+	got := map[string]ReportedNumber{}
+	for _, n := range r.Reported.Numbers {
+		got[n.Name] = n
+	}
+	if n := got["running"]; n.Value.V != 7 || n.Origin != "reported" {
+		t.Errorf("running is %+v", n)
+	}
+	if n := got["decode_tokens_per_s"]; n.Value.V != 900 || n.Origin != "derived" {
+		t.Errorf("decode is %+v", n)
+	}
+	if _, ok := got["waiting"]; ok || !strings.Contains(strings.Join(r.Reported.Missing, " "), "waiting") {
+		t.Errorf("waiting was not reported, but is not in %v", r.Reported.Missing)
+	}
+	if n := r.Totals.GeneratedTokens; n.V != 1800 || r.Totals.Origin["generated_tokens"] != "derived" {
+		t.Errorf("generated tokens: %+v, origin %q", n, r.Totals.Origin["generated_tokens"])
+	}
+	for name, n := range map[string]Number{"finished": r.Totals.Finished, "prompt_tokens": r.Totals.PromptTokens, "stalls": r.Totals.Stalls, "queued": r.Totals.Queued} {
+		if n.OK() || r.Totals.Absent[name] != "not reported" {
+			t.Errorf("%s was not reported, but is %+v (%s)", name, n, r.Totals.Absent[name])
+		}
+	}
+	if r.Throughput.Origin["decode_tokens_per_s"] != "derived" || r.KV.Origin["usage"] != "reported" {
+		t.Errorf("origins of rates %v, of the KV cache %v", r.Throughput.Origin, r.KV.Origin)
+	}
+	if p := r.Reported.Parts; len(p) != 2 || p[0].Name != "queue" || p[0].Time.V != 0.02 || p[1].Name != "other" {
+		t.Errorf("TTFT components: %+v", p)
+	}
+	h := r.Reported.Histograms[0]
+	if h.Count != 10 || h.Mean.V != 0.21 || len(h.Bounds) != 2 || h.Bounds[1] != 0.25 || len(h.Counts) != 3 || h.Counts[0] != 8 {
+		t.Errorf("histogram: %+v", h)
+	}
+	if h.Origin != "reported" || h.P50 == nil || *h.P50 != (BoundQuantile{0.1, "below"}) || h.P99 == nil || h.P99.Bound != "within" {
+		t.Errorf("percentiles: %+v and %+v, origin %q", h.P50, h.P99, h.Origin)
+	}
+	if q := r.Reported.Histograms[1]; q.P50 != nil || q.Mean.V != 0.02 {
+		t.Errorf("without buckets there are no percentiles: %+v", q)
+	}
+	again, err := Read(bytes.NewReader(written(t, r)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, write := range map[string]func(*Report, *bytes.Buffer) error{
+		"text": func(r *Report, b *bytes.Buffer) error { return r.WriteText(b) }, "csv": func(r *Report, b *bytes.Buffer) error { return r.WriteCSV(b) },
+	} {
+		var first, second bytes.Buffer
+		if err := errors.Join(write(r, &first), write(again, &second)); err != nil {
+			t.Fatal(err)
+		}
+		if first.String() != second.String() {
+			t.Errorf("%s of the report after reading it:\n%s\nbefore:\n%s", name, second.String(), first.String())
+		}
+	}
+	for name, write := range map[string]func(*bytes.Buffer) error{
+		"text": func(b *bytes.Buffer) error { return r.WriteText(b) }, "markdown": func(b *bytes.Buffer) error { return r.WriteMarkdown(b) },
+		"html": func(b *bytes.Buffer) error { return r.WriteHTML(b) },
+	} {
+		var out bytes.Buffer
+		if err := write(&out); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"aggregate metrics of the server", "preemptions", "reported", "derived", "100 ms", "210 ms", "1800 generated", "not reported: finished, cancelled, failed", "where ttft goes"} {
+			if !strings.Contains(strings.ToLower(out.String()), want) {
+				t.Errorf("%s lacks %q:\n%s", name, want, out.String())
+			}
+		}
+	}
+}
+
+// TestServerThatNeverAnswered checks that no number of a server that never answered is 0.
+func TestServerThatNeverAnswered(t *testing.T) {
+	now := event.Time(time.Second)
+	s := store.New(store.Options{Now: func() event.Time { return now }})
+	s.Emit(event.Event{Kind: event.KindEngine, At: now, Layer: -1, Data: &event.EngineInfo{
+		Caps: event.CapAggregates, Remote: event.Remote{Link: event.LinkDisconnected, Reason: "nothing listens there", Since: now},
+	}})
+	r := FromSnapshot(Meta{Version: "1", Remote: true}, s.Snapshot())
+	if err := schema(t).Validate(decoded(t, r)); err != nil {
+		t.Error(err)
+	}
+	for name, n := range map[string]Number{"finished": r.Totals.Finished, "generated_tokens": r.Totals.GeneratedTokens, "running": r.Totals.Running} {
+		if n.OK() {
+			t.Errorf("%s is %v", name, n.V)
+		}
+	}
+	var out bytes.Buffer
+	if err := r.WriteText(&out); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "The engine was disconnected at the end (nothing listens there).") || strings.Contains(out.String(), "finished 0") {
+		t.Errorf("report:\n%s", out.String())
+	}
+}
+
+// TestProbesInAReport checks that probes have their own section.
+func TestProbesInAReport(t *testing.T) {
+	r := replica("a", time.Second, event.LinkConnected).Report
+	for i := range 4 {
+		r.Requests = append(r.Requests, Request{ID: event.RequestID(i), Probe: true, State: "finished", TTFT: Measured(0.1 * float64(i+1)), E2EL: Measured(1)})
+	}
+	r.Requests[3].State = "failed"
+	var out bytes.Buffer
+	if err := r.WriteText(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"LATENCY OF LLMTOP'S PROBES", "TTFT  3        200 ms", "Failed probes: 1."} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the text lacks %q:\n%s", want, out.String())
+		}
+	}
+}
+
+// TestReportOfARequestInASlot checks that unknown numbers of a polled request are null with a reason.
+func TestReportOfARequestInASlot(t *testing.T) {
+	now := event.Time(time.Second)
+	s := store.New(store.Options{Now: func() event.Time { return now }})
+	s.Emit(event.Event{Kind: event.KindEngine, At: now, Layer: -1, Data: &event.EngineInfo{Name: "llama.cpp", Caps: event.CapAggregates, State: event.EngineReady}})
+	for i, slot := range []event.Slot{{Request: 1, Prompt: 8, Processed: 8, Generated: 10}, {Request: 1, Prompt: 8, Processed: 8, Generated: 30}, {}} {
+		s.Emit(event.Event{Kind: event.KindAggregates, At: now + event.Time(i)*event.Time(time.Second), Layer: -1, Data: &event.Aggregates{
+			Interval: int64(time.Second), Slots: []event.Slot{slot},
+		}})
+	}
+	now += event.Time(3 * time.Second)
+	r := FromSnapshot(Meta{Version: "1", Remote: true}, s.Snapshot())
+	if err := schema(t).Validate(decoded(t, r)); err != nil {
+		t.Error(err)
+	}
+	if q := r.Requests[0]; !q.Polled || q.Padding.OK() || q.TTFT.OK() || q.Generated != 30 || q.TPOT.V != 0.05 {
+		t.Errorf("request: %+v", q)
+	}
+	if r.Totals.Finished.OK() || r.Totals.Absent["finished"] != "not reported" || r.Totals.PaddingTokens.OK() { // other requests may have ended between polls
+		t.Errorf("totals: %+v", r.Totals)
+	}
+}

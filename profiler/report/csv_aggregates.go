@@ -1,0 +1,78 @@
+package report
+
+import (
+	"encoding/csv"
+	"io"
+	"strconv"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// reportedHeader are the columns for servers with aggregate metrics: one row per number.
+var reportedHeader = []string{"replica", "name", "value", "bound", "origin"}
+
+// writeReportedCSV writes the totals and the aggregate metrics of servers, named as in JSON. Numbers that a server does
+// not report have no row.
+func (r *Report) writeReportedCSV(out io.Writer) error {
+	w := csv.NewWriter(out)
+	if err := w.Write(reportedHeader); err != nil {
+		return err
+	}
+	if r.Fleet == nil {
+		return w.WriteAll(r.reportedRows(""))
+	}
+	for i := range r.Fleet.Replicas {
+		one := &r.Fleet.Replicas[i]
+		if err := w.WriteAll(one.Report.reportedRows(one.Name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reportedRows returns the rows of one server.
+func (r *Report) reportedRows(replica string) (rows [][]string) {
+	row := func(name string, v float64, bound, origin string) {
+		rows = append(rows, []string{textCell(replica), textCell(name), strconv.FormatFloat(v, 'g', -1, 64), textCell(bound), textCell(origin)})
+	}
+	t := &r.Totals
+	for _, c := range []namedCount{
+		{"finished", t.Finished},
+		{"cancelled", t.Cancelled},
+		{"failed", t.Failed},
+		{"prompt_tokens", t.PromptTokens},
+		{"cached_tokens", t.CachedTokens},
+		{"padding_tokens", t.PaddingTokens},
+		{"generated_tokens", t.GeneratedTokens},
+		{"steps", t.Steps},
+		{"stalls", t.Stalls},
+		{"duration_s", t.Duration},
+		{"ttps", t.TTPS},
+	} {
+		if c.n.OK() {
+			row(c.name, c.n.V, boundWithin, t.Origin[c.name])
+		}
+	}
+	if r.Reported == nil {
+		return rows
+	}
+	for _, n := range r.Reported.Numbers {
+		row(n.Name, n.Value.V, boundWithin, n.Origin)
+	}
+	for i := range r.Reported.Histograms {
+		h := &r.Reported.Histograms[i]
+		row(h.Name+"_count", float64(h.Count), boundWithin, h.Origin)
+		if h.Mean.OK() {
+			row(h.Name+"_mean_s", h.Mean.V, boundWithin, event.Derived.String())
+		}
+		for _, q := range []struct {
+			name string
+			at   *BoundQuantile
+		}{{"p50", h.P50}, {"p90", h.P90}, {"p95", h.P95}, {"p99", h.P99}} {
+			if q.at != nil {
+				row(h.Name+"_"+q.name+"_s", q.at.Seconds, q.at.Bound, event.Derived.String())
+			}
+		}
+	}
+	return rows
+}

@@ -1,0 +1,184 @@
+package store
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+)
+
+// MaxHistograms bounds the histograms of one engine, each up to 40 KB.
+const MaxHistograms = 32
+
+// Aggregates holds the last report of an engine's aggregate metrics and its histograms over each window. It is
+// immutable.
+type Aggregates struct {
+	event.Aggregates                     // the last report; its Histograms cover its interval only
+	At               event.Time          // time of the last report
+	Histograms       []WindowedHistogram // in the order in which the engine first reported them
+}
+
+// WindowedHistogram is a distribution of durations that the engine counts, over each window.
+type WindowedHistogram struct {
+	Name    string
+	Windows [metric.NumWindows]metric.BucketSummary
+	Bounds  []int64  // ns, session: upper bounds of all buckets but the last, which is unbounded; nil: unknown
+	Counts  []uint64 // per bucket, one more than Bounds
+}
+
+// Summary returns the summary of a histogram over a window; nil if the engine does not report it.
+func (r *Aggregates) Summary(name string, w metric.Window) *metric.BucketSummary {
+	i := slices.IndexFunc(r.Histograms, func(t WindowedHistogram) bool { return t.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &r.Histograms[i].Windows[w]
+}
+
+// Parts divides the mean TTFT of a window into the mean parts that the engine reports, and "other" last. total is the
+// mean TTFT in ns, 0 if the engine does not report it: then there is no "other". The means cover different requests: an
+// engine counts TTFT at the first token, and the parts often at the last one. Nil if there is nothing to divide.
+func (r *Aggregates) Parts(w metric.Window) (parts []Part, total float64) {
+	mean := func(name string) float64 {
+		if s := r.Summary(name, w); s != nil && s.Count > 0 {
+			return s.Mean
+		}
+		return 0
+	}
+	total = mean(event.HistogramTTFT)
+	rest := total
+	if total == 0 {
+		rest = math.MaxInt64
+	}
+	for _, p := range [...]struct {
+		stage event.Stage
+		name  string
+	}{{event.StageQueue, event.HistogramQueue}, {event.StagePrompt, event.HistogramPrefill}} {
+		if v := min(mean(p.name), rest); v > 0 {
+			parts = append(parts, newPart(p.stage, v, total))
+			rest -= v
+		}
+	}
+	if total > 0 {
+		parts = append(parts, newPart(event.StageNone, rest, total))
+	}
+	return parts, total
+}
+
+func newPart(stage event.Stage, ns, total float64) Part {
+	return Part{Stage: stage, Dur: time.Duration(ns), Share: metric.Share(ns, total)}
+}
+
+// aggregates collects the reports of an engine's aggregate metrics.
+type aggregates struct {
+	last    event.Aggregates
+	at      event.Time
+	names   []string // of the histograms, in order of appearance
+	windows map[string]*metric.WindowedBuckets
+
+	running, queued int // requests, the most since the last point
+}
+
+// applyAggregates stores a report and adds its counts to the session's totals.
+func (s *state) applyAggregates(e *event.Event, p *event.Aggregates) {
+	if s.aggregates == nil {
+		s.aggregates = &aggregates{windows: make(map[string]*metric.WindowedBuckets)}
+	}
+	r := s.aggregates
+	r.last, r.at = *p, e.At
+	r.last.KVUsage, r.last.CacheHits = clampShare(p.KVUsage), clampShare(p.CacheHits)
+	r.running, r.queued = max(r.running, int(countOf(p.Running))), max(r.queued, int(countOf(p.Waiting)))
+	for i := range p.Histograms {
+		r.addHistogram(e.At, &p.Histograms[i])
+	}
+	c := &s.counts
+	c.Finished += countOf(p.Finished)
+	c.Failed += countOf(p.Failed)
+	c.PromptTokens += countOf(p.Prompt)
+	c.CachedTokens += countOf(p.Cached)
+	c.GeneratedTokens += countOf(p.Generated)
+	if n := countOf(p.Generated); n > 0 {
+		s.rates.addGenerated(e.At, int(n))
+	}
+	s.kv = KV{Usage: r.last.KVUsage}
+	if p.KVUsed.OK() && p.KVTotal.OK() {
+		s.kv.Used, s.kv.Total = cellCount(p.KVUsed), cellCount(p.KVTotal)
+		if !s.kv.Usage.OK() && s.kv.Total > 0 {
+			s.kv.Usage = event.DerivedValue(metric.Share(float64(s.kv.Used), float64(s.kv.Total)))
+		}
+	}
+	s.applySlots(e.At, p.Slots)
+}
+
+func (r *aggregates) addHistogram(at event.Time, t *event.Histogram) {
+	name := clip(t.Name, MaxName)
+	w := r.windows[name]
+	if w == nil {
+		if len(r.names) >= MaxHistograms {
+			return
+		}
+		w = new(metric.WindowedBuckets)
+		r.windows[name] = w
+		r.names = append(r.names, name)
+	}
+	w.Add(int64(at), t)
+}
+
+// maxReportedCount is the largest count that one report adds, so that sums do not overflow.
+const maxReportedCount = 1e12
+
+// countOf returns a reading as a count within 0..maxReportedCount; 0 if it is absent.
+func countOf(r event.Reading) uint64 {
+	if !r.OK() {
+		return 0
+	}
+	return uint64(math.Round(min(max(r.V, 0), maxReportedCount)))
+}
+
+// clampShare clamps a reported share to 0..1.
+func clampShare(r event.Reading) event.Reading {
+	r.V = metric.Share(r.V, 1)
+	return r
+}
+
+func cellCount(r event.Reading) int64 { return int64(countOf(r)) }
+
+// view returns what snapshots show of the reports.
+func (r *aggregates) view(now event.Time) *Aggregates {
+	v := &Aggregates{Aggregates: r.last, At: r.at}
+	for _, name := range r.names {
+		t := WindowedHistogram{Name: name, Windows: r.windows[name].Summaries(int64(now))}
+		t.Bounds, t.Counts = r.windows[name].Session()
+		v.Histograms = append(v.Histograms, t)
+	}
+	return v
+}
+
+// fillThroughput replaces rates computed from per-request events, of which there are none or not all, by the reported
+// ones.
+func (r *aggregates) fillThroughput(t *Throughput) {
+	t.Decode, t.Prefill = r.last.Decode, r.last.Prefill
+	if r.last.Generated.Origin == event.NotReported {
+		t.TTPS, t.SessionTTPS = event.Reading{}, event.Reading{}
+	}
+	t.Running, t.Queued = int(countOf(r.last.Running)), int(countOf(r.last.Waiting))
+}
+
+// fillPoint sets the rates of the second that has ended from the last report, and the peak of running and queued
+// requests within that second. If no report has arrived for 2.5 intervals, and 2.5 s, the point is Silent.
+func (r *aggregates) fillPoint(p *RatePoint) {
+	if age := p.At + event.Time(second) - r.at; float64(age) > max(2.5*float64(r.last.Interval), 2.5*second) {
+		p.KVShare, p.Silent = math.NaN(), true
+		return
+	}
+	if d := r.last.Decode; d.OK() {
+		p.Decode = d.V
+	}
+	if d := r.last.Prefill; d.OK() {
+		p.Prefill = d.V
+	}
+	p.Running, p.Queued = r.running, r.queued
+	r.running, r.queued = int(countOf(r.last.Running)), int(countOf(r.last.Waiting))
+}

@@ -1,0 +1,147 @@
+package store
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+)
+
+// reported returns a reading reported by the engine.
+func reported(v float64) event.Reading { return event.Reading{V: v, Origin: event.Reported} }
+
+// snapshotAfter returns the snapshot at the time of the last report. at is the time of each report, in s.
+func snapshotAfter(at []float64, list ...*event.Aggregates) *Snapshot {
+	now := event.Time(0)
+	s := New(Options{Now: func() event.Time { return now }})
+	s.Emit(event.Event{Kind: event.KindEngine, At: 1, Layer: -1, Data: &event.EngineInfo{Name: "server", Caps: event.CapAggregates, State: event.EngineReady}})
+	for i, p := range list {
+		now = event.Time(at[i] * 1e9)
+		s.Emit(event.Event{Kind: event.KindAggregates, At: now, Layer: -1, Data: p})
+	}
+	return s.Snapshot()
+}
+
+// TestTotalsOfUnreachedEngine checks that totals are absent until the engine has responded once.
+func TestTotalsOfUnreachedEngine(t *testing.T) {
+	s := New(Options{Now: func() event.Time { return 2 }})
+	s.Emit(event.Event{Kind: event.KindEngine, Layer: -1, Data: &event.EngineInfo{Remote: event.Remote{Link: event.LinkDisconnected, Since: 1}}})
+	if v := s.Snapshot(); !v.NeverReached() || v.Totals().Finished.Origin != event.NotYet {
+		t.Errorf("totals %+v", v.Totals())
+	}
+	s.Emit(event.Event{Kind: event.KindEngine, Layer: -1, Data: &event.EngineInfo{State: event.EngineReady, Remote: event.Remote{Link: event.LinkDisconnected, Since: 1}}})
+	if v := s.Snapshot(); v.NeverReached() || !v.Totals().Finished.OK() {
+		t.Errorf("totals after a response %+v", v.Totals())
+	}
+}
+
+func TestAggregatesFillSnapshot(t *testing.T) {
+	times := []event.Histogram{
+		{Name: event.HistogramTTFT, Count: 2, Sum: int64(400 * time.Millisecond)},
+		{Name: event.HistogramQueue, Count: 2, Sum: int64(100 * time.Millisecond)},
+		{Name: event.HistogramPrefill, Count: 2, Sum: int64(240 * time.Millisecond)},
+	}
+	v := snapshotAfter([]float64{1, 2}, &event.Aggregates{Running: reported(1)}, &event.Aggregates{
+		Interval: 1e9, Running: reported(6), Waiting: reported(2), Decode: event.DerivedValue(310), KVUsage: reported(0.5), KVUsed: reported(100), KVTotal: reported(200),
+		Finished: event.DerivedValue(3), Failed: event.DerivedValue(1), Prompt: event.DerivedValue(900), Cached: event.DerivedValue(400), Generated: event.DerivedValue(310), Histograms: times,
+	})
+	if c := v.Counts; c.Finished != 3 || c.Failed != 1 || c.PromptTokens != 900 || c.CachedTokens != 400 || c.GeneratedTokens != 310 {
+		t.Errorf("counts %+v", c)
+	}
+	if x := v.Throughput; x.Decode.V != 310 || x.Prefill.OK() || x.Running != 6 || x.Queued != 2 || x.BusyShare.Origin != event.NotReported {
+		t.Errorf("throughput %+v", x)
+	}
+	if k := v.KV; k.Usage.V != 0.5 || k.Used != 100 || k.Total != 200 {
+		t.Errorf("KV cache %+v", k)
+	}
+	parts, total := v.Aggregates.Parts(metric.Session)
+	if total != 2e8 || len(parts) != 3 || parts[0].Dur != 50*time.Millisecond || parts[1].Dur != 120*time.Millisecond || parts[2].Dur != 30*time.Millisecond ||
+		parts[2].Stage != event.StageNone || parts[1].Share != 0.6 {
+		t.Errorf("parts of %v: %+v", total, parts)
+	}
+	if v.Aggregates.Summary("unknown", metric.Session) != nil || len(v.Requests) != 0 {
+		t.Error("there is data that was not reported")
+	}
+}
+
+// TestPolledRequestsAreNotTotalled checks that the number of finished requests is not derived from polled slots, since
+// polling may miss some.
+func TestPolledRequestsAreNotTotalled(t *testing.T) {
+	idle, busy := &event.Aggregates{Interval: 1e9, Slots: []event.Slot{{}}}, &event.Aggregates{Interval: 1e9, Slots: []event.Slot{{Request: 1, Generated: 3}}}
+	counted := &event.Aggregates{Interval: 1e9, Slots: []event.Slot{{}}, Finished: event.DerivedValue(4)}
+	for _, c := range []struct {
+		list   []*event.Aggregates
+		polled uint64
+		want   event.Reading
+	}{
+		{[]*event.Aggregates{idle}, 0, event.Absent(event.NotReported)},
+		{[]*event.Aggregates{busy, idle}, 1, event.Absent(event.NotReported)},
+		{[]*event.Aggregates{busy, counted}, 1, event.DerivedValue(4)},
+	} {
+		v := snapshotAfter([]float64{1, 2}, c.list...)
+		if got := v.Totals().Finished; got != c.want || v.Counts.Polled != c.polled || v.Latency.Goodput.OK() && !c.want.OK() {
+			t.Errorf("after %d reports: finished %+v, want %+v; %d polled, want %d; goodput %+v", len(c.list), got, c.want, v.Counts.Polled, c.polled, v.Latency.Goodput)
+		}
+	}
+}
+
+func TestPartsAreClampedToTTFT(t *testing.T) {
+	v := snapshotAfter([]float64{1}, &event.Aggregates{Interval: 1e9, Histograms: []event.Histogram{
+		{Name: event.HistogramTTFT, Count: 1, Sum: 100}, {Name: event.HistogramQueue, Count: 1, Sum: 80}, {Name: event.HistogramPrefill, Count: 1, Sum: 90},
+	}})
+	parts, _ := v.Aggregates.Parts(metric.Session)
+	if len(parts) != 3 || parts[1].Dur != 20 || parts[2].Dur != 0 {
+		t.Errorf("parts %+v", parts)
+	}
+	v = snapshotAfter([]float64{1}, &event.Aggregates{Interval: 1e9, Histograms: []event.Histogram{{Name: event.HistogramQueue, Count: 1, Sum: 80}}})
+	if parts, total := v.Aggregates.Parts(metric.Session); total != 0 || len(parts) != 1 || parts[0].Dur != 80 {
+		t.Errorf("without TTFT: parts %+v of %v", parts, total)
+	}
+}
+
+func TestPolledRequests(t *testing.T) {
+	slot := func(prompt, done, out int) []event.Slot {
+		return []event.Slot{{Slot: 3, Request: 9, Prompt: prompt, Processed: done, Generated: out, Max: 64}, {Slot: 4}}
+	}
+	list := []*event.Aggregates{{Slots: slot(80, 40, 0)}, {Slots: slot(80, 80, 10)}, {Slots: slot(80, 80, 30)}, {Slots: []event.Slot{{Slot: 3}, {Slot: 4}}}}
+	at := []float64{1, 2, 4, 5}
+	v := snapshotAfter(at[:1], list[0])
+	if r := v.Requests[0]; len(v.Requests) != 1 || r.ID != 9 || !r.Polled || r.Slot != 3 || r.PromptDone != 40 || r.State != event.StateDispatched || r.TTFT.Origin != event.NotReported {
+		t.Errorf("after the first report %+v", r)
+	}
+	v = snapshotAfter(at[:3], list[:3]...)
+	if r := v.Current; r.Generated != 30 || r.DecodeRate.V != 10 || r.TPOT.V != 0.1 || r.DecodeRate.Origin != event.Derived || r.ITL.Count != 0 || v.Counts.GeneratedTokens != 0 {
+		t.Errorf("while it decodes %+v", r)
+	}
+	v = snapshotAfter(at, list...)
+	r := v.Requests[0]
+	if r.State != event.StateFinished || r.Reason != unknownReason || r.E2EL.OK() || v.Counts.Polled != 1 || v.Counts.Running != 0 || v.Latency.ITL[metric.Session].Count != 0 {
+		t.Errorf("at its end %+v", r)
+	}
+}
+
+// TestOutagesAreNotZeros checks that a second without reports is Silent, and that an absent KV usage is not 0.
+func TestOutagesAreNotZeros(t *testing.T) {
+	busy := func() *event.Aggregates {
+		return &event.Aggregates{Interval: 1e9, Running: reported(3), Waiting: reported(1), Decode: event.DerivedValue(50), Generated: event.DerivedValue(50), KVUsage: reported(0.5)}
+	}
+	v := snapshotAfter([]float64{1.5, 2.5, 9.5, 10.5}, busy(), busy(), busy(), busy())
+	for _, p := range v.Throughput.Series {
+		second := int64(p.At) / 1e9
+		silent := second >= 5 && second < 9
+		if p.Silent != silent || math.IsNaN(p.KVShare) != silent && second >= 1 {
+			t.Errorf("second %d is %+v", second, p)
+		}
+	}
+	if n := len(v.Throughput.Series); n < 9 {
+		t.Fatalf("%d seconds, want at least 9", n)
+	}
+	withoutKV := busy()
+	withoutKV.KVUsage = event.Reading{}
+	v = snapshotAfter([]float64{1.5, 2.5, 3.5}, withoutKV, withoutKV, withoutKV)
+	if p := v.Throughput.Series[1]; !math.IsNaN(p.KVShare) || p.Silent || p.Running != 3 {
+		t.Errorf("point without KV usage: %+v", p)
+	}
+}

@@ -1,0 +1,115 @@
+package store
+
+import (
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+)
+
+// Changes compares two snapshots of one session: what happened between them, and before the first one.
+type Changes struct {
+	Elapsed, ElapsedBefore     time.Duration // between the snapshots, and from the session's start to the first
+	Ended, EndedBefore         Ends
+	Generated, GeneratedBefore uint64        // tokens
+	Rate, RateBefore           event.Reading // generated tokens / wall clock
+	TTFT, ITL, TPOT            BeforeAfter   // TTFT of warm requests; TPOT of finished requests
+	Stalls, StallsBefore       uint64
+	RSS, RSSBefore             event.Reading   // bytes, of the engine process: now, and at the first snapshot
+	Dropped, DroppedBefore     uint64          // events dropped
+	Drift                      []event.Reading // routing drift per layer, 0..1, see metric.DriftOf; nil: no picks
+	MostDrifted                int             // layer with the most drift; -1 if unknown
+	Restarted                  bool            // counts decreased: the differences are meaningless
+}
+
+// BeforeAfter is a distribution before the first snapshot, and since.
+type BeforeAfter struct{ Before, Since metric.Summary }
+
+// Ends counts ended requests by state.
+type Ends struct{ Finished, Cancelled, Failed uint64 }
+
+// ChangesSince compares v with an earlier snapshot of the same session.
+func (v *Snapshot) ChangesSince(then *Snapshot) *Changes {
+	d := &Changes{
+		Elapsed: time.Duration(max(v.Now-then.Now, 0)), ElapsedBefore: time.Duration(max(then.Now-then.Started, 0)),
+		EndedBefore: newEnds(&then.Counts), RSS: v.Host.Engine.RSS, RSSBefore: then.Host.Engine.RSS, MostDrifted: -1,
+	}
+	counts, earlier := &v.Counts, &then.Counts
+	ended := newEnds(counts)
+	if v.Now < then.Now || v.Started > then.Now || counts.GeneratedTokens < earlier.GeneratedTokens || ended.less(d.EndedBefore) {
+		d.Restarted = true
+		return d
+	}
+	d.Ended = Ends{
+		Finished:  ended.Finished - d.EndedBefore.Finished,
+		Cancelled: ended.Cancelled - d.EndedBefore.Cancelled,
+		Failed:    ended.Failed - d.EndedBefore.Failed,
+	}
+	d.GeneratedBefore, d.Generated = earlier.GeneratedTokens, counts.GeneratedTokens-earlier.GeneratedTokens
+	d.Rate, d.RateBefore = wallRate(d.Generated, d.Elapsed), wallRate(d.GeneratedBefore, d.ElapsedBefore)
+	from, to := &then.Latency, &v.Latency
+	d.TTFT = compare(from.Session.TTFT, to.Session.TTFT)
+	d.ITL = compare(from.Session.ITL, to.Session.ITL)
+	d.TPOT = compare(from.Session.TPOT, to.Session.TPOT)
+	d.StallsBefore, d.DroppedBefore = from.StallCount[metric.Session], then.Drops.Total()
+	d.Stalls = max(to.StallCount[metric.Session], d.StallsBefore) - d.StallsBefore
+	d.Dropped = max(v.Drops.Total(), d.DroppedBefore) - d.DroppedBefore
+	d.drift(v.Experts, then.Experts)
+	return d
+}
+
+func compare(then, now *metric.Packed) BeforeAfter {
+	return BeforeAfter{then.Summary(), now.Since(then)}
+}
+
+func newEnds(c *Counts) Ends { return Ends{c.Finished, c.Cancelled, c.Failed} }
+
+// less reports whether any count is below that of other.
+func (e Ends) less(other Ends) bool {
+	return e.Finished < other.Finished || e.Cancelled < other.Cancelled || e.Failed < other.Failed
+}
+
+// wallRate returns n per second of wall time, undefined if no time has passed.
+func wallRate(n uint64, elapsed time.Duration) event.Reading {
+	if elapsed <= 0 {
+		return event.Absent(event.Undefined)
+	}
+	return event.DerivedValue(float64(n) / elapsed.Seconds())
+}
+
+// drift compares the router picks of each layer before the first snapshot with those since.
+func (d *Changes) drift(now, then *Experts) {
+	before, since := now.PicksSince(then)
+	if before == nil {
+		return
+	}
+	d.Drift = make([]event.Reading, now.Layers)
+	for l := range d.Drift {
+		from, to := l*now.Experts, (l+1)*now.Experts
+		d.Drift[l] = event.Absent(event.NotYet)
+		if x, ok := metric.DriftOf(before[from:to], since[from:to]); ok {
+			d.Drift[l] = event.DerivedValue(x.Moved)
+			if d.MostDrifted < 0 || x.Moved > d.Drift[d.MostDrifted].V {
+				d.MostDrifted = l
+			}
+		}
+	}
+}
+
+// PicksSince returns the router picks, prompt and decode, from the start of the session to an earlier snapshot, and
+// from there to x; both indexed [layer*Experts+expert]. They are nil if either snapshot lacks picks, or then is not an
+// earlier one of the same model.
+func (x *Experts) PicksSince(then *Experts) (before, since []uint64) {
+	if x == nil || then == nil || x.Layers != then.Layers || x.Experts != then.Experts {
+		return nil, nil
+	}
+	before, now := then.Hits[metric.Session][metric.Both].Counts, x.Hits[metric.Session][metric.Both].Counts
+	since = make([]uint64, len(now))
+	for i := range now {
+		if now[i] < before[i] {
+			return nil, nil
+		}
+		since[i] = now[i] - before[i]
+	}
+	return before, since
+}

@@ -1,0 +1,193 @@
+package store
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/wire"
+)
+
+// HistoryReader reads the history: it rebuilds the state at any time of the past by replaying events, while the store
+// continues. It is not safe for concurrent use.
+type HistoryReader struct {
+	store *Store
+	codec wire.Codec
+
+	state        *state     // at lastTime; nil before the first call of At
+	segment      *segment   // that state was rebuilt from
+	block        int        // index of the block that is replayed next
+	offset       int        // bytes of that block that have been replayed
+	openBlock    int        // index of the block that is not compressed
+	applied      event.Time // time of the last entry that was replayed
+	lastTime     event.Time // argument of the last call of At
+	lastSnapshot *Snapshot
+}
+
+// HistoryReader returns a reader of the history; nil if the store keeps none.
+func (s *Store) HistoryReader() *HistoryReader {
+	if s.history == nil {
+		return nil
+	}
+	return &HistoryReader{store: s}
+}
+
+// Range returns the earliest and the latest time that At accepts. Both are the present if there are no events.
+func (r *HistoryReader) Range() (from, to event.Time) {
+	s := r.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	to = s.now()
+	if h := s.history; len(h.segments) > 0 && s.state.hasEvents {
+		return min(max(h.segments[0].base.at, s.state.started), to), to
+	}
+	return to, to
+}
+
+// At returns the snapshot at a time of the past; nil if the history does not reach that far back.
+func (r *HistoryReader) At(at event.Time) *Snapshot {
+	if r.lastSnapshot != nil && r.lastSnapshot.Now == at {
+		return r.lastSnapshot
+	}
+	seg, blocks := r.locate(at)
+	if seg == nil {
+		return nil
+	}
+	r.segment = seg
+	r.replay(blocks, at)
+	r.lastTime = at
+	r.lastSnapshot = r.state.snapshot(at, seg.base.wall.Add(time.Duration(at-seg.base.now)))
+	return r.lastSnapshot
+}
+
+// locate returns the segment and the blocks that cover a time. It restarts from the segment's base state, unless
+// replaying can continue forward in the same segment.
+func (r *HistoryReader) locate(at event.Time) (seg *segment, blocks [][]byte) {
+	s := r.store
+	s.drain()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, c := range s.history.segments {
+		if i == 0 && !s.history.complete() && c.base.at > at {
+			break
+		}
+		if i == 0 || c.base.at <= at {
+			seg = c
+		}
+	}
+	if seg == nil {
+		return nil, nil
+	}
+	if r.segment != seg || r.state == nil || at < r.lastTime {
+		r.state = seg.base.thaw(&s.state.requests, r.unpack)
+		r.block, r.offset, r.applied = 0, 0, seg.base.at
+	}
+	blocks = append(blocks, seg.blocks...)
+	if len(seg.open) > 0 {
+		blocks = append(blocks, append([]byte(nil), seg.open...))
+	}
+	r.openBlock = len(seg.blocks)
+	return seg, blocks
+}
+
+// complete reports whether the history reaches back to the start of the session.
+func (h *history) complete() bool { return len(h.segments) > 0 && !h.segments[0].base.state.hasEvents }
+
+// unpack decompresses b; nil if b is corrupt.
+func (r *HistoryReader) unpack(b []byte) []byte {
+	_, dec := zstdCodecs()
+	out, err := dec.DecodeAll(b, nil)
+	if err != nil {
+		return nil
+	}
+	return out
+}
+
+// verdictSettling is how long before the requested time verdicts are evaluated second by second, because they persist
+// for some seconds.
+const verdictSettling = event.Time(5 * time.Second)
+
+// replay applies the entries up to a time.
+func (r *HistoryReader) replay(blocks [][]byte, until event.Time) {
+	for ; r.block < len(blocks); r.block, r.offset = r.block+1, 0 {
+		b := blocks[r.block]
+		if r.block < r.openBlock {
+			b = r.unpack(b)
+		}
+		for r.offset < len(b) {
+			e, n := readEntry(b[r.offset:])
+			if n == 0 || r.applied+e.delta > until {
+				return
+			}
+			at, next := r.applied, r.applied+e.delta
+			if until-at < verdictSettling && int64(next)/int64(time.Second) > int64(at)/int64(time.Second) {
+				r.state.snapshot(at, time.Time{}) // evaluate verdicts
+			}
+			r.applied = next
+			r.offset += n
+			r.applyEntry(&e)
+		}
+		if r.block >= r.openBlock { // the open block may still grow
+			return
+		}
+	}
+}
+
+// historyEntry is one entry of the history, see history.add.
+type historyEntry struct {
+	kind  entryKind
+	delta event.Time // time since the previous entry
+	line  []byte
+}
+
+// readEntry reads an entry and returns its length in bytes, 0 if there is none.
+func readEntry(b []byte) (e historyEntry, n int) {
+	if len(b) == 0 {
+		return e, 0
+	}
+	since, i := binary.Uvarint(b[1:])
+	if i <= 0 {
+		return e, 0
+	}
+	size, k := binary.Uvarint(b[1+i:])
+	from := 1 + i + k
+	if k <= 0 || size > uint64(len(b)-from) {
+		return e, 0
+	}
+	return historyEntry{entryKind(b[0]), event.Time(since), b[from : from+int(size)]}, from + int(size)
+}
+
+// applyEntry applies one entry to the state.
+func (r *HistoryReader) applyEntry(e *historyEntry) {
+	switch e.kind {
+	case entryEvent:
+		_ = r.codec.Decode(e.line, func(e event.Event) { r.state.apply(&e) }) // cannot fail: wire.Append wrote the line
+	case entryDropped:
+		for k := range r.state.queueDrops {
+			n, size := binary.Uvarint(e.line)
+			e.line = e.line[max(size, 0):]
+			r.state.queueDrops[k] = n
+		}
+	case entryPicks:
+		r.applyPicks(e.line)
+	}
+}
+
+// applyPicks applies router picks that were stored as differences.
+func (r *HistoryReader) applyPicks(b []byte) {
+	x := r.state.experts
+	if x == nil {
+		return
+	}
+	used, n := binary.Uvarint(b)
+	every, m := binary.Uvarint(b[max(n, 0):])
+	if n <= 0 || m <= 0 {
+		return
+	}
+	at, k := binary.Varint(b[n+m:])
+	now, _ := readPicks(b[n+m+max(k, 0):], &x.current)
+	r.state.apply(&event.Event{Kind: event.KindExperts, Layer: -1, At: event.Time(at), Data: &event.Experts{
+		Layers: x.layers, Experts: x.experts, Used: int(used), EveryN: int(every), Decode: now.counts[0], Prompt: now.counts[1],
+		DecodeTokens: now.tokens[0], PromptTokens: now.tokens[1],
+	}})
+}

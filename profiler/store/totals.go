@@ -1,0 +1,101 @@
+package store
+
+import (
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+)
+
+// Totals are the totals of a session. A number that the engine does not report is absent, not 0.
+type Totals struct {
+	Queued, Running                    event.Reading // requests, now
+	Finished, Cancelled, Failed        event.Reading // requests
+	Prompt, Cached, Padding, Generated event.Reading // tokens
+	Steps                              event.Reading // forward passes
+	Stalls                             event.Reading
+}
+
+// HasAggregates reports whether the engine reports aggregate metrics, so that the requests seen one by one are not all
+// requests.
+func (s *Snapshot) HasAggregates() bool {
+	return s.Aggregates != nil || s.Engine.Caps.Has(event.CapAggregates)
+}
+
+// AggregateOnly reports whether the engine reports aggregate metrics and no single tokens.
+func (s *Snapshot) AggregateOnly() bool {
+	return s.Aggregates != nil && !s.Engine.Caps.Has(event.CapTokens)
+}
+
+// NoPerRequest reports whether there is no per-request data at all: aggregate metrics only, and no slots.
+func (s *Snapshot) NoPerRequest() bool { return s.AggregateOnly() && len(s.Aggregates.Slots) == 0 }
+
+// NeverReached reports whether an attached engine has never responded, so that there is no data about it.
+func (s *Snapshot) NeverReached() bool {
+	link := s.Engine.Remote.Link
+	return (link == event.LinkDisconnected || link == event.LinkRefused) && s.Engine.State == event.EngineStarting &&
+		s.Aggregates == nil && s.Model.Name == "" && len(s.Requests)+len(s.Load) == 0
+}
+
+// NeverPolled reports whether the engine has not even been polled yet.
+func (s *Snapshot) NeverPolled() bool { return s.NeverReached() && s.Engine.Remote.Since == 0 }
+
+// Totals returns the totals of the session: counted by llmtop if the engine reports single requests, derived from the
+// engine's counters if it reports aggregates. Polled requests are not totalled: others may have run between two polls.
+func (s *Snapshot) Totals() Totals {
+	c, stalls := &s.Counts, s.Latency.StallCount[metric.Session]
+	notYet := event.Absent(event.NotYet)
+	unknown := Totals{notYet, notYet, notYet, notYet, notYet, notYet, notYet, notYet, notYet, notYet, notYet}
+	if s.NeverReached() {
+		return unknown
+	}
+	if !s.HasAggregates() {
+		count := func(n uint64) event.Reading { return event.MeasuredValue(float64(n)) }
+		return Totals{
+			Queued: event.MeasuredValue(float64(c.Queued)), Running: event.MeasuredValue(float64(c.Running)),
+			Finished: count(c.Finished), Cancelled: count(c.Cancelled), Failed: count(c.Failed),
+			Prompt: count(c.PromptTokens), Cached: count(c.CachedTokens), Padding: count(c.PadTokens), Generated: count(c.GeneratedTokens),
+			Steps: count(c.Steps), Stalls: count(stalls),
+		}
+	}
+	r := s.Aggregates
+	if r == nil {
+		return unknown
+	}
+	return Totals{
+		Queued: r.Waiting, Running: r.Running,
+		Finished: sessionTotal(r.Finished, c.Finished), Cancelled: optionalCount(c.Cancelled), Failed: sessionTotal(r.Failed, c.Failed),
+		Prompt: sessionTotal(r.Prompt, c.PromptTokens), Cached: sessionTotal(r.Cached, c.CachedTokens), Padding: optionalCount(c.PadTokens),
+		Generated: sessionTotal(r.Generated, c.GeneratedTokens), Steps: optionalCount(c.Steps), Stalls: optionalCount(stalls),
+	}
+}
+
+// NamedReadings returns the readings of the last report: those that every engine may have, absent or not, and this
+// engine's own.
+func (r *Aggregates) NamedReadings() []event.NamedReading {
+	return append([]event.NamedReading{
+		{Name: "running", Reading: r.Running},
+		{Name: "waiting", Reading: r.Waiting},
+		{Name: "decode_tokens_per_s", Reading: r.Decode},
+		{Name: "prefill_tokens_per_s", Reading: r.Prefill},
+		{Name: "kv_usage_share", Reading: r.KVUsage},
+		{Name: "kv_used_cells", Reading: r.KVUsed},
+		{Name: "kv_total_cells", Reading: r.KVTotal},
+		{Name: "cache_hits_share", Reading: r.CacheHits},
+	}, r.More...)
+}
+
+// sessionTotal returns n, the total of a count over the session. If n is 0 and the last report lacks the count, it is
+// absent.
+func sessionTotal(reported event.Reading, n uint64) event.Reading {
+	if n == 0 && !reported.OK() {
+		return event.Absent(min(reported.Origin, event.Undefined))
+	}
+	return event.DerivedValue(float64(n))
+}
+
+// optionalCount returns n, or "not reported" if it is 0: nothing says whether the engine counts it.
+func optionalCount(n uint64) event.Reading {
+	if n == 0 {
+		return event.Absent(event.NotReported)
+	}
+	return event.MeasuredValue(float64(n))
+}

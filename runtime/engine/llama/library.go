@@ -1,0 +1,291 @@
+//go:build !nollama && (linux || darwin || windows) && (amd64 || arm64)
+
+package llama
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"sync"
+
+	"github.com/ebitengine/purego"
+)
+
+// library is the loaded llama.cpp. A process loads it once and never unloads it: libggml keeps threads and devices.
+type library struct {
+	dir     string
+	release release
+	commit  string
+	kernels string // variant of the CPU backend, for example "zen4"; "" if there are no variants
+	layout  *layout
+	tensor  tensorLayout
+	calls
+	modelDefaults, contextDefaults block
+	loadModel                      func(path string, params block) uintptr
+	newContext                     func(model uintptr, params block) uintptr
+	newThreadpool, freeThreadpool  uintptr // 0: the CPU backend has none
+}
+
+// calls holds the library functions with scalar arguments.
+type calls struct {
+	backendInit   func()
+	freeModel     func(model uintptr)
+	freeContext   func(context uintptr)
+	vocabOf       func(model uintptr) uintptr
+	vocabTokens   func(vocab uintptr) int32
+	isEOG         func(vocab uintptr, id int32) bool
+	tokenize      func(vocab uintptr, text *byte, length int32, ids *int32, room int32, add, special bool) int32
+	piece         func(vocab uintptr, id int32, buf *byte, room, strip int32, special bool) int32
+	trainContext  func(model uintptr) int32
+	width         func(model uintptr) int32
+	layers        func(model uintptr) int32
+	heads         func(model uintptr) int32
+	kvHeads       func(model uintptr) int32
+	parameters    func(model uintptr) uint64
+	size          func(model uintptr) uint64
+	meta          func(model uintptr, key string, buf *byte, room uintptr) int32
+	chatTemplate  func(model uintptr, name uintptr) string
+	hasEncoder    func(model uintptr) bool
+	isRecurrent   func(model uintptr) bool
+	isHybrid      func(model uintptr) bool
+	memory        func(context uintptr) uintptr
+	remove        func(memory uintptr, sequence, from, to int32) bool
+	lastPosition  func(memory uintptr, sequence int32) int32
+	decode        func(context uintptr, b batch) int32
+	logits        func(context uintptr, row int32) *float32
+	synchronize   func(context uintptr)
+	attachPool    func(context, decode, prompt uintptr)
+	detachPool    func(context uintptr)
+	setLog        func(callback, data uintptr)
+	setGGMLLog    func(callback, data uintptr)
+	setAbort      func(callback uintptr) uintptr
+	tensorGet     func(tensor uintptr, dst *byte, from, n uintptr)
+	tensorBytes   func(tensor uintptr) uintptr
+	tensorName    func(tensor uintptr) uintptr
+	tensorRows    func(tensor uintptr) int64
+	opName        func(tensor uintptr) string
+	devices       func() uintptr
+	device        func(i uintptr) uintptr
+	deviceType    func(device uintptr) int32
+	deviceName    func(device uintptr) string
+	deviceAbout   func(device uintptr) string
+	deviceMemory  func(device uintptr, free, total *uintptr)
+	deviceBackend func(device uintptr) uintptr
+	procAddress   func(backend uintptr, name string) uintptr
+	poolParams    func(params *byte, threads int32)
+	loadBackends  func(dir string)
+}
+
+// batch is struct llama_batch, unchanged since 2024.
+//
+//lint:ignore U1000 the library reads all fields
+type batch struct {
+	n, _                                    int32
+	token, embd, pos, nSeqID, seqID, logits uintptr
+}
+
+// loaded is the library of this process.
+var loaded struct {
+	sync.Mutex
+	*library
+}
+
+// open loads the libraries in a folder. A process can load only one.
+func open(dir string) (*library, error) {
+	loaded.Lock()
+	defer loaded.Unlock()
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("load llama.cpp: %w", err)
+	}
+	if l := loaded.library; l != nil {
+		if l.dir != dir {
+			return nil, fmt.Errorf("load llama.cpp from %s: this process has already loaded it from %s", dir, l.dir)
+		}
+		return l, nil
+	}
+	l := &library{dir: dir}
+	if err := l.load(); err != nil {
+		return nil, fmt.Errorf("load llama.cpp from %s: %w", dir, err)
+	}
+	loaded.library = l
+	return l, nil
+}
+
+// load checks release and layout of the libraries before it calls any of their other functions.
+func (l *library) load() error {
+	handles := map[string]uintptr{}
+	for _, name := range []string{"ggml-base", "ggml", "llama"} {
+		path, err := find(l.dir, name)
+		if err != nil {
+			return err
+		}
+		if handles[name], err = dlopen(path); err != nil {
+			return fmt.Errorf("load %s: %w", filepath.Base(path), err)
+		}
+	}
+	l.release = release{llama: text(handles["llama"], "llama_version"), ggml: text(handles["ggml-base"], "ggml_version")}
+	l.commit = text(handles["ggml-base"], "ggml_commit")
+	var err error
+	if l.layout, err = layoutOf(l.release); err != nil {
+		return err
+	}
+	if err := l.bind(handles); err != nil {
+		return err
+	}
+	if err := l.layout.guard(l.release, l.modelDefaults, l.contextDefaults); err != nil {
+		return err
+	}
+	if err := l.measureTensor(); err != nil {
+		return err
+	}
+	callback := logCallback()
+	l.setGGMLLog(callback, 0)
+	l.setLog(callback, 0)
+	l.setAbort(abortCallback())
+	log.during(l.noteBackend, false, func() {
+		l.loadBackends(l.dir)
+		l.backendInit()
+	})
+	return l.findThreadpool()
+}
+
+// find returns the path of a library in a folder, with any version in its file name.
+func find(dir, name string) (string, error) {
+	pattern := regexp.MustCompile(`^(lib)?` + name + `(\.[\w.]+)?\.(so|dylib|dll)(\.[0-9.]+)?$`)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "", err
+	}
+	best := ""
+	for _, e := range entries {
+		if pattern.MatchString(e.Name()) && (best == "" || len(e.Name()) < len(best)) {
+			best = e.Name()
+		}
+	}
+	if best == "" {
+		return "", fmt.Errorf("no library %s in the folder", name)
+	}
+	return filepath.Join(dir, best), nil
+}
+
+// text calls a function that returns a string; "unknown" if it does not exist.
+func text(lib uintptr, name string) string {
+	address, err := dlsym(lib, name)
+	if err != nil {
+		return "unknown"
+	}
+	var f func() string
+	purego.RegisterFunc(&f, address)
+	return f()
+}
+
+// bind looks up all functions.
+func (l *library) bind(handles map[string]uintptr) error {
+	var missing error
+	address := func(lib, name string) uintptr {
+		a, err := dlsym(handles[lib], name)
+		if err != nil && missing == nil {
+			missing = fmt.Errorf("function %s is missing in lib%s", name, lib)
+		}
+		return a
+	}
+	for lib, functions := range l.calls.names() {
+		for name, f := range functions {
+			if a := address(lib, name); a != 0 {
+				purego.RegisterFunc(f, a)
+			}
+		}
+	}
+	modelDefaults, contextDefaults := address("llama", "llama_model_default_params"), address("llama", "llama_context_default_params")
+	loadModel, newContext := address("llama", "llama_model_load_from_file"), address("llama", "llama_init_from_model")
+	if missing != nil {
+		return missing
+	}
+	l.modelDefaults, l.contextDefaults = returned(modelDefaults, l.layout.model.size), returned(contextDefaults, l.layout.context.size)
+	l.loadModel, l.newContext = passing[string](loadModel, l.layout.model.size), passing[uintptr](newContext, l.layout.context.size)
+	return nil
+}
+
+// names lists the functions by library and name.
+func (c *calls) names() map[string]map[string]any {
+	return map[string]map[string]any{
+		"llama": {
+			"llama_backend_init": &c.backendInit, "llama_model_free": &c.freeModel, "llama_free": &c.freeContext,
+			"llama_model_get_vocab": &c.vocabOf, "llama_vocab_n_tokens": &c.vocabTokens, "llama_vocab_is_eog": &c.isEOG,
+			"llama_tokenize": &c.tokenize, "llama_token_to_piece": &c.piece, "llama_model_n_ctx_train": &c.trainContext,
+			"llama_model_n_embd": &c.width, "llama_model_n_layer": &c.layers, "llama_model_n_head": &c.heads,
+			"llama_model_n_head_kv": &c.kvHeads, "llama_model_n_params": &c.parameters, "llama_model_size": &c.size,
+			"llama_model_meta_val_str": &c.meta, "llama_model_chat_template": &c.chatTemplate,
+			"llama_model_has_encoder": &c.hasEncoder, "llama_model_is_recurrent": &c.isRecurrent, "llama_model_is_hybrid": &c.isHybrid,
+			"llama_get_memory": &c.memory, "llama_memory_seq_rm": &c.remove,
+			"llama_memory_seq_pos_max": &c.lastPosition, "llama_decode": &c.decode, "llama_get_logits_ith": &c.logits,
+			"llama_synchronize": &c.synchronize, "llama_attach_threadpool": &c.attachPool, "llama_detach_threadpool": &c.detachPool,
+			"llama_log_set": &c.setLog,
+		},
+		"ggml-base": {
+			"ggml_log_set": &c.setGGMLLog, "ggml_set_abort_callback": &c.setAbort, "ggml_backend_tensor_get": &c.tensorGet, "ggml_nbytes": &c.tensorBytes,
+			"ggml_get_name": &c.tensorName, "ggml_nrows": &c.tensorRows, "ggml_op_desc": &c.opName,
+			"ggml_backend_dev_type": &c.deviceType, "ggml_backend_dev_name": &c.deviceName,
+			"ggml_backend_dev_description": &c.deviceAbout, "ggml_backend_dev_memory": &c.deviceMemory,
+			"ggml_backend_dev_backend_reg": &c.deviceBackend, "ggml_backend_reg_get_proc_address": &c.procAddress,
+			"ggml_threadpool_params_init": &c.poolParams,
+		},
+		"ggml": {
+			"ggml_backend_load_all_from_path": &c.loadBackends, "ggml_backend_dev_count": &c.devices, "ggml_backend_dev_get": &c.device,
+		},
+	}
+}
+
+// slack is the number of bytes checked after a returned struct, to detect a longer one.
+const slack = 256
+
+// structType returns a struct type of the given size. Structs longer than two words are passed in memory, independently
+// of their fields.
+func structType(size int) reflect.Type {
+	words := reflect.ArrayOf((size+7)/8, reflect.TypeFor[uint64]())
+	return reflect.StructOf([]reflect.StructField{{Name: "Words", Type: words}})
+}
+
+// returned calls a function without arguments that returns a struct, and returns the struct with slack after it.
+func returned(address uintptr, size int) block {
+	f := reflect.New(reflect.FuncOf(nil, []reflect.Type{structType(size + slack)}, false))
+	purego.RegisterFunc(f.Interface(), address)
+	words := f.Elem().Call(nil)[0].Field(0)
+	out := make(block, 8*words.Len())
+	for i := range words.Len() {
+		out.setWord(8*i, words.Index(i).Uint())
+	}
+	return out
+}
+
+// passing returns a function that takes an argument and a struct by value, and returns a pointer.
+func passing[T any](address uintptr, size int) func(T, block) uintptr {
+	params := structType(size)
+	f := reflect.New(reflect.FuncOf([]reflect.Type{reflect.TypeFor[T](), params}, []reflect.Type{reflect.TypeFor[uintptr]()}, false))
+	purego.RegisterFunc(f.Interface(), address)
+	return func(first T, b block) uintptr {
+		v := reflect.New(params).Elem()
+		for i := range v.Field(0).Len() {
+			v.Field(0).Index(i).SetUint(b.word(8 * i))
+		}
+		return uintptr(f.Elem().Call([]reflect.Value{reflect.ValueOf(first), v})[0].Uint())
+	}
+}
+
+// findThreadpool looks up the thread pool functions of the CPU backend.
+func (l *library) findThreadpool() error {
+	for i := range l.devices() {
+		d := l.device(i)
+		if l.deviceType(d) != deviceCPU {
+			continue
+		}
+		reg := l.deviceBackend(d)
+		l.newThreadpool, l.freeThreadpool = l.procAddress(reg, "ggml_threadpool_new"), l.procAddress(reg, "ggml_threadpool_free")
+		return nil
+	}
+	return errors.New("no backend for this CPU in the folder")
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/llmtop/llmtop/runtime/engine/native/tensor/asm/emit"
+	. "github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// form describes how the blocks of a panel are scaled.
+type form struct {
+	name   string
+	halves bool // two scales for the two halves of a block
+	hasMin bool
+}
+
+var forms = []form{
+	{name: "gemmAVX2"},
+	{name: "gemmMinAVX2", hasMin: true},
+	{name: "gemmHalvesAVX2", halves: true},
+}
+
+// gemms emits the products of a panel, 8 rows by blocks of 32 columns, with n vectors.
+func gemms() {
+	for _, f := range forms {
+		TEXT(f.name, NOSPLIT, "func(panel *byte, blocks int, act *byte, actStride int, dst *float32, dstStride int, in, out *int32, n int, mask uint16, add bool)")
+		in, out, n := Arg("in"), Arg("out"), Arg("n")
+		Label("four")
+		CMPQ(n, operand.Imm(4))
+		JLT(operand.LabelRef("one"))
+		f.vectors(4, in, out)
+		SUBQ(operand.Imm(4), n)
+		JMP(operand.LabelRef("four"))
+		Label("one")
+		TESTQ(n, n)
+		JZ(operand.LabelRef("done"))
+		f.vectors(1, in, out)
+		DECQ(n)
+		JMP(operand.LabelRef("one"))
+		Label("done")
+		VZEROUPPER()
+		RET()
+	}
+}
+
+// wanted loads the mask of the rows whose results are stored.
+func wanted() reg.VecVirtual {
+	bits := GP32()
+	Load(Param("mask"), bits.As16())
+	return chosenLanes(bits)
+}
+
+// vectors emits the product of the panel with the next v vectors, and advances in and out.
+func (f form) vectors(v int, in, out reg.GPVirtual) {
+	acts := Pointers(in, "act", "actStride", v)
+	sums := ymms(v)
+	zero(sums...)
+	add, first := GP8(), fmt.Sprintf("first%d", v)
+	Load(Param("add"), add)
+	TESTB(add, add)
+	JZ(operand.LabelRef(first))
+	mask := wanted()
+	Results(out, v, func(i int, m operand.Mem) { VMASKMOVPS(m, mask, sums[i]) })
+	Label(first)
+	panel, blocks, at, ones := Arg("panel"), Arg("blocks"), GP64(), splat(0x00010001)
+	XORQ(at, at)
+	loop := fmt.Sprintf("blocks%d", v)
+	Label(loop)
+	f.block(panel, acts, at, ones, sums)
+	ADDQ(Imm(panelSize), panel)
+	ADDQ(Imm(ActSize), at)
+	DECQ(blocks)
+	JNZ(operand.LabelRef(loop))
+	mask = wanted()
+	Results(out, v, func(i int, m operand.Mem) { VMASKMOVPS(sums[i], mask, m) })
+	ADDQ(Imm(4*v), in)
+	ADDQ(Imm(4*v), out)
+}
+
+// block adds the products of one block to sums.
+func (f form) block(panel reg.GPVirtual, acts []reg.Register, at reg.GPVirtual, ones reg.VecVirtual, sums []reg.VecVirtual) {
+	if f.halves {
+		part(panel, acts, at, ones, sums, 0, 4, panelScale)
+		part(panel, acts, at, ones, sums, 4, 8, panelScale1)
+	} else {
+		part(panel, acts, at, ones, sums, 0, 8, panelScale)
+	}
+	if f.hasMin {
+		minimum, sum := YMM(), YMM()
+		VMOVUPS(Mem(panel, panelMin), minimum)
+		for i, a := range acts {
+			VBROADCASTSS(Indexed(a, at, ActSum), sum)
+			VFNMADD231PS(sum, minimum, sums[i])
+		}
+	}
+}
+
+// part multiplies the dwords from..to of a block, four columns of 8 rows each, and scales the result. Bytes are
+// multiplied as |w| times x with the sign of w: two such products fit into 16 bits even for w = -128.
+func part(panel reg.GPVirtual, acts []reg.Register, at reg.GPVirtual, ones reg.VecVirtual, sums []reg.VecVirtual, from, to, scaleAt int) {
+	ints, w, size, x := ymms(len(acts)), YMM(), YMM(), YMM()
+	zero(ints...)
+	for k := from; k < to; k++ {
+		VMOVDQU(Mem(panel, 32*k), w)
+		VPABSB(w, size)
+		for i, a := range acts {
+			VPBROADCASTD(Indexed(a, at, 4*k), x)
+			VPSIGNB(w, x, x)
+			VPMADDUBSW(x, size, x)
+			VPMADDWD(ones, x, x)
+			VPADDD(x, ints[i], ints[i])
+		}
+	}
+	scale, s := YMM(), YMM()
+	VMOVUPS(Mem(panel, scaleAt), scale)
+	for i, a := range acts {
+		VCVTDQ2PS(ints[i], ints[i])
+		VBROADCASTSS(Indexed(a, at, ActScale), s)
+		VMULPS(scale, s, s)
+		VFMADD231PS(s, ints[i], sums[i])
+	}
+}

@@ -1,0 +1,230 @@
+package main
+
+import (
+	. "github.com/llmtop/llmtop/runtime/engine/native/tensor/asm/emit"
+	. "github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// transpose4 transposes four rows per lane to four columns per lane, separately in each 128-bit lane.
+func transpose4(r []reg.VecVirtual) {
+	low, high, low2, high2 := YMM(), YMM(), YMM(), YMM()
+	VPUNPCKLDQ(r[1], r[0], low)
+	VPUNPCKHDQ(r[1], r[0], high)
+	VPUNPCKLDQ(r[3], r[2], low2)
+	VPUNPCKHDQ(r[3], r[2], high2)
+	VPUNPCKLQDQ(low2, low, r[0])
+	VPUNPCKHQDQ(low2, low, r[1])
+	VPUNPCKLQDQ(high2, high, r[2])
+	VPUNPCKHQDQ(high2, high, r[3])
+}
+
+// columns16 reads 16 bytes at disp of every row: register k holds dword k of the 8 rows.
+func columns16(t Rows, disp int) []reg.VecVirtual {
+	y := ymms(4)
+	for r := range 4 {
+		VBROADCASTI128(t.At(r, disp), y[r])
+		VINSERTI128(operand.Imm(1), t.At(r+4, disp), y[r], y[r])
+	}
+	transpose4(y)
+	return y
+}
+
+// columns32 reads 32 bytes at disp of every row: register k holds dword k of the 8 rows.
+func columns32(t Rows, disp int) []reg.VecVirtual {
+	y := ymms(8)
+	for r := range y {
+		VMOVDQU(t.At(r, disp), y[r])
+	}
+	transpose4(y[:4])
+	transpose4(y[4:])
+	for k := range 4 {
+		low := YMM()
+		VPERM2I128(operand.Imm(0x20), y[4+k], y[k], low)
+		VPERM2I128(operand.Imm(0x31), y[4+k], y[k], y[4+k])
+		y[k] = low
+	}
+	return y
+}
+
+// packs emits the kernels that convert 8 rows of up to 8 blocks of 32 columns to a panel.
+func packs() {
+	packQ80()
+	packQ40()
+	packQ4K(false)
+	packQ4K(true)
+	packQ6K()
+}
+
+const packSignature = "func(panel *byte, base *byte, stride, blocks int)"
+
+// storeScale stores the collected half floats at the address at to the panel, and advances at.
+func storeScale(at, panel reg.GPVirtual) {
+	scale := YMM()
+	VCVTPH2PS(Mem(at, 0), scale)
+	VMOVUPS(scale, Mem(panel, panelScale))
+	ADDQ(operand.Imm(2*lanes), at)
+}
+
+func packQ80() {
+	TEXT("packQ80AVX2", NOSPLIT, packSignature)
+	scales := AllocLocal(2 * lanes * Collected)
+	panel, blocks, t := Arg("panel"), Arg("blocks"), RowsAt("base", "stride", lanes, 0)
+	_, at := t.CollectScales(blocks, 34, scales)
+	t.Steps(blocks, panel, panelSize, 34, func() {
+		for k, y := range columns32(t, 2) {
+			VMOVDQU(y, Mem(panel, 32*k))
+		}
+		storeScale(at, panel)
+	})
+}
+
+func packQ40() {
+	TEXT("packQ40AVX2", NOSPLIT, packSignature)
+	scales := AllocLocal(2 * lanes * Collected)
+	panel, blocks, t := Arg("panel"), Arg("blocks"), RowsAt("base", "stride", lanes, 0)
+	low, eight := splat(0x0f0f0f0f), splat(0x08080808)
+	_, at := t.CollectScales(blocks, 18, scales)
+	t.Steps(blocks, panel, panelSize, 18, func() {
+		for k, y := range columns16(t, 2) {
+			for i, v := range nibbles(y, low) {
+				VPSUBB(eight, v, v)
+				VMOVDQU(v, Mem(panel, 32*(k+4*i)))
+			}
+		}
+		storeScale(at, panel)
+	})
+}
+
+// nibbles splits the bytes of y into their low and high halves.
+func nibbles(y, low reg.VecVirtual) []reg.VecVirtual {
+	high := YMM()
+	VPSRLW(operand.Imm(4), y, high)
+	VPAND(low, y, y)
+	VPAND(low, high, high)
+	return []reg.VecVirtual{y, high}
+}
+
+// packQ4K emits the kernel for whole blocks of 256 columns, of Q4_K or, with fifth set, of Q5_K, whose values have a
+// fifth bit.
+func packQ4K(fifth bool) {
+	name, values, size := "packQ4KAVX2", 16, 144
+	if fifth {
+		name, values, size = "packQ5KAVX2", 48, 176
+	}
+	TEXT(name, NOSPLIT, packSignature)
+	kept := AllocLocal(32 * 8)
+	panel, blocks, t := Arg("panel"), Arg("blocks"), RowsAt("base", "stride", lanes, 0)
+	SHRQ(operand.Imm(3), blocks)
+	t.Steps(blocks, panel, 8*panelSize, size, func() {
+		scalesK(t, panel)
+		if fifth {
+			keep(columns32(t, 16), kept)
+		}
+		low, bit := splat(0x0f0f0f0f), splat(0x10101010)
+		for j := range 4 {
+			for k, y := range columns32(t, values+32*j) {
+				for i, v := range nibbles(y, low) {
+					if fifth {
+						orBits(kept.Offset(32*k), 4-(2*j+i), bit, v)
+					}
+					VMOVDQU(v, Mem(panel, panelSize*(2*j+i)+32*k))
+				}
+			}
+		}
+	})
+}
+
+// keep stores registers in memory, because there are too few of them.
+func keep(y []reg.VecVirtual, kept operand.Mem) {
+	for k, v := range y {
+		VMOVDQU(v, kept.Offset(32*k))
+	}
+}
+
+// orBits adds the selected bits of the bytes at m, shifted left by some bits (or right by a negative number), to v.
+func orBits(m operand.Mem, shift int, selected, v reg.VecVirtual) {
+	b := YMM()
+	VMOVDQU(m, b)
+	if shift >= 0 {
+		VPSLLW(operand.Imm(uint64(shift)), b, b)
+	} else {
+		VPSRLW(operand.Imm(uint64(-shift)), b, b)
+	}
+	VPAND(selected, b, b)
+	VPOR(b, v, v)
+}
+
+// scalesK unpacks the header of Q4_K and Q5_K blocks: dword 0 of a row holds two half floats, dwords 1 to 3 hold eight
+// scales and minima of 6 bits.
+func scalesK(t Rows, panel reg.GPVirtual) {
+	head := columns16(t, 0)
+	words, six, four, two := splat(0xffff), splat(63), splat(15), splat(0x30)
+	d, dmin := YMM(), YMM()
+	VPAND(words, head[0], d)
+	VPSRLD(operand.Imm(16), head[0], dmin)
+	units := []reg.VecVirtual{d, dmin}
+	for _, h := range units {
+		VPACKUSDW(h, h, h)
+		VPERMQ(operand.Imm(0x08), h, h)
+		VCVTPH2PS(h.AsX(), h)
+	}
+	for j := range 8 {
+		for i, at := range []int{panelScale, panelMin} {
+			first, v := head[1+i], YMM()
+			if j < 4 {
+				VPSRLD(operand.Imm(uint64(8*j)), first, v)
+				VPAND(six, v, v)
+			} else { // four bits in dword 3, two more in the top bits of the first bytes
+				top := YMM()
+				VPSRLD(operand.Imm(uint64(8*(j-4)+4*i)), head[3], v)
+				VPAND(four, v, v)
+				VPSRLD(operand.Imm(uint64(8*(j-4)+2)), first, top)
+				VPAND(two, top, top)
+				VPOR(top, v, v)
+			}
+			VCVTDQ2PS(v, v)
+			VMULPS(units[i], v, v)
+			VMOVUPS(v, Mem(panel, panelSize*j+at))
+		}
+	}
+}
+
+func packQ6K() {
+	TEXT("packQ6KAVX2", NOSPLIT, packSignature)
+	kept, tmp := AllocLocal(32*8), AllocLocal(2*lanes)
+	panel, blocks, t := Arg("panel"), Arg("blocks"), RowsAt("base", "stride", lanes, 0)
+	SHRQ(operand.Imm(3), blocks)
+	t.Steps(blocks, panel, 8*panelSize, 210, func() {
+		scalesQ6K(t, panel, tmp)
+		low, two, offset := splat(0x0f0f0f0f), splat(0x30303030), splat(0x20202020)
+		for half := range 2 {
+			keep(columns32(t, 128+32*half), kept)
+			for part := range 2 {
+				for k, y := range columns32(t, 64*half+32*part) {
+					for i, v := range nibbles(y, low) {
+						orBits(kept.Offset(32*k), 4-2*(part+2*i), two, v)
+						VPSUBB(offset, v, v)
+						VMOVDQU(v, Mem(panel, panelSize*(4*half+part+2*i)+32*k))
+					}
+				}
+			}
+		}
+	})
+}
+
+// scalesQ6K unpacks the 16 signed scale bytes of a Q6_K block and the half float that multiplies them.
+func scalesQ6K(t Rows, panel reg.GPVirtual, tmp operand.Mem) {
+	t.CopyHalves(208, tmp)
+	d, scales := YMM(), columns16(t, 192)
+	VCVTPH2PS(tmp, d)
+	for i := range 16 {
+		v := YMM()
+		VPSLLD(operand.Imm(uint64(24-8*(i%4))), scales[i/4], v)
+		VPSRAD(operand.Imm(24), v, v)
+		VCVTDQ2PS(v, v)
+		VMULPS(d, v, v)
+		VMOVUPS(v, Mem(panel, panelSize*(i/2)+panelScale+32*(i%2)))
+	}
+}

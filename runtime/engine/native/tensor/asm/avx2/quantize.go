@@ -1,0 +1,151 @@
+package main
+
+import (
+	. "github.com/llmtop/llmtop/runtime/engine/native/tensor/asm/emit"
+	. "github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// quantizes emits the rounding of activations to 8 bits, and the conversion of whole registers to half floats and back.
+func quantizes() {
+	quantizeQ80()
+	quantizeQ8K()
+	halves()
+}
+
+// quantizer holds the constants of the kernels in this file.
+type quantizer struct {
+	ones, ones16, magnitude, range127 reg.VecVirtual
+}
+
+func newQuantizer() quantizer {
+	return quantizer{ones: splat(0x01010101), ones16: splat(0x00010001), magnitude: splat(0x7fffffff), range127: float(127)}
+}
+
+// ratio returns a/b, or 0 if b is 0, in the first lane.
+func ratio(a, b reg.VecVirtual) reg.VecVirtual {
+	r, some := XMM(), XMM()
+	VXORPS(some, some, some)
+	VCMPSS(operand.Imm(4), some, b.AsX(), some) // not equal
+	VDIVSS(b.AsX(), a.AsX(), r)
+	VANDPS(some, r, r)
+	return r
+}
+
+// absolute returns the largest magnitude of n values at x.
+func (q quantizer) absolute(x reg.GPVirtual, n int) reg.VecVirtual {
+	amax := YMM()
+	VANDPS(Mem(x, 0), q.magnitude, amax)
+	for i := lanes; i < n; i += lanes {
+		v := YMM()
+		VANDPS(Mem(x, 4*i), q.magnitude, v)
+		VMAXPS(v, amax, amax)
+	}
+	return reduce(amax, maxPS)
+}
+
+// block rounds the 32 values at x+at and fills the actBlock at dst+dstAt. inverse and scale are in the first lanes.
+func (q quantizer) block(dst, x reg.GPVirtual, at, dstAt int, inverse, scale reg.VecVirtual) {
+	factor, v := YMM(), ymms(4)
+	VBROADCASTSS(inverse.AsX(), factor)
+	for i := range v {
+		VMULPS(Mem(x, at+32*i), factor, v[i])
+		VCVTPS2DQ(v[i], v[i])
+	}
+	VPACKSSDW(v[1], v[0], v[0])
+	VPACKSSDW(v[3], v[2], v[2])
+	VPACKSSWB(v[2], v[0], v[0])
+	bytes := YMM()
+	VMOVDQU(order(), bytes)
+	VPERMD(v[0], bytes, bytes)
+	VMOVDQU(bytes, Mem(dst, dstAt))
+	q.sums(dst, dstAt, bytes, scale)
+}
+
+// sums stores scale and sums of a block with the given bytes.
+func (q quantizer) sums(dst reg.GPVirtual, at int, bytes, scale reg.VecVirtual) {
+	sums, low, high, total := YMM(), XMM(), XMM(), XMM()
+	VPMADDUBSW(bytes, q.ones, sums)
+	VPMADDWD(q.ones16, sums, sums)
+	VPHADDD(sums, sums, sums)
+	VPHADDD(sums, sums, sums) // lane 0: the first 16 values, lane 4: the others
+	VEXTRACTI128(operand.Imm(1), sums, high)
+	VPADDD(sums.AsX(), high, low)
+	VCVTDQ2PS(low, total)
+	VMULSS(scale.AsX(), total, total)
+	VMOVSS(scale.AsX(), Mem(dst, at+ActScale))
+	VMOVSS(total, Mem(dst, at+ActSum))
+	for i, v := range []reg.VecVirtual{low, sums, high} {
+		off, zeros := XMM(), XMM()
+		VPSLLD(operand.Imm(7), v.AsX(), off)
+		VPXOR(zeros, zeros, zeros)
+		VPSUBD(off, zeros, off)
+		VMOVD(off, Mem(dst, at+ActOff+4*i))
+	}
+}
+
+func quantizeQ80() {
+	TEXT("quantizeQ80AVX2", NOSPLIT, "func(dst *byte, x *float32, blocks int)")
+	q := newQuantizer()
+	dst, x, n := Arg("dst"), Arg("x"), Arg("blocks")
+	Label("next")
+	amax, scale := q.absolute(x, 32), XMM()
+	VDIVSS(q.range127.AsX(), amax.AsX(), scale)
+	VCVTPS2PH(operand.Imm(0), scale, scale)
+	VCVTPH2PS(scale, scale)
+	q.block(dst, x, 0, 0, ratio(q.range127, amax), scale)
+	ADDQ(Imm(ActSize), dst)
+	ADDQ(Imm(4*32), x)
+	DECQ(n)
+	JNZ(operand.LabelRef("next"))
+	VZEROUPPER()
+	RET()
+}
+
+func quantizeQ8K() {
+	TEXT("quantizeQ8KAVX2", NOSPLIT, "func(dst *byte, x *float32, blocks int)")
+	q := newQuantizer()
+	dst, x, n := Arg("dst"), Arg("x"), Arg("blocks")
+	SHRQ(operand.Imm(3), n)
+	Label("next")
+	inverse := ratio(q.range127, q.absolute(x, 256))
+	scale := ratio(float(1), inverse)
+	for b := range 8 {
+		q.block(dst, x, 128*b, ActSize*b, inverse, scale)
+	}
+	ADDQ(Imm(8*ActSize), dst)
+	ADDQ(Imm(4*256), x)
+	DECQ(n)
+	JNZ(operand.LabelRef("next"))
+	VZEROUPPER()
+	RET()
+}
+
+// halves emits the conversions between half floats and float32 of n values, a multiple of 8.
+func halves() {
+	for _, widen := range []bool{true, false} {
+		name, signature := "floatsToHalvesAVX2", "func(dst *uint16, src *float32, n int)"
+		if widen {
+			name, signature = "halvesToFloatsAVX2", "func(dst *float32, src *uint16, n int)"
+		}
+		TEXT(name, NOSPLIT, signature)
+		dst, src, n, y := Arg("dst"), Arg("src"), Arg("n"), YMM()
+		Label("next")
+		if widen {
+			VCVTPH2PS(Mem(src, 0), y)
+			VMOVUPS(y, Mem(dst, 0))
+			ADDQ(operand.Imm(2*lanes), src)
+			ADDQ(operand.Imm(4*lanes), dst)
+		} else {
+			VMOVUPS(Mem(src, 0), y)
+			VCVTPS2PH(operand.Imm(0), y, Mem(dst, 0))
+			ADDQ(operand.Imm(4*lanes), src)
+			ADDQ(operand.Imm(2*lanes), dst)
+		}
+		SUBQ(operand.Imm(lanes), n)
+		JNZ(operand.LabelRef("next"))
+		VZEROUPPER()
+		RET()
+	}
+}

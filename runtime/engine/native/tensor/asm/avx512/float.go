@@ -1,0 +1,158 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/llmtop/llmtop/runtime/engine/native/tensor/asm/emit"
+
+	. "github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// source is a type of floating-point weights, with the code that converts 16 of them to float32.
+type source struct {
+	name string
+	size int
+	load func(m operand.Mem, z reg.VecVirtual)
+	tail func(m operand.Mem, mask reg.OpmaskVirtual, z reg.VecVirtual)
+}
+
+var sources = []source{
+	{
+		"F32", 4,
+		func(m operand.Mem, z reg.VecVirtual) { VMOVUPS(m, z) },
+		func(m operand.Mem, mask reg.OpmaskVirtual, z reg.VecVirtual) { VMOVUPS_Z(m, mask, z) },
+	},
+	{
+		"F16", 2,
+		func(m operand.Mem, z reg.VecVirtual) { VCVTPH2PS(m, z) },
+		func(m operand.Mem, mask reg.OpmaskVirtual, z reg.VecVirtual) {
+			h := YMM()
+			VMOVDQU16_Z(m, mask, h)
+			VCVTPH2PS(h, z)
+		},
+	},
+	{
+		"BF16", 2,
+		func(m operand.Mem, z reg.VecVirtual) {
+			VPMOVZXWD(m, z)
+			VPSLLD(operand.Imm(16), z, z)
+		},
+		func(m operand.Mem, mask reg.OpmaskVirtual, z reg.VecVirtual) {
+			h := YMM()
+			VMOVDQU16_Z(m, mask, h)
+			VPMOVZXWD(h, z)
+			VPSLLD(operand.Imm(16), z, z)
+		},
+	},
+}
+
+// floats emits the products of up to four rows of floating-point weights with n vectors. Lane l of an accumulator sums
+// the columns l, l+16, … for any number of vectors.
+func floats() {
+	for _, s := range sources {
+		TEXT("gemm"+s.name+"AVX512", NOSPLIT, "func(base *byte, stride, rows, cols int, x *float32, xStride int, dst *float32, dstStride int, in, out *int32, n int)")
+		p, keep := FourRows(), firstRows()
+		tail := tailMask("cols")
+		in, out, n := Arg("in"), Arg("out"), Arg("n")
+		Label("four")
+		CMPQ(n, operand.Imm(4))
+		JLT(operand.LabelRef("one"))
+		s.vectors(4, p, keep, tail, in, out)
+		SUBQ(operand.Imm(4), n)
+		JMP(operand.LabelRef("four"))
+		Label("one")
+		TESTQ(n, n)
+		JZ(operand.LabelRef("done"))
+		s.vectors(1, p, keep, tail, in, out)
+		DECQ(n)
+		JMP(operand.LabelRef("one"))
+		Label("done")
+		VZEROUPPER()
+		RET()
+	}
+}
+
+// firstRows returns a mask with a bit for each of the rows.
+func firstRows() reg.OpmaskVirtual {
+	rows, bits, mask := Arg("rows"), GP32(), K()
+	MOVL(operand.U32(1), bits)
+	SHLXL(rows.As32(), bits, bits)
+	DECL(bits)
+	KMOVW(bits, mask)
+	return mask
+}
+
+// tailMask returns a mask with a bit for each of the last length%16 values.
+func tailMask(length string) reg.OpmaskVirtual {
+	n, bits, mask := Arg(length), GP32(), K()
+	ANDL(operand.U32(lanes-1), n.As32())
+	MOVL(operand.U32(1), bits)
+	SHLXL(n.As32(), bits, bits)
+	DECL(bits)
+	KMOVW(bits, mask)
+	return mask
+}
+
+// vectors emits the product of four rows with the next v vectors.
+func (s source) vectors(v int, rows [4]reg.GPVirtual, keep, tail reg.OpmaskVirtual, in, out reg.GPVirtual) {
+	xs := Pointers(in, "x", "xStride", v)
+	sums := zmms(4 * v)
+	zero(sums)
+	at, left := GP64(), Arg("cols")
+	XORQ(at, at)
+	loop, rest, end := fmt.Sprintf("columns%d", v), fmt.Sprintf("rest%d", v), fmt.Sprintf("sums%d", v)
+	Label(loop)
+	SUBQ(operand.Imm(lanes), left)
+	JLT(operand.LabelRef(rest))
+	s.step(rows, xs, at, sums, s.load, func(m operand.Mem, z reg.VecVirtual) { VMOVUPS(m, z) })
+	ADDQ(operand.Imm(lanes), at)
+	JMP(operand.LabelRef(loop))
+	Label(rest)
+	CMPQ(left, operand.I8(-lanes))
+	JEQ(operand.LabelRef(end))
+	s.step(rows, xs, at, sums,
+		func(m operand.Mem, z reg.VecVirtual) { s.tail(m, tail, z) },
+		func(m operand.Mem, z reg.VecVirtual) { VMOVUPS_Z(m, tail, z) })
+	Label(end)
+	Results(out, v, func(i int, m operand.Mem) { VMOVUPS(fourSums(sums[4*i:4*i+4]).AsX(), keep, m) })
+	ADDQ(Imm(4*v), in)
+	ADDQ(Imm(4*v), out)
+}
+
+// step adds the products of up to 16 columns.
+func (s source) step(rows [4]reg.GPVirtual, xs []reg.Register, at reg.GPVirtual, sums []reg.VecVirtual, loadW, loadX func(operand.Mem, reg.VecVirtual)) {
+	w := zmms(4)
+	for r, p := range rows {
+		loadW(operand.Mem{Base: p, Index: at, Scale: uint8(s.size)}, w[r])
+	}
+	for i, x := range xs {
+		v := ZMM()
+		loadX(operand.Mem{Base: x, Index: at, Scale: 4}, v)
+		for r := range w {
+			VFMADD231PS(v, w[r], sums[4*i+r])
+		}
+	}
+}
+
+// fourSums reduces four registers to their sums, in the first four lanes of one.
+func fourSums(z []reg.VecVirtual) reg.VecVirtual {
+	low, high, low2, high2 := ZMM(), ZMM(), ZMM(), ZMM()
+	VUNPCKLPS(z[1], z[0], low)
+	VUNPCKHPS(z[1], z[0], high)
+	VADDPS(high, low, low)
+	VUNPCKLPS(z[3], z[2], low2)
+	VUNPCKHPS(z[3], z[2], high2)
+	VADDPS(high2, low2, low2)
+	VUNPCKLPD(low2, low, high)
+	VUNPCKHPD(low2, low, high2)
+	VADDPS(high2, high, low)
+	half, quarter := YMM(), XMM()
+	VEXTRACTF64X4(operand.Imm(1), low, half)
+	VADDPS(low.AsY(), half, half)
+	VEXTRACTF32X4(operand.Imm(1), half, quarter)
+	sum := ZMM()
+	VADDPS(half.AsX(), quarter, sum.AsX())
+	return sum
+}

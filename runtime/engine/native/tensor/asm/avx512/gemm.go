@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/llmtop/llmtop/runtime/engine/native/tensor/asm/emit"
+
+	. "github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// form describes how the blocks of a panel are scaled.
+type form struct {
+	name   string
+	halves bool // two scales for the two halves of a block
+	hasMin bool
+}
+
+var forms = []form{
+	{name: "gemmAVX512"},
+	{name: "gemmMinAVX512", hasMin: true},
+	{name: "gemmHalvesAVX512", halves: true},
+}
+
+// gemms emits the products of a panel, 16 rows by blocks of 32 columns, with n vectors.
+func gemms() {
+	for _, f := range forms {
+		TEXT(f.name, NOSPLIT, "func(panel *byte, blocks int, act *byte, actStride int, dst *float32, dstStride int, in, out *int32, n int, mask uint16, add bool)")
+		in, out, n := Arg("in"), Arg("out"), Arg("n")
+		mask16, mask := GP32(), K()
+		Load(Param("mask"), mask16.As16())
+		KMOVW(mask16, mask)
+		Label("eight")
+		CMPQ(n, operand.Imm(8))
+		JLT(operand.LabelRef("four"))
+		f.vectors(8, in, out, mask)
+		SUBQ(operand.Imm(8), n)
+		JMP(operand.LabelRef("eight"))
+		for _, part := range []struct {
+			v           int
+			label, next string
+		}{{4, "four", "two"}, {2, "two", "one"}, {1, "one", "done"}} {
+			Label(part.label)
+			TESTQ(Imm(part.v), n)
+			JZ(operand.LabelRef(part.next))
+			f.vectors(part.v, in, out, mask)
+		}
+		Label("done")
+		VZEROUPPER()
+		RET()
+	}
+}
+
+// vectors emits the product of the panel with the next v vectors, and advances in and out.
+func (f form) vectors(v int, in, out reg.GPVirtual, mask reg.OpmaskVirtual) {
+	acts := Pointers(in, "act", "actStride", v)
+	sums := zmms(v)
+	zero(sums)
+	add, first := GP8(), fmt.Sprintf("first%d", v)
+	Load(Param("add"), add)
+	TESTB(add, add)
+	JZ(operand.LabelRef(first))
+	Results(out, v, func(i int, m operand.Mem) { VMOVUPS_Z(m, mask, sums[i]) })
+	Label(first)
+	panel, blocks, at := Arg("panel"), Arg("blocks"), GP64()
+	XORQ(at, at)
+	loop := fmt.Sprintf("blocks%d", v)
+	Label(loop)
+	f.block(panel, acts, at, sums)
+	ADDQ(Imm(panelSize), panel)
+	ADDQ(Imm(ActSize), at)
+	DECQ(blocks)
+	JNZ(operand.LabelRef(loop))
+	Results(out, v, func(i int, m operand.Mem) { VMOVUPS(sums[i], mask, m) })
+	ADDQ(Imm(4*v), in)
+	ADDQ(Imm(4*v), out)
+}
+
+// block adds the products of one block to sums.
+func (f form) block(panel reg.GPVirtual, acts []reg.Register, at reg.GPVirtual, sums []reg.VecVirtual) {
+	if f.halves {
+		f.part(panel, acts, at, sums, 0, 4, ActOff0, panelScale)
+		f.part(panel, acts, at, sums, 4, 8, ActOff1, panelScale1)
+	} else {
+		f.part(panel, acts, at, sums, 0, 8, ActOff, panelScale)
+	}
+	if f.hasMin {
+		minimum := ZMM()
+		VMOVUPS(Mem(panel, panelMin), minimum)
+		for i, a := range acts {
+			VFNMADD231PS_BCST(Indexed(a, at, ActSum), minimum, sums[i])
+		}
+	}
+}
+
+// part multiplies the dwords from..to of a block, four columns of 16 rows each, and scales the result. The integer sums
+// start at the activations' -128·Σq because the panel holds weights+128.
+func (f form) part(panel reg.GPVirtual, acts []reg.Register, at reg.GPVirtual, sums []reg.VecVirtual, from, to, off, scaleAt int) {
+	ints, w, scale, s := zmms(len(acts)), ZMM(), ZMM(), ZMM()
+	for i, a := range acts {
+		VPBROADCASTD(Indexed(a, at, off), ints[i])
+	}
+	for k := from; k < to; k++ {
+		VMOVDQU32(Mem(panel, 64*k), w)
+		for i, a := range acts {
+			dotBytes(Indexed(a, at, 4*k), w, ints[i], "BCST")
+		}
+	}
+	VMOVUPS(Mem(panel, scaleAt), scale)
+	for i, a := range acts {
+		VCVTDQ2PS(ints[i], ints[i])
+		VMULPS_BCST(Indexed(a, at, ActScale), scale, s)
+		VFMADD231PS(s, ints[i], sums[i])
+	}
+}

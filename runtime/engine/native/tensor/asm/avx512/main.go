@@ -1,0 +1,64 @@
+// Command avx512 generates the AVX-512 VNNI kernels of package tensor.
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/ir"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Offsets in a block of a panel, as declared in package tensor.
+const (
+	panelScale, panelScale1, panelMin = 512, 576, 640
+	panelSize                         = 704
+)
+
+// lanes is the number of float32 values in a register, which equals the number of rows in a panel.
+const lanes = 16
+
+func main() {
+	ConstraintExpr("amd64")
+	gemms()
+	gemv()
+	packs()
+	floats()
+	vectors()
+	attention()
+	Generate()
+}
+
+func zmms(n int) []reg.VecVirtual {
+	z := make([]reg.VecVirtual, n)
+	for i := range z {
+		z[i] = ZMM()
+	}
+	return z
+}
+
+func zero(z []reg.VecVirtual) {
+	for _, r := range z {
+		VXORPS(r, r, r)
+	}
+}
+
+// splat fills a register with copies of a 32-bit constant.
+func splat(bits uint32) reg.VecVirtual {
+	r, z := GP32(), ZMM()
+	MOVL(operand.U32(bits), r)
+	VPBROADCASTD(r, z)
+	return z
+}
+
+// dotBytes adds, in each dword of sum, the products of the four unsigned bytes of w and the four signed bytes of x
+// (VPDPBUSD, which avo does not support). With suffix BCST, x is one dword in memory.
+func dotBytes(x operand.Op, w, sum reg.Register, suffixes ...string) {
+	Instruction(&ir.Instruction{
+		Opcode:   "VPDPBUSD",
+		Suffixes: suffixes,
+		Operands: []operand.Op{x, w, sum},
+		Inputs:   []operand.Op{x, w, sum},
+		Outputs:  []operand.Op{sum},
+		ISA:      []string{"AVX512_VNNI"},
+	})
+}

@@ -1,0 +1,235 @@
+package main
+
+import (
+	. "github.com/llmtop/llmtop/runtime/engine/native/tensor/asm/emit"
+	. "github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// transpose4 transposes four rows per lane to four columns per lane, separately in each 128-bit lane.
+func transpose4(r []reg.VecVirtual) {
+	low, high, low2, high2 := ZMM(), ZMM(), ZMM(), ZMM()
+	VPUNPCKLDQ(r[1], r[0], low)
+	VPUNPCKHDQ(r[1], r[0], high)
+	VPUNPCKLDQ(r[3], r[2], low2)
+	VPUNPCKHDQ(r[3], r[2], high2)
+	VPUNPCKLQDQ(low2, low, r[0])
+	VPUNPCKHQDQ(low2, low, r[1])
+	VPUNPCKLQDQ(high2, high, r[2])
+	VPUNPCKHQDQ(high2, high, r[3])
+}
+
+// columns16 reads 16 bytes at disp of every row: register k holds dword k of the 16 rows.
+func columns16(t Rows, disp int) []reg.VecVirtual {
+	z := zmms(4)
+	for r := range 4 {
+		VBROADCASTI32X4(t.At(r, disp), z[r])
+		for lane := 1; lane < 4; lane++ {
+			VINSERTI32X4(operand.Imm(uint64(lane)), t.At(4*lane+r, disp), z[r], z[r])
+		}
+	}
+	transpose4(z)
+	return z
+}
+
+// columns32 reads 32 bytes at disp of every row: register k holds dword k of the 16 rows.
+func columns32(t Rows, disp int) []reg.VecVirtual {
+	z := zmms(8)
+	for i, r := range []int{0, 1, 2, 3, 8, 9, 10, 11} {
+		VBROADCASTI64X4(t.At(r, disp), z[i])
+		VINSERTI64X4(operand.Imm(1), t.At(r+4, disp), z[i], z[i])
+	}
+	transpose4(z[:4])
+	transpose4(z[4:])
+	out := zmms(8)
+	for k := range 4 {
+		VSHUFI64X2(operand.Imm(0x88), z[4+k], z[k], out[k])
+		VSHUFI64X2(operand.Imm(0xdd), z[4+k], z[k], out[4+k])
+	}
+	return out
+}
+
+// packs emits the kernels that convert 16 rows of up to 8 blocks of 32 columns to a panel.
+func packs() {
+	packQ80()
+	packQ40()
+	packQ4K(false)
+	packQ4K(true)
+	packQ6K()
+}
+
+const packSignature = "func(panel *byte, base *byte, stride, blocks int)"
+
+func packQ80() {
+	TEXT("packQ80AVX512", NOSPLIT, packSignature)
+	scales := AllocLocal(32 * Collected)
+	panel, blocks, t := Arg("panel"), Arg("blocks"), RowsAt("base", "stride", lanes, 0)
+	flip := splat(0x80808080)
+	_, at := t.CollectScales(blocks, 34, scales)
+	t.Steps(blocks, panel, panelSize, 34, func() {
+		for k, z := range columns32(t, 2) {
+			VPXORD(flip, z, z)
+			VMOVDQU32(z, Mem(panel, 64*k))
+		}
+		scale := ZMM()
+		VCVTPH2PS(Mem(at, 0), scale)
+		VMOVUPS(scale, Mem(panel, panelScale))
+		ADDQ(operand.Imm(32), at)
+	})
+}
+
+func packQ40() {
+	TEXT("packQ40AVX512", NOSPLIT, packSignature)
+	scales := AllocLocal(32 * Collected)
+	panel, blocks, t := Arg("panel"), Arg("blocks"), RowsAt("base", "stride", lanes, 0)
+	low, offset := splat(0x0f0f0f0f), splat(0x78787878) // 128-8
+	_, at := t.CollectScales(blocks, 18, scales)
+	t.Steps(blocks, panel, panelSize, 18, func() {
+		for k, z := range columns16(t, 2) {
+			high := ZMM()
+			VPSRLW(operand.Imm(4), z, high)
+			for i, v := range []reg.VecVirtual{z, high} {
+				VPANDD(low, v, v)
+				VPADDB(offset, v, v)
+				VMOVDQU32(v, Mem(panel, 64*(k+4*i)))
+			}
+		}
+		scale := ZMM()
+		VCVTPH2PS(Mem(at, 0), scale)
+		VMOVUPS(scale, Mem(panel, panelScale))
+		ADDQ(operand.Imm(32), at)
+	})
+}
+
+// packQ4K emits the kernel for whole blocks of 256 columns, of Q4_K or, with fifth set, of Q5_K, whose values have a
+// fifth bit.
+func packQ4K(fifth bool) {
+	name, values, size := "packQ4KAVX512", 16, 144
+	if fifth {
+		name, values, size = "packQ5KAVX512", 48, 176
+	}
+	TEXT(name, NOSPLIT, packSignature)
+	panel, blocks, t := Arg("panel"), Arg("blocks"), RowsAt("base", "stride", lanes, 0)
+	SHRQ(operand.Imm(3), blocks)
+	low, flip, bit := splat(0x0f0f0f0f), splat(0x80808080), splat(0x10101010)
+	t.Steps(blocks, panel, 8*panelSize, size, func() {
+		scalesK(t, panel)
+		var fifths []reg.VecVirtual
+		if fifth {
+			fifths = columns32(t, 16)
+		}
+		for j := range 4 {
+			for k, z := range columns32(t, values+32*j) {
+				high := ZMM()
+				VPSRLW(operand.Imm(4), z, high)
+				for i, v := range []reg.VecVirtual{z, high} {
+					VPTERNLOGD(operand.Imm(0xea), flip, low, v) // v & low | flip
+					if fifth {
+						orBit(fifths[k], 2*j+i, bit, v)
+					}
+					VMOVDQU32(v, Mem(panel, panelSize*(2*j+i)+64*k))
+				}
+			}
+		}
+	})
+}
+
+// orBit adds bit n of each byte of z, moved to bit 4, to v.
+func orBit(z reg.VecVirtual, n int, bit, v reg.VecVirtual) {
+	b := ZMM()
+	if n <= 4 {
+		VPSLLW(operand.Imm(uint64(4-n)), z, b)
+	} else {
+		VPSRLW(operand.Imm(uint64(n-4)), z, b)
+	}
+	VPANDD(bit, b, b)
+	VPORD(b, v, v)
+}
+
+// scalesK unpacks the header of Q4_K and Q5_K blocks: dword 0 of a row holds two half floats, dwords 1 to 3 hold eight
+// scales and minima of 6 bits.
+func scalesK(t Rows, panel reg.GPVirtual) {
+	head := columns16(t, 0)
+	d, dmin := ZMM(), ZMM()
+	VPMOVDW(head[0], d.AsY())
+	VCVTPH2PS(d.AsY(), d)
+	VPSRLD(operand.Imm(16), head[0], head[0])
+	VPMOVDW(head[0], dmin.AsY())
+	VCVTPH2PS(dmin.AsY(), dmin)
+	six, four, two := splat(63), splat(15), splat(0x30)
+	for j := range 8 {
+		for i, part := range []struct {
+			first reg.VecVirtual
+			unit  reg.VecVirtual
+			at    int
+		}{{head[1], d, panelScale}, {head[2], dmin, panelMin}} {
+			v := ZMM()
+			if j < 4 {
+				VPSRLD(operand.Imm(uint64(8*j)), part.first, v)
+				VPANDD(six, v, v)
+			} else { // four bits in dword 3, two more in the top bits of the first bytes
+				top := ZMM()
+				VPSRLD(operand.Imm(uint64(8*(j-4)+4*i)), head[3], v)
+				VPANDD(four, v, v)
+				VPSRLD(operand.Imm(uint64(8*(j-4)+2)), part.first, top)
+				VPTERNLOGD(operand.Imm(0xf8), two, top, v) // v | top & two
+			}
+			VCVTDQ2PS(v, v)
+			VMULPS(part.unit, v, v)
+			VMOVUPS(v, Mem(panel, panelSize*j+part.at))
+		}
+	}
+}
+
+func packQ6K() {
+	TEXT("packQ6KAVX512", NOSPLIT, packSignature)
+	tmp := AllocLocal(32)
+	panel, blocks, t := Arg("panel"), Arg("blocks"), RowsAt("base", "stride", lanes, 0)
+	SHRQ(operand.Imm(3), blocks)
+	low, two, offset := splat(0x0f0f0f0f), splat(0x30303030), splat(0x60606060) // 128-32
+	t.Steps(blocks, panel, 8*panelSize, 210, func() {
+		scalesQ6K(t, panel, tmp)
+		for half := range 2 {
+			top := columns32(t, 128+32*half)
+			for part := range 2 {
+				for k, z := range columns32(t, 64*half+32*part) {
+					high := ZMM()
+					VPSRLW(operand.Imm(4), z, high)
+					for i, v := range []reg.VecVirtual{z, high} {
+						VPANDD(low, v, v)
+						orTwoBits(top[k], part+2*i, two, v)
+						VPADDB(offset, v, v)
+						VMOVDQU32(v, Mem(panel, panelSize*(4*half+part+2*i)+64*k))
+					}
+				}
+			}
+		}
+	})
+}
+
+// orTwoBits adds the n-th pair of bits of each byte of z, moved to bits 4 and 5, to v.
+func orTwoBits(z reg.VecVirtual, n int, two, v reg.VecVirtual) {
+	b := ZMM()
+	if n <= 2 {
+		VPSLLW(operand.Imm(uint64(4-2*n)), z, b)
+	} else {
+		VPSRLW(operand.Imm(2), z, b)
+	}
+	VPTERNLOGD(operand.Imm(0xf8), two, b, v) // v | b & two
+}
+
+// scalesQ6K unpacks the 16 signed scale bytes of a Q6_K block and the half float that multiplies them.
+func scalesQ6K(t Rows, panel reg.GPVirtual, tmp operand.Mem) {
+	t.CopyHalves(208, tmp)
+	d, scales := ZMM(), columns16(t, 192)
+	VCVTPH2PS(tmp, d)
+	for i := range 16 {
+		v := ZMM()
+		VPSLLD(operand.Imm(uint64(24-8*(i%4))), scales[i/4], v)
+		VPSRAD(operand.Imm(24), v, v)
+		VCVTDQ2PS(v, v)
+		VMULPS(d, v, v)
+		VMOVUPS(v, Mem(panel, panelSize*(i/2)+panelScale+64*(i%2)))
+	}
+}

@@ -1,0 +1,88 @@
+package tensor
+
+// pack and gemm select the kernel with a switch: with a table of functions, a panel on the stack would escape to the
+// heap.
+
+func pack(mem *panel, t Type, base *byte, stride, blocks int) {
+	if active == avx2 {
+		packWithAVX2(mem, t, base, stride, blocks)
+		return
+	}
+	switch t {
+	case Q8_0:
+		packQ80AVX512(mem, base, stride, blocks)
+	case Q4_0:
+		packQ40AVX512(mem, base, stride, blocks)
+	case Q4_K:
+		packQ4KAVX512(mem, base, stride, blocks)
+	case Q5_K:
+		packQ5KAVX512(mem, base, stride, blocks)
+	case Q6_K:
+		packQ6KAVX512(mem, base, stride, blocks)
+	}
+}
+
+func packWithAVX2(mem *panel, t Type, base *byte, stride, blocks int) {
+	switch t {
+	case Q8_0:
+		packQ80AVX2(mem, base, stride, blocks)
+	case Q4_0:
+		packQ40AVX2(mem, base, stride, blocks)
+	case Q4_K:
+		packQ4KAVX2(mem, base, stride, blocks)
+	case Q5_K:
+		packQ5KAVX2(mem, base, stride, blocks)
+	case Q6_K:
+		packQ6KAVX2(mem, base, stride, blocks)
+	}
+}
+
+func gemm(t Type, mem *panel, blocks int, act *actBlock, actStride int, dst *float32, dstStride int, in, out *int32, n int, mask uint16, add bool) {
+	switch {
+	case active == avx2 && halfScales(t):
+		gemmHalvesAVX2(mem, blocks, act, actStride, dst, dstStride, in, out, n, mask, add)
+	case active == avx2 && hasMin(t):
+		gemmMinAVX2(mem, blocks, act, actStride, dst, dstStride, in, out, n, mask, add)
+	case active == avx2:
+		gemmAVX2(mem, blocks, act, actStride, dst, dstStride, in, out, n, mask, add)
+	case halfScales(t):
+		gemmHalvesAVX512(mem, blocks, act, actStride, dst, dstStride, in, out, n, mask, add)
+	case hasMin(t):
+		gemmMinAVX512(mem, blocks, act, actStride, dst, dstStride, in, out, n, mask, add)
+	default:
+		gemmAVX512(mem, blocks, act, actStride, dst, dstStride, in, out, n, mask, add)
+	}
+}
+
+// gemmFloat multiplies up to four rows of floating-point weights.
+func gemmFloat(t Type, base *byte, stride, rows, cols int, x *float32, dst *float32, dstStride int, in, out *int32, n int) {
+	switch {
+	case active == avx2 && t == F32:
+		gemmF32AVX2(base, stride, rows, cols, x, 4*cols, dst, dstStride, in, out, n)
+	case active == avx2 && t == F16:
+		gemmF16AVX2(base, stride, rows, cols, x, 4*cols, dst, dstStride, in, out, n)
+	case active == avx2 && t == BF16:
+		gemmBF16AVX2(base, stride, rows, cols, x, 4*cols, dst, dstStride, in, out, n)
+	case t == F32:
+		gemmF32AVX512(base, stride, rows, cols, x, 4*cols, dst, dstStride, in, out, n)
+	case t == F16:
+		gemmF16AVX512(base, stride, rows, cols, x, 4*cols, dst, dstStride, in, out, n)
+	case t == BF16:
+		gemmBF16AVX512(base, stride, rows, cols, x, 4*cols, dst, dstStride, in, out, n)
+	}
+}
+
+// runFloats computes rows lo..hi of a product with F32, F16 or BF16 weights, four rows at a time.
+func (p *product) runFloats(lo, hi int) {
+	stride, cols := p.m.Type.RowBytes(p.m.Cols), p.m.Cols
+	for j := 0; j < p.n; {
+		in, firstIn := p.list(p.in, j)
+		out, firstOut := p.list(p.out, j)
+		n := min(p.n-j, len(in), len(out))
+		for r := lo; r < hi; r += 4 {
+			w, x, d := &p.m.Data[r*stride], &p.a.f32[firstIn*cols], &p.dst[firstOut*p.ldd+r]
+			gemmFloat(p.m.Type, w, stride, min(4, hi-r), cols, x, d, 4*p.ldd, &in[0], &out[0], n)
+		}
+		j += n
+	}
+}

@@ -1,0 +1,109 @@
+package tensor
+
+import "unsafe"
+
+// panelRows is the number of matrix rows in a panel with AVX-512, one for each 32-bit lane of a register. With AVX2 it
+// is half of that.
+const panelRows = 16
+
+// panelBlocks is the number of blocks of 32 columns in a panel.
+const panelBlocks = superElems / blockElems
+
+// panel holds 16 rows by up to 256 columns of a matrix, unpacked and interleaved so that a register holds the same four
+// columns of every row. One panel serves all vectors of a product. A block of 32 columns has 8 registers of weights+128
+// as unsigned bytes; a register of scales, for the whole block or for its first half; one for its second half (Q6_K);
+// one of minima (Q4_K and Q5_K). For AVX2 all of these are half as wide, and the weights are signed.
+type panel [panelBlocks * (8 + 3) * 64]byte
+
+// ascending replaces a missing list of indexes.
+var ascending = func() (list [512]int32) {
+	for i := range list {
+		list[i] = int32(i)
+	}
+	return list
+}()
+
+// tile is the location of a panel's rows: where they start and which lanes are stored.
+type tile struct {
+	first  int // row of lane 0
+	stride int // bytes between lanes
+	mask   uint16
+}
+
+// tileAt returns the tile of at most lanes rows for rows r..hi of m, and their number. If fewer are left, it includes
+// preceding rows, which are masked out. A matrix with fewer rows than lanes is processed row by row, repeated in every
+// lane.
+func tileAt(m *Matrix, r, hi, lanes int) (t tile, rows int) {
+	rows = min(hi-r, lanes)
+	first := min(r, m.Rows-lanes)
+	if first < 0 {
+		return tile{first: r, mask: 1}, 1
+	}
+	return tile{first: first, stride: m.Type.RowBytes(m.Cols), mask: uint16((1<<rows - 1) << (r - first))}, rows
+}
+
+// runTiles computes the whole tiles of rows lo..hi of a Q8_0 product, vector by vector, and returns the next row.
+func (p *product) runTiles(lo, hi int) int {
+	tiles := (hi - lo) / panelRows
+	if tiles == 0 {
+		return lo
+	}
+	stride := p.m.Type.RowBytes(p.m.Cols)
+	for j := range p.n {
+		d, act := &p.dst[p.row(j)*p.ldd+lo], &p.a.q80[p.vector(j)*p.a.blocks]
+		gemvQ80AVX512(d, &p.m.Data[lo*stride], stride, tiles, p.a.blocks, act)
+	}
+	return lo + tiles*panelRows
+}
+
+// cacheLine is the alignment of panels, in bytes: loading a register then accesses one line, not two.
+const cacheLine = 64
+
+// panelRoom is memory for a panel with any alignment.
+type panelRoom [unsafe.Sizeof(panel{}) + cacheLine]byte
+
+func (r *panelRoom) aligned() *panel {
+	at := unsafe.Pointer(r)
+	return (*panel)(unsafe.Add(at, -uintptr(at)%cacheLine))
+}
+
+// runPanels computes rows lo..hi of the product from panels.
+func (p *product) runPanels(lo, hi int) {
+	var room panelRoom
+	mem, lanes := room.aligned(), panelRows
+	if active == avx2 {
+		lanes = panelRows / 2
+	}
+	blocks, stride := p.m.Cols/blockElems, p.m.Type.RowBytes(p.m.Cols)
+	span := superElems / p.m.Type.BlockElems() * p.m.Type.BlockBytes() // bytes of 256 columns
+	for r := lo; r < hi; {
+		t, rows := tileAt(p.m, r, hi, lanes)
+		for b := 0; b < blocks; b += panelBlocks {
+			n := min(panelBlocks, blocks-b)
+			pack(mem, p.m.Type, &p.m.Data[t.first*stride+b/panelBlocks*span], t.stride, n)
+			p.multiply(mem, t, b, n)
+		}
+		r += rows
+	}
+}
+
+// multiply multiplies a panel, which holds the columns from block b on, by all vectors.
+func (p *product) multiply(mem *panel, t tile, b, blocks int) {
+	act, actStride := p.a.blocksOf(p.m.Type), p.a.blocks*int(unsafe.Sizeof(actBlock{}))
+	for j := 0; j < p.n; {
+		in, firstIn := p.list(p.in, j)
+		out, firstOut := p.list(p.out, j)
+		n := min(p.n-j, len(in), len(out))
+		a, d := &act[firstIn*p.a.blocks+b], &p.dst[firstOut*p.ldd+t.first]
+		gemm(p.m.Type, mem, blocks, a, actStride, d, 4*p.ldd, &in[0], &out[0], n, t.mask, b > 0)
+		j += n
+	}
+}
+
+// list returns the rest of a list from entry j on, and the offset to add to its entries.
+func (p *product) list(given []int32, j int) ([]int32, int) {
+	if given == nil {
+		return ascending[:], p.first + j
+	}
+	return given[j:], 0
+}

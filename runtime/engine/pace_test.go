@@ -1,0 +1,189 @@
+package engine_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/engine"
+)
+
+// gaps returns the times between the tokens of a request, and how much of each was pacing.
+func (b *bench) gaps(req event.RequestID) (gap, paced []time.Duration) {
+	var last event.Time
+	var waited int64
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, e := range b.events {
+		switch {
+		case e.Req != req:
+		case e.Kind == event.KindStage && e.Stage == event.StagePace:
+			waited += e.Dur
+		case e.Kind == event.KindToken:
+			if e.Index > 0 {
+				gap = append(gap, time.Duration(e.At-last))
+				paced = append(paced, time.Duration(waited))
+			}
+			last, waited = e.At, 0
+		}
+	}
+	return gap, paced
+}
+
+const (
+	row        = fakeEmbed + fakeLayers*(fakeAttention+fakeRouter+fakeExperts) // the fake engine's time for one row
+	oneToken   = row + fakeHead + fakeSample
+	twoTokens  = 2*row + fakeHead + 2*fakeSample
+	paceOf40   = 25 * time.Millisecond
+	thirdToken = 2 // index
+)
+
+// TestPaceIsExcluded: at 40 tokens/s, a token comes every 25 ms; all but the computation is reported as pacing.
+func TestPaceIsExcluded(t *testing.T) {
+	run(t, newFake(t, 1, 64, 16), engine.Options{Pace: 40}, func(t *testing.T, b *bench) {
+		h := b.mustSubmit(t, "abc", 8)
+		<-h.Done()
+		gap, paced := b.gaps(h.ID)
+		for i := range gap {
+			if i > 0 && gap[i] != paceOf40 {
+				t.Errorf("gap %d is %v, want %v", i, gap[i], paceOf40)
+			}
+			if work := gap[i] - paced[i]; work != oneToken {
+				t.Errorf("gap %d less pacing is %v, want %v", i, work, oneToken)
+			}
+		}
+		info := b.byKind(event.KindEngine, 0)
+		if e := info[len(info)-1].Data.(*event.EngineInfo); e.Pace != 40 {
+			t.Errorf("the engine reports a pace of %v", e.Pace)
+		}
+	})
+}
+
+// TestPacedRequestsShareBatches even if they started at different times.
+func TestPacedRequestsShareBatches(t *testing.T) {
+	e := newFake(t, 2, 64, 16)
+	run(t, e, engine.Options{Pace: 40}, func(t *testing.T, b *bench) {
+		first := b.mustSubmit(t, "abc", 8)
+		time.Sleep(2*paceOf40 + 8*time.Millisecond)
+		second := b.mustSubmit(t, "abc", 8)
+		<-first.Done()
+		<-second.Done()
+		_, paced := b.gaps(second.ID)
+		gap, _ := b.gaps(second.ID)
+		if work := gap[thirdToken] - paced[thirdToken]; work != twoTokens {
+			t.Errorf("a gap of the second request less pacing is %v, want %v for a shared batch", work, twoTokens)
+		}
+	})
+	shared := 0
+	for _, rows := range e.batches {
+		if len(rows) == 2 {
+			shared++
+		}
+	}
+	if shared < 4 {
+		t.Errorf("%d batches were shared:\n%s", shared, shapes(e.batches))
+	}
+}
+
+// TestStallIsNotPacing: if a paced request is due while another request's prompt is processed, the extra wait does not
+// count as pacing.
+func TestStallIsNotPacing(t *testing.T) {
+	run(t, newFake(t, 2, 2048, 1024), engine.Options{Pace: 1000, Mixed: 1024}, func(t *testing.T, b *bench) {
+		h := b.mustSubmit(t, "abc", 6)
+		time.Sleep(1500 * time.Microsecond)
+		long, err := b.Submit(engine.Request{IDs: make([]int32, 1000), MaxTokens: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-h.Done()
+		<-long.Done()
+		gap, paced := b.gaps(h.ID)
+		worst := time.Duration(0)
+		for i := range gap {
+			worst = max(worst, gap[i]-paced[i])
+		}
+		// The prompt may have started while the request was still paced, for up to one interval.
+		if least := 1000*row - time.Millisecond; worst < least {
+			t.Errorf("the worst gap less pacing is %v, want at least the %v of the prompt beyond the pace", worst, least)
+		}
+	})
+}
+
+// TestSetPace changes the pace of a waiting request.
+func TestSetPace(t *testing.T) {
+	run(t, newFake(t, 1, 64, 16), engine.Options{Pace: 0.001}, func(t *testing.T, b *bench) {
+		h := b.mustSubmit(t, "abc", 5)
+		time.Sleep(time.Second)
+		b.SetPace(10)
+		time.Sleep(50 * time.Millisecond)
+		b.SetPace(0)
+		<-h.Done()
+		gap, paced := b.gaps(h.ID)
+		for i := range gap {
+			if work := gap[i] - paced[i]; work != oneToken {
+				t.Errorf("gap %d less pacing is %v, want %v", i, work, oneToken)
+			}
+		}
+		// The first token came right after the request, the second when the pace was set, one second later.
+		if gap[0] < 999*time.Millisecond || gap[0] > time.Second+oneToken || gap[len(gap)-1] != oneToken {
+			t.Errorf("gaps are %v, want about 1s first and %v last", gap, oneToken)
+		}
+	})
+}
+
+// TestPause pauses the engine between two tokens; the pause counts as pacing.
+func TestPause(t *testing.T) {
+	e := newFake(t, 1, 64, 16)
+	run(t, e, engine.Options{}, func(t *testing.T, b *bench) {
+		h := b.mustSubmit(t, "abc", 9)
+		time.Sleep(5 * oneToken)
+		b.Pause()
+		time.Sleep(time.Millisecond)
+		done := len(b.byKind(event.KindToken, h.ID))
+		time.Sleep(time.Hour)
+		if now := len(b.byKind(event.KindToken, h.ID)); now != done || done == 0 || done == 9 {
+			t.Errorf("%d tokens before an hour of pause, %d after it", done, now)
+		}
+		late := b.mustSubmit(t, "x", 1)
+		synctest.Wait()
+		if got := len(b.byKind(event.KindRequest, late.ID)); got != 1 {
+			t.Errorf("a paused engine has dispatched a request")
+		}
+		b.Resume()
+		<-h.Done()
+		<-late.Done()
+		gap, paced := b.gaps(h.ID)
+		for i := range gap {
+			if work := gap[i] - paced[i]; work != oneToken {
+				t.Errorf("gap %d is %v, less pacing %v, want %v", i, gap[i], work, oneToken)
+			}
+		}
+		var states []event.EngineState
+		for _, e := range b.byKind(event.KindEngine, 0) {
+			states = append(states, e.Data.(*event.EngineInfo).State)
+		}
+		if len(states) != 4 || states[2] != event.EnginePaused || states[3] != event.EngineReady {
+			t.Errorf("states were %v", states)
+		}
+	})
+}
+
+// TestPacingEndsAtOnce: neither a cancellation nor the end of the session waits for a paced token.
+func TestPacingEndsAtOnce(t *testing.T) {
+	run(t, newFake(t, 1, 64, 16), engine.Options{Pace: 0.001}, func(t *testing.T, b *bench) {
+		h, rest := b.mustSubmit(t, "abc", 5), b.mustSubmit(t, "abc", 5)
+		time.Sleep(time.Second)
+		before := b.clock.Now()
+		h.Cancel()
+		<-h.Done()
+		time.Sleep(time.Second)
+		if err := b.stop(); err != nil {
+			t.Error(err)
+		}
+		<-rest.Done()
+		if took := time.Duration(b.clock.Now() - before); took != time.Second {
+			t.Errorf("both took %v, want the second between them", took)
+		}
+	})
+}

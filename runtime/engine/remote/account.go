@@ -1,0 +1,62 @@
+package remote
+
+import (
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// account sums up the tokens of a request: the server's counts, or else the counted ones.
+func (q *request) account() {
+	o, r := &q.outcome, &q.last
+	o.Generated = q.reported
+	if q.reported == 0 {
+		o.Generated = q.counted
+	}
+	o.Prompt = len(q.want.IDs)
+	if u := r.Usage; u != nil {
+		if u.Prompt > 0 {
+			o.Prompt = count(u.Prompt)
+		}
+		if u.Details != nil {
+			o.Cached = count(u.Details.Cached)
+		}
+	}
+	if n := r.ollamaTimes.Prompt; n > 0 {
+		o.Prompt = count(n)
+	}
+	if t := r.Timings; t != nil {
+		o.Cached = count(t.Cached)
+		o.Prompt = max(o.Prompt, count(o.Cached+count(t.Prompt)))
+	}
+	o.Cached = min(o.Cached, o.Prompt)
+}
+
+// stages emits the server's durations before the first token, as stages that end at the first token: the server does
+// not report when they really ended.
+func (q *request) stages() {
+	if q.first == 0 {
+		return
+	}
+	r := &q.last
+	if m := r.Metrics; m != nil {
+		q.stage(event.StageQueue, m.Queue*ms, 0)
+		q.stage(event.StagePrompt, m.First*ms, q.outcome.Prompt-q.outcome.Cached)
+	}
+	if t := r.Timings; t != nil {
+		q.stage(event.StagePrompt, t.PromptMS*ms, count(t.Prompt))
+	}
+	if o := &r.ollamaTimes; o.PromptNS > 0 {
+		q.stage(event.StageLoad, float64(o.Load), 0)
+		q.stage(event.StagePrompt, float64(o.PromptNS), count(o.Prompt))
+	}
+}
+
+const ms = float64(time.Millisecond)
+
+// stage emits a stage of the given duration in ns.
+func (q *request) stage(s event.Stage, ns float64, tokens int) {
+	if ns >= 1 && ns <= float64(event.MaxRequestTime) {
+		q.emit(event.Event{Kind: event.KindStage, At: q.first, Stage: s, Dur: int64(ns), N: int32(tokens)})
+	}
+}

@@ -1,0 +1,67 @@
+package remote
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/llmtop/llmtop/runtime/source/scrape/fetch"
+)
+
+// API is an HTTP interface for generation.
+type API string
+
+// The interfaces. Auto chooses one for the server.
+const (
+	Auto       API = ""
+	OpenAIChat API = "openai-chat" // POST /v1/chat/completions
+	OpenAI     API = "openai"      // POST /v1/completions
+	OllamaChat API = "ollama-chat" // POST /api/chat
+	Ollama     API = "ollama"      // POST /api/generate
+)
+
+// APIs returns all interfaces except Auto.
+func APIs() []API { return []API{OpenAIChat, OpenAI, OllamaChat, Ollama} }
+
+// ParseAPI returns the interface of a name; "" is Auto.
+func ParseAPI(name string) (API, error) {
+	if a := API(name); a == Auto || slices.Contains(APIs(), a) {
+		return a, nil
+	}
+	return Auto, fmt.Errorf("%q: must be openai-chat, openai, ollama-chat or ollama", name)
+}
+
+// path is the path of requests, below the server's address.
+func (a API) path() string {
+	return map[API]string{
+		OpenAIChat: "/v1/chat/completions", OpenAI: "/v1/completions", OllamaChat: "/api/chat", Ollama: "/api/generate",
+	}[a]
+}
+
+// lines reports whether answers are NDJSON, not server-sent events.
+func (a API) lines() bool { return a == Ollama || a == OllamaChat }
+
+// IsAddress reports whether a command-line argument is the address of a server.
+func IsAddress(word string) bool {
+	return strings.HasPrefix(word, "http://") || strings.HasPrefix(word, "https://")
+}
+
+// base parses the address that request paths are appended to, without a trailing slash or /v1. It rejects credentials,
+// since the address is shown and recorded.
+func base(address string) (*url.URL, error) {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read address: %q is not a URL", fetch.Strip(address))
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return nil, fmt.Errorf("read address: %q must begin with http://HOST or https://HOST", fetch.Strip(address))
+	case u.User != nil:
+		return nil, fmt.Errorf("read address: it must not hold a user or password: set LLMTOP_API_KEY or use a key file")
+	case u.RawQuery != "" || u.Fragment != "":
+		return nil, fmt.Errorf("read address: %q must end with its path", fetch.Strip(address))
+	}
+	u.Path = strings.TrimRight(strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/v1"), "/")
+	u.RawPath = ""
+	return u, nil
+}

@@ -1,0 +1,180 @@
+package remote
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/llmtop/llmtop/profiler/clean"
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// chunk is one message of an answer, with the fields of all servers. Fields that a server does not send stay zero.
+type chunk struct {
+	Choices []choice `json:"choices"` // OpenAI
+	Usage   *usage   `json:"usage"`
+	Timings *timings `json:"timings"` // llama.cpp
+	Metrics *struct {
+		Queue float64 `json:"queue_time_ms"`
+		First float64 `json:"time_to_first_token_ms"` // measured from when the request was scheduled
+	} `json:"metrics"` // vLLM
+	Error json.RawMessage `json:"error"`
+
+	Response string  `json:"response"` // Ollama, generate
+	Thinking string  `json:"thinking"`
+	Message  message `json:"message"` // Ollama, chat
+	Done     bool    `json:"done"`
+	DoneWhy  string  `json:"done_reason"`
+	ollamaTimes
+}
+
+type choice struct {
+	Text   string  `json:"text"`  // completions
+	Delta  message `json:"delta"` // chat
+	Finish string  `json:"finish_reason"`
+	IDs    []int32 `json:"token_ids"` // vLLM
+}
+
+type message struct {
+	Content  string `json:"content"`
+	Thinking string `json:"thinking"`          // Ollama
+	Reason   string `json:"reasoning_content"` // llama.cpp, SGLang
+	Reason2  string `json:"reasoning"`         // vLLM
+	Calls    []struct {
+		Function struct {
+			Name      string `json:"name"`
+			Arguments any    `json:"arguments"` // a string, or an object from Ollama
+		} `json:"function"`
+	} `json:"tool_calls"`
+}
+
+type usage struct {
+	Prompt    int `json:"prompt_tokens"`
+	Generated int `json:"completion_tokens"`
+	Details   *struct {
+		Cached int `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
+}
+
+// timings are llama.cpp's durations, in ms.
+type timings struct {
+	Cached    int     `json:"cache_n"`
+	Prompt    int     `json:"prompt_n"` // computed tokens, excluding cached ones
+	PromptMS  float64 `json:"prompt_ms"`
+	Generated int     `json:"predicted_n"`
+}
+
+// ollamaTimes are in ns. Prompt counts cached tokens too; PromptNS does not include them.
+type ollamaTimes struct {
+	Load      int64 `json:"load_duration"`
+	Prompt    int   `json:"prompt_eval_count"`
+	PromptNS  int64 `json:"prompt_eval_duration"`
+	Generated int   `json:"eval_count"`
+}
+
+// content is the generated text of a chunk.
+type content struct {
+	text    string // of any kind
+	output  bool   // there is text other than reasoning
+	choices bool   // the message has choices, possibly without text; always true for Ollama
+	ids     []int32
+	finish  string
+}
+
+// read parses one message.
+func (c *chunk) read(value []byte) error {
+	*c = chunk{}
+	if err := json.Unmarshal(value, c); err != nil {
+		return fmt.Errorf("read answer: %w", plain(err))
+	}
+	return nil
+}
+
+// plain formats an error of encoding/json without Go types.
+func plain(err error) error {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Errorf("field %s holds a %s", clean.Quote(wrong.Field), clean.Name(wrong.Value))
+	}
+	return err
+}
+
+// content returns the text in a chunk.
+func (c *chunk) content(a API) content {
+	switch a {
+	case Ollama:
+		return content{text: c.Thinking + c.Response, output: c.Response != "", choices: true, finish: c.end()}
+	case OllamaChat:
+		out := c.Message.content()
+		out.choices, out.finish = true, c.end()
+		return out
+	}
+	if len(c.Choices) == 0 {
+		return content{}
+	}
+	first := &c.Choices[0]
+	out := first.Delta.content()
+	if a == OpenAI {
+		out = content{text: first.Text, output: first.Text != ""}
+	}
+	out.choices, out.ids, out.finish = true, first.IDs, first.Finish
+	return out
+}
+
+// end returns the reason why an answer of Ollama's ended, "" if it has not, or the reason is not reported.
+func (c *chunk) end() string {
+	if !c.Done {
+		return ""
+	}
+	return c.DoneWhy
+}
+
+func (m *message) content() content {
+	calls := m.calls()
+	return content{text: m.Reason + m.Reason2 + m.Thinking + m.Content + calls, output: m.Content != "" || calls != ""}
+}
+
+// calls returns the text of the tool calls.
+func (m *message) calls() (text string) {
+	for _, call := range m.Calls {
+		text += call.Function.Name
+		switch arguments := call.Function.Arguments.(type) {
+		case nil:
+		case string:
+			text += arguments
+		default:
+			written, err := json.Marshal(arguments)
+			if err == nil {
+				text += string(written)
+			}
+		}
+	}
+	return text
+}
+
+// total returns how many tokens were generated so far, 0 if the chunk does not report it.
+func (c *chunk) total() int {
+	switch {
+	case c.Usage != nil && c.Usage.Generated > 0:
+		return count(c.Usage.Generated)
+	case c.Timings != nil:
+		return count(c.Timings.Generated)
+	}
+	return count(c.Generated)
+}
+
+// count limits a server's token count to the valid range.
+func count(n int) int { return min(max(n, 0), event.MaxTokens) }
+
+var null = []byte("null")
+
+// failure returns the error that a chunk reports, or nil.
+func (c *chunk) failure(failed bool, value []byte, key secret) error {
+	switch {
+	case len(c.Error) > 0 && !bytes.Equal(c.Error, null):
+		return errors.New(words(key.hide(c.Error)))
+	case failed:
+		return errors.New(words(key.hide(value)))
+	}
+	return nil
+}

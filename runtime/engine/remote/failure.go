@@ -1,0 +1,118 @@
+package remote
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"github.com/llmtop/llmtop/profiler/clean"
+)
+
+// maxBody limits how much of an error body is read, in bytes.
+const maxBody = 64 << 10
+
+// Status is the error of an answer other than 200.
+type Status struct {
+	Code int
+	Why  string // the server's message
+}
+
+// Error implements error.
+func (s *Status) Error() string {
+	text := fmt.Sprintf("the server answered %d", s.Code)
+	if name := http.StatusText(s.Code); name != "" {
+		text += " (" + name + ")"
+	}
+	if s.Why == "" {
+		return text
+	}
+	return text + ": " + s.Why
+}
+
+// refusal returns the error of a refused request.
+func refusal(r *http.Response, key secret) error {
+	body, _ := io.ReadAll(io.LimitReader(r.Body, maxBody)) // a partial message is better than none
+	return &Status{Code: r.StatusCode, Why: words(key.hide(body))}
+}
+
+var titles = regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`)
+
+// words returns the message in an error body: servers wrap it in error.message, error, message or detail, and proxies
+// in an HTML page.
+func words(body []byte) string {
+	body = bytes.TrimSpace(body)
+	if len(body) > 0 && body[0] == '<' {
+		if title := titles.FindSubmatch(body); title != nil {
+			return "an HTML page with the title " + brief(string(title[1]))
+		}
+		return "an HTML page"
+	}
+	var v any
+	if json.Unmarshal(body, &v) == nil {
+		if message := find(v, 0); message != "" {
+			return brief(message)
+		}
+	}
+	return brief(string(body))
+}
+
+// find returns the message in a JSON value.
+func find(v any, depth int) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case []any:
+		if len(v) > 0 && depth < 4 {
+			return find(v[0], depth+1)
+		}
+	case map[string]any:
+		for _, name := range []string{"error", "message", "detail", "msg"} {
+			if inner, ok := v[name]; ok && depth < 4 {
+				if text := find(inner, depth+1); text != "" {
+					return text
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// brief returns text from outside as one line of limited length.
+func brief(text string) string {
+	return clean.Cut(strings.Join(strings.Fields(clean.Line(text)), " "), clean.MaxMessage)
+}
+
+// broken formats a connection error for users.
+func broken(err error) error {
+	var op *net.OpError
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return errors.New("the server closed the connection in the middle of its answer")
+	case errors.As(err, &op):
+		return op
+	}
+	if _, why, ok := strings.Cut(err.Error(), "transport connection broken: "); ok {
+		return errors.New("the server does not answer in HTTP: " + brief(why))
+	}
+	return err
+}
+
+// secret is an API key.
+type secret string
+
+// shortestSecret is the shortest key, in bytes, that is hidden. Shorter ones occur in any text.
+const shortestSecret = 4
+
+// hide removes the key from a server's message, since servers may repeat it.
+func (s secret) hide(text []byte) []byte {
+	if len(s) < shortestSecret {
+		return text
+	}
+	return bytes.ReplaceAll(text, []byte(s), []byte("[key]"))
+}

@@ -1,0 +1,191 @@
+package discover
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
+)
+
+// Identity is a server's description of itself.
+type Identity struct {
+	Kind     identify.Kind // "" if it does not answer like an engine
+	Version  string
+	Model    string
+	Loading  bool
+	NeedsKey bool
+	Load     Load
+	Progress Progress // tokens generated; nil: not reported
+}
+
+// Identify asks a server at http://HOST:PORT for its identity, with read-only requests. It fails if the server does not
+// answer in time.
+type Identify func(ctx context.Context, base string) (Identity, error)
+
+// target is an address to query, and the process that listens there.
+type target struct {
+	at     netip.AddrPort
+	engine *engine // nil: a usual port without a known process
+}
+
+// targets returns the addresses to query, and the engines without one.
+func targets(opt Options, s *sight) (out []target) {
+	engines := s.engines()
+	var taken []uint16
+	for i := range engines {
+		e := &engines[i]
+		if e.program.kind == llmtop {
+			for _, at := range e.ports {
+				taken = append(taken, at.Port())
+			}
+			continue
+		}
+		at := s.candidates(&e.process)
+		for _, a := range at {
+			taken = append(taken, a.Port())
+			out = append(out, target{reachable(a), e})
+		}
+		if len(at) == 0 {
+			out = append(out, target{engine: e})
+		}
+		for _, r := range e.runners {
+			for _, a := range r.ports {
+				taken = append(taken, a.Port())
+			}
+		}
+	}
+	return append(out, usual(opt, s, taken)...)
+}
+
+// usual returns the usual ports in use by no known process.
+func usual(opt Options, s *sight, taken []uint16) (out []target) {
+	ports := opt.Ports
+	if ports == nil {
+		ports = usualPorts()
+	}
+	host := netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	for _, port := range ports {
+		at := netip.AddrPortFrom(host, port)
+		if s.listened {
+			i := slices.IndexFunc(s.listening, func(a netip.AddrPort) bool {
+				return a.Port() == port && (a.Addr().IsUnspecified() || a.Addr().IsLoopback())
+			})
+			if i < 0 {
+				continue
+			}
+			at = reachable(s.listening[i])
+		}
+		if !slices.Contains(taken, port) {
+			out = append(out, target{at: at})
+		}
+	}
+	return out
+}
+
+// ask queries all targets concurrently.
+func ask(ctx context.Context, opt Options, all []target) (found []Found) {
+	answers := make([]*Found, len(all))
+	var wait sync.WaitGroup
+	for i, t := range all {
+		wait.Go(func() { answers[i] = t.ask(ctx, opt.Identify) })
+	}
+	wait.Wait()
+	for i, f := range answers {
+		// Of a process's ports that do not answer like an engine, keep one, and only if no other port does.
+		if f == nil || f.State == Silent && slices.ContainsFunc(found, func(o Found) bool { return o.PID == f.PID }) {
+			continue
+		}
+		if all[i].engine != nil {
+			found = slices.DeleteFunc(found, func(o Found) bool { return o.PID == f.PID && o.State == Silent })
+		}
+		found = append(found, *f)
+	}
+	return found
+}
+
+// ask queries the server and returns the engine, or nil if there is none.
+func (t target) ask(ctx context.Context, identify Identify) *Found {
+	f := &Found{How: ByPort}
+	if e := t.engine; e != nil {
+		f.How, f.Kind, f.PID, f.Program, f.Model = ByProcess, e.program.kind, e.pid, e.program.name, e.program.model(e.args)
+		for _, r := range e.runners {
+			f.Runners = append(f.Runners, r.runner())
+		}
+		if !t.at.IsValid() {
+			f.State, f.Why = e.unreachable()
+			return f
+		}
+	}
+	f.Address = "http://" + t.at.String()
+	id, err := identify(ctx, f.Address)
+	switch {
+	case t.engine == nil && (err != nil || id.Kind == "" && !id.NeedsKey):
+		return nil
+	case err != nil:
+		f.State, f.Why = Silent, err.Error()
+		return f
+	case id.Kind == "" && !id.NeedsKey:
+		f.State, f.Why = Silent, "unknown answer"
+		return f
+	}
+	f.identified(&id)
+	return f
+}
+
+// identified stores the identity of the server.
+func (f *Found) identified(id *Identity) {
+	f.State, f.Version, f.Load, f.progress = Ready, id.Version, id.Load, id.Progress
+	switch {
+	case id.NeedsKey:
+		f.State = NeedsKey
+	case id.Loading:
+		f.State = Loading
+	}
+	if id.Kind != "" && (f.Kind == "" || id.Kind != identify.OpenAI) {
+		f.Kind = id.Kind
+	}
+	if id.Model != "" {
+		f.Model = id.Model
+	}
+}
+
+// unreachable returns why a process has no address.
+func (e *engine) unreachable() (State, string) {
+	if e.otherNetwork {
+		return Elsewhere, "runs in its own network, such as a container's: attach to its published port"
+	}
+	return Silent, "process listens on no port"
+}
+
+// runner describes a process started by Ollama.
+func (p *process) runner() Runner {
+	r := Runner{PID: p.pid, Model: p.program.model(p.args)}
+	switch port := p.configuredPort(); {
+	case port != 0:
+		r.Address = "http://" + netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port).String()
+	case len(p.ports) > 0:
+		r.Address = "http://" + reachable(p.ports[0]).String()
+	}
+	return r
+}
+
+// published merges a process in a container with the usual port that answers as the same kind, if there is exactly one
+// of each: nothing else shows which port leads to which container.
+func published(found []Found) []Found {
+	for i := range found {
+		f := &found[i]
+		if f.State != Elsewhere {
+			continue
+		}
+		same := func(o Found) bool { return o.Kind == f.Kind && (o.State == Elsewhere || o.How == ByPort) }
+		others := slices.DeleteFunc(slices.Clone(found), func(o Found) bool { return !same(o) })
+		at := slices.IndexFunc(found, func(o Found) bool { return same(o) && o.How == ByPort })
+		if len(others) == 2 && at >= 0 {
+			found[at].PID, found[at].Program, found[at].Runners = f.PID, f.Program, f.Runners
+			return published(slices.Delete(found, i, i+1))
+		}
+	}
+	return found
+}

@@ -1,0 +1,150 @@
+package discover
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/source/scrape/fetch"
+	"github.com/llmtop/llmtop/runtime/source/scrape/gather"
+	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
+)
+
+// maxAnswer limits the size of one answer, in bytes.
+const maxAnswer = 2 << 20
+
+// Fingerprint is the Identify that asks over HTTP. It sends no key: the listener is unknown.
+func Fingerprint(ctx context.Context, base string) (Identity, error) {
+	return new(asker).identify(ctx, base)
+}
+
+// identify is Fingerprint. It adds rates for servers that it has queried before.
+func (a *asker) identify(ctx context.Context, base string) (Identity, error) {
+	c, err := fetch.New(base, fetch.Options{MaxBytes: maxAnswer})
+	if err != nil {
+		return Identity{}, err
+	}
+	defer c.Close()
+	kind, info, err := identify.Identify(ctx, c)
+	id := Identity{Kind: kind, Version: info.Version, NeedsKey: info.NeedsKey, Model: modelOf(info.Models)}
+	var refused *fetch.StatusError
+	switch {
+	case errors.As(err, &refused), errors.Is(err, identify.ErrNoEngine):
+		return id, nil
+	case err != nil:
+		return id, err
+	}
+	if !id.NeedsKey {
+		id.Load, id.Progress = a.loadOf(ctx, c, kind, &info)
+	}
+	return id, nil
+}
+
+// modelOf names the loaded model, and the number of others.
+func modelOf(models []identify.Model) string {
+	name, more := "", 0
+	for _, m := range models {
+		switch {
+		case !m.Loaded || m.Name == "":
+		case name == "":
+			name = fileName(m.Name)
+		default:
+			more++
+		}
+	}
+	if more > 0 {
+		name += " and " + plural(more, "other", "others")
+	}
+	return name
+}
+
+// loadOf returns the load, if the engine reports it for one more request.
+func (a *asker) loadOf(ctx context.Context, c *fetch.Client, kind identify.Kind, info *identify.Info) (Load, Progress) {
+	switch {
+	case kind == identify.Llama && info.Slots && !info.Router:
+		return slotsLoad(ctx, c)
+	case kind == identify.SGLang:
+		return sglangLoad(ctx, c), nil
+	case info.MetricsPath != "" && gather.Supports(kind) && kind != identify.Llama: // llama.cpp's metrics restart with each read
+		return a.load(ctx, c, kind, info.MetricsPath), nil
+	}
+	return Load{}, nil
+}
+
+// slotsLoad counts llama.cpp's busy slots, and their generated tokens.
+func slotsLoad(ctx context.Context, c *fetch.Client) (l Load, p Progress) {
+	var props struct {
+		Sleeping bool `json:"is_sleeping"`
+	}
+	if c.JSON(ctx, "/props", &props) != nil || props.Sleeping { // reading the slots would end the sleep
+		return l, nil
+	}
+	var slots []struct {
+		ID   int   `json:"id"`
+		Task int64 `json:"id_task"`
+		Busy bool  `json:"is_processing"`
+		Next next  `json:"next_token"`
+	}
+	if c.JSON(ctx, "/slots", &slots) != nil {
+		return l, nil
+	}
+	busy := 0
+	p = Progress{}
+	for _, s := range slots {
+		if s.Busy {
+			busy++
+			p[fmt.Sprint(s.ID, "/", s.Task)] = s.Next.Decoded
+		}
+	}
+	l.Running = event.ReportedValue(float64(busy))
+	return l, p
+}
+
+// next is the state of a slot's next token: an object or an array of one, depending on the build.
+type next struct {
+	Decoded float64 `json:"n_decoded"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *next) UnmarshalJSON(text []byte) error {
+	type plain next
+	if len(text) > 0 && text[0] == '[' {
+		var several []plain
+		err := json.Unmarshal(text, &several)
+		if len(several) > 0 {
+			*n = next(several[0])
+		}
+		return err
+	}
+	return json.Unmarshal(text, (*plain)(n))
+}
+
+// sglangLoad sums up the loads of SGLang's ranks.
+func sglangLoad(ctx context.Context, c *fetch.Client) (l Load) {
+	var answer struct {
+		Loads []struct {
+			Running *float64 `json:"num_running_reqs"`
+			Waiting *float64 `json:"num_waiting_reqs"`
+			Decode  *float64 `json:"gen_throughput"`
+		} `json:"loads"`
+	}
+	if c.JSON(ctx, "/v1/loads?include=core", &answer) != nil {
+		return l
+	}
+	for _, rank := range answer.Loads {
+		l.Running = plus(l.Running, rank.Running)
+		l.Waiting = plus(l.Waiting, rank.Waiting)
+		l.Decode = plus(l.Decode, rank.Decode)
+	}
+	return l
+}
+
+// plus adds a reported value to a sum.
+func plus(sum event.Reading, v *float64) event.Reading {
+	if v == nil {
+		return sum
+	}
+	return event.ReportedValue(sum.V + *v)
+}

@@ -1,0 +1,65 @@
+package discover
+
+import (
+	"net/netip"
+	"slices"
+)
+
+// Owners returns the pids of this machine's engines by the ports that local clients connect to. If a process and its
+// children listen at one port, the parent is the owner. Only known engine programs count: a program that forwards
+// requests, as for a container, is not an owner. Ports of several unrelated engines, and processes that cannot be read,
+// are omitted.
+func Owners() map[uint16]int {
+	seen := look("")
+	return seen.owners()
+}
+
+func (s *sight) owners() map[uint16]int {
+	owner := make(map[uint16]*process)
+	var several []uint16
+	for i := range s.processes {
+		p := &s.processes[i]
+		for _, at := range p.ports {
+			port, other := at.Port(), owner[at.Port()]
+			switch {
+			case !at.Addr().IsLoopback() && !at.Addr().IsUnspecified(), other == p:
+			case other == nil, slices.Contains(other.ancestors, p.pid):
+				owner[port] = p
+			case !slices.Contains(p.ancestors, other.pid):
+				several = append(several, port)
+			}
+		}
+	}
+	owners := make(map[uint16]int)
+	for port, p := range owner {
+		if !slices.Contains(several, port) {
+			owners[port] = p.pid
+		}
+	}
+	return owners
+}
+
+// Runners returns the addresses of the llama-servers that the Ollama at a port of this machine started.
+func Runners(port uint16) []string {
+	seen := look("")
+	return seen.runnersOf(port)
+}
+
+func (s *sight) runnersOf(port uint16) (addresses []string) {
+	for _, e := range s.engines() {
+		if !slices.ContainsFunc(e.ports, func(at netip.AddrPort) bool { return at.Port() == port }) {
+			continue
+		}
+		for _, r := range e.runners {
+			for _, at := range r.ports {
+				if at.Addr().IsUnspecified() {
+					at = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), at.Port())
+				}
+				if at.Addr().IsLoopback() {
+					addresses = append(addresses, "http://"+at.String())
+				}
+			}
+		}
+	}
+	return addresses
+}

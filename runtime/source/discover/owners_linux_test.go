@@ -1,0 +1,47 @@
+package discover
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"testing"
+)
+
+// TestOwners: a port has the engine that listens there as its owner, and none if that is not certain.
+func TestOwners(t *testing.T) {
+	at := func(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }
+	tr := newTree(t)
+	tr.process(10, 1, "llama-server|--port|8080", at("127.0.0.1:8080"))
+	tr.process(20, 1, "vllm|serve|m|--port|8000", at("0.0.0.0:8000"))
+	tr.process(21, 20, "vllm|serve|m|--port|8000", at("0.0.0.0:8000"), at("127.0.0.1:5555"))
+	tr.process(30, 1, "ollama|serve", at("127.0.0.1:11434"))
+	tr.process(31, 30, "llama-server|--port|40000", at("127.0.0.1:40000"))
+	tr.process(40, 1, "docker-proxy|-host-port|9000", at("0.0.0.0:9000"))
+	tr.process(50, 1, "llama-server|--port|9100", at("192.168.1.2:9100"))
+	tr.process(60, 1, "llama-server|--port|9200", at("127.0.0.1:9200"))
+	tr.process(61, 1, "llama-server|--port|9200", at("127.0.0.1:9200"))
+	seen := look(tr.root)
+	want := map[uint16]int{8080: 10, 8000: 20, 5555: 21, 11434: 30, 40000: 31}
+	if got := seen.owners(); !maps.Equal(got, want) {
+		t.Errorf("the owners are %v, want %v", got, want)
+	}
+}
+
+// TestRunners: an Ollama has the llama-servers that it started as runners, and nothing else.
+func TestRunners(t *testing.T) {
+	at := func(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }
+	tr := newTree(t)
+	tr.process(30, 1, "ollama|serve", at("127.0.0.1:11434"))
+	tr.process(31, 30, "llama-server|--port|40000", at("127.0.0.1:40000"))
+	tr.process(32, 30, "llama-server|--port|40001", at("0.0.0.0:40001"), at("192.168.1.2:40002"))
+	tr.process(10, 1, "llama-server|--port|8080", at("127.0.0.1:8080"))
+	seen := look(tr.root)
+	if got, want := seen.runnersOf(11434), []string{"http://127.0.0.1:40001", "http://127.0.0.1:40000"}; len(got) != 2 || !slices.Contains(got, want[0]) || !slices.Contains(got, want[1]) {
+		t.Errorf("Ollama's llama-servers are at %v, want %v", got, want)
+	}
+	for _, port := range []uint16{8080, 40000, 1} {
+		if got := seen.runnersOf(port); got != nil {
+			t.Errorf("port %d leads to %v", port, got)
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package discover
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
+)
+
+// process is a process of a known program.
+type process struct {
+	pid          int
+	ancestors    []int // nearest first, up to a limit
+	program      *program
+	args         []string // arguments after the program
+	ports        []netip.AddrPort
+	hidden       bool // its ports are not readable
+	otherNetwork bool // it runs in another network namespace
+}
+
+// sight is the result of reading the machine's processes.
+type sight struct {
+	processes []process
+	listening []netip.AddrPort // listening addresses of any process in this network namespace
+	listened  bool             // listening was readable
+	unread    int              // processes with unreadable command lines
+	problems  []string         // what else could not be read
+}
+
+// notes describes what could not be read.
+func (s *sight) notes() (notes []string) {
+	if s.unread > 0 {
+		notes = append(notes, plural(s.unread, "process", "processes")+" could not be read: not permitted")
+	}
+	hidden := 0
+	for _, p := range s.processes {
+		if p.hidden && !p.otherNetwork {
+			hidden++
+		}
+	}
+	if hidden > 0 {
+		notes = append(notes, "the ports of "+plural(hidden, "process", "processes")+" could not be read (not permitted): tried usual ports and those on command lines")
+	}
+	return append(notes, s.problems...)
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprint(n, " ", many)
+}
+
+// engine is a process with its workers.
+type engine struct {
+	process
+	runners []process // Ollama's llama-servers
+}
+
+// engines groups processes: workers with their launcher, and llama-servers with their Ollama.
+func (s *sight) engines() []engine {
+	var out []engine
+	for _, p := range s.processes {
+		if s.leader(&p) == nil && !s.startedByOllama(&p) {
+			out = append(out, engine{process: p})
+		}
+	}
+	for _, p := range s.processes {
+		if i := slices.IndexFunc(out, func(e engine) bool { return slices.Contains(p.ancestors, e.pid) }); i >= 0 {
+			out[i].take(p)
+		}
+	}
+	return out
+}
+
+// leader returns the ancestor of p that is of the same kind, or nil.
+func (s *sight) leader(p *process) *process {
+	for i := range s.processes {
+		if l := &s.processes[i]; l.program.kind == p.program.kind && slices.Contains(p.ancestors, l.pid) {
+			return l
+		}
+	}
+	return nil
+}
+
+// startedByOllama reports whether Ollama started p.
+func (s *sight) startedByOllama(p *process) bool {
+	return p.program.kind == identify.Llama && slices.ContainsFunc(s.processes, func(l process) bool {
+		return l.program.kind == identify.Ollama && slices.Contains(p.ancestors, l.pid)
+	})
+}
+
+// take adds a child process to the engine.
+func (e *engine) take(p process) {
+	switch {
+	case e.program.kind == identify.Ollama && p.program.kind == identify.Llama:
+		e.runners = append(e.runners, p)
+	case e.program.kind == p.program.kind:
+		e.ports = append(e.ports, p.ports...)
+		if e.configuredPort() == 0 {
+			e.args = append(e.args, p.args...)
+		}
+	}
+}
+
+// configuredPort returns the port on the command line, or 0.
+func (p *process) configuredPort() uint16 { return p.program.configuredPort(p.args) }
+
+// maxPorts limits the ports of one process that are tried: engines open many internal ports.
+const maxPorts = 6
+
+// candidates returns the addresses at which to query an engine: its configured port, or else its usual one, or else all
+// its ports.
+func (s *sight) candidates(p *process) []netip.AddrPort {
+	want := p.configuredPort()
+	if want == 0 {
+		want = p.program.port
+	}
+	named := func(all []netip.AddrPort) []netip.AddrPort {
+		i := slices.IndexFunc(all, func(a netip.AddrPort) bool { return a.Port() == want })
+		if i < 0 {
+			return nil
+		}
+		return all[i : i+1]
+	}
+	switch own := named(p.ports); {
+	case p.otherNetwork:
+		return nil
+	case own != nil:
+		return own
+	case len(p.ports) > 0:
+		return p.ports[:min(len(p.ports), maxPorts)]
+	case !p.hidden:
+		return nil
+	case s.listened:
+		return named(s.listening)
+	case want == 0:
+		return nil
+	}
+	return []netip.AddrPort{netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), want)}
+}

@@ -1,0 +1,141 @@
+package discover
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const (
+	// maxArgs limits the length of a command line, in bytes.
+	maxArgs = 64 << 10
+	// maxFiles limits the open files read per process.
+	maxFiles = 16 << 10
+	// generations limits how many ancestors of a process are followed.
+	generations = 6
+)
+
+// look reads /proc in root ("": "/").
+func look(root string) (s sight) {
+	proc := filepath.Join("/", root, "proc")
+	entries, err := os.ReadDir(proc)
+	if err != nil {
+		s.problems = append(s.problems, "cannot list processes: "+err.Error())
+	}
+	listeners, ok := readListeners(filepath.Join(proc, "net"))
+	s.listened = ok
+	for _, l := range listeners {
+		s.listening = append(s.listening, l.at)
+	}
+	home, _ := os.Readlink(filepath.Join(proc, "self/ns/net"))
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() && root == "" {
+			continue
+		}
+		dir := filepath.Join(proc, e.Name())
+		args, err := commandLine(dir)
+		if errors.Is(err, fs.ErrPermission) {
+			s.unread++
+		}
+		p, rest := recognise(args)
+		if p == nil {
+			continue
+		}
+		one := process{pid: pid, program: p, args: rest, ancestors: ancestors(proc, pid)}
+		one.listens(dir, home, listeners)
+		s.processes = append(s.processes, one)
+	}
+	return s
+}
+
+// commandLine returns the arguments of a process, none for a kernel thread.
+func commandLine(dir string) ([]string, error) {
+	f, err := os.Open(filepath.Join(dir, "cmdline"))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text := make([]byte, 4<<10)
+	n := 0
+	for n < maxArgs {
+		read, err := f.Read(text[n:])
+		n += read
+		if err != nil || read == 0 {
+			break
+		}
+		if n == len(text) {
+			text = append(text, make([]byte, n)...)
+		}
+	}
+	words := strings.Split(strings.TrimRight(string(text[:n]), "\x00"), "\x00")
+	if words[0] == "" {
+		return nil, nil
+	}
+	return words, nil
+}
+
+// ancestors returns the ancestors of a process, nearest first.
+func ancestors(proc string, pid int) (out []int) {
+	for range generations {
+		stat, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "stat"))
+		if err != nil {
+			break
+		}
+		// The name may hold anything; after it come the state and the parent.
+		f := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+		if len(f) < 2 {
+			break
+		}
+		if pid, err = strconv.Atoi(string(f[1])); err != nil || pid <= 1 {
+			break
+		}
+		out = append(out, pid)
+	}
+	return out
+}
+
+// listens finds the ports of the process: its open files name sockets, and listeners has their addresses.
+func (p *process) listens(dir, home string, listeners []listener) {
+	if its, err := os.Readlink(filepath.Join(dir, "ns/net")); err == nil && home != "" && its != home {
+		p.otherNetwork = true
+		return
+	}
+	files, err := os.Open(filepath.Join(dir, "fd"))
+	if err != nil {
+		p.hidden = true
+		return
+	}
+	defer files.Close()
+	names, _ := files.Readdirnames(maxFiles)
+	for _, name := range names {
+		link, _ := os.Readlink(filepath.Join(dir, "fd", name))
+		inode, ok := strings.CutPrefix(strings.TrimSuffix(link, "]"), "socket:[")
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseUint(inode, 10, 64)
+		i := slices.IndexFunc(listeners, func(l listener) bool { return l.inode == n })
+		if err == nil && i >= 0 {
+			p.ports = append(p.ports, listeners[i].at)
+		}
+	}
+	slices.SortFunc(p.ports, netip.AddrPort.Compare)
+	p.ports = slices.Compact(p.ports)
+}
+
+// readListeners returns the listening sockets in this network namespace; ok is false if they cannot be read.
+func readListeners(dir string) (out []listener, ok bool) {
+	for _, name := range []string{"tcp", "tcp6"} {
+		if file, err := os.ReadFile(filepath.Join(dir, name)); err == nil {
+			out, ok = parseListeners(out, file), true
+		}
+	}
+	return out, ok
+}

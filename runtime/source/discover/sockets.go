@@ -1,0 +1,46 @@
+package discover
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
+	"github.com/llmtop/llmtop/runtime/source/socket"
+)
+
+// findSockets returns the engines with event sockets in the well-known folder, and a note if the folder cannot be read.
+func findSockets(ctx context.Context, opt Options) (found []Found, notes []string) {
+	if opt.NoSockets {
+		return nil, nil
+	}
+	all, err := socket.Look(ctx)
+	if err != nil {
+		return nil, []string{err.Error()}
+	}
+	for _, s := range all {
+		f := Found{Kind: identify.Kind(s.Engine.Name), Version: s.Engine.Version, Model: s.Model.Name, Address: s.Address, PID: s.Engine.PID, How: BySocket}
+		switch {
+		case s.Refused:
+			f.Kind, f.State, f.Why = unnamed, NeedsKey, "it needs a token: set --token-file"
+		case s.Engine.Name == "":
+			f.Kind, f.State, f.Why = unnamed, Silent, "does not introduce itself"
+		case s.Engine.State == event.EngineLoading, s.Engine.State == event.EngineStarting && s.Model.Name == "":
+			f.State = Loading
+		}
+		if s.Synced {
+			f.Load.Running = event.ReportedValue(float64(len(s.Live)))
+		}
+		if s.Synced && s.Engine.Caps.Has(event.CapTokens) {
+			f.progress = Progress{}
+			for id, tokens := range s.Live {
+				f.progress[fmt.Sprint(id)] = float64(tokens)
+			}
+		}
+		found = append(found, f)
+	}
+	return found, nil
+}
+
+// unnamed is the kind of an engine with an event socket that does not report its name.
+const unnamed identify.Kind = "event protocol"

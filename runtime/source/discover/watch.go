@@ -1,0 +1,76 @@
+package discover
+
+import (
+	"context"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// Watch searches repeatedly. For engines that do not report their generation rate, it computes it from the tokens
+// generated between two searches. The zero value is ready to use, by one goroutine.
+type Watch struct {
+	Options Options
+	before  map[string]made // by address
+	asker   asker
+}
+
+// made is the tokens generated up to a time.
+type made struct {
+	at     time.Time
+	tokens Progress
+}
+
+// Progress holds token counts, by request or for the engine as a whole.
+type Progress map[string]float64
+
+// since returns the tokens generated since before. ok is false if the number is unknown: after a restart, or if a
+// request ended in between, since its final count is unknown.
+func (p Progress) since(before Progress) (sum float64, ok bool) {
+	for key := range before {
+		if _, here := p[key]; !here {
+			return 0, false
+		}
+	}
+	for key, n := range p {
+		if n < before[key] {
+			return 0, false
+		}
+		sum += n - before[key]
+	}
+	return sum, p != nil && before != nil
+}
+
+// Look is Find, with generation rates from the second call on.
+func (w *Watch) Look(ctx context.Context) Result {
+	opt := w.Options
+	if opt.Identify == nil {
+		opt.Identify = w.asker.identify
+	}
+	r := Find(ctx, opt)
+	now := time.Now()
+	made := map[string]made{}
+	for i := range r.Engines {
+		f := &r.Engines[i]
+		if f.progress == nil {
+			continue
+		}
+		made[f.Address] = w.rate(f, now)
+	}
+	w.before = made
+	return r
+}
+
+// rate sets an engine's generation rate and returns its current counts.
+func (w *Watch) rate(f *Found, now time.Time) made {
+	before, seen := w.before[f.Address]
+	seconds := now.Sub(before.at).Seconds()
+	switch tokens, ok := f.progress.since(before.tokens); {
+	case f.Load.Decode.OK():
+	case seen && ok && seconds > 0:
+		f.Load.Decode = event.Reading{V: tokens / seconds, Origin: event.Derived}
+	default:
+		f.Load.Decode = event.Absent(event.NotYet)
+	}
+	return made{now, f.progress}
+}

@@ -1,0 +1,260 @@
+package proxy
+
+import (
+	"strings"
+	"time"
+)
+
+// modelOutput is the output of a model in one message, in the field names of all supported servers.
+type modelOutput struct {
+	Content   filled `json:"content"`
+	Refusal   filled `json:"refusal"`
+	Thinking  filled `json:"thinking"`          // Ollama
+	Reasoning filled `json:"reasoning"`         // vLLM
+	Reason    filled `json:"reasoning_content"` // llama.cpp, SGLang
+	Calls     []struct {
+		Function call `json:"function"`
+	} `json:"tool_calls"`
+	Call call `json:"function_call"` // the deprecated form of tool_calls
+}
+
+type call struct {
+	Name      filled `json:"name"`
+	Arguments filled `json:"arguments"`
+}
+
+func (c call) any() bool { return bool(c.Name || c.Arguments) }
+
+func (s *modelOutput) any() bool {
+	for _, c := range s.Calls {
+		if c.Function.any() {
+			return true
+		}
+	}
+	return bool(s.Content || s.Refusal || s.Thinking || s.Reasoning || s.Reason) || s.Call.any()
+}
+
+// openAI is a message of /v1/chat/completions or /v1/completions: a chunk of a stream or the full answer.
+type openAI struct {
+	Model   word `json:"model"`
+	Choices []struct {
+		Text    filled      `json:"text"`
+		Delta   modelOutput `json:"delta"`
+		Message modelOutput `json:"message"`
+		Finish  word        `json:"finish_reason"`
+		IDs     list        `json:"token_ids"`      // vLLM
+		Routed  blob        `json:"routed_experts"` // vLLM
+	} `json:"choices"`
+	Usage   *usage `json:"usage"`
+	Metrics *struct {
+		Queue millis `json:"queue_time_ms"`
+		First millis `json:"time_to_first_token_ms"` // measured from when the request was scheduled
+	} `json:"metrics"` // vLLM
+	Timings *struct {
+		Cached    count  `json:"cache_n"`
+		Prompt    count  `json:"prompt_n"` // computed tokens, excluding cached ones
+		PromptMS  millis `json:"prompt_ms"`
+		Generated count  `json:"predicted_n"`
+	} `json:"timings"` // llama.cpp
+	SGLang struct {
+		Routed blob `json:"routed_experts"`
+	} `json:"sglext"`
+	Error failure `json:"error"`
+
+	Content   filled `json:"content"` // llama.cpp's own /completion
+	Stopped   word   `json:"stop_type"`
+	Evaluated count  `json:"tokens_evaluated"`
+	Predicted count  `json:"tokens_predicted"`
+}
+
+type usage struct {
+	Prompt    count `json:"prompt_tokens"`
+	Generated count `json:"completion_tokens"`
+	Details   struct {
+		Cached count `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
+}
+
+func readOpenAI(f *fact, value []byte) error {
+	var m openAI
+	if err := f.parse(value, &m); err != nil {
+		return err
+	}
+	f.model, f.text = string(m.Model), bool(m.Content)
+	f.fail(m.Error)
+	f.route(m.SGLang.Routed, 1)
+	for i := range m.Choices {
+		c := &m.Choices[i]
+		f.text = f.text || bool(c.Text) || c.Delta.any() || c.Message.any()
+		f.ids += int(c.IDs)
+		f.route(c.Routed, len(m.Choices))
+		if c.Finish != "" {
+			f.why = reason(c.Finish)
+		}
+	}
+	if t := m.Timings; t != nil {
+		f.prompt, f.cached, f.generated = int(t.Cached+t.Prompt), int(t.Cached), int(t.Generated)
+		f.prefill = time.Duration(t.PromptMS)
+	}
+	if u := m.Usage; u != nil {
+		f.prompt, f.cached, f.generated = int(u.Prompt), max(f.cached, int(u.Details.Cached)), max(f.generated, int(u.Generated))
+	}
+	if m.Metrics != nil {
+		f.queue, f.prefill = time.Duration(m.Metrics.Queue), time.Duration(m.Metrics.First)
+	}
+	if m.Stopped != "" && m.Stopped != "none" {
+		f.why, f.done = reason(m.Stopped), true
+		f.prompt, f.generated = max(f.prompt, int(m.Evaluated)), max(f.generated, int(m.Predicted))
+	}
+	return nil
+}
+
+// response is an object of /v1/responses.
+type response struct {
+	Object     word `json:"object"`
+	Model      word `json:"model"`
+	Status     word `json:"status"`
+	Incomplete struct {
+		Reason word `json:"reason"`
+	} `json:"incomplete_details"`
+	Usage struct {
+		Input   count `json:"input_tokens"`
+		Details struct {
+			Cached count `json:"cached_tokens"`
+		} `json:"input_tokens_details"`
+		Output count `json:"output_tokens"`
+	} `json:"usage"`
+	Error failure `json:"error"`
+}
+
+// readResponses reads an event of /v1/responses, or the complete response object.
+func readResponses(f *fact, value []byte) error {
+	var m struct {
+		Type  word   `json:"type"`
+		Delta filled `json:"delta"`
+		Item  struct {
+			Name filled `json:"name"`
+		} `json:"item"`
+		Response *response `json:"response"`
+		Code     word      `json:"code"`
+		response           // an answer that is not streamed
+	}
+	if err := f.parse(value, &m); err != nil {
+		return err
+	}
+	switch {
+	case strings.HasSuffix(string(m.Type), ".delta"):
+		f.text = bool(m.Delta)
+	case m.Type == "response.output_item.added": // a tool call starts with its name
+		f.text = bool(m.Item.Name)
+	case m.Type == "error":
+		f.failed, f.kind = true, identifier(string(m.Code))
+	}
+	r := m.Response
+	if r == nil {
+		r = &m.response
+	}
+	f.model = string(r.Model)
+	f.fail(r.Error)
+	f.prompt, f.cached, f.generated = int(r.Usage.Input), int(r.Usage.Details.Cached), int(r.Usage.Output)
+	switch r.Status {
+	case "completed":
+		f.why, f.done = reason(r.Status), true
+	case "incomplete":
+		f.why, f.done = reason(r.Incomplete.Reason), true
+	case "failed", "cancelled":
+		f.failed, f.done = true, true
+	case "queued":
+		f.why = "queued" // runs in the background, without a client
+	}
+	return nil
+}
+
+// readOllama reads a message of /api/chat or /api/generate. The last message has counts and durations.
+func readOllama(f *fact, value []byte) error {
+	var m struct {
+		Model    word        `json:"model"`
+		Response filled      `json:"response"`
+		Thinking filled      `json:"thinking"`
+		Message  modelOutput `json:"message"`
+		Done     filled      `json:"done"`
+		Why      word        `json:"done_reason"`
+		Load     ns          `json:"load_duration"`
+		Prefill  ns          `json:"prompt_eval_duration"`
+		Prompt   count       `json:"prompt_eval_count"`
+		Output   count       `json:"eval_count"`
+		Error    failure     `json:"error"`
+	}
+	if err := f.parse(value, &m); err != nil {
+		return err
+	}
+	f.model, f.text = string(m.Model), bool(m.Response || m.Thinking) || m.Message.any()
+	f.fail(m.Error)
+	if !m.Done {
+		return nil
+	}
+	f.done, f.why = true, "stop"
+	if m.Why != "" {
+		f.why = reason(m.Why)
+	}
+	f.prompt, f.generated = int(m.Prompt), int(m.Output)
+	f.load, f.prefill = time.Duration(m.Load), time.Duration(m.Prefill)
+	return nil
+}
+
+// anthropicUsage is the token usage of a message. The three input counts do not overlap.
+type anthropicUsage struct {
+	Input   count `json:"input_tokens"`
+	Read    count `json:"cache_read_input_tokens"`
+	Written count `json:"cache_creation_input_tokens"`
+	Output  count `json:"output_tokens"`
+}
+
+func (f *fact) anthropic(u *anthropicUsage) {
+	if u != nil {
+		f.prompt = max(f.prompt, int(u.Input+u.Read+u.Written))
+		f.cached, f.generated = max(f.cached, int(u.Read)), max(f.generated, int(u.Output))
+	}
+}
+
+// readAnthropic reads an event of /v1/messages, or the complete message object.
+func readAnthropic(f *fact, value []byte) error {
+	var m struct {
+		Type    word `json:"type"`
+		Model   word `json:"model"`
+		Message struct {
+			Model word            `json:"model"`
+			Usage *anthropicUsage `json:"usage"`
+		} `json:"message"` // message_start
+		Block struct {
+			Text     filled `json:"text"`
+			Thinking filled `json:"thinking"`
+			Name     filled `json:"name"` // the name of a tool
+		} `json:"content_block"` // content_block_start
+		Delta struct {
+			Text     filled `json:"text"`
+			Thinking filled `json:"thinking"`
+			JSON     filled `json:"partial_json"`
+			Why      word   `json:"stop_reason"`
+		} `json:"delta"` // content_block_delta, message_delta
+		Why   word            `json:"stop_reason"` // an answer that is not streamed
+		Usage *anthropicUsage `json:"usage"`
+		Error failure         `json:"error"`
+	}
+	if err := f.parse(value, &m); err != nil {
+		return err
+	}
+	f.model = string(m.Model + m.Message.Model)
+	f.text = bool(m.Block.Text || m.Block.Thinking || m.Block.Name || m.Delta.Text || m.Delta.Thinking || m.Delta.JSON)
+	f.anthropic(m.Message.Usage)
+	f.anthropic(m.Usage)
+	f.fail(m.Error)
+	if why := m.Why + m.Delta.Why; why != "" {
+		f.why = reason(why)
+	}
+	f.done = m.Type == "message_stop"
+	if m.Type == "message_start" {
+		f.generated = 0 // message_start has only an estimate
+	}
+	return nil
+}

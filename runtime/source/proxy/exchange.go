@@ -1,0 +1,224 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"slices"
+	"sync"
+
+	"github.com/llmtop/llmtop/profiler/clean"
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/source/routed"
+)
+
+// exchange is one forwarded request and its answer. Requests that do not generate have a nil dialect and emit no
+// events.
+type exchange struct {
+	proxy   *Proxy
+	writer  http.ResponseWriter
+	dialect *dialect
+	id      event.RequestID
+	group   string
+	client  context.Context // ends when the client goes away
+	began   event.Time
+
+	mu     sync.Mutex // guards the fields below: the request may still be sent while the answer arrives
+	sent   event.Time // when the first byte was sent to the server; 0: not yet
+	body   *picker    // extracts fields of the request body; nil: unreadable, or already emitted
+	queued bool       // the queued event was emitted
+	model  string     // the requested model
+	upload error      // error of reading the client's body; nil: none
+	end
+	status   int
+	observer *observer     // nil: no answer to observe
+	final    chan struct{} // closed when end is final; only set with observer
+}
+
+// end holds how an exchange ended.
+type end struct {
+	at           event.Time // time of the last byte
+	err          error      // io.EOF if the answer is complete; nil while it runs, or if the client stopped reading
+	refused      bool       // the server did not answer
+	disconnected bool       // the client disconnected
+}
+
+// limits are the request fields that limit the number of output tokens.
+var limits = []string{"max_tokens", "max_completion_tokens", "max_output_tokens", "n_predict", "options.num_predict"}
+
+// exchangeKey is the context key of a request's exchange.
+type exchangeKey struct{}
+
+func exchangeOf(r *http.Request) *exchange {
+	x, _ := r.Context().Value(exchangeKey{}).(*exchange)
+	return x
+}
+
+// newExchange starts the exchange of an incoming request.
+func (p *Proxy) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
+	x := &exchange{proxy: p, writer: w, client: r.Context(), began: p.opt.Clock.Now()}
+	if r.Method != http.MethodPost || r.Header.Get("Upgrade") != "" {
+		return x
+	}
+	if x.dialect = dialectOf(r.URL.Path); x.dialect == nil {
+		return x
+	}
+	x.id = event.RequestID(p.last.Add(1))
+	if p.opt.GroupHeader != "" {
+		x.group = clean.Cut(r.Header.Get(p.opt.GroupHeader), maxName)
+	}
+	if e := r.Header.Get("Content-Encoding"); e == "" || e == "identity" {
+		x.body = newPicker(slices.Concat(limits, []string{"model"})...)
+	}
+	return x
+}
+
+// trace returns hooks that note when the request is sent.
+func (x *exchange) trace() *httptrace.ClientTrace {
+	return &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { // called just before the first write
+			x.proxy.link.up()
+			x.mu.Lock()
+			defer x.mu.Unlock()
+			x.sent = x.proxy.opt.Clock.Now()
+		},
+		WroteRequest: func(info httptrace.WroteRequestInfo) {
+			if info.Err == nil {
+				x.queue()
+			}
+		},
+	}
+}
+
+// prompt is a request body. It passes everything on and extracts a few names and numbers (see limits).
+type prompt struct {
+	io.ReadCloser
+	x *exchange
+}
+
+// Read implements io.Reader.
+func (b *prompt) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.x.mu.Lock()
+	defer b.x.mu.Unlock()
+	if b.x.body != nil {
+		b.x.body.feed(p[:n])
+	}
+	if err != nil && err != io.EOF {
+		b.x.upload = blame(err)
+	}
+	return n, err
+}
+
+// answer is the body of an answer. The observer gets a copy.
+type answer struct {
+	io.ReadCloser
+	x   *exchange
+	tap *tap
+}
+
+// Read implements io.Reader. A second call means that the bytes of the first are on their way to the client, so it
+// wakes the observer first.
+func (a *answer) Read(p []byte) (int, error) {
+	a.tap.wake()
+	n, err := a.ReadCloser.Read(p)
+	now := a.x.proxy.opt.Clock.Now()
+	if n > 0 {
+		a.tap.put(p[:n], now)
+	}
+	if err != nil {
+		_ = a.x.ended(now, err, false)
+	}
+	return n, err
+}
+
+// ended records how the answer ended, or that there is none, and returns the error to report: if the client's body
+// could not be read, that error and not the server's missing answer.
+func (x *exchange) ended(at event.Time, how error, refused bool) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.upload != nil && how != io.EOF {
+		how = x.upload
+	}
+	if x.err == nil {
+		x.end = end{at: at, err: how, refused: refused}
+	}
+	return how
+}
+
+// answered starts an observer for the answer.
+func (x *exchange) answered(res *http.Response) {
+	if x.dialect == nil || res.StatusCode == http.StatusSwitchingProtocols {
+		return
+	}
+	x.queue()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	o := newObserver(x.dialect, x.emit, x.proxy.link.model)
+	x.status, x.observer, x.final = res.StatusCode, o, make(chan struct{})
+	res.Body = &answer{res.Body, x, o.tap}
+	header := res.Header.Clone() // the client's copy may change
+	x.proxy.observers.Go(func() {
+		o.run(x.status, header)
+		if err := x.picks(&o.sum); err != nil {
+			x.proxy.warn(uncountedPicks(err))
+			if !errors.Is(err, errNoUsage) && !errors.Is(err, routed.ErrShape) {
+				o.sum.malformed++
+			}
+		}
+		x.proxy.link.malformed(o.sum.malformed)
+		<-x.final
+		x.finish()
+	})
+}
+
+// close ends the exchange, when no more bytes will pass.
+func (x *exchange) close() {
+	if x.dialect == nil {
+		return
+	}
+	x.queue()
+	x.mu.Lock()
+	if x.err == nil {
+		x.at = x.proxy.opt.Clock.Now()
+	}
+	x.disconnected = x.err == nil || x.err != io.EOF && x.client.Err() != nil || errors.Is(x.err, errClientGone)
+	o := x.observer
+	x.mu.Unlock()
+	if o == nil {
+		x.finish()
+		return
+	}
+	close(x.final)
+	o.tap.close()
+}
+
+func (x *exchange) emit(e event.Event) {
+	e.Req, e.Layer = x.id, -1
+	x.proxy.sink.Emit(e)
+}
+
+// queue emits the queued event once, when the request's fields are complete. It holds mu meanwhile, so that no other
+// event of the request comes first. The caller must not hold mu.
+func (x *exchange) queue() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.queued || x.dialect == nil {
+		return
+	}
+	x.queued = true
+	if x.sent == 0 {
+		x.sent = x.began
+	}
+	info := &event.Request{Group: x.group, Label: x.dialect.name}
+	if x.body != nil {
+		x.model = clean.Cut(x.body.word("model"), maxName)
+		for _, name := range limits {
+			info.MaxTokens = max(info.MaxTokens, x.body.count(name))
+		}
+	}
+	x.body = nil
+	x.emit(event.Event{Kind: event.KindRequest, At: x.sent, State: event.StateQueued, Data: info})
+}

@@ -1,0 +1,107 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/llmtop/llmtop/profiler/clean"
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// unended is the failure reason of a stream that stops without its final message.
+const unended = "the stream stopped before its final message"
+
+// finish emits the final event of the request. It runs when the exchange no longer changes.
+func (x *exchange) finish() {
+	var (
+		outcome event.Outcome
+		sum     fact
+	)
+	o := x.observer
+	if o != nil {
+		outcome, sum = o.outcome(), o.sum
+		if o.stages(x.sent) {
+			x.proxy.link.can(event.CapStages)
+		}
+		if x.err == io.EOF {
+			x.warnings(o)
+		}
+	}
+	if sum.model == "" && x.model != "" && !x.refused {
+		x.proxy.link.model(x.model)
+	}
+	var state event.State
+	state, outcome.Reason = x.verdict(&sum, o)
+	x.emit(event.Event{Kind: event.KindRequest, At: x.at, State: state, Data: &outcome})
+}
+
+// warnings counts what could not be measured in a complete answer.
+func (x *exchange) warnings(o *observer) {
+	switch total := o.sum.generated; {
+	case o.unread != "":
+		x.proxy.warn(unread(o.unread))
+	case o.guessed && total == 0:
+		x.proxy.warn(messageIsToken)
+	case o.guessed && total > o.counted+1: // the token that ends a text has no message
+		x.proxy.warn(itlOfMessages)
+	}
+}
+
+// verdict returns the final state of the request, and the reason.
+func (x *exchange) verdict(sum *fact, o *observer) (event.State, string) {
+	switch {
+	case x.disconnected && (o == nil || !sum.done && sum.why == "" && !sum.failed):
+		return event.StateCancelled, "cancelled"
+	case x.refused:
+		return event.StateFailed, plain(x.err)
+	case x.status < 200 || x.status > 299:
+		return event.StateFailed, strings.TrimSpace(fmt.Sprintf("HTTP %d %s", x.status, http.StatusText(x.status))) + kind(sum)
+	case sum.failed:
+		return event.StateFailed, "the server reported an error" + kind(sum)
+	case sum.done || sum.why != "":
+		return event.StateFinished, sum.why
+	case x.err != io.EOF:
+		if !errors.Is(x.err, errClientBody) {
+			x.proxy.link.recheck()
+		}
+		return event.StateFailed, plain(x.err)
+	case o.unread != "":
+		return event.StateFinished, "not read: " + o.unread
+	case o.streams:
+		return event.StateFailed, unended
+	}
+	return event.StateFinished, ""
+}
+
+func kind(sum *fact) string {
+	if sum.kind == "" {
+		return ""
+	}
+	return " (" + sum.kind + ")"
+}
+
+// plain formats a connection error for users.
+func plain(err error) string {
+	var op *net.OpError
+	switch {
+	case errors.Is(err, errClientBody), errors.Is(err, errSlowHeader):
+		return clean.Cut(err.Error(), maxName)
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return "the server closed the connection before the end of its answer"
+	case errors.Is(err, context.Canceled):
+		return "cancelled"
+	case errors.As(err, &op) && op.Op == "dial":
+		return "the server cannot be reached: " + clean.Cut(op.Err.Error(), maxName)
+	case errors.As(err, &op):
+		return "the connection broke: " + clean.Cut(op.Err.Error(), maxName)
+	}
+	return clean.Cut(err.Error(), maxName)
+}
+
+// maxName limits names from outside, in characters.
+const maxName = 200

@@ -1,0 +1,214 @@
+package proxy
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// observer reads a copy of one answer and emits its tokens as they arrive.
+type observer struct {
+	emit    func(event.Event)
+	model   func(name string) // called with the model's name
+	dialect *dialect
+	tap     *tap
+
+	streams bool       // the answer is a stream of messages
+	first   event.Time // time of the first token; 0: none yet
+	counted int        // tokens emitted
+	guessed bool       // a message with text had no token count
+	burst   struct {   // tokens of one read, not emitted yet
+		at event.Time
+		n  int
+	}
+	sum    fact   // all messages combined
+	unread string // why part of it could not be read; "": all was read
+}
+
+func newObserver(d *dialect, emit func(event.Event), model func(string)) *observer {
+	o := &observer{emit: emit, model: model, dialect: d}
+	o.tap = newTap(o.flush)
+	return o
+}
+
+// messages yields the messages of an answer.
+type messages interface{ next() (message, error) }
+
+// run reads the answer to its end, or until it cannot be read any further.
+func (o *observer) run(status int, header http.Header) {
+	defer o.tap.leave()
+	defer o.flush()
+	in, err := o.messages(status, header)
+	for err == nil {
+		var m message
+		if m, err = in.next(); err == nil {
+			err = o.message(&m)
+		}
+		if errors.Is(err, errLong) && o.streams {
+			o.miss(err)
+			err = nil
+		}
+	}
+	if err != io.EOF && err != io.ErrUnexpectedEOF { // a truncated compressed answer is reported elsewhere
+		o.miss(err)
+	}
+}
+
+// miss records the first reason why something could not be read.
+func (o *observer) miss(why error) {
+	if o.unread == "" {
+		o.unread = why.Error()
+	}
+}
+
+var errKind = errors.New("neither JSON nor a stream of events")
+
+// messages returns the reader for an answer: by its content type, or if that is missing by the dialect.
+func (o *observer) messages(status int, header http.Header) (messages, error) {
+	from, err := decoded(o.tap, header)
+	if err != nil {
+		return nil, err
+	}
+	at := func() event.Time { return o.tap.at }
+	kind, _, err := mime.ParseMediaType(header.Get("Content-Type"))
+	if err != nil {
+		kind = ""
+	}
+	switch {
+	case kind == "text/event-stream":
+		o.streams = true
+		return newSentEvents(newLines(from, at)), nil
+	case kind == "application/x-ndjson", kind == "application/jsonl", kind == "" && o.dialect.bare:
+		o.streams = true
+		return ndjson{newLines(from, at)}, nil
+	case kind == "application/json", kind == "application/problem+json":
+		return &document{from: from, at: at}, nil
+	case kind == "" && status == http.StatusOK:
+		o.streams = true
+		return newSentEvents(newLines(from, at)), nil
+	case status != http.StatusOK:
+		return nil, io.EOF // the HTTP status is enough
+	}
+	return nil, errKind
+}
+
+var (
+	errJSON = errors.New("a message is not JSON")
+	done    = "[DONE]"
+)
+
+// message processes one message.
+func (o *observer) message(m *message) error {
+	if string(m.value) == done {
+		o.sum.done = true
+		return nil
+	}
+	var f fact
+	if err := o.dialect.read(&f, m.value); err != nil {
+		switch {
+		case m.failed:
+			o.sum.failed = true
+		case !m.torn:
+			o.miss(errJSON)
+		}
+		return nil
+	}
+	f.failed = f.failed || m.failed
+	if f.model != o.sum.model && f.model != "" {
+		o.model(f.model)
+	}
+	if f.text && o.streams {
+		o.token(&f, m.at)
+	}
+	o.sum.add(&f)
+	return nil
+}
+
+// add merges a message into the sum of the answer. Fields that the message lacks keep their values.
+func (f *fact) add(m *fact) {
+	if m.model != "" {
+		f.model = m.model
+	}
+	if m.why != "" {
+		f.why = m.why
+	}
+	f.done = f.done || m.done
+	f.malformed += m.malformed
+	f.prompt, f.cached, f.generated = max(f.prompt, m.prompt), max(f.cached, m.cached), max(f.generated, m.generated)
+	f.load, f.queue, f.prefill = max(f.load, m.load), max(f.queue, m.queue), max(f.prefill, m.prefill)
+	f.route(blob(m.routed), m.answers)
+	if m.failed {
+		f.failed, f.kind = true, m.kind
+	}
+}
+
+// token counts the tokens of a message: its token ids, or the growth of the server's running count, or else 1. All
+// tokens of one read share a timestamp.
+func (o *observer) token(f *fact, at event.Time) {
+	n := 1
+	switch seen := o.counted + o.burst.n; {
+	case f.ids > 0:
+		n = f.ids
+	case f.generated == 0 || o.guessed: // a total in the last message does not count this message
+		o.guessed = true
+	case f.generated > seen:
+		n = f.generated - seen
+	case seen > 0:
+		n = 0 // more text of a token already counted
+	}
+	if o.burst.n > 0 && o.burst.at != at {
+		o.flush()
+	}
+	o.burst.at = at
+	o.burst.n += n
+}
+
+// flush emits the pending tokens.
+func (o *observer) flush() {
+	if o.burst.n == 0 {
+		return
+	}
+	if o.first == 0 {
+		o.first = o.burst.at
+	}
+	o.emit(event.Event{Kind: event.KindToken, At: o.burst.at, ID: -1, N: int32(o.burst.n), Index: int32(o.counted)})
+	o.counted += o.burst.n
+	o.burst.n = 0
+}
+
+// stages emits the server's durations before the first token, as stages that end at the first token: the server does
+// not report when they really ended. It returns whether there were any.
+func (o *observer) stages(since event.Time) (some bool) {
+	s := &o.sum
+	for _, stage := range []struct {
+		stage event.Stage
+		took  time.Duration
+		n     int
+	}{
+		{event.StageLoad, s.load, 0},
+		{event.StageQueue, s.queue, 0},
+		{event.StagePrompt, s.prefill, max(s.prompt-s.cached, 0)},
+	} {
+		took := min(stage.took, time.Duration(o.first-since)) // the server's clock may differ
+		if o.first == 0 || took <= 0 {
+			continue
+		}
+		some = true
+		o.emit(event.Event{Kind: event.KindStage, At: o.first, Stage: stage.stage, Dur: int64(took), N: int32(stage.n)})
+	}
+	return some
+}
+
+// outcome returns the token totals: the server's, or else the counted ones.
+func (o *observer) outcome() event.Outcome {
+	s := &o.sum
+	out := event.Outcome{Prompt: s.prompt, Cached: min(s.cached, s.prompt), Generated: s.generated}
+	if out.Generated == 0 {
+		out.Generated = o.counted
+	}
+	return out
+}

@@ -1,0 +1,97 @@
+package scrape
+
+import (
+	"context"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/source/scrape/gather"
+	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
+)
+
+// newCollector returns the collector for the kind of server that was identified.
+func (s *Poller) newCollector() collector {
+	switch m := newMetrics(s); s.kind {
+	case identify.Llama:
+		return &llama{}
+	case identify.Ollama:
+		return &ollama{}
+	case identify.SGLang:
+		return &sglang{metrics: m, shared: newSharedLoads(s.client.Address())}
+	case identify.VLLM:
+		return &vllm{metrics: m}
+	case identify.TensorRT:
+		return &tensorRT{metrics: m}
+	default:
+		if m != nil {
+			return m
+		}
+	}
+	return listing{}
+}
+
+// metrics collects the Prometheus metrics of a server.
+type metrics struct {
+	path       string
+	gatherer   *gather.Gatherer
+	lastReport event.Time // when the last report was made; 0: never
+	omitted    int
+	malformed  int  // lines counted in gatherer.Malformed and already reported
+	perModel   bool // the metrics are of one model of the server: it can be reloaded while the server keeps running
+}
+
+// newMetrics returns nil for a server without metrics, or with metrics that are not supported.
+func newMetrics(s *Poller) *metrics {
+	if s.info.MetricsPath == "" || !gather.Supports(s.kind) {
+		return nil
+	}
+	return &metrics{path: s.info.MetricsPath, gatherer: gather.New(s.kind)}
+}
+
+// read fetches the metrics and parses them.
+func (m *metrics) read(ctx context.Context, s *Poller) error {
+	a, err := s.client.Get(ctx, m.path)
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	if err := a.Refusal(); err != nil {
+		return err
+	}
+	if err := m.gatherer.Read(a.Body); err != nil {
+		return err
+	}
+	s.setModelNames(m.gatherer.Models())
+	if !m.perModel {
+		s.setRestarts(m.gatherer.Restarts)
+	}
+	if m.gatherer.Omitted > m.omitted {
+		s.logf("omitted %d samples: too many label combinations of one metric", m.gatherer.Omitted-m.omitted)
+		m.omitted = m.gatherer.Omitted
+	}
+	s.countMalformed(m.gatherer.Malformed - m.malformed)
+	m.malformed = m.gatherer.Malformed
+	return nil
+}
+
+func (m *metrics) collect(ctx context.Context, s *Poller) (*event.Aggregates, error) {
+	if err := m.read(ctx, s); err != nil {
+		return nil, err
+	}
+	return m.report(s), nil
+}
+
+// report returns what was counted since the last report of these metrics. That can differ from the Poller's last
+// report, which may come from another server at this address, or from the time before this server had metrics.
+func (m *metrics) report(s *Poller) *event.Aggregates {
+	now, since := s.opt.Clock.Now(), int64(0)
+	if m.lastReport != 0 {
+		since = int64(now - m.lastReport)
+	}
+	m.lastReport = now
+	report := m.gatherer.Report(since)
+	addEndpoint(report, m.path, "")
+	return report
+}
+
+func (*metrics) interval(interval time.Duration) time.Duration { return interval }

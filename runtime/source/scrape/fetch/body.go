@@ -1,0 +1,224 @@
+package fetch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"os"
+	"reflect"
+	"strings"
+	"syscall"
+
+	"github.com/llmtop/llmtop/profiler/clean"
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// Errors of a server that exceeds the limits.
+var (
+	ErrTooLarge = errors.New("response too large")
+	errTimeout  = errors.New("no response in time")
+)
+
+// boundedBody is a body limited to left bytes. It never ends early without an error.
+type boundedBody struct {
+	reader io.Reader
+	left   int64
+	ctx    context.Context
+}
+
+func (b *boundedBody) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		var one [1]byte
+		if n, err := b.reader.Read(one[:]); n == 0 && err != nil {
+			return 0, b.err(err)
+		}
+		return 0, ErrTooLarge
+	}
+	n, err := b.reader.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, b.err(err)
+}
+
+func (b *boundedBody) err(err error) error {
+	if err == nil || err == io.EOF {
+		return err
+	}
+	return describeError(b.ctx, err)
+}
+
+// describeError returns an error as a text for users, without the address, which is shown next to it.
+func describeError(ctx context.Context, err error) error {
+	var op *net.OpError
+	var dns *net.DNSError
+	switch {
+	case errors.Is(context.Cause(ctx), errTimeout), errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
+		return errTimeout
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return errors.New("connection refused")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("response truncated")
+	case errors.As(err, &dns):
+		return fmt.Errorf("no such host: %s", dns.Name)
+	case errors.As(err, &op):
+		return op.Err
+	case errors.Is(err, io.EOF):
+		return errors.New("connection closed without a response")
+	}
+	return err
+}
+
+// StatusError is the error for a response whose status is not 200.
+type StatusError struct {
+	Code    int
+	Message string // from the server: one line of at most maxMessage characters
+}
+
+// NeedsKey reports whether the server requires an API key, or another one.
+func (s *StatusError) NeedsKey() bool {
+	return s.Code == http.StatusUnauthorized || s.Code == http.StatusForbidden
+}
+
+// Error implements error.
+func (s *StatusError) Error() string {
+	switch {
+	case s.NeedsKey():
+		return "API key required"
+	case s.Message != "":
+		return fmt.Sprintf("HTTP %d: %s", s.Code, s.Message)
+	}
+	return fmt.Sprintf("HTTP %d %s", s.Code, http.StatusText(s.Code))
+}
+
+// maxMessage limits the part of a server's message that is shown, in characters.
+const maxMessage = 200
+
+// Refusal returns a *StatusError if the status is not 200, and nil otherwise. It reads the body of such a response.
+func (a *Response) Refusal() error {
+	if a.Status == http.StatusOK {
+		return nil
+	}
+	s := &StatusError{Code: a.Status}
+	head, _ := io.ReadAll(io.LimitReader(a.Body, 4<<10))
+	var body struct {
+		Error   json.RawMessage `json:"error"`
+		Message string          `json:"message"`
+	}
+	if json.Unmarshal(head, &body) != nil {
+		return s
+	}
+	var inner struct {
+		Message string `json:"message"`
+	}
+	if json.Unmarshal(body.Error, &inner) != nil {
+		_ = json.Unmarshal(body.Error, &inner.Message)
+	}
+	s.Message = body.Message
+	if inner.Message != "" {
+		s.Message = inner.Message
+	}
+	s.Message = clean.Cut(redact(s.Message, a.key), maxMessage)
+	return s
+}
+
+// FormatError is the error for a response that has another format than requested, as a text for users.
+type FormatError string
+
+// Error implements error.
+func (f FormatError) Error() string { return string(f) }
+
+// redact removes a key from a server's message.
+func redact(message, key string) string {
+	if key == "" {
+		return message
+	}
+	return strings.ReplaceAll(message, key, "[key]")
+}
+
+// Redact removes the client's key from a server's message.
+func (c *Client) Redact(message string) string { return redact(message, c.opt.Key) }
+
+// JSON requests a path and decodes its response. Errors: those of Get and Response.JSON.
+func (c *Client) JSON(ctx context.Context, path string, into any) error {
+	a, err := c.Get(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	err = a.JSON(into)
+	c.malformed.Add(int64(a.malformed))
+	return err
+}
+
+// Malformed returns the number of implausible numbers in JSON responses since the last call.
+func (c *Client) Malformed() int { return int(c.malformed.Swap(0)) }
+
+// maxJSON limits a JSON response, in bytes: the largest are slots of a server that includes prompts.
+const maxJSON = 4 << 20
+
+// JSON decodes the response. It omits implausible numbers and counts them. Errors: *StatusError if the status is not 200;
+// FormatError if it is not JSON of the expected form; ErrTooLarge; the response was incomplete.
+func (a *Response) JSON(into any) error {
+	if err := a.Refusal(); err != nil {
+		return err
+	}
+	raw, err := io.ReadAll(io.LimitReader(a.Body, maxJSON+1))
+	switch {
+	case err != nil:
+		return err
+	case len(raw) > maxJSON:
+		return ErrTooLarge
+	}
+	err = json.Unmarshal(raw, into)
+	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) && strings.HasPrefix(wrong.Value, "number ") {
+		a.malformed++ // a number does not fit its type; the other fields are decoded
+		err = nil
+	}
+	a.malformed += refuse(reflect.ValueOf(into))
+	if err != nil {
+		if a.Is("text/html") {
+			return FormatError("response is a web page")
+		}
+		return FormatError("response is not the expected JSON")
+	}
+	return nil
+}
+
+// refuse replaces implausible numbers in v and returns how many it replaced: integers by 0 (unknown), floats by NaN (no
+// reading).
+func refuse(v reflect.Value) (n int) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			return refuse(v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			n += refuse(v.Field(i))
+		}
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			return 0
+		}
+		for i := range v.Len() {
+			n += refuse(v.Index(i))
+		}
+	case reflect.Int, reflect.Int64:
+		if !event.Plausible(float64(v.Int())) && v.CanSet() {
+			v.SetInt(0)
+			return 1
+		}
+	case reflect.Float64:
+		if !event.Plausible(v.Float()) && v.CanSet() {
+			v.SetFloat(math.NaN())
+			return 1
+		}
+	}
+	return n
+}

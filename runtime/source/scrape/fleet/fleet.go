@@ -1,0 +1,313 @@
+// Package fleet reads the metrics of many inference engines from a Prometheus server that already scrapes them: a few
+// queries cover all of them, and no engine is polled directly. The stored samples of an engine are parsed like its own
+// metrics text, so that counters, histograms and restarts work the same way.
+//
+// Terms: a target is what Prometheus scrapes, as in Prometheus itself (job and instance); a replica is a target that is
+// an inference engine; the server is Prometheus.
+package fleet
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/runtime/source/scrape/fetch"
+	"github.com/llmtop/llmtop/runtime/source/scrape/gather"
+	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
+)
+
+// Limits.
+const (
+	MaxReplicas       = 2000             // shown; further ones are omitted, and the log says how many
+	queryTimeout      = 15 * time.Second // for a query
+	maxResponseBytes  = 128 << 20        // of a response, decompressed
+	nameInterval      = time.Minute      // between queries for new metric names
+	maxBackoff        = 15 * time.Second // between attempts while Prometheus does not respond
+	seedWindow        = time.Minute      // history read at the start, so that rates are available at once
+	maxScrapeInterval = 2 * time.Minute  // larger gaps between scrapes do not count as the interval
+)
+
+// Options select the Prometheus server and the targets.
+type Options struct {
+	Address  string        // http://HOST:PORT
+	Key      string        // sent to Prometheus only; "": none
+	Match    string        // selects targets, in the form that ParseMatch returns; "": all
+	Interval time.Duration // between queries for new samples
+	Clock    engine.Clock
+	// OnReplica is called once for each new replica and returns the sink for its events. It must not block.
+	OnReplica func(name string) event.Sink
+
+	timeout time.Duration // for a query; 0: queryTimeout
+}
+
+// Poller queries one Prometheus server.
+type Poller struct {
+	opt    Options
+	client *fetch.Client
+	sink   event.Sink // for events of Prometheus itself
+	self   event.EngineInfo
+
+	names          []string // existing metrics of engines
+	namesAt        time.Time
+	replicas       map[target]*replica
+	jobs           map[string]bool // jobs whose targets are engines
+	scrapeInterval float64         // s between scrapes, as observed; 0: not yet
+	readAt         float64         // Unix time in s, on Prometheus' clock, of the last query for metrics
+	backoff        time.Duration
+	upTargets      int // number of targets that are up
+	omitted        int // replicas above MaxReplicas
+	text           bytes.Buffer
+}
+
+// target is a target of Prometheus.
+type target struct{ job, instance string }
+
+func (t target) compare(o target) int {
+	return cmp.Or(cmp.Compare(t.instance, o.instance), cmp.Compare(t.job, o.job))
+}
+
+// New prepares to query a Prometheus server; it sends nothing before Run. Errors: an invalid address.
+func New(opt Options) (*Poller, error) {
+	client, err := fetch.New(opt.Address, fetch.Options{Key: opt.Key, Timeout: cmp.Or(opt.timeout, queryTimeout), MaxBytes: maxResponseBytes})
+	if err != nil {
+		return nil, fmt.Errorf("poll Prometheus: %w", err)
+	}
+	s := &Poller{opt: opt, client: client, replicas: make(map[target]*replica), jobs: make(map[string]bool)}
+	s.self = event.EngineInfo{
+		Name: "Prometheus", Caps: event.CapAggregates, State: event.EngineReady, Epoch: opt.Clock.Epoch(),
+		Remote: event.Remote{Address: client.Address(), Link: event.LinkDisconnected, Reason: "not polled yet"},
+	}
+	return s, nil
+}
+
+// Address returns the address of Prometheus.
+func (s *Poller) Address() string { return s.client.Address() }
+
+// Run queries until ctx ends, whatever Prometheus does. Events of Prometheus itself go to sink.
+func (s *Poller) Run(ctx context.Context, sink event.Sink) error {
+	s.sink = sink
+	defer s.client.Close()
+	for ctx.Err() == nil {
+		err := s.poll(ctx)
+		if ctx.Err() != nil {
+			break
+		}
+		s.setLink(err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(max(s.backoff, s.opt.Interval)):
+		}
+	}
+	return nil
+}
+
+// poll checks for new samples and reads them.
+func (s *Poller) poll(ctx context.Context) error {
+	states, now, err := s.queryTargets(ctx)
+	if err != nil {
+		return err
+	}
+	up := 0
+	for _, st := range states {
+		up += int(st.value)
+	}
+	changed := up != s.upTargets // targets came up or went down: there may be new metrics
+	if changed || time.Since(s.namesAt) > nameInterval || len(s.names) == 0 {
+		if err := s.queryNames(ctx); err != nil {
+			return err
+		}
+	}
+	if len(s.names) > 0 && (changed || s.shouldRead(states, now)) {
+		if err := s.readMetrics(ctx, states, now); err != nil {
+			return err
+		}
+	}
+	s.upTargets = up
+	if err := s.addDownReplicas(ctx, states, now); err != nil {
+		return err
+	}
+	if len(s.replicas) == 0 {
+		return errors.New("no metrics of a supported engine in the last minutes")
+	}
+	s.updateLinks(states, now)
+	return nil
+}
+
+// shouldRead reports whether to query the metrics of all replicas: when half of them have new samples, or a scrape
+// interval after the last query.
+func (s *Poller) shouldRead(states map[target]targetState, now float64) bool {
+	fresh := 0
+	for t, r := range s.replicas {
+		if states[t].value > 0 && states[t].at > r.scrapedAt {
+			fresh++
+		}
+	}
+	due := now-s.readAt >= s.scrapeInterval
+	return fresh > 0 && (due || 2*fresh >= len(s.replicas)) || now-s.readAt >= seedWindow.Seconds()
+}
+
+// targetState is the state of a target in Prometheus.
+type targetState struct {
+	at    float64 // Unix time of the last scrape, in s
+	value float64 // of the metric up: 1 if the last scrape succeeded
+	pod   string  // Kubernetes pod; "": none
+}
+
+// queryTargets returns the state of all targets and the time of the query.
+func (s *Poller) queryTargets(ctx context.Context) (map[target]targetState, float64, error) {
+	states, now := make(map[target]targetState), 0.0
+	err := s.query(ctx, selector("up", "", s.opt.Match), 0, func(p *Sample) {
+		if event.Plausible(p.Value) {
+			states[targetOf(p)] = targetState{value: p.Value, pod: p.Metric["pod"]}
+		}
+		now = p.At
+	})
+	switch {
+	case err != nil:
+		return nil, 0, err
+	case len(states) == 0 && s.opt.Match != "":
+		return nil, 0, fmt.Errorf("no target matches {%s}", s.opt.Match)
+	case len(states) == 0:
+		return nil, 0, errors.New("no targets in Prometheus")
+	}
+	return states, now, s.queryScrapeTimes(ctx, states, now)
+}
+
+// queryScrapeTimes sets the time of the last scrape of each target, as of a given time.
+func (s *Poller) queryScrapeTimes(ctx context.Context, states map[target]targetState, at float64) error {
+	return s.query(ctx, "timestamp("+selector("up", "", s.opt.Match)+")", at, func(p *Sample) {
+		if st, ok := states[targetOf(p)]; ok && event.Plausible(p.Value) {
+			st.at = p.Value
+			states[targetOf(p)] = st
+		}
+	})
+}
+
+func targetOf(p *Sample) target { return target{p.Metric["job"], p.Metric["instance"]} }
+
+// queryNames reads the names of the engine metrics that exist.
+func (s *Poller) queryNames(ctx context.Context) error {
+	var quoted []string
+	for _, p := range gather.MetricPrefixes {
+		quoted = append(quoted, regexp.QuoteMeta(p))
+	}
+	var names []string
+	pattern := "(" + strings.Join(quoted, "|") + ").*"
+	err := s.query(ctx, "count by(__name__)("+selector("", pattern, s.opt.Match)+")", 0, func(p *Sample) {
+		name := p.Metric["__name__"]
+		if _, ok := gather.KindOf(name); ok {
+			names = append(names, name)
+		}
+	})
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	slices.Sort(names)
+	s.names, s.namesAt = append(slices.Compact(names), gather.ProcessStart), time.Now()
+	return nil
+}
+
+// readMetrics reads the metrics of all replicas; the first time also those of seedWindow ago.
+func (s *Poller) readMetrics(ctx context.Context, states map[target]targetState, now float64) error {
+	if s.readAt == 0 {
+		then := now - seedWindow.Seconds()
+		before := make(map[target]targetState, len(states))
+		for t, st := range states {
+			before[t] = targetState{pod: st.pod}
+		}
+		if err := s.queryScrapeTimes(ctx, before, then); err != nil {
+			return err
+		}
+		if err := s.queryMetrics(ctx, before, then, now); err != nil {
+			return err
+		}
+	}
+	if err := s.queryMetrics(ctx, states, now, now); err != nil {
+		return err
+	}
+	s.readAt = now
+	return nil
+}
+
+// queryMetrics queries the metrics as of a given time and passes them to the replicas.
+func (s *Poller) queryMetrics(ctx context.Context, states map[target]targetState, at, now float64) error {
+	texts, strs := make(map[target][]line), make(interned)
+	pattern := strings.Join(s.names, "|")
+	if err := s.query(ctx, selector("", pattern, s.opt.Match), at, func(p *Sample) {
+		t := targetOf(p)
+		texts[t] = append(texts[t], lineOf(p, strs))
+	}); err != nil {
+		return err
+	}
+	for _, t := range slices.SortedFunc(maps.Keys(texts), target.compare) {
+		st, lines := states[t], texts[t]
+		if kind := kindOf(lines); kind != identify.Unknown && st.at > 0 {
+			s.jobs[t.job] = true
+			s.feedReplica(t, st, kind, lines, now)
+		}
+	}
+	return nil
+}
+
+// feedReplica passes the samples of a scrape to its replica, unless it already has them.
+func (s *Poller) feedReplica(t target, st targetState, kind identify.Kind, lines []line, now float64) {
+	r := s.replicas[t]
+	if r == nil {
+		if r = s.addReplica(t, st); r == nil {
+			return
+		}
+	}
+	if st.at <= r.scrapedAt {
+		return
+	}
+	if r.scrapedAt > 0 && s.readAt > 0 { // not for the history read at the start
+		s.noteScrapeInterval(st.at - r.scrapedAt)
+	}
+	r.read(kind, lines, &s.text, st.at, max(s.sessionTime(st.at, now), 1))
+}
+
+// noteScrapeInterval records the time between two scrapes. The shortest one counts, because some scrapes may have been
+// missed.
+func (s *Poller) noteScrapeInterval(gap float64) {
+	if gap > 0 && gap < maxScrapeInterval.Seconds() && (s.scrapeInterval == 0 || gap < s.scrapeInterval) {
+		s.scrapeInterval = gap
+	}
+}
+
+// sessionTime converts a time of Prometheus, whose current time is now, to the session's clock; it is below 0 before
+// the session.
+func (s *Poller) sessionTime(at, now float64) event.Time {
+	return s.opt.Clock.Now() - event.Time(max(now-at, 0)*1e9)
+}
+
+// query runs an instant query as of a Unix time in s; 0: now.
+func (s *Poller) query(ctx context.Context, promQL string, at float64, each func(*Sample)) error {
+	in := url.Values{"query": {promQL}}
+	if at > 0 {
+		in.Set("time", strconv.FormatFloat(at, 'f', 3, 64))
+	}
+	a, err := s.client.Get(ctx, "/api/v1/query?"+in.Encode())
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	if err := a.Refusal(); err != nil {
+		return err
+	}
+	err = decode(a.Body, each)
+	if errors.Is(err, errFormat) && a.Is("text/html") {
+		return errors.New("response is a web page")
+	}
+	return err
+}

@@ -1,0 +1,104 @@
+package fleet
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/source/scrape/gather"
+	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
+)
+
+// replica is one engine of the fleet.
+type replica struct {
+	sink      event.Sink
+	kind      identify.Kind
+	gatherer  *gather.Gatherer // nil: nothing was read yet
+	engine    event.EngineInfo
+	sent      event.EngineInfo // as last emitted
+	model     string
+	scrapedAt float64 // Unix time in s of the last scrape that was read; 0: none
+	lastUp    float64 // Unix time in s when it was last up; 0: unknown
+}
+
+// kindOf returns the kind of engine that has most of the lines.
+func kindOf(lines []line) (best identify.Kind) {
+	counts := make(map[identify.Kind]int)
+	for i := range lines {
+		if k, ok := gather.KindOf(lines[i].name); ok {
+			if counts[k]++; counts[k] > counts[best] {
+				best = k
+			}
+		}
+	}
+	return best
+}
+
+// read processes a scrape. at is its time on Prometheus' clock, moment on the session's. text is a buffer shared by all
+// replicas.
+func (r *replica) read(kind identify.Kind, lines []line, text *bytes.Buffer, at float64, moment event.Time) {
+	if r.gatherer == nil || r.kind != kind {
+		r.kind, r.gatherer, r.scrapedAt = kind, gather.New(kind), 0
+		r.engine.Name, r.engine.State = string(kind), event.EngineReady
+	}
+	writeText(text, lines)
+	if err := r.gatherer.Read(text); err != nil {
+		return // the scrape has no metrics of the engine
+	}
+	since := int64(0)
+	if r.scrapedAt > 0 {
+		since = int64((at - r.scrapedAt) * 1e9)
+	}
+	r.scrapedAt, r.lastUp = at, at
+	if name := joinNames(r.gatherer.Models()); name != "" && name != r.model {
+		r.model = name
+		r.sink.Emit(event.Event{Kind: event.KindModel, At: moment, Layer: -1, Data: &event.Model{Name: name}})
+	}
+	r.engine.Remote.Restarts, r.engine.Remote.Malformed = r.gatherer.Restarts, uint64(r.gatherer.Malformed)
+	r.sink.Emit(event.Event{Kind: event.KindAggregates, At: moment, Layer: -1, Data: r.gatherer.Report(since)})
+}
+
+// joinNames returns one name for several models.
+func joinNames(models []string) string {
+	switch len(models) {
+	case 0:
+		return ""
+	case 1:
+		return models[0]
+	}
+	return models[0] + " and " + strconv.Itoa(len(models)-1) + " more"
+}
+
+// writeText writes samples as a metrics text: series by series, buckets in ascending order.
+func writeText(text *bytes.Buffer, lines []line) {
+	slices.SortFunc(lines, func(a, b line) int {
+		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.labels, b.labels), cmp.Compare(a.bound, b.bound))
+	})
+	text.Reset()
+	for i := range lines {
+		l := &lines[i]
+		text.WriteString(l.name)
+		text.WriteByte('{')
+		text.WriteString(l.labels)
+		if l.le != "" {
+			text.WriteString(`le="` + escape.Replace(l.le) + `"`)
+		}
+		text.WriteString("} ")
+		text.Write(strconv.AppendFloat(text.AvailableBuffer(), l.value, 'g', -1, 64))
+		text.WriteByte('\n')
+	}
+}
+
+// setLink emits the connection state if it has changed.
+func (r *replica) setLink(link event.Link, since, now event.Time, why string) {
+	e := &r.engine
+	e.Remote.Update(link, why, since)
+	if *e == r.sent {
+		return
+	}
+	r.sent = *e
+	info := *e
+	r.sink.Emit(event.Event{Kind: event.KindEngine, At: now, Layer: -1, Data: &info})
+}

@@ -1,0 +1,38 @@
+package fleet
+
+import (
+	"testing"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/source/peer/rogue"
+)
+
+// TestMisbehavingPrometheus: any bad response is reported with a reason, replicas become stale, and polling continues.
+func TestMisbehavingPrometheus(t *testing.T) {
+	for _, way := range rogue.Ways(t, "application/json", vector(`{"metric":{"__name__":"up","instance":"gpu1:8000","job":"llm"},"value":[1700000000,"1"]}`)) {
+		if way.Name == "Content-Length too large" {
+			continue // the response is complete: nothing waits for more
+		}
+		t.Run(way.Name, func(t *testing.T) {
+			t.Parallel()
+			f := newFake(t)
+			w := startPoller(t, Options{Address: f.URL, timeout: 2 * time.Second})
+			r := w.waitForReplica("gpu1:8000")
+			r.waitFor(event.KindAggregates, func(any) bool { return true })
+			f.change(func() { f.handler = way.Answer })
+			r.waitForLastLink(event.LinkStale)
+			f.change(func() { f.handler = nil })
+			r.waitForLastLink(event.LinkConnected)
+			why := ""
+			for _, e := range w.self.OfKind(event.KindEngine) {
+				if remote := e.Data.(*event.EngineInfo).Remote; remote.Link == event.LinkDisconnected && remote.Reason != "not polled yet" {
+					why = remote.Reason
+				}
+			}
+			if why == "" {
+				t.Error("no reason")
+			}
+		})
+	}
+}

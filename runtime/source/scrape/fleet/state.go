@@ -1,0 +1,126 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/source/scrape/fetch"
+)
+
+// addReplica adds a replica; nil above MaxReplicas.
+func (s *Poller) addReplica(t target, st targetState) *replica {
+	if len(s.replicas) >= MaxReplicas {
+		s.omitted++
+		return nil
+	}
+	r := &replica{}
+	r.engine = event.EngineInfo{
+		Name: "replica", Caps: event.CapAggregates, State: event.EngineStarting, Epoch: s.opt.Clock.Epoch(), Remote: event.Remote{Address: t.instance},
+	}
+	r.sink = s.opt.OnReplica(s.replicaName(t, st))
+	s.replicas[t] = r
+	return r
+}
+
+// addDownReplicas adds replicas that are down: targets of jobs that have other engines, or all selected targets if the
+// user has given --match.
+func (s *Poller) addDownReplicas(ctx context.Context, states map[target]targetState, now float64) error {
+	var down []target
+	for t, st := range states {
+		if s.replicas[t] == nil && st.value == 0 && (s.jobs[t.job] || s.opt.Match != "") {
+			down = append(down, t)
+		}
+	}
+	if len(down) == 0 {
+		return nil
+	}
+	slices.SortFunc(down, target.compare)
+	lastUp := make(map[target]float64)
+	ask := "max_over_time(timestamp(" + selector("up", "", s.opt.Match) + " == 1)[" + lookBack + "])"
+	if err := s.query(ctx, ask, now, func(p *Sample) { lastUp[targetOf(p)] = p.Value }); err != nil {
+		return err
+	}
+	for _, t := range down {
+		if r := s.addReplica(t, states[t]); r != nil {
+			r.lastUp = lastUp[t]
+		}
+	}
+	return nil
+}
+
+// lookBack is the range and resolution of the search for the last time a replica was up.
+const lookBack = "6h:1m"
+
+// replicaName returns the pod or instance name, followed by the job if another job has the same instance.
+func (s *Poller) replicaName(t target, st targetState) string {
+	name := t.instance
+	if st.pod != "" {
+		name = st.pod
+	}
+	for other := range s.replicas {
+		if other.instance == t.instance && other.job != t.job {
+			return name + " (" + t.job + ")"
+		}
+	}
+	return name
+}
+
+// staleScrapes is the number of missed scrapes after which a replica is stale.
+const staleScrapes = 3
+
+// updateLinks emits the connection state of each replica.
+func (s *Poller) updateLinks(states map[target]targetState, now float64) {
+	for t, r := range s.replicas {
+		st, ok := states[t]
+		at := s.opt.Clock.Now()
+		switch {
+		case !ok:
+			r.setLink(event.LinkDisconnected, at, at, "no longer a target of Prometheus")
+		case st.value == 0 && r.lastUp == 0:
+			r.setLink(event.LinkDisconnected, at, at, "Prometheus cannot scrape it (not once in the last 6 hours)")
+		case st.value == 0:
+			r.setLink(event.LinkDisconnected, s.sessionTime(r.lastUp, now), at, "Prometheus cannot scrape it")
+		case s.scrapeInterval > 0 && now-st.at > staleScrapes*s.scrapeInterval+5:
+			r.setLink(event.LinkStale, s.sessionTime(st.at, now), at, "")
+		default:
+			r.setLink(event.LinkConnected, at, at, "")
+		}
+	}
+}
+
+// setLink records the result of a poll. While Prometheus does not respond, all replicas are stale.
+func (s *Poller) setLink(err error) {
+	now := s.opt.Clock.Now()
+	link, why := event.LinkConnected, ""
+	s.backoff = 0
+	if err != nil {
+		link, why = event.LinkDisconnected, s.describeError(err)
+		s.backoff = min(max(2*s.backoff, 2*s.opt.Interval), maxBackoff)
+		for _, r := range s.replicas {
+			r.setLink(event.LinkStale, now, now, "")
+		}
+	}
+	if s.omitted > 0 {
+		s.sink.Emit(event.Event{Kind: event.KindLog, At: now, Layer: -1, Text: strconv.Itoa(s.omitted) + " replicas omitted: select fewer with --match"})
+		s.omitted = 0
+	}
+	if s.self.Remote.Update(link, why, now) {
+		info := s.self
+		s.sink.Emit(event.Event{Kind: event.KindEngine, At: now, Layer: -1, Data: &info})
+	}
+}
+
+// describeError returns an error as a text for users.
+func (s *Poller) describeError(err error) string {
+	var refused *fetch.StatusError
+	if errors.As(err, &refused) && refused.NeedsKey() {
+		if s.opt.Key != "" {
+			return "Prometheus rejects this API key"
+		}
+		return "Prometheus requires an API key: set --api-key-file FILE or LLMTOP_API_KEY"
+	}
+	return s.client.Redact(err.Error())
+}

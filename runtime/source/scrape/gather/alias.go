@@ -1,0 +1,168 @@
+// Package gather converts the Prometheus metrics of inference engines into reports (event.Aggregates). Metric names
+// differ between engines and versions: alias tables map them to their roles.
+package gather
+
+import "github.com/llmtop/llmtop/runtime/source/scrape/identify"
+
+// role is the meaning of a metric.
+type role uint8
+
+const (
+	noRole   role = iota // histograms have no role
+	running              // requests
+	inFlight             // requests, waiting ones included
+	waiting
+	kvUsage // 0..1
+	kvUsed  // cells
+	kvTotal
+	kvBlocks // total
+	kvBlocksUsed
+	kvBlockSize      // cells per block
+	kvConfig         // in its labels block_size and num_gpu_blocks
+	decodeRate       // tokens/s
+	cacheHitShare    // share of prompt tokens that came from a cache, 0..1
+	draftAcceptShare // share of drafted tokens that were accepted, 0..1
+	sleepState       // above 0: asleep until woken up
+	processStart     // Unix time in s
+
+	generated      // tokens; counters from here on
+	prompt         // prompt tokens, cached ones included
+	promptComputed // prompt tokens, cached ones excluded
+	promptCached   // prompt tokens
+	cacheQueries   // prompt tokens looked up in a prefix cache
+	cacheHits      // of cacheQueries
+	drafted
+	accepted // of drafted
+	finished // requests
+	failed
+	preempted
+	deviceBusy // device time in s
+	decodeTime // decode time in s, summed over requests
+	numRoles
+)
+
+func (r role) isCounter() bool { return r >= generated }
+
+// isMean reports whether several engines behind one address are averaged instead of summed up.
+func (r role) isMean() bool {
+	return r == kvUsage || r == cacheHitShare || r == draftAcceptShare || r == kvBlockSize || r == processStart
+}
+
+// alias gives the meaning of a metric. If a server has several metrics with the same meaning, the first one counts.
+// Counters match with and without the suffix _total, because older libraries omit it.
+type alias struct {
+	metric       string
+	role         role
+	histogram    string // name of an event.Histogram; "": the metric is not a histogram
+	countedAtEnd bool   // tokens are counted when their request ends
+	label        string // use only samples in which this label has one of the values (separated by |); "": all samples
+	values       string
+}
+
+// aliasTables holds the aliases of each kind of engine.
+var aliasTables = map[identify.Kind][]alias{
+	identify.VLLM:     vllm,
+	identify.SGLang:   sglang,
+	identify.Llama:    llama,
+	identify.TGI:      tgi,
+	identify.TensorRT: tensorRT,
+	identify.LMDeploy: lmdeploy,
+	identify.Triton:   triton,
+	identify.Dynamo:   dynamo,
+}
+
+// Supports reports whether there are aliases for a kind of engine.
+func Supports(k identify.Kind) bool { return aliasTables[k] != nil }
+
+var processStartAlias = alias{metric: "process_start_time_seconds", role: processStart}
+
+var vllm = []alias{
+	processStartAlias,
+	{metric: "vllm:num_requests_running", role: running},
+	{metric: "vllm:num_requests_waiting", role: waiting},
+	{metric: "vllm:kv_cache_usage_perc", role: kvUsage},
+	{metric: "vllm:gpu_cache_usage_perc", role: kvUsage}, // until 2025-11
+	{metric: "vllm:cache_config_info", role: kvConfig},
+	{metric: "vllm:engine_sleep_state", role: sleepState, label: "sleep_state", values: "weights_offloaded|discard_all"}, // since 2025-10
+	{metric: "vllm:generation_tokens", role: generated},
+	{metric: "vllm:prompt_tokens", role: prompt},
+	{metric: "vllm:prompt_tokens_by_source", role: promptComputed, label: "source", values: "local_compute"}, // since 2026-02
+	{metric: "vllm:prompt_tokens_cached", role: promptCached},
+	{metric: "vllm:prefix_cache_queries", role: cacheQueries},
+	{metric: "vllm:gpu_prefix_cache_queries", role: cacheQueries}, // until 2025-11
+	{metric: "vllm:prefix_cache_hits", role: cacheHits},
+	{metric: "vllm:gpu_prefix_cache_hits", role: cacheHits}, // until 2025-11
+	{metric: "vllm:spec_decode_num_draft_tokens", role: drafted},
+	{metric: "vllm:spec_decode_num_accepted_tokens", role: accepted},
+	{metric: "vllm:request_success", role: finished, label: "finished_reason", values: "stop|length|repetition"},
+	{metric: "vllm:request_success", role: failed, label: "finished_reason", values: "abort|error"},
+	{metric: "vllm:num_preemptions", role: preempted},
+	{metric: "vllm:time_to_first_token_seconds", histogram: "ttft"},
+	{metric: "vllm:inter_token_latency_seconds", histogram: "itl"},
+	{metric: "vllm:time_per_output_token_seconds", histogram: "itl"}, // until 2026-01; it measured ITL
+	{metric: "vllm:request_time_per_output_token_seconds", histogram: "tpot"},
+	{metric: "vllm:e2e_request_latency_seconds", histogram: "e2el"},
+	{metric: "vllm:request_queue_time_seconds", histogram: "queue"},
+	{metric: "vllm:request_prefill_time_seconds", histogram: "prefill"},
+	{metric: "vllm:request_decode_time_seconds", histogram: "decode"},
+	{metric: "vllm:request_inference_time_seconds", histogram: "inference"},
+}
+
+var sglang = []alias{
+	processStartAlias,
+	{metric: "sglang:num_running_reqs", role: running},
+	{metric: "sglang:num_queue_reqs", role: waiting},
+	{metric: "sglang:token_usage", role: kvUsage},
+	{metric: "sglang:num_used_tokens", role: kvUsed},
+	{metric: "sglang:max_total_num_tokens", role: kvTotal},
+	{metric: "sglang:gen_throughput", role: decodeRate},
+	{metric: "sglang:cache_hit_rate", role: cacheHitShare},
+	{metric: "sglang:spec_accept_rate", role: draftAcceptShare},
+	{metric: "sglang:realtime_tokens", role: generated, label: "mode", values: "decode"},
+	{metric: "sglang:generation_tokens", role: generated, countedAtEnd: true},
+	{metric: "sglang:prompt_tokens", role: prompt},
+	{metric: "sglang:realtime_tokens", role: promptComputed, label: "mode", values: "prefill_compute"},
+	{metric: "sglang:cached_tokens", role: promptCached},
+	{metric: "sglang:num_requests", role: finished},
+	{metric: "sglang:num_aborted_requests", role: failed},
+	{metric: "sglang:num_retracted_requests", role: preempted},
+	{metric: "sglang:forward_execution_seconds", role: deviceBusy},
+	{metric: "sglang:time_to_first_token_seconds", histogram: "ttft"},
+	{metric: "sglang:inter_token_latency_seconds", histogram: "itl"},
+	{metric: "sglang:time_per_output_token_seconds", histogram: "itl"}, // until early 2025
+	{metric: "sglang:e2e_request_latency_seconds", histogram: "e2el"},
+	{metric: "sglang:queue_time_seconds", histogram: "queue"},
+	{metric: "sglang:avg_request_queue_latency", histogram: "queue"}, // until 2025-10
+	{metric: "sglang:per_stage_req_latency_seconds", histogram: "prefill", label: "stage", values: "prefill_forward"},
+}
+
+// llama omits the rates: they cover only the time since any reader's last request.
+var llama = []alias{
+	{metric: "llamacpp:requests_processing", role: running},
+	{metric: "llamacpp:requests_deferred", role: waiting},
+	{metric: "llamacpp:kv_cache_usage_ratio", role: kvUsage}, // until 2025-07
+	{metric: "llamacpp:kv_cache_tokens", role: kvUsed},       // until 2025-07
+	{metric: "llamacpp:tokens_predicted", role: generated, countedAtEnd: true},
+	{metric: "llamacpp:tokens_predicted_seconds", role: decodeTime},
+	{metric: "llamacpp:prompt_tokens", role: promptComputed},
+	{metric: "llamacpp:prompt_tokens_cached", role: promptCached}, // since b10406
+	{metric: "llamacpp:spec_decode_num_draft_tokens", role: drafted},
+	{metric: "llamacpp:spec_decode_num_accepted_tokens", role: accepted},
+}
+
+// tgi has no TTFT, and its batch times are not those of a request. Its time per token covers the whole inference,
+// prefill included, so it is not TPOT.
+var tgi = []alias{
+	{metric: "tgi_batch_current_size", role: running},
+	{metric: "tgi_queue_size", role: waiting},
+	{metric: "tgi_request_success", role: finished},
+	{metric: "tgi_request_failure", role: failed},
+	{metric: "tgi_request_generated_tokens_sum", role: generated, countedAtEnd: true}, // sum of a histogram
+	{metric: "tgi_request_input_length_sum", role: prompt},
+	{metric: "tgi_request_mean_time_per_token_duration", histogram: "time_per_token"},
+	{metric: "tgi_request_duration", histogram: "e2el"},
+	{metric: "tgi_request_queue_duration", histogram: "queue"},
+	{metric: "tgi_request_inference_duration", histogram: "inference"},
+	{metric: "tgi_batch_inference_duration", histogram: "batch_prefill", label: "method", values: "prefill"},
+	{metric: "tgi_batch_inference_duration", histogram: "batch_decode", label: "method", values: "decode"},
+}

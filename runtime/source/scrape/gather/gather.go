@@ -1,0 +1,310 @@
+package gather
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"sync"
+
+	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
+	"github.com/llmtop/llmtop/runtime/source/scrape/prom"
+)
+
+// maxSeries limits the label combinations of one metric (engines x models x reasons). Samples above it are omitted and
+// counted.
+const maxSeries = 4096
+
+// Gatherer reads the metrics of one server, text by text. It is not safe for concurrent use.
+type Gatherer struct {
+	index        map[string][]metricRef // for the kind of engine, shared
+	metrics      []metric
+	scan         *prom.Scanner // nil between texts
+	round        uint64        // number of the text, from 1
+	lastComplete uint64        // last round that was read to the end
+	lastReset    uint64        // last round in which a counter was reset
+	processStart float64
+	perRank      bool     // samples of several ranks repeat the same work
+	order        []lookup // names in the order of the previous text, at most maxNames
+	orderPos     int      // index of the last name in order
+	models       []string
+
+	Restarts  int // counter resets
+	Omitted   int // samples above maxSeries
+	Malformed int // lines that were invalid or had an implausible value
+}
+
+// part is the part of a metric that a sample holds.
+type part uint8
+
+const (
+	valuePart part = iota
+	bucketPart
+	sumPart
+	countPart
+)
+
+// metricRef is a metric and the part of it that a sample name holds.
+type metricRef struct {
+	metric int
+	part   part
+}
+
+// lookup caches the metrics of a name.
+type lookup struct {
+	name string
+	refs []metricRef
+}
+
+// metric is the state of an alias.
+type metric struct {
+	alias
+	allowed []string // label values; nil: all
+
+	round    uint64  // in which it was last seen
+	n        int     // samples in this round
+	sum      float64 // of gauges, in this round
+	increase float64 // of counters, since the last report
+	series   map[uint64]*series
+	interval *intervalHistogram // since the last report; nil: not a histogram
+}
+
+// series is one label combination of a counter or histogram.
+type series struct {
+	round uint64
+	value float64 // of a counter
+	histogram
+}
+
+// New returns a Gatherer for a kind of engine, which Supports must accept.
+func New(k identify.Kind) *Gatherer {
+	table := aliasTables[k]
+	g := &Gatherer{index: indexes[k], perRank: k == identify.SGLang, metrics: make([]metric, len(table))}
+	for i, a := range table {
+		m := &g.metrics[i]
+		m.alias = a
+		if a.label != "" {
+			m.allowed = strings.Split(a.values, "|")
+		}
+		if a.histogram != "" {
+			m.interval = &intervalHistogram{}
+		}
+		if a.histogram != "" || a.role.isCounter() {
+			m.series = make(map[uint64]*series)
+		}
+	}
+	return g
+}
+
+// indexes maps sample names to metrics, per kind of engine.
+var indexes = func() map[identify.Kind]map[string][]metricRef {
+	all := make(map[identify.Kind]map[string][]metricRef, len(aliasTables))
+	for k, table := range aliasTables {
+		index := make(map[string][]metricRef)
+		for i, a := range table {
+			add := func(name string, p part) { index[name] = append(index[name], metricRef{i, p}) }
+			switch {
+			case a.histogram != "":
+				add(a.metric+"_bucket", bucketPart)
+				add(a.metric+"_sum", sumPart)
+				add(a.metric+"_count", countPart)
+			case a.role.isCounter() && !strings.HasSuffix(a.metric, "_sum"):
+				add(a.metric+"_total", valuePart)
+				add(a.metric, valuePart)
+			default:
+				add(a.metric, valuePart)
+			}
+		}
+		all[k] = index
+	}
+	return all
+}()
+
+// Errors of a text: it has no metrics at all, or none of the engine.
+var (
+	ErrNotMetrics     = errors.New("response is not Prometheus metrics")
+	ErrNoKnownMetrics = errors.New("no known metrics of this engine")
+)
+
+// scanners holds unused scanners: of hundreds of gatherers only a few read at the same time, and each scanner has a
+// large buffer.
+var scanners = sync.Pool{New: func() any { return prom.NewScanner(nil) }}
+
+// Read parses a text. Errors: those of r; the text has no metrics of the engine. Samples before an error count in the
+// next report.
+func (g *Gatherer) Read(r io.Reader) error {
+	g.scan = scanners.Get().(*prom.Scanner)
+	g.scan.Reset(r)
+	defer func() {
+		g.scan.Reset(nil)
+		scanners.Put(g.scan)
+		g.scan = nil
+	}()
+	g.round++
+	g.orderPos, g.models = 0, g.models[:0]
+	found := false
+	for g.scan.Next() {
+		for _, t := range g.refs(g.scan.Name()) {
+			found = g.sample(&g.metrics[t.metric], t.part) || found
+		}
+	}
+	switch err := g.scan.Err(); {
+	case err != nil:
+		return err
+	case g.scan.Samples() == 0 && g.scan.Malformed() > 0:
+		return ErrNotMetrics
+	case !found:
+		return ErrNoKnownMetrics
+	}
+	g.Malformed += g.scan.Malformed()
+	g.finishText()
+	return nil
+}
+
+// maxNames limits the number of names whose order is kept.
+const maxNames = 1024
+
+// refs returns the metrics of a name. It first tries the position in the previous text: samples of one metric are
+// adjacent, and metrics keep their order.
+func (g *Gatherer) refs(name []byte) []metricRef {
+	for i := g.orderPos; i < min(g.orderPos+2, len(g.order)); i++ {
+		if g.order[i].name == string(name) {
+			g.orderPos = i
+			return g.order[i].refs
+		}
+	}
+	targets := g.index[string(name)]
+	if g.orderPos < len(g.order) {
+		g.orderPos++
+	}
+	switch next := (lookup{string(name), targets}); {
+	case g.orderPos < len(g.order):
+		g.order[g.orderPos] = next
+	case len(g.order) < maxNames:
+		g.order = append(g.order, next)
+	}
+	return targets
+}
+
+// sample processes a sample. It reports whether the sample counts.
+func (g *Gatherer) sample(m *metric, p part) bool {
+	labels := g.scan.Labels()
+	if m.allowed != nil && !m.allows(labels.Raw(m.label)) || g.perRank && duplicatesRankZero(labels) {
+		return false
+	}
+	v, ok := g.scan.Value()
+	if !ok || v < 0 { // none of the metrics can be negative
+		if m.series != nil {
+			g.seriesOf(m, labels) // keep the series: its next increase starts at the previous value
+		}
+		return false
+	}
+	if m.round != g.round {
+		m.round, m.n, m.sum = g.round, 0, 0
+	}
+	m.n++
+	switch {
+	case m.role == processStart:
+		g.setProcessStart(v)
+		return true
+	case m.role == kvConfig:
+		v = configuredCells(labels)
+	case m.role == running, m.role == inFlight:
+		g.addModel(labels)
+	}
+	if m.series == nil {
+		m.sum += v
+		return true
+	}
+	s, le := g.seriesOf(m, labels)
+	if s == nil {
+		g.Omitted++
+		return false
+	}
+	switch p {
+	case valuePart:
+		m.increase += g.increase(s, v)
+	case bucketPart:
+		if bound, ok := prom.ParseBound(le); ok {
+			s.addBucket(bound, v)
+		}
+	case sumPart:
+		s.nextSum = v
+	case countPart:
+		s.nextCount, s.countRound = v, g.round
+	}
+	return true
+}
+
+func (m *metric) allows(value []byte) bool {
+	for _, a := range m.allowed {
+		if a == string(value) {
+			return true
+		}
+	}
+	return false
+}
+
+// duplicatesRankZero reports whether a worker repeats the work of another one: tensor- and pipeline-parallel ranks
+// above 0, unless data-parallel ranks are labelled.
+func duplicatesRankZero(l prom.Labels) bool {
+	above := func(rank []byte) bool { return len(rank) > 0 && string(rank) != "0" }
+	return (above(l.Raw("tp_rank")) || above(l.Raw("pp_rank"))) && l.Raw("dp_rank") == nil
+}
+
+// seriesOf returns the series with the given labels and the bucket bound le; nil above maxSeries. A series that is new
+// after the first text starts at 0.
+func (g *Gatherer) seriesOf(m *metric, l prom.Labels) (*series, []byte) {
+	key, le := l.Key()
+	s := m.series[key]
+	if s == nil {
+		if len(m.series) >= maxSeries {
+			return nil, nil
+		}
+		s = &series{}
+		s.startsAtZero = g.lastComplete > 0
+		m.series[key] = s
+	}
+	if s.round != g.round {
+		s.round = g.round
+		s.reset()
+	}
+	return s, le
+}
+
+// increase returns the increase of a counter. A counter that has fallen was reset.
+func (g *Gatherer) increase(s *series, v float64) float64 {
+	before, hasPrevious, startsAtZero := s.value, s.hasPrevious, s.startsAtZero
+	s.value, s.hasPrevious = v, true
+	switch {
+	case !hasPrevious && !startsAtZero:
+		return 0
+	case !hasPrevious:
+		return v
+	case v < before:
+		g.countRestart()
+		return v
+	}
+	return v - before
+}
+
+// countRestart counts a restart, at most once per round.
+func (g *Gatherer) countRestart() {
+	if g.lastReset != g.round {
+		g.lastReset = g.round
+		g.Restarts++
+	}
+}
+
+// setProcessStart sets the start time of the process, in s. A later start means that all counters were reset, also
+// those that are now higher than before.
+func (g *Gatherer) setProcessStart(at float64) {
+	if g.processStart != 0 && at > g.processStart+1 {
+		g.countRestart()
+		for i := range g.metrics {
+			for _, s := range g.metrics[i].series {
+				s.hasPrevious, s.startsAtZero = false, true
+			}
+		}
+	}
+	g.processStart = at
+}

@@ -1,0 +1,143 @@
+package gather
+
+import (
+	"math"
+	"slices"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// histogram is one series of buckets: as of the last complete text, and as of the current text (next…). Counts are
+// cumulative, as in the Prometheus format.
+type histogram struct {
+	hasPrevious  bool // there is a previous value
+	startsAtZero bool // the series began after the first text, so all of its counts are new
+
+	bounds, counts         []float64
+	sum, count             float64
+	nextBounds, nextCounts []float64
+	nextSum, nextCount     float64
+	countRound             uint64 // round in which nextCount was read
+}
+
+// reset prepares for the next text.
+func (h *histogram) reset() {
+	h.nextBounds, h.nextCounts = h.nextBounds[:0], h.nextCounts[:0]
+	h.nextSum, h.nextCount = 0, 0
+}
+
+// maxBounds limits the number of buckets.
+const maxBounds = 256
+
+// addBucket adds a bucket of the text. The +Inf bucket is skipped: it equals the count.
+func (h *histogram) addBucket(bound, count float64) {
+	if !math.IsInf(bound, 0) && len(h.nextBounds) <= maxBounds {
+		h.nextBounds, h.nextCounts = append(h.nextBounds, bound), append(h.nextCounts, count)
+	}
+}
+
+// valid reports whether bounds and counts of the text ascend.
+func (h *histogram) valid() bool {
+	for i := range h.nextBounds {
+		if h.nextBounds[i] < 0 || i > 0 && (h.nextBounds[i] <= h.nextBounds[i-1] || h.nextCounts[i] < h.nextCounts[i-1]) {
+			return false
+		}
+	}
+	n := len(h.nextCounts)
+	return n > 0 && n <= maxBounds && h.nextCounts[n-1] <= h.nextCount
+}
+
+// intervalHistogram holds the durations added since the last report, over all series.
+type intervalHistogram struct {
+	count, sum  float64
+	bounds      []float64
+	boundsNanos []int64   // bounds in ns, shared by reports and never modified
+	counts      []float64 // per bucket, one more than bounds
+	mismatched  bool      // buckets of the series differ or are invalid
+}
+
+// clear starts a report interval. It keeps the buckets, which are reported even without durations.
+func (t *intervalHistogram) clear() {
+	t.count, t.sum, t.mismatched = 0, 0, false
+	clear(t.counts)
+}
+
+// addSeries adds the increase of a series and makes its current text the previous one. It reports whether the counts
+// were reset.
+func (t *intervalHistogram) addSeries(h *histogram) (wasReset bool) {
+	valid := h.valid()
+	wasReset = h.hasPrevious && h.nextCount < h.count
+	previous := h
+	if wasReset || !h.hasPrevious {
+		previous = &histogram{}
+	}
+	if h.hasPrevious || h.startsAtZero {
+		t.count += h.nextCount - previous.count
+		t.sum += max(h.nextSum-previous.sum, 0)
+	}
+	switch {
+	case !valid || t.counts != nil && t.count > 0 && !slices.Equal(t.bounds, h.nextBounds) && t.hasCounts():
+		t.mismatched = true
+	case h.hasPrevious && !wasReset && !slices.Equal(h.bounds, h.nextBounds):
+		t.mismatched = true // the buckets have changed, so the increase has none
+		t.setBounds(h.nextBounds)
+	default:
+		t.setBounds(h.nextBounds)
+		if h.hasPrevious || h.startsAtZero {
+			t.addBuckets(previous, h)
+		}
+	}
+	h.bounds, h.nextBounds = h.nextBounds, h.bounds
+	h.counts, h.nextCounts = h.nextCounts, h.counts
+	h.sum, h.count, h.hasPrevious = h.nextSum, h.nextCount, true
+	return wasReset
+}
+
+// hasCounts reports whether any bucket has counts since the last report.
+func (t *intervalHistogram) hasCounts() bool {
+	return slices.ContainsFunc(t.counts, func(c float64) bool { return c > 0 })
+}
+
+// setBounds sets the buckets to those of a series.
+func (t *intervalHistogram) setBounds(bounds []float64) {
+	if !slices.Equal(t.bounds, bounds) || t.counts == nil {
+		t.bounds = append(t.bounds[:0], bounds...)
+		t.counts = make([]float64, len(bounds)+1)
+		t.boundsNanos = make([]int64, len(bounds))
+		for i, b := range bounds {
+			t.boundsNanos[i] = nanos(b)
+		}
+	}
+}
+
+// addBuckets adds the increase of each bucket.
+func (t *intervalHistogram) addBuckets(before, h *histogram) {
+	last := 0.0
+	for i, c := range h.nextCounts {
+		if i < len(before.counts) {
+			c -= before.counts[i]
+		}
+		t.counts[i] += max(c-last, 0)
+		last = max(c, last)
+	}
+	t.counts[len(h.nextCounts)] += max(h.nextCount-before.count-last, 0)
+}
+
+// aggregate returns the histogram for a report.
+func (t *intervalHistogram) aggregate(name string) event.Histogram {
+	out := event.Histogram{Name: name, Count: clampCount(t.count), Sum: nanos(t.sum)}
+	if t.mismatched || len(t.bounds) == 0 {
+		return out
+	}
+	out.Bounds, out.Counts = t.boundsNanos, make([]uint64, len(t.counts))
+	for i, c := range t.counts {
+		out.Counts[i] = clampCount(c)
+	}
+	return out
+}
+
+// nanos converts s to ns, within the limits of a report.
+func nanos(s float64) int64 { return int64(clampCount(math.Round(s * 1e9))) }
+
+// clampCount converts a count to the range allowed in a report.
+func clampCount(v float64) uint64 { return uint64(min(max(v, 0), event.MaxNumber)) }

@@ -1,0 +1,30 @@
+package gather
+
+import (
+	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
+)
+
+// MetricPrefixes holds the name prefixes of all supported metrics, except ProcessStart.
+var MetricPrefixes = []string{"vllm:", "sglang:", "llamacpp:", "tgi_", "trtllm", "lmdeploy:", "nv_inference_", "nv_trt_llm_", "dynamo_frontend_"}
+
+// ProcessStart is the metric with the start time of a process, of any program.
+const ProcessStart = "process_start_time_seconds"
+
+// KindOf returns the kind of engine that has a metric; false if the name is not supported.
+func KindOf(name string) (identify.Kind, bool) {
+	k, ok := kindsBySample[name]
+	return k, ok
+}
+
+// kindsBySample maps sample names to kinds of engines.
+var kindsBySample = func() map[string]identify.Kind {
+	out := make(map[string]identify.Kind)
+	for kind := range aliasTables {
+		for name := range New(kind).index {
+			if name != ProcessStart {
+				out[name] = kind
+			}
+		}
+	}
+	return out
+}()

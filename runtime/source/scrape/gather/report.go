@@ -1,0 +1,209 @@
+package gather
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/source/scrape/prom"
+)
+
+// maxModels limits the number of model names kept.
+const maxModels = 16
+
+// addModel records the model name in the labels of a sample.
+func (g *Gatherer) addModel(l prom.Labels) {
+	for _, label := range [...]string{"model_name", "model"} {
+		if raw := l.Raw(label); raw != nil {
+			if len(g.models) < maxModels && !slices.ContainsFunc(g.models, func(m string) bool { return m == string(raw) }) {
+				g.models = append(g.models, l.Get(label))
+			}
+			return
+		}
+	}
+}
+
+// Asleep reports whether the engine is in sleep mode.
+func (g *Gatherer) Asleep() bool { return g.gauge(sleepState).V > 0 }
+
+// Models returns the model names in the last text.
+func (g *Gatherer) Models() []string { return g.models }
+
+// configuredCells returns the size of a KV cache in cells, from its configuration.
+func configuredCells(l prom.Labels) float64 {
+	blocks, _ := strconv.Atoi(l.Get("num_gpu_blocks"))
+	size, _ := strconv.Atoi(l.Get("block_size"))
+	return max(float64(blocks)*float64(size), 0)
+}
+
+// finishText ends a complete text: it adds the histograms and drops series that were not in it.
+func (g *Gatherer) finishText() {
+	for i := range g.metrics {
+		m := &g.metrics[i]
+		for key, s := range m.series {
+			switch {
+			case s.round != g.round:
+				delete(m.series, key)
+			case m.interval != nil && s.countRound == g.round && m.interval.addSeries(&s.histogram):
+				g.countRestart()
+			}
+		}
+	}
+	g.lastComplete = g.round
+}
+
+// metricOf returns the metric of a role: the first one in the last text; nil if the text has no such metric.
+func (g *Gatherer) metricOf(r role) *metric {
+	for i := range g.metrics {
+		if m := &g.metrics[i]; m.role == r && m.round == g.lastComplete && m.n > 0 {
+			return m
+		}
+	}
+	return nil
+}
+
+// gauge returns the current value of a role.
+func (g *Gatherer) gauge(r role) event.Reading {
+	m := g.metricOf(r)
+	switch {
+	case m == nil:
+		return event.Reading{}
+	case r.isMean():
+		return event.ReportedValue(m.sum / float64(m.n))
+	}
+	return event.ReportedValue(m.sum)
+}
+
+// increaseOf returns the increase of a counter since the last report.
+func (g *Gatherer) increaseOf(r role, since int64) event.Reading {
+	switch m := g.metricOf(r); {
+	case m == nil:
+		return event.Reading{}
+	case since <= 0:
+		return event.Absent(event.NotYet)
+	default:
+		return event.DerivedValue(m.increase)
+	}
+}
+
+// perSecond converts an increase to a rate per second.
+func perSecond(gain event.Reading, since int64) event.Reading {
+	if gain.OK() {
+		gain.V /= float64(since) / 1e9
+	}
+	return gain
+}
+
+// ratio returns a/b, at most 1.
+func ratio(a, b event.Reading) event.Reading {
+	switch {
+	case !a.OK() || !b.OK():
+		return event.Absent(max(min(a.Origin, b.Origin), event.NotReported))
+	case b.V <= 0:
+		return event.Absent(event.NotYet)
+	}
+	return event.DerivedValue(min(a.V/b.V, 1))
+}
+
+// Report returns the current values and the increases since the last report, which was since ns ago; 0: there was none.
+func (g *Gatherer) Report(since int64) *event.Aggregates {
+	p := &event.Aggregates{
+		Interval: max(since, 0), Running: g.gauge(running), Waiting: g.gauge(waiting),
+		Finished: g.increaseOf(finished, since), Failed: g.increaseOf(failed, since),
+		Prompt: g.increaseOf(prompt, since), Cached: g.increaseOf(promptCached, since), Generated: g.increaseOf(generated, since),
+	}
+	if all := g.gauge(inFlight); all.OK() && !p.Running.OK() {
+		p.Running = all
+		if p.Waiting.OK() {
+			p.Running = event.DerivedValue(max(all.V-p.Waiting.V, 0))
+		}
+	}
+	g.fillCache(p)
+	g.fillTokens(p, since)
+	g.fillMore(p, since)
+	p.Histograms = make([]event.Histogram, 0, 8)
+	for i := range g.metrics {
+		m := &g.metrics[i]
+		if m.interval == nil || m.round != g.lastComplete {
+			continue
+		}
+		if !slices.ContainsFunc(p.Histograms, func(t event.Histogram) bool { return t.Name == m.histogram }) {
+			p.Histograms = append(p.Histograms, m.interval.aggregate(m.histogram))
+		}
+		m.interval.clear()
+	}
+	if took, n := g.increaseOf(decodeTime, since), p.Generated; took.OK() && n.OK() && took.V > 0 && n.V >= 1 {
+		p.Histograms = append(p.Histograms, event.Histogram{Name: event.HistogramPerToken, Count: uint64(n.V), Sum: nanos(took.V)})
+	}
+	for i := range g.metrics {
+		g.metrics[i].increase = 0
+	}
+	return p
+}
+
+// fillCache sets the KV cache readings.
+func (g *Gatherer) fillCache(p *event.Aggregates) {
+	p.KVUsage, p.KVUsed, p.KVTotal = g.gauge(kvUsage), g.gauge(kvUsed), g.gauge(kvTotal)
+	if page := g.gauge(kvBlockSize); page.OK() {
+		if blocks := g.gauge(kvBlocks); blocks.OK() {
+			p.KVTotal = event.DerivedValue(blocks.V * page.V)
+		}
+		if used := g.gauge(kvBlocksUsed); used.OK() {
+			p.KVUsed = event.DerivedValue(used.V * page.V)
+		}
+	}
+	if c := g.gauge(kvConfig); c.OK() && c.V > 0 {
+		p.KVTotal = c
+	}
+	if !p.KVUsed.OK() && p.KVUsage.OK() && p.KVTotal.OK() {
+		p.KVUsed = event.DerivedValue(p.KVUsage.V * p.KVTotal.V)
+	}
+}
+
+// fillTokens sets the readings derived from token counters.
+func (g *Gatherer) fillTokens(p *event.Aggregates, since int64) {
+	worked := g.increaseOf(promptComputed, since)
+	hits := g.increaseOf(cacheHits, since)
+	if !p.Prompt.OK() && worked.OK() && p.Cached.OK() {
+		p.Prompt = event.DerivedValue(worked.V + p.Cached.V)
+	}
+	taken := p.Cached
+	if !taken.OK() {
+		taken = hits
+	}
+	if worked.Origin == event.NotReported && p.Prompt.OK() && taken.OK() {
+		worked = event.DerivedValue(max(p.Prompt.V-taken.V, 0))
+	}
+	p.Prefill, p.Decode = perSecond(worked, since), perSecond(p.Generated, since)
+	if m := g.metricOf(generated); m == nil || m.countedAtEnd {
+		if now := g.gauge(decodeRate); now.OK() {
+			p.Decode = now
+		}
+	}
+	p.CacheHits = ratio(hits, g.increaseOf(cacheQueries, since))
+	if p.CacheHits.Origin == event.NotReported {
+		p.CacheHits = ratio(p.Cached, p.Prompt)
+	}
+	if now := g.gauge(cacheHitShare); now.OK() && !p.CacheHits.OK() {
+		p.CacheHits = now
+	}
+}
+
+// fillMore adds readings that only some engines have.
+func (g *Gatherer) fillMore(p *event.Aggregates, since int64) {
+	add := func(name string, r event.Reading) {
+		if r.OK() {
+			p.More = append(p.More, event.NamedReading{Name: name, Reading: r})
+		}
+	}
+	drafts := ratio(g.increaseOf(accepted, since), g.increaseOf(drafted, since))
+	if now := g.gauge(draftAcceptShare); !drafts.OK() && now.V > 0 { // 0 if there were no drafts
+		drafts = now
+	}
+	add("accepted_draft_share", drafts)
+	// Several devices are summed up: above 1 it is not a share.
+	if worked := perSecond(g.increaseOf(deviceBusy, since), since); worked.OK() && worked.V <= 1 {
+		add("device_busy_share", worked)
+	}
+	add("preemptions", g.increaseOf(preempted, since))
+}

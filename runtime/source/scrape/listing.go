@@ -1,0 +1,66 @@
+package scrape
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
+)
+
+// The shortest time between two polls of servers that report only their models. Tests use shorter times.
+var (
+	listEvery   = 5 * time.Second
+	ollamaEvery = 2 * time.Second
+)
+
+// listing collects from a server that reports only its models: the models, and that the server responds.
+type listing struct{}
+
+func (listing) collect(ctx context.Context, s *Poller) (*event.Aggregates, error) {
+	models, err := s.listModels(ctx)
+	if err != nil || !s.identified {
+		return nil, err
+	}
+	s.info.Models = models
+	s.setModels(loaded(models))
+	report := &event.Aggregates{Interval: s.sinceReport()}
+	addEndpoint(report, cmp.Or(s.info.ModelsPath, "/v1/models"), "")
+	if s.kind == identify.LMStudio {
+		report.More = memoryReadings(loaded(models))
+	}
+	return report, nil
+}
+
+// listModels requests the list of models. It also serves as a liveness check where no other endpoint is left. It clears
+// s.identified if another kind of server responds.
+func (s *Poller) listModels(ctx context.Context) ([]identify.Model, error) {
+	models, same, err := identify.ListModels(ctx, s.client, s.kind, &s.info)
+	if err != nil {
+		return nil, err
+	}
+	s.identified = same
+	return models, nil
+}
+
+// checkAlive requests the list of models only to check that the server responds.
+func (s *Poller) checkAlive(ctx context.Context, report *event.Aggregates) error {
+	addEndpoint(report, "/v1/models", "")
+	_, err := s.listModels(ctx)
+	return err
+}
+
+// memoryReadings returns the number of loaded models and the sum of their file sizes, where reported.
+func memoryReadings(list []event.Model) (out []event.NamedReading) {
+	bytes := int64(0)
+	for i := range list {
+		bytes += list[i].Bytes
+	}
+	if bytes > 0 {
+		out = append(out, event.NamedReading{Name: "model_file_bytes", Reading: event.DerivedValue(float64(bytes))})
+	}
+	return append(out, event.NamedReading{Name: "models_in_memory", Reading: event.DerivedValue(float64(len(list)))})
+}
+
+func (listing) interval(interval time.Duration) time.Duration { return max(interval, listEvery) }

@@ -1,0 +1,229 @@
+package scrape
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/source/scrape/fetch"
+	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
+)
+
+// Polling intervals of llama.cpp's server: slots, faster while it works, because it answers between two batches; and
+// its state, which does not wake a sleeping model. Metrics are read at the user's interval, because each read resets
+// the server's rates for all readers.
+const (
+	slotsEvery = 250 * time.Millisecond
+	propsEvery = 5 * time.Second
+)
+
+// llama collects from a server of llama.cpp.
+type llama struct {
+	models  map[string]*llamaModel // by model name; "": the server has only one model and is not a router
+	propsAt event.Time             // when the state was read last
+	asleep  bool
+}
+
+func (l *llama) interval(interval time.Duration) time.Duration {
+	for _, m := range l.models {
+		if m.slots.busy > 0 {
+			return min(slotsEvery, interval)
+		}
+	}
+	return interval
+}
+
+func (l *llama) recheck(s *Poller) {
+	for _, m := range l.models {
+		m.recheck(s)
+	}
+}
+
+func (l *llama) collect(ctx context.Context, s *Poller) (*event.Aggregates, error) {
+	if err := l.readState(ctx, s); err != nil {
+		return nil, err
+	}
+	list := l.loadedModels(s)
+	if s.engine.State == event.EngineLoading || len(list) == 0 {
+		return &event.Aggregates{Interval: s.sinceReport()}, nil
+	}
+	report, err := l.collectAll(ctx, s, list)
+	if err != nil {
+		return nil, err
+	}
+	if n := len(report.Slots); n > 0 && n != s.engine.Slots {
+		s.engine.Slots = n
+		s.emitEngine()
+	}
+	return report, nil
+}
+
+// loadedModels returns the loaded models with their counters, at most maxRunners. It drops the counters of unloaded
+// models: they restart at 0 with the next load.
+func (l *llama) loadedModels(s *Poller) (list []*llamaModel) {
+	names := []string{""}
+	if s.info.Router {
+		names = names[:0]
+		for _, m := range loaded(s.info.Models) {
+			if m.Name != "" && !slices.Contains(names, m.Name) {
+				names = append(names, m.Name)
+			}
+		}
+		names = names[:min(len(names), maxRunners)]
+	}
+	maps.DeleteFunc(l.models, func(name string, _ *llamaModel) bool { return !slices.Contains(names, name) })
+	for _, name := range names {
+		if l.models[name] == nil {
+			if l.models == nil {
+				l.models = make(map[string]*llamaModel)
+			}
+			l.models[name] = newLlamaModel(s, name)
+		}
+		list = append(list, l.models[name])
+	}
+	return list
+}
+
+// collectAll sums up the reports of all loaded models. It skips a model that does not respond, which may just have been
+// unloaded, unless no model responds.
+func (l *llama) collectAll(ctx context.Context, s *Poller, list []*llamaModel) (*event.Aggregates, error) {
+	if len(list) == 1 {
+		return list[0].collect(ctx, s, l)
+	}
+	sum, answered, failed := &event.Aggregates{Interval: s.sinceReport()}, false, error(nil)
+	for _, m := range list {
+		part, err := m.collect(ctx, s, l)
+		if err != nil {
+			failed, l.propsAt = err, 0
+			part = &event.Aggregates{}
+			addEndpoint(part, m.firstPath(), err.Error())
+		}
+		answered = answered || err == nil
+		addAggregates(sum, part)
+		mergeEndpoints(sum, part, m.name)
+	}
+	if !answered {
+		return nil, failed
+	}
+	sum.CacheHits = cacheHitShare(list)
+	if n := len(loaded(s.info.Models)); n > len(list) {
+		addEndpoint(sum, "/slots of all models", fmt.Sprintf("only the first %d of %d are polled", len(list), n))
+	}
+	return sum, nil
+}
+
+// readState checks whether the model is loaded and whether it sleeps. Slots of a sleeping model must not be polled:
+// that would wake it.
+func (l *llama) readState(ctx context.Context, s *Poller) error {
+	now := s.opt.Clock.Now()
+	changed, loads := s.loads.takeChanges()
+	if l.propsAt != 0 && !changed && now-l.propsAt < event.Time(propsEvery) && s.engine.State == event.EngineReady {
+		return nil
+	}
+	l.propsAt = now
+	if s.info.Router {
+		return readRouterModels(ctx, s, loads)
+	}
+	var props struct {
+		Sleeping bool `json:"is_sleeping"`
+		Slots    int  `json:"total_slots"`
+	}
+	err := s.client.JSON(ctx, "/props", &props)
+	if refused := (*fetch.StatusError)(nil); errors.As(err, &refused) && refused.Code == http.StatusServiceUnavailable {
+		s.setState(event.EngineLoading, "")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if s.engine.State == event.EngineLoading { // earlier requests were rejected: identify the server again
+		s.identified = false
+		s.setState(event.EngineReady, "")
+		return nil
+	}
+	l.asleep = props.Sleeping
+	if props.Slots > 0 && props.Slots != s.engine.Slots {
+		s.engine.Slots = props.Slots
+		s.emitEngine()
+	}
+	if l.asleep {
+		s.setState(event.EnginePaused, "asleep until the next request")
+	} else {
+		s.setState(event.EngineReady, "")
+	}
+	return nil
+}
+
+// setState emits the state of the engine if it has changed.
+func (s *Poller) setState(state event.EngineState, why string) {
+	if s.engine.State != state || s.engine.Reason != why {
+		s.engine.State, s.engine.Reason = state, why
+		s.emitEngine()
+	}
+}
+
+// nextToken is an object, or an array with one object, depending on the version.
+type nextToken struct {
+	Decoded int `json:"n_decoded"`
+	Remain  int `json:"n_remain"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *nextToken) UnmarshalJSON(raw []byte) error {
+	type plain nextToken
+	list := make([]plain, 1)
+	into := any(&list[0])
+	if raw[0] == '[' {
+		into = &list
+	}
+	err := json.Unmarshal(raw, into)
+	if len(list) > 0 {
+		*n = nextToken(list[0])
+	}
+	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) { // an error from here would end the list of slots
+		n.Decoded = math.MaxInt // which is counted as malformed, and left out
+		return nil
+	}
+	return err
+}
+
+// slot is a slot as the server reports it.
+type slot struct {
+	ID         int       `json:"id"`
+	Context    int       `json:"n_ctx"`
+	Processing bool      `json:"is_processing"`
+	Task       int64     `json:"id_task"`
+	Tokens     int       `json:"n_prompt_tokens"` // in the cache, generated tokens included
+	Processed  int       `json:"n_prompt_tokens_processed"`
+	Cached     int       `json:"n_prompt_tokens_cache"`
+	Next       nextToken `json:"next_token"`
+	Params     struct {
+		Predict int     `json:"n_predict"`
+		Seed    float64 `json:"seed"`
+	} `json:"params"`
+}
+
+// readRouterModels reads which models of a router are loaded. While none is loaded and one is loading, the engine is in
+// state loading.
+func readRouterModels(ctx context.Context, s *Poller, loads bool) error {
+	_, info, err := identify.Identify(ctx, s.client)
+	if err != nil {
+		return err
+	}
+	s.info = info
+	now := loaded(info.Models)
+	s.setModels(now)
+	if loads && len(now) == 0 {
+		s.setState(event.EngineLoading, "")
+	} else {
+		s.setState(event.EngineReady, "")
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+package scrape
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// setRouterPages sets the pages of a router with two models. tokens has their generated tokens; a model without tokens
+// is not loaded.
+func setRouterPages(f *fake, tokens map[string]int) {
+	var list []string
+	for _, name := range []string{"a", "b"} {
+		n, status := tokens[name], "unloaded"
+		if n > 0 {
+			status = "loaded"
+			f.setPage("/metrics?model="+name, fmt.Sprintf("llamacpp:tokens_predicted_total %d\nllamacpp:prompt_tokens_total %d\n"+
+				"llamacpp:prompt_tokens_cached_total %d\nllamacpp:requests_deferred 2\nllamacpp:requests_processing 0\n", n, 3*n, n))
+			f.setPage("/slots?model="+name, `[{"id":0,"n_ctx":64},{"id":1,"n_ctx":64}]`)
+		}
+		list = append(list, fmt.Sprintf(`{"id":%q,"owned_by":"llamacpp","status":{"value":%q}}`, name, status))
+	}
+	f.setPage("/v1/models", `{"object":"list","data":[`+strings.Join(list, ",")+`]}`)
+}
+
+// TestRouterModelsCountSeparately: each model has a process with its own counters. Unloading one and loading another
+// neither adds tokens nor counts as a restart. With several models, the report has the sum.
+func TestRouterModelsCountSeparately(t *testing.T) {
+	f := newFake(t, map[string]string{"/props": routerProps})
+	setRouterPages(f, map[string]int{"a": 100})
+	events := make(chan string)
+	serveLoadEvents(f, events)
+	w := startPoller(t, Options{Address: f.URL})
+	_, n := waitFor(w, event.KindAggregates, 0, func(p *event.Aggregates) bool {
+		why, there := endpoint(p, loadsPath)
+		return there && why == "" && len(p.Slots) == 2 && p.Generated.OK()
+	})
+	begin, models := n, 0
+	change := func(unloaded, loaded, name string, tokens map[string]int) {
+		t.Helper()
+		setRouterPages(f, tokens)
+		if unloaded != "" {
+			events <- loadEvent(unloaded, "status_change", `{"status":"unloaded"}`)
+		}
+		if loaded != "" {
+			events <- loadEvent(loaded, "status_change", `{"status":"loaded"}`)
+		}
+		_, models = waitFor(w, event.KindModel, models, func(m *event.Model) bool { return m.Name == name })
+		n = len(w.log.OfKind(event.KindAggregates))
+		_, n = waitFor(w, event.KindAggregates, n+2, func(p *event.Aggregates) bool { return p.Generated.OK() })
+	}
+	change("a", "b", "b", map[string]int{"b": 50_000})
+	change("b", "a", "a", map[string]int{"a": 100})
+	change("", "b", "a and 1 more", map[string]int{"a": 100, "b": 50_000})
+	p, n := waitFor(w, event.KindAggregates, n, func(p *event.Aggregates) bool { return len(p.Slots) == 4 })
+	if p.Waiting.V != 4 || p.KVTotal.V != 4*64 || p.Slots[3].Slot != 3 {
+		t.Errorf("both models:\n%s%+v", describe(p), p.Slots)
+	}
+	setRouterPages(f, map[string]int{"a": 130, "b": 50_400})
+	waitFor(w, event.KindAggregates, n, func(p *event.Aggregates) bool { return p.CacheHits.V == 0.25 })
+	waitFor(w, event.KindAggregates, len(w.log.OfKind(event.KindAggregates))+5, func(*event.Aggregates) bool { return true })
+	generated, prompt := 0.0, 0.0
+	for _, e := range w.log.OfKind(event.KindAggregates)[begin:] {
+		p := e.Data.(*event.Aggregates)
+		generated, prompt = generated+p.Generated.V, prompt+p.Prompt.V
+	}
+	if generated != 30+400 || prompt != 4*(30+400) {
+		t.Errorf("%v generated and %v prompt tokens, want 430 and 4 x 430", generated, prompt)
+	}
+	if e, _ := w.waitForLink(event.LinkConnected, "", 0); e.Name != "llama.cpp" || w.restarts() != 0 {
+		t.Errorf("%s: %d restarts", e.Name, w.restarts())
+	}
+}
+
+// TestRouterModelWithoutMetrics checks that such a model is skipped, with a reason that names it.
+func TestRouterModelWithoutMetrics(t *testing.T) {
+	f := newFake(t, map[string]string{"/props": routerProps})
+	setRouterPages(f, map[string]int{"a": 100, "b": 200})
+	f.setPage("/metrics?model=b", "<html>who?</html>")
+	w := startPoller(t, Options{Address: f.URL})
+	p, _ := waitFor(w, event.KindAggregates, 2, func(p *event.Aggregates) bool { return p.Generated.OK() })
+	if why, _ := endpoint(p, "/metrics"); !strings.HasPrefix(why, "b: ") || len(p.Slots) != 2 || p.Waiting.V != 2 {
+		t.Errorf("metrics: %q\n%s", why, describe(p))
+	}
+}
+
+// restarts returns the last reported number of restarts.
+func (w *runningPoller) restarts() int {
+	list := w.log.OfKind(event.KindEngine)
+	return list[len(list)-1].Data.(*event.EngineInfo).Remote.Restarts
+}

@@ -1,0 +1,79 @@
+package scrape
+
+import (
+	"testing"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/wire"
+	"github.com/llmtop/llmtop/runtime/source/prober"
+)
+
+// TestTallyOfSlotsAndCounters: rates and totals count tokens seen in slots at once, and those seen only in the server's
+// counters: of requests between two polls, and of requests that ended after the last poll. Nothing counts twice.
+func TestTallyOfSlotsAndCounters(t *testing.T) {
+	busy := func(task int64, prompt, decoded int) []slot {
+		return []slot{{ID: 0, Context: 64, Processing: true, Task: task, Processed: prompt, Next: nextToken{Decoded: decoded}}}
+	}
+	const second = event.Time(1e9)
+	f := slotTracker{ids: new(prober.RequestIDs)}
+	for _, poll := range []struct {
+		at                event.Time
+		slots             []slot
+		metrics           bool    // the metrics were read as well
+		generated, prompt float64 // increase of the server's counters since they were read last
+		delay             bool
+		want              float64 // tokens since the last poll
+		decode, prefill   float64 // rates afterwards
+	}{
+		{1 * second, busy(1, 5, 10), true, 0, 0, false, 0, 0, 0},
+		{5 * second / 4, busy(1, 5, 15), false, 0, 0, true, 5, 0, 0},
+		{6 * second / 4, busy(2, 7, 4), false, 0, 0, true, 4, 0, 0},
+		{2 * second, busy(3, 7, 2), true, 20 + 30, 7 + 8, false, 33, 42, 15},        // task 1 ended with 20 tokens, task 2 with 30
+		{9 * second / 4, busy(3, 7, 8), false, 0, 0, true, 6, 42, 15},               // seen in the slot
+		{3 * second, busy(9, 6, 1), true, 10 + 5*40, 5 * 20, false, 203, 209, 100},  // task 3 ended with 10, and five requests ran between polls
+		{4 * second, []slot{{ID: 0, Context: 64}}, true, 12, 0, false, 11, 11, 0},   // task 9 ended with 12
+		{5 * second, []slot{{ID: 0, Context: 64}}, true, 0, 0, false, 0, 0, 0},      // no request
+		{21 * second / 4, busy(10, 9, 3), false, 0, 0, true, 3, 0, 0},               // seen before it is counted
+		{6 * second, []slot{{ID: 0, Context: 64}}, true, 50, 21, false, 47, 50, 21}, // the rest is counted when it ends
+		{7 * second, []slot{{ID: 0, Context: 64}}, true, 0, 0, false, 0, 0, 0},      // no request
+	} {
+		p := &event.Aggregates{Interval: 1}
+		if poll.metrics {
+			p.Generated, p.Prompt, p.Cached = event.DerivedValue(poll.generated), event.DerivedValue(poll.prompt+40), event.DerivedValue(40)
+		}
+		f.delayRates = poll.delay
+		f.update(poll.slots, poll.at, p)
+		if p.Generated.V != poll.want || p.Decode.V != poll.decode || p.Prefill.V != poll.prefill {
+			t.Errorf("at %v: %v new tokens, decode %v/s, prefill %v/s; want %v, %v and %v",
+				poll.at, p.Generated.V, p.Decode.V, p.Prefill.V, poll.want, poll.decode, poll.prefill)
+		}
+	}
+}
+
+// TestSlotsAboveLimit: all slots count in the sums; up to wire.MaxSlots of them are listed.
+func TestSlotsAboveLimit(t *testing.T) {
+	const busy = wire.MaxSlots + 5
+	f := slotTracker{ids: new(prober.RequestIDs)}
+	list := make([]slot, busy)
+	for i := range list {
+		list[i] = slot{ID: i, Context: 10, Tokens: 4, Processing: true, Task: int64(i + 1)}
+	}
+	f.update(list, 1e9, &event.Aggregates{})
+	for i := range list {
+		list[i].Next.Decoded = 3
+	}
+	p := &event.Aggregates{}
+	f.update(list, 2e9, p)
+	if len(p.Slots) != wire.MaxSlots || p.Running.V != busy || p.KVTotal.V != 10*busy || p.Generated.V != 3*busy {
+		t.Errorf("%d slots, %v running, %v cells, %v tokens", len(p.Slots), p.Running.V, p.KVTotal.V, p.Generated.V)
+	}
+	line, err := wire.Append(nil, &event.Event{Kind: event.KindAggregates, At: 1, Layer: -1, Data: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := 0
+	_, err = new(wire.Decoder).Decode(line, func(e event.Event) { got = len(e.Data.(*event.Aggregates).Slots) })
+	if got != wire.MaxSlots || err != nil {
+		t.Errorf("%d slots decoded, %v", got, err)
+	}
+}

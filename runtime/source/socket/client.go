@@ -1,0 +1,180 @@
+package socket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/wire"
+	"github.com/llmtop/llmtop/runtime/engine"
+)
+
+// firstWait and lastWait are the shortest and longest wait between connection attempts. An engine silent for the time
+// of silence is stale.
+const (
+	firstWait = 100 * time.Millisecond
+	lastWait  = 5 * time.Second
+	silence   = 3 * time.Second
+)
+
+// ErrVersion means that the engine's protocol version is too new.
+var ErrVersion = wire.ErrVersion
+
+// Client is an engine.Source that watches the engine at an address, in another process. It stamps events on its own
+// clock and reports the state of the connection in engine events (see event.Remote). When the engine restarts, its
+// request ids continue after those of the run before, so that they stay unique.
+type Client struct {
+	address address
+	token   string
+	clock   engine.Clock
+	silence time.Duration // an engine silent for longer is stale
+	follow  follow        // used by the goroutine of Run
+
+	mu   sync.Mutex // guards the fields below
+	link link
+}
+
+// link is the part of the connection that other goroutines use.
+type link struct {
+	conn  net.Conn // nil: not connected
+	caps  event.Caps
+	base  event.RequestID // added to the engine's request ids
+	calls map[uint64]chan wire.Session
+	last  uint64 // last call id // call
+}
+
+// Dial prepares a client; it connects in Run. clock is the session's clock. token is "" for an engine that needs none.
+// Errors: an invalid address, ErrUntrusted.
+func Dial(at, token string, clock engine.Clock) (*Client, error) {
+	a, err := parse(at)
+	if err != nil {
+		return nil, fmt.Errorf("attach: %w", err)
+	}
+	if err := a.trusted(); err != nil {
+		return nil, fmt.Errorf("attach to %v: %w", a, err)
+	}
+	c := &Client{address: a, token: token, clock: clock, silence: silence}
+	c.follow = follow{clock: clock, settles: settles, remote: event.Remote{Address: a.String()}}
+	return c, nil
+}
+
+// Run implements engine.Source. It reconnects whenever the connection breaks. It fails only if a retry cannot help:
+// ErrToken, ErrVersion, ErrUntrusted.
+func (c *Client) Run(ctx context.Context, sink event.Sink) error {
+	c.follow.sink = sink
+	wait := firstWait
+	for ctx.Err() == nil {
+		greeted, err := c.connect(ctx)
+		if ctx.Err() != nil {
+			break
+		}
+		if errors.Is(err, ErrToken) || errors.Is(err, ErrVersion) || errors.Is(err, ErrUntrusted) {
+			c.follow.linked(event.LinkRefused, err.Error())
+			return fmt.Errorf("attach to %v: %w", c.address, err)
+		}
+		c.follow.linked(event.LinkDisconnected, plain(err))
+		if greeted {
+			wait = firstWait
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+		wait = min(2*wait, lastWait)
+	}
+	return nil
+}
+
+// plain formats an error for users.
+func plain(err error) string {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op.Err.Error()
+	}
+	return err.Error()
+}
+
+// connect follows the engine over one connection. greeted reports whether the engine has introduced itself.
+func (c *Client) connect(ctx context.Context) (greeted bool, err error) {
+	dialing, cancel := context.WithTimeout(ctx, lastWait)
+	conn, err := dial(dialing, c.address)
+	cancel()
+	if err != nil {
+		return false, err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	defer c.close()
+	f := &c.follow
+	f.begin()
+	lines := newLines(conn)
+	for {
+		_ = conn.SetReadDeadline(time.Now().Add(c.silence))
+		line, err := lines.next()
+		if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
+			f.silent()
+			continue
+		}
+		if err != nil {
+			return f.greeted, closed(err)
+		}
+		f.remote.Malformed += lines.malformed
+		lines.malformed = 0
+		session, err := f.line(line)
+		if err != nil {
+			return f.greeted, err
+		}
+		if err := c.session(conn, &session); err != nil {
+			return f.greeted, err
+		}
+		if !lines.ready() {
+			f.release()
+		}
+	}
+}
+
+// closed formats the error of a connection that the other side closed.
+func closed(err error) error {
+	if errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return fmt.Errorf("the connection broke: %w", err)
+}
+
+// session acts on a line about the connection itself.
+func (c *Client) session(conn net.Conn, s *wire.Session) error {
+	switch s.Type {
+	case wire.Auth:
+		return c.login(conn)
+	case wire.Bye:
+		if s.Reason == wrongToken {
+			return fmt.Errorf("wrong %w", ErrToken)
+		}
+		if s.Reason == "" {
+			s.Reason = "the engine closed the connection"
+		}
+		return errors.New(s.Reason)
+	case wire.Reply:
+		c.answered(s)
+	case wire.Hello:
+		c.open(conn)
+	}
+	return nil
+}
+
+// login sends the token.
+func (c *Client) login(conn net.Conn) error {
+	if c.token == "" {
+		return fmt.Errorf("the engine needs a %w", ErrToken)
+	}
+	line, err := wire.AppendControl(nil, &wire.Control{Type: wire.Login, Token: c.token})
+	if err != nil {
+		return err
+	}
+	_, err = conn.Write(append(line, '\n'))
+	return err
+}

@@ -1,0 +1,20 @@
+package socket
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"golang.org/x/sys/windows"
+)
+
+// lock does nothing: Windows cannot lock folders. If two engines replace a dead one at the same moment, the socket of
+// the second stays.
+func lock(context.Context, string) (unlock func(), err error) { return func() {}, nil }
+
+// isSocket returns true for all but regular files and folders: on Windows sockets are reparse points, which Go reports
+// as irregular files.
+func isSocket(info os.FileInfo) bool { return !info.Mode().IsRegular() && !info.IsDir() }
+
+// refusedOnWindows reports whether a connection was refused.
+func refusedOnWindows(err error) bool { return errors.Is(err, windows.WSAECONNREFUSED) }

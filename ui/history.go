@@ -1,0 +1,242 @@
+package ui
+
+import (
+	"slices"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/ui/panes"
+)
+
+// Past is the history of a session; *store.HistoryReader implements it. Its methods must take no longer than a frame or two.
+type Past interface {
+	Range() (from, to event.Time)     // Reach returns the oldest moment of the history and the present
+	At(at event.Time) *store.Snapshot // At returns the snapshot of a moment; nil if the history no longer has it
+}
+
+// How far one key press moves, in the history of a session and in a recording.
+const (
+	shortStep = event.Time(time.Second)
+	longStep  = event.Time(10 * time.Second)
+)
+
+// pastView is the state of a paused view: the moment on the screen and the histories of the engines.
+type pastView struct {
+	histories map[string]Past         // opened histories, by the names of the engines
+	at        event.Time              // the moment on the screen
+	loaded    map[string]pastSnapshot // loaded snapshots, by the names of the engines
+	oldest    event.Time              // oldest moment of the history
+	now       event.Time
+	timeline  panes.Timeline
+}
+
+// historyKeys are the keys that move in the history while the view is paused.
+var historyKeys = []binding{
+	{everywhere, actPause, []string{"space"}, "space", "resume", "return to live"},
+	{everywhere, actBackward, []string{"left", "shift+left"}, "left", "", "go back 1 s: all views show that moment"},
+	{everywhere, actForward, []string{"right", "shift+right"}, "left right", "1 s", "go forward 1 s"},
+	{everywhere, actFarBack, []string{"["}, "[", "", "go back 10 s"},
+	{everywhere, actFarOn, []string{"]"}, "[ ]", "10 s", "go forward 10 s"},
+	{everywhere, actPreviousEngine, []string{"("}, "(", "", "switch to the previous engine, at the same moment"},
+	{everywhere, actNextEngine, []string{")"}, "( )", "engine", "switch to the next engine"},
+	{everywhere, actToBegin, []string{"home"}, "home", "", "go to the oldest moment of the history"},
+	{everywhere, actToEnd, []string{"end"}, "end", "live", "return to live"},
+}
+
+// historyBindings are all keys while the view is paused.
+var historyBindings = withOverrides(historyKeys)
+
+// pause pauses the view at the current moment, or resumes it.
+func (a *app) pause() {
+	a.panes.Paused = !a.panes.Paused
+	if a.panes.Paused {
+		a.history = pastView{at: a.snap.Now}
+		a.updateBindings()
+		a.updateTimeline()
+		return
+	}
+	a.history, a.panes.Timeline = pastView{}, nil
+	a.updateBindings()
+	a.updateSessions()
+	a.takeSnapshot()
+	a.updateEngines()
+}
+
+// updateBindings selects the keys of a replay, of a paused view with a history, or of a live view.
+func (a *app) updateBindings() {
+	switch {
+	case a.cfg.Replay != nil:
+		a.bindings = replayBindings()
+	case a.panes.Paused && a.past(a.session) != nil:
+		a.bindings = historyBindings
+	default:
+		a.bindings = bindings
+	}
+}
+
+// past returns the history of an engine, or nil.
+func (a *app) past(s Session) Past {
+	if s.Past == nil {
+		return nil
+	}
+	t := &a.history
+	p := t.histories[s.Name]
+	if p == nil {
+		if p = s.Past(); p == nil {
+			return nil
+		}
+		if t.histories == nil {
+			t.histories = make(map[string]Past)
+		}
+		t.histories[s.Name] = p
+	}
+	return p
+}
+
+// goTo shows another moment, or the nearest one in the history.
+func (a *app) goTo(at event.Time) {
+	p := a.past(a.session)
+	if p == nil {
+		return
+	}
+	t := &a.history
+	t.oldest, t.now = p.Range()
+	if at < t.oldest {
+		a.notify("the history reaches back " + metric.Duration(int64(t.now-t.oldest)))
+	}
+	at = min(max(at, t.oldest), t.now)
+	s := p.At(at)
+	if s == nil {
+		a.notify("this moment is no longer in the history")
+		return
+	}
+	t.at, a.snap, a.dirty = at, s, true
+	a.updateEngines()
+}
+
+// doHistory performs a key action of the history and reports whether the action is one.
+func (a *app) doHistory(act action) bool {
+	if a.cfg.Replay != nil || !a.panes.Paused {
+		return false
+	}
+	t := &a.history
+	switch act {
+	case actBackward:
+		a.goTo(t.at - shortStep)
+	case actForward:
+		a.goTo(t.at + shortStep)
+	case actFarBack:
+		a.goTo(t.at - longStep)
+	case actFarOn:
+		a.goTo(t.at + longStep)
+	case actToBegin:
+		a.goTo(t.oldest)
+	case actToEnd:
+		a.pause()
+	default:
+		return false
+	}
+	a.updateTimeline()
+	return true
+}
+
+// clickTrack goes to the moment under the mouse on the timeline, and reports whether the mouse is on it.
+func (a *app) clickTrack(x, y int) bool {
+	if !a.track.Has(x, y) {
+		return false
+	}
+	share := (float64(x-a.track.X) + 0.5) / float64(a.track.W)
+	between := func(from, to event.Time) event.Time { return from + event.Time(share*float64(to-from)) }
+	switch {
+	case a.cfg.Replay != nil:
+		p := a.cfg.Replay.Status()
+		a.seek(p, between(p.Begin, p.End))
+	case a.panes.Paused:
+		a.goTo(between(a.history.timeline.From, a.history.timeline.To))
+		a.updateTimeline()
+	}
+	return true
+}
+
+// updateTimeline updates the age of the moment on the screen. It needs a frame once per second.
+func (a *app) updateTimeline() {
+	p := a.past(a.session)
+	if !a.panes.Paused || p == nil {
+		a.panes.Timeline = nil
+		return
+	}
+	t := &a.history
+	t.oldest, t.now = p.Range()
+	bar := panes.Timeline{
+		From: t.oldest / shortStep * shortStep, To: t.now / shortStep * shortStep, At: t.at, Wall: a.snap.Wall,
+		Ago: time.Duration(t.now - t.at).Truncate(time.Second), Evicted: t.at < t.oldest,
+	}
+	a.dirty = a.dirty || a.panes.Timeline == nil || bar != t.timeline
+	t.timeline = bar
+	a.panes.Timeline = &t.timeline
+}
+
+// pastSnapshot is the snapshot of an engine at a moment.
+type pastSnapshot struct {
+	at event.Time
+	*store.Snapshot
+}
+
+// snapshotOf returns the snapshot of an engine at the moment on the screen.
+func (a *app) snapshotOf(s Session) *store.Snapshot {
+	if !a.panes.Paused {
+		return s.Snapshots()
+	}
+	t, p := &a.history, a.past(s)
+	if p == nil {
+		return s.Snapshots()
+	}
+	if loaded, ok := t.loaded[s.Name]; ok && loaded.at == t.at {
+		return loaded.Snapshot
+	}
+	past := p.At(t.at)
+	if past == nil {
+		past = panes.NotKept
+	}
+	if t.loaded == nil {
+		t.loaded = make(map[string]pastSnapshot)
+	}
+	t.loaded[s.Name] = pastSnapshot{t.at, past}
+	return past
+}
+
+// maxPastLoads bounds the engines whose past snapshots are loaded per frame: one takes about a millisecond.
+const maxPastLoads = 40
+
+// catchUp loads past snapshots of engines in the list that still lack one.
+func (a *app) catchUp() {
+	if a.panes.PendingEngines > 0 {
+		a.updateEngines()
+	}
+}
+
+// behind reports whether the past snapshot of an engine at the moment on the screen is not loaded yet.
+func (a *app) behind(s Session) bool {
+	if !a.panes.Paused || a.past(s) == nil {
+		return false
+	}
+	loaded, ok := a.history.loaded[s.Name]
+	return !ok || loaded.at != a.history.at
+}
+
+// withOverrides returns the given keys, and all others without the keys that these take. Bindings of some views only
+// are not overridden.
+func withOverrides(own []binding) []binding {
+	out := slices.Clone(own)
+	for _, b := range bindings {
+		if b.views == everywhere || b.views == paneViews || b.views == scrollViews {
+			b.keys = slices.DeleteFunc(slices.Clone(b.keys), func(key string) bool { return lookup(own, key, viewOverview) != actNone })
+		}
+		if len(b.keys) > 0 {
+			out = append(out, b)
+		}
+	}
+	return out
+}

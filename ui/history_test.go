@@ -1,0 +1,227 @@
+package ui
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+)
+
+var _ Past = (*store.HistoryReader)(nil)
+
+// withHistory makes the model over a live session with its history, and returns the snapshots that it showed, one per
+// second.
+func withHistory(w, h int, profile theme.Profile) (*app, *scene, []*store.Snapshot) {
+	s := live()
+	shown := []*store.Snapshot{s.drain()}
+	a := newApp(Config{
+		Snapshots: s.drain, Past: func() Past { return s.store.HistoryReader() }, Profile: profile, ASCII: profile == theme.NoColour,
+		Actions: (&calls{}).actions(),
+	})
+	a.saveScreen = discardScreen
+	a.Update(tea.WindowSizeMsg{Width: w, Height: h})
+	for i := range 20 {
+		if i%5 == 0 {
+			s.request(event.RequestID(9+i/5), "code", promptText, answerText, 60, 300, false)
+			s.host()
+		}
+		s.now = (s.now/event.Time(time.Second) + 1) * event.Time(time.Second)
+		shown = append(shown, s.drain())
+		s.now++ // later events get later times
+	}
+	s.now = shown[len(shown)-1].Now
+	a.Update(tickMsg{})
+	return a, s, shown
+}
+
+// Each view shows a past moment exactly as it did then, except the rows of the timeline and the footer.
+func TestPastViewsMatchLiveViews(t *testing.T) {
+	for v := range viewEngines {
+		a, _, shown := withHistory(160, 45, theme.TrueColour)
+		a.show(v)
+		a.press("space")
+		compared := 0
+		for back := range 16 {
+			a.press("shift+left") // left alone selects tokens of a request
+			i := slices.IndexFunc(shown, func(s *store.Snapshot) bool { return s.Now == a.snap.Now })
+			if i < 0 { // no snapshot was taken at that time
+				continue
+			}
+			was := *shown[i]
+			was.Verdicts = a.snap.Verdicts // their lifetime depends on how often snapshots are taken
+			compared++
+			then := open(&was, theme.TrueColour, false, 160, 45)
+			then.session.Actions = a.session.Actions
+			then.show(v)
+			then.panes.Paused = true
+			then.panes.Timeline = a.panes.Timeline
+			then.dirty = true
+			is, want := strings.Split(a.screen(), "\n"), strings.Split(then.screen(), "\n")
+			if !slices.Equal(is[:43], want[:43]) {
+				for y := range is[:43] {
+					if is[y] != want[y] {
+						t.Fatalf("%s, %d s back, row %d:\n%s\nwant\n%s", tabNames[v], back+1, y, is[y], want[y])
+					}
+				}
+			}
+		}
+		if compared < 8 {
+			t.Errorf("compared only %d moments", compared)
+		}
+	}
+}
+
+// The session goes on while the view is paused, and end returns to it.
+func TestHistory(t *testing.T) {
+	a, s, shown := withHistory(120, 36, theme.TrueColour)
+	last := shown[len(shown)-1]
+	a.press("space")
+	holds(t, a, "paused · just now")
+	a.press("[", "left")
+	holds(t, a, "paused · 11 s ago · "+last.Wall.Add(-11*time.Second).Format("15:04:05"))
+	s.now += 5 * event.Time(time.Second)
+	s.emit(event.Event{Kind: event.KindLog, Text: "meanwhile"})
+	a.Update(tickMsg{})
+	holds(t, a, "paused · 16 s ago")
+	a.press("]", "right", "right", "right")
+	if want := last.Now + 2*event.Time(time.Second); a.snap.Now != want || logged(a.snap) {
+		t.Errorf("after 14 s forward the time is %v, want %v", a.snap.Now, want)
+	}
+	a.press("]", "]")
+	if a.snap.Now != s.now || !logged(a.snap) {
+		t.Errorf("the history ends at %v, the present is %v", a.snap.Now, s.now)
+	}
+	a.press("home")
+	if from := a.history.oldest; a.snap.Now != from || a.snap.Counts.GeneratedTokens != 0 {
+		t.Errorf("home leads to %v, the history starts at %v", a.snap.Now, from)
+	}
+	a.press("left")
+	holds(t, a, "the history reaches back")
+	a.press("end")
+	if a.panes.Paused || a.panes.Timeline != nil || a.snap.Now != s.now {
+		t.Errorf("end leads to %v, the present is %v", a.snap.Now, s.now)
+	}
+	a.View()
+	a.press("right")
+	if a.panes.Focus != 1 {
+		t.Error("after the return to live the keys do not move the focus")
+	}
+}
+
+// logged reports whether the last log line has arrived.
+func logged(s *store.Snapshot) bool {
+	return len(s.Log) > 0 && s.Log[len(s.Log)-1].Text == "meanwhile"
+}
+
+// A moment that left the history stays on the screen, with a note.
+func TestMomentThatLeftTheHistory(t *testing.T) {
+	a, _, _ := withHistory(120, 36, theme.TrueColour)
+	a.press("space", "[")
+	was := a.snap
+	p := &shortHistory{Past: a.history.histories[""], from: a.snap.Now + 1}
+	a.history.histories[""] = p
+	a.Update(tickMsg{})
+	holds(t, a, "evicted: only this frame")
+	p.blank = true
+	a.press("left")
+	holds(t, a, "this moment is no longer in the history")
+	if a.snap != was {
+		t.Error("another moment is shown")
+	}
+}
+
+// shortHistory is a history that reaches back to from only, or is blank.
+type shortHistory struct {
+	Past
+	from  event.Time
+	blank bool
+}
+
+func (f *shortHistory) Range() (from, to event.Time) {
+	_, to = f.Past.Range()
+	return f.from, to
+}
+
+func (f *shortHistory) At(at event.Time) *store.Snapshot {
+	if f.blank {
+		return nil
+	}
+	return f.Past.At(at)
+}
+
+// Without a history the keys of a paused view keep their live meaning.
+func TestPauseWithoutHistory(t *testing.T) {
+	a := open(liveSnapshot(), theme.TrueColour, false, 120, 36)
+	a.View()
+	a.press("space", "right", "[")
+	if a.panes.Focus != 1 || a.panes.Timeline != nil || !a.panes.Paused {
+		t.Errorf("focus %v, %+v", a.panes.Focus, a.panes.Timeline)
+	}
+}
+
+// All engines are shown at the same moment.
+func TestHistoryOfSeveralEngines(t *testing.T) {
+	var all []Session
+	scenes := []*scene{live(), live()}
+	for i, s := range scenes {
+		all = append(all, Session{Name: fmt.Sprint("engine ", i), Snapshots: s.drain, Past: func() Past { return s.store.HistoryReader() }})
+	}
+	a := openFleet(&all, false, 120, 36)
+	a.showSession(0)
+	a.show(viewOverview)
+	a.press("space", "[", "[")
+	at := a.snap.Now
+	a.press("7")
+	for i, r := range a.engines.rows {
+		if r.Snapshot.Now != at {
+			t.Errorf("engine %d is shown at %v, want %v", i, r.Snapshot.Now, at)
+		}
+	}
+	a.press("down", "enter")
+	if a.session.Name != "engine 1" || a.snap.Now != at {
+		t.Errorf("%s is shown at %v, want %v", a.session.Name, a.snap.Now, at)
+	}
+}
+
+func TestGoldenTravel(t *testing.T) {
+	for _, size := range sizes {
+		a, _, _ := withHistory(size[0], size[1], theme.TrueColour)
+		a.press("m", "space", "[", "left")
+		golden(t, fmt.Sprintf("travel_%dx%d.ansi", size[0], size[1]), a.View().Content)
+	}
+	a, _, _ := withHistory(120, 36, theme.NoColour)
+	a.press("2", "space", "[")
+	golden(t, "travel_requests_120x36_none.txt", strings.TrimSuffix(a.screen(), "\n"))
+}
+
+// The history keys do what the help says.
+func TestHistoryKeys(t *testing.T) {
+	far := map[action]event.Time{actBackward: -shortStep, actForward: shortStep, actFarBack: -longStep, actFarOn: longStep}
+	boundOnce(t, historyBindings)
+	for _, b := range historyKeys {
+		for _, key := range b.keys {
+			a, _, _ := withHistory(120, 36, theme.TrueColour)
+			a.press("space", "[", "[")
+			from := a.snap.Now
+			a.press(key)
+			switch by, moves := far[b.act]; {
+			case moves && a.snap.Now != max(from+by, a.history.oldest):
+				t.Errorf("%s leads from %v to %v", key, from, a.snap.Now)
+			case b.act == actToBegin && a.snap.Now != a.history.oldest:
+				t.Errorf("%s leads to %v", key, a.snap.Now)
+			case (b.act == actPause || b.act == actToEnd) && a.panes.Paused:
+				t.Errorf("%s does not return to live", key)
+			}
+		}
+	}
+	a, _, _ := withHistory(120, 36, theme.TrueColour)
+	a.press("space", "?")
+	holds(t, a, "go back 10 s")
+}

@@ -1,0 +1,258 @@
+package ui
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"html"
+	"math"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hinshun/vt10x"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/cast"
+)
+
+// tour is a script that visits views, sizes, colours and input lines.
+const tour = `
+[[step]]
+wait_for = "Throughput"
+[[step]]
+keys = ["2", "down", "/"]
+[[step]]
+type = "ttft>1ms code"
+[[step]]
+keys = ["enter", "enter", "right", "right"]
+[[step]]
+marker = "smaller"
+[[step]]
+resize = "80x24"
+[[step]]
+keys = ["5", "t", "?", "pgdown", "esc", ":"]
+[[step]]
+type = "them"
+[[step]]
+key = "esc"
+[[step]]
+resize = "130x40"
+[[step]]
+keys = ["4", "6", "7", "1"]
+[[step]]
+wait = "1s"
+`
+
+// shoot records a script over a running session and returns the screen at its end.
+func shoot(t *testing.T, script string, outputs ...cast.Output) (stage *Headless, take cast.Take) {
+	t.Helper()
+	play, err := cast.ParseScript(script, KnownKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := live()
+	stage = NewHeadless(Config{Snapshots: s.drain, Profile: theme.TrueColour}, 120, 36)
+	begin, i := s.now, 74
+	until := func(_ context.Context, at time.Duration) (time.Duration, error) {
+		for ; s.now < begin+event.Time(at); i++ {
+			s.pass(8, i)
+			s.emit(event.Event{Kind: event.KindToken, Req: 8, ID: int32(i), Index: int32(i), N: 1, Step: s.step, Text: " word"})
+		}
+		return at, nil
+	}
+	take, err = cast.Shoot(t.Context(), stage, cast.Options{Every: 100 * time.Millisecond, Script: play, Until: until}, outputs...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stage, take
+}
+
+// playback is the state of a player at the end of an asciicast.
+type playback struct {
+	screen vt10x.Terminal
+	lasted float64 // s
+	marks  []string
+	bytes  int // of output events
+}
+
+// playBack plays an asciicast.
+func playBack(t *testing.T, data []byte) (p playback) {
+	t.Helper()
+	lines := strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
+	var head struct {
+		Version, Width, Height int
+		Term                   struct{ Cols, Rows int }
+	}
+	if err := json.Unmarshal([]byte(lines[0]), &head); err != nil {
+		t.Fatal(err)
+	}
+	p.screen = vt10x.New(vt10x.WithSize(max(head.Width, head.Term.Cols), max(head.Height, head.Term.Rows)))
+	for _, line := range lines[1:] {
+		var at float64
+		var code, data string
+		if err := json.Unmarshal([]byte(line), &[]any{&at, &code, &data}); err != nil {
+			t.Fatalf("%v in %s", err, line)
+		}
+		switch {
+		case head.Version == cast.V3:
+			p.lasted += at
+		case at < p.lasted:
+			t.Fatalf("time goes back to %v", at)
+		default:
+			p.lasted = at
+		}
+		switch code {
+		case "o":
+			p.bytes += len(data)
+			if _, err := p.screen.Write([]byte(data)); err != nil {
+				t.Fatal(err)
+			}
+		case "r":
+			var w, h int
+			if _, err := fmt.Sscanf(data, "%dx%d", &w, &h); err != nil {
+				t.Fatal(err)
+			}
+			p.screen.Resize(w, h)
+		case "m":
+			p.marks = append(p.marks, data)
+		default:
+			t.Fatalf("unknown event code %q", code)
+		}
+	}
+	return p
+}
+
+// A played asciicast ends with the frame of the screen: every character, colour and attribute. Both versions of the
+// format have the same length and marks.
+func TestCastPlaysBackToTheScreen(t *testing.T) {
+	for _, version := range []int{cast.V2, cast.V3} {
+		var file bytes.Buffer
+		stage, take := shoot(t, tour, cast.NewAsciicast(&file, cast.Header{Version: version, Title: "tour", Wall: time.Unix(1_790_000_000, 0)}))
+		got := playBack(t, file.Bytes())
+		g, skin := stage.Frame()
+		if cols, rows := got.screen.Size(); cols != g.W || rows != g.H || g.W != 130 {
+			t.Fatalf("version %d: played on %dx%d, the screen has %dx%d", version, cols, rows, g.W, g.H)
+		}
+		if text := got.screen.String(); strings.TrimSuffix(text, "\n") != strings.TrimSuffix(g.Plain(), "\n") {
+			t.Errorf("version %d shows at the end\n%s\nthe screen is\n%s", version, text, g.Plain())
+		}
+		whole := vt10x.New(vt10x.WithSize(g.W, g.H))
+		if _, err := whole.Write(g.Changes(nil, skin)); err != nil {
+			t.Fatal(err)
+		}
+		for y := range g.H {
+			for x := range g.W {
+				if a, b := visibleLooks(got.screen.Cell(x, y)), visibleLooks(whole.Cell(x, y)); a != b {
+					t.Fatalf("version %d: cell %d,%d is %+v, on the screen %+v", version, x, y, a, b)
+				}
+			}
+		}
+		if !strings.Contains(g.Plain(), "Throughput") || fmt.Sprint(got.marks) != "[smaller]" || !got.screen.CursorVisible() {
+			t.Errorf("version %d ends with marks %q and\n%s", version, got.marks, g.Plain())
+		}
+		if math.Abs(got.lasted-take.Lasted.Seconds()) > 1e-3 || take.Lasted < 5*time.Second {
+			t.Errorf("version %d lasts %v s, the recording took %v", version, got.lasted, take.Lasted)
+		}
+		if whole := len(g.Encode(skin)); got.bytes > take.Frames*whole/3 {
+			t.Errorf("version %d has %d bytes in %d frames; a whole frame has %d", version, got.bytes, take.Frames, whole)
+		}
+	}
+}
+
+// visibleLooks returns the visible attributes of a cell: for a space without underline and reverse only its background.
+func visibleLooks(c vt10x.Glyph) vt10x.Glyph {
+	const reverse, underline = 1, 2 // mode bits of the emulator
+	if c.Char == ' ' && c.Mode&(reverse|underline) == 0 {
+		c.FG, c.Mode = 0, 0
+	}
+	return c
+}
+
+// The same session and script make the same files, byte for byte.
+func TestCastsAreRepeatable(t *testing.T) {
+	var files [2][2]bytes.Buffer
+	for i := range files {
+		shoot(t, tour, cast.NewAsciicast(&files[i][0], cast.Header{Version: cast.V2}), cast.NewFilm(&files[i][1]))
+	}
+	for k, what := range []string{"asciicast", "film"} {
+		if !bytes.Equal(files[0][k].Bytes(), files[1][k].Bytes()) || files[0][k].Len() < 1000 {
+			t.Errorf("two runs made different %s files", what)
+		}
+	}
+}
+
+// A script ends a recording by quitting, and fails with the line of a step that waits in vain.
+func TestScriptsEnd(t *testing.T) {
+	var file bytes.Buffer
+	if _, take := shoot(t, "[[step]]\nkey = \"q\"\n[[step]]\nwait = \"1h\"\n", cast.NewAsciicast(&file, cast.Header{Version: cast.V2})); take.Frames != 1 {
+		t.Errorf("q ends after %d frames", take.Frames)
+	}
+	play, err := cast.ParseScript("[[step]]\nkey = \"2\"\n\n[[step]]\nwait_for = \"no such words\"\nwithin = \"2s\"\n", KnownKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stage := NewHeadless(Config{Snapshots: live().drain}, 80, 24)
+	until := func(_ context.Context, at time.Duration) (time.Duration, error) { return at, nil }
+	_, err = cast.Shoot(t.Context(), stage, cast.Options{Every: time.Second, Script: play, Until: until})
+	if err == nil || err.Error() != `script: step 2 (line 4): wait_for: "no such words" did not appear within 2s` {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A script can press every key of the key table under the same name, except the one that needs a terminal.
+func TestScriptsKnowTheKeys(t *testing.T) {
+	for _, b := range bindings {
+		for _, key := range b.keys {
+			if KnownKey(key) == (b.act == actSuspend) {
+				t.Errorf("KnownKey(%q) = %v", key, KnownKey(key))
+			}
+			if got := keyPress(key).String(); got != key && key != "space" {
+				t.Errorf("keyPress(%q) is %q", key, got)
+			}
+		}
+	}
+	for _, key := range []string{"", "Enter", "ctrl+", "ctrl+Z", "ab", "\x1b", " ", "\xff"} {
+		if KnownKey(key) {
+			t.Errorf("KnownKey(%q) = true", key)
+		}
+	}
+}
+
+// The demo in docs matches its script: the script parses, and the final frame of the asciicast matches the visible
+// frame of the animated SVG.
+func TestDemo(t *testing.T) {
+	read := func(name string) string {
+		data, err := os.ReadFile("../docs/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	if _, err := cast.ParseScript(read("demo.toml"), KnownKey); err != nil {
+		t.Error(err)
+	}
+	svg := read("demo.svg")
+	if len(svg) > 1_500_000 {
+		t.Errorf("the picture has %d bytes, more than a page should load", len(svg))
+	}
+	screen, words := playBack(t, []byte(read("demo.cast"))).screen.String(), 0
+	for _, group := range strings.Split(svg, "<g ")[1:] {
+		if head, _, _ := strings.Cut(group, ">"); strings.Contains(head, "hidden") {
+			continue
+		}
+		for _, text := range regexp.MustCompile(`>([^<>]+)</text>`).FindAllStringSubmatch(group, -1) {
+			words++
+			if want := strings.TrimSpace(html.UnescapeString(text[1])); !strings.Contains(screen, want) {
+				t.Errorf("the last frame of the asciicast lacks %q, which the picture shows (run scripts/demo.sh to update it):\n%s", want, screen)
+			}
+		}
+	}
+	if words < 50 {
+		t.Errorf("the still frame of the picture has %d texts", words)
+	}
+}

@@ -1,0 +1,171 @@
+package ui
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	uv "github.com/charmbracelet/ultraviolet"
+	"github.com/charmbracelet/x/ansi"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/theme"
+)
+
+// renderedTerminal counts the bytes that the terminal library would send for frames: changed cells and cursor moves.
+type renderedTerminal struct {
+	line  *throttle
+	cells uv.ScreenBuffer
+	out   *uv.TerminalRenderer
+}
+
+func newTerminal(l *throttle, w, h int) *renderedTerminal {
+	t := &renderedTerminal{line: l, cells: uv.NewScreenBuffer(w, h)}
+	t.out = uv.NewTerminalRenderer(t, []string{"TERM=xterm-256color", "COLORTERM=truecolor"})
+	t.out.SetFullscreen(true)
+	t.out.SetRelativeCursor(false)
+	return t
+}
+
+// Write implements io.Writer: it counts the bytes.
+func (t *renderedTerminal) Write(p []byte) (int, error) {
+	t.line.sent.Add(int64(len(p)))
+	return len(p), nil
+}
+
+func (t *renderedTerminal) show(tb testing.TB, frame string) {
+	t.cells.Clear()
+	uv.NewStyledString(frame).Draw(t.cells, t.cells.Bounds())
+	t.out.Render(t.cells.RenderBuffer)
+	if err := t.out.Flush(); err != nil {
+		tb.Fatal(err)
+	}
+	t.line.sent.Add(int64(len(ansi.SetModeSynchronizedOutput + ansi.ResetModeSynchronizedOutput)))
+}
+
+// busyMinute plays a minute of decoding at a number of tokens/s, with requests that come and go. It returns the bytes
+// sent after the first frame: of the whole minute and of the busiest second.
+func busyMinute(tb testing.TB, cfg Config, rate float64, tokensPerSecond, w, h int) (whole, second int64, frames int) {
+	s := live()
+	cfg.Snapshots, cfg.Profile = s.store.Snapshot, theme.TrueColour
+	a := newApp(cfg)
+	a.throttle.rate, a.throttle.credit = rate, rate
+	start := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	from := s.now
+	a.throttle.now = func() time.Time { return start.Add(time.Duration(s.now - from)) }
+	term := newTerminal(&a.throttle, w, h)
+	a.Update(tea.WindowSizeMsg{Width: w, Height: h})
+	term.show(tb, a.View().Content)
+	first := a.throttle.sent.Load()
+	words, last := splitWords(answerText), ""
+	id, index := event.RequestID(100), 0
+	perTick := max(tokensPerSecond/a.cfg.FPS, 1)
+	var atSecond int64
+	for tick := range 60 * a.cfg.FPS {
+		for range perTick {
+			s.oneToken(id, index, words)
+			if index++; index == 200 {
+				id, index = id+1, 0
+			}
+		}
+		s.now = from + event.Time(tick+1)*event.Time(time.Second)/event.Time(a.cfg.FPS)
+		if tick%a.cfg.FPS == 0 {
+			s.host()
+			s.reportExperts()
+			now := a.throttle.sent.Load() - first
+			second, atSecond = max(second, now-atSecond), now
+		}
+		a.onTick()
+		if frame := a.View().Content; frame != last {
+			last = frame
+			frames++
+			term.show(tb, frame)
+		}
+	}
+	return a.throttle.sent.Load() - first, second, frames
+}
+
+// oneToken generates one token of a request, and finishes the request with its last token.
+func (s *scene) oneToken(id event.RequestID, index int, words []string) {
+	if index == 0 {
+		s.emit(event.Event{Kind: event.KindRequest, Req: id, State: event.StateQueued, Data: &event.Request{Label: "code", Prompt: promptText, MaxTokens: 200}})
+		s.emit(event.Event{Kind: event.KindRequest, Req: id, State: event.StateDispatched})
+	}
+	s.now += event.Time(200 * time.Microsecond)
+	s.step++
+	s.route(s.decPicks, 1)
+	s.decTok++
+	s.emit(event.Event{Kind: event.KindStep, Step: s.step, Dur: 180_000, N: 1})
+	s.emit(event.Event{Kind: event.KindToken, Req: id, ID: int32(index), Index: int32(index), N: 1, Step: s.step, Text: words[index%len(words)]})
+	if index == 199 {
+		s.emit(event.Event{Kind: event.KindRequest, Req: id, State: event.StateFinished, Data: &event.Outcome{Reason: "length", Prompt: 20, Generated: 200}})
+	}
+}
+
+// The output of a busy minute stays below the bound plus one frame, and still shows frames.
+func TestBytesToTheTerminalAreBounded(t *testing.T) {
+	whole, _, frames := busyMinute(t, Config{LowBandwidth: true}, lowRate, 2000, 200, 60)
+	const oneFrame = 60_000 // 200x60 cells, each with its own colour
+	if most := int64(60*lowRate + oneFrame); whole > most {
+		t.Errorf("%d bytes in a minute, more than %d", whole, most)
+	}
+	if frames < 20 || frames >= 60*lowFPS {
+		t.Errorf("%d frames in a minute: some should have waited, but not most", frames)
+	}
+}
+
+// While decoding, the default view stays below the rate, so that no frame waits.
+func TestDefaultViewIsNotThrottled(t *testing.T) {
+	whole, second, frames := busyMinute(t, Config{}, normalRate, 40, 160, 45)
+	if whole > 60*normalRate || frames < 590 {
+		t.Errorf("%d bytes in a minute (%d in a second) with %d of 600 frames", whole, second, frames)
+	}
+}
+
+// A key gets its frame at once even after a large frame, but keys do not lift the bound.
+func TestKeysGoFirst(t *testing.T) {
+	a := open(liveSnapshot(), theme.TrueColour, false, 120, 36)
+	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	a.throttle.now = func() time.Time { return now }
+	a.View() // the first frame does not wait
+	a.throttle.charge()
+	send := func(n int64) { a.throttle.sent.Add(n); a.throttle.charge() }
+	send(normalRate + 1)
+	if a.throttle.open() {
+		t.Error("a frame is drawn without credit")
+	}
+	a.press("2")
+	if !a.throttle.urgent || !a.throttle.open() {
+		t.Error("a key does not get its frame")
+	}
+	send(normalRate)
+	if a.press("3"); a.throttle.open() {
+		t.Error("keys bypass the bound")
+	}
+	now = now.Add(3 * time.Second)
+	a.throttle.charge()
+	if !a.throttle.open() || a.throttle.credit > normalRate {
+		t.Errorf("credit of %v bytes after three seconds, want %d", a.throttle.credit, normalRate)
+	}
+}
+
+// BenchmarkBytes measures the output of a minute of decoding, on average and in its busiest second.
+func BenchmarkBytes(b *testing.B) {
+	for _, low := range []bool{false, true} {
+		for _, size := range sizes {
+			b.Run(fmt.Sprintf("%dx%d low=%v", size[0], size[1], low), func(b *testing.B) {
+				var whole, second int64
+				var frames int
+				for b.Loop() {
+					rate := map[bool]float64{false: normalRate, true: lowRate}[low]
+					whole, second, frames = busyMinute(b, Config{LowBandwidth: low}, rate, 40, size[0], size[1])
+				}
+				b.ReportMetric(float64(whole)/60e3, "kB/s")
+				b.ReportMetric(float64(second)/1e3, "kB/busiest-s")
+				b.ReportMetric(float64(frames)/60, "frames/s")
+			})
+		}
+	}
+}
