@@ -14,7 +14,7 @@ func (a *app) updateAlerts() {
 		return
 	}
 	now := a.cfg.Alerts()
-	before := a.panes.Alerts
+	before := a.status.Alerts
 	if slices.Equal(now, before) {
 		return
 	}
@@ -31,5 +31,5 @@ func (a *app) updateAlerts() {
 		a.dirty = true
 	}
 	a.dirty = a.dirty || a.alertsOpen || len(now) != len(before)
-	a.panes.Alerts = now
+	a.status.Alerts = now
 }

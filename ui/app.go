@@ -105,21 +105,28 @@ type SuggestedPrompt struct{ Label, Text string }
 
 // app is the model: the user's choices, the snapshot on the screen, and the frame drawn from both.
 type app struct {
-	cfg        Config
-	skin       *theme.Skin
-	theme      int
-	grid       grid.Grid
-	panes      panes.Ctx
-	view       view
-	viewBefore view // the view from which help or engines was opened
-	placements []placement
-	tabs       []tab
-	track      grid.Rect // cells of the timeline; empty without one
-	editor     editor
-	w, h       int
-	blurred    bool
-	toast      string // note in the footer, removed when toastIn reaches 0
-	toastIn    int    // remaining ticks of the toast
+	cfg         Config
+	skin        *theme.Skin
+	theme       int
+	grid        grid.Grid
+	panes       panes.Ctx
+	status      panes.Status
+	focus       panes.ID // pane of the overview with the focus
+	zoomed      panes.Zoom
+	machine     panes.SystemView
+	latencyPage panes.LatencyPage
+	scrolled    int             // first row of help and operations
+	timeline    *panes.Timeline // selected moment of the history; nil: live, or a replay
+	view        view
+	viewBefore  view // the view from which help or engines was opened
+	placements  []placement
+	tabs        []tab
+	track       grid.Rect // cells of the timeline; empty without one
+	editor      editor
+	w, h        int
+	blurred     bool
+	toast       string // note in the footer, removed when toastIn reaches 0
+	toastIn     int    // remaining ticks of the toast
 
 	saveScreen func(svg, text []byte) (path string, err error) // writes a screenshot
 	saveReport func(json []byte) (path string, err error)
@@ -154,7 +161,7 @@ func newApp(cfg Config) *app {
 	a.saveReport = func(json []byte) (string, error) { return saveReport(time.Now(), json) }
 	a.theme = cfg.themeIndex()
 	a.applyTheme()
-	a.panes.Memory, a.panes.FPS, a.panes.Window = &panes.Memory{}, cfg.FPS, metric.Minute
+	a.panes.Scratch, a.status.FPS, a.panes.Window = &panes.Scratch{}, cfg.FPS, metric.Minute
 	a.editor.suggest = cfg.Prompts
 	a.updateBindings()
 	a.snap = &store.Snapshot{}

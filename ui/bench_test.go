@@ -147,7 +147,7 @@ func BenchmarkFramePages(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			a := open(crowd, theme.TrueColour, false, 200, 60)
 			a.show(v)
-			a.panes.Latency = page
+			a.latencyPage = page
 			b.ReportAllocs()
 			for b.Loop() {
 				a.dirty = true
@@ -174,7 +174,7 @@ func TestFramesAllocateLittle(t *testing.T) {
 		a := open(crowd, theme.TrueColour, false, 200, 60)
 		a.show(v)
 		if i < len(pages) {
-			a.panes.Latency = panes.LatencyPage(i + 1)
+			a.latencyPage = panes.LatencyPage(i + 1)
 		}
 		if v == viewExperts {
 			a.press("w", "m")

@@ -17,32 +17,33 @@ func (a *app) draw() {
 	if a.available(actPrompt) {
 		a.panes.Suggest = "press p to type a prompt"
 	}
+	a.panes.Problems = a.status.Problems()
 	a.panes.Inspect = a.available(actInspect)
 	if a.w < minWidth || a.h < minHeight {
-		panes.SmallScreen(all, a.snap, &a.panes)
+		panes.SmallScreen(all, a.snap, &a.status, &a.panes)
 	} else {
 		h := a.h - 2
 		if row := all.Sub(0, h, a.w, 1); a.h > minHeight {
 			switch {
 			case a.cfg.Replay != nil:
 				h--
-				a.track = panes.Progress(row, &a.panes)
-			case a.panes.Timeline != nil:
+				a.track = panes.Progress(row, a.status.Replay, &a.panes)
+			case a.timeline != nil:
 				h--
-				a.track = panes.DrawTimeline(row, a.panes.Timeline, &a.panes)
+				a.track = panes.DrawTimeline(row, a.timeline, &a.panes)
 			}
 		}
 		if a.view == viewEngines {
-			panes.EnginesHeader(all.Sub(0, 0, a.w, 1), a.engines.rows, &a.panes)
+			panes.EnginesHeader(all.Sub(0, 0, a.w, 1), a.engines.rows, &a.status, &a.panes)
 		} else {
-			panes.Header(all.Sub(0, 0, a.w, 1), a.snap, &a.panes)
+			panes.Header(all.Sub(0, 0, a.w, 1), a.snap, &a.status, &a.panes)
 		}
 		a.body(all.Sub(0, 1, a.w, h))
 		if a.marks.open && len(a.panes.Marks) > 0 && a.view != viewHelp && a.view != viewEngines {
 			panes.DrawSince(all.Sub(0, 1, a.w, h), a.snap, &a.panes)
 		}
 		if a.alertsOpen && a.view != viewHelp {
-			panes.DrawAlerts(all.Sub(0, 1, a.w, h), &a.panes)
+			panes.DrawAlerts(all.Sub(0, 1, a.w, h), a.status.Alerts, &a.panes)
 		}
 		a.footer(all.Sub(0, a.h-1, a.w, 1))
 	}
@@ -58,7 +59,7 @@ func (a *app) draw() {
 func (a *app) body(area grid.Area) {
 	switch a.view {
 	case viewHelp:
-		a.panes.Scroll = drawHelp(area, a.bindings, a.viewBefore, a.panes.Scroll, a.skin)
+		a.scrolled = drawHelp(area, a.bindings, a.viewBefore, a.scrolled, a.skin)
 	case viewEngines:
 		if a.replicas.enabled {
 			a.replicas.draw(area, &a.panes)
@@ -71,11 +72,11 @@ func (a *app) body(area grid.Area) {
 	case viewRequest:
 		a.requests.drawRequest(area, a.snap, &a.panes)
 	case viewPane:
-		a.drawPane(area, a.panes.Focus, "")
+		panes.Draw(a.focus, area, a.snap, &a.panes, true, &a.zoomed)
 	case viewLatency:
-		panes.Latency(area, a.snap, &a.panes)
+		panes.Latency(area, a.latencyPage, a.snap, &a.panes)
 	case viewOps:
-		panes.Operations(area, a.snap, &a.panes)
+		panes.Operations(area, a.snap, &a.panes, &a.scrolled)
 	case viewExperts:
 		a.experts.draw(area, a.snap, &a.panes)
 	case viewSystem:
@@ -84,7 +85,7 @@ func (a *app) body(area grid.Area) {
 		a.placements = append(a.placements, a.layout().arrange(a.w, area.H+2)...)
 		a.keepFocus()
 		for _, p := range a.placements {
-			panes.Draw(p.id, a.grid.Area(p.at), a.snap, &a.panes)
+			panes.Draw(p.id, a.grid.Area(p.at), a.snap, &a.panes, p.id == a.focus, nil)
 		}
 	}
 }
@@ -92,12 +93,12 @@ func (a *app) body(area grid.Area) {
 // keepFocus moves the focus to a visible pane.
 func (a *app) keepFocus() {
 	for _, p := range a.placements {
-		if p.id == a.panes.Focus {
+		if p.id == a.focus {
 			return
 		}
 	}
 	if len(a.placements) > 0 {
-		a.panes.Focus = a.placements[0].id
+		a.focus = a.placements[0].id
 	}
 }
 
@@ -143,7 +144,7 @@ func (a *app) footerKeys() (out []binding) {
 	const timeKeys, ownKeys, otherKeys = 0, 1, 2
 	rankOf := func(b *binding) int {
 		switch {
-		case a.panes.Paused && lookup(historyKeys, b.keys[0], a.view) == b.act:
+		case a.status.Paused && lookup(historyKeys, b.keys[0], a.view) == b.act:
 			return timeKeys
 		case b.views != everywhere && a.view != viewOverview:
 			return ownKeys

@@ -50,14 +50,14 @@ var historyBindings = withOverrides(historyKeys)
 
 // pause pauses the view at the current moment, or resumes it.
 func (a *app) pause() {
-	a.panes.Paused = !a.panes.Paused
-	if a.panes.Paused {
+	a.status.Paused = !a.status.Paused
+	if a.status.Paused {
 		a.history = pastView{at: a.snap.Now}
 		a.updateBindings()
 		a.updateTimeline()
 		return
 	}
-	a.history, a.panes.Timeline = pastView{}, nil
+	a.history, a.timeline = pastView{}, nil
 	a.updateBindings()
 	a.updateSessions()
 	a.takeSnapshot()
@@ -69,7 +69,7 @@ func (a *app) updateBindings() {
 	switch {
 	case a.cfg.Replay != nil:
 		a.bindings = replayBindings()
-	case a.panes.Paused && a.past(a.session) != nil:
+	case a.status.Paused && a.past(a.session) != nil:
 		a.bindings = historyBindings
 	default:
 		a.bindings = bindings
@@ -118,7 +118,7 @@ func (a *app) goTo(at event.Time) {
 
 // doHistory performs a key action of the history and reports whether the action is one.
 func (a *app) doHistory(act action) bool {
-	if a.cfg.Replay != nil || !a.panes.Paused {
+	if a.cfg.Replay != nil || !a.status.Paused {
 		return false
 	}
 	t := &a.history
@@ -153,7 +153,7 @@ func (a *app) clickTrack(x, y int) bool {
 	case a.cfg.Replay != nil:
 		p := a.cfg.Replay.Status()
 		a.seek(p, between(p.Begin, p.End))
-	case a.panes.Paused:
+	case a.status.Paused:
 		a.goTo(between(a.history.timeline.From, a.history.timeline.To))
 		a.updateTimeline()
 	}
@@ -163,8 +163,8 @@ func (a *app) clickTrack(x, y int) bool {
 // updateTimeline updates the age of the moment on the screen. It needs a frame once per second.
 func (a *app) updateTimeline() {
 	p := a.past(a.session)
-	if !a.panes.Paused || p == nil {
-		a.panes.Timeline = nil
+	if !a.status.Paused || p == nil {
+		a.timeline = nil
 		return
 	}
 	t := &a.history
@@ -173,9 +173,9 @@ func (a *app) updateTimeline() {
 		From: t.oldest / shortStep * shortStep, To: t.now / shortStep * shortStep, At: t.at, Wall: a.snap.Wall,
 		Ago: time.Duration(t.now - t.at).Truncate(time.Second), Evicted: t.at < t.oldest,
 	}
-	a.dirty = a.dirty || a.panes.Timeline == nil || bar != t.timeline
+	a.dirty = a.dirty || a.timeline == nil || bar != t.timeline
 	t.timeline = bar
-	a.panes.Timeline = &t.timeline
+	a.timeline = &t.timeline
 }
 
 // pastSnapshot is the snapshot of an engine at a moment.
@@ -186,7 +186,7 @@ type pastSnapshot struct {
 
 // snapshotOf returns the snapshot of an engine at the moment on the screen.
 func (a *app) snapshotOf(s Session) *store.Snapshot {
-	if !a.panes.Paused {
+	if !a.status.Paused {
 		return s.Snapshots()
 	}
 	t, p := &a.history, a.past(s)
@@ -212,14 +212,14 @@ const maxPastLoads = 40
 
 // catchUp loads past snapshots of engines in the list that still lack one.
 func (a *app) catchUp() {
-	if a.panes.PendingEngines > 0 {
+	if a.status.PendingEngines > 0 {
 		a.updateEngines()
 	}
 }
 
 // behind reports whether the past snapshot of an engine at the moment on the screen is not loaded yet.
 func (a *app) behind(s Session) bool {
-	if !a.panes.Paused || a.past(s) == nil {
+	if !a.status.Paused || a.past(s) == nil {
 		return false
 	}
 	loaded, ok := a.history.loaded[s.Name]

@@ -72,15 +72,15 @@ func TestHistoryOfAFleet(t *testing.T) {
 		t.Errorf("live, the row of the first replica is %s", running())
 	}
 	a.press("space", "[", "[", "[")
-	if a.panes.PendingEngines != 100-maxPastLoads {
-		t.Errorf("%d are not loaded yet, want %d", a.panes.PendingEngines, 100-maxPastLoads)
+	if a.status.PendingEngines != 100-maxPastLoads {
+		t.Errorf("%d are not loaded yet, want %d", a.status.PendingEngines, 100-maxPastLoads)
 	}
 	holds(t, a, fmt.Sprintf("loading history: %d of 100", maxPastLoads))
 	for range 100/maxPastLoads + 1 {
 		a.Update(tickMsg{})
 	}
-	if a.panes.PendingEngines != 0 {
-		t.Errorf("%d are still not loaded", a.panes.PendingEngines)
+	if a.status.PendingEngines != 0 {
+		t.Errorf("%d are still not loaded", a.status.PendingEngines)
 	}
 	if !strings.Contains(running(), " 30 ") {
 		t.Errorf("30 s ago, the row of the first replica was %s", running())

@@ -60,8 +60,8 @@ func TestPastViewsMatchLiveViews(t *testing.T) {
 			then := open(&was, theme.TrueColour, false, 160, 45)
 			then.session.Actions = a.session.Actions
 			then.show(v)
-			then.panes.Paused = true
-			then.panes.Timeline = a.panes.Timeline
+			then.status.Paused = true
+			then.timeline = a.timeline
 			then.dirty = true
 			is, want := strings.Split(a.screen(), "\n"), strings.Split(then.screen(), "\n")
 			if !slices.Equal(is[:43], want[:43]) {
@@ -105,12 +105,12 @@ func TestHistory(t *testing.T) {
 	a.press("left")
 	holds(t, a, "the history reaches back")
 	a.press("end")
-	if a.panes.Paused || a.panes.Timeline != nil || a.snap.Now != s.now {
+	if a.status.Paused || a.timeline != nil || a.snap.Now != s.now {
 		t.Errorf("end leads to %v, the present is %v", a.snap.Now, s.now)
 	}
 	a.View()
 	a.press("right")
-	if a.panes.Focus != 1 {
+	if a.focus != 1 {
 		t.Error("after the return to live the keys do not move the focus")
 	}
 }
@@ -161,8 +161,8 @@ func TestPauseWithoutHistory(t *testing.T) {
 	a := open(liveSnapshot(), theme.TrueColour, false, 120, 36)
 	a.View()
 	a.press("space", "right", "[")
-	if a.panes.Focus != 1 || a.panes.Timeline != nil || !a.panes.Paused {
-		t.Errorf("focus %v, %+v", a.panes.Focus, a.panes.Timeline)
+	if a.focus != 1 || a.timeline != nil || !a.status.Paused {
+		t.Errorf("focus %v, %+v", a.focus, a.timeline)
 	}
 }
 
@@ -216,7 +216,7 @@ func TestHistoryKeys(t *testing.T) {
 				t.Errorf("%s leads from %v to %v", key, from, a.snap.Now)
 			case b.act == actToBegin && a.snap.Now != a.history.oldest:
 				t.Errorf("%s leads to %v", key, a.snap.Now)
-			case (b.act == actPause || b.act == actToEnd) && a.panes.Paused:
+			case (b.act == actPause || b.act == actToEnd) && a.status.Paused:
 				t.Errorf("%s does not return to live", key)
 			}
 		}

@@ -89,25 +89,25 @@ var keyCases = map[action]func(*testing.T, *app, *calls){
 		holds(t, a, "● live")
 	},
 	actNext: func(t *testing.T, a *app, _ *calls) {
-		seen, there := []panes.ID{a.panes.Focus}, len(a.placements)
+		seen, there := []panes.ID{a.focus}, len(a.placements)
 		for range there - 1 {
 			a.press("tab")
-			seen = append(seen, a.panes.Focus)
+			seen = append(seen, a.focus)
 		}
 		a.press("right")
 		slices.Sort(seen)
-		if len(slices.Compact(seen)) != there || a.panes.Focus != panes.TTFT {
-			t.Errorf("tab visits %v and ends at %v", seen, a.panes.Focus)
+		if len(slices.Compact(seen)) != there || a.focus != panes.TTFT {
+			t.Errorf("tab visits %v and ends at %v", seen, a.focus)
 		}
 	},
 	actPrevious: func(t *testing.T, a *app, _ *calls) {
 		a.press("shift+tab")
-		if a.panes.Focus != panes.Insights {
-			t.Errorf("focus is on %v", a.panes.Focus)
+		if a.focus != panes.Insights {
+			t.Errorf("focus is on %v", a.focus)
 		}
 		a.press("left", "tab")
-		if a.panes.Focus != panes.Insights {
-			t.Errorf("left and tab lead to %v", a.panes.Focus)
+		if a.focus != panes.Insights {
+			t.Errorf("left and tab lead to %v", a.focus)
 		}
 	},
 	actZoom: func(t *testing.T, a *app, _ *calls) {
@@ -120,8 +120,8 @@ var keyCases = map[action]func(*testing.T, *app, *calls){
 			for _, id := range order {
 				a.press(key)
 				holds(t, a, "╭─ "+id.String()+" ")
-				if a.view != zoomed(id) || a.panes.Focus != id || strings.Count(a.screen(), "\n╭") != 1 {
-					t.Errorf("%s shows %v", key, a.panes.Focus)
+				if a.view != zoomed(id) || a.focus != id || strings.Count(a.screen(), "\n╭") != 1 {
+					t.Errorf("%s shows %v", key, a.focus)
 				}
 				a.press("esc")
 				a.View()
@@ -302,14 +302,14 @@ func scrolls(keys ...string) func(*testing.T, *app, *calls) {
 		for _, key := range keys {
 			a.press("esc", "?", "end")
 			a.View()
-			last := a.panes.Scroll
+			last := *a.scrollRow()
 			a.press("home", "pgdown", "down")
 			a.View()
-			from := a.panes.Scroll
+			from := *a.scrollRow()
 			a.press(key)
 			a.View()
-			if want := max(0, min(from+by[key], last)); a.panes.Scroll != want || from != page+1 || last < 2*page+1 {
-				t.Errorf("%s scrolls from %d to %d, want %d of %d", key, from, a.panes.Scroll, want, last)
+			if want := max(0, min(from+by[key], last)); *a.scrollRow() != want || from != page+1 || last < 2*page+1 {
+				t.Errorf("%s scrolls from %d to %d, want %d of %d", key, from, *a.scrollRow(), want, last)
 			}
 		}
 	}

@@ -74,7 +74,7 @@ func TestGoldenLatencyPages(t *testing.T) {
 			a.press("4", "m")
 			a.notify("")
 			for range panes.NumLatencyPages {
-				golden(t, fmt.Sprintf("latency_%s_%s_%dx%d.ansi", strings.Fields(a.panes.Latency.String())[0], name, size[0], size[1]), a.View().Content)
+				golden(t, fmt.Sprintf("latency_%s_%s_%dx%d.ansi", strings.Fields(a.latencyPage.String())[0], name, size[0], size[1]), a.View().Content)
 				a.press("tab")
 			}
 		}
@@ -118,7 +118,7 @@ func TestClickOnTheTimeline(t *testing.T) {
 	}
 	a.press("space")
 	a.View()
-	if a.Update(tea.MouseClickMsg{X: at.X + 1, Y: at.Y, Button: tea.MouseLeft}); a.panes.Paused {
+	if a.Update(tea.MouseClickMsg{X: at.X + 1, Y: at.Y, Button: tea.MouseLeft}); a.status.Paused {
 		t.Error("a click changes the time without a timeline")
 	}
 }

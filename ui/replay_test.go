@@ -174,8 +174,8 @@ func TestLiveKeysIgnoreReplayKeys(t *testing.T) {
 	a, k := withCalls(t)
 	a.View()
 	a.press("right", ".", "{", "}")
-	if a.panes.Focus != 1 {
-		t.Errorf("right leads to %v", a.panes.Focus)
+	if a.focus != 1 {
+		t.Errorf("right leads to %v", a.focus)
 	}
 	a.press("space", "+")
 	holds(t, a, "view paused")

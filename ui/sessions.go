@@ -37,7 +37,7 @@ func (a *app) updateSessions() {
 	i := slices.IndexFunc(a.sessions, func(s Session) bool { return s.Name == a.session.Name })
 	switch {
 	case len(a.sessions) == 0:
-		a.session, a.snap, a.panes.Engine = Session{}, &store.Snapshot{}, ""
+		a.session, a.snap, a.status.Engine = Session{}, &store.Snapshot{}, ""
 	case i < 0 && a.session.Name != "": // other sessions replaced it
 		a.showSession(0)
 		a.show(viewEngines)
@@ -60,7 +60,9 @@ func (a *app) showSession(i int) {
 		a.notify("no history of this engine at this time")
 	}
 	a.updateBindings()
-	a.panes.Memory, a.panes.Scroll = &panes.Memory{}, 0
+	a.panes.Scratch = &panes.Scratch{}
+	a.resetScroll()
+	a.machine = panes.SystemView{}
 	a.requests.follow()
 	a.showMarks()
 	a.experts.shown.ResetSelection()
@@ -89,8 +91,8 @@ func (a *app) updateEngineName(i int) {
 	if len(a.sessions) > 1 {
 		name = panes.Ordinal(i, len(a.sessions)) + " " + sanitize.Line(a.session.Name)
 	}
-	a.dirty = a.dirty || name != a.panes.Engine
-	a.panes.Engine = name
+	a.dirty = a.dirty || name != a.status.Engine
+	a.status.Engine = name
 }
 
 // switchEngine shows the next engine or the previous one.
@@ -111,11 +113,11 @@ func (a *app) updateEngines() {
 	changed := len(a.engines.rows) != len(a.sessions)
 	a.engines.rows = slices.Grow(a.engines.rows, len(a.sessions))[:len(a.sessions)]
 	loads := 0
-	a.panes.PendingEngines = 0
+	a.status.PendingEngines = 0
 	for i, s := range a.sessions {
 		if a.behind(s) {
 			if loads++; loads > maxPastLoads {
-				a.panes.PendingEngines++
+				a.status.PendingEngines++
 				if a.engines.rows[i].Snapshot == nil {
 					a.engines.rows[i] = panes.EngineRow{Name: sanitize.Line(s.Name), Snapshot: panes.NotKept}
 				}

@@ -138,13 +138,16 @@ func TestSweepPanes(t *testing.T) {
 			t.Parallel()
 			s := sc.make().drain()
 			var g grid.Grid
-			c := panes.Ctx{Skin: theme.NewSkin(theme.Palettes()[0], theme.TrueColour, theme.Unicode), Memory: &panes.Memory{}, FPS: 10}
+			c := panes.Ctx{Skin: theme.NewSkin(theme.Palettes()[0], theme.TrueColour, theme.Unicode), Scratch: &panes.Scratch{}}
 			for w := 1; w <= 60; w++ {
 				for h := 1; h <= 30; h += 1 + h/12 {
 					for id := range panes.NumPanes {
-						c.Zoomed = (w+h)%2 == 0
+						var zoom *panes.Zoom
+						if (w+h)%2 == 0 {
+							zoom = &panes.Zoom{}
+						}
 						g.Reset(w, h)
-						panes.Draw(id, g.All(), s, &c)
+						panes.Draw(id, g.All(), s, &c, false, zoom)
 						checkFrame(t, g.Encode(c.Skin), w, h)
 					}
 				}

@@ -15,12 +15,12 @@ type watched struct {
 // drawSystem draws the machine with the selected token of the request.
 func (a *app) drawSystem(area grid.Area) {
 	a.requests.updateDetail(a.snap)
-	panes.System(area, &a.requests.detail, a.snap, &a.panes)
+	panes.System(area, &a.machine, &a.requests.detail, a.snap, &a.panes)
 }
 
 // watch requests closer sampling of the machine as long as it is on the screen.
 func (a *app) watch() {
-	on := a.view == viewSystem || a.view == viewPane && a.panes.Focus == panes.Machine
+	on := a.view == viewSystem || a.view == viewPane && a.focus == panes.Machine
 	wanted := watched{watch: a.session.Actions.Watch, model: a.snap.Model.Path, name: a.session.Name}
 	current := &a.watched
 	if current.watch != nil && (!on || wanted.name != current.name || wanted.model != current.model) {

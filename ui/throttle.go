@@ -87,8 +87,8 @@ func (a *app) updateThrottle() {
 	case l.noteTicks > 0:
 		note = "display throttled: " + metric.Bytes(l.measured) + "/s"
 	}
-	a.dirty = a.dirty || note != a.panes.OutputNote
-	a.panes.OutputNote = note
+	a.dirty = a.dirty || note != a.status.OutputNote
+	a.status.OutputNote = note
 }
 
 // forLowBandwidth limits the frame rate and the colours if LowBandwidth is set.

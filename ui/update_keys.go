@@ -88,7 +88,7 @@ func (a *app) do(act action) {
 	case actNext, actPrevious:
 		a.moveFocus(act == actNext)
 	case actZoom:
-		a.zoom(c.Focus)
+		a.zoom(a.focus)
 	case actShow:
 		a.showEngine()
 	case actList:
@@ -108,9 +108,9 @@ func (a *app) do(act action) {
 	case actExpertLeft, actExpertRight, actFind, actFindNext, actBudgetLess, actBudgetMore, actSplit, actSection, actSpan:
 		a.doExperts(act)
 	case actPage:
-		c.Latency = (c.Latency + 1) % panes.NumLatencyPages
+		a.latencyPage = (a.latencyPage + 1) % panes.NumLatencyPages
 	case actPageBack:
-		c.Latency = (c.Latency + panes.NumLatencyPages - 1) % panes.NumLatencyPages
+		a.latencyPage = (a.latencyPage + panes.NumLatencyPages - 1) % panes.NumLatencyPages
 	case actInspect:
 		a.inspect()
 	case actBack:
@@ -152,7 +152,7 @@ func (a *app) do(act action) {
 
 // zoom shows a pane of the overview in full screen.
 func (a *app) zoom(id panes.ID) {
-	a.panes.Focus = id
+	a.focus = id
 	if id == panes.Experts { // this pane has its own view
 		a.show(viewExperts)
 		return
@@ -178,8 +178,9 @@ func (a *app) moveFocus(forward bool) {
 	if !forward {
 		step = len(order) - 1
 	}
-	i := max(slices.Index(order, a.panes.Focus), 0)
-	a.panes.Focus, a.panes.Scroll = order[(i+step)%len(order)], 0
+	i := max(slices.Index(order, a.focus), 0)
+	a.focus = order[(i+step)%len(order)]
+	a.resetScroll()
 }
 
 // scroll scrolls or selects in the current view. Text is scrolled from its end, so its rows count from there.
@@ -207,10 +208,29 @@ func (a *app) scroll(act action) {
 		a.experts.scroll(a.snap, by)
 		return
 	}
-	if a.view == viewPane && a.panes.Focus == panes.Text {
+	if a.view == viewPane && a.focus == panes.Text {
 		by = -by
 	}
-	a.panes.Scroll = max(a.panes.Scroll+by, 0)
+	row := a.scrollRow()
+	*row = max(*row+by, 0)
+}
+
+// scrollRow returns the first row of what scrolls in the current view.
+func (a *app) scrollRow() *int {
+	switch {
+	case a.view == viewSystem:
+		return &a.machine.Scroll
+	case a.view == viewPane && a.focus == panes.Machine:
+		return &a.zoomed.Machine.Scroll
+	case a.view == viewPane:
+		return &a.zoomed.Scroll
+	}
+	return &a.scrolled
+}
+
+// resetScroll shows the first rows.
+func (a *app) resetScroll() {
+	a.scrolled, a.zoomed.Scroll, a.zoomed.Machine.Scroll, a.machine.Scroll = 0, 0, 0, 0
 }
 
 // cancel cancels the request on the screen: in the requests table and in the request view the selected one.
@@ -318,10 +338,10 @@ func (a *app) onClick(x, y int) {
 		if !p.at.Has(x, y) {
 			continue
 		}
-		if a.panes.Focus == p.id || y == p.at.Y {
+		if a.focus == p.id || y == p.at.Y {
 			a.zoom(p.id)
 		}
-		a.panes.Focus = p.id
+		a.focus = p.id
 		return
 	}
 }

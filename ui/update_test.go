@@ -138,38 +138,38 @@ func TestMouse(t *testing.T) {
 	a.View()
 	for _, p := range a.placements {
 		click := tea.MouseClickMsg{X: p.at.X + p.at.W/2, Y: p.at.Y + p.at.H/2, Button: tea.MouseLeft}
-		a.panes.Focus = (p.id + 1) % panes.NumPanes
+		a.focus = (p.id + 1) % panes.NumPanes
 		a.Update(click)
-		if a.panes.Focus != p.id || a.view != viewOverview {
-			t.Errorf("a click on %v leaves the focus on %v", p.id, a.panes.Focus)
+		if a.focus != p.id || a.view != viewOverview {
+			t.Errorf("a click on %v leaves the focus on %v", p.id, a.focus)
 		}
 		a.Update(click)
-		if a.view != zoomed(p.id) || a.panes.Focus != p.id {
+		if a.view != zoomed(p.id) || a.focus != p.id {
 			t.Errorf("a second click on %v does not zoom it", p.id)
 		}
 		a.press("esc")
 		a.View()
-		a.panes.Focus = (p.id + 1) % panes.NumPanes
+		a.focus = (p.id + 1) % panes.NumPanes
 		a.Update(tea.MouseClickMsg{X: p.at.X + 3, Y: p.at.Y, Button: tea.MouseLeft})
-		if a.view != zoomed(p.id) || a.panes.Focus != p.id {
+		if a.view != zoomed(p.id) || a.focus != p.id {
 			t.Errorf("a click on the title of %v does not zoom it", p.id)
 		}
 		a.press("esc")
 		a.View()
 	}
-	focus := a.panes.Focus
+	focus := a.focus
 	a.Update(tea.MouseClickMsg{X: 3, Y: 0, Button: tea.MouseLeft})
-	if a.panes.Focus != focus || a.view != viewOverview {
+	if a.focus != focus || a.view != viewOverview {
 		t.Error("a click on the header changed the view")
 	}
 	a.press("?")
 	a.Update(tea.MouseWheelMsg{Button: tea.MouseWheelDown})
-	if a.View(); a.panes.Scroll != wheel {
-		t.Errorf("a notch of the wheel scrolls by %d", a.panes.Scroll)
+	if a.View(); *a.scrollRow() != wheel {
+		t.Errorf("a notch of the wheel scrolls by %d", *a.scrollRow())
 	}
 	a.Update(tea.MouseWheelMsg{Button: tea.MouseWheelUp})
-	if a.View(); a.panes.Scroll != 0 {
-		t.Errorf("a notch back scrolls to %d", a.panes.Scroll)
+	if a.View(); *a.scrollRow() != 0 {
+		t.Errorf("a notch back scrolls to %d", *a.scrollRow())
 	}
 }
 

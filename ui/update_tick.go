@@ -50,7 +50,7 @@ func (a *app) onTick() tea.Cmd {
 		}
 	}
 	a.idle = true
-	if !a.panes.Paused {
+	if !a.status.Paused {
 		a.updateSessions()
 		a.takeSnapshot()
 		a.updateEngines()
@@ -69,12 +69,12 @@ func (a *app) onTick() tea.Cmd {
 func (a *app) updateStatus() {
 	if a.cfg.Recording != nil {
 		note := recordNote(a.cfg.Recording())
-		a.dirty = a.dirty || note != a.panes.Record
-		a.panes.Record = note
+		a.dirty = a.dirty || note != a.status.Record
+		a.status.Record = note
 	}
 	if a.cfg.Replay != nil {
 		a.dirty = a.replay.update(a.cfg.Replay) || a.dirty
-		a.panes.Replay = &a.replay.shown
+		a.status.Replay = &a.replay.shown
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
-	"github.com/llmtop/llmtop/ui/panes"
 )
 
 // view is a screen of the program.
@@ -71,7 +70,8 @@ func (a *app) show(v view) {
 	if a.view != viewHelp && a.view != viewEngines {
 		a.viewBefore = a.view
 	}
-	a.view, a.panes.Scroll = v, 0
+	a.view = v
+	a.resetScroll()
 	a.updateEngines()
 	if v == viewRequests {
 		a.requests.refresh(a.snap)
@@ -151,14 +151,6 @@ func (a *app) drawTabs(area grid.Area) int {
 		a.tabs = append(a.tabs, tab{v, grid.Rect{X: area.X + from, Y: area.Y, W: l.X - from, H: 1}})
 	}
 	return l.X
-}
-
-// drawPane draws a pane in full screen, with the title of its view.
-func (a *app) drawPane(area grid.Area, id panes.ID, title string) {
-	focus := a.panes.Focus
-	a.panes.Focus, a.panes.Zoomed, a.panes.Title = id, true, title
-	panes.Draw(id, area, a.snap, &a.panes)
-	a.panes.Focus, a.panes.Zoomed, a.panes.Title = focus, false, ""
 }
 
 // clickTab goes to the view whose tab is under the mouse, and reports whether there is one.

@@ -89,12 +89,12 @@ func (c *Ctx) aggregateTTFT(a grid.Area, s *store.Snapshot) {
 		default:
 			a.Right(a.W, y, dim, ">"+metric.Duration(int64(totalNs(parts))))
 		}
-		segs := c.Memory.segs[:0]
+		segs := c.Scratch.Segs[:0]
 		for _, p := range parts {
 			k := componentLook(p.Stage)
 			segs = append(segs, grid.Seg{Share: float64(p.Dur) / top, Role: k.role, Fill: c.Skin.Glyphs.Fills[k.fill]})
 		}
-		c.Memory.segs = segs
+		c.Scratch.Segs = segs
 		bar.Stack(0, y, bar.W, segs, c.Skin.Colour(), c.Skin.Glyphs)
 	}
 	c.aggregateParts(a.Sub(0, int(metric.NumWindows)+1, a.W, a.H-int(metric.NumWindows)-1), s)

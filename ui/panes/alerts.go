@@ -12,10 +12,10 @@ import (
 )
 
 // firingAlerts returns the header text for firing alerts, in full and short; both are "" if no alert fires.
-func (c *Ctx) firingAlerts() (words, short string) {
+func (t *Status) firingAlerts() (words, short string) {
 	n, name := 0, ""
-	for i := range c.Alerts {
-		if a := &c.Alerts[i]; a.State == alert.Firing {
+	for i := range t.Alerts {
+		if a := &t.Alerts[i]; a.State == alert.Firing {
 			n++
 			name = sanitize.Line(a.Name)
 		}
@@ -36,28 +36,28 @@ const (
 )
 
 // DrawAlerts lists all rules and their states in the lower right corner of an area, firing rules first.
-func DrawAlerts(all grid.Area, c *Ctx) {
-	w, h := min(alertsWidth, all.W), min(max(len(c.Alerts)+3, 6), alertsHeight, all.H)
+func DrawAlerts(all grid.Area, alerts []alert.Status, c *Ctx) {
+	w, h := min(alertsWidth, all.W), min(max(len(alerts)+3, 6), alertsHeight, all.H)
 	a := all.Sub(all.W-w, all.H-h, w, h)
 	for y := range a.H {
 		a.Fill(0, y, a.W, text, ' ')
 	}
 	in := c.frameAs(a, "Alerts")
 	c.foot(a, dim, "a close")
-	if len(c.Alerts) == 0 {
+	if len(alerts) == 0 {
 		c.absent(in, dim, "no alerts configured", `add to the config file: [[alert]] name = "slow", when = "ttft_p99 > 500ms", for = "10s"`)
 		return
 	}
 	t := alertTable{Area: in, c: c}
 	t.heads()
 	for _, state := range [...]alert.State{alert.Firing, alert.Pending, alert.Resolved, alert.Quiet} {
-		for i := range c.Alerts {
-			if c.Alerts[i].State == state {
-				t.row(&c.Alerts[i])
+		for i := range alerts {
+			if alerts[i].State == state {
+				t.row(&alerts[i])
 			}
 		}
 	}
-	if hidden := len(c.Alerts) - (in.H - 1); hidden > 0 {
+	if hidden := len(alerts) - (in.H - 1); hidden > 0 {
 		in.Right(in.W, in.H-1, dim, strconv.Itoa(hidden+1)+" more")
 	}
 }

@@ -135,7 +135,7 @@ func (c *Ctx) cellRows(w int, r *store.Request) int {
 }
 
 // tokenCells draws each token as a cell coloured by its gap.
-func (c *Ctx) tokenCells(a grid.Area, v *RequestView) {
+func (c *Ctx) tokenCells(a grid.Area, v *RequestView, caps event.Caps) {
 	r := v.Request
 	first, last, ok := Received(r)
 	if a.H < 2 {
@@ -143,7 +143,7 @@ func (c *Ctx) tokenCells(a grid.Area, v *RequestView) {
 	}
 	if !ok {
 		a.Text(0, 0, head, "Tokens")
-		a.Elide(0, 1, a.W, dim, c.noTokens(r), c.Skin.Glyphs.Ellipsis)
+		a.Elide(0, 1, a.W, dim, c.noTokens(r, caps), c.Skin.Glyphs.Ellipsis)
 		return
 	}
 	width, perRow := cellSize(a.W, last-first+1)
@@ -165,11 +165,11 @@ func (c *Ctx) tokenCells(a grid.Area, v *RequestView) {
 }
 
 // noTokens returns why a request has no tokens to show.
-func (c *Ctx) noTokens(r *store.Request) string {
+func (c *Ctx) noTokens(r *store.Request, caps event.Caps) string {
 	switch {
 	case r.Slim:
 		return "evicted: tokens are kept for the last " + itoa(store.MaxRequests) + " ended requests only"
-	case !c.caps.Has(event.CapTokens):
+	case !caps.Has(event.CapTokens):
 		return "per-token events: not reported by this engine"
 	case r.State.Final():
 		return "no token generated"

@@ -83,10 +83,10 @@ const (
 )
 
 // EnginesHeader draws the top row of the list: the number of engines and of those not connected.
-func EnginesHeader(a grid.Area, rows []EngineRow, c *Ctx) {
+func EnginesHeader(a grid.Area, rows []EngineRow, t *Status, c *Ctx) {
 	l := c.brand(a)
-	if c.Replay != nil {
-		c.replayState(&l)
+	if t.Replay != nil {
+		c.replayState(&l, t.Replay)
 	}
 	words := " engines"
 	if len(rows) == 1 {
@@ -94,11 +94,11 @@ func EnginesHeader(a grid.Area, rows []EngineRow, c *Ctx) {
 	}
 	l.Put(loud, itoa(len(rows))+words).Gap(2)
 	counts := map[string]int{}
-	if c.PendingEngines > 0 {
-		l.Put(watch, "loading history: "+itoa(len(rows)-c.PendingEngines)+" of "+itoa(len(rows))).Gap(2)
+	if t.PendingEngines > 0 {
+		l.Put(watch, "loading history: "+itoa(len(rows)-t.PendingEngines)+" of "+itoa(len(rows))).Gap(2)
 	}
 	for _, r := range rows {
-		if r.Snapshot == NotKept && c.PendingEngines == 0 {
+		if r.Snapshot == NotKept && t.PendingEngines == 0 {
 			counts[notKept]++
 		}
 		if _, _, _, broken := c.link(r.Snapshot); broken {
@@ -113,11 +113,11 @@ func EnginesHeader(a grid.Area, rows []EngineRow, c *Ctx) {
 			l.Put(p.st.With(grid.Bold), itoa(n)+" "+p.word).Gap(2)
 		}
 	}
-	if words, _ := c.firingAlerts(); words != "" && grid.Width(words) <= l.Room() {
+	if words, _ := t.firingAlerts(); words != "" && grid.Width(words) <= l.Room() {
 		l.Put(bad.With(grid.Bold), words).Gap(2)
 	}
-	if w := grid.Width(c.Record.Words); w > 0 && w+1 <= l.Room() {
-		a.Right(a.W-1, 0, c.Record.style(), c.Record.Words)
+	if w := grid.Width(t.Record.Words); w > 0 && w+1 <= l.Room() {
+		a.Right(a.W-1, 0, t.Record.style(), t.Record.Words)
 	}
 	a.Paint(8, 0, a.W-8, theme.Select, 0)
 }

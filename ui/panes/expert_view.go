@@ -156,7 +156,6 @@ func displayName(name string) string {
 // tables from per-token picks.
 func ExpertMap(a grid.Area, v *ExpertView, s *store.Snapshot, c *Ctx) {
 	v.Maps = v.Maps[:0]
-	c.caps = s.Engine.Caps
 	title := "Experts"
 	h := v.Hits(s, c)
 	if a.W < leastWidth || a.H < leastHeight {
@@ -220,7 +219,7 @@ func (c *Ctx) noPicks(a grid.Area, v *ExpertView, s *store.Snapshot) {
 
 // noPicksReason returns why there are no per-token picks.
 func (c *Ctx) noPicksReason(s *store.Snapshot) string {
-	if s.Picks == nil && !c.caps.Has(event.CapPicks) {
+	if s.Picks == nil && !s.Engine.Caps.Has(event.CapPicks) {
 		return "per-token picks: not reported by this engine"
 	}
 	return "no per-token picks yet, or none kept in the history of a model of this size"

@@ -62,16 +62,17 @@ func gaugeColumnsFor(w int) (k gaugeColumns) {
 
 // gaugeTable lists every gauge: its current value, its trend, its value when the selected token came, its median over
 // the window, and its correlation with ITL. box is the pane around the table.
-func (c *Ctx) gaugeTable(a, box grid.Area, at *store.HostPoint, v *RequestView, s *store.Snapshot) {
+func (c *Ctx) gaugeTable(a, box grid.Area, at *store.HostPoint, m *SystemView, v *RequestView, s *store.Snapshot) {
 	if a.H < 2 {
 		return
 	}
 	pts := s.Host.SamplesWithin(c.Window, s.Now)
-	sums := &c.Memory.gauges
+	sums := &m.sums
 	sums.update(pts)
 	k := gaugeColumnsFor(a.W)
 	c.gaugeHeads(a, k, v, at)
-	list, groups := c.gaugeList(s), 0
+	list, groups := c.gaugeList(m.rows[:0], s), 0
+	m.rows = list
 	for i := range list {
 		if list[i].group != "" {
 			groups++
@@ -79,10 +80,10 @@ func (c *Ctx) gaugeTable(a, box grid.Area, at *store.HostPoint, v *RequestView, 
 	}
 	body := a.Sub(0, 1, a.W, a.H-1)
 	spread := body.H >= len(list)+groups-1 // blank row between groups
-	c.Scroll = max(min(c.Scroll, len(list)-body.H), 0)
+	m.Scroll = max(min(m.Scroll, len(list)-body.H), 0)
 	y := 0
-	for i := range list[c.Scroll:] {
-		r := &list[c.Scroll+i]
+	for i := range list[m.Scroll:] {
+		r := &list[m.Scroll+i]
 		if spread && r.group != "" && i > 0 {
 			y++
 		}
@@ -92,7 +93,7 @@ func (c *Ctx) gaugeTable(a, box grid.Area, at *store.HostPoint, v *RequestView, 
 		c.gaugeRow(body.Sub(0, y, body.W, 1), r, k, at, sums, s)
 		y++
 	}
-	c.gaugeFoot(box, len(list)-c.Scroll-body.H, sums, k)
+	c.gaugeFoot(box, len(list)-m.Scroll-body.H, sums, k)
 }
 
 // gaugeHeads writes the column titles.

@@ -79,9 +79,8 @@ var noGPURow = gaugeRow{group: "GPU", name: "GPU", noTrend: func(_ *Ctx, s *stor
 	return event.Reading{}, sanitize.Line(why)
 }}
 
-// gaugeList returns the rows for a machine in order, with one row per accelerator if there are several.
-func (c *Ctx) gaugeList(s *store.Snapshot) []gaugeRow {
-	list := c.Memory.gaugeRows[:0]
+// gaugeList appends the rows for a machine in order to a list, with one row per accelerator if there are several.
+func (c *Ctx) gaugeList(list []gaugeRow, s *store.Snapshot) []gaugeRow {
 	for _, r := range gaugeRows {
 		if r.group == "Energy" {
 			if len(s.Host.GPUs) == 0 {
@@ -97,7 +96,6 @@ func (c *Ctx) gaugeList(s *store.Snapshot) []gaugeRow {
 		}
 		list = append(list, r)
 	}
-	c.Memory.gaugeRows = list
 	return list
 }
 

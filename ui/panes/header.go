@@ -18,11 +18,11 @@ func sessionTime(s *store.Snapshot, at event.Time) time.Duration {
 
 // Header draws the top row: state and session time, engine and model, and at the right llmtop's own cost and dropped
 // events. Parts that do not fit are omitted, the least important first.
-func Header(a grid.Area, s *store.Snapshot, c *Ctx) {
+func Header(a grid.Area, s *store.Snapshot, t *Status, c *Ctx) {
 	l := c.brand(a)
-	c.state(&l, s)
-	right := c.headerRight(a, l.X, s)
-	c.headerModel(a.Sub(0, 0, right-1, 1), l, s)
+	c.state(&l, s, t)
+	right := c.headerRight(a, l.X, s, t)
+	c.headerModel(a.Sub(0, 0, right-1, 1), l, s, t)
 	a.Paint(8, 0, a.W-8, theme.Select, 0)
 }
 
@@ -39,9 +39,9 @@ func (c *Ctx) brand(a grid.Area) grid.Line {
 }
 
 // state writes the state with its glyph and colour: of the replay, of a broken connection, or of the engine.
-func (c *Ctx) state(l *grid.Line, s *store.Snapshot) {
-	if c.Replay != nil {
-		c.replayState(l)
+func (c *Ctx) state(l *grid.Line, s *store.Snapshot, t *Status) {
+	if t.Replay != nil {
+		c.replayState(l, t.Replay)
 		return
 	}
 	if mark, words, st, broken := c.link(s); broken {
@@ -52,7 +52,7 @@ func (c *Ctx) state(l *grid.Line, s *store.Snapshot) {
 	mark, word, st := c.engineState(s)
 	switch {
 	case s == NotKept:
-	case c.Paused:
+	case t.Paused:
 		mark, word, st = c.Skin.Glyphs.Paused, "view paused", watch
 	case s.Engine.Remote.Link == event.LinkNone:
 	case word == "live":
@@ -97,7 +97,7 @@ const leastModel = 12
 
 // headerRight writes the right part of the header and returns its start column. Dropped events come first, so that
 // nothing hides them.
-func (c *Ctx) headerRight(a grid.Area, from int, s *store.Snapshot) int {
+func (c *Ctx) headerRight(a grid.Area, from int, s *store.Snapshot, t *Status) int {
 	x := a.W - 1
 	put := func(st grid.Style, words string, keep int) bool {
 		fits := x-grid.Width(words)-2 >= from+keep
@@ -110,7 +110,7 @@ func (c *Ctx) headerRight(a grid.Area, from int, s *store.Snapshot) int {
 	if !lossless {
 		put(bad.With(grid.Bold), loss, 0)
 	}
-	if words, short := c.firingAlerts(); words != "" && !put(bad.With(grid.Bold), words, 30) {
+	if words, short := t.firingAlerts(); words != "" && !put(bad.With(grid.Bold), words, 30) {
 		put(bad.With(grid.Bold), short, 0)
 	}
 	if n := s.Engine.Remote.Restarts; n > 0 {
@@ -119,11 +119,11 @@ func (c *Ctx) headerRight(a grid.Area, from int, s *store.Snapshot) int {
 	if m := c.Mark(); m != nil {
 		put(grid.Fg(theme.Accent).With(grid.Bold), m.sinceLabel(s), 24)
 	}
-	if n := c.Record; n.Words != "" && !(n.Why != "" && put(n.style(), n.Words+": "+n.Why, 20)) {
+	if n := t.Record; n.Words != "" && !(n.Why != "" && put(n.style(), n.Words+": "+n.Why, 20)) {
 		put(n.style(), n.Words, 0)
 	}
 	if _, _, _, broken := c.link(s); broken { // leave the rest of the row to the reason
-		if c.Paused {
+		if t.Paused {
 			put(watch.With(grid.Bold), "view paused", 0)
 		}
 		if lossless {
@@ -131,7 +131,7 @@ func (c *Ctx) headerRight(a grid.Area, from int, s *store.Snapshot) int {
 		}
 		return x + 1
 	}
-	named := min(grid.Width(c.Engine), 30) // width reserved for the engine name, one of several
+	named := min(grid.Width(t.Engine), 30) // width reserved for the engine name, one of several
 	if s.Engine.Pace > 0 {
 		put(watch, "paced "+metric.Rate(s.Engine.Pace)+"/s", named+leastModel)
 	}
@@ -149,13 +149,13 @@ func (c *Ctx) headerRight(a grid.Area, from int, s *store.Snapshot) int {
 	if lossless && !put(dim, loss, 60+named) {
 		put(dim, "dropped 0", 60)
 	}
-	put(dim, itoa(c.FPS)+" fps", 80+named)
-	put(watch, c.OutputNote, 40+named)
+	put(dim, itoa(t.FPS)+" fps", 80+named)
+	put(watch, t.OutputNote, 40+named)
 	return x + 1
 }
 
 // headerModel writes the engine and the model, as much as fits.
-func (c *Ctx) headerModel(a grid.Area, l grid.Line, s *store.Snapshot) {
+func (c *Ctx) headerModel(a grid.Area, l grid.Line, s *store.Snapshot, t *Status) {
 	l = a.Line(l.X, 0)
 	sep := " " + string(c.Skin.Glyphs.Bullet) + " "
 	m, e := s.Model, s.Engine
@@ -166,8 +166,8 @@ func (c *Ctx) headerModel(a grid.Area, l grid.Line, s *store.Snapshot) {
 		}
 	}
 	lead := ""
-	if c.Engine != "" {
-		l.X += a.Elide(l.X, 0, l.Room(), loud, c.Engine, c.Skin.Glyphs.Ellipsis)
+	if t.Engine != "" {
+		l.X += a.Elide(l.X, 0, l.Room(), loud, t.Engine, c.Skin.Glyphs.Ellipsis)
 		lead = sep
 	}
 	if why, st, ok := c.linkError(s); ok {
@@ -224,9 +224,9 @@ func modelShape(m event.Model) string {
 }
 
 // SmallScreen draws the few lines that fit a screen too small for panes.
-func SmallScreen(a grid.Area, s *store.Snapshot, c *Ctx) {
+func SmallScreen(a grid.Area, s *store.Snapshot, t *Status, c *Ctx) {
 	l := a.Line(0, 0)
-	c.state(&l, s)
+	c.state(&l, s, t)
 	itl := s.Latency.ITL[c.Window]
 	gap := dim
 	words := "no token yet"

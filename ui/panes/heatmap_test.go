@@ -25,7 +25,7 @@ func spreadOf(at int, counts map[int]uint32) store.LatencyPoint {
 func drawn(profile theme.Profile, glyphs *theme.Glyphs, w, h int, pts ...store.LatencyPoint) string {
 	var g grid.Grid
 	g.Reset(w, h)
-	c := Ctx{Skin: theme.NewSkin(theme.Palettes()[0], profile, glyphs), Memory: &Memory{}}
+	c := Ctx{Skin: theme.NewSkin(theme.Palettes()[0], profile, glyphs), Scratch: &Scratch{}}
 	c.itlHeatmap(g.All(), &store.Snapshot{Latency: store.Latency{Series: pts}})
 	return g.Plain()
 }

@@ -17,9 +17,9 @@ const mostGaps = 8192
 // ttftHistogram draws the TTFT distribution of the kept warm requests.
 func (c *Ctx) ttftHistogram(a grid.Area, s *store.Snapshot) {
 	var far outliers
-	c.Memory.values = appendTTFTs(c.Memory.values[:0], s, false, &far)
-	lo, hi := logRange(c.Memory.values)
-	c.logHistogram(a, "TTFT", "warm requests", c.Memory.values, lo, hi, &far, targetStyle(s.Latency.Targets.TTFT))
+	c.Scratch.Values = appendTTFTs(c.Scratch.Values[:0], s, false, &far)
+	lo, hi := logRange(c.Scratch.Values)
+	c.logHistogram(a, "TTFT", "warm requests", c.Scratch.Values, lo, hi, &far, targetStyle(s.Latency.Targets.TTFT))
 }
 
 // targetStyle returns a style function that highlights times above a target.
@@ -34,7 +34,7 @@ func targetStyle(target time.Duration) func(ns float64) grid.Style {
 
 // itlHistogram draws the distribution of the most recent gaps between tokens.
 func (c *Ctx) itlHistogram(a grid.Area, s *store.Snapshot) {
-	values := c.Memory.values[:0]
+	values := c.Scratch.Values[:0]
 	median := float64(s.Latency.ITL[metric.Session].P50)
 	var far outliers
 	for _, r := range s.Requests {
@@ -53,7 +53,7 @@ func (c *Ctx) itlHistogram(a grid.Area, s *store.Snapshot) {
 			break
 		}
 	}
-	c.Memory.values = values
+	c.Scratch.Values = values
 	lo, hi := logRange(values)
 	c.logHistogram(a, "ITL", "most recent gaps", values, lo, hi, &far, func(ns float64) grid.Style { return gapStyle(ns / max(median, 1)) })
 }
@@ -88,8 +88,8 @@ func (c *Ctx) logHistogram(a grid.Area, name, what string, values []float64, lo,
 	}
 	plot := a.Sub(0, 1, a.W, a.H-2)
 	scale := float64(plot.W) / math.Log(hi/lo)
-	bins := append(c.Memory.bins[:0], make([]int, plot.W)...)
-	c.Memory.bins = bins
+	bins := append(c.Scratch.Bins[:0], make([]int, plot.W)...)
+	c.Scratch.Bins = bins
 	most := 0
 	for _, v := range values {
 		i := min(max(int(math.Log(v/lo)*scale), 0), plot.W-1)

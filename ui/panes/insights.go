@@ -110,7 +110,7 @@ func (c *Ctx) drawFailure(a grid.Area, s *store.Snapshot) bool {
 
 // verdictLines wraps a verdict. The full form adds evidence and advice from line plain on.
 func (c *Ctx) verdictLines(v verdict.Verdict, w int, full bool) (lines []string, plain int) {
-	lines = grid.Wrap(c.Memory.verdict[:0], sanitize.Line(v.Text), w-2)
+	lines = grid.Wrap(c.Scratch.Lines[:0], sanitize.Line(v.Text), w-2)
 	plain = len(lines)
 	if full && v.Evidence != "" {
 		lines = grid.Wrap(lines, sanitize.Line(v.Evidence), w-2)
@@ -118,7 +118,7 @@ func (c *Ctx) verdictLines(v verdict.Verdict, w int, full bool) (lines []string,
 	if full && v.Try != "" {
 		lines = grid.Wrap(lines, string(c.Skin.Glyphs.Arrow)+" "+sanitize.Line(v.Try), w-2)
 	}
-	c.Memory.verdict = lines
+	c.Scratch.Lines = lines
 	return lines, plain
 }
 
@@ -143,14 +143,14 @@ func (c *Ctx) verdict(a grid.Area, y int, v verdict.Verdict, full bool) int {
 }
 
 // zoomInsights draws every verdict with evidence and advice, and the engine log below.
-func zoomInsights(a grid.Area, s *store.Snapshot, c *Ctx) {
+func zoomInsights(a grid.Area, s *store.Snapshot, c *Ctx, scroll *int) {
 	in := c.frame(a, "measurement, limit, what to try")
 	if c.drawFailure(in, s) {
 		return
 	}
-	c.Scroll = min(c.Scroll, max(len(s.Verdicts)-1, 0))
+	*scroll = min(*scroll, max(len(s.Verdicts)-1, 0))
 	y := c.drawWarnings(in, s)
-	for _, v := range s.Verdicts[c.Scroll:] {
+	for _, v := range s.Verdicts[*scroll:] {
 		n := c.verdict(in, y, v, true)
 		if n == 0 {
 			c.foot(a, dim, "more below")

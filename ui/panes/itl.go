@@ -27,7 +27,7 @@ func drawITL(a grid.Area, s *store.Snapshot, c *Ctx) {
 	if s.Current == nil || len(s.Current.Gaps) == 0 && s.Latency.ITL[metric.Session].Count == 0 {
 		switch {
 		case c.waiting(in, s):
-		case s.Current != nil && !c.caps.Has(event.CapTokens):
+		case s.Current != nil && !s.Engine.Caps.Has(event.CapTokens):
 			c.absent(in, dim, "ITL: not reported by this engine", "")
 		default:
 			c.absent(in, dim, "no token yet", c.Suggest)
@@ -101,7 +101,7 @@ func drawLatencyChart(a grid.Area, s *store.Snapshot, c *Ctx) {
 		}
 	}
 	top = grid.NiceTop(top)
-	c.Memory.latency.Draw(a, grid.Curves{
+	c.Scratch.Chart("latency").Draw(a, grid.Curves{
 		N: len(pts), Top: top, Stamp: int64(pts[len(pts)-1].At)*31 + int64(pts[len(pts)-1].P99),
 		Roles: latencyRoles,
 		Label: axisLabel(timeAxis, top),

@@ -13,11 +13,10 @@ import (
 
 // Latency draws the latency distributions: percentiles, ITL per second and as a heatmap, histograms of TTFT and ITL,
 // TTFT by prompt length, and the stalls.
-func Latency(a grid.Area, s *store.Snapshot, c *Ctx) {
-	c.caps = s.Engine.Caps
+func Latency(a grid.Area, page LatencyPage, s *store.Snapshot, c *Ctx) {
 	covers := [2]string{"percentiles over " + c.Window.String() + "; pacing excluded", c.Window.String()}
-	if c.Latency != LatencyAll {
-		covers = [2]string{c.Latency.String(), c.Latency.String()}
+	if page != LatencyAll {
+		covers = [2]string{page.String(), page.String()}
 	}
 	in := c.frameAs(a, "Latency", covers[:]...)
 	if s.AggregateOnly() {
@@ -30,12 +29,12 @@ func Latency(a grid.Area, s *store.Snapshot, c *Ctx) {
 		}
 		return
 	}
-	c.foot(a, dim, "tab "+((c.Latency+1)%NumLatencyPages).String())
+	c.foot(a, dim, "tab "+((page+1)%NumLatencyPages).String())
 	c.drawCompliance(in, s)
 	gap := min(in.H/24, 1)
 	body := in.Sub(0, 1+gap, in.W, in.H-1-gap)
-	if c.Latency != LatencyAll {
-		c.latencyPage(body, s, gap)
+	if page != LatencyAll {
+		c.latencyPage(body, page, s, gap)
 		return
 	}
 	if in.W < 104 {
@@ -216,7 +215,7 @@ func (c *Ctx) itlChart(a grid.Area, s *store.Snapshot) {
 
 // scatter draws TTFT by computed prompt tokens of every warm request, with a linear fit.
 func (c *Ctx) scatter(a grid.Area, s *store.Snapshot) {
-	f := &c.Memory.fit
+	f := &c.Scratch.Fit
 	points := f.TTFTByPrompt(s)
 	l := a.Line(0, 0)
 	l.Put(head, "TTFT by prompt").Gap(2)
@@ -257,8 +256,8 @@ func (c *Ctx) drawScatter(a grid.Area, points []table.Point, f *table.Fit) {
 			}
 		}
 	}
-	bins := append(c.Memory.bins[:0], make([]int, plot.W*plot.H)...)
-	c.Memory.bins = bins
+	bins := append(c.Scratch.Bins[:0], make([]int, plot.W*plot.H)...)
+	c.Scratch.Bins = bins
 	most := 1
 	for _, p := range points {
 		x, y := place(p.X, p.Y)

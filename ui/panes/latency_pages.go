@@ -25,8 +25,8 @@ var latencyPages = [NumLatencyPages]string{"all", "distributions", "over time", 
 func (p LatencyPage) String() string { return latencyPages[p] }
 
 // latencyPage draws any page but the first.
-func (c *Ctx) latencyPage(a grid.Area, s *store.Snapshot, gap int) {
-	switch c.Latency {
+func (c *Ctx) latencyPage(a grid.Area, page LatencyPage, s *store.Snapshot, gap int) {
+	switch page {
 	case LatencyDistributions:
 		c.distributionsPage(a, s, gap)
 	case LatencyOverTime:
@@ -53,11 +53,11 @@ func (c *Ctx) distributionsPage(a grid.Area, s *store.Snapshot, gap int) {
 // coldAndWarm draws the TTFT of warm and of cold requests on one axis.
 func (c *Ctx) coldAndWarm(warm, cold grid.Area, s *store.Snapshot) {
 	var far, farCold outliers
-	c.Memory.values = appendTTFTs(c.Memory.values[:0], s, false, &far)
-	c.Memory.cold = appendTTFTs(c.Memory.cold[:0], s, true, &farCold)
-	lo, hi := logRange(c.Memory.values, c.Memory.cold)
-	c.logHistogram(warm, "TTFT warm", c.withMedian(s.Latency.TTFT, "requests"), c.Memory.values, lo, hi, &far, targetStyle(s.Latency.Targets.TTFT))
-	c.logHistogram(cold, "TTFT cold", c.withMedian(s.Latency.ColdTTFT, "requests, model load included"), c.Memory.cold, lo, hi, &farCold, func(float64) grid.Style {
+	c.Scratch.Values = appendTTFTs(c.Scratch.Values[:0], s, false, &far)
+	c.Scratch.Cold = appendTTFTs(c.Scratch.Cold[:0], s, true, &farCold)
+	lo, hi := logRange(c.Scratch.Values, c.Scratch.Cold)
+	c.logHistogram(warm, "TTFT warm", c.withMedian(s.Latency.TTFT, "requests"), c.Scratch.Values, lo, hi, &far, targetStyle(s.Latency.Targets.TTFT))
+	c.logHistogram(cold, "TTFT cold", c.withMedian(s.Latency.ColdTTFT, "requests, model load included"), c.Scratch.Cold, lo, hi, &farCold, func(float64) grid.Style {
 		return grid.Fg(theme.SeriesPrefill)
 	})
 }

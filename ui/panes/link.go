@@ -1,6 +1,7 @@
 package panes
 
 import (
+	"slices"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -108,19 +109,17 @@ func (c *Ctx) linkWarnings(s *store.Snapshot) (out []string) {
 	return out
 }
 
-// dataWarnings describes problems of the data, not of the engine: of the connection, of received traces and of the
-// recording.
-func (c *Ctx) dataWarnings(s *store.Snapshot) []string {
-	out := append(c.linkWarnings(s), traceLossWarnings(s)...)
-	if c.Record.Why != "" {
-		out = append(out, "recording stopped: "+c.Record.Why)
+// Problems describes what is wrong with the recording that is written or played.
+func (t *Status) Problems() (out []string) {
+	if t.Record.Why != "" {
+		out = append(out, "recording stopped: "+t.Record.Why)
 	}
-	if p := c.Replay; p != nil {
+	if p := t.Replay; p != nil {
 		if n := p.Undecoded + uint64(p.Damage.Frames); n > 0 || p.Damage.Bytes > 0 {
 			out = append(out, "the recording is damaged: "+countOf(uint64(p.Damage.Frames), "unreadable frame", "unreadable frames")+", "+
 				countOf(p.Undecoded, "unreadable line", "unreadable lines")+", "+metric.Bytes(float64(p.Damage.Bytes))+" of foreign data")
 		}
-		if n := p.Dropped.Total(); n > 0 && c.Engine != "" { // a single engine includes them in its own drops
+		if n := p.Dropped.Total(); n > 0 && t.Engine != "" { // a single engine includes them in its own drops
 			out = append(out, "the recording lacks "+countOf(n, "event", "events")+" of these engines: writing to disk was too slow")
 		}
 		if p.MissingSegments > 0 {
@@ -133,10 +132,11 @@ func (c *Ctx) dataWarnings(s *store.Snapshot) []string {
 	return out
 }
 
-// drawWarnings writes the data warnings and returns the rows used.
+// drawWarnings writes the problems of the data, not of the engine: of the connection, of received traces and of the
+// recording. It returns the rows used.
 func (c *Ctx) drawWarnings(a grid.Area, s *store.Snapshot) int {
 	y := 0
-	for _, n := range c.dataWarnings(s) {
+	for _, n := range slices.Concat(c.linkWarnings(s), traceLossWarnings(s), c.Problems) {
 		for i, line := range grid.Wrap(nil, n, a.W-2) {
 			if i == 0 {
 				a.Cell(0, y, bad.With(grid.Bold), c.Skin.Glyphs.Bad)

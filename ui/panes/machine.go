@@ -36,7 +36,7 @@ func (c *Ctx) noMachine(a grid.Area, s *store.Snapshot) bool {
 		return false
 	}
 	words := "no host sample yet"
-	if s.Engine.Remote.Link != event.LinkNone && !c.caps.Has(event.CapHost) {
+	if s.Engine.Remote.Link != event.LinkNone && !s.Engine.Caps.Has(event.CapHost) {
 		words = "machine: not reported by this engine"
 	}
 	c.absent(a, dim, words, "")

@@ -79,8 +79,7 @@ func (t *opsTable) share(ns int64) float64 { return float64(ns) / float64(max(t.
 const leastKinds = 3
 
 // Operations draws the time of each kind of operation in each layer, and the slowdown caused by timing them.
-func Operations(a grid.Area, s *store.Snapshot, c *Ctx) {
-	c.caps = s.Engine.Caps
+func Operations(a grid.Area, s *store.Snapshot, c *Ctx, scroll *int) {
 	in := c.frameAs(a, "Operations", "forward pass time by operation and layer, session", "session")
 	if s.Ops == nil || len(s.Ops.Times) == 0 {
 		c.noOps(in, s)
@@ -93,11 +92,11 @@ func Operations(a grid.Area, s *store.Snapshot, c *Ctx) {
 	}
 	rows := 3 + len(t.layers)
 	if in.H > rows+leastKinds+3 {
-		c.opsMatrix(in.Sub(0, 1, in.W, rows), t)
+		c.opsMatrix(in.Sub(0, 1, in.W, rows), t, scroll)
 		c.opsKinds(in.Sub(0, rows+2, in.W, in.H-rows-2), t)
 		return
 	}
-	c.opsMatrix(in, t)
+	c.opsMatrix(in, t, scroll)
 	if in.H < rows {
 		c.foot(a, dim, "up, down: scroll "+itoa(len(t.layers))+" rows")
 	}
@@ -129,8 +128,8 @@ const (
 )
 
 // opsMatrix draws the table of layers by kinds: a row for all layers, the share of each kind, and one row per layer
-// from c.Scroll on. Kinds that do not fit share one column.
-func (c *Ctx) opsMatrix(a grid.Area, t *opsTable) {
+// from *scroll on. Kinds that do not fit share one column.
+func (c *Ctx) opsMatrix(a grid.Area, t *opsTable, scroll *int) {
 	columns := max((a.W-opsLabels)/opsColumn-2, 0) // without the columns "all" and "share"
 	if columns < len(t.kinds) {
 		columns--
@@ -157,9 +156,9 @@ func (c *Ctx) opsMatrix(a grid.Area, t *opsTable) {
 	}
 	c.opsRow(a, 1, "all", &sums, columns, 0, t)
 	room := max(a.H-3, 0)
-	c.Scroll = max(min(c.Scroll, len(t.layers)-room), 0)
+	*scroll = max(min(*scroll, len(t.layers)-room), 0)
 	for i := range min(room, len(t.layers)) {
-		l := &t.layers[c.Scroll+i]
+		l := &t.layers[*scroll+i]
 		name := "outside"
 		if l.layer >= 0 {
 			name = "L" + itoa(l.layer)

@@ -3,50 +3,13 @@
 package panes
 
 import (
-	"github.com/llmtop/llmtop/profiler/alert"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
-	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/table"
 )
-
-// ID identifies a pane.
-type ID uint8
-
-// The panes, in focus order.
-const (
-	TTFT ID = iota
-	ITL
-	Experts
-	Throughput
-	Machine
-	Text
-	Insights
-	Queue
-	NumPanes
-)
-
-var names = [NumPanes]string{"TTFT", "ITL", "Experts", "Throughput", "Machine", "Text", "Insights", "Queue"}
-
-// forms holds the draw functions of each pane: for the overview, and zoomed to the full screen.
-var forms = [NumPanes]struct {
-	draw, zoom func(grid.Area, *store.Snapshot, *Ctx)
-}{
-	{drawTTFT, zoomTTFT},
-	{drawITL, zoomITL},
-	{drawExperts, drawExperts},
-	{drawThroughput, zoomThroughput},
-	{drawMachine, zoomMachine},
-	{drawText, zoomText},
-	{drawInsights, zoomInsights},
-	{drawQueue, drawQueue},
-}
-
-// String returns the title of the pane.
-func (id ID) String() string { return names[id] }
 
 // Minimum size of a box with content.
 const (
@@ -54,59 +17,43 @@ const (
 	leastHeight = 4
 )
 
-// Draw draws one pane, zoomed if c.Zoomed.
-func Draw(id ID, a grid.Area, s *store.Snapshot, c *Ctx) {
-	c.id, c.caps = id, s.Engine.Caps
-	switch {
-	case a.W < leastWidth || a.H < leastHeight:
-		c.frame(a, "")
-	case c.Zoomed:
-		forms[id].zoom(a, s, c)
-	default:
-		forms[id].draw(a, s, c)
-	}
-}
-
-// Ctx holds the choices of the user and everything else that all panes of a frame share.
+// Ctx holds what the panes of one frame are drawn with, beside the snapshot.
 type Ctx struct {
-	Skin           *theme.Skin
-	Focus          ID
-	Zoomed         bool
-	Title          string // title of a zoomed pane that is shown as a view; "": the pane's own
-	Window         metric.Window
-	Phase          metric.Phase
-	Latency        LatencyPage // page of the Latency view
-	Scroll         int         // first row shown in a zoomed list; panes clamp it
-	Spin           int         // frame counter of spinners
-	Paused         bool
-	FPS            int
-	Alerts         []alert.Status
-	OutputNote     string // note on the output rate of the terminal; "" if it is not limited
-	Memory         *Memory
-	Inspect        bool   // costly readings can be measured on demand
-	Suggest        string // advice on an empty screen, for example "press p to type a prompt"
-	Engine         string // position and name of the engine, for example "2/3 box:9000"; "" if there is only one
-	Record         RecordNote
-	Timeline       *Timeline             // selected moment of the history; nil: live, or a replay
-	Marks          []Mark                // oldest first
-	Replay         *recording.PlayStatus // nil: live
-	PendingEngines int                   // engines of the list not yet shown as of the selected moment of the history
-
-	id   ID
-	caps event.Caps // capabilities of the engine
+	Skin     *theme.Skin
+	Title    string // of the pane being drawn
+	Focused  bool   // the pane being drawn has the focus
+	Window   metric.Window
+	Phase    metric.Phase
+	Spin     int      // frame counter of spinners
+	Suggest  string   // advice on an empty screen, for example "press p to type a prompt"
+	Inspect  bool     // costly readings can be measured on demand
+	Marks    []Mark   // oldest first
+	Problems []string // problems of the recording that is played or written
+	Scratch  *Scratch
 }
 
-// Memory caches costly drawings between frames.
-type Memory struct {
-	latency, rates, kv, queue, fill, tokens, cpu, memory, disk, network grid.Chart
-	lines, verdict                                                      []string
-	lineKey                                                             textKey
-	segs                                                                []grid.Seg
-	bins                                                                []int
-	values, cold                                                        []float64
-	fit                                                                 table.Fit
-	gauges                                                              gaugeSums
-	gaugeRows                                                           []gaugeRow
+// Scratch holds buffers and charts that are reused from frame to frame.
+type Scratch struct {
+	charts       map[string]*grid.Chart
+	Wrapped      Wrapped
+	Lines        []string
+	Segs         []grid.Seg
+	Bins         []int
+	Values, Cold []float64
+	Fit          table.Fit
+}
+
+// Chart returns the chart of a name. A chart is drawn again only when its data or size changes.
+func (m *Scratch) Chart(name string) *grid.Chart {
+	k := m.charts[name]
+	if k == nil {
+		if m.charts == nil {
+			m.charts = make(map[string]*grid.Chart)
+		}
+		k = &grid.Chart{}
+		m.charts[name] = k
+	}
+	return k
 }
 
 // Styles that all panes share.
@@ -124,10 +71,7 @@ var (
 // frame draws the box of the pane with its title and the first of the covers texts that fits, and returns the area
 // inside.
 func (c *Ctx) frame(a grid.Area, covers ...string) grid.Area {
-	if c.Title != "" {
-		return c.frameAs(a, c.Title, covers...)
-	}
-	return c.box(a, c.id.String(), c.Focus == c.id || c.Zoomed, covers)
+	return c.box(a, c.Title, c.Focused, covers)
 }
 
 // frameAs is frame for a view, which has its own title and always the focus.

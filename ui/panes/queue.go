@@ -45,7 +45,7 @@ func drawQueue(a grid.Area, s *store.Snapshot, c *Ctx) {
 	}
 	top := max(scaleTop(len(pts), func(i int) float64 { return at(0, i) }), scaleTop(len(pts), func(i int) float64 { return at(1, i) }))
 	last := &pts[len(pts)-1]
-	c.Memory.queue.Draw(body, grid.Curves{
+	c.Scratch.Chart("queue").Draw(body, grid.Curves{
 		N: len(pts), At: at, Top: top, Stamp: int64(last.At)*31 + int64(last.Running)*7 + int64(last.Queued),
 		Roles: []theme.Role{theme.SeriesPrefill, theme.SeriesDecode}, Label: axisLabel(countAxis, top),
 	}, c.Skin)
@@ -71,7 +71,7 @@ func (c *Ctx) fillChart(a grid.Area, s *store.Snapshot, pts []store.RatePoint) {
 	}
 	last := &pts[len(pts)-1]
 	plot := a.Sub(0, 1, a.W, a.H-1)
-	c.Memory.fill.Draw(plot, grid.Curves{
+	c.Scratch.Chart("fill").Draw(plot, grid.Curves{
 		N: len(pts), At: func(_, i int) float64 { return pts[i].KVShare }, Top: 1, Stamp: int64(last.At)*31 + int64(last.KVShare*1e6),
 		Roles: []theme.Role{theme.SeriesP50}, Label: func(v, _ float64) string { return metric.Percent(v) },
 	}, c.Skin)

@@ -11,8 +11,8 @@ import (
 )
 
 // replayState writes position, length and speed of the replay.
-func (c *Ctx) replayState(l *grid.Line) {
-	gl, p := c.Skin.Glyphs, c.Replay
+func (c *Ctx) replayState(l *grid.Line, p *recording.PlayStatus) {
+	gl := c.Skin.Glyphs
 	mark, word, st := gl.Play, "REPLAY", good
 	switch p.State {
 	case recording.Paused:

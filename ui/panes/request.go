@@ -28,7 +28,6 @@ type RequestView struct {
 // Request draws one request: its stages, its tokens and the selected token.
 func Request(a grid.Area, v *RequestView, s *store.Snapshot, c *Ctx) {
 	v.Cells = Cells{}
-	c.caps = s.Engine.Caps
 	r := v.Request
 	if r == nil {
 		c.noRequest(c.frameAs(a, "Request", ""), s)
@@ -69,7 +68,7 @@ func (c *Ctx) requestLeft(a grid.Area, v *RequestView, s *store.Snapshot) int {
 		y += rows
 		return a.Sub(0, y-rows, a.W, rows)
 	}
-	c.tokenCells(section(c.cellRows(a.W, v.Request)+1), v)
+	c.tokenCells(section(c.cellRows(a.W, v.Request)+1), v, s.Engine.Caps)
 	if a.H-y >= 5 && v.Request.Text != "" {
 		c.tokenText(section(min(textRows(v.Request, a.W)+1, max((a.H-y)*2/3, 4))), v)
 	}
@@ -240,7 +239,7 @@ func (c *Ctx) requestGlance(a grid.Area, r *store.Request, s *store.Snapshot) {
 		right = a.Sub(0, used, a.W, a.H-used)
 	}
 	rows := min(c.cellRows(right.W, r)+1, max(right.H/2, 3))
-	c.tokenCells(right.Sub(0, 0, right.W, rows), v)
+	c.tokenCells(right.Sub(0, 0, right.W, rows), v, s.Engine.Caps)
 	if rest := right.H - rows - 1; rest >= 4 && r.Text != "" {
 		c.tokenText(right.Sub(0, rows+1, right.W, rest), v)
 	}

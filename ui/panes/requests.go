@@ -66,7 +66,6 @@ func isEmpty(l *table.List, f table.Field) bool {
 // Requests draws the table: one row per request, and sums and percentiles of the filtered rows below.
 func Requests(a grid.Area, t *RequestTable, s *store.Snapshot, c *Ctx) {
 	t.Heads, t.Body = t.Heads[:0], grid.Rect{}
-	c.caps = s.Engine.Caps
 	l := t.List
 	title := requestsTitle(t)
 	if l.All == 0 && (s.NeverReached() || s.NoPerRequest()) {

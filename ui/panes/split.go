@@ -55,13 +55,13 @@ func drawLayers(a grid.Area, r *store.Request, c *Ctx) {
 			a.Text(0, a.H-1, dim, itoa(len(r.Layers)-y)+" more layers")
 			return
 		}
-		segs, sum := c.Memory.segs[:0], time.Duration(0)
+		segs, sum := c.Scratch.Segs[:0], time.Duration(0)
 		for _, k := range kernels {
 			d := k.dur(p)
 			sum += d
 			segs = append(segs, grid.Seg{Share: float64(d) / float64(top), Role: k.role, Fill: c.kernelFill(k, c.Skin.Glyphs.Bar)})
 		}
-		c.Memory.segs = segs
+		c.Scratch.Segs = segs
 		a.Text(0, 1+y, dim, "L"+itoa(y))
 		bar.Stack(0, y, bar.W, segs, c.Skin.Colour(), c.Skin.Glyphs)
 		a.Right(a.W, 1+y, data, metric.Duration(int64(sum)))

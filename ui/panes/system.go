@@ -11,13 +11,19 @@ import (
 // chartsFrom is the minimum width for charts beside the gauge table.
 const chartsFrom = 150
 
-// System draws the machine: its cores, every gauge with its trend, and the gauges at the time of the selected token.
-func System(a grid.Area, v *RequestView, s *store.Snapshot, c *Ctx) {
-	c.caps = s.Engine.Caps
-	c.system(a, "System", v, s)
+// SystemView is the state of the machine's screen.
+type SystemView struct {
+	Scroll int // first gauge shown
+	sums   gaugeSums
+	rows   []gaugeRow
 }
 
-func (c *Ctx) system(a grid.Area, name string, v *RequestView, s *store.Snapshot) {
+// System draws the machine: its cores, every gauge with its trend, and the gauges at the time of the selected token.
+func System(a grid.Area, m *SystemView, v *RequestView, s *store.Snapshot, c *Ctx) {
+	c.system(a, "System", m, v, s)
+}
+
+func (c *Ctx) system(a grid.Area, name string, m *SystemView, v *RequestView, s *store.Snapshot) {
 	in := c.frameAs(a, name, "rates per second; typical and correlation over "+c.Window.String(), c.Window.String())
 	if c.noMachine(in, s) {
 		return
@@ -38,7 +44,7 @@ func (c *Ctx) system(a grid.Area, name string, v *RequestView, s *store.Snapshot
 		w = body.W*62/100 - 2
 		c.systemCharts(body.Sub(w+3, 0, body.W-w-3, body.H), s)
 	}
-	c.gaugeTable(body.Sub(0, 0, w, body.H), a, at, v, s)
+	c.gaugeTable(body.Sub(0, 0, w, body.H), a, at, m, v, s)
 }
 
 // slowestKept returns the number of the token with the longest gap among the kept tokens up to a time, 0 if there are
@@ -54,8 +60,8 @@ func slowestKept(r *store.Request, until event.Time) (n int) {
 }
 
 // zoomMachine draws the System view as the zoomed Machine pane, with a token of the current request.
-func zoomMachine(a grid.Area, s *store.Snapshot, c *Ctx) {
-	c.system(a, c.id.String(), &RequestView{Request: s.Current, Static: true}, s)
+func zoomMachine(a grid.Area, m *SystemView, s *store.Snapshot, c *Ctx) {
+	c.system(a, c.Title, m, &RequestView{Request: s.Current, Static: true}, s)
 }
 
 // coreBars draws a bar with the clock of each core, several per row, or one column per core where bars need too many
@@ -145,26 +151,25 @@ func (c *Ctx) systemCharts(a grid.Area, s *store.Snapshot) {
 	curve := func(gauges ...store.Gauge) func(p *store.HostPoint, k int) float64 {
 		return func(p *store.HostPoint, k int) float64 { return p.V[gauges[k]] }
 	}
-	m := c.Memory
 	charts := [...]struct {
-		chart *grid.Chart
+		chart string
 		title string
 		names []string
 		roles []theme.Role
 		at    func(p *store.HostPoint, k int) float64
 		units []axisUnit
 	}{
-		{&m.tokens, "ITL", []string{"mean per second"}, []theme.Role{theme.SeriesP99}, func(p *store.HostPoint, _ int) float64 { return p.ITL }, timeAxis},
-		{&m.cpu, "Cores", []string{"engine", "run wait"}, []theme.Role{theme.SeriesDecode, theme.SeriesWrite}, curve(store.GaugeEngineCPU, store.GaugeRunWait), countAxis},
-		{&m.memory, "Memory", []string{"engine RSS"}, []theme.Role{theme.SeriesP50}, curve(store.GaugeRSS), byteAxis},
-		{&m.disk, "Disk", []string{"read/s", "write/s"}, []theme.Role{theme.SeriesRead, theme.SeriesWrite}, curve(store.GaugeRead, store.GaugeWrite), byteAxis},
-		{&m.network, "Network", []string{"received/s", "sent/s"}, []theme.Role{theme.SeriesRead, theme.SeriesWrite}, curve(store.GaugeReceived, store.GaugeSent), byteAxis},
+		{"tokens", "ITL", []string{"mean per second"}, []theme.Role{theme.SeriesP99}, func(p *store.HostPoint, _ int) float64 { return p.ITL }, timeAxis},
+		{"cpu", "Cores", []string{"engine", "run wait"}, []theme.Role{theme.SeriesDecode, theme.SeriesWrite}, curve(store.GaugeEngineCPU, store.GaugeRunWait), countAxis},
+		{"memory", "Memory", []string{"engine RSS"}, []theme.Role{theme.SeriesP50}, curve(store.GaugeRSS), byteAxis},
+		{"disk", "Disk", []string{"read/s", "write/s"}, []theme.Role{theme.SeriesRead, theme.SeriesWrite}, curve(store.GaugeRead, store.GaugeWrite), byteAxis},
+		{"network", "Network", []string{"received/s", "sent/s"}, []theme.Role{theme.SeriesRead, theme.SeriesWrite}, curve(store.GaugeReceived, store.GaugeSent), byteAxis},
 	}
 	n := min(max(a.H/7, 1), len(charts))
 	for i := range n {
 		from, to := a.H*i/n, a.H*(i+1)/n
 		k := &charts[i]
-		hostChart(a.Sub(0, from, a.W, to-from-1), k.chart, s, c, k.title, k.names, k.roles, k.at, k.units)
+		hostChart(a.Sub(0, from, a.W, to-from-1), c.Scratch.Chart(k.chart), s, c, k.title, k.names, k.roles, k.at, k.units)
 	}
 }
 

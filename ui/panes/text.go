@@ -11,14 +11,6 @@ import (
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
-// textKey identifies the text that was wrapped last; it is wrapped again only when it changes.
-type textKey struct {
-	id     event.RequestID
-	tokens int // generated; a text that is cut at its beginning changes without growing
-	length int
-	width  int
-}
-
 func drawText(a grid.Area, s *store.Snapshot, c *Ctx) {
 	in, lines, prompt := c.textLines(a, s)
 	if lines == nil {
@@ -29,14 +21,14 @@ func drawText(a grid.Area, s *store.Snapshot, c *Ctx) {
 }
 
 // zoomText draws the whole kept text, scrolled from the end.
-func zoomText(a grid.Area, s *store.Snapshot, c *Ctx) {
+func zoomText(a grid.Area, s *store.Snapshot, c *Ctx, scroll *int) {
 	in, lines, prompt := c.textLines(a, s)
 	if lines == nil {
 		return
 	}
 	last := max(len(lines)-in.H, 0)
-	c.Scroll = min(c.Scroll, last)
-	drawTextLines(in, lines, last-c.Scroll, prompt, s, c)
+	*scroll = min(*scroll, last)
+	drawTextLines(in, lines, last-*scroll, prompt, s, c)
 }
 
 // textLines draws the box and wraps prompt and text; lines is nil if there is no text, and the pane shows why.
@@ -59,7 +51,7 @@ func (c *Ctx) textLines(a grid.Area, s *store.Snapshot) (in grid.Area, lines []s
 		return in, nil, 0
 	}
 	c.textFoot(a, r)
-	lines, prompt = c.wrapped(r, in.W)
+	lines, prompt = c.Scratch.Wrapped.Lines(r, in.W)
 	return in, lines, prompt
 }
 
@@ -90,25 +82,6 @@ func (c *Ctx) textFoot(a grid.Area, r *store.Request) {
 		words += " at " + metric.Rate(r.DecodeRate.V) + " tok/s"
 	}
 	c.foot(a, dim, words)
-}
-
-// wrapped returns the lines of prompt and text, and the number of bytes that belong to the prompt. One line may hold
-// the end of the prompt and the start of the text.
-func (c *Ctx) wrapped(r *store.Request, w int) ([]string, int) {
-	m := c.Memory
-	key := textKey{r.ID, r.Generated, len(r.Prompt) + len(r.Text), w}
-	prompt := sanitize.Text(r.Prompt)
-	if m.lineKey != key || len(m.lines) == 0 {
-		body := sanitize.Partial(r.Text, r.TextCut)
-		if r.TextCut {
-			body = "… " + body
-		}
-		m.lineKey, m.lines = key, grid.Wrap(m.lines[:0], prompt+body, w)
-		if len(m.lines) == 0 {
-			m.lines = append(m.lines, "")
-		}
-	}
-	return m.lines, len(prompt)
 }
 
 func drawTextLines(a grid.Area, lines []string, first, prompt int, s *store.Snapshot, c *Ctx) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 )
@@ -35,7 +36,7 @@ func DrawTimeline(a grid.Area, t *Timeline, c *Ctx) grid.Rect {
 		right = a.Right(a.W-1, 0, dim, reach) - 1
 	}
 	line := a.Sub(l.X, 0, right-l.X, 1)
-	c.track(line, t.From, t.To, t.At)
+	c.track(line, t.From, t.To, t.At, true)
 	return line.Rect
 }
 
@@ -52,14 +53,14 @@ func ago(d time.Duration) string {
 
 // Progress draws the position of a replay as a line over the whole width, with the marks, and returns its screen
 // position.
-func Progress(a grid.Area, c *Ctx) grid.Rect {
-	p, line := c.Replay, a.Inset(1, 0)
-	c.track(line, p.Begin, p.End, p.Now)
+func Progress(a grid.Area, p *recording.PlayStatus, c *Ctx) grid.Rect {
+	line := a.Inset(1, 0)
+	c.track(line, p.Begin, p.End, p.Now, false)
 	return line.Rect
 }
 
-// track draws a time range, the part before at, and the marks.
-func (c *Ctx) track(line grid.Area, from, to, at event.Time) {
+// track draws a time range, the part before at, the marks, and a cursor at at if wanted.
+func (c *Ctx) track(line grid.Area, from, to, at event.Time, cursor bool) {
 	if line.W < 1 {
 		return
 	}
@@ -78,7 +79,7 @@ func (c *Ctx) track(line grid.Area, from, to, at event.Time) {
 			line.Cell(min(place(now), line.W-1), 0, watch.With(grid.Bold), gl.Up)
 		}
 	}
-	if c.Timeline != nil {
+	if cursor {
 		line.Cell(min(done, line.W-1), 0, loud, gl.Live)
 	}
 }

@@ -48,7 +48,7 @@ func drawTTFT(a grid.Area, s *store.Snapshot, c *Ctx) {
 	}
 	bars, parts, foot := shareRows(in.H, s)
 	shown := s.Requests[:bars]
-	drawBars(in.Sub(0, 0, in.W, bars), shown, c)
+	drawBars(in.Sub(0, 0, in.W, bars), shown, s.Engine.Caps, c)
 	drawTTFTFoot(in.Sub(0, in.H-foot-parts, in.W, foot+parts), parts, shown, s, c)
 	drawTarget(a, s, c)
 }
@@ -105,7 +105,7 @@ func withTTFT(rs []*store.Request) *store.Request {
 
 // drawBars draws one stacked bar per request on a common scale. A cold request, whose load would dwarf the others, has
 // its own scale over the whole width.
-func drawBars(a grid.Area, shown []*store.Request, c *Ctx) {
+func drawBars(a grid.Area, shown []*store.Request, caps event.Caps, c *Ctx) {
 	top := scale(shown)
 	names := 5
 	if a.W >= 60 {
@@ -116,7 +116,7 @@ func drawBars(a grid.Area, shown []*store.Request, c *Ctx) {
 	for y, r := range shown {
 		drawName(a, y, names, r)
 		if !r.TTFT.OK() {
-			drawPending(bar, y, r, c)
+			drawPending(bar, y, r, caps, c)
 			continue
 		}
 		own := r.TTFT.V
@@ -170,14 +170,14 @@ func drawName(a grid.Area, y, w int, r *store.Request) {
 }
 
 // drawPending draws the row of a request without a first token.
-func drawPending(a grid.Area, y int, r *store.Request, c *Ctx) {
+func drawPending(a grid.Area, y int, r *store.Request, caps event.Caps, c *Ctx) {
 	gl := c.Skin.Glyphs
 	words := r.State.String()
 	if r.State.Final() {
 		if r.Reason != "" && r.Reason != words {
 			words += ": " + sanitize.Line(r.Reason)
 		}
-		if r.State == event.StateFinished && !c.caps.Has(event.CapTokens) {
+		if r.State == event.StateFinished && !caps.Has(event.CapTokens) {
 			words = "TTFT not reported by this engine"
 		}
 		a.Elide(0, y, a.W, stateStyle(r.State), words, gl.Ellipsis)
@@ -189,7 +189,7 @@ func drawPending(a grid.Area, y int, r *store.Request, c *Ctx) {
 
 // stack draws the components of a request's TTFT; top seconds fill the width.
 func (c *Ctx) stack(a grid.Area, y int, r *store.Request, top float64) {
-	segs := c.Memory.segs[:0]
+	segs := c.Scratch.Segs[:0]
 	for _, p := range r.Parts {
 		k := componentLook(p.Stage)
 		segs = append(segs, grid.Seg{Share: p.Dur.Seconds() / top, Role: k.role, Fill: c.Skin.Glyphs.Fills[k.fill]})
@@ -197,7 +197,7 @@ func (c *Ctx) stack(a grid.Area, y int, r *store.Request, top float64) {
 	if len(segs) == 0 {
 		segs = append(segs, grid.Seg{Share: r.TTFT.V / top, Role: theme.PartOther, Fill: c.Skin.Glyphs.Fills[8]})
 	}
-	c.Memory.segs = segs
+	c.Scratch.Segs = segs
 	a.Stack(0, y, a.W, segs, c.Skin.Colour(), c.Skin.Glyphs)
 }
 

@@ -73,8 +73,8 @@ func drawHistogram(a grid.Area, r *store.Request, c *Ctx) {
 	if n < 2 || median <= 0 {
 		return
 	}
-	bins := append(c.Memory.bins[:0], make([]int, n)...)
-	c.Memory.bins = bins
+	bins := append(c.Scratch.Bins[:0], make([]int, n)...)
+	c.Scratch.Bins = bins
 	most := 0
 	for _, g := range r.Gaps {
 		k := min(int(float64(g)/(stripTop*median)*float64(n-1)), n-1)

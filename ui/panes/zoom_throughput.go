@@ -48,7 +48,7 @@ func drawRatesChart(a grid.Area, pts []store.RatePoint, c *Ctx) {
 		return rateOrGap(&pts[i], pts[i].Decode)
 	}
 	top := max(scaleTop(len(pts), func(i int) float64 { return at(0, i) }), scaleTop(len(pts), func(i int) float64 { return at(1, i) }))
-	c.Memory.rates.Draw(a.Sub(0, 1, a.W, a.H-1), grid.Curves{
+	c.Scratch.Chart("rates").Draw(a.Sub(0, 1, a.W, a.H-1), grid.Curves{
 		N: len(pts), At: at, Top: top, Stamp: stamp(pts),
 		Roles: []theme.Role{theme.SeriesPrefill, theme.SeriesDecode}, Label: axisLabel(countAxis, top),
 	}, c.Skin)
@@ -61,7 +61,7 @@ func drawKVChart(a grid.Area, pts []store.RatePoint, total int64, c *Ctx) {
 	l.Put(head, "KV cache, cells in use").Put(dim, "  of "+itoa(int(total)))
 	used := func(_, i int) float64 { return rateOrGap(&pts[i], float64(pts[i].KVUsed)) }
 	top := scaleTop(len(pts), func(i int) float64 { return used(0, i) })
-	c.Memory.kv.Draw(a.Sub(0, 1, a.W, a.H-1), grid.Curves{
+	c.Scratch.Chart("kv").Draw(a.Sub(0, 1, a.W, a.H-1), grid.Curves{
 		N: len(pts), At: used, Top: top, Stamp: stamp(pts), Roles: []theme.Role{theme.SeriesP50}, Label: axisLabel(countAxis, top),
 	}, c.Skin)
 	c.chartMarks(a.Sub(chartAxisWidth, 1, a.W-chartAxisWidth, a.H-1), pts[len(pts)-1].At, len(pts))

@@ -15,7 +15,7 @@ type ttftColumn struct {
 }
 
 // zoomTTFT draws bars of the newest requests, a table of all requests with their TTFT components, and the model load.
-func zoomTTFT(a grid.Area, s *store.Snapshot, c *Ctx) {
+func zoomTTFT(a grid.Area, s *store.Snapshot, c *Ctx, scroll *int) {
 	switch {
 	case len(s.Requests) > 0 && !s.AggregateOnly():
 	case s.AggregateOnly() && s.Engine.State > event.EngineLoading:
@@ -28,13 +28,13 @@ func zoomTTFT(a grid.Area, s *store.Snapshot, c *Ctx) {
 	in := c.frame(a, "requests, newest first; components add up to TTFT")
 	drawTarget(a, s, c)
 	bars := min(max(in.H/3, 4), len(s.Requests)+2)
-	drawBars(in.Sub(0, 0, in.W, bars-2), s.Requests[:min(len(s.Requests), bars-2)], c)
+	drawBars(in.Sub(0, 0, in.W, bars-2), s.Requests[:min(len(s.Requests), bars-2)], s.Engine.Caps, c)
 	drawDominant(in, bars-2, withTTFTOrNewest(s.Requests), c)
 	drawLegend(in, bars-1, s.Requests[:min(len(s.Requests), bars-2)], c)
 	rest := in.Sub(0, bars+1, in.W, in.H-bars-1)
 	lower := lowerRows(rest, s)
 	table := min(len(s.Requests)+1, rest.H-lower)
-	drawTTFTTable(rest.Sub(0, 0, rest.W, table), s, c)
+	drawTTFTTable(rest.Sub(0, 0, rest.W, table), s, scroll)
 	if lower > 0 {
 		drawLower(rest.Sub(0, table+1, rest.W, rest.H-table-1), s, c)
 	}
@@ -127,10 +127,10 @@ func partCell(st event.Stage) func(*store.Request) (string, grid.Style) {
 	}
 }
 
-func drawTTFTTable(a grid.Area, s *store.Snapshot, c *Ctx) {
+func drawTTFTTable(a grid.Area, s *store.Snapshot, scroll *int) {
 	const name = 26
-	c.Scroll = min(c.Scroll, max(len(s.Requests)-(a.H-1), 0))
-	rs := s.Requests[c.Scroll:]
+	*scroll = min(*scroll, max(len(s.Requests)-(a.H-1), 0))
+	rs := s.Requests[*scroll:]
 	a.Text(0, 0, head, "request")
 	for y, r := range rs[:min(len(rs), max(a.H-1, 0))] {
 		drawName(a, y+1, 16, r)
