@@ -3,6 +3,7 @@ package panes
 import (
 	"cmp"
 	"slices"
+	"strconv"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
@@ -259,7 +260,7 @@ func (c *Ctx) slots(a grid.Area, s *store.Snapshot) {
 		busy++
 	}
 	if busy == 0 {
-		words := itoa(len(s.Aggregates.Slots)) + " slots, all idle"
+		words := strconv.Itoa(len(s.Aggregates.Slots)) + " slots, all idle"
 		if len(s.Aggregates.Slots) == 1 {
 			words = "1 slot, idle"
 		}
@@ -270,13 +271,13 @@ func (c *Ctx) slots(a grid.Area, s *store.Snapshot) {
 }
 
 func (c *Ctx) slot(a grid.Area, v *event.Slot, s *store.Snapshot) {
-	a.Text(0, 0, text, "#"+itoa(int(v.Request)))
-	a.Text(6, 0, dim, "slot "+itoa(v.Slot))
-	words := itoa(v.Generated) + " tokens"
+	a.Text(0, 0, text, "#"+strconv.Itoa(int(v.Request)))
+	a.Text(6, 0, dim, "slot "+strconv.Itoa(v.Slot))
+	words := strconv.Itoa(v.Generated) + " tokens"
 	if v.Generated == 0 {
-		words = "prompt " + itoa(v.Processed) + "/" + itoa(v.Prompt)
+		words = "prompt " + strconv.Itoa(v.Processed) + "/" + strconv.Itoa(v.Prompt)
 		if v.Prompt == 0 {
-			words = "prompt " + itoa(v.Processed) + " so far"
+			words = "prompt " + strconv.Itoa(v.Processed) + " so far"
 		}
 	}
 	for _, r := range s.Requests {

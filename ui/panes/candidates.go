@@ -1,6 +1,7 @@
 package panes
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -218,9 +219,9 @@ func ChooserHeader(a grid.Area, ch *Chooser, c *Ctx) {
 	if len(ch.Rows) == 1 {
 		words = " engine on this machine"
 	}
-	l.Put(loud, itoa(len(ch.Rows))+words).Gap(2)
+	l.Put(loud, strconv.Itoa(len(ch.Rows))+words).Gap(2)
 	if blocked := len(ch.Rows) - ready; blocked > 0 {
-		l.Put(watch, itoa(blocked)+" cannot be attached").Gap(2)
+		l.Put(watch, strconv.Itoa(blocked)+" cannot be attached").Gap(2)
 	}
 	if others := "others: llmtop attach ADDRESS"; l.Room() > grid.Width(others) {
 		a.Right(a.W-1, 0, dim, others)

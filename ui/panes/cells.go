@@ -2,6 +2,7 @@ package panes
 
 import (
 	"math"
+	"strconv"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
@@ -157,7 +158,7 @@ func (c *Ctx) tokenCells(a grid.Area, v *RequestView, caps event.Caps) {
 	for n := from; n <= to; n++ {
 		x, y := cellLabel+(n-from)%perRow*width, 1+(n-from)/perRow
 		if (n-from)%perRow == 0 {
-			a.Right(cellLabel-1, y, dim, itoa(n))
+			a.Right(cellLabel-1, y, dim, strconv.Itoa(n))
 		}
 		gap, known := gapBefore(r, n)
 		c.tokenCell(a.Sub(x, y, width, 1), known, gapHeat(gap, median), n == v.Token)
@@ -168,7 +169,7 @@ func (c *Ctx) tokenCells(a grid.Area, v *RequestView, caps event.Caps) {
 func (c *Ctx) noTokens(r *store.Request, caps event.Caps) string {
 	switch {
 	case r.Slim:
-		return "evicted: tokens are kept for the last " + itoa(store.MaxRequests) + " ended requests only"
+		return "evicted: tokens are kept for the last " + strconv.Itoa(store.MaxRequests) + " ended requests only"
 	case !caps.Has(event.CapTokens):
 		return "per-token events: not reported by this engine"
 	case r.State.Final():
@@ -202,7 +203,7 @@ func (c *Ctx) cellsTitle(a grid.Area, from, to, last int) {
 	l.Put(head, "Tokens").Gap(2)
 	words := "1 cell = 1 token"
 	if to-from < last {
-		words = itoa(from) + " to " + itoa(to) + " of " + metric.Count(float64(last+1))
+		words = strconv.Itoa(from) + " to " + strconv.Itoa(to) + " of " + metric.Count(float64(last+1))
 	}
 	l.Put(dim, words)
 	const scale = 12
@@ -230,7 +231,7 @@ func (c *Ctx) gapColumns(a grid.Area, v *RequestView) {
 		return
 	}
 	times := gl.Times
-	a.Right(cellLabel-1, 0, dim, itoa(int(stripTop))+times)
+	a.Right(cellLabel-1, 0, dim, strconv.Itoa(int(stripTop))+times)
 	a.Right(cellLabel-1, a.H-1-(a.H-1)/int(stripTop), dim, "1"+times)
 	plot := a.Sub(cellLabel, 0, a.W-cellLabel, a.H)
 	_, last, _ := Received(r)
@@ -246,5 +247,5 @@ func (c *Ctx) gapColumns(a grid.Area, v *RequestView) {
 		plot.Column(x, a.H-1, a.H, ratio/stripTop, st, gl)
 	}
 	to := min(from+plot.W-1, last)
-	l.Put(dim, ", "+itoa(from)+" to "+itoa(to))
+	l.Put(dim, ", "+strconv.Itoa(from)+" to "+strconv.Itoa(to))
 }

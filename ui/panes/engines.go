@@ -1,6 +1,7 @@
 package panes
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -22,7 +23,7 @@ type EngineRow struct {
 var NotKept = &store.Snapshot{Engine: event.EngineInfo{Caps: event.CapAggregates}}
 
 // Ordinal returns the position i, from 0 on, among n as "1/n".
-func Ordinal(i, n int) string { return itoa(i+1) + "/" + itoa(n) }
+func Ordinal(i, n int) string { return strconv.Itoa(i+1) + "/" + strconv.Itoa(n) }
 
 // engineColumns are the numeric columns of the list, right-aligned.
 var engineColumns = []struct {
@@ -92,10 +93,10 @@ func EnginesHeader(a grid.Area, rows []EngineRow, t *Status, c *Ctx) {
 	if len(rows) == 1 {
 		words = " engine"
 	}
-	l.Put(loud, itoa(len(rows))+words).Gap(2)
+	l.Put(loud, strconv.Itoa(len(rows))+words).Gap(2)
 	counts := map[string]int{}
 	if t.PendingEngines > 0 {
-		l.Put(watch, "loading history: "+itoa(len(rows)-t.PendingEngines)+" of "+itoa(len(rows))).Gap(2)
+		l.Put(watch, "loading history: "+strconv.Itoa(len(rows)-t.PendingEngines)+" of "+strconv.Itoa(len(rows))).Gap(2)
 	}
 	for _, r := range rows {
 		if r.Snapshot == NotKept && t.PendingEngines == 0 {
@@ -110,7 +111,7 @@ func EnginesHeader(a grid.Area, rows []EngineRow, t *Status, c *Ctx) {
 		st   grid.Style
 	}{{"STALE", watch}, {"DISCONNECTED", bad}, {"REFUSED", bad}, {notKept, watch}} {
 		if n := counts[p.word]; n > 0 {
-			l.Put(p.st.With(grid.Bold), itoa(n)+" "+p.word).Gap(2)
+			l.Put(p.st.With(grid.Bold), strconv.Itoa(n)+" "+p.word).Gap(2)
 		}
 	}
 	if words, _ := t.firingAlerts(); words != "" && grid.Width(words) <= l.Room() {
@@ -166,7 +167,7 @@ func Engines(a grid.Area, rows []EngineRow, selected, first int, c *Ctx) ListPla
 	in.Fill(0, y, in.W, grid.Fg(theme.Border), gl.Horizontal)
 	c.engineSums(in, y+1, rows)
 	if len(shown) < len(rows) {
-		in.Right(in.W, y, dim, " "+itoa(first+1)+" to "+itoa(first+len(shown))+" of "+itoa(len(rows))+" ")
+		in.Right(in.W, y, dim, " "+strconv.Itoa(first+1)+" to "+strconv.Itoa(first+len(shown))+" of "+strconv.Itoa(len(rows))+" ")
 	}
 	if detail > 0 {
 		c.engineDetail(in.Sub(0, in.H-detail+1, in.W, detail-1), rows[selected])
@@ -279,7 +280,7 @@ func (c *Ctx) engineSums(a grid.Area, y int, rows []EngineRow) {
 	}
 	words := "sum"
 	if connected < len(rows) {
-		words += " of " + itoa(connected) + " connected"
+		words += " of " + strconv.Itoa(connected) + " connected"
 	}
 	a.Clip(2, y, name+state+model, dim, words)
 	x := 2 + name + state + model
@@ -331,7 +332,7 @@ func (c *Ctx) engineDetail(a grid.Area, r EngineRow) {
 		l.Put(bad, loss)
 	}
 	if e.Remote.Restarts > 0 {
-		l.Gap(2).Put(watch, "RESTARTED ("+itoa(e.Remote.Restarts)+")")
+		l.Gap(2).Put(watch, "RESTARTED ("+strconv.Itoa(e.Remote.Restarts)+")")
 	}
 	y := 2
 	for _, n := range c.linkWarnings(s) {

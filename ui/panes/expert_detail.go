@@ -23,7 +23,7 @@ func (c *Ctx) expertFacts(a grid.Area, v *ExpertView, maps []namedMap, shown int
 		}
 		l.Put(text, metric.Count(float64(s.Picks.All.Tokens))).Put(dim, " generated tokens with reported picks")
 		if shown < len(maps) {
-			l.Fit(grid.Piece{Style: watch, Words: "; " + itoa(shown) + " of " + itoa(len(maps)) + " maps fit"})
+			l.Fit(grid.Piece{Style: watch, Words: "; " + strconv.Itoa(shown) + " of " + strconv.Itoa(len(maps)) + " maps fit"})
 		}
 		if more > 0 {
 			l.Fit(grid.Piece{Style: watch, Words: "; " + metric.Count(float64(more)) + " tokens of other " + others + " omitted"})
@@ -31,9 +31,9 @@ func (c *Ctx) expertFacts(a grid.Area, v *ExpertView, maps []namedMap, shown int
 		return
 	}
 	if r := x.Request; v.Span == SpanRequest && r != nil {
-		l.Put(text, "#"+itoa(int(r.ID))).Put(dim, ": ")
+		l.Put(text, "#"+strconv.Itoa(int(r.ID))).Put(dim, ": ")
 		if r.Concurrent > 0 {
-			l.Put(watch, "and "+itoa(r.Concurrent)+" concurrent, tokens counted together: ")
+			l.Put(watch, "and "+strconv.Itoa(r.Concurrent)+" concurrent, tokens counted together: ")
 		}
 	}
 	drawTokenBasis(a.Sub(l.X, 0, a.W-l.X, 1), 0, h, x)
@@ -49,7 +49,7 @@ func (c *Ctx) expertCell(a grid.Area, v *ExpertView, h *store.Hits, s *store.Sna
 	}
 	x, times := s.Experts, c.Skin.Glyphs.Times
 	l := a.Line(0, 0)
-	l.Put(grid.Fg(theme.Accent).With(grid.Bold), "L"+itoa(v.Layer)+" e"+itoa(v.Expert)).Gap(2)
+	l.Put(grid.Fg(theme.Accent).With(grid.Bold), "L"+strconv.Itoa(v.Layer)+" e"+strconv.Itoa(v.Expert)).Gap(2)
 	if v.By != Undivided {
 		c.sharesByMap(&l, v, s)
 	} else {
@@ -64,7 +64,7 @@ func (c *Ctx) expertCell(a grid.Area, v *ExpertView, h *store.Hits, s *store.Sna
 		fitFact(&l, "", metric.Percent(share), " of the layer's picks")
 		fitFact(&l, "", metric.Count(float64(n)), " picks")
 		fitFact(&l, "", metric.Rate(share*float64(x.Experts))+times, " the uniform share")
-		fitFact(&l, "rank ", itoa(rank), " of "+itoa(x.Experts))
+		fitFact(&l, "rank ", strconv.Itoa(rank), " of "+strconv.Itoa(x.Experts))
 		fits := "over budget"
 		if place := int(v.sums.ranks[v.Layer*x.Experts+v.Expert]); place < v.sums.budget {
 			fits = "fits the budget"
@@ -99,24 +99,24 @@ func (c *Ctx) sharesByMap(l *grid.Line, v *ExpertView, s *store.Snapshot) {
 // layerFacts describes the selected layer.
 func (c *Ctx) layerFacts(a grid.Area, v *ExpertView, h *store.Hits, s *store.Snapshot) {
 	l, layer := a.Line(0, 1), h.Layers[v.Layer]
-	l.Put(text, "L"+itoa(v.Layer)).Gap(2)
+	l.Put(text, "L"+strconv.Itoa(v.Layer)).Gap(2)
 	if layer.Total == 0 {
 		l.Put(dim, "no pick")
 		return
 	}
 	if len(layer.Hot) > 0 {
-		fitFact(&l, "hottest ", "e"+itoa(layer.Hot[0]), " at "+metric.Percent(shareOf(h, s.Experts.Experts, v.Layer, layer.Hot[0])))
+		fitFact(&l, "hottest ", "e"+strconv.Itoa(layer.Hot[0]), " at "+metric.Percent(shareOf(h, s.Experts.Experts, v.Layer, layer.Hot[0])))
 	}
 	l.Fit(grid.Piece{Style: dim, Words: "max/mean "}, grid.Piece{Style: imbalanceStyle(layer.MaxMean), Words: metric.Rate(layer.MaxMean)}, grid.Piece{Words: "   "})
 	fitFact(&l, "entropy ", strconv.FormatFloat(layer.Entropy, 'f', 3, 64), "")
-	fitFact(&l, "idle ", itoa(layer.Dead), "")
+	fitFact(&l, "idle ", strconv.Itoa(layer.Dead), "")
 	if n := v.Layer; v.By == Undivided && n < len(v.sums.drift) && v.sums.drifted[n] {
 		d := v.sums.drift[n]
 		l.Fit(grid.Piece{Style: dim, Words: "drift "}, grid.Piece{Style: driftStyle(d), Words: metric.Percent(d.Moved)}, grid.Piece{Words: "   "})
 	}
 	fitFact(&l, "CV ", metric.Rate(layer.CV), "")
 	if v.By == Undivided {
-		fitFact(&l, "fit ", itoa(v.sums.kept[v.Layer]), " of "+itoa(s.Experts.Experts))
+		fitFact(&l, "fit ", strconv.Itoa(v.sums.kept[v.Layer]), " of "+strconv.Itoa(s.Experts.Experts))
 	}
 }
 
@@ -134,7 +134,7 @@ func (c *Ctx) expertBudget(a grid.Area, v *ExpertView, s *store.Snapshot) {
 	share := float64(v.Budget) / BudgetParts
 	a.Bar(l.X, 0, w, share, theme.Accent, c.Skin.Colour(), c.Skin.Glyphs)
 	l.Gap(w + 1)
-	l.Put(loud, itoa(m.budget)).Put(dim, " of "+itoa(all)+" experts")
+	l.Put(loud, strconv.Itoa(m.budget)).Put(dim, " of "+strconv.Itoa(all)+" experts")
 	if b, ok := metric.ExpertBytes(float64(s.Model.Bytes), float64(s.Model.WeightBytes), x.Experts, x.Used, all); ok {
 		l.Fit(grid.Piece{Style: dim, Words: ", "}, grid.Piece{Style: text, Words: metric.Bytes(b * float64(m.budget))})
 	}

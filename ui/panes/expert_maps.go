@@ -73,7 +73,7 @@ var layerColumns = []layerColumn{
 		if h.Layers[l].Dead > 0 {
 			st = watch
 		}
-		a.Right(x, y, st, itoa(h.Layers[l].Dead))
+		a.Right(x, y, st, strconv.Itoa(h.Layers[l].Dead))
 	}},
 	{"hot", 12, func(a grid.Area, x, y int, _ *ExpertView, h *store.Hits, l int) {
 		putList(a, x, y, text, h.Layers[l].Hot)
@@ -85,7 +85,7 @@ var layerColumns = []layerColumn{
 		}
 	}},
 	{"fit", 6, func(a grid.Area, x, y int, v *ExpertView, _ *store.Hits, l int) {
-		a.Right(x, y, text, itoa(v.sums.kept[l]))
+		a.Right(x, y, text, strconv.Itoa(v.sums.kept[l]))
 	}},
 	{"cold", 12, func(a grid.Area, x, y int, _ *ExpertView, h *store.Hits, l int) {
 		putList(a, x, y, dim, h.Layers[l].Cold)
@@ -98,7 +98,7 @@ var layerColumns = []layerColumn{
 // putList writes up to three expert numbers right-aligned at column x.
 func putList(a grid.Area, x, y int, st grid.Style, experts []int) {
 	for i, e := range experts {
-		a.Right(x-4*(len(experts)-1-i), y, st, itoa(e))
+		a.Right(x-4*(len(experts)-1-i), y, st, strconv.Itoa(e))
 	}
 }
 
@@ -149,7 +149,7 @@ func mapWidth(room, maps int, x *store.Experts) int {
 	return max((room+2)/n-2, 1)
 }
 
-func expertLabels(x *store.Experts) int { return grid.Width("L"+itoa(x.Layers-1)) + 1 }
+func expertLabels(x *store.Experts) int { return grid.Width("L"+strconv.Itoa(x.Layers-1)) + 1 }
 
 // drawMaps draws the maps that fit from left to right, and the layer table beside a single map.
 func (v *ExpertView) drawMaps(a grid.Area, maps []namedMap, l *expertLayout, s *store.Snapshot, c *Ctx) (m expertGrid) {
@@ -192,13 +192,13 @@ func (v *ExpertView) drawMaps(a grid.Area, maps []namedMap, l *expertLayout, s *
 // heads numbers the columns; the number of the selected expert always shows.
 func (m *expertGrid) heads(a grid.Area, v *ExpertView) {
 	step := 1
-	for step*m.cell < 1+max(len(itoa(m.e.Experts-1)), 2) {
+	for step*m.cell < 1+max(len(strconv.Itoa(m.e.Experts-1)), 2) {
 		step *= 2
 	}
 	for col := 0; col*m.cell+2 <= m.cols; col += step {
-		a.Text(col*m.cell, 0, dim, itoa(col*m.perCol))
+		a.Text(col*m.cell, 0, dim, strconv.Itoa(col*m.perCol))
 	}
-	name := itoa(v.Expert)
+	name := strconv.Itoa(v.Expert)
 	x := min(v.Expert/m.perCol*m.cell, max(a.W-len(name), 0))
 	a.Fill(x-1, 0, len(name)+2, dim, ' ')
 	a.Text(x, 0, grid.Fg(theme.Accent).With(grid.Bold), name)
@@ -208,11 +208,11 @@ func (m *expertGrid) heads(a grid.Area, v *ExpertView) {
 func (m *expertGrid) names(a grid.Area, v *ExpertView) {
 	step := m.layersPerRow()
 	for y := 0; y < min(m.rowCount, a.H); y += m.tall {
-		a.Text(0, y, dim, "L"+itoa(y/m.tall*step))
+		a.Text(0, y, dim, "L"+strconv.Itoa(y/m.tall*step))
 	}
 	y := v.Layer / step * m.tall
 	a.Fill(0, y, a.W, dim, ' ')
-	a.Text(0, y, grid.Fg(theme.Accent).With(grid.Bold), "L"+itoa(v.Layer))
+	a.Text(0, y, grid.Fg(theme.Accent).With(grid.Bold), "L"+strconv.Itoa(v.Layer))
 }
 
 // layersPerRow returns how many layers share one row of cells.
@@ -306,7 +306,7 @@ func (v *ExpertView) layerTable(a grid.Area, l *expertLayout, m *expertGrid, s *
 		if n == v.Layer {
 			st = grid.Fg(theme.Accent).With(grid.Bold)
 		}
-		a.Text(0, y, st, "L"+itoa(n))
+		a.Text(0, y, st, "L"+strconv.Itoa(n))
 		if h.Layers[n].Total == 0 {
 			a.Text(rowName, y, dim, "no pick")
 			continue

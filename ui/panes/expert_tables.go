@@ -2,6 +2,7 @@ package panes
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
@@ -64,7 +65,7 @@ func (c *Ctx) explain(a grid.Area, words string) {
 
 // pairTable lists the expert pairs that tokens picked together in the selected layer.
 func (c *Ctx) pairTable(a grid.Area, v *ExpertView, s *store.Snapshot) {
-	layer := "L" + itoa(v.Layer)
+	layer := "L" + strconv.Itoa(v.Layer)
 	p := matchingPicks(s)
 	if p != nil && p.Pairs != nil && p.PairedTokens < p.All.Tokens {
 		layer += ", " + metric.Count(float64(p.PairedTokens)) + " of"
@@ -92,7 +93,7 @@ func (c *Ctx) pairTable(a grid.Area, v *ExpertView, s *store.Snapshot) {
 		if v.Chosen && (pair.A == v.Expert || pair.B == v.Expert) {
 			st = grid.Fg(theme.Accent)
 		}
-		l.Put(st, "e"+itoa(pair.A)+" + e"+itoa(pair.B)).Gap(max(12-l.X, 1))
+		l.Put(st, "e"+strconv.Itoa(pair.A)+" + e"+strconv.Itoa(pair.B)).Gap(max(12-l.X, 1))
 		l.Tail(6, loud, metric.Percent(float64(pair.Tokens)/float64(p.PairedTokens))).Put(dim, " of tokens")
 		l.Tail(7, text, metric.Rate(pair.Lift)).Put(dim, c.Skin.Glyphs.Times)
 		l.Fit(grid.Piece{Style: dim, Words: " chance"})
@@ -110,7 +111,7 @@ func (c *Ctx) kindTable(a grid.Area, v *ExpertView, s *store.Snapshot) {
 			parts, name = p.Groups, "By group"
 		}
 	}
-	layer := "L" + itoa(v.Layer)
+	layer := "L" + strconv.Itoa(v.Layer)
 	a = tableHead(a, name, layer+", generated tokens, session", layer+", session", layer)
 	if p == nil {
 		c.explain(a, c.noPicksReason(s))
@@ -135,7 +136,7 @@ func (c *Ctx) kindTable(a grid.Area, v *ExpertView, s *store.Snapshot) {
 		a.Elide(0, y, names-1, text, displayName(k.Name), c.Skin.Glyphs.Ellipsis)
 		a.Right(names+tokens, y, text, metric.Count(float64(k.Hits.Tokens)))
 		if l := k.Hits.Layers[v.Layer]; l.Total > 0 && len(l.Hot) > 0 {
-			a.Right(names+tokens+hot, y, loud, "e"+itoa(l.Hot[0]))
+			a.Right(names+tokens+hot, y, loud, "e"+strconv.Itoa(l.Hot[0]))
 		}
 		from, to := v.Layer*p.Experts, (v.Layer+1)*p.Experts
 		if d, ok := metric.DriftOf(p.All.Counts[from:to], k.Hits.Counts[from:to]); ok {
@@ -207,11 +208,11 @@ func (c *Ctx) driftTable(a grid.Area, v *ExpertView, s *store.Snapshot) {
 
 func (c *Ctx) driftRow(a grid.Area, y, layer int, d *metric.Drift) {
 	l := a.Line(0, y)
-	l.Put(text, "L"+itoa(layer)).Gap(max(5-l.X, 1))
+	l.Put(text, "L"+strconv.Itoa(layer)).Gap(max(5-l.X, 1))
 	l.Tail(6, driftStyle(*d), metric.Percent(d.Moved)).Put(dim, " chance").Tail(6, dim, metric.Percent(d.Chance))
 	sign := "+"
 	if d.Change < 0 {
 		sign = "-"
 	}
-	l.Fit(grid.Piece{Style: dim, Words: "  e" + itoa(d.Expert) + " "}, grid.Piece{Style: text, Words: sign + metric.Percent(max(d.Change, -d.Change))})
+	l.Fit(grid.Piece{Style: dim, Words: "  e" + strconv.Itoa(d.Expert) + " "}, grid.Piece{Style: text, Words: sign + metric.Percent(max(d.Change, -d.Change))})
 }

@@ -1,6 +1,8 @@
 package panes
 
 import (
+	"strconv"
+
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
@@ -122,14 +124,14 @@ func (m *expertGrid) covers(c *Ctx, short, when string) []string {
 	case m.perCol*m.perRow == 1:
 		return []string{when}
 	}
-	cell, least := "1 cell = ", "cell = "+itoa(m.perCol)+c.Skin.Glyphs.Times+itoa(m.perRow)
+	cell, least := "1 cell = ", "cell = "+strconv.Itoa(m.perCol)+c.Skin.Glyphs.Times+strconv.Itoa(m.perRow)
 	switch {
 	case m.perCol > 1 && m.perRow > 1:
-		cell += itoa(m.perCol) + " experts of " + itoa(m.perRow) + " layers"
+		cell += strconv.Itoa(m.perCol) + " experts of " + strconv.Itoa(m.perRow) + " layers"
 	case m.perCol > 1:
-		cell += itoa(m.perCol) + " experts"
+		cell += strconv.Itoa(m.perCol) + " experts"
 	default:
-		cell += itoa(m.perRow) + " layers"
+		cell += strconv.Itoa(m.perRow) + " layers"
 	}
 	return []string{when + sep + cell + ", hottest shown", short + sep + cell, cell, least}
 }
@@ -139,7 +141,7 @@ func sampled(e *store.Experts) string {
 	if e.EveryN <= 1 {
 		return ""
 	}
-	return "1 step in " + itoa(e.EveryN)
+	return "1 step in " + strconv.Itoa(e.EveryN)
 }
 
 func drawExperts(a grid.Area, s *store.Snapshot, c *Ctx) {
@@ -149,7 +151,7 @@ func drawExperts(a grid.Area, s *store.Snapshot, c *Ctx) {
 		return
 	}
 	inside := a.Inset(2, 1)
-	labels := grid.Width("L"+itoa(s.Experts.Layers-1)) + 1
+	labels := grid.Width("L"+strconv.Itoa(s.Experts.Layers-1)) + 1
 	side := sideWidth(s.Experts, inside.W-labels)
 	mapH := max(inside.H-2, 1)
 	if inside.H < 6 {
@@ -222,7 +224,7 @@ func drawExpertNumbers(a grid.Area, labels int, m *expertGrid) {
 		step *= 2
 	}
 	for col := 0; col*m.cell+2 <= m.cols; col += step {
-		a.Text(labels+col*m.cell, 0, dim, itoa(col*m.perCol))
+		a.Text(labels+col*m.cell, 0, dim, strconv.Itoa(col*m.perCol))
 	}
 }
 
@@ -234,7 +236,7 @@ func drawLayerNames(a grid.Area, m *expertGrid, side, labels int, c *Ctx) {
 	x := labels + m.cols + 2
 	for y := 0; y < m.rowCount; y += m.tall {
 		l := y / m.tall * step
-		a.Text(0, y, dim, "L"+itoa(l))
+		a.Text(0, y, dim, "L"+strconv.Itoa(l))
 		if side > 0 && step == 1 {
 			drawLayer(a.Sub(x, y, side-2, 1), m.h.Layers[l], c)
 		}
@@ -255,7 +257,7 @@ func drawLayer(a grid.Area, h store.LayerHits, c *Ctx) {
 	drawList(a.Sub(meanWidth, 0, listWidth-2, 1), "hot", h.Hot, text)
 	cold := a.Sub(meanWidth+listWidth, 0, listWidth-2, 1)
 	if h.Dead > 0 {
-		cold.Text(0, 0, watch, itoa(h.Dead)+" idle")
+		cold.Text(0, 0, watch, strconv.Itoa(h.Dead)+" idle")
 		return
 	}
 	drawList(cold, "cold", h.Cold, dim)
@@ -269,7 +271,7 @@ func drawList(a grid.Area, name string, experts []int, st grid.Style) {
 	}
 	a.Text(0, 0, dim, name)
 	for i, e := range experts {
-		a.Right(4+(i+1)*w, 0, st, itoa(e))
+		a.Right(4+(i+1)*w, 0, st, strconv.Itoa(e))
 	}
 }
 
@@ -300,9 +302,9 @@ func drawImbalancedLayers(a grid.Area, h *store.Hits) {
 		v := h.Layers[worst]
 		limit = v.MaxMean
 		l := a.Line(0, y)
-		l.Put(dim, "L"+itoa(worst)).Gap(max(5-l.X, 1)).Tail(4, imbalanceStyle(v.MaxMean), metric.Rate(v.MaxMean)).Put(dim, "×  hot")
+		l.Put(dim, "L"+strconv.Itoa(worst)).Gap(max(5-l.X, 1)).Tail(4, imbalanceStyle(v.MaxMean), metric.Rate(v.MaxMean)).Put(dim, "×  hot")
 		for _, e := range v.Hot {
-			l.Tail(4, text, itoa(e))
+			l.Tail(4, text, strconv.Itoa(e))
 		}
 	}
 }
@@ -321,10 +323,10 @@ func drawMostImbalanced(a grid.Area, y int, h *store.Hits, c *Ctx) {
 	}
 	l := a.Line(0, y)
 	times := metric.Rate(v.MaxMean) + c.Skin.Glyphs.Times
-	l.Put(imbalanceStyle(v.MaxMean), "L"+itoa(worst))
-	if !l.Fit(grid.Piece{Style: text, Words: " most imbalanced: "}, grid.Piece{Style: dim, Words: "expert "}, grid.Piece{Style: text, Words: itoa(v.Hot[0])},
+	l.Put(imbalanceStyle(v.MaxMean), "L"+strconv.Itoa(worst))
+	if !l.Fit(grid.Piece{Style: text, Words: " most imbalanced: "}, grid.Piece{Style: dim, Words: "expert "}, grid.Piece{Style: text, Words: strconv.Itoa(v.Hot[0])},
 		grid.Piece{Style: dim, Words: " takes "}, grid.Piece{Style: data, Words: times}, grid.Piece{Style: dim, Words: " the uniform share"}) {
-		l.Fit(grid.Piece{Style: text, Words: " imbalanced: expert " + itoa(v.Hot[0]) + " at "}, grid.Piece{Style: data, Words: times})
+		l.Fit(grid.Piece{Style: text, Words: " imbalanced: expert " + strconv.Itoa(v.Hot[0]) + " at "}, grid.Piece{Style: data, Words: times})
 	}
 }
 
@@ -336,7 +338,7 @@ func drawTokenBasis(a grid.Area, y int, h *store.Hits, e *store.Experts) {
 		tokens += " of " + sample
 	}
 	l.Fit(grid.Piece{Style: text, Words: metric.Count(float64(h.Tokens))},
-		grid.Piece{Style: dim, Words: tokens + ", top " + itoa(e.Used) + " of " + itoa(e.Experts)})
+		grid.Piece{Style: dim, Words: tokens + ", top " + strconv.Itoa(e.Used) + " of " + strconv.Itoa(e.Experts)})
 	l.Fit(grid.Piece{Style: dim, Words: "; uniform share "}, grid.Piece{Style: text, Words: metric.Percent(1 / float64(e.Experts))})
 }
 

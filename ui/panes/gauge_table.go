@@ -107,7 +107,7 @@ func (c *Ctx) gaugeHeads(a grid.Area, k gaugeColumns, v *RequestView, at *store.
 	if k.token > 0 {
 		words := "token"
 		if at != nil && v.Request != nil {
-			words += " " + itoa(v.Token)
+			words += " " + strconv.Itoa(v.Token)
 		}
 		a.Right(k.token, 0, head, words)
 	}
@@ -197,16 +197,16 @@ func formatRho(r metric.Correlation) (string, grid.Style) {
 func (c *Ctx) gaugeFoot(box grid.Area, below int, sums *gaugeSums, k gaugeColumns) {
 	more := ""
 	if below > 0 {
-		more = itoa(below) + " more below  "
+		more = strconv.Itoa(below) + " more below  "
 	}
 	if k.rho == 0 {
 		c.foot(box, dim, more)
 		return
 	}
-	rho, n := c.rhoName(), itoa(sums.mostPairs)+" samples with tokens"
+	rho, n := c.rhoName(), strconv.Itoa(sums.mostPairs)+" samples with tokens"
 	long, short := rho+": Spearman correlation with the mean ITL of the same second; "+n+"; bright: significant", rho+": Spearman; "+n
 	if sums.mostPairs < metric.LeastPairs {
-		few := ": too few samples with tokens, " + itoa(sums.mostPairs) + " of " + itoa(metric.LeastPairs)
+		few := ": too few samples with tokens, " + strconv.Itoa(sums.mostPairs) + " of " + strconv.Itoa(metric.LeastPairs)
 		long, short = rho+few+"; press w for a longer window", rho+few
 	}
 	for _, words := range [...]string{more + long, more + short, more} {

@@ -3,6 +3,7 @@ package panes
 import (
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -90,7 +91,7 @@ func (c *Ctx) gaugeList(list []gaugeRow, s *store.Snapshot) []gaugeRow {
 			}
 			for i := range s.Host.GPUs {
 				if len(s.Host.GPUs) > 1 {
-					list = append(list, gaugeRow{name: "GPU " + itoa(i), gpu: i + 1})
+					list = append(list, gaugeRow{name: "GPU " + strconv.Itoa(i), gpu: i + 1})
 				}
 			}
 		}
@@ -100,7 +101,7 @@ func (c *Ctx) gaugeList(list []gaugeRow, s *store.Snapshot) []gaugeRow {
 }
 
 func machineCores(_ *Ctx, s *store.Snapshot) string {
-	words := itoa(len(s.Host.Cores)) + " cores"
+	words := strconv.Itoa(len(s.Host.Cores)) + " cores"
 	if s.Host.Load1.OK() {
 		words += ", load " + metric.Rate(s.Host.Load1.V)
 	}
@@ -205,7 +206,7 @@ func formatOps(r event.Reading) string {
 
 func gpuName(_ *Ctx, s *store.Snapshot) string {
 	if n := len(s.Host.GPUs); n > 1 {
-		return itoa(n) + " GPUs, mean"
+		return strconv.Itoa(n) + " GPUs, mean"
 	}
 	return sanitize.Line(s.Host.GPUs[0].Name)
 }

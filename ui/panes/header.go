@@ -1,6 +1,7 @@
 package panes
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -114,7 +115,7 @@ func (c *Ctx) headerRight(a grid.Area, from int, s *store.Snapshot, t *Status) i
 		put(bad.With(grid.Bold), short, 0)
 	}
 	if n := s.Engine.Remote.Restarts; n > 0 {
-		put(watch.With(grid.Bold), "RESTARTED ("+itoa(n)+")", 0)
+		put(watch.With(grid.Bold), "RESTARTED ("+strconv.Itoa(n)+")", 0)
 	}
 	if m := c.Mark(); m != nil {
 		put(grid.Fg(theme.Accent).With(grid.Bold), m.sinceLabel(s), 24)
@@ -149,7 +150,7 @@ func (c *Ctx) headerRight(a grid.Area, from int, s *store.Snapshot, t *Status) i
 	if lossless && !put(dim, loss, 60+named) {
 		put(dim, "dropped 0", 60)
 	}
-	put(dim, itoa(t.FPS)+" fps", 80+named)
+	put(dim, strconv.Itoa(t.FPS)+" fps", 80+named)
 	put(watch, t.OutputNote, 40+named)
 	return x + 1
 }
@@ -206,19 +207,19 @@ func (c *Ctx) headerModel(a grid.Area, l grid.Line, s *store.Snapshot, t *Status
 		l.X += a.Elide(l.X, 0, l.Room(), dim, why, c.Skin.Glyphs.Ellipsis)
 	}
 	if e.Device.Threads > 0 {
-		put(text, itoa(e.Device.Threads)+" threads", sep)
+		put(text, strconv.Itoa(e.Device.Threads)+" threads", sep)
 	}
 	if m.Context > 0 {
-		put(text, "ctx "+itoa(m.Context), sep)
+		put(text, "ctx "+strconv.Itoa(m.Context), sep)
 	}
 	put(dim, sanitize.Line(m.Path), sep)
 }
 
 // modelShape returns the number of layers and experts of the model.
 func modelShape(m event.Model) string {
-	words := itoa(m.Layers) + "L"
+	words := strconv.Itoa(m.Layers) + "L"
 	if m.Experts > 0 {
-		words += " × " + itoa(m.Experts) + "E top-" + itoa(m.ExpertsUsed)
+		words += " × " + strconv.Itoa(m.Experts) + "E top-" + strconv.Itoa(m.ExpertsUsed)
 	}
 	return words
 }
@@ -254,5 +255,5 @@ func SmallScreen(a grid.Area, s *store.Snapshot, t *Status, c *Ctx) {
 		a.Text(0, 1+i, dim, row.name)
 		a.Text(8, 1+i, row.st, row.words)
 	}
-	a.Elide(0, a.H-1, a.W, watch, "llmtop needs 60x18: "+itoa(a.W)+"x"+itoa(a.H)+" here", c.Skin.Glyphs.Ellipsis)
+	a.Elide(0, a.H-1, a.W, watch, "llmtop needs 60x18: "+strconv.Itoa(a.W)+"x"+strconv.Itoa(a.H)+" here", c.Skin.Glyphs.Ellipsis)
 }

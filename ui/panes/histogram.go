@@ -2,6 +2,7 @@ package panes
 
 import (
 	"math"
+	"strconv"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -152,9 +153,9 @@ func (o *outliers) add(v outlier) {
 func (o *outliers) draw(plot grid.Area, gl *theme.Glyphs, place func(ns float64) (x, top int)) {
 	for y, v := range o.list[:o.n] {
 		x, top := place(v.ns)
-		words := "#" + itoa(int(v.request))
+		words := "#" + strconv.Itoa(int(v.request))
 		if v.token >= 0 {
-			words += " token " + itoa(v.token)
+			words += " token " + strconv.Itoa(v.token)
 		}
 		words += " " + metric.Duration(int64(v.ns))
 		if y >= top || y >= plot.H-1 || x < grid.Width(words)+1 {

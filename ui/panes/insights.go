@@ -1,6 +1,8 @@
 package panes
 
 import (
+	"strconv"
+
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/profiler/verdict"
@@ -67,7 +69,7 @@ func drawInsights(a grid.Area, s *store.Snapshot, c *Ctx) {
 		shown++
 	}
 	if rest := len(s.Verdicts) - shown; rest > 0 {
-		c.foot(a, dim, itoa(rest)+" more: zoom to see")
+		c.foot(a, dim, strconv.Itoa(rest)+" more: zoom to see")
 	}
 }
 

@@ -2,6 +2,7 @@ package panes
 
 import (
 	"math"
+	"strconv"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
@@ -124,7 +125,7 @@ var latencyRoles = []theme.Role{theme.SeriesP99, theme.SeriesP50}
 // drawStrip draws the gaps of a request token by token, the newest at the right, with its TPOT. A full column is
 // stripTop times the median gap.
 func drawStrip(a grid.Area, r *store.Request, c *Ctx) {
-	name := "#" + itoa(int(r.ID))
+	name := "#" + strconv.Itoa(int(r.ID))
 	x0 := max(grid.Width(name)+1, 6)
 	if a.H > 1 && a.W > 40 {
 		a.Text(0, a.H-2, dim, name)

@@ -1,6 +1,8 @@
 package panes
 
 import (
+	"strconv"
+
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
@@ -66,7 +68,7 @@ func drawCores(r *rowWriter, s *store.Snapshot, c *Ctx, limit int) {
 		return
 	}
 	for i, v := range h.Cores {
-		a, ok := r.next("core " + itoa(i))
+		a, ok := r.next("core " + strconv.Itoa(i))
 		if !ok {
 			return
 		}
@@ -79,7 +81,7 @@ func drawCoreColumns(r *rowWriter, cores []float64, gl *theme.Glyphs) {
 	for i := 0; i < len(cores); {
 		name := ""
 		if i == 0 {
-			name = itoa(len(cores)) + " cores"
+			name = strconv.Itoa(len(cores)) + " cores"
 		}
 		a, ok := r.next(name)
 		if !ok || a.W < 2 {
@@ -185,7 +187,7 @@ func drawGPUs(r *rowWriter, s *store.Snapshot, c *Ctx) {
 		return
 	}
 	for i, g := range s.Host.GPUs {
-		a, ok := r.next("GPU " + itoa(i))
+		a, ok := r.next("GPU " + strconv.Itoa(i))
 		if !ok {
 			return
 		}

@@ -1,6 +1,7 @@
 package panes
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/metric"
@@ -28,7 +29,7 @@ func (m *Mark) sinceLabel(s *store.Snapshot) string {
 	if d := time.Duration(s.Now - m.Snapshot.Now); d < 0 {
 		return "before " + m.Name
 	} else if d < 2*time.Minute {
-		return "since " + m.Name + " " + itoa(int(d/time.Second)) + " s"
+		return "since " + m.Name + " " + strconv.Itoa(int(d/time.Second)) + " s"
 	}
 	return "since " + m.Name + " " + metric.Duration(int64(s.Now-m.Snapshot.Now))
 }
@@ -156,7 +157,7 @@ func (t *sinceTable) rest(d *store.Changes) {
 	}
 	t.row("memory", metric.Reading(d.RSSBefore, metric.Bytes), metric.Reading(d.RSS, metric.Bytes), change, st)
 	if d.MostDrifted >= 0 {
-		t.row("routing drift", "", "layer "+itoa(d.MostDrifted), metric.Percent(d.Drift[d.MostDrifted].V), data)
+		t.row("routing drift", "", "layer "+strconv.Itoa(d.MostDrifted), metric.Percent(d.Drift[d.MostDrifted].V), data)
 	}
 	st = dim
 	if d.Dropped > 0 {

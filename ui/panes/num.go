@@ -10,8 +10,6 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-func itoa(n int) string { return strconv.Itoa(n) }
-
 // countOf returns n with the singular or plural of what it counts.
 func countOf(n uint64, one, many string) string {
 	if n == 1 {

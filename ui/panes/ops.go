@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
@@ -98,7 +99,7 @@ func Operations(a grid.Area, s *store.Snapshot, c *Ctx, scroll *int) {
 	}
 	c.opsMatrix(in, t, scroll)
 	if in.H < rows {
-		c.foot(a, dim, "up, down: scroll "+itoa(len(t.layers))+" rows")
+		c.foot(a, dim, "up, down: scroll "+strconv.Itoa(len(t.layers))+" rows")
 	}
 }
 
@@ -161,7 +162,7 @@ func (c *Ctx) opsMatrix(a grid.Area, t *opsTable, scroll *int) {
 		l := &t.layers[*scroll+i]
 		name := "outside"
 		if l.layer >= 0 {
-			name = "L" + itoa(l.layer)
+			name = "L" + strconv.Itoa(l.layer)
 		}
 		c.opsRow(a, 3+i, name, l, columns, t.most, t)
 	}

@@ -1,6 +1,8 @@
 package panes
 
 import (
+	"strconv"
+
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
@@ -65,9 +67,9 @@ func (c *Ctx) polledTable(a grid.Area, s *store.Snapshot) {
 		if r.State.Final() {
 			st = dim
 		}
-		a.Text(0, y, st, "#"+itoa(int(r.ID)))
+		a.Text(0, y, st, "#"+strconv.Itoa(int(r.ID)))
 		cells := [...]string{
-			readingOrDash(r.TPOT, metric.Seconds), readingOrDash(r.DecodeRate, metric.Rate), generatedCount(r), itoa(max(r.PromptTokens, r.PromptDone)), itoa(r.CachedTokens), itoa(r.Slot),
+			readingOrDash(r.TPOT, metric.Seconds), readingOrDash(r.DecodeRate, metric.Rate), generatedCount(r), strconv.Itoa(max(r.PromptTokens, r.PromptDone)), strconv.Itoa(r.CachedTokens), strconv.Itoa(r.Slot),
 		}
 		for i, words := range cells {
 			use := st
@@ -86,9 +88,9 @@ func (c *Ctx) polledTable(a grid.Area, s *store.Snapshot) {
 // are a lower bound.
 func generatedCount(r *store.Request) string {
 	if r.Polled && r.State.Final() {
-		return itoa(r.Generated) + "+"
+		return strconv.Itoa(r.Generated) + "+"
 	}
-	return itoa(r.Generated)
+	return strconv.Itoa(r.Generated)
 }
 
 // readingOrDash formats a reading for a narrow column, absent ones as a dash.

@@ -1,6 +1,8 @@
 package panes
 
 import (
+	"strconv"
+
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
@@ -24,11 +26,11 @@ func probeWords(p *store.Probes) (out []grid.Piece) {
 	case p.Count == 0:
 		put(dim, " first probe in flight")
 	case p.Count == p.Failed:
-		put(bad, " "+itoa(p.Failed)+" of "+itoa(p.Count)+" failed")
+		put(bad, " "+strconv.Itoa(p.Failed)+" of "+strconv.Itoa(p.Count)+" failed")
 	default:
-		put(dim, "  medians of "+itoa(p.Count-p.Failed))
+		put(dim, "  medians of "+strconv.Itoa(p.Count-p.Failed))
 		if p.Failed > 0 {
-			put(bad, "  "+itoa(p.Failed)+" failed")
+			put(bad, "  "+strconv.Itoa(p.Failed)+" failed")
 		}
 	}
 	return out
@@ -67,7 +69,7 @@ func (c *Ctx) probes(a grid.Area, s *store.Snapshot) bool {
 	const names, numbers = 18, 11
 	for i, r := range shown {
 		y := i + 3
-		a.Text(0, y, dim, "#"+itoa(int(r.ID)))
+		a.Text(0, y, dim, "#"+strconv.Itoa(int(r.ID)))
 		a.Right(names-2, y, dim, metric.Duration(int64(s.Now-r.Enqueued))+" ago")
 		switch {
 		case r.TTFT.OK():

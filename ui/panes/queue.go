@@ -2,6 +2,7 @@ package panes
 
 import (
 	"math"
+	"strconv"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
@@ -67,7 +68,7 @@ func (c *Ctx) fillChart(a grid.Area, s *store.Snapshot, pts []store.RatePoint) {
 	l := a.Line(0, 0)
 	l.Put(grid.Fg(theme.SeriesP50), "KV cache ").Tail(5, data, metric.Percent(s.KV.Usage.V))
 	if s.KV.Total > 0 {
-		l.Fit(grid.Piece{Style: dim, Words: "   " + itoa(int(s.KV.Used)) + " of " + itoa(int(s.KV.Total)) + " cells"})
+		l.Fit(grid.Piece{Style: dim, Words: "   " + strconv.Itoa(int(s.KV.Used)) + " of " + strconv.Itoa(int(s.KV.Total)) + " cells"})
 	}
 	last := &pts[len(pts)-1]
 	plot := a.Sub(0, 1, a.W, a.H-1)

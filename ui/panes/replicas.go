@@ -135,7 +135,7 @@ func Replicas(a grid.Area, t *ReplicaTable, typing bool, c *Ctx) {
 	}
 	in.Fill(0, y, in.W, grid.Fg(theme.Border), c.Skin.Glyphs.Horizontal)
 	if len(shown) < len(l.Rows) {
-		in.Right(in.W, y, dim, " "+itoa(t.First+1)+" to "+itoa(t.First+len(shown))+" of "+itoa(len(l.Rows))+" ")
+		in.Right(in.W, y, dim, " "+strconv.Itoa(t.First+1)+" to "+strconv.Itoa(t.First+len(shown))+" of "+strconv.Itoa(len(l.Rows))+" ")
 	}
 	c.replicaSums(in, y+1, cols, l.Rows)
 	if outliers > 0 {
@@ -150,9 +150,9 @@ func Replicas(a grid.Area, t *ReplicaTable, typing bool, c *Ctx) {
 // replicasTitle returns the number of replicas and the sort order, and a shorter form.
 func (c *Ctx) replicasTitle(t *ReplicaTable) []string {
 	l := &t.List
-	n := itoa(l.All)
+	n := strconv.Itoa(l.All)
 	if l.Filter.Text() != "" {
-		n = itoa(len(l.Rows)) + " of " + n
+		n = strconv.Itoa(len(l.Rows)) + " of " + n
 	}
 	word := " replicas"
 	if l.All == 1 {
@@ -270,7 +270,7 @@ func (c *Ctx) replicaSums(a grid.Area, y int, cols []replicaColumn, rows []*flee
 	}
 	suffix := ""
 	if connected < len(rows) {
-		suffix = " of " + itoa(connected) + " connected"
+		suffix = " of " + strconv.Itoa(connected) + " connected"
 	}
 	x := markWidth
 	for _, col := range cols {
@@ -298,7 +298,7 @@ func (c *Ctx) drawOutliers(a grid.Area, t *ReplicaTable) {
 		return
 	}
 	more := len(t.outlierLines) - (a.H - 1)
-	words := "outliers: " + itoa(len(t.outlierLines))
+	words := "outliers: " + strconv.Itoa(len(t.outlierLines))
 	if len(t.outlierLines) > a.H-1 && more > 0 {
 		words += ", the farthest first:"
 	}

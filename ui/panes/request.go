@@ -1,6 +1,7 @@
 package panes
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -33,7 +34,7 @@ func Request(a grid.Area, v *RequestView, s *store.Snapshot, c *Ctx) {
 		c.noRequest(c.frameAs(a, "Request", ""), s)
 		return
 	}
-	in := c.frameAs(a, "Request", textTitle(r, c), "#"+itoa(int(r.ID)))
+	in := c.frameAs(a, "Request", textTitle(r, c), "#"+strconv.Itoa(int(r.ID)))
 	c.requestFacts(in, r)
 	v.clampSelection()
 	gap := 1
@@ -165,7 +166,7 @@ func (c *Ctx) requestFacts(a grid.Area, r *store.Request) {
 	}
 	limit := ""
 	if r.MaxTokens > 0 {
-		limit = "/" + itoa(r.MaxTokens)
+		limit = "/" + strconv.Itoa(r.MaxTokens)
 	}
 	fact("generated", table.Generated.Value(r, 0), metric.Count, limit)
 	fact("decode", r.DecodeRate, metric.Rate, "/s")

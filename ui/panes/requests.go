@@ -2,6 +2,7 @@ package panes
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
@@ -139,7 +140,7 @@ func requestsTitle(t *RequestTable) []string {
 	}
 	pinned := ", following the newest"
 	if !t.Follow && t.Selected < len(l.Rows) {
-		pinned = ", pinned to #" + itoa(int(l.Rows[t.Selected].ID))
+		pinned = ", pinned to #" + strconv.Itoa(int(l.Rows[t.Selected].ID))
 	}
 	return []string{n + ", " + order + pinned, n + ", " + order, n}
 }

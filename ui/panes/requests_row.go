@@ -3,6 +3,7 @@ package panes
 import (
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
@@ -68,7 +69,7 @@ func (c *Ctx) requestCell(a grid.Area, f table.Field, r *store.Request, s *store
 	gl := c.Skin.Glyphs
 	switch {
 	case f == table.ID:
-		a.Text(0, 0, data, "#"+itoa(int(r.ID)))
+		a.Text(0, 0, data, "#"+strconv.Itoa(int(r.ID)))
 		return
 	case f == table.State:
 		st := stateStyle(r.State)
@@ -170,7 +171,7 @@ func (c *Ctx) requestSums(a grid.Area, cols []requestColumn, t *RequestTable, sh
 	gl, l := c.Skin.Glyphs, t.List
 	a.Fill(0, 0, a.W, grid.Fg(theme.Border), gl.Horizontal)
 	if shown < len(l.Rows) {
-		a.Right(a.W, 0, dim, " "+itoa(t.First+1)+" to "+itoa(t.First+shown)+" of "+itoa(len(l.Rows))+" ")
+		a.Right(a.W, 0, dim, " "+strconv.Itoa(t.First+1)+" to "+strconv.Itoa(t.First+shown)+" of "+strconv.Itoa(len(l.Rows))+" ")
 	}
 	sums := &l.Sums
 	x := markWidth
@@ -207,7 +208,7 @@ func (c *Ctx) requestStates(a grid.Area, sums *table.Sums, probes int, targets s
 	l.Put(dim, " ")
 	for _, st := range [...]event.State{event.StateDispatched, event.StateQueued, event.StateFinished, event.StateCancelled, event.StateFailed} {
 		if n := sums.States[st]; n > 0 {
-			l.Fit(grid.Piece{Style: stateStyle(st), Words: itoa(n)}, grid.Piece{Style: dim, Words: " " + st.String() + "  "})
+			l.Fit(grid.Piece{Style: stateStyle(st), Words: strconv.Itoa(n)}, grid.Piece{Style: dim, Words: " " + st.String() + "  "})
 		}
 	}
 	if sums.Missed > 0 {
@@ -215,9 +216,9 @@ func (c *Ctx) requestStates(a grid.Area, sums *table.Sums, probes int, targets s
 		if targets.BeyondTTFT() {
 			words = " missed a target "
 		}
-		l.Fit(grid.Piece{Style: bad, Words: itoa(sums.Missed)}, grid.Piece{Style: dim, Words: words})
+		l.Fit(grid.Piece{Style: bad, Words: strconv.Itoa(sums.Missed)}, grid.Piece{Style: dim, Words: words})
 	}
 	if probes > 0 {
-		l.Fit(grid.Piece{Style: dim, Words: "probes (not in sums): " + itoa(probes) + " "})
+		l.Fit(grid.Piece{Style: dim, Words: "probes (not in sums): " + strconv.Itoa(probes) + " "})
 	}
 }

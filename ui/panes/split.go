@@ -1,6 +1,7 @@
 package panes
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -37,7 +38,7 @@ func (c *Ctx) kernelFill(k kernel, colour rune) rune {
 // drawLayers draws the prompt processing of a request by layer, on the scale of the longest layer.
 func drawLayers(a grid.Area, r *store.Request, c *Ctx) {
 	l := a.Line(0, 0)
-	l.Put(head, "Prompt of #"+itoa(int(r.ID))+" by layer").Gap(1)
+	l.Put(head, "Prompt of #"+strconv.Itoa(int(r.ID))+" by layer").Gap(1)
 	for _, k := range kernels {
 		if l.Room() >= len(k.name)+4 {
 			l.Gap(1).Rune(grid.Fg(k.role), c.kernelFill(k, c.Skin.Glyphs.Swatch)).Gap(1).Put(dim, k.name)
@@ -52,7 +53,7 @@ func drawLayers(a grid.Area, r *store.Request, c *Ctx) {
 	rows := min(len(r.Layers), bar.H)
 	for y, p := range r.Layers[:rows] {
 		if y == bar.H-1 && rows < len(r.Layers) {
-			a.Text(0, a.H-1, dim, itoa(len(r.Layers)-y)+" more layers")
+			a.Text(0, a.H-1, dim, strconv.Itoa(len(r.Layers)-y)+" more layers")
 			return
 		}
 		segs, sum := c.Scratch.Segs[:0], time.Duration(0)
@@ -62,7 +63,7 @@ func drawLayers(a grid.Area, r *store.Request, c *Ctx) {
 			segs = append(segs, grid.Seg{Share: float64(d) / float64(top), Role: k.role, Fill: c.kernelFill(k, c.Skin.Glyphs.Bar)})
 		}
 		c.Scratch.Segs = segs
-		a.Text(0, 1+y, dim, "L"+itoa(y))
+		a.Text(0, 1+y, dim, "L"+strconv.Itoa(y))
 		bar.Stack(0, y, bar.W, segs, c.Skin.Colour(), c.Skin.Glyphs)
 		a.Right(a.W, 1+y, data, metric.Duration(int64(sum)))
 	}
@@ -75,14 +76,14 @@ func drawSplit(a grid.Area, r *store.Request, c *Ctx) {
 		return
 	}
 	parts, gap, n := meanSplit(r)
-	title := "Token time of #" + itoa(int(r.ID))
+	title := "Token time of #" + strconv.Itoa(int(r.ID))
 	a.Text(0, 0, head, title)
 	if n == 0 {
 		a.Text(0, 1, dim, "per-token stages: not reported")
 		return
 	}
 	mean, x := metric.Duration(int64(gap)), grid.Width(title)+2
-	for _, words := range [...]string{"mean of " + itoa(n) + ": " + mean, mean} {
+	for _, words := range [...]string{"mean of " + strconv.Itoa(n) + ": " + mean, mean} {
 		if x+grid.Width(words) <= a.W {
 			a.Text(x, 0, dim, words)
 			break

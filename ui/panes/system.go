@@ -1,6 +1,8 @@
 package panes
 
 import (
+	"strconv"
+
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
@@ -90,7 +92,7 @@ func (c *Ctx) coreBars(a grid.Area, s *store.Snapshot) int {
 			cell.Right(end, 0, dim, hertz(s.Host.Clocks[i]))
 			end -= 9
 		}
-		cell.Right(3, 0, dim, itoa(i))
+		cell.Right(3, 0, dim, strconv.Itoa(i))
 		cell.Right(end, 0, text, metric.Percent(share))
 		cell.Bar(4, 0, end-4-7, share, theme.SeriesPrefill, c.Skin.Colour(), gl)
 	}
@@ -104,12 +106,12 @@ func (c *Ctx) systemToken(a grid.Area, v *RequestView, s *store.Snapshot) *store
 	if r == nil || len(r.Tokens) == 0 {
 		words := "no token to inspect yet"
 		if r != nil {
-			words = "no token of #" + itoa(int(r.ID)) + " to inspect"
+			words = "no token of #" + strconv.Itoa(int(r.ID)) + " to inspect"
 		}
 		l.Put(dim, words)
 		return nil
 	}
-	l.Put(head, "Token "+itoa(v.Token)+" of #"+itoa(int(r.ID))).Gap(2)
+	l.Put(head, "Token "+strconv.Itoa(v.Token)+" of #"+strconv.Itoa(int(r.ID))).Gap(2)
 	if !v.Chosen {
 		l.Fit(grid.Piece{Style: dim, Words: "the slowest  "})
 	}

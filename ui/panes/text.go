@@ -1,6 +1,7 @@
 package panes
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -57,7 +58,7 @@ func (c *Ctx) textLines(a grid.Area, s *store.Snapshot) (in grid.Area, lines []s
 
 func textTitle(r *store.Request, c *Ctx) string {
 	sep := " " + string(c.Skin.Glyphs.Bullet) + " "
-	words := "#" + itoa(int(r.ID))
+	words := "#" + strconv.Itoa(int(r.ID))
 	if r.Label != "" {
 		words += sep + sanitize.Line(r.Label)
 	}
@@ -73,9 +74,9 @@ func textTitle(r *store.Request, c *Ctx) string {
 
 // textFoot writes the progress of the request into the border.
 func (c *Ctx) textFoot(a grid.Area, r *store.Request) {
-	words := itoa(r.PromptTokens) + " prompt, " + itoa(r.Generated)
+	words := strconv.Itoa(r.PromptTokens) + " prompt, " + strconv.Itoa(r.Generated)
 	if r.MaxTokens > 0 {
-		words += "/" + itoa(r.MaxTokens)
+		words += "/" + strconv.Itoa(r.MaxTokens)
 	}
 	words += " tokens"
 	if r.DecodeRate.OK() {

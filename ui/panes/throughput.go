@@ -2,6 +2,7 @@ package panes
 
 import (
 	"math"
+	"strconv"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
@@ -137,9 +138,9 @@ func drawRequests(r *rowWriter, s *store.Snapshot) {
 		return
 	}
 	t, running, queued := s.Throughput, runningCount(s), queuedCount(s)
-	words := itoa(t.Running)
+	words := strconv.Itoa(t.Running)
 	if t.Slots > 0 {
-		words += "/" + itoa(t.Slots)
+		words += "/" + strconv.Itoa(t.Slots)
 	}
 	x := valueWidth + 1
 	if running.OK() {
@@ -172,7 +173,7 @@ func drawKV(r *rowWriter, s *store.Snapshot, c *Ctx) {
 		return
 	}
 	a.Right(valueWidth, 0, data, metric.Percent(s.KV.Usage.V))
-	cells := itoa(int(s.KV.Used)) + "/" + itoa(int(s.KV.Total))
+	cells := strconv.Itoa(int(s.KV.Used)) + "/" + strconv.Itoa(int(s.KV.Total))
 	w := a.W - valueWidth - 1
 	if w > len(cells)+8 && s.KV.Total > 0 {
 		a.Right(a.W, 0, dim, cells)

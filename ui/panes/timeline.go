@@ -2,6 +2,7 @@ package panes
 
 import (
 	"math"
+	"strconv"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -46,7 +47,7 @@ func ago(d time.Duration) string {
 	case d < time.Second:
 		return "just now"
 	case d < 2*time.Minute:
-		return itoa(int(d/time.Second)) + " s ago"
+		return strconv.Itoa(int(d/time.Second)) + " s ago"
 	}
 	return metric.Duration(int64(d)) + " ago"
 }

@@ -30,7 +30,7 @@ func (c *Ctx) tokenDetail(a grid.Area, v *RequestView, s *store.Snapshot) int {
 // tokenHead writes the number of the token.
 func (c *Ctx) tokenHead(a grid.Area, v *RequestView) int {
 	l := a.Line(0, 0)
-	l.Put(head, "Token "+itoa(v.Token)).Gap(2)
+	l.Put(head, "Token "+strconv.Itoa(v.Token)).Gap(2)
 	switch {
 	case len(v.Request.Gaps) > 0 && v.Token == Slowest(v.Request):
 		l.Put(dim, "the slowest")
@@ -70,7 +70,7 @@ func (c *Ctx) tokenGap(a grid.Area, y int, v *RequestView, t *store.Token) int {
 	l.Put(loud, metric.Duration(gap)).Gap(2).Put(gapStyle(ratio), metric.Rate(ratio)+c.Skin.Glyphs.Times).Put(dim, " the median")
 	y++
 	if t != nil && t.N > 1 {
-		y = c.fact(a, y, "", dim, itoa(t.N)+" tokens arrived together; each counts for a part of the gap")
+		y = c.fact(a, y, "", dim, strconv.Itoa(t.N)+" tokens arrived together; each counts for a part of the gap")
 	}
 	why, st := c.cause(r, v.Token, ratio)
 	return c.fact(a, y, "cause", st, why)
@@ -87,7 +87,7 @@ func (c *Ctx) cause(r *store.Request, n int, ratio float64) (string, grid.Style)
 	case ratio >= stallGap:
 		return "late, but below the stall threshold of the tokens before it", watch
 	case ratio >= slowGap:
-		return "slower than typical, but no stall (" + itoa(store.StallFactor) + c.Skin.Glyphs.Times + " the median)", watch
+		return "slower than typical, but no stall (" + strconv.Itoa(store.StallFactor) + c.Skin.Glyphs.Times + " the median)", watch
 	}
 	return "typical", dim
 }
@@ -120,7 +120,7 @@ func (c *Ctx) tokenFacts(a grid.Area, y int, r *store.Request, t *store.Token, s
 	}
 	id := "id not reported"
 	if t.ID >= 0 {
-		id = "id " + itoa(int(t.ID))
+		id = "id " + strconv.Itoa(int(t.ID))
 	}
 	if t.Step > 0 {
 		id += ", forward pass " + strconv.FormatUint(t.Step, 10)
@@ -178,17 +178,17 @@ func (c *Ctx) tokenPicks(a grid.Area, y int, t *store.Token, s *store.Snapshot) 
 	layers := len(t.Picks) / used
 	widest := 1
 	for _, p := range t.Picks {
-		widest = max(widest, len(itoa(int(p))))
+		widest = max(widest, len(strconv.Itoa(int(p))))
 	}
-	label := len("L"+itoa(layers-1)) + 1
+	label := len("L"+strconv.Itoa(layers-1)) + 1
 	cell := label + used*(widest+1) + 2
 	cols := max((a.W+2)/cell, 1)
 	rows := min((layers+cols-1)/cols, a.H-y-2)
 	for l := range min(layers, rows*cols) {
 		at := a.Sub(l/rows*cell, y+2+l%rows, cell, 1)
-		at.Text(0, 0, dim, "L"+itoa(l))
+		at.Text(0, 0, dim, "L"+strconv.Itoa(l))
 		for k := range used {
-			at.Right(label+(k+1)*(widest+1)-1, 0, text, itoa(int(t.Picks[l*used+k])))
+			at.Right(label+(k+1)*(widest+1)-1, 0, text, strconv.Itoa(int(t.Picks[l*used+k])))
 		}
 	}
 	return y + 2 + rows
@@ -202,10 +202,10 @@ func (c *Ctx) requestStalls(a grid.Area, v *RequestView) int {
 	}
 	a.Text(0, 0, head, "Stalls")
 	if r.StallCount() == 0 {
-		a.Text(8, 0, good, string(c.Skin.Glyphs.Good)+" none: no gap of "+itoa(store.StallFactor)+c.Skin.Glyphs.Times+" the median or more")
+		a.Text(8, 0, good, string(c.Skin.Glyphs.Good)+" none: no gap of "+strconv.Itoa(store.StallFactor)+c.Skin.Glyphs.Times+" the median or more")
 		return 1
 	}
-	a.Text(8, 0, dim, itoa(r.StallCount())+"  (n: next)")
+	a.Text(8, 0, dim, strconv.Itoa(r.StallCount())+"  (n: next)")
 	median := max(float64(r.ITL.P50), 1)
 	list := r.Stalls[max(len(r.Stalls)-(a.H-1), 0):]
 	for y, s := range list {
@@ -214,7 +214,7 @@ func (c *Ctx) requestStalls(a grid.Area, v *RequestView) int {
 		if s.Index == v.Token {
 			st = grid.Fg(theme.Accent).With(grid.Bold)
 		}
-		l.Put(st, "token").Tail(6, st, itoa(s.Index)).Tail(9, bad, metric.Duration(int64(s.Gap)))
+		l.Put(st, "token").Tail(6, st, strconv.Itoa(s.Index)).Tail(9, bad, metric.Duration(int64(s.Gap)))
 		l.Tail(7, text, metric.Rate(float64(s.Gap)/median)+c.Skin.Glyphs.Times).Gap(2)
 		a.Elide(l.X, l.Y, max(l.Room(), 0), text, shortCause(s.Cause), c.Skin.Glyphs.Ellipsis)
 	}

@@ -1,6 +1,7 @@
 package panes
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -157,7 +158,7 @@ func scale(shown []*store.Request) float64 {
 
 func drawName(a grid.Area, y, w int, r *store.Request) {
 	l := a.Line(0, y)
-	l.Put(text, "#"+itoa(int(r.ID))).Gap(1)
+	l.Put(text, "#"+strconv.Itoa(int(r.ID))).Gap(1)
 	note := sanitize.Line(r.Label)
 	if r.Cold {
 		note = "cold"
@@ -227,11 +228,11 @@ func drawTTFTFoot(a grid.Area, parts int, shown []*store.Request, s *store.Snaps
 func drawDominant(a grid.Area, y int, r *store.Request, c *Ctx) {
 	l := a.Line(0, y)
 	if r.Dominant.Share <= 0 {
-		l.Put(dim, "#"+itoa(int(r.ID))+": this engine does not report TTFT components")
+		l.Put(dim, "#"+strconv.Itoa(int(r.ID))+": this engine does not report TTFT components")
 		return
 	}
 	k := componentLook(r.Dominant.Stage)
-	l.Put(dim, "#"+itoa(int(r.ID))+" ").Put(data, k.name+" "+metric.Percent(r.Dominant.Share)).Put(text, " of TTFT")
+	l.Put(dim, "#"+strconv.Itoa(int(r.ID))+" ").Put(data, k.name+" "+metric.Percent(r.Dominant.Share)).Put(text, " of TTFT")
 	sep := " " + string(c.Skin.Glyphs.Bullet) + " "
 	also := func(words string) { l.Fit(grid.Piece{Style: dim, Words: sep}, grid.Piece{Style: text, Words: words}) }
 	if r.Dominant.PerToken > 0 {
@@ -241,7 +242,7 @@ func drawDominant(a grid.Area, y int, r *store.Request, c *Ctx) {
 		also("other " + metric.Duration(int64(r.Parts[n-1].Dur)))
 	}
 	if r.PromptTokens > 0 {
-		also(itoa(r.PromptTokens) + " prompt tokens")
+		also(strconv.Itoa(r.PromptTokens) + " prompt tokens")
 	}
 }
 

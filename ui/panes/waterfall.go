@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -219,7 +220,7 @@ func fold(rows []stageRow, n int) []stageRow {
 		rest.perToken += p.perToken
 		folded++
 	}
-	rest.name = itoa(folded) + " shorter"
+	rest.name = strconv.Itoa(folded) + " shorter"
 	return append(out, rest)
 }
 

@@ -1,6 +1,7 @@
 package panes
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/llmtop/llmtop/profiler/metric"
@@ -67,7 +68,7 @@ func drawWindows(a grid.Area, s *store.Snapshot, c *Ctx) {
 // drawHistogram draws the distribution of the kept gaps of a request in equal bins up to stripTop times the median; the
 // last bin holds all longer gaps.
 func drawHistogram(a grid.Area, r *store.Request, c *Ctx) {
-	a.Text(0, 0, head, "Gaps of #"+itoa(int(r.ID))+", last "+itoa(len(r.Gaps)))
+	a.Text(0, 0, head, "Gaps of #"+strconv.Itoa(int(r.ID))+", last "+strconv.Itoa(len(r.Gaps)))
 	median := float64(r.ITL.P50)
 	n := min(a.H-1, 16)
 	if n < 2 || median <= 0 {
@@ -91,7 +92,7 @@ func drawHistogram(a grid.Area, r *store.Request, c *Ctx) {
 		st := gapStyle(from / median)
 		if b > 0 {
 			a.Bar(12, 1+i, a.W-12-6, float64(b)/float64(most), st.FG, c.Skin.Colour(), c.Skin.Glyphs)
-			a.Right(a.W, 1+i, text, itoa(b))
+			a.Right(a.W, 1+i, text, strconv.Itoa(b))
 		}
 	}
 }
@@ -106,11 +107,11 @@ func drawStalls(a grid.Area, s *store.Snapshot, c *Ctx) {
 	for i := range min(len(s.Latency.Stalls), a.H-1) {
 		v := s.Latency.Stalls[len(s.Latency.Stalls)-1-i]
 		l := a.Line(0, 1+i)
-		l.Put(dim, clock(sessionTime(s, v.At))).Tail(9, bad, metric.Duration(int64(v.Gap))).Put(dim, "  #"+itoa(int(v.Request)))
+		l.Put(dim, clock(sessionTime(s, v.At))).Tail(9, bad, metric.Duration(int64(v.Gap))).Put(dim, "  #"+strconv.Itoa(int(v.Request)))
 		if a.W >= 46 {
 			l.Put(dim, " token")
 		}
-		l.Tail(5, dim, itoa(v.Index)).Gap(2)
+		l.Tail(5, dim, strconv.Itoa(v.Index)).Gap(2)
 		a.Elide(l.X, l.Y, max(l.Room(), 0), text, v.Cause, c.Skin.Glyphs.Ellipsis)
 	}
 }

@@ -1,6 +1,8 @@
 package panes
 
 import (
+	"strconv"
+
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
@@ -58,7 +60,7 @@ func drawRatesChart(a grid.Area, pts []store.RatePoint, c *Ctx) {
 // drawKVChart draws the KV cache cells in use.
 func drawKVChart(a grid.Area, pts []store.RatePoint, total int64, c *Ctx) {
 	l := a.Line(0, 0)
-	l.Put(head, "KV cache, cells in use").Put(dim, "  of "+itoa(int(total)))
+	l.Put(head, "KV cache, cells in use").Put(dim, "  of "+strconv.Itoa(int(total)))
 	used := func(_, i int) float64 { return rateOrGap(&pts[i], float64(pts[i].KVUsed)) }
 	top := scaleTop(len(pts), func(i int) float64 { return used(0, i) })
 	c.Scratch.Chart("kv").Draw(a.Sub(0, 1, a.W, a.H-1), grid.Curves{

@@ -1,6 +1,8 @@
 package panes
 
 import (
+	"strconv"
+
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
@@ -92,8 +94,8 @@ func ttftColumns() []ttftColumn {
 			}
 			return metric.Seconds(r.TTFT.V), loud
 		}},
-		{"prompt", 8, func(r *store.Request) (string, grid.Style) { return itoa(r.PromptTokens) + " t", text }},
-		{"gen", 8, func(r *store.Request) (string, grid.Style) { return itoa(r.Generated) + " t", text }},
+		{"prompt", 8, func(r *store.Request) (string, grid.Style) { return strconv.Itoa(r.PromptTokens) + " t", text }},
+		{"gen", 8, func(r *store.Request) (string, grid.Style) { return strconv.Itoa(r.Generated) + " t", text }},
 	}
 	for _, st := range append(event.Components(), event.StageNone) {
 		cols = append(cols, ttftColumn{componentLook(st).name, 10, partCell(st)})
