@@ -51,14 +51,14 @@ func (t *Rows[F]) scroll(n int, body grid.Area) (from, to int) {
 // are omitted.
 type tableColumn[F any] struct {
 	field   F
-	w, rank int
+	w, Rank int
 }
 
 // fitting returns the wanted columns that fit into w cells, in display order, and the width left. The sort column by
 // always comes first in the choice.
 func fitting[F comparable](columns []tableColumn[F], w int, by F, wanted func(F) bool) (fit []tableColumn[F], left int) {
 	order := slices.Clone(columns)
-	slices.SortStableFunc(order, func(a, b tableColumn[F]) int { return a.rank - b.rank })
+	slices.SortStableFunc(order, func(a, b tableColumn[F]) int { return a.Rank - b.Rank })
 	if i := slices.IndexFunc(order, func(c tableColumn[F]) bool { return c.field == by }); i > 0 {
 		order = slices.Insert(order, 0, order[i])
 	}
