@@ -16,9 +16,13 @@ import (
 	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/chrome"
 	"github.com/llmtop/llmtop/ui/grid"
-	"github.com/llmtop/llmtop/ui/panes"
+	"github.com/llmtop/llmtop/ui/pane"
 	"github.com/llmtop/llmtop/ui/sanitize"
+	"github.com/llmtop/llmtop/ui/view/latency"
+	"github.com/llmtop/llmtop/ui/view/overview"
+	"github.com/llmtop/llmtop/ui/view/system"
 )
 
 // The default and the maximum of Config.FPS, in frames per second.
@@ -109,14 +113,14 @@ type app struct {
 	skin        *theme.Skin
 	theme       int
 	grid        grid.Grid
-	panes       panes.Ctx
-	status      panes.Status
-	focus       panes.ID // pane of the overview with the focus
-	zoomed      panes.Zoom
-	machine     panes.SystemView
-	latencyPage panes.LatencyPage
-	scrolled    int             // first row of help and operations
-	timeline    *panes.Timeline // selected moment of the history; nil: live, or a replay
+	panes       pane.Frame
+	status      chrome.Status
+	focus       overview.ID // pane of the overview with the focus
+	zoomed      overview.Zoom
+	machine     system.View
+	latencyPage latency.Page
+	scrolled    int              // first row of help and operations
+	timeline    *chrome.Timeline // selected moment of the history; nil: live, or a replay
 	view        view
 	viewBefore  view // the view from which help or engines was opened
 	placements  []placement
@@ -134,10 +138,10 @@ type app struct {
 	bindings   []binding
 	sessions   []Session
 	session    Session // the session on the screen; the zero value without one
-	engines    engines
+	engines    engineList
 	replicas   replicas
-	requests   requests
-	experts    experts
+	requests   requestsState
+	experts    expertsState
 	watched    watched
 	replay     replay
 	palette    palette
@@ -161,7 +165,7 @@ func newApp(cfg Config) *app {
 	a.saveReport = func(json []byte) (string, error) { return saveReport(time.Now(), json) }
 	a.theme = cfg.themeIndex()
 	a.applyTheme()
-	a.panes.Scratch, a.status.FPS, a.panes.Window = &panes.Scratch{}, cfg.FPS, metric.Minute
+	a.panes.Scratch, a.status.FPS, a.panes.Window = &pane.Scratch{}, cfg.FPS, metric.Minute
 	a.editor.suggest = cfg.Prompts
 	a.updateBindings()
 	a.snap = &store.Snapshot{}

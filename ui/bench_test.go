@@ -10,7 +10,8 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
-	"github.com/llmtop/llmtop/ui/panes"
+	"github.com/llmtop/llmtop/ui/view/latency"
+	"github.com/llmtop/llmtop/ui/view/overview"
 )
 
 // BenchmarkFrame draws and encodes one frame of the live session, with one more token of text each time, as while
@@ -69,7 +70,7 @@ func BenchmarkFrameZoomed(b *testing.B) {
 	for i, name := range []string{"TTFT", "ITL", "Experts", "Throughput", "Machine", "Text", "Insights"} {
 		b.Run(name, func(b *testing.B) {
 			a := open(liveSnapshot(), theme.TrueColour, false, 200, 60)
-			a.zoom(panes.ID(i))
+			a.zoom(overview.ID(i))
 			b.ReportAllocs()
 			for b.Loop() {
 				a.dirty = true
@@ -143,7 +144,7 @@ func viewName(v view) string {
 // BenchmarkFramePages draws each latency page of 5,000 requests, and the views without a tab.
 func BenchmarkFramePages(b *testing.B) {
 	crowd := largest()
-	draw := func(name string, v view, page panes.LatencyPage) {
+	draw := func(name string, v view, page latency.Page) {
 		b.Run(name, func(b *testing.B) {
 			a := open(crowd, theme.TrueColour, false, 200, 60)
 			a.show(v)
@@ -155,7 +156,7 @@ func BenchmarkFramePages(b *testing.B) {
 			}
 		})
 	}
-	for page := range panes.NumLatencyPages {
+	for page := range latency.NumPages {
 		draw(page.String(), viewLatency, page)
 	}
 	for _, v := range []view{viewPane, viewOps, viewHelp} {
@@ -174,7 +175,7 @@ func TestFramesAllocateLittle(t *testing.T) {
 		a := open(crowd, theme.TrueColour, false, 200, 60)
 		a.show(v)
 		if i < len(pages) {
-			a.latencyPage = panes.LatencyPage(i + 1)
+			a.latencyPage = latency.Page(i + 1)
 		}
 		if v == viewExperts {
 			a.press("w", "m")

@@ -3,8 +3,12 @@ package ui
 import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/chrome"
 	"github.com/llmtop/llmtop/ui/grid"
-	"github.com/llmtop/llmtop/ui/panes"
+	"github.com/llmtop/llmtop/ui/view/engines"
+	"github.com/llmtop/llmtop/ui/view/latency"
+	"github.com/llmtop/llmtop/ui/view/ops"
+	"github.com/llmtop/llmtop/ui/view/overview"
 )
 
 // draw draws the frame of the current state.
@@ -20,30 +24,30 @@ func (a *app) draw() {
 	a.panes.Problems = a.status.Problems()
 	a.panes.Inspect = a.available(actInspect)
 	if a.w < minWidth || a.h < minHeight {
-		panes.SmallScreen(all, a.snap, &a.status, &a.panes)
+		chrome.DrawSmallScreen(all, a.snap, &a.status, &a.panes)
 	} else {
 		h := a.h - 2
 		if row := all.Sub(0, h, a.w, 1); a.h > minHeight {
 			switch {
 			case a.cfg.Replay != nil:
 				h--
-				a.track = panes.Progress(row, a.status.Replay, &a.panes)
+				a.track = chrome.DrawProgress(row, a.status.Replay, &a.panes)
 			case a.timeline != nil:
 				h--
-				a.track = panes.DrawTimeline(row, a.timeline, &a.panes)
+				a.track = chrome.DrawTimeline(row, a.timeline, &a.panes)
 			}
 		}
 		if a.view == viewEngines {
-			panes.EnginesHeader(all.Sub(0, 0, a.w, 1), a.engines.rows, &a.status, &a.panes)
+			engines.DrawHeader(all.Sub(0, 0, a.w, 1), a.engines.rows, &a.status, &a.panes)
 		} else {
-			panes.Header(all.Sub(0, 0, a.w, 1), a.snap, &a.status, &a.panes)
+			chrome.DrawHeader(all.Sub(0, 0, a.w, 1), a.snap, &a.status, &a.panes)
 		}
 		a.body(all.Sub(0, 1, a.w, h))
 		if a.marks.open && len(a.panes.Marks) > 0 && a.view != viewHelp && a.view != viewEngines {
-			panes.DrawSince(all.Sub(0, 1, a.w, h), a.snap, &a.panes)
+			chrome.DrawSince(all.Sub(0, 1, a.w, h), a.snap, &a.panes)
 		}
 		if a.alertsOpen && a.view != viewHelp {
-			panes.DrawAlerts(all.Sub(0, 1, a.w, h), a.status.Alerts, &a.panes)
+			chrome.DrawAlerts(all.Sub(0, 1, a.w, h), a.status.Alerts, &a.panes)
 		}
 		a.footer(all.Sub(0, a.h-1, a.w, 1))
 	}
@@ -65,18 +69,18 @@ func (a *app) body(area grid.Area) {
 			a.replicas.draw(area, &a.panes)
 			break
 		}
-		a.engines.at = panes.Engines(area, a.engines.rows, a.engines.selected, a.engines.first, &a.panes)
+		a.engines.at = engines.Draw(area, a.engines.rows, a.engines.selected, a.engines.first, &a.panes)
 		a.engines.first = a.engines.at.First
 	case viewRequests:
 		a.requests.draw(area, a.snap, &a.panes)
 	case viewRequest:
 		a.requests.drawRequest(area, a.snap, &a.panes)
 	case viewPane:
-		panes.Draw(a.focus, area, a.snap, &a.panes, true, &a.zoomed)
+		overview.Draw(a.focus, area, a.snap, &a.panes, true, &a.zoomed)
 	case viewLatency:
-		panes.Latency(area, a.latencyPage, a.snap, &a.panes)
+		latency.Draw(area, a.latencyPage, a.snap, &a.panes)
 	case viewOps:
-		panes.Operations(area, a.snap, &a.panes, &a.scrolled)
+		ops.Draw(area, a.snap, &a.panes, &a.scrolled)
 	case viewExperts:
 		a.experts.draw(area, a.snap, &a.panes)
 	case viewSystem:
@@ -85,7 +89,7 @@ func (a *app) body(area grid.Area) {
 		a.placements = append(a.placements, a.layout().arrange(a.w, area.H+2)...)
 		a.keepFocus()
 		for _, p := range a.placements {
-			panes.Draw(p.id, a.grid.Area(p.at), a.snap, &a.panes, p.id == a.focus, nil)
+			overview.Draw(p.id, a.grid.Area(p.at), a.snap, &a.panes, p.id == a.focus, nil)
 		}
 	}
 }

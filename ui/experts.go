@@ -3,31 +3,32 @@ package ui
 import (
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/ui/grid"
-	"github.com/llmtop/llmtop/ui/panes"
+	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/view/experts"
 )
 
 // experts is the state of the router view: how the user arranged it, and the search line.
-type experts struct {
-	shown panes.ExpertView
+type expertsState struct {
+	shown experts.View
 
 	typing  bool
 	line    editor
-	err     error            // error in the search text
-	saved   panes.ExpertView // restored by esc
-	matches []cell           // search results
-	next    int              // index of the next result
+	err     error        // error in the search text
+	saved   experts.View // restored by esc
+	matches []cell       // search results
+	next    int          // index of the next result
 }
 
 // cell is one expert in one layer.
 type cell struct{ layer, expert int }
 
-func newExperts() experts {
-	return experts{shown: panes.ExpertView{Budget: panes.BudgetParts / 4}}
+func newExperts() expertsState {
+	return expertsState{shown: experts.View{Budget: experts.BudgetParts / 4}}
 }
 
 // draw draws the view, with the search line in the bottom border while the user types.
-func (x *experts) draw(area grid.Area, s *store.Snapshot, c *panes.Ctx) {
-	panes.ExpertMap(area, &x.shown, s, c)
+func (x *expertsState) draw(area grid.Area, s *store.Snapshot, c *pane.Frame) {
+	experts.Draw(area, &x.shown, s, c)
 	if !x.typing {
 		return
 	}
@@ -51,20 +52,20 @@ func (a *app) doExperts(act action) {
 	case actBudgetLess:
 		v.Budget = max(v.Budget-1, 0)
 	case actBudgetMore:
-		v.Budget = min(v.Budget+1, panes.BudgetParts)
+		v.Budget = min(v.Budget+1, experts.BudgetParts)
 	case actSplit:
-		v.By = (v.By + 1) % panes.NumDivisions
+		v.By = (v.By + 1) % experts.NumDivisions
 		a.notify("picks: " + v.By.String())
 	case actSection:
-		v.First = (v.First + 1) % panes.NumExpertTables
+		v.First = (v.First + 1) % experts.NumTables
 	case actSpan:
-		v.Span = (v.Span + 1) % panes.NumSpans
+		v.Span = (v.Span + 1) % experts.NumSpans
 		a.notify("window: " + v.Span.String())
 	}
 }
 
 // selectExpert selects an expert, or the nearest valid one.
-func (x *experts) selectExpert(s *store.Snapshot, layer, expert int) {
+func (x *expertsState) selectExpert(s *store.Snapshot, layer, expert int) {
 	if e := s.Experts; e != nil && e.Layers > 0 && e.Experts > 0 {
 		v := &x.shown
 		v.Layer, v.Expert, v.Chosen = max(min(layer, e.Layers-1), 0), max(min(expert, e.Experts-1), 0), true
@@ -72,12 +73,12 @@ func (x *experts) selectExpert(s *store.Snapshot, layer, expert int) {
 }
 
 // scroll moves the selection down by a number of layers.
-func (x *experts) scroll(s *store.Snapshot, by int) {
+func (x *expertsState) scroll(s *store.Snapshot, by int) {
 	x.selectExpert(s, x.shown.Layer+by, x.shown.Expert)
 }
 
 // hover selects the expert under the mouse and reports whether the selection changed.
-func (x *experts) hover(s *store.Snapshot, px, py int) bool {
+func (x *expertsState) hover(s *store.Snapshot, px, py int) bool {
 	v := &x.shown
 	layer, expert, ok := v.At(px, py)
 	if !ok || v.Chosen && layer == v.Layer && expert == v.Expert {
@@ -88,7 +89,7 @@ func (x *experts) hover(s *store.Snapshot, px, py int) bool {
 }
 
 // onKey edits the search line and selects the first match while the user types.
-func (x *experts) onKey(name, text string, s *store.Snapshot, c *panes.Ctx) {
+func (x *expertsState) onKey(name, text string, s *store.Snapshot, c *pane.Frame) {
 	switch name {
 	case "enter":
 		if x.err == nil {
@@ -105,13 +106,13 @@ func (x *experts) onKey(name, text string, s *store.Snapshot, c *panes.Ctx) {
 }
 
 // paste inserts pasted text into the search line.
-func (x *experts) paste(text string, s *store.Snapshot, c *panes.Ctx) {
+func (x *expertsState) paste(text string, s *store.Snapshot, c *pane.Frame) {
 	x.line.insert(text)
 	x.find(s, c)
 }
 
 // find selects the first match.
-func (x *experts) find(s *store.Snapshot, c *panes.Ctx) {
+func (x *expertsState) find(s *store.Snapshot, c *pane.Frame) {
 	x.err = nil
 	if len(x.line.text) == 0 {
 		return
@@ -128,7 +129,7 @@ func (x *experts) find(s *store.Snapshot, c *panes.Ctx) {
 }
 
 // findNext selects the next match, after the last one the first; false without matches.
-func (x *experts) findNext(s *store.Snapshot) bool {
+func (x *expertsState) findNext(s *store.Snapshot) bool {
 	if len(x.matches) == 0 {
 		return false
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
-	"github.com/llmtop/llmtop/ui/panes"
+	"github.com/llmtop/llmtop/ui/view/experts"
 )
 
 // pickFor draws router picks for a token of a prompt kind: experts of each layer by their bias, shifted by a few places
@@ -144,7 +144,7 @@ var expertKeyCases = map[action]func(*testing.T, *app, *calls){
 	actBudgetMore: func(t *testing.T, _ *app, _ *calls) {
 		a := lookAt(routedSnapshot(8, 16, 2), 120, 36, ">")
 		holds(t, a, " 36 of 128 experts, 2.44 MB: ") // (11.8 MB - 4.2 MB) / (1 - 2/16) / 128 each
-		for range panes.BudgetParts {
+		for range experts.BudgetParts {
 			a.press(">")
 		}
 		holds(t, a, " 128 of 128 experts, 8.69 MB: 100 % of routing")

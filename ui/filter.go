@@ -3,7 +3,7 @@ package ui
 import (
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
-	"github.com/llmtop/llmtop/ui/panes"
+	"github.com/llmtop/llmtop/ui/pane"
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
@@ -84,7 +84,7 @@ func drawInput(a grid.Area, line *editor, wrong error, note string, skin *theme.
 
 // click sorts a table by the column header under the mouse, or selects the row there; it reports whether that row was
 // selected already.
-func click[F any](t *panes.Rows[F], x, y int, sort func(F), pin func(row int)) (again bool) {
+func click[F any](t *pane.Rows[F], x, y int, sort func(F), pin func(row int)) (again bool) {
 	if f, ok := t.HeadAt(x, y); ok {
 		sort(f)
 		return false

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/llmtop/llmtop/theme"
-	"github.com/llmtop/llmtop/ui/panes"
+	"github.com/llmtop/llmtop/ui/view/overview"
 )
 
 var update = flag.Bool("update", false, "write the golden screens instead of comparing with them")
@@ -74,7 +74,7 @@ func TestGoldenThemes(t *testing.T) {
 // Each pane in full screen, as text.
 func TestGoldenPanes(t *testing.T) {
 	s := liveSnapshot()
-	for id := range panes.NumPanes {
+	for id := range overview.NumPanes {
 		a := open(s, theme.TrueColour, false, 120, 36)
 		a.zoom(id)
 		golden(t, "zoom_"+strings.ReplaceAll(strings.ToLower(id.String()), " ", "_")+".txt", strings.TrimSuffix(a.screen(), "\n"))

@@ -7,7 +7,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
-	"github.com/llmtop/llmtop/ui/panes"
+	"github.com/llmtop/llmtop/ui/chrome"
 )
 
 // Past is the history of a session; *store.HistoryReader implements it. Its methods must take no longer than a frame or two.
@@ -29,7 +29,7 @@ type pastView struct {
 	loaded    map[string]pastSnapshot // loaded snapshots, by the names of the engines
 	oldest    event.Time              // oldest moment of the history
 	now       event.Time
-	timeline  panes.Timeline
+	timeline  chrome.Timeline
 }
 
 // historyKeys are the keys that move in the history while the view is paused.
@@ -169,7 +169,7 @@ func (a *app) updateTimeline() {
 	}
 	t := &a.history
 	t.oldest, t.now = p.Range()
-	bar := panes.Timeline{
+	bar := chrome.Timeline{
 		From: t.oldest / shortStep * shortStep, To: t.now / shortStep * shortStep, At: t.at, Wall: a.snap.Wall,
 		Ago: time.Duration(t.now - t.at).Truncate(time.Second), Evicted: t.at < t.oldest,
 	}
@@ -198,7 +198,7 @@ func (a *app) snapshotOf(s Session) *store.Snapshot {
 	}
 	past := p.At(t.at)
 	if past == nil {
-		past = panes.NotKept
+		past = chrome.NotKept
 	}
 	if t.loaded == nil {
 		t.loaded = make(map[string]pastSnapshot)

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/llmtop/llmtop/profiler/store"
-	"github.com/llmtop/llmtop/ui/panes"
+	"github.com/llmtop/llmtop/ui/pane"
 	"github.com/llmtop/llmtop/ui/table"
 )
 
@@ -50,7 +50,7 @@ var requestKeyCases = map[action]func(*testing.T, *app, *calls){
 		for range table.NumFields {
 			a.press("<")
 			a.View()
-			if by := a.requests.shown.List.By; !slices.ContainsFunc(a.requests.shown.Heads, func(h panes.Head[table.Field]) bool { return h.Field == by }) {
+			if by := a.requests.shown.List.By; !slices.ContainsFunc(a.requests.shown.Heads, func(h pane.Head[table.Field]) bool { return h.Field == by }) {
 				t.Errorf("the rows are sorted by %v, which is not shown", by)
 			}
 		}

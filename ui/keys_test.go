@@ -12,7 +12,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
-	"github.com/llmtop/llmtop/ui/panes"
+	"github.com/llmtop/llmtop/ui/view/overview"
 )
 
 // calls records the actions that the screen called.
@@ -66,8 +66,8 @@ func holds(t *testing.T, a *app, words string) {
 }
 
 // zoomed returns the view that shows a pane in full screen.
-func zoomed(id panes.ID) view {
-	if id == panes.Experts {
+func zoomed(id overview.ID) view {
+	if id == overview.Experts {
 		return viewExperts
 	}
 	return viewPane
@@ -89,30 +89,30 @@ var keyCases = map[action]func(*testing.T, *app, *calls){
 		holds(t, a, "● live")
 	},
 	actNext: func(t *testing.T, a *app, _ *calls) {
-		seen, there := []panes.ID{a.focus}, len(a.placements)
+		seen, there := []overview.ID{a.focus}, len(a.placements)
 		for range there - 1 {
 			a.press("tab")
 			seen = append(seen, a.focus)
 		}
 		a.press("right")
 		slices.Sort(seen)
-		if len(slices.Compact(seen)) != there || a.focus != panes.TTFT {
+		if len(slices.Compact(seen)) != there || a.focus != overview.TTFT {
 			t.Errorf("tab visits %v and ends at %v", seen, a.focus)
 		}
 	},
 	actPrevious: func(t *testing.T, a *app, _ *calls) {
 		a.press("shift+tab")
-		if a.focus != panes.Insights {
+		if a.focus != overview.Insights {
 			t.Errorf("focus is on %v", a.focus)
 		}
 		a.press("left", "tab")
-		if a.focus != panes.Insights {
+		if a.focus != overview.Insights {
 			t.Errorf("left and tab lead to %v", a.focus)
 		}
 	},
 	actZoom: func(t *testing.T, a *app, _ *calls) {
 		for _, key := range []string{"enter", "z"} {
-			var order []panes.ID
+			var order []overview.ID
 			for _, p := range a.placements {
 				order = append(order, p.id)
 			}

@@ -11,7 +11,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
-	"github.com/llmtop/llmtop/ui/panes"
+	"github.com/llmtop/llmtop/ui/view/latency"
 )
 
 // latencyKeyCases test the keys of the latency view.
@@ -36,7 +36,7 @@ func TestLatencyPagesHoldEverything(t *testing.T) {
 		a := open(s, theme.TrueColour, false, size[0], size[1])
 		a.press("4")
 		var all strings.Builder
-		for range panes.NumLatencyPages {
+		for range latency.NumPages {
 			all.WriteString(stripStyles(a.View().Content))
 			a.press("tab")
 		}
@@ -73,7 +73,7 @@ func TestGoldenLatencyPages(t *testing.T) {
 			a.Update(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
 			a.press("4", "m")
 			a.notify("")
-			for range panes.NumLatencyPages {
+			for range latency.NumPages {
 				golden(t, fmt.Sprintf("latency_%s_%s_%dx%d.ansi", strings.Fields(a.latencyPage.String())[0], name, size[0], size[1]), a.View().Content)
 				a.press("tab")
 			}

@@ -2,7 +2,7 @@ package ui
 
 import (
 	"github.com/llmtop/llmtop/ui/grid"
-	"github.com/llmtop/llmtop/ui/panes"
+	"github.com/llmtop/llmtop/ui/view/overview"
 )
 
 // The overview, from 100 columns:
@@ -27,7 +27,7 @@ const (
 
 // placement is a pane with its place on the screen.
 type placement struct {
-	id panes.ID
+	id overview.ID
 	at grid.Rect
 }
 
@@ -47,21 +47,21 @@ func arrange(w, h int) []placement {
 
 // importance lists the panes of a single column with the rows that each needs, the most important first.
 var importance = []struct {
-	id   panes.ID
+	id   overview.ID
 	rows int
 }{
-	{panes.TTFT, 5},
-	{panes.ITL, 5},
-	{panes.Experts, 6},
-	{panes.Insights, 5},
-	{panes.Throughput, 7},
-	{panes.Machine, 8},
-	{panes.Text, 6},
+	{overview.TTFT, 5},
+	{overview.ITL, 5},
+	{overview.Experts, 6},
+	{overview.Insights, 5},
+	{overview.Throughput, 7},
+	{overview.Machine, 8},
+	{overview.Text, 6},
 }
 
 // singleColumn places as many panes as fit, by importance, and distributes the remaining rows.
 func singleColumn(r grid.Rect) []placement {
-	var rows [panes.NumPanes]int
+	var rows [overview.NumPanes]int
 	left, n := r.H, 0
 	for _, p := range importance {
 		if p.rows > left {
@@ -76,7 +76,7 @@ func singleColumn(r grid.Rect) []placement {
 		left--
 	}
 	var out []placement
-	for id := range panes.NumPanes {
+	for id := range overview.NumPanes {
 		if rows[id] > 0 {
 			out = append(out, placement{id, grid.Rect{X: r.X, Y: r.Y, W: r.W, H: rows[id]}})
 			r.Y += rows[id]
@@ -87,13 +87,13 @@ func singleColumn(r grid.Rect) []placement {
 
 func twoColumns(r grid.Rect) []placement {
 	rows := splitRows(r.H, []int{7, 8, 6, 8}, []int{4, 4, 3, 4})
-	all := [][]panes.ID{{panes.TTFT, panes.ITL}, {panes.Experts, panes.Throughput}, {panes.Insights, panes.Machine}, {panes.Text}}
+	all := [][]overview.ID{{overview.TTFT, overview.ITL}, {overview.Experts, overview.Throughput}, {overview.Insights, overview.Machine}, {overview.Text}}
 	return placeRows(r, rows, all, [][]int{{1, 1}, {5, 4}, {5, 4}, {1}})
 }
 
 func wideLayout(r grid.Rect) []placement {
 	rows := splitRows(r.H, []int{7, 8, 6}, []int{12, 12, 10})
-	all := [][]panes.ID{{panes.TTFT, panes.ITL}, {panes.Experts, panes.Throughput, panes.Machine}, {panes.Text, panes.Insights}}
+	all := [][]overview.ID{{overview.TTFT, overview.ITL}, {overview.Experts, overview.Throughput, overview.Machine}, {overview.Text, overview.Insights}}
 	parts := [][]int{{1, 1}, {10, 6, 6}, {1, 1}}
 	if r.W >= 140 {
 		parts[1] = []int{2, 1, 1}
@@ -129,7 +129,7 @@ func splitRows(h int, least, weight []int) []int {
 }
 
 // placeRows places rows of panes one below another; parts are the shares of the width within a row.
-func placeRows(r grid.Rect, rows []int, all [][]panes.ID, parts [][]int) []placement {
+func placeRows(r grid.Rect, rows []int, all [][]overview.ID, parts [][]int) []placement {
 	var out []placement
 	y := r.Y
 	for i, h := range rows {

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/llmtop/llmtop/ui/grid"
-	"github.com/llmtop/llmtop/ui/panes"
+	"github.com/llmtop/llmtop/ui/view/overview"
 )
 
 // Layout is an arrangement of the overview: rows from top to bottom. The zero value is the default arrangement, which
@@ -16,7 +16,7 @@ type Layout struct{ rows []layoutRow }
 
 // layoutRow is one row of panes with its share of the height.
 type layoutRow struct {
-	panes  []panes.ID
+	panes  []overview.ID
 	parts  []int // shares of the width
 	weight int
 }
@@ -28,7 +28,7 @@ const LayoutSyntax = "ttft:2 itl | experts @3 | text insights"
 const LayoutDefault = "default"
 
 // layoutNames are the names of the panes in a layout.
-var layoutNames = [panes.NumPanes]string{"ttft", "itl", "experts", "throughput", "machine", "text", "insights", "queue"}
+var layoutNames = [overview.NumPanes]string{"ttft", "itl", "experts", "throughput", "machine", "text", "insights", "queue"}
 
 // formerNames are former names of panes, which layouts still accept.
 var formerNames = map[string]string{"tpot": "itl", "know": "insights"}
@@ -55,7 +55,7 @@ func Layouts() []string {
 // The maximum share and the maximum number of rows of a layout.
 const (
 	maxWeight = 100
-	maxRows   = int(panes.NumPanes)
+	maxRows   = int(overview.NumPanes)
 )
 
 // minPaneWidth and minPaneHeight are the smallest size of a pane of a layout, in cells; panes that do not fit are
@@ -73,7 +73,7 @@ func ParseLayout(text string) (l Layout, err error) {
 			return Layout{}, nil
 		}
 	}
-	seen := make(map[panes.ID]bool)
+	seen := make(map[overview.ID]bool)
 	for i, rowText := range strings.Split(text, "|") {
 		row, err := parseRow(strings.Fields(rowText), seen)
 		if err == nil && i >= maxRows {
@@ -88,7 +88,7 @@ func ParseLayout(text string) (l Layout, err error) {
 }
 
 // parseRow parses one row; each pane may appear in one row only.
-func parseRow(words []string, seen map[panes.ID]bool) (row layoutRow, err error) {
+func parseRow(words []string, seen map[overview.ID]bool) (row layoutRow, err error) {
 	row.weight = 1
 	for i, word := range words {
 		if share, ok := strings.CutPrefix(word, "@"); ok {
@@ -105,7 +105,7 @@ func parseRow(words []string, seen map[panes.ID]bool) (row layoutRow, err error)
 		if at < 0 {
 			return row, fmt.Errorf("unknown pane %.40q: use %s, or a built-in layout: %s", name, strings.Join(layoutNames[:], ", "), strings.Join(Layouts(), ", "))
 		}
-		id := panes.ID(at)
+		id := overview.ID(at)
 		if seen[id] {
 			return row, fmt.Errorf("pane %q appears twice: remove one", name)
 		}
@@ -148,7 +148,7 @@ func (l Layout) arrange(w, h int) []placement {
 	}
 	body := grid.Rect{X: 0, Y: 1, W: w, H: h - 2}
 	var least, weight []int
-	var ids [][]panes.ID
+	var ids [][]overview.ID
 	var parts [][]int
 	for _, row := range l.rows {
 		n := panesThatFit(row.parts, w)

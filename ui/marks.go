@@ -3,7 +3,7 @@ package ui
 import (
 	"strconv"
 
-	"github.com/llmtop/llmtop/ui/panes"
+	"github.com/llmtop/llmtop/ui/pane"
 )
 
 // maxMarks bounds the marks per engine; the oldest is removed. Each holds a snapshot, which shares most of its memory
@@ -12,7 +12,7 @@ const maxMarks = 9
 
 // marks holds the moments to compare with, by the name of the engine on which the user set them, oldest first.
 type marks struct {
-	byEngine map[string][]panes.Mark
+	byEngine map[string][]pane.Mark
 	count    int  // number of marks ever set
 	open     bool // the list of changes is open
 }
@@ -21,10 +21,10 @@ type marks struct {
 func (a *app) mark() {
 	m := &a.marks
 	if m.byEngine == nil {
-		m.byEngine = make(map[string][]panes.Mark)
+		m.byEngine = make(map[string][]pane.Mark)
 	}
 	m.count++
-	list := append(m.byEngine[a.session.Name], panes.Mark{Name: "m" + strconv.Itoa(m.count), Snapshot: a.snap})
+	list := append(m.byEngine[a.session.Name], pane.Mark{Name: "m" + strconv.Itoa(m.count), Snapshot: a.snap})
 	m.byEngine[a.session.Name] = list[max(len(list)-maxMarks, 0):]
 	a.showMarks()
 	a.notify("mark m" + strconv.Itoa(m.count) + " set: press M to show changes since then")

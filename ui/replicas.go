@@ -8,9 +8,10 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/ui/grid"
-	"github.com/llmtop/llmtop/ui/panes"
+	"github.com/llmtop/llmtop/ui/pane"
 	"github.com/llmtop/llmtop/ui/sanitize"
 	"github.com/llmtop/llmtop/ui/table"
+	"github.com/llmtop/llmtop/ui/view/engines"
 )
 
 // minFleet is the minimum number of engines to compare as replicas, if they report aggregate metrics.
@@ -19,7 +20,7 @@ const minFleet = 3
 // replicas is the state of the list of engines shown as a table of replicas.
 type replicas struct {
 	enabled      bool // the engines form a fleet
-	shown        panes.ReplicaTable
+	shown        engines.ReplicaTable
 	all          []*fleet.Replica
 	measured     []*store.Snapshot // snapshots of the last measurement
 	window       metric.Window
@@ -29,14 +30,14 @@ type replicas struct {
 }
 
 // isFleet reports whether engines are compared as replicas.
-func isFleet(rows []panes.EngineRow) bool {
-	return len(rows) >= minFleet && slices.ContainsFunc(rows, func(r panes.EngineRow) bool {
+func isFleet(rows []engines.Row) bool {
+	return len(rows) >= minFleet && slices.ContainsFunc(rows, func(r engines.Row) bool {
 		return r.Snapshot.Aggregates != nil || r.Snapshot.Engine.Caps.Has(event.CapAggregates)
 	})
 }
 
 // update measures the replicas with new data.
-func (r *replicas) update(rows []panes.EngineRow, c *panes.Ctx) {
+func (r *replicas) update(rows []engines.Row, c *pane.Frame) {
 	if r.enabled = isFleet(rows); !r.enabled {
 		r.typing = false
 		return
@@ -49,7 +50,7 @@ func (r *replicas) update(rows []panes.EngineRow, c *panes.Ctx) {
 	r.all, r.measured = r.all[:len(rows)], r.measured[:len(rows)]
 	for i, row := range rows {
 		one := r.all[i]
-		state, broken := c.ReplicaState(row)
+		state, broken := engines.ReplicaState(c, row)
 		if !changed && r.measured[i] == row.Snapshot && one.Name == row.Name && one.State == state {
 			continue
 		}
@@ -140,7 +141,7 @@ func (r *replicas) paste(text string) {
 }
 
 // draw draws the table, with the filter in the bottom border.
-func (r *replicas) draw(area grid.Area, c *panes.Ctx) {
-	panes.Replicas(area, &r.shown, r.typing, c)
+func (r *replicas) draw(area grid.Area, c *pane.Frame) {
+	engines.Replicas(area, &r.shown, r.typing, c)
 	r.drawFilter(area, r.shown.List.Filter.Text(), table.ReplicaSyntax, c.Skin)
 }

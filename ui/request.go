@@ -10,12 +10,13 @@ import (
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/ui/grid"
-	"github.com/llmtop/llmtop/ui/panes"
+	"github.com/llmtop/llmtop/ui/pane"
 	"github.com/llmtop/llmtop/ui/table"
+	"github.com/llmtop/llmtop/ui/view/request"
 )
 
 // current returns the selected request, or nil.
-func (r *requests) current(s *store.Snapshot) *store.Request {
+func (r *requestsState) current(s *store.Snapshot) *store.Request {
 	if r.shown.Follow {
 		return s.Current
 	}
@@ -30,7 +31,7 @@ func (r *requests) current(s *store.Snapshot) *store.Request {
 }
 
 // updateDetail takes the selected request. For another request than before it resets the selected token.
-func (r *requests) updateDetail(s *store.Snapshot) {
+func (r *requestsState) updateDetail(s *store.Snapshot) {
 	v := &r.detail
 	v.Request, v.Follow = r.current(s), r.shown.Follow
 	if v.Request != nil && table.KeyOf(v.Request) != r.detailKey {
@@ -39,13 +40,13 @@ func (r *requests) updateDetail(s *store.Snapshot) {
 }
 
 // drawRequest draws the selected request.
-func (r *requests) drawRequest(area grid.Area, s *store.Snapshot, c *panes.Ctx) {
+func (r *requestsState) drawRequest(area grid.Area, s *store.Snapshot, c *pane.Frame) {
 	r.updateDetail(s)
-	panes.Request(area, &r.detail, s, c)
+	request.Draw(area, &r.detail, s, c)
 }
 
 // selectNeighbour selects the request below in the table, or above.
-func (r *requests) selectNeighbour(down bool, s *store.Snapshot) {
+func (r *requestsState) selectNeighbour(down bool, s *store.Snapshot) {
 	r.refresh(s)
 	by := 1
 	if !down {
@@ -55,12 +56,12 @@ func (r *requests) selectNeighbour(down bool, s *store.Snapshot) {
 }
 
 // selectToken moves the selected token by a number of tokens.
-func (r *requests) selectToken(by int) {
+func (r *requestsState) selectToken(by int) {
 	v := &r.detail
 	if v.Request == nil {
 		return
 	}
-	first, last, ok := panes.Received(v.Request)
+	first, last, ok := request.Received(v.Request)
 	if ok {
 		v.Token = max(min(v.Token+by, last), first)
 		v.Chosen = v.Token < last || v.Request.State.Final() // the last token of a running request follows new tokens
@@ -68,7 +69,7 @@ func (r *requests) selectToken(by int) {
 }
 
 // nextStall selects the next stall, after the last one the first.
-func (r *requests) nextStall() (found bool) {
+func (r *requestsState) nextStall() (found bool) {
 	v := &r.detail
 	if v.Request == nil || len(v.Request.Stalls) == 0 {
 		return false
@@ -85,7 +86,7 @@ func (r *requests) nextStall() (found bool) {
 }
 
 // hover selects the token under the mouse and reports whether the selection changed.
-func (r *requests) hover(x, y int) bool {
+func (r *requestsState) hover(x, y int) bool {
 	n := r.detail.Cells.Token(x, y)
 	if n < 0 || n == r.detail.Token && r.detail.Chosen {
 		return false
@@ -95,7 +96,7 @@ func (r *requests) hover(x, y int) bool {
 }
 
 // scroll moves the selected token by rows of cells, and by pages and to the ends like in a list.
-func (r *requests) scroll(by int) {
+func (r *requestsState) scroll(by int) {
 	if by == 1 || by == -1 || by == page || by == -page {
 		by *= max(r.detail.Cells.PerRow, 1)
 	}
@@ -117,7 +118,7 @@ func (a *app) doRequest(act action) {
 		r.detail.ToEnd = !r.detail.ToEnd
 	case actSlowest:
 		if r.detail.Request != nil {
-			r.selectToken(panes.Slowest(r.detail.Request) - r.detail.Token)
+			r.selectToken(request.Slowest(r.detail.Request) - r.detail.Token)
 		}
 	case actNextStall:
 		if !r.nextStall() {

@@ -13,7 +13,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
-	"github.com/llmtop/llmtop/ui/panes"
+	"github.com/llmtop/llmtop/ui/view/request"
 )
 
 // chunks plays a request with several tokens per event, with picks, alternatives and custom stages; two stalls have an
@@ -173,7 +173,7 @@ func TestPastRequests(t *testing.T) {
 	holds(t, a, "= TTFT")
 	a.press("right", "left", "n", "x", "home", "end", "up")
 	checkFrame(t, a.View().Content, 160, 45)
-	if _, _, ok := panes.Received(a.requests.detail.Request); ok {
+	if _, _, ok := request.Received(a.requests.detail.Request); ok {
 		t.Error("tokens of a past request are kept")
 	}
 }

@@ -3,45 +3,47 @@ package ui
 import (
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/ui/grid"
-	"github.com/llmtop/llmtop/ui/panes"
+	"github.com/llmtop/llmtop/ui/pane"
 	"github.com/llmtop/llmtop/ui/table"
+	"github.com/llmtop/llmtop/ui/view/request"
+	"github.com/llmtop/llmtop/ui/view/requests"
 )
 
 // requests is the state of the requests table and of the selected request: arrangement, selection and filter line.
-type requests struct {
-	shown       panes.RequestTable
+type requestsState struct {
+	shown       requests.Table
 	selectedKey table.Key // key of the selected request
 
-	detail    panes.RequestView // view of the selected request
-	detailKey table.Key         // key of the request that detail showed last
+	detail    request.View // view of the selected request
+	detailKey table.Key    // key of the request that detail showed last
 
 	filtering[table.Filter]
 }
 
-func newRequests() requests {
-	return requests{shown: panes.RequestTable{List: table.NewList(), Follow: true}}
+func newRequests() requestsState {
+	return requestsState{shown: requests.Table{List: table.NewList(), Follow: true}}
 }
 
 // follow keeps the newest request selected.
-func (r *requests) follow() { r.shown.Follow = true }
+func (r *requestsState) follow() { r.shown.Follow = true }
 
 // draw updates and draws the table, with the filter in the bottom border while the user types.
-func (r *requests) draw(area grid.Area, s *store.Snapshot, c *panes.Ctx) {
+func (r *requestsState) draw(area grid.Area, s *store.Snapshot, c *pane.Frame) {
 	t := &r.shown
 	r.refresh(s)
-	panes.Requests(area, t, s, c)
+	requests.Draw(area, t, s, c)
 	r.drawFilter(area, t.List.Filter.Text(), table.Syntax, c.Skin)
 }
 
 // refresh updates the table from a snapshot.
-func (r *requests) refresh(s *store.Snapshot) {
+func (r *requestsState) refresh(s *store.Snapshot) {
 	r.shown.List.Update(s)
 	r.selectRow(s)
 }
 
 // selectRow finds the row of the selected request: the current request while following, otherwise the one that the user
 // selected. If that is no longer in the list, the selection stays in its row.
-func (r *requests) selectRow(s *store.Snapshot) {
+func (r *requestsState) selectRow(s *store.Snapshot) {
 	t := &r.shown
 	if t.Follow && s.Current != nil {
 		r.selectedKey = table.KeyOf(s.Current)
@@ -59,10 +61,10 @@ func (r *requests) selectRow(s *store.Snapshot) {
 }
 
 // move moves the selection by a number of rows and pins the request there.
-func (r *requests) move(by int) { r.pin(r.shown.Selected + by) }
+func (r *requestsState) move(by int) { r.pin(r.shown.Selected + by) }
 
 // pin selects the request of a row, or of the nearest valid row.
-func (r *requests) pin(row int) {
+func (r *requestsState) pin(row int) {
 	t := &r.shown
 	if n := len(t.List.Rows); n > 0 {
 		t.Selected, t.Follow = max(min(row, n-1), 0), false
@@ -71,7 +73,7 @@ func (r *requests) pin(row int) {
 }
 
 // do performs a key action of the table.
-func (r *requests) do(act action, s *store.Snapshot) {
+func (r *requestsState) do(act action, s *store.Snapshot) {
 	l := r.shown.List
 	l.Update(s)
 	switch act {
@@ -92,7 +94,7 @@ func (r *requests) do(act action, s *store.Snapshot) {
 
 // sort sorts by a field and selects the first row. While following, sorting by age keeps following as long as the
 // newest comes first.
-func (r *requests) sort(by table.Field) {
+func (r *requestsState) sort(by table.Field) {
 	t := &r.shown
 	t.List.SortBy(by)
 	if t.Follow && by == table.Age && !t.List.Down {
@@ -102,7 +104,7 @@ func (r *requests) sort(by table.Field) {
 }
 
 // nextColumn sorts by the next column to the right or left, and makes it visible if it was dropped.
-func (r *requests) nextColumn(right bool) {
+func (r *requestsState) nextColumn(right bool) {
 	step := table.Field(1)
 	if !right {
 		step = table.NumFields - 1
@@ -112,19 +114,21 @@ func (r *requests) nextColumn(right bool) {
 
 // onClick sorts by the column header under the mouse, or selects the row there; it reports whether that row was
 // selected already.
-func (r *requests) onClick(x, y int) (again bool) { return click(&r.shown.Rows, x, y, r.sort, r.pin) }
+func (r *requestsState) onClick(x, y int) (again bool) {
+	return click(&r.shown.Rows, x, y, r.sort, r.pin)
+}
 
 // unfilter removes the filter and reports whether there was one.
-func (r *requests) unfilter() bool {
+func (r *requestsState) unfilter() bool {
 	filtered := r.shown.List.Filter.Text() != ""
 	r.shown.List.Filter = table.Filter{}
 	return filtered
 }
 
 // onKey edits the filter.
-func (r *requests) onKey(name, text string) {
+func (r *requestsState) onKey(name, text string) {
 	r.edit(name, text, &r.shown.List.Filter, table.Parse)
 }
 
 // paste inserts pasted text into the filter.
-func (r *requests) paste(text string) { r.insert(text, &r.shown.List.Filter, table.Parse) }
+func (r *requestsState) paste(text string) { r.insert(text, &r.shown.List.Filter, table.Parse) }

@@ -9,11 +9,12 @@ import (
 
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
-	"github.com/llmtop/llmtop/ui/panes"
+	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/view/engines"
 )
 
 // Candidate is an engine that the user may select.
-type Candidate = panes.Candidate
+type Candidate = engines.Candidate
 
 // Pick is the user's selection; the zero value means quit.
 type Pick struct {
@@ -37,8 +38,8 @@ type choice struct {
 	theme     int
 	skin      *theme.Skin
 	grid      grid.Grid
-	shown     panes.Chooser
-	at        panes.ListPlacement
+	shown     engines.Chooser
+	at        engines.ListPlacement
 	toast     string
 	pick      Pick
 	userMoved bool // the user moved the selection: keep it
@@ -181,10 +182,10 @@ func (c *choice) choose(p Pick) tea.Cmd {
 func (c *choice) View() tea.View {
 	c.grid.Reset(c.w, c.h)
 	all := c.grid.All()
-	ctx := &panes.Ctx{Skin: c.skin}
+	ctx := &pane.Frame{Skin: c.skin}
 	if c.h > 2 {
-		panes.ChooserHeader(all.Sub(0, 0, c.w, 1), &c.shown, ctx)
-		c.at = panes.Candidates(all.Sub(0, 1, c.w, c.h-2), &c.shown, ctx)
+		engines.ChooserHeader(all.Sub(0, 0, c.w, 1), &c.shown, ctx)
+		c.at = engines.Candidates(all.Sub(0, 1, c.w, c.h-2), &c.shown, ctx)
 		c.shown.First = c.at.First
 		c.footer(all.Sub(0, c.h-1, c.w, 1))
 	}

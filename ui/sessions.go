@@ -4,8 +4,11 @@ import (
 	"slices"
 
 	"github.com/llmtop/llmtop/profiler/store"
-	"github.com/llmtop/llmtop/ui/panes"
+	"github.com/llmtop/llmtop/ui/chrome"
+	"github.com/llmtop/llmtop/ui/pane"
 	"github.com/llmtop/llmtop/ui/sanitize"
+	"github.com/llmtop/llmtop/ui/view/engines"
+	"github.com/llmtop/llmtop/ui/view/system"
 )
 
 // Session is one of several engines on the screen.
@@ -18,10 +21,10 @@ type Session struct {
 }
 
 // engines is the state of the list of sessions.
-type engines struct {
-	rows            []panes.EngineRow // current data of each engine, while the list is open
+type engineList struct {
+	rows            []engines.Row // current data of each engine, while the list is open
 	selected, first int
-	at              panes.ListPlacement // position of the rows on the screen
+	at              engines.ListPlacement // position of the rows on the screen
 }
 
 // updateSessions takes the current sessions. The one on the screen stays there as long as it exists.
@@ -56,13 +59,13 @@ func (a *app) showSession(i int) {
 		return
 	}
 	a.session = a.sessions[i]
-	if a.snap = a.snapshotOf(a.session); a.snap == panes.NotKept {
+	if a.snap = a.snapshotOf(a.session); a.snap == chrome.NotKept {
 		a.notify("no history of this engine at this time")
 	}
 	a.updateBindings()
-	a.panes.Scratch = &panes.Scratch{}
+	a.panes.Scratch = &pane.Scratch{}
 	a.resetScroll()
-	a.machine = panes.SystemView{}
+	a.machine = system.View{}
 	a.requests.follow()
 	a.showMarks()
 	a.experts.shown.ResetSelection()
@@ -89,7 +92,7 @@ func (a *app) showEngine() {
 func (a *app) updateEngineName(i int) {
 	name := ""
 	if len(a.sessions) > 1 {
-		name = panes.Ordinal(i, len(a.sessions)) + " " + sanitize.Line(a.session.Name)
+		name = engines.Ordinal(i, len(a.sessions)) + " " + sanitize.Line(a.session.Name)
 	}
 	a.dirty = a.dirty || name != a.status.Engine
 	a.status.Engine = name
@@ -119,12 +122,12 @@ func (a *app) updateEngines() {
 			if loads++; loads > maxPastLoads {
 				a.status.PendingEngines++
 				if a.engines.rows[i].Snapshot == nil {
-					a.engines.rows[i] = panes.EngineRow{Name: sanitize.Line(s.Name), Snapshot: panes.NotKept}
+					a.engines.rows[i] = engines.Row{Name: sanitize.Line(s.Name), Snapshot: chrome.NotKept}
 				}
 				continue
 			}
 		}
-		row := panes.EngineRow{Name: sanitize.Line(s.Name), Snapshot: a.snapshotOf(s), Shown: s.Name == a.session.Name}
+		row := engines.Row{Name: sanitize.Line(s.Name), Snapshot: a.snapshotOf(s), Shown: s.Name == a.session.Name}
 		if s.Name == "" { // the only one
 			row.Name, row.Snapshot = sanitize.Line(a.snap.Engine.Name), a.snap
 		}

@@ -137,7 +137,7 @@ func TestSumsOfEngines(t *testing.T) {
 	}
 }
 
-// Engines come and go; the one on the screen stays.
+// TestEnginesComeAndGo come and go; the one on the screen stays.
 func TestEnginesComeAndGo(t *testing.T) {
 	var now []Session
 	a := openFleet(&now, false, 100, 30)

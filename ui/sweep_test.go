@@ -11,7 +11,8 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
-	"github.com/llmtop/llmtop/ui/panes"
+	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/view/overview"
 )
 
 // checkFrame checks what holds for every frame: h rows, each exactly w cells by both ways of measuring, and no control
@@ -116,7 +117,7 @@ func sweep(t *testing.T, s *store.Snapshot, w, h int, full bool) {
 	if !full {
 		return
 	}
-	for id := range panes.NumPanes {
+	for id := range overview.NumPanes {
 		a.zoom(id)
 		show("pgdown", "w", "e")
 		show("end")
@@ -138,16 +139,16 @@ func TestSweepPanes(t *testing.T) {
 			t.Parallel()
 			s := sc.make().drain()
 			var g grid.Grid
-			c := panes.Ctx{Skin: theme.NewSkin(theme.Palettes()[0], theme.TrueColour, theme.Unicode), Scratch: &panes.Scratch{}}
+			c := pane.Frame{Skin: theme.NewSkin(theme.Palettes()[0], theme.TrueColour, theme.Unicode), Scratch: &pane.Scratch{}}
 			for w := 1; w <= 60; w++ {
 				for h := 1; h <= 30; h += 1 + h/12 {
-					for id := range panes.NumPanes {
-						var zoom *panes.Zoom
+					for id := range overview.NumPanes {
+						var zoom *overview.Zoom
 						if (w+h)%2 == 0 {
-							zoom = &panes.Zoom{}
+							zoom = &overview.Zoom{}
 						}
 						g.Reset(w, h)
-						panes.Draw(id, g.All(), s, &c, false, zoom)
+						overview.Draw(id, g.All(), s, &c, false, zoom)
 						checkFrame(t, g.Encode(c.Skin), w, h)
 					}
 				}

@@ -2,7 +2,8 @@ package ui
 
 import (
 	"github.com/llmtop/llmtop/ui/grid"
-	"github.com/llmtop/llmtop/ui/panes"
+	"github.com/llmtop/llmtop/ui/view/overview"
+	"github.com/llmtop/llmtop/ui/view/system"
 )
 
 // watched is the model whose machine is sampled more closely; the zero value: none.
@@ -15,12 +16,12 @@ type watched struct {
 // drawSystem draws the machine with the selected token of the request.
 func (a *app) drawSystem(area grid.Area) {
 	a.requests.updateDetail(a.snap)
-	panes.System(area, &a.machine, &a.requests.detail, a.snap, &a.panes)
+	system.Draw(area, &a.machine, &a.requests.detail, a.snap, &a.panes)
 }
 
 // watch requests closer sampling of the machine as long as it is on the screen.
 func (a *app) watch() {
-	on := a.view == viewSystem || a.view == viewPane && a.focus == panes.Machine
+	on := a.view == viewSystem || a.view == viewPane && a.focus == overview.Machine
 	wanted := watched{watch: a.session.Actions.Watch, model: a.snap.Model.Path, name: a.session.Name}
 	current := &a.watched
 	if current.watch != nil && (!on || wanted.name != current.name || wanted.model != current.model) {

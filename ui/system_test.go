@@ -11,7 +11,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
-	"github.com/llmtop/llmtop/ui/panes"
+	"github.com/llmtop/llmtop/ui/view/overview"
 )
 
 // server returns the machine of a server: many cores and two GPUs in a control group, and a model file.
@@ -132,7 +132,7 @@ func TestSystemIsWatchedWhileItIsShown(t *testing.T) {
 			t.Errorf("after %s: %q, want %q", step.key, k.machine, step.want)
 		}
 	}
-	a.zoom(panes.Machine)
+	a.zoom(overview.Machine)
 	a.Update(tickMsg{})
 	if n := len(k.machine); n != 3 {
 		t.Errorf("the full-screen pane does not turn closer sampling on: %q", k.machine)

@@ -7,8 +7,9 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/theme"
-	"github.com/llmtop/llmtop/ui/panes"
 	"github.com/llmtop/llmtop/ui/sanitize"
+	"github.com/llmtop/llmtop/ui/view/latency"
+	"github.com/llmtop/llmtop/ui/view/overview"
 )
 
 // page is the number of rows per page key, wheel the number per notch of the mouse wheel.
@@ -108,9 +109,9 @@ func (a *app) do(act action) {
 	case actExpertLeft, actExpertRight, actFind, actFindNext, actBudgetLess, actBudgetMore, actSplit, actSection, actSpan:
 		a.doExperts(act)
 	case actPage:
-		a.latencyPage = (a.latencyPage + 1) % panes.NumLatencyPages
+		a.latencyPage = (a.latencyPage + 1) % latency.NumPages
 	case actPageBack:
-		a.latencyPage = (a.latencyPage + panes.NumLatencyPages - 1) % panes.NumLatencyPages
+		a.latencyPage = (a.latencyPage + latency.NumPages - 1) % latency.NumPages
 	case actInspect:
 		a.inspect()
 	case actBack:
@@ -151,9 +152,9 @@ func (a *app) do(act action) {
 }
 
 // zoom shows a pane of the overview in full screen.
-func (a *app) zoom(id panes.ID) {
+func (a *app) zoom(id overview.ID) {
 	a.focus = id
-	if id == panes.Experts { // this pane has its own view
+	if id == overview.Experts { // this pane has its own view
 		a.show(viewExperts)
 		return
 	}
@@ -162,12 +163,12 @@ func (a *app) zoom(id panes.ID) {
 
 // moveFocus focuses the next or previous pane: of those on the overview, or of all panes in full screen.
 func (a *app) moveFocus(forward bool) {
-	order := make([]panes.ID, 0, panes.NumPanes)
+	order := make([]overview.ID, 0, overview.NumPanes)
 	for _, p := range a.placements {
 		order = append(order, p.id)
 	}
 	if len(order) == 0 {
-		for id := range panes.NumPanes {
+		for id := range overview.NumPanes {
 			order = append(order, id)
 		}
 	}
@@ -208,7 +209,7 @@ func (a *app) scroll(act action) {
 		a.experts.scroll(a.snap, by)
 		return
 	}
-	if a.view == viewPane && a.focus == panes.Text {
+	if a.view == viewPane && a.focus == overview.Text {
 		by = -by
 	}
 	row := a.scrollRow()
@@ -220,7 +221,7 @@ func (a *app) scrollRow() *int {
 	switch {
 	case a.view == viewSystem:
 		return &a.machine.Scroll
-	case a.view == viewPane && a.focus == panes.Machine:
+	case a.view == viewPane && a.focus == overview.Machine:
 		return &a.zoomed.Machine.Scroll
 	case a.view == viewPane:
 		return &a.zoomed.Scroll

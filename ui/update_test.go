@@ -9,7 +9,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
-	"github.com/llmtop/llmtop/ui/panes"
+	"github.com/llmtop/llmtop/ui/view/overview"
 )
 
 // ticking is a model over a snapshot that a test can change; draws counts the frames drawn by ticks.
@@ -138,7 +138,7 @@ func TestMouse(t *testing.T) {
 	a.View()
 	for _, p := range a.placements {
 		click := tea.MouseClickMsg{X: p.at.X + p.at.W/2, Y: p.at.Y + p.at.H/2, Button: tea.MouseLeft}
-		a.focus = (p.id + 1) % panes.NumPanes
+		a.focus = (p.id + 1) % overview.NumPanes
 		a.Update(click)
 		if a.focus != p.id || a.view != viewOverview {
 			t.Errorf("a click on %v leaves the focus on %v", p.id, a.focus)
@@ -149,7 +149,7 @@ func TestMouse(t *testing.T) {
 		}
 		a.press("esc")
 		a.View()
-		a.focus = (p.id + 1) % panes.NumPanes
+		a.focus = (p.id + 1) % overview.NumPanes
 		a.Update(tea.MouseClickMsg{X: p.at.X + 3, Y: p.at.Y, Button: tea.MouseLeft})
 		if a.view != zoomed(p.id) || a.focus != p.id {
 			t.Errorf("a click on the title of %v does not zoom it", p.id)

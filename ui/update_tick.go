@@ -8,7 +8,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/recording"
-	"github.com/llmtop/llmtop/ui/panes"
+	"github.com/llmtop/llmtop/ui/chrome"
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
@@ -79,16 +79,16 @@ func (a *app) updateStatus() {
 }
 
 // recordNote returns the header note of a recording.
-func recordNote(s recording.RecordStatus, on bool) panes.RecordNote {
+func recordNote(s recording.RecordStatus, on bool) chrome.RecordNote {
 	switch dropped := s.Dropped.Total(); {
 	case !on:
-		return panes.RecordNote{}
+		return chrome.RecordNote{}
 	case s.Err != nil:
-		return panes.RecordNote{Words: "REC failed", Why: sanitize.Line(s.Err.Error()), Bad: true}
+		return chrome.RecordNote{Words: "REC failed", Why: sanitize.Line(s.Err.Error()), Bad: true}
 	case dropped > 0:
-		return panes.RecordNote{Words: "REC " + metric.Bytes(float64(s.Bytes)) + " dropped " + metric.Count(float64(dropped)), Bad: true}
+		return chrome.RecordNote{Words: "REC " + metric.Bytes(float64(s.Bytes)) + " dropped " + metric.Count(float64(dropped)), Bad: true}
 	default:
-		return panes.RecordNote{Words: "REC " + metric.Bytes(float64(s.Bytes))}
+		return chrome.RecordNote{Words: "REC " + metric.Bytes(float64(s.Bytes))}
 	}
 }
 

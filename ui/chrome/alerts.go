@@ -1,0 +1,118 @@
+package chrome
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/alert"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/sanitize"
+)
+
+// FiringAlerts returns the header text for firing alerts, in full and short; both are "" if no alert fires.
+func (t *Status) FiringAlerts() (words, short string) {
+	n, name := 0, ""
+	for i := range t.Alerts {
+		if a := &t.Alerts[i]; a.State == alert.Firing {
+			n++
+			name = sanitize.Line(a.Name)
+		}
+	}
+	switch n {
+	case 0:
+		return "", ""
+	case 1:
+		return "ALERT " + name, "ALERT"
+	}
+	return strconv.Itoa(n) + " ALERTS", strconv.Itoa(n) + " ALERTS"
+}
+
+// Maximum size of the box of DrawAlerts, in cells.
+const (
+	alertsWidth  = 104
+	alertsHeight = 20
+)
+
+// DrawAlerts lists all rules and their states in the lower right corner of an area, firing rules first.
+func DrawAlerts(all grid.Area, alerts []alert.Status, c *pane.Frame) {
+	w, h := min(alertsWidth, all.W), min(max(len(alerts)+3, 6), alertsHeight, all.H)
+	a := all.Sub(all.W-w, all.H-h, w, h)
+	for y := range a.H {
+		a.Fill(0, y, a.W, pane.Plain, ' ')
+	}
+	in := c.BoxAs(a, "Alerts")
+	c.Foot(a, pane.Dim, "a close")
+	if len(alerts) == 0 {
+		c.Absent(in, pane.Dim, "no alerts configured", `add to the config file: [[alert]] name = "slow", when = "ttft_p99 > 500ms", for = "10s"`)
+		return
+	}
+	t := alertTable{Area: in, c: c}
+	t.heads()
+	for _, state := range [...]alert.State{alert.Firing, alert.Pending, alert.Resolved, alert.Quiet} {
+		for i := range alerts {
+			if alerts[i].State == state {
+				t.row(&alerts[i])
+			}
+		}
+	}
+	if hidden := len(alerts) - (in.H - 1); hidden > 0 {
+		in.Right(in.W, in.H-1, pane.Dim, strconv.Itoa(hidden+1)+" more")
+	}
+}
+
+// alertTable draws one row per rule.
+type alertTable struct {
+	grid.Area
+	c *pane.Frame
+	y int
+}
+
+// Start columns of the table; the state is at column 0.
+const (
+	alertSince = 10
+	alertName  = 18
+	alertValue = 40
+	alertWhen  = 52
+)
+
+func (t *alertTable) heads() {
+	for _, h := range [...]struct {
+		x    int
+		word string
+	}{{0, "state"}, {alertSince, "since"}, {alertName, "name"}, {alertValue, "value"}, {alertWhen, "condition"}} {
+		t.Text(h.x, 0, pane.Heading, h.word)
+	}
+	t.y = 1
+}
+
+func (t *alertTable) row(s *alert.Status) {
+	if t.y >= t.H {
+		return
+	}
+	dots := t.c.Skin.Glyphs.Ellipsis
+	st := [...]grid.Style{alert.Quiet: pane.Dim, alert.Pending: pane.Watch, alert.Firing: pane.Bad.With(grid.Bold), alert.Resolved: grid.Fg(theme.Good)}[s.State]
+	t.Fill(0, t.y, t.W, pane.Plain, ' ')
+	t.Text(0, t.y, st, s.State.String())
+	if s.State != alert.Quiet {
+		t.Text(alertSince, t.y, pane.Plain, metric.Duration(int64(time.Duration(s.Now-s.Since).Truncate(time.Second))))
+	}
+	name := sanitize.Line(s.Name)
+	if s.Engine != "" {
+		name += " " + string(t.c.Skin.Glyphs.Bullet) + " " + sanitize.Line(s.Engine)
+	}
+	t.Elide(alertName, t.y, alertValue-alertName-1, pane.Plain, name, dots)
+	t.Elide(alertValue, t.y, alertWhen-alertValue-1, pane.Data, s.Value, dots)
+	words := s.When
+	if s.For > 0 {
+		words += " for " + s.For.String()
+	}
+	words += ", " + s.Window.String()
+	if s.Fired > 0 {
+		words += "; fired " + strconv.FormatUint(s.Fired, 10) + t.c.Skin.Glyphs.Times
+	}
+	t.Elide(alertWhen, t.y, t.W-alertWhen, pane.Dim, words, dots)
+	t.y++
+}

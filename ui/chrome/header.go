@@ -1,0 +1,256 @@
+// Package chrome draws what surrounds a view: the top row, the timeline, and the boxes of alerts and of changes since a
+// mark.
+package chrome
+
+import (
+	"strconv"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/sanitize"
+)
+
+// DrawHeader draws the top row: state and session time, engine and model, and at the right llmtop's own cost and dropped
+// events. Parts that do not fit are omitted, the least important first.
+func DrawHeader(a grid.Area, s *store.Snapshot, t *Status, c *pane.Frame) {
+	l := DrawBrand(c, a)
+	drawState(c, &l, s, t)
+	right := headerRight(c, a, l.X, s, t)
+	headerModel(c, a.Sub(0, 0, right-1, 1), l, s, t)
+	a.Paint(8, 0, a.W-8, theme.Select, 0)
+}
+
+// DrawBrand clears the top row and writes the name llmtop.
+func DrawBrand(c *pane.Frame, a grid.Area) grid.Line {
+	a.Fill(0, 0, a.W, pane.Plain.On(theme.Select), ' ')
+	brand := grid.Style{FG: theme.OnBadge, BG: theme.Accent, Attr: grid.Bold}
+	if !c.Skin.Colour() {
+		brand.Attr |= grid.Reverse
+	}
+	l := a.Line(0, 0)
+	l.Put(brand, " llmtop ").Gap(1)
+	return l
+}
+
+// drawState writes the state with its glyph and colour: of the replay, of a broken connection, or of the engine.
+func drawState(c *pane.Frame, l *grid.Line, s *store.Snapshot, t *Status) {
+	if t.Replay != nil {
+		ReplayState(c, l, t.Replay)
+		return
+	}
+	if mark, words, st, broken := LinkState(c, s); broken {
+		st = st.With(grid.Bold)
+		l.Rune(st, mark).Gap(1).Put(st, words).Gap(2)
+		return
+	}
+	mark, word, st := EngineState(c, s)
+	switch {
+	case s == NotKept:
+	case t.Paused:
+		mark, word, st = c.Skin.Glyphs.Paused, "view paused", pane.Watch
+	case s.Engine.Remote.Link == event.LinkNone:
+	case word == "live":
+		word = "connected"
+	case word == "idle":
+		word = "connected, idle"
+	}
+	st = st.With(grid.Bold)
+	l.Rune(st, mark).Gap(1).Put(st, word).Gap(1)
+	l.Put(pane.Plain, pane.Clock(pane.SessionTime(s, s.Now))).Gap(2)
+}
+
+// NotKeptWord is the state of an engine without history at the selected moment.
+const NotKeptWord = "not kept"
+
+// EngineState returns the glyph, word and colour of the state of the engine.
+func EngineState(c *pane.Frame, s *store.Snapshot) (mark rune, word string, st grid.Style) {
+	gl := c.Skin.Glyphs
+	mark, word, st = gl.Live, "live", pane.Good
+	switch {
+	case s == NotKept:
+		mark, word, st = gl.Idle, NotKeptWord, pane.Dim
+	case s.Engine.State == event.EngineStarting, s.Engine.State == event.EngineLoading:
+		mark, word, st = gl.Spinner[c.Spin%len(gl.Spinner)], s.Engine.State.String(), grid.Fg(theme.Accent)
+	case s.Engine.State == event.EngineFailed:
+		mark, word, st = gl.Failed, "failed", pane.Bad
+	case s.Engine.State == event.EngineStopped:
+		mark, word, st = gl.Idle, "stopped", pane.Dim
+	case s.Engine.State == event.EnginePaused:
+		mark, word, st = gl.Paused, "engine paused", pane.Watch
+	case s.Throughput.Running == 0 && s.Throughput.Queued == 0 && (s.Aggregates == nil || s.Aggregates.Running.OK()):
+		mark, word, st = gl.Idle, "idle", pane.Good
+	}
+	return mark, word, st
+}
+
+// mostKernels is the maximum width of the name of an instruction set or backend; longer names are omitted.
+const mostKernels = 24
+
+// leastModel is the width reserved for the model name.
+const leastModel = 12
+
+// headerRight writes the right part of the header and returns its start column. Dropped events come first, so that
+// nothing hides them.
+func headerRight(c *pane.Frame, a grid.Area, from int, s *store.Snapshot, t *Status) int {
+	x := a.W - 1
+	put := func(st grid.Style, words string, keep int) bool {
+		fits := x-grid.Width(words)-2 >= from+keep
+		if words != "" && fits {
+			x = a.Right(x, 0, st, words) - 2
+		}
+		return fits
+	}
+	loss, lossless := DropCounts(c, s)
+	if !lossless {
+		put(pane.Bad.With(grid.Bold), loss, 0)
+	}
+	if words, short := t.FiringAlerts(); words != "" && !put(pane.Bad.With(grid.Bold), words, 30) {
+		put(pane.Bad.With(grid.Bold), short, 0)
+	}
+	if n := s.Engine.Remote.Restarts; n > 0 {
+		put(pane.Watch.With(grid.Bold), "RESTARTED ("+strconv.Itoa(n)+")", 0)
+	}
+	if m := c.Mark(); m != nil {
+		put(grid.Fg(theme.Accent).With(grid.Bold), m.SinceLabel(s), 24)
+	}
+	if n := t.Record; n.Words != "" && !(n.Why != "" && put(n.Style(), n.Words+": "+n.Why, 20)) {
+		put(n.Style(), n.Words, 0)
+	}
+	if _, _, _, broken := LinkState(c, s); broken { // leave the rest of the row to the reason
+		if t.Paused {
+			put(pane.Watch.With(grid.Bold), "view paused", 0)
+		}
+		if lossless {
+			put(pane.Dim, loss, 60)
+		}
+		return x + 1
+	}
+	named := min(grid.Width(t.Engine), 30) // width reserved for the engine name, one of several
+	if s.Engine.Pace > 0 {
+		put(pane.Watch, "paced "+metric.Rate(s.Engine.Pace)+"/s", named+leastModel)
+	}
+	self := s.Host.Self
+	if s.Host.Sampled && self.CPU.OK() {
+		words := "self " + metric.Reading(self.OutsideEngine, metric.Percent)
+		if !self.OutsideEngine.OK() {
+			words = "self " + metric.Percent(self.CPU.V)
+		}
+		if self.RSS.OK() {
+			words += " " + metric.Bytes(self.RSS.V)
+		}
+		put(pane.Plain, words, 30+named)
+	}
+	if lossless && !put(pane.Dim, loss, 60+named) {
+		put(pane.Dim, "dropped 0", 60)
+	}
+	put(pane.Dim, strconv.Itoa(t.FPS)+" fps", 80+named)
+	put(pane.Watch, t.OutputNote, 40+named)
+	return x + 1
+}
+
+// headerModel writes the engine and the model, as much as fits.
+func headerModel(c *pane.Frame, a grid.Area, l grid.Line, s *store.Snapshot, t *Status) {
+	l = a.Line(l.X, 0)
+	sep := " " + string(c.Skin.Glyphs.Bullet) + " "
+	m, e := s.Model, s.Engine
+	full := false // a more important part did not fit
+	put := func(st grid.Style, words string, lead string) {
+		if words != "" && !full {
+			full = !l.Fit(grid.Piece{Style: pane.Dim, Words: lead}, grid.Piece{Style: st, Words: words})
+		}
+	}
+	lead := ""
+	if t.Engine != "" {
+		l.X += a.Elide(l.X, 0, l.Room(), pane.Loud, t.Engine, c.Skin.Glyphs.Ellipsis)
+		lead = sep
+	}
+	if why, st, ok := LinkError(c, s); ok {
+		l.Put(pane.Dim, lead)
+		a.Elide(l.X, 0, l.Room(), st, why, c.Skin.Glyphs.Ellipsis)
+		return
+	}
+	if m.Name == "" && m.Architecture == "" {
+		put(pane.Plain, sanitize.Line(e.Name), lead)
+		put(pane.Plain, sanitize.Line(e.Device.Name), sep)
+		if e.State == event.EngineLoading {
+			put(pane.Plain, sanitize.Line(e.Reason), sep)
+		}
+		return
+	}
+	if name := sanitize.Line(m.Name); grid.Width(lead+name) > l.Room() {
+		l.Put(pane.Dim, lead)
+		a.Elide(l.X, 0, l.Room(), pane.Data, name, c.Skin.Glyphs.Ellipsis)
+		return
+	}
+	put(pane.Data, sanitize.Line(m.Name), lead)
+	if m.Parameters > 0 {
+		put(pane.Plain, metric.Count(float64(m.Parameters)), " ")
+	}
+	put(pane.Plain, sanitize.Line(m.Quantisation), " ")
+	if m.Layers > 0 {
+		put(pane.Plain, modelShape(m), sep)
+	}
+	engine := sanitize.Line(e.Name)
+	if kernels := sanitize.Line(e.Device.Kernels); kernels != "" && grid.Width(kernels) <= mostKernels { // some engines list every backend that they support
+		engine += " " + kernels
+	}
+	put(pane.Plain, engine, sep)
+	if why := sanitize.Line(e.Reason); why != "" && e.State != event.EngineFailed && !full && l.Room() > leastModel {
+		l.Put(pane.Dim, sep)
+		l.X += a.Elide(l.X, 0, l.Room(), pane.Dim, why, c.Skin.Glyphs.Ellipsis)
+	}
+	if e.Device.Threads > 0 {
+		put(pane.Plain, strconv.Itoa(e.Device.Threads)+" threads", sep)
+	}
+	if m.Context > 0 {
+		put(pane.Plain, "ctx "+strconv.Itoa(m.Context), sep)
+	}
+	put(pane.Dim, sanitize.Line(m.Path), sep)
+}
+
+// modelShape returns the number of layers and experts of the model.
+func modelShape(m event.Model) string {
+	words := strconv.Itoa(m.Layers) + "L"
+	if m.Experts > 0 {
+		words += " × " + strconv.Itoa(m.Experts) + "E top-" + strconv.Itoa(m.ExpertsUsed)
+	}
+	return words
+}
+
+// DrawSmallScreen draws the few lines that fit a screen too small for panes.
+func DrawSmallScreen(a grid.Area, s *store.Snapshot, t *Status, c *pane.Frame) {
+	l := a.Line(0, 0)
+	drawState(c, &l, s, t)
+	itl := s.Latency.ITL[c.Window]
+	gap := pane.Dim
+	words := "no token yet"
+	if itl.Count > 0 {
+		gap, words = pane.Data, metric.Duration(itl.P50)+" p50  "+metric.Duration(itl.P99)+" p99"
+	}
+	loss, lossless := DropCounts(c, s)
+	dropStyle := pane.Plain
+	if !lossless {
+		dropStyle = pane.Bad
+	}
+	ttft := "no request yet"
+	if r := pane.WithTTFT(s.Requests); r != nil {
+		ttft = metric.Seconds(r.TTFT.V)
+	}
+	for i, row := range []struct {
+		name, words string
+		st          grid.Style
+	}{
+		{"TTFT", ttft, pane.Data},
+		{"ITL", words, gap},
+		{"decode", metric.Reading(s.Throughput.Decode, metric.Rate) + " tok/s", pane.Data},
+		{"events", loss, dropStyle},
+	} {
+		a.Text(0, 1+i, pane.Dim, row.name)
+		a.Text(8, 1+i, row.st, row.words)
+	}
+	a.Elide(0, a.H-1, a.W, pane.Watch, "llmtop needs 60x18: "+strconv.Itoa(a.W)+"x"+strconv.Itoa(a.H)+" here", c.Skin.Glyphs.Ellipsis)
+}

@@ -1,0 +1,154 @@
+package chrome
+
+import (
+	"slices"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/sanitize"
+	"github.com/llmtop/llmtop/ui/view/polled"
+)
+
+// RecordNote is the state of a recording shown in the header; Words is "" without a recording.
+type RecordNote struct {
+	Words string // for the header
+	Why   string // error that ended it, sanitised
+	Bad   bool   // events are missing, or the recording has failed
+}
+
+func (n RecordNote) Style() grid.Style {
+	if n.Bad {
+		return pane.Bad.With(grid.Bold)
+	}
+	return pane.Plain
+}
+
+// LinkState returns how to show a broken connection to an engine in another process; broken is false if the connection is
+// fine.
+func LinkState(c *pane.Frame, s *store.Snapshot) (mark rune, words string, st grid.Style, broken bool) {
+	gl, r := c.Skin.Glyphs, &s.Engine.Remote
+	if s.NeverPolled() {
+		return 0, "", pane.Plain, false
+	}
+	switch r.Link {
+	case event.LinkStale:
+		return gl.Watch, "STALE since " + WallClock(s, r.Since), pane.Watch, true
+	case event.LinkDisconnected:
+		if s.NeverReached() {
+			return gl.Failed, "UNREACHABLE since llmtop started", pane.Bad, true
+		}
+		return gl.Failed, "DISCONNECTED since " + WallClock(s, r.Since), pane.Bad, true
+	case event.LinkRefused:
+		return gl.Failed, "REFUSED", pane.Bad, true
+	}
+	return 0, "", pane.Plain, false
+}
+
+// WallClock returns the time of day of a moment of the session.
+func WallClock(s *store.Snapshot, at event.Time) string {
+	return s.Wall.Add(time.Duration(at - s.Now)).Format(time.TimeOnly)
+}
+
+// LinkError returns why there is no connection, or its address if the reason is unknown; ok is false if the connection
+// is fine.
+func LinkError(c *pane.Frame, s *store.Snapshot) (words string, st grid.Style, ok bool) {
+	r := &s.Engine.Remote
+	switch {
+	case r.Link != event.LinkDisconnected && r.Link != event.LinkRefused, s.NeverPolled():
+		return "", pane.Plain, false
+	case r.Reason != "":
+		return sanitize.Line(r.Reason), pane.Bad, true
+	}
+	return sanitize.Line(r.Address), pane.Bad, r.Address != ""
+}
+
+// DropCounts returns the counts of dropped, missed and malformed events that are above 0; without any it returns zeros.
+// whole is true if nothing is missing.
+func DropCounts(c *pane.Frame, s *store.Snapshot) (words string, whole bool) {
+	r, dropped := &s.Engine.Remote, s.Drops.Total()
+	whole = dropped == 0 && r.Missed == 0 && r.Malformed == 0
+	remote := r.Link != event.LinkNone
+	for _, n := range [...]struct {
+		name  string
+		count float64
+		zero  bool // shown at 0 too, if nothing is missing
+	}{{"dropped ", float64(dropped), true}, {"missed ", float64(r.Missed), remote}, {"malformed ", float64(r.Malformed), remote}} {
+		if n.count == 0 && !(whole && n.zero) {
+			continue
+		}
+		if words != "" {
+			words += " " + string(c.Skin.Glyphs.Bullet) + " "
+		}
+		words += n.name + metric.Count(n.count)
+	}
+	return words, whole
+}
+
+// LinkWarnings describes problems of the connection.
+func LinkWarnings(c *pane.Frame, s *store.Snapshot) (out []string) {
+	r := &s.Engine.Remote
+	at := sanitize.Line(r.Address)
+	switch r.Link {
+	case event.LinkStale:
+		out = append(out, "no data from "+at+" since "+WallClock(s, r.Since)+": showing the last values")
+	case event.LinkDisconnected:
+		words := "not connected to " + at + ": " + sanitize.Line(r.Reason) + "; retrying"
+		switch {
+		case s.NeverPolled():
+			return nil
+		case !s.NeverReached():
+			words += "; showing the last values"
+		}
+		out = append(out, words)
+	case event.LinkRefused:
+		out = append(out, "refused by "+at+": "+sanitize.Line(r.Reason))
+	}
+	return out
+}
+
+// Problems describes what is wrong with the recording that is written or played.
+func (t *Status) Problems() (out []string) {
+	if t.Record.Why != "" {
+		out = append(out, "recording stopped: "+t.Record.Why)
+	}
+	if p := t.Replay; p != nil {
+		if n := p.Undecoded + uint64(p.Damage.Frames); n > 0 || p.Damage.Bytes > 0 {
+			out = append(out, "the recording is damaged: "+pane.CountOf(uint64(p.Damage.Frames), "unreadable frame", "unreadable frames")+", "+
+				pane.CountOf(p.Undecoded, "unreadable line", "unreadable lines")+", "+metric.Bytes(float64(p.Damage.Bytes))+" of foreign data")
+		}
+		if n := p.Dropped.Total(); n > 0 && t.Engine != "" { // a single engine includes them in its own drops
+			out = append(out, "the recording lacks "+pane.CountOf(n, "event", "events")+" of these engines: writing to disk was too slow")
+		}
+		if p.MissingSegments > 0 {
+			out = append(out, "the recording lacks "+pane.CountOf(uint64(p.MissingSegments), "segment", "segments"))
+		}
+		if p.TotalsSince > p.Begin {
+			out = append(out, "totals start at "+pane.Clock(time.Duration(p.TotalsSince-p.Begin))+" of the recording")
+		}
+	}
+	return out
+}
+
+// DrawWarnings writes the problems of the data, not of the engine: of the connection, of received traces and of the
+// recording. It returns the rows used.
+func DrawWarnings(c *pane.Frame, a grid.Area, s *store.Snapshot) int {
+	y := 0
+	for _, n := range slices.Concat(LinkWarnings(c, s), polled.TraceLossWarnings(s), c.Problems) {
+		for i, line := range grid.Wrap(nil, n, a.W-2) {
+			if i == 0 {
+				a.Cell(0, y, pane.Bad.With(grid.Bold), c.Skin.Glyphs.Bad)
+			}
+			a.Text(2, y, grid.Fg(theme.Bad), line)
+			y++
+		}
+	}
+	return y
+}
+
+// NotKept is the snapshot of an engine for which no history is kept at the selected moment.
+var NotKept = &store.Snapshot{Engine: event.EngineInfo{Caps: event.CapAggregates}}

@@ -1,0 +1,59 @@
+package pane
+
+import (
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+)
+
+// Component is the name and the look of a TTFT component.
+type Component struct {
+	Role theme.Role
+	Name string
+	Fill int // index into Glyphs.Fills
+}
+
+// ComponentLook returns the look of a TTFT component; any other stage is "other".
+func ComponentLook(st event.Stage) Component {
+	for i, s := range event.Components() {
+		if s == st {
+			return Component{theme.PartRoles()[i], componentNames[i], i}
+		}
+	}
+	return Component{theme.PartOther, "other", 8}
+}
+
+var componentNames = [...]string{"load", "queue", "tokenize", "embed", "prompt", "first", "to device", "from device"}
+
+// WithTTFT returns the newest request with a first token, or nil.
+func WithTTFT(rs []*store.Request) *store.Request {
+	for _, r := range rs {
+		if r.TTFT.OK() {
+			return r
+		}
+	}
+	return nil
+}
+
+// DrawStack draws the components of a request's TTFT; top seconds fill the width.
+func DrawStack(c *Frame, a grid.Area, y int, r *store.Request, top float64) {
+	segs := c.Scratch.Segs[:0]
+	for _, p := range r.Parts {
+		k := ComponentLook(p.Stage)
+		segs = append(segs, grid.Seg{Share: p.Dur.Seconds() / top, Role: k.Role, Fill: c.Skin.Glyphs.Fills[k.Fill]})
+	}
+	if len(segs) == 0 {
+		segs = append(segs, grid.Seg{Share: r.TTFT.V / top, Role: theme.PartOther, Fill: c.Skin.Glyphs.Fills[8]})
+	}
+	c.Scratch.Segs = segs
+	a.Stack(0, y, a.W, segs, c.Skin.Colour(), c.Skin.Glyphs)
+}
+
+// PartName returns the short name of the i-th component.
+func PartName(i int) string {
+	if i < len(componentNames) {
+		return componentNames[i]
+	}
+	return "other"
+}

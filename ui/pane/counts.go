@@ -1,0 +1,28 @@
+package pane
+
+import (
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
+)
+
+// RunningCount returns the number of running requests.
+func RunningCount(s *store.Snapshot) event.Reading {
+	switch {
+	case s.Aggregates != nil:
+		return s.Aggregates.Running
+	case s.Engine.Caps.Has(event.CapAggregates): // no report yet
+		return event.Absent(event.NotYet)
+	}
+	return event.DerivedValue(float64(s.Throughput.Running))
+}
+
+// QueuedCount returns the number of waiting requests.
+func QueuedCount(s *store.Snapshot) event.Reading {
+	switch {
+	case s.Aggregates != nil:
+		return s.Aggregates.Waiting
+	case !s.Engine.Caps.Has(event.CapQueue):
+		return event.Absent(event.NotReported)
+	}
+	return event.DerivedValue(float64(s.Throughput.Queued))
+}

@@ -1,0 +1,109 @@
+package pane
+
+import (
+	"slices"
+
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+)
+
+// Rows is the selection and scroll position of a table with columns of type F and, after drawing, the screen positions
+// of its heads and rows.
+type Rows[F any] struct {
+	Selected int // index in the list
+	First    int // index of the top row
+
+	Heads []Head[F]
+	Body  grid.Rect // screen area of the rows
+}
+
+// Head is the screen position of a column head.
+type Head[F any] struct {
+	Field F
+	At    grid.Rect
+}
+
+// HeadAt returns the column whose head is at screen position x, y.
+func (t *Rows[F]) HeadAt(x, y int) (field F, ok bool) {
+	for _, h := range t.Heads {
+		if h.At.Has(x, y) {
+			return h.Field, true
+		}
+	}
+	return field, false
+}
+
+// RowAt returns the list index of the row at screen position x, y.
+func (t *Rows[F]) RowAt(x, y int) (row int, ok bool) {
+	return t.First + y - t.Body.Y, t.Body.Has(x, y)
+}
+
+// Scroll scrolls a list of n rows as little as needed to show the selected one in body, and returns the range of rows
+// shown.
+func (t *Rows[F]) Scroll(n int, body grid.Area) (from, to int) {
+	t.First = max(min(t.First, t.Selected, n-body.H), t.Selected-body.H+1, 0)
+	from, to = t.First, min(t.First+body.H, n)
+	t.Body = grid.Rect{X: body.X, Y: body.Y, W: body.W, H: to - from}
+	return from, to
+}
+
+// MarkWidth is the width of the mark of the selected row.
+const MarkWidth = 2
+
+// TableColumn is a column of a table; its width w includes a gap of one. Where not all fit, columns of the highest rank
+// are omitted.
+type TableColumn[F any] struct {
+	Field   F
+	W, Rank int
+}
+
+// Fitting returns the wanted columns that fit into w cells, in display order, and the width left. The sort column by
+// always comes first in the choice.
+func Fitting[F comparable](columns []TableColumn[F], w int, by F, wanted func(F) bool) (fit []TableColumn[F], left int) {
+	order := slices.Clone(columns)
+	slices.SortStableFunc(order, func(a, b TableColumn[F]) int { return a.Rank - b.Rank })
+	if i := slices.IndexFunc(order, func(c TableColumn[F]) bool { return c.Field == by }); i > 0 {
+		order = slices.Insert(order, 0, order[i])
+	}
+	taken := make(map[F]bool, len(columns))
+	left = w - MarkWidth
+	for _, c := range order {
+		if !taken[c.Field] && c.W <= left && (c.Field == by || wanted(c.Field)) {
+			taken[c.Field] = true
+			left -= c.W
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(columns), func(c TableColumn[F]) bool { return !taken[c.Field] }), left
+}
+
+// DrawColumnHead writes the head of a column, with an arrow if the rows are sorted by it.
+func DrawColumnHead(c *Frame, cell grid.Area, title string, left, sorted, down bool) {
+	st := Dim
+	if sorted {
+		st = grid.Fg(theme.Accent).With(grid.Bold)
+		title = string(arrow(c, down)) + title
+	}
+	if left {
+		cell.Text(0, 0, st, title)
+	} else {
+		cell.Right(cell.W, 0, st, title)
+	}
+}
+
+// MarkRow marks row y as the selected one.
+func MarkRow(c *Frame, a grid.Area, y int) {
+	a.Cell(0, y, grid.Fg(theme.Accent).With(grid.Bold), c.Skin.Glyphs.Arrow)
+	attr := grid.Attr(0)
+	if !c.Skin.Colour() {
+		attr = grid.Reverse
+	}
+	a.Paint(0, y, a.W, theme.Select, attr)
+}
+
+// arrow returns the arrow of a sort order.
+func arrow(c *Frame, down bool) rune {
+	if down {
+		return c.Skin.Glyphs.Down
+	}
+	return c.Skin.Glyphs.Up
+}

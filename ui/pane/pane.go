@@ -1,0 +1,164 @@
+// Package pane holds what all panes are drawn with: the frame of a pane and its states without data, styles, number
+// texts, tables, charts with marks, and bars of parts. It computes no metrics.
+package pane
+
+import (
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/table"
+)
+
+// Minimum size of a box with content.
+const (
+	LeastWidth  = 12
+	LeastHeight = 4
+)
+
+// Frame holds what the panes of one frame are drawn with, beside the snapshot.
+type Frame struct {
+	Skin     *theme.Skin
+	Title    string // of the pane being drawn
+	Focused  bool   // the pane being drawn has the focus
+	Window   metric.Window
+	Phase    metric.Phase
+	Spin     int      // frame counter of spinners
+	Suggest  string   // advice on an empty screen, for example "press p to type a prompt"
+	Inspect  bool     // costly readings can be measured on demand
+	Marks    []Mark   // oldest first
+	Problems []string // problems of the recording that is played or written
+	Scratch  *Scratch
+}
+
+// Scratch holds buffers and charts that are reused from frame to frame.
+type Scratch struct {
+	charts       map[string]*grid.Chart
+	Wrapped      Wrapped
+	Lines        []string
+	Segs         []grid.Seg
+	Bins         []int
+	Values, Cold []float64
+	Fit          table.Fit
+}
+
+// Chart returns the chart of a name. A chart is drawn again only when its data or size changes.
+func (m *Scratch) Chart(name string) *grid.Chart {
+	k := m.charts[name]
+	if k == nil {
+		if m.charts == nil {
+			m.charts = make(map[string]*grid.Chart)
+		}
+		k = &grid.Chart{}
+		m.charts[name] = k
+	}
+	return k
+}
+
+// Styles that all panes share.
+var (
+	Plain   = grid.Fg(theme.Text)
+	Dim     = grid.Fg(theme.Dim)
+	Data    = grid.Fg(theme.Data)
+	Loud    = grid.Fg(theme.Data).With(grid.Bold)
+	Good    = grid.Fg(theme.Good)
+	Watch   = grid.Fg(theme.Watch)
+	Bad     = grid.Fg(theme.Bad)
+	Heading = grid.Fg(theme.Dim).With(grid.Underline)
+)
+
+// Box draws the box of the pane with its title and the first of the covers texts that fits, and returns the area
+// inside.
+func (c *Frame) Box(a grid.Area, covers ...string) grid.Area {
+	return c.border(a, c.Title, c.Focused, covers)
+}
+
+// BoxAs is frame for a view, which has its own title and always the focus.
+func (c *Frame) BoxAs(a grid.Area, title string, covers ...string) grid.Area {
+	return c.border(a, title, true, covers)
+}
+
+func (c *Frame) border(a grid.Area, name string, focused bool, covers []string) grid.Area {
+	gl := c.Skin.Glyphs
+	line, title := grid.Fg(theme.Border), grid.Fg(theme.Title).With(grid.Bold)
+	if focused {
+		line, title = grid.Fg(theme.BorderFocus), grid.Fg(theme.Accent).With(grid.Bold)
+		if !c.Skin.Colour() {
+			title = title.With(grid.Reverse)
+		}
+	}
+	a.Frame(line, gl)
+	if a.W < 8 || a.H < 2 {
+		return a.Inset(1, 1)
+	}
+	top := a.Sub(2, 0, a.W-4, 1)
+	l := top.Line(0, 0)
+	l.Put(title, " "+name).Put(Dim, " ")
+	for _, words := range covers {
+		if n := grid.Width(words); n > 0 && n+4 <= l.Room() {
+			l.Rune(line, gl.Horizontal).Put(Dim, " "+words+" ")
+			break
+		}
+	}
+	return a.Sub(2, 1, a.W-4, a.H-2)
+}
+
+// Foot writes words right-aligned into the bottom border and returns the cells used, 0 if they do not fit.
+func (c *Frame) Foot(a grid.Area, st grid.Style, words string) int {
+	if n := grid.Width(words) + 2; words != "" && n <= a.W-4 {
+		x := a.Right(a.W-2, a.H-1, st, " "+words+" ")
+		return a.W - x
+	}
+	return 0
+}
+
+// Absent fills an empty pane: centred, what is missing and below it what to do.
+func (c *Frame) Absent(a grid.Area, st grid.Style, what, do string) {
+	lines := grid.Wrap(nil, what, a.W)
+	n := len(lines)
+	lines = grid.Wrap(lines, do, a.W)
+	y := max((a.H-len(lines))/2, 0)
+	for i, s := range lines {
+		use := st
+		if i >= n {
+			use = Dim
+		}
+		a.Text((a.W-grid.Width(s))/2, y+i, use, s)
+	}
+}
+
+// Waiting draws why an engine that is not ready has nothing to show; false if the engine is ready.
+func (c *Frame) Waiting(a grid.Area, s *store.Snapshot) bool {
+	switch s.Engine.State {
+	case event.EngineStarting, event.EngineLoading:
+		if s.NeverReached() {
+			words := "no data yet: the server has not answered"
+			if s.Engine.Remote.Link == event.LinkRefused {
+				words = "no data: the connection was refused"
+			}
+			c.Absent(a, Dim, words, "")
+			return true
+		}
+		spin := c.Skin.Glyphs.Spinner
+		c.Absent(a, Dim, string(spin[c.Spin%len(spin)])+" waiting for the model to load", "")
+		return true
+	case event.EngineFailed:
+		c.Absent(a, Bad, string(c.Skin.Glyphs.Failed)+" the engine failed", "see Insights")
+		return true
+	}
+	return false
+}
+
+// StateStyle returns the colour of a request state.
+func StateStyle(st event.State) grid.Style {
+	switch st {
+	case event.StateFailed:
+		return Bad
+	case event.StateCancelled:
+		return Watch
+	case event.StateFinished:
+		return Plain
+	}
+	return grid.Fg(theme.Accent)
+}

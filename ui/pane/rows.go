@@ -1,0 +1,106 @@
+package pane
+
+import (
+	"math"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+)
+
+// nameWidth and valueWidth are the widths of left-aligned names and right-aligned values in panes that list numbers.
+const (
+	NameWidth  = 9
+	ValueWidth = 7
+)
+
+// RowWriter writes named values one below another until the area is full.
+type RowWriter struct {
+	A grid.Area
+	Y int
+}
+
+// Next writes a name and returns the area to its right; false if the area is full.
+func (r *RowWriter) Next(name string) (grid.Area, bool) {
+	if r.Y >= r.A.H {
+		return grid.Area{}, false
+	}
+	r.A.Text(0, r.Y, Dim, name)
+	rest := r.A.Sub(NameWidth, r.Y, r.A.W-NameWidth, 1)
+	r.Y++
+	return rest, true
+}
+
+// PutReading writes a reading with its unit, or why it is absent, and returns the next column.
+func PutReading(a grid.Area, r event.Reading, f func(float64) string, unit string, st grid.Style) int {
+	if !r.OK() {
+		return a.Text(1, 0, Dim, r.Origin.String()) + 2
+	}
+	a.Right(ValueWidth, 0, st, f(r.V))
+	return ValueWidth + 1 + a.Text(ValueWidth+1, 0, Dim, unit) + 1
+}
+
+// Trend fills the remaining rows, if there are enough, with one series, one column per second. top is the scale; 0 fits
+// the values shown.
+func (r *RowWriter) Trend(name string, n int, at func(int) float64, top float64, line, area theme.Role, c *Frame) {
+	h := r.A.H - r.Y - 1
+	if h < 2 || n < 2 {
+		return
+	}
+	n, first := min(n, r.A.W-NameWidth), max(n-(r.A.W-NameWidth), 0)
+	shown := func(i int) float64 { return at(first + i) }
+	if top == 0 {
+		top = ScaleTop(n, shown)
+	}
+	r.A.Text(0, r.A.H-1, Dim, name)
+	r.A.Text(0, r.Y+1, Dim, metric.Count(top))
+	if top <= 1 {
+		r.A.Fill(0, r.Y+1, NameWidth, Dim, ' ')
+		r.A.Text(0, r.Y+1, Dim, metric.Percent(top))
+	}
+	r.A.Filled(NameWidth, r.A.H-1, r.A.W-NameWidth, h, n, shown, top, line, area, c.Skin.Glyphs)
+}
+
+// RateOrGap returns a value of one second, or NaN, a gap in a chart, if the engine reported nothing.
+func RateOrGap(p *store.RatePoint, v float64) float64 {
+	if p.Silent {
+		return math.NaN()
+	}
+	return v
+}
+
+// ScaleTop returns the scale of a series: a round number at or above all values.
+func ScaleTop(n int, at func(int) float64) float64 {
+	top := 0.0
+	for i := range n {
+		if v := at(i); !math.IsNaN(v) {
+			top = max(top, v)
+		}
+	}
+	return grid.NiceTop(top)
+}
+
+func DrawRatesChart(a grid.Area, pts []store.RatePoint, c *Frame) {
+	l := a.Line(0, 0)
+	l.Put(Heading, "Tokens per second").Gap(2).Put(grid.Fg(theme.SeriesDecode), "decode").Gap(2).Put(grid.Fg(theme.SeriesPrefill), "prefill")
+	at := func(k, i int) float64 {
+		if k == 0 {
+			return RateOrGap(&pts[i], pts[i].Prefill)
+		}
+		return RateOrGap(&pts[i], pts[i].Decode)
+	}
+	top := max(ScaleTop(len(pts), func(i int) float64 { return at(0, i) }), ScaleTop(len(pts), func(i int) float64 { return at(1, i) }))
+	c.Scratch.Chart("rates").Draw(a.Sub(0, 1, a.W, a.H-1), grid.Curves{
+		N: len(pts), At: at, Top: top, Stamp: Stamp(pts),
+		Roles: []theme.Role{theme.SeriesPrefill, theme.SeriesDecode}, Label: AxisLabel(CountAxis, top),
+	}, c.Skin)
+	ChartMarks(c, a.Sub(ChartAxisWidth, 1, a.W-ChartAxisWidth, a.H-1), pts[len(pts)-1].At, len(pts))
+}
+
+// Stamp returns a value that changes when a point is added or the last one grows.
+func Stamp(pts []store.RatePoint) int64 {
+	p := pts[len(pts)-1]
+	return int64(p.At)*31 + int64(p.Generated)*7 + int64(p.KVUsed)
+}

@@ -1,0 +1,128 @@
+package pane
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+)
+
+// kernel is a kind of work inside a layer and how it is drawn.
+type kernel struct {
+	name         string
+	role         theme.Role
+	plain, ascii rune // glyphs of its bar without colour
+	dur          func(store.LayerPart) time.Duration
+}
+
+var kernels = [...]kernel{
+	{"attention", theme.SeriesP50, '█', 'a', func(p store.LayerPart) time.Duration { return p.Attention }},
+	{"router", theme.SeriesP99, '░', 'r', func(p store.LayerPart) time.Duration { return p.Router }},
+	{"experts", theme.SeriesDecode, '▓', 'e', func(p store.LayerPart) time.Duration { return p.Experts }},
+}
+
+func kernelFill(c *Frame, k kernel, colour rune) rune {
+	switch gl := c.Skin.Glyphs; {
+	case gl.ASCII:
+		return k.ascii
+	case !c.Skin.Colour():
+		return k.plain
+	}
+	return colour
+}
+
+// DrawLayers draws the prompt processing of a request by layer, on the scale of the longest layer.
+func DrawLayers(a grid.Area, r *store.Request, c *Frame) {
+	l := a.Line(0, 0)
+	l.Put(Heading, "Prompt of #"+strconv.Itoa(int(r.ID))+" by layer").Gap(1)
+	for _, k := range kernels {
+		if l.Room() >= len(k.name)+4 {
+			l.Gap(1).Rune(grid.Fg(k.role), kernelFill(c, k, c.Skin.Glyphs.Swatch)).Gap(1).Put(Dim, k.name)
+		}
+	}
+	top := time.Duration(1)
+	for _, p := range r.Layers {
+		top = max(top, p.Attention+p.Router+p.Experts)
+	}
+	const names, numbers = 5, 10
+	bar := a.Sub(names, 1, a.W-names-numbers, a.H-1)
+	rows := min(len(r.Layers), bar.H)
+	for y, p := range r.Layers[:rows] {
+		if y == bar.H-1 && rows < len(r.Layers) {
+			a.Text(0, a.H-1, Dim, strconv.Itoa(len(r.Layers)-y)+" more layers")
+			return
+		}
+		segs, sum := c.Scratch.Segs[:0], time.Duration(0)
+		for _, k := range kernels {
+			d := k.dur(p)
+			sum += d
+			segs = append(segs, grid.Seg{Share: float64(d) / float64(top), Role: k.role, Fill: kernelFill(c, k, c.Skin.Glyphs.Bar)})
+		}
+		c.Scratch.Segs = segs
+		a.Text(0, 1+y, Dim, "L"+strconv.Itoa(y))
+		bar.Stack(0, y, bar.W, segs, c.Skin.Colour(), c.Skin.Glyphs)
+		a.Right(a.W, 1+y, Data, metric.Duration(int64(sum)))
+	}
+}
+
+// DrawSplit draws the mean time between the kept tokens by part of the forward pass; "other" is the time that the
+// engine attributes to no part.
+func DrawSplit(a grid.Area, r *store.Request, c *Frame) {
+	if a.H < 3 {
+		return
+	}
+	parts, gap, n := MeanSplit(r)
+	title := "Token time of #" + strconv.Itoa(int(r.ID))
+	a.Text(0, 0, Heading, title)
+	if n == 0 {
+		a.Text(0, 1, Dim, "per-token stages: not reported")
+		return
+	}
+	mean, x := metric.Duration(int64(gap)), grid.Width(title)+2
+	for _, words := range [...]string{"mean of " + strconv.Itoa(n) + ": " + mean, mean} {
+		if x+grid.Width(words) <= a.W {
+			a.Text(x, 0, Dim, words)
+			break
+		}
+	}
+	for i := range parts {
+		parts[i].Fill = c.Skin.Glyphs.Bar
+	}
+	DrawTimeParts(a.Sub(0, 1, a.W, a.H-1), parts)
+}
+
+// MeanSplit returns the parts of the mean gap between the kept tokens of a request, the mean gap, and the number of
+// tokens.
+func MeanSplit(r *store.Request) (parts []TimePart, gap time.Duration, n int) {
+	var sum [6]uint64
+	var gaps uint64
+	for _, t := range r.Tokens {
+		if s := t.Split; t.Gap > 0 && s != (event.Split{}) {
+			for i, v := range [...]uint32{s.Embed, s.Attention, s.Router, s.Experts, s.Head, s.Sample} {
+				sum[i] += uint64(v)
+			}
+			gaps = event.AddCount(gaps, uint64(t.Gap))
+			n++
+		}
+	}
+	if n == 0 {
+		return nil, 0, 0
+	}
+	other := gaps
+	add := func(name string, role theme.Role, v uint64) {
+		other -= min(v, other)
+		parts = append(parts, TimePart{Name: name, Dur: time.Duration(v / uint64(n)), Share: metric.Share(float64(v), float64(gaps)), role: role})
+	}
+	add("embed", theme.PartEmbed, sum[0])
+	for i, k := range kernels {
+		add(k.name, k.role, sum[1+i])
+	}
+	add("LM head", theme.PartFirst, sum[4])
+	add("sample", theme.PartTokenize, sum[5])
+	add("other", theme.PartOther, other)
+	return parts, time.Duration(gaps / uint64(n)), n
+}

@@ -1,0 +1,232 @@
+package engines
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/chrome"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/sanitize"
+)
+
+// Candidate is an engine that llmtop could attach to. Its strings may come from outside and are not sanitised.
+type Candidate struct {
+	Name    string // engine name
+	Model   string // "" if not reported
+	Address string // "" if unknown; Name and Address identify a candidate
+	State   string // one or two words
+	Blocked string // why llmtop cannot attach to it; "" if it can
+	Silent  bool   // blocked only because it does not answer; it can be attached together with others and is polled until it answers
+	Details []string
+
+	Running, Waiting event.Reading // requests
+	Decode           event.Reading // tokens/s
+}
+
+// Chooser is the state of the engine choice. The row after the candidates is the built-in model.
+type Chooser struct {
+	Rows            []Candidate
+	Notes           []string // sources that could not be searched
+	Selected, First int
+}
+
+// loadColumns are the numeric columns of a candidate, right-aligned.
+var loadColumns = []struct {
+	name   string
+	width  int
+	cell   func(*Candidate) event.Reading
+	format func(float64) string
+}{
+	{"run", 5, func(r *Candidate) event.Reading { return r.Running }, metric.Count},
+	{"wait", 6, func(r *Candidate) event.Reading { return r.Waiting }, metric.Count},
+	{"decode/s", 10, func(r *Candidate) event.Reading { return r.Decode }, metric.Rate},
+}
+
+// Column widths in cells. The model column takes the rest.
+const (
+	candidateName    = 18
+	candidateState   = 16
+	candidateAddress = 28
+	candidateNumbers = 21
+	leastCandidate   = 12 // minimum of the model column
+	mostDetails      = 8
+)
+
+// Candidates draws the engine choice: one row per candidate, and below a rule the details of the selected one. It
+// returns the position of the rows.
+func Candidates(a grid.Area, ch *Chooser, c *pane.Frame) ListPlacement {
+	in := c.BoxAs(a, "Which engine?", "n/r not reported  - not yet", "")
+	if in.H < 3 {
+		return ListPlacement{}
+	}
+	widths := candidateColumns(in.W)
+	candidateHead(c, in, widths)
+	rows := len(ch.Rows) + 1
+	detail := min(mostDetails, max(in.H-rows-2, 0))
+	room := max(in.H-1-detail, 1)
+	first := max(min(ch.First, ch.Selected, rows-room), ch.Selected-room+1, 0)
+	shown := min(room, rows-first)
+	for i := range shown {
+		if n := first + i; n < len(ch.Rows) {
+			candidate(c, in, 1+i, &ch.Rows[n], widths)
+		} else {
+			builtIn(c, in, 1+i, widths)
+		}
+		if first+i == ch.Selected {
+			pane.MarkRow(c, in, 1+i)
+		}
+	}
+	if detail > 1 {
+		y := in.H - detail
+		in.Fill(0, y, in.W, grid.Fg(theme.Border), c.Skin.Glyphs.Horizontal)
+		candidateDetail(c, in.Sub(0, y+1, in.W, detail-1), ch)
+	}
+	return ListPlacement{grid.Rect{X: in.X, Y: in.Y + 1, W: in.W, H: shown}, first}
+}
+
+// candidateColumns returns the widths of name, model, address and state; 0 hides a column.
+func candidateColumns(w int) (widths [4]int) {
+	left := w - 2 - candidateNumbers
+	widths[0] = min(candidateName, left)
+	left -= widths[0]
+	for _, more := range []struct{ column, width int }{{3, candidateState}, {2, candidateAddress}} {
+		if left >= more.width+leastCandidate {
+			widths[more.column] = more.width
+			left -= more.width
+		}
+	}
+	if more := left - 2*leastCandidate; widths[2] > 0 && more > 0 { // socket paths are long
+		widths[2] += more / 2
+		left -= more / 2
+	}
+	widths[1] = max(left, 0)
+	return widths
+}
+
+func candidateHead(c *pane.Frame, a grid.Area, widths [4]int) {
+	x := 2
+	for i, name := range []string{"engine", "model", "address", "state"} {
+		a.Clip(x, 0, widths[i], pane.Dim, name)
+		x += widths[i]
+	}
+	for _, col := range loadColumns {
+		x += col.width
+		a.Right(x, 0, pane.Dim, col.name)
+	}
+}
+
+// candidate draws one row. A candidate that cannot be attached is dim; its state, or a mark where the state has no
+// column, shows that.
+func candidate(c *pane.Frame, a grid.Area, y int, r *Candidate, widths [4]int) {
+	gl := c.Skin.Glyphs
+	name, words, state := pane.Loud, pane.Plain, pane.Good
+	if r.Blocked != "" {
+		name, words, state = pane.Dim, pane.Dim, pane.Watch
+	}
+	x := 2
+	for i, cell := range []struct {
+		words string
+		st    grid.Style
+	}{{r.Name, name}, {orDash(r.Model), words}, {tail(c, orDash(r.Address), widths[2]-1), words}, {r.State, state}} {
+		a.Elide(x, y, widths[i]-1, cell.st, sanitize.Line(cell.words), gl.Ellipsis)
+		x += widths[i]
+	}
+	for _, col := range loadColumns {
+		x += col.width
+		words, st := formatCell(col.cell(r), col.format)
+		a.Right(x, y, st, words)
+	}
+	if widths[3] == 0 && r.Blocked != "" {
+		a.Cell(1, y, pane.Watch, gl.Watch)
+	}
+}
+
+// tail returns the last w cells of an address: sockets often share a folder and differ at the end.
+func tail(c *pane.Frame, address string, w int) string {
+	words := []rune(sanitize.Line(address))
+	if w < 2 || grid.Width(string(words)) <= w {
+		return string(words)
+	}
+	for grid.Width(string(words)) > w-1 {
+		words = words[1:]
+	}
+	return string(c.Skin.Glyphs.Ellipsis) + string(words)
+}
+
+func orDash(words string) string {
+	if words == "" {
+		return "-"
+	}
+	return words
+}
+
+// builtIn draws the row of the built-in model.
+func builtIn(c *pane.Frame, a grid.Area, y int, widths [4]int) {
+	n := a.Clip(2, y, a.W-2, pane.Plain, "built-in model")
+	if widths[3] > 0 {
+		a.Elide(2+max(n+2, widths[0]), y, a.W-4-widths[0], pane.Dim, "runs inside llmtop on its own prompts", c.Skin.Glyphs.Ellipsis)
+	}
+}
+
+// candidateDetail describes the selected candidate in full and lists sources that could not be searched.
+func candidateDetail(c *pane.Frame, a grid.Area, ch *Chooser) {
+	y := 0
+	put := func(st grid.Style, words string) {
+		for _, line := range grid.Wrap(nil, sanitize.Line(words), a.W) {
+			a.Text(0, y, st, line)
+			y++
+		}
+	}
+	if ch.Selected < len(ch.Rows) {
+		r := &ch.Rows[ch.Selected]
+		put(pane.Plain, strings.Join(nonEmpty(r.Name, r.Model, r.Address), " "+string(c.Skin.Glyphs.Bullet)+" "))
+		if r.Blocked != "" {
+			put(pane.Watch, r.Blocked)
+		}
+		for _, d := range r.Details {
+			put(pane.Dim, d)
+		}
+	} else {
+		put(pane.Plain, "a small mixture-of-experts model inside llmtop; no other engine is profiled")
+	}
+	for _, n := range ch.Notes {
+		put(pane.Dim, n)
+	}
+}
+
+// nonEmpty returns the words that are not "".
+func nonEmpty(words ...string) (out []string) {
+	for _, w := range words {
+		if w != "" {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// ChooserHeader draws the top row above the engine choice.
+func ChooserHeader(a grid.Area, ch *Chooser, c *pane.Frame) {
+	l := chrome.DrawBrand(c, a)
+	ready := 0
+	for _, r := range ch.Rows {
+		if r.Blocked == "" {
+			ready++
+		}
+	}
+	words := " engines on this machine"
+	if len(ch.Rows) == 1 {
+		words = " engine on this machine"
+	}
+	l.Put(pane.Loud, strconv.Itoa(len(ch.Rows))+words).Gap(2)
+	if blocked := len(ch.Rows) - ready; blocked > 0 {
+		l.Put(pane.Watch, strconv.Itoa(blocked)+" cannot be attached").Gap(2)
+	}
+	if others := "others: llmtop attach ADDRESS"; l.Room() > grid.Width(others) {
+		a.Right(a.W-1, 0, pane.Dim, others)
+	}
+	a.Paint(8, 0, a.W-8, theme.Select, 0)
+}

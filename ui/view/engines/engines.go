@@ -1,0 +1,396 @@
+// Package engines is the Engines view: the list of engines, the table of replicas, and the screen that offers engines.
+package engines
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/chrome"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/sanitize"
+	"github.com/llmtop/llmtop/ui/view/polled"
+)
+
+// Row is one engine of the list.
+type Row struct {
+	Name     string // sanitised
+	Snapshot *store.Snapshot
+	Shown    bool // shown in the other views
+}
+
+// Ordinal returns the position i, from 0 on, among n as "1/n".
+func Ordinal(i, n int) string { return strconv.Itoa(i+1) + "/" + strconv.Itoa(n) }
+
+// engineColumns are the numeric columns of the list, right-aligned.
+var engineColumns = []struct {
+	name   string
+	width  int
+	cell   func(*store.Snapshot, *pane.Frame) event.Reading
+	format func(float64) string
+	sums   bool                                      // summed over connected engines
+	alarm  bool                                      // should be 0; summed over all engines, connected or not
+	edge   func(*store.Snapshot, *pane.Frame) string // text for a value with only one known bound; nil: none
+}{
+	{"decode/s", 8, func(s *store.Snapshot, _ *pane.Frame) event.Reading { return s.Throughput.Decode }, metric.Rate, true, false, nil},
+	{"prefill/s", 10, func(s *store.Snapshot, _ *pane.Frame) event.Reading { return s.Throughput.Prefill }, metric.Rate, true, false, nil},
+	{"run", 4, func(s *store.Snapshot, _ *pane.Frame) event.Reading { return pane.RunningCount(s) }, metric.Count, true, false, nil},
+	{"queue", 6, func(s *store.Snapshot, _ *pane.Frame) event.Reading { return pane.QueuedCount(s) }, metric.Count, true, false, nil},
+	{"TTFT p50", 9, ttftMedian, metric.Seconds, false, false, ttftEdge},
+	{"drops", 6, func(s *store.Snapshot, _ *pane.Frame) event.Reading {
+		return event.DerivedValue(float64(s.Drops.Total()))
+	}, metric.Count, true, true, nil},
+}
+
+func ttftMedian(s *store.Snapshot, c *pane.Frame) event.Reading {
+	if sum := s.Latency.TTFT[c.Window]; sum.Count > 0 {
+		return event.DerivedValue(float64(sum.P50) / 1e9)
+	}
+	if s.Aggregates != nil {
+		sum := s.Aggregates.Summary(event.HistogramTTFT, c.Window)
+		switch {
+		case sum == nil:
+			return event.Absent(event.NotReported)
+		case sum.P50.Edge == metric.Within:
+			return event.DerivedValue(float64(sum.P50.At) / 1e9)
+		}
+		return event.Absent(event.NotYet)
+	}
+	if !s.Engine.Caps.Has(event.CapTokens) {
+		return event.Absent(event.NotReported)
+	}
+	return event.Absent(event.NotYet)
+}
+
+// ttftEdge returns the median TTFT as "<100 ms" or ">10 s" where it lies in an outermost bucket, which has only one
+// bound; "" otherwise.
+func ttftEdge(s *store.Snapshot, c *pane.Frame) string {
+	if s.Latency.TTFT[c.Window].Count > 0 || s.Aggregates == nil {
+		return ""
+	}
+	if sum := s.Aggregates.Summary(event.HistogramTTFT, c.Window); sum != nil && (sum.P50.Edge == metric.Below || sum.P50.Edge == metric.Above) {
+		return metric.QuantileOf(sum.P50)
+	}
+	return ""
+}
+
+// numbersWidth is the width of all engineColumns. stateColumn and modelColumn are the two columns before them.
+const (
+	numbersWidth = 43
+	stateColumn  = 16
+	modelColumn  = 25
+	leastName    = 14
+)
+
+// DrawHeader draws the top row of the list: the number of engines and of those not connected.
+func DrawHeader(a grid.Area, rows []Row, t *chrome.Status, c *pane.Frame) {
+	l := chrome.DrawBrand(c, a)
+	if t.Replay != nil {
+		chrome.ReplayState(c, &l, t.Replay)
+	}
+	words := " engines"
+	if len(rows) == 1 {
+		words = " engine"
+	}
+	l.Put(pane.Loud, strconv.Itoa(len(rows))+words).Gap(2)
+	counts := map[string]int{}
+	if t.PendingEngines > 0 {
+		l.Put(pane.Watch, "loading history: "+strconv.Itoa(len(rows)-t.PendingEngines)+" of "+strconv.Itoa(len(rows))).Gap(2)
+	}
+	for _, r := range rows {
+		if r.Snapshot == chrome.NotKept && t.PendingEngines == 0 {
+			counts[chrome.NotKeptWord]++
+		}
+		if _, _, _, broken := chrome.LinkState(c, r.Snapshot); broken {
+			counts[linkWord(r.Snapshot)]++
+		}
+	}
+	for _, p := range []struct {
+		word string
+		st   grid.Style
+	}{{"STALE", pane.Watch}, {"DISCONNECTED", pane.Bad}, {"REFUSED", pane.Bad}, {chrome.NotKeptWord, pane.Watch}} {
+		if n := counts[p.word]; n > 0 {
+			l.Put(p.st.With(grid.Bold), strconv.Itoa(n)+" "+p.word).Gap(2)
+		}
+	}
+	if words, _ := t.FiringAlerts(); words != "" && grid.Width(words) <= l.Room() {
+		l.Put(pane.Bad.With(grid.Bold), words).Gap(2)
+	}
+	if w := grid.Width(t.Record.Words); w > 0 && w+1 <= l.Room() {
+		a.Right(a.W-1, 0, t.Record.Style(), t.Record.Words)
+	}
+	a.Paint(8, 0, a.W-8, theme.Select, 0)
+}
+
+// linkWord returns the state of a broken connection in capitals.
+func linkWord(s *store.Snapshot) string { return strings.ToUpper(s.Engine.Remote.Link.String()) }
+
+// ListPlacement is the screen position of the rows of a list; the engine First is in the top row.
+type ListPlacement struct {
+	At    grid.Rect
+	First int
+}
+
+// Row returns the list index at screen position x, y, or -1.
+func (e ListPlacement) Row(x, y int) int {
+	if !e.At.Has(x, y) {
+		return -1
+	}
+	return e.First + y - e.At.Y
+}
+
+// Draw draws one row per engine, the sums, and details of the selected engine. first is the engine in the top row of
+// the previous frame; the returned placement holds the new one.
+func Draw(a grid.Area, rows []Row, selected, first int, c *pane.Frame) ListPlacement {
+	gl := c.Skin.Glyphs
+	a.Frame(grid.Fg(theme.BorderFocus), gl)
+	a.Text(2, 0, grid.Fg(theme.Accent).With(grid.Bold), " Engines ")
+	c.Foot(a, pane.Dim, "TTFT over "+c.Window.String()+"  n/r not reported")
+	in := a.Inset(2, 1)
+	if len(rows) == 0 {
+		c.Absent(in, pane.Dim, "no engine yet", "engines appear here once discovered")
+		return ListPlacement{}
+	}
+	engineHead(c, in)
+	detail := min(6, max(in.H-8, 0))
+	if len(rows) > 0 && polled.HasAggregates(rows[min(selected, len(rows)-1)].Snapshot) {
+		detail = min(12, max(in.H-8, 0))
+	}
+	room := max(in.H-3-detail, 1) // rows for engines, without head, rule and sums
+	first = max(min(first, selected, len(rows)-room), selected-room+1, 0)
+	shown := rows[first:min(first+room, len(rows))]
+	for i, r := range shown {
+		engineRow(c, in, 1+i, r, first+i == selected)
+	}
+	y := 1 + len(shown)
+	in.Fill(0, y, in.W, grid.Fg(theme.Border), gl.Horizontal)
+	engineSums(c, in, y+1, rows)
+	if len(shown) < len(rows) {
+		in.Right(in.W, y, pane.Dim, " "+strconv.Itoa(first+1)+" to "+strconv.Itoa(first+len(shown))+" of "+strconv.Itoa(len(rows))+" ")
+	}
+	if detail > 0 {
+		engineDetail(c, in.Sub(0, in.H-detail+1, in.W, detail-1), rows[selected])
+	}
+	return ListPlacement{grid.Rect{X: in.X, Y: in.Y + 1, W: in.W, H: len(shown)}, first}
+}
+
+// nameColumns returns the widths of the text columns; model is 0 if it does not fit.
+func nameColumns(w int) (name, state, model int) {
+	left := w - 2 - numbersWidth
+	if left >= leastName+stateColumn+modelColumn {
+		return left - stateColumn - modelColumn, stateColumn, modelColumn
+	}
+	return max(left-stateColumn, 0), min(stateColumn, max(left, 0)), 0
+}
+
+func engineHead(c *pane.Frame, a grid.Area) {
+	name, state, model := nameColumns(a.W)
+	a.Clip(2, 0, name, pane.Dim, "engine")
+	a.Clip(2+name, 0, state, pane.Dim, "state")
+	a.Clip(2+name+state, 0, model, pane.Dim, "model")
+	x := 2 + name + state + model
+	for _, col := range engineColumns {
+		x += col.width
+		a.Right(x, 0, pane.Dim, col.name)
+	}
+}
+
+func engineRow(c *pane.Frame, a grid.Area, y int, r Row, selected bool) {
+	s, gl := r.Snapshot, c.Skin.Glyphs
+	name, state, model := nameColumns(a.W)
+	mark, word, st := chrome.EngineState(c, s)
+	m, _, alarm, broken := chrome.LinkState(c, s)
+	if broken {
+		mark, word, st = m, linkWord(s), alarm
+	}
+	if selected {
+		a.Cell(0, y, grid.Fg(theme.Accent).With(grid.Bold), gl.Arrow)
+	}
+	use := pane.Data
+	if r.Shown {
+		use = pane.Loud
+	}
+	a.Clip(2, y, name-1, use, fitName(r.Name, name-1, gl.Ellipsis))
+	a.Clip(2+name, y, min(state, 1), st, string(mark))
+	a.Clip(2+name+2, y, state-3, st, word)
+	a.Elide(2+name+state, y, model-1, pane.Plain, modelName(s), gl.Ellipsis)
+	x := 2 + name + state + model
+	columns := engineColumns
+	if why, _, down := chrome.LinkError(c, s); down && s.Aggregates == nil && s.Engine.Caps.Has(event.CapAggregates) { // it has never reported anything
+		a.Elide(x+1, y, a.W-x-1, pane.Dim, "since "+chrome.WallClock(s, s.Engine.Remote.Since)+": "+why, gl.Ellipsis)
+		columns = nil
+	}
+	for _, col := range columns {
+		x += col.width
+		words, st := formatCell(col.cell(s, c), col.format)
+		if col.edge != nil {
+			if bound := col.edge(s, c); bound != "" {
+				words, st = bound, pane.Data
+			}
+		}
+		switch {
+		case s == chrome.NotKept:
+			words, st = "-", pane.Dim
+		case col.alarm && words != "0":
+			st = pane.Bad.With(grid.Bold)
+		case broken: // last known value
+			st = pane.Dim
+		}
+		a.Right(x, y, st, words)
+	}
+	if selected {
+		attr := grid.Attr(0)
+		if !c.Skin.Colour() {
+			attr = grid.Reverse
+		}
+		a.Paint(0, y, a.W, theme.Select, attr)
+	}
+}
+
+// formatCell formats a reading for a narrow column.
+func formatCell(r event.Reading, format func(float64) string) (string, grid.Style) {
+	switch {
+	case r.OK():
+		return format(r.V), pane.Data
+	case r.Origin == event.NotReported:
+		return "n/r", pane.Dim
+	}
+	return "-", pane.Dim
+}
+
+// modelName returns the model name with its quantisation.
+func modelName(s *store.Snapshot) string {
+	m := &s.Model
+	words := sanitize.Line(m.Name)
+	if m.Quantisation != "" {
+		words += " " + sanitize.Line(m.Quantisation)
+	}
+	return words
+}
+
+// engineSums adds up the columns that can be summed, for connected engines only; drops are summed over all engines.
+func engineSums(c *pane.Frame, a grid.Area, y int, rows []Row) {
+	name, state, model := nameColumns(a.W)
+	connected := 0
+	for _, r := range rows {
+		if _, _, _, broken := chrome.LinkState(c, r.Snapshot); !broken {
+			connected++
+		}
+	}
+	words := "sum"
+	if connected < len(rows) {
+		words += " of " + strconv.Itoa(connected) + " connected"
+	}
+	a.Clip(2, y, name+state+model, pane.Dim, words)
+	x := 2 + name + state + model
+	for _, col := range engineColumns {
+		x += col.width
+		if col.sums {
+			words, st := formatCell(sumReadings(c, rows, col.cell, col.alarm), col.format)
+			if col.alarm && words != "0" {
+				st = pane.Bad
+			}
+			a.Right(x, y, st.With(grid.Bold), words)
+		}
+	}
+}
+
+// sumReadings adds up a reading over all engines, or over the connected ones.
+func sumReadings(c *pane.Frame, rows []Row, reading func(*store.Snapshot, *pane.Frame) event.Reading, all bool) event.Reading {
+	out := event.Absent(event.NotReported)
+	for _, r := range rows {
+		v := reading(r.Snapshot, c)
+		_, _, _, broken := chrome.LinkState(c, r.Snapshot)
+		switch {
+		case broken && !all:
+		case v.OK():
+			out = event.DerivedValue(out.V + v.V)
+		case !out.OK() && v.Origin > out.Origin:
+			out = v
+		}
+	}
+	return out
+}
+
+// engineDetail describes one engine: name, version, device and model, losses, connection problems and capabilities.
+func engineDetail(c *pane.Frame, a grid.Area, r Row) {
+	s, gl := r.Snapshot, c.Skin.Glyphs
+	e := &s.Engine
+	words := sanitize.Line(e.Name)
+	for _, more := range []string{sanitize.Line(e.Version), sanitize.Line(e.Device.Name), modelName(s)} {
+		if more != "" {
+			words += " " + string(gl.Bullet) + " " + more
+		}
+	}
+	a.Elide(0, 0, a.W, pane.Plain, words, gl.Ellipsis)
+	loss, whole := chrome.DropCounts(c, s)
+	l := a.Line(0, 1)
+	if whole {
+		l.Put(pane.Dim, loss)
+	} else {
+		l.Put(pane.Bad, loss)
+	}
+	if e.Remote.Restarts > 0 {
+		l.Gap(2).Put(pane.Watch, "RESTARTED ("+strconv.Itoa(e.Remote.Restarts)+")")
+	}
+	y := 2
+	for _, n := range chrome.LinkWarnings(c, s) {
+		for _, line := range grid.Wrap(nil, n, a.W) {
+			a.Text(0, y, pane.Bad, line)
+			y++
+		}
+	}
+	if e.State == event.EngineStarting && e.Remote.Link == event.LinkDisconnected {
+		return // never identified
+	}
+	rest := a.Sub(0, y, a.W, a.H-y)
+	if s.Aggregates != nil {
+		polled.DrawCounters(rest, polled.DrawOrigins(c, rest, s), s)
+		return
+	}
+	polled.DrawCounters(rest, engineCaps(c, rest, e.Caps), s)
+}
+
+// capNames are the capabilities of an engine: data that it reports and commands that it accepts.
+var capNames = [...]struct {
+	caps event.Caps
+	name string
+}{
+	{event.CapStages, "stages"},
+	{event.CapTokens, "tokens"},
+	{event.CapText, "text"},
+	{event.CapExperts, "experts"},
+	{event.CapPicks, "picks"},
+	{event.CapKV, "KV"},
+	{event.CapSteps, "passes"},
+	{event.CapQueue, "queue"},
+	{event.CapDevice, "device"},
+	{event.CapHost, "host"},
+	{event.CapCounters, "counters"},
+	{event.CapPrompt, "accepts prompts"},
+	{event.CapCancel, "cancel"},
+	{event.CapPause, "pause"},
+	{event.CapHooks, "hooks"},
+	{event.CapSample, "samples"},
+}
+
+// engineCaps lists the capabilities with a yes or no mark, in as many rows as needed, and returns the next free row.
+func engineCaps(c *pane.Frame, a grid.Area, caps event.Caps) int {
+	gl := c.Skin.Glyphs
+	l := a.Line(0, 0)
+	for _, k := range capNames {
+		mark, st, name := gl.Yes, pane.Good, pane.Plain
+		if !caps.Has(k.caps) {
+			mark, st, name = gl.No, pane.Dim, pane.Dim
+		}
+		if grid.Width(k.name)+2 > l.Room() {
+			l = a.Line(0, l.Y+1)
+		}
+		l.Rune(st, mark).Gap(1).Put(name, k.name).Gap(2)
+	}
+	return l.Y + 1
+}

@@ -1,0 +1,312 @@
+package engines
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/fleet"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/chrome"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/table"
+)
+
+// ReplicaTable is the replica table as arranged by the user, with the screen positions of the last frame.
+type ReplicaTable struct {
+	pane.Rows[fleet.Field]
+	List     table.Replicas
+	Outliers []fleet.Outlier
+
+	outlierLines []string                                 // description of the outliers, one line per replica
+	outlierCells map[*fleet.Replica][fleet.NumFields]bool // cells that are outliers
+}
+
+// replicaColumn is a column of the table.
+type replicaColumn = pane.TableColumn[fleet.Field]
+
+var replicaColumns = []replicaColumn{
+	{Field: fleet.Name, W: 16, Rank: 0},
+	{Field: fleet.State, W: 15, Rank: 1},
+	{Field: fleet.Model, W: 22, Rank: 9},
+	{Field: fleet.Running, W: 9, Rank: 2},
+	{Field: fleet.Waiting, W: 9, Rank: 3},
+	{Field: fleet.KV, W: 7, Rank: 5},
+	{Field: fleet.Decode, W: 8, Rank: 2},
+	{Field: fleet.TTFT, W: 10, Rank: 4},
+	{Field: fleet.TTFT99, W: 10, Rank: 8},
+	{Field: fleet.TPOT, W: 10, Rank: 6},
+	{Field: fleet.CacheHits, W: 7, Rank: 7},
+	{Field: fleet.Age, W: 8, Rank: 10},
+}
+
+// FindOutliers computes the outliers of the fleet.
+func (t *ReplicaTable) FindOutliers(all []*fleet.Replica) {
+	t.Outliers = fleet.Outliers(all)
+	t.outlierCells, t.outlierLines = make(map[*fleet.Replica][fleet.NumFields]bool), t.outlierLines[:0]
+	for i := range t.Outliers {
+		o := &t.Outliers[i]
+		cells := t.outlierCells[o.Replica]
+		cells[o.Field] = true
+		t.outlierCells[o.Replica] = cells
+		words := o.Field.Words() + " " + timesMedian(o) + " (" + replicaNumber(o.Field, o.Value) + " vs " +
+			replicaNumber(o.Field, fleet.Cell{Reading: event.DerivedValue(o.Median)}) + ")"
+		if i > 0 && t.Outliers[i-1].Replica == o.Replica {
+			t.outlierLines[len(t.outlierLines)-1] += "; " + words
+			continue
+		}
+		t.outlierLines = append(t.outlierLines, o.Replica.Name+": "+words)
+	}
+}
+
+// timesMedian describes the ratio of an outlier to the median.
+func timesMedian(o *fleet.Outlier) string {
+	switch times := o.Times(); {
+	case times == 0 && o.Median == 0:
+		return "with a median of 0"
+	case times < 0.1:
+		return "below 0.1× the median"
+	default:
+		return strconv.FormatFloat(times, 'f', 1, 64) + "× the median"
+	}
+}
+
+// replicaColumnsFor returns the columns that fit into w cells, the sort column included. State, name and model share
+// the width left.
+func replicaColumnsFor(by fleet.Field, w int) []replicaColumn {
+	out, left := pane.Fitting(replicaColumns, w, by, func(fleet.Field) bool { return true })
+	for i := range out {
+		c := &out[i]
+		if c.Field == fleet.State && left >= stateSince {
+			c.W += stateSince
+			left -= stateSince
+		}
+		if more := min(max(left-stateSince, 0), 24); c.Field == fleet.Name {
+			c.W += more
+			left -= more
+		}
+		if c.Field == fleet.Model {
+			c.W += min(left, 16)
+		}
+	}
+	return out
+}
+
+// stateSince is the additional width of the state column with the time of its last change.
+const stateSince = 9
+
+// mostOutlierRows is the maximum number of rows for outliers.
+const mostOutlierRows = 6
+
+// Replicas draws the table: one row per replica, below them medians and sums, the outliers, and details of the selected
+// replica.
+func Replicas(a grid.Area, t *ReplicaTable, typing bool, c *pane.Frame) {
+	t.Heads, t.Body = t.Heads[:0], grid.Rect{}
+	l := &t.List
+	in := c.BoxAs(a, "Engines", replicasTitle(c, t)...)
+	if !typing {
+		c.Foot(a, pane.Dim, "latencies over "+c.Window.String()+"  n/r not reported")
+	}
+	cols := replicaColumnsFor(l.By, in.W)
+	outliers := min(len(t.outlierLines), mostOutlierRows, max(in.H-10, 1)) + 1
+	if in.H < 12 {
+		outliers = 0
+	}
+	detail := 0
+	if in.H-outliers-4-len(l.Rows) >= 6 || in.H >= 30 {
+		detail = 9
+	}
+	room := max(in.H-4-outliers-detail, 1)
+	replicaHead(c, in, cols, t)
+	t.Selected = max(min(t.Selected, len(l.Rows)-1), 0)
+	body := in.Sub(0, 1, in.W, room)
+	from, to := t.Scroll(len(l.Rows), body)
+	shown := l.Rows[from:to]
+	for y, r := range shown {
+		replicaRow(c, body.Sub(0, y, body.W, 1), cols, r, t.outlierCells[r])
+		if t.First+y == t.Selected {
+			pane.MarkRow(c, body, y)
+		}
+	}
+	y := 1 + max(len(shown), 1)
+	if len(shown) == 0 {
+		body.Text(pane.MarkWidth, 0, pane.Dim, "no replica matches the filter; esc clears it")
+	}
+	in.Fill(0, y, in.W, grid.Fg(theme.Border), c.Skin.Glyphs.Horizontal)
+	if len(shown) < len(l.Rows) {
+		in.Right(in.W, y, pane.Dim, " "+strconv.Itoa(t.First+1)+" to "+strconv.Itoa(t.First+len(shown))+" of "+strconv.Itoa(len(l.Rows))+" ")
+	}
+	replicaSums(c, in, y+1, cols, l.Rows)
+	if outliers > 0 {
+		drawOutliers(c, in.Sub(0, y+3, in.W, outliers), t)
+	}
+	if at := y + 4 + outliers; detail > 0 && len(shown) > 0 && at+2 < in.H {
+		r := l.Rows[t.Selected]
+		engineDetail(c, in.Sub(0, at, in.W, in.H-at), Row{Name: r.Name, Snapshot: r.Snapshot})
+	}
+}
+
+// replicasTitle returns the number of replicas and the sort order, and a shorter form.
+func replicasTitle(c *pane.Frame, t *ReplicaTable) []string {
+	l := &t.List
+	n := strconv.Itoa(l.All)
+	if l.Filter.Text() != "" {
+		n = strconv.Itoa(len(l.Rows)) + " of " + n
+	}
+	word := " replicas"
+	if l.All == 1 {
+		word = " replica"
+	}
+	return []string{n + word + ", by " + l.By.Title(), n}
+}
+
+// replicaHead writes the column heads, with an arrow at the sort column.
+func replicaHead(c *pane.Frame, a grid.Area, cols []replicaColumn, t *ReplicaTable) {
+	x := pane.MarkWidth
+	for _, col := range cols {
+		cell := a.Sub(x, 0, col.W-1, 1)
+		t.Heads = append(t.Heads, pane.Head[fleet.Field]{Field: col.Field, At: cell.Rect})
+		pane.DrawColumnHead(c, cell, col.Field.Title(), col.Field.Kind() == fleet.Word, col.Field == t.List.By, t.List.Down)
+		x += col.W
+	}
+}
+
+// replicaRow draws one replica and highlights its outliers.
+func replicaRow(c *pane.Frame, a grid.Area, cols []replicaColumn, r *fleet.Replica, outliers [fleet.NumFields]bool) {
+	gl := c.Skin.Glyphs
+	x := pane.MarkWidth
+	why, _, down := chrome.LinkError(c, r.Snapshot)
+	for _, col := range cols {
+		cell := a.Sub(x, 0, col.W-1, 1)
+		x += col.W
+		switch {
+		case col.Field == fleet.State:
+			mark, st := replicaState(c, r)
+			cell.Cell(0, 0, st, mark)
+			words, since := r.State, chrome.WallClock(r.Snapshot, r.Snapshot.Engine.Remote.Since)
+			if fits := cell.W-2 > len(words)+len(since); r.Broken && fits && r.Snapshot != chrome.NotKept {
+				words += " " + since
+			} else if down {
+				why = "since " + since + ": " + why
+			}
+			cell.Clip(2, 0, cell.W-2, st, words)
+			continue
+		case down && col.Field.Kind() != fleet.Word: // its last values are outdated: enter shows them
+			a.Elide(cell.X-a.X, 0, a.W-(cell.X-a.X), pane.Dim, why, gl.Ellipsis)
+			return
+		case col.Field == fleet.Name:
+			cell.Clip(0, 0, cell.W, pane.Plain, fitName(r.Name, cell.W, gl.Ellipsis))
+			continue
+		case col.Field.Kind() == fleet.Word:
+			cell.Elide(0, 0, cell.W, pane.Plain, r.Word(col.Field), gl.Ellipsis)
+			continue
+		}
+		words, st := replicaNumber(col.Field, r.Cells[col.Field]), pane.Data
+		switch {
+		case r.Snapshot == chrome.NotKept:
+			words, st = "-", pane.Dim
+		case !r.Cells[col.Field].OK(), r.Broken:
+			st = pane.Dim
+		case outliers[col.Field]:
+			st = pane.Watch.With(grid.Bold)
+		}
+		cell.Right(cell.W, 0, st, words)
+	}
+}
+
+// fitName cuts a name to w cells. It keeps the end, in which replicas mostly differ.
+func fitName(name string, w int, ellipsis rune) string {
+	if grid.Width(name) <= w {
+		return name
+	}
+	if _, rest, ok := strings.Cut(name, "://"); ok {
+		name = rest
+	}
+	cut := name
+	for grid.Width(cut) > w-1 && cut != "" {
+		_, n := utf8.DecodeRuneInString(cut)
+		cut = cut[n:]
+	}
+	if grid.Width(name) <= w {
+		return name
+	}
+	return string(ellipsis) + cut
+}
+
+func replicaState(c *pane.Frame, r *fleet.Replica) (rune, grid.Style) {
+	if mark, _, st, broken := chrome.LinkState(c, r.Snapshot); broken {
+		return mark, st
+	}
+	mark, _, st := chrome.EngineState(c, r.Snapshot)
+	return mark, st
+}
+
+// ReplicaState returns the state of a replica, and whether it is disconnected or has no history.
+func ReplicaState(c *pane.Frame, r Row) (word string, broken bool) {
+	if _, _, _, broken := chrome.LinkState(c, r.Snapshot); broken {
+		return linkWord(r.Snapshot), true
+	}
+	_, word, _ = chrome.EngineState(c, r.Snapshot)
+	return word, r.Snapshot == chrome.NotKept
+}
+
+// replicaNumber formats a number of a replica.
+func replicaNumber(f fleet.Field, v fleet.Cell) string {
+	if !v.OK() {
+		words, _ := formatCell(v.Reading, metric.Count)
+		return words
+	}
+	return f.Format(v)
+}
+
+// replicaSums writes the medians of the rows, and the sums of columns that can be added.
+func replicaSums(c *pane.Frame, a grid.Area, y int, cols []replicaColumn, rows []*fleet.Replica) {
+	connected := 0
+	for _, r := range rows {
+		if !r.Broken {
+			connected++
+		}
+	}
+	suffix := ""
+	if connected < len(rows) {
+		suffix = " of " + strconv.Itoa(connected) + " connected"
+	}
+	x := pane.MarkWidth
+	for _, col := range cols {
+		cell := a.Sub(x, y, col.W-1, 2)
+		x += col.W
+		switch {
+		case col.Field == fleet.Name:
+			a.Text(cell.X-a.X, y, pane.Dim, "median"+suffix)
+			a.Text(cell.X-a.X, y+1, pane.Dim, "sum"+suffix)
+			continue
+		case col.Field.Kind() == fleet.Word:
+			continue
+		}
+		cell.Right(cell.W, 0, pane.Loud, replicaNumber(col.Field, fleet.Median(rows, col.Field)))
+		if col.Field == fleet.Running || col.Field == fleet.Waiting || col.Field == fleet.Decode {
+			cell.Right(cell.W, 1, pane.Plain.With(grid.Bold), replicaNumber(col.Field, fleet.Cell{Reading: fleet.Sum(rows, col.Field)}))
+		}
+	}
+}
+
+// drawOutliers lists the replicas with outliers.
+func drawOutliers(c *pane.Frame, a grid.Area, t *ReplicaTable) {
+	if len(t.outlierLines) == 0 {
+		a.Text(pane.MarkWidth, 0, pane.Dim, "no outliers: all replicas are close to the median of their model")
+		return
+	}
+	more := len(t.outlierLines) - (a.H - 1)
+	words := "outliers: " + strconv.Itoa(len(t.outlierLines))
+	if len(t.outlierLines) > a.H-1 && more > 0 {
+		words += ", the farthest first:"
+	}
+	a.Text(pane.MarkWidth, 0, pane.Watch.With(grid.Bold), words)
+	for i, line := range t.outlierLines[:min(len(t.outlierLines), a.H-1)] {
+		a.Cell(pane.MarkWidth, 1+i, pane.Watch, c.Skin.Glyphs.Watch)
+		a.Elide(pane.MarkWidth+2, 1+i, a.W-pane.MarkWidth-2, pane.Plain, line, c.Skin.Glyphs.Ellipsis)
+	}
+}

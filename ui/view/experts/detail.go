@@ -1,0 +1,149 @@
+package experts
+
+import (
+	"strconv"
+
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/pane"
+)
+
+// expertFacts states how many tokens the map is based on.
+func expertFacts(c *pane.Frame, a grid.Area, v *View, maps []namedMap, shown int, h *store.Hits, s *store.Snapshot) {
+	if a.H < 1 {
+		return
+	}
+	l := a.Line(0, 0)
+	x := s.Experts
+	if v.By != Undivided {
+		more, others := s.Picks.OmittedKinds, "kinds"
+		if v.By == ByGroup {
+			more, others = s.Picks.OmittedGroups, "groups"
+		}
+		l.Put(pane.Plain, metric.Count(float64(s.Picks.All.Tokens))).Put(pane.Dim, " generated tokens with reported picks")
+		if shown < len(maps) {
+			l.Fit(grid.Piece{Style: pane.Watch, Words: "; " + strconv.Itoa(shown) + " of " + strconv.Itoa(len(maps)) + " maps fit"})
+		}
+		if more > 0 {
+			l.Fit(grid.Piece{Style: pane.Watch, Words: "; " + metric.Count(float64(more)) + " tokens of other " + others + " omitted"})
+		}
+		return
+	}
+	if r := x.Request; v.Span == SpanRequest && r != nil {
+		l.Put(pane.Plain, "#"+strconv.Itoa(int(r.ID))).Put(pane.Dim, ": ")
+		if r.Concurrent > 0 {
+			l.Put(pane.Watch, "and "+strconv.Itoa(r.Concurrent)+" concurrent, tokens counted together: ")
+		}
+	}
+	drawTokenBasis(a.Sub(l.X, 0, a.W-l.X, 1), 0, h, x)
+	if rest := a.W - 76; rest > 50 && v.Span != SpanRequest {
+		drawMostImbalanced(a.Sub(a.W-rest, 0, rest, 1), 0, h, c)
+	}
+}
+
+// expertCell describes the selected expert and its layer.
+func expertCell(c *pane.Frame, a grid.Area, v *View, h *store.Hits, s *store.Snapshot) {
+	if a.H < 2 {
+		return
+	}
+	x, times := s.Experts, c.Skin.Glyphs.Times
+	l := a.Line(0, 0)
+	l.Put(grid.Fg(theme.Accent).With(grid.Bold), "L"+strconv.Itoa(v.Layer)+" e"+strconv.Itoa(v.Expert)).Gap(2)
+	if v.By != Undivided {
+		sharesByMap(c, &l, v, s)
+	} else {
+		row := h.Counts[v.Layer*x.Experts:][:x.Experts]
+		n, share := row[v.Expert], shareOf(h, x.Experts, v.Layer, v.Expert)
+		rank := 1
+		for e, o := range row {
+			if o > n || o == n && e < v.Expert {
+				rank++
+			}
+		}
+		fitFact(&l, "", metric.Percent(share), " of the layer's picks")
+		fitFact(&l, "", metric.Count(float64(n)), " picks")
+		fitFact(&l, "", metric.Rate(share*float64(x.Experts))+times, " the uniform share")
+		fitFact(&l, "rank ", strconv.Itoa(rank), " of "+strconv.Itoa(x.Experts))
+		fits := "over budget"
+		if place := int(v.sums.ranks[v.Layer*x.Experts+v.Expert]); place < v.sums.budget {
+			fits = "fits the budget"
+		}
+		l.Fit(grid.Piece{Style: pane.Dim, Words: fits + "   "})
+	}
+	layerFacts(c, a, v, h, s)
+}
+
+// fitFact writes a number between two texts, if there is room.
+func fitFact(l *grid.Line, before, number, after string) {
+	l.Fit(grid.Piece{Style: pane.Dim, Words: before}, grid.Piece{Style: pane.Loud, Words: number}, grid.Piece{Style: pane.Dim, Words: after + "   "})
+}
+
+// sharesByMap writes the share of the selected expert in each map.
+func sharesByMap(c *pane.Frame, l *grid.Line, v *View, s *store.Snapshot) {
+	maps := s.Picks.Kinds
+	if v.By == ByGroup {
+		maps = s.Picks.Groups
+	}
+	for _, p := range maps {
+		share := "no pick"
+		if p.Hits.Layers[v.Layer].Total > 0 {
+			share = metric.Percent(shareOf(p.Hits, s.Picks.Experts, v.Layer, v.Expert))
+		}
+		if !l.Fit(grid.Piece{Style: pane.Dim, Words: displayName(p.Name) + " "}, grid.Piece{Style: pane.Loud, Words: share}, grid.Piece{Words: "   "}) {
+			return
+		}
+	}
+}
+
+// layerFacts describes the selected layer.
+func layerFacts(c *pane.Frame, a grid.Area, v *View, h *store.Hits, s *store.Snapshot) {
+	l, layer := a.Line(0, 1), h.Layers[v.Layer]
+	l.Put(pane.Plain, "L"+strconv.Itoa(v.Layer)).Gap(2)
+	if layer.Total == 0 {
+		l.Put(pane.Dim, "no pick")
+		return
+	}
+	if len(layer.Hot) > 0 {
+		fitFact(&l, "hottest ", "e"+strconv.Itoa(layer.Hot[0]), " at "+metric.Percent(shareOf(h, s.Experts.Experts, v.Layer, layer.Hot[0])))
+	}
+	l.Fit(grid.Piece{Style: pane.Dim, Words: "max/mean "}, grid.Piece{Style: imbalanceStyle(layer.MaxMean), Words: metric.Rate(layer.MaxMean)}, grid.Piece{Words: "   "})
+	fitFact(&l, "entropy ", strconv.FormatFloat(layer.Entropy, 'f', 3, 64), "")
+	fitFact(&l, "idle ", strconv.Itoa(layer.Dead), "")
+	if n := v.Layer; v.By == Undivided && n < len(v.sums.drift) && v.sums.drifted[n] {
+		d := v.sums.drift[n]
+		l.Fit(grid.Piece{Style: pane.Dim, Words: "drift "}, grid.Piece{Style: driftStyle(d), Words: metric.Percent(d.Moved)}, grid.Piece{Words: "   "})
+	}
+	fitFact(&l, "CV ", metric.Rate(layer.CV), "")
+	if v.By == Undivided {
+		fitFact(&l, "fit ", strconv.Itoa(v.sums.kept[v.Layer]), " of "+strconv.Itoa(s.Experts.Experts))
+	}
+}
+
+// expertBudget draws the slider: how many experts fit on the faster device, and the share of routing covered if the
+// most picked experts are placed there.
+func expertBudget(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) {
+	if a.H < 1 {
+		return
+	}
+	m, x := &v.sums, s.Experts
+	all := m.rank.Len()
+	l := a.Line(0, 0)
+	l.Put(pane.Plain, "Budget").Gap(1)
+	w := min(max(a.W/6, 8), BudgetParts)
+	share := float64(v.Budget) / BudgetParts
+	a.Bar(l.X, 0, w, share, theme.Accent, c.Skin.Colour(), c.Skin.Glyphs)
+	l.Gap(w + 1)
+	l.Put(pane.Loud, strconv.Itoa(m.budget)).Put(pane.Dim, " of "+strconv.Itoa(all)+" experts")
+	if b, ok := metric.ExpertBytes(float64(s.Model.Bytes), float64(s.Model.WeightBytes), x.Experts, x.Used, all); ok {
+		l.Fit(grid.Piece{Style: pane.Dim, Words: ", "}, grid.Piece{Style: pane.Plain, Words: metric.Bytes(b * float64(m.budget))})
+	}
+	l.Put(pane.Dim, ": ").Put(pane.Loud, metric.Percent(float64(m.rank.Covered(m.budget))/float64(max(m.rank.Total(), 1)))).Put(pane.Dim, " of routing")
+	if v.By != Undivided {
+		l.Fit(grid.Piece{Style: pane.Dim, Words: " (" + c.Phase.String() + ", " + v.Span.String() + ")"})
+	}
+	l.Fit(grid.Piece{Style: pane.Dim, Words: " covered by the hottest"})
+	l.Fit(grid.Piece{Style: pane.Dim, Words: "; uniform baseline "}, grid.Piece{Style: pane.Plain, Words: metric.Percent(float64(m.budget) / float64(max(all, 1)))})
+	l.Fit(grid.Piece{Style: grid.Fg(theme.Accent).With(grid.Bold), Words: "   < >"})
+}

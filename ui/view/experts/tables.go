@@ -1,0 +1,219 @@
+package experts
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/pane"
+)
+
+// expertSections are the tables below the map.
+var expertSections = []func(*pane.Frame, grid.Area, *View, *store.Snapshot){pairTable, kindTable, driftTable}
+
+// NumTables is the number of tables below the map.
+var NumTables = len(expertSections)
+
+// tableWidth is the minimum width of a table.
+const tableWidth = 36
+
+// expertTables draws as many tables as fit, starting with the selected one.
+func expertTables(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) {
+	if a.H < 2 {
+		return
+	}
+	cols := min(max((a.W+3)/(tableWidth+3), 1), NumTables)
+	rows := 1
+	if cols < NumTables && a.H >= 16 {
+		rows = min((NumTables+cols-1)/cols, a.H/8)
+	}
+	w, h := (a.W+3)/cols-3, a.H/rows
+	for i := range min(cols*rows, NumTables) {
+		at := a.Sub(i%cols*(w+3), i/cols*h, w, h-min(rows-1, 1))
+		expertSections[(v.First+i)%NumTables](c, at, v, s)
+	}
+}
+
+// tableHead writes the name of a table and the first of the covers texts that fits, and returns the rest of the area.
+func tableHead(a grid.Area, name string, covers ...string) grid.Area {
+	l := a.Line(0, 0)
+	l.Put(pane.Heading, name).Gap(2)
+	for _, words := range covers {
+		if l.Fit(grid.Piece{Style: pane.Dim, Words: words}) {
+			break
+		}
+	}
+	return a.Sub(0, 1, a.W, a.H-1)
+}
+
+// matchingPicks returns the per-token picks, or nil if none were reported or their shape differs from the map.
+func matchingPicks(s *store.Snapshot) *store.Picks {
+	if p := s.Picks; p != nil && p.Layers == s.Experts.Layers && p.Experts == s.Experts.Experts {
+		return p
+	}
+	return nil
+}
+
+// explain writes a sentence into a table without rows.
+func explain(c *pane.Frame, a grid.Area, words string) {
+	for y, line := range grid.Wrap(nil, words, a.W) {
+		a.Text(0, y, pane.Dim, line)
+	}
+}
+
+// pairTable lists the expert pairs that tokens picked together in the selected layer.
+func pairTable(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) {
+	layer := "L" + strconv.Itoa(v.Layer)
+	p := matchingPicks(s)
+	if p != nil && p.Pairs != nil && p.PairedTokens < p.All.Tokens {
+		layer += ", " + metric.Count(float64(p.PairedTokens)) + " of"
+		a = tableHead(a, "Picked together", layer+" "+metric.Count(float64(p.All.Tokens))+" generated tokens", layer+" "+metric.Count(float64(p.All.Tokens)))
+	} else {
+		a = tableHead(a, "Picked together", layer+", generated tokens, session", layer+", session", layer)
+	}
+	switch {
+	case p == nil:
+		explain(c, a, noPicksReason(c, s))
+		return
+	case p.Used < 2:
+		explain(c, a, "top-1 routing: a token picks one expert per layer")
+		return
+	case p.Pairs == nil:
+		explain(c, a, "not counted: more than "+metric.Count(store.MaxPairs)+" pairs of experts")
+		return
+	case len(p.Pairs[v.Layer]) == 0:
+		explain(c, a, "no token with two picks in this layer yet")
+		return
+	}
+	for y, pair := range p.Pairs[v.Layer][:min(len(p.Pairs[v.Layer]), max(a.H, 0))] {
+		l := a.Line(0, y)
+		st := pane.Plain
+		if v.Chosen && (pair.A == v.Expert || pair.B == v.Expert) {
+			st = grid.Fg(theme.Accent)
+		}
+		l.Put(st, "e"+strconv.Itoa(pair.A)+" + e"+strconv.Itoa(pair.B)).Gap(max(12-l.X, 1))
+		l.Tail(6, pane.Loud, metric.Percent(float64(pair.Tokens)/float64(p.PairedTokens))).Put(pane.Dim, " of tokens")
+		l.Tail(7, pane.Plain, metric.Rate(pair.Lift)).Put(pane.Dim, c.Skin.Glyphs.Times)
+		l.Fit(grid.Piece{Style: pane.Dim, Words: " chance"})
+	}
+}
+
+// kindTable compares the routing of the selected layer across prompt kinds, or across groups if the maps are divided by
+// group or only groups differ.
+func kindTable(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) {
+	p, name := matchingPicks(s), "By prompt kind"
+	var parts []store.NamedPicks
+	if p != nil {
+		parts = p.Kinds
+		if v.By == ByGroup || len(p.Kinds) < 2 && len(p.Groups) > 1 {
+			parts, name = p.Groups, "By group"
+		}
+	}
+	layer := "L" + strconv.Itoa(v.Layer)
+	a = tableHead(a, name, layer+", generated tokens, session", layer+", session", layer)
+	if p == nil {
+		explain(c, a, noPicksReason(c, s))
+		return
+	}
+	const names, tokens, hot, diff = 11, 6, 5, 6
+	strip := a.Sub(names+tokens+hot+diff+1, 0, a.W-names-tokens-hot-diff-1, a.H)
+	a.Right(names+tokens, 0, pane.Dim, "tokens")
+	a.Right(names+tokens+hot, 0, pane.Dim, "hot")
+	a.Right(names+tokens+hot+diff, 0, pane.Dim, "diff")
+	if strip.W >= 24 {
+		strip.Text(0, 0, pane.Dim, "share per expert")
+	}
+	top := 0.0
+	for i := range parts {
+		for _, e := range parts[i].Hits.Layers[v.Layer].Hot {
+			top = max(top, shareOf(parts[i].Hits, p.Experts, v.Layer, e))
+		}
+	}
+	for i := range parts[:min(len(parts), max(a.H-1, 0))] {
+		k, y := &parts[i], i+1
+		a.Elide(0, y, names-1, pane.Plain, displayName(k.Name), c.Skin.Glyphs.Ellipsis)
+		a.Right(names+tokens, y, pane.Plain, metric.Count(float64(k.Hits.Tokens)))
+		if l := k.Hits.Layers[v.Layer]; l.Total > 0 && len(l.Hot) > 0 {
+			a.Right(names+tokens+hot, y, pane.Loud, "e"+strconv.Itoa(l.Hot[0]))
+		}
+		from, to := v.Layer*p.Experts, (v.Layer+1)*p.Experts
+		if d, ok := metric.DriftOf(p.All.Counts[from:to], k.Hits.Counts[from:to]); ok {
+			a.Right(names+tokens+hot+diff, y, pane.Plain, metric.Percent(d.Moved))
+		}
+		drawExpertStrip(c, strip.Sub(0, y, strip.W, 1), k.Hits, p.Experts, v.Layer, top)
+	}
+}
+
+// drawExpertStrip draws the experts of a layer in one row; experts that share a cell show the hottest.
+func drawExpertStrip(c *pane.Frame, a grid.Area, h *store.Hits, experts, layer int, top float64) {
+	per := (experts + a.W - 1) / max(a.W, 1)
+	if a.W < 4 || top <= 0 {
+		return
+	}
+	cell := max(min(a.W/experts, 2), 1)
+	for x := 0; x*per < experts; x++ {
+		share := 0.0
+		for e := x * per; e < min((x+1)*per, experts); e++ {
+			share = max(share, shareOf(h, experts, layer, e))
+		}
+		for i := range cell {
+			if c.Skin.Colour() {
+				a.Cell(x*cell+i, 0, pane.Plain.On(theme.Heat(share/top)), ' ')
+			} else {
+				a.Cell(x*cell+i, 0, pane.Data, pane.Shade(share, top, c.Skin.Glyphs))
+			}
+		}
+	}
+}
+
+// driftTable lists the layers by routing drift since the newest mark.
+func driftTable(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) {
+	if v.mark == nil {
+		a = tableHead(a, "Drift")
+		explain(c, a, "press m to set a mark; the routing drift of each layer since the mark shows here")
+		return
+	}
+	since := c.Mark().Name
+	if v.overlaps(s) {
+		a = tableHead(a, "Drift", c.Phase.String()+", since "+since+" vs "+v.Span.String()+" at "+since, "since "+since+" vs before", "since "+since)
+	} else {
+		a = tableHead(a, "Drift", c.Phase.String()+", "+v.Span.String()+" vs same at "+since, "vs "+since)
+	}
+	m := &v.sums
+	if !m.comparable {
+		explain(c, a, "no "+c.Phase.String()+" tokens to compare yet")
+		return
+	}
+	l := a.Line(0, 0)
+	l.Put(pane.Dim, "mean over layers ").Put(driftStyle(m.meanDrift), metric.Percent(m.meanDrift.Moved))
+	l.Fit(grid.Piece{Style: pane.Dim, Words: ", chance " + metric.Percent(m.meanDrift.Chance)})
+	order := make([]int, 0, len(m.drift))
+	for n := range m.drift {
+		if m.drifted[n] {
+			order = append(order, n)
+		}
+	}
+	slices.SortStableFunc(order, func(x, y int) int {
+		if m.drift[x].Moved > m.drift[y].Moved {
+			return -1
+		}
+		return 1
+	})
+	for y, n := range order[:min(len(order), max(a.H-1, 0))] {
+		driftRow(c, a, y+1, n, &m.drift[n])
+	}
+}
+
+func driftRow(c *pane.Frame, a grid.Area, y, layer int, d *metric.Drift) {
+	l := a.Line(0, y)
+	l.Put(pane.Plain, "L"+strconv.Itoa(layer)).Gap(max(5-l.X, 1))
+	l.Tail(6, driftStyle(*d), metric.Percent(d.Moved)).Put(pane.Dim, " chance").Tail(6, pane.Dim, metric.Percent(d.Chance))
+	sign := "+"
+	if d.Change < 0 {
+		sign = "-"
+	}
+	l.Fit(grid.Piece{Style: pane.Dim, Words: "  e" + strconv.Itoa(d.Expert) + " "}, grid.Piece{Style: pane.Plain, Words: sign + metric.Percent(max(d.Change, -d.Change))})
+}

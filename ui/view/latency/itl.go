@@ -1,0 +1,143 @@
+package latency
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/view/polled"
+)
+
+func DrawITL(a grid.Area, s *store.Snapshot, c *pane.Frame) {
+	if s.AggregateOnly() {
+		polled.DrawITL(c, a, s)
+		return
+	}
+	in := c.Box(a, "every token, "+c.Window.String())
+	sum := s.Latency.ITL[c.Window]
+	if s.Current == nil || len(s.Current.Gaps) == 0 && s.Latency.ITL[metric.Session].Count == 0 {
+		switch {
+		case c.Waiting(in, s):
+		case s.Current != nil && !s.Engine.Caps.Has(event.CapTokens):
+			c.Absent(in, pane.Dim, "ITL: not reported by this engine", "")
+		default:
+			c.Absent(in, pane.Dim, "no token yet", c.Suggest)
+		}
+		return
+	}
+	drawGapStats(in, 0, sum, s, c)
+	strip := 1
+	switch {
+	case in.H >= 16:
+		strip = 3
+	case in.H >= 10:
+		strip = 2
+	case in.H < 5: // the chart does not fit
+		strip = max(in.H-1, 1)
+	}
+	if in.H >= 5 {
+		drawLatencyChart(in.Sub(0, 1, in.W, in.H-1-strip), s, c)
+	}
+	if in.H >= 2 {
+		drawStrip(in.Sub(0, in.H-strip, in.W, strip), s.Current, c)
+	}
+	drawChartKey(a, c)
+}
+
+// drawGapStats writes the percentiles of the window and the number of stalls at fixed columns.
+func drawGapStats(a grid.Area, y int, sum metric.Summary, s *store.Snapshot, c *pane.Frame) {
+	if sum.Count == 0 {
+		a.Text(0, y, pane.Dim, "no token in the "+c.Window.String()+": press w for a longer window")
+		return
+	}
+	in := func(ns int64) string { return metric.DurationIn(ns, sum.Max) } // one unit for easy comparison
+	l := a.Line(0, y)
+	l.Put(grid.Fg(theme.SeriesP50), "p50 ").Tail(7, pane.Loud, in(sum.P50)).Gap(2)
+	if a.W >= 50 {
+		l.Put(pane.Dim, "p95 ").Tail(7, pane.Data, in(sum.P95)).Gap(2)
+	}
+	l.Put(grid.Fg(theme.SeriesP99), "p99 ").Tail(7, pane.Loud, in(sum.P99)).Gap(2)
+	if a.W >= 72 {
+		l.Put(pane.Dim, "max ").Tail(7, pane.Data, in(sum.Max)).Gap(2)
+	}
+	n, st := s.Latency.StallCount[c.Window], pane.Plain
+	if n > 0 {
+		st = pane.Bad
+	}
+	words := "stalls " + metric.Count(float64(n))
+	if l.Room() >= len(words) {
+		a.Right(a.W, y, st, words)
+	}
+}
+
+// drawChartKey writes the scales of the chart and the strip into the border.
+func drawChartKey(a grid.Area, c *pane.Frame) {
+	if a.H >= 9 {
+		c.Foot(a, pane.Dim, "chart: 1 column = 1 s  strip: 1 column = 1 token")
+	}
+}
+
+func drawLatencyChart(a grid.Area, s *store.Snapshot, c *pane.Frame) {
+	pts := s.Latency.Series
+	if len(pts) < 2 {
+		c.Absent(a, pane.Dim, "the chart starts after two seconds of tokens", "")
+		return
+	}
+	cols := min(len(pts), a.W)
+	pts = pts[len(pts)-cols:]
+	top := 0.0
+	for _, p := range pts {
+		if p.Count > 0 {
+			top = max(top, float64(p.P99))
+		}
+	}
+	top = grid.NiceTop(top)
+	c.Scratch.Chart("latency").Draw(a, grid.Curves{
+		N: len(pts), Top: top, Stamp: int64(pts[len(pts)-1].At)*31 + int64(pts[len(pts)-1].P99),
+		Roles: latencyRoles,
+		Label: pane.AxisLabel(pane.TimeAxis, top),
+		At: func(series, i int) float64 {
+			switch p := pts[i]; {
+			case p.Count == 0:
+				return math.NaN()
+			case series == 0:
+				return float64(p.P99)
+			default:
+				return float64(p.P50)
+			}
+		},
+	}, c.Skin)
+	pane.ChartMarks(c, a.Sub(pane.ChartAxisWidth, 0, a.W-pane.ChartAxisWidth, a.H), pts[len(pts)-1].At, len(pts))
+}
+
+var latencyRoles = []theme.Role{theme.SeriesP99, theme.SeriesP50}
+
+// drawStrip draws the gaps of a request token by token, the newest at the right, with its TPOT. A full column is
+// stripTop times the median gap.
+func drawStrip(a grid.Area, r *store.Request, c *pane.Frame) {
+	name := "#" + strconv.Itoa(int(r.ID))
+	x0 := max(grid.Width(name)+1, 6)
+	if a.H > 1 && a.W > 40 {
+		a.Text(0, a.H-2, pane.Dim, name)
+		a.Text(0, a.H-1, pane.Data, metric.Reading(r.TPOT, metric.Seconds))
+		x0 = 10
+	} else {
+		a.Text(0, a.H-1, pane.Dim, name)
+	}
+	strip := a.Sub(x0, 0, a.W-x0, a.H)
+	n := min(len(r.Gaps), strip.W)
+	median := float64(r.ITL.P50)
+	if n == 0 || r.ITL.Count == 0 || median <= 0 {
+		strip.Text(0, a.H-1, pane.Dim, "no gap between tokens yet")
+		return
+	}
+	for i, gap := range r.Gaps[len(r.Gaps)-n:] {
+		ratio := float64(gap) / median
+		strip.Column(strip.W-n+i, a.H-1, a.H, ratio/pane.StripTop, pane.GapStyle(ratio), c.Skin.Glyphs)
+	}
+}

@@ -1,0 +1,284 @@
+// Package latency is the Latency view, with the panes of TTFT and ITL.
+package latency
+
+import (
+	"math"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/table"
+	"github.com/llmtop/llmtop/ui/view/polled"
+)
+
+// Draw draws the latency distributions: percentiles, ITL per second and as a heatmap, histograms of TTFT and ITL,
+// TTFT by prompt length, and the stalls.
+func Draw(a grid.Area, page Page, s *store.Snapshot, c *pane.Frame) {
+	covers := [2]string{"percentiles over " + c.Window.String() + "; pacing excluded", c.Window.String()}
+	if page != PageAll {
+		covers = [2]string{page.String(), page.String()}
+	}
+	in := c.BoxAs(a, "Latency", covers[:]...)
+	if s.AggregateOnly() {
+		polled.DrawLatency(c, in, s)
+		return
+	}
+	if len(s.Requests) == 0 {
+		if !c.Waiting(in, s) {
+			c.Absent(in, pane.Dim, "no request yet", c.Suggest)
+		}
+		return
+	}
+	c.Foot(a, pane.Dim, "tab "+((page+1)%NumPages).String())
+	drawCompliance(c, in, s)
+	gap := min(in.H/24, 1)
+	body := in.Sub(0, 1+gap, in.W, in.H-1-gap)
+	if page != PageAll {
+		latencyPage(c, body, page, s, gap)
+		return
+	}
+	if in.W < 104 {
+		latencyNarrow(c, body, s, gap)
+		return
+	}
+	w := in.W*52/100 - 2
+	left, right := body.Sub(0, 0, w, body.H), body.Sub(w+3, 0, body.W-w-3, body.H)
+	n := percentileTable(c, left, s)
+	rest := left.Sub(0, n+gap, w, left.H-n-gap)
+	itlChart(c, rest.Sub(0, 0, w, rest.H/2), s)
+	scatter(c, rest.Sub(0, rest.H/2+gap, w, rest.H-rest.H/2-gap), s)
+	latencyRight(c, right, s, gap)
+}
+
+// heatmapFrom is the minimum height of the right half for the heatmap.
+const heatmapFrom = 26
+
+// latencyRight draws the heatmap where there is room, the histograms and the stalls, one below another.
+func latencyRight(c *pane.Frame, a grid.Area, s *store.Snapshot, gap int) {
+	heat, h := 0, min(a.H/3, 12)
+	if a.H >= heatmapFrom {
+		heat = a.H * 3 / 10
+		h = min((a.H-heat)/3, 12)
+		itlHeatmap(c, a.Sub(0, 0, a.W, heat-gap), s)
+	}
+	ttftHistogram(c, a.Sub(0, heat, a.W, h-gap), s)
+	itlHistogram(c, a.Sub(0, heat+h, a.W, h-gap), s)
+	drawStalls(a.Sub(0, heat+2*h, a.W, a.H-heat-2*h), s, c)
+}
+
+// latencyNarrow draws as many parts as fit, one below another.
+func latencyNarrow(c *pane.Frame, a grid.Area, s *store.Snapshot, gap int) {
+	n := percentileTable(c, a, s) + gap
+	a = a.Sub(0, n, a.W, a.H-n)
+	parts := []func(*pane.Frame, grid.Area, *store.Snapshot){itlChart, itlHistogram, scatter, ttftHistogram, itlHeatmap}
+	k := max(min(a.H/6, len(parts)), 1)
+	for i := range k {
+		from, to := a.H*i/k, a.H*(i+1)/k
+		parts[i](c, a.Sub(0, from, a.W, to-from-gap), s)
+	}
+}
+
+// compliance counts the requests with each target and with any target, and those that met it. Cold requests are
+// omitted: the targets of TTFT and E2EL do not apply to them.
+type compliance struct {
+	all, met int
+	byTarget [4]struct{ all, met int } // in the order of sloTargets
+}
+
+// sloTargets are the targets in display order.
+var sloTargets = [4]struct {
+	name  string
+	field table.Field
+	which store.Misses
+}{
+	{"TTFT", table.TTFT, store.MissedTTFT},
+	{"TPOT", table.TPOT, store.MissedTPOT},
+	{"p99 ITL", table.ITL, store.MissedITL},
+	{"E2EL", table.E2EL, store.MissedE2EL},
+}
+
+// countCompliance counts the warm requests with a first token, and those that met each target.
+func countCompliance(s *store.Snapshot) (n compliance) {
+	for _, list := range [...][]*store.Request{s.Past, s.Requests} {
+		for _, r := range list {
+			if !r.TTFT.OK() || r.Cold {
+				continue
+			}
+			misses := r.Misses(s.Now)
+			n.all++
+			if misses == 0 {
+				n.met++
+			}
+			for i, t := range sloTargets {
+				if t.which != store.MissedTTFT && !t.field.Value(r, s.Now).OK() {
+					continue
+				}
+				n.byTarget[i].all++
+				if !misses.Has(t.which) {
+					n.byTarget[i].met++
+				}
+			}
+		}
+	}
+	return n
+}
+
+// drawCompliance writes the targets and the share of requests that met them, the goodput and the number of stalls.
+func drawCompliance(c *pane.Frame, a grid.Area, s *store.Snapshot) {
+	l := a.Line(0, 0)
+	n := countCompliance(s)
+	share := func(met, all int) grid.Piece {
+		st := pane.Good
+		if met < all {
+			st = pane.Bad
+		}
+		return grid.Piece{Style: st.With(grid.Bold), Words: metric.Percent(float64(met) / float64(all))}
+	}
+	targets := s.Latency.Targets
+	if !targets.BeyondTTFT() {
+		l.Put(pane.Dim, "TTFT target ").Put(pane.Data, metric.Duration(int64(targets.TTFT)))
+	} else {
+		l.Put(pane.Dim, "targets")
+		for i, target := range [...]time.Duration{targets.TTFT, targets.TPOT, targets.ITL, targets.E2EL} {
+			if target <= 0 {
+				continue
+			}
+			l.Fit(grid.Piece{Style: pane.Dim, Words: "  " + sloTargets[i].name + " "}, grid.Piece{Style: pane.Data, Words: metric.Duration(int64(target))})
+			if t := n.byTarget[i]; t.all > 0 {
+				l.Fit(grid.Piece{Words: " "}, share(t.met, t.all))
+			}
+		}
+	}
+	if n.all > 0 {
+		words := "  met by "
+		if targets.BeyondTTFT() {
+			words = "  all met by "
+		}
+		l.Fit(grid.Piece{Style: pane.Dim, Words: words}, share(n.met, n.all), grid.Piece{Style: pane.Dim, Words: " of " + metric.Count(float64(n.all)) + " warm requests"})
+	}
+	if g := s.Latency.Goodput; g.OK() {
+		l.Fit(grid.Piece{Style: pane.Dim, Words: "   goodput "}, grid.Piece{Style: pane.Loud, Words: metric.Rate(g.V) + "/s"})
+		l.Fit(grid.Piece{Style: pane.Dim, Words: " last 1 min"})
+	}
+	if n := s.Latency.StallCount[c.Window]; n > 0 {
+		l.Fit(grid.Piece{Style: pane.Dim, Words: "   stalls "}, grid.Piece{Style: pane.Bad, Words: metric.Count(float64(n))})
+	}
+}
+
+// percentileTable lists the percentiles of every latency over the selected window and returns the rows used.
+func percentileTable(c *pane.Frame, a grid.Area, s *store.Snapshot) int {
+	l := &s.Latency
+	rows := [...]struct {
+		name string
+		sum  *metric.Summary
+	}{
+		{"TTFT warm", &l.TTFT[c.Window]},
+		{"TTFT cold", &l.ColdTTFT[c.Window]},
+		{"queue time", &l.STIL[c.Window]},
+		{"ITL", &l.ITL[c.Window]},
+		{"TPOT", &l.TPOT[c.Window]},
+		{"E2EL", &l.E2EL[c.Window]},
+	}
+	const names, col = 10, 10
+	heads := [...]string{"p50", "p90", "p95", "p99", "max", "mean", "samples"}
+	for i, h := range heads {
+		if x := names + (i+1)*col; x <= a.W {
+			a.Right(x, 0, pane.Heading, h)
+		}
+	}
+	for y, r := range rows {
+		a.Text(0, 1+y, pane.Dim, r.name)
+		if r.sum.Count == 0 {
+			a.Right(names+col, 1+y, pane.Dim, "-")
+			continue
+		}
+		for i, v := range [...]int64{r.sum.P50, r.sum.P90, r.sum.P95, r.sum.P99, r.sum.Max, int64(r.sum.Mean)} {
+			if x := names + (i+1)*col; x <= a.W {
+				a.Right(x, 1+y, pane.Data, metric.Duration(v))
+			}
+		}
+		if x := names + len(heads)*col; x <= a.W {
+			a.Right(x, 1+y, pane.Plain, metric.Count(float64(r.sum.Count)))
+		}
+	}
+	return 1 + len(rows)
+}
+
+// itlChart draws ITL per second.
+func itlChart(c *pane.Frame, a grid.Area, s *store.Snapshot) {
+	l := a.Line(0, 0)
+	l.Put(pane.Heading, "ITL").Gap(2).Put(grid.Fg(theme.SeriesP50), "p50").Gap(1).Put(grid.Fg(theme.SeriesP99), "p99").Put(pane.Dim, "  1 column = 1 s")
+	if a.H >= 3 {
+		drawLatencyChart(a.Sub(0, 1, a.W, a.H-1), s, c)
+	}
+}
+
+// scatter draws TTFT by computed prompt tokens of every warm request, with a linear fit.
+func scatter(c *pane.Frame, a grid.Area, s *store.Snapshot) {
+	f := &c.Scratch.Fit
+	points := f.TTFTByPrompt(s)
+	l := a.Line(0, 0)
+	l.Put(pane.Heading, "TTFT by prompt").Gap(2)
+	if len(points) == 0 {
+		l.Put(pane.Dim, "no warm request with a known prompt length yet")
+		return
+	}
+	if f.Meaningful && f.Slope > 0 {
+		l.Put(pane.Loud, metric.Duration(int64(f.Slope*1e9))).Put(pane.Dim, " per computed token")
+		if f.At0 >= 0 {
+			l.Fit(grid.Piece{Style: pane.Dim, Words: ", intercept " + metric.Seconds(f.At0)})
+		}
+		l.Fit(grid.Piece{Style: pane.Dim, Words: ", R² " + metric.Rate(f.R2)})
+		l.Fit(grid.Piece{Style: pane.Dim, Words: "; brighter: more requests"})
+	}
+	if a.H >= 5 && a.W >= 30 {
+		drawScatter(c, a.Sub(0, 1, a.W, a.H-1), points, f)
+	}
+}
+
+func drawScatter(c *pane.Frame, a grid.Area, points []table.Point, f *table.Fit) {
+	const axisWidth = 9
+	gl := c.Skin.Glyphs
+	topY, topX := grid.NiceTop(f.MaxY*1e9), grid.NiceTop(f.MaxX)
+	plot := a.Sub(axisWidth, 0, a.W-axisWidth, a.H-1)
+	if topY <= 0 || topX <= 0 || plot.H < 2 {
+		return
+	}
+	place := func(x, y float64) (int, int) {
+		return min(int(x/topX*float64(plot.W)), plot.W-1), plot.H - 1 - min(int(y*1e9/topY*float64(plot.H)), plot.H-1)
+	}
+	if f.Meaningful {
+		for x := range plot.W {
+			at := (float64(x) + 0.5) / float64(plot.W) * topX
+			if y := f.At0 + f.Slope*at; y >= 0 && y*1e9 <= topY {
+				_, row := place(at, y)
+				plot.Cell(x, row, grid.Fg(theme.SeriesP99), gl.Horizontal)
+			}
+		}
+	}
+	bins := append(c.Scratch.Bins[:0], make([]int, plot.W*plot.H)...)
+	c.Scratch.Bins = bins
+	most := 1
+	for _, p := range points {
+		x, y := place(p.X, p.Y)
+		bins[y*plot.W+x]++
+		most = max(most, bins[y*plot.W+x])
+	}
+	for i, n := range bins {
+		if n > 0 { // a single request has half the brightness
+			share := 0.5 + 0.5*math.Log(float64(n))/math.Log(float64(most)+1)
+			plot.Cell(i%plot.W, i/plot.W, grid.Fg(theme.Heat(share)), gl.Swatch)
+		}
+	}
+	write := pane.AxisLabel(pane.TimeAxis, topY)
+	a.Right(axisWidth-2, 0, pane.Dim, write(topY, topY))
+	a.Right(axisWidth-2, plot.H-1, pane.Dim, write(0, topY))
+	for y := range plot.H {
+		a.Cell(axisWidth-1, y, grid.Fg(theme.Border), gl.Vertical)
+	}
+	a.Text(axisWidth, a.H-1, pane.Dim, "0")
+	a.Right(a.W, a.H-1, pane.Dim, metric.Count(topX)+" tokens")
+}

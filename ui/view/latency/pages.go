@@ -1,0 +1,91 @@
+package latency
+
+import (
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/pane"
+)
+
+// Page selects the part of the Latency view that fills it.
+type Page uint8
+
+// The pages.
+const (
+	PageAll Page = iota
+	PageDistributions
+	PageOverTime
+	PagePrompt
+	NumPages
+)
+
+var latencyPages = [NumPages]string{"all", "distributions", "over time", "TTFT by prompt"}
+
+// String returns the name of the page as in the border.
+func (p Page) String() string { return latencyPages[p] }
+
+// latencyPage draws any page but the first.
+func latencyPage(c *pane.Frame, a grid.Area, page Page, s *store.Snapshot, gap int) {
+	switch page {
+	case PageDistributions:
+		distributionsPage(c, a, s, gap)
+	case PageOverTime:
+		h := a.H / 2
+		itlChart(c, a.Sub(0, 0, a.W, h-gap), s)
+		itlHeatmap(c, a.Sub(0, h, a.W, a.H-h), s)
+	case PagePrompt:
+		scatter(c, a, s)
+	}
+}
+
+// distributionsPage draws warm TTFT above cold TTFT on one axis, and ITL beside or below them.
+func distributionsPage(c *pane.Frame, a grid.Area, s *store.Snapshot, gap int) {
+	ttft, itl := a.Sub(0, 0, a.W, a.H*2/3), a.Sub(0, a.H*2/3, a.W, a.H-a.H*2/3)
+	if a.W >= 104 {
+		w := a.W*52/100 - 2
+		ttft, itl = a.Sub(0, 0, w, a.H), a.Sub(w+3, 0, a.W-w-3, a.H)
+	}
+	h := ttft.H / 2
+	coldAndWarm(c, ttft.Sub(0, 0, ttft.W, h-gap), ttft.Sub(0, h, ttft.W, ttft.H-h-gap), s)
+	itlHistogram(c, itl, s)
+}
+
+// coldAndWarm draws the TTFT of warm and of cold requests on one axis.
+func coldAndWarm(c *pane.Frame, warm, cold grid.Area, s *store.Snapshot) {
+	var far, farCold outliers
+	c.Scratch.Values = appendTTFTs(c.Scratch.Values[:0], s, false, &far)
+	c.Scratch.Cold = appendTTFTs(c.Scratch.Cold[:0], s, true, &farCold)
+	lo, hi := logRange(c.Scratch.Values, c.Scratch.Cold)
+	logHistogram(c, warm, "TTFT warm", withMedian(c, s.Latency.TTFT, "requests"), c.Scratch.Values, lo, hi, &far, targetStyle(s.Latency.Targets.TTFT))
+	logHistogram(c, cold, "TTFT cold", withMedian(c, s.Latency.ColdTTFT, "requests, model load included"), c.Scratch.Cold, lo, hi, &farCold, func(float64) grid.Style {
+		return grid.Fg(theme.SeriesPrefill)
+	})
+}
+
+// withMedian appends the session median to words.
+func withMedian(c *pane.Frame, sums [metric.NumWindows]metric.Summary, words string) string {
+	if sum := &sums[metric.Session]; sum.Count > 0 {
+		return words + ", p50 " + metric.Duration(sum.P50)
+	}
+	return words
+}
+
+// appendTTFTs appends the TTFT of warm or cold requests in ns. It adds warm ones above the target and all cold ones to
+// far.
+func appendTTFTs(values []float64, s *store.Snapshot, cold bool, far *outliers) []float64 {
+	target := float64(s.Latency.Targets.TTFT)
+	for _, list := range [...][]*store.Request{s.Past, s.Requests} {
+		for _, r := range list {
+			ns := r.TTFT.V * 1e9
+			if !r.TTFT.OK() || r.Cold != cold || ns <= 0 {
+				continue
+			}
+			values = append(values, ns)
+			if cold || target > 0 && ns > target {
+				far.add(outlier{ns, r.ID, -1})
+			}
+		}
+	}
+	return values
+}

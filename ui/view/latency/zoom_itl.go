@@ -1,0 +1,118 @@
+package latency
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/pane"
+)
+
+// ZoomITL draws the ITL chart with the percentiles of every window, the gaps of the current request, and the stalls
+// with their causes.
+func ZoomITL(a grid.Area, s *store.Snapshot, c *pane.Frame) {
+	if s.AggregateOnly() || s.Current == nil || len(s.Current.Gaps) == 0 {
+		DrawITL(a, s, c)
+		return
+	}
+	in := c.Box(a, "every token, "+c.Window.String()+"; pacing excluded")
+	drawGapStats(in, 0, s.Latency.ITL[c.Window], s, c)
+	lower := min(max(in.H/2, 8), in.H-6)
+	drawLatencyChart(in.Sub(0, 2, in.W, in.H-lower-5), s, c)
+	drawStrip(in.Sub(0, in.H-lower-2, in.W, 2), s.Current, c)
+	b := in.Sub(0, in.H-lower+1, in.W, lower-1)
+	third := b.W / 3
+	drawWindows(b.Sub(0, 0, third-2, b.H), s, c)
+	pane.DrawSplit(b.Sub(0, windowRows+1, third-2, b.H-windowRows-1), s.Current, c)
+	drawHistogram(b.Sub(third, 0, third-2, b.H), s.Current, c)
+	drawStalls(b.Sub(2*third, 0, b.W-2*third, b.H), s, c)
+	drawChartKey(a, c)
+}
+
+// windowRows is the height of the table of windows.
+const windowRows = 9
+
+// drawWindows draws the ITL percentiles of each window.
+func drawWindows(a grid.Area, s *store.Snapshot, c *pane.Frame) {
+	const w = 9
+	a.Text(0, 0, pane.Heading, "ITL")
+	names := [...]string{"p50", "p90", "p95", "p99", "max", "mean"}
+	for i, n := range names {
+		a.Text(0, 2+i, pane.Dim, n)
+	}
+	a.Text(0, 2+len(names), pane.Dim, "tokens")
+	for k := range metric.NumWindows {
+		x := 7 + (int(k)+1)*(w+1)
+		st := pane.Dim
+		if k == c.Window {
+			st = grid.Fg(theme.Accent)
+		}
+		if x > a.W {
+			return
+		}
+		a.Right(x, 1, st, strings.TrimPrefix(k.String(), "last "))
+		sum := s.Latency.ITL[k]
+		if sum.Count == 0 {
+			a.Right(x, 2, pane.Dim, "-")
+			continue
+		}
+		for i, v := range [...]int64{sum.P50, sum.P90, sum.P95, sum.P99, sum.Max, int64(sum.Mean)} {
+			a.Right(x, 2+i, pane.Data, metric.Duration(v))
+		}
+		a.Right(x, 2+len(names), pane.Plain, metric.Count(float64(sum.Count)))
+	}
+}
+
+// drawHistogram draws the distribution of the kept gaps of a request in equal bins up to stripTop times the median; the
+// last bin holds all longer gaps.
+func drawHistogram(a grid.Area, r *store.Request, c *pane.Frame) {
+	a.Text(0, 0, pane.Heading, "Gaps of #"+strconv.Itoa(int(r.ID))+", last "+strconv.Itoa(len(r.Gaps)))
+	median := float64(r.ITL.P50)
+	n := min(a.H-1, 16)
+	if n < 2 || median <= 0 {
+		return
+	}
+	bins := append(c.Scratch.Bins[:0], make([]int, n)...)
+	c.Scratch.Bins = bins
+	most := 0
+	for _, g := range r.Gaps {
+		k := min(int(float64(g)/(pane.StripTop*median)*float64(n-1)), n-1)
+		bins[k]++
+		most = max(most, bins[k])
+	}
+	for i, b := range bins {
+		from := float64(i) / float64(n-1) * pane.StripTop * median
+		lead := "  "
+		if i == n-1 {
+			lead = "> "
+		}
+		a.Right(11, 1+i, pane.Dim, lead+metric.DurationIn(int64(from), int64(pane.StripTop*median)))
+		st := pane.GapStyle(from / median)
+		if b > 0 {
+			a.Bar(12, 1+i, a.W-12-6, float64(b)/float64(most), st.FG, c.Skin.Colour(), c.Skin.Glyphs)
+			a.Right(a.W, 1+i, pane.Plain, strconv.Itoa(b))
+		}
+	}
+}
+
+// drawStalls lists the last stalls with their causes, newest first.
+func drawStalls(a grid.Area, s *store.Snapshot, c *pane.Frame) {
+	a.Text(0, 0, pane.Heading, "Stalls, newest first")
+	if len(s.Latency.Stalls) == 0 {
+		a.Text(0, 1, pane.Good, string(c.Skin.Glyphs.Good)+" none")
+		return
+	}
+	for i := range min(len(s.Latency.Stalls), a.H-1) {
+		v := s.Latency.Stalls[len(s.Latency.Stalls)-1-i]
+		l := a.Line(0, 1+i)
+		l.Put(pane.Dim, pane.Clock(pane.SessionTime(s, v.At))).Tail(9, pane.Bad, metric.Duration(int64(v.Gap))).Put(pane.Dim, "  #"+strconv.Itoa(int(v.Request)))
+		if a.W >= 46 {
+			l.Put(pane.Dim, " token")
+		}
+		l.Tail(5, pane.Dim, strconv.Itoa(v.Index)).Gap(2)
+		a.Elide(l.X, l.Y, max(l.Room(), 0), pane.Plain, v.Cause, c.Skin.Glyphs.Ellipsis)
+	}
+}

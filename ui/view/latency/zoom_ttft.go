@@ -1,0 +1,168 @@
+package latency
+
+import (
+	"strconv"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/view/polled"
+)
+
+// ttftColumn is a column of the zoomed TTFT table.
+type ttftColumn struct {
+	title string
+	w     int
+	cell  func(*store.Request) (string, grid.Style)
+}
+
+// ZoomTTFT draws bars of the newest requests, a table of all requests with their TTFT components, and the model load.
+func ZoomTTFT(a grid.Area, s *store.Snapshot, c *pane.Frame, scroll *int) {
+	switch {
+	case len(s.Requests) > 0 && !s.AggregateOnly():
+	case s.AggregateOnly() && s.Engine.State > event.EngineLoading:
+		polled.DrawTTFTWithLoad(c, c.Box(a, "time to first token by component"), s)
+		return
+	default:
+		DrawTTFT(a, s, c)
+		return
+	}
+	in := c.Box(a, "requests, newest first; components add up to TTFT")
+	drawTarget(a, s, c)
+	bars := min(max(in.H/3, 4), len(s.Requests)+2)
+	drawBars(in.Sub(0, 0, in.W, bars-2), s.Requests[:min(len(s.Requests), bars-2)], s.Engine.Caps, c)
+	drawDominant(in, bars-2, withTTFTOrNewest(s.Requests), c)
+	drawLegend(in, bars-1, s.Requests[:min(len(s.Requests), bars-2)], c)
+	rest := in.Sub(0, bars+1, in.W, in.H-bars-1)
+	lower := lowerRows(rest, s)
+	table := min(len(s.Requests)+1, rest.H-lower)
+	drawTTFTTable(rest.Sub(0, 0, rest.W, table), s, scroll)
+	if lower > 0 {
+		drawLower(rest.Sub(0, table+1, rest.W, rest.H-table-1), s, c)
+	}
+}
+
+// lowerRows returns the rows reserved below the table for the load and the layers, with a blank one; 0 if the table
+// needs them.
+func lowerRows(rest grid.Area, s *store.Snapshot) int {
+	want := len(s.Load)
+	if r := pane.WithTTFT(s.Requests); r != nil {
+		want = max(want, min(len(r.Layers), rest.H/2))
+	}
+	if want == 0 || rest.H < len(s.Load)+10 {
+		return 0
+	}
+	return want + 2
+}
+
+// drawLower draws the model load and, beside it, the newest request's prompt by layer.
+func drawLower(a grid.Area, s *store.Snapshot, c *pane.Frame) {
+	left := a
+	if r := pane.WithTTFT(s.Requests); r != nil && len(r.Layers) > 0 && a.W >= 70 {
+		left = a.Sub(0, 0, a.W/2-1, a.H)
+		pane.DrawLayers(a.Sub(a.W/2+1, 0, a.W-a.W/2-1, a.H), r, c)
+	}
+	if len(s.Load) > 0 {
+		left.Text(0, 0, pane.Heading, "Model load")
+		polled.DrawLoad(left.Sub(0, 1, min(left.W, polled.WidestLoad), left.H-1), s, c)
+	}
+}
+
+// withTTFTOrNewest returns the newest request with a first token, or the newest of all.
+func withTTFTOrNewest(rs []*store.Request) *store.Request {
+	if r := pane.WithTTFT(rs); r != nil {
+		return r
+	}
+	return rs[0]
+}
+
+// ttftColumns returns the columns of the table by importance; those that do not fit are omitted at the right.
+func ttftColumns() []ttftColumn {
+	sec := func(get func(*store.Request) event.Reading) func(*store.Request) (string, grid.Style) {
+		return func(r *store.Request) (string, grid.Style) {
+			v := get(r)
+			if !v.OK() {
+				return "-", pane.Dim
+			}
+			return metric.Seconds(v.V), pane.Plain
+		}
+	}
+	cols := []ttftColumn{
+		{"TTFT", 9, func(r *store.Request) (string, grid.Style) {
+			if !r.TTFT.OK() {
+				return "-", pane.Dim
+			}
+			return metric.Seconds(r.TTFT.V), pane.Loud
+		}},
+		{"prompt", 8, func(r *store.Request) (string, grid.Style) { return strconv.Itoa(r.PromptTokens) + " t", pane.Plain }},
+		{"gen", 8, func(r *store.Request) (string, grid.Style) { return strconv.Itoa(r.Generated) + " t", pane.Plain }},
+	}
+	for _, st := range append(event.Components(), event.StageNone) {
+		cols = append(cols, ttftColumn{pane.ComponentLook(st).Name, 10, partCell(st)})
+	}
+	return append(cols,
+		ttftColumn{"TPOT", 9, sec(func(r *store.Request) event.Reading { return r.TPOT })},
+		ttftColumn{"E2EL", 9, sec(func(r *store.Request) event.Reading { return r.E2EL })},
+		ttftColumn{"decode/s", 9, func(r *store.Request) (string, grid.Style) {
+			if !r.DecodeRate.OK() {
+				return "-", pane.Dim
+			}
+			return metric.Rate(r.DecodeRate.V), pane.Plain
+		}},
+		ttftColumn{"paced", 9, sec(func(r *store.Request) event.Reading { return r.Paced })},
+	)
+}
+
+// partCell returns the cell function of one component.
+func partCell(st event.Stage) func(*store.Request) (string, grid.Style) {
+	return func(r *store.Request) (string, grid.Style) {
+		for _, p := range r.Parts {
+			if p.Stage != st {
+				continue
+			}
+			if p.Stage == r.Dominant.Stage && r.Dominant.Share > 0 {
+				return metric.Duration(int64(p.Dur)), pane.Data.With(grid.Bold)
+			}
+			return metric.Duration(int64(p.Dur)), pane.Plain
+		}
+		return "-", pane.Dim
+	}
+}
+
+func drawTTFTTable(a grid.Area, s *store.Snapshot, scroll *int) {
+	const name = 26
+	*scroll = min(*scroll, max(len(s.Requests)-(a.H-1), 0))
+	rs := s.Requests[*scroll:]
+	a.Text(0, 0, pane.Heading, "request")
+	for y, r := range rs[:min(len(rs), max(a.H-1, 0))] {
+		drawName(a, y+1, 16, r)
+		a.Clip(16, y+1, 9, pane.StateStyle(r.State), r.State.String())
+	}
+	x := name
+	for _, col := range ttftColumns() {
+		if !anyCell(rs, col) {
+			continue
+		}
+		if x+col.w > a.W {
+			return
+		}
+		a.Right(x+col.w-1, 0, pane.Heading, col.title)
+		for y, r := range rs[:min(len(rs), max(a.H-1, 0))] {
+			words, st := col.cell(r)
+			a.Right(x+col.w-1, y+1, st, words)
+		}
+		x += col.w
+	}
+}
+
+// anyCell reports whether a column has a value in any row.
+func anyCell(rs []*store.Request, col ttftColumn) bool {
+	for _, r := range rs {
+		if words, _ := col.cell(r); words != "-" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,186 @@
+package overview
+
+import (
+	"strconv"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/profiler/verdict"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/chrome"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/sanitize"
+)
+
+// severity returns the glyph and the colour of a verdict.
+func severity(c *pane.Frame, v verdict.Severity) (rune, grid.Style) {
+	gl := c.Skin.Glyphs
+	switch v {
+	case verdict.Good:
+		return gl.Good, pane.Good
+	case verdict.Watch:
+		return gl.Watch, pane.Watch
+	case verdict.Bad:
+		return gl.Bad, pane.Bad
+	}
+	return gl.Info, grid.Fg(theme.Accent)
+}
+
+func drawInsights(a grid.Area, s *store.Snapshot, c *pane.Frame) {
+	in := c.Box(a, "")
+	if drawFailure(c, in, s) {
+		return
+	}
+	if n := chrome.DrawWarnings(c, in, s); n > 0 {
+		in = in.Sub(0, n, in.W, in.H-n)
+	}
+	if len(s.Verdicts) == 0 {
+		switch {
+		case c.Waiting(in, s):
+		case s.AggregateOnly() && len(s.Log) > 0: // messages of the poller
+			y := 0
+			for _, line := range grid.Wrap(nil, noVerdictReason(c, s), in.W) {
+				in.Text(0, y, pane.Dim, line)
+				y++
+			}
+			drawLog(c, in.Sub(0, y+1, in.W, in.H-y-1), s)
+		default:
+			c.Absent(in, pane.Dim, noVerdictReason(c, s), "")
+		}
+		return
+	}
+	spare := in.H - rowsOf(c, in, s) // rows left for evidence and advice, given to the first verdicts
+	y, shown := 0, 0
+	for _, v := range s.Verdicts {
+		lines, plain := verdictLines(c, v, in.W, true)
+		more := len(lines) - plain
+		full := more <= spare
+		if full {
+			spare -= more
+		}
+		n := drawVerdict(c, in, y, v, full)
+		if n == 0 {
+			break
+		}
+		y += n
+		if full && spare > 0 {
+			y++
+			spare--
+		}
+		shown++
+	}
+	if rest := len(s.Verdicts) - shown; rest > 0 {
+		c.Foot(a, pane.Dim, strconv.Itoa(rest)+" more: zoom to see")
+	}
+}
+
+// noVerdictReason returns why there are no verdicts.
+func noVerdictReason(c *pane.Frame, s *store.Snapshot) string {
+	if s.AggregateOnly() {
+		if r := s.Aggregates; !r.Running.OK() && len(r.Histograms) == 0 && !r.Decode.OK() {
+			return "no insights: this server reports too little about its requests. Measure them with llmtop attach --probe or llmtop proxy"
+		}
+		return "no insights yet: they need a few requests"
+	}
+	return "no insights yet: they need a few tokens"
+}
+
+// rowsOf returns the rows that the verdicts take without evidence and advice.
+func rowsOf(c *pane.Frame, a grid.Area, s *store.Snapshot) (n int) {
+	for _, v := range s.Verdicts {
+		lines, _ := verdictLines(c, v, a.W, false)
+		n += len(lines)
+	}
+	return n
+}
+
+// drawFailure fills the pane with the error and the log of a failed engine; false if the engine has not failed.
+func drawFailure(c *pane.Frame, a grid.Area, s *store.Snapshot) bool {
+	if s.Engine.State != event.EngineFailed {
+		return false
+	}
+	y := 0
+	for _, line := range grid.Wrap(nil, string(c.Skin.Glyphs.Failed)+" engine failed: "+sanitize.Line(s.Engine.Reason), a.W) {
+		a.Text(0, y, pane.Bad, line)
+		y++
+	}
+	for i := len(s.Log) - 1; i >= 0 && y < a.H; i-- {
+		a.Elide(0, y, a.W, pane.Dim, sanitize.Line(s.Log[i].Text), c.Skin.Glyphs.Ellipsis)
+		y++
+	}
+	return true
+}
+
+// verdictLines wraps a verdict. The full form adds evidence and advice from line plain on.
+func verdictLines(c *pane.Frame, v verdict.Verdict, w int, full bool) (lines []string, plain int) {
+	lines = grid.Wrap(c.Scratch.Lines[:0], sanitize.Line(v.Text), w-2)
+	plain = len(lines)
+	if full && v.Evidence != "" {
+		lines = grid.Wrap(lines, sanitize.Line(v.Evidence), w-2)
+	}
+	if full && v.Try != "" {
+		lines = grid.Wrap(lines, string(c.Skin.Glyphs.Arrow)+" "+sanitize.Line(v.Try), w-2)
+	}
+	c.Scratch.Lines = lines
+	return lines, plain
+}
+
+// drawVerdict draws one verdict from row y on and returns the rows used, 0 if it does not fit whole.
+func drawVerdict(c *pane.Frame, a grid.Area, y int, v verdict.Verdict, full bool) int {
+	mark, st := severity(c, v.Severity)
+	lines, plain := verdictLines(c, v, a.W, full)
+	if y+len(lines) > a.H && y > 0 {
+		return 0
+	}
+	a.Cell(0, y, st.With(grid.Bold), mark)
+	for i, line := range lines {
+		use := pane.Plain
+		if i >= plain {
+			use = pane.Dim
+		} else if v.Severity >= verdict.Watch {
+			use = pane.Data
+		}
+		a.Text(2, y+i, use, line)
+	}
+	return len(lines)
+}
+
+// zoomInsights draws every verdict with evidence and advice, and the engine log below.
+func zoomInsights(a grid.Area, s *store.Snapshot, c *pane.Frame, scroll *int) {
+	in := c.Box(a, "measurement, limit, what to try")
+	if drawFailure(c, in, s) {
+		return
+	}
+	*scroll = min(*scroll, max(len(s.Verdicts)-1, 0))
+	y := chrome.DrawWarnings(c, in, s)
+	for _, v := range s.Verdicts[*scroll:] {
+		n := drawVerdict(c, in, y, v, true)
+		if n == 0 {
+			c.Foot(a, pane.Dim, "more below")
+			return
+		}
+		y += n + 1
+	}
+	if len(s.Verdicts) == 0 {
+		in.Text(0, y, pane.Dim, noVerdictReason(c, s))
+		y += 2
+	}
+	drawLog(c, in.Sub(0, y, in.W, in.H-y), s)
+}
+
+// drawLog draws the last lines of the engine log.
+func drawLog(c *pane.Frame, a grid.Area, s *store.Snapshot) {
+	if a.H < 2 {
+		return
+	}
+	a.Text(0, 0, pane.Heading, "Engine log")
+	if len(s.Log) == 0 {
+		a.Text(0, 1, pane.Dim, "no lines yet")
+	}
+	lines := s.Log[max(len(s.Log)-(a.H-1), 0):]
+	for i, l := range lines {
+		a.Text(0, 1+i, pane.Dim, pane.Clock(pane.SessionTime(s, l.At)))
+		a.Elide(10, 1+i, a.W-10, pane.Plain, sanitize.Line(l.Text), c.Skin.Glyphs.Ellipsis)
+	}
+}

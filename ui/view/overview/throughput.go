@@ -1,0 +1,198 @@
+package overview
+
+import (
+	"strconv"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/sanitize"
+	"github.com/llmtop/llmtop/ui/view/polled"
+)
+
+func drawThroughput(a grid.Area, s *store.Snapshot, c *pane.Frame) {
+	in := c.Box(a, "tokens/s")
+	if s.Aggregates == nil && s.Counts.Finished+uint64(s.Counts.Running+s.Counts.Queued) == 0 && len(s.Requests) == 0 {
+		if !c.Waiting(in, s) {
+			c.Absent(in, pane.Dim, "no request yet", c.Suggest)
+		}
+		return
+	}
+	r := pane.RowWriter{A: in}
+	drawRates(&r, s, c)
+	drawRequests(&r, s)
+	drawKV(&r, s, c)
+	drawBandwidth(&r, s, c)
+	polled.DrawMore(&r, s, c)
+	drawTotals(&r, s)
+	drawGroups(&r, s)
+	pts := s.Throughput.Series
+	r.Trend("tokens/s", len(pts), func(i int) float64 { return pane.RateOrGap(&pts[i], float64(pts[i].Generated)) }, 0, theme.SeriesDecode, theme.AreaDecode, c)
+}
+
+// drawRates draws prefill, decode and total throughput with their trend over the last seconds.
+func drawRates(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
+	t, pts := s.Throughput, s.Throughput.Series
+	for i, row := range [...]struct {
+		name string
+		v    event.Reading
+		role theme.Role
+		at   func(int) float64
+	}{
+		{"decode", t.Decode, theme.SeriesDecode, func(i int) float64 { return pane.RateOrGap(&pts[i], pts[i].Decode) }},
+		{"prefill", t.Prefill, theme.SeriesPrefill, func(i int) float64 { return pane.RateOrGap(&pts[i], pts[i].Prefill) }},
+		{"TTPS", t.TTPS, theme.Title, func(i int) float64 { return pane.RateOrGap(&pts[i], float64(pts[i].Generated)) }},
+	} {
+		a, ok := r.Next(row.name)
+		if !ok {
+			return
+		}
+		st := pane.Loud
+		if i > 0 {
+			st = pane.Data
+		}
+		x := pane.PutReading(a, row.v, metric.Rate, "tok/s", st)
+		n := min(len(pts), a.W-x)
+		at := func(i int) float64 { return row.at(len(pts) - n + i) }
+		a.Spark(x, 0, a.W-x, 1, n, at, pane.ScaleTop(n, at), row.role, c.Skin.Glyphs)
+	}
+}
+
+func drawRequests(r *pane.RowWriter, s *store.Snapshot) {
+	a, ok := r.Next("running")
+	if !ok {
+		return
+	}
+	t, running, queued := s.Throughput, pane.RunningCount(s), pane.QueuedCount(s)
+	words := strconv.Itoa(t.Running)
+	if t.Slots > 0 {
+		words += "/" + strconv.Itoa(t.Slots)
+	}
+	x := pane.ValueWidth + 1
+	if running.OK() {
+		a.Right(pane.ValueWidth, 0, pane.Data, words)
+	} else {
+		x = a.Text(1, 0, pane.Dim, running.Origin.String()) + 2
+	}
+	l := a.Line(x, 0)
+	l.Put(pane.Dim, "queued ")
+	switch {
+	case !queued.OK():
+		l.Put(pane.Dim, pane.FirstFitting(l.Room(), queued.Origin.String(), "n/r"))
+	case queued.V > 0:
+		l.Put(pane.Watch, metric.Count(queued.V))
+	default:
+		l.Put(pane.Plain, metric.Count(queued.V))
+	}
+	if t.BusyShare.OK() {
+		l.Fit(grid.Piece{Style: pane.Dim, Words: "  busy "}, grid.Piece{Style: pane.Plain, Words: metric.Percent(t.BusyShare.V)})
+	}
+}
+
+func drawKV(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
+	a, ok := r.Next("KV cache")
+	if !ok {
+		return
+	}
+	if !s.KV.Usage.OK() {
+		a.Text(1, 0, pane.Dim, s.KV.Usage.Origin.String())
+		return
+	}
+	a.Right(pane.ValueWidth, 0, pane.Data, metric.Percent(s.KV.Usage.V))
+	cells := strconv.Itoa(int(s.KV.Used)) + "/" + strconv.Itoa(int(s.KV.Total))
+	w := a.W - pane.ValueWidth - 1
+	if w > len(cells)+8 && s.KV.Total > 0 {
+		a.Right(a.W, 0, pane.Dim, cells)
+		w -= len(cells) + 1
+	}
+	a.Bar(pane.ValueWidth+1, 0, w, s.KV.Usage.V, loadRole(s.KV.Usage.V), c.Skin.Colour(), c.Skin.Glyphs)
+	if s.KV.Residency.Count == 0 {
+		return
+	}
+	if a, ok := r.Next("KV held"); ok {
+		l := a.Line(1, 0)
+		l.Put(pane.Dim, "p50 ").Put(pane.Plain, metric.Duration(s.KV.Residency.P50))
+		l.Fit(grid.Piece{Style: pane.Dim, Words: "  p99 "}, grid.Piece{Style: pane.Plain, Words: metric.Duration(s.KV.Residency.P99)})
+	}
+}
+
+// loadRole colours a utilisation by how close it is to 1.
+func loadRole(share float64) theme.Role {
+	switch {
+	case share >= 0.9:
+		return theme.Bad
+	case share >= 0.75:
+		return theme.Watch
+	}
+	return theme.SeriesPrefill
+}
+
+func drawBandwidth(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
+	t := s.Throughput
+	if !t.Bandwidth.OK() {
+		return
+	}
+	a, ok := r.Next("bandwidth")
+	if !ok {
+		return
+	}
+	l := a.Line(1, 0)
+	l.Put(pane.Data, metric.Bytes(t.Bandwidth.V)+"/s")
+	if !t.CopyBandwidth.OK() {
+		return
+	}
+	if l.Fit(grid.Piece{Style: pane.Dim, Words: " of "}, grid.Piece{Style: pane.Plain, Words: metric.Bytes(t.CopyBandwidth.V) + "/s"}) {
+		l.Fit(grid.Piece{Style: pane.Dim, Words: " measured"})
+	}
+}
+
+func drawTotals(r *pane.RowWriter, s *store.Snapshot) {
+	a, ok := r.Next("session")
+	if !ok {
+		return
+	}
+	n := s.Counts
+	l := a.Line(1, 0)
+	agg := s.Aggregates
+	if agg == nil || agg.Generated.Origin != event.NotReported {
+		l.Put(pane.Plain, metric.Count(float64(n.GeneratedTokens))).Put(pane.Dim, " out ")
+	}
+	if agg == nil || agg.Prompt.Origin != event.NotReported {
+		l.Put(pane.Plain, metric.Count(float64(n.PromptTokens))).Put(pane.Dim, " in ")
+	}
+	if agg != nil && agg.Generated.Origin == event.NotReported && agg.Prompt.Origin == event.NotReported {
+		l.Put(pane.Dim, event.NotReported.String())
+	}
+	for _, k := range []struct {
+		n    uint64
+		word string
+		st   grid.Style
+	}{{n.Finished, " done", pane.Plain}, {n.Failed, " failed", pane.Bad}, {n.Cancelled, " cancelled", pane.Watch}} {
+		if k.n > 0 {
+			l.Fit(grid.Piece{Style: k.st, Words: " " + metric.Count(float64(k.n)) + k.word})
+		}
+	}
+}
+
+// drawGroups lists the request groups if there are several.
+func drawGroups(r *pane.RowWriter, s *store.Snapshot) {
+	if len(s.Counts.Groups) < 2 {
+		return
+	}
+	for _, g := range s.Counts.Groups {
+		name := sanitize.Line(g.Name)
+		if name == "" {
+			name = "(default)"
+		}
+		a, ok := r.Next("")
+		if !ok {
+			return
+		}
+		r.A.Elide(0, r.Y-1, pane.NameWidth, pane.Dim, name, '…')
+		x := pane.PutReading(a, g.TPS, metric.Rate, "tok/s", pane.Plain)
+		a.Clip(x, 0, a.W-x, pane.Dim, pane.CountOf(uint64(g.Requests), "request", "requests"))
+	}
+}

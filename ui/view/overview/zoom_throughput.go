@@ -1,0 +1,88 @@
+package overview
+
+import (
+	"strconv"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/view/polled"
+)
+
+// zoomThroughput draws all throughput numbers at the left and their charts at the right.
+func zoomThroughput(a grid.Area, s *store.Snapshot, c *pane.Frame) {
+	if len(s.Requests) == 0 && s.Aggregates == nil {
+		drawThroughput(a, s, c)
+		return
+	}
+	in := c.Box(a, "tokens per second, queue and KV cache")
+	left := min(max(in.W/3, 38), 56)
+	r := pane.RowWriter{A: in.Sub(0, 0, left, in.H)}
+	drawRates(&r, s, c)
+	drawRequests(&r, s)
+	drawKV(&r, s, c)
+	drawBandwidth(&r, s, c)
+	polled.DrawMore(&r, s, c)
+	drawTotals(&r, s)
+	drawWholeSession(&r, s)
+	drawGroups(&r, s)
+	pts := s.Throughput.Series
+	right := in.Sub(left+2, 0, in.W-left-2, in.H)
+	if right.W < 30 || len(pts) < 2 {
+		return
+	}
+	upper := right.H
+	if s.KV.Total > 0 && right.H >= 20 {
+		upper = right.H * 3 / 5
+		drawKVChart(right.Sub(0, upper, right.W, right.H-upper), pts, s.KV.Total, c)
+	}
+	pane.DrawRatesChart(right.Sub(0, 0, right.W, upper-1), pts, c)
+}
+
+// drawKVChart draws the KV cache cells in use.
+func drawKVChart(a grid.Area, pts []store.RatePoint, total int64, c *pane.Frame) {
+	l := a.Line(0, 0)
+	l.Put(pane.Heading, "KV cache, cells in use").Put(pane.Dim, "  of "+strconv.Itoa(int(total)))
+	used := func(_, i int) float64 { return pane.RateOrGap(&pts[i], float64(pts[i].KVUsed)) }
+	top := pane.ScaleTop(len(pts), func(i int) float64 { return used(0, i) })
+	c.Scratch.Chart("kv").Draw(a.Sub(0, 1, a.W, a.H-1), grid.Curves{
+		N: len(pts), At: used, Top: top, Stamp: pane.Stamp(pts), Roles: []theme.Role{theme.SeriesP50}, Label: pane.AxisLabel(pane.CountAxis, top),
+	}, c.Skin)
+	pane.ChartMarks(c, a.Sub(pane.ChartAxisWidth, 1, a.W-pane.ChartAxisWidth, a.H-1), pts[len(pts)-1].At, len(pts))
+}
+
+// drawWholeSession lists session totals.
+func drawWholeSession(r *pane.RowWriter, s *store.Snapshot) {
+	n := s.Counts
+	for _, v := range []struct {
+		name string
+		r    event.Reading
+		f    func(float64) string
+		unit string
+	}{
+		{"TTPS all", s.Throughput.SessionTTPS, metric.Rate, "tok/s"},
+		{"goodput", s.Latency.Goodput, metric.Rate, "req/s"},
+		{"steps", event.MeasuredValue(float64(n.Steps)), metric.Count, ""},
+		{"cached", event.MeasuredValue(float64(n.CachedTokens)), metric.Count, "tokens"},
+		{"padding", event.MeasuredValue(float64(n.PadTokens)), metric.Count, "tokens"},
+	} {
+		a, ok := r.Next(v.name)
+		if !ok {
+			return
+		}
+		pane.PutReading(a, v.r, v.f, v.unit, pane.Plain)
+	}
+	if n.Unmeasured > 0 {
+		if a, ok := r.Next("untracked"); ok {
+			a.Text(1, 0, pane.Watch, pane.CountOf(n.Unmeasured, "request", "requests")+" above "+metric.Count(store.MaxOpen)+" concurrent")
+		}
+	}
+	if more := n.OmittedGroups + n.OmittedRequests; more > 0 {
+		if a, ok := r.Next("omitted"); ok {
+			a.Text(1, 0, pane.Dim, pane.CountOf(n.OmittedRequests, "request", "requests")+", "+pane.CountOf(n.OmittedGroups, "group", "groups"))
+		}
+	}
+}

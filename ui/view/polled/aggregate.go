@@ -1,0 +1,277 @@
+package polled
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/sanitize"
+)
+
+// histogramNames are the display names of latency histograms; others keep the name of the engine.
+var histogramNames = map[string]string{
+	event.HistogramTTFT: "TTFT", event.HistogramITL: "ITL", event.HistogramTPOT: "TPOT", event.HistogramE2EL: "E2EL", event.HistogramQueue: "queue time",
+	event.HistogramPrefill: "prefill", event.HistogramDecode: "decode", event.HistogramInference: "inference",
+	event.HistogramPerToken: "per token",
+}
+
+func histogramName(name string) string {
+	if known, ok := histogramNames[name]; ok {
+		return known
+	}
+	return sanitize.Line(name)
+}
+
+// DrawTTFT draws the TTFT pane of an engine with aggregate metrics: the mean TTFT by component, one bar per
+// window. Without latency histograms it shows probes, the load, or the requests in slots.
+func DrawTTFT(c *pane.Frame, a grid.Area, s *store.Snapshot) {
+	r, known := s.Aggregates, countsTTFT(c, s.Aggregates)
+	switch {
+	case !known && drawProbes(c, a, s):
+		return
+	case noRequestData(c, r) && DrawLoadOnly(c, a, s, "TTFT: not reported by this engine"):
+		return
+	case !known && len(r.Slots) > 0:
+		drawSlots(c, a, s)
+		return
+	case !known && drawStartup(c, a, s, "; TTFT: not reported"):
+		return
+	case !known:
+		c.Absent(a, pane.Dim, "TTFT: not reported by this engine", "")
+		return
+	}
+	top := longestTTFT(r)
+	if top == 0 && drawStartup(c, a, s, "; no request since llmtop attached") {
+		return
+	}
+	if top == 0 {
+		c.Absent(a, pane.Dim, "no request since llmtop attached", "")
+		return
+	}
+	const names, numbers = 12, 11
+	bar := a.Sub(names, 0, a.W-names-numbers, a.H)
+	for w := range metric.NumWindows {
+		parts, total := r.Parts(w)
+		y := int(w)
+		a.Text(0, y, pane.Plain, w.String())
+		switch {
+		case len(parts) == 0:
+			bar.Text(0, y, pane.Dim, "none")
+			continue
+		case total > 0:
+			a.Right(a.W, y, pane.Data, metric.Duration(int64(total)))
+		default:
+			a.Right(a.W, y, pane.Dim, ">"+metric.Duration(int64(totalNs(parts))))
+		}
+		segs := c.Scratch.Segs[:0]
+		for _, p := range parts {
+			k := pane.ComponentLook(p.Stage)
+			segs = append(segs, grid.Seg{Share: float64(p.Dur) / top, Role: k.Role, Fill: c.Skin.Glyphs.Fills[k.Fill]})
+		}
+		c.Scratch.Segs = segs
+		bar.Stack(0, y, bar.W, segs, c.Skin.Colour(), c.Skin.Glyphs)
+	}
+	aggregateParts(c, a.Sub(0, int(metric.NumWindows)+1, a.W, a.H-int(metric.NumWindows)-1), s)
+}
+
+// longestTTFT returns the longest bar of all windows in ns, 0 without any.
+func longestTTFT(r *store.Aggregates) (top float64) {
+	for w := range metric.NumWindows {
+		parts, _ := r.Parts(w)
+		top = max(top, totalNs(parts))
+	}
+	return top
+}
+
+// countsTTFT reports whether an engine reports histograms for a TTFT bar.
+func countsTTFT(c *pane.Frame, r *store.Aggregates) bool {
+	return r.Summary(event.HistogramTTFT, c.Window) != nil || r.Summary(event.HistogramQueue, c.Window) != nil || r.Summary(event.HistogramPrefill, c.Window) != nil
+}
+
+// noRequestData reports whether there is nothing to show of requests: no TTFT histograms and no busy slot.
+func noRequestData(c *pane.Frame, r *store.Aggregates) bool {
+	return !countsTTFT(c, r) && !slices.ContainsFunc(r.Slots, func(v event.Slot) bool { return v.Request != 0 })
+}
+
+// totalNs returns the length of a bar in ns.
+func totalNs(parts []store.Part) (sum float64) {
+	for _, p := range parts {
+		sum += float64(p.Dur)
+	}
+	return sum
+}
+
+// aggregateParts writes the components of the bar of the selected window, and its percentiles.
+func aggregateParts(c *pane.Frame, a grid.Area, s *store.Snapshot) {
+	parts, total := s.Aggregates.Parts(c.Window)
+	l := a.Line(0, 0)
+	for _, p := range slices.SortedStableFunc(slices.Values(parts), func(a, b store.Part) int { return cmp.Compare(b.Dur, a.Dur) }) { // the largest first: the rest may not fit
+		k := pane.ComponentLook(p.Stage)
+		words := k.Name + " " + metric.Duration(int64(p.Dur))
+		if total > 0 {
+			words += " " + metric.Percent(p.Share)
+		}
+		l.Fit(grid.Piece{Style: grid.Fg(k.Role), Words: string(c.Skin.Glyphs.Swatch) + " "}, grid.Piece{Style: pane.Plain, Words: words + "  "})
+	}
+	if total == 0 && len(parts) > 0 {
+		a.Text(0, 1, pane.Dim, "means of components; TTFT itself is not reported")
+		return
+	}
+	if sum := s.Aggregates.Summary(event.HistogramTTFT, c.Window); sum != nil && sum.Count > 0 {
+		l := a.Line(0, 1)
+		l.Put(pane.Dim, "p50 ").Put(pane.Plain, metric.QuantileOf(sum.P50)).Put(pane.Dim, "  p95 ").Put(pane.Plain, metric.QuantileOf(sum.P95))
+		l.Put(pane.Dim, "  p99 ").Put(pane.Plain, metric.QuantileOf(sum.P99))
+		l.Fit(grid.Piece{Style: pane.Dim, Words: "  of " + metric.Count(float64(sum.Count)) + ", " + c.Window.String()})
+	}
+	probeLine(c, a, 3, s)
+	a.Elide(0, 2, a.W, pane.Dim, "means from engine histograms; < and > mark the outermost buckets", c.Skin.Glyphs.Ellipsis)
+}
+
+// histogramTable lists the latency histograms over the selected window and returns the rows used.
+func histogramTable(c *pane.Frame, a grid.Area, s *store.Snapshot) int {
+	const names, col = 14, 10
+	heads := [...]string{"mean", "p50", "p90", "p95", "p99", "samples"}
+	for i, h := range heads {
+		if x := names + (i+1)*col; x <= a.W {
+			a.Right(x, 0, pane.Heading, h)
+		}
+	}
+	y := 1
+	for i := range s.Aggregates.Histograms {
+		t := &s.Aggregates.Histograms[i]
+		if y >= a.H {
+			break
+		}
+		sum := &t.Windows[c.Window]
+		a.Elide(0, y, names-1, pane.Dim, histogramName(t.Name), c.Skin.Glyphs.Ellipsis)
+		cells := [...]string{"-", "-", "-", "-", "-", "0"}
+		if sum.Count > 0 {
+			cells = [...]string{
+				metric.Duration(int64(sum.Mean)), metric.QuantileOf(sum.P50), metric.QuantileOf(sum.P90), metric.QuantileOf(sum.P95),
+				metric.QuantileOf(sum.P99), metric.Count(float64(sum.Count)),
+			}
+		}
+		for i, words := range cells {
+			st := pane.Data
+			if words == "-" || i == len(cells)-1 {
+				st = pane.Dim
+			}
+			if x := names + (i+1)*col; x <= a.W {
+				a.Right(x, y, st, words)
+			}
+		}
+		y++
+	}
+	return y
+}
+
+// DrawLatency draws the Latency view of an engine with aggregate metrics.
+func DrawLatency(c *pane.Frame, a grid.Area, s *store.Snapshot) {
+	if len(s.Aggregates.Histograms) == 0 {
+		latencyWithoutHistograms(c, a, s)
+		return
+	}
+	n := histogramTable(c, a, s)
+	if slices.ContainsFunc(s.Aggregates.Histograms, func(t store.WindowedHistogram) bool { return t.Bounds != nil }) {
+		for _, words := range []string{
+			"engine histograms: means are exact, percentiles interpolated within buckets;",
+			"< and > mark the outermost buckets, which have only one bound",
+		} {
+			n++
+			a.Elide(0, n, a.W, pane.Dim, words, c.Skin.Glyphs.Ellipsis)
+		}
+	}
+	if probeLine(c, a, n+1, s) {
+		n++
+	}
+	rest := a.Sub(0, n+2, a.W, a.H-n-2)
+	n = polledRequests(c, rest, s)
+	ratesIfRoom(c, rest.Sub(0, n, rest.W, rest.H-n), s)
+}
+
+// latencyWithoutHistograms draws the Latency view of an engine without latency histograms: probes or polled requests.
+func latencyWithoutHistograms(c *pane.Frame, a grid.Area, s *store.Snapshot) {
+	switch {
+	case drawProbes(c, a, s):
+	case polledCount(s) > 0:
+		n := polledRequests(c, a, s)
+		ratesIfRoom(c, a.Sub(0, n, a.W, a.H-n), s)
+	default:
+		c.Absent(a, pane.Dim, "latencies: not reported by this engine", "measure them with llmtop attach --probe or llmtop proxy")
+	}
+}
+
+// polledRequests lists polled requests in the upper half of an area and returns the rows used, 0 without any.
+func polledRequests(c *pane.Frame, a grid.Area, s *store.Snapshot) int {
+	n := min(polledCount(s)+1, a.H/2)
+	if n < 2 {
+		return 0
+	}
+	polledTable(c, a.Sub(0, 0, a.W, n), s)
+	a.Elide(0, n+1, a.W, pane.Dim, "from slot progress between two polls, newest first", c.Skin.Glyphs.Ellipsis)
+	a.Elide(0, n+2, a.W, pane.Dim, pane.FirstFitting(a.W, "other latencies are not reported: measure them with llmtop attach --probe or llmtop proxy",
+		"others: measure with llmtop attach --probe or llmtop proxy"), c.Skin.Glyphs.Ellipsis)
+	return n + 4
+}
+
+// ratesIfRoom draws the throughput chart below the latencies, if there is room.
+func ratesIfRoom(c *pane.Frame, a grid.Area, s *store.Snapshot) {
+	if pts := s.Throughput.Series; a.H >= 6 && len(pts) >= 2 {
+		pane.DrawRatesChart(a, pts, c)
+	}
+}
+
+// drawSlots draws the busy slots: prompt tokens processed and tokens generated.
+func drawSlots(c *pane.Frame, a grid.Area, s *store.Snapshot) {
+	busy := 0
+	for i := range s.Aggregates.Slots {
+		v := &s.Aggregates.Slots[i]
+		if v.Request == 0 || busy >= a.H-1 {
+			continue
+		}
+		drawSlot(c, a.Sub(0, busy, a.W, 1), v, s)
+		busy++
+	}
+	if busy == 0 {
+		words := strconv.Itoa(len(s.Aggregates.Slots)) + " slots, all idle"
+		if len(s.Aggregates.Slots) == 1 {
+			words = "1 slot, idle"
+		}
+		c.Absent(a, pane.Dim, words, "TTFT: not reported by this engine")
+		return
+	}
+	a.Elide(0, a.H-1, a.W, pane.Dim, pane.FirstFitting(a.W, "slots at the last poll; TTFT is not reported by this engine", "slots; TTFT not reported"), c.Skin.Glyphs.Ellipsis)
+}
+
+func drawSlot(c *pane.Frame, a grid.Area, v *event.Slot, s *store.Snapshot) {
+	a.Text(0, 0, pane.Plain, "#"+strconv.Itoa(int(v.Request)))
+	a.Text(6, 0, pane.Dim, "slot "+strconv.Itoa(v.Slot))
+	words := strconv.Itoa(v.Generated) + " tokens"
+	if v.Generated == 0 {
+		words = "prompt " + strconv.Itoa(v.Processed) + "/" + strconv.Itoa(v.Prompt)
+		if v.Prompt == 0 {
+			words = "prompt " + strconv.Itoa(v.Processed) + " so far"
+		}
+	}
+	for _, r := range s.Requests {
+		if r.ID == v.Request && r.DecodeRate.OK() {
+			words += "  " + metric.Rate(r.DecodeRate.V) + " tok/s"
+		}
+	}
+	x := a.Right(a.W, 0, pane.Data, words)
+	bar := a.Sub(15, 0, x-16, 1)
+	whole := float64(max(v.Context, v.Prompt+v.Generated, 1))
+	gl := c.Skin.Glyphs
+	rest := max(v.Processed-v.Cached, 0)
+	bar.Stack(0, 0, bar.W, []grid.Seg{
+		{Share: float64(v.Cached) / whole, Role: theme.PartOther, Fill: gl.Fills[8]},
+		{Share: float64(rest) / whole, Role: theme.SeriesPrefill, Fill: gl.Fills[4]},
+		{Share: float64(v.Generated) / whole, Role: theme.SeriesDecode, Fill: gl.Fills[5]},
+	}, c.Skin.Colour(), gl)
+}

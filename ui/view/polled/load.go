@@ -1,0 +1,168 @@
+package polled
+
+import (
+	"strings"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/sanitize"
+)
+
+// DrawLoad draws the model load as a waterfall on a common time axis and returns the rows used. The name column is as
+// wide as needed, up to half of the area. Where not all stages fit, the shortest are omitted.
+func DrawLoad(a grid.Area, s *store.Snapshot, c *pane.Frame) int {
+	gl := c.Skin.Glyphs
+	if len(s.Load) == 0 {
+		c.Waiting(a, s)
+		return 0
+	}
+	from, to := s.Load[0].Start, s.Load[0].End
+	stages := make([]pane.TimePart, 0, len(s.Load))
+	for _, p := range s.Load {
+		from, to = min(from, p.Start), max(to, p.End)
+		stages = append(stages, pane.TimePart{Name: loadStageName(p), Dur: p.Dur()})
+	}
+	loads := s.Engine.State <= event.EngineLoading
+	room := a.H
+	if loads && room > 1 {
+		room--
+	}
+	least, names := pane.KthLongest(stages, room), 0
+	for _, p := range stages {
+		if p.Dur >= least {
+			names = max(names, grid.Width(p.Name)+1)
+		}
+	}
+	const numbers = 9
+	names = min(names, a.W/2)
+	span := max(float64(to-from), 1)
+	bar := a.Sub(names, 0, a.W-names-numbers-1, a.H)
+	y := 0
+	for i, p := range s.Load {
+		if stages[i].Dur < least || y == room {
+			continue
+		}
+		a.Elide(0, y, names-1, pane.Dim, stages[i].Name, gl.Ellipsis)
+		x0 := int(float64(p.Start-from) / span * float64(bar.W))
+		x1 := int(float64(p.End-from) / span * float64(bar.W))
+		bar.Fill(min(x0, bar.W-1), y, max(x1-x0, 1), grid.Fg(theme.PartLoad), gl.Bar)
+		a.Right(a.W, y, pane.Data, metric.Duration(int64(p.Dur())))
+		y++
+	}
+	if y < a.H && loads {
+		spin, done := string(gl.Spinner[c.Spin%len(gl.Spinner)])+" loading", loadProgress(s)
+		words := spin + ", " + metric.Duration(int64(time.Duration(s.Now-from))) + " so far" + done
+		if done != "" && grid.Width(words) > a.W {
+			words = spin + done
+		}
+		a.Text(0, y, grid.Fg(theme.Accent), words)
+		y++
+	}
+	return y
+}
+
+// loadStageName returns the short name of a load stage.
+func loadStageName(p store.StageSpan) string {
+	if p.Stage == event.StageLoad {
+		return "total"
+	}
+	return sanitize.Line(strings.TrimPrefix(p.Label(), "load_"))
+}
+
+// loadProgress returns the reported progress of the load stages.
+func loadProgress(s *store.Snapshot) (words string) {
+	if s.Aggregates == nil {
+		return ""
+	}
+	for _, n := range s.Aggregates.More {
+		stage, is := strings.CutPrefix(n.Name, "load_")
+		if stage, share := strings.CutSuffix(stage, "_share"); is && share && n.OK() {
+			words += ", " + metric.Percent(n.V) + " of " + sanitize.Line(stage)
+		}
+	}
+	return words
+}
+
+// DrawLoadOnly draws the model load of an attached engine while nothing else is known of it, with a note on what is
+// missing; false if no load was reported.
+func DrawLoadOnly(c *pane.Frame, a grid.Area, s *store.Snapshot, missing string) bool {
+	if len(s.Load) == 0 || s.Engine.Remote.Link == event.LinkNone || a.H < 4 {
+		return false
+	}
+	a.Text(0, 0, pane.Heading, "Model load")
+	y := DrawLoad(a.Sub(0, 1, min(a.W, WidestLoad), a.H-2), s, c) + 2
+	a.Elide(0, min(y, a.H-1), a.W, pane.Dim, missing, c.Skin.Glyphs.Ellipsis)
+	return true
+}
+
+// startupPrefix is the name prefix of reported startup phase durations, which have no start time.
+const startupPrefix = "startup_"
+
+// startupPhases returns the reported duration of each startup phase, in s.
+func startupPhases(s *store.Snapshot) (out []pane.TimePart) {
+	for _, n := range s.Aggregates.More {
+		if phase, is := strings.CutPrefix(n.Name, startupPrefix); is && n.OK() {
+			name, _ := nameAndFormat(phase)
+			out = append(out, pane.TimePart{Name: name, Share: n.V})
+		}
+	}
+	return out
+}
+
+// drawStartup draws the duration of each startup phase and a note with the text below; false if none was reported.
+func drawStartup(c *pane.Frame, a grid.Area, s *store.Snapshot, below string) bool {
+	list := startupPhases(s)
+	longest, names := 0.0, 0
+	for _, p := range list {
+		longest, names = max(longest, p.Share), max(names, grid.Width(p.Name)+1)
+	}
+	if longest == 0 || a.H < 4 {
+		return false
+	}
+	a.Text(0, 0, pane.Heading, "Engine startup")
+	bars := a.Sub(0, 1, min(a.W, WidestLoad), a.H-1)
+	const numbers = 10
+	names = min(names, bars.W/2)
+	for y, p := range list {
+		bars.Elide(0, y, names-1, pane.Dim, p.Name, c.Skin.Glyphs.Ellipsis)
+		bars.Bar(names, y, bars.W-names-numbers, p.Share/longest, theme.PartLoad, c.Skin.Colour(), c.Skin.Glyphs)
+		bars.Right(bars.W, y, pane.Data, metric.Seconds(p.Share))
+	}
+	words := "phases may overlap" + below
+	if len(list) == 1 {
+		words = "reported by the engine" + below
+	}
+	for i, line := range grid.Wrap(nil, words, a.W) {
+		a.Text(0, len(list)+1+i, pane.Dim, line)
+	}
+	return true
+}
+
+// WidestLoad is the maximum width of the load waterfall in cells, so that the eye finds the number at the end of a row.
+const WidestLoad = 100
+
+// DrawTTFTWithLoad draws the TTFT of an engine with aggregate metrics and, where there is room, its startup or load below.
+func DrawTTFTWithLoad(c *pane.Frame, a grid.Area, s *store.Snapshot) {
+	known := longestTTFT(s.Aggregates) > 0 || !countsTTFT(c, s.Aggregates) && s.Probes().Last != nil // aggregateTTFT draws TTFT itself, not the startup in its place
+	if n := len(startupPhases(s)); n > 0 && len(s.Load) == 0 && known && a.H-n-3 >= leastTTFTRows {
+		DrawTTFT(c, a.Sub(0, 0, a.W, a.H-n-3), s)
+		drawStartup(c, a.Sub(0, a.H-n-2, a.W, n+2), s, "")
+		return
+	}
+	rows := min(len(s.Load), a.H/2)
+	if rows < 2 || noRequestData(c, s.Aggregates) || a.H-rows < leastTTFTRows {
+		DrawTTFT(c, a, s)
+		return
+	}
+	DrawTTFT(c, a.Sub(0, 0, a.W, a.H-rows-2), s)
+	a.Text(0, a.H-rows-1, pane.Heading, "Model load")
+	DrawLoad(a.Sub(0, a.H-rows, min(a.W, WidestLoad), rows), s, c)
+}
+
+// leastTTFTRows is the minimum number of rows above the load.
+const leastTTFTRows = 12

@@ -1,0 +1,156 @@
+package polled
+
+import (
+	"strings"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/sanitize"
+)
+
+// origin is the name and the origin of a metric.
+type origin struct {
+	name string
+	from event.Origin
+}
+
+// origins lists the metrics of an engine with aggregate metrics by importance.
+func origins(s *store.Snapshot) (out []origin) {
+	r := s.Aggregates
+	for _, o := range []struct {
+		name string
+		r    event.Reading
+	}{
+		{"running", r.Running},
+		{"waiting", r.Waiting},
+		{"decode/s", r.Decode},
+		{"prefill/s", r.Prefill},
+		{"KV usage", r.KVUsage},
+		{"KV cells", r.KVTotal},
+		{"cache hits", r.CacheHits},
+		{"finished", r.Finished},
+		{"failed", r.Failed},
+	} {
+		out = append(out, origin{o.name, o.r.Origin})
+	}
+	for _, name := range []string{
+		event.HistogramTTFT, event.HistogramITL, event.HistogramTPOT, event.HistogramE2EL, event.HistogramQueue, event.HistogramPrefill, event.HistogramDecode,
+	} {
+		from := event.NotReported
+		if r.Summary(name, metric.Session) != nil {
+			from = event.Reported
+		} else if name == event.HistogramTPOT && polledCount(s) > 0 {
+			from = event.Derived
+		}
+		out = append(out, origin{histogramName(name), from})
+	}
+	slots := event.NotReported
+	if len(r.Slots) > 0 {
+		slots = event.Reported
+	}
+	out = append(out, origin{"slots", slots})
+	if s.Probes().Last != nil {
+		out = append(out, origin{"probe TTFT, TPOT and E2EL", event.Measured})
+	}
+	for _, n := range r.More {
+		name, _ := nameAndFormat(n.Name)
+		out = append(out, origin{name, n.Origin})
+	}
+	return out
+}
+
+// DrawOrigins lists the metrics of an engine grouped by origin, then its endpoints, and returns the next free row.
+func DrawOrigins(c *pane.Frame, a grid.Area, s *store.Snapshot) int {
+	all := origins(s)
+	y := 0
+	for _, group := range []struct {
+		from event.Origin
+		word string
+		st   grid.Style
+	}{
+		{event.Measured, "measured", pane.Good},
+		{event.Reported, "reported", pane.Good},
+		{event.Derived, "derived", pane.Good},
+		{event.NotYet, "not yet", pane.Dim},
+		{event.NotReported, "not reported", pane.Dim},
+	} {
+		names := ""
+		for _, o := range all {
+			if o.from == group.from {
+				names += ", " + o.name
+			}
+		}
+		y = labelledNames(a, y, group.st, group.word, names)
+	}
+	y = labelledNames(a, y, pane.Good, "read from", endpointNames(s, true))
+	return labelledNames(a, y, pane.Dim, "not read", endpointNames(s, false))
+}
+
+// labelledNames writes a label and a list of names, each preceded by ", ", in as many lines as needed, and returns the
+// next free row.
+func labelledNames(a grid.Area, y int, st grid.Style, word, names string) int {
+	if names == "" || y >= a.H {
+		return y
+	}
+	a.Text(0, y, st, word)
+	for _, line := range grid.Wrap(nil, names[2:], a.W-14) {
+		if y >= a.H {
+			break
+		}
+		a.Text(14, y, pane.Plain, line)
+		y++
+	}
+	return y
+}
+
+// endpointNames lists the endpoints of an engine, each preceded by ", ": those in use, or the others with the reason.
+func endpointNames(s *store.Snapshot, read bool) (names string) {
+	for _, v := range s.Aggregates.Endpoints {
+		switch {
+		case v.Reason == "" && read:
+			names += ", " + sanitize.Line(v.Name)
+		case v.Reason != "" && !read:
+			names += ", " + sanitize.Line(v.Name) + " (" + sanitize.Line(v.Reason) + ")"
+		}
+	}
+	return names
+}
+
+// DrawMore lists the other metrics that the engine reports.
+func DrawMore(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
+	if s.Aggregates == nil {
+		return
+	}
+	if a, ok := r.Next("cache hit"); ok {
+		pane.PutReading(a, s.Aggregates.CacheHits, metric.Percent, "of prompt tokens", pane.Data)
+	}
+	for _, n := range s.Aggregates.More {
+		if strings.HasPrefix(n.Name, startupPrefix) { // shown by Ctx.startup
+			continue
+		}
+		a, ok := r.Next("")
+		if !ok {
+			return
+		}
+		name, format := nameAndFormat(n.Name)
+		l := a.Line(1, 0)
+		l.Put(pane.Data, format(n.V)).Gap(1)
+		a.Elide(l.X, 0, l.Room(), pane.Dim, name, c.Skin.Glyphs.Ellipsis)
+	}
+}
+
+// nameAndFormat returns the display name of a reported metric without its unit suffix, and the format for that unit.
+func nameAndFormat(metricName string) (name string, format func(float64) string) {
+	for _, unit := range []struct {
+		end, word string
+		format    func(float64) string
+	}{{"_share", "", metric.Percent}, {"_per_s", "/s", metric.Rate}, {"_s", "", metric.Seconds}, {"_bytes", "", metric.Bytes}} {
+		if name, ok := strings.CutSuffix(metricName, unit.end); ok {
+			return strings.ReplaceAll(sanitize.Line(name), "_", " ") + unit.word, unit.format
+		}
+	}
+	return strings.ReplaceAll(sanitize.Line(metricName), "_", " "), metric.Count
+}

@@ -1,0 +1,260 @@
+// Package request is the Request view: one request with its waterfall, its tokens and one token in detail.
+package request
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/sanitize"
+	"github.com/llmtop/llmtop/ui/table"
+)
+
+// View is the state of the Request view: the choices of the user and, after drawing, the screen position of the
+// tokens.
+type View struct {
+	Request *store.Request // nil: none
+	Follow  bool           // follow the newest request
+	ToEnd   bool           // the time axis ends with the request, not with the first token
+	Chosen  bool           // the user chose Token; otherwise it is the slowest, or the last of a running request
+	Static  bool           // not interactive: no key hints
+	Token   int            // number of the selected token, from 0
+
+	Cells Cells
+}
+
+// Draw draws one request: its stages, its tokens and the selected token.
+func Draw(a grid.Area, v *View, s *store.Snapshot, c *pane.Frame) {
+	v.Cells = Cells{}
+	r := v.Request
+	if r == nil {
+		NoRequest(c, c.BoxAs(a, "Request", ""), s)
+		return
+	}
+	in := c.BoxAs(a, "Request", pane.RequestTitle(r, c), "#"+strconv.Itoa(int(r.ID)))
+	requestFacts(c, in, r)
+	v.ClampSelection()
+	gap := 1
+	if in.H < 24 {
+		gap = 0
+	}
+	body := in.Sub(0, 1+gap, in.W, in.H-1-gap)
+	if in.W >= 104 && in.H >= 20 {
+		left := in.W*58/100 - 2
+		requestLeft(c, body.Sub(0, 0, left, body.H), v, s)
+		requestRight(c, body.Sub(left+3, 0, body.W-left-3, body.H), v, s)
+		return
+	}
+	detail := min(max(body.H/4, 4), 14)
+	used := requestLeft(c, body.Sub(0, 0, body.W, body.H-detail), v, s)
+	if body.H-used > detail {
+		used++
+	}
+	requestRight(c, body.Sub(0, used, body.W, body.H-used), v, s)
+}
+
+// requestLeft draws stages, token cells, text and gaps, one below another where there is room, and returns the rows
+// used.
+func requestLeft(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) int {
+	loose := a.H >= 26
+	y := waterfall(c, a.Sub(0, 0, a.W, max(a.H-3, 1)), v, s)
+	section := func(rows int) grid.Area {
+		if loose && y > 0 {
+			y++
+		}
+		rows = max(min(rows, a.H-y), 0)
+		y += rows
+		return a.Sub(0, y-rows, a.W, rows)
+	}
+	tokenCells(c, section(cellRows(c, a.W, v.Request)+1), v, s.Engine.Caps)
+	if a.H-y >= 5 && v.Request.Text != "" {
+		tokenText(c, section(min(textRows(v.Request, a.W)+1, max((a.H-y)*2/3, 4))), v)
+	}
+	if a.H-y >= 5 && len(v.Request.Gaps) > 0 {
+		gapColumns(c, section(min(a.H-y, 20)), v)
+	}
+	return y
+}
+
+// requestRight draws the selected token, the stalls, the prompt by layer and the prompt text.
+func requestRight(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) {
+	y := tokenDetail(c, a, v, s)
+	if y > 0 {
+		y++
+	}
+	y += requestStalls(c, a.Sub(0, y, a.W, a.H-y), v) + 1
+	if n := len(v.Request.Layers); n > 0 && a.H-y >= 6 {
+		n = min(n+1, a.H-y)
+		pane.DrawLayers(a.Sub(0, y, a.W, n), v.Request, c)
+		y += n + 1
+	}
+	if words := omittedParts(v.Request); words != "" && a.H-y >= 1 {
+		a.Elide(0, y, a.W, pane.Dim, words, c.Skin.Glyphs.Ellipsis)
+		y += 2
+	}
+	if a.H-y >= 3 && v.Request.Prompt != "" {
+		promptText(c, a.Sub(0, y, a.W, a.H-y), v.Request)
+	}
+}
+
+// omittedParts lists what the store omitted from a request; it omits more the more requests are open.
+func omittedParts(r *store.Request) string {
+	var out []string
+	if n := r.Omitted.Spans; n > 0 {
+		out = append(out, pane.CountOf(uint64(n), "stage", "stages"))
+	}
+	if r.Omitted.Layers {
+		out = append(out, "the layers")
+	}
+	if n := r.Omitted.Stalls; n > 0 {
+		out = append(out, pane.CountOf(uint64(n), "stall", "stalls"))
+	}
+	if r.Omitted.Prompt {
+		out = append(out, "the end of the prompt")
+	}
+	if out == nil {
+		return ""
+	}
+	return "omitted: " + strings.Join(out, ", ")
+}
+
+// promptText writes the beginning of the prompt.
+func promptText(c *pane.Frame, a grid.Area, r *store.Request) {
+	a.Text(0, 0, pane.Heading, "Prompt")
+	lines := grid.Wrap(nil, sanitize.Text(r.Prompt), a.W)
+	for y, line := range lines[:min(len(lines), a.H-1)] {
+		a.Text(0, 1+y, pane.Plain, line)
+	}
+	if len(lines) > a.H-1 {
+		a.Cell(a.W-1, a.H-1, pane.Dim, c.Skin.Glyphs.Ellipsis)
+	}
+}
+
+// requestFacts writes the numbers of a request in one row, the most important first.
+func requestFacts(c *pane.Frame, a grid.Area, r *store.Request) {
+	gl := c.Skin.Glyphs
+	l := a.Line(0, 0)
+	fact := func(name string, v event.Reading, format func(float64) string, unit string) {
+		words, st := "-", pane.Dim
+		switch {
+		case v.OK():
+			words, st = format(v.V)+unit, pane.Loud
+		case name != "TTFT" && name != "TPOT" && name != "E2EL":
+			return
+		}
+		l.Fit(grid.Piece{Style: pane.Dim, Words: name + " "}, grid.Piece{Style: st, Words: words}, grid.Piece{Words: "   "})
+	}
+	fact("TTFT", r.TTFT, metric.Seconds, "")
+	if r.TTFT.OK() && r.Targets.TTFT > 0 && !r.Cold {
+		l.Gap(-2)
+		if r.HitTarget {
+			l.Put(pane.Good, string(gl.Yes))
+		} else {
+			l.Put(pane.Bad, string(gl.No)+" target "+metric.Duration(int64(r.Targets.TTFT)))
+		}
+		l.Gap(3)
+	}
+	fact("TPOT", r.TPOT, metric.Seconds, targetMark(c, table.TPOT, r))
+	fact("E2EL", r.E2EL, metric.Seconds, targetMark(c, table.E2EL, r))
+	fact("prompt", table.Prompt.Value(r, 0), metric.Count, "")
+	if r.CachedTokens > 0 {
+		l.Gap(-2)
+		fact("", event.DerivedValue(float64(r.CachedTokens)), metric.Count, " cached")
+	}
+	limit := ""
+	if r.MaxTokens > 0 {
+		limit = "/" + strconv.Itoa(r.MaxTokens)
+	}
+	fact("generated", table.Generated.Value(r, 0), metric.Count, limit)
+	fact("decode", r.DecodeRate, metric.Rate, "/s")
+	itl := func(ns int64) event.Reading {
+		if r.ITL.Count == 0 {
+			return event.Absent(event.NotYet)
+		}
+		return event.DerivedValue(float64(ns))
+	}
+	fact("ITL p50", itl(r.ITL.P50), pane.Nanoseconds, "")
+	fact("ITL p99", itl(r.ITL.P99), pane.Nanoseconds, targetMark(c, table.ITL, r))
+	fact("ITL max", itl(r.ITL.Max), pane.Nanoseconds, "")
+	fact("prefill", r.PrefillRate, metric.Rate, "/s")
+}
+
+// targetMark returns a mark for whether a value met its target, "" without a target.
+func targetMark(c *pane.Frame, f table.Field, r *store.Request) string {
+	target, missed := f.Target(r, r.Closed)
+	switch {
+	case target <= 0 || f == table.E2EL && r.Cold:
+		return ""
+	case missed:
+		return " " + string(c.Skin.Glyphs.No) + " target " + metric.Duration(int64(target))
+	}
+	return " " + string(c.Skin.Glyphs.Yes)
+}
+
+// tokenWords returns the text of a token in quotes with a sign for newlines, "" if it was not reported.
+func tokenWords(c *pane.Frame, t *store.Token) string {
+	if t.Text == "" {
+		return ""
+	}
+	return `"` + oneLine(c, t.Text) + `"`
+}
+
+// oneLine returns text with a sign for newlines.
+func oneLine(c *pane.Frame, raw string) string {
+	sign := '↵'
+	if c.Skin.Glyphs.ASCII {
+		sign = '|'
+	}
+	out := []rune(sanitize.Text(raw))
+	for i, r := range out {
+		if r == '\n' {
+			out[i] = sign
+		}
+	}
+	return string(out)
+}
+
+// LeastGlance is the minimum number of rows left by the table for a glance at the selected request.
+const LeastGlance = 16
+
+// DrawGlance draws the beginning of the Request view of the selected request.
+func DrawGlance(c *pane.Frame, a grid.Area, r *store.Request, s *store.Snapshot) {
+	a.Fill(0, 0, a.W, grid.Fg(theme.Border), c.Skin.Glyphs.Horizontal)
+	a.Text(1, 0, grid.Fg(theme.Accent).With(grid.Bold), " "+pane.RequestTitle(r, c)+" ")
+	a = a.Sub(0, 1, a.W, a.H-1)
+	v := &View{Request: r, Static: true}
+	v.ClampSelection()
+	left, right := a, a
+	if a.W >= 104 {
+		w := a.W*58/100 - 2
+		left, right = a.Sub(0, 0, w, a.H), a.Sub(w+3, 0, a.W-w-3, a.H)
+		used := waterfall(c, left, v, s) + 1
+		if left.H-used >= 4 && len(r.Gaps) > 0 {
+			gapColumns(c, left.Sub(0, used, w, min(left.H-used, 20)), v)
+		}
+	} else {
+		used := waterfall(c, left.Sub(0, 0, a.W, a.H-4), v, s)
+		right = a.Sub(0, used, a.W, a.H-used)
+	}
+	rows := min(cellRows(c, right.W, r)+1, max(right.H/2, 3))
+	tokenCells(c, right.Sub(0, 0, right.W, rows), v, s.Engine.Caps)
+	if rest := right.H - rows - 1; rest >= 4 && r.Text != "" {
+		tokenText(c, right.Sub(0, rows+1, right.W, rest), v)
+	}
+}
+
+// NoRequest draws why there are no requests.
+func NoRequest(c *pane.Frame, a grid.Area, s *store.Snapshot) {
+	switch {
+	case c.Waiting(a, s):
+	case s.NoPerRequest():
+		c.Absent(a, pane.Dim, "per-request metrics: not reported by this engine", "measure them with llmtop proxy")
+	default:
+		c.Absent(a, pane.Dim, "no request yet", c.Suggest)
+	}
+}

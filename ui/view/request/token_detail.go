@@ -1,0 +1,231 @@
+package request
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/profiler/verdict"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/sanitize"
+)
+
+// tokenDetail describes the selected token and returns the rows used.
+func tokenDetail(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) int {
+	r := v.Request
+	if _, _, ok := Received(r); !ok {
+		return 0
+	}
+	y := tokenHead(c, a, v)
+	t := KeptToken(r, v.Token)
+	y = tokenGap(c, a, y, v, t)
+	if t == nil {
+		return fact(c, a, y, "", pane.Dim, "only the gap is kept; text and stages are kept for the last "+pane.CountOf(uint64(len(r.Tokens)), "token", "tokens"))
+	}
+	return tokenFacts(c, a, y, r, t, s)
+}
+
+// tokenHead writes the number of the token.
+func tokenHead(c *pane.Frame, a grid.Area, v *View) int {
+	l := a.Line(0, 0)
+	l.Put(pane.Heading, "Token "+strconv.Itoa(v.Token)).Gap(2)
+	switch {
+	case len(v.Request.Gaps) > 0 && v.Token == Slowest(v.Request):
+		l.Put(pane.Dim, "the slowest")
+	case !v.Chosen:
+		l.Put(pane.Dim, "the last")
+	}
+	return 1
+}
+
+// factNames is the width of the name column.
+const factNames = 10
+
+// fact writes a name and, beside it, words wrapped to as many rows as needed; it returns the next free row.
+func fact(c *pane.Frame, a grid.Area, y int, name string, st grid.Style, words string) int {
+	if y >= a.H {
+		return y
+	}
+	a.Text(0, y, pane.Dim, name)
+	for _, line := range grid.Wrap(nil, words, a.W-factNames) {
+		a.Text(factNames, y, st, line)
+		y++
+	}
+	return y
+}
+
+// tokenGap writes the gap before the token, and its cause if it is long.
+func tokenGap(c *pane.Frame, a grid.Area, y int, v *View, t *store.Token) int {
+	r := v.Request
+	gap, known := GapBefore(r, v.Token)
+	if !known {
+		return fact(c, a, y, "gap", pane.Dim, "none: the time before the first token is TTFT")
+	}
+	median := float64(r.ITL.P50)
+	ratio := float64(gap) / max(median, 1)
+	l := a.Line(factNames, y)
+	a.Text(0, y, pane.Dim, "gap")
+	l.Put(pane.Loud, metric.Duration(gap)).Gap(2).Put(pane.GapStyle(ratio), metric.Rate(ratio)+c.Skin.Glyphs.Times).Put(pane.Dim, " the median")
+	y++
+	if t != nil && t.N > 1 {
+		y = fact(c, a, y, "", pane.Dim, strconv.Itoa(t.N)+" tokens arrived together; each counts for a part of the gap")
+	}
+	why, st := Cause(c, r, v.Token, ratio)
+	return fact(c, a, y, "cause", st, why)
+}
+
+// Cause returns why a token was late, as far as that is known.
+func Cause(c *pane.Frame, r *store.Request, n int, ratio float64) (string, grid.Style) {
+	for _, s := range r.Stalls {
+		if s.Index <= n && inStall(r, s.Index, n) {
+			return describeCause(s.Cause), pane.Bad
+		}
+	}
+	switch {
+	case ratio >= pane.StallGap:
+		return "late, but below the stall threshold of the tokens before it", pane.Watch
+	case ratio >= pane.SlowGap:
+		return "slower than typical, but no stall (" + strconv.Itoa(store.StallFactor) + c.Skin.Glyphs.Times + " the median)", pane.Watch
+	}
+	return "typical", pane.Dim
+}
+
+// inStall reports whether token n arrived together with the token at index, where a stall begins.
+func inStall(r *store.Request, index, n int) bool {
+	t := KeptToken(r, index)
+	return index == n || t != nil && n < t.Nth+t.N
+}
+
+// describeCause describes the cause of a stall.
+func describeCause(cause string) string {
+	switch cause {
+	case "unknown":
+		return "unknown cause"
+	case verdict.WaitingForCore:
+		return verdict.WaitingForCore + ": runnable engine threads got no core"
+	}
+	return sanitize.Line(cause)
+}
+
+// tokenFacts writes everything that the engine reported for the token.
+func tokenFacts(c *pane.Frame, a grid.Area, y int, r *store.Request, t *store.Token, s *store.Snapshot) int {
+	words := tokenWords(c, t)
+	switch {
+	case words == "":
+		y = fact(c, a, y, "text", pane.Dim, "not reported")
+	default:
+		y = fact(c, a, y, "text", pane.Data, words)
+	}
+	id := "id not reported"
+	if t.ID >= 0 {
+		id = "id " + strconv.Itoa(int(t.ID))
+	}
+	if t.Step > 0 {
+		id += ", forward pass " + strconv.FormatUint(t.Step, 10)
+	}
+	y = fact(c, a, y, "token", pane.Plain, id)
+	at := pane.Clock(pane.SessionTime(s, t.At))
+	if !r.MissedStart {
+		at = metric.Duration(int64(t.At-r.Enqueued)) + " after enqueue, " + at
+	}
+	y = fact(c, a, y, "at", pane.Plain, at)
+	if t.HasLP {
+		y = fact(c, a, y, "prob.", pane.Plain, probability(t.LogP)+", logprob "+strconv.FormatFloat(float64(t.LogP), 'f', 3, 32))
+	}
+	for i, top := range t.Top {
+		name := ""
+		if i == 0 {
+			name = "top"
+		}
+		y = fact(c, a, y, name, pane.Dim, probability(top.LogP)+"  "+oneLine(c, top.Text))
+	}
+	y = tokenSplit(c, a, y, t)
+	return tokenPicks(c, a, y, t, s)
+}
+
+// probability formats a log probability as a percentage.
+func probability(logp float32) string { return metric.Percent(math.Exp(float64(logp))) }
+
+// tokenSplit draws the parts of the token's forward pass.
+func tokenSplit(c *pane.Frame, a grid.Area, y int, t *store.Token) int {
+	parts, _, n := pane.MeanSplit(&store.Request{Tokens: []store.Token{*t}})
+	if n == 0 || a.H-y < len(parts)+2 {
+		return y
+	}
+	a.Text(0, y+1, pane.Heading, "Stages of this token")
+	for i := range parts {
+		parts[i].Fill = c.Skin.Glyphs.Bar
+	}
+	pane.DrawTimeParts(a.Sub(0, y+2, a.W, len(parts)), parts)
+	return y + 2 + len(parts)
+}
+
+// tokenPicks lists the experts picked for the token, layer by layer.
+func tokenPicks(c *pane.Frame, a grid.Area, y int, t *store.Token, s *store.Snapshot) int {
+	used := s.Model.ExpertsUsed
+	if s.Experts != nil {
+		used = s.Experts.Used
+	}
+	if used <= 0 || a.H-y < 3 {
+		return y
+	}
+	a.Text(0, y+1, pane.Heading, "Expert picks")
+	if len(t.Picks) < used {
+		return fact(c, a, y+2, "", pane.Dim, "per-token picks: not reported by this engine")
+	}
+	layers := len(t.Picks) / used
+	widest := 1
+	for _, p := range t.Picks {
+		widest = max(widest, len(strconv.Itoa(int(p))))
+	}
+	label := len("L"+strconv.Itoa(layers-1)) + 1
+	cell := label + used*(widest+1) + 2
+	cols := max((a.W+2)/cell, 1)
+	rows := min((layers+cols-1)/cols, a.H-y-2)
+	for l := range min(layers, rows*cols) {
+		at := a.Sub(l/rows*cell, y+2+l%rows, cell, 1)
+		at.Text(0, 0, pane.Dim, "L"+strconv.Itoa(l))
+		for k := range used {
+			at.Right(label+(k+1)*(widest+1)-1, 0, pane.Plain, strconv.Itoa(int(t.Picks[l*used+k])))
+		}
+	}
+	return y + 2 + rows
+}
+
+// requestStalls lists the last stalls of a request with their causes and returns the rows used.
+func requestStalls(c *pane.Frame, a grid.Area, v *View) int {
+	r := v.Request
+	if a.H < 1 || r.ITL.Count == 0 {
+		return 0
+	}
+	a.Text(0, 0, pane.Heading, "Stalls")
+	if r.StallCount() == 0 {
+		a.Text(8, 0, pane.Good, string(c.Skin.Glyphs.Good)+" none: no gap of "+strconv.Itoa(store.StallFactor)+c.Skin.Glyphs.Times+" the median or more")
+		return 1
+	}
+	a.Text(8, 0, pane.Dim, strconv.Itoa(r.StallCount())+"  (n: next)")
+	median := max(float64(r.ITL.P50), 1)
+	list := r.Stalls[max(len(r.Stalls)-(a.H-1), 0):]
+	for y, s := range list {
+		l := a.Line(0, 1+y)
+		st := pane.Dim
+		if s.Index == v.Token {
+			st = grid.Fg(theme.Accent).With(grid.Bold)
+		}
+		l.Put(st, "token").Tail(6, st, strconv.Itoa(s.Index)).Tail(9, pane.Bad, metric.Duration(int64(s.Gap)))
+		l.Tail(7, pane.Plain, metric.Rate(float64(s.Gap)/median)+c.Skin.Glyphs.Times).Gap(2)
+		a.Elide(l.X, l.Y, max(l.Room(), 0), pane.Plain, shortCause(s.Cause), c.Skin.Glyphs.Ellipsis)
+	}
+	return 1 + len(list)
+}
+
+// shortCause describes the cause of a stall in few words.
+func shortCause(cause string) string {
+	if cause == "unknown" {
+		return describeCause(cause)
+	}
+	return sanitize.Line(cause)
+}

@@ -1,0 +1,278 @@
+package request
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/sanitize"
+)
+
+// stageRow is one row of the waterfall.
+type stageRow struct {
+	name       string
+	role       theme.Role
+	fill, mark rune
+	dur        int64        // ns
+	at         [][2]float64 // intervals on the axis, 0..1
+	perToken   float64      // ns per computed prompt token; 0: none
+}
+
+// axis is the time axis of a waterfall.
+type axis struct{ from, to event.Time }
+
+// place returns the position of an interval on the axis, clipped to it.
+func (x axis) place(from, to event.Time) [2]float64 {
+	whole := max(float64(x.to-x.from), 1)
+	at := func(t event.Time) float64 { return min(max(float64(t-x.from)/whole, 0), 1) }
+	return [2]float64{at(from), at(max(from, to))}
+}
+
+// requestAxis returns the time axis of a request, to its first token or to its end. For a cold request it begins with
+// the model load, as if the load preceded the request.
+func requestAxis(s *store.Snapshot, r *store.Request, whole bool) axis {
+	x := axis{r.Enqueued, r.Closed}
+	if r.Closed == 0 {
+		x.to = max(s.Now, r.Last, r.Enqueued)
+	}
+	if r.First != 0 && !whole {
+		x.to = r.First
+	}
+	if r.TTFT.OK() && r.First != 0 {
+		x.from = min(x.from, r.First-event.Time(math.Round(r.TTFT.V*1e9)))
+	}
+	return x
+}
+
+// waterfallRows returns the known TTFT components of a request, and the time that no component covers.
+func waterfallRows(c *pane.Frame, s *store.Snapshot, r *store.Request, x axis) (rows []stageRow) {
+	for _, p := range ttftParts(s, r) {
+		k := pane.ComponentLook(p.Stage)
+		row := stageRow{name: k.Name, role: k.Role, fill: pane.PartFill(c, k), mark: pane.PartSwatch(c, k), dur: int64(p.Dur), perToken: p.PerToken}
+		switch p.Stage {
+		case event.StageNone:
+			row.at = uncovered(r, x)
+		case event.StageLoad:
+			row.at = append(stagesAt(r, p.Stage, x), x.place(x.from, r.Enqueued))
+		case event.StageQueue:
+			if row.at = stagesAt(r, p.Stage, x); len(row.at) == 0 {
+				row.at = [][2]float64{x.place(r.Enqueued, r.Enqueued+event.Time(p.Dur))}
+			}
+		default:
+			row.at = stagesAt(r, p.Stage, x)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// ttftParts returns the components of TTFT; without a first token, those reported so far.
+func ttftParts(s *store.Snapshot, r *store.Request) []store.Part {
+	if len(r.Parts) > 0 {
+		return r.Parts
+	}
+	var sum [event.NumStages]time.Duration
+	for _, p := range r.Spans {
+		sum[p.Stage] += p.Dur()
+	}
+	if sum[event.StageQueue] == 0 && !r.MissedStart && s.Engine.Caps.Has(event.CapQueue) {
+		until := s.Now
+		switch {
+		case r.Dispatched != 0:
+			until = r.Dispatched
+		case r.Closed != 0:
+			until = r.Closed
+		}
+		sum[event.StageQueue] = time.Duration(max(until-r.Enqueued, 0))
+	}
+	var out []store.Part
+	for _, st := range event.Components() {
+		if sum[st] > 0 {
+			out = append(out, store.Part{Stage: st, Dur: sum[st]})
+		}
+	}
+	return out
+}
+
+// stagesAt returns the positions of the spans of a stage.
+func stagesAt(r *store.Request, st event.Stage, x axis) (out [][2]float64) {
+	for _, p := range r.Spans {
+		if p.Stage == st {
+			out = append(out, x.place(p.Start, p.End))
+		}
+	}
+	return out
+}
+
+// uncovered returns the intervals before the first token that no component covers.
+func uncovered(r *store.Request, x axis) (out [][2]float64) {
+	at := r.Enqueued
+	for at < r.First {
+		next, end := r.First, at
+		for _, p := range r.Spans {
+			if p.Stage == event.StageNone || p.Stage > event.StageDeviceToHost {
+				continue
+			}
+			switch {
+			case p.Start <= at && p.End > at:
+				end = max(end, p.End)
+			case p.Start > at:
+				next = min(next, p.Start)
+			}
+		}
+		if end == at {
+			out = append(out, x.place(at, next))
+			end = next
+		}
+		at = end
+	}
+	return out
+}
+
+// engineStageRows returns engine-specific stages. Their time is part of the uncovered time.
+func engineStageRows(c *pane.Frame, r *store.Request, x axis) (rows []stageRow) {
+	for _, p := range r.Spans {
+		if p.Stage != event.StageNone {
+			continue
+		}
+		name := sanitize.Line(p.Name)
+		i := 0
+		for i < len(rows) && rows[i].name != name {
+			i++
+		}
+		if i == len(rows) {
+			rows = append(rows, stageRow{name: name, role: theme.Accent, fill: c.Skin.Glyphs.Bar, mark: c.Skin.Glyphs.Bullet})
+		}
+		rows[i].dur += int64(p.Dur())
+		rows[i].at = append(rows[i].at, x.place(p.Start, p.End))
+	}
+	return rows
+}
+
+// Column widths of the waterfall; the bars take the rest.
+const (
+	stageNames = 14
+	stageTime  = 11
+	stageShare = 6
+	stageToken = 13
+)
+
+// waterfall draws the stages on one axis, with numbers that add up to the total, and returns the rows used.
+func waterfall(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) int {
+	r := v.Request
+	x := requestAxis(s, r, v.ToEnd)
+	waterfallTitle(c, a, v, x)
+	rows := fold(waterfallRows(c, s, r, x), a.H-2)
+	durs := make([]int64, len(rows))
+	for i, p := range rows {
+		durs[i] = p.dur
+	}
+	shown, total := pane.RoundToSum(durs)
+	wide := a.W >= 64
+	right := stageTime + stageShare
+	if wide {
+		right += stageToken
+	}
+	bars := a.Sub(stageNames, 1, a.W-stageNames-right, a.H)
+	y := 0
+	for i, p := range rows {
+		drawStageRow(c, a.Sub(0, 1+y, a.W, 1), bars.Sub(0, y, bars.W, 1), p, shown[i])
+		if ttft := r.TTFT.V * 1e9; r.TTFT.OK() && ttft > 0 {
+			a.Right(stageNames+bars.W+right-boolWidth(wide, stageToken), 1+y, pane.Plain, metric.Percent(float64(p.dur)/ttft))
+		}
+		if wide && p.perToken > 0 {
+			a.Right(a.W, 1+y, pane.Dim, metric.Duration(int64(p.perToken))+"/tok")
+		}
+		y++
+	}
+	y = waterfallSums(c, a, bars, v, x, y, total)
+	for _, p := range engineStageRows(c, r, x) {
+		drawStageRow(c, a.Sub(0, 1+y, a.W, 1), bars.Sub(0, y, bars.W, 1), p, metric.Duration(p.dur))
+		y++
+	}
+	drawTimeAxis(bars.Sub(0, y, bars.W, 1), float64(x.to-x.from))
+	return min(y+2, a.H)
+}
+
+// fold merges the shortest rows into one if there are more than n.
+func fold(rows []stageRow, n int) []stageRow {
+	if len(rows) <= max(n, 1) {
+		return rows
+	}
+	byLength := slices.SortedStableFunc(slices.Values(rows), func(a, b stageRow) int { return cmp.Compare(b.dur, a.dur) })
+	least := byLength[max(n-2, 0)].dur
+	rest := stageRow{role: theme.PartOther, fill: ' ', mark: ' '}
+	var out []stageRow
+	folded := 0
+	for _, p := range rows {
+		if len(out) < n-1 && p.dur >= least {
+			out = append(out, p)
+			continue
+		}
+		rest.dur += p.dur
+		rest.perToken += p.perToken
+		folded++
+	}
+	rest.name = strconv.Itoa(folded) + " shorter"
+	return append(out, rest)
+}
+
+func boolWidth(on bool, w int) int {
+	if on {
+		return w
+	}
+	return 0
+}
+
+// waterfallTitle writes what the axis covers.
+func waterfallTitle(c *pane.Frame, a grid.Area, v *View, x axis) {
+	l := a.Line(0, 0)
+	l.Put(pane.Heading, "Stages").Gap(2)
+	if v.Request.Polled {
+		l.Put(pane.Dim, "polled from a slot: progress only, no timestamps")
+		return
+	}
+	covers := "enqueued to first token"
+	switch r := v.Request; {
+	case r.First == 0 && !r.State.Final():
+		covers = "enqueued to now"
+	case v.ToEnd || r.First == 0:
+		covers = "enqueued to the end"
+	}
+	if v.Request.Cold && x.from < v.Request.Enqueued {
+		covers = "model load, then " + covers
+	}
+	l.Put(pane.Dim, covers+", "+metric.Duration(int64(x.to-x.from)))
+	switch r := v.Request; {
+	case r.First == 0 || v.Static:
+	case v.ToEnd:
+		l.Fit(grid.Piece{Style: pane.Dim, Words: "  (x: to the first token)"})
+	default:
+		l.Fit(grid.Piece{Style: pane.Dim, Words: "  (x: to the end)"})
+	}
+}
+
+// drawStageRow draws one stage: its name, its position and its length.
+func drawStageRow(c *pane.Frame, a, bar grid.Area, p stageRow, took string) {
+	a.Cell(0, 0, grid.Fg(p.role), p.mark)
+	a.Elide(2, 0, stageNames-3, pane.Dim, p.name, c.Skin.Glyphs.Ellipsis)
+	drawSpans(c, bar, p.at, grid.Fg(p.role), p.fill)
+	a.Right(stageNames+bar.W+stageTime, 0, pane.Data, took)
+}
+
+// drawSpans draws intervals of an axis, each at least one cell wide.
+func drawSpans(c *pane.Frame, bar grid.Area, at [][2]float64, st grid.Style, fill rune) {
+	for _, p := range at {
+		from := min(int(math.Round(p[0]*float64(bar.W))), bar.W-1)
+		to := int(math.Round(p[1] * float64(bar.W)))
+		bar.Fill(from, 0, max(to-from, 1), st, fill)
+	}
+}

@@ -1,0 +1,178 @@
+// Package requests is the Requests view: the table of requests.
+package requests
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/table"
+	"github.com/llmtop/llmtop/ui/view/request"
+)
+
+// Table is the request table as arranged by the user, with the screen positions of the last frame.
+type Table struct {
+	pane.Rows[table.Field]
+	List   *table.List
+	Follow bool // select the newest request
+}
+
+// requestColumn is a column of the table.
+type requestColumn = pane.TableColumn[table.Field]
+
+var requestTable = []requestColumn{
+	{Field: table.ID, W: 8, Rank: 0},
+	{Field: table.State, W: 12, Rank: 2},
+	{Field: table.Age, W: 8, Rank: 5},
+	{Field: table.Group, W: 14, Rank: 10},
+	{Field: table.Label, W: 14, Rank: 12},
+	{Field: table.Prompt, W: 7, Rank: 6},
+	{Field: table.Cached, W: 7, Rank: 11},
+	{Field: table.Generated, W: 7, Rank: 3},
+	{Field: table.Queue, W: 9, Rank: 9},
+	{Field: table.TTFT, W: 12, Rank: 1},
+	{Field: table.TPOT, W: 9, Rank: 4},
+	{Field: table.ITL, W: 9, Rank: 8},
+	{Field: table.E2EL, W: 9, Rank: 7},
+	{Field: table.Rate, W: 8, Rank: 6},
+	{Field: table.Stalls, W: 7, Rank: 14},
+	{Field: table.Reason, W: 12, Rank: 13},
+}
+
+const (
+	leastBar = 14 // minimum width of a bar beside the numbers, with a gap of two
+	mostBar  = 26
+)
+
+// columnsFor returns the columns that fit into w cells, without empty ones. The sort column is always included.
+func columnsFor(l *table.List, w int) []requestColumn {
+	fit, _ := pane.Fitting(requestTable, w, l.By, func(f table.Field) bool { return !isEmpty(l, f) })
+	return fit
+}
+
+// columnAt returns the area of a column in h rows. Text keeps a gap of one to the number before it.
+func columnAt(c requestColumn, a grid.Area, x, y, h int) grid.Area {
+	if c.Field.Kind() == table.Word && c.Field != table.State {
+		return a.Sub(x+1, y, c.W-2, h)
+	}
+	return a.Sub(x, y, c.W-1, h)
+}
+
+// isEmpty reports whether a text field is empty in all rows.
+func isEmpty(l *table.List, f table.Field) bool {
+	return f.Kind() == table.Word && !slices.ContainsFunc(l.Rows, func(r *store.Request) bool { return f.Text(r) != "" })
+}
+
+// Draw draws the table: one row per request, and sums and percentiles of the filtered rows below.
+func Draw(a grid.Area, t *Table, s *store.Snapshot, c *pane.Frame) {
+	t.Heads, t.Body = t.Heads[:0], grid.Rect{}
+	l := t.List
+	title := requestsTitle(t)
+	if l.All == 0 && (s.NeverReached() || s.NoPerRequest()) {
+		title = nil
+	}
+	in := c.BoxAs(a, "Requests", title...)
+	if l.All == 0 {
+		request.NoRequest(c, in, s)
+		return
+	}
+	cols := columnsFor(l, in.W)
+	requestHead(c, in, cols, t)
+	foot := requestFeet(in.H)
+	if room := in.H - 1 - foot - len(l.Rows); room > request.LeastGlance && t.Selected < len(l.Rows) {
+		request.DrawGlance(c, in.Sub(0, in.H-room+1, in.W, room-1), l.Rows[t.Selected], s)
+		in = in.Sub(0, 0, in.W, in.H-room)
+	}
+	body := in.Sub(0, 1, in.W, in.H-1-foot)
+	if len(l.Rows) == 0 {
+		c.Absent(body, pane.Dim, "no request matches the filter", "esc clears it")
+	}
+	from, to := t.Scroll(len(l.Rows), body)
+	shown := l.Rows[from:to]
+	top := barTop(shown)
+	for y, r := range shown {
+		requestRow(c, body.Sub(0, y, body.W, 1), cols, r, top, s)
+		if t.First+y == t.Selected {
+			pane.MarkRow(c, body, y)
+		}
+	}
+	if foot > 0 {
+		requestSums(c, in.Sub(0, in.H-foot, in.W, foot), cols, t, len(shown), s.Latency.Targets)
+	}
+}
+
+// requestFeet returns the rows for the sums, 0 on a small screen.
+func requestFeet(h int) int {
+	switch {
+	case h >= 24:
+		return 4
+	case h >= 10:
+		return 3
+	}
+	return 0
+}
+
+// requestsTitle returns the number of requests, the sort order and the selection mode, then shorter forms.
+func requestsTitle(t *Table) []string {
+	l := t.List
+	n := metric.Count(float64(l.All))
+	if l.Filter.Text() != "" {
+		n = metric.Count(float64(len(l.Rows))) + " of " + n
+	}
+	order := "by " + l.By.Title()
+	if l.By == table.Age {
+		order = "newest first"
+		if l.Down {
+			order = "oldest first"
+		}
+	}
+	pinned := ", following the newest"
+	if !t.Follow && t.Selected < len(l.Rows) {
+		pinned = ", pinned to #" + strconv.Itoa(int(l.Rows[t.Selected].ID))
+	}
+	return []string{n + ", " + order + pinned, n + ", " + order, n}
+}
+
+// requestHead writes the column heads, with an arrow at the sort column.
+func requestHead(c *pane.Frame, a grid.Area, cols []requestColumn, t *Table) {
+	x := pane.MarkWidth
+	for _, col := range cols {
+		cell := columnAt(col, a, x, 0, 1)
+		t.Heads = append(t.Heads, pane.Head[table.Field]{Field: col.Field, At: cell.Rect})
+		pane.DrawColumnHead(c, cell.Sub(0, 0, cell.W-markOf(col.Field), 1), col.Field.Title(), leftAligned(col.Field), col.Field == t.List.By, t.List.Down)
+		x += col.W
+	}
+	bar, strip := pictureWidths(a.W - x)
+	if bar > 0 {
+		a.Text(x+1, 0, pane.Dim, "TTFT parts")
+	}
+	if strip > 0 {
+		a.Text(x+1+bar, 0, pane.Dim, "token by token")
+	}
+}
+
+// leftAligned reports whether a field is left-aligned: text, and the request number.
+func leftAligned(f table.Field) bool { return f.Kind() == table.Word || f == table.ID }
+
+// markOf returns the width that a column reserves for a mark at its right.
+func markOf(f table.Field) int {
+	if f == table.TTFT {
+		return 2
+	}
+	return 0
+}
+
+// pictureWidths divides the width left by the columns between the TTFT bar and the strip of gaps; 0 means no room.
+func pictureWidths(room int) (bar, strip int) {
+	switch {
+	case room >= 2*leastBar:
+		bar = min(room/2, mostBar)
+		return bar, room - bar
+	case room >= leastBar:
+		return room, 0
+	}
+	return 0, 0
+}

@@ -1,0 +1,225 @@
+package requests
+
+import (
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/sanitize"
+	"github.com/llmtop/llmtop/ui/table"
+)
+
+// requestRow draws one request.
+func requestRow(c *pane.Frame, a grid.Area, cols []requestColumn, r *store.Request, top float64, s *store.Snapshot) {
+	x := pane.MarkWidth
+	for _, col := range cols {
+		requestCell(c, columnAt(col, a, x, 0, 1), col.Field, r, s)
+		x += col.W
+	}
+	bar, strip := pictureWidths(a.W - x)
+	if bar > 0 && r.TTFT.OK() && top > 0 {
+		at := a.Sub(x+1, 0, bar-2, 1)
+		pane.DrawStack(c, at, 0, r, top)
+		if r.TTFT.V > top {
+			at.Cell(at.W-1, 0, pane.Data.With(grid.Bold), c.Skin.Glyphs.Cut)
+		}
+	}
+	if strip > 0 {
+		gapStrip(c, a.Sub(x+1+bar, 0, strip-1, 1), r)
+	}
+}
+
+// barTop returns the scale of the bars in s: the longest TTFT shown, at most three times the median. Longer bars are
+// cut.
+func barTop(shown []*store.Request) float64 {
+	var all [256]float64
+	ttfts := all[:0]
+	for _, r := range shown {
+		if r.TTFT.OK() {
+			ttfts = append(ttfts, r.TTFT.V)
+		}
+	}
+	if len(ttfts) == 0 {
+		return 0
+	}
+	slices.Sort(ttfts)
+	return min(ttfts[len(ttfts)-1], 3*ttfts[len(ttfts)/2])
+}
+
+// gapStrip draws the last gaps of a request in one row.
+func gapStrip(c *pane.Frame, a grid.Area, r *store.Request) {
+	n := min(len(r.Gaps), a.W)
+	median := float64(r.ITL.P50)
+	if n == 0 || median <= 0 {
+		return
+	}
+	for i, gap := range r.Gaps[len(r.Gaps)-n:] {
+		ratio := float64(gap) / median
+		a.Column(i, 0, 1, ratio/pane.StripTop, pane.GapStyle(ratio), c.Skin.Glyphs)
+	}
+}
+
+// requestCell writes one value.
+func requestCell(c *pane.Frame, a grid.Area, f table.Field, r *store.Request, s *store.Snapshot) {
+	gl := c.Skin.Glyphs
+	switch {
+	case f == table.ID:
+		a.Text(0, 0, pane.Data, "#"+strconv.Itoa(int(r.ID)))
+		return
+	case f == table.State:
+		st := pane.StateStyle(r.State)
+		a.Cell(0, 0, st, stateMark(c, r.State))
+		word := r.State.String()
+		if r.Probe { // the mark shows how it ended
+			word = "probe"
+		}
+		a.Text(2, 0, st, word)
+		return
+	case f.Kind() == table.Word:
+		a.Elide(0, 0, a.W, pane.Plain, sanitize.Line(f.Text(r)), gl.Ellipsis)
+		return
+	case f == table.TTFT:
+		ttftCell(c, a, r, s.Now)
+		return
+	}
+	v := f.Value(r, s.Now)
+	_, missed := f.Target(r, s.Now)
+	if !v.OK() {
+		if missed { // running for longer than the target
+			a.Right(a.W, 0, pane.Bad, ">"+metric.Duration(int64(s.Now-r.Enqueued)))
+			return
+		}
+		a.Right(a.W, 0, pane.Dim, "-")
+		return
+	}
+	st := pane.Plain
+	switch {
+	case missed:
+		a.Right(a.W, 0, pane.Bad.With(grid.Bold), string(gl.No)+formatField(f, v.V))
+		return
+	case v.V == 0:
+		st = pane.Dim
+	case f == table.Stalls:
+		st = pane.Watch
+	case f == table.TPOT || f == table.Rate:
+		st = pane.Data
+	}
+	a.Right(a.W, 0, st, formatField(f, v.V))
+}
+
+// formatField formats a number of a column.
+func formatField(f table.Field, v float64) string {
+	switch f.Kind() {
+	case table.Time:
+		return metric.Seconds(v)
+	case table.Speed:
+		return metric.Rate(v)
+	}
+	return metric.Count(v)
+}
+
+// stateMark returns a glyph per state, so that no state depends on colour alone.
+func stateMark(c *pane.Frame, st event.State) rune {
+	gl := c.Skin.Glyphs
+	switch st {
+	case event.StateQueued:
+		return gl.Idle
+	case event.StateDispatched:
+		return gl.Live
+	case event.StateFinished:
+		return gl.Good
+	case event.StateFailed:
+		return gl.Failed
+	}
+	return gl.Cut
+}
+
+// ttftCell writes TTFT and whether it met its target. For a request without a first token it writes the time since
+// enqueue once that exceeds the target.
+func ttftCell(c *pane.Frame, a grid.Area, r *store.Request, now event.Time) {
+	gl := c.Skin.Glyphs
+	_, missed := table.TTFT.Target(r, now)
+	end := a.W - markOf(table.TTFT)
+	switch {
+	case !r.TTFT.OK() && missed:
+		a.Right(end, 0, pane.Bad, ">"+metric.Duration(int64(now-r.Enqueued)))
+	case !r.TTFT.OK():
+		a.Right(end, 0, pane.Dim, "-")
+		return
+	case missed:
+		a.Right(end, 0, pane.Bad.With(grid.Bold), metric.Seconds(r.TTFT.V))
+	default:
+		a.Right(end, 0, pane.Loud, metric.Seconds(r.TTFT.V))
+	}
+	switch {
+	case missed:
+		a.Cell(a.W-1, 0, pane.Bad, gl.No)
+	case r.Cold:
+		a.Cell(a.W-1, 0, pane.Dim, gl.Cold)
+	case r.Targets.TTFT > 0:
+		a.Cell(a.W-1, 0, pane.Good, gl.Yes)
+	}
+}
+
+// requestSums draws a rule with the range of rows shown, and sums and percentiles below.
+func requestSums(c *pane.Frame, a grid.Area, cols []requestColumn, t *Table, shown int, targets store.Targets) {
+	gl, l := c.Skin.Glyphs, t.List
+	a.Fill(0, 0, a.W, grid.Fg(theme.Border), gl.Horizontal)
+	if shown < len(l.Rows) {
+		a.Right(a.W, 0, pane.Dim, " "+strconv.Itoa(t.First+1)+" to "+strconv.Itoa(t.First+shown)+" of "+strconv.Itoa(len(l.Rows))+" ")
+	}
+	sums := &l.Sums
+	x := pane.MarkWidth
+	for _, col := range cols {
+		cell := columnAt(col, a, x, 1, a.H-1)
+		end := cell.W - markOf(col.Field)
+		switch f := col.Field; {
+		case sums.Counted == 0 && len(l.Rows) > 0: // all are probes
+		case f == table.ID:
+			for y, word := range []string{"sum", "p50", "p99"}[:cell.H] {
+				cell.Text(0, y, pane.Dim, word)
+			}
+		case f == table.Prompt:
+			cell.Right(end, 0, pane.Loud, metric.Count(float64(sums.Prompt)))
+		case f == table.Cached:
+			cell.Right(end, 0, pane.Loud, metric.Count(float64(sums.Cached)))
+		case f == table.Generated:
+			cell.Right(end, 0, pane.Loud, metric.Count(float64(sums.Generated)))
+		default:
+			for y, v := range []float64{math.NaN(), sums.P50[f], sums.P99[f]}[:cell.H] {
+				if !math.IsNaN(v) {
+					cell.Right(end, y, pane.Data, formatField(f, v))
+				}
+			}
+		}
+		x += col.W
+	}
+	requestStates(c, a.Sub(0, 0, a.W-20, 1), sums, len(l.Rows)-sums.Counted, targets)
+}
+
+// requestStates writes into the rule the number of rows per state, of missed targets and of probes.
+func requestStates(c *pane.Frame, a grid.Area, sums *table.Sums, probes int, targets store.Targets) {
+	l := a.Line(pane.MarkWidth-1, 0)
+	l.Put(pane.Dim, " ")
+	for _, st := range [...]event.State{event.StateDispatched, event.StateQueued, event.StateFinished, event.StateCancelled, event.StateFailed} {
+		if n := sums.States[st]; n > 0 {
+			l.Fit(grid.Piece{Style: pane.StateStyle(st), Words: strconv.Itoa(n)}, grid.Piece{Style: pane.Dim, Words: " " + st.String() + "  "})
+		}
+	}
+	if sums.Missed > 0 {
+		words := " missed the TTFT target "
+		if targets.BeyondTTFT() {
+			words = " missed a target "
+		}
+		l.Fit(grid.Piece{Style: pane.Bad, Words: strconv.Itoa(sums.Missed)}, grid.Piece{Style: pane.Dim, Words: words})
+	}
+	if probes > 0 {
+		l.Fit(grid.Piece{Style: pane.Dim, Words: "probes (not in sums): " + strconv.Itoa(probes) + " "})
+	}
+}

@@ -1,0 +1,223 @@
+package system
+
+import (
+	"strconv"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/sanitize"
+)
+
+func DrawPane(a grid.Area, s *store.Snapshot, c *pane.Frame) {
+	in := c.Box(a, "CPU, memory, disk, GPU")
+	if noMachine(c, in, s) {
+		return
+	}
+	r := pane.RowWriter{A: in}
+	drawCores(&r, s, c, in.H-4)
+	drawProcess(&r, s, c)
+	drawMemory(&r, s, c)
+	if in.H < 9 {
+		drawDiskShort(&r, s)
+	} else {
+		drawDisk(&r, s)
+	}
+	drawGPUs(&r, s, c)
+	drawScheduling(&r, s)
+	pts := s.Host.Series
+	r.Trend("CPU", len(pts), func(i int) float64 { return pts[i].V[store.GaugeCPU] }, 1, theme.SeriesPrefill, theme.AreaPrefill, c)
+}
+
+// noMachine draws why there is no host sample; false if there is one. llmtop samples the host itself for engines on
+// this machine.
+func noMachine(c *pane.Frame, a grid.Area, s *store.Snapshot) bool {
+	if s.Host.Sampled {
+		return false
+	}
+	words := "no host sample yet"
+	if s.Engine.Remote.Link != event.LinkNone && !s.Engine.Caps.Has(event.CapHost) {
+		words = "machine: not reported by this engine"
+	}
+	c.Absent(a, pane.Dim, words, "")
+	return true
+}
+
+// drawCores draws the CPU of the machine and each core: one gauge per core if limit rows are enough, otherwise one
+// column per core.
+func drawCores(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame, limit int) {
+	h := s.Host
+	a, ok := r.Next("CPU")
+	if !ok {
+		return
+	}
+	gl := c.Skin.Glyphs
+	if h.CPU.OK() {
+		a.Right(pane.ValueWidth-2, 0, pane.Data, metric.Percent(h.CPU.V))
+		a.Bar(pane.ValueWidth-1, 0, a.W-pane.ValueWidth+1, h.CPU.V, theme.SeriesPrefill, c.Skin.Colour(), gl)
+	} else {
+		a.Text(1, 0, pane.Dim, h.CPU.Origin.String())
+	}
+	if limit < 3 {
+		return
+	}
+	if n := len(h.Cores); n > limit-1 || n > 16 {
+		drawCoreColumns(r, h.Cores, gl)
+		return
+	}
+	for i, v := range h.Cores {
+		a, ok := r.Next("core " + strconv.Itoa(i))
+		if !ok {
+			return
+		}
+		a.Right(pane.ValueWidth-2, 0, pane.Plain, metric.Percent(v))
+		a.Bar(pane.ValueWidth-1, 0, a.W-pane.ValueWidth+1, v, theme.SeriesPrefill, c.Skin.Colour(), gl)
+	}
+}
+
+func drawCoreColumns(r *pane.RowWriter, cores []float64, gl *theme.Glyphs) {
+	for i := 0; i < len(cores); {
+		name := ""
+		if i == 0 {
+			name = strconv.Itoa(len(cores)) + " cores"
+		}
+		a, ok := r.Next(name)
+		if !ok || a.W < 2 {
+			return
+		}
+		for x := 1; x < a.W && i < len(cores); x++ {
+			a.Column(x, 0, 1, cores[i], grid.Fg(theme.SeriesPrefill), gl)
+			i++
+		}
+		if r.Y > 4 {
+			return
+		}
+	}
+}
+
+func drawProcess(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
+	a, ok := r.Next("engine")
+	if !ok {
+		return
+	}
+	p := s.Host.Engine
+	l := a.Line(1, 0)
+	if !p.CPU.OK() {
+		l.Put(pane.Dim, p.CPU.Origin.String())
+		return
+	}
+	l.Tail(pane.ValueWidth-3, pane.Data, metric.Rate(p.CPU.V)).Put(pane.Dim, " cores")
+	if s.Host.CPULimit.OK() {
+		l.Fit(grid.Piece{Style: pane.Dim, Words: " of "}, grid.Piece{Style: pane.Plain, Words: metric.Rate(s.Host.CPULimit.V)}, grid.Piece{Style: pane.Dim, Words: " limit"})
+	}
+	if p.Threads.OK() {
+		l.Fit(grid.Piece{Style: pane.Plain, Words: "  " + metric.Count(p.Threads.V)}, grid.Piece{Style: pane.Dim, Words: " threads"})
+	}
+}
+
+func drawMemory(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
+	a, ok := r.Next("RSS")
+	if !ok {
+		return
+	}
+	p := s.Host.Engine
+	if !p.RSS.OK() {
+		a.Text(1, 0, pane.Dim, p.RSS.Origin.String())
+		return
+	}
+	l := a.Line(1, 0)
+	l.Put(pane.Data, metric.Bytes(p.RSS.V))
+	if p.Peak.OK() {
+		l.Fit(grid.Piece{Style: pane.Dim, Words: " peak "}, grid.Piece{Style: pane.Plain, Words: metric.Bytes(p.Peak.V)})
+	}
+	if s.Host.MemTotal.OK() && l.Fit(grid.Piece{Style: pane.Dim, Words: " of "}, grid.Piece{Style: pane.Plain, Words: metric.Bytes(s.Host.MemTotal.V)}) && s.Host.Limited {
+		l.Fit(grid.Piece{Style: pane.Dim, Words: " limit"})
+	}
+}
+
+func drawDisk(r *pane.RowWriter, s *store.Snapshot) {
+	p := s.Host.Engine
+	for _, d := range [...]struct {
+		name       string
+		bytes, ops event.Reading
+	}{{"read", p.Read, p.ReadOps}, {"write", p.Write, p.WriteOps}} {
+		a, ok := r.Next(d.name)
+		if !ok {
+			return
+		}
+		l := a.Line(1, 0)
+		if !d.bytes.OK() {
+			l.Put(pane.Dim, d.bytes.Origin.String())
+			continue
+		}
+		l.Put(pane.Data, metric.Bytes(d.bytes.V)+"/s")
+		if d.ops.OK() {
+			l.Fit(grid.Piece{Style: pane.Plain, Words: "  " + metric.Rate(d.ops.V)}, grid.Piece{Style: pane.Dim, Words: " op/s"})
+		}
+	}
+}
+
+// drawDiskShort draws disk reads and writes in one row.
+func drawDiskShort(r *pane.RowWriter, s *store.Snapshot) {
+	a, ok := r.Next("disk")
+	if !ok {
+		return
+	}
+	p := s.Host.Engine
+	l := a.Line(1, 0)
+	if !p.Read.OK() || !p.Write.OK() {
+		l.Put(pane.Dim, p.Read.Origin.String())
+		return
+	}
+	l.Put(pane.Dim, "r ").Put(pane.Data, metric.Bytes(p.Read.V)+"/s")
+	l.Fit(grid.Piece{Style: pane.Dim, Words: " w "}, grid.Piece{Style: pane.Data, Words: metric.Bytes(p.Write.V) + "/s"})
+}
+
+func drawGPUs(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
+	if len(s.Host.GPUs) == 0 {
+		if a, ok := r.Next("GPU"); ok {
+			why := s.Host.NoGPU
+			if why == "" {
+				why = event.NotReported.String()
+			}
+			a.Elide(1, 0, a.W-1, pane.Dim, sanitize.Line(why), c.Skin.Glyphs.Ellipsis)
+		}
+		return
+	}
+	for i, g := range s.Host.GPUs {
+		a, ok := r.Next("GPU " + strconv.Itoa(i))
+		if !ok {
+			return
+		}
+		l := a.Line(1, 0)
+		l.Put(pane.Data, metric.Reading(g.Util, metric.Percent)).Put(pane.Dim, "  ").Put(pane.Plain, metric.Reading(g.MemUsed, metric.Bytes))
+		if g.MemTotal.OK() {
+			l.Put(pane.Dim, " of ").Put(pane.Plain, metric.Bytes(g.MemTotal.V))
+		}
+		if g.Power.OK() {
+			l.Fit(grid.Piece{Style: pane.Plain, Words: "  " + metric.Rate(g.Power.V) + " W"})
+		}
+		if g.Temperature.OK() {
+			l.Fit(grid.Piece{Style: pane.Plain, Words: "  " + metric.Rate(g.Temperature.V) + " °C"})
+		}
+	}
+}
+
+// drawScheduling draws the run queue wait of the engine, the load of the machine and the CPU clock.
+func drawScheduling(r *pane.RowWriter, s *store.Snapshot) {
+	a, ok := r.Next("run wait")
+	if !ok {
+		return
+	}
+	l := a.Line(1, 0)
+	l.Put(pane.Plain, metric.Reading(s.Host.Engine.RunWait, metric.Percent))
+	if s.Host.Load1.OK() {
+		l.Fit(grid.Piece{Style: pane.Dim, Words: "  load "}, grid.Piece{Style: pane.Plain, Words: metric.Rate(s.Host.Load1.V)})
+	}
+	if s.Host.Frequency.OK() {
+		l.Fit(grid.Piece{Style: pane.Plain, Words: "  " + metric.Hertz(s.Host.Frequency.V)})
+	}
+}

@@ -1,0 +1,205 @@
+// Package system is the System view: the machine, its gauges over time, and the pane of the machine.
+package system
+
+import (
+	"strconv"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/view/request"
+)
+
+// chartsFrom is the minimum width for charts beside the gauge table.
+const chartsFrom = 150
+
+// View is the state of the machine's screen.
+type View struct {
+	Scroll int // first gauge shown
+	sums   gaugeSums
+	rows   []gaugeRow
+}
+
+// Draw draws the machine: its cores, every gauge with its trend, and the gauges at the time of the selected token.
+func Draw(a grid.Area, m *View, v *request.View, s *store.Snapshot, c *pane.Frame) {
+	drawSystem(c, a, "System", m, v, s)
+}
+
+func drawSystem(c *pane.Frame, a grid.Area, name string, m *View, v *request.View, s *store.Snapshot) {
+	in := c.BoxAs(a, name, "rates per second; typical and correlation over "+c.Window.String(), c.Window.String())
+	if noMachine(c, in, s) {
+		return
+	}
+	if v.Request != nil {
+		v.ClampSelection()
+		if !v.Chosen {
+			v.Token = slowestKept(v.Request, s.Host.At)
+		}
+	}
+	gap := min(in.H/30, 1)
+	y := coreBars(c, in.Sub(0, 0, in.W, max(in.H/5, 1)), s) + gap
+	at := systemToken(c, in.Sub(0, y, in.W, 1), v, s)
+	y += 1 + gap
+	body := in.Sub(0, y, in.W, in.H-y)
+	w := body.W
+	if body.W >= chartsFrom {
+		w = body.W*62/100 - 2
+		systemCharts(c, body.Sub(w+3, 0, body.W-w-3, body.H), s)
+	}
+	gaugeTable(c, body.Sub(0, 0, w, body.H), a, at, m, v, s)
+}
+
+// slowestKept returns the number of the token with the longest gap among the kept tokens up to a time, 0 if there are
+// none.
+func slowestKept(r *store.Request, until event.Time) (n int) {
+	most := int64(-1)
+	for i := range r.Tokens {
+		if t := &r.Tokens[i]; t.Gap > most && t.At <= until {
+			n, most = t.Nth, t.Gap
+		}
+	}
+	return n
+}
+
+// DrawZoomed draws the System view as the zoomed Machine pane, with a token of the current request.
+func DrawZoomed(a grid.Area, m *View, s *store.Snapshot, c *pane.Frame) {
+	drawSystem(c, a, c.Title, m, &request.View{Request: s.Current, Static: true}, s)
+}
+
+// coreBars draws a bar with the clock of each core, several per row, or one column per core where bars need too many
+// rows. It returns the rows used.
+func coreBars(c *pane.Frame, a grid.Area, s *store.Snapshot) int {
+	const least = 24
+	cores, gl := s.Host.Cores, c.Skin.Glyphs
+	n := len(cores)
+	if n == 0 {
+		a.Text(0, 0, pane.Dim, "cores: "+s.Host.CPU.Absence())
+		return 1
+	}
+	perRow := max(min(n, (a.W+2)/least), 1)
+	high := (n + perRow - 1) / perRow
+	perRow = (n + high - 1) / high
+	if high > a.H {
+		r := pane.RowWriter{A: a}
+		drawCoreColumns(&r, cores, gl)
+		return max(r.Y, 1)
+	}
+	w := (a.W + 2) / perRow
+	for i, share := range cores {
+		cell := a.Sub(i%perRow*w, i/perRow, w-2, 1)
+		end := cell.W
+		if i < len(s.Host.Clocks) && w >= 34 {
+			cell.Right(end, 0, pane.Dim, hertz(s.Host.Clocks[i]))
+			end -= 9
+		}
+		cell.Right(3, 0, pane.Dim, strconv.Itoa(i))
+		cell.Right(end, 0, pane.Plain, metric.Percent(share))
+		cell.Bar(4, 0, end-4-7, share, theme.SeriesPrefill, c.Skin.Colour(), gl)
+	}
+	return high
+}
+
+// systemToken describes the selected token and why it was slow, and returns the host sample that covers it, or nil.
+func systemToken(c *pane.Frame, a grid.Area, v *request.View, s *store.Snapshot) *store.HostPoint {
+	l := a.Line(0, 0)
+	r := v.Request
+	if r == nil || len(r.Tokens) == 0 {
+		words := "no token to inspect yet"
+		if r != nil {
+			words = "no token of #" + strconv.Itoa(int(r.ID)) + " to inspect"
+		}
+		l.Put(pane.Dim, words)
+		return nil
+	}
+	l.Put(pane.Heading, "Token "+strconv.Itoa(v.Token)+" of #"+strconv.Itoa(int(r.ID))).Gap(2)
+	if !v.Chosen {
+		l.Fit(grid.Piece{Style: pane.Dim, Words: "the slowest  "})
+	}
+	gap, known := request.GapBefore(r, v.Token)
+	if known {
+		ratio := float64(gap) / max(float64(r.ITL.P50), 1)
+		l.Put(pane.Loud, metric.Duration(gap)).Gap(1)
+		l.Fit(grid.Piece{Style: pane.GapStyle(ratio), Words: metric.Rate(ratio) + c.Skin.Glyphs.Times}, grid.Piece{Style: pane.Dim, Words: " the median  "})
+		why, st := request.Cause(c, r, v.Token, ratio)
+		if st == pane.Dim {
+			why = ""
+		}
+		defer func() { a.Elide(l.X, 0, max(a.W-l.X, 0), st, why, c.Skin.Glyphs.Ellipsis) }()
+	}
+	t := request.KeptToken(r, v.Token)
+	if t == nil {
+		l.Fit(grid.Piece{Style: pane.Dim, Words: "its time was evicted  "})
+		return nil
+	}
+	l.Fit(grid.Piece{Style: pane.Dim, Words: "at "}, grid.Piece{Style: pane.Plain, Words: pane.Clock(pane.SessionTime(s, t.At)) + "  "})
+	p, ok := s.Host.SampleAt(t.At)
+	switch {
+	case ok:
+		return p
+	case t.At > s.Host.At:
+		l.Fit(grid.Piece{Style: pane.Dim, Words: "waiting for the next sample  "})
+	default:
+		l.Fit(grid.Piece{Style: pane.Dim, Words: "no host sample at that time  "})
+	}
+	return nil
+}
+
+// systemCharts draws the most important series one below another: ITL and the resources that tokens wait for.
+func systemCharts(c *pane.Frame, a grid.Area, s *store.Snapshot) {
+	if len(s.Host.Series) < 2 {
+		c.Absent(a, pane.Dim, "charts start with the second sample", "")
+		return
+	}
+	curve := func(gauges ...store.Gauge) func(p *store.HostPoint, k int) float64 {
+		return func(p *store.HostPoint, k int) float64 { return p.V[gauges[k]] }
+	}
+	charts := [...]struct {
+		chart string
+		title string
+		names []string
+		roles []theme.Role
+		at    func(p *store.HostPoint, k int) float64
+		units []pane.Unit
+	}{
+		{"tokens", "ITL", []string{"mean per second"}, []theme.Role{theme.SeriesP99}, func(p *store.HostPoint, _ int) float64 { return p.ITL }, pane.TimeAxis},
+		{"cpu", "Cores", []string{"engine", "run wait"}, []theme.Role{theme.SeriesDecode, theme.SeriesWrite}, curve(store.GaugeEngineCPU, store.GaugeRunWait), pane.CountAxis},
+		{"memory", "Memory", []string{"engine RSS"}, []theme.Role{theme.SeriesP50}, curve(store.GaugeRSS), pane.ByteAxis},
+		{"disk", "Disk", []string{"read/s", "write/s"}, []theme.Role{theme.SeriesRead, theme.SeriesWrite}, curve(store.GaugeRead, store.GaugeWrite), pane.ByteAxis},
+		{"network", "Network", []string{"received/s", "sent/s"}, []theme.Role{theme.SeriesRead, theme.SeriesWrite}, curve(store.GaugeReceived, store.GaugeSent), pane.ByteAxis},
+	}
+	n := min(max(a.H/7, 1), len(charts))
+	for i := range n {
+		from, to := a.H*i/n, a.H*(i+1)/n
+		k := &charts[i]
+		hostChart(a.Sub(0, from, a.W, to-from-1), c.Scratch.Chart(k.chart), s, c, k.title, k.names, k.roles, k.at, k.units)
+	}
+}
+
+// hostChart draws curves over the host samples under a title with their names in their colours.
+func hostChart(a grid.Area, chart *grid.Chart, s *store.Snapshot, c *pane.Frame, title string, names []string,
+	roles []theme.Role, at func(p *store.HostPoint, k int) float64, units []pane.Unit,
+) {
+	pts := s.Host.Series
+	l := a.Line(0, 0)
+	l.Put(pane.Heading, title).Gap(2)
+	for k, n := range names {
+		l.Put(grid.Fg(roles[k]), n).Gap(2)
+	}
+	pts = pts[max(len(pts)-a.W, 0):]
+	top := 0.0
+	for k := range roles {
+		top = max(top, pane.ScaleTop(len(pts), func(i int) float64 { return at(&pts[i], k) }))
+	}
+	if top <= 0 {
+		a.Text(0, 1, pane.Dim, "all zero, or "+event.NotReported.String())
+		return
+	}
+	chart.Draw(a.Sub(0, 1, a.W, a.H-1), grid.Curves{
+		N: len(pts), Top: top, Stamp: int64(pts[len(pts)-1].At), Roles: roles,
+		Label: pane.AxisLabel(units, top),
+		At:    func(k, i int) float64 { return at(&pts[i], k) },
+	}, c.Skin)
+}
