@@ -15,7 +15,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/alert"
 	"github.com/llmtop/llmtop/profiler/clean"
-	"github.com/llmtop/llmtop/ui"
+	"github.com/llmtop/llmtop/ui/view/overview"
 )
 
 // configPath returns the default config file: llmtop/config.toml in the user's configuration folder ($XDG_CONFIG_HOME
@@ -101,14 +101,14 @@ func (t *tables) takeLayouts(values map[string]any) error {
 	}
 	table, ok := raw.(map[string]any)
 	if !ok {
-		return fmt.Errorf("layouts: must be a table of names and layouts, as in [layouts] mine = %q", ui.LayoutSyntax)
+		return fmt.Errorf("layouts: must be a table of names and layouts, as in [layouts] mine = %q", overview.LayoutSyntax)
 	}
 	for _, name := range sortedKeys(table) {
 		text, ok := table[name].(string)
 		if !ok {
-			return fmt.Errorf("layouts.%s: must be a text like %q", clean.Name(name), ui.LayoutSyntax)
+			return fmt.Errorf("layouts.%s: must be a text like %q", clean.Name(name), overview.LayoutSyntax)
 		}
-		if _, err := ui.ParseLayout(text); err != nil {
+		if _, err := overview.ParseLayout(text); err != nil {
 			return fmt.Errorf("layouts.%s: %w", clean.Name(name), err)
 		}
 		t.layouts[name] = text

@@ -11,6 +11,7 @@ import (
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui"
 	"github.com/llmtop/llmtop/ui/plain"
+	"github.com/llmtop/llmtop/ui/view/overview"
 )
 
 // settings are the flags that the config file may set, too.
@@ -99,7 +100,7 @@ func (v *view) bind(set *pflag.FlagSet) {
 	set.DurationVar(&v.targets.E2EL, "e2el-target", 0, "target for a request's end-to-end latency (E2EL); 0: none")
 	set.BoolVar(&v.plain, "plain", false, "print lines of text instead of a screen; needs no terminal (for screen readers)")
 	set.DurationVar(&v.summary, "summary-interval", plain.DefaultInterval, "time between summaries with --plain")
-	set.StringVar(&v.layout, "layout", ui.LayoutDefault, "overview `LAYOUT`: "+strings.Join(ui.Layouts(), ", ")+", one of the config file, or rows like '"+ui.LayoutSyntax+"'")
+	set.StringVar(&v.layout, "layout", overview.LayoutDefault, "overview `LAYOUT`: "+strings.Join(overview.Layouts(), ", ")+", one of the config file, or rows like '"+overview.LayoutSyntax+"'")
 	set.BoolVar(&v.lowBandwidth, "low-bandwidth", false, "limit the screen to 2 frames/s, 256 colours and 6 KB/s (for slow connections)")
 	set.BoolVar(&v.noRemember, "no-remember", false, "neither load nor save the state of the screen (theme, window, sort order)")
 }
@@ -163,7 +164,7 @@ func (v *view) parseLayout() (ui.Layout, error) {
 	if own, ok := v.tables.layouts[text]; ok {
 		text, where = own, "layouts."+text
 	}
-	l, err := ui.ParseLayout(text)
+	l, err := overview.ParseLayout(text)
 	if err != nil {
 		return l, usagef("%s: %w", where, err)
 	}

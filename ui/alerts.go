@@ -24,9 +24,9 @@ func (a *app) updateAlerts() {
 		}
 		switch name := sanitize.Line(now[i].Name); now[i].State {
 		case alert.Firing:
-			a.notify("alert " + name + ": " + now[i].Value + " (a lists alerts)")
+			a.Notify("alert " + name + ": " + now[i].Value + " (a lists alerts)")
 		case alert.Resolved:
-			a.notify("alert " + name + " resolved")
+			a.Notify("alert " + name + " resolved")
 		}
 		a.dirty = true
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 func init() {
-	keyCases[actAlerts] = func(t *testing.T, a *app, _ *calls) {
+	keyCases["alerts"] = func(t *testing.T, a *app, _ *calls) {
 		a.press("a")
 		holds(t, a, "no alerts configured")
 		a.press("a")

@@ -11,18 +11,22 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/llmtop/llmtop/profiler/alert"
-	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/chrome"
 	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/input"
 	"github.com/llmtop/llmtop/ui/pane"
 	"github.com/llmtop/llmtop/ui/sanitize"
+	"github.com/llmtop/llmtop/ui/view"
+	"github.com/llmtop/llmtop/ui/view/engines"
+	"github.com/llmtop/llmtop/ui/view/experts"
 	"github.com/llmtop/llmtop/ui/view/latency"
 	"github.com/llmtop/llmtop/ui/view/overview"
-	"github.com/llmtop/llmtop/ui/view/system"
+	"github.com/llmtop/llmtop/ui/view/request"
+	"github.com/llmtop/llmtop/ui/view/requests"
 )
 
 // The default and the maximum of Config.FPS, in frames per second.
@@ -89,72 +93,75 @@ func frameRate(fps int) int {
 	return min(fps, MaxFPS)
 }
 
-// Actions are the operations that keys trigger. A nil one disables its key, and so does an engine in another process
-// without the capability. They run on the goroutine of the screen and must not wait for the engine. The screen shows
-// their errors in the footer.
-type Actions struct {
-	Prompt  func(text, label string) (note string, err error) // note: an optional remark for the user
-	Cancel  func(id event.RequestID) error
-	SetPace func(tokensPerSecond float64) error     // 0: unlimited
-	Report  func(s *store.Snapshot) ([]byte, error) // returns the report of a snapshot as JSON; it may take seconds
-
-	// Watch turns closer sampling of the machine and of the model's file on or off. It is on while the user looks at
-	// the machine.
-	Watch   func(model string, on bool)
-	Inspect func(model string) // measures once what is too expensive for periodic samples
-}
+// Actions are the operations that keys trigger.
+type Actions = view.Actions
 
 // SuggestedPrompt is a built-in prompt; Label is its prompt kind.
-type SuggestedPrompt struct{ Label, Text string }
+type SuggestedPrompt = input.Suggestion
+
+// Layout is an arrangement of the overview.
+type Layout = overview.Layout
 
 // app is the model: the user's choices, the snapshot on the screen, and the frame drawn from both.
 type app struct {
-	cfg         Config
-	skin        *theme.Skin
-	theme       int
-	grid        grid.Grid
-	panes       pane.Frame
-	status      chrome.Status
-	focus       overview.ID // pane of the overview with the focus
-	zoomed      overview.Zoom
-	machine     system.View
-	latencyPage latency.Page
-	scrolled    int              // first row of help and operations
-	timeline    *chrome.Timeline // selected moment of the history; nil: live, or a replay
-	view        view
-	viewBefore  view // the view from which help or engines was opened
-	placements  []placement
-	tabs        []tab
-	track       grid.Rect // cells of the timeline; empty without one
-	editor      editor
-	w, h        int
-	blurred     bool
-	toast       string // note in the footer, removed when toastIn reaches 0
-	toastIn     int    // remaining ticks of the toast
-
-	saveScreen func(svg, text []byte) (path string, err error) // writes a screenshot
-	saveReport func(json []byte) (path string, err error)
-
-	bindings   []binding
-	sessions   []Session
-	session    Session // the session on the screen; the zero value without one
-	engines    engineList
-	replicas   replicas
-	requests   requestsState
-	experts    expertsState
-	watched    watched
-	replay     replay
-	palette    palette
-	marks      marks
-	history    pastView
-	alertsOpen bool // the list of alerts is open
-
-	snap     *store.Snapshot
-	idle     bool // the last snapshot was unchanged, or no request is running
+	cfg      Config
+	skin     *theme.Skin
+	theme    int
+	grid     grid.Grid
+	panes    pane.Frame
+	status   chrome.Status
+	w, h     int
+	blurred  bool
+	toast    string // note in the footer, removed when toastIn reaches 0
+	toastIn  int    // remaining ticks of the toast
+	idle     bool   // the last snapshot was unchanged, or no request is running
 	frame    string
 	dirty    bool     // the frame is out of date
 	throttle throttle // bounds the bytes sent to the terminal
+
+	views      [numViews]view.View
+	tabs       []view.View // those with a number key, in order
+	view       viewID
+	viewBefore viewID // the view from which help or engines was opened
+	overview   *overview.View
+	requests   *requests.View
+	request    *request.View
+	latency    *latency.View
+	experts    *experts.View
+	engines    *engines.View
+	help       *help
+
+	bindings   []binding
+	live       []binding // all keys of a live screen
+	pressed    string    // the last key
+	after      tea.Cmd   // runs after the message at hand; nil: nothing
+	editor     input.Editor
+	palette    palette
+	marks      marks
+	alertsOpen bool      // the list of alerts is open
+	drawnTabs  []tab     // of the last frame
+	track      grid.Rect // cells of the timeline; empty without one
+
+	snap     *store.Snapshot
+	sessions []Session
+	session  Session // the session on the screen; the zero value without one
+	watched  watched
+	replay   replay
+	history  pastView
+	timeline *chrome.Timeline // selected moment of the history; nil: live, or a replay
+
+	saveScreen func(svg, text []byte) (path string, err error) // writes a screenshot
+	saveReport func(json []byte) (path string, err error)
 }
+
+// Snapshot implements view.Program.
+func (a *app) Snapshot() *store.Snapshot { return a.snap }
+
+// Frame implements view.Program.
+func (a *app) Frame() *pane.Frame { return &a.panes }
+
+// Actions implements view.Program.
+func (a *app) Actions() Actions { return a.session.Actions }
 
 func newApp(cfg Config) *app {
 	cfg.FPS = frameRate(cfg.FPS)
@@ -166,10 +173,11 @@ func newApp(cfg Config) *app {
 	a.theme = cfg.themeIndex()
 	a.applyTheme()
 	a.panes.Scratch, a.status.FPS, a.panes.Window = &pane.Scratch{}, cfg.FPS, metric.Minute
-	a.editor.suggest = cfg.Prompts
-	a.updateBindings()
+	a.editor.Suggest = cfg.Prompts
 	a.snap = &store.Snapshot{}
-	a.requests, a.experts = newRequests(), newExperts()
+	a.makeViews()
+	a.live = a.keyTable()
+	a.updateBindings()
 	a.updateSessions()
 	a.restoreChoices(cfg.Choices)
 	a.updateStatus()
@@ -214,7 +222,7 @@ func (a *app) View() tea.View {
 	v.AltScreen, v.ReportFocus, v.WindowTitle = true, true, "llmtop"
 	if !a.cfg.NoMouse {
 		v.MouseMode = tea.MouseModeCellMotion
-		if a.view == viewRequest || a.view == viewExperts { // moving the mouse over a token is enough to read it
+		if _, ok := a.views[a.view].(view.Hoverer); ok { // moving the mouse over a token is enough to read it
 			v.MouseMode = tea.MouseModeAllMotion
 		}
 	}
@@ -232,14 +240,10 @@ func (a *app) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.KeyPressMsg:
 		a.dirty = true
 		a.throttle.hurry()
-		return a, a.onKey(msg)
+		a.onKey(msg)
 	case tea.PasteMsg:
 		a.onPaste(msg.Content)
 	case tea.MouseClickMsg:
-		if a.palette.open {
-			a.dirty = true
-			return a, a.clickPalette(msg.X, msg.Y)
-		}
 		a.onClick(msg.X, msg.Y)
 	case tea.MouseMotionMsg:
 		if !a.hover(msg.X, msg.Y) {
@@ -250,7 +254,7 @@ func (a *app) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case wroteMsg:
 		a.report(msg.err, "wrote "+sanitize.Line(msg.path))
 	case noticeMsg:
-		a.notify(string(msg))
+		a.Notify(string(msg))
 	case tea.BlurMsg:
 		a.blurred = true
 		return a, nil
@@ -260,5 +264,7 @@ func (a *app) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return a, nil
 	}
 	a.dirty = true
-	return a, nil
+	cmd := a.after
+	a.after = nil
+	return a, cmd
 }

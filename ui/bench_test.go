@@ -87,7 +87,7 @@ func BenchmarkFrameViews(b *testing.B) {
 	other := *crowd
 	for v := range numTabs {
 		for _, keys := range [][]string{nil, {">", ">", ">", ">", ">"}, {"/", "s", "t", "o", "p", "enter"}} {
-			name := tabNames[v]
+			name := viewName(v)
 			if keys != nil {
 				if v != viewRequests {
 					continue
@@ -133,22 +133,14 @@ func largest() *store.Snapshot {
 	return &s
 }
 
-// viewName returns the name of a view in tests.
-func viewName(v view) string {
-	if v < numTabs {
-		return tabNames[v]
-	}
-	return map[view]string{viewPane: "Pane", viewOps: "Operations", viewHelp: "Help"}[v]
-}
-
 // BenchmarkFramePages draws each latency page of 5,000 requests, and the views without a tab.
 func BenchmarkFramePages(b *testing.B) {
 	crowd := largest()
-	draw := func(name string, v view, page latency.Page) {
+	draw := func(name string, v viewID, page latency.Page) {
 		b.Run(name, func(b *testing.B) {
 			a := open(crowd, theme.TrueColour, false, 200, 60)
 			a.show(v)
-			a.latencyPage = page
+			a.latency.Page = page
 			b.ReportAllocs()
 			for b.Loop() {
 				a.dirty = true
@@ -159,7 +151,7 @@ func BenchmarkFramePages(b *testing.B) {
 	for page := range latency.NumPages {
 		draw(page.String(), viewLatency, page)
 	}
-	for _, v := range []view{viewPane, viewOps, viewHelp} {
+	for _, v := range []viewID{viewPane, viewOps, viewHelp} {
 		draw(viewName(v), v, 0)
 	}
 }
@@ -170,12 +162,12 @@ const maxFrameAllocs = 300_000
 func TestFramesAllocateLittle(t *testing.T) {
 	crowd := largest()
 	other := *crowd
-	pages := []view{viewLatency, viewLatency, viewLatency} // every page except the first
+	pages := []viewID{viewLatency, viewLatency, viewLatency} // every page except the first
 	for i, v := range append(pages, viewOverview, viewRequests, viewRequest, viewLatency, viewExperts, viewSystem, viewEngines, viewPane, viewOps, viewHelp) {
 		a := open(crowd, theme.TrueColour, false, 200, 60)
 		a.show(v)
 		if i < len(pages) {
-			a.latencyPage = latency.Page(i + 1)
+			a.latency.Page = latency.Page(i + 1)
 		}
 		if v == viewExperts {
 			a.press("w", "m")
@@ -228,7 +220,7 @@ func BenchmarkFrameOfRunning(b *testing.B) {
 	all(token)
 	other := s.Snapshot()
 	for v := range numTabs {
-		b.Run(tabNames[v], func(b *testing.B) {
+		b.Run(viewName(v), func(b *testing.B) {
 			a := open(one, theme.TrueColour, false, 200, 60)
 			a.show(v)
 			a.View()

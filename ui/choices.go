@@ -30,15 +30,15 @@ func (a *app) restoreChoices(c Choices) {
 	}
 	for f := range table.NumFields {
 		if f.String() == c.Sort {
-			a.requests.shown.List.By, a.requests.shown.List.Down = f, c.Reverse
-			a.requests.shown.Follow = f == table.Age && !c.Reverse
+			a.requests.List.By, a.requests.List.Down = f, c.Reverse
+			a.requests.Follow = f == table.Age && !c.Reverse
 		}
 	}
 }
 
 // choices returns the current choices.
 func (a *app) choices() Choices {
-	l := a.requests.shown.List
+	l := a.requests.List
 	return Choices{
 		Theme: theme.Palettes()[a.theme].Name, Window: a.panes.Window.String(),
 		Phase: a.panes.Phase.String(), Sort: l.By.String(), Reverse: l.Down,

@@ -15,7 +15,7 @@ func TestChoicesAreRestored(t *testing.T) {
 	a.press("2", ">", "r", "t", "e", "w")
 	want := a.choices()
 	b := newApp(Config{Snapshots: func() *store.Snapshot { return liveSnapshot() }, Choices: want, Theme: want.Theme})
-	if got := b.choices(); got != want || b.view != viewOverview || got.Sort == "age" || b.requests.shown.Follow {
+	if got := b.choices(); got != want || b.view != viewOverview || got.Sort == "age" || b.requests.Follow {
 		t.Errorf("restored %+v, want %+v", got, want)
 	}
 }

@@ -1,13 +1,10 @@
 package ui
 
 import (
-	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/chrome"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/view/engines"
-	"github.com/llmtop/llmtop/ui/view/latency"
-	"github.com/llmtop/llmtop/ui/view/ops"
 	"github.com/llmtop/llmtop/ui/view/overview"
 )
 
@@ -16,18 +13,18 @@ func (a *app) draw() {
 	a.dirty = false
 	a.grid.Reset(a.w, a.h)
 	all := a.grid.All()
-	a.placements, a.tabs, a.track = a.placements[:0], a.tabs[:0], grid.Rect{}
+	a.drawnTabs, a.track = a.drawnTabs[:0], grid.Rect{}
 	a.panes.Suggest = ""
-	if a.available(actPrompt) {
+	if a.canPrompt() {
 		a.panes.Suggest = "press p to type a prompt"
 	}
 	a.panes.Problems = a.status.Problems()
-	a.panes.Inspect = a.available(actInspect)
-	if a.w < minWidth || a.h < minHeight {
+	a.panes.Inspect = a.session.Actions.Inspect != nil
+	if a.w < overview.MinWidth || a.h < overview.MinHeight {
 		chrome.DrawSmallScreen(all, a.snap, &a.status, &a.panes)
 	} else {
 		h := a.h - 2
-		if row := all.Sub(0, h, a.w, 1); a.h > minHeight {
+		if row := all.Sub(0, h, a.w, 1); a.h > overview.MinHeight {
 			switch {
 			case a.cfg.Replay != nil:
 				h--
@@ -38,11 +35,11 @@ func (a *app) draw() {
 			}
 		}
 		if a.view == viewEngines {
-			engines.DrawHeader(all.Sub(0, 0, a.w, 1), a.engines.rows, &a.status, &a.panes)
+			engines.DrawHeader(all.Sub(0, 0, a.w, 1), a.engines.Rows, &a.status, &a.panes)
 		} else {
 			chrome.DrawHeader(all.Sub(0, 0, a.w, 1), a.snap, &a.status, &a.panes)
 		}
-		a.body(all.Sub(0, 1, a.w, h))
+		a.views[a.view].Draw(all.Sub(0, 1, a.w, h), a.snap, &a.panes)
 		if a.marks.open && len(a.panes.Marks) > 0 && a.view != viewHelp && a.view != viewEngines {
 			chrome.DrawSince(all.Sub(0, 1, a.w, h), a.snap, &a.panes)
 		}
@@ -51,59 +48,13 @@ func (a *app) draw() {
 		}
 		a.footer(all.Sub(0, a.h-1, a.w, 1))
 	}
-	if a.editor.open {
-		a.editor.draw(all, a.skin)
+	if a.editor.Open {
+		a.editor.Draw(all, a.skin)
 	}
 	if a.palette.open {
 		a.drawPalette(all)
 	}
 	a.frame = a.grid.Encode(a.skin)
-}
-
-func (a *app) body(area grid.Area) {
-	switch a.view {
-	case viewHelp:
-		a.scrolled = drawHelp(area, a.bindings, a.viewBefore, a.scrolled, a.skin)
-	case viewEngines:
-		if a.replicas.enabled {
-			a.replicas.draw(area, &a.panes)
-			break
-		}
-		a.engines.at = engines.Draw(area, a.engines.rows, a.engines.selected, a.engines.first, &a.panes)
-		a.engines.first = a.engines.at.First
-	case viewRequests:
-		a.requests.draw(area, a.snap, &a.panes)
-	case viewRequest:
-		a.requests.drawRequest(area, a.snap, &a.panes)
-	case viewPane:
-		overview.Draw(a.focus, area, a.snap, &a.panes, true, &a.zoomed)
-	case viewLatency:
-		latency.Draw(area, a.latencyPage, a.snap, &a.panes)
-	case viewOps:
-		ops.Draw(area, a.snap, &a.panes, &a.scrolled)
-	case viewExperts:
-		a.experts.draw(area, a.snap, &a.panes)
-	case viewSystem:
-		a.drawSystem(area)
-	default:
-		a.placements = append(a.placements, a.layout().arrange(a.w, area.H+2)...)
-		a.keepFocus()
-		for _, p := range a.placements {
-			overview.Draw(p.id, a.grid.Area(p.at), a.snap, &a.panes, p.id == a.focus, nil)
-		}
-	}
-}
-
-// keepFocus moves the focus to a visible pane.
-func (a *app) keepFocus() {
-	for _, p := range a.placements {
-		if p.id == a.focus {
-			return
-		}
-	}
-	if len(a.placements) > 0 {
-		a.focus = a.placements[0].id
-	}
 }
 
 // footer draws the tabs of the views, and right of them the keys of the current view or a note about the last key. It
@@ -114,7 +65,7 @@ func (a *app) footer(area grid.Area) {
 	if a.toast != "" {
 		if x+1+grid.Width(a.toast) > area.W { // show all of the note: hide the tabs
 			area.Fill(0, 0, area.W, grid.Fg(theme.Dim), ' ')
-			a.tabs, x = a.tabs[:0], 0
+			a.drawnTabs, x = a.drawnTabs[:0], 0
 		}
 		area.Elide(x+1, 0, area.W-x-1, grid.Fg(theme.Accent).With(grid.Bold), a.toast, a.skin.Glyphs.Ellipsis)
 		return
@@ -123,23 +74,21 @@ func (a *app) footer(area grid.Area) {
 	keys := a.footerKeys()
 	room := area.W - 1
 	for _, b := range keys {
-		if essential(b.act) {
+		if b.essential {
 			room -= b.width()
 		}
 	}
 	l := area.Line(1, 0)
 	for _, b := range keys {
-		if !essential(b.act) {
+		if !b.essential {
 			if b.width() > room {
 				continue
 			}
 			room -= b.width()
 		}
-		l.Put(grid.Fg(theme.Accent).With(grid.Bold), b.show).Put(grid.Fg(theme.Dim), " "+b.word).Gap(2)
+		l.Put(grid.Fg(theme.Accent).With(grid.Bold), b.Show).Put(grid.Fg(theme.Dim), " "+b.Word).Gap(2)
 	}
 }
-
-func essential(act action) bool { return act == actHelp || act == actQuit || act == actBack }
 
 // footerKeys returns the bindings that the footer shows in this view. Keys of this view alone come first, except in the
 // overview, where a newcomer first needs the keys that work everywhere; while the view is paused, the keys that move in
@@ -148,7 +97,7 @@ func (a *app) footerKeys() (out []binding) {
 	const timeKeys, ownKeys, otherKeys = 0, 1, 2
 	rankOf := func(b *binding) int {
 		switch {
-		case a.status.Paused && lookup(historyKeys, b.keys[0], a.view) == b.act:
+		case a.status.Paused && (b.time || b.Keys[0] == "space"):
 			return timeKeys
 		case b.views != everywhere && a.view != viewOverview:
 			return ownKeys
@@ -157,47 +106,13 @@ func (a *app) footerKeys() (out []binding) {
 	}
 	for rank := range otherKeys + 1 {
 		for _, b := range a.bindings {
-			if b.act == actBack && a.view != viewOverview {
-				b.word = "back"
+			if b.Name == "back" && a.view != viewOverview {
+				b.Word = b.Name
 			}
-			if b.word != "" && b.views.has(a.view) && rankOf(&b) == rank && lookup(a.bindings, b.keys[0], a.view) == b.act && a.available(b.act) {
+			if b.Word != "" && b.views.has(a.view) && rankOf(&b) == rank && b.is(a.find(b.Keys[0])) && b.available() {
 				out = append(out, b)
 			}
 		}
 	}
 	return out
-}
-
-// available reports whether an action is possible now.
-func (a *app) available(act action) bool {
-	if a.view == viewEngines { // no engine is selected for these actions
-		switch act {
-		case actPrompt, actCancel, actFaster, actSlower, actPhase, actReport, actMark, actSince, actUnmark, actPreviousEngine, actNextEngine:
-			return false
-		}
-	}
-	switch act {
-	case actFilter, actColumnLeft, actColumnRight, actReverse:
-		return a.view != viewEngines || a.replicas.enabled
-	case actPrompt:
-		return a.session.Actions.Prompt != nil && a.engineSupports(event.CapPrompt)
-	case actCancel:
-		return a.session.Actions.Cancel != nil && a.engineSupports(event.CapCancel)
-	case actFaster, actSlower:
-		return a.session.Actions.SetPace != nil
-	case actReport:
-		return a.session.Actions.Report != nil
-	case actInspect:
-		return a.session.Actions.Inspect != nil
-	case actPreviousEngine, actNextEngine:
-		return len(a.sessions) > 1
-	}
-	return true
-}
-
-// engineSupports reports whether an engine in another process has a capability. For an engine in this process the
-// Actions decide.
-func (a *app) engineSupports(c event.Caps) bool {
-	e := &a.snap.Engine
-	return e.Remote.Link == event.LinkNone || e.Caps.Has(c)
 }

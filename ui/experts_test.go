@@ -77,7 +77,7 @@ var shapes = [][3]int{{8, 16, 2}, {94, 256, 8}}
 // lookAt opens the router view over a snapshot and presses keys.
 func lookAt(s *store.Snapshot, w, h int, keys ...string) *app {
 	a := open(s, theme.TrueColour, false, w, h)
-	a.press(viewKeys[viewExperts])
+	a.press(viewKey(viewExperts))
 	a.View()
 	for _, k := range keys {
 		a.press(k)
@@ -106,14 +106,14 @@ func TestGoldenExperts(t *testing.T) {
 			golden(t, fmt.Sprintf("%s_%dx%d_kinds.txt", name, size[0], size[1]), strings.TrimSuffix(a.screen(), "\n"))
 		}
 		a := open(s, theme.NoColour, true, 120, 36)
-		a.press(viewKeys[viewExperts])
+		a.press(viewKey(viewExperts))
 		golden(t, name+"_ascii.txt", strings.TrimSuffix(a.screen(), "\n"))
 	}
 }
 
 // expertKeyCases test the keys of the router view.
-var expertKeyCases = map[action]func(*testing.T, *app, *calls){
-	actExpertLeft: func(t *testing.T, _ *app, _ *calls) {
+var expertKeyCases = map[string]func(*testing.T, *app, *calls){
+	"previous expert": func(t *testing.T, _ *app, _ *calls) {
 		a := lookAt(routedSnapshot(8, 16, 2), 120, 36, "/", "3", ":", "2", "enter", "left", "h")
 		holds(t, a, "L3 e0 ")
 		a.press("left")
@@ -125,15 +125,15 @@ var expertKeyCases = map[action]func(*testing.T, *app, *calls){
 		a.press("down", "home")
 		holds(t, a, "L0 e0 ")
 	},
-	actExpertRight: func(t *testing.T, _ *app, _ *calls) {
+	"expert": func(t *testing.T, _ *app, _ *calls) {
 		a := lookAt(routedSnapshot(8, 16, 2), 120, 36, "/", "3", ":", "1", "3", "enter", "right", "l")
 		holds(t, a, "L3 e15 ")
 		a.press("right")
 		holds(t, a, "L3 e15 ")
 	},
-	actFind:     testFind,
-	actFindNext: testFindNext,
-	actBudgetLess: func(t *testing.T, _ *app, _ *calls) {
+	"find":      testFind,
+	"find next": testFindNext,
+	"smaller budget": func(t *testing.T, _ *app, _ *calls) {
 		a := lookAt(routedSnapshot(8, 16, 2), 120, 36)
 		holds(t, a, " 32 of 128 experts")
 		for range 9 {
@@ -141,7 +141,7 @@ var expertKeyCases = map[action]func(*testing.T, *app, *calls){
 		}
 		holds(t, a, " 0 of 128 experts, 0 B: 0 % of routing")
 	},
-	actBudgetMore: func(t *testing.T, _ *app, _ *calls) {
+	"budget": func(t *testing.T, _ *app, _ *calls) {
 		a := lookAt(routedSnapshot(8, 16, 2), 120, 36, ">")
 		holds(t, a, " 36 of 128 experts, 2.44 MB: ") // (11.8 MB - 4.2 MB) / (1 - 2/16) / 128 each
 		for range experts.BudgetParts {
@@ -150,7 +150,7 @@ var expertKeyCases = map[action]func(*testing.T, *app, *calls){
 		holds(t, a, " 128 of 128 experts, 8.69 MB: 100 % of routing")
 		holds(t, a, "fits the budget")
 	},
-	actSplit: func(t *testing.T, _ *app, _ *calls) {
+	"by kind": func(t *testing.T, _ *app, _ *calls) {
 		a := lookAt(routedSnapshot(8, 16, 2), 120, 36, "v")
 		holds(t, a, "by prompt kind, generated tokens, session")
 		for _, kind := range []string{"arithmetic 60", "code 120", "novel 60", "scripture 100"} {
@@ -162,7 +162,7 @@ var expertKeyCases = map[action]func(*testing.T, *app, *calls){
 		a.press("v")
 		holds(t, a, "decode, last 1 min")
 	},
-	actSection: func(t *testing.T, _ *app, _ *calls) {
+	"tables": func(t *testing.T, _ *app, _ *calls) {
 		a := lookAt(routedSnapshot(8, 16, 2), 80, 24)
 		holds(t, a, "Picked together")
 		a.press("tab", "tab")
@@ -170,7 +170,7 @@ var expertKeyCases = map[action]func(*testing.T, *app, *calls){
 		a.press("tab")
 		holds(t, a, "By prompt kind")
 	},
-	actSpan: func(t *testing.T, _ *app, _ *calls) {
+	"window of the map": func(t *testing.T, _ *app, _ *calls) {
 		a := lookAt(routedSnapshot(8, 16, 2), 120, 36)
 		for _, words := range []string{"decode, session", "decode, last request", "decode, last 10 s", "decode, last 1 min"} {
 			a.press("w")
@@ -184,7 +184,7 @@ var expertKeyCases = map[action]func(*testing.T, *app, *calls){
 
 func testFind(t *testing.T, _ *app, _ *calls) {
 	a := lookAt(routedSnapshot(8, 16, 2), 120, 36, "/")
-	holds(t, a, findSyntax)
+	holds(t, a, "L5, e12, 5:12, hot, idle, L5 hot")
 	a.Update(tea.PasteMsg{Content: "L5 E12"})
 	holds(t, a, "L5 e12 ")
 	a.press("enter", "/", "x")
@@ -203,8 +203,8 @@ func testFind(t *testing.T, _ *app, _ *calls) {
 	}
 	a.press("/")
 	a.Update(tea.PasteMsg{Content: "L5"})
-	h := a.experts.shown.Hits(a.snap, &a.panes)
-	if v := a.experts.shown; v.Layer != 5 || v.Expert != h.Layers[5].Hot[0] {
+	h := a.experts.Hits(a.snap, &a.panes)
+	if v := a.experts; v.Layer != 5 || v.Expert != h.Layers[5].Hot[0] {
 		t.Errorf("the hottest expert of layer 5 is %d, found %d of layer %d", h.Layers[5].Hot[0], v.Expert, v.Layer)
 	}
 	empty := open(&store.Snapshot{}, theme.TrueColour, false, 120, 36)
@@ -216,15 +216,15 @@ func testFindNext(t *testing.T, a *app, _ *calls) {
 	a.press("5", "n")
 	holds(t, a, "no search yet")
 	a.press("/", "h", "o", "t", "enter")
-	h, seen := a.experts.shown.Hits(a.snap, &a.panes), map[cell]bool{}
+	h, seen := a.experts.Hits(a.snap, &a.panes), map[[2]int]bool{}
 	last := 2.0
 	for range 128 {
-		v := a.experts.shown
+		v := a.experts
 		share := float64(h.Counts[v.Layer*16+v.Expert]) / float64(h.Layers[v.Layer].Total)
 		if share > last {
 			t.Fatalf("share %v follows the smaller share %v", share, last)
 		}
-		last, seen[cell{v.Layer, v.Expert}] = share, true
+		last, seen[[2]int{v.Layer, v.Expert}] = share, true
 		a.press("n")
 	}
 	if len(seen) != 128 {
@@ -237,25 +237,25 @@ func TestMouseSelectsExperts(t *testing.T) {
 	for _, shape := range shapes {
 		s := routedSnapshot(shape[0], shape[1], shape[2])
 		a := lookAt(s, 120, 36)
-		h := a.experts.shown.Hits(a.snap, &a.panes)
-		at := a.experts.shown.Maps[0].At
-		seen := map[cell]bool{}
+		h := a.experts.Hits(a.snap, &a.panes)
+		at := a.experts.Maps[0].At
+		seen := map[[2]int]bool{}
 		for y := at.Y; y < at.Y+at.H; y++ {
 			for x := at.X; x < at.X+at.W; x++ {
 				a.Update(tea.MouseMotionMsg{X: x, Y: y})
-				v := &a.experts.shown
-				seen[cell{v.Layer, v.Expert}] = true
+				v := a.experts
+				seen[[2]int{v.Layer, v.Expert}] = true
 			}
 		}
 		most := 0.0
 		for c := range seen {
-			most = max(most, float64(h.Counts[c.layer*shape[1]+c.expert])/float64(h.Layers[c.layer].Total))
+			most = max(most, float64(h.Counts[c[0]*shape[1]+c[1]])/float64(h.Layers[c[0]].Total))
 		}
 		if shape[1] == 16 && len(seen) != 128 || most != h.Max {
 			t.Errorf("%v: the mouse selects %d experts, the hottest share is %v, want %v", shape, len(seen), most, h.Max)
 		}
 		a.Update(tea.MouseClickMsg{X: at.X, Y: at.Y, Button: tea.MouseLeft})
-		if first := a.experts.shown; shape[1] == 16 && (first.Layer != 0 || first.Expert != 0) {
+		if first := a.experts; shape[1] == 16 && (first.Layer != 0 || first.Expert != 0) {
 			t.Errorf("a click on the first cell selects L%d e%d", first.Layer, first.Expert)
 		}
 		a.View()

@@ -11,7 +11,7 @@ import (
 )
 
 // builtIn are the built-in prompts of tests.
-var builtIn = []SuggestedPrompt{{"scripture", promptText}, {"code", "func main() {"}}
+var builtIn = []SuggestedPrompt{{Label: "scripture", Text: promptText}, {Label: "code", Text: "func main() {"}}
 
 // open makes the model over one snapshot, w by h cells.
 func open(s *store.Snapshot, profile theme.Profile, ascii bool, w, h int) *app {
@@ -62,4 +62,42 @@ var scenes = []struct {
 	{"silent", silent},
 	{"huge", huge},
 	{"hostile", hostile},
+}
+
+// numTabs is the number of views with a number key.
+const numTabs = viewEngines + 1
+
+// allViews are all views.
+var allViews = []viewID{viewOverview, viewRequests, viewRequest, viewLatency, viewExperts, viewSystem, viewEngines, viewPane, viewOps, viewHelp}
+
+// viewName returns the name of a view.
+func viewName(v viewID) string { return keysOf(Config{}).views[v].Name() }
+
+// digits are the number keys.
+func digits() (keys []string) {
+	for v := range numTabs {
+		keys = append(keys, viewKey(v))
+	}
+	return keys
+}
+
+// keysOf makes the model of an empty session, for its tables of keys.
+func keysOf(cfg Config) *app {
+	cfg.Snapshots = func() *store.Snapshot { return &store.Snapshot{} }
+	return newApp(cfg)
+}
+
+// liveKeys are the keys of a live screen.
+func liveKeys() []binding { return keysOf(Config{}).live }
+
+// timeKeys are the keys that move in a replay, and in the history.
+func timeKeys() (replay, history []binding) {
+	a := keysOf(Config{})
+	for _, k := range a.replayKeys() {
+		replay = append(replay, binding{Key: k, views: everywhere})
+	}
+	for _, k := range a.historyKeys() {
+		history = append(history, binding{Key: k, views: everywhere})
+	}
+	return replay, history
 }

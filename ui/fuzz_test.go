@@ -15,9 +15,10 @@ import (
 
 // everyPress lists all bound keys and some that are typed into input lines, without ctrl+z and the keys that quit.
 var everyPress = func() (out []string) {
-	for _, b := range slices.Concat(bindings, replayKeys, historyKeys) {
-		if b.act != actSuspend && b.act != actQuit {
-			out = append(out, b.keys...)
+	replay, history := timeKeys()
+	for _, b := range slices.Concat(liveKeys(), replay, history) {
+		if b.name() != "suspend" && b.name() != "quit" {
+			out = append(out, b.Keys...)
 		}
 	}
 	return append(out, strings.Split("abc=>-<5ms日\"", "")...)

@@ -180,10 +180,10 @@ func untimed() *store.Snapshot {
 func TestGoldenReported(t *testing.T) {
 	for name, s := range map[string]*store.Snapshot{"counted": aggregateOnly(), "slots": slotted(), "bare": bare(), "probed": probed(), "loads": severalModels(), "traces": traced(), "started": started(), "untimed": untimed()} {
 		for _, size := range [][2]int{{80, 24}, {160, 45}} {
-			for _, v := range []view{viewOverview, viewLatency, viewEngines, viewRequests} {
+			for _, v := range []viewID{viewOverview, viewLatency, viewEngines, viewRequests} {
 				a := open(s, theme.TrueColour, false, size[0], size[1])
 				a.show(v)
-				file := fmt.Sprintf("reported_%s_%s_%dx%d.txt", name, strings.ToLower(tabNames[v]), size[0], size[1])
+				file := fmt.Sprintf("reported_%s_%s_%dx%d.txt", name, strings.ToLower(viewName(v)), size[0], size[1])
 				golden(t, file, strings.TrimSuffix(a.screen(), "\n"))
 			}
 		}
@@ -205,7 +205,7 @@ func unreached(polled bool) *store.Snapshot {
 // For a server that never answered, the screen shows no downtime, no loading model and no last values.
 func TestNeverReached(t *testing.T) {
 	for _, size := range [][2]int{{80, 24}, {160, 45}} {
-		for _, v := range []view{viewOverview, viewRequests, viewRequest} {
+		for _, v := range []viewID{viewOverview, viewRequests, viewRequest} {
 			a := open(unreached(true), theme.TrueColour, false, size[0], size[1])
 			a.show(v)
 			holds(t, a, "UNREACHABLE since llmtop started")

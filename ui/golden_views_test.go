@@ -19,12 +19,12 @@ func TestGoldenViews(t *testing.T) {
 		for _, size := range sizes {
 			a := open(s, theme.TrueColour, false, size[0], size[1])
 			a.show(v)
-			golden(t, fmt.Sprintf("view_%s_%dx%d.ansi", strings.ToLower(tabNames[v]), size[0], size[1]), a.View().Content)
+			golden(t, fmt.Sprintf("view_%s_%dx%d.ansi", strings.ToLower(viewName(v)), size[0], size[1]), a.View().Content)
 		}
 		for p := theme.NoColour; p < theme.TrueColour; p++ {
 			a := open(s, p, p == theme.NoColour, 120, 36)
 			a.show(v)
-			golden(t, fmt.Sprintf("view_%s_120x36_%s.ansi", strings.ToLower(tabNames[v]), p), a.View().Content)
+			golden(t, fmt.Sprintf("view_%s_120x36_%s.ansi", strings.ToLower(viewName(v)), p), a.View().Content)
 		}
 	}
 }

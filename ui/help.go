@@ -3,9 +3,12 @@ package ui
 import (
 	"strings"
 
+	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/pane"
 	"github.com/llmtop/llmtop/ui/table"
+	"github.com/llmtop/llmtop/ui/view"
 )
 
 // glossary defines each number on the screen: its meaning, its formula and its unit.
@@ -72,20 +75,20 @@ type helpRow struct {
 	term, unit, words string
 }
 
-// help collects the rows of the help, with explanations wrapped to w cells.
-type help struct {
+// helpText collects the rows of the help, with explanations wrapped to w cells.
+type helpText struct {
 	w    int
 	rows []helpRow
 }
 
-func (h *help) heading(words string) {
+func (h *helpText) heading(words string) {
 	if len(h.rows) > 0 {
 		h.rows = append(h.rows, helpRow{})
 	}
 	h.rows = append(h.rows, helpRow{heading: true, words: words})
 }
 
-func (h *help) add(term, unit, words string) {
+func (h *helpText) add(term, unit, words string) {
 	for i, line := range grid.Wrap(nil, words, max(h.w-24, 10)) {
 		if i > 0 {
 			term, unit = "", ""
@@ -94,42 +97,65 @@ func (h *help) add(term, unit, words string) {
 	}
 }
 
-// helpRows returns all rows in order: the keys of the current view and what helps there, then the rest.
-func helpRows(w int, keys []binding, v view) []helpRow {
-	h := help{w: w}
-	h.heading("Keys")
-	for _, b := range keys {
+// help is the view of all keys and numbers.
+type help struct {
+	app   *app
+	first int // first row shown
+}
+
+// Name implements view.View.
+func (h *help) Name() string { return "Help" }
+
+// Open shows the first rows.
+func (h *help) Open() { h.first = 0 }
+
+// Keys implements view.View.
+func (h *help) Keys() []view.Key { return nil }
+
+// Scroll implements view.View.
+func (h *help) Scroll(by int) { h.first = max(h.first+by, 0) }
+
+// Click implements view.View.
+func (h *help) Click(int, int) {}
+
+// rows returns all rows of the help for a view in order: the keys of the view and what helps there, then the rest.
+func (h *help) rows(w int, v viewID) []helpRow {
+	t := helpText{w: w}
+	t.heading("Keys")
+	inTime, table := false, distinct(h.app.bindings)
+	for _, b := range table {
+		inTime = inTime || b.time
 		if b.views.has(v) {
-			h.add(b.names(), "", b.help)
+			t.add(b.names(), "", b.Help)
 		}
 	}
 	if v == viewRequests {
-		h.filters()
+		t.filters()
 	}
-	h.heading("What each number means")
+	t.heading("What each number means")
 	for _, n := range glossary {
-		h.add(n.name, n.unit, n.meaning)
+		t.add(n.name, n.unit, n.meaning)
 	}
-	h.heading("Keys of other views")
-	for _, b := range keys {
+	t.heading("Keys of other views")
+	for _, b := range table {
 		if !b.views.has(v) {
-			h.add(b.names(), "", "in "+b.views.names()+": "+b.help)
+			t.add(b.names(), "", "in "+h.app.viewNames(b.views)+": "+b.Help)
 		}
 	}
 	if v != viewRequests {
-		h.filters()
+		t.filters()
 	}
-	if lookup(keys, "[", v) != actFarBack {
-		h.heading("Keys while the view is paused")
-		for _, b := range historyKeys {
-			h.add(b.names(), "", b.help)
+	if !inTime {
+		t.heading("Keys while the view is paused")
+		for _, k := range h.app.historyKeys() {
+			t.add(strings.Join(k.Keys, " "), "", k.Help)
 		}
 	}
-	return h.rows
+	return t.rows
 }
 
 // filters adds the filter syntax.
-func (h *help) filters() {
+func (h *helpText) filters() {
 	h.heading("Filters")
 	h.add("conditions", "", "separate conditions with spaces: all must match; a leading minus negates one; put text with spaces in double quotes")
 	for f := range table.NumFields {
@@ -138,15 +164,15 @@ func (h *help) filters() {
 	h.add("words", "", strings.Join(table.Flags(), ", ")+"; any other word matches group, label or reason; #7 matches request 7")
 }
 
-// drawHelp draws the help for a view from row scroll on and returns scroll, limited to the valid range.
-func drawHelp(a grid.Area, keys []binding, v view, scroll int, skin *theme.Skin) int {
-	gl := skin.Glyphs
+// Draw draws the help for the view from which it was opened.
+func (h *help) Draw(a grid.Area, _ *store.Snapshot, f *pane.Frame) {
+	gl := f.Skin.Glyphs
 	a.Frame(grid.Fg(theme.BorderFocus), gl)
 	a.Text(2, 0, grid.Fg(theme.Accent).With(grid.Bold), " Help ")
 	in := a.Inset(2, 1)
-	rows := helpRows(in.W, keys, v)
-	scroll = max(min(scroll, len(rows)-in.H), 0)
-	for y, r := range rows[scroll:min(scroll+in.H, len(rows))] {
+	rows := h.rows(in.W, h.app.viewBefore)
+	h.first = max(min(h.first, len(rows)-in.H), 0)
+	for y, r := range rows[h.first:min(h.first+in.H, len(rows))] {
 		if r.heading {
 			in.Text(0, y, grid.Fg(theme.Title).With(grid.Bold|grid.Underline), r.words)
 			continue
@@ -156,9 +182,8 @@ func drawHelp(a grid.Area, keys []binding, v view, scroll int, skin *theme.Skin)
 		in.Text(23, y, grid.Fg(theme.Text), r.words)
 	}
 	hint := " esc back "
-	if scroll+in.H < len(rows) {
+	if h.first+in.H < len(rows) {
 		hint = " down for more  esc back "
 	}
 	a.Right(a.W-2, a.H-1, grid.Fg(theme.Dim), hint)
-	return scroll
 }

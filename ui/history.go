@@ -1,13 +1,13 @@
 package ui
 
 import (
-	"slices"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/ui/chrome"
+	"github.com/llmtop/llmtop/ui/view"
 )
 
 // Past is the history of a session; *store.HistoryReader implements it. Its methods must take no longer than a frame or two.
@@ -33,20 +33,20 @@ type pastView struct {
 }
 
 // historyKeys are the keys that move in the history while the view is paused.
-var historyKeys = []binding{
-	{everywhere, actPause, []string{"space"}, "space", "resume", "return to live"},
-	{everywhere, actBackward, []string{"left", "shift+left"}, "left", "", "go back 1 s: all views show that moment"},
-	{everywhere, actForward, []string{"right", "shift+right"}, "left right", "1 s", "go forward 1 s"},
-	{everywhere, actFarBack, []string{"["}, "[", "", "go back 10 s"},
-	{everywhere, actFarOn, []string{"]"}, "[ ]", "10 s", "go forward 10 s"},
-	{everywhere, actPreviousEngine, []string{"("}, "(", "", "switch to the previous engine, at the same moment"},
-	{everywhere, actNextEngine, []string{")"}, "( )", "engine", "switch to the next engine"},
-	{everywhere, actToBegin, []string{"home"}, "home", "", "go to the oldest moment of the history"},
-	{everywhere, actToEnd, []string{"end"}, "end", "live", "return to live"},
+func (a *app) historyKeys() []view.Key {
+	by := func(d event.Time) func() { return func() { a.goTo(a.history.at + d) } }
+	return []view.Key{
+		{Keys: []string{"space"}, Show: "space", Word: "resume", Help: "return to live", Do: a.pause},
+		{Keys: []string{"left", "shift+left"}, Show: "left", Name: "back 1 s", Help: "go back 1 s: all views show that moment", Do: by(-shortStep)},
+		{Keys: []string{"right", "shift+right"}, Show: "left right", Word: "1 s", Name: "forward 1 s", Help: "go forward 1 s", Do: by(shortStep)},
+		{Keys: []string{"["}, Show: "[", Name: "back 10 s", Help: "go back 10 s", Do: by(-longStep)},
+		{Keys: []string{"]"}, Show: "[ ]", Word: "10 s", Name: "forward 10 s", Help: "go forward 10 s", Do: by(longStep)},
+		{Keys: []string{"("}, Show: "(", Name: "previous engine", Help: "switch to the previous engine, at the same moment", Do: func() { a.switchEngine(false) }, When: a.canSwitch},
+		{Keys: []string{")"}, Show: "( )", Word: "engine", Help: "switch to the next engine", Do: func() { a.switchEngine(true) }, When: a.canSwitch},
+		{Keys: []string{"home"}, Show: "home", Name: "start", Help: "go to the oldest moment of the history", Do: func() { a.goTo(a.history.oldest) }},
+		{Keys: []string{"end"}, Show: "end", Word: "live", Name: "end", Help: "return to live", Do: a.pause},
+	}
 }
-
-// historyBindings are all keys while the view is paused.
-var historyBindings = withOverrides(historyKeys)
 
 // pause pauses the view at the current moment, or resumes it.
 func (a *app) pause() {
@@ -62,18 +62,6 @@ func (a *app) pause() {
 	a.updateSessions()
 	a.takeSnapshot()
 	a.updateEngines()
-}
-
-// updateBindings selects the keys of a replay, of a paused view with a history, or of a live view.
-func (a *app) updateBindings() {
-	switch {
-	case a.cfg.Replay != nil:
-		a.bindings = replayBindings()
-	case a.status.Paused && a.past(a.session) != nil:
-		a.bindings = historyBindings
-	default:
-		a.bindings = bindings
-	}
 }
 
 // past returns the history of an engine, or nil.
@@ -104,42 +92,17 @@ func (a *app) goTo(at event.Time) {
 	t := &a.history
 	t.oldest, t.now = p.Range()
 	if at < t.oldest {
-		a.notify("the history reaches back " + metric.Duration(int64(t.now-t.oldest)))
+		a.Notify("the history reaches back " + metric.Duration(int64(t.now-t.oldest)))
 	}
 	at = min(max(at, t.oldest), t.now)
 	s := p.At(at)
 	if s == nil {
-		a.notify("this moment is no longer in the history")
+		a.Notify("this moment is no longer in the history")
 		return
 	}
 	t.at, a.snap, a.dirty = at, s, true
 	a.updateEngines()
-}
-
-// doHistory performs a key action of the history and reports whether the action is one.
-func (a *app) doHistory(act action) bool {
-	if a.cfg.Replay != nil || !a.status.Paused {
-		return false
-	}
-	t := &a.history
-	switch act {
-	case actBackward:
-		a.goTo(t.at - shortStep)
-	case actForward:
-		a.goTo(t.at + shortStep)
-	case actFarBack:
-		a.goTo(t.at - longStep)
-	case actFarOn:
-		a.goTo(t.at + longStep)
-	case actToBegin:
-		a.goTo(t.oldest)
-	case actToEnd:
-		a.pause()
-	default:
-		return false
-	}
 	a.updateTimeline()
-	return true
 }
 
 // clickTrack goes to the moment under the mouse on the timeline, and reports whether the mouse is on it.
@@ -155,7 +118,6 @@ func (a *app) clickTrack(x, y int) bool {
 		a.seek(p, between(p.Begin, p.End))
 	case a.status.Paused:
 		a.goTo(between(a.history.timeline.From, a.history.timeline.To))
-		a.updateTimeline()
 	}
 	return true
 }
@@ -224,19 +186,4 @@ func (a *app) behind(s Session) bool {
 	}
 	loaded, ok := a.history.loaded[s.Name]
 	return !ok || loaded.at != a.history.at
-}
-
-// withOverrides returns the given keys, and all others without the keys that these take. Bindings of some views only
-// are not overridden.
-func withOverrides(own []binding) []binding {
-	out := slices.Clone(own)
-	for _, b := range bindings {
-		if b.views == everywhere || b.views == paneViews || b.views == scrollViews {
-			b.keys = slices.DeleteFunc(slices.Clone(b.keys), func(key string) bool { return lookup(own, key, viewOverview) != actNone })
-		}
-		if len(b.keys) > 0 {
-			out = append(out, b)
-		}
-	}
-	return out
 }

@@ -85,7 +85,7 @@ func TestHistoryOfAFleet(t *testing.T) {
 	if !strings.Contains(running(), " 30 ") {
 		t.Errorf("30 s ago, the row of the first replica was %s", running())
 	}
-	for _, r := range a.replicas.all {
+	for _, r := range a.engines.Fleet.List.Rows {
 		if got := r.Cells[fleet.Running].V; r.Name != "vllm-004" && got != 30 {
 			t.Errorf("%s had %v running requests, want 30", r.Name, got)
 		}

@@ -67,7 +67,7 @@ func TestPastViewsMatchLiveViews(t *testing.T) {
 			if !slices.Equal(is[:43], want[:43]) {
 				for y := range is[:43] {
 					if is[y] != want[y] {
-						t.Fatalf("%s, %d s back, row %d:\n%s\nwant\n%s", tabNames[v], back+1, y, is[y], want[y])
+						t.Fatalf("%s, %d s back, row %d:\n%s\nwant\n%s", viewName(v), back+1, y, is[y], want[y])
 					}
 				}
 			}
@@ -110,7 +110,7 @@ func TestHistory(t *testing.T) {
 	}
 	a.View()
 	a.press("right")
-	if a.focus != 1 {
+	if a.overview.Focus != 1 {
 		t.Error("after the return to live the keys do not move the focus")
 	}
 }
@@ -161,8 +161,8 @@ func TestPauseWithoutHistory(t *testing.T) {
 	a := open(liveSnapshot(), theme.TrueColour, false, 120, 36)
 	a.View()
 	a.press("space", "right", "[")
-	if a.focus != 1 || a.timeline != nil || !a.status.Paused {
-		t.Errorf("focus %v, %+v", a.focus, a.timeline)
+	if a.overview.Focus != 1 || a.timeline != nil || !a.status.Paused {
+		t.Errorf("focus %v, %+v", a.overview.Focus, a.timeline)
 	}
 }
 
@@ -179,7 +179,7 @@ func TestHistoryOfSeveralEngines(t *testing.T) {
 	a.press("space", "[", "[")
 	at := a.snap.Now
 	a.press("7")
-	for i, r := range a.engines.rows {
+	for i, r := range a.engines.Rows {
 		if r.Snapshot.Now != at {
 			t.Errorf("engine %d is shown at %v, want %v", i, r.Snapshot.Now, at)
 		}
@@ -203,20 +203,23 @@ func TestGoldenTravel(t *testing.T) {
 
 // The history keys do what the help says.
 func TestHistoryKeys(t *testing.T) {
-	far := map[action]event.Time{actBackward: -shortStep, actForward: shortStep, actFarBack: -longStep, actFarOn: longStep}
-	boundOnce(t, historyBindings)
-	for _, b := range historyKeys {
-		for _, key := range b.keys {
+	far := map[string]event.Time{"back 1 s": -shortStep, "forward 1 s": shortStep, "back 10 s": -longStep, "forward 10 s": longStep}
+	paused, _, _ := withHistory(120, 36, theme.TrueColour)
+	paused.press("space")
+	boundOnce(t, paused.bindings)
+	_, keys := timeKeys()
+	for _, b := range keys {
+		for _, key := range b.Keys {
 			a, _, _ := withHistory(120, 36, theme.TrueColour)
 			a.press("space", "[", "[")
 			from := a.snap.Now
 			a.press(key)
-			switch by, moves := far[b.act]; {
+			switch by, moves := far[b.name()]; {
 			case moves && a.snap.Now != max(from+by, a.history.oldest):
 				t.Errorf("%s leads from %v to %v", key, from, a.snap.Now)
-			case b.act == actToBegin && a.snap.Now != a.history.oldest:
+			case b.name() == "start" && a.snap.Now != a.history.oldest:
 				t.Errorf("%s leads to %v", key, a.snap.Now)
-			case (b.act == actPause || b.act == actToEnd) && a.status.Paused:
+			case (b.name() == "resume" || b.name() == "end") && a.status.Paused:
 				t.Errorf("%s does not return to live", key)
 			}
 		}

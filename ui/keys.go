@@ -2,235 +2,225 @@ package ui
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
-	"github.com/llmtop/llmtop/ui/table"
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/ui/view"
 )
 
-// action is the effect of a key.
-type action uint8
-
-const (
-	actNone action = iota
-	actPrompt
-	actPause
-	actNext
-	actPrevious
-	actZoom
-	actShow
-	actFilter
-	actFollow
-	actColumnLeft
-	actColumnRight
-	actReverse
-	actOpen
-	actCopy
-	actTokenLeft
-	actTokenRight
-	actRequestAbove
-	actRequestBelow
-	actAxis
-	actNextStall
-	actSlowest
-	actInspect
-	actBack
-	actWindow
-	actPhase
-	actTheme
-	actPalette
-	actSnapshot
-	actReport
-	actMark
-	actSince
-	actUnmark
-	actAlerts
-	actCancel
-	actFaster
-	actSlower
-	actHelp
-	actQuit
-	actUp
-	actDown
-	actPageUp
-	actPageDown
-	actTop
-	actBottom
-	actView // the number keys, from 1
-	actSuspend
-	actList
-	actOps
-	actPreviousEngine
-	actNextEngine
-	actExpertLeft
-	actExpertRight
-	actFind
-	actFindNext
-	actBudgetLess
-	actBudgetMore
-	actSplit
-	actSection
-	actSpan
-	actPage
-	actPageBack
-
-	// Only in a replay, and some while the view is paused.
-	actPlay
-	actStep
-	actBackward // also while the view is paused
-	actForward
-	actPreviousRequest
-	actNextRequest
-	actSpeedUp
-	actSpeedDown
-	actToBegin
-	actToEnd
-	actFarBack
-	actFarOn
-)
-
-// binding is one row of the key table, the source of the footer, the help and the README's table. None applies while
-// the user types.
+// binding is a key with the views in which it applies; a binding of some views overrides one of all views.
 type binding struct {
-	views viewSet // views in which the keys apply; a binding of some views overrides one of all views
-	act   action
-	keys  []string // named as in the terminal library
-	show  string   // their name in the footer
-	word  string   // the action in the footer; "": not in the footer
-	help  string
+	view.Key
+	views     viewSet
+	time      bool // moves in a replay or in the history, and takes the key from others
+	essential bool // always in the footer
 }
 
-// viewKeys are the number keys of the views, in their order.
-var viewKeys = func() (keys [numTabs]string) {
-	for v := range keys {
-		keys[v] = string(rune('1' + v))
+// viewKey returns the number key of a view with a tab.
+func viewKey(v viewID) string { return strconv.Itoa(int(v) + 1) }
+
+// name returns the name of a binding in the palette.
+func (b *binding) name() string {
+	if b.Name != "" {
+		return b.Name
 	}
-	return keys
-}()
-
-// paneViews are the views with a focused pane.
-var paneViews = only(viewOverview, viewPane)
-
-// tokenViews are the views that show one token of a request.
-var tokenViews = only(viewRequest, viewSystem)
-
-// scrollViews are the views with something to scroll or to select.
-var scrollViews = everywhere &^ only(viewOverview)
-
-var bindings = []binding{
-	{everywhere, actPrompt, []string{"p"}, "p", "prompt", "type a prompt; in the editor: tab for built-in prompts, up and down for history, enter to send, esc to cancel"},
-	{everywhere, actPause, []string{"space"}, "space", "pause", "pause and go back in time: move with left, right, [ and ] or a click on the timeline; the engine keeps running"},
-	{everywhere, actView, viewKeys[:], "1-" + viewKeys[numTabs-1], "", "switch views: " + strings.ToLower(strings.Join(tabNames[:], ", ")) + "; or click a name in the last row"},
-	{paneViews, actNext, []string{"tab", "right"}, "tab", "focus", "focus the next pane; or click it"},
-	{paneViews, actPrevious, []string{"shift+tab", "left"}, "shift+tab", "", "focus the previous pane"},
-	{only(viewOverview), actZoom, []string{"enter", "z"}, "enter", "zoom", "show the focused pane in full screen; or click its title"},
-	{only(viewEngines), actShow, []string{"enter"}, "enter", "show", "show the selected engine"},
-	{only(viewRequests), actOpen, []string{"enter"}, "enter", "open", "open the selected request; or click it"},
-	{only(viewRequests, viewEngines), actFilter, []string{"/"}, "/", "filter", "filter rows: " + table.Syntax + "; servers: " + table.ReplicaSyntax + "; enter applies the filter, esc removes it"},
-	{only(viewRequests, viewEngines), actColumnLeft, []string{"<"}, "<", "", "sort by the column to the left; or click a column header"},
-	{only(viewRequests, viewEngines), actColumnRight, []string{">"}, "< >", "sort", "sort by the column to the right"},
-	{only(viewRequests, viewEngines), actReverse, []string{"r"}, "r", "reverse", "reverse the order"},
-	{tokenViews, actTokenLeft, []string{"left"}, "left", "", "select the previous token; in request also with the mouse, or by rows with up and down"},
-	{tokenViews, actTokenRight, []string{"right"}, "left right", "token", "select the next token"},
-	{tokenViews, actNextStall, []string{"n"}, "n", "stall", "select the next stall"},
-	{only(viewRequest), actSlowest, []string{"N"}, "N", "slowest", "select the slowest token"},
-	{only(viewRequest), actAxis, []string{"x"}, "x", "axis", "end the time axis at the first token or at the end of the request"},
-	{tokenViews, actRequestAbove, []string{"<"}, "<", "", "show the request above in the table"},
-	{tokenViews, actRequestBelow, []string{">"}, "< >", "request", "show the request below in the table"},
-	{only(viewSystem), actInspect, []string{"i"}, "i", "inspect", "measure the engine's PSS and how much of the model's file is in the page cache; takes longer for larger models"},
-	{only(viewRequests, viewRequest), actCopy, []string{"y"}, "y", "copy", "copy the request as JSON to the clipboard of the terminal (OSC 52)"},
-	{only(viewRequests, viewRequest), actFollow, []string{"f"}, "f", "follow", "follow the newest request, or pin the selected one"},
-	{only(viewExperts), actExpertLeft, []string{"left", "h"}, "left", "", "select the previous expert; also with the mouse, or by layers with up and down"},
-	{only(viewExperts), actExpertRight, []string{"right", "l"}, "left right", "expert", "select the next expert"},
-	{only(viewExperts), actFind, []string{"/"}, "/", "find", "find an expert: " + findSyntax + "; enter keeps the selection, esc restores it"},
-	{only(viewExperts), actFindNext, []string{"n"}, "n", "", "select the next match, the most picked expert first"},
-	{only(viewExperts), actSplit, []string{"v"}, "v", "by kind", "split the map: by prompt kind, by group, or not at all"},
-	{only(viewExperts), actBudgetLess, []string{"<"}, "<", "", "reduce the expert capacity of the faster device"},
-	{only(viewExperts), actBudgetMore, []string{">"}, "< >", "budget", "increase the expert capacity of the faster device: shows the share of routing it would serve"},
-	{only(viewExperts), actSection, []string{"tab"}, "tab", "tables", "switch the first table below the map: pairs, prompt kinds, drift"},
-	{only(viewExperts), actSpan, []string{"w"}, "w", "window", "switch the window of the map: 1 min, session, last request, 10 s"},
-	{only(viewLatency), actPage, []string{"tab"}, "tab", "page", "switch pages: distributions with cold and warm TTFT, latencies over time, TTFT by prompt length, or all together"},
-	{only(viewLatency), actPageBack, []string{"shift+tab"}, "shift+tab", "", "go to the previous page"},
-	{everywhere, actBack, []string{"esc", "backspace"}, "esc", "", "go back: from a request to the table, from help and engines to the last view, otherwise to the overview, from there to the list of several engines"},
-	{everywhere, actWindow, []string{"w"}, "w", "window", "switch the window of percentiles and router picks: 1 s, 10 s, 1 min, session"},
-	{everywhere, actPhase, []string{"e"}, "e", "phase", "switch router picks between decode, prompt and both"},
-	{everywhere, actCancel, []string{"c"}, "c", "cancel", "cancel the request on the screen"},
-	{everywhere, actFaster, []string{"+", "="}, "+", "", "raise the pace of generation, up to unlimited"},
-	{everywhere, actSlower, []string{"-"}, "-", "", "lower the pace of generation"},
-	{everywhere, actList, []string{"l"}, "l", "", "list the engines, or go back"},
-	{everywhere, actOps, []string{"o"}, "o", "", "show the time per operation and layer (--ops), or go back"},
-	{everywhere, actPreviousEngine, []string{"[", "("}, "[", "", "switch to the previous engine"},
-	{everywhere, actNextEngine, []string{"]", ")"}, "[ ]", "engine", "switch to the next engine"},
-	{everywhere, actTheme, []string{"t"}, "t", "theme", "next theme"},
-	{everywhere, actPalette, []string{":"}, ":", "command", "search commands and run one"},
-	{everywhere, actSnapshot, []string{"s"}, "s", "snapshot", "save the screen as a picture (SVG) and as text in the working directory"},
-	{everywhere, actReport, []string{"S"}, "S", "", "save a report of the moment on the screen as JSON in the working directory, without prompts and answers"},
-	{everywhere, actMark, []string{"m"}, "m", "mark", "mark this moment, to compare the numbers since then with those before"},
-	{everywhere, actSince, []string{"M"}, "M", "", "show changes since the newest mark: requests, tokens, latency, memory, router picks, dropped events"},
-	{everywhere, actUnmark, []string{"u"}, "u", "", "clear the marks"},
-	{everywhere, actAlerts, []string{"a"}, "a", "", "show the alerts of the config file: firing, pending and their conditions"},
-	{scrollViews, actUp, []string{"up", "k"}, "up", "", "scroll or select up; or use the mouse wheel"},
-	{scrollViews, actDown, []string{"down", "j"}, "down", "", "scroll or select down"},
-	{scrollViews, actPageUp, []string{"pgup"}, "pgup", "", "go ten rows up"},
-	{scrollViews, actPageDown, []string{"pgdown"}, "pgdown", "", "go ten rows down"},
-	{scrollViews, actTop, []string{"home", "g"}, "home", "", "go to the start"},
-	{scrollViews, actBottom, []string{"end", "G"}, "end", "", "go to the end"},
-	{everywhere, actHelp, []string{"?", "h", "f1"}, "?", "help", "show the help: every key, and what each number means"},
-	{everywhere, actSuspend, []string{"ctrl+z"}, "ctrl+z", "", "suspend llmtop; fg resumes it"},
-	{everywhere, actQuit, []string{"q", "ctrl+c"}, "q", "quit", "quit llmtop"},
+	return b.Word
 }
 
 // names lists all keys of a binding for the help.
-func (b binding) names() string {
-	if b.act == actView {
-		return b.show
+func (b *binding) names() string {
+	if len(b.Keys) > 3 { // the number keys
+		return b.Show
 	}
-	return strings.Join(b.keys, " ")
+	return strings.Join(b.Keys, " ")
 }
 
 // width returns the width of a binding in the footer, in cells.
-func (b binding) width() int { return len(b.show) + len(b.word) + 3 }
+func (b *binding) width() int { return len(b.Show) + len(b.Word) + 3 }
 
-// replayKeys are the keys that control a replay.
-var replayKeys = []binding{
-	{everywhere, actPlay, []string{"space"}, "space", "play", "play or pause the recording"},
-	{everywhere, actStep, []string{"."}, ".", "step", "pause and step to the next token, or to the next event if the engine does not report tokens"},
-	{everywhere, actBackward, []string{"left", "shift+left"}, "left", "", "go back 1 s"},
-	{everywhere, actForward, []string{"right", "shift+right"}, "left right", "1 s", "go forward 1 s"},
-	{everywhere, actFarBack, []string{"["}, "[", "", "go back 10 s"},
-	{everywhere, actFarOn, []string{"]"}, "[ ]", "", "go forward 10 s"},
-	{everywhere, actPreviousEngine, []string{"("}, "(", "", "switch to the previous engine"},
-	{everywhere, actNextEngine, []string{")"}, "( )", "engine", "switch to the next engine"},
-	{everywhere, actPreviousRequest, []string{"{"}, "{", "", "go back to the start of this request, or of the previous one"},
-	{everywhere, actNextRequest, []string{"}"}, "{ }", "request", "go forward to the start of the next request"},
-	{everywhere, actSpeedDown, []string{"-"}, "-", "", "play slower, down to 0.1x"},
-	{everywhere, actSpeedUp, []string{"+", "="}, "+ -", "speed", "play faster, up to 1000x"},
-	{everywhere, actToBegin, []string{"home"}, "home", "", "go to the start of the recording; in the help: scroll"},
-	{everywhere, actToEnd, []string{"end"}, "end", "", "go to the end of the recording; in the help: scroll"},
+// is reports whether two bindings are the same row of the key table.
+func (b *binding) is(other *binding) bool { return other != nil && b.Help == other.Help }
+
+// available reports whether the key does anything now.
+func (b *binding) available() bool { return b.When == nil || b.When() }
+
+// keyTable returns the keys of a live screen: those that a newcomer needs first, then those of each view, then the rest.
+func (a *app) keyTable() (table []binding) {
+	add := func(views viewSet, keys []view.Key) {
+		for _, k := range keys {
+			table = append(table, binding{Key: k, views: views})
+		}
+	}
+	add(everywhere, a.firstKeys())
+	for v, room := range a.views {
+		if room != nil {
+			add(only(viewID(v)), room.Keys())
+		}
+	}
+	table = append(table, binding{
+		views: everywhere, essential: true,
+		Key: view.Key{Keys: []string{"esc", "backspace"}, Show: "esc", Name: "back", Help: "go back: from a request to the table, from help and engines to the last view, otherwise to the overview, from there to the list of several engines", Do: a.back},
+	})
+	add(everywhere, a.engineKeys())
+	add(everywhere, a.screenKeys())
+	add(scrollViews, a.scrollKeys())
+	for _, k := range a.lastKeys() {
+		table = append(table, binding{Key: k, views: everywhere, essential: k.Word != ""})
+	}
+	return table
 }
 
-// replayBindings returns the keys in a replay.
-func replayBindings() []binding { return withOverrides(replayKeys) }
+// distinct returns the rows of a key table for the help: a key that several views share is one row.
+func distinct(table []binding) (rows []binding) {
+	for _, b := range table {
+		if i := slices.IndexFunc(rows, func(r binding) bool { return r.is(&b) }); i >= 0 {
+			rows[i].views |= b.views
+			continue
+		}
+		rows = append(rows, b)
+	}
+	return rows
+}
 
-// lookup returns the action of a key in a view.
-func lookup(among []binding, key string, v view) (act action) {
-	for _, b := range among {
+func (a *app) firstKeys() []view.Key {
+	var digits, names []string
+	for v, room := range a.tabs {
+		digits, names = append(digits, viewKey(viewID(v))), append(names, strings.ToLower(room.Name()))
+	}
+	return []view.Key{
+		{Keys: []string{"p"}, Show: "p", Word: "prompt", Help: "type a prompt; in the editor: tab for built-in prompts, up and down for history, enter to send, esc to cancel", Do: a.editor.Show, When: a.canPrompt},
+		{Keys: []string{"space"}, Show: "space", Word: "pause", Help: "pause and go back in time: move with left, right, [ and ] or a click on the timeline; the engine keeps running", Do: a.pause},
+		{
+			Keys: digits, Show: "1-" + digits[len(digits)-1], Help: "switch views: " + strings.Join(names, ", ") + "; or click a name in the last row",
+			Do: func() { a.show(viewID(slices.Index(digits, a.pressed))) },
+		},
+	}
+}
+
+// canPrompt reports whether the engine on the screen takes prompts.
+func (a *app) canPrompt() bool {
+	return a.view != viewEngines && a.session.Actions.Prompt != nil && a.engineSupports(event.CapPrompt)
+}
+
+// engineSupports reports whether an engine in another process has a capability. For an engine in this process the
+// Actions decide.
+func (a *app) engineSupports(c event.Caps) bool {
+	e := &a.snap.Engine
+	return e.Remote.Link == event.LinkNone || e.Caps.Has(c)
+}
+
+// engineKeys act on the engine on the screen, or select another.
+func (a *app) engineKeys() []view.Key {
+	shown := func() bool { return a.view != viewEngines } // in the list no engine is selected for them
+	paced := func() bool { return shown() && a.session.Actions.SetPace != nil }
+	cancellable := func() bool {
+		return shown() && a.session.Actions.Cancel != nil && a.engineSupports(event.CapCancel)
+	}
+
+	return []view.Key{
+		{Keys: []string{"w"}, Show: "w", Word: "window", Help: "switch the window of percentiles and router picks: 1 s, 10 s, 1 min, session", Do: a.nextWindow},
+		{Keys: []string{"e"}, Show: "e", Word: "phase", Help: "switch router picks between decode, prompt and both", Do: a.nextPhase, When: shown},
+		{Keys: []string{"c"}, Show: "c", Word: "cancel", Help: "cancel the request on the screen", Do: a.cancel, When: cancellable},
+		{Keys: []string{"+", "="}, Show: "+", Name: "faster", Help: "raise the pace of generation, up to unlimited", Do: func() { a.pace(true) }, When: paced},
+		{Keys: []string{"-"}, Show: "-", Name: "slower", Help: "lower the pace of generation", Do: func() { a.pace(false) }, When: paced},
+		{Keys: []string{"l"}, Show: "l", Name: "engines", Help: "list the engines, or go back", Do: func() { a.toggle(viewEngines) }},
+		{Keys: []string{"o"}, Show: "o", Name: "operations", Help: "show the time per operation and layer (--ops), or go back", Do: func() { a.toggle(viewOps) }},
+		{Keys: []string{"[", "("}, Show: "[", Name: "previous engine", Help: "switch to the previous engine", Do: func() { a.switchEngine(false) }, When: a.canSwitch},
+		{Keys: []string{"]", ")"}, Show: "[ ]", Word: "engine", Help: "switch to the next engine", Do: func() { a.switchEngine(true) }, When: a.canSwitch},
+	}
+}
+
+// screenKeys change or save what the screen shows.
+func (a *app) screenKeys() []view.Key {
+	shown := func() bool { return a.view != viewEngines }
+	reports := func() bool { return shown() && a.session.Actions.Report != nil }
+	return []view.Key{
+		{Keys: []string{"t"}, Show: "t", Word: "theme", Help: "next theme", Do: a.nextTheme},
+		{Keys: []string{":"}, Show: ":", Word: "command", Help: "search commands and run one", Do: a.palette.show},
+		{Keys: []string{"s"}, Show: "s", Word: "snapshot", Help: "save the screen as a picture (SVG) and as text in the working directory", Do: a.writeScreenshot},
+		{Keys: []string{"S"}, Show: "S", Name: "report", Help: "save a report of the moment on the screen as JSON in the working directory, without prompts and answers", Do: a.writeReport, When: reports},
+		{Keys: []string{"m"}, Show: "m", Word: "mark", Help: "mark this moment, to compare the numbers since then with those before", Do: a.mark, When: shown},
+		{Keys: []string{"M"}, Show: "M", Name: "changes since mark", Help: "show changes since the newest mark: requests, tokens, latency, memory, router picks, dropped events", Do: a.toggleSince, When: shown},
+		{Keys: []string{"u"}, Show: "u", Name: "clear marks", Help: "clear the marks", Do: a.clearMarks, When: shown},
+		{Keys: []string{"a"}, Show: "a", Name: "alerts", Help: "show the alerts of the config file: firing, pending and their conditions", Do: func() { a.alertsOpen = !a.alertsOpen }},
+	}
+}
+
+// farRows is more rows than any view has.
+const farRows = 1 << 20
+
+func (a *app) scrollKeys() []view.Key {
+	by := func(rows int) func() { return func() { a.views[a.view].Scroll(rows) } }
+	return []view.Key{
+		{Keys: []string{"up", "k"}, Show: "up", Name: "up", Help: "scroll or select up; or use the mouse wheel", Do: by(-1)},
+		{Keys: []string{"down", "j"}, Show: "down", Name: "down", Help: "scroll or select down", Do: by(1)},
+		{Keys: []string{"pgup"}, Show: "pgup", Name: "page up", Help: "go ten rows up", Do: by(-view.Page)},
+		{Keys: []string{"pgdown"}, Show: "pgdown", Name: "page down", Help: "go ten rows down", Do: by(view.Page)},
+		{Keys: []string{"home", "g"}, Show: "home", Name: "start", Help: "go to the start", Do: by(-farRows)},
+		{Keys: []string{"end", "G"}, Show: "end", Name: "end", Help: "go to the end", Do: by(farRows)},
+	}
+}
+
+func (a *app) lastKeys() []view.Key {
+	return []view.Key{
+		{Keys: []string{"?", "h", "f1"}, Show: "?", Word: "help", Help: "show the help: every key, and what each number means", Do: func() { a.toggle(viewHelp) }},
+		{Keys: []string{"ctrl+z"}, Show: "ctrl+z", Name: "suspend", Help: "suspend llmtop; fg resumes it", Do: a.suspend},
+		{Keys: []string{"q", "ctrl+c"}, Show: "q", Word: "quit", Help: "quit llmtop", Do: a.quit},
+	}
+}
+
+// withTime returns the keys that move in time, and all others without the keys that these take. Keys of some views only
+// are not taken, except those of the focus and of scrolling.
+func (a *app) withTime(keys []view.Key) (table []binding) {
+	for _, k := range keys {
+		table = append(table, binding{Key: k, views: everywhere, time: true})
+	}
+	own := table
+	for _, b := range a.live {
+		if b.views == everywhere || b.views == scrollViews || b.views == only(viewOverview) || b.views == only(viewPane) {
+			b.Keys = slices.DeleteFunc(slices.Clone(b.Keys), func(key string) bool { return find(own, key, viewOverview) != nil })
+		}
+		if len(b.Keys) > 0 {
+			table = append(table, b)
+		}
+	}
+	return table
+}
+
+// updateBindings selects the keys of a replay, of a paused view with a history, or of a live view.
+func (a *app) updateBindings() {
+	switch {
+	case a.cfg.Replay != nil:
+		a.bindings = a.withTime(a.replayKeys())
+	case a.status.Paused && a.past(a.session) != nil:
+		a.bindings = a.withTime(a.historyKeys())
+	default:
+		a.bindings = a.live
+	}
+}
+
+// find returns the binding of a key in a view, or nil.
+func find(among []binding, key string, v viewID) (found *binding) {
+	for i := range among {
+		b := &among[i]
 		switch {
-		case !b.views.has(v) || !slices.Contains(b.keys, key):
+		case !b.views.has(v) || !slices.Contains(b.Keys, key):
 		case b.views != everywhere:
-			return b.act
-		case act == actNone:
-			act = b.act
+			return b
+		case found == nil:
+			found = b
 		}
 	}
-	return act
+	return found
 }
 
-// lookup returns the action of a key in the current view. The help scrolls with all its keys, in a replay too.
-func (a *app) lookup(key string) action {
+// find returns the binding of a key in the current view, or nil. The help scrolls with all its keys, in a replay too.
+func (a *app) find(key string) *binding {
 	if a.view == viewHelp {
-		if act := lookup(bindings, key, viewHelp); act == actTop || act == actBottom {
-			return act
+		if b := find(a.live, key, viewHelp); b != nil && b.views == scrollViews {
+			return b
 		}
 	}
-	return lookup(a.bindings, key, a.view)
+	return find(a.bindings, key, a.view)
 }

@@ -14,8 +14,8 @@ import (
 )
 
 // requestKeyCases test the keys of the requests table and of a request.
-var requestKeyCases = map[action]func(*testing.T, *app, *calls){
-	actFilter: func(t *testing.T, a *app, _ *calls) {
+var requestKeyCases = map[string]func(*testing.T, *app, *calls){
+	"filter": func(t *testing.T, a *app, _ *calls) {
 		a.press("2", "/", "g", "e", "n", "<", "9", "0")
 		holds(t, a, "1 of 8, newest first")
 		a.press("enter")
@@ -34,7 +34,7 @@ var requestKeyCases = map[action]func(*testing.T, *app, *calls){
 			t.Error("esc leaves the view before it removes the filter")
 		}
 	},
-	actFollow: func(t *testing.T, a *app, _ *calls) {
+	"follow": func(t *testing.T, a *app, _ *calls) {
 		a.press("2")
 		holds(t, a, "following the newest")
 		a.press("f")
@@ -44,46 +44,46 @@ var requestKeyCases = map[action]func(*testing.T, *app, *calls){
 		a.press("f")
 		holds(t, a, "following the newest")
 	},
-	actColumnLeft: func(t *testing.T, a *app, _ *calls) {
+	"sort by column to the left": func(t *testing.T, a *app, _ *calls) {
 		a.press("2")
 		a.View()
 		for range table.NumFields {
 			a.press("<")
 			a.View()
-			if by := a.requests.shown.List.By; !slices.ContainsFunc(a.requests.shown.Heads, func(h pane.Head[table.Field]) bool { return h.Field == by }) {
+			if by := a.requests.List.By; !slices.ContainsFunc(a.requests.Heads, func(h pane.Head[table.Field]) bool { return h.Field == by }) {
 				t.Errorf("the rows are sorted by %v, which is not shown", by)
 			}
 		}
-		if by := a.requests.shown.List.By; by != table.Age {
+		if by := a.requests.List.By; by != table.Age {
 			t.Errorf("the columns do not wrap around: %v", by)
 		}
 		a.press("<")
 		holds(t, a, "↑state")
-		if by := a.requests.shown.List.By; by != table.State {
+		if by := a.requests.List.By; by != table.State {
 			t.Errorf("the column left of age is %v", by)
 		}
 	},
-	actColumnRight: func(t *testing.T, a *app, _ *calls) {
+	"sort": func(t *testing.T, a *app, _ *calls) {
 		a.press("2")
 		a.View()
-		for a.requests.shown.List.By != table.TTFT {
+		for a.requests.List.By != table.TTFT {
 			a.press(">")
 			a.View()
 		}
 		holds(t, a, "8, by TTFT")
-		rows := a.requests.shown.List.Rows
+		rows := a.requests.List.Rows
 		if holds(t, a, "↓TTFT"); !slices.IsSortedFunc(rows, func(x, y *store.Request) int { return cmp.Compare(y.TTFT.V, x.TTFT.V) }) {
 			t.Error("the largest does not come first")
 		}
 	},
-	actReverse: func(t *testing.T, a *app, _ *calls) {
+	"reverse": func(t *testing.T, a *app, _ *calls) {
 		a.press("2", "r")
 		holds(t, a, "oldest first")
 		holds(t, a, "↓age")
 	},
-	actOpen: func(t *testing.T, a *app, _ *calls) {
+	"open": func(t *testing.T, a *app, _ *calls) {
 		a.press("2", "down", "enter")
-		if holds(t, a, "╭─ Request ─ #7 "); a.view != viewRequest || a.requests.shown.Follow {
+		if holds(t, a, "╭─ Request ─ #7 "); a.view != viewRequest || a.requests.Follow {
 			t.Error("the request is not pinned")
 		}
 		a.press("esc")
@@ -91,7 +91,7 @@ var requestKeyCases = map[action]func(*testing.T, *app, *calls){
 			t.Error("esc does not go back to the table")
 		}
 	},
-	actInspect: func(t *testing.T, a *app, k *calls) {
+	"inspect": func(t *testing.T, a *app, k *calls) {
 		a.press("6")
 		holds(t, a, "press i to measure")
 		a.press("i")
@@ -99,13 +99,13 @@ var requestKeyCases = map[action]func(*testing.T, *app, *calls){
 			t.Errorf("calls of the machine: %q", k.machine)
 		}
 	},
-	actTokenLeft: func(t *testing.T, a *app, _ *calls) {
+	"previous token": func(t *testing.T, a *app, _ *calls) {
 		a.press("3")
 		holds(t, a, "Token 73  the last")
 		a.press("left", "left")
 		holds(t, a, "Token 71")
 	},
-	actTokenRight: func(t *testing.T, a *app, _ *calls) {
+	"token": func(t *testing.T, a *app, _ *calls) {
 		a.press("3")
 		a.View()
 		a.press("home", "right", "right", "right")
@@ -114,25 +114,25 @@ var requestKeyCases = map[action]func(*testing.T, *app, *calls){
 		a.press("end", "right")
 		holds(t, a, "Token 73")
 	},
-	actRequestAbove: func(t *testing.T, a *app, _ *calls) {
+	"request above": func(t *testing.T, a *app, _ *calls) {
 		a.press("2", "end", "enter")
 		holds(t, a, "╭─ Request ─ #1 ")
 		a.press("<", "<")
 		holds(t, a, "╭─ Request ─ #3 ")
 	},
-	actRequestBelow: func(t *testing.T, a *app, _ *calls) {
+	"request": func(t *testing.T, a *app, _ *calls) {
 		a.press("3")
 		holds(t, a, "╭─ Request ─ #8 ")
 		a.press(">", ">")
 		holds(t, a, "╭─ Request ─ #6 ")
 	},
-	actAxis: func(t *testing.T, a *app, _ *calls) {
+	"axis": func(t *testing.T, a *app, _ *calls) {
 		a.press("3")
 		holds(t, a, "enqueued to first token, 8.44 ms")
 		a.press("x")
 		holds(t, a, "enqueued to the end, 1.83 s")
 	},
-	actNextStall: func(t *testing.T, a *app, _ *calls) {
+	"stall": func(t *testing.T, a *app, _ *calls) {
 		a.press("3", "n")
 		holds(t, a, "no stall")
 		a.press("2", "end", "enter")
@@ -142,7 +142,7 @@ var requestKeyCases = map[action]func(*testing.T, *app, *calls){
 		a.press("n")
 		holds(t, a, "Token 12")
 	},
-	actSlowest: func(t *testing.T, a *app, _ *calls) {
+	"slowest": func(t *testing.T, a *app, _ *calls) {
 		a.press("2", "end", "enter")
 		holds(t, a, "Token 12  the slowest")
 		a.press("n")
@@ -150,7 +150,7 @@ var requestKeyCases = map[action]func(*testing.T, *app, *calls){
 		a.press("N")
 		holds(t, a, "Token 12  the slowest")
 	},
-	actCopy: func(t *testing.T, a *app, _ *calls) {
+	"copy": func(t *testing.T, a *app, _ *calls) {
 		for _, view := range []string{"2", "3"} {
 			cmd := a.press(view, "y")
 			if cmd == nil {

@@ -13,22 +13,22 @@ import (
 )
 
 func TestKeysDoWhatTheHelpSays(t *testing.T) {
-	for _, b := range bindings {
-		test, ok := keyCases[b.act]
+	for _, b := range liveKeys() {
+		test, ok := keyCases[b.name()]
 		if !ok {
-			test, ok = requestKeyCases[b.act]
+			test, ok = requestKeyCases[b.name()]
 		}
 		if !ok {
-			test, ok = expertKeyCases[b.act]
+			test, ok = expertKeyCases[b.name()]
 		}
 		if !ok {
-			test, ok = latencyKeyCases[b.act]
+			test, ok = latencyKeyCases[b.name()]
 		}
 		if !ok {
-			t.Errorf("key %s has no test", b.show)
+			t.Errorf("key %s has no test", b.Show)
 			continue
 		}
-		t.Run(b.show, func(t *testing.T) {
+		t.Run(b.Show, func(t *testing.T) {
 			a, k := withCalls(t)
 			a.View()
 			test(t, a, k)
@@ -38,13 +38,13 @@ func TestKeysDoWhatTheHelpSays(t *testing.T) {
 
 // The help lists every key and every number.
 func TestHelpListsEveryKey(t *testing.T) {
-	for v := range numViews {
+	for _, v := range allViews {
 		var words strings.Builder
-		for _, r := range helpRows(100, bindings, v) {
+		for _, r := range keysOf(Config{}).help.rows(100, v) {
 			words.WriteString(r.term + " " + r.words + "\n")
 		}
-		for _, b := range bindings {
-			if b.help == "" || !strings.Contains(words.String(), b.help[:min(len(b.help), 20)]) {
+		for _, b := range liveKeys() {
+			if b.Help == "" || !strings.Contains(words.String(), b.Help[:min(len(b.Help), 20)]) {
 				t.Errorf("the help of view %d does not explain %s", v, b.names())
 			}
 		}
@@ -59,14 +59,14 @@ func TestHelpListsEveryKey(t *testing.T) {
 // boundOnce fails if a key has two actions in one view; a binding of some views may override one of all views.
 func boundOnce(t *testing.T, keys []binding) {
 	t.Helper()
-	for v := range numViews {
+	for _, v := range allViews {
 		own, all := map[string]bool{}, map[string]bool{}
 		for _, b := range keys {
 			seen := own
 			if b.views == everywhere {
 				seen = all
 			}
-			for _, k := range b.keys {
+			for _, k := range b.Keys {
 				if b.views.has(v) && seen[k] {
 					t.Errorf("%s is bound twice in view %d", k, v)
 				}
@@ -77,8 +77,8 @@ func boundOnce(t *testing.T, keys []binding) {
 }
 
 func TestNoKeyIsBoundTwice(t *testing.T) {
-	boundOnce(t, bindings)
-	boundOnce(t, replayBindings())
+	boundOnce(t, liveKeys())
+	boundOnce(t, keysOf(Config{Replay: newPlayer()}).bindings)
 }
 
 func TestErrorsOfActionsAreShown(t *testing.T) {
@@ -94,7 +94,7 @@ func TestUnavailableActionsHaveNoKeys(t *testing.T) {
 	a.session.Actions = Actions{}
 	a.press("p", "c", "+", "-")
 	a.Update(tea.PasteMsg{Content: "text"})
-	if a.editor.open {
+	if a.editor.Open {
 		t.Error("an unavailable key opened the editor")
 	}
 	if strings.Contains(a.screen(), "cancel") || strings.Contains(a.screen(), "p prompt") {
@@ -148,17 +148,17 @@ func TestEveryKeyInEveryState(t *testing.T) {
 
 // everyKey presses every key in every view.
 func everyKey(t *testing.T, s *store.Snapshot, w, h int) {
-	for v := range numViews {
+	for _, v := range allViews {
 		a := open(s, theme.Colours16, false, w, h)
-		for _, b := range bindings {
-			if b.act == actSuspend || b.act == actQuit {
+		for _, b := range liveKeys() {
+			if b.name() == "suspend" || b.name() == "quit" {
 				continue
 			}
-			for _, key := range b.keys {
+			for _, key := range b.Keys {
 				a.show(v)
 				a.press(key)
 				checkFrame(t, a.View().Content, w, h)
-				if a.editor.open || a.requests.typing || a.palette.open {
+				if a.editor.Open || a.requests.Typing() || a.palette.open {
 					a.press("esc")
 				}
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/view"
 	"github.com/llmtop/llmtop/ui/view/overview"
 )
 
@@ -29,7 +30,7 @@ type calls struct {
 func (k *calls) actions() Actions {
 	return Actions{
 		Prompt: func(text, label string) (string, error) {
-			k.prompts = append(k.prompts, SuggestedPrompt{label, text})
+			k.prompts = append(k.prompts, SuggestedPrompt{Label: label, Text: text})
 			return k.note, k.err
 		},
 		Cancel: func(id event.RequestID) error {
@@ -66,7 +67,7 @@ func holds(t *testing.T, a *app, words string) {
 }
 
 // zoomed returns the view that shows a pane in full screen.
-func zoomed(id overview.ID) view {
+func zoomed(id overview.ID) viewID {
 	if id == overview.Experts {
 		return viewExperts
 	}
@@ -74,54 +75,54 @@ func zoomed(id overview.ID) view {
 }
 
 // keyCases test the key table: each row needs a case.
-var keyCases = map[action]func(*testing.T, *app, *calls){
-	actPrompt: func(t *testing.T, a *app, k *calls) {
+var keyCases = map[string]func(*testing.T, *app, *calls){
+	"prompt": func(t *testing.T, a *app, k *calls) {
 		a.press("p")
 		holds(t, a, "enter send")
 		k.note = "with a \x1bnote"
 		a.press("x", "enter")
 		holds(t, a, "prompt sent; with a")
 	},
-	actPause: func(t *testing.T, a *app, _ *calls) {
+	"pause": func(t *testing.T, a *app, _ *calls) {
 		a.press("space")
 		holds(t, a, "view paused")
 		a.press("space")
 		holds(t, a, "● live")
 	},
-	actNext: func(t *testing.T, a *app, _ *calls) {
-		seen, there := []overview.ID{a.focus}, len(a.placements)
+	"focus": func(t *testing.T, a *app, _ *calls) {
+		seen, there := []overview.ID{a.overview.Focus}, len(a.overview.Placements)
 		for range there - 1 {
 			a.press("tab")
-			seen = append(seen, a.focus)
+			seen = append(seen, a.overview.Focus)
 		}
 		a.press("right")
 		slices.Sort(seen)
-		if len(slices.Compact(seen)) != there || a.focus != overview.TTFT {
-			t.Errorf("tab visits %v and ends at %v", seen, a.focus)
+		if len(slices.Compact(seen)) != there || a.overview.Focus != overview.TTFT {
+			t.Errorf("tab visits %v and ends at %v", seen, a.overview.Focus)
 		}
 	},
-	actPrevious: func(t *testing.T, a *app, _ *calls) {
+	"previous pane": func(t *testing.T, a *app, _ *calls) {
 		a.press("shift+tab")
-		if a.focus != overview.Insights {
-			t.Errorf("focus is on %v", a.focus)
+		if a.overview.Focus != overview.Insights {
+			t.Errorf("focus is on %v", a.overview.Focus)
 		}
 		a.press("left", "tab")
-		if a.focus != overview.Insights {
-			t.Errorf("left and tab lead to %v", a.focus)
+		if a.overview.Focus != overview.Insights {
+			t.Errorf("left and tab lead to %v", a.overview.Focus)
 		}
 	},
-	actZoom: func(t *testing.T, a *app, _ *calls) {
+	"zoom": func(t *testing.T, a *app, _ *calls) {
 		for _, key := range []string{"enter", "z"} {
 			var order []overview.ID
-			for _, p := range a.placements {
-				order = append(order, p.id)
+			for _, p := range a.overview.Placements {
+				order = append(order, p.ID)
 			}
 			slices.Sort(order)
 			for _, id := range order {
 				a.press(key)
 				holds(t, a, "╭─ "+id.String()+" ")
-				if a.view != zoomed(id) || a.focus != id || strings.Count(a.screen(), "\n╭") != 1 {
-					t.Errorf("%s shows %v", key, a.focus)
+				if a.view != zoomed(id) || a.overview.Focus != id || strings.Count(a.screen(), "\n╭") != 1 {
+					t.Errorf("%s shows %v", key, a.overview.Focus)
 				}
 				a.press("esc")
 				a.View()
@@ -129,7 +130,7 @@ var keyCases = map[action]func(*testing.T, *app, *calls){
 			}
 		}
 	},
-	actShow: func(t *testing.T, _ *app, _ *calls) {
+	"show": func(t *testing.T, _ *app, _ *calls) {
 		all := severalEngines()
 		a := openFleet(&all, false, 120, 36)
 		a.press("down", "enter")
@@ -137,11 +138,11 @@ var keyCases = map[action]func(*testing.T, *app, *calls){
 			t.Errorf("enter shows %q", a.session.Name)
 		}
 	},
-	actBack: func(t *testing.T, a *app, _ *calls) {
-		for _, key := range append(viewKeys[:], "z", "?") {
+	"back": func(t *testing.T, a *app, _ *calls) {
+		for _, key := range append(digits(), "z", "?") {
 			for _, back := range []string{"esc", "backspace"} {
 				a.press(key, back)
-				if key == viewKeys[viewRequest] {
+				if key == viewKey(viewRequest) {
 					if a.view != viewRequests {
 						t.Errorf("%s does not go from a request to the table", back)
 					}
@@ -153,18 +154,18 @@ var keyCases = map[action]func(*testing.T, *app, *calls){
 			}
 		}
 	},
-	actView: func(t *testing.T, a *app, _ *calls) {
+	"": func(t *testing.T, a *app, _ *calls) {
 		for v := range numTabs {
-			a.press(viewKeys[v])
+			a.press(viewKey(v))
 			if a.view != v {
-				t.Errorf("key %s shows view %d", viewKeys[v], a.view)
+				t.Errorf("key %s shows view %d", viewKey(v), a.view)
 			}
 			if v != viewOverview {
-				holds(t, a, "╭─ "+tabNames[v]+" ")
+				holds(t, a, "╭─ "+viewName(v)+" ")
 			}
 		}
 	},
-	actWindow: func(t *testing.T, a *app, _ *calls) {
+	"window": func(t *testing.T, a *app, _ *calls) {
 		first := a.panes.Window
 		for range metric.NumWindows {
 			a.press("w")
@@ -174,14 +175,14 @@ var keyCases = map[action]func(*testing.T, *app, *calls){
 			t.Error("the windows do not wrap around")
 		}
 	},
-	actPhase: func(t *testing.T, a *app, _ *calls) {
+	"phase": func(t *testing.T, a *app, _ *calls) {
 		a.press("e")
 		holds(t, a, "Experts ─ "+a.panes.Phase.String())
 		if a.panes.Phase == metric.Decode {
 			t.Error("the phase does not change")
 		}
 	},
-	actTheme: func(t *testing.T, a *app, _ *calls) {
+	"theme": func(t *testing.T, a *app, _ *calls) {
 		before := a.View().Content
 		for range theme.Palettes()[1:] {
 			a.press("t")
@@ -195,7 +196,7 @@ var keyCases = map[action]func(*testing.T, *app, *calls){
 			t.Error("the themes do not wrap around")
 		}
 	},
-	actPalette: func(t *testing.T, a *app, _ *calls) {
+	"command": func(t *testing.T, a *app, _ *calls) {
 		a.press(":")
 		holds(t, a, "╭─ Commands ")
 		a.press("esc")
@@ -203,11 +204,11 @@ var keyCases = map[action]func(*testing.T, *app, *calls){
 			t.Error("esc does not close the palette")
 		}
 	},
-	actSnapshot: func(t *testing.T, a *app, _ *calls) {
+	"snapshot": func(t *testing.T, a *app, _ *calls) {
 		a.press("s")
 		holds(t, a, "wrote llmtop-20260102-150405.svg and .txt")
 	},
-	actReport: func(t *testing.T, a *app, k *calls) {
+	"report": func(t *testing.T, a *app, k *calls) {
 		var wrote string
 		a.saveReport = func(json []byte) (string, error) {
 			wrote = string(json)
@@ -219,33 +220,33 @@ var keyCases = map[action]func(*testing.T, *app, *calls){
 			t.Errorf("%d reports were made, and %q was written", k.reports, wrote)
 		}
 	},
-	actCancel: func(t *testing.T, a *app, k *calls) {
+	"cancel": func(t *testing.T, a *app, k *calls) {
 		a.press("c")
 		holds(t, a, "request cancelled")
 		if !slices.Equal(k.cancels, []event.RequestID{8}) {
 			t.Errorf("cancelled %v", k.cancels)
 		}
 	},
-	actFaster: func(t *testing.T, a *app, k *calls) {
+	"faster": func(t *testing.T, a *app, k *calls) {
 		a.press("+", "=")
 		if !slices.Equal(k.paces, []float64{80, 80}) { // the engine still reports 40
 			t.Errorf("paces %v", k.paces)
 		}
 		holds(t, a, "pace: 80")
 	},
-	actSlower: func(t *testing.T, a *app, k *calls) {
+	"slower": func(t *testing.T, a *app, k *calls) {
 		a.press("-")
 		if !slices.Equal(k.paces, []float64{20}) {
 			t.Errorf("paces %v", k.paces)
 		}
 	},
-	actUp:       scrolls("up", "k"),
-	actDown:     scrolls("down", "j"),
-	actPageUp:   scrolls("pgup"),
-	actPageDown: scrolls("pgdown"),
-	actTop:      scrolls("home", "g"),
-	actBottom:   scrolls("end", "G"),
-	actHelp: func(t *testing.T, a *app, _ *calls) {
+	"up":        scrolls("up", "k"),
+	"down":      scrolls("down", "j"),
+	"page up":   scrolls("pgup"),
+	"page down": scrolls("pgdown"),
+	"start":     scrolls("home", "g"),
+	"end":       scrolls("end", "G"),
+	"help": func(t *testing.T, a *app, _ *calls) {
 		for _, key := range []string{"?", "h", "f1"} {
 			a.press(key)
 			holds(t, a, "Keys")
@@ -255,22 +256,22 @@ var keyCases = map[action]func(*testing.T, *app, *calls){
 			}
 		}
 	},
-	actSuspend: func(t *testing.T, a *app, _ *calls) {
-		if lookup(bindings, "ctrl+z", viewOverview) != actSuspend {
+	"suspend": func(t *testing.T, a *app, _ *calls) {
+		if b := find(liveKeys(), "ctrl+z", viewOverview); b == nil || b.name() != "suspend" {
 			t.Error("ctrl+z is not bound")
 		}
 	},
-	actList: func(t *testing.T, a *app, _ *calls) {
+	"engines": func(t *testing.T, a *app, _ *calls) {
 		for _, from := range []string{"1", "2", "3"} {
 			a.press(from, "l")
 			holds(t, a, "1 engine ")
 			before := a.viewBefore
-			if a.press("l"); a.view != before || viewKeys[a.view] != from {
+			if a.press("l"); a.view != before || viewKey(a.view) != from {
 				t.Errorf("l leads from view %s to %d", from, a.view)
 			}
 		}
 	},
-	actOps: func(t *testing.T, a *app, _ *calls) {
+	"operations": func(t *testing.T, a *app, _ *calls) {
 		for _, from := range []string{"1", "5", "?"} {
 			a.press("esc", from, "o")
 			holds(t, a, "not reported by this engine")
@@ -279,9 +280,9 @@ var keyCases = map[action]func(*testing.T, *app, *calls){
 			}
 		}
 	},
-	actPreviousEngine: switches("[", 6),
-	actNextEngine:     switches("]", 1),
-	actQuit: func(t *testing.T, a *app, _ *calls) {
+	"previous engine": switches("[", 6),
+	"engine":          switches("]", 1),
+	"quit": func(t *testing.T, a *app, _ *calls) {
 		for _, key := range []string{"q", "ctrl+c"} {
 			cmd := a.press(key)
 			if cmd == nil {
@@ -296,20 +297,20 @@ var keyCases = map[action]func(*testing.T, *app, *calls){
 
 // scrolls presses each key in the middle of the help, which is longer than the screen, and checks the scroll position.
 func scrolls(keys ...string) func(*testing.T, *app, *calls) {
-	by := map[string]int{"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -page, "pgdown": page, "home": -1 << 10, "g": -1 << 10, "end": 1 << 10, "G": 1 << 10}
+	by := map[string]int{"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -view.Page, "pgdown": view.Page, "home": -1 << 10, "g": -1 << 10, "end": 1 << 10, "G": 1 << 10}
 	return func(t *testing.T, a *app, _ *calls) {
 		a.Update(tea.WindowSizeMsg{Width: 80, Height: 24})
 		for _, key := range keys {
 			a.press("esc", "?", "end")
 			a.View()
-			last := *a.scrollRow()
+			last := a.help.first
 			a.press("home", "pgdown", "down")
 			a.View()
-			from := *a.scrollRow()
+			from := a.help.first
 			a.press(key)
 			a.View()
-			if want := max(0, min(from+by[key], last)); *a.scrollRow() != want || from != page+1 || last < 2*page+1 {
-				t.Errorf("%s scrolls from %d to %d, want %d of %d", key, from, *a.scrollRow(), want, last)
+			if want := max(0, min(from+by[key], last)); a.help.first != want || from != view.Page+1 || last < 2*view.Page+1 {
+				t.Errorf("%s scrolls from %d to %d, want %d of %d", key, from, a.help.first, want, last)
 			}
 		}
 	}
@@ -318,7 +319,7 @@ func scrolls(keys ...string) func(*testing.T, *app, *calls) {
 // switches presses a key in the overview of the first of several engines and checks that the screen shows another.
 func switches(key string, to int) func(*testing.T, *app, *calls) {
 	return func(t *testing.T, single *app, _ *calls) {
-		if single.available(lookup(bindings, key, viewOverview)) {
+		if b := single.find(key); b == nil || b.available() {
 			t.Errorf("%s is offered with one engine", key)
 		}
 		all := severalEngines()

@@ -15,15 +15,15 @@ import (
 )
 
 // latencyKeyCases test the keys of the latency view.
-var latencyKeyCases = map[action]func(t *testing.T, a *app, k *calls){
-	actPage: func(t *testing.T, a *app, _ *calls) {
+var latencyKeyCases = map[string]func(t *testing.T, a *app, k *calls){
+	"page": func(t *testing.T, a *app, _ *calls) {
 		a.press("4")
 		for _, words := range []string{"TTFT cold", "ITL over time", "TTFT by prompt", "Stalls, newest first"} {
 			a.press("tab")
 			holds(t, a, words)
 		}
 	},
-	actPageBack: func(t *testing.T, a *app, _ *calls) {
+	"previous page": func(t *testing.T, a *app, _ *calls) {
 		a.press("4", "shift+tab")
 		holds(t, a, "Latency ─ TTFT by prompt")
 	},
@@ -72,9 +72,9 @@ func TestGoldenLatencyPages(t *testing.T) {
 			a := newApp(Config{Snapshots: func() *store.Snapshot { return s }, Profile: theme.TrueColour, Theme: name})
 			a.Update(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
 			a.press("4", "m")
-			a.notify("")
+			a.Notify("")
 			for range latency.NumPages {
-				golden(t, fmt.Sprintf("latency_%s_%s_%dx%d.ansi", strings.Fields(a.latencyPage.String())[0], name, size[0], size[1]), a.View().Content)
+				golden(t, fmt.Sprintf("latency_%s_%s_%dx%d.ansi", strings.Fields(a.latency.Page.String())[0], name, size[0], size[1]), a.View().Content)
 				a.press("tab")
 			}
 		}

@@ -27,7 +27,7 @@ func (a *app) mark() {
 	list := append(m.byEngine[a.session.Name], pane.Mark{Name: "m" + strconv.Itoa(m.count), Snapshot: a.snap})
 	m.byEngine[a.session.Name] = list[max(len(list)-maxMarks, 0):]
 	a.showMarks()
-	a.notify("mark m" + strconv.Itoa(m.count) + " set: press M to show changes since then")
+	a.Notify("mark m" + strconv.Itoa(m.count) + " set: press M to show changes since then")
 }
 
 // clearMarks removes the marks of the engine on the screen.
@@ -35,13 +35,13 @@ func (a *app) clearMarks() {
 	delete(a.marks.byEngine, a.session.Name)
 	a.marks.open = false
 	a.showMarks()
-	a.notify("marks cleared")
+	a.Notify("marks cleared")
 }
 
 // toggleSince shows or hides the changes since the newest mark.
 func (a *app) toggleSince() {
 	if len(a.panes.Marks) == 0 {
-		a.notify("no mark yet: press m to set one")
+		a.Notify("no mark yet: press m to set one")
 		return
 	}
 	a.marks.open = !a.marks.open

@@ -92,12 +92,12 @@ func TestMarksOfEngines(t *testing.T) {
 
 // Cases of the keys of marks for the key table.
 func init() {
-	keyCases[actMark] = func(t *testing.T, a *app, _ *calls) {
+	keyCases["mark"] = func(t *testing.T, a *app, _ *calls) {
 		a.press("m")
 		holds(t, a, "mark m1 set")
 		holds(t, a, "since m1 0 s")
 	}
-	keyCases[actSince] = func(t *testing.T, a *app, _ *calls) {
+	keyCases["changes since mark"] = func(t *testing.T, a *app, _ *calls) {
 		a.press("M")
 		holds(t, a, "no mark yet")
 		a.press("m", "M")
@@ -107,7 +107,7 @@ func init() {
 			t.Error("pressing M again does not close the list")
 		}
 	}
-	keyCases[actUnmark] = func(t *testing.T, a *app, _ *calls) {
+	keyCases["clear marks"] = func(t *testing.T, a *app, _ *calls) {
 		a.press("m", "M", "u")
 		if strings.Contains(a.screen(), "ince m1") {
 			t.Error("the mark is still there")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/input"
 )
 
 // paletteRows bounds the visible commands of the palette; the list scrolls.
@@ -16,21 +17,20 @@ const paletteRows = 14
 // palette is the search line for commands and its list of matches.
 type palette struct {
 	open            bool
-	line            editor
+	line            input.Editor
 	selected, first int
 	at              grid.Rect // cells of the list
 }
 
 // command is one action of the current view.
 type command struct {
-	act              action
-	key              string // one of its keys in this view
 	keys, name, help string
+	do               func()
 }
 
 // show opens the palette with an empty search.
 func (p *palette) show() {
-	p.line.show()
+	p.line.Show()
 	p.open, p.selected, p.first = true, 0, 0
 }
 
@@ -39,37 +39,17 @@ func (p *palette) show() {
 func (a *app) commands() (out []command) {
 	for i := range a.bindings {
 		b := &a.bindings[i]
-		if b.act == actPalette || !b.views.has(a.view) || !a.available(b.act) {
-			continue
-		}
-		if b.act == actView {
-			for v, key := range viewKeys {
-				out = append(out, command{b.act, key, key, "view " + strings.ToLower(tabNames[v]), "show this view"})
+		switch {
+		case !b.views.has(a.view) || !b.available() || b.Keys[0] == ":":
+		case b.name() == "": // the number keys
+			for v, room := range a.tabs {
+				out = append(out, command{viewKey(viewID(v)), "view " + strings.ToLower(room.Name()), "show this view", func() { a.show(viewID(v)) }})
 			}
-			continue
-		}
-		if k := slices.IndexFunc(b.keys, func(key string) bool { return a.lookup(key) == b.act }); k >= 0 {
-			out = append(out, command{b.act, b.keys[k], b.names(), b.name(), b.help})
+		case slices.ContainsFunc(b.Keys, func(key string) bool { return b.is(a.find(key)) }):
+			out = append(out, command{b.names(), b.name(), b.Help, b.Do})
 		}
 	}
 	return out
-}
-
-// commandNames name the bindings without a footer text, or with one that is too short.
-var commandNames = map[action]string{
-	actPrevious: "previous pane", actPageBack: "previous page", actColumnLeft: "sort by column to the left", actTokenLeft: "previous token", actRequestAbove: "request above",
-	actBack: "back", actFaster: "faster", actSlower: "slower", actList: "engines", actOps: "operations", actPreviousEngine: "previous engine", actReport: "report", actSince: "changes since mark", actUnmark: "clear marks", actAlerts: "alerts",
-	actExpertLeft: "previous expert", actFindNext: "find next", actBudgetLess: "smaller budget",
-	actUp: "up", actDown: "down", actPageUp: "page up", actPageDown: "page down", actTop: "start", actBottom: "end", actSuspend: "suspend",
-	actBackward: "back 1 s", actForward: "forward 1 s", actFarBack: "back 10 s", actFarOn: "forward 10 s", actPreviousRequest: "previous request", actSpeedDown: "speed down", actToBegin: "start", actToEnd: "end",
-}
-
-// name returns the name of a binding in the palette.
-func (b *binding) name() string {
-	if name, ok := commandNames[b.act]; ok {
-		return name
-	}
-	return b.word
 }
 
 // matches returns the commands that match the search text, best first.
@@ -79,7 +59,7 @@ func (a *app) matches() []command {
 		rank int
 	}
 	var found []ranked
-	typed := string(a.palette.line.text)
+	typed := a.palette.line.Text()
 	for _, c := range a.commands() {
 		if rank, ok := c.rank(typed); ok {
 			found = append(found, ranked{c, rank})
@@ -145,7 +125,7 @@ func (a *app) drawPalette(all grid.Area) {
 	line := all.Sub(0, all.H-1, all.W, 1)
 	line.Fill(0, 0, line.W, grid.Fg(theme.Dim), ' ')
 	line.Text(1, 0, grid.Fg(theme.Accent).With(grid.Bold), ":")
-	used := p.line.drawText(line.Sub(2, 0, line.W-3, 1), gl.ASCII)
+	used := p.line.DrawText(line.Sub(2, 0, line.W-3, 1), gl.ASCII)
 	if hint := "enter run  up/down select  esc close"; 2+used+3+grid.Width(hint) < line.W {
 		line.Text(2+used+3, 0, grid.Fg(theme.Dim), hint)
 	}

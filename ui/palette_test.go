@@ -3,6 +3,7 @@ package ui
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	tea "charm.land/bubbletea/v2"
@@ -12,7 +13,7 @@ import (
 
 // The palette of a view offers every key of that view and does the same as the key.
 func TestPaletteDoesWhatTheKeysDo(t *testing.T) {
-	for v := range numViews {
+	for _, v := range allViews {
 		by := func() *app {
 			a, _ := withCalls(t)
 			a.show(v)
@@ -21,24 +22,23 @@ func TestPaletteDoesWhatTheKeysDo(t *testing.T) {
 		}
 		a := by()
 		all := a.commands()
-		for _, b := range bindings {
-			for _, key := range b.keys {
-				act := a.lookup(key)
-				if act == b.act && act != actPalette && a.available(act) && !slices.ContainsFunc(all, func(c command) bool { return c.act == act }) {
+		for _, b := range a.live {
+			for _, key := range b.Keys {
+				if b.is(a.find(key)) && key != ":" && b.available() && b.name() != "" && !slices.ContainsFunc(all, func(c command) bool { return c.help == b.Help }) {
 					t.Errorf("the palette of view %d does not have %s", v, b.names())
 				}
 			}
 		}
 		for i, c := range all {
 			pressed, chosen := by(), by()
-			want := pressed.press(c.key)
+			want := pressed.press(strings.Fields(c.keys)[0])
 			chosen.press(":")
 			for range i {
 				chosen.press("down")
 			}
 			got := chosen.press("enter")
 			if chosen.palette.open || (got == nil) != (want == nil) || chosen.View().Content != pressed.View().Content {
-				t.Errorf("in view %d %q of the palette does not do what %s does", v, c.name, c.key)
+				t.Errorf("in view %d %q of the palette does not do what %s does", v, c.name, c.keys)
 			}
 		}
 	}
@@ -78,8 +78,8 @@ func TestPaletteFinds(t *testing.T) {
 
 // Every key, live or in a replay, has a name in the palette.
 func TestEveryCommandHasAName(t *testing.T) {
-	for _, b := range append(replayBindings(), bindings...) {
-		if b.act != actView && b.name() == "" {
+	for _, b := range append(keysOf(Config{Replay: newPlayer()}).bindings, liveKeys()...) {
+		if b.name() == "" && b.Keys[0] != viewKey(0) {
 			t.Errorf("%s has no name", b.names())
 		}
 	}
@@ -90,7 +90,7 @@ func TestPaletteOmitsUnavailableActions(t *testing.T) {
 	a, _ := withCalls(t)
 	a.session.Actions = Actions{}
 	for _, c := range a.commands() {
-		if slices.Contains([]action{actPrompt, actCancel, actFaster, actSlower, actReport, actNextEngine}, c.act) {
+		if slices.Contains([]string{"prompt", "cancel", "faster", "slower", "report", "engine"}, c.name) {
 			t.Errorf("%q is offered", c.name)
 		}
 	}

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -10,19 +11,21 @@ import (
 func readmeKeys() string {
 	var out strings.Builder
 	out.WriteString("| key | action |\n|---|---|\n")
-	for _, b := range bindings {
-		if b.word == "" && b.act != actView && b.act != actBack && b.act != actFaster && b.act != actSlower {
+	a := keysOf(Config{})
+	for _, b := range distinct(a.live) {
+		digits := b.Keys[0] == viewKey(0)
+		if b.Word == "" && !digits && !slices.Contains([]string{"back", "faster", "slower"}, b.Name) {
 			continue
 		}
-		keys := "`" + strings.Join(b.keys, "`, `") + "`"
-		if b.act == actView {
-			keys = "`" + viewKeys[0] + "` to `" + viewKeys[numTabs-1] + "`"
+		keys := "`" + strings.Join(b.Keys, "`, `") + "`"
+		if digits {
+			keys = "`" + viewKey(0) + "` to `" + viewKey(numTabs-1) + "`"
 		}
-		where := b.views.names()
+		where := a.viewNames(b.views)
 		if where != "" {
 			where = "in " + where + ": "
 		}
-		out.WriteString("| " + keys + " | " + where + b.help + " |\n")
+		out.WriteString("| " + keys + " | " + where + b.Help + " |\n")
 	}
 	return out.String()
 }
@@ -46,9 +49,9 @@ func TestReadmeListsTheKeys(t *testing.T) {
 		}
 		return
 	}
-	for v, words := range map[view]string{viewRequests: "lists all requests", viewRequest: "takes one apart", viewLatency: "shows how latencies"} {
-		if !strings.Contains(before, "`"+viewKeys[v]+"` "+words) {
-			t.Errorf("the README does not contain %s %s", viewKeys[v], words)
+	for v, words := range map[viewID]string{viewRequests: "lists all requests", viewRequest: "takes one apart", viewLatency: "shows how latencies"} {
+		if !strings.Contains(before, "`"+viewKey(v)+"` "+words) {
+			t.Errorf("the README does not contain %s %s", viewKey(v), words)
 		}
 	}
 	if was != want {

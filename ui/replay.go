@@ -8,6 +8,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/recording"
+	"github.com/llmtop/llmtop/ui/view"
 )
 
 // Replay controls a recording on the screen; *recording.Player implements it. No method may wait for the events of a
@@ -56,42 +57,37 @@ func (r *replay) update(player Replay) bool {
 	return before != s
 }
 
-// doReplay performs a key action of a replay and reports whether the action is one.
-func (a *app) doReplay(act action) bool {
-	to := a.cfg.Replay
-	if to == nil {
-		return false
+// replayKeys are the keys that control a replay.
+func (a *app) replayKeys() []view.Key {
+	do := func(f func(s recording.PlayStatus)) func() {
+		return func() {
+			f(a.cfg.Replay.Status())
+			a.updateStatus()
+		}
 	}
-	s := to.Status()
-	switch act {
-	case actPlay:
-		a.play(s)
-	case actStep:
-		to.Step(a.step())
-	case actBackward:
-		a.seek(s, a.position(s)-shortStep)
-	case actForward:
-		a.seek(s, a.position(s)+shortStep)
-	case actFarBack:
-		a.seek(s, a.position(s)-longStep)
-	case actFarOn:
-		a.seek(s, a.position(s)+longStep)
-	case actToBegin:
-		a.seek(s, s.Begin)
-	case actToEnd:
-		a.seek(s, s.End)
-	case actPreviousRequest:
-		a.previousRequest(s)
-	case actNextRequest:
-		a.nextRequest()
-	case actSpeedUp, actSpeedDown:
-		x := nextSpeed(s.Speed, act == actSpeedUp)
-		a.report(to.SetSpeed(x), fmt.Sprintf("speed: %vx", x))
-	default:
-		return false
+	by := func(d event.Time) func() {
+		return do(func(s recording.PlayStatus) { a.seek(s, a.position(s)+d) })
 	}
-	a.updateStatus()
-	return true
+	return []view.Key{
+		{Keys: []string{"space"}, Show: "space", Word: "play", Help: "play or pause the recording", Do: do(a.play)},
+		{Keys: []string{"."}, Show: ".", Word: "step", Help: "pause and step to the next token, or to the next event if the engine does not report tokens", Do: do(a.step)},
+		{Keys: []string{"left", "shift+left"}, Show: "left", Name: "back 1 s", Help: "go back 1 s", Do: by(-shortStep)},
+		{Keys: []string{"right", "shift+right"}, Show: "left right", Word: "1 s", Name: "forward 1 s", Help: "go forward 1 s", Do: by(shortStep)},
+		{Keys: []string{"["}, Show: "[", Name: "back 10 s", Help: "go back 10 s", Do: by(-longStep)},
+		{Keys: []string{"]"}, Show: "[ ]", Name: "forward 10 s", Help: "go forward 10 s", Do: by(longStep)},
+		{Keys: []string{"("}, Show: "(", Name: "previous engine", Help: "switch to the previous engine", Do: func() { a.switchEngine(false) }, When: a.canSwitch},
+		{Keys: []string{")"}, Show: "( )", Word: "engine", Help: "switch to the next engine", Do: func() { a.switchEngine(true) }, When: a.canSwitch},
+		{Keys: []string{"{"}, Show: "{", Name: "previous request", Help: "go back to the start of this request, or of the previous one", Do: do(a.previousRequest)},
+		{Keys: []string{"}"}, Show: "{ }", Word: "request", Help: "go forward to the start of the next request", Do: do(a.nextRequest)},
+		{Keys: []string{"-"}, Show: "-", Name: "speed down", Help: "play slower, down to 0.1x", Do: do(func(s recording.PlayStatus) { a.setSpeed(nextSpeed(s.Speed, false)) })},
+		{Keys: []string{"+", "="}, Show: "+ -", Word: "speed", Help: "play faster, up to 1000x", Do: do(func(s recording.PlayStatus) { a.setSpeed(nextSpeed(s.Speed, true)) })},
+		{Keys: []string{"home"}, Show: "home", Name: "start", Help: "go to the start of the recording; in the help: scroll", Do: do(func(s recording.PlayStatus) { a.seek(s, s.Begin) })},
+		{Keys: []string{"end"}, Show: "end", Name: "end", Help: "go to the end of the recording; in the help: scroll", Do: do(func(s recording.PlayStatus) { a.seek(s, s.End) })},
+	}
+}
+
+func (a *app) setSpeed(times float64) {
+	a.report(a.cfg.Replay.SetSpeed(times), fmt.Sprintf("speed: %vx", times))
 }
 
 // play resumes or pauses; at the end it starts over.
@@ -111,12 +107,13 @@ func (a *app) play(s recording.PlayStatus) {
 	}
 }
 
-// step returns the length of a step: to the next token, or to the next event if the engine does not report tokens.
-func (a *app) step() recording.Step {
+// step goes to the next token, or to the next event if the engine does not report tokens.
+func (a *app) step(recording.PlayStatus) {
+	to := recording.StepEvent
 	if a.snap.Engine.Caps.Has(event.CapTokens) {
-		return recording.StepToken
+		to = recording.StepToken
 	}
-	return recording.StepEvent
+	a.cfg.Replay.Step(to)
 }
 
 // position returns the time of the replay, or the target of a running seek, so that repeated seek keys add up.
@@ -148,7 +145,7 @@ func (a *app) previousRequest(s recording.PlayStatus) {
 
 // nextRequest goes to the start of the request after the newest one so far. The screen does not have later requests,
 // but their ids ascend: it tries the next ones.
-func (a *app) nextRequest() {
+func (a *app) nextRequest(recording.PlayStatus) {
 	var newest event.RequestID
 	for _, r := range a.snap.Requests {
 		newest = max(newest, r.ID)
@@ -156,11 +153,11 @@ func (a *app) nextRequest() {
 	for gap := range min(idGap, math.MaxUint64-newest) {
 		id := newest + 1 + gap
 		if a.cfg.Replay.SeekRequest(a.session.Name, id) == nil {
-			a.notify(fmt.Sprintf("request %d", id))
+			a.Notify(fmt.Sprintf("request %d", id))
 			return
 		}
 	}
-	a.notify("no later request in the recording")
+	a.Notify("no later request in the recording")
 }
 
 // nextSpeed returns the next faster or slower step; the ends stay.

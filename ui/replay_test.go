@@ -15,6 +15,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/view/overview"
 )
 
 var _ Replay = (*recording.Player)(nil)
@@ -88,24 +89,24 @@ func openReplayOf(s *store.Snapshot, p *player, w, h int) *app {
 }
 
 // replayKeyCases list the calls of the player for each key of a replay.
-var replayKeyCases = map[action]struct {
+var replayKeyCases = map[string]struct {
 	keys []string
 	want []string
 }{
-	actPlay:            {[]string{"space", "space"}, []string{"pause", "play"}},
-	actStep:            {[]string{"."}, []string{"step 2"}},
-	actBackward:        {[]string{"left", "shift+left"}, []string{"seek 1m31.", "seek 1m30."}},
-	actForward:         {[]string{"right", "shift+right"}, []string{"seek 1m33.", "seek 1m34."}},
-	actPreviousRequest: {[]string{"{"}, []string{"request 8"}},
-	actNextRequest:     {[]string{"}"}, []string{"request 9"}},
-	actSpeedUp:         {[]string{"+", "="}, []string{"speed 2", "speed 5"}},
-	actSpeedDown:       {[]string{"-", "-", "-", "-", "-"}, []string{"speed 0.5", "speed 0.2", "speed 0.1", "speed 0.1", "speed 0.1"}},
-	actFarBack:         {[]string{"["}, []string{"seek 1m22."}},
-	actFarOn:           {[]string{"]"}, []string{"seek 1m42."}},
-	actToBegin:         {[]string{"home"}, []string{"seek 0s"}},
-	actToEnd:           {[]string{"end"}, []string{"seek 2m32."}},
-	actPreviousEngine:  {[]string{"("}, nil}, // see TestReplayOfSeveralEngines
-	actNextEngine:      {[]string{")"}, nil},
+	"play":             {[]string{"space", "space"}, []string{"pause", "play"}},
+	"step":             {[]string{"."}, []string{"step 2"}},
+	"back 1 s":         {[]string{"left", "shift+left"}, []string{"seek 1m31.", "seek 1m30."}},
+	"forward 1 s":      {[]string{"right", "shift+right"}, []string{"seek 1m33.", "seek 1m34."}},
+	"previous request": {[]string{"{"}, []string{"request 8"}},
+	"request":          {[]string{"}"}, []string{"request 9"}},
+	"speed":            {[]string{"+", "="}, []string{"speed 2", "speed 5"}},
+	"speed down":       {[]string{"-", "-", "-", "-", "-"}, []string{"speed 0.5", "speed 0.2", "speed 0.1", "speed 0.1", "speed 0.1"}},
+	"back 10 s":        {[]string{"["}, []string{"seek 1m22."}},
+	"forward 10 s":     {[]string{"]"}, []string{"seek 1m42."}},
+	"start":            {[]string{"home"}, []string{"seek 0s"}},
+	"end":              {[]string{"end"}, []string{"seek 2m32."}},
+	"previous engine":  {[]string{"("}, nil}, // see TestReplayOfSeveralEngines
+	"engine":           {[]string{")"}, nil},
 }
 
 // The search for the next request stops at the largest id.
@@ -121,10 +122,11 @@ func TestNextRequestAtTheEndOfIDs(t *testing.T) {
 }
 
 func TestReplayKeysCallThePlayer(t *testing.T) {
-	for _, b := range replayKeys {
-		test, ok := replayKeyCases[b.act]
+	keys, _ := timeKeys()
+	for _, b := range keys {
+		test, ok := replayKeyCases[b.name()]
 		if !ok {
-			t.Errorf("key %s has no test", b.show)
+			t.Errorf("key %s has no test", b.Show)
 			continue
 		}
 		for _, mode := range []string{"", "z", "2"} { // in the overview, with a full-screen pane, and in another view
@@ -174,8 +176,8 @@ func TestLiveKeysIgnoreReplayKeys(t *testing.T) {
 	a, k := withCalls(t)
 	a.View()
 	a.press("right", ".", "{", "}")
-	if a.focus != 1 {
-		t.Errorf("right leads to %v", a.focus)
+	if a.overview.Focus != 1 {
+		t.Errorf("right leads to %v", a.overview.Focus)
 	}
 	a.press("space", "+")
 	holds(t, a, "view paused")
@@ -289,7 +291,7 @@ func TestProgressOfReplays(t *testing.T) {
 			t.Errorf("at %v the line is %d cells long, want %d", c.at, n, c.done)
 		}
 	}
-	if a := openReplay(p, 80, minHeight); strings.Contains(a.screen(), "━") || len(a.placements) == 0 {
+	if a := openReplay(p, 80, overview.MinHeight); strings.Contains(a.screen(), "━") || len(a.overview.Placements) == 0 {
 		t.Error("the smallest screen gives a row to the progress line")
 	}
 }

@@ -69,7 +69,7 @@ func TestGoldenReplicas(t *testing.T) {
 
 // selectedReplica returns the name of the selected row.
 func selectedReplica(a *app) string {
-	return a.replicas.shown.List.Rows[a.replicas.shown.Selected].Name
+	return a.engines.Fleet.List.Rows[a.engines.Fleet.Selected].Name
 }
 
 func TestReplicasAreSortedFilteredAndOpened(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/view/overview"
 	"github.com/llmtop/llmtop/ui/view/request"
 )
 
@@ -79,7 +80,7 @@ func TestTokenDetailsAreComplete(t *testing.T) {
 func TestMouseOverTokens(t *testing.T) {
 	for _, size := range sizes {
 		a := openRequest(liveSnapshot(), 1, size[0], size[1])
-		m := a.requests.detail.Cells
+		m := a.request.Cells
 		seen := map[int]bool{}
 		for y := range a.h {
 			for x := range a.w {
@@ -90,8 +91,8 @@ func TestMouseOverTokens(t *testing.T) {
 				seen[n] = true
 				if n%37 == 0 {
 					a.Update(tea.MouseMotionMsg{X: x, Y: y})
-					if a.requests.detail.Token != n || !a.dirty {
-						t.Errorf("%v: the mouse over token %d shows token %d", size, n, a.requests.detail.Token)
+					if a.request.Token != n || !a.dirty {
+						t.Errorf("%v: the mouse over token %d shows token %d", size, n, a.request.Token)
 					}
 				}
 			}
@@ -112,8 +113,8 @@ func TestEveryTokenIsReached(t *testing.T) {
 	a.press("home")
 	for want := range 420 {
 		a.View()
-		m := a.requests.detail.Cells
-		if v := &a.requests.detail; v.Token != want || v.Token < m.First || v.Token > m.Last {
+		m := a.request.Cells
+		if v := a.request; v.Token != want || v.Token < m.First || v.Token > m.Last {
 			t.Fatalf("token %d is selected, %d to %d are shown, want %d", v.Token, m.First, m.Last, want)
 		}
 		a.press("right")
@@ -121,7 +122,7 @@ func TestEveryTokenIsReached(t *testing.T) {
 	a.press("home")
 	a.View()
 	a.press("down", "down", "up")
-	if v := &a.requests.detail; v.Token != v.Cells.PerRow {
+	if v := a.request; v.Token != v.Cells.PerRow {
 		t.Errorf("one row down is token %d of %d a row", v.Token, v.Cells.PerRow)
 	}
 }
@@ -133,7 +134,7 @@ func TestAnotherRequestResetsTheToken(t *testing.T) {
 	holds(t, a, "Token 1 ")
 	a.press("esc", "esc", "3", "<")
 	a.View()
-	if a.requests.detail.Chosen {
+	if a.request.Chosen {
 		t.Error("the token of another request is still selected")
 	}
 }
@@ -142,7 +143,7 @@ func TestAnotherRequestResetsTheToken(t *testing.T) {
 func TestCopiedRequest(t *testing.T) {
 	s := liveSnapshot()
 	for _, r := range append(s.Requests, chunks().drain().Requests...) {
-		text, err := requestJSON(s, r)
+		text, err := request.JSON(s, r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,19 +174,19 @@ func TestPastRequests(t *testing.T) {
 	holds(t, a, "= TTFT")
 	a.press("right", "left", "n", "x", "home", "end", "up")
 	checkFrame(t, a.View().Content, 160, 45)
-	if _, _, ok := request.Received(a.requests.detail.Request); ok {
+	if _, _, ok := request.Received(a.request.Request); ok {
 		t.Error("tokens of a past request are kept")
 	}
 }
 
 // The shown parts add up, whichever are folded into one on a small screen.
 func TestSmallScreensFoldStages(t *testing.T) {
-	for h := minHeight; h < 40; h++ {
+	for h := overview.MinHeight; h < 40; h++ {
 		a := openRequest(liveSnapshot(), 1, 60, h)
 		holds(t, a, "= TTFT")
 		holds(t, a, "39.42 ms")
 	}
-	a := openRequest(liveSnapshot(), 1, 60, minHeight)
+	a := openRequest(liveSnapshot(), 1, 60, overview.MinHeight)
 	holds(t, a, " shorter ")
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/table"
+	"github.com/llmtop/llmtop/ui/view/overview"
 )
 
 // requestsOf opens the table over a snapshot that the test may change.
@@ -38,7 +39,7 @@ func newer(s *store.Snapshot) *store.Snapshot {
 // Following selects the newest request; a pinned request stays selected while others arrive.
 func TestSelectionFollowsOrStays(t *testing.T) {
 	a, s := requestsOf(20, 120, 36)
-	selected := func() event.RequestID { return a.requests.shown.List.Rows[a.requests.shown.Selected].ID }
+	selected := func() event.RequestID { return a.requests.List.Rows[a.requests.Selected].ID }
 	if selected() != (*s).Current.ID {
 		t.Errorf("#%d is selected, the current request is #%d", selected(), (*s).Current.ID)
 	}
@@ -73,7 +74,7 @@ func TestSortingGoesToTheTop(t *testing.T) {
 	a, _ := requestsOf(5000, 120, 36)
 	a.press("pgdown", "pgdown", "pgdown", "pgdown", "<")
 	a.View()
-	if v := a.requests.shown; v.Selected != 0 || v.First != 0 {
+	if v := a.requests; v.Selected != 0 || v.First != 0 {
 		t.Errorf("row %d is selected and row %d at the top", v.Selected, v.First)
 	}
 }
@@ -84,37 +85,37 @@ func TestMouseInTheTable(t *testing.T) {
 		a.Update(tea.MouseClickMsg{X: x, Y: y, Button: tea.MouseLeft})
 		a.View()
 	}
-	for _, h := range a.requests.shown.Heads {
-		a.requests.shown.List.By, a.requests.shown.List.Down = table.NumFields-1, false
+	for _, h := range a.requests.Heads {
+		a.requests.List.By, a.requests.List.Down = table.NumFields-1, false
 		click(h.At.X+h.At.W/2, h.At.Y)
-		if l := a.requests.shown.List; l.By != h.Field && h.Field != table.NumFields-1 {
+		if l := a.requests.List; l.By != h.Field && h.Field != table.NumFields-1 {
 			t.Errorf("a click on %v sorts by %v", h.Field, l.By)
 		}
-		down := a.requests.shown.List.Down
+		down := a.requests.List.Down
 		click(h.At.X, h.At.Y)
-		if a.requests.shown.List.Down == down {
+		if a.requests.List.Down == down {
 			t.Errorf("a second click on %v does not reverse the order", h.Field)
 		}
 	}
 	a.press("home")
 	a.View()
-	body := a.requests.shown.Body
+	body := a.requests.Body
 	click(body.X+20, body.Y+7)
-	if a.requests.shown.Selected != 7 || a.requests.shown.Follow {
-		t.Errorf("a click on the eighth row selects row %d", a.requests.shown.Selected)
+	if a.requests.Selected != 7 || a.requests.Follow {
+		t.Errorf("a click on the eighth row selects row %d", a.requests.Selected)
 	}
 	a.Update(tea.MouseWheelMsg{Button: tea.MouseWheelDown})
-	if a.View(); a.requests.shown.Selected != 7+wheel {
-		t.Errorf("a notch of the wheel leads to row %d", a.requests.shown.Selected)
+	if a.View(); a.requests.Selected != 7+wheel {
+		t.Errorf("a notch of the wheel leads to row %d", a.requests.Selected)
 	}
 }
 
 // Narrow screens drop columns by rank, and no cell runs into another column.
 func TestColumnsByWidth(t *testing.T) {
 	had := 0
-	for w := minWidth; w <= 220; w++ {
+	for w := overview.MinWidth; w <= 220; w++ {
 		a, _ := requestsOf(20, w, 30)
-		heads := a.requests.shown.Heads
+		heads := a.requests.Heads
 		if len(heads) < had {
 			t.Errorf("a screen of %d columns shows %d of the table, a narrower one %d", w, len(heads), had)
 		}
@@ -161,8 +162,8 @@ func TestPasteIntoTheFilter(t *testing.T) {
 // A click on the selected row opens it.
 func TestClickOpensTheSelectedRow(t *testing.T) {
 	a, _ := requestsOf(20, 120, 36)
-	body := a.requests.shown.Body
-	for _, want := range []view{viewRequests, viewRequest} {
+	body := a.requests.Body
+	for _, want := range []viewID{viewRequests, viewRequest} {
 		a.Update(tea.MouseClickMsg{X: body.X + 5, Y: body.Y + 9, Button: tea.MouseLeft})
 		if a.view != want {
 			t.Errorf("a click shows view %d, want %d", a.view, want)

@@ -10,6 +10,7 @@ import (
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/view"
 	"github.com/llmtop/llmtop/ui/view/engines"
 )
 
@@ -127,9 +128,9 @@ func (c *choice) key(key string) tea.Cmd {
 	case "down", "j":
 		c.move(1)
 	case "pgup":
-		c.move(-page)
+		c.move(-view.Page)
 	case "pgdown":
-		c.move(page)
+		c.move(view.Page)
 	case "home", "g":
 		c.move(-1 << 20)
 	case "end", "G":

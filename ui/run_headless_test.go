@@ -206,9 +206,9 @@ func TestScriptsEnd(t *testing.T) {
 
 // A script can press every key of the key table under the same name, except the one that needs a terminal.
 func TestScriptsKnowTheKeys(t *testing.T) {
-	for _, b := range bindings {
-		for _, key := range b.keys {
-			if KnownKey(key) == (b.act == actSuspend) {
+	for _, b := range liveKeys() {
+		for _, key := range b.Keys {
+			if KnownKey(key) == (b.name() == "suspend") {
 				t.Errorf("KnownKey(%q) = %v", key, KnownKey(key))
 			}
 			if got := keyPress(key).String(); got != key && key != "space" {

@@ -7,8 +7,8 @@ import (
 	"github.com/llmtop/llmtop/ui/chrome"
 	"github.com/llmtop/llmtop/ui/pane"
 	"github.com/llmtop/llmtop/ui/sanitize"
+	"github.com/llmtop/llmtop/ui/view"
 	"github.com/llmtop/llmtop/ui/view/engines"
-	"github.com/llmtop/llmtop/ui/view/system"
 )
 
 // Session is one of several engines on the screen.
@@ -18,13 +18,6 @@ type Session struct {
 	Changed   <-chan struct{}        // like Config.Changed
 	Past      func() Past            // like Config.Past
 	Actions   Actions
-}
-
-// engines is the state of the list of sessions.
-type engineList struct {
-	rows            []engines.Row // current data of each engine, while the list is open
-	selected, first int
-	at              engines.ListPlacement // position of the rows on the screen
 }
 
 // updateSessions takes the current sessions. The one on the screen stays there as long as it exists.
@@ -50,7 +43,7 @@ func (a *app) updateSessions() {
 		a.session = a.sessions[i]
 		a.updateEngineName(i)
 	}
-	a.engines.selected = max(min(a.engines.selected, len(a.sessions)-1), 0)
+	a.engines.Clamp(len(a.sessions))
 }
 
 // showSession shows a session and resets the state of the one before.
@@ -60,32 +53,25 @@ func (a *app) showSession(i int) {
 	}
 	a.session = a.sessions[i]
 	if a.snap = a.snapshotOf(a.session); a.snap == chrome.NotKept {
-		a.notify("no history of this engine at this time")
+		a.Notify("no history of this engine at this time")
 	}
 	a.updateBindings()
 	a.panes.Scratch = &pane.Scratch{}
-	a.resetScroll()
-	a.machine = system.View{}
-	a.requests.follow()
 	a.showMarks()
-	a.experts.shown.ResetSelection()
-	a.engines.selected = i
-	a.replicas.selectedName = sanitize.Line(a.session.Name)
-	a.replicas.arrange()
+	for _, room := range a.views {
+		if room, ok := room.(view.Resetter); ok {
+			room.Reset()
+		}
+	}
+	a.engines.Select(i, sanitize.Line(a.session.Name))
 	a.updateEngineName(i)
 	a.dirty = true
 }
 
-// showEngine shows the engine that is selected in the list.
-func (a *app) showEngine() {
-	i := a.engines.selected
-	if a.replicas.enabled {
-		i = a.replicas.selectedIndex()
-	}
-	if i >= 0 {
-		a.showSession(i)
-		a.show(viewOverview)
-	}
+// showEngine shows an engine of the list.
+func (a *app) showEngine(i int) {
+	a.showSession(i)
+	a.show(viewOverview)
 }
 
 // updateEngineName sets which of several engines the header shows.
@@ -97,6 +83,9 @@ func (a *app) updateEngineName(i int) {
 	a.dirty = a.dirty || name != a.status.Engine
 	a.status.Engine = name
 }
+
+// canSwitch reports whether there is another engine to show.
+func (a *app) canSwitch() bool { return a.view != viewEngines && len(a.sessions) > 1 }
 
 // switchEngine shows the next engine or the previous one.
 func (a *app) switchEngine(forward bool) {
@@ -113,16 +102,17 @@ func (a *app) updateEngines() {
 	if a.view != viewEngines {
 		return
 	}
-	changed := len(a.engines.rows) != len(a.sessions)
-	a.engines.rows = slices.Grow(a.engines.rows, len(a.sessions))[:len(a.sessions)]
+	rows := a.engines.Rows
+	changed := len(rows) != len(a.sessions)
+	rows = slices.Grow(rows, len(a.sessions))[:len(a.sessions)]
 	loads := 0
 	a.status.PendingEngines = 0
 	for i, s := range a.sessions {
 		if a.behind(s) {
 			if loads++; loads > maxPastLoads {
 				a.status.PendingEngines++
-				if a.engines.rows[i].Snapshot == nil {
-					a.engines.rows[i] = engines.Row{Name: sanitize.Line(s.Name), Snapshot: chrome.NotKept}
+				if rows[i].Snapshot == nil {
+					rows[i] = engines.Row{Name: sanitize.Line(s.Name), Snapshot: chrome.NotKept}
 				}
 				continue
 			}
@@ -131,9 +121,9 @@ func (a *app) updateEngines() {
 		if s.Name == "" { // the only one
 			row.Name, row.Snapshot = sanitize.Line(a.snap.Engine.Name), a.snap
 		}
-		changed = changed || row != a.engines.rows[i]
-		a.engines.rows[i] = row
+		changed = changed || row != rows[i]
+		rows[i] = row
 	}
 	a.dirty = a.dirty || changed
-	a.replicas.update(a.engines.rows, &a.panes)
+	a.engines.Update(rows, &a.panes)
 }

@@ -105,7 +105,7 @@ func TestEnginesAreSelectedInTheList(t *testing.T) {
 		t.Errorf("the engines do not wrap around: %q", a.session.Name)
 	}
 	a.press("l")
-	if a.view != viewEngines || a.engines.selected != 6 {
+	if a.view != viewEngines || a.engines.Selected != 6 {
 		t.Error("l does not select the engine on the screen in the list")
 	}
 	a.press("l")
@@ -170,12 +170,12 @@ func TestRemoteEnginesLimitTheActions(t *testing.T) {
 	a := open(s, theme.TrueColour, false, 120, 36)
 	a.session.Actions = k.actions()
 	a.press("p", "c")
-	if a.editor.open || len(k.cancels) != 0 {
+	if a.editor.Open || len(k.cancels) != 0 {
 		t.Error("the screen sent an action that the engine does not support")
 	}
 	s.Engine.Caps |= event.CapPrompt | event.CapCancel
 	a.press("c", "p")
-	if !a.editor.open || len(k.cancels) != 1 {
+	if !a.editor.Open || len(k.cancels) != 1 {
 		t.Error("the screen did not send an action that the engine supports")
 	}
 }
@@ -195,10 +195,10 @@ func TestEnginesAreClickedOn(t *testing.T) {
 	all := severalEngines()
 	a := openFleet(&all, false, 120, 36)
 	a.View()
-	for _, want := range []view{viewEngines, viewOverview} {
-		a.Update(tea.MouseClickMsg{X: 20, Y: a.engines.at.At.Y + 3, Button: tea.MouseLeft})
-		if a.engines.selected != 3 || a.view != want {
-			t.Errorf("a click selects engine %d and shows view %d", a.engines.selected, a.view)
+	for _, want := range []viewID{viewEngines, viewOverview} {
+		a.Update(tea.MouseClickMsg{X: 20, Y: a.engines.At.At.Y + 3, Button: tea.MouseLeft})
+		if a.engines.Selected != 3 || a.view != want {
+			t.Errorf("a click selects engine %d and shows view %d", a.engines.Selected, a.view)
 		}
 	}
 	if a.session.Name != all[3].Name {

@@ -33,7 +33,7 @@ func TestSnapshotOfEveryView(t *testing.T) {
 		t.Run(sc.name, func(t *testing.T) {
 			t.Parallel()
 			s := sc.make().drain()
-			for v := range numViews {
+			for _, v := range allViews {
 				a := open(s, theme.NoColour, false, 120, 36)
 				var svg, text []byte
 				a.saveScreen = func(picture, words []byte) (string, error) {

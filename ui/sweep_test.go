@@ -64,9 +64,9 @@ func TestSweepScreen(t *testing.T) {
 		t.Run(sc.name, func(t *testing.T) {
 			t.Parallel()
 			s := sc.make().drain()
-			for w := 1; w <= minWidth+2; w++ {
-				for h := 1; h <= minHeight+2; h++ {
-					sweep(t, s, w, h, w >= minWidth && h >= minHeight)
+			for w := 1; w <= overview.MinWidth+2; w++ {
+				for h := 1; h <= overview.MinHeight+2; h++ {
+					sweep(t, s, w, h, w >= overview.MinWidth && h >= overview.MinHeight)
 				}
 			}
 			for _, size := range [][2]int{
@@ -81,8 +81,8 @@ func TestSweepScreen(t *testing.T) {
 // The same for the list of several engines, single engines, a recording and a replay.
 func TestSweepSurroundings(t *testing.T) {
 	all := severalEngines()
-	for w := 1; w <= 130; w += 1 + w/minWidth*3 {
-		for h := 1; h <= 45; h += 1 + h/(minHeight+2)*5 {
+	for w := 1; w <= 130; w += 1 + w/overview.MinWidth*3 {
+		for h := 1; h <= 45; h += 1 + h/(overview.MinHeight+2)*5 {
 			for i, rec := range recordings {
 				a := openFleet(&all, w%2 == 0, w, h)
 				a.cfg.Recording = func() (recording.RecordStatus, bool) { return rec.RecordStatus, true }
@@ -123,7 +123,7 @@ func sweep(t *testing.T, s *store.Snapshot, w, h int, full bool) {
 		show("end")
 	}
 	for v := range numTabs {
-		show(viewKeys[v])
+		show(viewKey(v))
 		show("pgdown")
 	}
 	show("o")

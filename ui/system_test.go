@@ -64,7 +64,7 @@ func TestSystemAtTheToken(t *testing.T) {
 	holds(t, a, "of #8  the slowest")
 	a.press("n")
 	a.View()
-	v := &a.requests.detail
+	v := a.request
 	i := slices.IndexFunc(v.Request.Tokens, func(t store.Token) bool { return t.Nth == v.Token })
 	p, ok := s.Host.SampleAt(v.Request.Tokens[i].At)
 	if !ok {

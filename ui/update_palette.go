@@ -1,13 +1,13 @@
 package ui
 
-import tea "charm.land/bubbletea/v2"
+import "github.com/llmtop/llmtop/ui/view"
 
 // onPaletteKey edits the search, moves the selection, or runs the selected command.
-func (a *app) onPaletteKey(name, text string) tea.Cmd {
+func (a *app) onPaletteKey(name, text string) {
 	p := &a.palette
 	switch name {
 	case "enter":
-		return a.choosePalette(p.selected)
+		a.choosePalette(p.selected)
 	case "esc", "ctrl+c":
 		p.open = false
 	case "up", "ctrl+p", "shift+tab":
@@ -15,14 +15,13 @@ func (a *app) onPaletteKey(name, text string) tea.Cmd {
 	case "down", "ctrl+n", "tab":
 		a.movePalette(1)
 	case "pgup":
-		a.movePalette(-page)
+		a.movePalette(-view.Page)
 	case "pgdown":
-		a.movePalette(page)
+		a.movePalette(view.Page)
 	default:
-		p.line.edit(name, text)
+		p.line.Edit(name, text)
 		p.selected, p.first = 0, 0
 	}
-	return nil
 }
 
 // movePalette moves the selection by a number of commands.
@@ -31,20 +30,19 @@ func (a *app) movePalette(by int) {
 }
 
 // choosePalette closes the palette and runs the command of a row, as its key does.
-func (a *app) choosePalette(row int) tea.Cmd {
+func (a *app) choosePalette(row int) {
 	found := a.matches()
-	if row >= len(found) {
-		return nil
+	if row < len(found) {
+		a.palette.open = false
+		found[row].do()
 	}
-	a.palette.open = false
-	return a.run(found[row].act, found[row].key)
 }
 
 // clickPalette runs the command under the mouse; a click elsewhere closes the palette.
-func (a *app) clickPalette(x, y int) tea.Cmd {
+func (a *app) clickPalette(x, y int) {
 	if p := &a.palette; p.at.Has(x, y) {
-		return a.choosePalette(p.first + y - p.at.Y)
+		a.choosePalette(p.first + y - p.at.Y)
+		return
 	}
 	a.palette.open = false
-	return nil
 }

@@ -136,40 +136,40 @@ func TestFrameRateIsBounded(t *testing.T) {
 func TestMouse(t *testing.T) {
 	a, _ := withCalls(t)
 	a.View()
-	for _, p := range a.placements {
-		click := tea.MouseClickMsg{X: p.at.X + p.at.W/2, Y: p.at.Y + p.at.H/2, Button: tea.MouseLeft}
-		a.focus = (p.id + 1) % overview.NumPanes
+	for _, p := range a.overview.Placements {
+		click := tea.MouseClickMsg{X: p.At.X + p.At.W/2, Y: p.At.Y + p.At.H/2, Button: tea.MouseLeft}
+		a.overview.Focus = (p.ID + 1) % overview.NumPanes
 		a.Update(click)
-		if a.focus != p.id || a.view != viewOverview {
-			t.Errorf("a click on %v leaves the focus on %v", p.id, a.focus)
+		if a.overview.Focus != p.ID || a.view != viewOverview {
+			t.Errorf("a click on %v leaves the focus on %v", p.ID, a.overview.Focus)
 		}
 		a.Update(click)
-		if a.view != zoomed(p.id) || a.focus != p.id {
-			t.Errorf("a second click on %v does not zoom it", p.id)
+		if a.view != zoomed(p.ID) || a.overview.Focus != p.ID {
+			t.Errorf("a second click on %v does not zoom it", p.ID)
 		}
 		a.press("esc")
 		a.View()
-		a.focus = (p.id + 1) % overview.NumPanes
-		a.Update(tea.MouseClickMsg{X: p.at.X + 3, Y: p.at.Y, Button: tea.MouseLeft})
-		if a.view != zoomed(p.id) || a.focus != p.id {
-			t.Errorf("a click on the title of %v does not zoom it", p.id)
+		a.overview.Focus = (p.ID + 1) % overview.NumPanes
+		a.Update(tea.MouseClickMsg{X: p.At.X + 3, Y: p.At.Y, Button: tea.MouseLeft})
+		if a.view != zoomed(p.ID) || a.overview.Focus != p.ID {
+			t.Errorf("a click on the title of %v does not zoom it", p.ID)
 		}
 		a.press("esc")
 		a.View()
 	}
-	focus := a.focus
+	focus := a.overview.Focus
 	a.Update(tea.MouseClickMsg{X: 3, Y: 0, Button: tea.MouseLeft})
-	if a.focus != focus || a.view != viewOverview {
+	if a.overview.Focus != focus || a.view != viewOverview {
 		t.Error("a click on the header changed the view")
 	}
 	a.press("?")
 	a.Update(tea.MouseWheelMsg{Button: tea.MouseWheelDown})
-	if a.View(); *a.scrollRow() != wheel {
-		t.Errorf("a notch of the wheel scrolls by %d", *a.scrollRow())
+	if a.View(); a.help.first != wheel {
+		t.Errorf("a notch of the wheel scrolls by %d", a.help.first)
 	}
 	a.Update(tea.MouseWheelMsg{Button: tea.MouseWheelUp})
-	if a.View(); *a.scrollRow() != 0 {
-		t.Errorf("a notch back scrolls to %d", *a.scrollRow())
+	if a.View(); a.help.first != 0 {
+		t.Errorf("a notch back scrolls to %d", a.help.first)
 	}
 }
 
@@ -177,14 +177,14 @@ func TestMouse(t *testing.T) {
 func TestTabsCanBeClicked(t *testing.T) {
 	for _, w := range []int{60, 80, 120, 200} {
 		a := open(liveSnapshot(), theme.TrueColour, false, w, 30)
-		for from := range numViews {
+		for _, from := range allViews {
 			for to := range numTabs {
 				a.show(from)
 				a.View()
-				at := a.tabs[to].at
+				at := a.drawnTabs[to].at
 				a.Update(tea.MouseClickMsg{X: at.X + at.W/2, Y: 29, Button: tea.MouseLeft})
-				if a.view != to || len(a.tabs) != int(numTabs) {
-					t.Errorf("%d columns: a click on %s leads from view %d to %d", w, tabNames[to], from, a.view)
+				if a.view != to || len(a.drawnTabs) != int(numTabs) {
+					t.Errorf("%d columns: a click on %s leads from view %d to %d", w, viewName(to), from, a.view)
 				}
 			}
 		}

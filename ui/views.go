@@ -6,35 +6,70 @@ import (
 
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/table"
+	"github.com/llmtop/llmtop/ui/view"
+	"github.com/llmtop/llmtop/ui/view/engines"
+	"github.com/llmtop/llmtop/ui/view/experts"
+	"github.com/llmtop/llmtop/ui/view/latency"
+	"github.com/llmtop/llmtop/ui/view/ops"
+	"github.com/llmtop/llmtop/ui/view/overview"
+	"github.com/llmtop/llmtop/ui/view/request"
+	"github.com/llmtop/llmtop/ui/view/requests"
+	"github.com/llmtop/llmtop/ui/view/system"
 )
 
-// view is a screen of the program.
-type view uint8
+// viewID identifies a view. Those with a number key come first, in the order of app.tabs.
+type viewID uint8
 
-// The views: those of the number keys in their order, then a pane of the overview in full screen, the operations, and
-// the help.
+// The views that the program itself opens or knows.
 const (
-	viewOverview view = iota
+	viewOverview viewID = iota
 	viewRequests
 	viewRequest
 	viewLatency
 	viewExperts
 	viewSystem
 	viewEngines
-	viewPane
+)
+
+// The views without a number key: a pane of the overview in full screen, the operations, and the help. There are at
+// most maxTabs others, one per digit.
+const (
+	viewPane viewID = maxTabs + iota
 	viewOps
 	viewHelp
 	numViews
-	numTabs = viewPane
+	maxTabs = 9
 )
 
-var tabNames = [numTabs]string{"Overview", "Requests", "Request", "Latency", "Experts", "System", "Engines"}
+// makeViews makes all views. A new view is a line in tabs.
+func (a *app) makeViews() {
+	selection := &table.Selection{Follow: true}
+	a.overview = overview.New(a.cfg.Layout, a.zoom)
+	a.requests = requests.New(a, selection, func() { a.show(viewRequest) })
+	a.request = request.New(a, selection, a.requests)
+	a.latency = &latency.View{}
+	a.experts = experts.New(a)
+	a.engines = engines.New(a.showEngine)
+	a.help = &help{app: a}
+	a.tabs = []view.View{
+		a.overview,
+		a.requests,
+		a.request,
+		a.latency,
+		a.experts,
+		system.New(a, a.request),
+		a.engines,
+	}
+	copy(a.views[:], a.tabs)
+	a.views[viewPane], a.views[viewOps], a.views[viewHelp] = overview.Zoomed{View: a.overview}, &ops.View{}, a.help
+}
 
 // viewSet is a set of views.
 type viewSet uint16
 
 // only returns the set of the given views; everywhere is the set of all.
-func only(vs ...view) (s viewSet) {
+func only(vs ...viewID) (s viewSet) {
 	for _, v := range vs {
 		s |= 1 << v
 	}
@@ -43,27 +78,30 @@ func only(vs ...view) (s viewSet) {
 
 const everywhere = viewSet(1<<numViews - 1)
 
-func (s viewSet) has(v view) bool { return s&(1<<v) != 0 }
+// scrollViews are the views with something to scroll or to select.
+const scrollViews = everywhere &^ (1 << viewOverview)
 
-// names lists the views of a set for the help, "" for all.
-func (s viewSet) names() string {
-	var out []string
-	for v := range numTabs {
-		if s.has(v) {
-			out = append(out, strings.ToLower(tabNames[v]))
-		}
-	}
+func (s viewSet) has(v viewID) bool { return s&(1<<v) != 0 }
+
+// viewNames lists the views of a set for the help, "" for all.
+func (a *app) viewNames(s viewSet) string {
 	switch s {
 	case everywhere:
 		return ""
 	case scrollViews:
 		return "lists, texts and tables"
 	}
+	var out []string
+	for v, room := range a.tabs {
+		if s.has(viewID(v)) {
+			out = append(out, strings.ToLower(room.Name()))
+		}
+	}
 	return strings.Join(out, ", ")
 }
 
 // show goes to a view. Help and engines store the view from which they were opened, to return there.
-func (a *app) show(v view) {
+func (a *app) show(v viewID) {
 	if v == a.view {
 		return
 	}
@@ -71,11 +109,20 @@ func (a *app) show(v view) {
 		a.viewBefore = a.view
 	}
 	a.view = v
-	a.resetScroll()
 	a.updateEngines()
-	if v == viewRequests {
-		a.requests.refresh(a.snap)
+	if room, ok := a.views[v].(view.Opener); ok {
+		room.Open()
 	}
+}
+
+// zoom shows a pane of the overview in full screen.
+func (a *app) zoom(id overview.ID) {
+	a.overview.Focus = id
+	if id == overview.Experts { // this pane has its own view
+		a.show(viewExperts)
+		return
+	}
+	a.show(viewPane)
 }
 
 // back closes the list of alerts, or goes back from the current view.
@@ -84,12 +131,11 @@ func (a *app) back() {
 		a.alertsOpen = false
 		return
 	}
+	if room, ok := a.views[a.view].(view.Backer); ok && room.Back() {
+		return
+	}
 	switch a.view {
-	case viewEngines:
-		if !a.replicas.unfilter() {
-			a.show(a.viewBefore)
-		}
-	case viewHelp:
+	case viewEngines, viewHelp:
 		a.show(a.viewBefore)
 	case viewOverview:
 		if len(a.sessions) > 1 {
@@ -97,10 +143,6 @@ func (a *app) back() {
 		}
 	case viewRequest:
 		a.show(viewRequests)
-	case viewRequests:
-		if !a.requests.unfilter() {
-			a.show(viewOverview)
-		}
 	default:
 		a.show(viewOverview)
 	}
@@ -108,7 +150,7 @@ func (a *app) back() {
 
 // toggle opens help, engines or operations, or goes back: from help and engines to the last view, from operations to
 // the overview.
-func (a *app) toggle(v view) {
+func (a *app) toggle(v viewID) {
 	if a.view == v {
 		a.back()
 		return
@@ -118,7 +160,7 @@ func (a *app) toggle(v view) {
 
 // tab is a view's name in the last row, which can be clicked.
 type tab struct {
-	view view
+	view viewID
 	at   grid.Rect
 }
 
@@ -127,15 +169,15 @@ const tabNamesWidth = 110
 
 // drawTabs draws the tabs with their keys and returns their width in cells.
 func (a *app) drawTabs(area grid.Area) int {
-	a.tabs = a.tabs[:0]
+	a.drawnTabs = a.drawnTabs[:0]
 	shown := a.view
 	if shown == viewPane {
 		shown = viewOverview
 	}
 	l := area.Line(0, 0)
-	for v := range numTabs {
-		from := l.X
-		digit, name := string(rune('1'+v)), tabNames[v]
+	for i, room := range a.tabs {
+		v, from := viewID(i), l.X
+		digit, name := viewKey(v), room.Name()
 		switch {
 		case v == shown:
 			st := grid.Style{FG: theme.OnBadge, BG: theme.Accent, Attr: grid.Bold}
@@ -148,16 +190,16 @@ func (a *app) drawTabs(area grid.Area) int {
 		default:
 			l.Put(grid.Fg(theme.Accent).With(grid.Bold), " "+digit+" ")
 		}
-		a.tabs = append(a.tabs, tab{v, grid.Rect{X: area.X + from, Y: area.Y, W: l.X - from, H: 1}})
+		a.drawnTabs = append(a.drawnTabs, tab{v, grid.Rect{X: area.X + from, Y: area.Y, W: l.X - from, H: 1}})
 	}
 	return l.X
 }
 
 // clickTab goes to the view whose tab is under the mouse, and reports whether there is one.
 func (a *app) clickTab(x, y int) bool {
-	i := slices.IndexFunc(a.tabs, func(t tab) bool { return t.at.Has(x, y) })
+	i := slices.IndexFunc(a.drawnTabs, func(t tab) bool { return t.at.Has(x, y) })
 	if i >= 0 {
-		a.show(a.tabs[i].view)
+		a.show(a.drawnTabs[i].view)
 	}
 	return i >= 0
 }

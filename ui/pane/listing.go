@@ -38,9 +38,24 @@ func (t *Rows[F]) RowAt(x, y int) (row int, ok bool) {
 	return t.First + y - t.Body.Y, t.Body.Has(x, y)
 }
 
-// Scroll scrolls a list of n rows as little as needed to show the selected one in body, and returns the range of rows
+// Click sorts the table by the column head under the mouse, or selects the row there; it reports whether that row was
+// selected already.
+func (t *Rows[F]) Click(x, y int, sort func(F), pin func(row int)) (again bool) {
+	if f, ok := t.HeadAt(x, y); ok {
+		sort(f)
+		return false
+	}
+	row, ok := t.RowAt(x, y)
+	if ok {
+		again = row == t.Selected
+		pin(row)
+	}
+	return again
+}
+
+// Show scrolls a list of n rows as little as needed to show the selected one in body, and returns the range of rows
 // shown.
-func (t *Rows[F]) Scroll(n int, body grid.Area) (from, to int) {
+func (t *Rows[F]) Show(n int, body grid.Area) (from, to int) {
 	t.First = max(min(t.First, t.Selected, n-body.H), t.Selected-body.H+1, 0)
 	from, to = t.First, min(t.First+body.H, n)
 	t.Body = grid.Rect{X: body.X, Y: body.Y, W: body.W, H: to - from}

@@ -1,4 +1,3 @@
-// Package engines is the Engines view: the list of engines, the table of replicas, and the screen that offers engines.
 package engines
 
 import (
@@ -143,9 +142,9 @@ func (e ListPlacement) Row(x, y int) int {
 	return e.First + y - e.At.Y
 }
 
-// Draw draws one row per engine, the sums, and details of the selected engine. first is the engine in the top row of
+// drawList draws one row per engine, the sums, and details of the selected engine. first is the engine in the top row of
 // the previous frame; the returned placement holds the new one.
-func Draw(a grid.Area, rows []Row, selected, first int, c *pane.Frame) ListPlacement {
+func drawList(a grid.Area, rows []Row, selected, first int, c *pane.Frame) ListPlacement {
 	gl := c.Skin.Glyphs
 	a.Frame(grid.Fg(theme.BorderFocus), gl)
 	a.Text(2, 0, grid.Fg(theme.Accent).With(grid.Bold), " Engines ")

@@ -101,9 +101,9 @@ const stateSince = 9
 // mostOutlierRows is the maximum number of rows for outliers.
 const mostOutlierRows = 6
 
-// Replicas draws the table: one row per replica, below them medians and sums, the outliers, and details of the selected
+// drawReplicas draws the table: one row per replica, below them medians and sums, the outliers, and details of the selected
 // replica.
-func Replicas(a grid.Area, t *ReplicaTable, typing bool, c *pane.Frame) {
+func drawReplicas(a grid.Area, t *ReplicaTable, typing bool, c *pane.Frame) {
 	t.Heads, t.Body = t.Heads[:0], grid.Rect{}
 	l := &t.List
 	in := c.BoxAs(a, "Engines", replicasTitle(c, t)...)
@@ -123,7 +123,7 @@ func Replicas(a grid.Area, t *ReplicaTable, typing bool, c *pane.Frame) {
 	replicaHead(c, in, cols, t)
 	t.Selected = max(min(t.Selected, len(l.Rows)-1), 0)
 	body := in.Sub(0, 1, in.W, room)
-	from, to := t.Scroll(len(l.Rows), body)
+	from, to := t.Show(len(l.Rows), body)
 	shown := l.Rows[from:to]
 	for y, r := range shown {
 		replicaRow(c, body.Sub(0, y, body.W, 1), cols, r, t.outlierCells[r])
@@ -244,8 +244,8 @@ func replicaState(c *pane.Frame, r *fleet.Replica) (rune, grid.Style) {
 	return mark, st
 }
 
-// ReplicaState returns the state of a replica, and whether it is disconnected or has no history.
-func ReplicaState(c *pane.Frame, r Row) (word string, broken bool) {
+// stateOf returns the state of a replica, and whether it is disconnected or has no history.
+func stateOf(c *pane.Frame, r Row) (word string, broken bool) {
 	if _, _, _, broken := chrome.LinkState(c, r.Snapshot); broken {
 		return linkWord(r.Snapshot), true
 	}

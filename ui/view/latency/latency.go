@@ -1,4 +1,3 @@
-// Package latency is the Latency view, with the panes of TTFT and ITL.
 package latency
 
 import (
@@ -14,9 +13,9 @@ import (
 	"github.com/llmtop/llmtop/ui/view/polled"
 )
 
-// Draw draws the latency distributions: percentiles, ITL per second and as a heatmap, histograms of TTFT and ITL,
+// drawLatency draws the latency distributions: percentiles, ITL per second and as a heatmap, histograms of TTFT and ITL,
 // TTFT by prompt length, and the stalls.
-func Draw(a grid.Area, page Page, s *store.Snapshot, c *pane.Frame) {
+func drawLatency(a grid.Area, page Page, s *store.Snapshot, c *pane.Frame) {
 	covers := [2]string{"percentiles over " + c.Window.String() + "; pacing excluded", c.Window.String()}
 	if page != PageAll {
 		covers = [2]string{page.String(), page.String()}

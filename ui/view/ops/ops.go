@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/llmtop/llmtop/ui/view"
+
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
@@ -81,8 +83,26 @@ func (t *opsTable) share(ns int64) float64 { return float64(ns) / float64(max(t.
 // leastKinds is the minimum number of rows for the list of kinds.
 const leastKinds = 3
 
+// View is the Operations view.
+type View struct{ first int } // first layer shown
+
+// Name implements view.View.
+func (v *View) Name() string { return "Operations" }
+
+// Open shows the first layers.
+func (v *View) Open() { v.first = 0 }
+
+// Keys implements view.View.
+func (v *View) Keys() []view.Key { return nil }
+
+// Scroll scrolls by a number of layers; drawing limits the position to the layers that exist.
+func (v *View) Scroll(by int) { v.first = max(v.first+by, 0) }
+
+// Click implements view.View.
+func (v *View) Click(int, int) {}
+
 // Draw draws the time of each kind of operation in each layer, and the slowdown caused by timing them.
-func Draw(a grid.Area, s *store.Snapshot, c *pane.Frame, scroll *int) {
+func (v *View) Draw(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 	in := c.BoxAs(a, "Operations", "forward pass time by operation and layer, session", "session")
 	if s.Ops == nil || len(s.Ops.Times) == 0 {
 		noOps(c, in, s)
@@ -95,11 +115,11 @@ func Draw(a grid.Area, s *store.Snapshot, c *pane.Frame, scroll *int) {
 	}
 	rows := 3 + len(t.layers)
 	if in.H > rows+leastKinds+3 {
-		opsMatrix(c, in.Sub(0, 1, in.W, rows), t, scroll)
+		opsMatrix(c, in.Sub(0, 1, in.W, rows), t, &v.first)
 		opsKinds(c, in.Sub(0, rows+2, in.W, in.H-rows-2), t)
 		return
 	}
-	opsMatrix(c, in, t, scroll)
+	opsMatrix(c, in, t, &v.first)
 	if in.H < rows {
 		c.Foot(a, pane.Dim, "up, down: scroll "+strconv.Itoa(len(t.layers))+" rows")
 	}

@@ -1,4 +1,3 @@
-// Package request is the Request view: one request with its waterfall, its tokens and one token in detail.
 package request
 
 import (
@@ -15,21 +14,8 @@ import (
 	"github.com/llmtop/llmtop/ui/table"
 )
 
-// View is the state of the Request view: the choices of the user and, after drawing, the screen position of the
-// tokens.
-type View struct {
-	Request *store.Request // nil: none
-	Follow  bool           // follow the newest request
-	ToEnd   bool           // the time axis ends with the request, not with the first token
-	Chosen  bool           // the user chose Token; otherwise it is the slowest, or the last of a running request
-	Static  bool           // not interactive: no key hints
-	Token   int            // number of the selected token, from 0
-
-	Cells Cells
-}
-
-// Draw draws one request: its stages, its tokens and the selected token.
-func Draw(a grid.Area, v *View, s *store.Snapshot, c *pane.Frame) {
+// drawRequest draws one request: its stages, its tokens and the selected token.
+func drawRequest(a grid.Area, v *View, s *store.Snapshot, c *pane.Frame) {
 	v.Cells = Cells{}
 	r := v.Request
 	if r == nil {

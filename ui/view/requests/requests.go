@@ -1,4 +1,3 @@
-// Package requests is the Requests view: the table of requests.
 package requests
 
 import (
@@ -12,13 +11,6 @@ import (
 	"github.com/llmtop/llmtop/ui/table"
 	"github.com/llmtop/llmtop/ui/view/request"
 )
-
-// Table is the request table as arranged by the user, with the screen positions of the last frame.
-type Table struct {
-	pane.Rows[table.Field]
-	List   *table.List
-	Follow bool // select the newest request
-}
 
 // requestColumn is a column of the table.
 type requestColumn = pane.TableColumn[table.Field]
@@ -66,8 +58,8 @@ func isEmpty(l *table.List, f table.Field) bool {
 	return f.Kind() == table.Word && !slices.ContainsFunc(l.Rows, func(r *store.Request) bool { return f.Text(r) != "" })
 }
 
-// Draw draws the table: one row per request, and sums and percentiles of the filtered rows below.
-func Draw(a grid.Area, t *Table, s *store.Snapshot, c *pane.Frame) {
+// drawTable draws the table: one row per request, and sums and percentiles of the filtered rows below.
+func drawTable(a grid.Area, t *View, s *store.Snapshot, c *pane.Frame) {
 	t.Heads, t.Body = t.Heads[:0], grid.Rect{}
 	l := t.List
 	title := requestsTitle(t)
@@ -90,7 +82,7 @@ func Draw(a grid.Area, t *Table, s *store.Snapshot, c *pane.Frame) {
 	if len(l.Rows) == 0 {
 		c.Absent(body, pane.Dim, "no request matches the filter", "esc clears it")
 	}
-	from, to := t.Scroll(len(l.Rows), body)
+	from, to := t.Show(len(l.Rows), body)
 	shown := l.Rows[from:to]
 	top := barTop(shown)
 	for y, r := range shown {
@@ -116,7 +108,7 @@ func requestFeet(h int) int {
 }
 
 // requestsTitle returns the number of requests, the sort order and the selection mode, then shorter forms.
-func requestsTitle(t *Table) []string {
+func requestsTitle(t *View) []string {
 	l := t.List
 	n := metric.Count(float64(l.All))
 	if l.Filter.Text() != "" {
@@ -137,7 +129,7 @@ func requestsTitle(t *Table) []string {
 }
 
 // requestHead writes the column heads, with an arrow at the sort column.
-func requestHead(c *pane.Frame, a grid.Area, cols []requestColumn, t *Table) {
+func requestHead(c *pane.Frame, a grid.Area, cols []requestColumn, t *View) {
 	x := pane.MarkWidth
 	for _, col := range cols {
 		cell := columnAt(col, a, x, 0, 1)

@@ -168,7 +168,7 @@ func ttftCell(c *pane.Frame, a grid.Area, r *store.Request, now event.Time) {
 }
 
 // requestSums draws a rule with the range of rows shown, and sums and percentiles below.
-func requestSums(c *pane.Frame, a grid.Area, cols []requestColumn, t *Table, shown int, targets store.Targets) {
+func requestSums(c *pane.Frame, a grid.Area, cols []requestColumn, t *View, shown int, targets store.Targets) {
 	gl, l := c.Skin.Glyphs, t.List
 	a.Fill(0, 0, a.W, grid.Fg(theme.Border), gl.Horizontal)
 	if shown < len(l.Rows) {

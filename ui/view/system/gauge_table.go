@@ -64,7 +64,7 @@ func gaugeColumnsFor(w int) (k gaugeColumns) {
 
 // gaugeTable lists every gauge: its current value, its trend, its value when the selected token came, its median over
 // the window, and its correlation with ITL. box is the pane around the table.
-func gaugeTable(c *pane.Frame, a, box grid.Area, at *store.HostPoint, m *View, v *request.View, s *store.Snapshot) {
+func gaugeTable(c *pane.Frame, a, box grid.Area, at *store.HostPoint, m *Table, v *request.View, s *store.Snapshot) {
 	if a.H < 2 {
 		return
 	}
@@ -82,10 +82,10 @@ func gaugeTable(c *pane.Frame, a, box grid.Area, at *store.HostPoint, m *View, v
 	}
 	body := a.Sub(0, 1, a.W, a.H-1)
 	spread := body.H >= len(list)+groups-1 // blank row between groups
-	m.Scroll = max(min(m.Scroll, len(list)-body.H), 0)
+	m.First = max(min(m.First, len(list)-body.H), 0)
 	y := 0
-	for i := range list[m.Scroll:] {
-		r := &list[m.Scroll+i]
+	for i := range list[m.First:] {
+		r := &list[m.First+i]
 		if spread && r.group != "" && i > 0 {
 			y++
 		}
@@ -95,7 +95,7 @@ func gaugeTable(c *pane.Frame, a, box grid.Area, at *store.HostPoint, m *View, v
 		drawGauge(c, body.Sub(0, y, body.W, 1), r, k, at, sums, s)
 		y++
 	}
-	gaugeFoot(c, box, len(list)-m.Scroll-body.H, sums, k)
+	gaugeFoot(c, box, len(list)-m.First-body.H, sums, k)
 }
 
 // gaugeHeads writes the column titles.

@@ -1,4 +1,3 @@
-// Package system is the System view: the machine, its gauges over time, and the pane of the machine.
 package system
 
 import (
@@ -16,19 +15,8 @@ import (
 // chartsFrom is the minimum width for charts beside the gauge table.
 const chartsFrom = 150
 
-// View is the state of the machine's screen.
-type View struct {
-	Scroll int // first gauge shown
-	sums   gaugeSums
-	rows   []gaugeRow
-}
-
-// Draw draws the machine: its cores, every gauge with its trend, and the gauges at the time of the selected token.
-func Draw(a grid.Area, m *View, v *request.View, s *store.Snapshot, c *pane.Frame) {
-	drawSystem(c, a, "System", m, v, s)
-}
-
-func drawSystem(c *pane.Frame, a grid.Area, name string, m *View, v *request.View, s *store.Snapshot) {
+// drawSystem draws the machine: its cores, every gauge with its trend, and the gauges at the time of the selected token.
+func drawSystem(c *pane.Frame, a grid.Area, name string, m *Table, v *request.View, s *store.Snapshot) {
 	in := c.BoxAs(a, name, "rates per second; typical and correlation over "+c.Window.String(), c.Window.String())
 	if noMachine(c, in, s) {
 		return
@@ -65,7 +53,7 @@ func slowestKept(r *store.Request, until event.Time) (n int) {
 }
 
 // DrawZoomed draws the System view as the zoomed Machine pane, with a token of the current request.
-func DrawZoomed(a grid.Area, m *View, s *store.Snapshot, c *pane.Frame) {
+func DrawZoomed(a grid.Area, m *Table, s *store.Snapshot, c *pane.Frame) {
 	drawSystem(c, a, c.Title, m, &request.View{Request: s.Current, Static: true}, s)
 }
 

@@ -1,4 +1,4 @@
-package ui
+package experts
 
 import (
 	"cmp"
@@ -54,6 +54,9 @@ func parseIndex(digits, word string) (int, error) {
 	}
 	return int(n), nil
 }
+
+// cell is one expert in one layer.
+type cell struct{ layer, expert int }
 
 // cells returns the matching experts, those with the largest share of their layer's picks first. Equal shares keep the
 // order of layer and expert.

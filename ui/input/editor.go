@@ -1,4 +1,5 @@
-package ui
+// Package input is the lines into which the user types: the prompt editor, filters and searches.
+package input
 
 import (
 	"slices"
@@ -10,39 +11,45 @@ import (
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
+// Suggestion is a built-in prompt; Label is its prompt kind.
+type Suggestion struct{ Label, Text string }
+
 // maxPrompt bounds a prompt, in characters.
 const maxPrompt = 1 << 16
 
 // maxHistory bounds the number of prompts in the editor's history.
 const maxHistory = 100
 
-// editor is a one-line text input. It keeps pasted newlines and shows them as a sign.
-type editor struct {
-	open           bool
+// Editor is a one-line text input. It keeps pasted newlines and shows them as a sign.
+type Editor struct {
+	Open           bool
 	text           []rune
 	cursor         int // in runes
 	history        []string
-	historyAt      int    // index in the history; len(history): the new line
-	draft          string // the text typed before the user opened the history
-	suggest        []SuggestedPrompt
-	nextSuggestion int // index of the suggestion that tab shows next
+	historyAt      int          // index in the history; len(history): the new line
+	draft          string       // the text typed before the user opened the history
+	Suggest        []Suggestion // built-in prompts, offered by tab
+	nextSuggestion int          // index of the suggestion that tab shows next
 	label          string
 }
 
-// show opens the editor with no text.
-func (e *editor) show() {
-	e.open, e.text, e.cursor, e.label, e.historyAt = true, e.text[:0], 0, "", len(e.history)
+// Show opens the editor with no text.
+func (e *Editor) Show() {
+	e.Open, e.text, e.cursor, e.label, e.historyAt = true, e.text[:0], 0, "", len(e.history)
 }
 
-// set replaces the text and moves the cursor to its end.
-func (e *editor) set(s, label string) {
+// Text returns the text.
+func (e *Editor) Text() string { return string(e.text) }
+
+// Set replaces the text and moves the cursor to its end.
+func (e *Editor) Set(s, label string) {
 	e.text = append(e.text[:0], []rune(s)...)
 	e.text = e.text[:min(len(e.text), maxPrompt)]
 	e.cursor, e.label = len(e.text), label
 }
 
-// insert inserts text at the cursor. It turns the line ends of any system into newlines and drops other control codes.
-func (e *editor) insert(s string) {
+// Insert inserts text at the cursor. It turns the line ends of any system into newlines and drops other control codes.
+func (e *Editor) Insert(s string) {
 	s = strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
 	var in []rune
 	for _, r := range s {
@@ -56,13 +63,13 @@ func (e *editor) insert(s string) {
 	e.label = ""
 }
 
-// key handles one key and reports whether the user sent the prompt.
-func (e *editor) key(name, text string) (sent bool) {
+// Key handles one key and reports whether the user sent the prompt.
+func (e *Editor) Key(name, text string) (sent bool) {
 	switch name {
 	case "enter":
 		return strings.TrimSpace(string(e.text)) != ""
 	case "esc", "ctrl+c":
-		e.open = false
+		e.Open = false
 	case "tab":
 		e.suggestNext(1)
 	case "shift+tab":
@@ -72,13 +79,13 @@ func (e *editor) key(name, text string) (sent bool) {
 	case "down", "ctrl+n":
 		e.recall(1)
 	default:
-		e.edit(name, text)
+		e.Edit(name, text)
 	}
 	return false
 }
 
-// edit handles the keys that move the cursor and change the text.
-func (e *editor) edit(name, text string) {
+// Edit handles the keys that move the cursor and change the text.
+func (e *Editor) Edit(name, text string) {
 	switch name {
 	case "left", "ctrl+b":
 		e.cursor = max(e.cursor-1, 0)
@@ -106,11 +113,11 @@ func (e *editor) edit(name, text string) {
 		}
 		e.remove(from, e.cursor)
 	default:
-		e.insert(text)
+		e.Insert(text)
 	}
 }
 
-func (e *editor) remove(from, to int) {
+func (e *Editor) remove(from, to int) {
 	from, to = max(from, 0), min(to, len(e.text))
 	if from < to {
 		e.text = slices.Delete(e.text, from, to)
@@ -119,7 +126,7 @@ func (e *editor) remove(from, to int) {
 }
 
 // recall moves through the history; after its newest entry comes the draft.
-func (e *editor) recall(step int) {
+func (e *Editor) recall(step int) {
 	if e.historyAt == len(e.history) {
 		e.draft = string(e.text)
 	}
@@ -128,40 +135,40 @@ func (e *editor) recall(step int) {
 	case to < 0 || to > len(e.history):
 		return
 	case to == len(e.history):
-		e.set(e.draft, "")
+		e.Set(e.draft, "")
 	default:
-		e.set(e.history[to], "")
+		e.Set(e.history[to], "")
 	}
 	e.historyAt = to
 }
 
 // suggestNext shows the next built-in prompt, or the previous one if step is negative.
-func (e *editor) suggestNext(step int) {
-	n := len(e.suggest)
+func (e *Editor) suggestNext(step int) {
+	n := len(e.Suggest)
 	if n == 0 {
 		return
 	}
 	if step < 0 {
 		e.nextSuggestion = (e.nextSuggestion + 2*n - 2) % n
 	}
-	p := e.suggest[e.nextSuggestion%n]
-	e.set(p.Text, p.Label)
+	p := e.Suggest[e.nextSuggestion%n]
+	e.Set(p.Text, p.Label)
 	e.nextSuggestion = (e.nextSuggestion + 1) % n
 }
 
-// submit returns the prompt and its label, adds it to the history and closes the editor.
-func (e *editor) submit() (text, label string) {
+// Submit returns the prompt and its label, adds it to the history and closes the editor.
+func (e *Editor) Submit() (text, label string) {
 	text, label = string(e.text), e.label
 	if n := len(e.history); n == 0 || e.history[n-1] != text {
 		e.history = append(e.history, text)
 		e.history = e.history[max(len(e.history)-maxHistory, 0):]
 	}
-	e.open = false
+	e.Open = false
 	return text, label
 }
 
-// draw draws the editor over the bottom of the screen, scrolled so that the cursor is visible.
-func (e *editor) draw(a grid.Area, skin *theme.Skin) {
+// Draw draws the editor over the bottom of the screen, scrolled so that the cursor is visible.
+func (e *Editor) Draw(a grid.Area, skin *theme.Skin) {
 	gl := skin.Glyphs
 	box := a.Sub(0, a.H-3, a.W, 3)
 	edge := grid.Fg(theme.BorderFocus)
@@ -178,15 +185,15 @@ func (e *editor) draw(a grid.Area, skin *theme.Skin) {
 		box.Right(box.W-2, 2, grid.Fg(theme.Dim), hint)
 	}
 	in := box.Sub(2, 1, box.W-4, 1)
-	e.drawText(in, gl.ASCII)
+	e.DrawText(in, gl.ASCII)
 	if len(e.text) == 0 {
 		in.Text(2, 0, grid.Fg(theme.Dim), "type a prompt, or press tab for a built-in one")
 	}
 }
 
-// drawText draws the text in one row, scrolled so that the cursor is visible, and returns its width in cells, cursor
+// DrawText draws the text in one row, scrolled so that the cursor is visible, and returns its width in cells, cursor
 // included.
-func (e *editor) drawText(in grid.Area, ascii bool) int {
+func (e *Editor) DrawText(in grid.Area, ascii bool) int {
 	line, cursor := e.line(ascii)
 	shift := max(grid.Width(line[:cursor])-in.W+1, 0)
 	for shift > 0 && len(line) > 0 && cursor > 0 {
@@ -203,7 +210,7 @@ func (e *editor) drawText(in grid.Area, ascii bool) int {
 }
 
 // line returns the displayed text and the byte offset of the cursor in it.
-func (e *editor) line(ascii bool) (shown string, cursor int) {
+func (e *Editor) line(ascii bool) (shown string, cursor int) {
 	sign := "↵"
 	if ascii {
 		sign = "|"

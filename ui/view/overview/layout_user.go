@@ -1,4 +1,4 @@
-package ui
+package overview
 
 import (
 	"fmt"
@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/llmtop/llmtop/ui/grid"
-	"github.com/llmtop/llmtop/ui/view/overview"
 )
 
 // Layout is an arrangement of the overview: rows from top to bottom. The zero value is the default arrangement, which
@@ -16,7 +15,7 @@ type Layout struct{ rows []layoutRow }
 
 // layoutRow is one row of panes with its share of the height.
 type layoutRow struct {
-	panes  []overview.ID
+	panes  []ID
 	parts  []int // shares of the width
 	weight int
 }
@@ -26,9 +25,6 @@ const LayoutSyntax = "ttft:2 itl | experts @3 | text insights"
 
 // LayoutDefault is the name of the default arrangement.
 const LayoutDefault = "default"
-
-// layoutNames are the names of the panes in a layout.
-var layoutNames = [overview.NumPanes]string{"ttft", "itl", "experts", "throughput", "machine", "text", "insights", "queue"}
 
 // formerNames are former names of panes, which layouts still accept.
 var formerNames = map[string]string{"tpot": "itl", "know": "insights"}
@@ -55,7 +51,7 @@ func Layouts() []string {
 // The maximum share and the maximum number of rows of a layout.
 const (
 	maxWeight = 100
-	maxRows   = int(overview.NumPanes)
+	maxRows   = int(NumPanes)
 )
 
 // minPaneWidth and minPaneHeight are the smallest size of a pane of a layout, in cells; panes that do not fit are
@@ -73,7 +69,7 @@ func ParseLayout(text string) (l Layout, err error) {
 			return Layout{}, nil
 		}
 	}
-	seen := make(map[overview.ID]bool)
+	seen := make(map[ID]bool)
 	for i, rowText := range strings.Split(text, "|") {
 		row, err := parseRow(strings.Fields(rowText), seen)
 		if err == nil && i >= maxRows {
@@ -88,7 +84,7 @@ func ParseLayout(text string) (l Layout, err error) {
 }
 
 // parseRow parses one row; each pane may appear in one row only.
-func parseRow(words []string, seen map[overview.ID]bool) (row layoutRow, err error) {
+func parseRow(words []string, seen map[ID]bool) (row layoutRow, err error) {
 	row.weight = 1
 	for i, word := range words {
 		if share, ok := strings.CutPrefix(word, "@"); ok {
@@ -103,9 +99,9 @@ func parseRow(words []string, seen map[overview.ID]bool) (row layoutRow, err err
 		name, share, hasShare := strings.Cut(word, ":")
 		at := layoutPane(name)
 		if at < 0 {
-			return row, fmt.Errorf("unknown pane %.40q: use %s, or a built-in layout: %s", name, strings.Join(layoutNames[:], ", "), strings.Join(Layouts(), ", "))
+			return row, fmt.Errorf("unknown pane %.40q: use %s, or a built-in layout: %s", name, strings.ToLower(strings.Join(names[:], ", ")), strings.Join(Layouts(), ", "))
 		}
-		id := overview.ID(at)
+		id := ID(at)
 		if seen[id] {
 			return row, fmt.Errorf("pane %q appears twice: remove one", name)
 		}
@@ -130,7 +126,7 @@ func layoutPane(name string) int {
 	if now, ok := formerNames[name]; ok {
 		name = now
 	}
-	return slices.Index(layoutNames[:], name)
+	return slices.IndexFunc(names[:], func(title string) bool { return strings.EqualFold(title, name) })
 }
 
 func parseShare(word, share string) (int, error) {
@@ -141,17 +137,16 @@ func parseShare(word, share string) (int, error) {
 	return n, nil
 }
 
-// arrange places the panes on a screen of w by h cells. It drops rows and panes that do not fit, the last first.
-func (l Layout) arrange(w, h int) []placement {
-	if len(l.rows) == 0 || w < minWidth || h < minHeight {
-		return arrange(w, h)
+// arrange places the panes into the body of the screen. It drops rows and panes that do not fit, the last first.
+func (l Layout) arrange(body grid.Rect) []Placement {
+	if len(l.rows) == 0 {
+		return arrange(body)
 	}
-	body := grid.Rect{X: 0, Y: 1, W: w, H: h - 2}
 	var least, weight []int
-	var ids [][]overview.ID
+	var ids [][]ID
 	var parts [][]int
 	for _, row := range l.rows {
-		n := panesThatFit(row.parts, w)
+		n := panesThatFit(row.parts, body.W)
 		ids, parts = append(ids, row.panes[:n]), append(parts, row.parts[:n])
 		least, weight = append(least, minPaneHeight), append(weight, row.weight)
 	}

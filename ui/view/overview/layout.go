@@ -1,8 +1,7 @@
-package ui
+package overview
 
 import (
 	"github.com/llmtop/llmtop/ui/grid"
-	"github.com/llmtop/llmtop/ui/view/overview"
 )
 
 // The overview, from 100 columns:
@@ -21,25 +20,22 @@ import (
 
 // The smallest screen with panes, in cells.
 const (
-	minWidth  = 60
-	minHeight = 18
+	MinWidth  = 60
+	MinHeight = 18
 )
 
-// placement is a pane with its place on the screen.
-type placement struct {
-	id overview.ID
-	at grid.Rect
+// Placement is a pane with its place on the screen.
+type Placement struct {
+	ID ID
+	At grid.Rect
 }
 
-// arrange places the panes of the overview on a screen of w by h cells; it returns nil if the screen is too small.
-func arrange(w, h int) []placement {
-	body := grid.Rect{X: 0, Y: 1, W: w, H: h - 2}
+// arrange places the panes of the overview into the body of the screen.
+func arrange(body grid.Rect) []Placement {
 	switch {
-	case w < minWidth || h < minHeight:
-		return nil
-	case w < 80:
+	case body.W < 80:
 		return singleColumn(body)
-	case w < 100:
+	case body.W < 100:
 		return twoColumns(body)
 	}
 	return wideLayout(body)
@@ -47,21 +43,21 @@ func arrange(w, h int) []placement {
 
 // importance lists the panes of a single column with the rows that each needs, the most important first.
 var importance = []struct {
-	id   overview.ID
+	id   ID
 	rows int
 }{
-	{overview.TTFT, 5},
-	{overview.ITL, 5},
-	{overview.Experts, 6},
-	{overview.Insights, 5},
-	{overview.Throughput, 7},
-	{overview.Machine, 8},
-	{overview.Text, 6},
+	{TTFT, 5},
+	{ITL, 5},
+	{Experts, 6},
+	{Insights, 5},
+	{Throughput, 7},
+	{Machine, 8},
+	{Text, 6},
 }
 
 // singleColumn places as many panes as fit, by importance, and distributes the remaining rows.
-func singleColumn(r grid.Rect) []placement {
-	var rows [overview.NumPanes]int
+func singleColumn(r grid.Rect) []Placement {
+	var rows [NumPanes]int
 	left, n := r.H, 0
 	for _, p := range importance {
 		if p.rows > left {
@@ -75,25 +71,25 @@ func singleColumn(r grid.Rect) []placement {
 		rows[importance[i%n].id]++
 		left--
 	}
-	var out []placement
-	for id := range overview.NumPanes {
+	var out []Placement
+	for id := range NumPanes {
 		if rows[id] > 0 {
-			out = append(out, placement{id, grid.Rect{X: r.X, Y: r.Y, W: r.W, H: rows[id]}})
+			out = append(out, Placement{id, grid.Rect{X: r.X, Y: r.Y, W: r.W, H: rows[id]}})
 			r.Y += rows[id]
 		}
 	}
 	return out
 }
 
-func twoColumns(r grid.Rect) []placement {
+func twoColumns(r grid.Rect) []Placement {
 	rows := splitRows(r.H, []int{7, 8, 6, 8}, []int{4, 4, 3, 4})
-	all := [][]overview.ID{{overview.TTFT, overview.ITL}, {overview.Experts, overview.Throughput}, {overview.Insights, overview.Machine}, {overview.Text}}
+	all := [][]ID{{TTFT, ITL}, {Experts, Throughput}, {Insights, Machine}, {Text}}
 	return placeRows(r, rows, all, [][]int{{1, 1}, {5, 4}, {5, 4}, {1}})
 }
 
-func wideLayout(r grid.Rect) []placement {
+func wideLayout(r grid.Rect) []Placement {
 	rows := splitRows(r.H, []int{7, 8, 6}, []int{12, 12, 10})
-	all := [][]overview.ID{{overview.TTFT, overview.ITL}, {overview.Experts, overview.Throughput, overview.Machine}, {overview.Text, overview.Insights}}
+	all := [][]ID{{TTFT, ITL}, {Experts, Throughput, Machine}, {Text, Insights}}
 	parts := [][]int{{1, 1}, {10, 6, 6}, {1, 1}}
 	if r.W >= 140 {
 		parts[1] = []int{2, 1, 1}
@@ -129,8 +125,8 @@ func splitRows(h int, least, weight []int) []int {
 }
 
 // placeRows places rows of panes one below another; parts are the shares of the width within a row.
-func placeRows(r grid.Rect, rows []int, all [][]overview.ID, parts [][]int) []placement {
-	var out []placement
+func placeRows(r grid.Rect, rows []int, all [][]ID, parts [][]int) []Placement {
+	var out []Placement
 	y := r.Y
 	for i, h := range rows {
 		sum := 0
@@ -141,7 +137,7 @@ func placeRows(r grid.Rect, rows []int, all [][]overview.ID, parts [][]int) []pl
 		for k, id := range all[i] {
 			acc += parts[i][k]
 			end := r.X + r.W*acc/sum
-			out = append(out, placement{id, grid.Rect{X: x, Y: y, W: end - x, H: h}})
+			out = append(out, Placement{id, grid.Rect{X: x, Y: y, W: end - x, H: h}})
 			x = end
 		}
 		y += h

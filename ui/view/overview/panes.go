@@ -1,4 +1,3 @@
-// Package overview is the first view: the panes, each with a form for the full screen.
 package overview
 
 import (
@@ -36,31 +35,31 @@ var forms = [NumPanes]struct {
 	draw func(grid.Area, *store.Snapshot, *pane.Frame)
 	zoom func(grid.Area, *store.Snapshot, *pane.Frame, *Zoom)
 }{
-	{latency.DrawTTFT, func(a grid.Area, s *store.Snapshot, c *pane.Frame, z *Zoom) { latency.ZoomTTFT(a, s, c, &z.Scroll) }},
+	{latency.DrawTTFT, func(a grid.Area, s *store.Snapshot, c *pane.Frame, z *Zoom) { latency.ZoomTTFT(a, s, c, &z.scroll) }},
 	{latency.DrawITL, func(a grid.Area, s *store.Snapshot, c *pane.Frame, _ *Zoom) { latency.ZoomITL(a, s, c) }},
 	{experts.DrawPane, func(a grid.Area, s *store.Snapshot, c *pane.Frame, _ *Zoom) { experts.DrawPane(a, s, c) }},
 	{drawThroughput, func(a grid.Area, s *store.Snapshot, c *pane.Frame, _ *Zoom) { zoomThroughput(a, s, c) }},
-	{system.DrawPane, func(a grid.Area, s *store.Snapshot, c *pane.Frame, z *Zoom) { system.DrawZoomed(a, &z.Machine, s, c) }},
-	{drawText, func(a grid.Area, s *store.Snapshot, c *pane.Frame, z *Zoom) { zoomText(a, s, c, &z.Scroll) }},
-	{drawInsights, func(a grid.Area, s *store.Snapshot, c *pane.Frame, z *Zoom) { zoomInsights(a, s, c, &z.Scroll) }},
+	{system.DrawPane, func(a grid.Area, s *store.Snapshot, c *pane.Frame, z *Zoom) { system.DrawZoomed(a, &z.machine, s, c) }},
+	{drawText, func(a grid.Area, s *store.Snapshot, c *pane.Frame, z *Zoom) { zoomText(a, s, c, &z.scroll) }},
+	{drawInsights, func(a grid.Area, s *store.Snapshot, c *pane.Frame, z *Zoom) { zoomInsights(a, s, c, &z.scroll) }},
 	{drawQueue, func(a grid.Area, s *store.Snapshot, c *pane.Frame, _ *Zoom) { drawQueue(a, s, c) }},
 }
 
 // Zoom is the state of a pane in full screen.
 type Zoom struct {
-	Scroll  int // first row of a list; of a text, the rows below the screen
-	Machine system.View
+	scroll  int // first row of a list; of a text, the rows below the screen
+	machine system.Table
 }
 
 // Draw draws one pane in the overview, or in full screen if z is not nil.
-func Draw(id ID, a grid.Area, s *store.Snapshot, c *pane.Frame, focused bool, z *Zoom) {
-	c.Title, c.Focused = id.String(), focused
+func Draw(id ID, a grid.Area, s *store.Snapshot, f *pane.Frame, focused bool, z *Zoom) {
+	f.Title, f.Focused = id.String(), focused
 	switch {
 	case a.W < pane.LeastWidth || a.H < pane.LeastHeight:
-		c.Box(a, "")
+		f.Box(a, "")
 	case z != nil:
-		forms[id].zoom(a, s, c, z)
+		forms[id].zoom(a, s, f, z)
 	default:
-		forms[id].draw(a, s, c)
+		forms[id].draw(a, s, f)
 	}
 }

@@ -1,11 +1,11 @@
-package ui
+package overview
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/grid"
 )
 
 func TestLayoutsOfTheUser(t *testing.T) {
@@ -26,8 +26,8 @@ func TestLayoutsOfTheUser(t *testing.T) {
 			t.Fatalf("%q: %v", c.text, err)
 		}
 		var got []string
-		for _, p := range l.arrange(c.w, c.h) {
-			got = append(got, fmt.Sprintf("%s %dx%d+%d+%d", p.id, p.at.W, p.at.H, p.at.X, p.at.Y))
+		for _, p := range l.arrange(grid.Rect{Y: 1, W: c.w, H: c.h - 2}) {
+			got = append(got, fmt.Sprintf("%s %dx%d+%d+%d", p.ID, p.At.W, p.At.H, p.At.X, p.At.Y))
 		}
 		if s := strings.Join(got, ", "); s != c.want {
 			t.Errorf("%q at %dx%d: %s, want %s", c.text, c.w, c.h, s, c.want)
@@ -51,40 +51,4 @@ func TestInvalidLayouts(t *testing.T) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
-}
-
-// The built-in layouts in every size.
-func TestGoldenLayouts(t *testing.T) {
-	s := liveSnapshot()
-	for _, name := range Layouts() {
-		if name == LayoutDefault {
-			continue
-		}
-		for _, size := range sizes {
-			a := open(s, theme.TrueColour, false, size[0], size[1])
-			var err error
-			if a.cfg.Layout, err = ParseLayout(name); err != nil {
-				t.Fatal(err)
-			}
-			a.dirty = true
-			golden(t, fmt.Sprintf("layout_%s_%dx%d.txt", name, size[0], size[1]), strings.TrimSuffix(a.screen(), "\n"))
-		}
-	}
-}
-
-func FuzzLayout(f *testing.F) {
-	f.Add("ttft:2 itl | experts @3 | text insights", 120, 36)
-	f.Add("router", 60, 18)
-	f.Add("ttft:100 itl:1 | @ | :", 1, 1)
-	s := liveSnapshot()
-	f.Fuzz(func(t *testing.T, text string, w, h int) {
-		w, h = max(w, -w, 1)%300, max(h, -h, 1)%100
-		l, err := ParseLayout(text)
-		if err != nil || w < 1 || h < 1 {
-			return
-		}
-		a := open(s, theme.Colours16, false, w, h)
-		a.cfg.Layout, a.dirty = l, true
-		checkFrame(t, a.View().Content, w, h)
-	})
 }

@@ -1,0 +1,103 @@
+package engines
+
+import (
+	"slices"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/fleet"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/ui/input"
+	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/sanitize"
+	"github.com/llmtop/llmtop/ui/table"
+)
+
+// minFleet is the minimum number of engines to compare as replicas, if they report aggregate metrics.
+const minFleet = 3
+
+// Fleet is the table of replicas: the engines as rows that are compared.
+type Fleet struct {
+	ReplicaTable
+	Enabled      bool // the engines form a fleet
+	all          []*fleet.Replica
+	measured     []*store.Snapshot // snapshots of the last measurement
+	window       metric.Window
+	selectedName string // name of the selected replica; "": the first
+
+	filter input.Filter[table.ReplicaFilter]
+}
+
+// isFleet reports whether engines are compared as replicas.
+func isFleet(rows []Row) bool {
+	return len(rows) >= minFleet && slices.ContainsFunc(rows, func(r Row) bool {
+		return r.Snapshot.Aggregates != nil || r.Snapshot.Engine.Caps.Has(event.CapAggregates)
+	})
+}
+
+// update measures the replicas with new data.
+func (r *Fleet) update(rows []Row, c *pane.Frame) {
+	if r.Enabled = isFleet(rows); !r.Enabled {
+		r.filter.Typing = false
+		return
+	}
+	changed := len(r.all) != len(rows) || r.window != c.Window
+	r.window = c.Window
+	for len(r.all) < len(rows) {
+		r.all, r.measured = append(r.all, &fleet.Replica{}), append(r.measured, nil)
+	}
+	r.all, r.measured = r.all[:len(rows)], r.measured[:len(rows)]
+	for i, row := range rows {
+		one := r.all[i]
+		state, broken := stateOf(c, row)
+		if !changed && r.measured[i] == row.Snapshot && one.Name == row.Name && one.State == state {
+			continue
+		}
+		changed, r.measured[i] = true, row.Snapshot
+		one.Name, one.State, one.Broken, one.Model = row.Name, state, broken, sanitize.Line(row.Snapshot.Model.Name)
+		one.Measure(row.Snapshot, c.Window)
+	}
+	if changed {
+		r.FindOutliers(r.all)
+		r.arrange()
+	}
+}
+
+// arrange filters and sorts the rows and keeps the selected replica.
+func (r *Fleet) arrange() {
+	t := &r.ReplicaTable
+	t.List.Update(r.all)
+	if i := slices.IndexFunc(t.List.Rows, func(one *fleet.Replica) bool { return one.Name == r.selectedName }); i >= 0 && r.selectedName != "" {
+		t.Selected = i
+	}
+	t.Selected = max(min(t.Selected, len(t.List.Rows)-1), 0)
+}
+
+// pin selects the replica of a row, or of the nearest valid row.
+func (r *Fleet) pin(row int) {
+	t := &r.ReplicaTable
+	if n := len(t.List.Rows); n > 0 {
+		t.Selected = max(min(row, n-1), 0)
+		r.selectedName = t.List.Rows[t.Selected].Name
+	}
+}
+
+// sort sorts by a field and selects the first row.
+func (r *Fleet) sort(by fleet.Field) {
+	r.List.SortBy(by)
+	r.selectedName, r.Selected, r.First = "", 0, 0
+	r.arrange()
+}
+
+// sortColumn sorts by a column to the right, or to the left, of the current one.
+func (r *Fleet) sortColumn(by int) {
+	r.sort(fleet.Field((int(r.List.By) + by + int(fleet.NumFields)) % int(fleet.NumFields)))
+}
+
+// unfilter removes the filter and reports whether there was one.
+func (r *Fleet) unfilter() bool {
+	filtered := r.Enabled && r.List.Filter.Text() != ""
+	r.List.Filter = table.ReplicaFilter{}
+	r.arrange()
+	return filtered
+}

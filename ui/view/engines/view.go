@@ -1,0 +1,127 @@
+// Package engines is the Engines view: the list of engines, the table of replicas, and the screen that offers engines.
+package engines
+
+import (
+	"slices"
+
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/table"
+	"github.com/llmtop/llmtop/ui/view"
+)
+
+// View is the list of engines, or the table of replicas where they form a fleet.
+type View struct {
+	Rows     []Row // current data of each engine
+	Selected int   // of the list
+	Fleet    Fleet
+
+	At ListPlacement // position of the rows on the screen
+
+	open func(i int) // shows an engine in the other views
+}
+
+// New makes the view; open shows the engine of an index in the other views.
+func New(open func(i int)) *View { return &View{open: open} }
+
+// Name implements view.View.
+func (v *View) Name() string { return "Engines" }
+
+// Update takes the current data of the engines.
+func (v *View) Update(rows []Row, f *pane.Frame) {
+	v.Rows = rows
+	v.Fleet.update(rows, f)
+}
+
+// Select selects an engine.
+func (v *View) Select(i int, name string) {
+	v.Selected = i
+	v.Fleet.selectedName = name
+	v.Fleet.arrange()
+}
+
+// Clamp keeps the selection among n engines.
+func (v *View) Clamp(n int) { v.Selected = max(min(v.Selected, n-1), 0) }
+
+// Draw implements view.View.
+func (v *View) Draw(a grid.Area, _ *store.Snapshot, f *pane.Frame) {
+	if t := &v.Fleet; t.Enabled {
+		drawReplicas(a, &t.ReplicaTable, t.filter.Typing, f)
+		t.filter.Draw(a, t.List.Filter.Text(), table.ReplicaSyntax, f.Skin)
+		return
+	}
+	v.At = drawList(a, v.Rows, v.Selected, v.At.First, f)
+}
+
+// Keys implements view.View.
+func (v *View) Keys() []view.Key {
+	t := &v.Fleet
+	start := func() { t.filter.Start(t.List.Filter, t.List.Filter.Text()) }
+	return append(
+		[]view.Key{{Keys: []string{"enter"}, Show: "enter", Word: "show", Help: "show the selected engine", Do: v.openSelected}},
+		view.TableKeys("servers", table.ReplicaSyntax, start, t.sortColumn, func() { t.sort(t.List.By) }, func() bool { return t.Enabled })...,
+	)
+}
+
+// openSelected shows the selected engine in the other views.
+func (v *View) openSelected() {
+	i := v.Selected
+	if t := &v.Fleet; t.Enabled {
+		i = -1
+		if t.Selected < len(t.List.Rows) {
+			i = slices.Index(t.all, t.List.Rows[t.Selected])
+		}
+	}
+	if i >= 0 {
+		v.open(i)
+	}
+}
+
+// Scroll moves the selection by a number of rows.
+func (v *View) Scroll(by int) {
+	if v.Fleet.Enabled {
+		v.Fleet.pin(v.Fleet.Selected + by)
+		return
+	}
+	v.Selected += by
+	v.Clamp(len(v.Rows))
+}
+
+// Click selects the engine under the mouse, or sorts by the column head there; a second click shows the engine.
+func (v *View) Click(x, y int) {
+	if t := &v.Fleet; t.Enabled {
+		if t.Rows.Click(x, y, t.sort, t.pin) {
+			v.openSelected()
+		}
+		return
+	}
+	i := v.At.Row(x, y)
+	if i < 0 {
+		return
+	}
+	if i == v.Selected {
+		v.openSelected()
+	}
+	v.Selected = i
+}
+
+// Back removes the filter of the fleet.
+func (v *View) Back() bool { return v.Fleet.unfilter() }
+
+// Typing implements view.Typist.
+func (v *View) Typing() bool { return v.Fleet.filter.Typing }
+
+// Type edits the filter of the fleet.
+func (v *View) Type(key, text string) {
+	if t := &v.Fleet; t.filter.Edit(key, text, &t.List.Filter, table.ParseReplicas) {
+		t.arrange()
+	}
+}
+
+// Paste inserts text into the filter of the fleet.
+func (v *View) Paste(text string) {
+	if t := &v.Fleet; t.filter.Insert(text, &t.List.Filter, table.ParseReplicas) {
+		t.arrange()
+	}
+}

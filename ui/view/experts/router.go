@@ -1,0 +1,322 @@
+package experts
+
+import (
+	"slices"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/sanitize"
+)
+
+// BudgetParts is the number of steps of the budget from no expert to all experts.
+const BudgetParts = 32
+
+// Span is the time span of the maps.
+type Span uint8
+
+// The spans in the order of the key that cycles through them.
+const (
+	SpanMinute Span = iota
+	SpanSession
+	SpanRequest
+	SpanTen
+	NumSpans
+)
+
+var spanWindows = [NumSpans]metric.Window{SpanMinute: metric.Minute, SpanSession: metric.Session, SpanTen: metric.TenSeconds}
+
+// String returns the span as used in titles.
+func (p Span) String() string {
+	if p == SpanRequest {
+		return "last request"
+	}
+	return spanWindows[p].String()
+}
+
+// Division selects how picks are divided among maps.
+type Division uint8
+
+// The divisions.
+const (
+	Undivided Division = iota
+	ByKind
+	ByGroup
+	NumDivisions
+)
+
+// String returns the division as used in titles.
+func (b Division) String() string {
+	return [...]string{"all together", "by prompt kind", "by group"}[b]
+}
+
+// ExpertCells is the screen position of a map.
+type ExpertCells struct {
+	At grid.Rect
+	m  expertGrid
+}
+
+// hits returns the picks of a span and a phase, or nil without any.
+func (p Span) hits(x *store.Experts, phase metric.Phase) (h *store.Hits) {
+	switch {
+	case x == nil || x.Experts == 0 || x.Layers == 0:
+		return nil
+	case p != SpanRequest:
+		h = x.Hits[spanWindows[p]][phase]
+	case x.Request != nil:
+		h = x.Request.Hits[phase]
+	}
+	if h == nil || h.Tokens == 0 {
+		return nil
+	}
+	return h
+}
+
+// Hits returns the picks that the map shows, or nil.
+func (v *View) Hits(s *store.Snapshot, c *pane.Frame) *store.Hits {
+	return v.Span.hits(s.Experts, c.Phase)
+}
+
+// Reset drops the selected cell and cached sums when another engine is shown.
+func (v *View) Reset() { v.Chosen, v.sums.key = false, sumsKey{} }
+
+// clampSelection keeps the selected cell on the map; without a choice of the user it selects the hottest.
+func (v *View) clampSelection(x *store.Experts, h *store.Hits) {
+	if !v.Chosen && h != nil {
+		v.Layer, v.Expert = hottest(h, x)
+	}
+	v.Layer, v.Expert = min(max(v.Layer, 0), x.Layers-1), min(max(v.Expert, 0), x.Experts-1)
+}
+
+// hottest returns the expert with the largest share of its layer's picks.
+func hottest(h *store.Hits, x *store.Experts) (layer, expert int) {
+	best := -1.0
+	for l, v := range h.Layers {
+		if v.Total == 0 || len(v.Hot) == 0 {
+			continue
+		}
+		if share := float64(h.Counts[l*x.Experts+v.Hot[0]]) / float64(v.Total); share > best {
+			best, layer, expert = share, l, v.Hot[0]
+		}
+	}
+	return layer, expert
+}
+
+// namedMap is one of several maps side by side.
+type namedMap struct {
+	name string
+	h    *store.Hits
+}
+
+// mapsToDraw returns the maps to draw: one, or one per kind or group.
+func (v *View) mapsToDraw(s *store.Snapshot, h *store.Hits) (maps []namedMap) {
+	var parts []store.NamedPicks
+	switch {
+	case v.By == Undivided:
+		return []namedMap{{"", h}}
+	case s.Picks == nil || s.Picks.Layers != s.Experts.Layers || s.Picks.Experts != s.Experts.Experts:
+		return nil
+	case v.By == ByKind:
+		parts = s.Picks.Kinds
+	default:
+		parts = s.Picks.Groups
+	}
+	for _, p := range parts {
+		maps = append(maps, namedMap{displayName(p.Name), p.Hits})
+	}
+	return maps
+}
+
+// displayName returns the screen name of a kind or group.
+func displayName(name string) string {
+	if name == "" {
+		return "(no name)"
+	}
+	return sanitize.Line(name)
+}
+
+// drawView draws the Experts view: one or more maps, the balance of each layer, the selected cell, the budget, and
+// tables from per-token picks.
+func drawView(a grid.Area, v *View, s *store.Snapshot, c *pane.Frame) {
+	v.Maps = v.Maps[:0]
+	title := "Experts"
+	h := v.Hits(s, c)
+	if a.W < pane.LeastWidth || a.H < pane.LeastHeight {
+		c.BoxAs(a, title)
+		return
+	}
+	if h == nil {
+		noPicks(c, c.BoxAs(a, title, c.Phase.String()+", "+v.Span.String()), v, s)
+		return
+	}
+	v.compareWith(c.Mark(), s)
+	v.sums.update(v, h, s, c)
+	maps := v.mapsToDraw(s, h)
+	if len(maps) > 0 && v.By != Undivided {
+		h = s.Picks.All
+	}
+	v.clampSelection(s.Experts, h)
+	if len(maps) == 0 {
+		c.Absent(c.BoxAs(a, title, v.By.String()), pane.Dim, noPicksReason(c, s), "press v to combine all")
+		return
+	}
+	in := a.Inset(2, 1)
+	l := v.layout(in, s, c, len(maps))
+	m := v.drawMaps(l.maps, maps, &l, s, c)
+	short, long := v.titleWords(c)
+	c.BoxAs(a, title, m.covers(c, short, long)...)
+	expertFacts(c, in.Sub(0, 0, in.W, l.facts), v, maps, len(l.shown), h, s)
+	expertCell(c, l.cell, v, h, s)
+	expertBudget(c, l.budget, v, s)
+	expertTables(c, l.tables, v, s)
+	drawHeatScale(a, maps[0].h, c)
+}
+
+// compareWith takes the picks of a mark, if they come from the same router shape and an earlier time.
+func (v *View) compareWith(m *pane.Mark, s *store.Snapshot) {
+	v.mark = nil
+	if m == nil || m.Snapshot.Experts == nil || m.Snapshot.Now > s.Now {
+		return
+	}
+	if was, x := m.Snapshot.Experts, s.Experts; was.Layers == x.Layers && was.Experts == x.Experts {
+		v.mark = m.Snapshot
+	}
+}
+
+// titleWords returns what the maps show, without and with the time span.
+func (v *View) titleWords(c *pane.Frame) (short, long string) {
+	if v.By != Undivided {
+		return v.By.String(), v.By.String() + ", generated tokens, session"
+	}
+	return c.Phase.String(), c.Phase.String() + ", " + v.Span.String()
+}
+
+// noPicks draws why there are no picks.
+func noPicks(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) {
+	if s.Experts == nil || s.Experts.Experts == 0 || v.Span != SpanRequest || s.Engine.State < event.EngineReady {
+		noExperts(c, a, s)
+		return
+	}
+	c.Absent(a, pane.Dim, "no "+c.Phase.String()+" token in the last request", "press w for another window, e for another phase")
+}
+
+// noPicksReason returns why there are no per-token picks.
+func noPicksReason(c *pane.Frame, s *store.Snapshot) string {
+	if s.Picks == nil && !s.Engine.Caps.Has(event.CapPicks) {
+		return "per-token picks: not reported by this engine"
+	}
+	return "no per-token picks yet, or none kept in the history of a model of this size"
+}
+
+// overlaps reports whether the window still holds picks that it held at the mark.
+func (v *View) overlaps(s *store.Snapshot) bool {
+	switch now, was := s.Experts.Request, v.mark.Experts.Request; v.Span {
+	case SpanSession:
+		return true
+	case SpanRequest:
+		return now != nil && was != nil && now.ID == was.ID
+	}
+	return time.Duration(s.Now-v.mark.Now) < spanWindows[v.Span].Span()
+}
+
+// expertSums holds results that are too costly for each frame; they are computed once per second.
+type expertSums struct {
+	key        sumsKey
+	rank       metric.Ranking
+	kept       []int // experts of each layer that fit the budget
+	budget     int
+	ranks      []int32 // rank of each expert
+	drift      []metric.Drift
+	drifted    []bool
+	meanDrift  metric.Drift // mean over layers
+	comparable bool         // at least one layer has picks at both times
+	since      []uint64
+}
+
+// sumsKey identifies the input of expertSums.
+type sumsKey struct {
+	span   Span
+	phase  metric.Phase
+	second int64
+	cells  int
+	mark   *store.Snapshot
+	id     event.RequestID // of the last request
+}
+
+func (m *expertSums) update(v *View, h *store.Hits, s *store.Snapshot, c *pane.Frame) {
+	key := sumsKey{span: v.Span, phase: c.Phase, second: int64(s.Now) / 1e9, cells: len(h.Counts), mark: v.mark}
+	if r := s.Experts.Request; r != nil {
+		key.id = r.ID
+	}
+	keep := v.Budget * len(h.Counts) / BudgetParts
+	if key == m.key && keep == m.budget {
+		return
+	}
+	if key != m.key {
+		m.key = key
+		m.rank.Rank(h.Counts)
+		m.ranks = slices.Grow(m.ranks[:0], len(h.Counts))[:len(h.Counts)]
+		for i := range m.rank.Len() {
+			m.ranks[m.rank.At(i)] = int32(i)
+		}
+		m.compare(v, h, s, c.Phase)
+	}
+	m.budget = keep
+	m.kept = slices.Grow(m.kept[:0], s.Experts.Layers)[:s.Experts.Layers]
+	clear(m.kept)
+	for i := range keep {
+		m.kept[m.rank.At(i)/s.Experts.Experts]++
+	}
+}
+
+// compare computes the drift of each layer since the mark: the window at the mark vs the window now, or vs the picks
+// since the mark while both windows share picks.
+func (m *expertSums) compare(v *View, h *store.Hits, s *store.Snapshot, phase metric.Phase) {
+	x := s.Experts
+	m.drift, m.drifted, m.meanDrift, m.comparable = m.drift[:0], m.drifted[:0], metric.Drift{}, false
+	if v.mark == nil {
+		return
+	}
+	was := v.Span.hits(v.mark.Experts, phase)
+	if was == nil {
+		return
+	}
+	now := h.Counts
+	if v.overlaps(s) {
+		now = m.sinceMark(v.mark.Experts.Hits[metric.Session][phase], x.Hits[metric.Session][phase])
+	}
+	m.distances(was.Counts, now, x)
+}
+
+// sinceMark returns the session picks since the mark. If a count went down, the engine restarted and all current picks
+// are returned.
+func (m *expertSums) sinceMark(was, now *store.Hits) []uint64 {
+	m.since = append(m.since[:0], now.Counts...)
+	for i, n := range was.Counts {
+		if n > m.since[i] {
+			return now.Counts
+		}
+		m.since[i] -= n
+	}
+	return m.since
+}
+
+// distances computes the drift layer by layer and its mean.
+func (m *expertSums) distances(was, now []uint64, x *store.Experts) {
+	n := 0
+	for l := range x.Layers {
+		from, to := l*x.Experts, (l+1)*x.Experts
+		d, ok := metric.DriftOf(was[from:to], now[from:to])
+		m.drift, m.drifted = append(m.drift, d), append(m.drifted, ok)
+		if ok {
+			n++
+			m.meanDrift.Moved, m.meanDrift.Chance = m.meanDrift.Moved+d.Moved, m.meanDrift.Chance+d.Chance
+		}
+	}
+	if n > 0 {
+		m.meanDrift.Moved, m.meanDrift.Chance, m.comparable = m.meanDrift.Moved/float64(n), m.meanDrift.Chance/float64(n), true
+	}
+}

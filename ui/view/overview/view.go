@@ -1,0 +1,136 @@
+// Package overview is the first view: the panes, each with a form for the full screen.
+package overview
+
+import (
+	"slices"
+
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/view"
+)
+
+// View is the overview: panes placed by a layout, one of them with the focus.
+type View struct {
+	Layout     Layout // of the user; the zero value: the default for the kind of engine
+	Focus      ID
+	Placements []Placement // of the last frame; empty in full screen
+
+	zoom Zoom
+	open func(ID) // shows a pane in full screen
+}
+
+// New makes the view with the user's layout; open shows a pane in full screen.
+func New(layout Layout, open func(ID)) *View { return &View{Layout: layout, open: open} }
+
+// Name implements view.View.
+func (v *View) Name() string { return "Overview" }
+
+// Draw implements view.View.
+func (v *View) Draw(a grid.Area, s *store.Snapshot, f *pane.Frame) {
+	layout := v.Layout
+	if len(layout.rows) == 0 && s.AggregateOnly() {
+		layout = serverLayout(s, a.W)
+	}
+	v.Placements = append(v.Placements[:0], layout.arrange(a.Rect)...)
+	v.keepFocus()
+	for _, p := range v.Placements {
+		Draw(p.ID, a.Sub(p.At.X-a.X, p.At.Y-a.Y, p.At.W, p.At.H), s, f, p.ID == v.Focus, nil)
+	}
+}
+
+// keepFocus moves the focus to a visible pane.
+func (v *View) keepFocus() {
+	if len(v.Placements) > 0 && !slices.ContainsFunc(v.Placements, func(p Placement) bool { return p.ID == v.Focus }) {
+		v.Focus = v.Placements[0].ID
+	}
+}
+
+// Keys implements view.View.
+func (v *View) Keys() []view.Key {
+	return append(v.focusKeys(), view.Key{
+		Keys: []string{"enter", "z"}, Show: "enter", Word: "zoom", Help: "show the focused pane in full screen; or click its title",
+		Do: func() { v.open(v.Focus) },
+	})
+}
+
+func (v *View) focusKeys() []view.Key {
+	return []view.Key{
+		{Keys: []string{"tab", "right"}, Show: "tab", Word: "focus", Help: "focus the next pane; or click it", Do: func() { v.moveFocus(1) }},
+		{Keys: []string{"shift+tab", "left"}, Show: "shift+tab", Name: "previous pane", Help: "focus the previous pane", Do: func() { v.moveFocus(-1) }},
+	}
+}
+
+// moveFocus focuses the next or previous pane: of those on the overview, or of all panes in full screen.
+func (v *View) moveFocus(by int) {
+	order := make([]ID, 0, NumPanes)
+	for _, p := range v.Placements {
+		order = append(order, p.ID)
+	}
+	if len(order) == 0 {
+		for id := range NumPanes {
+			order = append(order, id)
+		}
+	}
+	if len(v.Layout.rows) == 0 {
+		slices.Sort(order)
+	}
+	i := max(slices.Index(order, v.Focus), 0)
+	v.Focus = order[(i+by+len(order))%len(order)]
+	v.zoom.scroll, v.zoom.machine.First = 0, 0
+}
+
+// Scroll implements view.View.
+func (v *View) Scroll(int) {}
+
+// Reset forgets what was computed for another engine.
+func (v *View) Reset() { v.zoom = Zoom{} }
+
+// Click focuses the pane under the mouse. On its title, or if it has the focus, the pane opens in full screen.
+func (v *View) Click(x, y int) {
+	for _, p := range v.Placements {
+		if !p.At.Has(x, y) {
+			continue
+		}
+		again := v.Focus == p.ID || y == p.At.Y
+		v.Focus = p.ID
+		if again {
+			v.open(p.ID)
+		}
+		return
+	}
+}
+
+// Zoomed is the focused pane of the overview in full screen.
+type Zoomed struct{ *View }
+
+// Name implements view.View.
+func (v Zoomed) Name() string { return "Pane" }
+
+// Open shows the first rows.
+func (v Zoomed) Open() { v.zoom.scroll, v.zoom.machine.First = 0, 0 }
+
+// Draw implements view.View.
+func (v Zoomed) Draw(a grid.Area, s *store.Snapshot, f *pane.Frame) {
+	v.Placements = v.Placements[:0]
+	Draw(v.Focus, a, s, f, true, &v.zoom)
+}
+
+// Keys implements view.View.
+func (v Zoomed) Keys() []view.Key { return v.focusKeys() }
+
+// Scroll scrolls by a number of rows; drawing limits the position to the rows that exist. Text is scrolled from its
+// end, so its rows count from there.
+func (v Zoomed) Scroll(by int) {
+	switch v.Focus {
+	case Machine:
+		v.zoom.machine.Scroll(by)
+		return
+	case Text:
+		by = -by
+	}
+	v.zoom.scroll = max(v.zoom.scroll+by, 0)
+}
+
+// Click implements view.View.
+func (v Zoomed) Click(int, int) {}
