@@ -162,23 +162,14 @@ func (e *editor) submit() (text, label string) {
 
 // draw draws the editor over the bottom of the screen, scrolled so that the cursor is visible.
 func (e *editor) draw(a grid.Area, skin *theme.Skin) {
-	gl := skin.Glyphs
-	box := a.Sub(0, a.H-3, a.W, 3)
-	edge := grid.Fg(theme.BorderFocus)
-	for y := range box.H {
-		box.Fill(0, y, box.W, edge, ' ')
-	}
-	box.Frame(edge, gl)
-	title := " Prompt "
+	title := "Prompt"
 	if e.label != "" {
-		title = " Prompt " + string(gl.Bullet) + " " + sanitize.Line(e.label) + " "
+		title += " " + string(skin.Glyphs.Bullet) + " " + sanitize.Line(e.label)
 	}
-	box.Text(2, 0, grid.Fg(theme.Accent).With(grid.Bold), title)
-	if hint := " enter send  esc cancel  tab built-in prompts  up/down history "; grid.Width(hint)+4 < box.W {
-		box.Right(box.W-2, 2, grid.Fg(theme.Dim), hint)
-	}
+	box := a.Sub(0, a.H-3, a.W, 3)
+	dialog(box, title, "enter send  esc cancel  tab built-in prompts  up/down history", skin.Glyphs)
 	in := box.Sub(2, 1, box.W-4, 1)
-	e.drawText(in, gl.ASCII)
+	e.drawText(in, skin.Glyphs.ASCII)
 	if len(e.text) == 0 {
 		in.Text(2, 0, grid.Fg(theme.Dim), "type a prompt, or press tab for a built-in one")
 	}

@@ -154,12 +154,7 @@ func (a *app) drawPalette(all grid.Area) {
 	rows := max(min(len(found), paletteRows, all.H-4), 0)
 	p.first = max(min(p.first, p.selected, len(found)-rows), p.selected-rows+1, 0)
 	box := all.Sub(0, all.H-3-max(rows, 1), all.W, max(rows, 1)+2)
-	for y := range box.H {
-		box.Fill(0, y, box.W, grid.Fg(theme.Text), ' ')
-	}
-	box.Frame(grid.Fg(theme.BorderFocus), gl)
-	box.Text(2, 0, grid.Fg(theme.Accent).With(grid.Bold), " Commands ")
-	box.Right(box.W-2, box.H-1, grid.Fg(theme.Dim), " "+strconv.Itoa(len(found))+" of "+strconv.Itoa(len(a.commands()))+" ")
+	dialog(box, "Commands", strconv.Itoa(len(found))+" of "+strconv.Itoa(len(a.commands())), gl)
 	in := box.Inset(1, 1)
 	p.at = in.Rect
 	if len(found) == 0 {
