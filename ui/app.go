@@ -134,6 +134,7 @@ type app struct {
 	watched    watched
 	replay     replay
 	palette    palette
+	help       help
 	marks      marks
 	history    pastView
 	alertsOpen bool // the list of alerts is open

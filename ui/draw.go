@@ -58,7 +58,7 @@ func (a *app) draw() {
 func (a *app) body(area grid.Area) {
 	switch a.view {
 	case viewHelp:
-		a.panes.Scroll = drawHelp(area, a.bindings, a.viewBefore, a.panes.Scroll, a.skin)
+		a.panes.Scroll = a.help.draw(area, a.bindings, a.viewBefore, a.panes.Scroll, a.skin)
 	case viewEngines:
 		if a.replicas.enabled {
 			a.replicas.draw(area, &a.panes)

@@ -3,6 +3,8 @@ package ui
 import (
 	"strings"
 
+	"charm.land/lipgloss/v2"
+
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/table"
@@ -66,99 +68,94 @@ var glossary = []struct{ name, unit, meaning string }{
 	{"not reported", "", "the engine does not provide this number; it is never shown as 0"},
 }
 
-// helpRow is one row of the help: a heading, or a term with its explanation.
-type helpRow struct {
-	heading           bool
-	term, unit, words string
-}
-
-// help collects the rows of the help, with explanations wrapped to w cells.
+// help is the text of the help as it was last drawn.
 type help struct {
+	w     int
+	keys  *binding // first key of the table
+	view  view
+	lines [][]grid.Piece
+}
+
+// draw draws the help for a view from row scroll on and returns scroll, limited to the valid range.
+func (h *help) draw(a grid.Area, keys []binding, v view, scroll int, skin *theme.Skin) int {
+	in := a.Inset(2, 1)
+	if h.w != in.W || h.view != v || h.keys != &keys[0] {
+		*h = help{in.W, &keys[0], v, grid.Styled(newHelpText(in.W, keys, v))}
+	}
+	scroll = max(min(scroll, len(h.lines)-in.H), 0)
+	hint := "esc back"
+	if scroll+in.H < len(h.lines) {
+		hint = "down for more  esc back"
+	}
+	dialog(a, "Help", hint, skin.Glyphs)
+	in.Lines(h.lines[scroll:])
+	return scroll
+}
+
+// helpText collects the rows of the help, w cells wide.
+type helpText struct {
 	w    int
-	rows []helpRow
+	rows []string
 }
 
-func (h *help) heading(words string) {
-	if len(h.rows) > 0 {
-		h.rows = append(h.rows, helpRow{})
+func (t *helpText) heading(words string) {
+	if len(t.rows) > 0 {
+		t.rows = append(t.rows, "")
 	}
-	h.rows = append(h.rows, helpRow{heading: true, words: words})
+	t.rows = append(t.rows, theme.Title.Style().Bold(true).Underline(true).Render(words))
 }
 
-func (h *help) add(term, unit, words string) {
-	for i, line := range grid.Wrap(nil, words, max(h.w-24, 10)) {
-		if i > 0 {
-			term, unit = "", ""
-		}
-		h.rows = append(h.rows, helpRow{false, term, unit, line})
+// add adds a term, its unit or "", and its explanation.
+func (t *helpText) add(term, unit, words string) {
+	const left = 23
+	right := 0
+	if unit != "" {
+		right = 8
 	}
+	t.rows = append(t.rows, lipgloss.JoinHorizontal(lipgloss.Top, theme.Accent.Style().Width(left-right).Render(term),
+		theme.Dim.Style().Width(right).Render(unit), theme.Text.Style().Width(max(t.w-left, 10)).Render(words)))
 }
 
-// helpRows returns all rows in order: the keys of the current view and what helps there, then the rest.
-func helpRows(w int, keys []binding, v view) []helpRow {
-	h := help{w: w}
-	h.heading("Keys")
+// newHelpText returns all rows in order: the keys of the current view and what helps there, then the rest.
+func newHelpText(w int, keys []binding, v view) string {
+	t := helpText{w: w}
+	t.heading("Keys")
 	for _, b := range keys {
 		if b.views.has(v) {
-			h.add(b.names(), "", b.help)
+			t.add(b.names(), "", b.help)
 		}
 	}
 	if v == viewRequests {
-		h.filters()
+		t.filters()
 	}
-	h.heading("What each number means")
+	t.heading("What each number means")
 	for _, n := range glossary {
-		h.add(n.name, n.unit, n.meaning)
+		t.add(n.name, n.unit, n.meaning)
 	}
-	h.heading("Keys of other views")
+	t.heading("Keys of other views")
 	for _, b := range keys {
 		if !b.views.has(v) {
-			h.add(b.names(), "", "in "+b.views.names()+": "+b.help)
+			t.add(b.names(), "", "in "+b.views.names()+": "+b.help)
 		}
 	}
 	if v != viewRequests {
-		h.filters()
+		t.filters()
 	}
 	if lookup(keys, "[", v) != actFarBack {
-		h.heading("Keys while the view is paused")
+		t.heading("Keys while the view is paused")
 		for _, b := range historyKeys {
-			h.add(b.names(), "", b.help)
+			t.add(b.names(), "", b.help)
 		}
 	}
-	return h.rows
+	return strings.Join(t.rows, "\n")
 }
 
 // filters adds the filter syntax.
-func (h *help) filters() {
-	h.heading("Filters")
-	h.add("conditions", "", "separate conditions with spaces: all must match; a leading minus negates one; put text with spaces in double quotes")
+func (t *helpText) filters() {
+	t.heading("Filters")
+	t.add("conditions", "", "separate conditions with spaces: all must match; a leading minus negates one; put text with spaces in double quotes")
 	for f := range table.NumFields {
-		h.add(f.String(), "", f.Means()+", for example "+f.Example())
+		t.add(f.String(), "", f.Means()+", for example "+f.Example())
 	}
-	h.add("words", "", strings.Join(table.Flags(), ", ")+"; any other word matches group, label or reason; #7 matches request 7")
-}
-
-// drawHelp draws the help for a view from row scroll on and returns scroll, limited to the valid range.
-func drawHelp(a grid.Area, keys []binding, v view, scroll int, skin *theme.Skin) int {
-	gl := skin.Glyphs
-	a.Frame(grid.Fg(theme.BorderFocus), gl)
-	a.Text(2, 0, grid.Fg(theme.Accent).With(grid.Bold), " Help ")
-	in := a.Inset(2, 1)
-	rows := helpRows(in.W, keys, v)
-	scroll = max(min(scroll, len(rows)-in.H), 0)
-	for y, r := range rows[scroll:min(scroll+in.H, len(rows))] {
-		if r.heading {
-			in.Text(0, y, grid.Fg(theme.Title).With(grid.Bold|grid.Underline), r.words)
-			continue
-		}
-		in.Clip(0, y, 22, grid.Fg(theme.Accent), r.term)
-		in.Clip(14, y, 8, grid.Fg(theme.Dim), r.unit)
-		in.Text(23, y, grid.Fg(theme.Text), r.words)
-	}
-	hint := " esc back "
-	if scroll+in.H < len(rows) {
-		hint = " down for more  esc back "
-	}
-	a.Right(a.W-2, a.H-1, grid.Fg(theme.Dim), hint)
-	return scroll
+	t.add("words", "", strings.Join(table.Flags(), ", ")+"; any other word matches group, label or reason; #7 matches request 7")
 }
