@@ -178,30 +178,21 @@ func (e *editor) draw(a grid.Area, skin *theme.Skin) {
 // drawText draws the text in one row, scrolled so that the cursor is visible, and returns its width in cells, cursor
 // included.
 func (e *editor) drawText(in grid.Area, ascii bool) int {
-	line, cursor := e.line(ascii)
-	shift := max(grid.Width(line[:cursor])-in.W+1, 0)
-	for shift > 0 && len(line) > 0 && cursor > 0 {
-		r, n := utf8.DecodeRuneInString(line)
-		shift -= sanitize.Width(r)
-		line, cursor = line[n:], cursor-n
-	}
-	x := grid.Width(line[:max(cursor, 0)])
-	n := in.Text(0, 0, grid.Fg(theme.Data), line)
-	if x < in.W {
-		in.Paint(x, 0, 1, theme.Background, grid.Reverse)
-	}
-	return max(n, x+1)
-}
-
-// line returns the displayed text and the byte offset of the cursor in it.
-func (e *editor) line(ascii bool) (shown string, cursor int) {
 	sign := "↵"
 	if ascii {
 		sign = "|"
 	}
-	view := func(rs []rune) string {
-		return sanitize.Line(strings.ReplaceAll(string(rs), "\n", sign))
+	view := func(rs []rune) string { return sanitize.Line(strings.ReplaceAll(string(rs), "\n", sign)) }
+	before, after := view(e.text[:e.cursor]), view(e.text[e.cursor:])
+	for shift := grid.Width(before) - in.W + 1; shift > 0 && before != ""; {
+		r, n := utf8.DecodeRuneInString(before)
+		shift -= sanitize.Width(r)
+		before = before[n:]
 	}
-	before := view(e.text[:e.cursor])
-	return before + view(e.text[e.cursor:]), len(before)
+	x := grid.Width(before)
+	n := in.Text(0, 0, grid.Fg(theme.Data), before+after)
+	if x < in.W {
+		in.Paint(x, 0, 1, theme.Background, grid.Reverse)
+	}
+	return max(n, x+1)
 }

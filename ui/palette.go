@@ -26,6 +26,7 @@ type command struct {
 	act              action
 	key              string // one of its keys in this view
 	keys, name, help string
+	rank             int // how well it matches the search text, 0 best
 }
 
 // show opens the palette with an empty search.
@@ -44,12 +45,13 @@ func (a *app) commands() (out []command) {
 		}
 		if b.act == actView {
 			for v, key := range viewKeys {
-				out = append(out, command{b.act, key, key, "view " + strings.ToLower(tabNames[v]), "show this view"})
+				name := "view " + strings.ToLower(tabNames[v])
+				out = append(out, command{act: b.act, key: key, keys: key, name: name, help: "show this view"})
 			}
 			continue
 		}
 		if k := slices.IndexFunc(b.keys, func(key string) bool { return a.lookup(key) == b.act }); k >= 0 {
-			out = append(out, command{b.act, b.keys[k], b.names(), b.name(), b.help})
+			out = append(out, command{act: b.act, key: b.keys[k], keys: b.names(), name: b.name(), help: b.help})
 		}
 	}
 	return out
@@ -57,64 +59,53 @@ func (a *app) commands() (out []command) {
 
 // commandNames name the bindings without a footer text, or with one that is too short.
 var commandNames = map[action]string{
-	actPrevious: "previous pane", actPageBack: "previous page", actColumnLeft: "sort by column to the left", actTokenLeft: "previous token", actRequestAbove: "request above",
-	actBack: "back", actFaster: "faster", actSlower: "slower", actList: "engines", actOps: "operations", actPreviousEngine: "previous engine", actReport: "report", actSince: "changes since mark", actUnmark: "clear marks", actAlerts: "alerts",
-	actExpertLeft: "previous expert", actFindNext: "find next", actBudgetLess: "smaller budget",
-	actUp: "up", actDown: "down", actPageUp: "page up", actPageDown: "page down", actTop: "start", actBottom: "end", actSuspend: "suspend",
-	actBackward: "back 1 s", actForward: "forward 1 s", actFarBack: "back 10 s", actFarOn: "forward 10 s", actPreviousRequest: "previous request", actSpeedDown: "speed down", actToBegin: "start", actToEnd: "end",
+	actPrevious: "previous pane", actPageBack: "previous page", actColumnLeft: "sort by column to the left",
+	actTokenLeft: "previous token", actRequestAbove: "request above", actBack: "back", actFaster: "faster",
+	actSlower: "slower", actList: "engines", actOps: "operations", actPreviousEngine: "previous engine",
+	actReport: "report", actSince: "changes since mark", actUnmark: "clear marks", actAlerts: "alerts",
+	actExpertLeft: "previous expert", actFindNext: "find next", actBudgetLess: "smaller budget", actUp: "up",
+	actDown: "down", actPageUp: "page up", actPageDown: "page down", actTop: "start", actBottom: "end",
+	actSuspend: "suspend", actBackward: "back 1 s", actForward: "forward 1 s", actFarBack: "back 10 s",
+	actFarOn: "forward 10 s", actPreviousRequest: "previous request", actSpeedDown: "speed down",
+	actToBegin: "start", actToEnd: "end",
 }
 
 // name returns the name of a binding in the palette.
-func (b *binding) name() string {
-	if name, ok := commandNames[b.act]; ok {
-		return name
-	}
-	return b.word
-}
+func (b *binding) name() string { return cmp.Or(commandNames[b.act], b.word) }
 
 // matches returns the commands that match the search text, best first.
-func (a *app) matches() []command {
-	type ranked struct {
-		command
-		rank int
-	}
-	var found []ranked
-	typed := string(a.palette.line.text)
+func (a *app) matches() (found []command) {
 	for _, c := range a.commands() {
-		if rank, ok := c.rank(typed); ok {
-			found = append(found, ranked{c, rank})
+		if c.match(string(a.palette.line.text)) {
+			found = append(found, c)
 		}
 	}
-	slices.SortStableFunc(found, func(x, y ranked) int { return cmp.Compare(x.rank, y.rank) })
-	out := make([]command, len(found))
-	for i := range found {
-		out[i] = found[i].command
-	}
-	return out
+	slices.SortStableFunc(found, func(x, y command) int { return cmp.Compare(x.rank, y.rank) })
+	return found
 }
 
-// rank returns how well a command matches the search text, 0 best; false if it does not. From best to worst: its key,
-// the start of its name, a part of its name, all words somewhere in name and help, or its letters in order and close to
-// each other.
-func (c *command) rank(typed string) (rank int, ok bool) {
+// match ranks a command for the search text and reports whether it matches. From best to worst: its key, the start of
+// its name, a part of its name, all words somewhere in name and help, or its letters in order and close to each other.
+func (c *command) match(typed string) bool {
 	want := strings.ToLower(strings.TrimSpace(typed))
 	name, all := strings.ToLower(c.name), strings.ToLower(c.keys+" "+c.name+" "+c.help)
 	fields := strings.Fields(want)
 	switch {
 	case slices.Contains(strings.Fields(c.keys), strings.TrimSpace(typed)):
-		return 0, true
+		c.rank = 0
 	case strings.HasPrefix(name, want):
-		return 1, true
+		c.rank = 1
 	case strings.Contains(name, want):
-		return 2, true
+		c.rank = 2
 	case !slices.ContainsFunc(fields, func(f string) bool { return !strings.Contains(all, f) }):
-		return 3, true
+		c.rank = 3
+	default:
+		letters := []rune(strings.Join(fields, ""))
+		span := shortestMatch(letters, []rune(all))
+		c.rank = 3 + span
+		return span > 0 && span <= 3*len(letters)
 	}
-	letters := []rune(strings.Join(fields, ""))
-	if span := shortestMatch(letters, []rune(all)); span > 0 && span <= 3*len(letters) {
-		return 3 + span, true
-	}
-	return 0, false
+	return true
 }
 
 // shortestMatch returns the length of the shortest part of text that contains all letters in order, or 0.
