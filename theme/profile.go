@@ -10,7 +10,7 @@ import (
 // Profile is the colour support of the terminal.
 type Profile uint8
 
-// The profiles, fewest colours first.
+// The profiles, fewest colours first, in the order of the terminal library.
 const (
 	NoColour Profile = iota
 	Colours16
@@ -24,24 +24,11 @@ func (p Profile) String() string { return [...]string{"none", "16", "256", "true
 
 // Detect determines the profile from the output and the environment (NO_COLOR, CLICOLOR, COLORTERM, TERM and others).
 func Detect(out io.Writer, env []string) Profile {
-	switch colorprofile.Detect(out, env) {
-	case colorprofile.TrueColor:
-		return TrueColour
-	case colorprofile.ANSI256:
-		return Colours256
-	case colorprofile.ANSI:
-		return Colours16
-	default:
-		return NoColour
-	}
+	return Profile(max(colorprofile.Detect(out, env), colorprofile.ASCII) - colorprofile.ASCII)
 }
 
 // Terminal returns the profile as the terminal library names it.
-func (p Profile) Terminal() colorprofile.Profile {
-	return [...]colorprofile.Profile{
-		colorprofile.ASCII, colorprofile.ANSI, colorprofile.ANSI256, colorprofile.TrueColor,
-	}[p]
-}
+func (p Profile) Terminal() colorprofile.Profile { return colorprofile.ASCII + colorprofile.Profile(p) }
 
 // PlainFont reports whether to use ASCII only: the locale is C, POSIX or names a character set other than UTF-8, or the
 // terminal is a bare console. Without a locale (containers, Windows) it returns false.

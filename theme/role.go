@@ -1,5 +1,10 @@
 package theme
 
+import (
+	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
+)
+
 // Role is the purpose of a colour. Panes use roles, palettes map them to colours.
 type Role uint8
 
@@ -50,6 +55,10 @@ func Heat(share float64) Role {
 	}
 	return Heat0 + Role(min(share, 1)*(HeatLevels-1)+0.5)
 }
+
+// Style returns a Lip Gloss style with the role as its colour: an index that grid.Styled turns back into the role,
+// so that the same text is right in every theme and profile.
+func (r Role) Style() lipgloss.Style { return lipgloss.NewStyle().Foreground(ansi.IndexedColor(r)) }
 
 // TextRoles returns the roles of text on Background. Each meets WCAG AA there.
 func TextRoles() []Role {

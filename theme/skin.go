@@ -1,7 +1,8 @@
 package theme
 
 import (
-	"strconv"
+	"image/color"
+	"strings"
 
 	"github.com/charmbracelet/x/ansi"
 )
@@ -19,7 +20,10 @@ type Skin struct {
 func NewSkin(p *Palette, profile Profile, g *Glyphs) *Skin {
 	s := &Skin{Palette: p, Profile: profile, Glyphs: g}
 	for r := range Role(NumRoles) {
-		s.fg[r], s.bg[r] = p.sgr(r, profile, false), p.sgr(r, profile, true)
+		if c := p.colour(r, profile); c != nil {
+			s.fg[r] = strings.Join(ansi.Style{}.ForegroundColor(c), ";")
+			s.bg[r] = strings.Join(ansi.Style{}.BackgroundColor(c), ";")
+		}
 	}
 	for i := range s.onHeat {
 		s.onHeat[i] = p.readable(Heat0+Role(i), profile)
@@ -51,44 +55,17 @@ func (s *Skin) Colour() bool { return s.Profile != NoColour }
 // Shown returns the colour that a terminal of this profile displays for a role, with the usual values of the 16- and
 // 256-colour tables. Tests use it to measure contrast.
 func (p *Palette) Shown(r Role, profile Profile) RGB {
-	switch profile {
-	case TrueColour:
-		return p.rgb[r]
-	case Colours256:
-		return fromColour(ansi.Convert256(p.rgb[r]).RGBA())
-	default:
-		return fromColour(ansi.BasicColor(p.ansi[r]).RGBA())
-	}
+	red, green, blue, _ := p.colour(r, max(profile, Colours16)).RGBA()
+	return RGB{uint8(red >> 8), uint8(green >> 8), uint8(blue >> 8)}
 }
 
-func fromColour(r, g, b, _ uint32) RGB { return RGB{uint8(r >> 8), uint8(g >> 8), uint8(b >> 8)} }
-
-func (p *Palette) sgr(r Role, profile Profile, back bool) string {
-	lead := "38"
-	if back {
-		lead = "48"
-	}
+// colour returns the colour of a role in a profile, nil in one without colour.
+func (p *Palette) colour(r Role, profile Profile) color.Color {
 	switch profile {
-	case TrueColour:
-		c := p.rgb[r]
-		return lead + ";2;" + strconv.Itoa(int(c.R)) + ";" + strconv.Itoa(int(c.G)) + ";" + strconv.Itoa(int(c.B))
-	case Colours256:
-		return lead + ";5;" + strconv.Itoa(int(ansi.Convert256(p.rgb[r])))
-	case Colours16:
-		return basic(int(p.ansi[r]), back)
-	default:
-		return ""
+	case NoColour:
+		return nil
+	case Colours16: // chosen for each role, not converted
+		return ansi.BasicColor(p.ansi[r])
 	}
-}
-
-// basic returns the SGR parameter of one of the 16 colours.
-func basic(i int, back bool) string {
-	base := 30
-	if i >= 8 {
-		base, i = 90, i-8
-	}
-	if back {
-		base += 10
-	}
-	return strconv.Itoa(base + i)
+	return profile.Terminal().Convert(p.rgb[r])
 }

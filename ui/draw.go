@@ -52,7 +52,7 @@ func (a *app) draw() {
 		a.editor.Draw(all, a.skin)
 	}
 	if a.palette.open {
-		a.drawPalette(all)
+		a.palette.draw(all, a.skin)
 	}
 	a.frame = a.grid.Encode(a.skin)
 }

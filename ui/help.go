@@ -3,6 +3,8 @@ package ui
 import (
 	"strings"
 
+	"charm.land/lipgloss/v2"
+
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
@@ -69,38 +71,15 @@ var glossary = []struct{ name, unit, meaning string }{
 	{"not reported", "", "the engine does not provide this number; it is never shown as 0"},
 }
 
-// helpRow is one row of the help: a heading, or a term with its explanation.
-type helpRow struct {
-	heading           bool
-	term, unit, words string
-}
-
-// helpText collects the rows of the help, with explanations wrapped to w cells.
-type helpText struct {
-	w    int
-	rows []helpRow
-}
-
-func (h *helpText) heading(words string) {
-	if len(h.rows) > 0 {
-		h.rows = append(h.rows, helpRow{})
-	}
-	h.rows = append(h.rows, helpRow{heading: true, words: words})
-}
-
-func (h *helpText) add(term, unit, words string) {
-	for i, line := range grid.Wrap(nil, words, max(h.w-24, 10)) {
-		if i > 0 {
-			term, unit = "", ""
-		}
-		h.rows = append(h.rows, helpRow{false, term, unit, line})
-	}
-}
-
 // help is the view of all keys and numbers.
 type help struct {
 	app   *app
 	first int // first row shown
+
+	lines [][]grid.Piece // the text as last drawn, for the following
+	w     int
+	keys  *binding // first key of the table
+	view  viewID
 }
 
 // Name implements view.View.
@@ -118,8 +97,24 @@ func (h *help) Scroll(by int) { h.first = max(h.first+by, 0) }
 // Click implements view.View.
 func (h *help) Click(int, int) {}
 
-// rows returns all rows of the help for a view in order: the keys of the view and what helps there, then the rest.
-func (h *help) rows(w int, v viewID) []helpRow {
+// Draw draws the help for the view from which it was opened.
+func (h *help) Draw(a grid.Area, _ *store.Snapshot, f *pane.Frame) {
+	in, of, keys := a.Inset(2, 1), h.app.viewBefore, &h.app.bindings[0]
+	if h.w != in.W || h.view != of || h.keys != keys {
+		h.w, h.view, h.keys, h.lines = in.W, of, keys, grid.Styled(h.text(in.W, of))
+	}
+	h.first = max(min(h.first, len(h.lines)-in.H), 0)
+	hint := "esc back"
+	if h.first+in.H < len(h.lines) {
+		hint = "down for more  esc back"
+	}
+	pane.Dialog(a, "Help", hint, f.Skin.Glyphs)
+	in.Lines(h.lines[h.first:])
+}
+
+// text returns all rows of the help for a view, w cells wide, in order: the keys of the view and what helps there, then
+// the rest.
+func (h *help) text(w int, v viewID) string {
 	t := helpText{w: w}
 	t.heading("Keys")
 	inTime, table := false, distinct(h.app.bindings)
@@ -151,39 +146,39 @@ func (h *help) rows(w int, v viewID) []helpRow {
 			t.add(strings.Join(k.Keys, " "), "", k.Help)
 		}
 	}
-	return t.rows
+	return strings.Join(t.rows, "\n")
+}
+
+// helpText collects the rows of the help, w cells wide.
+type helpText struct {
+	w    int
+	rows []string
+}
+
+func (t *helpText) heading(words string) {
+	if len(t.rows) > 0 {
+		t.rows = append(t.rows, "")
+	}
+	t.rows = append(t.rows, theme.Title.Style().Bold(true).Underline(true).Render(words))
+}
+
+// add adds a term, its unit or "", and its explanation.
+func (t *helpText) add(term, unit, words string) {
+	const left = 23
+	right := 0
+	if unit != "" {
+		right = 8
+	}
+	t.rows = append(t.rows, lipgloss.JoinHorizontal(lipgloss.Top, theme.Accent.Style().Width(left-right).Render(term),
+		theme.Dim.Style().Width(right).Render(unit), theme.Text.Style().Width(max(t.w-left, 10)).Render(words)))
 }
 
 // filters adds the filter syntax.
-func (h *helpText) filters() {
-	h.heading("Filters")
-	h.add("conditions", "", "separate conditions with spaces: all must match; a leading minus negates one; put text with spaces in double quotes")
+func (t *helpText) filters() {
+	t.heading("Filters")
+	t.add("conditions", "", "separate conditions with spaces: all must match; a leading minus negates one; put text with spaces in double quotes")
 	for f := range table.NumFields {
-		h.add(f.String(), "", f.Means()+", for example "+f.Example())
+		t.add(f.String(), "", f.Means()+", for example "+f.Example())
 	}
-	h.add("words", "", strings.Join(table.Flags(), ", ")+"; any other word matches group, label or reason; #7 matches request 7")
-}
-
-// Draw draws the help for the view from which it was opened.
-func (h *help) Draw(a grid.Area, _ *store.Snapshot, f *pane.Frame) {
-	gl := f.Skin.Glyphs
-	a.Frame(grid.Fg(theme.BorderFocus), gl)
-	a.Text(2, 0, grid.Fg(theme.Accent).With(grid.Bold), " Help ")
-	in := a.Inset(2, 1)
-	rows := h.rows(in.W, h.app.viewBefore)
-	h.first = max(min(h.first, len(rows)-in.H), 0)
-	for y, r := range rows[h.first:min(h.first+in.H, len(rows))] {
-		if r.heading {
-			in.Text(0, y, grid.Fg(theme.Title).With(grid.Bold|grid.Underline), r.words)
-			continue
-		}
-		in.Clip(0, y, 22, grid.Fg(theme.Accent), r.term)
-		in.Clip(14, y, 8, grid.Fg(theme.Dim), r.unit)
-		in.Text(23, y, grid.Fg(theme.Text), r.words)
-	}
-	hint := " esc back "
-	if h.first+in.H < len(rows) {
-		hint = " down for more  esc back "
-	}
-	a.Right(a.W-2, a.H-1, grid.Fg(theme.Dim), hint)
+	t.add("words", "", strings.Join(table.Flags(), ", ")+"; any other word matches group, label or reason; #7 matches request 7")
 }

@@ -200,6 +200,25 @@ func (a *app) updateBindings() {
 	}
 }
 
+// commands returns all available actions of the current view in the order of the key table, each view as one command.
+// It omits the palette itself.
+func (a *app) commands() (out []command) {
+	for i := range a.bindings {
+		b := &a.bindings[i]
+		switch {
+		case !b.views.has(a.view) || !b.available() || b.Keys[0] == ":":
+		case b.name() == "": // the number keys
+			for v, room := range a.tabs {
+				name := "view " + strings.ToLower(room.Name())
+				out = append(out, command{keys: viewKey(viewID(v)), name: name, help: "show this view", do: func() { a.show(viewID(v)) }})
+			}
+		case slices.ContainsFunc(b.Keys, func(key string) bool { return b.is(a.find(key)) }):
+			out = append(out, command{keys: b.names(), name: b.name(), help: b.Help, do: b.Do})
+		}
+	}
+	return out
+}
+
 // find returns the binding of a key in a view, or nil.
 func find(among []binding, key string, v viewID) (found *binding) {
 	for i := range among {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
@@ -39,17 +40,14 @@ func TestKeysDoWhatTheHelpSays(t *testing.T) {
 // The help lists every key and every number.
 func TestHelpListsEveryKey(t *testing.T) {
 	for _, v := range allViews {
-		var words strings.Builder
-		for _, r := range keysOf(Config{}).help.rows(100, v) {
-			words.WriteString(r.term + " " + r.words + "\n")
-		}
+		words := ansi.Strip(keysOf(Config{}).help.text(100, v))
 		for _, b := range liveKeys() {
-			if b.Help == "" || !strings.Contains(words.String(), b.Help[:min(len(b.Help), 20)]) {
+			if b.Help == "" || !strings.Contains(words, b.Help[:min(len(b.Help), 20)]) {
 				t.Errorf("the help of view %d does not explain %s", v, b.names())
 			}
 		}
 		for _, n := range glossary {
-			if !strings.Contains(words.String(), n.name+" ") {
+			if !strings.Contains(words, n.name+" ") {
 				t.Errorf("the help of view %d does not explain %s", v, n.name)
 			}
 		}

@@ -63,7 +63,7 @@ func TestPaletteFinds(t *testing.T) {
 		a, _ := withCalls(t)
 		a.press(":")
 		a.Update(tea.PasteMsg{Content: c.typed})
-		if found := a.matches(); len(found) == 0 || found[0].name != c.first {
+		if found := a.palette.matches(); len(found) == 0 || found[0].name != c.first {
 			t.Errorf("%q finds %+v, want %q first", c.typed, found, c.first)
 		}
 	}

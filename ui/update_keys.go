@@ -23,7 +23,7 @@ func (a *app) onKey(msg tea.KeyPressMsg) {
 		}
 		return
 	case a.palette.open:
-		a.onPaletteKey(msg.Keystroke(), msg.Text)
+		a.palette.key(msg.Keystroke(), msg.Text)
 		return
 	case room != nil:
 		room.Type(msg.Keystroke(), msg.Text)
@@ -132,8 +132,7 @@ func (a *app) pace(faster bool) {
 func (a *app) onPaste(text string) {
 	switch room := a.typist(); {
 	case a.palette.open:
-		a.palette.line.Insert(text)
-		a.palette.selected = 0
+		a.palette.paste(text)
 	case room != nil:
 		room.Paste(text)
 	case a.canPrompt():
@@ -147,7 +146,7 @@ func (a *app) onPaste(text string) {
 // onClick handles a click: it goes to the view of a tab or to a moment of the timeline, or the view handles it.
 func (a *app) onClick(x, y int) {
 	if a.palette.open {
-		a.clickPalette(x, y)
+		a.palette.click(x, y)
 		return
 	}
 	if !a.clickTab(x, y) && !a.clickTrack(x, y) {
@@ -167,7 +166,7 @@ func (a *app) onWheel(b tea.MouseButton) {
 		by = -1
 	}
 	if a.palette.open {
-		a.movePalette(by)
+		a.palette.move(by)
 		return
 	}
 	for range wheel {

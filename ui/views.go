@@ -52,6 +52,7 @@ func (a *app) makeViews() {
 	a.experts = experts.New(a)
 	a.engines = engines.New(a.showEngine)
 	a.help = &help{app: a}
+	a.palette.commands = a.commands
 	a.tabs = []view.View{
 		a.overview,
 		a.requests,

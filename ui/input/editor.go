@@ -8,6 +8,7 @@ import (
 
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/pane"
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
@@ -169,23 +170,14 @@ func (e *Editor) Submit() (text, label string) {
 
 // Draw draws the editor over the bottom of the screen, scrolled so that the cursor is visible.
 func (e *Editor) Draw(a grid.Area, skin *theme.Skin) {
-	gl := skin.Glyphs
-	box := a.Sub(0, a.H-3, a.W, 3)
-	edge := grid.Fg(theme.BorderFocus)
-	for y := range box.H {
-		box.Fill(0, y, box.W, edge, ' ')
-	}
-	box.Frame(edge, gl)
-	title := " Prompt "
+	title := "Prompt"
 	if e.label != "" {
-		title = " Prompt " + string(gl.Bullet) + " " + sanitize.Line(e.label) + " "
+		title += " " + string(skin.Glyphs.Bullet) + " " + sanitize.Line(e.label)
 	}
-	box.Text(2, 0, grid.Fg(theme.Accent).With(grid.Bold), title)
-	if hint := " enter send  esc cancel  tab built-in prompts  up/down history "; grid.Width(hint)+4 < box.W {
-		box.Right(box.W-2, 2, grid.Fg(theme.Dim), hint)
-	}
+	box := a.Sub(0, a.H-3, a.W, 3)
+	pane.Dialog(box, title, "enter send  esc cancel  tab built-in prompts  up/down history", skin.Glyphs)
 	in := box.Sub(2, 1, box.W-4, 1)
-	e.DrawText(in, gl.ASCII)
+	e.DrawText(in, skin.Glyphs.ASCII)
 	if len(e.text) == 0 {
 		in.Text(2, 0, grid.Fg(theme.Dim), "type a prompt, or press tab for a built-in one")
 	}
@@ -194,30 +186,21 @@ func (e *Editor) Draw(a grid.Area, skin *theme.Skin) {
 // DrawText draws the text in one row, scrolled so that the cursor is visible, and returns its width in cells, cursor
 // included.
 func (e *Editor) DrawText(in grid.Area, ascii bool) int {
-	line, cursor := e.line(ascii)
-	shift := max(grid.Width(line[:cursor])-in.W+1, 0)
-	for shift > 0 && len(line) > 0 && cursor > 0 {
-		r, n := utf8.DecodeRuneInString(line)
-		shift -= sanitize.Width(r)
-		line, cursor = line[n:], cursor-n
-	}
-	x := grid.Width(line[:max(cursor, 0)])
-	n := in.Text(0, 0, grid.Fg(theme.Data), line)
-	if x < in.W {
-		in.Paint(x, 0, 1, theme.Background, grid.Reverse)
-	}
-	return max(n, x+1)
-}
-
-// line returns the displayed text and the byte offset of the cursor in it.
-func (e *Editor) line(ascii bool) (shown string, cursor int) {
 	sign := "↵"
 	if ascii {
 		sign = "|"
 	}
-	view := func(rs []rune) string {
-		return sanitize.Line(strings.ReplaceAll(string(rs), "\n", sign))
+	view := func(rs []rune) string { return sanitize.Line(strings.ReplaceAll(string(rs), "\n", sign)) }
+	before, after := view(e.text[:e.cursor]), view(e.text[e.cursor:])
+	for shift := grid.Width(before) - in.W + 1; shift > 0 && before != ""; {
+		r, n := utf8.DecodeRuneInString(before)
+		shift -= sanitize.Width(r)
+		before = before[n:]
 	}
-	before := view(e.text[:e.cursor])
-	return before + view(e.text[e.cursor:]), len(before)
+	x := grid.Width(before)
+	n := in.Text(0, 0, grid.Fg(theme.Data), before+after)
+	if x < in.W {
+		in.Paint(x, 0, 1, theme.Background, grid.Reverse)
+	}
+	return max(n, x+1)
 }
