@@ -5,8 +5,10 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -158,4 +160,33 @@ func TestTextGoesThroughTheConsoles(t *testing.T) {
 			return true
 		})
 	})
+}
+
+// majorVersion matches the last element of the path of a module whose major version is not 1.
+var majorVersion = regexp.MustCompile(`/v\d+$`)
+
+// TestLibrariesAreDescribed checks that docs/architecture.md names every direct dependency.
+func TestLibrariesAreDescribed(t *testing.T) {
+	mod, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := os.ReadFile("docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for line := range strings.Lines(string(mod)) {
+		name, version, ok := strings.Cut(strings.TrimSpace(line), " v")
+		if !ok || strings.Contains(version, "// indirect") {
+			continue
+		}
+		seen++
+		if name = majorVersion.ReplaceAllString(name, ""); !strings.Contains(string(doc), "`"+name+"`") {
+			t.Errorf("docs/architecture.md does not name %s", name)
+		}
+	}
+	if seen == 0 {
+		t.Fatal("go.mod has no dependencies")
+	}
 }

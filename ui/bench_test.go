@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/eventtest"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/view/latency"
@@ -160,6 +161,7 @@ func BenchmarkFramePages(b *testing.B) {
 const maxFrameAllocs = 300_000
 
 func TestFramesAllocateLittle(t *testing.T) {
+	eventtest.SkipUnderRace(t)
 	crowd := largest()
 	other := *crowd
 	pages := []viewID{viewLatency, viewLatency, viewLatency} // every page except the first

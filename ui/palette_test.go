@@ -8,6 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/llmtop/llmtop/profiler/event/eventtest"
 	"github.com/llmtop/llmtop/theme"
 )
 
@@ -134,7 +135,7 @@ func TestGoldenPalette(t *testing.T) {
 
 // The palette is a whole frame on screens of every size.
 func TestSweepPalette(t *testing.T) {
-	for w := 1; w <= 130; w += 1 + w/20 {
+	for w := 1; w <= 130; w += eventtest.Step(3) * (1 + w/20) {
 		for h := 1; h <= 45; h += 1 + h/20 {
 			a := open(liveSnapshot(), theme.Colours16, w%2 == 0, w, h)
 			for _, keys := range [][]string{{":"}, {"down", "pgdown"}, {"日", "x"}} {

@@ -7,6 +7,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/llmtop/llmtop/profiler/event/eventtest"
 	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
@@ -64,7 +65,7 @@ func TestSweepScreen(t *testing.T) {
 		t.Run(sc.name, func(t *testing.T) {
 			t.Parallel()
 			s := sc.make().drain()
-			for w := 1; w <= overview.MinWidth+2; w++ {
+			for w := 1; w <= overview.MinWidth+2; w += eventtest.Step(7) {
 				for h := 1; h <= overview.MinHeight+2; h++ {
 					sweep(t, s, w, h, w >= overview.MinWidth && h >= overview.MinHeight)
 				}
@@ -81,7 +82,7 @@ func TestSweepScreen(t *testing.T) {
 // The same for the list of several engines, single engines, a recording and a replay.
 func TestSweepSurroundings(t *testing.T) {
 	all := severalEngines()
-	for w := 1; w <= 130; w += 1 + w/overview.MinWidth*3 {
+	for w := 1; w <= 130; w += eventtest.Step(3) * (1 + w/overview.MinWidth*3) {
 		for h := 1; h <= 45; h += 1 + h/(overview.MinHeight+2)*5 {
 			for i, rec := range recordings {
 				a := openFleet(&all, w%2 == 0, w, h)

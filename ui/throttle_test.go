@@ -11,6 +11,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/eventtest"
 	"github.com/llmtop/llmtop/theme"
 )
 
@@ -106,6 +107,7 @@ func (s *scene) oneToken(id event.RequestID, index int, words []string) {
 
 // The output of a busy minute stays below the bound plus one frame, and still shows frames.
 func TestBytesToTheTerminalAreBounded(t *testing.T) {
+	eventtest.SkipUnderRace(t)
 	whole, _, frames := busyMinute(t, Config{LowBandwidth: true}, lowRate, 2000, 200, 60)
 	const oneFrame = 60_000 // 200x60 cells, each with its own colour
 	if most := int64(60*lowRate + oneFrame); whole > most {
@@ -118,6 +120,7 @@ func TestBytesToTheTerminalAreBounded(t *testing.T) {
 
 // While decoding, the default view stays below the rate, so that no frame waits.
 func TestDefaultViewIsNotThrottled(t *testing.T) {
+	eventtest.SkipUnderRace(t)
 	whole, second, frames := busyMinute(t, Config{}, normalRate, 40, 160, 45)
 	if whole > 60*normalRate || frames < 590 {
 		t.Errorf("%d bytes in a minute (%d in a second) with %d of 600 frames", whole, second, frames)

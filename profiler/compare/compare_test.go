@@ -12,6 +12,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/compare"
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/eventtest"
 	"github.com/llmtop/llmtop/profiler/report"
 )
 
@@ -76,6 +77,7 @@ var options = compare.Options{Relative: compare.DefaultRelative}
 // TestErrorRates bounds the error rates: equal engines are seldom called worse, and decoding that is 5 % slower is
 // nearly always.
 func TestErrorRates(t *testing.T) {
+	eventtest.SkipUnderRace(t)
 	e := &engine{rng: rand.New(rand.NewPCG(1, 2))}
 	outcomes := map[compare.Outcome]int{}
 	for range 200 {
@@ -104,6 +106,7 @@ func TestErrorRates(t *testing.T) {
 
 // TestIntervalCoverage checks that a 95 % interval contains the true difference about that often, also with few runs.
 func TestIntervalCoverage(t *testing.T) {
+	eventtest.SkipUnderRace(t)
 	for _, runs := range []int{3, 5, 10} {
 		rng := rand.New(rand.NewPCG(3, uint64(runs)))
 		e, slow := &engine{rng: rng}, &engine{rng: rng, slower: 0.05}

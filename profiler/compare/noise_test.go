@@ -9,6 +9,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/compare"
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/eventtest"
 	"github.com/llmtop/llmtop/profiler/report"
 )
 
@@ -47,6 +48,7 @@ func busy(t *testing.T) (runs []*report.Report) {
 // TestRealNoiseIsNoRegression compares ten runs with ten interleaved ones, drawn from measurements of one engine on a
 // busy machine: at most 5 of 200 comparisons may find a regression.
 func TestRealNoiseIsNoRegression(t *testing.T) {
+	eventtest.SkipUnderRace(t)
 	all := busy(t)
 	rng := rand.New(rand.NewPCG(5, 6))
 	interleaved := options

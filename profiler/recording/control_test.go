@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/eventtest"
 )
 
 // collector is a sink that keeps events and when they arrived.
@@ -72,7 +73,7 @@ func player(t testing.TB, path string, opt PlayOptions) (p *Player, h *collector
 }
 
 func TestReplaySpeed(t *testing.T) {
-	const n = 3000
+	n := 3000 / eventtest.Step(5)
 	path := ticking(t, n)
 	for _, speed := range []float64{Slowest, 1, 7, Fastest} {
 		synctest.Test(t, func(t *testing.T) {
@@ -250,7 +251,7 @@ func TestSpeedsOutOfRangeAreRefused(t *testing.T) {
 }
 
 func TestSegmentsReplayAsLive(t *testing.T) {
-	path, frames := live(t, 600, RecordOptions{SegmentBytes: 1 << 12, Segments: 1000})
+	path, frames := live(t, 600/eventtest.Step(2), RecordOptions{SegmentBytes: 1 << 12, Segments: 1000})
 	synctest.Test(t, func(t *testing.T) {
 		r := newReplay(t, path, PlayOptions{Paused: true, Rebuild: 1})
 		defer r.stop()

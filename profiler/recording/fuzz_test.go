@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/eventtest"
 )
 
 // segmentOf builds a segment of frames with valid headers and checksums and arbitrary bodies.
@@ -93,6 +94,7 @@ func hostile(t testing.TB) map[string][]byte {
 
 // TestHostileFilesTakeLittleMemory reads small files that declare large sizes or decompress to much data.
 func TestHostileFilesTakeLittleMemory(t *testing.T) {
+	eventtest.SkipUnderRace(t)
 	cases := hostile(t)
 	claim := segmentOf(t, func(f *frame) []byte { return []byte{0, 0} })
 	f := frame{kind: frameEvents, stored: maxBody, raw: maxBody}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/eventtest"
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
@@ -194,7 +195,7 @@ func newReplay(t testing.TB, path string, opt PlayOptions) *replayTest {
 // TestAdvanceMatchesLive checks that a caller of Advance gets at each time what was shown live, immediately and without
 // a goroutine.
 func TestAdvanceMatchesLive(t *testing.T) {
-	path, frames := live(t, 500, RecordOptions{})
+	path, frames := live(t, 500/eventtest.Step(5), RecordOptions{})
 	for _, speed := range []float64{1, 50} {
 		rec, err := Open(path)
 		if err != nil {

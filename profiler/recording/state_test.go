@@ -117,7 +117,7 @@ func (d *stuck) WriteAt(b []byte, off int64) (int, error) {
 func TestHangingDiskBlocksNoEmitter(t *testing.T) {
 	release := make(chan struct{})
 	tp := record(t, RecordOptions{Flush: time.Millisecond, first: func(o output) output { return &stuck{o, release} }})
-	const each, writers = queueSize, 4
+	const each, writers = queueSize / 2, 4
 	var wg sync.WaitGroup
 	for range writers {
 		wg.Go(func() {

@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/eventtest"
 )
 
 // TestReadRoundTrip checks that a document survives reading and writing.
@@ -90,6 +91,7 @@ func FuzzRead(f *testing.F) {
 // TestReadIsBounded checks the memory limit for documents that need much memory per byte, with any spelling that the
 // decoder accepts as a field name.
 func TestReadIsBounded(t *testing.T) {
+	eventtest.SkipUnderRace(t)
 	many := func(prefix, element, suffix string, n int) string {
 		return `{"schema_version":1,` + prefix + strings.Repeat(element+",", n-1) + element + suffix + "}"
 	}

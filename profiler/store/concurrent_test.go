@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/eventtest"
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
@@ -334,6 +335,7 @@ func TestHistoryOfCrowd(t *testing.T) {
 // TestHistoryOfMaxOpen checks that with MaxOpen open requests the history still reaches back, and holds at most two
 // base states.
 func TestHistoryOfMaxOpen(t *testing.T) {
+	eventtest.SkipUnderRace(t)
 	c := newCrowd(1, DefaultHistory)
 	for range MaxOpen {
 		if c.begin(); c.next%1000 == 0 {
@@ -368,6 +370,7 @@ func TestHistoryOfMaxOpen(t *testing.T) {
 // TestMaxOpenIsBoundedInBytes checks that MaxOpen running requests take no more memory than documented at the constant,
 // however many events each has.
 func TestMaxOpenIsBoundedInBytes(t *testing.T) {
+	eventtest.SkipUnderRace(t)
 	const limit = 6_000 * MaxOpen // bytes
 	p := newSession()
 	before := heapInUse()

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/eventtest"
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
@@ -24,6 +25,7 @@ func heapInUse() int64 {
 // finishes a request every 30 s, after enough requests to fill the ring and the past; the machine is sampled every
 // second; the history is on.
 func TestMemoryIsStableOverADay(t *testing.T) {
+	eventtest.SkipUnderRace(t)
 	const (
 		hour    = 3600 // s
 		tokens  = 20   // per request
@@ -80,6 +82,7 @@ func TestMemoryIsStableOverADay(t *testing.T) {
 // TestMillionOpenRequests checks that a million requests that stay open take no more memory than the bounds of the
 // store allow.
 func TestMillionOpenRequests(t *testing.T) {
+	eventtest.SkipUnderRace(t)
 	const many, limit = 1_000_000, 40 << 20 // bytes: MaxOpen requests and maxOverflow ids
 	p := newSession()
 	before := heapInUse()
@@ -236,6 +239,7 @@ func TestClocksThatJump(t *testing.T) {
 
 // TestChangingExpertShapes checks that picks restart when layers or experts change, and that old shapes are freed.
 func TestChangingExpertShapes(t *testing.T) {
+	eventtest.SkipUnderRace(t)
 	p := newSession()
 	shape := func(layers, experts int) {
 		n := layers * experts

@@ -70,7 +70,7 @@ func fileQuantity(name string, unit float64) event.Reading {
 // quantity parses a non-negative number, times unit; it is absent for any other text.
 func quantity(text string, unit float64) event.Reading {
 	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
-	if r := event.MeasuredValue(v * unit); err == nil && v >= 0 && r.OK() {
+	if r := measured(v * unit); err == nil && r.OK() {
 		return r
 	}
 	return event.Absent(event.NotReported)

@@ -91,7 +91,7 @@ func (e *Energy) power(since time.Duration) event.Reading {
 	}
 	spent := e.joules - e.powered
 	e.powered = e.joules
-	return event.MeasuredValue(spent / since.Seconds())
+	return measured(spent / since.Seconds())
 }
 
 // notPermitted ends the reason if only the administrator may read the counters, as on most machines.

@@ -26,7 +26,7 @@ func parsePSS(name string) event.Reading {
 		return readFailure(err)
 	}
 	if kb, ok := keyed(raw, "Pss"); ok {
-		return event.MeasuredValue(float64(kb) * 1024)
+		return measured(float64(kb) * 1024)
 	}
 	return event.Absent(event.NotReported)
 }
@@ -42,7 +42,7 @@ func cachedFile(name string) (size, cached event.Reading) {
 	if err != nil || !info.Mode().IsRegular() {
 		return event.Absent(event.NotReported), event.Absent(event.NotReported)
 	}
-	size = event.MeasuredValue(float64(info.Size()))
+	size = measured(float64(info.Size()))
 	pages, err := residentPages(f, info.Size())
 	switch {
 	case errors.Is(err, unix.EPERM):
@@ -50,7 +50,7 @@ func cachedFile(name string) (size, cached event.Reading) {
 	case err != nil:
 		return size, event.Absent(event.NotReported)
 	}
-	return size, event.MeasuredValue(min(float64(pages)*float64(os.Getpagesize()), size.V))
+	return size, measured(min(float64(pages)*float64(os.Getpagesize()), size.V))
 }
 
 // residentPages counts the pages of a file in the page cache: with cachestat, or with mincore on kernels before 6.5.

@@ -1,10 +1,16 @@
 package host
 
 import (
+	"path/filepath"
 	"time"
+
+	"github.com/prometheus/procfs"
 
 	"github.com/llmtop/llmtop/profiler/event"
 )
+
+// proc returns the file system at /proc, for the files that procfs reads. It opens them for each sample.
+func (l *linux) proc() (procfs.FS, error) { return procfs.NewFS(filepath.Join(l.root, "proc")) }
 
 // network reads the received and sent bytes of the machine's network interfaces.
 func (l *linux) network(h *event.Host, since time.Duration) {
@@ -21,20 +27,24 @@ func (l *linux) network(h *event.Host, since time.Duration) {
 
 // pressure reads how long some task was stalled on CPU, memory or storage (PSI), and throttled by the control group.
 func (l *linux) pressure(h *event.Host, since time.Duration) {
+	h.Throttled = l.throttled(since)
 	for _, p := range [...]struct {
-		file string
-		r    *event.Reading
-	}{{"proc/pressure/cpu", &h.CPUPressure}, {"proc/pressure/memory", &h.MemPressure}, {"proc/pressure/io", &h.IOPressure}} {
-		raw, err := l.read(p.file)
+		resource string
+		r        *event.Reading
+	}{{"cpu", &h.CPUPressure}, {"memory", &h.MemPressure}, {"io", &h.IOPressure}} {
+		fs, err := l.proc()
 		if err != nil {
 			*p.r = readFailure(err)
 			continue
 		}
-		if total, ok := parsePressure(raw); ok {
-			*p.r = l.rate(p.file, total, since.Seconds()*1e6)
+		stalls, err := fs.PSIStatsForResource(p.resource)
+		switch {
+		case err != nil:
+			*p.r = readFailure(err)
+		case stalls.Some != nil:
+			*p.r = l.rate(p.resource, stalls.Some.Total, since.Seconds()*1e6)
 		}
 	}
-	h.Throttled = l.throttled(since)
 }
 
 // throttled returns the fraction of time in which the control group was throttled, from version 2 or 1.

@@ -102,7 +102,15 @@ func per(now, before uint64, seconds float64) event.Reading {
 	if now < before {
 		return event.MeasuredValue(0)
 	}
-	return event.MeasuredValue(float64(now-before) / seconds)
+	return measured(float64(now-before) / seconds)
+}
+
+// measured returns a number that the system reports, or its absence if it is not plausible. None is negative.
+func measured(v float64) event.Reading {
+	if v < 0 || !event.Plausible(v) {
+		return event.Absent(event.NotReported)
+	}
+	return event.MeasuredValue(v)
 }
 
 // since returns busy/total of an interval, NaN if no time has passed.
@@ -127,25 +135,11 @@ func parseNetwork(dev []byte) (received, sent uint64, ok bool) {
 	return received, sent, ok
 }
 
-// parsePressure returns for how many µs some task was stalled, from a file of /proc/pressure.
-func parsePressure(file []byte) (total uint64, ok bool) {
-	for line := range bytes.Lines(file) {
-		if !bytes.HasPrefix(line, []byte("some ")) {
-			continue
-		}
-		if _, v, found := bytes.Cut(line, []byte(" total=")); found {
-			n, err := strconv.ParseUint(string(bytes.TrimSpace(v)), 10, 64)
-			return n, err == nil
-		}
-	}
-	return 0, false
-}
-
 // parseClocks returns the frequency of each core in Hz from /proc/cpuinfo; none if the kernel does not report it there.
 func parseClocks(info []byte) (clocks []float64) {
 	for line := range bytes.Lines(info) {
 		if name, value, ok := bytes.Cut(line, []byte(":")); ok && string(bytes.TrimSpace(name)) == "cpu MHz" {
-			if mhz, err := strconv.ParseFloat(string(bytes.TrimSpace(value)), 64); err == nil && mhz >= 0 && !math.IsInf(mhz, 0) {
+			if mhz, err := strconv.ParseFloat(string(bytes.TrimSpace(value)), 64); err == nil && measured(mhz*1e6).OK() {
 				clocks = append(clocks, mhz*1e6)
 			}
 		}

@@ -94,15 +94,18 @@ func TestParseNetwork(t *testing.T) {
 	}
 }
 
-func TestParsePressure(t *testing.T) {
-	const file = "some avg10=1.00 avg60=0.50 avg300=0.10 total=4567\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=12\n"
-	if got, ok := parsePressure([]byte(file)); got != 4567 || !ok {
-		t.Errorf("%d, %v; want 4567", got, ok)
-	}
-	for _, bad := range []string{"", "full avg10=0 total=1\n", "some avg10=0\n", "some avg10=0 total=x\n"} {
-		if _, ok := parsePressure([]byte(bad)); ok {
-			t.Errorf("parsePressure(%q) succeeded", bad)
+// TestPlausible: numbers that no machine reaches are absent.
+func TestPlausible(t *testing.T) {
+	for _, v := range []float64{-1, math.NaN(), math.Inf(1), 1e30} {
+		if got := measured(v); got != event.Absent(event.NotReported) {
+			t.Errorf("%v is %+v, want not reported", v, got)
 		}
+	}
+	if got := per(math.MaxUint64, 0, 1e-9); got.OK() {
+		t.Errorf("a counter that jumps by 2^64 is %+v", got)
+	}
+	if got := parseClocks([]byte("cpu MHz : 1e300\ncpu MHz : 1e303\ncpu MHz: -1\ncpu MHz: 2000\n")); len(got) != 1 || got[0] != 2e9 {
+		t.Errorf("clocks %v, want one", got)
 	}
 }
 
@@ -121,7 +124,6 @@ func FuzzProcfs(f *testing.F) {
 			}
 			parseProcess(raw)
 			parseNetwork(raw)
-			parsePressure(raw)
 			for _, hz := range parseClocks(raw) {
 				if !(hz >= 0) {
 					t.Errorf("a core runs at %v Hz", hz)

@@ -123,7 +123,7 @@ func (s *Sampler) meter(e *Energy) {
 func (s *Sampler) copied(bytesPerSecond float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.copy = event.MeasuredValue(bytesPerSecond)
+	s.copy = measured(bytesPerSecond)
 }
 
 // Sample emits an additional sample now. After Run has returned, it may lack values that need files kept open by Run.

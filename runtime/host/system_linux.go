@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"math"
@@ -28,8 +29,8 @@ type linux struct {
 type processState struct {
 	times                          processTimes
 	read, write, readOps, writeOps uint64
-	threads                        map[string]threadState // by thread id
-	voluntary, involuntary         uint64                 // context switches of llmtop itself
+	threads                        map[int]threadState // by thread id
+	voluntary, involuntary         uint64              // context switches of llmtop itself
 	sampled                        bool
 }
 
@@ -89,7 +90,7 @@ func (l *linux) machine(h *event.Host, since time.Duration) {
 				h.Cores = append(h.Cores, busy)
 				sum += busy
 			}
-			h.CPU = event.MeasuredValue(sum / float64(len(l.next)))
+			h.CPU = measured(sum / float64(len(l.next)))
 		}
 		l.cores, l.next = l.next, l.cores
 	}
@@ -97,7 +98,7 @@ func (l *linux) machine(h *event.Host, since time.Duration) {
 	h.Load1 = event.Absent(event.NotReported)
 	if load, err := l.read("proc/loadavg"); err == nil {
 		if v, err := strconv.ParseFloat(strings.SplitN(string(load), " ", 2)[0], 64); err == nil {
-			h.Load1 = event.MeasuredValue(v)
+			h.Load1 = measured(v)
 		}
 	}
 	l.memory(h)
@@ -113,7 +114,7 @@ func (l *linux) frequency() (clocks []float64, mean event.Reading) {
 		if err != nil {
 			break
 		}
-		clocks = append(clocks, float64(number([]byte(strings.TrimSpace(string(khz)))))*1e3)
+		clocks = append(clocks, measured(float64(number(bytes.TrimSpace(khz)))*1e3).V)
 	}
 	if len(clocks) == 0 {
 		info, err := l.read("proc/cpuinfo")
@@ -129,7 +130,7 @@ func (l *linux) frequency() (clocks []float64, mean event.Reading) {
 	for _, hz := range clocks {
 		sum += hz
 	}
-	return clocks, event.MeasuredValue(sum / float64(len(clocks)))
+	return clocks, measured(sum / float64(len(clocks)))
 }
 
 // memory reads the memory of the machine, or the limit of its control group where that is lower.
@@ -141,10 +142,10 @@ func (l *linux) memory(h *event.Host) {
 		total, ok := keyed(info, "MemTotal")
 		free, found := keyed(info, "MemAvailable")
 		if ok {
-			h.MemTotal = event.MeasuredValue(float64(total) * 1024)
+			h.MemTotal = measured(float64(total) * 1024)
 		}
 		if ok && found {
-			h.MemUsed = event.MeasuredValue(float64(total-min(free, total)) * 1024)
+			h.MemUsed = measured(float64(total-min(free, total)) * 1024)
 		}
 	}
 	l.limits(h)
@@ -180,7 +181,7 @@ func (l *linux) processTimes(p *event.Process, state *processState, dir string, 
 	p.CPU = per(times.cpu, state.times.cpu, seconds*ticks)
 	p.Faults = per(times.faults, state.times.faults, seconds)
 	p.MinorFaults = per(times.minor, state.times.minor, seconds)
-	p.Threads = event.MeasuredValue(float64(times.threads))
+	p.Threads = measured(float64(times.threads))
 	state.times = times
 }
 
@@ -192,10 +193,10 @@ func (l *linux) processMemory(p *event.Process, dir string) {
 	}
 	p.RSS, p.Peak = event.Absent(event.NotReported), event.Absent(event.NotReported)
 	if kb, ok := keyed(status, "VmRSS"); ok {
-		p.RSS = event.MeasuredValue(float64(kb) * 1024)
+		p.RSS = measured(float64(kb) * 1024)
 	}
 	if kb, ok := keyed(status, "VmHWM"); ok {
-		p.Peak = event.MeasuredValue(float64(kb) * 1024)
+		p.Peak = measured(float64(kb) * 1024)
 	}
 }
 
@@ -212,7 +213,7 @@ func (l *linux) processIO(p *event.Process, state *processState, dir string, sec
 	writeOps, _ := keyed(io, "syscw")
 	p.Read, p.Write = per(read, state.read, seconds), per(write, state.write, seconds)
 	p.ReadOps, p.WriteOps = per(readOps, state.readOps, seconds), per(writeOps, state.writeOps, seconds)
-	p.ReadSum, p.WriteSum = event.MeasuredValue(float64(read)), event.MeasuredValue(float64(write))
+	p.ReadSum, p.WriteSum = measured(float64(read)), measured(float64(write))
 	state.read, state.write, state.readOps, state.writeOps = read, write, readOps, writeOps
 }
 
@@ -227,5 +228,5 @@ func (l *linux) threads(ids []int) event.Reading {
 		}
 		sum += float64(times.cpu) / ticks
 	}
-	return event.MeasuredValue(sum)
+	return measured(sum)
 }

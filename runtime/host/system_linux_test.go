@@ -197,6 +197,23 @@ func TestPressure(t *testing.T) {
 	}
 }
 
+// TestMalformedPressure: files without the total of some tasks report nothing.
+func TestMalformedPressure(t *testing.T) {
+	for _, bad := range []string{
+		"", "full avg10=0.00 avg60=0.00 avg300=0.00 total=1\n", "some avg10=0\n", "some avg10=0 avg60=0 avg300=0 total=x\n",
+		"some avg10=0 avg60=0 avg300=0 total=99999999999999999999\n",
+	} {
+		l := newLinux(tree(t, map[string]string{"proc/pressure/cpu": bad}))
+		for range 2 {
+			var h event.Host
+			if l.pressure(&h, time.Second); h.CPUPressure != event.Absent(event.NotReported) {
+				t.Errorf("%q: %+v", bad, h.CPUPressure)
+			}
+		}
+		l.close()
+	}
+}
+
 // TestNoFiles checks that readings are absent, not 0, if no file exists.
 func TestNoFiles(t *testing.T) {
 	l := newLinux(t.TempDir())

@@ -62,10 +62,10 @@ func (s *portable) machine(h *event.Host, since time.Duration) {
 		s.usage(h, times)
 	}
 	if v, err := mem.VirtualMemory(); err == nil {
-		h.MemTotal, h.MemUsed = event.MeasuredValue(float64(v.Total)), event.MeasuredValue(float64(v.Total-v.Available))
+		h.MemTotal, h.MemUsed = measured(float64(v.Total)), measured(float64(v.Total-v.Available))
 	}
 	if l, err := load.Avg(); err == nil {
-		h.Load1 = event.MeasuredValue(l.Load1)
+		h.Load1 = measured(l.Load1)
 	}
 }
 
@@ -84,7 +84,7 @@ func (s *portable) usage(h *event.Host, times []cpu.TimesStat) {
 			h.Cores = append(h.Cores, share)
 			sum += share
 		}
-		h.CPU = event.MeasuredValue(sum / float64(len(times)))
+		h.CPU = measured(sum / float64(len(times)))
 	}
 	s.cores = times
 }
@@ -109,13 +109,13 @@ func (s *portable) process(pid int, since time.Duration, _ bool) event.Process {
 		used := t.User + t.System
 		out.CPU = event.Absent(event.NotYet)
 		if seconds > 0 && state.sampled {
-			out.CPU = event.MeasuredValue(max(used-state.cpu, 0) / seconds)
+			out.CPU = measured(max(used-state.cpu, 0) / seconds)
 		}
 		state.cpu, state.sampled = used, true
 	}
 	if m, err := state.p.MemoryInfo(); err == nil {
 		state.peak = max(state.peak, float64(m.RSS))
-		out.RSS, out.Peak = event.MeasuredValue(float64(m.RSS)), event.DerivedValue(state.peak)
+		out.RSS, out.Peak = measured(float64(m.RSS)), event.DerivedValue(state.peak)
 	}
 	if io, err := state.p.IOCounters(); err == nil {
 		if !state.io0 {
@@ -123,14 +123,14 @@ func (s *portable) process(pid int, since time.Duration, _ bool) event.Process {
 		}
 		out.Read, out.Write = per(io.ReadBytes, state.io.ReadBytes, seconds), per(io.WriteBytes, state.io.WriteBytes, seconds)
 		out.ReadOps, out.WriteOps = per(io.ReadCount, state.io.ReadCount, seconds), per(io.WriteCount, state.io.WriteCount, seconds)
-		out.ReadSum, out.WriteSum = event.MeasuredValue(float64(io.ReadBytes)), event.MeasuredValue(float64(io.WriteBytes))
+		out.ReadSum, out.WriteSum = measured(float64(io.ReadBytes)), measured(float64(io.WriteBytes))
 		state.io, state.io0 = *io, true
 	} else if os.IsPermission(err) {
 		denied := event.Absent(event.NotPermitted)
 		out.Read, out.Write, out.ReadOps, out.WriteOps, out.ReadSum, out.WriteSum = denied, denied, denied, denied, denied, denied
 	}
 	if n, err := state.p.NumThreads(); err == nil {
-		out.Threads = event.MeasuredValue(float64(n))
+		out.Threads = measured(float64(n))
 	}
 	return out
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/eventtest"
 )
 
 // TestMalformedLines checks that malformed lines are rejected, and do not affect the next line.
@@ -159,6 +160,7 @@ func appendSeed(t testing.TB, e event.Event) []byte {
 
 // TestMemoryIsBounded checks that the longest lines allocate no more than a multiple of their length.
 func TestMemoryIsBounded(t *testing.T) {
+	eventtest.SkipUnderRace(t)
 	var d Decoder
 	for name, line := range map[string]string{
 		"picks":      `{"t":"tok","a":1,"r":1,"e":[` + strings.Repeat("0,", MaxLine/2-64) + `0]}`,

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/eventtest"
 )
 
 // sampleSession returns the events of 100,000 tokens as the built-in engine stamps them, without text: requests of 256
@@ -42,6 +43,7 @@ func bareToken(e event.Event) event.Event {
 // TestSizeOfTokens checks that 100,000 tokens take at most 6 MB: bare tokens in one line each, and full tokens in
 // batches.
 func TestSizeOfTokens(t *testing.T) {
+	eventtest.SkipUnderRace(t)
 	const limit = 6_000_000 // bytes
 	steps, tokens := sampleSession()
 	var line []byte

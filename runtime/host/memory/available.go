@@ -12,5 +12,9 @@ func Available() (bytes int64, ok bool) {
 	if err != nil {
 		return 0, false
 	}
-	return min(int64(v.Available), cgroupRoom(cgroupRoot, int64(v.Available))), true
+	bytes = int64(v.Available)
+	if c, limited := ReadCgroup("/"); limited {
+		bytes = min(bytes, c.room("/"))
+	}
+	return bytes, true
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestCgroupRoom covers control groups of both versions, with and without a limit.
-func TestCgroupRoom(t *testing.T) {
+// TestCgroup covers control groups of both versions, with and without a limit.
+func TestCgroup(t *testing.T) {
 	const none = 9 << 30
 	for name, c := range map[string]struct {
 		files map[string]string
@@ -34,7 +34,7 @@ func TestCgroupRoom(t *testing.T) {
 	} {
 		root := t.TempDir()
 		for file, content := range c.files {
-			path := filepath.Join(root, file)
+			path := filepath.Join(root, "sys/fs/cgroup", file)
 			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 				t.Fatal(err)
 			}
@@ -42,7 +42,11 @@ func TestCgroupRoom(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := cgroupRoom(root, none); got != c.want {
+		got := int64(none)
+		if g, limited := ReadCgroup(root); limited {
+			got = g.room(root)
+		}
+		if got != c.want {
 			t.Errorf("%s: %d bytes, want %d", name, got, c.want)
 		}
 	}

@@ -3,55 +3,64 @@ package memory
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// cgroup names the files with the memory accounting of a control group. reclaimable lists the keys of stat that count
-// file pages, which are included in used but are freed when needed.
-type cgroup struct {
+// Cgroup is the memory accounting of a control group, in bytes.
+type Cgroup struct {
+	Limit, Used int64 // Used includes file pages, which are freed when needed
+
+	files cgroupFiles
+}
+
+// cgroupFiles names the files of the accounting, and the keys of stat that count reclaimable file pages.
+type cgroupFiles struct {
 	limit, used, stat string
 	reclaimable       []string
 }
 
-// cgroups are the root paths that processes in a container see, of both versions. Source: the kernel's cgroup-v2.rst
-// and cgroup-v1/memory.rst.
-var cgroups = []cgroup{
-	{"memory.max", "memory.current", "memory.stat", []string{"inactive_file", "active_file"}},
+// cgroupVersions are the files that processes in a container see at the root of their control group. Source: the
+// kernel's cgroup-v2.rst and cgroup-v1/memory.rst.
+var cgroupVersions = []cgroupFiles{
 	{
-		"memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat",
+		"sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory.current", "sys/fs/cgroup/memory.stat",
+		[]string{"inactive_file", "active_file"},
+	},
+	{
+		"sys/fs/cgroup/memory/memory.limit_in_bytes", "sys/fs/cgroup/memory/memory.usage_in_bytes",
+		"sys/fs/cgroup/memory/memory.stat",
 		[]string{"total_inactive_file", "total_active_file"},
 	},
 }
 
-// cgroupRoot is the mount point of control groups.
-const cgroupRoot = "/sys/fs/cgroup"
-
-// cgroupRoom returns how many bytes the memory limit of the container under root leaves; otherwise if there is no
-// limit.
-func cgroupRoom(root string, otherwise int64) int64 {
-	for _, g := range cgroups {
-		limit, ok := readNumber(filepath.Join(root, g.limit))
-		used, found := readNumber(filepath.Join(root, g.used))
+// ReadCgroup reads the control group of the container whose file system is at root. ok is false without a limit;
+// version 1 may report the largest int64 instead.
+func ReadCgroup(root string) (c Cgroup, ok bool) {
+	for _, files := range cgroupVersions {
+		limit, ok := readNumber(filepath.Join(root, files.limit))
+		used, found := readNumber(filepath.Join(root, files.used))
 		if ok && found {
-			return max(limit-max(used-g.cached(root), 0), 0)
+			return Cgroup{limit, used, files}, true
 		}
 	}
-	return otherwise
+	return Cgroup{}, false
 }
 
+// room returns how many bytes the limit leaves, with the pages that can be freed.
+func (c Cgroup) room(root string) int64 { return max(c.Limit-max(c.Used-c.files.cached(root), 0), 0) }
+
 // cached returns how much of the used memory holds reclaimable file pages, in bytes; 0 if not reported.
-func (g cgroup) cached(root string) (bytes int64) {
-	raw, err := os.ReadFile(filepath.Join(root, g.stat))
+func (f cgroupFiles) cached(root string) (bytes int64) {
+	raw, err := os.ReadFile(filepath.Join(root, f.stat))
 	if err != nil {
 		return 0
 	}
 	for line := range strings.Lines(string(raw)) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-		for _, key := range g.reclaimable {
-			if n, err := strconv.ParseInt(value, 10, 64); err == nil && name == key {
-				bytes += n
-			}
+		if n, err := strconv.ParseInt(value, 10, 64); err == nil && slices.Contains(f.reclaimable, name) {
+			bytes += n
 		}
 	}
 	return bytes
@@ -64,5 +73,5 @@ func readNumber(name string) (int64, bool) {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(strings.TrimSpace(string(raw)), 10, 64)
-	return n, err == nil
+	return n, err == nil && n >= 0
 }

@@ -37,7 +37,7 @@ type reused struct {
 // newReused finds the ids in a body.
 func newReused(b *testing.B, body []byte, inHex bool) *reused {
 	b.Helper()
-	r := &reused{body: body, hex: inHex}
+	r := &reused{body: bytes.Clone(body), hex: inHex}
 	for i := range exported {
 		id := binary.BigEndian.AppendUint64(nil, first+uint64(i))
 		if inHex {
@@ -97,7 +97,11 @@ var ids = regexp.MustCompile(`("(?:traceId|spanId)": *")([^"]+)`)
 
 // receive sends an export repeatedly.
 func receive(b *testing.B, r *reused, kind string) {
-	receiver := &Receiver{busy: make(chan struct{}, maxBusy)}
+	receiver, err := New(Options{Listen: "127.0.0.1:0"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer receiver.Close()
 	events := 0
 	receiver.gather = newGather("", engine.NewClockSince(time.Hour), counting{&events})
 	server := httptest.NewServer(receiver.handler())

@@ -73,18 +73,14 @@ func (r *Receiver) take(w http.ResponseWriter, req *http.Request, kind string) {
 	if err == nil {
 		r.busy <- struct{}{}
 		defer func() { <-r.busy }()
-		read := readProtobuf
-		if kind == jsonType {
-			read = readJSON
-		}
-		b, err = read(body.Bytes())
+		b, err = r.read(kind, body.Bytes())
 	}
 	switch {
 	case errors.Is(err, errBusy):
 		w.Header().Set("Retry-After", "1")
 		r.refuse(w, req, kind, http.StatusServiceUnavailable, err.Error())
 		return
-	case errors.Is(err, errTooLarge):
+	case errors.Is(err, errTooLarge), errors.Is(err, errObjects):
 		r.refuse(w, req, kind, http.StatusRequestEntityTooLarge, err.Error())
 		return
 	case errors.Is(err, errEncoding):
@@ -97,6 +93,16 @@ func (r *Receiver) take(w http.ResponseWriter, req *http.Request, kind string) {
 	host, _, _ := net.SplitHostPort(req.RemoteAddr)
 	r.gather.take(b, host, time.Now())
 	accept(w, kind, b)
+}
+
+// read reads an export. It translates one JSON export at a time, because a hostile one takes up to 350 MB.
+func (r *Receiver) read(kind string, body []byte) (*batch, error) {
+	if kind == protobufType {
+		return readProtobuf(body)
+	}
+	r.translating.Lock()
+	defer r.translating.Unlock()
+	return readJSON(body)
 }
 
 // accept answers with an ExportTraceServiceResponse, which reports rejected spans.

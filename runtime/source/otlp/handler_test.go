@@ -163,7 +163,9 @@ func TestRefusals(t *testing.T) {
 		"metrics":          {post(t, base+"/v1/metrics", protobufType, nil), http.StatusNotFound, protobufType},
 		"logs":             {post(t, base+"/v1/logs", jsonType, nil), http.StatusNotFound, jsonType},
 		"another method":   {ask(t, http.MethodGet, at, nil, nil), http.StatusMethodNotAllowed, "text/plain; charset=utf-8"},
-		"nested too deep":  {post(t, at, jsonType, []byte(`{"x":`+strings.Repeat("[", 1000))), http.StatusBadRequest, jsonType},
+		"nested too deep":  {post(t, at, jsonType, nested(`{"x":`, "[", "]", `}`)), http.StatusBadRequest, jsonType},
+		"deep attributes":  {post(t, at, jsonType, deepAttribute), http.StatusBadRequest, jsonType},
+		"too many objects": {post(t, at, jsonType, manySpans(maxObjects)), http.StatusRequestEntityTooLarge, jsonType},
 		"what a page asks": {ask(t, http.MethodOptions, at, nil, nil), http.StatusMethodNotAllowed, "text/plain; charset=utf-8"},
 	} {
 		if c.got.status != c.status || c.got.kind != c.kind || c.got.body == "" {
@@ -253,6 +255,8 @@ func FuzzProtobuf(f *testing.F) {
 func FuzzJSON(f *testing.F) {
 	f.Add(sample(f, "vllm_otlp_request.json"))
 	f.Add(sample(f, "vllm_otlp_startup.json"))
+	f.Add(deepAttribute)
+	f.Add([]byte(`{"resourceSpans":[{"scopeSpans":[{"spans":[{"attributes":[{"key":"rid","value":{"arrayValue":{"values":[{"stringValue":"x"}]}}}]}]}]}]}`))
 	f.Add([]byte(`{"resourceSpans":[{"resource":7,"scopeSpans":[{"spans":[{"attributes":[{"key":"rid","value":{"arrayValue":{"values":[{"stringValue":"x"}]}}}]}]}]}]}`))
 	f.Fuzz(func(t *testing.T, body []byte) { whatever(t, body, readJSON) })
 }

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,11 +29,12 @@ type Options struct {
 
 // Receiver is an engine.Source that emits the requests in received traces.
 type Receiver struct {
-	opt      Options
-	listener net.Listener
-	gather   *gather
-	busy     chan struct{} // one slot per export being parsed
-	held     atomic.Int64  // bytes of the exports being read
+	opt         Options
+	listener    net.Listener
+	gather      *gather
+	busy        chan struct{} // one slot per export being parsed
+	translating sync.Mutex    // held while an export in JSON is parsed
+	held        atomic.Int64  // bytes of the exports being read
 }
 
 // ErrToken means that other machines can reach the address and no token is set.

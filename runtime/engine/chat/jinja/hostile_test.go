@@ -7,10 +7,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/llmtop/llmtop/profiler/event/eventtest"
 )
 
 // TestHostile renders templates that loop, recurse or grow without end.
 func TestHostile(t *testing.T) {
+	eventtest.SkipUnderRace(t)
 	for name, source := range map[string]string{
 		"endless range":          "{% for i in range(10 ** 18) %}{% endfor %}",
 		"loops in loops":         "{% for a in range(10000) %}{% for b in range(10000) %}{% for c in range(10000) %}{% endfor %}{% endfor %}{% endfor %}",

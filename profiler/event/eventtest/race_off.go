@@ -1,0 +1,5 @@
+//go:build !race
+
+package eventtest
+
+const underRace = false
