@@ -189,7 +189,7 @@ func windowHits(s *store.Snapshot, c *Ctx, p metric.Phase) *store.Hits {
 func (c *Ctx) noExperts(a grid.Area, s *store.Snapshot) {
 	switch {
 	case c.waiting(a, s):
-	case s.Model.Architecture != "" && s.Model.Experts == 0 && !s.HasAggregates(): // servers do not report the number of experts
+	case s.Model.Architecture != "" && s.Model.Experts == 0 && !s.Polled(): // servers do not report the number of experts
 		c.absent(a, dim, "dense model: no router, no experts", "")
 	case !s.Engine.Caps.Has(event.CapExperts):
 		c.absent(a, dim, "router picks: not reported by this engine", "")
