@@ -18,9 +18,12 @@ const (
 	stallSamples = 8
 )
 
+// StampedTokens returns how many tokens share the stamp of a token event, 1..MaxTokens.
+func StampedTokens(e *event.Event) int { return int(min(max(e.N, 1), MaxTokens)) }
+
 // applyToken appends one token, or several that share a stamp: they divide the gap before them equally.
 func (s *state) applyToken(e *event.Event) {
-	k := int(min(max(e.N, 1), MaxTokens))
+	k := StampedTokens(e)
 	l := s.openRequest(e.Req)
 	if l == nil {
 		if s.requests.byID[e.Req] == nil {
@@ -37,9 +40,9 @@ func (s *state) applyToken(e *event.Event) {
 		v.First = at
 		s.recordFirstToken(l)
 	} else if v.Last != beforeClock { // otherwise the length of the gap is unknown
-		wait := min(l.pacedSinceToken, int64(at-v.Last))
-		l.pacedTotal += wait
-		gap = (int64(at-v.Last) - wait) / int64(k)
+		var paced int64
+		gap, paced = metric.TokenGap(int64(at-v.Last), l.pacedSinceToken, k)
+		l.pacedTotal += paced
 		s.recordGaps(l, at, gap, k)
 	}
 	l.pacedSinceToken = 0
