@@ -49,7 +49,7 @@ func (s *state) freeze(at, now event.Time, wall time.Time, pack func([]byte) []b
 	c.load, c.log, c.host.Series = slices.Clip(s.load), slices.Clip(s.log), slices.Clip(s.host.Series)
 	c.rates.points = slices.Clip(s.rates.points)
 	c.latency.stalls, c.latency.series = slices.Clip(s.latency.stalls), slices.Clip(s.latency.series)
-	c.groups, c.judge = cloneGroups(s.groups), s.judge.Clone()
+	c.counts, c.judge = s.counts.clone(), s.judge.Clone()
 	c.latency.spreads.copyOpen()
 	for i, w := range s.latency.windows() {
 		f.windows[i] = w.Pack()
@@ -60,7 +60,7 @@ func (s *state) freeze(at, now event.Time, wall time.Time, pack func([]byte) []b
 		past: slices.Clip(s.requests.past), halvings: s.requests.halvings,
 		evicted: s.requests.evicted.clone(), overflow: s.requests.overflow.clone(),
 	}
-	f.size += 100*len(c.groups) + 40*len(c.requests.evicted.order) + 50*len(c.requests.overflow.requests)
+	f.size += 100*len(c.counts.groups) + 40*len(c.requests.evicted.order) + 50*len(c.requests.overflow.requests)
 	f.freezeRequests(&s.requests)
 	f.aggregates, c.aggregates = s.aggregates.freeze(pack), nil
 	f.size += f.aggregates.size()
@@ -77,24 +77,6 @@ func (s *state) freeze(at, now event.Time, wall time.Time, pack func([]byte) []b
 		}
 	}
 	return f
-}
-
-func cloneGroups(groups map[string]*groupSum) map[string]*groupSum {
-	out := make(map[string]*groupSum, len(groups))
-	for name, g := range groups {
-		sum := *g
-		out[name] = &sum
-	}
-	return out
-}
-
-// copyOpen replaces the spread of the current second, which is still written to, with a copy.
-func (p *spreads) copyOpen() {
-	w := &p.slot[p.second%spreadSlots]
-	if w.spread != nil {
-		spread := *w.spread
-		w.spread = &spread
-	}
 }
 
 // freezeRequests adds the requests of the ring, oldest first.
@@ -147,7 +129,7 @@ func (l *liveRequest) detailSize() int {
 // still has.
 func (f *frozen) thaw(from *ring, unpack func([]byte) []byte) *state {
 	s := f.state
-	s.groups, s.judge = cloneGroups(f.state.groups), f.state.judge.Clone()
+	s.counts, s.judge = f.state.counts.clone(), f.state.judge.Clone()
 	s.latency.spreads.copyOpen()
 	s.aggregates = f.aggregates.thaw(unpack)
 	s.latency.distributions = new(distributions)

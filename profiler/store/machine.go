@@ -58,3 +58,10 @@ func (s *state) applyModel(e *event.Event) {
 		s.experts, s.tokenPicks, s.picksIncomplete, s.newestDispatch, s.ops = nil, nil, false, dispatchMark{}, nil
 	}
 }
+
+// applyLoad adds a stage to the waterfall of the last model load.
+func (s *state) applyLoad(e *event.Event) {
+	s.load = event.AddLoadStage(s.load, newSpan(e), 2*int(event.NumStages), func(p *StageSpan) event.LoadStage {
+		return event.LoadStage{Stage: p.Stage, Name: p.Name, Begin: p.Start, End: p.End}
+	})
+}

@@ -65,7 +65,7 @@ func (s *state) endPolled(l *liveRequest, at event.Time) {
 	s.requests.setState(l, event.StateFinished)
 	v.Reason, v.Closed = unknownReason, max(at, v.Enqueued)
 	s.counts.Polled++
-	s.measure(l)
+	l.measure(s.settings())
 	s.markEnded(l, l.copy())
 	s.recordRequest(l.done)
 	if s.onRequest != nil {

@@ -97,8 +97,7 @@ type state struct {
 	queueDrops  event.Drops // dropped by the queue
 
 	requests        ring
-	counts          Counts
-	groups          map[string]*groupSum
+	counts          counts
 	latency         latency
 	rates           rates
 	kv              KV
@@ -132,7 +131,7 @@ func New(opt Options) *Store {
 		opt: opt, queue: event.NewQueue(opt.Queue),
 		state: state{
 			targets: opt.Targets, onRequest: opt.OnRequest,
-			groups: make(map[string]*groupSum), latency: latency{distributions: new(distributions)},
+			counts: counts{groups: make(map[string]*groupSum)}, latency: latency{distributions: new(distributions)},
 		},
 		history: newHistory(opt.History, opt.Budget),
 	}

@@ -26,8 +26,8 @@ func (s *state) applyToken(e *event.Event) {
 	k := StampedTokens(e)
 	l := s.openRequest(e.Req)
 	if l == nil {
-		if s.requests.byID[e.Req] == nil {
-			s.countOverflowTokens(e, k)
+		if s.requests.addUnlistedTokens(e.Req, k) && e.At != beforeClock {
+			s.countGenerated(e.At, k)
 		}
 		return
 	}
@@ -49,9 +49,7 @@ func (s *state) applyToken(e *event.Event) {
 	v.Last = at
 	v.Generated += k
 	if !s.excluded(l) && (e.At != beforeClock || !l.predatesClock) { // skip tokens generated before this session
-		s.counts.GeneratedTokens += uint64(k)
-		s.gapsSinceSample.tokens += uint64(k)
-		s.rates.addGenerated(at, k)
+		s.countGenerated(at, k)
 	}
 	if len(e.Picks) > 0 {
 		s.countTokenPicks(l, at, e.Picks)
@@ -142,20 +140,13 @@ func (s *state) stallCause(l *liveRequest, from, to event.Time) string {
 	return "unknown"
 }
 
-// prefilling reports whether the request's prompt may have been processed between two times: it was dispatched by then,
-// and before that it had neither a token nor an end.
-func (l *liveRequest) prefilling(from, to event.Time) bool {
-	v := &l.view
-	return v.Dispatched != 0 && v.Dispatched <= to && (v.First == 0 || v.First >= from) && (v.Closed == 0 || v.Closed >= from)
-}
-
 // starvedShare bounds how long the engine's threads may wait for a core, as a share of the time in which they are
 // runnable. Stalls above it are attributed to waiting.
 const starvedShare = 0.2
 
 // recordFirstToken records TTFT and queue time of a request at its first token.
 func (s *state) recordFirstToken(l *liveRequest) {
-	s.measure(l)
+	l.measure(s.settings())
 	if s.excluded(l) {
 		return
 	}
@@ -205,28 +196,5 @@ func (s *state) recordRequest(r *Request) {
 			s.latency.met.Record(at, 1, 1)
 		}
 	}
-	s.addToGroup(r)
-}
-
-// groupSum sums the requests of one group.
-type groupSum struct {
-	requests, generated uint64  // requests, tokens
-	latency             float64 // s, sum of E2EL
-}
-
-func (s *state) addToGroup(r *Request) {
-	g := s.groups[r.Group]
-	if g == nil {
-		if len(s.groups) >= MaxGroups {
-			s.counts.OmittedGroups++
-			return
-		}
-		g = new(groupSum)
-		s.groups[r.Group] = g
-	}
-	g.requests++
-	g.generated += uint64(r.Generated)
-	if r.E2EL.OK() {
-		g.latency += r.E2EL.V
-	}
+	s.counts.addToGroup(r)
 }

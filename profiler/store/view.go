@@ -3,7 +3,6 @@ package store
 import (
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -99,10 +98,10 @@ func (s *state) closeSecond(sec int64) {
 // viewRequests sets the requests and counts of a snapshot.
 func (s *state) viewRequests(v *Snapshot) {
 	b := &s.requests.overflow
-	v.Counts = s.counts
+	v.Counts = s.counts.view()
 	v.Counts.UnmeasuredOpen, v.Counts.Queued, v.Counts.Running = b.openCount(), b.count(event.StateQueued), b.count(event.StateDispatched)
-	if settings := (viewSettings{s.engine.Caps, s.loadTook}); s.requests.viewedWith != settings {
-		s.requests.viewedWith = settings
+	if with := s.settings(); s.requests.viewedWith != with {
+		s.requests.viewedWith = with
 		for l := range s.requests.newestFirst() {
 			l.lastView = nil
 		}
@@ -127,14 +126,6 @@ func (s *state) viewRequests(v *Snapshot) {
 		v.Requests = append(v.Requests, r)
 	}
 	v.Past = slices.Clip(s.requests.past)
-	for name, g := range s.groups {
-		tps := event.Absent(event.NotYet)
-		if g.latency > 0 {
-			tps = event.DerivedValue(float64(g.generated) / g.latency)
-		}
-		v.Counts.Groups = append(v.Counts.Groups, Group{Name: name, Requests: g.requests, Generated: g.generated, TPS: tps})
-	}
-	slices.SortFunc(v.Counts.Groups, func(a, b Group) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // view returns the view of a request. Snapshots share it until an event changes the request.
@@ -143,7 +134,7 @@ func (s *state) view(l *liveRequest) *Request {
 	case l.done != nil:
 		return l.done
 	case l.lastView == nil:
-		s.measure(l)
+		l.measure(s.settings())
 		l.lastView = l.copy()
 	}
 	return l.lastView
