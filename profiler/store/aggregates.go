@@ -102,13 +102,7 @@ func (s *state) applyAggregates(e *event.Event, p *event.Aggregates) {
 	if n := countOf(p.Generated); n > 0 {
 		s.rates.addGenerated(e.At, int(n))
 	}
-	s.kv = KV{Usage: r.last.KVUsage}
-	if p.KVUsed.OK() && p.KVTotal.OK() {
-		s.kv.Used, s.kv.Total = cellCount(p.KVUsed), cellCount(p.KVTotal)
-		if !s.kv.Usage.OK() && s.kv.Total > 0 {
-			s.kv.Usage = event.DerivedValue(metric.Share(float64(s.kv.Used), float64(s.kv.Total)))
-		}
-	}
+	s.kv.report(&r.last)
 	s.applySlots(e.At, p.Slots)
 }
 

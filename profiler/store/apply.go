@@ -31,13 +31,13 @@ func (s *state) apply(e *event.Event) {
 		}
 	case event.KindKV:
 		if p, ok := e.Data.(*event.KV); ok && p != nil {
-			s.applyKV(p)
+			s.kv.apply(p)
 		}
 	case event.KindStep:
 		s.applyStep(e)
 	case event.KindHost:
 		if p, ok := e.Data.(*event.Host); ok && p != nil {
-			s.applyHost(e.At, p)
+			s.machine.apply(e.At, p)
 		}
 	case event.KindAggregates:
 		if p, ok := e.Data.(*event.Aggregates); ok && p != nil {
@@ -58,4 +58,27 @@ func (s *state) apply(e *event.Event) {
 			s.sourceDrops = *p
 		}
 	}
+}
+
+// applyLog stores a line of the engine's log.
+func (s *state) applyLog(e *event.Event) {
+	if len(s.log) >= MaxLog {
+		s.counts.OmittedLogLines += MaxLog / 4
+	}
+	s.log = push(s.log, LogLine{At: e.At, Text: clip(e.Text, MaxLine)}, MaxLog)
+}
+
+// applyModel replaces the model. Router picks and operation times start at zero.
+func (s *state) applyModel(e *event.Event) {
+	if p, ok := e.Data.(*event.Model); ok && p != nil {
+		s.model, s.loadTook = *p, max(e.Dur, 0)
+		s.experts, s.tokenPicks, s.picksIncomplete, s.newestDispatch, s.ops = nil, nil, false, dispatchMark{}, nil
+	}
+}
+
+// applyLoad adds a stage to the waterfall of the last model load.
+func (s *state) applyLoad(e *event.Event) {
+	s.load = event.AddLoadStage(s.load, newSpan(e), 2*int(event.NumStages), func(p *StageSpan) event.LoadStage {
+		return event.LoadStage{Stage: p.Stage, Name: p.Name, Begin: p.Start, End: p.End}
+	})
 }

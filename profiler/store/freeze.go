@@ -21,17 +21,17 @@ const (
 // packs distributions. Ended requests are kept without per-token data; the rest of them is available as long as the
 // store has it.
 type frozen struct {
-	at         event.Time // of the newest event
-	now        event.Time // when it was made, on the source's clock and
-	wall       time.Time  // on the wall clock
-	state      state      // without requests, distributions and picks
-	requests   []frozenRequest
-	ended      []event.RequestID // ids of ended requests, the first to end first
-	windows    [8]*metric.PackedWindowed
-	experts    *frozenExperts
-	tokenPicks *frozenTokenPicks
-	aggregates *frozenAggregates
-	size       int // approximate bytes that it does not share
+	at            event.Time // of the newest event
+	now           event.Time // when it was made, on the source's clock and
+	wall          time.Time  // on the wall clock
+	state         state      // without requests, distributions and picks
+	requests      []frozenRequest
+	ended         []event.RequestID // ids of ended requests, the first to end first
+	distributions frozenDistributions
+	experts       *frozenExperts
+	tokenPicks    *frozenTokenPicks
+	aggregates    *frozenAggregates
+	size          int // approximate bytes that it does not share
 }
 
 // frozenRequest is one request: slim if it had ended, otherwise live and itl.
@@ -46,16 +46,11 @@ func (s *state) freeze(at, now event.Time, wall time.Time, pack func([]byte) []b
 	f := &frozen{at: at, now: now, wall: wall, state: *s, size: int(unsafe.Sizeof(frozen{}))}
 	c := &f.state
 	c.onRequest = nil
-	c.load, c.log, c.host.Series = slices.Clip(s.load), slices.Clip(s.log), slices.Clip(s.host.Series)
+	c.load, c.log, c.machine.Series = slices.Clip(s.load), slices.Clip(s.log), slices.Clip(s.machine.Series)
 	c.rates.points = slices.Clip(s.rates.points)
-	c.latency.stalls, c.latency.series = slices.Clip(s.latency.stalls), slices.Clip(s.latency.series)
 	c.counts, c.judge = s.counts.clone(), s.judge.Clone()
-	c.latency.spreads.copyOpen()
-	for i, w := range s.latency.windows() {
-		f.windows[i] = w.Pack()
-		f.size += f.windows[i].Size()
-	}
-	c.latency.distributions = nil
+	c.latency, f.distributions = s.latency.freeze()
+	f.size += f.distributions.size()
 	c.requests = ring{
 		past: slices.Clip(s.requests.past), halvings: s.requests.halvings,
 		evicted: s.requests.evicted.clone(), overflow: s.requests.overflow.clone(),
@@ -130,12 +125,8 @@ func (l *liveRequest) detailSize() int {
 func (f *frozen) thaw(from *ring, unpack func([]byte) []byte) *state {
 	s := f.state
 	s.counts, s.judge = f.state.counts.clone(), f.state.judge.Clone()
-	s.latency.spreads.copyOpen()
 	s.aggregates = f.aggregates.thaw(unpack)
-	s.latency.distributions = new(distributions)
-	for i, w := range s.latency.windows() {
-		f.windows[i].UnpackTo(w)
-	}
+	s.latency.thaw(&f.distributions)
 	frozen := &f.state.requests
 	s.requests = ring{past: frozen.past, evicted: frozen.evicted.clone(), overflow: frozen.overflow.clone(), halvings: frozen.halvings}
 	for i := range f.requests {

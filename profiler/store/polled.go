@@ -67,7 +67,7 @@ func (s *state) endPolled(l *liveRequest, at event.Time) {
 	s.counts.Polled++
 	l.measure(s.settings())
 	s.markEnded(l, l.copy())
-	s.recordRequest(l.done)
+	s.recordEnd(l.done)
 	if s.onRequest != nil {
 		s.onRequest(l.done)
 	}

@@ -100,7 +100,7 @@ func (s *state) excluded(l *liveRequest) bool { return excluded(l.view.Probe, s.
 // countGenerated counts k tokens that were generated in this session.
 func (s *state) countGenerated(at event.Time, k int) {
 	s.counts.GeneratedTokens += uint64(k)
-	s.gapsSinceSample.tokens += uint64(k)
+	s.machine.gaps.tokens += uint64(k)
 	s.rates.addGenerated(at, k)
 }
 
@@ -145,7 +145,7 @@ func (s *state) finishRequest(l *liveRequest, at event.Time, o *event.Outcome) {
 	done.Spans, done.Tokens = slices.Clone(done.Spans), slices.Clone(done.Tokens)
 	s.markEnded(l, done)
 	if !s.excluded(l) {
-		s.recordRequest(done)
+		s.recordEnd(done)
 	}
 	if s.onRequest != nil {
 		s.onRequest(done)
@@ -158,6 +158,12 @@ func (s *state) markEnded(l *liveRequest, done *Request) {
 	if s.requests.markEnded(l) {
 		s.counts.OmittedRequests++
 	}
+}
+
+// recordEnd adds a request that has ended to the session's distributions and groups.
+func (s *state) recordEnd(r *Request) {
+	s.latency.recordEnd(r)
+	s.counts.addToGroup(r)
 }
 
 // addUnstampedTokens adds tokens that were not reported one by one; ns is the time from the first token to the last.

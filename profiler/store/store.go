@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/verdict"
 )
 
@@ -100,18 +99,16 @@ type state struct {
 	counts          counts
 	latency         latency
 	rates           rates
-	kv              KV
-	residency       metric.Histogram
+	kv              kvCache
 	experts         *experts
 	newestDispatch  dispatchMark
 	tokenPicks      *tokenPicks // nil: no token had picks
 	picksIncomplete bool        // earlier token picks were not kept in the history: do not count later ones alone
 	ops             *event.Ops
 	counters        *event.Counters // the engine's own counters; nil: not reported
-	host            Host
+	machine         machine
 	aggregates      *aggregates // nil: the engine reports no aggregate metrics
 	hasSlots        bool        // the last report included slots
-	gapsSinceSample gapSum      // since the last machine sample
 	log             []LogLine
 	judge           verdict.Judge
 }

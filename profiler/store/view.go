@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/profiler/metric"
 )
 
 // Snapshot applies queued events and returns the current state. It returns the previous snapshot if nothing has
@@ -28,15 +27,18 @@ func (st *state) snapshot(now event.Time, wall time.Time) *Snapshot {
 	v := &Snapshot{
 		Version: st.version, Now: now, Wall: wall, Started: st.started,
 		Engine: st.engine, Model: st.model, Load: st.load,
-		Host: st.host, Log: slices.Clip(st.log), Drops: st.sourceDrops, KV: st.kv, Ops: st.ops, Counters: st.counters,
+		Host: st.machine.view(), Log: slices.Clip(st.log), Drops: st.sourceDrops, KV: st.kv.view(), Ops: st.ops, Counters: st.counters,
 	}
 	for k, n := range st.queueDrops {
 		v.Drops[k] += n
 	}
-	v.Host.Series = slices.Clip(st.host.Series)
-	v.KV.Residency = st.residency.Summary()
 	st.viewRequests(v)
-	st.viewLatency(v)
+	v.Latency.Targets = st.targets
+	span := time.Duration(0)
+	if st.counts.Finished > 0 {
+		span = time.Duration(now - st.started)
+	}
+	st.latency.view(&v.Latency, int64(now), span)
 	st.viewRates(v)
 	if st.experts != nil {
 		v.Experts = st.experts.view(now, st.picksSinceDispatch)
@@ -85,13 +87,7 @@ func (s *state) closeSecond(sec int64) {
 		s.aggregates.fillPoint(&p)
 	}
 	s.rates.points = push(s.rates.points, p, SeriesLen)
-	l := LatencyPoint{At: at}
-	if sum := s.latency.itl.At(sec); sum.Count > 0 {
-		l.Count, l.P50, l.P99, l.Spread = sum.Count, sum.P50, sum.P99, s.latency.spreads.take(sec)
-	}
-	if l.Count > 0 || len(s.latency.series) > 0 { // no series for engines that report no tokens
-		s.latency.series = push(s.latency.series, l, SeriesLen)
-	}
+	s.latency.closeSecond(sec)
 	s.version++
 }
 
@@ -140,26 +136,6 @@ func (s *state) view(l *liveRequest) *Request {
 	return l.lastView
 }
 
-// viewLatency sets the latency of a snapshot.
-func (s *state) viewLatency(v *Snapshot) {
-	now, l := int64(v.Now), &v.Latency
-	l.TTFT, l.ColdTTFT = s.latency.ttft.Summaries(now), s.latency.cold.Summaries(now)
-	l.ITL, l.STIL = s.latency.itl.Summaries(now), s.latency.stil.Summaries(now)
-	l.E2EL, l.TPOT = s.latency.e2el.Summaries(now), s.latency.tpot.Summaries(now)
-	l.Session = SessionDistributions{s.latency.ttft.Whole(), s.latency.itl.Whole(), s.latency.tpot.Whole()}
-	for w, sum := range s.latency.stallCount.Summaries(now) {
-		l.StallCount[w] = sum.Count
-	}
-	l.Series, l.Stalls, l.Targets = slices.Clip(s.latency.series), slices.Clip(s.latency.stalls), s.targets
-	l.Goodput = event.Absent(event.NotYet)
-	if s.counts.Finished > 0 {
-		span := min(time.Duration(v.Now-s.started), time.Minute).Seconds()
-		if span > 0 {
-			l.Goodput = event.DerivedValue(float64(s.latency.met.Summaries(now)[metric.Minute].Count) / span)
-		}
-	}
-}
-
 // stepRates returns what forward passes show: decode tokens/s; the share of span, in s, in which a pass ran; and the
 // bytes/s that decoding reads: per pass the weights that one token needs and the used KV cache.
 func (s *state) stepRates(recent *secondWork, span float64) (decode, busy, bandwidth event.Reading) {
@@ -196,6 +172,6 @@ func (s *state) viewRates(v *Snapshot) {
 	if s.aggregates != nil {
 		s.aggregates.fillThroughput(t)
 	}
-	t.CopyBandwidth = s.host.CopyBandwidth
+	t.CopyBandwidth = s.machine.CopyBandwidth
 	t.Series = slices.Clip(s.rates.points)
 }
