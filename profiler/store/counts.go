@@ -34,6 +34,15 @@ func (c *counts) addEnd(how event.State, prompt, cached, padding int) {
 	c.PadTokens += uint64(padding)
 }
 
+// addReport adds the counts of one interval that an engine reports.
+func (c *counts) addReport(p *event.Aggregates) {
+	c.Finished += countOf(p.Finished)
+	c.Failed += countOf(p.Failed)
+	c.PromptTokens += countOf(p.Prompt)
+	c.CachedTokens += countOf(p.Cached)
+	c.GeneratedTokens += countOf(p.Generated)
+}
+
 // addToGroup adds a request that has ended to the sums of its group.
 func (c *counts) addToGroup(r *Request) {
 	g := c.groups[r.Group]

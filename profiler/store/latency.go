@@ -96,32 +96,37 @@ func (l *latency) view(v *Latency, now int64, span time.Duration) {
 	}
 }
 
-// freeze returns a copy that shares nothing that will be written to, and its packed distributions, which the copy lacks.
-func (l *latency) freeze() (latency, frozenDistributions) {
-	c := latency{stalls: slices.Clip(l.stalls), series: slices.Clip(l.series), spreads: l.spreads}
-	c.spreads.copyOpen()
-	var packed frozenDistributions
-	for i, w := range l.windows() {
-		packed[i] = w.Pack()
-	}
-	return c, packed
+// frozenLatency is a compact copy of latency.
+type frozenLatency struct {
+	latency // without distributions
+	packed  [8]*metric.PackedWindowed
 }
 
-// thaw completes a copy of frozen latency data.
-func (l *latency) thaw(packed *frozenDistributions) {
-	l.spreads.copyOpen()
-	l.distributions = new(distributions)
+// freeze returns a compact copy.
+func (l *latency) freeze() (f frozenLatency) {
+	f.latency = latency{stalls: slices.Clip(l.stalls), series: slices.Clip(l.series), spreads: l.spreads}
+	f.spreads.copyOpen()
 	for i, w := range l.windows() {
-		packed[i].UnpackTo(w)
+		f.packed[i] = w.Pack()
 	}
+	return f
 }
 
-// frozenDistributions are packed distributions, in the order of windows.
-type frozenDistributions [8]*metric.PackedWindowed
-
-func (p *frozenDistributions) size() (n int) {
-	for _, w := range p {
+// size returns the memory of the packed distributions, in bytes.
+func (f *frozenLatency) size() (n int) {
+	for _, w := range f.packed {
 		n += w.Size()
 	}
 	return n
+}
+
+// thaw returns latency data that continues from the frozen one.
+func (f *frozenLatency) thaw() latency {
+	l := f.latency
+	l.spreads.copyOpen()
+	l.distributions = new(distributions)
+	for i, w := range l.windows() {
+		f.packed[i].UnpackTo(w)
+	}
+	return l
 }

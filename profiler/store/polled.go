@@ -9,6 +9,17 @@ import (
 // unknownReason is the reason of a polled request's end. The column of reasons has 11 cells and truncates longer words.
 const unknownReason = "not reported"
 
+// applyAggregates stores a report of aggregate metrics and adds its counts to the session's totals.
+func (s *state) applyAggregates(at event.Time, p *event.Aggregates) {
+	s.aggregates.apply(at, p)
+	s.counts.addReport(p)
+	if n := countOf(p.Generated); n > 0 {
+		s.rates.addGenerated(at, int(n))
+	}
+	s.kv.report(&s.aggregates.last)
+	s.applySlots(at, p.Slots)
+}
+
 // applySlots updates the requests in an engine's polled slots. Polling shows their progress, but not when their tokens
 // were generated.
 func (s *state) applySlots(at event.Time, slots []event.Slot) {

@@ -43,7 +43,7 @@ func (s *state) applyRequest(e *event.Event) {
 	switch {
 	case e.State == event.StateDispatched:
 		l.view.Dispatched = max(e.At, l.view.Enqueued)
-		s.markDispatch(l)
+		s.routing.markDispatch(e.Req, s.requests.count(event.StateDispatched)-1)
 	case e.State.Final():
 		s.finishRequest(l, e.At, outcomeOf(e))
 	}

@@ -55,7 +55,7 @@ func (s *state) applyToken(e *event.Event) {
 		s.countGenerated(at, k)
 	}
 	if len(e.Picks) > 0 {
-		s.countTokenPicks(l, at, e.Picks)
+		s.routing.addToken(&s.model, l, at, e.Picks)
 	}
 	s.requests.appendToken(l, Token{
 		ID: e.ID, N: k, Nth: v.Generated - k, Index: int(max(e.Index, 0)), At: at, Gap: gap, Step: e.Step, Split: e.Split,

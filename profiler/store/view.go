@@ -22,34 +22,27 @@ func (s *Store) Snapshot() *Snapshot {
 }
 
 // snapshot returns the state at the given time.
-func (st *state) snapshot(now event.Time, wall time.Time) *Snapshot {
-	st.closeSeconds(now)
+func (s *state) snapshot(now event.Time, wall time.Time) *Snapshot {
+	s.closeSeconds(now)
 	v := &Snapshot{
-		Version: st.version, Now: now, Wall: wall, Started: st.started,
-		Engine: st.engine, Model: st.model, Load: st.load,
-		Host: st.machine.view(), Log: slices.Clip(st.log), Drops: st.sourceDrops, KV: st.kv.view(), Ops: st.ops, Counters: st.counters,
+		Version: s.version, Now: now, Wall: wall, Started: s.started,
+		Engine: s.engine, Model: s.model, Load: s.load,
+		Host: s.machine.view(), Log: slices.Clip(s.log), Drops: s.sourceDrops, KV: s.kv.view(), Ops: s.ops, Counters: s.counters,
 	}
-	for k, n := range st.queueDrops {
+	for k, n := range s.queueDrops {
 		v.Drops[k] += n
 	}
-	st.viewRequests(v)
-	v.Latency.Targets = st.targets
+	s.viewRequests(v)
+	v.Latency.Targets = s.targets
 	span := time.Duration(0)
-	if st.counts.Finished > 0 {
-		span = time.Duration(now - st.started)
+	if s.counts.Finished > 0 {
+		span = time.Duration(now - s.started)
 	}
-	st.latency.view(&v.Latency, int64(now), span)
-	st.viewRates(v)
-	if st.experts != nil {
-		v.Experts = st.experts.view(now, st.picksSinceDispatch)
-	}
-	if st.tokenPicks != nil {
-		v.Picks = st.tokenPicks.view(now)
-	}
-	if st.aggregates != nil {
-		v.Aggregates = st.aggregates.view(now)
-	}
-	v.Verdicts = st.judge.Judge(v.evidence())
+	s.latency.view(&v.Latency, int64(now), span)
+	s.viewRates(v)
+	s.routing.view(v)
+	v.Aggregates = s.aggregates.view(now)
+	v.Verdicts = s.judge.Judge(v.evidence())
 	return v
 }
 
@@ -83,9 +76,7 @@ func (s *state) closeSecond(sec int64) {
 		p.Generated = w.generatedTokens
 		p.Prefill, p.Decode = busyRate(w.promptTokens, w.promptBusy).V, busyRate(w.decodeTokens, w.decodeBusy).V
 	}
-	if s.aggregates != nil {
-		s.aggregates.fillPoint(&p)
-	}
+	s.aggregates.fillPoint(&p)
 	s.rates.points = push(s.rates.points, p, SeriesLen)
 	s.latency.closeSecond(sec)
 	s.version++
@@ -169,9 +160,7 @@ func (s *state) viewRates(v *Snapshot) {
 	}
 	t.Decode, t.BusyShare, t.Bandwidth = s.stepRates(&recent, span)
 	t.Running, t.Queued, t.Slots = v.Counts.Running, v.Counts.Queued, s.engine.Slots
-	if s.aggregates != nil {
-		s.aggregates.fillThroughput(t)
-	}
+	s.aggregates.fillThroughput(t)
 	t.CopyBandwidth = s.machine.CopyBandwidth
 	t.Series = slices.Clip(s.rates.points)
 }
