@@ -38,7 +38,6 @@ type core struct {
 	machine  machine
 	ops      *event.Ops
 	counters *event.Counters // the engine's own counters; nil: not reported
-	hasSlots bool            // the last report included slots
 	log      []LogLine
 	judge    verdict.Judge
 }

@@ -11,22 +11,21 @@ const unknownReason = "not reported"
 
 // applyAggregates stores a report of aggregate metrics and adds its counts to the session's totals.
 func (s *state) applyAggregates(at event.Time, p *event.Aggregates) {
+	hadSlots := len(s.aggregates.last.Slots) > 0
 	s.aggregates.apply(at, p)
 	s.counts.addReport(p)
 	if n := countOf(p.Generated); n > 0 {
 		s.rates.addGenerated(at, int(n))
 	}
 	s.kv.report(&s.aggregates.last)
-	s.applySlots(at, p.Slots)
+	if hadSlots || len(p.Slots) > 0 {
+		s.applySlots(at, p.Slots)
+	}
 }
 
 // applySlots updates the requests in an engine's polled slots. Polling shows their progress, but not when their tokens
 // were generated.
 func (s *state) applySlots(at event.Time, slots []event.Slot) {
-	if len(slots) == 0 && !s.hasSlots {
-		return
-	}
-	s.hasSlots = len(slots) > 0
 	present := make(map[event.RequestID]bool, len(slots))
 	for i := range slots {
 		if v := &slots[i]; v.Request != 0 {

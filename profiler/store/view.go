@@ -1,7 +1,6 @@
 package store
 
 import (
-	"math"
 	"slices"
 	"time"
 
@@ -64,13 +63,9 @@ func (s *state) closeSeconds(now event.Time) {
 
 // closeSecond appends the points of an ended second to the series.
 func (s *state) closeSecond(sec int64) {
-	at := event.Time(sec * int64(second))
 	p := RatePoint{
-		At: at, KVUsed: int(s.kv.Used), KVShare: math.NaN(),
+		At: event.Time(sec * int64(second)), KVUsed: int(s.kv.Used), KVShare: orNaN(s.kv.Usage),
 		Queued: s.requests.count(event.StateQueued), Running: s.requests.count(event.StateDispatched),
-	}
-	if s.kv.Usage.OK() {
-		p.KVShare = s.kv.Usage.V
 	}
 	if w := s.rates.slots[sec%rateSlots]; w.second == sec {
 		p.Generated = w.generatedTokens
