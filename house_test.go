@@ -190,3 +190,54 @@ func TestLibrariesAreDescribed(t *testing.T) {
 		t.Fatal("go.mod has no dependencies")
 	}
 }
+
+// maxMethodFiles is the maximum number of files of a package over which the methods of one type spread.
+const maxMethodFiles = 6
+
+// spreadTypes may have their methods in more files for now: each waits to be divided into its parts.
+var spreadTypes = map[string]bool{
+	"cmd.attached":                true,
+	"cmd.runOptions":              true,
+	"profiler/event/wire.Decoder": true,
+	"profiler/report.Report":      true,
+	"ui.app":                      true,
+}
+
+// TestTypesHaveARoom checks that the methods of a type stand in few files. A type that spreads further has parts that
+// should be types.
+func TestTypesHaveARoom(t *testing.T) {
+	files := map[string]map[string]int{} // methods by type and file
+	goFiles(t, parser.SkipObjectResolution, func(name string, _ *token.FileSet, file *ast.File) {
+		for _, decl := range file.Decls {
+			f, ok := decl.(*ast.FuncDecl)
+			if !ok || f.Recv == nil {
+				continue
+			}
+			of := path.Dir(name) + "." + receiver(f.Recv.List[0].Type)
+			if files[of] == nil {
+				files[of] = map[string]int{}
+			}
+			files[of][path.Base(name)]++
+		}
+	})
+	for of, in := range files {
+		if len(in) > maxMethodFiles && !spreadTypes[of] {
+			t.Errorf("%s has methods in %d files, more than %d: %v", of, len(in), maxMethodFiles, in)
+		}
+	}
+}
+
+// receiver returns the name of a receiver's type.
+func receiver(expr ast.Expr) string {
+	switch expr := expr.(type) {
+	case *ast.StarExpr:
+		return receiver(expr.X)
+	case *ast.IndexExpr:
+		return receiver(expr.X)
+	case *ast.IndexListExpr:
+		return receiver(expr.X)
+	case *ast.Ident:
+		return expr.Name
+	}
+	return ""
+}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
@@ -14,8 +15,8 @@ const maxEnded = 1024
 // maxFuture is how far in the future a token's timestamp may be, as in the store.
 const maxFuture = event.Time(time.Second)
 
-// gaps computes the gaps between the tokens of requests. The store defines a gap; its distributions cannot be converted
-// to other buckets, so the gaps are counted here again. A test checks that both agree.
+// gaps counts the gaps between the tokens of requests (metric.TokenGap). The store counts them too, but its
+// distributions cannot be converted to other buckets. A test checks that both agree.
 type gaps struct {
 	now      func() event.Time
 	requests map[event.RequestID]*trackedRequest
@@ -90,8 +91,8 @@ func (g *gaps) token(e *event.Event) (n int, ns int64) {
 		at = g.stamp(at)
 	}
 	at = max(at, r.last, 1)
-	n = int(min(max(e.N, 1), store.MaxTokens))
-	ns = (int64(at-r.last) - min(r.paced, int64(at-r.last))) / int64(n)
+	n = store.StampedTokens(e)
+	ns, _ = metric.TokenGap(int64(at-r.last), r.paced, n)
 	if !r.hasToken {
 		n = 0
 	}

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
@@ -42,7 +43,7 @@ type record struct {
 // token is a token event.
 type token struct {
 	at      int64 // ns since the request was enqueued
-	gap     int64 // ns since the previous token without pacing, divided by the tokens of the timestamp; -1 for the first
+	gap     int64 // ns, see metric.TokenGap; -1 for the first
 	id      int32
 	index   int32
 	n       int32
@@ -149,7 +150,7 @@ func (r *record) stage(e *event.Event) {
 
 // token keeps a token event, or counts its tokens if there is no space. r is nil for a request that is not kept.
 func (c *Collector) token(r *record, e *event.Event) {
-	n := min(max(e.N, 1), store.MaxTokens)
+	n := store.StampedTokens(e)
 	if r == nil {
 		c.omittedTokens += uint64(n)
 		return
@@ -157,7 +158,7 @@ func (c *Collector) token(r *record, e *event.Event) {
 	at := max(e.At, r.last, r.enqueued)
 	gap := int64(-1)
 	if r.last != 0 {
-		gap = max(int64(at-r.last)-r.paced, 0) / int64(n)
+		gap, _ = metric.TokenGap(int64(at-r.last), r.paced, n)
 	}
 	r.last, r.paced = at, 0
 	size := weight(e)
@@ -168,7 +169,7 @@ func (c *Collector) token(r *record, e *event.Event) {
 	}
 	c.bytes += size
 	r.tokens = append(r.tokens, token{
-		at: int64(at - r.enqueued), gap: gap, id: e.ID, index: max(e.Index, 0), n: n,
+		at: int64(at - r.enqueued), gap: gap, id: e.ID, index: max(e.Index, 0), n: int32(n),
 		logP: e.LogP, hasLogP: e.HasLogP, text: e.Text, top: e.Top, picks: e.Picks,
 	})
 }

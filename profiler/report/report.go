@@ -175,7 +175,7 @@ func totals(s *store.Snapshot) Totals {
 		Duration: nanos(int64(s.Now - s.Started)), TTPS: Number(s.Throughput.SessionTTPS),
 	}
 	t.Absent = absences(t)
-	if s.HasAggregates() {
+	if s.Polled() {
 		t.Origin = origins(t)
 	}
 	return t

@@ -153,7 +153,7 @@ func model(s *store.Snapshot) *Model {
 		FeedForward: optionalNumber(m.FeedForward), Context: optionalNumber(m.Context), TrainContext: optionalNumber(m.TrainContext),
 		KVBytes: optionalNumber(m.KVBytes), WeightBytes: optionalNumber(m.WeightBytes), Load: []LoadStage{},
 	}
-	if m.Architecture != "" && !s.HasAggregates() || m.Experts > 0 { // otherwise it is unknown whether the model has experts
+	if m.Architecture != "" && !s.Polled() || m.Experts > 0 { // otherwise it is unknown whether the model has experts
 		out.Experts, out.ExpertsUsed = Number(event.MeasuredValue(float64(m.Experts))), Number(event.MeasuredValue(float64(m.ExpertsUsed)))
 	}
 	for _, span := range s.Load {
@@ -192,7 +192,7 @@ func throughput(s *store.Snapshot) Throughput {
 		Goodput: Number(s.Latency.Goodput),
 	}
 	out.Absent = absences(out)
-	if s.HasAggregates() {
+	if s.Polled() {
 		out.Origin = origins(out)
 	}
 	return out
@@ -224,11 +224,11 @@ func kv(s *store.Snapshot) KV {
 	if k.Total > 0 {
 		out.Used, out.Total = Number(event.MeasuredValue(float64(k.Used))), optionalNumber(k.Total)
 	}
-	if r := s.Aggregates; r != nil && out.Total.OK() {
-		out.Used, out.Total = Number(r.KVUsed), Number(r.KVTotal)
+	if s.Reported() && out.Total.OK() {
+		out.Used, out.Total = Number(s.Aggregates.KVUsed), Number(s.Aggregates.KVTotal)
 	}
 	out.Absent = absences(out)
-	if s.HasAggregates() {
+	if s.Polled() {
 		out.Origin = origins(out)
 	}
 	return out

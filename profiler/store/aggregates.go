@@ -73,43 +73,23 @@ func newPart(stage event.Stage, ns, total float64) Part {
 
 // aggregates collects the reports of an engine's aggregate metrics.
 type aggregates struct {
-	last    event.Aggregates
-	at      event.Time
-	names   []string // of the histograms, in order of appearance
-	windows map[string]*metric.WindowedBuckets
+	reported bool // at least one report has arrived
+	last     event.Aggregates
+	at       event.Time
+	names    []string // of the histograms, in order of appearance
+	windows  map[string]*metric.WindowedBuckets
 
 	running, queued int // requests, the most since the last point
 }
 
-// applyAggregates stores a report and adds its counts to the session's totals.
-func (s *state) applyAggregates(e *event.Event, p *event.Aggregates) {
-	if s.aggregates == nil {
-		s.aggregates = &aggregates{windows: make(map[string]*metric.WindowedBuckets)}
-	}
-	r := s.aggregates
-	r.last, r.at = *p, e.At
+// apply stores a report.
+func (r *aggregates) apply(at event.Time, p *event.Aggregates) {
+	r.reported, r.last, r.at = true, *p, at
 	r.last.KVUsage, r.last.CacheHits = clampShare(p.KVUsage), clampShare(p.CacheHits)
 	r.running, r.queued = max(r.running, int(countOf(p.Running))), max(r.queued, int(countOf(p.Waiting)))
 	for i := range p.Histograms {
-		r.addHistogram(e.At, &p.Histograms[i])
+		r.addHistogram(at, &p.Histograms[i])
 	}
-	c := &s.counts
-	c.Finished += countOf(p.Finished)
-	c.Failed += countOf(p.Failed)
-	c.PromptTokens += countOf(p.Prompt)
-	c.CachedTokens += countOf(p.Cached)
-	c.GeneratedTokens += countOf(p.Generated)
-	if n := countOf(p.Generated); n > 0 {
-		s.rates.addGenerated(e.At, int(n))
-	}
-	s.kv = KV{Usage: r.last.KVUsage}
-	if p.KVUsed.OK() && p.KVTotal.OK() {
-		s.kv.Used, s.kv.Total = cellCount(p.KVUsed), cellCount(p.KVTotal)
-		if !s.kv.Usage.OK() && s.kv.Total > 0 {
-			s.kv.Usage = event.DerivedValue(metric.Share(float64(s.kv.Used), float64(s.kv.Total)))
-		}
-	}
-	s.applySlots(e.At, p.Slots)
 }
 
 func (r *aggregates) addHistogram(at event.Time, t *event.Histogram) {
@@ -120,6 +100,9 @@ func (r *aggregates) addHistogram(at event.Time, t *event.Histogram) {
 			return
 		}
 		w = new(metric.WindowedBuckets)
+		if r.windows == nil {
+			r.windows = make(map[string]*metric.WindowedBuckets)
+		}
 		r.windows[name] = w
 		r.names = append(r.names, name)
 	}
@@ -145,8 +128,11 @@ func clampShare(r event.Reading) event.Reading {
 
 func cellCount(r event.Reading) int64 { return int64(countOf(r)) }
 
-// view returns what snapshots show of the reports.
+// view returns what snapshots show of the reports; nil before the first.
 func (r *aggregates) view(now event.Time) *Aggregates {
+	if !r.reported {
+		return nil
+	}
 	v := &Aggregates{Aggregates: r.last, At: r.at}
 	for _, name := range r.names {
 		t := WindowedHistogram{Name: name, Windows: r.windows[name].Summaries(int64(now))}
@@ -159,6 +145,9 @@ func (r *aggregates) view(now event.Time) *Aggregates {
 // fillThroughput replaces rates computed from per-request events, of which there are none or not all, by the reported
 // ones.
 func (r *aggregates) fillThroughput(t *Throughput) {
+	if !r.reported {
+		return
+	}
 	t.Decode, t.Prefill = r.last.Decode, r.last.Prefill
 	if r.last.Generated.Origin == event.NotReported {
 		t.TTPS, t.SessionTTPS = event.Reading{}, event.Reading{}
@@ -169,6 +158,9 @@ func (r *aggregates) fillThroughput(t *Throughput) {
 // fillPoint sets the rates of the second that has ended from the last report, and the peak of running and queued
 // requests within that second. If no report has arrived for 2.5 intervals, and 2.5 s, the point is Silent.
 func (r *aggregates) fillPoint(p *RatePoint) {
+	if !r.reported {
+		return
+	}
 	if age := p.At + event.Time(second) - r.at; float64(age) > max(2.5*float64(r.last.Interval), 2.5*second) {
 		p.KVShare, p.Silent = math.NaN(), true
 		return

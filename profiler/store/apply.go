@@ -1,8 +1,56 @@
 package store
 
 import (
+	"slices"
+
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/verdict"
 )
+
+// state is everything derived from the events so far. Each part applies its events, shows itself in snapshots, and has
+// a compact copy for the history.
+type state struct {
+	core
+	requests   ring
+	latency    latency
+	routing    routing
+	aggregates aggregates
+}
+
+// core is the part of the state that is small enough to be copied as it is.
+type core struct {
+	version   uint64
+	started   event.Time // earliest event
+	hasEvents bool
+	targets   Targets
+	onRequest func(*Request)
+
+	engine      event.EngineInfo
+	model       event.Model
+	load        []StageSpan
+	loadTook    int64       // ns of the last model load
+	sourceDrops event.Drops // reported by the sources
+	queueDrops  event.Drops // dropped by the queue
+
+	counts   counts
+	rates    rates
+	kv       kvCache
+	machine  machine
+	ops      *event.Ops
+	counters *event.Counters // the engine's own counters; nil: not reported
+	log      []LogLine
+	judge    verdict.Judge
+}
+
+// clone returns a copy that shares nothing that will be written to. It has no onRequest.
+func (c *core) clone() core {
+	k := *c
+	k.onRequest = nil
+	k.load, k.log = slices.Clip(c.load), slices.Clip(c.log)
+	k.machine.Series, k.rates.points = slices.Clip(c.machine.Series), slices.Clip(c.rates.points)
+	k.counts, k.judge = c.counts.clone(), c.judge.Clone()
+	return k
+}
 
 // apply adds one event to the state. It trusts nothing: ids may be unknown or repeat, times may run backwards, payloads
 // may be missing.
@@ -27,21 +75,22 @@ func (s *state) apply(e *event.Event) {
 		s.applyToken(e)
 	case event.KindExperts:
 		if p, ok := e.Data.(*event.Experts); ok && p != nil {
-			s.applyExperts(e.At, p)
+			s.routing.apply(e.At, p)
 		}
 	case event.KindKV:
 		if p, ok := e.Data.(*event.KV); ok && p != nil {
-			s.applyKV(p)
+			s.kv.apply(p)
 		}
 	case event.KindStep:
-		s.applyStep(e)
+		s.counts.Steps++
+		s.rates.addStep(e)
 	case event.KindHost:
 		if p, ok := e.Data.(*event.Host); ok && p != nil {
-			s.applyHost(e.At, p)
+			s.machine.apply(e.At, p)
 		}
 	case event.KindAggregates:
 		if p, ok := e.Data.(*event.Aggregates); ok && p != nil {
-			s.applyAggregates(e, p)
+			s.applyAggregates(e.At, p)
 		}
 	case event.KindOps:
 		if p, ok := e.Data.(*event.Ops); ok && p != nil {
@@ -58,4 +107,27 @@ func (s *state) apply(e *event.Event) {
 			s.sourceDrops = *p
 		}
 	}
+}
+
+// applyLog stores a line of the engine's log.
+func (s *state) applyLog(e *event.Event) {
+	if len(s.log) >= MaxLog {
+		s.counts.OmittedLogLines += MaxLog / 4
+	}
+	s.log = push(s.log, LogLine{At: e.At, Text: clip(e.Text, MaxLine)}, MaxLog)
+}
+
+// applyModel replaces the model. Router picks and operation times start at zero.
+func (s *state) applyModel(e *event.Event) {
+	if p, ok := e.Data.(*event.Model); ok && p != nil {
+		s.model, s.loadTook = *p, max(e.Dur, 0)
+		s.routing, s.ops = routing{}, nil
+	}
+}
+
+// applyLoad adds a stage to the waterfall of the last model load.
+func (s *state) applyLoad(e *event.Event) {
+	s.load = event.AddLoadStage(s.load, newSpan(e), 2*int(event.NumStages), func(p *StageSpan) event.LoadStage {
+		return event.LoadStage{Stage: p.Stage, Name: p.Name, Begin: p.Start, End: p.End}
+	})
 }

@@ -9,13 +9,12 @@ import (
 	"github.com/llmtop/llmtop/profiler/verdict"
 )
 
-// servedEvidence collects what verdicts on an aggregate-only server are based on; nil if the engine reports single
-// tokens.
+// servedEvidence collects what verdicts on an aggregate-only server are based on; nil for any other.
 func (v *Snapshot) servedEvidence() *verdict.Served {
-	r := v.Aggregates
 	if !v.AggregateOnly() {
 		return nil
 	}
+	r := v.Aggregates
 	e := &verdict.Served{Running: r.Running, Waiting: r.Waiting, Slots: v.Throughput.Slots}
 	if t := r.Summary(event.HistogramTTFT, metric.Minute); t != nil {
 		e.TTFT = *t

@@ -33,26 +33,6 @@ type pickCounts struct {
 	tokens [2]uint64
 }
 
-// applyExperts stores cumulative counts. It ignores counts whose length differs from layers x experts. A different
-// shape, or counts that decreased, mean another model or a restarted engine: counting begins again.
-func (s *state) applyExperts(at event.Time, p *event.Experts) {
-	cells := p.Layers * p.Experts
-	if p.Layers <= 0 || p.Experts <= 0 || p.Layers > MaxCells || p.Experts > MaxCells || cells > MaxCells ||
-		len(p.Decode) != cells || len(p.Prompt) != cells {
-		return
-	}
-	now := newPickCounts(p)
-	x := s.experts
-	if x == nil || x.layers != p.Layers || x.experts != p.Experts ||
-		now.tokens[0] < x.current.tokens[0] || now.tokens[1] < x.current.tokens[1] {
-		zero := pickCounts{counts: [2][]uint64{make([]uint64, cells), make([]uint64, cells)}}
-		x = &experts{layers: p.Layers, experts: p.Experts, baseline: zero, current: zero, second: int64(at) / int64(second)}
-		s.experts, s.newestDispatch.counts = x, nil
-	}
-	x.advance(at)
-	x.used, x.everyN, x.current, x.viewCurrent = p.Used, p.EveryN, now, false
-}
-
 func newPickCounts(p *event.Experts) pickCounts {
 	return pickCounts{
 		counts: [2][]uint64{metric.Decode: p.Decode, metric.Prompt: p.Prompt},
@@ -92,40 +72,6 @@ func (x *experts) countsAtEndOf(sec int64) *pickCounts {
 		return &x.baseline
 	}
 	return &x.pastCounts[found]
-}
-
-// dispatchMark holds the request that was dispatched last, and the counts at that time.
-type dispatchMark struct {
-	id         event.RequestID
-	concurrent int         // other requests that were running then
-	counts     *pickCounts // nil: no counts yet, use the baseline
-}
-
-// markDispatch starts to count the picks since l was dispatched.
-func (s *state) markDispatch(l *liveRequest) {
-	n := dispatchMark{id: l.view.ID, concurrent: s.requests.count(event.StateDispatched) - 1}
-	if x := s.experts; x != nil {
-		now := x.current
-		n.counts, x.viewCurrent = &now, false
-	}
-	s.newestDispatch = n
-}
-
-// picksSinceDispatch returns the picks since the newest request was dispatched; nil before the first.
-func (s *state) picksSinceDispatch() *RequestPicks {
-	n, x := s.newestDispatch, s.experts
-	if n.id == 0 {
-		return nil
-	}
-	from := n.counts
-	if from == nil {
-		from = &x.baseline
-	}
-	r := &RequestPicks{ID: n.id, Concurrent: n.concurrent}
-	for p := range metric.NumPhases {
-		r.Hits[p] = x.hits(from, &x.current, p)
-	}
-	return r
 }
 
 // RequestPicks are the router picks since a request was dispatched.

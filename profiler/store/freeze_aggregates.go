@@ -14,12 +14,12 @@ type frozenAggregates struct {
 	packed     []byte    // windows in the order of names, compressed
 }
 
-// freeze returns a compact copy; nil if r is nil.
-func (r *aggregates) freeze(pack func([]byte) []byte) *frozenAggregates {
-	if r == nil {
-		return nil
+// freeze returns a compact copy.
+func (r *aggregates) freeze(pack func([]byte) []byte) frozenAggregates {
+	if !r.reported {
+		return frozenAggregates{}
 	}
-	f := &frozenAggregates{aggregates: *r}
+	f := frozenAggregates{aggregates: *r}
 	f.names, f.windows = slices.Clone(r.names), nil
 	var histograms []byte
 	for _, name := range r.names {
@@ -29,21 +29,21 @@ func (r *aggregates) freeze(pack func([]byte) []byte) *frozenAggregates {
 	return f
 }
 
-// size returns the memory that f takes, in bytes.
+// size returns the memory that f refers to, in bytes.
 func (f *frozenAggregates) size() (n int) {
-	if f == nil {
+	if !f.reported {
 		return 0
 	}
 	for i := range f.last.Histograms {
 		n += 8 * len(f.last.Histograms[i].Counts)
 	}
-	return n + 512 + len(f.packed)
+	return n + 128 + len(f.packed)
 }
 
 // thaw returns aggregates that continue from the frozen ones.
-func (f *frozenAggregates) thaw(unpack func([]byte) []byte) *aggregates {
-	if f == nil {
-		return nil
+func (f *frozenAggregates) thaw(unpack func([]byte) []byte) aggregates {
+	if !f.reported {
+		return aggregates{}
 	}
 	r := f.aggregates
 	r.names, r.windows = slices.Clone(f.names), make(map[string]*metric.WindowedBuckets, len(f.names))
@@ -53,5 +53,5 @@ func (f *frozenAggregates) thaw(unpack func([]byte) []byte) *aggregates {
 		histograms = w.Restore(histograms, f.bounds)
 		r.windows[name] = w
 	}
-	return &r
+	return r
 }

@@ -120,7 +120,7 @@ func (h *history) full() bool {
 // crowded reports whether the base state consists mostly of open requests, 1.2 KB each. Such states may exceed the
 // limit, up to 12 MB for MaxOpen. Then at least two segments are kept and segments are longer, so that there is a past
 // to go back to.
-func (s *segment) crowded() bool { return len(s.base.requests) > 2*MaxRequests }
+func (s *segment) crowded() bool { return len(s.base.requests.list) > 2*MaxRequests }
 
 // startSegment starts a segment with the current state and evicts old segments.
 func (h *history) startSegment(s *state, now event.Time, wall time.Time) {
@@ -156,11 +156,11 @@ func (h *history) record(s *state, e *event.Event) {
 		return
 	}
 	kind, line := entryEvent, h.scratch[:0]
-	if p, ok := e.Data.(*event.Experts); ok && p != nil && s.experts.continues(p) {
+	if p, ok := e.Data.(*event.Experts); ok && p != nil && s.routing.experts.continues(p) {
 		kind = entryPicks
 		line = binary.AppendUvarint(binary.AppendUvarint(line, uint64(p.Used)), uint64(p.EveryN))
 		now := newPickCounts(p)
-		line = appendPicks(binary.AppendVarint(line, int64(e.At)), &s.experts.current, &now)
+		line = appendPicks(binary.AppendVarint(line, int64(e.At)), &s.routing.experts.current, &now)
 	} else {
 		var err error
 		if line, err = wire.Append(line, e); err != nil {

@@ -91,7 +91,7 @@ func (r *HistoryReader) locate(at event.Time) (seg *segment, blocks [][]byte) {
 }
 
 // complete reports whether the history reaches back to the start of the session.
-func (h *history) complete() bool { return len(h.segments) > 0 && !h.segments[0].base.state.hasEvents }
+func (h *history) complete() bool { return len(h.segments) > 0 && !h.segments[0].base.hasEvents }
 
 // unpack decompresses b; nil if b is corrupt.
 func (r *HistoryReader) unpack(b []byte) []byte {
@@ -175,7 +175,7 @@ func (r *HistoryReader) applyEntry(e *historyEntry) {
 
 // applyPicks applies router picks that were stored as differences.
 func (r *HistoryReader) applyPicks(b []byte) {
-	x := r.state.experts
+	x := r.state.routing.experts
 	if x == nil {
 		return
 	}

@@ -2,15 +2,20 @@ package store
 
 import (
 	"math"
+	"slices"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-// applyHost stores a sample of the machine.
-func (s *state) applyHost(at event.Time, p *event.Host) {
-	h := &s.host
-	h.Host, h.At, h.Sampled = *p, at, true
+// machine collects the samples of the machine.
+type machine struct {
+	Host
+	gaps gapSum // since the last sample
+}
+
+// apply stores a sample.
+func (h *machine) apply(at event.Time, p *event.Host) {
+	h.Host.Host, h.At, h.Sampled = *p, at, true
 	if p.Engine.PSS != (event.Reading{}) {
 		h.Inspection.PSS, h.Inspection.PSSAt = p.Engine.PSS, at
 	}
@@ -20,7 +25,7 @@ func (s *state) applyHost(at event.Time, p *event.Host) {
 	if n := len(h.Series); n > 0 && at < h.Series[n-1].At { // keep the series in order
 		return
 	}
-	h.Series = push(h.Series, newHostPoint(at, p, &s.gapsSinceSample), SeriesLen)
+	h.Series = push(h.Series, newHostPoint(at, p, &h.gaps), SeriesLen)
 }
 
 // orNaN returns a reading for a chart: NaN, a gap, if it is absent.
@@ -31,30 +36,9 @@ func orNaN(r event.Reading) float64 {
 	return r.V
 }
 
-// applyKV stores the state of the KV cache.
-func (s *state) applyKV(p *event.KV) {
-	s.kv.Used, s.kv.Total = max(p.Used, 0), max(p.Total, 0)
-	s.kv.Usage = event.Absent(event.NotReported)
-	if p.Total > 0 {
-		s.kv.Usage = event.DerivedValue(metric.Share(float64(s.kv.Used), float64(p.Total)))
-	}
-	if p.Freed > 0 {
-		s.residency.Record(p.Residency, 1)
-	}
-}
-
-// applyLog stores a line of the engine's log.
-func (s *state) applyLog(e *event.Event) {
-	if len(s.log) >= MaxLog {
-		s.counts.OmittedLogLines += MaxLog / 4
-	}
-	s.log = push(s.log, LogLine{At: e.At, Text: clip(e.Text, MaxLine)}, MaxLog)
-}
-
-// applyModel replaces the model. Router picks and operation times start at zero.
-func (s *state) applyModel(e *event.Event) {
-	if p, ok := e.Data.(*event.Model); ok && p != nil {
-		s.model, s.loadTook = *p, max(e.Dur, 0)
-		s.experts, s.tokenPicks, s.picksIncomplete, s.newestDispatch, s.ops = nil, nil, false, dispatchMark{}, nil
-	}
+// view returns what snapshots show.
+func (h *machine) view() Host {
+	v := h.Host
+	v.Series = slices.Clip(v.Series)
+	return v
 }

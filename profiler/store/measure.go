@@ -12,8 +12,14 @@ import (
 // second is one second in ns.
 const second = float64(time.Second)
 
+// settings are inputs of a request's metrics other than its own events.
+type settings struct {
+	caps event.Caps
+	load int64 // ns of the last model load
+}
+
 // measure computes a request's metrics from its stamps.
-func (s *state) measure(l *liveRequest) {
+func (l *liveRequest) measure(with settings) {
 	v := &l.view
 	if v.Polled {
 		measurePolled(l)
@@ -26,7 +32,7 @@ func (s *state) measure(l *liveRequest) {
 	v.STIL, v.Paced = absent, event.DerivedValue(float64(l.pacedTotal)/second)
 	if v.Dispatched != 0 {
 		v.STIL = seconds(int64(v.Dispatched - v.Enqueued))
-	} else if v.Retrospective || !s.engine.Caps.Has(event.CapQueue) {
+	} else if v.Retrospective || !with.caps.Has(event.CapQueue) {
 		v.STIL = event.Absent(event.NotReported)
 	}
 	v.TTFT, v.Prefill, v.PrefillRate = absent, absent, absent
@@ -34,7 +40,7 @@ func (s *state) measure(l *liveRequest) {
 	v.E2EL, v.TPS, v.Overall = absent, absent, absent
 	switch {
 	case v.First != 0:
-		s.measureFirst(l)
+		l.measureFirst(with.load)
 		measureDecode(l)
 	case v.State.Final() && v.Generated > 0:
 		measureUnstreamed(v)
@@ -47,7 +53,7 @@ func (s *state) measure(l *liveRequest) {
 		v.STIL, v.TTFT, v.E2EL, v.TPS, v.Overall = missing, missing, missing, missing, missing
 		v.Parts, v.Dominant, v.HitTarget = nil, Part{}, false
 		if l.predatesClock {
-			s.clearPreClockReadings(l)
+			l.clearPreClockReadings()
 		}
 	}
 	v.ITL = l.itl.Summary()
@@ -61,7 +67,7 @@ func (s *state) measure(l *liveRequest) {
 }
 
 // clearPreClockReadings marks as not reported what needs times before the clock's epoch. Durations of stages stay.
-func (s *state) clearPreClockReadings(l *liveRequest) {
+func (l *liveRequest) clearPreClockReadings() {
 	v, missing := &l.view, event.Absent(event.NotReported)
 	if l.stageTime[event.StagePrompt] == 0 {
 		v.Prefill, v.PrefillRate = missing, missing
@@ -96,16 +102,17 @@ func rate(n int, elapsed event.Reading) event.Reading {
 }
 
 // measureFirst computes TTFT, its parts, and the prefill time. A cold request's TTFT includes the whole model load,
-// whether the request arrived during the load or after it.
-func (s *state) measureFirst(l *liveRequest) {
+// whether the request arrived during the load or after it; load is its length in ns.
+func (l *liveRequest) measureFirst(load int64) {
 	v := &l.view
-	ttft := int64(v.First - v.Enqueued)
+	ttft, before := int64(v.First-v.Enqueued), int64(0)
 	if v.Cold {
-		ttft += s.loadBeforeArrival(l)
+		before = max(load-l.stageTime[event.StageLoad], 0) // part of the load that was over when the request arrived
 	}
+	ttft += before
 	v.TTFT = seconds(ttft)
 	v.HitTarget = ttft <= int64(v.Targets.TTFT)
-	s.splitTTFT(l, ttft)
+	l.splitTTFT(ttft, before)
 
 	prefill := l.stageTime[event.StagePrompt]
 	if prefill == 0 && v.Dispatched != 0 {
@@ -118,13 +125,9 @@ func (s *state) measureFirst(l *liveRequest) {
 	v.PrefillRate = rate(v.PromptTokens-v.CachedTokens, v.Prefill)
 }
 
-// loadBeforeArrival returns the part of the model load, in ns, that was over before a cold request arrived.
-func (s *state) loadBeforeArrival(l *liveRequest) int64 {
-	return max(s.loadTook-l.stageTime[event.StageLoad], 0)
-}
-
-// splitTTFT divides TTFT into parts that add up to it. The last part, "other", is what the named stages leave.
-func (s *state) splitTTFT(l *liveRequest, ttft int64) {
+// splitTTFT divides TTFT into parts that add up to it. The last part, "other", is what the named stages leave. The model
+// load is the part measured with the request, and loadBefore ns before it.
+func (l *liveRequest) splitTTFT(ttft, loadBefore int64) {
 	v := &l.view
 	v.Dominant = Part{}
 	var buf [event.NumStages]Part
@@ -143,8 +146,8 @@ func (s *state) splitTTFT(l *liveRequest, ttft int64) {
 	}
 	for _, stage := range event.Components() {
 		ns := l.stageTime[stage]
-		if stage == event.StageLoad && v.Cold {
-			ns += s.loadBeforeArrival(l)
+		if stage == event.StageLoad {
+			ns += loadBefore
 		}
 		if ns > 0 {
 			ns = min(ns, rest) // overlapping stages: clamp to what is left

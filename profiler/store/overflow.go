@@ -40,28 +40,22 @@ func (b *overflow) count(state event.State) int {
 // openCount returns the number of requests that have not ended.
 func (b *overflow) openCount() int { return len(b.requests) + b.anonymous }
 
-// beginOverflow counts a request that exceeds MaxOpen. It counts each request once.
-func (s *state) beginOverflow(e *event.Event) {
-	if p, ok := e.Data.(*event.Request); ok && p != nil && p.Probe && s.engine.Caps.Has(event.CapAggregates) {
-		return // see excluded
-	}
-	b := &s.requests.overflow
+// begin starts to count a request. It reports whether the request was not counted before.
+func (b *overflow) begin(id event.RequestID, state event.State) bool {
 	if len(b.requests) >= maxOverflow {
 		b.hadAnonymous = true
-		if e.State == event.StateQueued { // any other state may follow an event of the same request that was counted
-			b.anonymous++
-			s.counts.OmittedRequests++
-			s.counts.Unmeasured++
+		if state != event.StateQueued { // it may follow an event of the same request that was counted
+			return false
 		}
-		return
+		b.anonymous++
+		return true
 	}
 	if b.requests == nil {
 		b.requests = make(map[event.RequestID]overflowRequest)
 	}
-	s.counts.OmittedRequests++
-	s.counts.Unmeasured++
-	b.states[e.State]++
-	b.requests[e.Req] = overflowRequest{state: e.State}
+	b.states[state]++
+	b.requests[id] = overflowRequest{state: state}
+	return true
 }
 
 // update advances the state and tokens of an overflow request. It reports whether id is one.
@@ -92,34 +86,11 @@ func (b *overflow) remove(id event.RequestID) (generated int) {
 	return 0
 }
 
-// countOverflowTokens counts k tokens of a request that is not in the ring.
-func (s *state) countOverflowTokens(e *event.Event, k int) {
-	b := &s.requests.overflow
-	if !b.update(e.Req, event.StateDispatched, k) && (!b.hadAnonymous || s.requests.evicted.has(e.Req)) {
-		return
+// addUnlistedTokens adds k tokens of a request that is not in the list. It reports whether the session counts them: the
+// request exceeded MaxOpen and has not ended.
+func (r *ring) addUnlistedTokens(id event.RequestID, k int) bool {
+	if r.byID[id] != nil { // it has ended
+		return false
 	}
-	if e.At == beforeClock { // generated before this session
-		return
-	}
-	s.counts.GeneratedTokens += uint64(k)
-	s.gapsSinceSample.tokens += uint64(k)
-	s.rates.addGenerated(e.At, k)
-}
-
-// endUntracked counts the end of a request that is not in the ring: its start was dropped, or it exceeded MaxOpen.
-func (s *state) endUntracked(e *event.Event) {
-	if s.requests.evicted.has(e.Req) {
-		return
-	}
-	counted := s.requests.overflow.remove(e.Req)
-	s.countEnd(e.State)
-	if o := outcomeOf(e); o != nil {
-		if counted >= 0 {
-			s.counts.GeneratedTokens += uint64(max(o.Generated-counted, 0))
-		}
-		s.counts.PromptTokens += uint64(o.Prompt)
-		s.counts.CachedTokens += uint64(o.Cached)
-		s.counts.PadTokens += uint64(o.Padding)
-	}
-	s.requests.evicted.add(e.Req)
+	return r.overflow.update(id, event.StateDispatched, k) || r.overflow.hadAnonymous && !r.evicted.has(id)
 }

@@ -6,16 +6,11 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// excluded is Snapshot.Excluded while events are applied. The engine's own counters already include such a request.
-func (s *state) excluded(l *liveRequest) bool {
-	return l.view.Probe && s.engine.Caps.Has(event.CapAggregates)
-}
-
 // Excluded reports whether a request is excluded from the statistics: llmtop's own probe of an engine that reports
 // aggregates, whose counters include it already.
-func (s *Snapshot) Excluded(r *Request) bool {
-	return r.Probe && s.Engine.Caps.Has(event.CapAggregates)
-}
+func (s *Snapshot) Excluded(r *Request) bool { return excluded(r.Probe, s.Engine.Caps) }
+
+func excluded(probe bool, caps event.Caps) bool { return probe && caps.Has(event.CapAggregates) }
 
 // recentProbes is how many of the newest probes a summary covers.
 const recentProbes = 32

@@ -48,11 +48,9 @@ func (r *rates) addPrompt(t event.Time, dur int64, n int) {
 	w.promptBusy = event.Add(w.promptBusy, dur)
 }
 
-// applyStep counts a forward pass.
-func (s *state) applyStep(e *event.Event) {
-	r := &s.rates
+// addStep counts a forward pass.
+func (r *rates) addStep(e *event.Event) {
 	w := r.at(e.At)
-	s.counts.Steps++
 	w.busy = event.Add(w.busy, e.Dur)
 	if e.Prompt > 0 {
 		r.stepsHavePrompts = true

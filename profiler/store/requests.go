@@ -2,45 +2,10 @@ package store
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/profiler/metric"
 )
-
-// liveRequest is a request of the ring with the state that its metrics are computed from.
-type liveRequest struct {
-	view            Request                // everything received so far
-	done            *Request               // final view; nil until the request has ended; shared by all snapshots
-	lastView        *Request               // the latest view that snapshots share; nil if outdated
-	itl             *metric.Sparse         // gaps; nil once the request has ended, like text
-	stageTime       [event.NumStages]int64 // ns per stage
-	pacedSinceToken int64                  // ns of pacing since the last token
-	pacedTotal      int64                  // ns of pacing between tokens
-	missedStart     bool                   // its start was not received: there are no times before Dispatched or First
-	predatesClock   bool                   // it started before the clock's epoch, see beforeClock
-	text            []byte
-	slim            *Request // done without per-token data; nil until needed
-	tokensWhenSeen  int      // of a polled request: tokens generated when it was first seen generating
-
-	detailBytes int // size of the kept tokens' detail, see MaxDetail
-
-	older, newer *liveRequest // neighbours in the ring
-
-	tallyOwner            *tokenPicks // what kindTally and groupTally belong to
-	kindTally, groupTally *tally
-}
-
-// slimCopy returns an ended request without per-token data.
-func (l *liveRequest) slimCopy() *Request {
-	if l.slim == nil {
-		v := *l.done
-		v.Slim, v.Layers, v.Gaps, v.Tokens, v.Text, v.Prompt = true, nil, nil, nil, "", ""
-		l.slim = &v
-	}
-	return l.slim
-}
 
 // openRequest returns the open request that an event changes; nil if it is not in the ring or has ended.
 func (s *state) openRequest(id event.RequestID) *liveRequest {
@@ -67,7 +32,6 @@ func (s *state) applyRequest(e *event.Event) {
 			return
 		}
 		if l = s.beginRequest(e); l == nil {
-			s.beginOverflow(e)
 			return
 		}
 	}
@@ -79,16 +43,21 @@ func (s *state) applyRequest(e *event.Event) {
 	switch {
 	case e.State == event.StateDispatched:
 		l.view.Dispatched = max(e.At, l.view.Enqueued)
-		s.markDispatch(l)
+		s.routing.markDispatch(e.Req, s.requests.count(event.StateDispatched)-1)
 	case e.State.Final():
 		s.finishRequest(l, e.At, outcomeOf(e))
 	}
 }
 
-// beginRequest adds a request to the ring; nil if MaxOpen are open.
+// beginRequest adds a request to the ring. If MaxOpen are open, it only counts the request and returns nil.
 func (s *state) beginRequest(e *event.Event) *liveRequest {
+	p, _ := e.Data.(*event.Request)
 	l := s.requests.add(e.Req)
 	if l == nil {
+		if (p == nil || !excluded(p.Probe, s.engine.Caps)) && s.requests.overflow.begin(e.Req, e.State) {
+			s.counts.OmittedRequests++
+			s.counts.Unmeasured++
+		}
 		return nil
 	}
 	v := &l.view
@@ -96,7 +65,7 @@ func (s *state) beginRequest(e *event.Event) *liveRequest {
 	l.missedStart = l.predatesClock || e.State != event.StateQueued
 	v.MissedStart = l.missedStart
 	v.Enqueued, v.Targets = e.At, s.targets
-	if p, ok := e.Data.(*event.Request); ok && p != nil {
+	if p != nil {
 		v.Group, v.Label, v.Prompt = clip(p.Group, MaxLine), clip(p.Label, MaxLine), clip(p.Prompt, s.requests.bound(MaxText))
 		v.Omitted.Prompt = len(v.Prompt) < len(p.Prompt)
 		v.MaxTokens, v.Cold, v.Probe = max(p.MaxTokens, 0), p.Cold, p.Probe
@@ -105,16 +74,34 @@ func (s *state) beginRequest(e *event.Event) *liveRequest {
 	return l
 }
 
-// countEnd counts a request that ended.
-func (s *state) countEnd(how event.State) {
-	switch how {
-	case event.StateFinished:
-		s.counts.Finished++
-	case event.StateCancelled:
-		s.counts.Cancelled++
-	case event.StateFailed:
-		s.counts.Failed++
+// endUntracked counts the end of a request that is not in the ring: its start was dropped, or it exceeded MaxOpen.
+func (s *state) endUntracked(e *event.Event) {
+	if s.requests.evicted.has(e.Req) {
+		return
 	}
+	counted := s.requests.overflow.remove(e.Req)
+	o := outcomeOf(e)
+	if o == nil {
+		o = new(event.Outcome)
+	}
+	if counted >= 0 {
+		s.counts.GeneratedTokens += uint64(max(o.Generated-counted, 0))
+	}
+	s.counts.addEnd(e.State, o.Prompt, o.Cached, o.Padding)
+	s.requests.evicted.add(e.Req)
+}
+
+// settings returns what the metrics of requests depend on besides their own events.
+func (s *state) settings() settings { return settings{s.engine.Caps, s.loadTook} }
+
+// excluded is Snapshot.Excluded while events are applied.
+func (s *state) excluded(l *liveRequest) bool { return excluded(l.view.Probe, s.engine.Caps) }
+
+// countGenerated counts k tokens that were generated in this session.
+func (s *state) countGenerated(at event.Time, k int) {
+	s.counts.GeneratedTokens += uint64(k)
+	s.machine.gaps.tokens += uint64(k)
+	s.rates.addGenerated(at, k)
 }
 
 // outcomeOf returns how a request ended, with token counts clamped so that sums cannot overflow; nil if unknown.
@@ -149,19 +136,16 @@ func (s *state) finishRequest(l *liveRequest, at event.Time, o *event.Outcome) {
 		}
 	}
 	if !s.excluded(l) {
-		s.countEnd(v.State)
-		s.counts.PromptTokens += uint64(v.PromptTokens)
-		s.counts.CachedTokens += uint64(v.CachedTokens)
-		s.counts.PadTokens += uint64(v.PadTokens)
+		s.counts.addEnd(v.State, v.PromptTokens, v.CachedTokens, v.PadTokens)
 	}
-	s.measure(l)
+	l.measure(s.settings())
 	done := l.copy()
 	// done lives long: drop the spare capacity of the shared slices.
 	done.Gaps, done.Stalls = slices.Clone(done.Gaps), slices.Clone(done.Stalls)
 	done.Spans, done.Tokens = slices.Clone(done.Spans), slices.Clone(done.Tokens)
 	s.markEnded(l, done)
 	if !s.excluded(l) {
-		s.recordRequest(done)
+		s.recordEnd(done)
 	}
 	if s.onRequest != nil {
 		s.onRequest(done)
@@ -176,6 +160,12 @@ func (s *state) markEnded(l *liveRequest, done *Request) {
 	}
 }
 
+// recordEnd adds a request that has ended to the session's distributions and groups.
+func (s *state) recordEnd(r *Request) {
+	s.latency.recordEnd(r)
+	s.counts.addToGroup(r)
+}
+
 // addUnstampedTokens adds tokens that were not reported one by one; ns is the time from the first token to the last.
 // Their gaps are unknown.
 func (s *state) addUnstampedTokens(l *liveRequest, ns int64, missed int) {
@@ -188,24 +178,6 @@ func (s *state) addUnstampedTokens(l *liveRequest, ns int64, missed int) {
 	if !s.excluded(l) {
 		s.rates.addGenerated(v.Last, missed)
 	}
-}
-
-// copy returns the current view. It shares only lists that grow by appending.
-func (l *liveRequest) copy() *Request {
-	v := l.view
-	v.Layers = slices.Clone(v.Layers)
-	v.Gaps, v.Stalls = slices.Clip(v.Gaps), slices.Clip(v.Stalls)
-	v.Spans, v.Tokens = slices.Clip(v.Spans), slices.Clip(v.Tokens)
-	v.Text = string(l.text)
-	return &v
-}
-
-// clip truncates text to n bytes and releases the rest.
-func clip(text string, n int) string {
-	if len(text) > n {
-		return strings.Clone(text[:n])
-	}
-	return text
 }
 
 // applyStage adds a stage to its request, or to the model load.
@@ -245,53 +217,4 @@ func (s *state) applyStage(e *event.Event) {
 	if e.Stage == event.StagePrompt && e.At != beforeClock && !s.excluded(l) {
 		s.rates.addPrompt(e.At, e.Dur, int(e.N))
 	}
-}
-
-// addSpan adds a stage to the request's timeline, unless it holds limit stages already.
-func (l *liveRequest) addSpan(e *event.Event, limit int) {
-	if len(l.view.Spans) >= limit {
-		l.view.Omitted.Spans++
-		return
-	}
-	l.view.Spans = append(l.view.Spans, newSpan(e))
-}
-
-func newSpan(e *event.Event) StageSpan {
-	return StageSpan{
-		Stage: e.Stage, Name: clip(e.Text, MaxName), Layer: -1, Start: e.At - event.Time(e.Dur), End: e.At, Tokens: max(int(e.N), 0),
-	}
-}
-
-// maxLayerTime clamps the time of one part of a layer, so that sums over layers do not overflow.
-const maxLayerTime = time.Duration(maxDur)
-
-// addLayer adds the prompt processing time of one layer. If the model has more than limit layers, it drops all of them:
-// a part would mislead.
-func (l *liveRequest) addLayer(i int, stage event.Stage, dur time.Duration, limit int) {
-	if i >= limit {
-		l.view.Layers, l.view.Omitted.Layers = nil, true
-	}
-	if l.view.Omitted.Layers {
-		return
-	}
-	for len(l.view.Layers) <= i {
-		l.view.Layers = append(l.view.Layers, LayerPart{})
-	}
-	p := &l.view.Layers[i]
-	add := func(sum *time.Duration) { *sum = min(*sum+dur, maxLayerTime) }
-	switch stage {
-	case event.StageAttention:
-		add(&p.Attention)
-	case event.StageRouter:
-		add(&p.Router)
-	case event.StageExperts:
-		add(&p.Experts)
-	}
-}
-
-// applyLoad adds a stage to the waterfall of the last model load.
-func (s *state) applyLoad(e *event.Event) {
-	s.load = event.AddLoadStage(s.load, newSpan(e), 2*int(event.NumStages), func(p *StageSpan) event.LoadStage {
-		return event.LoadStage{Stage: p.Stage, Name: p.Name, Begin: p.Start, End: p.End}
-	})
 }

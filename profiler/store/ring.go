@@ -16,16 +16,10 @@ type ring struct {
 	ended       []*liveRequest          // the ended ones in byID, first to end first
 	states      [2][event.NumStates]int // open requests by probe (0 no, 1 yes) and state
 	halvings    int                     // how often the bounds of open requests are halved, see bound
-	viewedWith  viewSettings            // settings that the views were computed with
+	viewedWith  settings                // settings that the views were computed with
 	past        []*Request              // requests that have left the list; shared with snapshots, so only appended to
 	evicted     evictedIDs
 	overflow    overflow
-}
-
-// viewSettings are inputs of a request's view other than its own events.
-type viewSettings struct {
-	caps event.Caps
-	load int64 // ns of the last model load
 }
 
 // openCount returns the number of listed requests that have not ended.

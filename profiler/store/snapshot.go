@@ -10,7 +10,7 @@ import (
 )
 
 // Snapshot is all data that panes and reports show, at one moment. It is immutable and may be kept. All times except
-// Wall are on the source's clock.
+// Wall are on the source's clock. Kind says which data it carries.
 type Snapshot struct {
 	Version uint64     // grows when anything but Now changes
 	Now     event.Time // time of the snapshot
@@ -36,7 +36,7 @@ type Snapshot struct {
 	Ops        *event.Ops      // nil until operations have been timed
 	Counters   *event.Counters // the engine's own counters; nil: not reported
 	Host       Host
-	Aggregates *Aggregates // nil if the engine reports no aggregate metrics
+	Aggregates *Aggregates // nil unless Reported
 	Log        []LogLine   // newest last
 	Drops      event.Drops
 	Verdicts   []verdict.Verdict // most severe first

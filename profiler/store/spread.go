@@ -67,3 +67,12 @@ func (p *spreads) take(second int64) *Spread {
 	w.spread = nil
 	return taken
 }
+
+// copyOpen replaces the spread of the current second, which is still written to, with a copy.
+func (p *spreads) copyOpen() {
+	w := &p.slot[p.second%spreadSlots]
+	if w.spread != nil {
+		spread := *w.spread
+		w.spread = &spread
+	}
+}

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/profiler/metric"
-	"github.com/llmtop/llmtop/profiler/verdict"
 )
 
 // The bounds of the store, each with the memory that it allows.
@@ -81,42 +79,6 @@ type Store struct {
 	history      *history // nil: no history
 }
 
-// state is everything derived from the events so far. freeze and thaw must copy each field that is written in place.
-type state struct {
-	version   uint64
-	started   event.Time // earliest event
-	hasEvents bool
-	targets   Targets
-	onRequest func(*Request)
-
-	engine      event.EngineInfo
-	model       event.Model
-	load        []StageSpan
-	loadTook    int64       // ns of the last model load
-	sourceDrops event.Drops // reported by the sources
-	queueDrops  event.Drops // dropped by the queue
-
-	requests        ring
-	counts          Counts
-	groups          map[string]*groupSum
-	latency         latency
-	rates           rates
-	kv              KV
-	residency       metric.Histogram
-	experts         *experts
-	newestDispatch  dispatchMark
-	tokenPicks      *tokenPicks // nil: no token had picks
-	picksIncomplete bool        // earlier token picks were not kept in the history: do not count later ones alone
-	ops             *event.Ops
-	counters        *event.Counters // the engine's own counters; nil: not reported
-	host            Host
-	aggregates      *aggregates // nil: the engine reports no aggregate metrics
-	hasSlots        bool        // the last report included slots
-	gapsSinceSample gapSum      // since the last machine sample
-	log             []LogLine
-	judge           verdict.Judge
-}
-
 // New returns an empty store.
 func New(opt Options) *Store {
 	if opt.Wall == nil {
@@ -131,8 +93,8 @@ func New(opt Options) *Store {
 	return &Store{
 		opt: opt, queue: event.NewQueue(opt.Queue),
 		state: state{
-			targets: opt.Targets, onRequest: opt.OnRequest,
-			groups: make(map[string]*groupSum), latency: latency{distributions: new(distributions)},
+			core:    core{targets: opt.Targets, onRequest: opt.OnRequest, counts: counts{groups: make(map[string]*groupSum)}},
+			latency: latency{distributions: new(distributions)},
 		},
 		history: newHistory(opt.History, opt.Budget),
 	}

@@ -42,25 +42,21 @@ func pairCount(n int) int { return n * (n - 1) / 2 }
 // pairIndex returns the index of the pair a < b among those of a layer.
 func pairIndex(a, b, experts int) int { return a*(2*experts-a-1)/2 + b - a - 1 }
 
-// countTokenPicks counts the picks of a token: ExpertsUsed per layer, layer by layer. It ignores other lengths.
-func (s *state) countTokenPicks(l *liveRequest, at event.Time, picks []uint16) {
-	m := &s.model
-	if s.picksIncomplete || m.Layers <= 0 || m.ExpertsUsed <= 0 || m.Experts <= 0 || m.Layers > MaxCells ||
-		m.Experts > MaxCells/m.Layers || m.ExpertsUsed > m.Experts || len(picks) != m.Layers*m.ExpertsUsed {
-		return
+// newTokenPicks returns empty counts for a model.
+func newTokenPicks(m *event.Model) *tokenPicks {
+	t := &tokenPicks{
+		layers: m.Layers, experts: m.Experts, used: m.ExpertsUsed,
+		kinds: map[string]*tally{}, groups: map[string]*tally{},
 	}
-	t := s.tokenPicks
-	if t == nil {
-		t = &tokenPicks{
-			layers: m.Layers, experts: m.Experts, used: m.ExpertsUsed,
-			kinds: map[string]*tally{}, groups: map[string]*tally{},
-		}
-		t.all.counts = make([]uint64, m.Layers*m.Experts)
-		if n := pairCount(m.Experts); n > 0 && m.Layers <= MaxPairs/n {
-			t.pairs = make([]uint32, m.Layers*n)
-		}
-		s.tokenPicks = t
+	t.all.counts = make([]uint64, m.Layers*m.Experts)
+	if n := pairCount(m.Experts); n > 0 && m.Layers <= MaxPairs/n {
+		t.pairs = make([]uint32, m.Layers*n)
 	}
+	return t
+}
+
+// add counts the picks of a token of a request.
+func (t *tokenPicks) add(l *liveRequest, at event.Time, picks []uint16) {
 	t.viewCurrent = false
 	t.count(&t.all, picks)
 	if l.tallyOwner != t {

@@ -18,13 +18,16 @@ const (
 	stallSamples = 8
 )
 
+// StampedTokens returns how many tokens share the stamp of a token event, 1..MaxTokens.
+func StampedTokens(e *event.Event) int { return int(min(max(e.N, 1), MaxTokens)) }
+
 // applyToken appends one token, or several that share a stamp: they divide the gap before them equally.
 func (s *state) applyToken(e *event.Event) {
-	k := int(min(max(e.N, 1), MaxTokens))
+	k := StampedTokens(e)
 	l := s.openRequest(e.Req)
 	if l == nil {
-		if s.requests.byID[e.Req] == nil {
-			s.countOverflowTokens(e, k)
+		if s.requests.addUnlistedTokens(e.Req, k) && e.At != beforeClock {
+			s.countGenerated(e.At, k)
 		}
 		return
 	}
@@ -35,23 +38,24 @@ func (s *state) applyToken(e *event.Event) {
 	if v.First == 0 {
 		gap = 0
 		v.First = at
-		s.recordFirstToken(l)
+		l.measure(s.settings())
+		if !s.excluded(l) {
+			s.latency.recordFirst(v)
+		}
 	} else if v.Last != beforeClock { // otherwise the length of the gap is unknown
-		wait := min(l.pacedSinceToken, int64(at-v.Last))
-		l.pacedTotal += wait
-		gap = (int64(at-v.Last) - wait) / int64(k)
+		var paced int64
+		gap, paced = metric.TokenGap(int64(at-v.Last), l.pacedSinceToken, k)
+		l.pacedTotal += paced
 		s.recordGaps(l, at, gap, k)
 	}
 	l.pacedSinceToken = 0
 	v.Last = at
 	v.Generated += k
 	if !s.excluded(l) && (e.At != beforeClock || !l.predatesClock) { // skip tokens generated before this session
-		s.counts.GeneratedTokens += uint64(k)
-		s.gapsSinceSample.tokens += uint64(k)
-		s.rates.addGenerated(at, k)
+		s.countGenerated(at, k)
 	}
 	if len(e.Picks) > 0 {
-		s.countTokenPicks(l, at, e.Picks)
+		s.routing.addToken(&s.model, l, at, e.Picks)
 	}
 	s.requests.appendToken(l, Token{
 		ID: e.ID, N: k, Nth: v.Generated - k, Index: int(max(e.Index, 0)), At: at, Gap: gap, Step: e.Step, Split: e.Split,
@@ -86,9 +90,8 @@ func (s *state) recordGaps(l *liveRequest, at event.Time, gap int64, k int) {
 	}
 	l.itl.Record(gap, uint32(k))
 	if !s.excluded(l) {
-		s.latency.itl.Record(int64(at), gap, uint32(k))
-		s.latency.spreads.record(at, gap, k)
-		s.gapsSinceSample.add(gap, k)
+		s.latency.recordGaps(at, gap, k)
+		s.machine.gaps.add(gap, k)
 	}
 	limit := s.requests.bound(MaxGaps)
 	for range k {
@@ -106,11 +109,9 @@ func (s *state) recordStall(l *liveRequest, at event.Time, gap int64, k int) {
 	limit := s.requests.bound(MaxStalls)
 	l.view.Omitted.Stalls += evictCount(len(l.view.Stalls), limit)
 	l.view.Stalls = push(l.view.Stalls, st, limit)
-	if s.excluded(l) {
-		return
+	if !s.excluded(l) {
+		s.latency.recordStall(st)
 	}
-	s.latency.stalls = push(s.latency.stalls, st, MaxStalls)
-	s.latency.stallCount.Record(int64(at), gap, 1)
 }
 
 // stallCause returns the likely cause of a stall between two times: a prompt processed in the same batch, llmtop's own
@@ -128,7 +129,7 @@ func (s *state) stallCause(l *liveRequest, from, to event.Time) string {
 		}
 		return "while a prompt was processed"
 	}
-	if h := &s.host; h.Sampled && to-h.At < event.Time(2*h.Interval) {
+	if h := &s.machine.Host; h.Sampled && to-h.At < event.Time(2*h.Interval) {
 		if wait, ran := h.Engine.RunWait, h.Engine.CPU; wait.OK() && ran.OK() && wait.V > starvedShare*(wait.V+ran.V) {
 			return verdict.WaitingForCore
 		}
@@ -139,91 +140,6 @@ func (s *state) stallCause(l *liveRequest, from, to event.Time) string {
 	return "unknown"
 }
 
-// prefilling reports whether the request's prompt may have been processed between two times: it was dispatched by then,
-// and before that it had neither a token nor an end.
-func (l *liveRequest) prefilling(from, to event.Time) bool {
-	v := &l.view
-	return v.Dispatched != 0 && v.Dispatched <= to && (v.First == 0 || v.First >= from) && (v.Closed == 0 || v.Closed >= from)
-}
-
 // starvedShare bounds how long the engine's threads may wait for a core, as a share of the time in which they are
 // runnable. Stalls above it are attributed to waiting.
 const starvedShare = 0.2
-
-// recordFirstToken records TTFT and queue time of a request at its first token.
-func (s *state) recordFirstToken(l *liveRequest) {
-	s.measure(l)
-	if s.excluded(l) {
-		return
-	}
-	v := &l.view
-	if v.TTFT.OK() {
-		into := &s.latency.ttft
-		if v.Cold {
-			into = &s.latency.cold
-		}
-		into.Record(int64(v.First), nanos(v.TTFT), 1)
-	}
-	if v.STIL.OK() {
-		s.latency.stil.Record(int64(v.First), nanos(v.STIL), 1)
-	}
-}
-
-// latency holds the session's latency data.
-type latency struct {
-	*distributions
-	stalls  []Stall
-	series  []LatencyPoint // one point per second
-	spreads spreads
-}
-
-// distributions are kept for every window.
-type distributions struct {
-	ttft, cold, itl, stil, e2el, tpot, stallCount metric.Windowed
-	met                                           metric.Windowed // requests that met every target
-}
-
-// windows returns all distributions, always in the same order.
-func (d *distributions) windows() [8]*metric.Windowed {
-	return [...]*metric.Windowed{&d.ttft, &d.cold, &d.itl, &d.stil, &d.e2el, &d.tpot, &d.stallCount, &d.met}
-}
-
-// recordRequest records a request that has ended.
-func (s *state) recordRequest(r *Request) {
-	at := int64(r.Closed)
-	if r.State == event.StateFinished {
-		if r.E2EL.OK() {
-			s.latency.e2el.Record(at, nanos(r.E2EL), 1)
-		}
-		if r.TPOT.OK() {
-			s.latency.tpot.Record(at, nanos(r.TPOT), 1)
-		}
-		if r.met() {
-			s.latency.met.Record(at, 1, 1)
-		}
-	}
-	s.addToGroup(r)
-}
-
-// groupSum sums the requests of one group.
-type groupSum struct {
-	requests, generated uint64  // requests, tokens
-	latency             float64 // s, sum of E2EL
-}
-
-func (s *state) addToGroup(r *Request) {
-	g := s.groups[r.Group]
-	if g == nil {
-		if len(s.groups) >= MaxGroups {
-			s.counts.OmittedGroups++
-			return
-		}
-		g = new(groupSum)
-		s.groups[r.Group] = g
-	}
-	g.requests++
-	g.generated += uint64(r.Generated)
-	if r.E2EL.OK() {
-		g.latency += r.E2EL.V
-	}
-}

@@ -14,25 +14,11 @@ type Totals struct {
 	Stalls                             event.Reading
 }
 
-// HasAggregates reports whether the engine reports aggregate metrics, so that the requests seen one by one are not all
-// requests.
-func (s *Snapshot) HasAggregates() bool {
-	return s.Aggregates != nil || s.Engine.Caps.Has(event.CapAggregates)
-}
-
-// AggregateOnly reports whether the engine reports aggregate metrics and no single tokens.
-func (s *Snapshot) AggregateOnly() bool {
-	return s.Aggregates != nil && !s.Engine.Caps.Has(event.CapTokens)
-}
-
-// NoPerRequest reports whether there is no per-request data at all: aggregate metrics only, and no slots.
-func (s *Snapshot) NoPerRequest() bool { return s.AggregateOnly() && len(s.Aggregates.Slots) == 0 }
-
 // NeverReached reports whether an attached engine has never responded, so that there is no data about it.
 func (s *Snapshot) NeverReached() bool {
 	link := s.Engine.Remote.Link
 	return (link == event.LinkDisconnected || link == event.LinkRefused) && s.Engine.State == event.EngineStarting &&
-		s.Aggregates == nil && s.Model.Name == "" && len(s.Requests)+len(s.Load) == 0
+		!s.Reported() && s.Model.Name == "" && len(s.Requests)+len(s.Load) == 0
 }
 
 // NeverPolled reports whether the engine has not even been polled yet.
@@ -47,7 +33,8 @@ func (s *Snapshot) Totals() Totals {
 	if s.NeverReached() {
 		return unknown
 	}
-	if !s.HasAggregates() {
+	kind := s.Kind()
+	if !kind.Has(Polled) {
 		count := func(n uint64) event.Reading { return event.MeasuredValue(float64(n)) }
 		return Totals{
 			Queued: event.MeasuredValue(float64(c.Queued)), Running: event.MeasuredValue(float64(c.Running)),
@@ -56,10 +43,10 @@ func (s *Snapshot) Totals() Totals {
 			Steps: count(c.Steps), Stalls: count(stalls),
 		}
 	}
-	r := s.Aggregates
-	if r == nil {
+	if !kind.Has(Reported) {
 		return unknown
 	}
+	r := s.Aggregates
 	return Totals{
 		Queued: r.Waiting, Running: r.Running,
 		Finished: sessionTotal(r.Finished, c.Finished), Cancelled: optionalCount(c.Cancelled), Failed: sessionTotal(r.Failed, c.Failed),

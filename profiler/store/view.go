@@ -1,13 +1,10 @@
 package store
 
 import (
-	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/profiler/metric"
 )
 
 // Snapshot applies queued events and returns the current state. It returns the previous snapshot if nothing has
@@ -24,31 +21,27 @@ func (s *Store) Snapshot() *Snapshot {
 }
 
 // snapshot returns the state at the given time.
-func (st *state) snapshot(now event.Time, wall time.Time) *Snapshot {
-	st.closeSeconds(now)
+func (s *state) snapshot(now event.Time, wall time.Time) *Snapshot {
+	s.closeSeconds(now)
 	v := &Snapshot{
-		Version: st.version, Now: now, Wall: wall, Started: st.started,
-		Engine: st.engine, Model: st.model, Load: st.load,
-		Host: st.host, Log: slices.Clip(st.log), Drops: st.sourceDrops, KV: st.kv, Ops: st.ops, Counters: st.counters,
+		Version: s.version, Now: now, Wall: wall, Started: s.started,
+		Engine: s.engine, Model: s.model, Load: s.load,
+		Host: s.machine.view(), Log: slices.Clip(s.log), Drops: s.sourceDrops, KV: s.kv.view(), Ops: s.ops, Counters: s.counters,
 	}
-	for k, n := range st.queueDrops {
+	for k, n := range s.queueDrops {
 		v.Drops[k] += n
 	}
-	v.Host.Series = slices.Clip(st.host.Series)
-	v.KV.Residency = st.residency.Summary()
-	st.viewRequests(v)
-	st.viewLatency(v)
-	st.viewRates(v)
-	if st.experts != nil {
-		v.Experts = st.experts.view(now, st.picksSinceDispatch)
+	s.viewRequests(v)
+	v.Latency.Targets = s.targets
+	span := time.Duration(0)
+	if s.counts.Finished > 0 {
+		span = time.Duration(now - s.started)
 	}
-	if st.tokenPicks != nil {
-		v.Picks = st.tokenPicks.view(now)
-	}
-	if st.aggregates != nil {
-		v.Aggregates = st.aggregates.view(now)
-	}
-	v.Verdicts = st.judge.Judge(v.evidence())
+	s.latency.view(&v.Latency, int64(now), span)
+	s.viewRates(v)
+	s.routing.view(v)
+	v.Aggregates = s.aggregates.view(now)
+	v.Verdicts = s.judge.Judge(v.evidence())
 	return v
 }
 
@@ -70,39 +63,27 @@ func (s *state) closeSeconds(now event.Time) {
 
 // closeSecond appends the points of an ended second to the series.
 func (s *state) closeSecond(sec int64) {
-	at := event.Time(sec * int64(second))
 	p := RatePoint{
-		At: at, KVUsed: int(s.kv.Used), KVShare: math.NaN(),
+		At: event.Time(sec * int64(second)), KVUsed: int(s.kv.Used), KVShare: orNaN(s.kv.Usage),
 		Queued: s.requests.count(event.StateQueued), Running: s.requests.count(event.StateDispatched),
-	}
-	if s.kv.Usage.OK() {
-		p.KVShare = s.kv.Usage.V
 	}
 	if w := s.rates.slots[sec%rateSlots]; w.second == sec {
 		p.Generated = w.generatedTokens
 		p.Prefill, p.Decode = busyRate(w.promptTokens, w.promptBusy).V, busyRate(w.decodeTokens, w.decodeBusy).V
 	}
-	if s.aggregates != nil {
-		s.aggregates.fillPoint(&p)
-	}
+	s.aggregates.fillPoint(&p)
 	s.rates.points = push(s.rates.points, p, SeriesLen)
-	l := LatencyPoint{At: at}
-	if sum := s.latency.itl.At(sec); sum.Count > 0 {
-		l.Count, l.P50, l.P99, l.Spread = sum.Count, sum.P50, sum.P99, s.latency.spreads.take(sec)
-	}
-	if l.Count > 0 || len(s.latency.series) > 0 { // no series for engines that report no tokens
-		s.latency.series = push(s.latency.series, l, SeriesLen)
-	}
+	s.latency.closeSecond(sec)
 	s.version++
 }
 
 // viewRequests sets the requests and counts of a snapshot.
 func (s *state) viewRequests(v *Snapshot) {
 	b := &s.requests.overflow
-	v.Counts = s.counts
+	v.Counts = s.counts.view()
 	v.Counts.UnmeasuredOpen, v.Counts.Queued, v.Counts.Running = b.openCount(), b.count(event.StateQueued), b.count(event.StateDispatched)
-	if settings := (viewSettings{s.engine.Caps, s.loadTook}); s.requests.viewedWith != settings {
-		s.requests.viewedWith = settings
+	if with := s.settings(); s.requests.viewedWith != with {
+		s.requests.viewedWith = with
 		for l := range s.requests.newestFirst() {
 			l.lastView = nil
 		}
@@ -127,14 +108,6 @@ func (s *state) viewRequests(v *Snapshot) {
 		v.Requests = append(v.Requests, r)
 	}
 	v.Past = slices.Clip(s.requests.past)
-	for name, g := range s.groups {
-		tps := event.Absent(event.NotYet)
-		if g.latency > 0 {
-			tps = event.DerivedValue(float64(g.generated) / g.latency)
-		}
-		v.Counts.Groups = append(v.Counts.Groups, Group{Name: name, Requests: g.requests, Generated: g.generated, TPS: tps})
-	}
-	slices.SortFunc(v.Counts.Groups, func(a, b Group) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // view returns the view of a request. Snapshots share it until an event changes the request.
@@ -143,30 +116,10 @@ func (s *state) view(l *liveRequest) *Request {
 	case l.done != nil:
 		return l.done
 	case l.lastView == nil:
-		s.measure(l)
+		l.measure(s.settings())
 		l.lastView = l.copy()
 	}
 	return l.lastView
-}
-
-// viewLatency sets the latency of a snapshot.
-func (s *state) viewLatency(v *Snapshot) {
-	now, l := int64(v.Now), &v.Latency
-	l.TTFT, l.ColdTTFT = s.latency.ttft.Summaries(now), s.latency.cold.Summaries(now)
-	l.ITL, l.STIL = s.latency.itl.Summaries(now), s.latency.stil.Summaries(now)
-	l.E2EL, l.TPOT = s.latency.e2el.Summaries(now), s.latency.tpot.Summaries(now)
-	l.Session = SessionDistributions{s.latency.ttft.Whole(), s.latency.itl.Whole(), s.latency.tpot.Whole()}
-	for w, sum := range s.latency.stallCount.Summaries(now) {
-		l.StallCount[w] = sum.Count
-	}
-	l.Series, l.Stalls, l.Targets = slices.Clip(s.latency.series), slices.Clip(s.latency.stalls), s.targets
-	l.Goodput = event.Absent(event.NotYet)
-	if s.counts.Finished > 0 {
-		span := min(time.Duration(v.Now-s.started), time.Minute).Seconds()
-		if span > 0 {
-			l.Goodput = event.DerivedValue(float64(s.latency.met.Summaries(now)[metric.Minute].Count) / span)
-		}
-	}
 }
 
 // stepRates returns what forward passes show: decode tokens/s; the share of span, in s, in which a pass ran; and the
@@ -202,9 +155,7 @@ func (s *state) viewRates(v *Snapshot) {
 	}
 	t.Decode, t.BusyShare, t.Bandwidth = s.stepRates(&recent, span)
 	t.Running, t.Queued, t.Slots = v.Counts.Running, v.Counts.Queued, s.engine.Slots
-	if s.aggregates != nil {
-		s.aggregates.fillThroughput(t)
-	}
-	t.CopyBandwidth = s.host.CopyBandwidth
+	s.aggregates.fillThroughput(t)
+	t.CopyBandwidth = s.machine.CopyBandwidth
 	t.Series = slices.Clip(s.rates.points)
 }

@@ -44,7 +44,7 @@ type Evidence struct {
 	MaxOpen      int
 	Failed       string // why the engine failed
 
-	Served *Served // aggregate metrics of a server; nil: the engine reports per-request metrics
+	Served *Served // aggregate metrics of a server; nil: the engine is traced, see store.Kind
 }
 
 // Cause is a cause of stalls with its number of stalls.
@@ -54,28 +54,26 @@ type Cause struct {
 }
 
 // rule checks the evidence for one topic. It returns false if there is nothing to report.
-type rule interface {
-	judge(*Evidence, *Limits) (Verdict, bool)
-}
+type rule func(*Evidence, *Limits) (Verdict, bool)
 
 // rules are in display order for verdicts of equal severity.
 var rules = []rule{
-	engineFailed{},
-	droppedEvents{},
-	unmeasured{},
-	ttft{},
-	servedTTFT{},
-	queued{},
-	preempted{},
-	tail{},
-	servedTail{},
-	decodeSpeed{},
-	servedSpeed{},
-	bound{},
-	experts{},
-	memory{},
-	kvFull{},
-	servedKV{},
+	engineFailed,
+	droppedEvents,
+	unmeasured,
+	ttft,
+	served(servedTTFT),
+	served(queued),
+	served(preempted),
+	tail,
+	served(servedTail),
+	decodeSpeed,
+	served(servedSpeed),
+	bound,
+	experts,
+	memory,
+	kvFull,
+	served(servedKV),
 }
 
 // holdTime is how long a verdict stays after its rule stopped firing, so that the list does not flicker.
@@ -105,7 +103,7 @@ func (j *Judge) Judge(e *Evidence) []Verdict {
 	}
 	for i, r := range rules {
 		at := slices.IndexFunc(j.held, func(k heldVerdict) bool { return k.rule == i })
-		v, ok := r.judge(e, j.Limits)
+		v, ok := r(e, j.Limits)
 		switch {
 		case ok && at < 0:
 			j.held = append(j.held, heldVerdict{v, i, e.Now})

@@ -9,16 +9,12 @@ import (
 )
 
 // engineFailed: "The engine failed: MODEL: no such file"
-type engineFailed struct{}
-
-func (engineFailed) judge(e *Evidence, _ *Limits) (Verdict, bool) {
+func engineFailed(e *Evidence, _ *Limits) (Verdict, bool) {
 	return Verdict{Severity: Bad, Topic: "engine", Text: "The engine failed: " + e.Failed}, e.Failed != ""
 }
 
 // droppedEvents: "1 204 events were dropped (token 1 200, stage 4): numbers are incomplete"
-type droppedEvents struct{}
-
-func (droppedEvents) judge(e *Evidence, _ *Limits) (Verdict, bool) {
+func droppedEvents(e *Evidence, _ *Limits) (Verdict, bool) {
 	return Verdict{
 		Severity: Bad, Topic: "dropped events",
 		Text: fmt.Sprintf("%s events were dropped (%s): numbers are incomplete", metric.Count(float64(e.Dropped)), e.DroppedKinds),
@@ -27,9 +23,7 @@ func (droppedEvents) judge(e *Evidence, _ *Limits) (Verdict, bool) {
 }
 
 // unmeasured: "500 requests began while 10.0k were running: they are counted, but their latencies are not measured"
-type unmeasured struct{}
-
-func (unmeasured) judge(e *Evidence, _ *Limits) (Verdict, bool) {
+func unmeasured(e *Evidence, _ *Limits) (Verdict, bool) {
 	return Verdict{
 		Severity: Bad, Topic: "unmeasured requests",
 		Text: fmt.Sprintf("%s requests began while %s were running: they are counted, but their latencies are not measured",
@@ -40,9 +34,7 @@ func (unmeasured) judge(e *Evidence, _ *Limits) (Verdict, bool) {
 
 // ttft: "TTFT 18.2 ms, target 200 ms (real time): 71 % of it prompt" or "TTFT 312 ms, 112 ms over the target of 200 ms:
 // 88 % of it queue"
-type ttft struct{}
-
-func (ttft) judge(e *Evidence, l *Limits) (Verdict, bool) {
+func ttft(e *Evidence, l *Limits) (Verdict, bool) {
 	if !e.TTFT.OK() || e.Request == 0 {
 		return Verdict{}, false
 	}
@@ -104,9 +96,7 @@ const WaitingForCore = "waiting for a core"
 
 // tail: "Token gaps: p99 1.94 ms is 3.1x p50 0.62 ms in the last minute (limit 3x): stalls, most often while #42's
 // prompt was processed"
-type tail struct{}
-
-func (tail) judge(e *Evidence, l *Limits) (Verdict, bool) {
+func tail(e *Evidence, l *Limits) (Verdict, bool) {
 	if e.ITL.Count < l.TailSamples || e.ITL.P50 <= 0 {
 		return Verdict{}, false
 	}
@@ -138,9 +128,7 @@ func (tail) judge(e *Evidence, l *Limits) (Verdict, bool) {
 }
 
 // decodeSpeed: "Decode 3.20 tok/s per request is slow (limit 5)" or "Decode 1 604 tok/s per request (target >= 20)"
-type decodeSpeed struct{}
-
-func (decodeSpeed) judge(e *Evidence, l *Limits) (Verdict, bool) {
+func decodeSpeed(e *Evidence, l *Limits) (Verdict, bool) {
 	if e.ITL.Count < l.TailSamples || e.ITL.Mean <= 0 {
 		return Verdict{}, false
 	}
@@ -166,9 +154,7 @@ func judgeSpeed(speed float64, l *Limits, evidence string) Verdict {
 
 // bound: "Decode bandwidth 9.10 GB/s is 71 % of the copy bandwidth (limit 60 %): memory-bound" or, with the CPU idle,
 // "CPU 31 % while decoding (below 50 %): waiting for memory or I/O"
-type bound struct{}
-
-func (bound) judge(e *Evidence, l *Limits) (Verdict, bool) {
+func bound(e *Evidence, l *Limits) (Verdict, bool) {
 	busy := e.Pace == 0 && e.BusyShare.OK() && e.BusyShare.V > 0.9
 	if !busy || e.Running == 0 {
 		return Verdict{}, false
@@ -199,9 +185,7 @@ func (bound) judge(e *Evidence, l *Limits) (Verdict, bool) {
 }
 
 // experts: "L7 is imbalanced: 3 of 16 experts take 58 % of the picks (max/mean 5.9, limit 3)"
-type experts struct{}
-
-func (experts) judge(e *Evidence, l *Limits) (Verdict, bool) {
+func experts(e *Evidence, l *Limits) (Verdict, bool) {
 	if e.Layer < 0 || e.LayerPicks < l.ImbalancePicks || e.MaxMean < l.Imbalance {
 		return Verdict{}, false
 	}
@@ -219,9 +203,7 @@ func join(list []int) string {
 }
 
 // memory: "Memory 23.1 GB of 24.0 GB in use, 96 % (limit 90 %): the machine may swap"
-type memory struct{}
-
-func (memory) judge(e *Evidence, l *Limits) (Verdict, bool) {
+func memory(e *Evidence, l *Limits) (Verdict, bool) {
 	if !e.MemUsed.OK() || !e.MemTotal.OK() || e.MemTotal.V <= 0 {
 		return Verdict{}, false
 	}
@@ -235,9 +217,7 @@ func (memory) judge(e *Evidence, l *Limits) (Verdict, bool) {
 }
 
 // kvFull: "KV cache 97 % full (limit 95 %): requests will end with reason length"
-type kvFull struct{}
-
-func (kvFull) judge(e *Evidence, l *Limits) (Verdict, bool) {
+func kvFull(e *Evidence, l *Limits) (Verdict, bool) {
 	return Verdict{
 		Severity: Watch, Topic: "KV cache",
 		Text: fmt.Sprintf("KV cache %s full (limit %s): requests will end with reason length", metric.Percent(e.KV.V), metric.Percent(l.KVFull)),

@@ -20,6 +20,16 @@ type Served struct {
 	SpeedEvidence    string        // how Speed was measured
 }
 
+// served returns a rule for engines that have aggregate metrics only.
+func served(judge func(*Served, *Evidence, *Limits) (Verdict, bool)) rule {
+	return func(e *Evidence, l *Limits) (Verdict, bool) {
+		if e.Served == nil {
+			return Verdict{}, false
+		}
+		return judge(e.Served, e, l)
+	}
+}
+
 // certainlyOver reports whether a quantile is above a limit, even if only a bound of it is known.
 func certainlyOver(q metric.Quantile, limit time.Duration) bool {
 	return q.Edge != metric.Below && q.At > int64(limit)
@@ -31,17 +41,16 @@ func certainlyWithin(q metric.Quantile, limit time.Duration) bool {
 }
 
 // servedTTFT: "TTFT p99 690 ms is over the target of 200 ms (p50 196 ms): 84 % of the mean is prompt"
-type servedTTFT struct{}
-
-func (servedTTFT) judge(e *Evidence, l *Limits) (Verdict, bool) {
-	if e.Served == nil || e.Served.TTFT.Count < l.ServedRequests || e.Served.TTFT.P50.Edge == metric.NoQuantile || e.Target <= 0 {
+func servedTTFT(s *Served, e *Evidence, l *Limits) (Verdict, bool) {
+	t := &s.TTFT
+	if t.Count < l.ServedRequests || t.P50.Edge == metric.NoQuantile || e.Target <= 0 {
 		return Verdict{}, false
 	}
-	t, target := &e.Served.TTFT, metric.Duration(int64(e.Target))
+	target := metric.Duration(int64(e.Target))
 	p50, p99 := metric.QuantileOf(t.P50), metric.QuantileOf(t.P99)
 	mostly := ""
-	if e.Served.Dominant != "" {
-		mostly = fmt.Sprintf(": %s of the mean is %s", metric.Percent(e.Served.DomShare), e.Served.Dominant)
+	if s.Dominant != "" {
+		mostly = fmt.Sprintf(": %s of the mean is %s", metric.Percent(s.DomShare), s.Dominant)
 	}
 	v := Verdict{Topic: "TTFT", Evidence: fmt.Sprintf("%s requests in the last minute, reported by the engine: mean %s",
 		metric.Count(float64(t.Count)), metric.Duration(int64(t.Mean)))}
@@ -61,7 +70,7 @@ func (servedTTFT) judge(e *Evidence, l *Limits) (Verdict, bool) {
 		v.Text = fmt.Sprintf("TTFT p50 %s, p99 %s, target %s%s", p50, p99, target, mostly)
 		return v, true
 	}
-	v.Try = servedRemedies[e.Served.Dominant]
+	v.Try = servedRemedies[s.Dominant]
 	return v, true
 }
 
@@ -73,11 +82,8 @@ var servedRemedies = map[string]string{
 }
 
 // queued: "3 requests waiting, 7 running: the KV cache is 96 % full"
-type queued struct{}
-
-func (queued) judge(e *Evidence, l *Limits) (Verdict, bool) {
-	s := e.Served
-	if s == nil || !s.Waiting.OK() || s.Waiting.V < 1 {
+func queued(s *Served, e *Evidence, l *Limits) (Verdict, bool) {
+	if !s.Waiting.OK() || s.Waiting.V < 1 {
 		return Verdict{}, false
 	}
 	words := metric.Count(s.Waiting.V) + " requests waiting"
@@ -102,14 +108,12 @@ func (queued) judge(e *Evidence, l *Limits) (Verdict, bool) {
 }
 
 // preempted: "2 requests were preempted: the KV cache is too small"
-type preempted struct{}
-
-func (preempted) judge(e *Evidence, _ *Limits) (Verdict, bool) {
-	if e.Served == nil || !e.Served.Preempted.OK() || e.Served.Preempted.V < 1 {
+func preempted(s *Served, _ *Evidence, _ *Limits) (Verdict, bool) {
+	if !s.Preempted.OK() || s.Preempted.V < 1 {
 		return Verdict{}, false
 	}
-	words := metric.Count(e.Served.Preempted.V) + " requests were"
-	if e.Served.Preempted.V == 1 {
+	words := metric.Count(s.Preempted.V) + " requests were"
+	if s.Preempted.V == 1 {
 		words = "1 request was"
 	}
 	return Verdict{
@@ -120,13 +124,8 @@ func (preempted) judge(e *Evidence, _ *Limits) (Verdict, bool) {
 }
 
 // servedTail: "ITL p99 48.9 ms is 2.5x p50 19.4 ms in the last minute (limit 3x)"
-type servedTail struct{}
-
-func (servedTail) judge(e *Evidence, l *Limits) (Verdict, bool) {
-	if e.Served == nil {
-		return Verdict{}, false
-	}
-	t := &e.Served.ITL
+func servedTail(s *Served, _ *Evidence, l *Limits) (Verdict, bool) {
+	t := &s.ITL
 	if t.Count < l.TailSamples || t.P50.At <= 0 || t.P50.Edge != metric.Within || t.P99.Edge != metric.Within {
 		return Verdict{}, false
 	}
@@ -141,22 +140,18 @@ func (servedTail) judge(e *Evidence, l *Limits) (Verdict, bool) {
 }
 
 // servedSpeed is decodeSpeed for a server.
-type servedSpeed struct{}
-
-func (servedSpeed) judge(e *Evidence, l *Limits) (Verdict, bool) {
-	if e.Served == nil || !e.Served.Speed.OK() || e.Served.Speed.V <= 0 {
+func servedSpeed(s *Served, _ *Evidence, l *Limits) (Verdict, bool) {
+	if !s.Speed.OK() || s.Speed.V <= 0 {
 		return Verdict{}, false
 	}
-	return judgeSpeed(e.Served.Speed.V, l, e.Served.SpeedEvidence), true
+	return judgeSpeed(s.Speed.V, l, s.SpeedEvidence), true
 }
 
 // servedKV: "KV cache 97 % full (limit 95 %): new requests will have to wait"
-type servedKV struct{}
-
-func (servedKV) judge(e *Evidence, l *Limits) (Verdict, bool) {
+func servedKV(_ *Served, e *Evidence, l *Limits) (Verdict, bool) {
 	return Verdict{
 		Severity: Watch, Topic: "KV cache",
 		Text: fmt.Sprintf("KV cache %s full (limit %s): new requests will have to wait", metric.Percent(e.KV.V), metric.Percent(l.KVFull)),
 		Try:  "more memory for the KV cache, a shorter context, or another replica",
-	}, e.Served != nil && e.KV.OK() && e.KV.V > l.KVFull
+	}, e.KV.OK() && e.KV.V > l.KVFull
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // newCollector returns the collector for the kind of server that was identified.
-func (s *Poller) newCollector() collector {
+func newCollector(s *Poller) collector {
 	switch m := newMetrics(s); s.kind {
 	case identify.Llama:
 		return &llama{}
@@ -61,7 +61,7 @@ func (m *metrics) read(ctx context.Context, s *Poller) error {
 	if err := m.gatherer.Read(a.Body); err != nil {
 		return err
 	}
-	s.setModelNames(m.gatherer.Models())
+	s.setModelNames(m.gatherer.Models(), s.info.Models)
 	if !m.perModel {
 		s.setRestarts(m.gatherer.Restarts)
 	}
@@ -84,7 +84,7 @@ func (m *metrics) collect(ctx context.Context, s *Poller) (*event.Aggregates, er
 // report returns what was counted since the last report of these metrics. That can differ from the Poller's last
 // report, which may come from another server at this address, or from the time before this server had metrics.
 func (m *metrics) report(s *Poller) *event.Aggregates {
-	now, since := s.opt.Clock.Now(), int64(0)
+	now, since := s.clock.Now(), int64(0)
 	if m.lastReport != 0 {
 		since = int64(now - m.lastReport)
 	}

@@ -15,6 +15,16 @@ var (
 	ollamaEvery = 2 * time.Second
 )
 
+// loaded returns the models that are in memory.
+func loaded(all []identify.Model) (out []event.Model) {
+	for _, m := range all {
+		if m.Loaded {
+			out = append(out, m.Model)
+		}
+	}
+	return out
+}
+
 // listing collects from a server that reports only its models: the models, and that the server responds.
 type listing struct{}
 

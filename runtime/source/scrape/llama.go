@@ -58,9 +58,8 @@ func (l *llama) collect(ctx context.Context, s *Poller) (*event.Aggregates, erro
 	if err != nil {
 		return nil, err
 	}
-	if n := len(report.Slots); n > 0 && n != s.engine.Slots {
-		s.engine.Slots = n
-		s.emitEngine()
+	if n := len(report.Slots); n > 0 {
+		s.setSlots(n)
 	}
 	return report, nil
 }
@@ -122,7 +121,7 @@ func (l *llama) collectAll(ctx context.Context, s *Poller, list []*llamaModel) (
 // readState checks whether the model is loaded and whether it sleeps. Slots of a sleeping model must not be polled:
 // that would wake it.
 func (l *llama) readState(ctx context.Context, s *Poller) error {
-	now := s.opt.Clock.Now()
+	now := s.clock.Now()
 	changed, loads := s.loads.takeChanges()
 	if l.propsAt != 0 && !changed && now-l.propsAt < event.Time(propsEvery) && s.engine.State == event.EngineReady {
 		return nil
@@ -149,9 +148,8 @@ func (l *llama) readState(ctx context.Context, s *Poller) error {
 		return nil
 	}
 	l.asleep = props.Sleeping
-	if props.Slots > 0 && props.Slots != s.engine.Slots {
-		s.engine.Slots = props.Slots
-		s.emitEngine()
+	if props.Slots > 0 {
+		s.setSlots(props.Slots)
 	}
 	if l.asleep {
 		s.setState(event.EnginePaused, "asleep until the next request")
@@ -159,14 +157,6 @@ func (l *llama) readState(ctx context.Context, s *Poller) error {
 		s.setState(event.EngineReady, "")
 	}
 	return nil
-}
-
-// setState emits the state of the engine if it has changed.
-func (s *Poller) setState(state event.EngineState, why string) {
-	if s.engine.State != state || s.engine.Reason != why {
-		s.engine.State, s.engine.Reason = state, why
-		s.emitEngine()
-	}
 }
 
 // nextToken is an object, or an array with one object, depending on the version.

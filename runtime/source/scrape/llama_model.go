@@ -77,7 +77,7 @@ func (m *llamaModel) collect(ctx context.Context, s *Poller, l *llama) (*event.A
 		return report, nil
 	case !active && m.slots.idleSlots != nil:
 		addEndpoint(report, "/slots", "")
-		m.slots.update(m.slots.idleSlots, s.opt.Clock.Now(), report)
+		m.slots.update(m.slots.idleSlots, s.clock.Now(), report)
 		return report, nil
 	}
 	failed := m.readSlots(ctx, s, report)
@@ -94,7 +94,7 @@ func (m *llamaModel) collect(ctx context.Context, s *Poller, l *llama) (*event.A
 		}
 	}
 	addEndpoint(report, "/slots", failed.Error()) // the error must not discard the metrics
-	m.slots.countOnly(s.opt.Clock.Now(), report)
+	m.slots.countOnly(s.clock.Now(), report)
 	return report, nil
 }
 
@@ -116,7 +116,7 @@ func (m *llamaModel) readCounters(ctx context.Context, s *Poller) (*event.Aggreg
 		addEndpoint(report, "/metrics", "the server was started without --metrics")
 		return report, nil
 	}
-	now := s.opt.Clock.Now()
+	now := s.clock.Now()
 	if m.countersAt != 0 && now-m.countersAt < event.Time(s.opt.Interval)*9/10 {
 		again := m.counters
 		again.Interval, again.Histograms = s.sinceReport(), nil
@@ -158,7 +158,7 @@ func (m *llamaModel) readSlots(ctx context.Context, s *Poller, report *event.Agg
 		return err
 	}
 	addEndpoint(report, "/slots", "")
-	m.slots.update(list, s.opt.Clock.Now(), report)
+	m.slots.update(list, s.clock.Now(), report)
 	if m.slots.busy == 0 {
 		m.slots.idleSlots = list
 	}

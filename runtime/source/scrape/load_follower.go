@@ -41,7 +41,7 @@ type loadFollower struct {
 
 // followLoads starts to follow the model loads of a server with several models. It stops the previous follower, whose
 // connection may belong to another server.
-func (s *Poller) followLoads(ctx context.Context) {
+func followLoads(ctx context.Context, s *Poller) {
 	if s.loads != nil {
 		s.loads.stop()
 		s.loads = nil
@@ -166,7 +166,7 @@ func (f *loadFollower) handle(m *loadMessage) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	before := len(f.tracker.byModel)
-	changed := f.tracker.handle(m, f.poller.opt.Clock.Now())
+	changed := f.tracker.handle(m, f.poller.clock.Now())
 	f.changed = f.changed || changed
 	if (changed || len(f.tracker.byModel) != before) && time.Since(f.wokeAt) >= wakeAfter {
 		f.wokeAt = time.Now()

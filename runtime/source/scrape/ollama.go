@@ -39,7 +39,7 @@ type runner struct {
 }
 
 func (o *ollama) collect(ctx context.Context, s *Poller) (*event.Aggregates, error) {
-	now := s.opt.Clock.Now()
+	now := s.clock.Now()
 	if o.listedAt == 0 || now-o.listedAt >= event.Time(ollamaEvery)*9/10 {
 		if err := o.readModels(ctx, s); err != nil {
 			return nil, err
@@ -59,7 +59,7 @@ func (o *ollama) collect(ctx context.Context, s *Poller) (*event.Aggregates, err
 			continue
 		}
 		part := &event.Aggregates{Interval: report.Interval}
-		r.slots.update(list, s.opt.Clock.Now(), part)
+		r.slots.update(list, s.clock.Now(), part)
 		addAggregates(report, part)
 	}
 	all := len(report.Slots)
@@ -73,10 +73,7 @@ func (o *ollama) collect(ctx context.Context, s *Poller) (*event.Aggregates, err
 	case o.models > 0:
 		addEndpoint(report, slotsOfRunners, "no llama-server found on this machine")
 	}
-	if all != s.engine.Slots {
-		s.engine.Slots = all
-		s.emitEngine()
-	}
+	s.setSlots(all)
 	return report, nil
 }
 

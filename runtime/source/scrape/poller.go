@@ -58,19 +58,17 @@ type Publisher interface {
 
 // Poller is an engine.Source that polls one server over HTTP.
 type Poller struct {
+	status
 	opt        Options
 	client     *fetch.Client
-	sink       event.Sink
 	background sync.WaitGroup // goroutines to wait for at the end
 	loads      *loadFollower  // follows model loads; nil: the server has only one model
 	wake       chan struct{}  // receives when the server should be polled before the interval ends
 
 	kind       identify.Kind
 	info       identify.Info
-	collector  collector // nil: the server has never responded
-	identified bool      // the kind is current: the server has responded ever since
-	engine     event.EngineInfo
-	model      event.Model
+	collector  collector  // nil: the server has never responded
+	identified bool       // the kind is current: the server has responded ever since
 	lastReport event.Time // when the last report was emitted; 0: never
 	backoff    time.Duration
 }
@@ -98,12 +96,12 @@ func New(opt Options) (*Poller, error) {
 	if err != nil {
 		return nil, fmt.Errorf("poll server: %w", err)
 	}
-	s := &Poller{opt: opt, client: client, wake: make(chan struct{}, 1)}
-	s.engine = event.EngineInfo{
+	info := event.EngineInfo{
 		Name: "server", Caps: event.CapAggregates, State: event.EngineStarting, Epoch: opt.Clock.Epoch(),
 		Remote: event.Remote{Address: client.Address(), Link: event.LinkDisconnected, Reason: "no response yet"},
 	}
-	return s, nil
+	known := status{clock: opt.Clock, engine: info}
+	return &Poller{status: known, opt: opt, client: client, wake: make(chan struct{}, 1)}, nil
 }
 
 // Address returns the address of the server, without secrets.
@@ -121,13 +119,13 @@ func (s *Poller) Run(ctx context.Context, sink event.Sink) error {
 		if !s.opt.Limits.acquire(ctx, failing) {
 			break
 		}
-		began := s.opt.Clock.Now()
+		began := s.clock.Now()
 		err := s.poll(ctx)
 		s.opt.Limits.release(failing)
 		if ctx.Err() != nil {
 			break
 		}
-		s.setLink(err)
+		s.answered(err)
 		select {
 		case <-ctx.Done():
 		case <-s.wake:
@@ -152,7 +150,7 @@ func (s *Poller) delay(began event.Time) time.Duration {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(s.client.Address()))
 	phase := int64(hash.Sum64()%phases) * every / phases
-	now := int64(s.opt.Clock.Now())
+	now := int64(s.clock.Now())
 	next := (int64(began)-phase)/every*every + phase + every
 	for next <= now || next-int64(began) < every/2 {
 		next += every
@@ -175,11 +173,11 @@ func (s *Poller) poll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.setLink(nil)
+	s.answered(nil)
 	if report != nil {
 		s.addPublished(report)
 		s.loads.addTo(report)
-		s.lastReport = s.opt.Clock.Now()
+		s.lastReport = s.clock.Now()
 		s.sink.Emit(event.Event{Kind: event.KindAggregates, At: s.lastReport, Layer: -1, Data: report})
 	}
 	return nil
@@ -219,7 +217,7 @@ func (s *Poller) sinceReport() int64 {
 	if s.lastReport == 0 {
 		return 0
 	}
-	return int64(s.opt.Clock.Now() - s.lastReport)
+	return int64(s.clock.Now() - s.lastReport)
 }
 
 // identify determines the kind of the server and chooses the collector.
@@ -233,11 +231,11 @@ func (s *Poller) identify(ctx context.Context) error {
 	s.kind, s.info, s.identified = kind, info, true
 	if !same {
 		s.closeCollector()
-		s.collector = s.newCollector()
+		s.collector = newCollector(s)
 	} else if w, ok := s.collector.(interface{ recheck(s *Poller) }); ok {
 		w.recheck(s) // features that were missing may be available now
 	}
-	s.followLoads(ctx)
+	followLoads(ctx, s)
 	s.engine.Name, s.engine.Version, s.engine.State = string(kind), info.Version, event.EngineReady
 	s.setModels(loaded(info.Models))
 	return nil
@@ -250,20 +248,16 @@ func (s *Poller) closeCollector() {
 	}
 }
 
-// setLink records the result of the last poll: it emits a changed connection state and sets the backoff after a
-// failure.
-func (s *Poller) setLink(err error) {
-	link, why := event.LinkConnected, ""
-	if err != nil {
-		link, why = event.LinkDisconnected, s.describeError(err)
-		s.identified = false
-		s.backoff = min(max(2*s.backoff, s.opt.Interval), maxBackoff)
-	} else {
+// answered records the result of the last poll: the connection state, and the backoff after a failure.
+func (s *Poller) answered(err error) {
+	if err == nil {
 		s.backoff = 0
+		s.setLink(event.LinkConnected, "")
+		return
 	}
-	if s.engine.Remote.Update(link, why, s.opt.Clock.Now()) {
-		s.emitEngine()
-	}
+	s.identified = false
+	s.backoff = min(max(2*s.backoff, s.opt.Interval), maxBackoff)
+	s.setLink(event.LinkDisconnected, s.describeError(err))
 }
 
 // describeError returns an error as a text for users.
@@ -276,32 +270,4 @@ func (s *Poller) describeError(err error) string {
 		return "API key required: set --api-key-file FILE or LLMTOP_API_KEY"
 	}
 	return err.Error()
-}
-
-// emitEngine emits the engine and its connection state.
-func (s *Poller) emitEngine() {
-	e := s.engine
-	s.sink.Emit(event.Event{Kind: event.KindEngine, At: s.opt.Clock.Now(), Layer: -1, Data: &e})
-}
-
-// logf adds a line to the engine's log.
-func (s *Poller) logf(format string, args ...any) {
-	s.sink.Emit(event.Event{Kind: event.KindLog, At: s.opt.Clock.Now(), Layer: -1, Text: fmt.Sprintf(format, args...)})
-}
-
-// countMalformed counts numbers and lines of responses that were refused because they are malformed or implausible.
-func (s *Poller) countMalformed(n int) {
-	if n > 0 {
-		s.engine.Remote.Malformed += uint64(n)
-		s.emitEngine()
-	}
-}
-
-// setRestarts reports a restart of the server.
-func (s *Poller) setRestarts(times int) {
-	if times > s.engine.Remote.Restarts {
-		s.engine.Remote.Restarts = times
-		s.logf("the server restarted; counters reset")
-		s.emitEngine()
-	}
 }

@@ -43,7 +43,7 @@ func (g *sglang) collect(ctx context.Context, s *Poller) (*event.Aggregates, err
 	}
 	if !g.infoRead {
 		g.infoRead = true
-		g.startup = s.readServerInfo(ctx)
+		g.startup = readServerInfo(ctx, s)
 	}
 	for _, n := range g.startup {
 		addReading(report, n)
@@ -54,7 +54,7 @@ func (g *sglang) collect(ctx context.Context, s *Poller) (*event.Aggregates, err
 // readLoads adds the current load to the report, from shared memory or from /v1/loads.
 func (g *sglang) readLoads(ctx context.Context, s *Poller, report *event.Aggregates) error {
 	const path = "/v1/loads"
-	now := s.opt.Clock.Now()
+	now := s.clock.Now()
 	list := g.shared.read(now)
 	g.shared.addTo(report)
 	if shared := loadsFromShared(list); shared != nil && (g.metrics != nil || g.loadsAt != 0 && now-g.loadsAt < contactEvery) {

@@ -17,7 +17,7 @@ import (
 const maxPath = 256
 
 // readServerInfo reads the startup times of an SGLang server and follows its forward passes if it publishes them.
-func (s *Poller) readServerInfo(ctx context.Context) []event.NamedReading {
+func readServerInfo(ctx context.Context, s *Poller) []event.NamedReading {
 	var info struct {
 		Passes  string          `json:"forward_pass_metrics_ipc_name"`
 		Startup json.RawMessage `json:"startup_time"`
@@ -25,7 +25,7 @@ func (s *Poller) readServerInfo(ctx context.Context) []event.NamedReading {
 	if s.client.JSON(ctx, "/server_info", &info) != nil {
 		return nil
 	}
-	s.followPasses(ctx, strings.TrimPrefix(info.Passes, "ipc://"))
+	followPasses(ctx, s, strings.TrimPrefix(info.Passes, "ipc://"))
 	phases := startupPhases("startup", info.Startup, maxStartupDepth)
 	plausible := slices.DeleteFunc(slices.Clone(phases), func(n event.NamedReading) bool { return !n.OK() })
 	s.countMalformed(len(phases) - len(plausible))
@@ -34,14 +34,14 @@ func (s *Poller) readServerInfo(ctx context.Context) []event.NamedReading {
 
 // followPasses follows the forward passes that SGLang publishes on this machine, unless the user has given a socket.
 // With several ranks it follows rank 0.
-func (s *Poller) followPasses(ctx context.Context, path string) {
+func followPasses(ctx context.Context, s *Poller, path string) {
 	if s.opt.Publisher != nil || !remote.IsLocal(s.client.Address()) || path == "" || len(path) > maxPath {
 		return
 	}
 	if at, err := os.Stat(path); err != nil || at.Mode()&os.ModeSocket == 0 {
 		path += ".0"
 	}
-	from, err := zmq.New("ipc://"+path, s.opt.Clock, new(zmq.Losses))
+	from, err := zmq.New("ipc://"+path, s.clock, new(zmq.Losses))
 	if err != nil {
 		return
 	}

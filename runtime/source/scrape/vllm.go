@@ -68,7 +68,7 @@ func (v *vllm) readLoad(ctx context.Context, s *Poller, report *event.Aggregates
 	var load struct {
 		Requests float64 `json:"server_load"`
 	}
-	v.loadAt, v.loadError = s.opt.Clock.Now(), ""
+	v.loadAt, v.loadError = s.clock.Now(), ""
 	err := s.client.JSON(ctx, "/load", &load)
 	v.countsLoad = v.countsLoad || load.Requests > 0
 	switch {
@@ -89,7 +89,7 @@ const notCounted = "0 so far: start the server with --enable-server-load-trackin
 
 // addLoad adds the number of requests to the report of the metrics. A failure of /load does not fail the poll.
 func (v *vllm) addLoad(ctx context.Context, s *Poller, report *event.Aggregates) {
-	if v.noLoad || v.loadError != "" && s.opt.Clock.Now()-v.loadAt < idleLoadEvery {
+	if v.noLoad || v.loadError != "" && s.clock.Now()-v.loadAt < idleLoadEvery {
 		addEndpoint(report, "/load", v.loadError)
 		return
 	}

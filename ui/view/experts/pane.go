@@ -184,7 +184,7 @@ func windowHits(s *store.Snapshot, c *pane.Frame, p metric.Phase) *store.Hits {
 func noExperts(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 	switch {
 	case c.Waiting(a, s):
-	case s.Model.Architecture != "" && s.Model.Experts == 0 && !s.HasAggregates(): // servers do not report the number of experts
+	case s.Model.Architecture != "" && s.Model.Experts == 0 && !s.Polled(): // servers do not report the number of experts
 		c.Absent(a, pane.Dim, "dense model: no router, no experts", "")
 	case !s.Engine.Caps.Has(event.CapExperts):
 		c.Absent(a, pane.Dim, "router picks: not reported by this engine", "")

@@ -8,7 +8,7 @@ import (
 )
 
 func (e *signExpr) eval(m *machine, s *scope) any {
-	switch v := whole(m.defined(m.eval(e.x, s))).(type) {
+	switch v := whole(defined(m.eval(e.x, s))).(type) {
 	case int64:
 		if !e.negative {
 			return v
@@ -26,11 +26,11 @@ func (e *signExpr) eval(m *machine, s *scope) any {
 }
 
 func (e *arithExpr) eval(m *machine, s *scope) any {
-	a, b := m.defined(m.eval(e.left, s)), m.eval(e.right, s)
+	a, b := defined(m.eval(e.left, s)), m.eval(e.right, s)
 	if format, ok := a.(string); ok && e.op == "%" {
-		return m.formatted(format, b)
+		return formatted(m.meter, format, b)
 	}
-	m.defined(b)
+	defined(b)
 	i, isInt := whole(a).(int64)
 	j, isInt2 := whole(b).(int64)
 	if isInt && isInt2 {
@@ -41,15 +41,15 @@ func (e *arithExpr) eval(m *machine, s *scope) any {
 	}
 	switch {
 	case e.op == "+":
-		if v, ok := m.joined(a, b); ok {
+		if v, ok := joined(m.meter, a, b); ok {
 			return v
 		}
 	case e.op == "*" && isInt2:
-		if v, ok := m.repeated(a, j); ok {
+		if v, ok := repeated(m.meter, a, j); ok {
 			return v
 		}
 	case e.op == "*" && isInt:
-		if v, ok := m.repeated(b, i); ok {
+		if v, ok := repeated(m.meter, b, i); ok {
 			return v
 		}
 	}
@@ -69,7 +69,7 @@ func whole(v any) any {
 }
 
 // joined returns a + b of strings and lists.
-func (m *machine) joined(a, b any) (any, bool) {
+func joined(m *meter, a, b any) (any, bool) {
 	switch a := a.(type) {
 	case string:
 		if b, ok := b.(string); ok {
@@ -86,7 +86,7 @@ func (m *machine) joined(a, b any) (any, bool) {
 }
 
 // repeated returns v * n of strings and lists.
-func (m *machine) repeated(v any, n int64) (any, bool) {
+func repeated(m *meter, v any, n int64) (any, bool) {
 	n = max(n, 0)
 	switch v := v.(type) {
 	case string:
@@ -208,9 +208,9 @@ func floats(op string, a, b float64) any {
 	return r
 }
 
-// integer returns a value that must be an integer.
-func (m *machine) integer(v any) int {
-	i, ok := whole(m.defined(v)).(int64)
+// intOf returns a value that must be an integer.
+func intOf(v any) int {
+	i, ok := whole(defined(v)).(int64)
 	if !ok || int64(int(i)) != i {
 		fail("a %s is no number of anything", typeName(v))
 	}
@@ -218,7 +218,7 @@ func (m *machine) integer(v any) int {
 }
 
 // formatted implements Python's format % value, with %s, %r, %d, %i, %f and %%.
-func (m *machine) formatted(format string, v any) string {
+func formatted(m *meter, format string, v any) string {
 	values := []any{v}
 	if l, ok := v.(*list); ok && l.tuple {
 		values = l.items
@@ -240,7 +240,7 @@ func (m *machine) formatted(format string, v any) string {
 		if used == len(values) {
 			fail("the format wants more than %d values", len(values))
 		}
-		text := m.verb(format[i], values[used])
+		text := verb(m, format[i], values[used])
 		m.work(len(text))
 		b.WriteString(text)
 		used++
@@ -252,14 +252,14 @@ func (m *machine) formatted(format string, v any) string {
 	return b.String()
 }
 
-func (m *machine) verb(verb byte, v any) string {
+func verb(m *meter, verb byte, v any) string {
 	switch verb {
 	case 's':
-		return m.str(v)
+		return str(m, v)
 	case 'r':
-		return m.repr(v)
+		return repr(m, v)
 	}
-	x, ok := number(m.defined(v))
+	x, ok := number(defined(v))
 	if !ok {
 		fail("%%%c takes a number, not a %s", verb, typeName(v))
 	}

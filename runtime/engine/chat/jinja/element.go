@@ -8,14 +8,14 @@ import (
 // Access to values: attributes, elements, slices.
 
 // attribute returns x.name: the method, otherwise the entry of a dict.
-func (m *machine) attribute(x any, name string) any {
-	m.defined(x)
-	if f := m.method(x, name); f != nil {
+func attribute(m *meter, x any, name string) any {
+	defined(x)
+	if f := method(x, name); f != nil {
 		return f
 	}
 	switch x := x.(type) {
 	case *dict:
-		if v, ok := m.get(x, name); ok {
+		if v, ok := x.get(name); ok {
 			return v
 		}
 	case *namespace:
@@ -31,14 +31,14 @@ func (m *machine) attribute(x any, name string) any {
 }
 
 // item returns x[key]: the entry or element, otherwise the attribute.
-func (m *machine) item(x, key any) any {
-	m.defined(x)
+func item(m *meter, x, key any) any {
+	defined(x)
 	switch x := x.(type) {
 	case *dict:
 		if !hashable(key) {
 			break
 		}
-		if v, ok := m.get(x, key); ok {
+		if v, ok := x.get(key); ok {
 			return v
 		}
 	case *list:
@@ -49,15 +49,15 @@ func (m *machine) item(x, key any) any {
 		if _, isInt := whole(key).(int64); !isInt {
 			break
 		}
-		if i, ok := place(key, m.length(x)); ok {
+		if i, ok := place(key, length(m, x)); ok {
 			m.work(utf8.UTFMax * len(x))
 			return string([]rune(x)[i])
 		}
 	}
 	if name, ok := key.(string); ok {
-		return m.attribute(x, name)
+		return attribute(m, x, name)
 	}
-	return undefined{fmt.Sprintf("a %s has no element %s", typeName(x), m.repr(key))}
+	return undefined{fmt.Sprintf("a %s has no element %s", typeName(x), repr(m, key))}
 }
 
 // place returns the position of an index in n elements; a negative index counts from the end.
@@ -113,7 +113,7 @@ func (l *loopState) attribute(name string) (any, bool) {
 }
 
 func (e *sliceExpr) eval(m *machine, s *scope) any {
-	x := m.defined(m.eval(e.x, s))
+	x := defined(m.eval(e.x, s))
 	bound := func(b expr) *int {
 		if b == nil {
 			return nil
@@ -122,7 +122,7 @@ func (e *sliceExpr) eval(m *machine, s *scope) any {
 		if v == nil {
 			return nil
 		}
-		i := m.integer(v)
+		i := intOf(v)
 		return &i
 	}
 	low, high, step := bound(e.low), bound(e.high), bound(e.step)

@@ -28,14 +28,16 @@ func (m *machine) each(xs []expr, s *scope) []any {
 func (d *dictExpr) eval(m *machine, s *scope) any {
 	out := newDict()
 	for i, k := range d.keys {
-		m.put(out, m.eval(k, s), m.eval(d.values[i], s))
+		out.put(m.meter, m.eval(k, s), m.eval(d.values[i], s))
 	}
 	return out
 }
 
-func (a *attrExpr) eval(m *machine, s *scope) any { return m.attribute(m.eval(a.x, s), a.name) }
+func (a *attrExpr) eval(m *machine, s *scope) any { return attribute(m.meter, m.eval(a.x, s), a.name) }
 
-func (i *indexExpr) eval(m *machine, s *scope) any { return m.item(m.eval(i.x, s), m.eval(i.index, s)) }
+func (i *indexExpr) eval(m *machine, s *scope) any {
+	return item(m.meter, m.eval(i.x, s), m.eval(i.index, s))
+}
 
 // args holds the arguments of a call.
 type args struct {
@@ -88,7 +90,7 @@ func (c *callExpr) eval(m *machine, s *scope) any {
 }
 
 func (m *machine) call(f any, a args) any {
-	m.defined(f)
+	defined(f)
 	switch f := f.(type) {
 	case *function:
 		return f.call(m, a)
@@ -129,20 +131,20 @@ func (m *machine) test(name string, v any, a []any) bool {
 	if len(a) != t.takes {
 		fail("the test %q takes %d arguments, not %d", name, t.takes, len(a))
 	}
-	return t.holds(m, v, a)
+	return t.holds(m.meter, v, a)
 }
 
-func (n *notExpr) eval(m *machine, s *scope) any { return !m.truth(m.eval(n.x, s)) }
+func (n *notExpr) eval(m *machine, s *scope) any { return !truth(m.eval(n.x, s)) }
 
 func (a *andExpr) eval(m *machine, s *scope) any {
-	if left := m.eval(a.left, s); !m.truth(left) {
+	if left := m.eval(a.left, s); !truth(left) {
 		return left
 	}
 	return m.eval(a.right, s)
 }
 
 func (o *orExpr) eval(m *machine, s *scope) any {
-	if left := m.eval(o.left, s); m.truth(left) {
+	if left := m.eval(o.left, s); truth(left) {
 		return left
 	}
 	return m.eval(o.right, s)
@@ -150,7 +152,7 @@ func (o *orExpr) eval(m *machine, s *scope) any {
 
 func (c *condExpr) eval(m *machine, s *scope) any {
 	switch {
-	case m.truth(m.eval(c.test, s)):
+	case truth(m.eval(c.test, s)):
 		return m.eval(c.yes, s)
 	case c.no != nil:
 		return m.eval(c.no, s)
@@ -162,7 +164,7 @@ func (c *concatExpr) eval(m *machine, s *scope) any {
 	parts := make([]string, len(c.parts))
 	n := 0
 	for i, x := range c.parts {
-		parts[i] = m.str(m.eval(x, s))
+		parts[i] = str(m.meter, m.eval(x, s))
 		n += len(parts[i])
 	}
 	m.work(n)
@@ -173,7 +175,7 @@ func (c *compareExpr) eval(m *machine, s *scope) any {
 	left := m.eval(c.first, s)
 	for i, op := range c.ops {
 		right := m.eval(c.operands[i], s)
-		if !m.holds(op, left, right) {
+		if !holds(m.meter, op, left, right) {
 			return false
 		}
 		left = right
@@ -181,40 +183,40 @@ func (c *compareExpr) eval(m *machine, s *scope) any {
 	return true
 }
 
-func (m *machine) holds(op string, a, b any) bool {
+func holds(m *meter, op string, a, b any) bool {
 	switch op {
 	case "==":
-		return m.equal(a, b)
+		return equal(m, a, b)
 	case "!=":
-		return !m.equal(a, b)
+		return !equal(m, a, b)
 	case "in":
-		return m.contains(b, a)
+		return contains(m, b, a)
 	case "not in":
-		return !m.contains(b, a)
+		return !contains(m, b, a)
 	case "<":
-		return m.compare(a, b) < 0
+		return compare(m, a, b) < 0
 	case "<=":
-		return m.compare(a, b) <= 0
+		return compare(m, a, b) <= 0
 	case ">":
-		return m.compare(a, b) > 0
+		return compare(m, a, b) > 0
 	default:
-		return m.compare(a, b) >= 0
+		return compare(m, a, b) >= 0
 	}
 }
 
 // contains implements "v in x".
-func (m *machine) contains(x, v any) bool {
+func contains(m *meter, x, v any) bool {
 	switch x := x.(type) {
 	case string:
-		part, ok := m.defined(v).(string)
+		part, ok := defined(v).(string)
 		if !ok {
 			fail("a str cannot contain a %s", typeName(v))
 		}
 		m.work(len(x))
 		return strings.Contains(x, part)
 	case *dict:
-		_, ok := m.get(x, v)
+		_, ok := x.get(v)
 		return ok
 	}
-	return slices.ContainsFunc(m.iterate(x), func(item any) bool { return m.equal(item, v) })
+	return slices.ContainsFunc(iterate(m, x), func(item any) bool { return equal(m, item, v) })
 }

@@ -27,7 +27,7 @@ func init() { // some filters look up other filters in the table
 func onText(f func(string) string) func(*machine, any, args) any {
 	return func(m *machine, v any, a args) any {
 		a.bind("the filter", 0)
-		s := m.str(v)
+		s := str(m.meter, v)
 		m.work(2 * len(s))
 		return f(s)
 	}
@@ -38,18 +38,18 @@ func titled(s string) string {
 	return title(s, func(r rune) bool { return !unicode.IsSpace(r) && !strings.ContainsRune("-({[<", r) })
 }
 
-func toText(m *machine, v any, _ args) any { return m.str(v) }
+func toText(m *machine, v any, _ args) any { return str(m.meter, v) }
 
 func toList(m *machine, v any, _ args) any {
-	all := m.iterate(v)
+	all := iterate(m.meter, v)
 	m.work(itemWork * len(all))
 	return &list{items: all}
 }
 
-func count(m *machine, v any, _ args) any { return int64(m.length(v)) }
+func count(m *machine, v any, _ args) any { return int64(length(m.meter, v)) }
 
 func absolute(m *machine, v any, _ args) any {
-	switch v := whole(m.defined(v)).(type) {
+	switch v := whole(defined(v)).(type) {
 	case int64:
 		return max(v, subtract(0, v))
 	case float64:
@@ -62,7 +62,7 @@ func absolute(m *machine, v any, _ args) any {
 func defaulted(m *machine, v any, a args) any {
 	given := a.bind("default", 0, "default_value", "boolean")
 	_, isUndefined := v.(undefined)
-	if !isUndefined && (given[1] == (missing{}) || !m.truth(given[1]) || m.truth(v)) {
+	if !isUndefined && (given[1] == (missing{}) || !truth(given[1]) || truth(v)) {
 		return v
 	}
 	if given[0] == (missing{}) {
@@ -72,27 +72,29 @@ func defaulted(m *machine, v any, a args) any {
 }
 
 func trimmed(m *machine, v any, a args) any {
-	s := m.str(v)
+	s := str(m.meter, v)
 	m.work(len(s))
-	return m.trim(s, a.bind("trim", 0, "chars")[0], true, true)
+	return trim(m.meter, s, a.bind("trim", 0, "chars")[0], true, true)
 }
 
 func replace(m *machine, v any, a args) any {
 	given := a.bind("replace", 2, "old", "new", "count")
-	return m.replaced(m.str(v), m.str(given[0]), m.str(given[1]), m.limit(given[2]))
+	return replaced(m.meter, str(m.meter, v), str(m.meter, given[0]), str(m.meter, given[1]), limit(given[2]))
 }
 
-func format(m *machine, v any, a args) any { return m.formatted(m.str(v), &list{a.positional, true}) }
+func format(m *machine, v any, a args) any {
+	return formatted(m.meter, str(m.meter, v), &list{a.positional, true})
+}
 
 func wordCount(m *machine, v any, _ args) any {
-	s := m.str(v)
+	s := str(m.meter, v)
 	m.work(len(s))
 	return int64(len(strings.FieldsFunc(s, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsNumber(r) })))
 }
 
 // escaped escapes a text for HTML.
 func escaped(m *machine, v any, _ args) any {
-	s := m.str(v)
+	s := str(m.meter, v)
 	m.work(5 * len(s))
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "'", "&#39;", `"`, "&#34;").Replace(s)
 }
@@ -105,18 +107,18 @@ func indented(m *machine, v any, a args) any {
 	case string:
 		by = width
 	default:
-		m.work(max(m.integer(width), 0))
-		by = strings.Repeat(" ", max(m.integer(width), 0))
+		m.work(max(intOf(width), 0))
+		by = strings.Repeat(" ", max(intOf(width), 0))
 	}
-	yes := func(v any) bool { return v != (missing{}) && m.truth(v) }
-	all := lines(m.str(v) + "\n")
+	yes := func(v any) bool { return v != (missing{}) && truth(v) }
+	all := lines(str(m.meter, v) + "\n")
 	m.work(product(len(by)+1, int64(len(all))))
 	for i, line := range all {
 		if i == 0 && yes(given[1]) || i > 0 && (line != "" || yes(given[2])) {
 			all[i] = by + line
 		}
 	}
-	return m.join(m.texts(all).items, "\n", m.text)
+	return join(m.meter, texts(m.meter, all).items, "\n", text)
 }
 
 func toInt(m *machine, v any, a args) any {
@@ -136,7 +138,7 @@ func toInt(m *machine, v any, a args) any {
 	case string:
 		base := 10
 		if given[1] != (missing{}) {
-			base = m.integer(given[1])
+			base = intOf(given[1])
 		}
 		if base != 0 && (base < 2 || base > 36) {
 			return otherwise
@@ -172,13 +174,13 @@ func toFloat(_ *machine, v any, a args) any {
 
 func rounded(m *machine, v any, a args) any {
 	given := a.bind("round", 0, "precision", "method")
-	x, ok := number(m.defined(v))
+	x, ok := number(defined(v))
 	if !ok {
 		fail("round takes a number, not a %s", typeName(v))
 	}
 	digits := 0
 	if given[0] != (missing{}) {
-		digits = m.integer(given[0])
+		digits = intOf(given[0])
 	}
 	unit := math.Pow(10, float64(digits))
 	switch given[1] {

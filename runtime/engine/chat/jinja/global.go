@@ -8,7 +8,7 @@ import (
 
 // globals are the functions available in every template: those of jinja2 and of transformers.
 var globals = []*function{
-	{"range", func(m *machine, a args) any { return m.count(a) }},
+	{"range", func(m *machine, a args) any { return rangeList(m.meter, a) }},
 	{"namespace", func(m *machine, a args) any {
 		ns := &namespace{map[string]any{}}
 		for _, v := range a.positional {
@@ -17,7 +17,7 @@ var globals = []*function{
 				fail("namespace takes a dict, not a %s", typeName(v))
 			}
 			for i, k := range d.keys {
-				ns.vars[m.text(k)] = d.values[i]
+				ns.vars[text(m.meter, k)] = d.values[i]
 			}
 		}
 		for name, v := range a.named {
@@ -33,31 +33,31 @@ var globals = []*function{
 				fail("dict takes a dict, not a %s", typeName(v))
 			}
 			for i, k := range from.keys {
-				m.put(d, k, from.values[i])
+				d.put(m.meter, k, from.values[i])
 			}
 		}
 		for _, name := range a.names {
-			m.put(d, name, a.named[name])
+			d.put(m.meter, name, a.named[name])
 		}
 		return d
 	}},
 	{"raise_exception", func(m *machine, a args) any {
-		panic(failure{Raised{m.str(a.bind("raise_exception", 1, "message")[0])}})
+		panic(failure{Raised{str(m.meter, a.bind("raise_exception", 1, "message")[0])}})
 	}},
 	{"strftime_now", func(m *machine, a args) any {
-		return m.strftime(m.text(a.bind("strftime_now", 1, "format")[0]))
+		return strftime(m, text(m.meter, a.bind("strftime_now", 1, "format")[0]))
 	}},
 }
 
-// count implements range(stop), range(start, stop) and range(start, stop, step).
-func (m *machine) count(a args) any {
+// rangeList implements range(stop), range(start, stop) and range(start, stop, step).
+func rangeList(m *meter, a args) any {
 	given := a.bind("range", 1, "start", "stop", "step")
-	from, to, by := 0, m.integer(given[0]), 1
+	from, to, by := 0, intOf(given[0]), 1
 	if given[1] != (missing{}) {
-		from, to = to, m.integer(given[1])
+		from, to = to, intOf(given[1])
 	}
 	if given[2] != (missing{}) {
-		by = m.integer(given[2])
+		by = intOf(given[2])
 	}
 	if by == 0 {
 		fail("the step of a range is 0")
@@ -81,7 +81,7 @@ var directives = map[byte]string{
 }
 
 // strftime formats the time as C's strftime does.
-func (m *machine) strftime(format string) string {
+func strftime(m *machine, format string) string {
 	var b strings.Builder
 	for i := 0; i < len(format); i++ {
 		if format[i] != '%' || i+1 == len(format) {
@@ -93,7 +93,7 @@ func (m *machine) strftime(format string) string {
 		if plain {
 			i++
 		}
-		text := m.directive(format[i])
+		text := directive(m.now, format[i])
 		if plain {
 			text = strings.TrimLeft(text, "0 ")
 		}
@@ -103,7 +103,7 @@ func (m *machine) strftime(format string) string {
 	return b.String()
 }
 
-func (m *machine) directive(d byte) string {
+func directive(now time.Time, d byte) string {
 	switch d {
 	case '%':
 		return "%"
@@ -112,17 +112,17 @@ func (m *machine) directive(d byte) string {
 	case 't':
 		return "\t"
 	case 'f':
-		return fmt.Sprintf("%06d", m.now.Nanosecond()/int(time.Microsecond))
+		return fmt.Sprintf("%06d", now.Nanosecond()/int(time.Microsecond))
 	case 's':
-		return fmt.Sprint(m.now.Unix())
+		return fmt.Sprint(now.Unix())
 	case 'u':
-		return fmt.Sprint((int(m.now.Weekday())+6)%7 + 1)
+		return fmt.Sprint((int(now.Weekday())+6)%7 + 1)
 	case 'w':
-		return fmt.Sprint(int(m.now.Weekday()))
+		return fmt.Sprint(int(now.Weekday()))
 	}
 	layout, ok := directives[d]
 	if !ok {
 		fail("strftime_now knows no %%%c", d)
 	}
-	return m.now.Format(layout)
+	return now.Format(layout)
 }

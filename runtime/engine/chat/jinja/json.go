@@ -10,7 +10,7 @@ import (
 
 // jsonWriter writes a value like Python's json.dumps.
 type jsonWriter struct {
-	m         *machine
+	m         *meter
 	b         strings.Builder
 	ascii     bool
 	sorted    bool
@@ -22,15 +22,15 @@ type jsonWriter struct {
 // toJSON implements the filter tojson of transformers: no HTML escapes, non-ASCII letters unchanged.
 func toJSON(m *machine, v any, a args) any {
 	given := a.bind("tojson", 0, "ensure_ascii", "indent", "separators", "sort_keys")
-	w := &jsonWriter{m: m, item: ", ", key: ": "}
-	w.ascii = given[0] != (missing{}) && m.truth(given[0])
-	w.sorted = given[3] != (missing{}) && m.truth(given[3])
+	w := &jsonWriter{m: m.meter, item: ", ", key: ": "}
+	w.ascii = given[0] != (missing{}) && truth(given[0])
+	w.sorted = given[3] != (missing{}) && truth(given[3])
 	switch indent := given[1].(type) {
 	case nil, missing:
 	case string:
 		w.indent, w.pretty, w.item = indent, true, ","
 	default:
-		n := max(m.integer(indent), 0)
+		n := max(intOf(indent), 0)
 		m.work(n)
 		w.indent, w.pretty, w.item = strings.Repeat(" ", n), true, ","
 	}
@@ -38,7 +38,7 @@ func toJSON(m *machine, v any, a args) any {
 		if len(l.items) != 2 {
 			fail("tojson takes two separators")
 		}
-		w.item, w.key = m.text(l.items[0]), m.text(l.items[1])
+		w.item, w.key = text(m.meter, l.items[0]), text(m.meter, l.items[1])
 	}
 	w.value(v, 0)
 	return w.b.String()
@@ -52,7 +52,7 @@ func (w *jsonWriter) write(s string) {
 func (w *jsonWriter) value(v any, level int) {
 	w.m.down()
 	defer w.m.up()
-	switch v := w.m.defined(v).(type) {
+	switch v := defined(v).(type) {
 	case nil:
 		w.write("null")
 	case bool:
@@ -96,9 +96,9 @@ func (w *jsonWriter) newLine(level int) {
 }
 
 func (w *jsonWriter) dict(d *dict, level int) {
-	pairs := w.m.entries(d).items
+	pairs := entries(w.m, d).items
 	if w.sorted {
-		pairs = w.m.sorted(pairs, func(p any) any { return p.(*list).items[0] }, false)
+		pairs = sorted(w.m, pairs, func(p any) any { return p.(*list).items[0] }, false)
 	}
 	w.each("{", "}", len(pairs), level, func(i int) {
 		pair := pairs[i].(*list).items

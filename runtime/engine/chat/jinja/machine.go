@@ -1,7 +1,6 @@
 package jinja
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -9,13 +8,10 @@ import (
 
 // machine renders a template once.
 type machine struct {
-	ctx   context.Context
-	now   time.Time
-	out   *strings.Builder // of the template, a macro or a block
-	left  int              // remaining work
-	beat  int              // work since ctx was last checked
-	depth int
-	line  int // line of the current statement
+	*meter
+	now  time.Time
+	out  *strings.Builder // of the template, a macro or a block
+	line int              // line of the current statement
 }
 
 // scope holds variables. A variable that is not in it is looked up in the outer scope.
@@ -35,32 +31,6 @@ func (s *scope) find(name string) any {
 	}
 	return undefined{fmt.Sprintf("%q is undefined", name)}
 }
-
-// checkEvery is the work after which ctx is checked again: well below 1 ms.
-const checkEvery = 1 << 14
-
-// work counts the work of the template, in bytes created.
-func (m *machine) work(n int) {
-	if n < 0 || n > m.left {
-		panic(failure{fmt.Errorf("%w: it makes more than %d bytes or takes more than %d steps", ErrTooMuch, maxWork, maxWork/stepWork)})
-	}
-	m.left -= n
-	if m.beat += n; m.beat >= checkEvery {
-		m.beat = 0
-		if m.ctx.Err() != nil {
-			panic(failure{context.Cause(m.ctx)})
-		}
-	}
-}
-
-// down enters a nesting level, which up leaves.
-func (m *machine) down() {
-	if m.depth++; m.depth > maxDepth {
-		panic(failure{fmt.Errorf("%w: it goes more than %d levels deep", ErrTooMuch, maxDepth)})
-	}
-}
-
-func (m *machine) up() { m.depth-- }
 
 // located adds the line to a failure.
 func (m *machine) located(f any) any {
@@ -119,14 +89,14 @@ func (t *textStmt) run(m *machine, _ *scope) flow {
 
 func (p *printStmt) run(m *machine, s *scope) flow {
 	m.line = p.line
-	m.write(m.str(m.eval(p.x, s)))
+	m.write(str(m.meter, m.eval(p.x, s)))
 	return goOn
 }
 
 func (i *ifStmt) run(m *machine, s *scope) flow {
 	m.line = i.line
 	for n, test := range i.tests {
-		if m.truth(m.eval(test, s)) {
+		if truth(m.eval(test, s)) {
 			return m.all(i.branches[n], s)
 		}
 	}
@@ -141,7 +111,7 @@ func (f *forStmt) run(m *machine, s *scope) flow {
 
 // loop runs the body for each element. A recursive loop calls itself at a greater depth.
 func (f *forStmt) loop(m *machine, s *scope, over any, depth int) {
-	items := m.iterate(over)
+	items := iterate(m.meter, over)
 	if f.when != nil {
 		items = f.filtered(m, s, items)
 	}
@@ -174,7 +144,7 @@ func (f *forStmt) filtered(m *machine, s *scope, items []any) []any {
 	for _, item := range items {
 		inner := newScope(s)
 		m.assign(f.target, item, inner)
-		if m.truth(m.eval(f.when, inner)) {
+		if truth(m.eval(f.when, inner)) {
 			m.work(itemWork)
 			kept = append(kept, item)
 		}
@@ -212,7 +182,7 @@ func (m *machine) assign(t target, v any, s *scope) {
 		m.work(itemWork)
 		s.vars[t.name] = v
 	default:
-		items := m.iterate(v)
+		items := iterate(m.meter, v)
 		if len(items) != len(t.parts) {
 			fail("cannot take %d values apart into %d", len(items), len(t.parts))
 		}
@@ -262,7 +232,7 @@ func (c *callStmt) run(m *machine, s *scope) flow {
 	f := m.eval(c.call.f, s)
 	a := c.call.args.eval(m, s)
 	a.named["caller"] = c.caller.bind(s)
-	m.write(m.str(m.call(f, a)))
+	m.write(str(m.meter, m.call(f, a)))
 	return goOn
 }
 
@@ -270,7 +240,7 @@ func (f *filterStmt) run(m *machine, s *scope) flow {
 	m.line = f.line
 	inner := newScope(s)
 	inner.vars[bodyText] = m.captured(func() { m.all(f.body, newScope(s)) })
-	m.write(m.str(m.eval(f.filter, inner)))
+	m.write(str(m.meter, m.eval(f.filter, inner)))
 	return goOn
 }
 

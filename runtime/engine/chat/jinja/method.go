@@ -11,100 +11,108 @@ import (
 var methods = map[string]struct {
 	required int
 	params   []string
-	call     func(m *machine, s string, a []any) any
+	call     func(m *meter, s string, a []any) any
 }{
-	"strip":      {0, []string{"chars"}, func(m *machine, s string, a []any) any { return m.trim(s, a[0], true, true) }},
-	"lstrip":     {0, []string{"chars"}, func(m *machine, s string, a []any) any { return m.trim(s, a[0], true, false) }},
-	"rstrip":     {0, []string{"chars"}, func(m *machine, s string, a []any) any { return m.trim(s, a[0], false, true) }},
-	"upper":      {0, nil, func(_ *machine, s string, _ []any) any { return strings.ToUpper(s) }},
-	"lower":      {0, nil, func(_ *machine, s string, _ []any) any { return strings.ToLower(s) }},
-	"title":      {0, nil, func(_ *machine, s string, _ []any) any { return title(s, unicode.IsLetter) }},
-	"capitalize": {0, nil, func(_ *machine, s string, _ []any) any { return capitalize(s) }},
+	"strip":      {0, []string{"chars"}, func(m *meter, s string, a []any) any { return trim(m, s, a[0], true, true) }},
+	"lstrip":     {0, []string{"chars"}, func(m *meter, s string, a []any) any { return trim(m, s, a[0], true, false) }},
+	"rstrip":     {0, []string{"chars"}, func(m *meter, s string, a []any) any { return trim(m, s, a[0], false, true) }},
+	"upper":      {0, nil, func(_ *meter, s string, _ []any) any { return strings.ToUpper(s) }},
+	"lower":      {0, nil, func(_ *meter, s string, _ []any) any { return strings.ToLower(s) }},
+	"title":      {0, nil, func(_ *meter, s string, _ []any) any { return title(s, unicode.IsLetter) }},
+	"capitalize": {0, nil, func(_ *meter, s string, _ []any) any { return capitalize(s) }},
 	"isdigit":    {0, nil, every(unicode.IsDigit)},
 	"isalpha":    {0, nil, every(unicode.IsLetter)},
 	"isalnum":    {0, nil, every(func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) })},
 	"isspace":    {0, nil, every(unicode.IsSpace)},
-	"splitlines": {0, nil, func(m *machine, s string, _ []any) any { return m.texts(lines(s)) }},
-	"split": {0, []string{"sep", "maxsplit"}, func(m *machine, s string, a []any) any {
-		return m.texts(m.split(s, a[0], m.limit(a[1]), false))
+	"splitlines": {0, nil, func(m *meter, s string, _ []any) any { return texts(m, lines(s)) }},
+	"split": {0, []string{"sep", "maxsplit"}, func(m *meter, s string, a []any) any {
+		return texts(m, split(m, s, a[0], limit(a[1]), false))
 	}},
-	"rsplit": {0, []string{"sep", "maxsplit"}, func(m *machine, s string, a []any) any {
-		return m.texts(m.split(s, a[0], m.limit(a[1]), true))
+	"rsplit": {0, []string{"sep", "maxsplit"}, func(m *meter, s string, a []any) any {
+		return texts(m, split(m, s, a[0], limit(a[1]), true))
 	}},
-	"partition": {1, []string{"sep"}, func(m *machine, s string, a []any) any {
-		sep := m.separator(a[0])
+	"partition": {1, []string{"sep"}, func(m *meter, s string, a []any) any {
+		sep := separator(m, a[0])
 		before, after, found := strings.Cut(s, sep)
 		if !found {
 			sep = ""
 		}
 		return &list{[]any{before, sep, after}, true}
 	}},
-	"rpartition": {1, []string{"sep"}, func(m *machine, s string, a []any) any {
-		sep := m.separator(a[0])
+	"rpartition": {1, []string{"sep"}, func(m *meter, s string, a []any) any {
+		sep := separator(m, a[0])
 		i := strings.LastIndex(s, sep)
 		if i < 0 {
 			return &list{[]any{"", "", s}, true}
 		}
 		return &list{[]any{s[:i], sep, s[i+len(sep):]}, true}
 	}},
-	"startswith": {1, []string{"prefix"}, func(m *machine, s string, a []any) any {
-		return slices.ContainsFunc(m.either(a[0]), func(p string) bool { return strings.HasPrefix(s, p) })
+	"startswith": {1, []string{"prefix"}, func(m *meter, s string, a []any) any {
+		return slices.ContainsFunc(either(m, a[0]), func(p string) bool { return strings.HasPrefix(s, p) })
 	}},
-	"endswith": {1, []string{"suffix"}, func(m *machine, s string, a []any) any {
-		return slices.ContainsFunc(m.either(a[0]), func(p string) bool { return strings.HasSuffix(s, p) })
+	"endswith": {1, []string{"suffix"}, func(m *meter, s string, a []any) any {
+		return slices.ContainsFunc(either(m, a[0]), func(p string) bool { return strings.HasSuffix(s, p) })
 	}},
-	"removeprefix": {1, []string{"prefix"}, func(m *machine, s string, a []any) any { return strings.TrimPrefix(s, m.text(a[0])) }},
-	"removesuffix": {1, []string{"suffix"}, func(m *machine, s string, a []any) any { return strings.TrimSuffix(s, m.text(a[0])) }},
-	"replace": {2, []string{"old", "new", "count"}, func(m *machine, s string, a []any) any {
-		return m.replaced(s, m.text(a[0]), m.text(a[1]), m.limit(a[2]))
+	"removeprefix": {1, []string{"prefix"}, func(m *meter, s string, a []any) any {
+		return strings.TrimPrefix(s, text(m, a[0]))
 	}},
-	"find":  {1, []string{"sub"}, func(m *machine, s string, a []any) any { return characters(s, strings.Index(s, m.text(a[0]))) }},
-	"rfind": {1, []string{"sub"}, func(m *machine, s string, a []any) any { return characters(s, strings.LastIndex(s, m.text(a[0]))) }},
-	"index": {1, []string{"sub"}, func(m *machine, s string, a []any) any {
-		i := strings.Index(s, m.text(a[0]))
+	"removesuffix": {1, []string{"suffix"}, func(m *meter, s string, a []any) any {
+		return strings.TrimSuffix(s, text(m, a[0]))
+	}},
+	"replace": {2, []string{"old", "new", "count"}, func(m *meter, s string, a []any) any {
+		return replaced(m, s, text(m, a[0]), text(m, a[1]), limit(a[2]))
+	}},
+	"find": {1, []string{"sub"}, func(m *meter, s string, a []any) any {
+		return characters(s, strings.Index(s, text(m, a[0])))
+	}},
+	"rfind": {1, []string{"sub"}, func(m *meter, s string, a []any) any {
+		return characters(s, strings.LastIndex(s, text(m, a[0])))
+	}},
+	"index": {1, []string{"sub"}, func(m *meter, s string, a []any) any {
+		i := strings.Index(s, text(m, a[0]))
 		if i < 0 {
 			fail("the text to find is not there")
 		}
 		return characters(s, i)
 	}},
-	"count": {1, []string{"sub"}, func(m *machine, s string, a []any) any { return int64(strings.Count(s, m.text(a[0]))) }},
-	"join":  {1, []string{"items"}, func(m *machine, s string, a []any) any { return m.join(m.iterate(a[0]), s, m.text) }},
+	"count": {1, []string{"sub"}, func(m *meter, s string, a []any) any { return int64(strings.Count(s, text(m, a[0]))) }},
+	"join":  {1, []string{"items"}, func(m *meter, s string, a []any) any { return join(m, iterate(m, a[0]), s, text) }},
 }
 
 // method returns the method of a value, nil if it does not exist.
-func (m *machine) method(x any, name string) any {
+func method(x any, name string) any {
 	switch x := x.(type) {
 	case string:
 		if method, ok := methods[name]; ok {
 			return &function{name, func(m *machine, a args) any {
 				m.work(len(x))
-				return method.call(m, x, a.bind(name, method.required, method.params...))
+				return method.call(m.meter, x, a.bind(name, method.required, method.params...))
 			}}
 		}
 	case *dict:
-		return m.dictMethod(x, name)
+		return dictMethod(x, name)
 	case *list:
 		if name != "index" && name != "count" {
 			return nil
 		}
-		return &function{name, func(m *machine, a args) any { return m.search(x, name, a.bind(name, 1, "value")[0]) }}
+		return &function{name, func(m *machine, a args) any { return search(m.meter, x, name, a.bind(name, 1, "value")[0]) }}
 	}
 	return nil
 }
 
-func (m *machine) dictMethod(d *dict, name string) any {
-	var call func() any
+func dictMethod(d *dict, name string) any {
+	var call func(*meter) any
 	switch name {
 	case "items":
-		call = func() any { return m.entries(d) }
+		call = func(m *meter) any { return entries(m, d) }
 	case "keys":
-		call = func() any { return &list{items: d.keys} }
+		call = func(*meter) any { return &list{items: d.keys} }
 	case "values":
-		call = func() any { return &list{items: d.values} }
+		call = func(*meter) any { return &list{items: d.values} }
 	case "get":
 		return &function{name, func(m *machine, a args) any {
 			given := a.bind(name, 1, "key", "default")
-			if v, ok := m.get(d, given[0]); ok {
+			if v, ok := d.get(given[0]); ok {
 				return v
 			}
 			if given[1] == (missing{}) {
@@ -115,14 +123,14 @@ func (m *machine) dictMethod(d *dict, name string) any {
 	default:
 		return nil
 	}
-	return &function{name, func(_ *machine, a args) any {
+	return &function{name, func(m *machine, a args) any {
 		a.bind(name, 0)
-		return call()
+		return call(m.meter)
 	}}
 }
 
 // entries returns the key-value pairs of a dict.
-func (m *machine) entries(d *dict) *list {
+func entries(m *meter, d *dict) *list {
 	m.work(3 * itemWork * len(d.keys))
 	out := &list{items: make([]any, len(d.keys))}
 	for i, k := range d.keys {
@@ -132,10 +140,10 @@ func (m *machine) entries(d *dict) *list {
 }
 
 // search counts a value in a list, or finds it.
-func (m *machine) search(l *list, how string, v any) any {
+func search(m *meter, l *list, how string, v any) any {
 	n := int64(0)
 	for i, item := range l.items {
-		if !m.equal(item, v) {
+		if !equal(m, item, v) {
 			continue
 		}
 		if n++; how == "index" {
@@ -149,8 +157,8 @@ func (m *machine) search(l *list, how string, v any) any {
 }
 
 // text returns a value that must be a string.
-func (m *machine) text(v any) string {
-	s, ok := m.defined(v).(string)
+func text(m *meter, v any) string {
+	s, ok := defined(v).(string)
 	if !ok {
 		fail("found a %s, expected a str", typeName(v))
 	}
@@ -159,21 +167,21 @@ func (m *machine) text(v any) string {
 }
 
 // either returns a string, or the strings of a tuple.
-func (m *machine) either(v any) []string {
+func either(m *meter, v any) []string {
 	l, ok := v.(*list)
 	if !ok {
-		return []string{m.text(v)}
+		return []string{text(m, v)}
 	}
 	var all []string
 	for _, item := range l.items {
-		all = append(all, m.text(item))
+		all = append(all, text(m, item))
 	}
 	return all
 }
 
 // separator returns a string that must not be empty.
-func (m *machine) separator(v any) string {
-	s := m.text(v)
+func separator(m *meter, v any) string {
+	s := text(m, v)
 	if s == "" {
 		fail("the separator is empty")
 	}
@@ -181,15 +189,15 @@ func (m *machine) separator(v any) string {
 }
 
 // limit returns a maximum number of repetitions; negative means no limit.
-func (m *machine) limit(v any) int {
+func limit(v any) int {
 	if v == (missing{}) || v == nil {
 		return -1
 	}
-	return m.integer(v)
+	return intOf(v)
 }
 
 // texts returns a list of strings.
-func (m *machine) texts(all []string) *list {
+func texts(m *meter, all []string) *list {
 	m.work(itemWork * len(all))
 	out := &list{items: make([]any, len(all))}
 	for i, s := range all {
@@ -199,10 +207,10 @@ func (m *machine) texts(all []string) *list {
 }
 
 // trim removes characters from the ends, by default blanks.
-func (m *machine) trim(s string, chars any, left, right bool) string {
+func trim(m *meter, s string, chars any, left, right bool) string {
 	cut := unicode.IsSpace
 	if chars != (missing{}) && chars != nil {
-		set := m.text(chars)
+		set := text(m, chars)
 		m.work(len(s))
 		cut = func(r rune) bool { return strings.ContainsRune(set, r) }
 	}
@@ -216,11 +224,11 @@ func (m *machine) trim(s string, chars any, left, right bool) string {
 }
 
 // split splits a string at a separator, or at blanks if none exists, at most most times, from the left or the right.
-func (m *machine) split(s string, sep any, most int, fromRight bool) []string {
+func split(m *meter, s string, sep any, most int, fromRight bool) []string {
 	if sep == (missing{}) || sep == nil {
 		return fields(s, most, fromRight)
 	}
-	by := m.separator(sep)
+	by := separator(m, sep)
 	switch {
 	case most < 0:
 		return strings.Split(s, by)
@@ -284,7 +292,7 @@ func lines(s string) []string {
 }
 
 // replaced replaces at most most occurrences of old in s.
-func (m *machine) replaced(s, old, fresh string, most int) string {
+func replaced(m *meter, s, old, fresh string, most int) string {
 	n := strings.Count(s, old)
 	if most >= 0 {
 		n = min(n, most)
@@ -295,13 +303,13 @@ func (m *machine) replaced(s, old, fresh string, most int) string {
 }
 
 // join joins values with a separator.
-func (m *machine) join(items []any, sep string, text func(any) string) string {
+func join(m *meter, items []any, sep string, text func(*meter, any) string) string {
 	var b strings.Builder
 	for i, item := range items {
 		if i > 0 {
 			b.WriteString(sep)
 		}
-		s := text(item)
+		s := text(m, item)
 		m.work(len(s) + len(sep) + 1)
 		b.WriteString(s)
 	}
@@ -316,8 +324,8 @@ func characters(s string, i int) int64 {
 	return int64(utf8.RuneCountInString(s[:i]))
 }
 
-func every(is func(rune) bool) func(*machine, string, []any) any {
-	return func(_ *machine, s string, _ []any) any {
+func every(is func(rune) bool) func(*meter, string, []any) any {
+	return func(_ *meter, s string, _ []any) any {
 		return s != "" && strings.IndexFunc(s, func(r rune) bool { return !is(r) }) < 0
 	}
 }

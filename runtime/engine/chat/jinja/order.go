@@ -6,7 +6,7 @@ import (
 )
 
 // equal compares as Python's == does.
-func (m *machine) equal(a, b any) bool {
+func equal(m *meter, a, b any) bool {
 	m.work(stepWork)
 	m.down()
 	defer m.up()
@@ -20,7 +20,7 @@ func (m *machine) equal(a, b any) bool {
 			return false
 		}
 		for i := range a.items {
-			if !m.equal(a.items[i], b.items[i]) {
+			if !equal(m, a.items[i], b.items[i]) {
 				return false
 			}
 		}
@@ -31,7 +31,7 @@ func (m *machine) equal(a, b any) bool {
 			return false
 		}
 		for i, k := range a.keys {
-			if v, ok := m.get(b, k); !ok || !m.equal(a.values[i], v) {
+			if v, ok := b.get(k); !ok || !equal(m, a.values[i], v) {
 				return false
 			}
 		}
@@ -74,7 +74,7 @@ func number(v any) (float64, bool) {
 }
 
 // compare orders two values as Python's < and > do: negative, 0 or positive.
-func (m *machine) compare(a, b any) int {
+func compare(m *meter, a, b any) int {
 	m.work(stepWork)
 	m.down()
 	defer m.up()
@@ -99,20 +99,20 @@ func (m *machine) compare(a, b any) int {
 			break
 		}
 		for i := range min(len(a.items), len(b.items)) {
-			if c := m.compare(a.items[i], b.items[i]); c != 0 {
+			if c := compare(m, a.items[i], b.items[i]); c != 0 {
 				return c
 			}
 		}
 		return len(a.items) - len(b.items)
 	}
-	m.defined(a)
-	m.defined(b)
+	defined(a)
+	defined(b)
 	fail("%s and %s cannot be compared", typeName(a), typeName(b))
 	return 0
 }
 
 // sorted returns a list in order of a key.
-func (m *machine) sorted(items []any, key func(any) any, reverse bool) []any {
+func sorted(m *meter, items []any, key func(any) any, reverse bool) []any {
 	m.work(itemWork * len(items))
 	keys, order := make([]any, len(items)), make([]int, len(items))
 	for i, item := range items {
@@ -122,7 +122,7 @@ func (m *machine) sorted(items []any, key func(any) any, reverse bool) []any {
 		if reverse {
 			i, j = j, i
 		}
-		return m.compare(keys[order[i]], keys[order[j]]) < 0
+		return compare(m, keys[order[i]], keys[order[j]]) < 0
 	})
 	out := make([]any, len(items))
 	for i, at := range order {

@@ -9,24 +9,24 @@ import (
 )
 
 // str formats a value like {{ }}.
-func (m *machine) str(v any) string {
+func str(m *meter, v any) string {
 	switch v := v.(type) {
 	case string:
 		return v
 	case undefined:
 		return ""
 	}
-	return m.repr(v)
+	return repr(m, v)
 }
 
 // repr formats a value like Python's repr.
-func (m *machine) repr(v any) string {
+func repr(m *meter, v any) string {
 	var b strings.Builder
-	m.writeRepr(&b, v)
+	writeRepr(m, &b, v)
 	return b.String()
 }
 
-func (m *machine) writeRepr(b *strings.Builder, v any) {
+func writeRepr(m *meter, b *strings.Builder, v any) {
 	m.down()
 	defer m.up()
 	before := b.Len()
@@ -43,7 +43,7 @@ func (m *machine) writeRepr(b *strings.Builder, v any) {
 		m.work(len(v))
 		quoteInto(b, v)
 	case *list:
-		m.reprList(b, v)
+		reprList(m, b, v)
 		return
 	case *dict:
 		m.work(len(v.keys))
@@ -52,9 +52,9 @@ func (m *machine) writeRepr(b *strings.Builder, v any) {
 			if i > 0 {
 				b.WriteString(", ")
 			}
-			m.writeRepr(b, k)
+			writeRepr(m, b, k)
 			b.WriteString(": ")
-			m.writeRepr(b, v.values[i])
+			writeRepr(m, b, v.values[i])
 		}
 		b.WriteByte('}')
 		return
@@ -66,7 +66,7 @@ func (m *machine) writeRepr(b *strings.Builder, v any) {
 	m.work(b.Len() - before)
 }
 
-func (m *machine) reprList(b *strings.Builder, l *list) {
+func reprList(m *meter, b *strings.Builder, l *list) {
 	m.work(len(l.items) + 2)
 	open, closing := "[", "]"
 	if l.tuple {
@@ -77,7 +77,7 @@ func (m *machine) reprList(b *strings.Builder, l *list) {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		m.writeRepr(b, item)
+		writeRepr(m, b, item)
 	}
 	if l.tuple && len(l.items) == 1 {
 		b.WriteByte(',')

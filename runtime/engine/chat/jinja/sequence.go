@@ -11,7 +11,7 @@ import (
 // firstOrLast returns a filter for the first or the last element.
 func firstOrLast(first bool) func(*machine, any, args) any {
 	return func(m *machine, v any, _ args) any {
-		all := m.iterate(v)
+		all := iterate(m.meter, v)
 		switch {
 		case len(all) == 0:
 			return undefined{"there is no item, the sequence is empty"}
@@ -25,7 +25,7 @@ func firstOrLast(first bool) func(*machine, any, args) any {
 func items(m *machine, v any, _ args) any {
 	switch v := v.(type) {
 	case *dict:
-		return m.entries(v)
+		return entries(m.meter, v)
 	case undefined:
 		return &list{}
 	}
@@ -40,14 +40,14 @@ func reversed(m *machine, v any, _ args) any {
 		slices.Reverse(runes)
 		return string(runes)
 	}
-	all := slices.Clone(m.iterate(v))
+	all := slices.Clone(iterate(m.meter, v))
 	m.work(itemWork * len(all))
 	slices.Reverse(all)
 	return &list{items: all}
 }
 
 // getter returns a function that reads an attribute of a value: a name, a number, or a dotted path.
-func (m *machine) getter(path any) func(any) any {
+func getter(m *meter, path any) func(any) any {
 	if path == (missing{}) || path == nil {
 		return func(v any) any { return v }
 	}
@@ -61,18 +61,18 @@ func (m *machine) getter(path any) func(any) any {
 			keys = append(keys, part)
 		}
 	} else {
-		keys = []any{int64(m.integer(path))}
+		keys = []any{int64(intOf(path))}
 	}
 	return func(v any) any {
 		for _, k := range keys {
-			v = m.item(v, k)
+			v = item(m, v, k)
 		}
 		return v
 	}
 }
 
 // folded converts a sort key to lower case.
-func (m *machine) folded(v any) any {
+func folded(m *meter, v any) any {
 	if s, ok := v.(string); ok {
 		m.work(len(s))
 		return strings.ToLower(s)
@@ -84,31 +84,31 @@ func joinedItems(m *machine, v any, a args) any {
 	given := a.bind("join", 0, "d", "attribute")
 	sep := ""
 	if given[0] != (missing{}) {
-		sep = m.str(given[0])
+		sep = str(m.meter, given[0])
 	}
-	get := m.getter(given[1])
-	return m.join(m.iterate(v), sep, func(item any) string { return m.str(get(item)) })
+	get := getter(m.meter, given[1])
+	return join(m.meter, iterate(m.meter, v), sep, func(m *meter, item any) string { return str(m, get(item)) })
 }
 
 func sortedItems(m *machine, v any, a args) any {
 	given := a.bind("sort", 0, "reverse", "case_sensitive", "attribute")
-	get, exact := m.getter(given[2]), given[1] != (missing{}) && m.truth(given[1])
+	get, exact := getter(m.meter, given[2]), given[1] != (missing{}) && truth(given[1])
 	key := func(item any) any {
 		if exact {
 			return get(item)
 		}
-		return m.folded(get(item))
+		return folded(m.meter, get(item))
 	}
-	return &list{items: m.sorted(m.iterate(v), key, given[0] != (missing{}) && m.truth(given[0]))}
+	return &list{items: sorted(m.meter, iterate(m.meter, v), key, given[0] != (missing{}) && truth(given[0]))}
 }
 
 func dictSorted(m *machine, v any, a args) any {
 	given := a.bind("dictsort", 0, "case_sensitive", "by", "reverse")
-	d, ok := m.defined(v).(*dict)
+	d, ok := defined(v).(*dict)
 	if !ok {
 		fail("dictsort takes a dict, not a %s", typeName(v))
 	}
-	at, exact := 0, given[0] != (missing{}) && m.truth(given[0])
+	at, exact := 0, given[0] != (missing{}) && truth(given[0])
 	if given[1] == "value" {
 		at = 1
 	}
@@ -117,24 +117,24 @@ func dictSorted(m *machine, v any, a args) any {
 		if exact {
 			return k
 		}
-		return m.folded(k)
+		return folded(m.meter, k)
 	}
-	return &list{items: m.sorted(m.entries(d).items, key, given[2] != (missing{}) && m.truth(given[2]))}
+	return &list{items: sorted(m.meter, entries(m.meter, d).items, key, given[2] != (missing{}) && truth(given[2]))}
 }
 
 func unique(m *machine, v any, a args) any {
 	given := a.bind("unique", 0, "case_sensitive", "attribute")
-	get, exact := m.getter(given[1]), given[0] != (missing{}) && m.truth(given[0])
+	get, exact := getter(m.meter, given[1]), given[0] != (missing{}) && truth(given[0])
 	seen, out := newDict(), &list{}
-	for _, item := range m.iterate(v) {
+	for _, item := range iterate(m.meter, v) {
 		k := get(item)
 		if !exact {
-			k = m.folded(k)
+			k = folded(m.meter, k)
 		}
-		if _, found := m.get(seen, k); found {
+		if _, found := seen.get(k); found {
 			continue
 		}
-		m.put(seen, k, nil)
+		seen.put(m.meter, k, nil)
 		out.items = append(out.items, item)
 	}
 	return out
@@ -144,10 +144,10 @@ func unique(m *machine, v any, a args) any {
 func extreme(sign int) func(*machine, any, args) any {
 	return func(m *machine, v any, a args) any {
 		given := a.bind("the filter", 0, "case_sensitive", "attribute")
-		get := m.getter(given[1])
+		get := getter(m.meter, given[1])
 		var best any = undefined{"there is no item, the sequence is empty"}
-		for i, item := range m.iterate(v) {
-			if i == 0 || sign*m.compare(m.folded(get(item)), m.folded(get(best))) > 0 {
+		for i, item := range iterate(m.meter, v) {
+			if i == 0 || sign*compare(m.meter, folded(m.meter, get(item)), folded(m.meter, get(best))) > 0 {
 				best = item
 			}
 		}
@@ -157,12 +157,12 @@ func extreme(sign int) func(*machine, any, args) any {
 
 func sum(m *machine, v any, a args) any {
 	given := a.bind("sum", 0, "attribute", "start")
-	get := m.getter(given[0])
+	get := getter(m.meter, given[0])
 	var total any = int64(0)
 	if given[1] != (missing{}) {
 		total = given[1]
 	}
-	for _, item := range m.iterate(v) {
+	for _, item := range iterate(m.meter, v) {
 		total = m.eval(&arithExpr{"+", &literal{total}, &literal{get(item)}}, nil)
 	}
 	return total
@@ -171,10 +171,10 @@ func sum(m *machine, v any, a args) any {
 // mapped applies a filter to each element, or reads an attribute of each.
 func mapped(m *machine, v any, a args) any {
 	apply := func(item any) any {
-		return m.filter(m.text(a.positional[0]), item, args{a.positional[1:], a.names, a.named})
+		return m.filter(text(m.meter, a.positional[0]), item, args{a.positional[1:], a.names, a.named})
 	}
 	if path, ok := a.named["attribute"]; ok {
-		get := m.getter(path)
+		get := getter(m.meter, path)
 		otherwise, has := a.named["default"]
 		apply = func(item any) any {
 			got := get(item)
@@ -187,7 +187,7 @@ func mapped(m *machine, v any, a args) any {
 		fail("map takes the name of a filter or an attribute")
 	}
 	out := &list{}
-	for _, item := range m.iterate(v) {
+	for _, item := range iterate(m.meter, v) {
 		m.work(itemWork)
 		out.items = append(out.items, apply(item))
 	}
@@ -197,19 +197,19 @@ func mapped(m *machine, v any, a args) any {
 // chosenItems returns a filter that keeps the elements, or their attributes, for which a test has the result keep.
 func chosenItems(keep, attribute bool) func(*machine, any, args) any {
 	return func(m *machine, v any, a args) any {
-		get, rest := m.getter(nil), a.positional
+		get, rest := getter(m.meter, nil), a.positional
 		if attribute {
 			if len(rest) == 0 {
 				fail("the filter takes the name of an attribute")
 			}
-			get, rest = m.getter(rest[0]), rest[1:]
+			get, rest = getter(m.meter, rest[0]), rest[1:]
 		}
-		holds := m.truth
+		holds := truth
 		if len(rest) > 0 {
-			holds = func(v any) bool { return m.test(m.text(rest[0]), v, rest[1:]) }
+			holds = func(v any) bool { return m.test(text(m.meter, rest[0]), v, rest[1:]) }
 		}
 		out := &list{}
-		for _, item := range m.iterate(v) {
+		for _, item := range iterate(m.meter, v) {
 			m.work(stepWork)
 			if holds(get(item)) == keep {
 				m.work(itemWork)

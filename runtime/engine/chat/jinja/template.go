@@ -74,7 +74,7 @@ func Parse(source string) (t *Template, err error) {
 // of strftime_now. The error names the line; it is ctx's cause if ctx ends first.
 func (t *Template) Render(ctx context.Context, vars Dict, now time.Time) (out string, err error) {
 	defer catch(&err)
-	m := &machine{ctx: ctx, now: now, out: &strings.Builder{}, left: maxWork}
+	m := &machine{meter: &meter{ctx: ctx, left: maxWork}, now: now, out: &strings.Builder{}}
 	defer func() {
 		if f := recover(); f != nil {
 			panic(m.located(f))
@@ -85,7 +85,7 @@ func (t *Template) Render(ctx context.Context, vars Dict, now time.Time) (out st
 		global.vars[f.name] = f
 	}
 	for _, v := range vars {
-		global.vars[v.Name] = m.imported(v.Value)
+		global.vars[v.Name] = imported(m.meter, v.Value)
 	}
 	m.all(t.body, newScope(global))
 	return m.out.String(), nil
@@ -101,7 +101,7 @@ type Item struct {
 }
 
 // imported converts a value of the caller to one of templates.
-func (m *machine) imported(v any) any {
+func imported(m *meter, v any) any {
 	switch v := v.(type) {
 	case nil, bool, float64, string:
 		return v
@@ -110,13 +110,13 @@ func (m *machine) imported(v any) any {
 	case []any:
 		l := &list{}
 		for _, item := range v {
-			l.items = append(l.items, m.imported(item))
+			l.items = append(l.items, imported(m, item))
 		}
 		return l
 	case Dict:
 		d := newDict()
 		for _, item := range v {
-			m.put(d, item.Name, m.imported(item.Value))
+			d.put(m, item.Name, imported(m, item.Value))
 		}
 		return d
 	}

@@ -28,9 +28,9 @@ type dict struct {
 func newDict() *dict { return &dict{at: map[any]int{}} }
 
 // put adds an entry to a dict during its creation, or replaces it.
-func (m *machine) put(d *dict, key, value any) {
+func (d *dict) put(m *meter, key, value any) {
 	m.work(itemWork)
-	k := m.hashed(key)
+	k := hashed(key)
 	if i, ok := d.at[k]; ok {
 		d.values[i] = value
 		return
@@ -39,8 +39,8 @@ func (m *machine) put(d *dict, key, value any) {
 	d.keys, d.values = append(d.keys, key), append(d.values, value)
 }
 
-func (m *machine) get(d *dict, key any) (any, bool) {
-	i, ok := d.at[m.hashed(key)]
+func (d *dict) get(key any) (any, bool) {
+	i, ok := d.at[hashed(key)]
 	if !ok {
 		return nil, false
 	}
@@ -57,7 +57,7 @@ func hashable(key any) bool {
 }
 
 // hashed returns a key such that equal keys are identical: 1, 1.0 and true are equal.
-func (m *machine) hashed(key any) any {
+func hashed(key any) any {
 	if !hashable(key) {
 		fail("a %s cannot be a key of a dict", typeName(key))
 	}
@@ -118,7 +118,7 @@ func typeName(v any) string {
 }
 
 // truth reports whether a value counts as true.
-func (m *machine) truth(v any) bool {
+func truth(v any) bool {
 	switch v := v.(type) {
 	case nil, undefined:
 		return false
@@ -139,7 +139,7 @@ func (m *machine) truth(v any) bool {
 }
 
 // length returns the length of a value, as the filter length does.
-func (m *machine) length(v any) int {
+func length(m *meter, v any) int {
 	switch v := v.(type) {
 	case string:
 		m.work(len(v))
@@ -156,7 +156,7 @@ func (m *machine) length(v any) int {
 }
 
 // iterate returns the elements of a value. The caller must not change the result.
-func (m *machine) iterate(v any) []any {
+func iterate(m *meter, v any) []any {
 	switch v := v.(type) {
 	case *list:
 		return v.items
@@ -177,7 +177,7 @@ func (m *machine) iterate(v any) []any {
 }
 
 // defined fails if a value is undefined.
-func (m *machine) defined(v any) any {
+func defined(v any) any {
 	if u, ok := v.(undefined); ok {
 		fail("%s", u.why)
 	}

@@ -9,13 +9,23 @@ import (
 // unknownReason is the reason of a polled request's end. The column of reasons has 11 cells and truncates longer words.
 const unknownReason = "not reported"
 
+// applyAggregates stores a report of aggregate metrics and adds its counts to the session's totals.
+func (s *state) applyAggregates(at event.Time, p *event.Aggregates) {
+	hadSlots := len(s.aggregates.last.Slots) > 0
+	s.aggregates.apply(at, p)
+	s.counts.addReport(p)
+	if n := countOf(p.Generated); n > 0 {
+		s.rates.addGenerated(at, int(n))
+	}
+	s.kv.report(&s.aggregates.last)
+	if hadSlots || len(p.Slots) > 0 {
+		s.applySlots(at, p.Slots)
+	}
+}
+
 // applySlots updates the requests in an engine's polled slots. Polling shows their progress, but not when their tokens
 // were generated.
 func (s *state) applySlots(at event.Time, slots []event.Slot) {
-	if len(slots) == 0 && !s.hasSlots {
-		return
-	}
-	s.hasSlots = len(slots) > 0
 	present := make(map[event.RequestID]bool, len(slots))
 	for i := range slots {
 		if v := &slots[i]; v.Request != 0 {
@@ -65,9 +75,9 @@ func (s *state) endPolled(l *liveRequest, at event.Time) {
 	s.requests.setState(l, event.StateFinished)
 	v.Reason, v.Closed = unknownReason, max(at, v.Enqueued)
 	s.counts.Polled++
-	s.measure(l)
+	l.measure(s.settings())
 	s.markEnded(l, l.copy())
-	s.recordRequest(l.done)
+	s.recordEnd(l.done)
 	if s.onRequest != nil {
 		s.onRequest(l.done)
 	}

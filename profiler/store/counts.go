@@ -1,0 +1,86 @@
+package store
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// counts are the totals of the session, and those of each group.
+type counts struct {
+	Counts
+	groups map[string]*groupSum
+}
+
+// groupSum sums the requests of one group.
+type groupSum struct {
+	requests, generated uint64  // requests, tokens
+	latency             float64 // s, sum of E2EL
+}
+
+// addEnd counts a request that ended, with its tokens.
+func (c *counts) addEnd(how event.State, prompt, cached, padding int) {
+	switch how {
+	case event.StateFinished:
+		c.Finished++
+	case event.StateCancelled:
+		c.Cancelled++
+	case event.StateFailed:
+		c.Failed++
+	}
+	c.PromptTokens += uint64(prompt)
+	c.CachedTokens += uint64(cached)
+	c.PadTokens += uint64(padding)
+}
+
+// addReport adds the counts of one interval that an engine reports.
+func (c *counts) addReport(p *event.Aggregates) {
+	c.Finished += countOf(p.Finished)
+	c.Failed += countOf(p.Failed)
+	c.PromptTokens += countOf(p.Prompt)
+	c.CachedTokens += countOf(p.Cached)
+	c.GeneratedTokens += countOf(p.Generated)
+}
+
+// addToGroup adds a request that has ended to the sums of its group.
+func (c *counts) addToGroup(r *Request) {
+	g := c.groups[r.Group]
+	if g == nil {
+		if len(c.groups) >= MaxGroups {
+			c.OmittedGroups++
+			return
+		}
+		g = new(groupSum)
+		c.groups[r.Group] = g
+	}
+	g.requests++
+	g.generated += uint64(r.Generated)
+	if r.E2EL.OK() {
+		g.latency += r.E2EL.V
+	}
+}
+
+// view returns the counts with the groups by name.
+func (c *counts) view() Counts {
+	v := c.Counts
+	for name, g := range c.groups {
+		tps := event.Absent(event.NotYet)
+		if g.latency > 0 {
+			tps = event.DerivedValue(float64(g.generated) / g.latency)
+		}
+		v.Groups = append(v.Groups, Group{Name: name, Requests: g.requests, Generated: g.generated, TPS: tps})
+	}
+	slices.SortFunc(v.Groups, func(a, b Group) int { return strings.Compare(a.Name, b.Name) })
+	return v
+}
+
+// clone returns a copy that shares nothing that will be written to.
+func (c *counts) clone() counts {
+	out := counts{c.Counts, make(map[string]*groupSum, len(c.groups))}
+	for name, g := range c.groups {
+		sum := *g
+		out.groups[name] = &sum
+	}
+	return out
+}

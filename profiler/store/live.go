@@ -1,0 +1,110 @@
+package store
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+)
+
+// liveRequest is a request of the ring with the state that its metrics are computed from.
+type liveRequest struct {
+	view            Request                // everything received so far
+	done            *Request               // final view; nil until the request has ended; shared by all snapshots
+	lastView        *Request               // the latest view that snapshots share; nil if outdated
+	itl             *metric.Sparse         // gaps; nil once the request has ended, like text
+	stageTime       [event.NumStages]int64 // ns per stage
+	pacedSinceToken int64                  // ns of pacing since the last token
+	pacedTotal      int64                  // ns of pacing between tokens
+	missedStart     bool                   // its start was not received: there are no times before Dispatched or First
+	predatesClock   bool                   // it started before the clock's epoch, see beforeClock
+	text            []byte
+	slim            *Request // done without per-token data; nil until needed
+	tokensWhenSeen  int      // of a polled request: tokens generated when it was first seen generating
+
+	detailBytes int // size of the kept tokens' detail, see MaxDetail
+
+	older, newer *liveRequest // neighbours in the ring
+
+	tallyOwner            *tokenPicks // what kindTally and groupTally belong to
+	kindTally, groupTally *tally
+}
+
+// slimCopy returns an ended request without per-token data.
+func (l *liveRequest) slimCopy() *Request {
+	if l.slim == nil {
+		v := *l.done
+		v.Slim, v.Layers, v.Gaps, v.Tokens, v.Text, v.Prompt = true, nil, nil, nil, "", ""
+		l.slim = &v
+	}
+	return l.slim
+}
+
+// copy returns the current view. It shares only lists that grow by appending.
+func (l *liveRequest) copy() *Request {
+	v := l.view
+	v.Layers = slices.Clone(v.Layers)
+	v.Gaps, v.Stalls = slices.Clip(v.Gaps), slices.Clip(v.Stalls)
+	v.Spans, v.Tokens = slices.Clip(v.Spans), slices.Clip(v.Tokens)
+	v.Text = string(l.text)
+	return &v
+}
+
+// clip truncates text to n bytes and releases the rest.
+func clip(text string, n int) string {
+	if len(text) > n {
+		return strings.Clone(text[:n])
+	}
+	return text
+}
+
+// prefilling reports whether the request's prompt may have been processed between two times: it was dispatched by then,
+// and before that it had neither a token nor an end.
+func (l *liveRequest) prefilling(from, to event.Time) bool {
+	v := &l.view
+	return v.Dispatched != 0 && v.Dispatched <= to && (v.First == 0 || v.First >= from) && (v.Closed == 0 || v.Closed >= from)
+}
+
+// addSpan adds a stage to the request's timeline, unless it holds limit stages already.
+func (l *liveRequest) addSpan(e *event.Event, limit int) {
+	if len(l.view.Spans) >= limit {
+		l.view.Omitted.Spans++
+		return
+	}
+	l.view.Spans = append(l.view.Spans, newSpan(e))
+}
+
+func newSpan(e *event.Event) StageSpan {
+	return StageSpan{
+		Stage: e.Stage, Name: clip(e.Text, MaxName), Layer: -1, Start: e.At - event.Time(e.Dur), End: e.At, Tokens: max(int(e.N), 0),
+	}
+}
+
+// maxLayerTime clamps the time of one part of a layer, so that sums over layers do not overflow.
+const maxLayerTime = time.Duration(maxDur)
+
+// addLayer adds the prompt processing time of one layer. If the model has more than limit layers, it drops all of them:
+// a part would mislead.
+func (l *liveRequest) addLayer(i int, stage event.Stage, dur time.Duration, limit int) {
+	if i >= limit {
+		l.view.Layers, l.view.Omitted.Layers = nil, true
+	}
+	if l.view.Omitted.Layers {
+		return
+	}
+	for len(l.view.Layers) <= i {
+		l.view.Layers = append(l.view.Layers, LayerPart{})
+	}
+	p := &l.view.Layers[i]
+	add := func(sum *time.Duration) { *sum = min(*sum+dur, maxLayerTime) }
+	switch stage {
+	case event.StageAttention:
+		add(&p.Attention)
+	case event.StageRouter:
+		add(&p.Router)
+	case event.StageExperts:
+		add(&p.Experts)
+	}
+}

@@ -1,0 +1,133 @@
+package store
+
+import (
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+)
+
+// routing is the router picks of the current model.
+type routing struct {
+	experts        *experts // nil: no counts were received
+	newestDispatch dispatchMark
+	tokens         *tokenPicks // nil: no token had picks
+	incomplete     bool        // earlier token picks were not kept in the history: do not count later ones alone
+}
+
+// apply stores cumulative counts. It ignores counts whose length differs from layers x experts. A different shape, or
+// counts that decreased, mean another model or a restarted engine: counting begins again.
+func (r *routing) apply(at event.Time, p *event.Experts) {
+	cells := p.Layers * p.Experts
+	if p.Layers <= 0 || p.Experts <= 0 || p.Layers > MaxCells || p.Experts > MaxCells || cells > MaxCells ||
+		len(p.Decode) != cells || len(p.Prompt) != cells {
+		return
+	}
+	now := newPickCounts(p)
+	x := r.experts
+	if x == nil || x.layers != p.Layers || x.experts != p.Experts ||
+		now.tokens[0] < x.current.tokens[0] || now.tokens[1] < x.current.tokens[1] {
+		zero := pickCounts{counts: [2][]uint64{make([]uint64, cells), make([]uint64, cells)}}
+		x = &experts{layers: p.Layers, experts: p.Experts, baseline: zero, current: zero, second: int64(at) / int64(second)}
+		r.experts, r.newestDispatch.counts = x, nil
+	}
+	x.advance(at)
+	x.used, x.everyN, x.current, x.viewCurrent = p.Used, p.EveryN, now, false
+}
+
+// addToken counts the picks of a token: ExpertsUsed per layer, layer by layer. It ignores other lengths.
+func (r *routing) addToken(m *event.Model, l *liveRequest, at event.Time, picks []uint16) {
+	if r.incomplete || m.Layers <= 0 || m.ExpertsUsed <= 0 || m.Experts <= 0 || m.Layers > MaxCells ||
+		m.Experts > MaxCells/m.Layers || m.ExpertsUsed > m.Experts || len(picks) != m.Layers*m.ExpertsUsed {
+		return
+	}
+	if r.tokens == nil {
+		r.tokens = newTokenPicks(m)
+	}
+	r.tokens.add(l, at, picks)
+}
+
+// dispatchMark holds the request that was dispatched last, and the counts at that time.
+type dispatchMark struct {
+	id         event.RequestID
+	concurrent int         // other requests that were running then
+	counts     *pickCounts // nil: no counts yet, use the baseline
+}
+
+// markDispatch starts to count the picks since a request was dispatched, while concurrent others were running.
+func (r *routing) markDispatch(id event.RequestID, concurrent int) {
+	r.newestDispatch = dispatchMark{id: id, concurrent: concurrent}
+	if x := r.experts; x != nil {
+		now := x.current
+		r.newestDispatch.counts, x.viewCurrent = &now, false
+	}
+}
+
+// sinceDispatch returns the picks since the newest request was dispatched; nil before the first.
+func (r *routing) sinceDispatch() *RequestPicks {
+	n, x := r.newestDispatch, r.experts
+	if n.id == 0 {
+		return nil
+	}
+	from := n.counts
+	if from == nil {
+		from = &x.baseline
+	}
+	picks := &RequestPicks{ID: n.id, Concurrent: n.concurrent}
+	for p := range metric.NumPhases {
+		picks.Hits[p] = x.hits(from, &x.current, p)
+	}
+	return picks
+}
+
+// view sets the picks of a snapshot.
+func (r *routing) view(v *Snapshot) {
+	if r.experts != nil {
+		v.Experts = r.experts.view(v.Now, r.sinceDispatch)
+	}
+	if r.tokens != nil {
+		v.Picks = r.tokens.view(v.Now)
+	}
+}
+
+// frozenRouting is a compact copy of routing.
+type frozenRouting struct {
+	routing // without counts
+	experts *frozenExperts
+	tokens  *frozenTokenPicks
+}
+
+// freeze returns a compact copy.
+func (r *routing) freeze(pack func([]byte) []byte) frozenRouting {
+	f := frozenRouting{routing: *r}
+	f.routing.experts, f.routing.tokens = nil, nil
+	if r.experts != nil {
+		f.experts = r.experts.freeze(pack)
+	}
+	if r.tokens != nil {
+		f.tokens = r.tokens.freeze(pack)
+		f.incomplete = f.tokens == nil
+	}
+	return f
+}
+
+// size returns the memory of the packed counts, in bytes.
+func (f *frozenRouting) size() (n int) {
+	if f.experts != nil {
+		n += len(f.experts.packed)
+	}
+	if f.tokens != nil {
+		n += len(f.tokens.packed)
+	}
+	return n
+}
+
+// thaw returns routing that continues from the frozen one.
+func (f *frozenRouting) thaw(unpack func([]byte) []byte) routing {
+	r := f.routing
+	if f.experts != nil {
+		r.experts = f.experts.thaw(unpack)
+	}
+	if f.tokens != nil {
+		r.tokens = f.tokens.thaw(unpack)
+	}
+	return r
+}
