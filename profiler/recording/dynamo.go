@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/catchup"
 )
 
 // dynamoRequest is an ended request in dynamo.request.trace.v1. Times are ms; fields that Dynamo did not observe are
@@ -132,7 +133,7 @@ func (in *importer) tokens(id event.RequestID, n int, t *stageTimes) {
 		return
 	}
 	in.spread = true
-	for _, e := range spread(event.Time(t.first), event.Time(t.last), int64(n-1), 1, 1+int64(n)/progress, maxSpread) {
+	for _, e := range catchup.Spread(event.Time(t.first), event.Time(t.last), int64(n-1), 1, min(1+n/progress, tokenStep), maxSpread) {
 		e.Req = id
 		in.emit(int64(e.At), e)
 	}

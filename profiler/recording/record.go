@@ -88,7 +88,7 @@ func (r *Recorder) add(a *arrival) {
 		r.block.extend(a.Req)
 	}
 	count(&r.waiting, a.Kind)
-	r.state.apply(a)
+	r.state.Apply(&a.Event, a.at, a.engine)
 }
 
 // write writes the block, after a note about new drops.
@@ -124,27 +124,27 @@ func (r *Recorder) write() error {
 func (r *Recorder) stateBlock() *block {
 	b := &block{multiEngine: r.out.header.MultiEngine}
 	skipped := 0
-	add := func(a *arrival) {
-		line, err := r.codec.Append(r.line[:0], &a.Event)
+	add := func(e *event.Event, at event.Time, engine int) {
+		line, err := r.codec.Append(r.line[:0], e)
 		r.line = line
 		if err != nil || len(b.body)+len(line) > maxBody/2 {
 			skipped++ // only the state lacks it; the recording has it
 			return
 		}
-		b.add(a.at, a.engine, line)
+		b.add(at, engine, line)
 	}
-	events := r.state.events()
+	events := r.stateEvents()
 	for i := range events {
-		a := &events[i]
-		add(a)
-		if a.Kind == event.KindRequest && a.State == event.StateQueued {
-			b.extend(a.Req)
+		e := &events[i]
+		add(&e.Event, e.Arrived, e.Engine)
+		if e.Kind == event.KindRequest && e.State == event.StateQueued {
+			b.extend(e.Req)
 		}
 	}
-	if skipped+r.state.untracked > 0 {
-		at := events[len(events)-1].at
-		text := fmt.Sprintf("this segment lacks %d running requests, and %d events of others", r.state.untracked, skipped)
-		add(&arrival{at, event.Event{Kind: event.KindLog, At: at, Layer: -1, Text: text}, 0})
+	if untracked := r.state.Untracked(); untracked > 0 || skipped > 0 {
+		at := events[len(events)-1].Arrived
+		text := fmt.Sprintf("this segment lacks %d running requests, and %d events of others", untracked, skipped)
+		add(&event.Event{Kind: event.KindLog, At: at, Layer: -1, Text: text}, at, 0)
 	}
 	return b
 }

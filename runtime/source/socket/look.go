@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/catchup"
 	"github.com/llmtop/llmtop/profiler/event/wire"
 )
 
@@ -71,7 +72,7 @@ func (s *Seen) hear(e *event.Event) {
 	case e.Kind != event.KindRequest:
 	case e.State.Final():
 		delete(s.Live, e.Req)
-	case !live && len(s.Live) < maxLive:
+	case !live && len(s.Live) < catchup.MaxLive:
 		s.Live[e.Req] = 0
 	}
 }
