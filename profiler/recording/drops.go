@@ -7,14 +7,19 @@ type dropMerger struct {
 	engine, recorder event.Drops
 }
 
-// note applies a note. If the drops have changed, it returns an event that reports them at the given time.
-func (l *dropMerger) note(n *Note, at event.Time) (e event.Event, changed bool) {
+// note applies a note and reports whether the drops have changed.
+func (l *dropMerger) note(n *Note) bool {
 	drops := n.drops()
 	if drops == l.recorder || drops.Total() < l.recorder.Total() {
-		return e, false
+		return false
 	}
 	l.recorder = drops
-	return event.Event{Kind: event.KindDrops, Layer: -1, At: at, Data: l.sum()}, true
+	return true
+}
+
+// report returns an event with all drops.
+func (l *dropMerger) report(at event.Time) event.Event {
+	return event.Event{Kind: event.KindDrops, Layer: -1, At: at, Data: l.sum()}
 }
 
 // event returns an event with the recorder's drops added to those of the engine.
