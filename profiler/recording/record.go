@@ -1,10 +1,13 @@
 package recording
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/catchup"
 )
 
 // run records until Close or an error.
@@ -83,10 +86,7 @@ func (r *Recorder) add(a *arrival) {
 		r.countDropped([]arrival{*a})
 		return
 	}
-	r.block.add(a.at, a.engine, line)
-	if a.Kind == event.KindRequest && a.State == event.StateQueued && a.Req != 0 {
-		r.block.extend(a.Req)
-	}
+	r.block.addEvent(&a.Event, a.at, a.engine, line)
 	count(&r.waiting, a.Kind)
 	r.state.Apply(&a.Event, a.at, a.engine)
 }
@@ -131,15 +131,11 @@ func (r *Recorder) stateBlock() *block {
 			skipped++ // only the state lacks it; the recording has it
 			return
 		}
-		b.add(at, engine, line)
+		b.addEvent(e, at, engine, line)
 	}
 	events := r.stateEvents()
 	for i := range events {
-		e := &events[i]
-		add(&e.Event, e.Arrived, e.Engine)
-		if e.Kind == event.KindRequest && e.State == event.StateQueued {
-			b.extend(e.Req)
-		}
+		add(&events[i].Event, events[i].Arrived, events[i].Engine)
 	}
 	if untracked := r.state.Untracked(); untracked > 0 || skipped > 0 {
 		at := events[len(events)-1].Arrived
@@ -180,4 +176,26 @@ func (r *Recorder) updateStatus(entries int, err error) {
 	if err != nil {
 		r.status.Err = err
 	}
+}
+
+const (
+	tokenStep = 512 // most tokens that one event of a state represents
+	maxSpread = 128 // most events that represent the tokens of a request; tokens beyond them are counted when the request ends
+)
+
+// stateLimits limit the state at the start of a segment, which a reader needs that starts in the middle of a recording.
+// The events of all requests before their first tokens take 30 MB at most.
+var stateLimits = catchup.Limits{
+	Kinds: [event.NumKinds]bool{
+		event.KindEngine: true, event.KindModel: true, event.KindExperts: true, event.KindKV: true, event.KindHost: true,
+		event.KindCounters: true, event.KindOps: true, event.KindDrops: true, event.KindAggregates: true,
+	},
+	Detailed: 256, Begin: 128, UntilToken: true, Tokens: maxSpread, LeastTokens: 1, Chunk: tokenStep,
+}
+
+// stateEvents returns the state in the order of arrival.
+func (r *Recorder) stateEvents() []catchup.Entry {
+	all := r.state.All()
+	slices.SortStableFunc(all, func(a, b catchup.Entry) int { return cmp.Compare(a.Arrived, b.Arrived) })
+	return all
 }
