@@ -28,8 +28,8 @@ type Limits struct {
 	LeastTokens int // the same, however many requests there are
 	Chunk       int // tokens that one of them represents at most; 0: no limit. Tokens beyond Tokens*Chunk are omitted
 
-	// UntilToken keeps all stages of a request up to its first token. Otherwise its stages are kept until it ends, except
-	// those of single layers and pauses.
+	// UntilToken keeps all stages of a request up to its first token. Otherwise its stages are kept until it ends,
+	// except those of single layers and pauses.
 	UntilToken bool
 }
 
@@ -140,8 +140,8 @@ func (s *State) track(k key) *request {
 // stage keeps the stages of the last load, and some of requests: see Limits.UntilToken.
 func (s *State) stage(e *event.Event, arrived event.Time, of int) {
 	if e.Req == 0 {
-		engine := &s.engines[of]
-		engine.load = event.AddLoadStage(engine.load, Entry{*e, arrived, of}, maxLoad, func(e *Entry) event.LoadStage { return e.LoadStage() })
+		load := &s.engines[of].load
+		*load = event.AddLoadStage(*load, Entry{*e, arrived, of}, maxLoad, func(e *Entry) event.LoadStage { return e.LoadStage() })
 		return
 	}
 	r := s.live[key{of, e.Req}]

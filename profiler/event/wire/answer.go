@@ -6,6 +6,8 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
+var answers = value[*event.Answer]{appendAnswer, readAnswer}
+
 // appendAnswer appends an HTTP response: times as differences from the previous one, kinds as bit masks. It omits
 // responses of more than event.MaxMessages messages.
 func appendAnswer(dst []byte, name string, a *event.Answer) []byte {

@@ -15,13 +15,23 @@ var (
 	}
 	engineFields = fields[event.EngineInfo]{
 		object("device", deviceFields, false, func(p *event.EngineInfo) *event.Device { return &p.Device }),
-		member("caps", value[event.Caps]{appendCaps, readCaps}, func(p *event.EngineInfo) *event.Caps { return &p.Caps }),
+		member("caps", capabilities, func(p *event.EngineInfo) *event.Caps { return &p.Caps }),
 		member("slots", sizes, func(p *event.EngineInfo) *int { return &p.Slots }),
-		member("pace", value[float64]{appendPace, (*Decoder).positive}, func(p *event.EngineInfo) *float64 { return &p.Pace }),
-		member("state", enum(event.EngineReady, event.EnginePaused), func(p *event.EngineInfo) *event.EngineState { return &p.State }),
+		member("pace", paces, func(p *event.EngineInfo) *float64 { return &p.Pace }),
+		member("state", engineStates, func(p *event.EngineInfo) *event.EngineState { return &p.State }),
 		member("why", texts, func(p *event.EngineInfo) *string { return &p.Reason }),
 		object("remote", remoteFields, false, func(p *event.EngineInfo) *event.Remote { return &p.Remote }),
 	}
+)
+
+// The types of values that only these objects have.
+var (
+	capabilities = value[event.Caps]{appendCaps, readCaps}
+	paces        = value[float64]{appendPace, (*Decoder).positive}
+	engineStates = enum(event.EngineReady, event.EnginePaused)
+	links        = enum(event.LinkNone, event.LinkRefused)
+	differences  = value[int64]{number[int64], readDifference}
+	garbage      = value[uint64]{appendGarbage, unsigned.read}
 )
 
 var deviceFields = fields[event.Device]{
@@ -33,12 +43,12 @@ var deviceFields = fields[event.Device]{
 
 var remoteFields = fields[event.Remote]{
 	member("address", texts, func(p *event.Remote) *string { return &p.Address }),
-	member("link", enum(event.LinkNone, event.LinkRefused), func(p *event.Remote) *event.Link { return &p.Link }),
+	member("link", links, func(p *event.Remote) *event.Link { return &p.Link }),
 	member("since", moments, func(p *event.Remote) *event.Time { return &p.Since }),
 	member("why", texts, func(p *event.Remote) *string { return &p.Reason }),
 	member("restarts", sizes, func(p *event.Remote) *int { return &p.Restarts }),
-	member("missing", value[int64]{number[int64], readMissed}, func(p *event.Remote) *int64 { return &p.Missed }),
-	member("garbage", value[uint64]{appendGarbage, unsigned.read}, func(p *event.Remote) *uint64 { return &p.Malformed }),
+	member("missing", differences, func(p *event.Remote) *int64 { return &p.Missed }),
+	member("garbage", garbage, func(p *event.Remote) *uint64 { return &p.Malformed }),
 }
 
 var modelFields = fields[event.Model]{
@@ -138,8 +148,8 @@ func appendGarbage(dst []byte, name string, v uint64) []byte {
 	return unsigned.append(dst, name, v)
 }
 
-// readMissed reads a number that may be negative.
-func readMissed(d *Decoder) int64 {
+// readDifference reads a number that may be negative.
+func readDifference(d *Decoder) int64 {
 	v, _ := d.scan.signed()
 	if !plausibleNumber(v) {
 		d.implausible()

@@ -13,8 +13,8 @@ import (
 // lineType is how events of one kind are written and read.
 type lineType struct {
 	name   string
-	append func(dst []byte, e *event.Event) ([]byte, bool) // appends the members; false if the payload is missing or inconsistent
-	read   func(d *Decoder) bool                           // reads the members; reports whether the line has events
+	append func(dst []byte, e *event.Event) ([]byte, bool) // appends the members; false if the payload is invalid
+	read   func(d *Decoder) bool                           // reads the members; false if there are no events
 }
 
 // lineTypes are the types of lines with events. Those of tokens and steps have columns: see AppendTokens.
@@ -35,8 +35,11 @@ var lineTypes = [event.NumKinds]lineType{
 	event.KindOps:        payload("ops", appendOps, readOps),
 }
 
+// appender appends the members of a payload; false if it is inconsistent.
+type appender[T any] func(dst []byte, e *event.Event, p *T) ([]byte, bool)
+
 // payload is a line with the members of a payload.
-func payload[T any](name string, appendTo func(dst []byte, e *event.Event, p *T) ([]byte, bool), read func(d *Decoder) bool) lineType {
+func payload[T any](name string, appendTo appender[T], read func(d *Decoder) bool) lineType {
 	return lineType{name, func(dst []byte, e *event.Event) ([]byte, bool) {
 		p, ok := e.Data.(*T)
 		if !ok || p == nil {
@@ -47,7 +50,7 @@ func payload[T any](name string, appendTo func(dst []byte, e *event.Event, p *T)
 }
 
 // always adapts a function that appends every payload.
-func always[T any](appendTo func(dst []byte, p *T) []byte) func(dst []byte, e *event.Event, p *T) ([]byte, bool) {
+func always[T any](appendTo func(dst []byte, p *T) []byte) appender[T] {
 	return func(dst []byte, _ *event.Event, p *T) ([]byte, bool) { return appendTo(dst, p), true }
 }
 
@@ -156,7 +159,7 @@ var (
 		member("pad", sizes, func(p *event.Outcome) *int { return &p.Padding }),
 		member("out", totals, func(p *event.Outcome) *int { return &p.Generated }),
 		member("decode", counts, func(p *event.Outcome) *int64 { return &p.Decode }),
-		member("sse", value[*event.Answer]{appendAnswer, readAnswer}, func(p *event.Outcome) **event.Answer { return &p.Answer }),
+		member("sse", answers, func(p *event.Outcome) **event.Answer { return &p.Answer }),
 	}
 )
 
