@@ -15,8 +15,9 @@ import (
 // lines refer to. It is not safe for concurrent use.
 type Decoder struct {
 	scan     scanner
-	lineType []byte // member "t" of the line
-	hasTime  bool   // the line has a time
+	lineType []byte     // member "t" of the line
+	recent   event.Kind // of the last line with events
+	hasTime  bool       // the line has a time
 	event    event.Event
 	session  Session
 	model    *event.Model // of a hello
@@ -111,8 +112,12 @@ func (d *Decoder) begin() bool {
 
 // readLine decodes the members of the line and reports whether it has events.
 func (d *Decoder) readLine() bool {
-	for i := range lineTypes {
-		if t := &lineTypes[i]; t.name == string(d.lineType) {
+	if t := &lineTypes[d.recent]; t.name == string(d.lineType) { // lines of one type mostly follow each other
+		return t.read(d)
+	}
+	for kind := range event.NumKinds {
+		if t := &lineTypes[kind]; t.name == string(d.lineType) {
+			d.recent = kind
 			return t.read(d)
 		}
 	}

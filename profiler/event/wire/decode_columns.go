@@ -245,7 +245,10 @@ func (d *Decoder) differences(column []int64, plausible func(v int64) bool) []in
 
 func (d *Decoder) readSplit() (split event.Split) {
 	parts := [...]*uint32{&split.Embed, &split.Attention, &split.Router, &split.Experts, &split.Head, &split.Sample}
-	for i := range d.elements() {
+	if !d.scan.open('[') {
+		return split
+	}
+	for i := 0; d.scan.more(']'); i++ {
 		if v := min(d.count(), math.MaxUint32); i < len(parts) {
 			*parts[i] = uint32(v)
 		}
