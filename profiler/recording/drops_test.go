@@ -72,3 +72,26 @@ func TestOtherCodecsAreRefused(t *testing.T) {
 		t.Errorf("another codec: %v", err)
 	}
 }
+
+// TestMissingSegmentsKeepRecorderDrops checks that a replay that starts over after missing segments still shows what the
+// recorder dropped before them.
+func TestMissingSegmentsKeepRecorderDrops(t *testing.T) {
+	tp := record(t, RecordOptions{Flush: time.Millisecond, SegmentBytes: 1, Segments: 2})
+	tp.emit(event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{Name: "native"}})
+	tp.emit(event.Event{Kind: event.KindLog, Text: "unwanted"})
+	for n := range uint64(5) {
+		tp.token(1, 1)
+		tp.settle(t, n+2)
+	}
+	tp.end(t)
+	synctest.Test(t, func(t *testing.T) {
+		r := newReplay(t, tp.path, PlayOptions{Speed: Unpaced})
+		defer r.stop()
+		if s := r.Status(); s.MissingSegments == 0 || r.fresh != 2 {
+			t.Fatalf("%d segments are missing, %d stores", s.MissingSegments, r.fresh)
+		}
+		if drops := r.store.Snapshot().Drops; drops != (event.Drops{event.KindLog: 1}) {
+			t.Errorf("the store has the drops %v", drops)
+		}
+	})
+}

@@ -118,6 +118,14 @@ func (b *block) add(at event.Time, engine int, line []byte) {
 	b.entries++
 }
 
+// addEvent appends the line of an event. A queued request extends the range of ids, by which FindRequest finds it.
+func (b *block) addEvent(e *event.Event, at event.Time, engine int, line []byte) {
+	b.add(at, engine, line)
+	if e.Kind == event.KindRequest && e.State == event.StateQueued && e.Req != 0 {
+		b.extend(e.Req)
+	}
+}
+
 // reset empties the block and keeps its memory.
 func (b *block) reset() { *b = block{body: b.body[:0], multiEngine: b.multiEngine} }
 

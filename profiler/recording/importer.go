@@ -3,6 +3,7 @@ package recording
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
@@ -192,7 +193,7 @@ func (in *importer) emit(at int64, e event.Event) {
 
 // recording sorts the events and sets time 0 one second before the first.
 func (in *importer) recording(codec Codec) (*Recording, error) {
-	slices.SortStableFunc(in.events, func(a, b event.Event) int { return int(min(max(a.At-b.At, -1), 1)) })
+	slices.SortStableFunc(in.events, func(a, b event.Event) int { return cmp.Compare(a.At, b.At) })
 	epoch := (int64(in.events[0].At)/int64(time.Second) - 1) * int64(time.Second)
 	first := in.events[0].At
 	events := append(in.preface(first, epoch), in.events...)

@@ -42,10 +42,7 @@ func inMemory(h Header, events []event.Event, codec Codec) (*memory, error) {
 		if line, err = codec.Append(line[:0], e); err != nil {
 			return nil, err
 		}
-		b.add(e.At, 0, line)
-		if e.Kind == event.KindRequest && e.State == event.StateQueued {
-			b.extend(e.Req)
-		}
+		b.addEvent(e, e.At, 0, line)
 		if len(b.body) >= blockSize || i == len(events)-1 {
 			if err := w.block(frameEvents, &b); err != nil {
 				return nil, err

@@ -200,8 +200,8 @@ func (p *Player) fetch() error {
 			return fmt.Errorf("replay recording: %w", err)
 		}
 		if e.Note != nil {
-			if drops, changed := p.drops.note(e.Note, event.Time(p.emitted.Load())); changed && p.opt.SinkFor == nil {
-				p.emit(p.sink, drops)
+			if p.drops.note(e.Note) && p.opt.SinkFor == nil {
+				p.emit(p.sink, p.drops.report(event.Time(p.emitted.Load())))
 			}
 			continue
 		}
@@ -248,10 +248,14 @@ func (p *Player) emitNext() (token bool, err error) {
 	return token, p.fetch()
 }
 
-// restart continues with an empty sink.
+// restart continues with an empty sink. The state that follows has the engine's drops, but not the recorder's.
 func (p *Player) restart(from event.Time) {
 	p.mu.Lock()
 	p.totalsSince = from
 	p.mu.Unlock()
 	p.sink, p.sinceDrain = p.opt.Reset(), 0
+	p.drops.engine = event.Drops{}
+	if p.drops.recorder.Total() > 0 && p.opt.SinkFor == nil {
+		p.emit(p.sink, p.drops.report(event.Time(p.emitted.Load())))
+	}
 }

@@ -1,10 +1,13 @@
 package recording
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/catchup"
 )
 
 // run records until Close or an error.
@@ -83,12 +86,9 @@ func (r *Recorder) add(a *arrival) {
 		r.countDropped([]arrival{*a})
 		return
 	}
-	r.block.add(a.at, a.engine, line)
-	if a.Kind == event.KindRequest && a.State == event.StateQueued && a.Req != 0 {
-		r.block.extend(a.Req)
-	}
+	r.block.addEvent(&a.Event, a.at, a.engine, line)
 	count(&r.waiting, a.Kind)
-	r.state.apply(a)
+	r.state.Apply(&a.Event, a.at, a.engine)
 }
 
 // write writes the block, after a note about new drops.
@@ -124,27 +124,23 @@ func (r *Recorder) write() error {
 func (r *Recorder) stateBlock() *block {
 	b := &block{multiEngine: r.out.header.MultiEngine}
 	skipped := 0
-	add := func(a *arrival) {
-		line, err := r.codec.Append(r.line[:0], &a.Event)
+	add := func(e *event.Event, at event.Time, engine int) {
+		line, err := r.codec.Append(r.line[:0], e)
 		r.line = line
 		if err != nil || len(b.body)+len(line) > maxBody/2 {
 			skipped++ // only the state lacks it; the recording has it
 			return
 		}
-		b.add(a.at, a.engine, line)
+		b.addEvent(e, at, engine, line)
 	}
-	events := r.state.events()
+	events := r.stateEvents()
 	for i := range events {
-		a := &events[i]
-		add(a)
-		if a.Kind == event.KindRequest && a.State == event.StateQueued {
-			b.extend(a.Req)
-		}
+		add(&events[i].Event, events[i].Arrived, events[i].Engine)
 	}
-	if skipped+r.state.untracked > 0 {
-		at := events[len(events)-1].at
-		text := fmt.Sprintf("this segment lacks %d running requests, and %d events of others", r.state.untracked, skipped)
-		add(&arrival{at, event.Event{Kind: event.KindLog, At: at, Layer: -1, Text: text}, 0})
+	if untracked := r.state.Untracked(); untracked > 0 || skipped > 0 {
+		at := events[len(events)-1].Arrived
+		text := fmt.Sprintf("this segment lacks %d running requests, and %d events of others", untracked, skipped)
+		add(&event.Event{Kind: event.KindLog, At: at, Layer: -1, Text: text}, at, 0)
 	}
 	return b
 }
@@ -180,4 +176,26 @@ func (r *Recorder) updateStatus(entries int, err error) {
 	if err != nil {
 		r.status.Err = err
 	}
+}
+
+const (
+	tokenStep = 512 // most tokens that one event of a state represents
+	maxSpread = 128 // most events that represent the tokens of a request; tokens beyond them are counted when the request ends
+)
+
+// stateLimits limit the state at the start of a segment, which a reader needs that starts in the middle of a recording.
+// The events of all requests before their first tokens take 30 MB at most.
+var stateLimits = catchup.Limits{
+	Kinds: [event.NumKinds]bool{
+		event.KindEngine: true, event.KindModel: true, event.KindExperts: true, event.KindKV: true, event.KindHost: true,
+		event.KindCounters: true, event.KindOps: true, event.KindDrops: true, event.KindAggregates: true,
+	},
+	Detailed: 256, Begin: 128, UntilToken: true, Tokens: maxSpread, LeastTokens: 1, Chunk: tokenStep,
+}
+
+// stateEvents returns the state in the order of arrival.
+func (r *Recorder) stateEvents() []catchup.Entry {
+	all := r.state.All()
+	slices.SortStableFunc(all, func(a, b catchup.Entry) int { return cmp.Compare(a.Arrived, b.Arrived) })
+	return all
 }

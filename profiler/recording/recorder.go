@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/catchup"
 )
 
 // blockSize is the size of a frame in bytes of lines, unless the flush interval ends first.
@@ -51,7 +52,7 @@ type Recorder struct {
 	block         block
 	waiting       event.Drops // events in the block, by kind: they count as dropped if it cannot be written
 	line          []byte
-	state         state
+	state         catchup.State
 	recordedDrops event.Drops // drops that the recording reports
 
 	mu      sync.Mutex // guards what follows
@@ -113,7 +114,7 @@ func newRecorder(path string, opt RecordOptions) (*Recorder, error) {
 	}
 	return &Recorder{
 		queue: newQueue(queueSize, opt.Now), flush: opt.Flush, codec: opt.Codec, out: w,
-		stop: make(chan struct{}), done: make(chan struct{}), block: block{multiEngine: opt.MultiEngine},
+		stop: make(chan struct{}), done: make(chan struct{}), block: block{multiEngine: opt.MultiEngine}, state: catchup.State{Limits: stateLimits},
 	}, nil
 }
 

@@ -8,42 +8,8 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/catchup"
 )
-
-func TestStateIsBounded(t *testing.T) {
-	var s state
-	const more = 7
-	for id := event.RequestID(1); id <= maxLive+more; id++ {
-		s.apply(&arrival{event.Time(id), event.Event{Kind: event.KindRequest, Req: id, State: event.StateQueued}, 0})
-		s.apply(&arrival{event.Time(id), event.Event{Kind: event.KindStage, Stage: event.StageLoadMap, At: event.Time(id)}, 0})
-	}
-	const last = event.RequestID(maxLive)
-	for i := range 3 * maxBegin {
-		s.apply(&arrival{event.Time(i), event.Event{Kind: event.KindStage, Stage: event.StageRouter, Req: last}, 0})
-	}
-	for i := range 3 * tokenStep * maxSpread {
-		s.apply(&arrival{event.Time(i), event.Event{Kind: event.KindToken, Req: last, N: 1}, 0})
-	}
-	if len(s.live) != maxLive || s.untracked != more || s.live[liveKey{0, 1}] == nil || len(s.engines[0].load) != maxLoad {
-		t.Errorf("%d requests, %d untracked, %d stages of the load", len(s.live), s.untracked, len(s.engines[0].load))
-	}
-	if n, most := len(s.events()), maxLive+maxLoad+leastBegin+1+maxSpread*fullDetail/maxLive; n > most {
-		t.Errorf("the state has %d events, more than %d", n, most)
-	}
-	for id := event.RequestID(2); id <= maxLive+more; id++ {
-		s.apply(&arrival{0, event.Event{Kind: event.KindRequest, Req: id, State: event.StateFailed}, 0})
-	}
-	if len(s.live) != 1 || s.untracked != 0 {
-		t.Errorf("%d requests after all but one ended, %d untracked", len(s.live), s.untracked)
-	}
-	for id := event.RequestID(2); id <= 3*maxLive; id++ {
-		s.apply(&arrival{0, event.Event{Kind: event.KindRequest, Req: maxLive + id, State: event.StateQueued}, 0})
-		s.apply(&arrival{0, event.Event{Kind: event.KindRequest, Req: maxLive + id, State: event.StateFailed}, 0})
-	}
-	if len(s.live) != 1 || len(s.order) > 2*maxLive || s.live[liveKey{0, 1}] == nil {
-		t.Errorf("%d requests, %d in order", len(s.live), len(s.order))
-	}
-}
 
 // TestStateOfACrowd checks that the state of the most tracked requests fits into a segment, and that the log reports
 // the untracked ones.
@@ -56,9 +22,9 @@ func TestStateOfACrowd(t *testing.T) {
 	const more = 3
 	apply := func(id event.RequestID, e event.Event) {
 		e.Req, e.Layer, e.At = id, -1, event.Time(1e9)+event.Time(id)
-		r.state.apply(&arrival{e.At, e, 0})
+		r.state.Apply(&e, e.At, 0)
 	}
-	for id := event.RequestID(1); id <= maxLive+more; id++ {
+	for id := event.RequestID(1); id <= catchup.MaxLive+more; id++ {
 		apply(id, event.Event{Kind: event.KindRequest, State: event.StateQueued, Data: &event.Request{Group: "a group", MaxTokens: 1000}})
 		apply(id, event.Event{Kind: event.KindRequest, State: event.StateDispatched})
 		apply(id, event.Event{Kind: event.KindStage, Stage: event.StagePrompt, Dur: 1e6, N: 1000})
@@ -68,7 +34,7 @@ func TestStateOfACrowd(t *testing.T) {
 	}
 	b := r.stateBlock()
 	queued, tokens, logLine := 0, 0, ""
-	for _, e := range r.state.events() {
+	for _, e := range r.state.All() {
 		switch {
 		case e.Kind == event.KindRequest && e.State == event.StateQueued:
 			queued++
@@ -79,23 +45,8 @@ func TestStateOfACrowd(t *testing.T) {
 	if i := strings.LastIndex(string(b.body), "this segment"); i >= 0 {
 		logLine = string(b.body)[i:]
 	}
-	if queued != maxLive || tokens != 1000*maxLive || !strings.Contains(logLine, "lacks 3 running requests, and 0 events") {
+	if queued != catchup.MaxLive || tokens != 1000*catchup.MaxLive || !strings.Contains(logLine, "lacks 3 running requests, and 0 events") {
 		t.Errorf("%d requests with %d tokens in %d KB; log line %q", queued, tokens, len(b.body)>>10, logLine)
-	}
-}
-
-func TestSpreadAddsUp(t *testing.T) {
-	for _, n := range []int64{0, 1, 5, tokenStep, tokenStep + 1, 10_000} {
-		sum, at := int64(0), event.Time(100)
-		for _, e := range spread(100, 1100, n, 7, tokenStep, maxSpread) {
-			if e.Index != int32(7+sum) || e.At <= at {
-				t.Errorf("of %d: %d tokens at %d with index %d after %d", n, e.N, e.At, e.Index, sum)
-			}
-			sum, at = sum+int64(e.N), e.At
-		}
-		if sum != n || n > 0 && at != 1100 {
-			t.Errorf("%d tokens up to %d, want %d", sum, at, n)
-		}
 	}
 }
 

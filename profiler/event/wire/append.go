@@ -19,6 +19,14 @@ func key(dst []byte, name string) []byte {
 	return append(dst, '"', ':')
 }
 
+// anyKey appends a member's name that may need escapes.
+func anyKey(dst []byte, name string) []byte {
+	if dst[len(dst)-1] != '{' {
+		dst = append(dst, ',')
+	}
+	return append(appendString(dst, name), ':')
+}
+
 // A number outside the plausible bounds is written as the nearest bound: the decoder refuses a whole line for it. Requests and calls are
 // names, and stay as they are.
 
@@ -43,6 +51,14 @@ func number[T ~int | ~int32 | ~int64](dst []byte, name string, v T) []byte {
 		return dst
 	}
 	return appendInt(key(dst, name), int64(v))
+}
+
+// identifier appends the number of a request unless it is 0, which means none.
+func identifier(dst []byte, name string, v uint64) []byte {
+	if v == 0 {
+		return dst
+	}
+	return strconv.AppendUint(key(dst, name), v, 10)
 }
 
 // moment appends a time unless it is 0, which stands for unknown.
@@ -81,10 +97,7 @@ func appendFloat(dst []byte, v float64, bits int) []byte {
 func appendUints[T ~uint16 | ~uint32 | ~uint64](dst []byte, list ...T) []byte {
 	dst = append(dst, '[')
 	for i, v := range list {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = appendCount(dst, uint64(v))
+		dst = appendCount(appendComma(dst, i), uint64(v))
 	}
 	return append(dst, ']')
 }
@@ -190,4 +203,21 @@ func appendReading(dst []byte, name string, r event.Reading) []byte {
 	dst = appendFloat(dst, r.V, 64)
 	dst = append(dst, ',')
 	return append(appendString(dst, r.Origin.String()), ']')
+}
+
+// appendComma appends what separates element i of an array from the one before.
+func appendComma(dst []byte, i int) []byte {
+	if i > 0 {
+		dst = append(dst, ',')
+	}
+	return dst
+}
+
+// appendArray appends an array whose elements value appends.
+func appendArray[T any](dst []byte, list []T, value func(dst []byte, v T) []byte) []byte {
+	dst = append(dst, '[')
+	for i, v := range list {
+		dst = value(appendComma(dst, i), v)
+	}
+	return append(dst, ']')
 }

@@ -7,6 +7,10 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
+// The columns of tok and step lines are written and read by hand: they are the hottest part of the protocol, and with a
+// table of columns a token in a line of its own takes a third longer to write. A column stands here, in columns and
+// readColumns, and in emitTokens or emitSteps.
+
 // AppendTokens appends tokens as one line without its end, at least one and at most MaxBatch. steps are forward passes
 // that the reader has already received: a token whose split matches its pass in steps stores only its sampling time.
 func AppendTokens(dst []byte, tokens []event.Event, steps []event.Event) ([]byte, error) {
@@ -44,7 +48,7 @@ func AppendSteps(dst []byte, steps []event.Event) ([]byte, error) {
 	out = b.ints(out, "m", func(e *event.Event) (int64, bool) { return int64(e.Prompt), e.Prompt > 0 })
 	out = b.splits(out)
 	if p, ok := steps[0].Data.(*event.Pass); ok && p != nil && len(steps) == 1 {
-		out = appendPass(key(out, "fpm"), p)
+		out = passFields.object(key(out, "fpm"), p)
 	}
 	return finish(dst, append(out, '}'), from)
 }
@@ -204,17 +208,12 @@ func (b *batch) step(number uint64) (event.Split, bool) {
 
 // appendTop appends the alternatives of a token.
 func appendTop(dst []byte, e *event.Event) []byte {
-	dst = append(dst, '[')
-	for i, t := range e.Top[:min(len(e.Top), MaxTop)] {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
+	return appendArray(dst, e.Top[:min(len(e.Top), MaxTop)], func(dst []byte, t event.TopProb) []byte {
 		dst = strconv.AppendInt(append(dst, '['), int64(t.ID), 10)
 		dst = appendFloat(append(dst, ','), float64(t.LogP), 32)
 		if t.Text != "" {
 			dst = appendText(append(dst, ','), t.Text)
 		}
-		dst = append(dst, ']')
-	}
-	return append(dst, ']')
+		return append(dst, ']')
+	})
 }

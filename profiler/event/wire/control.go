@@ -72,10 +72,70 @@ type Generation struct {
 // Measure selects what an engine measures.
 type Measure struct{ Stages, Experts, Picks bool }
 
-// measures are the names of the fields of Measure.
-var measures = []string{"stages", "experts", "picks"}
+// measures are the fields of Measure by name.
+var measures = []struct {
+	name string
+	get  func(*Measure) *bool
+}{
+	{"stages", func(m *Measure) *bool { return &m.Stages }},
+	{"experts", func(m *Measure) *bool { return &m.Experts }},
+	{"picks", func(m *Measure) *bool { return &m.Picks }},
+}
 
-func (m *Measure) parts() []*bool { return []*bool{&m.Stages, &m.Experts, &m.Picks} }
+var generationFields = fields[Generation]{
+	{"prompt", appendPrompt, func(d *Decoder, g *Generation) { g.Prompt = string(d.text(nil, MaxControl)) }},
+	{"ids", appendIDs, readIDs},
+	member("max", integers, func(g *Generation) *int { return &g.MaxTokens }),
+	member("top", integers, func(g *Generation) *int { return &g.Top }),
+	member("top_k", integers, func(g *Generation) *int { return &g.TopK }),
+	member("temperature", floats, func(g *Generation) *float64 { return &g.Temperature }),
+	member("top_p", floats, func(g *Generation) *float64 { return &g.TopP }),
+	member("min_p", floats, func(g *Generation) *float64 { return &g.MinP }),
+	member("repeat_penalty", floats, func(g *Generation) *float64 { return &g.RepeatPenalty }),
+	member("special", flags, func(g *Generation) *bool { return &g.Special }),
+	member("ignore_eos", flags, func(g *Generation) *bool { return &g.IgnoreEOS }),
+	member("probe", flags, func(g *Generation) *bool { return &g.Probe }),
+	member("text", flags, func(g *Generation) *bool { return &g.Text }),
+	member("picks", flags, func(g *Generation) *bool { return &g.Picks }),
+	member("seed", value[uint64]{identifier, (*Decoder).identifier}, func(g *Generation) *uint64 { return &g.Seed }),
+	member("group", texts, func(g *Generation) *string { return &g.Group }),
+	member("label", texts, func(g *Generation) *string { return &g.Label }),
+}
+
+// Negative numbers are written as they are, for the engine to refuse or to clamp.
+var (
+	integers = value[int]{number[int], readSize}
+	floats   = value[float64]{
+		func(dst []byte, name string, v float64) []byte {
+			if v == 0 {
+				return dst
+			}
+			return appendFloat(key(dst, name), v, 64)
+		},
+		(*Decoder).positive,
+	}
+)
+
+func appendPrompt(dst []byte, g *Generation) []byte {
+	if g.Prompt == "" {
+		return dst
+	}
+	return appendUncutText(key(dst, "prompt"), g.Prompt)
+}
+
+func appendIDs(dst []byte, g *Generation) []byte {
+	if len(g.IDs) == 0 {
+		return dst
+	}
+	return appendArray(key(dst, "ids"), g.IDs, func(dst []byte, id int32) []byte { return strconv.AppendInt(dst, int64(id), 10) })
+}
+
+func readIDs(d *Decoder, g *Generation) {
+	g.IDs = nil
+	for range d.elements() {
+		g.IDs = append(g.IDs, d.int32())
+	}
+}
 
 // AppendControl appends a message as one line without its end. It returns an error if the line exceeds MaxControl.
 func AppendControl(dst []byte, c *Control) ([]byte, error) {
@@ -87,17 +147,17 @@ func AppendControl(dst []byte, c *Control) ([]byte, error) {
 	out = strconv.AppendUint(key(out, "c"), c.Call, 10)
 	switch c.Type {
 	case Generate:
-		out = appendGeneration(out, &c.Generation)
+		out = generationFields.append(out, &c.Generation)
 	case Cancel:
 		out = strconv.AppendUint(key(out, "r"), uint64(c.Req), 10)
 	case Hooks:
 		out = append(key(out, "on"), '[')
-		for i, on := range c.On.parts() {
-			if *on {
+		for _, m := range measures {
+			if *m.get(&c.On) {
 				if out[len(out)-1] != '[' {
 					out = append(out, ',')
 				}
-				out = appendString(out, measures[i])
+				out = appendString(out, m.name)
 			}
 		}
 		out = append(out, ']')
@@ -109,54 +169,6 @@ func AppendControl(dst []byte, c *Control) ([]byte, error) {
 		return dst, fmt.Errorf("write %v message: %d bytes exceed the limit of %d", c.Type, n, MaxControl)
 	}
 	return out, nil
-}
-
-func appendGeneration(dst []byte, g *Generation) []byte {
-	if g.Prompt != "" {
-		dst = appendUncutText(key(dst, "prompt"), g.Prompt)
-	}
-	if len(g.IDs) > 0 {
-		dst = append(key(dst, "ids"), '[')
-		for i, id := range g.IDs {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = strconv.AppendInt(dst, int64(id), 10)
-		}
-		dst = append(dst, ']')
-	}
-	for i, n := range g.numbers() {
-		dst = number(dst, generationNumbers[i], *n)
-	}
-	for i, f := range g.floats() {
-		if *f != 0 {
-			dst = appendFloat(key(dst, generationFloats[i]), *f, 64)
-		}
-	}
-	for i, f := range g.flags() {
-		dst = flag(dst, generationFlags[i], *f)
-	}
-	if g.Seed != 0 {
-		dst = strconv.AppendUint(key(dst, "seed"), g.Seed, 10)
-	}
-	return word(word(dst, "group", g.Group), "label", g.Label)
-}
-
-// The names of a Generation's members, in the order of the methods below.
-var (
-	generationNumbers = []string{"max", "top", "top_k"}
-	generationFloats  = []string{"temperature", "top_p", "min_p", "repeat_penalty"}
-	generationFlags   = []string{"special", "ignore_eos", "probe", "text", "picks"}
-)
-
-func (g *Generation) numbers() []*int { return []*int{&g.MaxTokens, &g.Top, &g.TopK} }
-
-func (g *Generation) floats() []*float64 {
-	return []*float64{&g.Temperature, &g.TopP, &g.MinP, &g.RepeatPenalty}
-}
-
-func (g *Generation) flags() []*bool {
-	return []*bool{&g.Special, &g.IgnoreEOS, &g.Probe, &g.Text, &g.Picks}
 }
 
 // DecodeControl decodes a reader's line. Error: ErrMalformed, also for an unknown type.
@@ -176,79 +188,37 @@ func (d *Decoder) DecodeControl(line []byte) (Control, error) {
 		return c, s.err()
 	}
 	c.Type, c.Every = ControlType(i), 1
-	d.members(func(name []byte) bool { return d.controlMember(&c, name) })
+	generationFields.members(d, &c.Generation, func(name []byte) bool {
+		switch string(name) {
+		case "c":
+			c.Call = d.identifier()
+		case "token":
+			c.Token = d.string()
+		case "r":
+			c.Req = event.RequestID(d.identifier())
+		case "every":
+			c.Every = max(int(d.int32()), 1)
+		case "on":
+			c.On = readMeasure(d)
+		default:
+			return false
+		}
+		return true
+	})
 	if s.problem == "" && s.at < len(line) && s.peek() != 0 {
 		s.fail("more than one value")
 	}
 	return c, s.err()
 }
 
-func (d *Decoder) controlMember(c *Control, name []byte) bool {
-	s, g := &d.scan, &c.Generation
-	switch string(name) {
-	case "c":
-		c.Call, _ = s.unsigned()
-	case "token":
-		c.Token = d.string()
-	case "r":
-		v, _ := s.unsigned()
-		c.Req = event.RequestID(v)
-	case "every":
-		c.Every = max(int(d.int32()), 1)
-	case "on":
-		d.readMeasure(&c.On)
-	case "prompt":
-		g.Prompt = string(d.text(nil, MaxControl))
-	case "ids":
-		g.IDs = d.readIDs()
-	case "seed":
-		g.Seed, _ = s.unsigned()
-	case "group":
-		g.Group = d.string()
-	case "label":
-		g.Label = d.string()
-	default:
-		return d.generationMember(g, name)
-	}
-	return true
-}
-
-// generationMember reads a number or flag of a generation.
-func (d *Decoder) generationMember(g *Generation, name []byte) bool {
-	is := func(n string) bool { return n == string(name) }
-	if i := slices.IndexFunc(generationNumbers, is); i >= 0 {
-		*g.numbers()[i] = int(d.int32())
-		return true
-	}
-	if i := slices.IndexFunc(generationFloats, is); i >= 0 {
-		*g.floats()[i] = max(d.bareReading(event.Reported).V, 0)
-		return true
-	}
-	i := slices.IndexFunc(generationFlags, is)
-	if i >= 0 {
-		*g.flags()[i] = d.scan.boolean()
-	}
-	return i >= 0
-}
-
-func (d *Decoder) readMeasure(m *Measure) {
-	*m = Measure{}
-	if !d.scan.open('[') {
-		return
-	}
-	for d.scan.more(']') {
-		word := d.scan.str()
-		if i := slices.IndexFunc(measures, func(n string) bool { return n == string(word) }); i >= 0 {
-			*m.parts()[i] = true
+func readMeasure(d *Decoder) (m Measure) {
+	for range d.elements() {
+		name := d.scan.str()
+		for _, part := range measures {
+			if part.name == string(name) {
+				*part.get(&m) = true
+			}
 		}
 	}
-}
-
-func (d *Decoder) readIDs() (ids []int32) {
-	if d.scan.open('[') {
-		for d.scan.more(']') {
-			ids = append(ids, d.int32())
-		}
-	}
-	return ids
+	return m
 }

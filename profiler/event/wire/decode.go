@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"math"
 	"strings"
 	"unicode/utf8"
@@ -14,8 +15,9 @@ import (
 // lines refer to. It is not safe for concurrent use.
 type Decoder struct {
 	scan     scanner
-	lineType []byte // member "t" of the line
-	hasTime  bool   // the line has a time
+	lineType []byte     // member "t" of the line
+	recent   event.Kind // of the last line with events
+	hasTime  bool       // the line has a time
 	event    event.Event
 	session  Session
 	model    *event.Model // of a hello
@@ -41,7 +43,7 @@ func (d *Decoder) Decode(line []byte, emit func(event.Event)) (Session, error) {
 	if !d.begin() {
 		return Session{}, s.err()
 	}
-	emits := d.read()
+	emits := d.readLine()
 	if s.problem == "" && s.at < len(line) && s.peek() != 0 {
 		s.fail("more than one value")
 	}
@@ -108,37 +110,18 @@ func (d *Decoder) begin() bool {
 	return true
 }
 
-// read decodes the members of the line and reports whether it has events.
-func (d *Decoder) read() bool {
-	switch string(d.lineType) {
-	case "tok":
-		return d.readColumns(event.KindToken)
-	case "step":
-		return d.readColumns(event.KindStep)
-	case "stage":
-		return d.readStage()
-	case "req":
-		return d.readRequest()
-	case "experts":
-		return d.readExperts()
-	case "kv":
-		return d.readKV()
-	case "log":
-		return d.readLog()
-	case "count":
-		return d.readCounters()
-	case "report":
-		return d.readAggregates()
-	case "ops":
-		return d.readOps()
-	case "host":
-		return d.readHost()
-	case "model":
-		return d.readModel()
-	case "engine":
-		return d.readEngine()
+// readLine decodes the members of the line and reports whether it has events.
+func (d *Decoder) readLine() bool {
+	if t := &lineTypes[d.recent]; t.name == string(d.lineType) { // lines of one type mostly follow each other
+		return t.read(d)
 	}
-	return d.readSession()
+	for kind := range event.NumKinds {
+		if t := &lineTypes[kind]; t.name == string(d.lineType) {
+			d.recent = kind
+			return t.read(d)
+		}
+	}
+	return readSession(d)
 }
 
 // members calls member for each name of the open object. member decodes the value, or returns false for unknown names,
@@ -241,14 +224,74 @@ func (d *Decoder) text(dst []byte, limit int) []byte {
 
 // raw appends an array of bytes to dst, at most limit of them.
 func (d *Decoder) raw(dst []byte, limit int) []byte {
-	s := &d.scan
 	from := len(dst)
-	if s.open('[') {
-		for s.more(']') {
-			if v, ok := s.signed(); ok && v >= 0 && v < 256 && len(dst)-from < limit {
-				dst = append(dst, byte(v))
-			}
+	for range d.elements() {
+		if v, ok := d.scan.signed(); ok && v >= 0 && v < 256 && len(dst)-from < limit {
+			dst = append(dst, byte(v))
 		}
 	}
 	return dst
+}
+
+// identifier reads the number of a request or a call; 0 if there is none.
+func (d *Decoder) identifier() uint64 {
+	v, _ := d.scan.unsigned()
+	return v
+}
+
+// positive reads a number and clamps negative ones to 0; 0 if there is none.
+func (d *Decoder) positive() float64 { return max(d.bareReading(event.Reported).V, 0) }
+
+// elements iterates over an array; the body must read each element. Values of other types have none.
+func (d *Decoder) elements() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		if d.scan.open('[') {
+			for i := 0; d.scan.more(']') && yield(i); i++ {
+			}
+		}
+	}
+}
+
+// names iterates over the names of an object; the body must read each value. Values of other types have none.
+func (d *Decoder) names() iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		if d.scan.open('{') {
+			for d.scan.more('}') && yield(d.scan.key()) {
+			}
+		}
+	}
+}
+
+// counts reads an array of cumulative counts; nil if there is none.
+func (d *Decoder) counts() (list []uint64) {
+	for range d.elements() {
+		v, ok := d.unsigned()
+		if !ok {
+			d.scan.fail("expected a count")
+		}
+		list = append(list, v)
+	}
+	return list
+}
+
+// integers reads an array of integers; nil if there is none.
+func (d *Decoder) integers() (list []int64) {
+	for range d.elements() {
+		v, ok := d.scan.signed()
+		if !ok {
+			d.scan.fail("expected a number")
+		}
+		list = append(list, v)
+	}
+	return list
+}
+
+// words reads an array of at most MaxCount strings.
+func (d *Decoder) words() (list []string) {
+	for range d.elements() {
+		if w := d.string(); len(list) < MaxCount {
+			list = append(list, w)
+		}
+	}
+	return list
 }

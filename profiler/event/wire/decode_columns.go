@@ -158,7 +158,7 @@ func (d *Decoder) readStep(name string) bool {
 	case "m":
 		c.prompt = d.ints(c.prompt)
 	case "fpm":
-		d.event.Data = d.readPass()
+		d.event.Data = readPass(d)
 	default:
 		return false
 	}
@@ -244,14 +244,12 @@ func (d *Decoder) differences(column []int64, plausible func(v int64) bool) []in
 }
 
 func (d *Decoder) readSplit() (split event.Split) {
-	s := &d.scan
 	parts := [...]*uint32{&split.Embed, &split.Attention, &split.Router, &split.Experts, &split.Head, &split.Sample}
-	if !s.open('[') {
+	if !d.scan.open('[') {
 		return split
 	}
-	for i := 0; s.more(']'); i++ {
-		v := min(d.count(), math.MaxUint32)
-		if i < len(parts) {
+	for i := 0; d.scan.more(']'); i++ {
+		if v := min(d.count(), math.MaxUint32); i < len(parts) {
 			*parts[i] = uint32(v)
 		}
 	}
@@ -259,37 +257,29 @@ func (d *Decoder) readSplit() (split event.Split) {
 }
 
 func (d *Decoder) readPicks() byteRange {
-	s, c := &d.scan, &d.columns
+	c := &d.columns
 	from := len(c.experts)
-	if s.open('[') {
-		for s.more(']') {
-			c.experts = append(c.experts, uint16(min(d.count(), math.MaxUint16)))
-		}
+	for range d.elements() {
+		c.experts = append(c.experts, uint16(min(d.count(), math.MaxUint16)))
 	}
 	return byteRange{from, len(c.experts)}
 }
 
 // readTop reads the alternatives of one token.
 func (d *Decoder) readTop() byteRange {
-	s, c := &d.scan, &d.columns
+	c := &d.columns
 	from := len(c.candidates)
-	if s.open('[') {
-		for s.more(']') {
-			if t := d.readCandidate(); len(c.candidates)-from < MaxTop {
-				c.candidates = append(c.candidates, t)
-			}
+	for range d.elements() {
+		if t := d.readCandidate(); len(c.candidates)-from < MaxTop {
+			c.candidates = append(c.candidates, t)
 		}
 	}
 	return byteRange{from, len(c.candidates)}
 }
 
-func (d *Decoder) readCandidate() (t event.TopProb) {
-	s := &d.scan
-	t.ID, t.LogP = -1, float32(math.Inf(-1))
-	if !s.open('[') {
-		return t
-	}
-	for i := 0; s.more(']'); i++ {
+func (d *Decoder) readCandidate() event.TopProb {
+	t := event.TopProb{ID: -1, LogP: float32(math.Inf(-1))}
+	for i := range d.elements() {
 		switch i {
 		case 0:
 			t.ID = d.int32()
@@ -300,7 +290,7 @@ func (d *Decoder) readCandidate() (t event.TopProb) {
 		case 2:
 			t.Text = string(d.text(nil, MaxString))
 		default:
-			s.skip()
+			d.scan.skip()
 		}
 	}
 	return t

@@ -1,10 +1,6 @@
 package wire
 
-import (
-	"slices"
-
-	"github.com/llmtop/llmtop/profiler/event"
-)
+import "github.com/llmtop/llmtop/profiler/event"
 
 // absences are the origins of missing numbers; origins those of present ones.
 var (
@@ -84,25 +80,6 @@ func (d *Decoder) object(list []namedReading, read func() event.Reading, other f
 // unknownMember accepts no member.
 func unknownMember([]byte) bool { return false }
 
-func (d *Decoder) readPass() *event.Pass {
-	p := new(event.Pass)
-	reported := func() event.Reading { return d.bareReading(event.Reported) }
-	d.object(passReadings(p), reported, func(name []byte) bool {
-		switch string(name) {
-		case "worker_id":
-			p.Worker = d.string()
-		case "scheduled_requests":
-			d.object(loadReadings(&p.Scheduled), reported, unknownMember)
-		case "queued_requests":
-			d.object(loadReadings(&p.Queued), reported, unknownMember)
-		default:
-			return false
-		}
-		return true
-	})
-	return p
-}
-
 func (d *Decoder) readHost() bool {
 	p := new(event.Host)
 	d.event.Kind, d.event.Data = event.KindHost, p
@@ -175,43 +152,4 @@ func (d *Decoder) readGPUs() (list []event.GPU) {
 		}
 	}
 	return list
-}
-
-func (d *Decoder) readModel() bool {
-	p := new(event.Model)
-	d.event.Kind, d.event.Data = event.KindModel, p
-	d.members(func(key []byte) bool {
-		if string(key) == "dur" {
-			d.event.Dur = d.count()
-			return true
-		}
-		return d.modelMember(p, key)
-	})
-	return d.require(true, "")
-}
-
-// modelMember reads a member of a model.
-func (d *Decoder) modelMember(p *event.Model, key []byte) bool {
-	switch string(key) {
-	case "name":
-		p.Name = d.string()
-	case "path":
-		p.Path = d.string()
-	case "architecture":
-		p.Architecture = d.string()
-	case "quantisation":
-		p.Quantisation = d.string()
-	default:
-		numbers := modelNumbers(p)
-		i := slices.IndexFunc(numbers[:], func(n modelNumber) bool { return n.name == string(key) })
-		if i < 0 {
-			return false
-		}
-		if n := numbers[i]; n.whole != nil {
-			*n.whole = int(d.int32())
-		} else {
-			*n.large = d.count()
-		}
-	}
-	return true
 }

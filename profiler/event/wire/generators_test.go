@@ -2,6 +2,7 @@ package wire
 
 import (
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -130,15 +131,26 @@ func anyPayload(r *rapid.T, kind event.Kind, at event.Time) any {
 }
 
 func anyModel(r *rapid.T) *event.Model {
-	p := &event.Model{Name: anyString(r), Path: anyString(r), Architecture: anyString(r), Quantisation: anyString(r)}
-	for _, n := range modelNumbers(p) {
-		if n.whole != nil {
-			*n.whole = int(anyInt32(r))
-		} else {
-			*n.large = anyCount(r)
+	p := new(event.Model)
+	anyFields(r, p)
+	return p
+}
+
+// anyFields fills the texts, numbers and readings of a struct, so that one without a row in its table fails the tests.
+func anyFields(r *rapid.T, p any) {
+	v := reflect.ValueOf(p).Elem()
+	for i := range v.NumField() {
+		switch f := v.Field(i).Addr().Interface().(type) {
+		case *string:
+			*f = anyString(r)
+		case *int:
+			*f = int(anyInt32(r))
+		case *int64:
+			*f = anyCount(r)
+		case *event.Reading:
+			anyReadings(r, []namedReading{{"", f}})
 		}
 	}
-	return p
 }
 
 func anyExperts(r *rapid.T) *event.Experts {
@@ -189,8 +201,8 @@ func anyHost(r *rapid.T) *event.Host {
 }
 
 func anyAggregates(r *rapid.T) *event.Aggregates {
-	p := &event.Aggregates{Interval: anyCount(r)}
-	anyReadings(r, aggregateReadings(p))
+	p := new(event.Aggregates)
+	anyFields(r, p)
 	for range rapid.IntRange(0, 3).Draw(r, "times") {
 		t := event.Histogram{Name: anyString(r), Count: rapid.Uint64Range(0, event.MaxNumber).Draw(r, "n"), Sum: anyCount(r)}
 		if n := rapid.IntRange(0, 4).Draw(r, "bounds"); n > 0 {
@@ -204,11 +216,8 @@ func anyAggregates(r *rapid.T) *event.Aggregates {
 		p.Histograms = append(p.Histograms, t)
 	}
 	for range rapid.IntRange(0, 3).Draw(r, "slots") {
-		var s event.Slot
-		s.Request = event.RequestID(rapid.Uint64().Draw(r, "req"))
-		for _, n := range slotNumbers(&s) {
-			*n.v = int(anyInt32(r))
-		}
+		s := event.Slot{Request: event.RequestID(rapid.Uint64().Draw(r, "req"))}
+		anyFields(r, &s)
 		p.Slots = append(p.Slots, s)
 	}
 	for range rapid.IntRange(0, 3).Draw(r, "more") {
@@ -225,14 +234,20 @@ func anyAggregates(r *rapid.T) *event.Aggregates {
 
 func anyPass(r *rapid.T) *event.Pass {
 	p := &event.Pass{Worker: anyString(r)}
-	for _, list := range [][]namedReading{passReadings(p), loadReadings(&p.Scheduled), loadReadings(&p.Queued)} {
-		for _, n := range list {
-			if rapid.Bool().Draw(r, "set") {
-				*n.r = event.Reading{V: rapid.Float64Range(-event.MaxNumber, event.MaxNumber).Draw(r, "value"), Origin: event.Reported}
-			}
+	anyReported(r, p)
+	anyReported(r, &p.Scheduled)
+	anyReported(r, &p.Queued)
+	return p
+}
+
+// anyReported fills some of the readings of a struct with values that the engine reported.
+func anyReported(r *rapid.T, p any) {
+	v := reflect.ValueOf(p).Elem()
+	for i := range v.NumField() {
+		if f, ok := v.Field(i).Addr().Interface().(*event.Reading); ok && rapid.Bool().Draw(r, "set") {
+			*f = event.ReportedValue(rapid.Float64Range(-event.MaxNumber, event.MaxNumber).Draw(r, "value"))
 		}
 	}
-	return p
 }
 
 func anyReadings(r *rapid.T, list []namedReading) {

@@ -8,7 +8,7 @@ import (
 
 // appendOps appends the times of operations: their names once, then columns for the index of the name, layer, calls and
 // times. Of more than MaxOps it appends the longest.
-func appendOps(dst []byte, p *event.Ops) ([]byte, bool) {
+func appendOps(dst []byte, _ *event.Event, p *event.Ops) ([]byte, bool) {
 	times := p.Times[:min(len(p.Times), MaxOps)]
 	var kinds []string
 	kind := make([]uint64, len(times))
@@ -26,14 +26,8 @@ func appendOps(dst []byte, p *event.Ops) ([]byte, bool) {
 		return dst, false
 	}
 	dst = appendInt(key(dst, "passes"), p.Passes)
-	dst = append(key(appendReading(dst, "slowdown", p.Slowdown), "ops"), '[')
-	for i, op := range kinds {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = appendString(dst, op)
-	}
-	dst = appendUints(key(append(dst, ']'), "k"), kind...)
+	dst = appendArray(key(appendReading(dst, "slowdown", p.Slowdown), "ops"), kinds, appendString)
+	dst = appendUints(key(dst, "k"), kind...)
 	for _, c := range [...]struct {
 		name string
 		get  func(event.OpTime) int64
@@ -42,19 +36,12 @@ func appendOps(dst []byte, p *event.Ops) ([]byte, bool) {
 		{"n", func(t event.OpTime) int64 { return max(t.Calls, 0) }},
 		{"d", func(t event.OpTime) int64 { return max(t.Dur, 0) }},
 	} {
-		dst = append(key(dst, c.name), '[')
-		for i, t := range times {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = appendInt(dst, c.get(t))
-		}
-		dst = append(dst, ']')
+		dst = appendArray(key(dst, c.name), times, func(dst []byte, t event.OpTime) []byte { return appendInt(dst, c.get(t)) })
 	}
-	return append(dst, '}'), true
+	return dst, true
 }
 
-func (d *Decoder) readOps() bool {
+func readOps(d *Decoder) bool {
 	p := new(event.Ops)
 	d.event.Kind, d.event.Data = event.KindOps, p
 	var ops []string
@@ -68,13 +55,13 @@ func (d *Decoder) readOps() bool {
 		case "ops":
 			ops = d.words()
 		case "k":
-			k = d.integers(nil)
+			k = d.integers()
 		case "l":
-			l = d.integers(nil)
+			l = d.integers()
 		case "n":
-			n = d.integers(nil)
+			n = d.integers()
 		case "d":
-			ns = d.integers(nil)
+			ns = d.integers()
 		default:
 			return false
 		}
@@ -88,18 +75,4 @@ func (d *Decoder) readOps() bool {
 		}
 	}
 	return d.require(fits, "passes, or columns of different lengths")
-}
-
-// words reads an array of at most MaxCount strings.
-func (d *Decoder) words() (list []string) {
-	s := &d.scan
-	if !s.open('[') {
-		return nil
-	}
-	for s.more(']') {
-		if w := d.string(); len(list) < MaxCount {
-			list = append(list, w)
-		}
-	}
-	return list
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/catchup"
 	"github.com/llmtop/llmtop/profiler/event/wire"
 	"github.com/llmtop/llmtop/runtime/engine"
 )
@@ -83,9 +84,9 @@ func Listen(at string, opt Options) (*Server, error) {
 	s := &Server{
 		opt: opt, address: a, listener: l, closing: make(chan struct{}), readers: make(map[*reader]struct{}),
 		run:  strconv.FormatInt(opt.Clock.Epoch(), 16) + "-" + strconv.FormatInt(int64(os.Getpid()), 16),
-		ring: ring{events: make([]event.Event, opt.Buffer)},
+		ring: ring{events: make([]event.Event, opt.Buffer)}, state: state{State: catchup.State{Limits: stateLimits}},
 	}
-	s.state.latest[event.KindEngine] = event.Event{Kind: event.KindEngine, Layer: -1, Data: &opt.Engine}
+	s.state.apply(&event.Event{Kind: event.KindEngine, Layer: -1, Data: &opt.Engine}, 0)
 	s.wait.Go(s.accept)
 	return s, nil
 }
@@ -203,19 +204,23 @@ func (s *Server) enter(r *reader) (hello []byte, past []event.Event, err error) 
 	}
 	s.readers[r] = struct{}{}
 	r.cursor = s.ring.begin()
-	r.lost[event.KindRequest] = s.state.untracked
+	r.lost[event.KindRequest] = s.state.Untracked()
 	return s.hello(r), s.state.events(), nil
 }
 
 // hello returns the current introduction of the engine. The caller holds mu.
 func (s *Server) hello(r *reader) []byte {
-	engine := *s.state.latest[event.KindEngine].Data.(*event.EngineInfo)
+	engine := *s.state.Newest(0, event.KindEngine).Data.(*event.EngineInfo)
 	at := s.opt.Clock.Now()
 	engine.Epoch = time.Now().UnixNano() - int64(at)
 	engine.Caps = r.offers(engine.Caps)
-	loaded := &s.state.latest[event.KindModel]
-	model, _ := loaded.Data.(*event.Model)
-	return wire.AppendHello(nil, at, s.run, &engine, model, loaded.Dur)
+	var model *event.Model
+	var loadTime int64
+	if loaded := s.state.Newest(0, event.KindModel); loaded != nil {
+		model, _ = loaded.Data.(*event.Model)
+		loadTime = loaded.Dur
+	}
+	return wire.AppendHello(nil, at, s.run, &engine, model, loadTime)
 }
 
 // leave removes a reader.

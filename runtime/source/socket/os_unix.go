@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -49,3 +50,15 @@ func isSocket(info os.FileInfo) bool { return info.Mode()&os.ModeSocket != 0 }
 
 // refusedOnWindows returns false: on Unix there is only one error for a refused connection.
 func refusedOnWindows(error) bool { return false }
+
+// writableByOthers are the permission bits that the well-known folder must not have.
+const writableByOthers os.FileMode = 0o022
+
+// ownedBy returns the owner of a file, and whether this process runs as that user.
+func ownedBy(info os.FileInfo) (owner int, own bool) {
+	s, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return -1, false
+	}
+	return int(s.Uid), int(s.Uid) == os.Geteuid()
+}

@@ -18,3 +18,9 @@ func isSocket(info os.FileInfo) bool { return !info.Mode().IsRegular() && !info.
 
 // refusedOnWindows reports whether a connection was refused.
 func refusedOnWindows(err error) bool { return errors.Is(err, windows.WSAECONNREFUSED) }
+
+// writableByOthers is 0: Windows uses access control lists, and %LOCALAPPDATA% belongs to the user.
+const writableByOthers os.FileMode = 0
+
+// ownedBy returns true for every file: see writableByOthers.
+func ownedBy(os.FileInfo) (owner int, own bool) { return -1, true }
