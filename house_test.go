@@ -198,9 +198,7 @@ const maxMethodFiles = 6
 var spreadTypes = map[string]bool{
 	"cmd.attached":                true,
 	"cmd.runOptions":              true,
-	"profiler/event/wire.Decoder": true,
 	"profiler/report.Report":      true,
-	"ui.app":                      true,
 }
 
 // TestTypesHaveARoom checks that the methods of a type stand in few files. A type that spreads further has parts that

@@ -20,6 +20,7 @@ import (
 	"github.com/llmtop/llmtop/ui/input"
 	"github.com/llmtop/llmtop/ui/pane"
 	"github.com/llmtop/llmtop/ui/sanitize"
+	"github.com/llmtop/llmtop/ui/table"
 	"github.com/llmtop/llmtop/ui/view"
 	"github.com/llmtop/llmtop/ui/view/engines"
 	"github.com/llmtop/llmtop/ui/view/experts"
@@ -147,7 +148,7 @@ type app struct {
 	session  Session // the session on the screen; the zero value without one
 	watched  watched
 	replay   replay
-	history  pastView
+	history  history
 	timeline *chrome.Timeline // selected moment of the history; nil: live, or a replay
 
 	saveScreen func(svg, text []byte) (path string, err error) // writes a screenshot
@@ -175,6 +176,7 @@ func newApp(cfg Config) *app {
 	a.panes.Scratch, a.status.FPS, a.panes.Window = &pane.Scratch{}, cfg.FPS, metric.Minute
 	a.editor.Suggest = cfg.Prompts
 	a.snap = &store.Snapshot{}
+	a.history.app, a.replay.app, a.marks.app = a, a, a
 	a.makeViews()
 	a.live = a.keyTable()
 	a.updateBindings()
@@ -267,4 +269,33 @@ func (a *app) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	cmd := a.after
 	a.after = nil
 	return a, cmd
+}
+
+// restoreChoices applies the choices of the last session, except the theme, which Config.Theme sets.
+func (a *app) restoreChoices(c Choices) {
+	for w := range metric.NumWindows {
+		if w.String() == c.Window {
+			a.panes.Window = w
+		}
+	}
+	for p := range metric.NumPhases {
+		if p.String() == c.Phase {
+			a.panes.Phase = p
+		}
+	}
+	for f := range table.NumFields {
+		if f.String() == c.Sort {
+			a.requests.List.By, a.requests.List.Down = f, c.Reverse
+			a.requests.Follow = f == table.Age && !c.Reverse
+		}
+	}
+}
+
+// choices returns the current choices.
+func (a *app) choices() Choices {
+	l := a.requests.List
+	return Choices{
+		Theme: theme.Palettes()[a.theme].Name, Window: a.panes.Window.String(),
+		Phase: a.panes.Phase.String(), Sort: l.By.String(), Reverse: l.Down,
+	}
 }

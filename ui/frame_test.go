@@ -93,10 +93,10 @@ func liveKeys() []binding { return keysOf(Config{}).live }
 // timeKeys are the keys that move in a replay, and in the history.
 func timeKeys() (replay, history []binding) {
 	a := keysOf(Config{})
-	for _, k := range a.replayKeys() {
+	for _, k := range a.replay.keys() {
 		replay = append(replay, binding{Key: k, views: everywhere})
 	}
-	for _, k := range a.historyKeys() {
+	for _, k := range a.history.keys() {
 		history = append(history, binding{Key: k, views: everywhere})
 	}
 	return replay, history

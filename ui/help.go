@@ -142,7 +142,7 @@ func (h *help) text(w int, v viewID) string {
 	}
 	if !inTime {
 		t.heading("Keys while the view is paused")
-		for _, k := range h.app.historyKeys() {
+		for _, k := range h.app.history.keys() {
 			t.add(strings.Join(k.Keys, " "), "", k.Help)
 		}
 	}

@@ -22,8 +22,9 @@ const (
 	longStep  = event.Time(10 * time.Second)
 )
 
-// pastView is the state of a paused view: the moment on the screen and the histories of the engines.
-type pastView struct {
+// history is the state of a paused view: the moment on the screen and the histories of the engines.
+type history struct {
+	app       *app
 	histories map[string]Past         // opened histories, by the names of the engines
 	at        event.Time              // the moment on the screen
 	loaded    map[string]pastSnapshot // loaded snapshots, by the names of the engines
@@ -33,111 +34,93 @@ type pastView struct {
 }
 
 // historyKeys are the keys that move in the history while the view is paused.
-func (a *app) historyKeys() []view.Key {
-	by := func(d event.Time) func() { return func() { a.goTo(a.history.at + d) } }
+func (h *history) keys() []view.Key {
+	by := func(d event.Time) func() { return func() { h.goTo(h.at + d) } }
 	return []view.Key{
-		{Keys: []string{"space"}, Show: "space", Word: "resume", Help: "return to live", Do: a.pause},
+		{Keys: []string{"space"}, Show: "space", Word: "resume", Help: "return to live", Do: h.toggle},
 		{Keys: []string{"left", "shift+left"}, Show: "left", Name: "back 1 s", Help: "go back 1 s: all views show that moment", Do: by(-shortStep)},
 		{Keys: []string{"right", "shift+right"}, Show: "left right", Word: "1 s", Name: "forward 1 s", Help: "go forward 1 s", Do: by(shortStep)},
 		{Keys: []string{"["}, Show: "[", Name: "back 10 s", Help: "go back 10 s", Do: by(-longStep)},
 		{Keys: []string{"]"}, Show: "[ ]", Word: "10 s", Name: "forward 10 s", Help: "go forward 10 s", Do: by(longStep)},
-		{Keys: []string{"("}, Show: "(", Name: "previous engine", Help: "switch to the previous engine, at the same moment", Do: func() { a.switchEngine(false) }, When: a.canSwitch},
-		{Keys: []string{")"}, Show: "( )", Word: "engine", Help: "switch to the next engine", Do: func() { a.switchEngine(true) }, When: a.canSwitch},
-		{Keys: []string{"home"}, Show: "home", Name: "start", Help: "go to the oldest moment of the history", Do: func() { a.goTo(a.history.oldest) }},
-		{Keys: []string{"end"}, Show: "end", Word: "live", Name: "end", Help: "return to live", Do: a.pause},
+		{Keys: []string{"("}, Show: "(", Name: "previous engine", Help: "switch to the previous engine, at the same moment", Do: func() { h.app.switchEngine(false) }, When: h.app.canSwitch},
+		{Keys: []string{")"}, Show: "( )", Word: "engine", Help: "switch to the next engine", Do: func() { h.app.switchEngine(true) }, When: h.app.canSwitch},
+		{Keys: []string{"home"}, Show: "home", Name: "start", Help: "go to the oldest moment of the history", Do: func() { h.goTo(h.oldest) }},
+		{Keys: []string{"end"}, Show: "end", Word: "live", Name: "end", Help: "return to live", Do: h.toggle},
 	}
 }
 
-// pause pauses the view at the current moment, or resumes it.
-func (a *app) pause() {
+// toggle pauses the view at the current moment, or resumes it.
+func (h *history) toggle() {
+	a := h.app
 	a.status.Paused = !a.status.Paused
+	*h = history{app: a, at: a.snap.Now}
+	a.timeline = nil
+	a.updateBindings()
 	if a.status.Paused {
-		a.history = pastView{at: a.snap.Now}
-		a.updateBindings()
-		a.updateTimeline()
+		h.update()
 		return
 	}
-	a.history, a.timeline = pastView{}, nil
-	a.updateBindings()
 	a.updateSessions()
 	a.takeSnapshot()
 	a.updateEngines()
 }
 
-// past returns the history of an engine, or nil.
-func (a *app) past(s Session) Past {
+// of returns the history of an engine, or nil.
+func (h *history) of(s Session) Past {
 	if s.Past == nil {
 		return nil
 	}
-	t := &a.history
-	p := t.histories[s.Name]
+	p := h.histories[s.Name]
 	if p == nil {
 		if p = s.Past(); p == nil {
 			return nil
 		}
-		if t.histories == nil {
-			t.histories = make(map[string]Past)
+		if h.histories == nil {
+			h.histories = make(map[string]Past)
 		}
-		t.histories[s.Name] = p
+		h.histories[s.Name] = p
 	}
 	return p
 }
 
 // goTo shows another moment, or the nearest one in the history.
-func (a *app) goTo(at event.Time) {
-	p := a.past(a.session)
+func (h *history) goTo(at event.Time) {
+	a := h.app
+	p := h.of(a.session)
 	if p == nil {
 		return
 	}
-	t := &a.history
-	t.oldest, t.now = p.Range()
-	if at < t.oldest {
-		a.Notify("the history reaches back " + metric.Duration(int64(t.now-t.oldest)))
+	h.oldest, h.now = p.Range()
+	if at < h.oldest {
+		a.Notify("the history reaches back " + metric.Duration(int64(h.now-h.oldest)))
 	}
-	at = min(max(at, t.oldest), t.now)
+	at = min(max(at, h.oldest), h.now)
 	s := p.At(at)
 	if s == nil {
 		a.Notify("this moment is no longer in the history")
 		return
 	}
-	t.at, a.snap, a.dirty = at, s, true
+	h.at, a.snap, a.dirty = at, s, true
 	a.updateEngines()
-	a.updateTimeline()
+	h.update()
 }
 
-// clickTrack goes to the moment under the mouse on the timeline, and reports whether the mouse is on it.
-func (a *app) clickTrack(x, y int) bool {
-	if !a.track.Has(x, y) {
-		return false
-	}
-	share := (float64(x-a.track.X) + 0.5) / float64(a.track.W)
-	between := func(from, to event.Time) event.Time { return from + event.Time(share*float64(to-from)) }
-	switch {
-	case a.cfg.Replay != nil:
-		p := a.cfg.Replay.Status()
-		a.seek(p, between(p.Begin, p.End))
-	case a.status.Paused:
-		a.goTo(between(a.history.timeline.From, a.history.timeline.To))
-	}
-	return true
-}
-
-// updateTimeline updates the age of the moment on the screen. It needs a frame once per second.
-func (a *app) updateTimeline() {
-	p := a.past(a.session)
+// update updates the age of the moment on the screen. It needs a frame once per second.
+func (h *history) update() {
+	a := h.app
+	p := h.of(a.session)
 	if !a.status.Paused || p == nil {
 		a.timeline = nil
 		return
 	}
-	t := &a.history
-	t.oldest, t.now = p.Range()
+	h.oldest, h.now = p.Range()
 	bar := chrome.Timeline{
-		From: t.oldest / shortStep * shortStep, To: t.now / shortStep * shortStep, At: t.at, Wall: a.snap.Wall,
-		Ago: time.Duration(t.now - t.at).Truncate(time.Second), Evicted: t.at < t.oldest,
+		From: h.oldest / shortStep * shortStep, To: h.now / shortStep * shortStep, At: h.at, Wall: a.snap.Wall,
+		Ago: time.Duration(h.now - h.at).Truncate(time.Second), Evicted: h.at < h.oldest,
 	}
-	a.dirty = a.dirty || a.timeline == nil || bar != t.timeline
-	t.timeline = bar
-	a.timeline = &t.timeline
+	a.dirty = a.dirty || a.timeline == nil || bar != h.timeline
+	h.timeline = bar
+	a.timeline = &h.timeline
 }
 
 // pastSnapshot is the snapshot of an engine at a moment.
@@ -147,25 +130,25 @@ type pastSnapshot struct {
 }
 
 // snapshotOf returns the snapshot of an engine at the moment on the screen.
-func (a *app) snapshotOf(s Session) *store.Snapshot {
-	if !a.status.Paused {
+func (h *history) snapshotOf(s Session) *store.Snapshot {
+	if !h.app.status.Paused {
 		return s.Snapshots()
 	}
-	t, p := &a.history, a.past(s)
+	p := h.of(s)
 	if p == nil {
 		return s.Snapshots()
 	}
-	if loaded, ok := t.loaded[s.Name]; ok && loaded.at == t.at {
+	if loaded, ok := h.loaded[s.Name]; ok && loaded.at == h.at {
 		return loaded.Snapshot
 	}
-	past := p.At(t.at)
+	past := p.At(h.at)
 	if past == nil {
 		past = chrome.NotKept
 	}
-	if t.loaded == nil {
-		t.loaded = make(map[string]pastSnapshot)
+	if h.loaded == nil {
+		h.loaded = make(map[string]pastSnapshot)
 	}
-	t.loaded[s.Name] = pastSnapshot{t.at, past}
+	h.loaded[s.Name] = pastSnapshot{h.at, past}
 	return past
 }
 
@@ -173,17 +156,17 @@ func (a *app) snapshotOf(s Session) *store.Snapshot {
 const maxPastLoads = 40
 
 // catchUp loads past snapshots of engines in the list that still lack one.
-func (a *app) catchUp() {
-	if a.status.PendingEngines > 0 {
-		a.updateEngines()
+func (h *history) catchUp() {
+	if h.app.status.PendingEngines > 0 {
+		h.app.updateEngines()
 	}
 }
 
 // behind reports whether the past snapshot of an engine at the moment on the screen is not loaded yet.
-func (a *app) behind(s Session) bool {
-	if !a.status.Paused || a.past(s) == nil {
+func (h *history) behind(s Session) bool {
+	if !h.app.status.Paused || h.of(s) == nil {
 		return false
 	}
-	loaded, ok := a.history.loaded[s.Name]
-	return !ok || loaded.at != a.history.at
+	loaded, ok := h.loaded[s.Name]
+	return !ok || loaded.at != h.at
 }

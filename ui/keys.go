@@ -90,7 +90,7 @@ func (a *app) firstKeys() []view.Key {
 	}
 	return []view.Key{
 		{Keys: []string{"p"}, Show: "p", Word: "prompt", Help: "type a prompt; in the editor: tab for built-in prompts, up and down for history, enter to send, esc to cancel", Do: a.editor.Show, When: a.canPrompt},
-		{Keys: []string{"space"}, Show: "space", Word: "pause", Help: "pause and go back in time: move with left, right, [ and ] or a click on the timeline; the engine keeps running", Do: a.pause},
+		{Keys: []string{"space"}, Show: "space", Word: "pause", Help: "pause and go back in time: move with left, right, [ and ] or a click on the timeline; the engine keeps running", Do: a.history.toggle},
 		{
 			Keys: digits, Show: "1-" + digits[len(digits)-1], Help: "switch views: " + strings.Join(names, ", ") + "; or click a name in the last row",
 			Do: func() { a.show(viewID(slices.Index(digits, a.pressed))) },
@@ -140,9 +140,9 @@ func (a *app) screenKeys() []view.Key {
 		{Keys: []string{":"}, Show: ":", Word: "command", Help: "search commands and run one", Do: a.palette.show},
 		{Keys: []string{"s"}, Show: "s", Word: "snapshot", Help: "save the screen as a picture (SVG) and as text in the working directory", Do: a.writeScreenshot},
 		{Keys: []string{"S"}, Show: "S", Name: "report", Help: "save a report of the moment on the screen as JSON in the working directory, without prompts and answers", Do: a.writeReport, When: reports},
-		{Keys: []string{"m"}, Show: "m", Word: "mark", Help: "mark this moment, to compare the numbers since then with those before", Do: a.mark, When: shown},
-		{Keys: []string{"M"}, Show: "M", Name: "changes since mark", Help: "show changes since the newest mark: requests, tokens, latency, memory, router picks, dropped events", Do: a.toggleSince, When: shown},
-		{Keys: []string{"u"}, Show: "u", Name: "clear marks", Help: "clear the marks", Do: a.clearMarks, When: shown},
+		{Keys: []string{"m"}, Show: "m", Word: "mark", Help: "mark this moment, to compare the numbers since then with those before", Do: a.marks.add, When: shown},
+		{Keys: []string{"M"}, Show: "M", Name: "changes since mark", Help: "show changes since the newest mark: requests, tokens, latency, memory, router picks, dropped events", Do: a.marks.toggle, When: shown},
+		{Keys: []string{"u"}, Show: "u", Name: "clear marks", Help: "clear the marks", Do: a.marks.clear, When: shown},
 		{Keys: []string{"a"}, Show: "a", Name: "alerts", Help: "show the alerts of the config file: firing, pending and their conditions", Do: func() { a.alertsOpen = !a.alertsOpen }},
 	}
 }
@@ -192,9 +192,9 @@ func (a *app) withTime(keys []view.Key) (table []binding) {
 func (a *app) updateBindings() {
 	switch {
 	case a.cfg.Replay != nil:
-		a.bindings = a.withTime(a.replayKeys())
-	case a.status.Paused && a.past(a.session) != nil:
-		a.bindings = a.withTime(a.historyKeys())
+		a.bindings = a.withTime(a.replay.keys())
+	case a.status.Paused && a.history.of(a.session) != nil:
+		a.bindings = a.withTime(a.history.keys())
 	default:
 		a.bindings = a.live
 	}

@@ -38,6 +38,7 @@ var speeds = []float64{recording.Slowest, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 20
 
 // replay is the state of a replay on the screen.
 type replay struct {
+	app    *app
 	shown  recording.PlayStatus
 	paused bool       // a replay does not report this while it seeks
 	target event.Time // of the last seek
@@ -58,106 +59,106 @@ func (r *replay) update(player Replay) bool {
 }
 
 // replayKeys are the keys that control a replay.
-func (a *app) replayKeys() []view.Key {
+func (r *replay) keys() []view.Key {
 	do := func(f func(s recording.PlayStatus)) func() {
 		return func() {
-			f(a.cfg.Replay.Status())
-			a.updateStatus()
+			f(r.app.cfg.Replay.Status())
+			r.app.updateStatus()
 		}
 	}
 	by := func(d event.Time) func() {
-		return do(func(s recording.PlayStatus) { a.seek(s, a.position(s)+d) })
+		return do(func(s recording.PlayStatus) { r.seek(s, r.position(s)+d) })
 	}
 	return []view.Key{
-		{Keys: []string{"space"}, Show: "space", Word: "play", Help: "play or pause the recording", Do: do(a.play)},
-		{Keys: []string{"."}, Show: ".", Word: "step", Help: "pause and step to the next token, or to the next event if the engine does not report tokens", Do: do(a.step)},
+		{Keys: []string{"space"}, Show: "space", Word: "play", Help: "play or pause the recording", Do: do(r.play)},
+		{Keys: []string{"."}, Show: ".", Word: "step", Help: "pause and step to the next token, or to the next event if the engine does not report tokens", Do: do(r.step)},
 		{Keys: []string{"left", "shift+left"}, Show: "left", Name: "back 1 s", Help: "go back 1 s", Do: by(-shortStep)},
 		{Keys: []string{"right", "shift+right"}, Show: "left right", Word: "1 s", Name: "forward 1 s", Help: "go forward 1 s", Do: by(shortStep)},
 		{Keys: []string{"["}, Show: "[", Name: "back 10 s", Help: "go back 10 s", Do: by(-longStep)},
 		{Keys: []string{"]"}, Show: "[ ]", Name: "forward 10 s", Help: "go forward 10 s", Do: by(longStep)},
-		{Keys: []string{"("}, Show: "(", Name: "previous engine", Help: "switch to the previous engine", Do: func() { a.switchEngine(false) }, When: a.canSwitch},
-		{Keys: []string{")"}, Show: "( )", Word: "engine", Help: "switch to the next engine", Do: func() { a.switchEngine(true) }, When: a.canSwitch},
-		{Keys: []string{"{"}, Show: "{", Name: "previous request", Help: "go back to the start of this request, or of the previous one", Do: do(a.previousRequest)},
-		{Keys: []string{"}"}, Show: "{ }", Word: "request", Help: "go forward to the start of the next request", Do: do(a.nextRequest)},
-		{Keys: []string{"-"}, Show: "-", Name: "speed down", Help: "play slower, down to 0.1x", Do: do(func(s recording.PlayStatus) { a.setSpeed(nextSpeed(s.Speed, false)) })},
-		{Keys: []string{"+", "="}, Show: "+ -", Word: "speed", Help: "play faster, up to 1000x", Do: do(func(s recording.PlayStatus) { a.setSpeed(nextSpeed(s.Speed, true)) })},
-		{Keys: []string{"home"}, Show: "home", Name: "start", Help: "go to the start of the recording; in the help: scroll", Do: do(func(s recording.PlayStatus) { a.seek(s, s.Begin) })},
-		{Keys: []string{"end"}, Show: "end", Name: "end", Help: "go to the end of the recording; in the help: scroll", Do: do(func(s recording.PlayStatus) { a.seek(s, s.End) })},
+		{Keys: []string{"("}, Show: "(", Name: "previous engine", Help: "switch to the previous engine", Do: func() { r.app.switchEngine(false) }, When: r.app.canSwitch},
+		{Keys: []string{")"}, Show: "( )", Word: "engine", Help: "switch to the next engine", Do: func() { r.app.switchEngine(true) }, When: r.app.canSwitch},
+		{Keys: []string{"{"}, Show: "{", Name: "previous request", Help: "go back to the start of this request, or of the previous one", Do: do(r.previousRequest)},
+		{Keys: []string{"}"}, Show: "{ }", Word: "request", Help: "go forward to the start of the next request", Do: do(r.nextRequest)},
+		{Keys: []string{"-"}, Show: "-", Name: "speed down", Help: "play slower, down to 0.1x", Do: do(func(s recording.PlayStatus) { r.setSpeed(nextSpeed(s.Speed, false)) })},
+		{Keys: []string{"+", "="}, Show: "+ -", Word: "speed", Help: "play faster, up to 1000x", Do: do(func(s recording.PlayStatus) { r.setSpeed(nextSpeed(s.Speed, true)) })},
+		{Keys: []string{"home"}, Show: "home", Name: "start", Help: "go to the start of the recording; in the help: scroll", Do: do(func(s recording.PlayStatus) { r.seek(s, s.Begin) })},
+		{Keys: []string{"end"}, Show: "end", Name: "end", Help: "go to the end of the recording; in the help: scroll", Do: do(func(s recording.PlayStatus) { r.seek(s, s.End) })},
 	}
 }
 
-func (a *app) setSpeed(times float64) {
-	a.report(a.cfg.Replay.SetSpeed(times), fmt.Sprintf("speed: %vx", times))
+func (r *replay) setSpeed(times float64) {
+	r.app.report(r.app.cfg.Replay.SetSpeed(times), fmt.Sprintf("speed: %vx", times))
 }
 
 // play resumes or pauses; at the end it starts over.
-func (a *app) play(s recording.PlayStatus) {
-	to := a.cfg.Replay
+func (r *replay) play(s recording.PlayStatus) {
+	to := r.app.cfg.Replay
 	switch {
 	case s.State == recording.Ended:
-		a.seek(s, s.Begin)
+		r.seek(s, s.Begin)
 		to.Play()
-		a.replay.paused = false
-	case a.replay.paused:
+		r.paused = false
+	case r.paused:
 		to.Play()
-		a.replay.paused = false
+		r.paused = false
 	default:
 		to.Pause()
-		a.replay.paused = true
+		r.paused = true
 	}
 }
 
 // step goes to the next token, or to the next event if the engine does not report tokens.
-func (a *app) step(recording.PlayStatus) {
+func (r *replay) step(recording.PlayStatus) {
 	to := recording.StepEvent
-	if a.snap.Engine.Caps.Has(event.CapTokens) {
+	if r.app.snap.Engine.Caps.Has(event.CapTokens) {
 		to = recording.StepToken
 	}
-	a.cfg.Replay.Step(to)
+	r.app.cfg.Replay.Step(to)
 }
 
 // position returns the time of the replay, or the target of a running seek, so that repeated seek keys add up.
-func (a *app) position(s recording.PlayStatus) event.Time {
+func (r *replay) position(s recording.PlayStatus) event.Time {
 	if s.State == recording.Seeking {
-		return a.replay.target
+		return r.target
 	}
 	return s.Now
 }
 
-func (a *app) seek(s recording.PlayStatus, at event.Time) {
+func (r *replay) seek(s recording.PlayStatus, at event.Time) {
 	at = max(min(at, s.End), s.Begin)
-	a.replay.target = at
-	if err := a.cfg.Replay.SeekTime(at); err != nil {
-		a.report(err, "")
+	r.target = at
+	if err := r.app.cfg.Replay.SeekTime(at); err != nil {
+		r.app.report(err, "")
 	}
 }
 
 // previousRequest goes to the start of the newest request so far, or of the one before if that start was just passed.
-func (a *app) previousRequest(s recording.PlayStatus) {
-	for _, r := range a.snap.Requests {
-		if r.Enqueued+restartWithin < s.Now {
-			a.report(a.cfg.Replay.SeekRequest(a.session.Name, r.ID), fmt.Sprintf("request %d", r.ID))
+func (r *replay) previousRequest(s recording.PlayStatus) {
+	for _, q := range r.app.snap.Requests {
+		if q.Enqueued+restartWithin < s.Now {
+			r.app.report(r.app.cfg.Replay.SeekRequest(r.app.session.Name, q.ID), fmt.Sprintf("request %d", q.ID))
 			return
 		}
 	}
-	a.seek(s, s.Begin)
+	r.seek(s, s.Begin)
 }
 
 // nextRequest goes to the start of the request after the newest one so far. The screen does not have later requests,
 // but their ids ascend: it tries the next ones.
-func (a *app) nextRequest(recording.PlayStatus) {
+func (r *replay) nextRequest(recording.PlayStatus) {
 	var newest event.RequestID
-	for _, r := range a.snap.Requests {
-		newest = max(newest, r.ID)
+	for _, q := range r.app.snap.Requests {
+		newest = max(newest, q.ID)
 	}
 	for gap := range min(idGap, math.MaxUint64-newest) {
 		id := newest + 1 + gap
-		if a.cfg.Replay.SeekRequest(a.session.Name, id) == nil {
-			a.Notify(fmt.Sprintf("request %d", id))
+		if r.app.cfg.Replay.SeekRequest(r.app.session.Name, id) == nil {
+			r.app.Notify(fmt.Sprintf("request %d", id))
 			return
 		}
 	}
-	a.Notify("no later request in the recording")
+	r.app.Notify("no later request in the recording")
 }
 
 // nextSpeed returns the next faster or slower step; the ends stay.

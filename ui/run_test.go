@@ -110,7 +110,7 @@ func TestRunSurvivesPanics(t *testing.T) {
 	})
 	if err := <-p.done; !errors.Is(err, ErrPanic) {
 		t.Errorf("ended with %v, want %v", err, ErrPanic)
-	} else if !strings.Contains(err.Error(), "provoked by a test\n") || !strings.Contains(err.Error(), "update_tick.go") {
+	} else if !strings.Contains(err.Error(), "provoked by a test\n") || !strings.Contains(err.Error(), "update_sessions.go") {
 		t.Errorf("the error lacks the cause or the place: %v", err)
 	}
 	restored(t, <-p.output)

@@ -12,39 +12,10 @@ import (
 // maxPerSecond bounds the files saved in one second.
 const maxPerSecond = 100
 
-// writeScreenshot writes the screen as a picture and as text.
-func (a *app) writeScreenshot() {
-	if a.w <= 0 {
-		return
-	}
-	a.draw()
-	a.dirty = true // remove the note of the last key from the frame
-	path, err := a.saveScreen(a.grid.SVG(a.skin.Palette), unpadded(a.grid.Plain()))
-	if err != nil {
-		err = fmt.Errorf("write snapshot: %w", err)
-	}
-	a.report(err, "wrote "+path+" and .txt")
-}
-
 // wroteMsg reports the path of a written report, or its error.
 type wroteMsg struct {
 	path string
 	err  error
-}
-
-// reportWriter returns a function that writes the report of the moment on the screen. It may run on another goroutine.
-func (a *app) reportWriter() func() wroteMsg {
-	make, save, s := a.session.Actions.Report, a.saveReport, a.snap
-	return func() (done wroteMsg) {
-		json, err := make(s)
-		if err == nil {
-			done.path, err = save(json)
-		}
-		if err != nil {
-			done.err = fmt.Errorf("write report: %w", err)
-		}
-		return done
-	}
 }
 
 // unpadded returns text without trailing spaces in its lines.

@@ -73,22 +73,19 @@ func (l *throttle) charge() {
 // noteTicksMax is how long the header shows that frames had to wait, in ticks.
 const noteTicksMax = 20
 
-// updateThrottle charges the bytes sent and sets the note of the header.
-func (a *app) updateThrottle() {
-	l := &a.throttle
+// note charges the bytes sent and returns the note of the header.
+func (l *throttle) note(lowBandwidth bool) string {
 	l.charge()
 	if l.noteTicks = max(l.noteTicks-1, 0); l.waited {
 		l.noteTicks, l.waited = noteTicksMax, false
 	}
-	note := ""
 	switch {
-	case a.cfg.LowBandwidth:
-		note = "low bandwidth " + metric.Bytes(l.measured) + "/s"
+	case lowBandwidth:
+		return "low bandwidth " + metric.Bytes(l.measured) + "/s"
 	case l.noteTicks > 0:
-		note = "display throttled: " + metric.Bytes(l.measured) + "/s"
+		return "display throttled: " + metric.Bytes(l.measured) + "/s"
 	}
-	a.dirty = a.dirty || note != a.status.OutputNote
-	a.status.OutputNote = note
+	return ""
 }
 
 // forLowBandwidth limits the frame rate and the colours if LowBandwidth is set.

@@ -1,10 +1,12 @@
 package ui
 
 import (
+	"fmt"
 	"slices"
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/sanitize"
@@ -171,6 +173,52 @@ func (a *app) onWheel(b tea.MouseButton) {
 	}
 	for range wheel {
 		a.views[a.view].Scroll(by)
+	}
+}
+
+// clickTrack goes to the moment under the mouse on the timeline, and reports whether the mouse is on it.
+func (a *app) clickTrack(x, y int) bool {
+	if !a.track.Has(x, y) {
+		return false
+	}
+	share := (float64(x-a.track.X) + 0.5) / float64(a.track.W)
+	between := func(from, to event.Time) event.Time { return from + event.Time(share*float64(to-from)) }
+	switch {
+	case a.cfg.Replay != nil:
+		p := a.cfg.Replay.Status()
+		a.replay.seek(p, between(p.Begin, p.End))
+	case a.status.Paused:
+		a.history.goTo(between(a.history.timeline.From, a.history.timeline.To))
+	}
+	return true
+}
+
+// writeScreenshot writes the screen as a picture and as text.
+func (a *app) writeScreenshot() {
+	if a.w <= 0 {
+		return
+	}
+	a.draw()
+	a.dirty = true // remove the note of the last key from the frame
+	path, err := a.saveScreen(a.grid.SVG(a.skin.Palette), unpadded(a.grid.Plain()))
+	if err != nil {
+		err = fmt.Errorf("write snapshot: %w", err)
+	}
+	a.report(err, "wrote "+path+" and .txt")
+}
+
+// reportWriter returns a function that writes the report of the moment on the screen. It may run on another goroutine.
+func (a *app) reportWriter() func() wroteMsg {
+	make, save, s := a.session.Actions.Report, a.saveReport, a.snap
+	return func() (done wroteMsg) {
+		json, err := make(s)
+		if err == nil {
+			done.path, err = save(json)
+		}
+		if err != nil {
+			done.err = fmt.Errorf("write report: %w", err)
+		}
+		return done
 	}
 }
 

@@ -1,0 +1,263 @@
+package ui
+
+import (
+	"slices"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/llmtop/llmtop/profiler/alert"
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/recording"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/ui/chrome"
+	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/sanitize"
+	"github.com/llmtop/llmtop/ui/view"
+	"github.com/llmtop/llmtop/ui/view/engines"
+	"github.com/llmtop/llmtop/ui/view/overview"
+)
+
+// tickMsg requests the next frame.
+type tickMsg struct{}
+
+// blurredEvery is the time between frames while another window has the focus: the screen may still be visible, for
+// example next to an editor.
+const blurredEvery = time.Second
+
+// maxRest bounds the time between frames while nothing happens, because the clock in the header shows seconds.
+const maxRest = time.Second
+
+// tick returns the command that waits for the next frame and, while no request is running, for a change.
+func (a *app) tick() tea.Cmd {
+	every := time.Second / time.Duration(a.cfg.FPS)
+	if a.blurred {
+		every = blurredEvery
+	}
+	if changed := a.session.Changed; changed != nil && a.idle && a.toastIn == 0 && a.view != viewEngines {
+		start := time.Now()
+		return func() tea.Msg {
+			select {
+			case <-changed:
+				time.Sleep(every - time.Since(start))
+			case <-time.After(maxRest):
+			}
+			return tickMsg{}
+		}
+	}
+	return tea.Tick(every, func(time.Time) tea.Msg { return tickMsg{} })
+}
+
+// onTick updates the state for a frame and marks the frame as dirty if it would differ.
+func (a *app) onTick() tea.Cmd {
+	if a.toastIn > 0 {
+		if a.toastIn--; a.toastIn == 0 {
+			a.toast, a.dirty = "", true
+		}
+	}
+	a.idle = true
+	if !a.status.Paused {
+		a.updateSessions()
+		a.takeSnapshot()
+		a.updateEngines()
+	} else {
+		a.history.update()
+		a.history.catchUp()
+	}
+	shown := a.view == viewSystem || a.view == viewPane && a.overview.Focus == overview.Machine
+	a.watched.update(watched{watch: a.session.Actions.Watch, model: a.snap.Model.Path, name: a.session.Name}, shown)
+	a.updateStatus()
+	a.updateAlerts()
+	if note := a.throttle.note(a.cfg.LowBandwidth); note != a.status.OutputNote {
+		a.status.OutputNote, a.dirty = note, true
+	}
+	return a.tick()
+}
+
+// updateStatus takes the status of the recording and of the replay.
+func (a *app) updateStatus() {
+	if a.cfg.Recording != nil {
+		note := recordNote(a.cfg.Recording())
+		a.dirty = a.dirty || note != a.status.Record
+		a.status.Record = note
+	}
+	if a.cfg.Replay != nil {
+		a.dirty = a.replay.update(a.cfg.Replay) || a.dirty
+		a.status.Replay = &a.replay.shown
+	}
+}
+
+// recordNote returns the header note of a recording.
+func recordNote(s recording.RecordStatus, on bool) chrome.RecordNote {
+	switch dropped := s.Dropped.Total(); {
+	case !on:
+		return chrome.RecordNote{}
+	case s.Err != nil:
+		return chrome.RecordNote{Words: "REC failed", Why: sanitize.Line(s.Err.Error()), Bad: true}
+	case dropped > 0:
+		return chrome.RecordNote{Words: "REC " + metric.Bytes(float64(s.Bytes)) + " dropped " + metric.Count(float64(dropped)), Bad: true}
+	default:
+		return chrome.RecordNote{Words: "REC " + metric.Bytes(float64(s.Bytes))}
+	}
+}
+
+// takeSnapshot takes the current snapshot. It needs a frame if the snapshot is new, or if the spinner runs.
+func (a *app) takeSnapshot() {
+	if a.session.Snapshots == nil {
+		return
+	}
+	s := a.session.Snapshots()
+	spins := s.Engine.State <= event.EngineLoading || s.Throughput.Queued > 0
+	if s == a.snap && !spins {
+		return
+	}
+	if spins {
+		a.panes.Spin++
+	}
+	a.snap, a.idle, a.dirty = s, s.Throughput.Running == 0 && !spins, true
+}
+
+// updateAlerts takes the current alert states and shows a note when an alert begins to fire or resolves. It marks the
+// frame as dirty if the screen shows something that changed.
+func (a *app) updateAlerts() {
+	if a.cfg.Alerts == nil {
+		return
+	}
+	now := a.cfg.Alerts()
+	before := a.status.Alerts
+	if slices.Equal(now, before) {
+		return
+	}
+	for i := range now {
+		if i >= len(before) || before[i].State == now[i].State || a.toastIn > 0 {
+			continue
+		}
+		switch name := sanitize.Line(now[i].Name); now[i].State {
+		case alert.Firing:
+			a.Notify("alert " + name + ": " + now[i].Value + " (a lists alerts)")
+		case alert.Resolved:
+			a.Notify("alert " + name + " resolved")
+		}
+		a.dirty = true
+	}
+	a.dirty = a.dirty || a.alertsOpen || len(now) != len(before)
+	a.status.Alerts = now
+}
+
+// Session is one of several engines on the screen.
+type Session struct {
+	Name      string                 // unique and constant, for example the address
+	Snapshots func() *store.Snapshot // like Config.Snapshots
+	Changed   <-chan struct{}        // like Config.Changed
+	Past      func() Past            // like Config.Past
+	Actions   Actions
+}
+
+// updateSessions takes the current sessions. The one on the screen stays there as long as it exists.
+func (a *app) updateSessions() {
+	if a.cfg.Sessions == nil {
+		if a.sessions == nil {
+			a.sessions = []Session{{Snapshots: a.cfg.Snapshots, Changed: a.cfg.Changed, Past: a.cfg.Past, Actions: a.cfg.Actions}}
+			a.showSession(0)
+		}
+		return
+	}
+	a.sessions = a.cfg.Sessions()
+	i := slices.IndexFunc(a.sessions, func(s Session) bool { return s.Name == a.session.Name })
+	switch {
+	case len(a.sessions) == 0:
+		a.session, a.snap, a.status.Engine = Session{}, &store.Snapshot{}, ""
+	case i < 0 && a.session.Name != "": // other sessions replaced it
+		a.showSession(0)
+		a.show(viewEngines)
+	case i < 0 || a.session.Snapshots == nil:
+		a.showSession(max(i, 0))
+	default:
+		a.session = a.sessions[i]
+		a.updateEngineName(i)
+	}
+	a.engines.Clamp(len(a.sessions))
+}
+
+// showSession shows a session and resets the state of the one before.
+func (a *app) showSession(i int) {
+	if i >= len(a.sessions) {
+		return
+	}
+	a.session = a.sessions[i]
+	if a.snap = a.history.snapshotOf(a.session); a.snap == chrome.NotKept {
+		a.Notify("no history of this engine at this time")
+	}
+	a.updateBindings()
+	a.panes.Scratch = &pane.Scratch{}
+	a.marks.show()
+	for _, room := range a.views {
+		if room, ok := room.(view.Resetter); ok {
+			room.Reset()
+		}
+	}
+	a.engines.Select(i, sanitize.Line(a.session.Name))
+	a.updateEngineName(i)
+	a.dirty = true
+}
+
+// showEngine shows an engine of the list.
+func (a *app) showEngine(i int) {
+	a.showSession(i)
+	a.show(viewOverview)
+}
+
+// updateEngineName sets which of several engines the header shows.
+func (a *app) updateEngineName(i int) {
+	name := ""
+	if len(a.sessions) > 1 {
+		name = engines.Ordinal(i, len(a.sessions)) + " " + sanitize.Line(a.session.Name)
+	}
+	a.dirty = a.dirty || name != a.status.Engine
+	a.status.Engine = name
+}
+
+// canSwitch reports whether there is another engine to show.
+func (a *app) canSwitch() bool { return a.view != viewEngines && len(a.sessions) > 1 }
+
+// switchEngine shows the next engine or the previous one.
+func (a *app) switchEngine(forward bool) {
+	step := 1
+	if !forward {
+		step = len(a.sessions) - 1
+	}
+	i := slices.IndexFunc(a.sessions, func(s Session) bool { return s.Name == a.session.Name })
+	a.showSession((max(i, 0) + step) % len(a.sessions))
+}
+
+// updateEngines updates the list of engines while it is open. It needs a frame if an engine has new data.
+func (a *app) updateEngines() {
+	if a.view != viewEngines {
+		return
+	}
+	rows := a.engines.Rows
+	changed := len(rows) != len(a.sessions)
+	rows = slices.Grow(rows, len(a.sessions))[:len(a.sessions)]
+	loads := 0
+	a.status.PendingEngines = 0
+	for i, s := range a.sessions {
+		if a.history.behind(s) {
+			if loads++; loads > maxPastLoads {
+				a.status.PendingEngines++
+				if rows[i].Snapshot == nil {
+					rows[i] = engines.Row{Name: sanitize.Line(s.Name), Snapshot: chrome.NotKept}
+				}
+				continue
+			}
+		}
+		row := engines.Row{Name: sanitize.Line(s.Name), Snapshot: a.history.snapshotOf(s), Shown: s.Name == a.session.Name}
+		if s.Name == "" { // the only one
+			row.Name, row.Snapshot = sanitize.Line(a.snap.Engine.Name), a.snap
+		}
+		changed = changed || row != rows[i]
+		rows[i] = row
+	}
+	a.dirty = a.dirty || changed
+	a.engines.Update(rows, &a.panes)
+}
