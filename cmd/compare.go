@@ -190,18 +190,23 @@ func readSide(ctx context.Context, names string, notes io.Writer) (*compare.Side
 	return compare.NewSide(names, reports...)
 }
 
+// readReport reads a report, or plays a recording into one. Its errors name the file once.
 func readReport(ctx context.Context, name string, notes io.Writer) (*report.Report, error) {
 	rec, err := recording.Open(name)
 	switch {
 	case err == nil:
 		defer rec.Close() // read only
-		return reportOf(ctx, rec, name, &view{targets: store.Targets{TTFT: defaultTTFTTarget}})
+		r, err := reportOf(ctx, rec, name, &view{targets: store.Targets{TTFT: defaultTTFTTarget}})
+		if err != nil {
+			err = fmt.Errorf("read %s: %w", name, err)
+		}
+		return r, err
 	case !errors.Is(err, recording.ErrNotRecording):
-		return nil, err
+		return nil, openError(name, err)
 	}
 	file, err := os.Open(name)
 	if err != nil {
-		return nil, err
+		return nil, openError(name, err)
 	}
 	defer file.Close()
 	r, err := report.Read(file)

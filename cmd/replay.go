@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -109,11 +110,11 @@ func (o *replayOptions) run(c *cobra.Command) error {
 func openRecording(name string, notes io.Writer) (*recording.Recording, error) {
 	rec, err := recording.Open(name)
 	if !errors.Is(err, recording.ErrNotRecording) {
-		return rec, err
+		return rec, openError(name, err)
 	}
 	file, openErr := os.Open(name)
 	if openErr != nil {
-		return nil, openErr
+		return nil, openError(name, openErr)
 	}
 	defer file.Close()
 	rec, imported, importErr := recording.Import(file, &wire.Codec{})
@@ -124,6 +125,14 @@ func openRecording(name string, notes io.Writer) (*recording.Recording, error) {
 		fmt.Fprintf(notes, "skipped %d of %d lines\n", imported.Skipped, imported.Skipped+imported.Rows)
 	}
 	return rec, nil
+}
+
+// openError returns an error of opening a file that names the file once, nil for nil.
+func openError(name string, err error) error {
+	if at, ok := errors.AsType[*fs.PathError](err); ok && at.Path == name {
+		return fmt.Errorf("open %s: %w", name, at.Err)
+	}
+	return err
 }
 
 // newCodec returns the codec of recordings.

@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"context"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -53,7 +52,7 @@ func (o *reportOptions) run(ctx context.Context, name string, stdout, notes io.W
 	}
 	r, err := readReport(ctx, name, notes)
 	if err != nil {
-		return usageError{fmt.Errorf("read %s: %w", name, err)}
+		return usageError{err}
 	}
 	if r, err = selectEngine(r, o.engine, name); err != nil {
 		return err

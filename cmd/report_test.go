@@ -84,3 +84,19 @@ func TestReportRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestErrorsNameTheFileOnce checks the errors of commands that read a report or a recording.
+func TestErrorsNameTheFileOnce(t *testing.T) {
+	dir := t.TempDir()
+	text := filepath.Join(dir, "text")
+	if err := os.WriteFile(text, []byte("no report"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{filepath.Join(dir, "missing"), text, dir} {
+		for _, args := range [][]string{{"report", name}, {"replay", name}, {"compare", name, name}} {
+			if _, _, err := llmtop(t, args...); err == nil || strings.Count(err.Error()+" ", filepath.Base(name)) != 1 {
+				t.Errorf("%v: %v, want the name once", args, err)
+			}
+		}
+	}
+}
