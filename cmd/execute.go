@@ -73,12 +73,15 @@ func hasScreen() bool {
 }
 
 // interruptible returns a context that the first SIGINT, SIGTERM or SIGHUP cancels with the given cause. A second one,
-// or SIGQUIT, kills the program after it has restored the terminal. The returned function cancels the context and stops
-// listening for signals.
+// or SIGQUIT, kills the program after it has restored the terminal. A SIGHUP that the parent ignores, like nohup, stays
+// ignored. The returned function cancels the context and stops listening for signals.
 func interruptible(ctx context.Context, cause error) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals, over := make(chan os.Signal, 1), make(chan struct{})
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	go func() {
 		defer signal.Stop(signals)
 		for again := false; ; again = true {
