@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -25,8 +26,12 @@ var rules = []struct {
 	{"theme", []string{"theme"}},
 	{"ui", []string{"ui", "theme", "profiler"}},
 	{"runtime", []string{"runtime", "profiler/event", "profiler/clean", "profiler/metric"}}, // metric: to format sizes in errors
-	{"cmd", []string{"ui", "theme", "profiler", "runtime"}},
+	{"cmd/session", slices.Concat(outside, []string{"cmd/session", "cmd/screen", "cmd/files", "cmd/console", "cmd/exit", "cmd/version"})},
+	{"cmd", slices.Concat(outside, []string{"cmd"})},
 }
+
+// outside is what commands may import of the other rooms.
+var outside = []string{"ui", "theme", "profiler", "runtime"}
 
 // terminalLibraries are the terminal libraries. Only the top of ui and theme may import them.
 var terminalLibraries = []string{"charm.land/bubbletea", "charm.land/lipgloss"}
@@ -127,7 +132,7 @@ func TestFunctionsFitOnAScreen(t *testing.T) {
 // streams are the files that may use the standard streams as they are, and why. All other text goes through the consoles of cmd, which clean
 // it.
 var streams = map[string]string{
-	"cmd/console.go":                  "it defines the consoles",
+	"cmd/console/console.go":          "it defines the consoles",
 	"ui/run.go":                       "the screen, whose cells are clean",
 	"runtime/engine/child/journal.go": "an engine's process to its parent, which cleans what it reads",
 	"runtime/host/copyband.go":        "numbers of a helper process for its parent",
@@ -158,4 +163,34 @@ func TestTextGoesThroughTheConsoles(t *testing.T) {
 			return true
 		})
 	})
+}
+
+// maxMethodFiles is the maximum number of files with methods of one type.
+const maxMethodFiles = 6
+
+// TestTypesFitInTheirFiles checks that the methods of a type of cmd are not spread over many files.
+func TestTypesFitInTheirFiles(t *testing.T) {
+	places := map[string]map[string]bool{} // files by folder and type
+	goFiles(t, parser.SkipObjectResolution, func(name string, _ *token.FileSet, file *ast.File) {
+		for _, decl := range file.Decls {
+			f, ok := decl.(*ast.FuncDecl)
+			if !ok || f.Recv == nil || !strings.HasPrefix(name, "cmd/") {
+				continue
+			}
+			of := f.Recv.List[0].Type
+			if star, ok := of.(*ast.StarExpr); ok {
+				of = star.X
+			}
+			key := path.Dir(name) + "." + of.(*ast.Ident).Name
+			if places[key] == nil {
+				places[key] = map[string]bool{}
+			}
+			places[key][name] = true
+		}
+	})
+	for of, files := range places {
+		if len(files) > maxMethodFiles {
+			t.Errorf("%s has methods in %d files, more than %d", of, len(files), maxMethodFiles)
+		}
+	}
 }

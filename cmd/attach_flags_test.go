@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/llmtop/llmtop/cmd/exit"
 )
 
 // TestAttachRefuses checks that attach refuses unusable input in one line, without secrets, with exit code 2.
@@ -55,8 +57,8 @@ func TestAttachRefuses(t *testing.T) {
 	} {
 		out, stderr, err := llmtop(t, append([]string{"attach", "--metrics-listen", "127.0.0.1:0"}, args...)...)
 		switch {
-		case err == nil, !strings.Contains(err.Error(), want), strings.Contains(err.Error(), "\n"), exitCode(err) != exitUsage:
-			t.Errorf("%q: %v, exit code %d; want %q", args, err, exitCode(err), want)
+		case err == nil, !strings.Contains(err.Error(), want), strings.Contains(err.Error(), "\n"), exit.Code(err) != exit.CodeUsage:
+			t.Errorf("%q: %v, exit code %d; want %q", args, err, exit.Code(err), want)
 		case strings.Contains(err.Error()+out+stderr, "secret"):
 			t.Errorf("%q shows the key: %v, %s%s", args, err, out, stderr)
 		}

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/profiler/report"
 )
 
@@ -249,8 +250,8 @@ func TestBenchRefuses(t *testing.T) {
 		"--prompt-cache needs the address of a server: llmtop bench http": {"--prompt-cache"},
 	} {
 		_, _, err := llmtop(t, append([]string{"bench"}, args...)...)
-		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") || exitCode(err) != exitUsage {
-			t.Errorf("%v: %v, exit code %d; want %s", args, err, exitCode(err), want)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") || exit.Code(err) != exit.CodeUsage {
+			t.Errorf("%v: %v, exit code %d; want %s", args, err, exit.Code(err), want)
 		}
 	}
 }
@@ -266,7 +267,7 @@ func TestBenchServerFails(t *testing.T) {
 	}))
 	defer s.Close()
 	out, _, err := llmtop(t, "bench", s.URL, "-p", "x", "-n", "2", "--requests", "2", "--repeats", "1", "--warmup", "0")
-	if err == nil || exitCode(err) != exitFailed || !strings.Contains(err.Error(), "503 (Service Unavailable): overloaded") || !strings.Contains(out, "2 requests failed") {
-		t.Errorf("%v, exit code %d:\n%s", err, exitCode(err), out)
+	if err == nil || exit.Code(err) != exit.CodeFailed || !strings.Contains(err.Error(), "503 (Service Unavailable): overloaded") || !strings.Contains(out, "2 requests failed") {
+		t.Errorf("%v, exit code %d:\n%s", err, exit.Code(err), out)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/profiler/report"
 )
 
@@ -195,19 +196,6 @@ func TestSeveralServersReport(t *testing.T) {
 	}
 }
 
-// TestForWithoutHeadless checks that the error names only that problem.
-func TestForWithoutHeadless(t *testing.T) {
-	for want, o := range map[string]attachOptions{
-		"--for -1s: must be more than 0":                                    {length: -time.Second, headless: true},
-		"--for needs --headless: llmtop attach --headless --for 1s ADDRESS": {length: time.Second},
-	} {
-		o.every = time.Second
-		if err := o.check(); err == nil || err.Error() != want {
-			t.Errorf("%v, want %s", err, want)
-		}
-	}
-}
-
 func TestHeadlessNeedsAnAddress(t *testing.T) {
 	for _, args := range [][]string{
 		{"attach", "--headless", "--for", "1s"},
@@ -218,7 +206,7 @@ func TestHeadlessNeedsAnAddress(t *testing.T) {
 		root := newRootCommand()
 		root.SetArgs(append(args, "--config", os.DevNull))
 		root.SetErr(io.Discard)
-		if err := root.ExecuteContext(t.Context()); exitCode(err) != 2 {
+		if err := root.ExecuteContext(t.Context()); exit.Code(err) != 2 {
 			t.Errorf("%v: %v", args, err)
 		}
 	}
@@ -250,8 +238,8 @@ func TestUnreachedServers(t *testing.T) {
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer silent.Close()
 	text, err := timed(t, silent.URL)
-	if want := "attach " + silent.URL + ": never reached: no response yet"; err == nil || err.Error() != want || exitCode(err) != 1 {
-		t.Errorf("it ends with %v, exit code %d", err, exitCode(err))
+	if want := "attach " + silent.URL + ": never reached: no response yet"; err == nil || err.Error() != want || exit.Code(err) != 1 {
+		t.Errorf("it ends with %v, exit code %d", err, exit.Code(err))
 	}
 	if !strings.Contains(text, "requests not yet: finished") || strings.Contains(text, "finished 0") {
 		t.Errorf("the report is\n%s", text)

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/llmtop/llmtop/cmd/exit"
 )
 
 // TestTracesBecomeAReport receives traces like those of vLLM, and reads the report and the recording.
@@ -77,7 +79,7 @@ func TestTracesNeedAnAddress(t *testing.T) {
 		root := newRootCommand()
 		root.SetArgs(append(args, "--config", os.DevNull))
 		root.SetErr(io.Discard)
-		if err := root.ExecuteContext(t.Context()); exitCode(err) != 2 {
+		if err := root.ExecuteContext(t.Context()); exit.Code(err) != 2 {
 			t.Errorf("%v: %v", args, err)
 		}
 	}
