@@ -3,7 +3,6 @@ package cmd
 import (
 	"bytes"
 	"context"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -91,9 +90,7 @@ func TestProxyWarnsOfUnencryptedKeys(t *testing.T) {
 	for to, warns := range map[string]bool{"http://gpu1.example:8000/v1": true, "https://gpu1.example": false, "http://127.0.0.1:1": false} {
 		var stderr syncBuffer
 		ctx, stop := context.WithCancel(t.Context())
-		c := newRootCommand()
-		c.SetArgs([]string{"proxy", "--to", to, "--listen", "127.0.0.1:0", "--headless"})
-		c.SetOut(io.Discard)
+		c := command(t, "proxy", "--to", to, "--listen", "127.0.0.1:0", "--headless")
 		c.SetErr(&stderr)
 		ended := make(chan error, 1)
 		go func() { ended <- c.ExecuteContext(ctx) }()

@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -78,20 +77,6 @@ func (a *answers) serve(t *testing.T) string {
 	return s.URL
 }
 
-// llmtop runs the command line in this process and returns its output.
-func llmtop(t *testing.T, args ...string) (stdout, stderr string, err error) {
-	t.Helper()
-	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
-	var out, notes bytes.Buffer
-	c := newRootCommand()
-	c.SetArgs(args)
-	c.SetOut(&out)
-	c.SetErr(&notes)
-	c.SetIn(strings.NewReader(""))
-	err = c.ExecuteContext(t.Context())
-	return out.String(), notes.String(), err
-}
-
 // bencher runs a benchmark and returns its report and notes.
 func bencher(t *testing.T, args ...string) (*report.Report, string) {
 	t.Helper()
@@ -100,16 +85,7 @@ func bencher(t *testing.T, args ...string) (*report.Report, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	r, err := report.Read(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r, stderr
+	return readReport(t, path), stderr
 }
 
 // TestBenchServer checks that prompts have exactly the requested tokens and no two are equal, and that the report has
@@ -197,14 +173,8 @@ func TestBenchSocketEngine(t *testing.T) {
 	defer os.RemoveAll(folder)
 	at := "unix:" + filepath.Join(folder, "e.sock")
 	ctx, stop := context.WithCancel(t.Context())
-	served := make(chan error, 1)
-	go func() {
-		c := newRootCommand()
-		c.SetArgs([]string{"serve", "--listen", at})
-		c.SetOut(io.Discard)
-		c.SetErr(io.Discard)
-		served <- c.ExecuteContext(ctx)
-	}()
+	served, serve := make(chan error, 1), command(t, "serve", "--listen", at)
+	go func() { served <- serve.ExecuteContext(ctx) }()
 	defer func() {
 		stop()
 		<-served

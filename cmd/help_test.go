@@ -138,9 +138,7 @@ func lists(lines []string, f *pflag.Flag) bool {
 // TestHelpRefusesUnknownCommands checks that help names a command that it does not know.
 func TestHelpRefusesUnknownCommands(t *testing.T) {
 	for _, args := range [][]string{{"help", "nonsense"}, {"help", "flags", "nonsense"}, {"help", "run", "nonsense"}, {"man", "nonsense"}} {
-		root := newRootCommand()
-		root.SetArgs(args)
-		err := root.Execute()
+		_, _, err := llmtop(t, args...)
 		if err == nil || exit.Code(err) != exit.CodeUsage || !strings.Contains(err.Error(), "unknown command") {
 			t.Errorf("llmtop %s: %v", strings.Join(args, " "), err)
 		}

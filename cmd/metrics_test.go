@@ -21,19 +21,7 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/cmd/exit"
-	"github.com/spf13/cobra"
 )
-
-// command returns llmtop with arguments and without a terminal.
-func command(t *testing.T, args ...string) *cobra.Command {
-	t.Helper()
-	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
-	root := newRootCommand()
-	root.SetArgs(args)
-	root.SetOut(io.Discard)
-	root.SetErr(io.Discard)
-	return root
-}
 
 // freeAddress returns an address at which nothing listens.
 func freeAddress(t *testing.T) string {

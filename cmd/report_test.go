@@ -28,9 +28,9 @@ func TestReportCompat(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s%s", err, out, stderr)
 		}
-		return reportIn(t, file("again.json"))
+		return readReport(t, file("again.json"))
 	}
-	live := reportIn(t, file("live.json"))
+	live := readReport(t, file("live.json"))
 	if got := again("live.json", "--compat", "vllm").Bench.Compat; !reflect.DeepEqual(got, live.Bench.Compat) {
 		t.Errorf("from the report %+v, live %+v", got, live.Bench.Compat)
 	}
@@ -47,21 +47,6 @@ func TestReportCompat(t *testing.T) {
 			t.Errorf("%s: replayed %v, live %v", v.Name, v.Value, values[v.Name])
 		}
 	}
-}
-
-// reportIn reads a report.
-func reportIn(t *testing.T, name string) *report.Report {
-	t.Helper()
-	raw, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer raw.Close()
-	r, err := report.Read(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
 }
 
 func TestReportRefuses(t *testing.T) {
