@@ -3,13 +3,14 @@ package cmd
 import (
 	"bytes"
 	"context"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/llmtop/llmtop/cmd/exit"
 )
 
 // TestAttachRefuses checks that attach refuses unusable input in one line, without secrets, with exit code 2.
@@ -55,8 +56,8 @@ func TestAttachRefuses(t *testing.T) {
 	} {
 		out, stderr, err := llmtop(t, append([]string{"attach", "--metrics-listen", "127.0.0.1:0"}, args...)...)
 		switch {
-		case err == nil, !strings.Contains(err.Error(), want), strings.Contains(err.Error(), "\n"), exitCode(err) != exitUsage:
-			t.Errorf("%q: %v, exit code %d; want %q", args, err, exitCode(err), want)
+		case err == nil, !strings.Contains(err.Error(), want), strings.Contains(err.Error(), "\n"), exit.Code(err) != exit.CodeUsage:
+			t.Errorf("%q: %v, exit code %d; want %q", args, err, exit.Code(err), want)
 		case strings.Contains(err.Error()+out+stderr, "secret"):
 			t.Errorf("%q shows the key: %v, %s%s", args, err, out, stderr)
 		}
@@ -89,9 +90,7 @@ func TestProxyWarnsOfUnencryptedKeys(t *testing.T) {
 	for to, warns := range map[string]bool{"http://gpu1.example:8000/v1": true, "https://gpu1.example": false, "http://127.0.0.1:1": false} {
 		var stderr syncBuffer
 		ctx, stop := context.WithCancel(t.Context())
-		c := newRootCommand()
-		c.SetArgs([]string{"proxy", "--to", to, "--listen", "127.0.0.1:0", "--headless"})
-		c.SetOut(io.Discard)
+		c := command(t, "proxy", "--to", to, "--listen", "127.0.0.1:0", "--headless")
 		c.SetErr(&stderr)
 		ended := make(chan error, 1)
 		go func() { ended <- c.ExecuteContext(ctx) }()

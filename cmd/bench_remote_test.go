@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/profiler/report"
 )
 
@@ -77,20 +77,6 @@ func (a *answers) serve(t *testing.T) string {
 	return s.URL
 }
 
-// llmtop runs the command line in this process and returns its output.
-func llmtop(t *testing.T, args ...string) (stdout, stderr string, err error) {
-	t.Helper()
-	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
-	var out, notes bytes.Buffer
-	c := newRootCommand()
-	c.SetArgs(args)
-	c.SetOut(&out)
-	c.SetErr(&notes)
-	c.SetIn(strings.NewReader(""))
-	err = c.ExecuteContext(t.Context())
-	return out.String(), notes.String(), err
-}
-
 // bencher runs a benchmark and returns its report and notes.
 func bencher(t *testing.T, args ...string) (*report.Report, string) {
 	t.Helper()
@@ -99,16 +85,7 @@ func bencher(t *testing.T, args ...string) (*report.Report, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	r, err := report.Read(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r, stderr
+	return readReport(t, path), stderr
 }
 
 // TestBenchServer checks that prompts have exactly the requested tokens and no two are equal, and that the report has
@@ -196,14 +173,8 @@ func TestBenchSocketEngine(t *testing.T) {
 	defer os.RemoveAll(folder)
 	at := "unix:" + filepath.Join(folder, "e.sock")
 	ctx, stop := context.WithCancel(t.Context())
-	served := make(chan error, 1)
-	go func() {
-		c := newRootCommand()
-		c.SetArgs([]string{"serve", "--listen", at})
-		c.SetOut(io.Discard)
-		c.SetErr(io.Discard)
-		served <- c.ExecuteContext(ctx)
-	}()
+	served, serve := make(chan error, 1), command(t, "serve", "--listen", at)
+	go func() { served <- serve.ExecuteContext(ctx) }()
 	defer func() {
 		stop()
 		<-served
@@ -249,8 +220,8 @@ func TestBenchRefuses(t *testing.T) {
 		"--prompt-cache needs the address of a server: llmtop bench http": {"--prompt-cache"},
 	} {
 		_, _, err := llmtop(t, append([]string{"bench"}, args...)...)
-		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") || exitCode(err) != exitUsage {
-			t.Errorf("%v: %v, exit code %d; want %s", args, err, exitCode(err), want)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") || exit.Code(err) != exit.CodeUsage {
+			t.Errorf("%v: %v, exit code %d; want %s", args, err, exit.Code(err), want)
 		}
 	}
 }
@@ -266,7 +237,7 @@ func TestBenchServerFails(t *testing.T) {
 	}))
 	defer s.Close()
 	out, _, err := llmtop(t, "bench", s.URL, "-p", "x", "-n", "2", "--requests", "2", "--repeats", "1", "--warmup", "0")
-	if err == nil || exitCode(err) != exitFailed || !strings.Contains(err.Error(), "503 (Service Unavailable): overloaded") || !strings.Contains(out, "2 requests failed") {
-		t.Errorf("%v, exit code %d:\n%s", err, exitCode(err), out)
+	if err == nil || exit.Code(err) != exit.CodeFailed || !strings.Contains(err.Error(), "503 (Service Unavailable): overloaded") || !strings.Contains(out, "2 requests failed") {
+		t.Errorf("%v, exit code %d:\n%s", err, exit.Code(err), out)
 	}
 }

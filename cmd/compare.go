@@ -1,23 +1,29 @@
 package cmd
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"mvdan.cc/sh/v3/shell"
 
+	"github.com/llmtop/llmtop/cmd/console"
+	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/cmd/files"
+	"github.com/llmtop/llmtop/cmd/playback"
 	"github.com/llmtop/llmtop/profiler/compare"
-	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/profiler/report"
-	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui"
 )
@@ -68,7 +74,9 @@ Exit codes: 0 not worse, 1 regressed, 2 not enough data, 64 cannot compare.`,
 	flags.BoolVar(&opts.ui, "ui", false, "show the comparison on the screen")
 	flags.StringVar(&opts.theme, "theme", theme.Names()[0], "colour theme `NAME`: "+strings.Join(theme.Names(), ", ")+" (with --ui)")
 	flags.BoolVar(&opts.ascii, "ascii", false, "draw with ASCII characters only (with --ui)")
-	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return outcomeError{exitNotCompared, flagError(err)} })
+	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		return exit.Outcome(exit.CodeNotCompared, exit.FlagError(err))
+	})
 	return c
 }
 
@@ -80,13 +88,12 @@ func metricNames() []string {
 	return names
 }
 
-// compareError gives errors other than outcomes the exit code exitNotCompared.
+// compareError gives errors other than outcomes the exit code exit.CodeNotCompared.
 func compareError(err error) error {
-	var outcome outcomeError
-	if err == nil || errors.As(err, &outcome) {
+	if err == nil || exit.IsOutcome(err) {
 		return err
 	}
-	return outcomeError{exitNotCompared, err}
+	return exit.Outcome(exit.CodeNotCompared, err)
 }
 
 func (o *compareOptions) run(c *cobra.Command, args []string) error {
@@ -94,7 +101,7 @@ func (o *compareOptions) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := interruptible(c.Context(), errInterrupted)
+	ctx, stop := exit.WithSignals(c.Context(), exit.ErrInterrupted)
 	defer stop()
 	var base, next *compare.Side
 	switch {
@@ -121,9 +128,9 @@ func (o *compareOptions) run(c *cobra.Command, args []string) error {
 	case compare.NoWorse:
 		return nil
 	case compare.Regressed:
-		return outcomeError{code: 1}
+		return exit.Outcome(1, nil)
 	}
-	return outcomeError{code: 2}
+	return exit.Outcome(2, nil)
 }
 
 func describe(d []compare.Difference) string {
@@ -144,7 +151,7 @@ func (o *compareOptions) options() (compare.Options, error) {
 	if _, ok := theme.ByName(o.theme); !ok {
 		return out, fmt.Errorf("--theme %q: must be one of %s", o.theme, strings.Join(theme.Names(), ", "))
 	}
-	if o.ui && !hasScreen() {
+	if o.ui && !console.HasScreen() {
 		return out, errors.New("--ui needs a terminal")
 	}
 	if o.repeats < 1 || o.repeats > 1000 {
@@ -181,7 +188,7 @@ func parseAmount(words string) (float64, error) {
 func readSide(ctx context.Context, names string, notes io.Writer) (*compare.Side, error) {
 	var reports []*report.Report
 	for name := range strings.SplitSeq(names, ",") {
-		r, err := readReport(ctx, name, notes)
+		r, err := playback.ReadReport(ctx, name, notes)
 		if err != nil {
 			return nil, err
 		}
@@ -190,37 +197,13 @@ func readSide(ctx context.Context, names string, notes io.Writer) (*compare.Side
 	return compare.NewSide(names, reports...)
 }
 
-func readReport(ctx context.Context, name string, notes io.Writer) (*report.Report, error) {
-	rec, err := recording.Open(name)
-	switch {
-	case err == nil:
-		defer rec.Close() // read only
-		return reportOf(ctx, rec, name, &view{targets: store.Targets{TTFT: defaultTTFTTarget}})
-	case !errors.Is(err, recording.ErrNotRecording):
-		return nil, err
-	}
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	r, err := report.Read(file)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	if r.Partial {
-		fmt.Fprintf(notes, "%s: the run was interrupted\n", name)
-	}
-	return r, nil
-}
-
 // show shows the result on the screen with --ui, and writes it.
 func (o *compareOptions) show(ctx context.Context, r *compare.Result, stdout io.Writer) error {
 	if o.ui {
 		err := ui.RunComparison(ctx, r, ui.Config{
-			Theme: o.theme, Profile: theme.Detect(rawOut, os.Environ()), ASCII: o.ascii || theme.PlainFont(os.Environ()),
+			Theme: o.theme, Profile: theme.Detect(console.Raw, os.Environ()), ASCII: o.ascii || theme.PlainFont(os.Environ()),
 		})
-		if err != nil && !errors.Is(err, errInterrupted) { // a signal closes the screen, like q
+		if err != nil && !errors.Is(err, exit.ErrInterrupted) { // a signal closes the screen, like q
 			return err
 		}
 		if o.json == "" && o.markdown == "" {
@@ -236,13 +219,70 @@ func (o *compareOptions) write(r *compare.Result, stdout io.Writer) error {
 		return r.WriteText(stdout)
 	}
 	for name, to := range map[string]func(io.Writer) error{o.json: r.WriteJSON, o.markdown: r.WriteMarkdown} {
-		file, err := create(name, false)
+		file, err := files.OpenOutput(name, false)
 		if err != nil {
 			return err
 		}
-		if err := write(file, to); err != nil {
+		if err := files.WriteOutput(file, to); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// measure runs both sides in turns; the side that goes first alternates.
+func (o *compareOptions) measure(ctx context.Context, progress io.Writer) (base, next *compare.Side, err error) {
+	folder, err := os.MkdirTemp("", "llmtop-compare-")
+	if err != nil {
+		return nil, nil, err
+	}
+	defer os.RemoveAll(folder)
+	var args [2][]string
+	for side, line := range o.runs {
+		if args[side], err = shell.Fields(line, nil); err != nil || len(args[side]) == 0 {
+			return nil, nil, fmt.Errorf("--run %q: must be llmtop arguments, for example 'run --headless'", line)
+		}
+	}
+	var reports [2][]*report.Report
+	for turn := range o.repeats {
+		for i := range 2 {
+			side := (turn + i) % 2
+			fmt.Fprintf(progress, "run %d of %d: %s\n", 2*turn+i+1, 2*o.repeats, o.runs[side])
+			r, err := runReport(ctx, args[side], filepath.Join(folder, "report.json"))
+			if err != nil {
+				return nil, nil, fmt.Errorf("--run %q: %w", o.runs[side], err)
+			}
+			reports[side] = append(reports[side], r)
+		}
+	}
+	if base, err = compare.NewSide(o.runs[0], reports[0]...); err != nil {
+		return nil, nil, err
+	}
+	next, err = compare.NewSide(o.runs[1], reports[1]...)
+	return base, next, err
+}
+
+// runReport runs this program with arguments and returns its report.
+func runReport(ctx context.Context, args []string, path string) (*report.Report, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	var stderr bytes.Buffer
+	c := exec.CommandContext(ctx, self, append(args, "--json", path)...)
+	c.Args[0] = os.Args[0]
+	c.Stderr = &stderr
+	if err := c.Run(); err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
+		return nil, fmt.Errorf("%w: %s", err, lines[len(lines)-1])
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return report.Read(file)
 }

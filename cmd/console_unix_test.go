@@ -22,6 +22,7 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/llmtop/llmtop/cmd"
+	"github.com/llmtop/llmtop/cmd/local/fixture"
 	"github.com/llmtop/llmtop/runtime/engine/native/gguf"
 )
 
@@ -124,7 +125,7 @@ func commands(t *testing.T) map[string]struct {
 	if err := gguf.NewWriter(3).Set("general.architecture", evil).Set("general.name", evil).WriteFile(weights); err != nil {
 		t.Fatal(err)
 	}
-	template := cmd.Instruct(t, map[string]any{"tokenizer.chat_template": "{{ raise_exception('" + evil + "') }}"})
+	template := fixture.Instruct(t, map[string]any{"tokenizer.chat_template": "{{ raise_exception('" + evil + "') }}"})
 	report := file("report.json", `{"schema_version":1,"version":`+q+`,"engine":{"name":`+q+`,"version":`+q+`,"device":`+q+`,"state":`+q+`},"model":{"name":`+q+`,"quantisation":`+q+
 		`},"configuration":{`+q+`:`+q+`},"requests":[{"id":1,"label":`+q+`,"group":`+q+`,"state":"finished","reason":`+q+`,"ttft_s":1,"e2el_s":2,"tpot_s":1,"ttft_components_s":{`+q+`:1},"dominant_component":`+q+`}],
 		"verdicts":[{"severity":"watch","topic":`+q+`,"text":`+q+`,"evidence":`+q+`,"try":`+q+`}]}`)
@@ -266,11 +267,11 @@ func TestErrorsAreShort(t *testing.T) {
 		return file("twice.gguf", strings.Replace(string(out), long[1:]+"y", long, 1))
 	}
 	architecture := model("architecture.gguf", func(w *gguf.Writer) { w.Set("general.architecture", long) })
-	tensor := cmd.Instruct(t, nil)
+	tensor := fixture.Instruct(t, nil)
 	if data, err := os.ReadFile(tensor); err != nil || os.WriteFile(tensor, data[:len(data)/2], 0o600) != nil {
 		t.Fatal(err)
 	}
-	template := func(s string) string { return cmd.Instruct(t, map[string]any{"tokenizer.chat_template": s}) }
+	template := func(s string) string { return fixture.Instruct(t, map[string]any{"tokenizer.chat_template": s}) }
 	number := `{"schema_version":1,"requests":[{"id":` + strings.Repeat("9", 3<<20) + `}]}`
 	for name, args := range map[string][]string{
 		"a metadata key":        {"run", twice(), "--headless", "-p", "x"},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/source/discover"
@@ -25,7 +26,7 @@ sockets. It asks each listener what it is with read-only requests: it generates 
 key.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 0 {
-				return usagef("discover takes no arguments: to watch an engine use llmtop attach %s", args[0])
+				return exit.Usagef("discover takes no arguments: to watch an engine use llmtop attach %s", args[0])
 			}
 			return nil
 		},

@@ -4,91 +4,234 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	"io"
+	"text/tabwriter"
+	"time"
 
-	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/runtime/engine"
-	"github.com/llmtop/llmtop/runtime/engine/native"
-	"github.com/llmtop/llmtop/runtime/engine/native/demo"
+	"github.com/spf13/cobra"
+
+	"github.com/llmtop/llmtop/cmd/console"
+	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/cmd/files"
+	"github.com/llmtop/llmtop/cmd/local"
+	"github.com/llmtop/llmtop/profiler/clean"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/runtime/engine/llama/library"
 )
 
-// nativeOptions returns the options of the native engine.
-func (s *settings) nativeOptions(report func(engine.LoadStage)) native.Options {
-	return native.Options{Context: s.context, Slots: s.parallel, Threads: s.threads, Report: report}
-}
-
-// loader returns the function that opens the named model or the built-in one. Errors of the model file are user errors.
-func (o *runOptions) loader() engine.Load {
-	return func(_ context.Context, report func(engine.LoadStage)) (engine.Engine, error) {
-		var engine *native.Engine
-		var err error
-		if o.model == "" {
-			engine, err = native.OpenDemo(o.nativeOptions(report))
-		} else {
-			engine, err = native.Open(o.model, o.nativeOptions(report))
-		}
-		if err != nil {
-			return nil, usageError{err}
-		}
-		return engine, nil
+func newEngineCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "engine",
+		Short: "Install llama.cpp, or list the installed ones",
+		Args:  refuseEngineArgs,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
+	c.AddCommand(newEngineInstallCommand(), newEngineListCommand())
+	return c
 }
 
-// params returns the parameters of the sampler, with a new seed for each request unless --seed is set.
-func (s *settings) params() engine.Params {
-	seed := s.seed
-	if seed == 0 {
-		seed = rand.Uint64()
+func refuseEngineArgs(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
 	}
-	return engine.Params{
-		Temperature: s.temperature, TopK: s.topK, TopP: s.topP, MinP: s.minP, RepeatPenalty: s.repeatPenalty, Seed: seed,
+	return exit.Usagef("unknown command %q: use llmtop engine install llamacpp or llmtop engine list", args[0])
+}
+
+// installation holds the flags of the engine install command.
+type installation struct {
+	library.Options
+	out io.Writer
+}
+
+func newEngineInstallCommand() *cobra.Command {
+	var opts installation
+	c := &cobra.Command{
+		Use:   "install llamacpp",
+		Short: "Install the libraries of llama.cpp",
+		Long: `install downloads the libraries of llama.cpp for this platform from the npm package @node-llama-cpp,
+with your npm and its settings. It checks the archive against the SHA-512 built into llmtop before
+it unpacks it into a folder of your user.
+
+--from takes the archive as npm pack wrote it, or a folder with it, and downloads nothing. It copies
+a folder of libraries that you built without a check.`,
+		Example: `  llmtop engine install llamacpp
+  llmtop engine install llamacpp --gpu vulkan
+  llmtop engine install llamacpp --from Downloads`,
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case len(args) != 1:
+				return exit.Usagef("engine install needs one engine: llmtop engine install llamacpp")
+			case args[0] != "llamacpp":
+				return exit.Usagef("unknown engine %q: use llamacpp", args[0])
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, _ []string) error {
+			opts.out = c.OutOrStdout()
+			return opts.run(c.Context())
+		},
 	}
+	c.Flags().StringVar(&opts.From, "from", "", "package archive, or folder with it or with libraries, at `PATH`")
+	c.Flags().StringVar(&opts.Device, "gpu", "", "also install the libraries for `GPU` cuda or vulkan (not needed on Apple chips)")
+	return c
 }
 
-// request returns a request with these settings. Its text is included in the events, which stay in this process.
-func (o *runOptions) request(text, label string) engine.Request {
-	return engine.Request{
-		Text: text, Label: label, Group: o.group, MaxTokens: o.tokens, Params: o.params(),
-		SendText: true, TopLogprobs: o.logprobs, Picks: o.picks,
-	}
-}
+// errStopped ends an installation that a signal stopped.
+var errStopped = exit.Outcome(exit.CodeInterrupted, errors.New("interrupted"))
 
-// builtinRequests returns the built-in prompts as requests, alternating between kinds.
-func (o *runOptions) builtinRequests() []engine.Request {
-	var requests []engine.Request
-	for _, p := range demo.Prompts() {
-		requests = append(requests, o.request(p.Text, p.Kind))
-	}
-	return requests
-}
-
-// engine returns the introduction of the engine before it is loaded.
-func (o *runOptions) engine() event.EngineInfo {
-	if o.chosen.name == engineLlama {
-		return event.EngineInfo{Name: "llama.cpp", Caps: event.CapSample}
-	}
-	return event.EngineInfo{Name: "native", Version: versionString()}
-}
-
-// schedulerOptions returns the options of the scheduler, without the clock.
-func (o *runOptions) schedulerOptions() engine.Options {
-	hooks, _ := o.choice.hooks() // check validated it
-	return engine.Options{Sampler: native.NewSampler, Pace: o.pace, Engine: o.engine(), Hooks: hooks, Reuse: o.chat.template != nil}
-}
-
-// scheduler returns the scheduler of a run.
-func (o *runOptions) scheduler(clock engine.Clock) *engine.Scheduler {
-	opt := o.schedulerOptions()
-	opt.Clock = clock
-	return engine.New(o.loader(), opt)
-}
-
-// promptError makes a usageError of an error that the prompt causes.
-func promptError(err error) error {
-	for _, mistake := range []error{engine.ErrEmptyPrompt, engine.ErrPromptTooLong} {
-		if errors.Is(err, mistake) {
-			return usageError{fmt.Errorf("run prompt: %w", err)}
-		}
+func (o *installation) run(ctx context.Context) error {
+	ctx, stop := exit.WithSignals(ctx, errStopped)
+	defer stop()
+	progress := progress{out: o.out, bar: console.TerminalOf(o.out), began: time.Now()}
+	o.Report = progress.report
+	done, err := library.Install(ctx, o.Options)
+	progress.clear()
+	switch {
+	case err == nil:
+		o.printResult(done)
+		return nil
+	case ctx.Err() != nil:
+		return err
+	case o.From != "", errors.Is(err, library.ErrNoNPM), errors.Is(err, library.ErrNoPackage):
+		return exit.Usage(err)
 	}
 	return err
+}
+
+// printResult prints the result of an installation.
+func (o *installation) printResult(r library.Result) {
+	did, dir := "installed", r.Candidate.Dir
+	if console.TerminalOf(o.out) != nil {
+		dir = files.ShortenHome(dir)
+	}
+	if r.Already {
+		did = "already installed"
+	}
+	fmt.Fprintf(o.out, "llama.cpp%s %s: %s\n", prefixed(" ", r.Candidate.Release), did, dir)
+	if !r.Checked && !r.Already {
+		fmt.Fprintln(o.out, "These libraries are your own: they were not checked against a hash.")
+	}
+}
+
+// prefixed returns s after before, or "" if s is empty.
+func prefixed(before, s string) string {
+	if s == "" {
+		return ""
+	}
+	return before + s
+}
+
+// progress prints the progress of an installation: one line that it overwrites on a terminal, otherwise one line per
+// stage.
+type progress struct {
+	out   io.Writer
+	bar   *console.Console // out, if it is a terminal; nil otherwise
+	began time.Time
+	stage library.Stage
+	wrote time.Time // last output to the terminal
+}
+
+// lineInterval is the shortest interval between two updates of the line on a terminal.
+const lineInterval = 100 * time.Millisecond
+
+func (p *progress) report(s library.Stage, what string, done, total int64) {
+	now, fresh := time.Now(), s != p.stage
+	p.stage = s
+	line := fmt.Sprintf("%s %s", s, what)
+	switch {
+	case done > 0:
+		line += ", " + metric.Bytes(float64(done))
+	case total > 0:
+		line += ", " + metric.Bytes(float64(total))
+	}
+	switch {
+	case p.bar != nil && (fresh || now.Sub(p.wrote) >= lineInterval):
+		p.wrote = now
+		p.bar.Overwrite("%s", line)
+	case p.bar == nil && fresh:
+		fmt.Fprintln(p.out, line)
+	}
+}
+
+// clear removes the line from the terminal.
+func (p *progress) clear() {
+	if p.bar != nil && p.stage != "" {
+		p.bar.Overwrite("")
+	}
+}
+
+func newEngineListCommand() *cobra.Command {
+	asJSON := false
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List the copies of llama.cpp and whether they work",
+		Long: `list shows the libraries of llama.cpp in the folder that $` + string(library.Named) + ` names, in the folder of
+llmtop engine install, and where the system looks for libraries. It marks those that llmtop uses and
+says why it cannot use others.`,
+		Args: refuseArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			found := local.LlamaLibraries()
+			if asJSON {
+				return writeEngines(c.OutOrStdout(), found)
+			}
+			return listEngines(c.OutOrStdout(), found)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "write JSON to stdout")
+	return c
+}
+
+// engines is the JSON output of engine list.
+type engines struct {
+	Engine string              `json:"engine"`
+	Used   string              `json:"used,omitempty"` // folder that llmtop loads from; "": none
+	Error  string              `json:"error,omitempty"`
+	Found  []library.Candidate `json:"found"`
+}
+
+// writeEngines writes the libraries found as JSON.
+func writeEngines(w io.Writer, found []library.Candidate) error {
+	list := engines{Engine: "llamacpp", Found: append([]library.Candidate{}, found...)}
+	if best, err := library.Best(found); err != nil {
+		list.Error = err.Error()
+	} else {
+		list.Used = best.Dir
+	}
+	out := clean.NewEncoder(w)
+	out.SetIndent("", "  ")
+	return out.Encode(list)
+}
+
+// listEngines writes the libraries found as a table, with * at those that llmtop uses.
+func listEngines(w io.Writer, found []library.Candidate) error {
+	best, none := library.Best(found)
+	if len(found) > 0 {
+		table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(table, "  RELEASE\tGPU\tFOUND\tFOLDER\tSTATE")
+		for _, c := range found {
+			mark, state := " ", "usable"
+			switch {
+			case none == nil && c.Dir == best.Dir && c.Origin == best.Origin:
+				mark, state = "*", "in use"
+			case !c.Usable():
+				state = c.Why
+			}
+			fmt.Fprintf(table, "%s %s\t%s\t%s\t%s\t%s\n", mark, orDash(c.Release), orDash(c.Device), c.Origin, files.ShortenHome(c.Dir), state)
+		}
+		if err := table.Flush(); err != nil {
+			return fmt.Errorf("write list: %w", err)
+		}
+	}
+	if none != nil {
+		_, err := fmt.Fprintln(w, none)
+		return err
+	}
+	return nil
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/llmtop/llmtop/cmd/console"
+	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/runtime/engine/llama/library"
 	"github.com/llmtop/llmtop/runtime/engine/llama/library/fixture"
 )
@@ -49,7 +51,7 @@ func TestEngineInstallPrintsProgress(t *testing.T) {
 // TestEngineInstallOnTerminal checks that the overwritten line is removed at the end.
 func TestEngineInstallOnTerminal(t *testing.T) {
 	o, out := installable(t)
-	o.out = newConsole(out, true)
+	o.out = console.New(out, true)
 	if err := o.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -66,21 +68,21 @@ func TestEngineInstallExitCodes(t *testing.T) {
 		want   int
 		words  string
 	}{
-		"wrong archive":  {func(o *installation) { o.Packages[0].Size++ }, exitUsage, "the archive does not match the pinned hash"},
-		"no such file":   {func(o *installation) { o.From = "none" }, exitUsage, "read none: no such file or directory"},
-		"unknown device": {func(o *installation) { o.From, o.Device = "", "tpu" }, exitUsage, `no llama.cpp package for "tpu"`},
-		"no npm":         {func(o *installation) { o.From = "" }, exitUsage, "npm is not installed: install Node.js"},
+		"wrong archive":  {func(o *installation) { o.Packages[0].Size++ }, exit.CodeUsage, "the archive does not match the pinned hash"},
+		"no such file":   {func(o *installation) { o.From = "none" }, exit.CodeUsage, "read none: no such file or directory"},
+		"unknown device": {func(o *installation) { o.From, o.Device = "", "tpu" }, exit.CodeUsage, `no llama.cpp package for "tpu"`},
+		"no npm":         {func(o *installation) { o.From = "" }, exit.CodeUsage, "npm is not installed: install Node.js"},
 		"no folder": {func(o *installation) {
 			o.Dest = filepath.Join(o.From, "below", "a", "file")
 			o.From = ""
-		}, exitFailed, "make folder"},
+		}, exit.CodeFailed, "make folder"},
 	} {
 		o, out := installable(t)
 		t.Setenv("PATH", t.TempDir())
 		c.change(&o)
 		err := o.run(t.Context())
-		if exitCode(err) != c.want || err == nil || !strings.Contains(err.Error(), c.words) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: code %d, %v; it wrote %q", name, exitCode(err), err, out)
+		if exit.Code(err) != c.want || err == nil || !strings.Contains(err.Error(), c.words) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: code %d, %v; it wrote %q", name, exit.Code(err), err, out)
 		}
 	}
 }
@@ -96,8 +98,8 @@ func TestEngineInstallStopped(t *testing.T) {
 	t.Setenv("PATH", filepath.Dir(npm)+":/usr/bin:/bin")
 	o.From = ""
 	err := o.run(t.Context())
-	if exitCode(err) != exitInterrupted || !errors.Is(err, errStopped) {
-		t.Errorf("got code %d, %v", exitCode(err), err)
+	if exit.Code(err) != exit.CodeInterrupted || !errors.Is(err, errStopped) {
+		t.Errorf("got code %d, %v", exit.Code(err), err)
 	}
 	if left, err := os.ReadDir(o.Dest); err != nil || len(left) != 0 {
 		t.Errorf("it leaves %v, %v", left, err)

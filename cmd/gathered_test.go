@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -19,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/llmtop/llmtop/profiler/report"
+	"github.com/llmtop/llmtop/cmd/exit"
 )
 
 // counting answers like vLLM, each time with ten more requests with a TTFT of slow times 200 ms.
@@ -60,13 +59,11 @@ func newCounting(t *testing.T, slow int64) *counting {
 // headless runs attach without a screen until every server was polled several times.
 func headless(t *testing.T, servers []*counting, args ...string) {
 	t.Helper()
-	root := newRootCommand()
-	all := append([]string{"attach", "--config", os.DevNull, "--headless", "--interval", "100ms"}, args...)
+	all := append([]string{"attach", "--headless", "--interval", "100ms"}, args...)
 	for _, s := range servers {
 		all = append(all, s.URL)
 	}
-	root.SetArgs(all)
-	root.SetErr(io.Discard)
+	root := command(t, all...)
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	ended := make(chan error, 1)
@@ -85,29 +82,11 @@ func headless(t *testing.T, servers []*counting, args ...string) {
 // again runs a command that reads a file, and returns its output.
 func again(t *testing.T, args ...string) string {
 	t.Helper()
-	var out bytes.Buffer
-	root := newRootCommand()
-	root.SetArgs(args)
-	root.SetOut(&out)
-	root.SetErr(io.Discard)
-	if err := root.ExecuteContext(t.Context()); err != nil {
+	out, _, err := llmtop(t, args...)
+	if err != nil {
 		t.Fatalf("%v: %v", args, err)
 	}
-	return out.String()
-}
-
-func readReportFile(t *testing.T, name string) *report.Report {
-	t.Helper()
-	file, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	r, err := report.Read(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return out
 }
 
 // TestServerReportWithoutScreen checks that the report has the reported values with their origin, and no 0 for missing
@@ -116,7 +95,7 @@ func TestServerReportWithoutScreen(t *testing.T) {
 	dir := t.TempDir()
 	recorded, live, replayed := filepath.Join(dir, "s.llmtop"), filepath.Join(dir, "live.json"), filepath.Join(dir, "replayed.json")
 	headless(t, []*counting{newCounting(t, 1)}, "--record", recorded, "--json", live)
-	r := readReportFile(t, live)
+	r := readReport(t, live)
 	if r.Engine.Name != "vLLM" || r.Engine.Connection == nil || r.Engine.Connection.State != "connected" || r.Partial || r.Fleet != nil {
 		t.Errorf("engine %+v, connection %+v, partial %v", r.Engine, r.Engine.Connection, r.Partial)
 	}
@@ -162,7 +141,7 @@ func TestSeveralServersReport(t *testing.T) {
 	name, rows := filepath.Join(dir, "r.json"), filepath.Join(dir, "r.csv")
 	servers := []*counting{newCounting(t, 1), newCounting(t, 1), newCounting(t, 1), newCounting(t, 4)}
 	headless(t, servers, "--json", name, "--csv", rows)
-	r := readReportFile(t, name)
+	r := readReport(t, name)
 	f := r.Fleet
 	if f == nil || len(f.Replicas) != 4 || f.Connected != 4 || r.Engine.Name != "vLLM" || r.Model == nil || r.Model.Name != "org/fake" {
 		t.Fatalf("the report is of %+v", f)
@@ -195,19 +174,6 @@ func TestSeveralServersReport(t *testing.T) {
 	}
 }
 
-// TestForWithoutHeadless checks that the error names only that problem.
-func TestForWithoutHeadless(t *testing.T) {
-	for want, o := range map[string]attachOptions{
-		"--for -1s: must be more than 0":                                    {length: -time.Second, headless: true},
-		"--for needs --headless: llmtop attach --headless --for 1s ADDRESS": {length: time.Second},
-	} {
-		o.every = time.Second
-		if err := o.check(); err == nil || err.Error() != want {
-			t.Errorf("%v, want %s", err, want)
-		}
-	}
-}
-
 func TestHeadlessNeedsAnAddress(t *testing.T) {
 	for _, args := range [][]string{
 		{"attach", "--headless", "--for", "1s"},
@@ -215,10 +181,7 @@ func TestHeadlessNeedsAnAddress(t *testing.T) {
 		{"attach", "--for", "1s", "http://127.0.0.1:1"},
 		{"attach", "--headless", "ftp://127.0.0.1:1"},
 	} {
-		root := newRootCommand()
-		root.SetArgs(append(args, "--config", os.DevNull))
-		root.SetErr(io.Discard)
-		if err := root.ExecuteContext(t.Context()); exitCode(err) != 2 {
+		if _, _, err := llmtop(t, args...); exit.Code(err) != exit.CodeUsage {
 			t.Errorf("%v: %v", args, err)
 		}
 	}
@@ -235,13 +198,8 @@ func TestFor(t *testing.T) {
 // timed watches servers for a moment, and returns the report and the error.
 func timed(t *testing.T, servers ...string) (string, error) {
 	t.Helper()
-	var out bytes.Buffer
-	root := newRootCommand()
-	root.SetArgs(append([]string{"attach", "--config", os.DevNull, "--headless", "--for", "300ms"}, servers...))
-	root.SetOut(&out)
-	root.SetErr(io.Discard)
-	err := root.ExecuteContext(t.Context())
-	return out.String(), err
+	out, _, err := llmtop(t, append([]string{"attach", "--headless", "--for", "300ms"}, servers...)...)
+	return out, err
 }
 
 // TestUnreachedServers checks that servers that were never reached are an error of one line, and that the report has no
@@ -250,8 +208,8 @@ func TestUnreachedServers(t *testing.T) {
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer silent.Close()
 	text, err := timed(t, silent.URL)
-	if want := "attach " + silent.URL + ": never reached: no response yet"; err == nil || err.Error() != want || exitCode(err) != 1 {
-		t.Errorf("it ends with %v, exit code %d", err, exitCode(err))
+	if want := "attach " + silent.URL + ": never reached: no response yet"; err == nil || err.Error() != want || exit.Code(err) != 1 {
+		t.Errorf("it ends with %v, exit code %d", err, exit.Code(err))
 	}
 	if !strings.Contains(text, "requests not yet: finished") || strings.Contains(text, "finished 0") {
 		t.Errorf("the report is\n%s", text)

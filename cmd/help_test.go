@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -137,10 +138,8 @@ func lists(lines []string, f *pflag.Flag) bool {
 // TestHelpRefusesUnknownCommands checks that help names a command that it does not know.
 func TestHelpRefusesUnknownCommands(t *testing.T) {
 	for _, args := range [][]string{{"help", "nonsense"}, {"help", "flags", "nonsense"}, {"help", "run", "nonsense"}, {"man", "nonsense"}} {
-		root := newRootCommand()
-		root.SetArgs(args)
-		err := root.Execute()
-		if err == nil || exitCode(err) != exitUsage || !strings.Contains(err.Error(), "unknown command") {
+		_, _, err := llmtop(t, args...)
+		if err == nil || exit.Code(err) != exit.CodeUsage || !strings.Contains(err.Error(), "unknown command") {
 			t.Errorf("llmtop %s: %v", strings.Join(args, " "), err)
 		}
 	}
@@ -171,4 +170,25 @@ func TestManPages(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Numeric returns, for every command, one of its flags that takes only numbers or durations, "" if it has none.
+func Numeric() map[string]string {
+	out := map[string]string{}
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		name := ""
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			switch f.Value.Type() {
+			case "int", "uint64", "float64", "duration":
+				name = f.Name
+			}
+		})
+		out[strings.TrimSpace(strings.TrimPrefix(c.CommandPath(), "llmtop"))] = name
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	walk(newRootCommand())
+	return out
 }

@@ -17,7 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/llmtop/llmtop/cmd"
+	"github.com/llmtop/llmtop/cmd/local/fixture"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/wire"
 	"github.com/llmtop/llmtop/profiler/report"
@@ -148,7 +148,7 @@ func TestLlamaLikeGolden(t *testing.T) {
 func TestLlamaChats(t *testing.T) {
 	withLlama(t)
 	for _, bos := range []bool{false, true} { // whether the tokenizer adds the BOS that the template contains
-		model := cmd.Instruct(t, map[string]any{"tokenizer.chat_template": cmd.Template, "tokenizer.ggml.add_bos_token": bos})
+		model := fixture.Instruct(t, map[string]any{"tokenizer.chat_template": fixture.Template, "tokenizer.ggml.add_bos_token": bos})
 		ours := reported(t, model, "-n", "4", "-p", "Who are you?", "--report-text")
 		theirs := reported(t, model, "-n", "4", "-p", "Who are you?", "--report-text", "--engine", "llamacpp", "--threads", "1")
 		raw := reported(t, model, "-n", "4", "-p", "Who are you?", "--report-text", "--engine", "llamacpp", "--threads", "1", "--raw")
@@ -165,7 +165,7 @@ func TestLlamaChats(t *testing.T) {
 // foreign writes the built-in model with a pre-tokenizer that only llama.cpp supports.
 func foreign(t *testing.T) string {
 	t.Helper()
-	return cmd.Instruct(t, map[string]any{"tokenizer.ggml.pre": "phi-2"})
+	return fixture.Instruct(t, map[string]any{"tokenizer.ggml.pre": "phi-2"})
 }
 
 // TestLlamaOnTheScreen runs a model that only llama.cpp supports, sampling experts in 1 of N steps, and stops,
@@ -194,7 +194,7 @@ func TestLlamaConversation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	model := cmd.Instruct(t, map[string]any{"tokenizer.chat_template": cmd.Template})
+	model := fixture.Instruct(t, map[string]any{"tokenizer.chat_template": fixture.Template})
 	recording := filepath.Join(t.TempDir(), "session.llmtop")
 	p := start(t, 170, 45, "run", model, "--engine", "llamacpp", "-n", "12", "--seed", "3", "--record", recording)
 	p.waitFor(t, "idle", "chat")
@@ -235,7 +235,7 @@ func TestLlamaAborts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = exec.Command(path, "run", cmd.Instruct(t, map[string]any{"qwen3moe.expert_used_count": uint32(17)}), "--engine", "llamacpp",
+	_, err = exec.Command(path, "run", fixture.Instruct(t, map[string]any{"qwen3moe.expert_used_count": uint32(17)}), "--engine", "llamacpp",
 		"--headless", "-p", "x").Output()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/cpuguy83/go-md2man/v2/md2man"
+	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/cmd/version"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -40,7 +42,7 @@ files in a folder.`,
 				return writeManPage(c.OutOrStdout(), of, date)
 			}
 			if err := os.MkdirAll(dir, 0o755); err != nil {
-				return usagef("write man pages: %w", err)
+				return exit.Usagef("write man pages: %w", err)
 			}
 			return writeManPages(dir, of, date)
 		},
@@ -57,7 +59,7 @@ func manDate() (time.Time, error) {
 	}
 	seconds, err := strconv.ParseInt(epoch, 10, 64)
 	if err != nil {
-		return time.Time{}, usagef("read $SOURCE_DATE_EPOCH %q: must be a number of seconds", epoch)
+		return time.Time{}, exit.Usagef("read $SOURCE_DATE_EPOCH %q: must be a number of seconds", epoch)
 	}
 	return time.Unix(seconds, 0).UTC(), nil
 }
@@ -87,7 +89,7 @@ func manName(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(
 // writeManPage writes the page of a command: its description, all its flags in groups, examples, and the pages above and below it.
 func writeManPage(w io.Writer, c *cobra.Command, date time.Time) error {
 	var page strings.Builder
-	fmt.Fprintf(&page, "%% %q 1 %q %q %q\n", strings.ToUpper(manName(c)), date.Format(time.DateOnly), "llmtop "+versionString(), "llmtop manual")
+	fmt.Fprintf(&page, "%% %q 1 %q %q %q\n", strings.ToUpper(manName(c)), date.Format(time.DateOnly), "llmtop "+version.String(), "llmtop manual")
 	fmt.Fprintf(&page, "# NAME\n%s \\- %s\n", manName(c), markdown(c.Short))
 	fmt.Fprintf(&page, "# SYNOPSIS\n%s\n", markdown(c.UseLine()))
 	if c.Long != "" {

@@ -20,19 +20,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spf13/cobra"
+	"github.com/llmtop/llmtop/cmd/exit"
 )
-
-// command returns llmtop with arguments and without a terminal.
-func command(t *testing.T, args ...string) *cobra.Command {
-	t.Helper()
-	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
-	root := newRootCommand()
-	root.SetArgs(args)
-	root.SetOut(io.Discard)
-	root.SetErr(io.Discard)
-	return root
-}
 
 // freeAddress returns an address at which nothing listens.
 func freeAddress(t *testing.T) string {
@@ -236,40 +225,15 @@ func TestExportErrors(t *testing.T) {
 		for _, name := range []string{"run", "serve", "bench"} {
 			run := command(t, name, c.flag, c.value)
 			err := run.ExecuteContext(context.Background())
-			if err == nil || exitCode(err) != exitUsage || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+			if err == nil || exit.Code(err) != exit.CodeUsage || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("%s %s %s: %v", name, c.flag, c.value, err)
 			}
 		}
 	}
 	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "no header")
 	run := command(t, "run", "--otlp-push", "http://127.0.0.1:1", "-p", "x")
-	if err := run.ExecuteContext(context.Background()); err == nil || exitCode(err) != exitUsage {
+	if err := run.ExecuteContext(context.Background()); err == nil || exit.Code(err) != exit.CodeUsage {
 		t.Errorf("invalid headers: %v", err)
-	}
-}
-
-// TestEngineNames checks that a remote engine is named by its address, without a password.
-func TestEngineNames(t *testing.T) {
-	for of, want := range map[string]string{
-		"": "local", "tcp:127.0.0.1:7070": "tcp:127.0.0.1:7070", "unix:/run/a b.sock": "unix:/run/a b.sock",
-		"http://127.0.0.1:8080": "http://127.0.0.1:8080", "https://me:secret@x.example/v1": "https://x.example/v1",
-	} {
-		if got := (&exportFlags{engineAddress: of}).engine(); got != want {
-			t.Errorf("name of %q is %q, want %q", of, got, want)
-		}
-	}
-}
-
-// TestLoopbackAddress checks that without a host an endpoint is reachable only from this machine.
-func TestLoopbackAddress(t *testing.T) {
-	for listen, want := range map[string]bool{
-		":9464": true, "127.0.0.1:1": true, "127.8.8.8:1": true, "localhost:1": true, "[::1]:1": true,
-		"0.0.0.0:1": false, "[::]:1": false, "192.168.0.1:1": false, "example.org:1": false,
-	} {
-		e := exportFlags{listen: listen}
-		if e.loopback() != want {
-			t.Errorf("%s, which is %s: loopback is %v", listen, e.address(), !want)
-		}
 	}
 }
 
@@ -301,37 +265,9 @@ func TestWorkflow(t *testing.T) {
 	if found["bench"] != 2 || found["compare"] != 1 {
 		t.Errorf("the workflow has the commands %v", found)
 	}
-	for code, words := range map[int]string{exitOK: "no worse", exitFailed: "regressed", exitUsage: "cannot tell", exitNotCompared: "not compare"} {
+	for code, words := range map[int]string{exit.CodeOK: "no worse", exit.CodeFailed: "regressed", exit.CodeUsage: "cannot tell", exit.CodeNotCompared: "not compare"} {
 		if !regexp.MustCompile(fmt.Sprintf(`\b%d\b[^.]*%s|%s[^.]*\b%d\b`, code, strings.ReplaceAll(words, " ", `\s+`), words, code)).Match(page) {
 			t.Errorf("docs/github-actions.md does not say that %d is %q", code, words)
-		}
-	}
-}
-
-// TestMetricsHosts checks that a loopback address serves requests for loopback names, and for those of --allow-host.
-func TestMetricsHosts(t *testing.T) {
-	e := exportFlags{listen: "127.0.0.1:0", screen: true, allow: []string{"box.example"}}
-	x, err := e.open("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := x.close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	for host, want := range map[string]int{"localhost:1": 200, "[::1]": 200, "box.example:9464": 200, "evil.example": 403} {
-		w := httptest.NewRecorder()
-		r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
-		r.Host = host
-		x.server.Handler.ServeHTTP(w, r)
-		if w.Code != want || (want == 403) != strings.Contains(w.Body.String(), "--allow-host") {
-			t.Errorf("%s: %d %q", host, w.Code, w.Body)
-		}
-	}
-	for _, name := range []string{"http://box", "*", ""} {
-		if err := (&exportFlags{allow: []string{name}}).check(); !errors.As(err, new(usageError)) {
-			t.Errorf("--allow-host %q: %v", name, err)
 		}
 	}
 }

@@ -12,9 +12,17 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/llmtop/llmtop/cmd/address"
+	"github.com/llmtop/llmtop/cmd/config"
+	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/cmd/files"
+	"github.com/llmtop/llmtop/cmd/local"
+	"github.com/llmtop/llmtop/cmd/screen"
+	"github.com/llmtop/llmtop/cmd/session"
+	"github.com/llmtop/llmtop/cmd/version"
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/profiler/report"
-	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/host"
 	"github.com/llmtop/llmtop/runtime/source/proxy"
@@ -22,12 +30,9 @@ import (
 
 // proxyOptions are the flags of the proxy command.
 type proxyOptions struct {
-	view
-	recording   recordFlags
-	exports     exportFlags
-	tokenFile   string // for exports
-	files       reportFiles
-	config      string
+	screen.View
+	session.Outputs
+	reports     files.Reports
 	to          string
 	listen      string
 	groupHeader string
@@ -56,7 +61,7 @@ With --headless, or if standard output is not a terminal, it reports when interr
   llmtop proxy --to http://127.0.0.1:11434 --group-header X-Tenant --headless --json report.json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("proxy takes the address of the server as --to %s", args[0])
+				return exit.Usagef("proxy takes the address of the server as --to %s", args[0])
 			}
 			return nil
 		},
@@ -71,97 +76,91 @@ With --headless, or if standard output is not a terminal, it reports when interr
 	flags.StringVar(&opts.groupHeader, "group-header", "", "group requests by the value of header `NAME`")
 	flags.IntVar(&opts.expertsUsed, "experts-used", 0, "experts that each token picks (for SGLang, which does not report it)")
 	flags.BoolVar(&opts.headless, "headless", false, "run without a screen and report when interrupted")
-	opts.view.bind(flags)
-	opts.recording.bind(flags)
+	opts.View.Bind(flags)
+	opts.Outputs.Bind(flags)
 	_ = flags.MarkHidden("record-text") // always refused: the proxy keeps no text
-	opts.exports.bind(flags)
-	bindToken(flags, &opts.tokenFile)
-	opts.files.bind(flags, headlessOnly)
-	useConfig(c, &opts.config, &opts.tables, opts.check)
+	opts.reports.Bind(flags, files.HeadlessOnly)
+	config.Use(c, &opts.Tables, local.ConfigFlags(), opts.check)
 	return c
 }
 
 func (o *proxyOptions) check() error {
 	if o.to == "" {
-		return usagef("--to is missing: add the address of the server, for example --to http://127.0.0.1:8080")
+		return exit.Usagef("--to is missing: add the address of the server, for example --to http://127.0.0.1:8080")
 	}
-	if o.recording.text {
-		return usagef("--record-text: the proxy keeps no text")
+	if o.Record.Text {
+		return exit.Usagef("--record-text: the proxy keeps no text")
 	}
-	return cmp.Or(o.files.checkHeadless(o.headless), o.exports.check(), o.view.check())
+	return cmp.Or(o.reports.CheckHeadless(o.headless), o.Outputs.Check(), o.View.Check())
 }
 
 func (o *proxyOptions) run(c *cobra.Command) error {
-	if at := serverAddress(o.to); at != "" {
+	if at := address.Server(o.to); at != "" {
 		o.to = at
 	}
-	o.to = trimAPIPath(o.to)
+	o.to = address.TrimAPIPath(o.to)
 	clock := engine.NewClock()
 	p, err := proxy.New(proxy.Options{
-		To: o.to, Listen: o.listen, AllowRemote: o.allowRemote, GroupHeader: o.groupHeader, Clock: clock, Drain: drainTimeout, ExpertsUsed: o.expertsUsed, Allow: o.exports.allow,
+		To: o.to, Listen: o.listen, AllowRemote: o.allowRemote, GroupHeader: o.groupHeader, Clock: clock, Drain: drainTimeout, ExpertsUsed: o.expertsUsed, Allow: o.Export.Allow,
 	})
 	switch {
 	case errors.Is(err, proxy.ErrRemote):
-		return usagef("%w: add --allow-remote, or listen at 127.0.0.1", err)
+		return exit.Usagef("%w: add --allow-remote, or listen at 127.0.0.1", err)
 	case err != nil:
-		return usageError{err}
+		return exit.Usage(err)
 	}
+	defer p.Close() //nolint:errcheck // after Run it is closed already
 	notes := c.ErrOrStderr()
 	if o.allowRemote {
 		fmt.Fprintln(notes, "llmtop: other machines may reach the proxy, which requires no key of its own")
 	}
-	if unencrypted(p.Target()) {
-		fmt.Fprintf(notes, "llmtop: requests to %s are not encrypted, API keys of clients included\n", redactURL(p.Target()))
+	if address.Unencrypted(p.Target()) {
+		fmt.Fprintf(notes, "llmtop: requests to %s are not encrypted, API keys of clients included\n", address.Redact(p.Target()))
 	}
 	fmt.Fprintf(notes, "listening: %s, forwarding to %s\n", p.Address(), p.Target())
 	defer printDoubts(notes, p)
-	o.exports.engineAddress = p.Target()
-	if o.exports.screen = !o.headless && o.view.live(); o.exports.screen {
+	if !o.headless && o.Visible() {
 		return o.runLive(c.Context(), p, clock, notes)
 	}
 	return o.runHeadless(c.Context(), p, clock, c.OutOrStdout(), notes)
 }
 
-// session creates a session with the proxy as source.
-func (o *proxyOptions) session(p *proxy.Proxy, clock engine.Clock, opt store.Options) (*session, error) {
-	x, err := o.exports.open(o.tokenFile)
+// session creates a session with the proxy as source, and a collector for its report; nil: none.
+func (o *proxyOptions) session(p *proxy.Proxy, clock engine.Clock, collector *report.Collector) (*session.Session, *session.Group, error) {
+	s, group, err := o.Outputs.OpenSession(
+		session.Options{Clock: clock, View: &o.View, Shown: collector == nil},
+		session.Spec{Name: session.ExportName(p.Target()), Collector: collector},
+	)
 	if err != nil {
-		return nil, errors.Join(err, p.Close())
+		return nil, nil, err
 	}
-	opt.Now, opt.Targets = clock.Now, o.targets
-	s := x.session(o.exports.engine(), opt)
-	s.alerts = newAlerting(o.tables.alerts, o.exports.screen, false)
-	s.alerts.watch(s, "")
-	s.atEnd = append(s.atEnd, x.close, s.alerts.close)
-	if err := s.record(&o.recording, clock); err != nil {
-		return nil, errors.Join(err, s.end(), p.Close())
+	if err := group.Record(s, recording.EngineEntry{}); err != nil {
+		return nil, nil, s.End(err)
 	}
 	sampler := host.New(host.Options{Clock: clock, NoGPU: !p.Local()})
-	s.add("forward requests", p.Run)
-	s.add("sample host", func(ctx context.Context, sink event.Sink) error {
+	s.Add("forward requests", p.Run)
+	s.Add("sample host", func(ctx context.Context, sink event.Sink) error {
 		if !p.Local() {
-			return sampler.Run(ctx, selfOnly{sink})
+			return sampler.Run(ctx, session.SelfOnly{Sink: sink})
 		}
-		m := new(machine)
-		defer m.close()
-		m.add(p.Target(), sink)
+		m := new(session.Machine)
+		defer m.Close()
+		m.Add(p.Target(), sink)
 		return sampler.Run(ctx, m)
 	})
-	return s, nil
+	return s, group, nil
 }
 
 // runLive opens the screen.
 func (o *proxyOptions) runLive(ctx context.Context, p *proxy.Proxy, clock engine.Clock, notes io.Writer) error {
-	ctx, stop := interruptible(ctx, errClosed)
+	ctx, stop := exit.WithSignals(ctx, exit.ErrClosed)
 	defer stop()
-	s, err := o.session(p, clock, store.Options{})
+	s, group, err := o.session(p, clock, nil)
 	if err != nil {
 		return err
 	}
-	return s.run(ctx, func(ctx context.Context) error {
-		cfg := o.view.screen()
-		cfg.Snapshots, cfg.Changed, cfg.Recording, cfg.Alerts = s.store.Snapshot, s.store.Changed(), s.recordStatus, s.alerts.status()
-		err := o.view.open(ctx, cfg)
+	return s.Run(ctx, func(ctx context.Context) error {
+		err := o.Show(ctx, group.ScreenOf(s))
 		stop() // a second signal ends the program at once
 		printLiveRequests(notes, p)
 		return err
@@ -170,29 +169,23 @@ func (o *proxyOptions) runLive(ctx context.Context, p *proxy.Proxy, clock engine
 
 // runHeadless forwards requests until a signal ends it, and writes the report.
 func (o *proxyOptions) runHeadless(ctx context.Context, p *proxy.Proxy, clock engine.Clock, stdout, notes io.Writer) error {
-	out, err := o.files.open()
-	if err != nil {
-		return errors.Join(err, p.Close())
-	}
-	ctx, stop := interruptible(ctx, errClosed)
-	defer stop()
-	collector := report.NewCollector()
-	s, err := o.session(p, clock, store.Options{OnRequest: collector.Request})
-	if err != nil {
-		out.discard()
-		return err
-	}
-	s.sink = append(s.sink, collector)
-	err = s.run(ctx, func(ctx context.Context) error {
-		<-ctx.Done()
-		printLiveRequests(notes, p)
-		return nil
+	return o.reports.Write(stdout, func() (*report.Report, error) {
+		ctx, stop := exit.WithSignals(ctx, exit.ErrClosed)
+		defer stop()
+		s, _, err := o.session(p, clock, report.NewCollector())
+		if err != nil {
+			return nil, err
+		}
+		err = s.Run(ctx, func(ctx context.Context) error {
+			<-ctx.Done()
+			printLiveRequests(notes, p)
+			return nil
+		})
+		return report.Build(report.Meta{
+			Version: version.String(), Remote: !p.Local(), Partial: err != nil,
+			Configuration: o.AddTargets(map[string]string{"to": p.Target(), "listen": o.listen, "group-header": o.groupHeader}),
+		}, s.Store.Snapshot(), s.Collector), err
 	})
-	built := report.Build(report.Meta{
-		Version: versionString(), Remote: !p.Local(), Partial: err != nil,
-		Configuration: o.view.addTargets(map[string]string{"to": p.Target(), "listen": o.listen, "group-header": o.groupHeader}),
-	}, s.store.Snapshot(), collector)
-	return errors.Join(err, out.write(built, stdout))
 }
 
 // printLiveRequests prints how many requests the end waits for.
@@ -208,15 +201,4 @@ func printDoubts(notes io.Writer, p *proxy.Proxy) {
 	for _, words := range slices.Sorted(maps.Keys(doubts)) {
 		fmt.Fprintf(notes, "llmtop: %s (requests: %d)\n", words, doubts[words])
 	}
-}
-
-// selfOnly drops everything but llmtop's own process from samples of this machine, for servers on another machine.
-type selfOnly struct{ sink event.Sink }
-
-// Emit implements event.Sink.
-func (o selfOnly) Emit(e event.Event) {
-	if h, ok := e.Data.(*event.Host); ok && e.Kind == event.KindHost {
-		e.Data = &event.Host{Interval: h.Interval, Self: h.Self, NoGPU: event.NotReported.String()}
-	}
-	o.sink.Emit(e)
 }

@@ -1,83 +1,77 @@
 package cmd
 
 import (
-	"fmt"
+	"slices"
 
+	"github.com/llmtop/llmtop/cmd/address"
+	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/cmd/files"
+	"github.com/llmtop/llmtop/cmd/local"
+	"github.com/llmtop/llmtop/cmd/screen"
+	"github.com/llmtop/llmtop/cmd/watch"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/profiler/event/wire"
-	"github.com/llmtop/llmtop/profiler/recording"
-	"github.com/llmtop/llmtop/runtime/engine"
 )
 
-// recordFlags are the flags that record events.
-type recordFlags struct {
-	file string // "": do not record
-	text bool   // include prompts and completions
+func newRecordCommand() *cobra.Command {
+	r := local.Run{View: screen.View{Camera: &screen.Camera{}}}
+	c := &cobra.Command{
+		Use:   "record --cast FILE [MODEL.gguf | ADDRESS...]",
+		Short: "Record the screen as an asciicast or an animated SVG",
+		Long: `record runs a model (without an argument the built-in one), or attaches to engines, and records the
+screen as an asciicast (--cast, for asciinema and similar players), as an animated SVG (--svg), or
+both. It needs no terminal. It takes the addresses of llmtop attach; a file of that name has
+precedence over HOST:PORT, PORT and pid:PID. It stops at the end of the script, after --for, or on
+Ctrl-C.
+
+A script lists keys, text, sizes and waits: see docs/recordings.md.
+
+To record events, for replay and measurements, use llmtop run --record FILE. llmtop replay --cast
+turns such a recording into an asciicast, faster than real time and the same each time.`,
+		Example: `  llmtop record --cast demo.cast --for 30s
+  llmtop record --cast demo.cast --script demo.toml --size 160x45 model.gguf -p 'Once upon a time'
+  llmtop record --svg engine.svg --for 20s unix:/run/user/1000/llmtop/llmtop-4711.sock`,
+		RunE: func(c *cobra.Command, args []string) error { return record(c, &r, args) },
+	}
+	r.Bind(c)
+	r.Camera.Bind(c.Flags())
+	r.Prompts.Bind(c.Flags())
+	return c
 }
 
-func (r *recordFlags) bind(set *pflag.FlagSet) {
-	set.StringVar(&r.file, "record", "", "record events to the new `FILE`, for llmtop replay")
-	set.BoolVar(&r.text, "record-text", false, "include prompts and completions in the recording")
-}
-
-func (r *recordFlags) check() error {
-	if r.text && r.file == "" {
-		return usagef("--record-text needs --record FILE")
+func record(c *cobra.Command, r *local.Run, args []string) error {
+	if !r.Camera.Enabled() {
+		return exit.Usagef("record needs --cast FILE or --svg FILE; to record events: llmtop run --record FILE")
 	}
-	return nil
-}
-
-// open starts a recording if --record is set. It returns the sink that records; close the recorder after its last
-// event.
-func (r *recordFlags) open(clock engine.Clock) (recorder *recording.Recorder, sink event.Sink, err error) {
-	if recorder, err = r.begin(clock, false); recorder == nil {
-		return nil, nil, err
+	if slices.ContainsFunc(args, address.IsEngine) {
+		return recordEngines(c, r, args)
 	}
-	return recorder, r.withTextFilter(recorder), nil
-}
-
-// begin starts a recording of one or several engines, nil if --record is not set.
-func (r *recordFlags) begin(clock engine.Clock, several bool) (*recording.Recorder, error) {
-	if r.file == "" {
-		return nil, nil
-	}
-	opt := recording.RecordOptions{Codec: &wire.Codec{}, Now: clock.Now, Epoch: clock.Epoch(), Program: "llmtop " + versionString()}
-	if several {
-		opt.MultiEngine, opt.SegmentBytes, opt.Segments = true, severalBytes, severalSegments
-	}
-	recorder, err := recording.Record(r.file, opt)
-	if err != nil {
-		return nil, usageError{err}
-	}
-	return recorder, nil
-}
-
-// Recordings of several engines have shorter segments and more of them: aggregate metrics take few bytes but long to
-// replay, and a replay must reach any time within seconds.
-const (
-	severalBytes    = 16 << 20
-	severalSegments = 32
-	severalRebuild  = 32 << 20 // bytes that a seek reads at most
-)
-
-// withTextFilter returns a sink that drops text before recorder, unless --record-text is set.
-func (r *recordFlags) withTextFilter(recorder event.Sink) event.Sink {
-	if r.text {
-		return recorder
-	}
-	return event.WithoutText{Sink: recorder}
-}
-
-// closeRecorder closes a recorder and prints how many events it dropped.
-func closeRecorder(recorder *recording.Recorder) error {
-	if err := recorder.Close(); err != nil {
+	if err := runArguments(r, args); err != nil {
 		return err
 	}
-	status := recorder.Status()
-	if n := status.Dropped.Total(); n > 0 {
-		fmt.Fprintf(consoleErr, "llmtop: the recording misses %d events: the disk was too slow\n", n)
+	if r.Model == "" && !c.Flags().Changed("pace") {
+		r.Pace = demoPace // unlimited speed would be over at once
 	}
-	return nil
+	return r.Start(c)
+}
+
+// recordEngines records attached engines. It refuses flags for running a model.
+func recordEngines(c *cobra.Command, r *local.Run, args []string) error {
+	if i := slices.IndexFunc(args, func(arg string) bool { return !address.IsEngine(arg) }); i >= 0 {
+		return exit.Usagef("%q: record takes one model file, or addresses (unix:PATH, tcp:HOST:PORT, http://HOST:PORT, HOST:PORT, PORT, pid:PROCESS)", args[i])
+	}
+	var misplaced string
+	set := pflag.NewFlagSet("run", pflag.ContinueOnError)
+	new(local.Settings).BindEngine(set)
+	new(files.Prompts).Bind(set)
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if set.Lookup(f.Name) != nil {
+			misplaced = f.Name
+		}
+	})
+	if misplaced != "" {
+		return exit.Usagef("--%s applies only to a model that llmtop runs, not to %s", misplaced, args[0])
+	}
+	a := watch.Options{View: r.View, Outputs: r.Outputs, Addresses: args, Notes: c.ErrOrStderr()}
+	return a.Run(c.Context())
 }

@@ -2,19 +2,19 @@ package cmd
 
 import (
 	"context"
-	"fmt"
 	"io"
 
-	"github.com/spf13/cobra"
-
-	"github.com/llmtop/llmtop/profiler/compat"
+	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/cmd/files"
+	"github.com/llmtop/llmtop/cmd/playback"
 	"github.com/llmtop/llmtop/profiler/report"
+	"github.com/spf13/cobra"
 )
 
 // reportOptions are the flags of the report command.
 type reportOptions struct {
-	files  reportFiles
-	compat string
+	files  files.Reports
+	compat playback.Compat
 	engine string // engine of a recording of several; "": all
 }
 
@@ -31,58 +31,39 @@ from the requests in FILE.`,
   llmtop report session.llmtop --compat aiperf --json -`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usagef("report needs one report or recording: llmtop report FILE")
+				return exit.Usagef("report needs one report or recording: llmtop report FILE")
 			}
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			ctx, stop := interruptible(c.Context(), errInterrupted)
+			ctx, stop := exit.WithSignals(c.Context(), exit.ErrInterrupted)
 			defer stop()
 			return opts.run(ctx, args[0], c.OutOrStdout(), c.ErrOrStderr())
 		},
 	}
-	opts.files.bind(c.Flags(), "")
-	c.Flags().StringVar(&opts.compat, "compat", "", "add metrics as `TOOL` defines them: "+compat.Names())
-	bindEngineName(c.Flags(), &opts.engine)
+	opts.files.Bind(c.Flags(), "")
+	opts.compat.Bind(c.Flags())
+	playback.BindEngine(c.Flags(), &opts.engine)
 	return c
 }
 
 func (o *reportOptions) run(ctx context.Context, name string, stdout, notes io.Writer) error {
-	if err := checkCompat(o.compat); err != nil {
+	if err := o.compat.Check(); err != nil {
 		return err
 	}
-	r, err := readReport(ctx, name, notes)
+	r, err := playback.ReadReport(ctx, name, notes)
 	if err != nil {
-		return usageError{fmt.Errorf("read %s: %w", name, err)}
+		return exit.Usage(err)
 	}
-	if r, err = selectEngine(r, o.engine, name); err != nil {
+	if r, err = playback.SelectEngine(r, o.engine, name); err != nil {
 		return err
 	}
 	if r.Fleet != nil && o.compat != "" {
-		return usagef("--compat: %s has several engines: choose one with --engine NAME, of %s", name, engineNames(r.Fleet))
+		return exit.Usagef("--compat: %s has several engines: choose one with --engine NAME, of %s", name, playback.EngineNames(r.Fleet))
 	}
-	if r.Stageless() && o.files.name("csv") != "" {
-		return usagef("--csv: %s has no stages: use the recording", name)
+	if r.Stageless() && o.files.Name("csv") != "" {
+		return exit.Usagef("--csv: %s has no stages: use the recording", name)
 	}
-	addCompat(r, o.compat)
-	out, err := o.files.open()
-	if err != nil {
-		return err
-	}
-	return out.write(r, stdout)
-}
-
-// checkCompat refuses the name of an unknown tool; "" is none.
-func checkCompat(name string) error {
-	if _, ok := compat.ByName(name); !ok && name != "" {
-		return usagef("--compat %q: must be one of %s", name, compat.Names())
-	}
-	return nil
-}
-
-// addCompat adds the metrics of the named tool to a report.
-func addCompat(r *report.Report, name string) {
-	if tool, ok := compat.ByName(name); ok {
-		r.AddCompat(tool)
-	}
+	o.compat.AddTo(r)
+	return o.files.Write(stdout, func() (*report.Report, error) { return r, nil })
 }

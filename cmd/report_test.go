@@ -28,9 +28,9 @@ func TestReportCompat(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s%s", err, out, stderr)
 		}
-		return reportIn(t, file("again.json"))
+		return readReport(t, file("again.json"))
 	}
-	live := reportIn(t, file("live.json"))
+	live := readReport(t, file("live.json"))
 	if got := again("live.json", "--compat", "vllm").Bench.Compat; !reflect.DeepEqual(got, live.Bench.Compat) {
 		t.Errorf("from the report %+v, live %+v", got, live.Bench.Compat)
 	}
@@ -47,21 +47,6 @@ func TestReportCompat(t *testing.T) {
 			t.Errorf("%s: replayed %v, live %v", v.Name, v.Value, values[v.Name])
 		}
 	}
-}
-
-// reportIn reads a report.
-func reportIn(t *testing.T, name string) *report.Report {
-	t.Helper()
-	raw, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer raw.Close()
-	r, err := report.Read(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
 }
 
 func TestReportRefuses(t *testing.T) {
@@ -81,6 +66,22 @@ func TestReportRefuses(t *testing.T) {
 	} {
 		if _, _, err := llmtop(t, append([]string{"report"}, args...)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", args, err, want)
+		}
+	}
+}
+
+// TestErrorsNameTheFileOnce checks the errors of commands that read a report or a recording.
+func TestErrorsNameTheFileOnce(t *testing.T) {
+	dir := t.TempDir()
+	text := filepath.Join(dir, "text")
+	if err := os.WriteFile(text, []byte("no report"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{filepath.Join(dir, "missing"), text, dir} {
+		for _, args := range [][]string{{"report", name}, {"replay", name}, {"compare", name, name}} {
+			if _, _, err := llmtop(t, args...); err == nil || strings.Count(err.Error()+" ", filepath.Base(name)) != 1 {
+				t.Errorf("%v: %v, want the name once", args, err)
+			}
 		}
 	}
 }

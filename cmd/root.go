@@ -10,8 +10,10 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
+	"github.com/llmtop/llmtop/cmd/console"
+	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/cmd/local"
 	"github.com/llmtop/llmtop/runtime/host"
 )
 
@@ -24,13 +26,13 @@ func Main() {
 	root := newRootCommand()
 	err := root.ExecuteContext(context.Background())
 	if err != nil && err.Error() != "" {
-		printError(err)
+		console.PrintError(err)
 	}
-	os.Exit(exitCode(err))
+	os.Exit(exit.Code(err))
 }
 
 func newRootCommand() *cobra.Command {
-	var opts runOptions
+	var run local.Run
 	var start discoverFlags
 	root := &cobra.Command{
 		Use:   "llmtop",
@@ -47,17 +49,17 @@ own prompt.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(c *cobra.Command, _ []string) error {
-			opts.demo = true
-			return opts.begin(c, &start)
+			run.Demo = true
+			return begin(c, &run, &start)
 		},
 	}
-	opts.bind(root)
+	run.Bind(root)
 	start.bind(root.Flags())
 	root.Flags().Lookup("pace").DefValue = fmt.Sprint(demoPace)
-	opts.pace = demoPace
-	root.SetOut(consoleOut)
-	root.SetErr(consoleErr)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
+	run.Pace = demoPace
+	root.SetOut(console.Out)
+	root.SetErr(console.Err)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit.FlagError(err) })
 	useHelp(root)
 	root.AddCommand(
 		newRunCommand(), newServeCommand(), newAttachCommand(), newDiscoverCommand(), newProxyCommand(),
@@ -75,7 +77,7 @@ func refuseCommandArgs(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return usagef("unknown command %q: see llmtop --help; to run a model file use llmtop run %s", args[0], args[0])
+	return exit.Usagef("unknown command %q: see llmtop --help; to run a model file use llmtop run %s", args[0], args[0])
 }
 
 // refuseArgs refuses any arguments.
@@ -83,54 +85,5 @@ func refuseArgs(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return usagef("%s takes no arguments", strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" "))
-}
-
-// bind adds the flags of the settings to a command, and reads the config file for those that are not set.
-func (o *runOptions) bind(c *cobra.Command) {
-	c.Flags().AddFlagSet(o.settings.flags())
-	o.recording.bind(c.Flags())
-	o.listening.bind(c.Flags())
-	o.exports.bind(c.Flags())
-	useConfig(c, &o.config, &o.tables, func() error {
-		for _, check := range []func() error{o.recording.check, o.listening.check, o.exports.check} {
-			if err := check(); err != nil {
-				return err
-			}
-		}
-		return o.settings.check()
-	})
-}
-
-// useConfig makes a command read the config file for the flags that are not set and for tables, and then run check.
-func useConfig(c *cobra.Command, config *string, tables *tables, check func() error) {
-	c.Flags().StringVar(config, "config", "", "config `FILE` (default "+shortenHome(configPath())+")")
-	c.PreRunE = func(c *cobra.Command, _ []string) error {
-		path, named := *config, *config != ""
-		if !named {
-			path = configPath()
-		}
-		if err := applyConfig(path, named, tables, settingsFlags(), c.Flags()); err != nil {
-			return err
-		}
-		return check()
-	}
-}
-
-// settingsFlags returns the flags that a config file may set.
-func settingsFlags() *pflag.FlagSet {
-	var s settings
-	return s.flags()
-}
-
-// shortenHome replaces the user's home folder in a path by ~.
-func shortenHome(path string) string {
-	home, err := os.UserHomeDir()
-	if err != nil || home == "" {
-		return path
-	}
-	if rest, below := strings.CutPrefix(path, home+string(os.PathSeparator)); below {
-		return "~" + string(os.PathSeparator) + rest
-	}
-	return path
+	return exit.Usagef("%s takes no arguments", strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" "))
 }

@@ -1,36 +1,14 @@
 package cmd
 
 import (
+	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/cmd/files"
+	"github.com/llmtop/llmtop/cmd/local"
 	"github.com/spf13/cobra"
 )
 
-// runOptions are the flags and arguments of the run command and of llmtop without a command.
-type runOptions struct {
-	settings
-	recording       recordFlags
-	listening       listenFlags
-	exports         exportFlags
-	config          string
-	addRemoteEngine func(*local) error // adds a remote engine and its samplers; nil: llmtop runs the engine
-
-	quiet    bool   // nothing else may compute next to the engine
-	demo     bool   // llmtop without a command: built-in prompts in turn, paced
-	reason   string // why the built-in model runs, "" if there is nothing to say
-	note     string // the same in more words, shown at the start
-	model    string // GGUF file; "": built-in
-	prompts  promptSources
-	headless bool
-	files    reportFiles
-	logprobs int // alternatives per token in the report
-
-	chosen    chosen                   // set when the run starts
-	picks     bool                     // request the router picks of every token, for the screen
-	chat      chatPrompts              // set when the run starts
-	flagValue func(name string) string // returns the text of the value of a flag
-}
-
 func newRunCommand() *cobra.Command {
-	var opts runOptions
+	var opts local.Run
 	c := &cobra.Command{
 		Use:   "run [MODEL.gguf] [-]",
 		Short: "Run a model and watch it",
@@ -44,40 +22,39 @@ If standard output is not a terminal, it prints plain progress and a summary.`,
   echo 'Call me Ishmael.' | llmtop run - --headless --csv stages.csv`,
 		Args: cobra.ArbitraryArgs, // checked by arguments
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := opts.arguments(args); err != nil {
+			if err := runArguments(&opts, args); err != nil {
 				return err
 			}
-			return opts.run(c)
+			return opts.Start(c)
 		},
 	}
-	opts.bind(c)
+	opts.Bind(c)
 	flags := c.Flags()
-	flags.StringArrayVarP(&opts.prompts.texts, "prompt", "p", nil, "prompt `TEXT` (repeatable)")
-	flags.StringArrayVarP(&opts.prompts.files, "file", "f", nil, "`FILE` with one prompt (repeatable)")
-	flags.BoolVar(&opts.headless, "headless", false, "run the prompts without a screen, report and exit")
-	opts.files.bind(flags, headlessOnly)
-	flags.BoolVar(&opts.choice.ops, "ops", false, "time every kind of operation in every layer (llamacpp only; slows it down)")
-	flags.IntVar(&opts.logprobs, "logprobs", 0, "report `N` alternatives per token with their log-probabilities")
+	opts.Prompts.Bind(flags)
+	flags.BoolVar(&opts.Headless, "headless", false, "run the prompts without a screen, report and exit")
+	opts.Reports.Bind(flags, files.HeadlessOnly)
+	flags.BoolVar(&opts.Ops, "ops", false, "time every kind of operation in every layer (llamacpp only; slows it down)")
+	flags.IntVar(&opts.Logprobs, "logprobs", 0, "report `N` alternatives per token with their log-probabilities")
 	return c
 }
 
-// arguments reads the model file, and - for a prompt on standard input, from the arguments.
-func (o *runOptions) arguments(args []string) error {
+// runArguments reads the model file, and - for a prompt on standard input, from the arguments.
+func runArguments(r *local.Run, args []string) error {
 	for _, arg := range args {
 		switch {
-		case arg == "-" && !o.prompts.stdin:
-			o.prompts.stdin = true
-		case arg != "-" && o.model == "":
-			o.model = arg
+		case arg == "-" && !r.Prompts.Stdin:
+			r.Prompts.Stdin = true
+		case arg != "-" && r.Model == "":
+			r.Model = arg
 		default:
-			return usagef("unexpected argument %q: run takes one model file, and - for a prompt on standard input", arg)
+			return exit.Usagef("unexpected argument %q: run takes one model file, and - for a prompt on standard input", arg)
 		}
 	}
-	if err := o.files.checkHeadless(o.headless); err != nil {
+	if err := r.Reports.CheckHeadless(r.Headless); err != nil {
 		return err
 	}
-	if o.logprobs < 0 || o.logprobs > maxLogprobs {
-		return usagef("--logprobs %d: must be 0 to %d", o.logprobs, maxLogprobs)
+	if r.Logprobs < 0 || r.Logprobs > maxLogprobs {
+		return exit.Usagef("--logprobs %d: must be 0 to %d", r.Logprobs, maxLogprobs)
 	}
 	return nil
 }

@@ -7,13 +7,15 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/spf13/cobra"
-
+	"github.com/llmtop/llmtop/cmd/config"
+	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/cmd/local"
 	"github.com/llmtop/llmtop/runtime/source/socket"
+	"github.com/spf13/cobra"
 )
 
 func newServeCommand() *cobra.Command {
-	var opts runOptions
+	var opts local.Run
 	c := &cobra.Command{
 		Use:   "serve [MODEL.gguf]",
 		Short: "Run a model for others to watch and prompt",
@@ -24,42 +26,38 @@ the reader that sent it.`,
   llmtop serve --listen tcp:127.0.0.1:7070 --parallel 4`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usagef("serve takes one model file")
+				return exit.Usagef("serve takes one model file")
 			}
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				opts.model = args[0]
+				opts.Model = args[0]
 			}
-			return opts.serve(c.Context(), c.ErrOrStderr())
+			return serve(c.Context(), &opts, c.ErrOrStderr())
 		},
 	}
 	flags := c.Flags()
-	opts.settings.bindEngine(flags)
-	opts.recording.bind(flags)
-	flags.StringVar(&opts.listening.at, "listen", socket.Address("llmtop"), "`ADDRESS` to listen at, unix:PATH or tcp:HOST:PORT (default: a socket that attach finds)")
+	opts.BindEngine(flags)
+	opts.Outputs.Bind(flags)
+	flags.StringVar(&opts.Listen.At, "listen", socket.Address("llmtop"), "`ADDRESS` to listen at, unix:PATH or tcp:HOST:PORT (default: a socket that attach finds)")
 	flags.Lookup("listen").DefValue = "" // its name contains the process ID
-	bindToken(flags, &opts.listening.tokenFile)
-	opts.exports.bind(flags)
-	useConfig(c, &opts.config, &opts.tables, func() error {
-		return cmp.Or(opts.recording.check(), opts.exports.check(), opts.settings.checkEngine())
-	})
+	config.Use(c, &opts.Tables, local.ConfigFlags(), func() error { return cmp.Or(opts.Outputs.Check(), opts.CheckEngine()) })
 	return c
 }
 
 // serve runs until a signal ends it.
-func (o *runOptions) serve(ctx context.Context, notes io.Writer) error {
-	ctx, stop := interruptible(ctx, errClosed)
+func serve(ctx context.Context, r *local.Run, notes io.Writer) error {
+	ctx, stop := exit.WithSignals(ctx, exit.ErrClosed)
 	defer stop()
-	l, err := o.newLocal(ctx, nil, nil)
+	e, err := r.Open(ctx, nil)
 	if err != nil {
-		return ignoreClosed(err)
+		return exit.IgnoreClosed(err)
 	}
-	return l.run(ctx, func(ctx context.Context) error {
-		fmt.Fprintf(notes, "listening: llmtop attach %s\n", l.server.Address())
+	return e.Run(ctx, func(ctx context.Context) error {
+		fmt.Fprintf(notes, "listening: llmtop attach %s\n", e.Address)
 		<-ctx.Done()
-		if err := context.Cause(ctx); !errors.Is(err, errClosed) {
+		if err := context.Cause(ctx); !errors.Is(err, exit.ErrClosed) {
 			return err
 		}
 		return nil

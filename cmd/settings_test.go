@@ -8,8 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/cmd/local"
 	"github.com/llmtop/llmtop/profiler/alert"
 )
 
@@ -19,7 +22,7 @@ var update = flag.Bool("update", false, "update the generated parts of the docum
 func reference() string {
 	var out strings.Builder
 	out.WriteString("| key | default | |\n|---|---|---|\n")
-	settingsFlags().VisitAll(func(f *pflag.Flag) {
+	local.ConfigFlags().VisitAll(func(f *pflag.Flag) {
 		_, usage := pflag.UnquoteUsage(f)
 		value := f.DefValue
 		switch f.Value.Type() {
@@ -82,10 +85,15 @@ func FuzzConfig(f *testing.F) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		var s settings
-		err := applyConfig(path, true, &s.tables, settingsFlags(), s.flags())
-		if err != nil && (exitCode(err) != exitUsage || strings.Contains(err.Error(), "\n")) {
-			t.Errorf("%q is refused with %q, code %d", text, err, exitCode(err))
+		var r local.Run
+		c := &cobra.Command{}
+		r.Bind(c)
+		if err := c.Flags().Set("config", path); err != nil {
+			t.Fatal(err)
+		}
+		err := c.PreRunE(c, nil)
+		if err != nil && (exit.Code(err) != exit.CodeUsage || strings.Contains(err.Error(), "\n")) {
+			t.Errorf("%q is refused with %q, code %d", text, err, exit.Code(err))
 		}
 	})
 }

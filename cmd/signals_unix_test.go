@@ -3,8 +3,11 @@
 package cmd_test
 
 import (
+	"bufio"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -137,5 +140,46 @@ func TestSuspendUnderAShell(t *testing.T) {
 	p.keys(t, "exit\r")
 	if code := p.exit(t); code != 0 {
 		t.Errorf("exit code %d", code)
+	}
+}
+
+// TestHangup checks that a hangup ends a recording without a terminal, unless the parent ignores hangups, like nohup.
+func TestHangup(t *testing.T) {
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, ignored := range map[string]bool{"trap '' HUP; ": true, "": false} {
+		folder := t.TempDir()
+		file, socket := filepath.Join(folder, "r.llmtop"), "unix:"+filepath.Join(folder, "none")
+		c := exec.Command("sh", "-c", name+`exec "$0" "$@"`, path, "attach", "--record", file, socket)
+		notes, err := c.StderrPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if line, err := bufio.NewReader(notes).ReadString('\n'); err != nil || !strings.HasPrefix(line, "recording to ") {
+			t.Errorf("it prints %q, %v", line, err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- c.Wait() }()
+		_ = c.Process.Signal(unix.SIGHUP)
+		select {
+		case err := <-ended:
+			if ignored || err != nil {
+				t.Errorf("%q: ended with %v", name, err)
+			}
+			continue
+		case <-time.After(map[bool]time.Duration{true: time.Second, false: 30 * time.Second}[ignored]):
+			if !ignored {
+				t.Errorf("%q: did not end", name)
+			}
+		}
+		_ = c.Process.Signal(unix.SIGINT)
+		if err := <-ended; err != nil {
+			t.Errorf("%q: interrupted, ended with %v", name, err)
+		}
 	}
 }

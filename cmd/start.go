@@ -12,8 +12,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/cmd/local"
+	"github.com/llmtop/llmtop/cmd/screen"
+	"github.com/llmtop/llmtop/cmd/watch"
 	"github.com/llmtop/llmtop/runtime/source/discover"
-	"github.com/llmtop/llmtop/runtime/source/scrape"
 	"github.com/llmtop/llmtop/ui"
 )
 
@@ -30,30 +33,30 @@ const discoverVariable = "LLMTOP_DISCOVER"
 // discoverFlags are the flags of llmtop without a command that concern running engines.
 type discoverFlags struct {
 	discover string
-	traces   traceFlags
+	traces   watch.TraceFlags
 }
 
 func (s *discoverFlags) bind(set *pflag.FlagSet) {
-	s.traces.bind(set)
+	s.traces.Bind(set)
 	set.StringVar(&s.discover, "discover", cmp.Or(os.Getenv(discoverVariable), discoverAll), "look for engines on this machine: `MODE` all, sockets or off (or $"+discoverVariable+")")
 }
 
 func (s *discoverFlags) check() error {
 	if !slices.Contains([]string{discoverAll, discoverSockets, discoverOff}, s.discover) {
-		return usagef("--discover %q: must be all, sockets or off", s.discover)
+		return exit.Usagef("--discover %q: must be all, sockets or off", s.discover)
 	}
-	return s.traces.check()
+	return s.traces.Check()
 }
 
 // wanted reports whether to look for engines: there is a screen, and no flag is set for running the built-in model.
-func (s *discoverFlags) wanted(set *pflag.FlagSet, v *view) bool {
-	return s.discover != discoverOff && !hasRunFlag(set) && v.live()
+func (s *discoverFlags) wanted(set *pflag.FlagSet, v *screen.View) bool {
+	return s.discover != discoverOff && !hasRunFlag(set) && v.Visible()
 }
 
 // hasRunFlag reports whether a flag is set that is about running the built-in model, not about the screen.
 func hasRunFlag(set *pflag.FlagSet) (about bool) {
 	looks := pflag.NewFlagSet("looks", pflag.ContinueOnError)
-	new(view).bind(looks)
+	new(screen.View).Bind(looks)
 	set.Visit(func(f *pflag.Flag) {
 		about = about || looks.Lookup(f.Name) == nil && f.Name != "discover" && f.Name != "config"
 	})
@@ -62,41 +65,44 @@ func hasRunFlag(set *pflag.FlagSet) (about bool) {
 
 // begin runs llmtop without a command: on the only engine found, on those that the user chooses, or on the built-in
 // model.
-func (o *runOptions) begin(c *cobra.Command, s *discoverFlags) error {
+func begin(c *cobra.Command, r *local.Run, s *discoverFlags) error {
 	if err := s.check(); err != nil {
 		return err
 	}
-	if s.traces.at != "" {
-		a := attachOptions{view: o.view, recording: o.recording, exports: o.exports, tokenFile: o.listening.tokenFile, traces: s.traces, notes: c.ErrOrStderr()}
-		a.tables = o.tables
-		return a.run(c.Context())
+	if s.traces.At != "" {
+		a := watch.Options{View: r.View, Outputs: r.Outputs, Traces: s.traces, Notes: c.ErrOrStderr()}
+		return a.Run(c.Context())
 	}
-	if !s.wanted(c.Flags(), &o.view) {
-		return o.run(c)
+	if !s.wanted(c.Flags(), &r.View) {
+		return r.Start(c)
 	}
-	watch := &discover.Watch{Options: discover.Options{NoServers: s.discover == discoverSockets}}
-	found := watch.Look(c.Context())
+	look := &discover.Watch{Options: discover.Options{NoServers: s.discover == discoverSockets}}
+	found := look.Look(c.Context())
 	engines := slices.DeleteFunc(slices.Clone(found.Engines), func(f discover.Found) bool { return !f.Known() })
+	attach := func(addresses []string, note string) error {
+		a := watch.Options{View: r.View, Addresses: addresses, Note: note}
+		return a.Run(c.Context())
+	}
 	switch {
 	case len(engines) == 0:
-		o.reason, o.note = "no engine found", builtinReason(found.Engines)
-		return o.run(c)
+		r.Reason, r.Note = "no engine found", builtinReason(found.Engines)
+		return r.Start(c)
 	case len(engines) == 1 && blocked(&engines[0]) == "":
-		return o.attach(c.Context(), []string{engines[0].Address}, "the only engine found; built-in model: llmtop --discover off")
+		return attach([]string{engines[0].Address}, "the only engine found; built-in model: llmtop --discover off")
 	}
-	if o.plain { // no list to choose from: report all
-		return o.attach(c.Context(), attachable(engines), "")
+	if r.Plain { // no list to choose from: report all
+		return attach(attachable(engines), "")
 	}
-	pick, err := o.choosing(c.Context(), watch, found)
+	pick, err := choose(c.Context(), &r.View, look, found)
 	switch {
 	case err != nil:
 		return err
 	case pick.BuiltIn:
-		return o.run(c)
+		return r.Start(c)
 	case len(pick.Addresses) == 0:
 		return nil
 	}
-	return o.attach(c.Context(), pick.Addresses, "")
+	return attach(pick.Addresses, "")
 }
 
 // attachable returns the addresses of the engines that can be watched.
@@ -117,18 +123,12 @@ func builtinReason(found []discover.Found) string {
 	return "built-in model: no engine found on this machine"
 }
 
-// attach shows engines as the attach command does.
-func (o *runOptions) attach(ctx context.Context, addresses []string, note string) error {
-	a := attachOptions{view: o.view, addresses: addresses, note: note, every: scrape.DefaultInterval}
-	return a.run(ctx)
-}
-
 // rediscoverInterval is the interval between searches for engines while the user chooses.
 const rediscoverInterval = time.Second
 
-// choosing shows the list of engines to choose from.
-func (o *runOptions) choosing(ctx context.Context, watch *discover.Watch, found discover.Result) (ui.Pick, error) {
-	ctx, stop := interruptible(ctx, errClosed)
+// choose shows the list of engines to choose from.
+func choose(ctx context.Context, v *screen.View, look *discover.Watch, found discover.Result) (ui.Pick, error) {
+	ctx, stop := exit.WithSignals(ctx, exit.ErrClosed)
 	defer stop()
 	var now atomic.Pointer[discover.Result]
 	now.Store(&found)
@@ -142,14 +142,14 @@ func (o *runOptions) choosing(ctx context.Context, watch *discover.Watch, found 
 				return
 			case <-tick.C:
 			}
-			r := watch.Look(ctx)
+			r := look.Look(ctx)
 			now.Store(&r)
 		}
 	}()
-	pick, err := ui.Choose(ctx, func() ([]ui.Candidate, []string) { return candidates(now.Load()) }, o.view.screen())
+	pick, err := ui.Choose(ctx, func() ([]ui.Candidate, []string) { return candidates(now.Load()) }, v.Config())
 	stop()
 	<-ended
-	return pick, ignoreClosed(err)
+	return pick, exit.IgnoreClosed(err)
 }
 
 // candidates returns the engines found as rows of that list.

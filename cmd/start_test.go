@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/llmtop/llmtop/cmd/screen"
 	"github.com/llmtop/llmtop/runtime/source/discover"
 	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
 )
@@ -67,7 +68,7 @@ func TestCandidates(t *testing.T) {
 func TestDiscoverWanted(t *testing.T) {
 	root := newRootCommand()
 	s := discoverFlags{discover: discoverAll}
-	if s.wanted(root.Flags(), &view{}) {
+	if s.wanted(root.Flags(), &screen.View{}) {
 		t.Error("engines are looked for without a terminal")
 	}
 	if err := (&discoverFlags{discover: "some"}).check(); err == nil {

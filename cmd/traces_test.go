@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/llmtop/llmtop/cmd/exit"
 )
 
 // TestTracesBecomeAReport receives traces like those of vLLM, and reads the report and the recording.
@@ -21,8 +23,7 @@ func TestTracesBecomeAReport(t *testing.T) {
 	}
 	file, recorded := filepath.Join(t.TempDir(), "report.json"), filepath.Join(t.TempDir(), "traces.llmtop")
 	notes, w := io.Pipe()
-	root := newRootCommand()
-	root.SetArgs([]string{"attach", "--config", os.DevNull, "--otlp", "127.0.0.1:0", "--headless", "--json", file, "--record", recorded})
+	root := command(t, "attach", "--otlp", "127.0.0.1:0", "--headless", "--json", file, "--record", recorded)
 	root.SetErr(w)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -74,10 +75,7 @@ func TestTracesNeedAnAddress(t *testing.T) {
 		{"attach", "--otlp", "127.0.0.1:0", "--json", "-"},
 	} {
 		t.Setenv("LLMTOP_TOKEN", "")
-		root := newRootCommand()
-		root.SetArgs(append(args, "--config", os.DevNull))
-		root.SetErr(io.Discard)
-		if err := root.ExecuteContext(t.Context()); exitCode(err) != 2 {
+		if _, _, err := llmtop(t, args...); exit.Code(err) != exit.CodeUsage {
 			t.Errorf("%v: %v", args, err)
 		}
 	}

@@ -1,0 +1,125 @@
+// Package address reads the addresses of engines that users type.
+package address
+
+import (
+	"context"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/runtime/engine/remote"
+	"github.com/llmtop/llmtop/runtime/source/discover"
+	"github.com/llmtop/llmtop/runtime/source/scrape/fetch"
+)
+
+// Parse returns the address for what a user typed, which may be short: HOST:PORT and PORT are HTTP servers
+// (event sockets begin with tcp: or unix:), and pid:PROCESS is the address of that process.
+func Parse(ctx context.Context, text string) (string, error) {
+	scheme, _, isURL := strings.Cut(text, "://")
+	switch {
+	case strings.HasPrefix(text, "unix:"), strings.HasPrefix(text, "tcp:"), IsFleet(text):
+		return text, nil
+	case isURL && (scheme == "http" || scheme == "https"):
+		return TrimAPIPath(text), nil
+	}
+	if number, ok := strings.CutPrefix(text, "pid:"); ok {
+		return processAddress(ctx, number)
+	}
+	if at := Server(text); at != "" {
+		return at, nil
+	}
+	return "", exit.Usagef("attach %s: write http://HOST:PORT for a server, unix:PATH or tcp:HOST:PORT for an event socket, or pid:PROCESS", fetch.Strip(text))
+}
+
+// apiPaths are the path endings that clients and scrapers use, longest first.
+var apiPaths = []string{"/v1/chat/completions", "/v1/completions", "/chat/completions", "/v1/models", "/metrics"}
+
+// TrimAPIPath returns the address of a server without an API path that was pasted with it.
+func TrimAPIPath(address string) string {
+	scheme, rest, ok := strings.Cut(address, "://")
+	if i := strings.IndexByte(rest, '/'); ok && i >= 0 {
+		path := strings.TrimRight(rest[i:], "/")
+		for _, end := range apiPaths {
+			if base, cut := strings.CutSuffix(path, end); cut {
+				return scheme + "://" + rest[:i] + base
+			}
+		}
+	}
+	return address
+}
+
+// Server returns the URL of a server written as PORT, :PORT or HOST:PORT, "" for anything else.
+func Server(text string) string {
+	if port := strings.TrimPrefix(text, ":"); isPort(port) {
+		return "http://127.0.0.1:" + port
+	}
+	before, _, _ := strings.Cut(text, "/")
+	if host, port, err := net.SplitHostPort(before); err == nil && host != "" && isPort(port) {
+		return TrimAPIPath("http://" + text)
+	}
+	return ""
+}
+
+func isPort(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && n > 0
+}
+
+// processAddress returns the address at which the engine in a process of this machine can be watched.
+func processAddress(ctx context.Context, number string) (string, error) {
+	pid, err := strconv.Atoi(number)
+	if err != nil || pid <= 0 {
+		return "", exit.Usagef("attach pid:%s: write the number of a process after pid:", number)
+	}
+	for _, f := range discover.Find(ctx, discover.Options{}).Engines {
+		if f.PID == pid && f.Address != "" {
+			return f.Address, nil
+		}
+		if i := slices.IndexFunc(f.Runners, func(r discover.Runner) bool { return r.PID == pid && r.Address != "" }); i >= 0 {
+			return f.Runners[i].Address, nil
+		}
+	}
+	return "", exit.Usagef("attach pid:%d: no engine found in this process: list the engines with llmtop discover", pid)
+}
+
+// FleetScheme is the prefix of the address of a Prometheus whose targets are watched.
+const FleetScheme = "prometheus+"
+
+// IsFleet reports whether an argument is such an address.
+func IsFleet(at string) bool {
+	return strings.HasPrefix(at, FleetScheme+"http://") || strings.HasPrefix(at, FleetScheme+"https://")
+}
+
+// IsEngine reports whether an argument is the address of an engine. For PORT, HOST:PORT and pid:PROCESS, an
+// existing file of that name has precedence.
+func IsEngine(arg string) bool {
+	if Server(arg) != "" || strings.HasPrefix(arg, "pid:") {
+		_, err := os.Stat(arg)
+		return err != nil
+	}
+	return slices.ContainsFunc([]string{"unix:", "tcp:", "http:", "https:", FleetScheme + "http"}, func(p string) bool { return strings.HasPrefix(arg, p) })
+}
+
+// IsRemote reports whether an argument is the address of an engine, not a model file.
+func IsRemote(arg string) bool {
+	return remote.IsAddress(arg) || strings.HasPrefix(arg, "unix:") || strings.HasPrefix(arg, "tcp:")
+}
+
+// Unencrypted reports whether traffic to a server can be read in transit: another machine, without HTTPS.
+func Unencrypted(at string) bool {
+	u, err := url.Parse(strings.TrimPrefix(at, FleetScheme))
+	return err == nil && u.Scheme == "http" && !remote.IsLocal(u.String())
+}
+
+// Redact returns the scheme and host of a URL, without the parts that may be secret.
+func Redact(at string) string {
+	u, err := url.Parse(at)
+	if err != nil {
+		return "the server"
+	}
+	return u.Scheme + "://" + u.Host
+}

@@ -1,0 +1,145 @@
+package bench
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/profiler/report"
+	"github.com/llmtop/llmtop/runtime/host"
+)
+
+// extras are the flags for what a benchmark derives from its measurements: goodput, the cost of tokens, which
+// experts to keep, and the share of the limits of the machine.
+type extras struct {
+	slo    targets
+	budget budget
+	hour   float64
+	kwh    float64
+	limits bool
+}
+
+func (x *extras) bind(flags *pflag.FlagSet) {
+	flags.Var(&x.slo, "slo", "SLO `TARGETS`: interactive, real-time, batch or ttft=100ms,tpot=50ms,e2el=2s (repeatable; the first defines goodput; default: the --*-target flags, then the three profiles)")
+	flags.Var(&x.budget, "expert-budget", "propose experts to keep on a faster device with `CAPACITY` 25% (of all) or 4GB")
+	flags.Float64Var(&x.hour, "price-hour", 0, "`PRICE` of one machine hour, to report the cost per million tokens")
+	flags.Float64Var(&x.kwh, "price-kwh", 0, "`PRICE` of one kWh, to report the cost per million tokens (needs an energy counter)")
+	flags.BoolVar(&x.limits, "limits", true, "measure the limits of this machine at the end, to compare with")
+}
+
+func (x *extras) check() error {
+	for name, price := range map[string]float64{"--price-hour": x.hour, "--price-kwh": x.kwh} {
+		if !(price >= 0) || math.IsInf(price, 1) {
+			return exit.Usagef("%s %v: must be 0 or more", name, price)
+		}
+	}
+	if x.hour > 0 && x.kwh > 0 {
+		return exit.Usagef("--price-hour, --price-kwh: use only one of them")
+	}
+	return nil
+}
+
+// targets is the value of --slo.
+type targets []report.Targets
+
+// Set implements pflag.Value.
+func (t *targets) Set(words string) error {
+	parsed, err := report.ParseTargets(words)
+	*t = append(*t, parsed)
+	return err
+}
+
+// String implements pflag.Value.
+func (t *targets) String() string {
+	names := make([]string, len(*t))
+	for i := range *t {
+		names[i] = (*t)[i].Name
+	}
+	return strings.Join(names, " ")
+}
+
+// Type implements pflag.Value.
+func (t *targets) Type() string { return "targets" }
+
+// targets returns the targets that requests are checked against: those of --slo, or those of the screen and the
+// profiles.
+func (o *Benchmark) targets() []report.Targets {
+	if len(o.slo) > 0 {
+		return o.slo
+	}
+	t := o.View.Targets
+	own := report.Targets{Name: "ttft=" + t.TTFT.String(), TTFT: t.TTFT.Seconds(), TPOT: t.TPOT.Seconds(), E2EL: t.E2EL.Seconds()}
+	if t.TPOT > 0 {
+		own.Name += ",tpot=" + t.TPOT.String()
+	}
+	if t.E2EL > 0 {
+		own.Name += ",e2el=" + t.E2EL.String()
+	}
+	return append([]report.Targets{own}, report.Profiles...)
+}
+
+// budget is the value of --expert-budget.
+type budget struct {
+	words  string
+	parsed *report.Budget // nil: none
+}
+
+// Set implements pflag.Value.
+func (b *budget) Set(words string) (err error) {
+	b.words = words
+	b.parsed, err = parseBudget(words)
+	return err
+}
+
+// String implements pflag.Value.
+func (b *budget) String() string { return b.words }
+
+// Type implements pflag.Value.
+func (b *budget) Type() string { return "room" }
+
+// parseBudget parses a capacity for experts: "25%", "4GB", "512MB".
+func parseBudget(words string) (*report.Budget, error) {
+	mistake := errors.New("must be a share like 25% or a size like 4GB")
+	if percent, ok := strings.CutSuffix(words, "%"); ok {
+		v, err := strconv.ParseFloat(strings.TrimSpace(percent), 64)
+		if err != nil || !(v >= 0 && v <= 100) {
+			return nil, mistake
+		}
+		return &report.Budget{Share: v / 100}, nil
+	}
+	for _, unit := range []struct {
+		name string
+		size float64
+	}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"GB", 1e9}, {"MB", 1e6}} {
+		if number, ok := strings.CutSuffix(words, unit.name); ok {
+			v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+			if err != nil || !(v > 0) || math.IsInf(v*unit.size, 1) {
+				return nil, mistake
+			}
+			return &report.Budget{Bytes: v * unit.size}, nil
+		}
+	}
+	return nil, mistake
+}
+
+// addTo adds economics and expert placement to the report of a benchmark.
+func (x *extras) addTo(r *report.Report, spent report.Consumption) {
+	spent.Tokens, spent.Hour, spent.KWh = uint64(r.Totals.GeneratedTokens.V), x.hour, x.kwh
+	r.Bench.Economics = report.NewEconomics(spent)
+	if x.budget.parsed != nil {
+		r.Placement = r.Place(x.budget.parsed)
+	}
+}
+
+// measureEnergy runs a benchmark and returns the energy and time it took.
+func measureEnergy(run func() error) (report.Consumption, error) {
+	energy, began := host.StartEnergy(), time.Now()
+	err := run()
+	joules, source, missing := energy.Stop()
+	return report.Consumption{Source: source, Why: missing, Joules: joules, Seconds: time.Since(began).Seconds()}, err
+}

@@ -1,0 +1,186 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/cmd/local"
+	"github.com/llmtop/llmtop/profiler/report"
+	"github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/runtime/engine/workload"
+)
+
+// measure runs the workload, then the cold requests. The report is nil if nothing was measured.
+func (o *Benchmark) measure(ctx context.Context, sources []prompts, m *meter) (*report.Report, error) {
+	if o.target.isSet() {
+		o.Remote = func(l *local.Engine) error { return o.target.addEngine(ctx, l) }
+	}
+	s, err := o.Open(ctx, report.NewCollector())
+	if err != nil {
+		return nil, err
+	}
+	if !o.inProcess(s) && !o.target.isSet() {
+		s.AlsoTo(&o.target.watch)
+	}
+	var built *report.Report
+	err = s.Run(ctx, func(ctx context.Context) error {
+		load, err := o.prepare(ctx, s, sources, m)
+		if err != nil {
+			return exit.InterruptCause(ctx, err)
+		}
+		log, spent, err := o.drive(ctx, s, load, m)
+		if log != nil {
+			err = exit.InterruptCause(ctx, err)
+			built = report.Build(o.meta(err), s.Store.Snapshot(), s.Collector)
+			built.AddBench(points(log, s.Store.Snapshot().Started), log.Failed, o.targets())
+			o.addTo(built, spent)
+			o.addClient(built, s)
+			o.compat.AddTo(built)
+			if log.First != nil && err == nil {
+				err = local.PromptError(log.First)
+			}
+		}
+		return err
+	})
+	if err == nil && o.cold > 0 {
+		err = o.measureCold(ctx, sources[0], built, m)
+	}
+	if built != nil {
+		o.addLimits(ctx, built, m)
+	}
+	return built, err
+}
+
+// addLimits adds the limits of this machine to the report if the engine runs on it, and the advice that follows from
+// the numbers.
+func (o *Benchmark) addLimits(ctx context.Context, r *report.Report, m *meter) {
+	bound := slices.ContainsFunc(r.Bench.Points, func(p report.Point) bool { return p.Bandwidth.OK() || p.Compute.OK() })
+	if o.limits && bound && ctx.Err() == nil && (!o.target.isSet() || o.target.local()) {
+		m.line("measuring the limits of this machine")
+		r.AddLimits(MeasureLimits(o.Threads))
+		m.end()
+	}
+	r.Advise()
+}
+
+// inProcess reports whether the engine runs in this process.
+func (o *Benchmark) inProcess(s *local.Engine) bool {
+	_, inside := s.Scheduler.(*engine.Scheduler)
+	return inside
+}
+
+// prepare waits for the engine, prints notes about it and returns the workload.
+func (o *Benchmark) prepare(ctx context.Context, s *local.Engine, sources []prompts, m *meter) (workload.Workload, error) {
+	if err := o.target.ready(ctx); err != nil {
+		return workload.Workload{}, err
+	}
+	for _, line := range o.target.notes(o.honourEOS) {
+		fmt.Fprintln(m.out, line)
+	}
+	return o.workload(ctx, s.Scheduler, sources)
+}
+
+// drive runs the workload and measures its energy and the load of this process.
+func (o *Benchmark) drive(ctx context.Context, s *local.Engine, load workload.Workload, m *meter) (log *workload.Log, spent report.Consumption, err error) {
+	driver := workload.Driver{Runner: s.Scheduler, Clock: s.Clock, Progress: m.progress(s.Store)}
+	sample := func() { s.Sampler.Sample(o.target.samples(s)) }
+	run := func() error {
+		return o.runWithScreen(ctx, s, func(ctx context.Context) (err error) {
+			log, err = driver.Run(ctx, load)
+			return err
+		})
+	}
+	spent, err = measureEnergy(func() error {
+		if o.inProcess(s) {
+			sample()
+			return run()
+		}
+		return o.target.watch.during(ctx, sample, run)
+	})
+	if o.target.isSet() && !o.target.local() {
+		spent = report.Consumption{Seconds: spent.Seconds, Why: "the engine is on another machine"}
+	}
+	m.end()
+	sample() // covers the end of the benchmark
+	return log, spent, err
+}
+
+// addClient adds the load of this process to the report, unless it runs the engine itself.
+func (o *Benchmark) addClient(r *report.Report, s *local.Engine) {
+	if o.inProcess(s) {
+		return
+	}
+	c := o.target.watch.result()
+	if o.target.server != nil {
+		c.UncountedResponses = o.target.server.Uncounted()
+	}
+	r.AddClient(c)
+}
+
+// meta describes the benchmark in its report.
+func (o *Benchmark) meta(err error) report.Meta {
+	m := o.Run.Meta(err)
+	if o.target.isSet() {
+		m.Remote = !o.target.local()
+		for _, name := range engineFlags {
+			delete(m.Configuration, name) // do not apply to a remote engine
+		}
+	}
+	if o.target.server != nil {
+		m.Configuration["api"], m.Configuration["prompt-cache"] = string(o.target.server.API()), strconv.FormatBool(o.target.cached)
+	}
+	return m
+}
+
+// runWithScreen runs a benchmark, on the screen with --ui.
+func (o *Benchmark) runWithScreen(ctx context.Context, s *local.Engine, run func(context.Context) error) error {
+	if !o.Shown {
+		return run(ctx)
+	}
+	if !o.Visible() {
+		return exit.Usagef("--ui needs a terminal")
+	}
+	screen, end := context.WithCancelCause(ctx)
+	ended := make(chan error, 1)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		ended <- run(ctx)
+		end(exit.ErrClosed)
+	}()
+	err := o.Show(screen, o.Screen(s, s.Scheduler.Submit))
+	if context.Cause(screen) == nil { // the user closed the screen
+		stop()
+		<-ended
+		end(nil)
+		return errors.Join(err, exit.ErrInterrupted)
+	}
+	return errors.Join(err, <-ended)
+}
+
+// points converts the log of a benchmark to the points of its report.
+func points(log *workload.Log, began eventTime) []report.Point {
+	out := []report.Point{}
+	for _, p := range log.Points {
+		point := report.Point{Name: p.Point.Name, Concurrency: p.Point.Concurrency, Runs: []report.Run{}}
+		if p.Point.Rate > 0 {
+			point.Rate = report.Measured(p.Point.Rate)
+		}
+		for _, run := range p.Runs {
+			r := report.Run{
+				Requests: run.Requests, Started: report.Measured(float64(run.Start-began) / 1e9),
+				Duration: report.Measured(float64(run.End-run.Start) / 1e9),
+			}
+			for _, late := range run.SendDelays {
+				r.SendDelays = append(r.SendDelays, late.Seconds())
+			}
+			point.Runs = append(point.Runs, r)
+		}
+		out = append(out, point)
+	}
+	return out
+}

@@ -1,0 +1,186 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/llmtop/llmtop/cmd/address"
+	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/cmd/files"
+	"github.com/llmtop/llmtop/cmd/local"
+	"github.com/llmtop/llmtop/cmd/session"
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/engine/remote"
+	"github.com/llmtop/llmtop/runtime/host"
+)
+
+// target is the remote engine that a benchmark measures.
+type target struct {
+	at     string // "": the engine runs in llmtop
+	model  string
+	api    string
+	secret files.APIKey
+	token  string // file with the token of an event socket, from --token-file
+	cached bool
+
+	server *remote.Client       // of an HTTP address
+	engine *remote.SocketEngine // of an event socket
+	watch  clientWatch
+	self   session.SelfSample
+
+	machine session.Machine // for a server
+}
+
+func (r *target) bind(flags *pflag.FlagSet) {
+	flags.StringVar(&r.model, "model", "", "`MODEL` to request from a server (default: its only one)")
+	flags.StringVar(&r.api, "api", "", "`API` of a server: openai-chat, openai, ollama-chat, ollama (default: detected)")
+	r.secret.Bind(flags, "$LLMTOP_API_KEY or $OPENAI_API_KEY")
+	flags.BoolVar(&r.cached, "prompt-cache", false, "send every run the same prompts, and let the server use its prompt cache")
+}
+
+func (r *target) isSet() bool { return r.at != "" }
+
+// engineFlags are the flags that apply only to engines that llmtop runs.
+var engineFlags = []string{"parallel", "threads", "ctx", "isolated", "engine", "gpu-layers", "expert-sample", "cold"}
+
+// check refuses flags that do not apply to the location of the engine.
+func (r *target) check(c *cobra.Command, tokenFile string) error {
+	if r.isSet() {
+		r.token = tokenFile
+		for _, name := range engineFlags {
+			if c.Flags().Changed(name) {
+				return exit.Usagef("--%s applies only to engines that llmtop runs, not to %s", name, r.at)
+			}
+		}
+	}
+	if !remote.IsAddress(r.at) {
+		for _, name := range []string{"model", "api", "api-key-file", "api-key-over-http", "prompt-cache"} {
+			if c.Flags().Changed(name) {
+				return exit.Usagef("--%s needs the address of a server: llmtop bench http://HOST:PORT", name)
+			}
+		}
+	}
+	if _, err := remote.ParseAPI(r.api); err != nil {
+		return exit.Usagef("--api %w", err)
+	}
+	return nil
+}
+
+// key returns the API key for the server. It never sends $OPENAI_API_KEY unencrypted to another machine.
+func (r *target) key() (string, error) {
+	if key, err := r.secret.Read(); key != "" || err != nil {
+		return key, cmp.Or(err, r.secret.Check("bench", key, r.at))
+	}
+	if address.Unencrypted(r.at) {
+		return "", nil
+	}
+	return strings.TrimSpace(os.Getenv("OPENAI_API_KEY")), nil
+}
+
+// addEngine adds the remote engine to a session, and the samplers of this machine and this process.
+func (r *target) addEngine(ctx context.Context, l *local.Engine) error {
+	l.Sampler = host.New(host.Options{Clock: l.Clock, NoGPU: !r.local(), NoCopy: true})
+	if !remote.IsAddress(r.at) {
+		secret, err := files.Token(r.token)
+		if err != nil {
+			return err
+		}
+		if r.engine, err = remote.Attach(r.at, secret, l.Clock); err != nil {
+			return exit.Usage(err)
+		}
+		l.Scheduler = r.engine
+		l.Add("use "+r.at, func(ctx context.Context, sink event.Sink) error {
+			return r.engine.Run(ctx, r.self.In(sink))
+		})
+		l.Add("sample host", func(ctx context.Context, _ event.Sink) error { return l.Sampler.Run(ctx, event.Tee{&r.watch, &r.self}) })
+		return nil
+	}
+	key, err := r.key()
+	if err != nil {
+		return err
+	}
+	way, err := remote.ParseAPI(r.api)
+	if err != nil {
+		return exit.Usagef("--api %w", err)
+	}
+	r.server, err = remote.Dial(ctx, remote.Options{
+		Address: r.at, API: way, Model: r.model, Key: key, Clock: l.Clock, Cached: r.cached,
+	})
+	if err != nil {
+		if ctx.Err() != nil {
+			return exit.InterruptCause(ctx, err)
+		}
+		return exit.Usage(err)
+	}
+	l.Scheduler = r.server
+	l.Add("send requests to "+r.at, r.server.Run)
+	r.machine.Add(r.at, l)
+	l.Add("sample host", func(ctx context.Context, _ event.Sink) error {
+		defer r.machine.Close()
+		return l.Sampler.Run(ctx, event.Tee{&r.watch, &r.machine})
+	})
+	return nil
+}
+
+// local reports whether the address of the engine is on this machine.
+func (r *target) local() bool {
+	return strings.HasPrefix(r.at, "unix:") || remote.IsLocal(strings.Replace(r.at, "tcp:", "tcp://", 1))
+}
+
+// connectTimeout is how long an event socket may take to answer.
+const connectTimeout = 3 * time.Second
+
+// ready waits until the engine answers.
+func (r *target) ready(ctx context.Context) error {
+	if r.engine == nil {
+		return nil
+	}
+	within, done := context.WithTimeout(ctx, connectTimeout)
+	defer done()
+	err := r.engine.Ready(within)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		err = errors.New("no answer")
+	}
+	if err != nil {
+		return exit.Usage(fmt.Errorf("connect to %s: %w", r.at, exit.InterruptCause(ctx, err)))
+	}
+	return nil
+}
+
+// samples returns the sink for samples of this machine.
+func (r *target) samples(s *local.Engine) event.Sink {
+	switch {
+	case r.engine != nil:
+		return event.Tee{&r.watch, &r.self}
+	case r.server != nil:
+		return event.Tee{&r.watch, &r.machine}
+	}
+	return s
+}
+
+// notes returns warnings about the server, one per line.
+func (r *target) notes(honourEOS bool) (lines []string) {
+	if r.server == nil {
+		return nil
+	}
+	name := string(r.server.API())
+	lines = append(lines, fmt.Sprintf("%s: model %s, API %s", r.server.Address(), r.server.Model(), name))
+	if !honourEOS && !r.server.IgnoresEnd() {
+		lines = append(lines, "the server cannot ignore end-of-text tokens: outputs may be shorter than --tokens")
+	}
+	if !r.cached && !r.server.Fresh() {
+		lines = append(lines, "the prompt cache of the server cannot be turned off: repeated prompts may be served from it")
+	}
+	if r.server.Exposed() {
+		lines = append(lines, "the API key is sent unencrypted")
+	}
+	return lines
+}

@@ -1,0 +1,92 @@
+package local
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/runtime/engine/llama/library/fixture"
+	"github.com/llmtop/llmtop/runtime/engine/native/demo"
+
+	goruntime "runtime"
+)
+
+// foreign writes the built-in model with a pre-tokenizer that only llama.cpp supports.
+func foreign(t *testing.T) string {
+	t.Helper()
+	raw := bytes.Clone(demo.Model())
+	at := bytes.Index(raw, []byte("tokenizer.ggml.pre"))
+	at += bytes.Index(raw[at:], []byte("gpt-2"))
+	copy(raw[at:], "phi-2")
+	path := filepath.Join(t.TempDir(), "foreign.gguf")
+	if err := os.WriteFile(path, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// ours writes the built-in model to a file.
+func ours(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "ours.gguf")
+	if err := os.WriteFile(path, demo.Model(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestChoice(t *testing.T) {
+	libraries := t.TempDir()
+	for name, data := range fixture.Libraries(fixture.Machine(goruntime.GOARCH)) {
+		if err := os.WriteFile(filepath.Join(libraries, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	notes := filepath.Join(t.TempDir(), "notes.gguf")
+	if err := os.WriteFile(notes, []byte("GG"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		engine, model, libraries string
+		want                     chosen
+		mistake                  string
+	}{
+		{engine: "auto", want: chosen{name: engineNative}},
+		{engine: "native", model: foreign(t), want: chosen{name: engineNative}},
+		{engine: "auto", model: ours(t), want: chosen{name: engineNative, why: "auto: native supports it"}},
+		{engine: "auto", model: notes, want: chosen{name: engineNative}},
+		{engine: "auto", model: "missing.gguf", want: chosen{name: engineNative}},
+		{engine: "auto", model: foreign(t), libraries: libraries, want: chosen{
+			name: engineLlama, why: `auto: read tokenizer: tokenizer.ggml.pre is "phi-2"`, libraries: libraries,
+		}},
+		{engine: "auto", model: foreign(t), libraries: t.TempDir(), mistake: `load model foreign.gguf: .*"phi-2".*; llamacpp: .*LLMTOP_LLAMA_DIR`},
+		{engine: "llamacpp", model: ours(t), libraries: libraries, want: chosen{name: engineLlama, libraries: libraries}},
+		{engine: "llamacpp", model: ours(t), libraries: t.TempDir(), mistake: "LLMTOP_LLAMA_DIR"},
+		{engine: "llamacpp", libraries: libraries, mistake: "needs a model file"},
+	} {
+		t.Setenv("LLMTOP_LLAMA_DIR", c.libraries)
+		of := choice{engine: c.engine}
+		got, err := of.choose(c.model)
+		if c.mistake == "" && (err != nil || got != c.want) {
+			t.Errorf("%s of %s is %+v, %v; want %+v", c.engine, c.model, got, err, c.want)
+		}
+		if c.mistake != "" && (exit.Code(err) != exit.CodeUsage || !matches(c.mistake, err.Error())) {
+			t.Errorf("%s of %s: %v, want %q", c.engine, c.model, err, c.mistake)
+		}
+	}
+}
+
+// matches reports whether the parts of a pattern occur in a text, in this order.
+func matches(pattern, text string) bool {
+	for part := range strings.SplitSeq(pattern, ".*") {
+		_, rest, ok := strings.Cut(text, part)
+		if !ok {
+			return false
+		}
+		text = rest
+	}
+	return true
+}

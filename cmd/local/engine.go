@@ -1,0 +1,153 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/cmd/session"
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/recording"
+	"github.com/llmtop/llmtop/profiler/report"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/runtime/engine/child"
+	"github.com/llmtop/llmtop/runtime/host"
+	"github.com/llmtop/llmtop/runtime/source/socket"
+)
+
+// Engine is a session with an engine that llmtop runs, in its own process or in a child process, or with a remote one
+// that it sends requests to.
+type Engine struct {
+	*session.Session
+	Group     *session.Group
+	Clock     engine.Clock // of the events
+	Scheduler Scheduler
+	Sampler   *host.Sampler
+	Address   string // of --listen, "" without
+
+	native bool // the native engine runs it
+	mu     sync.Mutex
+	notes  string // since the last call of takeNotice
+}
+
+// Scheduler is an engine.Scheduler, or its counterpart for another process or machine.
+type Scheduler interface {
+	engine.Source
+	engine.Runner
+	Encode(ctx context.Context, text string) ([]int32, error)
+}
+
+// Open creates the session of a run, with a collector for its report; nil: none.
+func (r *Run) Open(ctx context.Context, collector *report.Collector) (*Engine, error) {
+	opt := session.Options{Clock: engine.NewClock(), View: &r.View, Shown: r.Shown}
+	made := session.Spec{Name: session.ExportName(r.At), Collector: collector}
+	if r.Shown {
+		made.Options.History = store.DefaultHistory
+	}
+	s, group, err := r.Outputs.OpenSession(opt, made)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{Session: s, Group: group, Clock: opt.Clock}
+	if err := e.open(ctx, r); err != nil {
+		return nil, e.End(err)
+	}
+	return e, nil
+}
+
+func (e *Engine) open(ctx context.Context, r *Run) error {
+	info, controller, err := e.add(r)
+	if err != nil {
+		return err
+	}
+	if e.Address, err = e.Group.Listen(ctx, e.Session, &r.Listen, info, controller); err != nil {
+		return err
+	}
+	return e.Group.Record(e.Session, recording.EngineEntry{})
+}
+
+// add adds the engine (native, in a child process, or remote) and the sampler of its process.
+func (e *Engine) add(r *Run) (info event.EngineInfo, controller socket.Controller, err error) {
+	if r.Remote != nil {
+		return new(spec).info(), nil, r.Remote(e)
+	}
+	of, err := r.choose(r.Model)
+	if err != nil {
+		return info, nil, err
+	}
+	s := spec{
+		Engine: of.name, Libraries: of.libraries, Model: r.Model, Parallel: r.Parallel, Threads: r.Threads, Context: r.Context, Pace: r.Pace,
+		GPULayers: r.gpuLayers, Sample: r.sample, Ops: r.Ops, Reuse: r.chat.template != nil,
+	}
+	var run func(context.Context, event.Sink) error
+	sampled := host.Options{Clock: e.Clock, NoCopy: r.Quiet}
+	if e.native = of.name == engineNative; e.native && !r.isolated {
+		in := s.scheduler(e.Clock)
+		e.Scheduler, controller, run, sampled.EngineThreads = in, socket.Scheduled(in), in.Run, in.Threads
+	} else {
+		p, err := child.Start(child.Options{Clock: e.Clock, Engine: s.info(), Spec: s})
+		if err != nil {
+			return info, nil, err
+		}
+		e.AtEnd(p.Close)
+		e.Scheduler, controller, run, sampled.PID = p, p.Controller(), deferCrash(p.Run), p.PID()
+	}
+	e.Sampler = host.New(sampled)
+	e.Add("run engine", session.WithReason(r.reasons(of.why), run))
+	e.Add("sample host", e.Sampler.Run)
+	return s.info(), controller, nil
+}
+
+// reasons returns the remarks about the engine for the header: how it takes prompts, and why it was chosen.
+func (r *Run) reasons(chosen string) string {
+	switch {
+	case r.Reason != "":
+		return r.Reason
+	case r.chat.mode == "":
+		return chosen
+	case chosen == "":
+		return r.chat.mode
+	}
+	return r.chat.mode + "; " + chosen
+}
+
+// notify reports a remark about a prompt: in the log, and below the input if the prompt was typed.
+func (e *Engine) notify(words string) {
+	e.Emit(event.Event{Kind: event.KindLog, At: e.Clock.Now(), Layer: -1, Text: words})
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.notes = words
+}
+
+// takeNotice returns the last remark and clears it.
+func (e *Engine) takeNotice() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	words := e.notes
+	e.notes = ""
+	return words
+}
+
+// deferCrash runs the process of an engine and holds back the error of a crash until the session ends, so that the
+// measurements stay on the screen and get into the report. It returns user errors at once.
+func deferCrash(run func(context.Context, event.Sink) error) func(context.Context, event.Sink) error {
+	return func(ctx context.Context, sink event.Sink) error {
+		err := run(ctx, sink)
+		switch ended := (*child.Ended)(nil); {
+		case !errors.As(err, &ended):
+		case ended.Mistake:
+			return exit.Usage(err)
+		default:
+			<-ctx.Done()
+		}
+		return err
+	}
+}
+
+// crashed reports whether an error is an unexpected end of the process of an engine.
+func crashed(err error) bool {
+	ended, ok := errors.AsType[*child.Ended](err)
+	return ok && !ended.Mistake
+}

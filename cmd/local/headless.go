@@ -1,0 +1,79 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/report"
+	"github.com/llmtop/llmtop/runtime/engine"
+)
+
+// headless runs the prompts without a screen and returns the report, nil if nothing was measured.
+func (r *Run) headless(ctx context.Context, prompts []engine.Request, progress io.Writer) (built *report.Report, err error) {
+	e, err := r.Open(ctx, report.NewCollector())
+	if err != nil {
+		return nil, err
+	}
+	err = e.Run(ctx, func(ctx context.Context) error {
+		ended, err := generate(ctx, e.Scheduler, prompts, progress)
+		if ended > 0 || endedEarly(err) {
+			if !crashed(err) {
+				e.Sampler.Sample(e) // covers the end of the run
+			}
+			built = report.Build(r.Meta(err), e.Store.Snapshot(), e.Collector)
+		}
+		return err
+	})
+	return built, err
+}
+
+// generate submits all prompts, waits for them, and prints a line for each; prompts beyond the capacity of the queue
+// wait. It returns how many finished, and the error of the first that failed.
+func generate(ctx context.Context, s engine.Runner, prompts []engine.Request, progress io.Writer) (ended int, failed error) {
+	var handles []*engine.Handle
+	for _, p := range prompts {
+		h, err := submit(ctx, s, p)
+		if err != nil {
+			return 0, exit.InterruptCause(ctx, PromptError(err))
+		}
+		handles = append(handles, h)
+	}
+	for i, h := range handles {
+		select {
+		case <-h.Done():
+		case <-ctx.Done():
+			return ended, exit.InterruptCause(ctx, failed)
+		}
+		r := h.Result()
+		if r.State == event.StateFailed {
+			if failed == nil {
+				failed = PromptError(r.Err)
+			}
+			continue
+		}
+		ended++
+		fmt.Fprintf(progress, "request %d of %d %s (%s): %d prompt tokens, %d generated\n",
+			i+1, len(handles), r.State, r.Reason, r.Prompt, r.Generated)
+	}
+	return ended, failed
+}
+
+// submit submits a request, and waits while the queue is full.
+func submit(ctx context.Context, s engine.Runner, r engine.Request) (*engine.Handle, error) {
+	for {
+		h, err := s.Submit(r)
+		if !errors.Is(err, engine.ErrQueueFull) {
+			return h, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package local
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/llmtop/llmtop/cmd/console"
+	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/cmd/session"
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/report"
+	"github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/runtime/engine/native/demo"
+	"github.com/llmtop/llmtop/runtime/host"
+	"github.com/llmtop/llmtop/ui"
+)
+
+// builtinPause is the pause between two built-in prompts, to read the end of a text.
+const builtinPause = 3 * time.Second
+
+// live opens the screen for a run. It submits the prompts of the command line; without any, the built-in model
+// cycles through its own.
+func (r *Run) live(ctx context.Context, prompts []engine.Request) error {
+	ctx, stop := exit.WithSignals(ctx, exit.ErrClosed)
+	defer stop()
+	r.Shown = true
+	if len(prompts) > 1 { // a single prompt starts a conversation that the user can continue
+		if err := r.chat.applyTemplate(prompts); err != nil {
+			return err
+		}
+	}
+	e, err := r.Open(ctx, nil)
+	if err != nil {
+		return exit.IgnoreClosed(err)
+	}
+	r.picks = e.native // other engines would have to inspect every forward pass
+	for i := range prompts {
+		prompts[i].Picks = r.picks
+	}
+	return e.Run(ctx, func(ctx context.Context) error {
+		ctx, end := context.WithCancelCause(ctx)
+		defer end(nil)
+		typed := r.chat.runner(e.Scheduler, e.notify)
+		submit, first := typed.Submit, typed
+		if len(prompts) > 1 {
+			first = e.Scheduler
+		}
+		if len(prompts) == 0 && r.Model == "" {
+			cycle := engine.NewCycle(e.Scheduler, r.builtinRequests(), r.Parallel, builtinPause)
+			submit = cycle.Submit
+			go func() { _ = cycle.Run(ctx) }() // ends with the scheduler, whose error the session returns
+		}
+		go func() {
+			if r.watch(ctx, first, prompts, end); r.Plain && len(prompts) > 0 && !console.IsTerminal(os.Stdin) {
+				end(exit.ErrClosed) // nobody can enter another prompt
+			}
+		}()
+		return r.Show(ctx, r.Screen(e, submit))
+	})
+}
+
+// watch submits the prompts of the command line, and ends the screen with an error if one is refused.
+func (r *Run) watch(ctx context.Context, s engine.Runner, prompts []engine.Request, end context.CancelCauseFunc) {
+	var handles []*engine.Handle
+	for _, p := range prompts {
+		h, err := submit(ctx, s, p)
+		if err != nil {
+			end(PromptError(err))
+			return
+		}
+		handles = append(handles, h)
+	}
+	for _, h := range handles {
+		select {
+		case <-ctx.Done():
+			return
+		case <-h.Done():
+		}
+		if err := PromptError(h.Result().Err); exit.IsUsage(err) {
+			end(err)
+			return
+		}
+	}
+}
+
+// Screen returns the configuration of the screen of a run.
+func (r *Run) Screen(e *Engine, submit func(engine.Request) (*engine.Handle, error)) ui.Config {
+	cfg := e.Group.ScreenOf(e.Session)
+	cfg.Note = r.Note
+	cfg.Actions = ui.Actions{
+		Prompt: func(text, label string) (note string, err error) {
+			_, err = submit(r.Request(text, label))
+			return e.takeNotice(), err
+		},
+		Cancel: func(id event.RequestID) error {
+			e.Scheduler.Cancel(id)
+			return nil
+		},
+		Report: session.ReportAction(report.Meta{Configuration: r.configuration()}),
+		SetPace: func(tokensPerSecond float64) error {
+			e.Scheduler.SetPace(tokensPerSecond)
+			return nil
+		},
+	}
+	if l := e.Sampler; l != nil && host.Inspects {
+		cfg.Actions.Watch, cfg.Actions.Inspect = l.Watch, l.Inspect
+	}
+	if r.Model == "" {
+		for _, p := range demo.Prompts() {
+			cfg.Prompts = append(cfg.Prompts, ui.SuggestedPrompt{Label: p.Kind, Text: p.Text})
+		}
+	}
+	return cfg
+}

@@ -1,0 +1,164 @@
+package playback
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/llmtop/llmtop/cmd/session"
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/wire"
+	"github.com/llmtop/llmtop/profiler/recording"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/ui"
+)
+
+// played holds the engines of a recording, at the current position. Several exist from their first event on, the only
+// one always.
+type played struct {
+	rec      *recording.Recording
+	newStore func(source int) (*store.Store, event.Sink)
+	actions  ui.Actions // of every engine on the screen
+
+	mu      sync.Mutex // guards engines
+	engines []playedEngine
+
+	// The last result of sessions, used by one goroutine.
+	numbers []int
+	shown   []ui.Session
+}
+
+func newPlayed(rec *recording.Recording, newStore func(source int) (*store.Store, event.Sink)) *played {
+	return &played{rec: rec, newStore: newStore}
+}
+
+// options returns the options of a player of the recording, with the sinks.
+func (p *played) options() recording.PlayOptions {
+	opt := recording.PlayOptions{Codec: func() recording.Codec { return &wire.Codec{} }, Drain: p.drain}
+	if p.rec.MultiEngine {
+		opt.SinkFor = p.sinkOf
+	}
+	return opt
+}
+
+// storeOptions returns the options of the stores. Those of several engines have short queues.
+func (p *played) storeOptions(player *recording.Player, targets store.Targets) store.Options {
+	opt := store.Options{Now: player.Now, Wall: player.Wall, Targets: targets}
+	if p.rec.MultiEngine {
+		opt.Queue = session.ServerQueue
+	}
+	return opt
+}
+
+// playedEngine is one engine.
+type playedEngine struct {
+	store     *store.Store // nil: no events yet
+	sink      event.Sink
+	undrained int // events since the last drain
+}
+
+// sinkOf returns the sink for the events of a source, see recording.PlayOptions.
+func (p *played) sinkOf(source int) event.Sink {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.engines) <= source {
+		p.engines = append(p.engines, playedEngine{})
+	}
+	e := &p.engines[source]
+	if e.store == nil {
+		e.store, e.sink = p.newStore(source)
+	}
+	if e.undrained++; e.undrained >= session.ServerQueue {
+		e.undrained = 0
+		e.store.Drain()
+	}
+	return e.sink
+}
+
+// only is the sink of the only engine of a recording.
+type only struct{ *played }
+
+// Emit implements event.Sink.
+func (o only) Emit(e event.Event) { o.sinkOf(0).Emit(e) }
+
+// drain makes all stores process their events.
+func (p *played) drain() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.engines {
+		if e := &p.engines[i]; e.undrained > 0 {
+			e.undrained = 0
+			e.store.Drain()
+		}
+	}
+}
+
+// reset starts again with empty stores. It returns the sink of the only engine, nil for several.
+func (p *played) reset() event.Sink {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.rec.MultiEngine {
+		clear(p.engines)
+		return nil
+	}
+	fresh := playedEngine{}
+	fresh.store, fresh.sink = p.newStore(0)
+	p.engines = []playedEngine{fresh}
+	return only{p}
+}
+
+// storeOf returns the store of an engine, nil if it has no events yet.
+func (p *played) storeOf(source int) *store.Store {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if source >= len(p.engines) {
+		return nil
+	}
+	return p.engines[source].store
+}
+
+// listed returns the indices of the engines to show: a Prometheus only while there is nothing else.
+func (p *played) listed() (numbers []int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var fleets []int
+	for i, e := range p.engines {
+		switch {
+		case e.store == nil:
+		case p.rec.Engine(i).Fleet:
+			fleets = append(fleets, i)
+		default:
+			numbers = append(numbers, i)
+		}
+	}
+	if len(numbers) == 0 {
+		return fleets
+	}
+	return numbers
+}
+
+// sessions returns the sessions for the screen. During a seek the list does not change.
+func (p *played) sessions(seeking bool) []ui.Session {
+	if seeking && len(p.shown) > 0 {
+		return p.shown
+	}
+	numbers := p.listed()
+	if slices.Equal(numbers, p.numbers) {
+		return p.shown
+	}
+	p.numbers, p.shown = numbers, make([]ui.Session, len(numbers))
+	for i, n := range numbers {
+		p.shown[i] = ui.Session{Name: p.rec.Engine(n).Name, Snapshots: func() *store.Snapshot { return p.snapshot(n) }, Actions: p.actions}
+	}
+	return p.shown
+}
+
+// snapshot returns the snapshot of an engine, an empty one before its first event.
+func (p *played) snapshot(source int) *store.Snapshot {
+	if s := p.storeOf(source); s != nil {
+		return s.Snapshot()
+	}
+	return emptySnapshot
+}
+
+// emptySnapshot is the snapshot of an engine without events.
+var emptySnapshot = &store.Snapshot{}

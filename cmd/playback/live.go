@@ -1,0 +1,127 @@
+package playback
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"time"
+
+	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/cmd/screen"
+	"github.com/llmtop/llmtop/cmd/session"
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/recording"
+	"github.com/llmtop/llmtop/profiler/report"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/ui"
+	"golang.org/x/sync/errgroup"
+)
+
+// maxRebuild is how many bytes a seek in a recording of several engines reads at most.
+const maxRebuild = 32 << 20
+
+// replay is a recording on the screen. A seek back fills new stores from the beginning.
+type replay struct {
+	*played
+	player *recording.Player
+}
+
+// load prepares a recording for the screen. clock sets the pace; nil: the system clock.
+func (o *Options) load(rec *recording.Recording, clock func() time.Time) (*replay, error) {
+	r := &replay{}
+	r.played = newPlayed(rec, func(int) (*store.Store, event.Sink) {
+		s := store.New(r.storeOptions(r.player, o.Targets))
+		return s, o.DropCastText(s)
+	})
+	opt := r.options()
+	opt.Speed, opt.Paused, opt.Clock, opt.Reset = o.speed, o.paused, clock, r.reset
+	if rec.MultiEngine {
+		opt.Rebuild = maxRebuild
+	}
+	var err error
+	if r.player, err = recording.NewPlayer(rec, opt); err != nil {
+		return nil, exit.Usage(err)
+	}
+	return r, nil
+}
+
+// screen returns the configuration of the screen.
+func (o *Options) screen(r *replay) ui.Config {
+	cfg := o.View.Config()
+	cfg.Replay = r.player
+	cfg.Actions.Report = session.ReportAction(report.Meta{Remote: true, Configuration: replayed(o.file, &o.View)})
+	if r.rec.MultiEngine {
+		r.actions = cfg.Actions
+		cfg.StartWithList = len(r.rec.Engines) > 1
+		cfg.Sessions = func() []ui.Session { return r.sessions(r.player.Status().State == recording.Seeking) }
+	} else {
+		cfg.Snapshots = func() *store.Snapshot { return r.snapshot(0) }
+	}
+	return cfg
+}
+
+// cast records the screen of a recording with a clock that advances by one frame per frame: as fast as possible, and
+// always the same.
+func (o *Options) cast(ctx context.Context, rec *recording.Recording, notes io.Writer) error {
+	ctx, stop := exit.WithSignals(ctx, exit.ErrClosed)
+	defer stop()
+	begin := time.Unix(0, 0)
+	now := begin
+	r, err := o.load(rec, func() time.Time { return now })
+	if err != nil {
+		return err
+	}
+	if err := r.player.Begin(r.reset()); err != nil {
+		return err
+	}
+	return exit.IgnoreClosed(o.Camera.Shoot(ctx, screen.Shot{
+		Screen: o.screen(r), Wall: rec.Wall(rec.Begin),
+		Until: func(_ context.Context, at time.Duration) (time.Duration, error) {
+			now = begin.Add(at)
+			return at, r.player.Advance()
+		},
+		Ended: func() bool { return r.player.Status().State == recording.Ended },
+	}, notes))
+}
+
+// live opens the screen over a recording.
+func (o *Options) live(ctx context.Context, rec *recording.Recording) error {
+	ctx, stop := exit.WithSignals(ctx, exit.ErrClosed)
+	defer stop()
+	r, err := o.load(rec, nil)
+	if err != nil {
+		return err
+	}
+	sink := r.reset()
+	group, ctx := errgroup.WithContext(ctx)
+	ctx, stop = context.WithCancel(ctx)
+	defer stop()
+	group.Go(session.Guarded("replay", func() error { return r.player.Run(ctx, sink) }))
+	alerts := session.NewAlerts(o.Tables.Alerts, true, true)
+	defer alerts.Close()
+	if alerts != nil {
+		r.watch(ctx, group, alerts)
+	}
+	group.Go(func() error {
+		defer stop()
+		cfg := o.screen(r)
+		cfg.Alerts = alerts.Status()
+		return o.View.Show(ctx, cfg)
+	})
+	return group.Wait()
+}
+
+// watch evaluates the alert rules for all engines of the recording.
+func (r *replay) watch(ctx context.Context, group *errgroup.Group, alerts *session.Alerts) {
+	engines := r.rec.Engines
+	if !r.rec.MultiEngine {
+		engines = make([]recording.EngineEntry, 1)
+	}
+	nothing := store.New(store.Options{Now: r.player.Now, Queue: 1})
+	for n, e := range engines {
+		group.Go(session.Guarded("watch alerts", func() error {
+			alerts.Follow(ctx, e.Name, func() *store.Store { return cmp.Or(r.storeOf(n), nothing) })
+			return nil
+		}))
+	}
+}

@@ -1,0 +1,129 @@
+// Package playback plays recordings: on the screen, or into a report.
+package playback
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/llmtop/llmtop/cmd/config"
+	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/cmd/files"
+	"github.com/llmtop/llmtop/cmd/local"
+	"github.com/llmtop/llmtop/cmd/screen"
+	"github.com/llmtop/llmtop/profiler/event/wire"
+	"github.com/llmtop/llmtop/profiler/recording"
+	"github.com/llmtop/llmtop/profiler/report"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Options are the flags and arguments that say what to replay.
+type Options struct {
+	screen.View
+	reports  files.Reports
+	speed    float64
+	paused   bool
+	headless bool
+	engine   string // engine to report; "": all
+	file     string
+}
+
+// Bind adds the flags, and reads the config file.
+func (o *Options) Bind(c *cobra.Command) {
+	flags := c.Flags()
+	o.Camera = &screen.Camera{}
+	o.View.Bind(flags)
+	o.Camera.Bind(flags)
+	o.reports.Bind(flags, files.HeadlessOnly)
+	flags.Float64Var(&o.speed, "speed", 1, fmt.Sprintf("speed factor, %v to %v", recording.Slowest, recording.Fastest))
+	flags.BoolVar(&o.paused, "paused", false, "start paused")
+	flags.BoolVar(&o.headless, "headless", false, "report without a screen and exit")
+	BindEngine(flags, &o.engine)
+	config.Use(c, &o.Tables, local.ConfigFlags(), o.check)
+}
+
+// BindEngine adds the flag that chooses the engine to report.
+func BindEngine(set *pflag.FlagSet, name *string) {
+	set.StringVar(name, "engine", "", "report only the engine with this `NAME` or part of a name, of several")
+}
+
+func (o *Options) check() error {
+	if !(o.speed >= recording.Slowest && o.speed <= recording.Fastest) {
+		return exit.Usagef("--speed %v: must be %v to %v", o.speed, recording.Slowest, recording.Fastest)
+	}
+	if err := cmp.Or(o.reports.CheckHeadless(o.headless), o.View.Check()); err != nil {
+		return err
+	}
+	switch c := o.Camera; {
+	case o.engine != "" && !o.headless:
+		return exit.Usagef("--engine needs --headless: the screen shows all engines in view 7")
+	case c.Enabled() && o.headless:
+		return exit.Usagef("--cast and --svg cannot be combined with --headless")
+	case c.Enabled() && o.paused && c.Endless():
+		return exit.Usagef("--paused: the recording would never end: add --script FILE or --for DURATION")
+	}
+	return nil
+}
+
+// Run replays a file: into a cast, on the screen, or into a report.
+func (o *Options) Run(ctx context.Context, file string, stdout, notes io.Writer) error {
+	o.file = file
+	rec, err := openRecording(file, notes)
+	if err != nil {
+		return exit.Usage(err)
+	}
+	defer rec.Close() // read only
+	switch {
+	case o.Camera.Enabled():
+		return o.cast(ctx, rec, notes)
+	case !o.headless && o.Visible():
+		return o.live(ctx, rec)
+	}
+	ctx, stop := exit.WithSignals(ctx, exit.ErrInterrupted)
+	defer stop()
+	return o.reports.Write(stdout, func() (*report.Report, error) {
+		built, err := reportOf(ctx, rec, file, &o.View)
+		if built == nil {
+			return nil, err
+		}
+		one, mistake := SelectEngine(built, o.engine, file)
+		if mistake != nil {
+			return nil, mistake
+		}
+		return one, err
+	})
+}
+
+// openRecording opens a recording, or imports a trace of another program.
+func openRecording(name string, notes io.Writer) (*recording.Recording, error) {
+	rec, err := recording.Open(name)
+	if !errors.Is(err, recording.ErrNotRecording) {
+		return rec, openError(name, err)
+	}
+	file, openErr := os.Open(name)
+	if openErr != nil {
+		return nil, openError(name, openErr)
+	}
+	defer file.Close()
+	rec, imported, importErr := recording.Import(file, &wire.Codec{})
+	if importErr != nil {
+		return nil, fmt.Errorf("replay %s: neither a recording nor a Dynamo trace: %w", name, importErr)
+	}
+	if imported.Skipped > 0 {
+		fmt.Fprintf(notes, "skipped %d of %d lines\n", imported.Skipped, imported.Skipped+imported.Rows)
+	}
+	return rec, nil
+}
+
+// openError returns an error of opening a file that names the file once, nil for nil.
+func openError(name string, err error) error {
+	if at, ok := errors.AsType[*fs.PathError](err); ok && at.Path == name {
+		return fmt.Errorf("open %s: %w", name, at.Err)
+	}
+	return err
+}

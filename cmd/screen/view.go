@@ -1,0 +1,149 @@
+// Package screen shows sessions: on a screen, as plain lines, or as a recording of a screen.
+package screen
+
+import (
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/llmtop/llmtop/cmd/config"
+	"github.com/llmtop/llmtop/cmd/console"
+	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui"
+	"github.com/llmtop/llmtop/ui/plain"
+	"github.com/llmtop/llmtop/ui/view/overview"
+)
+
+// View holds the flags of the screen.
+type View struct {
+	Theme   string
+	ascii   bool
+	noMouse bool
+	fps     int
+	Targets store.Targets
+
+	Plain   bool
+	summary time.Duration
+
+	layout       string
+	lowBandwidth bool
+	noRemember   bool
+
+	Tables config.Tables // from the config file
+
+	Camera *Camera // records the screen; nil: the command cannot
+}
+
+// DefaultTTFTTarget is the default TTFT target, for a prompt of 512 tokens.
+const DefaultTTFTTarget = 200 * time.Millisecond
+
+// Bind adds the flags of the screen.
+func (v *View) Bind(set *pflag.FlagSet) {
+	set.StringVar(&v.Theme, "theme", "", "colour theme `NAME`: "+strings.Join(theme.Names(), ", ")+" (default: last used, initially "+theme.Names()[0]+")")
+	set.BoolVar(&v.ascii, "ascii", false, "draw with ASCII characters only")
+	set.BoolVar(&v.noMouse, "no-mouse", false, "do not capture the mouse")
+	set.IntVar(&v.fps, "fps", 10, "frames per second, 1 to 30")
+	set.DurationVar(&v.Targets.TTFT, "ttft-target", DefaultTTFTTarget, "target for a request's time to first token (TTFT)")
+	set.DurationVar(&v.Targets.TPOT, "tpot-target", 0, "target for a request's time per output token (TPOT); 0: none")
+	set.DurationVar(&v.Targets.ITL, "itl-target", 0, "target for a request's p99 inter-token latency (ITL); 0: none (not used by bench)")
+	set.DurationVar(&v.Targets.E2EL, "e2el-target", 0, "target for a request's end-to-end latency (E2EL); 0: none")
+	set.BoolVar(&v.Plain, "plain", false, "print lines of text instead of a screen; needs no terminal (for screen readers)")
+	set.DurationVar(&v.summary, "summary-interval", plain.DefaultInterval, "time between summaries with --plain")
+	set.StringVar(&v.layout, "layout", overview.LayoutDefault, "overview `LAYOUT`: "+strings.Join(overview.Layouts(), ", ")+", one of the config file, or rows like '"+overview.LayoutSyntax+"'")
+	set.BoolVar(&v.lowBandwidth, "low-bandwidth", false, "limit the screen to 2 frames/s, 256 colours and 6 KB/s (for slow connections)")
+	set.BoolVar(&v.noRemember, "no-remember", false, "neither load nor save the state of the screen (theme, window, sort order)")
+}
+
+// Check refuses values that cannot be used.
+func (v *View) Check() error {
+	switch {
+	case v.fps < 1 || v.fps > ui.MaxFPS:
+		return exit.Usagef("--fps %d: must be 1 to %d", v.fps, ui.MaxFPS)
+	case v.Plain && v.Camera.Enabled():
+		return exit.Usagef("--plain has no screen that --cast or --svg could record")
+	case v.summary < minSummaryInterval:
+		return exit.Usagef("--summary-interval %v: must be at least %v", v.summary, minSummaryInterval)
+	case v.Targets.TTFT <= 0:
+		return exit.Usagef("--ttft-target %v: must be more than 0", v.Targets.TTFT)
+	}
+	for _, t := range v.optionalTargets() {
+		if t.value < 0 {
+			return exit.Usagef("--%s %v: must be 0 or more", t.flag, t.value)
+		}
+	}
+	if _, err := v.parseLayout(); err != nil {
+		return err
+	}
+	if _, ok := theme.ByName(v.Theme); !ok && v.Theme != "" {
+		return exit.Usagef("--theme %q: must be one of %s", v.Theme, strings.Join(theme.Names(), ", "))
+	}
+	if v.Camera != nil {
+		return v.Camera.Check()
+	}
+	return nil
+}
+
+// parseLayout returns the chosen layout.
+func (v *View) parseLayout() (overview.Layout, error) {
+	text, where := v.layout, "--layout"
+	if own, ok := v.Tables.Layouts[text]; ok {
+		text, where = own, "layouts."+text
+	}
+	l, err := overview.ParseLayout(text)
+	if err != nil {
+		return l, exit.Usagef("%s: %w", where, err)
+	}
+	return l, nil
+}
+
+// target is a latency target with the name of its flag.
+type target struct {
+	flag  string
+	value time.Duration
+}
+
+// optionalTargets returns the targets besides TTFT.
+func (v *View) optionalTargets() []target {
+	return []target{{"tpot-target", v.Targets.TPOT}, {"itl-target", v.Targets.ITL}, {"e2el-target", v.Targets.E2EL}}
+}
+
+// AddTargets adds the targets to the configuration in a report.
+func (v *View) AddTargets(configuration map[string]string) map[string]string {
+	configuration["ttft-target"] = v.Targets.TTFT.String()
+	for _, t := range v.optionalTargets() {
+		if t.value > 0 {
+			configuration[t.flag] = t.value.String()
+		}
+	}
+	return configuration
+}
+
+// Config returns the configuration of the screen.
+func (v *View) Config() ui.Config {
+	cfg := ui.Config{
+		Theme:        v.Theme,
+		Profile:      theme.Detect(console.Raw, os.Environ()),
+		ASCII:        v.ascii || theme.PlainFont(os.Environ()),
+		FPS:          v.fps,
+		NoMouse:      v.noMouse,
+		LowBandwidth: v.lowBandwidth,
+	}
+	cfg.Layout, _ = v.parseLayout()         // check validated it
+	if v.noRemember || v.Camera.Enabled() { // a recorded screen depends on its flags only
+		return cfg
+	}
+	folder := stateFolder()
+	cfg.Choices = loadChoices(folder)
+	cfg.Remember = func(c ui.Choices) { saveChoices(folder, c) }
+	if cfg.Theme == "" {
+		cfg.Theme = cfg.Choices.Theme
+	}
+	return cfg
+}
+
+// minSummaryInterval is the shortest interval between summaries.
+const minSummaryInterval = time.Second

@@ -1,0 +1,134 @@
+package session
+
+import (
+	"cmp"
+	"errors"
+
+	"github.com/spf13/pflag"
+
+	"github.com/llmtop/llmtop/cmd/files"
+	"github.com/llmtop/llmtop/cmd/screen"
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/recording"
+	"github.com/llmtop/llmtop/profiler/report"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/ui"
+)
+
+// Outputs are the flags for what receives the events of sessions, besides the store.
+type Outputs struct {
+	Record    RecordFlags
+	Export    ExportFlags
+	TokenFile string // token for those who connect from other machines
+}
+
+// Bind adds the flags.
+func (o *Outputs) Bind(set *pflag.FlagSet) {
+	o.Record.bind(set)
+	o.Export.bind(set)
+	files.BindToken(set, &o.TokenFile)
+}
+
+// Check refuses values that cannot be used.
+func (o *Outputs) Check() error { return cmp.Or(o.Record.check(), o.Export.check()) }
+
+// Options describe the sessions of a command.
+type Options struct {
+	Clock   engine.Clock
+	View    *screen.View
+	Shown   bool // on a screen or as plain lines: print nothing else
+	Several bool // record all sessions together
+}
+
+// Group holds what the sessions of a command share.
+type Group struct {
+	Alerts *Alerts // nil: no rules
+
+	opt      Options
+	outputs  *Outputs
+	export   *export             // nil: none
+	recorder *recording.Recorder // nil: not recorded
+}
+
+// Open opens the outputs. Close them after the last session has ended.
+func (o *Outputs) Open(opt Options) (*Group, error) {
+	x, err := o.Export.open(o.TokenFile, opt.Shown)
+	if err != nil {
+		return nil, err
+	}
+	g := &Group{opt: opt, outputs: o, export: x}
+	if opt.Several {
+		if g.recorder, err = o.Record.open(opt.Clock, true); err != nil {
+			return nil, errors.Join(err, x.close())
+		}
+	}
+	g.Alerts = NewAlerts(opt.View.Tables.Alerts, opt.Shown, false)
+	return g, nil
+}
+
+// OpenSession opens the outputs for a single session, which closes them at its end.
+func (o *Outputs) OpenSession(opt Options, spec Spec) (*Session, *Group, error) {
+	g, err := o.Open(opt)
+	if err != nil {
+		return nil, nil, err
+	}
+	s := g.New(spec)
+	g.Alerts.Watch(s, "")
+	s.AtEnd(func() error { return g.Close(nil) })
+	return s, g, nil
+}
+
+// ServerQueue is the capacity of the event queue of a server: it sends a few events per second, and there may be
+// hundreds of servers.
+const ServerQueue = 512
+
+// Spec describes a session of a group.
+type Spec struct {
+	Name      string        // in exported metrics
+	Options   store.Options // the group sets the targets, and the clock if there is none
+	Collector *report.Collector
+	DropText  bool // collect no text
+}
+
+// New creates a session with the outputs of the group. Record adds the recording.
+func (g *Group) New(spec Spec) *Session {
+	opt, c := spec.Options, spec.Collector
+	opt.Targets = g.opt.View.Targets
+	if opt.Now == nil {
+		opt.Now = g.opt.Clock.Now
+	}
+	if c != nil {
+		opt.OnRequest = c.Request
+	}
+	s := g.export.session(spec.Name, opt)
+	s.sink[0] = g.opt.View.DropCastText(s.sink[0])
+	if s.Collector = c; c != nil {
+		var sink event.Sink = c
+		if spec.DropText {
+			sink = event.WithoutText{Sink: c}
+		}
+		s.AlsoTo(sink)
+	}
+	return s
+}
+
+// Close closes the outputs after the last event, and returns err joined with their errors.
+func (g *Group) Close(err error) error {
+	g.Alerts.Close()
+	return errors.Join(g.closeRecording(err), g.export.close())
+}
+
+// Screen returns the configuration of the screen of the group.
+func (g *Group) Screen() ui.Config {
+	cfg := g.opt.View.Config()
+	cfg.Recording, cfg.Alerts = g.recordStatus, g.Alerts.Status()
+	return cfg
+}
+
+// ScreenOf returns the configuration of the screen of one session.
+func (g *Group) ScreenOf(s *Session) ui.Config {
+	cfg := g.Screen()
+	cfg.Snapshots, cfg.Changed, cfg.Past = s.Store.Snapshot, s.Store.Changed(), s.Past
+	return cfg
+}

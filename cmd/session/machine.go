@@ -1,0 +1,144 @@
+package session
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/engine/remote"
+	"github.com/llmtop/llmtop/runtime/host"
+	"github.com/llmtop/llmtop/runtime/source/discover"
+)
+
+// searchInterval is the interval between searches for the process of a server, which read all processes.
+const searchInterval = event.Time(10 * time.Second)
+
+// Machine passes samples of this machine to the sessions of servers, each with the usage of the server's own process if
+// it runs here. The zero value is ready to use.
+type Machine struct {
+	mu         sync.Mutex // guards the fields below
+	sessions   []hosted
+	family     *host.Family
+	owners     map[uint16]int // process IDs by port
+	searchedAt event.Time
+}
+
+// hosted is the session of a server on this machine.
+type hosted struct {
+	port uint16 // 0: another machine
+	sink event.Sink
+}
+
+// Add adds the session of the server at an address. It never looks for the process of a server on another machine.
+func (m *Machine) Add(address string, s event.Sink) {
+	at, _ := remote.LocalAddress(address)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sessions = append(m.sessions, hosted{at.Port(), s})
+}
+
+// Emit implements event.Sink.
+func (m *Machine) Emit(e event.Event) {
+	h, ok := e.Data.(*event.Host)
+	if !ok {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.findOwners(e.At)
+	used := make(map[int]event.Process)
+	for _, s := range m.sessions {
+		here := *h
+		here.Engine = m.process(s.port, e.At, used)
+		e.Data = &here
+		s.sink.Emit(e)
+	}
+}
+
+// findOwners searches for the processes that listen, if the process of a server is unknown.
+func (m *Machine) findOwners(now event.Time) {
+	if m.family != nil && now-m.searchedAt < searchInterval {
+		return
+	}
+	for _, s := range m.sessions {
+		if _, found := m.owners[s.port]; s.port != 0 && !found {
+			m.searchedAt, m.owners = now, discover.Owners()
+			break
+		}
+	}
+	if m.family == nil {
+		m.family = host.NewFamily()
+	}
+}
+
+// process returns the usage of the process that listens at a port, nothing if it is unknown. used caches the processes
+// already sampled at this time.
+func (m *Machine) process(port uint16, now event.Time, used map[int]event.Process) event.Process {
+	pid, ok := m.owners[port]
+	if !ok {
+		return event.Process{}
+	}
+	p, done := used[pid]
+	if !done {
+		p = m.family.Sample(pid, now)
+		used[pid] = p
+	}
+	if !p.CPU.OK() && p.CPU.Origin == event.NotReported { // the process has ended
+		delete(m.owners, port)
+	}
+	return p
+}
+
+// Close closes the files kept open between samples.
+func (m *Machine) Close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.family != nil {
+		m.family.Close()
+		m.family = nil
+	}
+}
+
+// SelfSample keeps the last sample of this process.
+type SelfSample struct{ last atomic.Pointer[event.Host] }
+
+// Emit implements event.Sink.
+func (s *SelfSample) Emit(e event.Event) {
+	if h, ok := e.Data.(*event.Host); ok {
+		s.last.Store(h)
+	}
+}
+
+// In returns a sink for the events of a remote engine that passes them to sink, with the last sample of this process in
+// place of that of the remote llmtop.
+func (s *SelfSample) In(sink event.Sink) event.Sink { return withSelfSample{s, sink} }
+
+type withSelfSample struct {
+	self *SelfSample
+	sink event.Sink
+}
+
+// Emit implements event.Sink.
+func (w withSelfSample) Emit(e event.Event) {
+	if h, ok := e.Data.(*event.Host); ok && e.Kind == event.KindHost {
+		here := *h
+		here.Self = event.Process{}
+		if own := w.self.last.Load(); own != nil {
+			here.Self = own.Self
+		}
+		e.Data = &here
+	}
+	w.sink.Emit(e)
+}
+
+// SelfOnly drops everything but llmtop's own process from samples of this machine, for servers on another machine.
+type SelfOnly struct{ Sink event.Sink }
+
+// Emit implements event.Sink.
+func (o SelfOnly) Emit(e event.Event) {
+	if h, ok := e.Data.(*event.Host); ok && e.Kind == event.KindHost {
+		e.Data = &event.Host{Interval: h.Interval, Self: h.Self, NoGPU: event.NotReported.String()}
+	}
+	o.Sink.Emit(e)
+}

@@ -1,0 +1,102 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/pflag"
+
+	"github.com/llmtop/llmtop/cmd/console"
+	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/cmd/version"
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/wire"
+	"github.com/llmtop/llmtop/profiler/recording"
+	"github.com/llmtop/llmtop/runtime/engine"
+)
+
+// RecordFlags are the flags that record events.
+type RecordFlags struct {
+	File string // "": do not record
+	Text bool   // include prompts and completions
+}
+
+func (r *RecordFlags) bind(set *pflag.FlagSet) {
+	set.StringVar(&r.File, "record", "", "record events to the new `FILE`, for llmtop replay")
+	set.BoolVar(&r.Text, "record-text", false, "include prompts and completions in the recording")
+}
+
+func (r *RecordFlags) check() error {
+	if r.Text && r.File == "" {
+		return exit.Usagef("--record-text needs --record FILE")
+	}
+	return nil
+}
+
+// open starts a recording of one or several engines, nil if --record is not set.
+func (r *RecordFlags) open(clock engine.Clock, several bool) (*recording.Recorder, error) {
+	if r.File == "" {
+		return nil, nil
+	}
+	opt := recording.RecordOptions{Codec: &wire.Codec{}, Now: clock.Now, Epoch: clock.Epoch(), Program: "llmtop " + version.String()}
+	if several {
+		opt.MultiEngine, opt.SegmentBytes, opt.Segments = true, severalBytes, severalSegments
+	}
+	recorder, err := recording.Record(r.File, opt)
+	if err != nil {
+		return nil, exit.Usage(err)
+	}
+	return recorder, nil
+}
+
+// Recordings of several engines have shorter segments and more of them: aggregate metrics take few bytes but long to
+// replay, and a replay must reach any time within seconds.
+const (
+	severalBytes    = 16 << 20
+	severalSegments = 32
+)
+
+// Record records a session if --record is set: alone, or as entry in the recording of all sessions.
+func (g *Group) Record(s *Session, entry recording.EngineEntry) (err error) {
+	if !g.opt.Several {
+		g.recorder, err = g.outputs.Record.open(g.opt.Clock, false)
+	}
+	if err != nil || g.recorder == nil {
+		return err
+	}
+	s.recordSink = g.recorder
+	if g.opt.Several {
+		s.recordSink = g.recorder.AddEngine(entry)
+	}
+	if !g.outputs.Record.Text {
+		s.recordSink = event.WithoutText{Sink: s.recordSink}
+	}
+	s.AlsoTo(s.recordSink)
+	return nil
+}
+
+// closeRecording closes the recording, prints how many events it dropped, and returns err joined with its error. After
+// a user error it removes an empty recording of several engines.
+func (g *Group) closeRecording(err error) error {
+	if g.recorder == nil {
+		return err
+	}
+	closing := g.recorder.Close()
+	status := g.recorder.Status()
+	if n := status.Dropped.Total(); n > 0 && closing == nil {
+		fmt.Fprintf(console.Err, "llmtop: the recording misses %d events: the disk was too slow\n", n)
+	}
+	if g.opt.Several && exit.IsUsage(err) && status.Events == 0 {
+		closing = errors.Join(closing, os.Remove(g.outputs.Record.File))
+	}
+	return errors.Join(err, closing)
+}
+
+// recordStatus returns the state of the recording, if there is one.
+func (g *Group) recordStatus() (recording.RecordStatus, bool) {
+	if g.recorder == nil {
+		return recording.RecordStatus{}, false
+	}
+	return g.recorder.Status(), true
+}

@@ -1,0 +1,159 @@
+// Package session builds sessions out of sources, a store, outputs and a screen. A Group holds the sessions of a
+// command with the outputs that they share: a recording, exported metrics and alerts.
+package session
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/llmtop/llmtop/cmd/version"
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/report"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/ui"
+)
+
+// Session is a store with the sources that fill it and the other receivers of their events.
+type Session struct {
+	Store     *store.Store
+	Collector *report.Collector // nil: no report, or another collector
+
+	sink       event.Tee // the store is first
+	sources    []source
+	atEnd      []func() error // run after the last event
+	recordSink event.Sink     // receives the events to record; nil: not recorded
+}
+
+// source fills a session. doing is for errors.
+type source struct {
+	doing string
+	run   func(context.Context, event.Sink) error
+}
+
+// New returns a session without outputs.
+func New(opt store.Options) *Session {
+	s := &Session{Store: store.New(opt)}
+	s.sink = event.Tee{s.Store}
+	return s
+}
+
+// Add adds a source to run with the session. doing is for errors.
+func (s *Session) Add(doing string, run func(context.Context, event.Sink) error) {
+	s.sources = append(s.sources, source{doing, run})
+}
+
+// AlsoTo sends the events of the session to another sink, too.
+func (s *Session) AlsoTo(sink event.Sink) { s.sink = append(s.sink, sink) }
+
+// AtEnd makes the session call f after its last event.
+func (s *Session) AtEnd(f func() error) { s.atEnd = append(s.atEnd, f) }
+
+// Emit implements event.Sink. It sends an event to the store and all outputs.
+func (s *Session) Emit(e event.Event) { s.sink.Emit(e) }
+
+// EmitRecorded sends an event to the recording alone, if there is one.
+func (s *Session) EmitRecorded(e event.Event) {
+	if s.recordSink != nil {
+		s.recordSink.Emit(e)
+	}
+}
+
+// Past returns the history of the session to go back in time, nil if there is none.
+func (s *Session) Past() ui.Past {
+	if reader := s.Store.HistoryReader(); reader != nil {
+		return reader
+	}
+	return nil
+}
+
+// Run starts the sources, calls body, and stops the sources when body returns. It returns the error of body, or else
+// that of a source, which also ends the context of body.
+func (s *Session) Run(ctx context.Context, body func(context.Context) error) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	sources, sourceCtx := errgroup.WithContext(ctx)
+	for _, source := range s.sources {
+		sources.Go(Guarded(source.doing, func() error { return source.run(sourceCtx, s.sink) }))
+	}
+	storeCtx, closeStore := context.WithCancel(context.Background()) // outlives the sources, to store their last events
+	var storing errgroup.Group
+	storing.Go(func() error {
+		err := Guarded("store events", func() error { return s.Store.Run(storeCtx) })()
+		if err != nil {
+			stop()
+		}
+		return err
+	})
+
+	err := body(sourceCtx)
+	stop()
+	if sourceErr := sources.Wait(); sourceErr != nil && (err == nil || sourceCtx.Err() != nil) {
+		err = sourceErr
+	}
+	closeStore()
+	if storeErr := storing.Wait(); storeErr != nil {
+		err = storeErr
+	}
+	return s.End(err)
+}
+
+// End closes the receivers of events, and returns err joined with their errors. Run calls it.
+func (s *Session) End(err error) error {
+	for _, f := range s.atEnd {
+		err = errors.Join(err, f())
+	}
+	return err
+}
+
+// Guarded returns f with panics converted to errors, so that the screen closes and restores the terminal before the
+// stack is printed.
+func Guarded(doing string, f func() error) func() error {
+	return func() (err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("%s: panic: %v\n%s", doing, p, debug.Stack())
+			}
+		}()
+		return f()
+	}
+}
+
+// WithReason adds why to the introductions of an engine that have no reason of their own.
+func WithReason(why string, run func(context.Context, event.Sink) error) func(context.Context, event.Sink) error {
+	if why == "" {
+		return run
+	}
+	return func(ctx context.Context, sink event.Sink) error { return run(ctx, reasonSink{why, sink}) }
+}
+
+type reasonSink struct {
+	why  string
+	sink event.Sink
+}
+
+// Emit implements event.Sink.
+func (x reasonSink) Emit(e event.Event) {
+	if p, ok := e.Data.(*event.EngineInfo); ok && p.Reason == "" {
+		engine := *p
+		engine.Reason = x.why
+		e.Data = &engine
+	}
+	x.sink.Emit(e)
+}
+
+// ReportAction returns the action of a screen that makes the JSON report of a snapshot.
+func ReportAction(meta report.Meta) func(*store.Snapshot) ([]byte, error) {
+	meta.Version = version.String()
+	return func(s *store.Snapshot) ([]byte, error) {
+		var out bytes.Buffer
+		if err := report.FromSnapshot(meta, s).WriteJSON(&out); err != nil {
+			return nil, err
+		}
+		return out.Bytes(), nil
+	}
+}

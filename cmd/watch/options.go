@@ -1,0 +1,234 @@
+// Package watch watches engines that run elsewhere: at event sockets, behind servers and Prometheus, and in traces.
+package watch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/llmtop/llmtop/cmd/address"
+	"github.com/llmtop/llmtop/cmd/config"
+	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/cmd/files"
+	"github.com/llmtop/llmtop/cmd/local"
+	"github.com/llmtop/llmtop/cmd/screen"
+	"github.com/llmtop/llmtop/cmd/session"
+	"github.com/llmtop/llmtop/profiler/report"
+	"github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/runtime/engine/remote"
+	"github.com/llmtop/llmtop/runtime/source/prober"
+	"github.com/llmtop/llmtop/runtime/source/scrape"
+	"github.com/llmtop/llmtop/runtime/source/scrape/fleet"
+)
+
+// Options are the flags and arguments that say what to watch.
+type Options struct {
+	screen.View
+	session.Outputs
+	Traces    TraceFlags
+	Addresses []string // none: all event sockets of the user
+	Note      string   // why these were chosen, "" if the user named them
+
+	Stdout, Notes io.Writer // for the report and for notes
+
+	reports  files.Reports
+	headless bool
+	length   time.Duration // how long to watch without a screen; 0: until interrupted
+	shown    bool          // there is a screen
+
+	key        files.APIKey
+	every      time.Duration // polling interval; 0: the default
+	probe      time.Duration // interval of probes; 0: off
+	probeModel string
+	zmq        []string
+	imatrix    string
+	drain      bool
+	match      string // selector of Prometheus targets; "": all
+}
+
+// Bind adds the flags, and reads the config file.
+func (o *Options) Bind(c *cobra.Command) {
+	f := c.Flags()
+	o.View.Bind(f)
+	o.Outputs.Bind(f)
+	o.Traces.Bind(f)
+	o.reports.Bind(f, files.HeadlessOnly)
+	f.BoolVar(&o.headless, "headless", false, "watch without a screen and report when interrupted")
+	f.DurationVar(&o.length, "for", 0, "stop after `DURATION` and report"+files.HeadlessOnly)
+	o.key.Bind(f, "$LLMTOP_API_KEY")
+	f.DurationVar(&o.every, "interval", scrape.DefaultInterval, "polling interval of HTTP servers")
+	f.DurationVar(&o.probe, "probe", 0, "measure latency with a request for 8 tokens every `DURATION` (--probe alone: 10s)")
+	f.Lookup("probe").NoOptDefVal = prober.DefaultInterval.String()
+	f.StringVar(&o.probeModel, "probe-model", "", "`MODEL` that probes request, for servers with several")
+	f.StringArrayVar(&o.zmq, "zmq", nil, "read KV events or forward passes of one server at `ADDRESS`, tcp://HOST:PORT or ipc://PATH (repeatable)")
+	f.StringVar(&o.imatrix, "imatrix", "", "show the expert counts of llama-imatrix `FILE` as an engine")
+	f.BoolVar(&o.drain, "drain", false, "read one-shot iterations of TensorRT-LLM (other readers miss them)")
+	f.StringVar(&o.match, "match", "", "watch the Prometheus targets that match `SELECTOR`, like "+fleet.Example+" (default: all)")
+	config.Use(c, &o.Tables, local.ConfigFlags(), o.check)
+}
+
+// minInterval is the shortest polling interval.
+const minInterval = 100 * time.Millisecond
+
+// check refuses unusable values of flags.
+func (o *Options) check() error {
+	switch {
+	case o.every < minInterval:
+		return exit.Usagef("--interval %v: must be at least %v", o.every, minInterval)
+	case o.length < 0:
+		return exit.Usagef("--for %v: must be more than 0", o.length)
+	case o.length > 0 && !o.headless:
+		return exit.Usagef("--for needs --headless: llmtop attach --headless --for %v ADDRESS", o.length)
+	case o.probe != 0 && o.probe < prober.MinInterval:
+		return exit.Usagef("--probe=%v: must be at least %v", o.probe, prober.MinInterval)
+	case o.probe == 0 && o.probeModel != "":
+		return exit.Usagef("--probe-model needs --probe")
+	}
+	return cmp.Or(o.Traces.Check(), o.reports.CheckHeadless(o.headless), o.Outputs.Check(), o.View.Check())
+}
+
+// gcPercent is the GC percentage while llmtop runs next to an engine: the engine needs the memory, and the CPU cost of
+// collecting more often was too small to measure.
+const gcPercent = 60
+
+// Run watches the engines until the user or a signal ends it, and writes the report with --headless.
+func (o *Options) Run(ctx context.Context) error {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+	o.shown, o.every = !o.headless && o.Visible(), cmp.Or(o.every, scrape.DefaultInterval)
+	for i, at := range o.Addresses {
+		var err error
+		if o.Addresses[i], err = address.Parse(ctx, at); err != nil {
+			return o.addressError(at, err)
+		}
+	}
+	if err := o.checkAddresses(); err != nil {
+		return err
+	}
+	token, err := files.Token(o.TokenFile)
+	if err != nil {
+		return err
+	}
+	key, err := o.key.Read()
+	if err != nil {
+		return err
+	}
+	if err := o.key.Check("attach", key, o.Addresses...); err != nil {
+		return err
+	}
+	w := &watcher{opt: o, token: token, key: key, clock: o.Traces.clock(), limits: scrape.NewPollLimits(), sampled: make(chan struct{})}
+	if !o.headless {
+		return w.watchAll(ctx)
+	}
+	return o.reports.Write(o.Stdout, func() (*report.Report, error) {
+		err := w.watchAll(ctx)
+		if exit.IsUsage(err) { // nothing was watched
+			return nil, err
+		}
+		return w.report(err != nil), errors.Join(err, w.unreached())
+	})
+}
+
+// addressError returns the error of an unusable address; for a duration it points to --probe=DURATION.
+func (o *Options) addressError(at string, err error) error {
+	if _, no := time.ParseDuration(at); no == nil && o.probe > 0 {
+		return exit.Usagef("attach %s: not an address; for a probe interval write --probe=%s", at, at)
+	}
+	return err
+}
+
+// checkAddresses refuses flags that have no effect on the addresses, or lack what they need.
+func (o *Options) checkAddresses() error {
+	servers, fleets := slices.ContainsFunc(o.Addresses, remote.IsAddress), slices.ContainsFunc(o.Addresses, address.IsFleet)
+	switch {
+	case o.headless && len(o.Addresses) == 0 && o.Traces.At == "":
+		return exit.Usagef("--headless needs an address: llmtop attach --headless ADDRESS, or --otlp HOST:PORT")
+	case !o.shown && !o.Export.Any() && !o.headless && len(o.Tables.Alerts) == 0 && o.Record.File == "":
+		return exit.Usagef("attach needs a terminal: without one use --plain, --headless to report, or --record FILE to record")
+	case len(o.zmq) > 0 && (len(o.Addresses) != 1 || !servers):
+		return exit.Usagef("--zmq needs the address of exactly one server: llmtop attach --zmq tcp://127.0.0.1:5557 http://127.0.0.1:8000")
+	case o.match != "" && !fleets:
+		return exit.Usagef("--match needs the address of a Prometheus: llmtop attach --match SELECTOR prometheus+http://HOST:PORT")
+	case o.probe > 0 && !servers:
+		return exit.Usagef("--probe needs the address of a server: llmtop attach --probe http://HOST:PORT")
+	case o.drain && !servers:
+		return exit.Usagef("--drain needs the address of a TensorRT-LLM server: llmtop attach --drain http://HOST:PORT")
+	case o.key.File != "" && !servers && !fleets:
+		return exit.Usagef("--api-key-file needs the address of a server: llmtop attach --api-key-file FILE http://HOST:PORT")
+	}
+	return nil
+}
+
+// several reports whether more than one engine may be watched. They share one recording.
+func (o *Options) several() bool {
+	sources := len(o.Addresses)
+	for _, more := range []string{o.Traces.At, o.imatrix} {
+		if more != "" {
+			sources++
+		}
+	}
+	return sources != 1 || slices.ContainsFunc(o.Addresses, address.IsFleet)
+}
+
+// announce prints what a run without a screen does.
+func (o *Options) announce() {
+	if o.Record.File != "" && !o.shown && !o.headless {
+		fmt.Fprintf(o.Notes, "recording to %s until interrupted\n", o.Record.File)
+	}
+	if !o.headless || len(o.Addresses) == 0 {
+		return
+	}
+	until := "until interrupted"
+	if o.length > 0 {
+		until = fmt.Sprintf("for %v", o.length)
+	}
+	what := o.Addresses[0]
+	if n := len(o.Addresses); n > 1 {
+		what = fmt.Sprintf("%d addresses", n)
+	}
+	fmt.Fprintf(o.Notes, "watching: %s, %s\n", what, until)
+}
+
+// TraceFlags are the flags that receive traces of servers.
+type TraceFlags struct {
+	At string // "": off
+}
+
+// Bind adds the flags.
+func (t *TraceFlags) Bind(set *pflag.FlagSet) {
+	set.StringVar(&t.At, "otlp", "", "receive OpenTelemetry traces of servers at http://`HOST:PORT`/v1/traces")
+}
+
+// Check refuses values that cannot be used.
+func (t *TraceFlags) Check() error {
+	if t.At == "" {
+		return nil
+	}
+	if _, err := net.ResolveTCPAddr("tcp", t.At); err != nil {
+		return exit.Usagef("--otlp %q: must be HOST:PORT", t.At)
+	}
+	return nil
+}
+
+// traceBacklog is how long before the start of a session its events may begin: the load of a model, and running
+// requests.
+const traceBacklog = time.Hour
+
+// clock returns the clock of a session, which starts earlier if it receives traces.
+func (t *TraceFlags) clock() engine.Clock {
+	if t.At == "" {
+		return engine.NewClock()
+	}
+	return engine.NewClockSince(traceBacklog)
+}

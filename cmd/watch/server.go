@@ -1,0 +1,125 @@
+package watch
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/cmd/session"
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/engine/remote"
+	"github.com/llmtop/llmtop/runtime/source/discover"
+	"github.com/llmtop/llmtop/runtime/source/prober"
+	"github.com/llmtop/llmtop/runtime/source/scrape"
+	"github.com/llmtop/llmtop/runtime/source/zmq"
+)
+
+// crowdThreshold is the number of servers from which on their sessions have no samples of this machine.
+const crowdThreshold = 33
+
+// addServer starts to watch the HTTP server at an address.
+func (w *watcher) addServer(ctx context.Context, at string) error {
+	ids := new(prober.RequestIDs)
+	published, err := w.openPublishers()
+	if err != nil {
+		return err
+	}
+	var besides scrape.Publisher
+	if len(published) > 0 {
+		besides = published
+	}
+	source, err := scrape.New(scrape.Options{
+		RequestIDs: ids,
+		Address:    at, Key: w.key, Interval: w.opt.every, Clock: w.clock, Limits: w.limits, Drain: w.opt.drain, Publisher: besides,
+		Runners: ollamaRunners(at),
+	})
+	if err != nil {
+		return err
+	}
+	at = source.Address()
+	if w.watches(at) {
+		return nil
+	}
+	run, probes := w.probing(at, ids, source.Run)
+	alone := len(w.opt.Addresses) < crowdThreshold
+	_, err = w.start(ctx, watched{at: at, doing: "watch " + at, run: run, queue: session.ServerQueue}, func(s *session.Session) {
+		for _, p := range published {
+			s.Add("follow "+p.Address(), p.Run)
+		}
+		if probes != nil {
+			s.Add("probe "+at, probes)
+		}
+		if alone && remote.IsLocal(at) {
+			w.machine.Add(at, s)
+		}
+	})
+	return err
+}
+
+// probing returns the function that watches a server, and the one that probes it, nil without --probe.
+func (w *watcher) probing(at string, ids *prober.RequestIDs, run source) (watching, probes source) {
+	if w.opt.probe == 0 {
+		return run, nil
+	}
+	p := prober.New(prober.Options{
+		Address: at, Key: w.key, Model: w.opt.probeModel, Interval: w.opt.probe, Clock: w.clock, RequestIDs: ids,
+	})
+	return func(ctx context.Context, sink event.Sink) error { return run(ctx, p.Observe(sink)) }, p.Run
+}
+
+// source is the Run of a source of events.
+type source = func(context.Context, event.Sink) error
+
+// ollamaRunners returns a function that lists the llama-servers of an Ollama on this machine; nil for another machine.
+func ollamaRunners(at string) func() []string {
+	here, ok := remote.LocalAddress(at)
+	if !ok {
+		return nil
+	}
+	return func() []string { return discover.Runners(here.Port()) }
+}
+
+// watchesLocal reports whether a server on this machine is watched, so that the machine is sampled.
+func (w *watcher) watchesLocal() bool {
+	return slices.ContainsFunc(w.opt.Addresses, func(at string) bool { return remote.IsAddress(at) && remote.IsLocal(at) })
+}
+
+// publishers are the ZMQ sockets of one server.
+type publishers []*zmq.Subscriber
+
+// openPublishers opens the sockets of --zmq.
+func (w *watcher) openPublishers() (out publishers, err error) {
+	losses := new(zmq.Losses)
+	for _, at := range w.opt.zmq {
+		s, err := zmq.New(at, w.clock, losses)
+		if err != nil {
+			return nil, exit.Usagef("--zmq: %w", err)
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// Numbers returns the readings of all sockets since the last call: the sum of counts, the longest of mean times.
+func (p publishers) Numbers() (out []event.NamedReading) {
+	for _, s := range p {
+		for _, n := range s.Numbers() {
+			i, twice := slices.BinarySearchFunc(out, n.Name, func(m event.NamedReading, name string) int { return strings.Compare(m.Name, name) })
+			switch {
+			case !twice:
+				out = slices.Insert(out, i, n)
+			case strings.HasSuffix(n.Name, "_s"): // ranks of one engine run their forward passes together
+				out[i].V = max(out[i].V, n.V)
+			default:
+				out[i].V += n.V
+			}
+		}
+	}
+	return out
+}
+
+// Passes reports whether a socket publishes forward passes.
+func (p publishers) Passes() bool {
+	return slices.ContainsFunc(p, (*zmq.Subscriber).Passes)
+}

@@ -1,0 +1,89 @@
+package watch
+
+import (
+	"context"
+	"time"
+
+	"github.com/llmtop/llmtop/cmd/local"
+	"github.com/llmtop/llmtop/cmd/session"
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/wire"
+	"github.com/llmtop/llmtop/profiler/report"
+	"github.com/llmtop/llmtop/runtime/source/socket"
+	"github.com/llmtop/llmtop/ui"
+	"github.com/spf13/pflag"
+)
+
+// addSocket starts to watch the engine at an event socket.
+func (w *watcher) addSocket(ctx context.Context, at string) error {
+	client, err := socket.Dial(at, w.token, w.clock)
+	if err != nil {
+		return err
+	}
+	run := func(ctx context.Context, sink event.Sink) error { return client.Run(ctx, w.self.In(sink)) }
+	_, err = w.start(ctx, watched{at: at, doing: "watch " + at, run: run, client: client})
+	return err
+}
+
+// discoverInterval is the interval between searches for new event sockets.
+const discoverInterval = 2 * time.Second
+
+// discover adds new event sockets until ctx ends.
+func (w *watcher) discover(ctx context.Context) error {
+	tick := time.NewTicker(discoverInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if err := w.addDiscovered(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// addDiscovered adds the event sockets that are not watched yet.
+func (w *watcher) addDiscovered(ctx context.Context) error {
+	found, err := socket.Discover()
+	if err != nil {
+		return err
+	}
+	for _, f := range found {
+		if w.watches(f.Address) {
+			continue
+		}
+		if err := w.add(ctx, f.Address); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// answerTimeout is how long the screen waits for a remote engine to accept a prompt or a cancellation.
+const answerTimeout = 300 * time.Millisecond
+
+// actions returns the actions of a remote engine. The engine itself announces which it accepts.
+func actions(client *socket.Client, at string) ui.Actions {
+	var defaults local.Settings
+	defaults.Bind(pflag.NewFlagSet("defaults", pflag.ContinueOnError))
+	return ui.Actions{
+		Prompt: func(text, label string) (note string, err error) {
+			ctx, done := context.WithTimeout(context.Background(), answerTimeout)
+			defer done()
+			p := defaults.Params()
+			_, err = client.Generate(ctx, wire.Generation{
+				Prompt: text, Label: label, Text: true, MaxTokens: defaults.Tokens,
+				Temperature: p.Temperature, TopK: p.TopK, TopP: p.TopP, MinP: p.MinP, RepeatPenalty: p.RepeatPenalty, Seed: p.Seed,
+			})
+			return "", err
+		},
+		Cancel: func(id event.RequestID) error {
+			ctx, done := context.WithTimeout(context.Background(), answerTimeout)
+			defer done()
+			return client.Cancel(ctx, id)
+		},
+		Report: session.ReportAction(report.Meta{Remote: true, Configuration: map[string]string{"attach": at}}),
+	}
+}

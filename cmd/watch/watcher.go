@@ -1,0 +1,263 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/llmtop/llmtop/cmd/address"
+	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/cmd/session"
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/recording"
+	"github.com/llmtop/llmtop/profiler/report"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/runtime/engine/remote"
+	"github.com/llmtop/llmtop/runtime/host"
+	"github.com/llmtop/llmtop/runtime/source/scrape"
+	"github.com/llmtop/llmtop/runtime/source/socket"
+	"github.com/llmtop/llmtop/ui"
+)
+
+// watcher holds the watched engines.
+type watcher struct {
+	opt     *Options
+	token   string
+	key     string // API key of servers
+	clock   engine.Clock
+	group   *session.Group
+	tasks   *errgroup.Group // everything that runs next to the screen
+	self    session.SelfSample
+	machine session.Machine      // passes samples of this machine to the sessions of its servers
+	sampled chan struct{}        // closed after the last sample
+	limits  *scrape.PollLimits   // shared by all servers
+	history *store.HistoryBudget // of all engines; nil without a screen
+
+	mu      sync.Mutex // guards engines
+	engines []watched
+}
+
+// watched is an engine to watch. run is its source.
+type watched struct {
+	at          string // address and name
+	doing       string // for errors of run
+	run         func(context.Context, event.Sink) error
+	session     *session.Session
+	queue       int            // capacity of the event queue; 0: the default
+	unalerted   bool           // alert rules are not evaluated
+	client      *socket.Client // nil: no event socket
+	fleet       bool           // a Prometheus that reports other engines
+	hostUnknown bool           // unknown whether the engine runs on this machine
+}
+
+// sharedHistoryBytes is the size of the history of all engines together, so that the screen can go back in time.
+const sharedHistoryBytes = 48 << 20
+
+// watchAll shows the engines until the user or a signal closes the screen, or without a screen until a signal arrives.
+func (w *watcher) watchAll(ctx context.Context) (err error) {
+	ctx, stop := exit.WithSignals(ctx, exit.ErrClosed)
+	defer stop()
+	o := w.opt
+	w.group, err = o.Outputs.Open(session.Options{Clock: w.clock, View: &o.View, Shown: o.shown, Several: o.several()})
+	if err != nil {
+		return err
+	}
+	if o.shown {
+		w.history = store.NewHistoryBudget(sharedHistoryBytes, store.AttachedHistory)
+	}
+	return w.group.Close(w.runAll(ctx))
+}
+
+// runAll shows the engines until ctx ends or the screen is closed.
+func (w *watcher) runAll(ctx context.Context) error {
+	o := w.opt
+	tasks, ctx := errgroup.WithContext(ctx)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	w.tasks = tasks
+	if err := w.addAll(ctx); err != nil {
+		close(w.sampled)
+		return err
+	}
+	tasks.Go(session.Guarded("sample host", func() error {
+		defer close(w.sampled)
+		defer w.machine.Close()
+		return host.New(host.Options{Clock: w.clock, NoGPU: !w.watchesLocal()}).Run(ctx, event.Tee{&w.self, &w.machine})
+	}))
+	o.announce()
+	tasks.Go(func() error {
+		defer stop()
+		if !o.shown {
+			waitFor(ctx, o.length)
+			return nil
+		}
+		cfg := w.group.Screen()
+		cfg.Sessions, cfg.Note = w.sessions, o.Note
+		return o.Show(ctx, cfg)
+	})
+	return tasks.Wait()
+}
+
+// waitFor waits until ctx ends or a time has passed; 0: until ctx ends.
+func waitFor(ctx context.Context, length time.Duration) {
+	if length == 0 {
+		<-ctx.Done()
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(length):
+	}
+}
+
+// addAll starts to watch the given addresses, or without any the event sockets found.
+func (w *watcher) addAll(ctx context.Context) error {
+	o := w.opt
+	for _, at := range o.Addresses {
+		if err := w.add(ctx, at); err != nil {
+			return exit.Usage(err)
+		}
+	}
+	if o.imatrix != "" {
+		if err := w.addCounts(ctx, o.imatrix); err != nil {
+			return exit.Usage(err)
+		}
+	}
+	if o.Traces.At != "" {
+		return w.addTraces(ctx)
+	}
+	if len(o.Addresses) == 0 {
+		if err := w.addDiscovered(ctx); err != nil {
+			return exit.Usage(err)
+		}
+		w.tasks.Go(func() error { return w.discover(ctx) })
+	}
+	return nil
+}
+
+// add starts to watch the engine at an address. It returns an error for an unusable address; the screen shows later
+// errors.
+func (w *watcher) add(ctx context.Context, at string) error {
+	switch {
+	case address.IsFleet(at):
+		return w.addFleet(ctx, at)
+	case remote.IsAddress(at):
+		return w.addServer(ctx, at)
+	}
+	return w.addSocket(ctx, at)
+}
+
+// newSession creates the session of an engine. Without a screen it collects everything for the report, except texts.
+func (w *watcher) newSession(name string, queue int) *session.Session {
+	made := session.Spec{Name: name, Options: store.Options{Queue: queue, Budget: w.history}, DropText: true}
+	if !w.opt.headless {
+		return w.group.New(made)
+	}
+	ending := &stoppableClock{clock: w.clock}
+	made.Collector, made.Options.Now, made.Options.Wall = report.NewCollector(), ending.now, ending.wall
+	s := w.group.New(made)
+	s.AlsoTo(ending)
+	s.AtEnd(func() error { // before the recording is closed
+		ending.end(s)
+		return nil
+	})
+	return s
+}
+
+// start starts the session of an engine, with the sources that more adds.
+func (w *watcher) start(ctx context.Context, e watched, more ...func(*session.Session)) (event.Sink, error) {
+	if e.session == nil {
+		e.session = w.newSession(e.at, e.queue)
+	}
+	s := e.session
+	if !e.unalerted {
+		w.group.Alerts.Watch(s, w.alertName(e.at))
+	}
+	if err := w.group.Record(s, recording.EngineEntry{Name: e.at, Fleet: e.fleet}); err != nil {
+		return nil, err
+	}
+	if e.run != nil {
+		s.Add(e.doing, session.WithReason(w.opt.Note, e.run))
+	}
+	for _, f := range more {
+		f(s)
+	}
+	w.tasks.Go(func() error { return w.watch(ctx, s, e.at) })
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.engines = append(w.engines, e)
+	return s, nil
+}
+
+// watch runs a session until ctx ends. If an engine refuses the connection (ErrToken, ErrVersion) and is the only one,
+// the error is returned if it was never reached or there is no screen; otherwise the screen shows it.
+func (w *watcher) watch(ctx context.Context, s *session.Session, at string) error {
+	err := s.Run(ctx, func(own context.Context) error {
+		<-own.Done()
+		if ctx.Err() != nil {
+			<-w.sampled // keep the session open for the last sample
+		}
+		return nil
+	})
+	switch refused := errors.Is(err, socket.ErrToken) || errors.Is(err, socket.ErrVersion); {
+	case err == nil, refused && len(w.opt.Addresses) != 1:
+		return nil
+	case refused && s.Store.Snapshot().NeverReached():
+		return exit.Usage(fmt.Errorf("attach %s: %w", at, err))
+	case refused && w.opt.shown:
+		return nil
+	}
+	return fmt.Errorf("attach %s: %w", at, err)
+}
+
+// alertName returns the name of an engine in alerts, "" if it is the only one.
+func (w *watcher) alertName(at string) string {
+	if len(w.opt.Addresses) == 1 {
+		return ""
+	}
+	return at
+}
+
+func (w *watcher) watches(at string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.ContainsFunc(w.engines, func(e watched) bool { return e.at == at })
+}
+
+// visible returns the engines to show: a Prometheus only while there is nothing else.
+func (w *watcher) visible() []watched {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := make([]watched, 0, len(w.engines))
+	for _, e := range w.engines {
+		if !e.fleet {
+			out = append(out, e)
+		}
+	}
+	if len(out) == 0 {
+		out = append(out, w.engines...)
+	}
+	return out
+}
+
+// sessions returns a session of the screen for each engine.
+func (w *watcher) sessions() []ui.Session {
+	engines := w.visible()
+	sessions := make([]ui.Session, len(engines))
+	for i, e := range engines {
+		s := e.session
+		sessions[i] = ui.Session{Name: e.at, Snapshots: s.Store.Snapshot, Changed: s.Store.Changed(), Past: s.Past}
+		if e.client != nil {
+			sessions[i].Actions = actions(e.client, e.at)
+		} else {
+			sessions[i].Actions.Report = session.ReportAction(report.Meta{Remote: !remote.IsLocal(e.at)})
+		}
+	}
+	return sessions
+}
