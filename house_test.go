@@ -201,7 +201,7 @@ const maxMethodFiles = 6
 
 // spreadTypes may have their methods in more files for now: each waits to be divided into its parts.
 var spreadTypes = map[string]bool{
-	"profiler/report.Report":      true,
+	"profiler/report.Report": true,
 }
 
 // TestTypesHaveARoom checks that the methods of a type stand in few files. A type that spreads further has parts that
