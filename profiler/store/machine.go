@@ -7,7 +7,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-// applyHost stores a sample of the machine.
+// applyHost stores a sample of the machine. Readings that are not in every sample keep their last value.
 func (s *state) applyHost(at event.Time, p *event.Host) {
 	h := &s.host
 	h.Host, h.At, h.Sampled = *p, at, true
@@ -17,6 +17,7 @@ func (s *state) applyHost(at event.Time, p *event.Host) {
 	if p.ModelBytes != (event.Reading{}) {
 		h.Inspection.ModelBytes, h.Inspection.ModelCached, h.Inspection.ModelAt = p.ModelBytes, p.ModelCached, at
 	}
+	h.Host.Engine.PSS, h.Host.ModelBytes, h.Host.ModelCached = h.Inspection.PSS, h.Inspection.ModelBytes, h.Inspection.ModelCached
 	if n := len(h.Series); n > 0 && at < h.Series[n-1].At { // keep the series in order
 		return
 	}

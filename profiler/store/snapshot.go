@@ -281,7 +281,7 @@ type LayerHits struct {
 
 // Host is the last sample of the machine and the trend.
 type Host struct {
-	event.Host
+	event.Host // with the last values of Inspection
 	At         event.Time
 	Sampled    bool        // a sample has arrived
 	Series     []HostPoint // oldest first, at most SeriesLen

@@ -73,7 +73,7 @@ func (c *Ctx) gaugeTable(a, box grid.Area, at *store.HostPoint, v *RequestView, 
 	c.gaugeHeads(a, k, v, at)
 	list, groups := c.gaugeList(s), 0
 	for i := range list {
-		if list[i].group != "" {
+		if list[i].first {
 			groups++
 		}
 	}
@@ -83,7 +83,7 @@ func (c *Ctx) gaugeTable(a, box grid.Area, at *store.HostPoint, v *RequestView, 
 	y := 0
 	for i := range list[c.Scroll:] {
 		r := &list[c.Scroll+i]
-		if spread && r.group != "" && i > 0 {
+		if spread && r.first && i > 0 {
 			y++
 		}
 		if y >= body.H {

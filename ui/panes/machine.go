@@ -26,7 +26,7 @@ func drawMachine(a grid.Area, s *store.Snapshot, c *Ctx) {
 	drawGPUs(&r, s, c)
 	drawScheduling(&r, s)
 	pts := s.Host.Series
-	r.trend("CPU", len(pts), func(i int) float64 { return pts[i].V[store.GaugeCPU] }, 1, theme.SeriesPrefill, theme.AreaPrefill, c)
+	r.trend("CPU", len(pts), func(i int) float64 { return pts[i].V[event.GaugeCPU] }, 1, theme.SeriesPrefill, theme.AreaPrefill, c)
 }
 
 // noMachine draws why there is no host sample; false if there is one. llmtop samples the host itself for engines on

@@ -142,7 +142,7 @@ func (c *Ctx) systemCharts(a grid.Area, s *store.Snapshot) {
 		c.absent(a, dim, "charts start with the second sample", "")
 		return
 	}
-	curve := func(gauges ...store.Gauge) func(p *store.HostPoint, k int) float64 {
+	curve := func(gauges ...event.Gauge) func(p *store.HostPoint, k int) float64 {
 		return func(p *store.HostPoint, k int) float64 { return p.V[gauges[k]] }
 	}
 	m := c.Memory
@@ -155,10 +155,10 @@ func (c *Ctx) systemCharts(a grid.Area, s *store.Snapshot) {
 		units []axisUnit
 	}{
 		{&m.tokens, "ITL", []string{"mean per second"}, []theme.Role{theme.SeriesP99}, func(p *store.HostPoint, _ int) float64 { return p.ITL }, timeAxis},
-		{&m.cpu, "Cores", []string{"engine", "run wait"}, []theme.Role{theme.SeriesDecode, theme.SeriesWrite}, curve(store.GaugeEngineCPU, store.GaugeRunWait), countAxis},
-		{&m.memory, "Memory", []string{"engine RSS"}, []theme.Role{theme.SeriesP50}, curve(store.GaugeRSS), byteAxis},
-		{&m.disk, "Disk", []string{"read/s", "write/s"}, []theme.Role{theme.SeriesRead, theme.SeriesWrite}, curve(store.GaugeRead, store.GaugeWrite), byteAxis},
-		{&m.network, "Network", []string{"received/s", "sent/s"}, []theme.Role{theme.SeriesRead, theme.SeriesWrite}, curve(store.GaugeReceived, store.GaugeSent), byteAxis},
+		{&m.cpu, "Cores", []string{"engine", "run wait"}, []theme.Role{theme.SeriesDecode, theme.SeriesWrite}, curve(event.GaugeEngineCPU, event.GaugeRunWait), countAxis},
+		{&m.memory, "Memory", []string{"engine RSS"}, []theme.Role{theme.SeriesP50}, curve(event.GaugeRSS), byteAxis},
+		{&m.disk, "Disk", []string{"read/s", "write/s"}, []theme.Role{theme.SeriesRead, theme.SeriesWrite}, curve(event.GaugeRead, event.GaugeWrite), byteAxis},
+		{&m.network, "Network", []string{"received/s", "sent/s"}, []theme.Role{theme.SeriesRead, theme.SeriesWrite}, curve(event.GaugeReceived, event.GaugeSent), byteAxis},
 	}
 	n := min(max(a.H/7, 1), len(charts))
 	for i := range n {

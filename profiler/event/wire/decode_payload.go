@@ -106,7 +106,6 @@ func (d *Decoder) readPass() *event.Pass {
 func (d *Decoder) readHost() bool {
 	p := new(event.Host)
 	d.event.Kind, d.event.Data = event.KindHost, p
-	readings := hostReadings(p)
 	d.members(func(key []byte) bool {
 		switch string(key) {
 		case "interval":
@@ -126,11 +125,22 @@ func (d *Decoder) readHost() bool {
 		case "gpus":
 			p.GPUs = d.readGPUs()
 		default:
-			return d.readNamed(readings, key, d.readReading)
+			return readField(d, event.MachineFields[:], p, key)
 		}
 		return true
 	})
 	return d.require(true, "")
+}
+
+// readField reads a reading of the catalogue; false if it has none of that name.
+func readField[T any](d *Decoder, rows []event.Field[T], into *T, name []byte) bool {
+	for i := range rows {
+		if rows[i].Key == string(name) {
+			*rows[i].At(into) = d.readReading()
+			return true
+		}
+	}
+	return false
 }
 
 func (d *Decoder) readCores() (list []float64) {
@@ -147,9 +157,9 @@ func (d *Decoder) readCores() (list []float64) {
 
 func (d *Decoder) readProcess(p *event.Process) {
 	*p = event.Process{}
-	d.object(processReadings(p), d.readReading, func(name []byte) bool {
+	d.object(nil, nil, func(name []byte) bool {
 		if string(name) != "pid" {
-			return false
+			return readField(d, event.ProcessFields[:], p, name)
 		}
 		p.PID = int(d.int32())
 		return true
@@ -161,15 +171,17 @@ func (d *Decoder) readGPUs() (list []event.GPU) {
 	if !s.open('[') {
 		return nil
 	}
+	var g event.GPU
+	member := func(name []byte) bool {
+		if string(name) != "name" {
+			return readField(d, event.GPUFields[:], &g, name)
+		}
+		g.Name = d.string()
+		return true
+	}
 	for s.more(']') {
-		var g event.GPU
-		d.object(gpuReadings(&g), d.readReading, func(name []byte) bool {
-			if string(name) != "name" {
-				return false
-			}
-			g.Name = d.string()
-			return true
-		})
+		g = event.GPU{}
+		d.object(nil, nil, member)
 		if len(list) < MaxCount {
 			list = append(list, g)
 		}

@@ -179,12 +179,12 @@ func anyHost(r *rapid.T) *event.Host {
 	}
 	for range rapid.IntRange(0, 2).Draw(r, "gpus") {
 		g := event.GPU{Name: anyString(r)}
-		anyReadings(r, gpuReadings(&g))
+		anyFields(r, event.GPUFields[:], &g)
 		p.GPUs = append(p.GPUs, g)
 	}
-	anyReadings(r, hostReadings(p))
-	anyReadings(r, processReadings(&p.Engine))
-	anyReadings(r, processReadings(&p.Self))
+	anyFields(r, event.MachineFields[:], p)
+	anyFields(r, event.ProcessFields[:], &p.Engine)
+	anyFields(r, event.ProcessFields[:], &p.Self)
 	return p
 }
 
@@ -233,6 +233,12 @@ func anyPass(r *rapid.T) *event.Pass {
 		}
 	}
 	return p
+}
+
+func anyFields[T any](r *rapid.T, rows []event.Field[T], of *T) {
+	for i := range rows {
+		anyReadings(r, []namedReading{{rows[i].Key, rows[i].At(of)}})
+	}
 }
 
 func anyReadings(r *rapid.T, list []namedReading) {
