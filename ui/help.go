@@ -3,12 +3,13 @@ package ui
 import (
 	"strings"
 
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/table"
 )
 
-// glossary defines each number on the screen: its meaning, its formula and its unit.
+// glossary defines the numbers on the screen that the catalogues do not have: meaning, formula and unit.
 var glossary = []struct{ name, unit, meaning string }{
 	{"TTFT", "s", "time to first token: first token received - request enqueued"},
 	{"cold, warm", "s", "TTFT of the first request (includes the model load) and of every later request; never averaged together"},
@@ -42,23 +43,8 @@ var glossary = []struct{ name, unit, meaning string }{
 	{"idle", "experts", "experts of a layer without a pick in the window"},
 	{"drift", "0..1", "routing drift since the mark, per layer: half the sum of the differences of the experts' shares; 0: identical, 1: no expert in common. Chance: the mean without any change"},
 	{"operations", "s", "time per forward pass, by operation type and layer: total time / profiled passes"},
-	{"CPU, core", "0..1", "utilisation of the machine and of each core"},
-	{"engine", "cores", "CPU time of the engine's process / wall-clock time"},
-	{"rss, peak", "B", "resident set size: memory of the engine's process, and its peak"},
-	{"PSS", "B", "proportional set size of the engine: each resident page / number of processes that share it; press i to measure"},
-	{"model cached", "0..1", "bytes of the model's file in the page cache / file size; the rest must be read from disk"},
-	{"minor, major", "1/s", "page faults of the engine: minor found the page in memory, major waited for storage"},
-	{"read, write", "B/s", "disk throughput and operations of the engine's process"},
-	{"received, sent", "B/s", "network throughput of the machine, all interfaces except loopback"},
-	{"run wait", "0..1", "time that runnable threads waited for a core / wall-clock time"},
-	{"switches", "1/s", "voluntary context switches of the engine's threads"},
-	{"preempted", "1/s", "involuntary context switches of the engine's threads"},
-	{"pressure", "0..1", "pressure stall information (PSI): share of the second in which some task waited for CPU, memory or storage"},
-	{"throttled", "0..1", "share of the second in which the control group was throttled at its CPU limit"},
-	{"CPU power", "W", "energy of the CPU packages (RAPL) / time; J/token: energy / tokens of all requests, last second"},
 	{"typical", "", "median of a gauge over the window; next to it the value in the second of the selected token"},
 	{"ρ ITL", "-1..1", "Spearman's rank correlation of a gauge with the mean ITL per second; needs 12 seconds with tokens; a hint, not proof of a cause"},
-	{"self", "cores", "CPU of llmtop without the engine's threads, and memory of llmtop"},
 	{"dropped", "events", "events that could not be delivered or stored; above 0: numbers are incomplete"},
 	{"missed", "events", "events of an attached engine that neither arrived nor were counted as dropped; below 0: more arrived than were sent"},
 	{"malformed", "lines", "lines of an attached engine that could not be parsed"},
@@ -109,6 +95,10 @@ func helpRows(w int, keys []binding, v view) []helpRow {
 	h.heading("What each number means")
 	for _, n := range glossary {
 		h.add(n.name, n.unit, n.meaning)
+	}
+	for g := range event.NumGauges {
+		r := g.Info()
+		h.add(r.Title, r.Unit.String(), r.Help)
 	}
 	h.heading("Keys of other views")
 	for _, b := range keys {

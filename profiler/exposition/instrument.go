@@ -27,7 +27,7 @@ var instruments []*instrument
 // define creates an instrument and appends it to instruments.
 func define(kind dto.MetricType, name, unit, help string, attrs ...string) *instrument {
 	i := &instrument{name: name, unit: unit, help: help, attrs: attrs, kind: kind, promName: promLabel(name)}
-	if s := suffixes[unit]; s != "" && (s != "ratio" || kind == dto.MetricType_GAUGE) {
+	if s := suffix(unit); s != "" && (s != "ratio" || kind == dto.MetricType_GAUGE) {
 		i.promName += "_" + s
 	}
 	if kind == dto.MetricType_COUNTER {
@@ -40,14 +40,24 @@ func define(kind dto.MetricType, name, unit, help string, attrs ...string) *inst
 	return i
 }
 
+// sentence returns a definition of the catalogue as the help of a metric.
+func sentence(help string) string { return strings.ToUpper(help[:1]) + help[1:] }
+
 // promLabel returns the Prometheus form of a metric name or attribute key.
 func promLabel(name string) string { return strings.ReplaceAll(name, ".", "_") }
 
 // suffixes are the unit suffixes of Prometheus names; see "OpenTelemetry to Prometheus" in OpenTelemetry's
 // specification.
 var suffixes = map[string]string{
-	"s": "seconds", "By": "bytes", "1": "ratio", "Hz": "hertz", "W": "watts", "Cel": "celsius",
-	"By/s": "bytes_per_second", "{token}/s": "per_second", "{request}/s": "per_second", "{operation}/s": "per_second", "{fault}/s": "per_second",
+	"s": "seconds", "By": "bytes", "1": "ratio", "Hz": "hertz", "W": "watts", "Cel": "celsius", "By/s": "bytes_per_second",
+}
+
+// suffix returns the suffix of a unit; counted things per second all have the same.
+func suffix(unit string) string {
+	if strings.HasPrefix(unit, "{") && strings.HasSuffix(unit, "/s") {
+		return "per_second"
+	}
+	return suffixes[unit]
 }
 
 func counter(name, unit, help string, attrs ...string) *instrument {
