@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/table"
@@ -11,21 +12,16 @@ import (
 
 // glossary defines the numbers on the screen that the catalogues do not have: meaning, formula and unit.
 var glossary = []struct{ name, unit, meaning string }{
-	{"TTFT", "s", "time to first token: first token received - request enqueued"},
 	{"cold, warm", "s", "TTFT of the first request (includes the model load) and of every later request; never averaged together"},
-	{"queue", "s", "queue time, waiting for a slot: dispatched - enqueued"},
 	{"tokenize", "s", "converting the prompt's text into token ids"},
 	{"embed", "s", "looking up the embeddings of the prompt's tokens"},
 	{"prompt", "s", "prefill: the forward pass of the prompt through all layers"},
 	{"first", "s", "LM head and sampling of the first token"},
 	{"other", "s", "TTFT minus all named components; always shown"},
-	{"TPOT", "s", "time per output token: (E2EL - TTFT) / (generated - 1), the mean ITL"},
-	{"ITL", "s", "inter-token latency: gap between two consecutive tokens; pacing (deliberate waiting) is excluded"},
 	{"p50 p95 p99", "s", "percentiles of ITL or TTFT over the window in the title; histogram error at most 1/64"},
 	{"ITL over time", "0..1", "tokens after a gap of this length / all tokens, per second; four steps per octave, one column per second"},
 	{"outliers", "", "histograms: the three longest times, each with its request and token; TTFT above its target, ITL from 3 times the median"},
 	{"stall", "", "a gap of at least 3 times the request's median; with its cause where the data shows one"},
-	{"E2EL", "s", "end-to-end latency: finished - enqueued = TTFT + decode time"},
 	{"prefill", "tok/s", "computed prompt tokens (cached tokens excluded) / prefill time"},
 	{"decode", "tok/s", "(generated - 1) / decode time = 1 / TPOT"},
 	{"TTPS", "tok/s", "total throughput: generated tokens of all requests / wall-clock time, last 10 s"},
@@ -93,6 +89,9 @@ func helpRows(w int, keys []binding, v view) []helpRow {
 		h.filters()
 	}
 	h.heading("What each number means")
+	for i := range store.Latencies {
+		h.add(store.Latencies[i].Title, "s", store.Latencies[i].Help)
+	}
 	for _, n := range glossary {
 		h.add(n.name, n.unit, n.meaning)
 	}

@@ -66,11 +66,7 @@ func (m *measure) format(v float64) string {
 
 // measures lists all measures in the order of the documentation.
 var measures = slices.Concat(
-	latencies("ttft", "time to first token, of warm requests", func(l *store.Latency, w metric.Window) *metric.Summary { return &l.TTFT[w] }),
-	latencies("itl", "gap between tokens", func(l *store.Latency, w metric.Window) *metric.Summary { return &l.ITL[w] }),
-	latencies("tpot", "time per output token, of whole requests", func(l *store.Latency, w metric.Window) *metric.Summary { return &l.TPOT[w] }),
-	latencies("queue", "queue time", func(l *store.Latency, w metric.Window) *metric.Summary { return &l.STIL[w] }),
-	latencies("e2el", "end-to-end latency", func(l *store.Latency, w metric.Window) *metric.Summary { return &l.E2EL[w] }),
+	latencyMeasures(),
 	[]measure{
 		{"stalls", "", "stalls in the window", func(s *store.Snapshot, w metric.Window) event.Reading {
 			return number(s.Latency.StallCount[w])
@@ -105,24 +101,33 @@ func hostMeasures() (out []measure) {
 	return out
 }
 
-// latencies returns the percentiles of a distribution as measures, in seconds.
-func latencies(name, means string, summary func(*store.Latency, metric.Window) *metric.Summary) []measure {
-	in := func(value func(*metric.Summary) float64) func(*store.Snapshot, metric.Window) event.Reading {
-		return func(s *store.Snapshot, w metric.Window) event.Reading {
-			sum := summary(&s.Latency, w)
-			if sum.Count == 0 {
-				return event.Absent(event.NotYet)
-			}
-			return event.DerivedValue(value(sum) / 1e9)
+// latencyMeasures returns the percentiles of the latencies, in seconds.
+func latencyMeasures() (out []measure) {
+	for id := range store.NumLatencies {
+		row := id.Row()
+		if row.Alert == "" {
+			continue
+		}
+		for _, m := range [...]struct {
+			name, means string
+			of          func(*metric.Summary) float64
+		}{
+			{"p50", "median", func(s *metric.Summary) float64 { return float64(s.P50) }},
+			{"p95", "95th percentile", func(s *metric.Summary) float64 { return float64(s.P95) }},
+			{"p99", "99th percentile", func(s *metric.Summary) float64 { return float64(s.P99) }},
+			{"max", "longest", func(s *metric.Summary) float64 { return float64(s.Max) }},
+			{"mean", "mean", func(s *metric.Summary) float64 { return s.Mean }},
+		} {
+			out = append(out, measure{row.Alert + "_" + m.name, "s", row.Help + ": " + m.means, func(s *store.Snapshot, w metric.Window) event.Reading {
+				sum := &row.In(&s.Latency)[w]
+				if sum.Count == 0 {
+					return event.Absent(event.NotYet)
+				}
+				return event.DerivedValue(m.of(sum) / 1e9)
+			}})
 		}
 	}
-	return []measure{
-		{name + "_p50", "s", means + ": median", in(func(s *metric.Summary) float64 { return float64(s.P50) })},
-		{name + "_p95", "s", means + ": 95th percentile", in(func(s *metric.Summary) float64 { return float64(s.P95) })},
-		{name + "_p99", "s", means + ": 99th percentile", in(func(s *metric.Summary) float64 { return float64(s.P99) })},
-		{name + "_max", "s", means + ": longest", in(func(s *metric.Summary) float64 { return float64(s.Max) })},
-		{name + "_mean", "s", means + ": mean", in(func(s *metric.Summary) float64 { return s.Mean })},
-	}
+	return out
 }
 
 func number[T int | uint64](n T) event.Reading { return event.DerivedValue(float64(n)) }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/llmtop/llmtop/profiler/report"
+	"github.com/llmtop/llmtop/profiler/store"
 )
 
 // Metric is a number of a request that is compared.
@@ -22,31 +23,27 @@ type Metric struct {
 // time that neither contains. Rates do not gate because they repeat the times. Requests that include a model load are
 // compared separately.
 var Metrics = []Metric{
-	{"ttft", "s", false, true, 200e-6, warm(func(r *report.Request) report.Number { return r.TTFT })},
-	{"tpot", "s", false, true, 1e-6, func(r *report.Request) report.Number { return r.TPOT }},
-	{"e2el", "s", false, true, 500e-6, warm(func(r *report.Request) report.Number { return r.E2EL })},
-	{"stil", "s", false, false, 200e-6, warm(func(r *report.Request) report.Number { return r.STIL })},
-	{"itl_p99", "s", false, false, 10e-6, itlTail},
+	latency("ttft", store.TTFT, true),
+	latency("tpot", store.TPOT, true),
+	{"e2el", "s", false, true, store.E2EL.Row().Practical, func(r *report.Request) report.Number { return warm(r, r.E2EL) }},
+	{"stil", "s", false, false, store.STIL.Row().Practical, func(r *report.Request) report.Number { return warm(r, r.STIL) }},
+	{"itl_p99", "s", false, false, store.ITL.Row().Practical, itlTail},
 	{"prefill", "tokens/s", true, false, 0, func(r *report.Request) report.Number { return r.PrefillRate }},
 	{"decode", "tokens/s", true, false, 0, func(r *report.Request) report.Number { return r.DecodeRate }},
-	{"cold_ttft", "s", false, false, 5e-3, coldTTFT},
+	latency("cold_ttft", store.ColdTTFT, false),
 }
 
-// warm restricts a metric to requests without a model load.
-func warm(value func(*report.Request) report.Number) func(*report.Request) report.Number {
-	return func(r *report.Request) report.Number {
-		if r.Cold {
-			return report.Number{}
-		}
-		return value(r)
-	}
+// latency returns the metric of a latency of the catalogue.
+func latency(name string, id store.LatencyID, gate bool) Metric {
+	return Metric{name, "s", false, gate, id.Row().Practical, func(r *report.Request) report.Number { return r.Latency(id) }}
 }
 
-func coldTTFT(r *report.Request) report.Number {
-	if !r.Cold {
+// warm restricts a number to requests without a model load.
+func warm(r *report.Request, n report.Number) report.Number {
+	if r.Cold {
 		return report.Number{}
 	}
-	return r.TTFT
+	return n
 }
 
 func itlTail(r *report.Request) report.Number {

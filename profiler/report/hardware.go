@@ -1,9 +1,7 @@
 package report
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -102,26 +100,12 @@ func readNumbers[T any](src []byte, object any, rows []event.Field[T], numbers [
 	if err := json.Unmarshal(src, object); err != nil {
 		return err
 	}
-	d := json.NewDecoder(bytes.NewReader(src))
-	if opening, err := d.Token(); err != nil || opening == nil {
-		return err
-	}
-	for d.More() {
-		name, err := d.Token()
-		if err != nil {
-			return err
-		}
-		var v json.RawMessage
-		if err := d.Decode(&v); err != nil {
-			return err
-		}
+	return eachMember(src, func(name string, v []byte) error {
 		if i := slices.IndexFunc(rows, func(f event.Field[T]) bool { return f.JSON == name }); i >= 0 {
-			if err := numbers[i].UnmarshalJSON(v); err != nil {
-				return fmt.Errorf("%s: %w", name, err)
-			}
+			return numbers[i].UnmarshalJSON(v)
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // numberNamed returns the number of the row with a JSON name.

@@ -63,24 +63,12 @@ func (n *Number) UnmarshalJSON(src []byte) error {
 // UnmarshalJSON reads the object that MarshalJSON writes, in order.
 func (p *Parts) UnmarshalJSON(src []byte) error {
 	*p = nil
-	d := json.NewDecoder(bytes.NewReader(src))
-	opening, err := d.Token()
-	if err != nil || opening == nil {
-		return err
-	}
-	if opening != json.Delim('{') {
-		return fmt.Errorf("ttft_components_s: want an object")
-	}
-	for d.More() {
-		name, err := d.Token()
-		if err != nil {
-			return err
-		}
-		part := Part{Name: name.(string)} // object keys are strings
-		if err := d.Decode(&part.Time); err != nil {
-			return err
-		}
-		*p = append(*p, part)
+	err := eachMember(src, func(name string, v []byte) error {
+		*p = append(*p, Part{Name: name})
+		return json.Unmarshal(v, &(*p)[len(*p)-1].Time)
+	})
+	if err != nil {
+		return fmt.Errorf("ttft_components_s: %w", err)
 	}
 	return nil
 }

@@ -111,18 +111,11 @@ func (r *Report) latencySection() section {
 	case r.Reported != nil:
 		s.title += " of requests polled from slots"
 	}
-	p := &r.Percentiles
-	for _, row := range []struct {
-		name string
-		d    *Distribution
-	}{
-		{"TTFT", p.TTFT}, {"TTFT cold", p.ColdTTFT}, {"TPOT", p.TPOT}, {"ITL", p.ITL}, {"queue time", p.STIL}, {"E2EL", p.E2EL},
-	} {
-		d := row.d
+	for id, d := range r.Percentiles {
 		if d == nil {
 			continue
 		}
-		cells := []string{row.name, fmt.Sprint(d.Count)}
+		cells := []string{store.Latencies[id].Name, fmt.Sprint(d.Count)}
 		for _, n := range []struct {
 			v     Number
 			share float64

@@ -27,7 +27,7 @@ type frozen struct {
 	state      state      // without requests, distributions and picks
 	requests   []frozenRequest
 	ended      []event.RequestID // ids of ended requests, the first to end first
-	windows    [8]*metric.PackedWindowed
+	windows    [NumLatencies + 2]*metric.PackedWindowed
 	experts    *frozenExperts
 	tokenPicks *frozenTokenPicks
 	aggregates *frozenAggregates

@@ -86,7 +86,7 @@ func (s *state) recordGaps(l *liveRequest, at event.Time, gap int64, k int) {
 	}
 	l.itl.Record(gap, uint32(k))
 	if !s.excluded(l) {
-		s.latency.itl.Record(int64(at), gap, uint32(k))
+		s.latency.of[ITL].Record(int64(at), gap, uint32(k))
 		s.latency.spreads.record(at, gap, k)
 		s.gapsSinceSample.add(gap, k)
 	}
@@ -156,16 +156,17 @@ func (s *state) recordFirstToken(l *liveRequest) {
 	if s.excluded(l) {
 		return
 	}
-	v := &l.view
-	if v.TTFT.OK() {
-		into := &s.latency.ttft
-		if v.Cold {
-			into = &s.latency.cold
+	s.recordLatencies(&l.view, AtFirstToken, l.view.First)
+}
+
+// recordLatencies records the latencies of a request that are due at a moment.
+func (s *state) recordLatencies(r *Request, moment Moment, at event.Time) {
+	for id := range Latencies {
+		if row := &Latencies[id]; row.Moment == moment && row.Of != nil {
+			if v := row.Of(r); v.OK() {
+				s.latency.of[id].Record(int64(at), nanos(v), 1)
+			}
 		}
-		into.Record(int64(v.First), nanos(v.TTFT), 1)
-	}
-	if v.STIL.OK() {
-		s.latency.stil.Record(int64(v.First), nanos(v.STIL), 1)
 	}
 }
 
@@ -179,27 +180,25 @@ type latency struct {
 
 // distributions are kept for every window.
 type distributions struct {
-	ttft, cold, itl, stil, e2el, tpot, stallCount metric.Windowed
-	met                                           metric.Windowed // requests that met every target
+	of              [NumLatencies]metric.Windowed
+	stallCount, met metric.Windowed // stalls; requests that met every target
 }
 
 // windows returns all distributions, always in the same order.
-func (d *distributions) windows() [8]*metric.Windowed {
-	return [...]*metric.Windowed{&d.ttft, &d.cold, &d.itl, &d.stil, &d.e2el, &d.tpot, &d.stallCount, &d.met}
+func (d *distributions) windows() [NumLatencies + 2]*metric.Windowed {
+	out := [NumLatencies + 2]*metric.Windowed{&d.stallCount, &d.met}
+	for i := range d.of {
+		out[2+i] = &d.of[i]
+	}
+	return out
 }
 
 // recordRequest records a request that has ended.
 func (s *state) recordRequest(r *Request) {
-	at := int64(r.Closed)
 	if r.State == event.StateFinished {
-		if r.E2EL.OK() {
-			s.latency.e2el.Record(at, nanos(r.E2EL), 1)
-		}
-		if r.TPOT.OK() {
-			s.latency.tpot.Record(at, nanos(r.TPOT), 1)
-		}
+		s.recordLatencies(r, AtEnd, r.Closed)
 		if r.met() {
-			s.latency.met.Record(at, 1, 1)
+			s.latency.met.Record(int64(r.Closed), 1, 1)
 		}
 	}
 	s.addToGroup(r)

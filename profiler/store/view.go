@@ -87,7 +87,7 @@ func (s *state) closeSecond(sec int64) {
 	}
 	s.rates.points = push(s.rates.points, p, SeriesLen)
 	l := LatencyPoint{At: at}
-	if sum := s.latency.itl.At(sec); sum.Count > 0 {
+	if sum := s.latency.of[ITL].At(sec); sum.Count > 0 {
 		l.Count, l.P50, l.P99, l.Spread = sum.Count, sum.P50, sum.P99, s.latency.spreads.take(sec)
 	}
 	if l.Count > 0 || len(s.latency.series) > 0 { // no series for engines that report no tokens
@@ -152,10 +152,10 @@ func (s *state) view(l *liveRequest) *Request {
 // viewLatency sets the latency of a snapshot.
 func (s *state) viewLatency(v *Snapshot) {
 	now, l := int64(v.Now), &v.Latency
-	l.TTFT, l.ColdTTFT = s.latency.ttft.Summaries(now), s.latency.cold.Summaries(now)
-	l.ITL, l.STIL = s.latency.itl.Summaries(now), s.latency.stil.Summaries(now)
-	l.E2EL, l.TPOT = s.latency.e2el.Summaries(now), s.latency.tpot.Summaries(now)
-	l.Session = SessionDistributions{s.latency.ttft.Whole(), s.latency.itl.Whole(), s.latency.tpot.Whole()}
+	for id := range Latencies {
+		*Latencies[id].In(l) = s.latency.of[id].Summaries(now)
+	}
+	l.Session = SessionDistributions{s.latency.of[TTFT].Whole(), s.latency.of[ITL].Whole(), s.latency.of[TPOT].Whole()}
 	for w, sum := range s.latency.stallCount.Summaries(now) {
 		l.StallCount[w] = sum.Count
 	}

@@ -168,18 +168,6 @@ func (c *Ctx) drawCompliance(a grid.Area, s *store.Snapshot) {
 
 // percentileTable lists the percentiles of every latency over the selected window and returns the rows used.
 func (c *Ctx) percentileTable(a grid.Area, s *store.Snapshot) int {
-	l := &s.Latency
-	rows := [...]struct {
-		name string
-		sum  *metric.Summary
-	}{
-		{"TTFT warm", &l.TTFT[c.Window]},
-		{"TTFT cold", &l.ColdTTFT[c.Window]},
-		{"queue time", &l.STIL[c.Window]},
-		{"ITL", &l.ITL[c.Window]},
-		{"TPOT", &l.TPOT[c.Window]},
-		{"E2EL", &l.E2EL[c.Window]},
-	}
 	const names, col = 10, 10
 	heads := [...]string{"p50", "p90", "p95", "p99", "max", "mean", "samples"}
 	for i, h := range heads {
@@ -187,22 +175,24 @@ func (c *Ctx) percentileTable(a grid.Area, s *store.Snapshot) int {
 			a.Right(x, 0, head, h)
 		}
 	}
-	for y, r := range rows {
-		a.Text(0, 1+y, dim, r.name)
-		if r.sum.Count == 0 {
+	for y := range store.Latencies {
+		row := &store.Latencies[y]
+		a.Text(0, 1+y, dim, row.Title)
+		sum := &row.In(&s.Latency)[c.Window]
+		if sum.Count == 0 {
 			a.Right(names+col, 1+y, dim, "-")
 			continue
 		}
-		for i, v := range [...]int64{r.sum.P50, r.sum.P90, r.sum.P95, r.sum.P99, r.sum.Max, int64(r.sum.Mean)} {
+		for i, v := range [...]int64{sum.P50, sum.P90, sum.P95, sum.P99, sum.Max, int64(sum.Mean)} {
 			if x := names + (i+1)*col; x <= a.W {
 				a.Right(x, 1+y, data, metric.Duration(v))
 			}
 		}
 		if x := names + len(heads)*col; x <= a.W {
-			a.Right(x, 1+y, text, metric.Count(float64(r.sum.Count)))
+			a.Right(x, 1+y, text, metric.Count(float64(sum.Count)))
 		}
 	}
-	return 1 + len(rows)
+	return 1 + len(store.Latencies)
 }
 
 // itlChart draws ITL per second.
