@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -21,15 +22,10 @@ var glossary = []struct{ name, unit, meaning string }{
 	{"p50 p95 p99", "s", "percentiles of ITL or TTFT over the window in the title; histogram error at most 1/64"},
 	{"ITL over time", "0..1", "tokens after a gap of this length / all tokens, per second; four steps per octave, one column per second"},
 	{"outliers", "", "histograms: the three longest times, each with its request and token; TTFT above its target, ITL from 3 times the median"},
-	{"stall", "", "a gap of at least 3 times the request's median; with its cause where the data shows one"},
 	{"prefill", "tok/s", "computed prompt tokens (cached tokens excluded) / prefill time"},
 	{"decode", "tok/s", "(generated - 1) / decode time = 1 / TPOT"},
-	{"TTPS", "tok/s", "total throughput: generated tokens of all requests / wall-clock time, last 10 s"},
 	{"TPS", "tok/s", "tokens per second of a group: generated tokens / latency of its requests"},
-	{"busy", "0..1", "share of the last 10 s in which a forward pass was running"},
-	{"KV cache", "0..1", "key-value cache: used / total cells; one cell holds one token of one sequence"},
 	{"KV held", "s", "residency: how long a request's cells stayed pinned"},
-	{"memory", "B/s", "decode bandwidth: bytes of weights and KV cache read per token x decode rate; compared with the machine's copy bandwidth"},
 	{"share", "0..1", "router picks of one expert / all picks of its layer; the map's scale ends at the hottest expert"},
 	{"max/mean", "", "load imbalance: picks of a layer's hottest expert / mean picks; 1 is balanced"},
 	{"CV, entropy", "", "coefficient of variation of a layer's picks (0 is balanced), and their entropy / maximum entropy (1 is balanced)"},
@@ -41,7 +37,6 @@ var glossary = []struct{ name, unit, meaning string }{
 	{"operations", "s", "time per forward pass, by operation type and layer: total time / profiled passes"},
 	{"typical", "", "median of a gauge over the window; next to it the value in the second of the selected token"},
 	{"ρ ITL", "-1..1", "Spearman's rank correlation of a gauge with the mean ITL per second; needs 12 seconds with tokens; a hint, not proof of a cause"},
-	{"dropped", "events", "events that could not be delivered or stored; above 0: numbers are incomplete"},
 	{"missed", "events", "events of an attached engine that neither arrived nor were counted as dropped; below 0: more arrived than were sent"},
 	{"malformed", "lines", "lines of an attached engine that could not be parsed"},
 	{"paced", "tok/s", "rate limit: the engine waits between tokens; the wait is excluded from rates and latencies"},
@@ -91,6 +86,11 @@ func helpRows(w int, keys []binding, v view) []helpRow {
 	h.heading("What each number means")
 	for i := range store.Latencies {
 		h.add(store.Latencies[i].Title, "s", store.Latencies[i].Help)
+	}
+	for _, n := range slices.Concat(store.Rates, store.Totalled) {
+		if n.Title != "" {
+			h.add(n.Title, n.Unit.String(), n.Help)
+		}
 	}
 	for _, n := range glossary {
 		h.add(n.name, n.unit, n.meaning)

@@ -67,25 +67,21 @@ func (m *measure) format(v float64) string {
 // measures lists all measures in the order of the documentation.
 var measures = slices.Concat(
 	latencyMeasures(),
-	[]measure{
-		{"stalls", "", "stalls in the window", func(s *store.Snapshot, w metric.Window) event.Reading {
-			return number(s.Latency.StallCount[w])
-		}},
-		{"goodput", "", "requests per second that met every target, in the last minute", func(s *store.Snapshot, _ metric.Window) event.Reading { return s.Latency.Goodput }},
-		{"decode", "{token}/s", "decode throughput", func(s *store.Snapshot, _ metric.Window) event.Reading { return s.Throughput.Decode }},
-		{"prefill", "{token}/s", "prefill throughput", func(s *store.Snapshot, _ metric.Window) event.Reading { return s.Throughput.Prefill }},
-		{"ttps", "{token}/s", "generated tokens of all requests per second", func(s *store.Snapshot, _ metric.Window) event.Reading { return s.Throughput.TTPS }},
-		{"running", "", "running requests", func(s *store.Snapshot, _ metric.Window) event.Reading { return number(s.Throughput.Running) }},
-		{"queued", "", "queued requests", func(s *store.Snapshot, _ metric.Window) event.Reading { return number(s.Throughput.Queued) }},
-		{"finished", "", "finished requests in the session", func(s *store.Snapshot, _ metric.Window) event.Reading { return s.Totals().Finished }},
-		{"failed", "", "failed requests in the session", func(s *store.Snapshot, _ metric.Window) event.Reading { return number(s.Counts.Failed) }},
-		{"cancelled", "", "cancelled requests in the session", func(s *store.Snapshot, _ metric.Window) event.Reading { return number(s.Counts.Cancelled) }},
-		{"kv", "1", "use of the KV cache", func(s *store.Snapshot, _ metric.Window) event.Reading { return s.KV.Usage }},
-		{"lost", "", "dropped events", func(s *store.Snapshot, _ metric.Window) event.Reading { return number(s.Drops.Total()) }},
-		{"memory", "1", "memory of the machine in use", usedMemory},
-	},
+	numberMeasures(store.Rates),
+	numberMeasures(store.Totalled),
+	[]measure{{"memory", "1", "memory of the machine in use", usedMemory}},
 	hostMeasures(),
 )
+
+// numberMeasures returns the numbers of a catalogue that rules can use.
+func numberMeasures(rows []store.Number) (out []measure) {
+	for _, n := range rows {
+		if n.Alert != "" {
+			out = append(out, measure{n.Alert, n.Unit, n.Help, n.Of})
+		}
+	}
+	return out
+}
 
 // hostMeasures returns the readings of the machine and its processes that the screen shows.
 func hostMeasures() (out []measure) {
@@ -129,8 +125,6 @@ func latencyMeasures() (out []measure) {
 	}
 	return out
 }
-
-func number[T int | uint64](n T) event.Reading { return event.DerivedValue(float64(n)) }
 
 func usedMemory(s *store.Snapshot, _ metric.Window) event.Reading {
 	used, total := s.Host.MemUsed, s.Host.MemTotal

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
 )
 
 var update = flags.Bool("update", false, "update the generated tables of docs/metrics.md")
@@ -16,9 +17,43 @@ const reference = "../../docs/metrics.md"
 
 // TestReference checks that the generated tables of docs/metrics.md are those of the catalogue.
 func TestReference(t *testing.T) {
+	documented(t, "latencies", latencyTable())
+	documented(t, "rates", numberTable(store.Rates))
+	documented(t, "totals", numberTable(store.Totalled))
 	documented(t, "machine", hostTable(event.MachineFields[:], machineMetrics))
 	documented(t, "process", hostTable(event.ProcessFields[:], processMetrics))
 	documented(t, "gpu", hostTable(event.GPUFields[:], gpuMetrics))
+}
+
+// latencyTable returns a table with a row per latency.
+func latencyTable() string {
+	out := "| number | in JSON | definition | absent | in Prometheus | in alerts |\n|---|---|---|---|---|---|\n"
+	for id := range store.Latencies {
+		l, alerts := &store.Latencies[id], ""
+		if l.Alert != "" {
+			alerts = code(l.Alert + "_p50")
+		}
+		out += row(l.Name, code(l.JSON), definition(l.Help, l.Detail), l.Absent, code(latencyMetrics[id].promName), alerts)
+	}
+	return out
+}
+
+// numberTable returns a table with a row per number of a snapshot.
+func numberTable(numbers []store.Number) string {
+	out := "| number | in JSON | unit | definition | absent | in Prometheus | in alerts |\n|---|---|---|---|---|---|---|\n"
+	for _, n := range numbers {
+		metric := ""
+		if n.Metric != "" {
+			metric = instrumentNamed(n.Metric).promName
+		}
+		part, name, _ := strings.Cut(n.JSON, ".")
+		json := code(name) + " of " + code(part)
+		if name == "" {
+			json = code(part)
+		}
+		out += row(n.Name, json, n.Unit.String(), definition(n.Help, n.Detail), n.Absent, code(metric), code(n.Alert))
+	}
+	return out
 }
 
 // hostTable returns a table with a row per field of the catalogue.

@@ -204,8 +204,8 @@ func TestSpelling(t *testing.T) {
 	for i, want := range map[*instrument]string{
 		ttft: "gen_ai_server_time_to_first_token_seconds", tpot: "gen_ai_server_time_per_output_token_seconds",
 		e2el: "gen_ai_server_request_duration_seconds", usage: "gen_ai_client_token_usage",
-		instrumentNamed("llmtop.process.disk_read"): "llmtop_process_disk_read_bytes_total", kvUsage: "llmtop_kv_cache_usage_ratio", instrumentNamed("llmtop.gpu.temperature"): "llmtop_gpu_temperature_celsius",
-		decodeRate: "llmtop_decode_tokens_per_second", bandwidth: "llmtop_memory_bandwidth_bytes_per_second",
+		instrumentNamed("llmtop.process.disk_read"): "llmtop_process_disk_read_bytes_total", instrumentNamed("llmtop.kv_cache.usage"): "llmtop_kv_cache_usage_ratio", instrumentNamed("llmtop.gpu.temperature"): "llmtop_gpu_temperature_celsius",
+		instrumentNamed("llmtop.decode.tokens"): "llmtop_decode_tokens_per_second", instrumentNamed("llmtop.memory.bandwidth"): "llmtop_memory_bandwidth_bytes_per_second",
 	} {
 		if i.promName != want {
 			t.Errorf("%s has the Prometheus name %s, want %s", i.name, i.promName, want)
