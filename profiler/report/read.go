@@ -73,11 +73,6 @@ func (p *Parts) UnmarshalJSON(src []byte) error {
 	return nil
 }
 
-// Finished returns the requests that finished, in the order in which they were enqueued.
-func (r *Report) Finished() []Request {
-	return slices.DeleteFunc(slices.Clone(r.Requests), func(q Request) bool { return q.State != event.StateFinished.String() })
-}
-
 // Positive returns the number if it is finite and above 0.
 func (n Number) Positive() (float64, bool) {
 	return n.V, n.OK() && n.V > 0 && !math.IsInf(n.V, 1)

@@ -200,7 +200,7 @@ func operationCount(n float64) string {
 }
 
 // hostSection returns the resource use of the engine's process and of the machine over the run.
-func (r *Report) hostSection() section {
+func hostSection(r *Report) section {
 	s := section{title: "Machine, over the run", left: 1, header: []string{"", "engine process", "machine"}}
 	h, u, p := &r.Host, &r.Host.RunUsage, &r.Host.RunUsage.Engine
 	if m := r.Machine.describe(); m != event.NotReported.String() {
