@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/profiler/store"
@@ -22,28 +23,31 @@ type Metric struct {
 // Metrics lists the compared metrics, defined in docs/metrics.md. E2EL gates besides TTFT and TPOT because it covers
 // time that neither contains. Rates do not gate because they repeat the times. Requests that include a model load are
 // compared separately.
-var Metrics = []Metric{
-	latency("ttft", store.TTFT, true),
-	latency("tpot", store.TPOT, true),
-	{"e2el", "s", false, true, store.E2EL.Row().Practical, func(r *report.Request) report.Number { return warm(r, r.E2EL) }},
-	{"stil", "s", false, false, store.STIL.Row().Practical, func(r *report.Request) report.Number { return warm(r, r.STIL) }},
-	{"itl_p99", "s", false, false, store.ITL.Row().Practical, itlTail},
-	{"prefill", "tokens/s", true, false, 0, func(r *report.Request) report.Number { return r.PrefillRate }},
-	{"decode", "tokens/s", true, false, 0, func(r *report.Request) report.Number { return r.DecodeRate }},
-	latency("cold_ttft", store.ColdTTFT, false),
-}
+var Metrics = func() []Metric {
+	out := []Metric{
+		latency(store.TTFT), latency(store.TPOT), latency(store.E2EL), latency(store.STIL),
+		{"itl_p99", "s", false, false, store.ITL.Row().Practical, itlTail},
+		{"prefill", "tokens/s", true, false, 0, func(r *report.Request) report.Number { return r.PrefillRate }},
+		{"decode", "tokens/s", true, false, 0, func(r *report.Request) report.Number { return r.DecodeRate }},
+	}
+	for id := range store.NumLatencies {
+		m := latency(id)
+		if id.Row().Of != nil && !slices.ContainsFunc(out, func(other Metric) bool { return other.Name == m.Name }) {
+			out = append(out, m)
+		}
+	}
+	return out
+}()
 
 // latency returns the metric of a latency of the catalogue.
-func latency(name string, id store.LatencyID, gate bool) Metric {
-	return Metric{name, "s", false, gate, id.Row().Practical, func(r *report.Request) report.Number { return r.Latency(id) }}
-}
-
-// warm restricts a number to requests without a model load.
-func warm(r *report.Request, n report.Number) report.Number {
-	if r.Cold {
-		return report.Number{}
-	}
-	return n
+func latency(id store.LatencyID) Metric {
+	row := id.Row()
+	return Metric{strings.TrimSuffix(row.JSON, "_s"), "s", false, row.Gate, row.Practical, func(r *report.Request) report.Number {
+		if r.Cold && row.FromQueue {
+			return report.Number{}
+		}
+		return r.Latency(id)
+	}}
 }
 
 func itlTail(r *report.Request) report.Number {

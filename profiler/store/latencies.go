@@ -57,6 +57,8 @@ type LatencyRow struct {
 	Absent string // when it is absent, for docs/metrics.md
 
 	Practical float64 // s: smaller differences do not matter to comparisons
+	Gate      bool    // decides the outcome of comparisons by default
+	FromQueue bool    // counts from the queue: cold requests, which wait for the model load, are not compared with others
 
 	Moment Moment
 	Of     func(*Request) event.Reading                      // nil for latencies of tokens
@@ -81,7 +83,7 @@ var Latencies = [NumLatencies]LatencyRow{
 		Name: "TTFT", Title: "TTFT warm", JSON: "ttft_s", Metric: "gen_ai.server.time_to_first_token", Alert: "ttft", GenAI: true, Bounds: FirstBounds,
 		Help:   "time to first token: first token - enqueued, of warm requests",
 		Detail: "warm are all requests that are not cold. Percentiles never mix the two",
-		Absent: "before the first token; no token came", Practical: 200e-6,
+		Absent: "before the first token; no token came", Practical: 200e-6, Gate: true,
 		Of: func(r *Request) event.Reading { return onlyIf(!r.Cold, r.TTFT) },
 		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.TTFT },
 	},
@@ -97,7 +99,7 @@ var Latencies = [NumLatencies]LatencyRow{
 		Name: "queue time", Title: "queue time", JSON: "stil_s", Metric: "llmtop.queue.time", Alert: "queue", Bounds: QueueBounds,
 		Help:   "queue time, waiting for a slot: dispatched - enqueued",
 		Detail: "a request that came during the model load waited for that too; the components below separate the two. `stil` is short for scheduler time in loop",
-		Absent: "the engine does not report when it dispatches", Practical: 200e-6,
+		Absent: "the engine does not report when it dispatches", Practical: 200e-6, FromQueue: true,
 		Of: func(r *Request) event.Reading { return r.STIL },
 		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.STIL },
 	},
@@ -112,7 +114,7 @@ var Latencies = [NumLatencies]LatencyRow{
 		Name: "TPOT", Title: "TPOT", JSON: "tpot_s", Metric: "gen_ai.server.time_per_output_token", Alert: "tpot", GenAI: true, Bounds: TokenBounds,
 		Help:   "time per output token: (E2EL - TTFT) / (generated - 1), the mean ITL",
 		Detail: "in other units ms/token",
-		Absent: "n < 2, or all tokens share one timestamp", Practical: 1e-6, Moment: AtEnd,
+		Absent: "n < 2, or all tokens share one timestamp", Practical: 1e-6, Gate: true, Moment: AtEnd,
 		Of: func(r *Request) event.Reading { return r.TPOT },
 		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.TPOT },
 	},
@@ -120,7 +122,7 @@ var Latencies = [NumLatencies]LatencyRow{
 		Name: "E2EL", Title: "E2EL", JSON: "e2el_s", Metric: "gen_ai.server.request.duration", Alert: "e2el", GenAI: true, Bounds: WholeBounds,
 		Help:   "end-to-end latency: finished - enqueued = TTFT + decode time",
 		Detail: "pacing is excluded. For an answer that came as a whole, closed - enqueued; its TTFT is not reported",
-		Absent: "while it runs; no token came", Practical: 500e-6, Moment: AtEnd,
+		Absent: "while it runs; no token came", Practical: 500e-6, Gate: true, FromQueue: true, Moment: AtEnd,
 		Of: func(r *Request) event.Reading { return r.E2EL },
 		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.E2EL },
 	},
