@@ -72,7 +72,7 @@ func (c *Ctx) latencyNarrow(a grid.Area, s *store.Snapshot, gap int) {
 	n := c.percentileTable(a, s) + gap
 	a = a.Sub(0, n, a.W, a.H-n)
 	parts := []func(grid.Area, *store.Snapshot){c.itlChart, c.itlHistogram, c.scatter, c.ttftHistogram, c.itlHeatmap}
-	k := max(min(a.H/6, len(parts)), 1)
+	k := max(min((a.H+1)/6, len(parts)), 1) // the last part has no gap below
 	for i := range k {
 		from, to := a.H*i/k, a.H*(i+1)/k
 		parts[i](a.Sub(0, from, a.W, to-from-gap), s)
