@@ -14,9 +14,9 @@ import (
 
 // The histograms of latencies.
 var (
-	ttft, coldTTFT = latencyMetrics[store.TTFT], latencyMetrics[store.ColdTTFT]
-	queue, itl     = latencyMetrics[store.STIL], latencyMetrics[store.ITL]
-	tpot, e2el     = latencyMetrics[store.TPOT], latencyMetrics[store.E2EL]
+	ttft, itl  = latencyMetrics[store.TTFT], latencyMetrics[store.ITL]
+	tpot, e2el = latencyMetrics[store.TPOT], latencyMetrics[store.E2EL]
+	queue      = latencyMetrics[store.STIL]
 )
 
 // family returns the exported family of an instrument.

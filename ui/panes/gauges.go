@@ -27,11 +27,10 @@ type gaugeRow struct {
 
 // The formats of the gauges.
 var (
-	bytesPerSecond = metric.BytesPerSecond
-	cores          = metric.Cores
-	watts          = metric.Watts
-	celsius        = metric.Celsius
-	hertz          = metric.Hertz
+	cores   = metric.Cores
+	watts   = metric.Watts
+	celsius = metric.Celsius
+	hertz   = metric.Hertz
 )
 
 // gaugeRows has a row per gauge: its name and unit are those of the catalogue, the rest is of this table only.
