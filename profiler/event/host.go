@@ -12,6 +12,7 @@ type Host struct {
 	CPU       Reading   // utilisation of the machine, 0..1
 	Frequency Reading   // Hz, mean over the cores
 	Load1     Reading   // load average over one minute
+	Runnable  Reading   // threads of the machine that run or wait for a core
 	MemTotal  Reading   // bytes; the cgroup's limit if that is lower
 	MemUsed   Reading   // bytes
 	Limited   bool      // MemTotal or CPU is a cgroup's limit, not the machine's
@@ -68,6 +69,7 @@ type Gauge uint8
 const (
 	GaugeCPU Gauge = iota
 	GaugeClock
+	GaugeRunnable
 	GaugeCPUPressure
 	GaugeThrottled
 	GaugeEngineCPU
@@ -117,6 +119,12 @@ var (
 			Key: "load1", JSON: "load_1m", Metric: "llmtop.host.load1",
 			Name: "load", Help: "load average of one minute",
 			Own: Series{NoGauge, "", "load1"}, At: func(h *Host) *Reading { return &h.Load1 },
+		},
+		{
+			Key: "runnable", JSON: "runnable_threads", Metric: "llmtop.host.runnable_threads", Unit: "{thread}",
+			Name: "runnable threads", Help: "threads of the machine that run or wait for a core",
+			Detail: "at the time of the sample, from `procs_running` of /proc/stat; only on Linux. More than the cores: some wait",
+			Own:    Series{GaugeRunnable, "runnable", "runnable"}, At: func(h *Host) *Reading { return &h.Runnable },
 		},
 		{
 			Key: "mem_used", JSON: "memory_used_bytes", Metric: "llmtop.host.memory.used", Unit: "By",
