@@ -20,6 +20,7 @@ type Point struct {
 	STIL     *Statistics `json:"stil_s"`
 	TPOT     *Statistics `json:"tpot_s"`
 	ITL      *Statistics `json:"itl_s"` // over tokens
+	MaxITL   *Statistics `json:"max_itl_s"`
 	E2EL     *Statistics `json:"e2el_s"`
 	Prefill  *Statistics `json:"prefill_tokens_per_s"`
 	Decode   *Statistics `json:"decode_tokens_per_s"`
@@ -103,6 +104,7 @@ var distributions = []pointDistribution{
 	ofLatency(store.STIL, func(p *Point) **Statistics { return &p.STIL }),
 	ofLatency(store.TPOT, func(p *Point) **Statistics { return &p.TPOT }),
 	ofLatency(store.ITL, func(p *Point) **Statistics { return &p.ITL }),
+	ofLatency(store.MaxITL, func(p *Point) **Statistics { return &p.MaxITL }),
 	ofLatency(store.E2EL, func(p *Point) **Statistics { return &p.E2EL }),
 	{"late_s", "send delay", func(p *Point) **Statistics { return &p.SendDelay }, metric.Seconds, nil},
 	{"prefill_tokens_per_s", "prefill tokens/s", func(p *Point) **Statistics { return &p.Prefill }, metric.Rate, func(q *Request) Number { return q.PrefillRate }},
@@ -125,7 +127,15 @@ var latencyReaders = [store.NumLatencies]func(*Request) Number{
 	store.ColdTTFT: func(q *Request) Number { return onlyIf(q.Cold, q.TTFT) },
 	store.STIL:     func(q *Request) Number { return q.STIL },
 	store.TPOT:     func(q *Request) Number { return q.TPOT },
+	store.MaxITL:   func(q *Request) Number { return q.maxITL() },
 	store.E2EL:     func(q *Request) Number { return q.E2EL },
+}
+
+func (q *Request) maxITL() Number {
+	if q.ITL == nil {
+		return Number(event.Absent(event.Undefined))
+	}
+	return q.ITL.Max
 }
 
 // onlyIf returns a number, or none if it does not apply.

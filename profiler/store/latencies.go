@@ -14,6 +14,7 @@ const (
 	ColdTTFT
 	STIL
 	ITL
+	MaxITL
 	TPOT
 	E2EL
 	NumLatencies
@@ -21,7 +22,7 @@ const (
 
 // Latency holds the latency distributions over each window, and their trend.
 type Latency struct {
-	TTFT, ColdTTFT, ITL, STIL, E2EL, TPOT [metric.NumWindows]metric.Summary
+	TTFT, ColdTTFT, ITL, MaxITL, STIL, E2EL, TPOT [metric.NumWindows]metric.Summary
 
 	Session    SessionDistributions
 	Series     []LatencyPoint // one per second, oldest first, at most SeriesLen
@@ -110,6 +111,14 @@ var Latencies = [NumLatencies]LatencyRow{
 		Absent: "the first token has none", Practical: 10e-6, Moment: AtToken,
 		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.ITL },
 	},
+	MaxITL: {
+		Name: "max ITL", Title: "max ITL", JSON: "max_itl_s", Metric: "llmtop.max_inter_token_latency", Alert: "max_itl", Bounds: TokenBounds,
+		Help:   "longest gap between two tokens of a request; pacing is excluded",
+		Detail: "the worst freeze that a reader saw, once per finished request. In a request it is `max` of `itl_s`",
+		Absent: "n < 2; the start of the request was not seen", Practical: 100e-6, Moment: AtEnd,
+		Of: longestGap,
+		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.MaxITL },
+	},
 	TPOT: {
 		Name: "TPOT", Title: "TPOT", JSON: "tpot_s", Metric: "gen_ai.server.time_per_output_token", Alert: "tpot", GenAI: true, Bounds: TokenBounds,
 		Help:   "time per output token: (E2EL - TTFT) / (generated - 1), the mean ITL",
@@ -126,6 +135,17 @@ var Latencies = [NumLatencies]LatencyRow{
 		Of: func(r *Request) event.Reading { return r.E2EL },
 		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.E2EL },
 	},
+}
+
+// longestGap returns the longest gap between two tokens of a request.
+func longestGap(r *Request) event.Reading {
+	switch {
+	case r.MissedStart:
+		return event.Absent(event.NotReported)
+	case r.ITL.Count == 0:
+		return event.Absent(event.Undefined)
+	}
+	return event.DerivedValue(float64(r.ITL.Max) / second)
 }
 
 // onlyIf returns a reading, or none if it does not apply.
