@@ -199,11 +199,6 @@ func TestLibrariesAreDescribed(t *testing.T) {
 // maxMethodFiles is the maximum number of files of a package over which the methods of one type spread.
 const maxMethodFiles = 6
 
-// spreadTypes may have their methods in more files for now: each waits to be divided into its parts.
-var spreadTypes = map[string]bool{
-	"profiler/report.Report": true,
-}
-
 // TestTypesHaveARoom checks that the methods of a type stand in few files. A type that spreads further has parts that
 // should be types.
 func TestTypesHaveARoom(t *testing.T) {
@@ -222,7 +217,7 @@ func TestTypesHaveARoom(t *testing.T) {
 		}
 	})
 	for of, in := range files {
-		if len(in) > maxMethodFiles && !spreadTypes[of] {
+		if len(in) > maxMethodFiles {
 			t.Errorf("%s has methods in %d files, more than %d: %v", of, len(in), maxMethodFiles, in)
 		}
 	}

@@ -1,10 +1,12 @@
 package ui
 
 import (
+	"slices"
 	"strings"
 
 	"charm.land/lipgloss/v2"
 
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
@@ -13,31 +15,21 @@ import (
 	"github.com/llmtop/llmtop/ui/view"
 )
 
-// glossary defines each number on the screen: its meaning, its formula and its unit.
+// glossary defines the numbers on the screen that the catalogues do not have: meaning, formula and unit.
 var glossary = []struct{ name, unit, meaning string }{
-	{"TTFT", "s", "time to first token: first token received - request enqueued"},
 	{"cold, warm", "s", "TTFT of the first request (includes the model load) and of every later request; never averaged together"},
-	{"queue", "s", "queue time, waiting for a slot: dispatched - enqueued"},
 	{"tokenize", "s", "converting the prompt's text into token ids"},
 	{"embed", "s", "looking up the embeddings of the prompt's tokens"},
 	{"prompt", "s", "prefill: the forward pass of the prompt through all layers"},
 	{"first", "s", "LM head and sampling of the first token"},
 	{"other", "s", "TTFT minus all named components; always shown"},
-	{"TPOT", "s", "time per output token: (E2EL - TTFT) / (generated - 1), the mean ITL"},
-	{"ITL", "s", "inter-token latency: gap between two consecutive tokens; pacing (deliberate waiting) is excluded"},
 	{"p50 p95 p99", "s", "percentiles of ITL or TTFT over the window in the title; histogram error at most 1/64"},
 	{"ITL over time", "0..1", "tokens after a gap of this length / all tokens, per second; four steps per octave, one column per second"},
 	{"outliers", "", "histograms: the three longest times, each with its request and token; TTFT above its target, ITL from 3 times the median"},
-	{"stall", "", "a gap of at least 3 times the request's median; with its cause where the data shows one"},
-	{"E2EL", "s", "end-to-end latency: finished - enqueued = TTFT + decode time"},
 	{"prefill", "tok/s", "computed prompt tokens (cached tokens excluded) / prefill time"},
 	{"decode", "tok/s", "(generated - 1) / decode time = 1 / TPOT"},
-	{"TTPS", "tok/s", "total throughput: generated tokens of all requests / wall-clock time, last 10 s"},
 	{"TPS", "tok/s", "tokens per second of a group: generated tokens / latency of its requests"},
-	{"busy", "0..1", "share of the last 10 s in which a forward pass was running"},
-	{"KV cache", "0..1", "key-value cache: used / total cells; one cell holds one token of one sequence"},
 	{"KV held", "s", "residency: how long a request's cells stayed pinned"},
-	{"memory", "B/s", "decode bandwidth: bytes of weights and KV cache read per token x decode rate; compared with the machine's copy bandwidth"},
 	{"share", "0..1", "router picks of one expert / all picks of its layer; the map's scale ends at the hottest expert"},
 	{"max/mean", "", "load imbalance: picks of a layer's hottest expert / mean picks; 1 is balanced"},
 	{"CV, entropy", "", "coefficient of variation of a layer's picks (0 is balanced), and their entropy / maximum entropy (1 is balanced)"},
@@ -47,24 +39,8 @@ var glossary = []struct{ name, unit, meaning string }{
 	{"idle", "experts", "experts of a layer without a pick in the window"},
 	{"drift", "0..1", "routing drift since the mark, per layer: half the sum of the differences of the experts' shares; 0: identical, 1: no expert in common. Chance: the mean without any change"},
 	{"operations", "s", "time per forward pass, by operation type and layer: total time / profiled passes"},
-	{"CPU, core", "0..1", "utilisation of the machine and of each core"},
-	{"engine", "cores", "CPU time of the engine's process / wall-clock time"},
-	{"rss, peak", "B", "resident set size: memory of the engine's process, and its peak"},
-	{"PSS", "B", "proportional set size of the engine: each resident page / number of processes that share it; press i to measure"},
-	{"model cached", "0..1", "bytes of the model's file in the page cache / file size; the rest must be read from disk"},
-	{"minor, major", "1/s", "page faults of the engine: minor found the page in memory, major waited for storage"},
-	{"read, write", "B/s", "disk throughput and operations of the engine's process"},
-	{"received, sent", "B/s", "network throughput of the machine, all interfaces except loopback"},
-	{"run wait", "0..1", "time that runnable threads waited for a core / wall-clock time"},
-	{"switches", "1/s", "voluntary context switches of the engine's threads"},
-	{"preempted", "1/s", "involuntary context switches of the engine's threads"},
-	{"pressure", "0..1", "pressure stall information (PSI): share of the second in which some task waited for CPU, memory or storage"},
-	{"throttled", "0..1", "share of the second in which the control group was throttled at its CPU limit"},
-	{"CPU power", "W", "energy of the CPU packages (RAPL) / time; J/token: energy / tokens of all requests, last second"},
 	{"typical", "", "median of a gauge over the window; next to it the value in the second of the selected token"},
 	{"ρ ITL", "-1..1", "Spearman's rank correlation of a gauge with the mean ITL per second; needs 12 seconds with tokens; a hint, not proof of a cause"},
-	{"self", "cores", "CPU of llmtop without the engine's threads, and memory of llmtop"},
-	{"dropped", "events", "events that could not be delivered or stored; above 0: numbers are incomplete"},
 	{"missed", "events", "events of an attached engine that neither arrived nor were counted as dropped; below 0: more arrived than were sent"},
 	{"malformed", "lines", "lines of an attached engine that could not be parsed"},
 	{"paced", "tok/s", "rate limit: the engine waits between tokens; the wait is excluded from rates and latencies"},
@@ -128,8 +104,20 @@ func (h *help) text(w int, v viewID) string {
 		t.filters()
 	}
 	t.heading("What each number means")
+	for i := range store.Latencies {
+		t.add(store.Latencies[i].Title, "s", store.Latencies[i].Help)
+	}
+	for _, n := range slices.Concat(store.Rates, store.Totalled) {
+		if n.Title != "" {
+			t.add(n.Title, n.Unit.String(), n.Help)
+		}
+	}
 	for _, n := range glossary {
 		t.add(n.name, n.unit, n.meaning)
+	}
+	for g := range event.NumGauges {
+		r := g.Info()
+		t.add(r.Title, r.Unit.String(), r.Help)
 	}
 	t.heading("Keys of other views")
 	for _, b := range table {

@@ -32,8 +32,8 @@ func server() *store.Snapshot {
 	s.Host.Series = slices.Clone(s.Host.Series)
 	for i := range s.Host.Series {
 		v := &s.Host.Series[i].V
-		v[store.GaugePower], v[store.GaugeThrottled], v[store.GaugeGPU] = 200+float64(i%9), .1+.002*float64(i%11), .5+.004*float64(i%7)
-		v[store.GaugeGPUMemory], v[store.GaugeGPUPower], v[store.GaugeGPUClock], v[store.GaugeGPUTemperature] = 75e9, 690+float64(i%13), 1.16e9, 61
+		v[event.GaugePower], v[event.GaugeThrottled], v[event.GaugeGPU] = 200+float64(i%9), .1+.002*float64(i%11), .5+.004*float64(i%7)
+		v[event.GaugeGPUMemory], v[event.GaugeGPUPower], v[event.GaugeGPUClock], v[event.GaugeGPUTemperature] = 75e9, 690+float64(i%13), 1.16e9, 61
 	}
 	s.Model.Path = "/models/qwen3-30b-a3b-q4_k_m.gguf"
 	return &s
@@ -72,7 +72,7 @@ func TestSystemAtTheToken(t *testing.T) {
 	}
 	holds(t, a, fmt.Sprintf("Token %d of #%d  ", v.Token, v.Request.ID))
 	for name, want := range map[string]string{
-		"run wait": metric.Percent(p.V[store.GaugeRunWait]), "switches": metric.Rate(p.V[store.GaugeVoluntary]) + "/s", "sent": metric.Bytes(p.V[store.GaugeSent]) + "/s",
+		"run wait": metric.Percent(p.V[event.GaugeRunWait]), "switches": metric.Rate(p.V[event.GaugeVoluntary]) + "/s", "sent": metric.Bytes(p.V[event.GaugeSent]) + "/s",
 	} {
 		if row := rowOf(a, name); !strings.Contains(row, " "+want+" ") {
 			t.Errorf("%q does not contain %s", row, want)

@@ -132,7 +132,12 @@ func TestErrorsNameTheField(t *testing.T) {
 
 // TestEveryMeasureIsARule parses every example and evaluates it on an empty snapshot.
 func TestEveryMeasureIsARule(t *testing.T) {
+	names := map[string]bool{}
 	for _, m := range Measures() {
+		if names[m.Name] {
+			t.Errorf("two measures are named %s", m.Name)
+		}
+		names[m.Name] = true
 		c, err := parseCondition(m.Example)
 		if err != nil || m.Means == "" {
 			t.Errorf("%s: %v", m.Example, err)

@@ -73,7 +73,7 @@ func split(text string) (words []string) {
 		}
 	}
 	for i := len(words) - 1; i > 0; i-- { // join a unit to its number
-		if _, isUnit := units[strings.ToLower(words[i])]; isUnit && isNumber(words[i-1]) {
+		if _, isUnit := unitOf(words[i]); isUnit && isNumber(words[i-1]) {
 			words = append(append(words[:i-1:i-1], words[i-1]+words[i]), words[i+1:]...)
 		}
 	}
@@ -99,13 +99,27 @@ func parseTerm(name, op, limit string) (t term, err error) {
 	return t, err
 }
 
-// units maps the unit of a limit to its factor and to the kind of measure that it fits.
-var units = map[string]struct {
+// limitUnit is the unit of a limit: its factor, and the kind of measure that it fits.
+type limitUnit struct {
 	factor float64
 	kind   kind
-}{
+}
+
+// unitOf returns the unit with a name; false if there is none. Bytes may be per second.
+func unitOf(name string) (limitUnit, bool) {
+	name = strings.ToLower(name)
+	u, ok := units[name]
+	if !ok {
+		u, ok = units[strings.TrimSuffix(name, "/s")]
+		ok = ok && u.kind == size
+	}
+	return u, ok
+}
+
+var units = map[string]limitUnit{
 	"ns": {1e-9, duration}, "us": {1e-6, duration}, "µs": {1e-6, duration}, "ms": {1e-3, duration}, "s": {1, duration}, "min": {60, duration},
-	"%": {0.01, share}, "tok/s": {1, rate}, "cores": {1, cores},
+	"%": {0.01, share}, "tok/s": {1, rate}, "cores": {1, cores}, "w": {1, watts}, "°c": {1, celsius},
+	"hz": {1, hertz}, "khz": {1e3, hertz}, "mhz": {1e6, hertz}, "ghz": {1e9, hertz},
 	"b": {1, size}, "kb": {1e3, size}, "mb": {1e6, size}, "gb": {1e9, size}, "tb": {1e12, size},
 	"kib": {1 << 10, size}, "mib": {1 << 20, size}, "gib": {1 << 30, size}, "tib": {1 << 40, size},
 }
@@ -114,24 +128,26 @@ var units = map[string]struct {
 var limitFormats = [...]string{
 	count: "a number, as in 10", duration: "a time with its unit, as in 500ms", rate: "tokens per second, as in 20", share: "a share, as in 90%",
 	size: "bytes with their unit, as in 8GB", cores: "a number of cores, as in 1.5",
+	hertz: "a frequency, as in 2GHz", watts: "a power in W, as in 200", celsius: "a temperature in °C, as in 80",
 }
 
 func parseLimit(m *measure, text string) (float64, error) {
-	wrong := fmt.Errorf("%.40q: the limit of %s must be %s", text, m.name, limitFormats[m.kind])
-	digits := strings.TrimRight(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZµ%/")
+	kind := kindOf(m.unit)
+	wrong := fmt.Errorf("%.40q: the limit of %s must be %s", text, m.name, limitFormats[kind])
+	digits := strings.TrimRight(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZµ°%/")
 	unit := text[len(digits):]
 	v, err := strconv.ParseFloat(digits, 64)
 	if err != nil || !finite(v) {
 		return 0, wrong
 	}
 	if unit == "" {
-		if m.kind == duration || m.kind == size {
+		if kind == duration || kind == size {
 			return 0, wrong // 500 of what?
 		}
 		return v, nil
 	}
-	u, ok := units[strings.ToLower(unit)]
-	if !ok || u.kind != m.kind || !finite(v*u.factor) {
+	u, ok := unitOf(unit)
+	if !ok || u.kind != kind || !finite(v*u.factor) {
 		return 0, wrong
 	}
 	return v * u.factor, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// kind is the unit of a measure.
+// kind is how the limits of a measure are written.
 type kind uint8
 
 const (
@@ -20,84 +20,111 @@ const (
 	share
 	size
 	cores
+	hertz
+	watts
+	celsius
 )
+
+// kindOf returns the kind of a unit.
+func kindOf(u event.Unit) kind {
+	switch u {
+	case "s", "ns":
+		return duration
+	case "{token}/s":
+		return rate
+	case "1":
+		return share
+	case "By", "By/s":
+		return size
+	case "{core}":
+		return cores
+	case "Hz":
+		return hertz
+	case "W":
+		return watts
+	case "Cel":
+		return celsius
+	}
+	return count
+}
 
 // measure is a number of a snapshot that a rule can compare with a limit.
 type measure struct {
 	name  string
-	kind  kind
+	unit  event.Unit
 	means string
 	read  func(*store.Snapshot, metric.Window) event.Reading
 }
 
-// format formats a value as the screen shows it.
+// format formats a value as the screen shows it; counted things per second as a number.
 func (m *measure) format(v float64) string {
-	switch m.kind {
-	case duration:
-		return metric.Seconds(v)
-	case rate:
-		return metric.Rate(v) + " tok/s"
-	case share:
-		return metric.Percent(v)
-	case size:
-		return metric.Bytes(v)
-	case cores:
-		return metric.Cores(v)
+	if strings.HasPrefix(string(m.unit), "{") && kindOf(m.unit) == count {
+		return metric.Count(v)
 	}
-	return metric.Count(v)
+	return metric.Format(m.unit)(v)
 }
 
 // measures lists all measures in the order of the documentation.
 var measures = slices.Concat(
-	latencies("ttft", "time to first token, of warm requests", func(l *store.Latency, w metric.Window) *metric.Summary { return &l.TTFT[w] }),
-	latencies("itl", "gap between tokens", func(l *store.Latency, w metric.Window) *metric.Summary { return &l.ITL[w] }),
-	latencies("tpot", "time per output token, of whole requests", func(l *store.Latency, w metric.Window) *metric.Summary { return &l.TPOT[w] }),
-	latencies("queue", "queue time", func(l *store.Latency, w metric.Window) *metric.Summary { return &l.STIL[w] }),
-	latencies("e2el", "end-to-end latency", func(l *store.Latency, w metric.Window) *metric.Summary { return &l.E2EL[w] }),
-	[]measure{
-		{"stalls", count, "stalls in the window", func(s *store.Snapshot, w metric.Window) event.Reading {
-			return number(s.Latency.StallCount[w])
-		}},
-		{"goodput", count, "requests per second that met every target, in the last minute", func(s *store.Snapshot, _ metric.Window) event.Reading { return s.Latency.Goodput }},
-		{"decode", rate, "decode throughput", func(s *store.Snapshot, _ metric.Window) event.Reading { return s.Throughput.Decode }},
-		{"prefill", rate, "prefill throughput", func(s *store.Snapshot, _ metric.Window) event.Reading { return s.Throughput.Prefill }},
-		{"ttps", rate, "generated tokens of all requests per second", func(s *store.Snapshot, _ metric.Window) event.Reading { return s.Throughput.TTPS }},
-		{"running", count, "running requests", func(s *store.Snapshot, _ metric.Window) event.Reading { return number(s.Throughput.Running) }},
-		{"queued", count, "queued requests", func(s *store.Snapshot, _ metric.Window) event.Reading { return number(s.Throughput.Queued) }},
-		{"finished", count, "finished requests in the session", func(s *store.Snapshot, _ metric.Window) event.Reading { return s.Totals().Finished }},
-		{"failed", count, "failed requests in the session", func(s *store.Snapshot, _ metric.Window) event.Reading { return number(s.Counts.Failed) }},
-		{"cancelled", count, "cancelled requests in the session", func(s *store.Snapshot, _ metric.Window) event.Reading { return number(s.Counts.Cancelled) }},
-		{"kv", share, "use of the KV cache", func(s *store.Snapshot, _ metric.Window) event.Reading { return s.KV.Usage }},
-		{"lost", count, "dropped events", func(s *store.Snapshot, _ metric.Window) event.Reading { return number(s.Drops.Total()) }},
-		{"cpu", share, "CPU of the machine", func(s *store.Snapshot, _ metric.Window) event.Reading { return s.Host.CPU }},
-		{"memory", share, "memory of the machine in use", usedMemory},
-		{"rss", size, "resident memory of the engine", func(s *store.Snapshot, _ metric.Window) event.Reading { return s.Host.Engine.RSS }},
-		{"engine_cpu", cores, "CPU of the engine", func(s *store.Snapshot, _ metric.Window) event.Reading { return s.Host.Engine.CPU }},
-		{"self_cpu", cores, "CPU of llmtop itself", func(s *store.Snapshot, _ metric.Window) event.Reading { return s.Host.Self.OutsideEngine }},
-	},
+	latencyMeasures(),
+	numberMeasures(store.Rates),
+	numberMeasures(store.Totalled),
+	[]measure{{"memory", "1", "memory of the machine in use", usedMemory}},
+	hostMeasures(),
 )
 
-// latencies returns the percentiles of a distribution as measures, in seconds.
-func latencies(name, means string, summary func(*store.Latency, metric.Window) *metric.Summary) []measure {
-	in := func(value func(*metric.Summary) float64) func(*store.Snapshot, metric.Window) event.Reading {
-		return func(s *store.Snapshot, w metric.Window) event.Reading {
-			sum := summary(&s.Latency, w)
-			if sum.Count == 0 {
-				return event.Absent(event.NotYet)
-			}
-			return event.DerivedValue(value(sum) / 1e9)
+// numberMeasures returns the numbers of a catalogue that rules can use.
+func numberMeasures(rows []store.Number) (out []measure) {
+	for _, n := range rows {
+		if n.Alert != "" {
+			out = append(out, measure{n.Alert, n.Unit, n.Help, n.Of})
 		}
 	}
-	return []measure{
-		{name + "_p50", duration, means + ": median", in(func(s *metric.Summary) float64 { return float64(s.P50) })},
-		{name + "_p95", duration, means + ": 95th percentile", in(func(s *metric.Summary) float64 { return float64(s.P95) })},
-		{name + "_p99", duration, means + ": 99th percentile", in(func(s *metric.Summary) float64 { return float64(s.P99) })},
-		{name + "_max", duration, means + ": longest", in(func(s *metric.Summary) float64 { return float64(s.Max) })},
-		{name + "_mean", duration, means + ": mean", in(func(s *metric.Summary) float64 { return s.Mean })},
-	}
+	return out
 }
 
-func number[T int | uint64](n T) event.Reading { return event.DerivedValue(float64(n)) }
+// hostMeasures returns the readings of the machine and its processes that the screen shows.
+func hostMeasures() (out []measure) {
+	for i := range event.HostReadings {
+		r := &event.HostReadings[i]
+		unit, factor := r.Unit.Base()
+		out = append(out, measure{r.Alert, unit, r.Help, func(s *store.Snapshot, _ metric.Window) event.Reading {
+			v := r.Of(&s.Host.Host)
+			v.V *= factor
+			return v
+		}})
+	}
+	return out
+}
+
+// latencyMeasures returns the percentiles of the latencies, in seconds.
+func latencyMeasures() (out []measure) {
+	for id := range store.NumLatencies {
+		row := id.Row()
+		if row.Alert == "" {
+			continue
+		}
+		for _, m := range [...]struct {
+			name, means string
+			of          func(*metric.Summary) float64
+		}{
+			{"p50", "median", func(s *metric.Summary) float64 { return float64(s.P50) }},
+			{"p95", "95th percentile", func(s *metric.Summary) float64 { return float64(s.P95) }},
+			{"p99", "99th percentile", func(s *metric.Summary) float64 { return float64(s.P99) }},
+			{"max", "longest", func(s *metric.Summary) float64 { return float64(s.Max) }},
+			{"mean", "mean", func(s *metric.Summary) float64 { return s.Mean }},
+		} {
+			out = append(out, measure{row.Alert + "_" + m.name, "s", row.Help + ": " + m.means, func(s *store.Snapshot, w metric.Window) event.Reading {
+				sum := &row.In(&s.Latency)[w]
+				if sum.Count == 0 {
+					return event.Absent(event.NotYet)
+				}
+				return event.DerivedValue(m.of(sum) / 1e9)
+			}})
+		}
+	}
+	return out
+}
 
 func usedMemory(s *store.Snapshot, _ metric.Window) event.Reading {
 	used, total := s.Host.MemUsed, s.Host.MemTotal
@@ -115,9 +142,9 @@ type Measure struct{ Name, Means, Example string }
 
 // Measures returns all numbers that rules can use.
 func Measures() (out []Measure) {
-	examples := [...]string{count: "10", duration: "500ms", rate: "20", share: "90%", size: "8GB", cores: "1.5"}
+	examples := [...]string{count: "10", duration: "500ms", rate: "20", share: "90%", size: "8GB", cores: "1.5", hertz: "2GHz", watts: "200", celsius: "80"}
 	for _, m := range measures {
-		out = append(out, Measure{m.name, m.means, m.name + " > " + examples[m.kind]})
+		out = append(out, Measure{m.name, m.means, m.name + " > " + examples[kindOf(m.unit)]})
 	}
 	return out
 }

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/llmtop/llmtop/profiler/report"
+	"github.com/llmtop/llmtop/profiler/store"
 )
 
 // Metric is a number of a request that is compared.
@@ -21,32 +23,31 @@ type Metric struct {
 // Metrics lists the compared metrics, defined in docs/metrics.md. E2EL gates besides TTFT and TPOT because it covers
 // time that neither contains. Rates do not gate because they repeat the times. Requests that include a model load are
 // compared separately.
-var Metrics = []Metric{
-	{"ttft", "s", false, true, 200e-6, warm(func(r *report.Request) report.Number { return r.TTFT })},
-	{"tpot", "s", false, true, 1e-6, func(r *report.Request) report.Number { return r.TPOT }},
-	{"e2el", "s", false, true, 500e-6, warm(func(r *report.Request) report.Number { return r.E2EL })},
-	{"stil", "s", false, false, 200e-6, warm(func(r *report.Request) report.Number { return r.STIL })},
-	{"itl_p99", "s", false, false, 10e-6, itlTail},
-	{"prefill", "tokens/s", true, false, 0, func(r *report.Request) report.Number { return r.PrefillRate }},
-	{"decode", "tokens/s", true, false, 0, func(r *report.Request) report.Number { return r.DecodeRate }},
-	{"cold_ttft", "s", false, false, 5e-3, coldTTFT},
-}
+var Metrics = func() []Metric {
+	out := []Metric{
+		latency(store.TTFT), latency(store.TPOT), latency(store.E2EL), latency(store.STIL),
+		{"itl_p99", "s", false, false, store.ITL.Row().Practical, itlTail},
+		{"prefill", "tokens/s", true, false, 0, func(r *report.Request) report.Number { return r.PrefillRate }},
+		{"decode", "tokens/s", true, false, 0, func(r *report.Request) report.Number { return r.DecodeRate }},
+	}
+	for id := range store.NumLatencies {
+		m := latency(id)
+		if id.Row().Of != nil && !slices.ContainsFunc(out, func(other Metric) bool { return other.Name == m.Name }) {
+			out = append(out, m)
+		}
+	}
+	return out
+}()
 
-// warm restricts a metric to requests without a model load.
-func warm(value func(*report.Request) report.Number) func(*report.Request) report.Number {
-	return func(r *report.Request) report.Number {
-		if r.Cold {
+// latency returns the metric of a latency of the catalogue.
+func latency(id store.LatencyID) Metric {
+	row := id.Row()
+	return Metric{strings.TrimSuffix(row.JSON, "_s"), "s", false, row.Gate, row.Practical, func(r *report.Request) report.Number {
+		if r.Cold && row.FromQueue {
 			return report.Number{}
 		}
-		return value(r)
-	}
-}
-
-func coldTTFT(r *report.Request) report.Number {
-	if !r.Cold {
-		return report.Number{}
-	}
-	return r.TTFT
+		return r.Latency(id)
+	}}
 }
 
 func itlTail(r *report.Request) report.Number {

@@ -1,60 +1,6 @@
 package event
 
-// Reading is a number that may be absent. Its zero value is "not reported".
-type Reading struct {
-	V      float64
-	Origin Origin
-}
-
-// Origin is where a number comes from, or why it is absent.
-type Origin uint8
-
-// The origins. Those below Measured are reasons for absence.
-const (
-	NotReported Origin = iota
-	NotPermitted
-	NoDevice
-	NotYet    // needs more samples
-	Undefined // has no meaning here, for example TPOT of one token
-	Measured
-	Reported // by the engine
-	Derived
-)
-
-var originNames = [...]string{
-	"not reported", "not permitted", "no device", "not yet", "undefined", "measured", "reported", "derived",
-}
-
-// String returns the text for an absence, or the name of the origin.
-func (o Origin) String() string {
-	if int(o) < len(originNames) {
-		return originNames[o]
-	}
-	return originNames[0]
-}
-
-// OK reports whether there is a number. An implausible number counts as absent, whatever its origin.
-func (r Reading) OK() bool { return r.Origin >= Measured && Plausible(r.V) }
-
-// Absence returns the text for the absence of a number.
-func (r Reading) Absence() string {
-	if r.Origin >= Measured {
-		return Undefined.String()
-	}
-	return r.Origin.String()
-}
-
-// MeasuredValue returns a measured reading.
-func MeasuredValue(v float64) Reading { return Reading{v, Measured} }
-
-// ReportedValue returns a reading that the engine reported.
-func ReportedValue(v float64) Reading { return Reading{v, Reported} }
-
-// DerivedValue returns a derived reading.
-func DerivedValue(v float64) Reading { return Reading{v, Derived} }
-
-// Absent returns a missing reading with the reason.
-func Absent(why Origin) Reading { return Reading{Origin: why} }
+import "slices"
 
 // Host is one sample of the machine and of two processes: the engine's and llmtop's own (one process if the engine runs
 // inside llmtop). Rates are averaged over Interval, the time since the previous sample.
@@ -66,6 +12,7 @@ type Host struct {
 	CPU       Reading   // utilisation of the machine, 0..1
 	Frequency Reading   // Hz, mean over the cores
 	Load1     Reading   // load average over one minute
+	Runnable  Reading   // threads of the machine that run or wait for a core
 	MemTotal  Reading   // bytes; the cgroup's limit if that is lower
 	MemUsed   Reading   // bytes
 	Limited   bool      // MemTotal or CPU is a cgroup's limit, not the machine's
@@ -114,3 +61,272 @@ type GPU struct {
 	Power, Temperature Reading // W, °C
 	Clock              Reading // Hz
 }
+
+// Gauge identifies a series of the samples: a reading of the machine, of one process, or of all GPUs.
+type Gauge uint8
+
+// The gauges, in display order.
+const (
+	GaugeCPU Gauge = iota
+	GaugeClock
+	GaugeRunnable
+	GaugeCPUPressure
+	GaugeThrottled
+	GaugeEngineCPU
+	GaugeRunWait
+	GaugeVoluntary
+	GaugeInvoluntary
+	GaugeMemory
+	GaugeMemPressure
+	GaugeRSS
+	GaugePSS
+	GaugeModelCached
+	GaugeMinorFaults
+	GaugeMajorFaults
+	GaugeRead
+	GaugeWrite
+	GaugeIOPressure
+	GaugeReceived
+	GaugeSent
+	GaugeGPU
+	GaugeGPUMemory
+	GaugeGPUPower
+	GaugeGPUClock
+	GaugeGPUTemperature
+	GaugePower
+	GaugeSelfCPU
+	GaugeSelfRSS
+	GaugeGCPause
+	NumGauges
+	NoGauge // of readings without a series
+)
+
+// MachineFields, ProcessFields and GPUFields are the catalogue of the readings of a Host. Event protocol, store,
+// reports, exports, alerts, the gauges of the screen, its help and docs/metrics.md all come from these rows.
+var (
+	MachineFields = [...]Field[Host]{
+		{
+			Key: "cpu", JSON: "cpu_share", Metric: "llmtop.host.cpu.usage", Unit: "1",
+			Name: "CPU", Help: "busy time of the machine / wall clock", Detail: "`core_shares` has each core",
+			Own: Series{GaugeCPU, "CPU", "cpu"}, At: func(h *Host) *Reading { return &h.CPU },
+		},
+		{
+			Key: "hz", JSON: "frequency_hz", Metric: "llmtop.host.cpu.frequency", Unit: "Hz",
+			Name: "frequency", Help: "mean frequency of the cores", Detail: "`core_frequencies_hz` has each core",
+			Own: Series{GaugeClock, "clock", "frequency"}, At: func(h *Host) *Reading { return &h.Frequency },
+		},
+		{
+			Key: "load1", JSON: "load_1m", Metric: "llmtop.host.load1",
+			Name: "load", Help: "load average of one minute",
+			Own: Series{NoGauge, "", "load1"}, At: func(h *Host) *Reading { return &h.Load1 },
+		},
+		{
+			Key: "runnable", JSON: "runnable_threads", Metric: "llmtop.host.runnable_threads", Unit: "{thread}",
+			Name: "runnable threads", Help: "threads of the machine that run or wait for a core",
+			Detail: "at the time of the sample, from `procs_running` of /proc/stat; only on Linux. More than the cores: some wait",
+			Own:    Series{GaugeRunnable, "runnable", "runnable"}, At: func(h *Host) *Reading { return &h.Runnable },
+		},
+		{
+			Key: "mem_used", JSON: "memory_used_bytes", Metric: "llmtop.host.memory.used", Unit: "By",
+			Name: "memory", Help: "memory in use: total - available",
+			Own: Series{GaugeMemory, "memory", "memory_used"}, At: func(h *Host) *Reading { return &h.MemUsed },
+		},
+		{
+			Key: "mem_total", JSON: "memory_bytes", Metric: "llmtop.host.memory.limit", Unit: "By",
+			Name: "memory limit", Help: "memory of the machine, or the limit of the control group if it is lower", Detail: "`limited` if it is the control group's",
+			Own: Series{NoGauge, "", "memory_limit"}, At: func(h *Host) *Reading { return &h.MemTotal },
+		},
+		{
+			Key: "cpu_limit", JSON: "cpu_limit_cores", Metric: "llmtop.host.cpu.limit_cores", Unit: "{core}",
+			Name: "CPU limit", Help: "cores that the control group may use",
+			Own: Series{NoGauge, "", "cpu_limit"}, At: func(h *Host) *Reading { return &h.CPULimit },
+		},
+		{
+			Key: "cpu_pressure", JSON: "cpu_pressure_share", Metric: "llmtop.host.cpu.pressure", Unit: "1",
+			Name: "CPU pressure", Help: "time in which some task waited for a core / wall clock", Detail: "PSI, line `some`",
+			Own: Series{GaugeCPUPressure, "CPU pressure", "cpu_pressure"}, At: func(h *Host) *Reading { return &h.CPUPressure },
+		},
+		{
+			Key: "mem_pressure", JSON: "memory_pressure_share", Metric: "llmtop.host.memory.pressure", Unit: "1",
+			Name: "memory pressure", Help: "time in which some task waited for memory / wall clock", Detail: "PSI, line `some`",
+			Own: Series{GaugeMemPressure, "mem pressure", "memory_pressure"}, At: func(h *Host) *Reading { return &h.MemPressure },
+		},
+		{
+			Key: "io_pressure", JSON: "io_pressure_share", Metric: "llmtop.host.io.pressure", Unit: "1",
+			Name: "I/O pressure", Help: "time in which some task waited for storage / wall clock", Detail: "PSI, line `some`",
+			Own: Series{GaugeIOPressure, "I/O pressure", "io_pressure"}, At: func(h *Host) *Reading { return &h.IOPressure },
+		},
+		{
+			Key: "throttled", JSON: "throttled_share", Metric: "llmtop.host.cpu.throttled", Unit: "1",
+			Name: "throttled", Help: "time in which the control group was throttled at its CPU limit / wall clock",
+			Own: Series{GaugeThrottled, "throttled", "throttled"}, At: func(h *Host) *Reading { return &h.Throttled },
+		},
+		{
+			Key: "net_in", JSON: "received_bytes_per_s", Metric: "llmtop.host.network.received", Unit: "By/s",
+			Name: "received", Help: "bytes received by all network interfaces except loopback",
+			Own: Series{GaugeReceived, "received", "received"}, At: func(h *Host) *Reading { return &h.Received },
+		},
+		{
+			Key: "net_out", JSON: "sent_bytes_per_s", Metric: "llmtop.host.network.sent", Unit: "By/s",
+			Name: "sent", Help: "bytes sent by all network interfaces except loopback",
+			Own: Series{GaugeSent, "sent", "sent"}, At: func(h *Host) *Reading { return &h.Sent },
+		},
+		{
+			Key: "power", JSON: "power_w", Metric: "llmtop.host.cpu.power", Unit: "W",
+			Name: "CPU power", Help: "increase of the processors' energy counters (RAPL) / time",
+			Detail: "On most machines only the administrator may read them. J/token on the screen: that energy / the tokens of all requests in the same second",
+			Own:    Series{GaugePower, "CPU power", "cpu_power"}, At: func(h *Host) *Reading { return &h.Power },
+		},
+		{
+			Key: "model_bytes", JSON: "model_bytes", Metric: "llmtop.host.model.size", Unit: "By",
+			Name: "model file", Help: "size of the model's file",
+			Own: Series{NoGauge, "", "model_bytes"}, At: func(h *Host) *Reading { return &h.ModelBytes },
+		},
+		{
+			Key: "model_cached", JSON: "model_cached_bytes", Metric: "llmtop.host.model.cached", Unit: "By",
+			Name: "model cached", Help: "bytes of the model's file in the page cache; the rest must be read from disk",
+			Detail: "Read with cachestat, or mincore, while the System view is open, every 10 s or 500 times as long as a measurement takes",
+			Own:    Series{GaugeModelCached, "model cached", "model_cached"}, At: func(h *Host) *Reading { return &h.ModelCached },
+		},
+		{
+			// Snapshots keep it as a rate of the throughput, which exports and reports show.
+			Key: "copy_bandwidth", Unit: "By/s",
+			Name: "copy bandwidth", Help: "copy bandwidth of the machine, measured once", Detail: "reports and exports have it among the rates of all requests",
+			Own: Series{NoGauge, "", "copy_bandwidth"}, At: func(h *Host) *Reading { return &h.CopyBandwidth },
+		},
+	}
+
+	ProcessFields = [...]Field[Process]{
+		{
+			Key: "cpu", JSON: "cpu_cores", Metric: "llmtop.process.cpu_cores", Unit: "{core}",
+			Name: "CPU of a process", Help: "CPU time of the process / wall clock", Detail: "divided by the cores of the machine it is the utilisation",
+			Own: Series{GaugeEngineCPU, "engine CPU", "engine_cpu"}, At: func(p *Process) *Reading { return &p.CPU },
+		},
+		{
+			Key: "outside", JSON: "cpu_outside_engine_cores", Metric: "llmtop.process.cpu_outside_engine_cores", Unit: "{core}",
+			Name: "outside the engine", Help: "CPU time of the process without the engine's threads / wall clock",
+			Self: Series{GaugeSelfCPU, "llmtop CPU", "self_cpu"}, At: func(p *Process) *Reading { return &p.OutsideEngine },
+		},
+		{
+			Key: "run_wait", JSON: "run_wait_share", Metric: "llmtop.process.run_wait", Unit: "1",
+			Name: "run wait", Help: "time that runnable threads waited for a core / wall clock",
+			Detail: "summed over threads (schedstat): above 1 if several waited",
+			Own:    Series{GaugeRunWait, "run wait", "run_wait"}, At: func(p *Process) *Reading { return &p.RunWait },
+		},
+		{
+			Key: "rss", JSON: "rss_bytes", Metric: "llmtop.process.resident_memory", Unit: "By",
+			Name: "RSS", Help: "resident set size of the process", Detail: "mapped weights count as far as they are resident",
+			Own: Series{GaugeRSS, "engine RSS", "rss"}, Self: Series{GaugeSelfRSS, "llmtop RSS", "self_rss"}, At: func(p *Process) *Reading { return &p.RSS },
+		},
+		{
+			Key: "peak", JSON: "peak_rss_bytes", Metric: "llmtop.process.peak_resident_memory", Unit: "By",
+			Name: "peak RSS", Help: "largest resident set size since the process started", Detail: "From VmHWM",
+			Own: Series{NoGauge, "", "peak_rss"}, At: func(p *Process) *Reading { return &p.Peak },
+		},
+		{
+			Key: "pss", JSON: "pss_bytes", Metric: "llmtop.process.proportional_memory", Unit: "By",
+			Name: "PSS", Help: "proportional set size: each resident page / number of processes that share it; press i to measure",
+			Detail: "From smaps_rollup. Reading it takes time in proportion to the memory, so it is measured only when `i` is pressed in the System view",
+			Own:    Series{GaugePSS, "engine PSS", "pss"}, At: func(p *Process) *Reading { return &p.PSS },
+		},
+		{
+			Key: "read", JSON: "disk_read_bytes_per_s", Metric: "llmtop.process.disk_read_rate", Unit: "By/s",
+			Name: "disk read", Help: "bytes per second that the process read from storage",
+			Own: Series{GaugeRead, "disk read", "disk_read"}, At: func(p *Process) *Reading { return &p.Read },
+		},
+		{
+			Key: "write", JSON: "disk_write_bytes_per_s", Metric: "llmtop.process.disk_write_rate", Unit: "By/s",
+			Name: "disk write", Help: "bytes per second that the process wrote to storage",
+			Own: Series{GaugeWrite, "disk write", "disk_write"}, At: func(p *Process) *Reading { return &p.Write },
+		},
+		{
+			Key: "read_sum", JSON: "disk_read_bytes", Metric: "llmtop.process.disk_read", Unit: "By", Sum: true,
+			Name: "read in total", Help: "bytes read from storage since the process started", Detail: "reads from the page cache do not count",
+			Own: Series{NoGauge, "", "disk_read_total"}, At: func(p *Process) *Reading { return &p.ReadSum },
+		},
+		{
+			Key: "write_sum", JSON: "disk_write_bytes", Metric: "llmtop.process.disk_written", Unit: "By", Sum: true,
+			Name: "written in total", Help: "bytes written to storage since the process started",
+			Own: Series{NoGauge, "", "disk_write_total"}, At: func(p *Process) *Reading { return &p.WriteSum },
+		},
+		{
+			Key: "read_ops", JSON: "disk_read_ops_per_s", Metric: "llmtop.process.disk_reads", Unit: "{operation}/s",
+			Name: "read calls", Help: "read calls of the process", Detail: "From syscr, including pipes and the page cache",
+			Own: Series{NoGauge, "", "disk_read_ops"}, At: func(p *Process) *Reading { return &p.ReadOps },
+		},
+		{
+			Key: "write_ops", JSON: "disk_write_ops_per_s", Metric: "llmtop.process.disk_writes", Unit: "{operation}/s",
+			Name: "write calls", Help: "write calls of the process", Detail: "From syscw, including pipes and the page cache",
+			Own: Series{NoGauge, "", "disk_write_ops"}, At: func(p *Process) *Reading { return &p.WriteOps },
+		},
+		{
+			Key: "faults", JSON: "major_faults_per_s", Metric: "llmtop.process.major_faults", Unit: "{fault}/s",
+			Name: "major faults", Help: "page faults that waited for storage",
+			Own: Series{GaugeMajorFaults, "major faults", "major_faults"}, At: func(p *Process) *Reading { return &p.Faults },
+		},
+		{
+			Key: "minor_faults", JSON: "minor_faults_per_s", Metric: "llmtop.process.minor_faults", Unit: "{fault}/s",
+			Name: "minor faults", Help: "page faults that found the page in memory",
+			Own: Series{GaugeMinorFaults, "minor faults", "minor_faults"}, At: func(p *Process) *Reading { return &p.MinorFaults },
+		},
+		{
+			Key: "voluntary", JSON: "voluntary_switches_per_s", Metric: "llmtop.process.voluntary_switches", Unit: "{switch}/s",
+			Name: "switches", Help: "context switches of threads that wait (voluntary)",
+			Detail: "those of another process with more than 64 threads are measured only while the System view is open",
+			Own:    Series{GaugeVoluntary, "switches", "switches"}, At: func(p *Process) *Reading { return &p.Voluntary },
+		},
+		{
+			Key: "involuntary", JSON: "involuntary_switches_per_s", Metric: "llmtop.process.involuntary_switches", Unit: "{switch}/s",
+			Name: "preempted", Help: "context switches of threads that were preempted (involuntary)", Detail: "measured as often as *switches*",
+			Own: Series{GaugeInvoluntary, "preempted", "preempted"}, At: func(p *Process) *Reading { return &p.Involuntary },
+		},
+		{
+			Key: "threads", JSON: "threads", Metric: "llmtop.process.threads", Unit: "{thread}",
+			Name: "threads", Help: "threads of the process",
+			Own: Series{NoGauge, "", "threads"}, At: func(p *Process) *Reading { return &p.Threads },
+		},
+		{
+			Key: "gc_pause", Metric: "llmtop.process.gc_pause", Unit: "ns",
+			Name: "GC pause", Help: "time in which llmtop's garbage collector stopped it, within the sample interval",
+			Self: Series{GaugeGCPause, "GC pause", "gc_pause"}, At: func(p *Process) *Reading { return &p.GCPause },
+		},
+		{
+			Key: "gc_count", Metric: "llmtop.process.gc_collections", Unit: "{collection}",
+			Name: "collections", Help: "garbage collections of llmtop within the sample interval",
+			Self: Series{NoGauge, "", "gc_collections"}, At: func(p *Process) *Reading { return &p.GCCount },
+		},
+	}
+
+	GPUFields = [...]Field[GPU]{
+		{
+			Key: "util", JSON: "utilisation", Metric: "llmtop.gpu.usage", Unit: "1",
+			Name: "GPU", Help: "busy time of the GPU / wall clock", fold: mean, folded: "mean of all GPUs",
+			Own: Series{GaugeGPU, "GPU", "gpu"}, At: func(g *GPU) *Reading { return &g.Util },
+		},
+		{
+			Key: "mem_used", JSON: "memory_used_bytes", Metric: "llmtop.gpu.memory.used", Unit: "By",
+			Name: "GPU memory", Help: "GPU memory in use", fold: sum, folded: "sum of all GPUs",
+			Own: Series{GaugeGPUMemory, "GPU memory", "gpu_memory"}, At: func(g *GPU) *Reading { return &g.MemUsed },
+		},
+		{
+			Key: "mem_total", JSON: "memory_bytes", Metric: "llmtop.gpu.memory.limit", Unit: "By",
+			Name: "GPU memory limit", Help: "GPU memory", fold: sum, folded: "sum of all GPUs",
+			Own: Series{NoGauge, "", "gpu_memory_limit"}, At: func(g *GPU) *Reading { return &g.MemTotal },
+		},
+		{
+			Key: "power", JSON: "power_w", Metric: "llmtop.gpu.power", Unit: "W",
+			Name: "GPU power", Help: "power draw of the GPU", fold: sum, folded: "sum of all GPUs",
+			Own: Series{GaugeGPUPower, "GPU power", "gpu_power"}, At: func(g *GPU) *Reading { return &g.Power },
+		},
+		{
+			Key: "hz", JSON: "clock_hz", Metric: "llmtop.gpu.clock", Unit: "Hz",
+			Name: "GPU clock", Help: "clock of the GPU", fold: mean, folded: "mean of all GPUs",
+			Own: Series{GaugeGPUClock, "GPU clock", "gpu_clock"}, At: func(g *GPU) *Reading { return &g.Clock },
+		},
+		{
+			Key: "temperature", JSON: "temperature_c", Metric: "llmtop.gpu.temperature", Unit: "Cel",
+			Name: "GPU heat", Help: "temperature of the GPU", fold: slices.Max[[]float64], folded: "hottest GPU",
+			Own: Series{GaugeGPUTemperature, "GPU heat", "gpu_temperature"}, At: func(g *GPU) *Reading { return &g.Temperature },
+		},
+	}
+)

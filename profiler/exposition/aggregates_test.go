@@ -2,6 +2,7 @@ package exposition
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	dto "github.com/prometheus/client_model/go"
@@ -164,8 +165,11 @@ func TestProbesHaveTheirOwnMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range families {
+		if slices.ContainsFunc(latencyMetrics[:], func(i *instrument) bool { return i.promName == f.GetName() }) {
+			t.Errorf("%s is exported: %v", f.GetName(), f.Metric)
+		}
 		switch name := f.GetName(); name {
-		case ttft.promName, coldTTFT.promName, tpot.promName, e2el.promName, itl.promName, queue.promName, usage.promName, component.promName:
+		case usage.promName, component.promName:
 			t.Errorf("%s is exported: %v", name, f.Metric)
 		case probe.promName:
 			if len(f.Metric) != 3 || f.Metric[0].GetHistogram().GetSampleCount() != 1 {

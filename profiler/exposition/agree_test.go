@@ -12,6 +12,13 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
+// The histograms of latencies.
+var (
+	ttft, itl  = latencyMetrics[store.TTFT], latencyMetrics[store.ITL]
+	tpot, e2el = latencyMetrics[store.TPOT], latencyMetrics[store.E2EL]
+	queue      = latencyMetrics[store.STIL]
+)
+
 // family returns the exported family of an instrument.
 func family(t rapid.TB, x *Exporter, i *instrument) *dto.MetricFamily {
 	t.Helper()
@@ -89,14 +96,12 @@ func TestHistogramsAgreeWithTheStore(t *testing.T) {
 func agree(t rapid.TB, x *Exporter, p *scenario) {
 	t.Helper()
 	l := &p.store.Snapshot().Latency
-	for _, c := range []struct {
-		metric *instrument
-		want   [metric.NumWindows]metric.Summary
-	}{{ttft, l.TTFT}, {coldTTFT, l.ColdTTFT}, {itl, l.ITL}, {queue, l.STIL}, {e2el, l.E2EL}, {tpot, l.TPOT}} {
-		n, sum := sums(t, x, c.metric)
-		want := c.want[metric.Session]
+	for id := range store.NumLatencies {
+		c := latencyMetrics[id]
+		n, sum := sums(t, x, c)
+		want := id.Row().In(l)[metric.Session]
 		if whole := want.Mean * float64(want.Count) / 1e9; n != want.Count || math.Abs(sum-whole) > 1e-7*math.Abs(whole)+1e-8 {
-			t.Errorf("%s: %d that sum to %v s, the store has %d and %v s", c.metric.name, n, sum, want.Count, whole)
+			t.Errorf("%s: %d that sum to %v s, the store has %d and %v s", c.name, n, sum, want.Count, whole)
 		}
 	}
 }
@@ -109,11 +114,11 @@ func TestBucketsAreExact(t *testing.T) {
 	p.state(0, 1, event.StateQueued, &event.Request{})
 	p.token(0, 1, 1)
 	want := make(map[float64]uint64)
-	for _, bound := range tokenBounds {
+	for _, bound := range store.TokenBounds {
 		ns := int64(math.Round(bound * 1e9))
 		for _, gap := range []int64{ns - 1, ns, ns + 1} {
 			p.token(gap, 1, 1)
-			for _, b := range tokenBounds {
+			for _, b := range store.TokenBounds {
 				if gap <= int64(math.Round(b*1e9)) {
 					want[b]++
 				}
@@ -126,7 +131,7 @@ func TestBucketsAreExact(t *testing.T) {
 			t.Errorf("up to %v s: %d, want %d", b.GetUpperBound(), b.GetCumulativeCount(), want[b.GetUpperBound()])
 		}
 	}
-	if len(h.Bucket) != len(tokenBounds) || len(h.PositiveSpan) == 0 {
+	if len(h.Bucket) != len(store.TokenBounds) || len(h.PositiveSpan) == 0 {
 		t.Errorf("%d classic buckets and %d spans of native ones", len(h.Bucket), len(h.PositiveSpan))
 	}
 }

@@ -61,7 +61,7 @@ func (e *EngineExporter) Emit(ev event.Event) {
 		e.mu.Lock()
 		n, ns := e.gaps.token(&ev)
 		if n > 0 && e.itl == nil {
-			e.itl = e.requestMetrics.itl.WithLabelValues(e.labels.engine, e.labels.model)
+			e.itl = e.requestMetrics.latency(store.ITL, e.labels)
 		}
 		into := e.itl
 		e.mu.Unlock()

@@ -204,8 +204,8 @@ func TestSpelling(t *testing.T) {
 	for i, want := range map[*instrument]string{
 		ttft: "gen_ai_server_time_to_first_token_seconds", tpot: "gen_ai_server_time_per_output_token_seconds",
 		e2el: "gen_ai_server_request_duration_seconds", usage: "gen_ai_client_token_usage",
-		diskRead: "llmtop_process_disk_read_bytes_total", kvUsage: "llmtop_kv_cache_usage_ratio", gpuHeat: "llmtop_gpu_temperature_celsius",
-		decodeRate: "llmtop_decode_tokens_per_second", bandwidth: "llmtop_memory_bandwidth_bytes_per_second",
+		instrumentNamed("llmtop.process.disk_read"): "llmtop_process_disk_read_bytes_total", instrumentNamed("llmtop.kv_cache.usage"): "llmtop_kv_cache_usage_ratio", instrumentNamed("llmtop.gpu.temperature"): "llmtop_gpu_temperature_celsius",
+		instrumentNamed("llmtop.decode.tokens"): "llmtop_decode_tokens_per_second", instrumentNamed("llmtop.memory.bandwidth"): "llmtop_memory_bandwidth_bytes_per_second",
 	} {
 		if i.promName != want {
 			t.Errorf("%s has the Prometheus name %s, want %s", i.name, i.promName, want)
@@ -238,7 +238,7 @@ func TestAbsentIsNotZero(t *testing.T) {
 	}
 	p.emitEverything()
 	p.now += event.Time(staleAfter) + 1
-	if stale := find(samples(t, x), cpu.promName); len(stale) != 0 {
+	if stale := find(samples(t, x), "llmtop_host_cpu_usage_ratio"); len(stale) != 0 {
 		t.Errorf("a sample of the machine is still exported after %v: %v", staleAfter, stale)
 	}
 }
@@ -309,24 +309,33 @@ func TestModelsAreBounded(t *testing.T) {
 	}
 }
 
-// TestDocumentation checks that docs/export.md lists exactly the exported metrics.
+// instrumentNamed returns the instrument of an OpenTelemetry name.
+func instrumentNamed(name string) *instrument {
+	return instruments[slices.IndexFunc(instruments, func(i *instrument) bool { return i.name == name })]
+}
+
+// TestDocumentation checks that docs/export.md and the tables of docs/metrics.md list exactly the exported metrics.
 func TestDocumentation(t *testing.T) {
-	page, err := os.ReadFile("../../docs/export.md")
-	if err != nil {
-		t.Fatal(err)
+	var pages string
+	for _, name := range []string{"../../docs/export.md", reference} {
+		page, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages += string(page)
 	}
 	names := make(map[string]bool)
 	for _, i := range instruments {
-		if names[i.promName] = true; !strings.Contains(string(page), "`"+i.promName+"`") {
-			t.Errorf("docs/export.md lacks %s", i.promName)
+		if names[i.promName] = true; !strings.Contains(pages, "`"+i.promName+"`") {
+			t.Errorf("docs/export.md and docs/metrics.md lack %s", i.promName)
 		}
 		for _, l := range i.labels {
 			names[l] = true
 		}
 	}
-	for _, m := range regexp.MustCompile("`((?:llmtop|gen_ai)_[a-z0-9_]*[a-z0-9])`").FindAllStringSubmatch(string(page), -1) {
+	for _, m := range regexp.MustCompile("`((?:llmtop|gen_ai)_[a-z0-9_]*[a-z0-9])`").FindAllStringSubmatch(pages, -1) {
 		if !names[m[1]] {
-			t.Errorf("docs/export.md has %s, which is not exported", m[1])
+			t.Errorf("docs/export.md or docs/metrics.md has %s, which is not exported", m[1])
 		}
 	}
 }

@@ -71,7 +71,7 @@ func (e *EngineExporter) addHistograms(p *event.Aggregates) {
 
 // derivedBounds are the bucket bounds of the histograms that llmtop derives, in ns.
 var derivedBounds = func() (ns []int64) {
-	for _, s := range tokenBounds {
+	for _, s := range store.TokenBounds {
 		ns = append(ns, int64(s*1e9))
 	}
 	return ns

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	dto "github.com/prometheus/client_model/go"
+
+	"github.com/llmtop/llmtop/profiler/store"
 )
 
 // instrument is one metric.
@@ -27,7 +29,7 @@ var instruments []*instrument
 // define creates an instrument and appends it to instruments.
 func define(kind dto.MetricType, name, unit, help string, attrs ...string) *instrument {
 	i := &instrument{name: name, unit: unit, help: help, attrs: attrs, kind: kind, promName: promLabel(name)}
-	if s := suffixes[unit]; s != "" && (s != "ratio" || kind == dto.MetricType_GAUGE) {
+	if s := suffix(unit); s != "" && (s != "ratio" || kind == dto.MetricType_GAUGE) {
 		i.promName += "_" + s
 	}
 	if kind == dto.MetricType_COUNTER {
@@ -40,14 +42,24 @@ func define(kind dto.MetricType, name, unit, help string, attrs ...string) *inst
 	return i
 }
 
+// sentence returns a definition of the catalogue as the help of a metric.
+func sentence(help string) string { return strings.ToUpper(help[:1]) + help[1:] }
+
 // promLabel returns the Prometheus form of a metric name or attribute key.
 func promLabel(name string) string { return strings.ReplaceAll(name, ".", "_") }
 
 // suffixes are the unit suffixes of Prometheus names; see "OpenTelemetry to Prometheus" in OpenTelemetry's
 // specification.
 var suffixes = map[string]string{
-	"s": "seconds", "By": "bytes", "1": "ratio", "Hz": "hertz", "W": "watts", "Cel": "celsius",
-	"By/s": "bytes_per_second", "{token}/s": "per_second", "{request}/s": "per_second", "{operation}/s": "per_second", "{fault}/s": "per_second",
+	"s": "seconds", "By": "bytes", "1": "ratio", "Hz": "hertz", "W": "watts", "Cel": "celsius", "By/s": "bytes_per_second",
+}
+
+// suffix returns the suffix of a unit; counted things per second all have the same.
+func suffix(unit string) string {
+	if strings.HasPrefix(unit, "{") && strings.HasSuffix(unit, "/s") {
+		return "per_second"
+	}
+	return suffixes[unit]
 }
 
 func counter(name, unit, help string, attrs ...string) *instrument {
@@ -76,18 +88,20 @@ const (
 	operation = "text_completion" // used for all requests: engines do not report whether a request is a chat
 )
 
-// Metrics that are counted per request and per token.
+// latencyMetrics are the histograms of the latencies.
+var latencyMetrics = func() (out [store.NumLatencies]*instrument) {
+	for id := range store.Latencies {
+		row, attrs := &store.Latencies[id], []string{engineAttr, modelAttr}
+		if row.GenAI {
+			attrs = []string{engineAttr, operationAttr, providerAttr, modelAttr}
+		}
+		out[id] = histogram(row.Metric, "s", sentence(row.Help), attrs...)
+	}
+	return out
+}()
+
+// Other metrics that are counted per request.
 var (
-	ttft = histogram("gen_ai.server.time_to_first_token", "s", "Time to first token of warm requests",
-		engineAttr, operationAttr, providerAttr, modelAttr)
-	coldTTFT = histogram("llmtop.cold_time_to_first_token", "s", "Time to first token of cold requests, including the model load",
-		engineAttr, modelAttr)
-	tpot = histogram("gen_ai.server.time_per_output_token", "s", "Mean time per output token of finished requests, after the first token (TPOT)",
-		engineAttr, operationAttr, providerAttr, modelAttr)
-	e2el = histogram("gen_ai.server.request.duration", "s", "Time from enqueueing to the last token of finished requests (E2EL)",
-		engineAttr, operationAttr, providerAttr, modelAttr)
-	itl   = histogram("llmtop.inter_token_latency", "s", "Gaps between consecutive tokens of a request (ITL)", engineAttr, modelAttr)
-	queue = histogram("llmtop.queue.time", "s", "Time that requests waited in the queue until the scheduler dispatched them", engineAttr, modelAttr)
 	usage = histogram("gen_ai.client.token.usage", "{token}", "Tokens of ended requests: input is the prompt, output the generated tokens",
 		engineAttr, operationAttr, providerAttr, modelAttr, typeAttr)
 	component = counter("llmtop.time_to_first_token.component", "s", "Time to first token of ended requests by stage; the stages add up to it",
@@ -96,14 +110,8 @@ var (
 	probes = counter("llmtop.probes", "{request}", "Probe requests of llmtop that have ended", engineAttr, "outcome")
 )
 
-// Bucket bounds of the classic histograms: those that OpenTelemetry's conventions recommend, extended on both sides.
+// Bucket bounds of the classic histograms that are not latencies.
 var (
-	firstBounds = []float64{.0005, .001, .0025, .005, .01, .02, .04, .06, .08, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10, 25, 50, 100, 250}
-	tokenBounds = []float64{
-		.00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .075, .1, .15, .2, .3, .4, .5, .75, 1, 2.5, 5,
-	}
-	wholeBounds = []float64{.001, .0025, .005, .01, .02, .04, .08, .16, .32, .64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84, 327.68}
 	probeBounds = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 25, 50, 100}
-	queueBounds = []float64{.0001, .001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 25, 50, 100, 250}
 	usageBounds = []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}
 )

@@ -9,20 +9,39 @@ import (
 
 // requestMetrics are the metrics that are counted per event and per request, for all engines together.
 type requestMetrics struct {
-	ttft, cold, tpot, itl, e2el, queue, usage *prometheus.HistogramVec
-	probe                                     *prometheus.HistogramVec
-	component, probes                         *prometheus.CounterVec
+	latencies         [store.NumLatencies]*prometheus.HistogramVec
+	usage, probe      *prometheus.HistogramVec
+	component, probes *prometheus.CounterVec
 }
 
 // newRequestMetrics creates the metrics and registers them.
 func newRequestMetrics(into *prometheus.Registry) *requestMetrics {
-	o := &requestMetrics{
-		ttft: vector(ttft, firstBounds), cold: vector(coldTTFT, firstBounds), tpot: vector(tpot, tokenBounds), itl: vector(itl, tokenBounds),
-		e2el: vector(e2el, wholeBounds), queue: vector(queue, queueBounds), usage: vector(usage, usageBounds), probe: vector(probe, probeBounds),
-		component: counters(component), probes: counters(probes),
+	o := &requestMetrics{usage: vector(usage, usageBounds), probe: vector(probe, probeBounds), component: counters(component), probes: counters(probes)}
+	for id, i := range latencyMetrics {
+		o.latencies[id] = vector(i, store.Latencies[id].Bounds)
+		into.MustRegister(o.latencies[id])
 	}
-	into.MustRegister(o.ttft, o.cold, o.tpot, o.itl, o.e2el, o.queue, o.usage, o.probe, o.component, o.probes)
+	into.MustRegister(o.usage, o.probe, o.component, o.probes)
 	return o
+}
+
+// latency returns the histogram of a latency with the values of its labels.
+func (o *requestMetrics) latency(id store.LatencyID, s labelSet) prometheus.Observer {
+	if id.Row().GenAI {
+		return o.latencies[id].WithLabelValues(s.genAI()...)
+	}
+	return o.latencies[id].WithLabelValues(s.engine, s.model)
+}
+
+// observe counts the latencies of a request that are due at a moment.
+func (o *requestMetrics) observe(s labelSet, r *store.Request, moment store.Moment) {
+	for id := range store.NumLatencies {
+		if row := id.Row(); row.Moment == moment && row.Of != nil {
+			if v := row.Of(r); v.OK() {
+				o.latency(id, s).Observe(v.V)
+			}
+		}
+	}
 }
 
 func counters(i *instrument) *prometheus.CounterVec {
@@ -46,19 +65,11 @@ type labelSet struct{ engine, provider, model string }
 // genAI returns the label values that the gen_ai metrics share.
 func (s labelSet) genAI() []string { return []string{s.engine, operation, s.provider, s.model} }
 
-// firstToken counts what is available at the first token of a request: TTFT and queue time. Probes are not part of the
-// engine's statistics; they are counted when they end.
+// firstToken counts what is available at the first token of a request. Probes are not part of the engine's statistics;
+// they are counted when they end.
 func (o *requestMetrics) firstToken(s labelSet, r *store.Request) {
-	switch {
-	case r.Probe:
-		return
-	case r.TTFT.OK() && r.Cold:
-		o.cold.WithLabelValues(s.engine, s.model).Observe(r.TTFT.V)
-	case r.TTFT.OK():
-		o.ttft.WithLabelValues(s.genAI()...).Observe(r.TTFT.V)
-	}
-	if r.STIL.OK() {
-		o.queue.WithLabelValues(s.engine, s.model).Observe(r.STIL.V)
+	if !r.Probe {
+		o.observe(s, r, store.AtFirstToken)
 	}
 }
 
@@ -88,14 +99,8 @@ func (o *requestMetrics) requestEnd(s labelSet, r *store.Request) {
 	if r.Generated > 0 {
 		o.usage.WithLabelValues(append(s.genAI(), "output")...).Observe(float64(r.Generated))
 	}
-	if r.State != event.StateFinished {
-		return
-	}
-	if r.E2EL.OK() {
-		o.e2el.WithLabelValues(s.genAI()...).Observe(r.E2EL.V)
-	}
-	if r.TPOT.OK() {
-		o.tpot.WithLabelValues(s.genAI()...).Observe(r.TPOT.V)
+	if r.State == event.StateFinished {
+		o.observe(s, r, store.AtEnd)
 	}
 }
 

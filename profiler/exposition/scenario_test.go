@@ -93,15 +93,14 @@ func (p *scenario) emitEverything() {
 	p.request(2, event.Request{Group: "tenant"}, 20)
 	p.emit(0, routed(picks(2, 4, 7)))
 	p.emit(0, event.Event{Kind: event.KindKV, Data: &event.KV{Used: 30, Total: 120}})
-	p.emit(0, event.Event{Kind: event.KindHost, Data: &event.Host{
-		Interval: sec, Cores: []float64{.25, .5}, CPU: event.MeasuredValue(.375), Frequency: event.MeasuredValue(3e9), Load1: event.MeasuredValue(1.5),
-		MemTotal: event.MeasuredValue(8e9), MemUsed: event.MeasuredValue(2e9), CPULimit: event.MeasuredValue(2), CopyBandwidth: event.MeasuredValue(1e10),
-		Engine: process(11), Self: process(12),
-		GPUs: []event.GPU{{
-			Name: "H200", Util: event.MeasuredValue(.5), MemUsed: event.MeasuredValue(1e9), MemTotal: event.MeasuredValue(2e9), Power: event.MeasuredValue(300),
-			Temperature: event.MeasuredValue(60), Clock: event.MeasuredValue(1.9e9),
-		}},
-	}})
+	h := &event.Host{
+		Interval: sec, Cores: []float64{.25, .5}, Engine: event.Process{PID: 11}, Self: event.Process{PID: 12}, GPUs: []event.GPU{{Name: "H200"}},
+	}
+	fill(event.MachineFields[:], h)
+	fill(event.ProcessFields[:], &h.Engine)
+	fill(event.ProcessFields[:], &h.Self)
+	fill(event.GPUFields[:], &h.GPUs[0])
+	p.emit(0, event.Event{Kind: event.KindHost, Data: h})
 	p.emit(0, event.Event{Kind: event.KindDrops, Data: &event.Drops{event.KindToken: 3}})
 }
 
@@ -118,10 +117,10 @@ func (p *scenario) emitAggregates() {
 	p.request(1<<50, event.Request{Probe: true}, 4)
 }
 
-func process(pid int) event.Process {
-	return event.Process{
-		PID: pid, CPU: event.MeasuredValue(1.5), RunWait: event.MeasuredValue(.1), RSS: event.MeasuredValue(1e8), Peak: event.MeasuredValue(2e8), ReadOps: event.MeasuredValue(5), WriteOps: event.MeasuredValue(6),
-		ReadSum: event.MeasuredValue(4096), WriteSum: event.MeasuredValue(8192), Faults: event.MeasuredValue(0), Threads: event.MeasuredValue(9),
+// fill sets each reading of the catalogue to a number of its own.
+func fill[T any](rows []event.Field[T], of *T) {
+	for i := range rows {
+		*rows[i].At(of) = event.MeasuredValue(float64(i + 1))
 	}
 }
 

@@ -22,34 +22,45 @@ var (
 	parameters    = gauge("llmtop.model.parameters", "{parameter}", "Parameters of the model", engineAttr)
 	weights       = gauge("llmtop.model.size", "By", "Size of the model's weights", engineAttr)
 	restarts      = counter("llmtop.engine.restarts", "{restart}", "Restarts of an attached engine", engineAttr)
-	droppedEvents = counter("llmtop.lost_events", "{event}", "Dropped events by kind; the other metrics miss them", engineAttr, "kind")
+	droppedEvents = number("llmtop.lost_events")
 
-	running         = gauge("llmtop.requests.running", "{request}", "Requests that are running", engineAttr)
-	queued          = gauge("llmtop.requests.queued", "{request}", "Requests that wait in the queue", engineAttr)
+	running         = number("llmtop.requests.running")
+	queued          = number("llmtop.requests.queued")
 	slots           = gauge("llmtop.slots", "{request}", "Slots: most requests that are decoded together", engineAttr)
-	requests        = counter("llmtop.requests", "{request}", "Requests that have ended", engineAttr, "outcome")
-	unmeasured      = counter("llmtop.requests.unmeasured", "{request}", "Requests that began while 10,000 were running: counted, but in no latency metric", engineAttr)
-	promptTokens    = counter("llmtop.prompt_tokens", "{token}", "Prompt tokens of ended requests, cached ones included", engineAttr)
-	cachedTokens    = counter("llmtop.cached_tokens", "{token}", "Prompt tokens of ended requests that came from the prefix cache", engineAttr)
-	paddingTokens   = counter("llmtop.padding_tokens", "{token}", "Padding tokens of ended requests", engineAttr)
-	generatedTokens = counter("llmtop.generated_tokens", "{token}", "Generated tokens of all requests", engineAttr)
-	passes          = counter("llmtop.forward_passes", "{pass}", "Forward passes of the model", engineAttr)
-	stalls          = counter("llmtop.stalls", "{stall}", "Gaps between tokens far above the request's median", engineAttr)
+	requests        = number("llmtop.requests")
+	unmeasured      = number("llmtop.requests.unmeasured")
+	promptTokens    = number("llmtop.prompt_tokens")
+	cachedTokens    = number("llmtop.cached_tokens")
+	paddingTokens   = number("llmtop.padding_tokens")
+	generatedTokens = number("llmtop.generated_tokens")
+	passes          = number("llmtop.forward_passes")
+	stalls          = number("llmtop.stalls")
 	groupEnds       = counter("llmtop.group.requests", "{request}", "Requests of a group (LoRA adapter or tenant) that have ended", engineAttr, "group")
 	groupTokens     = counter("llmtop.group.generated_tokens", "{token}", "Generated tokens of ended requests of a group", engineAttr, "group")
-
-	prefillRate = gauge("llmtop.prefill.tokens", "{token}/s", "Prompt tokens per second of forward passes with prompts, last 10 s", engineAttr)
-	decodeRate  = gauge("llmtop.decode.tokens", "{token}/s", "Tokens per second of forward passes without prompts, last 10 s", engineAttr)
-	totalRate   = gauge("llmtop.generated.tokens", "{token}/s", "Generated tokens per second of wall clock, last 10 s (TTPS)", engineAttr)
-	goodput     = gauge("llmtop.goodput.requests", "{request}/s", "Finished requests per second that met every target, last minute", engineAttr)
-	busy        = gauge("llmtop.engine.busy", "1", "Share of the time in forward passes, last 10 s", engineAttr)
-	bandwidth   = gauge("llmtop.memory.bandwidth", "By/s", "Decode bandwidth, last 10 s: bytes per second that decoding reads at least", engineAttr)
-	copying     = gauge("llmtop.memory.copy_bandwidth", "By/s", "Copy bandwidth of the machine, measured once", engineAttr)
-
-	kvUsed  = gauge("llmtop.kv_cache.used_cells", "{cell}", "KV cache cells in use", engineAttr)
-	kvCells = gauge("llmtop.kv_cache.cells", "{cell}", "KV cache cells", engineAttr)
-	kvUsage = gauge("llmtop.kv_cache.usage", "1", "Share of the KV cache in use", engineAttr)
 )
+
+// rateMetrics are the metrics of the rates of all requests.
+var rateMetrics = func() []*instrument {
+	out := make([]*instrument, len(store.Rates))
+	for i := range store.Rates {
+		out[i] = number(store.Rates[i].Metric)
+	}
+	return out
+}()
+
+// number defines the metric of the number of the catalogue with an OpenTelemetry name.
+func number(name string) *instrument {
+	all := slices.Concat(store.Rates, store.Totalled)
+	n := all[slices.IndexFunc(all, func(n store.Number) bool { return n.Metric == name })]
+	kind, attrs := gauge, []string{engineAttr}
+	if n.Sum {
+		kind = counter
+	}
+	if n.Label != "" {
+		attrs = append(attrs, n.Label)
+	}
+	return kind(n.Metric, string(n.Unit), sentence(n.Help), attrs...)
+}
 
 // snapshot adds the metrics of a snapshot. An engine without data is exported as not up.
 func (s *gathering) snapshot(v *store.Snapshot) {
@@ -142,17 +153,7 @@ func (s *gathering) requests(v *store.Snapshot) {
 }
 
 func (s *gathering) throughput(v *store.Snapshot) {
-	t := &v.Throughput
-	s.reading(prefillRate, t.Prefill)
-	s.reading(decodeRate, t.Decode)
-	s.reading(totalRate, t.TTPS)
-	s.reading(goodput, v.Latency.Goodput)
-	s.reading(busy, t.BusyShare)
-	s.reading(bandwidth, t.Bandwidth)
-	s.reading(copying, t.CopyBandwidth)
-	s.reading(kvUsage, v.KV.Usage)
-	if v.KV.Total > 0 { // some servers report only the share
-		s.add(kvUsed, float64(v.KV.Used))
-		s.add(kvCells, float64(v.KV.Total))
+	for i, m := range rateMetrics {
+		s.reading(m, store.Rates[i].Of(v, metric.Session))
 	}
 }

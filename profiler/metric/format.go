@@ -159,6 +159,36 @@ func Percent(share float64) string {
 // PercentChange formats a relative difference with its sign: "+5.0 %".
 func PercentChange(share float64) string { return fmt.Sprintf("%+.1f %%", 100*share) }
 
+// Format returns the function that formats numbers of a unit.
+func Format(u event.Unit) func(float64) string {
+	switch u {
+	case "s":
+		return Seconds
+	case "ns":
+		return func(v float64) string { return Duration(int64(v)) }
+	case "1":
+		return Percent
+	case "By":
+		return Bytes
+	case "By/s":
+		return BytesPerSecond
+	case "Hz":
+		return Hertz
+	case "W":
+		return Watts
+	case "Cel":
+		return Celsius
+	case "{core}":
+		return Cores
+	case "{token}/s":
+		return func(v float64) string { return Rate(v) + " tok/s" }
+	}
+	if strings.HasSuffix(string(u), "/s") {
+		return PerSecond
+	}
+	return Count
+}
+
 // Reading formats the value with f, or returns the word for its absence.
 func Reading(r event.Reading, f func(float64) string) string {
 	if !r.OK() {

@@ -26,16 +26,6 @@ const (
 	severityInfo, severityWatch = "info", "watch"
 )
 
-// Advise derives recommendations from the numbers of a complete benchmark. Each one states its number.
-func (r *Report) Advise() {
-	b := r.Bench
-	b.Advice = append([]Verdict{}, r.adviseConcurrency()...)
-	for i := range b.Points {
-		b.Advice = append(b.Advice, r.advisePoint(&b.Points[i])...)
-	}
-	b.Advice = append(b.Advice, r.adviseMachine()...)
-}
-
 // prompts returns the part of the name that points share which differ only in concurrency or rate.
 func (p *Point) prompts() string {
 	if at := strings.LastIndex(p.Name, ", "); at >= 0 {
@@ -48,7 +38,7 @@ func (p *Point) prompts() string {
 func (p *Point) meets() bool { return !p.Compliance.All.OK() || p.Compliance.All.V >= minCompliance }
 
 // adviseConcurrency finds, for each prompt kind, the concurrency with the most tokens/s within the targets.
-func (r *Report) adviseConcurrency() (out []Verdict) {
+func adviseConcurrency(r *Report) (out []Verdict) {
 	sweeps := map[string][]*Point{}
 	var order []string
 	for i := range r.Bench.Points {
@@ -91,7 +81,7 @@ func (r *Report) adviseConcurrency() (out []Verdict) {
 }
 
 // advisePoint returns the recommendations for one point.
-func (r *Report) advisePoint(p *Point) (out []Verdict) {
+func advisePoint(r *Report, p *Point) (out []Verdict) {
 	add := func(severity, topic, try, evidence, format string, args ...any) {
 		out = append(out, Verdict{severity, topic, p.Name + ": " + fmt.Sprintf(format, args...), evidence, try})
 	}
@@ -116,7 +106,7 @@ func (r *Report) advisePoint(p *Point) (out []Verdict) {
 			fmt.Sprintf("p50 %s, p99 %s of %d gaps", metric.Seconds(v.P50.V), metric.Seconds(v.P99.V), v.Count), "p99 of the gaps between tokens is %.1f times the median", v.P99.V/v.P50.V)
 	}
 	if p.TTFT == nil {
-		return append(out, r.adviseCold(p)...)
+		return append(out, adviseCold(r, p)...)
 	}
 	if v := p.Output; v != nil && v.High.OK() && v.Mean.V > 0 && (v.High.V-v.Mean.V)/v.Mean.V >= uncertainShare {
 		add(severityWatch, "spread", "use more --repeats, more --requests, or an idle machine", fmt.Sprintf("%s tokens/s over %s", v.margin(metric.Rate), plural(v.Count, "run")),
@@ -140,7 +130,7 @@ func (r *Report) advisePoint(p *Point) (out []Verdict) {
 }
 
 // adviseCold compares cold requests with warm ones of the same prompts.
-func (r *Report) adviseCold(p *Point) []Verdict {
+func adviseCold(r *Report, p *Point) []Verdict {
 	if p.ColdTTFT == nil {
 		return nil
 	}
@@ -158,7 +148,7 @@ func (r *Report) adviseCold(p *Point) []Verdict {
 }
 
 // adviseMachine returns the recommendations for the machine as a whole.
-func (r *Report) adviseMachine() (out []Verdict) {
+func adviseMachine(r *Report) (out []Verdict) {
 	if u := &r.Host.RunUsage; u.MemoryShare.OK() && u.MemoryShare.V >= fullShare {
 		out = append(out, Verdict{severityWatch, "memory", "peak memory use was " + metric.Percent(u.MemoryShare.V), "peak " + metric.Bytes(u.MemoryPeak.V), "use a smaller quantisation or context"})
 	}

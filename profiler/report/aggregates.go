@@ -93,7 +93,7 @@ func formatterFor(name string) func(float64) string {
 }
 
 // reportedSections returns the tables of numbers and histograms.
-func (r *Report) reportedSections() []section {
+func reportedSections(r *Report) []section {
 	if r.Reported == nil {
 		return nil
 	}

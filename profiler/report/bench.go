@@ -18,22 +18,6 @@ type Bench struct {
 	Advice    []Verdict  `json:"recommendations"`
 }
 
-// AddBench adds a benchmark to the report of its session. Points come with their runs and are described here. There is
-// at least one set of targets; the first is that of goodput.
-func (r *Report) AddBench(points []Point, failed int, targets []Targets) {
-	r.Bench = &Bench{Targets: targets[0].Name, Points: []Point{}, Failed: failed, Advice: []Verdict{}}
-	for _, p := range points {
-		r.AddPoint(p, targets)
-	}
-}
-
-// AddPoint adds a point to a benchmark.
-func (r *Report) AddPoint(p Point, targets []Targets) {
-	p.describe(r.byID(), targets)
-	p.estimateLoad(r.Model)
-	r.Bench.Points = append(r.Bench.Points, p)
-}
-
 // count returns the number of requests.
 func (p *Point) count() int {
 	n := 0
@@ -52,7 +36,7 @@ func (p *Point) anyTTFT() *Statistics {
 }
 
 // benchSection returns a table with a row per point.
-func (r *Report) benchSection() section {
+func benchSection(r *Report) section {
 	s := section{
 		title: "Benchmark", left: 1,
 		header: []string{"point", "requests", "TTFT p50", "p90", "p99", "TPOT p50", "p90", "p99", "output tokens/s", "requests/s", "goodput", "met all"},
@@ -85,7 +69,7 @@ func (r *Report) benchSection() section {
 const visibleDelay = 0.001
 
 // pointSections returns a table per point with all its distributions.
-func (r *Report) pointSections() (out []section) {
+func pointSections(r *Report) (out []section) {
 	if r.Bench == nil {
 		return nil
 	}
@@ -148,7 +132,7 @@ func (p *Point) partWords() []string {
 }
 
 // profilesSection returns the share of requests of each point that met each set of targets.
-func (r *Report) profilesSection() section {
+func profilesSection(r *Report) section {
 	s := section{title: "Targets", left: 2, header: []string{"point", "target", "TTFT met", "TPOT met", "E2EL met", "all met", "goodput, requests/s"}}
 	if r.Bench == nil {
 		return s

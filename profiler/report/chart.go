@@ -44,10 +44,10 @@ const (
 	rowHeight  = 26
 )
 
-// charts returns the charts that have data.
-func (r *Report) charts() []chart {
+// allCharts returns the charts that have data.
+func allCharts(r *Report) []chart {
 	var out []chart
-	all := []chart{r.partsChart(), r.gapsChart(), r.outputChart(), r.expertsChart(), r.Fleet.ttftChart()}
+	all := []chart{partsChart(r), gapsChart(r), outputChart(r), expertsChart(r), r.Fleet.ttftChart()}
 	for _, c := range append(all, r.Reported.charts()...) {
 		if len(c.Boxes) > 0 {
 			out = append(out, c)
@@ -72,8 +72,8 @@ func (c *chart) bar(name string, share float64, value string) (right float64) {
 }
 
 // partsChart draws the TTFT components.
-func (r *Report) partsChart() chart {
-	means, note := r.ttftParts()
+func partsChart(r *Report) chart {
+	means, note := ttftParts(r)
 	c := chart{Title: "Where TTFT goes", Note: cmp.Or(note, "mean of warm requests"), Width: chartWidth}
 	most := 0.0
 	for _, p := range means {
@@ -88,7 +88,7 @@ func (r *Report) partsChart() chart {
 }
 
 // outputChart compares the points of a benchmark.
-func (r *Report) outputChart() chart {
+func outputChart(r *Report) chart {
 	c := chart{Title: "Output tokens/s", Note: "mean of runs", Width: chartWidth}
 	if r.Bench == nil {
 		return c
@@ -112,7 +112,7 @@ func (r *Report) outputChart() chart {
 const gapBins = 4
 
 // gapsChart draws a histogram of all gaps between tokens on a logarithmic axis.
-func (r *Report) gapsChart() chart {
+func gapsChart(r *Report) chart {
 	c := chart{Title: "Gaps between tokens", Note: "logarithmic axis", Width: chartWidth}
 	counts, total := map[int]int{}, 0
 	for i := range r.Requests {
@@ -151,7 +151,7 @@ func (r *Report) gapsChart() chart {
 }
 
 // expertsChart draws the share of each expert in the picks of its layer.
-func (r *Report) expertsChart() chart {
+func expertsChart(r *Report) chart {
 	c := chart{Title: "Experts while decoding", Note: "share of a layer's picks; darkest: twice the uniform share", Width: chartWidth}
 	if r.Experts == nil || r.Experts.Decode.Tokens == 0 {
 		return c

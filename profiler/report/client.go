@@ -34,41 +34,8 @@ func Describe(values []float64) *Statistics {
 	return s.describe()
 }
 
-// AddClient adds the client of a benchmark and checks whether it was a bottleneck.
-func (r *Report) AddClient(c Client) {
-	c.Limits = []string{}
-	limit := func(format string, args ...any) { c.Limits = append(c.Limits, fmt.Sprintf(format, args...)) }
-	cores, ok := c.Cores.Positive()
-	share := 0.0
-	if ok && c.CPU.OK() {
-		share = c.CPU.V / cores
-	}
-	switch {
-	case share >= cpuMatters:
-		limit("it used %s of %s available cores", metric.Rate(c.CPU.V), metric.Count(cores))
-	case share >= sharedMatters && c.MachineCPU.OK() && c.MachineCPU.V >= machineMatters:
-		limit("it used %s cores while the machine was %s busy", metric.Rate(c.CPU.V), metric.Percent(c.MachineCPU.V))
-	}
-	if c.ReadLag != nil {
-		lag := c.ReadLag.P99.V
-		if ttft, ok := r.shortest(func(p *Point) *Statistics { return p.TTFT }); ok && lag >= lagMatters*ttft {
-			limit("read lag was %s (p99), %s of the shortest median TTFT", metric.Seconds(lag), metric.Percent(lag/ttft))
-		}
-		if tpot, ok := r.shortest(func(p *Point) *Statistics { return p.TPOT }); ok && lag >= gapMatters*tpot {
-			limit("read lag was %s (p99), %s of the shortest median TPOT", metric.Seconds(lag), metric.Percent(lag/tpot))
-		}
-	}
-	for i := range r.Bench.Points {
-		p := &r.Bench.Points[i]
-		if p.SendDelay != nil && p.TTFT != nil && p.SendDelay.P50.V >= lateShare*p.TTFT.P50.V && p.SendDelay.P50.V > 0 {
-			limit("%s: requests were sent %s late (p50), %s of the median TTFT", p.Name, metric.Seconds(p.SendDelay.P50.V), metric.Percent(p.SendDelay.P50.V/p.TTFT.P50.V))
-		}
-	}
-	r.Bench.Client = &c
-}
-
-// shortest returns the lowest median of the points.
-func (r *Report) shortest(field func(*Point) *Statistics) (least float64, ok bool) {
+// shortestMedian returns the lowest median of the points.
+func shortestMedian(r *Report, field func(*Point) *Statistics) (least float64, ok bool) {
 	for i := range r.Bench.Points {
 		if s := field(&r.Bench.Points[i]); s != nil && s.P50.V > 0 && (!ok || s.P50.V < least) {
 			least, ok = s.P50.V, true
@@ -78,7 +45,7 @@ func (r *Report) shortest(field func(*Point) *Statistics) (least float64, ok boo
 }
 
 // clientSection returns the resource use of llmtop, and its bottlenecks.
-func (r *Report) clientSection() section {
+func clientSection(r *Report) section {
 	s := section{title: "Client", left: 1, header: []string{"", ""}}
 	if r.Bench == nil || r.Bench.Client == nil {
 		return s

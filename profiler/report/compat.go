@@ -67,35 +67,8 @@ func (q *Request) stream() compat.Stream {
 	return out
 }
 
-// AddCompat adds the numbers of another tool: for each point of a benchmark, or for all requests of another run, from
-// the first to the end of the last one.
-func (r *Report) AddCompat(tool compat.Tool) {
-	out := &Compat{Tool: tool.Full, Points: []CompatPoint{}}
-	if r.Bench == nil {
-		out.Points = append(out.Points, compatPoint("all requests", tool.Rows(r.wholeRun()), &Point{}))
-		r.Compat = out
-		return
-	}
-	byID := r.byID()
-	for i := range r.Bench.Points {
-		p := &r.Bench.Points[i]
-		var runs []compat.Run
-		for _, run := range p.Runs {
-			in := compat.Run{Duration: run.Duration.V}
-			for _, id := range run.Requests {
-				if q := byID[id]; q != nil {
-					in.Streams = append(in.Streams, q.stream())
-				}
-			}
-			runs = append(runs, in)
-		}
-		out.Points = append(out.Points, compatPoint(p.Name, tool.Rows(runs), p))
-	}
-	r.Bench.Compat = out
-}
-
-// wholeRun returns all ended requests as one run.
-func (r *Report) wholeRun() []compat.Run {
+// endedRequests returns all ended requests as one run.
+func endedRequests(r *Report) []compat.Run {
 	var run compat.Run
 	from, to := math.Inf(1), math.Inf(-1)
 	for i := range r.Requests {
@@ -122,8 +95,8 @@ func compatPoint(name string, rows []compat.Row, ours *Point) CompatPoint {
 	return out
 }
 
-// byID returns the requests by id.
-func (r *Report) byID() map[event.RequestID]*Request {
+// requestsByID returns the requests by id.
+func requestsByID(r *Report) map[event.RequestID]*Request {
 	out := make(map[event.RequestID]*Request, len(r.Requests))
 	for i := range r.Requests {
 		out[r.Requests[i].ID] = &r.Requests[i]
@@ -145,7 +118,7 @@ func (p *Point) Statistic(distribution, statistic string, scale float64) Number 
 }
 
 // compatSections returns a table per point.
-func (r *Report) compatSections() (out []section) {
+func compatSections(r *Report) (out []section) {
 	c := r.Compat
 	if r.Bench != nil {
 		c = r.Bench.Compat

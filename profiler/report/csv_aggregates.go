@@ -13,17 +13,17 @@ var reportedHeader = []string{"replica", "name", "value", "bound", "origin"}
 
 // writeReportedCSV writes the totals and the aggregate metrics of servers, named as in JSON. Numbers that a server does
 // not report have no row.
-func (r *Report) writeReportedCSV(out io.Writer) error {
+func writeReportedCSV(r *Report, out io.Writer) error {
 	w := csv.NewWriter(out)
 	if err := w.Write(reportedHeader); err != nil {
 		return err
 	}
 	if r.Fleet == nil {
-		return w.WriteAll(r.reportedRows(""))
+		return w.WriteAll(reportedRows(r, ""))
 	}
 	for i := range r.Fleet.Replicas {
 		one := &r.Fleet.Replicas[i]
-		if err := w.WriteAll(one.Report.reportedRows(one.Name)); err != nil {
+		if err := w.WriteAll(reportedRows(one.Report, one.Name)); err != nil {
 			return err
 		}
 	}
@@ -31,7 +31,7 @@ func (r *Report) writeReportedCSV(out io.Writer) error {
 }
 
 // reportedRows returns the rows of one server.
-func (r *Report) reportedRows(replica string) (rows [][]string) {
+func reportedRows(r *Report, replica string) (rows [][]string) {
 	row := func(name string, v float64, bound, origin string) {
 		rows = append(rows, []string{textCell(replica), textCell(name), strconv.FormatFloat(v, 'g', -1, 64), textCell(bound), textCell(origin)})
 	}

@@ -12,7 +12,7 @@ var benchColumns = []string{"point", "metric", "samples", "sum", "mean", "mean_l
 
 // writeBenchCSV writes a row per number and point, with the units and names of the JSON document; then, without a
 // point, the numbers of the whole benchmark. Absent numbers are empty.
-func (r *Report) writeBenchCSV(w io.Writer) error {
+func writeBenchCSV(r *Report, w io.Writer) error {
 	c := csv.NewWriter(w)
 	_ = c.Write(benchColumns) // the first error sticks
 	scalar := func(point, name, column, value string) {
@@ -66,7 +66,7 @@ func (r *Report) writeBenchCSV(w io.Writer) error {
 			scalar(name, n.name, "mean", decimal(n.v))
 		}
 	}
-	for _, n := range r.benchTotals() {
+	for _, n := range benchTotals(r) {
 		scalar("", n.name, "mean", decimal(n.v))
 	}
 	c.Flush()
@@ -80,7 +80,7 @@ type namedNumber struct {
 }
 
 // benchTotals returns the numbers of the whole benchmark.
-func (r *Report) benchTotals() []namedNumber {
+func benchTotals(r *Report) []namedNumber {
 	u := &r.Host.RunUsage
 	out := []namedNumber{
 		{"cpu_share", u.CPU},

@@ -61,7 +61,7 @@ func NewEconomics(s Consumption) *Economics {
 	return e
 }
 
-func (r *Report) economicsSection() section {
+func economicsSection(r *Report) section {
 	s := section{title: "Energy and cost", left: 1, header: []string{"", ""}}
 	if r.Bench == nil || r.Bench.Economics == nil {
 		return s

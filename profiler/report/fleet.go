@@ -71,10 +71,10 @@ func BuildFleet(meta Meta, members []Member) *Report {
 			m.Report.Requests[j].Replica = m.Name
 		}
 		f.Replicas = append(f.Replicas, Replica{m.Name, optionalText(one.Model), one.State, replicaNumbers(one), m.Report})
-		r.addReplica(m.Report, i == 0)
+		addReplica(r, m.Report, i == 0)
 	}
 	r.Totals.Absent, r.Totals.Origin = absences(r.Totals), origins(r.Totals)
-	r.setIdentity()
+	setIdentity(r)
 	for field := range fleet.NumFields {
 		if field.Kind() == fleet.Word {
 			continue
@@ -150,7 +150,7 @@ func cellBound(c fleet.Cell) string {
 }
 
 // addReplica adds the additive numbers of a replica.
-func (r *Report) addReplica(o *Report, first bool) {
+func addReplica(r *Report, o *Report, first bool) {
 	if first || o.Started.Before(r.Started) {
 		r.Started = o.Started
 	}
@@ -191,7 +191,7 @@ func (t *Totals) counts() []*Number {
 
 // setIdentity sets the engine names, the state and the model of the fleet; the model only if all replicas have the
 // same.
-func (r *Report) setIdentity() {
+func setIdentity(r *Report) {
 	var names []string
 	hasModel := false // the model of the first replica is set, possibly to nil
 	for i := range r.Fleet.Replicas {

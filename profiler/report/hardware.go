@@ -1,72 +1,130 @@
 package report
 
 import (
+	"encoding/json"
+	"slices"
+
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// Host is the last sample of the machine, null if there was none, and the use over all samples.
+// Host is the last sample of the machine, null if there was none, and the use over all samples. Its numbers and those
+// of its parts are the rows of the catalogue that have a JSON name.
 type Host struct {
-	Sampled    bool              `json:"known"`
-	CPU        Number            `json:"cpu_share"` // of the whole machine
-	Cores      []Number          `json:"core_shares"`
-	Frequency  Number            `json:"frequency_hz"`
-	Load1      Number            `json:"load_1m"`
-	MemoryUsed Number            `json:"memory_used_bytes"`
-	Memory     Number            `json:"memory_bytes"`
-	CPULimit   Number            `json:"cpu_limit_cores"`
-	Clocks     []Number          `json:"core_frequencies_hz"`
-	CPUWait    Number            `json:"cpu_pressure_share"`
-	MemoryWait Number            `json:"memory_pressure_share"`
-	IOWait     Number            `json:"io_pressure_share"`
-	Throttled  Number            `json:"throttled_share"`
-	Received   Number            `json:"received_bytes_per_s"`
-	Sent       Number            `json:"sent_bytes_per_s"`
-	Power      Number            `json:"power_w"`            // of the processors
-	ModelFile  Number            `json:"model_bytes"`        // at the last inspection
-	Cached     Number            `json:"model_cached_bytes"` // of the model file, in the page cache
-	Absent     map[string]string `json:"absent,omitempty"`
-	Engine     Process           `json:"engine"`
-	Self       Process           `json:"llmtop"`
-	GPUs       []GPU             `json:"gpus"`
-	NoGPU      *string           `json:"no_gpu"` // reason if there are none
-	RunUsage   RunUsage          `json:"over_run"`
+	Sampled  bool                             `json:"known"`
+	Readings [len(event.MachineFields)]Number `json:"-"`
+	Cores    []Number                         `json:"core_shares"`
+	Clocks   []Number                         `json:"core_frequencies_hz"`
+	Absent   map[string]string                `json:"absent,omitempty"`
+	Engine   Process                          `json:"engine"`
+	Self     Process                          `json:"llmtop"`
+	GPUs     []GPU                            `json:"gpus"`
+	NoGPU    *string                          `json:"no_gpu"` // reason if there are none
+	RunUsage RunUsage                         `json:"over_run"`
 }
 
-// Process is a process in the last sample. Disk sums count from the start of the process.
+// Process is a process in the last sample.
 type Process struct {
-	PID      int               `json:"pid"`
-	CPU      Number            `json:"cpu_cores"`
-	Outside  Number            `json:"cpu_outside_engine_cores"`
-	RunWait  Number            `json:"run_wait_share"`
-	RSS      Number            `json:"rss_bytes"`
-	Peak     Number            `json:"peak_rss_bytes"`
-	ReadSum  Number            `json:"disk_read_bytes"`
-	WriteSum Number            `json:"disk_write_bytes"`
-	Read     Number            `json:"disk_read_bytes_per_s"`
-	Write    Number            `json:"disk_write_bytes_per_s"`
-	ReadOps  Number            `json:"disk_read_ops_per_s"`
-	WriteOps Number            `json:"disk_write_ops_per_s"`
-	Faults   Number            `json:"major_faults_per_s"`
-	Threads  Number            `json:"threads"`
-	PSS      Number            `json:"pss_bytes"` // at the last inspection
-	Minor    Number            `json:"minor_faults_per_s"`
-	Waiting  Number            `json:"voluntary_switches_per_s"`
-	Stopped  Number            `json:"involuntary_switches_per_s"`
-	Absent   map[string]string `json:"absent,omitempty"`
+	PID      int                              `json:"pid"`
+	Readings [len(event.ProcessFields)]Number `json:"-"`
+	Absent   map[string]string                `json:"absent,omitempty"`
 }
 
 // GPU is an accelerator in the last sample.
 type GPU struct {
-	Name        string            `json:"name"`
-	Util        Number            `json:"utilisation"`
-	MemoryUsed  Number            `json:"memory_used_bytes"`
-	Memory      Number            `json:"memory_bytes"`
-	Power       Number            `json:"power_w"`
-	Temperature Number            `json:"temperature_c"`
-	Clock       Number            `json:"clock_hz"`
-	Absent      map[string]string `json:"absent,omitempty"`
+	Name     string                       `json:"name"`
+	Readings [len(event.GPUFields)]Number `json:"-"`
+	Absent   map[string]string            `json:"absent,omitempty"`
+}
+
+// MarshalJSON writes the numbers after the other members.
+func (h Host) MarshalJSON() ([]byte, error) {
+	type plain Host
+	return appendNumbers(plain(h), event.MachineFields[:], h.Readings[:])
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (h *Host) UnmarshalJSON(src []byte) error {
+	type plain Host
+	return readNumbers(src, (*plain)(h), event.MachineFields[:], h.Readings[:])
+}
+
+// MarshalJSON writes the numbers after the other members.
+func (p Process) MarshalJSON() ([]byte, error) {
+	type plain Process
+	return appendNumbers(plain(p), event.ProcessFields[:], p.Readings[:])
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (p *Process) UnmarshalJSON(src []byte) error {
+	type plain Process
+	return readNumbers(src, (*plain)(p), event.ProcessFields[:], p.Readings[:])
+}
+
+// MarshalJSON writes the numbers after the other members.
+func (g GPU) MarshalJSON() ([]byte, error) {
+	type plain GPU
+	return appendNumbers(plain(g), event.GPUFields[:], g.Readings[:])
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (g *GPU) UnmarshalJSON(src []byte) error {
+	type plain GPU
+	return readNumbers(src, (*plain)(g), event.GPUFields[:], g.Readings[:])
+}
+
+// appendNumbers returns an object with the numbers of the catalogue's rows as further members.
+func appendNumbers[T any](object any, rows []event.Field[T], numbers []Number) ([]byte, error) {
+	out, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	out = out[:len(out)-1]
+	for i, n := range numbers {
+		if rows[i].JSON == "" {
+			continue
+		}
+		v, err := n.MarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, `,"`+rows[i].JSON+`":`...)
+		out = append(out, v...)
+	}
+	return append(out, '}'), nil
+}
+
+// readNumbers reads what appendNumbers writes.
+func readNumbers[T any](src []byte, object any, rows []event.Field[T], numbers []Number) error {
+	if err := json.Unmarshal(src, object); err != nil {
+		return err
+	}
+	return eachMember(src, func(name string, v []byte) error {
+		if i := slices.IndexFunc(rows, func(f event.Field[T]) bool { return f.JSON == name }); i >= 0 {
+			return numbers[i].UnmarshalJSON(v)
+		}
+		return nil
+	})
+}
+
+// numberNamed returns the number of the row with a JSON name.
+func numberNamed[T any](rows []event.Field[T], numbers []Number, name string) Number {
+	return numbers[slices.IndexFunc(rows, func(f event.Field[T]) bool { return f.JSON == name })]
+}
+
+// readFields sets the numbers of the catalogue's rows, and returns the reasons of the absent ones by JSON name.
+func readFields[T any](rows []event.Field[T], of *T, numbers []Number) (absent map[string]string) {
+	for i := range rows {
+		numbers[i] = Number(*rows[i].At(of))
+		if rows[i].JSON != "" && !numbers[i].OK() {
+			if absent == nil {
+				absent = make(map[string]string)
+			}
+			absent[rows[i].JSON] = numbers[i].absence()
+		}
+	}
+	return absent
 }
 
 // Experts holds the router picks since the model was loaded. Layers has the picks of both phases by layer and expert.
@@ -99,12 +157,7 @@ type Balance struct {
 
 func host(h *store.Host) Host {
 	out := Host{
-		Sampled: h.Sampled, CPU: Number(h.CPU), Cores: []Number{}, Frequency: Number(h.Frequency), Load1: Number(h.Load1),
-		MemoryUsed: Number(h.MemUsed), Memory: Number(h.MemTotal), CPULimit: Number(h.CPULimit),
-		Clocks: []Number{}, CPUWait: Number(h.CPUPressure), MemoryWait: Number(h.MemPressure), IOWait: Number(h.IOPressure),
-		Throttled: Number(h.Throttled), Received: Number(h.Received), Sent: Number(h.Sent), Power: Number(h.Power),
-		ModelFile: Number(h.Inspection.ModelBytes), Cached: Number(h.Inspection.ModelCached),
-		Engine: process(&h.Engine, h.Inspection.PSS), Self: process(&h.Self, event.Reading{}), GPUs: []GPU{}, NoGPU: optionalText(h.NoGPU),
+		Sampled: h.Sampled, Cores: []Number{}, Clocks: []Number{}, Engine: process(&h.Engine), Self: process(&h.Self), GPUs: []GPU{}, NoGPU: optionalText(h.NoGPU),
 	}
 	for _, hz := range h.Clocks {
 		out.Clocks = append(out.Clocks, Number(event.MeasuredValue(hz)))
@@ -112,27 +165,18 @@ func host(h *store.Host) Host {
 	for _, share := range h.Cores {
 		out.Cores = append(out.Cores, Number(event.MeasuredValue(share)))
 	}
-	for _, g := range h.GPUs {
-		gpu := GPU{
-			Name: g.Name, Util: Number(g.Util), MemoryUsed: Number(g.MemUsed), Memory: Number(g.MemTotal),
-			Power: Number(g.Power), Temperature: Number(g.Temperature), Clock: Number(g.Clock),
-		}
-		gpu.Absent = absences(gpu)
+	for i := range h.GPUs {
+		gpu := GPU{Name: h.GPUs[i].Name}
+		gpu.Absent = readFields(event.GPUFields[:], &h.GPUs[i], gpu.Readings[:])
 		out.GPUs = append(out.GPUs, gpu)
 	}
-	out.Absent = absences(out)
+	out.Absent = readFields(event.MachineFields[:], &h.Host, out.Readings[:])
 	return out
 }
 
-func process(p *event.Process, pss event.Reading) Process {
-	out := Process{
-		PID: p.PID, CPU: Number(p.CPU), Outside: Number(p.OutsideEngine), RunWait: Number(p.RunWait),
-		RSS: Number(p.RSS), Peak: Number(p.Peak), ReadSum: Number(p.ReadSum), WriteSum: Number(p.WriteSum),
-		Read: Number(p.Read), Write: Number(p.Write), ReadOps: Number(p.ReadOps), WriteOps: Number(p.WriteOps),
-		Faults: Number(p.Faults), Threads: Number(p.Threads), PSS: Number(pss),
-		Minor: Number(p.MinorFaults), Waiting: Number(p.Voluntary), Stopped: Number(p.Involuntary),
-	}
-	out.Absent = absences(out)
+func process(p *event.Process) Process {
+	out := Process{PID: p.PID}
+	out.Absent = readFields(event.ProcessFields[:], p, out.Readings[:])
 	return out
 }
 

@@ -3,7 +3,6 @@ package report
 import (
 	_ "embed"
 	"html/template"
-	"io"
 	"sync"
 
 	"github.com/llmtop/llmtop/profiler/clean"
@@ -15,18 +14,8 @@ var page string
 // pageTemplate parses the template on first use, since most runs write no page.
 var pageTemplate = sync.OnceValue(func() *template.Template { return template.Must(template.New("report").Parse(page)) })
 
-// WriteHTML writes the summary as one self-contained page with charts: no scripts, fonts or network access. Text from
-// outside is cleaned here and escaped by html/template.
-func (r *Report) WriteHTML(w io.Writer) error {
-	return pageTemplate().Execute(w, struct {
-		Title    string
-		Sections []pageSection
-		Charts   []chart
-	}{clean.Line("llmtop: " + r.name()), pageSections(r.sections()), r.charts()})
-}
-
-// name returns a short title: the model, or the engine.
-func (r *Report) name() string {
+// documentName returns a short title: the model, or the engine.
+func documentName(r *Report) string {
 	if r.Model == nil {
 		return r.Engine.Name
 	}

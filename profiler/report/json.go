@@ -5,25 +5,10 @@ import (
 	"bytes"
 	"io"
 	"strings"
-
-	"github.com/llmtop/llmtop/profiler/clean"
 )
 
 // lineWidth is the longest line of the JSON document; longer values are split over several lines.
 const lineWidth = 120
-
-// WriteJSON writes the report as an indented document with one line per value that fits: a token, a row of counts. The
-// order of fields is fixed.
-func (r *Report) WriteJSON(w io.Writer) error {
-	var compact bytes.Buffer
-	if err := clean.NewEncoder(&compact).Encode(r); err != nil {
-		return err
-	}
-	l := newLayout(w)
-	l.value(bytes.TrimSpace(compact.Bytes()), 0)
-	l.WriteByte('\n')
-	return l.Flush() // the first error sticks
-}
 
 // layout formats compact JSON in lines.
 type layout struct{ *bufio.Writer }

@@ -29,25 +29,6 @@ compute           %s (matrix products in the caches): limits prefill
 // bandwidthBound is the share of copy bandwidth from which decode counts as memory-bound, as on the screen.
 const bandwidthBound = 0.6
 
-// AddLimits adds the limits of the machine to a benchmark and compares its points with them.
-func (r *Report) AddLimits(l Limits) {
-	r.Bench.Limits = &l
-	if !r.Throughput.CopyBandwidth.OK() {
-		r.Throughput.CopyBandwidth = l.Copy
-		r.Throughput.Absent = absences(r.Throughput)
-	}
-	share := func(n, limit Number) Number {
-		if v, ok := limit.Positive(); ok && n.OK() {
-			return Measured(n.V / v)
-		}
-		return Number{}
-	}
-	for i := range r.Bench.Points {
-		p := &r.Bench.Points[i]
-		p.CopyShare, p.WeightsShare, p.ComputeShare = share(p.Bandwidth, l.Copy), share(p.Bandwidth, l.Weights), share(p.Compute, l.Compute)
-	}
-}
-
 // estimateLoad estimates the bytes/s that decode reads and the operations/s of prefill. Decode reads all active weights
 // and the keys and values of the previous tokens for each token; prefill takes two operations per active weight and
 // prompt token.
@@ -67,7 +48,7 @@ func (p *Point) estimateLoad(m *Model) {
 }
 
 // limitsSection compares points of one request at a time with the limits of the machine.
-func (r *Report) limitsSection() section {
+func limitsSection(r *Report) section {
 	s := section{title: "Memory and compute", left: 1, header: []string{"point", "decode bandwidth", "of copy bandwidth", "of weight bandwidth", "prefill compute", "of compute limit"}}
 	if r.Bench == nil {
 		return s

@@ -2,19 +2,9 @@ package report
 
 import (
 	"bufio"
-	"io"
 
 	"github.com/llmtop/llmtop/profiler/clean"
 )
-
-// WriteMarkdown writes a summary as Markdown with tables, for comments and wikis.
-func (r *Report) WriteMarkdown(out io.Writer) error {
-	w := &tables{Writer: bufio.NewWriter(out)}
-	for _, s := range r.sections() {
-		w.section(s)
-	}
-	return w.Flush() // the first error sticks
-}
 
 // tables writes sections as Markdown.
 type tables struct{ *bufio.Writer }

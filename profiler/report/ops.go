@@ -47,7 +47,7 @@ func operations(from *event.Ops) *Ops {
 const shownOps = 6
 
 // opsSection returns a table of layers by kinds of operations, in ms per pass. The last row is the sum.
-func (r *Report) opsSection() section {
+func opsSection(r *Report) section {
 	s := section{title: "Time per operation, ms per forward pass", left: 1}
 	if r.Ops == nil || r.Ops.Passes == 0 {
 		return s
@@ -71,7 +71,7 @@ func (r *Report) opsSection() section {
 	columns = columns[:min(len(columns), shownOps)]
 	s.header = append(append([]string{"layer"}, columns...), "others", "all")
 	for _, layer := range slices.Sorted(maps.Keys(sums)) {
-		s.rows = append(s.rows, r.opsRow(opsRowName(layer, outside, all), sums[layer], columns))
+		s.rows = append(s.rows, opsRow(r, opsRowName(layer, outside, all), sums[layer], columns))
 	}
 	s.words = []string{
 		fmt.Sprintf("%d forward passes were timed. Timing slows a pass down: timed / untimed duration %s.",
@@ -91,7 +91,7 @@ func opsRowName(layer, outside, all int) string {
 }
 
 // opsRow returns one row: the named kinds, all others, and the sum.
-func (r *Report) opsRow(name string, times map[string]float64, columns []string) []string {
+func opsRow(r *Report, name string, times map[string]float64, columns []string) []string {
 	row, others := []string{name}, 0.0
 	for op, v := range times {
 		if !slices.Contains(columns, op) {
@@ -101,12 +101,12 @@ func (r *Report) opsRow(name string, times map[string]float64, columns []string)
 	sum := others
 	for _, op := range columns {
 		sum += times[op]
-		row = append(row, r.perPass(times[op]))
+		row = append(row, perPass(r, times[op]))
 	}
-	return append(row, r.perPass(others), r.perPass(sum))
+	return append(row, perPass(r, others), perPass(r, sum))
 }
 
 // perPass converts a sum of s over all passes to ms per pass.
-func (r *Report) perPass(v float64) string {
+func perPass(r *Report, v float64) string {
 	return fmt.Sprintf("%.3f", 1000*v/float64(r.Ops.Passes))
 }

@@ -22,7 +22,7 @@ func timed() *Report {
 }
 
 func TestOpsTable(t *testing.T) {
-	s := timed().opsSection()
+	s := opsSection(timed())
 	var got []string
 	for _, row := range append([][]string{s.header}, s.rows...) {
 		got = append(got, strings.Join(row, " "))
@@ -37,7 +37,7 @@ all 4.000 0.400 0.350 0.300 0.250 0.200 0.250 5.750`
 	if !strings.Contains(s.words[0], "2 forward passes") || !strings.Contains(s.words[0], "duration 1.50") {
 		t.Errorf("%q", s.words)
 	}
-	if s := (&Report{}).opsSection(); len(s.rows) > 0 {
+	if s := opsSection((&Report{})); len(s.rows) > 0 {
 		t.Errorf("without times: %v", s.rows)
 	}
 	whole := benched()
@@ -50,7 +50,7 @@ all 4.000 0.400 0.350 0.300 0.250 0.200 0.250 5.750`
 	}
 	unknown := timed()
 	unknown.Ops.Slowdown = Number(event.Absent(event.NotYet))
-	if s := unknown.opsSection(); !strings.Contains(s.words[0], event.Absent(event.NotYet).Absence()) {
+	if s := opsSection(unknown); !strings.Contains(s.words[0], event.Absent(event.NotYet).Absence()) {
 		t.Errorf("%q", s.words)
 	}
 }

@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/llmtop/llmtop/profiler/metric"
 )
@@ -34,47 +33,6 @@ type PlacementChoice struct {
 // Budget is the capacity for experts: Bytes, or else a Share of all experts, 0 to 1.
 type Budget struct{ Bytes, Share float64 }
 
-// Place proposes a placement; nil for a dense model or without picks. budget may be nil.
-func (r *Report) Place(budget *Budget) *Placement {
-	x := r.Experts
-	if x == nil || r.Model == nil || x.Experts == 0 {
-		return nil
-	}
-	var ranked metric.Ranking
-	ranked.Rank(slices.Concat(x.Layers...))
-	all := ranked.Len()
-	if ranked.Total() == 0 {
-		return nil
-	}
-	p := &Placement{Experts: all, Picks: ranked.Total(), ExpertBytes: r.Model.expertBytes(all), Curve: []PlacementBudget{}}
-	for _, share := range []float64{0.125, 0.25, 0.5, 0.75, 1} {
-		p.Curve = append(p.Curve, p.budgetFor(&ranked, int(share*float64(all))))
-	}
-	if budget == nil {
-		return p
-	}
-	n := int(budget.Share * float64(all))
-	if budget.Bytes > 0 {
-		if !p.ExpertBytes.OK() {
-			return p
-		}
-		n = int(budget.Bytes / p.ExpertBytes.V)
-	}
-	n = min(max(n, 0), all)
-	p.Chosen = &PlacementChoice{PlacementBudget: p.budgetFor(&ranked, n), Layers: make([][]int, len(x.Layers))}
-	for l := range p.Chosen.Layers {
-		p.Chosen.Layers[l] = []int{}
-	}
-	for i := range n {
-		l, e := ranked.At(i)/x.Experts, ranked.At(i)%x.Experts
-		p.Chosen.Layers[l] = append(p.Chosen.Layers[l], e)
-	}
-	for _, experts := range p.Chosen.Layers {
-		slices.Sort(experts)
-	}
-	return p
-}
-
 // budgetFor returns what the first n experts cover.
 func (p *Placement) budgetFor(ranked *metric.Ranking, n int) PlacementBudget {
 	out := PlacementBudget{Experts: n, Coverage: Measured(float64(ranked.Covered(n)) / float64(p.Picks)), Even: Measured(float64(n) / float64(p.Experts))}
@@ -94,7 +52,7 @@ func (m *Model) expertBytes(experts int) Number {
 }
 
 // placementSection returns the proposal as a table.
-func (r *Report) placementSection() section {
+func placementSection(r *Report) section {
 	s := section{title: "Which experts to keep on the faster device", left: 0, header: []string{"experts kept", "memory", "routing covered", "uniform baseline"}}
 	p := r.Placement
 	if p == nil {

@@ -20,6 +20,7 @@ type Point struct {
 	STIL     *Statistics `json:"stil_s"`
 	TPOT     *Statistics `json:"tpot_s"`
 	ITL      *Statistics `json:"itl_s"` // over tokens
+	MaxITL   *Statistics `json:"max_itl_s"`
 	E2EL     *Statistics `json:"e2el_s"`
 	Prefill  *Statistics `json:"prefill_tokens_per_s"`
 	Decode   *Statistics `json:"decode_tokens_per_s"`
@@ -87,28 +88,70 @@ type PointProfile struct {
 	Compliance Compliance  `json:"compliance"`
 }
 
-// distributions lists the distributions of a point in display order: JSON name, title, field, and how to format a
-// value.
-var distributions = []struct {
+// pointDistribution is one distribution of a point: JSON name, title, field, how to format a value, and how to read it
+// from a request; nil if it is not a number of requests.
+type pointDistribution struct {
 	json, name string
 	field      func(*Point) **Statistics
 	format     func(float64) string
-}{
-	{"ttft_s", "TTFT", func(p *Point) **Statistics { return &p.TTFT }, metric.Seconds},
-	{"cold_ttft_s", "TTFT cold", func(p *Point) **Statistics { return &p.ColdTTFT }, metric.Seconds},
-	{"stil_s", "queue time", func(p *Point) **Statistics { return &p.STIL }, metric.Seconds},
-	{"tpot_s", "TPOT", func(p *Point) **Statistics { return &p.TPOT }, metric.Seconds},
-	{"itl_s", "ITL", func(p *Point) **Statistics { return &p.ITL }, metric.Seconds},
-	{"e2el_s", "E2EL", func(p *Point) **Statistics { return &p.E2EL }, metric.Seconds},
-	{"late_s", "send delay", func(p *Point) **Statistics { return &p.SendDelay }, metric.Seconds},
-	{"prefill_tokens_per_s", "prefill tokens/s", func(p *Point) **Statistics { return &p.Prefill }, metric.Rate},
-	{"decode_tokens_per_s", "decode tokens/s", func(p *Point) **Statistics { return &p.Decode }, metric.Rate},
-	{"overall_tokens_per_s", "overall tokens/s", func(p *Point) **Statistics { return &p.Overall }, metric.Rate},
-	{"tps", "TPS per request", func(p *Point) **Statistics { return &p.TPS }, metric.Rate},
-	{"output_tokens_per_s", "TTPS (output)", func(p *Point) **Statistics { return &p.Output }, metric.Rate},
-	{"total_tokens_per_s", "total tokens/s", func(p *Point) **Statistics { return &p.Total }, metric.Rate},
-	{"finished_requests_per_s", "requests/s", func(p *Point) **Statistics { return &p.Finished }, metric.Rate},
-	{"goodput_requests_per_s", "goodput", func(p *Point) **Statistics { return &p.Goodput }, metric.Rate},
+	of         func(*Request) Number
+}
+
+// distributions lists the distributions of a point in display order.
+var distributions = []pointDistribution{
+	ofLatency(store.TTFT, func(p *Point) **Statistics { return &p.TTFT }),
+	ofLatency(store.ColdTTFT, func(p *Point) **Statistics { return &p.ColdTTFT }),
+	ofLatency(store.STIL, func(p *Point) **Statistics { return &p.STIL }),
+	ofLatency(store.TPOT, func(p *Point) **Statistics { return &p.TPOT }),
+	ofLatency(store.ITL, func(p *Point) **Statistics { return &p.ITL }),
+	ofLatency(store.MaxITL, func(p *Point) **Statistics { return &p.MaxITL }),
+	ofLatency(store.E2EL, func(p *Point) **Statistics { return &p.E2EL }),
+	{"late_s", "send delay", func(p *Point) **Statistics { return &p.SendDelay }, metric.Seconds, nil},
+	{"prefill_tokens_per_s", "prefill tokens/s", func(p *Point) **Statistics { return &p.Prefill }, metric.Rate, func(q *Request) Number { return q.PrefillRate }},
+	{"decode_tokens_per_s", "decode tokens/s", func(p *Point) **Statistics { return &p.Decode }, metric.Rate, func(q *Request) Number { return q.DecodeRate }},
+	{"overall_tokens_per_s", "overall tokens/s", func(p *Point) **Statistics { return &p.Overall }, metric.Rate, func(q *Request) Number { return q.Overall }},
+	{"tps", "TPS per request", func(p *Point) **Statistics { return &p.TPS }, metric.Rate, func(q *Request) Number { return q.TPS }},
+	{"output_tokens_per_s", "TTPS (output)", func(p *Point) **Statistics { return &p.Output }, metric.Rate, nil},
+	{"total_tokens_per_s", "total tokens/s", func(p *Point) **Statistics { return &p.Total }, metric.Rate, nil},
+	{"finished_requests_per_s", "requests/s", func(p *Point) **Statistics { return &p.Finished }, metric.Rate, nil},
+	{"goodput_requests_per_s", "goodput", func(p *Point) **Statistics { return &p.Goodput }, metric.Rate, nil},
+}
+
+func ofLatency(id store.LatencyID, field func(*Point) **Statistics) pointDistribution {
+	return pointDistribution{id.Row().JSON, id.Row().Name, field, metric.Seconds, latencyReaders[id]}
+}
+
+// latencyReaders read the latencies of a request from a report; nil for latencies of tokens.
+var latencyReaders = [store.NumLatencies]func(*Request) Number{
+	store.TTFT:     func(q *Request) Number { return onlyIf(!q.Cold, q.TTFT) },
+	store.ColdTTFT: func(q *Request) Number { return onlyIf(q.Cold, q.TTFT) },
+	store.STIL:     func(q *Request) Number { return q.STIL },
+	store.TPOT:     func(q *Request) Number { return q.TPOT },
+	store.MaxITL:   func(q *Request) Number { return q.maxITL() },
+	store.E2EL:     func(q *Request) Number { return q.E2EL },
+}
+
+func (q *Request) maxITL() Number {
+	if q.ITL == nil {
+		return Number(event.Absent(event.Undefined))
+	}
+	return q.ITL.Max
+}
+
+// onlyIf returns a number, or none if it does not apply.
+func onlyIf(applies bool, n Number) Number {
+	if !applies {
+		return Number(event.Absent(event.Undefined))
+	}
+	return n
+}
+
+// Latency returns a latency of the request; absent for latencies of tokens.
+func (q *Request) Latency(id store.LatencyID) Number {
+	if of := latencyReaders[id]; of != nil {
+		return of(q)
+	}
+	return Number{}
 }
 
 // samples collects the values of one metric.
@@ -202,15 +245,10 @@ func (p *Point) gather(g *pointSamples, i int, run Run, byID map[event.RequestID
 
 // addRequest adds the samples of a finished request.
 func (p *Point) addRequest(g *pointSamples, i int, q *Request) {
-	first := "ttft_s"
-	if q.Cold {
-		first = "cold_ttft_s"
-	}
-	for name, n := range map[string]Number{
-		first: q.TTFT, "stil_s": q.STIL, "tpot_s": q.TPOT, "e2el_s": q.E2EL, "prefill_tokens_per_s": q.PrefillRate,
-		"decode_tokens_per_s": q.DecodeRate, "overall_tokens_per_s": q.Overall, "tps": q.TPS,
-	} {
-		g.add(name, i, n)
+	for _, d := range distributions {
+		if d.of != nil {
+			g.add(d.json, i, d.of(q))
+		}
 	}
 	for _, t := range q.Tokens {
 		for range min(max(t.N, 1), store.MaxTokens) { // the store keeps no more than that per timestamp

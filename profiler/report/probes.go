@@ -8,7 +8,7 @@ import (
 )
 
 // probesSection returns the latencies of llmtop's probes, which are in no other statistics of the server.
-func (r *Report) probesSection() section {
+func probesSection(r *Report) section {
 	s := section{title: "Latency of llmtop's probes", left: 1, header: []string{"", "samples", "mean", "± 95 %", "stddev", "p50", "p90", "p95", "p99", "max"}}
 	var ttft, tpot, e2el samples
 	failed := 0

@@ -63,31 +63,14 @@ func (n *Number) UnmarshalJSON(src []byte) error {
 // UnmarshalJSON reads the object that MarshalJSON writes, in order.
 func (p *Parts) UnmarshalJSON(src []byte) error {
 	*p = nil
-	d := json.NewDecoder(bytes.NewReader(src))
-	opening, err := d.Token()
-	if err != nil || opening == nil {
-		return err
-	}
-	if opening != json.Delim('{') {
-		return fmt.Errorf("ttft_components_s: want an object")
-	}
-	for d.More() {
-		name, err := d.Token()
-		if err != nil {
-			return err
-		}
-		part := Part{Name: name.(string)} // object keys are strings
-		if err := d.Decode(&part.Time); err != nil {
-			return err
-		}
-		*p = append(*p, part)
+	err := eachMember(src, func(name string, v []byte) error {
+		*p = append(*p, Part{Name: name})
+		return json.Unmarshal(v, &(*p)[len(*p)-1].Time)
+	})
+	if err != nil {
+		return fmt.Errorf("ttft_components_s: %w", err)
 	}
 	return nil
-}
-
-// Finished returns the requests that finished, in the order in which they were enqueued.
-func (r *Report) Finished() []Request {
-	return slices.DeleteFunc(slices.Clone(r.Requests), func(q Request) bool { return q.State != event.StateFinished.String() })
 }
 
 // Positive returns the number if it is finite and above 0.

@@ -81,7 +81,7 @@ func FuzzRead(f *testing.F) {
 		if _, err := Read(&out); err != nil {
 			t.Fatal(err)
 		}
-		r.charts()
+		allCharts(r)
 		if err := errors.Join(r.WriteText(&out), r.WriteCSV(&out), r.WriteJSONL(&out)); err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ package report
 
 import (
 	goruntime "runtime"
+	"slices"
 	"time"
 
 	"github.com/klauspost/cpuid/v2"
@@ -179,4 +180,29 @@ func totals(s *store.Snapshot) Totals {
 		t.Origin = origins(t)
 	}
 	return t
+}
+
+// DropText removes the generated text from the report, including that of tokens and alternatives.
+func (r *Report) DropText() {
+	for i := range r.Requests {
+		q := &r.Requests[i]
+		q.Text = nil
+		for j := range q.Tokens {
+			t := &q.Tokens[j]
+			t.Text = nil
+			for k := range t.Top {
+				t.Top[k].Text = ""
+			}
+		}
+	}
+	if r.Fleet != nil {
+		for i := range r.Fleet.Replicas {
+			r.Fleet.Replicas[i].Report.DropText()
+		}
+	}
+}
+
+// Finished returns the requests that finished, in the order in which they were enqueued.
+func (r *Report) Finished() []Request {
+	return slices.DeleteFunc(slices.Clone(r.Requests), func(q Request) bool { return q.State != event.StateFinished.String() })
 }

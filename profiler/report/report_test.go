@@ -31,6 +31,16 @@ func strict(v any) {
 	}
 }
 
+// list adds the numbers of the catalogue to the properties of a definition, which refers to them as further members.
+func list[T any](doc any, definition string, rows []event.Field[T]) {
+	def := doc.(map[string]any)["$defs"].(map[string]any)[definition].(map[string]any)
+	for _, f := range rows {
+		if f.JSON != "" {
+			def["properties"].(map[string]any)[f.JSON] = def["additionalProperties"]
+		}
+	}
+}
+
 func schema(t testing.TB) *jsonschema.Schema {
 	t.Helper()
 	file, err := os.ReadFile("../../docs/report.schema.json")
@@ -41,6 +51,9 @@ func schema(t testing.TB) *jsonschema.Schema {
 	if err != nil {
 		t.Fatal(err)
 	}
+	list(doc, "host", event.MachineFields[:])
+	list(doc, "process", event.ProcessFields[:])
+	list(doc, "gpu", event.GPUFields[:])
 	strict(doc)
 	c := jsonschema.NewCompiler()
 	c.AssertFormat()

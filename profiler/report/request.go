@@ -228,26 +228,6 @@ func (r *record) describe() ([]Token, *string) {
 	return tokens, optionalText(all.String())
 }
 
-// DropText removes the generated text from the report, including that of tokens and alternatives.
-func (r *Report) DropText() {
-	for i := range r.Requests {
-		q := &r.Requests[i]
-		q.Text = nil
-		for j := range q.Tokens {
-			t := &q.Tokens[j]
-			t.Text = nil
-			for k := range t.Top {
-				t.Top[k].Text = ""
-			}
-		}
-	}
-	if r.Fleet != nil {
-		for i := range r.Fleet.Replicas {
-			r.Fleet.Replicas[i].Report.DropText()
-		}
-	}
-}
-
 // stageRow is a row of the CSV.
 type stageRow struct {
 	stage event.Stage // StageNone is "other"

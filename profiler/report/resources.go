@@ -200,7 +200,7 @@ func operationCount(n float64) string {
 }
 
 // hostSection returns the resource use of the engine's process and of the machine over the run.
-func (r *Report) hostSection() section {
+func hostSection(r *Report) section {
 	s := section{title: "Machine, over the run", left: 1, header: []string{"", "engine process", "machine"}}
 	h, u, p := &r.Host, &r.Host.RunUsage, &r.Host.RunUsage.Engine
 	if m := r.Machine.describe(); m != event.NotReported.String() {
@@ -219,7 +219,7 @@ func (r *Report) hostSection() section {
 	s.rows = [][]string{
 		{"CPU", withShare(p.CPU, cores, p.Utilisation), format(u.CPU, metric.Percent)},
 		{"frequency", "", format(u.Frequency, metric.Hertz)},
-		{"memory", format(p.RSS, metric.Bytes), usedOfTotal(u.MemoryUsed, h.Memory, metric.Bytes)},
+		{"memory", format(p.RSS, metric.Bytes), usedOfTotal(u.MemoryUsed, numberNamed(event.MachineFields[:], h.Readings[:], "memory_bytes"), metric.Bytes)},
 		{"memory, peak", format(p.Peak, metric.Bytes), withShare(u.MemoryPeak, metric.Bytes, u.MemoryShare)},
 		{"disk read", operations(p.Read, p.ReadOps), ""},
 		{"disk written", operations(p.Write, p.WriteOps), ""},
@@ -227,7 +227,7 @@ func (r *Report) hostSection() section {
 	for i, g := range u.GPUs {
 		all := Number{}
 		if i < len(h.GPUs) {
-			all = h.GPUs[i].Memory
+			all = numberNamed(event.GPUFields[:], h.GPUs[i].Readings[:], "memory_bytes")
 		}
 		s.rows = append(s.rows, []string{g.Name, "", fmt.Sprintf("%s, peak memory %s",
 			joinReadings(reading{"utilisation", g.Util, metric.Percent}, reading{"power", g.Power, metric.Watts}), usedOfTotal(g.MemoryPeak, all, metric.Bytes))})

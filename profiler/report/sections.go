@@ -1,6 +1,11 @@
 package report
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
@@ -70,14 +75,60 @@ type LoadStage struct {
 	ns    int64
 }
 
-// Percentiles are the distributions of the whole session; null if nothing was recorded.
-type Percentiles struct {
-	TTFT     *Distribution `json:"ttft_s"` // warm
-	ColdTTFT *Distribution `json:"cold_ttft_s"`
-	ITL      *Distribution `json:"itl_s"`
-	TPOT     *Distribution `json:"tpot_s"`
-	STIL     *Distribution `json:"stil_s"`
-	E2EL     *Distribution `json:"e2el_s"`
+// Percentiles are the distributions of the latencies over the whole session; nil if nothing was recorded.
+type Percentiles [store.NumLatencies]*Distribution
+
+// MarshalJSON writes an object with the JSON names of the catalogue.
+func (p Percentiles) MarshalJSON() ([]byte, error) {
+	out := []byte{'{'}
+	for id, d := range p {
+		v, err := json.Marshal(d)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, `"`+store.Latencies[id].JSON+`":`...)
+		out = append(append(out, v...), ',')
+	}
+	out[len(out)-1] = '}'
+	return out, nil
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (p *Percentiles) UnmarshalJSON(src []byte) error {
+	return eachMember(src, func(name string, v []byte) error {
+		for id := range p {
+			if store.Latencies[id].JSON == name {
+				return json.Unmarshal(v, &p[id])
+			}
+		}
+		return nil
+	})
+}
+
+// eachMember calls f with each member of an object, in order; never for null.
+func eachMember(src []byte, f func(name string, value []byte) error) error {
+	d := json.NewDecoder(bytes.NewReader(src))
+	opening, err := d.Token()
+	if err != nil || opening == nil {
+		return err
+	}
+	if opening != json.Delim('{') {
+		return errors.New("want an object")
+	}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return err
+		}
+		var v json.RawMessage
+		if err := d.Decode(&v); err != nil {
+			return err
+		}
+		if err := f(name.(string), v); err != nil { // object keys are strings
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // Distribution describes times in s. Percentiles are accurate to 1/64 of their value.
@@ -162,11 +213,11 @@ func model(s *store.Snapshot) *Model {
 	return out
 }
 
-func percentiles(l *store.Latency) Percentiles {
-	return Percentiles{
-		TTFT: distribution(l.TTFT[session]), ColdTTFT: distribution(l.ColdTTFT[session]), ITL: distribution(l.ITL[session]),
-		TPOT: distribution(l.TPOT[session]), STIL: distribution(l.STIL[session]), E2EL: distribution(l.E2EL[session]),
+func percentiles(l *store.Latency) (out Percentiles) {
+	for id := range out {
+		out[id] = distribution(store.Latencies[id].In(l)[session])
 	}
+	return out
 }
 
 // distribution converts a summary to s; nil if nothing was recorded. A single value has no standard deviation.

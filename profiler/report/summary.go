@@ -21,23 +21,23 @@ type section struct {
 
 func (s *section) empty() bool { return len(s.rows)+len(s.words) == 0 }
 
-// sections returns all sections that are not empty.
-func (r *Report) sections() []section {
-	return append(append([]section{r.headSection()}, r.body()...), r.verdictsSection())
+// allSections returns all sections that are not empty.
+func allSections(r *Report) []section {
+	return append(append([]section{headSection(r)}, bodySections(r)...), verdictsSection(r))
 }
 
-// body returns the sections between the header and the insights.
-func (r *Report) body() []section {
+// bodySections returns the sections between the header and the insights.
+func bodySections(r *Report) []section {
 	if r.Fleet != nil {
 		return filled(r.Fleet.sections())
 	}
-	parts := []section{r.benchSection(), r.profilesSection(), r.limitsSection()}
-	parts = append(parts, r.pointSections()...)
-	parts = append(parts, r.reportedSections()...)
+	parts := []section{benchSection(r), profilesSection(r), limitsSection(r)}
+	parts = append(parts, pointSections(r)...)
+	parts = append(parts, reportedSections(r)...)
 	parts = append(parts,
-		r.economicsSection(), r.clientSection(), r.requestsSection(), r.latencySection(), r.probesSection(), r.partsSection(), r.throughputSection(), r.groupsSection(),
-		r.hostSection(), r.expertsSection(), r.placementSection(), r.opsSection())
-	return filled(append(parts, r.compatSections()...))
+		economicsSection(r), clientSection(r), requestsSection(r), latencySection(r), probesSection(r), partsSection(r), throughputSection(r), groupsSection(r),
+		hostSection(r), expertsSection(r), placementSection(r), opsSection(r))
+	return filled(append(parts, compatSections(r)...))
 }
 
 // filled removes empty sections.
@@ -45,8 +45,8 @@ func filled(all []section) []section {
 	return slices.DeleteFunc(all, func(s section) bool { return s.empty() })
 }
 
-// notes returns what readers must know before the numbers: failures, drops, omissions.
-func (r *Report) notes() (lines []string) {
+// reportNotes returns what readers must know before the numbers: failures, drops, omissions.
+func reportNotes(r *Report) (lines []string) {
 	if r.Engine.Reason != "" {
 		lines = append(lines, "Engine message: "+r.Engine.Reason)
 	}
@@ -71,8 +71,8 @@ func (r *Report) notes() (lines []string) {
 	return lines
 }
 
-func (r *Report) headSection() section {
-	s := section{title: "llmtop " + r.Version, left: 2, header: []string{"", ""}, words: r.notes()}
+func headSection(r *Report) section {
+	s := section{title: "llmtop " + r.Version, left: 2, header: []string{"", ""}, words: reportNotes(r)}
 	if m := r.Model; m != nil {
 		s.rows = append(s.rows, []string{"model", m.Name + withSpace(m.Quantisation)})
 		if shape := m.shape(); len(shape) > 0 {
@@ -103,7 +103,7 @@ func perToken(n Number) string {
 }
 
 // latencySection returns the latencies of all requests of the session.
-func (r *Report) latencySection() section {
+func latencySection(r *Report) section {
 	s := section{title: "Latency", left: 1, header: []string{"", "samples", "mean", "stddev", "p50", "p90", "p95", "p99", "max"}}
 	switch {
 	case r.Bench != nil:
@@ -111,18 +111,11 @@ func (r *Report) latencySection() section {
 	case r.Reported != nil:
 		s.title += " of requests polled from slots"
 	}
-	p := &r.Percentiles
-	for _, row := range []struct {
-		name string
-		d    *Distribution
-	}{
-		{"TTFT", p.TTFT}, {"TTFT cold", p.ColdTTFT}, {"TPOT", p.TPOT}, {"ITL", p.ITL}, {"queue time", p.STIL}, {"E2EL", p.E2EL},
-	} {
-		d := row.d
+	for id, d := range r.Percentiles {
 		if d == nil {
 			continue
 		}
-		cells := []string{row.name, fmt.Sprint(d.Count)}
+		cells := []string{store.Latencies[id].Name, fmt.Sprint(d.Count)}
 		for _, n := range []struct {
 			v     Number
 			share float64
@@ -142,12 +135,12 @@ func (r *Report) latencySection() section {
 }
 
 // partsSection returns the TTFT components of the session's requests; the points of a benchmark have their own.
-func (r *Report) partsSection() section {
+func partsSection(r *Report) section {
 	s := section{title: "Where TTFT goes", left: 1, header: []string{"component", "mean", "share", ""}}
 	if r.Bench != nil {
 		return s
 	}
-	means, note := r.ttftParts()
+	means, note := ttftParts(r)
 	if note != "" {
 		s.title += ", " + note
 	}
@@ -172,11 +165,11 @@ func (r *Report) partsSection() section {
 }
 
 // ttftParts returns the mean TTFT components: of the requests, or those that the server counts. note qualifies them.
-func (r *Report) ttftParts() (means Parts, note string) {
+func ttftParts(r *Report) (means Parts, note string) {
 	if parts := r.Reported.ttftParts(); parts != nil {
 		return parts, "means reported by the server"
 	}
-	means, cold := meanParts(r.requestPointers())
+	means, cold := meanParts(requestPointers(r))
 	switch {
 	case r.Reported != nil: // only probes are measured completely
 		note = "of llmtop's probes"
@@ -187,7 +180,7 @@ func (r *Report) ttftParts() (means Parts, note string) {
 }
 
 // requestPointers returns pointers to the requests.
-func (r *Report) requestPointers() []*Request {
+func requestPointers(r *Report) []*Request {
 	out := make([]*Request, len(r.Requests))
 	for i := range r.Requests {
 		out[i] = &r.Requests[i]
@@ -195,7 +188,7 @@ func (r *Report) requestPointers() []*Request {
 	return out
 }
 
-func (r *Report) throughputSection() section {
+func throughputSection(r *Report) section {
 	t := &r.Throughput
 	s := section{title: "Throughput", left: 2, header: []string{"", ""}, rows: [][]string{{"TTPS", rateWhile(t.SessionTTPS, "over the whole run")}}}
 	if r.Reported != nil || r.Engine.Name == "" { // aggregate metrics have the other rates, with the server's definitions
@@ -210,7 +203,7 @@ func (r *Report) throughputSection() section {
 	return s
 }
 
-func (r *Report) requestsSection() section {
+func requestsSection(r *Report) section {
 	s := section{title: "Requests", left: 3, header: []string{"id", "state", "label", "prompt", "cached", "padding", "generated", "queue", "TTFT", "TPOT", "E2EL", "tokens/s"}}
 	for i := range r.Requests[:min(len(r.Requests), listed)] {
 		q := &r.Requests[i]
@@ -226,7 +219,7 @@ func (r *Report) requestsSection() section {
 }
 
 // groupsSection lists the groups, if there are any besides the default one.
-func (r *Report) groupsSection() section {
+func groupsSection(r *Report) section {
 	s := section{title: "Groups", left: 1, header: []string{"group", "requests", "generated", "TPS"}}
 	if len(r.Groups) == 1 && r.Groups[0].Name == "" {
 		return s
@@ -237,7 +230,7 @@ func (r *Report) groupsSection() section {
 	return s
 }
 
-func (r *Report) expertsSection() section {
+func expertsSection(r *Report) section {
 	s := section{title: "Experts while decoding", left: 3, header: []string{"layer", "hot", "cold", "picks", "max/mean", "CV", "entropy", "never picked"}}
 	if r.Experts == nil || r.Experts.Decode.Tokens == 0 {
 		return s
@@ -271,17 +264,17 @@ func joinInts(experts []int) string {
 	return strings.Join(words, ", ")
 }
 
-// findings returns the recommendations of the benchmark, then the verdicts.
-func (r *Report) findings() []Verdict {
+// allFindings returns the recommendations of the benchmark, then the verdicts.
+func allFindings(r *Report) []Verdict {
 	if r.Bench == nil {
 		return r.Verdicts
 	}
 	return append(slices.Clone(r.Bench.Advice), r.Verdicts...)
 }
 
-func (r *Report) verdictsSection() section {
+func verdictsSection(r *Report) section {
 	s := section{title: "Insights", left: 3, header: []string{"", "finding", "try"}}
-	for _, v := range r.findings() {
+	for _, v := range allFindings(r) {
 		s.rows = append(s.rows, []string{v.Severity, v.Text + withEvidence(v.Evidence), v.Try})
 	}
 	if len(s.rows) == 0 {

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"fmt"
-	"io"
 	"strings"
 	"text/tabwriter"
 
@@ -56,24 +55,7 @@ func format(n Number, f func(float64) string) string {
 	return f(n.V)
 }
 
-// WriteText writes a summary for people in plain ASCII, for any terminal.
-func (r *Report) WriteText(out io.Writer) error {
-	w := writer{bufio.NewWriter(out)}
-	r.writeHead(w)
-	for _, s := range r.body() {
-		w.section(s)
-	}
-	if r.Bench == nil {
-		for i := range r.Requests[:min(len(r.Requests), drawn)] {
-			r.Requests[i].writeParts(w)
-		}
-		r.Reported.writeParts(w)
-	}
-	r.writeFindings(w)
-	return w.Flush() // the first error sticks
-}
-
-func (r *Report) writeHead(w writer) {
+func writeHead(r *Report, w writer) {
 	if f := r.Fleet; f != nil {
 		w.line("llmtop %s - %s", r.Version, f.summary(r.Engine.Name))
 	} else {
@@ -85,7 +67,7 @@ func (r *Report) writeHead(w writer) {
 	requests, tokens := r.Totals.describe()
 	w.line("requests %s", requests)
 	w.line("tokens   %s, in %s", tokens, format(r.Totals.Duration, metric.Seconds))
-	for _, words := range r.notes() {
+	for _, words := range reportNotes(r) {
 		w.words("  ", words)
 	}
 }
@@ -261,8 +243,8 @@ func (w writer) words(before, s string) {
 }
 
 // writeFindings writes the findings, each with its recommendation on a line of its own.
-func (r *Report) writeFindings(w writer) {
-	all := r.findings()
+func writeFindings(r *Report, w writer) {
+	all := allFindings(r)
 	if len(all) == 0 {
 		return
 	}

@@ -10,121 +10,11 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-// Gauge identifies one series of the machine samples.
-type Gauge uint8
-
-// The gauges, in display order, with their units.
-const (
-	GaugeCPU            Gauge = iota // 0..1, of the machine
-	GaugeClock                       // Hz, mean over the cores
-	GaugeCPUPressure                 // 0..1, share of wall time in which some task waited for a core
-	GaugeThrottled                   // 0..1, share of wall time in which the cgroup was throttled
-	GaugeEngineCPU                   // cores, engine process
-	GaugeRunWait                     // 0..1, share of wall time a runnable engine thread waited for a core
-	GaugeVoluntary                   // context switches/s, engine process
-	GaugeInvoluntary                 // context switches/s, engine process
-	GaugeMemory                      // bytes, of the machine
-	GaugeMemPressure                 // 0..1, share of wall time in which some task waited for memory
-	GaugeRSS                         // bytes, engine process
-	GaugeMinorFaults                 // page faults/s without I/O, engine process
-	GaugeMajorFaults                 // page faults/s that waited for storage, engine process
-	GaugeRead                        // B/s from storage, engine process
-	GaugeWrite                       // B/s to storage, engine process
-	GaugeIOPressure                  // 0..1, share of wall time in which some task waited for storage
-	GaugeReceived                    // B/s, all network interfaces but loopback
-	GaugeSent                        // B/s, all network interfaces but loopback
-	GaugeGPU                         // 0..1, mean over the GPUs
-	GaugeGPUMemory                   // bytes, sum over the GPUs
-	GaugeGPUPower                    // W, sum over the GPUs
-	GaugeGPUClock                    // Hz, mean over the GPUs
-	GaugeGPUTemperature              // °C, hottest GPU
-	GaugePower                       // W, processor packages
-	GaugeSelfCPU                     // cores, llmtop; without the engine's threads where the engine runs inside llmtop
-	GaugeSelfRSS                     // bytes, llmtop
-	GaugeGCPause                     // ns of stop-the-world within the sample interval, llmtop
-	NumGauges
-)
-
-// gaugeReadings read each gauge from a sample.
-var gaugeReadings = [NumGauges]func(*event.Host) event.Reading{
-	GaugeCPU:         func(h *event.Host) event.Reading { return h.CPU },
-	GaugeClock:       func(h *event.Host) event.Reading { return h.Frequency },
-	GaugeCPUPressure: func(h *event.Host) event.Reading { return h.CPUPressure },
-	GaugeThrottled:   func(h *event.Host) event.Reading { return h.Throttled },
-	GaugeEngineCPU:   func(h *event.Host) event.Reading { return h.Engine.CPU },
-	GaugeRunWait:     func(h *event.Host) event.Reading { return h.Engine.RunWait },
-	GaugeVoluntary:   func(h *event.Host) event.Reading { return h.Engine.Voluntary },
-	GaugeInvoluntary: func(h *event.Host) event.Reading { return h.Engine.Involuntary },
-	GaugeMemory:      func(h *event.Host) event.Reading { return h.MemUsed },
-	GaugeMemPressure: func(h *event.Host) event.Reading { return h.MemPressure },
-	GaugeRSS:         func(h *event.Host) event.Reading { return h.Engine.RSS },
-	GaugeMinorFaults: func(h *event.Host) event.Reading { return h.Engine.MinorFaults },
-	GaugeMajorFaults: func(h *event.Host) event.Reading { return h.Engine.Faults },
-	GaugeRead:        func(h *event.Host) event.Reading { return h.Engine.Read },
-	GaugeWrite:       func(h *event.Host) event.Reading { return h.Engine.Write },
-	GaugeIOPressure:  func(h *event.Host) event.Reading { return h.IOPressure },
-	GaugeReceived:    func(h *event.Host) event.Reading { return h.Received },
-	GaugeSent:        func(h *event.Host) event.Reading { return h.Sent },
-	GaugeGPU: func(h *event.Host) event.Reading {
-		return foldGPUs(h, mean, func(g *event.GPU) event.Reading { return g.Util })
-	},
-	GaugeGPUMemory: func(h *event.Host) event.Reading {
-		return foldGPUs(h, sum, func(g *event.GPU) event.Reading { return g.MemUsed })
-	},
-	GaugeGPUPower: func(h *event.Host) event.Reading {
-		return foldGPUs(h, sum, func(g *event.GPU) event.Reading { return g.Power })
-	},
-	GaugeGPUClock: func(h *event.Host) event.Reading {
-		return foldGPUs(h, mean, func(g *event.GPU) event.Reading { return g.Clock })
-	},
-	GaugeGPUTemperature: func(h *event.Host) event.Reading {
-		return foldGPUs(h, slices.Max[[]float64], func(g *event.GPU) event.Reading { return g.Temperature })
-	},
-	GaugePower: func(h *event.Host) event.Reading { return h.Power },
-	GaugeSelfCPU: func(h *event.Host) event.Reading {
-		if h.Self.PID == h.Engine.PID {
-			return h.Self.OutsideEngine
-		}
-		return h.Self.CPU
-	},
-	GaugeSelfRSS: func(h *event.Host) event.Reading { return h.Self.RSS },
-	GaugeGCPause: func(h *event.Host) event.Reading { return h.Self.GCPause },
-}
-
-// Reading returns the gauge's reading in a sample.
-func (g Gauge) Reading(h *event.Host) event.Reading { return gaugeReadings[g](h) }
-
-// foldGPUs combines a reading of all GPUs into one number; absent if any GPU lacks it.
-func foldGPUs(h *event.Host, fold func([]float64) float64, get func(*event.GPU) event.Reading) event.Reading {
-	if len(h.GPUs) == 0 {
-		return event.Absent(event.NoDevice)
-	}
-	var buf [8]float64 // avoids an allocation for up to 8 GPUs
-	values := buf[:0]
-	for i := range h.GPUs {
-		r := get(&h.GPUs[i])
-		if !r.OK() {
-			return r
-		}
-		values = append(values, r.V)
-	}
-	return event.DerivedValue(fold(values))
-}
-
-func sum(values []float64) (total float64) {
-	for _, v := range values {
-		total += v
-	}
-	return total
-}
-
-func mean(values []float64) float64 { return sum(values) / float64(len(values)) }
-
-// HostPoint is one sample of the machine, about 260 bytes. Absent readings are NaN.
+// HostPoint is one sample of the machine, about 280 bytes. Absent readings are NaN.
 type HostPoint struct {
 	At       event.Time
 	Interval time.Duration // time before At that rates are averaged over
-	V        [NumGauges]float64
+	V        [event.NumGauges]float64
 	ITL      float64 // ns, mean gap of all tokens generated since the previous sample; NaN without tokens
 	Tokens   uint64  // tokens generated since the previous sample
 }
@@ -132,7 +22,7 @@ type HostPoint struct {
 // newHostPoint builds a point from a sample and the gaps since the previous one, which it resets.
 func newHostPoint(at event.Time, h *event.Host, gaps *gapSum) HostPoint {
 	p := HostPoint{At: at, Interval: time.Duration(h.Interval), ITL: math.NaN(), Tokens: gaps.tokens}
-	for g := range NumGauges {
+	for g := range event.NumGauges {
 		p.V[g] = orNaN(g.Reading(h))
 	}
 	if gaps.n > 0 {

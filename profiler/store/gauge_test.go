@@ -28,7 +28,7 @@ func TestHostPointCountsTokens(t *testing.T) {
 	if len(h.Series) != 3 || !math.IsNaN(h.Series[0].ITL) || !math.IsNaN(h.Series[2].ITL) || h.Series[2].Tokens != 0 {
 		t.Fatalf("%+v, want gaps in the second sample only", h.Series)
 	}
-	if got := h.Series[1]; math.Abs(got.ITL-70e6/3) > 1 || got.Tokens != 4 || got.V[GaugeCPU] != .5 {
+	if got := h.Series[1]; math.Abs(got.ITL-70e6/3) > 1 || got.Tokens != 4 || got.V[event.GaugeCPU] != .5 {
 		t.Errorf("%+v, want the mean of 10, 30 and 30 ms, and 4 tokens", got)
 	}
 	if at, ok := h.SampleAt(h.Series[1].At - 1); !ok || at != &h.Series[1] {
@@ -68,22 +68,22 @@ func TestGaugesOfGPUs(t *testing.T) {
 		{Util: event.MeasuredValue(.2), MemUsed: event.MeasuredValue(10), Power: event.MeasuredValue(100), Temperature: event.MeasuredValue(40), Clock: event.MeasuredValue(1e9)},
 		{Util: event.MeasuredValue(.6), MemUsed: event.MeasuredValue(30), Power: event.MeasuredValue(50), Temperature: event.MeasuredValue(60)},
 	}}
-	for g, want := range map[Gauge]event.Reading{
-		GaugeGPU: event.DerivedValue(.4), GaugeGPUMemory: event.DerivedValue(40), GaugeGPUPower: event.DerivedValue(150), GaugeGPUTemperature: event.DerivedValue(60), GaugeGPUClock: {},
+	for g, want := range map[event.Gauge]event.Reading{
+		event.GaugeGPU: event.DerivedValue(.4), event.GaugeGPUMemory: event.DerivedValue(40), event.GaugeGPUPower: event.DerivedValue(150), event.GaugeGPUTemperature: event.DerivedValue(60), event.GaugeGPUClock: {},
 	} {
 		if got := g.Reading(h); math.Abs(got.V-want.V) > 1e-9 || got.Origin != want.Origin {
 			t.Errorf("gauge %d = %+v, want %+v", g, got, want)
 		}
 	}
-	if got := GaugeGPU.Reading(&event.Host{}); got.OK() || got.Absence() != "no device" {
+	if got := event.GaugeGPU.Reading(&event.Host{}); got.OK() || got.Absence() != "no device" {
 		t.Errorf("reading without GPUs: %+v", got)
 	}
 	h = &event.Host{Engine: event.Process{PID: 1, CPU: event.MeasuredValue(3)}, Self: event.Process{PID: 2, CPU: event.MeasuredValue(.5), OutsideEngine: event.MeasuredValue(.1)}}
-	if got := GaugeSelfCPU.Reading(h); got.V != .5 {
+	if got := event.GaugeSelfCPU.Reading(h); got.V != .5 {
 		t.Errorf("CPU of llmtop beside an engine: %+v, want that of the whole process", got)
 	}
 	h.Self.PID = 1
-	if got := GaugeSelfCPU.Reading(h); got.V != .1 {
+	if got := event.GaugeSelfCPU.Reading(h); got.V != .1 {
 		t.Errorf("CPU of llmtop with the engine inside: %+v, want that outside the engine", got)
 	}
 }

@@ -60,7 +60,8 @@ func checkSnapshot(s *Snapshot) error {
 		}
 	}
 	l := &s.Latency
-	for _, windows := range [][metric.NumWindows]metric.Summary{l.TTFT, l.ColdTTFT, l.ITL, l.STIL, l.E2EL, l.TPOT} {
+	for id := range NumLatencies {
+		windows := id.Row().In(l)
 		for w, sum := range windows {
 			if err := checkSummary(sum); err != nil {
 				return err

@@ -18,32 +18,36 @@ type latency struct {
 
 // distributions are kept for every window.
 type distributions struct {
-	ttft, cold, itl, stil, e2el, tpot, stallCount metric.Windowed
-	met                                           metric.Windowed // requests that met every target
+	of              [NumLatencies]metric.Windowed
+	stallCount, met metric.Windowed // stalls; requests that met every target
 }
 
 // windows returns all distributions, always in the same order.
-func (d *distributions) windows() [8]*metric.Windowed {
-	return [...]*metric.Windowed{&d.ttft, &d.cold, &d.itl, &d.stil, &d.e2el, &d.tpot, &d.stallCount, &d.met}
+func (d *distributions) windows() [NumLatencies + 2]*metric.Windowed {
+	out := [NumLatencies + 2]*metric.Windowed{&d.stallCount, &d.met}
+	for i := range d.of {
+		out[2+i] = &d.of[i]
+	}
+	return out
 }
 
-// recordFirst records TTFT and queue time of a request at its first token.
-func (l *latency) recordFirst(r *Request) {
-	if r.TTFT.OK() {
-		into := &l.ttft
-		if r.Cold {
-			into = &l.cold
+// record records the latencies of a request that are due at a moment.
+func (l *latency) record(r *Request, moment Moment, at event.Time) {
+	for id := range Latencies {
+		if row := &Latencies[id]; row.Moment == moment && row.Of != nil {
+			if v := row.Of(r); v.OK() {
+				l.of[id].Record(int64(at), nanos(v), 1)
+			}
 		}
-		into.Record(int64(r.First), nanos(r.TTFT), 1)
-	}
-	if r.STIL.OK() {
-		l.stil.Record(int64(r.First), nanos(r.STIL), 1)
 	}
 }
+
+// recordFirst records the latencies of a request at its first token.
+func (l *latency) recordFirst(r *Request) { l.record(r, AtFirstToken, r.First) }
 
 // recordGaps records k gaps of equal length that ended at the given time.
 func (l *latency) recordGaps(at event.Time, gap int64, k int) {
-	l.itl.Record(int64(at), gap, uint32(k))
+	l.of[ITL].Record(int64(at), gap, uint32(k))
 	l.spreads.record(at, gap, k)
 }
 
@@ -57,22 +61,16 @@ func (l *latency) recordEnd(r *Request) {
 	if r.State != event.StateFinished {
 		return
 	}
-	at := int64(r.Closed)
-	if r.E2EL.OK() {
-		l.e2el.Record(at, nanos(r.E2EL), 1)
-	}
-	if r.TPOT.OK() {
-		l.tpot.Record(at, nanos(r.TPOT), 1)
-	}
+	l.record(r, AtEnd, r.Closed)
 	if r.met() {
-		l.met.Record(at, 1, 1)
+		l.met.Record(int64(r.Closed), 1, 1)
 	}
 }
 
 // closeSecond appends the point of an ended second to the series.
 func (l *latency) closeSecond(sec int64) {
 	p := LatencyPoint{At: event.Time(sec * int64(second))}
-	if sum := l.itl.At(sec); sum.Count > 0 {
+	if sum := l.of[ITL].At(sec); sum.Count > 0 {
 		p.Count, p.P50, p.P99, p.Spread = sum.Count, sum.P50, sum.P99, l.spreads.take(sec)
 	}
 	if p.Count > 0 || len(l.series) > 0 { // no series for engines that report no tokens
@@ -82,10 +80,10 @@ func (l *latency) closeSecond(sec int64) {
 
 // view sets the latency of a snapshot. span is the length of the session, 0 if no request has finished.
 func (l *latency) view(v *Latency, now int64, span time.Duration) {
-	v.TTFT, v.ColdTTFT = l.ttft.Summaries(now), l.cold.Summaries(now)
-	v.ITL, v.STIL = l.itl.Summaries(now), l.stil.Summaries(now)
-	v.E2EL, v.TPOT = l.e2el.Summaries(now), l.tpot.Summaries(now)
-	v.Session = SessionDistributions{l.ttft.Whole(), l.itl.Whole(), l.tpot.Whole()}
+	for id := range Latencies {
+		*Latencies[id].In(v) = l.of[id].Summaries(now)
+	}
+	v.Session = SessionDistributions{l.of[TTFT].Whole(), l.of[ITL].Whole(), l.of[TPOT].Whole()}
 	for w, sum := range l.stallCount.Summaries(now) {
 		v.StallCount[w] = sum.Count
 	}
@@ -99,7 +97,7 @@ func (l *latency) view(v *Latency, now int64, span time.Duration) {
 // frozenLatency is a compact copy of latency.
 type frozenLatency struct {
 	latency // without distributions
-	packed  [8]*metric.PackedWindowed
+	packed  [NumLatencies + 2]*metric.PackedWindowed
 }
 
 // freeze returns a compact copy.

@@ -13,7 +13,7 @@ type machine struct {
 	gaps gapSum // since the last sample
 }
 
-// apply stores a sample.
+// apply stores a sample. Readings that are not in every sample keep their last value.
 func (h *machine) apply(at event.Time, p *event.Host) {
 	h.Host.Host, h.At, h.Sampled = *p, at, true
 	if p.Engine.PSS != (event.Reading{}) {
@@ -22,6 +22,7 @@ func (h *machine) apply(at event.Time, p *event.Host) {
 	if p.ModelBytes != (event.Reading{}) {
 		h.Inspection.ModelBytes, h.Inspection.ModelCached, h.Inspection.ModelAt = p.ModelBytes, p.ModelCached, at
 	}
+	h.Host.Engine.PSS, h.Host.ModelBytes, h.Host.ModelCached = h.Inspection.PSS, h.Inspection.ModelBytes, h.Inspection.ModelCached
 	if n := len(h.Series); n > 0 && at < h.Series[n-1].At { // keep the series in order
 		return
 	}

@@ -38,7 +38,7 @@ func TestHostSamples(t *testing.T) {
 		p.emit(sec, event.Event{Kind: event.KindHost, Data: &event.Host{CPU: event.MeasuredValue(.25), Engine: event.Process{RSS: event.MeasuredValue(5e6)}}})
 	}
 	h := p.store.Snapshot().Host
-	if last := h.Series[len(h.Series)-1]; !h.Sampled || h.At != p.now || last.V[GaugeCPU] != .25 || last.V[GaugeRSS] != 5e6 || !math.IsNaN(last.V[GaugeRead]) {
+	if last := h.Series[len(h.Series)-1]; !h.Sampled || h.At != p.now || last.V[event.GaugeCPU] != .25 || last.V[event.GaugeRSS] != 5e6 || !math.IsNaN(last.V[event.GaugeRead]) {
 		t.Errorf("last point %+v at %d, want 25 %%, 5 MB and a gap for the reading without permission", last, h.At)
 	}
 	if n := len(h.Series); n > SeriesLen || n < SeriesLen*3/4 {

@@ -175,17 +175,6 @@ type Stall struct {
 	Cause   string // "while #42's prompt was processed", "llmtop's garbage collection", "waiting for a core", "unknown"
 }
 
-// Latency holds the latency distributions over each window, and their trend.
-type Latency struct {
-	TTFT, ColdTTFT, ITL, STIL, E2EL, TPOT [metric.NumWindows]metric.Summary
-	Session                               SessionDistributions
-	Series                                []LatencyPoint // one per second, oldest first, at most SeriesLen
-	Stalls                                []Stall        // newest last
-	StallCount                            [metric.NumWindows]uint64
-	Targets                               Targets
-	Goodput                               event.Reading // requests/s that met every target, over the last minute
-}
-
 // SessionDistributions holds the distributions over the session, which Snapshot.ChangesSince compares.
 type SessionDistributions struct{ TTFT, ITL, TPOT *metric.Packed }
 
@@ -281,7 +270,7 @@ type LayerHits struct {
 
 // Host is the last sample of the machine and the trend.
 type Host struct {
-	event.Host
+	event.Host // with the last values of Inspection
 	At         event.Time
 	Sampled    bool        // a sample has arrived
 	Series     []HostPoint // oldest first, at most SeriesLen

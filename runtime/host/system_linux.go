@@ -76,8 +76,12 @@ func (l *linux) read(name string) ([]byte, error) {
 func (l *linux) machine(h *event.Host, since time.Duration) {
 	h.CPU = event.Absent(event.NotYet)
 	if stat, err := l.read("proc/stat"); err != nil {
-		h.CPU = readFailure(err)
+		h.CPU, h.Runnable = readFailure(err), readFailure(err)
 	} else {
+		h.Runnable = event.Absent(event.NotReported)
+		if n, ok := keyed(stat, "procs_running"); ok {
+			h.Runnable = event.MeasuredValue(float64(n))
+		}
 		l.next = parseCores(l.next[:0], stat)
 		if since > 0 && len(l.next) == len(l.cores) {
 			h.Cores = make([]float64, 0, len(l.next))

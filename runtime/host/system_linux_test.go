@@ -22,7 +22,7 @@ func TestMachine(t *testing.T) {
 	if h.CPU.OK() || h.CPU.Absence() != "not yet" || len(h.Cores) != 0 {
 		t.Errorf("first sample: CPU %v, cores %v; want not yet", h.CPU, h.Cores)
 	}
-	write(t, root, map[string]string{"proc/stat": "cpu0 200 0 0 100 0 0 0 0 0 0\ncpu1 100 0 0 200 0 0 0 0 0 0\n"})
+	write(t, root, map[string]string{"proc/stat": "cpu0 200 0 0 100 0 0 0 0 0 0\ncpu1 100 0 0 200 0 0 0 0 0 0\nprocs_running 3\nprocs_blocked 1\n"})
 	l.machine(&h, time.Second)
 	if len(h.Cores) != 2 || h.Cores[0] != 1 || h.Cores[1] != 0 || h.CPU != event.MeasuredValue(0.5) {
 		t.Errorf("CPU = %v, cores %v; want one core busy and one idle", h.CPU, h.Cores)
@@ -30,6 +30,7 @@ func TestMachine(t *testing.T) {
 	for name, tt := range map[string]struct{ got, want event.Reading }{
 		"frequency":    {h.Frequency, event.MeasuredValue(2500.5e6)},
 		"first clock":  {event.MeasuredValue(h.Clocks[0]), event.MeasuredValue(2000.5e6)},
+		"runnable":     {h.Runnable, event.MeasuredValue(3)},
 		"load":         {h.Load1, event.MeasuredValue(1.25)},
 		"memory":       {h.MemTotal, event.MeasuredValue(4000 << 10)},
 		"memory used":  {h.MemUsed, event.MeasuredValue(3000 << 10)},

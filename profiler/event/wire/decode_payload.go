@@ -52,26 +52,14 @@ func (d *Decoder) bareReading(from event.Origin) event.Reading {
 	return event.Reading{}
 }
 
-// readNamed reads the reading with a name; false if the list has none.
-func (d *Decoder) readNamed(list []namedReading, name []byte, read func() event.Reading) bool {
-	for _, n := range list {
-		if n.name == string(name) {
-			*n.r = read()
-			return true
-		}
-	}
-	return false
-}
-
-// object reads an object of readings and passes other names to other.
-func (d *Decoder) object(list []namedReading, read func() event.Reading, other func(name []byte) bool) {
+// object reads an object and passes the names of its members to read, which reports whether it knows them.
+func (d *Decoder) object(read func(name []byte) bool) {
 	s := &d.scan
 	if !s.open('{') {
 		return
 	}
 	for s.more('}') {
-		name := s.key()
-		if !d.readNamed(list, name, read) && !other(name) {
+		if !read(s.key()) {
 			s.skip()
 		}
 	}
@@ -83,7 +71,6 @@ func unknownMember([]byte) bool { return false }
 func (d *Decoder) readHost() bool {
 	p := new(event.Host)
 	d.event.Kind, d.event.Data = event.KindHost, p
-	readings := hostReadings(p)
 	d.members(func(key []byte) bool {
 		switch string(key) {
 		case "interval":
@@ -103,11 +90,22 @@ func (d *Decoder) readHost() bool {
 		case "gpus":
 			p.GPUs = d.readGPUs()
 		default:
-			return d.readNamed(readings, key, d.readReading)
+			return readField(d, event.MachineFields[:], p, key)
 		}
 		return true
 	})
 	return d.require(true, "")
+}
+
+// readField reads a reading of the catalogue; false if it has none of that name.
+func readField[T any](d *Decoder, rows []event.Field[T], into *T, name []byte) bool {
+	for i := range rows {
+		if rows[i].Key == string(name) {
+			*rows[i].At(into) = d.readReading()
+			return true
+		}
+	}
+	return false
 }
 
 func (d *Decoder) readCores() (list []float64) {
@@ -124,9 +122,9 @@ func (d *Decoder) readCores() (list []float64) {
 
 func (d *Decoder) readProcess(p *event.Process) {
 	*p = event.Process{}
-	d.object(processReadings(p), d.readReading, func(name []byte) bool {
+	d.object(func(name []byte) bool {
 		if string(name) != "pid" {
-			return false
+			return readField(d, event.ProcessFields[:], p, name)
 		}
 		p.PID = int(d.int32())
 		return true
@@ -138,15 +136,17 @@ func (d *Decoder) readGPUs() (list []event.GPU) {
 	if !s.open('[') {
 		return nil
 	}
+	var g event.GPU
+	member := func(name []byte) bool {
+		if string(name) != "name" {
+			return readField(d, event.GPUFields[:], &g, name)
+		}
+		g.Name = d.string()
+		return true
+	}
 	for s.more(']') {
-		var g event.GPU
-		d.object(gpuReadings(&g), d.readReading, func(name []byte) bool {
-			if string(name) != "name" {
-				return false
-			}
-			g.Name = d.string()
-			return true
-		})
+		g = event.GPU{}
+		d.object(member)
 		if len(list) < MaxCount {
 			list = append(list, g)
 		}

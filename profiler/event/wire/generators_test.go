@@ -148,7 +148,7 @@ func anyFields(r *rapid.T, p any) {
 		case *int64:
 			*f = anyCount(r)
 		case *event.Reading:
-			anyReadings(r, []namedReading{{"", f}})
+			anyReading(r, f)
 		}
 	}
 }
@@ -191,12 +191,12 @@ func anyHost(r *rapid.T) *event.Host {
 	}
 	for range rapid.IntRange(0, 2).Draw(r, "gpus") {
 		g := event.GPU{Name: anyString(r)}
-		anyReadings(r, gpuReadings(&g))
+		anyRows(r, event.GPUFields[:], &g)
 		p.GPUs = append(p.GPUs, g)
 	}
-	anyReadings(r, hostReadings(p))
-	anyReadings(r, processReadings(&p.Engine))
-	anyReadings(r, processReadings(&p.Self))
+	anyRows(r, event.MachineFields[:], p)
+	anyRows(r, event.ProcessFields[:], &p.Engine)
+	anyRows(r, event.ProcessFields[:], &p.Self)
 	return p
 }
 
@@ -250,12 +250,16 @@ func anyReported(r *rapid.T, p any) {
 	}
 }
 
-func anyReadings(r *rapid.T, list []namedReading) {
-	for _, n := range list {
-		n.r.Origin = event.Origin(rapid.IntRange(0, int(event.Derived)).Draw(r, "origin"))
-		if n.r.Origin >= event.Measured {
-			n.r.V = rapid.Float64Range(-event.MaxNumber, event.MaxNumber).Draw(r, "value")
-		}
+func anyRows[T any](r *rapid.T, rows []event.Field[T], of *T) {
+	for i := range rows {
+		anyReading(r, rows[i].At(of))
+	}
+}
+
+func anyReading(r *rapid.T, to *event.Reading) {
+	to.Origin = event.Origin(rapid.IntRange(0, int(event.Derived)).Draw(r, "origin"))
+	if to.Origin >= event.Measured {
+		to.V = rapid.Float64Range(-event.MaxNumber, event.MaxNumber).Draw(r, "value")
 	}
 }
 

@@ -155,3 +155,46 @@ func BenchmarkDecode(b *testing.B) {
 		})
 	}
 }
+
+// sampleOfHost returns a sample of a machine with 64 cores, every reading and two GPUs.
+func sampleOfHost() *event.Host {
+	h := &event.Host{Interval: 1e9, Cores: make([]float64, 64), Clocks: make([]float64, 64), GPUs: make([]event.GPU, 2)}
+	fill(h, event.MachineFields[:])
+	fill(&h.Engine, event.ProcessFields[:])
+	fill(&h.Self, event.ProcessFields[:])
+	for i := range h.GPUs {
+		fill(&h.GPUs[i], event.GPUFields[:])
+	}
+	return h
+}
+
+func fill[T any](into *T, rows []event.Field[T]) {
+	for i := range rows {
+		*rows[i].At(into) = event.MeasuredValue(1234.5 * float64(i))
+	}
+}
+
+// BenchmarkHost measures writing and reading a sample of the machine.
+func BenchmarkHost(b *testing.B) {
+	e := event.Event{Kind: event.KindHost, Data: sampleOfHost()}
+	line, err := Append(nil, &e)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("Encode", func(b *testing.B) {
+		b.ReportAllocs()
+		buf := make([]byte, 0, 2*len(line))
+		for b.Loop() {
+			buf, _ = Append(buf[:0], &e)
+		}
+	})
+	b.Run("Decode", func(b *testing.B) {
+		b.ReportAllocs()
+		var d Decoder
+		for b.Loop() {
+			if _, err := d.Decode(line, func(event.Event) {}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

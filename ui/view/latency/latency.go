@@ -73,7 +73,7 @@ func latencyNarrow(c *pane.Frame, a grid.Area, s *store.Snapshot, gap int) {
 	n := percentileTable(c, a, s) + gap
 	a = a.Sub(0, n, a.W, a.H-n)
 	parts := []func(*pane.Frame, grid.Area, *store.Snapshot){itlChart, itlHistogram, scatter, ttftHistogram, itlHeatmap}
-	k := max(min(a.H/6, len(parts)), 1)
+	k := max(min((a.H+1)/6, len(parts)), 1) // the last part has no gap below
 	for i := range k {
 		from, to := a.H*i/k, a.H*(i+1)/k
 		parts[i](c, a.Sub(0, from, a.W, to-from-gap), s)
@@ -169,18 +169,6 @@ func drawCompliance(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 
 // percentileTable lists the percentiles of every latency over the selected window and returns the rows used.
 func percentileTable(c *pane.Frame, a grid.Area, s *store.Snapshot) int {
-	l := &s.Latency
-	rows := [...]struct {
-		name string
-		sum  *metric.Summary
-	}{
-		{"TTFT warm", &l.TTFT[c.Window]},
-		{"TTFT cold", &l.ColdTTFT[c.Window]},
-		{"queue time", &l.STIL[c.Window]},
-		{"ITL", &l.ITL[c.Window]},
-		{"TPOT", &l.TPOT[c.Window]},
-		{"E2EL", &l.E2EL[c.Window]},
-	}
 	const names, col = 10, 10
 	heads := [...]string{"p50", "p90", "p95", "p99", "max", "mean", "samples"}
 	for i, h := range heads {
@@ -188,22 +176,24 @@ func percentileTable(c *pane.Frame, a grid.Area, s *store.Snapshot) int {
 			a.Right(x, 0, pane.Heading, h)
 		}
 	}
-	for y, r := range rows {
-		a.Text(0, 1+y, pane.Dim, r.name)
-		if r.sum.Count == 0 {
+	for y := range store.Latencies {
+		row := &store.Latencies[y]
+		a.Text(0, 1+y, pane.Dim, row.Title)
+		sum := &row.In(&s.Latency)[c.Window]
+		if sum.Count == 0 {
 			a.Right(names+col, 1+y, pane.Dim, "-")
 			continue
 		}
-		for i, v := range [...]int64{r.sum.P50, r.sum.P90, r.sum.P95, r.sum.P99, r.sum.Max, int64(r.sum.Mean)} {
+		for i, v := range [...]int64{sum.P50, sum.P90, sum.P95, sum.P99, sum.Max, int64(sum.Mean)} {
 			if x := names + (i+1)*col; x <= a.W {
 				a.Right(x, 1+y, pane.Data, metric.Duration(v))
 			}
 		}
 		if x := names + len(heads)*col; x <= a.W {
-			a.Right(x, 1+y, pane.Plain, metric.Count(float64(r.sum.Count)))
+			a.Right(x, 1+y, pane.Plain, metric.Count(float64(sum.Count)))
 		}
 	}
-	return 1 + len(rows)
+	return 1 + len(store.Latencies)
 }
 
 // itlChart draws ITL per second.

@@ -73,10 +73,10 @@ func gaugeTable(c *pane.Frame, a, box grid.Area, at *store.HostPoint, m *Table, 
 	sums.update(pts)
 	k := gaugeColumnsFor(a.W)
 	gaugeHeads(c, a, k, v, at)
-	list, groups := gaugeList(c, m.rows[:0], s), 0
+	list, groups := gaugeList(m.rows[:0], s), 0
 	m.rows = list
 	for i := range list {
-		if list[i].group != "" {
+		if list[i].first {
 			groups++
 		}
 	}
@@ -86,7 +86,7 @@ func gaugeTable(c *pane.Frame, a, box grid.Area, at *store.HostPoint, m *Table, 
 	y := 0
 	for i := range list[m.First:] {
 		r := &list[m.First+i]
-		if spread && r.group != "" && i > 0 {
+		if spread && r.first && i > 0 {
 			y++
 		}
 		if y >= body.H {

@@ -18,62 +18,47 @@ import (
 
 // gaugeRow is a row of the gauge table.
 type gaugeRow struct {
-	group   string // group that starts with this row; "" within a group
 	name    string
-	gauge   store.Gauge
+	gauge   event.Gauge
 	write   func(float64) string
 	detail  func(c *pane.Frame, s *store.Snapshot) string                         // text after the number; nil: none
 	noTrend func(c *pane.Frame, s *store.Snapshot) (now event.Reading, or string) // reads a value that has no samples over time; or is shown if it is absent
+	first   bool                                                                  // starts a group
 	gpu     int                                                                   // number of an accelerator from 1, described in words; 0 for all other rows
 }
 
 // The formats of the gauges.
 var (
-	perSecond      = metric.PerSecond
-	bytesPerSecond = metric.BytesPerSecond
-	cores          = metric.Cores
-	watts          = metric.Watts
-	celsius        = metric.Celsius
-	hertz          = metric.Hertz
+	cores   = metric.Cores
+	watts   = metric.Watts
+	celsius = metric.Celsius
+	hertz   = metric.Hertz
 )
 
-var gaugeRows = []gaugeRow{
-	{group: "Processor", name: "CPU", gauge: store.GaugeCPU, write: metric.Percent, detail: machineCores},
-	{name: "clock", gauge: store.GaugeClock, write: hertz},
-	{name: "CPU pressure", gauge: store.GaugeCPUPressure, write: metric.Percent},
-	{name: "throttled", gauge: store.GaugeThrottled, write: metric.Percent, detail: grantedCores},
-	{group: "Engine", name: "engine CPU", gauge: store.GaugeEngineCPU, write: cores, detail: engineThreads},
-	{name: "run wait", gauge: store.GaugeRunWait, write: metric.Percent},
-	{name: "switches", gauge: store.GaugeVoluntary, write: perSecond},
-	{name: "preempted", gauge: store.GaugeInvoluntary, write: perSecond},
-	{group: "Memory", name: "memory", gauge: store.GaugeMemory, write: metric.Bytes, detail: memoryLimit},
-	{name: "mem pressure", gauge: store.GaugeMemPressure, write: metric.Percent},
-	{name: "engine RSS", gauge: store.GaugeRSS, write: metric.Bytes, detail: peakRSS},
-	{name: "engine PSS", write: metric.Bytes, noTrend: enginePSS, detail: ageOfPSS},
-	{name: "model cached", write: metric.Percent, noTrend: modelCached, detail: modelFile},
-	{name: "minor faults", gauge: store.GaugeMinorFaults, write: perSecond},
-	{name: "major faults", gauge: store.GaugeMajorFaults, write: perSecond},
-	{group: "Disk", name: "disk read", gauge: store.GaugeRead, write: bytesPerSecond, detail: readOps},
-	{name: "disk write", gauge: store.GaugeWrite, write: bytesPerSecond, detail: writeOps},
-	{name: "I/O pressure", gauge: store.GaugeIOPressure, write: metric.Percent},
-	{group: "Network", name: "received", gauge: store.GaugeReceived, write: bytesPerSecond},
-	{name: "sent", gauge: store.GaugeSent, write: bytesPerSecond},
-	{group: "Energy", name: "CPU power", gauge: store.GaugePower, write: watts, detail: perToken},
-	{group: "llmtop", name: "llmtop CPU", gauge: store.GaugeSelfCPU, write: cores, detail: selfShare},
-	{name: "llmtop RSS", gauge: store.GaugeSelfRSS, write: metric.Bytes},
-	{name: "GC pause", gauge: store.GaugeGCPause, write: pane.Nanoseconds, detail: collections},
-}
+// gaugeRows has a row per gauge: its name and unit are those of the catalogue, the rest is of this table only.
+var gaugeRows = func() (rows [event.NumGauges]gaugeRow) {
+	for _, g := range [...]event.Gauge{
+		event.GaugeCPU, event.GaugeEngineCPU, event.GaugeMemory, event.GaugeRead, event.GaugeReceived, event.GaugeGPU, event.GaugePower, event.GaugeSelfCPU,
+	} {
+		rows[g].first = true
+	}
+	for g, detail := range map[event.Gauge]func(*pane.Frame, *store.Snapshot) string{
+		event.GaugeCPU: machineCores, event.GaugeThrottled: grantedCores, event.GaugeEngineCPU: engineThreads, event.GaugeMemory: memoryLimit, event.GaugeRSS: peakRSS,
+		event.GaugePSS: ageOfPSS, event.GaugeModelCached: modelFile, event.GaugeRead: readOps, event.GaugeWrite: writeOps, event.GaugePower: perToken,
+		event.GaugeGPU: gpuName, event.GaugeGPUMemory: gpuMemory, event.GaugeSelfCPU: selfShare, event.GaugeGCPause: collections,
+	} {
+		rows[g].detail = detail
+	}
+	for g := range event.NumGauges {
+		info := g.Info()
+		rows[g].name, rows[g].gauge, rows[g].write = info.Title, g, metric.Format(info.Unit)
+	}
+	rows[event.GaugePSS].noTrend = enginePSS
+	rows[event.GaugeModelCached].noTrend, rows[event.GaugeModelCached].write = modelCached, metric.Percent
+	return rows
+}()
 
-// gpuRows precede the energy row if the machine has accelerators.
-var gpuRows = []gaugeRow{
-	{group: "GPU", name: "GPU", gauge: store.GaugeGPU, write: metric.Percent, detail: gpuName},
-	{name: "GPU memory", gauge: store.GaugeGPUMemory, write: metric.Bytes, detail: gpuMemory},
-	{name: "GPU power", gauge: store.GaugeGPUPower, write: watts},
-	{name: "GPU clock", gauge: store.GaugeGPUClock, write: hertz},
-	{name: "GPU heat", gauge: store.GaugeGPUTemperature, write: celsius},
-}
-
-var noGPURow = gaugeRow{group: "GPU", name: "GPU", noTrend: func(_ *pane.Frame, s *store.Snapshot) (event.Reading, string) {
+var noGPURow = gaugeRow{name: "GPU", first: true, noTrend: func(_ *pane.Frame, s *store.Snapshot) (event.Reading, string) {
 	why := s.Host.NoGPU
 	if why == "" {
 		why = event.NotReported.String()
@@ -82,21 +67,19 @@ var noGPURow = gaugeRow{group: "GPU", name: "GPU", noTrend: func(_ *pane.Frame, 
 }}
 
 // gaugeList appends the rows for a machine in order to a list, with one row per accelerator if there are several.
-func gaugeList(c *pane.Frame, list []gaugeRow, s *store.Snapshot) []gaugeRow {
-	for _, r := range gaugeRows {
-		if r.group == "Energy" {
-			if len(s.Host.GPUs) == 0 {
-				list = append(list, noGPURow)
-			} else {
-				list = append(list, gpuRows...)
-			}
+func gaugeList(list []gaugeRow, s *store.Snapshot) []gaugeRow {
+	for g := range event.NumGauges {
+		switch gpu := g >= event.GaugeGPU && g <= event.GaugeGPUTemperature; {
+		case !gpu || len(s.Host.GPUs) > 0:
+			list = append(list, gaugeRows[g])
+		case g == event.GaugeGPU:
+			list = append(list, noGPURow)
+		}
+		if g == event.GaugeGPUTemperature && len(s.Host.GPUs) > 1 {
 			for i := range s.Host.GPUs {
-				if len(s.Host.GPUs) > 1 {
-					list = append(list, gaugeRow{name: "GPU " + strconv.Itoa(i), gpu: i + 1})
-				}
+				list = append(list, gaugeRow{name: "GPU " + strconv.Itoa(i), gpu: i + 1})
 			}
 		}
-		list = append(list, r)
 	}
 	return list
 }
@@ -230,7 +213,7 @@ func perToken(_ *pane.Frame, s *store.Snapshot) string {
 		return ""
 	}
 	p := &pts[len(pts)-1]
-	if watts := p.V[store.GaugePower]; !math.IsNaN(watts) && p.Tokens > 0 {
+	if watts := p.V[event.GaugePower]; !math.IsNaN(watts) && p.Tokens > 0 {
 		return metric.Rate(watts*p.Interval.Seconds()/float64(p.Tokens)) + " J/token"
 	}
 	return ""
@@ -238,7 +221,7 @@ func perToken(_ *pane.Frame, s *store.Snapshot) string {
 
 // selfShare returns llmtop's own share of the machine, without the engine.
 func selfShare(_ *pane.Frame, s *store.Snapshot) string {
-	return shareOfMachine(store.GaugeSelfCPU.Reading(&s.Host.Host), s)
+	return shareOfMachine(event.GaugeSelfCPU.Reading(&s.Host.Host), s)
 }
 
 func collections(_ *pane.Frame, s *store.Snapshot) string {
@@ -252,8 +235,8 @@ func collections(_ *pane.Frame, s *store.Snapshot) string {
 type gaugeSums struct {
 	first     *store.HostPoint
 	n         int
-	itlRho    [store.NumGauges]metric.Correlation // correlation with the mean ITL of the same sample
-	typical   [store.NumGauges]float64            // median; NaN without samples
+	itlRho    [event.NumGauges]metric.Correlation // correlation with the mean ITL of the same sample
+	typical   [event.NumGauges]float64            // median; NaN without samples
 	mostPairs int                                 // samples of the gauge that has the most pairs with ITL
 	ranks     metric.Ranks
 	scratch   []float64
@@ -268,14 +251,14 @@ func (g *gaugeSums) update(pts []store.HostPoint) {
 		return
 	}
 	g.first, g.n, g.mostPairs = &pts[0], len(pts), 0
-	for k := range store.NumGauges {
+	for k := range event.NumGauges {
 		g.itlRho[k] = g.ranks.Spearman(len(pts), func(i int) (float64, float64) { return pts[i].V[k], pts[i].ITL })
 		g.mostPairs = max(g.mostPairs, g.itlRho[k].N)
 		g.typical[k] = g.median(pts, k)
 	}
 }
 
-func (g *gaugeSums) median(pts []store.HostPoint, k store.Gauge) float64 {
+func (g *gaugeSums) median(pts []store.HostPoint, k event.Gauge) float64 {
 	values := g.scratch[:0]
 	for i := range pts {
 		if v := pts[i].V[k]; !math.IsNaN(v) {
@@ -293,11 +276,11 @@ func (g *gaugeSums) median(pts []store.HostPoint, k store.Gauge) float64 {
 // role returns the colour of a trend.
 func (r *gaugeRow) role() theme.Role {
 	switch r.gauge {
-	case store.GaugeRead, store.GaugeReceived:
+	case event.GaugeRead, event.GaugeReceived:
 		return theme.SeriesRead
-	case store.GaugeWrite, store.GaugeSent:
+	case event.GaugeWrite, event.GaugeSent:
 		return theme.SeriesWrite
-	case store.GaugeCPUPressure, store.GaugeThrottled, store.GaugeRunWait, store.GaugeMemPressure, store.GaugeIOPressure, store.GaugeMajorFaults:
+	case event.GaugeCPUPressure, event.GaugeThrottled, event.GaugeRunWait, event.GaugeMemPressure, event.GaugeIOPressure, event.GaugeMajorFaults:
 		return theme.SeriesP99
 	}
 	return theme.SeriesPrefill

@@ -29,7 +29,7 @@ func DrawPane(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 	drawGPUs(&r, s, c)
 	drawScheduling(&r, s)
 	pts := s.Host.Series
-	r.Trend("CPU", len(pts), func(i int) float64 { return pts[i].V[store.GaugeCPU] }, 1, theme.SeriesPrefill, theme.AreaPrefill, c)
+	r.Trend("CPU", len(pts), func(i int) float64 { return pts[i].V[event.GaugeCPU] }, 1, theme.SeriesPrefill, theme.AreaPrefill, c)
 }
 
 // noMachine draws why there is no host sample; false if there is one. llmtop samples the host itself for engines on

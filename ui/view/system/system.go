@@ -141,7 +141,7 @@ func systemCharts(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 		c.Absent(a, pane.Dim, "charts start with the second sample", "")
 		return
 	}
-	curve := func(gauges ...store.Gauge) func(p *store.HostPoint, k int) float64 {
+	curve := func(gauges ...event.Gauge) func(p *store.HostPoint, k int) float64 {
 		return func(p *store.HostPoint, k int) float64 { return p.V[gauges[k]] }
 	}
 	charts := [...]struct {
@@ -153,10 +153,10 @@ func systemCharts(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 		units []pane.Unit
 	}{
 		{"tokens", "ITL", []string{"mean per second"}, []theme.Role{theme.SeriesP99}, func(p *store.HostPoint, _ int) float64 { return p.ITL }, pane.TimeAxis},
-		{"cpu", "Cores", []string{"engine", "run wait"}, []theme.Role{theme.SeriesDecode, theme.SeriesWrite}, curve(store.GaugeEngineCPU, store.GaugeRunWait), pane.CountAxis},
-		{"memory", "Memory", []string{"engine RSS"}, []theme.Role{theme.SeriesP50}, curve(store.GaugeRSS), pane.ByteAxis},
-		{"disk", "Disk", []string{"read/s", "write/s"}, []theme.Role{theme.SeriesRead, theme.SeriesWrite}, curve(store.GaugeRead, store.GaugeWrite), pane.ByteAxis},
-		{"network", "Network", []string{"received/s", "sent/s"}, []theme.Role{theme.SeriesRead, theme.SeriesWrite}, curve(store.GaugeReceived, store.GaugeSent), pane.ByteAxis},
+		{"cpu", "Cores", []string{"engine", "run wait"}, []theme.Role{theme.SeriesDecode, theme.SeriesWrite}, curve(event.GaugeEngineCPU, event.GaugeRunWait), pane.CountAxis},
+		{"memory", "Memory", []string{"engine RSS"}, []theme.Role{theme.SeriesP50}, curve(event.GaugeRSS), pane.ByteAxis},
+		{"disk", "Disk", []string{"read/s", "write/s"}, []theme.Role{theme.SeriesRead, theme.SeriesWrite}, curve(event.GaugeRead, event.GaugeWrite), pane.ByteAxis},
+		{"network", "Network", []string{"received/s", "sent/s"}, []theme.Role{theme.SeriesRead, theme.SeriesWrite}, curve(event.GaugeReceived, event.GaugeSent), pane.ByteAxis},
 	}
 	n := min(max(a.H/7, 1), len(charts))
 	for i := range n {

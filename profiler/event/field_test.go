@@ -1,0 +1,60 @@
+package event
+
+import "testing"
+
+// TestCatalogueIsComplete checks that every reading is defined, exported and usable in alerts, that no two share a name,
+// and that every gauge has a row.
+func TestCatalogueIsComplete(t *testing.T) {
+	alerts := map[string]bool{}
+	checkFields(t, MachineFields[:], alerts)
+	checkFields(t, ProcessFields[:], alerts)
+	checkFields(t, GPUFields[:], alerts)
+	for g := range NumGauges {
+		if g.Info().Title == "" || g.Info().Gauge != g {
+			t.Errorf("gauge %d has no row", g)
+		}
+	}
+	for _, r := range HostReadings {
+		if (r.Gauge == NoGauge) != (r.Title == "") {
+			t.Errorf("%s: title %q of gauge %d", r.Alert, r.Title, r.Gauge)
+		}
+	}
+}
+
+func checkFields[T any](t *testing.T, rows []Field[T], alerts map[string]bool) {
+	t.Helper()
+	var sample T
+	names, at := map[string]bool{}, map[*Reading]string{}
+	for _, f := range rows {
+		if f.Key == "" || f.Name == "" || f.Help == "" || f.Own.Alert+f.Self.Alert == "" || f.Metric == "" && f.Key != "copy_bandwidth" {
+			t.Errorf("%q lacks a name or a definition: %+v", f.Key, f)
+		}
+		for _, name := range []string{"key " + f.Key, "JSON " + f.JSON, "metric " + f.Metric} {
+			if names[name] && name[len(name)-1] != ' ' {
+				t.Errorf("%s occurs twice", name)
+			}
+			names[name] = true
+		}
+		for _, name := range []string{f.Own.Alert, f.Self.Alert} {
+			if name != "" && alerts[name] {
+				t.Errorf("the measure %s occurs twice", name)
+			}
+			alerts[name] = true
+		}
+		if other := at[f.At(&sample)]; other != "" {
+			t.Errorf("%s and %s are the same reading", f.Key, other)
+		}
+		at[f.At(&sample)] = f.Key
+	}
+}
+
+func TestUnits(t *testing.T) {
+	for u, want := range map[Unit]string{"By": "B", "By/s": "B/s", "1": "0..1", "Cel": "°C", "{core}": "cores", "{fault}/s": "1/s", "{token}/s": "tokens/s", "s": "s", "": ""} {
+		if got := u.String(); got != want {
+			t.Errorf("%q is written %q, want %q", string(u), got, want)
+		}
+	}
+	if u, factor := Unit("ns").Base(); u != "s" || factor != 1e-9 {
+		t.Errorf("ns are exported as %g %s", factor, u)
+	}
+}

@@ -1,0 +1,57 @@
+package event
+
+// Reading is a number that may be absent. Its zero value is "not reported".
+type Reading struct {
+	V      float64
+	Origin Origin
+}
+
+// Origin is where a number comes from, or why it is absent.
+type Origin uint8
+
+// The origins. Those below Measured are reasons for absence.
+const (
+	NotReported Origin = iota
+	NotPermitted
+	NoDevice
+	NotYet    // needs more samples
+	Undefined // has no meaning here, for example TPOT of one token
+	Measured
+	Reported // by the engine
+	Derived
+)
+
+var originNames = [...]string{
+	"not reported", "not permitted", "no device", "not yet", "undefined", "measured", "reported", "derived",
+}
+
+// String returns the text for an absence, or the name of the origin.
+func (o Origin) String() string {
+	if int(o) < len(originNames) {
+		return originNames[o]
+	}
+	return originNames[0]
+}
+
+// OK reports whether there is a number. An implausible number counts as absent, whatever its origin.
+func (r Reading) OK() bool { return r.Origin >= Measured && Plausible(r.V) }
+
+// Absence returns the text for the absence of a number.
+func (r Reading) Absence() string {
+	if r.Origin >= Measured {
+		return Undefined.String()
+	}
+	return r.Origin.String()
+}
+
+// MeasuredValue returns a measured reading.
+func MeasuredValue(v float64) Reading { return Reading{v, Measured} }
+
+// ReportedValue returns a reading that the engine reported.
+func ReportedValue(v float64) Reading { return Reading{v, Reported} }
+
+// DerivedValue returns a derived reading.
+func DerivedValue(v float64) Reading { return Reading{v, Derived} }
+
+// Absent returns a missing reading with the reason.
+func Absent(why Origin) Reading { return Reading{Origin: why} }

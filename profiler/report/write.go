@@ -1,0 +1,121 @@
+package report
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/csv"
+	"io"
+	"slices"
+	"strconv"
+
+	"github.com/llmtop/llmtop/profiler/clean"
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// WriteJSON writes the report as an indented document with one line per value that fits: a token, a row of counts. The
+// order of fields is fixed.
+func (r *Report) WriteJSON(w io.Writer) error {
+	var compact bytes.Buffer
+	if err := clean.NewEncoder(&compact).Encode(r); err != nil {
+		return err
+	}
+	l := newLayout(w)
+	l.value(bytes.TrimSpace(compact.Bytes()), 0)
+	l.WriteByte('\n')
+	return l.Flush() // the first error sticks
+}
+
+// WriteJSONL writes one line per request, as in the JSON document.
+func (r *Report) WriteJSONL(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	e := clean.NewEncoder(b)
+	reports := []*Report{r}
+	if r.Fleet != nil {
+		for i := range r.Fleet.Replicas {
+			reports = append(reports, r.Fleet.Replicas[i].Report)
+		}
+	}
+	for _, r := range reports {
+		for i := range r.Requests {
+			if err := e.Encode(&r.Requests[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return b.Flush()
+}
+
+// Stageless reports whether WriteCSV would have no stages to write. Reports from Read have none, since the document has
+// only their sums.
+func (r *Report) Stageless() bool {
+	return r.Bench == nil && r.Reported == nil && r.Fleet == nil && !slices.ContainsFunc(r.Requests, func(q Request) bool { return len(q.stages) > 0 })
+}
+
+// WriteCSV writes the points of a benchmark, or the numbers of a server with aggregate metrics. For any other run it
+// writes one row per stage: first the parts of the model load, then for each request its stages in the order in which
+// they ended. The TTFT components of a request, including "other", add up to its TTFT; the other rows are parts of
+// these (lm_head, sample, and attention, router and experts over all layers) or the pacing. Times have a resolution of
+// 1 ns.
+func (r *Report) WriteCSV(w io.Writer) error {
+	if r.Bench != nil {
+		return writeBenchCSV(r, w)
+	}
+	if r.Reported != nil || r.Fleet != nil {
+		return writeReportedCSV(r, w)
+	}
+	c := csv.NewWriter(w)
+	row := func(name string, ns int64) {
+		_ = c.Write([]string{textCell(name), strconv.FormatFloat(float64(ns)/1e3, 'f', -1, 64)})
+	}
+	_ = c.Write([]string{"stage", "elapsed_us"}) // the first error sticks
+	if r.Model != nil {
+		for _, l := range r.Model.Load {
+			if l.stage != event.StageLoad { // the request that waited for it has the row
+				row(l.Stage, l.ns)
+			}
+		}
+	}
+	for i := range r.Requests {
+		for _, s := range r.Requests[i].stages {
+			row(partName(s.stage), int64(s.dur))
+		}
+	}
+	c.Flush()
+	return c.Error()
+}
+
+// WriteText writes a summary for people in plain ASCII, for any terminal.
+func (r *Report) WriteText(out io.Writer) error {
+	w := writer{bufio.NewWriter(out)}
+	writeHead(r, w)
+	for _, s := range bodySections(r) {
+		w.section(s)
+	}
+	if r.Bench == nil {
+		for i := range r.Requests[:min(len(r.Requests), drawn)] {
+			r.Requests[i].writeParts(w)
+		}
+		r.Reported.writeParts(w)
+	}
+	writeFindings(r, w)
+	return w.Flush() // the first error sticks
+}
+
+// WriteMarkdown writes a summary as Markdown with tables, for comments and wikis.
+func (r *Report) WriteMarkdown(out io.Writer) error {
+	w := &tables{Writer: bufio.NewWriter(out)}
+	for _, s := range allSections(r) {
+		w.section(s)
+	}
+	return w.Flush() // the first error sticks
+}
+
+// WriteHTML writes the summary as one self-contained page with charts: no scripts, fonts or network access. Text from
+// outside is cleaned here and escaped by html/template.
+func (r *Report) WriteHTML(w io.Writer) error {
+	return pageTemplate().Execute(w, struct {
+		Title    string
+		Sections []pageSection
+		Charts   []chart
+	}{clean.Line("llmtop: " + documentName(r)), pageSections(allSections(r)), allCharts(r)})
+}

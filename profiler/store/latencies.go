@@ -1,0 +1,160 @@
+package store
+
+import (
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+)
+
+// LatencyID identifies a row of Latencies.
+type LatencyID uint8
+
+// The latencies, in display order.
+const (
+	TTFT LatencyID = iota
+	ColdTTFT
+	STIL
+	ITL
+	MaxITL
+	TPOT
+	E2EL
+	NumLatencies
+)
+
+// Latency holds the latency distributions over each window, and their trend.
+type Latency struct {
+	TTFT, ColdTTFT, ITL, MaxITL, STIL, E2EL, TPOT [metric.NumWindows]metric.Summary
+
+	Session    SessionDistributions
+	Series     []LatencyPoint // one per second, oldest first, at most SeriesLen
+	Stalls     []Stall        // newest last
+	StallCount [metric.NumWindows]uint64
+	Targets    Targets
+	Goodput    event.Reading // requests/s that met every target, over the last minute
+}
+
+// Moment is when a latency of a request is recorded.
+type Moment uint8
+
+// The moments.
+const (
+	AtFirstToken Moment = iota // of requests with any outcome
+	AtEnd                      // of finished requests
+	AtToken                    // of each token
+)
+
+// LatencyRow is all that is known of a latency: the row of the catalogue that the store, reports, exports, alerts,
+// comparisons, the screen, its help and docs/metrics.md share. All latencies are in s.
+type LatencyRow struct {
+	Name   string // "TTFT"
+	Title  string // on the screen
+	JSON   string // member of reports
+	Metric string // OpenTelemetry name of the histogram
+	Alert  string // prefix of the measures of alert rules; "": none
+	GenAI  bool   // named by OpenTelemetry's conventions for generative AI, which require further attributes
+	Bounds Bounds
+
+	Help   string // definition for exports, alerts and the screen's help; no period at the end
+	Detail string // the rest of the definition for docs/metrics.md, in Markdown
+	Absent string // when it is absent, for docs/metrics.md
+
+	Practical float64 // s: smaller differences do not matter to comparisons
+	Gate      bool    // decides the outcome of comparisons by default
+	FromQueue bool    // counts from the queue: cold requests, which wait for the model load, are not compared with others
+
+	Moment Moment
+	Of     func(*Request) event.Reading                      // nil for latencies of tokens
+	In     func(*Latency) *[metric.NumWindows]metric.Summary // its distribution
+}
+
+// Bounds are the bucket bounds of a classic histogram, in s: those that OpenTelemetry's conventions recommend, extended
+// on both sides.
+type Bounds []float64
+
+// The bounds of times to the first token, per token, of whole requests, and in queues.
+var (
+	FirstBounds = Bounds{.0005, .001, .0025, .005, .01, .02, .04, .06, .08, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10, 25, 50, 100, 250}
+	TokenBounds = Bounds{.00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .075, .1, .15, .2, .3, .4, .5, .75, 1, 2.5, 5}
+	WholeBounds = Bounds{.001, .0025, .005, .01, .02, .04, .08, .16, .32, .64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84, 327.68}
+	QueueBounds = Bounds{.0001, .001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 25, 50, 100, 250}
+)
+
+// Latencies is the catalogue of latencies.
+var Latencies = [NumLatencies]LatencyRow{
+	TTFT: {
+		Name: "TTFT", Title: "TTFT warm", JSON: "ttft_s", Metric: "gen_ai.server.time_to_first_token", Alert: "ttft", GenAI: true, Bounds: FirstBounds,
+		Help:   "time to first token: first token - enqueued, of warm requests",
+		Detail: "warm are all requests that are not cold. Percentiles never mix the two",
+		Absent: "before the first token; no token came", Practical: 200e-6, Gate: true,
+		Of: func(r *Request) event.Reading { return onlyIf(!r.Cold, r.TTFT) },
+		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.TTFT },
+	},
+	ColdTTFT: {
+		Name: "TTFT cold", Title: "TTFT cold", JSON: "cold_ttft_s", Metric: "llmtop.cold_time_to_first_token", Bounds: FirstBounds,
+		Help:   "time to first token of cold requests, including the model load",
+		Detail: "cold (`cold`): enqueued before the load had ended, or the first one after it. The part of the load that was over before the request came is added, so that TTFT holds the whole load. In a request it is `ttft_s` too",
+		Absent: "before the first token; no token came", Practical: 5e-3,
+		Of: func(r *Request) event.Reading { return onlyIf(r.Cold, r.TTFT) },
+		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.ColdTTFT },
+	},
+	STIL: {
+		Name: "queue time", Title: "queue time", JSON: "stil_s", Metric: "llmtop.queue.time", Alert: "queue", Bounds: QueueBounds,
+		Help:   "queue time, waiting for a slot: dispatched - enqueued",
+		Detail: "a request that came during the model load waited for that too; the components below separate the two. `stil` is short for scheduler time in loop",
+		Absent: "the engine does not report when it dispatches", Practical: 200e-6, FromQueue: true,
+		Of: func(r *Request) event.Reading { return r.STIL },
+		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.STIL },
+	},
+	ITL: {
+		Name: "ITL", Title: "ITL", JSON: "itl_s", Metric: "llmtop.inter_token_latency", Alert: "itl", Bounds: TokenBounds,
+		Help:   "inter-token latency: gap between two consecutive tokens; pacing (deliberate waiting) is excluded",
+		Detail: "k tokens that share a timestamp count as k gaps of 1/k each (the *token view*). For a request its distribution; for a token its own gap (`gap_s`)",
+		Absent: "the first token has none", Practical: 10e-6, Moment: AtToken,
+		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.ITL },
+	},
+	MaxITL: {
+		Name: "max ITL", Title: "max ITL", JSON: "max_itl_s", Metric: "llmtop.max_inter_token_latency", Alert: "max_itl", Bounds: TokenBounds,
+		Help:   "longest gap between two tokens of a request; pacing is excluded",
+		Detail: "the worst freeze that a reader saw, once per finished request. In a request it is `max` of `itl_s`",
+		Absent: "n < 2; the start of the request was not seen", Practical: 100e-6, Moment: AtEnd,
+		Of: longestGap,
+		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.MaxITL },
+	},
+	TPOT: {
+		Name: "TPOT", Title: "TPOT", JSON: "tpot_s", Metric: "gen_ai.server.time_per_output_token", Alert: "tpot", GenAI: true, Bounds: TokenBounds,
+		Help:   "time per output token: (E2EL - TTFT) / (generated - 1), the mean ITL",
+		Detail: "in other units ms/token",
+		Absent: "n < 2, or all tokens share one timestamp", Practical: 1e-6, Gate: true, Moment: AtEnd,
+		Of: func(r *Request) event.Reading { return r.TPOT },
+		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.TPOT },
+	},
+	E2EL: {
+		Name: "E2EL", Title: "E2EL", JSON: "e2el_s", Metric: "gen_ai.server.request.duration", Alert: "e2el", GenAI: true, Bounds: WholeBounds,
+		Help:   "end-to-end latency: finished - enqueued = TTFT + decode time",
+		Detail: "pacing is excluded. For an answer that came as a whole, closed - enqueued; its TTFT is not reported",
+		Absent: "while it runs; no token came", Practical: 500e-6, Gate: true, FromQueue: true, Moment: AtEnd,
+		Of: func(r *Request) event.Reading { return r.E2EL },
+		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.E2EL },
+	},
+}
+
+// longestGap returns the longest gap between two tokens of a request.
+func longestGap(r *Request) event.Reading {
+	switch {
+	case r.MissedStart:
+		return event.Absent(event.NotReported)
+	case r.ITL.Count == 0:
+		return event.Absent(event.Undefined)
+	}
+	return event.DerivedValue(float64(r.ITL.Max) / second)
+}
+
+// onlyIf returns a reading, or none if it does not apply.
+func onlyIf(applies bool, r event.Reading) event.Reading {
+	if !applies {
+		return event.Absent(event.Undefined)
+	}
+	return r
+}
+
+// Row returns the row of a latency.
+func (id LatencyID) Row() *LatencyRow { return &Latencies[id] }

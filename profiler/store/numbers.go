@@ -1,0 +1,164 @@
+package store
+
+import (
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+)
+
+// Number is all that is known of a single number of a snapshot: the row of the catalogue that exports, alerts, the
+// screen's help and docs/metrics.md share.
+type Number struct {
+	Name   string // in documents
+	Title  string // in the screen's help; "" for numbers that need no explanation there
+	JSON   string // path in the report; "": in no report
+	Metric string // OpenTelemetry name
+	Label  string // of the metric, besides the engine
+	Alert  string // measure of alert rules
+	Unit   event.Unit
+	Sum    bool // counts up: exported as a counter
+	Help   string
+	Detail string // the rest of the definition for docs/metrics.md, in Markdown
+	Absent string // when it is absent, for docs/metrics.md
+
+	Of func(*Snapshot, metric.Window) event.Reading // nil: exported by event, kind or outcome
+}
+
+// Rates is the catalogue of the rates and shares of all requests, in display order.
+var Rates = []Number{
+	{
+		Name: "prefill", JSON: "throughput.prefill_tokens_per_s", Metric: "llmtop.prefill.tokens", Alert: "prefill", Unit: "{token}/s",
+		Help:   "prefill throughput: prompt tokens of the last 10 s / time of the forward passes with prompt tokens",
+		Detail: "sampling included", Absent: "no prompt in the last 10 s",
+		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Throughput.Prefill },
+	},
+	{
+		Name: "decode", JSON: "throughput.decode_tokens_per_s", Metric: "llmtop.decode.tokens", Alert: "decode", Unit: "{token}/s",
+		Help:   "decode throughput: generated tokens of the last 10 s / time of the forward passes without prompt tokens",
+		Detail: "all requests of the batch together", Absent: "none in the last 10 s; the engine does not report passes",
+		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Throughput.Decode },
+	},
+	{
+		Name: "TTPS, total TPS", Title: "TTPS", JSON: "throughput.ttps", Metric: "llmtop.generated.tokens", Alert: "ttps", Unit: "{token}/s",
+		Help:   "total throughput: generated tokens of all requests / wall-clock time, last 10 s",
+		Detail: "or since the session began, if that is later. Pauses and pacing are part of the wall clock", Absent: "no token yet",
+		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Throughput.TTPS },
+	},
+	{
+		Name: "TTPS of the session", JSON: "throughput.session_ttps", Metric: "llmtop.session.generated.tokens", Alert: "session_ttps", Unit: "{token}/s",
+		Help: "generated tokens of all requests / duration of the session", Detail: "also `ttps` of `totals`", Absent: "no token yet",
+		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Throughput.SessionTTPS },
+	},
+	{
+		Name: "goodput", JSON: "throughput.goodput_requests_per_s", Metric: "llmtop.goodput.requests", Alert: "goodput", Unit: "{request}/s",
+		Help: "finished requests per second that met every target, in the last minute", Absent: "none has finished",
+		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Latency.Goodput },
+	},
+	{
+		Name: "busy", Title: "busy", JSON: "throughput.busy_share", Metric: "llmtop.engine.busy", Alert: "busy", Unit: "1",
+		Help: "share of the last 10 s in which a forward pass was running", Absent: "the engine does not report passes",
+		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Throughput.BusyShare },
+	},
+	{
+		Name: "memory, achieved bandwidth", Title: "memory", JSON: "throughput.bandwidth_bytes_per_s", Metric: "llmtop.memory.bandwidth", Alert: "bandwidth", Unit: "By/s",
+		Help:   "decode bandwidth: bytes of weights and KV cache read per token x decode rate; compared with the machine's copy bandwidth",
+		Detail: "(bytes of weights that one token touches + KV bytes of all cells in use) x decode passes / their time, last 10 s. With several requests in a batch more experts are touched than counted here: it is a lower bound",
+		Absent: "the model's sizes are unknown",
+		Of:     func(s *Snapshot, _ metric.Window) event.Reading { return s.Throughput.Bandwidth },
+	},
+	{
+		Name: "copy bandwidth", JSON: "throughput.copy_bandwidth_bytes_per_s", Metric: "llmtop.memory.copy_bandwidth", Unit: "By/s",
+		Help:   "copy bandwidth of the machine, measured once",
+		Detail: "with all cores, bytes read and bytes written both counted as in STREAM; after the start, in a separate process", Absent: "until it was measured",
+		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Throughput.CopyBandwidth },
+	},
+	{
+		Name: "KV usage", Title: "KV cache", JSON: "kv.usage", Metric: "llmtop.kv_cache.usage", Alert: "kv", Unit: "1",
+		Help:   "use of the key-value cache: used / total cells; one cell holds one token of one sequence",
+		Detail: "in all layers", Absent: "the engine has not reported it",
+		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.KV.Usage },
+	},
+	{
+		Name: "KV cells in use", JSON: "kv.used_cells", Metric: "llmtop.kv_cache.used_cells", Alert: "kv_used", Unit: "{cell}",
+		Help: "cells of the KV cache in use", Absent: "the engine has not reported it, or only the share",
+		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.KV.cells(s.KV.Used) },
+	},
+	{
+		Name: "KV cells", JSON: "kv.total_cells", Metric: "llmtop.kv_cache.cells", Alert: "kv_cells", Unit: "{cell}",
+		Help: "cells of the KV cache", Absent: "the engine has not reported it, or only the share",
+		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.KV.cells(s.KV.Total) },
+	},
+}
+
+// Totalled is the catalogue of the counts of requests, tokens and events, in display order.
+var Totalled = []Number{
+	{
+		Name: "running", JSON: "totals.running", Metric: "llmtop.requests.running", Alert: "running", Unit: "{request}",
+		Help: "requests that are running",
+		Of:   func(s *Snapshot, _ metric.Window) event.Reading { return countReading(s.Throughput.Running) },
+	},
+	{
+		Name: "queued", JSON: "totals.queued", Metric: "llmtop.requests.queued", Alert: "queued", Unit: "{request}",
+		Help: "requests that wait in the queue",
+		Of:   func(s *Snapshot, _ metric.Window) event.Reading { return countReading(s.Throughput.Queued) },
+	},
+	{
+		Name: "finished", JSON: "totals.finished", Metric: "llmtop.requests", Label: "outcome", Alert: "finished", Unit: "{request}", Sum: true,
+		Help: "requests that have ended",
+		Of:   func(s *Snapshot, _ metric.Window) event.Reading { return s.Totals().Finished },
+	},
+	{
+		Name: "failed", JSON: "totals.failed", Alert: "failed", Unit: "{request}", Sum: true,
+		Help: "failed requests of the session",
+		Of:   func(s *Snapshot, _ metric.Window) event.Reading { return countReading(s.Counts.Failed) },
+	},
+	{
+		Name: "cancelled", JSON: "totals.cancelled", Alert: "cancelled", Unit: "{request}", Sum: true,
+		Help: "cancelled requests of the session",
+		Of:   func(s *Snapshot, _ metric.Window) event.Reading { return countReading(s.Counts.Cancelled) },
+	},
+	{
+		Name: "unmeasured", JSON: "cut.unmeasured", Metric: "llmtop.requests.unmeasured", Unit: "{request}", Sum: true,
+		Help: "requests that began while 10,000 were running: counted, but in no latency metric",
+	},
+	{
+		Name: "prompt tokens", JSON: "totals.prompt_tokens", Metric: "llmtop.prompt_tokens", Unit: "{token}", Sum: true,
+		Help: "prompt tokens of ended requests, cached ones included",
+	},
+	{
+		Name: "cached tokens", JSON: "totals.cached_tokens", Metric: "llmtop.cached_tokens", Unit: "{token}", Sum: true,
+		Help: "prompt tokens of ended requests that came from the prefix cache",
+	},
+	{
+		Name: "padding tokens", JSON: "totals.padding_tokens", Metric: "llmtop.padding_tokens", Unit: "{token}", Sum: true,
+		Help: "padding tokens of ended requests",
+	},
+	{
+		Name: "generated tokens", JSON: "totals.generated_tokens", Metric: "llmtop.generated_tokens", Unit: "{token}", Sum: true,
+		Help: "generated tokens of all requests",
+	},
+	{
+		Name: "forward passes", JSON: "totals.steps", Metric: "llmtop.forward_passes", Unit: "{pass}", Sum: true,
+		Help: "forward passes of the model",
+	},
+	{
+		Name: "stalls", Title: "stall", JSON: "totals.stalls", Metric: "llmtop.stalls", Alert: "stalls", Unit: "{stall}", Sum: true,
+		Help:   "gaps between tokens of at least 3 times the request's median; with the cause where the data shows one",
+		Detail: "and of at least 0.5 ms, after 8 gaps. Alerts count those in their window",
+		Of:     func(s *Snapshot, w metric.Window) event.Reading { return countReading(s.Latency.StallCount[w]) },
+	},
+	{
+		Name: "dropped", Title: "dropped", JSON: "lost", Metric: "llmtop.lost_events", Label: "kind", Alert: "lost", Unit: "{event}", Sum: true,
+		Help: "events that could not be delivered or stored; above 0: numbers are incomplete",
+		Of:   func(s *Snapshot, _ metric.Window) event.Reading { return countReading(s.Drops.Total()) },
+	},
+}
+
+// cells returns a number of cells, absent if the engine reports only the share in use.
+func (k *KV) cells(n int64) event.Reading {
+	if k.Total <= 0 {
+		return event.Absent(event.NotReported)
+	}
+	return event.DerivedValue(float64(n))
+}
+
+func countReading[T int | uint64](n T) event.Reading { return event.DerivedValue(float64(n)) }
