@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/hinshun/vt10x"
+
+	"github.com/llmtop/llmtop/profiler/event/eventtest"
 )
 
 // streams are the standard input, standard output and $TERM of a program.
@@ -64,8 +66,9 @@ func TestStreams(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
 	small := []string{"--requests", "1", "--repeats", "1", "--tokens", "2", "--prompt-tokens", "4", "--warmup", "0", "--limits=false"}
-	const fresh = "FRESH" // a file that does not exist
-	for _, c := range []struct {
+	const fresh = "FRESH"     // a file that does not exist
+	step := eventtest.Step(4) // under the race detector, each command meets every fourth of the streams
+	for i, c := range []struct {
 		args    []string
 		manner  manner
 		code    int    // without a screen
@@ -106,7 +109,8 @@ func TestStreams(t *testing.T) {
 		{[]string{"run", "a", "b", "c"}, ends, 2, "unexpected argument", 0},
 		{[]string{"engine-child", "x"}, ends, 2, "engine-child takes no arguments", 0},
 	} {
-		for _, s := range streams {
+		for k := i % step; k < len(streams); k += step {
+			s := streams[k]
 			name := strings.Join(slices.Concat(c.args[:min(len(c.args), 3)], []string{s.in, s.out, s.term}), " ")
 			t.Run(name, func(t *testing.T) {
 				files++
