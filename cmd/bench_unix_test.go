@@ -30,6 +30,8 @@ func TestScreenReportAgrees(t *testing.T) {
 	if screen := p.text(); strings.Contains(screen, "[.") || strings.Contains(screen, "[#") {
 		t.Errorf("the bar is drawn over the screen:\n%s", screen)
 	}
+	p.keys(t, "2")
+	p.waitFor(t, "finished")
 	p.keys(t, "S")
 	p.waitFor(t, "wrote llmtop-")
 	p.keys(t, "q")
