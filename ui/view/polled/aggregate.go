@@ -28,9 +28,23 @@ func histogramName(name string) string {
 	return sanitize.Line(name)
 }
 
-// DrawTTFT draws the TTFT pane of an engine with aggregate metrics: the mean TTFT by component, one bar per
-// window. Without latency histograms it shows probes, the load, or the requests in slots.
-func DrawTTFT(c *pane.Frame, a grid.Area, s *store.Snapshot) {
+// DrawTTFT draws the TTFT pane of an engine with aggregate metrics.
+func DrawTTFT(a grid.Area, s *store.Snapshot, c *pane.Frame) {
+	in := ttftBox(c, a)
+	if s.Engine.State <= event.EngineLoading && len(s.Requests) == 0 {
+		DrawLoad(in, s, c)
+		return
+	}
+	drawTTFT(c, in, s)
+}
+
+func ttftBox(c *pane.Frame, a grid.Area) grid.Area {
+	return c.Box(a, "time to first token by component")
+}
+
+// drawTTFT draws the mean TTFT by component, one bar per window. Without latency histograms it shows probes, the load,
+// or the requests in slots.
+func drawTTFT(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 	r, known := s.Aggregates, countsTTFT(c, s.Aggregates)
 	switch {
 	case !known && drawProbes(c, a, s):
