@@ -122,7 +122,8 @@ type app struct {
 	views      [numViews]view.View
 	tabs       []view.View // those with a number key, in order
 	view       viewID
-	viewBefore viewID // the view from which help or engines was opened
+	offered    viewSet // those with something to show of the engine on the screen
+	viewBefore viewID  // the view from which help or engines was opened
 	overview   *overview.View
 	requests   *requests.View
 	request    *request.View
@@ -176,6 +177,7 @@ func newApp(cfg Config) *app {
 	a.editor.Suggest = cfg.Prompts
 	a.snap = &store.Snapshot{}
 	a.makeViews()
+	a.offered = everywhere
 	a.live = a.keyTable()
 	a.updateBindings()
 	a.updateSessions()

@@ -101,6 +101,7 @@ func (a *app) goTo(at event.Time) {
 		return
 	}
 	t.at, a.snap, a.dirty = at, s, true
+	a.updateOffers()
 	a.updateEngines()
 	a.updateTimeline()
 }

@@ -34,6 +34,7 @@ func (a *app) updateSessions() {
 	switch {
 	case len(a.sessions) == 0:
 		a.session, a.snap, a.status.Engine = Session{}, &store.Snapshot{}, ""
+		a.updateOffers()
 	case i < 0 && a.session.Name != "": // other sessions replaced it
 		a.showSession(0)
 		a.show(viewEngines)
@@ -52,10 +53,11 @@ func (a *app) showSession(i int) {
 		return
 	}
 	a.session = a.sessions[i]
+	a.offered = 0 // a view of another engine does not stay
 	if a.snap = a.snapshotOf(a.session); a.snap == chrome.NotKept {
 		a.Notify("no history of this engine at this time")
 	}
-	a.updateBindings()
+	a.updateOffers()
 	a.panes.Scratch = &pane.Scratch{}
 	a.showMarks()
 	for _, room := range a.views {

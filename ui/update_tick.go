@@ -106,4 +106,5 @@ func (a *app) takeSnapshot() {
 		a.panes.Spin++
 	}
 	a.snap, a.idle, a.dirty = s, s.Throughput.Running == 0 && !spins, true
+	a.updateOffers()
 }

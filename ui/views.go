@@ -4,8 +4,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/pane"
 	"github.com/llmtop/llmtop/ui/table"
 	"github.com/llmtop/llmtop/ui/view"
 	"github.com/llmtop/llmtop/ui/view/engines"
@@ -82,6 +84,14 @@ const everywhere = viewSet(1<<numViews - 1)
 // scrollViews are the views with something to scroll or to select.
 const scrollViews = everywhere &^ (1 << viewOverview)
 
+// with returns the set with v, or without it.
+func (s viewSet) with(v viewID, in bool) viewSet {
+	if in {
+		return s | 1<<v
+	}
+	return s &^ (1 << v)
+}
+
 func (s viewSet) has(v viewID) bool { return s&(1<<v) != 0 }
 
 // viewNames lists the views of a set for the help, "" for all.
@@ -101,15 +111,61 @@ func (a *app) viewNames(s viewSet) string {
 	return strings.Join(out, ", ")
 }
 
-// show goes to a view. Help and engines store the view from which they were opened, to return there.
+// missingSeconds is how long the note about a view that is not offered stays, in seconds.
+const missingSeconds = 4
+
+// missing returns why the engine on the screen has no data for a view, with advice where it fits; "" if the view is
+// offered. All views are offered until an engine has identified itself, and if it failed.
+func (a *app) missing(v viewID) string {
+	room, ok := a.views[v].(view.Offerer)
+	if state := a.snap.Engine.State; !ok || state <= event.EngineLoading || state == event.EngineFailed {
+		return ""
+	}
+	why, advice := room.Missing(a.snap)
+	if why == "" || advice == "" {
+		return why
+	}
+	return pane.FirstFitting(a.w-2, why+"; "+advice, a.views[v].Name()+": "+advice, why)
+}
+
+// updateOffers decides which views are offered for the engine on the screen, and leaves a view that is not. While the
+// user moves in time, that view stays: the engine may have its data at another moment. The list of several engines
+// offers all views.
+func (a *app) updateOffers() {
+	offered := everywhere
+	if a.view != viewEngines || len(a.sessions) == 1 {
+		for v := range numViews {
+			offered = offered.with(v, a.missing(v) == "")
+		}
+	}
+	if (a.status.Paused || a.cfg.Replay != nil) && a.offered.has(a.view) {
+		offered = offered.with(a.view, true)
+	}
+	if offered != a.offered {
+		a.offered = offered
+		a.live = a.keyTable()
+		a.updateBindings()
+	}
+	if !offered.has(a.view) {
+		a.notifyFor(missingSeconds, a.missing(a.view))
+		a.show(viewOverview)
+	}
+}
+
+// show goes to a view, or says why it is not offered. Help and engines store the view from which they were opened, to return there.
 func (a *app) show(v viewID) {
 	if v == a.view {
+		return
+	}
+	if why := a.missing(v); why != "" {
+		a.notifyFor(missingSeconds, why)
 		return
 	}
 	if a.view != viewHelp && a.view != viewEngines {
 		a.viewBefore = a.view
 	}
 	a.view = v
+	a.updateOffers()
 	a.updateEngines()
 	if room, ok := a.views[v].(view.Opener); ok {
 		room.Open()
@@ -137,6 +193,9 @@ func (a *app) back() {
 	}
 	switch a.view {
 	case viewEngines, viewHelp:
+		if a.missing(a.viewBefore) != "" { // another engine has been selected
+			a.viewBefore = viewOverview
+		}
 		a.show(a.viewBefore)
 	case viewOverview:
 		if len(a.sessions) > 1 {
@@ -178,6 +237,9 @@ func (a *app) drawTabs(area grid.Area) int {
 	l := area.Line(0, 0)
 	for i, room := range a.tabs {
 		v, from := viewID(i), l.X
+		if !a.offered.has(v) {
+			continue
+		}
 		digit, name := viewKey(v), room.Name()
 		switch {
 		case v == shown:

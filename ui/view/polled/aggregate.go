@@ -209,6 +209,21 @@ func DrawLatency(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 	ratesIfRoom(c, rest.Sub(0, n, rest.W, rest.H-n), s)
 }
 
+// noLatency is why there are no latencies, measureLatency how to get them.
+const (
+	noLatency      = "latencies: not reported by this engine"
+	measureLatency = "measure them with llmtop attach --probe or llmtop proxy"
+)
+
+// MissingLatency returns why an engine has no latencies, and how to get them; why is "" if it reports histograms,
+// requests or slots, or if llmtop has sent requests.
+func MissingLatency(s *store.Snapshot) (why, advice string) {
+	if s.NoPerRequest() && len(s.Aggregates.Histograms)+len(s.Requests) == 0 {
+		return noLatency, measureLatency
+	}
+	return "", ""
+}
+
 // latencyWithoutHistograms draws the Latency view of an engine without latency histograms: probes or polled requests.
 func latencyWithoutHistograms(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 	switch {
@@ -217,7 +232,7 @@ func latencyWithoutHistograms(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 		n := polledRequests(c, a, s)
 		ratesIfRoom(c, a.Sub(0, n, a.W, a.H-n), s)
 	default:
-		c.Absent(a, pane.Dim, "latencies: not reported by this engine", "measure them with llmtop attach --probe or llmtop proxy")
+		c.Absent(a, pane.Dim, noLatency, measureLatency)
 	}
 }
 
