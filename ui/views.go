@@ -84,14 +84,6 @@ const everywhere = viewSet(1<<numViews - 1)
 // scrollViews are the views with something to scroll or to select.
 const scrollViews = everywhere &^ (1 << viewOverview)
 
-// with returns the set with v, or without it.
-func (s viewSet) with(v viewID, in bool) viewSet {
-	if in {
-		return s | 1<<v
-	}
-	return s &^ (1 << v)
-}
-
 func (s viewSet) has(v viewID) bool { return s&(1<<v) != 0 }
 
 // viewNames lists the views of a set for the help, "" for all.
@@ -111,35 +103,47 @@ func (a *app) viewNames(s viewSet) string {
 	return strings.Join(out, ", ")
 }
 
-// missingSeconds is how long the note about a view that is not offered stays, in seconds.
-const missingSeconds = 4
-
-// missing returns why the engine on the screen has no data for a view, with advice where it fits; "" if the view is
+// missing returns why the engine on the screen has no data for a view, and how to get them; why is "" if the view is
 // offered. All views are offered until an engine has identified itself, and if it failed.
-func (a *app) missing(v viewID) string {
+func (a *app) missing(v viewID) (why, advice string) {
 	room, ok := a.views[v].(view.Offerer)
 	if state := a.snap.Engine.State; !ok || state <= event.EngineLoading || state == event.EngineFailed {
-		return ""
+		return "", ""
 	}
-	why, advice := room.Missing(a.snap)
-	if why == "" || advice == "" {
-		return why
-	}
-	return pane.FirstFitting(a.w-2, why+"; "+advice, a.views[v].Name()+": "+advice, why)
+	return room.Missing(a.snap)
 }
 
-// updateOffers decides which views are offered for the engine on the screen, and leaves a view that is not. While the
+// offers reports whether a view is offered for the engine on the screen.
+func (a *app) offers(v viewID) bool {
+	why, _ := a.missing(v)
+	return why == ""
+}
+
+// explain shows why a view is not offered; on a narrow screen, how to get its data instead.
+func (a *app) explain(v viewID) {
+	const seconds = 4
+	why, advice := a.missing(v)
+	note := why
+	if advice != "" {
+		note = pane.FirstFitting(a.w-2, why+"; "+advice, a.views[v].Name()+": "+advice, why)
+	}
+	a.notifyFor(seconds, note)
+}
+
+// updateOffers decides which views are offered, and leaves the view on the screen if it is not one of them. While the
 // user moves in time, that view stays: the engine may have its data at another moment. The list of several engines
 // offers all views.
 func (a *app) updateOffers() {
 	offered := everywhere
 	if a.view != viewEngines || len(a.sessions) == 1 {
 		for v := range numViews {
-			offered = offered.with(v, a.missing(v) == "")
+			if !a.offers(v) {
+				offered &^= only(v)
+			}
 		}
 	}
 	if (a.status.Paused || a.cfg.Replay != nil) && a.offered.has(a.view) {
-		offered = offered.with(a.view, true)
+		offered |= only(a.view)
 	}
 	if offered != a.offered {
 		a.offered = offered
@@ -147,18 +151,19 @@ func (a *app) updateOffers() {
 		a.updateBindings()
 	}
 	if !offered.has(a.view) {
-		a.notifyFor(missingSeconds, a.missing(a.view))
+		a.explain(a.view)
 		a.show(viewOverview)
 	}
 }
 
-// show goes to a view, or says why it is not offered. Help and engines store the view from which they were opened, to return there.
+// show goes to a view, or shows why it is not offered. Help and engines store the view from which they were opened, to
+// return there.
 func (a *app) show(v viewID) {
 	if v == a.view {
 		return
 	}
-	if why := a.missing(v); why != "" {
-		a.notifyFor(missingSeconds, why)
+	if !a.offers(v) {
+		a.explain(v)
 		return
 	}
 	if a.view != viewHelp && a.view != viewEngines {
@@ -193,7 +198,7 @@ func (a *app) back() {
 	}
 	switch a.view {
 	case viewEngines, viewHelp:
-		if a.missing(a.viewBefore) != "" { // another engine has been selected
+		if !a.offers(a.viewBefore) { // another engine has been selected
 			a.viewBefore = viewOverview
 		}
 		a.show(a.viewBefore)
