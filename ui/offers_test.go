@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -28,19 +29,27 @@ func tracesOnly() *store.Snapshot {
 
 // Views without data of the kind of engine are not offered: neither tab, nor help, nor palette; their key says why.
 func TestViewsOffered(t *testing.T) {
-	const picks, perRequest, latencies = "router picks: not reported", "per-request metrics: not reported", "latencies: not reported"
-	const times, dense0 = "time per operation: not reported", "dense model"
+	const (
+		picks      = "router picks: not reported"
+		perRequest = "per-request metrics: not reported"
+		latencies  = "latencies: not reported"
+		times      = "time per operation: not reported"
+	)
+	counted := map[viewID]string{viewRequests: perRequest, viewRequest: perRequest, viewExperts: picks, viewOps: times}
+	nothing := maps.Clone(counted)
+	nothing[viewLatency] = latencies
 	for _, c := range []struct {
 		name    string
 		s       *store.Snapshot
 		missing map[viewID]string // the views that are not offered, with a part of the note
 	}{
 		{"native MoE", native(live()), map[viewID]string{viewOps: times}},
-		{"native dense", native(dense()), map[viewID]string{viewExperts: dense0, viewOps: times}},
+		{"native dense", native(dense()), map[viewID]string{viewExperts: "dense model", viewOps: times}},
 		{"llama.cpp", timed().drain(), nil},
 		{"llama.cpp server with slots", slotted(), map[viewID]string{viewExperts: picks, viewOps: times}},
-		{"vLLM", aggregateOnly(), map[viewID]string{viewRequests: perRequest, viewRequest: perRequest, viewExperts: picks, viewOps: times}},
-		{"models only", bare(), map[viewID]string{viewRequests: perRequest, viewRequest: perRequest, viewLatency: latencies, viewExperts: picks, viewOps: times}},
+		{"vLLM", aggregateOnly(), counted},
+		{"models only", bare(), nothing},
+		{"SGLang without metrics", untimed(), nothing},
 		{"probed", probed(), map[viewID]string{viewExperts: picks, viewOps: times}},
 		{"traces only", tracesOnly(), map[viewID]string{viewExperts: picks, viewOps: times}},
 		{"empty", &store.Snapshot{}, nil},
@@ -54,7 +63,8 @@ func TestViewsOffered(t *testing.T) {
 				a := open(c.s, theme.TrueColour, false, 200, 50)
 				a.View()
 				tabbed := slices.ContainsFunc(a.drawnTabs, func(d tab) bool { return d.view == v })
-				listed := slices.ContainsFunc(a.commands(), func(d command) bool { return strings.HasSuffix(d.name, strings.ToLower(viewName(v))) })
+				name := strings.ToLower(viewName(v))
+				listed := slices.ContainsFunc(a.commands(), func(d command) bool { return strings.HasSuffix(d.name, name) })
 				key := "o"
 				if v != viewOps {
 					key = viewKey(v)
@@ -66,7 +76,7 @@ func TestViewsOffered(t *testing.T) {
 					t.Errorf("%s: shown %v, in the palette %v, in the tabs %v", viewName(v), shown, listed, tabbed)
 				case missing:
 					holds(t, a, why)
-					if a.press("?"); strings.Contains(a.help.text(200, viewOverview), "in "+strings.ToLower(viewName(v))+": ") {
+					if a.press("?"); strings.Contains(a.help.text(200, viewOverview), "in "+name+": ") {
 						t.Errorf("the help lists keys of %s", viewName(v))
 					}
 				}
