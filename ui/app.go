@@ -123,7 +123,8 @@ type app struct {
 	views      [numViews]view.View
 	tabs       []view.View // those with a number key, in order
 	view       viewID
-	viewBefore viewID // the view from which help or engines was opened
+	offered    viewSet // those with something to show of the engine on the screen
+	viewBefore viewID  // the view from which help or engines was opened
 	overview   *overview.View
 	requests   *requests.View
 	request    *request.View
@@ -178,6 +179,7 @@ func newApp(cfg Config) *app {
 	a.snap = &store.Snapshot{}
 	a.history.app, a.replay.app, a.marks.app = a, a, a
 	a.makeViews()
+	a.offered = everywhere
 	a.live = a.keyTable()
 	a.updateBindings()
 	a.updateSessions()

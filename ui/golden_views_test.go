@@ -34,7 +34,7 @@ func TestGoldenOps(t *testing.T) {
 	able := ready()
 	able.emit(event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{Name: "llama.cpp", State: event.EngineReady, Caps: event.CapOps}})
 	for name, s := range map[string]*store.Snapshot{
-		"few": timed().drain(), "many": huge().drain(), "off": able.drain(), "unable": liveSnapshot(), "loading": loading().drain(),
+		"few": timed().drain(), "many": huge().drain(), "off": able.drain(), "loading": native(loading()),
 	} {
 		for _, size := range sizes {
 			a := open(s, theme.TrueColour, false, size[0], size[1])

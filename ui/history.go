@@ -101,6 +101,7 @@ func (h *history) goTo(at event.Time) {
 		return
 	}
 	h.at, a.snap, a.dirty = at, s, true
+	a.updateOffers()
 	a.updateEngines()
 	h.update()
 }

@@ -54,7 +54,7 @@ func (a *app) keyTable() (table []binding) {
 	}
 	add(everywhere, a.firstKeys())
 	for v, room := range a.views {
-		if room != nil {
+		if room != nil && a.offered.has(viewID(v)) {
 			add(only(viewID(v)), room.Keys())
 		}
 	}
@@ -74,6 +74,9 @@ func (a *app) keyTable() (table []binding) {
 // distinct returns the rows of a key table for the help: a key that several views share is one row.
 func distinct(table []binding) (rows []binding) {
 	for _, b := range table {
+		if b.Hidden {
+			continue
+		}
 		if i := slices.IndexFunc(rows, func(r binding) bool { return r.is(&b) }); i >= 0 {
 			rows[i].views |= b.views
 			continue
@@ -84,15 +87,22 @@ func distinct(table []binding) (rows []binding) {
 }
 
 func (a *app) firstKeys() []view.Key {
-	var digits, names []string
+	var digits, offered, names []string // the keys of views that are not offered show why
 	for v, room := range a.tabs {
-		digits, names = append(digits, viewKey(viewID(v))), append(names, strings.ToLower(room.Name()))
+		digits = append(digits, viewKey(viewID(v)))
+		if a.offered.has(viewID(v)) {
+			offered, names = append(offered, viewKey(viewID(v))), append(names, strings.ToLower(room.Name()))
+		}
+	}
+	show := strings.Join(offered, " ")
+	if len(offered) == len(digits) {
+		show = digits[0] + "-" + digits[len(digits)-1]
 	}
 	return []view.Key{
 		{Keys: []string{"p"}, Show: "p", Word: "prompt", Help: "type a prompt; in the editor: tab for built-in prompts, up and down for history, enter to send, esc to cancel", Do: a.editor.Show, When: a.canPrompt},
 		{Keys: []string{"space"}, Show: "space", Word: "pause", Help: "pause and go back in time: move with left, right, [ and ] or a click on the timeline; the engine keeps running", Do: a.history.toggle},
 		{
-			Keys: digits, Show: "1-" + digits[len(digits)-1], Help: "switch views: " + strings.Join(names, ", ") + "; or click a name in the last row",
+			Keys: digits, Show: show, Help: "switch views: " + strings.Join(names, ", ") + "; or click a name in the last row",
 			Do: func() { a.show(viewID(slices.Index(digits, a.pressed))) },
 		},
 	}
@@ -125,7 +135,7 @@ func (a *app) engineKeys() []view.Key {
 		{Keys: []string{"+", "="}, Show: "+", Name: "faster", Help: "raise the pace of generation, up to unlimited", Do: func() { a.pace(true) }, When: paced},
 		{Keys: []string{"-"}, Show: "-", Name: "slower", Help: "lower the pace of generation", Do: func() { a.pace(false) }, When: paced},
 		{Keys: []string{"l"}, Show: "l", Name: "engines", Help: "list the engines, or go back", Do: func() { a.toggle(viewEngines) }},
-		{Keys: []string{"o"}, Show: "o", Name: "operations", Help: "show the time per operation and layer (--ops), or go back", Do: func() { a.toggle(viewOps) }},
+		{Keys: []string{"o"}, Show: "o", Name: "operations", Help: "show the time per operation and layer (--ops), or go back", Do: func() { a.toggle(viewOps) }, Hidden: !a.offered.has(viewOps)},
 		{Keys: []string{"[", "("}, Show: "[", Name: "previous engine", Help: "switch to the previous engine", Do: func() { a.switchEngine(false) }, When: a.canSwitch},
 		{Keys: []string{"]", ")"}, Show: "[ ]", Word: "engine", Help: "switch to the next engine", Do: func() { a.switchEngine(true) }, When: a.canSwitch},
 	}
@@ -206,9 +216,12 @@ func (a *app) commands() (out []command) {
 	for i := range a.bindings {
 		b := &a.bindings[i]
 		switch {
-		case !b.views.has(a.view) || !b.available() || b.Keys[0] == ":":
+		case !b.views.has(a.view) || !b.available() || b.Hidden || b.Keys[0] == ":":
 		case b.name() == "": // the number keys
 			for v, room := range a.tabs {
+				if !a.offered.has(viewID(v)) {
+					continue
+				}
 				name := "view " + strings.ToLower(room.Name())
 				out = append(out, command{keys: viewKey(viewID(v)), name: name, help: "show this view", do: func() { a.show(viewID(v)) }})
 			}

@@ -274,7 +274,7 @@ var keyCases = map[string]func(*testing.T, *app, *calls){
 	"operations": func(t *testing.T, a *app, _ *calls) {
 		for _, from := range []string{"1", "5", "?"} {
 			a.press("esc", from, "o")
-			holds(t, a, "not reported by this engine")
+			holds(t, a, "no operation timed yet")
 			if a.press("o"); a.view != viewOverview {
 				t.Errorf("o leads back to view %d", a.view)
 			}

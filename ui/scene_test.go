@@ -60,7 +60,7 @@ func (s *scene) engine(state event.EngineState, reason string) {
 		Name: "native", Version: "0.1", PID: 4242, State: state, Reason: reason, Slots: s.slots, Pace: 40,
 		Device: event.Device{Name: "CPU", Kernels: "avx512-vnni", Host: true, Threads: 2},
 		Caps: event.CapStages | event.CapTokens | event.CapText | event.CapExperts | event.CapKV | event.CapSteps |
-			event.CapQueue | event.CapPrompt,
+			event.CapQueue | event.CapPrompt | event.CapOps,
 	}})
 }
 

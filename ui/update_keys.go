@@ -231,4 +231,7 @@ func (a *app) report(err error, note string) {
 }
 
 // Notify shows a note in the footer for two seconds.
-func (a *app) Notify(note string) { a.toast, a.toastIn = note, 2*a.cfg.FPS }
+func (a *app) Notify(note string) { a.notifyFor(2, note) }
+
+// notifyFor shows a note in the footer for some seconds.
+func (a *app) notifyFor(seconds int, note string) { a.toast, a.toastIn = note, seconds*a.cfg.FPS }

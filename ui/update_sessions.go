@@ -116,6 +116,7 @@ func (a *app) takeSnapshot() {
 		a.panes.Spin++
 	}
 	a.snap, a.idle, a.dirty = s, s.Throughput.Running == 0 && !spins, true
+	a.updateOffers()
 }
 
 // updateAlerts takes the current alert states and shows a note when an alert begins to fire or resolves. It marks the
@@ -168,6 +169,7 @@ func (a *app) updateSessions() {
 	switch {
 	case len(a.sessions) == 0:
 		a.session, a.snap, a.status.Engine = Session{}, &store.Snapshot{}, ""
+		a.updateOffers()
 	case i < 0 && a.session.Name != "": // other sessions replaced it
 		a.showSession(0)
 		a.show(viewEngines)
@@ -186,10 +188,11 @@ func (a *app) showSession(i int) {
 		return
 	}
 	a.session = a.sessions[i]
+	a.offered = 0 // a view of another engine does not stay
 	if a.snap = a.history.snapshotOf(a.session); a.snap == chrome.NotKept {
 		a.Notify("no history of this engine at this time")
 	}
-	a.updateBindings()
+	a.updateOffers()
 	a.panes.Scratch = &pane.Scratch{}
 	a.marks.show()
 	for _, room := range a.views {

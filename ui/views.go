@@ -4,8 +4,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/pane"
 	"github.com/llmtop/llmtop/ui/table"
 	"github.com/llmtop/llmtop/ui/view"
 	"github.com/llmtop/llmtop/ui/view/engines"
@@ -101,15 +103,74 @@ func (a *app) viewNames(s viewSet) string {
 	return strings.Join(out, ", ")
 }
 
-// show goes to a view. Help and engines store the view from which they were opened, to return there.
+// missing returns why the engine on the screen has no data for a view, and how to get them; why is "" if the view is
+// offered. All views are offered until an engine has identified itself, and if it failed.
+func (a *app) missing(v viewID) (why, advice string) {
+	room, ok := a.views[v].(view.Offerer)
+	if state := a.snap.Engine.State; !ok || state <= event.EngineLoading || state == event.EngineFailed {
+		return "", ""
+	}
+	return room.Missing(a.snap)
+}
+
+// offers reports whether a view is offered for the engine on the screen.
+func (a *app) offers(v viewID) bool {
+	why, _ := a.missing(v)
+	return why == ""
+}
+
+// explain shows why a view is not offered; on a narrow screen, how to get its data instead.
+func (a *app) explain(v viewID) {
+	const seconds = 4
+	why, advice := a.missing(v)
+	note := why
+	if advice != "" {
+		note = pane.FirstFitting(a.w-2, why+"; "+advice, a.views[v].Name()+": "+advice, why)
+	}
+	a.notifyFor(seconds, note)
+}
+
+// updateOffers decides which views are offered, and leaves the view on the screen if it is not one of them. While the
+// user moves in time, that view stays: the engine may have its data at another moment. The list of several engines
+// offers all views.
+func (a *app) updateOffers() {
+	offered := everywhere
+	if a.view != viewEngines || len(a.sessions) == 1 {
+		for v := range numViews {
+			if !a.offers(v) {
+				offered &^= only(v)
+			}
+		}
+	}
+	if (a.status.Paused || a.cfg.Replay != nil) && a.offered.has(a.view) {
+		offered |= only(a.view)
+	}
+	if offered != a.offered {
+		a.offered = offered
+		a.live = a.keyTable()
+		a.updateBindings()
+	}
+	if !offered.has(a.view) {
+		a.explain(a.view)
+		a.show(viewOverview)
+	}
+}
+
+// show goes to a view, or shows why it is not offered. Help and engines store the view from which they were opened, to
+// return there.
 func (a *app) show(v viewID) {
 	if v == a.view {
+		return
+	}
+	if !a.offers(v) {
+		a.explain(v)
 		return
 	}
 	if a.view != viewHelp && a.view != viewEngines {
 		a.viewBefore = a.view
 	}
 	a.view = v
+	a.updateOffers()
 	a.updateEngines()
 	if room, ok := a.views[v].(view.Opener); ok {
 		room.Open()
@@ -137,6 +198,9 @@ func (a *app) back() {
 	}
 	switch a.view {
 	case viewEngines, viewHelp:
+		if !a.offers(a.viewBefore) { // another engine has been selected
+			a.viewBefore = viewOverview
+		}
 		a.show(a.viewBefore)
 	case viewOverview:
 		if len(a.sessions) > 1 {
@@ -178,6 +242,9 @@ func (a *app) drawTabs(area grid.Area) int {
 	l := area.Line(0, 0)
 	for i, room := range a.tabs {
 		v, from := viewID(i), l.X
+		if !a.offered.has(v) {
+			continue
+		}
 		digit, name := viewKey(v), room.Name()
 		switch {
 		case v == shown:

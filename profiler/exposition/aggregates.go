@@ -47,6 +47,9 @@ func (s *gathering) aggregates(v *store.Snapshot) {
 			s.add(n.metric, float64(n.sum), n.values...)
 		}
 	}
+	if reached(v) {
+		s.throughput(v)
+	}
 }
 
 // reached reports whether the engine is connected, or no connection is needed.

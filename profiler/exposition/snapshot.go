@@ -69,8 +69,10 @@ func (s *gathering) snapshot(v *store.Snapshot) {
 		return
 	}
 	s.identity(v)
-	s.requests(v)
-	if v.Aggregates == nil || reached(v) { // the current state of a disconnected server is unknown
+	if v.Reported() {
+		s.aggregates(v)
+	} else {
+		s.requests(v)
 		s.throughput(v)
 	}
 	s.histograms()
@@ -120,10 +122,6 @@ func (s *gathering) positive(i *instrument, v float64) {
 
 func (s *gathering) requests(v *store.Snapshot) {
 	c := &v.Counts
-	if v.Aggregates != nil {
-		s.aggregates(v)
-		return
-	}
 	s.add(running, float64(c.Running))
 	if v.Engine.Caps.Has(event.CapQueue) {
 		s.add(queued, float64(c.Queued))

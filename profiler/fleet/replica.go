@@ -131,28 +131,28 @@ func (r *Replica) Measure(s *store.Snapshot, w metric.Window) {
 	r.Snapshot = s
 	r.Cells = [NumFields]Cell{}
 	set := func(f Field, v event.Reading) { r.Cells[f] = Cell{Reading: v} }
-	if !s.Engine.Caps.Has(event.CapAggregates) { // engines with aggregate metrics have none before their first report
+	switch p, kind := s.Aggregates, s.Kind(); {
+	case kind.Has(store.Reported):
+		set(Running, p.Running)
+		set(Waiting, p.Waiting)
+		set(CacheHits, p.CacheHits)
+		set(Age, event.DerivedValue(float64(max(s.Now-p.At, 0))/1e9))
+	case !kind.Has(store.Polled): // a polled engine has none before its first report
 		set(Running, event.DerivedValue(float64(s.Throughput.Running)))
 		set(Waiting, event.DerivedValue(float64(s.Throughput.Queued)))
 	}
 	set(KV, s.KV.Usage)
 	set(Decode, s.Throughput.Decode)
-	if p := s.Aggregates; p != nil {
-		set(Running, p.Running)
-		set(Waiting, p.Waiting)
-		set(CacheHits, p.CacheHits)
-		set(Age, event.DerivedValue(float64(max(s.Now-p.At, 0))/1e9))
-	}
-	r.Cells[TTFT] = quantile(s, &s.Latency.TTFT[w], event.HistogramTTFT, w, 0.5)
-	r.Cells[TTFT99] = quantile(s, &s.Latency.TTFT[w], event.HistogramTTFT, w, 0.99)
-	r.Cells[TPOT] = quantile(s, &s.Latency.TPOT[w], event.HistogramTPOT, w, 0.5)
+	r.Cells[TTFT] = Quantile(s, &s.Latency.TTFT[w], event.HistogramTTFT, w, 0.5)
+	r.Cells[TTFT99] = Quantile(s, &s.Latency.TTFT[w], event.HistogramTTFT, w, 0.99)
+	r.Cells[TPOT] = Quantile(s, &s.Latency.TPOT[w], event.HistogramTPOT, w, 0.5)
 	if r.Cells[TPOT].Origin == event.NotReported { // engines that report no TPOT report ITL
-		r.Cells[TPOT] = quantile(s, &s.Latency.ITL[w], event.HistogramITL, w, 0.5)
+		r.Cells[TPOT] = Quantile(s, &s.Latency.ITL[w], event.HistogramITL, w, 0.5)
 	}
 }
 
-// quantile returns a latency of per-request metrics if there are any, otherwise the one that the engine reports.
-func quantile(s *store.Snapshot, own *metric.Summary, name string, w metric.Window, q float64) Cell {
+// Quantile returns a latency of per-request metrics if there are any, otherwise the one that the engine reports.
+func Quantile(s *store.Snapshot, own *metric.Summary, name string, w metric.Window, q float64) Cell {
 	if own.Count > 0 {
 		v := own.P50
 		if q > 0.9 {
@@ -160,7 +160,7 @@ func quantile(s *store.Snapshot, own *metric.Summary, name string, w metric.Wind
 		}
 		return Cell{Reading: event.DerivedValue(float64(v) / 1e9)}
 	}
-	if s.Aggregates == nil {
+	if !s.Reported() {
 		return Cell{Reading: event.Absent(event.NotYet)}
 	}
 	sum := s.Aggregates.Summary(name, w)

@@ -7,10 +7,10 @@ import (
 
 // RunningCount returns the number of running requests.
 func RunningCount(s *store.Snapshot) event.Reading {
-	switch {
-	case s.Aggregates != nil:
+	switch kind := s.Kind(); {
+	case kind.Has(store.Reported):
 		return s.Aggregates.Running
-	case s.Engine.Caps.Has(event.CapAggregates): // no report yet
+	case kind.Has(store.Polled): // no report yet
 		return event.Absent(event.NotYet)
 	}
 	return event.DerivedValue(float64(s.Throughput.Running))
@@ -19,7 +19,7 @@ func RunningCount(s *store.Snapshot) event.Reading {
 // QueuedCount returns the number of waiting requests.
 func QueuedCount(s *store.Snapshot) event.Reading {
 	switch {
-	case s.Aggregates != nil:
+	case s.Reported():
 		return s.Aggregates.Waiting
 	case !s.Engine.Caps.Has(event.CapQueue):
 		return event.Absent(event.NotReported)

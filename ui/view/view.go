@@ -9,13 +9,21 @@ import (
 	"github.com/llmtop/llmtop/ui/pane"
 )
 
-// View is one screen of the program. It may also implement Opener, Resetter, Backer, Hoverer and Typist.
+// View is one screen of the program. It may also implement Offerer, Opener, Resetter, Backer, Hoverer and
+// Typist.
 type View interface {
 	Name() string // in the tabs
 	Draw(a grid.Area, s *store.Snapshot, f *pane.Frame)
 	Keys() []Key   // keys that apply in this view only
 	Scroll(by int) // scrolls or selects, by rows
 	Click(x, y int)
+}
+
+// Offerer is a view that has nothing to show of some kinds of engine, and is not offered for them. Missing returns why,
+// and how to get the data if there is a way; why is "" if the view has something to show. It is not asked before an
+// engine has identified itself.
+type Offerer interface {
+	Missing(s *store.Snapshot) (why, advice string)
 }
 
 // Opener is a view that prepares to be shown.
@@ -56,6 +64,8 @@ type Key struct {
 	Help string
 	Do   func()
 	When func() bool // reports whether the key does anything now; nil: always
+
+	Hidden bool // listed nowhere: the key only shows why it does nothing
 }
 
 // Actions are the operations that keys trigger. A nil one disables its key, and so does an engine in another process

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/fleet"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
@@ -39,40 +40,26 @@ var engineColumns = []struct {
 	{"prefill/s", 10, func(s *store.Snapshot, _ *pane.Frame) event.Reading { return s.Throughput.Prefill }, metric.Rate, true, false, nil},
 	{"run", 4, func(s *store.Snapshot, _ *pane.Frame) event.Reading { return pane.RunningCount(s) }, metric.Count, true, false, nil},
 	{"queue", 6, func(s *store.Snapshot, _ *pane.Frame) event.Reading { return pane.QueuedCount(s) }, metric.Count, true, false, nil},
-	{"TTFT p50", 9, ttftMedian, metric.Seconds, false, false, ttftEdge},
+	{"TTFT p50", 9, func(s *store.Snapshot, c *pane.Frame) event.Reading { return ttft(s, c).Reading }, metric.Seconds, false, false, ttftEdge},
 	{"drops", 6, func(s *store.Snapshot, _ *pane.Frame) event.Reading {
 		return event.DerivedValue(float64(s.Drops.Total()))
 	}, metric.Count, true, true, nil},
 }
 
-func ttftMedian(s *store.Snapshot, c *pane.Frame) event.Reading {
-	if sum := s.Latency.TTFT[c.Window]; sum.Count > 0 {
-		return event.DerivedValue(float64(sum.P50) / 1e9)
+// ttft returns the median TTFT.
+func ttft(s *store.Snapshot, c *pane.Frame) fleet.Cell {
+	v := fleet.Quantile(s, &s.Latency.TTFT[c.Window], event.HistogramTTFT, c.Window, 0.5)
+	if !v.OK() && !s.Reported() && !s.Engine.Caps.Has(event.CapTokens) {
+		v.Reading = event.Absent(event.NotReported)
 	}
-	if s.Aggregates != nil {
-		sum := s.Aggregates.Summary(event.HistogramTTFT, c.Window)
-		switch {
-		case sum == nil:
-			return event.Absent(event.NotReported)
-		case sum.P50.Edge == metric.Within:
-			return event.DerivedValue(float64(sum.P50.At) / 1e9)
-		}
-		return event.Absent(event.NotYet)
-	}
-	if !s.Engine.Caps.Has(event.CapTokens) {
-		return event.Absent(event.NotReported)
-	}
-	return event.Absent(event.NotYet)
+	return v
 }
 
 // ttftEdge returns the median TTFT as "<100 ms" or ">10 s" where it lies in an outermost bucket, which has only one
 // bound; "" otherwise.
 func ttftEdge(s *store.Snapshot, c *pane.Frame) string {
-	if s.Latency.TTFT[c.Window].Count > 0 || s.Aggregates == nil {
-		return ""
-	}
-	if sum := s.Aggregates.Summary(event.HistogramTTFT, c.Window); sum != nil && (sum.P50.Edge == metric.Below || sum.P50.Edge == metric.Above) {
-		return metric.QuantileOf(sum.P50)
+	if v := ttft(s, c); v.Edge == metric.Below || v.Edge == metric.Above {
+		return fleet.TTFT.Format(v)
 	}
 	return ""
 }
@@ -219,7 +206,7 @@ func engineRow(c *pane.Frame, a grid.Area, y int, r Row, selected bool) {
 	a.Elide(2+name+state, y, model-1, pane.Plain, modelName(s), gl.Ellipsis)
 	x := 2 + name + state + model
 	columns := engineColumns
-	if why, _, down := chrome.LinkError(c, s); down && s.Aggregates == nil && s.Engine.Caps.Has(event.CapAggregates) { // it has never reported anything
+	if why, _, down := chrome.LinkError(c, s); down && s.Polled() && !s.Reported() { // it has never reported anything
 		a.Elide(x+1, y, a.W-x-1, pane.Dim, "since "+chrome.WallClock(s, s.Engine.Remote.Since)+": "+why, gl.Ellipsis)
 		columns = nil
 	}
@@ -347,7 +334,7 @@ func engineDetail(c *pane.Frame, a grid.Area, r Row) {
 		return // never identified
 	}
 	rest := a.Sub(0, y, a.W, a.H-y)
-	if s.Aggregates != nil {
+	if s.Reported() {
 		polled.DrawCounters(rest, polled.DrawOrigins(c, rest, s), s)
 		return
 	}

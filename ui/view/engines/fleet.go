@@ -3,7 +3,6 @@ package engines
 import (
 	"slices"
 
-	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/fleet"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
@@ -30,9 +29,7 @@ type Fleet struct {
 
 // isFleet reports whether engines are compared as replicas.
 func isFleet(rows []Row) bool {
-	return len(rows) >= minFleet && slices.ContainsFunc(rows, func(r Row) bool {
-		return r.Snapshot.Aggregates != nil || r.Snapshot.Engine.Caps.Has(event.CapAggregates)
-	})
+	return len(rows) >= minFleet && slices.ContainsFunc(rows, func(r Row) bool { return r.Snapshot.Polled() })
 }
 
 // update measures the replicas with new data.

@@ -184,15 +184,24 @@ func windowHits(s *store.Snapshot, c *pane.Frame, p metric.Phase) *store.Hits {
 func noExperts(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 	switch {
 	case c.Waiting(a, s):
-	case s.Model.Architecture != "" && s.Model.Experts == 0 && !s.Polled(): // servers do not report the number of experts
-		c.Absent(a, pane.Dim, "dense model: no router, no experts", "")
-	case !s.Engine.Caps.Has(event.CapExperts):
-		c.Absent(a, pane.Dim, "router picks: not reported by this engine", "")
+	case whyNone(s) != "":
+		c.Absent(a, pane.Dim, whyNone(s), "")
 	case s.Experts == nil:
 		c.Absent(a, pane.Dim, "no token routed yet", c.Suggest)
 	default:
 		c.Absent(a, pane.Dim, "no "+c.Phase.String()+" token in the "+c.Window.String(), "press w for a longer window, e for another phase")
 	}
+}
+
+// whyNone returns why the engine does not report router picks; "" if it does.
+func whyNone(s *store.Snapshot) string {
+	switch {
+	case s.Model.Architecture != "" && s.Model.Experts == 0 && !s.Polled(): // servers do not report the number of experts
+		return "dense model: no router, no experts"
+	case !s.Engine.Caps.Has(event.CapExperts):
+		return "router picks: not reported by this engine"
+	}
+	return ""
 }
 
 // Widths of the columns beside the map: max/mean of each layer, its three hottest and its three coldest experts.

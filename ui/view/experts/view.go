@@ -47,6 +47,14 @@ func New(program view.Program) *View { return &View{program: program, Budget: Bu
 // Name implements view.View.
 func (v *View) Name() string { return "Experts" }
 
+// Missing implements view.Offerer.
+func (v *View) Missing(s *store.Snapshot) (why, advice string) {
+	if s.Experts != nil && s.Experts.Experts > 0 {
+		return "", ""
+	}
+	return whyNone(s), ""
+}
+
 // Draw draws the view, with the search line in the bottom border while the user types.
 func (v *View) Draw(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	drawView(a, v, s, f)

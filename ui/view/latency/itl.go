@@ -10,14 +10,10 @@ import (
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
-	"github.com/llmtop/llmtop/ui/view/polled"
 )
 
+// DrawITL draws the gaps of every token: percentiles, a chart, and the strip of the current request.
 func DrawITL(a grid.Area, s *store.Snapshot, c *pane.Frame) {
-	if s.AggregateOnly() {
-		polled.DrawITL(c, a, s)
-		return
-	}
 	in := c.Box(a, "every token, "+c.Window.String())
 	sum := s.Latency.ITL[c.Window]
 	if s.Current == nil || len(s.Current.Gaps) == 0 && s.Latency.ITL[metric.Session].Count == 0 {

@@ -14,14 +14,11 @@ import (
 	"github.com/llmtop/llmtop/ui/view/polled"
 )
 
+// DrawTTFT draws the newest requests, one bar of TTFT components each.
 func DrawTTFT(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 	in := c.Box(a, "time to first token by component")
 	if s.Engine.State <= event.EngineLoading && len(s.Requests) == 0 {
 		polled.DrawLoad(in, s, c)
-		return
-	}
-	if s.AggregateOnly() {
-		polled.DrawTTFT(c, in, s)
 		return
 	}
 	if len(s.Requests) == 0 {

@@ -6,6 +6,7 @@ import (
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
 	"github.com/llmtop/llmtop/ui/view"
+	"github.com/llmtop/llmtop/ui/view/polled"
 )
 
 // View is the Latency view.
@@ -13,6 +14,9 @@ type View struct{ Page Page }
 
 // Name implements view.View.
 func (v *View) Name() string { return "Latency" }
+
+// Missing implements view.Offerer.
+func (v *View) Missing(s *store.Snapshot) (why, advice string) { return polled.MissingLatency(s) }
 
 // Draw implements view.View.
 func (v *View) Draw(a grid.Area, s *store.Snapshot, f *pane.Frame) { drawLatency(a, v.Page, s, f) }

@@ -14,7 +14,7 @@ import (
 // ZoomITL draws the ITL chart with the percentiles of every window, the gaps of the current request, and the stalls
 // with their causes.
 func ZoomITL(a grid.Area, s *store.Snapshot, c *pane.Frame) {
-	if s.AggregateOnly() || s.Current == nil || len(s.Current.Gaps) == 0 {
+	if s.Current == nil || len(s.Current.Gaps) == 0 {
 		DrawITL(a, s, c)
 		return
 	}

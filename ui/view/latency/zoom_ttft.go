@@ -20,12 +20,7 @@ type ttftColumn struct {
 
 // ZoomTTFT draws bars of the newest requests, a table of all requests with their TTFT components, and the model load.
 func ZoomTTFT(a grid.Area, s *store.Snapshot, c *pane.Frame, scroll *int) {
-	switch {
-	case len(s.Requests) > 0 && !s.AggregateOnly():
-	case s.AggregateOnly() && s.Engine.State > event.EngineLoading:
-		polled.DrawTTFTWithLoad(c, c.Box(a, "time to first token by component"), s)
-		return
-	default:
+	if len(s.Requests) == 0 {
 		DrawTTFT(a, s, c)
 		return
 	}

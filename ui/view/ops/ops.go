@@ -89,6 +89,14 @@ type View struct{ first int } // first layer shown
 // Name implements view.View.
 func (v *View) Name() string { return "Operations" }
 
+// Missing implements view.Offerer.
+func (v *View) Missing(s *store.Snapshot) (why, advice string) {
+	if s.Ops != nil && len(s.Ops.Times) > 0 {
+		return "", ""
+	}
+	return whyNone(s)
+}
+
 // Open shows the first layers.
 func (v *View) Open() { v.first = 0 }
 
@@ -127,12 +135,20 @@ func (v *View) Draw(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 
 // noOps draws why there are no times.
 func noOps(c *pane.Frame, in grid.Area, s *store.Snapshot) {
-	switch {
-	case s.Engine.Caps.Has(event.CapOps):
+	switch why, advice := whyNone(s); {
+	case why == "":
 		c.Absent(in, pane.Dim, "no operation timed yet", "with --ops the engine times operations once it computes; timing slows it down")
 	case !c.Waiting(in, s):
-		c.Absent(in, pane.Dim, "time per operation: not reported by this engine", "llama.cpp reports it: llmtop run MODEL.gguf --engine llamacpp --ops")
+		c.Absent(in, pane.Dim, why, advice)
 	}
+}
+
+// whyNone returns why the engine does not time operations; "" if it can.
+func whyNone(s *store.Snapshot) (why, advice string) {
+	if s.Engine.Caps.Has(event.CapOps) {
+		return "", ""
+	}
+	return "time per operation: not reported by this engine", "llama.cpp does: llmtop run MODEL.gguf --engine llamacpp --ops"
 }
 
 // opsCost returns the number of timed passes and the slowdown caused by timing.

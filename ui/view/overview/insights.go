@@ -36,17 +36,8 @@ func drawInsights(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 		in = in.Sub(0, n, in.W, in.H-n)
 	}
 	if len(s.Verdicts) == 0 {
-		switch {
-		case c.Waiting(in, s):
-		case s.AggregateOnly() && len(s.Log) > 0: // messages of the poller
-			y := 0
-			for _, line := range grid.Wrap(nil, noVerdictReason(c, s), in.W) {
-				in.Text(0, y, pane.Dim, line)
-				y++
-			}
-			drawLog(c, in.Sub(0, y+1, in.W, in.H-y-1), s)
-		default:
-			c.Absent(in, pane.Dim, noVerdictReason(c, s), "")
+		if !c.Waiting(in, s) {
+			drawNoVerdicts(c, in, s)
 		}
 		return
 	}
@@ -75,15 +66,30 @@ func drawInsights(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 	}
 }
 
-// noVerdictReason returns why there are no verdicts.
-func noVerdictReason(c *pane.Frame, s *store.Snapshot) string {
-	if s.AggregateOnly() {
-		if r := s.Aggregates; !r.Running.OK() && len(r.Histograms) == 0 && !r.Decode.OK() {
-			return "no insights: this server reports too little about its requests. Measure them with llmtop attach --probe or llmtop proxy"
-		}
-		return "no insights yet: they need a few requests"
+// drawNoVerdicts draws why there are no verdicts and, of a polled server, the messages of the poller.
+func drawNoVerdicts(c *pane.Frame, in grid.Area, s *store.Snapshot) {
+	why, polled := noVerdictReason(s)
+	if !polled || len(s.Log) == 0 {
+		c.Absent(in, pane.Dim, why, "")
+		return
 	}
-	return "no insights yet: they need a few tokens"
+	y := 0
+	for _, line := range grid.Wrap(nil, why, in.W) {
+		in.Text(0, y, pane.Dim, line)
+		y++
+	}
+	drawLog(c, in.Sub(0, y+1, in.W, in.H-y-1), s)
+}
+
+// noVerdictReason returns why there are no verdicts, and whether the engine has aggregate metrics only.
+func noVerdictReason(s *store.Snapshot) (why string, polled bool) {
+	if !s.AggregateOnly() {
+		return "no insights yet: they need a few tokens", false
+	}
+	if r := s.Aggregates; !r.Running.OK() && len(r.Histograms) == 0 && !r.Decode.OK() {
+		return "no insights: this server reports too little about its requests. Measure them with llmtop attach --probe or llmtop proxy", true
+	}
+	return "no insights yet: they need a few requests", true
 }
 
 // rowsOf returns the rows that the verdicts take without evidence and advice.
@@ -163,7 +169,8 @@ func zoomInsights(a grid.Area, s *store.Snapshot, c *pane.Frame, scroll *int) {
 		y += n + 1
 	}
 	if len(s.Verdicts) == 0 {
-		in.Text(0, y, pane.Dim, noVerdictReason(c, s))
+		why, _ := noVerdictReason(s)
+		in.Text(0, y, pane.Dim, why)
 		y += 2
 	}
 	drawLog(c, in.Sub(0, y, in.W, in.H-y), s)

@@ -6,6 +6,7 @@ import (
 	"github.com/llmtop/llmtop/ui/pane"
 	"github.com/llmtop/llmtop/ui/view/experts"
 	"github.com/llmtop/llmtop/ui/view/latency"
+	"github.com/llmtop/llmtop/ui/view/polled"
 	"github.com/llmtop/llmtop/ui/view/system"
 )
 
@@ -30,19 +31,41 @@ var names = [NumPanes]string{"TTFT", "ITL", "Experts", "Throughput", "Machine", 
 // String returns the title of the pane.
 func (id ID) String() string { return names[id] }
 
-// forms holds the draw functions of each pane: for the overview, and zoomed to the full screen.
-var forms = [NumPanes]struct {
+// form is how a pane is drawn: in the overview, and zoomed to the full screen.
+type form struct {
 	draw func(grid.Area, *store.Snapshot, *pane.Frame)
 	zoom func(grid.Area, *store.Snapshot, *pane.Frame, *Zoom)
-}{
+}
+
+// forms holds the form of each pane for engines that report single requests.
+var forms = [NumPanes]form{
 	{latency.DrawTTFT, func(a grid.Area, s *store.Snapshot, c *pane.Frame, z *Zoom) { latency.ZoomTTFT(a, s, c, &z.scroll) }},
-	{latency.DrawITL, func(a grid.Area, s *store.Snapshot, c *pane.Frame, _ *Zoom) { latency.ZoomITL(a, s, c) }},
-	{experts.DrawPane, func(a grid.Area, s *store.Snapshot, c *pane.Frame, _ *Zoom) { experts.DrawPane(a, s, c) }},
-	{drawThroughput, func(a grid.Area, s *store.Snapshot, c *pane.Frame, _ *Zoom) { zoomThroughput(a, s, c) }},
+	{latency.DrawITL, same(latency.ZoomITL)},
+	{experts.DrawPane, same(experts.DrawPane)},
+	{drawThroughput, same(zoomThroughput)},
 	{system.DrawPane, func(a grid.Area, s *store.Snapshot, c *pane.Frame, z *Zoom) { system.DrawZoomed(a, &z.machine, s, c) }},
 	{drawText, func(a grid.Area, s *store.Snapshot, c *pane.Frame, z *Zoom) { zoomText(a, s, c, &z.scroll) }},
 	{drawInsights, func(a grid.Area, s *store.Snapshot, c *pane.Frame, z *Zoom) { zoomInsights(a, s, c, &z.scroll) }},
-	{drawQueue, func(a grid.Area, s *store.Snapshot, c *pane.Frame, _ *Zoom) { drawQueue(a, s, c) }},
+	{drawQueue, same(drawQueue)},
+}
+
+// polledForms holds the panes that differ for engines with aggregate metrics only.
+var polledForms = map[ID]form{
+	TTFT: {polled.DrawTTFT, same(polled.ZoomTTFT)},
+	ITL:  {polled.DrawITL, same(polled.DrawITL)},
+}
+
+// same makes the zoomed form of a pane that does not scroll.
+func same(draw func(grid.Area, *store.Snapshot, *pane.Frame)) func(grid.Area, *store.Snapshot, *pane.Frame, *Zoom) {
+	return func(a grid.Area, s *store.Snapshot, c *pane.Frame, _ *Zoom) { draw(a, s, c) }
+}
+
+// formOf returns the form of a pane for the kind of engine.
+func formOf(id ID, s *store.Snapshot) form {
+	if f, ok := polledForms[id]; ok && s.AggregateOnly() {
+		return f
+	}
+	return forms[id]
 }
 
 // Zoom is the state of a pane in full screen.
@@ -58,8 +81,8 @@ func Draw(id ID, a grid.Area, s *store.Snapshot, f *pane.Frame, focused bool, z 
 	case a.W < pane.LeastWidth || a.H < pane.LeastHeight:
 		f.Box(a, "")
 	case z != nil:
-		forms[id].zoom(a, s, f, z)
+		formOf(id, s).zoom(a, s, f, z)
 	default:
-		forms[id].draw(a, s, f)
+		formOf(id, s).draw(a, s, f)
 	}
 }

@@ -15,22 +15,31 @@ import (
 
 func drawThroughput(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 	in := c.Box(a, "tokens/s")
-	if s.Aggregates == nil && s.Counts.Finished+uint64(s.Counts.Running+s.Counts.Queued) == 0 && len(s.Requests) == 0 {
+	if !s.Reported() && s.Counts.Finished+uint64(s.Counts.Running+s.Counts.Queued) == 0 && len(s.Requests) == 0 {
 		if !c.Waiting(in, s) {
 			c.Absent(in, pane.Dim, "no request yet", c.Suggest)
 		}
 		return
 	}
 	r := pane.RowWriter{A: in}
-	drawRates(&r, s, c)
-	drawRequests(&r, s)
-	drawKV(&r, s, c)
-	drawBandwidth(&r, s, c)
-	polled.DrawMore(&r, s, c)
-	drawTotals(&r, s)
+	drawNumbers(&r, s, c)
 	drawGroups(&r, s)
 	pts := s.Throughput.Series
 	r.Trend("tokens/s", len(pts), func(i int) float64 { return pane.RateOrGap(&pts[i], float64(pts[i].Generated)) }, 0, theme.SeriesDecode, theme.AreaDecode, c)
+}
+
+// drawNumbers draws the throughput, the load, what a server reports besides, and the totals of the session.
+func drawNumbers(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
+	drawRates(r, s, c)
+	drawRequests(r, s)
+	drawKV(r, s, c)
+	drawBandwidth(r, s, c)
+	out, in := true, true
+	if s.Reported() {
+		polled.DrawMore(r, s, c)
+		out, in = s.Aggregates.Generated.Origin != event.NotReported, s.Aggregates.Prompt.Origin != event.NotReported
+	}
+	drawTotals(r, s, out, in)
 }
 
 // drawRates draws prefill, decode and total throughput with their trend over the last seconds.
@@ -149,21 +158,21 @@ func drawBandwidth(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
 	}
 }
 
-func drawTotals(r *pane.RowWriter, s *store.Snapshot) {
+// drawTotals writes the totals of the session; out and in: tokens generated and of prompts are reported.
+func drawTotals(r *pane.RowWriter, s *store.Snapshot, out, in bool) {
 	a, ok := r.Next("session")
 	if !ok {
 		return
 	}
 	n := s.Counts
 	l := a.Line(1, 0)
-	agg := s.Aggregates
-	if agg == nil || agg.Generated.Origin != event.NotReported {
+	if out {
 		l.Put(pane.Plain, metric.Count(float64(n.GeneratedTokens))).Put(pane.Dim, " out ")
 	}
-	if agg == nil || agg.Prompt.Origin != event.NotReported {
+	if in {
 		l.Put(pane.Plain, metric.Count(float64(n.PromptTokens))).Put(pane.Dim, " in ")
 	}
-	if agg != nil && agg.Generated.Origin == event.NotReported && agg.Prompt.Origin == event.NotReported {
+	if !out && !in {
 		l.Put(pane.Dim, event.NotReported.String())
 	}
 	for _, k := range []struct {

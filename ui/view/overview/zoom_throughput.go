@@ -9,24 +9,18 @@ import (
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
-	"github.com/llmtop/llmtop/ui/view/polled"
 )
 
 // zoomThroughput draws all throughput numbers at the left and their charts at the right.
 func zoomThroughput(a grid.Area, s *store.Snapshot, c *pane.Frame) {
-	if len(s.Requests) == 0 && s.Aggregates == nil {
+	if len(s.Requests) == 0 && !s.Reported() {
 		drawThroughput(a, s, c)
 		return
 	}
 	in := c.Box(a, "tokens per second, queue and KV cache")
 	left := min(max(in.W/3, 38), 56)
 	r := pane.RowWriter{A: in.Sub(0, 0, left, in.H)}
-	drawRates(&r, s, c)
-	drawRequests(&r, s)
-	drawKV(&r, s, c)
-	drawBandwidth(&r, s, c)
-	polled.DrawMore(&r, s, c)
-	drawTotals(&r, s)
+	drawNumbers(&r, s, c)
 	drawWholeSession(&r, s)
 	drawGroups(&r, s)
 	pts := s.Throughput.Series

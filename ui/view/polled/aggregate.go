@@ -28,9 +28,23 @@ func histogramName(name string) string {
 	return sanitize.Line(name)
 }
 
-// DrawTTFT draws the TTFT pane of an engine with aggregate metrics: the mean TTFT by component, one bar per
-// window. Without latency histograms it shows probes, the load, or the requests in slots.
-func DrawTTFT(c *pane.Frame, a grid.Area, s *store.Snapshot) {
+// DrawTTFT draws the TTFT pane of an engine with aggregate metrics.
+func DrawTTFT(a grid.Area, s *store.Snapshot, c *pane.Frame) {
+	in := ttftBox(c, a)
+	if s.Engine.State <= event.EngineLoading && len(s.Requests) == 0 {
+		DrawLoad(in, s, c)
+		return
+	}
+	drawTTFT(c, in, s)
+}
+
+func ttftBox(c *pane.Frame, a grid.Area) grid.Area {
+	return c.Box(a, "time to first token by component")
+}
+
+// drawTTFT draws the mean TTFT by component, one bar per window. Without latency histograms it shows probes, the load,
+// or the requests in slots.
+func drawTTFT(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 	r, known := s.Aggregates, countsTTFT(c, s.Aggregates)
 	switch {
 	case !known && drawProbes(c, a, s):
@@ -195,6 +209,21 @@ func DrawLatency(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 	ratesIfRoom(c, rest.Sub(0, n, rest.W, rest.H-n), s)
 }
 
+// noLatency is why there are no latencies, measureLatency how to get them.
+const (
+	noLatency      = "latencies: not reported by this engine"
+	measureLatency = "measure them with llmtop attach --probe or llmtop proxy"
+)
+
+// MissingLatency returns why an engine has no latencies, and how to get them; why is "" if it reports histograms,
+// requests or slots, or if llmtop has sent requests.
+func MissingLatency(s *store.Snapshot) (why, advice string) {
+	if s.NoPerRequest() && len(s.Aggregates.Histograms)+len(s.Requests) == 0 {
+		return noLatency, measureLatency
+	}
+	return "", ""
+}
+
 // latencyWithoutHistograms draws the Latency view of an engine without latency histograms: probes or polled requests.
 func latencyWithoutHistograms(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 	switch {
@@ -203,7 +232,7 @@ func latencyWithoutHistograms(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 		n := polledRequests(c, a, s)
 		ratesIfRoom(c, a.Sub(0, n, a.W, a.H-n), s)
 	default:
-		c.Absent(a, pane.Dim, "latencies: not reported by this engine", "measure them with llmtop attach --probe or llmtop proxy")
+		c.Absent(a, pane.Dim, noLatency, measureLatency)
 	}
 }
 

@@ -59,5 +59,5 @@ func TraceLossWarnings(s *store.Snapshot) []string {
 
 // HasAggregates reports whether an engine reports aggregate metrics or counters.
 func HasAggregates(s *store.Snapshot) bool {
-	return s.Aggregates != nil || s.Counters != nil && s.Engine.Caps.Has(event.CapCounters)
+	return s.Reported() || s.Counters != nil && s.Engine.Caps.Has(event.CapCounters)
 }

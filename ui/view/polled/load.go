@@ -76,7 +76,7 @@ func loadStageName(p store.StageSpan) string {
 
 // loadProgress returns the reported progress of the load stages.
 func loadProgress(s *store.Snapshot) (words string) {
-	if s.Aggregates == nil {
+	if !s.Reported() {
 		return ""
 	}
 	for _, n := range s.Aggregates.More {
@@ -146,20 +146,25 @@ func drawStartup(c *pane.Frame, a grid.Area, s *store.Snapshot, below string) bo
 // WidestLoad is the maximum width of the load waterfall in cells, so that the eye finds the number at the end of a row.
 const WidestLoad = 100
 
-// DrawTTFTWithLoad draws the TTFT of an engine with aggregate metrics and, where there is room, its startup or load below.
-func DrawTTFTWithLoad(c *pane.Frame, a grid.Area, s *store.Snapshot) {
+// ZoomTTFT draws the TTFT of an engine with aggregate metrics and, where there is room, its startup or load below.
+func ZoomTTFT(a grid.Area, s *store.Snapshot, c *pane.Frame) {
+	if s.Engine.State <= event.EngineLoading {
+		DrawTTFT(a, s, c)
+		return
+	}
+	a = ttftBox(c, a)
 	known := longestTTFT(s.Aggregates) > 0 || !countsTTFT(c, s.Aggregates) && s.Probes().Last != nil // aggregateTTFT draws TTFT itself, not the startup in its place
 	if n := len(startupPhases(s)); n > 0 && len(s.Load) == 0 && known && a.H-n-3 >= leastTTFTRows {
-		DrawTTFT(c, a.Sub(0, 0, a.W, a.H-n-3), s)
+		drawTTFT(c, a.Sub(0, 0, a.W, a.H-n-3), s)
 		drawStartup(c, a.Sub(0, a.H-n-2, a.W, n+2), s, "")
 		return
 	}
 	rows := min(len(s.Load), a.H/2)
 	if rows < 2 || noRequestData(c, s.Aggregates) || a.H-rows < leastTTFTRows {
-		DrawTTFT(c, a, s)
+		drawTTFT(c, a, s)
 		return
 	}
-	DrawTTFT(c, a.Sub(0, 0, a.W, a.H-rows-2), s)
+	drawTTFT(c, a.Sub(0, 0, a.W, a.H-rows-2), s)
 	a.Text(0, a.H-rows-1, pane.Heading, "Model load")
 	DrawLoad(a.Sub(0, a.H-rows, min(a.W, WidestLoad), rows), s, c)
 }

@@ -121,9 +121,6 @@ func endpointNames(s *store.Snapshot, read bool) (names string) {
 
 // DrawMore lists the other metrics that the engine reports.
 func DrawMore(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
-	if s.Aggregates == nil {
-		return
-	}
 	if a, ok := r.Next("cache hit"); ok {
 		pane.PutReading(a, s.Aggregates.CacheHits, metric.Percent, "of prompt tokens", pane.Data)
 	}

@@ -14,7 +14,7 @@ import (
 
 // DrawITL draws the ITL pane of an engine with aggregate metrics: its latency histograms, or else the speed of the
 // requests polled from its slots.
-func DrawITL(c *pane.Frame, a grid.Area, s *store.Snapshot) {
+func DrawITL(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 	if len(s.Aggregates.Histograms) > 0 {
 		in := c.Box(a, "engine histograms, "+c.Window.String())
 		n := histogramTable(c, in, s)

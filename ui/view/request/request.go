@@ -234,12 +234,27 @@ func DrawGlance(c *pane.Frame, a grid.Area, r *store.Request, s *store.Snapshot)
 	}
 }
 
+// noPerRequest is why an engine with aggregate metrics only has no requests, measureThem how to get them.
+const (
+	noPerRequest = "per-request metrics: not reported by this engine"
+	measureThem  = "measure them with llmtop proxy"
+)
+
+// Missing returns why there are no requests, and how to get them; why is "" if the engine reports any, or if llmtop has
+// sent some.
+func Missing(s *store.Snapshot) (why, advice string) {
+	if s.NoPerRequest() && len(s.Requests)+len(s.Past) == 0 {
+		return noPerRequest, measureThem
+	}
+	return "", ""
+}
+
 // NoRequest draws why there are no requests.
 func NoRequest(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 	switch {
 	case c.Waiting(a, s):
 	case s.NoPerRequest():
-		c.Absent(a, pane.Dim, "per-request metrics: not reported by this engine", "measure them with llmtop proxy")
+		c.Absent(a, pane.Dim, noPerRequest, measureThem)
 	default:
 		c.Absent(a, pane.Dim, "no request yet", c.Suggest)
 	}

@@ -39,6 +39,9 @@ func New(program view.Program, selection *table.Selection, from Table) *View {
 // Name implements view.View.
 func (v *View) Name() string { return "Request" }
 
+// Missing implements view.Offerer.
+func (v *View) Missing(s *store.Snapshot) (why, advice string) { return Missing(s) }
+
 // Draw draws the selected request.
 func (v *View) Draw(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	v.Update(s)

@@ -30,6 +30,9 @@ func New(program view.Program, selection *table.Selection, open func()) *View {
 // Name implements view.View.
 func (v *View) Name() string { return "Requests" }
 
+// Missing implements view.Offerer.
+func (v *View) Missing(s *store.Snapshot) (why, advice string) { return request.Missing(s) }
+
 // Draw updates and draws the table, with the filter in the bottom border.
 func (v *View) Draw(a grid.Area, s *store.Snapshot, f *pane.Frame) {
 	v.update(s)

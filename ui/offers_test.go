@@ -1,0 +1,151 @@
+package ui
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/theme"
+)
+
+// native returns a session of the native engine, which does not time operations.
+func native(s *scene) *store.Snapshot {
+	v := *s.drain()
+	v.Engine.Caps &^= event.CapOps
+	return &v
+}
+
+// tracesOnly returns a receiver of traces that got one request.
+func tracesOnly() *store.Snapshot {
+	v := *traced()
+	v.Engine.State = event.EngineReady
+	return &v
+}
+
+// Views without data of the kind of engine are not offered: neither tab, nor help, nor palette; their key says why.
+func TestViewsOffered(t *testing.T) {
+	const (
+		picks      = "router picks: not reported"
+		perRequest = "per-request metrics: not reported"
+		latencies  = "latencies: not reported"
+		times      = "time per operation: not reported"
+	)
+	counted := map[viewID]string{viewRequests: perRequest, viewRequest: perRequest, viewExperts: picks, viewOps: times}
+	nothing := maps.Clone(counted)
+	nothing[viewLatency] = latencies
+	for _, c := range []struct {
+		name    string
+		s       *store.Snapshot
+		missing map[viewID]string // the views that are not offered, with a part of the note
+	}{
+		{"native MoE", native(live()), map[viewID]string{viewOps: times}},
+		{"native dense", native(dense()), map[viewID]string{viewExperts: "dense model", viewOps: times}},
+		{"llama.cpp", timed().drain(), nil},
+		{"llama.cpp server with slots", slotted(), map[viewID]string{viewExperts: picks, viewOps: times}},
+		{"vLLM", aggregateOnly(), counted},
+		{"models only", bare(), nothing},
+		{"SGLang without metrics", untimed(), nothing},
+		{"probed", probed(), map[viewID]string{viewExperts: picks, viewOps: times}},
+		{"traces only", tracesOnly(), map[viewID]string{viewExperts: picks, viewOps: times}},
+		{"empty", &store.Snapshot{}, nil},
+		{"loading", native(loading()), nil},
+		{"loading server", severalModels(), nil},
+		{"never reached", unreached(true), nil},
+		{"failed", native(failed()), nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, v := range append(allViews[:numTabs:numTabs], viewOps) {
+				a := open(c.s, theme.TrueColour, false, 200, 50)
+				a.View()
+				tabbed := slices.ContainsFunc(a.drawnTabs, func(d tab) bool { return d.view == v })
+				name := strings.ToLower(viewName(v))
+				listed := slices.ContainsFunc(a.commands(), func(d command) bool { return strings.HasSuffix(d.name, name) })
+				key := "o"
+				if v != viewOps {
+					key = viewKey(v)
+				}
+				a.press(key)
+				why, missing := c.missing[v]
+				switch shown := a.view == v; {
+				case shown == missing, listed == missing, tabbed == (missing || v == viewOps):
+					t.Errorf("%s: shown %v, in the palette %v, in the tabs %v", viewName(v), shown, listed, tabbed)
+				case missing:
+					holds(t, a, why)
+					if a.press("?"); strings.Contains(a.help.text(200, viewOverview), "in "+name+": ") {
+						t.Errorf("the help lists keys of %s", viewName(v))
+					}
+				}
+			}
+		})
+	}
+}
+
+// The note about a view fits narrow screens: there the advice replaces the reason.
+func TestMissingViewNote(t *testing.T) {
+	for w, want := range map[int]string{
+		60:  "time per operation: not reported by this engine",
+		80:  "Operations: llama.cpp does: llmtop run MODEL.gguf --engine llamacpp --ops",
+		120: "time per operation: not reported by this engine; llama.cpp does: llmtop run MODEL.gguf --engine llamacpp --ops",
+	} {
+		a := open(native(live()), theme.TrueColour, false, w, 30)
+		a.press("o")
+		holds(t, a, want)
+	}
+}
+
+// With several engines, a view that the next one does not offer is left for the overview; their list offers all views.
+func TestMissingViewOfAnotherEngine(t *testing.T) {
+	moe, vllm := native(live()), aggregateOnly()
+	all := []Session{
+		{Name: "moe", Snapshots: func() *store.Snapshot { return moe }},
+		{Name: "vllm", Snapshots: func() *store.Snapshot { return vllm }},
+	}
+	a := openFleet(&all, false, 160, 40)
+	if a.View(); len(a.drawnTabs) != int(numTabs) {
+		t.Errorf("the list of engines offers %d views", len(a.drawnTabs))
+	}
+	a.press("enter", "5", "]")
+	if holds(t, a, "router picks: not reported"); a.view != viewOverview || a.session.Name != "vllm" {
+		t.Errorf("the next engine shows view %d", a.view)
+	}
+	a.press("[", "5", "7", "down", "enter", "7", "5")
+	if a.view != viewEngines {
+		t.Errorf("a view that is not offered leads from the list to view %d", a.view)
+	}
+	a.press("esc", "[", "5", "?", "]", "esc")
+	if a.view != viewOverview {
+		t.Errorf("the help goes back to view %d, which is not offered", a.view)
+	}
+	a.press("[", "5")
+	all = all[1:]
+	a.Update(tickMsg{})
+	a.press("esc", "1")
+	if a.view != viewOverview || a.session.Name != "vllm" {
+		t.Errorf("after the engine has gone, view %d of %q is shown", a.view, a.session.Name)
+	}
+}
+
+// A view on the screen is left once the engine turns out not to offer it, but not while the user moves in time.
+func TestMissingViewOnScreen(t *testing.T) {
+	now := native(loading())
+	a := newApp(Config{Snapshots: func() *store.Snapshot { return now }})
+	a.Update(tea.WindowSizeMsg{Width: 120, Height: 36})
+	a.press("5")
+	now = native(dense())
+	if a.Update(tickMsg{}); a.view != viewOverview {
+		t.Errorf("view %d of a dense model stays", a.view)
+	}
+	now = native(live())
+	a.Update(tickMsg{})
+	a.press("5", "space")
+	a.snap = native(dense())
+	a.updateOffers()
+	if holds(t, a, "dense model: no router"); a.view != viewExperts {
+		t.Errorf("going back in time leads to view %d", a.view)
+	}
+}
