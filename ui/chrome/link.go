@@ -10,8 +10,8 @@ import (
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/polled"
 	"github.com/llmtop/llmtop/ui/sanitize"
-	"github.com/llmtop/llmtop/ui/view/polled"
 )
 
 // RecordNote is the state of a recording shown in the header; Words is "" without a recording.

@@ -12,8 +12,8 @@ import (
 	"github.com/llmtop/llmtop/ui/chrome"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/polled"
 	"github.com/llmtop/llmtop/ui/sanitize"
-	"github.com/llmtop/llmtop/ui/view/polled"
 )
 
 // Row is one engine of the list.

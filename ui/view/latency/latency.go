@@ -9,8 +9,8 @@ import (
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/polled"
 	"github.com/llmtop/llmtop/ui/table"
-	"github.com/llmtop/llmtop/ui/view/polled"
 )
 
 // drawLatency draws the latency distributions: percentiles, ITL per second and as a heatmap, histograms of TTFT and ITL,

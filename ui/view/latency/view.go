@@ -5,8 +5,8 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/polled"
 	"github.com/llmtop/llmtop/ui/view"
-	"github.com/llmtop/llmtop/ui/view/polled"
 )
 
 // View is the Latency view.

@@ -8,7 +8,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
-	"github.com/llmtop/llmtop/ui/view/polled"
+	"github.com/llmtop/llmtop/ui/polled"
 )
 
 // ttftColumn is a column of the zoomed TTFT table.

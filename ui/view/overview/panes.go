@@ -4,9 +4,9 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/polled"
 	"github.com/llmtop/llmtop/ui/view/experts"
 	"github.com/llmtop/llmtop/ui/view/latency"
-	"github.com/llmtop/llmtop/ui/view/polled"
 	"github.com/llmtop/llmtop/ui/view/system"
 )
 

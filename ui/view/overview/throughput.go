@@ -9,8 +9,8 @@ import (
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/polled"
 	"github.com/llmtop/llmtop/ui/sanitize"
-	"github.com/llmtop/llmtop/ui/view/polled"
 )
 
 func drawThroughput(a grid.Area, s *store.Snapshot, c *pane.Frame) {
