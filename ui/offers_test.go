@@ -121,7 +121,11 @@ func TestMissingViewOfAnotherEngine(t *testing.T) {
 	if a.view != viewOverview {
 		t.Errorf("the help goes back to view %d, which is not offered", a.view)
 	}
-	a.press("[", "5")
+	a.press("[", "5", "space")
+	if a.press("]"); a.view != viewOverview {
+		t.Errorf("while paused, the next engine shows view %d", a.view)
+	}
+	a.press("space", "[", "5")
 	all = all[1:]
 	a.Update(tickMsg{})
 	a.press("esc", "1")
