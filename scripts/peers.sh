@@ -97,11 +97,12 @@ get_llama_server() {
 }
 
 build_server() {
-	local program
+	local program flags="-mno-amx-tile -mno-amx-int8 -mno-amx-bf16" # virtual machines that report AMX may not permit it
+	cc $flags -E -x c /dev/null >/dev/null 2>&1 || flags=
 	say "building llama-server; progress is in $cache/llama-build.log"
 	logged "$cache/llama-configure.log" "configure llama.cpp" cmake -S "$work/src" -B "$work/out" -G Ninja -DCMAKE_BUILD_TYPE=Release \
 		-DBUILD_SHARED_LIBS=OFF -DLLAMA_BUILD_UI=OFF -DLLAMA_USE_PREBUILT_UI=OFF -DLLAMA_OPENSSL=OFF -DLLAMA_BUILD_TESTS=OFF \
-		-DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_APP=OFF -DGGML_CCACHE=OFF || return 1
+		-DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_APP=OFF -DGGML_CCACHE=OFF -DCMAKE_C_FLAGS="$flags" -DCMAKE_CXX_FLAGS="$flags" || return 1
 	logged "$cache/llama-build.log" "build llama.cpp" nice ninja -C "$work/out" llama-server llama-quantize || return 1
 	mkdir -p "$server" || return 1
 	for program in llama-quantize llama-server; do # the last one is what says that all are there
