@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Installs the openai client for Node.js into a cache folder, and prints the shell line that sets its location for the proxy tests:
+# Installs the openai client for Node.js into a cache folder, and prints the shell line that sets its location for the
+# proxy tests:
 #
 #	eval "$(scripts/openai.sh)"
 #	go test ./runtime/source/proxy -run OpenAIClient -v
 #
-# It is fetched with npm from the configured registry, and verified with the hash pinned here. Needs npm.
+# Fetches it with npm from the configured registry and verifies it with the hash pinned here. Needs npm.
 set -euo pipefail
 
 version=7.57.0

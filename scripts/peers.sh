@@ -1,22 +1,23 @@
 #!/usr/bin/env bash
-# Installs the programs that llmtop is tested with into a cache folder, and prints the shell lines that set their locations for the tests:
+# Installs the programs that llmtop is tested with into a cache folder, and prints the shell lines that set their
+# locations for the tests:
 #
 #	eval "$(scripts/peers.sh)"                       # all: 15 minutes on two cores, then from the cache
 #	eval "$(scripts/peers.sh llamacpp prometheus)"   # only some
 #	go test -v -run Absent ./runtime/source/peer            # lists what is installed and what is missing
 #
 # llamacpp      llama.cpp's libraries, as llmtop itself installs them. Needs npm.
-# llama-server  llama-server and llama-quantize, built from the source in the npm package node-llama-cpp. Needs npm, git, a C++ compiler,
-#               cmake and ninja; the last two are installed from Debian where that is possible.
-# llama-bench   llama-bench of the same source, linked with the libraries that llmtop loads, because builds with other compilers differ in speed.
-#               Needs llamacpp and a C++ compiler.
-# ollama        Ollama, built by go install, with that llama-server as the engine it starts. Needs a C compiler.
+# llama-server  llama-server and llama-quantize, built from the source in the npm package node-llama-cpp. Needs npm,
+#               git, a C++ compiler, cmake and ninja; installs the last two from Debian if possible.
+# llama-bench   llama-bench of the same source, linked with the libraries that llmtop loads, because builds with other
+#               compilers differ in speed. Needs llamacpp and a C++ compiler.
+# ollama        Ollama, built by go install; it starts that llama-server as its engine. Needs a C compiler.
 # prometheus    from the PATH, or Debian's package, unpacked into the cache folder but not installed.
-# libzmq        from the system, or Debian's package with its dependencies, also unpacked.
+# libzmq        from the system, or Debian's package with its dependencies, unpacked in the same way.
 # openai        the openai client for Node.js (scripts/openai.sh). Needs npm.
 #
-# Downloads use the ordinary clients with their settings, and are verified with the hashes pinned here. If a part cannot be installed, the
-# reason is printed, the other parts are still installed, and the exit code is 1.
+# Downloads use the ordinary clients with their settings, and are verified with the hashes pinned here. If a part cannot
+# be installed, the script prints the reason, installs the other parts, and exits with code 1.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -41,7 +42,7 @@ logged() {
 	return 1
 }
 
-have() { # have PROGRAM...: whether they are on the PATH, with a word on those that are not
+have() { # have PROGRAM...: whether all are on the PATH; names those that are not
 	local program missing=()
 	for program in "$@"; do type -P "$program" >/dev/null || missing+=("$program"); done
 	[ ${#missing[@]} -eq 0 ] || { say "not on the PATH: ${missing[*]}"; return 1; }
@@ -53,7 +54,7 @@ as_root() {
 
 apt_update() { [ -n "${apt_updated:-}" ] || as_root apt-get update && apt_updated=1; }
 
-debian() { # debian PROGRAM PACKAGE: installs a package for a program that is not on the PATH, if Debian's packages can be had
+debian() { # debian PROGRAM PACKAGE: installs Debian's package if the program is not on the PATH
 	type -P "$1" >/dev/null && return
 	type -P apt-get >/dev/null || { say "not on the PATH: $1"; return 1; }
 	logged "$cache/apt.log" "install Debian's $2" as_root apt-get install -y --no-install-recommends "$2" && return
@@ -71,13 +72,13 @@ get_llamacpp() {
 	note LLMTOP_LLAMA_DIR "$dir"
 }
 
-# The build is for this CPU, so that it is as fast as the libraries that llmtop loads: another CPU gets its own folder.
+# The build is for this CPU, to be as fast as the libraries that llmtop loads. Each CPU has its own folder.
 processor=$( (grep -m1 '^flags' /proc/cpuinfo || uname -m) 2>/dev/null | cksum | cut -d' ' -f1)
 server=$cache/llama-server-$source_version-$processor
 
 work=$cache/build
 
-# source_of_llama: the source of llama.cpp in $work/src, as long as this script runs.
+# source_of_llama puts the source of llama.cpp into $work/src until this script ends.
 source_of_llama() {
 	local tgz=$work/node-llama-cpp-$source_version.tgz
 	[ ! -d "$work/src" ] || return 0
@@ -86,7 +87,9 @@ source_of_llama() {
 		npm pack "node-llama-cpp@$source_version" --pack-destination "$work" --loglevel=error || return 1
 	echo "$source_sha512  $tgz" | sha512sum --check --quiet >&2 || { say "$tgz does not match the pinned hash"; return 1; }
 	tar -C "$work" -xzf "$tgz" package/llama/gitRelease.bundle || return 1
-	rm -rf "$work/clone" && git -c advice.detachedHead=false clone -q "$work/package/llama/gitRelease.bundle" "$work/clone" && mv "$work/clone" "$work/src"
+	rm -rf "$work/clone" &&
+		git -c advice.detachedHead=false clone -q "$work/package/llama/gitRelease.bundle" "$work/clone" &&
+		mv "$work/clone" "$work/src"
 }
 
 get_llama_server() {
@@ -97,15 +100,16 @@ get_llama_server() {
 }
 
 build_server() {
-	local program flags="-mno-amx-tile -mno-amx-int8 -mno-amx-bf16" # virtual machines that report AMX may not permit it
+	local program flags="-mno-amx-tile -mno-amx-int8 -mno-amx-bf16" # a virtual machine may report AMX but not permit it
 	cc $flags -E -x c /dev/null >/dev/null 2>&1 || flags=
 	say "building llama-server; progress is in $cache/llama-build.log"
-	logged "$cache/llama-configure.log" "configure llama.cpp" cmake -S "$work/src" -B "$work/out" -G Ninja -DCMAKE_BUILD_TYPE=Release \
-		-DBUILD_SHARED_LIBS=OFF -DLLAMA_BUILD_UI=OFF -DLLAMA_USE_PREBUILT_UI=OFF -DLLAMA_OPENSSL=OFF -DLLAMA_BUILD_TESTS=OFF \
-		-DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_APP=OFF -DGGML_CCACHE=OFF -DCMAKE_C_FLAGS="$flags" -DCMAKE_CXX_FLAGS="$flags" || return 1
+	logged "$cache/llama-configure.log" "configure llama.cpp" \
+		cmake -S "$work/src" -B "$work/out" -G Ninja -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF -DLLAMA_BUILD_UI=OFF \
+		-DLLAMA_USE_PREBUILT_UI=OFF -DLLAMA_OPENSSL=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF \
+		-DLLAMA_BUILD_APP=OFF -DGGML_CCACHE=OFF -DCMAKE_C_FLAGS="$flags" -DCMAKE_CXX_FLAGS="$flags" || return 1
 	logged "$cache/llama-build.log" "build llama.cpp" nice ninja -C "$work/out" llama-server llama-quantize || return 1
 	mkdir -p "$server" || return 1
-	for program in llama-quantize llama-server; do # the last one is what says that all are there
+	for program in llama-quantize llama-server; do # llama-server last: it shows that all are installed
 		cp "$work/out/bin/$program" "$server/$program.new" && mv "$server/$program.new" "$server/$program" || return 1
 	done
 }
@@ -118,12 +122,13 @@ get_llama_bench() {
 	note LLMTOP_PEER_LLAMA_BENCH "$folder/llama-bench"
 }
 
-build_bench() { # beside links to the libraries, where it looks for those of processors
+build_bench() { # next to links to the libraries, where it looks for the CPU-specific ones
 	local src=$work/src
 	rm -rf "$1" && mkdir -p "$1" && ln -s "$libraries"/lib*.so "$1" || return 1
-	logged "$cache/llama-bench.log" "build llama-bench" nice c++ -std=c++17 -O2 -DNDEBUG -I"$src/include" -I"$src/ggml/include" -I"$src/common" \
-		-I"$src/vendor" "$src"/tools/llama-bench/*.cpp -o "$1/llama-bench.new" "$1"/libllama-common.so "$1"/libllama.v*.so "$1"/libggml.v*.so \
-		"$1/libggml-base.so" -Wl,-rpath,'$ORIGIN' -pthread && mv "$1/llama-bench.new" "$1/llama-bench"
+	logged "$cache/llama-bench.log" "build llama-bench" nice c++ -std=c++17 -O2 -DNDEBUG \
+		-I"$src/include" -I"$src/ggml/include" -I"$src/common" -I"$src/vendor" "$src"/tools/llama-bench/*.cpp \
+		-o "$1/llama-bench.new" "$1"/libllama-common.so "$1"/libllama.v*.so "$1"/libggml.v*.so "$1/libggml-base.so" \
+		-Wl,-rpath,'$ORIGIN' -pthread && mv "$1/llama-bench.new" "$1/llama-bench"
 }
 
 get_ollama() {
@@ -131,10 +136,12 @@ get_ollama() {
 	if [ ! -x "$root/bin/ollama" ]; then
 		have cc || return 1
 		sum=$(go mod download -json "github.com/ollama/ollama@$ollama_version" | sed -n 's/.*"Sum": "\(.*\)".*/\1/p')
-		[ "$sum" = "$ollama_sum" ] || { say "the source of Ollama $ollama_version has the hash '$sum', not the one that is pinned"; return 1; }
+		[ "$sum" = "$ollama_sum" ] ||
+			{ say "Ollama $ollama_version has the hash '$sum', which does not match the pinned hash"; return 1; }
 		say "building Ollama"
 		logged "$cache/ollama.log" "build Ollama" env CGO_ENABLED=1 GOBIN="$root/bin" nice go install -trimpath \
-			-ldflags "-s -w -X github.com/ollama/ollama/version.Version=${ollama_version#v}" "github.com/ollama/ollama@$ollama_version" || return 1
+			-ldflags "-s -w -X github.com/ollama/ollama/version.Version=${ollama_version#v}" \
+			"github.com/ollama/ollama@$ollama_version" || return 1
 	fi
 	[ -x "$server/llama-server" ] || { say "Ollama needs llama-server"; return 1; }
 	mkdir -p "$root/lib/ollama" || return 1
@@ -147,20 +154,22 @@ get_prometheus() {
 	program=$(type -P prometheus) || program=$root/usr/bin/prometheus
 	if [ ! -x "$program" ]; then
 		have apt-get dpkg-deb && mkdir -p "$root" || return 1
-		fetch_prometheus "$root" >/dev/null 2>&1 || logged "$cache/apt.log" "update the list of Debian's packages" apt_update || return 1
+		fetch_prometheus "$root" >/dev/null 2>&1 ||
+			logged "$cache/apt.log" "update the list of Debian's packages" apt_update || return 1
 		logged "$cache/apt.log" "fetch Debian's prometheus" fetch_prometheus "$root" || return 1
 		dpkg-deb -x "$root"/prometheus_*.deb "$root" && rm -f "$root"/prometheus_*.deb || return 1
 	fi
 	note LLMTOP_PEER_PROMETHEUS "$program"
 }
 
-fetch_prometheus() { (cd "$1" && apt-get download prometheus); } # nothing, if it is there
+fetch_prometheus() { (cd "$1" && apt-get download prometheus); } # skips a file that exists
 
 get_libzmq() {
 	local library root=$cache/libzmq
 	library=$(PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null | sed -n 's/.*libzmq\.so\.5 .*=> //p' | head -n 1)
 	if [ ! -e "$library" ]; then
-		library=$(compgen -G "$root/usr/lib/*/libzmq.so.5") || { unpack_libzmq "$root" && library=$(compgen -G "$root/usr/lib/*/libzmq.so.5"); } || return 1
+		library=$(compgen -G "$root/usr/lib/*/libzmq.so.5") ||
+			{ unpack_libzmq "$root" && library=$(compgen -G "$root/usr/lib/*/libzmq.so.5"); } || return 1
 	fi
 	note LLMTOP_PEER_LIBZMQ "$library"
 }
@@ -168,21 +177,23 @@ get_libzmq() {
 unpack_libzmq() {
 	local package
 	have apt-get dpkg-deb && mkdir -p "$1" || return 1
-	fetch_libzmq "$1" >/dev/null 2>&1 || logged "$cache/apt.log" "update the list of Debian's packages" apt_update || return 1
+	fetch_libzmq "$1" >/dev/null 2>&1 ||
+		logged "$cache/apt.log" "update the list of Debian's packages" apt_update || return 1
 	logged "$cache/apt.log" "fetch Debian's libzmq5" fetch_libzmq "$1" || return 1
 	for package in "$1"/*.deb; do dpkg-deb -x "$package" "$1" || return 1; done
 	rm -f "$1"/*.deb
-	[ ! -d "$1/lib" ] || cp -a "$1"/lib/. "$1/usr/lib/" # all in one folder
+	[ ! -d "$1/lib" ] || cp -a "$1"/lib/. "$1/usr/lib/" # merge both folders
 }
 
-fetch_libzmq() ( # with the packages that an installation would bring along
-	cd "$1" && apt-get download libzmq5 $(apt-get install -s --no-install-recommends libzmq5 | sed -n 's/^Inst \([^ ]*\).*/\1/p' | grep -vx libzmq5)
+fetch_libzmq() ( # with the dependencies that are not installed
+	cd "$1" && apt-get download libzmq5 $(apt-get install -s --no-install-recommends libzmq5 |
+		sed -n 's/^Inst \([^ ]*\).*/\1/p' | grep -vx libzmq5)
 )
 
 get_openai() { scripts/openai.sh; }
 
 absent=()
-if command -v flock >/dev/null; then # one at a time
+if command -v flock >/dev/null; then # one run at a time
 	exec 9>"$cache/lock" && flock 9
 fi
 [ $# -gt 0 ] || set -- llamacpp llama-server llama-bench ollama prometheus libzmq openai

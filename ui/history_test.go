@@ -78,7 +78,7 @@ func TestPastViewsMatchLiveViews(t *testing.T) {
 	}
 }
 
-// The session goes on while the view is paused, and end returns to it.
+// TestHistory checks that the session continues while the view is paused, and that end returns to it.
 func TestHistory(t *testing.T) {
 	a, s, shown := withHistory(120, 36, theme.TrueColour)
 	last := shown[len(shown)-1]

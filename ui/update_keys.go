@@ -156,7 +156,7 @@ func (a *app) onClick(x, y int) {
 	}
 }
 
-// hover tells the view where the mouse is and reports whether the view changed.
+// hover passes the mouse position to the view and reports whether the view changed.
 func (a *app) hover(x, y int) bool {
 	room, ok := a.views[a.view].(view.Hoverer)
 	return ok && room.Hover(x, y)

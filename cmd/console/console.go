@@ -36,7 +36,7 @@ func (c *Console) Overwrite(format string, args ...any) {
 	fmt.Fprintf(c.raw, "\r\x1b[K%s", clean.Line(fmt.Sprintf(format, args...)))
 }
 
-// TerminalOf returns the console that w is, if it is a terminal, where lines can be overwritten; nil otherwise.
+// TerminalOf returns w as a console if it is a terminal, where lines can be overwritten; nil otherwise.
 func TerminalOf(w io.Writer) *Console {
 	if c, ok := w.(*Console); ok && c.terminal {
 		return c

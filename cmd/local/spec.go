@@ -140,8 +140,7 @@ func LlamaLibraries() []library.Candidate {
 	return found
 }
 
-// trimSourceFolder shortens FILE:LINE: WHAT to the base name of FILE: the folder in which somebody compiled it is of no
-// use.
+// trimSourceFolder shortens FILE:LINE: WHAT to the base name of FILE, because the folder of the build is useless here.
 func trimSourceFolder(words string) string {
 	at, what, ok := strings.Cut(words, ": ")
 	if i := strings.LastIndexAny(at, `/\`); ok && i >= 0 {

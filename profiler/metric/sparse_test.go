@@ -6,7 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A sparse histogram says what a full one says of the same values, and goes on from what was packed.
+// TestSparseAgreesWithHistogram checks that a sparse histogram equals a full one of the same values, also after it was
+// packed.
 func TestSparseAgreesWithHistogram(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var full Histogram

@@ -24,7 +24,7 @@ const (
 	machineMatters = 0.95 // of all cores, if llmtop uses sharedMatters of its own
 	sharedMatters  = 0.1
 	lagMatters     = 0.05 // of the shortest median TTFT, at the 99th percentile
-	gapMatters     = 0.2  // of the shortest median TPOT, likewise
+	gapMatters     = 0.2  // of the shortest median TPOT, at the 99th percentile
 	lateShare      = 0.05 // of the median TTFT, at the median
 )
 

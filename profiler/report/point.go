@@ -40,11 +40,11 @@ type Point struct {
 	Profiles   []PointProfile `json:"profiles"` // goodput and compliance for each set of targets
 
 	// Estimates from the model's size, for one request at a time; null for more, which share the weights that are read.
-	Bandwidth    Number `json:"decode_bytes_per_s"` // bytes of weights and KV cache that decode reads
-	Compute      Number `json:"prefill_flop_per_s"` // multiplications and additions of the active weights
-	CopyShare    Number `json:"decode_copy_share"`  // Bandwidth / copy bandwidth of this machine; the shares below likewise
-	WeightsShare Number `json:"decode_weights_share"`
-	ComputeShare Number `json:"prefill_compute_share"`
+	Bandwidth    Number `json:"decode_bytes_per_s"`    // bytes of weights and KV cache that decode reads
+	Compute      Number `json:"prefill_flop_per_s"`    // multiplications and additions of the active weights
+	CopyShare    Number `json:"decode_copy_share"`     // Bandwidth / Limits.Copy
+	WeightsShare Number `json:"decode_weights_share"`  // Bandwidth / Limits.Weights
+	ComputeShare Number `json:"prefill_compute_share"` // Compute / Limits.Compute
 
 	// SendDelay is how late the requests of an open loop were sent: the delay of the sender, or of a full queue. Null:
 	// closed loop.

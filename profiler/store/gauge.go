@@ -35,7 +35,7 @@ func newHostPoint(at event.Time, h *event.Host, gaps *gapSum) HostPoint {
 // gapSum sums the gaps between tokens from one machine sample to the next.
 type gapSum struct {
 	sum       float64 // ns
-	n, tokens uint64  // gaps in sum; all tokens, first ones included
+	n, tokens uint64  // number of gaps in sum; number of all tokens, first ones included
 }
 
 func (s *gapSum) add(gap int64, k int) { s.sum, s.n = s.sum+float64(gap)*float64(k), s.n+uint64(k) }

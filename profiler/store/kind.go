@@ -16,7 +16,7 @@ import "github.com/llmtop/llmtop/profiler/event"
 //	Verdicts        on requests, tokens and experts  on the reported histograms, queue and KV cache
 //
 // An engine may be both: one that emits events and reports aggregate metrics beside them. Its Requests, Latency,
-// Experts and Verdicts are as Traced, its Throughput as Polled; Counts add up both, and KV is what came last. A server
+// Experts and Verdicts are as Traced, its Throughput as Polled; Counts add up both, and KV is the latest of both. A server
 // whose slots are polled, such as llama.cpp, is Polled with Slots.
 type Kind uint8
 

@@ -147,7 +147,7 @@ func firstLine(text, otherwise string) string {
 	return otherwise
 }
 
-// limited stores the beginning of what is written to it.
+// limited stores the beginning of the data written to it.
 type limited struct{ bytes.Buffer }
 
 // Write implements io.Writer.

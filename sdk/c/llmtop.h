@@ -1,11 +1,12 @@
-/* llmtop.h: emits the events of an LLM inference engine written in C or C++ to llmtop. One header, C11 or C++17, Linux and macOS.
+/* llmtop.h: emits the events of an LLM inference engine written in C or C++ to llmtop. One header, C11 or C++17, Linux
+ * and macOS.
  *
  * In one source file, before other includes:
  *
  *     #define LLMTOP_IMPLEMENTATION
  *     #include "llmtop.h"
  *
-  * and only the #include in all other files. Link with -pthread. Then
+ * and only the #include in all other files. Link with -pthread. Then
  *
  *     llmtop_options options = {0};
  *     options.name = "my-engine";
@@ -15,15 +16,16 @@
  *     llmtop_ended(top, 1, LLMTOP_FINISHED, "stop", NULL);
  *     llmtop_close(top);
  *
-  * and run `llmtop attach` in another terminal. The protocol is docs/event-protocol.md, version 1.0.
+ * and run `llmtop attach` in another terminal. The protocol is docs/event-protocol.md, version 1.0.
  *
-  * All functions may be called from any thread until llmtop_close. They do nothing if the socket is NULL, so that an engine whose
-  * socket could not be opened runs on. The functions that emit (all but llmtop_open, llmtop_close, llmtop_csv, llmtop_counter,
-  * llmtop_loaded and llmtop_state) are wait-free: they stamp the event, copy it into a ring and return, without locks, allocations
-  * or system calls. A separate thread writes to the readers. Events that do not fit in the ring are dropped and counted by kind.
+ * All functions may be called from any thread until llmtop_close. They do nothing if the socket is NULL, so that an
+ * engine whose socket could not be opened continues. The functions that emit (all but llmtop_open, llmtop_close,
+ * llmtop_csv, llmtop_counter, llmtop_loaded and llmtop_state) are wait-free: they stamp the event, copy it into a ring
+ * and return, without locks, allocations or system calls. A separate thread writes to the readers. Events that do not
+ * fit in the ring are dropped and counted by kind.
  *
-  * Times are ns of the monotonic clock since llmtop_open. Request ids are 1 to 2^53-1; 0 means the engine itself.
-  * Text arguments are copied, except stage names, which must live as long as the socket: use string literals. */
+ * Times are ns of the monotonic clock since llmtop_open. Request ids are 1 to 2^53-1; 0 means the engine itself.
+ * Text arguments are copied, except stage names, which must live as long as the socket: use string literals. */
 #ifndef LLMTOP_H
 #define LLMTOP_H
 
@@ -104,7 +106,7 @@ typedef struct {
    * port 0: any. */
   const char *address;
   unsigned caps; /* bits of LLMTOP_CAN_ */
-  int text;      /* 1: also send prompts and texts of tokens */
+  int text;      /* 1: also send the text of prompts and tokens */
   int slots;     /* maximum number of concurrent requests */
   const char *device, *kernels;
   int threads, host;         /* host 1: there is no device separate from the host */
@@ -189,7 +191,8 @@ typedef struct {
   uint64_t request;
   const char *stage;
   int64_t began;
-  int64_t tokens; /* tokens covered; 0: not reported. Those of LLMTOP_TOKENIZE are also added to the tokenizer counters */
+  /* Tokens covered; 0: not reported. Those of LLMTOP_TOKENIZE are also added to the tokenizer counters. */
+  int64_t tokens;
 } llmtop_span;
 
 llmtop_span llmtop_begin(llmtop_socket *top, uint64_t request, const char *stage);
@@ -245,7 +248,8 @@ enum {
 /* Adds an engine-specific counter and returns its number; -1 if there are 32 already. The name is copied. */
 int llmtop_counter(llmtop_socket *top, const char *name);
 void llmtop_add(llmtop_socket *top, int counter, int64_t n);
-void llmtop_set(llmtop_socket *top, int counter, double value); /* engine-specific counters only: sets a reading such as an average */
+/* Sets a reading such as an average; for engine-specific counters only. */
+void llmtop_set(llmtop_socket *top, int counter, double value);
 
 /* One line of the engine log. */
 void llmtop_log(llmtop_socket *top, const char *line);
@@ -284,8 +288,8 @@ private:
   llmtop_span span_;
 };
 
-/* Socket opens the socket on construction and closes it on destruction. Pass get() to the functions above; it is null if error()
- * is not empty. */
+/* Socket opens the socket on construction and closes it on destruction. Pass get() to the functions above; it is null
+ * if error() is not empty. */
 class Socket {
 public:
   explicit Socket(const llmtop_options &options) : error_(256, '\0'), top_(llmtop_open(&options, &error_[0], error_.size())) {
@@ -334,7 +338,7 @@ private:
 #error "llmtop.h: include it before other headers in the file that defines LLMTOP_IMPLEMENTATION"
 #endif
 
-/* ---- text ---------------------------------------------------------------------------------------------------------------- */
+/* ---- text -------------------------------------------------------------------------------------------------------- */
 
 enum {
   LLMTOPI_STRING = 64 << 10, /* the protocol's longest string, for prompts */
@@ -481,7 +485,7 @@ static void llmtopi_string(llmtopi_text *b, const char *name, const char *s) {
   llmtopi_quote(b, s, strnlen(s, LLMTOPI_SHORT));
 }
 
-/* ---- the ring ------------------------------------------------------------------------------------------------------------ */
+/* ---- the ring ---------------------------------------------------------------------------------------------------- */
 
 enum {
   LLMTOPI_TOKEN,
@@ -614,7 +618,7 @@ struct llmtop_socket {
   llmtopi_line *lines;
   uint64_t first_line, next_line;
   llmtopi_reader *readers[LLMTOPI_READERS];
-  int count, deaf; /* deaf: the process has no file descriptor left for another reader */
+  int count, deaf; /* deaf: no file descriptor is left for another reader */
   llmtopi_request *buckets[1024], *oldest, *newest;
   size_t live;
   int requests_reported; /* the engine reports start and end of requests */
@@ -650,13 +654,15 @@ static void llmtopi_copy_in(llmtop_socket *t, uint64_t to, const void *p, size_t
   if (part < n) memcpy(t->ring, (const char *)p + part, n - part);
 }
 
-/* Emits an event with the parts as its payload. A cell is claimed only if cells are free, so a position is never one that the
- * writer still has to read. An eighth is reserved for request events, without which the state would be wrong for long.
+/* Emits an event with the parts as its payload. A cell is claimed only if cells are free, so an event never overwrites
+ * one that the writer has not read. An eighth of the ring is reserved for request events: without them, the state would
+ * stay wrong for long.
  *
- * Wait-free: every path is a fixed number of instructions and a copy of bounded length. Nothing is retried when others emit at the
- * same time, since fetch-and-add always succeeds (one instruction on x86-64 and on ARM since v8.1; older ARM repeats it on
- * contention). A thread that is suspended between claiming cells and publishing them delays only the writer: others go on until
- * the ring is full, and then drop. The clock is read without a system call where the kernel maps it, as Linux and macOS do. */
+ * Wait-free: every path is a fixed number of instructions and a copy of bounded length. Concurrent emitters cause no
+ * retries, since fetch-and-add always succeeds (one instruction on x86-64 and on ARM since v8.1; older ARM repeats it on
+ * contention). A thread that is suspended between claiming cells and publishing them delays only the writer: other
+ * threads continue until the ring is full, and then drop. The clock is read without a system call where the kernel maps
+ * it, as Linux and macOS do. */
 static void llmtopi_emit(llmtop_socket *t, const llmtopi_cell *c, const llmtopi_part *parts, int n) {
   size_t length = 0;
   int i, kind = llmtopi_kinds[c->type];
@@ -717,7 +723,7 @@ int llmtop_counter(llmtop_socket *t, const char *name) {
   return i < LLMTOPI_OWN ? LLMTOP_COUNTERS + i : -1;
 }
 
-/* ---- emitting ------------------------------------------------------------------------------------------------------------ */
+/* ---- emitting ---------------------------------------------------------------------------------------------------- */
 
 /* The payload of a queued line: four lengths, then the texts. */
 void llmtop_queued(llmtop_socket *t, uint64_t request, const llmtop_request *what) {
@@ -942,7 +948,7 @@ void llmtop_loaded(llmtop_socket *t, const llmtop_model *m, int64_t began) {
   llmtopi_emit_text(t, LLMTOPI_MODEL, began < 0 ? -1 : llmtop_now(t) - began, &b);
 }
 
-/* ---- the backlog and the readers ----------------------------------------------------------------------------------------- */
+/* ---- the backlog and the readers --------------------------------------------------------------------------------- */
 
 static void llmtopi_evict(llmtop_socket *t) {
   llmtopi_line *oldest = &t->lines[t->first_line & (LLMTOPI_LINES - 1)];
@@ -1083,7 +1089,7 @@ static int llmtopi_send(llmtopi_reader *r) {
   return 1;
 }
 
-/* Sends as much to a reader as its socket accepts. Returns 0 if the connection is to be closed. */
+/* Sends as much to a reader as its socket accepts. Returns 0 if the connection must be closed. */
 static int llmtopi_serve(llmtop_socket *t, llmtopi_reader *r, int64_t now) {
   for (;;) {
     if (!llmtopi_send(r) || r->out.failed) return 0;
@@ -1189,7 +1195,7 @@ static void llmtopi_serve_all(llmtop_socket *t, int beat) {
   }
 }
 
-/* ---- the state for late joiners ------------------------------------------------------------------------------------------ */
+/* ---- the state for late joiners ---------------------------------------------------------------------------------- */
 
 static llmtopi_request **llmtopi_bucket(llmtop_socket *t, uint64_t id) {
   return &t->buckets[(id * 0x9E3779B97F4A7C15u) >> 54];
@@ -1389,7 +1395,7 @@ static void llmtopi_sync(llmtop_socket *t, llmtopi_reader *r) {
   llmtopi_str(b, "{\"t\":\"synced\"}\n");
 }
 
-/* ---- from the ring to lines ---------------------------------------------------------------------------------------------- */
+/* ---- from the ring to lines -------------------------------------------------------------------------------------- */
 
 /* Columns of a line of tokens. Each returns whether a token has a value, and stores it. */
 typedef int (*llmtopi_column)(const llmtopi_cell *, int64_t *);
@@ -1646,7 +1652,7 @@ static uint64_t llmtopi_drain(llmtop_socket *t) {
   return t->head - begin;
 }
 
-/* ---- tables -------------------------------------------------------------------------------------------------------------- */
+/* ---- tables ------------------------------------------------------------------------------------------------------ */
 
 /* Writes the picks of one phase and their number of tokens, which is that of the layer with the most picks. */
 static void llmtopi_phase(llmtop_socket *t, int phase, const char *picks, const char *tokens) {
@@ -1751,7 +1757,7 @@ static void llmtopi_tables(llmtop_socket *t, int64_t now, int last) {
   }
 }
 
-/* ---- the CSV ------------------------------------------------------------------------------------------------------------- */
+/* ---- the CSV ----------------------------------------------------------------------------------------------------- */
 
 static void llmtopi_csv_name(FILE *f, const char *name) {
   if (strpbrk(name, ",\"\r\n") == NULL) {
@@ -1821,7 +1827,7 @@ long llmtop_csv(llmtop_socket *t, const char *path, uint64_t *missing) {
   return rows;
 }
 
-/* ---- the writer ---------------------------------------------------------------------------------------------------------- */
+/* ---- the writer -------------------------------------------------------------------------------------------------- */
 
 static int llmtopi_asked(llmtop_socket *t) {
   int stop;
@@ -1891,7 +1897,7 @@ static void *llmtopi_write(void *arg) {
   return NULL;
 }
 
-/* ---- opening and closing ------------------------------------------------------------------------------------------------- */
+/* ---- opening and closing ----------------------------------------------------------------------------------------- */
 
 #if defined(__GNUC__)
 __attribute__((format(printf, 3, 4)))

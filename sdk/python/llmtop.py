@@ -13,8 +13,8 @@ Hugging Face transformers:  watch = top.watch(model);  with watch.streamer() as 
 vLLM: point an entry point of the group "vllm.stat_logger_plugins" at llmtop:VLLMStatLogger.
 
 One file, Python 3.9 and later, no dependencies; torch and vLLM are imported only where they are used. The engine never
-waits for a reader: it appends a tuple to a queue, and a thread of this module encodes and writes. Events that a reader is
-too slow for are dropped, oldest first, and counted by kind. docs/event-protocol.md of llmtop describes the lines.
+waits for a reader: it appends a tuple to a queue, and a thread of this module encodes and writes. Events that a slow
+reader misses are dropped, oldest first, and counted by kind. docs/event-protocol.md of llmtop describes the lines.
 All times are ns of time.perf_counter_ns, which is monotonic.
 """
 
@@ -150,7 +150,7 @@ def _listen_unix(path):
 
 
 def _make_folder(parent):
-    """Creates the folder of a socket. The default one must belong to this user alone: in /tmp anybody could have made it."""
+    """Creates the folder of a socket. The default one must belong to this user: in /tmp anybody can create it first."""
     try:
         os.makedirs(parent, mode=0o700, exist_ok=True)
         s = os.lstat(parent)
@@ -167,7 +167,7 @@ def _make_folder(parent):
 
 
 def _lock_folder(parent):
-    """Prevents two engines from replacing the same socket at once. If the lock is held, goes on without it after a second."""
+    """Prevents two engines from replacing the same socket concurrently. Gives up waiting for the lock after a second."""
     if fcntl is None:
         return None
     fd = os.open(parent, os.O_RDONLY)
@@ -443,7 +443,7 @@ class _Peer:
         return self.sent + sum(self.lost.values())
 
     def compose(self, top):
-        """Puts the next lines into tail: complete ones, so that a reader never gets a truncated line followed by another."""
+        """Puts the next lines into tail: complete ones, so that a reader never gets another line after a truncated one."""
         now, parts = _now(), self.urgent
         self.urgent = []
         if self.lost_new:
@@ -476,9 +476,9 @@ class _Peer:
 
 
 class Emitter:
-    """An open event socket. All methods may be called from any thread and return at once.
+    """An open event socket. All methods may be called from any thread and return immediately.
 
-    name, version, model (a dict with the keys of the protocol's model), device, slots: description of the engine in hello.
+    name, version, model (a dict with the keys of the protocol's model), device, slots: describe the engine in hello.
     token: required from readers; mandatory beyond loopback. text: send the text of prompts and tokens.
     buffer: bytes kept for one reader. queue: events kept for the writer thread.
     on_generate(message), on_cancel(request), on_pause(), on_resume(), on_hooks(names), on_sample(every): handlers of
@@ -549,7 +549,7 @@ class Emitter:
         return _Stage(self, None, name, tokens, layer)
 
     def tokens(self, pairs, at=None):
-        """One token each of several requests, from one forward pass: pairs of Request and token id, with the same stamp."""
+        """One token each of several requests, from one forward pass with one stamp: pairs of Request and token id."""
         at = _now() if at is None else at
         for r, token in pairs:
             r.token(token, at=at)
@@ -567,7 +567,7 @@ class Emitter:
         self._emit("experts", None, _given(t="experts", a=0, layers=layers, experts=experts, used=used, p=p, d=d, pt=prompt_tokens, dt=decode_tokens, every=every))
 
     def kv(self, used, total, page=None, pinned=None, freed=None, held=None):
-        """The KV cache, in cells of one token; page: cells per page; pinned: stamp since when the oldest cells are in use."""
+        """The KV cache, in cells of one token. page: cells per page. pinned: since when the oldest cells are in use."""
         pinned = None if pinned is None else pinned - self.origin
         self._emit("kv", None, _given(t="kv", a=0, used=used, total=total, page=page, pinned=pinned, freed=freed, held=held))
 
@@ -603,7 +603,7 @@ class Emitter:
         return Watch(self, model, **options)
 
     def streamer(self, **options):
-        """A streamer for generate() of transformers that stamps tokens. See Streamer; watch(model).streamer() reports more."""
+        """A streamer for generate() of transformers that stamps tokens, see Streamer. watch(model).streamer() does more."""
         return Streamer(self, **options)
 
     def _emit(self, kind, at, fields):
@@ -707,7 +707,7 @@ class Emitter:
             self._give(peers, "token", len(run), _token_line, run, self.origin)
 
     def _give(self, peers, kind, n, encode, *args):
-        """Encodes a line and passes it to the readers. A line that cannot be encoded (a token id is a str) is dropped and counted."""
+        """Encodes a line and passes it to the readers. Drops and counts a line that cannot be encoded (token id: a str)."""
         try:
             line = encode(*args)
         except Exception:
@@ -806,7 +806,7 @@ class Emitter:
         return True
 
     def _greet(self, peer):
-        """Sends hello and the state. Events still in the queue are not included: from here on they count for the reader."""
+        """Sends hello and the state. Events still in the queue are not part of it: the reader gets them as events."""
         self._blame()
         hello = dict(self._engine("hello"), v=PROTOCOL, run=self._run_id)
         model = self._state.latest.get("model")
@@ -869,7 +869,7 @@ class Emitter:
         try:
             self._controls.put_nowait((peer, message))
         except queue.Full:
-            self._reply(peer, message, why="too many control messages wait")
+            self._reply(peer, message, why="the queue of control messages is full")
 
     def _obey(self):
         while True:
@@ -1251,7 +1251,7 @@ class Watch:
     forward gets an attention mask of (rows, tokens); it is counted in padding.
 
     A pass with more than one token per row counts as prompt. Passes are timed only on a CPU: on other devices forward
-    returns before the work is done. Passes through a compiled graph, and routers inside a fused kernel, are not observed.
+    returns before the work is done. Passes through a compiled graph and routers inside a fused kernel are not observed.
     close() removes the hooks. group: adapter name for requests of streamer(); by default that of the active PEFT adapter.
     """
 
@@ -1282,7 +1282,7 @@ class Watch:
         top._handlers.setdefault("sample", self._set_every)
         top.model(**self.about)
         if self.experts and not self._found:
-            self._complain("%s has experts, but no router that is known" % type(model).__name__)
+            self._complain("%s has experts, but no router of a known type" % type(model).__name__)
 
     def streamer(self, **options):
         """A streamer for generate() of this model: requests, exact token stamps, padding, adapter."""
@@ -1457,7 +1457,7 @@ class Watch:
                 self.top.count(padding_tokens=self.padding)
 
     def _tick(self):
-        """Emits the last counts when the model is idle. Otherwise its own thread does: this one would wait for the device."""
+        """Emits the last counts when the model is idle. Otherwise its own thread does: here it would wait for the device."""
         if self._dirty and _now() - self._last > SECOND // 5:
             self.flush()
 
@@ -1480,7 +1480,7 @@ class Watch:
 
 
 def _unmasked(mask, columns):
-    """For each of the last tokens of the rows whether an attention mask (rows, tokens) includes it; None without a mask."""
+    """Whether an attention mask (rows, tokens) includes each of the rows' last tokens; None without a mask."""
     if not _is_tensor(mask) or len(mask.shape) != 2 or mask.shape[1] < columns:
         return None
     if hasattr(mask, "new_tensor"):
@@ -1547,7 +1547,7 @@ class Streamer:
             self.also.put(value)
 
     def end(self):
-        """Called by generate() at the end. Rows without an end token have reached the limit, or were stopped otherwise."""
+        """Called by generate() at the end. Rows without an end token reached the limit, or were stopped otherwise."""
         most = self.options["max_tokens"]
         for r in self.requests:
             r.finish(None if most is None else "length" if r.out >= most else "stop")

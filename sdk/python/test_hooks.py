@@ -179,7 +179,7 @@ class Hooks(Case):
                 self.assertEqual({"experts", "picks"} & set(r.of("engine")[-1]["caps"]), {"experts"} if family[4] else {"experts", "picks"})
                 self.assertEqual(r.of("log"), [])
 
-    def test_block_chooses_where_the_router_does_not(self):
+    def test_block_picks_if_router_returns_logits(self):
         model = build("DeepseekV3TopkRouter", order="logits", dense=1)
         for n, layer in enumerate(model.model.layers.children.values()):
             if n >= 1:
@@ -189,7 +189,7 @@ class Hooks(Case):
         last = self.finish(top, watch).of("experts")[-1]
         self.assertEqual([last["p"][EXPERTS + e] for e in range(EXPERTS)], [0] * 6 + [2, 2])
 
-    def test_picks_that_cannot_be_known_are_not_made_up(self):
+    def test_unknown_picks_are_not_invented(self):
         model = build("DeepseekV3TopkRouter", order="logits")
         for layer in model.model.layers.children.values():
             layer.mlp.n_group = 4
@@ -199,7 +199,7 @@ class Hooks(Case):
         self.assertEqual(r.of("experts"), [])
         self.assertEqual(len(r.of("log")), 1)
 
-    def test_padding_is_apart(self):
+    def test_padding_is_counted_separately(self):
         model = build()
         top, watch = self.start(model)
         rows, mask = [[PAD, PAD, 5], [7, 8, 9]], [[0, 0, 1], [1, 1, 1]]
@@ -237,7 +237,7 @@ class Hooks(Case):
         self.assertEqual(seen, [[[4, 5, 6]], [20], [21], [22], "end"])
         self.assertNotIn("cached", r.of("req")[2])
 
-    def test_prompt_of_one_token_is_a_prompt_and_a_cache_is_reported(self):
+    def test_one_token_prompt_and_cache(self):
         model = build()
         top, watch = self.start(model)
         with watch.streamer() as s:  # without max_new_tokens the reason is not available
@@ -251,7 +251,7 @@ class Hooks(Case):
         self.assertEqual((r.of("experts")[-1]["pt"], r.of("experts")[-1]["dt"]), (3, 1))
         self.assertEqual([(q["in"], q.get("cached"), q.get("why")) for q in r.of("req") if q["state"] == "finished"], [(1, None, None), (4, 2, "stop")])
 
-    def test_why_a_row_ended(self):
+    def test_reason_why_a_row_ended(self):
         model = build()
         model.config.eos_token_id = [EOS, 33]
         top, watch = self.start(model)
@@ -266,7 +266,7 @@ class Hooks(Case):
         ends = [(q["why"], q["out"]) for q in sorted(r.of("req"), key=lambda q: q["r"]) if q["state"] == "finished"]
         self.assertEqual(ends, [("stop", 2), ("stop", 3), ("stop", 2), ("length", 3), ("stop", 2), ("stop", 1)])
 
-    def test_assistant_model_hands_out_several_tokens_at_once(self):
+    def test_assistant_model_returns_several_tokens_per_step(self):
         model = build()
         top, watch = self.start(model)
         with watch.streamer(max_new_tokens=6) as s:
@@ -336,7 +336,7 @@ class Hooks(Case):
         self.assertEqual((last["pt"], last["dt"], last["every"], last["d"]), (2, 1, 2, counted([10])))
         self.assertEqual([t["e"] for t in r.of("tok")], [[e for n in range(LAYERS) for e in choice(n, t)] for t in (5, 9)])
 
-    def test_sampled_counts_stay_so_while_picks_are_handed_out(self):
+    def test_counts_stay_sampled_while_picks_are_emitted(self):
         model = build()
         top, watch = self.start(model, every=2)
         watch.on = {"experts", "picks"}
@@ -347,7 +347,7 @@ class Hooks(Case):
         self.assertEqual((last["pt"], last["dt"], last["every"], last["d"]), (2, 1, 2, counted([10])))
         self.assertEqual(len([t for t in r.of("tok") if "e" in t]), 4)
 
-    def test_output_that_changes_its_form_does_not_reach_the_engine(self):
+    def test_changed_output_form_does_not_fail_the_engine(self):
         model = build()
         top, watch = self.start(model)
         gate = model.model.layers.children["1"].mlp.gate
@@ -361,7 +361,7 @@ class Hooks(Case):
         r = self.finish(top, watch)
         self.assertEqual(r.of("experts")[-1]["p"], counted([4, 5] * 4))
 
-    def test_a_graph_that_is_compiled_has_nothing_of_the_hooks(self):
+    def test_compiled_graph_contains_no_hooks(self):
         compiling = []
         had = sys.modules.get("torch")
         sys.modules["torch"] = types.SimpleNamespace(compiler=types.SimpleNamespace(is_compiling=lambda: bool(compiling)))
@@ -379,7 +379,7 @@ class Hooks(Case):
         r = self.finish(top, watch)
         self.assertEqual((r.of("experts")[-1]["pt"], r.of("experts")[-1]["d"], len(r.of("step"))), (0, counted([6]), 1))
 
-    def test_hooks_come_off_and_forward_keeps_its_signature(self):
+    def test_hooks_are_removed_and_forward_keeps_its_signature(self):
         import inspect
 
         model = build()
@@ -391,7 +391,7 @@ class Hooks(Case):
         self.assertIs(model.forward, was)
         self.assertFalse(any(m.hooks for _, m in model.named_modules()))
 
-    def test_a_mistake_here_does_not_reach_the_engine(self):
+    def test_exception_in_a_hook_does_not_fail_the_engine(self):
         model = build()
         top, watch = self.start(model)
         watch._count = lambda *args: 1 / 0
@@ -400,7 +400,7 @@ class Hooks(Case):
         r = self.finish(top, watch)
         self.assertEqual([m["m"] for m in r.of("log")], ["llmtop: watching Module failed: ZeroDivisionError: division by zero"])
 
-    def test_model_without_known_routers_is_named(self):
+    def test_model_without_known_routers_is_logged(self):
         top, watch = self.start(build("Other", name="chooser"))
         self.assertIn("no router", self.finish(top, watch).of("log")[0]["m"])
 
@@ -471,7 +471,7 @@ class VLLM(Case):
         if os.path.isdir(self.folder + "/llmtop"):
             os.rmdir(self.folder + "/llmtop")
 
-    def test_base_class_of_vllm_is_taken(self):
+    def test_base_class_is_that_of_vllm(self):
         class StatLoggerBase(abc.ABC):
             @abc.abstractmethod
             def __init__(self, vllm_config, engine_index=0): ...

@@ -46,7 +46,7 @@ class Case(unittest.TestCase):
 
 
 class Schema(unittest.TestCase):
-    def test_checker_finds_what_is_wrong(self):
+    def test_checker_finds_errors(self):
         for wrong in ({"t": "tok", "a": 1}, {"t": "tok", "a": "x", "r": 1}, {"t": "req", "a": 1, "r": 1}, {"a": 1}, {"t": "stage", "a": 1, "dur": -1, "stage": "x"}):
             self.assertFalse(valid(wrong, SCHEMA), wrong)
         for right in ({"t": "tok", "a": 1, "r": 1}, {"t": "whatever"}, {"t": "tok", "a": [1, 2], "r": 3, "i": [0, 1], "d": [5, None]}):
@@ -97,7 +97,7 @@ class Lines(Case):
         self.assertIn("queue", r.of("engine")[-1]["caps"])
         self.assertFalse(os.path.exists(self.address[5:]))
 
-    def test_text_is_off_unless_asked_for(self):
+    def test_text_is_off_by_default(self):
         top = self.serve()
         r = self.reader(top)
         with top.request(prompt="secret") as q:
@@ -127,7 +127,7 @@ class Lines(Case):
         count = r.of("count")[-1]["c"]
         self.assertEqual([count["requests_" + n] for n in ("queued", "finished", "cancelled", "failed")], [3, 1, 1, 1])
 
-    def test_what_cannot_be_written_is_counted(self):
+    def test_events_that_cannot_be_encoded_are_counted(self):
         top = self.serve()
         r = self.reader(top)
         with top.request() as q:
@@ -140,7 +140,7 @@ class Lines(Case):
         self.right(r)
         self.assertEqual(r.lost, {"token": 1, "counters": 1})
 
-    def test_nonsense_does_not_end_the_emitter(self):
+    def test_invalid_values_do_not_end_the_emitter(self):
         top = self.serve()
         r = self.reader(top)
         q = top.request(prompt_tokens="many")
@@ -193,12 +193,12 @@ class Lines(Case):
 
 
 class Sockets(Case):
-    def test_file_is_only_ours(self):
+    def test_socket_is_private(self):
         top = self.serve()
         self.assertEqual(stat.S_IMODE(os.stat(self.address[5:]).st_mode), 0o600)
         self.assertEqual(top.address, self.address)
 
-    def test_well_known_folder(self):
+    def test_default_folder(self):
         was = os.environ.get("XDG_RUNTIME_DIR")
         os.environ["XDG_RUNTIME_DIR"] = self.folder
         try:
@@ -242,14 +242,14 @@ class Sockets(Case):
             os.environ.pop("XDG_RUNTIME_DIR") if was is None else os.environ.update(XDG_RUNTIME_DIR=was)
             os.rmdir(other)
 
-    def test_live_engine_is_left_alone(self):
+    def test_socket_of_a_live_engine_is_kept(self):
         top = self.serve()
         with self.assertRaisesRegex(llmtop.Error, r"held by a live engine \(pid %d\)" % os.getpid()):
             llmtop.serve("second", self.address)
         r = self.reader(top)
         self.assertEqual(r.next()["name"], "test")
 
-    def test_dead_engine_is_reclaimed(self):
+    def test_socket_of_a_dead_engine_is_replaced(self):
         code = "import llmtop, sys, time; llmtop.serve('dead', sys.argv[1]); print('up', flush=True); time.sleep(60)"
         dead = subprocess.Popen([sys.executable, "-c", code, self.address], stdout=subprocess.PIPE, cwd=_here)
         self.assertEqual(dead.stdout.readline().strip(), b"up")
@@ -258,14 +258,14 @@ class Sockets(Case):
         self.assertTrue(os.path.exists(self.address[5:]))
         self.assertEqual(self.reader(self.serve()).next()["name"], "test")
 
-    def test_other_files_are_left_alone(self):
+    def test_other_files_are_kept(self):
         with open(self.address[5:], "w") as f:
             f.write("precious")
         with self.assertRaisesRegex(llmtop.Error, "not a socket"):
             llmtop.serve("x", self.address)
         self.assertEqual(os.path.getsize(self.address[5:]), 8)
 
-    def test_bad_addresses_are_named(self):
+    def test_errors_name_invalid_addresses(self):
         for address in ("nonsense", "unix:", "tcp:x", "tcp:127.0.0.1:99999999", "tcp:0.0.0.0:0", "unix:/proc/none/x", "unix:/tmp/" + "x" * 200):
             with self.assertRaises(llmtop.Error, msg=address):
                 llmtop.serve("x", address)
@@ -330,13 +330,13 @@ class Control(Case):
         self.assertEqual(self.ask(r, {"t": "generate", "c": 8})["ok"], False)
         self.right(r)
 
-    def test_tcp_without_token_takes_none(self):
+    def test_tcp_without_token_offers_no_control(self):
         top = self.serve("tcp:127.0.0.1:0", on_pause=lambda: self.fail("paused"))
         r = self.reader(top)
         self.assertNotIn("pause", r.next()["caps"])
         self.assertFalse(self.ask(r, {"t": "pause", "c": 1})["ok"])
 
-    def test_malformed_ends_that_connection_alone(self):
+    def test_malformed_message_ends_only_its_connection(self):
         top = self.serve(on_pause=lambda: None)
         other = self.reader(top)
         for bad in (b"\x00\xff\x80\n", b"{]\n", b"[" * 100_000 + b"\n", b"7\n", b'{"x":1}\n', b'{"t":"launch","c":1}\n', b'{"t":[1]}\n', b"GET / HTTP/1.1\r\n\r\n"):
@@ -357,7 +357,7 @@ class Control(Case):
 
 
 class Survival(Case):
-    def test_stalled_reader_loses_what_is_counted(self):
+    def test_drops_of_a_stalled_reader_are_counted(self):
         top = self.serve(buffer=1 << 18)
         stalled, other = self.reader(top), self.reader(top)
         thread = threading.Thread(target=other.rest)
@@ -387,7 +387,7 @@ class Survival(Case):
         self.assertEqual(state[1]["c"]["generated_tokens"] if state[1]["t"] == "count" else None, 120_001)
         self.assertEqual(other.came["token"] + other.lost.get("token", 0), 120_001)
 
-    def test_full_queue_loses_what_is_counted(self):
+    def test_drops_of_a_full_queue_are_counted(self):
         top = self.serve(queue=64)
         r = self.reader(top)
         r.until("synced")
@@ -404,7 +404,7 @@ class Survival(Case):
         self.assertEqual(r.of("count")[-1]["c"]["generated_tokens"], 50_000)
         self.assertEqual(r.of("count")[-1]["c"]["requests_finished"], 1)
 
-    def test_memory_stays_bounded_while_nobody_reads(self):
+    def test_memory_is_bounded_with_a_stalled_reader(self):
         top = self.serve(buffer=1 << 16)
         self.reader(top)
         for _ in range(200):
@@ -420,7 +420,7 @@ class Survival(Case):
         self.assertLessEqual(len(top._queue), llmtop.QUEUE)
         self.assertFalse(top._state.live)
 
-    def test_endless_requests_are_forgotten(self):
+    def test_oldest_live_requests_are_evicted(self):
         top = self.serve()
         for _ in range(llmtop.LIVE + 500):
             top.request()
@@ -429,7 +429,7 @@ class Survival(Case):
         self.assertLessEqual(len([q for q in r.of("req")]), llmtop.LIVE)
         self.right(r)
 
-    def test_killed_reader_is_forgotten(self):
+    def test_killed_reader_is_removed(self):
         top = self.serve()
         other = self.reader(top)
         code = "import sys; from reader import Reader; r = Reader(sys.argv[1]); r.until('synced'); print('up', flush=True); r.rest()"
@@ -453,7 +453,7 @@ class Survival(Case):
         self.right(other)
         self.assertEqual(other.came["token"], 2000)
 
-    def test_late_reader_gets_the_state(self):
+    def test_late_joiner_gets_the_state(self):
         top = self.serve(model={"name": "m"})
         with top.stage("model_load"):
             pass
@@ -483,7 +483,7 @@ class Survival(Case):
         self.assertEqual(r.came, {})
         self.right(r)
 
-    def test_readers_that_come_at_any_moment_agree(self):
+    def test_readers_that_connect_at_any_time_agree(self):
         top = self.serve(buffer=1 << 26, queue=1 << 20)
         requests = [top.request() for _ in range(4)]
         stop = threading.Event()
@@ -523,7 +523,7 @@ class Survival(Case):
         self.assertLess(abs((second["wall"] - first["wall"]) - (second["a"] - first["a"])), 1_000_000_000)
         self.right(r)
 
-    def test_telling_after_close_costs_nothing(self):
+    def test_emitting_after_close_has_no_effect(self):
         top = self.serve()
         q = top.request()
         top.close()
@@ -532,7 +532,7 @@ class Survival(Case):
         q.finish()
         self.assertLessEqual(len(top._queue), 1)
 
-    def test_emitters_are_let_go(self):
+    def test_closed_emitters_leave_no_thread_or_file(self):
         for _ in range(3):
             llmtop.serve("x", self.address).close()
         gc.collect()

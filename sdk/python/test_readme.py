@@ -47,7 +47,7 @@ class Readme(Case):
         (found,) = [s for of, s in SNIPPETS if of == language and word in s]
         return found
 
-    def test_there_is_a_test_for_each(self):
+    def test_each_snippet_has_a_test(self):
         self.assertEqual([language for language, _ in SNIPPETS], ["sh", "python", "python", "sh"])
 
     def test_own_engine(self):
@@ -75,7 +75,7 @@ class Readme(Case):
         self.assertEqual(r.of("experts")[-1]["pt"], 3)
         self.assertGreater(r.tokens[1], 0)
 
-    def test_installing_makes_it_known_to_vllm(self):
+    def test_vllm_finds_the_installed_module(self):
         self.assertEqual(self.snippet("sh", "pip"), "pip install ./sdk/python\n")
         for needed in ("pip", "setuptools", "wheel"):
             if importlib.util.find_spec(needed) is None:

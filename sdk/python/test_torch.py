@@ -214,7 +214,7 @@ class Torch(Case):
         self.assertEqual(r.of("experts")[-1]["dt"], 2 + 5)
         self.assertEqual([(q["why"], q["out"]) for q in r.of("req") if q["state"] == "finished"], [("stop", 3), ("length", 6)])
 
-    def test_passes_of_all_lengths_are_counted_whenever_that_happens(self):
+    def test_passes_of_all_lengths_are_counted(self):
         """The picks of many passes are counted together, and those of a long pass layer by layer."""
         self.addCleanup(setattr, llmtop._TorchCounts, "KEPT", llmtop._TorchCounts.KEPT)
         for kept, mode in zip((0, 300, 4000, 1 << 16), MODES + MODES[:1]):
@@ -241,7 +241,7 @@ class Torch(Case):
             model(input_ids=torch.tensor([[4, 5], [6, 7]]))
         self.assertEqual(watch._counts.lists()[0], model.picks(range(3)))
 
-    def test_index_out_of_range_is_left_out(self):
+    def test_index_out_of_range_is_ignored(self):
         model = Model()
         model.model.layers[1].mlp.gate.order = lambda logits, weights, indices: (logits, weights, indices * 0 + EXPERTS)
         model.model.layers[2].mlp.gate.order = lambda logits, weights, indices: (logits, weights, indices * 0 - 1)

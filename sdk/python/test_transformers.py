@@ -11,7 +11,7 @@ try:
     from torch.nn import functional
     from transformers import AutoConfig, AutoModelForCausalLM
 except ImportError as e:
-    raise unittest.SkipTest("%s is not installed: test_torch.py has modules of the same shape" % e.name) from None
+    raise unittest.SkipTest("%s is not installed: test_torch.py has modules of the same structure" % e.name) from None
 
 EXPERTS, USED, LAYERS, GROUPS = 8, 2, 3, 4
 BASE = dict(

@@ -18,10 +18,10 @@
 //!
 //! An [`Emitter`] is cheap to clone and may be used by all threads. Emitting is wait-free: it stamps the event, copies
 //! it into a ring and returns, without locks, system calls or allocations. A separate thread writes to the readers.
-//! Events that do not fit in the ring are dropped and counted by kind; events that a reader is too slow for are dropped
-//! for that reader, oldest first, and counted as well. Exceptions, for rare calls: [`Emitter::host`],
-//! [`Emitter::loaded`], [`Emitter::state`] and the first use of a stage name allocate; router picks use `try_read` on a
-//! lock that only `loaded` holds exclusively.
+//! Events that do not fit in the ring are dropped and counted by kind. Events that a slow reader misses are dropped for
+//! that reader, oldest first, and also counted. Exceptions, for rare calls: [`Emitter::host`], [`Emitter::loaded`],
+//! [`Emitter::state`] and the first use of a stage name allocate; router picks use `try_read` on a lock that only
+//! `loaded` holds exclusively.
 //!
 //! Request ids are 1 to 2^53-1; 0 means the engine itself, and is ignored where a request is required.
 #![allow(dead_code)] // an engine uses only a part of the API
@@ -42,7 +42,7 @@ use std::os::unix::{
     net::{UnixListener, UnixStream},
 };
 
-// ---- what an engine emits ------------------------------------------------------------------------------------------------------------
+// ---- what an engine emits -------------------------------------------------------------------------------------------
 
 /// Capabilities of an engine, for [`Options::caps`]. A reader shows what is missing as "not reported".
 pub mod caps {
@@ -80,7 +80,7 @@ pub mod stage {
     pub const PACE: &str = "pace";
     /// Engine-specific: not part of the time to first token.
     pub const DECODE: &str = "decode";
-    /// Encoding a text in pieces: the call that begins it.
+    /// Encoding a text in pieces: the first call.
     pub const ENCODE_STREAM_START: &str = "encode_stream_start";
     /// Encoding a text in pieces: the call for each further piece.
     pub const ENCODE_STREAM_NEXT: &str = "encode_stream_next";
@@ -119,7 +119,7 @@ pub struct Options {
     pub token: Option<String>,
     /// Bits of [`caps`]; by default stages and tokens.
     pub caps: u32,
-    /// Also send prompts and texts of tokens.
+    /// Also send the text of prompts and tokens.
     pub text: bool,
     /// Maximum number of concurrent requests; 0: not reported.
     pub slots: u32,
@@ -370,7 +370,7 @@ impl Stats {
     }
 }
 
-// ---- control messages ---------------------------------------------------------------------------------------------------------------
+// ---- control messages -----------------------------------------------------------------------------------------------
 
 /// Handlers of control messages; `None` is not offered. They are called one after another on a separate thread and
 /// should return soon. An `Err` is sent to the reader. Nothing is offered over TCP without a token, since every user of
@@ -390,7 +390,7 @@ pub struct Controls {
 }
 
 /// A handler of a control message.
-pub type Control<Wish, Done> = Box<dyn FnMut(Wish) -> Result<Done, String> + Send>;
+pub type Control<Input, Done> = Box<dyn FnMut(Input) -> Result<Done, String> + Send>;
 
 /// What an engine measures; false is off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -460,8 +460,8 @@ impl Controls {
     }
 
     fn obey(&mut self, message: Message, shared: &Shared) -> Result<Option<u64>, String> {
-        fn ask<Wish, Done>(control: &mut Option<Control<Wish, Done>>, wish: Wish) -> Result<Done, String> {
-            control.as_mut().ok_or_else(|| "not offered".to_string()).and_then(|f| f(wish))
+        fn ask<Input, Done>(control: &mut Option<Control<Input, Done>>, input: Input) -> Result<Done, String> {
+            control.as_mut().ok_or_else(|| "not offered".to_string()).and_then(|f| f(input))
         }
         match message {
             Message::Generate(g) => ask(&mut self.generate, *g).map(Some),
@@ -500,7 +500,7 @@ fn reply(call: u64, answer: Result<Option<u64>, String>) -> Text {
     line
 }
 
-// ---- text ---------------------------------------------------------------------------------------------------------------------------
+// ---- text -----------------------------------------------------------------------------------------------------------
 
 const LONGEST_TEXT: usize = 64 << 10; // longest string of the protocol
 const LONGEST_LINE: usize = 4 << 20;
@@ -672,7 +672,7 @@ fn readings(t: &mut Text, list: &[(&str, Reading)]) {
     }
 }
 
-// ---- JSON from readers --------------------------------------------------------------------------------------------------------------
+// ---- JSON from readers ----------------------------------------------------------------------------------------------
 
 #[derive(Debug, PartialEq)]
 enum Json<'a> {
@@ -883,10 +883,10 @@ impl<'a> Parser<'a> {
 enum Line {
     Auth(Option<String>),
     /// The number of the message, and its request.
-    Wish(u64, &'static str, Message),
+    Control(u64, &'static str, Message),
 }
 
-/// Reads what the reader of that id says.
+/// Parses a line from the reader with that id.
 fn read_line(line: &[u8], reader: u64) -> Result<Line, &'static str> {
     const MALFORMED: &str = "malformed line";
     let text = std::str::from_utf8(line).map_err(|_| MALFORMED)?;
@@ -909,7 +909,7 @@ fn read_line(line: &[u8], reader: u64) -> Result<Line, &'static str> {
         "sample" => ("sample", Message::Sample(uint("every").ok_or(MALFORMED)?.clamp(1, u64::from(u32::MAX)) as u32)),
         _ => return Err("unknown message"),
     };
-    Ok(Line::Wish(uint("c").ok_or(MALFORMED)?, name, message))
+    Ok(Line::Control(uint("c").ok_or(MALFORMED)?, name, message))
 }
 
 fn generation(json: &Json, reader: u64) -> Generation {
@@ -950,7 +950,7 @@ fn same_token(given: &[u8], token: &[u8]) -> bool {
     std::hint::black_box(differ) == 0
 }
 
-// ---- the ring -----------------------------------------------------------------------------------------------------------------------
+// ---- the ring -------------------------------------------------------------------------------------------------------
 
 const ABSENT: u64 = u64::MAX;
 const ABSENT32: u32 = u32::MAX;
@@ -1062,7 +1062,7 @@ struct Apart(AtomicU64);
 
 /// The ring between the threads of the engine and the writer. Its words are atomic, so that no unsafe code is needed;
 /// they are stored and loaded with relaxed ordering. `used` counts cells that are claimed and not released: a cell is
-/// claimed only if cells are free, so `tail` never reaches a cell that the writer still has to read.
+/// claimed only if cells are free, so `tail` never reaches a cell that the writer has not read.
 struct Ring {
     used: Apart,
     tail: Apart,
@@ -1094,8 +1094,8 @@ impl Ring {
         self.dropped[kind as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Adds an event whose payload `fill` writes. Returns whether there was space. An eighth is reserved for request
-    /// events, without which the state would be wrong for long.
+    /// Adds an event whose payload `fill` writes. Returns whether there was space. An eighth of the ring is reserved for
+    /// request events: without them, the state would stay wrong for long.
     fn push(&self, e: &Event, fill: impl FnOnce(&mut Filler)) -> bool {
         let (kind, cells, all) = (e.what.kind(), e.cells(), self.cells.len() as u64);
         let limit = if kind == Kind::Request { all } else { all - all / 8 };
@@ -1180,7 +1180,7 @@ impl Filler<'_> {
     }
 }
 
-// ---- counters and statistics --------------------------------------------------------------------------------------------------------
+// ---- counters and statistics ----------------------------------------------------------------------------------------
 
 const COUNTERS: [&str; 10] = [
     "requests_queued",
@@ -1353,7 +1353,7 @@ impl Picks {
     }
 }
 
-// ---- the emitter --------------------------------------------------------------------------------------------------------------------
+// ---- the emitter ----------------------------------------------------------------------------------------------------
 
 /// State shared by the threads of the engine and the writer.
 struct Shared {
@@ -1565,8 +1565,8 @@ impl Emitter {
         self.shared.emit_text(&mut e, &model_members(model).0);
     }
 
-    /// A request has arrived. max_tokens is in x[0], the lengths of group, label and name in x[1], the reader that gets its
-    /// text in x[2].
+    /// A request has arrived. max_tokens is in x[0], the lengths of group, label and name in x[1], the reader that gets
+    /// its text in x[2].
     pub fn queued(&self, request: u64, what: &Request) {
         if request == 0 {
             return;
@@ -1861,7 +1861,7 @@ impl Counter {
     }
 }
 
-// ---- the state for late joiners ------------------------------------------------------------------------------------------------------
+// ---- the state for late joiners -------------------------------------------------------------------------------------
 
 const LIVE: usize = 4096; // requests in the state for late joiners; the oldest are evicted
 const SUMS: usize = 512; // stages of a request: a name and a layer each
@@ -2092,7 +2092,7 @@ impl Live {
     }
 }
 
-// ---- lines --------------------------------------------------------------------------------------------------------------------------
+// ---- lines ----------------------------------------------------------------------------------------------------------
 
 fn model_members(m: &Model) -> Text {
     let mut t = Text::default();
@@ -2331,12 +2331,12 @@ impl Batch {
     }
 }
 
-// ---- the backlog and the readers ----------------------------------------------------------------------------------------------------
+// ---- the backlog and the readers ------------------------------------------------------------------------------------
 
 const READERS: usize = 16;
 const LINES: usize = 1 << 16; // kept for slow readers
 const CHUNK: usize = 64 << 10; // bytes taken from the backlog at a time
-const LONGEST_WISH: usize = 1 << 20; // longest line of a reader
+const LONGEST_MESSAGE: usize = 1 << 20; // longest line of a reader
 const LONGEST_AUTH: usize = 1 << 10;
 
 enum Listener {
@@ -2499,7 +2499,7 @@ impl Reader {
 
     /// The next line from the reader, without its end. `Err`: the reason to close the connection.
     fn heard(&mut self) -> Result<Option<Vec<u8>>, &'static str> {
-        let limit = if self.welcome { LONGEST_WISH } else { LONGEST_AUTH };
+        let limit = if self.welcome { LONGEST_MESSAGE } else { LONGEST_AUTH };
         match self.input.iter().position(|&c| c == b'\n') {
             Some(end) if end <= limit => {
                 let mut line: Vec<u8> = self.input.drain(..=end).collect();
@@ -2514,7 +2514,7 @@ impl Reader {
     /// Reads until there is a line. `Err`: the connection is lost.
     fn listen(&mut self) -> io::Result<()> {
         let mut buffer = [0; 16 << 10];
-        while !self.deaf && self.input.len() <= LONGEST_WISH && !self.input.contains(&b'\n') {
+        while !self.deaf && self.input.len() <= LONGEST_MESSAGE && !self.input.contains(&b'\n') {
             match self.stream.read(&mut buffer) {
                 Ok(0) => self.deaf = true, // it may still read
                 Ok(n) => self.input.extend_from_slice(&buffer[..n]),
@@ -2527,7 +2527,7 @@ impl Reader {
     }
 }
 
-// ---- the writer ---------------------------------------------------------------------------------------------------------------------
+// ---- the writer -----------------------------------------------------------------------------------------------------
 
 const TICK: Duration = Duration::from_millis(10); // polling interval of the ring
 const CALM: Duration = Duration::from_millis(50); // without events
@@ -2547,7 +2547,7 @@ struct Writer {
     listener: Listener,
     place: Option<Place>,
     commands: mpsc::Receiver<Command>,
-    wishes: Option<mpsc::SyncSender<(u64, u64, Message)>>,
+    control_queue: Option<mpsc::SyncSender<(u64, u64, Message)>>,
     offered: Vec<&'static str>,
     trusted: bool, // readers may control
     token: Option<String>,
@@ -2587,14 +2587,14 @@ impl Writer {
         let hello = engine_members(&o, trusted);
         let controls = mem::take(&mut o.controls);
         let offered: Vec<_> = controls.offered().into_iter().filter(|(_, there)| *there).map(|(n, _)| n).collect();
-        let mut wishes = None;
+        let mut control_queue = None;
         if trusted && !offered.is_empty() {
             let (sender, messages) = mpsc::sync_channel(64);
             let shared = shared.clone();
             thread::Builder::new().name("llmtop-control".into()).spawn(move || obey(controls, messages, shared))?;
-            wishes = Some(sender);
+            control_queue = Some(sender);
         }
-        let look = if wishes.is_some() { TICK } else { CALM };
+        let look = if control_queue.is_some() { TICK } else { CALM };
         let mut state = State { csv: o.csv, ..State::default() };
         state.engine.string("state", if o.state.is_empty() { "ready" } else { cut(&o.state, SHORT_TEXT) });
         if let Some(model) = &o.model {
@@ -2607,7 +2607,7 @@ impl Writer {
             listener,
             place,
             commands,
-            wishes,
+            control_queue,
             offered,
             trusted,
             token: o.token,
@@ -2859,7 +2859,8 @@ impl Writer {
             t.list(counts.iter(), |t, &n| t.uint(n));
             let most = counts.chunks(table.experts).map(|layer| layer.iter().sum::<u64>()).max().unwrap_or(0);
             if table.used > 0 {
-                t.member(tokens, most / table.used as u64); // those of the layer with the most picks: dense layers have none
+                // Those of the layer with the most picks: dense layers have none.
+                t.member(tokens, most / table.used as u64);
             }
         }
         self.state.experts = self.line.clone();
@@ -3013,7 +3014,7 @@ impl Writer {
         }
     }
 
-    /// Sends as much to a reader as its socket accepts. `Err`: the connection is to be closed.
+    /// Sends as much to a reader as its socket accepts. `Err`: the connection must be closed.
     fn serve(&self, r: &mut Reader, now: u64) -> io::Result<()> {
         loop {
             r.send()?;
@@ -3135,17 +3136,17 @@ impl Writer {
                 self.greet(r, now);
                 return Ok(());
             }
-            Ok(Line::Wish(call, name, message)) if r.welcome => (call, name, message),
+            Ok(Line::Control(call, name, message)) if r.welcome => (call, name, message),
             Err(why) if r.welcome => return Err(why),
             _ => return Err("wrong token"),
         };
         let refuse = |why: &str| reply(call, Err(why.to_string()));
-        let answer = match &self.wishes {
+        let answer = match &self.control_queue {
             _ if !self.trusted => refuse("no control over TCP without a token"),
-            Some(wishes) if self.offered.contains(&name) => match wishes.try_send((r.id, call, message)) {
+            Some(queue) if self.offered.contains(&name) => match queue.try_send((r.id, call, message)) {
                 Ok(()) => return Ok(()),
-                Err(mpsc::TrySendError::Full(_)) => refuse("too many control messages wait"),
-                Err(mpsc::TrySendError::Disconnected(_)) => refuse("the engine takes no more"),
+                Err(mpsc::TrySendError::Full(_)) => refuse("the queue of control messages is full"),
+                Err(mpsc::TrySendError::Disconnected(_)) => refuse("the engine accepts no more control messages"),
             },
             _ => refuse(&format!("this engine does not offer {name}")),
         };
@@ -3224,7 +3225,7 @@ impl Writer {
     }
 }
 
-// ---- opening ------------------------------------------------------------------------------------------------------------------------
+// ---- opening --------------------------------------------------------------------------------------------------------
 
 const LONGEST_PATH: usize = 103; // of a socket path, on all systems
 
@@ -3431,7 +3432,7 @@ fn probe(path: &Path) -> io::Result<Option<u64>> {
     };
     let until = Instant::now() + PATIENCE;
     let (mut hello, mut buffer) = (Vec::new(), [0; 4096]);
-    while !hello.contains(&b'\n') && hello.len() < LONGEST_WISH && Instant::now() < until {
+    while !hello.contains(&b'\n') && hello.len() < LONGEST_MESSAGE && Instant::now() < until {
         let _ = stream.set_read_timeout(Some(PATIENCE)); // it is not 0
         match stream.read(&mut buffer) {
             Ok(n) if n > 0 => hello.extend_from_slice(&buffer[..n]),
@@ -3547,7 +3548,7 @@ mod tests {
     fn messages_are_parsed() {
         let line = br#"{"t":"generate","c":3,"prompt":"Hi","max":64,"temperature":0.5,"seed":18446744073709551615,"text":true,"top":999}"#;
         match read_line(line, 9) {
-            Ok(Line::Wish(3, "generate", Message::Generate(g))) => {
+            Ok(Line::Control(3, "generate", Message::Generate(g))) => {
                 let want = Generation {
                     prompt: Some("Hi".into()),
                     max_tokens: Some(64),
@@ -3561,11 +3562,11 @@ mod tests {
             }
             _ => panic!("not a generate message"),
         }
-        assert!(matches!(read_line(br#"{"t":"resume","c":1}"#, 9), Ok(Line::Wish(1, "pause", Message::Pause(false)))));
-        assert!(matches!(read_line(br#"{"t":"sample","c":1,"every":0}"#, 9), Ok(Line::Wish(1, "sample", Message::Sample(1)))));
+        assert!(matches!(read_line(br#"{"t":"resume","c":1}"#, 9), Ok(Line::Control(1, "pause", Message::Pause(false)))));
+        assert!(matches!(read_line(br#"{"t":"sample","c":1,"every":0}"#, 9), Ok(Line::Control(1, "sample", Message::Sample(1)))));
         let hooks = Hooks { stages: true, experts: false, picks: true };
         let line = read_line(br#"{"t":"hooks","c":1,"on":["picks","stages","later"]}"#, 9);
-        assert!(matches!(line, Ok(Line::Wish(_, _, Message::Hooks(on))) if on == hooks));
+        assert!(matches!(line, Ok(Line::Control(_, _, Message::Hooks(on))) if on == hooks));
         for (line, why) in [
             (&br#"{"t":"dance","c":1}"#[..], "unknown message"),
             (br#"{"t":"cancel","c":1}"#, "malformed line"),
@@ -3761,7 +3762,7 @@ mod tests {
         (top, reader)
     }
 
-    /// A reader that has been told the state, and the lines up to its end.
+    /// A reader that has received the state, and the lines up to the end of the state.
     fn reader_of(top: &Emitter) -> (io::BufReader<TcpStream>, String) {
         let mut reader = io::BufReader::new(TcpStream::connect(&top.address()["tcp:".len()..]).expect("it listens"));
         let mut line = String::new();

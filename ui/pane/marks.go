@@ -40,7 +40,7 @@ const ChartAxisWidth = 9
 
 // ChartMarks draws the user's marks on a chart with one column per second, whose last column, at the right edge, is
 // second last. A mark is a thin line behind the curves with its name at the top. plot is the chart right of its scale;
-// pass all of it where the width of the scale is not known.
+// pass the whole chart if the width of the scale is unknown.
 func ChartMarks(c *Frame, plot grid.Area, last event.Time, columns int) {
 	free := plot.W
 	for i := len(c.Marks) - 1; i >= 0; i-- {

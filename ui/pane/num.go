@@ -14,7 +14,7 @@ import (
 	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
-// CountOf returns n with the singular or plural of what it counts.
+// CountOf returns n with its noun in the singular (one) or plural (many).
 func CountOf(n uint64, one, many string) string {
 	if n == 1 {
 		return "1 " + one

@@ -74,7 +74,7 @@ func (c *Frame) Box(a grid.Area, covers ...string) grid.Area {
 	return c.border(a, c.Title, c.Focused, covers)
 }
 
-// BoxAs is frame for a view, which has its own title and always the focus.
+// BoxAs is like Box for a view, which has its own title and always has the focus.
 func (c *Frame) BoxAs(a grid.Area, title string, covers ...string) grid.Area {
 	return c.border(a, title, true, covers)
 }

@@ -67,7 +67,7 @@ func (r *relay) Emit(e event.Event) {
 	r.sink.Emit(e)
 }
 
-// adapt rewrites an engine event of the child as one of this process. An event without Data is to be dropped.
+// adapt rewrites an engine event of the child as one of this process. The caller drops an event without Data.
 func (r *relay) adapt(e event.Event) event.Event {
 	engine := *e.Data.(*event.EngineInfo)
 	r.mu.Lock()

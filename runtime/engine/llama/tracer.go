@@ -77,7 +77,7 @@ func (t *tracer) prefixes() []string {
 	return []string{nodeTopK}
 }
 
-// observe answers whether a node is to be observed, and receives it after it is computed.
+// observe reports whether to observe a node if ask is set; otherwise it receives the node after it is computed.
 func (t *tracer) observe(tensor uintptr, ask bool) bool {
 	if ask {
 		t.started = time.Now()

@@ -151,7 +151,7 @@ func (c *Client) send(ctx context.Context, x *exchange, method, path string, bod
 	return errors.New("the server redirects too often")
 }
 
-// redirect returns the target of a redirect, or nil if the answer is none.
+// redirect returns the target of a redirect; nil for other answers.
 func redirect(from *url.URL, r *http.Response, method string) (*url.URL, error) {
 	switch r.StatusCode {
 	case http.StatusTemporaryRedirect, http.StatusPermanentRedirect:

@@ -15,12 +15,12 @@ import (
 // maxAnswer limits the size of one answer, in bytes.
 const maxAnswer = 2 << 20
 
-// Fingerprint is the Identify that asks over HTTP. It sends no key: the listener is unknown.
+// Fingerprint identifies the engine at an address over HTTP. It sends no key, because the listener is unknown.
 func Fingerprint(ctx context.Context, base string) (Identity, error) {
 	return new(asker).identify(ctx, base)
 }
 
-// identify is Fingerprint. It adds rates for servers that it has queried before.
+// identify is like Fingerprint, and adds rates for servers that it has queried before.
 func (a *asker) identify(ctx context.Context, base string) (Identity, error) {
 	c, err := fetch.New(base, fetch.Options{MaxBytes: maxAnswer})
 	if err != nil {

@@ -173,7 +173,7 @@ func freePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// tail keeps the end of what is written to it.
+// tail keeps the end of the data written to it.
 type tail struct {
 	mu   sync.Mutex
 	text []byte

@@ -26,7 +26,7 @@ const (
 	stageDownload = "download"
 )
 
-// Upper limits of what is kept of model loads.
+// Limits of the model loads that are kept.
 const (
 	maxLoads     = 16 // concurrent loads
 	maxStages    = 8  // per model

@@ -32,7 +32,7 @@ func (o *other) resume(t *testing.T) {
 	}
 }
 
-// TestReaderIsStopped stops a reader with SIGSTOP for ten seconds. The engine goes on and emits everything before the
+// TestReaderIsStopped stops a reader with SIGSTOP for ten seconds. The engine continues and emits everything before the
 // reader continues. Then both sides agree, kind by kind, on received and dropped events, and the totals are right.
 func TestReaderIsStopped(t *testing.T) {
 	t.Parallel()

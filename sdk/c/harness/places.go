@@ -58,7 +58,7 @@ func (s Suite) place(t *testing.T) {
 	s.untrusted(t, folder, filepath.Join(folder, "llmtop"))
 }
 
-// untrusted puts in place of the well-known folder what the engine must not use.
+// untrusted replaces the default folder with things that the engine must refuse.
 func (s Suite) untrusted(t *testing.T, folder, place string) {
 	other := filepath.Join(folder, "other")
 	if err := os.Mkdir(other, 0o700); err != nil {
@@ -72,14 +72,14 @@ func (s Suite) untrusted(t *testing.T, folder, place string) {
 	if os.Geteuid() == 0 {
 		cases["belongs to user 12345"] = func() error { return errors.Join(os.Mkdir(place, 0o700), os.Lchown(place, 12345, -1)) }
 	} else {
-		t.Log("only root can give a folder to another user: that case is left out")
+		t.Log("only root can give a folder to another user: skipping that case")
 	}
 	for words, make := range cases {
 		if err := errors.Join(os.RemoveAll(place), make()); err != nil {
 			t.Fatal(err)
 		}
 		if why := Refused(t, s.Binary, "XDG_RUNTIME_DIR="+folder); !strings.Contains(why, words) {
-			t.Errorf("a folder that is to be refused with %q is refused with: %s", words, why)
+			t.Errorf("a folder is refused with %q, want %q", why, words)
 		}
 	}
 	if entries, err := os.ReadDir(other); err != nil || len(entries) > 0 {

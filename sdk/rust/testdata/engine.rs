@@ -96,9 +96,9 @@ fn controls(jobs: mpsc::Sender<Job>) -> llmtop::Controls {
     let mut next = 100;
     let (cancels, sender) = (jobs.clone(), jobs);
     llmtop::Controls {
-        generate: Some(Box::new(move |wish| {
+        generate: Some(Box::new(move |generation| {
             next += 1;
-            sender.send(Job::Generate(next, Box::new(wish))).map_err(|e| e.to_string())?;
+            sender.send(Job::Generate(next, Box::new(generation))).map_err(|e| e.to_string())?;
             Ok(next)
         })),
         cancel: Some(Box::new(move |request| match request {
@@ -123,15 +123,15 @@ enum Job {
 }
 
 fn work(top: &Emitter, job: Job) {
-    let (request, wish) = match job {
-        Job::Generate(request, wish) => (request, wish),
+    let (request, generation) = match job {
+        Job::Generate(request, generation) => (request, generation),
         Job::Cancel(request) => return top.cancelled(request, &Usage::default()),
     };
-    let prompt = wish.prompt.unwrap_or_default();
-    let label = wish.label.unwrap_or_default();
-    top.queued(request, &Request { label: &label, prompt: &prompt, text: wish.text, ..Request::default() });
+    let prompt = generation.prompt.unwrap_or_default();
+    let label = generation.label.unwrap_or_default();
+    top.queued(request, &Request { label: &label, prompt: &prompt, text: generation.text, ..Request::default() });
     top.dispatched(request);
-    let count = wish.max_tokens.unwrap_or(4);
+    let count = generation.max_tokens.unwrap_or(4);
     for (index, word) in prompt.split_whitespace().cycle().take(count as usize).enumerate() {
         top.picks(Phase::Decode, 0, &[2]);
         top.tokens(&[Token {
@@ -139,8 +139,8 @@ fn work(top: &Emitter, job: Job) {
             index: Some(index as u32),
             id: Some(7),
             text: word.as_bytes(),
-            top: if wish.top > 0 { &[(7, -0.5), (8, -1.5)] } else { &[] },
-            picks: if wish.picks { &[2, 0] } else { &[] },
+            top: if generation.top > 0 { &[(7, -0.5), (8, -1.5)] } else { &[] },
+            picks: if generation.picks { &[2, 0] } else { &[] },
             ..Token::default()
         }]);
     }

@@ -40,7 +40,7 @@ type Runner struct {
 	attn    []float32            // [row][head][dim]
 	proj    []float32            // [row][width]: output of attention
 	gate    []float32            // [row*used+rank][feed-forward]
-	up      []float32            // likewise
+	up      []float32            // [row*used+rank][feed-forward]
 	down    []float32            // [row*used+rank][width]
 	scratch []tensor.AttnScratch // one per worker
 	logits  []float32            // [row with logits][vocabulary]
