@@ -10,6 +10,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
 func init() {
@@ -37,22 +38,22 @@ func alertStates() []alert.Status {
 
 func TestGoldenAlerts(t *testing.T) {
 	for _, size := range sizes {
-		a := open(liveSnapshot(), theme.TrueColour, false, size[0], size[1])
+		a := open(viewtest.LiveSnapshot(), theme.TrueColour, false, size[0], size[1])
 		a.cfg.Alerts = alertStates
 		a.Update(tickMsg{})
 		a.press("a")
-		golden(t, fmt.Sprintf("alerts_%dx%d.ansi", size[0], size[1]), a.View().Content)
+		viewtest.Golden(t, fmt.Sprintf("alerts_%dx%d.ansi", size[0], size[1]), a.View().Content)
 	}
-	a := open(liveSnapshot(), theme.NoColour, true, 80, 24)
+	a := open(viewtest.LiveSnapshot(), theme.NoColour, true, 80, 24)
 	a.cfg.Alerts = alertStates
 	a.Update(tickMsg{})
 	a.press("2", "a")
-	golden(t, "alerts_80x24_none.txt", a.View().Content)
+	viewtest.Golden(t, "alerts_80x24_none.txt", a.View().Content)
 }
 
 // A firing alert shows a note in the footer and stays in the header of every view; esc closes the list first.
 func TestFiringAlertsAreShown(t *testing.T) {
-	a := open(liveSnapshot(), theme.TrueColour, false, 160, 45)
+	a := open(viewtest.LiveSnapshot(), theme.TrueColour, false, 160, 45)
 	now := alertStates()[2:3]
 	a.cfg.Alerts = func() []alert.Status { return append([]alert.Status(nil), now...) }
 	now[0].State = alert.Pending

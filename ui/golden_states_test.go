@@ -7,13 +7,14 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
 // surroundings returns the states of headers, progress lines and the list of engines.
 func surroundings() (out []state) {
-	for _, l := range links {
-		s := remote(l.Remote)
-		out = append(out, state{"link_" + l.name, func(w, h int) *app { return open(s, theme.TrueColour, false, w, h) }})
+	for _, l := range viewtest.Links {
+		s := viewtest.Remote(l.Remote)
+		out = append(out, state{"link_" + l.Name, func(w, h int) *app { return open(s, theme.TrueColour, false, w, h) }})
 	}
 	for _, r := range recordings {
 		out = append(out, state{r.name, func(w, h int) *app { return withRecording(r.RecordStatus, w, h) }})
@@ -31,7 +32,7 @@ func surroundings() (out []state) {
 			return openReplay(p, w, h)
 		}})
 	}
-	all := severalEngines()
+	all := sessionsOf(viewtest.SeveralEngines())
 	out = append(out, state{"engines", func(w, h int) *app {
 		a := openFleet(&all, false, w, h)
 		a.press("down", "down")
@@ -58,10 +59,10 @@ func TestGoldenSurroundings(t *testing.T) {
 	for _, st := range surroundings() {
 		for _, size := range [][2]int{{80, 24}, {160, 45}} {
 			a := st.open(size[0], size[1])
-			golden(t, fmt.Sprintf("%s_%dx%d.txt", st.name, size[0], size[1]), strings.TrimSuffix(a.screen(), "\n"))
+			viewtest.Golden(t, fmt.Sprintf("%s_%dx%d.txt", st.name, size[0], size[1]), strings.TrimSuffix(a.screen(), "\n"))
 			top, _, _ := strings.Cut(a.View().Content, "\n")
 			tops.WriteString(top + "\n")
 		}
 	}
-	golden(t, "headers.ansi", strings.TrimSuffix(tops.String(), "\n")) // with colours: missing data is red
+	viewtest.Golden(t, "headers.ansi", strings.TrimSuffix(tops.String(), "\n")) // with colours: missing data is red
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event/eventtest"
 	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
 // The palette of a view offers every key of that view and does the same as the key.
@@ -119,16 +120,16 @@ func TestPaletteTakesTheMouse(t *testing.T) {
 
 // The palette in every size: as it opens, scrolled down, and with a search.
 func TestGoldenPalette(t *testing.T) {
-	s := liveSnapshot()
+	s := viewtest.LiveSnapshot()
 	for _, size := range sizes {
 		for p, name := range map[theme.Profile]string{theme.TrueColour: "", theme.NoColour: "_none"} {
 			a := open(s, p, p == theme.NoColour, size[0], size[1])
 			a.press(":")
-			golden(t, fmt.Sprintf("palette_%dx%d%s.ansi", size[0], size[1], name), a.View().Content)
+			viewtest.Golden(t, fmt.Sprintf("palette_%dx%d%s.ansi", size[0], size[1], name), a.View().Content)
 			a.press("pgdown", "pgdown", "pgdown")
-			checkFrame(t, a.View().Content, size[0], size[1])
+			viewtest.CheckFrame(t, a.View().Content, size[0], size[1])
 			a.press("r", "e", "q")
-			golden(t, fmt.Sprintf("palette_found_%dx%d%s.ansi", size[0], size[1], name), a.View().Content)
+			viewtest.Golden(t, fmt.Sprintf("palette_found_%dx%d%s.ansi", size[0], size[1], name), a.View().Content)
 		}
 	}
 }
@@ -137,10 +138,10 @@ func TestGoldenPalette(t *testing.T) {
 func TestSweepPalette(t *testing.T) {
 	for w := 1; w <= 130; w += eventtest.Step(3) * (1 + w/20) {
 		for h := 1; h <= 45; h += 1 + h/20 {
-			a := open(liveSnapshot(), theme.Colours16, w%2 == 0, w, h)
+			a := open(viewtest.LiveSnapshot(), theme.Colours16, w%2 == 0, w, h)
 			for _, keys := range [][]string{{":"}, {"down", "pgdown"}, {"日", "x"}} {
 				a.press(keys...)
-				checkFrame(t, a.View().Content, w, h)
+				viewtest.CheckFrame(t, a.View().Content, w, h)
 			}
 		}
 	}

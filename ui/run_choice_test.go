@@ -10,6 +10,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
 // someCandidates returns engines in every state.
@@ -54,7 +55,7 @@ func TestGoldenChoice(t *testing.T) {
 			rows := someCandidates()
 			c := choosing(&rows, profile, profile == theme.NoColour, size[0], size[1])
 			c.pressed("down", "down", "down")
-			golden(t, fmt.Sprintf("choice_%dx%d_%s.ansi", size[0], size[1], name), c.View().Content)
+			viewtest.Golden(t, fmt.Sprintf("choice_%dx%d_%s.ansi", size[0], size[1], name), c.View().Content)
 		}
 	}
 }
@@ -156,7 +157,7 @@ func TestChoiceFitsEveryScreen(t *testing.T) {
 			for _, h := range []int{1, 2, 3, 4, 5, 8, 12, 24, 50} {
 				c.Update(tea.WindowSizeMsg{Width: w, Height: h})
 				c.pressed("down", "pgdown")
-				checkFrame(t, c.View().Content, w, h)
+				viewtest.CheckFrame(t, c.View().Content, w, h)
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/compare"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
 // compared returns a comparison of two points with all kinds of values.
@@ -52,7 +53,7 @@ func TestComparisonScreens(t *testing.T) {
 	for _, size := range [][2]int{{80, 24}, {120, 36}, {160, 45}, {200, 60}} {
 		for name, profile := range map[string]theme.Profile{"truecolor": theme.TrueColour, "none": theme.NoColour} {
 			c := showing(compared(), profile, profile == theme.NoColour, size[0], size[1])
-			golden(t, fmt.Sprintf("comparison_%dx%d_%s.ansi", size[0], size[1], name), c.View().Content)
+			viewtest.Golden(t, fmt.Sprintf("comparison_%dx%d_%s.ansi", size[0], size[1], name), c.View().Content)
 		}
 	}
 }
