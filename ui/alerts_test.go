@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -37,18 +36,14 @@ func alertStates() []alert.Status {
 }
 
 func TestGoldenAlerts(t *testing.T) {
-	for _, size := range sizes {
-		a := open(viewtest.LiveSnapshot(), theme.TrueColour, false, size[0], size[1])
+	show := func(a *app) *app {
 		a.cfg.Alerts = alertStates
 		a.Update(tickMsg{})
 		a.press("a")
-		viewtest.Golden(t, fmt.Sprintf("alerts_%dx%d.ansi", size[0], size[1]), a.View().Content)
+		return a
 	}
-	a := open(viewtest.LiveSnapshot(), theme.NoColour, true, 80, 24)
-	a.cfg.Alerts = alertStates
-	a.Update(tickMsg{})
-	a.press("2", "a")
-	viewtest.Golden(t, "alerts_80x24_none.txt", a.View().Content)
+	goldenColours(t, "alerts", show(overlay(120, 36, false)))
+	goldenText(t, "alerts_ascii", show(overlay(80, 24, true)))
 }
 
 // A firing alert shows a note in the footer and stays in the header of every view; esc closes the list first.

@@ -1,8 +1,6 @@
 package ui
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 
 	tea "charm.land/bubbletea/v2"
@@ -24,31 +22,6 @@ func lookAt(s *store.Snapshot, w, h int, keys ...string) *app {
 		a.View()
 	}
 	return a
-}
-
-// The view in every size, dark and light, with a small and a large router; and on a terminal with ASCII and no colours.
-func TestGoldenExperts(t *testing.T) {
-	for _, shape := range viewtest.Shapes {
-		s := viewtest.Routed(shape)
-		name := fmt.Sprintf("experts_%dx%d", shape.Layers, shape.Experts)
-		for _, size := range sizes {
-			a := lookAt(s, size[0], size[1])
-			viewtest.Golden(t, fmt.Sprintf("%s_%dx%d.ansi", name, size[0], size[1]), a.View().Content)
-			for i, p := range theme.Palettes() {
-				if p.Name == "light" {
-					a.theme = i
-				}
-			}
-			a.applyTheme()
-			a.dirty = true
-			viewtest.Golden(t, fmt.Sprintf("%s_%dx%d_light.ansi", name, size[0], size[1]), a.View().Content)
-			a.press("v")
-			viewtest.Golden(t, fmt.Sprintf("%s_%dx%d_kinds.txt", name, size[0], size[1]), strings.TrimSuffix(a.screen(), "\n"))
-		}
-		a := open(s, theme.NoColour, true, 120, 36)
-		a.press(viewKey(viewExperts))
-		viewtest.Golden(t, name+"_ascii.txt", strings.TrimSuffix(a.screen(), "\n"))
-	}
 }
 
 // expertKeyCases test the keys of the router view.

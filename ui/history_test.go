@@ -192,14 +192,12 @@ func TestHistoryOfSeveralEngines(t *testing.T) {
 }
 
 func TestGoldenTravel(t *testing.T) {
-	for _, size := range sizes {
-		a, _, _ := withHistory(size[0], size[1], theme.TrueColour)
-		a.press("m", "space", "[", "left")
-		viewtest.Golden(t, fmt.Sprintf("travel_%dx%d.ansi", size[0], size[1]), a.View().Content)
-	}
-	a, _, _ := withHistory(120, 36, theme.NoColour)
+	a, _, _ := withHistory(120, 36, theme.TrueColour)
+	a.press("m", "space", "[", "left")
+	goldenColours(t, "past", a)
+	a, _, _ = withHistory(120, 36, theme.NoColour)
 	a.press("2", "space", "[")
-	viewtest.Golden(t, "travel_requests_120x36_none.txt", strings.TrimSuffix(a.screen(), "\n"))
+	goldenText(t, "past_requests_ascii", a)
 }
 
 // The history keys do what the help says.

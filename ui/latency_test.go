@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -9,7 +8,6 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/view/latency"
 	"github.com/llmtop/llmtop/ui/view/viewtest"
@@ -49,22 +47,6 @@ func TestLatencyPagesHoldEverything(t *testing.T) {
 		for _, words := range []string{"1 column = 1 s", "most recent gaps"} {
 			if drawn := strings.Count(all.String(), words); drawn < 2 {
 				t.Errorf("%dx%d: %q is on %d pages, want at least 2", size[0], size[1], words, drawn)
-			}
-		}
-	}
-}
-
-func TestGoldenLatencyPages(t *testing.T) {
-	s := viewtest.ColdRequests()
-	for _, size := range sizes {
-		for _, name := range []string{theme.Palettes()[0].Name, "light"} {
-			a := newApp(Config{Snapshots: func() *store.Snapshot { return s }, Profile: theme.TrueColour, Theme: name})
-			a.Update(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
-			a.press("4", "m")
-			a.Notify("")
-			for range latency.NumPages {
-				viewtest.Golden(t, fmt.Sprintf("latency_%s_%s_%dx%d.ansi", strings.Fields(a.latency.Page.String())[0], name, size[0], size[1]), a.View().Content)
-				a.press("tab")
 			}
 		}
 	}

@@ -2,25 +2,11 @@ package ui
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
-
-func TestGoldenReplicas(t *testing.T) {
-	few, many := sessionsOf(viewtest.Replicas(9)), sessionsOf(viewtest.Replicas(60))
-	for _, size := range [][2]int{{60, 18}, {80, 24}, {120, 36}, {160, 45}, {200, 60}} {
-		for name, all := range map[string][]Session{"few": few, "many": many} {
-			a := openFleet(&all, false, size[0], size[1])
-			viewtest.Golden(t, fmt.Sprintf("replicas_%s_%dx%d.txt", name, size[0], size[1]), strings.TrimSuffix(a.screen(), "\n"))
-		}
-	}
-	a := openFleet(&few, true, 120, 36)
-	a.press("/", "t", "t", "f", "t", ">")
-	viewtest.Golden(t, "replicas_filter_ascii_120x36.txt", strings.TrimSuffix(a.screen(), "\n"))
-}
 
 // selectedReplica returns the name of the selected row.
 func selectedReplica(a *app) string {

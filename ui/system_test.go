@@ -15,23 +15,6 @@ import (
 	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
-// The machine of a server at a stall, in every size, dark and light.
-func TestGoldenSystem(t *testing.T) {
-	s := viewtest.MachineOfServer()
-	for _, size := range sizes {
-		for _, palette := range []int{0, 1} {
-			a := open(s, theme.TrueColour, false, size[0], size[1])
-			a.theme = palette
-			a.applyTheme()
-			a.press("2", "/", "s", "t", "a", "l", "l", "e", "d", "enter", "enter", "6")
-			viewtest.Golden(t, fmt.Sprintf("system_%dx%d_%s.ansi", size[0], size[1], a.skin.Palette.Name), a.View().Content)
-		}
-	}
-	a := open(s, theme.NoColour, true, 120, 36)
-	a.press("6", "end")
-	viewtest.Golden(t, "system_120x36_none.ansi", a.View().Content)
-}
-
 // Each gauge shows its value in the second of the selected token.
 func TestSystemAtTheToken(t *testing.T) {
 	s := viewtest.LiveSnapshot()

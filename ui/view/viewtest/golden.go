@@ -16,7 +16,7 @@ var Update = flag.Bool("update", false, "write golden files instead of comparing
 // Golden compares a frame with the golden file of a name, line by line.
 func Golden(t *testing.T, name, got string) {
 	t.Helper()
-	path := filepath.Join("testdata", "golden", name)
+	path := filepath.Join("testdata", name)
 	got += "\n"
 	if *Update {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
