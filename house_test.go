@@ -72,15 +72,19 @@ func goFiles(t *testing.T, mode parser.Mode, f func(name string, set *token.File
 	}
 }
 
-// TestImportsPointOneWay checks all imports against rules.
+// TestImportsPointOneWay checks all imports against rules. Packages named *test help tests, so no other code imports them.
 func TestImportsPointOneWay(t *testing.T) {
 	seen := 0
 	goFiles(t, parser.ImportsOnly, func(name string, _ *token.FileSet, file *ast.File) {
 		for _, spec := range file.Imports {
 			imported := strings.Trim(spec.Path.Value, `"`)
 			seen++
-			if inner, ours := strings.CutPrefix(imported, module); ours && !allowed(path.Dir(name), inner) {
+			inner, ours := strings.CutPrefix(imported, module)
+			if ours && !allowed(path.Dir(name), inner) {
 				t.Errorf("%s must not import %s", name, inner)
+			}
+			if ours && strings.HasSuffix(inner, "test") {
+				t.Errorf("%s must not import %s: only tests may", name, inner)
 			}
 			if hasPrefix(imported, terminalLibraries...) && !hasPrefix(name, "theme/", "ui/app", "ui/update", "ui/run", "ui/help") {
 				t.Errorf("%s must not import %s: only theme and the top of ui may use the terminal library", name, imported)

@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
 func init() {
@@ -36,23 +36,19 @@ func alertStates() []alert.Status {
 }
 
 func TestGoldenAlerts(t *testing.T) {
-	for _, size := range sizes {
-		a := open(liveSnapshot(), theme.TrueColour, false, size[0], size[1])
+	show := func(a *app) *app {
 		a.cfg.Alerts = alertStates
 		a.Update(tickMsg{})
 		a.press("a")
-		golden(t, fmt.Sprintf("alerts_%dx%d.ansi", size[0], size[1]), a.View().Content)
+		return a
 	}
-	a := open(liveSnapshot(), theme.NoColour, true, 80, 24)
-	a.cfg.Alerts = alertStates
-	a.Update(tickMsg{})
-	a.press("2", "a")
-	golden(t, "alerts_80x24_none.txt", a.View().Content)
+	goldenColours(t, "alerts", show(overlay(120, 36, false)))
+	goldenText(t, "alerts_ascii", show(overlay(80, 24, true)))
 }
 
 // A firing alert shows a note in the footer and stays in the header of every view; esc closes the list first.
 func TestFiringAlertsAreShown(t *testing.T) {
-	a := open(liveSnapshot(), theme.TrueColour, false, 160, 45)
+	a := open(viewtest.LiveSnapshot(), theme.TrueColour, false, 160, 45)
 	now := alertStates()[2:3]
 	a.cfg.Alerts = func() []alert.Status { return append([]alert.Status(nil), now...) }
 	now[0].State = alert.Pending

@@ -13,6 +13,7 @@ import (
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/view/latency"
 	"github.com/llmtop/llmtop/ui/view/overview"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
 // BenchmarkFrame draws and encodes one frame of the live session, with one more token of text each time, as while
@@ -20,11 +21,11 @@ import (
 func BenchmarkFrame(b *testing.B) {
 	for _, size := range sizes {
 		b.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(b *testing.B) {
-			s := *liveSnapshot()
+			s := *viewtest.LiveSnapshot()
 			cur := *s.Current
 			s.Current = &cur
 			a := open(&s, theme.TrueColour, false, size[0], size[1])
-			text, words := cur.Text, splitWords(answerText)
+			text, words := cur.Text, viewtest.SplitWords(viewtest.AnswerText)
 			b.ReportAllocs()
 			n := 0
 			for b.Loop() {
@@ -42,7 +43,7 @@ func BenchmarkFrame(b *testing.B) {
 
 // BenchmarkFrameUnchanged measures a tick with an unchanged snapshot.
 func BenchmarkFrameUnchanged(b *testing.B) {
-	a := open(liveSnapshot(), theme.TrueColour, false, 200, 60)
+	a := open(viewtest.LiveSnapshot(), theme.TrueColour, false, 200, 60)
 	a.Update(tickMsg{})
 	a.View()
 	b.ReportAllocs()
@@ -54,7 +55,7 @@ func BenchmarkFrameUnchanged(b *testing.B) {
 
 // BenchmarkFrameNewSecond measures the frame that plots the charts again, once per second.
 func BenchmarkFrameNewSecond(b *testing.B) {
-	s := *liveSnapshot()
+	s := *viewtest.LiveSnapshot()
 	pts := slices.Clone(s.Latency.Series)
 	s.Latency.Series = pts
 	a := open(&s, theme.TrueColour, false, 200, 60)
@@ -70,7 +71,7 @@ func BenchmarkFrameNewSecond(b *testing.B) {
 func BenchmarkFrameZoomed(b *testing.B) {
 	for i, name := range []string{"TTFT", "ITL", "Experts", "Throughput", "Machine", "Text", "Insights"} {
 		b.Run(name, func(b *testing.B) {
-			a := open(liveSnapshot(), theme.TrueColour, false, 200, 60)
+			a := open(viewtest.LiveSnapshot(), theme.TrueColour, false, 200, 60)
 			a.zoom(overview.ID(i))
 			b.ReportAllocs()
 			for b.Loop() {
@@ -129,7 +130,7 @@ func BenchmarkFrameExpertsNewSecond(b *testing.B) {
 
 // largest returns a session of 5,000 requests with a router of 94 layers and 256 experts.
 func largest() *store.Snapshot {
-	s, many := *crowdSnapshots(5000), routedSnapshot(94, 256, 8)
+	s, many := *viewtest.Crowd(5000), viewtest.Routed(viewtest.Large)
 	s.Experts, s.Picks, s.Model = many.Experts, many.Picks, many.Model
 	return &s
 }

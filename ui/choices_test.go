@@ -5,16 +5,17 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
 func TestChoicesAreRestored(t *testing.T) {
-	a := open(liveSnapshot(), theme.TrueColour, false, 120, 36)
+	a := open(viewtest.LiveSnapshot(), theme.TrueColour, false, 120, 36)
 	if got := a.choices(); got.Sort != "age" || got.Reverse {
 		t.Errorf("defaults: %+v", got)
 	}
 	a.press("2", ">", "r", "t", "e", "w")
 	want := a.choices()
-	b := newApp(Config{Snapshots: func() *store.Snapshot { return liveSnapshot() }, Choices: want, Theme: want.Theme})
+	b := newApp(Config{Snapshots: func() *store.Snapshot { return viewtest.LiveSnapshot() }, Choices: want, Theme: want.Theme})
 	if got := b.choices(); got != want || b.view != viewOverview || got.Sort == "age" || b.requests.Follow {
 		t.Errorf("restored %+v, want %+v", got, want)
 	}
@@ -22,9 +23,9 @@ func TestChoicesAreRestored(t *testing.T) {
 
 // Unknown choices, from another version or from a file edited by hand, change nothing.
 func TestUnknownChoicesChangeNothing(t *testing.T) {
-	plain := newApp(Config{Snapshots: func() *store.Snapshot { return liveSnapshot() }}).choices()
+	plain := newApp(Config{Snapshots: func() *store.Snapshot { return viewtest.LiveSnapshot() }}).choices()
 	odd := Choices{Theme: "no such", Window: "1 h", Phase: "\x1b[2J", Sort: "colour"}
-	if got := newApp(Config{Snapshots: func() *store.Snapshot { return liveSnapshot() }, Choices: odd, Theme: odd.Theme}).choices(); got != plain {
+	if got := newApp(Config{Snapshots: func() *store.Snapshot { return viewtest.LiveSnapshot() }, Choices: odd, Theme: odd.Theme}).choices(); got != plain {
 		t.Errorf("%+v, want %+v", got, plain)
 	}
 }

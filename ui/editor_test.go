@@ -10,6 +10,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
 // maxPrompt is the maximum length of a prompt, in characters.
@@ -81,7 +82,7 @@ func TestPromptEditing(t *testing.T) {
 		if got := a.editor.Text(); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
-		checkFrame(t, a.View().Content, 120, 36)
+		viewtest.CheckFrame(t, a.View().Content, 120, 36)
 	}
 }
 
@@ -135,7 +136,7 @@ func TestPaste(t *testing.T) {
 		t.Fatal("a paste does not open the editor")
 	}
 	holds(t, a, "first line↵second line↵third [31mred")
-	checkFrame(t, a.View().Content, 120, 36)
+	viewtest.CheckFrame(t, a.View().Content, 120, 36)
 	a.press("enter")
 	if got, want := k.prompts[0].Text, "first line\nsecond\tline\nthird [31mred"; got != want {
 		t.Errorf("sent %q, want %q", got, want)
@@ -148,12 +149,12 @@ func TestPaste(t *testing.T) {
 	if utf8.RuneCountInString(a.editor.Text()) != maxPrompt {
 		t.Errorf("the editor has %d characters", utf8.RuneCountInString(a.editor.Text()))
 	}
-	checkFrame(t, a.View().Content, 120, 36)
+	viewtest.CheckFrame(t, a.View().Content, 120, 36)
 }
 
 // The cursor stays visible at every position of a text with narrow and wide characters, at every width.
 func TestCursorStaysVisible(t *testing.T) {
-	a := open(liveSnapshot(), theme.NoColour, false, 80, 24)
+	a := open(viewtest.LiveSnapshot(), theme.NoColour, false, 80, 24)
 	a.press("p")
 	typeText(a, strings.Repeat("a日é", 30))
 	for w := 1; w < 100; w += 7 {
@@ -161,7 +162,7 @@ func TestCursorStaysVisible(t *testing.T) {
 		for range 95 {
 			a.press("left")
 			frame := a.View().Content
-			checkFrame(t, frame, w, 24)
+			viewtest.CheckFrame(t, frame, w, 24)
 			if row := strings.Split(frame, "\n")[22]; w > 6 && !strings.Contains(row, "\x1b[7m") {
 				t.Fatalf("%d wide: no cursor in %q", w, row)
 			}

@@ -1,9 +1,6 @@
 package ui
 
 import (
-	"fmt"
-	"strings"
-	"sync"
 	"testing"
 
 	tea "charm.land/bubbletea/v2"
@@ -12,67 +9,8 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/view/experts"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
-
-// pickFor draws router picks for a token of a prompt kind: experts of each layer by their bias, shifted by a few places
-// per kind.
-func (s *scene) pickFor(kind string) (picks []uint16) {
-	for l := range s.layers {
-		sum := 0.0
-		for _, b := range s.bias[l] {
-			sum += b
-		}
-		seen := map[uint16]bool{}
-		for len(seen) < s.used {
-			at, e := s.rng.Float64()*sum, 0
-			for ; e < s.experts-1 && at > s.bias[l][e]; e++ {
-				at -= s.bias[l][e]
-			}
-			if p := uint16((e + len(kind)) % s.experts); !seen[p] {
-				seen[p] = true
-				picks = append(picks, p)
-			}
-		}
-	}
-	return picks
-}
-
-// routed plays a session of a model of the given shape whose tokens carry their router picks: four prompt kinds and two
-// groups, the last request still running.
-func routed(layers, experts, used int) *scene {
-	s := newScene()
-	s.load(event.StageNone)
-	s.model("moe", layers, experts, used)
-	s.withPicks = true
-	for i, kind := range []string{"code", "novel", "scripture", "code", "arithmetic"} {
-		s.request(event.RequestID(i+1), kind, promptText[:20+i*5], answerText, 60, 60, i == 0)
-		s.now += 2500 * ms
-		s.host()
-		s.drain()
-	}
-	s.request(6, "scripture", promptText, answerText, 40, 420, false)
-	s.now += 1003 * ms
-	s.emit(event.Event{Kind: event.KindLog, Text: "on"})
-	return s
-}
-
-// routedSnapshot returns the final snapshot of routed; each is made once.
-var routedSnapshot = func() func(layers, experts, used int) *store.Snapshot {
-	var mu sync.Mutex
-	made := map[[3]int]*store.Snapshot{}
-	return func(layers, experts, used int) *store.Snapshot {
-		mu.Lock()
-		defer mu.Unlock()
-		key := [3]int{layers, experts, used}
-		if made[key] == nil {
-			made[key] = routed(layers, experts, used).drain()
-		}
-		return made[key]
-	}
-}()
-
-// shapes are the layers, experts and used experts of the models under test.
-var shapes = [][3]int{{8, 16, 2}, {94, 256, 8}}
 
 // lookAt opens the router view over a snapshot and presses keys.
 func lookAt(s *store.Snapshot, w, h int, keys ...string) *app {
@@ -86,35 +24,10 @@ func lookAt(s *store.Snapshot, w, h int, keys ...string) *app {
 	return a
 }
 
-// The view in every size, dark and light, with a small and a large router; and on a terminal with ASCII and no colours.
-func TestGoldenExperts(t *testing.T) {
-	for _, shape := range shapes {
-		s := routedSnapshot(shape[0], shape[1], shape[2])
-		name := fmt.Sprintf("experts_%dx%d", shape[0], shape[1])
-		for _, size := range sizes {
-			a := lookAt(s, size[0], size[1])
-			golden(t, fmt.Sprintf("%s_%dx%d.ansi", name, size[0], size[1]), a.View().Content)
-			for i, p := range theme.Palettes() {
-				if p.Name == "light" {
-					a.theme = i
-				}
-			}
-			a.applyTheme()
-			a.dirty = true
-			golden(t, fmt.Sprintf("%s_%dx%d_light.ansi", name, size[0], size[1]), a.View().Content)
-			a.press("v")
-			golden(t, fmt.Sprintf("%s_%dx%d_kinds.txt", name, size[0], size[1]), strings.TrimSuffix(a.screen(), "\n"))
-		}
-		a := open(s, theme.NoColour, true, 120, 36)
-		a.press(viewKey(viewExperts))
-		golden(t, name+"_ascii.txt", strings.TrimSuffix(a.screen(), "\n"))
-	}
-}
-
 // expertKeyCases test the keys of the router view.
 var expertKeyCases = map[string]func(*testing.T, *app, *calls){
 	"previous expert": func(t *testing.T, _ *app, _ *calls) {
-		a := lookAt(routedSnapshot(8, 16, 2), 120, 36, "/", "3", ":", "2", "enter", "left", "h")
+		a := lookAt(viewtest.Routed(viewtest.Small), 120, 36, "/", "3", ":", "2", "enter", "left", "h")
 		holds(t, a, "L3 e0 ")
 		a.press("left")
 		holds(t, a, "L3 e0 ")
@@ -126,7 +39,7 @@ var expertKeyCases = map[string]func(*testing.T, *app, *calls){
 		holds(t, a, "L0 e0 ")
 	},
 	"expert": func(t *testing.T, _ *app, _ *calls) {
-		a := lookAt(routedSnapshot(8, 16, 2), 120, 36, "/", "3", ":", "1", "3", "enter", "right", "l")
+		a := lookAt(viewtest.Routed(viewtest.Small), 120, 36, "/", "3", ":", "1", "3", "enter", "right", "l")
 		holds(t, a, "L3 e15 ")
 		a.press("right")
 		holds(t, a, "L3 e15 ")
@@ -134,7 +47,7 @@ var expertKeyCases = map[string]func(*testing.T, *app, *calls){
 	"find":      testFind,
 	"find next": testFindNext,
 	"smaller budget": func(t *testing.T, _ *app, _ *calls) {
-		a := lookAt(routedSnapshot(8, 16, 2), 120, 36)
+		a := lookAt(viewtest.Routed(viewtest.Small), 120, 36)
 		holds(t, a, " 32 of 128 experts")
 		for range 9 {
 			a.press("<")
@@ -142,7 +55,7 @@ var expertKeyCases = map[string]func(*testing.T, *app, *calls){
 		holds(t, a, " 0 of 128 experts, 0 B: 0 % of routing")
 	},
 	"budget": func(t *testing.T, _ *app, _ *calls) {
-		a := lookAt(routedSnapshot(8, 16, 2), 120, 36, ">")
+		a := lookAt(viewtest.Routed(viewtest.Small), 120, 36, ">")
 		holds(t, a, " 36 of 128 experts, 2.44 MB: ") // (11.8 MB - 4.2 MB) / (1 - 2/16) / 128 each
 		for range experts.BudgetParts {
 			a.press(">")
@@ -151,7 +64,7 @@ var expertKeyCases = map[string]func(*testing.T, *app, *calls){
 		holds(t, a, "fits the budget")
 	},
 	"by kind": func(t *testing.T, _ *app, _ *calls) {
-		a := lookAt(routedSnapshot(8, 16, 2), 120, 36, "v")
+		a := lookAt(viewtest.Routed(viewtest.Small), 120, 36, "v")
 		holds(t, a, "by prompt kind, generated tokens, session")
 		for _, kind := range []string{"arithmetic 60", "code 120", "novel 60", "scripture 100"} {
 			holds(t, a, kind)
@@ -163,7 +76,7 @@ var expertKeyCases = map[string]func(*testing.T, *app, *calls){
 		holds(t, a, "decode, last 1 min")
 	},
 	"tables": func(t *testing.T, _ *app, _ *calls) {
-		a := lookAt(routedSnapshot(8, 16, 2), 80, 24)
+		a := lookAt(viewtest.Routed(viewtest.Small), 80, 24)
 		holds(t, a, "Picked together")
 		a.press("tab", "tab")
 		holds(t, a, "press m to set a mark")
@@ -171,7 +84,7 @@ var expertKeyCases = map[string]func(*testing.T, *app, *calls){
 		holds(t, a, "By prompt kind")
 	},
 	"window of the map": func(t *testing.T, _ *app, _ *calls) {
-		a := lookAt(routedSnapshot(8, 16, 2), 120, 36)
+		a := lookAt(viewtest.Routed(viewtest.Small), 120, 36)
 		for _, words := range []string{"decode, session", "decode, last request", "decode, last 10 s", "decode, last 1 min"} {
 			a.press("w")
 			holds(t, a, words)
@@ -183,7 +96,7 @@ var expertKeyCases = map[string]func(*testing.T, *app, *calls){
 }
 
 func testFind(t *testing.T, _ *app, _ *calls) {
-	a := lookAt(routedSnapshot(8, 16, 2), 120, 36, "/")
+	a := lookAt(viewtest.Routed(viewtest.Small), 120, 36, "/")
 	holds(t, a, "L5, e12, 5:12, hot, idle, L5 hot")
 	a.Update(tea.PasteMsg{Content: "L5 E12"})
 	holds(t, a, "L5 e12 ")
@@ -234,8 +147,8 @@ func testFindNext(t *testing.T, a *app, _ *calls) {
 
 // The mouse selects the expert of a cell, and the hottest one where a cell shows several.
 func TestMouseSelectsExperts(t *testing.T) {
-	for _, shape := range shapes {
-		s := routedSnapshot(shape[0], shape[1], shape[2])
+	for _, shape := range viewtest.Shapes {
+		s := viewtest.Routed(shape)
 		a := lookAt(s, 120, 36)
 		h := a.experts.Hits(a.snap, &a.panes)
 		at := a.experts.Maps[0].At
@@ -249,13 +162,13 @@ func TestMouseSelectsExperts(t *testing.T) {
 		}
 		most := 0.0
 		for c := range seen {
-			most = max(most, float64(h.Counts[c[0]*shape[1]+c[1]])/float64(h.Layers[c[0]].Total))
+			most = max(most, float64(h.Counts[c[0]*shape.Experts+c[1]])/float64(h.Layers[c[0]].Total))
 		}
-		if shape[1] == 16 && len(seen) != 128 || most != h.Max {
+		if shape.Experts == 16 && len(seen) != 128 || most != h.Max {
 			t.Errorf("%v: the mouse selects %d experts, the hottest share is %v, want %v", shape, len(seen), most, h.Max)
 		}
 		a.Update(tea.MouseClickMsg{X: at.X, Y: at.Y, Button: tea.MouseLeft})
-		if first := a.experts; shape[1] == 16 && (first.Layer != 0 || first.Expert != 0) {
+		if first := a.experts; shape.Experts == 16 && (first.Layer != 0 || first.Expert != 0) {
 			t.Errorf("a click on the first cell selects L%d e%d", first.Layer, first.Expert)
 		}
 		a.View()
@@ -267,15 +180,12 @@ func TestMouseSelectsExperts(t *testing.T) {
 
 // The selected cell shows the numbers of its counts.
 func TestCellShowsItsCounts(t *testing.T) {
-	s := newScene()
-	s.load(event.StageNone)
-	s.model("moe", 1, 4, 1)
-	s.request(1, "code", promptText, answerText, 1, 9, false)
-	copy(s.promptPicks, []uint64{0, 0, 0, 0})
-	copy(s.decPicks, []uint64{30, 10, 60, 0})
-	s.promptTok, s.decTok = 0, 100
-	s.reportExperts()
-	a := lookAt(s.drain(), 160, 45, "/", "0", ":", "1", "enter", ">", ">")
+	s := viewtest.NewScene()
+	s.Load(event.StageNone)
+	s.Model("moe", 1, 4, 1)
+	s.Request(1, "code", viewtest.PromptText, viewtest.AnswerText, 1, 9, false)
+	s.DecodePicks(100, 30, 10, 60, 0)
+	a := lookAt(s.Snapshot(), 160, 45, "/", "0", ":", "1", "enter", ">", ">")
 	holds(t, a, "L0 e1  10 % of the layer's picks   10 picks   0.40× the uniform share   rank 3 of 4   over budget")
 	// Entropy of .3 .1 .6 is 0.8979 nats, over ln 4; the mean is 25 picks, the deviation sqrt((25 + 225 + 1225 + 625) / 4).
 	holds(t, a, "L0  hottest e2 at 60 %   max/mean 2.40   entropy 0.648   idle 1   CV 0.92   fit 1 of 4")
@@ -288,23 +198,21 @@ func TestCellShowsItsCounts(t *testing.T) {
 
 // Drift since a mark covers the picks since then, or a window that no longer reaches back to the mark.
 func TestDriftSinceAMark(t *testing.T) {
-	s := newScene()
-	s.load(event.StageNone)
-	s.model("moe", 2, 2, 1)
+	s := viewtest.NewScene()
+	s.Load(event.StageNone)
+	s.Model("moe", 2, 2, 1)
 	report := func(tokens uint64, picks ...uint64) {
-		copy(s.decPicks, picks)
-		s.decTok = tokens
-		s.now += 100 * ms
-		s.reportExperts()
+		s.Now += 100 * ms
+		s.DecodePicks(tokens, picks...)
 	}
 	report(100, 50, 50, 90, 10)
-	snap := s.drain()
+	snap := s.Snapshot()
 	a := newApp(Config{Snapshots: func() *store.Snapshot { return snap }, Profile: theme.TrueColour})
 	a.Update(tea.WindowSizeMsg{Width: 200, Height: 60})
 	a.press("5", "m", "w")
-	s.now += 1000 * ms
+	s.Now += 1000 * ms
 	report(200, 75, 125, 180, 20)
-	snap = s.drain()
+	snap = s.Snapshot()
 	a.Update(tickMsg{})
 	holds(t, a, "decode, since m1 vs session at m1")
 	holds(t, a, "mean over layers 12 %") // of 25 % and 0 %
@@ -314,9 +222,9 @@ func TestDriftSinceAMark(t *testing.T) {
 	a.press("w", "w", "w") // the last minute also holds picks from before the mark
 	holds(t, a, "decode, since m1 vs last 1 min at m1")
 	holds(t, a, "L0     25 % chance")
-	s.now += 100_000 * ms
+	s.Now += 100_000 * ms
 	report(300, 125, 175, 280, 20)
-	snap = s.drain()
+	snap = s.Snapshot()
 	a.Update(tickMsg{})
 	holds(t, a, "decode, last 1 min vs same at m1")
 	holds(t, a, "L0      0 % chance")

@@ -1,17 +1,16 @@
 package ui
 
 import (
-	"sync"
-
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
 // builtIn are the built-in prompts of tests.
-var builtIn = []SuggestedPrompt{{Label: "scripture", Text: promptText}, {Label: "code", Text: "func main() {"}}
+var builtIn = []SuggestedPrompt{{Label: "scripture", Text: viewtest.PromptText}, {Label: "code", Text: "func main() {"}}
 
 // open makes the model over one snapshot, w by h cells.
 func open(s *store.Snapshot, profile theme.Profile, ascii bool, w, h int) *app {
@@ -31,8 +30,16 @@ func open(s *store.Snapshot, profile theme.Profile, ascii bool, w, h int) *app {
 // discardScreen replaces saving a screenshot; it writes nothing.
 func discardScreen(_, _ []byte) (string, error) { return "llmtop-20260102-150405.svg", nil }
 
-// liveSnapshot returns the final snapshot of the live session, made once.
-var liveSnapshot = sync.OnceValue(func() *store.Snapshot { return live().drain() })
+// ms is a millisecond of a scene.
+const ms = viewtest.Millisecond
+
+// sessionsOf returns a session per engine.
+func sessionsOf(engines []viewtest.Engine) (out []Session) {
+	for _, e := range engines {
+		out = append(out, Session{Name: e.Name, Snapshots: func() *store.Snapshot { return e.Snapshot }})
+	}
+	return out
+}
 
 // press presses keys one after another and returns the command of the last one.
 func (a *app) press(keys ...string) (cmd tea.Cmd) {
@@ -46,22 +53,6 @@ func (a *app) press(keys ...string) (cmd tea.Cmd) {
 func (a *app) screen() string {
 	a.View()
 	return a.grid.Plain()
-}
-
-// scenes are the states of a session.
-var scenes = []struct {
-	name string
-	make func() *scene
-}{
-	{"empty", newScene},
-	{"loading", loading},
-	{"ready", ready},
-	{"failed", failed},
-	{"live", live},
-	{"dense", dense},
-	{"silent", silent},
-	{"huge", huge},
-	{"hostile", hostile},
 }
 
 // numTabs is the number of views with a number key.

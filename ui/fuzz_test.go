@@ -11,6 +11,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
 // everyPress lists all bound keys and some that are typed into input lines, without ctrl+z and the keys that quit.
@@ -28,7 +29,7 @@ var everyPress = func() (out []string) {
 type driver struct {
 	t    *testing.T
 	a    *app
-	s    *scene
+	s    *viewtest.Scene
 	in   []byte
 	next event.RequestID
 }
@@ -67,35 +68,35 @@ func (d *driver) step() {
 // event emits one event of a recent or a new request.
 func (d *driver) event(op int) {
 	s := d.s
-	s.now += event.Time(d.take()) * event.Time(time.Millisecond) / 4
+	s.Now += event.Time(d.take()) * event.Time(time.Millisecond) / 4
 	id := max(d.next-event.RequestID(d.take()%4), 1)
 	switch op % 7 {
 	case 0:
 		d.next++
-		s.emit(event.Event{Kind: event.KindRequest, Req: d.next, State: event.StateQueued, Data: &event.Request{Group: "g", Label: "日本\x1b[2J", Cold: d.next == 1}})
+		s.Emit(event.Event{Kind: event.KindRequest, Req: d.next, State: event.StateQueued, Data: &event.Request{Group: "g", Label: "日本\x1b[2J", Cold: d.next == 1}})
 	case 1:
-		s.emit(event.Event{Kind: event.KindRequest, Req: id, State: event.State(d.take() % 7), Data: &event.Outcome{Reason: "stop", Prompt: d.take(), Generated: d.take()}})
+		s.Emit(event.Event{Kind: event.KindRequest, Req: id, State: event.State(d.take() % 7), Data: &event.Outcome{Reason: "stop", Prompt: d.take(), Generated: d.take()}})
 	case 2, 3:
-		s.emit(event.Event{Kind: event.KindToken, Req: id, ID: int32(d.take()), N: int32(d.take() % 5), Text: string(d.in[:min(len(d.in), 3)]), Picks: []uint16{1, 2}})
+		s.Emit(event.Event{Kind: event.KindToken, Req: id, ID: int32(d.take()), N: int32(d.take() % 5), Text: string(d.in[:min(len(d.in), 3)]), Picks: []uint16{1, 2}})
 	case 4:
-		s.emit(event.Event{
+		s.Emit(event.Event{
 			Kind: event.KindStage, Req: id, Layer: int16(d.take()%4) - 1, Stage: event.Stage(d.take()) % (event.NumStages + 1),
 			Dur: int64(d.take()) << (d.take() % 40), N: int32(d.take()), Text: "own",
 		})
 	case 5:
-		s.emit(event.Event{Kind: event.KindStep, Dur: int64(d.take()) * 1e5, N: 1, Prompt: int32(d.take() % 2 * 99)})
+		s.Emit(event.Event{Kind: event.KindStep, Dur: int64(d.take()) * 1e5, N: 1, Prompt: int32(d.take() % 2 * 99)})
 	default:
-		s.model("m", 1+d.take()%5, d.take()%20, 2)
-		s.reportExperts()
-		s.host()
+		s.Model("m", 1+d.take()%5, d.take()%20, 2)
+		s.ReportExperts()
+		s.Host()
 	}
 }
 
 // checkScreen checks that the frame has the right size and is not blank.
 func (d *driver) checkScreen() {
 	frame := d.a.View().Content
-	checkFrame(d.t, frame, d.a.w, d.a.h)
-	if d.a.w > 8 && strings.TrimSpace(stripStyles(frame)) == "" {
+	viewtest.CheckFrame(d.t, frame, d.a.w, d.a.h)
+	if d.a.w > 8 && strings.TrimSpace(viewtest.StripStyles(frame)) == "" {
 		d.t.Fatalf("%dx%d: the frame of view %d is blank", d.a.w, d.a.h, d.a.view)
 	}
 }
@@ -111,14 +112,14 @@ func FuzzScreen(f *testing.F) {
 	f.Add(all, false)
 	f.Add(all, true)
 	f.Fuzz(func(t *testing.T, in []byte, replayed bool) {
-		s := newScene()
-		s.engine(event.EngineReady, "")
-		cfg := Config{Snapshots: func() *store.Snapshot { return s.drain() }, Profile: theme.Colours256, ASCII: len(in)%2 == 0}
+		s := viewtest.NewScene()
+		s.Engine(event.EngineReady, "")
+		cfg := Config{Snapshots: func() *store.Snapshot { return s.Snapshot() }, Profile: theme.Colours256, ASCII: len(in)%2 == 0}
 		if replayed {
 			cfg.Replay = newPlayer()
 		}
 		cfg.Actions = (&calls{}).actions()
-		cfg.Past = func() Past { return s.store.HistoryReader() }
+		cfg.Past = func() Past { return s.Store.HistoryReader() }
 		d := &driver{t: t, a: newApp(cfg), s: s, in: in}
 		d.a.saveScreen = discardScreen
 		d.a.Update(tea.WindowSizeMsg{Width: 100, Height: 30})

@@ -1,112 +1,144 @@
 package ui
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/theme"
-	"github.com/llmtop/llmtop/ui/view/overview"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
-var update = flag.Bool("update", false, "write the golden screens instead of comparing with them")
-
-// golden compares a frame with its golden file, line by line.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", "golden", name)
-	got += "\n"
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	file, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	is, want := strings.Split(got, "\n"), strings.Split(string(file), "\n")
-	for y := range max(len(is), len(want)) {
-		a, b := "(no line)", "(no line)"
-		if y < len(is) {
-			a = is[y]
-		}
-		if y < len(want) {
-			b = want[y]
-		}
-		if a != b {
-			t.Fatalf("%s: line %d differs (run with -update to accept it)\n got %q\nwant %q", name, y+1, a, b)
-		}
-	}
-}
-
+// sizes are the sizes of screens in tests.
 var sizes = [][2]int{{80, 24}, {120, 36}, {160, 45}, {200, 60}}
 
-// The overview in every layout size and every colour profile; the profile without colours uses ASCII.
-func TestGoldenOverview(t *testing.T) {
-	s := liveSnapshot()
-	for _, size := range sizes {
-		for p := theme.NoColour; p < theme.NumProfiles; p++ {
-			a := open(s, p, p == theme.NoColour, size[0], size[1])
-			golden(t, fmt.Sprintf("overview_%dx%d_%s.ansi", size[0], size[1], p), a.View().Content)
-		}
+// goldenText compares the whole screen as text with testdata/<state>_<size>.txt.
+func goldenText(t *testing.T, state string, a *app) {
+	t.Helper()
+	viewtest.Golden(t, fmt.Sprintf("%s_%dx%d.txt", state, a.w, a.h), viewtest.StripStyles(a.View().Content))
+}
+
+// goldenColours compares the whole screen with testdata/<state>_<size>.ansi.
+func goldenColours(t *testing.T, state string, a *app) {
+	t.Helper()
+	viewtest.Golden(t, fmt.Sprintf("%s_%dx%d.ansi", state, a.w, a.h), a.View().Content)
+}
+
+// overlay opens the live session in a view with little on it, to draw something over it: a change of a view should not
+// change the goldens of what may cover it.
+func overlay(w, h int, ascii bool) *app {
+	profile := theme.TrueColour
+	if ascii {
+		profile = theme.NoColour
+	}
+	a := open(viewtest.LiveSnapshot(), profile, ascii, w, h)
+	a.show(viewOps)
+	return a
+}
+
+// The overview in every colour profile, which shows all roles of a theme; the profile without colours uses ASCII.
+func TestGoldenProfiles(t *testing.T) {
+	for p := theme.NoColour; p < theme.NumProfiles; p++ {
+		goldenColours(t, "profile_"+p.String(), open(viewtest.LiveSnapshot(), p, p == theme.NoColour, 120, 36))
 	}
 }
 
 // The overview in every other theme.
 func TestGoldenThemes(t *testing.T) {
-	s := liveSnapshot()
 	for i, p := range theme.Palettes()[1:] {
-		a := open(s, theme.TrueColour, false, 120, 36)
+		a := open(viewtest.LiveSnapshot(), theme.TrueColour, false, 120, 36)
 		a.theme = i + 1
 		a.applyTheme()
-		golden(t, "theme_"+p.Name+".ansi", a.View().Content)
+		goldenColours(t, "theme_"+p.Name, a)
 	}
 }
 
-// Each pane in full screen, as text.
-func TestGoldenPanes(t *testing.T) {
-	s := liveSnapshot()
-	for id := range overview.NumPanes {
-		a := open(s, theme.TrueColour, false, 120, 36)
-		a.zoom(id)
-		golden(t, "zoom_"+strings.ReplaceAll(strings.ToLower(id.String()), " ", "_")+".txt", strings.TrimSuffix(a.screen(), "\n"))
-	}
-}
-
-// Help, prompt editor and pause.
+// Help, the prompt editor, and a screen too small for a view.
 func TestGoldenModes(t *testing.T) {
-	s := liveSnapshot()
-	for _, c := range []struct {
-		name string
-		keys []string
-	}{
-		{"help", []string{"?"}},
-		{"help_end", []string{"?", "end"}},
-		{"prompt_empty", []string{"p"}},
-		{"prompt_suggested", []string{"p", "tab"}},
-		{"paused", []string{"space"}},
-	} {
-		a := open(s, theme.TrueColour, false, 120, 36)
-		a.press(c.keys...)
-		golden(t, c.name+".txt", strings.TrimSuffix(a.screen(), "\n"))
+	for name, keys := range map[string][]string{"help": {"?"}, "help_end": {"?", "end"}} {
+		a := open(viewtest.LiveSnapshot(), theme.TrueColour, false, 120, 36)
+		a.press(keys...)
+		goldenText(t, name, a)
 	}
+	for name, keys := range map[string][]string{"prompt_empty": {"p"}, "prompt_suggested": {"p", "tab"}} {
+		a := overlay(120, 36, false)
+		a.press(keys...)
+		goldenText(t, name, a)
+	}
+	goldenText(t, "small", open(viewtest.LiveSnapshot(), theme.TrueColour, false, 40, 10))
 }
 
-// Every state of a session has its own texts.
-func TestGoldenStates(t *testing.T) {
-	for _, sc := range scenes {
-		if sc.name == "live" {
-			continue
-		}
-		a := open(sc.make().drain(), theme.TrueColour, false, 100, 30)
-		golden(t, "state_"+sc.name+".txt", strings.TrimSuffix(a.screen(), "\n"))
+// state is a named screen.
+type state struct {
+	name    string
+	insight string // in the pane of insights at 160x45; "": none about this state
+	open    func(w, h int) *app
+}
+
+// surroundings returns the states that show around a view: links, recordings, replays and several engines.
+func surroundings() (out []state) {
+	for i, l := range viewtest.Links {
+		s := viewtest.Remote(l.Remote)
+		insight := []string{
+			"", "✗ no data from unix:/run/user/1000/llmtop/4242.sock since 09:00:17", "✗ not connected to tcp:127.0.0.1:9000: connect", "",
+			"✗ refused by tcp:127.0.0.1:9000: the engine speaks version 2",
+		}[i]
+		out = append(out, state{"link " + l.Name, insight, func(w, h int) *app { return open(s, theme.TrueColour, false, w, h) }})
 	}
+	for i, r := range recordings {
+		insight := []string{"", "", "✗ recording stopped: write run.llmtop: no space left on device"}[i]
+		out = append(out, state{r.name, insight, func(w, h int) *app { return withRecording(r.RecordStatus, w, h) }})
+	}
+	for st := recording.Playing; st <= recording.Ended; st++ {
+		insight := []string{"", "", "✗ the recording is damaged: 2 unreadable frames, 5 unreadable lines", ""}[st]
+		out = append(out, state{"replay " + st.String(), insight, func(w, h int) *app {
+			p := newPlayer()
+			p.State, p.Speed = st, []float64{1, 0.1, 10, 1000}[st]
+			switch st {
+			case recording.Seeking:
+				p.Damage, p.MissingSegments, p.Undecoded, p.TotalsSince = recording.Damage{Frames: 2, Bytes: 4096}, 1, 5, p.Now/2
+			case recording.Ended:
+				p.Now = p.End
+			}
+			return openReplay(p, w, h)
+		}})
+	}
+	all, none := sessionsOf(viewtest.SeveralEngines()), []Session(nil)
+	return append(
+		out,
+		state{"engines", "", func(w, h int) *app { return openFleet(&all, false, w, h) }},
+		state{"one of several engines", "✗ not connected to tcp:127.0.0.1:9000: connect", func(w, h int) *app {
+			a := openFleet(&all, false, w, h)
+			a.press("enter", "]", "]")
+			return a
+		}},
+		state{"engines in ASCII", "", func(w, h int) *app { return openFleet(&all, true, w, h) }},
+		state{"paused", "", func(w, h int) *app {
+			a := open(viewtest.LiveSnapshot(), theme.TrueColour, false, w, h)
+			a.press("space")
+			return a
+		}},
+		state{"no engines", "", func(w, h int) *app { return openFleet(&none, false, w, h) }},
+	)
+}
+
+// The rows around the view, with colours: missing data is red. The insights show why.
+func TestGoldenSurroundings(t *testing.T) {
+	var out strings.Builder
+	for _, st := range surroundings() {
+		for _, size := range [][2]int{{80, 24}, {160, 45}} {
+			a := st.open(size[0], size[1])
+			rows := strings.Split(a.View().Content, "\n")
+			fmt.Fprintf(&out, "%s, %dx%d\n%s\n", st.name, size[0], size[1], rows[0])
+			if a.track.W > 0 {
+				out.WriteString(rows[len(rows)-2] + "\n")
+			}
+			out.WriteString(rows[len(rows)-1] + "\n")
+			if size[0] == 160 {
+				holds(t, a, st.insight)
+			}
+		}
+	}
+	viewtest.Golden(t, "surroundings.ansi", strings.TrimSuffix(out.String(), "\n"))
 }

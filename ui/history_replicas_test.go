@@ -9,6 +9,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/fleet"
 	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
 // emptyHistory is a history without snapshots.
@@ -45,7 +46,7 @@ func fleetOver(n int) (all []Session, now *event.Time) {
 				s.Drain()
 				break
 			}
-			emit(event.KindAggregates, &event.Aggregates{Interval: int64(time.Second), Running: reading(float64(second + 1))})
+			emit(event.KindAggregates, &event.Aggregates{Interval: int64(time.Second), Running: viewtest.Reading(float64(second + 1))})
 			s.Drain()
 		}
 	}

@@ -12,31 +12,32 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
 var _ Past = (*store.HistoryReader)(nil)
 
 // withHistory makes the model over a live session with its history, and returns the snapshots that it showed, one per
 // second.
-func withHistory(w, h int, profile theme.Profile) (*app, *scene, []*store.Snapshot) {
-	s := live()
-	shown := []*store.Snapshot{s.drain()}
+func withHistory(w, h int, profile theme.Profile) (*app, *viewtest.Scene, []*store.Snapshot) {
+	s := viewtest.Live()
+	shown := []*store.Snapshot{s.Snapshot()}
 	a := newApp(Config{
-		Snapshots: s.drain, Past: func() Past { return s.store.HistoryReader() }, Profile: profile, ASCII: profile == theme.NoColour,
+		Snapshots: s.Snapshot, Past: func() Past { return s.Store.HistoryReader() }, Profile: profile, ASCII: profile == theme.NoColour,
 		Actions: (&calls{}).actions(),
 	})
 	a.saveScreen = discardScreen
 	a.Update(tea.WindowSizeMsg{Width: w, Height: h})
 	for i := range 20 {
 		if i%5 == 0 {
-			s.request(event.RequestID(9+i/5), "code", promptText, answerText, 60, 300, false)
-			s.host()
+			s.Request(event.RequestID(9+i/5), "code", viewtest.PromptText, viewtest.AnswerText, 60, 300, false)
+			s.Host()
 		}
-		s.now = (s.now/event.Time(time.Second) + 1) * event.Time(time.Second)
-		shown = append(shown, s.drain())
-		s.now++ // later events get later times
+		s.Now = (s.Now/event.Time(time.Second) + 1) * event.Time(time.Second)
+		shown = append(shown, s.Snapshot())
+		s.Now++ // later events get later times
 	}
-	s.now = shown[len(shown)-1].Now
+	s.Now = shown[len(shown)-1].Now
 	a.Update(tickMsg{})
 	return a, s, shown
 }
@@ -86,8 +87,8 @@ func TestHistory(t *testing.T) {
 	holds(t, a, "paused · just now")
 	a.press("[", "left")
 	holds(t, a, "paused · 11 s ago · "+last.Wall.Add(-11*time.Second).Format("15:04:05"))
-	s.now += 5 * event.Time(time.Second)
-	s.emit(event.Event{Kind: event.KindLog, Text: "meanwhile"})
+	s.Now += 5 * event.Time(time.Second)
+	s.Emit(event.Event{Kind: event.KindLog, Text: "meanwhile"})
 	a.Update(tickMsg{})
 	holds(t, a, "paused · 16 s ago")
 	a.press("]", "right", "right", "right")
@@ -95,8 +96,8 @@ func TestHistory(t *testing.T) {
 		t.Errorf("after 14 s forward the time is %v, want %v", a.snap.Now, want)
 	}
 	a.press("]", "]")
-	if a.snap.Now != s.now || !logged(a.snap) {
-		t.Errorf("the history ends at %v, the present is %v", a.snap.Now, s.now)
+	if a.snap.Now != s.Now || !logged(a.snap) {
+		t.Errorf("the history ends at %v, the present is %v", a.snap.Now, s.Now)
 	}
 	a.press("home")
 	if from := a.history.oldest; a.snap.Now != from || a.snap.Counts.GeneratedTokens != 0 {
@@ -105,8 +106,8 @@ func TestHistory(t *testing.T) {
 	a.press("left")
 	holds(t, a, "the history reaches back")
 	a.press("end")
-	if a.status.Paused || a.timeline != nil || a.snap.Now != s.now {
-		t.Errorf("end leads to %v, the present is %v", a.snap.Now, s.now)
+	if a.status.Paused || a.timeline != nil || a.snap.Now != s.Now {
+		t.Errorf("end leads to %v, the present is %v", a.snap.Now, s.Now)
 	}
 	a.View()
 	a.press("right")
@@ -158,7 +159,7 @@ func (f *shortHistory) At(at event.Time) *store.Snapshot {
 
 // Without a history the keys of a paused view keep their live meaning.
 func TestPauseWithoutHistory(t *testing.T) {
-	a := open(liveSnapshot(), theme.TrueColour, false, 120, 36)
+	a := open(viewtest.LiveSnapshot(), theme.TrueColour, false, 120, 36)
 	a.View()
 	a.press("space", "right", "[")
 	if a.overview.Focus != 1 || a.timeline != nil || !a.status.Paused {
@@ -169,9 +170,9 @@ func TestPauseWithoutHistory(t *testing.T) {
 // All engines are shown at the same moment.
 func TestHistoryOfSeveralEngines(t *testing.T) {
 	var all []Session
-	scenes := []*scene{live(), live()}
+	scenes := []*viewtest.Scene{viewtest.Live(), viewtest.Live()}
 	for i, s := range scenes {
-		all = append(all, Session{Name: fmt.Sprint("engine ", i), Snapshots: s.drain, Past: func() Past { return s.store.HistoryReader() }})
+		all = append(all, Session{Name: fmt.Sprint("engine ", i), Snapshots: s.Snapshot, Past: func() Past { return s.Store.HistoryReader() }})
 	}
 	a := openFleet(&all, false, 120, 36)
 	a.showSession(0)
@@ -191,14 +192,12 @@ func TestHistoryOfSeveralEngines(t *testing.T) {
 }
 
 func TestGoldenTravel(t *testing.T) {
-	for _, size := range sizes {
-		a, _, _ := withHistory(size[0], size[1], theme.TrueColour)
-		a.press("m", "space", "[", "left")
-		golden(t, fmt.Sprintf("travel_%dx%d.ansi", size[0], size[1]), a.View().Content)
-	}
-	a, _, _ := withHistory(120, 36, theme.NoColour)
+	a, _, _ := withHistory(120, 36, theme.TrueColour)
+	a.press("m", "space", "[", "left")
+	goldenColours(t, "past", a)
+	a, _, _ = withHistory(120, 36, theme.NoColour)
 	a.press("2", "space", "[")
-	golden(t, "travel_requests_120x36_none.txt", strings.TrimSuffix(a.screen(), "\n"))
+	goldenText(t, "past_requests_ascii", a)
 }
 
 // The history keys do what the help says.

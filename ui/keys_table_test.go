@@ -3,6 +3,7 @@ package ui
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event/eventtest"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
 func TestKeysDoWhatTheHelpSays(t *testing.T) {
@@ -130,17 +132,17 @@ func TestCancelWithoutRequest(t *testing.T) {
 
 // Every view in every state of a session handles every key and draws a whole frame after it.
 func TestEveryKeyInEveryState(t *testing.T) {
-	for _, sc := range scenes {
-		t.Run(sc.name, func(t *testing.T) {
+	for _, sc := range viewtest.Scenes {
+		t.Run(sc.Name, func(t *testing.T) {
 			t.Parallel()
-			everyKey(t, sc.make().drain(), 90, 28)
+			everyKey(t, sc.Make().Snapshot(), 90, 28)
 		})
 	}
-	for _, n := range crowds {
-		t.Run(crowdName(n)+" requests", func(t *testing.T) {
+	for _, n := range viewtest.Crowds {
+		t.Run(strconv.Itoa(n)+" requests", func(t *testing.T) {
 			t.Parallel()
-			everyKey(t, crowdSnapshots(n), 60, 18)
-			everyKey(t, crowdSnapshots(n), 200, 60)
+			everyKey(t, viewtest.Crowd(n), 60, 18)
+			everyKey(t, viewtest.Crowd(n), 200, 60)
 		})
 	}
 }
@@ -157,7 +159,7 @@ func everyKey(t *testing.T, s *store.Snapshot, w, h int) {
 			for _, key := range b.Keys {
 				a.show(v)
 				a.press(key)
-				checkFrame(t, a.View().Content, w, h)
+				viewtest.CheckFrame(t, a.View().Content, w, h)
 				if a.editor.Open || a.requests.Typing() || a.palette.open {
 					a.press("esc")
 				}

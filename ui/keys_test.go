@@ -14,6 +14,7 @@ import (
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/view"
 	"github.com/llmtop/llmtop/ui/view/overview"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
 // calls records the actions that the screen called.
@@ -53,7 +54,7 @@ func (k *calls) actions() Actions {
 // withCalls makes the model over the live session, with recorded actions.
 func withCalls(t *testing.T) (*app, *calls) {
 	t.Helper()
-	a, k := open(liveSnapshot(), theme.TrueColour, false, 120, 36), &calls{}
+	a, k := open(viewtest.LiveSnapshot(), theme.TrueColour, false, 120, 36), &calls{}
 	a.session.Actions = k.actions()
 	return a, k
 }
@@ -131,7 +132,7 @@ var keyCases = map[string]func(*testing.T, *app, *calls){
 		}
 	},
 	"show": func(t *testing.T, _ *app, _ *calls) {
-		all := severalEngines()
+		all := sessionsOf(viewtest.SeveralEngines())
 		a := openFleet(&all, false, 120, 36)
 		a.press("down", "enter")
 		if a.view != viewOverview || a.session.Name != all[1].Name {
@@ -322,7 +323,7 @@ func switches(key string, to int) func(*testing.T, *app, *calls) {
 		if b := single.find(key); b == nil || b.available() {
 			t.Errorf("%s is offered with one engine", key)
 		}
-		all := severalEngines()
+		all := sessionsOf(viewtest.SeveralEngines())
 		a := openFleet(&all, false, 120, 36)
 		a.press("enter", key)
 		if a.session.Name != all[to].Name || a.view != viewOverview {

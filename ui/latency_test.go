@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -9,9 +8,9 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/view/latency"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
 // latencyKeyCases test the keys of the latency view.
@@ -31,13 +30,13 @@ var latencyKeyCases = map[string]func(t *testing.T, a *app, k *calls){
 
 // At each size, the latency pages together show all of their content.
 func TestLatencyPagesHoldEverything(t *testing.T) {
-	s := withColdRequests()
+	s := viewtest.ColdRequests()
 	for _, size := range sizes {
 		a := open(s, theme.TrueColour, false, size[0], size[1])
 		a.press("4")
 		var all strings.Builder
 		for range latency.NumPages {
-			all.WriteString(stripStyles(a.View().Content))
+			all.WriteString(viewtest.StripStyles(a.View().Content))
 			a.press("tab")
 		}
 		for _, words := range []string{"p99", "TTFT warm", "TTFT cold", "most recent gaps", "1 column = 1 s", "ITL over time", "per computed token", "target", "goodput"} {
@@ -53,40 +52,12 @@ func TestLatencyPagesHoldEverything(t *testing.T) {
 	}
 }
 
-// withColdRequests returns a session with a few cold requests and many warm ones.
-func withColdRequests() *store.Snapshot {
-	s := newScene()
-	s.load(event.StageNone)
-	s.model("llmtop-demo-moe", 8, 16, 2)
-	for i := range 24 {
-		s.request(event.RequestID(i+1), "code", promptText[:10+i], answerText, 40, 40, i < 3)
-	}
-	s.now += 1200 * ms
-	return s.drain()
-}
-
-func TestGoldenLatencyPages(t *testing.T) {
-	s := withColdRequests()
-	for _, size := range sizes {
-		for _, name := range []string{theme.Palettes()[0].Name, "light"} {
-			a := newApp(Config{Snapshots: func() *store.Snapshot { return s }, Profile: theme.TrueColour, Theme: name})
-			a.Update(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
-			a.press("4", "m")
-			a.Notify("")
-			for range latency.NumPages {
-				golden(t, fmt.Sprintf("latency_%s_%s_%dx%d.ansi", strings.Fields(a.latency.Page.String())[0], name, size[0], size[1]), a.View().Content)
-				a.press("tab")
-			}
-		}
-	}
-}
-
 // The charts show a mark in its second; it moves left as time passes.
 func TestChartsShowMarks(t *testing.T) {
 	a, s, _ := withHistory(160, 45, theme.TrueColour)
 	a.press("4", "tab", "tab", "m")
 	column := func() int {
-		for _, row := range strings.Split(stripStyles(a.View().Content), "\n") {
+		for _, row := range strings.Split(viewtest.StripStyles(a.View().Content), "\n") {
 			if before, _, ok := strings.Cut(row, "m1"+string(a.skin.Glyphs.Up)); ok {
 				return len([]rune(before))
 			}
@@ -94,7 +65,7 @@ func TestChartsShowMarks(t *testing.T) {
 		return -1
 	}
 	wait := func(d time.Duration) {
-		s.now += event.Time(d)
+		s.Now += event.Time(d)
 		a.Update(tickMsg{})
 	}
 	wait(time.Second) // until the second of the mark has its own column

@@ -10,20 +10,21 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
 // markedAt makes a model whose session ran two more requests after a mark.
-func markedAt(w, h int) (*app, *scene) {
-	s := live()
+func markedAt(w, h int) (*app, *viewtest.Scene) {
+	s := viewtest.Live()
 	var last *store.Snapshot
-	a := newApp(Config{Snapshots: func() *store.Snapshot { last = s.drain(); return last }, Profile: theme.TrueColour})
+	a := newApp(Config{Snapshots: func() *store.Snapshot { last = s.Snapshot(); return last }, Profile: theme.TrueColour})
 	a.saveScreen = discardScreen
 	a.Update(tea.WindowSizeMsg{Width: w, Height: h})
 	a.press("m")
 	for id := event.RequestID(9); id <= 10; id++ {
-		s.request(id, "code", promptText, answerText, 300, 300, false)
-		s.now += 900 * ms
-		s.host()
+		s.Request(id, "code", viewtest.PromptText, viewtest.AnswerText, 300, 300, false)
+		s.Now += 900 * ms
+		s.Host()
 	}
 	a.toastIn = 0
 	a.toast = ""
@@ -32,11 +33,9 @@ func markedAt(w, h int) (*app, *scene) {
 }
 
 func TestGoldenMark(t *testing.T) {
-	for _, size := range sizes {
-		a, _ := markedAt(size[0], size[1])
-		a.press("M")
-		golden(t, fmt.Sprintf("since_%dx%d.ansi", size[0], size[1]), a.View().Content)
-	}
+	a, _ := markedAt(120, 36)
+	a.press("o", "M")
+	goldenText(t, "since", a)
 }
 
 // The box shows the numbers of the store, and a moment before the mark cannot be compared.
@@ -69,7 +68,7 @@ func TestSinceTheMark(t *testing.T) {
 
 // Marks are bounded, and each engine has its own.
 func TestMarksOfEngines(t *testing.T) {
-	all := severalEngines()
+	all := sessionsOf(viewtest.SeveralEngines())
 	a := openFleet(&all, false, 120, 36)
 	a.showSession(0)
 	a.show(viewOverview)

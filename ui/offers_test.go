@@ -11,18 +11,19 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
 // native returns a session of the native engine, which does not time operations.
-func native(s *scene) *store.Snapshot {
-	v := *s.drain()
+func native(s *viewtest.Scene) *store.Snapshot {
+	v := *s.Snapshot()
 	v.Engine.Caps &^= event.CapOps
 	return &v
 }
 
 // tracesOnly returns a receiver of traces that got one request.
 func tracesOnly() *store.Snapshot {
-	v := *traced()
+	v := *viewtest.Traced()
 	v.Engine.State = event.EngineReady
 	return &v
 }
@@ -43,20 +44,20 @@ func TestViewsOffered(t *testing.T) {
 		s       *store.Snapshot
 		missing map[viewID]string // the views that are not offered, with a part of the note
 	}{
-		{"native MoE", native(live()), map[viewID]string{viewOps: times}},
-		{"native dense", native(dense()), map[viewID]string{viewExperts: "dense model", viewOps: times}},
-		{"llama.cpp", timed().drain(), nil},
-		{"llama.cpp server with slots", slotted(), map[viewID]string{viewExperts: picks, viewOps: times}},
-		{"vLLM", aggregateOnly(), counted},
-		{"models only", bare(), nothing},
-		{"SGLang without metrics", untimed(), nothing},
-		{"probed", probed(), map[viewID]string{viewExperts: picks, viewOps: times}},
+		{"native MoE", native(viewtest.Live()), map[viewID]string{viewOps: times}},
+		{"native dense", native(viewtest.Dense()), map[viewID]string{viewExperts: "dense model", viewOps: times}},
+		{"llama.cpp", viewtest.Timed().Snapshot(), nil},
+		{"llama.cpp server with slots", viewtest.Slotted(), map[viewID]string{viewExperts: picks, viewOps: times}},
+		{"vLLM", viewtest.AggregateOnly(), counted},
+		{"models only", viewtest.Bare(), nothing},
+		{"SGLang without metrics", viewtest.Untimed(), nothing},
+		{"probed", viewtest.Probed(), map[viewID]string{viewExperts: picks, viewOps: times}},
 		{"traces only", tracesOnly(), map[viewID]string{viewExperts: picks, viewOps: times}},
 		{"empty", &store.Snapshot{}, nil},
-		{"loading", native(loading()), nil},
-		{"loading server", severalModels(), nil},
-		{"never reached", unreached(true), nil},
-		{"failed", native(failed()), nil},
+		{"loading", native(viewtest.Loading()), nil},
+		{"loading server", viewtest.SeveralModels(), nil},
+		{"never reached", viewtest.Unreached(true), nil},
+		{"failed", native(viewtest.Failed()), nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, v := range append(allViews[:numTabs:numTabs], viewOps) {
@@ -92,7 +93,7 @@ func TestMissingViewNote(t *testing.T) {
 		80:  "Operations: llama.cpp does: llmtop run MODEL.gguf --engine llamacpp --ops",
 		120: "time per operation: not reported by this engine; llama.cpp does: llmtop run MODEL.gguf --engine llamacpp --ops",
 	} {
-		a := open(native(live()), theme.TrueColour, false, w, 30)
+		a := open(native(viewtest.Live()), theme.TrueColour, false, w, 30)
 		a.press("o")
 		holds(t, a, want)
 	}
@@ -100,7 +101,7 @@ func TestMissingViewNote(t *testing.T) {
 
 // With several engines, a view that the next one does not offer is left for the overview; their list offers all views.
 func TestMissingViewOfAnotherEngine(t *testing.T) {
-	moe, vllm := native(live()), aggregateOnly()
+	moe, vllm := native(viewtest.Live()), viewtest.AggregateOnly()
 	all := []Session{
 		{Name: "moe", Snapshots: func() *store.Snapshot { return moe }},
 		{Name: "vllm", Snapshots: func() *store.Snapshot { return vllm }},
@@ -136,18 +137,18 @@ func TestMissingViewOfAnotherEngine(t *testing.T) {
 
 // A view on the screen is left once the engine turns out not to offer it, but not while the user moves in time.
 func TestMissingViewOnScreen(t *testing.T) {
-	now := native(loading())
+	now := native(viewtest.Loading())
 	a := newApp(Config{Snapshots: func() *store.Snapshot { return now }})
 	a.Update(tea.WindowSizeMsg{Width: 120, Height: 36})
 	a.press("5")
-	now = native(dense())
+	now = native(viewtest.Dense())
 	if a.Update(tickMsg{}); a.view != viewOverview {
 		t.Errorf("view %d of a dense model stays", a.view)
 	}
-	now = native(live())
+	now = native(viewtest.Live())
 	a.Update(tickMsg{})
 	a.press("5", "space")
-	a.snap = native(dense())
+	a.snap = native(viewtest.Dense())
 	a.updateOffers()
 	if holds(t, a, "dense model: no router"); a.view != viewExperts {
 		t.Errorf("going back in time leads to view %d", a.view)

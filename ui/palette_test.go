@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event/eventtest"
 	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
 // The palette of a view offers every key of that view and does the same as the key.
@@ -117,30 +117,26 @@ func TestPaletteTakesTheMouse(t *testing.T) {
 	}
 }
 
-// The palette in every size: as it opens, scrolled down, and with a search.
+// The palette as it opens, and with a search.
 func TestGoldenPalette(t *testing.T) {
-	s := liveSnapshot()
-	for _, size := range sizes {
-		for p, name := range map[theme.Profile]string{theme.TrueColour: "", theme.NoColour: "_none"} {
-			a := open(s, p, p == theme.NoColour, size[0], size[1])
-			a.press(":")
-			golden(t, fmt.Sprintf("palette_%dx%d%s.ansi", size[0], size[1], name), a.View().Content)
-			a.press("pgdown", "pgdown", "pgdown")
-			checkFrame(t, a.View().Content, size[0], size[1])
-			a.press("r", "e", "q")
-			golden(t, fmt.Sprintf("palette_found_%dx%d%s.ansi", size[0], size[1], name), a.View().Content)
-		}
-	}
+	a := overlay(80, 24, true)
+	a.press(":")
+	goldenText(t, "palette_ascii", a)
+	a = overlay(120, 36, false)
+	a.press(":", "pgdown", "pgdown", "pgdown")
+	viewtest.CheckFrame(t, a.View().Content, 120, 36)
+	a.press("r", "e", "q")
+	goldenText(t, "palette_found", a)
 }
 
 // The palette is a whole frame on screens of every size.
 func TestSweepPalette(t *testing.T) {
 	for w := 1; w <= 130; w += eventtest.Step(3) * (1 + w/20) {
 		for h := 1; h <= 45; h += 1 + h/20 {
-			a := open(liveSnapshot(), theme.Colours16, w%2 == 0, w, h)
+			a := open(viewtest.LiveSnapshot(), theme.Colours16, w%2 == 0, w, h)
 			for _, keys := range [][]string{{":"}, {"down", "pgdown"}, {"日", "x"}} {
 				a.press(keys...)
-				checkFrame(t, a.View().Content, w, h)
+				viewtest.CheckFrame(t, a.View().Content, w, h)
 			}
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
 // readmeKeys returns the README's key table: the keys of the footer, the views, the way back, and the pace.
@@ -43,7 +45,7 @@ func TestReadmeListsTheKeys(t *testing.T) {
 		t.Fatalf("the README has no section between %q and %q", begin, end)
 	}
 	want := readmeKeys()
-	if *update {
+	if *viewtest.Update {
 		if err := os.WriteFile(path, []byte(before+begin+want+end+after), 0o644); err != nil {
 			t.Fatal(err)
 		}

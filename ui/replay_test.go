@@ -16,6 +16,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/view/overview"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
 var _ Replay = (*recording.Player)(nil)
@@ -72,14 +73,14 @@ func (p *player) SeekRequest(_ string, id event.RequestID) error {
 
 // newPlayer returns a player at the end of the live session, in a recording that is one minute longer.
 func newPlayer() *player {
-	s := liveSnapshot()
+	s := viewtest.LiveSnapshot()
 	return &player{PlayStatus: recording.PlayStatus{
 		State: recording.Playing, Speed: 1, Now: s.Now, End: s.Now + event.Time(time.Minute),
 	}}
 }
 
 // openReplay makes the model over a replay of the live session.
-func openReplay(p *player, w, h int) *app { return openReplayOf(liveSnapshot(), p, w, h) }
+func openReplay(p *player, w, h int) *app { return openReplayOf(viewtest.LiveSnapshot(), p, w, h) }
 
 func openReplayOf(s *store.Snapshot, p *player, w, h int) *app {
 	a := newApp(Config{Snapshots: func() *store.Snapshot { return s }, Replay: p, Profile: theme.TrueColour})
@@ -148,7 +149,7 @@ func TestReplayOfSeveralEngines(t *testing.T) {
 	p := newPlayer()
 	var all []Session
 	for _, name := range []string{"http://one:8000", "http://two:8000", "http://three:8000"} {
-		all = append(all, Session{Name: name, Snapshots: liveSnapshot})
+		all = append(all, Session{Name: name, Snapshots: viewtest.LiveSnapshot})
 	}
 	joined := all[:1] // the others join later
 	a := newApp(Config{Sessions: func() []Session { return joined }, StartWithList: true, Replay: p, Profile: theme.TrueColour})
@@ -228,7 +229,7 @@ func TestPlayKeyAtAnyTime(t *testing.T) {
 
 // An engine that does not report tokens is stepped by events; the last request has no next one.
 func TestStepsAndRequestsOfAPlainEngine(t *testing.T) {
-	s := *liveSnapshot()
+	s := *viewtest.LiveSnapshot()
 	s.Engine.Caps = event.CapSteps
 	last := *s.Requests[0]
 	last.ID, last.Enqueued = 9, s.Now

@@ -2,70 +2,11 @@ package ui
 
 import (
 	"fmt"
-	"strings"
 	"testing"
-	"time"
 
-	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
-
-// replicaOf returns one replica of a fleet: the 8th is three times as slow as the others, the 4th is disconnected, the
-// 6th has another model.
-func replicaOf(i int) *store.Snapshot {
-	const ms = int64(ms)
-	s := newScene()
-	model := "Qwen/Qwen3-30B-A3B"
-	if i == 5 {
-		model = "meta-llama/Llama-3.1-8B-Instruct"
-	}
-	s.server("vLLM", event.Model{Name: model})
-	slow, queue := int64(1), 1.0
-	if i == 7 {
-		slow, queue = 3, 14
-	}
-	for range 8 {
-		s.now += event.Time(time.Second)
-		p := &event.Aggregates{
-			Interval: int64(time.Second), Running: reading(float64(6 + i%3)), Waiting: reading(queue), Decode: event.DerivedValue(float64(900+11*(i%9)) / float64(slow)),
-			KVUsage: reading(0.4 + 0.01*float64(i%7)), CacheHits: event.DerivedValue(0.5), Generated: event.DerivedValue(900),
-			Histograms: []event.Histogram{
-				{Name: event.HistogramTTFT, Count: 10, Sum: 1500 * slow * ms, Bounds: []int64{50 * slow * ms, 150 * slow * ms, 250 * slow * ms}, Counts: []uint64{0, 8, 2, 0}},
-				{Name: event.HistogramITL, Count: 100, Sum: 900 * ms, Bounds: []int64{10 * ms, 25 * ms}, Counts: []uint64{90, 9, 1}},
-			},
-		}
-		s.emit(event.Event{Kind: event.KindAggregates, Layer: -1, Data: p})
-	}
-	if i == 3 {
-		s.emit(event.Event{Kind: event.KindEngine, Layer: -1, Data: &event.EngineInfo{
-			Name: "vLLM", Caps: event.CapAggregates, State: event.EngineReady,
-			Remote: event.Remote{Address: "10.0.0.4:8000", Link: event.LinkDisconnected, Since: s.now, Reason: "Prometheus cannot scrape it"},
-		}})
-	}
-	return s.drain()
-}
-
-// replicasOf returns the sessions of a fleet.
-func replicasOf(n int) (out []Session) {
-	for i := range n {
-		s := replicaOf(i)
-		out = append(out, Session{Name: fmt.Sprintf("10.0.0.%d:8000", i+1), Snapshots: func() *store.Snapshot { return s }})
-	}
-	return out
-}
-
-func TestGoldenReplicas(t *testing.T) {
-	few, many := replicasOf(9), replicasOf(60)
-	for _, size := range [][2]int{{60, 18}, {80, 24}, {120, 36}, {160, 45}, {200, 60}} {
-		for name, all := range map[string][]Session{"few": few, "many": many} {
-			a := openFleet(&all, false, size[0], size[1])
-			golden(t, fmt.Sprintf("replicas_%s_%dx%d.txt", name, size[0], size[1]), strings.TrimSuffix(a.screen(), "\n"))
-		}
-	}
-	a := openFleet(&few, true, 120, 36)
-	a.press("/", "t", "t", "f", "t", ">")
-	golden(t, "replicas_filter_ascii_120x36.txt", strings.TrimSuffix(a.screen(), "\n"))
-}
 
 // selectedReplica returns the name of the selected row.
 func selectedReplica(a *app) string {
@@ -73,7 +14,7 @@ func selectedReplica(a *app) string {
 }
 
 func TestReplicasAreSortedFilteredAndOpened(t *testing.T) {
-	all := replicasOf(9)
+	all := sessionsOf(viewtest.Replicas(9))
 	a := openFleet(&all, false, 160, 45)
 	holds(t, a, "9 replicas, by replica")
 	holds(t, a, "10.0.0.8:8000: waiting 14.0× the median")
@@ -109,7 +50,7 @@ func TestReplicasAreSortedFilteredAndOpened(t *testing.T) {
 
 // An invalid filter shows its error while the user types and leaves the rows unchanged.
 func TestReplicaFilterShowsItsError(t *testing.T) {
-	all := replicasOf(9)
+	all := sessionsOf(viewtest.Replicas(9))
 	a := openFleet(&all, false, 160, 45)
 	a.press("/")
 	for _, k := range "speed>4" {
@@ -120,7 +61,7 @@ func TestReplicaFilterShowsItsError(t *testing.T) {
 }
 
 func BenchmarkReplicas500(b *testing.B) {
-	all := replicasOf(500)
+	all := sessionsOf(viewtest.Replicas(500))
 	for _, size := range [][2]int{{160, 45}, {200, 60}} {
 		b.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(b *testing.B) {
 			a := openFleet(&all, false, size[0], size[1])
@@ -144,13 +85,13 @@ func BenchmarkReplicas500(b *testing.B) {
 
 // Prometheus is one engine until its replicas are found; then the replicas are listed.
 func TestReplicasReplacePrometheus(t *testing.T) {
-	s := bare()
+	s := viewtest.Bare()
 	all := []Session{{Name: "prometheus", Snapshots: func() *store.Snapshot { return s }}}
 	a := openFleet(&all, false, 120, 36)
 	if a.view != viewOverview {
 		t.Fatal("a single engine is not shown at once")
 	}
-	all = replicasOf(9)
+	all = sessionsOf(viewtest.Replicas(9))
 	a.onTick()
 	if a.view != viewEngines {
 		t.Error("the replicas are not listed when they come")
@@ -160,7 +101,7 @@ func TestReplicasReplacePrometheus(t *testing.T) {
 
 // The first selected row is the engine on the screen, even if it is not the first row.
 func TestEngineOnTheScreenIsSelected(t *testing.T) {
-	all := replicasOf(4)
+	all := sessionsOf(viewtest.Replicas(4))
 	all[0].Name, all[2].Name = all[2].Name, all[0].Name
 	a := openFleet(&all, false, 160, 45)
 	if got := selectedReplica(a); got != a.session.Name || got != all[0].Name {

@@ -15,39 +15,8 @@ import (
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/view/overview"
 	"github.com/llmtop/llmtop/ui/view/request"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
-
-// chunks plays a request with several tokens per event, with picks, alternatives and custom stages; two stalls have an
-// evident cause.
-func chunks() *scene {
-	s := newScene()
-	s.slots = 2
-	s.load(event.StageNone)
-	s.model("moe", 3, 8, 2)
-	s.emit(event.Event{Kind: event.KindRequest, Req: 1, State: event.StateQueued, Data: &event.Request{Label: "chunked", Group: "a"}})
-	s.now += 2 * ms
-	s.emit(event.Event{Kind: event.KindRequest, Req: 1, State: event.StateDispatched})
-	s.emit(event.Event{Kind: event.KindStage, Req: 1, Layer: -1, Dur: int64(ms), Text: "rerank"})
-	s.stage(1, event.StagePrompt, 7e6, 30)
-	for i := range 60 {
-		gap := 6 * ms
-		if i == 20 || i == 40 {
-			gap = 60 * ms
-			s.emit(event.Event{Kind: event.KindRequest, Req: event.RequestID(i), State: event.StateQueued, Data: &event.Request{}})
-			s.emit(event.Event{Kind: event.KindRequest, Req: event.RequestID(i), State: event.StateDispatched})
-			s.now += gap / 2
-			s.emit(event.Event{Kind: event.KindStep, Dur: int64(gap / 2), N: 1, Prompt: 400})
-			gap /= 2
-		}
-		s.now += gap
-		s.emit(event.Event{
-			Kind: event.KindToken, Req: 1, ID: int32(100 + i), Index: int32(3 * i), N: 3, Text: fmt.Sprintf(" w%d", i), HasLogP: true, LogP: -0.5,
-			Top: []event.TopProb{{ID: 7, LogP: -0.5, Text: " this"}, {ID: 8, LogP: -2, Text: "\n"}}, Picks: []uint16{1, 2, 3, 4, 5, 6},
-		})
-	}
-	s.reportExperts()
-	return s
-}
 
 func openRequest(s *store.Snapshot, id, w, h int) *app {
 	a := open(s, theme.TrueColour, false, w, h)
@@ -61,7 +30,7 @@ func openRequest(s *store.Snapshot, id, w, h int) *app {
 
 // The view shows all data of a token, and a stall names the prompt that it waited for.
 func TestTokenDetailsAreComplete(t *testing.T) {
-	a := openRequest(chunks().drain(), 1, 160, 60)
+	a := openRequest(viewtest.Chunks().Snapshot(), 1, 160, 60)
 	a.press("n")
 	for _, words := range []string{
 		"Token 60", "3 tokens arrived together", "while #20's prompt was processed", `" w20"`, "id 120", "61 %, logprob -0.500",
@@ -79,7 +48,7 @@ func TestTokenDetailsAreComplete(t *testing.T) {
 // The mouse selects every cell, at every size.
 func TestMouseOverTokens(t *testing.T) {
 	for _, size := range sizes {
-		a := openRequest(liveSnapshot(), 1, size[0], size[1])
+		a := openRequest(viewtest.LiveSnapshot(), 1, size[0], size[1])
 		m := a.request.Cells
 		seen := map[int]bool{}
 		for y := range a.h {
@@ -108,7 +77,7 @@ func TestMouseOverTokens(t *testing.T) {
 
 // Keys reach every token, one by one and by rows.
 func TestEveryTokenIsReached(t *testing.T) {
-	s := liveSnapshot()
+	s := viewtest.LiveSnapshot()
 	a := openRequest(s, 1, 80, 24)
 	a.press("home")
 	for want := range 420 {
@@ -129,7 +98,7 @@ func TestEveryTokenIsReached(t *testing.T) {
 
 // Another request resets the selected token.
 func TestAnotherRequestResetsTheToken(t *testing.T) {
-	a := openRequest(liveSnapshot(), 1, 120, 36)
+	a := openRequest(viewtest.LiveSnapshot(), 1, 120, 36)
 	a.press("home", "right")
 	holds(t, a, "Token 1 ")
 	a.press("esc", "esc", "3", "<")
@@ -141,8 +110,8 @@ func TestAnotherRequestResetsTheToken(t *testing.T) {
 
 // The copied JSON parses as a request of a report, and its gaps add up to the decode time of the store.
 func TestCopiedRequest(t *testing.T) {
-	s := liveSnapshot()
-	for _, r := range append(s.Requests, chunks().drain().Requests...) {
+	s := viewtest.LiveSnapshot()
+	for _, r := range append(s.Requests, viewtest.Chunks().Snapshot().Requests...) {
 		text, err := request.JSON(s, r)
 		if err != nil {
 			t.Fatal(err)
@@ -169,11 +138,11 @@ func TestCopiedRequest(t *testing.T) {
 
 // For requests that left the ring, the view shows that their tokens are no longer kept.
 func TestPastRequests(t *testing.T) {
-	a := openRequest(crowdSnapshots(5000), 17, 160, 45)
+	a := openRequest(viewtest.Crowd(5000), 17, 160, 45)
 	holds(t, a, "evicted: tokens are kept for the last 256 ended requests")
 	holds(t, a, "= TTFT")
 	a.press("right", "left", "n", "x", "home", "end", "up")
-	checkFrame(t, a.View().Content, 160, 45)
+	viewtest.CheckFrame(t, a.View().Content, 160, 45)
 	if _, _, ok := request.Received(a.request.Request); ok {
 		t.Error("tokens of a past request are kept")
 	}
@@ -182,22 +151,22 @@ func TestPastRequests(t *testing.T) {
 // The shown parts add up, whichever are folded into one on a small screen.
 func TestSmallScreensFoldStages(t *testing.T) {
 	for h := overview.MinHeight; h < 40; h++ {
-		a := openRequest(liveSnapshot(), 1, 60, h)
+		a := openRequest(viewtest.LiveSnapshot(), 1, 60, h)
 		holds(t, a, "= TTFT")
 		holds(t, a, "39.42 ms")
 	}
-	a := openRequest(liveSnapshot(), 1, 60, overview.MinHeight)
+	a := openRequest(viewtest.LiveSnapshot(), 1, 60, overview.MinHeight)
 	holds(t, a, " shorter ")
 }
 
 // The selection follows the last token of a running request; any other token stays selected.
 func TestLastTokenIsFollowed(t *testing.T) {
-	s := chunks()
-	a := openRequest(s.drain(), 1, 120, 36)
+	s := viewtest.Chunks()
+	a := openRequest(s.Snapshot(), 1, 120, 36)
 	more := func() {
-		s.now += 6 * ms
-		s.emit(event.Event{Kind: event.KindToken, Req: 1, N: 2})
-		a.session.Snapshots = s.drain
+		s.Now += 6 * ms
+		s.Emit(event.Event{Kind: event.KindToken, Req: 1, N: 2})
+		a.session.Snapshots = s.Snapshot
 		a.Update(tickMsg{})
 	}
 	more()

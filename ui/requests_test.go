@@ -13,11 +13,12 @@ import (
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/table"
 	"github.com/llmtop/llmtop/ui/view/overview"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
 // requestsOf opens the table over a snapshot that the test may change.
 func requestsOf(n, w, h int) (*app, **store.Snapshot) {
-	s := crowdSnapshots(n)
+	s := viewtest.Crowd(n)
 	a := newApp(Config{Snapshots: func() *store.Snapshot { return s }, Profile: theme.TrueColour})
 	a.saveScreen = discardScreen
 	a.Update(tea.WindowSizeMsg{Width: w, Height: h})
@@ -153,7 +154,7 @@ func TestPasteIntoTheFilter(t *testing.T) {
 	a, _ := requestsOf(20, 120, 36)
 	a.press("/")
 	a.Update(tea.PasteMsg{Content: "group=\x1b[2Jbase"})
-	checkFrame(t, a.View().Content, 120, 36)
+	viewtest.CheckFrame(t, a.View().Content, 120, 36)
 	a.press("ctrl+u")
 	a.Update(tea.PasteMsg{Content: "group=base"})
 	holds(t, a, "7 of 20")
@@ -174,7 +175,7 @@ func TestClickOpensTheSelectedRow(t *testing.T) {
 
 // The cancel key cancels the selected request.
 func TestCancelSelectedRequest(t *testing.T) {
-	a := open(crowdSnapshots(20), theme.TrueColour, false, 120, 36)
+	a := open(viewtest.Crowd(20), theme.TrueColour, false, 120, 36)
 	k := &calls{}
 	a.session.Actions = k.actions()
 	a.press("2", "home", "c", "down", "enter", "c", "end", "esc", "end", "c")

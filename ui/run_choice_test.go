@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
 // someCandidates returns engines in every state.
@@ -49,14 +49,15 @@ func (c *choice) pressed(keys ...string) (closes bool) {
 }
 
 func TestGoldenChoice(t *testing.T) {
-	for _, size := range sizes {
-		for name, profile := range map[string]theme.Profile{"truecolor": theme.TrueColour, "none": theme.NoColour} {
-			rows := someCandidates()
-			c := choosing(&rows, profile, profile == theme.NoColour, size[0], size[1])
-			c.pressed("down", "down", "down")
-			golden(t, fmt.Sprintf("choice_%dx%d_%s.ansi", size[0], size[1], name), c.View().Content)
-		}
+	rows := someCandidates()
+	frame := func(profile theme.Profile, w, h int) string {
+		c := choosing(&rows, profile, profile == theme.NoColour, w, h)
+		c.pressed("down", "down", "down")
+		return c.View().Content
 	}
+	viewtest.Golden(t, "choice_80x24.txt", viewtest.StripStyles(frame(theme.TrueColour, 80, 24)))
+	viewtest.Golden(t, "choice_120x36.ansi", frame(theme.TrueColour, 120, 36))
+	viewtest.Golden(t, "choice_ascii_160x45.txt", viewtest.StripStyles(frame(theme.NoColour, 160, 45)))
 }
 
 func TestChoosing(t *testing.T) {
@@ -156,7 +157,7 @@ func TestChoiceFitsEveryScreen(t *testing.T) {
 			for _, h := range []int{1, 2, 3, 4, 5, 8, 12, 24, 50} {
 				c.Update(tea.WindowSizeMsg{Width: w, Height: h})
 				c.pressed("down", "pgdown")
-				checkFrame(t, c.View().Content, w, h)
+				viewtest.CheckFrame(t, c.View().Content, w, h)
 			}
 		}
 	}

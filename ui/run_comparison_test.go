@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/compare"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
 // compared returns a comparison of two points with all kinds of values.
@@ -48,13 +48,13 @@ func showing(r *compare.Result, profile theme.Profile, ascii bool, w, h int) *co
 	return c
 }
 
-func TestComparisonScreens(t *testing.T) {
-	for _, size := range [][2]int{{80, 24}, {120, 36}, {160, 45}, {200, 60}} {
-		for name, profile := range map[string]theme.Profile{"truecolor": theme.TrueColour, "none": theme.NoColour} {
-			c := showing(compared(), profile, profile == theme.NoColour, size[0], size[1])
-			golden(t, fmt.Sprintf("comparison_%dx%d_%s.ansi", size[0], size[1], name), c.View().Content)
-		}
+func TestGoldenComparison(t *testing.T) {
+	frame := func(profile theme.Profile, w, h int) string {
+		return showing(compared(), profile, profile == theme.NoColour, w, h).View().Content
 	}
+	viewtest.Golden(t, "comparison_80x24.txt", viewtest.StripStyles(frame(theme.TrueColour, 80, 24)))
+	viewtest.Golden(t, "comparison_120x36.ansi", frame(theme.TrueColour, 120, 36))
+	viewtest.Golden(t, "comparison_ascii_160x45.txt", viewtest.StripStyles(frame(theme.NoColour, 160, 45)))
 }
 
 // TestComparisonFitsEveryScreen draws every size with large, small and empty comparisons, and presses every key.

@@ -18,6 +18,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/cast"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
 // tour is a script that visits views, sizes, colours and input lines.
@@ -55,13 +56,13 @@ func shoot(t *testing.T, script string, outputs ...cast.Output) (stage *Headless
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := live()
-	stage = NewHeadless(Config{Snapshots: s.drain, Profile: theme.TrueColour}, 120, 36)
-	begin, i := s.now, 74
+	s := viewtest.Live()
+	stage = NewHeadless(Config{Snapshots: s.Snapshot, Profile: theme.TrueColour}, 120, 36)
+	begin, i := s.Now, 74
 	until := func(_ context.Context, at time.Duration) (time.Duration, error) {
-		for ; s.now < begin+event.Time(at); i++ {
-			s.pass(8, i)
-			s.emit(event.Event{Kind: event.KindToken, Req: 8, ID: int32(i), Index: int32(i), N: 1, Step: s.step, Text: " word"})
+		for ; s.Now < begin+event.Time(at); i++ {
+			s.Pass(8, i)
+			s.Token(8, i, " word")
 		}
 		return at, nil
 	}
@@ -196,7 +197,7 @@ func TestScriptsEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stage := NewHeadless(Config{Snapshots: live().drain}, 80, 24)
+	stage := NewHeadless(Config{Snapshots: viewtest.Live().Snapshot}, 80, 24)
 	until := func(_ context.Context, at time.Duration) (time.Duration, error) { return at, nil }
 	_, err = cast.Shoot(t.Context(), stage, cast.Options{Every: time.Second, Script: play, Until: until})
 	if err == nil || err.Error() != `script: step 2 (line 4): wait_for: "no such words" did not appear within 2s` {

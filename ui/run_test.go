@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
 // piped is the screen on two pipes instead of a terminal; output receives all that it wrote.
@@ -73,7 +74,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	cause := errors.New("the engine stopped")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	snapshots, reached := counted(liveSnapshot(), 5)
+	snapshots, reached := counted(viewtest.LiveSnapshot(), 5)
 	p := startPiped(t, ctx, snapshots)
 	<-reached
 	cancel(cause)
@@ -86,7 +87,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 
 func TestRunEndsOnQuit(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	snapshots, reached := counted(liveSnapshot(), 2)
+	snapshots, reached := counted(viewtest.LiveSnapshot(), 2)
 	p := startPiped(t, t.Context(), snapshots)
 	<-reached
 	if _, err := p.in.WriteString("q"); err != nil {
@@ -106,7 +107,7 @@ func TestRunSurvivesPanics(t *testing.T) {
 		if n++; n > 3 {
 			panic("provoked by a test")
 		}
-		return liveSnapshot()
+		return viewtest.LiveSnapshot()
 	})
 	if err := <-p.done; !errors.Is(err, ErrPanic) {
 		t.Errorf("ended with %v, want %v", err, ErrPanic)

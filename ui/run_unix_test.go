@@ -20,6 +20,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
 // terminalOutput collects the bytes sent to a terminal.
@@ -61,7 +62,7 @@ func TestTerminalIsLeftAlone(t *testing.T) {
 				case snapshots <- struct{}{}:
 				case <-ctx.Done():
 				}
-				return liveSnapshot()
+				return viewtest.LiveSnapshot()
 			},
 			Profile: theme.TrueColour, Input: terminal, Output: terminal, Environ: []string{"TERM=xterm-256color"}, FPS: MaxFPS,
 		})
@@ -107,7 +108,7 @@ func TestTerminalIsTakenAgain(t *testing.T) {
 	done := make(chan error, 1)
 	go func() {
 		done <- Run(ctx, Config{
-			Snapshots: liveSnapshot, Profile: theme.TrueColour, Input: terminal, Output: terminal, Environ: []string{"TERM=xterm-256color"}, FPS: MaxFPS,
+			Snapshots: viewtest.LiveSnapshot, Profile: theme.TrueColour, Input: terminal, Output: terminal, Environ: []string{"TERM=xterm-256color"}, FPS: MaxFPS,
 		})
 	}()
 	drawn := func(times int) {
@@ -152,7 +153,7 @@ func TestRunEndsWithItsTerminal(t *testing.T) {
 		_, _ = master.Read(buf)
 		master.Close()
 	}()
-	s := *liveSnapshot()
+	s := *viewtest.LiveSnapshot()
 	err := Run(t.Context(), Config{
 		Snapshots: func() *store.Snapshot {
 			s.Now += event.Time(time.Second)

@@ -5,55 +5,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/recording"
-	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
-
-// remote returns the live session on an attached engine with the given connection.
-func remote(r event.Remote) *store.Snapshot {
-	s := *liveSnapshot()
-	r.Since = s.Now - event.Time(75*time.Second)
-	s.Engine.Remote = r
-	s.Engine.Caps |= event.CapCancel
-	return &s
-}
-
-// links are the states of a connection and its counters.
-var links = []struct {
-	name string
-	event.Remote
-}{
-	{"connected", event.Remote{Address: "unix:/run/user/1000/llmtop/4242.sock", Link: event.LinkConnected}},
-	{"stale", event.Remote{Address: "unix:/run/user/1000/llmtop/4242.sock", Link: event.LinkStale}},
-	{"disconnected", event.Remote{
-		Address: "tcp:127.0.0.1:9000", Link: event.LinkDisconnected, Reason: "connect to 127.0.0.1:9000: connection refused", Missed: 7, Malformed: 3,
-	}},
-	{"restarted", event.Remote{Address: "tcp:127.0.0.1:9000", Link: event.LinkConnected, Restarts: 2, Missed: -4}},
-	{"refused", event.Remote{Address: "tcp:127.0.0.1:9000", Link: event.LinkRefused, Reason: "the engine speaks version 2 of the protocol, llmtop 1"}},
-}
-
-// severalEngines returns sessions in every state of a connection, with hostile names.
-func severalEngines() []Session {
-	var out []Session
-	for _, l := range links {
-		s := remote(l.Remote)
-		out = append(out, Session{Name: l.name + "@" + l.Address, Snapshots: func() *store.Snapshot { return s }})
-	}
-	quiet := *dense().drain()
-	quiet.Engine.Remote = event.Remote{Address: "unix:quiet", Link: event.LinkConnected}
-	quiet.Engine.Caps = event.CapTokens
-	quiet.Throughput.Decode = event.Absent(event.NotReported)
-	evil := hostile().drain()
-	return append(out, Session{Name: "quiet", Snapshots: func() *store.Snapshot { return &quiet }},
-		Session{Name: "\x1b[31mevil\r\n日本語", Snapshots: func() *store.Snapshot { return evil }})
-}
 
 // openFleet makes the model over several engines; the test may change the list.
 func openFleet(sessions *[]Session, ascii bool, w, h int) *app {
@@ -69,7 +29,7 @@ func openFleet(sessions *[]Session, ascii bool, w, h int) *app {
 
 // withRecording opens the live session while it is recorded.
 func withRecording(s recording.RecordStatus, w, h int) *app {
-	a := open(liveSnapshot(), theme.TrueColour, false, w, h)
+	a := open(viewtest.LiveSnapshot(), theme.TrueColour, false, w, h)
 	a.cfg.Recording = func() (recording.RecordStatus, bool) { return s, true }
 	a.updateStatus()
 	return a
@@ -86,7 +46,7 @@ var recordings = []struct {
 }
 
 func TestEnginesAreSelectedInTheList(t *testing.T) {
-	all := severalEngines()
+	all := sessionsOf(viewtest.SeveralEngines())
 	a := openFleet(&all, false, 120, 36)
 	if a.view != viewEngines {
 		t.Fatal("the screen does not start with the list of several engines")
@@ -116,7 +76,7 @@ func TestEnginesAreSelectedInTheList(t *testing.T) {
 
 // The sums of the list cover connected engines, and dropped events of all; percentiles have no sum.
 func TestSumsOfEngines(t *testing.T) {
-	all := severalEngines()
+	all := sessionsOf(viewtest.SeveralEngines())
 	a := openFleet(&all, false, 160, 45)
 	sums := ""
 	for _, line := range strings.Split(a.screen(), "\n") {
@@ -126,7 +86,7 @@ func TestSumsOfEngines(t *testing.T) {
 	}
 	fields := slices.DeleteFunc(strings.Split(strings.Trim(sums, "│ "), "  "), func(f string) bool { return strings.TrimSpace(f) == "" })
 	// Connected are two live engines, the quiet one, which does not report its decode rate, and the hostile one.
-	decode := 2*liveSnapshot().Throughput.Decode.V + all[6].Snapshots().Throughput.Decode.V
+	decode := 2*viewtest.LiveSnapshot().Throughput.Decode.V + all[6].Snapshots().Throughput.Decode.V
 	for i, want := range []string{"sum of 4 connected", metric.Rate(decode), "", "4", "1", metric.Count(1234)} {
 		if i >= len(fields) || want != "" && strings.TrimSpace(fields[i]) != want {
 			t.Fatalf("sums are %q, want %q at %d", fields, want, i)
@@ -142,7 +102,7 @@ func TestEnginesComeAndGo(t *testing.T) {
 	var now []Session
 	a := openFleet(&now, false, 100, 30)
 	holds(t, a, "no engine yet")
-	all := severalEngines()
+	all := sessionsOf(viewtest.SeveralEngines())
 	now = all[:1]
 	a.Update(tickMsg{})
 	holds(t, a, "1 engine ")
@@ -159,12 +119,12 @@ func TestEnginesComeAndGo(t *testing.T) {
 	now = nil
 	a.Update(tickMsg{})
 	a.press("]", "[", "l", "enter", "down", "l", "l")
-	checkFrame(t, a.View().Content, 100, 30)
+	viewtest.CheckFrame(t, a.View().Content, 100, 30)
 }
 
 // The screen sends an engine in another process only the requests that it supports.
 func TestRemoteEnginesLimitTheActions(t *testing.T) {
-	s := remote(links[0].Remote)
+	s := viewtest.Remote(viewtest.Links[0].Remote)
 	s.Engine.Caps = event.CapTokens
 	k := &calls{}
 	a := open(s, theme.TrueColour, false, 120, 36)
@@ -192,7 +152,7 @@ func TestRecordingStatusIsShown(t *testing.T) {
 
 // A click selects an engine, a second one shows it.
 func TestEnginesAreClickedOn(t *testing.T) {
-	all := severalEngines()
+	all := sessionsOf(viewtest.SeveralEngines())
 	a := openFleet(&all, false, 120, 36)
 	a.View()
 	for _, want := range []viewID{viewEngines, viewOverview} {
@@ -208,7 +168,7 @@ func TestEnginesAreClickedOn(t *testing.T) {
 
 // The list shows the capabilities of an engine.
 func TestEnginesShowTheirCapabilities(t *testing.T) {
-	a := open(dense().drain(), theme.TrueColour, false, 120, 36)
+	a := open(viewtest.Dense().Snapshot(), theme.TrueColour, false, 120, 36)
 	a.press("7")
 	for _, words := range []string{"✓ stages", "✓ tokens", "✗ picks", "✗ device", "✗ cancel ", "✓ accepts prompts"} {
 		holds(t, a, words)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
 // wellFormed fails if a picture is not well-formed XML.
@@ -29,10 +30,10 @@ func wellFormed(t *testing.T, svg []byte) {
 
 // A screenshot of any view with any external text is a well-formed picture and the text of the screen.
 func TestSnapshotOfEveryView(t *testing.T) {
-	for _, sc := range scenes {
-		t.Run(sc.name, func(t *testing.T) {
+	for _, sc := range viewtest.Scenes {
+		t.Run(sc.Name, func(t *testing.T) {
 			t.Parallel()
-			s := sc.make().drain()
+			s := sc.Make().Snapshot()
 			for _, v := range allViews {
 				a := open(s, theme.NoColour, false, 120, 36)
 				var svg, text []byte

@@ -1,11 +1,9 @@
 package ui
 
 import (
-	"strings"
 	"testing"
 
 	tea "charm.land/bubbletea/v2"
-	"github.com/charmbracelet/x/ansi"
 
 	"github.com/llmtop/llmtop/profiler/event/eventtest"
 	"github.com/llmtop/llmtop/profiler/recording"
@@ -14,57 +12,15 @@ import (
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
 	"github.com/llmtop/llmtop/ui/view/overview"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
-
-// checkFrame checks what holds for every frame: h rows, each exactly w cells by both ways of measuring, and no control
-// codes except the encoder's styles.
-func checkFrame(t *testing.T, frame string, w, h int) {
-	t.Helper()
-	rows := strings.Split(frame, "\n")
-	if len(rows) != h {
-		t.Fatalf("%dx%d: %d rows", w, h, len(rows))
-	}
-	for y, row := range rows {
-		plain := stripStyles(row)
-		for _, r := range plain {
-			if r < 0x20 || r >= 0x7f && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
-				t.Fatalf("%dx%d: %U in row %d: %q", w, h, r, y, plain)
-			}
-		}
-		if a, b := ansi.StringWidth(plain), ansi.StringWidthWc(plain); a != w || b != w {
-			t.Fatalf("%dx%d: row %d is %d or %d wide: %q", w, h, y, a, b, plain)
-		}
-	}
-}
-
-// stripStyles removes the encoder's style sequences: ESC [ digits and semicolons m, and nothing else.
-func stripStyles(s string) string {
-	var out strings.Builder
-	for {
-		at := strings.Index(s, "\x1b[")
-		if at < 0 {
-			out.WriteString(s)
-			return out.String()
-		}
-		out.WriteString(s[:at])
-		end := at + 2
-		for end < len(s) && (s[end] == ';' || s[end] >= '0' && s[end] <= '9') {
-			end++
-		}
-		if end == len(s) || s[end] != 'm' {
-			out.WriteString(s[at:])
-			return out.String()
-		}
-		s = s[end+1:]
-	}
-}
 
 // Every size up to the first one with panes, and some larger ones, in every state of a session and every mode.
 func TestSweepScreen(t *testing.T) {
-	for _, sc := range scenes {
-		t.Run(sc.name, func(t *testing.T) {
+	for _, sc := range viewtest.Scenes {
+		t.Run(sc.Name, func(t *testing.T) {
 			t.Parallel()
-			s := sc.make().drain()
+			s := sc.Make().Snapshot()
 			for w := 1; w <= overview.MinWidth+2; w += eventtest.Step(7) {
 				for h := 1; h <= overview.MinHeight+2; h++ {
 					sweep(t, s, w, h, w >= overview.MinWidth && h >= overview.MinHeight)
@@ -81,7 +37,7 @@ func TestSweepScreen(t *testing.T) {
 
 // The same for the list of several engines, single engines, a recording and a replay.
 func TestSweepSurroundings(t *testing.T) {
-	all := severalEngines()
+	all := sessionsOf(viewtest.SeveralEngines())
 	for w := 1; w <= 130; w += eventtest.Step(3) * (1 + w/overview.MinWidth*3) {
 		for h := 1; h <= 45; h += 1 + h/(overview.MinHeight+2)*5 {
 			for i, rec := range recordings {
@@ -89,18 +45,18 @@ func TestSweepSurroundings(t *testing.T) {
 				a.cfg.Recording = func() (recording.RecordStatus, bool) { return rec.RecordStatus, true }
 				a.updateStatus()
 				a.press("down", "down", "down", "down", "down", "down")
-				checkFrame(t, a.View().Content, w, h)
+				viewtest.CheckFrame(t, a.View().Content, w, h)
 				a.press("enter")
-				checkFrame(t, a.View().Content, w, h)
+				viewtest.CheckFrame(t, a.View().Content, w, h)
 				for range 1 + i {
 					a.press("]", "z")
-					checkFrame(t, a.View().Content, w, h)
+					viewtest.CheckFrame(t, a.View().Content, w, h)
 				}
 			}
 			p := newPlayer()
 			p.Speed = recording.Unpaced
 			a := openReplay(p, w, h)
-			checkFrame(t, a.View().Content, w, h)
+			viewtest.CheckFrame(t, a.View().Content, w, h)
 		}
 	}
 }
@@ -110,7 +66,7 @@ func sweep(t *testing.T, s *store.Snapshot, w, h int, full bool) {
 	a := open(s, theme.TrueColour, w%2 == 0, w, h)
 	show := func(keys ...string) {
 		a.press(keys...)
-		checkFrame(t, a.View().Content, w, h)
+		viewtest.CheckFrame(t, a.View().Content, w, h)
 	}
 	show("space")
 	show("p", "tab", "日")
@@ -135,10 +91,10 @@ func sweep(t *testing.T, s *store.Snapshot, w, h int, full bool) {
 
 // Each pane alone in every small area, in both of its forms, also where the layouts never place one.
 func TestSweepPanes(t *testing.T) {
-	for _, sc := range scenes {
-		t.Run(sc.name, func(t *testing.T) {
+	for _, sc := range viewtest.Scenes {
+		t.Run(sc.Name, func(t *testing.T) {
 			t.Parallel()
-			s := sc.make().drain()
+			s := sc.Make().Snapshot()
 			var g grid.Grid
 			c := pane.Frame{Skin: theme.NewSkin(theme.Palettes()[0], theme.TrueColour, theme.Unicode), Scratch: &pane.Scratch{}}
 			for w := 1; w <= 60; w++ {
@@ -150,7 +106,7 @@ func TestSweepPanes(t *testing.T) {
 						}
 						g.Reset(w, h)
 						overview.Draw(id, g.All(), s, &c, false, zoom)
-						checkFrame(t, g.Encode(c.Skin), w, h)
+						viewtest.CheckFrame(t, g.Encode(c.Skin), w, h)
 					}
 				}
 			}
@@ -160,7 +116,7 @@ func TestSweepPanes(t *testing.T) {
 
 // Resizing leaves nothing of an earlier size behind.
 func TestResizeLeavesNothingBehind(t *testing.T) {
-	s := liveSnapshot()
+	s := viewtest.LiveSnapshot()
 	a := open(s, theme.TrueColour, false, 200, 60)
 	a.View()
 	for _, size := range [][2]int{{80, 24}, {1, 1}, {160, 45}, {61, 18}, {120, 36}} {

@@ -12,53 +12,12 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/view/overview"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
-
-// server returns the machine of a server: many cores and two GPUs in a control group, and a model file.
-func server() *store.Snapshot {
-	s := *crowdSnapshots(5000)
-	h := s.Host.Host
-	h.Cores, h.Clocks = nil, nil
-	for i := range 48 {
-		h.Cores, h.Clocks = append(h.Cores, float64(i*7%48)/48), append(h.Clocks, 2.1e9+float64(i%5)*2e8)
-	}
-	h.CPULimit, h.Throttled, h.Limited, h.MemTotal = event.MeasuredValue(16), event.MeasuredValue(0.12), true, event.MeasuredValue(64e9)
-	h.Power, h.NoGPU = event.MeasuredValue(212), ""
-	h.GPUs = []event.GPU{
-		{Name: "NVIDIA H200", Util: event.MeasuredValue(.91), MemUsed: event.MeasuredValue(71e9), MemTotal: event.MeasuredValue(151e9), Power: event.MeasuredValue(580), Temperature: event.MeasuredValue(61), Clock: event.MeasuredValue(1.98e9)},
-		{Name: "NVIDIA H200", Util: event.MeasuredValue(.13), MemUsed: event.MeasuredValue(4e9), MemTotal: event.MeasuredValue(151e9), Power: event.MeasuredValue(118), Temperature: event.MeasuredValue(38), Clock: event.MeasuredValue(345e6)},
-	}
-	s.Host.Host = h
-	s.Host.Series = slices.Clone(s.Host.Series)
-	for i := range s.Host.Series {
-		v := &s.Host.Series[i].V
-		v[event.GaugePower], v[event.GaugeThrottled], v[event.GaugeGPU] = 200+float64(i%9), .1+.002*float64(i%11), .5+.004*float64(i%7)
-		v[event.GaugeGPUMemory], v[event.GaugeGPUPower], v[event.GaugeGPUClock], v[event.GaugeGPUTemperature] = 75e9, 690+float64(i%13), 1.16e9, 61
-	}
-	s.Model.Path = "/models/qwen3-30b-a3b-q4_k_m.gguf"
-	return &s
-}
-
-// The machine of a server at a stall, in every size, dark and light.
-func TestGoldenSystem(t *testing.T) {
-	s := server()
-	for _, size := range sizes {
-		for _, palette := range []int{0, 1} {
-			a := open(s, theme.TrueColour, false, size[0], size[1])
-			a.theme = palette
-			a.applyTheme()
-			a.press("2", "/", "s", "t", "a", "l", "l", "e", "d", "enter", "enter", "6")
-			golden(t, fmt.Sprintf("system_%dx%d_%s.ansi", size[0], size[1], a.skin.Palette.Name), a.View().Content)
-		}
-	}
-	a := open(s, theme.NoColour, true, 120, 36)
-	a.press("6", "end")
-	golden(t, "system_120x36_none.ansi", a.View().Content)
-}
 
 // Each gauge shows its value in the second of the selected token.
 func TestSystemAtTheToken(t *testing.T) {
-	s := liveSnapshot()
+	s := viewtest.LiveSnapshot()
 	a := open(s, theme.TrueColour, false, 160, 45)
 	a.press("6")
 	holds(t, a, "of #8  the slowest")
@@ -100,7 +59,7 @@ func rowOf(a *app, name string) string {
 
 // Correlations need samples with tokens, and show their number.
 func TestSystemCorrelates(t *testing.T) {
-	a := open(liveSnapshot(), theme.TrueColour, false, 160, 45)
+	a := open(viewtest.LiveSnapshot(), theme.TrueColour, false, 160, 45)
 	a.press("6")
 	holds(t, a, "Spearman correlation with the mean ITL of the same second; ")
 	if row := rowOf(a, "run wait"); !strings.Contains(row, " +0.") {
@@ -141,7 +100,7 @@ func TestSystemIsWatchedWhileItIsShown(t *testing.T) {
 
 // Measurements on demand stay, with their age.
 func TestSystemShowsAges(t *testing.T) {
-	s := *server()
+	s := *viewtest.MachineOfServer()
 	s.Host.Inspection = store.Inspection{
 		PSS: event.MeasuredValue(80e6), PSSAt: s.Now - event.Time(5*time.Second), ModelAt: s.Now - event.Time(2*time.Second),
 		ModelBytes: event.MeasuredValue(20e9), ModelCached: event.MeasuredValue(5e9),

@@ -13,6 +13,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/eventtest"
 	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
 // renderedTerminal counts the bytes that the terminal library would send for frames: changed cells and cursor moves.
@@ -49,32 +50,32 @@ func (t *renderedTerminal) show(tb testing.TB, frame string) {
 // busyMinute plays a minute of decoding at a number of tokens/s, with requests that come and go. It returns the bytes
 // sent after the first frame: of the whole minute and of the busiest second.
 func busyMinute(tb testing.TB, cfg Config, rate float64, tokensPerSecond, w, h int) (whole, second int64, frames int) {
-	s := live()
-	cfg.Snapshots, cfg.Profile = s.store.Snapshot, theme.TrueColour
+	s := viewtest.Live()
+	cfg.Snapshots, cfg.Profile = s.Store.Snapshot, theme.TrueColour
 	a := newApp(cfg)
 	a.throttle.rate, a.throttle.credit = rate, rate
 	start := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
-	from := s.now
-	a.throttle.now = func() time.Time { return start.Add(time.Duration(s.now - from)) }
+	from := s.Now
+	a.throttle.now = func() time.Time { return start.Add(time.Duration(s.Now - from)) }
 	term := newTerminal(&a.throttle, w, h)
 	a.Update(tea.WindowSizeMsg{Width: w, Height: h})
 	term.show(tb, a.View().Content)
 	first := a.throttle.sent.Load()
-	words, last := splitWords(answerText), ""
+	words, last := viewtest.SplitWords(viewtest.AnswerText), ""
 	id, index := event.RequestID(100), 0
 	perTick := max(tokensPerSecond/a.cfg.FPS, 1)
 	var atSecond int64
 	for tick := range 60 * a.cfg.FPS {
 		for range perTick {
-			s.oneToken(id, index, words)
+			oneToken(s, id, index, words)
 			if index++; index == 200 {
 				id, index = id+1, 0
 			}
 		}
-		s.now = from + event.Time(tick+1)*event.Time(time.Second)/event.Time(a.cfg.FPS)
+		s.Now = from + event.Time(tick+1)*event.Time(time.Second)/event.Time(a.cfg.FPS)
 		if tick%a.cfg.FPS == 0 {
-			s.host()
-			s.reportExperts()
+			s.Host()
+			s.ReportExperts()
 			now := a.throttle.sent.Load() - first
 			second, atSecond = max(second, now-atSecond), now
 		}
@@ -89,19 +90,16 @@ func busyMinute(tb testing.TB, cfg Config, rate float64, tokensPerSecond, w, h i
 }
 
 // oneToken generates one token of a request, and finishes the request with its last token.
-func (s *scene) oneToken(id event.RequestID, index int, words []string) {
+func oneToken(s *viewtest.Scene, id event.RequestID, index int, words []string) {
 	if index == 0 {
-		s.emit(event.Event{Kind: event.KindRequest, Req: id, State: event.StateQueued, Data: &event.Request{Label: "code", Prompt: promptText, MaxTokens: 200}})
-		s.emit(event.Event{Kind: event.KindRequest, Req: id, State: event.StateDispatched})
+		s.Emit(event.Event{Kind: event.KindRequest, Req: id, State: event.StateQueued, Data: &event.Request{Label: "code", Prompt: viewtest.PromptText, MaxTokens: 200}})
+		s.Emit(event.Event{Kind: event.KindRequest, Req: id, State: event.StateDispatched})
 	}
-	s.now += event.Time(200 * time.Microsecond)
-	s.step++
-	s.route(s.decPicks, 1)
-	s.decTok++
-	s.emit(event.Event{Kind: event.KindStep, Step: s.step, Dur: 180_000, N: 1})
-	s.emit(event.Event{Kind: event.KindToken, Req: id, ID: int32(index), Index: int32(index), N: 1, Step: s.step, Text: words[index%len(words)]})
+	s.Now += event.Time(200 * time.Microsecond)
+	s.Step(180 * time.Microsecond)
+	s.Token(id, index, words[index%len(words)])
 	if index == 199 {
-		s.emit(event.Event{Kind: event.KindRequest, Req: id, State: event.StateFinished, Data: &event.Outcome{Reason: "length", Prompt: 20, Generated: 200}})
+		s.Emit(event.Event{Kind: event.KindRequest, Req: id, State: event.StateFinished, Data: &event.Outcome{Reason: "length", Prompt: 20, Generated: 200}})
 	}
 }
 
@@ -129,7 +127,7 @@ func TestDefaultViewIsNotThrottled(t *testing.T) {
 
 // A key gets its frame at once even after a large frame, but keys do not lift the bound.
 func TestKeysGoFirst(t *testing.T) {
-	a := open(liveSnapshot(), theme.TrueColour, false, 120, 36)
+	a := open(viewtest.LiveSnapshot(), theme.TrueColour, false, 120, 36)
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	a.throttle.now = func() time.Time { return now }
 	a.View() // the first frame does not wait

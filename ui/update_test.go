@@ -10,6 +10,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/view/overview"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
 // ticking is a model over a snapshot that a test can change; draws counts the frames drawn by ticks.
@@ -51,7 +52,7 @@ func (t *ticking) tick(n int) int {
 }
 
 func TestFramesAreDrawnOnChange(t *testing.T) {
-	k := newTicking(liveSnapshot())
+	k := newTicking(viewtest.LiveSnapshot())
 	if n := k.tick(50); n != 0 {
 		t.Errorf("drew %d frames of an unchanged snapshot", n)
 	}
@@ -73,7 +74,7 @@ func TestFramesAreDrawnOnChange(t *testing.T) {
 }
 
 func TestPausedViewStaysStill(t *testing.T) {
-	k := newTicking(liveSnapshot())
+	k := newTicking(viewtest.LiveSnapshot())
 	k.press("space")
 	before := k.View().Content
 	for range 20 {
@@ -95,7 +96,7 @@ func TestPausedViewStaysStill(t *testing.T) {
 
 // Without changes the screen waits for the store to signal one; with changes it keeps its frame rate.
 func TestScreenWaitsForAChange(t *testing.T) {
-	k := newTicking(liveSnapshot())
+	k := newTicking(viewtest.LiveSnapshot())
 	changed := make(chan struct{}, 1)
 	k.session.Changed = changed
 	wake := k.onTick()
@@ -113,7 +114,7 @@ func TestScreenWaitsForAChange(t *testing.T) {
 
 // While another window has the focus, the screen updates once per second.
 func TestBlurSlowsDown(t *testing.T) {
-	k := newTicking(liveSnapshot())
+	k := newTicking(viewtest.LiveSnapshot())
 	k.Update(tea.BlurMsg{})
 	if !k.blurred {
 		t.Error("a lost focus is ignored")
@@ -126,7 +127,7 @@ func TestBlurSlowsDown(t *testing.T) {
 
 func TestFrameRateIsBounded(t *testing.T) {
 	for in, want := range map[int]int{-1: DefaultFPS, 0: DefaultFPS, 1: 1, 30: 30, 1000: MaxFPS} {
-		a := newApp(Config{Snapshots: liveSnapshot, FPS: in})
+		a := newApp(Config{Snapshots: viewtest.LiveSnapshot, FPS: in})
 		if a.cfg.FPS != want {
 			t.Errorf("%d frames a second became %d, want %d", in, a.cfg.FPS, want)
 		}
@@ -176,7 +177,7 @@ func TestMouse(t *testing.T) {
 // Every tab can be clicked, from every view and at every width.
 func TestTabsCanBeClicked(t *testing.T) {
 	for _, w := range []int{60, 80, 120, 200} {
-		a := open(liveSnapshot(), theme.TrueColour, false, w, 30)
+		a := open(viewtest.LiveSnapshot(), theme.TrueColour, false, w, 30)
 		for _, from := range allViews {
 			for to := range numTabs {
 				a.show(from)

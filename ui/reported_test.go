@@ -1,0 +1,38 @@
+package ui
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/llmtop/llmtop/theme"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
+)
+
+// For a server that never answered, the screen shows no downtime, no loading model and no last values.
+func TestNeverReached(t *testing.T) {
+	for _, size := range [][2]int{{80, 24}, {160, 45}} {
+		for _, v := range []viewID{viewOverview, viewRequests, viewRequest} {
+			a := open(viewtest.Unreached(true), theme.TrueColour, false, size[0], size[1])
+			a.show(v)
+			holds(t, a, "UNREACHABLE since llmtop started")
+			holds(t, a, "no data yet: the server has not")
+			a = open(viewtest.Unreached(false), theme.TrueColour, false, size[0], size[1])
+			a.show(v)
+			if got := a.screen(); strings.Contains(got, "REACHED") || strings.Contains(got, "refused") {
+				t.Errorf("before the first poll the screen shows\n%s", got)
+			}
+		}
+	}
+	a := open(viewtest.Unreached(true), theme.TrueColour, false, 160, 45)
+	if got := a.screen(); strings.Contains(got, "model to load") || strings.Contains(got, "known before") {
+		t.Errorf("the screen shows\n%s", got)
+	}
+}
+
+// The view of one request also shows that per-request metrics are not reported.
+func TestNoPerRequestMetrics(t *testing.T) {
+	a := open(viewtest.AggregateOnly(), theme.TrueColour, false, 80, 24)
+	a.show(viewRequest)
+	holds(t, a, "per-request metrics: not reported by this engine")
+	holds(t, a, "measure them with llmtop proxy")
+}

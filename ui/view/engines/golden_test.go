@@ -1,0 +1,55 @@
+package engines
+
+import (
+	"testing"
+
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/ui/sanitize"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
+)
+
+// show shows engines; the first one is on the screen of the other views.
+func show(p *viewtest.Screen, all ...viewtest.Engine) *viewtest.Screen {
+	v := New(func(int) {})
+	var rows []Row
+	for i, e := range all {
+		rows = append(rows, Row{Name: sanitize.Line(e.Name), Snapshot: e.Snapshot, Shown: i == 0})
+	}
+	v.Update(rows, p.Frame())
+	if len(rows) > 0 {
+		v.Select(0, rows[0].Name)
+	}
+	return p.Show(v)
+}
+
+// The list of engines in every state of a connection, and without engines.
+func TestGoldenList(t *testing.T) {
+	all := viewtest.SeveralEngines()
+	for _, size := range []viewtest.Size{viewtest.Narrow, viewtest.Wide} {
+		show(viewtest.NewScreen(t, &store.Snapshot{}, size), all...).Press("down", "down").Golden("list")
+	}
+	show(viewtest.NewScreen(t, &store.Snapshot{}, viewtest.Wide).ASCII(), all...).Golden("list_ascii")
+	show(viewtest.NewScreen(t, &store.Snapshot{}, viewtest.Narrow)).Golden("list_empty")
+}
+
+// Replicas, in the sizes that show other columns or rows.
+func TestGoldenReplicas(t *testing.T) {
+	few, many := viewtest.Replicas(9), viewtest.Replicas(60)
+	show(viewtest.NewScreen(t, few[0].Snapshot, viewtest.Narrow), few...).Golden("replicas")
+	show(viewtest.NewScreen(t, few[0].Snapshot, viewtest.Size{W: 200, H: 58}), few...).Golden("replicas")
+	show(viewtest.NewScreen(t, many[0].Snapshot, viewtest.Size{W: 60, H: 16}), many...).Golden("replicas_many")
+	show(viewtest.NewScreen(t, many[0].Snapshot, viewtest.Medium), many...).Golden("replicas_many")
+	filtered := show(viewtest.NewScreen(t, few[0].Snapshot, viewtest.Medium).ASCII(), few...)
+	filtered.Press("/", "t", "t", "f", "t", ">").Golden("replicas_filter_ascii")
+}
+
+// A single engine with what it reports: a traced one, and servers.
+func TestGoldenSingle(t *testing.T) {
+	for state, s := range map[string]*store.Snapshot{
+		"traced": viewtest.Crowd(5000), "counted": viewtest.AggregateOnly(), "slots": viewtest.Slotted(), "probed": viewtest.Probed(),
+		"loads": viewtest.SeveralModels(), "otlp": viewtest.Traced(), "started": viewtest.Started(),
+		"untimed": viewtest.Untimed(),
+	} {
+		show(viewtest.NewScreen(t, s, viewtest.Wide), viewtest.Engine{Name: s.Engine.Name, Snapshot: s}).Golden("single_" + state)
+	}
+}

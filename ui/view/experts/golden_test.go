@@ -1,0 +1,30 @@
+package experts
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/llmtop/llmtop/ui/view/viewtest"
+)
+
+// show shows the view.
+func show(p *viewtest.Screen) *viewtest.Screen { return p.Show(New(p)) }
+
+// The view with a small and a large router: in every size, by prompt kind, with ASCII, and with colours, which are the
+// shares of the experts.
+func TestGolden(t *testing.T) {
+	for _, shape := range viewtest.Shapes {
+		s, name := viewtest.Routed(shape), fmt.Sprintf("%dx%d", shape.Layers, shape.Experts)
+		for _, size := range []viewtest.Size{viewtest.Narrow, viewtest.Wide} {
+			show(viewtest.NewScreen(t, s, size)).Golden(name)
+		}
+		show(viewtest.NewScreen(t, s, viewtest.Medium)).GoldenColours(name)
+		show(viewtest.NewScreen(t, s, viewtest.Medium)).Press("v").Golden(name + "_kinds")
+		show(viewtest.NewScreen(t, s, viewtest.Medium).ASCII()).Golden(name + "_ascii")
+	}
+}
+
+// An engine that reports no router picks.
+func TestNoPicks(t *testing.T) {
+	show(viewtest.NewScreen(t, viewtest.Crowd(20), viewtest.Medium)).Golden("no_picks")
+}

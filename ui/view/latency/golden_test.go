@@ -1,0 +1,55 @@
+package latency
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
+)
+
+// Each page, with a mark that was just set.
+func TestGoldenPages(t *testing.T) {
+	s := viewtest.ColdRequests()
+	for page := range NumPages {
+		name, _, _ := strings.Cut(page.String(), " ")
+		for _, size := range []viewtest.Size{viewtest.Narrow, viewtest.Medium} {
+			if size == viewtest.Narrow && page > PageDistributions {
+				continue // the same, with fewer columns
+			}
+			p := viewtest.NewScreen(t, s, size)
+			p.Frame().Marks = []pane.Mark{{Name: "m1", Snapshot: s}}
+			p.Show(&View{Page: page}).Golden("page_" + strings.ToLower(name))
+		}
+	}
+}
+
+// All together, of a crowd: the colours of the heatmap are the numbers of tokens.
+func TestGolden(t *testing.T) {
+	crowd := viewtest.Crowd(5000)
+	viewtest.NewScreen(t, crowd, viewtest.Wide).Show(&View{}).Golden("crowd")
+	viewtest.NewScreen(t, crowd, viewtest.Medium).Show(&View{}).GoldenColours("crowd")
+	viewtest.NewScreen(t, crowd, viewtest.Medium).ASCII().Show(&View{}).Golden("ascii")
+}
+
+// The latencies of servers that report histograms, slots or the times of their start, and of probes.
+func TestGoldenPolled(t *testing.T) {
+	for _, size := range []viewtest.Size{viewtest.Narrow, viewtest.Wide} {
+		viewtest.NewScreen(t, viewtest.AggregateOnly(), size).Show(&View{}).Golden("counted")
+	}
+	viewtest.NewScreen(t, viewtest.Slotted(), viewtest.Wide).Show(&View{}).Golden("slots")
+	viewtest.NewScreen(t, viewtest.Probed(), viewtest.Wide).Show(&View{}).Golden("probed")
+	viewtest.NewScreen(t, viewtest.Started(), viewtest.Wide).Show(&View{}).Golden("started")
+}
+
+// Engines without latencies say why.
+func TestNothingMeasured(t *testing.T) {
+	for want, s := range map[string]*store.Snapshot{
+		"latencies: not reported by this engine":                  viewtest.Bare(),
+		"measure them with llmtop attach --probe or llmtop proxy": viewtest.Untimed(),
+		"waiting for the model to load":                           viewtest.Traced(),
+	} {
+		viewtest.NewScreen(t, s, viewtest.Narrow).Show(&View{}).Holds(want)
+	}
+}

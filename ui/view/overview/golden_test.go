@@ -1,0 +1,71 @@
+package overview
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
+)
+
+// show shows the overview.
+func show(p *viewtest.Screen) *viewtest.Screen { return p.Show(New(Layout{}, nil)) }
+
+// Every state of a session has its own texts.
+func TestGoldenStates(t *testing.T) {
+	for _, sc := range viewtest.Scenes {
+		size := viewtest.Size{W: 100, H: 28}
+		if sc.Name == "live" {
+			size = viewtest.Medium
+		}
+		show(viewtest.NewScreen(t, sc.Make().Snapshot(), size)).Golden(sc.Name)
+	}
+	for _, size := range []viewtest.Size{viewtest.Narrow, viewtest.Wide} {
+		show(viewtest.NewScreen(t, viewtest.LiveSnapshot(), size)).Golden("live")
+	}
+}
+
+// The overview of servers that report aggregate metrics.
+func TestGoldenPolled(t *testing.T) {
+	for state, s := range map[string]*store.Snapshot{
+		"counted": viewtest.AggregateOnly(), "slots": viewtest.Slotted(), "bare": viewtest.Bare(), "probed": viewtest.Probed(),
+		"loads": viewtest.SeveralModels(), "otlp": viewtest.Traced(), "started": viewtest.Started(), "untimed": viewtest.Untimed(),
+		"unreached": viewtest.Unreached(true),
+	} {
+		show(viewtest.NewScreen(t, s, viewtest.Wide)).Golden("polled_" + state)
+	}
+	show(viewtest.NewScreen(t, viewtest.AggregateOnly(), viewtest.Narrow)).Golden("polled_counted")
+}
+
+// Each pane in full screen. Experts has its own view.
+func TestGoldenPanes(t *testing.T) {
+	for id := range NumPanes {
+		if id == Experts {
+			continue
+		}
+		p := viewtest.NewScreen(t, viewtest.LiveSnapshot(), viewtest.Medium)
+		v := New(Layout{}, nil)
+		v.Focus = id
+		p.Show(Zoomed{v}).Golden("zoom_" + strings.ToLower(id.String()))
+	}
+}
+
+// Where each built-in layout places which panes, in every size. The panes in them are those of the other goldens.
+func TestGoldenLayouts(t *testing.T) {
+	var out strings.Builder
+	for _, name := range Layouts() {
+		l, err := ParseLayout(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, size := range [][2]int{{60, 16}, {80, 22}, {120, 34}, {160, 43}, {200, 58}} {
+			fmt.Fprintf(&out, "%s %dx%d\n", name, size[0], size[1])
+			for _, p := range l.arrange(grid.Rect{W: size[0], H: size[1]}) {
+				fmt.Fprintf(&out, "  %-10s %3dx%-2d at %3d,%d\n", p.ID, p.At.W, p.At.H, p.At.X, p.At.Y)
+			}
+		}
+	}
+	viewtest.Golden(t, "layouts.txt", strings.TrimSuffix(out.String(), "\n"))
+}

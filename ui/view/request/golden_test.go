@@ -1,0 +1,45 @@
+package request
+
+import (
+	"testing"
+
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/ui/table"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
+)
+
+// show shows the selected request.
+func show(p *viewtest.Screen, selection *table.Selection) *viewtest.Screen {
+	return p.Show(New(p, selection, nil))
+}
+
+// A request in every state: running, stalled, no longer kept, cold, queued, failed.
+func TestGolden(t *testing.T) {
+	crowd := viewtest.Crowd(5000)
+	for _, c := range []struct {
+		state, filter string
+		s             *store.Snapshot
+		whole         bool // the time axis up to the end differs
+	}{
+		{"running", "running", viewtest.LiveSnapshot(), false},
+		{"stalled", "stalled id>4900", crowd, true},
+		{"past", "id=17", crowd, false},
+		{"cold", "cold", viewtest.LiveSnapshot(), true},
+		{"waiting", "queued", crowd, false},
+		{"failed", "failed id>4800", crowd, false},
+	} {
+		selection := viewtest.Selection(t, c.s, c.filter)
+		p := show(viewtest.NewScreen(t, c.s, viewtest.Medium), selection)
+		if c.state == "stalled" {
+			p.GoldenColours(c.state) // of stages and gaps
+		} else {
+			p.Golden(c.state)
+		}
+		if c.whole {
+			show(viewtest.NewScreen(t, c.s, viewtest.Wide), selection).Press("x", "n").Golden(c.state + "_whole")
+		}
+	}
+	stalled := viewtest.Selection(t, crowd, "stalled id>4900")
+	show(viewtest.NewScreen(t, crowd, viewtest.Narrow), stalled).Golden("stalled")
+	show(viewtest.NewScreen(t, crowd, viewtest.Medium).ASCII(), &table.Selection{Follow: true}).Golden("ascii")
+}

@@ -1,0 +1,61 @@
+package requests
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/ui/table"
+	"github.com/llmtop/llmtop/ui/view/viewtest"
+)
+
+// show shows the table.
+func show(p *viewtest.Screen) *viewtest.Screen {
+	return p.Show(New(p, &table.Selection{Follow: true}, func() {}))
+}
+
+// The table with few requests and many: sorted, filtered, scrolled.
+func TestGoldenTable(t *testing.T) {
+	wide := viewtest.Size{W: 200, H: 58} // with all columns
+	for _, c := range []struct {
+		state string
+		n     int
+		size  viewtest.Size
+		keys  []string
+	}{
+		{"crowd", 5000, viewtest.Narrow, nil},
+		{"crowd", 5000, wide, nil},
+		{"one", 1, viewtest.Medium, nil},
+		{"twenty", 20, viewtest.Medium, []string{"down", "down"}},
+		{"sorted", 5000, viewtest.Medium, strings.Split(">>>>>>>", "")},
+		{"filtered", 5000, viewtest.Medium, strings.Split("/stalled group=adapter-a", "")},
+		{"filter_wrong", 5000, viewtest.Medium, strings.Split("/ttft>5", "")},
+		{"filter_empty", 5000, viewtest.Medium, strings.Split("/gen>1M", "")},
+		{"pinned", 5000, viewtest.Medium, []string{"down", "down", "down", "down", "end"}},
+	} {
+		p := viewtest.NewScreen(t, viewtest.Crowd(c.n), c.size)
+		show(p).Press(c.keys...).Golden(c.state)
+	}
+	show(viewtest.NewScreen(t, viewtest.Crowd(5000), viewtest.Medium)).GoldenColours("crowd") // marks the selected row
+	show(viewtest.NewScreen(t, viewtest.Crowd(5000), viewtest.Medium).ASCII()).Golden("ascii")
+}
+
+// The requests of servers that report their slots, that are probed, and that send traces.
+func TestGoldenPolled(t *testing.T) {
+	for _, size := range []viewtest.Size{viewtest.Narrow, viewtest.Wide} {
+		show(viewtest.NewScreen(t, viewtest.Slotted(), size)).Golden("slots")
+	}
+	show(viewtest.NewScreen(t, viewtest.Probed(), viewtest.Wide)).Golden("probed")
+}
+
+// Engines without requests to list say why.
+func TestNothingToList(t *testing.T) {
+	for want, s := range map[string]*store.Snapshot{
+		"0, newest first": viewtest.Traced(),
+		"per-request metrics: not reported by this engine": viewtest.AggregateOnly(),
+		"measure them with llmtop proxy":                   viewtest.Bare(),
+		"waiting for the model to load":                    viewtest.SeveralModels(),
+	} {
+		show(viewtest.NewScreen(t, s, viewtest.Narrow)).Holds(want)
+	}
+}
