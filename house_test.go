@@ -72,7 +72,7 @@ func goFiles(t *testing.T, mode parser.Mode, f func(name string, set *token.File
 	}
 }
 
-// TestImportsPointOneWay checks all imports against rules. Packages named *test help tests, so no other code imports them.
+// TestImportsPointOneWay checks all imports against rules. Packages named *test help tests: no other code imports them.
 func TestImportsPointOneWay(t *testing.T) {
 	seen := 0
 	goFiles(t, parser.ImportsOnly, func(name string, _ *token.FileSet, file *ast.File) {

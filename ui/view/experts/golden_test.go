@@ -25,6 +25,6 @@ func TestGolden(t *testing.T) {
 }
 
 // An engine that reports no router picks.
-func TestNoPicks(t *testing.T) {
+func TestGoldenNoPicks(t *testing.T) {
 	show(viewtest.NewScreen(t, viewtest.Crowd(20), viewtest.Medium)).Golden("no_picks")
 }
