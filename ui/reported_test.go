@@ -29,9 +29,9 @@ func TestNeverReached(t *testing.T) {
 	}
 }
 
-// The view of one request also shows that per-request metrics are not reported.
+// The key of a view of requests shows that per-request metrics are not reported.
 func TestNoPerRequestMetrics(t *testing.T) {
-	a := open(viewtest.AggregateOnly(), theme.TrueColour, false, 80, 24)
+	a := open(viewtest.AggregateOnly(), theme.TrueColour, false, 100, 24)
 	a.show(viewRequest)
 	holds(t, a, "per-request metrics: not reported by this engine")
 	holds(t, a, "measure them with llmtop proxy")

@@ -23,8 +23,14 @@ func TestGolden(t *testing.T) {
 func TestNoTimes(t *testing.T) {
 	able := viewtest.Ready()
 	able.Emit(event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{Name: "llama.cpp", State: event.EngineReady, Caps: event.CapOps}})
+	unable := func(s *store.Snapshot) *store.Snapshot {
+		v := *s
+		v.Engine.Caps &^= event.CapOps
+		return &v
+	}
 	for want, s := range map[string]*store.Snapshot{
-		"no operation timed yet": able.Snapshot(), "time per operation: not reported by this engine": viewtest.LiveSnapshot(), "waiting for the model to load": viewtest.Loading().Snapshot(),
+		"no operation timed yet": able.Snapshot(), "time per operation: not reported by this engine": unable(viewtest.LiveSnapshot()),
+		"waiting for the model to load": unable(viewtest.Loading().Snapshot()),
 	} {
 		viewtest.NewScreen(t, s, viewtest.Narrow).Show(&View{}).Holds(want)
 	}
