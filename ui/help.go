@@ -15,38 +15,6 @@ import (
 	"github.com/llmtop/llmtop/ui/view"
 )
 
-// glossary defines the numbers on the screen that the catalogues do not have: meaning, formula and unit.
-var glossary = []struct{ name, unit, meaning string }{
-	{"cold, warm", "s", "TTFT of the first request (includes the model load) and of every later request; never averaged together"},
-	{"tokenize", "s", "converting the prompt's text into token ids"},
-	{"embed", "s", "looking up the embeddings of the prompt's tokens"},
-	{"prompt", "s", "prefill: the forward pass of the prompt through all layers"},
-	{"first", "s", "LM head and sampling of the first token"},
-	{"other", "s", "TTFT minus all named components; always shown"},
-	{"p50 p95 p99", "s", "percentiles of ITL or TTFT over the window in the title; histogram error at most 1/64"},
-	{"ITL over time", "0..1", "tokens after a gap of this length / all tokens, per second; four steps per octave, one column per second"},
-	{"outliers", "", "histograms: the three longest times, each with its request and token; TTFT above its target, ITL from 3 times the median"},
-	{"prefill", "tok/s", "computed prompt tokens (cached tokens excluded) / prefill time"},
-	{"decode", "tok/s", "(generated - 1) / decode time = 1 / TPOT"},
-	{"TPS", "tok/s", "tokens per second of a group: generated tokens / latency of its requests"},
-	{"KV held", "s", "residency: how long a request's cells stayed pinned"},
-	{"share", "0..1", "router picks of one expert / all picks of its layer; the map's scale ends at the hottest expert"},
-	{"max/mean", "", "load imbalance: picks of a layer's hottest expert / mean picks; 1 is balanced"},
-	{"CV, entropy", "", "coefficient of variation of a layer's picks (0 is balanced), and their entropy / maximum entropy (1 is balanced)"},
-	{"diff", "0..1", "difference between the picks of one prompt kind and of all prompts: half the sum of the differences of the experts' shares"},
-	{"picked together", "", "tokens that picked both experts / all tokens, and the ratio to independent picks"},
-	{"budget", "0..1", "picks of the N most picked experts / all picks: share of routing served by a device with a capacity of N experts"},
-	{"idle", "experts", "experts of a layer without a pick in the window"},
-	{"drift", "0..1", "routing drift since the mark, per layer: half the sum of the differences of the experts' shares; 0: identical, 1: no expert in common. Chance: the mean without any change"},
-	{"operations", "s", "time per forward pass, by operation type and layer: total time / profiled passes"},
-	{"typical", "", "median of a gauge over the window; next to it the value in the second of the selected token"},
-	{"ρ ITL", "-1..1", "Spearman's rank correlation of a gauge with the mean ITL per second; needs 12 seconds with tokens; a hint, not proof of a cause"},
-	{"missed", "events", "events of an attached engine that neither arrived nor were counted as dropped; below 0: more arrived than were sent"},
-	{"malformed", "lines", "lines of an attached engine that could not be parsed"},
-	{"paced", "tok/s", "rate limit: the engine waits between tokens; the wait is excluded from rates and latencies"},
-	{"not reported", "", "the engine does not provide this number; it is never shown as 0"},
-}
-
 // help is the view of all keys and numbers.
 type help struct {
 	app   *app
@@ -112,8 +80,12 @@ func (h *help) text(w int, v viewID) string {
 			t.add(n.Title, n.Unit.String(), n.Help)
 		}
 	}
-	for _, n := range glossary {
-		t.add(n.name, n.unit, n.meaning)
+	for _, group := range store.Terms {
+		for _, n := range group.Rows {
+			if n.Title != "" {
+				t.add(n.Title, n.Unit, n.Help)
+			}
+		}
 	}
 	for g := range event.NumGauges {
 		r := g.Info()

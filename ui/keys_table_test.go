@@ -49,9 +49,11 @@ func TestHelpListsEveryKey(t *testing.T) {
 				t.Errorf("the help of view %d does not explain %s", v, b.names())
 			}
 		}
-		for _, n := range glossary {
-			if !strings.Contains(words, n.name+" ") {
-				t.Errorf("the help of view %d does not explain %s", v, n.name)
+		for _, group := range store.Terms {
+			for _, n := range group.Rows {
+				if !strings.Contains(words, n.Title+" ") {
+					t.Errorf("the help of view %d does not explain %s", v, n.Title)
+				}
 			}
 		}
 	}

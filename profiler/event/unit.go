@@ -30,6 +30,9 @@ func (u Unit) String() string {
 		if per != "" && thing != "token" && thing != "request" {
 			return "1" + per
 		}
+		if strings.HasSuffix(thing, "s") {
+			thing += "e"
+		}
 		return thing + "s" + per
 	}
 	return string(u)

@@ -4,6 +4,7 @@ import (
 	flags "flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,6 +21,11 @@ func TestReference(t *testing.T) {
 	documented(t, "latencies", latencyTable())
 	documented(t, "rates", numberTable(store.Rates))
 	documented(t, "totals", numberTable(store.Totalled))
+	for _, group := range store.Terms {
+		if group.Part != "" {
+			documented(t, group.Part, termTable(group.Rows))
+		}
+	}
 	documented(t, "machine", hostTable(event.MachineFields[:], machineMetrics))
 	documented(t, "process", hostTable(event.ProcessFields[:], processMetrics))
 	documented(t, "gpu", hostTable(event.GPUFields[:], gpuMetrics))
@@ -65,6 +71,28 @@ func hostTable[T any](rows []event.Field[T], metrics []*instrument) string {
 			metric = metrics[i].promName
 		}
 		out += row(f.Name, code(f.JSON), f.Unit.String(), definition(f.Help, f.Detail), code(metric), code(f.Own.Alert, f.Self.Alert), code(f.Key))
+	}
+	return out
+}
+
+// termTable returns a table with a row per term, without the columns that all of them leave empty.
+func termTable(terms []store.Term) string {
+	rows := [][]string{{"number", "in JSON", "unit", "definition", "absent"}}
+	for _, r := range terms {
+		rows = append(rows, []string{r.Name, r.JSON, r.Unit, definition(r.Help, r.Detail), r.Absent})
+	}
+	out := ""
+	for i, cells := range rows {
+		var kept []string
+		for column, cell := range cells {
+			if slices.ContainsFunc(rows[1:], func(r []string) bool { return r[column] != "" }) {
+				kept = append(kept, cell)
+			}
+		}
+		out += row(kept...)
+		if i == 0 {
+			out += strings.Repeat("|---", len(kept)) + "|\n"
+		}
 	}
 	return out
 }

@@ -18,13 +18,14 @@ type Component struct {
 func ComponentLook(st event.Stage) Component {
 	for i, s := range event.Components() {
 		if s == st {
-			return Component{theme.PartRoles()[i], componentNames[i], i}
+			return Component{theme.PartRoles()[i], PartName(i), i}
 		}
 	}
-	return Component{theme.PartOther, "other", 8}
+	return Component{theme.PartOther, PartName(otherPart), otherPart}
 }
 
-var componentNames = [...]string{"load", "queue", "tokenize", "embed", "prompt", "first", "to device", "from device"}
+// otherPart is the index of the rest of TTFT, after all components.
+const otherPart = len(store.Components) - 1
 
 // WithTTFT returns the newest request with a first token, or nil.
 func WithTTFT(rs []*store.Request) *store.Request {
@@ -44,16 +45,11 @@ func DrawStack(c *Frame, a grid.Area, y int, r *store.Request, top float64) {
 		segs = append(segs, grid.Seg{Share: p.Dur.Seconds() / top, Role: k.Role, Fill: c.Skin.Glyphs.Fills[k.Fill]})
 	}
 	if len(segs) == 0 {
-		segs = append(segs, grid.Seg{Share: r.TTFT.V / top, Role: theme.PartOther, Fill: c.Skin.Glyphs.Fills[8]})
+		segs = append(segs, grid.Seg{Share: r.TTFT.V / top, Role: theme.PartOther, Fill: c.Skin.Glyphs.Fills[otherPart]})
 	}
 	c.Scratch.Segs = segs
 	a.Stack(0, y, a.W, segs, c.Skin.Colour(), c.Skin.Glyphs)
 }
 
 // PartName returns the short name of the i-th component.
-func PartName(i int) string {
-	if i < len(componentNames) {
-		return componentNames[i]
-	}
-	return "other"
-}
+func PartName(i int) string { return store.Components[i].Title }
