@@ -107,6 +107,7 @@ func TestProbesWithAKey(t *testing.T) {
 	p := startIn(t, dir, "attach", s.URL, "--api-key-file", file, "--probe=1s", "--probe-model", "large", "--record", recording, "--interval", "100ms")
 	p.waitFor(t, "OpenAI-compatible", "connected", "small and 1 more")
 	s.with(t, "POST /v1/chat/completions Bearer "+probeKey, `"model":"large"`, `"max_tokens":8`)
+	p.waitFor(t, "by probe") // before, there is no request to list
 	p.keys(t, "2")
 	p.waitFor(t, "probe", "finished")
 	p.keys(t, "7")

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/signal"
+	"syscall"
 	"testing"
 	"time"
 
@@ -27,6 +29,9 @@ func (t tests) Run() int {
 		return 1
 	}
 	defer os.RemoveAll(scratch)
+	if signal.Ignored(syscall.SIGHUP) { // by nohup: the program would inherit that, and tests hang it up
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	}
 	return t.M.Run()
 }
 
