@@ -206,8 +206,13 @@ func TestBounds(t *testing.T) {
 
 // TestTap: a tap keeps timestamps with their bytes, never blocks the writer, and reports what it dropped.
 func TestTap(t *testing.T) {
+	waiting, written := make(chan struct{}), make(chan struct{})
 	waits := 0
-	tap := newTap(func() { waits++ })
+	tap := newTap(func() {
+		if waits++; waits == 1 {
+			close(waiting)
+		}
+	})
 	tap.put([]byte("ab"), 1)
 	tap.put([]byte("c"), 2)
 	p := make([]byte, 1)
@@ -217,12 +222,15 @@ func TestTap(t *testing.T) {
 		}
 	}
 	go func() {
+		defer close(written)
+		<-waiting
 		tap.put([]byte("d"), 3)
 		tap.wake()
 	}()
-	if n, err := tap.Read(p); n != 1 || err != nil || tap.at != 3 || waits == 0 {
-		t.Errorf("%d, %v at %d, having waited %d times", n, err, tap.at, waits)
+	if n, err := tap.Read(p); n != 1 || err != nil || tap.at != 3 {
+		t.Errorf("%d, %v at %d", n, err, tap.at)
 	}
+	<-written
 	tap.put(make([]byte, maxWaiting), 4)
 	tap.put([]byte("e"), 5)
 	tap.close()
