@@ -6,10 +6,12 @@ import (
 	"bytes"
 	"encoding/binary"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/ebitengine/purego"
+	"golang.org/x/sys/unix"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/eventtest"
@@ -40,6 +42,7 @@ type libzmq struct {
 	get     func(socket uintptr, option int32, value *byte, size *uint64) int32
 	bind    func(socket uintptr, at string) int32
 	send    func(socket uintptr, data *byte, size uint64, flags int32) int32
+	errno   func() int32 // of the thread
 }
 
 // open loads the real libzmq. It loads the libraries in its folder first: an unpacked library that is not installed finds
@@ -66,7 +69,7 @@ func open(t *testing.T) (z libzmq) {
 	}
 	for name, into := range map[string]any{
 		"ctx_new": &z.ctxNew, "ctx_term": &z.ctxTerm, "socket": &z.socket, "close": &z.close, "setsockopt": &z.set,
-		"getsockopt": &z.get, "bind": &z.bind, "send": &z.send,
+		"getsockopt": &z.get, "bind": &z.bind, "send": &z.send, "errno": &z.errno,
 	} {
 		purego.RegisterLibFunc(into, lib, "zmq_"+name)
 	}
@@ -132,7 +135,13 @@ func (p *server) publish(topic string, payload []byte) {
 			flags = 0
 		}
 		data := append(f, 0) // so that an empty frame has an address too
-		if n := p.z.send(p.socket, &data[0], uint64(len(f)), flags); int(n) != len(f) {
+		runtime.LockOSThread()
+		n := p.z.send(p.socket, &data[0], uint64(len(f)), flags)
+		for n < 0 && p.z.errno() == int32(unix.EINTR) { // by a signal of Go's scheduler
+			n = p.z.send(p.socket, &data[0], uint64(len(f)), flags)
+		}
+		runtime.UnlockOSThread()
+		if int(n) != len(f) {
 			p.t.Fatalf("libzmq has sent %d of %d bytes", n, len(f))
 		}
 	}
