@@ -117,12 +117,14 @@ func (o *proxyOptions) run(c *cobra.Command) error {
 	if address.Unencrypted(p.Target()) {
 		fmt.Fprintf(notes, "llmtop: requests to %s are not encrypted, API keys of clients included\n", address.Redact(p.Target()))
 	}
+	ctx, stop := exit.WithSignals(c.Context(), exit.ErrClosed)
+	defer stop()
 	fmt.Fprintf(notes, "listening: %s, forwarding to %s\n", p.Address(), p.Target())
 	defer printDoubts(notes, p)
 	if !o.headless && o.Visible() {
-		return o.runLive(c.Context(), p, clock, notes)
+		return o.runLive(ctx, stop, p, clock, notes)
 	}
-	return o.runHeadless(c.Context(), p, clock, c.OutOrStdout(), notes)
+	return o.runHeadless(ctx, stop, p, clock, c.OutOrStdout(), notes)
 }
 
 // session creates a session with the proxy as source, and a collector for its report; nil: none.
@@ -151,26 +153,23 @@ func (o *proxyOptions) session(p *proxy.Proxy, clock engine.Clock, collector *re
 	return s, group, nil
 }
 
-// runLive opens the screen.
-func (o *proxyOptions) runLive(ctx context.Context, p *proxy.Proxy, clock engine.Clock, notes io.Writer) error {
-	ctx, stop := exit.WithSignals(ctx, exit.ErrClosed)
-	defer stop()
+// runLive opens the screen. After stop, a signal ends the program at once.
+func (o *proxyOptions) runLive(ctx context.Context, stop func(), p *proxy.Proxy, clock engine.Clock, notes io.Writer) error {
 	s, group, err := o.session(p, clock, nil)
 	if err != nil {
 		return err
 	}
 	return s.Run(ctx, func(ctx context.Context) error {
 		err := o.Show(ctx, group.ScreenOf(s))
-		stop() // a second signal ends the program at once
+		stop()
 		printLiveRequests(notes, p)
 		return err
 	})
 }
 
 // runHeadless forwards requests until a signal ends it, and writes the report.
-func (o *proxyOptions) runHeadless(ctx context.Context, p *proxy.Proxy, clock engine.Clock, stdout, notes io.Writer) error {
+func (o *proxyOptions) runHeadless(ctx context.Context, stop func(), p *proxy.Proxy, clock engine.Clock, stdout, notes io.Writer) error {
 	return o.reports.Write(stdout, func() (*report.Report, error) {
-		ctx, stop := exit.WithSignals(ctx, exit.ErrClosed)
 		defer stop()
 		s, _, err := o.session(p, clock, report.NewCollector())
 		if err != nil {
