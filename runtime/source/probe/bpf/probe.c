@@ -1,0 +1,526 @@
+// Probes of llama.cpp: they copy what a process passes to a few of its functions into a ring buffer. They write nothing
+// into the process. Each is attached to one process only. records.go decodes the records.
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __s32 s32;
+typedef __u64 u64;
+
+// Registers at the entry of a function and at its return. Sources: struct pt_regs and struct user_pt_regs of the kernel.
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs {
+	u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
+};
+#define ARG1(r) ((r)->di)
+#define ARG2(r) ((r)->si)
+#define ARG3(r) ((r)->dx)
+#define ARG4(r) ((r)->cx)
+#define RESULT(r) ((r)->ax)
+#else
+struct pt_regs {
+	u64 regs[31], sp, pc, pstate;
+};
+#define ARG1(r) ((r)->regs[0])
+#define ARG2(r) ((r)->regs[1])
+#define ARG3(r) ((r)->regs[2])
+#define ARG4(r) ((r)->regs[3])
+#define RESULT(r) ((r)->regs[0])
+#endif
+
+char _license[] SEC("license") = "GPL";
+
+#define CHUNK 64 // tokens of a batch record
+#define ROWS 16 // rows of a picks record
+#define PICKS 16 // picks of a row
+#define MOST 65536 // tokens of a batch or a text
+
+enum kind {
+	PASS_BEGIN = 1,
+	PASS_END,
+	BATCH,
+	PICKED,
+	TOKENIZED,
+	SAMPLED,
+	REMOVED,
+	RECEIVED,
+	SENT,
+	KINDS,
+};
+
+struct head {
+	u32 kind;
+	u32 tid;
+	u64 at; // ns, CLOCK_MONOTONIC
+};
+
+struct pass {
+	struct head head;
+	u64 ctx;
+	u32 tokens;
+	s32 result; // PASS_END
+	u64 began; // PASS_END
+};
+
+struct batch {
+	struct head head;
+	u64 ctx;
+	u32 total, first, n; // tokens of the physical batch; those of this record
+	u32 flags; // see below
+	s32 token[CHUNK];
+	s32 pos[CHUNK];
+	s32 seq[CHUNK];
+	u8 output[CHUNK];
+};
+
+#define HAS_POS 1
+#define HAS_SEQ 2
+#define HAS_OUTPUT 4
+#define NO_TOKENS 8 // embeddings instead of tokens
+#define PHYSICAL 16 // rows in the order of the graph's tensors
+
+struct picked {
+	struct head head;
+	char name[64]; // of the tensor
+	u32 used, total, first, n; // picks of a row; rows of the tensor; rows of this record
+	s32 pick[ROWS][PICKS];
+};
+
+struct tokenized {
+	struct head head;
+	u64 began;
+	u32 total, first, n; // tokens of the text; those of this record
+	u32 pad;
+	s32 token[CHUNK];
+};
+
+struct sampled {
+	struct head head;
+	u64 began;
+	u64 ctx;
+	s32 index; // of the output in the batch
+	s32 token;
+};
+
+struct removed {
+	struct head head;
+	u64 memory;
+	s32 seq, from, to;
+	u32 pad;
+};
+
+struct transfer {
+	struct head head;
+	s32 fd;
+	s32 bytes;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 8 << 20);
+} ring SEC(".maps");
+
+// lost counts the records that did not fit, by kind.
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, KINDS);
+	__type(key, u32);
+	__type(value, u64);
+} lost SEC(".maps");
+
+// call holds the arguments of a function that a thread is in.
+struct call {
+	u64 at, a, b;
+	s32 c;
+};
+
+#define CALLS(name)                              \
+	struct {                                     \
+		__uint(type, BPF_MAP_TYPE_LRU_HASH);     \
+		__uint(max_entries, 4096);               \
+		__type(key, u32);                        \
+		__type(value, struct call);              \
+	} name SEC(".maps")
+
+CALLS(passes);
+CALLS(tokenizing);
+CALLS(sampling);
+CALLS(transfers);
+
+// target is the process whose system calls are recorded.
+volatile const u32 target;
+
+static u32 thread(void) { return (u32)bpf_get_current_pid_tgid(); }
+
+static void lose(u32 kind) {
+	u64 *n = bpf_map_lookup_elem(&lost, &kind);
+	if (n)
+		*n += 1;
+}
+
+static void *reserve(u32 kind, u64 size) {
+	struct head *h = bpf_ringbuf_reserve(&ring, size, 0);
+	if (!h) {
+		lose(kind);
+		return 0;
+	}
+	h->kind = kind;
+	h->tid = thread();
+	h->at = bpf_ktime_get_ns();
+	return h;
+}
+
+#define RESERVE(kind, type) ((struct type *)reserve(kind, sizeof(struct type)))
+#define SUBMIT(r) bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP)
+// CLAMP bounds a size where the verifier sees it.
+#define CLAMP(x, most)              \
+	do {                            \
+		asm volatile("" : "+r"(x)); \
+		if (x > (most))             \
+			x = (most);             \
+	} while (0)
+#define READ(to, from) bpf_probe_read_user(&(to), sizeof(to), (void *)(from))
+
+// fields locate the arrays of a batch: llama_batch or llama_ubatch.
+struct fields {
+	u64 ctx, token, pos, seq, output;
+	u32 n, flags;
+};
+
+// Global functions are verified alone, not once for each round of the loops that call them. They return 0 on failure.
+
+__attribute__((noinline)) int read_part(struct fields *f, u32 first) {
+	if (!f || f->n <= first)
+		return 0;
+	struct batch *b = RESERVE(BATCH, batch);
+	if (!b)
+		return 0;
+	u32 count = f->n - first;
+	if (count > CHUNK)
+		count = CHUNK;
+	b->ctx = f->ctx;
+	b->total = f->n;
+	b->first = first;
+	b->n = count;
+	b->flags = f->flags | (f->pos ? HAS_POS : 0) | (f->seq ? HAS_SEQ : 0) | (f->output ? HAS_OUTPUT : 0);
+	u64 bytes = count * 4;
+	CLAMP(bytes, sizeof(b->token));
+	if (!f->token || bpf_probe_read_user(b->token, bytes, (void *)(f->token + 4 * (u64)first)))
+		b->flags |= NO_TOKENS;
+	if (f->pos)
+		bpf_probe_read_user(b->pos, bytes, (void *)(f->pos + 4 * (u64)first));
+	if (f->output)
+		bpf_probe_read_user(b->output, bytes / 4, (void *)(f->output + first));
+	u64 ids = f->seq + 8 * (u64)first;
+	for (u32 i = 0; i < CHUNK; i++) {
+		if (i >= count)
+			break;
+		u64 list = 0;
+		s32 id = -1;
+		READ(list, ids);
+		READ(id, list); // fails without sequences
+		b->seq[i] = id;
+		ids += 8;
+	}
+	SUBMIT(b);
+	return 1;
+}
+
+static void read_batch(struct fields *f) {
+	for (u32 first = 0; first < MOST; first += CHUNK)
+		if (!read_part(f, first))
+			break;
+}
+
+SEC("uprobe/llama_decode")
+int decode_entry(struct pt_regs *c) {
+	struct call call = {};
+	call.at = bpf_ktime_get_ns();
+	call.a = ARG1(c);
+#if defined(__TARGET_ARCH_x86)
+	u64 at = c->sp + 8; // a large struct by value lies on the stack
+#else
+	u64 at = ARG2(c); // a large struct by value is passed by address
+#endif
+	s32 n = 0;
+	READ(n, at);
+	call.c = n;
+	u32 tid = thread();
+	bpf_map_update_elem(&passes, &tid, &call, BPF_ANY);
+	struct pass *p = RESERVE(PASS_BEGIN, pass);
+	if (p) {
+		p->ctx = call.a;
+		p->tokens = n;
+		p->result = 0;
+		p->began = call.at;
+		SUBMIT(p);
+	}
+	if (n > 0) {
+		struct fields f = {};
+		f.n = n;
+		READ(f.token, at + 8);
+		READ(f.pos, at + 24);
+		READ(f.seq, at + 40);
+		READ(f.output, at + 48);
+		f.ctx = call.a;
+		read_batch(&f);
+	}
+	return 0;
+}
+
+SEC("uretprobe/llama_decode")
+int decode_return(struct pt_regs *c) {
+	u32 tid = thread();
+	struct call *call = bpf_map_lookup_elem(&passes, &tid);
+	if (!call)
+		return 0;
+	struct pass *p = RESERVE(PASS_END, pass);
+	if (p) {
+		p->ctx = call->a;
+		p->tokens = call->c;
+		p->result = RESULT(c);
+		p->began = call->at;
+		SUBMIT(p);
+	}
+	bpf_map_delete_elem(&passes, &tid);
+	return 0;
+}
+
+// llama_context::process_ubatch(this, const llama_ubatch &, ...) gets the physical batches, with rows in the order of
+// the graph's tensors.
+SEC("uprobe/process_ubatch")
+int ubatch_entry(struct pt_regs *c) {
+	u64 at = ARG2(c);
+	struct fields f = {};
+	READ(f.n, at + 4);
+	if (f.n < 2)
+		return 0; // has no order
+	f.flags = PHYSICAL;
+	READ(f.token, at + 24);
+	READ(f.pos, at + 40);
+	READ(f.seq, at + 56);
+	READ(f.output, at + 80);
+	f.ctx = ARG1(c);
+	read_batch(&f);
+	return 0;
+}
+
+#define PREFIX "ffn_moe_topk-"
+
+// picks is a tensor of picks.
+struct picks {
+	char name[64];
+	u64 used, rows, stride, data;
+};
+
+__attribute__((noinline)) int read_picks(struct picks *t, u32 first) {
+	if (!t || t->rows <= first)
+		return 0;
+	struct picked *p = RESERVE(PICKED, picked);
+	if (!p)
+		return 0;
+	__builtin_memcpy(p->name, t->name, sizeof(p->name));
+	u32 n = t->rows - first;
+	if (n > ROWS)
+		n = ROWS;
+	p->used = t->used;
+	p->total = t->rows;
+	p->first = first;
+	p->n = n;
+	u64 bytes = t->used * 4;
+	CLAMP(bytes, sizeof(p->pick[0]));
+	u64 from = t->data + t->stride * first;
+	for (u32 i = 0; i < ROWS; i++) {
+		if (i >= n)
+			break;
+		if (bpf_probe_read_user(p->pick[i], bytes, (void *)from))
+			p->pick[i][0] = -1;
+		from += t->stride;
+	}
+	SUBMIT(p);
+	return 1;
+}
+
+// ggml_compute_forward_get_rows(params, dst): where the experts' weights are gathered, the picks are src[1].
+SEC("uprobe/get_rows")
+int get_rows_entry(struct pt_regs *c) {
+	s32 ith = 0;
+	READ(ith, ARG1(c));
+	if (ith)
+		return 0;
+	u64 src = 0;
+	READ(src, ARG2(c) + 160);
+	struct picks t = {};
+	if (!src || READ(t.name, src + 256))
+		return 0;
+	for (u32 i = 0; i < sizeof(PREFIX) - 1; i++)
+		if (t.name[i] != PREFIX[i])
+			return 0;
+	READ(t.used, src + 16);
+	READ(t.rows, src + 24);
+	READ(t.stride, src + 56);
+	READ(t.data, src + 248);
+	if (!t.used || t.used > PICKS || t.rows > MOST) {
+		lose(PICKED);
+		return 0;
+	}
+	for (u32 first = 0; first < MOST; first += ROWS)
+		if (!read_picks(&t, first))
+			break;
+	return 0;
+}
+
+// llama_tokenize(vocab, text, bytes, tokens, ...) returns the number of tokens.
+SEC("uprobe/llama_tokenize")
+int tokenize_entry(struct pt_regs *c) {
+	struct call call = {};
+	call.at = bpf_ktime_get_ns();
+	call.a = ARG4(c);
+	call.c = ARG3(c);
+	u32 tid = thread();
+	bpf_map_update_elem(&tokenizing, &tid, &call, BPF_ANY);
+	return 0;
+}
+
+// text is a tokenized text.
+struct text {
+	u64 began, tokens;
+	u32 total;
+};
+
+__attribute__((noinline)) int read_text(struct text *x, u32 first) {
+	if (!x || x->total <= first)
+		return 0;
+	struct tokenized *t = RESERVE(TOKENIZED, tokenized);
+	if (!t)
+		return 0;
+	u32 n = x->total - first;
+	if (n > CHUNK)
+		n = CHUNK;
+	t->began = x->began;
+	t->total = x->total;
+	t->first = first;
+	t->n = n;
+	t->pad = 0;
+	u64 bytes = n * 4;
+	CLAMP(bytes, sizeof(t->token));
+	if (bpf_probe_read_user(t->token, bytes, (void *)(x->tokens + 4 * (u64)first)))
+		t->n = 0;
+	SUBMIT(t);
+	return 1;
+}
+
+SEC("uretprobe/llama_tokenize")
+int tokenize_return(struct pt_regs *c) {
+	u32 tid = thread();
+	struct call *call = bpf_map_lookup_elem(&tokenizing, &tid);
+	s32 result = RESULT(c);
+	if (!call || result <= 0) // negative: the caller's buffer is too small, and it calls again
+		return 0;
+	struct text t = {call->at, call->a, result};
+	for (u32 first = 0; first < MOST; first += CHUNK)
+		if (!read_text(&t, first))
+			break;
+	bpf_map_delete_elem(&tokenizing, &tid);
+	return 0;
+}
+
+// common_sampler_sample(sampler, ctx, index, ...) returns the token.
+SEC("uprobe/common_sampler_sample")
+int sample_entry(struct pt_regs *c) {
+	struct call call = {};
+	call.at = bpf_ktime_get_ns();
+	call.a = ARG2(c);
+	call.c = ARG3(c);
+	u32 tid = thread();
+	bpf_map_update_elem(&sampling, &tid, &call, BPF_ANY);
+	return 0;
+}
+
+SEC("uretprobe/common_sampler_sample")
+int sample_return(struct pt_regs *c) {
+	u32 tid = thread();
+	struct call *call = bpf_map_lookup_elem(&sampling, &tid);
+	if (!call)
+		return 0;
+	struct sampled *s = RESERVE(SAMPLED, sampled);
+	if (s) {
+		s->began = call->at;
+		s->ctx = call->a;
+		s->index = call->c;
+		s->token = RESULT(c);
+		SUBMIT(s);
+	}
+	bpf_map_delete_elem(&sampling, &tid);
+	return 0;
+}
+
+// llama_memory_seq_rm(memory, seq, from, to) begins a prompt: what lies before from is reused.
+SEC("uprobe/llama_memory_seq_rm")
+int remove_entry(struct pt_regs *c) {
+	struct removed *r = RESERVE(REMOVED, removed);
+	if (r) {
+		r->memory = ARG1(c);
+		r->seq = ARG2(c);
+		r->from = ARG3(c);
+		r->to = ARG4(c);
+		r->pad = 0;
+		SUBMIT(r);
+	}
+	return 0;
+}
+
+// System calls of the process. The layouts are those of tracefs: events/syscalls/*/format.
+struct enter_args {
+	u64 common;
+	u64 nr;
+	u64 args[6];
+};
+
+struct exit_args {
+	u64 common;
+	u64 nr;
+	long result;
+};
+
+static int enter(struct enter_args *e) {
+	u64 id = bpf_get_current_pid_tgid();
+	if (id >> 32 != target)
+		return 0;
+	struct call call = {};
+	call.c = e->args[0];
+	u32 tid = id;
+	bpf_map_update_elem(&transfers, &tid, &call, BPF_ANY);
+	return 0;
+}
+
+static int leave(struct exit_args *e, u32 kind) {
+	u64 id = bpf_get_current_pid_tgid();
+	if (id >> 32 != target)
+		return 0;
+	u32 tid = id;
+	struct call *call = bpf_map_lookup_elem(&transfers, &tid);
+	if (!call)
+		return 0;
+	if (e->result >= 0) {
+		struct transfer *t = RESERVE(kind, transfer);
+		if (t) {
+			t->fd = call->c;
+			t->bytes = e->result;
+			SUBMIT(t);
+		}
+	}
+	bpf_map_delete_elem(&transfers, &tid);
+	return 0;
+}
+
+SEC("tracepoint/syscalls/sys_enter_recvfrom")
+int recvfrom_enter(struct enter_args *e) { return enter(e); }
+SEC("tracepoint/syscalls/sys_exit_recvfrom")
+int recvfrom_exit(struct exit_args *e) { return leave(e, RECEIVED); }
+SEC("tracepoint/syscalls/sys_enter_sendto")
+int sendto_enter(struct enter_args *e) { return enter(e); }
+SEC("tracepoint/syscalls/sys_exit_sendto")
+int sendto_exit(struct exit_args *e) { return leave(e, SENT); }

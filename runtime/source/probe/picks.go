@@ -1,0 +1,124 @@
+package probe
+
+import (
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/engine"
+)
+
+// addPicks adds the picks of a part of a layer's rows to the pass in progress.
+func (t *tracker) addPicks(p *picked) {
+	f := t.running()
+	if f == nil || p.used != t.experts.Used || p.layer >= t.experts.Layers {
+		return
+	}
+	if f.picks == nil {
+		f.picks = map[int][][]uint16{}
+	}
+	for i := range p.n {
+		picks := make([]uint16, p.used)
+		for j := range picks {
+			id := p.pick[i][j]
+			if id < 0 || int(id) >= t.experts.Experts {
+				picks = nil
+				break
+			}
+			picks[j] = uint16(id)
+		}
+		f.picks[p.layer] = append(f.picks[p.layer], picks)
+	}
+}
+
+// rowsOf returns the rows of a pass to which n picks of a layer belong, in their order: all rows, or those with outputs,
+// since the last layer computes only these. It returns nil if it is unknown.
+func (f *forward) rowsOf(n int) []int {
+	order := f.order
+	if f.unordered || len(order) != len(f.rows) {
+		order = make([]int, len(f.rows))
+		for i := range order {
+			order[i] = i
+		}
+	}
+	if n == len(order) {
+		return order
+	}
+	var outputs []int
+	for _, i := range order {
+		if f.rows[i].output {
+			outputs = append(outputs, i)
+		}
+	}
+	if n == len(outputs) {
+		return outputs
+	}
+	return nil
+}
+
+// picksOf returns the picks of the last row of a sequence, layer by layer, nil without any.
+func (f *forward) picksOf(seq int32, e event.Experts) []uint16 {
+	if len(f.picks) == 0 {
+		return nil
+	}
+	at := -1
+	for i, v := range f.rows {
+		if v.seq == seq {
+			at = i
+		}
+	}
+	out := make([]uint16, 0, e.Layers*e.Used)
+	for layer := range e.Layers {
+		picks := f.picks[layer]
+		found := false
+		for i, r := range f.rowsOf(len(picks)) {
+			if r == at && picks[i] != nil {
+				out, found = append(out, picks[i]...), true
+			}
+		}
+		if !found {
+			for range e.Used {
+				out = append(out, engine.NoPick)
+			}
+		}
+	}
+	return out
+}
+
+// countPicks adds the picks of a pass to the sums, and emits them now and then.
+func (t *tracker) countPicks(c *llamaContext, f *forward, at int64) {
+	if len(f.picks) == 0 {
+		return
+	}
+	isPrompt := make([]bool, len(f.rows))
+	for i, v := range f.rows {
+		s := c.sequences[v.seq]
+		isPrompt[i] = s != nil && s.request != nil && s.request.generated == 0
+	}
+	for layer, picks := range f.picks {
+		for i, r := range f.rowsOf(len(picks)) {
+			to := t.experts.Decode
+			if isPrompt[r] {
+				to = t.experts.Prompt
+			}
+			for _, x := range picks[i] {
+				to[layer*t.experts.Experts+int(x)]++
+			}
+		}
+	}
+	for _, prompt := range isPrompt {
+		if prompt {
+			t.experts.PromptTokens++
+		} else {
+			t.experts.DecodeTokens++
+		}
+	}
+	if at-t.expertsAt >= expertsEvery {
+		t.emitExperts(at)
+	}
+}
+
+// emitExperts emits a copy of the sums of picks.
+func (t *tracker) emitExperts(at int64) {
+	t.expertsAt = at
+	e := t.experts
+	e.Prompt, e.Decode = append([]uint64(nil), e.Prompt...), append([]uint64(nil), e.Decode...)
+	t.emit(event.Event{Kind: event.KindExperts, Data: &e}, at)
+}

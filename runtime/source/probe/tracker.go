@@ -1,0 +1,518 @@
+package probe
+
+import (
+	"slices"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/engine"
+)
+
+// Bounds of what a tracker remembers.
+const (
+	maxTexts    = 256                 // tokenized texts that no prompt has matched yet
+	maxThreads  = 4096                // threads with transfers
+	maxSequence = 1 << 12             // sequence ids of a context; larger ones are refused
+	textAge     = int64(10 * 60 * 1e9) // ns that a text waits for its prompt
+	// idleEnd is how long nothing happens to a request before it is taken to have ended, in ns. The end is stamped with
+	// its last token.
+	idleEnd = int64(1e9)
+	// expertsEvery is the time between two reports of the router's picks, in ns.
+	expertsEvery = int64(100e6)
+)
+
+// tracker turns records into events: batches of tokens into requests. It has no state of the operating system, so that
+// tests feed it records.
+type tracker struct {
+	sink   event.Sink
+	model  event.Model
+	ends   map[int32]bool // tokens that end a text
+	offset int64          // ns: event.Time = CLOCK_MONOTONIC + offset
+
+	contexts map[uint64]*llamaContext
+	threads  map[uint32]*thread
+	texts    []*text // tokenized, oldest first
+	lastID   event.RequestID
+	missed   int // requests that ran when the probes began
+
+	experts   event.Experts
+	expertsAt int64
+	refused   string // why the records cannot be understood
+}
+
+// llamaContext is a llama_context: the target model, or a draft.
+type llamaContext struct {
+	sequences map[int32]*sequence
+	step      uint64
+	pass      *forward // in progress
+	last      *forward // ended last: samples refer to its rows
+	samples   bool     // tokens are sampled with a known function
+}
+
+// sequence is a sequence of the KV cache.
+type sequence struct {
+	length  int32 // positions in the cache
+	request *request
+}
+
+// request is a request in a sequence.
+type request struct {
+	id         event.RequestID
+	seq        int32
+	thread     *thread // that received it; nil: unknown
+	began      int64   // of its first pass
+	prompt     int     // tokens, cached ones included
+	cached     int
+	promptDone bool
+	generated  int
+	last       int64 // of the last token; 0: none
+	lastToken  int32
+	active     int64 // last record about it
+	sent       bool  // the first byte of the answer was sent
+}
+
+// thread is a thread that handles connections.
+type thread struct {
+	received int64 // first byte since the last byte was sent; 0: none
+	until    int64 // last byte received
+	sent     int64 // last byte sent
+	request  *request
+}
+
+// text is a tokenized text.
+type text struct {
+	tid        uint32
+	began, end int64
+	tokens     []int32
+	missing    int // tokens that have not come yet
+}
+
+// forward is a forward pass.
+type forward struct {
+	began, ended int64
+	step         uint64
+	rows         []row
+	order        []int // rows in the order of the graph's tensors, as far as reported
+	unordered    bool  // order is incomplete
+	parts        []int // sizes of the physical batches
+	picks        map[int][][]uint16
+	sequences    []int32 // that have rows, each once
+}
+
+// row is a token of a batch.
+type row struct {
+	token, pos, seq int32
+	output          bool
+	known           bool // the position is given
+}
+
+func newTracker(sink event.Sink, model event.Model, ends []int32, offset int64) *tracker {
+	t := &tracker{
+		sink: sink, model: model, offset: offset, ends: map[int32]bool{},
+		contexts: map[uint64]*llamaContext{}, threads: map[uint32]*thread{},
+	}
+	for _, id := range ends {
+		t.ends[id] = true
+	}
+	if n := model.Layers * model.Experts; n > 0 {
+		t.experts = event.Experts{
+			Layers: model.Layers, Experts: model.Experts, Used: model.ExpertsUsed, Prompt: make([]uint64, n), Decode: make([]uint64, n),
+		}
+	}
+	return t
+}
+
+func (t *tracker) time(at int64) event.Time { return event.Time(at + t.offset) }
+
+func (t *tracker) emit(e event.Event, at int64) {
+	e.At = t.time(at)
+	if e.Kind != event.KindStage {
+		e.Layer = -1
+	}
+	t.sink.Emit(e)
+}
+
+// apply applies a record.
+func (t *tracker) apply(r record) {
+	switch d := r.data.(type) {
+	case *pass:
+		c := t.context(d.ctx)
+		if r.kind == kindPassBegin {
+			c.step++
+			c.pass = &forward{began: r.at, step: c.step, rows: make([]row, 0, d.tokens)}
+		} else if c.pass != nil {
+			t.endPass(c, r.at)
+		}
+	case *batch:
+		t.addRows(r, d)
+	case *picked:
+		t.addPicks(d)
+	case *tokenized:
+		t.addText(r, d)
+	case *sampled:
+		t.addSample(r, d)
+	case *removed:
+		t.remove(d)
+	case *transfer:
+		t.addTransfer(r)
+	}
+}
+
+func (t *tracker) context(id uint64) *llamaContext {
+	c := t.contexts[id]
+	if c == nil {
+		c = &llamaContext{sequences: map[int32]*sequence{}}
+		t.contexts[id] = c
+	}
+	return c
+}
+
+// running returns the pass in progress. Only one is: contexts of a process that compute at the same time are told apart
+// by the context of the batch.
+func (t *tracker) running() *forward {
+	for _, c := range t.contexts {
+		if c.pass != nil {
+			return c.pass
+		}
+	}
+	return nil
+}
+
+// addRows adds a part of a batch to the pass in progress.
+func (t *tracker) addRows(r record, b *batch) {
+	c := t.context(b.ctx)
+	f := c.pass
+	if f == nil {
+		return
+	}
+	if b.flags&physical != 0 {
+		f.addOrder(b)
+		return
+	}
+	for i := range b.n {
+		v := row{token: b.token[i], seq: 0}
+		if b.flags&noTokens != 0 {
+			v.token = -1
+		}
+		if b.flags&hasSeq != 0 {
+			v.seq = b.seq[i]
+		}
+		if b.flags&hasPos != 0 {
+			v.pos, v.known = b.pos[i], true
+		}
+		v.output = b.flags&hasOutput != 0 && b.output[i] != 0
+		if v.seq < 0 || v.seq >= maxSequence || v.known && v.pos < 0 {
+			t.refused = "batches have sequences or positions that make no sense"
+			return
+		}
+		f.rows = append(f.rows, v)
+	}
+	if b.first+b.n == b.total && len(f.rows) == b.total {
+		if b.flags&hasOutput == 0 {
+			f.rows[len(f.rows)-1].output = true
+		}
+		t.beginRows(c, f, r.at)
+	}
+}
+
+// addOrder adds rows of a physical batch. Each is the first row of the batch with that sequence and position.
+func (f *forward) addOrder(b *batch) {
+	if b.first == 0 {
+		f.parts = append(f.parts, b.total)
+	}
+	for i := range b.n {
+		from := 0
+		if n := len(f.order); n > 0 && f.order[n-1]+1 < len(f.rows) {
+			from = f.order[n-1] + 1 // most often, the order is that of the batch
+		}
+		same := func(v row) bool { return v.token == b.token[i] && v.seq == b.seq[i] && (!v.known || v.pos == b.pos[i]) }
+		at := slices.IndexFunc(f.rows[from:], same)
+		if at >= 0 {
+			at += from
+		} else if at = slices.IndexFunc(f.rows, same); at < 0 {
+			f.unordered = true
+			return
+		}
+		f.order = append(f.order, at)
+	}
+}
+
+// beginRows assigns the rows of a pass to requests.
+func (t *tracker) beginRows(c *llamaContext, f *forward, at int64) {
+	for i := range f.rows {
+		if !slices.Contains(f.sequences, f.rows[i].seq) {
+			f.sequences = append(f.sequences, f.rows[i].seq)
+		}
+	}
+	for _, s := range c.sequences { // a pass has the next token of every request that goes on
+		if r := s.request; r != nil && r.last != 0 && !slices.Contains(f.sequences, r.seq) {
+			t.end(s, "")
+		}
+	}
+	for _, seq := range f.sequences {
+		t.beginSequence(c, f, seq, at)
+	}
+}
+
+// beginSequence assigns the rows of one sequence to its request, or to a new one.
+func (t *tracker) beginSequence(c *llamaContext, f *forward, seq int32, at int64) {
+	s := c.sequences[seq]
+	if s == nil {
+		s = &sequence{}
+		c.sequences[seq] = s
+	}
+	var tokens []int32
+	first, output := int32(-1), false
+	for i := range f.rows {
+		v := &f.rows[i]
+		if v.seq != seq {
+			continue
+		}
+		if !v.known {
+			v.pos = s.length + int32(len(tokens))
+		}
+		if first < 0 {
+			first = v.pos
+		}
+		tokens = append(tokens, v.token)
+		output = output || v.output
+	}
+	r := s.request
+	goesOn := r != nil && (!r.promptDone && first == s.length ||
+		r.promptDone && c.samples && tokens[0] == r.lastToken && first <= s.length ||
+		r.promptDone && !c.samples && len(tokens) == 1 && first == s.length)
+	if !goesOn {
+		t.end(s, "")
+		r = t.begin(s, seq, int(first), tokens, f.began)
+	}
+	s.length = first + int32(len(tokens))
+	if r == nil {
+		return
+	}
+	r.active = at
+	if !r.promptDone {
+		r.prompt = int(s.length)
+		r.promptDone = output
+	}
+}
+
+// begin begins a request in a sequence. It returns nil if the request began before the probes.
+func (t *tracker) begin(s *sequence, seq int32, cached int, tokens []int32, at int64) *request {
+	source := t.matching(cached, tokens)
+	if source == nil && len(tokens) == 1 && cached > 0 && s.length == 0 {
+		s.request = nil
+		t.missed++
+		return nil
+	}
+	t.lastID++
+	r := &request{id: t.lastID, seq: seq, cached: cached, began: at, active: at}
+	s.request = r
+	queued := at
+	if source != nil {
+		queued = source.began
+		if th := t.threads[source.tid]; th != nil {
+			r.thread, th.request = th, r
+			if th.received != 0 && th.received <= source.began {
+				queued = th.received
+			}
+		}
+	}
+	t.emit(event.Event{Kind: event.KindRequest, Req: r.id, State: event.StateQueued, Data: &event.Request{}}, queued)
+	if source != nil {
+		t.emit(event.Event{
+			Kind: event.KindStage, Req: r.id, Stage: event.StageTokenize, Layer: -1, Dur: source.end - source.began, N: int32(len(source.tokens)),
+		}, source.end)
+		t.emit(event.Event{Kind: event.KindStage, Req: r.id, Stage: event.StageQueue, Layer: -1, Dur: at - source.end}, at)
+	}
+	t.emit(event.Event{Kind: event.KindRequest, Req: r.id, State: event.StateDispatched}, at)
+	return r
+}
+
+// matching removes and returns the oldest tokenized text that continues with these tokens at a position.
+func (t *tracker) matching(at int, tokens []int32) *text {
+	for i, x := range t.texts {
+		if x.missing == 0 && at+len(tokens) <= len(x.tokens) && slices.Equal(x.tokens[at:at+len(tokens)], tokens) {
+			t.texts = slices.Delete(t.texts, i, i+1)
+			return x
+		}
+	}
+	return nil
+}
+
+// endPass ends the pass in progress of a context.
+func (t *tracker) endPass(c *llamaContext, at int64) {
+	f := c.pass
+	c.pass, c.last = nil, f
+	f.ended = at
+	var decode, prompt int32
+	var used int64
+	for _, seq := range f.sequences {
+		s := c.sequences[seq]
+		n := int32(0)
+		for i := range f.rows {
+			if f.rows[i].seq == seq {
+				n++
+			}
+		}
+		r := s.request
+		if r == nil || r.generated > 0 {
+			decode += n
+			t.tokenOfPass(c, f, r, at)
+			continue
+		}
+		prompt += n
+		r.active = at
+		if r.promptDone {
+			t.emit(event.Event{Kind: event.KindStage, Req: r.id, Stage: event.StagePrompt, Layer: -1, Dur: at - r.began, N: int32(r.prompt - r.cached)}, at)
+			if !c.samples {
+				r.last, r.lastToken = at, -1
+			}
+		}
+	}
+	for _, s := range c.sequences {
+		used += int64(s.length)
+	}
+	t.emit(event.Event{Kind: event.KindStep, Step: f.step, Dur: at - f.began, N: decode, Prompt: prompt}, at)
+	t.emit(event.Event{Kind: event.KindKV, Data: &event.KV{Used: used}}, at)
+	t.countPicks(c, f, at)
+}
+
+// tokenOfPass emits the token of a pass of a program that does not sample with a known function: its next pass has the
+// token of the last one.
+func (t *tracker) tokenOfPass(c *llamaContext, f *forward, r *request, at int64) {
+	if r == nil || c.samples {
+		return
+	}
+	for _, v := range f.rows {
+		if v.seq == r.seq {
+			t.token(r, f, v.token, at)
+		}
+	}
+}
+
+// addSample emits a sampled token.
+func (t *tracker) addSample(rec record, d *sampled) {
+	c := t.context(d.ctx)
+	c.samples = true
+	f := c.last
+	if f == nil {
+		return
+	}
+	i := int(d.index)
+	if i < 0 {
+		i += len(f.rows)
+	}
+	if i < 0 || i >= len(f.rows) || !f.rows[i].output {
+		return
+	}
+	s := c.sequences[f.rows[i].seq]
+	if s == nil || s.request == nil || !s.request.promptDone {
+		return
+	}
+	r := s.request
+	if r.generated == 0 {
+		t.emit(event.Event{Kind: event.KindStage, Req: r.id, Stage: event.StageFirst, Layer: -1, Dur: rec.at - f.ended}, rec.at)
+	}
+	t.token(r, f, d.token, rec.at)
+	if th := r.thread; th != nil && th.request != r {
+		r.thread = nil
+	}
+}
+
+// token emits a token of a request.
+func (t *tracker) token(r *request, f *forward, id int32, at int64) {
+	e := event.Event{Kind: event.KindToken, Req: r.id, ID: id, N: 1, Index: int32(r.generated), Step: f.step, Picks: f.picksOf(r.seq, t.experts)}
+	t.emit(e, at)
+	r.generated++
+	r.last, r.lastToken, r.active = at, id, at
+}
+
+// end ends the request of a sequence at its last token.
+func (t *tracker) end(s *sequence, reason string) {
+	r := s.request
+	if r == nil {
+		return
+	}
+	s.request = nil
+	if r.thread != nil && r.thread.request == r {
+		r.thread.request = nil
+	}
+	state := event.StateFinished
+	if reason == "" && t.ends[r.lastToken] && r.generated > 0 {
+		reason = "stop"
+	}
+	t.emit(event.Event{
+		Kind: event.KindRequest, Req: r.id, State: state,
+		Data: &event.Outcome{Reason: reason, Prompt: r.prompt, Cached: r.cached, Generated: r.generated},
+	}, max(r.last, r.active))
+}
+
+// expire ends requests to which nothing happens, and forgets texts that no prompt has matched.
+func (t *tracker) expire(now int64) {
+	for _, c := range t.contexts {
+		if c.pass != nil {
+			continue
+		}
+		for _, s := range c.sequences {
+			if r := s.request; r != nil && now-r.active > idleEnd {
+				t.end(s, "")
+			}
+		}
+	}
+	t.texts = slices.DeleteFunc(t.texts, func(x *text) bool { return now-x.end > textAge })
+}
+
+// addText adds a part of a tokenized text.
+func (t *tracker) addText(r record, d *tokenized) {
+	if d.first == 0 {
+		if len(t.texts) == maxTexts {
+			t.texts = slices.Delete(t.texts, 0, 1)
+		}
+		t.texts = append(t.texts, &text{tid: r.tid, began: d.began, tokens: make([]int32, 0, d.total), missing: d.total})
+	}
+	for i := len(t.texts) - 1; i >= 0; i-- {
+		if x := t.texts[i]; x.tid == r.tid && x.missing > 0 {
+			if len(x.tokens) == d.first && d.n > 0 {
+				x.tokens = append(x.tokens, d.token[:d.n]...)
+				x.missing = d.total - len(x.tokens)
+				x.end = r.at
+			}
+			return
+		}
+	}
+}
+
+// remove removes positions from a sequence.
+func (t *tracker) remove(d *removed) {
+	for _, c := range t.contexts {
+		if d.seq < 0 {
+			clear(c.sequences)
+		} else if s := c.sequences[d.seq]; s != nil && d.to < 0 && d.from >= 0 {
+			s.length = min(s.length, d.from)
+		}
+	}
+}
+
+// addTransfer notes when a thread received a request, and when it sent the first byte of the answer.
+func (t *tracker) addTransfer(r record) {
+	th := t.threads[r.tid]
+	if th == nil {
+		if len(t.threads) == maxThreads {
+			clear(t.threads)
+		}
+		th = &thread{}
+		t.threads[r.tid] = th
+	}
+	if r.kind == kindReceived {
+		if th.received == 0 || th.sent > th.received {
+			th.received = r.at
+		}
+		th.until = r.at
+		return
+	}
+	th.sent = r.at
+	if q := th.request; q != nil && q.generated > 0 && !q.sent {
+		q.sent = true
+	}
+}
+
+var _ = engine.NoPick
