@@ -26,7 +26,8 @@ type Machine struct {
 
 // hosted is the session of a server on this machine.
 type hosted struct {
-	port uint16 // 0: another machine
+	port uint16 // at which it listens; 0: another machine, or a known process
+	pid  int    // 0: found by its port
 	sink event.Sink
 }
 
@@ -35,7 +36,14 @@ func (m *Machine) Add(address string, s event.Sink) {
 	at, _ := remote.LocalAddress(address)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.sessions = append(m.sessions, hosted{at.Port(), s})
+	m.sessions = append(m.sessions, hosted{port: at.Port(), sink: s})
+}
+
+// AddProcess adds the session of a process of this machine.
+func (m *Machine) AddProcess(pid int, s event.Sink) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sessions = append(m.sessions, hosted{pid: pid, sink: s})
 }
 
 // Emit implements event.Sink.
@@ -50,7 +58,7 @@ func (m *Machine) Emit(e event.Event) {
 	used := make(map[int]event.Process)
 	for _, s := range m.sessions {
 		here := *h
-		here.Engine = m.process(s.port, e.At, used)
+		here.Engine = m.process(s, e.At, used)
 		e.Data = &here
 		s.sink.Emit(e)
 	}
@@ -72,11 +80,14 @@ func (m *Machine) findOwners(now event.Time) {
 	}
 }
 
-// process returns the usage of the process that listens at a port, nothing if it is unknown. used caches the processes
-// already sampled at this time.
-func (m *Machine) process(port uint16, now event.Time, used map[int]event.Process) event.Process {
-	pid, ok := m.owners[port]
-	if !ok {
+// process returns the usage of a session's process, nothing if it is unknown. used caches the processes already sampled
+// at this time.
+func (m *Machine) process(s hosted, now event.Time, used map[int]event.Process) event.Process {
+	pid := s.pid
+	if pid == 0 {
+		pid = m.owners[s.port]
+	}
+	if pid == 0 {
 		return event.Process{}
 	}
 	p, done := used[pid]
@@ -85,7 +96,7 @@ func (m *Machine) process(port uint16, now event.Time, used map[int]event.Proces
 		used[pid] = p
 	}
 	if !p.CPU.OK() && p.CPU.Origin == event.NotReported { // the process has ended
-		delete(m.owners, port)
+		delete(m.owners, s.port)
 	}
 	return p
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/engine/remote"
+	"github.com/llmtop/llmtop/runtime/source/probe"
 	"github.com/llmtop/llmtop/runtime/source/prober"
 	"github.com/llmtop/llmtop/runtime/source/scrape"
 	"github.com/llmtop/llmtop/runtime/source/scrape/fleet"
@@ -107,11 +108,9 @@ func (o *Options) Run(ctx context.Context) error {
 		debug.SetGCPercent(gcPercent)
 	}
 	o.shown, o.every = !o.headless && o.Visible(), cmp.Or(o.every, scrape.DefaultInterval)
-	for i, at := range o.Addresses {
-		var err error
-		if o.Addresses[i], err = address.Parse(ctx, at); err != nil {
-			return o.addressError(at, err)
-		}
+	w := &watcher{opt: o, clock: o.Traces.clock(), limits: scrape.NewPollLimits(), sampled: make(chan struct{}), probes: map[string]*probe.Probe{}}
+	if err := o.openProbes(ctx, w); err != nil {
+		return err
 	}
 	if err := o.checkAddresses(); err != nil {
 		return err
@@ -127,7 +126,7 @@ func (o *Options) Run(ctx context.Context) error {
 	if err := o.key.Check("attach", key, o.Addresses...); err != nil {
 		return err
 	}
-	w := &watcher{opt: o, token: token, key: key, clock: o.Traces.clock(), limits: scrape.NewPollLimits(), sampled: make(chan struct{})}
+	w.token, w.key = token, key
 	if !o.headless {
 		return w.watchAll(ctx)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/engine/remote"
 	"github.com/llmtop/llmtop/runtime/host"
+	"github.com/llmtop/llmtop/runtime/source/probe"
 	"github.com/llmtop/llmtop/runtime/source/scrape"
 	"github.com/llmtop/llmtop/runtime/source/socket"
 	"github.com/llmtop/llmtop/ui"
@@ -34,10 +35,11 @@ type watcher struct {
 	group   *session.Group
 	tasks   *errgroup.Group // everything that runs next to the screen
 	self    session.SelfSample
-	machine session.Machine      // passes samples of this machine to the sessions of its servers
-	sampled chan struct{}        // closed after the last sample
-	limits  *scrape.PollLimits   // shared by all servers
-	history *store.HistoryBudget // of all engines; nil without a screen
+	machine session.Machine         // passes samples of this machine to the sessions of its servers
+	sampled chan struct{}           // closed after the last sample
+	limits  *scrape.PollLimits      // shared by all servers
+	history *store.HistoryBudget    // of all engines; nil without a screen
+	probes  map[string]*probe.Probe // open ones, by address
 
 	mu      sync.Mutex // guards engines
 	engines []watched
@@ -145,6 +147,8 @@ func (w *watcher) addAll(ctx context.Context) error {
 // errors.
 func (w *watcher) add(ctx context.Context, at string) error {
 	switch {
+	case w.probes[at] != nil:
+		return w.addProbed(ctx, at, w.probes[at])
 	case address.IsFleet(at):
 		return w.addFleet(ctx, at)
 	case remote.IsAddress(at):

@@ -1,3 +1,5 @@
+// Package probe watches a process that links llama.cpp, without its help: eBPF programs at a few of its functions copy
+// what it passes to them. It emits the events of every other source.
 package probe
 
-//go:generate go run github.com/cilium/ebpf/cmd/bpf2go -tags linux -target amd64,arm64 probes bpf/probe.c -- -O2 -g -Wall -Werror -idirafter /usr/include/x86_64-linux-gnu -idirafter /usr/include/aarch64-linux-gnu
+//go:generate go run github.com/cilium/ebpf/cmd/bpf2go -target amd64,arm64 probes bpf/probe.c -- -O2 -g -Wall -Werror -idirafter /usr/include/x86_64-linux-gnu -idirafter /usr/include/aarch64-linux-gnu

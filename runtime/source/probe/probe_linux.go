@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package probe
 
 import (
@@ -5,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -24,10 +27,17 @@ type Probe struct {
 	objects probesObjects
 	links   []link.Link
 	ring    *ringbuf.Reader
+	record  ringbuf.Record
+	model   event.Model
+	ends    []int32 // tokens that end a text
 }
 
-// pollEvery is how often the ring buffer is read.
-const pollEvery = 20 * time.Millisecond
+// The ring buffer is read every pollEvery while there are records, and every maxPoll while there are none. A probe wakes
+// nobody.
+const (
+	pollEvery = 20 * time.Millisecond
+	maxPoll   = 100 * time.Millisecond
+)
 
 // Open attaches probes to a process. Close detaches them; so does the kernel when llmtop ends.
 func Open(t *Target, clock engine.Clock) (_ *Probe, err error) {
@@ -56,6 +66,10 @@ func Open(t *Target, clock engine.Clock) (_ *Probe, err error) {
 	p.ring, err = ringbuf.NewReader(p.objects.Ring)
 	if err != nil {
 		return nil, fmt.Errorf("open ring buffer: %w", err)
+	}
+	p.model, p.ends, err = readModel(t)
+	if err != nil {
+		return nil, err
 	}
 	return p, nil
 }
@@ -117,6 +131,9 @@ func (p *Probe) Close() error {
 	return errors.Join(append(errs, p.objects.Close())...)
 }
 
+// PID returns the watched process.
+func (p *Probe) PID() int { return p.target.PID }
+
 // offset returns the time on the session's clock minus CLOCK_MONOTONIC, in ns.
 func offset(clock engine.Clock) (int64, error) {
 	var now unix.Timespec
@@ -126,38 +143,88 @@ func offset(clock engine.Clock) (int64, error) {
 	return int64(clock.Now()) - now.Nano(), nil
 }
 
-// Run implements engine.Source.
+// watchEvery is how often Run checks that the process lives and whether records were lost.
+const watchEvery = time.Second
+
+// Run implements engine.Source. It returns when ctx ends; the end of the process ends only its events.
 func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 	shift, err := offset(p.clock)
 	if err != nil {
 		return err
 	}
-	model, ends, err := readModel(p.target)
-	if err != nil {
-		return err
-	}
-	t := newTracker(sink, model, ends, shift)
-	now := p.clock.Now()
-	sink.Emit(event.Event{Kind: event.KindEngine, At: now, Layer: -1, Data: &event.EngineInfo{
+	t := newTracker(sink, p.model, p.ends, shift)
+	info := event.EngineInfo{
 		Name: "llama.cpp", PID: p.target.PID, Epoch: p.clock.Epoch(), State: event.EngineReady,
-		Caps:   event.CapStages | event.CapTokens | event.CapExperts | event.CapPicks | event.CapKV | event.CapSteps | event.CapQueue | event.CapHost,
-		Reason: "by probes", Device: event.Device{Name: "CPU", Host: true},
-	}})
-	sink.Emit(event.Event{Kind: event.KindModel, At: now, Layer: -1, Data: &model})
-	var raw ringbuf.Record
+		Caps:   event.CapStages | event.CapTokens | event.CapKV | event.CapSteps | event.CapQueue | event.CapHost | p.target.picks(),
+		Reason: "watched by probes in process " + strconv.Itoa(p.target.PID), Device: event.Device{Name: "CPU", Host: true},
+	}
+	introduce := func() {
+		current := info
+		sink.Emit(event.Event{Kind: event.KindEngine, At: p.clock.Now(), Layer: -1, Data: &current})
+	}
+	introduce()
+	sink.Emit(event.Event{Kind: event.KindModel, At: p.clock.Now(), Layer: -1, Data: &p.model})
+	checked, wait := time.Now(), pollEvery
 	for ctx.Err() == nil {
-		p.ring.SetDeadline(time.Now().Add(pollEvery))
-		err := p.ring.ReadInto(&raw)
+		n, err := p.read(t)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			wait = min(wait+pollEvery, maxPoll)
+		} else {
+			wait = pollEvery
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+		t.expire(int64(p.clock.Now()) - shift)
+		if time.Since(checked) < watchEvery {
+			continue
+		}
+		checked = time.Now()
+		p.reportLost(t)
+		switch {
+		case t.refused != "":
+			info.State, info.Reason = event.EngineFailed, t.refused
+		case !p.target.alive():
+			info.State, info.Reason = event.EngineStopped, "the process has ended"
+		default:
+			continue
+		}
+		t.endAll()
+		introduce()
+		<-ctx.Done()
+	}
+	return nil
+}
+
+// read applies the records of the ring buffer, and returns how many there were. It does not wait.
+func (p *Probe) read(t *tracker) (n int, err error) {
+	p.ring.SetDeadline(time.Unix(1, 0))
+	for {
+		err := p.ring.ReadInto(&p.record)
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			t.expire(int64(p.clock.Now()) - shift)
-			continue
+			return n, nil
 		case err != nil:
-			return fmt.Errorf("read ring buffer: %w", err)
+			return n, fmt.Errorf("read ring buffer: %w", err)
 		}
-		if r, err := parse(raw.RawSample); err == nil {
+		n++
+		if r, err := parse(p.record.RawSample); err != nil {
+			t.malformed++
+		} else {
 			t.apply(r)
 		}
 	}
-	return nil
+}
+
+// reportLost emits how many records did not fit into the ring buffer, if it has changed.
+func (p *Probe) reportLost(t *tracker) {
+	var lost [numKinds]uint64
+	if err := p.objects.Lost.Get(&lost); err != nil {
+		return
+	}
+	t.reportLost(lost)
 }

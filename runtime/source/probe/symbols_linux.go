@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package probe
 
 import (
@@ -9,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/llmtop/llmtop/profiler/event"
 )
 
 // function is a function of llama.cpp that probes watch. A C++ name contains the types of the parameters, so that a
@@ -19,6 +23,9 @@ type function struct {
 	required bool
 }
 
+// getRows is the function that gathers the weights of the picked experts.
+const getRows = "ggml_compute_forward_get_rows"
+
 // functions are the watched functions.
 var functions = []function{
 	{"llama_decode", "forward passes, tokens, positions, sequences", true},
@@ -26,7 +33,7 @@ var functions = []function{
 	{"llama_memory_seq_rm", "reused prompt tokens", false},
 	{"_ZN13llama_context14process_ubatchERK12llama_ubatch14llm_graph_typeP22llama_memory_context_iR11ggml_status", "order of rows in large batches", false},
 	{"_Z21common_sampler_sampleP14common_samplerP13llama_contextib", "sampling, token by token", false},
-	{"ggml_compute_forward_get_rows", "router picks", false},
+	{getRows, "router picks", false},
 }
 
 // Symbol is a function found in a process.
@@ -53,7 +60,9 @@ type mapping struct {
 	executable bool
 }
 
-// Inspect finds the functions and the model of a process. root is the folder that contains /proc, "" for the root.
+// Inspect finds the functions and the model of a process. Files are opened by way of /proc, so that they are those that
+// the process uses: in its mount namespace, and also when the path has another file by now. It fails if the process does
+// not link llama.cpp.
 func Inspect(pid int) (*Target, error) {
 	dir := filepath.Join("/proc", strconv.Itoa(pid))
 	start, err := startTime(dir)
@@ -88,7 +97,9 @@ func Inspect(pid int) (*Target, error) {
 	return t, nil
 }
 
-func isModel(name string) bool { return strings.HasSuffix(name, ".gguf") || strings.Contains(name, "/blobs/sha256-") }
+func isModel(name string) bool {
+	return strings.HasSuffix(name, ".gguf") || strings.Contains(name, "/blobs/sha256-")
+}
 
 // mappings returns the mapped files of a process, each once.
 func mappings(dir string) (all []mapping, err error) {
@@ -163,4 +174,20 @@ func startTime(dir string) (uint64, error) {
 		return 0, fmt.Errorf("read %s: too short", filepath.Join(dir, "stat"))
 	}
 	return strconv.ParseUint(fields[19], 10, 64)
+}
+
+// picks returns the capabilities that need the router's picks.
+func (t *Target) picks() event.Caps {
+	for _, s := range t.Symbols {
+		if s.Name == getRows && s.path != "" {
+			return event.CapExperts | event.CapPicks
+		}
+	}
+	return 0
+}
+
+// alive reports whether the process still runs.
+func (t *Target) alive() bool {
+	start, err := startTime(filepath.Join("/proc", strconv.Itoa(t.PID)))
+	return err == nil && start == t.Start
 }

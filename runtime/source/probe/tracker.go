@@ -4,14 +4,13 @@ import (
 	"slices"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/runtime/engine"
 )
 
 // Bounds of what a tracker remembers.
 const (
-	maxTexts    = 256                 // tokenized texts that no prompt has matched yet
-	maxThreads  = 4096                // threads with transfers
-	maxSequence = 1 << 12             // sequence ids of a context; larger ones are refused
+	maxTexts    = 256                  // tokenized texts that no prompt has matched yet
+	maxThreads  = 4096                 // threads with transfers
+	maxSequence = 1 << 12              // sequence ids of a context; larger ones are refused
 	textAge     = int64(10 * 60 * 1e9) // ns that a text waits for its prompt
 	// idleEnd is how long nothing happens to a request before it is taken to have ended, in ns. The end is stamped with
 	// its last token.
@@ -27,16 +26,18 @@ type tracker struct {
 	model  event.Model
 	ends   map[int32]bool // tokens that end a text
 	offset int64          // ns: event.Time = CLOCK_MONOTONIC + offset
+	now    event.Time     // of the last record
 
 	contexts map[uint64]*llamaContext
 	threads  map[uint32]*thread
 	texts    []*text // tokenized, oldest first
 	lastID   event.RequestID
-	missed   int // requests that ran when the probes began
 
 	experts   event.Experts
 	expertsAt int64
 	refused   string // why the records cannot be understood
+	malformed uint64 // records that could not be read
+	drops     event.Drops
 }
 
 // llamaContext is a llama_context: the target model, or a draft.
@@ -73,7 +74,6 @@ type request struct {
 // thread is a thread that handles connections.
 type thread struct {
 	received int64 // first byte since the last byte was sent; 0: none
-	until    int64 // last byte received
 	sent     int64 // last byte sent
 	request  *request
 }
@@ -133,6 +133,7 @@ func (t *tracker) emit(e event.Event, at int64) {
 
 // apply applies a record.
 func (t *tracker) apply(r record) {
+	t.now = t.time(r.at)
 	switch d := r.data.(type) {
 	case *pass:
 		c := t.context(d.ctx)
@@ -300,7 +301,7 @@ func (t *tracker) begin(s *sequence, seq int32, cached int, tokens []int32, at i
 	source := t.matching(cached, tokens)
 	if source == nil && len(tokens) == 1 && cached > 0 && s.length == 0 {
 		s.request = nil
-		t.missed++
+		t.emit(event.Event{Kind: event.KindLog, Text: "a request ran when the probes began: it is not measured"}, at)
 		return nil
 	}
 	t.lastID++
@@ -506,7 +507,6 @@ func (t *tracker) addTransfer(r record) {
 		if th.received == 0 || th.sent > th.received {
 			th.received = r.at
 		}
-		th.until = r.at
 		return
 	}
 	th.sent = r.at
@@ -515,4 +515,24 @@ func (t *tracker) addTransfer(r record) {
 	}
 }
 
-var _ = engine.NoPick
+// endAll ends all requests.
+func (t *tracker) endAll() {
+	for _, c := range t.contexts {
+		for _, s := range c.sequences {
+			t.end(s, "")
+		}
+	}
+}
+
+// reportLost emits the number of lost records, given by kind, if it has changed.
+func (t *tracker) reportLost(lost [numKinds]uint64) {
+	var d event.Drops
+	d[event.KindStep] = lost[kindPassBegin] + lost[kindPassEnd] + lost[kindBatch] + t.malformed
+	d[event.KindToken] = lost[kindSampled]
+	d[event.KindExperts] = lost[kindPicked]
+	d[event.KindRequest] = lost[kindTokenized] + lost[kindReceived] + lost[kindSent] + lost[kindRemoved]
+	if d != t.drops {
+		t.drops = d
+		t.sink.Emit(event.Event{Kind: event.KindDrops, At: t.now, Layer: -1, Data: &d})
+	}
+}

@@ -1,0 +1,45 @@
+//go:build !linux || !(amd64 || arm64)
+
+package probe
+
+import (
+	"context"
+	"errors"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/engine"
+)
+
+// errUnsupported is the error of everything here.
+var errUnsupported = errors.New("probes need Linux on amd64 or arm64")
+
+// Symbol is a function found in a process.
+type Symbol struct{ Name, Purpose, File string }
+
+// Target is a process that links llama.cpp.
+type Target struct {
+	PID            int
+	Program, Model string
+	Symbols        []Symbol
+}
+
+// Probe watches a process.
+type Probe struct{}
+
+// Inspect returns an error on this system.
+func Inspect(int) (*Target, error) { return nil, errUnsupported }
+
+// Open returns an error on this system.
+func Open(*Target, engine.Clock) (*Probe, error) { return nil, errUnsupported }
+
+// Drop returns an error on this system.
+func Drop() error { return errUnsupported }
+
+// Run implements engine.Source.
+func (*Probe) Run(context.Context, event.Sink) error { return errUnsupported }
+
+// PID returns 0.
+func (*Probe) PID() int { return 0 }
+
+// Close does nothing.
+func (*Probe) Close() error { return nil }
