@@ -62,7 +62,7 @@ own prompt.`,
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit.FlagError(err) })
 	useHelp(root)
 	root.AddCommand(
-		newRunCommand(), newServeCommand(), newAttachCommand(), newDiscoverCommand(), newProxyCommand(),
+		newRunCommand(), newServeCommand(), newAttachCommand(), newProbeCommand(), newDiscoverCommand(), newProxyCommand(),
 		newReplayCommand(), newRecordCommand(), newReportCommand(), newBenchCommand(), newCompareCommand(),
 		newEngineCommand(), newVersionCommand(), newManCommand(), newChildCommand(),
 	)

@@ -15,10 +15,10 @@ import (
 func (e *Engine) describe() {
 	l, m, h := e.lib, e.model, &e.header
 	a := event.Model{
-		Name: e.meta("general.name"), Path: e.opt.Model, Architecture: e.meta("general.architecture"), Quantisation: h.quantisation,
-		Parameters: int64(l.parameters(m)), Active: h.active, Bytes: int64(l.size(m)), WeightBytes: h.weightBytes,
-		Layers: int(l.layers(m)), Width: int(l.width(m)), Heads: int(l.heads(m)), KVHeads: int(l.kvHeads(m)), HeadDim: h.headDim,
-		Vocab: e.tokens, Experts: h.experts, ExpertsUsed: h.used, FeedForward: h.feedForward,
+		Name: e.meta("general.name"), Path: e.opt.Model, Architecture: e.meta("general.architecture"), Quantisation: h.Quantisation,
+		Parameters: int64(l.parameters(m)), Active: h.Active, Bytes: int64(l.size(m)), WeightBytes: h.WeightBytes,
+		Layers: int(l.layers(m)), Width: int(l.width(m)), Heads: int(l.heads(m)), KVHeads: int(l.kvHeads(m)), HeadDim: h.HeadDim,
+		Vocab: e.tokens, Experts: h.Experts, ExpertsUsed: h.ExpertsUsed, FeedForward: h.FeedForward,
 		Context: e.opt.Context, TrainContext: int(l.trainContext(m)), KVBytes: e.kvBytes(),
 	}
 	if a.Name == "" {
@@ -44,8 +44,8 @@ func (e *Engine) meta(key string) string {
 // models with another kind of memory it is derived from the size of the library's cache, logged in 1/100 MiB.
 func (e *Engine) kvBytes() int64 {
 	measured := e.needs.kv / float64(e.opt.Slots*e.opt.Context)
-	if counted := float64(e.header.kvBytes); measured == 0 || math.Abs(counted-measured) < 0.01*measured+2 {
-		return int64(e.header.kvBytes)
+	if counted := float64(e.header.KVBytes); measured == 0 || math.Abs(counted-measured) < 0.01*measured+2 {
+		return e.header.KVBytes
 	}
 	return int64(math.Round(measured))
 }

@@ -21,7 +21,7 @@ type Engine struct {
 	info      event.EngineInfo
 	modelInfo event.Model
 
-	header  header
+	header  event.Model
 	devices []device
 	needs   estimate
 

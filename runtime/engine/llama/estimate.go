@@ -102,7 +102,7 @@ func (e *Engine) fits(s estimate) error {
 
 // offloaded returns the fraction of the model on devices. The output layer counts as one more layer.
 func (e *Engine) offloaded() float64 {
-	switch layers := e.header.layers + 1; {
+	switch layers := e.header.Layers + 1; {
 	case len(e.devices) == 0 || e.opt.GPULayers < 0:
 		return 0
 	case e.opt.GPULayers == 0 || e.opt.GPULayers >= layers:

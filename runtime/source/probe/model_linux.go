@@ -3,33 +3,30 @@
 package probe
 
 import (
+	"cmp"
+	"fmt"
 	"path/filepath"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/engine/native/gguf"
+	"github.com/llmtop/llmtop/runtime/engine/native/tokenizer"
 )
 
-// readModel returns the shape of the model that a process has open, and the tokens that end a text.
-func readModel(t *Target) (event.Model, []int32, error) {
+// readModel describes the model that a process has open. endsText reports whether a token ends a text; it is nil if that
+// is unknown. Without a known file both are zero.
+func readModel(t *Target) (m event.Model, endsText func(int32) bool, err error) {
 	if t.model == "" {
 		return event.Model{}, nil, nil
 	}
 	file, err := gguf.Open(t.model)
 	if err != nil {
-		return event.Model{}, nil, err
+		return event.Model{}, nil, fmt.Errorf("read model of process %d: %w", t.PID, err)
 	}
 	defer file.Close()
-	m := event.Model{Name: filepath.Base(t.Model), Path: t.Model}
-	m.Architecture, _ = file.Metadata.String("general.architecture")
-	number := func(key string) int {
-		n, _ := file.Metadata.Uint(m.Architecture + "." + key)
-		return int(n)
+	m = file.Describe()
+	m.Path, m.Name = t.Model, cmp.Or(m.Name, filepath.Base(t.Model))
+	if words, err := tokenizer.New(file); err == nil { // otherwise of a kind that only llama.cpp knows
+		endsText = words.IsEOG
 	}
-	m.Layers, m.Width, m.Heads = number("block_count"), number("embedding_length"), number("attention.head_count")
-	m.Experts, m.ExpertsUsed = number("expert_count"), number("expert_used_count")
-	var ends []int32
-	if id, err := file.Metadata.Uint("tokenizer.ggml.eos_token_id"); err == nil {
-		ends = append(ends, int32(id))
-	}
-	return m, ends, nil
+	return m, endsText, nil
 }

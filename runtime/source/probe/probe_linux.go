@@ -29,7 +29,7 @@ type Probe struct {
 	ring    *ringbuf.Reader
 	record  ringbuf.Record
 	model   event.Model
-	ends    []int32 // tokens that end a text
+	ends    func(int32) bool // whether a token ends a text
 }
 
 // The ring buffer is read every pollEvery while there are records, and every maxPoll while there are none. A probe wakes

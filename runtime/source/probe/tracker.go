@@ -24,9 +24,9 @@ const (
 type tracker struct {
 	sink   event.Sink
 	model  event.Model
-	ends   map[int32]bool // tokens that end a text
-	offset int64          // ns: event.Time = CLOCK_MONOTONIC + offset
-	now    event.Time     // of the last record
+	ends   func(int32) bool // whether a token ends a text; nil: unknown
+	offset int64            // ns: event.Time = CLOCK_MONOTONIC + offset
+	now    event.Time       // of the last record
 
 	contexts map[uint64]*llamaContext
 	threads  map[uint32]*thread
@@ -105,13 +105,10 @@ type row struct {
 	known           bool // the position is given
 }
 
-func newTracker(sink event.Sink, model event.Model, ends []int32, offset int64) *tracker {
+func newTracker(sink event.Sink, model event.Model, ends func(int32) bool, offset int64) *tracker {
 	t := &tracker{
-		sink: sink, model: model, offset: offset, ends: map[int32]bool{},
+		sink: sink, model: model, offset: offset, ends: ends,
 		contexts: map[uint64]*llamaContext{}, threads: map[uint32]*thread{},
-	}
-	for _, id := range ends {
-		t.ends[id] = true
 	}
 	if n := model.Layers * model.Experts; n > 0 {
 		t.experts = event.Experts{
@@ -438,7 +435,7 @@ func (t *tracker) end(s *sequence, reason string) {
 		r.thread.request = nil
 	}
 	state := event.StateFinished
-	if reason == "" && t.ends[r.lastToken] && r.generated > 0 {
+	if reason == "" && r.generated > 0 && t.ends != nil && t.ends(r.lastToken) {
 		reason = "stop"
 	}
 	t.emit(event.Event{

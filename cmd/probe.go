@@ -1,0 +1,132 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/cmd/session"
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/runtime/host"
+	"github.com/llmtop/llmtop/runtime/source/probe"
+	"github.com/llmtop/llmtop/runtime/source/socket"
+)
+
+func newProbeCommand() *cobra.Command {
+	var opts probing
+	c := &cobra.Command{
+		Use:   "probe PID",
+		Short: "Let attach watch an unmodified llama.cpp process",
+		Long: `probe watches a running process that links llama.cpp, such as llama-server or the runner of Ollama,
+by eBPF programs at a few of its functions. The process is neither restarted nor changed. It needs
+root on Linux; once the probes are attached it runs as the user who called sudo, and lets llmtop
+attach of that user show what they see. When it ends, nothing is left behind.
+
+sudo llmtop attach pid:PID does the same with the screen in one command.`,
+		Example: `  sudo llmtop probe 4711
+  llmtop probe --dry-run 4711`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return exit.Usagef("probe takes the number of one process: list engines with llmtop discover")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			pid, err := strconv.Atoi(strings.TrimPrefix(args[0], "pid:"))
+			if err != nil || pid <= 0 {
+				return exit.Usagef("probe %s: write the number of a process: list engines with llmtop discover", args[0])
+			}
+			target, err := probe.Inspect(pid)
+			if err != nil {
+				return exit.Usage(err)
+			}
+			if opts.dryRun {
+				return describeTarget(c.OutOrStdout(), target)
+			}
+			return opts.run(c.Context(), target, c.ErrOrStderr())
+		},
+	}
+	flags := c.Flags()
+	flags.BoolVar(&opts.dryRun, "dry-run", false, "print what would be probed, and exit")
+	flags.StringVar(&opts.listen, "listen", "", "`ADDRESS` to listen at, unix:PATH or tcp:HOST:PORT (default: a socket that attach finds)")
+	return c
+}
+
+// probing are the flags of the command.
+type probing struct {
+	dryRun bool
+	listen string
+}
+
+// describeTarget prints which functions of a process would be probed.
+func describeTarget(w io.Writer, t *probe.Target) error {
+	fmt.Fprintf(w, "process %d: %s\n", t.PID, t.Program)
+	if t.Model != "" {
+		fmt.Fprintf(w, "model: %s\n", t.Model)
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, s := range t.Symbols {
+		in := "in " + s.File
+		if s.File == "" {
+			in = "not found"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\n", s.Purpose, s.Name, in)
+	}
+	if err := table.Flush(); err != nil {
+		return fmt.Errorf("write list: %w", err)
+	}
+	return nil
+}
+
+// run probes a process until a signal, and serves the events.
+func (o *probing) run(ctx context.Context, target *probe.Target, notes io.Writer) error {
+	ctx, stop := exit.WithSignals(ctx, exit.ErrClosed)
+	defer stop()
+	clock := engine.NewClock()
+	p, err := probe.Open(target, clock)
+	switch {
+	case errors.Is(err, os.ErrPermission):
+		return exit.Usagef("probe process %d: %w: run sudo llmtop probe %d", target.PID, err, target.PID)
+	case err != nil:
+		return exit.Usage(err)
+	}
+	s := session.New(store.Options{})
+	s.AtEnd(p.Close)
+	if err := probe.Drop(); err != nil {
+		return s.End(err)
+	}
+	if o.listen == "" { // names the user's folder, so after Drop
+		o.listen = socket.Address("probe")
+	}
+	server, err := socket.Listen(o.listen, socket.Options{Context: ctx, Clock: clock, Engine: event.EngineInfo{Name: "llama.cpp"}})
+	if err != nil {
+		return s.End(exit.Usage(err))
+	}
+	s.AlsoTo(server)
+	s.AtEnd(server.Close)
+	s.Add("watch process", p.Run)
+	var machine session.Machine
+	machine.AddProcess(target.PID, s)
+	s.Add("sample host", func(ctx context.Context, _ event.Sink) error {
+		defer machine.Close()
+		return host.New(host.Options{Clock: clock}).Run(ctx, &machine)
+	})
+	return s.Run(ctx, func(ctx context.Context) error {
+		fmt.Fprintf(notes, "watching process %d; to show it: llmtop attach %s\n", target.PID, server.Address())
+		<-ctx.Done()
+		if err := context.Cause(ctx); !errors.Is(err, exit.ErrClosed) {
+			return err
+		}
+		return nil
+	})
+}

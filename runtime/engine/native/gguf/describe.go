@@ -1,0 +1,66 @@
+package gguf
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/engine/native/tensor"
+)
+
+// Describe returns what the header says of the model, of any architecture. 0 means unknown. Sums over the tensors are
+// unknown if the model is split over several files. KVBytes assumes keys and values of 16-bit floats.
+func (f *File) Describe() event.Model {
+	m := event.Model{Path: f.Path}
+	m.Name, _ = f.Metadata.String("general.name")
+	m.Architecture, _ = f.Metadata.String("general.architecture")
+	number := func(key string) int {
+		n, err := f.Metadata.Uint(m.Architecture + "." + key)
+		if err != nil || n > 1<<31 {
+			return 0
+		}
+		return int(n)
+	}
+	m.Layers, m.Width, m.Heads = number("block_count"), number("embedding_length"), number("attention.head_count")
+	m.KVHeads, m.HeadDim = cmp.Or(number("attention.head_count_kv"), m.Heads), number("attention.key_length")
+	m.Experts, m.ExpertsUsed = number("expert_count"), number("expert_used_count")
+	m.FeedForward = cmp.Or(number("expert_feed_forward_length"), number("feed_forward_length"))
+	m.TrainContext = number("context_length")
+	if m.HeadDim == 0 && m.Heads > 0 {
+		m.HeadDim = m.Width / m.Heads
+	}
+	m.KVBytes = int64(2 * m.Layers * m.KVHeads * (m.HeadDim + cmp.Or(number("attention.value_length"), m.HeadDim)))
+	if t, ok := f.Tensor("token_embd.weight"); ok && len(t.Dims) > 1 {
+		m.Vocab = int(t.Dims[1])
+	}
+	if parts, err := f.Metadata.Uint("split.count"); err != nil || parts <= 1 {
+		f.sum(&m)
+	}
+	return m
+}
+
+// sum adds up parameters and bytes: of all tensors, and of those that decoding a token reads.
+func (f *File) sum(m *event.Model) {
+	_, untied := f.Tensor("output.weight")
+	byType := map[tensor.Type]uint64{}
+	for _, t := range f.Tensors {
+		elements, bytes := int64(t.Elements()), int64(t.Bytes)
+		m.Parameters += elements
+		m.Bytes += bytes
+		byType[t.Type] += t.Elements()
+		switch {
+		case strings.Contains(t.Name, "_exps.") && m.Experts > 0:
+			elements, bytes = elements/int64(m.Experts)*int64(m.ExpertsUsed), bytes/int64(m.Experts)*int64(m.ExpertsUsed)
+		case t.Name == "token_embd.weight" && untied && len(t.Dims) > 1: // one row is looked up; the matrix is not multiplied
+			elements, bytes = elements/int64(t.Dims[1]), bytes/int64(t.Dims[1])
+		}
+		m.Active += elements
+		m.WeightBytes += bytes
+	}
+	var most uint64
+	for t, n := range byType {
+		if n > most || n == most && t.String() < m.Quantisation {
+			most, m.Quantisation = n, t.String()
+		}
+	}
+}
