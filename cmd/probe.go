@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,11 +12,11 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/cmd/session"
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/host"
 	"github.com/llmtop/llmtop/runtime/source/probe"
@@ -89,7 +90,7 @@ func describeTarget(w io.Writer, t *probe.Target) error {
 }
 
 // run probes a process until a signal, and serves the events.
-func (o *probing) run(ctx context.Context, target *probe.Target, notes io.Writer) error {
+func (o *probing) run(ctx context.Context, target *probe.Target, notes io.Writer) (err error) {
 	ctx, stop := exit.WithSignals(ctx, exit.ErrClosed)
 	defer stop()
 	clock := engine.NewClock()
@@ -100,33 +101,24 @@ func (o *probing) run(ctx context.Context, target *probe.Target, notes io.Writer
 	case err != nil:
 		return exit.Usage(err)
 	}
-	s := session.New(store.Options{})
-	s.AtEnd(p.Close)
+	defer func() { err = errors.Join(err, p.Close()) }()
 	if err := probe.Drop(); err != nil {
-		return s.End(err)
+		return err
 	}
 	if o.listen == "" { // names the user's folder, so after Drop
 		o.listen = socket.Address("probe")
 	}
 	server, err := socket.Listen(o.listen, socket.Options{Context: ctx, Clock: clock, Engine: event.EngineInfo{Name: "llama.cpp"}})
 	if err != nil {
-		return s.End(exit.Usage(err))
+		return exit.Usage(err)
 	}
-	s.AlsoTo(server)
-	s.AtEnd(server.Close)
-	s.Add("watch process", p.Run)
+	defer func() { err = errors.Join(err, server.Close()) }()
 	var machine session.Machine
-	machine.AddProcess(target.PID, s)
-	s.Add("sample host", func(ctx context.Context, _ event.Sink) error {
-		defer machine.Close()
-		return host.New(host.Options{Clock: clock}).Run(ctx, &machine)
-	})
-	return s.Run(ctx, func(ctx context.Context) error {
-		fmt.Fprintf(notes, "watching process %d; to show it: llmtop attach %s\n", target.PID, server.Address())
-		<-ctx.Done()
-		if err := context.Cause(ctx); !errors.Is(err, exit.ErrClosed) {
-			return err
-		}
-		return nil
-	})
+	machine.AddProcess(target.PID, server)
+	defer machine.Close()
+	tasks, ctx := errgroup.WithContext(ctx)
+	tasks.Go(session.Guarded("watch process", func() error { return p.Run(ctx, server) }))
+	tasks.Go(session.Guarded("sample host", func() error { return host.New(host.Options{Clock: clock}).Run(ctx, &machine) }))
+	fmt.Fprintf(notes, "watching process %d; to show it: llmtop attach %s\n", target.PID, server.Address())
+	return exit.IgnoreClosed(cmp.Or(tasks.Wait(), context.Cause(ctx)))
 }
