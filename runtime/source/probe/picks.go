@@ -1,6 +1,8 @@
 package probe
 
 import (
+	"slices"
+
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/engine"
 )
@@ -53,61 +55,43 @@ func (f *forward) rowsOf(n int) []int {
 	return nil
 }
 
-// picksOf returns the picks of the last row of a sequence, layer by layer, nil without any.
-func (f *forward) picksOf(seq int32, e event.Experts) []uint16 {
+// picksOf returns the picks of a row, layer by layer, nil without any.
+func (f *forward) picksOf(row int, e event.Experts) []uint16 {
 	if len(f.picks) == 0 {
 		return nil
 	}
-	at := -1
-	for i, v := range f.rows {
-		if v.seq == seq {
-			at = i
-		}
-	}
-	out := make([]uint16, 0, e.Layers*e.Used)
-	for layer := range e.Layers {
-		picks := f.picks[layer]
-		found := false
-		for i, r := range f.rowsOf(len(picks)) {
-			if r == at && picks[i] != nil {
-				out, found = append(out, picks[i]...), true
-			}
-		}
-		if !found {
-			for range e.Used {
-				out = append(out, engine.NoPick)
-			}
+	out := slices.Repeat([]uint16{engine.NoPick}, e.Layers*e.Used)
+	for layer, picks := range f.picks {
+		if i := slices.Index(f.rowsOf(len(picks)), row); i >= 0 && picks[i] != nil {
+			copy(out[layer*e.Used:], picks[i])
 		}
 	}
 	return out
 }
 
 // countPicks adds the picks of a pass to the sums, and emits them now and then.
-func (t *tracker) countPicks(c *llamaContext, f *forward, at int64) {
+func (t *tracker) countPicks(f *forward, at int64) {
 	if len(f.picks) == 0 {
 		return
 	}
-	isPrompt := make([]bool, len(f.rows))
+	decodes := make([]bool, len(f.rows))
 	for i, v := range f.rows {
-		s := c.sequences[v.seq]
-		isPrompt[i] = s != nil && s.request != nil && s.request.generated == 0
+		decodes[i] = slices.ContainsFunc(f.shares, func(x share) bool { return x.seq == v.seq && x.decode })
+		if decodes[i] {
+			t.experts.DecodeTokens++
+		} else {
+			t.experts.PromptTokens++
+		}
 	}
 	for layer, picks := range f.picks {
 		for i, r := range f.rowsOf(len(picks)) {
-			to := t.experts.Decode
-			if isPrompt[r] {
-				to = t.experts.Prompt
+			to := t.experts.Prompt
+			if decodes[r] {
+				to = t.experts.Decode
 			}
 			for _, x := range picks[i] {
 				to[layer*t.experts.Experts+int(x)]++
 			}
-		}
-	}
-	for _, prompt := range isPrompt {
-		if prompt {
-			t.experts.PromptTokens++
-		} else {
-			t.experts.DecodeTokens++
 		}
 	}
 	if at-t.expertsAt >= expertsEvery {
@@ -119,6 +103,6 @@ func (t *tracker) countPicks(c *llamaContext, f *forward, at int64) {
 func (t *tracker) emitExperts(at int64) {
 	t.expertsAt = at
 	e := t.experts
-	e.Prompt, e.Decode = append([]uint64(nil), e.Prompt...), append([]uint64(nil), e.Decode...)
+	e.Prompt, e.Decode = slices.Clone(e.Prompt), slices.Clone(e.Decode)
 	t.emit(event.Event{Kind: event.KindExperts, Data: &e}, at)
 }

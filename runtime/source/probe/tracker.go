@@ -57,18 +57,16 @@ type sequence struct {
 
 // request is a request in a sequence.
 type request struct {
-	id         event.RequestID
-	seq        int32
-	thread     *thread // that received it; nil: unknown
-	began      int64   // of its first pass
-	prompt     int     // tokens, cached ones included
+	id         event.RequestID // 0: it began before the probes
+	thread     *thread         // that received it; nil: unknown
+	began      int64           // of its first pass
+	prompt     int             // tokens, cached ones included
 	cached     int
 	promptDone bool
 	generated  int
 	last       int64 // of the last token; 0: none
 	lastToken  int32
 	active     int64 // last record about it
-	sent       bool  // the first byte of the answer was sent
 }
 
 // thread is a thread that handles connections.
@@ -91,11 +89,22 @@ type forward struct {
 	began, ended int64
 	step         uint64
 	rows         []row
-	order        []int // rows in the order of the graph's tensors, as far as reported
-	unordered    bool  // order is incomplete
-	parts        []int // sizes of the physical batches
-	picks        map[int][][]uint16
-	sequences    []int32 // that have rows, each once
+	order        []int              // rows in the order of the graph's tensors, as far as reported
+	unordered    bool               // order is incomplete
+	parts        []int              // sizes of the physical batches
+	picks        map[int][][]uint16 // by layer
+	shares       []share            // of the sequences that have rows
+}
+
+// share is the rows of one sequence in a pass.
+type share struct {
+	seq    int32
+	tokens []int32
+	first  int32 // position of the first
+	output bool
+	decode bool // the request goes on; otherwise these are prompt tokens
+	last   int  // row of the last token
+	r      *request
 }
 
 // row is a token of a batch.
@@ -121,10 +130,7 @@ func newTracker(sink event.Sink, model event.Model, ends func(int32) bool, offse
 func (t *tracker) time(at int64) event.Time { return event.Time(at + t.offset) }
 
 func (t *tracker) emit(e event.Event, at int64) {
-	e.At = t.time(at)
-	if e.Kind != event.KindStage {
-		e.Layer = -1
-	}
+	e.At, e.Layer = t.time(at), -1
 	t.sink.Emit(e)
 }
 
@@ -237,73 +243,72 @@ func (f *forward) addOrder(b *batch) {
 // beginRows assigns the rows of a pass to requests.
 func (t *tracker) beginRows(c *llamaContext, f *forward, at int64) {
 	for i := range f.rows {
-		if !slices.Contains(f.sequences, f.rows[i].seq) {
-			f.sequences = append(f.sequences, f.rows[i].seq)
+		v := &f.rows[i]
+		k := slices.IndexFunc(f.shares, func(s share) bool { return s.seq == v.seq })
+		if k < 0 {
+			k = len(f.shares)
+			f.shares = append(f.shares, share{seq: v.seq, first: v.pos})
+		}
+		s := &f.shares[k]
+		if !v.known {
+			v.pos = c.sequence(v.seq).length + int32(len(s.tokens))
+			s.first = v.pos - int32(len(s.tokens))
+		}
+		s.tokens, s.output, s.last = append(s.tokens, v.token), s.output || v.output, i
+	}
+	for seq, s := range c.sequences { // a pass has the next token of every request that goes on
+		if r := s.request; r != nil && r.last != 0 && !slices.ContainsFunc(f.shares, func(s share) bool { return s.seq == seq }) {
+			t.end(s)
 		}
 	}
-	for _, s := range c.sequences { // a pass has the next token of every request that goes on
-		if r := s.request; r != nil && r.last != 0 && !slices.Contains(f.sequences, r.seq) {
-			t.end(s, "")
-		}
-	}
-	for _, seq := range f.sequences {
-		t.beginSequence(c, f, seq, at)
+	for i := range f.shares {
+		t.beginShare(c, f, &f.shares[i], at)
 	}
 }
 
-// beginSequence assigns the rows of one sequence to its request, or to a new one.
-func (t *tracker) beginSequence(c *llamaContext, f *forward, seq int32, at int64) {
+// beginShare assigns the rows of one sequence to its request, or to a new one.
+func (t *tracker) beginShare(c *llamaContext, f *forward, x *share, at int64) {
+	s := c.sequence(x.seq)
+	r := s.request
+	switch {
+	case r != nil && !r.promptDone && x.first == s.length:
+	case r != nil && r.promptDone && c.samples && x.tokens[0] == r.lastToken && x.first <= s.length:
+		x.decode = true
+	case r != nil && r.promptDone && !c.samples && len(x.tokens) == 1 && x.first == s.length:
+		x.decode = true
+	default:
+		t.end(s)
+		r = t.begin(s, x, f.began)
+	}
+	x.r = r
+	s.length = x.first + int32(len(x.tokens))
+	r.active = at
+	if !r.promptDone {
+		r.prompt, r.promptDone = int(s.length), x.output
+	}
+}
+
+func (c *llamaContext) sequence(seq int32) *sequence {
 	s := c.sequences[seq]
 	if s == nil {
 		s = &sequence{}
 		c.sequences[seq] = s
 	}
-	var tokens []int32
-	first, output := int32(-1), false
-	for i := range f.rows {
-		v := &f.rows[i]
-		if v.seq != seq {
-			continue
-		}
-		if !v.known {
-			v.pos = s.length + int32(len(tokens))
-		}
-		if first < 0 {
-			first = v.pos
-		}
-		tokens = append(tokens, v.token)
-		output = output || v.output
-	}
-	r := s.request
-	goesOn := r != nil && (!r.promptDone && first == s.length ||
-		r.promptDone && c.samples && tokens[0] == r.lastToken && first <= s.length ||
-		r.promptDone && !c.samples && len(tokens) == 1 && first == s.length)
-	if !goesOn {
-		t.end(s, "")
-		r = t.begin(s, seq, int(first), tokens, f.began)
-	}
-	s.length = first + int32(len(tokens))
-	if r == nil {
-		return
-	}
-	r.active = at
-	if !r.promptDone {
-		r.prompt = int(s.length)
-		r.promptDone = output
-	}
+	return s
 }
 
-// begin begins a request in a sequence. It returns nil if the request began before the probes.
-func (t *tracker) begin(s *sequence, seq int32, cached int, tokens []int32, at int64) *request {
-	source := t.matching(cached, tokens)
-	if source == nil && len(tokens) == 1 && cached > 0 && s.length == 0 {
-		s.request = nil
+// begin begins a request in a sequence. One that began before the probes gets no number, and no events.
+func (t *tracker) begin(s *sequence, x *share, at int64) *request {
+	r := &request{cached: int(x.first), began: at}
+	s.request = r
+	source := t.matching(r.cached, x.tokens)
+	if source == nil && len(x.tokens) == 1 && x.first > 0 && s.length == 0 {
+		r.promptDone, x.decode = true, true
 		t.emit(event.Event{Kind: event.KindLog, Text: "a request ran when the probes began: it is not measured"}, at)
-		return nil
+		return r
 	}
 	t.lastID++
-	r := &request{id: t.lastID, seq: seq, cached: cached, began: at, active: at}
-	s.request = r
+	r.id = t.lastID
 	queued := at
 	if source != nil {
 		queued = source.began
@@ -314,15 +319,21 @@ func (t *tracker) begin(s *sequence, seq int32, cached int, tokens []int32, at i
 			}
 		}
 	}
-	t.emit(event.Event{Kind: event.KindRequest, Req: r.id, State: event.StateQueued, Data: &event.Request{}}, queued)
+	t.about(r, event.Event{Kind: event.KindRequest, State: event.StateQueued, Data: &event.Request{}}, queued)
 	if source != nil {
-		t.emit(event.Event{
-			Kind: event.KindStage, Req: r.id, Stage: event.StageTokenize, Layer: -1, Dur: source.end - source.began, N: int32(len(source.tokens)),
-		}, source.end)
-		t.emit(event.Event{Kind: event.KindStage, Req: r.id, Stage: event.StageQueue, Layer: -1, Dur: at - source.end}, at)
+		t.about(r, event.Event{Kind: event.KindStage, Stage: event.StageTokenize, Dur: source.end - source.began, N: int32(len(source.tokens))}, source.end)
+		t.about(r, event.Event{Kind: event.KindStage, Stage: event.StageQueue, Dur: at - source.end}, at)
 	}
-	t.emit(event.Event{Kind: event.KindRequest, Req: r.id, State: event.StateDispatched}, at)
+	t.about(r, event.Event{Kind: event.KindRequest, State: event.StateDispatched}, at)
 	return r
+}
+
+// about emits an event about a request, unless the request has no number.
+func (t *tracker) about(r *request, e event.Event, at int64) {
+	if r.id != 0 {
+		e.Req = r.id
+		t.emit(e, at)
+	}
 }
 
 // matching removes and returns the oldest tokenized text that continues with these tokens at a position.
@@ -342,49 +353,29 @@ func (t *tracker) endPass(c *llamaContext, at int64) {
 	c.pass, c.last = nil, f
 	f.ended = at
 	var decode, prompt int32
-	var used int64
-	for _, seq := range f.sequences {
-		s := c.sequences[seq]
-		n := int32(0)
-		for i := range f.rows {
-			if f.rows[i].seq == seq {
-				n++
-			}
-		}
-		r := s.request
-		if r == nil || r.generated > 0 {
-			decode += n
-			t.tokenOfPass(c, f, r, at)
-			continue
-		}
-		prompt += n
+	for _, x := range f.shares {
+		r := x.r
 		r.active = at
-		if r.promptDone {
-			t.emit(event.Event{Kind: event.KindStage, Req: r.id, Stage: event.StagePrompt, Layer: -1, Dur: at - r.began, N: int32(r.prompt - r.cached)}, at)
-			if !c.samples {
-				r.last, r.lastToken = at, -1
+		switch {
+		case x.decode:
+			decode += int32(len(x.tokens))
+			if !c.samples { // the next pass has the token that this one yields
+				t.token(r, f, x, x.tokens[0], at)
+			}
+		default:
+			prompt += int32(len(x.tokens))
+			if r.promptDone {
+				t.about(r, event.Event{Kind: event.KindStage, Stage: event.StagePrompt, Dur: at - r.began, N: int32(r.prompt - r.cached)}, at)
 			}
 		}
 	}
+	var used int64
 	for _, s := range c.sequences {
 		used += int64(s.length)
 	}
 	t.emit(event.Event{Kind: event.KindStep, Step: f.step, Dur: at - f.began, N: decode, Prompt: prompt}, at)
 	t.emit(event.Event{Kind: event.KindKV, Data: &event.KV{Used: used}}, at)
-	t.countPicks(c, f, at)
-}
-
-// tokenOfPass emits the token of a pass of a program that does not sample with a known function: its next pass has the
-// token of the last one.
-func (t *tracker) tokenOfPass(c *llamaContext, f *forward, r *request, at int64) {
-	if r == nil || c.samples {
-		return
-	}
-	for _, v := range f.rows {
-		if v.seq == r.seq {
-			t.token(r, f, v.token, at)
-		}
-	}
+	t.countPicks(f, at)
 }
 
 // addSample emits a sampled token.
@@ -395,37 +386,32 @@ func (t *tracker) addSample(rec record, d *sampled) {
 	if f == nil {
 		return
 	}
-	i := int(d.index)
-	if i < 0 {
-		i += len(f.rows)
+	row := int(d.index)
+	if row < 0 {
+		row += len(f.rows)
 	}
-	if i < 0 || i >= len(f.rows) || !f.rows[i].output {
-		return
-	}
-	s := c.sequences[f.rows[i].seq]
-	if s == nil || s.request == nil || !s.request.promptDone {
-		return
-	}
-	r := s.request
-	if r.generated == 0 {
-		t.emit(event.Event{Kind: event.KindStage, Req: r.id, Stage: event.StageFirst, Layer: -1, Dur: rec.at - f.ended}, rec.at)
-	}
-	t.token(r, f, d.token, rec.at)
-	if th := r.thread; th != nil && th.request != r {
-		r.thread = nil
+	for _, x := range f.shares {
+		s := c.sequences[x.seq]
+		if row < 0 || row >= len(f.rows) || f.rows[row].seq != x.seq || s == nil || s.request != x.r || !x.r.promptDone {
+			continue
+		}
+		if x.r.generated == 0 && !x.decode {
+			t.about(x.r, event.Event{Kind: event.KindStage, Stage: event.StageFirst, Dur: rec.at - f.ended}, rec.at)
+		}
+		t.token(x.r, f, x, d.token, rec.at)
 	}
 }
 
 // token emits a token of a request.
-func (t *tracker) token(r *request, f *forward, id int32, at int64) {
-	e := event.Event{Kind: event.KindToken, Req: r.id, ID: id, N: 1, Index: int32(r.generated), Step: f.step, Picks: f.picksOf(r.seq, t.experts)}
-	t.emit(e, at)
+func (t *tracker) token(r *request, f *forward, x share, id int32, at int64) {
+	e := event.Event{Kind: event.KindToken, ID: id, N: 1, Index: int32(r.generated), Step: f.step, Picks: f.picksOf(x.last, t.experts)}
+	t.about(r, e, at)
 	r.generated++
 	r.last, r.lastToken, r.active = at, id, at
 }
 
 // end ends the request of a sequence at its last token.
-func (t *tracker) end(s *sequence, reason string) {
+func (t *tracker) end(s *sequence) {
 	r := s.request
 	if r == nil {
 		return
@@ -434,12 +420,12 @@ func (t *tracker) end(s *sequence, reason string) {
 	if r.thread != nil && r.thread.request == r {
 		r.thread.request = nil
 	}
-	state := event.StateFinished
-	if reason == "" && r.generated > 0 && t.ends != nil && t.ends(r.lastToken) {
+	reason := ""
+	if r.generated > 0 && t.ends != nil && t.ends(r.lastToken) {
 		reason = "stop"
 	}
-	t.emit(event.Event{
-		Kind: event.KindRequest, Req: r.id, State: state,
+	t.about(r, event.Event{
+		Kind: event.KindRequest, State: event.StateFinished,
 		Data: &event.Outcome{Reason: reason, Prompt: r.prompt, Cached: r.cached, Generated: r.generated},
 	}, max(r.last, r.active))
 }
@@ -452,7 +438,7 @@ func (t *tracker) expire(now int64) {
 		}
 		for _, s := range c.sequences {
 			if r := s.request; r != nil && now-r.active > idleEnd {
-				t.end(s, "")
+				t.end(s)
 			}
 		}
 	}
@@ -507,16 +493,13 @@ func (t *tracker) addTransfer(r record) {
 		return
 	}
 	th.sent = r.at
-	if q := th.request; q != nil && q.generated > 0 && !q.sent {
-		q.sent = true
-	}
 }
 
 // endAll ends all requests.
 func (t *tracker) endAll() {
 	for _, c := range t.contexts {
 		for _, s := range c.sequences {
-			t.end(s, "")
+			t.end(s)
 		}
 	}
 }

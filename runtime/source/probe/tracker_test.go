@@ -1,0 +1,293 @@
+package probe
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/engine"
+)
+
+// process makes the records of a process with one context. Its clock moves by 1000 ns a record.
+type process struct {
+	t   *tracker
+	now int64
+}
+
+// log keeps events as short lines.
+type log struct{ lines []string }
+
+func (l *log) Emit(e event.Event) {
+	switch e.Kind {
+	case event.KindRequest:
+		line := fmt.Sprintf("#%d %v at %d", e.Req, e.State, e.At)
+		if o, ok := e.Data.(*event.Outcome); ok {
+			line += fmt.Sprintf(" %q prompt %d cached %d generated %d", o.Reason, o.Prompt, o.Cached, o.Generated)
+		}
+		l.lines = append(l.lines, line)
+	case event.KindStage:
+		l.lines = append(l.lines, fmt.Sprintf("#%d %v %d..%d", e.Req, e.Stage, int64(e.At)-e.Dur, e.At))
+	case event.KindToken:
+		line := fmt.Sprintf("#%d token %d at %d pass %d", e.Req, e.ID, e.At, e.Step)
+		if e.Picks != nil {
+			line += fmt.Sprint(" picks ", e.Picks)
+		}
+		l.lines = append(l.lines, line)
+	case event.KindStep:
+		l.lines = append(l.lines, fmt.Sprintf("pass %d decode %d prompt %d", e.Step, e.N, e.Prompt))
+	case event.KindLog:
+		l.lines = append(l.lines, e.Text)
+	}
+}
+
+func (p *process) apply(kind uint32, tid uint32, data any) {
+	p.now += 1000
+	p.t.apply(record{kind: kind, tid: tid, at: p.now, data: data})
+}
+
+func (p *process) tokenize(tid uint32, tokens ...int32) {
+	for first := 0; first < len(tokens); first += chunkTokens {
+		x := &tokenized{began: p.now, total: len(tokens), first: first}
+		x.n = copy(x.token[:], tokens[first:])
+		p.apply(kindTokenized, tid, x)
+	}
+}
+
+// rows are tokens of one sequence from a position; the last has an output if asked for.
+type rows struct {
+	seq, pos int32
+	output   bool
+	tokens   []int32
+}
+
+// begin begins a pass, and gives its batch in parts.
+func (p *process) begin(groups ...rows) {
+	var all []row
+	for _, g := range groups {
+		for i, id := range g.tokens {
+			all = append(all, row{token: id, pos: g.pos + int32(i), seq: g.seq, output: g.output && i == len(g.tokens)-1})
+		}
+	}
+	p.apply(kindPassBegin, 1, &pass{ctx: 1, tokens: len(all)})
+	p.batch(all, 0)
+}
+
+func (p *process) batch(all []row, flags uint32) {
+	for first := 0; first < len(all); first += chunkTokens {
+		b := &batch{ctx: 1, total: len(all), first: first, n: min(chunkTokens, len(all)-first), flags: flags | hasPos | hasSeq | hasOutput}
+		for i, v := range all[first : first+b.n] {
+			b.token[i], b.pos[i], b.seq[i] = v.token, v.pos, v.seq
+			if v.output {
+				b.output[i] = 1
+			}
+		}
+		p.apply(kindBatch, 1, b)
+	}
+}
+
+func (p *process) pick(layer int, rows ...[2]int32) {
+	x := &picked{layer: layer, used: 2, total: len(rows), n: len(rows)}
+	for i, r := range rows {
+		copy(x.pick[i][:], r[:])
+	}
+	p.apply(kindPicked, 1, x)
+}
+
+func (p *process) end() { p.apply(kindPassEnd, 1, &pass{ctx: 1}) }
+
+func (p *process) sample(index, token int32) {
+	p.apply(kindSampled, 1, &sampled{began: p.now, ctx: 1, index: index, token: token})
+}
+
+// watch returns a process with a tracker, and its log.
+func watch() (*process, *log) {
+	l := &log{}
+	model := event.Model{Layers: 2, Experts: 8, ExpertsUsed: 2}
+	return &process{t: newTracker(l, model, func(id int32) bool { return id == 0 }, 0)}, l
+}
+
+func expect(t *testing.T, l *log, want string) {
+	t.Helper()
+	lines := strings.Split(strings.TrimSpace(want), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	if !slices.Equal(l.lines, lines) {
+		t.Errorf("events:\n%s\nwant:\n%s", strings.Join(l.lines, "\n"), strings.Join(lines, "\n"))
+	}
+}
+
+// TestRequest follows a request from its bytes to its last token.
+func TestRequest(t *testing.T) {
+	p, l := watch()
+	p.apply(kindReceived, 7, &transfer{})
+	p.tokenize(7, 10, 11, 12, 13)
+	p.begin(rows{0, 1, true, []int32{11, 12, 13}}) // token 10 is cached
+	p.pick(0, [2]int32{1, 2}, [2]int32{3, 4}, [2]int32{5, 6})
+	p.pick(1, [2]int32{7, 0}) // the last layer computes only the output
+	p.end()
+	p.sample(2, 20)
+	p.begin(rows{0, 4, true, []int32{20}})
+	p.pick(0, [2]int32{1, 3})
+	p.pick(1, [2]int32{2, 8}) // no such expert
+	p.end()
+	p.sample(0, 0)
+	p.t.expire(p.now + idleEnd + 1)
+	expect(t, l, `
+		#1 queued at 1000
+		#1 tokenize 1000..2000
+		#1 queue 2000..3000
+		#1 running at 3000
+		#1 prompt 3000..7000
+		pass 1 decode 0 prompt 3
+		#1 first_token 7000..8000
+		#1 token 20 at 8000 pass 1 picks [5 6 7 0]
+		pass 2 decode 1 prompt 0
+		#1 token 0 at 14000 pass 2 picks [1 3 65535 65535]
+		#1 finished at 14000 "stop" prompt 4 cached 1 generated 2`)
+	if e := p.t.experts; e.Prompt[1] != 1 || e.Prompt[8+7] != 1 || e.Decode[1] != 1 || e.Decode[8+2] != 0 || e.PromptTokens != 3 || e.DecodeTokens != 1 {
+		t.Errorf("picks: %+v", e)
+	}
+}
+
+// TestSlots follows two requests in one batch: a prompt in two parts beside a request that decodes.
+func TestSlots(t *testing.T) {
+	p, l := watch()
+	p.begin(rows{0, 0, true, []int32{1, 2}})
+	p.end()
+	p.sample(1, 3)
+	p.begin(rows{0, 2, true, []int32{3}}, rows{1, 0, false, []int32{5, 6}})
+	p.end()
+	p.sample(0, 4)
+	p.begin(rows{0, 3, true, []int32{4}}, rows{1, 2, true, []int32{7}})
+	p.end()
+	p.sample(0, 8)
+	p.sample(1, 9)
+	p.begin(rows{1, 3, true, []int32{9}}) // the first request has ended
+	p.end()
+	p.sample(0, 10)
+	p.apply(kindRemoved, 1, &removed{seq: 1, from: 1, to: -1})
+	p.begin(rows{1, 1, true, []int32{6, 7}}) // the next request in the second slot reuses one token
+	p.end()
+	p.sample(1, 11)
+	p.t.endAll()
+	expect(t, l, `
+		#1 queued at 1000
+		#1 running at 1000
+		#1 prompt 1000..3000
+		pass 1 decode 0 prompt 2
+		#1 first_token 3000..4000
+		#1 token 3 at 4000 pass 1
+		#2 queued at 5000
+		#2 running at 5000
+		pass 2 decode 1 prompt 2
+		#1 token 4 at 8000 pass 2
+		#2 prompt 5000..11000
+		pass 3 decode 1 prompt 1
+		#1 token 8 at 12000 pass 3
+		#2 first_token 11000..13000
+		#2 token 9 at 13000 pass 3
+		#1 finished at 12000 "" prompt 2 cached 0 generated 3
+		pass 4 decode 1 prompt 0
+		#2 token 10 at 17000 pass 4
+		#2 finished at 17000 "" prompt 3 cached 0 generated 2
+		#3 queued at 19000
+		#3 running at 19000
+		#3 prompt 19000..21000
+		pass 5 decode 0 prompt 2
+		#3 first_token 21000..22000
+		#3 token 11 at 22000 pass 5
+		#3 finished at 22000 "" prompt 3 cached 1 generated 1`)
+}
+
+// TestOrder checks that picks follow the rows of the physical batch, which may be in another order.
+func TestOrder(t *testing.T) {
+	p, l := watch()
+	p.begin(rows{0, 0, true, []int32{1, 2}}, rows{1, 0, true, []int32{3, 4}})
+	p.batch([]row{{token: 3, seq: 1}, {token: 1, seq: 0}, {token: 4, pos: 1, seq: 1}, {token: 2, pos: 1, seq: 0}}, physical)
+	p.pick(0, [2]int32{3, 3}, [2]int32{1, 1}, [2]int32{4, 4}, [2]int32{2, 2})
+	p.end()
+	p.sample(1, 5)
+	p.sample(3, 6)
+	got := slices.DeleteFunc(l.lines, func(s string) bool { return !strings.Contains(s, "picks") })
+	want := []string{
+		fmt.Sprintf("#1 token 5 at 6000 pass 1 picks [2 2 %d %d]", engine.NoPick, engine.NoPick),
+		fmt.Sprintf("#2 token 6 at 7000 pass 1 picks [4 4 %d %d]", engine.NoPick, engine.NoPick),
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestLateStart attaches in the middle of a request: it is left out, and the next one in its slot is measured.
+func TestLateStart(t *testing.T) {
+	p, l := watch()
+	for i := range int32(3) {
+		p.begin(rows{0, 50 + i, true, []int32{9}})
+		p.end()
+		p.sample(0, 9)
+	}
+	p.begin(rows{0, 0, true, []int32{1, 2}})
+	p.end()
+	p.sample(1, 3)
+	expect(t, l, `
+		a request ran when the probes began: it is not measured
+		pass 1 decode 1 prompt 0
+		pass 2 decode 1 prompt 0
+		pass 3 decode 1 prompt 0
+		#1 queued at 13000
+		#1 running at 13000
+		#1 prompt 13000..15000
+		pass 4 decode 0 prompt 2
+		#1 first_token 15000..16000
+		#1 token 3 at 16000 pass 4`)
+}
+
+// TestWithoutSampling follows a program that samples in its own way, such as llama-bench: the token of a pass is the one
+// that it computes.
+func TestWithoutSampling(t *testing.T) {
+	p, l := watch()
+	p.begin(rows{0, 0, true, []int32{1, 2}})
+	p.end()
+	p.begin(rows{0, 2, true, []int32{3}})
+	p.end()
+	p.begin(rows{0, 3, true, []int32{4}})
+	p.end()
+	p.apply(kindRemoved, 1, &removed{seq: -1, from: 0, to: -1})
+	p.t.endAll()
+	if n := len(l.lines); n == 0 || !strings.Contains(strings.Join(l.lines, "\n"), "token 4 at 9000 pass 3") {
+		t.Errorf("events: %s", strings.Join(l.lines, "\n"))
+	}
+}
+
+// TestNonsense refuses a process whose functions are others of the same name.
+func TestNonsense(t *testing.T) {
+	p, _ := watch()
+	p.begin(rows{-5, 0, true, []int32{1}})
+	if p.t.refused == "" {
+		t.Error("a sequence of -5 is accepted")
+	}
+}
+
+func FuzzRecords(f *testing.F) {
+	seed := make([]byte, 1200)
+	for kind := range uint32(numKinds + 1) {
+		binary.NativeEndian.PutUint32(seed, kind)
+		f.Add(seed, uint8(kind))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte, kinds uint8) {
+		p, _ := watch()
+		for len(raw) > headBytes {
+			n := min(len(raw), 40+int(kinds)*16)
+			if r, err := parse(raw[:n]); err == nil {
+				p.t.apply(r)
+				p.t.expire(r.at)
+			}
+			raw = raw[n:]
+		}
+		p.t.endAll()
+	})
+}
