@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/llmtop/llmtop/runtime/engine"
@@ -73,6 +74,17 @@ func TestAgreesWithLlamaEngine(t *testing.T) {
 	}
 	if total.top > 0 {
 		total.check(t, 0.05, 0.97)
+	}
+}
+
+// TestHarmlessForLlamaEngine shows that llama.cpp ignores the same metadata.
+func TestHarmlessForLlamaEngine(t *testing.T) {
+	for _, p := range keyed() {
+		t.Run(p.String(), func(t *testing.T) {
+			if !slices.Equal(logitsOf(t, openLlamaCpp(t, p)), logitsOf(t, openLlamaCpp(t, harmless(p)))) {
+				t.Error("the logits have changed")
+			}
+		})
 	}
 }
 
