@@ -11,6 +11,9 @@ type Host struct {
 	Clocks    []float64 // Hz per core; empty if the system does not report it
 	CPU       Reading   // utilisation of the machine, 0..1
 	Frequency Reading   // Hz, mean over the cores
+	MaxClock  Reading   // highest frequency of a core in Hz, mean over the cores
+	Thermal   Reading   // thermal throttling events/s of cores and packages
+	Steal     Reading   // share of the machine's CPU time that the hypervisor gave to others, 0..1
 	Load1     Reading   // load average over one minute
 	Runnable  Reading   // threads of the machine that run or wait for a core
 	MemTotal  Reading   // bytes; the cgroup's limit if that is lower
@@ -49,6 +52,7 @@ type Process struct {
 	Voluntary        Reading // context switches/s of threads that wait
 	Involuntary      Reading // context switches/s of threads that were preempted
 	Threads          Reading
+	Cores            Reading // cores that the process may use: affinity, cpuset and CPU quota
 	OutsideEngine    Reading // cores used by llmtop itself, without the engine's threads in the same process
 	GCPause, GCCount Reading // Self only: ns of stop-the-world, and collections, within Interval
 }
@@ -114,6 +118,22 @@ var (
 			Key: "hz", JSON: "frequency_hz", Metric: "llmtop.host.cpu.frequency", Unit: "Hz",
 			Name: "frequency", Help: "mean frequency of the cores", Detail: "`core_frequencies_hz` has each core",
 			Own: Series{GaugeClock, "clock", "frequency"}, At: func(h *Host) *Reading { return &h.Frequency },
+		},
+		{
+			Key: "max_hz", JSON: "frequency_max_hz", Metric: "llmtop.host.cpu.frequency_max", Unit: "Hz",
+			Name: "highest frequency", Help: "highest frequency that the cores can have, mean over the cores", Detail: "From cpufreq",
+			Own: Series{NoGauge, "", "frequency_max"}, At: func(h *Host) *Reading { return &h.MaxClock },
+		},
+		{
+			Key: "thermal", JSON: "thermal_throttles_per_s", Metric: "llmtop.host.cpu.thermal_throttles", Unit: "{event}/s",
+			Name: "thermal throttling", Help: "times per second that a core or a package was slowed because of its temperature",
+			Detail: "From `thermal_throttle` of each core; only on Linux with Intel processors",
+			Own:    Series{NoGauge, "", "thermal"}, At: func(h *Host) *Reading { return &h.Thermal },
+		},
+		{
+			Key: "steal", JSON: "steal_share", Metric: "llmtop.host.cpu.steal", Unit: "1",
+			Name: "stolen", Help: "CPU time that the hypervisor gave to other machines / CPU time of all cores",
+			Detail: "From /proc/stat; only on Linux", Own: Series{NoGauge, "", "steal"}, At: func(h *Host) *Reading { return &h.Steal },
 		},
 		{
 			Key: "load1", JSON: "load_1m", Metric: "llmtop.host.load1",
@@ -284,6 +304,12 @@ var (
 			Key: "threads", JSON: "threads", Metric: "llmtop.process.threads", Unit: "{thread}",
 			Name: "threads", Help: "threads of the process",
 			Own: Series{NoGauge, "", "threads"}, At: func(p *Process) *Reading { return &p.Threads },
+		},
+		{
+			Key: "cores", JSON: "available_cores", Metric: "llmtop.process.available_cores", Unit: "{core}",
+			Name: "cores available", Help: "cores that the process may use",
+			Detail: "the lowest of its affinity, the cpuset of its control group, and the CPU quota of that and all groups above",
+			Own:    Series{NoGauge, "", "cores_available"}, At: func(p *Process) *Reading { return &p.Cores },
 		},
 		{
 			Key: "gc_pause", Metric: "llmtop.process.gc_pause", Unit: "ns",
