@@ -475,7 +475,7 @@ func extremePayloads(n int64, x float64) []event.Event {
 		{Kind: event.KindCounters, Data: &event.Counters{Values: []event.Counter{{Name: "prefix_cache_hit_share", Value: x}, {Name: "x", Value: x}}}},
 		{Kind: event.KindOps, Data: &event.Ops{Passes: n, Slowdown: r, Times: []event.OpTime{{Op: "x", Layer: -1, Calls: n, Dur: n}, {Op: "y", Layer: 1, Calls: n, Dur: n}}}},
 		{Kind: event.KindUsage, Data: &event.Usage{
-			Interval: n, Running: r, Waiting: r, Outside: r, Threads: r, Cores: r, Faults: r, Read: r, Blocked: r, Throttled: r, Stopped: r, MemoryStall: r, GCPause: r,
+			Interval: n, Running: r, Waiting: r, Outside: r, Threads: r, Cores: r, Faults: r, Read: r, Blocked: r, Throttled: r, Stopped: r, MemoryStall: r, LimitHits: r, GCPause: r,
 		}},
 		{Kind: event.KindDrops, Data: &event.Drops{u, u, u}},
 		{Kind: event.KindAggregates, Data: &event.Aggregates{

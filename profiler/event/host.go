@@ -16,13 +16,13 @@ type Host struct {
 	Steal     Reading   // share of the machine's CPU time that the hypervisor gave to others, 0..1
 	Load1     Reading   // load average over one minute
 	Runnable  Reading   // threads of the machine that run or wait for a core
-	MemTotal  Reading   // bytes; the cgroup's limit if that is lower
-	MemUsed   Reading   // bytes
-	Limited   bool      // MemTotal or CPU is a cgroup's limit, not the machine's
+	MemTotal  Reading   // bytes; the lowest limit of the control groups of the engine's process if that is lower
+	MemUsed   Reading   // bytes of the machine, or of the group with that limit
+	Limited   bool      // MemTotal or CPULimit is that of a control group
 
 	CopyBandwidth Reading // B/s of memory copies by all cores, measured once; NotYet until then
-	CPULimit      Reading // cores that the cgroup may use
-	Throttled     Reading // share of wall time in which the cgroup was throttled at its CPU limit, 0..1
+	CPULimit      Reading // CPU quota of the engine's process in cores: the lowest of its control groups
+	Throttled     Reading // time that these groups were throttled at their quotas / wall time, summed over cores
 
 	Received, Sent                       Reading // B/s over all network interfaces but loopback
 	CPUPressure, MemPressure, IOPressure Reading // share of wall time some task waited for a core, memory, storage
@@ -153,13 +153,15 @@ var (
 		},
 		{
 			Key: "mem_total", JSON: "memory_bytes", Metric: "llmtop.host.memory.limit", Unit: "By",
-			Name: "memory limit", Help: "memory of the machine, or the limit of the control group if it is lower", Detail: "`limited` if it is the control group's",
-			Own: Series{NoGauge, "", "memory_limit"}, At: func(h *Host) *Reading { return &h.MemTotal },
+			Name: "memory limit", Help: "memory of the machine, or the limit of the engine's control group if it is lower",
+			Detail: "the lowest limit of the group of the engine's process and all groups above; `limited` if it is one of theirs",
+			Own:    Series{NoGauge, "", "memory_limit"}, At: func(h *Host) *Reading { return &h.MemTotal },
 		},
 		{
 			Key: "cpu_limit", JSON: "cpu_limit_cores", Metric: "llmtop.host.cpu.limit_cores", Unit: "{core}",
-			Name: "CPU limit", Help: "cores that the control group may use",
-			Own: Series{NoGauge, "", "cpu_limit"}, At: func(h *Host) *Reading { return &h.CPULimit },
+			Name: "CPU limit", Help: "CPU quota of the engine's control group",
+			Detail: "the lowest of the group of the engine's process and all groups above",
+			Own:    Series{NoGauge, "", "cpu_limit"}, At: func(h *Host) *Reading { return &h.CPULimit },
 		},
 		{
 			Key: "cpu_pressure", JSON: "cpu_pressure_share", Metric: "llmtop.host.cpu.pressure", Unit: "1",
@@ -178,8 +180,9 @@ var (
 		},
 		{
 			Key: "throttled", JSON: "throttled_share", Metric: "llmtop.host.cpu.throttled", Unit: "1",
-			Name: "throttled", Help: "time in which the control group was throttled at its CPU limit / wall clock",
-			Own: Series{GaugeThrottled, "throttled", "throttled"}, At: func(h *Host) *Reading { return &h.Throttled },
+			Name: "throttled", Help: "time that the engine's control group was throttled at its CPU quota / wall clock",
+			Detail: "summed over groups, and over the cores on which they had runnable threads: above 1 if several were",
+			Own:    Series{GaugeThrottled, "throttled", "throttled"}, At: func(h *Host) *Reading { return &h.Throttled },
 		},
 		{
 			Key: "net_in", JSON: "received_bytes_per_s", Metric: "llmtop.host.network.received", Unit: "By/s",

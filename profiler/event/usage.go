@@ -11,10 +11,11 @@ type Usage struct {
 	Cores            Reading // cores that the threads may use: see UsageFields
 	Faults           Reading // major page faults
 	Read             Reading // bytes from storage
-	Blocked          Reading // ns that threads waited for storage, summed over threads
-	Throttled        Reading // ns
+	Blocked          Reading // ns in which some task waited for storage; derived if it may be one of another process
+	Throttled        Reading // ns, summed over cores
 	Stopped          Reading // ns
-	MemoryStall      Reading // ns
+	MemoryStall      Reading // ns in which some task waited for memory; derived if it may be one of another process
+	LimitHits        Reading // times that a control group reached its memory limit
 	GCPause          Reading // ns
 }
 
@@ -29,7 +30,7 @@ var UsageFields = [...]Field[Usage]{
 	{
 		Key: "wait", Unit: "ns",
 		Name: "waiting for a core", Help: "time that the engine's threads were runnable without a core, summed over threads",
-		Detail: "From schedstat; only on Linux", At: func(u *Usage) *Reading { return &u.Waiting },
+		Detail: "From schedstat, which counts a wait when it ends, and time throttled as well; only on Linux", At: func(u *Usage) *Reading { return &u.Waiting },
 	},
 	{
 		Key: "outside", Unit: "ns",
@@ -59,26 +60,32 @@ var UsageFields = [...]Field[Usage]{
 	},
 	{
 		Key: "blocked", Unit: "ns",
-		Name: "blocked on storage", Help: "time that threads waited for storage, summed over threads",
-		Detail: "In steps of 10 ms; only if the kernel accounts it (`kernel.task_delayacct` is 1)", At: func(u *Usage) *Reading { return &u.Blocked },
+		Name: "blocked on storage", Help: "time in which some task waited for storage",
+		Detail: "PSI of I/O, line `some`, of the control group of the process; where the group has none that of the machine, marked *derived*",
+		At:     func(u *Usage) *Reading { return &u.Blocked },
 	},
 	{
 		Key: "throttled", Unit: "ns",
 		Name: "throttled", Help: "time that the control group held the process at its CPU quota",
-		Detail: "Of the groups with a quota, the one that was throttled longest; summed over the cores on which it had runnable threads",
+		Detail: "Of all groups with a quota; summed over the cores on which they had runnable threads",
 		At:     func(u *Usage) *Reading { return &u.Throttled },
 	},
 	{
 		Key: "stopped", Unit: "ns",
 		Name: "stopped", Help: "time that the process was stopped by a signal or a debugger",
-		Detail: "From the state of the process at both ends of the interval. Of llmtop's own process: the delay of the sample, if no thread ran or waited for a core meanwhile",
+		Detail: "From its state at both ends of the interval; of one end, the part in which no thread ran or waited for a core. Of llmtop's own process: the delay of the sample, if SIGCONT arrived",
 		At:     func(u *Usage) *Reading { return &u.Stopped },
 	},
 	{
 		Key: "memory_stall", Unit: "ns",
 		Name: "memory pressure", Help: "time in which some task waited for memory",
-		Detail: "PSI, line `some`, of the control group of the process; of the machine where the group has none",
-		At:     func(u *Usage) *Reading { return &u.MemoryStall },
+		Detail: "PSI of memory, as *blocked on storage*", At: func(u *Usage) *Reading { return &u.MemoryStall },
+	},
+	{
+		Key: "limit_hits", Unit: "{event}",
+		Name: "memory limit reached", Help: "times that a control group of the process reached its memory limit",
+		Detail: "`memory.failcnt` of version 1, `max` and `high` of `memory.events` of version 2; of all groups with a limit",
+		At:     func(u *Usage) *Reading { return &u.LimitHits },
 	},
 	{
 		Key: "gc_pause", Unit: "ns",
