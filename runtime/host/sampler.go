@@ -49,6 +49,9 @@ type Sampler struct {
 // none.
 type system interface {
 	machine(h *event.Host, since time.Duration)
+	// limits sets the memory and the limits of the control groups of a process that is sampled by process; of another
+	// process the memory of the machine.
+	limits(h *event.Host, pid int, since time.Duration)
 	// process samples a process. With closely set, it includes values that take long to read if the process has many
 	// threads.
 	process(pid int, since time.Duration, closely bool) event.Process
@@ -150,6 +153,10 @@ func (s *Sampler) sample() *event.Host {
 	h.Engine = h.Self
 	if s.opt.PID != os.Getpid() {
 		h.Engine = s.os.process(s.opt.PID, since, s.request.watch)
+	}
+	s.os.limits(h, s.opt.PID, since)
+	if s.opt.PID == os.Getpid() {
+		h.Self.Cores = h.Engine.Cores
 	}
 	s.report(h)
 	s.outside(&h.Self, since)

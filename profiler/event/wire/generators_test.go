@@ -120,6 +120,10 @@ func anyPayload(r *rapid.T, kind event.Kind, at event.Time) any {
 		return &l
 	case event.KindOps:
 		return anyOps(r)
+	case event.KindUsage:
+		p := new(event.Usage)
+		anyFields(r, p)
+		return p
 	}
 	p := new(event.Counters)
 	for range rapid.IntRange(0, 5).Draw(r, "counters") {
