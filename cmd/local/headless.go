@@ -20,6 +20,7 @@ func (r *Run) headless(ctx context.Context, prompts []engine.Request, progress i
 		return nil, err
 	}
 	err = e.Run(ctx, func(ctx context.Context) error {
+		e.AwaitLoad(ctx) // the prompts are not to wait for it
 		ended, err := generate(ctx, e.Scheduler, prompts, progress)
 		if ended > 0 || endedEarly(err) {
 			if !crashed(err) {
