@@ -34,9 +34,10 @@ func (r *Run) headless(ctx context.Context, prompts []engine.Request, progress i
 }
 
 // generate submits all prompts, waits for them, and prints a line for each; prompts beyond the capacity of the queue
-// wait. It returns how many finished, and the error of the first that failed.
+// wait. It returns how many finished, and the error of the first that failed. If ctx ends, it cancels the others.
 func generate(ctx context.Context, s engine.Runner, prompts []engine.Request, progress io.Writer) (ended int, failed error) {
 	var handles []*engine.Handle
+	defer func() { engine.CancelAll(handles) }()
 	for _, p := range prompts {
 		h, err := submit(ctx, s, p)
 		if err != nil {

@@ -37,7 +37,7 @@ type Moment uint8
 
 // The moments.
 const (
-	AtFirstToken Moment = iota // of requests with any outcome
+	AtFirstToken Moment = iota // of requests with any outcome; without a first token, at the end
 	AtEnd                      // of finished requests
 	AtToken                    // of each token
 )
