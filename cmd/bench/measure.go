@@ -78,6 +78,9 @@ func (o *Benchmark) prepare(ctx context.Context, s *local.Engine, sources []prom
 	if err := o.target.ready(ctx); err != nil {
 		return workload.Workload{}, err
 	}
+	if !o.target.isSet() {
+		s.AwaitLoad(ctx)
+	}
 	for _, line := range o.target.notes(o.honourEOS) {
 		fmt.Fprintln(m.out, line)
 	}

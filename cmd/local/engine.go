@@ -103,6 +103,10 @@ func (e *Engine) add(r *Run) (info event.EngineInfo, controller socket.Controlle
 	return s.info(), controller, nil
 }
 
+// AwaitLoad waits until the model is loaded. It returns early if the load fails, which Submit then reports, or if ctx
+// ends.
+func (e *Engine) AwaitLoad(ctx context.Context) { _, _ = e.Scheduler.Encode(ctx, "") }
+
 // reasons returns the remarks about the engine for the header: how it takes prompts, and why it was chosen.
 func (r *Run) reasons(chosen string) string {
 	switch {

@@ -161,6 +161,7 @@ func addReplica(r *Report, o *Report, first bool) {
 	r.Omitted.Requests += o.Omitted.Requests
 	r.Omitted.Tokens += o.Omitted.Tokens
 	r.Omitted.Groups += o.Omitted.Groups
+	r.Omitted.Stalls += o.Omitted.Stalls
 	r.Omitted.Unmeasured += o.Omitted.Unmeasured
 }
 

@@ -99,6 +99,7 @@ type Omissions struct {
 	Requests uint64 `json:"requests"`
 	Tokens   uint64 `json:"tokens"`
 	Groups   uint64 `json:"groups"`
+	Stalls   uint64 `json:"stalls"`
 	// Unmeasured counts requests that began while the store measured its maximum: they have no latencies.
 	Unmeasured uint64 `json:"unmeasured,omitempty"`
 }
@@ -135,6 +136,9 @@ func Build(meta Meta, s *store.Snapshot, c *Collector) *Report {
 	r.Requests = c.build(s)
 	r.Host.RunUsage = c.usage.runUsage()
 	r.Omitted = Omissions{Requests: c.omittedRequests, Tokens: c.omittedTokens, Groups: s.Counts.OmittedGroups, Unmeasured: s.Counts.Unmeasured}
+	for i := range r.Requests {
+		r.Omitted.Stalls += uint64(r.Requests[i].StallsCut)
+	}
 	for _, g := range s.Counts.Groups {
 		out := Group{Name: g.Name, Requests: g.Requests, Generated: g.Generated, TPS: Number(g.TPS)}
 		out.Absent = absences(out)

@@ -62,8 +62,17 @@ func reportNotes(r *Report) (lines []string) {
 			lines = append(lines, fmt.Sprintf("Dropped %s: the numbers below miss them.", plural(n, kind.String()+" event")))
 		}
 	}
-	if c := r.Omitted; c.Requests+c.Tokens > 0 {
-		lines = append(lines, fmt.Sprintf("Beyond the limits of a report: %s and %s, counted but not listed.", plural(c.Requests, "request"), plural(c.Tokens, "token")))
+	var omitted []string
+	for _, o := range []struct {
+		n    uint64
+		what string
+	}{{r.Omitted.Requests, "request"}, {r.Omitted.Tokens, "token"}, {r.Omitted.Stalls, "stall"}} {
+		if o.n > 0 {
+			omitted = append(omitted, plural(o.n, o.what))
+		}
+	}
+	if len(omitted) > 0 {
+		lines = append(lines, fmt.Sprintf("Beyond the limits of a report: %s, counted but not listed.", strings.Join(omitted, ", ")))
 	}
 	if n := r.Omitted.Unmeasured; n > 0 {
 		lines = append(lines, fmt.Sprintf("%s began while %d were running: counted, but not in latencies.", plural(n, "request"), store.MaxOpen))

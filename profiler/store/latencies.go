@@ -37,7 +37,7 @@ type Moment uint8
 
 // The moments.
 const (
-	AtFirstToken Moment = iota // of requests with any outcome
+	AtFirstToken Moment = iota // of requests with any outcome; without a first token, at the end
 	AtEnd                      // of finished requests
 	AtToken                    // of each token
 )
@@ -59,7 +59,7 @@ type LatencyRow struct {
 
 	Practical float64 // s: smaller differences do not matter to comparisons
 	Gate      bool    // decides the outcome of comparisons by default
-	FromQueue bool    // counts from the queue: cold requests, which wait for the model load, are not compared with others
+	FromQueue bool    // counts from the queue: the cold request, which contains the model load, is not compared with others
 
 	Moment Moment
 	Of     func(*Request) event.Reading                      // nil for latencies of tokens
@@ -83,15 +83,15 @@ var Latencies = [NumLatencies]LatencyRow{
 	TTFT: {
 		Name: "TTFT", Title: "TTFT warm", JSON: "ttft_s", Metric: "gen_ai.server.time_to_first_token", Alert: "ttft", GenAI: true, Bounds: FirstBounds,
 		Help:   "time to first token: first token - enqueued, of warm requests",
-		Detail: "warm are all requests that are not cold. Percentiles never mix the two",
+		Detail: "warm are all requests that are not cold. One that came while the model was loading counts with that wait, which is its component *model load*; `run --headless` and `bench` send their prompts after the load. Percentiles never mix warm and cold",
 		Absent: "before the first token; no token came", Practical: 200e-6, Gate: true,
 		Of: func(r *Request) event.Reading { return onlyIf(!r.Cold, r.TTFT) },
 		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.TTFT },
 	},
 	ColdTTFT: {
 		Name: "TTFT cold", Title: "TTFT cold", JSON: "cold_ttft_s", Metric: "llmtop.cold_time_to_first_token", Bounds: FirstBounds,
-		Help:   "time to first token of cold requests, including the model load",
-		Detail: "cold (`cold`): enqueued before the load had ended, or the first one after it. The part of the load that was over before the request came is added, so that TTFT holds the whole load. In a request it is `ttft_s` too",
+		Help:   "time to first token of the cold request, including the model load",
+		Detail: "cold (`cold`) is the first request since the load began. The part of the load that was over before it came is added, so that TTFT holds the whole load. In a request it is `ttft_s` too",
 		Absent: "before the first token; no token came", Practical: 5e-3,
 		Of: func(r *Request) event.Reading { return onlyIf(r.Cold, r.TTFT) },
 		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.ColdTTFT },

@@ -58,6 +58,9 @@ func (l *latency) recordStall(st Stall) {
 
 // recordEnd records a request that has ended.
 func (l *latency) recordEnd(r *Request) {
+	if r.First == 0 {
+		l.record(r, AtFirstToken, r.Closed)
+	}
 	if r.State != event.StateFinished {
 		return
 	}

@@ -114,8 +114,8 @@ var Terms = [...]struct {
 // Components are the components of TTFT, in the order of event.Components, and at the end the rest.
 var Components = [...]Term{
 	{
-		Name: "model load", Title: "load", JSON: "`model_load`", Unit: "s", Help: "opening and mapping the model's file, tokenizer, tensors, warm-up; cold requests only",
-		Detail: "All of the load, also what was over before the request came",
+		Name: "model load", Title: "load", JSON: "`model_load`", Unit: "s", Help: "opening and mapping the model's file, tokenizer, tensors, warm-up; of the cold request all of it",
+		Detail: "Also what was over before it came. Of a later request that came while the model was loading, its wait for that",
 	},
 	{Name: "queue", Title: "queue", JSON: "`queue`", Unit: "s", Help: "waiting for a slot after the model was ready"},
 	{Name: "tokenization", Title: "tokenize", JSON: "`tokenize`", Unit: "s", Help: "converting the prompt's text into token ids"},

@@ -116,9 +116,6 @@ func (d *driver) open(ctx context.Context) error {
 	d.sink.Emit(event.Event{Kind: event.KindModel, At: d.loadTo, Dur: took, Layer: -1, Data: &model})
 	d.log("loaded %s in %v", d.model.Name, time.Duration(took).Round(time.Microsecond))
 	d.ready.Store(d)
-	d.mu.Lock()
-	d.loading = false
-	d.mu.Unlock()
 	d.changed.Store(true)
 	d.reportEngine(d.state(), "")
 	return nil

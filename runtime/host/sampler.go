@@ -32,12 +32,13 @@ type Sampler struct {
 	opt            Options
 	requestChanged chan struct{} // signals that request has changed
 
-	mu   sync.Mutex // guards the fields below; held during a sample
-	os   system
-	last event.Time
-	self gcCounter
-	gpus *gpuWatch
-	copy event.Reading
+	mu    sync.Mutex // guards the fields below; held during a sample
+	os    system
+	last  event.Time
+	rated bool // a sample had a previous one, and so rates
+	self  gcCounter
+	gpus  *gpuWatch
+	copy  event.Reading
 
 	engine  event.Reading // CPU time of the engine's threads at the last sample, in s
 	energy  *Energy       // of the processors; nil until Run
@@ -75,7 +76,7 @@ func New(opt Options) *Sampler {
 	return &Sampler{opt: opt, requestChanged: make(chan struct{}, 1), os: newSystem(), copy: event.Absent(event.NotYet)}
 }
 
-// Run emits a sample at once and then one per interval until ctx ends.
+// Run emits a sample at once, then one per interval until ctx ends, and a last one.
 func (s *Sampler) Run(ctx context.Context, sink event.Sink) error {
 	defer s.os.close()
 	if !s.opt.NoGPU {
@@ -100,6 +101,7 @@ func (s *Sampler) Run(ctx context.Context, sink event.Sink) error {
 		s.Sample(sink)
 		select {
 		case <-ctx.Done():
+			s.sampleEnd(sink)
 			return nil
 		case <-tick.C:
 		}
@@ -137,12 +139,22 @@ func (s *Sampler) Sample(sink event.Sink) {
 	sink.Emit(event.Event{Kind: event.KindHost, At: s.last, Layer: -1, Data: h})
 }
 
+// sampleEnd emits a last sample, unless the previous one is recent: rates over a short time are coarse.
+func (s *Sampler) sampleEnd(sink event.Sink) {
+	s.mu.Lock()
+	recent := s.rated && s.opt.Clock.Now()-s.last < event.Time(s.opt.Interval/10)
+	s.mu.Unlock()
+	if !recent {
+		s.Sample(sink)
+	}
+}
+
 // sample reads all values once.
 func (s *Sampler) sample() *event.Host {
 	now := s.opt.Clock.Now()
 	var since time.Duration
 	if s.last != 0 {
-		since = time.Duration(now - s.last)
+		since, s.rated = time.Duration(now-s.last), true
 	}
 	s.last = now
 	h := &event.Host{Interval: int64(since), CopyBandwidth: s.copy}
