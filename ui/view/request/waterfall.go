@@ -83,12 +83,12 @@ func ttftParts(s *store.Snapshot, r *store.Request) []store.Part {
 	for _, p := range r.Spans {
 		sum[p.Stage] += p.Dur()
 	}
-	if sum[event.StageQueue] == 0 && !r.MissedStart && s.Engine.Caps.Has(event.CapQueue) {
+	switch {
+	case r.STIL.OK():
+		sum[event.StageQueue] = time.Duration(math.Round(r.STIL.V * 1e9))
+	case !r.MissedStart && s.Engine.Caps.Has(event.CapQueue):
 		until := s.Now
-		switch {
-		case r.Dispatched != 0:
-			until = r.Dispatched
-		case r.Closed != 0:
+		if r.Closed != 0 {
 			until = r.Closed
 		}
 		sum[event.StageQueue] = time.Duration(max(until-r.Enqueued, 0))
