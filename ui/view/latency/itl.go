@@ -51,15 +51,14 @@ func drawGapStats(a grid.Area, y int, sum metric.Summary, s *store.Snapshot, c *
 		a.Text(0, y, pane.Dim, "no token in the "+c.Window.String()+": press w for a longer window")
 		return
 	}
-	in := func(ns int64) string { return metric.DurationIn(ns, sum.Max) } // one unit for easy comparison
 	l := a.Line(0, y)
-	l.Put(grid.Fg(theme.SeriesP50), "p50 ").Tail(7, pane.Loud, in(sum.P50)).Gap(2)
+	l.Put(grid.Fg(theme.SeriesP50), "p50 ").Tail(7, pane.Loud, metric.Duration(sum.P50)).Gap(2)
 	if a.W >= 50 {
-		l.Put(pane.Dim, "p95 ").Tail(7, pane.Data, in(sum.P95)).Gap(2)
+		l.Put(pane.Dim, "p95 ").Tail(7, pane.Data, metric.Duration(sum.P95)).Gap(2)
 	}
-	l.Put(grid.Fg(theme.SeriesP99), "p99 ").Tail(7, pane.Loud, in(sum.P99)).Gap(2)
+	l.Put(grid.Fg(theme.SeriesP99), "p99 ").Tail(7, pane.Loud, metric.Duration(sum.P99)).Gap(2)
 	if a.W >= 72 {
-		l.Put(pane.Dim, "max ").Tail(7, pane.Data, in(sum.Max)).Gap(2)
+		l.Put(pane.Dim, "max ").Tail(7, pane.Data, metric.Duration(sum.Max)).Gap(2)
 	}
 	n, st := s.Latency.StallCount[c.Window], pane.Plain
 	if n > 0 {
