@@ -5,8 +5,8 @@ import (
 	"math"
 
 	"github.com/llmtop/llmtop/profiler/compat"
-	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
 )
 
 // Compat holds the numbers of a run as another tool defines them.

@@ -119,8 +119,9 @@ func drawStrip(a grid.Area, r *store.Request, c *pane.Frame) {
 	x0 := max(grid.Width(name)+1, 6)
 	if a.H > 1 && a.W > 40 {
 		a.Text(0, a.H-2, pane.Dim, name)
-		a.Text(0, a.H-1, pane.Data, metric.Reading(r.TPOT, metric.Seconds))
-		x0 = 10
+		l := a.Line(0, a.H-1)
+		l.Put(pane.Dim, "TPOT ").Put(pane.Data, metric.Reading(r.TPOT, metric.Seconds))
+		x0 = max(l.X+1, 14)
 	} else {
 		a.Text(0, a.H-1, pane.Dim, name)
 	}
