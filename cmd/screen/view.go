@@ -132,6 +132,9 @@ func (v *View) Config() ui.Config {
 		NoMouse:      v.noMouse,
 		LowBandwidth: v.lowBandwidth,
 	}
+	if v.Camera.Enabled() && !v.Camera.text {
+		cfg.NoText = "left out of this screen recording: --cast-text keeps it"
+	}
 	cfg.Layout, _ = v.parseLayout()         // check validated it
 	if v.noRemember || v.Camera.Enabled() { // a recorded screen depends on its flags only
 		return cfg

@@ -23,6 +23,7 @@ const (
 	TTFT
 	TTFT99
 	TPOT
+	ITL
 	CacheHits
 	Age
 	NumFields
@@ -58,6 +59,7 @@ var fields = [NumFields]struct {
 	TTFT:      {"ttft", "TTFT p50", "ttft_p50_s", "TTFT p50", Time, 0.005},
 	TTFT99:    {"ttft99", "TTFT p99", "ttft_p99_s", "TTFT p99", Time, 0},
 	TPOT:      {"tpot", "TPOT p50", "tpot_p50_s", "TPOT p50", Time, 0.001},
+	ITL:       {"itl", "ITL p50", "itl_p50_s", "ITL p50", Time, 0.001},
 	CacheHits: {"hits", "hits", "prefix_hits_share", "prefix hits", Share, 0.1},
 	Age:       {"age", "age", "age_s", "age", Elapsed, 0},
 }
@@ -146,9 +148,7 @@ func (r *Replica) Measure(s *store.Snapshot, w metric.Window) {
 	r.Cells[TTFT] = Quantile(s, &s.Latency.TTFT[w], event.HistogramTTFT, w, 0.5)
 	r.Cells[TTFT99] = Quantile(s, &s.Latency.TTFT[w], event.HistogramTTFT, w, 0.99)
 	r.Cells[TPOT] = Quantile(s, &s.Latency.TPOT[w], event.HistogramTPOT, w, 0.5)
-	if r.Cells[TPOT].Origin == event.NotReported { // engines that report no TPOT report ITL
-		r.Cells[TPOT] = Quantile(s, &s.Latency.ITL[w], event.HistogramITL, w, 0.5)
-	}
+	r.Cells[ITL] = Quantile(s, &s.Latency.ITL[w], event.HistogramITL, w, 0.5)
 }
 
 // Quantile returns a latency of per-request metrics if there are any, otherwise the one that the engine reports.

@@ -100,6 +100,8 @@ type Request struct {
 
 	Enqueued, Dispatched, First, Last, Closed event.Time // 0: has not happened yet
 
+	Counted event.Time // when its TTFT entered the distributions; 0: it is in none
+
 	PromptTokens, CachedTokens, PadTokens, Generated, MaxTokens int
 
 	PromptDone int // of a polled request: prompt tokens that are in the cache

@@ -80,7 +80,7 @@ var rules = []rule{
 const holdTime = event.Time(3 * time.Second)
 
 // Judge applies all rules and keeps the result steady: a verdict leaves, and its severity falls, only after holdTime.
-// The zero value is ready.
+// Until then its text says that its numbers are those of a moment ago. The zero value is ready.
 type Judge struct {
 	Limits *Limits // nil: Defaults
 	held   []heldVerdict
@@ -91,6 +91,9 @@ type heldVerdict struct {
 	rule     int
 	lastHeld event.Time // when the rule last fired
 }
+
+// Past is the end of the text of a verdict whose numbers are no longer the current ones.
+const Past = " (a moment ago)"
 
 // Clone returns a copy with the same state.
 func (j *Judge) Clone() Judge { return Judge{Limits: j.Limits, held: slices.Clone(j.held)} }
@@ -121,6 +124,9 @@ func (j *Judge) Judge(e *Evidence) []Verdict {
 	out := make([]Verdict, len(j.held))
 	for i, k := range j.held {
 		out[i] = k.Verdict
+		if k.lastHeld < e.Now {
+			out[i].Text += Past
+		}
 	}
 	return out
 }

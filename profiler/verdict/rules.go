@@ -184,15 +184,15 @@ func bound(e *Evidence, l *Limits) (Verdict, bool) {
 	return Verdict{}, false
 }
 
-// experts: "L7 is imbalanced: 3 of 16 experts take 58 % of the picks (max/mean 5.9, limit 3)"
+// experts: "L7 is imbalanced: 3 of 16 experts take 58 % of the picks (max/mean 5.9 in the last 10 s, limit 3)"
 func experts(e *Evidence, l *Limits) (Verdict, bool) {
 	if e.Layer < 0 || e.LayerPicks < l.ImbalancePicks || e.MaxMean < l.Imbalance {
 		return Verdict{}, false
 	}
 	return Verdict{
 		Severity: Watch, Topic: "experts",
-		Text: fmt.Sprintf("L%d is imbalanced: %d of %d experts take %s of the picks (max/mean %.1f, limit %.0f)",
-			e.Layer, len(e.Hot), e.Experts, metric.Percent(e.HotShare), e.MaxMean, l.Imbalance),
+		Text: fmt.Sprintf("L%d is imbalanced: %d of %d experts take %s of the picks (max/mean %s in the last 10 s, limit %.0f)",
+			e.Layer, len(e.Hot), e.Experts, metric.Percent(e.HotShare), metric.Rate(e.MaxMean), l.Imbalance),
 		Evidence: fmt.Sprintf("experts %s of layer %d; %d picks in the last 10 s of decoding", join(e.Hot), e.Layer, e.LayerPicks),
 		Try:      "keep these experts on the fastest device; other prompts may use others",
 	}, true

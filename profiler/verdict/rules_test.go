@@ -103,7 +103,7 @@ func TestRules(t *testing.T) {
 			silent: func(e *Evidence) { e.BusyShare = event.MeasuredValue(.9) },
 		},
 		{
-			name: "imbalanced experts", topic: "experts", severity: Watch, text: []string{"L7", "3 of 16", "58 %", "max/mean 3.0", "limit 3"},
+			name: "imbalanced experts", topic: "experts", severity: Watch, text: []string{"L7", "3 of 16", "58 %", "max/mean 3.00 in the last 10 s", "limit 3"},
 			evidence: []string{"experts 1, 4, 9 of layer 7", "200 picks"}, try: "fastest device",
 			fires: func(e *Evidence) {
 				e.Layer, e.MaxMean, e.LayerPicks, e.Experts, e.Hot, e.HotShare = 7, 3, 200, 16, []int{1, 4, 9}, .58

@@ -1,9 +1,11 @@
 package request
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/profiler/verdict"
@@ -114,10 +116,10 @@ func describeCause(cause string) string {
 func tokenFacts(c *pane.Frame, a grid.Area, y int, r *store.Request, t *store.Token, s *store.Snapshot) int {
 	words := tokenWords(c, t)
 	switch {
-	case words == "":
-		y = fact(c, a, y, "text", pane.Dim, "not reported")
+	case words != "" || s.Engine.Caps.Has(event.CapText): // a token may have no text of its own
+		y = fact(c, a, y, "text", pane.Data, cmp.Or(words, `""`))
 	default:
-		y = fact(c, a, y, "text", pane.Data, words)
+		y = fact(c, a, y, "text", pane.Dim, c.TextAbsence(s))
 	}
 	id := "id not reported"
 	if t.ID >= 0 {
@@ -140,7 +142,7 @@ func tokenFacts(c *pane.Frame, a grid.Area, y int, r *store.Request, t *store.To
 		if i == 0 {
 			name = "top"
 		}
-		y = fact(c, a, y, name, pane.Dim, probability(top.LogP)+"  "+oneLine(c, top.Text))
+		y = fact(c, a, y, name, pane.Dim, probability(top.LogP)+"  "+cmp.Or(oneLine(c, top.Text), "id "+strconv.Itoa(int(top.ID))))
 	}
 	y = tokenSplit(c, a, y, t)
 	return tokenPicks(c, a, y, t, s)

@@ -21,8 +21,8 @@ const (
 	gaugeName    = 14
 	gaugeNow     = 12
 	gaugeDetail  = 27
-	gaugeToken   = 12
-	gaugeTypical = 11
+	gaugeToken   = 13
+	gaugeTypical = 13
 	gaugeRho     = 8
 	leastSpark   = 12
 )
