@@ -103,3 +103,47 @@ func TestRefusedShapes(t *testing.T) {
 	mixtral.kind = tensor.F32
 	refused(t, "bad.gguf", mixtral.opener(t), "heads of 7 values cannot be rotated in pairs")
 }
+
+// TestAppliedMetadata sets metadata in other ways that mean the same, and values that must change the result. The
+// agreement tests cover the typical ways.
+func TestAppliedMetadata(t *testing.T) {
+	models := keyed()
+	with := func(p blueprint, change func(*blueprint), set map[string]any) []float32 {
+		change(&p)
+		p.set = map[string]any{}
+		for key, v := range set {
+			p.set[p.architecture+"."+key] = v
+		}
+		return logitsOf(t, p.open(t, native.Options{Threads: 1}))
+	}
+	as := func(*blueprint) {}
+	scaled := func(p *blueprint) { p.scaling = 4 }
+	for _, c := range []struct {
+		name        string
+		model       blueprint
+		first       func(*blueprint)
+		second      func(*blueprint)
+		set         map[string]any
+		differently bool
+	}{
+		{"old name", models[0], scaled, as, map[string]any{"rope.scale_linear": float32(4)}, false},
+		{"linear by default", models[0], scaled, scaled, map[string]any{"rope.scaling.type": nil}, false},
+		{"no scaling", models[0], as, scaled, map[string]any{"rope.scaling.type": "none"}, false},
+		{"scaling", models[0], as, scaled, nil, true},
+		{"factor 0", models[0], as, as, map[string]any{"rope.scaling.factor": float32(0), "rope.scale_linear": float32(4)}, false},
+		{"attention factor", models[1], as, as, map[string]any{"rope.scaling.attn_factor": float32(1.5)}, true},
+		{"width of experts", models[2], as, as, map[string]any{"expert_feed_forward_length": nil, "feed_forward_length": uint32(128)}, false},
+		{"other width", models[0], as, as, map[string]any{"expert_feed_forward_length": uint32(32)}, false},
+		{"rotary base", models[2], as, as, map[string]any{"rope.freq_base": float32(100)}, true},
+		{"default base", models[2], as, as, map[string]any{"rope.freq_base": nil}, true},
+		{"epsilon", models[2], as, as, map[string]any{"attention.layer_norm_rms_epsilon": float32(0.5)}, true},
+		{"experts used", models[2], as, as, map[string]any{"expert_used_count": uint32(3)}, true},
+		{"lengths of heads", models[0], as, as, map[string]any{
+			"attention.key_length": nil, "attention.value_length": nil, "rope.dimension_count": nil,
+		}, false},
+	} {
+		if same := slices.Equal(with(c.model, c.first, nil), with(c.model, c.second, c.set)); same == c.differently {
+			t.Errorf("%s: the logits are the same: %v", c.name, same)
+		}
+	}
+}

@@ -135,7 +135,8 @@ func BenchmarkPeerLarge(b *testing.B) {
 	for kind, layers := range map[tensor.Type]int{tensor.Q8_0: 22, tensor.Q4_0: 42, tensor.Q4_K: 42, tensor.Q6_K: 29} {
 		b.Run(kind.String(), func(b *testing.B) {
 			p := blueprint{
-				architecture: "llama", kind: kind, layers: layers, width: 1024, heads: 16, kvHeads: 8, dim: 64, feedForward: 2816, vocab: 4096,
+				architecture: "llama", kind: kind, layers: layers, width: 1024, heads: 16, kvHeads: 8, dim: 64,
+				feedForward: 2816, vocab: 4096,
 			}
 			path := filepath.Join(b.TempDir(), "large.gguf")
 			if err := p.writer().WriteFile(path); err != nil {

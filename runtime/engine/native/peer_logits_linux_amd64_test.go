@@ -57,7 +57,8 @@ func TestPeerLogits(t *testing.T) {
 		})
 	}
 	total.check(t, 0.05, 0.97)
-	t.Logf("K-quants: mean |Δ log p| from the exact computation %.5f, of llama.cpp %.5f", own.off/float64(own.terms), other.off/float64(other.terms))
+	t.Logf("K-quants: mean |Δ log p| from the exact computation %.5f, of llama.cpp %.5f",
+		own.off/float64(own.terms), other.off/float64(other.terms))
 	if own.off > 0.9*other.off {
 		t.Error("llama.cpp is nearer to the exact computation of K-quants, or as near")
 	}

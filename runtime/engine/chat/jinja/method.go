@@ -84,7 +84,10 @@ func method(x any, name string) any {
 	switch x := x.(type) {
 	case string:
 		if name == "format" {
-			return &function{name, func(m *machine, a args) any { return (&formatter{meter: m.meter, args: a}).expand(x, false) }}
+			return &function{name, func(m *machine, a args) any {
+				f := formatter{meter: m.meter, args: a}
+				return f.expand(x, false)
+			}}
 		}
 		if method, ok := methods[name]; ok {
 			return &function{name, func(m *machine, a args) any {

@@ -179,7 +179,12 @@ func (c *Config) check(r *reader) error {
 	for _, v := range []struct {
 		what string
 		is   float64
-	}{{"rotary base", c.ropeBase}, {"rotary scale", c.ropeScale}, {"attention factor", c.attnScale}, {"epsilon of the norms", float64(c.Eps)}} {
+	}{
+		{"rotary base", c.ropeBase},
+		{"rotary scale", c.ropeScale},
+		{"attention factor", c.attnScale},
+		{"epsilon of the norms", float64(c.Eps)},
+	} {
 		if !(v.is > 0 && v.is <= math.MaxFloat32) { // also rejects NaN
 			return fmt.Errorf("%s %g is out of range", v.what, v.is)
 		}
@@ -189,7 +194,8 @@ func (c *Config) check(r *reader) error {
 		def int
 	}{{"attention.value_length", c.Width / c.Heads}, {"rope.dimension_count", c.HeadDim}} {
 		if length := r.count(v.key, v.def, 1, maxWidth); length != c.HeadDim && r.err == nil {
-			return fmt.Errorf("%s.%s of %d with heads of %d is not supported by the native engine", r.prefix, v.key, length, c.HeadDim)
+			return fmt.Errorf("%s.%s of %d with heads of %d is not supported by the native engine",
+				r.prefix, v.key, length, c.HeadDim)
 		}
 	}
 	return r.err

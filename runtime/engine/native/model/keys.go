@@ -93,7 +93,8 @@ func (r *reader) checkKeys() error {
 			return fmt.Errorf("metadata %s is not supported by the native engine", clean.Quote(key))
 		}
 		if value := r.m.Text(key); len(rule) > 0 && !slices.Contains(rule, value) {
-			return fmt.Errorf("%s of %s is not supported by the native engine; supported: %s", key, clean.Quote(value), strings.Join(rule, ", "))
+			return fmt.Errorf("%s of %s is not supported by the native engine; supported: %s",
+				key, clean.Quote(value), strings.Join(rule, ", "))
 		}
 	}
 	return nil

@@ -126,7 +126,9 @@ func (v *vocab) readStrips(m gguf.Metadata) error {
 		v.stripLeft[v.id("<mask>")] = true
 	case named(name, "phi-3", "phi3"):
 		for id, a := range v.attrs {
-			v.stripRight[int32(id)] = a&attrSpecial != 0
+			if a&attrSpecial != 0 {
+				v.stripRight[int32(id)] = true
+			}
 		}
 		for _, text := range []string{"</s>", "<unk>", "<s>", "<|endoftext|>"} {
 			id := v.id(text)

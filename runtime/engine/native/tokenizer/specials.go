@@ -36,7 +36,10 @@ func newSpecials(v *vocab) specials {
 	for id, a := range v.attrs {
 		if a&attrSpecial != 0 {
 			id := int32(id)
-			s.tokens = append(s.tokens, special{id, v.tokens[id], a&(attrControl|attrUnknown) != 0, v.stripLeft[id], v.stripRight[id]})
+			s.tokens = append(s.tokens, special{
+				id: id, text: v.tokens[id], control: a&(attrControl|attrUnknown) != 0,
+				stripLeft: v.stripLeft[id], stripRight: v.stripRight[id],
+			})
 		}
 	}
 	slices.SortStableFunc(s.tokens, func(a, b special) int { return cmp.Compare(len(b.text), len(a.text)) })

@@ -66,7 +66,10 @@ func cases() (list []testCase) {
 	for _, text := range []string{"", " ", "  ", "\n", "a", " a", "a ", "a  ", "a  b", " \n \n a", "\t\ta", "'", "''s", "'re'RE", "123456789", "a\u0301b", "don't DON'T", "\n\n\n", "<0x0A>\n"} {
 		list = append(list, testCase{Text: text, Special: true})
 	}
-	marks := []string{" ", "\n", "\t \r", "\v\f", "\u00a0", "a", "<s>", "</s>", "<unk>", "<|endoftext|>", "<|end|>", "<|user|>", "<|channel|>", "<tool>", "[MASK]"}
+	marks := []string{
+		" ", "\n", "\t \r", "\v\f", "\u00a0", "a",
+		"<s>", "</s>", "<unk>", "<|endoftext|>", "<|end|>", "<|user|>", "<|channel|>", "<tool>", "[MASK]",
+	}
 	for i := range 60 {
 		text := ""
 		for range 1 + r.IntN(10) {
