@@ -98,7 +98,7 @@ var Latencies = [NumLatencies]LatencyRow{
 	},
 	STIL: {
 		Name: "queue time", Title: "queue time", JSON: "stil_s", Metric: "llmtop.queue.time", Alert: "queue", Bounds: QueueBounds,
-		Help:   "queue time, waiting for a slot: dispatched - enqueued",
+		Help:   "queue time, waiting for a slot: dispatched - enqueued, without the time paced by others",
 		Detail: "a request that came during the model load waited for that too; the components below separate the two. `stil` is short for scheduler time in loop",
 		Absent: "the engine does not report when it dispatches", Practical: 200e-6, FromQueue: true,
 		Of: func(r *Request) event.Reading { return r.STIL },

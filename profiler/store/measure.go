@@ -31,7 +31,7 @@ func (l *liveRequest) measure(with settings) {
 	}
 	v.STIL, v.Paced = absent, event.DerivedValue(float64(l.pacedTotal)/second)
 	if v.Dispatched != 0 {
-		v.STIL = seconds(int64(v.Dispatched - v.Enqueued))
+		v.STIL = seconds(int64(v.Dispatched-v.Enqueued) - l.stageTime[event.StagePacedByOthers])
 	} else if v.Retrospective || !with.caps.Has(event.CapQueue) {
 		v.STIL = event.Absent(event.NotReported)
 	}
