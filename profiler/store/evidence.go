@@ -57,6 +57,8 @@ func PartName(stage event.Stage) string {
 		return "other"
 	case event.StageLoad:
 		return "model load"
+	case event.StagePacedByOthers:
+		return "paced by others"
 	case event.StageFirst:
 		return "first token"
 	case event.StageHostToDevice:

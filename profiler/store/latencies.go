@@ -98,7 +98,7 @@ var Latencies = [NumLatencies]LatencyRow{
 	},
 	STIL: {
 		Name: "queue time", Title: "queue time", JSON: "stil_s", Metric: "llmtop.queue.time", Alert: "queue", Bounds: QueueBounds,
-		Help:   "queue time, waiting for a slot after the model was ready: dispatched - enqueued, without the model load",
+		Help:   "queue time, waiting for a slot after the model was ready: dispatched - enqueued, without model load and pacing of others",
 		Detail: "the time that the engine reports, if it does; the same as the component *queue* of TTFT below. `stil` is short for scheduler time in loop",
 		Absent: "the engine does not report when it dispatches", Practical: 200e-6, FromQueue: true,
 		Of: func(r *Request) event.Reading { return r.STIL },

@@ -62,13 +62,13 @@ func (l *liveRequest) measure(with settings) {
 }
 
 // queueTime returns how long a request waited for a slot: the time that the engine reports, or else the time until it
-// was dispatched without that of the model load; absent while it waits.
+// was dispatched without model load and pacing of others; absent while it waits.
 func (l *liveRequest) queueTime(caps event.Caps, absent event.Reading) event.Reading {
 	switch v := &l.view; {
 	case l.stageTime[event.StageQueue] > 0:
 		return seconds(l.stageTime[event.StageQueue])
 	case v.Dispatched != 0:
-		return seconds(int64(v.Dispatched-v.Enqueued) - l.stageTime[event.StageLoad])
+		return seconds(int64(v.Dispatched-v.Enqueued) - l.stageTime[event.StageLoad] - l.stageTime[event.StagePacedByOthers])
 	case v.Retrospective || !caps.Has(event.CapQueue):
 		return event.Absent(event.NotReported)
 	}

@@ -79,7 +79,9 @@ func ttftClass(took time.Duration, l *Limits) string {
 
 // remedies suggests an action for each dominant component, by its name on the screen.
 var remedies = map[string]string{
-	"queue":       "more slots (--parallel), or fewer requests at a time",
+	"queue":           "more slots (--parallel), or fewer requests at a time",
+	"paced by others": "a higher --pace, or none: the requests that hold the slots wait on purpose",
+
 	"prompt":      "a shorter prompt, more threads, or a smaller quantisation",
 	"first token": "a smaller vocabulary or cheaper sampling",
 	"tokenize":    "send token ids, or cut the prompt",

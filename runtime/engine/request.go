@@ -92,6 +92,7 @@ type Handle struct {
 	request   Request
 	enqueued  event.Time
 	cold      bool
+	paced     event.Time // part of the wait in the queue in which the engine waited on purpose; guarded by scheduler.mu
 	cancelled atomic.Bool
 	cancel    func() // cancels a request that runs in another process; nil if scheduler runs it
 	done      chan struct{}
