@@ -52,7 +52,7 @@ type Request struct {
 	TokensCut uint64            `json:"tokens_cut"`
 	Answer    *Answer           `json:"answer,omitempty"` // null if not received over HTTP
 
-	stages []stageRow // for CSV
+	stages []stageRow // for the CSV of stages
 }
 
 // Parts are the TTFT components in display order, "other" last; empty before the first token.
@@ -115,9 +115,10 @@ type Stall struct {
 type Token struct {
 	ID      *int32      `json:"id"` // null if the engine does not report ids
 	Index   int32       `json:"index"`
-	N       int32       `json:"n,omitempty"` // tokens of the timestamp, if more than one
-	At      Number      `json:"t_s"`         // since the request was enqueued
-	Gap     Number      `json:"gap_s"`       // of each token; null for the first
+	N       int32       `json:"n,omitempty"`    // tokens of the timestamp, if more than one
+	At      Number      `json:"t_s"`            // since the request was enqueued
+	Gap     Number      `json:"gap_s"`          // of each token; null for the first
+	Step    uint64      `json:"step,omitempty"` // number of the forward pass; 0 unknown
 	Text    *string     `json:"text"`
 	LogProb Number      `json:"logprob"`
 	Top     []Candidate `json:"top_logprobs"`
@@ -203,7 +204,7 @@ func (r *record) describe() ([]Token, *string) {
 	var all strings.Builder
 	for i := range r.tokens {
 		t := &r.tokens[i]
-		out := Token{Index: t.index, At: nanos(t.at), Text: optionalText(t.text), Experts: t.picks, Top: []Candidate{}}
+		out := Token{Index: t.index, At: nanos(t.at), Step: t.step, Text: optionalText(t.text), Experts: t.picks, Top: []Candidate{}}
 		if t.n > 1 {
 			out.N = t.n
 		}
@@ -228,7 +229,7 @@ func (r *record) describe() ([]Token, *string) {
 	return tokens, optionalText(all.String())
 }
 
-// stageRow is a row of the CSV.
+// stageRow is a row of the CSV of stages.
 type stageRow struct {
 	stage event.Stage // StageNone is "other"
 	dur   time.Duration
