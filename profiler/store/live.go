@@ -18,6 +18,7 @@ type liveRequest struct {
 	stageTime       [event.NumStages]int64 // ns per stage
 	pacedSinceToken int64                  // ns of pacing since the last token
 	pacedTotal      int64                  // ns of pacing between tokens
+	pacedByOthers   int64                  // ns in which other requests were paced while it waited, summed over them
 	missedStart     bool                   // its start was not received: there are no times before Dispatched or First
 	predatesClock   bool                   // it started before the clock's epoch, see beforeClock
 	text            []byte

@@ -43,6 +43,7 @@ func (s *state) applyRequest(e *event.Event) {
 	switch {
 	case e.State == event.StateDispatched:
 		l.view.Dispatched = max(e.At, l.view.Enqueued)
+		l.pacedByOthers += s.causes.paced
 		s.routing.markDispatch(e.Req, s.requests.count(event.StateDispatched)-1)
 	case e.State.Final():
 		s.finishRequest(l, e.At, outcomeOf(e))
@@ -65,6 +66,7 @@ func (s *state) beginRequest(e *event.Event) *liveRequest {
 	l.missedStart = l.predatesClock || e.State != event.StateQueued
 	v.MissedStart = l.missedStart
 	v.Enqueued, v.Targets = e.At, s.targets
+	l.pacedByOthers = -s.causes.paced // until it is dispatched
 	if p != nil {
 		v.Group, v.Label, v.Prompt = clip(p.Group, MaxLine), clip(p.Label, MaxLine), clip(p.Prompt, s.requests.bound(MaxText))
 		v.Omitted.Prompt = len(v.Prompt) < len(p.Prompt)
@@ -198,6 +200,7 @@ func (s *state) applyStage(e *event.Event) {
 	}
 	if e.Stage == event.StagePace {
 		l.pacedSinceToken = event.Add(l.pacedSinceToken, e.Dur)
+		s.causes.paced = event.Add(s.causes.paced, e.Dur)
 		return
 	}
 	if e.Layer >= 0 {
@@ -216,5 +219,8 @@ func (s *state) applyStage(e *event.Event) {
 	}
 	if e.Stage == event.StagePrompt && e.At != beforeClock && !s.excluded(l) {
 		s.rates.addPrompt(e.At, e.Dur, int(e.N))
+		if !s.rates.stepsHavePrompts {
+			s.causes.keepPass(e.At, e.Dur, e.Req)
+		}
 	}
 }
