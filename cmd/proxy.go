@@ -139,16 +139,18 @@ func (o *proxyOptions) session(p *proxy.Proxy, clock engine.Clock, collector *re
 	if err := group.Record(s, recording.EngineEntry{}); err != nil {
 		return nil, nil, s.End(err)
 	}
-	sampler := host.New(host.Options{Clock: clock, NoGPU: !p.Local()})
+	sampler, machine := host.New(host.Options{Clock: clock, NoGPU: !p.Local()}), new(session.Machine)
 	s.Add("forward requests", p.Run)
+	if p.Local() {
+		s.AddUsage(host.UsageOptions{Clock: clock, Processes: machine.Processes(p.Target())})
+	}
 	s.Add("sample host", func(ctx context.Context, sink event.Sink) error {
 		if !p.Local() {
 			return sampler.Run(ctx, session.SelfOnly{Sink: sink})
 		}
-		m := new(session.Machine)
-		defer m.Close()
-		m.Add(p.Target(), sink)
-		return sampler.Run(ctx, m)
+		defer machine.Close()
+		machine.Add(p.Target(), sink)
+		return sampler.Run(ctx, machine)
 	})
 	return s, group, nil
 }

@@ -82,10 +82,11 @@ func (e *Engine) add(r *Run) (info event.EngineInfo, controller socket.Controlle
 		GPULayers: r.gpuLayers, Sample: r.sample, Ops: r.Ops, Reuse: r.chat.template != nil,
 	}
 	var run func(context.Context, event.Sink) error
-	sampled := host.Options{Clock: e.Clock, NoCopy: r.Quiet}
+	sampled, used := host.Options{Clock: e.Clock, NoCopy: r.Quiet}, host.UsageOptions{Clock: e.Clock}
 	if e.native = of.name == engineNative; e.native && !r.isolated {
 		in := s.scheduler(e.Clock)
 		e.Scheduler, controller, run, sampled.EngineThreads = in, socket.Scheduled(in), in.Run, in.Threads
+		used.EngineThreads = in.Threads
 	} else {
 		p, err := child.Start(child.Options{Clock: e.Clock, Engine: s.info(), Spec: s})
 		if err != nil {
@@ -93,10 +94,12 @@ func (e *Engine) add(r *Run) (info event.EngineInfo, controller socket.Controlle
 		}
 		e.AtEnd(p.Close)
 		e.Scheduler, controller, run, sampled.PID = p, p.Controller(), deferCrash(p.Run), p.PID()
+		used.Processes = func() []int { return []int{p.PID()} }
 	}
 	e.Sampler = host.New(sampled)
 	e.Add("run engine", session.WithReason(r.reasons(of.why), run))
 	e.Add("sample host", e.Sampler.Run)
+	e.AddUsage(used)
 	return s.info(), controller, nil
 }
 

@@ -90,6 +90,21 @@ func (m *Machine) sample(h *event.Host, pid int, now event.Time) {
 	}
 }
 
+// Processes returns a function for the current processes of the server at an address, the one that listens first; none if
+// they are unknown.
+func (m *Machine) Processes(address string) func() []int {
+	at, _ := remote.LocalAddress(address)
+	return func() []int {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		pid, known := m.owners[at.Port()]
+		if !known || m.family == nil {
+			return nil
+		}
+		return m.family.Processes(pid)
+	}
+}
+
 // Close closes the files kept open between samples.
 func (m *Machine) Close() {
 	m.mu.Lock()

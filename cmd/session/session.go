@@ -15,6 +15,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/runtime/host"
 	"github.com/llmtop/llmtop/ui"
 )
 
@@ -49,6 +50,13 @@ func (s *Session) Add(doing string, run func(context.Context, event.Sink) error)
 
 // AlsoTo sends the events of the session to another sink, too.
 func (s *Session) AlsoTo(sink event.Sink) { s.sink = append(s.sink, sink) }
+
+// AddUsage adds a source that samples what the engine's threads do while the session reports running requests.
+func (s *Session) AddUsage(opt host.UsageOptions) {
+	u := host.NewUsageSampler(opt)
+	s.AlsoTo(u)
+	s.Add("sample threads", u.Run)
+}
 
 // AtEnd makes the session call f after its last event.
 func (s *Session) AtEnd(f func() error) { s.atEnd = append(s.atEnd, f) }

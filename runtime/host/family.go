@@ -75,6 +75,9 @@ func (f *Family) Sample(pid int, now event.Time) event.Process {
 	return whole
 }
 
+// Processes returns a process and its descendants as of its last Sample.
+func (f *Family) Processes(pid int) []int { return append([]int{pid}, f.descendants(pid)...) }
+
 // Limits sets the memory of the machine in h, lowered to the limits of the control groups of a process as of its last
 // Sample, with the other readings that depend on them. A process that was not sampled limits nothing.
 func (f *Family) Limits(h *event.Host, pid int) {

@@ -57,6 +57,7 @@ func number(b []byte) uint64 {
 
 // processTimes holds values of /proc/PID/stat.
 type processTimes struct {
+	state   byte // 'T': stopped by a signal, 't': by a debugger
 	parent  int
 	cpu     uint64 // ticks
 	faults  uint64 // major page faults
@@ -75,8 +76,8 @@ func parseProcess(stat []byte) (p processTimes, ok bool) {
 		return p, false
 	}
 	return processTimes{
-		parent: int(number(f[1])),
-		cpu:    number(f[11]) + number(f[12]), faults: number(f[9]), minor: number(f[7]), threads: number(f[17]),
+		state: f[0][0], parent: int(number(f[1])),
+		cpu: number(f[11]) + number(f[12]), faults: number(f[9]), minor: number(f[7]), threads: number(f[17]),
 	}, true
 }
 

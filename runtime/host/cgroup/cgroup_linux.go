@@ -168,10 +168,12 @@ type memoryFiles struct {
 }
 
 var memoryV1, memoryV2 = memoryFiles{
-	[]string{"/memory.limit_in_bytes"}, "/memory.usage_in_bytes", "/memory.stat", "/memory.failcnt",
+	[]string{"/memory.limit_in_bytes"},
+	"/memory.usage_in_bytes", "/memory.stat", "/memory.failcnt",
 	[]string{"total_inactive_file", "total_active_file"},
 }, memoryFiles{
-	[]string{"/memory.max", "/memory.high"}, "/memory.current", "/memory.stat", "/memory.events",
+	[]string{"/memory.max", "/memory.high"},
+	"/memory.current", "/memory.stat", "/memory.events",
 	[]string{"inactive_file", "active_file"},
 }
 
