@@ -219,6 +219,7 @@ func (s *state) interval(from, to event.Time) (i verdict.Interval) {
 		}
 		s.addHost(&i, h)
 	}
+	i.Threads = float64(s.engine.Device.Threads)
 	i.ReadTotal, i.ModelBytes = c.read, float64(s.model.Bytes)
 	return i
 }
@@ -257,7 +258,7 @@ func (s *state) addHost(i *verdict.Interval, h *sample[event.Host]) {
 		add(&i.Others, event.DerivedValue((p.CPU.V*cores-e.CPU.V)*ns))
 		i.OthersSpan = event.Add(i.OthersSpan, p.Interval)
 	}
-	add(&i.Stolen, over(p.Steal, ns*cores))
+	add(&i.Stolen, over(p.Steal, ns))
 	if clock := busyClock(p); clock.OK() && (!i.Clock.OK() || clock.V < i.Clock.V) {
 		i.Clock = clock
 	}
@@ -388,7 +389,7 @@ func (s *state) judgeSecond(c *causes, sec int64) {
 	limits := s.limits()
 	share := s.slowdown(sec, float64(w.gaps)/float64(w.gapCount), limits)
 	span := i.Span
-	if span > 0 {
+	if i.Wall = span; span > 0 {
 		share = max(share, float64(i.MeasuredLoss(limits))/float64(span))
 	} else {
 		span = int64(second)
@@ -398,7 +399,7 @@ func (s *state) judgeSecond(c *causes, sec int64) {
 	}
 	i.Lost = int64(share * float64(span))
 	i.Coarse = false // the samples are about this second
-	i.Wall = i.Lost
+	i.Wall = span
 	if t := &s.rates.slots[sec%rateSlots]; t.second == sec && s.model.WeightBytes > 0 && s.machine.CopyBandwidth.OK() {
 		if read := s.readRate(t); read.OK() && s.machine.CopyBandwidth.V > 0 {
 			i.Bandwidth = event.DerivedValue(read.V / s.machine.CopyBandwidth.V)

@@ -22,10 +22,10 @@ const (
 	MemoryLimit
 	DiskReads
 	ThrottledClock
-	Hypervisor
 	OwnThreads
 	OtherProcesses
 	Screen
+	Hypervisor
 	PromptOfOther
 	Pacing
 	Queue
@@ -67,10 +67,16 @@ var Causes = [NumCauses]CauseRow{
 	},
 	CPUQuota: {
 		Key: "cpu_quota", Text: "held at the CPU quota of its control group", Remedy: "raise the CPU quota, or give the engine as many threads as the quota has cores",
-		Supports: "throttled time of the control group", Excludes: "the group was not throttled",
-		explains: func(i *Interval, _ *Limits) int64 { return whole(i.Usage.Throttled) },
+		Supports: "throttled time of the control group; with it, time waiting for a core", Excludes: "the group was not throttled",
+		explains: func(i *Interval, _ *Limits) int64 {
+			if t := whole(i.Usage.Throttled); t > 0 {
+				return max(t, whole(i.Usage.Waiting)) // the group counts it when the quota is renewed
+			}
+			return 0
+		},
 		evidence: func(i *Interval) string {
-			return "throttled for " + duration(i.Usage.Throttled) + " at " + metric.Reading(i.Usage.Cores, coreCount)
+			return fmt.Sprintf("throttled for %s, threads waited %s, at %s", duration(i.Usage.Throttled), duration(i.Usage.Waiting),
+				metric.Reading(i.Usage.Cores, coreCount))
 		},
 	},
 	MemoryLimit: {
@@ -104,26 +110,21 @@ var Causes = [NumCauses]CauseRow{
 			return fmt.Sprintf("busy cores at %s of their highest frequency", metric.Percent(i.Clock.V))
 		},
 	},
-	Hypervisor: {
-		Key: "hypervisor", Text: "the hypervisor gave the cores to other machines", Remedy: "use a machine with dedicated cores",
-		Supports: "stolen CPU time", Excludes: "no time was stolen",
-		explains: func(i *Interval, _ *Limits) int64 { return whole(i.Stolen) },
-		evidence: func(i *Interval) string { return "stolen for " + duration(i.Stolen) },
-	},
 	OwnThreads: {
 		Key: "own_threads", Text: "more threads than cores: the engine's threads waited for each other",
 		Remedy:   "set --threads to the number of cores",
-		Supports: "time waiting for a core, without the throttled time; the part of it that goes to the engine's own demand above the cores",
-		Excludes: "no more threads ran than there are cores",
-		explains: func(i *Interval, _ *Limits) int64 { own, _, _ := i.waits(); return own },
+		Supports: "time waiting for a core; the part of it that goes to the engine's own threads. Or the engine is set to more threads than cores and keeps these busy",
+		Excludes: "no more threads than cores",
+		explains: func(i *Interval, _ *Limits) int64 { own, _, _ := i.waits(); return max(own, i.crowded()) },
 		evidence: func(i *Interval) string {
-			return fmt.Sprintf("%.0f threads on %s waited %s for a core", i.Usage.Threads.V, coreCount(i.Usage.Cores.V), duration(i.Usage.Waiting))
+			return fmt.Sprintf("%.0f threads on %s ran %s and waited %s for a core", max(i.Usage.Threads.V, i.Threads),
+				coreCount(i.Usage.Cores.V), duration(i.Usage.Running), duration(i.Usage.Waiting))
 		},
 	},
 	OtherProcesses: {
 		Key: "other_processes", Text: "waiting for a core that other processes used", Remedy: "stop other programs on these cores, or reserve cores for the engine (taskset)",
-		Supports: "time waiting for a core, without the throttled time; CPU time of other processes in the same sample",
-		Excludes: "other processes used less CPU time than that",
+		Supports: "time waiting for a core; CPU time of other processes in the same sample",
+		Excludes: "other processes used less CPU time than that, or the control group was throttled",
 		explains: func(i *Interval, _ *Limits) int64 { _, others, _ := i.waits(); return others },
 		evidence: func(i *Interval) string {
 			words := fmt.Sprintf("threads waited %s for a core", duration(i.Usage.Waiting))
@@ -139,6 +140,14 @@ var Causes = [NumCauses]CauseRow{
 		explains: func(i *Interval, _ *Limits) int64 { _, _, screen := i.waits(); return screen },
 		evidence: func(i *Interval) string {
 			return fmt.Sprintf("threads waited %s for a core; llmtop's other threads ran %s", duration(i.Usage.Waiting), duration(i.Usage.Outside))
+		},
+	},
+	Hypervisor: {
+		Key: "hypervisor", Text: "the hypervisor gave the cores to other machines", Remedy: "use a machine with dedicated cores",
+		Supports: "stolen CPU time, mean over the cores, in proportion to the time that its sample covers", Excludes: "no time was stolen",
+		explains: func(i *Interval, _ *Limits) int64 { return i.stolen() },
+		evidence: func(i *Interval) string {
+			return fmt.Sprintf("%s of %s stolen, mean over the cores", duration(i.Stolen), metric.Duration(i.OthersSpan))
 		},
 	},
 	PromptOfOther: {
@@ -202,9 +211,11 @@ type Interval struct {
 	Usage      event.Usage   // sums over Span
 	Coarse     bool          // Span is that of whole samples of the machine, not of samples around the interval
 	Others     event.Reading // ns that other processes ran in OthersSpan, summed over cores
-	OthersSpan int64
-	Stolen     event.Reading // ns, summed over cores
+	OthersSpan int64         // ns that Others and Stolen cover
+	Stolen     event.Reading // ns in OthersSpan, mean over cores
 	Clock      event.Reading // frequency of the busy cores / highest frequency
+
+	Threads float64 // that the engine is set to; 0: unknown
 
 	ReadTotal, ModelBytes float64 // bytes read since the model was loaded; size of the model, 0: unknown
 
@@ -262,8 +273,8 @@ func Explain(i *Interval, l *Limits) Explanation {
 func (i *Interval) MeasuredLoss(l *Limits) int64 {
 	u := &i.Usage
 	wait := max(whole(u.Waiting), whole(u.Throttled))
-	lost := i.storage() + whole(u.Stopped) + whole(u.GCPause) + i.clockLoss(l)
-	lost += min(wait, int64(float64(i.Span)*metric.Share(float64(wait), float64(wait+whole(u.Running)))))
+	lost := i.storage() + whole(u.Stopped) + whole(u.GCPause) + i.clockLoss(l) + i.stolen()
+	lost += max(i.crowded(), min(wait, int64(float64(i.Span)*metric.Share(float64(wait), float64(wait+whole(u.Running))))))
 	return min(lost, i.Span)
 }
 
@@ -328,6 +339,11 @@ func (i *Interval) rereads(blocked int64) bool {
 	return i.ModelBytes > 0 && i.ReadTotal > 1.25*i.ModelBytes || whole(i.Usage.MemoryStall) > 0 && 2*whole(i.Usage.MemoryStall) >= blocked
 }
 
+// stolen returns the ns that the hypervisor took, as far as the interval is part of the sample.
+func (i *Interval) stolen() int64 {
+	return int64(float64(whole(i.Stolen)) * metric.Share(float64(i.Wall), float64(i.OthersSpan)))
+}
+
 // clockLoss returns the ns that slow cores took longer.
 func (i *Interval) clockLoss(l *Limits) int64 {
 	if !i.Clock.OK() || i.Clock.V >= l.SlowClock {
@@ -336,32 +352,51 @@ func (i *Interval) clockLoss(l *Limits) int64 {
 	return int64(float64(i.Span) * (1 - i.Clock.V))
 }
 
-// waits divides the time that the engine's threads waited for a core, in ns: among the engine's own demand above the
-// cores, other processes, and llmtop's other threads, in proportion to the CPU time that each took or wanted. What is
-// throttled is not part of it.
+// waits divides the time that the engine's threads waited for a core, in ns: among the engine's own threads, other
+// processes, and llmtop's other threads, in proportion to the CPU time that each took or wanted. Threads of a throttled
+// group wait for its quota.
 func (i *Interval) waits() (own, others, screen int64) {
 	u := &i.Usage
-	wait := whole(u.Waiting) - whole(u.Throttled)
-	if wait <= 0 || i.Span <= 0 {
+	wait := float64(whole(u.Waiting))
+	if wait <= 0 || i.Span <= 0 || whole(u.Throttled) > 0 {
 		return 0, 0, 0
 	}
-	excess := 0. // ns of demand above the cores
-	if u.Threads.OK() && u.Cores.OK() && u.Threads.V > max(u.Cores.V, 1) {
-		excess = max(float64(whole(u.Running))+float64(wait)-u.Cores.V*float64(i.Span), 0)
-	}
 	outside, other, most := float64(whole(u.Outside)), 0., float64(whole(i.Others))
-	switch {
-	case i.Others.OK():
+	if i.Others.OK() {
 		other = most * metric.Share(float64(i.Span), float64(i.OthersSpan))
-	case excess == 0: // nothing else is left
-		other = max(float64(wait)-outside, 0)
+	}
+	excess := 0. // what the engine's threads wanted above the cores
+	if i.oversubscribed() {
+		excess = max(wait+float64(whole(u.Running))-u.Cores.V*float64(i.Span), wait-other-outside, 0)
+	} else if !i.Others.OK() { // nothing else is left
+		other = max(wait-outside, 0)
 		most = other
 	}
-	part := func(of, most float64) int64 {
-		return int64(min(float64(wait)*metric.Share(of, excess+other+outside), most))
-	}
+	part := func(of, most float64) int64 { return int64(min(wait*metric.Share(of, excess+other+outside), most)) }
 	return part(excess, excess), part(other, most), part(outside, outside)
 }
+
+// oversubscribed reports whether the engine has more threads than cores.
+func (i *Interval) oversubscribed() bool {
+	threads := i.Threads
+	if threads == 0 && i.Usage.Threads.OK() {
+		threads = i.Usage.Threads.V
+	}
+	return i.Usage.Cores.OK() && threads > max(i.Usage.Cores.V, 1)
+}
+
+// crowded returns the part of Span in which threads of the engine had no core because it has more threads than cores,
+// and keeps the cores busy. The system does not see the wait if the engine's own scheduler divides the cores.
+func (i *Interval) crowded() int64 {
+	cores := i.Usage.Cores.V
+	if i.Threads == 0 || !i.oversubscribed() || whole(i.Usage.Throttled) > 0 || float64(whole(i.Usage.Running)) < busyCores*cores*float64(i.Span) {
+		return 0
+	}
+	return int64(float64(i.Span) * (1 - cores/i.Threads))
+}
+
+// busyCores is the share of the time of its cores that an engine uses to keep them busy.
+const busyCores = 0.7
 
 // Losses sums what was lost by cause, in ns and in stalls, slow seconds and slow requests.
 type Losses struct {
@@ -419,7 +454,7 @@ func (s *Losses) Rank(l *Limits) (out []Loss) {
 	total := s.Total()
 	for c := range NumCauses {
 		share := s.Share(c)
-		if s.NS[c] <= 0 || !share.OK() || share.V < l.Listed || s.N[c] < l.Incidents && share.V < l.Lost {
+		if s.NS[c] <= 0 || !share.OK() || share.V < l.Listed || s.NS[c] < int64(l.ListedLoss) || s.N[c] < l.Incidents && share.V < l.Lost {
 			continue
 		}
 		out = append(out, Loss{c, s.N[c], s.NS[c], metric.Share(float64(s.NS[c]), float64(total)), share.V})

@@ -140,7 +140,7 @@ func (e *Evidence) lost(l *Limits) (top Cause, share float64) {
 	if top = e.Losses.largest(); top != Unknown {
 		share = e.Losses.Share(top).V
 	}
-	if share < l.Lost {
+	if share < l.Lost || e.Losses.NS[top] < int64(l.ListedLoss) {
 		return Unknown, 0
 	}
 	return top, share
