@@ -22,6 +22,9 @@ const (
 	relistThreads = time.Second
 	// maxOpenThreads is the number of threads of all processes whose files stay open between samples.
 	maxOpenThreads = 256
+	// lateSample is the delay from which a sample waits for a signal that explains it, signalDelay is how long: Go's runtime
+	// may take that long to deliver SIGCONT to a process that continues.
+	lateSample, signalDelay = 5 * time.Millisecond, time.Millisecond
 )
 
 // linuxUsage reads /proc below the root of linux. It keeps the files of the processes open.
@@ -214,10 +217,21 @@ func (r *linuxUsage) readOwn(u *event.Usage, late time.Duration) {
 	r.gc.read(&p)
 	u.GCPause = p.GCPause
 	u.Stopped = event.MeasuredValue(0)
+	if late > 0 && r.continued(late) {
+		u.Stopped = event.MeasuredValue(float64(late))
+	}
+}
+
+// continued reports whether this process got SIGCONT since the last sample.
+func (r *linuxUsage) continued(late time.Duration) bool {
+	if late > lateSample && len(r.resumed) == 0 {
+		time.Sleep(signalDelay)
+	}
 	select {
 	case <-r.resumed:
-		u.Stopped = event.MeasuredValue(float64(max(late, 0)))
+		return true
 	default:
+		return false
 	}
 }
 
