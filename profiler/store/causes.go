@@ -55,6 +55,7 @@ type lossSecond struct {
 	second         int64
 	all, stalls    verdict.Losses
 	gaps, gapCount int64 // ns, without those of stalls
+	prompt         int64 // ns of gaps in which prompts of other requests were processed
 }
 
 // unexplained is a stall, or a TTFT over its target, whose evidence may not be complete.
@@ -92,10 +93,12 @@ func (c *causes) observe(t event.Time, ns int64) {
 }
 
 // addGaps adds k gaps.
-func (c *causes) addGaps(t event.Time, gap int64, k int, stalled bool) {
-	c.observe(t, gap*int64(k))
+func (c *causes) addGaps(req event.RequestID, t event.Time, gap int64, k int, stalled bool) {
+	all := gap * int64(k)
+	c.observe(t, all)
 	if w := c.at(secondOf(t)); w != nil && !stalled {
-		w.gaps, w.gapCount = event.Add(w.gaps, gap*int64(k)), w.gapCount+int64(k)
+		w.gaps, w.gapCount = event.Add(w.gaps, all), w.gapCount+int64(k)
+		w.prompt = event.Add(w.prompt, c.promptTime(req, t-event.Time(all), t))
 	}
 }
 
@@ -153,7 +156,7 @@ func (s *state) explain(u *unexplained) verdict.Explanation {
 	i := s.interval(from, u.to)
 	i.Lost, i.Wall = u.lost, int64(u.to-from)
 	if u.index > 0 {
-		if i.Prompt = s.causes.promptTime(u); i.Prompt > 0 {
+		if i.Prompt = s.causes.promptTime(u.req, u.from, u.to); i.Prompt > 0 {
 			i.PromptOf = s.prefilling(u)
 		}
 	} else if l != nil {
@@ -192,13 +195,13 @@ func (s *state) limits() *verdict.Limits {
 }
 
 // promptTime returns for how long prompts of other requests were processed, in ns.
-func (c *causes) promptTime(u *unexplained) (ns int64) {
-	for i := len(c.passes) - 1; i >= 0; i-- {
-		if p := &c.passes[i]; p.req == 0 || p.req != u.req {
-			ns = event.Add(ns, max(int64(min(p.to, u.to)-max(p.from, u.from)), 0))
+func (c *causes) promptTime(req event.RequestID, from, to event.Time) (ns int64) {
+	for i := len(c.passes) - 1; i >= 0 && c.passes[i].to > from; i-- {
+		if p := &c.passes[i]; p.req == 0 || p.req != req {
+			ns = event.Add(ns, max(int64(min(p.to, to)-max(p.from, from)), 0))
 		}
 	}
-	return ns
+	return min(ns, int64(to-from))
 }
 
 // interval returns the evidence for the time between two times: samples of the engine's threads that overlap it, or else
@@ -255,7 +258,7 @@ func (s *state) addHost(i *verdict.Interval, h *sample[event.Host]) {
 		}
 	}
 	if p.CPU.OK() && e.CPU.OK() && cores > 0 {
-		add(&i.Others, event.DerivedValue((p.CPU.V*cores-e.CPU.V)*ns))
+		add(&i.Others, event.DerivedValue(max((p.CPU.V-max(p.Steal.V, 0))*cores-e.CPU.V, 0)*ns))
 		i.OthersSpan = event.Add(i.OthersSpan, p.Interval)
 	}
 	add(&i.Stolen, over(p.Steal, ns))
@@ -376,14 +379,15 @@ func (s *state) replaceCause(l *liveRequest, u *unexplained, x *verdict.Explanat
 	v.Stalls = replace(v.Stalls, v)
 }
 
-// judgeSecond counts what a second without its stalls lost, if it was slow: its requests were slower than the limit or
-// the session before it, or the engine's threads could not run for much of it.
-func (s *state) judgeSecond(c *causes, sec int64) {
+// judgeSecond explains what a second without its stalls lost, if it was slow: its requests were slower than the limit or
+// the session before it, prompts of others were processed, or the engine's threads could not run for much of it.
+func (s *state) judgeSecond(sec int64) (x verdict.Explanation, slow bool) {
+	c := &s.causes
 	at, ok := slices.BinarySearchFunc(c.seconds, sec, func(w lossSecond, sec int64) int { return cmp.Compare(w.second, sec) })
 	if !ok || c.seconds[at].gapCount == 0 || c.seconds[at].gaps <= 0 {
-		return
+		return x, false
 	}
-	w := c.seconds[at]
+	w := &c.seconds[at]
 	from := event.Time(sec * int64(second))
 	i := s.interval(from, from+event.Time(second))
 	limits := s.limits()
@@ -394,9 +398,11 @@ func (s *state) judgeSecond(c *causes, sec int64) {
 	} else {
 		span = int64(second)
 	}
-	if share < limits.Lost {
-		return
+	prompts := float64(w.prompt) / float64(w.gaps)
+	if share = max(share, prompts); share < limits.Lost {
+		return x, false
 	}
+	i.Prompt = int64(prompts * float64(span))
 	i.Lost = int64(share * float64(span))
 	i.Coarse = false // the samples are about this second
 	i.Wall = span
@@ -405,9 +411,9 @@ func (s *state) judgeSecond(c *causes, sec int64) {
 			i.Bandwidth = event.DerivedValue(read.V / s.machine.CopyBandwidth.V)
 		}
 	}
-	x := verdict.Explain(&i, limits)
+	x = verdict.Explain(&i, limits)
 	x.Lost, x.Explains = int64(share*float64(w.gaps)), int64(float64(w.gaps)*share*metric.Share(float64(x.Explains), float64(x.Lost)))
-	c.count(from, &x, 1, false)
+	return x, true
 }
 
 // slowdown returns the share of a second's decoding that is more than its requests should take: by the limit of tokens/s,
@@ -490,12 +496,7 @@ type LossView struct {
 
 // viewLosses returns the losses with those of the seconds that are not over.
 func (s *state) viewLosses(now event.Time) LossView {
-	c := s.causes // a copy: the next events may bring more evidence
-	c.seconds = slices.Clone(c.seconds)
-	last := int64(now) / int64(time.Second)
-	for sec := max(c.next, last-lossSeconds+1); sec <= last; sec++ {
-		s.judgeSecond(&c, sec)
-	}
+	c := &s.causes
 	v := LossView{Worst: c.worst}
 	for w := range metric.NumWindows {
 		if w == metric.Session {
@@ -508,6 +509,21 @@ func (s *state) viewLosses(now event.Time) LossView {
 				v.Windows[w].Merge(&l.all)
 				v.Stalls[w].Merge(&l.stalls)
 			}
+		}
+	}
+	last := secondOf(now)
+	for sec := max(c.next, last-lossSeconds+1); sec <= last; sec++ { // not in c: the next events may bring more evidence
+		x, slow := s.judgeSecond(sec)
+		if !slow {
+			continue
+		}
+		for w := range metric.NumWindows {
+			if w == metric.Session || sec > last-int64(w.Span()/time.Second) {
+				v.Windows[w].Add(&x, 1)
+			}
+		}
+		if x.Lost > v.Worst[x.Cause].Lost {
+			v.Worst[x.Cause] = x
 		}
 	}
 	return v

@@ -91,7 +91,7 @@ func (s *state) recordGaps(l *liveRequest, at event.Time, gap int64, k int) {
 	}
 	l.itl.Record(gap, uint32(k))
 	if !s.excluded(l) {
-		s.causes.addGaps(at, gap, k, stalled)
+		s.causes.addGaps(v.ID, at, gap, k, stalled)
 		s.latency.recordGaps(at, gap, k)
 		s.machine.gaps.add(gap, k)
 	}

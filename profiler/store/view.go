@@ -75,7 +75,9 @@ func (s *state) closeSecond(sec int64) {
 	s.aggregates.fillPoint(&p)
 	s.rates.points = push(s.rates.points, p, SeriesLen)
 	s.latency.closeSecond(sec)
-	s.judgeSecond(&s.causes, sec-1) // the evidence of the last second may be on its way
+	if x, slow := s.judgeSecond(sec - 1); slow { // the evidence of the last second may be on its way
+		s.causes.count(event.Time((sec-1)*int64(second)), &x, 1, false)
+	}
 	s.causes.next = sec
 	s.version++
 }
