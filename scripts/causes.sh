@@ -17,6 +17,7 @@ groups=()     # to be removed
 helpers=()    # processes to be ended
 remount=""    # controller of version 1 to be mounted again
 cores=$(nproc)
+demo=(--temp 0 --ctx 4096) # of the built-in model, so that no text ends early
 wrong=0
 
 end() {
@@ -135,48 +136,56 @@ v2() {
 # words N: prints a prompt of N words.
 words() { for ((i = 0; i < $1; i++)); do printf 'the sea and the whale '; done; }
 
-healthy() { planted "none (healthy)" none -p Ishmael -n 2000; }
+healthy() { planted "none (healthy)" none "${demo[@]}" -p sea -n 3000; }
 
 other_processes() {
 	stress --cpu "$cores" || { impossible "other processes" "stress-ng is not installed"; return; }
 	shown="stress-ng --cpu $cores & "
-	planted "other processes" other_processes -p Ishmael -n 600
+	planted "other processes" other_processes "${demo[@]}" -p sea -n 600
 }
 
 second_run() {
-	background "$llmtop" run --headless -p Ishmael -n 4000 --seed 2
+	background "$llmtop" run --headless "${demo[@]}" -p whale -n 4000
 	shown="llmtop run … & "
-	planted "a second llmtop" other_processes -p Ishmael -n 600
+	planted "a second llmtop" other_processes "${demo[@]}" -p sea -n 1500
 }
 
-own_threads() { planted "too many threads" own_threads --threads $((4 * cores)) -p Ishmael -n 600; }
+own_threads() { planted "too many threads" own_threads "${demo[@]}" --threads $((4 * cores)) -p sea -n 600; }
 
 cpu_quota_v1() {
 	v1 cpu cpu.cfs_period_us=100000 cpu.cfs_quota_us=50000 || { impossible "CPU quota, version 1" "no tree of version 1"; return; }
 	shown="cpu.cfs_quota_us=50000: "
-	planted "CPU quota, version 1" cpu_quota -p Ishmael -n 1000
+	planted "CPU quota, version 1" cpu_quota "${demo[@]}" -p sea -n 1000
 }
 
 cpu_quota_v2() {
 	v2 cpu cpu.max="50000 100000" || { impossible "CPU quota, version 2" "$why"; return; }
 	shown="cpu.max=50000: "
-	planted "CPU quota, version 2" cpu_quota -p Ishmael -n 1000
+	planted "CPU quota, version 2" cpu_quota "${demo[@]}" -p sea -n 1000
 }
+
+# squeeze sets the limit of memory in $group after a second: llmtop loads no model that does not fit.
+squeeze() {
+	sleep 1
+	for file in memory.limit_in_bytes memory.max; do
+		[[ -e ${group## }/$file ]] && for _ in 1 2 3 4 5; do echo 300000000 >"${group## }/$file" && break; sleep 0.1; done
+	done
+} 2>/dev/null
 
 memory_limit_v1() {
 	model small.gguf 9 || return
-	v1 memory memory.limit_in_bytes=300000000 || { impossible "memory limit, version 1" "no tree of version 1"; return; }
-	shown="memory.limit_in_bytes=300000000: "
-	uncached "$scratch/small.gguf"
-	planted "memory limit, version 1" memory_limit "$scratch/small.gguf" -p "w300 w301" -n 12
+	uncached "$scratch/small.gguf" # the group that reads the pages has them in its account
+	v1 memory || { impossible "memory limit, version 1" "no tree of version 1"; return; }
+	during=squeeze shown="memory.limit_in_bytes=300000000 after 1 s: "
+	planted "memory limit, version 1" memory_limit "$scratch/small.gguf" -p "w300 w301" -n 60
 }
 
 memory_limit_v2() {
 	model small.gguf 9 || return
-	v2 memory memory.max=300000000 || { impossible "memory limit, version 2" "$why"; return; }
-	shown="memory.max=300000000: "
 	uncached "$scratch/small.gguf"
-	planted "memory limit, version 2" memory_limit "$scratch/small.gguf" -p "w300 w301" -n 12
+	v2 memory || { impossible "memory limit, version 2" "$why"; return; }
+	during=squeeze shown="memory.max=300000000 after 1 s: "
+	planted "memory limit, version 2" memory_limit "$scratch/small.gguf" -p "w300 w301" -n 60
 }
 
 disk_cold() {
@@ -197,16 +206,16 @@ disk_slow() {
 }
 
 prompt_of_other() {
-	words 160 >"$scratch/long.txt"
-	planted "long prompt of another request" prompt_of_other --parallel 2 --ctx 2048 -p Ishmael -f "$scratch/long.txt" -n 150
+	words 500 >"$scratch/long.txt"
+	planted "long prompt of another request" prompt_of_other "${demo[@]}" --parallel 2 -p sea -f "$scratch/long.txt" -n 800
 }
 
 queue() {
-	planted "queue" queue --parallel 1 -p one -p two -p three -p four -p five -p six -n 300
+	planted "queue" queue "${demo[@]}" --parallel 1 -p one -p two -p three -p four -p five -p six -n 300
 }
 
 pacing() {
-	planted "pacing" pacing --parallel 1 --pace 40 -p one -p two -p three -p four -n 100
+	planted "pacing" pacing "${demo[@]}" --parallel 1 --pace 40 -p one -p two -p three -p four -n 100
 }
 
 # bursts PID: stops the engine's child, or llmtop itself without one, for 100 ms at a time.
@@ -226,13 +235,13 @@ bursts() {
 stopped_child() {
 	during=bursts
 	shown="kill -STOP, -CONT: "
-	planted "child process stopped" stopped --isolated -p Ishmael -n 3000
+	planted "child process stopped" stopped "${demo[@]}" --isolated -p sea -n 3000
 }
 
 stopped_self() {
 	during=bursts
 	shown="kill -STOP, -CONT: "
-	planted "llmtop stopped" stopped -p Ishmael -n 3000
+	planted "llmtop stopped" stopped "${demo[@]}" -p sea -n 3000
 }
 
 memory_bandwidth() {
@@ -244,7 +253,7 @@ memory_bandwidth() {
 gc() {
 	export GOGC=1
 	shown="GOGC=1 "
-	planted "garbage collection" gc,llmtop -p one -p two -p three -p four --parallel 4 -n 1500
+	planted "garbage collection" gc "${demo[@]}" -p one -p two -p three -p four --parallel 4 -n 1500
 	unset GOGC
 }
 
@@ -256,7 +265,7 @@ clock() {
 	before=$(cat "$policy") lowest=$(cat "${policy%/*}/cpuinfo_min_freq")
 	for f in /sys/devices/system/cpu/cpufreq/policy*/scaling_max_freq; do echo "$lowest" >"$f"; done
 	shown="scaling_max_freq=$lowest: "
-	planted "lower clock" throttled_clock -p Ishmael -n 1000
+	planted "lower clock" throttled_clock "${demo[@]}" -p sea -n 1000
 	for f in /sys/devices/system/cpu/cpufreq/policy*/scaling_max_freq; do echo "$before" >"$f"; done
 }
 

@@ -49,6 +49,8 @@ type usageReader interface {
 	// read returns the usage over the interval; false if no process of the engine can be read. late is how much later than
 	// planned the interval ends.
 	read(interval, late time.Duration) (event.Usage, bool)
+	// cost returns the CPU time that the last read took.
+	cost() time.Duration
 	reset()
 	close()
 }
@@ -126,7 +128,6 @@ func (s *UsageSampler) run(ctx context.Context, sink event.Sink, reader usageRea
 	defer timer.Stop()
 	<-timer.C
 	var began, planned event.Time // began is 0 while no requests run
-	var cost time.Duration
 	for {
 		ended := false
 		select {
@@ -147,17 +148,15 @@ func (s *UsageSampler) run(ctx context.Context, sink event.Sink, reader usageRea
 			reader.reset()
 		}
 		u, ok := reader.read(time.Duration(now-began), time.Duration(now-planned))
-		took := time.Duration(s.opt.Clock.Now() - now)
 		if ok && began != 0 && now > began {
 			sink.Emit(event.Event{Kind: event.KindUsage, At: now, Layer: -1, Data: &u})
 		}
 		if ended {
 			return nil
 		}
-		if cost += cost / 8; began != 0 && (cost == 0 || took < cost) { // a sample that takes longer was interrupted
-			cost = took
+		if began != 0 { // the first one lists the threads
+			interval = max(interval, usageShare*reader.cost())
 		}
-		interval = max(interval, usageShare*cost)
 		began, planned = now, now+event.Time(interval)
 		if !busy {
 			began = 0

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"syscall"
@@ -42,6 +43,7 @@ type linuxUsage struct {
 	threads  []*usedThread
 	stopped  map[int]bool // processes that were stopped at the last sample
 	counters map[counter]uint64
+	took     time.Duration // CPU time of the last sample
 }
 
 // usedThread is a thread with its counters at the last sample.
@@ -79,7 +81,13 @@ func (r *linuxUsage) reset() {
 	}
 }
 
+func (r *linuxUsage) cost() time.Duration { return r.took }
+
 func (r *linuxUsage) read(interval, late time.Duration) (event.Usage, bool) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	began := cpuTime(unix.CLOCK_THREAD_CPUTIME_ID)
+	defer func() { r.took = time.Duration(cpuTime(unix.CLOCK_THREAD_CPUTIME_ID) - began) }()
 	unlisted := r.own && !r.only && r.opt.EngineThreads != nil && len(r.opt.EngineThreads()) > 0
 	if unlisted || time.Since(r.listed) >= relistThreads {
 		r.list()

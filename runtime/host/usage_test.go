@@ -15,7 +15,7 @@ import (
 
 // fakeReader counts its calls. A sample takes cost.
 type fakeReader struct {
-	cost          time.Duration
+	took          time.Duration
 	resets, reads int
 	lost          bool
 }
@@ -23,9 +23,11 @@ type fakeReader struct {
 func (r *fakeReader) reset() { r.resets++ }
 func (*fakeReader) close()   {}
 
+func (r *fakeReader) cost() time.Duration { return r.took }
+
 func (r *fakeReader) read(interval, _ time.Duration) (event.Usage, bool) {
 	r.reads++
-	time.Sleep(r.cost)
+	time.Sleep(r.took)
 	return event.Usage{Interval: int64(interval)}, !r.lost
 }
 
@@ -107,7 +109,7 @@ func TestUsageInterval(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			benchUsage(t, func(b *usageBench) {
-				b.reader.cost = c.cost
+				b.reader.took = c.cost
 				b.UsageSampler.Emit(request(1, event.StateQueued))
 				for began := time.Now(); time.Since(began) < 2*time.Second; time.Sleep(c.gap) {
 					b.UsageSampler.Emit(event.Event{Kind: event.KindToken, At: b.opt.Clock.Now(), Req: 1})

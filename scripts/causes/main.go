@@ -174,6 +174,7 @@ func readEvidence(path string) (string, error) {
 	defer rec.Close()
 	var sum event.Usage
 	samples, cores := 0, ""
+	var stolen, machine float64
 	var codec wire.Codec
 	for c := rec.Cursor(0); ; {
 		entry, err := c.Next()
@@ -187,6 +188,9 @@ func readEvidence(path string) (string, error) {
 			continue
 		}
 		if err := codec.Decode(entry.Line, func(e event.Event) {
+			if h, ok := e.Data.(*event.Host); ok && h.Steal.OK() {
+				stolen, machine = stolen+h.Steal.V*float64(h.Interval), machine+float64(h.Interval)
+			}
 			u, ok := e.Data.(*event.Usage)
 			if !ok {
 				return
@@ -204,6 +208,9 @@ func readEvidence(path string) (string, error) {
 		}
 	}
 	words := []string{fmt.Sprintf("%d samples of %s", samples, metric.Duration(sum.Interval)), cores}
+	if stolen > 0 {
+		words = append(words, "stolen "+metric.Percent(stolen/machine))
+	}
 	for _, f := range event.UsageFields {
 		r := *f.At(&sum)
 		switch {
