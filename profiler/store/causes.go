@@ -496,7 +496,7 @@ type LossView struct {
 
 // viewLosses returns the losses with those of the seconds that are not over.
 func (s *state) viewLosses(now event.Time) LossView {
-	c := &s.causes
+	c, last := &s.causes, secondOf(now)
 	v := LossView{Worst: c.worst}
 	for w := range metric.NumWindows {
 		if w == metric.Session {
@@ -511,7 +511,6 @@ func (s *state) viewLosses(now event.Time) LossView {
 			}
 		}
 	}
-	last := secondOf(now)
 	for sec := max(c.next, last-lossSeconds+1); sec <= last; sec++ { // not in c: the next events may bring more evidence
 		x, slow := s.judgeSecond(sec)
 		if !slow {
