@@ -8,6 +8,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/profiler/verdict"
 )
 
 // kind is how the limits of a measure are written.
@@ -70,8 +71,22 @@ var measures = slices.Concat(
 	numberMeasures(store.Rates),
 	numberMeasures(store.Totalled),
 	[]measure{{"memory", "1", "memory of the machine in use", usedMemory}},
+	causeMeasures(),
 	hostMeasures(),
 )
+
+// causeMeasures returns the shares of the time of requests that causes took.
+func causeMeasures() []measure {
+	out := []measure{{"lost_time", "1", "time of requests lost to stalls, slow seconds and slow first tokens / their time", func(s *store.Snapshot, w metric.Window) event.Reading {
+		return s.Losses.Windows[w].ShareOf(s.Losses.Windows[w].Total())
+	}}}
+	for c := range verdict.NumCauses {
+		out = append(out, measure{"lost_to_" + c.String(), "1", "the part of lost_time of this cause: " + verdict.Causes[c].Text, func(s *store.Snapshot, w metric.Window) event.Reading {
+			return s.Losses.Windows[w].Share(c)
+		}})
+	}
+	return out
+}
 
 // numberMeasures returns the numbers of a catalogue that rules can use.
 func numberMeasures(rows []store.Number) (out []measure) {

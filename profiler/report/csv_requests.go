@@ -126,7 +126,7 @@ func (r *Report) WriteTokensCSV(out io.Writer) error {
 func (q *Request) writeTokens(w *csv.Writer, replica string) {
 	causes := make(map[int]string, len(q.Stalls)) // by the number of the late token
 	for _, s := range q.Stalls {
-		causes[s.Index] = s.Cause
+		causes[s.Index] = s.Cause.Cause
 	}
 	nth := 0
 	for i := range q.Tokens {

@@ -23,7 +23,7 @@ func stalled() *Report {
 	r.Requests[1].Label = "in ASCII" // the documents replace other text differently
 	q := &r.Requests[0]
 	q.Tokens[1].N, q.Tokens[1].Step = 3, 7
-	q.Stalls = []Stall{{Index: q.Tokens[0].tokens() + 3, Cause: "while #2's prompt was processed"}}
+	q.Stalls = []Stall{{Index: q.Tokens[0].tokens() + 3, Cause: Cause{Cause: "prompt_of_other"}}}
 	q.Tokens = append(q.Tokens[:2], Token{Index: 9, At: nanos(5e8), Gap: nanos(1e8)})
 	return r
 }
@@ -125,7 +125,7 @@ func TestTokensCSVHasOneRowPerToken(t *testing.T) {
 		t.Errorf("%d rows with gaps of %v s, want %d with %v s", len(rows), sum, want, gaps)
 	}
 	q := &r.Requests[0]
-	if stall := fmt.Sprintf("%d %d 9 while #2's prompt was processed", q.ID, q.Stalls[0].Index); len(late) != 1 || late[0] != stall {
+	if stall := fmt.Sprintf("%d %d 9 prompt_of_other", q.ID, q.Stalls[0].Index); len(late) != 1 || late[0] != stall {
 		t.Errorf("stalls at %q, want %q", late, stall)
 	}
 	if row := rows[2]; row["step"] != "7" || row["token"] != "2" || row["id"] != "" || rows[1]["id"] == "" {

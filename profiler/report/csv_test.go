@@ -150,7 +150,7 @@ func TestCellsAreNoFormulas(t *testing.T) {
 	r.Model.Load = append(r.Model.Load, LoadStage{Stage: formula, ns: -1})
 	cells(r, (*Report).WriteStagesCSV)
 	r = wholeRun().build(Meta{})
-	r.Requests[0].Label, r.Requests[1].Stalls = formula, []Stall{{Index: 1, Cause: formula}}
+	r.Requests[0].Label, r.Requests[1].Stalls = formula, []Stall{{Index: 1, Cause: Cause{Cause: formula}}}
 	cells(r, (*Report).WriteCSV)
 	cells(r, (*Report).WriteTokensCSV)
 	r = wholeRun().build(Meta{})

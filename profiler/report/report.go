@@ -10,6 +10,7 @@ import (
 	"github.com/klauspost/cpuid/v2"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/profiler/verdict"
 )
@@ -48,6 +49,7 @@ type Report struct {
 	Host          Host              `json:"host"`
 	Dropped       map[string]uint64 `json:"lost"`
 	Omitted       Omissions         `json:"cut"`
+	Causes        []Loss            `json:"causes"`
 	Verdicts      []Verdict         `json:"verdicts"`
 	Reported      *Aggregates       `json:"reported,omitempty"` // null unless the engine is a server with aggregate metrics
 	Fleet         *Fleet            `json:"fleet,omitempty"`    // null unless several engines were watched
@@ -104,6 +106,31 @@ type Omissions struct {
 	Unmeasured uint64 `json:"unmeasured,omitempty"`
 }
 
+// Loss is what one cause took from requests: a row of the ranking of causes, the largest first.
+type Loss struct {
+	Key      string `json:"key"`
+	Text     string `json:"text"`
+	Evidence string `json:"evidence"` // of the largest single loss
+	Remedy   string `json:"remedy"`
+	Lost     Number `json:"lost_s"`
+	Share    Number `json:"share"`      // of all lost time
+	Observed Number `json:"time_share"` // of all time of decoding and of TTFT
+	N        uint64 `json:"n"`          // stalls, slow seconds and slow first tokens
+}
+
+// losses returns the significant causes of the session.
+func losses(s *store.Snapshot) []Loss {
+	out := []Loss{}
+	for _, l := range s.Losses.Rank(metric.Session) {
+		row := &verdict.Causes[l.Cause]
+		out = append(out, Loss{
+			Key: row.Key, Text: row.Text, Evidence: s.Losses.Worst[l.Cause].Evidence, Remedy: row.Remedy,
+			Lost: nanos(l.NS), Share: Number(event.DerivedValue(l.Share)), Observed: Number(event.DerivedValue(l.Observed)), N: l.N,
+		})
+	}
+	return out
+}
+
 // Verdict is one finding.
 type Verdict struct {
 	Severity string `json:"severity"`
@@ -125,6 +152,7 @@ func Build(meta Meta, s *store.Snapshot, c *Collector) *Report {
 		Groups:     []Group{},
 		Throughput: throughput(s), KV: kv(s), Experts: experts(s.Experts), Reported: aggregates(s.Aggregates), Ops: operations(s.Ops), Host: host(&s.Host),
 		Dropped:  map[string]uint64{},
+		Causes:   losses(s),
 		Verdicts: []Verdict{},
 	}
 	r.Placement = r.Place(nil)

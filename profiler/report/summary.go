@@ -35,7 +35,7 @@ func bodySections(r *Report) []section {
 	parts = append(parts, pointSections(r)...)
 	parts = append(parts, reportedSections(r)...)
 	parts = append(parts,
-		economicsSection(r), clientSection(r), requestsSection(r), latencySection(r), probesSection(r), partsSection(r), throughputSection(r), groupsSection(r),
+		economicsSection(r), clientSection(r), requestsSection(r), latencySection(r), probesSection(r), partsSection(r), throughputSection(r), causesSection(r), groupsSection(r),
 		hostSection(r), expertsSection(r), placementSection(r), opsSection(r))
 	return filled(append(parts, compatSections(r)...))
 }
@@ -279,6 +279,17 @@ func allFindings(r *Report) []Verdict {
 		return r.Verdicts
 	}
 	return append(slices.Clone(r.Bench.Advice), r.Verdicts...)
+}
+
+// causesSection ranks the causes of lost time.
+func causesSection(r *Report) section {
+	s := section{title: "Lost time", left: 1, header: []string{"cause", "lost", "share", "n", "try"}}
+	for _, c := range r.Causes {
+		s.rows = append(s.rows, []string{
+			c.Text + withEvidence(c.Evidence), short(c.Lost, metric.Seconds), short(c.Share, metric.Percent), fmt.Sprint(c.N), c.Remedy,
+		})
+	}
+	return s
 }
 
 func verdictsSection(r *Report) section {

@@ -29,7 +29,7 @@ func (s *state) freeze(at, now event.Time, wall time.Time, pack func([]byte) []b
 		routing: s.routing.freeze(pack), aggregates: s.aggregates.freeze(pack),
 		at: at, now: now, wall: wall,
 	}
-	f.size = int(unsafe.Sizeof(*f)) + 100*len(f.counts.groups) +
+	f.size = int(unsafe.Sizeof(*f)) + 100*len(f.counts.groups) + f.causes.size() +
 		f.requests.bytes + f.latency.size() + f.routing.size() + f.aggregates.size()
 	return f
 }

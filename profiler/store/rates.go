@@ -13,7 +13,6 @@ const rateSlots = 11
 type rates struct {
 	second           int64
 	slots            [rateSlots]secondWork // second s at s % rateSlots
-	lastPrompt       event.Time            // end of the last forward pass with prompt tokens
 	stepsHavePrompts bool                  // forward passes report prompt tokens: do not count them from stages as well
 	points           []RatePoint
 }
@@ -54,7 +53,6 @@ func (r *rates) addStep(e *event.Event) {
 	w.busy = event.Add(w.busy, e.Dur)
 	if e.Prompt > 0 {
 		r.stepsHavePrompts = true
-		r.lastPrompt = e.At
 		w.promptTokens += uint64(e.Prompt)
 		w.promptBusy = event.Add(w.promptBusy, e.Dur)
 	} else if e.N > 0 {

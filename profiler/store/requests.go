@@ -216,5 +216,8 @@ func (s *state) applyStage(e *event.Event) {
 	}
 	if e.Stage == event.StagePrompt && e.At != beforeClock && !s.excluded(l) {
 		s.rates.addPrompt(e.At, e.Dur, int(e.N))
+		if !s.rates.stepsHavePrompts {
+			s.causes.keepPass(e.At, e.Dur, e.Req)
+		}
 	}
 }

@@ -39,6 +39,7 @@ type Snapshot struct {
 	Aggregates *Aggregates // nil unless Reported
 	Log        []LogLine   // newest last
 	Drops      event.Drops
+	Losses     LossView
 	Verdicts   []verdict.Verdict // most severe first
 }
 
@@ -118,6 +119,7 @@ type Request struct {
 	Gaps      []int64 // ns between consecutive tokens without pacing, newest last, at most MaxGaps
 	FirstGap  int     // index of Gaps[0] among all gaps of the request
 	Stalls    []Stall
+	Slow      *verdict.Explanation // why TTFT is over its target; nil if it is not
 	ITL       metric.Summary
 	Tokens    []Token // the last ones, at most MaxTokens
 	Text      string  // raw generated text, the last MaxText bytes
@@ -174,7 +176,7 @@ type Stall struct {
 	Index   int // of the late token, see Token.Nth
 	At      event.Time
 	Gap     time.Duration
-	Cause   string // "while #42's prompt was processed", "llmtop's garbage collection", "waiting for a core", "unknown"
+	verdict.Explanation
 }
 
 // SessionDistributions holds the distributions over the session, which Snapshot.ChangesSince compares.

@@ -41,6 +41,7 @@ func (s *state) snapshot(now event.Time, wall time.Time) *Snapshot {
 	s.viewRates(v)
 	s.routing.view(v)
 	v.Aggregates = s.aggregates.view(now)
+	v.Losses = s.viewLosses(now)
 	v.Verdicts = s.judge.Judge(v.evidence())
 	return v
 }
@@ -74,6 +75,10 @@ func (s *state) closeSecond(sec int64) {
 	s.aggregates.fillPoint(&p)
 	s.rates.points = push(s.rates.points, p, SeriesLen)
 	s.latency.closeSecond(sec)
+	if x, slow := s.judgeSecond(sec - 1); slow { // the evidence of the last second may be on its way
+		s.causes.count(event.Time((sec-1)*int64(second)), &x, 1, false)
+	}
+	s.causes.next = sec
 	s.version++
 }
 
@@ -133,11 +138,17 @@ func (s *state) stepRates(recent *secondWork, span float64) (decode, busy, bandw
 	if s.counts.Steps > 0 && span > 0 {
 		busy = event.DerivedValue(min(float64(recent.busy)/(span*second), 1))
 	}
-	if m := &s.model; m.WeightBytes > 0 {
-		bandwidth = busyRate(recent.decodePasses, recent.decodeBusy)
-		bandwidth.V *= float64(m.WeightBytes) + float64(m.KVBytes)*float64(s.kv.Used)
+	if s.model.WeightBytes > 0 {
+		bandwidth = s.readRate(recent)
 	}
 	return decode, busy, bandwidth
+}
+
+// readRate returns the bytes/s that decoding read: the weights that one token needs and the used KV cache, in each pass.
+func (s *state) readRate(w *secondWork) event.Reading {
+	r := busyRate(w.decodePasses, w.decodeBusy)
+	r.V *= float64(s.model.WeightBytes) + float64(s.model.KVBytes)*float64(s.kv.Used)
+	return r
 }
 
 // viewRates sets the throughput of a snapshot.

@@ -18,7 +18,7 @@ func TestMostSevereFirst(t *testing.T) {
 	e := at(0, .01)
 	e.KV, e.Failed = event.MeasuredValue(1), "gone"
 	e.MemUsed, e.MemTotal = event.MeasuredValue(1), event.MeasuredValue(1)
-	e.Running, e.BusyShare, e.CPU = 1, event.MeasuredValue(1), event.MeasuredValue(.1)
+	e.Running, e.BusyShare, e.CPU, e.Threads, e.Cores = 1, event.MeasuredValue(1), event.MeasuredValue(.1), 1, 2
 	var topics []string
 	for _, v := range new(Judge).Judge(e) {
 		topics = append(topics, v.Topic)

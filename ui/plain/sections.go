@@ -118,7 +118,7 @@ func requestLines(s *store.Snapshot) []string {
 			lines = append(lines, fmt.Sprintf("and %d more stalls", r.StallCount()-i))
 			break
 		}
-		lines = append(lines, fmt.Sprintf("stall of %s before token %d, %s", metric.Duration(int64(st.Gap)), st.Index, causeText(st.Cause)))
+		lines = append(lines, fmt.Sprintf("stall of %s before token %d, %s", metric.Duration(int64(st.Gap)), st.Index, st.Words()))
 	}
 	return lines
 }

@@ -113,6 +113,6 @@ func drawStalls(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 			l.Put(pane.Dim, " token")
 		}
 		l.Tail(5, pane.Dim, strconv.Itoa(v.Index)).Gap(2)
-		a.Elide(l.X, l.Y, max(l.Room(), 0), pane.Plain, v.Cause, c.Skin.Glyphs.Ellipsis)
+		a.Elide(l.X, l.Y, max(l.Room(), 0), pane.Plain, v.Words(), c.Skin.Glyphs.Ellipsis)
 	}
 }

@@ -8,11 +8,9 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
-	"github.com/llmtop/llmtop/profiler/verdict"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
-	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
 // tokenDetail describes the selected token and returns the rows used.
@@ -83,7 +81,7 @@ func tokenGap(c *pane.Frame, a grid.Area, y int, v *View, t *store.Token) int {
 func Cause(c *pane.Frame, r *store.Request, n int, ratio float64) (string, grid.Style) {
 	for _, s := range r.Stalls {
 		if s.Index <= n && inStall(r, s.Index, n) {
-			return describeCause(s.Cause), pane.Bad
+			return stallWords(&s), pane.Bad
 		}
 	}
 	switch {
@@ -101,15 +99,13 @@ func inStall(r *store.Request, index, n int) bool {
 	return index == n || t != nil && n < t.Nth+t.N
 }
 
-// describeCause describes the cause of a stall.
-func describeCause(cause string) string {
-	switch cause {
-	case "unknown":
-		return "unknown cause"
-	case verdict.WaitingForCore:
-		return verdict.WaitingForCore + ": runnable engine threads got no core"
+// stallWords describes the cause of a stall with its evidence.
+func stallWords(s *store.Stall) string {
+	words := s.Words()
+	if s.Evidence != "" {
+		words += ": " + s.Evidence
 	}
-	return sanitize.Line(cause)
+	return words
 }
 
 // tokenFacts writes everything that the engine reported for the token.
@@ -219,15 +215,7 @@ func requestStalls(c *pane.Frame, a grid.Area, v *View) int {
 		}
 		l.Put(st, "token").Tail(6, st, strconv.Itoa(s.Index)).Tail(9, pane.Bad, metric.Duration(int64(s.Gap)))
 		l.Tail(7, pane.Plain, metric.Rate(float64(s.Gap)/median)+c.Skin.Glyphs.Times).Gap(2)
-		a.Elide(l.X, l.Y, max(l.Room(), 0), pane.Plain, shortCause(s.Cause), c.Skin.Glyphs.Ellipsis)
+		a.Elide(l.X, l.Y, max(l.Room(), 0), pane.Plain, s.Words(), c.Skin.Glyphs.Ellipsis)
 	}
 	return 1 + len(list)
-}
-
-// shortCause describes the cause of a stall in few words.
-func shortCause(cause string) string {
-	if cause == "unknown" {
-		return describeCause(cause)
-	}
-	return sanitize.Line(cause)
 }
