@@ -151,7 +151,7 @@ var Causes = [NumCauses]CauseRow{
 		},
 	},
 	PromptOfOther: {
-		Key: "prompt_of_other", Text: "while another request's prompt was processed", Remedy: "smaller prompt chunks, shorter prompts, or another replica for long ones",
+		Key: "prompt_of_other", Text: "while a prompt was processed", Remedy: "smaller prompt chunks, shorter prompts, or another replica for long ones",
 		Supports: "forward passes with prompt tokens in the gap", Excludes: "no such pass",
 		explains: func(i *Interval, _ *Limits) int64 { return i.Prompt },
 		evidence: func(i *Interval) string {
