@@ -99,7 +99,7 @@ func (r *linuxUsage) read(interval, late time.Duration) (event.Usage, bool) {
 	longest := r.sumThreads(&u)
 	idle := max(interval-longest, 0)
 	if r.own {
-		r.readOwn(&u, late)
+		r.readOwn(&u, min(late, idle))
 	} else if !r.readOthers(&u, interval, idle) {
 		r.listed = time.Time{}
 		return u, false
@@ -211,8 +211,9 @@ func cpuTime(clock int32) uint64 {
 	return uint64(t.Nano())
 }
 
-// readOwn reads what only this process reports about itself.
-func (r *linuxUsage) readOwn(u *event.Usage, late time.Duration) {
+// readOwn reads what only this process reports about itself. held is how much of the delay of the sample no thread ran or
+// waited for a core.
+func (r *linuxUsage) readOwn(u *event.Usage, held time.Duration) {
 	var use syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &use); err == nil {
 		u.Faults, u.Read = r.since("faults", 0, uint64(use.Majflt)), r.since("read", 0, 512*uint64(use.Inblock))
@@ -225,14 +226,14 @@ func (r *linuxUsage) readOwn(u *event.Usage, late time.Duration) {
 	r.gc.read(&p)
 	u.GCPause = p.GCPause
 	u.Stopped = event.MeasuredValue(0)
-	if late > 0 && r.continued(late) {
-		u.Stopped = event.MeasuredValue(float64(late))
+	if held > 0 && r.continued(held) {
+		u.Stopped = event.MeasuredValue(float64(held))
 	}
 }
 
-// continued reports whether this process got SIGCONT since the last sample.
-func (r *linuxUsage) continued(late time.Duration) bool {
-	if late > lateSample && len(r.resumed) == 0 {
+// continued reports whether this process got SIGCONT since the last sample, which would explain that it was held up.
+func (r *linuxUsage) continued(held time.Duration) bool {
+	if held > lateSample && len(r.resumed) == 0 {
 		time.Sleep(signalDelay)
 	}
 	select {

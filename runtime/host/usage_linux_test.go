@@ -156,7 +156,7 @@ func TestUsageOfItself(t *testing.T) {
 	defer r.close()
 	r.reset()
 	r.read(0, 0)
-	u, ok := r.read(time.Millisecond, 5)
+	u, ok := r.read(time.Minute, 5)
 	for name, v := range map[string]event.Reading{
 		"run": u.Running, "wait": u.Waiting, "outside": u.Outside, "cores": u.Cores, "faults": u.Faults, "read": u.Read, "GC": u.GCPause, "stopped": u.Stopped,
 	} {
@@ -168,10 +168,13 @@ func TestUsageOfItself(t *testing.T) {
 		t.Errorf("%+v", u)
 	}
 	r.resumed <- syscall.SIGCONT
-	if u, _ := r.read(time.Millisecond, 5); u.Stopped != event.MeasuredValue(5) {
+	if u, _ := r.read(0, 5); u.Stopped != event.MeasuredValue(0) {
+		t.Errorf("stopped %+v, although threads were busy", u.Stopped)
+	}
+	if u, _ := r.read(time.Minute, 5); u.Stopped != event.MeasuredValue(5) {
 		t.Errorf("stopped %+v, want the delay", u.Stopped)
 	}
-	if u, _ := r.read(time.Millisecond, 5); u.Stopped != event.MeasuredValue(0) {
+	if u, _ := r.read(time.Minute, 5); u.Stopped != event.MeasuredValue(0) {
 		t.Errorf("stopped %+v without a signal", u.Stopped)
 	}
 }
