@@ -42,7 +42,7 @@ say() { echo "causes: $*" >&2; }
 
 llmtop=${LLMTOP:-$scratch/llmtop}
 [[ ${LLMTOP:-} ]] || go build -o "$llmtop" . || exit 2
-go build -o "$scratch/causes" ./scripts/causes || exit 2
+go build -o "$scratch/causes" ./scripts/testdata/causes || exit 2
 
 unified=$(findmnt -nt cgroup2 -o TARGET | head -n 1)
 
@@ -53,7 +53,7 @@ planted() {
 	rm -f "$scratch/report.json" "$scratch/run.llmtop"
 	(
 		for g in ${group:-}; do echo "$BASHPID" >"$g/cgroup.procs" || exit 1; done
-		exec timeout 20 "$llmtop" run --headless --seed 1 --json "$scratch/report.json" --record "$scratch/run.llmtop" "$@" \
+		exec timeout 15 "$llmtop" run --headless --seed 1 --json "$scratch/report.json" --record "$scratch/run.llmtop" "$@" \
 			>"$scratch/out" 2>&1
 	) &
 	run=$!
@@ -102,7 +102,7 @@ uncached() { sync "$1" && dd of="$1" oflag=nocache conv=notrunc,fdatasync count=
 v1() {
 	local mount dir=""
 	mount=$(findmnt -nt cgroup -O "$1" -o TARGET | head -n 1)
-	[[ $mount ]] && dir=$mount/llmtop-causes && mkdir "$dir" 2>/dev/null || return 1
+	[[ $mount ]] && dir=$mount/llmtop-causes-$$ && mkdir "$dir" 2>/dev/null || return 1
 	groups+=("$dir")
 	for setting in "${@:2}"; do echo "${setting#*=}" >"$dir/${setting%%=*}" || return 1; done
 	group="${group:-} $dir"
@@ -110,7 +110,7 @@ v1() {
 
 # v2 CONTROLLER FILE=VALUE...: the same of version 2. A controller that version 1 has is moved, if nothing uses it there.
 v2() {
-	local dir=$unified/llmtop-causes
+	local dir=$unified/llmtop-causes-$$
 	[[ $unified ]] || { why="cgroup2 is not mounted"; return 1; }
 	if ! grep -qw "$1" "$unified/cgroup.controllers"; then
 		if [[ $(find "/sys/fs/cgroup/$1" -mindepth 1 -type d 2>/dev/null | head -n 1) ]]; then
@@ -253,7 +253,7 @@ memory_bandwidth() {
 gc() {
 	export GOGC=1
 	shown="GOGC=1 "
-	planted "garbage collection" gc "${demo[@]}" -p one -p two -p three -p four --parallel 4 -n 1500
+	planted "garbage collection" gc,llmtop,none "${demo[@]}" -p one -p two -p three -p four --parallel 4 -n 1500
 	unset GOGC
 }
 

@@ -51,7 +51,8 @@ var UsageFields = [...]Field[Usage]{
 	{
 		Key: "faults", Unit: "{fault}",
 		Name: "major faults", Help: "page faults of the process that waited for storage",
-		At: func(u *Usage) *Reading { return &u.Faults },
+		Detail: "A fault on a page that the kernel already reads ahead waits as well, but is a minor one: see *read from storage* and *blocked on storage*",
+		At:     func(u *Usage) *Reading { return &u.Faults },
 	},
 	{
 		Key: "read", Unit: "By",

@@ -151,7 +151,7 @@ var Causes = [NumCauses]CauseRow{
 		},
 	},
 	PromptOfOther: {
-		Key: "prompt_of_other", Text: "while another request's prompt was processed", Remedy: "smaller prompt chunks, shorter prompts, or another replica for long ones",
+		Key: "prompt_of_other", Text: "while a prompt was processed", Remedy: "smaller prompt chunks, shorter prompts, or another replica for long ones",
 		Supports: "forward passes with prompt tokens in the gap", Excludes: "no such pass",
 		explains: func(i *Interval, _ *Limits) int64 { return i.Prompt },
 		evidence: func(i *Interval) string {
@@ -454,7 +454,7 @@ func (s *Losses) Rank(l *Limits) (out []Loss) {
 	total := s.Total()
 	for c := range NumCauses {
 		share := s.Share(c)
-		if s.NS[c] <= 0 || !share.OK() || share.V < l.Listed || s.NS[c] < int64(l.ListedLoss) || s.N[c] < l.Incidents && share.V < l.Lost {
+		if s.NS[c] <= 0 || !share.OK() || share.V < l.Listed || s.NS[c] < int64(l.ListedLoss) || (c == Unknown || s.N[c] < l.Incidents) && share.V < l.Lost {
 			continue
 		}
 		out = append(out, Loss{c, s.N[c], s.NS[c], metric.Share(float64(s.NS[c]), float64(total)), share.V})

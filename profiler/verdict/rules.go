@@ -99,7 +99,7 @@ var remedies = map[string]string{
 }
 
 // tail: "Token gaps: p99 1.94 ms is 3.1x p50 0.62 ms in the last minute (limit 3x): stalls, most of their time while
-// another request's prompt was processed"
+// a prompt was processed"
 func tail(e *Evidence, l *Limits) (Verdict, bool) {
 	if e.ITL.Count < l.TailSamples || e.ITL.P50 <= 0 {
 		return Verdict{}, false

@@ -66,7 +66,7 @@ func TestRules(t *testing.T) {
 		},
 		{
 			name: "p99 of gaps", topic: "token gaps", severity: Watch, try: "prompt chunks",
-			text: []string{"p99 3.00 ms is 3.0x p50 1.00 ms", "limit 3x", "while another request's prompt"}, evidence: []string{"prompt_of_other 10.0 ms (5)", "unknown 7.00 ms (1)"},
+			text: []string{"p99 3.00 ms is 3.0x p50 1.00 ms", "limit 3x", "while a prompt was processed"}, evidence: []string{"prompt_of_other 10.0 ms (5)", "unknown 7.00 ms (1)"},
 			fires: func(e *Evidence) {
 				e.ITL = gaps(100, 1e6, milli, 3*milli)
 				for range 5 {
