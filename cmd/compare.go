@@ -35,7 +35,6 @@ type compareOptions struct {
 	threshold      string
 	practical      map[string]string
 	gates          []string
-	seed           uint64
 	json, markdown string
 	different      bool
 	ui, ascii      bool
@@ -48,13 +47,14 @@ func newCompareCommand() *cobra.Command {
 		Use:   "compare BASE NEW",
 		Short: "Check whether one run is worse than another, for scripts",
 		Long: `compare compares reports (--json of any command) or recordings: for each metric it shows the
-difference with its 95 % confidence interval, next to the spread among the runs of one side. A side
-may be several files, separated by commas; each is a run.
+difference with its 95 % confidence interval, and whether it is better, worse, no worse or
+inconclusive. A side may be several files, separated by commas; each is a run. One run per side is
+inconclusive.
 
 With two --run it runs llmtop with those arguments itself, in turns, so that drift of the machine
-affects both sides.
+affects both sides. Files of runs in turns are recognised by their times.
 
-Exit codes: 0 not worse, 1 regressed, 2 not enough data, 64 cannot compare.`,
+Exit codes: 0 better or no worse, 1 worse, 2 inconclusive, 64 not compared.`,
 		Example: `  llmtop compare before.json after.json
   llmtop compare --allow-different --run 'run --headless --threads 1' \
     --run 'run --headless --threads 2'`,
@@ -67,7 +67,6 @@ Exit codes: 0 not worse, 1 regressed, 2 not enough data, 64 cannot compare.`,
 	flags.StringVar(&opts.threshold, "threshold", "3%", "practically irrelevant relative difference, `PERCENT`")
 	flags.StringToStringVar(&opts.practical, "practical", nil, "practically irrelevant `DIFFERENCES` per metric, like ttft=5ms,tpot=10us")
 	flags.StringSliceVar(&opts.gates, "gate", nil, "`METRICS` that decide: "+strings.Join(metricNames(), ", ")+" (default ttft,tpot,e2el)")
-	flags.Uint64Var(&opts.seed, "seed", 1, "seed of the resampling: same data, same intervals")
 	flags.StringVar(&opts.json, "json", "", "write the result as JSON to `FILE`, - for stdout")
 	flags.StringVar(&opts.markdown, "markdown", "", "write the result as a Markdown comment to `FILE`, - for stdout")
 	flags.BoolVar(&opts.different, "allow-different", false, "allow different models, settings or machines")
@@ -125,9 +124,9 @@ func (o *compareOptions) run(c *cobra.Command, args []string) error {
 		return err
 	}
 	switch result.Outcome {
-	case compare.NoWorse:
+	case compare.NoWorse, compare.Better:
 		return nil
-	case compare.Regressed:
+	case compare.Worse:
 		return exit.Outcome(1, nil)
 	}
 	return exit.Outcome(2, nil)
@@ -142,7 +141,7 @@ func describe(d []compare.Difference) string {
 }
 
 func (o *compareOptions) options() (compare.Options, error) {
-	out := compare.Options{Seed: o.seed, Interleaved: len(o.runs) > 0, Gates: o.gates, Practical: map[string]float64{}}
+	out := compare.Options{Gates: o.gates, Practical: map[string]float64{}}
 	percent, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(o.threshold, "%")), 64)
 	if err != nil || !(percent >= 0 && percent <= 1000) {
 		return out, fmt.Errorf("--threshold %q: must be a percentage, for example 3%%", o.threshold)
