@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,11 +17,13 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"mvdan.cc/sh/v3/shell"
 
 	"github.com/llmtop/llmtop/cmd/console"
 	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/cmd/files"
+	"github.com/llmtop/llmtop/cmd/local"
 	"github.com/llmtop/llmtop/cmd/playback"
 	"github.com/llmtop/llmtop/profiler/compare"
 	"github.com/llmtop/llmtop/profiler/report"
@@ -120,6 +123,9 @@ func (o *compareOptions) run(c *cobra.Command, args []string) error {
 	if len(result.Differences) > 0 && !o.different {
 		return fmt.Errorf("the runs differ in %s: to compare them anyway use --allow-different", describe(result.Differences))
 	}
+	if result.NeedsRuns() {
+		result.Notes = append(result.Notes, o.advice(c, base, next, len(result.Differences) > 0))
+	}
 	if err := o.show(ctx, result, c.OutOrStdout()); err != nil {
 		return err
 	}
@@ -131,6 +137,35 @@ func (o *compareOptions) run(c *cobra.Command, args []string) error {
 	}
 	return exit.Outcome(2, nil)
 }
+
+// advice returns the commands that can decide an inconclusive comparison. --run runs this program: it cannot compare
+// two builds, which have the same command.
+func (o *compareOptions) advice(c *cobra.Command, base, next *compare.Side, different bool) string {
+	if len(o.runs) > 0 {
+		return fmt.Sprintf("to decide, measure more turns (--repeats %d) or more requests per run", 4*o.repeats)
+	}
+	if base.Command == next.Command {
+		command := cmp.Or(base.Command, "bench ENGINE")
+		return fmt.Sprintf("to decide, measure both sides in turns, at least %d times each, and compare all files: "+
+			"llmtop %s --json base-1.json; llmtop %s --json new-1.json; …", advisedTurns, command, command)
+	}
+	words := []string{"to decide, measure both in turns: llmtop compare"}
+	if different {
+		words = append(words, "--allow-different")
+	}
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if slices.Contains([]string{"gate", "threshold", "practical"}, f.Name) {
+			words = append(words, local.FlagWords(f)...)
+		}
+	})
+	for _, side := range []*compare.Side{base, next} {
+		words = append(words, "--run", local.Quote(cmp.Or(side.Command, "bench ENGINE")))
+	}
+	return strings.Join(words, " ")
+}
+
+// advisedTurns is the number of turns that finds a slowdown of 5 % on a quiet machine.
+const advisedTurns = 10
 
 func describe(d []compare.Difference) string {
 	words := make([]string, len(d))

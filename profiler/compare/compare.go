@@ -111,6 +111,13 @@ func Sides(base, next *Side, o Options) *Result {
 	return r
 }
 
+// NeedsRuns reports whether more runs, or runs in turns, may decide an inconclusive comparison.
+func (r *Result) NeedsRuns() bool {
+	return r.Outcome == Inconclusive && slices.ContainsFunc(r.Rows, func(row Row) bool {
+		return row.Gate && row.Outcome == Inconclusive && !math.IsNaN(row.Change)
+	})
+}
+
 // judge sets the outcome of each row, and the overall one: Worse if any gate is worse; otherwise Inconclusive if any
 // is; otherwise Better if any is.
 func (r *Result) judge() {

@@ -210,6 +210,24 @@ func TestDifferentConditions(t *testing.T) {
 	}
 }
 
+// TestUnrecordedConditions checks that a side without settings is one difference, and that conditions that neither side
+// has are named, as those of old recordings.
+func TestUnrecordedConditions(t *testing.T) {
+	cpu := "a CPU"
+	known := &report.Report{Machine: report.Machine{CPU: &cpu}, Configuration: map[string]string{"threads": "2", "seed": "1", "theme": "light"}}
+	old := &report.Report{Configuration: map[string]string{"replay": "old.llmtop"}}
+	r := compare.Sides(side(t, "a", known), side(t, "b", old), options)
+	want := []compare.Difference{{Name: "settings", Base: "2 recorded", New: "not recorded"}, {Name: "CPU", Base: cpu, New: "not recorded"}}
+	if !slices.Equal(r.Differences, want) {
+		t.Errorf("differences: %v, want %v", r.Differences, want)
+	}
+	r = compare.Sides(side(t, "a", old), side(t, "b", old), options)
+	const note = "not checked, because neither side has them recorded: model, CPU, OS, settings"
+	if len(r.Differences) > 0 || !slices.Contains(r.Notes, note) {
+		t.Errorf("differences: %v, notes: %q", r.Differences, r.Notes)
+	}
+}
+
 func TestWriters(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	e, slow := &engine{rng: rng}, &engine{rng: rng, slower: 0.1}

@@ -69,7 +69,7 @@ func trend(v []float64) float64 {
 // inTurns reports whether the runs of both sides alternate: both runs of a turn are newer than those of the turn before.
 // Either side may begin a turn.
 func inTurns(a, b runs) bool {
-	if len(a) != len(b) {
+	if len(a) != len(b) || len(a) < 2 {
 		return false
 	}
 	for i := 1; i < len(a); i++ {

@@ -15,6 +15,7 @@ import (
 // Side is one of the two sides of a comparison.
 type Side struct {
 	Name       string
+	Command    string // arguments of llmtop that repeat a run; "": unknown
 	Points     []Point
 	Conditions []Condition
 	Parts      map[string]float64 // mean TTFT components of warm requests in s
@@ -64,7 +65,7 @@ func NewSide(name string, reports ...*report.Report) (*Side, error) {
 		}
 		conditions := conditionsOf(r)
 		if i == 0 {
-			s.Conditions = conditions
+			s.Conditions, s.Command = conditions, r.Command
 		} else if d := (&Side{Conditions: conditions}).differencesFrom(s); len(d) > 0 {
 			return nil, fmt.Errorf("compare %s: reports of one side differ in %s (%s, %s)", name, clean.Name(d[0].Name), clean.Name(d[0].New), clean.Name(d[0].Base))
 		}

@@ -104,7 +104,7 @@ func (r *Row) samples() string {
 	if r.InTurns {
 		unit = "turn"
 	}
-	if r.Runs > 1 {
+	if r.Runs != 1 {
 		unit += "s"
 	}
 	return fmt.Sprintf("%d+%d in %d %s", r.BaseN, r.NewN, r.Runs, unit)
@@ -150,8 +150,11 @@ func (r *Result) WriteText(w io.Writer) error {
 	}
 	r.writeParts(&b)
 	r.writeDrift(&b)
-	for _, note := range r.notes() {
-		fmt.Fprintf(&b, "\n%s\n", clean.Line(note))
+	for i, note := range r.notes() {
+		if i == 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "%s\n", clean.Line(note))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
