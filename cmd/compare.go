@@ -123,8 +123,8 @@ func (o *compareOptions) run(c *cobra.Command, args []string) error {
 	if len(result.Differences) > 0 && !o.different {
 		return fmt.Errorf("the runs differ in %s: to compare them anyway use --allow-different", describe(result.Differences))
 	}
-	if result.NeedsRuns() {
-		result.Notes = append(result.Notes, o.advice(c, base, next, len(result.Differences) > 0))
+	if turns, ok := result.NeedsRuns(); ok {
+		result.Notes = append(result.Notes, o.advice(c, base, next, turns, len(result.Differences) > 0))
 	}
 	if err := o.show(ctx, result, c.OutOrStdout()); err != nil {
 		return err
@@ -138,18 +138,19 @@ func (o *compareOptions) run(c *cobra.Command, args []string) error {
 	return exit.Outcome(2, nil)
 }
 
-// advice returns the commands that can decide an inconclusive comparison. --run runs this program: it cannot compare
-// two builds, which have the same command.
-func (o *compareOptions) advice(c *cobra.Command, base, next *compare.Side, different bool) string {
+// advice returns the commands that can decide an inconclusive comparison with that many turns, 0 if the runs were not in
+// turns. --run runs this program: it cannot compare two builds, which have the same command.
+func (o *compareOptions) advice(c *cobra.Command, base, next *compare.Side, turns int, different bool) string {
+	advised := max(advisedTurns, 4*turns)
 	if len(o.runs) > 0 {
-		return fmt.Sprintf("to decide, measure more turns (--repeats %d) or more requests per run", 4*o.repeats)
+		return fmt.Sprintf("to decide, measure more turns (--repeats %d) or more requests per run", advised)
 	}
 	if base.Command == next.Command {
 		command := cmp.Or(base.Command, "bench ENGINE")
-		return fmt.Sprintf("to decide, measure both sides in turns, at least %d times each, and compare all files: "+
-			"llmtop %s --json base-1.json; llmtop %s --json new-1.json; …", advisedTurns, command, command)
+		return fmt.Sprintf("to decide, measure both sides in turns, %d times each, and compare all files: "+
+			"llmtop %s --json base-1.json; llmtop %s --json new-1.json; …", advised, command, command)
 	}
-	words := []string{"to decide, measure both in turns: llmtop compare"}
+	words := []string{"to decide, measure both in turns: llmtop compare --repeats", strconv.Itoa(advised)}
 	if different {
 		words = append(words, "--allow-different")
 	}

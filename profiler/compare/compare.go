@@ -111,11 +111,18 @@ func Sides(base, next *Side, o Options) *Result {
 	return r
 }
 
-// NeedsRuns reports whether more runs, or runs in turns, may decide an inconclusive comparison.
-func (r *Result) NeedsRuns() bool {
-	return r.Outcome == Inconclusive && slices.ContainsFunc(r.Rows, func(row Row) bool {
-		return row.Gate && row.Outcome == Inconclusive && !math.IsNaN(row.Change)
-	})
+// NeedsRuns reports whether more runs may decide an inconclusive comparison, and how many turns were measured: 0 if the
+// runs were not in turns.
+func (r *Result) NeedsRuns() (turns int, ok bool) {
+	for i := range r.Rows {
+		if row := &r.Rows[i]; row.Gate && row.Outcome == Inconclusive && !math.IsNaN(row.Change) {
+			ok = r.Outcome == Inconclusive
+			if row.InTurns {
+				turns = max(turns, row.Runs)
+			}
+		}
+	}
+	return turns, ok
 }
 
 // judge sets the outcome of each row, and the overall one: Worse if any gate is worse; otherwise Inconclusive if any

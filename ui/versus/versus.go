@@ -128,7 +128,19 @@ func drawMetrics(a grid.Area, r *compare.Result, skin *theme.Skin, first int) (r
 		}
 		drawRow(a, i+1, points, plot, span, &row, skin)
 	}
+	drawNotes(a.Sub(0, len(r.Rows)-first+2, a.W, a.H-(len(r.Rows)-first+2)), r.Notes)
 	return room
+}
+
+// drawNotes draws warnings, and what to do if the outcome is inconclusive, as far as they fit.
+func drawNotes(a grid.Area, notes []string) {
+	var lines []string
+	for _, note := range notes {
+		lines = grid.Wrap(lines, sanitize.Line(note), a.W)
+	}
+	for y, line := range lines[:max(min(len(lines), a.H), 0)] {
+		a.Text(0, y, dim, line)
+	}
 }
 
 // scaleRange returns the change at the ends of the scale, 0.1 to 1.

@@ -14,6 +14,7 @@ func Compared() *compare.Result {
 		Differences: []compare.Difference{{Name: "--threads", Base: "2", New: "1"}},
 		Parts:       []compare.PartRow{{Name: "prompt", Base: 0.0178, New: 0.0216}, {Name: "queue", Base: 0.0002, New: 0.0028}, {Name: "other", New: 0.0001}},
 	}
+	r.Notes = []string{"not checked, because neither side has them recorded: CPU, OS"}
 	for _, point := range []string{"32 tokens, 1 at a time", "512 tokens, 4 at a time"} {
 		r.Rows = append(
 			r.Rows,
