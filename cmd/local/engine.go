@@ -41,7 +41,7 @@ type Scheduler interface {
 
 // Open creates the session of a run, with a collector for its report; nil: none.
 func (r *Run) Open(ctx context.Context, collector *report.Collector) (*Engine, error) {
-	opt := session.Options{Clock: engine.NewClock(), View: &r.View, Shown: r.Shown}
+	opt := session.Options{Clock: engine.NewClock(), View: &r.View, Shown: r.Shown, Meta: r.Meta(nil)}
 	made := session.Spec{Name: session.ExportName(r.At), Collector: collector}
 	if r.Shown {
 		made.Options.History = store.DefaultHistory
@@ -65,7 +65,7 @@ func (e *Engine) open(ctx context.Context, r *Run) error {
 	if e.Address, err = e.Group.Listen(ctx, e.Session, &r.Listen, info, controller); err != nil {
 		return err
 	}
-	return e.Group.Record(e.Session, recording.EngineEntry{})
+	return e.Group.Record(e.Session, recording.EngineEntry{Local: !r.Meta(nil).Remote})
 }
 
 // add adds the engine (native, in a child process, or remote) and the sampler of its process.

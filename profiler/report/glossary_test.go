@@ -11,7 +11,7 @@ import (
 )
 
 // unexplained are schema names that are not numbers and need no definition.
-var unexplained = strings.Fields(`schema_version version partial machine configuration model engine host kv gpus verdicts
+var unexplained = strings.Fields(`schema_version version partial machine command configuration model engine host kv gpus verdicts
 	os arch cpu name device kernels path architecture quantisation label group text severity topic evidence try known
 	request step log last_log token counters report`)
 

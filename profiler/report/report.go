@@ -22,9 +22,11 @@ const SchemaVersion = 1
 // Meta holds what a report needs besides the events: the program and its settings.
 type Meta struct {
 	Version       string            // of llmtop
+	Command       string            // arguments of llmtop that repeat the run; "": unknown
 	Configuration map[string]string // all settings by flag name
 	Partial       bool              // the run was interrupted
 	Remote        bool              // the run was, or may have been, on another machine
+	Machine       *Machine          // the recorded machine of the run; nil: this one, unless Remote
 }
 
 // Report is the document. Times are in s and rates per s; names end in their unit. An absent number is null, and its
@@ -35,6 +37,7 @@ type Report struct {
 	Started       time.Time         `json:"started"`
 	Partial       bool              `json:"partial"`
 	Machine       Machine           `json:"machine"`
+	Command       string            `json:"command,omitempty"` // arguments of llmtop that repeat the run
 	Configuration map[string]string `json:"configuration"`
 	Engine        EngineInfo        `json:"engine"`
 	Model         *Model            `json:"model"`
@@ -145,7 +148,8 @@ func Build(meta Meta, s *store.Snapshot, c *Collector) *Report {
 	r := &Report{
 		SchemaVersion: SchemaVersion, Version: meta.Version, Partial: meta.Partial,
 		Started:       s.Wall.Add(-time.Duration(s.Now - s.Started)).UTC().Truncate(time.Millisecond),
-		Machine:       machine(s, meta.Remote),
+		Machine:       machine(s, meta),
+		Command:       meta.Command,
 		Configuration: meta.Configuration,
 		Engine:        engine(s), Model: model(s),
 		Totals: totals(s), Percentiles: percentiles(&s.Latency),
@@ -183,18 +187,23 @@ func Build(meta Meta, s *store.Snapshot, c *Collector) *Report {
 
 var severities = [...]string{verdict.Good: "good", verdict.Info: "info", verdict.Watch: "watch", verdict.Bad: "bad"}
 
-func machine(s *store.Snapshot, remote bool) Machine {
-	m := Machine{Memory: Number(s.Host.MemTotal), Limited: s.Host.Limited}
-	cores := len(s.Host.Cores)
-	if !remote {
-		m.OS, m.Arch, m.CPU = optionalText(goruntime.GOOS), optionalText(goruntime.GOARCH), optionalText(cpuid.CPU.BrandName)
-		if cores == 0 {
-			cores = goruntime.NumCPU()
-		}
+// ThisMachine returns what is known of this machine without a sample.
+func ThisMachine() Machine {
+	cores := goruntime.NumCPU()
+	return Machine{OS: optionalText(goruntime.GOOS), Arch: optionalText(goruntime.GOARCH), CPU: optionalText(cpuid.CPU.BrandName), Cores: &cores}
+}
+
+func machine(s *store.Snapshot, meta Meta) (m Machine) {
+	switch {
+	case meta.Machine != nil:
+		m = *meta.Machine
+	case !meta.Remote:
+		m = ThisMachine()
 	}
-	if cores > 0 {
+	if cores := len(s.Host.Cores); cores > 0 {
 		m.Cores = &cores
 	}
+	m.Memory, m.Limited = Number(s.Host.MemTotal), s.Host.Limited
 	return m
 }
 
