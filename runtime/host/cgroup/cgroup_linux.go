@@ -296,7 +296,7 @@ func (g *Groups) LimitHits() (n uint64, ok bool) {
 			return 0, false
 		}
 		if g.memory.v1 {
-			failed, _ := strconv.ParseUint(string(bytes.TrimSpace(raw)), 10, 64)
+			failed, _ := parseCount(bytes.TrimSpace(raw))
 			n += failed
 			continue
 		}

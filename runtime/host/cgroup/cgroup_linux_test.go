@@ -67,8 +67,9 @@ func TestLimits(t *testing.T) {
 		"proc/pressure/memory":                            psi + "1000\n",
 	}
 	v1 := map[string]string{
-		"proc/9/cgroup":                                      "8:name=systemd:/x\n4:memory:/pod/one\n2:cpu,cpuacct:/pod/one\n0::/\n",
-		"proc/self/mountinfo":                                hybrid,
+		"proc/9/cgroup":       "8:name=systemd:/x\n4:memory:/pod/one\n2:cpu,cpuacct:/pod/one\n0::/\n",
+		"proc/self/mountinfo": hybrid,
+
 		"sys/fs/cgroup/memory/memory.limit_in_bytes":         "9223372036854771712\n",
 		"sys/fs/cgroup/memory/memory.usage_in_bytes":         "5000\n",
 		"sys/fs/cgroup/memory/pod/memory.limit_in_bytes":     "600\n",

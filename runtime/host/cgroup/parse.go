@@ -19,8 +19,7 @@ func Keyed(file []byte, key string) (uint64, bool) {
 		if len(f) == 0 {
 			return 0, false
 		}
-		n, err := strconv.ParseUint(string(f[0]), 10, 64)
-		return n, err == nil
+		return parseCount(f[0])
 	}
 	return 0, false
 }
@@ -32,6 +31,14 @@ func ParsePressure(psi []byte) (us uint64, ok bool) {
 	if !found || !bytes.HasPrefix(line, []byte("some ")) {
 		return 0, false
 	}
-	us, err := strconv.ParseUint(string(total), 10, 64)
-	return us, err == nil
+	return parseCount(total)
+}
+
+// parseCount parses an unsigned number; false for anything else.
+func parseCount(b []byte) (uint64, bool) {
+	n, err := strconv.ParseUint(string(b), 10, 64)
+	if err != nil {
+		return 0, false
+	}
+	return n, true
 }
