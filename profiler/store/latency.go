@@ -1,7 +1,6 @@
 package store
 
 import (
-	"iter"
 	"slices"
 	"time"
 
@@ -47,32 +46,6 @@ func (l *latency) record(r *Request, moment Moment, at event.Time) {
 func (l *latency) recordFirst(r *Request) {
 	l.record(r, AtFirstToken, r.First)
 	r.Counted = max(r.First, event.Time(l.of[TTFT].Second()*int64(second)))
-}
-
-// CountedIn returns the kept requests that are in the distribution of warm or of cold TTFT over a window.
-func (s *Snapshot) CountedIn(w metric.Window, cold bool) iter.Seq[*Request] {
-	in := func(from, to int64) iter.Seq[*Request] {
-		return func(yield func(*Request) bool) {
-			for _, list := range [...][]*Request{s.Past, s.Requests} {
-				for _, r := range list {
-					at := int64(r.Counted) / int64(second)
-					if r.Counted != 0 && r.TTFT.OK() && r.Cold == cold && at >= from && at <= to && !yield(r) {
-						return
-					}
-				}
-			}
-		}
-	}
-	now := int64(s.Now) / int64(second)
-	switch w {
-	case metric.Session:
-		return in(0, now)
-	case metric.Second: // see metric.Windowed
-		for range in(now-1, now-1) {
-			return in(now-1, now-1)
-		}
-	}
-	return in(now+1-int64(w.Span()/time.Second), now)
 }
 
 // recordGaps records k gaps of equal length that ended at the given time.
