@@ -145,3 +145,18 @@ func TestOutagesAreNotZeros(t *testing.T) {
 		t.Errorf("point without KV usage: %+v", p)
 	}
 }
+
+// TestServersAreJudgedByTargetsThatWereSet: the default target is that of a short prompt, and a server's TTFT is of
+// prompts of any length.
+func TestServersAreJudgedByTargetsThatWereSet(t *testing.T) {
+	slow := &event.Aggregates{Interval: 1e9, Histograms: []event.Histogram{
+		{Name: event.HistogramTTFT, Count: 9, Sum: 9e9, Bounds: []int64{5e8, 2e9}, Counts: []uint64{0, 9, 0}},
+	}}
+	for target, want := range map[time.Duration]int{0: 0, 200 * time.Millisecond: 1} {
+		s := New(Options{Now: func() event.Time { return 2e9 }, Targets: Targets{TTFT: target}})
+		s.Emit(event.Event{Kind: event.KindAggregates, At: 1e9, Layer: -1, Data: slow})
+		if got := s.Snapshot().Verdicts; len(got) != want {
+			t.Errorf("target %v: %+v, want %d verdicts", target, got, want)
+		}
+	}
+}

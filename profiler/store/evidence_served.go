@@ -16,6 +16,9 @@ func (v *Snapshot) servedEvidence() *verdict.Served {
 	}
 	r := v.Aggregates
 	e := &verdict.Served{Running: r.Running, Waiting: r.Waiting, Slots: v.Throughput.Slots}
+	if t := &v.Latency.Targets; !t.DefaultTTFT {
+		e.Target = t.TTFT
+	}
 	if t := r.Summary(event.HistogramTTFT, metric.Minute); t != nil {
 		e.TTFT = *t
 	}
