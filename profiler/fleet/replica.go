@@ -143,17 +143,17 @@ func (r *Replica) Measure(s *store.Snapshot, w metric.Window) {
 	}
 	set(KV, s.KV.Usage)
 	set(Decode, s.Throughput.Decode)
-	r.Cells[TTFT] = Quantile(s, &s.Latency.TTFT[w], event.HistogramTTFT, w, 0.5)
-	r.Cells[TTFT99] = Quantile(s, &s.Latency.TTFT[w], event.HistogramTTFT, w, 0.99)
-	r.Cells[TPOT] = Quantile(s, &s.Latency.TPOT[w], event.HistogramTPOT, w, 0.5)
+	r.Cells[TTFT] = Quantile(s, store.TTFT, w, 0.5)
+	r.Cells[TTFT99] = Quantile(s, store.TTFT, w, 0.99)
+	r.Cells[TPOT] = Quantile(s, store.TPOT, w, 0.5)
 	if r.Cells[TPOT].Origin == event.NotReported { // engines that report no TPOT report ITL
-		r.Cells[TPOT] = Quantile(s, &s.Latency.ITL[w], event.HistogramITL, w, 0.5)
+		r.Cells[TPOT] = Quantile(s, store.ITL, w, 0.5)
 	}
 }
 
 // Quantile returns a latency of per-request metrics if there are any, otherwise the one that the engine reports.
-func Quantile(s *store.Snapshot, own *metric.Summary, name string, w metric.Window, q float64) Cell {
-	if own.Count > 0 {
+func Quantile(s *store.Snapshot, id store.LatencyID, w metric.Window, q float64) Cell {
+	if own := &id.Row().In(&s.Latency)[w]; own.Count > 0 {
 		v := own.P50
 		if q > 0.9 {
 			v = own.P99
@@ -163,7 +163,7 @@ func Quantile(s *store.Snapshot, own *metric.Summary, name string, w metric.Wind
 	if !s.Reported() {
 		return Cell{Reading: event.Absent(event.NotYet)}
 	}
-	sum := s.Aggregates.Summary(name, w)
+	sum := s.ServerLatency(id, w)
 	if sum == nil {
 		return Cell{Reading: event.Absent(event.NotReported)}
 	}

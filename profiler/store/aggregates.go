@@ -37,6 +37,14 @@ func (r *Aggregates) Summary(name string, w metric.Window) *metric.BucketSummary
 	return &r.Histograms[i].Windows[w]
 }
 
+// ServerLatency returns the distribution of a latency over a window as the server counts it; nil if it does not.
+func (s *Snapshot) ServerLatency(id LatencyID, w metric.Window) *metric.BucketSummary {
+	if !s.Reported() {
+		return nil
+	}
+	return s.Aggregates.Summary(Latencies[id].Server, w)
+}
+
 // Parts divides the mean TTFT of a window into the mean parts that the engine reports, and "other" last. total is the
 // mean TTFT in ns, 0 if the engine does not report it: then there is no "other". The means cover different requests: an
 // engine counts TTFT at the first token, and the parts often at the last one. Nil if there is nothing to divide.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -158,5 +159,34 @@ func TestServersAreJudgedByTargetsThatWereSet(t *testing.T) {
 		if got := s.Snapshot().Verdicts; len(got) != want {
 			t.Errorf("target %v: %+v, want %d verdicts", target, got, want)
 		}
+	}
+}
+
+// TestTotalsOfServers: a number that a server does not report is absent in the whole catalogue, before its first
+// report and after it, and while nothing is known of an engine.
+func TestTotalsOfServers(t *testing.T) {
+	now := event.Time(1e9)
+	s := New(Options{Now: func() event.Time { return now }})
+	check := func(when string) {
+		t.Helper()
+		v := s.Snapshot()
+		for _, n := range slices.Concat(Rates, Totalled) {
+			if n.Of == nil || n.Name == "dropped" {
+				continue
+			}
+			if r := n.Of(v, metric.Session); r.OK() {
+				t.Errorf("%s: %s is %v", when, n.Name, r.V)
+			}
+		}
+	}
+	check("without an engine")
+	s.Emit(event.Event{Kind: event.KindEngine, At: 1, Layer: -1, Data: &event.EngineInfo{Name: "server", Caps: event.CapAggregates, State: event.EngineReady}})
+	check("before the first report")
+	for range 2 {
+		now += 1e9
+		s.Emit(event.Event{Kind: event.KindAggregates, At: now, Layer: -1, Data: &event.Aggregates{
+			Interval: 1e9, Histograms: []event.Histogram{{Name: event.HistogramTTFT, Count: 3, Sum: 3e9}},
+		}})
+		check("with a histogram only")
 	}
 }

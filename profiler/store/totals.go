@@ -30,7 +30,7 @@ func (s *Snapshot) Totals() Totals {
 	c, stalls := &s.Counts, s.Latency.StallCount[metric.Session]
 	notYet := event.Absent(event.NotYet)
 	unknown := Totals{notYet, notYet, notYet, notYet, notYet, notYet, notYet, notYet, notYet, notYet, notYet}
-	if s.NeverReached() {
+	if s.NeverReached() || s.Engine.Name == "" && s.Engine.State == event.EngineStarting && len(s.Requests) == 0 { // an engine of which nothing is known yet
 		return unknown
 	}
 	kind := s.Kind()

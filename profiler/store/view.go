@@ -33,14 +33,13 @@ func (s *state) snapshot(now event.Time, wall time.Time) *Snapshot {
 	}
 	s.viewRequests(v)
 	v.Latency.Targets = s.targets
-	span := time.Duration(0)
-	if s.counts.Finished > 0 {
-		span = time.Duration(now - s.started)
-	}
-	s.latency.view(&v.Latency, int64(now), span)
+	s.latency.view(&v.Latency, int64(now), time.Duration(now-s.started))
 	s.viewRates(v)
 	s.routing.view(v)
 	v.Aggregates = s.aggregates.view(now)
+	if !v.Traced() {
+		v.Latency.Goodput = event.Absent(event.NotReported)
+	}
 	v.Verdicts = s.judge.Judge(v.evidence())
 	return v
 }
