@@ -57,7 +57,8 @@ func TestAggregatesFillSnapshot(t *testing.T) {
 	if k := v.KV; k.Usage.V != 0.5 || k.Used != 100 || k.Total != 200 {
 		t.Errorf("KV cache %+v", k)
 	}
-	parts, total := v.Aggregates.Parts(metric.Session)
+	p := v.Aggregates.Parts(metric.Session)
+	parts, total := p.Parts, p.Total
 	if total != 2e8 || len(parts) != 3 || parts[0].Dur != 50*time.Millisecond || parts[1].Dur != 120*time.Millisecond || parts[2].Dur != 30*time.Millisecond ||
 		parts[2].Stage != event.StageNone || parts[1].Share != 0.6 {
 		t.Errorf("parts of %v: %+v", total, parts)
@@ -88,17 +89,60 @@ func TestPolledRequestsAreNotTotalled(t *testing.T) {
 	}
 }
 
-func TestPartsAreClampedToTTFT(t *testing.T) {
-	v := snapshotAfter([]float64{1}, &event.Aggregates{Interval: 1e9, Histograms: []event.Histogram{
-		{Name: event.HistogramTTFT, Count: 1, Sum: 100}, {Name: event.HistogramQueue, Count: 1, Sum: 80}, {Name: event.HistogramPrefill, Count: 1, Sum: 90},
-	}})
-	parts, _ := v.Aggregates.Parts(metric.Session)
-	if len(parts) != 3 || parts[1].Dur != 20 || parts[2].Dur != 0 {
-		t.Errorf("parts %+v", parts)
+// TestPartsOfTTFT: parts divide TTFT only if they are of about the same requests and do not exceed it.
+func TestPartsOfTTFT(t *testing.T) {
+	for name, c := range map[string]struct {
+		ttft, queue, prefill event.Histogram
+		total                float64
+		apart                bool
+		parts                int
+	}{
+		"all of the same":    {event.Histogram{Count: 10, Sum: 1000}, event.Histogram{Count: 10, Sum: 200}, event.Histogram{Count: 10, Sum: 700}, 100, false, 3},
+		"a few still run":    {event.Histogram{Count: 10, Sum: 1000}, event.Histogram{Count: 9, Sum: 180}, event.Histogram{Count: 9, Sum: 630}, 100, false, 3},
+		"of others":          {event.Histogram{Count: 10, Sum: 1000}, event.Histogram{Count: 8, Sum: 160}, event.Histogram{Count: 9, Sum: 630}, 0, true, 2},
+		"above the whole":    {event.Histogram{Count: 1, Sum: 100}, event.Histogram{Count: 1, Sum: 80}, event.Histogram{Count: 1, Sum: 90}, 0, true, 2},
+		"parts of others":    {event.Histogram{}, event.Histogram{Count: 11, Sum: 80}, event.Histogram{Count: 24, Sum: 90}, 0, true, 2},
+		"no TTFT":            {event.Histogram{}, event.Histogram{Count: 1, Sum: 80}, event.Histogram{}, 0, false, 1},
+		"no request in them": {event.Histogram{Count: 1, Sum: 100}, event.Histogram{}, event.Histogram{}, 100, false, 1},
+	} {
+		c.ttft.Name, c.queue.Name, c.prefill.Name = event.HistogramTTFT, event.HistogramQueue, event.HistogramPrefill
+		v := snapshotAfter([]float64{1}, &event.Aggregates{Interval: 1e9, Histograms: []event.Histogram{c.ttft, c.queue, c.prefill}})
+		if p := v.Aggregates.Parts(metric.Session); p.Total != c.total || p.Apart != c.apart || len(p.Parts) != c.parts {
+			t.Errorf("%s: %+v", name, p)
+		}
 	}
-	v = snapshotAfter([]float64{1}, &event.Aggregates{Interval: 1e9, Histograms: []event.Histogram{{Name: event.HistogramQueue, Count: 1, Sum: 80}}})
-	if parts, total := v.Aggregates.Parts(metric.Session); total != 0 || len(parts) != 1 || parts[0].Dur != 80 {
-		t.Errorf("without TTFT: parts %+v of %v", parts, total)
+}
+
+// TestNumbersOfTheSession: counts are totalled, quotients are of totals, other values have a mean over time and a
+// largest value, and what the last report lacks keeps its last value.
+func TestNumbersOfTheSession(t *testing.T) {
+	ratio := func(part, whole float64) []event.Ratio {
+		return []event.Ratio{{Name: event.RatioCacheHits, Part: reported(part), Whole: reported(whole)}}
+	}
+	more := func(name string, v float64) []event.NamedReading {
+		return []event.NamedReading{{Name: name, Reading: reported(v)}}
+	}
+	v := snapshotAfter([]float64{1, 2, 5, 6},
+		&event.Aggregates{Running: reported(50), Earlier: &event.Earlier{Finished: reported(102)}},
+		&event.Aggregates{Interval: 1e9, Running: reported(2), Counts: more("preemptions", 50), Ratios: ratio(300, 600), CacheHits: event.DerivedValue(0.5)},
+		&event.Aggregates{Interval: 3e9, Running: reported(6), More: more("preemptions", 6), Ratios: ratio(22, 76), CacheHits: event.DerivedValue(22. / 76)},
+		&event.Aggregates{Interval: 1e9, Running: reported(2), Counts: more("preemptions", 0), Ratios: ratio(0, 0), CacheHits: event.Absent(event.NotYet)},
+	)
+	r := v.Aggregates
+	if n := r.Number("running"); n == nil || n.Value.V != (2.+3*6+2)/5 || n.Max.V != 50 || n.Last.V != 2 {
+		t.Errorf("running %+v", n)
+	}
+	if n := r.Number("preemptions"); n == nil || n.Kind != CountedTotal || n.Value.V != 56 || n.Last.V != 0 || n.Max.OK() {
+		t.Errorf("preemptions %+v", n)
+	}
+	if n := r.Number(event.RatioCacheHits); n == nil || n.Value.V != 322./676 || n.Last.V != 22./76 || n.At != 5e9 {
+		t.Errorf("cache hits %+v", n)
+	}
+	if r.Number("waiting") != nil || len(r.Numbers) != 3 {
+		t.Errorf("numbers %+v", r.Numbers)
+	}
+	if r.Earlier == nil || r.Earlier.Finished.V != 102 || v.Totals().Finished.OK() {
+		t.Errorf("earlier %+v, totals %+v", r.Earlier, v.Totals())
 	}
 }
 

@@ -49,6 +49,11 @@ var Rates = []Number{
 		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Throughput.SessionTTPS },
 	},
 	{
+		Name: "requests/s", JSON: "throughput.requests_per_s", Metric: "llmtop.finished.requests", Alert: "requests_per_s", Unit: "{request}/s",
+		Help: "finished requests / wall-clock time, last 10 s", Absent: "none has finished; the server does not count them",
+		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Throughput.Requests },
+	},
+	{
 		Name: "goodput", JSON: "throughput.goodput_requests_per_s", Metric: "llmtop.goodput.requests", Alert: "goodput", Unit: "{request}/s",
 		Help: "finished requests per second that met every target, in the last minute", Absent: "none has finished",
 		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Latency.Goodput },

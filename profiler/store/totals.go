@@ -55,21 +55,6 @@ func (s *Snapshot) Totals() Totals {
 	}
 }
 
-// NamedReadings returns the readings of the last report: those that every engine may have, absent or not, and this
-// engine's own.
-func (r *Aggregates) NamedReadings() []event.NamedReading {
-	return append([]event.NamedReading{
-		{Name: "running", Reading: r.Running},
-		{Name: "waiting", Reading: r.Waiting},
-		{Name: "decode_tokens_per_s", Reading: r.Decode},
-		{Name: "prefill_tokens_per_s", Reading: r.Prefill},
-		{Name: "kv_usage_share", Reading: r.KVUsage},
-		{Name: "kv_used_cells", Reading: r.KVUsed},
-		{Name: "kv_total_cells", Reading: r.KVTotal},
-		{Name: "cache_hits_share", Reading: r.CacheHits},
-	}, r.More...)
-}
-
 // sessionTotal returns n, the total of a count over the session. If n is 0 and the last report lacks the count, it is
 // absent.
 func sessionTotal(reported event.Reading, n uint64) event.Reading {
