@@ -108,7 +108,8 @@ func ByName(name string) (Field, bool) {
 // Cell is a number of a replica. If only a bound of a quantile is known, V is the bound.
 type Cell struct {
 	event.Reading
-	Edge metric.Edge // Below: at most V; Above: more than V
+	Edge metric.Edge   // Below: at most V; Above: more than V
+	Mean event.Reading // of a latency in a server's buckets, exact
 }
 
 // Replica is one engine of a fleet.
@@ -174,5 +175,5 @@ func Quantile(s *store.Snapshot, id store.LatencyID, w metric.Window, q float64)
 	if v.Edge == metric.NoQuantile {
 		return Cell{Reading: event.Absent(event.NotYet)}
 	}
-	return Cell{event.DerivedValue(float64(v.At) / 1e9), v.Edge}
+	return Cell{event.DerivedValue(float64(v.At) / 1e9), v.Edge, event.DerivedValue(sum.Mean / 1e9)}
 }

@@ -64,6 +64,9 @@ type ServerPart struct {
 // engine counts TTFT at the first token and the parts often at the last one, so that requests in progress differ.
 const partsTolerance = 0.1
 
+// partsExcess is how far the parts may exceed TTFT, as a share of it: for the rounding of the engine's sums.
+const partsExcess = 0.01
+
 // Parts divides the mean TTFT of a window into the mean parts that the engine reports, and "other". It does not divide
 // if the parts are of other requests, or exceed the whole.
 func (r *Aggregates) Parts(w metric.Window) (out TTFTParts) {
@@ -87,10 +90,10 @@ func (r *Aggregates) Parts(w metric.Window) (out TTFTParts) {
 		}
 	}
 	switch {
-	case len(out.Parts) > 0 && (float64(most-least) > partsTolerance*float64(most) || total > 0 && sum > total):
+	case len(out.Parts) > 0 && (float64(most-least) > partsTolerance*float64(most) || total > 0 && sum > total*(1+partsExcess)):
 		out.Apart = true
 	case total > 0:
-		out.Parts, out.Total = append(out.Parts, ServerPart{Part: newPart(event.StageNone, total-sum, total)}), total
+		out.Parts, out.Total = append(out.Parts, ServerPart{Part: newPart(event.StageNone, max(total-sum, 0), total)}), total
 	}
 	return out
 }

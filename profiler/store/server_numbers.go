@@ -50,6 +50,7 @@ func (n *serverNumber) view() ServerNumber {
 	}
 	if n.kind == CurrentValue {
 		out.Max = event.Reading{V: n.most, Origin: n.last.Origin}
+		out.Value.V = min(out.Value.V, n.most) // a mean is at most that, but for rounding
 	}
 	return out
 }
