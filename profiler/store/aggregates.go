@@ -39,14 +39,6 @@ func (r *Aggregates) Summary(name string, w metric.Window) *metric.BucketSummary
 	return &r.Histograms[i].Windows[w]
 }
 
-// ServerLatency returns the distribution of a latency over a window as the server counts it; nil if it does not.
-func (s *Snapshot) ServerLatency(id LatencyID, w metric.Window) *metric.BucketSummary {
-	if !s.Reported() {
-		return nil
-	}
-	return s.Aggregates.Summary(Latencies[id].Server, w)
-}
-
 // TTFTParts are the mean parts of TTFT that a server reports.
 type TTFTParts struct {
 	Parts []ServerPart // "other" is last if Total is above 0
