@@ -15,7 +15,7 @@ const originAttr = "origin"
 var (
 	reportedTimes = histogram("llmtop.reported.time", "s", "Durations since llmtop began to watch the engine: as the engine counts them, in its own buckets (reported), or from its slots (derived)",
 		engineAttr, "time", originAttr)
-	reportedCounts = counter("llmtop.reported.count", "", "Counts of the engine since llmtop began to watch it",
+	reportedCounts = counter("llmtop.reported.count", "{event}", "Counts of the engine since llmtop began to watch it",
 		engineAttr, "number")
 	reportedNumbers = gauge("llmtop.reported.number", "", "Latest values of the engine's aggregate metrics; a name without a unit is a count",
 		engineAttr, "number", originAttr)
