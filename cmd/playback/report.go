@@ -25,7 +25,7 @@ func ReadReport(ctx context.Context, name string, notes io.Writer) (*report.Repo
 	switch {
 	case err == nil:
 		defer rec.Close() // read only
-		r, err := reportOf(ctx, rec, name, &screen.View{Targets: store.Targets{TTFT: screen.DefaultTTFTTarget}})
+		r, err := reportOf(ctx, rec, name, &screen.View{Targets: store.Targets{TTFT: store.DefaultTTFTTarget, DefaultTTFT: true}})
 		if err != nil {
 			err = fmt.Errorf("read %s: %w", name, err)
 		}

@@ -50,6 +50,7 @@ type LatencyRow struct {
 	JSON   string // member of reports
 	Metric string // OpenTelemetry name of the histogram
 	Alert  string // prefix of the measures of alert rules; "": none
+	Server string // name of the event.Histogram of servers that count it; "": none does
 	GenAI  bool   // named by OpenTelemetry's conventions for generative AI, which require further attributes
 	Bounds Bounds
 
@@ -81,7 +82,7 @@ var (
 // Latencies is the catalogue of latencies.
 var Latencies = [NumLatencies]LatencyRow{
 	TTFT: {
-		Name: "TTFT", Title: "TTFT warm", JSON: "ttft_s", Metric: "gen_ai.server.time_to_first_token", Alert: "ttft", GenAI: true, Bounds: FirstBounds,
+		Name: "TTFT", Title: "TTFT warm", JSON: "ttft_s", Metric: "gen_ai.server.time_to_first_token", Alert: "ttft", Server: event.HistogramTTFT, GenAI: true, Bounds: FirstBounds,
 		Help:   "time to first token: first token - enqueued, of warm requests",
 		Detail: "warm are all requests that are not cold. One that came while the model was loading counts with that wait, which is its component *model load*; `run --headless` and `bench` send their prompts after the load. Percentiles never mix warm and cold",
 		Absent: "before the first token; no token came", Practical: 200e-6, Gate: true,
@@ -97,7 +98,7 @@ var Latencies = [NumLatencies]LatencyRow{
 		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.ColdTTFT },
 	},
 	STIL: {
-		Name: "queue time", Title: "queue time", JSON: "stil_s", Metric: "llmtop.queue.time", Alert: "queue", Bounds: QueueBounds,
+		Name: "queue time", Title: "queue time", JSON: "stil_s", Metric: "llmtop.queue.time", Alert: "queue", Server: event.HistogramQueue, Bounds: QueueBounds,
 		Help:   "queue time, waiting for a slot after the model was ready: dispatched - enqueued, without model load and pacing of others",
 		Detail: "the time that the engine reports, if it does; the same as the component *queue* of TTFT below. `stil` is short for scheduler time in loop",
 		Absent: "the engine does not report when it dispatches", Practical: 200e-6, FromQueue: true,
@@ -105,7 +106,7 @@ var Latencies = [NumLatencies]LatencyRow{
 		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.STIL },
 	},
 	ITL: {
-		Name: "ITL", Title: "ITL", JSON: "itl_s", Metric: "llmtop.inter_token_latency", Alert: "itl", Bounds: TokenBounds,
+		Name: "ITL", Title: "ITL", JSON: "itl_s", Metric: "llmtop.inter_token_latency", Alert: "itl", Server: event.HistogramITL, Bounds: TokenBounds,
 		Help:   "inter-token latency: gap between two consecutive tokens; pacing (deliberate waiting) is excluded",
 		Detail: "k tokens that share a timestamp count as k gaps of 1/k each (the *token view*). For a request its distribution; for a token its own gap (`gap_s`)",
 		Absent: "the first token has none", Practical: 10e-6, Moment: AtToken,
@@ -120,7 +121,7 @@ var Latencies = [NumLatencies]LatencyRow{
 		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.MaxITL },
 	},
 	TPOT: {
-		Name: "TPOT", Title: "TPOT", JSON: "tpot_s", Metric: "gen_ai.server.time_per_output_token", Alert: "tpot", GenAI: true, Bounds: TokenBounds,
+		Name: "TPOT", Title: "TPOT", JSON: "tpot_s", Metric: "gen_ai.server.time_per_output_token", Alert: "tpot", Server: event.HistogramTPOT, GenAI: true, Bounds: TokenBounds,
 		Help:   "time per output token: (E2EL - TTFT) / (generated - 1), the mean ITL",
 		Detail: "in other units ms/token",
 		Absent: "n < 2, or all tokens share one timestamp", Practical: 1e-6, Gate: true, Moment: AtEnd,
@@ -128,7 +129,7 @@ var Latencies = [NumLatencies]LatencyRow{
 		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.TPOT },
 	},
 	E2EL: {
-		Name: "E2EL", Title: "E2EL", JSON: "e2el_s", Metric: "gen_ai.server.request.duration", Alert: "e2el", GenAI: true, Bounds: WholeBounds,
+		Name: "E2EL", Title: "E2EL", JSON: "e2el_s", Metric: "gen_ai.server.request.duration", Alert: "e2el", Server: event.HistogramE2EL, GenAI: true, Bounds: WholeBounds,
 		Help:   "end-to-end latency: finished - enqueued = TTFT + decode time",
 		Detail: "pacing is excluded. For an answer that came as a whole, closed - enqueued; its TTFT is not reported",
 		Absent: "while it runs; no token came", Practical: 500e-6, Gate: true, FromQueue: true, Moment: AtEnd,

@@ -137,6 +137,9 @@ func (s *state) finishRequest(l *liveRequest, at event.Time, o *event.Outcome) {
 	}
 	if !s.excluded(l) {
 		s.counts.addEnd(v.State, v.PromptTokens, v.CachedTokens, v.PadTokens)
+		if v.State == event.StateFinished {
+			s.rates.addFinished(v.Closed, 1)
+		}
 	}
 	l.measure(s.settings())
 	done := l.copy()

@@ -195,6 +195,7 @@ type Throughput struct {
 	Prefill, Decode event.Reading // tokens/s of forward passes with prompt tokens, and of those without
 	TTPS            event.Reading // generated tokens / wall clock
 	SessionTTPS     event.Reading // the same since the session started
+	Requests        event.Reading // finished requests / wall clock, in 1/s
 	Running, Queued int           // requests
 	Slots           int           // requests that the engine decodes together at most; 0 unknown
 	BusyShare       event.Reading // share of the wall clock with a forward pass running, 0..1

@@ -33,15 +33,14 @@ func (s *state) snapshot(now event.Time, wall time.Time) *Snapshot {
 	}
 	s.viewRequests(v)
 	v.Latency.Targets = s.targets
-	span := time.Duration(0)
-	if s.counts.Finished > 0 {
-		span = time.Duration(now - s.started)
-	}
-	s.latency.view(&v.Latency, int64(now), span)
+	s.latency.view(&v.Latency, int64(now), time.Duration(now-s.started))
 	s.viewRates(v)
 	s.routing.view(v)
 	v.Aggregates = s.aggregates.view(now)
 	v.Losses = s.viewLosses(now)
+	if !v.Traced() {
+		v.Latency.Goodput = event.Absent(event.NotReported)
+	}
 	v.Verdicts = s.judge.Judge(v.evidence())
 	return v
 }
@@ -160,9 +159,17 @@ func (s *state) viewRates(v *Snapshot) {
 	// The window starts at a whole second, or with the session.
 	window := event.Time((int64(v.Now)/int64(second) - 9) * int64(second))
 	span := float64(v.Now-max(s.started, window)) / second
+	wall := span
+	if recent.covered > 0 { // a report covers the time before it, which the window does not cut
+		wall = float64(recent.covered) / second
+	}
 	if s.counts.GeneratedTokens > 0 && span > 0 {
-		t.TTPS = event.DerivedValue(float64(recent.generatedTokens) / span)
+		t.TTPS = event.DerivedValue(float64(recent.generatedTokens) / wall)
 		t.SessionTTPS = event.DerivedValue(float64(s.counts.GeneratedTokens) / (float64(v.Now-s.started) / second))
+	}
+	t.Requests = event.Absent(event.NotYet)
+	if s.counts.Finished > 0 && span > 0 {
+		t.Requests = event.DerivedValue(float64(recent.finished) / wall)
 	}
 	t.Decode, t.BusyShare, t.Bandwidth = s.stepRates(&recent, span)
 	t.Running, t.Queued, t.Slots = v.Counts.Running, v.Counts.Queued, s.engine.Slots

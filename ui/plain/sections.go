@@ -32,9 +32,14 @@ const maxListed = 10
 // Summary describes a session in one line.
 func Summary(s *store.Snapshot) string {
 	words := []string{s.Engine.State.String()}
-	words = append(words, fmt.Sprintf("%d running", s.Throughput.Running), fmt.Sprintf("%d queued", s.Throughput.Queued))
-	if n := s.Totals().Finished; n.OK() {
-		words = append(words, fmt.Sprintf("%.0f finished", n.V))
+	t := s.Totals()
+	for _, n := range [...]struct {
+		r    event.Reading
+		word string
+	}{{t.Running, "running"}, {t.Queued, "queued"}, {t.Finished, "finished"}} {
+		if n.r.OK() {
+			words = append(words, fmt.Sprintf("%.0f %s", n.r.V, n.word))
+		}
 	}
 	if n := s.Counts.Polled; n > 0 {
 		words = append(words, fmt.Sprintf("%d requests seen in slots have ended", n))

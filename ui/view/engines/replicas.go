@@ -54,7 +54,7 @@ func (t *ReplicaTable) FindOutliers(all []*fleet.Replica) {
 		cells := t.outlierCells[o.Replica]
 		cells[o.Field] = true
 		t.outlierCells[o.Replica] = cells
-		words := o.Field.Words() + " " + timesMedian(o) + " (" + replicaNumber(o.Field, o.Value) + " vs " +
+		words := o.Words() + " " + timesMedian(o) + " (" + replicaNumber(o.Field, o.Value) + " vs " +
 			replicaNumber(o.Field, fleet.Cell{Reading: event.DerivedValue(o.Median)}) + ")"
 		if i > 0 && t.Outliers[i-1].Replica == o.Replica {
 			t.outlierLines[len(t.outlierLines)-1] += "; " + words
