@@ -151,7 +151,7 @@ func (s *state) explain(u *unexplained) verdict.Explanation {
 	from, load := u.from, int64(0)
 	l := s.requests.byID[u.req]
 	if l != nil && u.index == 0 { // in the queue, nothing could slow it
-		if load = l.loadTime(); load == 0 {
+		if load = max(l.loadTime(), s.loadingWhile(l)); load == 0 {
 			from = max(from, l.view.Dispatched)
 		}
 	}
@@ -167,10 +167,20 @@ func (s *state) explain(u *unexplained) verdict.Explanation {
 		if v.Dispatched != 0 {
 			i.Queued = int64(v.Dispatched - v.Enqueued)
 			i.Paced = min(l.pacedByOthers/int64(max(s.engine.Slots, 1)), i.Queued)
-			i.Queued -= i.Paced
+			i.Queued -= max(i.Paced, s.loadingWhile(l))
 		}
 	}
 	return verdict.Explain(&i, s.limits())
+}
+
+// loadingWhile returns the ns of a model load that a request waited for in the queue.
+func (s *state) loadingWhile(l *liveRequest) (ns int64) {
+	for _, p := range s.load {
+		if p.Stage == event.StageLoad {
+			ns = max(ns, int64(min(p.End, l.view.Dispatched)-max(p.Start, l.view.Enqueued)))
+		}
+	}
+	return ns
 }
 
 // prefilling returns another request whose prompt was processed meanwhile; 0 if that is not known.
