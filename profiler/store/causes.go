@@ -147,13 +147,15 @@ func (c *causes) keepPass(at event.Time, dur int64, req event.RequestID) {
 
 // explain names the cause of lost time between two times with the evidence that there is.
 func (s *state) explain(u *unexplained) verdict.Explanation {
-	from := u.from
+	from, load := u.from, int64(0)
 	l := s.requests.byID[u.req]
 	if l != nil && u.index == 0 { // in the queue, nothing could slow it
-		from = max(from, l.view.Dispatched)
+		if load = l.loadTime(); load == 0 {
+			from = max(from, l.view.Dispatched)
+		}
 	}
 	i := s.interval(from, u.to)
-	i.Lost, i.Wall = u.lost, int64(u.to-from)
+	i.Lost, i.Wall, i.Load = u.lost, int64(u.to-from), load
 	if u.index > 0 {
 		if i.Prompt = s.causes.promptTime(u.req, u.from, u.to); i.Prompt > 0 {
 			i.PromptOf = s.prefilling(u)

@@ -85,7 +85,7 @@ func TestSlowSeconds(t *testing.T) {
 func TestQueueOfSlowRequests(t *testing.T) {
 	for want, during := range map[verdict.Cause]func(p *session){
 		verdict.Queue:  func(p *session) { p.now += event.Time(sec) },
-		verdict.Pacing: func(p *session) { p.stage(1, event.StagePace, 2*sec, 0) }, // two slots
+		verdict.Pacing: func(p *session) { p.stage(2, event.StagePacedByOthers, 2*sec, 0) },
 	} {
 		p := newSession()
 		p.engine(event.CapQueue)

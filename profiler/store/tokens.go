@@ -116,21 +116,26 @@ func (s *state) recordStall(l *liveRequest, at event.Time, gap, lost int64, k in
 	}
 }
 
-// explainTTFT explains why the first token of a request came later than its target. The model load is no lost time.
+// explainTTFT explains why the first token of a request came later than its target.
 func (s *state) explainTTFT(l *liveRequest) {
 	v := &l.view
 	if !v.TTFT.OK() {
 		return
 	}
 	took := nanos(v.TTFT)
-	for _, p := range v.Parts {
-		if p.Stage == event.StageLoad {
-			took -= int64(p.Dur)
-		}
-	}
 	s.causes.observe(v.First, took)
 	if lost := took - int64(v.Targets.TTFT); lost > 0 {
-		x := s.explainLater(l, unexplained{req: v.ID, from: v.Enqueued, to: v.First, lost: lost})
+		x := s.explainLater(l, unexplained{req: v.ID, from: v.First - event.Time(took), to: v.First, lost: lost})
 		v.Slow = &x
 	}
+}
+
+// loadTime returns the ns of the model load in the TTFT of a request.
+func (l *liveRequest) loadTime() (ns int64) {
+	for _, p := range l.view.Parts {
+		if p.Stage == event.StageLoad {
+			ns += int64(p.Dur)
+		}
+	}
+	return ns
 }

@@ -30,6 +30,7 @@ const (
 	Pacing
 	Queue
 	OwnPrompt
+	ModelLoad
 	MemoryBandwidth
 	NumCauses
 )
@@ -93,8 +94,8 @@ var Causes = [NumCauses]CauseRow{
 	},
 	DiskReads: {
 		Key: "disk_reads", Text: "waiting for reads of the model from disk", Remedy: "repeat the run when the file is in the page cache, or use a faster disk",
-		Supports: "major page faults and time in which the threads neither ran nor waited for a core",
-		Excludes: "no major fault, or threads ran all the time", evidence: (*Interval).readEvidence,
+		Supports: "time blocked on storage, or major page faults and time in which the threads neither ran nor waited for a core",
+		Excludes: "no time blocked and no major fault, or threads ran all the time", evidence: (*Interval).readEvidence,
 		explains: func(i *Interval, _ *Limits) int64 {
 			if ns := i.storage(); !i.rereads(ns) {
 				return ns
@@ -184,6 +185,12 @@ var Causes = [NumCauses]CauseRow{
 			return fmt.Sprintf("its prompt was processed for %s", metric.Duration(i.OwnPrompt))
 		},
 	},
+	ModelLoad: {
+		Key: "model_load", Text: "the model was loaded", Remedy: "keep the model loaded between requests",
+		Supports: "time of the model load, of a cold request", Excludes: "a cause above explains as much",
+		explains: func(i *Interval, _ *Limits) int64 { return i.Load },
+		evidence: func(i *Interval) string { return "the load took " + metric.Duration(i.Load) },
+	},
 	MemoryBandwidth: {
 		Key: "memory_bandwidth", Text: "the model needs the machine's memory bandwidth", Remedy: "a smaller quantisation, or more requests in a batch",
 		Supports: "decode bandwidth / copy bandwidth", Excludes: "below the limit, or a cause above explains as much",
@@ -224,6 +231,7 @@ type Interval struct {
 	Queued    int64           // ns in the queue, without Paced
 	Paced     int64           // ns in the queue behind paced requests
 	OwnPrompt int64           // ns of its own prefill
+	Load      int64           // ns of the model load
 	Bandwidth event.Reading   // decode bandwidth / copy bandwidth
 }
 
@@ -306,11 +314,9 @@ const maxFault = 200 * time.Millisecond
 func (i *Interval) storage() int64 {
 	u := &i.Usage
 	switch {
-	case whole(u.Faults) == 0:
-		return 0
 	case whole(u.Blocked) > 0:
 		return min(whole(u.Blocked), i.Span)
-	case !u.Running.OK():
+	case whole(u.Faults) == 0 || !u.Running.OK():
 		return 0
 	}
 	threads := int64(1)

@@ -59,6 +59,7 @@ func TestExplain(t *testing.T) {
 		{Pacing, func(i *Interval) { i.Paced, i.Queued = 10*milli, 9*milli }, func(i *Interval) { i.Paced, i.Queued = 10*milli-1, 0 }},
 		{Queue, func(i *Interval) { i.Queued = 10 * milli }, func(i *Interval) { i.Queued = 10*milli - 1 }},
 		{OwnPrompt, func(i *Interval) { i.OwnPrompt = 10 * milli }, func(i *Interval) { i.OwnPrompt = 10*milli - 1 }},
+		{ModelLoad, func(i *Interval) { i.Load = 10 * milli }, func(i *Interval) { i.Load = 10*milli - 1 }},
 		{MemoryBandwidth, func(i *Interval) { i.Bandwidth = event.DerivedValue(.6) }, func(i *Interval) { i.Bandwidth = event.DerivedValue(.59) }},
 	} {
 		l := Defaults()
