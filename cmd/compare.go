@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,11 +17,13 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"mvdan.cc/sh/v3/shell"
 
 	"github.com/llmtop/llmtop/cmd/console"
 	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/cmd/files"
+	"github.com/llmtop/llmtop/cmd/local"
 	"github.com/llmtop/llmtop/cmd/playback"
 	"github.com/llmtop/llmtop/profiler/compare"
 	"github.com/llmtop/llmtop/profiler/report"
@@ -35,7 +38,6 @@ type compareOptions struct {
 	threshold      string
 	practical      map[string]string
 	gates          []string
-	seed           uint64
 	json, markdown string
 	different      bool
 	ui, ascii      bool
@@ -48,13 +50,14 @@ func newCompareCommand() *cobra.Command {
 		Use:   "compare BASE NEW",
 		Short: "Check whether one run is worse than another, for scripts",
 		Long: `compare compares reports (--json of any command) or recordings: for each metric it shows the
-difference with its 95 % confidence interval, next to the spread among the runs of one side. A side
-may be several files, separated by commas; each is a run.
+difference with its 95 % confidence interval, and whether it is better, worse, no worse or
+inconclusive. A side may be several files, separated by commas; each is a run. One run per side is
+inconclusive.
 
 With two --run it runs llmtop with those arguments itself, in turns, so that drift of the machine
-affects both sides.
+affects both sides. Files of runs in turns are recognised by their times.
 
-Exit codes: 0 not worse, 1 regressed, 2 not enough data, 64 cannot compare.`,
+Exit codes: 0 better or no worse, 1 worse, 2 inconclusive, 64 not compared.`,
 		Example: `  llmtop compare before.json after.json
   llmtop compare --allow-different --run 'run --headless --threads 1' \
     --run 'run --headless --threads 2'`,
@@ -67,7 +70,6 @@ Exit codes: 0 not worse, 1 regressed, 2 not enough data, 64 cannot compare.`,
 	flags.StringVar(&opts.threshold, "threshold", "3%", "practically irrelevant relative difference, `PERCENT`")
 	flags.StringToStringVar(&opts.practical, "practical", nil, "practically irrelevant `DIFFERENCES` per metric, like ttft=5ms,tpot=10us")
 	flags.StringSliceVar(&opts.gates, "gate", nil, "`METRICS` that decide: "+strings.Join(metricNames(), ", ")+" (default ttft,tpot,e2el)")
-	flags.Uint64Var(&opts.seed, "seed", 1, "seed of the resampling: same data, same intervals")
 	flags.StringVar(&opts.json, "json", "", "write the result as JSON to `FILE`, - for stdout")
 	flags.StringVar(&opts.markdown, "markdown", "", "write the result as a Markdown comment to `FILE`, - for stdout")
 	flags.BoolVar(&opts.different, "allow-different", false, "allow different models, settings or machines")
@@ -121,17 +123,50 @@ func (o *compareOptions) run(c *cobra.Command, args []string) error {
 	if len(result.Differences) > 0 && !o.different {
 		return fmt.Errorf("the runs differ in %s: to compare them anyway use --allow-different", describe(result.Differences))
 	}
+	if turns, ok := result.NeedsRuns(); ok {
+		result.Notes = append(result.Notes, o.advice(c, base, next, turns, len(result.Differences) > 0))
+	}
 	if err := o.show(ctx, result, c.OutOrStdout()); err != nil {
 		return err
 	}
 	switch result.Outcome {
-	case compare.NoWorse:
+	case compare.NoWorse, compare.Better:
 		return nil
-	case compare.Regressed:
+	case compare.Worse:
 		return exit.Outcome(1, nil)
 	}
 	return exit.Outcome(2, nil)
 }
+
+// advice returns the commands that can decide an inconclusive comparison with that many turns, 0 if the runs were not in
+// turns. --run runs this program: it cannot compare two builds, which have the same command.
+func (o *compareOptions) advice(c *cobra.Command, base, next *compare.Side, turns int, different bool) string {
+	advised := max(advisedTurns, 4*turns)
+	if len(o.runs) > 0 {
+		return fmt.Sprintf("to decide, measure more turns (--repeats %d) or more requests per run", advised)
+	}
+	if base.Command == next.Command {
+		command := cmp.Or(base.Command, "bench ENGINE")
+		return fmt.Sprintf("to decide, measure both sides in turns, %d times each, and compare all files: "+
+			"llmtop %s --json base-1.json; llmtop %s --json new-1.json; …", advised, command, command)
+	}
+	words := []string{"to decide, measure both in turns: llmtop compare --repeats", strconv.Itoa(advised)}
+	if different {
+		words = append(words, "--allow-different")
+	}
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if slices.Contains([]string{"gate", "threshold", "practical"}, f.Name) {
+			words = append(words, local.FlagWords(f)...)
+		}
+	})
+	for _, side := range []*compare.Side{base, next} {
+		words = append(words, "--run", local.Quote(cmp.Or(side.Command, "bench ENGINE")))
+	}
+	return strings.Join(words, " ")
+}
+
+// advisedTurns is the number of turns that finds a slowdown of 5 % on a quiet machine.
+const advisedTurns = 10
 
 func describe(d []compare.Difference) string {
 	words := make([]string, len(d))
@@ -142,7 +177,7 @@ func describe(d []compare.Difference) string {
 }
 
 func (o *compareOptions) options() (compare.Options, error) {
-	out := compare.Options{Seed: o.seed, Interleaved: len(o.runs) > 0, Gates: o.gates, Practical: map[string]float64{}}
+	out := compare.Options{Gates: o.gates, Practical: map[string]float64{}}
 	percent, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(o.threshold, "%")), 64)
 	if err != nil || !(percent >= 0 && percent <= 1000) {
 		return out, fmt.Errorf("--threshold %q: must be a percentage, for example 3%%", o.threshold)

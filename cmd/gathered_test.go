@@ -156,7 +156,7 @@ func TestSeveralServersReport(t *testing.T) {
 	if r.Totals.GeneratedTokens.V != sum || r.Totals.Finished.OK() {
 		t.Errorf("the totals are %+v, the replicas have %v tokens", r.Totals, sum)
 	}
-	if len(f.Outliers) == 0 || f.Outliers[0].Replica != servers[3].URL || f.Outliers[0].Name != "ttft_p50_s" || !(f.Outliers[0].Times.V > 2) {
+	if len(f.Outliers) == 0 || f.Outliers[0].Replica != servers[3].URL || f.Outliers[0].Name != "ttft_mean_s" || !(f.Outliers[0].Times.V > 2) {
 		t.Errorf("outliers %+v", f.Outliers)
 	}
 	text := again(t, "report", name)

@@ -70,7 +70,7 @@ func reported(t *testing.T, args ...string) (r llamaReport) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := exec.Command(path, append([]string{"run", "--headless", "--json", "-", "--temp", "0", "--repeat-penalty", "1"}, args...)...)
+	run := exec.Command(path, append([]string{"run", "--headless", "--json", "-", "--temp", "0"}, args...)...)
 	var stderr strings.Builder
 	run.Stderr = &stderr
 	out, err := run.Output()

@@ -265,7 +265,7 @@ func TestWorkflow(t *testing.T) {
 	if found["bench"] != 2 || found["compare"] != 1 {
 		t.Errorf("the workflow has the commands %v", found)
 	}
-	for code, words := range map[int]string{exit.CodeOK: "no worse", exit.CodeFailed: "regressed", exit.CodeUsage: "cannot tell", exit.CodeNotCompared: "not compare"} {
+	for code, words := range map[int]string{exit.CodeOK: "no worse", exit.CodeFailed: "worse", exit.CodeUsage: "inconclusive", exit.CodeNotCompared: "not compare"} {
 		if !regexp.MustCompile(fmt.Sprintf(`\b%d\b[^.]*%s|%s[^.]*\b%d\b`, code, strings.ReplaceAll(words, " ", `\s+`), words, code)).Match(page) {
 			t.Errorf("docs/github-actions.md does not say that %d is %q", code, words)
 		}

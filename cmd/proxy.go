@@ -130,25 +130,27 @@ func (o *proxyOptions) run(c *cobra.Command) error {
 // session creates a session with the proxy as source, and a collector for its report; nil: none.
 func (o *proxyOptions) session(p *proxy.Proxy, clock engine.Clock, collector *report.Collector) (*session.Session, *session.Group, error) {
 	s, group, err := o.Outputs.OpenSession(
-		session.Options{Clock: clock, View: &o.View, Shown: collector == nil},
+		session.Options{Clock: clock, View: &o.View, Shown: collector == nil, Meta: o.meta(p)},
 		session.Spec{Name: session.ExportName(p.Target()), Collector: collector},
 	)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := group.Record(s, recording.EngineEntry{}); err != nil {
+	if err := group.Record(s, recording.EngineEntry{Local: p.Local()}); err != nil {
 		return nil, nil, s.End(err)
 	}
-	sampler := host.New(host.Options{Clock: clock, NoGPU: !p.Local()})
+	sampler, machine := host.New(host.Options{Clock: clock, NoGPU: !p.Local()}), new(session.Machine)
 	s.Add("forward requests", p.Run)
+	if p.Local() {
+		s.AddUsage(host.UsageOptions{Clock: clock, Processes: machine.Processes(p.Target())})
+	}
 	s.Add("sample host", func(ctx context.Context, sink event.Sink) error {
 		if !p.Local() {
 			return sampler.Run(ctx, session.SelfOnly{Sink: sink})
 		}
-		m := new(session.Machine)
-		defer m.Close()
-		m.Add(p.Target(), sink)
-		return sampler.Run(ctx, m)
+		defer machine.Close()
+		machine.Add(p.Target(), sink)
+		return sampler.Run(ctx, machine)
 	})
 	return s, group, nil
 }
@@ -180,11 +182,18 @@ func (o *proxyOptions) runHeadless(ctx context.Context, stop func(), p *proxy.Pr
 			printLiveRequests(notes, p)
 			return nil
 		})
-		return report.Build(report.Meta{
-			Version: version.String(), Remote: !p.Local(), Partial: err != nil,
-			Configuration: o.AddTargets(map[string]string{"to": p.Target(), "listen": o.listen, "group-header": o.groupHeader}),
-		}, s.Store.Snapshot(), s.Collector), err
+		meta := o.meta(p)
+		meta.Partial = err != nil
+		return report.Build(meta, s.Store.Snapshot(), s.Collector), err
 	})
+}
+
+// meta returns the metadata of the report.
+func (o *proxyOptions) meta(p *proxy.Proxy) report.Meta {
+	return report.Meta{
+		Version: version.String(), Remote: !p.Local(),
+		Configuration: o.AddTargets(map[string]string{"to": p.Target(), "listen": o.listen, "group-header": o.groupHeader}),
+	}
 }
 
 // printLiveRequests prints how many requests the end waits for.

@@ -49,8 +49,8 @@ func record(c *cobra.Command, r *local.Run, args []string) error {
 	if err := runArguments(r, args); err != nil {
 		return err
 	}
-	if r.Model == "" && !c.Flags().Changed("pace") {
-		r.Pace = demoPace // unlimited speed would be over at once
+	if r.Model == "" {
+		useDemoDefaults(c.Flags())
 	}
 	return r.Start(c)
 }

@@ -61,8 +61,8 @@ func (o *reportOptions) run(ctx context.Context, name string, stdout, notes io.W
 	if r.Fleet != nil && o.compat != "" {
 		return exit.Usagef("--compat: %s has several engines: choose one with --engine NAME, of %s", name, playback.EngineNames(r.Fleet))
 	}
-	if r.Stageless() && o.files.Name("csv") != "" {
-		return exit.Usagef("--csv: %s has no stages: use the recording", name)
+	if r.Stageless() && o.files.Name("csv-stages") != "" {
+		return exit.Usagef("--csv-stages: %s has no stages: use the recording", name)
 	}
 	o.compat.AddTo(r)
 	return o.files.Write(stdout, func() (*report.Report, error) { return r, nil })

@@ -62,7 +62,7 @@ func TestReportRefuses(t *testing.T) {
 		"needs one report":            {},
 		"no such file":                {"missing.json"},
 		"--compat \"x\": must be one": {empty, "--compat", "x"},
-		"has no stages":               {empty, "--csv", "-"},
+		"has no stages":               {empty, "--csv-stages", "-"},
 	} {
 		if _, _, err := llmtop(t, append([]string{"report"}, args...)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", args, err, want)

@@ -3,13 +3,13 @@ package cmd
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/llmtop/llmtop/cmd/console"
 	"github.com/llmtop/llmtop/cmd/exit"
@@ -55,8 +55,7 @@ own prompt.`,
 	}
 	run.Bind(root)
 	start.bind(root.Flags())
-	root.Flags().Lookup("pace").DefValue = fmt.Sprint(demoPace)
-	run.Pace = demoPace
+	useDemoDefaults(root.Flags())
 	root.SetOut(console.Out)
 	root.SetErr(console.Err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit.FlagError(err) })
@@ -69,8 +68,19 @@ own prompt.`,
 	return root
 }
 
-// demoPace is the pace of the built-in model in tokens/s: reading speed, since unlimited it would finish at once.
-const demoPace = 40
+// demoDefaults are the defaults of flags where the built-in model shows itself: reading speed, since unlimited it would
+// finish at once, and a sampler that keeps so small a model from repeating itself.
+var demoDefaults = map[string]string{"pace": "40", "temp": "1", "repeat-penalty": "1.1"}
+
+// useDemoDefaults changes the flags that the user has not set.
+func useDemoDefaults(set *pflag.FlagSet) {
+	for name, value := range demoDefaults {
+		if f := set.Lookup(name); !f.Changed {
+			f.DefValue = value
+			_ = f.Value.Set(value) // they parse
+		}
+	}
+}
 
 // refuseCommandArgs refuses arguments of the root command: they are unknown commands.
 func refuseCommandArgs(_ *cobra.Command, args []string) error {

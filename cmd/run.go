@@ -19,7 +19,7 @@ prompts meanwhile.
 If standard output is not a terminal, it prints plain progress and a summary.`,
 		Example: `  llmtop run model.gguf -p 'Once upon a time'
   llmtop run -f prompt.txt -n 64 --headless --json report.json
-  echo 'Call me Ishmael.' | llmtop run - --headless --csv stages.csv`,
+  echo 'Call me Ishmael.' | llmtop run - --headless --csv requests.csv`,
 		Args: cobra.ArbitraryArgs, // checked by arguments
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := runArguments(&opts, args); err != nil {

@@ -34,6 +34,7 @@ the reader that sent it.`,
 			if len(args) == 1 {
 				opts.Model = args[0]
 			}
+			opts.Command = c
 			return serve(c.Context(), &opts, c.ErrOrStderr())
 		},
 	}

@@ -8,15 +8,15 @@ type Glyphs struct {
 	TopLeft, TopRight, BottomLeft, BottomRight, Horizontal, Vertical rune
 	TeeLeft, TeeRight                                                rune
 
-	Eighths [9]rune // column filled from below, 0/8 to 8/8
-	Block   rune    // full cell
-	Bar     rune    // cell of a bar, with a gap to the row above
-	Gauge   rune    // cell of a gauge
-	Upper   rune    // upper half block
-	Shades  []rune  // empty to full, for heat without colour
-	Track   rune    // the empty part of a gauge
-	Swatch  rune    // legend mark
-	Fills   [9]rune // one per TTFT component in drawing order, for bars without colour
+	Eighths [9]rune  // column filled from below, 0/8 to 8/8
+	Block   rune     // full cell
+	Bar     rune     // cell of a bar, with a gap to the row above
+	Gauge   rune     // cell of a gauge
+	Upper   rune     // upper half block
+	Shades  []rune   // empty to full, for heat without colour
+	Track   rune     // the empty part of a gauge
+	Swatch  rune     // legend mark
+	Fills   [10]rune // one per TTFT component in drawing order, for bars without colour
 
 	Live, Loading, Paused, Failed, Idle rune // engine states
 	Good, Info, Watch, Bad              rune // verdicts
@@ -37,7 +37,7 @@ var Unicode = &Glyphs{
 	Eighths: [9]rune{' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'},
 	Block:   '█', Bar: '▇', Gauge: '■',
 	Upper: '▀', Shades: []rune(" ·░▒▓█"), Track: '·', Swatch: '■',
-	Fills: [9]rune{'▒', '░', '┼', '═', '█', '▓', '»', '«', '·'},
+	Fills: [10]rune{'▒', '░', '─', '┼', '═', '█', '▓', '»', '«', '·'},
 	Live:  '●', Loading: '◌', Paused: '‖', Failed: '✗', Idle: '○',
 	Good: '✓', Info: '•', Watch: '▲', Bad: '✗', Yes: '✓', No: '✗', Target: '┊',
 	Cursor: '▌', Ellipsis: '…', Arrow: '→', Bullet: '·', Cold: '*', Cut: '»', Up: '↑', Down: '↓', Times: "×",
@@ -53,7 +53,7 @@ var Plain = &Glyphs{
 	Eighths: [9]rune{' ', '_', '_', '.', '-', '-', '=', '=', '#'},
 	Block:   '#', Bar: '#', Gauge: '#',
 	Upper: '#', Shades: []rune(" .:-=+*#%@"), Track: '.', Swatch: '#',
-	Fills: [9]rune{'L', 'Q', 'T', 'E', 'P', 'F', '>', '<', '.'},
+	Fills: [10]rune{'L', 'Q', 'W', 'T', 'E', 'P', 'F', '>', '<', '.'},
 	Live:  '*', Loading: 'o', Paused: '=', Failed: 'x', Idle: 'o',
 	Good: '+', Info: '-', Watch: '!', Bad: 'x', Yes: 'y', No: 'x', Target: ':',
 	Cursor: '_', Ellipsis: '~', Arrow: '>', Bullet: '-', Cold: '*', Cut: '>', Up: '^', Down: 'v', Times: "x",

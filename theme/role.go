@@ -29,6 +29,7 @@ const (
 	Track   // empty part of a gauge
 	PartLoad
 	PartQueue
+	PartPaced
 	PartTokenize
 	PartEmbed
 	PartPrompt
@@ -71,7 +72,7 @@ func TextRoles() []Role {
 // PartRoles returns the roles of the TTFT components in drawing order.
 func PartRoles() []Role {
 	return []Role{
-		PartLoad, PartQueue, PartTokenize, PartEmbed, PartPrompt, PartFirst, PartToDevice, PartFromDevice, PartOther,
+		PartLoad, PartQueue, PartPaced, PartTokenize, PartEmbed, PartPrompt, PartFirst, PartToDevice, PartFromDevice, PartOther,
 	}
 }
 

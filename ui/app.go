@@ -60,6 +60,9 @@ type Config struct {
 	// Replay controls the recording on the screen; nil: the screen is live.
 	Replay Replay
 
+	// NoText is why text that an engine reports is not shown, and how to show it; "": it is shown.
+	NoText string
+
 	// Note is shown in the footer for the first seconds; "": no note.
 	Note string
 

@@ -18,6 +18,10 @@ func (a *app) draw() {
 	if a.canPrompt() {
 		a.panes.Suggest = "press p to type a prompt"
 	}
+	a.panes.NoText = a.cfg.NoText
+	if a.panes.NoText == "" && a.cfg.Replay != nil {
+		a.panes.NoText = "not in the recording: record with --record-text"
+	}
 	a.panes.Problems = a.status.Problems()
 	a.panes.Inspect = a.session.Actions.Inspect != nil
 	if a.w < overview.MinWidth || a.h < overview.MinHeight {

@@ -474,6 +474,9 @@ func extremePayloads(n int64, x float64) []event.Event {
 		}},
 		{Kind: event.KindCounters, Data: &event.Counters{Values: []event.Counter{{Name: "prefix_cache_hit_share", Value: x}, {Name: "x", Value: x}}}},
 		{Kind: event.KindOps, Data: &event.Ops{Passes: n, Slowdown: r, Times: []event.OpTime{{Op: "x", Layer: -1, Calls: n, Dur: n}, {Op: "y", Layer: 1, Calls: n, Dur: n}}}},
+		{Kind: event.KindUsage, Data: &event.Usage{
+			Interval: n, Running: r, Waiting: r, Outside: r, Threads: r, Cores: r, Faults: r, Read: r, Blocked: r, Throttled: r, Stopped: r, MemoryStall: r, LimitHits: r, GCPause: r,
+		}},
 		{Kind: event.KindDrops, Data: &event.Drops{u, u, u}},
 		{Kind: event.KindAggregates, Data: &event.Aggregates{
 			Interval: n, Running: r, Waiting: r, Decode: r, Prefill: r, KVUsage: r, KVUsed: r, KVTotal: r, CacheHits: r, Finished: r, Failed: r,

@@ -19,7 +19,7 @@ func TestReplicasAreSortedFilteredAndOpened(t *testing.T) {
 	holds(t, a, "9 replicas, by replica")
 	holds(t, a, "10.0.0.8:8000: waiting 14.0× the median")
 	holds(t, a, "TTFT p50 3.0× the median")
-	a.press("down", "down", "<", "<", "<", "<", "<") // age, hits, TPOT, p99, TTFT p50
+	a.press("down", "down", "<", "<", "<", "<", "<", "<") // age, hits, ITL, TPOT, p99, TTFT p50
 	holds(t, a, "by TTFT p50")
 	if got := selectedReplica(a); got != "10.0.0.8:8000" {
 		t.Errorf("the slowest is %s", got)

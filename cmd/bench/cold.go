@@ -61,7 +61,7 @@ func (o *Benchmark) coldRequest(ctx context.Context, source prompts) (q report.R
 	if err != nil {
 		return q, 0, err
 	}
-	requests := report.Build(o.meta(nil), s.Store.Snapshot(), s.Collector).Requests
+	requests := report.Build(o.Meta(nil), s.Store.Snapshot(), s.Collector).Requests
 	if len(requests) != 1 {
 		return q, 0, fmt.Errorf("measure cold request: got %d requests, want 1", len(requests))
 	}

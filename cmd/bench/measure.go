@@ -18,6 +18,7 @@ import (
 func (o *Benchmark) measure(ctx context.Context, sources []prompts, m *meter) (*report.Report, error) {
 	if o.target.isSet() {
 		o.Remote = func(l *local.Engine) error { return o.target.addEngine(ctx, l) }
+		o.Adjust = o.adjust
 	}
 	s, err := o.Open(ctx, report.NewCollector())
 	if err != nil {
@@ -35,7 +36,7 @@ func (o *Benchmark) measure(ctx context.Context, sources []prompts, m *meter) (*
 		log, spent, err := o.drive(ctx, s, load, m)
 		if log != nil {
 			err = exit.InterruptCause(ctx, err)
-			built = report.Build(o.meta(err), s.Store.Snapshot(), s.Collector)
+			built = report.Build(o.Meta(err), s.Store.Snapshot(), s.Collector)
 			built.AddBench(points(log, s.Store.Snapshot().Started), log.Failed, o.targets())
 			o.addTo(built, spent)
 			o.addClient(built, s)
@@ -77,6 +78,9 @@ func (o *Benchmark) inProcess(s *local.Engine) bool {
 func (o *Benchmark) prepare(ctx context.Context, s *local.Engine, sources []prompts, m *meter) (workload.Workload, error) {
 	if err := o.target.ready(ctx); err != nil {
 		return workload.Workload{}, err
+	}
+	if !o.target.isSet() {
+		s.AwaitLoad(ctx)
 	}
 	for _, line := range o.target.notes(o.honourEOS) {
 		fmt.Fprintln(m.out, line)
@@ -121,19 +125,15 @@ func (o *Benchmark) addClient(r *report.Report, s *local.Engine) {
 	r.AddClient(c)
 }
 
-// meta describes the benchmark in its report.
-func (o *Benchmark) meta(err error) report.Meta {
-	m := o.Run.Meta(err)
-	if o.target.isSet() {
-		m.Remote = !o.target.local()
-		for _, name := range engineFlags {
-			delete(m.Configuration, name) // do not apply to a remote engine
-		}
+// adjust corrects the metadata for a remote engine.
+func (o *Benchmark) adjust(m *report.Meta) {
+	m.Remote = !o.target.local()
+	for _, name := range engineFlags {
+		delete(m.Configuration, name) // do not apply to a remote engine
 	}
 	if o.target.server != nil {
 		m.Configuration["api"], m.Configuration["prompt-cache"] = string(o.target.server.API()), strconv.FormatBool(o.target.cached)
 	}
-	return m
 }
 
 // runWithScreen runs a benchmark, on the screen with --ui.

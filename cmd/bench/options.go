@@ -139,7 +139,7 @@ func (o *Benchmark) check() error {
 
 // Start measures and writes the report.
 func (o *Benchmark) Start(c *cobra.Command) error {
-	if err := o.Prepare(c); err != nil {
+	if err := o.CheckParams(); err != nil {
 		return err
 	}
 	sources, err := o.sources(c.InOrStdin())

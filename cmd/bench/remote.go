@@ -123,6 +123,7 @@ func (r *target) addEngine(ctx context.Context, l *local.Engine) error {
 	l.Scheduler = r.server
 	l.Add("send requests to "+r.at, r.server.Run)
 	r.machine.Add(r.at, l)
+	l.AddUsage(host.UsageOptions{Clock: l.Clock, Processes: r.machine.Processes(r.at)})
 	l.Add("sample host", func(ctx context.Context, _ event.Sink) error {
 		defer r.machine.Close()
 		return l.Sampler.Run(ctx, event.Tee{&r.watch, &r.machine})

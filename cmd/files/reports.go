@@ -25,7 +25,9 @@ type reportFormat struct {
 var formats = []reportFormat{
 	{"json", "the report as JSON", (*report.Report).WriteJSON, true},
 	{"jsonl", "the requests as JSON Lines", (*report.Report).WriteJSONL, true},
-	{"csv", "the stages as CSV", (*report.Report).WriteCSV, false},
+	{"csv", "the requests as CSV (bench: the numbers)", (*report.Report).WriteCSV, false},
+	{"csv-tokens", "the tokens as CSV", (*report.Report).WriteTokensCSV, false},
+	{"csv-stages", "the stages as CSV", (*report.Report).WriteStagesCSV, false},
 	{"markdown", "a summary as Markdown", (*report.Report).WriteMarkdown, false},
 	{"html", "a summary as a page with charts", (*report.Report).WriteHTML, false},
 }
@@ -60,7 +62,7 @@ const HeadlessOnly = " (with --headless)"
 func (r *Reports) CheckHeadless(headless bool) error {
 	named := func(f reportFormat) bool { return r.Name(f.flag) != "" }
 	if !headless && (r.text || slices.ContainsFunc(formats, named)) {
-		return exit.Usagef("--json, --jsonl, --csv, --markdown, --html and --report-text need --headless")
+		return exit.Usagef("--json, --jsonl, --csv, --csv-tokens, --csv-stages, --markdown, --html and --report-text need --headless")
 	}
 	return nil
 }

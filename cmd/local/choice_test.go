@@ -15,12 +15,15 @@ import (
 )
 
 // foreign writes the built-in model with a pre-tokenizer that only llama.cpp supports.
-func foreign(t *testing.T) string {
+func foreign(t *testing.T) string { return changed(t, "tokenizer.ggml.pre", "gpt-2", "phi-2") }
+
+// changed writes the built-in model with the first old text after a mark replaced by one of the same length.
+func changed(t *testing.T, mark, old, instead string) string {
 	t.Helper()
 	raw := bytes.Clone(demo.Model())
-	at := bytes.Index(raw, []byte("tokenizer.ggml.pre"))
-	at += bytes.Index(raw[at:], []byte("gpt-2"))
-	copy(raw[at:], "phi-2")
+	at := bytes.Index(raw, []byte(mark))
+	at += bytes.Index(raw[at:], []byte(old))
+	copy(raw[at:], instead)
 	path := filepath.Join(t.TempDir(), "foreign.gguf")
 	if err := os.WriteFile(path, raw, 0o600); err != nil {
 		t.Fatal(err)
@@ -61,6 +64,9 @@ func TestChoice(t *testing.T) {
 		{engine: "auto", model: "missing.gguf", want: chosen{name: engineNative}},
 		{engine: "auto", model: foreign(t), libraries: libraries, want: chosen{
 			name: engineLlama, why: `auto: read tokenizer: tokenizer.ggml.pre is "phi-2"`, libraries: libraries,
+		}},
+		{engine: "auto", model: changed(t, "qwen3moe.vocab_size", "vocab_size", "logit_bias"), libraries: libraries, want: chosen{
+			name: engineLlama, why: `auto: metadata "qwen3moe.logit_bias" is not supported by the native engine`, libraries: libraries,
 		}},
 		{engine: "auto", model: foreign(t), libraries: t.TempDir(), mistake: `load model foreign.gguf: .*"phi-2".*; llamacpp: .*LLMTOP_LLAMA_DIR`},
 		{engine: "llamacpp", model: ours(t), libraries: libraries, want: chosen{name: engineLlama, libraries: libraries}},

@@ -41,7 +41,7 @@ type Scheduler interface {
 
 // Open creates the session of a run, with a collector for its report; nil: none.
 func (r *Run) Open(ctx context.Context, collector *report.Collector) (*Engine, error) {
-	opt := session.Options{Clock: engine.NewClock(), View: &r.View, Shown: r.Shown}
+	opt := session.Options{Clock: engine.NewClock(), View: &r.View, Shown: r.Shown, Meta: r.Meta(nil)}
 	made := session.Spec{Name: session.ExportName(r.At), Collector: collector}
 	if r.Shown {
 		made.Options.History = store.DefaultHistory
@@ -65,7 +65,7 @@ func (e *Engine) open(ctx context.Context, r *Run) error {
 	if e.Address, err = e.Group.Listen(ctx, e.Session, &r.Listen, info, controller); err != nil {
 		return err
 	}
-	return e.Group.Record(e.Session, recording.EngineEntry{})
+	return e.Group.Record(e.Session, recording.EngineEntry{Local: !r.Meta(nil).Remote})
 }
 
 // add adds the engine (native, in a child process, or remote) and the sampler of its process.
@@ -82,10 +82,11 @@ func (e *Engine) add(r *Run) (info event.EngineInfo, controller socket.Controlle
 		GPULayers: r.gpuLayers, Sample: r.sample, Ops: r.Ops, Reuse: r.chat.template != nil,
 	}
 	var run func(context.Context, event.Sink) error
-	sampled := host.Options{Clock: e.Clock, NoCopy: r.Quiet}
+	sampled, used := host.Options{Clock: e.Clock, NoCopy: r.Quiet}, host.UsageOptions{Clock: e.Clock}
 	if e.native = of.name == engineNative; e.native && !r.isolated {
 		in := s.scheduler(e.Clock)
 		e.Scheduler, controller, run, sampled.EngineThreads = in, socket.Scheduled(in), in.Run, in.Threads
+		used.EngineThreads = in.Threads
 	} else {
 		p, err := child.Start(child.Options{Clock: e.Clock, Engine: s.info(), Spec: s})
 		if err != nil {
@@ -93,12 +94,18 @@ func (e *Engine) add(r *Run) (info event.EngineInfo, controller socket.Controlle
 		}
 		e.AtEnd(p.Close)
 		e.Scheduler, controller, run, sampled.PID = p, p.Controller(), deferCrash(p.Run), p.PID()
+		used.Processes = func() []int { return []int{p.PID()} }
 	}
 	e.Sampler = host.New(sampled)
 	e.Add("run engine", session.WithReason(r.reasons(of.why), run))
 	e.Add("sample host", e.Sampler.Run)
+	e.AddUsage(used)
 	return s.info(), controller, nil
 }
+
+// AwaitLoad waits until the model is loaded. It returns early if the load fails, which Submit then reports, or if ctx
+// ends.
+func (e *Engine) AwaitLoad(ctx context.Context) { _, _ = e.Scheduler.Encode(ctx, "") }
 
 // reasons returns the remarks about the engine for the header: how it takes prompts, and why it was chosen.
 func (r *Run) reasons(chosen string) string {

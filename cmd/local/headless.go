@@ -20,6 +20,7 @@ func (r *Run) headless(ctx context.Context, prompts []engine.Request, progress i
 		return nil, err
 	}
 	err = e.Run(ctx, func(ctx context.Context) error {
+		e.AwaitLoad(ctx) // the prompts are not to wait for it
 		ended, err := generate(ctx, e.Scheduler, prompts, progress)
 		if ended > 0 || endedEarly(err) {
 			if !crashed(err) {
@@ -33,9 +34,10 @@ func (r *Run) headless(ctx context.Context, prompts []engine.Request, progress i
 }
 
 // generate submits all prompts, waits for them, and prints a line for each; prompts beyond the capacity of the queue
-// wait. It returns how many finished, and the error of the first that failed.
+// wait. It returns how many finished, and the error of the first that failed. If ctx ends, it cancels the others.
 func generate(ctx context.Context, s engine.Runner, prompts []engine.Request, progress io.Writer) (ended int, failed error) {
 	var handles []*engine.Handle
+	defer func() { engine.CancelAll(handles) }()
 	for _, p := range prompts {
 		h, err := submit(ctx, s, p)
 		if err != nil {

@@ -9,7 +9,6 @@ import (
 	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/cmd/session"
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/engine/native/demo"
 	"github.com/llmtop/llmtop/runtime/host"
@@ -97,7 +96,7 @@ func (r *Run) Screen(e *Engine, submit func(engine.Request) (*engine.Handle, err
 			e.Scheduler.Cancel(id)
 			return nil
 		},
-		Report: session.ReportAction(report.Meta{Configuration: r.configuration()}),
+		Report: session.ReportAction(r.Meta(nil)),
 		SetPace: func(tokensPerSecond float64) error {
 			e.Scheduler.SetPace(tokensPerSecond)
 			return nil

@@ -39,15 +39,18 @@ type Run struct {
 	Quiet  bool                // nothing else may compute next to the engine
 	Remote func(*Engine) error // adds a remote engine and its samplers; nil: llmtop runs the engine
 	At     string              // address of the remote engine
+	Adjust func(*report.Meta)  // corrects the metadata of a remote engine; nil: llmtop runs the engine
 	Shown  bool                // there is a screen: set when the run starts
 
-	picks     bool                     // request the router picks of every token, for the screen
-	chat      chatPrompts              // set when the run starts
-	flagValue func(name string) string // returns the text of the value of a flag
+	Command *cobra.Command // with the flags; Bind sets it
+
+	picks bool        // request the router picks of every token, for the screen
+	chat  chatPrompts // set when the run starts
 }
 
 // Bind adds the flags of the settings, the screen and the outputs, and reads the config file.
 func (r *Run) Bind(c *cobra.Command) {
+	r.Command = c
 	r.Settings.Bind(c.Flags())
 	r.View.Bind(c.Flags())
 	r.Outputs.Bind(c.Flags())
@@ -59,7 +62,7 @@ func (r *Run) Bind(c *cobra.Command) {
 
 // Start runs the prompts: on the screen if there is a terminal, with plain output otherwise.
 func (r *Run) Start(c *cobra.Command) error {
-	if err := r.Prepare(c); err != nil {
+	if err := r.CheckParams(); err != nil {
 		return err
 	}
 	r.chat.begin(r.Model, r.raw)
@@ -87,12 +90,11 @@ func (r *Run) Start(c *cobra.Command) error {
 	return r.Reports.Write(c.OutOrStdout(), func() (*report.Report, error) { return r.headless(ctx, prompts, c.ErrOrStderr()) })
 }
 
-// Prepare checks the sampler parameters, and reads the flags of a command for the report.
-func (r *Run) Prepare(c *cobra.Command) error {
+// CheckParams refuses unusable sampler parameters.
+func (r *Run) CheckParams() error {
 	if err := native.CheckParams(r.Params()); err != nil {
 		return exit.Usage(err)
 	}
-	r.flagValue = func(name string) string { return c.Flags().Lookup(name).Value.String() }
 	return nil
 }
 
@@ -132,17 +134,23 @@ func (r *Run) builtinRequests() []engine.Request {
 
 // Meta returns the metadata of the report of the run, which ended with err.
 func (r *Run) Meta(err error) report.Meta {
-	return report.Meta{Version: version.String(), Configuration: r.configuration(), Partial: endedEarly(err)}
+	m := report.Meta{Version: version.String(), Command: r.commandLine(), Configuration: r.configuration(), Partial: endedEarly(err)}
+	if r.Adjust != nil {
+		r.Adjust(&m)
+	}
+	return m
 }
 
 // endedEarly reports whether a signal or a crash of the engine ended the run.
 func endedEarly(err error) bool { return errors.Is(err, exit.ErrInterrupted) || crashed(err) }
 
-// configuration returns every setting by the name of its flag.
+// configuration returns every setting that the command has by the name of its flag.
 func (r *Run) configuration() map[string]string {
 	values := map[string]string{}
 	for _, name := range config.FlagNames(ConfigFlags()) {
-		values[name] = r.flagValue(name)
+		if flag := r.Command.Flags().Lookup(name); flag != nil {
+			values[name] = flag.Value.String()
+		}
 	}
 	return values
 }

@@ -36,11 +36,11 @@ const defaultTokens = 256
 // Bind adds the flags.
 func (s *Settings) Bind(set *pflag.FlagSet) {
 	set.IntVarP(&s.Tokens, "tokens", "n", defaultTokens, "generate at most `N` tokens per prompt; 0: until the end of text or a full context")
-	set.Float64Var(&s.temperature, "temp", 1, "sampling temperature; 0: greedy")
+	set.Float64Var(&s.temperature, "temp", 0.8, "sampling temperature; 0: greedy")
 	set.IntVar(&s.topK, "top-k", 40, "sample from the `K` most likely tokens; 0: all")
 	set.Float64Var(&s.topP, "top-p", 0.95, "sample from the most likely tokens that hold probability `P`; 1: all")
 	set.Float64Var(&s.minP, "min-p", 0.05, "drop tokens below `P` times the highest probability; 0: none")
-	set.Float64Var(&s.repeatPenalty, "repeat-penalty", 1.1, "divide the logits of recent tokens by `X`; 1: off")
+	set.Float64Var(&s.repeatPenalty, "repeat-penalty", 1, "divide the logits of recent tokens by `X`; 1: off")
 	set.Uint64Var(&s.Seed, "seed", 0, "sampler seed: same seed, same text; 0: a new one for each request")
 
 	set.BoolVar(&s.raw, "raw", false, "send prompts without the model's chat template")

@@ -11,7 +11,6 @@ import (
 	"github.com/llmtop/llmtop/cmd/session"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/recording"
-	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/ui"
 	"golang.org/x/sync/errgroup"
@@ -49,7 +48,7 @@ func (o *Options) load(rec *recording.Recording, clock func() time.Time) (*repla
 func (o *Options) screen(r *replay) ui.Config {
 	cfg := o.View.Config()
 	cfg.Replay = r.player
-	cfg.Actions.Report = session.ReportAction(report.Meta{Remote: true, Configuration: replayed(o.file, &o.View)})
+	cfg.Actions.Report = session.ReportAction(replayed(r.rec, o.file, &o.View))
 	if r.rec.MultiEngine {
 		r.actions = cfg.Actions
 		cfg.StartWithList = len(r.rec.Engines) > 1

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"strings"
 
@@ -24,7 +25,7 @@ func ReadReport(ctx context.Context, name string, notes io.Writer) (*report.Repo
 	switch {
 	case err == nil:
 		defer rec.Close() // read only
-		r, err := reportOf(ctx, rec, name, &screen.View{Targets: store.Targets{TTFT: screen.DefaultTTFTTarget}})
+		r, err := reportOf(ctx, rec, name, &screen.View{Targets: store.Targets{TTFT: store.DefaultTTFTTarget, DefaultTTFT: true}})
 		if err != nil {
 			err = fmt.Errorf("read %s: %w", name, err)
 		}
@@ -70,11 +71,15 @@ func reportOf(ctx context.Context, rec *recording.Recording, name string, judged
 	if err == nil && ctx.Err() != nil {
 		err = exit.InterruptCause(ctx, ctx.Err())
 	}
-	meta := report.Meta{Version: version.String(), Partial: err != nil, Remote: true, Configuration: replayed(name, judged)}
+	meta := replayed(rec, name, judged)
+	meta.Partial = err != nil
 	var members []report.Member
 	for _, n := range p.listed() {
-		s := p.snapshot(n)
-		members = append(members, report.Member{Name: rec.Engine(n).Name, Snapshot: s, Report: report.Build(meta, s, collectors[n])})
+		s, of := p.snapshot(n), meta
+		if of.Machine == nil && rec.Engine(n).Local {
+			of.Machine = recordedMachine(rec.Conditions)
+		}
+		members = append(members, report.Member{Name: rec.Engine(n).Name, Snapshot: s, Report: report.Build(of, s, collectors[n])})
 	}
 	if !rec.MultiEngine {
 		return members[0].Report, err
@@ -111,7 +116,35 @@ func EngineNames(f *report.Fleet) string {
 	return strings.Join(names, ", ")
 }
 
-// replayed returns the configuration in the report of a recording.
-func replayed(name string, judged *screen.View) map[string]string {
-	return judged.AddTargets(map[string]string{"replay": name})
+// replayed returns the metadata of the report of a recording: the recorded settings, and the machine if its only engine
+// ran there.
+func replayed(rec *recording.Recording, name string, judged *screen.View) report.Meta {
+	meta := report.Meta{Version: version.String(), Remote: true, Configuration: map[string]string{}}
+	if c := rec.Conditions; c != nil {
+		meta.Command = c.Command
+		maps.Copy(meta.Configuration, c.Settings)
+		if c.Local {
+			meta.Machine = recordedMachine(c)
+		}
+	}
+	meta.Configuration["replay"] = name
+	judged.AddTargets(meta.Configuration)
+	return meta
+}
+
+// recordedMachine returns the machine of a recording, nil if it is not recorded.
+func recordedMachine(c *recording.Conditions) *report.Machine {
+	if c == nil {
+		return nil
+	}
+	m := &report.Machine{}
+	for to, text := range map[**string]*string{&m.OS: &c.OS, &m.Arch: &c.Arch, &m.CPU: &c.CPU} {
+		if *text != "" {
+			*to = text
+		}
+	}
+	if c.Cores > 0 {
+		m.Cores = &c.Cores
+	}
+	return m
 }

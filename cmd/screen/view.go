@@ -38,16 +38,14 @@ type View struct {
 	Camera *Camera // records the screen; nil: the command cannot
 }
 
-// DefaultTTFTTarget is the default TTFT target, for a prompt of 512 tokens.
-const DefaultTTFTTarget = 200 * time.Millisecond
-
 // Bind adds the flags of the screen.
 func (v *View) Bind(set *pflag.FlagSet) {
 	set.StringVar(&v.Theme, "theme", "", "colour theme `NAME`: "+strings.Join(theme.Names(), ", ")+" (default: last used, initially "+theme.Names()[0]+")")
 	set.BoolVar(&v.ascii, "ascii", false, "draw with ASCII characters only")
 	set.BoolVar(&v.noMouse, "no-mouse", false, "do not capture the mouse")
 	set.IntVar(&v.fps, "fps", 10, "frames per second, 1 to 30")
-	set.DurationVar(&v.Targets.TTFT, "ttft-target", DefaultTTFTTarget, "target for a request's time to first token (TTFT)")
+	v.Targets = store.Targets{TTFT: store.DefaultTTFTTarget, DefaultTTFT: true}
+	set.Var(ttftTarget{&v.Targets}, "ttft-target", "target for a request's time to first token (TTFT)")
 	set.DurationVar(&v.Targets.TPOT, "tpot-target", 0, "target for a request's time per output token (TPOT); 0: none")
 	set.DurationVar(&v.Targets.ITL, "itl-target", 0, "target for a request's p99 inter-token latency (ITL); 0: none (not used by bench)")
 	set.DurationVar(&v.Targets.E2EL, "e2el-target", 0, "target for a request's end-to-end latency (E2EL); 0: none")
@@ -56,6 +54,22 @@ func (v *View) Bind(set *pflag.FlagSet) {
 	set.StringVar(&v.layout, "layout", overview.LayoutDefault, "overview `LAYOUT`: "+strings.Join(overview.Layouts(), ", ")+", one of the config file, or rows like '"+overview.LayoutSyntax+"'")
 	set.BoolVar(&v.lowBandwidth, "low-bandwidth", false, "limit the screen to 2 frames/s, 256 colours and 6 KB/s (for slow connections)")
 	set.BoolVar(&v.noRemember, "no-remember", false, "neither load nor save the state of the screen (theme, window, sort order)")
+}
+
+// ttftTarget is the flag of the TTFT target. It knows whether it was set.
+type ttftTarget struct{ *store.Targets }
+
+// Type implements pflag.Value.
+func (ttftTarget) Type() string { return "duration" }
+
+// String implements pflag.Value.
+func (t ttftTarget) String() string { return t.TTFT.String() }
+
+// Set implements pflag.Value.
+func (t ttftTarget) Set(text string) (err error) {
+	t.TTFT, err = time.ParseDuration(text)
+	t.DefaultTTFT = false
+	return err
 }
 
 // Check refuses values that cannot be used.
@@ -131,6 +145,9 @@ func (v *View) Config() ui.Config {
 		FPS:          v.fps,
 		NoMouse:      v.noMouse,
 		LowBandwidth: v.lowBandwidth,
+	}
+	if v.Camera.Enabled() && !v.Camera.text {
+		cfg.NoText = "left out of this screen recording: --cast-text keeps it"
 	}
 	cfg.Layout, _ = v.parseLayout()         // check validated it
 	if v.noRemember || v.Camera.Enabled() { // a recorded screen depends on its flags only

@@ -37,6 +37,7 @@ type Alerts struct {
 
 	mu      sync.Mutex
 	watched []*watchedSession
+	printed map[string]bool // rules that cannot fire, of all sessions: one line each on standard error
 }
 
 // watchedSession is the evaluation of the rules for one session.
@@ -52,7 +53,7 @@ func NewAlerts(rules []alert.Rule, screen, quiet bool) *Alerts {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	a := &Alerts{
-		rules: rules, screen: screen, quiet: quiet, stop: stop,
+		rules: rules, screen: screen, quiet: quiet, stop: stop, printed: make(map[string]bool),
 		runs: make(chan func(context.Context), maxWaitingCommands), done: make(chan struct{}),
 	}
 	go func() {
@@ -135,6 +136,10 @@ func (a *Alerts) evaluate(w *watchedSession, s *store.Store) {
 	a.mu.Unlock()
 	for _, c := range changes {
 		log := func(line string) { a.log(s, line) }
+		if c.Missing != "" {
+			a.logOnce(s, c.Message())
+			continue
+		}
 		log(c.Message())
 		if len(c.Rule.Run) > 0 && !a.quiet {
 			a.enqueue(c, snap.Model.Name, log)
@@ -145,9 +150,29 @@ func (a *Alerts) evaluate(w *watchedSession, s *store.Store) {
 // log writes a line to the log of the session and, without a screen, to standard error. The line is not recorded: a
 // replay evaluates the rules itself.
 func (a *Alerts) log(s *store.Store, line string) {
+	a.emit(s, line)
+	a.print(line)
+}
+
+func (a *Alerts) emit(s *store.Store, line string) {
 	s.Emit(event.Event{Kind: event.KindLog, At: s.Snapshot().Now, Layer: -1, Text: line})
+}
+
+func (a *Alerts) print(line string) {
 	if !a.screen {
 		console.PrintError(errors.New(line))
+	}
+}
+
+// logOnce logs a line for each session, but prints it once for all of them.
+func (a *Alerts) logOnce(s *store.Store, line string) {
+	a.mu.Lock()
+	again := a.printed[line]
+	a.printed[line] = true
+	a.mu.Unlock()
+	a.emit(s, line)
+	if !again {
+		a.print(line)
 	}
 }
 

@@ -37,8 +37,9 @@ func (o *Outputs) Check() error { return cmp.Or(o.Record.check(), o.Export.check
 type Options struct {
 	Clock   engine.Clock
 	View    *screen.View
-	Shown   bool // on a screen or as plain lines: print nothing else
-	Several bool // record all sessions together
+	Shown   bool        // on a screen or as plain lines: print nothing else
+	Several bool        // record all sessions together
+	Meta    report.Meta // what recordings say about the sessions
 }
 
 // Group holds what the sessions of a command share.
@@ -59,7 +60,7 @@ func (o *Outputs) Open(opt Options) (*Group, error) {
 	}
 	g := &Group{opt: opt, outputs: o, export: x}
 	if opt.Several {
-		if g.recorder, err = o.Record.open(opt.Clock, true); err != nil {
+		if g.recorder, err = o.Record.open(opt, false); err != nil {
 			return nil, errors.Join(err, x.close())
 		}
 	}

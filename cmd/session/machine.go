@@ -1,6 +1,8 @@
 package session
 
 import (
+	"cmp"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -55,11 +57,16 @@ func (m *Machine) Emit(e event.Event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.findOwners(e.At)
-	used := make(map[int]event.Process)
+	sampled := make(map[int]*event.Host)
 	for _, s := range m.sessions {
-		here := *h
-		here.Engine = m.process(s, e.At, used)
-		e.Data = &here
+		pid := cmp.Or(s.pid, m.owners[s.port]) // 0: unknown
+		here := sampled[pid]
+		if here == nil {
+			here = new(*h)
+			m.sample(here, pid, e.At)
+			sampled[pid] = here
+		}
+		e.Data = here
 		s.sink.Emit(e)
 	}
 }
@@ -80,25 +87,31 @@ func (m *Machine) findOwners(now event.Time) {
 	}
 }
 
-// process returns the usage of a session's process, nothing if it is unknown. used caches the processes already sampled
-// at this time.
-func (m *Machine) process(s hosted, now event.Time, used map[int]event.Process) event.Process {
-	pid := s.pid
-	if pid == 0 {
-		pid = m.owners[s.port]
+// sample sets the usage and the limits of a process, nothing if it is unknown.
+func (m *Machine) sample(h *event.Host, pid int, now event.Time) {
+	h.Engine = event.Process{}
+	if pid != 0 {
+		h.Engine = m.family.Sample(pid, now)
 	}
-	if pid == 0 {
-		return event.Process{}
+	m.family.Limits(h, pid)
+	if !h.Engine.CPU.OK() && h.Engine.CPU.Origin == event.NotReported { // the process has ended
+		maps.DeleteFunc(m.owners, func(_ uint16, owner int) bool { return owner == pid })
 	}
-	p, done := used[pid]
-	if !done {
-		p = m.family.Sample(pid, now)
-		used[pid] = p
+}
+
+// Processes returns a function for the current processes of the server at an address, the one that listens first; none if
+// they are unknown.
+func (m *Machine) Processes(address string) func() []int {
+	at, _ := remote.LocalAddress(address)
+	return func() []int {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		pid, known := m.owners[at.Port()]
+		if !known || m.family == nil {
+			return nil
+		}
+		return m.family.Processes(pid)
 	}
-	if !p.CPU.OK() && p.CPU.Origin == event.NotReported { // the process has ended
-		delete(m.owners, s.port)
-	}
-	return p
 }
 
 // Close closes the files kept open between samples.

@@ -13,7 +13,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/wire"
 	"github.com/llmtop/llmtop/profiler/recording"
-	"github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/profiler/report"
 )
 
 // RecordFlags are the flags that record events.
@@ -34,13 +34,16 @@ func (r *RecordFlags) check() error {
 	return nil
 }
 
-// open starts a recording of one or several engines, nil if --record is not set.
-func (r *RecordFlags) open(clock engine.Clock, several bool) (*recording.Recorder, error) {
+// open starts a recording, nil if --record is not set. local reports whether its only engine runs on this machine.
+func (r *RecordFlags) open(o Options, local bool) (*recording.Recorder, error) {
 	if r.File == "" {
 		return nil, nil
 	}
-	opt := recording.RecordOptions{Codec: &wire.Codec{}, Now: clock.Now, Epoch: clock.Epoch(), Program: "llmtop " + version.String()}
-	if several {
+	opt := recording.RecordOptions{
+		Codec: &wire.Codec{}, Now: o.Clock.Now, Epoch: o.Clock.Epoch(), Program: "llmtop " + version.String(),
+		Conditions: conditions(o.Meta, local),
+	}
+	if o.Several {
 		opt.MultiEngine, opt.SegmentBytes, opt.Segments = true, severalBytes, severalSegments
 	}
 	recorder, err := recording.Record(r.File, opt)
@@ -48,6 +51,18 @@ func (r *RecordFlags) open(clock engine.Clock, several bool) (*recording.Recorde
 		return nil, exit.Usage(err)
 	}
 	return recorder, nil
+}
+
+// conditions returns what a recording says about its session.
+func conditions(meta report.Meta, local bool) *recording.Conditions {
+	m := report.ThisMachine()
+	out := &recording.Conditions{Command: meta.Command, Settings: meta.Configuration, Cores: *m.Cores, Local: local}
+	for to, text := range map[*string]*string{&out.OS: m.OS, &out.Arch: m.Arch, &out.CPU: m.CPU} {
+		if text != nil {
+			*to = *text
+		}
+	}
+	return out
 }
 
 // Recordings of several engines have shorter segments and more of them: aggregate metrics take few bytes but long to
@@ -60,7 +75,7 @@ const (
 // Record records a session if --record is set: alone, or as entry in the recording of all sessions.
 func (g *Group) Record(s *Session, entry recording.EngineEntry) (err error) {
 	if !g.opt.Several {
-		g.recorder, err = g.outputs.Record.open(g.opt.Clock, false)
+		g.recorder, err = g.outputs.Record.open(g.opt, entry.Local)
 	}
 	if err != nil || g.recorder == nil {
 		return err

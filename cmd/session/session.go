@@ -15,6 +15,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/runtime/host"
 	"github.com/llmtop/llmtop/ui"
 )
 
@@ -50,6 +51,13 @@ func (s *Session) Add(doing string, run func(context.Context, event.Sink) error)
 // AlsoTo sends the events of the session to another sink, too.
 func (s *Session) AlsoTo(sink event.Sink) { s.sink = append(s.sink, sink) }
 
+// AddUsage adds a source that samples what the engine's threads do while the session reports running requests.
+func (s *Session) AddUsage(opt host.UsageOptions) {
+	u := host.NewUsageSampler(opt)
+	s.AlsoTo(u)
+	s.Add("sample threads", u.Run)
+}
+
 // AtEnd makes the session call f after its last event.
 func (s *Session) AtEnd(f func() error) { s.atEnd = append(s.atEnd, f) }
 
@@ -71,12 +79,16 @@ func (s *Session) Past() ui.Past {
 	return nil
 }
 
-// Run starts the sources, calls body, and stops the sources when body returns. It returns the error of body, or else
-// that of a source, which also ends the context of body.
+// Run starts the sources, calls body, and stops the sources when body returns. They outlive ctx, so that body can end
+// requests and take a last sample when a signal ends it. Run returns the error of body, or else that of a source, which
+// also ends the context of body.
 func (s *Session) Run(ctx context.Context, body func(context.Context) error) error {
-	ctx, stop := context.WithCancel(ctx)
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	sources, sourceCtx := errgroup.WithContext(ctx)
+	sources, sourceCtx := errgroup.WithContext(running)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	context.AfterFunc(sourceCtx, func() { cancel(context.Cause(sourceCtx)) })
 	for _, source := range s.sources {
 		sources.Go(Guarded(source.doing, func() error { return source.run(sourceCtx, s.sink) }))
 	}
@@ -90,7 +102,7 @@ func (s *Session) Run(ctx context.Context, body func(context.Context) error) err
 		return err
 	})
 
-	err := body(sourceCtx)
+	err := body(ctx)
 	stop()
 	if sourceErr := sources.Wait(); sourceErr != nil && (err == nil || sourceCtx.Err() != nil) {
 		err = sourceErr

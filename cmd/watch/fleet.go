@@ -34,6 +34,6 @@ func (w *watcher) addFleet(ctx context.Context, at string) error {
 
 // addReplica starts a session for one replica, and returns the sink for its events.
 func (w *watcher) addReplica(ctx context.Context, name string) event.Sink {
-	s, _ := w.start(ctx, watched{at: name, queue: session.ServerQueue, unalerted: true, hostUnknown: true}) // cannot fail: the recording is open
+	s, _ := w.start(ctx, watched{at: name, queue: session.ServerQueue, hostUnknown: true}) // cannot fail: the recording is open
 	return s
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/runtime/engine"
-	"github.com/llmtop/llmtop/runtime/engine/remote"
 )
 
 // unreached returns an error if none of the engines was ever reached.
@@ -42,7 +41,7 @@ func (w *watcher) report(partial bool) *report.Report {
 	var members []report.Member
 	for _, e := range w.visible() {
 		of := meta
-		of.Remote = e.client != nil || e.hostUnknown || !remote.IsLocal(e.at)
+		of.Remote = !e.local()
 		s := e.session.Store.Snapshot()
 		collector := e.session.Collector
 		if collector == nil {

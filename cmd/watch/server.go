@@ -9,6 +9,7 @@ import (
 	"github.com/llmtop/llmtop/cmd/session"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/engine/remote"
+	"github.com/llmtop/llmtop/runtime/host"
 	"github.com/llmtop/llmtop/runtime/source/discover"
 	"github.com/llmtop/llmtop/runtime/source/prober"
 	"github.com/llmtop/llmtop/runtime/source/scrape"
@@ -52,6 +53,7 @@ func (w *watcher) addServer(ctx context.Context, at string) error {
 		}
 		if alone && remote.IsLocal(at) {
 			w.machine.Add(at, s)
+			s.AddUsage(host.UsageOptions{Clock: w.clock, Processes: w.machine.Processes(at)})
 		}
 	})
 	return err

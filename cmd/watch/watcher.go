@@ -66,7 +66,7 @@ func (w *watcher) watchAll(ctx context.Context) (err error) {
 	ctx, stop := exit.WithSignals(ctx, exit.ErrClosed)
 	defer stop()
 	o := w.opt
-	w.group, err = o.Outputs.Open(session.Options{Clock: w.clock, View: &o.View, Shown: o.shown, Several: o.several()})
+	w.group, err = o.Outputs.Open(session.Options{Clock: w.clock, View: &o.View, Shown: o.shown, Several: o.several(), Meta: report.Meta{Configuration: o.configuration()}})
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func (w *watcher) start(ctx context.Context, e watched, more ...func(*session.Se
 	if !e.unalerted {
 		w.group.Alerts.Watch(s, w.alertName(e.at))
 	}
-	if err := w.group.Record(s, recording.EngineEntry{Name: e.at, Fleet: e.fleet}); err != nil {
+	if err := w.group.Record(s, recording.EngineEntry{Name: e.at, Fleet: e.fleet, Local: e.local()}); err != nil {
 		return nil, err
 	}
 	if e.run != nil {
@@ -226,6 +226,11 @@ func (w *watcher) alertName(at string) string {
 		return ""
 	}
 	return at
+}
+
+// local reports whether the engine runs on this machine for certain.
+func (e *watched) local() bool {
+	return e.client == nil && !e.hostUnknown && remote.IsLocal(e.at)
 }
 
 func (w *watcher) watches(at string) bool {

@@ -25,7 +25,7 @@ func rule(t *testing.T, fields map[string]any) []Rule {
 
 // slow returns a snapshot with a p99 TTFT of the last minute, none if p99 is 0.
 func slow(now event.Time, p99 time.Duration) *store.Snapshot {
-	s := &store.Snapshot{Now: now}
+	s := &store.Snapshot{Now: now, Engine: event.EngineInfo{Name: "demo"}}
 	if p99 > 0 {
 		s.Latency.TTFT[metric.Minute] = metric.Summary{Count: 10, P99: int64(p99)}
 	}
@@ -76,7 +76,7 @@ func TestBackwardTime(t *testing.T) {
 
 func TestConditions(t *testing.T) {
 	s := slow(0, 600*time.Millisecond)
-	s.Throughput.Running, s.KV.Usage = 4, event.DerivedValue(0.93)
+	s.Counts.Running, s.KV.Usage = 4, event.DerivedValue(0.93)
 	s.Host.Engine.RSS, s.Host.CPU = event.MeasuredValue(9e9), event.Absent(event.NotReported)
 	for text, want := range map[string]bool{
 		"ttft_p99 > 500ms": true, "ttft_p99 > 0.6s": false, "TTFT_P99>=0.6s": true, "ttft_p99 < 1 min": true,
@@ -88,7 +88,7 @@ func TestConditions(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 			continue
 		}
-		if got, _ := c.evaluate(s, metric.Minute); got != want {
+		if got, _, _ := c.evaluate(s, metric.Minute); got != want {
 			t.Errorf("%q holds: %v", text, got)
 		}
 	}
@@ -143,7 +143,7 @@ func TestEveryMeasureIsARule(t *testing.T) {
 			t.Errorf("%s: %v", m.Example, err)
 			continue
 		}
-		if holds, value := c.evaluate(&store.Snapshot{}, metric.Session); holds || value == "" {
+		if holds, value, _ := c.evaluate(&store.Snapshot{}, metric.Session); holds || value == "" {
 			t.Errorf("%s holds on an empty snapshot (%q)", m.Example, value)
 		}
 		if again, err := parseCondition(strings.NewReplacer(" tok/s", "").Replace(c.String())); err != nil || again.String() != c.String() {
@@ -173,4 +173,62 @@ func FuzzCondition(f *testing.F) {
 		}
 		c.evaluate(s, metric.Minute)
 	})
+}
+
+// server returns a snapshot of a server that counts TTFT in buckets, and nothing else besides running requests.
+func server(now event.Time, low, high time.Duration) *store.Snapshot {
+	q := metric.Quantile{At: int64(low+high) / 2, Edge: metric.Within, Low: int64(low), High: int64(high)}
+	t := store.WindowedHistogram{Name: event.HistogramTTFT}
+	t.Windows[metric.Minute] = metric.BucketSummary{Count: 9, Mean: float64(low+high) / 2, P50: q, P95: q, P99: q}
+	return &store.Snapshot{
+		Now: now, Engine: event.EngineInfo{State: event.EngineReady, Caps: event.CapAggregates},
+		Aggregates: &store.Aggregates{
+			Aggregates: event.Aggregates{Running: event.ReportedValue(3)}, Histograms: []store.WindowedHistogram{t},
+		},
+	}
+}
+
+// TestServers: rules on servers read the server's histograms, hold only wherever in its bucket a percentile lies, and
+// never hold on what the server does not report.
+func TestServers(t *testing.T) {
+	s := server(0, 400*time.Millisecond, 600*time.Millisecond)
+	for text, want := range map[string]bool{
+		"ttft_p99 > 400ms": true, "ttft_p99 > 399ms": true, "ttft_p99 > 500ms": false, "ttft_p99 <= 500ms": false, "ttft_p99 < 500ms": false,
+		"ttft_p99 <= 600ms": true, "ttft_p99 < 600ms": false, "ttft_p99 < 601ms": true, "ttft_mean >= 500ms": true, "ttft_mean > 500ms": false, "ttft_mean <= 500ms": true,
+		"running >= 3": true, "ttft_max > 1ns": false,
+		"goodput < 0.5": false, "cancelled < 5": false, "failed < 5": false, "finished < 5": false, "stalls < 5": false, "queued < 5": false,
+		"busy < 1": false, "itl_p99 < 1s": false, "kv < 1": false, "decode < 1e9": false, "ttps < 1e9": false,
+	} {
+		c, err := parseCondition(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, value, _ := c.evaluate(s, metric.Minute); got != want {
+			t.Errorf("%q holds: %v (%s)", text, got, value)
+		}
+	}
+	c, _ := parseCondition("ttft_p99 > 500ms")
+	if _, value, _ := c.evaluate(s, metric.Minute); value != "between 400 ms and 600 ms: inconclusive" {
+		t.Errorf("value %q", value)
+	}
+}
+
+// TestRulesThatCannotFire: a rule on what is not reported says so once, after blockedFor, and one on what is not yet
+// known does not.
+func TestRulesThatCannotFire(t *testing.T) {
+	rules, err := ParseRules([]map[string]any{
+		{"name": "goodput", "when": "running > 1 and goodput < 0.5"}, {"name": "slow", "when": "ttft_p99 > 500ms", "window": "1s"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, messages := NewWatch("", rules), ""
+	for now := range event.Time(30) {
+		for _, c := range w.Evaluate(server(now*sec, 0, time.Second)) {
+			messages += fmt.Sprintf("%d s: %s\n", now, c.Message())
+		}
+	}
+	if want := "10 s: alert goodput cannot fire: goodput is not reported for what is watched\n"; messages != want {
+		t.Errorf("%q, want %q", messages, want)
+	}
 }

@@ -2,10 +2,12 @@ package alert
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
 )
@@ -153,30 +155,54 @@ func parseLimit(m *measure, text string) (float64, error) {
 	return v * u.factor, nil
 }
 
-// evaluate checks the condition on a snapshot. A term without a reading does not hold. value is the formatted reading
-// of the first term.
-func (c condition) evaluate(s *store.Snapshot, w metric.Window) (holds bool, value string) {
+// evaluate checks the condition on a snapshot. A term without a reading does not hold, nor one whose limit lies inside
+// the bucket of a server's percentile. value is the formatted reading of the first term. missing is a measure that the
+// engine or the machine does not report, nil if there is none: while it is missing, the condition cannot hold.
+func (c condition) evaluate(s *store.Snapshot, w metric.Window) (holds bool, value string, missing *measure) {
 	holds = true
-	for i, t := range c {
-		r := t.measure.read(s, w)
+	for i := range c {
+		t := &c[i]
+		a := t.measure.read(s, w)
 		if i == 0 {
-			value = metric.Reading(r, t.measure.format)
+			value = t.describe(&a)
 		}
-		holds = holds && r.OK() && t.holds(r.V)
+		if missing == nil && a.Origin < event.NotYet {
+			missing = t.measure
+		}
+		holds = holds && a.OK() && t.holds(&a)
 	}
-	return holds, value
+	return holds, value, missing
 }
 
-func (t *term) holds(v float64) bool {
+// describe formats a value; the bounds of its bucket if the limit lies between them.
+func (t *term) describe(a *amount) string {
+	limit := t.nanos()
+	switch q := a.bucket; {
+	case !a.OK() || q.Edge == metric.NoQuantile:
+		return metric.Reading(a.Reading, t.measure.format)
+	case q.Over(limit) || q.AtMost(limit):
+		return metric.QuantileOf(q)
+	default:
+		return q.Range() + ": inconclusive"
+	}
+}
+
+// nanos returns the limit in ns, for a duration in s.
+func (t *term) nanos() int64 { return int64(min(t.limit*1e9, math.MaxInt64/2)) }
+
+func (t *term) holds(a *amount) bool {
+	if q := a.bucket; q.Edge != metric.NoQuantile {
+		return (t.op[0] == '>' && q.Over(t.nanos())) || (t.op == "<=" && q.AtMost(t.nanos())) || (t.op == "<" && q.AtMost(t.nanos()-1))
+	}
 	switch t.op {
 	case ">":
-		return v > t.limit
+		return a.V > t.limit
 	case ">=":
-		return v >= t.limit
+		return a.V >= t.limit
 	case "<":
-		return v < t.limit
+		return a.V < t.limit
 	}
-	return v <= t.limit
+	return a.V <= t.limit
 }
 
 // String returns the condition as the screen shows it.

@@ -8,6 +8,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/profiler/verdict"
 )
 
 // kind is how the limits of a measure are written.
@@ -53,8 +54,16 @@ type measure struct {
 	name  string
 	unit  event.Unit
 	means string
-	read  func(*store.Snapshot, metric.Window) event.Reading
+	read  func(*store.Snapshot, metric.Window) amount
 }
+
+// amount is the value of a measure.
+type amount struct {
+	event.Reading
+	bucket metric.Quantile // the server's bucket in which the value lies; NoQuantile: the value is exact
+}
+
+func absent(why event.Origin) amount { return amount{Reading: event.Absent(why)} }
 
 // format formats a value as the screen shows it; counted things per second as a number.
 func (m *measure) format(v float64) string {
@@ -70,14 +79,30 @@ var measures = slices.Concat(
 	numberMeasures(store.Rates),
 	numberMeasures(store.Totalled),
 	[]measure{{"memory", "1", "memory of the machine in use", usedMemory}},
+	causeMeasures(),
 	hostMeasures(),
 )
+
+// causeMeasures returns the shares of the time of requests that causes took.
+func causeMeasures() []measure {
+	out := []measure{{"lost_time", "1", "time of requests lost to stalls, slow seconds and slow first tokens / their time", func(s *store.Snapshot, w metric.Window) amount {
+		return amount{Reading: s.Losses.Windows[w].ShareOf(s.Losses.Windows[w].Total())}
+	}}}
+	for c := range verdict.NumCauses {
+		out = append(out, measure{"lost_to_" + c.String(), "1", "the part of lost_time of this cause: " + verdict.Causes[c].Text, func(s *store.Snapshot, w metric.Window) amount {
+			return amount{Reading: s.Losses.Windows[w].Share(c)}
+		}})
+	}
+	return out
+}
 
 // numberMeasures returns the numbers of a catalogue that rules can use.
 func numberMeasures(rows []store.Number) (out []measure) {
 	for _, n := range rows {
 		if n.Alert != "" {
-			out = append(out, measure{n.Alert, n.Unit, n.Help, n.Of})
+			out = append(out, measure{n.Alert, n.Unit, n.Help, func(s *store.Snapshot, w metric.Window) amount {
+				return amount{Reading: n.Of(s, w)}
+			}})
 		}
 	}
 	return out
@@ -88,13 +113,39 @@ func hostMeasures() (out []measure) {
 	for i := range event.HostReadings {
 		r := &event.HostReadings[i]
 		unit, factor := r.Unit.Base()
-		out = append(out, measure{r.Alert, unit, r.Help, func(s *store.Snapshot, _ metric.Window) event.Reading {
+		out = append(out, measure{r.Alert, unit, r.Help, func(s *store.Snapshot, _ metric.Window) amount {
 			v := r.Of(&s.Host.Host)
 			v.V *= factor
-			return v
+			return amount{Reading: v}
 		}})
 	}
 	return out
+}
+
+// percentiles are the statistics of latencies that rules can use. Servers do not report the longest.
+var percentiles = [...]struct {
+	name, means string
+	own         func(*metric.Summary) float64
+	server      func(*metric.BucketSummary) amount // nil: none
+}{
+	{"p50", "median", func(s *metric.Summary) float64 { return float64(s.P50) }, func(s *metric.BucketSummary) amount { return bucketed(s.P50) }},
+	{"p95", "95th percentile", func(s *metric.Summary) float64 { return float64(s.P95) }, func(s *metric.BucketSummary) amount { return bucketed(s.P95) }},
+	{"p99", "99th percentile", func(s *metric.Summary) float64 { return float64(s.P99) }, func(s *metric.BucketSummary) amount { return bucketed(s.P99) }},
+	{"max", "longest", func(s *metric.Summary) float64 { return float64(s.Max) }, nil},
+	{"mean", "mean", func(s *metric.Summary) float64 { return s.Mean }, exactMean},
+}
+
+// exactMean returns the mean, which does not depend on buckets.
+func exactMean(s *metric.BucketSummary) amount {
+	return amount{Reading: event.DerivedValue(s.Mean / 1e9)}
+}
+
+// bucketed returns a percentile; it is absent if the buckets are unknown.
+func bucketed(q metric.Quantile) amount {
+	if q.Edge == metric.NoQuantile {
+		return absent(event.NotReported)
+	}
+	return amount{event.DerivedValue(float64(q.At) / 1e9), q}
 }
 
 // latencyMeasures returns the percentiles of the latencies, in seconds.
@@ -104,37 +155,36 @@ func latencyMeasures() (out []measure) {
 		if row.Alert == "" {
 			continue
 		}
-		for _, m := range [...]struct {
-			name, means string
-			of          func(*metric.Summary) float64
-		}{
-			{"p50", "median", func(s *metric.Summary) float64 { return float64(s.P50) }},
-			{"p95", "95th percentile", func(s *metric.Summary) float64 { return float64(s.P95) }},
-			{"p99", "99th percentile", func(s *metric.Summary) float64 { return float64(s.P99) }},
-			{"max", "longest", func(s *metric.Summary) float64 { return float64(s.Max) }},
-			{"mean", "mean", func(s *metric.Summary) float64 { return s.Mean }},
-		} {
-			out = append(out, measure{row.Alert + "_" + m.name, "s", row.Help + ": " + m.means, func(s *store.Snapshot, w metric.Window) event.Reading {
-				sum := &row.In(&s.Latency)[w]
-				if sum.Count == 0 {
-					return event.Absent(event.NotYet)
+		for _, m := range percentiles {
+			out = append(out, measure{row.Alert + "_" + m.name, "s", row.Help + ": " + m.means, func(s *store.Snapshot, w metric.Window) amount {
+				if own := &row.In(&s.Latency)[w]; own.Count > 0 {
+					return amount{Reading: event.DerivedValue(m.own(own) / 1e9)}
 				}
-				return event.DerivedValue(m.of(sum) / 1e9)
+				switch sum := s.ServerLatency(id, w); {
+				case !s.Reported():
+					return absent(event.NotYet)
+				case sum == nil || m.server == nil:
+					return absent(event.NotReported)
+				case sum.Count == 0:
+					return absent(event.NotYet)
+				default:
+					return m.server(sum)
+				}
 			}})
 		}
 	}
 	return out
 }
 
-func usedMemory(s *store.Snapshot, _ metric.Window) event.Reading {
+func usedMemory(s *store.Snapshot, _ metric.Window) amount {
 	used, total := s.Host.MemUsed, s.Host.MemTotal
 	if !used.OK() {
-		return used
+		return amount{Reading: used}
 	}
 	if !total.OK() || total.V <= 0 {
-		return event.Absent(event.NotYet)
+		return absent(event.NotYet)
 	}
-	return event.DerivedValue(used.V / total.V)
+	return amount{Reading: event.DerivedValue(used.V / total.V)}
 }
 
 // Measure describes a number that rules can use, for documentation.

@@ -36,14 +36,18 @@ type Status struct {
 	Fired      uint64     // how many times it has fired
 }
 
-// Change is a rule that started to fire or resolved.
+// Change is a rule that started to fire or resolved, or one that cannot hold.
 type Change struct {
 	Status
-	Rule *Rule
+	Rule    *Rule
+	Missing string // name of the measure without which the rule cannot hold; "": it fires or has resolved
 }
 
 // Message describes the change in one line.
 func (c *Change) Message() string {
+	if c.Missing != "" {
+		return fmt.Sprintf("alert %s cannot fire: %s is not reported for what is watched", c.Name, c.Missing)
+	}
 	if c.State == Firing && c.For > 0 {
 		return fmt.Sprintf("alert %s is firing: %s (%s for %v)", c.Name, c.Value, c.When, c.For)
 	}
@@ -57,11 +61,35 @@ func (c *Change) Message() string {
 type Watch struct {
 	rules  []Rule
 	states []Status
+	blocks []block // of each rule
+}
+
+// block is a measure that a rule lacks.
+type block struct {
+	since event.Time
+	held  bool // it was missing in the last evaluation
+	said  bool
+}
+
+// blockedFor is how long a measure must be missing, after the engine has reported anything, before a Change says so:
+// not everything comes with the first report.
+const blockedFor = 10 * time.Second
+
+// blocked reports whether a rule has lacked a measure for blockedFor, once.
+func (b *block) blocked(missing bool, now event.Time) bool {
+	if !missing || !b.held || now < b.since {
+		b.since, b.held = now, missing
+	}
+	if b.said || !missing || time.Duration(now-b.since) < blockedFor {
+		return false
+	}
+	b.said = true
+	return true
 }
 
 // NewWatch returns a Watch for an engine with all rules quiet. It does not change the rules.
 func NewWatch(engine string, rules []Rule) *Watch {
-	w := &Watch{rules: rules, states: make([]Status, len(rules))}
+	w := &Watch{rules: rules, states: make([]Status, len(rules)), blocks: make([]block, len(rules))}
 	for i := range rules {
 		r := &rules[i]
 		w.states[i] = Status{Engine: engine, Name: r.Name, When: r.When.String(), For: r.For, Window: r.Window}
@@ -69,17 +97,21 @@ func NewWatch(engine string, rules []Rule) *Watch {
 	return w
 }
 
-// Evaluate checks all rules on a snapshot and returns those that started to fire or resolved. It uses the snapshot's
-// time; when that goes backwards, pending conditions start again.
+// Evaluate checks all rules on a snapshot and returns those that started to fire or resolved, and once each rule that
+// cannot hold. It uses the snapshot's time; when that goes backwards, pending conditions start again.
 func (w *Watch) Evaluate(s *store.Snapshot) (changes []Change) {
+	known := s.Engine.State == event.EngineReady && (s.Reported() || s.Kind() == store.Traced)
 	for i := range w.rules {
 		r, st := &w.rules[i], &w.states[i]
-		holds, value := r.When.evaluate(s, r.Window)
+		holds, value, missing := r.When.evaluate(s, r.Window)
 		st.Value = value
 		if st.step(holds, s.Now) {
-			changes = append(changes, Change{*st, r})
+			changes = append(changes, Change{Status: *st, Rule: r})
 		}
 		st.Now = s.Now
+		if w.blocks[i].blocked(known && missing != nil, s.Now) {
+			changes = append(changes, Change{*st, r, missing.name})
+		}
 	}
 	return changes
 }

@@ -1,9 +1,10 @@
 // Package compare decides whether one run is worse than another. For each metric it reports the change with its
-// confidence interval, the noise between runs of one side, and one of three outcomes.
+// confidence interval and one of four outcomes.
 package compare
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 )
@@ -11,14 +12,15 @@ import (
 // Outcome is the conclusion that the data support.
 type Outcome int
 
-// The outcomes. Unclear means that the interval is too wide to decide.
+// The outcomes. Inconclusive means that there is no data, or not enough to decide.
 const (
 	NoWorse Outcome = iota
-	Regressed
-	Unclear
+	Better
+	Worse
+	Inconclusive
 )
 
-var outcomeNames = [...]string{NoWorse: "no worse", Regressed: "regressed", Unclear: "no verdict"}
+var outcomeNames = [...]string{NoWorse: "no worse", Better: "better", Worse: "worse", Inconclusive: "inconclusive"}
 
 func (o Outcome) String() string { return outcomeNames[o] }
 
@@ -27,22 +29,26 @@ func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil 
 
 // Options set which differences matter.
 type Options struct {
-	Relative    float64            // changes up to this share of the base value do not matter, 0 to 1
-	Practical   map[string]float64 // by metric, in its unit: differences up to this do not matter; nil: Metric.Practical
-	Gates       []string           // metrics that decide the outcome; nil: those with Metric.Gate
-	Interleaved bool               // run i of the base was measured together with run i of the new side
-	Seed        uint64             // seed of the resampling: the same data and seed give the same result
+	Relative  float64            // changes up to this share of the base value do not matter, 0 to 1
+	Practical map[string]float64 // by metric, in its unit: differences up to this do not matter; nil: Metric.Practical
+	Gates     []string           // metrics that decide the outcome; nil: those with Metric.Gate
 }
 
 // DefaultRelative is the default of Options.Relative.
 const DefaultRelative = 0.03
+
+// falseAlarms is the share of comparisons of equal sides that may report a change, over all gates. Half of it is for
+// changes for the worse.
+const falseAlarms = 0.02
 
 // Result is the outcome of a comparison with its details.
 type Result struct {
 	Base        string       `json:"base"`
 	New         string       `json:"new"`
 	Outcome     Outcome      `json:"outcome"`
+	Summary     string       `json:"summary"` // the metric that decided, with its change and margin, or why none could
 	Relative    float64      `json:"relative_threshold"`
+	Limit       float64      `json:"p_limit"` // a change is significant up to this Row.P
 	Differences []Difference `json:"different_conditions"`
 	Rows        []Row        `json:"metrics"`
 	Parts       []PartRow    `json:"ttft_components"`
@@ -53,7 +59,8 @@ type Result struct {
 }
 
 // Row compares one metric at one point of the workload. Base and New are in the metric's unit; Change and its interval
-// are relative to Base. A positive change is worse for a time and better for a rate.
+// are relative to Base. A positive change is worse for a time and better for a rate. Unknown numbers are NaN, and null
+// in JSON.
 type Row struct {
 	Point     string  `json:"point"`
 	Metric    string  `json:"metric"`
@@ -63,107 +70,179 @@ type Row struct {
 	New       float64 `json:"new"`
 	BaseN     int     `json:"base_samples"` // requests
 	NewN      int     `json:"new_samples"`
-	Runs      int     `json:"runs"` // of the side with fewer runs
+	Runs      int     `json:"runs"`     // of the side with fewer runs
+	InTurns   bool    `json:"in_turns"` // the runs of both sides alternated
 	Change    float64 `json:"change"`
-	Low       float64 `json:"change_low"` // 95 % interval
+	Low       float64 `json:"change_low"` // 95 % interval; infinite with too few runs
 	High      float64 `json:"change_high"`
-	Noise     float64 `json:"noise"`     // difference between runs of one side; negative: unknown, too few runs
+	P         float64 `json:"p"`         // probability of such a change, in its direction, between equal sides
 	Threshold float64 `json:"threshold"` // relative change from which a change matters
 	Outcome   Outcome `json:"outcome"`
 	Why       string  `json:"why"`
+
+	higher bool // higher is better
 }
 
-// Sides compares a new side with a base. It skips metrics that one of them lacks.
+// Sides compares a new side with a base. It skips metrics without data, unless they decide: they are inconclusive.
 func Sides(base, next *Side, o Options) *Result {
 	r := &Result{
 		Base: base.Name, New: next.Name, Relative: o.Relative, Differences: differences(base, next),
 		Parts: compareParts(base, next), Experts: drift(base, next),
-		Rows: []Row{}, Notes: []string{}, Shares: [2][][]float64{base.Experts, next.Experts},
+		Rows: []Row{}, Notes: unchecked(base, next), Shares: [2][][]float64{base.Experts, next.Experts},
 	}
-	for _, point := range base.Points {
+	points := slices.Clone(base.Points)
+	for _, point := range next.Points {
+		if base.point(point.Name) == nil {
+			points = append(points, Point{Name: point.Name})
+		}
+	}
+	for _, point := range points {
 		other := next.point(point.Name)
 		if other == nil {
-			r.Notes = append(r.Notes, "only the base has "+point.label())
-			continue
+			other = &Point{Name: point.Name}
 		}
 		for i := range Metrics {
-			m := &Metrics[i]
-			if row, ok := compareMetric(m, &point, other, o); ok {
+			if row := compareMetric(&Metrics[i], &point, other, o); row.Gate || !math.IsNaN(row.Change) {
 				r.Rows = append(r.Rows, row)
 			}
 		}
 	}
-	for _, point := range next.Points {
-		if base.point(point.Name) == nil {
-			r.Notes = append(r.Notes, "only the new side has "+point.label())
-		}
-	}
-	r.Outcome = r.conclude()
+	r.judge()
 	return r
 }
 
-// conclude returns the overall outcome: Regressed if any gating metric regressed, NoWorse only if all gating metrics
-// are.
-func (r *Result) conclude() Outcome {
-	out, gates := NoWorse, 0
-	for _, row := range r.Rows {
-		if !row.Gate {
-			continue
-		}
-		gates++
-		switch {
-		case row.Outcome == Regressed:
-			return Regressed
-		case row.Outcome == Unclear:
-			out = Unclear
+// NeedsRuns reports whether more runs may decide an inconclusive comparison, and how many turns were measured: 0 if the
+// runs were not in turns.
+func (r *Result) NeedsRuns() (turns int, ok bool) {
+	for i := range r.Rows {
+		if row := &r.Rows[i]; row.Gate && row.Outcome == Inconclusive && !math.IsNaN(row.Change) {
+			ok = r.Outcome == Inconclusive
+			if row.InTurns {
+				turns = max(turns, row.Runs)
+			}
 		}
 	}
-	if gates == 0 {
-		r.Notes = append(r.Notes, "no gating metric was measured on both sides")
-		return Unclear
-	}
-	return out
+	return turns, ok
 }
 
-func compareMetric(m *Metric, base, next *Point, o Options) (Row, bool) {
+// judge sets the outcome of each row, and the overall one: Worse if any gate is worse; otherwise Inconclusive if any
+// is; otherwise Better if any is.
+func (r *Result) judge() {
+	gates := 0
+	for _, row := range r.Rows {
+		if row.Gate && !math.IsNaN(row.Change) {
+			gates++
+		}
+	}
+	r.Limit = falseAlarms / 2 / float64(max(gates, 1))
+	r.Outcome, r.Summary = Inconclusive, "no requests were measured"
+	var deciding *Row
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		row.judge(r.Limit)
+		if row.Gate && (deciding == nil || row.decidesOver(deciding)) {
+			deciding = row
+		}
+	}
+	if deciding != nil {
+		r.Outcome, r.Summary = deciding.Outcome, deciding.summary()
+	}
+}
+
+// decidesOver reports whether the outcome of r takes precedence, or is the clearer of two equal ones.
+func (r *Row) decidesOver(other *Row) bool {
+	rank := [...]int{NoWorse: 0, Better: 1, Inconclusive: 2, Worse: 3}
+	if r.Outcome != other.Outcome {
+		return rank[r.Outcome] > rank[other.Outcome]
+	}
+	change, _, worst := r.forTheWorse()
+	otherChange, _, otherWorst := other.forTheWorse()
+	switch r.Outcome {
+	case Worse:
+		return change > otherChange
+	case Better:
+		return change < otherChange
+	case NoWorse:
+		return worst > otherWorst
+	}
+	return math.IsNaN(change) && !math.IsNaN(otherChange)
+}
+
+// compareMetric compares a metric at one point. Without data the change is NaN.
+func compareMetric(m *Metric, base, next *Point, o Options) Row {
 	a, b := base.values(m), next.values(m)
+	unknown := math.NaN()
 	row := Row{
 		Point: base.Name, Metric: m.Name, Unit: m.Unit, Gate: o.gates(m), BaseN: a.count(), NewN: b.count(),
-		Runs: min(len(a), len(b)), Noise: -1,
-	}
-	if row.BaseN == 0 || row.NewN == 0 {
-		return row, false
-	}
-	a, b = a.comparable(b)
-	row.Base, row.New = math.Exp(a.typical()), math.Exp(b.typical())
-	est := estimate(a, b, o)
-	row.Change, row.Low, row.High = math.Expm1(est.diff), math.Expm1(est.low), math.Expm1(est.high)
-	row.Threshold = max(o.Relative, o.practical(m)/row.Base)
-	if noise, ok := noiseFloor(a, b); ok {
-		row.Noise = math.Expm1(noise)
-	}
-	row.Outcome, row.Why = row.judge(m, est)
-	return row, true
-}
-
-// judge classifies a row. Regressed is a change for the worse beyond threshold and noise whose interval excludes 0.
-// NoWorse is an interval that excludes every change for the worse beyond the threshold. Everything else is Unclear.
-func (r *Row) judge(m *Metric, est interval) (Outcome, string) {
-	change, worst, least := r.Change, r.High, r.Low
-	if m.Higher {
-		change, worst, least = -r.Change, -r.Low, -r.High
+		Runs: min(len(a), len(b)), higher: m.Higher, Base: unknown, New: unknown, Change: unknown, Low: unknown, High: unknown, P: unknown, Threshold: o.Relative,
 	}
 	switch {
-	case est.tooFew:
-		return Unclear, "too few samples"
-	case change > max(r.Threshold, r.Noise) && least > 0:
-		return Regressed, "worse by more than the threshold"
-	case worst < r.Threshold:
-		return NoWorse, "not worse by more than the threshold"
-	case change > r.Threshold:
-		return Unclear, "worse, but not statistically significant"
+	case len(a) == 0:
+		row.Why = base.missing(m, "base")
+		return row
+	case len(b) == 0:
+		row.Why = next.missing(m, "new side")
+		return row
 	}
-	return Unclear, "the interval includes changes beyond the threshold"
+	a, b = a.comparable(b)
+	est := newEstimate(a, b)
+	row.Base, row.New = math.Exp(mean(a.typicalPerRun())), math.Exp(mean(b.typicalPerRun()))
+	low, high := est.interval()
+	row.Change, row.Low, row.High = math.Expm1(est.diff), math.Expm1(low), math.Expm1(high)
+	row.P, row.InTurns = est.chance(), inTurns(a, b)
+	row.Threshold = max(o.Relative, o.practical(m)/row.Base)
+	return row
+}
+
+// missing says why a side has no data of a metric.
+func (p *Point) missing(m *Metric, side string) string {
+	cold, all := 0, 0
+	for _, run := range p.Runs {
+		all += len(run.Requests)
+		for _, q := range run.Requests {
+			q.Cold = false
+			if m.value(&q).OK() {
+				cold++
+			}
+		}
+	}
+	switch {
+	case all == 0:
+		return "the " + side + " has no finished requests"
+	case cold > 0:
+		return fmt.Sprintf("the %s has it only of cold requests (%d of %d)", side, cold, all)
+	}
+	return fmt.Sprintf("not reported by the %s (%d requests)", side, all)
+}
+
+// forTheWorse returns the change and its interval with the sign that makes a positive one worse.
+func (r *Row) forTheWorse() (change, least, worst float64) {
+	if r.higher {
+		return -r.Change, -r.High, -r.Low
+	}
+	return r.Change, r.Low, r.High
+}
+
+// judge classifies a row. Worse and Better are changes beyond the threshold that are significant. NoWorse is an
+// interval that excludes every change for the worse beyond the threshold. Everything else is Inconclusive.
+func (r *Row) judge(limit float64) {
+	change, _, worst := r.forTheWorse()
+	switch {
+	case math.IsNaN(change):
+		r.Outcome = Inconclusive
+	case math.IsInf(r.High, 1):
+		r.Outcome, r.Why = Inconclusive, fmt.Sprintf("too few runs: a side has %d", r.Runs)
+	case change > r.Threshold && r.P <= limit:
+		r.Outcome, r.Why = Worse, "worse by more than the threshold"
+	case -change > r.Threshold && r.P <= limit:
+		r.Outcome, r.Why = Better, "better by more than the threshold"
+	case worst < r.Threshold:
+		r.Outcome, r.Why = NoWorse, "not worse by more than the threshold"
+	case change > r.Threshold:
+		r.Outcome, r.Why = Inconclusive, fmt.Sprintf("worse, but not significant: p = %.2g, above %.2g", r.P, limit)
+	default:
+		r.Outcome, r.Why = Inconclusive, "the interval includes changes beyond the threshold"
+	}
 }
 
 // gates reports whether m decides the outcome.

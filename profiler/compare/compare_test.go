@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/llmtop/llmtop/profiler/compare"
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/profiler/event/eventtest"
 	"github.com/llmtop/llmtop/profiler/report"
 )
 
@@ -74,111 +74,125 @@ func side(t testing.TB, name string, reports ...*report.Report) *compare.Side {
 
 var options = compare.Options{Relative: compare.DefaultRelative}
 
-// TestErrorRates bounds the error rates: equal engines are seldom called worse, and decoding that is 5 % slower is
-// nearly always.
-func TestErrorRates(t *testing.T) {
-	eventtest.SkipUnderRace(t)
-	e := &engine{rng: rand.New(rand.NewPCG(1, 2))}
-	outcomes := map[compare.Outcome]int{}
-	for range 200 {
-		outcomes[compare.Sides(side(t, "a", e.report(10)), side(t, "b", e.report(10)), options).Outcome]++
+// each returns a report per value, with one request that set completes.
+func each(set func(q *report.Request, v float64), values ...float64) (runs []*report.Report) {
+	for _, v := range values {
+		q := report.Request{ID: 1, State: "finished", Prompt: 8}
+		set(&q, v)
+		runs = append(runs, &report.Report{SchemaVersion: report.SchemaVersion, Requests: []report.Request{q}})
 	}
-	t.Logf("of 200 comparisons of the same engine: %v", outcomes)
-	if n := outcomes[compare.Regressed]; n > 5 {
-		t.Errorf("%d of 200 comparisons of the same engine found a regression", n)
-	}
-	if n := outcomes[compare.NoWorse]; n < 100 {
-		t.Errorf("only %d of 200 comparisons of the same engine came to a verdict", n)
-	}
-	slow := &engine{rng: e.rng, slower: 0.05}
-	found := 0
-	for range 100 {
-		r := compare.Sides(side(t, "a", e.report(10)), side(t, "b", slow.report(10)), options)
-		if i := slices.IndexFunc(r.Rows, func(row compare.Row) bool { return row.Metric == "tpot" }); r.Rows[i].Outcome == compare.Regressed {
-			found++
-		}
-	}
-	t.Logf("of 100 comparisons with decode 5 %% slower, %d found it", found)
-	if found < 95 {
-		t.Errorf("decoding that is 5 %% slower was found in %d of 100 comparisons", found)
-	}
+	return runs
 }
 
-// TestIntervalCoverage checks that a 95 % interval contains the true difference about that often, also with few runs.
-func TestIntervalCoverage(t *testing.T) {
-	eventtest.SkipUnderRace(t)
-	for _, runs := range []int{3, 5, 10} {
-		rng := rand.New(rand.NewPCG(3, uint64(runs)))
-		e, slow := &engine{rng: rng}, &engine{rng: rng, slower: 0.05}
-		held := 0
-		const trials = 200
-		for range trials {
-			r := compare.Sides(side(t, "a", e.report(runs)), side(t, "b", slow.report(runs)), options)
-			for _, row := range r.Rows {
-				if row.Metric == "tpot" && row.Low <= 0.05 && row.High >= 0.05 {
-					held++
-				}
-			}
-		}
-		t.Logf("%d runs a side: %d of %d intervals hold the truth", runs, held, trials)
-		if held < trials*88/100 {
-			t.Errorf("%d runs a side: %d of %d intervals hold the truth", runs, held, trials)
-		}
-	}
+func tpots(values ...float64) []*report.Report {
+	return each(func(q *report.Request, v float64) { q.TPOT = number(v) }, values...)
 }
 
+// TestOutcomes checks the outcome of each kind of data, and that it comes with its number, its threshold or its reason.
 func TestOutcomes(t *testing.T) {
-	flat := func(tpot ...float64) *report.Report {
-		r := &report.Report{SchemaVersion: report.SchemaVersion}
-		for i, v := range tpot {
-			r.Requests = append(r.Requests, report.Request{ID: event.RequestID(i + 1), State: "finished", Prompt: 8, TPOT: number(v)})
-		}
-		return r
+	noisy := tpots(0.010, 0.014, 0.008, 0.012, 0.007, 0.013)
+	steady, slower := tpots(0.0100, 0.0101, 0.0100, 0.0099, 0.0100, 0.0101), tpots(0.0110, 0.0111, 0.0110, 0.0109, 0.0110, 0.0111)
+	gate := func(name string) compare.Options {
+		o := options
+		o.Gates = []string{name}
+		return o
 	}
-	few, noisy := flat(0.01, 0.01), flat(0.010, 0.014, 0.008, 0.012, 0.007, 0.013)
-	steady := flat(0.0100, 0.0101, 0.0100, 0.0099, 0.0100, 0.0101)
-	slower := flat(0.0110, 0.0111, 0.0110, 0.0109, 0.0110, 0.0111)
-	for name, c := range map[string]struct {
-		base, next *report.Report
-		want       compare.Outcome
-	}{
-		"same":        {steady, steady, compare.NoWorse},
-		"slower":      {steady, slower, compare.Regressed},
-		"faster":      {slower, steady, compare.NoWorse},
-		"too few":     {few, few, compare.Unclear},
-		"too noisy":   {noisy, noisy, compare.Unclear},
-		"no requests": {flat(), steady, compare.Unclear},
-	} {
-		if got := compare.Sides(side(t, "a", c.base), side(t, "b", c.next), options); got.Outcome != c.want {
-			t.Errorf("%s: %v, want %v: %+v", name, got.Outcome, c.want, got.Rows)
-		}
-	}
-	tolerant := options
+	tolerant := gate("tpot")
 	tolerant.Practical = map[string]float64{"tpot": 0.002}
-	if got := compare.Sides(side(t, "a", steady), side(t, "b", slower), tolerant); got.Outcome != compare.NoWorse {
-		t.Errorf("1 ms is below the practical difference of 2 ms: %v", got.Outcome)
+	cold := each(func(q *report.Request, v float64) { q.TTFT, q.Cold = number(v), true }, 1, 1, 1, 1, 1)
+	for name, c := range map[string]struct {
+		base, next []*report.Report
+		options    compare.Options
+		want       compare.Outcome
+		summary    string
+	}{
+		"same":         {steady, steady, gate("tpot"), compare.NoWorse, "tpot +0.0 % (95 %: "},
+		"slower":       {steady, slower, gate("tpot"), compare.Worse, "tpot +10.0 % (95 %: "},
+		"faster":       {slower, steady, gate("tpot"), compare.Better, "tpot -9.1 % (95 %: "},
+		"tolerated":    {steady, slower, tolerant, compare.NoWorse, "threshold 20.0 %)"},
+		"one run":      {steady[:1], slower[:1], gate("tpot"), compare.Inconclusive, "tpot +10.0 % (threshold 3.0 %): too few runs: a side has 1"},
+		"too noisy":    {noisy, noisy, gate("tpot"), compare.Inconclusive, "): the interval includes changes beyond the threshold"},
+		"no runs":      {nil, steady, gate("tpot"), compare.Inconclusive, "tpot: the base has no finished requests"},
+		"not reported": {steady, steady, gate("ttft"), compare.Inconclusive, "ttft: not reported by the base (6 requests)"},
+		"no default":   {steady, steady, options, compare.Inconclusive, "ttft: not reported by the base (6 requests)"},
+		"cold":         {steady, cold, gate("e2el"), compare.Inconclusive, "e2el: not reported by the base (6 requests)"},
+		"cold on both": {cold, cold, gate("ttft"), compare.Inconclusive, "ttft: the base has it only of cold requests (5 of 5)"},
+	} {
+		got := compare.Sides(side(t, "a", c.base...), side(t, "b", c.next...), c.options)
+		if got.Outcome != c.want || !strings.Contains(got.Summary, c.summary) {
+			t.Errorf("%s: %v, %q, want %v, %q: %+v", name, got.Outcome, got.Summary, c.want, c.summary, got.Rows)
+		}
 	}
-	ungated := options
-	ungated.Gates = []string{"ttft"}
-	if got := compare.Sides(side(t, "a", steady), side(t, "b", slower), ungated); got.Outcome != compare.Unclear {
-		t.Errorf("no gating metric was measured: %v", got.Outcome)
+}
+
+// TestGateWithoutPoint checks that a gate of a point that only one side has is not dropped.
+func TestGateWithoutPoint(t *testing.T) {
+	e := &engine{rng: rand.New(rand.NewPCG(1, 2))}
+	base := e.report(5)
+	next := *base
+	next.Bench = &report.Bench{Points: slices.Clone(base.Bench.Points)}
+	other := next.Bench.Points[0]
+	other.Name = "4 at a time"
+	for _, sides := range [][2][]report.Point{{base.Bench.Points, {next.Bench.Points[0], other}}, {{base.Bench.Points[0], other}, next.Bench.Points}} {
+		base.Bench.Points, next.Bench.Points = sides[0], sides[1]
+		r := compare.Sides(side(t, "a", base), side(t, "b", &next), options)
+		if r.Outcome != compare.Inconclusive || !strings.HasPrefix(r.Summary, "ttft at 4 at a time: the ") {
+			t.Errorf("%v: %s", r.Outcome, r.Summary)
+		}
+		var text bytes.Buffer
+		if err := r.WriteText(&text); err != nil || !strings.Contains(text.String(), "\ninconclusive: e2el at 4 at a time: the ") {
+			t.Errorf("the text lacks the reason of another gate:\n%s", &text)
+		}
+	}
+}
+
+// TestWorseTakesPrecedence checks that a worse gate decides although another one is inconclusive or better.
+func TestWorseTakesPrecedence(t *testing.T) {
+	both := func(ttft float64) []*report.Report {
+		return each(func(q *report.Request, v float64) { q.TTFT, q.TPOT = number(ttft*v), number(0.01*v/ttft) }, 1, 1.01, 1, 0.99, 1)
+	}
+	r := compare.Sides(side(t, "a", both(1)...), side(t, "b", both(2)...), options)
+	if r.Outcome != compare.Worse || !strings.HasPrefix(r.Summary, "ttft +100.0 % ") {
+		t.Errorf("%v: %s", r.Outcome, r.Summary)
+	}
+}
+
+// TestRunsInTurns checks that pairs are found by the start of the runs, in any order of the files, and that they see
+// what a drift hides from sides measured one after the other.
+func TestRunsInTurns(t *testing.T) {
+	var base, next []*report.Report
+	for i := range 6 {
+		pair := tpots(0.01*(1+0.1*float64(i)), 0.0106*(1+0.1*float64(i)))
+		first, second := time.Unix(int64(2*i), 0), time.Unix(int64(2*i+1), 0)
+		if i%2 == 1 {
+			first, second = second, first
+		}
+		pair[0].Started, pair[1].Started = first, second
+		base, next = append([]*report.Report{pair[0]}, base...), append(next, pair[1])
+	}
+	o := options
+	o.Gates = []string{"tpot"}
+	if r := compare.Sides(side(t, "a", base...), side(t, "b", next...), o); r.Outcome != compare.Worse || !r.Rows[0].InTurns {
+		t.Errorf("in turns: %v: %+v", r.Outcome, r.Rows[0])
+	}
+	for _, r := range next {
+		r.Started = r.Started.Add(time.Hour)
+	}
+	if r := compare.Sides(side(t, "a", base...), side(t, "b", next...), o); r.Outcome != compare.Inconclusive || r.Rows[0].InTurns {
+		t.Errorf("one after the other: %v: %+v", r.Outcome, r.Rows[0])
 	}
 }
 
 func TestLowerRatesAreWorse(t *testing.T) {
-	rates := func(v float64) *report.Report {
-		r := &report.Report{SchemaVersion: report.SchemaVersion}
-		for i := range 8 {
-			r.Requests = append(r.Requests, report.Request{ID: event.RequestID(i + 1), State: "finished", DecodeRate: number(v + float64(i)/100)})
-		}
-		return r
+	rates := func(v float64) []*report.Report {
+		return each(func(q *report.Request, v float64) { q.DecodeRate = number(v) }, v, v+0.01, v-0.01, v+0.01, v)
 	}
 	o := options
 	o.Gates = []string{"decode"}
-	if got := compare.Sides(side(t, "a", rates(100)), side(t, "b", rates(80)), o); got.Outcome != compare.Regressed {
+	if got := compare.Sides(side(t, "a", rates(100)...), side(t, "b", rates(80)...), o); got.Outcome != compare.Worse {
 		t.Errorf("80 tokens/s instead of 100: %v", got.Outcome)
 	}
-	if got := compare.Sides(side(t, "a", rates(80)), side(t, "b", rates(100)), o); got.Outcome != compare.NoWorse {
+	if got := compare.Sides(side(t, "a", rates(80)...), side(t, "b", rates(100)...), o); got.Outcome != compare.Better {
 		t.Errorf("100 tokens/s instead of 80: %v", got.Outcome)
 	}
 }
@@ -196,17 +210,35 @@ func TestDifferentConditions(t *testing.T) {
 	}
 }
 
+// TestUnrecordedConditions checks that a side without settings is one difference, and that conditions that neither side
+// has are named, as those of old recordings.
+func TestUnrecordedConditions(t *testing.T) {
+	cpu := "a CPU"
+	known := &report.Report{Machine: report.Machine{CPU: &cpu}, Configuration: map[string]string{"threads": "2", "seed": "1", "theme": "light"}}
+	old := &report.Report{Configuration: map[string]string{"replay": "old.llmtop"}}
+	r := compare.Sides(side(t, "a", known), side(t, "b", old), options)
+	want := []compare.Difference{{Name: "settings", Base: "2 recorded", New: "not recorded"}, {Name: "CPU", Base: cpu, New: "not recorded"}}
+	if !slices.Equal(r.Differences, want) {
+		t.Errorf("differences: %v, want %v", r.Differences, want)
+	}
+	r = compare.Sides(side(t, "a", old), side(t, "b", old), options)
+	const note = "not checked, because neither side has them recorded: model, CPU, OS, settings"
+	if len(r.Differences) > 0 || !slices.Contains(r.Notes, note) {
+		t.Errorf("differences: %v, notes: %q", r.Differences, r.Notes)
+	}
+}
+
 func TestWriters(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	e, slow := &engine{rng: rng}, &engine{rng: rng, slower: 0.1}
-	r := compare.Sides(side(t, "base|\x1b[31m<b>", e.report(5)), side(t, "new", slow.report(5)), options)
+	r := compare.Sides(side(t, "base|\x1b[31m<b>", e.report(9)), side(t, "new", slow.report(9)), options)
 	var text, markdown, doc bytes.Buffer
 	for _, err := range []error{r.WriteText(&text), r.WriteMarkdown(&markdown), r.WriteJSON(&doc)} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, want := range []string{"REGRESSED: new against base", "tpot", "no verdict", "TTFT components", "prompt"} {
+	for _, want := range []string{"WORSE: tpot +", "\nnew against base", "TTFT components", "prompt"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("text lacks %q:\n%s", want, &text)
 		}
@@ -214,14 +246,14 @@ func TestWriters(t *testing.T) {
 	if strings.ContainsRune(text.String()+markdown.String(), 0x1b) {
 		t.Error("an escape sequence was not removed")
 	}
-	if !strings.Contains(markdown.String(), "### llmtop: regressed") || !strings.Contains(markdown.String(), "|---|---|") {
+	if !strings.Contains(markdown.String(), "### llmtop: worse\n\ntpot +") || !strings.Contains(markdown.String(), "|---|---|") {
 		t.Errorf("markdown:\n%s", &markdown)
 	}
 	var back struct {
 		Outcome string
 		Metrics []map[string]any
 	}
-	if err := json.Unmarshal(doc.Bytes(), &back); err != nil || back.Outcome != "regressed" || len(back.Metrics) != len(r.Rows) {
+	if err := json.Unmarshal(doc.Bytes(), &back); err != nil || back.Outcome != "worse" || len(back.Metrics) != len(r.Rows) {
 		t.Errorf("JSON: %v\n%s", err, &doc)
 	}
 	t.Log("\n" + text.String())

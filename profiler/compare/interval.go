@@ -2,171 +2,99 @@ package compare
 
 import (
 	"math"
-	"math/rand/v2"
-	"slices"
 
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-// interval is a difference of logarithms with its 95 % confidence interval.
-type interval struct {
-	diff, low, high float64
-	tooFew          bool // too few samples for an interval
+// estimate is a difference of logarithms, new less base, with its uncertainty by Student's t distribution.
+type estimate struct {
+	diff, stderr float64
+	freedom      int // degrees of freedom; 0: too few runs, the uncertainty is unknown
 }
 
+// The minimum number of runs per side. One run says nothing about other runs. Runs in turns form pairs, of which three
+// are a sample. Before and after need more: the trend over a few runs misses noise that is slower than they are.
 const (
-	resamples = 2000
-	// minRuns is the number of runs per side from which runs are resampled. With fewer runs, requests are resampled,
-	// and the interval does not include the variation between runs.
-	minRuns = 3
-	// minRequests is the minimum number of requests per prompt, or of prompts, for resampling.
-	minRequests = 5
+	minPairs  = 3
+	minBlocks = 5
 )
 
-// estimate computes the difference between two sides by bootstrap. It resamples runs if there are enough of them,
-// because requests of one run are correlated, otherwise requests.
-func estimate(a, b runs, o Options) interval {
-	rng := rand.New(rand.NewPCG(o.Seed, 0x6c6c6d746f70))
+// caution widens the variance of runs before and after. Noise that is slower than a side, and a drift that goes on from
+// one side to the other, separate the sides by more than the trend within them shows.
+const caution = 2
+
+// newEstimate compares runs, not requests: requests of one run share its noise. Noise also lasts over several runs.
+//
+// Runs measured in turns form pairs that share slow noise, so the differences within pairs are independent samples.
+//
+// For runs measured before and after a change, the variance of a side's mean comes from the trend of the side over its
+// runs, the part of the noise that is as slow as the side is long. Faster parts understate it if noise is
+// autocorrelated. This is the projection of Lazarus, Lewis, Stock and Watson, "HAR Inference: Recommendations for
+// Practice" (2018), with one term a side, as Müller, "HAC Corrections for Strongly Autocorrelated Time Series" (2014)
+// and Dou, "Optimal HAR Inference" (2024) derive for strong persistence: few terms, so few degrees of freedom. The term
+// is a line, not a cosine, so that a steady drift is measured in full.
+func newEstimate(a, b runs) estimate {
+	x, y := a.typicalPerRun(), b.typicalPerRun()
+	e := estimate{diff: mean(y) - mean(x)}
+	fewest := min(len(x), len(y))
 	switch {
-	case min(len(a), len(b)) < minRuns:
-		return byRequest(a.pooled(), b.pooled(), rng)
-	case o.Interleaved && len(a) == len(b):
-		pairs := subtract(b.typicalPerRun(), a.typicalPerRun())
-		return bootstrap(len(pairs)-1, len(pairs), func(pick func(int) int) float64 { return drawMean(pairs, pick) }, rng)
-	default:
-		x, y := a.typicalPerRun(), b.typicalPerRun()
-		return bootstrap(len(x)+len(y)-2, min(len(x), len(y)), func(pick func(int) int) float64 {
-			return drawMean(y, pick) - drawMean(x, pick)
-		}, rng)
-	}
-}
-
-// byRequest resamples the requests of each prompt. If a prompt has too few requests, it resamples prompts, each of
-// which is a pair.
-func byRequest(a, b run, rng *rand.Rand) interval {
-	keys := a.prompts()
-	fewest, total := math.MaxInt, 0
-	var pairs []float64
-	for _, key := range keys {
-		n := min(len(a[key]), len(b[key]))
-		fewest, total = min(fewest, n), total+n
-		pairs = append(pairs, median(b[key])-median(a[key]))
-	}
-	switch {
-	case fewest >= minRequests:
-		return bootstrap(2*total-2, total, func(pick func(int) int) float64 {
-			sum := 0.0
-			for _, key := range keys {
-				sum += median(resample(b[key], pick)) - median(resample(a[key], pick))
-			}
-			return sum / float64(len(keys))
-		}, rng)
-	case len(keys) >= minRequests:
-		return bootstrap(len(pairs)-1, len(pairs), func(pick func(int) int) float64 { return drawMean(pairs, pick) }, rng)
-	}
-	diff := mean(pairs)
-	return interval{diff: diff, low: math.Inf(-1), high: math.Inf(1), tooFew: true}
-}
-
-// pooled merges all runs into one.
-func (r runs) pooled() run {
-	out := run{}
-	for _, one := range r {
-		for key, values := range one {
-			out[key] = append(out[key], values...)
+	case inTurns(a, b) && fewest >= minPairs:
+		n := float64(fewest)
+		sum := 0.0
+		for i := range x {
+			d := y[i] - x[i] - e.diff
+			sum += d * d
 		}
+		e.stderr, e.freedom = math.Sqrt(sum/(n-1)/n), fewest-1
+	case !inTurns(a, b) && fewest >= minBlocks:
+		tx, ty := trend(x), trend(y)
+		variance := caution * (tx*tx + ty*ty) / 2 // of a run, as the mean of a side shows it
+		e.stderr, e.freedom = math.Sqrt(variance/float64(len(x))+variance/float64(len(y))), 2
 	}
-	return out
+	return e
 }
 
-// bootstrap computes a statistic on resamples and returns the 95 % interval of its percentiles. The bootstrap of n
-// samples is too narrow by the square root of (n-1)/n and treats the spread as known; the interval is widened around
-// the estimate to correct both, as in Hesterberg, "What Teachers Should Know About the Bootstrap", section 3.2 (2014).
-// pick returns a random index below n; nil means no resampling.
-func bootstrap(freedom, n int, statistic func(pick func(int) int) float64, rng *rand.Rand) interval {
-	diff := statistic(nil)
-	draws := make([]float64, resamples)
-	for i := range draws {
-		draws[i] = statistic(rng.IntN)
+// trend returns the projection of v on a line with mean 0 and length 1. Its square estimates the variance of v if v is
+// white noise.
+func trend(v []float64) float64 {
+	sum, squares := 0.0, 0.0
+	for i, x := range v {
+		at := float64(i) - float64(len(v)-1)/2
+		sum += at * x
+		squares += at * at
 	}
-	slices.Sort(draws)
-	widen := metric.StudentT(freedom) / metric.StudentT(math.MaxInt) * math.Sqrt(float64(n)/float64(n-1))
-	return interval{
-		diff: diff,
-		low:  diff + (draws[resamples*25/1000]-diff)*widen,
-		high: diff + (draws[resamples*975/1000]-diff)*widen,
-	}
+	return sum / math.Sqrt(squares)
 }
 
-// resample draws len(v) values with replacement, or returns v if pick is nil.
-func resample(v []float64, pick func(int) int) []float64 {
-	if pick == nil {
-		return v
+// inTurns reports whether the runs of both sides alternate: both runs of a turn are newer than those of the turn before.
+// Either side may begin a turn.
+func inTurns(a, b runs) bool {
+	if len(a) != len(b) || len(a) < 2 {
+		return false
 	}
-	out := make([]float64, len(v))
-	for i := range out {
-		out[i] = v[pick(len(v))]
-	}
-	return out
-}
-
-// drawMean returns the mean of a resample of v.
-func drawMean(v []float64, pick func(int) int) float64 {
-	if pick == nil {
-		return mean(v)
-	}
-	sum := 0.0
-	for range v {
-		sum += v[pick(len(v))]
-	}
-	return sum / float64(len(v))
-}
-
-// subtract returns x - y, element by element.
-func subtract(x, y []float64) []float64 {
-	out := make([]float64, len(x))
-	for i := range out {
-		out[i] = x[i] - y[i]
-	}
-	return out
-}
-
-// noiseFloor returns the noise between runs of one side, as a difference of logarithms. It splits the runs into two
-// halves in every possible way and takes the 95th percentile of the differences between the halves, of the noisier
-// side. Halves differ by the square root of 2 more than whole sides, so it divides by that. It skips a side with fewer
-// than four runs, and returns false if both have fewer.
-func noiseFloor(a, b runs) (float64, bool) {
-	floor, ok := 0.0, false
-	for _, side := range []runs{a, b} {
-		if len(side) < 4 {
-			continue
-		}
-		diffs := halves(side.typicalPerRun())
-		slices.Sort(diffs)
-		floor, ok = max(floor, diffs[(len(diffs)-1)*95/100]/math.Sqrt2), true
-	}
-	return floor, ok
-}
-
-// maxSplitRuns bounds the work of noiseFloor: further runs are ignored.
-const maxSplitRuns = 12
-
-// halves returns the difference between the means of the halves of v for each way to split it.
-func halves(v []float64) []float64 {
-	v = v[:min(len(v), maxSplitRuns)]
-	var out []float64
-	for chosen := range 1 << len(v) {
-		var in, rest []float64
-		for i, x := range v {
-			if chosen>>i&1 == 1 {
-				in = append(in, x)
-			} else {
-				rest = append(rest, x)
+	for i := 1; i < len(a); i++ {
+		for _, old := range []run{a[i-1], b[i-1]} {
+			if !old.start.Before(a[i].start) || !old.start.Before(b[i].start) {
+				return false
 			}
 		}
-		if len(in) == len(v)/2 {
-			out = append(out, math.Abs(mean(in)-mean(rest)))
-		}
 	}
-	return out
+	return true
+}
+
+// interval returns the 95 % confidence interval of the difference.
+func (e *estimate) interval() (low, high float64) {
+	if e.freedom == 0 {
+		return math.Inf(-1), math.Inf(1)
+	}
+	half := metric.StudentT(e.freedom) * e.stderr
+	return e.diff - half, e.diff + half
+}
+
+// chance returns the probability of a difference of at least this size in its direction between two equal sides.
+func (e *estimate) chance() float64 {
+	if e.freedom == 0 || e.diff == 0 {
+		return 1
+	}
+	return metric.StudentTail(math.Abs(e.diff)/e.stderr, e.freedom)
 }

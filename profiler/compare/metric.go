@@ -1,10 +1,11 @@
 package compare
 
 import (
-	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/profiler/store"
@@ -26,9 +27,9 @@ type Metric struct {
 var Metrics = func() []Metric {
 	out := []Metric{
 		latency(store.TTFT), latency(store.TPOT), latency(store.E2EL), latency(store.STIL),
-		{"itl_p99", "s", false, false, store.ITL.Row().Practical, itlTail},
-		{"prefill", "tokens/s", true, false, 0, func(r *report.Request) report.Number { return r.PrefillRate }},
-		{"decode", "tokens/s", true, false, 0, func(r *report.Request) report.Number { return r.DecodeRate }},
+		{Name: "itl_p99", Unit: "s", Practical: store.ITL.Row().Practical, value: itlTail},
+		{Name: "prefill", Unit: "tokens/s", Higher: true, value: func(r *report.Request) report.Number { return r.PrefillRate }},
+		{Name: "decode", Unit: "tokens/s", Higher: true, value: func(r *report.Request) report.Number { return r.DecodeRate }},
 	}
 	for id := range store.NumLatencies {
 		m := latency(id)
@@ -63,27 +64,32 @@ type prompt struct {
 	tokens int
 }
 
-// run holds the logarithms of a metric's values in one run, by prompt. A difference of logarithms is a relative
-// difference.
-type run map[prompt][]float64
+// values holds the logarithms of a metric's values by prompt. A difference of logarithms is a relative difference.
+type values map[prompt][]float64
+
+// run holds the values of one run.
+type run struct {
+	start time.Time
+	values
+}
 
 // runs holds the runs of one side.
 type runs []run
 
-// values returns the values of m by run. It skips values of 0, which have no logarithm.
+// values returns the values of m by run. It skips values of 0, which have no logarithm, and runs without values.
 func (p *Point) values(m *Metric) runs {
 	out := make(runs, 0, len(p.Runs))
-	for _, requests := range p.Runs {
-		r := run{}
-		for i := range requests {
-			q := &requests[i]
+	for _, one := range p.Runs {
+		r := values{}
+		for i := range one.Requests {
+			q := &one.Requests[i]
 			if v, ok := m.value(q).Positive(); ok {
 				key := prompt{q.Label, q.Prompt}
 				r[key] = append(r[key], math.Log(v))
 			}
 		}
 		if len(r) > 0 {
-			out = append(out, r)
+			out = append(out, run{one.Start, r})
 		}
 	}
 	return out
@@ -92,8 +98,8 @@ func (p *Point) values(m *Metric) runs {
 func (r runs) count() int {
 	n := 0
 	for _, one := range r {
-		for _, values := range one {
-			n += len(values)
+		for _, v := range one.values {
+			n += len(v)
 		}
 	}
 	return n
@@ -104,23 +110,23 @@ func (r runs) count() int {
 func (r runs) comparable(other runs) (runs, runs) {
 	shared := map[prompt]int{}
 	for _, one := range slices.Concat(r, other) {
-		for key := range one {
+		for key := range one.values {
 			shared[key]++
 		}
 	}
 	keep := func(in runs) runs {
 		out := make(runs, len(in))
 		for i, one := range in {
-			out[i] = run{}
-			for key, values := range one {
+			out[i] = run{one.start, values{}}
+			for key, v := range one.values {
 				if shared[key] == len(r)+len(other) {
-					out[i][key] = values
+					out[i].values[key] = v
 				}
 			}
 		}
 		return out
 	}
-	if a := keep(r); len(a[0]) > 0 {
+	if a := keep(r); len(a[0].values) > 0 {
 		return a, keep(other)
 	}
 	return r.merged(), other.merged()
@@ -129,36 +135,21 @@ func (r runs) comparable(other runs) (runs, runs) {
 func (r runs) merged() runs {
 	out := make(runs, len(r))
 	for i, one := range r {
-		for _, key := range one.prompts() {
-			out[i] = run{{}: append(out[i][prompt{}], one[key]...)}
-		}
+		all := slices.Concat(slices.Collect(maps.Values(one.values))...)
+		out[i] = run{one.start, values{{}: all}}
 	}
 	return out
 }
 
-// prompts returns the keys in a fixed order, which resampling needs.
-func (r run) prompts() []prompt {
-	keys := make([]prompt, 0, len(r))
-	for key := range r {
-		keys = append(keys, key)
-	}
-	slices.SortFunc(keys, func(a, b prompt) int {
-		return cmp.Or(cmp.Compare(a.label, b.label), cmp.Compare(a.tokens, b.tokens))
-	})
-	return keys
-}
-
 // typical returns the mean over prompts of the median over requests. For logarithms that is the geometric mean.
-func (r run) typical() float64 {
-	sum := 0.0
-	for _, key := range r.prompts() { // in a fixed order, because floating-point sums depend on it
-		sum += median(r[key])
+func (v values) typical() float64 {
+	medians := make([]float64, 0, len(v))
+	for _, one := range v {
+		medians = append(medians, median(one))
 	}
-	return sum / float64(len(r))
+	slices.Sort(medians) // floating-point sums depend on the order
+	return mean(medians)
 }
-
-// typical returns the mean over runs.
-func (r runs) typical() float64 { return mean(r.typicalPerRun()) }
 
 // typicalPerRun returns the typical value of each run.
 func (r runs) typicalPerRun() []float64 {

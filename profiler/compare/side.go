@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/event"
@@ -13,23 +15,23 @@ import (
 // Side is one of the two sides of a comparison.
 type Side struct {
 	Name       string
+	Command    string // arguments of llmtop that repeat a run; "": unknown
 	Points     []Point
 	Conditions []Condition
 	Parts      map[string]float64 // mean TTFT components of warm requests in s
 	Experts    [][]float64        // each expert's share of the picks, by layer; nil: no picks
 }
 
-// Point is one point of a workload, for example a concurrency, with its repeated runs.
+// Point is one point of a workload, for example a concurrency, with its repeated runs, oldest first.
 type Point struct {
 	Name string // "" if the report has no points
-	Runs [][]report.Request
+	Runs []Run
 }
 
-func (p *Point) label() string {
-	if p.Name == "" {
-		return "the whole report as one run"
-	}
-	return p.Name
+// Run is one run with its finished requests.
+type Run struct {
+	Start    time.Time // zero if unknown
+	Requests []report.Request
 }
 
 func (s *Side) point(name string) *Point {
@@ -54,6 +56,7 @@ type Difference struct {
 // NewSide builds a side from reports. Each report is one run, or several if a benchmark wrote it. All must have the
 // same conditions.
 func NewSide(name string, reports ...*report.Report) (*Side, error) {
+	reports = slices.SortedStableFunc(slices.Values(reports), func(a, b *report.Report) int { return a.Started.Compare(b.Started) })
 	s := &Side{Name: name, Parts: map[string]float64{}}
 	parts, counts := map[string]int{}, [][]float64(nil)
 	for i, r := range reports {
@@ -62,11 +65,11 @@ func NewSide(name string, reports ...*report.Report) (*Side, error) {
 		}
 		conditions := conditionsOf(r)
 		if i == 0 {
-			s.Conditions = conditions
+			s.Conditions, s.Command = conditions, r.Command
 		} else if d := (&Side{Conditions: conditions}).differencesFrom(s); len(d) > 0 {
 			return nil, fmt.Errorf("compare %s: reports of one side differ in %s (%s, %s)", name, clean.Name(d[0].Name), clean.Name(d[0].New), clean.Name(d[0].Base))
 		}
-		s.addRuns(r)
+		s.addRuns(r, len(reports) == 1)
 		for _, q := range r.Finished() {
 			if q.Cold {
 				continue
@@ -96,10 +99,11 @@ func requirePerRequest(r *report.Report) error {
 	return nil
 }
 
-// addRuns adds the runs of a report: those of its benchmark, or the whole report as one run.
-func (s *Side) addRuns(r *report.Report) {
+// addRuns adds the runs of a report: those of its benchmark, or the whole report as one run. Of several reports, each is
+// one run, because runs of one process share its noise.
+func (s *Side) addRuns(r *report.Report, only bool) {
 	if r.Bench == nil {
-		s.add("", r.Finished())
+		s.add("", r.Started, r.Finished(), false)
 		return
 	}
 	byID := map[event.RequestID]report.Request{}
@@ -107,56 +111,75 @@ func (s *Side) addRuns(r *report.Report) {
 		byID[q.ID] = q
 	}
 	for _, p := range r.Bench.Points {
-		for _, run := range p.Runs {
+		for i, run := range p.Runs {
 			var requests []report.Request
 			for _, id := range run.Requests {
 				if q, ok := byID[id]; ok {
 					requests = append(requests, q)
 				}
 			}
-			s.add(p.Name, requests)
+			s.add(p.Name, r.Started, requests, i > 0 && !only)
 		}
 	}
 }
 
-func (s *Side) add(name string, run []report.Request) {
+// add adds a run to a point, or more requests to its last run.
+func (s *Side) add(name string, start time.Time, requests []report.Request, more bool) {
 	p := s.point(name)
 	if p == nil {
 		s.Points = append(s.Points, Point{Name: name})
 		p = &s.Points[len(s.Points)-1]
 	}
-	p.Runs = append(p.Runs, run)
+	if more {
+		last := &p.Runs[len(p.Runs)-1]
+		last.Requests = append(last.Requests, requests...)
+		return
+	}
+	p.Runs = append(p.Runs, Run{start, requests})
 }
 
-// conditionsOf lists what affects a run besides the engine's code: model, machine and settings. It skips settings that
-// only affect display and output.
+// settingsName is the name of all settings together.
+const settingsName = "settings"
+
+// conditionsOf lists what is known of what affects a run besides the engine's code: model, machine and settings.
 func conditionsOf(r *report.Report) []Condition {
 	var out []Condition
-	add := func(name, value string) { out = append(out, Condition{name, value}) }
+	add := func(name, value string) {
+		if value != "" {
+			out = append(out, Condition{name, value})
+		}
+	}
 	if m := r.Model; m != nil {
-		add("model", fmt.Sprintf("%s %s, %.0f bytes", m.Name, value(m.Quantisation), m.Bytes.V))
+		add("model", strings.TrimSpace(fmt.Sprintf("%s %s, %.0f bytes", m.Name, value(m.Quantisation), m.Bytes.V)))
 	}
-	cores := 0
-	if r.Machine.Cores != nil {
-		cores = *r.Machine.Cores
+	add("CPU", value(r.Machine.CPU))
+	add("OS", strings.Trim(value(r.Machine.OS)+"/"+value(r.Machine.Arch), "/"))
+	if n := r.Machine.Cores; n != nil {
+		add("cores", fmt.Sprint(*n))
 	}
-	add("machine", fmt.Sprintf("%s, %d cores, %s/%s", value(r.Machine.CPU), cores, value(r.Machine.OS), value(r.Machine.Arch)))
 	add("engine", r.Engine.Name)
 	add("device", r.Engine.Device)
+	if n := r.Engine.Threads; n.OK() {
+		add("threads", fmt.Sprint(n.V))
+	}
 	for _, name := range slices.Sorted(maps.Keys(r.Configuration)) {
 		if !ignoredSettings[name] {
-			add("--"+name, r.Configuration[name])
+			out = append(out, Condition{"--" + name, r.Configuration[name]}) // "" is a setting, too
 		}
 	}
 	return out
 }
 
 // ignoredSettings are settings that affect only the display or name the source of a report.
-var ignoredSettings = map[string]bool{"theme": true, "ascii": true, "no-mouse": true, "fps": true, "replay": true, "attach": true, "ttft-target": true}
+var ignoredSettings = map[string]bool{
+	"theme": true, "ascii": true, "no-mouse": true, "fps": true, "layout": true, "low-bandwidth": true, "no-remember": true,
+	"plain": true, "summary-interval": true, "replay": true, "attach": true,
+	"ttft-target": true, "tpot-target": true, "itl-target": true, "e2el-target": true,
+}
 
 func value(s *string) string {
 	if s == nil {
-		return "unknown"
+		return ""
 	}
 	return *s
 }
@@ -170,28 +193,68 @@ func differences(base, next *Side) []Difference {
 // notRecorded is the value of a condition that a side does not have.
 const notRecorded = "not recorded"
 
-// differencesFrom lists the conditions of s that differ from those of base.
-func (s *Side) differencesFrom(base *Side) []Difference {
-	var out []Difference
-	find := func(in []Condition, name string) string {
-		for _, c := range in {
-			if c.Name == name {
-				return c.Value
-			}
+func (s *Side) condition(name string) string {
+	for _, c := range s.Conditions {
+		if c.Name == name {
+			return c.Value
 		}
+	}
+	return notRecorded
+}
+
+// settings counts the settings among the conditions.
+func (s *Side) settings() string {
+	n := 0
+	for _, c := range s.Conditions {
+		if c.isSetting() {
+			n++
+		}
+	}
+	if n == 0 {
 		return notRecorded
 	}
+	return fmt.Sprint(n, " recorded")
+}
+
+func (c Condition) isSetting() bool { return strings.HasPrefix(c.Name, "--") }
+
+// differencesFrom lists the conditions of s that differ from those of base. If one of them has no settings at all, that
+// is one difference.
+func (s *Side) differencesFrom(base *Side) []Difference {
+	var out []Difference
+	one, other := base.settings(), s.settings()
+	compared := one != notRecorded && other != notRecorded
+	if one != other && !compared {
+		out = append(out, Difference{settingsName, one, other})
+	}
 	for _, c := range base.Conditions {
-		if v := find(s.Conditions, c.Name); v != c.Value {
+		if v := s.condition(c.Name); v != c.Value && (compared || !c.isSetting()) {
 			out = append(out, Difference{c.Name, c.Value, v})
 		}
 	}
 	for _, c := range s.Conditions {
-		if v := find(base.Conditions, c.Name); v == notRecorded {
+		if v := base.condition(c.Name); v == notRecorded && (compared || !c.isSetting()) {
 			out = append(out, Difference{c.Name, v, c.Value})
 		}
 	}
 	return out
+}
+
+// unchecked returns a note on the conditions that neither side has, if there are any.
+func unchecked(base, next *Side) []string {
+	var names []string
+	for _, name := range []string{"model", "CPU", "OS"} {
+		if base.condition(name) == notRecorded && next.condition(name) == notRecorded {
+			names = append(names, name)
+		}
+	}
+	if base.settings() == notRecorded && next.settings() == notRecorded {
+		names = append(names, settingsName)
+	}
+	if len(names) == 0 {
+		return []string{}
+	}
+	return []string{"not checked, because neither side has them recorded: " + strings.Join(names, ", ")}
 }
 
 func (d Difference) String() string {

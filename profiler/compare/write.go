@@ -20,26 +20,22 @@ func (r *Result) WriteJSON(w io.Writer) error {
 	return e.Encode(r)
 }
 
-// MarshalJSON writes null for unknown values: an unbounded interval, a noise floor with too few runs.
+// MarshalJSON writes null for unknown numbers and unbounded intervals.
 func (r Row) MarshalJSON() ([]byte, error) {
 	type plain Row
 	return json.Marshal(struct {
 		plain
-		Low   *float64 `json:"change_low"`
-		High  *float64 `json:"change_high"`
-		Noise *float64 `json:"noise"`
-	}{plain(r), finite(r.Low), finite(r.High), positive(r.Noise)})
+		Base   *float64 `json:"base"`
+		New    *float64 `json:"new"`
+		Change *float64 `json:"change"`
+		Low    *float64 `json:"change_low"`
+		High   *float64 `json:"change_high"`
+		P      *float64 `json:"p"`
+	}{plain(r), finite(r.Base), finite(r.New), finite(r.Change), finite(r.Low), finite(r.High), finite(r.P)})
 }
 
 func finite(v float64) *float64 {
-	if math.IsInf(v, 0) || v == -1 { // -1: lower end of an unbounded interval
-		return nil
-	}
-	return &v
-}
-
-func positive(v float64) *float64 {
-	if v < 0 {
+	if math.IsInf(v, 0) || math.IsNaN(v) || v == -1 { // -1: lower end of an unbounded interval
 		return nil
 	}
 	return &v
@@ -47,7 +43,7 @@ func positive(v float64) *float64 {
 
 // table returns the rows as cells, for text and Markdown.
 func (r *Result) table() [][]string {
-	cells := [][]string{{"point", "metric", "base", "new", "change", "95 % interval", "noise", "threshold", "samples", "outcome"}}
+	cells := [][]string{{"point", "metric", "base", "new", "change", "95 % interval", "threshold", "samples", "outcome"}}
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		outcome := row.Outcome.String()
@@ -56,7 +52,7 @@ func (r *Result) table() [][]string {
 		}
 		cells = append(cells, []string{
 			row.Point, row.Metric, row.Format(row.Base), row.Format(row.New), change(row.Change), row.interval(),
-			row.noise(), change(row.Threshold)[1:], row.samples(), outcome,
+			change(row.Threshold)[1:], row.samples(), outcome,
 		})
 	}
 	if !slices.ContainsFunc(cells[1:], func(c []string) bool { return c[0] != "" }) {
@@ -67,9 +63,15 @@ func (r *Result) table() [][]string {
 	return cells
 }
 
+// unknown stands for a number without data.
+const unknown = "no data"
+
 // Format formats a value in the unit of the row's metric.
 func (r *Row) Format(v float64) string {
-	if r.Unit == "s" {
+	switch {
+	case math.IsNaN(v):
+		return unknown
+	case r.Unit == "s":
 		return metric.Seconds(v)
 	}
 	return metric.PerSecond(v)
@@ -77,37 +79,61 @@ func (r *Row) Format(v float64) string {
 
 // change formats a relative difference in per cent with its sign.
 func change(v float64) string {
-	if math.IsInf(v, 0) {
+	switch {
+	case math.IsNaN(v):
+		return unknown
+	case math.IsInf(v, 0):
 		return "none"
 	}
 	return metric.PercentChange(v)
 }
 
 func (r *Row) interval() string {
-	if finite(r.Low) == nil || finite(r.High) == nil {
-		return "too few"
+	switch {
+	case math.IsNaN(r.Low):
+		return unknown
+	case finite(r.Low) == nil || finite(r.High) == nil:
+		return "too few runs"
 	}
 	return fmt.Sprintf("%+.1f to %+.1f %%", 100*r.Low, 100*r.High)
 }
 
-func (r *Row) noise() string {
-	if r.Noise < 0 {
-		return "unknown"
+// samples returns how many requests and runs were compared.
+func (r *Row) samples() string {
+	unit := "run"
+	if r.InTurns {
+		unit = "turn"
 	}
-	return fmt.Sprintf("%.1f %%", 100*r.Noise)
+	if r.Runs != 1 {
+		unit += "s"
+	}
+	return fmt.Sprintf("%d+%d in %d %s", r.BaseN, r.NewN, r.Runs, unit)
 }
 
-func (r *Row) samples() string {
-	if r.Runs > 1 {
-		return fmt.Sprintf("%d+%d in %d runs", r.BaseN, r.NewN, r.Runs)
+// summary says what the row contributes to the outcome: its change with the interval and the threshold, and why it is
+// inconclusive.
+func (r *Row) summary() string {
+	out := r.Metric
+	switch {
+	case math.IsNaN(r.Change):
+	case math.IsInf(r.High, 1):
+		out += fmt.Sprintf(" %s (threshold %s)", change(r.Change), change(r.Threshold)[1:])
+	default:
+		out += fmt.Sprintf(" %s (95 %%: %s; threshold %s)", change(r.Change), r.interval(), change(r.Threshold)[1:])
 	}
-	return fmt.Sprintf("%d+%d", r.BaseN, r.NewN)
+	if r.Point != "" {
+		out += " at " + r.Point
+	}
+	if r.Outcome == Inconclusive {
+		out += ": " + r.Why
+	}
+	return out
 }
 
 // WriteText writes the result as text.
 func (r *Result) WriteText(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s against %s\n", strings.ToUpper(r.Outcome.String()), clean.Line(r.New), clean.Line(r.Base))
+	fmt.Fprintf(&b, "%s: %s\n%s against %s\n", strings.ToUpper(r.Outcome.String()), clean.Line(r.Summary), clean.Line(r.New), clean.Line(r.Base))
 	for _, d := range r.Differences {
 		fmt.Fprintf(&b, "different conditions: %s\n", clean.Line(d.String()))
 	}
@@ -124,8 +150,11 @@ func (r *Result) WriteText(w io.Writer) error {
 	}
 	r.writeParts(&b)
 	r.writeDrift(&b)
-	for _, note := range r.notes() {
-		fmt.Fprintf(&b, "\n%s\n", clean.Line(note))
+	for i, note := range r.notes() {
+		if i == 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "%s\n", clean.Line(note))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -168,19 +197,21 @@ func (r *Result) writeDrift(b *strings.Builder) {
 		100*most.Drift, most.Layer, most.Expert, 100*most.Change)
 }
 
-// notes returns warnings about the comparison.
+// notes returns the reasons of gates that are inconclusive, and warnings about the comparison.
 func (r *Result) notes() []string {
-	out := slices.Clone(r.Notes)
-	if slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Gate && row.Runs < minRuns }) {
-		out = append(out, "With one or two runs per side, variation between runs is unknown. Give several reports per side: a1.json,a2.json,a3.json.")
+	var out []string
+	for i := range r.Rows {
+		if row := &r.Rows[i]; row.Gate && row.Outcome == Inconclusive && row.summary() != r.Summary {
+			out = append(out, "inconclusive: "+row.summary())
+		}
 	}
-	return out
+	return append(out, r.Notes...)
 }
 
 // WriteMarkdown writes the result as a comment for a pull request.
 func (r *Result) WriteMarkdown(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "### llmtop: %s\n\n`%s` against `%s`.\n\n", r.Outcome, clean.Code(r.New), clean.Code(r.Base))
+	fmt.Fprintf(&b, "### llmtop: %s\n\n%s\n\n`%s` against `%s`.\n\n", r.Outcome, clean.Markdown(r.Summary), clean.Code(r.New), clean.Code(r.Base))
 	for _, d := range r.Differences {
 		fmt.Fprintf(&b, "- different conditions: %s\n", clean.Markdown(d.String()))
 	}

@@ -1,5 +1,7 @@
 package event
 
+import "strings"
+
 // Aggregates holds an engine's aggregate metrics for one interval, as polled servers report them: the current state,
 // and what happened over Interval. Metrics that the engine does not report are absent.
 type Aggregates struct {
@@ -16,9 +18,34 @@ type Aggregates struct {
 
 	Histograms []Histogram
 	Slots      []Slot         // requests that were seen when polling
-	More       []NamedReading // the engine's other metrics, ascending by name
+	More       []NamedReading // the engine's other current values, ascending by name
+	Counts     []NamedReading // what else it counted over Interval, ascending by name
+	Ratios     []Ratio        // shares and means over Interval, ascending by name
+	Adapters   []string       // LoRA adapters of running and waiting requests
+	Ranks      []Rank         // state of each data-parallel rank, if there are several
+	Earlier    *Earlier       // of the first report only
 
 	Endpoints []Endpoint // where the metrics come from, and endpoints that could not be read
+}
+
+// Ratio is a quotient whose parts add up over intervals: a share, or a mean.
+type Ratio struct {
+	Name        string // as of a NamedReading
+	Part, Whole Reading
+}
+
+// Rank is the state of one data-parallel rank of an engine.
+type Rank struct {
+	Name                      string
+	Running, Waiting, KVUsage Reading // as in Aggregates
+}
+
+// Earlier is what an engine had counted from its start to the first report.
+type Earlier struct {
+	Finished, Failed          Reading // requests
+	Prompt, Cached, Generated Reading // tokens
+	Counts                    []NamedReading
+	Histograms                []Histogram
 }
 
 // Endpoint is one address of an engine that reports metrics.
@@ -56,6 +83,15 @@ type NamedReading struct {
 	Name string
 	Reading
 }
+
+// IsShare reports whether the number with a name is a share, 0..1.
+func IsShare(name string) bool { return strings.HasSuffix(name, "_share") }
+
+// The names of Ratios and Counts that more than one package knows.
+const (
+	RatioCacheHits   = "cache_hits_share" // prompt tokens found in the prefix cache / those looked up
+	CountPreemptions = "preemptions"      // requests
+)
 
 // The names of Histograms that mean the same for all engines.
 const (

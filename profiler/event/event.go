@@ -31,12 +31,13 @@ const (
 	KindCounters               // Data *Counters: the engine's own cumulative counters and ratios
 	KindAggregates             // Data *Aggregates: aggregate metrics of an engine over one interval
 	KindOps                    // Data *Ops: cumulative times of the operations of forward passes
+	KindUsage                  // Data *Usage: what the engine's threads did over a short interval
 	NumKinds
 )
 
 var kindNames = [NumKinds]string{
 	"engine", "model", "request", "stage", "token", "experts", "kv", "step", "host", "log", "lost",
-	"counters", "report", "ops",
+	"counters", "report", "ops", "usage",
 }
 
 // String returns the kind's name in reports, event lines and drop counts.

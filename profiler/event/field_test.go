@@ -1,6 +1,9 @@
 package event
 
-import "testing"
+import (
+	"reflect"
+	"testing"
+)
 
 // TestCatalogueIsComplete checks that every reading is defined, exported and usable in alerts, that no two share a name,
 // and that every gauge has a row.
@@ -56,5 +59,20 @@ func TestUnits(t *testing.T) {
 	}
 	if u, factor := Unit("ns").Base(); u != "s" || factor != 1e-9 {
 		t.Errorf("ns are exported as %g %s", factor, u)
+	}
+}
+
+// TestUsageIsComplete checks that every reading of a Usage has a row of its own, with a definition.
+func TestUsageIsComplete(t *testing.T) {
+	var u Usage
+	rows, keys := map[*Reading]bool{}, map[string]bool{}
+	for _, f := range UsageFields {
+		if f.Key == "" || keys[f.Key] || rows[f.At(&u)] || f.Name == "" || f.Help == "" || f.Unit == "" {
+			t.Errorf("%q has a name twice, or lacks one: %+v", f.Key, f)
+		}
+		rows[f.At(&u)], keys[f.Key] = true, true
+	}
+	if n := reflect.TypeFor[Usage]().NumField() - 1; len(rows) != n {
+		t.Errorf("%d of %d readings have a row", len(rows), n)
 	}
 }

@@ -11,15 +11,18 @@ type Host struct {
 	Clocks    []float64 // Hz per core; empty if the system does not report it
 	CPU       Reading   // utilisation of the machine, 0..1
 	Frequency Reading   // Hz, mean over the cores
+	MaxClock  Reading   // highest frequency of a core in Hz, mean over the cores
+	Thermal   Reading   // thermal throttling events/s of cores and packages
+	Steal     Reading   // share of the machine's CPU time that the hypervisor gave to others, 0..1
 	Load1     Reading   // load average over one minute
 	Runnable  Reading   // threads of the machine that run or wait for a core
-	MemTotal  Reading   // bytes; the cgroup's limit if that is lower
-	MemUsed   Reading   // bytes
-	Limited   bool      // MemTotal or CPU is a cgroup's limit, not the machine's
+	MemTotal  Reading   // bytes; the lowest limit of the control groups of the engine's process if that is lower
+	MemUsed   Reading   // bytes of the machine, or of the group with that limit
+	Limited   bool      // MemTotal or CPULimit is that of a control group
 
 	CopyBandwidth Reading // B/s of memory copies by all cores, measured once; NotYet until then
-	CPULimit      Reading // cores that the cgroup may use
-	Throttled     Reading // share of wall time in which the cgroup was throttled at its CPU limit, 0..1
+	CPULimit      Reading // CPU quota of the engine's process in cores: the lowest of its control groups
+	Throttled     Reading // time that these groups were throttled at their quotas / wall time, summed over cores
 
 	Received, Sent                       Reading // B/s over all network interfaces but loopback
 	CPUPressure, MemPressure, IOPressure Reading // share of wall time some task waited for a core, memory, storage
@@ -49,6 +52,7 @@ type Process struct {
 	Voluntary        Reading // context switches/s of threads that wait
 	Involuntary      Reading // context switches/s of threads that were preempted
 	Threads          Reading
+	Cores            Reading // cores that the process may use: affinity, cpuset and CPU quota
 	OutsideEngine    Reading // cores used by llmtop itself, without the engine's threads in the same process
 	GCPause, GCCount Reading // Self only: ns of stop-the-world, and collections, within Interval
 }
@@ -116,6 +120,22 @@ var (
 			Own: Series{GaugeClock, "clock", "frequency"}, At: func(h *Host) *Reading { return &h.Frequency },
 		},
 		{
+			Key: "max_hz", JSON: "frequency_max_hz", Metric: "llmtop.host.cpu.frequency_max", Unit: "Hz",
+			Name: "highest frequency", Help: "highest frequency that the cores can have, mean over the cores", Detail: "From cpufreq",
+			Own: Series{NoGauge, "", "frequency_max"}, At: func(h *Host) *Reading { return &h.MaxClock },
+		},
+		{
+			Key: "thermal", JSON: "thermal_throttles_per_s", Metric: "llmtop.host.cpu.thermal_throttles", Unit: "{event}/s",
+			Name: "thermal throttling", Help: "times per second that a core or a package was slowed because of its temperature",
+			Detail: "From `thermal_throttle` of each core; only on Linux with Intel processors",
+			Own:    Series{NoGauge, "", "thermal"}, At: func(h *Host) *Reading { return &h.Thermal },
+		},
+		{
+			Key: "steal", JSON: "steal_share", Metric: "llmtop.host.cpu.steal", Unit: "1",
+			Name: "stolen", Help: "CPU time that the hypervisor gave to other machines / CPU time of all cores",
+			Detail: "From /proc/stat; only on Linux", Own: Series{NoGauge, "", "steal"}, At: func(h *Host) *Reading { return &h.Steal },
+		},
+		{
 			Key: "load1", JSON: "load_1m", Metric: "llmtop.host.load1",
 			Name: "load", Help: "load average of one minute",
 			Own: Series{NoGauge, "", "load1"}, At: func(h *Host) *Reading { return &h.Load1 },
@@ -133,13 +153,15 @@ var (
 		},
 		{
 			Key: "mem_total", JSON: "memory_bytes", Metric: "llmtop.host.memory.limit", Unit: "By",
-			Name: "memory limit", Help: "memory of the machine, or the limit of the control group if it is lower", Detail: "`limited` if it is the control group's",
-			Own: Series{NoGauge, "", "memory_limit"}, At: func(h *Host) *Reading { return &h.MemTotal },
+			Name: "memory limit", Help: "memory of the machine, or the limit of the engine's control group if it is lower",
+			Detail: "the lowest limit of the group of the engine's process and all groups above; `limited` if it is one of theirs",
+			Own:    Series{NoGauge, "", "memory_limit"}, At: func(h *Host) *Reading { return &h.MemTotal },
 		},
 		{
 			Key: "cpu_limit", JSON: "cpu_limit_cores", Metric: "llmtop.host.cpu.limit_cores", Unit: "{core}",
-			Name: "CPU limit", Help: "cores that the control group may use",
-			Own: Series{NoGauge, "", "cpu_limit"}, At: func(h *Host) *Reading { return &h.CPULimit },
+			Name: "CPU limit", Help: "CPU quota of the engine's control group",
+			Detail: "the lowest of the group of the engine's process and all groups above",
+			Own:    Series{NoGauge, "", "cpu_limit"}, At: func(h *Host) *Reading { return &h.CPULimit },
 		},
 		{
 			Key: "cpu_pressure", JSON: "cpu_pressure_share", Metric: "llmtop.host.cpu.pressure", Unit: "1",
@@ -158,8 +180,9 @@ var (
 		},
 		{
 			Key: "throttled", JSON: "throttled_share", Metric: "llmtop.host.cpu.throttled", Unit: "1",
-			Name: "throttled", Help: "time in which the control group was throttled at its CPU limit / wall clock",
-			Own: Series{GaugeThrottled, "throttled", "throttled"}, At: func(h *Host) *Reading { return &h.Throttled },
+			Name: "throttled", Help: "time that the engine's control group was throttled at its CPU quota / wall clock",
+			Detail: "summed over groups, and over the cores on which they had runnable threads: above 1 if several were",
+			Own:    Series{GaugeThrottled, "throttled", "throttled"}, At: func(h *Host) *Reading { return &h.Throttled },
 		},
 		{
 			Key: "net_in", JSON: "received_bytes_per_s", Metric: "llmtop.host.network.received", Unit: "By/s",
@@ -284,6 +307,12 @@ var (
 			Key: "threads", JSON: "threads", Metric: "llmtop.process.threads", Unit: "{thread}",
 			Name: "threads", Help: "threads of the process",
 			Own: Series{NoGauge, "", "threads"}, At: func(p *Process) *Reading { return &p.Threads },
+		},
+		{
+			Key: "cores", JSON: "available_cores", Metric: "llmtop.process.available_cores", Unit: "{core}",
+			Name: "cores available", Help: "cores that the process may use",
+			Detail: "the lowest of its affinity, the cpuset of its control group, and the CPU quota of that and all groups above",
+			Own:    Series{NoGauge, "", "cores_available"}, At: func(p *Process) *Reading { return &p.Cores },
 		},
 		{
 			Key: "gc_pause", Metric: "llmtop.process.gc_pause", Unit: "ns",

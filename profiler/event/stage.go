@@ -9,6 +9,7 @@ const (
 	StageNone Stage = iota
 	StageLoad
 	StageQueue
+	StagePacedByOthers // wait for slots that paced requests held, while these waited on purpose, or for a paused engine
 	StageTokenize
 	StageEmbed
 	StagePrompt // prefill layers
@@ -32,7 +33,7 @@ const (
 )
 
 var stageNames = [NumStages]string{
-	"none", "model_load", "queue", "tokenize", "embed", "prompt", "first_token", "host_to_device", "device_to_host",
+	"none", "model_load", "queue", "paced_by_others", "tokenize", "embed", "prompt", "first_token", "host_to_device", "device_to_host",
 	"load_open", "load_map", "load_tokenizer", "load_weights", "load_warmup", "load_part",
 	"attention", "router", "experts", "lm_head", "sample", "pace",
 }
@@ -58,7 +59,8 @@ func StageByName(name string) (Stage, bool) {
 // Components returns the TTFT components in drawing order. The rest of TTFT is "other".
 func Components() []Stage {
 	return []Stage{
-		StageLoad, StageQueue, StageTokenize, StageEmbed, StagePrompt, StageFirst, StageHostToDevice, StageDeviceToHost,
+		StageLoad, StageQueue, StagePacedByOthers, StageTokenize, StageEmbed, StagePrompt, StageFirst, StageHostToDevice,
+		StageDeviceToHost,
 	}
 }
 

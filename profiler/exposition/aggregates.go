@@ -15,6 +15,8 @@ const originAttr = "origin"
 var (
 	reportedTimes = histogram("llmtop.reported.time", "s", "Durations since llmtop began to watch the engine: as the engine counts them, in its own buckets (reported), or from its slots (derived)",
 		engineAttr, "time", originAttr)
+	reportedCounts = counter("llmtop.reported.count", "{event}", "Counts of the engine since llmtop began to watch it",
+		engineAttr, "number")
 	reportedNumbers = gauge("llmtop.reported.number", "", "Latest values of the engine's aggregate metrics; a name without a unit is a count",
 		engineAttr, "number", originAttr)
 )
@@ -47,8 +49,21 @@ func (s *gathering) aggregates(v *store.Snapshot) {
 			s.add(n.metric, float64(n.sum), n.values...)
 		}
 	}
+	s.reportedCounts(r)
 	if reached(v) {
 		s.throughput(v)
+	}
+}
+
+// reportedCounts adds the totals of what the engine counts besides.
+func (s *gathering) reportedCounts(r *store.Aggregates) {
+	seen := make(map[string]bool)
+	for i := range r.Numbers {
+		n := &r.Numbers[i]
+		if name := cleanLabel(n.Name); n.Kind == store.CountedTotal && !seen[name] && len(seen) < maxNumbers {
+			seen[name] = true
+			s.add(reportedCounts, n.Value.V, name)
+		}
 	}
 }
 

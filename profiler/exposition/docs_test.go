@@ -29,6 +29,7 @@ func TestReference(t *testing.T) {
 	documented(t, "machine", hostTable(event.MachineFields[:], machineMetrics))
 	documented(t, "process", hostTable(event.ProcessFields[:], processMetrics))
 	documented(t, "gpu", hostTable(event.GPUFields[:], gpuMetrics))
+	documented(t, "usage", usageTable())
 }
 
 // latencyTable returns a table with a row per latency.
@@ -71,6 +72,15 @@ func hostTable[T any](rows []event.Field[T], metrics []*instrument) string {
 			metric = metrics[i].promName
 		}
 		out += row(f.Name, code(f.JSON), f.Unit.String(), definition(f.Help, f.Detail), code(metric), code(f.Own.Alert, f.Self.Alert), code(f.Key))
+	}
+	return out
+}
+
+// usageTable returns a table with a row per reading of the evidence for causes.
+func usageTable() string {
+	out := "| number | unit | definition | in events |\n|---|---|---|---|\n"
+	for _, f := range event.UsageFields {
+		out += row(f.Name, f.Unit.String(), definition(f.Help, f.Detail), code(f.Key))
 	}
 	return out
 }

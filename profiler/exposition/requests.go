@@ -99,6 +99,9 @@ func (o *requestMetrics) requestEnd(s labelSet, r *store.Request) {
 	if r.Generated > 0 {
 		o.usage.WithLabelValues(append(s.genAI(), "output")...).Observe(float64(r.Generated))
 	}
+	if r.First == 0 {
+		o.observe(s, r, store.AtFirstToken)
+	}
 	if r.State == event.StateFinished {
 		o.observe(s, r, store.AtEnd)
 	}

@@ -108,6 +108,7 @@ func (p *scenario) emitEverything() {
 func (p *scenario) emitAggregates() {
 	p.emit(0, event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{Name: "vLLM", Caps: event.CapAggregates, State: event.EngineReady}})
 	p.emit(sec, event.Event{Kind: event.KindAggregates, Data: &event.Aggregates{
+		Counts:   []event.NamedReading{{Name: event.CountPreemptions, Reading: event.DerivedValue(2)}},
 		Interval: sec, Running: event.Reading{V: 7, Origin: event.Reported}, Decode: event.DerivedValue(900),
 		Histograms: []event.Histogram{
 			{Name: event.HistogramTTFT, Count: 7, Sum: 2 * sec, Bounds: []int64{sec / 10, sec}, Counts: []uint64{4, 2, 1}},

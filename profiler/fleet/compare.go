@@ -3,6 +3,7 @@ package fleet
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
@@ -15,6 +16,20 @@ type Outlier struct {
 	Field   Field
 	Value   Cell
 	Median  float64
+	Mean    bool // Value and Median are of means, see byMeans
+}
+
+// Words returns the name of the compared number in sentences.
+func (o *Outlier) Words() string { return o.named(o.Field.Words()) }
+
+// JSON returns the name of the compared number in documents.
+func (o *Outlier) JSON() string { return o.named(o.Field.JSON()) }
+
+func (o *Outlier) named(name string) string {
+	if o.Mean {
+		return strings.Replace(name, "p50", "mean", 1)
+	}
+	return name
 }
 
 // Times returns the value as a multiple of the median, 0 if the median is 0.
@@ -63,19 +78,40 @@ func Outliers(all []*Replica) (out []Outlier) {
 
 // fieldOutliers returns the outliers in one field among replicas of one model.
 func fieldOutliers(group []*Replica, f Field) (out []Outlier) {
+	means := byMeans(group, f)
+	cell := func(r *Replica) Cell {
+		if means {
+			return Cell{Reading: r.Cells[f].Mean}
+		}
+		return r.Cells[f]
+	}
 	values := make([]float64, 0, len(group))
 	for _, r := range group {
-		if r.Cells[f].OK() {
-			values = append(values, r.Cells[f].V)
+		if v := cell(r); v.OK() {
+			values = append(values, v.V)
 		}
 	}
 	spread := metric.SpreadOf(values)
 	for _, r := range group {
-		if v := r.Cells[f]; v.OK() && spread.Deviates(v.V, fields[f].least) && boundHolds(v, spread.Median) {
-			out = append(out, Outlier{r, f, v, spread.Median})
+		if v := cell(r); v.OK() && spread.Deviates(v.V, fields[f].least) && boundHolds(v, spread.Median) {
+			out = append(out, Outlier{r, f, v, spread.Median, means})
 		}
 	}
 	return out
+}
+
+// byMeans reports whether replicas are compared by the means of a latency, which are exact, rather than by percentiles:
+// those of servers are interpolated within wide buckets.
+func byMeans(group []*Replica, f Field) (all bool) {
+	for _, r := range group {
+		if c := r.Cells[f]; c.OK() {
+			if !c.Mean.OK() {
+				return false
+			}
+			all = true
+		}
+	}
+	return all
 }
 
 // boundHolds reports whether a value, even if only a bound of it is known, is on its side of the median.
@@ -99,7 +135,7 @@ func Median(replicas []*Replica, f Field) Cell {
 	if len(values) == 0 {
 		return Cell{Reading: event.Absent(why)}
 	}
-	out := Cell{event.DerivedValue(metric.SpreadOf(values).Median), metric.Within}
+	out := Cell{Reading: event.DerivedValue(metric.SpreadOf(values).Median), Edge: metric.Within}
 	for _, r := range replicas {
 		if v := r.Cells[f]; !r.Broken && v.OK() && v.V == out.V {
 			out.Edge = v.Edge

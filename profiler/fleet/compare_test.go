@@ -10,7 +10,7 @@ import (
 
 func replica(name, model string, ttft, waiting float64) *Replica {
 	r := &Replica{Name: name, Model: model}
-	r.Cells[TTFT] = Cell{event.DerivedValue(ttft), metric.Within}
+	r.Cells[TTFT] = Cell{Reading: event.DerivedValue(ttft), Edge: metric.Within}
 	r.Cells[Waiting].Reading = event.DerivedValue(waiting)
 	return r
 }
@@ -76,5 +76,25 @@ func TestMedianAndSum(t *testing.T) {
 	}
 	if m := Median(all, CacheHits); m.OK() || m.Origin != event.NotReported {
 		t.Errorf("median of a field without values: %+v", m)
+	}
+}
+
+// TestServersAreComparedByMeans: medians are interpolated within buckets, which hides how far a replica is off.
+func TestServersAreComparedByMeans(t *testing.T) {
+	var all []*Replica
+	for i, mean := range []float64{0.11, 0.12, 0.1, 0.11, 0.43} {
+		r := replica(string(rune('a'+i)), "m", 0.175, 1)
+		if r.Cells[TTFT].Mean = event.DerivedValue(mean); mean > 0.4 {
+			r.Cells[TTFT].V = 0.375 // in the bucket of 250 to 500 ms
+		}
+		all = append(all, r)
+	}
+	got := Outliers(all)
+	if len(got) != 1 || got[0].Times() < 3.9 || got[0].Times() > 3.92 || got[0].Words() != "TTFT mean" || got[0].JSON() != "ttft_mean_s" {
+		t.Fatalf("%+v, want 3.9 times the median of the means", got)
+	}
+	all[0].Cells[TTFT].Mean = event.Reading{} // one counts single requests
+	if got := Outliers(all); len(got) != 1 || got[0].Words() != "TTFT p50" {
+		t.Errorf("%+v, want medians", got)
 	}
 }

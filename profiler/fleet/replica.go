@@ -23,6 +23,7 @@ const (
 	TTFT
 	TTFT99
 	TPOT
+	ITL
 	CacheHits
 	Age
 	NumFields
@@ -58,6 +59,7 @@ var fields = [NumFields]struct {
 	TTFT:      {"ttft", "TTFT p50", "ttft_p50_s", "TTFT p50", Time, 0.005},
 	TTFT99:    {"ttft99", "TTFT p99", "ttft_p99_s", "TTFT p99", Time, 0},
 	TPOT:      {"tpot", "TPOT p50", "tpot_p50_s", "TPOT p50", Time, 0.001},
+	ITL:       {"itl", "ITL p50", "itl_p50_s", "ITL p50", Time, 0.001},
 	CacheHits: {"hits", "hits", "prefix_hits_share", "prefix hits", Share, 0.1},
 	Age:       {"age", "age", "age_s", "age", Elapsed, 0},
 }
@@ -108,7 +110,8 @@ func ByName(name string) (Field, bool) {
 // Cell is a number of a replica. If only a bound of a quantile is known, V is the bound.
 type Cell struct {
 	event.Reading
-	Edge metric.Edge // Below: at most V; Above: more than V
+	Edge metric.Edge   // Below: at most V; Above: more than V
+	Mean event.Reading // of a latency in a server's buckets, exact
 }
 
 // Replica is one engine of a fleet.
@@ -143,17 +146,15 @@ func (r *Replica) Measure(s *store.Snapshot, w metric.Window) {
 	}
 	set(KV, s.KV.Usage)
 	set(Decode, s.Throughput.Decode)
-	r.Cells[TTFT] = Quantile(s, &s.Latency.TTFT[w], event.HistogramTTFT, w, 0.5)
-	r.Cells[TTFT99] = Quantile(s, &s.Latency.TTFT[w], event.HistogramTTFT, w, 0.99)
-	r.Cells[TPOT] = Quantile(s, &s.Latency.TPOT[w], event.HistogramTPOT, w, 0.5)
-	if r.Cells[TPOT].Origin == event.NotReported { // engines that report no TPOT report ITL
-		r.Cells[TPOT] = Quantile(s, &s.Latency.ITL[w], event.HistogramITL, w, 0.5)
-	}
+	r.Cells[TTFT] = Quantile(s, store.TTFT, w, 0.5)
+	r.Cells[TTFT99] = Quantile(s, store.TTFT, w, 0.99)
+	r.Cells[TPOT] = Quantile(s, store.TPOT, w, 0.5)
+	r.Cells[ITL] = Quantile(s, store.ITL, w, 0.5)
 }
 
 // Quantile returns a latency of per-request metrics if there are any, otherwise the one that the engine reports.
-func Quantile(s *store.Snapshot, own *metric.Summary, name string, w metric.Window, q float64) Cell {
-	if own.Count > 0 {
+func Quantile(s *store.Snapshot, id store.LatencyID, w metric.Window, q float64) Cell {
+	if own := &id.Row().In(&s.Latency)[w]; own.Count > 0 {
 		v := own.P50
 		if q > 0.9 {
 			v = own.P99
@@ -163,7 +164,7 @@ func Quantile(s *store.Snapshot, own *metric.Summary, name string, w metric.Wind
 	if !s.Reported() {
 		return Cell{Reading: event.Absent(event.NotYet)}
 	}
-	sum := s.Aggregates.Summary(name, w)
+	sum := s.ServerLatency(id, w)
 	if sum == nil {
 		return Cell{Reading: event.Absent(event.NotReported)}
 	}
@@ -174,5 +175,5 @@ func Quantile(s *store.Snapshot, own *metric.Summary, name string, w metric.Wind
 	if v.Edge == metric.NoQuantile {
 		return Cell{Reading: event.Absent(event.NotYet)}
 	}
-	return Cell{event.DerivedValue(float64(v.At) / 1e9), v.Edge}
+	return Cell{event.DerivedValue(float64(v.At) / 1e9), v.Edge, event.DerivedValue(sum.Mean / 1e9)}
 }

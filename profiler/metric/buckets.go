@@ -1,6 +1,7 @@
 package metric
 
 import (
+	"math"
 	"slices"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -66,10 +67,12 @@ const (
 	Above                  // in the last bucket, which has no upper bound: more than At
 )
 
-// Quantile is a quantile with the precision that the buckets allow.
+// Quantile is a quantile with the precision that the buckets allow: it is above Low, except Below, and
+// at most High.
 type Quantile struct {
-	At   int64 // ns
-	Edge Edge
+	At        int64 // ns
+	Edge      Edge
+	Low, High int64 // ns, the bounds of its bucket: 0 Below, math.MaxInt64 Above
 }
 
 // Quantile returns the duration that a share q of all values does not exceed. Inside a bucket it interpolates linearly,
@@ -91,15 +94,29 @@ func (b *Buckets) Quantile(q float64) Quantile {
 		}
 		switch {
 		case i == 0:
-			return Quantile{b.bounds[0], Below}
+			return Quantile{b.bounds[0], Below, 0, b.bounds[0]}
 		case i == len(b.bounds):
-			return Quantile{b.bounds[i-1], Above}
+			return above(b.bounds)
 		}
-		low, high := float64(b.bounds[i-1]), float64(b.bounds[i])
-		return Quantile{int64(low + (high-low)*(rank-float64(below))/float64(n)), Within}
+		low, high := b.bounds[i-1], b.bounds[i]
+		return Quantile{low + int64(float64(high-low)*(rank-float64(below))/float64(n)), Within, low, high}
 	}
-	return Quantile{b.bounds[len(b.bounds)-1], Above}
+	return above(b.bounds)
 }
+
+// above returns a quantile in the last bucket.
+func above(bounds []int64) Quantile {
+	last := bounds[len(bounds)-1]
+	return Quantile{last, Above, last, math.MaxInt64}
+}
+
+// Over reports whether the quantile is above a limit in ns, wherever in its bucket it lies.
+func (q Quantile) Over(limit int64) bool {
+	return (q.Edge == Within || q.Edge == Above) && q.Low >= limit
+}
+
+// AtMost reports whether the quantile is at most a limit in ns, wherever in its bucket it lies.
+func (q Quantile) AtMost(limit int64) bool { return q.Edge != NoQuantile && q.High <= limit }
 
 // BucketSummary describes durations that an engine counted in buckets. Count 0 means no values.
 type BucketSummary struct {
@@ -117,6 +134,14 @@ func (b *Buckets) Summary() (s BucketSummary) {
 		Count: b.Count, Mean: float64(b.Sum) / float64(b.Count),
 		P50: b.Quantile(0.5), P90: b.Quantile(0.9), P95: b.Quantile(0.95), P99: b.Quantile(0.99),
 	}
+}
+
+// Range formats the bounds of the quantile's bucket: "between 100 ms and 250 ms", "<10 ms" in the first one.
+func (q Quantile) Range() string {
+	if q.Edge == Within {
+		return "between " + Duration(q.Low) + " and " + Duration(q.High)
+	}
+	return QuantileOf(q)
 }
 
 // QuantileOf formats a quantile: "<10 ms" in the first bucket, ">80 s" in the last one, "-" without a quantile.

@@ -88,14 +88,18 @@ func TestQuantilesLieInTheirBucket(t *testing.T) {
 		ok := false
 		switch in {
 		case 0:
-			ok = got == Quantile{bounds[0], Below}
+			ok = got == Quantile{bounds[0], Below, 0, bounds[0]}
 		case len(bounds):
-			ok = got == Quantile{bounds[in-1], Above}
+			ok = got == Quantile{bounds[in-1], Above, bounds[in-1], math.MaxInt64}
 		default:
-			ok = got.Edge == Within && got.At >= bounds[in-1] && got.At <= bounds[in]
+			ok = got.Edge == Within && got.At >= got.Low && got.At <= got.High && got.Low == bounds[in-1] && got.High == bounds[in]
 		}
 		if !ok {
 			r.Fatalf("p%v is %s, and it is %d", 100*q, QuantileOf(got), v)
+		}
+		limit := rapid.Int64Range(0, 150).Draw(r, "limit")
+		if got.Over(limit) && v <= limit || got.AtMost(limit) && v > limit {
+			r.Fatalf("p%v is %s, which is judged wrongly by the limit %d", 100*q, got.Range(), limit)
 		}
 	})
 }

@@ -9,12 +9,17 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
-// digits formats a number with three significant digits and no exponent. Four digits before the decimal point are kept.
+// digits formats a number with three significant digits, without an exponent from 0.00001 on. Four digits before the
+// decimal point are kept.
 func digits(v float64) string {
 	a := math.Abs(v)
 	switch {
 	case a == 0:
 		return "0"
+	case a < 1e-5:
+		return strconv.FormatFloat(v, 'e', 2, 64)
+	case a < 0.9995:
+		return strconv.FormatFloat(v, 'f', 2-int(math.Floor(math.Log10(a*1.0005))), 64)
 	case a < 9.995:
 		return strconv.FormatFloat(v, 'f', 2, 64)
 	case a < 99.95:
@@ -75,13 +80,6 @@ func two(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// DurationIn formats a time in the unit of ref, for columns and axes with a fixed unit: DurationIn(620e3, 18e6) is
-// "0.62 ms".
-func DurationIn(ns, ref int64) string {
-	u := scale(times, float64(ref))
-	return digits(float64(ns)/u.size) + " " + u.name
-}
-
 // Seconds formats a time in s as Duration does.
 func Seconds(s float64) string { return Duration(int64(math.Round(s * 1e9))) }
 
@@ -109,8 +107,13 @@ func Watts(v float64) string { return Rate(v) + " W" }
 // Celsius formats a temperature: "61.0 °C".
 func Celsius(v float64) string { return Rate(v) + " °C" }
 
-// Cores formats processor time as a number of cores: "3.20 cores".
-func Cores(v float64) string { return Rate(v) + " cores" }
+// Cores formats processor time as a number of cores: "3.20 cores". Clocks of processor time resolve 0.0001 at best.
+func Cores(v float64) string {
+	if math.Abs(v) < 0.00995 && v != 0 {
+		return strconv.FormatFloat(v, 'f', 4, 64) + " cores"
+	}
+	return Rate(v) + " cores"
+}
 
 // Flops formats a rate of floating-point operations: "417 GFLOP/s".
 func Flops(v float64) string {

@@ -20,9 +20,6 @@ func TestDuration(t *testing.T) {
 			t.Errorf("%d ns reads %q, want %q", ns, got, want)
 		}
 	}
-	if got := DurationIn(620_000, 18_000_000); got != "0.62 ms" {
-		t.Errorf("620 µs in ms reads %q", got)
-	}
 	if got := Seconds(.0182); got != "18.2 ms" {
 		t.Errorf("0.0182 s reads %q", got)
 	}
@@ -46,6 +43,12 @@ func TestFormats(t *testing.T) {
 		{"count", Count, -1234, "-1 234"},
 		{"rate", Rate, 38.24, "38.2"},
 		{"rate", Rate, 3.218, "3.22"},
+		{"rate", Rate, 0.99949, "0.999"},
+		{"rate", Rate, 0.9996, "1.00"},
+		{"rate", Rate, 0.09996, "0.100"},
+		{"rate", Rate, -0.03333, "-0.0333"},
+		{"rate", Rate, 0.00001234, "0.0000123"},
+		{"rate", Rate, 1.234e-7, "1.23e-07"},
 		{"rate", Rate, 1604, "1 604"},
 		{"rate", Rate, 999.4, "999"},
 		{"rate", Rate, 12_345, "12.3k"},
@@ -56,6 +59,8 @@ func TestFormats(t *testing.T) {
 		{"power", Watts, 38.24, "38.2 W"},
 		{"temperature", Celsius, 61, "61.0 °C"},
 		{"cores", Cores, 3.2, "3.20 cores"},
+		{"cores", Cores, 0.012, "0.0120 cores"},
+		{"cores", Cores, 0.0013, "0.0013 cores"},
 		{"per second", PerSecond, 38.24, "38.2/s"},
 		{"change", PercentChange, .05, "+5.0 %"},
 		{"change", PercentChange, -.125, "-12.5 %"},

@@ -68,6 +68,9 @@ func (w *Windowed) advance(now int64) {
 	}
 }
 
+// Second returns the number of the current second, in which earlier values count, too.
+func (w *Windowed) Second() int64 { return w.second }
+
 // Summaries describes the distribution over every window ending now.
 func (w *Windowed) Summaries(now int64) (out [NumWindows]Summary) {
 	w.advance(now)

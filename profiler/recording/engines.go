@@ -19,6 +19,7 @@ const (
 type EngineEntry struct {
 	Name  string `json:"name"`            // unique name, for example its address
 	Fleet bool   `json:"fleet,omitempty"` // the fleet itself: shown while there are no other engines
+	Local bool   `json:"local,omitempty"` // it ran on the recording machine
 }
 
 // AddEngine adds an engine to a recording of several. Events emitted into the returned sink belong to it.

@@ -38,6 +38,19 @@ type Header struct {
 	Epoch       int64      `json:"epoch_unix_ns"` // wall clock at time 0
 	Start       event.Time `json:"start_ns"`      // start of the segment
 	MultiEngine bool       `json:"-"`             // of several engines; encoded in the version
+
+	Conditions *Conditions `json:"conditions,omitempty"` // nil: not recorded
+}
+
+// Conditions are what a recorded session depended on besides its events. Unknown ones are empty.
+type Conditions struct {
+	Command  string            `json:"command,omitempty"`  // arguments of llmtop that repeat the run
+	Settings map[string]string `json:"settings,omitempty"` // by flag name
+	OS       string            `json:"os,omitempty"`       // of the recording machine
+	Arch     string            `json:"arch,omitempty"`
+	CPU      string            `json:"cpu,omitempty"`
+	Cores    int               `json:"cores,omitempty"`
+	Local    bool              `json:"local,omitempty"` // the only engine ran on the recording machine
 }
 
 // Wall returns the wall clock at a time of the recording.
@@ -46,6 +59,11 @@ func (h *Header) Wall(at event.Time) time.Time { return time.Unix(0, h.Epoch).Ad
 // encode encodes the header.
 func (h *Header) encode() ([]byte, error) {
 	meta, err := json.Marshal(h)
+	if err == nil && len(meta) > maxHeader { // only settings can be that long
+		short := *h
+		short.Conditions = nil
+		meta, err = json.Marshal(short)
+	}
 	if err != nil {
 		return nil, err
 	}

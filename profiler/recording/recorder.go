@@ -31,6 +31,7 @@ type RecordOptions struct {
 	Flush        time.Duration     // longest time until an event is written
 	Replace      bool              // overwrite an existing recording; otherwise Record returns an error
 	MultiEngine  bool              // of several engines; each emits into its own sink, see AddEngine
+	Conditions   *Conditions       // written to the header; nil: none
 
 	create func(name string) (output, error) // for tests
 	first  func(output) output
@@ -103,7 +104,7 @@ func newRecorder(path string, opt RecordOptions) (*Recorder, error) {
 	}
 	w := &writer{
 		path: path, size: opt.SegmentBytes, keep: max(opt.Segments, 2), create: opt.create, first: file, enc: enc,
-		header: Header{Recording: rand.Text(), Program: opt.Program, Codec: opt.Codec.Name(), Epoch: opt.Epoch, MultiEngine: opt.MultiEngine},
+		header: Header{Recording: rand.Text(), Program: opt.Program, Codec: opt.Codec.Name(), Epoch: opt.Epoch, MultiEngine: opt.MultiEngine, Conditions: opt.Conditions},
 	}
 	if opt.first != nil {
 		w.first = opt.first(file)

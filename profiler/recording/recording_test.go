@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -264,5 +265,28 @@ func TestSegmentOfAnotherRecordingIsSkipped(t *testing.T) {
 	}
 	if r, got, _ := read(t, mine.path); len(got) != len(want) || r.MissingSegments != 0 {
 		t.Errorf("%d events, want %d; %d segments missing", len(got), len(want), r.MissingSegments)
+	}
+}
+
+// TestConditions checks that every segment has the conditions of the session, and that conditions that do not fit in
+// the header do not prevent the recording.
+func TestConditions(t *testing.T) {
+	want := &Conditions{Command: "run", Settings: map[string]string{"threads": "2"}, OS: "linux", Arch: "amd64", CPU: "a CPU", Cores: 2, Local: true}
+	for name, c := range map[string]struct{ given, want *Conditions }{
+		"typical": {want, want}, "none": {}, "too long": {given: &Conditions{Settings: map[string]string{"attach": strings.Repeat("x", maxHeader)}}},
+	} {
+		tp := record(t, RecordOptions{Conditions: c.given})
+		tp.token(1, 10)
+		tp.end(t)
+		r, err := Open(tp.path)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if !reflect.DeepEqual(r.Conditions, c.want) {
+			t.Errorf("%s: %+v, want %+v", name, r.Conditions, c.want)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -8,19 +8,61 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 )
 
-// Aggregates holds the aggregate metrics of a server: its latest numbers, and its histograms over the session.
+// Aggregates holds the aggregate metrics of a server over the session.
 type Aggregates struct {
 	Numbers    []ReportedNumber    `json:"numbers"` // reported ones
 	Missing    []string            `json:"missing"` // names of numbers that it does not report
 	Histograms []ReportedHistogram `json:"times"`
-	Parts      Parts               `json:"ttft_components_s"` // means; null if it reports none
+	Parts      Parts               `json:"ttft_components_s"` // means; null if it reports none, or they do not divide TTFT
+	Adapters   []string            `json:"lora_adapters,omitempty"`
+	Ranks      []ReportedRank      `json:"ranks,omitempty"`
+	Earlier    *ReportedEarlier    `json:"earlier,omitempty"`
 }
 
-// ReportedNumber is one number with its origin: "reported" by the server, or "derived" from two polls of its counters.
+// ReportedNumber is one number over the session: the mean over time of a value, the total of a count, or the quotient
+// of two totals. Its origin is "reported" by the server, or "derived" from two polls of its counters.
 type ReportedNumber struct {
 	Name   string `json:"name"` // ends in its unit; without a unit it is a count
 	Value  Number `json:"value"`
+	Max    Number `json:"max"`  // the largest value; null for counts and quotients
+	Last   Number `json:"last"` // the last value or quotient, or the count since the last poll
 	Origin string `json:"origin"`
+}
+
+// ReportedRank is the last state of one data-parallel rank.
+type ReportedRank struct {
+	Name    string `json:"rank"`
+	Running Number `json:"running"`
+	Waiting Number `json:"waiting"`
+	KVUsage Number `json:"kv_usage_share"`
+}
+
+// ReportedEarlier is what a server had counted from its start until llmtop began to watch it.
+type ReportedEarlier struct {
+	Finished  Number        `json:"finished"`
+	Failed    Number        `json:"failed"`
+	Prompt    Number        `json:"prompt_tokens"`
+	Cached    Number        `json:"cached_tokens"`
+	Generated Number        `json:"generated_tokens"`
+	Counts    []EarlierItem `json:"counts"`
+	Times     []EarlierTime `json:"times"`
+}
+
+// EarlierItem is a count of ReportedEarlier.
+type EarlierItem struct {
+	Name  string `json:"name"`
+	Value Number `json:"value"`
+}
+
+// EarlierTime is a histogram of ReportedEarlier.
+type EarlierTime struct {
+	Name  string         `json:"name"`
+	Count uint64         `json:"count"`
+	Mean  Number         `json:"mean"`
+	P50   *BoundQuantile `json:"p50"`
+	P90   *BoundQuantile `json:"p90"`
+	P95   *BoundQuantile `json:"p95"`
+	P99   *BoundQuantile `json:"p99"`
 }
 
 // ReportedHistogram is a histogram of a server over the session, in s. Bounds are the upper ends of the buckets; the
@@ -44,19 +86,52 @@ func aggregates(r *store.Aggregates) *Aggregates {
 		return nil
 	}
 	out := &Aggregates{Numbers: []ReportedNumber{}, Missing: []string{}, Histograms: []ReportedHistogram{}}
+	for i := range r.Numbers {
+		n := &r.Numbers[i]
+		out.Numbers = append(out.Numbers, ReportedNumber{n.Name, Number(n.Value), Number(n.Max), Number(n.Last), n.Last.Origin.String()})
+	}
 	for _, n := range r.NamedReadings() {
-		if !n.OK() {
+		if !n.OK() && r.Number(n.Name) == nil {
 			out.Missing = append(out.Missing, n.Name)
-			continue
 		}
-		out.Numbers = append(out.Numbers, ReportedNumber{n.Name, Number(n.Reading), n.Origin.String()})
 	}
 	for i := range r.Histograms {
 		out.Histograms = append(out.Histograms, reportedHistogram(&r.Histograms[i]))
 	}
-	parts, _ := r.Parts(session)
-	for _, p := range parts {
-		out.Parts = append(out.Parts, Part{partName(p.Stage), nanos(int64(p.Dur))})
+	if parts := r.Parts(session); !parts.Apart {
+		for _, p := range parts.Parts {
+			out.Parts = append(out.Parts, Part{partName(p.Stage), nanos(int64(p.Dur))})
+		}
+	}
+	out.Adapters = r.Adapters
+	for _, k := range r.Ranks {
+		out.Ranks = append(out.Ranks, ReportedRank{k.Name, Number(k.Running), Number(k.Waiting), Number(k.KVUsage)})
+	}
+	out.Earlier = earlier(r.Earlier)
+	return out
+}
+
+// earlier converts what a server had counted before; nil if it is unknown.
+func earlier(e *event.Earlier) *ReportedEarlier {
+	if e == nil {
+		return nil
+	}
+	out := &ReportedEarlier{
+		Finished: Number(e.Finished), Failed: Number(e.Failed), Prompt: Number(e.Prompt), Cached: Number(e.Cached), Generated: Number(e.Generated),
+		Counts: []EarlierItem{}, Times: []EarlierTime{},
+	}
+	for _, n := range e.Counts {
+		out.Counts = append(out.Counts, EarlierItem{n.Name, Number(n.Reading)})
+	}
+	for i := range e.Histograms {
+		var b metric.Buckets
+		b.Add(&e.Histograms[i])
+		if sum := b.Summary(); sum.Count > 0 {
+			out.Times = append(out.Times, EarlierTime{
+				e.Histograms[i].Name, sum.Count, nanos(int64(sum.Mean)),
+				boundQuantile(sum.P50), boundQuantile(sum.P90), boundQuantile(sum.P95), boundQuantile(sum.P99),
+			})
+		}
 	}
 	return out
 }
@@ -97,12 +172,19 @@ func reportedSections(r *Report) []section {
 	if r.Reported == nil {
 		return nil
 	}
-	numbers := section{title: "Aggregate metrics of the server", left: 1, header: []string{"", "last", "origin"}}
+	numbers := section{title: "Aggregate metrics of the server", left: 1, header: []string{"", "session", "max", "last", "origin"}}
 	for _, n := range r.Reported.Numbers {
-		numbers.rows = append(numbers.rows, []string{n.Name, formatterFor(n.Name)(n.Value.V), n.Origin})
+		unit := formatterFor(n.Name)
+		numbers.rows = append(numbers.rows, []string{n.Name, short(n.Value, unit), short(n.Max, unit), short(n.Last, unit), n.Origin})
+	}
+	if len(numbers.rows) > 0 {
+		numbers.words = []string{"Of the session: means over time, totals of counts, and quotients of totals."}
 	}
 	if len(r.Reported.Missing) > 0 {
-		numbers.words = []string{"Not reported: " + strings.Join(r.Reported.Missing, ", ") + "."}
+		numbers.words = append(numbers.words, "Not reported: "+strings.Join(r.Reported.Missing, ", ")+".")
+	}
+	if len(r.Reported.Adapters) > 0 {
+		numbers.words = append(numbers.words, "LoRA adapters: "+strings.Join(r.Reported.Adapters, ", ")+".")
 	}
 	times := section{title: "Latency reported by the server, whole session", left: 1, header: append([]string{""}, histogramHeader...)}
 	for i := range r.Reported.Histograms {
@@ -112,7 +194,39 @@ func reportedSections(r *Report) []section {
 	if len(times.rows) > 0 {
 		times.words = []string{histogramNote}
 	}
-	return []section{numbers, times}
+	return append([]section{numbers, r.Reported.ranksSection(), times}, r.Reported.Earlier.sections()...)
+}
+
+// ranksSection returns the table of data-parallel ranks.
+func (r *Aggregates) ranksSection() section {
+	s := section{title: "Data-parallel ranks at the end", left: 1, header: []string{"rank", "running", "waiting", "KV cache"}}
+	for _, k := range r.Ranks {
+		s.rows = append(s.rows, []string{k.Name, short(k.Running, metric.Count), short(k.Waiting, metric.Count), short(k.KVUsage, metric.Percent)})
+	}
+	return s
+}
+
+// sections returns the tables of what the server had counted before.
+func (e *ReportedEarlier) sections() []section {
+	if e == nil {
+		return nil
+	}
+	counts := section{title: "Counted by the server before llmtop watched it", left: 1, header: []string{"", "total"}}
+	for _, n := range append([]EarlierItem{
+		{"finished", e.Finished}, {"failed", e.Failed}, {"prompt_tokens", e.Prompt}, {"cached_tokens", e.Cached}, {"generated_tokens", e.Generated},
+	}, e.Counts...) {
+		if n.Value.OK() {
+			counts.rows = append(counts.rows, []string{n.Name, metric.Count(n.Value.V)})
+		}
+	}
+	times := section{title: "Latency before llmtop watched the server", left: 1, header: append([]string{""}, histogramHeader...)}
+	for i := range e.Times {
+		t := &e.Times[i]
+		times.rows = append(times.rows, []string{
+			t.Name, metric.Count(float64(t.Count)), short(t.Mean, metric.Seconds), t.P50.cell(), t.P90.cell(), t.P95.cell(), t.P99.cell(),
+		})
+	}
+	return []section{counts, times}
 }
 
 // histogramHeader are the columns of ReportedHistogram.cells.

@@ -27,7 +27,14 @@ func TestReportOfAServer(t *testing.T) {
 				{Name: event.HistogramTTFT, Count: 5, Sum: 1050 * ms, Bounds: []int64{100 * ms, 250 * ms}, Counts: []uint64{4, 1, 0}},
 				{Name: event.HistogramQueue, Count: 5, Sum: 100 * ms},
 			},
-			More: []event.NamedReading{{Name: "preemptions", Reading: event.DerivedValue(2)}},
+			Counts:   []event.NamedReading{{Name: "preemptions", Reading: event.DerivedValue(2)}},
+			Ratios:   []event.Ratio{{Name: event.RatioCacheHits, Part: reported(float64(now) / 1e9), Whole: reported(10)}},
+			Adapters: []string{"sql"},
+			Ranks:    []event.Rank{{Name: "0", Running: reported(3)}, {Name: "1", Running: reported(4)}},
+			Earlier: &event.Earlier{
+				Finished: reported(102), Counts: []event.NamedReading{{Name: "preemptions", Reading: event.DerivedValue(7)}},
+				Histograms: []event.Histogram{{Name: event.HistogramTTFT, Count: 5, Sum: 1050 * ms, Bounds: []int64{100 * ms, 250 * ms}, Counts: []uint64{4, 1, 0}}},
+			},
 		}})
 	}
 	r := FromSnapshot(Meta{Version: "1", Remote: true}, s.Snapshot())
@@ -40,6 +47,12 @@ func TestReportOfAServer(t *testing.T) {
 	}
 	if n := got["running"]; n.Value.V != 7 || n.Origin != "reported" {
 		t.Errorf("running is %+v", n)
+	}
+	if n := got["preemptions"]; n.Value.V != 4 || n.Last.V != 2 || n.Max.OK() {
+		t.Errorf("preemptions are %+v", n)
+	}
+	if n := got["cache_hits_share"]; n.Value.V != 0.25 || n.Last.V != 0.3 {
+		t.Errorf("cache hits are %+v", n)
 	}
 	if n := got["decode_tokens_per_s"]; n.Value.V != 900 || n.Origin != "derived" {
 		t.Errorf("decode is %+v", n)
@@ -60,6 +73,9 @@ func TestReportOfAServer(t *testing.T) {
 	}
 	if p := r.Reported.Parts; len(p) != 2 || p[0].Name != "queue" || p[0].Time.V != 0.02 || p[1].Name != "other" {
 		t.Errorf("TTFT components: %+v", p)
+	}
+	if e := r.Reported.Earlier; e == nil || e.Finished.V != 102 || e.Failed.OK() || e.Counts[0].Value.V != 7 || e.Times[0].Mean.V != 0.21 {
+		t.Errorf("earlier: %+v", e)
 	}
 	h := r.Reported.Histograms[0]
 	if h.Count != 10 || h.Mean.V != 0.21 || len(h.Bounds) != 2 || h.Bounds[1] != 0.25 || len(h.Counts) != 3 || h.Counts[0] != 8 {
@@ -94,7 +110,7 @@ func TestReportOfAServer(t *testing.T) {
 		if err := write(&out); err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{"aggregate metrics of the server", "preemptions", "reported", "derived", "100 ms", "210 ms", "1800 generated", "not reported: finished, cancelled, failed", "where ttft goes"} {
+		for _, want := range []string{"aggregate metrics of the server", "preemptions", "reported", "derived", "100 ms", "210 ms", "1800 generated", "not reported: finished, cancelled, failed", "where ttft goes", "before llmtop watched", "lora adapters: sql", "data-parallel ranks"} {
 			if !strings.Contains(strings.ToLower(out.String()), want) {
 				t.Errorf("%s lacks %q:\n%s", name, want, out.String())
 			}

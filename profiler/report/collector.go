@@ -47,6 +47,7 @@ type token struct {
 	id      int32
 	index   int32
 	n       int32
+	step    uint64
 	logP    float32
 	hasLogP bool
 	text    string
@@ -169,7 +170,7 @@ func (c *Collector) token(r *record, e *event.Event) {
 	}
 	c.bytes += size
 	r.tokens = append(r.tokens, token{
-		at: int64(at - r.enqueued), gap: gap, id: e.ID, index: max(e.Index, 0), n: int32(n),
+		at: int64(at - r.enqueued), gap: gap, id: e.ID, index: max(e.Index, 0), n: int32(n), step: e.Step,
 		logP: e.LogP, hasLogP: e.HasLogP, text: e.Text, top: e.Top, picks: e.Picks,
 	})
 }

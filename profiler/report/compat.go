@@ -6,6 +6,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/compat"
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
 )
 
 // Compat holds the numbers of a run as another tool defines them.
@@ -126,7 +127,12 @@ func compatSections(r *Report) (out []section) {
 	if c == nil {
 		return nil
 	}
-	two := func(v float64) string { return fmt.Sprintf("%.2f", v) }
+	two := func(v float64) string {
+		if v < 1 { // two decimals are too few
+			return metric.Rate(v)
+		}
+		return fmt.Sprintf("%.2f", v)
+	}
 	for _, p := range c.Points {
 		s := section{title: p.Name + ", as measured by " + c.Tool, left: 1, header: []string{"", "tool", "llmtop"}}
 		for _, v := range p.Values {

@@ -58,6 +58,9 @@ func reportedRows(r *Report, replica string) (rows [][]string) {
 	}
 	for _, n := range r.Reported.Numbers {
 		row(n.Name, n.Value.V, boundWithin, n.Origin)
+		if n.Max.OK() {
+			row(n.Name+"_max", n.Max.V, boundWithin, n.Origin)
+		}
 	}
 	for i := range r.Reported.Histograms {
 		h := &r.Reported.Histograms[i]

@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/csv"
 	"errors"
+	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -15,7 +16,7 @@ import (
 func rowsOf(t *testing.T, r *Report) (names []string, sums map[string]float64) {
 	t.Helper()
 	var b strings.Builder
-	if err := r.WriteCSV(&b); err != nil {
+	if err := r.WriteStagesCSV(&b); err != nil {
 		t.Fatal(err)
 	}
 	all, err := csv.NewReader(strings.NewReader(b.String())).ReadAll()
@@ -37,7 +38,7 @@ func rowsOf(t *testing.T, r *Report) (names []string, sums map[string]float64) {
 	return names, sums
 }
 
-func TestCSVAgreesWithJSON(t *testing.T) {
+func TestStagesCSVAgreesWithJSON(t *testing.T) {
 	r := wholeRun().build(Meta{})
 	_, got := rowsOf(t, r)
 	want := map[string]float64{}
@@ -71,7 +72,7 @@ func TestCSVAgreesWithJSON(t *testing.T) {
 	}
 }
 
-func TestCSVIsInOrderOfTime(t *testing.T) {
+func TestStagesCSVIsInOrderOfTime(t *testing.T) {
 	r := newRun()
 	r.load()
 	r.request(1, requestInfo, 2)
@@ -101,7 +102,7 @@ func (b *broken) Write(p []byte) (int, error) {
 func TestWritersReturnErrors(t *testing.T) {
 	r := wholeRun().build(Meta{})
 	for name, err := range map[string]error{
-		"json": r.WriteJSON(&broken{10}), "csv": r.WriteCSV(&broken{10}), "text": r.WriteText(&broken{10}),
+		"json": r.WriteJSON(&broken{10}), "csv": r.WriteCSV(&broken{10}), "tokens": r.WriteTokensCSV(&broken{10}), "stages": r.WriteStagesCSV(&broken{10}), "text": r.WriteText(&broken{10}),
 	} {
 		if !errors.Is(err, errBroken) {
 			t.Errorf("%s: %v, want %v", name, err, errBroken)
@@ -121,10 +122,10 @@ func TestCellsAreNoFormulas(t *testing.T) {
 		}
 	}
 	const formula = "=cmd|'/C calc'!A0"
-	cells := func(r *Report) {
+	cells := func(r *Report, write func(*Report, io.Writer) error) {
 		t.Helper()
 		var b strings.Builder
-		if err := r.WriteCSV(&b); err != nil {
+		if err := write(r, &b); err != nil {
 			t.Fatal(err)
 		}
 		rows, err := csv.NewReader(strings.NewReader(b.String())).ReadAll()
@@ -144,11 +145,15 @@ func TestCellsAreNoFormulas(t *testing.T) {
 	}
 	r := benched()
 	r.Bench.Points[0].Name = formula
-	cells(r)
+	cells(r, (*Report).WriteCSV)
 	r = wholeRun().build(Meta{})
 	r.Model.Load = append(r.Model.Load, LoadStage{Stage: formula, ns: -1})
-	cells(r)
+	cells(r, (*Report).WriteStagesCSV)
+	r = wholeRun().build(Meta{})
+	r.Requests[0].Label, r.Requests[1].Stalls = formula, []Stall{{Index: 1, Cause: Cause{Cause: formula}}}
+	cells(r, (*Report).WriteCSV)
+	cells(r, (*Report).WriteTokensCSV)
 	r = wholeRun().build(Meta{})
 	r.Reported = &Aggregates{Numbers: []ReportedNumber{{Name: formula, Value: Number(event.MeasuredValue(-1)), Origin: formula}}}
-	cells(r)
+	cells(r, (*Report).WriteCSV)
 }

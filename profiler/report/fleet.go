@@ -85,7 +85,7 @@ func BuildFleet(meta Meta, members []Member) *Report {
 		}
 	}
 	for _, o := range fleet.Outliers(all) {
-		out := Outlier{Replica: o.Replica.Name, Name: o.Field.JSON(), Value: Number(o.Value.Reading), Bound: cellBound(o.Value), Median: Measured(o.Median)}
+		out := Outlier{Replica: o.Replica.Name, Name: o.JSON(), Value: Number(o.Value.Reading), Bound: cellBound(o.Value), Median: Measured(o.Median)}
 		if o.Median != 0 {
 			out.Times = Measured(o.Times())
 		}
@@ -161,6 +161,7 @@ func addReplica(r *Report, o *Report, first bool) {
 	r.Omitted.Requests += o.Omitted.Requests
 	r.Omitted.Tokens += o.Omitted.Tokens
 	r.Omitted.Groups += o.Omitted.Groups
+	r.Omitted.Stalls += o.Omitted.Stalls
 	r.Omitted.Unmeasured += o.Omitted.Unmeasured
 }
 

@@ -53,7 +53,7 @@ func TestFleetReport(t *testing.T) {
 	if n := r.Totals.GeneratedTokens; n.V != 500 || r.Totals.Finished.OK() || r.Totals.Absent["finished"] != "not reported" || r.Totals.Running.V != 10 {
 		t.Errorf("totals: %+v", r.Totals)
 	}
-	if len(f.Outliers) != 1 || f.Outliers[0].Replica != "d" || f.Outliers[0].Bound != "within" || f.Outliers[0].Median.V != 0.1 {
+	if len(f.Outliers) != 1 || f.Outliers[0].Replica != "d" || f.Outliers[0].Bound != "within" || f.Outliers[0].Name != "ttft_mean_s" || f.Outliers[0].Median.V != 0.05 {
 		t.Errorf("outliers: %+v", f.Outliers)
 	}
 	for _, n := range f.Medians {

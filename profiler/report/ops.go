@@ -46,9 +46,9 @@ func operations(from *event.Ops) *Ops {
 // shownOps is how many kinds of operations have their own column: those with the most time.
 const shownOps = 6
 
-// opsSection returns a table of layers by kinds of operations, in ms per pass. The last row is the sum.
+// opsSection returns a table of layers by kinds of operations, with the times per pass. The last row is the sum.
 func opsSection(r *Report) section {
-	s := section{title: "Time per operation, ms per forward pass", left: 1}
+	s := section{title: "Time per operation and forward pass", left: 1}
 	if r.Ops == nil || r.Ops.Passes == 0 {
 		return s
 	}
@@ -106,7 +106,10 @@ func opsRow(r *Report, name string, times map[string]float64, columns []string) 
 	return append(row, perPass(r, others), perPass(r, sum))
 }
 
-// perPass converts a sum of s over all passes to ms per pass.
+// perPass formats a sum of s over all passes as the mean per pass; "-" if no operation ran.
 func perPass(r *Report, v float64) string {
-	return fmt.Sprintf("%.3f", 1000*v/float64(r.Ops.Passes))
+	if v == 0 {
+		return "-"
+	}
+	return metric.Seconds(v / float64(r.Ops.Passes))
 }

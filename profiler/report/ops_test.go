@@ -28,9 +28,9 @@ func TestOpsTable(t *testing.T) {
 		got = append(got, strings.Join(row, " "))
 	}
 	want := `layer MUL_MAT A B C D E others all
-outside 1.000 0.000 0.000 0.000 0.000 0.000 0.000 1.000
-0 3.000 0.400 0.350 0.300 0.250 0.200 0.250 4.750
-all 4.000 0.400 0.350 0.300 0.250 0.200 0.250 5.750`
+outside 1.00 ms - - - - - - 1.00 ms
+0 3.00 ms 400 µs 350 µs 300 µs 250 µs 200 µs 250 µs 4.75 ms
+all 4.00 ms 400 µs 350 µs 300 µs 250 µs 200 µs 250 µs 5.75 ms`
 	if strings.Join(got, "\n") != want {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), want)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/klauspost/cpuid/v2"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/profiler/verdict"
 )
@@ -21,9 +22,11 @@ const SchemaVersion = 1
 // Meta holds what a report needs besides the events: the program and its settings.
 type Meta struct {
 	Version       string            // of llmtop
+	Command       string            // arguments of llmtop that repeat the run; "": unknown
 	Configuration map[string]string // all settings by flag name
 	Partial       bool              // the run was interrupted
 	Remote        bool              // the run was, or may have been, on another machine
+	Machine       *Machine          // the recorded machine of the run; nil: this one, unless Remote
 }
 
 // Report is the document. Times are in s and rates per s; names end in their unit. An absent number is null, and its
@@ -34,6 +37,7 @@ type Report struct {
 	Started       time.Time         `json:"started"`
 	Partial       bool              `json:"partial"`
 	Machine       Machine           `json:"machine"`
+	Command       string            `json:"command,omitempty"` // arguments of llmtop that repeat the run
 	Configuration map[string]string `json:"configuration"`
 	Engine        EngineInfo        `json:"engine"`
 	Model         *Model            `json:"model"`
@@ -48,6 +52,7 @@ type Report struct {
 	Host          Host              `json:"host"`
 	Dropped       map[string]uint64 `json:"lost"`
 	Omitted       Omissions         `json:"cut"`
+	Causes        []Loss            `json:"causes"`
 	Verdicts      []Verdict         `json:"verdicts"`
 	Reported      *Aggregates       `json:"reported,omitempty"` // null unless the engine is a server with aggregate metrics
 	Fleet         *Fleet            `json:"fleet,omitempty"`    // null unless several engines were watched
@@ -99,8 +104,34 @@ type Omissions struct {
 	Requests uint64 `json:"requests"`
 	Tokens   uint64 `json:"tokens"`
 	Groups   uint64 `json:"groups"`
+	Stalls   uint64 `json:"stalls"`
 	// Unmeasured counts requests that began while the store measured its maximum: they have no latencies.
 	Unmeasured uint64 `json:"unmeasured,omitempty"`
+}
+
+// Loss is what one cause took from requests: a row of the ranking of causes, the largest first.
+type Loss struct {
+	Key      string `json:"key"`
+	Text     string `json:"text"`
+	Evidence string `json:"evidence"` // of the largest single loss
+	Remedy   string `json:"remedy"`
+	Lost     Number `json:"lost_s"`
+	Share    Number `json:"share"`      // of all lost time
+	Observed Number `json:"time_share"` // of all time of decoding and of TTFT
+	N        uint64 `json:"n"`          // stalls, slow seconds and slow first tokens
+}
+
+// losses returns the significant causes of the session.
+func losses(s *store.Snapshot) []Loss {
+	out := []Loss{}
+	for _, l := range s.Losses.Rank(metric.Session) {
+		row := &verdict.Causes[l.Cause]
+		out = append(out, Loss{
+			Key: row.Key, Text: row.Text, Evidence: s.Losses.Worst[l.Cause].Evidence, Remedy: row.Remedy,
+			Lost: nanos(l.NS), Share: Number(event.DerivedValue(l.Share)), Observed: Number(event.DerivedValue(l.Observed)), N: l.N,
+		})
+	}
+	return out
 }
 
 // Verdict is one finding.
@@ -117,13 +148,15 @@ func Build(meta Meta, s *store.Snapshot, c *Collector) *Report {
 	r := &Report{
 		SchemaVersion: SchemaVersion, Version: meta.Version, Partial: meta.Partial,
 		Started:       s.Wall.Add(-time.Duration(s.Now - s.Started)).UTC().Truncate(time.Millisecond),
-		Machine:       machine(s, meta.Remote),
+		Machine:       machine(s, meta),
+		Command:       meta.Command,
 		Configuration: meta.Configuration,
 		Engine:        engine(s), Model: model(s),
 		Totals: totals(s), Percentiles: percentiles(&s.Latency),
 		Groups:     []Group{},
 		Throughput: throughput(s), KV: kv(s), Experts: experts(s.Experts), Reported: aggregates(s.Aggregates), Ops: operations(s.Ops), Host: host(&s.Host),
 		Dropped:  map[string]uint64{},
+		Causes:   losses(s),
 		Verdicts: []Verdict{},
 	}
 	r.Placement = r.Place(nil)
@@ -135,6 +168,9 @@ func Build(meta Meta, s *store.Snapshot, c *Collector) *Report {
 	r.Requests = c.build(s)
 	r.Host.RunUsage = c.usage.runUsage()
 	r.Omitted = Omissions{Requests: c.omittedRequests, Tokens: c.omittedTokens, Groups: s.Counts.OmittedGroups, Unmeasured: s.Counts.Unmeasured}
+	for i := range r.Requests {
+		r.Omitted.Stalls += uint64(r.Requests[i].StallsCut)
+	}
 	for _, g := range s.Counts.Groups {
 		out := Group{Name: g.Name, Requests: g.Requests, Generated: g.Generated, TPS: Number(g.TPS)}
 		out.Absent = absences(out)
@@ -151,18 +187,23 @@ func Build(meta Meta, s *store.Snapshot, c *Collector) *Report {
 
 var severities = [...]string{verdict.Good: "good", verdict.Info: "info", verdict.Watch: "watch", verdict.Bad: "bad"}
 
-func machine(s *store.Snapshot, remote bool) Machine {
-	m := Machine{Memory: Number(s.Host.MemTotal), Limited: s.Host.Limited}
-	cores := len(s.Host.Cores)
-	if !remote {
-		m.OS, m.Arch, m.CPU = optionalText(goruntime.GOOS), optionalText(goruntime.GOARCH), optionalText(cpuid.CPU.BrandName)
-		if cores == 0 {
-			cores = goruntime.NumCPU()
-		}
+// ThisMachine returns what is known of this machine without a sample.
+func ThisMachine() Machine {
+	cores := goruntime.NumCPU()
+	return Machine{OS: optionalText(goruntime.GOOS), Arch: optionalText(goruntime.GOARCH), CPU: optionalText(cpuid.CPU.BrandName), Cores: &cores}
+}
+
+func machine(s *store.Snapshot, meta Meta) (m Machine) {
+	switch {
+	case meta.Machine != nil:
+		m = *meta.Machine
+	case !meta.Remote:
+		m = ThisMachine()
 	}
-	if cores > 0 {
+	if cores := len(s.Host.Cores); cores > 0 {
 		m.Cores = &cores
 	}
+	m.Memory, m.Limited = Number(s.Host.MemTotal), s.Host.Limited
 	return m
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/profiler/verdict"
 )
 
 // Request is one request with all its metrics, defined in docs/metrics.md.
@@ -45,6 +46,7 @@ type Request struct {
 	Dominant  *string           `json:"dominant_component"`
 	Layers    []Layer           `json:"layers"`
 	ITL       *Distribution     `json:"itl_s"`
+	Slow      *Cause            `json:"ttft_cause"` // why TTFT was over its target; null if it was not
 	Stalls    []Stall           `json:"stalls"`
 	StallsCut int               `json:"stalls_cut"`
 	Text      *string           `json:"text"`
@@ -52,7 +54,7 @@ type Request struct {
 	TokensCut uint64            `json:"tokens_cut"`
 	Answer    *Answer           `json:"answer,omitempty"` // null if not received over HTTP
 
-	stages []stageRow // for CSV
+	stages []stageRow // for the CSV of stages
 }
 
 // Parts are the TTFT components in display order, "other" last; empty before the first token.
@@ -108,16 +110,38 @@ type Stall struct {
 	Index int    `json:"index"`
 	At    Number `json:"t_s"` // since the request was enqueued
 	Gap   Number `json:"gap_s"`
-	Cause string `json:"cause"`
+	Cause
+}
+
+// Cause is why time was lost, a row of verdict.Causes.
+type Cause struct {
+	Cause    string           `json:"cause"` // key
+	Text     string           `json:"text"`
+	Evidence string           `json:"evidence"`
+	Lost     Number           `json:"lost_s"`
+	Explains Number           `json:"explained_s"`          // of the lost time
+	Request  *event.RequestID `json:"by_request,omitempty"` // whose prompt was processed, if known
+}
+
+func cause(x *verdict.Explanation) *Cause {
+	if x == nil {
+		return nil
+	}
+	c := &Cause{Cause: x.Cause.String(), Text: verdict.Causes[x.Cause].Text, Evidence: x.Evidence, Lost: nanos(x.Lost), Explains: nanos(x.Explains)}
+	if x.By != 0 {
+		c.Request = &x.By
+	}
+	return c
 }
 
 // Token is a token, or several that came with one timestamp.
 type Token struct {
 	ID      *int32      `json:"id"` // null if the engine does not report ids
 	Index   int32       `json:"index"`
-	N       int32       `json:"n,omitempty"` // tokens of the timestamp, if more than one
-	At      Number      `json:"t_s"`         // since the request was enqueued
-	Gap     Number      `json:"gap_s"`       // of each token; null for the first
+	N       int32       `json:"n,omitempty"`    // tokens of the timestamp, if more than one
+	At      Number      `json:"t_s"`            // since the request was enqueued
+	Gap     Number      `json:"gap_s"`          // of each token; null for the first
+	Step    uint64      `json:"step,omitempty"` // number of the forward pass; 0 unknown
 	Text    *string     `json:"text"`
 	LogProb Number      `json:"logprob"`
 	Top     []Candidate `json:"top_logprobs"`
@@ -140,8 +164,11 @@ func (c *Collector) build(s *store.Snapshot) []Request {
 	out := make([]Request, 0, len(c.order))
 	for _, r := range c.order {
 		final := r.final
-		if final == nil {
-			final = open[r.id]
+		switch now := open[r.id]; {
+		case final == nil:
+			final = now
+		case now != nil && now.State.Final(): // with evidence that arrived after its end
+			final.Stalls, final.Slow = now.Stalls, now.Slow
 		}
 		if final == nil { // its end was dropped
 			final = &store.Request{ID: r.id, Enqueued: r.enqueued}
@@ -169,7 +196,7 @@ func (r *record) build(f *store.Request, began event.Time) Request {
 		TTFT: Number(f.TTFT), STIL: Number(f.STIL), Prefill: Number(f.Prefill), Decode: Number(f.Decode),
 		E2EL: Number(f.E2EL), TPOT: Number(f.TPOT), Paced: Number(f.Paced),
 		PrefillRate: Number(f.PrefillRate), DecodeRate: Number(f.DecodeRate), TPS: Number(f.TPS), Overall: Number(f.Overall),
-		ITL: distribution(f.ITL), Layers: []Layer{}, Stalls: []Stall{}, StallsCut: f.Omitted.Stalls, TokensCut: r.omitted, stages: r.rows(f),
+		ITL: distribution(f.ITL), Layers: []Layer{}, Slow: cause(f.Slow), Stalls: []Stall{}, StallsCut: f.Omitted.Stalls, TokensCut: r.omitted, stages: r.rows(f),
 	}
 	if !f.Polled {
 		out.Padding = Number(event.MeasuredValue(float64(f.PadTokens)))
@@ -185,7 +212,7 @@ func (r *record) build(f *store.Request, began event.Time) Request {
 		out.Layers = append(out.Layers, Layer{nanos(int64(l.Attention)), nanos(int64(l.Router)), nanos(int64(l.Experts))})
 	}
 	for _, st := range f.Stalls {
-		out.Stalls = append(out.Stalls, Stall{st.Index, interval(f, f.Enqueued, st.At), nanos(int64(st.Gap)), st.Cause})
+		out.Stalls = append(out.Stalls, Stall{st.Index, interval(f, f.Enqueued, st.At), nanos(int64(st.Gap)), *cause(&st.Explanation)})
 	}
 	out.Tokens, out.Text = r.describe()
 	if f.MissedStart {
@@ -203,7 +230,7 @@ func (r *record) describe() ([]Token, *string) {
 	var all strings.Builder
 	for i := range r.tokens {
 		t := &r.tokens[i]
-		out := Token{Index: t.index, At: nanos(t.at), Text: optionalText(t.text), Experts: t.picks, Top: []Candidate{}}
+		out := Token{Index: t.index, At: nanos(t.at), Step: t.step, Text: optionalText(t.text), Experts: t.picks, Top: []Candidate{}}
 		if t.n > 1 {
 			out.N = t.n
 		}
@@ -228,7 +255,7 @@ func (r *record) describe() ([]Token, *string) {
 	return tokens, optionalText(all.String())
 }
 
-// stageRow is a row of the CSV.
+// stageRow is a row of the CSV of stages.
 type stageRow struct {
 	stage event.Stage // StageNone is "other"
 	dur   time.Duration

@@ -153,6 +153,7 @@ type Throughput struct {
 	Busy          Number            `json:"busy_share"`
 	Bandwidth     Number            `json:"bandwidth_bytes_per_s"`
 	CopyBandwidth Number            `json:"copy_bandwidth_bytes_per_s"`
+	Requests      Number            `json:"requests_per_s"`
 	Goodput       Number            `json:"goodput_requests_per_s"`
 	Absent        map[string]string `json:"absent,omitempty"`
 	Origin        map[string]string `json:"origin,omitempty"` // origins of a server's numbers, by name
@@ -240,7 +241,7 @@ func throughput(s *store.Snapshot) Throughput {
 	out := Throughput{
 		Prefill: Number(t.Prefill), Decode: Number(t.Decode), TTPS: Number(t.TTPS), SessionTTPS: Number(t.SessionTTPS),
 		Busy: Number(t.BusyShare), Bandwidth: Number(t.Bandwidth), CopyBandwidth: Number(t.CopyBandwidth),
-		Goodput: Number(s.Latency.Goodput),
+		Requests: Number(t.Requests), Goodput: Number(s.Latency.Goodput),
 	}
 	out.Absent = absences(out)
 	if s.Polled() {

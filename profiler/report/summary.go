@@ -35,7 +35,7 @@ func bodySections(r *Report) []section {
 	parts = append(parts, pointSections(r)...)
 	parts = append(parts, reportedSections(r)...)
 	parts = append(parts,
-		economicsSection(r), clientSection(r), requestsSection(r), latencySection(r), probesSection(r), partsSection(r), throughputSection(r), groupsSection(r),
+		economicsSection(r), clientSection(r), requestsSection(r), latencySection(r), probesSection(r), partsSection(r), throughputSection(r), causesSection(r), groupsSection(r),
 		hostSection(r), expertsSection(r), placementSection(r), opsSection(r))
 	return filled(append(parts, compatSections(r)...))
 }
@@ -62,8 +62,17 @@ func reportNotes(r *Report) (lines []string) {
 			lines = append(lines, fmt.Sprintf("Dropped %s: the numbers below miss them.", plural(n, kind.String()+" event")))
 		}
 	}
-	if c := r.Omitted; c.Requests+c.Tokens > 0 {
-		lines = append(lines, fmt.Sprintf("Beyond the limits of a report: %s and %s, counted but not listed.", plural(c.Requests, "request"), plural(c.Tokens, "token")))
+	var omitted []string
+	for _, o := range []struct {
+		n    uint64
+		what string
+	}{{r.Omitted.Requests, "request"}, {r.Omitted.Tokens, "token"}, {r.Omitted.Stalls, "stall"}} {
+		if o.n > 0 {
+			omitted = append(omitted, plural(o.n, o.what))
+		}
+	}
+	if len(omitted) > 0 {
+		lines = append(lines, fmt.Sprintf("Beyond the limits of a report: %s, counted but not listed.", strings.Join(omitted, ", ")))
 	}
 	if n := r.Omitted.Unmeasured; n > 0 {
 		lines = append(lines, fmt.Sprintf("%s began while %d were running: counted, but not in latencies.", plural(n, "request"), store.MaxOpen))
@@ -270,6 +279,17 @@ func allFindings(r *Report) []Verdict {
 		return r.Verdicts
 	}
 	return append(slices.Clone(r.Bench.Advice), r.Verdicts...)
+}
+
+// causesSection ranks the causes of lost time.
+func causesSection(r *Report) section {
+	s := section{title: "Lost time", left: 1, header: []string{"cause", "lost", "share", "n", "try"}}
+	for _, c := range r.Causes {
+		s.rows = append(s.rows, []string{
+			c.Text + withEvidence(c.Evidence), short(c.Lost, metric.Seconds), short(c.Share, metric.Percent), fmt.Sprint(c.N), c.Remedy,
+		})
+	}
+	return s
 }
 
 func verdictsSection(r *Report) section {

@@ -3,6 +3,7 @@ package report
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"io"
 	"slices"
@@ -29,57 +30,61 @@ func (r *Report) WriteJSON(w io.Writer) error {
 func (r *Report) WriteJSONL(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	e := clean.NewEncoder(b)
-	reports := []*Report{r}
-	if r.Fleet != nil {
-		for i := range r.Fleet.Replicas {
-			reports = append(reports, r.Fleet.Replicas[i].Report)
-		}
-	}
-	for _, r := range reports {
+	var err error
+	r.eachReport(func(r *Report, _ string) {
 		for i := range r.Requests {
-			if err := e.Encode(&r.Requests[i]); err != nil {
-				return err
-			}
+			err = cmp.Or(err, e.Encode(&r.Requests[i]))
 		}
-	}
-	return b.Flush()
+	})
+	return cmp.Or(err, b.Flush())
 }
 
-// Stageless reports whether WriteCSV would have no stages to write. Reports from Read have none, since the document has
-// only their sums.
+// Stageless reports whether WriteStagesCSV would have no stages to write. Reports from Read have none, since the
+// document has only their sums.
 func (r *Report) Stageless() bool {
-	return r.Bench == nil && r.Reported == nil && r.Fleet == nil && !slices.ContainsFunc(r.Requests, func(q Request) bool { return len(q.stages) > 0 })
+	some := false
+	r.eachReport(func(r *Report, _ string) {
+		some = some || slices.ContainsFunc(r.Requests, func(q Request) bool { return len(q.stages) > 0 })
+	})
+	return !some
 }
 
-// WriteCSV writes the points of a benchmark, or the numbers of a server with aggregate metrics. For any other run it
-// writes one row per stage: first the parts of the model load, then for each request its stages in the order in which
-// they ended. The TTFT components of a request, including "other", add up to its TTFT; the other rows are parts of
-// these (lm_head, sample, and attention, router and experts over all layers) or the pacing. Times have a resolution of
-// 1 ns.
+// WriteCSV writes the points of a benchmark, or the numbers of servers with aggregate metrics. For any other run it
+// writes one row per request, with the names and units of the JSON document.
 func (r *Report) WriteCSV(w io.Writer) error {
-	if r.Bench != nil {
+	switch {
+	case r.Bench != nil:
 		return writeBenchCSV(r, w)
-	}
-	if r.Reported != nil || r.Fleet != nil {
+	case r.servers():
 		return writeReportedCSV(r, w)
 	}
+	return writeRequestsCSV(r, w)
+}
+
+// WriteStagesCSV writes one row per stage: first the parts of the model load, then for each request its stages in the
+// order in which they ended. The TTFT components of a request, including "other", add up to its TTFT; the other rows
+// are parts of these (lm_head, sample, and attention, router and experts over all layers) or the pacing. Times have a
+// resolution of 1 ns.
+func (r *Report) WriteStagesCSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	row := func(name string, ns int64) {
 		_ = c.Write([]string{textCell(name), strconv.FormatFloat(float64(ns)/1e3, 'f', -1, 64)})
 	}
 	_ = c.Write([]string{"stage", "elapsed_us"}) // the first error sticks
-	if r.Model != nil {
-		for _, l := range r.Model.Load {
-			if l.stage != event.StageLoad { // the request that waited for it has the row
-				row(l.Stage, l.ns)
+	r.eachReport(func(r *Report, _ string) {
+		if r.Model != nil {
+			for _, l := range r.Model.Load {
+				if l.stage != event.StageLoad { // the request that waited for it has the row
+					row(l.Stage, l.ns)
+				}
 			}
 		}
-	}
-	for i := range r.Requests {
-		for _, s := range r.Requests[i].stages {
-			row(partName(s.stage), int64(s.dur))
+		for i := range r.Requests {
+			for _, s := range r.Requests[i].stages {
+				row(partName(s.stage), int64(s.dur))
+			}
 		}
-	}
+	})
 	c.Flush()
 	return c.Error()
 }

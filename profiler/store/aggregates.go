@@ -18,6 +18,8 @@ type Aggregates struct {
 	event.Aggregates                     // the last report; its Histograms cover its interval only
 	At               event.Time          // time of the last report
 	Histograms       []WindowedHistogram // in the order in which the engine first reported them
+	Numbers          []ServerNumber      // over the session, in the order in which they were first reported
+	Earlier          *event.Earlier      // what the engine had counted before the session; nil: unknown
 }
 
 // WindowedHistogram is a distribution of durations that the engine counts, over each window.
@@ -37,34 +39,55 @@ func (r *Aggregates) Summary(name string, w metric.Window) *metric.BucketSummary
 	return &r.Histograms[i].Windows[w]
 }
 
-// Parts divides the mean TTFT of a window into the mean parts that the engine reports, and "other" last. total is the
-// mean TTFT in ns, 0 if the engine does not report it: then there is no "other". The means cover different requests: an
-// engine counts TTFT at the first token, and the parts often at the last one. Nil if there is nothing to divide.
-func (r *Aggregates) Parts(w metric.Window) (parts []Part, total float64) {
-	mean := func(name string) float64 {
-		if s := r.Summary(name, w); s != nil && s.Count > 0 {
-			return s.Mean
+// TTFTParts are the mean parts of TTFT that a server reports.
+type TTFTParts struct {
+	Parts []ServerPart // "other" is last if Total is above 0
+	Total float64      // mean TTFT in ns, which Parts divide; 0: they do not
+	Apart bool         // the parts are means of different requests than TTFT, or than each other: they must not be added
+}
+
+// ServerPart is a mean part of TTFT with the number of its requests, 0 for "other".
+type ServerPart struct {
+	Part
+	Count uint64
+}
+
+// partsTolerance is how far the numbers of requests in TTFT and in its parts may differ, as a share of the largest. An
+// engine counts TTFT at the first token and the parts often at the last one, so that requests in progress differ.
+const partsTolerance = 0.1
+
+// partsExcess is how far the parts may exceed TTFT, as a share of it: for the rounding of the engine's sums.
+const partsExcess = 0.01
+
+// Parts divides the mean TTFT of a window into the mean parts that the engine reports, and "other". It does not divide
+// if the parts are of other requests, or exceed the whole.
+func (r *Aggregates) Parts(w metric.Window) (out TTFTParts) {
+	least, most, sum := uint64(math.MaxUint64), uint64(0), 0.0
+	counted := func(name string) (mean float64, count uint64) {
+		s := r.Summary(name, w)
+		if s == nil || s.Count == 0 {
+			return 0, 0
 		}
-		return 0
+		least, most = min(least, s.Count), max(most, s.Count)
+		return s.Mean, s.Count
 	}
-	total = mean(event.HistogramTTFT)
-	rest := total
-	if total == 0 {
-		rest = math.MaxInt64
-	}
+	total, _ := counted(event.HistogramTTFT)
 	for _, p := range [...]struct {
 		stage event.Stage
 		name  string
 	}{{event.StageQueue, event.HistogramQueue}, {event.StagePrompt, event.HistogramPrefill}} {
-		if v := min(mean(p.name), rest); v > 0 {
-			parts = append(parts, newPart(p.stage, v, total))
-			rest -= v
+		if mean, count := counted(p.name); count > 0 {
+			out.Parts = append(out.Parts, ServerPart{newPart(p.stage, mean, total), count})
+			sum += mean
 		}
 	}
-	if total > 0 {
-		parts = append(parts, newPart(event.StageNone, rest, total))
+	switch {
+	case len(out.Parts) > 0 && (float64(most-least) > partsTolerance*float64(most) || total > 0 && sum > total*(1+partsExcess)):
+		out.Apart = true
+	case total > 0:
+		out.Parts, out.Total = append(out.Parts, ServerPart{Part: newPart(event.StageNone, max(total-sum, 0), total)}), total
 	}
-	return parts, total
+	return out
 }
 
 func newPart(stage event.Stage, ns, total float64) Part {
@@ -80,16 +103,34 @@ type aggregates struct {
 	windows  map[string]*metric.WindowedBuckets
 
 	running, queued int // requests, the most since the last point
+
+	numbers serverNumbers
+	earlier *event.Earlier
 }
 
 // apply stores a report.
 func (r *aggregates) apply(at event.Time, p *event.Aggregates) {
 	r.reported, r.last, r.at = true, *p, at
 	r.last.KVUsage, r.last.CacheHits = clampShare(p.KVUsage), clampShare(p.CacheHits)
+	r.last.More, r.last.Counts = separateCounts(p)
 	r.running, r.queued = max(r.running, int(countOf(p.Running))), max(r.queued, int(countOf(p.Waiting)))
+	r.numbers.add(at, &r.last)
+	if p.Earlier != nil && r.earlier == nil {
+		r.earlier = p.Earlier
+	}
 	for i := range p.Histograms {
 		r.addHistogram(at, &p.Histograms[i])
 	}
+}
+
+// separateCounts returns the values and the counts of a report. Before there were counts, preemptions were among the
+// values.
+func separateCounts(p *event.Aggregates) (values, counts []event.NamedReading) {
+	i := slices.IndexFunc(p.More, func(n event.NamedReading) bool { return n.Name == event.CountPreemptions })
+	if i < 0 {
+		return p.More, p.Counts
+	}
+	return slices.Delete(slices.Clone(p.More), i, i+1), append(slices.Clone(p.Counts), p.More[i])
 }
 
 func (r *aggregates) addHistogram(at event.Time, t *event.Histogram) {
@@ -133,7 +174,7 @@ func (r *aggregates) view(now event.Time) *Aggregates {
 	if !r.reported {
 		return nil
 	}
-	v := &Aggregates{Aggregates: r.last, At: r.at}
+	v := &Aggregates{Aggregates: r.last, At: r.at, Numbers: r.numbers.view(), Earlier: r.earlier}
 	for _, name := range r.names {
 		t := WindowedHistogram{Name: name, Windows: r.windows[name].Summaries(int64(now))}
 		t.Bounds, t.Counts = r.windows[name].Session()
@@ -151,6 +192,9 @@ func (r *aggregates) fillThroughput(t *Throughput) {
 	t.Decode, t.Prefill = r.last.Decode, r.last.Prefill
 	if r.last.Generated.Origin == event.NotReported {
 		t.TTPS, t.SessionTTPS = event.Reading{}, event.Reading{}
+	}
+	if r.last.Finished.Origin == event.NotReported {
+		t.Requests = event.Reading{}
 	}
 	t.Running, t.Queued = int(countOf(r.last.Running)), int(countOf(r.last.Waiting))
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -56,7 +57,8 @@ func TestAggregatesFillSnapshot(t *testing.T) {
 	if k := v.KV; k.Usage.V != 0.5 || k.Used != 100 || k.Total != 200 {
 		t.Errorf("KV cache %+v", k)
 	}
-	parts, total := v.Aggregates.Parts(metric.Session)
+	p := v.Aggregates.Parts(metric.Session)
+	parts, total := p.Parts, p.Total
 	if total != 2e8 || len(parts) != 3 || parts[0].Dur != 50*time.Millisecond || parts[1].Dur != 120*time.Millisecond || parts[2].Dur != 30*time.Millisecond ||
 		parts[2].Stage != event.StageNone || parts[1].Share != 0.6 {
 		t.Errorf("parts of %v: %+v", total, parts)
@@ -87,17 +89,60 @@ func TestPolledRequestsAreNotTotalled(t *testing.T) {
 	}
 }
 
-func TestPartsAreClampedToTTFT(t *testing.T) {
-	v := snapshotAfter([]float64{1}, &event.Aggregates{Interval: 1e9, Histograms: []event.Histogram{
-		{Name: event.HistogramTTFT, Count: 1, Sum: 100}, {Name: event.HistogramQueue, Count: 1, Sum: 80}, {Name: event.HistogramPrefill, Count: 1, Sum: 90},
-	}})
-	parts, _ := v.Aggregates.Parts(metric.Session)
-	if len(parts) != 3 || parts[1].Dur != 20 || parts[2].Dur != 0 {
-		t.Errorf("parts %+v", parts)
+// TestPartsOfTTFT: parts divide TTFT only if they are of about the same requests and do not exceed it.
+func TestPartsOfTTFT(t *testing.T) {
+	for name, c := range map[string]struct {
+		ttft, queue, prefill event.Histogram
+		total                float64
+		apart                bool
+		parts                int
+	}{
+		"all of the same":    {event.Histogram{Count: 10, Sum: 1000}, event.Histogram{Count: 10, Sum: 200}, event.Histogram{Count: 10, Sum: 700}, 100, false, 3},
+		"a few still run":    {event.Histogram{Count: 10, Sum: 1000}, event.Histogram{Count: 9, Sum: 180}, event.Histogram{Count: 9, Sum: 630}, 100, false, 3},
+		"of others":          {event.Histogram{Count: 10, Sum: 1000}, event.Histogram{Count: 8, Sum: 160}, event.Histogram{Count: 9, Sum: 630}, 0, true, 2},
+		"above the whole":    {event.Histogram{Count: 1, Sum: 100}, event.Histogram{Count: 1, Sum: 80}, event.Histogram{Count: 1, Sum: 90}, 0, true, 2},
+		"parts of others":    {event.Histogram{}, event.Histogram{Count: 11, Sum: 80}, event.Histogram{Count: 24, Sum: 90}, 0, true, 2},
+		"no TTFT":            {event.Histogram{}, event.Histogram{Count: 1, Sum: 80}, event.Histogram{}, 0, false, 1},
+		"no request in them": {event.Histogram{Count: 1, Sum: 100}, event.Histogram{}, event.Histogram{}, 100, false, 1},
+	} {
+		c.ttft.Name, c.queue.Name, c.prefill.Name = event.HistogramTTFT, event.HistogramQueue, event.HistogramPrefill
+		v := snapshotAfter([]float64{1}, &event.Aggregates{Interval: 1e9, Histograms: []event.Histogram{c.ttft, c.queue, c.prefill}})
+		if p := v.Aggregates.Parts(metric.Session); p.Total != c.total || p.Apart != c.apart || len(p.Parts) != c.parts {
+			t.Errorf("%s: %+v", name, p)
+		}
 	}
-	v = snapshotAfter([]float64{1}, &event.Aggregates{Interval: 1e9, Histograms: []event.Histogram{{Name: event.HistogramQueue, Count: 1, Sum: 80}}})
-	if parts, total := v.Aggregates.Parts(metric.Session); total != 0 || len(parts) != 1 || parts[0].Dur != 80 {
-		t.Errorf("without TTFT: parts %+v of %v", parts, total)
+}
+
+// TestNumbersOfTheSession: counts are totalled, quotients are of totals, other values have a mean over time and a
+// largest value, and what the last report lacks keeps its last value.
+func TestNumbersOfTheSession(t *testing.T) {
+	ratio := func(part, whole float64) []event.Ratio {
+		return []event.Ratio{{Name: event.RatioCacheHits, Part: reported(part), Whole: reported(whole)}}
+	}
+	more := func(name string, v float64) []event.NamedReading {
+		return []event.NamedReading{{Name: name, Reading: reported(v)}}
+	}
+	v := snapshotAfter([]float64{1, 2, 5, 6},
+		&event.Aggregates{Running: reported(50), Earlier: &event.Earlier{Finished: reported(102)}},
+		&event.Aggregates{Interval: 1e9, Running: reported(2), Counts: more("preemptions", 50), Ratios: ratio(300, 600), CacheHits: event.DerivedValue(0.5)},
+		&event.Aggregates{Interval: 3e9, Running: reported(6), More: more("preemptions", 6), Ratios: ratio(22, 76), CacheHits: event.DerivedValue(22. / 76)},
+		&event.Aggregates{Interval: 1e9, Running: reported(2), Counts: more("preemptions", 0), Ratios: ratio(0, 0), CacheHits: event.Absent(event.NotYet)},
+	)
+	r := v.Aggregates
+	if n := r.Number("running"); n == nil || n.Value.V != (2.+3*6+2)/5 || n.Max.V != 50 || n.Last.V != 2 {
+		t.Errorf("running %+v", n)
+	}
+	if n := r.Number("preemptions"); n == nil || n.Kind != CountedTotal || n.Value.V != 56 || n.Last.V != 0 || n.Max.OK() {
+		t.Errorf("preemptions %+v", n)
+	}
+	if n := r.Number(event.RatioCacheHits); n == nil || n.Value.V != 322./676 || n.Last.V != 22./76 || n.At != 5e9 {
+		t.Errorf("cache hits %+v", n)
+	}
+	if r.Number("waiting") != nil || len(r.Numbers) != 3 {
+		t.Errorf("numbers %+v", r.Numbers)
+	}
+	if r.Earlier == nil || r.Earlier.Finished.V != 102 || v.Totals().Finished.OK() {
+		t.Errorf("earlier %+v, totals %+v", r.Earlier, v.Totals())
 	}
 }
 
@@ -143,5 +188,49 @@ func TestOutagesAreNotZeros(t *testing.T) {
 	v = snapshotAfter([]float64{1.5, 2.5, 3.5}, withoutKV, withoutKV, withoutKV)
 	if p := v.Throughput.Series[1]; !math.IsNaN(p.KVShare) || p.Silent || p.Running != 3 {
 		t.Errorf("point without KV usage: %+v", p)
+	}
+}
+
+// TestServersAreJudgedByTargetsThatWereSet: the default target is that of a short prompt, and a server's TTFT is of
+// prompts of any length.
+func TestServersAreJudgedByTargetsThatWereSet(t *testing.T) {
+	slow := &event.Aggregates{Interval: 1e9, Histograms: []event.Histogram{
+		{Name: event.HistogramTTFT, Count: 9, Sum: 9e9, Bounds: []int64{5e8, 2e9}, Counts: []uint64{0, 9, 0}},
+	}}
+	for target, want := range map[time.Duration]int{0: 0, 200 * time.Millisecond: 1} {
+		s := New(Options{Now: func() event.Time { return 2e9 }, Targets: Targets{TTFT: target}})
+		s.Emit(event.Event{Kind: event.KindAggregates, At: 1e9, Layer: -1, Data: slow})
+		if got := s.Snapshot().Verdicts; len(got) != want {
+			t.Errorf("target %v: %+v, want %d verdicts", target, got, want)
+		}
+	}
+}
+
+// TestTotalsOfServers: a number that a server does not report is absent in the whole catalogue, before its first
+// report and after it, and while nothing is known of an engine.
+func TestTotalsOfServers(t *testing.T) {
+	now := event.Time(1e9)
+	s := New(Options{Now: func() event.Time { return now }})
+	check := func(when string) {
+		t.Helper()
+		v := s.Snapshot()
+		for _, n := range slices.Concat(Rates, Totalled) {
+			if n.Of == nil || n.Name == "dropped" {
+				continue
+			}
+			if r := n.Of(v, metric.Session); r.OK() {
+				t.Errorf("%s: %s is %v", when, n.Name, r.V)
+			}
+		}
+	}
+	check("without an engine")
+	s.Emit(event.Event{Kind: event.KindEngine, At: 1, Layer: -1, Data: &event.EngineInfo{Name: "server", Caps: event.CapAggregates, State: event.EngineReady}})
+	check("before the first report")
+	for range 2 {
+		now += 1e9
+		s.Emit(event.Event{Kind: event.KindAggregates, At: now, Layer: -1, Data: &event.Aggregates{
+			Interval: 1e9, Histograms: []event.Histogram{{Name: event.HistogramTTFT, Count: 3, Sum: 3e9}},
+		}})
+		check("with a histogram only")
 	}
 }

@@ -40,6 +40,7 @@ type core struct {
 	counters *event.Counters // the engine's own counters; nil: not reported
 	log      []LogLine
 	judge    verdict.Judge
+	causes   causes
 }
 
 // clone returns a copy that shares nothing that will be written to. It has no onRequest.
@@ -49,6 +50,7 @@ func (c *core) clone() core {
 	k.load, k.log = slices.Clip(c.load), slices.Clip(c.log)
 	k.machine.Series, k.rates.points = slices.Clip(c.machine.Series), slices.Clip(c.rates.points)
 	k.counts, k.judge = c.counts.clone(), c.judge.Clone()
+	k.causes = c.causes.trimmed()
 	return k
 }
 
@@ -84,9 +86,17 @@ func (s *state) apply(e *event.Event) {
 	case event.KindStep:
 		s.counts.Steps++
 		s.rates.addStep(e)
+		if e.Prompt > 0 {
+			s.causes.keepPass(e.At, e.Dur, 0)
+		}
 	case event.KindHost:
 		if p, ok := e.Data.(*event.Host); ok && p != nil {
 			s.machine.apply(e.At, p)
+			s.keepHost(e.At, p)
+		}
+	case event.KindUsage:
+		if p, ok := e.Data.(*event.Usage); ok && p != nil {
+			s.applyUsage(e.At, p)
 		}
 	case event.KindAggregates:
 		if p, ok := e.Data.(*event.Aggregates); ok && p != nil {
@@ -121,7 +131,7 @@ func (s *state) applyLog(e *event.Event) {
 func (s *state) applyModel(e *event.Event) {
 	if p, ok := e.Data.(*event.Model); ok && p != nil {
 		s.model, s.loadTook = *p, max(e.Dur, 0)
-		s.routing, s.ops = routing{}, nil
+		s.routing, s.ops, s.causes.read = routing{}, nil, 0
 	}
 }
 

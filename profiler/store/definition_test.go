@@ -12,16 +12,16 @@ import (
 
 // requestTimes are the drawn times of one request, in ns. By definition, they determine all its metrics.
 type requestTimes struct {
-	queue, tokenize, prompt, head, other int64
-	gaps, paced                          []int64
-	tokens, cached                       int32
+	queue, others, tokenize, prompt, head, other int64
+	gaps, paced                                  []int64
+	tokens, cached                               int32
 }
 
 func drawRequestTimes() *rapid.Generator[requestTimes] {
 	return rapid.Custom(func(t *rapid.T) requestTimes {
 		span := rapid.Int64Range(0, 40*ms)
 		c := requestTimes{
-			queue: span.Draw(t, "queue"), tokenize: span.Draw(t, "tokenize"), prompt: span.Draw(t, "prompt"),
+			queue: span.Draw(t, "queue"), others: span.Draw(t, "paced by others"), tokenize: span.Draw(t, "tokenize"), prompt: span.Draw(t, "prompt"),
 			head: span.Draw(t, "head"), other: span.Draw(t, "other"), tokens: rapid.Int32Range(1, 40).Draw(t, "tokens"),
 		}
 		c.cached = rapid.Int32Range(0, c.tokens-1).Draw(t, "cached")
@@ -37,6 +37,7 @@ func drawRequestTimes() *rapid.Generator[requestTimes] {
 func (c *requestTimes) play(rt *rapid.T, p *session, id event.RequestID) {
 	p.state(0, id, event.StateQueued, nil)
 	p.stage(id, event.StageQueue, c.queue, 0)
+	p.stage(id, event.StagePacedByOthers, c.others, 0)
 	p.state(0, id, event.StateDispatched, nil)
 	p.stage(id, event.StageTokenize, c.tokenize, c.tokens)
 	p.stage(id, event.StagePrompt, c.prompt, c.tokens-c.cached)
@@ -77,7 +78,7 @@ func TestMetricsFollowTheirDefinitions(t *testing.T) {
 		for i, c := range rapid.SliceOfN(drawRequestTimes(), 1, 6).Draw(rt, "requests") {
 			c.play(rt, p, event.RequestID(i+1))
 			r := p.store.Snapshot().Requests[0]
-			ttft := float64(c.queue+c.tokenize+c.prompt+c.head+c.other) / 1e9
+			ttft := float64(c.queue+c.others+c.tokenize+c.prompt+c.head+c.other) / 1e9
 			decode, n := float64(total(c.gaps))/1e9, float64(len(c.gaps)+1)
 			checkReading(rt, "TTFT", r.TTFT, ttft)
 			checkReading(rt, "STIL", r.STIL, float64(c.queue)/1e9)

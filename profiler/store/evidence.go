@@ -17,16 +17,19 @@ func (v *Snapshot) evidence() *verdict.Evidence {
 		Decode: v.Throughput.Decode, Running: v.Throughput.Running, Pace: v.Engine.Pace,
 		Bandwidth: v.Throughput.Bandwidth, Copy: v.Throughput.CopyBandwidth, BusyShare: v.Throughput.BusyShare,
 		MemUsed: v.Host.MemUsed, MemTotal: v.Host.MemTotal, KV: v.KV.Usage, Layer: -1,
+		Stalls: v.Losses.Stalls[metric.Minute], Losses: v.Losses.Windows[metric.Minute], Threads: v.Engine.Device.Threads,
 		Dropped: v.Drops.Total(), Unmeasured: v.Counts.Unmeasured, MaxOpen: MaxOpen,
 	}
 	if v.Engine.State == event.EngineFailed {
 		e.Failed = v.Engine.Reason
 	}
 	if cpu, n := v.Host.Engine.CPU, len(v.Host.Cores); cpu.OK() && n > 0 {
-		e.CPU = event.DerivedValue(cpu.V / float64(n))
+		e.CPU, e.Cores = event.DerivedValue(cpu.V/float64(n)), n
+	}
+	if c := v.Host.Engine.Cores; c.OK() {
+		e.Cores = int(c.V)
 	}
 	v.ttftEvidence(e)
-	v.stallEvidence(e)
 	v.expertEvidence(e)
 	e.Served = v.servedEvidence()
 	var kinds []string
@@ -46,7 +49,7 @@ func (v *Snapshot) ttftEvidence(e *verdict.Evidence) {
 		return
 	}
 	r := v.Requests[i]
-	e.Request, e.TTFT, e.Cold, e.Prompt = r.ID, r.TTFT, r.Cold, r.PromptTokens
+	e.Request, e.TTFT, e.Cold, e.Prompt, e.Why = r.ID, r.TTFT, r.Cold, r.PromptTokens, r.Slow
 	e.Dominant, e.DomShare, e.DomPerTok = PartName(r.Dominant.Stage), r.Dominant.Share, r.Dominant.PerToken
 }
 
@@ -57,6 +60,8 @@ func PartName(stage event.Stage) string {
 		return "other"
 	case event.StageLoad:
 		return "model load"
+	case event.StagePacedByOthers:
+		return "paced by others"
 	case event.StageFirst:
 		return "first token"
 	case event.StageHostToDevice:
@@ -67,28 +72,12 @@ func PartName(stage event.Stage) string {
 	return stage.String()
 }
 
-// stallEvidence counts the stalls of the last minute by cause, most frequent first.
-func (v *Snapshot) stallEvidence(e *verdict.Evidence) {
-	for _, s := range v.Latency.Stalls {
-		if v.Now-s.At > event.Time(metric.Minute.Span()) {
-			continue
-		}
-		i := slices.IndexFunc(e.Stalls, func(c verdict.Cause) bool { return c.Text == s.Cause })
-		if i < 0 {
-			e.Stalls = append(e.Stalls, verdict.Cause{Text: s.Cause})
-			i = len(e.Stalls) - 1
-		}
-		e.Stalls[i].N++
-	}
-	slices.SortStableFunc(e.Stalls, func(a, b verdict.Cause) int { return b.N - a.N })
-}
-
-// expertEvidence adds the most imbalanced layer of the last ten seconds of decoding.
+// expertEvidence adds the most imbalanced layer of the last minute of decoding.
 func (v *Snapshot) expertEvidence(e *verdict.Evidence) {
 	if v.Experts == nil {
 		return
 	}
-	h := v.Experts.Hits[metric.TenSeconds][metric.Decode]
+	h := v.Experts.Hits[metric.Minute][metric.Decode]
 	e.Experts = v.Experts.Experts
 	for i, l := range h.Layers {
 		if l.MaxMean > e.MaxMean {

@@ -16,21 +16,21 @@ func (v *Snapshot) servedEvidence() *verdict.Served {
 	}
 	r := v.Aggregates
 	e := &verdict.Served{Running: r.Running, Waiting: r.Waiting, Slots: v.Throughput.Slots}
+	if t := &v.Latency.Targets; !t.DefaultTTFT {
+		e.Target = t.TTFT
+	}
 	if t := r.Summary(event.HistogramTTFT, metric.Minute); t != nil {
 		e.TTFT = *t
 	}
 	if t := r.Summary(event.HistogramITL, metric.Minute); t != nil {
 		e.ITL = *t
 	}
-	if parts, total := r.Parts(metric.Minute); total > 0 {
-		largest := slices.MaxFunc(parts, func(a, b Part) int { return int(a.Dur - b.Dur) })
+	if p := r.Parts(metric.Minute); len(p.Parts) > 1 && p.Total > 0 { // a single one is "other"
+		largest := slices.MaxFunc(p.Parts, func(a, b ServerPart) int { return int(a.Dur - b.Dur) })
 		e.Dominant, e.DomShare = PartName(largest.Stage), largest.Share
-		if len(parts) == 1 { // only "other"
-			e.Dominant = ""
-		}
 	}
-	if i := slices.IndexFunc(r.More, func(n event.NamedReading) bool { return n.Name == "preemptions" }); i >= 0 {
-		e.Preempted = r.More[i].Reading
+	if n := r.Number(event.CountPreemptions); n != nil && n.At == r.At {
+		e.Preempted = n.Last
 	}
 	e.Speed, e.SpeedEvidence = v.servedSpeed()
 	return e

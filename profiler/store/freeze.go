@@ -22,14 +22,14 @@ type frozen struct {
 	size int        // approximate bytes that it does not share
 }
 
-// freeze returns a compact copy of the state. pack compresses bytes.
-func (s *state) freeze(at, now event.Time, wall time.Time, pack func([]byte) []byte) *frozen {
+// freezeState returns a compact copy of the state. pack compresses bytes.
+func freezeState(s *state, at, now event.Time, wall time.Time, pack func([]byte) []byte) *frozen {
 	f := &frozen{
 		core: s.core.clone(), requests: s.requests.freeze(), latency: s.latency.freeze(),
 		routing: s.routing.freeze(pack), aggregates: s.aggregates.freeze(pack),
 		at: at, now: now, wall: wall,
 	}
-	f.size = int(unsafe.Sizeof(*f)) + 100*len(f.counts.groups) +
+	f.size = int(unsafe.Sizeof(*f)) + 100*len(f.counts.groups) + f.causes.size() +
 		f.requests.bytes + f.latency.size() + f.routing.size() + f.aggregates.size()
 	return f
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"slices"
+	"unsafe"
 
 	"github.com/llmtop/llmtop/profiler/metric"
 )
@@ -20,7 +21,7 @@ func (r *aggregates) freeze(pack func([]byte) []byte) frozenAggregates {
 		return frozenAggregates{}
 	}
 	f := frozenAggregates{aggregates: *r}
-	f.names, f.windows = slices.Clone(r.names), nil
+	f.names, f.windows, f.numbers = slices.Clone(r.names), nil, slices.Clone(r.numbers)
 	var histograms []byte
 	for _, name := range r.names {
 		histograms = r.windows[name].Append(histograms, &f.bounds)
@@ -37,7 +38,7 @@ func (f *frozenAggregates) size() (n int) {
 	for i := range f.last.Histograms {
 		n += 8 * len(f.last.Histograms[i].Counts)
 	}
-	return n + 128 + len(f.packed)
+	return n + 128 + len(f.packed) + int(unsafe.Sizeof(serverNumber{}))*len(f.numbers)
 }
 
 // thaw returns aggregates that continue from the frozen ones.
@@ -47,6 +48,7 @@ func (f *frozenAggregates) thaw(unpack func([]byte) []byte) aggregates {
 	}
 	r := f.aggregates
 	r.names, r.windows = slices.Clone(f.names), make(map[string]*metric.WindowedBuckets, len(f.names))
+	r.numbers = slices.Clone(f.numbers)
 	histograms := unpack(f.packed)
 	for _, name := range f.names {
 		w := new(metric.WindowedBuckets)

@@ -128,7 +128,7 @@ func (h *history) startSegment(s *state, now event.Time, wall time.Time) {
 		h.close(h.segments[n-1])
 		h.segments[n-1].open = nil
 	}
-	key := s.freeze(h.newest, now, wall, h.pack)
+	key := freezeState(s, h.newest, now, wall, h.pack)
 	h.segments = append(h.segments, &segment{base: key, at: key.at, size: key.size})
 	h.evict(now)
 }

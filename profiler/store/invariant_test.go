@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -27,6 +28,9 @@ func checkRequest(r *Request) error {
 	for _, p := range r.Parts {
 		if sum += p.Dur; p.Dur < 0 || p.Share < 0 || p.Share > 1+1e-9 {
 			return fmt.Errorf("request %d: part %+v", r.ID, p)
+		}
+		if p.Stage == event.StageQueue && r.STIL != seconds(int64(p.Dur)) && !r.Retrospective {
+			return fmt.Errorf("request %d: queue time %v, but the part of TTFT is %v", r.ID, r.STIL, p.Dur)
 		}
 	}
 	if r.TTFT.OK() && (len(r.Parts) == 0 || r.Parts[len(r.Parts)-1].Stage != event.StageNone || math.Abs(sum.Seconds()-r.TTFT.V) > 1e-9+1e-9*r.TTFT.V) {
@@ -71,6 +75,9 @@ func checkSnapshot(s *Snapshot) error {
 			}
 		}
 	}
+	if err := checkCounted(s); err != nil {
+		return err
+	}
 	t := &s.Throughput
 	for name, x := range map[string]event.Reading{
 		"prefill": t.Prefill, "decode": t.Decode, "TTPS": t.TTPS, "session TTPS": t.SessionTTPS, "busy": t.BusyShare,
@@ -91,6 +98,26 @@ func checkSnapshot(s *Snapshot) error {
 	if len(s.Requests) > MaxOpen+MaxRequests || len(s.Log) > MaxLog || len(l.Stalls) > MaxStalls || len(l.Series) > SeriesLen || len(t.Series) > SeriesLen {
 		return fmt.Errorf("a bound is exceeded: %d requests, %d lines, %d stalls, %d and %d points",
 			len(s.Requests), len(s.Log), len(l.Stalls), len(l.Series), len(t.Series))
+	}
+	return nil
+}
+
+// checkCounted returns an error if the requests that count in a distribution of TTFT are not as many as its values,
+// unless the clock went back.
+func checkCounted(s *Snapshot) error {
+	if slices.ContainsFunc(s.Requests, func(r *Request) bool { return r.Counted > s.Now }) {
+		return nil
+	}
+	for w := range metric.NumWindows {
+		for cold, sum := range map[bool]*metric.Summary{false: &s.Latency.TTFT[w], true: &s.Latency.ColdTTFT[w]} {
+			n := uint64(0)
+			for range s.CountedIn(w, cold) {
+				n++
+			}
+			if n > sum.Count || n < sum.Count && s.Counts.OmittedRequests+s.Counts.Unmeasured == 0 {
+				return fmt.Errorf("TTFT (cold: %v) has %d values in the %v, of %d requests", cold, sum.Count, w, n)
+			}
+		}
 	}
 	return nil
 }

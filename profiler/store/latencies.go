@@ -37,7 +37,7 @@ type Moment uint8
 
 // The moments.
 const (
-	AtFirstToken Moment = iota // of requests with any outcome
+	AtFirstToken Moment = iota // of requests with any outcome; without a first token, at the end
 	AtEnd                      // of finished requests
 	AtToken                    // of each token
 )
@@ -50,6 +50,7 @@ type LatencyRow struct {
 	JSON   string // member of reports
 	Metric string // OpenTelemetry name of the histogram
 	Alert  string // prefix of the measures of alert rules; "": none
+	Server string // name of the event.Histogram of servers that count it; "": none does
 	GenAI  bool   // named by OpenTelemetry's conventions for generative AI, which require further attributes
 	Bounds Bounds
 
@@ -59,7 +60,7 @@ type LatencyRow struct {
 
 	Practical float64 // s: smaller differences do not matter to comparisons
 	Gate      bool    // decides the outcome of comparisons by default
-	FromQueue bool    // counts from the queue: cold requests, which wait for the model load, are not compared with others
+	FromQueue bool    // counts from the queue: the cold request, which contains the model load, is not compared with others
 
 	Moment Moment
 	Of     func(*Request) event.Reading                      // nil for latencies of tokens
@@ -81,31 +82,31 @@ var (
 // Latencies is the catalogue of latencies.
 var Latencies = [NumLatencies]LatencyRow{
 	TTFT: {
-		Name: "TTFT", Title: "TTFT warm", JSON: "ttft_s", Metric: "gen_ai.server.time_to_first_token", Alert: "ttft", GenAI: true, Bounds: FirstBounds,
+		Name: "TTFT", Title: "TTFT warm", JSON: "ttft_s", Metric: "gen_ai.server.time_to_first_token", Alert: "ttft", Server: event.HistogramTTFT, GenAI: true, Bounds: FirstBounds,
 		Help:   "time to first token: first token - enqueued, of warm requests",
-		Detail: "warm are all requests that are not cold. Percentiles never mix the two",
+		Detail: "warm are all requests that are not cold. One that came while the model was loading counts with that wait, which is its component *model load*; `run --headless` and `bench` send their prompts after the load. Percentiles never mix warm and cold",
 		Absent: "before the first token; no token came", Practical: 200e-6, Gate: true,
 		Of: func(r *Request) event.Reading { return onlyIf(!r.Cold, r.TTFT) },
 		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.TTFT },
 	},
 	ColdTTFT: {
 		Name: "TTFT cold", Title: "TTFT cold", JSON: "cold_ttft_s", Metric: "llmtop.cold_time_to_first_token", Bounds: FirstBounds,
-		Help:   "time to first token of cold requests, including the model load",
-		Detail: "cold (`cold`): enqueued before the load had ended, or the first one after it. The part of the load that was over before the request came is added, so that TTFT holds the whole load. In a request it is `ttft_s` too",
+		Help:   "time to first token of the cold request, including the model load",
+		Detail: "cold (`cold`) is the first request since the load began. The part of the load that was over before it came is added, so that TTFT holds the whole load. In a request it is `ttft_s` too",
 		Absent: "before the first token; no token came", Practical: 5e-3,
 		Of: func(r *Request) event.Reading { return onlyIf(r.Cold, r.TTFT) },
 		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.ColdTTFT },
 	},
 	STIL: {
-		Name: "queue time", Title: "queue time", JSON: "stil_s", Metric: "llmtop.queue.time", Alert: "queue", Bounds: QueueBounds,
-		Help:   "queue time, waiting for a slot: dispatched - enqueued",
-		Detail: "a request that came during the model load waited for that too; the components below separate the two. `stil` is short for scheduler time in loop",
+		Name: "queue time", Title: "queue time", JSON: "stil_s", Metric: "llmtop.queue.time", Alert: "queue", Server: event.HistogramQueue, Bounds: QueueBounds,
+		Help:   "queue time, waiting for a slot after the model was ready: dispatched - enqueued, without model load and pacing of others",
+		Detail: "the time that the engine reports, if it does; the same as the component *queue* of TTFT below. `stil` is short for scheduler time in loop",
 		Absent: "the engine does not report when it dispatches", Practical: 200e-6, FromQueue: true,
 		Of: func(r *Request) event.Reading { return r.STIL },
 		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.STIL },
 	},
 	ITL: {
-		Name: "ITL", Title: "ITL", JSON: "itl_s", Metric: "llmtop.inter_token_latency", Alert: "itl", Bounds: TokenBounds,
+		Name: "ITL", Title: "ITL", JSON: "itl_s", Metric: "llmtop.inter_token_latency", Alert: "itl", Server: event.HistogramITL, Bounds: TokenBounds,
 		Help:   "inter-token latency: gap between two consecutive tokens; pacing (deliberate waiting) is excluded",
 		Detail: "k tokens that share a timestamp count as k gaps of 1/k each (the *token view*). For a request its distribution; for a token its own gap (`gap_s`)",
 		Absent: "the first token has none", Practical: 10e-6, Moment: AtToken,
@@ -120,7 +121,7 @@ var Latencies = [NumLatencies]LatencyRow{
 		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.MaxITL },
 	},
 	TPOT: {
-		Name: "TPOT", Title: "TPOT", JSON: "tpot_s", Metric: "gen_ai.server.time_per_output_token", Alert: "tpot", GenAI: true, Bounds: TokenBounds,
+		Name: "TPOT", Title: "TPOT", JSON: "tpot_s", Metric: "gen_ai.server.time_per_output_token", Alert: "tpot", Server: event.HistogramTPOT, GenAI: true, Bounds: TokenBounds,
 		Help:   "time per output token: (E2EL - TTFT) / (generated - 1), the mean ITL",
 		Detail: "in other units ms/token",
 		Absent: "n < 2, or all tokens share one timestamp", Practical: 1e-6, Gate: true, Moment: AtEnd,
@@ -128,7 +129,7 @@ var Latencies = [NumLatencies]LatencyRow{
 		In: func(l *Latency) *[metric.NumWindows]metric.Summary { return &l.TPOT },
 	},
 	E2EL: {
-		Name: "E2EL", Title: "E2EL", JSON: "e2el_s", Metric: "gen_ai.server.request.duration", Alert: "e2el", GenAI: true, Bounds: WholeBounds,
+		Name: "E2EL", Title: "E2EL", JSON: "e2el_s", Metric: "gen_ai.server.request.duration", Alert: "e2el", Server: event.HistogramE2EL, GenAI: true, Bounds: WholeBounds,
 		Help:   "end-to-end latency: finished - enqueued = TTFT + decode time",
 		Detail: "pacing is excluded. For an answer that came as a whole, closed - enqueued; its TTFT is not reported",
 		Absent: "while it runs; no token came", Practical: 500e-6, Gate: true, FromQueue: true, Moment: AtEnd,

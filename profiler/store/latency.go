@@ -14,6 +14,7 @@ type latency struct {
 	stalls  []Stall
 	series  []LatencyPoint // one point per second
 	spreads spreads
+	judged  bool // a finished request was checked against the targets
 }
 
 // distributions are kept for every window.
@@ -42,8 +43,11 @@ func (l *latency) record(r *Request, moment Moment, at event.Time) {
 	}
 }
 
-// recordFirst records the latencies of a request at its first token.
-func (l *latency) recordFirst(r *Request) { l.record(r, AtFirstToken, r.First) }
+// recordFirst records the latencies of a request at its first token, and when it counts in them.
+func (l *latency) recordFirst(r *Request) {
+	l.record(r, AtFirstToken, r.First)
+	r.Counted = max(r.First, event.Time(l.of[TTFT].Second()*int64(second)))
+}
 
 // recordGaps records k gaps of equal length that ended at the given time.
 func (l *latency) recordGaps(at event.Time, gap int64, k int) {
@@ -58,10 +62,17 @@ func (l *latency) recordStall(st Stall) {
 
 // recordEnd records a request that has ended.
 func (l *latency) recordEnd(r *Request) {
+	if r.First == 0 {
+		l.record(r, AtFirstToken, r.Closed)
+	}
 	if r.State != event.StateFinished {
 		return
 	}
 	l.record(r, AtEnd, r.Closed)
+	if r.Polled { // whether it met the targets is unknown
+		return
+	}
+	l.judged = true
 	if r.met() {
 		l.met.Record(int64(r.Closed), 1, 1)
 	}
@@ -78,7 +89,7 @@ func (l *latency) closeSecond(sec int64) {
 	}
 }
 
-// view sets the latency of a snapshot. span is the length of the session, 0 if no request has finished.
+// view sets the latency of a snapshot. span is the length of the session.
 func (l *latency) view(v *Latency, now int64, span time.Duration) {
 	for id := range Latencies {
 		*Latencies[id].In(v) = l.of[id].Summaries(now)
@@ -89,7 +100,7 @@ func (l *latency) view(v *Latency, now int64, span time.Duration) {
 	}
 	v.Series, v.Stalls = slices.Clip(l.series), slices.Clip(l.stalls)
 	v.Goodput = event.Absent(event.NotYet)
-	if span > 0 {
+	if l.judged && span > 0 {
 		v.Goodput = event.DerivedValue(float64(l.met.Summaries(now)[metric.Minute].Count) / min(span, time.Minute).Seconds())
 	}
 }
@@ -102,7 +113,7 @@ type frozenLatency struct {
 
 // freeze returns a compact copy.
 func (l *latency) freeze() (f frozenLatency) {
-	f.latency = latency{stalls: slices.Clip(l.stalls), series: slices.Clip(l.series), spreads: l.spreads}
+	f.latency = latency{stalls: slices.Clip(l.stalls), series: slices.Clip(l.series), spreads: l.spreads, judged: l.judged}
 	f.spreads.copyOpen()
 	for i, w := range l.windows() {
 		f.packed[i] = w.Pack()

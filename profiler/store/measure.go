@@ -29,12 +29,7 @@ func (l *liveRequest) measure(with settings) {
 	if v.State.Final() {
 		absent = event.Absent(event.Undefined)
 	}
-	v.STIL, v.Paced = absent, event.DerivedValue(float64(l.pacedTotal)/second)
-	if v.Dispatched != 0 {
-		v.STIL = seconds(int64(v.Dispatched - v.Enqueued))
-	} else if v.Retrospective || !with.caps.Has(event.CapQueue) {
-		v.STIL = event.Absent(event.NotReported)
-	}
+	v.STIL, v.Paced = l.queueTime(with.caps, absent), event.DerivedValue(float64(l.pacedTotal)/second)
 	v.TTFT, v.Prefill, v.PrefillRate = absent, absent, absent
 	v.Decode, v.TPOT, v.DecodeRate = absent, absent, absent
 	v.E2EL, v.TPS, v.Overall = absent, absent, absent
@@ -64,6 +59,20 @@ func (l *liveRequest) measure(with settings) {
 			}
 		}
 	}
+}
+
+// queueTime returns how long a request waited for a slot: the time that the engine reports, or else the time until it
+// was dispatched without model load and pacing of others; absent while it waits.
+func (l *liveRequest) queueTime(caps event.Caps, absent event.Reading) event.Reading {
+	switch v := &l.view; {
+	case l.stageTime[event.StageQueue] > 0:
+		return seconds(l.stageTime[event.StageQueue])
+	case v.Dispatched != 0:
+		return seconds(int64(v.Dispatched-v.Enqueued) - l.stageTime[event.StageLoad] - l.stageTime[event.StagePacedByOthers])
+	case v.Retrospective || !caps.Has(event.CapQueue):
+		return event.Absent(event.NotReported)
+	}
+	return absent
 }
 
 // clearPreClockReadings marks as not reported what needs times before the clock's epoch. Durations of stages stay.
@@ -126,7 +135,7 @@ func (l *liveRequest) measureFirst(load int64) {
 }
 
 // splitTTFT divides TTFT into parts that add up to it. The last part, "other", is what the named stages leave. The model
-// load is the part measured with the request, and loadBefore ns before it.
+// load is the part measured with the request, and loadBefore ns before it. The queue time is that of its part.
 func (l *liveRequest) splitTTFT(ttft, loadBefore int64) {
 	v := &l.view
 	v.Dominant = Part{}
@@ -153,6 +162,9 @@ func (l *liveRequest) splitTTFT(ttft, loadBefore int64) {
 			ns = min(ns, rest) // overlapping stages: clamp to what is left
 			part(stage, ns)
 			rest -= ns
+			if stage == event.StageQueue {
+				v.STIL = seconds(ns)
+			}
 		}
 	}
 	part(event.StageNone, rest)

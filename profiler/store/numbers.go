@@ -49,6 +49,11 @@ var Rates = []Number{
 		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Throughput.SessionTTPS },
 	},
 	{
+		Name: "requests/s", JSON: "throughput.requests_per_s", Metric: "llmtop.finished.requests", Alert: "requests_per_s", Unit: "{request}/s",
+		Help: "finished requests / wall-clock time, last 10 s", Absent: "none has finished; the server does not count them",
+		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Throughput.Requests },
+	},
+	{
 		Name: "goodput", JSON: "throughput.goodput_requests_per_s", Metric: "llmtop.goodput.requests", Alert: "goodput", Unit: "{request}/s",
 		Help: "finished requests per second that met every target, in the last minute", Absent: "none has finished",
 		Of: func(s *Snapshot, _ metric.Window) event.Reading { return s.Latency.Goodput },
@@ -94,12 +99,12 @@ var Totalled = []Number{
 	{
 		Name: "running", JSON: "totals.running", Metric: "llmtop.requests.running", Alert: "running", Unit: "{request}",
 		Help: "requests that are running",
-		Of:   func(s *Snapshot, _ metric.Window) event.Reading { return countReading(s.Throughput.Running) },
+		Of:   func(s *Snapshot, _ metric.Window) event.Reading { return s.Totals().Running },
 	},
 	{
 		Name: "queued", JSON: "totals.queued", Metric: "llmtop.requests.queued", Alert: "queued", Unit: "{request}",
 		Help: "requests that wait in the queue",
-		Of:   func(s *Snapshot, _ metric.Window) event.Reading { return countReading(s.Throughput.Queued) },
+		Of:   func(s *Snapshot, _ metric.Window) event.Reading { return s.Totals().Queued },
 	},
 	{
 		Name: "finished", JSON: "totals.finished", Metric: "llmtop.requests", Label: "outcome", Alert: "finished", Unit: "{request}", Sum: true,
@@ -109,12 +114,12 @@ var Totalled = []Number{
 	{
 		Name: "failed", JSON: "totals.failed", Alert: "failed", Unit: "{request}", Sum: true,
 		Help: "failed requests of the session",
-		Of:   func(s *Snapshot, _ metric.Window) event.Reading { return countReading(s.Counts.Failed) },
+		Of:   func(s *Snapshot, _ metric.Window) event.Reading { return s.Totals().Failed },
 	},
 	{
 		Name: "cancelled", JSON: "totals.cancelled", Alert: "cancelled", Unit: "{request}", Sum: true,
 		Help: "cancelled requests of the session",
-		Of:   func(s *Snapshot, _ metric.Window) event.Reading { return countReading(s.Counts.Cancelled) },
+		Of:   func(s *Snapshot, _ metric.Window) event.Reading { return s.Totals().Cancelled },
 	},
 	{
 		Name: "unmeasured", JSON: "cut.unmeasured", Metric: "llmtop.requests.unmeasured", Unit: "{request}", Sum: true,
@@ -144,7 +149,12 @@ var Totalled = []Number{
 		Name: "stalls", Title: "stall", JSON: "totals.stalls", Metric: "llmtop.stalls", Alert: "stalls", Unit: "{stall}", Sum: true,
 		Help:   "gaps between tokens of at least 3 times the request's median; with the cause where the data shows one",
 		Detail: "and of at least 0.5 ms, after 8 gaps. Alerts count those in their window",
-		Of:     func(s *Snapshot, w metric.Window) event.Reading { return countReading(s.Latency.StallCount[w]) },
+		Of: func(s *Snapshot, w metric.Window) event.Reading {
+			if n := s.Totals().Stalls; !n.OK() {
+				return n
+			}
+			return countReading(s.Latency.StallCount[w])
+		},
 	},
 	{
 		Name: "dropped", Title: "dropped", JSON: "lost", Metric: "llmtop.lost_events", Label: "kind", Alert: "lost", Unit: "{event}", Sum: true,
@@ -161,4 +171,4 @@ func (k *KV) cells(n int64) event.Reading {
 	return event.DerivedValue(float64(n))
 }
 
-func countReading[T int | uint64](n T) event.Reading { return event.DerivedValue(float64(n)) }
+func countReading(n uint64) event.Reading { return event.DerivedValue(float64(n)) }

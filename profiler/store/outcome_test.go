@@ -42,6 +42,28 @@ func TestOutcomesAreCountedByState(t *testing.T) {
 	}
 }
 
+// TestQueueTimeOfEveryOutcome checks that queue time counts each request that left the queue, once.
+func TestQueueTimeOfEveryOutcome(t *testing.T) {
+	p := newSession()
+	p.engine(event.CapQueue)
+	for i, how := range []event.State{event.StateFailed, event.StateCancelled, event.StateFinished} {
+		for _, tokens := range []int32{0, 1} {
+			id := event.RequestID(2*i + int(tokens) + 1)
+			p.state(0, id, event.StateQueued, nil)
+			p.state(ms, id, event.StateDispatched, nil)
+			if tokens > 0 {
+				p.token(ms, id, tokens)
+			}
+			p.state(0, id, how, &event.Outcome{})
+		}
+	}
+	p.state(0, 7, event.StateQueued, nil)
+	p.state(9*ms, 7, event.StateCancelled, &event.Outcome{}) // in the queue
+	if got := p.store.Snapshot().Latency.STIL[metric.Session]; got.Count != 6 || got.Max != ms {
+		t.Errorf("queue times %+v, want 6 of 1 ms", got)
+	}
+}
+
 // TestDroppedEventsKeepTotalsRight checks that totals come from outcomes, and that times without a known start are
 // absent.
 func TestDroppedEventsKeepTotalsRight(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/verdict"
 )
 
 // playShortRequest plays a request of two tokens.
@@ -124,10 +125,10 @@ func TestStallCauseOfChunks(t *testing.T) {
 	}
 	p.state(0, 2, event.StateQueued, nil)
 	p.state(0, 2, event.StateDispatched, nil)
-	p.step(10*ms, 1, 400)
-	p.token(50*ms, 1, 3)
+	p.step(30*ms, 1, 400)
+	p.token(20*ms, 1, 3)
 	r := p.request(t, 1)
-	if len(r.Stalls) != 1 || r.Stalls[0].Cause != "while #2's prompt was processed" {
+	if len(r.Stalls) != 1 || r.Stalls[0].Words() != "while #2's prompt was processed" {
 		t.Errorf("stalls %+v", r.Stalls)
 	}
 }
@@ -144,9 +145,9 @@ func TestEndedRequestsCauseNoStall(t *testing.T) {
 	for range 12 {
 		p.token(6*ms, 1, 1)
 	}
-	p.step(10*ms, 1, 400)
-	p.token(50*ms, 1, 1)
-	if r := p.request(t, 1); len(r.Stalls) != 1 || r.Stalls[0].Cause != "while a prompt was processed" {
+	p.step(40*ms, 1, 400)
+	p.token(20*ms, 1, 1)
+	if r := p.request(t, 1); len(r.Stalls) != 1 || r.Stalls[0].Cause != verdict.PromptOfOther || r.Stalls[0].By != 0 {
 		t.Errorf("stalls %+v", r.Stalls)
 	}
 }

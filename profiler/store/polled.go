@@ -14,9 +14,7 @@ func (s *state) applyAggregates(at event.Time, p *event.Aggregates) {
 	hadSlots := len(s.aggregates.last.Slots) > 0
 	s.aggregates.apply(at, p)
 	s.counts.addReport(p)
-	if n := countOf(p.Generated); n > 0 {
-		s.rates.addGenerated(at, int(n))
-	}
+	s.rates.addReport(at, p)
 	s.kv.report(&s.aggregates.last)
 	if hadSlots || len(p.Slots) > 0 {
 		s.applySlots(at, p.Slots)

@@ -1,9 +1,12 @@
 package store
 
 import (
+	"iter"
 	"slices"
+	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
 )
 
 // Excluded reports whether a request is excluded from the statistics: llmtop's own probe of an engine that reports
@@ -66,4 +69,30 @@ func medianOf(v []float64) event.Reading {
 	}
 	slices.Sort(v)
 	return event.DerivedValue(v[(len(v)-1)/2])
+}
+
+// CountedIn returns the kept requests that are in the distribution of warm or of cold TTFT over a window.
+func (s *Snapshot) CountedIn(w metric.Window, cold bool) iter.Seq[*Request] {
+	in := func(from, to int64) iter.Seq[*Request] {
+		return func(yield func(*Request) bool) {
+			for _, list := range [...][]*Request{s.Past, s.Requests} {
+				for _, r := range list {
+					at := int64(r.Counted) / int64(second)
+					if r.Counted != 0 && r.TTFT.OK() && r.Cold == cold && at >= from && at <= to && !yield(r) {
+						return
+					}
+				}
+			}
+		}
+	}
+	now := int64(s.Now) / int64(second)
+	switch w {
+	case metric.Session:
+		return in(0, now)
+	case metric.Second: // see metric.Windowed
+		for range in(now-1, now-1) {
+			return in(now-1, now-1)
+		}
+	}
+	return in(now+1-int64(w.Span()/time.Second), now)
 }

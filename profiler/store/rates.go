@@ -13,7 +13,6 @@ const rateSlots = 11
 type rates struct {
 	second           int64
 	slots            [rateSlots]secondWork // second s at s % rateSlots
-	lastPrompt       event.Time            // end of the last forward pass with prompt tokens
 	stepsHavePrompts bool                  // forward passes report prompt tokens: do not count them from stages as well
 	points           []RatePoint
 }
@@ -22,6 +21,8 @@ type rates struct {
 type secondWork struct {
 	second                        int64
 	generatedTokens, promptTokens uint64
+	finished                      uint64 // requests
+	covered                       int64  // ns that reports of aggregate metrics cover
 	busy, promptBusy, decodeBusy  int64  // ns of all passes, of those with prompt tokens, of decode-only ones
 	decodeTokens, decodePasses    uint64 // of the passes in decodeBusy
 }
@@ -37,6 +38,16 @@ func (r *rates) at(t event.Time) *secondWork {
 }
 
 func (r *rates) addGenerated(t event.Time, k int) { r.at(t).generatedTokens += uint64(k) }
+
+// addReport counts what a report of aggregate metrics covers.
+func (r *rates) addReport(t event.Time, p *event.Aggregates) {
+	w := r.at(t)
+	w.generatedTokens += countOf(p.Generated)
+	w.finished += countOf(p.Finished)
+	w.covered = event.Add(w.covered, max(p.Interval, 0))
+}
+
+func (r *rates) addFinished(t event.Time, n uint64) { r.at(t).finished += n }
 
 // addPrompt counts a processed prompt, for sources that do not report forward passes.
 func (r *rates) addPrompt(t event.Time, dur int64, n int) {
@@ -54,7 +65,6 @@ func (r *rates) addStep(e *event.Event) {
 	w.busy = event.Add(w.busy, e.Dur)
 	if e.Prompt > 0 {
 		r.stepsHavePrompts = true
-		r.lastPrompt = e.At
 		w.promptTokens += uint64(e.Prompt)
 		w.promptBusy = event.Add(w.promptBusy, e.Dur)
 	} else if e.N > 0 {
@@ -70,6 +80,8 @@ func (r *rates) sum(now event.Time, n int64) (total secondWork) {
 	for _, w := range r.slots {
 		if w.second > last-n {
 			total.generatedTokens += w.generatedTokens
+			total.finished += w.finished
+			total.covered = event.Add(total.covered, w.covered)
 			total.promptTokens += w.promptTokens
 			total.busy = event.Add(total.busy, w.busy)
 			total.promptBusy = event.Add(total.promptBusy, w.promptBusy)

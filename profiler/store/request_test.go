@@ -137,10 +137,13 @@ func TestColdTTFTIncludesLoad(t *testing.T) {
 		if waited == 0 {
 			p.state(0, 1, event.StateQueued, &event.Request{Cold: true})
 		}
-		p.token(10*ms, 1, 1)
+		p.state(5*ms, 1, event.StateDispatched, nil)
+		want(t, name+": queue time", p.store.Snapshot().Requests[0].STIL, .005)
+		p.token(5*ms, 1, 1)
 		s := p.store.Snapshot()
 		r := s.Requests[0]
 		want(t, name+": TTFT", r.TTFT, .110)
+		want(t, name+": queue time after the first token", r.STIL, .005)
 		if part := r.Parts[0]; part.Stage != event.StageLoad || part.Dur != 100*time.Millisecond || r.Dominant != part {
 			t.Errorf("%s: first part %+v, want 100 ms of load, dominant", name, part)
 		}

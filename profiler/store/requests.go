@@ -137,6 +137,9 @@ func (s *state) finishRequest(l *liveRequest, at event.Time, o *event.Outcome) {
 	}
 	if !s.excluded(l) {
 		s.counts.addEnd(v.State, v.PromptTokens, v.CachedTokens, v.PadTokens)
+		if v.State == event.StateFinished {
+			s.rates.addFinished(v.Closed, 1)
+		}
 	}
 	l.measure(s.settings())
 	done := l.copy()
@@ -216,5 +219,8 @@ func (s *state) applyStage(e *event.Event) {
 	}
 	if e.Stage == event.StagePrompt && e.At != beforeClock && !s.excluded(l) {
 		s.rates.addPrompt(e.At, e.Dur, int(e.N))
+		if !s.rates.stepsHavePrompts {
+			s.causes.keepPass(e.At, e.Dur, e.Req)
+		}
 	}
 }

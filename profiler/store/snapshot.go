@@ -39,6 +39,7 @@ type Snapshot struct {
 	Aggregates *Aggregates // nil unless Reported
 	Log        []LogLine   // newest last
 	Drops      event.Drops
+	Losses     LossView
 	Verdicts   []verdict.Verdict // most severe first
 }
 
@@ -100,6 +101,8 @@ type Request struct {
 
 	Enqueued, Dispatched, First, Last, Closed event.Time // 0: has not happened yet
 
+	Counted event.Time // when its TTFT entered the distributions; 0: it is in none
+
 	PromptTokens, CachedTokens, PadTokens, Generated, MaxTokens int
 
 	PromptDone int // of a polled request: prompt tokens that are in the cache
@@ -116,6 +119,7 @@ type Request struct {
 	Gaps      []int64 // ns between consecutive tokens without pacing, newest last, at most MaxGaps
 	FirstGap  int     // index of Gaps[0] among all gaps of the request
 	Stalls    []Stall
+	Slow      *verdict.Explanation // why TTFT is over its target; nil if it is not
 	ITL       metric.Summary
 	Tokens    []Token // the last ones, at most MaxTokens
 	Text      string  // raw generated text, the last MaxText bytes
@@ -172,7 +176,7 @@ type Stall struct {
 	Index   int // of the late token, see Token.Nth
 	At      event.Time
 	Gap     time.Duration
-	Cause   string // "while #42's prompt was processed", "llmtop's garbage collection", "waiting for a core", "unknown"
+	verdict.Explanation
 }
 
 // SessionDistributions holds the distributions over the session, which Snapshot.ChangesSince compares.
@@ -191,6 +195,7 @@ type Throughput struct {
 	Prefill, Decode event.Reading // tokens/s of forward passes with prompt tokens, and of those without
 	TTPS            event.Reading // generated tokens / wall clock
 	SessionTTPS     event.Reading // the same since the session started
+	Requests        event.Reading // finished requests / wall clock, in 1/s
 	Running, Queued int           // requests
 	Slots           int           // requests that the engine decodes together at most; 0 unknown
 	BusyShare       event.Reading // share of the wall clock with a forward pass running, 0..1

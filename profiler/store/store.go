@@ -85,7 +85,7 @@ func New(opt Options) *Store {
 		opt.Wall = time.Now
 	}
 	if opt.Targets.TTFT == 0 {
-		opt.Targets.TTFT = DefaultTTFTTarget
+		opt.Targets.TTFT, opt.Targets.DefaultTTFT = DefaultTTFTTarget, true
 	}
 	if opt.Queue <= 0 {
 		opt.Queue = event.DefaultQueue

@@ -8,7 +8,10 @@ import (
 
 // Targets are the latency limits that requests are checked against; 0: no target. ITL applies to the 99th percentile of
 // a request's gaps.
-type Targets struct{ TTFT, TPOT, ITL, E2EL time.Duration }
+type Targets struct {
+	TTFT, TPOT, ITL, E2EL time.Duration
+	DefaultTTFT           bool // nobody has set TTFT: aggregates, of prompts of any length, are not judged by it
+}
 
 // BeyondTTFT reports whether any target other than TTFT is set.
 func (t Targets) BeyondTTFT() bool { return t.TPOT > 0 || t.ITL > 0 || t.E2EL > 0 }

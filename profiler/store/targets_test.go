@@ -23,7 +23,7 @@ func TestTargets(t *testing.T) {
 		{"ITL", Targets{ITL: 39 * time.Millisecond}, MissedITL},
 		{"E2EL met", Targets{E2EL: 70 * time.Millisecond}, 0},
 		{"E2EL", Targets{E2EL: 69 * time.Millisecond}, MissedE2EL},
-		{"all", Targets{1, 1, 1, 1}, MissedTTFT | MissedTPOT | MissedITL | MissedE2EL},
+		{"all", Targets{TTFT: 1, TPOT: 1, ITL: 1, E2EL: 1}, MissedTTFT | MissedTPOT | MissedITL | MissedE2EL},
 	} {
 		p := newSessionWithTargets(c.targets)
 		p.engine(event.CapQueue | event.CapTokens)

@@ -114,10 +114,15 @@ var Terms = [...]struct {
 // Components are the components of TTFT, in the order of event.Components, and at the end the rest.
 var Components = [...]Term{
 	{
-		Name: "model load", Title: "load", JSON: "`model_load`", Unit: "s", Help: "opening and mapping the model's file, tokenizer, tensors, warm-up; cold requests only",
-		Detail: "All of the load, also what was over before the request came",
+		Name: "model load", Title: "load", JSON: "`model_load`", Unit: "s", Help: "opening and mapping the model's file, tokenizer, tensors, warm-up; of the cold request all of it",
+		Detail: "Also what was over before it came. Of a later request that came while the model was loading, its wait for that",
 	},
-	{Name: "queue", Title: "queue", JSON: "`queue`", Unit: "s", Help: "waiting for a slot after the model was ready"},
+	{Name: "queue", Title: "queue", JSON: "`queue`", Unit: "s", Help: "waiting for a slot after the model was ready, without the time paced by others"},
+	{
+		Name: "paced by others", Title: "paced wait", JSON: "`paced_by_others`", Unit: "s",
+		Help:   "waiting for a slot while paced requests held them all and waited on purpose (`--pace`)",
+		Detail: "Or while the engine was paused. Nothing was computed. It alternates with the queue, and is drawn as one part after it",
+	},
 	{Name: "tokenization", Title: "tokenize", JSON: "`tokenize`", Unit: "s", Help: "converting the prompt's text into token ids"},
 	{Name: "embedding lookup", Title: "embed", JSON: "`embed`", Unit: "s", Help: "looking up the embeddings of the prompt's tokens"},
 	{

@@ -1,12 +1,10 @@
 package store
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
-	"github.com/llmtop/llmtop/profiler/verdict"
 )
 
 // A gap is a stall if it is at least StallFactor times the request's median gap and at least minStall, below which
@@ -41,6 +39,7 @@ func (s *state) applyToken(e *event.Event) {
 		l.measure(s.settings())
 		if !s.excluded(l) {
 			s.latency.recordFirst(v)
+			s.explainTTFT(l)
 		}
 	} else if v.Last != beforeClock { // otherwise the length of the gap is unknown
 		var paced int64
@@ -83,13 +82,16 @@ func evictCount(n, bound int) int {
 // recordGaps records k gaps of equal length that ended at the given time.
 func (s *state) recordGaps(l *liveRequest, at event.Time, gap int64, k int) {
 	v := &l.view
+	stalled := false
 	if l.itl.Count() >= stallSamples {
 		if median := l.itl.Median(); gap >= StallFactor*median && gap >= minStall {
-			s.recordStall(l, at, gap, k)
+			s.recordStall(l, at, gap, gap-median, k)
+			stalled = true
 		}
 	}
 	l.itl.Record(gap, uint32(k))
 	if !s.excluded(l) {
+		s.causes.addGaps(v.ID, at, gap, k, stalled)
 		s.latency.recordGaps(at, gap, k)
 		s.machine.gaps.add(gap, k)
 	}
@@ -100,12 +102,12 @@ func (s *state) recordGaps(l *liveRequest, at event.Time, gap int64, k int) {
 	}
 }
 
-// recordStall records one stall for k gaps of equal length that ended at the given time.
-func (s *state) recordStall(l *liveRequest, at event.Time, gap int64, k int) {
-	st := Stall{
-		Request: l.view.ID, Index: l.view.Generated, At: at, Gap: time.Duration(gap),
-		Cause: s.stallCause(l, at-event.Time(gap)*event.Time(k), at),
-	}
+// recordStall records one stall for k gaps of equal length that ended at the given time. Each lost so many ns.
+func (s *state) recordStall(l *liveRequest, at event.Time, gap, lost int64, k int) {
+	st := Stall{Request: l.view.ID, Index: l.view.Generated, At: at, Gap: time.Duration(gap)}
+	st.Explanation = s.explainLater(l, unexplained{
+		req: st.Request, index: st.Index, from: at - event.Time(gap)*event.Time(k), to: at, lost: lost * int64(k),
+	})
 	limit := s.requests.bound(MaxStalls)
 	l.view.Omitted.Stalls += evictCount(len(l.view.Stalls), limit)
 	l.view.Stalls = push(l.view.Stalls, st, limit)
@@ -114,32 +116,26 @@ func (s *state) recordStall(l *liveRequest, at event.Time, gap int64, k int) {
 	}
 }
 
-// stallCause returns the likely cause of a stall between two times: a prompt processed in the same batch, llmtop's own
-// garbage collection, or threads waiting for a core.
-func (s *state) stallCause(l *liveRequest, from, to event.Time) string {
-	if s.rates.lastPrompt >= from && s.rates.lastPrompt <= to {
-		checked := 0
-		for o := range s.requests.newestFirst() {
-			if o != l && o.prefilling(from, to) {
-				return fmt.Sprintf("while #%d's prompt was processed", o.view.ID)
-			}
-			if checked++; checked == MaxRequests { // with thousands of requests, checking all is too slow
-				break
-			}
-		}
-		return "while a prompt was processed"
+// explainTTFT explains why the first token of a request came later than its target.
+func (s *state) explainTTFT(l *liveRequest) {
+	v := &l.view
+	if !v.TTFT.OK() {
+		return
 	}
-	if h := &s.machine.Host; h.Sampled && to-h.At < event.Time(2*h.Interval) {
-		if wait, ran := h.Engine.RunWait, h.Engine.CPU; wait.OK() && ran.OK() && wait.V > starvedShare*(wait.V+ran.V) {
-			return verdict.WaitingForCore
-		}
-		if p := h.Self.GCPause; p.OK() && h.Engine.PID == h.Self.PID && p.V > float64(to-from)/2 {
-			return "llmtop's garbage collection"
-		}
+	took := nanos(v.TTFT)
+	s.causes.observe(v.First, took)
+	if lost := took - int64(v.Targets.TTFT); lost > 0 {
+		x := s.explainLater(l, unexplained{req: v.ID, from: v.First - event.Time(took), to: v.First, lost: lost})
+		v.Slow = &x
 	}
-	return "unknown"
 }
 
-// starvedShare bounds how long the engine's threads may wait for a core, as a share of the time in which they are
-// runnable. Stalls above it are attributed to waiting.
-const starvedShare = 0.2
+// loadTime returns the ns of the model load in the TTFT of a request.
+func (l *liveRequest) loadTime() (ns int64) {
+	for _, p := range l.view.Parts {
+		if p.Stage == event.StageLoad {
+			ns += int64(p.Dur)
+		}
+	}
+	return ns
+}

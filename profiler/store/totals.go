@@ -30,7 +30,7 @@ func (s *Snapshot) Totals() Totals {
 	c, stalls := &s.Counts, s.Latency.StallCount[metric.Session]
 	notYet := event.Absent(event.NotYet)
 	unknown := Totals{notYet, notYet, notYet, notYet, notYet, notYet, notYet, notYet, notYet, notYet, notYet}
-	if s.NeverReached() {
+	if s.NeverReached() || s.Engine.Name == "" && s.Engine.State == event.EngineStarting && len(s.Requests) == 0 { // an engine of which nothing is known yet
 		return unknown
 	}
 	kind := s.Kind()
@@ -55,19 +55,12 @@ func (s *Snapshot) Totals() Totals {
 	}
 }
 
-// NamedReadings returns the readings of the last report: those that every engine may have, absent or not, and this
-// engine's own.
-func (r *Aggregates) NamedReadings() []event.NamedReading {
-	return append([]event.NamedReading{
-		{Name: "running", Reading: r.Running},
-		{Name: "waiting", Reading: r.Waiting},
-		{Name: "decode_tokens_per_s", Reading: r.Decode},
-		{Name: "prefill_tokens_per_s", Reading: r.Prefill},
-		{Name: "kv_usage_share", Reading: r.KVUsage},
-		{Name: "kv_used_cells", Reading: r.KVUsed},
-		{Name: "kv_total_cells", Reading: r.KVTotal},
-		{Name: "cache_hits_share", Reading: r.CacheHits},
-	}, r.More...)
+// ServerLatency returns the distribution of a latency over a window as the server counts it; nil if it does not.
+func (s *Snapshot) ServerLatency(id LatencyID, w metric.Window) *metric.BucketSummary {
+	if !s.Reported() {
+		return nil
+	}
+	return s.Aggregates.Summary(Latencies[id].Server, w)
 }
 
 // sessionTotal returns n, the total of a count over the session. If n is 0 and the last report lacks the count, it is

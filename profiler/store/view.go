@@ -33,14 +33,14 @@ func (s *state) snapshot(now event.Time, wall time.Time) *Snapshot {
 	}
 	s.viewRequests(v)
 	v.Latency.Targets = s.targets
-	span := time.Duration(0)
-	if s.counts.Finished > 0 {
-		span = time.Duration(now - s.started)
-	}
-	s.latency.view(&v.Latency, int64(now), span)
+	s.latency.view(&v.Latency, int64(now), time.Duration(now-s.started))
 	s.viewRates(v)
 	s.routing.view(v)
 	v.Aggregates = s.aggregates.view(now)
+	v.Losses = s.viewLosses(now)
+	if !v.Traced() {
+		v.Latency.Goodput = event.Absent(event.NotReported)
+	}
 	v.Verdicts = s.judge.Judge(v.evidence())
 	return v
 }
@@ -74,6 +74,10 @@ func (s *state) closeSecond(sec int64) {
 	s.aggregates.fillPoint(&p)
 	s.rates.points = push(s.rates.points, p, SeriesLen)
 	s.latency.closeSecond(sec)
+	if x, slow := s.judgeSecond(sec - 1); slow { // the evidence of the last second may be on its way
+		s.causes.count(event.Time((sec-1)*int64(second)), &x, 1, false)
+	}
+	s.causes.next = sec
 	s.version++
 }
 
@@ -133,11 +137,17 @@ func (s *state) stepRates(recent *secondWork, span float64) (decode, busy, bandw
 	if s.counts.Steps > 0 && span > 0 {
 		busy = event.DerivedValue(min(float64(recent.busy)/(span*second), 1))
 	}
-	if m := &s.model; m.WeightBytes > 0 {
-		bandwidth = busyRate(recent.decodePasses, recent.decodeBusy)
-		bandwidth.V *= float64(m.WeightBytes) + float64(m.KVBytes)*float64(s.kv.Used)
+	if s.model.WeightBytes > 0 {
+		bandwidth = s.readRate(recent)
 	}
 	return decode, busy, bandwidth
+}
+
+// readRate returns the bytes/s that decoding read: the weights that one token needs and the used KV cache, in each pass.
+func (s *state) readRate(w *secondWork) event.Reading {
+	r := busyRate(w.decodePasses, w.decodeBusy)
+	r.V *= float64(s.model.WeightBytes) + float64(s.model.KVBytes)*float64(s.kv.Used)
+	return r
 }
 
 // viewRates sets the throughput of a snapshot.
@@ -149,9 +159,17 @@ func (s *state) viewRates(v *Snapshot) {
 	// The window starts at a whole second, or with the session.
 	window := event.Time((int64(v.Now)/int64(second) - 9) * int64(second))
 	span := float64(v.Now-max(s.started, window)) / second
+	wall := span
+	if recent.covered > 0 { // a report covers the time before it, which the window does not cut
+		wall = float64(recent.covered) / second
+	}
 	if s.counts.GeneratedTokens > 0 && span > 0 {
-		t.TTPS = event.DerivedValue(float64(recent.generatedTokens) / span)
+		t.TTPS = event.DerivedValue(float64(recent.generatedTokens) / wall)
 		t.SessionTTPS = event.DerivedValue(float64(s.counts.GeneratedTokens) / (float64(v.Now-s.started) / second))
+	}
+	t.Requests = event.Absent(event.NotYet)
+	if s.counts.Finished > 0 && span > 0 {
+		t.Requests = event.DerivedValue(float64(recent.finished) / wall)
 	}
 	t.Decode, t.BusyShare, t.Bandwidth = s.stepRates(&recent, span)
 	t.Running, t.Queued, t.Slots = v.Counts.Running, v.Counts.Queued, s.engine.Slots

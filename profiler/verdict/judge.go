@@ -21,7 +21,9 @@ type Evidence struct {
 	DomPerTok    float64        // ns per prompt token
 	Prompt       int            // prompt tokens
 	ITL          metric.Summary // last minute
-	Stalls       []Cause        // causes in the last minute, most frequent first
+	Why          *Explanation   // why TTFT is over its target; nil if it is not
+	Stalls       Losses         // of the stalls of the last minute
+	Losses       Losses         // of the last minute
 	Decode       event.Reading  // tokens/s while decoding
 	Running      int            // requests decoded together
 	Pace         float64
@@ -29,6 +31,8 @@ type Evidence struct {
 	Copy         event.Reading // copy bandwidth of the machine, B/s
 	BusyShare    event.Reading // share of the last 10 s in which forward passes ran
 	CPU          event.Reading // of the engine's process, share of all cores
+	Threads      int           // of the engine; 0: unknown
+	Cores        int           // that it may use; 0: unknown
 	MemUsed      event.Reading
 	MemTotal     event.Reading
 	KV           event.Reading
@@ -47,12 +51,6 @@ type Evidence struct {
 	Served *Served // aggregate metrics of a server; nil: the engine is traced, see store.Kind
 }
 
-// Cause is a cause of stalls with its number of stalls.
-type Cause struct {
-	Text string
-	N    int
-}
-
 // rule checks the evidence for one topic. It returns false if there is nothing to report.
 type rule func(*Evidence, *Limits) (Verdict, bool)
 
@@ -65,6 +63,7 @@ var rules = []rule{
 	served(servedTTFT),
 	served(queued),
 	served(preempted),
+	lostTime,
 	tail,
 	served(servedTail),
 	decodeSpeed,
@@ -80,7 +79,7 @@ var rules = []rule{
 const holdTime = event.Time(3 * time.Second)
 
 // Judge applies all rules and keeps the result steady: a verdict leaves, and its severity falls, only after holdTime.
-// The zero value is ready.
+// Until then its text says that its numbers are those of a moment ago. The zero value is ready.
 type Judge struct {
 	Limits *Limits // nil: Defaults
 	held   []heldVerdict
@@ -91,6 +90,9 @@ type heldVerdict struct {
 	rule     int
 	lastHeld event.Time // when the rule last fired
 }
+
+// Past is the end of the text of a verdict whose numbers are no longer the current ones.
+const Past = " (a moment ago)"
 
 // Clone returns a copy with the same state.
 func (j *Judge) Clone() Judge { return Judge{Limits: j.Limits, held: slices.Clone(j.held)} }
@@ -121,6 +123,9 @@ func (j *Judge) Judge(e *Evidence) []Verdict {
 	out := make([]Verdict, len(j.held))
 	for i, k := range j.held {
 		out[i] = k.Verdict
+		if k.lastHeld < e.Now {
+			out[i].Text += Past
+		}
 	}
 	return out
 }

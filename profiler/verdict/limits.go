@@ -14,6 +14,13 @@ type Limits struct {
 	KVFull                float64       // share of the KV cache above which a verdict warns
 	TailFactor            float64       // p99/p50 of ITL from which a verdict reports the tail
 	TailSamples           uint64        // minimum number of gaps for a p99
+	Explains              float64       // share of lost time that a cause must explain to be named
+	Lost                  float64       // share of the time from which a second is slow, and lost time is a verdict
+	Listed                float64       // share of the observed time from which a report lists a cause
+	ListedLoss            time.Duration // lost time from which a report lists a cause
+	Incidents             uint64        // minimum number of stalls, slow seconds and slow requests for that, below Lost
+	SlowClock             float64       // share of the highest frequency below which busy cores are slow
+	Slower                float64       // share by which ten seconds are slower than the session before them to be slow
 	ServedRequests        uint64        // minimum number of requests for the TTFT of a server
 }
 
@@ -23,9 +30,10 @@ func Defaults() Limits {
 		RealTime: 50 * time.Millisecond, Interactive: 100 * time.Millisecond,
 		Comfortable: 20, Slow: 5,
 		BusyCPU: 0.5, MemoryBound: 0.6, MemoryFull: 0.9,
-		Imbalance: 3, ImbalancePicks: 200,
+		Imbalance: 3, ImbalancePicks: 1000,
 		KVFull:     0.95,
 		TailFactor: 3, TailSamples: 100,
+		Explains: 0.5, Lost: 0.1, Listed: 0.02, ListedLoss: 100 * time.Millisecond, Incidents: 3, SlowClock: 0.5, Slower: 0.25,
 		ServedRequests: 5,
 	}
 }

@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -59,7 +60,11 @@ func ttft(e *Evidence, l *Limits) (Verdict, bool) {
 		v.Severity = Bad
 		v.Text = fmt.Sprintf("TTFT %s, %s over the target of %s%s", metric.Duration(int64(took)),
 			metric.Duration(int64(took-e.Target)), metric.Duration(int64(e.Target)), mostly)
-		if mostly != "" {
+		switch why := e.Why; {
+		case why != nil && why.Cause != Unknown:
+			v.Evidence += "; " + Causes[why.Cause].Text + ": " + why.Evidence
+			v.Try = Causes[why.Cause].Remedy
+		case mostly != "":
 			v.Try = remedies[e.Dominant]
 		}
 	}
@@ -79,23 +84,22 @@ func ttftClass(took time.Duration, l *Limits) string {
 
 // remedies suggests an action for each dominant component, by its name on the screen.
 var remedies = map[string]string{
-	"queue":       "more slots (--parallel), or fewer requests at a time",
-	"prompt":      "a shorter prompt, more threads, or a smaller quantisation",
+	"queue":           Causes[Queue].Remedy,
+	"paced by others": Causes[Pacing].Remedy,
+
+	"prompt":      Causes[OwnPrompt].Remedy,
 	"first token": "a smaller vocabulary or cheaper sampling",
 	"tokenize":    "send token ids, or cut the prompt",
 	"embed":       "check major page faults: the first access reads the embedding from disk",
 	"model load":  "keep the model loaded between requests",
-	"other":       "check the CPU: unattributed time is often spent waiting for a core",
+	"other":       "look at the stages of the request (Enter): no component accounts for this time",
 
 	"host to device": "pinned memory, or larger prompt chunks",
 	"device to host": "sample on the device, or fetch fewer logits",
 }
 
-// WaitingForCore is the cause of a stall in which the engine's threads were runnable but had no core.
-const WaitingForCore = "waiting for a core"
-
-// tail: "Token gaps: p99 1.94 ms is 3.1x p50 0.62 ms in the last minute (limit 3x): stalls, most often while #42's
-// prompt was processed"
+// tail: "Token gaps: p99 1.94 ms is 3.1x p50 0.62 ms in the last minute (limit 3x): stalls, most of their time while
+// a prompt was processed"
 func tail(e *Evidence, l *Limits) (Verdict, bool) {
 	if e.ITL.Count < l.TailSamples || e.ITL.P50 <= 0 {
 		return Verdict{}, false
@@ -104,27 +108,44 @@ func tail(e *Evidence, l *Limits) (Verdict, bool) {
 	if ratio < l.TailFactor {
 		return Verdict{}, false
 	}
-	stalls, try := "", "see the stalls in the ITL pane; smaller prompt chunks shorten stalls caused by prompts"
-	var evidence []string
-	for _, c := range e.Stalls {
-		evidence = append(evidence, fmt.Sprintf("%d %s", c.N, c.Text))
+	v := Verdict{Severity: Watch, Topic: "token gaps", Text: fmt.Sprintf("Token gaps: p99 %s is %.1fx p50 %s in the last minute (limit %.0fx)",
+		metric.Duration(e.ITL.P99), ratio, metric.Duration(e.ITL.P50), l.TailFactor)}
+	switch top := e.Stalls.largest(); {
+	case e.Stalls.Total() == 0:
+	case e.Stalls.NS[Unknown] >= e.Stalls.NS[top]:
+		v.Text += ": stalls of unknown cause"
+	default:
+		v.Text += ": stalls, most of their time " + Causes[top].Text
+		v.Try = Causes[top].Remedy
 	}
-	if len(e.Stalls) > 0 {
-		stalls = fmt.Sprintf(": stalls, most often %s", e.Stalls[0].Text)
-		if e.Stalls[0].Text == "unknown" {
-			stalls = ": stalls of unknown cause"
-		}
-		if e.Stalls[0].Text == WaitingForCore {
-			try = "stop other programs on these cores, or give the engine fewer threads than cores"
-		}
+	v.Evidence = e.Stalls.counts()
+	return v, true
+}
+
+// lostTime: "62 % of the time in the last minute was lost (limit 10 %): waiting for a core that other processes used"
+func lostTime(e *Evidence, l *Limits) (Verdict, bool) {
+	top, share := e.lost(l)
+	if top == Unknown || top == MemoryBandwidth { // bound reports the latter
+		return Verdict{}, false
 	}
 	return Verdict{
-		Severity: Watch, Topic: "token gaps",
-		Text: fmt.Sprintf("Token gaps: p99 %s is %.1fx p50 %s in the last minute (limit %.0fx)%s",
-			metric.Duration(e.ITL.P99), ratio, metric.Duration(e.ITL.P50), l.TailFactor, stalls),
-		Evidence: strings.Join(evidence, " · "),
-		Try:      try,
+		Severity: Watch, Topic: "lost time",
+		Text: fmt.Sprintf("%s of the last minute's time of requests was lost (limit %s): %s",
+			metric.Percent(share), metric.Percent(l.Lost), Causes[top].Text),
+		Evidence: e.Losses.counts(), Try: Causes[top].Remedy,
 	}, true
+}
+
+// lost returns the cause that took most of the last minute, with its share, if that is at least the limit; otherwise
+// Unknown.
+func (e *Evidence) lost(l *Limits) (top Cause, share float64) {
+	if top = e.Losses.largest(); top != Unknown {
+		share = e.Losses.Share(top).V
+	}
+	if share < l.Lost || e.Losses.NS[top] < int64(l.ListedLoss) {
+		return Unknown, 0
+	}
+	return top, share
 }
 
 // decodeSpeed: "Decode 3.20 tok/s per request is slow (limit 5)" or "Decode 1 604 tok/s per request (target >= 20)"
@@ -132,8 +153,13 @@ func decodeSpeed(e *Evidence, l *Limits) (Verdict, bool) {
 	if e.ITL.Count < l.TailSamples || e.ITL.Mean <= 0 {
 		return Verdict{}, false
 	}
-	return judgeSpeed(float64(time.Second)/e.ITL.Mean, l,
-		fmt.Sprintf("mean gap %s over %d tokens of the last minute", metric.Duration(int64(e.ITL.Mean)), e.ITL.Count)), true
+	v := judgeSpeed(float64(time.Second)/e.ITL.Mean, l,
+		fmt.Sprintf("mean gap %s over %d tokens of the last minute", metric.Duration(int64(e.ITL.Mean)), e.ITL.Count))
+	if top, _ := e.lost(l); v.Severity != Good && top != Unknown {
+		v.Text += ": " + Causes[top].Text
+		v.Try = Causes[top].Remedy
+	}
+	return v, true
 }
 
 // judgeSpeed checks the tokens/s of one request against reading speed.
@@ -142,21 +168,22 @@ func judgeSpeed(speed float64, l *Limits, evidence string) Verdict {
 	switch {
 	case speed < l.Slow:
 		v.Severity, v.Text = Bad, fmt.Sprintf("Decode %s tok/s per request is slow (limit %.0f)", metric.Rate(speed), l.Slow)
-		v.Try = "a smaller quantisation, more threads, or fewer requests at a time"
+		v.Try = "a smaller quantisation, or fewer requests at a time"
 	case speed < l.Comfortable:
 		v.Severity, v.Text = Watch, fmt.Sprintf("Decode %s tok/s per request is below reading speed (target >= %.0f)", metric.Rate(speed), l.Comfortable)
-		v.Try = "a smaller quantisation or more threads"
+		v.Try = "a smaller quantisation, or fewer requests at a time"
 	default:
 		v.Severity, v.Text = Good, fmt.Sprintf("Decode %s tok/s per request (target >= %.0f)", metric.Rate(speed), l.Comfortable)
 	}
 	return v
 }
 
-// bound: "Decode bandwidth 9.10 GB/s is 71 % of the copy bandwidth (limit 60 %): memory-bound" or, with the CPU idle,
-// "CPU 31 % while decoding (below 50 %): waiting for memory or I/O"
+// bound: "Decode bandwidth 9.10 GB/s is 71 % of the copy bandwidth (limit 60 %): memory-bound" or, with fewer threads
+// than cores, "CPU 31 % while decoding (below 50 %): 1 thread on 2 cores". It is silent while another cause takes the
+// time: the bandwidth then says nothing about the model.
 func bound(e *Evidence, l *Limits) (Verdict, bool) {
 	busy := e.Pace == 0 && e.BusyShare.OK() && e.BusyShare.V > 0.9
-	if !busy || e.Running == 0 {
+	if top, _ := e.lost(l); !busy || e.Running == 0 || top != Unknown && top != MemoryBandwidth {
 		return Verdict{}, false
 	}
 	if e.Bandwidth.OK() && e.Copy.OK() && e.Copy.V > 0 {
@@ -167,33 +194,43 @@ func bound(e *Evidence, l *Limits) (Verdict, bool) {
 		if share >= l.MemoryBound {
 			v.Text = fmt.Sprintf("Decode bandwidth %s is %s of the copy bandwidth (limit %s): memory-bound",
 				metric.BytesPerSecond(e.Bandwidth.V), metric.Percent(share), metric.Percent(l.MemoryBound))
-			v.Try = "a smaller quantisation, or more requests in a batch"
+			v.Try = Causes[MemoryBandwidth].Remedy
 			return v, true
 		}
 		v.Text = fmt.Sprintf("Decode bandwidth %s is %s of the copy bandwidth (memory-bound from %s): limited by compute or overhead",
 			metric.BytesPerSecond(e.Bandwidth.V), metric.Percent(share), metric.Percent(l.MemoryBound))
 		return v, true
 	}
-	if e.CPU.OK() && e.CPU.V < l.BusyCPU {
+	if e.CPU.OK() && e.CPU.V < l.BusyCPU && e.Threads > 0 && e.Threads < e.Cores {
 		return Verdict{
 			Severity: Info, Topic: "bound",
-			Text: fmt.Sprintf("CPU %s while decoding (below %s): waiting for memory or I/O", metric.Percent(e.CPU.V), metric.Percent(l.BusyCPU)),
-			Try:  "more threads, or check disk reads",
+			Text: fmt.Sprintf("CPU %s while decoding (below %s): %s on %s", metric.Percent(e.CPU.V), metric.Percent(l.BusyCPU),
+				plural(uint64(e.Threads), "thread"), coreCount(float64(e.Cores))),
+			Try: fmt.Sprintf("--threads %d", e.Cores),
 		}, true
 	}
 	return Verdict{}, false
 }
 
-// experts: "L7 is imbalanced: 3 of 16 experts take 58 % of the picks (max/mean 5.9, limit 3)"
+// imbalanceSigmas is how far, in standard deviations, the picks of the hottest expert of all layers may exceed their
+// expectation by chance.
+const imbalanceSigmas = 4
+
+// experts: "L7 is imbalanced: 3 of 16 experts take 58 % of the picks (max/mean 5.9 in the last minute, limit 3)"
 func experts(e *Evidence, l *Limits) (Verdict, bool) {
-	if e.Layer < 0 || e.LayerPicks < l.ImbalancePicks || e.MaxMean < l.Imbalance {
+	if e.Layer < 0 || e.LayerPicks < l.ImbalancePicks || e.Experts == 0 {
+		return Verdict{}, false
+	}
+	mean := float64(e.LayerPicks) / float64(e.Experts)
+	hottest := e.MaxMean * mean
+	if hottest-imbalanceSigmas*math.Sqrt(hottest) < l.Imbalance*mean { // chance may account for it
 		return Verdict{}, false
 	}
 	return Verdict{
 		Severity: Watch, Topic: "experts",
-		Text: fmt.Sprintf("L%d is imbalanced: %d of %d experts take %s of the picks (max/mean %.1f, limit %.0f)",
-			e.Layer, len(e.Hot), e.Experts, metric.Percent(e.HotShare), e.MaxMean, l.Imbalance),
-		Evidence: fmt.Sprintf("experts %s of layer %d; %d picks in the last 10 s of decoding", join(e.Hot), e.Layer, e.LayerPicks),
+		Text: fmt.Sprintf("L%d is imbalanced: %d of %d experts take %s of the picks (max/mean %s in the last minute, limit %.0f)",
+			e.Layer, len(e.Hot), e.Experts, metric.Percent(e.HotShare), metric.Rate(e.MaxMean), l.Imbalance),
+		Evidence: fmt.Sprintf("experts %s of layer %d; %d picks in the last minute of decoding", join(e.Hot), e.Layer, e.LayerPicks),
 		Try:      "keep these experts on the fastest device; other prompts may use others",
 	}, true
 }

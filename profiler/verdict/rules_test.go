@@ -25,6 +25,15 @@ func gaps(count uint64, mean float64, p50, p99 int64) metric.Summary {
 	return metric.Summary{Count: count, Mean: mean, P50: p50, P99: p99}
 }
 
+// lost returns losses of 4 stalls that took n of 1,000 ms.
+func lost(c Cause, n int64) (l Losses) {
+	for range 4 {
+		l.Add(&Explanation{Cause: c, Lost: n * milli / 4, Explains: n * milli / 4}, 1)
+	}
+	l.Observed = 1000 * milli
+	return l
+}
+
 const milli = int64(time.Millisecond)
 
 // TestRules checks every rule at its limit: on it or beyond it the rule fires and reports value and limit, just below
@@ -56,17 +65,23 @@ func TestRules(t *testing.T) {
 			silent: func(e *Evidence) { e.Unmeasured = 0 },
 		},
 		{
-			name: "p99 of gaps", topic: "token gaps", severity: Watch, try: "ITL pane",
-			text: []string{"p99 3.00 ms is 3.0x p50 1.00 ms", "limit 3x", "while #2's prompt was processed"}, evidence: []string{"5 while #2's", "1 unknown"},
+			name: "p99 of gaps", topic: "token gaps", severity: Watch, try: "prompt chunks",
+			text: []string{"p99 3.00 ms is 3.0x p50 1.00 ms", "limit 3x", "while a prompt was processed"}, evidence: []string{"prompt_of_other 10.0 ms (5)", "unknown 7.00 ms (1)"},
 			fires: func(e *Evidence) {
 				e.ITL = gaps(100, 1e6, milli, 3*milli)
-				e.Stalls = []Cause{{"while #2's prompt was processed", 5}, {"unknown", 1}}
+				for range 5 {
+					e.Stalls.Add(&Explanation{Cause: PromptOfOther, Lost: 3 * milli, Explains: 2 * milli}, 1)
+				}
+				e.Stalls.Add(&Explanation{Lost: 2 * milli}, 1)
 			},
 			silent: func(e *Evidence) { e.ITL.P99-- },
 		},
 		{
-			name: "p99 of few gaps", topic: "token gaps", severity: Watch, text: []string{"stalls of unknown cause"}, try: "ITL pane",
-			fires:  func(e *Evidence) { e.ITL, e.Stalls = gaps(100, 1e6, milli, 9*milli), []Cause{{"unknown", 1}} },
+			name: "p99 of few gaps", topic: "token gaps", severity: Watch, text: []string{"stalls of unknown cause"},
+			fires: func(e *Evidence) {
+				e.ITL = gaps(100, 1e6, milli, 9*milli)
+				e.Stalls.Add(&Explanation{Lost: 2 * milli}, 1)
+			},
 			silent: func(e *Evidence) { e.ITL.Count = 99 },
 		},
 		{
@@ -75,22 +90,47 @@ func TestRules(t *testing.T) {
 			silent: func(e *Evidence) { e.ITL.Count = 99 },
 		},
 		{
+			name: "slow decode with a cause", topic: "decode", severity: Bad, text: []string{"is slow (limit 5): held at the CPU quota"}, try: "CPU quota",
+			fires:  func(e *Evidence) { e.ITL, e.Losses = gaps(100, 1e9/4.99, 0, 0), lost(CPUQuota, 100) },
+			silent: func(e *Evidence) { e.ITL.Count = 99 },
+		},
+		{
+			name: "lost time", topic: "lost time", severity: Watch, text: []string{"10 % of", "limit 10 %", "more threads than cores"}, evidence: []string{"own_threads 100 ms (4)"}, try: "--threads",
+			fires:  func(e *Evidence) { e.Losses = lost(OwnThreads, 100) },
+			silent: func(e *Evidence) { e.Losses = lost(OwnThreads, 99) },
+		},
+		{
+			name: "lost time of unknown cause", topic: "lost time", severity: Watch, text: []string{"lost"}, try: "--threads",
+			fires:  func(e *Evidence) { e.Losses = lost(OwnThreads, 100) },
+			silent: func(e *Evidence) { e.Losses = lost(Unknown, 900) },
+		},
+		{
 			name: "memory-bound", topic: "bound", severity: Info, text: []string{"6.00 GB/s", "60 %", "limit 60 %", "memory-bound"}, evidence: []string{"10.0 GB/s"}, try: "batch",
 			fires: func(e *Evidence) {
 				e.Running, e.BusyShare, e.Bandwidth, e.Copy = 1, event.MeasuredValue(.91), event.MeasuredValue(6e9), event.MeasuredValue(1e10)
 			},
-			silent: func(e *Evidence) { e.Running = 0 },
+			silent: func(e *Evidence) { e.Losses = lost(OtherProcesses, 100) },
 		},
 		{
-			name: "waits although the CPU is idle", topic: "bound", severity: Info, text: []string{"CPU 49 %", "below 50 %"}, try: "threads",
+			name: "idle cores", topic: "bound", severity: Info, text: []string{"CPU 49 %", "below 50 %", "1 thread on 2.00 cores"}, try: "--threads 2",
 			fires: func(e *Evidence) {
+				e.Threads, e.Cores = 1, 2
 				e.Running, e.BusyShare, e.CPU = 1, event.MeasuredValue(.95), event.MeasuredValue(.49)
 			},
 			silent: func(e *Evidence) { e.CPU = event.MeasuredValue(.5) },
 		},
 		{
+			name: "more threads are no remedy", topic: "bound", severity: Info, text: []string{"CPU"}, try: "threads",
+			fires: func(e *Evidence) {
+				e.Threads, e.Cores = 1, 2
+				e.Running, e.BusyShare, e.CPU = 1, event.MeasuredValue(.95), event.MeasuredValue(.1)
+			},
+			silent: func(e *Evidence) { e.Threads = 2 },
+		},
+		{
 			name: "not judged while paced", topic: "bound", severity: Info, text: []string{"CPU"}, try: "threads",
 			fires: func(e *Evidence) {
+				e.Threads, e.Cores = 1, 2
 				e.Running, e.BusyShare, e.CPU = 1, event.MeasuredValue(.95), event.MeasuredValue(.1)
 			},
 			silent: func(e *Evidence) { e.Pace = 40 },
@@ -98,22 +138,23 @@ func TestRules(t *testing.T) {
 		{
 			name: "not judged while idle", topic: "bound", severity: Info, text: []string{"CPU"}, try: "threads",
 			fires: func(e *Evidence) {
+				e.Threads, e.Cores = 1, 2
 				e.Running, e.BusyShare, e.CPU = 1, event.MeasuredValue(.91), event.MeasuredValue(.1)
 			},
 			silent: func(e *Evidence) { e.BusyShare = event.MeasuredValue(.9) },
 		},
 		{
-			name: "imbalanced experts", topic: "experts", severity: Watch, text: []string{"L7", "3 of 16", "58 %", "max/mean 3.0", "limit 3"},
-			evidence: []string{"experts 1, 4, 9 of layer 7", "200 picks"}, try: "fastest device",
-			fires: func(e *Evidence) {
-				e.Layer, e.MaxMean, e.LayerPicks, e.Experts, e.Hot, e.HotShare = 7, 3, 200, 16, []int{1, 4, 9}, .58
+			name: "imbalanced experts", topic: "experts", severity: Watch, text: []string{"L7", "3 of 16", "58 %", "max/mean 3.30 in the last minute", "limit 3"},
+			evidence: []string{"experts 1, 4, 9 of layer 7", "16000 picks"}, try: "fastest device",
+			fires: func(e *Evidence) { // 3100 picks of the hottest expert are at least 2877 of another sample, 3 times the mean
+				e.Layer, e.MaxMean, e.LayerPicks, e.Experts, e.Hot, e.HotShare = 7, 3.3, 16_000, 16, []int{1, 4, 9}, .58
 			},
-			silent: func(e *Evidence) { e.MaxMean = 2.99 },
+			silent: func(e *Evidence) { e.MaxMean = 3.2 },
 		},
 		{
 			name: "experts of few picks", topic: "experts", severity: Watch, text: []string{"L0"}, try: "fastest device",
-			fires:  func(e *Evidence) { e.Layer, e.MaxMean, e.LayerPicks = 0, 9, 200 },
-			silent: func(e *Evidence) { e.LayerPicks = 199 },
+			fires:  func(e *Evidence) { e.Layer, e.MaxMean, e.LayerPicks, e.Experts = 0, 9, 1000, 16 },
+			silent: func(e *Evidence) { e.LayerPicks = 999 },
 		},
 		{
 			name: "memory", topic: "memory", severity: Bad, text: []string{"21.7 GB of 24.0 GB", "limit 90 %"}, try: "context",
@@ -216,7 +257,7 @@ func TestBoundSeparatesComputeFromMemory(t *testing.T) {
 
 // TestEveryComponentHasARemedy checks that each component that can dominate a slow TTFT has a suggestion.
 func TestEveryComponentHasARemedy(t *testing.T) {
-	for _, name := range []string{"model load", "queue", "tokenize", "embed", "prompt", "first token", "host to device", "device to host", "other"} {
+	for _, name := range []string{"model load", "queue", "paced by others", "tokenize", "embed", "prompt", "first token", "host to device", "device to host", "other"} {
 		if remedies[name] == "" {
 			t.Errorf("no remedy for %q", name)
 		}

@@ -10,6 +10,7 @@ import (
 
 // Served holds the aggregate metrics of a server.
 type Served struct {
+	Target           time.Duration        // for TTFT, set by the user; 0: none
 	TTFT, ITL        metric.BucketSummary // last minute
 	Dominant         string               // name of the largest component of the mean TTFT; "" if unknown
 	DomShare         float64
@@ -30,23 +31,15 @@ func served(judge func(*Served, *Evidence, *Limits) (Verdict, bool)) rule {
 	}
 }
 
-// certainlyOver reports whether a quantile is above a limit, even if only a bound of it is known.
-func certainlyOver(q metric.Quantile, limit time.Duration) bool {
-	return q.Edge != metric.Below && q.At > int64(limit)
-}
-
-// certainlyWithin reports whether a quantile is within a limit, even if only a bound of it is known.
-func certainlyWithin(q metric.Quantile, limit time.Duration) bool {
-	return q.Edge != metric.Above && q.At > 0 && q.At <= int64(limit)
-}
-
-// servedTTFT: "TTFT p99 690 ms is over the target of 200 ms (p50 196 ms): 84 % of the mean is prompt"
-func servedTTFT(s *Served, e *Evidence, l *Limits) (Verdict, bool) {
+// servedTTFT: "TTFT p99 690 ms is over the target of 200 ms (p50 196 ms): 84 % of the mean is prompt". It judges only
+// what holds wherever in its bucket a percentile lies.
+func servedTTFT(s *Served, _ *Evidence, l *Limits) (Verdict, bool) {
 	t := &s.TTFT
-	if t.Count < l.ServedRequests || t.P50.Edge == metric.NoQuantile || e.Target <= 0 {
+	if t.Count < l.ServedRequests || t.P50.Edge == metric.NoQuantile || s.Target <= 0 {
 		return Verdict{}, false
 	}
-	target := metric.Duration(int64(e.Target))
+	limit := int64(s.Target)
+	target := metric.Duration(limit)
 	p50, p99 := metric.QuantileOf(t.P50), metric.QuantileOf(t.P99)
 	mostly := ""
 	if s.Dominant != "" {
@@ -55,19 +48,19 @@ func servedTTFT(s *Served, e *Evidence, l *Limits) (Verdict, bool) {
 	v := Verdict{Topic: "TTFT", Evidence: fmt.Sprintf("%s requests in the last minute, reported by the engine: mean %s",
 		metric.Count(float64(t.Count)), metric.Duration(int64(t.Mean)))}
 	switch {
-	case certainlyOver(t.P50, e.Target):
+	case t.P50.Over(limit):
 		v.Severity = Bad
 		v.Text = fmt.Sprintf("TTFT p50 %s is over the target of %s (p99 %s)%s", p50, target, p99, mostly)
-	case certainlyOver(t.P99, e.Target):
+	case t.P99.Over(limit):
 		v.Severity = Watch
 		v.Text = fmt.Sprintf("TTFT p99 %s is over the target of %s (p50 %s)%s", p99, target, p50, mostly)
-	case certainlyWithin(t.P99, e.Target):
+	case t.P99.AtMost(limit):
 		v.Severity = Good
 		v.Text = fmt.Sprintf("TTFT p99 %s, target %s (p50 %s)%s", p99, target, p50, mostly)
 		return v, true
-	default: // the target lies inside the quantile's bucket
+	default: // the target lies inside the percentile's bucket
 		v.Severity = Info
-		v.Text = fmt.Sprintf("TTFT p50 %s, p99 %s, target %s%s", p50, p99, target, mostly)
+		v.Text = fmt.Sprintf("TTFT p99 is %s: inconclusive for the target of %s%s", t.P99.Range(), target, mostly)
 		return v, true
 	}
 	v.Try = servedRemedies[s.Dominant]
@@ -123,17 +116,18 @@ func preempted(s *Served, _ *Evidence, _ *Limits) (Verdict, bool) {
 	}, true
 }
 
-// servedTail: "ITL p99 48.9 ms is 2.5x p50 19.4 ms in the last minute (limit 3x)"
+// servedTail: "ITL p99 88.9 ms is at least 3.0x p50 19.4 ms in the last minute (limit 3x)". The factor is that of the
+// buckets' bounds.
 func servedTail(s *Served, _ *Evidence, l *Limits) (Verdict, bool) {
 	t := &s.ITL
-	if t.Count < l.TailSamples || t.P50.At <= 0 || t.P50.Edge != metric.Within || t.P99.Edge != metric.Within {
+	if t.Count < l.TailSamples || t.P50.Edge == metric.NoQuantile || t.P50.High <= 0 {
 		return Verdict{}, false
 	}
-	ratio := float64(t.P99.At) / float64(t.P50.At)
+	ratio := float64(t.P99.Low) / float64(t.P50.High)
 	return Verdict{
 		Severity: Watch, Topic: "token gaps",
-		Text: fmt.Sprintf("ITL p99 %s is %.1fx p50 %s in the last minute (limit %.0fx)",
-			metric.Duration(t.P99.At), ratio, metric.Duration(t.P50.At), l.TailFactor),
+		Text: fmt.Sprintf("ITL p99 %s is at least %.1fx p50 %s in the last minute (limit %.0fx)",
+			metric.QuantileOf(t.P99), ratio, metric.QuantileOf(t.P50), l.TailFactor),
 		Evidence: fmt.Sprintf("%s gaps, reported by the engine", metric.Count(float64(t.Count))),
 		Try:      "smaller prompt chunks: long prompts delay requests that decode",
 	}, ratio >= l.TailFactor

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -9,11 +10,25 @@ import (
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
-func ms(n int64) metric.Quantile { return metric.Quantile{At: n * milli, Edge: metric.Within} }
+// between returns a quantile in a bucket.
+func between(at, low, high int64) metric.Quantile {
+	return metric.Quantile{At: at * milli, Edge: metric.Within, Low: low * milli, High: high * milli}
+}
 
-func edge(n int64, e metric.Edge) metric.Quantile { return metric.Quantile{At: n * milli, Edge: e} }
+// ms returns a quantile that is known to 1 ns.
+func ms(n int64) metric.Quantile {
+	return metric.Quantile{At: n * milli, Edge: metric.Within, Low: n*milli - 1, High: n * milli}
+}
 
-// TestServedTTFT checks reported TTFT against the target of 200 ms, also where only a bound is known.
+// edge returns a quantile in the first or the last bucket.
+func edge(n int64, e metric.Edge) metric.Quantile {
+	if e == metric.Below {
+		return metric.Quantile{At: n * milli, Edge: e, High: n * milli}
+	}
+	return metric.Quantile{At: n * milli, Edge: e, Low: n * milli, High: math.MaxInt64}
+}
+
+// TestServedTTFT checks reported TTFT against a target of 200 ms, also where only the bounds of a bucket are known.
 func TestServedTTFT(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -26,21 +41,28 @@ func TestServedTTFT(t *testing.T) {
 		{"a slow tail", ms(200), ms(201), Watch, "TTFT p99 201 ms is over the target of 200 ms (p50 200 ms)", true},
 		{"fast", ms(50), ms(200), Good, "TTFT p99 200 ms, target 200 ms (p50 50.0 ms)", false},
 		{"fast, in the first bucket", edge(100, metric.Below), edge(100, metric.Below), Good, "TTFT p99 <100 ms, target 200 ms", false},
-		{"in a bucket that the target divides", edge(300, metric.Below), edge(300, metric.Below), Info, "TTFT p50 <300 ms, p99 <300 ms, target 200 ms", false},
+		{"in a first bucket that the target divides", edge(300, metric.Below), edge(300, metric.Below), Info, "TTFT p99 is <300 ms: inconclusive for the target of 200 ms: 80 % of", false},
+		{"in a bucket that the target divides", between(152, 100, 250), between(248, 100, 250), Info, "TTFT p99 is between 100 ms and 250 ms: inconclusive", false},
+		{"the tail in a bucket from the target on", between(152, 100, 200), between(248, 200, 250), Watch, "TTFT p99 248 ms is over", true},
+		{"in a bucket up to the target", between(152, 100, 200), between(198, 100, 200), Good, "TTFT p99 198 ms, target 200 ms", false},
 		{"beyond the last bucket", edge(250, metric.Above), edge(250, metric.Above), Bad, "TTFT p50 >250 ms is over", true},
-		{"beyond a last bucket below the target", ms(10), edge(150, metric.Above), Info, "p99 >150 ms", false},
+		{"beyond a last bucket below the target", ms(10), edge(150, metric.Above), Info, "TTFT p99 is >150 ms: inconclusive", false},
 	} {
 		e := calm()
-		e.Served = &Served{TTFT: metric.BucketSummary{Count: 5, Mean: 3e8, P50: c.p50, P99: c.p99}, Dominant: "queue", DomShare: .8}
+		e.Served = &Served{Target: 200 * time.Millisecond, TTFT: metric.BucketSummary{Count: 5, Mean: 3e8, P50: c.p50, P99: c.p99}, Dominant: "queue", DomShare: .8}
 		v := judged(e)["TTFT"]
 		if v.Severity != c.severity || !strings.Contains(v.Text, c.text) || (v.Try != "") != c.try {
 			t.Errorf("%s: %+v, want severity %d and %q", c.name, v, c.severity, c.text)
 		}
 	}
 	e := calm()
-	e.Served = &Served{TTFT: metric.BucketSummary{Count: 4, P50: ms(900), P99: ms(900)}}
+	e.Served = &Served{Target: 200 * time.Millisecond, TTFT: metric.BucketSummary{Count: 4, P50: ms(900), P99: ms(900)}}
 	if v, ok := judged(e)["TTFT"]; ok {
 		t.Errorf("four requests give the verdict %q", v.Text)
+	}
+	e.Served = &Served{TTFT: metric.BucketSummary{Count: 5, P50: ms(900), P99: ms(900)}}
+	if v, ok := judged(e)["TTFT"]; ok {
+		t.Errorf("without a target: %q", v.Text)
 	}
 }
 
@@ -62,13 +84,14 @@ func TestServed(t *testing.T) {
 		{"not preempted", "preemptions", Served{Preempted: event.DerivedValue(0)}, event.MeasuredValue(.99), Watch, "", ""},
 		{
 			"a long tail", "token gaps",
-			Served{ITL: metric.BucketSummary{Count: 100, P50: ms(10), P99: ms(30)}},
+			Served{ITL: metric.BucketSummary{Count: 100, P50: ms(10), P99: between(30, 30, 30)}},
 			event.Reading{},
 			Watch,
-			"ITL p99 30.0 ms is 3.0x p50 10.0 ms in the last minute (limit 3x)", "prompt chunks",
+			"ITL p99 30.0 ms is at least 3.0x p50 10.0 ms in the last minute (limit 3x)", "prompt chunks",
 		},
 		{"a tail within bounds", "token gaps", Served{ITL: metric.BucketSummary{Count: 100, P50: ms(10), P99: ms(29)}}, event.Reading{}, Watch, "", ""},
-		{"a tail with only a bound of p50", "token gaps", Served{ITL: metric.BucketSummary{Count: 100, P50: edge(10, metric.Below), P99: ms(90)}}, event.Reading{}, Watch, "", ""},
+		{"a tail with only a bound of p50", "token gaps", Served{ITL: metric.BucketSummary{Count: 100, P50: edge(10, metric.Below), P99: ms(29)}}, event.Reading{}, Watch, "", ""},
+		{"a tail within the bounds of its buckets", "token gaps", Served{ITL: metric.BucketSummary{Count: 100, P50: between(11, 10, 25), P99: between(74, 50, 75)}}, event.Reading{}, Watch, "", ""},
 		{"slow", "decode", Served{Speed: event.DerivedValue(4.9)}, event.Reading{}, Bad, "Decode 4.90 tok/s per request is slow", "quantisation"},
 		{"fast", "decode", Served{Speed: event.DerivedValue(48)}, event.Reading{}, Good, "Decode 48.0 tok/s per request (target >= 20)", ""},
 		{"full", "KV cache", Served{}, event.MeasuredValue(.96), Watch, "KV cache 96 % full (limit 95 %): new requests will have to wait", "memory"},

@@ -116,9 +116,6 @@ func (d *driver) open(ctx context.Context) error {
 	d.sink.Emit(event.Event{Kind: event.KindModel, At: d.loadTo, Dur: took, Layer: -1, Data: &model})
 	d.log("loaded %s in %v", d.model.Name, time.Duration(took).Round(time.Microsecond))
 	d.ready.Store(d)
-	d.mu.Lock()
-	d.loading = false
-	d.mu.Unlock()
 	d.changed.Store(true)
 	d.reportEngine(d.state(), "")
 	return nil
@@ -161,6 +158,7 @@ func (d *driver) loop(ctx context.Context) error {
 		now := d.clock.Now()
 		if at, ok := d.nextDue(now); !ok || at > now {
 			d.sleep(ok, time.Duration(at-now))
+			d.chargePacing(now)
 			continue
 		}
 		if err := d.step(now); err != nil {
@@ -201,6 +199,20 @@ func (d *driver) sleep(timed bool, span time.Duration) {
 		d.timerDelay = d.clock.Now() - due
 	}
 	d.timer.Stop()
+}
+
+// chargePacing adds a sleep of the engine since from to the requests that waited in the queue, if paced requests held
+// all slots or the engine was paused. Otherwise, a new request has ended the sleep.
+func (d *driver) chargePacing(from event.Time) {
+	if !d.suspended && len(d.running) < len(d.slots) {
+		return
+	}
+	to := d.clock.Now()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, h := range d.queue {
+		h.paced += max(to-max(from, h.enqueued), 0)
+	}
 }
 
 // apply applies changed settings to the engine and the running requests.

@@ -110,6 +110,69 @@ func TestStallIsNotPacing(t *testing.T) {
 	})
 }
 
+// waits returns the parts of a request's wait in the queue, and the whole of it.
+func (b *bench) waits(req event.RequestID) (queue, paced, whole time.Duration) {
+	for _, e := range b.byKind(event.KindStage, req) {
+		switch e.Stage {
+		case event.StageQueue:
+			queue += time.Duration(e.Dur)
+		case event.StagePacedByOthers:
+			paced += time.Duration(e.Dur)
+		}
+	}
+	states := b.byKind(event.KindRequest, req)
+	return queue, paced, time.Duration(states[1].At - states[0].At)
+}
+
+// TestPacedByOthers: a request that waits for a slot waits for the pacing of those that hold it, which is not queue.
+func TestPacedByOthers(t *testing.T) {
+	run(t, newFake(t, 1, 64, 16), engine.Options{Pace: 40}, func(t *testing.T, b *bench) {
+		first := b.mustSubmit(t, "abc", 5)
+		time.Sleep(paceOf40 / 2) // the second comes while the first is paced
+		second, third := b.mustSubmit(t, "abc", 5), b.mustSubmit(t, "abc", 5)
+		<-third.Done()
+		var held [2]time.Duration // pacing of the first and the second request
+		for i, h := range []*engine.Handle{first, second} {
+			_, paced := b.gaps(h.ID)
+			for _, d := range paced {
+				held[i] += d
+			}
+		}
+		queue, paced, whole := b.waits(second.ID)
+		before := time.Duration(b.byKind(event.KindRequest, second.ID)[0].At - b.byKind(event.KindToken, first.ID)[0].At)
+		if paced != held[0]-before || queue != 4*oneToken || queue+paced != whole {
+			t.Errorf("of %v, %v are queue and %v paced by the first request, which was paced for %v, %v of it before", whole, queue, paced, held[0], before)
+		}
+		if queue, paced, whole := b.waits(third.ID); paced != held[0]-before+held[1] || queue+paced != whole {
+			t.Errorf("of %v, %v are queue and %v paced by the others, which were paced for %v", whole, queue, paced, held)
+		}
+	})
+}
+
+// TestQueueIsNotPaced: a request that finds a free slot, or waits for work, was not paced by others.
+func TestQueueIsNotPaced(t *testing.T) {
+	run(t, newFake(t, 2, 64, 16), engine.Options{Pace: 40}, func(t *testing.T, b *bench) {
+		first := b.mustSubmit(t, "abc", 9)
+		time.Sleep(paceOf40 / 2)
+		second := b.mustSubmit(t, "abc", 2)
+		<-first.Done()
+		<-second.Done()
+		b.SetPace(0)
+		for range 2 {
+			<-b.mustSubmit(t, "abc", 9).Done()
+		}
+		last := []*engine.Handle{b.mustSubmit(t, "abc", 9), b.mustSubmit(t, "abc", 9), b.mustSubmit(t, "abc", 9)}
+		for _, h := range last {
+			<-h.Done()
+		}
+		for id := range last[2].ID {
+			if queue, paced, whole := b.waits(id + 1); paced != 0 || queue != whole {
+				t.Errorf("request %d waited %v, %v of it in the queue, %v paced by others", id+1, whole, queue, paced)
+			}
+		}
+	})
+}
+
 // TestSetPace changes the pace of a waiting request.
 func TestSetPace(t *testing.T) {
 	run(t, newFake(t, 1, 64, 16), engine.Options{Pace: 0.001}, func(t *testing.T, b *bench) {
@@ -146,6 +209,7 @@ func TestPause(t *testing.T) {
 			t.Errorf("%d tokens before an hour of pause, %d after it", done, now)
 		}
 		late := b.mustSubmit(t, "x", 1)
+		time.Sleep(time.Minute)
 		synctest.Wait()
 		if got := len(b.byKind(event.KindRequest, late.ID)); got != 1 {
 			t.Errorf("a paused engine has dispatched a request")
@@ -153,6 +217,9 @@ func TestPause(t *testing.T) {
 		b.Resume()
 		<-h.Done()
 		<-late.Done()
+		if queue, paced, whole := b.waits(late.ID); paced != time.Minute || queue+paced != whole {
+			t.Errorf("of %v, a request that came to a paused engine has %v queue and %v pacing", whole, queue, paced)
+		}
 		gap, paced := b.gaps(h.ID)
 		for i := range gap {
 			if work := gap[i] - paced[i]; work != oneToken {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
 )
@@ -91,6 +92,7 @@ type Handle struct {
 	request   Request
 	enqueued  event.Time
 	cold      bool
+	paced     event.Time // part of the wait in the queue in which the engine waited on purpose; guarded by scheduler.mu
 	cancelled atomic.Bool
 	cancel    func() // cancels a request that runs in another process; nil if scheduler runs it
 	done      chan struct{}
@@ -140,6 +142,28 @@ func (h *Handle) Cancel() {
 	if i < 0 {
 		h.cancelled.Store(true)
 		s.wakeDriver()
+	}
+}
+
+// cancelTimeout is how long CancelAll waits: a forward pass may be long, and a process may hang.
+const cancelTimeout = 5 * time.Second
+
+// CancelAll cancels the requests that have not ended, and waits for their ends, up to cancelTimeout.
+func CancelAll(handles []*Handle) {
+	timeout := time.After(cancelTimeout)
+	for _, h := range handles {
+		select {
+		case <-h.done:
+		default:
+			h.Cancel()
+		}
+	}
+	for _, h := range handles {
+		select {
+		case <-h.done:
+		case <-timeout:
+			return
+		}
 	}
 }
 

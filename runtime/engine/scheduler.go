@@ -64,7 +64,6 @@ type Scheduler struct {
 	sink    event.Sink // nil before Run
 	queue   []*Handle  // oldest first
 	last    event.RequestID
-	loading bool // the model is not loaded yet
 	hooks   Hooks
 	pace    float64
 	paused  bool
@@ -88,7 +87,7 @@ func New(load Load, opt Options) *Scheduler {
 	}
 	return &Scheduler{
 		load: load, opt: opt, clock: opt.Clock, hooks: opt.Hooks, pace: opt.Pace,
-		wake: make(chan struct{}, 1), loading: true,
+		wake: make(chan struct{}, 1),
 	}
 }
 
@@ -111,7 +110,7 @@ func (s *Scheduler) Submit(r Request) (*Handle, error) {
 	h := &Handle{
 		ID: s.last, scheduler: s, request: r, done: make(chan struct{}),
 		enqueued: s.clock.Now(),
-		cold:     s.loading || s.last == 1,
+		cold:     s.last == 1,
 	}
 	s.queue = append(s.queue, h)
 	s.active.Add(1)

@@ -151,7 +151,7 @@ func TestLoad(t *testing.T) {
 		want(t, also, event.StateFinished, "length", "c")
 		warm := b.mustSubmit(t, "d", 1)
 		want(t, warm, event.StateFinished, "length", "e")
-		for h, isCold := range map[*engine.Handle]bool{cold: true, also: true, warm: false} {
+		for h, isCold := range map[*engine.Handle]bool{cold: true, also: false, warm: false} {
 			if q := b.byKind(event.KindRequest, h.ID)[0].Data.(*event.Request); q.Cold != isCold {
 				t.Errorf("request #%d: cold %v, want %v", h.ID, q.Cold, isCold)
 			}

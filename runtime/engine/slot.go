@@ -86,7 +86,10 @@ func (d *driver) dispatch(h *Handle) {
 	if loading > 0 {
 		d.stage(h.ID, event.StageLoad, -1, d.loadTo, int64(loading), 0)
 	}
-	d.stage(h.ID, event.StageQueue, -1, now, int64(now-h.enqueued-loading), 0)
+	d.stage(h.ID, event.StageQueue, -1, now-h.paced, int64(now-h.enqueued-loading-h.paced), 0)
+	if h.paced > 0 {
+		d.stage(h.ID, event.StagePacedByOthers, -1, now, int64(h.paced), 0)
+	}
 
 	d.prompt = append(d.prompt[:0], h.request.IDs...)
 	if len(d.prompt) == 0 {

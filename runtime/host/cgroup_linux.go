@@ -1,46 +1,60 @@
 package host
 
 import (
-	"bytes"
-	"strconv"
-	"strings"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/llmtop/llmtop/profiler/event"
-	"github.com/llmtop/llmtop/runtime/host/memory"
+	"github.com/llmtop/llmtop/runtime/host/cgroup"
 )
 
-// limits lowers the machine's values to the limits of the control group.
-func (l *linux) limits(h *event.Host) {
-	h.CPULimit = l.cpuLimit()
-	h.Limited = h.CPULimit.OK()
-	if g, ok := memory.ReadCgroup(l.root); ok && (!h.MemTotal.OK() || float64(g.Limit) < h.MemTotal.V) {
-		h.MemTotal, h.MemUsed, h.Limited = measured(float64(g.Limit)), measured(float64(g.Used)), true
-	}
+// readOnce returns the content of a file under root. Files of control groups do not stay open: groups come and go.
+func (l *linux) readOnce(name string) ([]byte, error) {
+	return os.ReadFile(filepath.Join(l.root, name))
 }
 
-// cpuLimit returns the CPU limit of the control group in cores; absent without a limit.
-func (l *linux) cpuLimit() event.Reading {
-	raw, err := l.read("sys/fs/cgroup/cpu.max") // version 2: "QUOTA PERIOD"
-	if err != nil {
-		quota, err := l.read("sys/fs/cgroup/cpu/cpu.cfs_quota_us")
-		if err != nil {
-			return event.Absent(event.NotReported)
+func (l *linux) limits(h *event.Host, pid int, since time.Duration) {
+	l.memory(h)
+	h.CPULimit, h.Throttled, h.Limited = event.Absent(event.NotReported), event.Absent(event.NotReported), false
+	state := l.procs[pid]
+	if state == nil {
+		return
+	}
+	if state.groups == nil {
+		state.groups = cgroup.Of(l.root, pid, l.readOnce)
+	}
+	g := state.groups
+	g.Update()
+	if m, ok := g.Memory(); ok && (!h.MemTotal.OK() || float64(m.Limit) < h.MemTotal.V) {
+		h.MemTotal, h.MemUsed, h.Limited = measured(float64(m.Limit)), measured(float64(m.Used)), true
+	}
+	cores, limited := g.Quota()
+	if limited {
+		h.CPULimit, h.Limited = measured(cores), true
+	}
+	if ns, ok := g.Throttled(); ok {
+		h.Throttled = event.Absent(event.NotYet)
+		if state.throttledKnown {
+			h.Throttled = per(ns, state.throttled, since.Seconds()*1e9)
 		}
-		raw = bytes.Clone(quota) // valid until the next read
-		period, err := l.read("sys/fs/cgroup/cpu/cpu.cfs_period_us")
-		if err != nil {
-			return event.Absent(event.NotReported)
-		}
-		raw = append(raw, period...)
+		state.throttled, state.throttledKnown = ns, true
 	}
-	f := strings.Fields(string(raw))
-	if len(f) != 2 {
-		return event.Absent(event.NotReported)
+	h.Engine.Cores = l.available(pid, g)
+}
+
+// available returns the cores that a process may use: those of its affinity, which the kernel restricts to its cpuset, or
+// its CPU quota if that is lower.
+func (l *linux) available(pid int, g *cgroup.Groups) event.Reading {
+	var set unix.CPUSet
+	if err := l.affinity(pid, &set); err != nil {
+		return readFailure(err)
 	}
-	quota, err := strconv.ParseFloat(f[0], 64) // not a number without a limit, or -1
-	period, err2 := strconv.ParseFloat(f[1], 64)
-	if err != nil || err2 != nil || !(quota > 0) || !(period > 0) {
-		return event.Absent(event.NotReported)
+	cores := float64(set.Count())
+	if quota, ok := g.Quota(); ok {
+		cores = min(cores, quota)
 	}
-	return measured(quota / period)
+	return event.DerivedValue(cores)
 }

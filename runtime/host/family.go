@@ -21,9 +21,10 @@ type Family struct {
 
 // root is the state of a process that is sampled with its descendants.
 type root struct {
-	last event.Time         // time of the last sample
-	disk [2]float64         // bytes read and written by all of them, including those that have ended
-	seen map[int][2]float64 // counters of each process at the last sample; dropped when it ends, as pids are reused
+	last  event.Time         // time of the last sample
+	since time.Duration      // between the last two samples; 0: there was one
+	disk  [2]float64         // bytes read and written by all of them, including those that have ended
+	seen  map[int][2]float64 // counters of each process at the last sample; dropped when it ends, as pids are reused
 }
 
 // NewFamily prepares to sample; the caller must call Close.
@@ -39,24 +40,23 @@ func (f *Family) Close() { f.os.close() }
 // several need not coincide. A value that cannot be read of one of them is absent from the sum. Bytes read and written
 // do not fall when a sampled descendant ends. A process that has ended reports nothing.
 func (f *Family) Sample(pid int, now event.Time) event.Process {
-	var since time.Duration
 	r := f.roots[pid]
 	if r == nil {
 		r = &root{seen: make(map[int][2]float64)}
 		f.roots[pid] = r
 	} else {
-		since = time.Duration(now - r.last)
+		r.since = time.Duration(now - r.last)
 	}
 	r.last = now
 	f.list(now)
-	whole, ok := f.sampleOne(pid, since)
+	whole, ok := f.sampleOne(pid, r.since)
 	if !ok {
 		delete(f.roots, pid)
 		return whole
 	}
 	r.count(pid, &whole)
 	for _, child := range f.descendants(pid) {
-		one, ok := f.sampleOne(child, since)
+		one, ok := f.sampleOne(child, r.since)
 		if !ok {
 			continue
 		}
@@ -73,6 +73,19 @@ func (f *Family) Sample(pid int, now event.Time) event.Process {
 		}
 	}
 	return whole
+}
+
+// Processes returns a process and its descendants as of its last Sample.
+func (f *Family) Processes(pid int) []int { return append([]int{pid}, f.descendants(pid)...) }
+
+// Limits sets the memory of the machine in h, lowered to the limits of the control groups of a process as of its last
+// Sample, with the other readings that depend on them. A process that was not sampled limits nothing.
+func (f *Family) Limits(h *event.Host, pid int) {
+	var since time.Duration
+	if r := f.roots[pid]; r != nil {
+		since = r.since
+	}
+	f.os.limits(h, pid, since)
 }
 
 // count adds the bytes that a process has read and written since its last sample.

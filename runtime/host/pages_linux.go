@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/host/cgroup"
 )
 
 // Inspects reports whether the system has the readings of Sampler.Inspect.
@@ -25,7 +26,7 @@ func parsePSS(name string) event.Reading {
 	if err != nil {
 		return readFailure(err)
 	}
-	if kb, ok := keyed(raw, "Pss"); ok {
+	if kb, ok := cgroup.Keyed(raw, "Pss"); ok {
 		return measured(float64(kb) * 1024)
 	}
 	return event.Absent(event.NotReported)

@@ -12,7 +12,7 @@ import (
 const ticks = 100
 
 // coreTimes are the ticks of one core since the system started.
-type coreTimes struct{ busy, total uint64 }
+type coreTimes struct{ busy, stolen, total uint64 }
 
 // parseCores parses /proc/stat: one entry for each online core, appended to dst.
 func parseCores(dst []coreTimes, stat []byte) []coreTimes {
@@ -25,6 +25,9 @@ func parseCores(dst []coreTimes, stat []byte) []coreTimes {
 			n := number(f)
 			if i < 8 { // the guest times that follow are already counted in user time
 				c.total += n
+			}
+			if i == 7 {
+				c.stolen = n
 			}
 			if i < 8 && i != 3 && i != 4 { // neither idle nor waiting for I/O
 				c.busy += n
@@ -52,25 +55,9 @@ func number(b []byte) uint64 {
 	return n
 }
 
-// keyed finds "key: NUMBER" or "key NUMBER" in a file of such lines.
-func keyed(file []byte, key string) (uint64, bool) {
-	for line := range bytes.Lines(file) {
-		rest, ok := bytes.CutPrefix(line, []byte(key))
-		if !ok || len(rest) == 0 || rest[0] != ':' && rest[0] != ' ' {
-			continue
-		}
-		f := bytes.Fields(bytes.TrimPrefix(rest, []byte(":")))
-		if len(f) == 0 {
-			return 0, false
-		}
-		n, err := strconv.ParseUint(string(f[0]), 10, 64)
-		return n, err == nil
-	}
-	return 0, false
-}
-
 // processTimes holds values of /proc/PID/stat.
 type processTimes struct {
+	state   byte // 'T': stopped by a signal, 't': by a debugger
 	parent  int
 	cpu     uint64 // ticks
 	faults  uint64 // major page faults
@@ -89,8 +76,8 @@ func parseProcess(stat []byte) (p processTimes, ok bool) {
 		return p, false
 	}
 	return processTimes{
-		parent: int(number(f[1])),
-		cpu:    number(f[11]) + number(f[12]), faults: number(f[9]), minor: number(f[7]), threads: number(f[17]),
+		state: f[0][0], parent: int(number(f[1])),
+		cpu: number(f[11]) + number(f[12]), faults: number(f[9]), minor: number(f[7]), threads: number(f[17]),
 	}, true
 }
 

@@ -28,10 +28,10 @@ func TestCoreTimesSince(t *testing.T) {
 		now, before coreTimes
 		want        float64
 	}{
-		{"half", coreTimes{150, 300}, coreTimes{100, 200}, 0.5},
-		{"no time has passed", coreTimes{100, 200}, coreTimes{100, 200}, math.NaN()},
-		{"a counter went back", coreTimes{90, 300}, coreTimes{100, 200}, 0},
-		{"more busy than time", coreTimes{400, 300}, coreTimes{100, 200}, 1},
+		{"half", coreTimes{busy: 150, total: 300}, coreTimes{busy: 100, total: 200}, 0.5},
+		{"no time has passed", coreTimes{busy: 100, total: 200}, coreTimes{busy: 100, total: 200}, math.NaN()},
+		{"a counter went back", coreTimes{busy: 90, total: 300}, coreTimes{busy: 100, total: 200}, 0},
+		{"more busy than time", coreTimes{busy: 400, total: 300}, coreTimes{busy: 100, total: 200}, 1},
 	}
 	for _, tt := range tests {
 		got := tt.now.since(tt.before)
@@ -46,27 +46,13 @@ const processStat = `4242 (a) R 1 (b) S 1 4242 4242 0 -1 4194304 100 0 7 0 30 12
 
 func TestParseProcess(t *testing.T) {
 	got, ok := parseProcess([]byte(processStat))
-	want := processTimes{parent: 1, cpu: 42, faults: 7, minor: 100, threads: 9}
+	want := processTimes{state: 'S', parent: 1, cpu: 42, faults: 7, minor: 100, threads: 9}
 	if !ok || got != want {
 		t.Errorf("parseProcess = %+v, %v; want %+v", got, ok, want)
 	}
 	for _, bad := range []string{"", "4242", "4242 (x)", "4242 (x) S 1 2 3"} {
 		if _, ok := parseProcess([]byte(bad)); ok {
 			t.Errorf("parseProcess(%q) succeeded", bad)
-		}
-	}
-}
-
-func TestKeyed(t *testing.T) {
-	file := []byte("MemTotal:       16000 kB\nMemTotalFake: 1 kB\nread_bytes: 77\nnone:\nword: x\nplain 5\n")
-	for key, want := range map[string]uint64{"MemTotal": 16000, "read_bytes": 77, "plain": 5} {
-		if got, ok := keyed(file, key); !ok || got != want {
-			t.Errorf("keyed(%q) = %d, %v; want %d", key, got, ok, want)
-		}
-	}
-	for _, key := range []string{"Mem", "none", "word", "absent"} {
-		if got, ok := keyed(file, key); ok {
-			t.Errorf("keyed(%q) = %d, want none", key, got)
 		}
 	}
 }
@@ -129,7 +115,6 @@ func FuzzProcfs(f *testing.F) {
 					t.Errorf("a core runs at %v Hz", hz)
 				}
 			}
-			keyed(raw, "MemTotal")
 			if r := quantity(string(raw), 1); r.OK() && r.V < 0 {
 				t.Errorf("quantity %q = %v", raw, r)
 			}

@@ -32,12 +32,13 @@ type Sampler struct {
 	opt            Options
 	requestChanged chan struct{} // signals that request has changed
 
-	mu   sync.Mutex // guards the fields below; held during a sample
-	os   system
-	last event.Time
-	self gcCounter
-	gpus *gpuWatch
-	copy event.Reading
+	mu    sync.Mutex // guards the fields below; held during a sample
+	os    system
+	last  event.Time
+	rated bool // a sample had a previous one, and so rates
+	self  gcCounter
+	gpus  *gpuWatch
+	copy  event.Reading
 
 	engine  event.Reading // CPU time of the engine's threads at the last sample, in s
 	energy  *Energy       // of the processors; nil until Run
@@ -49,6 +50,9 @@ type Sampler struct {
 // none.
 type system interface {
 	machine(h *event.Host, since time.Duration)
+	// limits sets the memory and the limits of the control groups of a process that is sampled by process; of another
+	// process the memory of the machine.
+	limits(h *event.Host, pid int, since time.Duration)
 	// process samples a process. With closely set, it includes values that take long to read if the process has many
 	// threads.
 	process(pid int, since time.Duration, closely bool) event.Process
@@ -72,7 +76,7 @@ func New(opt Options) *Sampler {
 	return &Sampler{opt: opt, requestChanged: make(chan struct{}, 1), os: newSystem(), copy: event.Absent(event.NotYet)}
 }
 
-// Run emits a sample at once and then one per interval until ctx ends.
+// Run emits a sample at once, then one per interval until ctx ends, and a last one.
 func (s *Sampler) Run(ctx context.Context, sink event.Sink) error {
 	defer s.os.close()
 	if !s.opt.NoGPU {
@@ -97,6 +101,7 @@ func (s *Sampler) Run(ctx context.Context, sink event.Sink) error {
 		s.Sample(sink)
 		select {
 		case <-ctx.Done():
+			s.sampleEnd(sink)
 			return nil
 		case <-tick.C:
 		}
@@ -134,12 +139,22 @@ func (s *Sampler) Sample(sink event.Sink) {
 	sink.Emit(event.Event{Kind: event.KindHost, At: s.last, Layer: -1, Data: h})
 }
 
+// sampleEnd emits a last sample, unless the previous one is recent: rates over a short time are coarse.
+func (s *Sampler) sampleEnd(sink event.Sink) {
+	s.mu.Lock()
+	recent := s.rated && s.opt.Clock.Now()-s.last < event.Time(s.opt.Interval/10)
+	s.mu.Unlock()
+	if !recent {
+		s.Sample(sink)
+	}
+}
+
 // sample reads all values once.
 func (s *Sampler) sample() *event.Host {
 	now := s.opt.Clock.Now()
 	var since time.Duration
 	if s.last != 0 {
-		since = time.Duration(now - s.last)
+		since, s.rated = time.Duration(now-s.last), true
 	}
 	s.last = now
 	h := &event.Host{Interval: int64(since), CopyBandwidth: s.copy}
@@ -150,6 +165,10 @@ func (s *Sampler) sample() *event.Host {
 	h.Engine = h.Self
 	if s.opt.PID != os.Getpid() {
 		h.Engine = s.os.process(s.opt.PID, since, s.request.watch)
+	}
+	s.os.limits(h, s.opt.PID, since)
+	if s.opt.PID == os.Getpid() {
+		h.Self.Cores = h.Engine.Cores
 	}
 	s.report(h)
 	s.outside(&h.Self, since)

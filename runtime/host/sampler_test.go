@@ -57,6 +57,25 @@ func TestSampler(t *testing.T) {
 	}
 }
 
+// TestLastSample checks that a run that is shorter than the interval has rates, and that the sampler does not sample
+// again right after a sample.
+func TestLastSample(t *testing.T) {
+	for _, extra := range []int{0, 1} {
+		ctx, cancel := context.WithCancel(t.Context())
+		sink := &samples{want: 1 + extra, ended: cancel}
+		s := New(Options{Clock: llmruntime.NewClock(), Interval: time.Hour, NoGPU: true, NoCopy: true})
+		for range extra {
+			s.Sample(sink)
+		}
+		if err := s.Run(ctx, sink); err != nil {
+			t.Fatal(err)
+		}
+		if h := sink.got[1].Data.(*event.Host); len(sink.got) != 2 || h.Interval <= 0 || !h.Self.RSS.OK() {
+			t.Errorf("%d samples, the last %+v", len(sink.got), h)
+		}
+	}
+}
+
 // fakeSystem reports a process that uses cpu cores, and whose engine threads have used engine seconds so far.
 type fakeSystem struct {
 	system

@@ -11,18 +11,24 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/host/cgroup"
 )
 
 // linux reads /proc and /sys below root, which is "/" except in tests. Files that are read for every sample stay open.
 type linux struct {
-	root  string
-	files map[string]*os.File
-	buf   []byte
-	cores []coreTimes
-	next  []coreTimes
-	procs map[int]*processState
-	sums  map[string]uint64 // counters of the machine at the last sample, by name
+	root    string
+	files   map[string]*os.File
+	buf     []byte
+	cores   []coreTimes
+	next    []coreTimes
+	procs   map[int]*processState
+	sums    map[string]uint64 // counters of the machine at the last sample, by name
+	fastest event.Reading     // highest frequency of the cores, in Hz
+
+	affinity func(pid int, set *unix.CPUSet) error
 }
 
 // processState holds the counters of a process at the last sample.
@@ -32,12 +38,16 @@ type processState struct {
 	threads                        map[int]threadState // by thread id
 	voluntary, involuntary         uint64              // context switches of llmtop itself
 	sampled                        bool
+
+	groups         *cgroup.Groups // nil until the limits of the process are read
+	throttled      uint64         // ns
+	throttledKnown bool
 }
 
 func newSystem() system { return newLinux("/") }
 
 func newLinux(root string) *linux {
-	return &linux{root: root, files: map[string]*os.File{}, buf: make([]byte, 16<<10), procs: map[int]*processState{}, sums: map[string]uint64{}}
+	return &linux{root: root, files: map[string]*os.File{}, buf: make([]byte, 16<<10), procs: map[int]*processState{}, sums: map[string]uint64{}, affinity: unix.SchedGetaffinity}
 }
 
 func (l *linux) close() {
@@ -74,19 +84,22 @@ func (l *linux) read(name string) ([]byte, error) {
 }
 
 func (l *linux) machine(h *event.Host, since time.Duration) {
-	h.CPU = event.Absent(event.NotYet)
+	h.CPU, h.Steal = event.Absent(event.NotYet), event.Absent(event.NotYet)
 	if stat, err := l.read("proc/stat"); err != nil {
-		h.CPU, h.Runnable = readFailure(err), readFailure(err)
+		h.CPU, h.Steal, h.Runnable = readFailure(err), readFailure(err), readFailure(err)
 	} else {
 		h.Runnable = event.Absent(event.NotReported)
-		if n, ok := keyed(stat, "procs_running"); ok {
+		if n, ok := cgroup.Keyed(stat, "procs_running"); ok {
 			h.Runnable = event.MeasuredValue(float64(n))
 		}
 		l.next = parseCores(l.next[:0], stat)
 		if since > 0 && len(l.next) == len(l.cores) {
 			h.Cores = make([]float64, 0, len(l.next))
 			var sum float64
+			var all, before coreTimes
 			for i, c := range l.next {
+				all.stolen, all.total = all.stolen+c.stolen, all.total+c.total
+				before.stolen, before.total = before.stolen+l.cores[i].stolen, before.total+l.cores[i].total
 				busy := c.since(l.cores[i])
 				if math.IsNaN(busy) {
 					busy = 0
@@ -95,17 +108,18 @@ func (l *linux) machine(h *event.Host, since time.Duration) {
 				sum += busy
 			}
 			h.CPU = measured(sum / float64(len(l.next)))
+			h.Steal = per(all.stolen, before.stolen, float64(all.total)-float64(before.total))
 		}
 		l.cores, l.next = l.next, l.cores
 	}
 	h.Clocks, h.Frequency = l.frequency()
+	h.MaxClock, h.Thermal = l.maxClock(), l.thermal(since)
 	h.Load1 = event.Absent(event.NotReported)
 	if load, err := l.read("proc/loadavg"); err == nil {
 		if v, err := strconv.ParseFloat(strings.SplitN(string(load), " ", 2)[0], 64); err == nil {
 			h.Load1 = measured(v)
 		}
 	}
-	l.memory(h)
 	l.network(h, since)
 	l.pressure(h, since)
 }
@@ -114,7 +128,7 @@ func (l *linux) machine(h *event.Host, since time.Duration) {
 // /proc/cpuinfo.
 func (l *linux) frequency() (clocks []float64, mean event.Reading) {
 	for i := range l.cores {
-		khz, err := l.read("sys/devices/system/cpu/cpu" + strconv.Itoa(i) + "/cpufreq/scaling_cur_freq")
+		khz, err := l.read(cpuFolder(i) + "cpufreq/scaling_cur_freq")
 		if err != nil {
 			break
 		}
@@ -137,14 +151,52 @@ func (l *linux) frequency() (clocks []float64, mean event.Reading) {
 	return clocks, measured(sum / float64(len(clocks)))
 }
 
-// memory reads the memory of the machine, or the limit of its control group where that is lower.
+// maxClock returns the highest frequency that the cores can have, in Hz, as a mean over the cores. It does not change.
+func (l *linux) maxClock() event.Reading {
+	if l.fastest.OK() || len(l.cores) == 0 {
+		return l.fastest
+	}
+	var sum float64
+	for i := range l.cores {
+		khz, err := l.readOnce(cpuFolder(i) + "cpufreq/cpuinfo_max_freq")
+		if err != nil {
+			return readFailure(err)
+		}
+		sum += float64(number(bytes.TrimSpace(khz))) * 1e3
+	}
+	l.fastest = measured(sum / float64(len(l.cores)))
+	return l.fastest
+}
+
+// thermal returns how often cores and their packages were slowed because of their temperature, per second.
+func (l *linux) thermal(since time.Duration) event.Reading {
+	if len(l.cores) == 0 {
+		return event.Absent(event.NotReported)
+	}
+	var sum uint64
+	for i := range l.cores {
+		for _, name := range []string{"core_throttle_count", "package_throttle_count"} {
+			count, err := l.read(cpuFolder(i) + "thermal_throttle/" + name)
+			if err != nil {
+				return readFailure(err)
+			}
+			sum += number(bytes.TrimSpace(count))
+		}
+	}
+	return l.rate("thermal", sum, since.Seconds())
+}
+
+// cpuFolder returns the folder of a core.
+func cpuFolder(i int) string { return "sys/devices/system/cpu/cpu" + strconv.Itoa(i) + "/" }
+
+// memory reads the memory of the machine.
 func (l *linux) memory(h *event.Host) {
 	h.MemTotal, h.MemUsed = event.Absent(event.NotReported), event.Absent(event.NotReported)
 	if info, err := l.read("proc/meminfo"); err != nil {
 		h.MemTotal, h.MemUsed = readFailure(err), readFailure(err)
 	} else {
-		total, ok := keyed(info, "MemTotal")
-		free, found := keyed(info, "MemAvailable")
+		total, ok := cgroup.Keyed(info, "MemTotal")
+		free, found := cgroup.Keyed(info, "MemAvailable")
 		if ok {
 			h.MemTotal = measured(float64(total) * 1024)
 		}
@@ -152,7 +204,6 @@ func (l *linux) memory(h *event.Host) {
 			h.MemUsed = measured(float64(total-min(free, total)) * 1024)
 		}
 	}
-	l.limits(h)
 }
 
 func (l *linux) process(pid int, since time.Duration, closely bool) event.Process {
@@ -196,10 +247,10 @@ func (l *linux) processMemory(p *event.Process, dir string) {
 		return
 	}
 	p.RSS, p.Peak = event.Absent(event.NotReported), event.Absent(event.NotReported)
-	if kb, ok := keyed(status, "VmRSS"); ok {
+	if kb, ok := cgroup.Keyed(status, "VmRSS"); ok {
 		p.RSS = measured(float64(kb) * 1024)
 	}
-	if kb, ok := keyed(status, "VmHWM"); ok {
+	if kb, ok := cgroup.Keyed(status, "VmHWM"); ok {
 		p.Peak = measured(float64(kb) * 1024)
 	}
 }
@@ -211,10 +262,10 @@ func (l *linux) processIO(p *event.Process, state *processState, dir string, sec
 		p.Read, p.Write, p.ReadOps, p.WriteOps, p.ReadSum, p.WriteSum = a, a, a, a, a, a
 		return
 	}
-	read, _ := keyed(io, "read_bytes")
-	write, _ := keyed(io, "write_bytes")
-	readOps, _ := keyed(io, "syscr")
-	writeOps, _ := keyed(io, "syscw")
+	read, _ := cgroup.Keyed(io, "read_bytes")
+	write, _ := cgroup.Keyed(io, "write_bytes")
+	readOps, _ := cgroup.Keyed(io, "syscr")
+	writeOps, _ := cgroup.Keyed(io, "syscw")
 	p.Read, p.Write = per(read, state.read, seconds), per(write, state.write, seconds)
 	p.ReadOps, p.WriteOps = per(readOps, state.readOps, seconds), per(writeOps, state.writeOps, seconds)
 	p.ReadSum, p.WriteSum = measured(float64(read)), measured(float64(write))

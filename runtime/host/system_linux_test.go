@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/llmtop/llmtop/profiler/event"
 )
 
@@ -24,6 +26,7 @@ func TestMachine(t *testing.T) {
 	}
 	write(t, root, map[string]string{"proc/stat": "cpu0 200 0 0 100 0 0 0 0 0 0\ncpu1 100 0 0 200 0 0 0 0 0 0\nprocs_running 3\nprocs_blocked 1\n"})
 	l.machine(&h, time.Second)
+	l.limits(&h, 1, time.Second)
 	if len(h.Cores) != 2 || h.Cores[0] != 1 || h.Cores[1] != 0 || h.CPU != event.MeasuredValue(0.5) {
 		t.Errorf("CPU = %v, cores %v; want one core busy and one idle", h.CPU, h.Cores)
 	}
@@ -35,6 +38,8 @@ func TestMachine(t *testing.T) {
 		"memory":       {h.MemTotal, event.MeasuredValue(4000 << 10)},
 		"memory used":  {h.MemUsed, event.MeasuredValue(3000 << 10)},
 		"limit of CPU": {h.CPULimit, event.Absent(event.NotReported)},
+		"thermal":      {h.Thermal, event.Absent(event.NotReported)},
+		"highest":      {h.MaxClock, event.Absent(event.NotReported)},
 	} {
 		if tt.got != tt.want {
 			t.Errorf("%s = %+v, want %+v", name, tt.got, tt.want)
@@ -45,62 +50,77 @@ func TestMachine(t *testing.T) {
 	}
 }
 
-// TestControlGroups checks that the limits of a container replace the machine's values.
+// TestControlGroups checks that the limits of the groups of the engine's process replace the machine's values, and that
+// other processes have none.
 func TestControlGroups(t *testing.T) {
-	tests := []struct {
-		name             string
-		files            map[string]string
-		total, used, cpu event.Reading
-		limited          bool
-	}{
-		{
-			"version 2",
-			map[string]string{
-				"sys/fs/cgroup/memory.max": "1048576\n", "sys/fs/cgroup/memory.current": "4096\n", "sys/fs/cgroup/cpu.max": "150000 100000\n",
-			},
-			event.MeasuredValue(1 << 20),
-			event.MeasuredValue(4096), event.MeasuredValue(1.5), true,
-		},
-		{
-			"version 2 without limits",
-			map[string]string{
-				"sys/fs/cgroup/memory.max": "max\n", "sys/fs/cgroup/memory.current": "4096\n", "sys/fs/cgroup/cpu.max": "max 100000\n",
-			},
-			event.MeasuredValue(4000 << 10),
-			event.MeasuredValue(3000 << 10), event.Absent(event.NotReported), false,
-		},
-		{
-			"version 1",
-			map[string]string{
-				"sys/fs/cgroup/memory/memory.limit_in_bytes": "2097152\n", "sys/fs/cgroup/memory/memory.usage_in_bytes": "8192\n",
-				"sys/fs/cgroup/cpu/cpu.cfs_quota_us": "50000\n", "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n",
-			},
-			event.MeasuredValue(2 << 20),
-			event.MeasuredValue(8192), event.MeasuredValue(0.5), true,
-		},
-		{
-			"version 1 without limits",
-			map[string]string{
-				"sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n", "sys/fs/cgroup/memory/memory.usage_in_bytes": "8192\n",
-				"sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1\n", "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n",
-			},
-			event.MeasuredValue(4000 << 10),
-			event.MeasuredValue(3000 << 10), event.Absent(event.NotReported), false,
-		},
+	root := tree(t, map[string]string{
+		"proc/meminfo": "MemTotal: 4000 kB\nMemAvailable: 1000 kB\n", "proc/9/cgroup": "0::/a\n", "proc/9/stat": stat(9, 1, 5),
+		"proc/9/mountinfo":                       "41 31 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+		"proc/9/root/sys/fs/cgroup/a/memory.max": "1048576\n", "proc/9/root/sys/fs/cgroup/a/memory.current": "4096\n",
+		"proc/9/root/sys/fs/cgroup/a/cpu.max": "150000 100000\n", "proc/9/root/sys/fs/cgroup/a/cpu.stat": "throttled_usec 200000\n",
+	})
+	l := newLinux(root)
+	defer l.close()
+	affine := 4
+	l.affinity = func(_ int, set *unix.CPUSet) error {
+		for i := range affine {
+			set.Set(i)
+		}
+		return nil
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			root := tree(t, tt.files)
-			write(t, root, map[string]string{"proc/meminfo": "MemTotal: 4000 kB\nMemAvailable: 1000 kB\n"})
-			l := newLinux(root)
-			defer l.close()
-			var h event.Host
-			l.machine(&h, 0)
-			if h.MemTotal != tt.total || h.MemUsed != tt.used || h.CPULimit != tt.cpu || h.Limited != tt.limited {
-				t.Errorf("memory %+v of %+v, cores %+v, limited %v; want %+v of %+v, %+v, %v",
-					h.MemUsed, h.MemTotal, h.CPULimit, h.Limited, tt.used, tt.total, tt.cpu, tt.limited)
-			}
-		})
+	l.process(9, 0, false)
+	var h event.Host
+	for _, c := range []struct {
+		name                              string
+		pid                               int
+		stat                              string
+		total, used, cpu, throttled, free event.Reading
+	}{
+		{"another process", 8, "", event.MeasuredValue(4000 << 10), event.MeasuredValue(3000 << 10), event.Reading{}, event.Reading{}, event.Reading{}},
+		{"first", 9, "throttled_usec 200000\n", event.MeasuredValue(1 << 20), event.MeasuredValue(4096), event.MeasuredValue(1.5), event.Absent(event.NotYet), event.DerivedValue(1.5)},
+		{"then", 9, "throttled_usec 600000\n", event.MeasuredValue(1 << 20), event.MeasuredValue(4096), event.MeasuredValue(1.5), event.MeasuredValue(0.2), event.DerivedValue(1)},
+	} {
+		write(t, root, map[string]string{"proc/9/root/sys/fs/cgroup/a/cpu.stat": c.stat})
+		if c.name == "then" {
+			affine = 1
+		}
+		h.Engine = event.Process{}
+		l.limits(&h, c.pid, 2*time.Second)
+		if h.MemTotal != c.total || h.MemUsed != c.used || h.CPULimit != c.cpu || h.Limited != c.cpu.OK() || h.Throttled != c.throttled || h.Engine.Cores != c.free {
+			t.Errorf("%s: memory %+v of %+v, quota %+v (limited: %v), throttled %+v, cores %+v; want %+v",
+				c.name, h.MemUsed, h.MemTotal, h.CPULimit, h.Limited, h.Throttled, h.Engine.Cores, c)
+		}
+	}
+}
+
+// TestSlowed checks what slows all processes: stolen time, heat, and a clock below the highest.
+func TestSlowed(t *testing.T) {
+	cpu := "sys/devices/system/cpu/cpu0/"
+	files := func(steal, slowed int) map[string]string {
+		return map[string]string{
+			"proc/stat":                                     fmt.Sprintf("cpu0 100 0 0 %d 0 0 0 %d 0 0\n", 100+9*steal, steal),
+			cpu + "cpufreq/scaling_cur_freq":                "800000\n",
+			cpu + "cpufreq/cpuinfo_max_freq":                "3200000\n",
+			cpu + "thermal_throttle/core_throttle_count":    fmt.Sprintf("%d\n", slowed),
+			cpu + "thermal_throttle/package_throttle_count": "7\n",
+		}
+	}
+	root := tree(t, files(0, 1))
+	l := newLinux(root)
+	defer l.close()
+	var first, h event.Host
+	l.machine(&first, 0)
+	write(t, root, files(10, 5))
+	l.machine(&h, 2*time.Second)
+	for name, tt := range map[string]struct{ first, got, want event.Reading }{
+		"stolen":            {first.Steal, h.Steal, event.MeasuredValue(0.1)},
+		"thermal":           {first.Thermal, h.Thermal, event.MeasuredValue(2)},
+		"highest frequency": {event.Absent(event.NotYet), h.MaxClock, event.MeasuredValue(3.2e9)},
+		"frequency":         {event.Absent(event.NotYet), h.Frequency, event.MeasuredValue(0.8e9)},
+	} {
+		if tt.first != event.Absent(event.NotYet) || tt.got != tt.want {
+			t.Errorf("%s = %+v after %+v, want %+v", name, tt.got, tt.first, tt.want)
+		}
 	}
 }
 
@@ -172,9 +192,8 @@ func TestPressure(t *testing.T) {
 	counters := func(n int) map[string]string {
 		return map[string]string{
 			"proc/stat": "cpu0 1 0 0 1\n", "proc/net/dev": fmt.Sprintf("eth0: %d 0 0 0 0 0 0 0 %d 0\n", 1000*n, 10*n),
-			"proc/pressure/cpu":      fmt.Sprintf("some avg10=0 avg60=0 avg300=0 total=%d\n", 500_000*n),
-			"proc/pressure/io":       fmt.Sprintf("some avg10=0 avg60=0 avg300=0 total=%d\n", 100_000*n),
-			"sys/fs/cgroup/cpu.stat": fmt.Sprintf("usage_usec 1\nthrottled_usec %d\n", 200_000*n),
+			"proc/pressure/cpu": fmt.Sprintf("some avg10=0 avg60=0 avg300=0 total=%d\n", 500_000*n),
+			"proc/pressure/io":  fmt.Sprintf("some avg10=0 avg60=0 avg300=0 total=%d\n", 100_000*n),
 		}
 	}
 	root := tree(t, counters(1))
@@ -185,12 +204,11 @@ func TestPressure(t *testing.T) {
 	write(t, root, counters(2))
 	l.machine(&h, 2*time.Second)
 	for name, tt := range map[string]struct{ first, got, want event.Reading }{
-		"cpu":       {first.CPUPressure, h.CPUPressure, event.MeasuredValue(0.25)},
-		"io":        {first.IOPressure, h.IOPressure, event.MeasuredValue(0.05)},
-		"memory":    {first.MemPressure, h.MemPressure, event.Absent(event.NotReported)},
-		"throttled": {first.Throttled, h.Throttled, event.MeasuredValue(0.1)},
-		"received":  {first.Received, h.Received, event.MeasuredValue(500)},
-		"sent":      {first.Sent, h.Sent, event.MeasuredValue(5)},
+		"cpu":      {first.CPUPressure, h.CPUPressure, event.MeasuredValue(0.25)},
+		"io":       {first.IOPressure, h.IOPressure, event.MeasuredValue(0.05)},
+		"memory":   {first.MemPressure, h.MemPressure, event.Absent(event.NotReported)},
+		"received": {first.Received, h.Received, event.MeasuredValue(500)},
+		"sent":     {first.Sent, h.Sent, event.MeasuredValue(5)},
 	} {
 		if tt.first.OK() || tt.got != tt.want {
 			t.Errorf("%s = %+v after %+v, want %+v", name, tt.got, tt.first, tt.want)
@@ -221,11 +239,12 @@ func TestNoFiles(t *testing.T) {
 	defer l.close()
 	var h event.Host
 	l.machine(&h, time.Second)
+	l.limits(&h, 1, time.Second)
 	p := l.process(1, time.Second, true)
 	for i, r := range []event.Reading{
 		h.CPU, h.Frequency, h.Load1, h.MemTotal, h.MemUsed, h.CPULimit, p.CPU, p.RunWait, p.RSS, p.Peak, p.Read, p.Write, p.ReadOps,
 		p.WriteOps, p.ReadSum, p.WriteSum, p.Faults, p.Threads, l.threads([]int{1}), h.Throttled, h.Received, h.Sent, h.CPUPressure,
-		h.MemPressure, h.IOPressure, p.MinorFaults, p.Voluntary, p.Involuntary,
+		h.MemPressure, h.IOPressure, h.Steal, h.Thermal, h.MaxClock, p.Cores, p.MinorFaults, p.Voluntary, p.Involuntary,
 	} {
 		if r.OK() {
 			t.Errorf("reading %d is %v although no file exists", i, r.V)

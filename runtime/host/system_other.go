@@ -55,17 +55,21 @@ func (s *portable) forget(gone func(pid int) bool) {
 
 func (s *portable) machine(h *event.Host, since time.Duration) {
 	h.CPU, h.Frequency, h.Load1 = event.Absent(event.NotYet), event.Absent(event.NotReported), event.Absent(event.NotReported)
-	h.MemTotal, h.MemUsed, h.CPULimit = event.Absent(event.NotReported), event.Absent(event.NotReported), event.Absent(event.NotReported)
 	if times, err := cpu.Times(true); err != nil {
 		h.CPU = event.Absent(event.NotReported)
 	} else {
 		s.usage(h, times)
 	}
-	if v, err := mem.VirtualMemory(); err == nil {
-		h.MemTotal, h.MemUsed = measured(float64(v.Total)), measured(float64(v.Total-v.Available))
-	}
 	if l, err := load.Avg(); err == nil {
 		h.Load1 = measured(l.Load1)
+	}
+}
+
+// limits sets the memory of the machine. Only Linux has control groups.
+func (*portable) limits(h *event.Host, _ int, _ time.Duration) {
+	h.MemTotal, h.MemUsed = event.Reading{}, event.Reading{}
+	if v, err := mem.VirtualMemory(); err == nil {
+		h.MemTotal, h.MemUsed = measured(float64(v.Total)), measured(float64(v.Total-v.Available))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/procfs"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/host/cgroup"
 )
 
 // fewThreads is the maximum number of threads of another process whose context switches are read at every sample: each
@@ -26,7 +27,7 @@ type threadState struct {
 // context switches.
 func (l *linux) processThreads(p *event.Process, state *processState, dir string, seconds float64, closely bool) {
 	var threads procfs.Procs
-	fs, err := l.proc()
+	fs, err := procfs.NewFS(filepath.Join(l.root, "proc"))
 	if err == nil {
 		threads, err = fs.AllThreads(p.PID)
 	}
@@ -79,8 +80,8 @@ func (t *threadState) readSwitches(name string) {
 		return
 	}
 	var voluntary, involuntary bool
-	t.voluntary, voluntary = keyed(status, "voluntary_ctxt_switches")
-	t.involuntary, involuntary = keyed(status, "nonvoluntary_ctxt_switches")
+	t.voluntary, voluntary = cgroup.Keyed(status, "voluntary_ctxt_switches")
+	t.involuntary, involuntary = cgroup.Keyed(status, "nonvoluntary_ctxt_switches")
 	t.switches = voluntary && involuntary
 }
 

@@ -74,7 +74,8 @@ typedef enum {
 
 /* Standard stage names. Any other literal is an engine-specific stage. */
 #define LLMTOP_LOAD "model_load"
-#define LLMTOP_QUEUE "queue" /* from enqueue to dispatch */
+#define LLMTOP_QUEUE "queue" /* from enqueue to dispatch, without the next */
+#define LLMTOP_PACED_BY_OTHERS "paced_by_others" /* the requests that held the slots waited on purpose */
 #define LLMTOP_TOKENIZE "tokenize"
 #define LLMTOP_EMBED "embed"
 #define LLMTOP_PREFILL "prompt"

@@ -980,7 +980,7 @@ class Request:
 
     def stage(self, name, tokens=None, layer=None):
         """A context manager that times a stage: queue, tokenize, embed, prompt, first_token, or any other word."""
-        if name not in ("queue", "tokenize", "cache_lookup"):
+        if name not in ("queue", "paced_by_others", "tokenize", "cache_lookup"):
             self._begin()
         return _Stage(self.top, self.id, name, tokens, layer)
 

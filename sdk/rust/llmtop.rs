@@ -64,8 +64,10 @@ pub mod caps {
 /// Standard stage names. Any other word is an engine-specific stage.
 pub mod stage {
     pub const LOAD: &str = "model_load";
-    /// From enqueue to dispatch.
+    /// From enqueue to dispatch, without the next.
     pub const QUEUE: &str = "queue";
+    /// Part of that wait in which the requests that held the slots waited on purpose.
+    pub const PACED_BY_OTHERS: &str = "paced_by_others";
     pub const TOKENIZE: &str = "tokenize";
     pub const EMBED: &str = "embed";
     pub const PREFILL: &str = "prompt";

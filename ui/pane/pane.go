@@ -27,6 +27,7 @@ type Frame struct {
 	Spin     int      // frame counter of spinners
 	Suggest  string   // advice on an empty screen, for example "press p to type a prompt"
 	Inspect  bool     // costly readings can be measured on demand
+	NoText   string   // why text that the engine reports may be absent, and how to get it; "": it may not
 	Marks    []Mark   // oldest first
 	Problems []string // problems of the recording that is played or written
 	Scratch  *Scratch
@@ -111,6 +112,17 @@ func (c *Frame) Foot(a grid.Area, st grid.Style, words string) int {
 		return a.W - x
 	}
 	return 0
+}
+
+// TextAbsence returns why there is no text, and how to get it.
+func (c *Frame) TextAbsence(s *store.Snapshot) string {
+	switch {
+	case c.NoText != "":
+		return c.NoText
+	case s.Engine.Remote.Link != event.LinkNone && !s.AggregateOnly() && s.Engine.Caps.Has(event.CapTokens):
+		return "not sent by this engine: llmtop sends it with --send-text"
+	}
+	return "not reported by this engine"
 }
 
 // Absent fills an empty pane: centred, what is missing and below it what to do.

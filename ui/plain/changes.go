@@ -223,18 +223,11 @@ func (t *tracker) stalls(s *store.Snapshot) []string {
 		return nil
 	}
 	t.lastStall, t.stallAnnounced = s.Latency.Stalls[len(s.Latency.Stalls)-1].At, s.Now
-	words := fmt.Sprintf("request %d waited %s for token %d, %s", worst.Request, metric.Duration(int64(worst.Gap)), worst.Index, causeText(worst.Cause))
+	words := fmt.Sprintf("request %d waited %s for token %d, %s", worst.Request, metric.Duration(int64(worst.Gap)), worst.Index, worst.Words())
 	if count > 1 {
 		return []string{fmt.Sprintf("%d stalls, the longest: %s", count, words)}
 	}
 	return []string{"stall: " + words}
-}
-
-func causeText(c string) string {
-	if c == "unknown" {
-		return "cause unknown"
-	}
-	return sanitize.Line(c)
 }
 
 // warnings returns verdicts of severity Watch and above, each once until it was absent for repeatAfter.

@@ -32,9 +32,14 @@ const maxListed = 10
 // Summary describes a session in one line.
 func Summary(s *store.Snapshot) string {
 	words := []string{s.Engine.State.String()}
-	words = append(words, fmt.Sprintf("%d running", s.Throughput.Running), fmt.Sprintf("%d queued", s.Throughput.Queued))
-	if n := s.Totals().Finished; n.OK() {
-		words = append(words, fmt.Sprintf("%.0f finished", n.V))
+	t := s.Totals()
+	for _, n := range [...]struct {
+		r    event.Reading
+		word string
+	}{{t.Running, "running"}, {t.Queued, "queued"}, {t.Finished, "finished"}} {
+		if n.r.OK() {
+			words = append(words, fmt.Sprintf("%.0f %s", n.r.V, n.word))
+		}
 	}
 	if n := s.Counts.Polled; n > 0 {
 		words = append(words, fmt.Sprintf("%d requests seen in slots have ended", n))
@@ -118,7 +123,7 @@ func requestLines(s *store.Snapshot) []string {
 			lines = append(lines, fmt.Sprintf("and %d more stalls", r.StallCount()-i))
 			break
 		}
-		lines = append(lines, fmt.Sprintf("stall of %s before token %d, %s", metric.Duration(int64(st.Gap)), st.Index, causeText(st.Cause)))
+		lines = append(lines, fmt.Sprintf("stall of %s before token %d, %s", metric.Duration(int64(st.Gap)), st.Index, st.Words()))
 	}
 	return lines
 }

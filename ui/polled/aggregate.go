@@ -65,26 +65,31 @@ func drawTTFT(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 		return
 	}
 	if top == 0 {
-		c.Absent(a, pane.Dim, "no request since llmtop attached", "")
+		c.Absent(a, pane.Dim, "no request since llmtop attached", earlierTTFT(r))
 		return
 	}
 	const names, numbers = 12, 11
 	bar := a.Sub(names, 0, a.W-names-numbers, a.H)
 	for w := range metric.NumWindows {
-		parts, total := r.Parts(w)
+		parts := r.Parts(w)
 		y := int(w)
 		a.Text(0, y, pane.Plain, w.String())
+		sum := r.Summary(event.HistogramTTFT, w)
 		switch {
-		case len(parts) == 0:
+		case sum != nil && sum.Count > 0:
+			a.Right(a.W, y, pane.Data, metric.Duration(int64(sum.Mean)))
+		case len(parts.Parts) == 0:
 			bar.Text(0, y, pane.Dim, "none")
 			continue
-		case total > 0:
-			a.Right(a.W, y, pane.Data, metric.Duration(int64(total)))
-		default:
-			a.Right(a.W, y, pane.Dim, ">"+metric.Duration(int64(totalNs(parts))))
+		case !parts.Apart:
+			a.Right(a.W, y, pane.Dim, ">"+metric.Duration(int64(totalNs(parts.Parts))))
+		}
+		if parts.Apart {
+			bar.Elide(0, y, bar.W, pane.Dim, apartWords(parts.Parts), c.Skin.Glyphs.Ellipsis)
+			continue
 		}
 		segs := c.Scratch.Segs[:0]
-		for _, p := range parts {
+		for _, p := range parts.Parts {
 			k := pane.ComponentLook(p.Stage)
 			segs = append(segs, grid.Seg{Share: float64(p.Dur) / top, Role: k.Role, Fill: c.Skin.Glyphs.Fills[k.Fill]})
 		}
@@ -94,11 +99,49 @@ func drawTTFT(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 	aggregateParts(c, a.Sub(0, int(metric.NumWindows)+1, a.W, a.H-int(metric.NumWindows)-1), s)
 }
 
+// apartWords lists parts that must not be added, each with the number of its requests.
+func apartWords(parts []store.ServerPart) string {
+	words := ""
+	for _, p := range parts {
+		words += ", " + pane.ComponentLook(p.Stage).Name + " " + metric.Duration(int64(p.Dur)) + " of " + metric.Count(float64(p.Count))
+	}
+	return words[2:]
+}
+
+// earlierTTFT describes the TTFT before llmtop attached; "" if it is unknown.
+func earlierTTFT(r *store.Aggregates) string {
+	for _, t := range earlierTimes(r) {
+		if t.name == event.HistogramTTFT {
+			return metric.Count(float64(t.sum.Count)) + " before, mean TTFT " + metric.Duration(int64(t.sum.Mean))
+		}
+	}
+	return ""
+}
+
+// namedTimes is a row of the table of histograms.
+type namedTimes struct {
+	name string
+	sum  metric.BucketSummary
+}
+
+// earlierTimes returns what the engine had counted before llmtop attached.
+func earlierTimes(r *store.Aggregates) (out []namedTimes) {
+	if r.Earlier == nil {
+		return nil
+	}
+	for i := range r.Earlier.Histograms {
+		t := &r.Earlier.Histograms[i]
+		var b metric.Buckets
+		b.Add(t)
+		out = append(out, namedTimes{t.Name, b.Summary()})
+	}
+	return out
+}
+
 // longestTTFT returns the longest bar of all windows in ns, 0 without any.
 func longestTTFT(r *store.Aggregates) (top float64) {
 	for w := range metric.NumWindows {
-		parts, _ := r.Parts(w)
-		top = max(top, totalNs(parts))
+		top = max(top, totalNs(r.Parts(w).Parts))
 	}
 	return top
 }
@@ -114,7 +157,7 @@ func noRequestData(c *pane.Frame, r *store.Aggregates) bool {
 }
 
 // totalNs returns the length of a bar in ns.
-func totalNs(parts []store.Part) (sum float64) {
+func totalNs(parts []store.ServerPart) (sum float64) {
 	for _, p := range parts {
 		sum += float64(p.Dur)
 	}
@@ -123,31 +166,40 @@ func totalNs(parts []store.Part) (sum float64) {
 
 // aggregateParts writes the components of the bar of the selected window, and its percentiles.
 func aggregateParts(c *pane.Frame, a grid.Area, s *store.Snapshot) {
-	parts, total := s.Aggregates.Parts(c.Window)
+	parts := s.Aggregates.Parts(c.Window)
 	l := a.Line(0, 0)
-	for _, p := range slices.SortedStableFunc(slices.Values(parts), func(a, b store.Part) int { return cmp.Compare(b.Dur, a.Dur) }) { // the largest first: the rest may not fit
+	for _, p := range slices.SortedStableFunc(slices.Values(parts.Parts), func(a, b store.ServerPart) int { return cmp.Compare(b.Dur, a.Dur) }) { // the largest first: the rest may not fit
 		k := pane.ComponentLook(p.Stage)
 		words := k.Name + " " + metric.Duration(int64(p.Dur))
-		if total > 0 {
+		switch {
+		case parts.Total > 0:
 			words += " " + metric.Percent(p.Share)
+		case parts.Apart:
+			words += " of " + metric.Count(float64(p.Count))
 		}
 		l.Fit(grid.Piece{Style: grid.Fg(k.Role), Words: string(c.Skin.Glyphs.Swatch) + " "}, grid.Piece{Style: pane.Plain, Words: words + "  "})
 	}
-	if total == 0 && len(parts) > 0 {
+	counted, note := s.Aggregates.Summary(event.HistogramTTFT, c.Window), "means from engine histograms; < and > mark the outermost buckets"
+	switch {
+	case len(parts.Parts) == 0, parts.Total > 0:
+	case counted == nil:
 		a.Text(0, 1, pane.Dim, "means of components; TTFT itself is not reported")
 		return
+	case parts.Apart:
+		note = "means of different requests: they do not add up to TTFT"
 	}
-	if sum := s.Aggregates.Summary(event.HistogramTTFT, c.Window); sum != nil && sum.Count > 0 {
+	if sum := counted; sum != nil && sum.Count > 0 {
 		l := a.Line(0, 1)
 		l.Put(pane.Dim, "p50 ").Put(pane.Plain, metric.QuantileOf(sum.P50)).Put(pane.Dim, "  p95 ").Put(pane.Plain, metric.QuantileOf(sum.P95))
 		l.Put(pane.Dim, "  p99 ").Put(pane.Plain, metric.QuantileOf(sum.P99))
 		l.Fit(grid.Piece{Style: pane.Dim, Words: "  of " + metric.Count(float64(sum.Count)) + ", " + c.Window.String()})
 	}
 	probeLine(c, a, 3, s)
-	a.Elide(0, 2, a.W, pane.Dim, "means from engine histograms; < and > mark the outermost buckets", c.Skin.Glyphs.Ellipsis)
+	a.Elide(0, 2, a.W, pane.Dim, note, c.Skin.Glyphs.Ellipsis)
 }
 
-// histogramTable lists the latency histograms over the selected window and returns the rows used.
+// histogramTable lists the latency histograms over the selected window, or, while none has samples, what the engine had
+// counted before llmtop attached. It returns the rows used.
 func histogramTable(c *pane.Frame, a grid.Area, s *store.Snapshot) int {
 	const names, col = 14, 10
 	heads := [...]string{"mean", "p50", "p90", "p95", "p99", "samples"}
@@ -156,14 +208,25 @@ func histogramTable(c *pane.Frame, a grid.Area, s *store.Snapshot) int {
 			a.Right(x, 0, pane.Heading, h)
 		}
 	}
-	y := 1
+	rows := make([]namedTimes, 0, len(s.Aggregates.Histograms))
+	counted := false
 	for i := range s.Aggregates.Histograms {
 		t := &s.Aggregates.Histograms[i]
+		rows = append(rows, namedTimes{t.Name, t.Windows[c.Window]})
+		counted = counted || t.Windows[metric.Session].Count > 0
+	}
+	if before := earlierTimes(s.Aggregates); !counted && len(before) > 0 {
+		rows = before
+		a.Text(0, 0, pane.Heading, "before attach")
+	}
+	y := 1
+	for i := range rows {
+		t := &rows[i]
 		if y >= a.H {
 			break
 		}
-		sum := &t.Windows[c.Window]
-		a.Elide(0, y, names-1, pane.Dim, histogramName(t.Name), c.Skin.Glyphs.Ellipsis)
+		sum := &t.sum
+		a.Elide(0, y, names-1, pane.Dim, histogramName(t.name), c.Skin.Glyphs.Ellipsis)
 		cells := [...]string{"-", "-", "-", "-", "-", "0"}
 		if sum.Count > 0 {
 			cells = [...]string{
@@ -299,8 +362,8 @@ func drawSlot(c *pane.Frame, a grid.Area, v *event.Slot, s *store.Snapshot) {
 	gl := c.Skin.Glyphs
 	rest := max(v.Processed-v.Cached, 0)
 	bar.Stack(0, 0, bar.W, []grid.Seg{
-		{Share: float64(v.Cached) / whole, Role: theme.PartOther, Fill: gl.Fills[8]},
-		{Share: float64(rest) / whole, Role: theme.SeriesPrefill, Fill: gl.Fills[4]},
-		{Share: float64(v.Generated) / whole, Role: theme.SeriesDecode, Fill: gl.Fills[5]},
+		{Share: float64(v.Cached) / whole, Role: theme.PartOther, Fill: gl.Fills[9]},
+		{Share: float64(rest) / whole, Role: theme.SeriesPrefill, Fill: gl.Fills[5]},
+		{Share: float64(v.Generated) / whole, Role: theme.SeriesDecode, Fill: gl.Fills[6]},
 	}, c.Skin.Colour(), gl)
 }

@@ -1,7 +1,9 @@
 package polled
 
 import (
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
@@ -54,6 +56,12 @@ func origins(s *store.Snapshot) (out []origin) {
 	out = append(out, origin{"slots", slots})
 	if s.Probes().Last != nil {
 		out = append(out, origin{"probe TTFT, TPOT and E2EL", event.Measured})
+	}
+	for i := range r.Numbers {
+		if n := &r.Numbers[i]; n.Kind != store.CurrentValue && n.Name != event.RatioCacheHits {
+			name, _ := nameAndFormat(n.Name)
+			out = append(out, origin{name, n.Last.Origin})
+		}
 	}
 	for _, n := range r.More {
 		name, _ := nameAndFormat(n.Name)
@@ -119,24 +127,88 @@ func endpointNames(s *store.Snapshot, read bool) (names string) {
 	return names
 }
 
-// DrawMore lists the other metrics that the engine reports.
-func DrawMore(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
-	if a, ok := r.Next("cache hit"); ok {
-		pane.PutReading(a, s.Aggregates.CacheHits, metric.Percent, "of prompt tokens", pane.Data)
+// DrawCacheHits writes the cache hits, with their age if no prompt has come since.
+func DrawCacheHits(r *pane.RowWriter, s *store.Snapshot) {
+	a, ok := r.Next("cache hit")
+	if !ok {
+		return
 	}
-	for _, n := range s.Aggregates.More {
-		if strings.HasPrefix(n.Name, startupPrefix) { // shown by Ctx.startup
-			continue
+	n := s.Aggregates.Number(event.RatioCacheHits)
+	if n == nil {
+		pane.PutReading(a, s.Aggregates.CacheHits, metric.Percent, "", pane.Data)
+		return
+	}
+	pane.PutReading(a, n.Last, metric.Percent, "of prompt tokens"+age(n, s), pane.Data)
+}
+
+// age returns how old a number is, for a text; "" if it is of one of the last polls.
+func age(n *store.ServerNumber, s *store.Snapshot) string {
+	old := s.Now - n.At
+	if old < event.Time(max(3*s.Aggregates.Interval, int64(3*time.Second))) {
+		return ""
+	}
+	return ", " + metric.Duration(int64(old)/1e9*1e9) + " ago"
+}
+
+// endPrefix is the prefix of counts of requests by the reason of their end.
+const endPrefix = "finished_"
+
+// DrawMore lists the other numbers of the engine: values, quotients with their age, and the totals of counts above 0.
+func DrawMore(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
+	ended := ""
+	for i := range s.Aggregates.Numbers {
+		n := &s.Aggregates.Numbers[i]
+		switch reason, isEnd := strings.CutPrefix(n.Name, endPrefix); {
+		case isEnd && n.Value.V > 0:
+			ended += ", " + sanitize.Line(reason) + " " + metric.Count(n.Value.V)
+		case isEnd, !isMore(s.Aggregates, n):
+		case n.Kind == store.CountedTotal:
+			moreRow(r, c, n, n.Value, "")
+		case n.Kind == store.Quotient || n.At == s.Aggregates.At:
+			moreRow(r, c, n, n.Last, age(n, s))
 		}
-		a, ok := r.Next("")
-		if !ok {
+	}
+	names := func(label, list string) {
+		if list == "" {
 			return
 		}
-		name, format := nameAndFormat(n.Name)
-		l := a.Line(1, 0)
-		l.Put(pane.Data, format(n.V)).Gap(1)
-		a.Elide(l.X, 0, l.Room(), pane.Dim, name, c.Skin.Glyphs.Ellipsis)
+		if a, ok := r.Next(label); ok {
+			a.Elide(1, 0, a.W-1, pane.Plain, list[2:], c.Skin.Glyphs.Ellipsis)
+		}
 	}
+	names("ended", ended)
+	adapters := ""
+	for _, name := range s.Aggregates.Adapters {
+		adapters += ", " + sanitize.Line(name)
+	}
+	names("LoRA", adapters)
+	for _, k := range s.Aggregates.Ranks {
+		names("rank "+sanitize.Line(k.Name), ", "+metric.Reading(k.Running, metric.Count)+" running, "+
+			metric.Reading(k.Waiting, metric.Count)+" waiting, KV "+metric.Reading(k.KVUsage, metric.Percent))
+	}
+}
+
+// isMore reports whether a number has no place of its own on the screen, and is worth a row: of counts those above 0.
+func isMore(r *store.Aggregates, n *store.ServerNumber) bool {
+	switch {
+	case n.Name == event.RatioCacheHits, strings.HasPrefix(n.Name, startupPrefix): // startup: shown by drawStartup
+		return false
+	case n.Kind == store.CurrentValue:
+		return slices.ContainsFunc(r.More, func(m event.NamedReading) bool { return m.Name == n.Name })
+	}
+	return n.Kind == store.Quotient || n.Value.V > 0
+}
+
+// moreRow writes a number without a label.
+func moreRow(r *pane.RowWriter, c *pane.Frame, n *store.ServerNumber, v event.Reading, note string) {
+	a, ok := r.Next("")
+	if !ok {
+		return
+	}
+	name, format := nameAndFormat(n.Name)
+	l := a.Line(1, 0)
+	l.Put(pane.Data, format(v.V)).Gap(1)
+	a.Elide(l.X, 0, l.Room(), pane.Dim, name+note, c.Skin.Glyphs.Ellipsis)
 }
 
 // nameAndFormat returns the display name of a reported metric without its unit suffix, and the format for that unit.

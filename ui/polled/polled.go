@@ -12,10 +12,11 @@ import (
 	"github.com/llmtop/llmtop/ui/pane"
 )
 
-// DrawITL draws the ITL pane of an engine with aggregate metrics: its latency histograms, or else the speed of the
-// requests polled from its slots.
+// DrawITL draws the ITL pane of an engine with aggregate metrics, titled by what it shows: its latency histograms, or
+// else the TPOT of the requests polled from its slots.
 func DrawITL(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 	if len(s.Aggregates.Histograms) > 0 {
+		c.Title = "Latency"
 		in := c.Box(a, "engine histograms, "+c.Window.String())
 		n := histogramTable(c, in, s)
 		rest := in.Sub(0, n+1, in.W, in.H-n-1)
@@ -27,12 +28,16 @@ func DrawITL(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 		return
 	}
 	if polledCount(s) > 0 {
+		c.Title = "TPOT"
 		in := c.Box(a, "from slot progress between two polls, newest first", "newest first")
 		if probeLine(c, in, 0, s) {
 			in = in.Sub(0, 2, in.W, in.H-2)
 		}
 		polledTable(c, in, s)
 		return
+	}
+	if s.Probes().Last != nil {
+		c.Title = "Latency"
 	}
 	in := c.Box(a, "")
 	if probeLine(c, in, 0, s) {

@@ -33,7 +33,7 @@ func Draw(g *grid.Grid, r *compare.Result, skin *theme.Skin, first int) (room in
 		return 1
 	}
 	drawHead(a, r, skin)
-	body := a.Sub(0, 1, a.W, a.H-2)
+	body := a.Sub(0, 2, a.W, a.H-3)
 	lower := lowerHeight(body.H, r)
 	metrics := body.Sub(0, 0, body.W, body.H-lower)
 	room = drawMetrics(frame(metrics, "Metrics", "change against the base, 95 % interval", skin), r, skin, first)
@@ -54,29 +54,34 @@ func lowerHeight(h int, r *compare.Result) int {
 
 func outcomeStyle(o compare.Outcome) grid.Style {
 	switch o {
-	case compare.NoWorse:
+	case compare.NoWorse, compare.Better:
 		return grid.Fg(theme.Good)
-	case compare.Regressed:
+	case compare.Worse:
 		return grid.Fg(theme.Bad)
 	}
 	return grid.Fg(theme.Watch)
 }
 
+// drawHead draws the outcome with the metric that decided, and what was compared.
 func drawHead(a grid.Area, r *compare.Result, skin *theme.Skin) {
 	l := a.Line(0, 0)
 	l.Put(grid.Fg(theme.OnBadge).On(theme.Accent).With(grid.Bold), " llmtop compare ")
 	l.Put(outcomeStyle(r.Outcome).With(grid.Bold), "  "+strings.ToUpper(r.Outcome.String()))
+	a.Elide(l.X+2, 0, a.W-l.X-3, text, sanitize.Line(r.Summary), skin.Glyphs.Ellipsis)
 	note := ""
 	if n := len(r.Differences); n > 0 {
-		note = fmt.Sprintf("%d conditions differ: %s", n, sanitize.Line(r.Differences[0].Name))
+		note = "different: " + sanitize.Line(r.Differences[0].Name)
+		if n > 1 {
+			note += fmt.Sprintf(" and %d more", n-1)
+		}
 	}
 	names := sanitize.Line(r.New) + " against " + sanitize.Line(r.Base)
-	room := a.W - l.X - 4 - grid.Width(note)
+	room := a.W - 4 - grid.Width(note)
 	if room < 10 {
-		room, note = a.W-l.X-3, ""
+		room, note = a.W-2, ""
 	}
-	a.Elide(l.X+2, 0, room, text, names, skin.Glyphs.Ellipsis)
-	a.Right(a.W-1, 0, grid.Fg(theme.Watch), note)
+	a.Elide(1, 1, room, text, names, skin.Glyphs.Ellipsis)
+	a.Right(a.W-1, 1, grid.Fg(theme.Watch), note)
 }
 
 // frame draws a titled box and returns its inside.
@@ -123,7 +128,19 @@ func drawMetrics(a grid.Area, r *compare.Result, skin *theme.Skin, first int) (r
 		}
 		drawRow(a, i+1, points, plot, span, &row, skin)
 	}
+	drawNotes(a.Sub(0, len(r.Rows)-first+2, a.W, a.H-(len(r.Rows)-first+2)), r.Notes)
 	return room
+}
+
+// drawNotes draws warnings, and what to do if the outcome is inconclusive, as far as they fit.
+func drawNotes(a grid.Area, notes []string) {
+	var lines []string
+	for _, note := range notes {
+		lines = grid.Wrap(lines, sanitize.Line(note), a.W)
+	}
+	for y, line := range lines[:max(min(len(lines), a.H), 0)] {
+		a.Text(0, y, dim, line)
+	}
 }
 
 // scaleRange returns the change at the ends of the scale, 0.1 to 1.
@@ -176,12 +193,13 @@ func drawRow(a grid.Area, y, points, x int, span float64, row *compare.Row, skin
 		return
 	}
 	s := a.Sub(x, y, w, 1)
+	if math.IsNaN(row.Change) || math.IsInf(row.High, 1) {
+		s.Elide(0, 0, w, dim, sanitize.Line(row.Why), gl.Ellipsis)
+		return
+	}
 	from, to := column(-row.Threshold, span, w), column(row.Threshold, span, w)
 	s.Fill(from, 0, to-from+1, grid.Fg(theme.Track), gl.Track)
 	s.Cell(column(0, span, w), 0, dim, gl.Target)
-	if row.Low <= -1 || math.IsInf(row.High, 0) { // too few samples for an interval
-		return
-	}
 	low, high := column(row.Low, span, w), column(row.High, span, w)
 	s.Fill(low, 0, high-low+1, st, gl.Thick)
 	s.Cell(column(row.Change, span, w), 0, st.With(grid.Bold), gl.Live)
@@ -189,7 +207,10 @@ func drawRow(a grid.Area, y, points, x int, span float64, row *compare.Row, skin
 
 // change formats a relative change in per cent, or as a factor from 10 on.
 func change(v float64) string {
-	if v >= 9.995 {
+	switch {
+	case math.IsNaN(v):
+		return "no data"
+	case v >= 9.995:
 		return fmt.Sprintf("x %.0f", v+1)
 	}
 	return metric.PercentChange(v)

@@ -44,6 +44,17 @@ func TestStateIsBounded(t *testing.T) {
 	}
 }
 
+// TestPastUsageIsNotKept checks that a late joiner gets no evidence of intervals that have passed.
+func TestPastUsageIsNotKept(t *testing.T) {
+	s := State{Limits: limits}
+	s.Limits.Kinds[event.KindHost] = true
+	s.Apply(&event.Event{Kind: event.KindHost, Data: new(event.Host)}, 1, 0)
+	s.Apply(&event.Event{Kind: event.KindUsage, Data: &event.Usage{Interval: 5}}, 2, 0)
+	if all := s.All(); len(all) != 1 || all[0].Kind != event.KindHost {
+		t.Errorf("the state is %v, want the sample of the machine only", all)
+	}
+}
+
 func TestSpreadAddsUp(t *testing.T) {
 	for _, n := range []int{0, 1, 5, limits.Chunk, limits.Chunk + 1, 10_000} {
 		for _, chunk := range []int{0, limits.Chunk} {

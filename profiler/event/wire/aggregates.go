@@ -21,6 +21,46 @@ var aggregatesFields = fields[event.Aggregates]{
 	list("slots", MaxSlots, slotFields, func(p *event.Aggregates) *[]event.Slot { return &p.Slots }),
 	list("sources", MaxCount, endpointFields, func(p *event.Aggregates) *[]event.Endpoint { return &p.Endpoints }),
 	member("more", namedReadings, func(p *event.Aggregates) *[]event.NamedReading { return &p.More }),
+	member("counts", namedReadings, func(p *event.Aggregates) *[]event.NamedReading { return &p.Counts }),
+	list("ratios", MaxCount, ratioFields, func(p *event.Aggregates) *[]event.Ratio { return &p.Ratios }),
+	list("adapters", MaxCount, fields[string]{member("name", names, func(p *string) *string { return p })}, func(p *event.Aggregates) *[]string { return &p.Adapters }),
+	list("ranks", MaxCount, rankFields, func(p *event.Aggregates) *[]event.Rank { return &p.Ranks }),
+	{"earlier", appendEarlier, readEarlier},
+}
+
+var ratioFields = fields[event.Ratio]{
+	member("name", names, func(p *event.Ratio) *string { return &p.Name }),
+	member("part", bareReadings, func(p *event.Ratio) *event.Reading { return &p.Part }),
+	member("whole", bareReadings, func(p *event.Ratio) *event.Reading { return &p.Whole }),
+}
+
+var rankFields = fields[event.Rank]{
+	member("name", names, func(p *event.Rank) *string { return &p.Name }),
+	member("running", readings, func(p *event.Rank) *event.Reading { return &p.Running }),
+	member("waiting", readings, func(p *event.Rank) *event.Reading { return &p.Waiting }),
+	member("kv_usage", readings, func(p *event.Rank) *event.Reading { return &p.KVUsage }),
+}
+
+var earlierFields = fields[event.Earlier]{
+	member("finished", readings, func(p *event.Earlier) *event.Reading { return &p.Finished }),
+	member("failed", readings, func(p *event.Earlier) *event.Reading { return &p.Failed }),
+	member("in", readings, func(p *event.Earlier) *event.Reading { return &p.Prompt }),
+	member("cached", readings, func(p *event.Earlier) *event.Reading { return &p.Cached }),
+	member("out", readings, func(p *event.Earlier) *event.Reading { return &p.Generated }),
+	member("counts", namedReadings, func(p *event.Earlier) *[]event.NamedReading { return &p.Counts }),
+	list("times", MaxCount, histogramFields, func(p *event.Earlier) *[]event.Histogram { return &p.Histograms }),
+}
+
+func appendEarlier(dst []byte, p *event.Aggregates) []byte {
+	if p.Earlier == nil {
+		return dst
+	}
+	return earlierFields.object(key(dst, "earlier"), p.Earlier)
+}
+
+func readEarlier(d *Decoder, p *event.Aggregates) {
+	p.Earlier = new(event.Earlier)
+	earlierFields.read(d, p.Earlier)
 }
 
 var slotFields = fields[event.Slot]{
@@ -107,14 +147,21 @@ var namedReadings = value[[]event.NamedReading]{
 	},
 }
 
+func dropInvalidBuckets(list []event.Histogram) {
+	for i := range list {
+		if t := &list[i]; !validBuckets(t) {
+			t.Bounds, t.Counts = nil, nil
+		}
+	}
+}
+
 func readAggregates(d *Decoder) bool {
 	p := new(event.Aggregates)
 	d.event.Kind, d.event.Data = event.KindAggregates, p
 	aggregatesFields.members(d, p, unknownMember)
-	for i := range p.Histograms {
-		if t := &p.Histograms[i]; !validBuckets(t) {
-			t.Bounds, t.Counts = nil, nil
-		}
+	dropInvalidBuckets(p.Histograms)
+	if p.Earlier != nil {
+		dropInvalidBuckets(p.Earlier.Histograms)
 	}
 	return d.require(true, "")
 }

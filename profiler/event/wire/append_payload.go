@@ -31,6 +31,10 @@ func appendHost(dst []byte, p *event.Host) []byte {
 	return dst
 }
 
+func appendUsage(dst []byte, p *event.Usage) []byte {
+	return appendFields(number(dst, "interval", max(p.Interval, 0)), event.UsageFields[:], p)
+}
+
 // appendCores appends one number per core.
 func appendCores(dst []byte, name string, list []float64) []byte {
 	if len(list) == 0 {

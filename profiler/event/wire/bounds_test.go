@@ -65,6 +65,7 @@ func extremeOf(r *rapid.T, kind event.Kind) event.Event {
 		event.KindEngine: {new(event.EngineInfo)}, event.KindModel: {new(event.Model)}, event.KindExperts: {new(event.Experts)},
 		event.KindKV: {new(event.KV)}, event.KindHost: {new(event.Host)}, event.KindDrops: {new(event.Drops)},
 		event.KindCounters: {new(event.Counters)}, event.KindAggregates: {new(event.Aggregates)}, event.KindOps: {new(event.Ops)},
+		event.KindUsage: {new(event.Usage)},
 	}[kind]
 	if len(payloads) == 0 {
 		return e

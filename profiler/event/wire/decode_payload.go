@@ -97,6 +97,19 @@ func (d *Decoder) readHost() bool {
 	return d.require(true, "")
 }
 
+func (d *Decoder) readUsage() bool {
+	p := new(event.Usage)
+	d.event.Kind, d.event.Data = event.KindUsage, p
+	d.members(func(key []byte) bool {
+		if string(key) == "interval" {
+			p.Interval = d.count()
+			return true
+		}
+		return readField(d, event.UsageFields[:], p, key)
+	})
+	return d.require(true, "")
+}
+
 // readField reads a reading of the catalogue; false if it has none of that name.
 func readField[T any](d *Decoder, rows []event.Field[T], into *T, name []byte) bool {
 	for i := range rows {

@@ -120,6 +120,10 @@ func anyPayload(r *rapid.T, kind event.Kind, at event.Time) any {
 		return &l
 	case event.KindOps:
 		return anyOps(r)
+	case event.KindUsage:
+		p := new(event.Usage)
+		anyFields(r, p)
+		return p
 	}
 	p := new(event.Counters)
 	for range rapid.IntRange(0, 5).Draw(r, "counters") {
@@ -229,6 +233,19 @@ func anyAggregates(r *rapid.T) *event.Aggregates {
 	}
 	slices.SortFunc(p.More, func(a, b event.NamedReading) int { return strings.Compare(a.Name, b.Name) })
 	p.More = slices.CompactFunc(p.More, func(a, b event.NamedReading) bool { return a.Name == b.Name })
+	for range rapid.IntRange(0, 2).Draw(r, "ratios") {
+		t := event.Ratio{Name: anyString(r)}
+		anyReported(r, &t)
+		p.Ratios = append(p.Ratios, t)
+		rank := event.Rank{Name: anyString(r)}
+		anyFields(r, &rank)
+		p.Ranks, p.Adapters = append(p.Ranks, rank), append(p.Adapters, anyString(r))
+	}
+	p.Counts = p.More
+	if rapid.Bool().Draw(r, "earlier") {
+		p.Earlier = &event.Earlier{Counts: p.More, Histograms: p.Histograms}
+		anyFields(r, p.Earlier)
+	}
 	return p
 }
 

@@ -33,6 +33,7 @@ var lineTypes = [event.NumKinds]lineType{
 	event.KindCounters:   payload("count", always(appendCounters), readCounters),
 	event.KindAggregates: payload("report", always(aggregatesFields.append), readAggregates),
 	event.KindOps:        payload("ops", appendOps, readOps),
+	event.KindUsage:      payload("usage", always(appendUsage), (*Decoder).readUsage),
 }
 
 // appender appends the members of a payload; false if it is inconsistent.

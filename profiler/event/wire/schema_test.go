@@ -66,16 +66,26 @@ func (f *schema) check(line []byte) string {
 		return "the schema does not list the type " + kind
 	}
 	for name := range members {
-		if !f.names[kind][name] && !(kind == "host" && catalogued(name)) {
+		if !f.names[kind][name] && !catalogued(kind, name) {
 			return "the schema does not list " + name + " of " + kind
 		}
 	}
 	return ""
 }
 
-// catalogued reports whether a reading of the machine has this key; docs/metrics.md lists them.
-func catalogued(key string) bool {
-	return slices.ContainsFunc(event.MachineFields[:], func(f event.Field[event.Host]) bool { return f.Key == key })
+// catalogued reports whether a type of line has a reading of this key; docs/metrics.md lists them.
+func catalogued(kind, key string) bool {
+	switch kind {
+	case "host":
+		return hasKey(event.MachineFields[:], key)
+	case "usage":
+		return hasKey(event.UsageFields[:], key)
+	}
+	return false
+}
+
+func hasKey[T any](rows []event.Field[T], key string) bool {
+	return slices.ContainsFunc(rows, func(f event.Field[T]) bool { return f.Key == key })
 }
 
 // TestLinesMatchSchema checks encoded events against docs/event.schema.json.

@@ -17,7 +17,7 @@ func shapes(kind tensor.Type) []blueprint {
 	tied, biased, scaled, mixtral := base, base, base, base
 	tied.tied = true
 	biased.bias, biased.kvHeads = true, 1
-	scaled.ropeFreqs, scaled.scaling = true, 4
+	scaled.ropeFreqs, scaled.scaling, scaled.attnFactor = true, 4, 1.3
 	mixtral.experts, mixtral.used = 6, 2
 	qwen3, qwen3moe := base, base
 	qwen3.architecture, qwen3.tied, qwen3.dim = "qwen3", true, 128
@@ -28,7 +28,7 @@ func shapes(kind tensor.Type) []blueprint {
 // oddShapes have sizes that are not multiples of any block size, which only unquantised types allow.
 func oddShapes(kind tensor.Type) []blueprint {
 	odd := blueprint{
-		architecture: "llama", kind: kind, layers: 1, width: 50, heads: 6, kvHeads: 3, dim: 22, rotary: 10, feedForward: 37, vocab: 301,
+		architecture: "llama", kind: kind, layers: 1, width: 50, heads: 6, kvHeads: 3, dim: 22, feedForward: 37, vocab: 301,
 	}
 	experts := odd
 	experts.architecture, experts.experts, experts.used = "qwen3moe", 5, 5

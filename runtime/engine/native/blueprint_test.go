@@ -20,12 +20,12 @@ type blueprint struct {
 	kind                  tensor.Type // of all matrices except the router
 	layers, width         int
 	heads, kvHeads, dim   int
-	rotary                int // rotated values of a head; 0: all
 	feedForward, vocab    int
 	experts, used         int
 	shared                int // width of the shared expert that all tokens use; 0: none
 	tied, bias, ropeFreqs bool
 	scaling               float32 // linear scaling of positions; 0: none
+	attnFactor            float32 // of rotated queries and keys; 0: 1
 	context               int     // context in training; 0: 512
 
 	// Values that a damaged file has instead of, or in addition to, the valid ones.
@@ -51,7 +51,6 @@ func (p blueprint) String() string {
 		{p.bias, "-bias"},
 		{p.ropeFreqs, "-freqs"},
 		{p.scaling > 0, "-scaled"},
-		{p.rotary > 0, "-partial"},
 	} {
 		if part.on {
 			s += part.name
@@ -63,14 +62,6 @@ func (p blueprint) String() string {
 // headNorm reports whether the architecture normalises queries and keys; those architectures also use NEOX rotary pairs
 // (half a head apart).
 func (p blueprint) headNorm() bool { return strings.HasPrefix(p.architecture, "qwen3") }
-
-// rot returns the number of rotated values of a head.
-func (p blueprint) rot() int {
-	if p.rotary > 0 {
-		return p.rotary
-	}
-	return p.dim
-}
 
 // bytes returns the model as a GGUF file. The same blueprint always gives the same file.
 func (p blueprint) bytes(tb testing.TB) []byte {
@@ -95,7 +86,7 @@ func (p blueprint) writer() *gguf.Writer {
 		s.matrix("output.weight", p.kind, gain/2, p.width, p.vocab)
 	}
 	if p.ropeFreqs {
-		s.vector("rope_freqs.weight", p.rot()/2, 2, 0.5)
+		s.vector("rope_freqs.weight", p.dim/2, 2, 0.5)
 	}
 	for i := range p.layers {
 		p.layer(s, i)
@@ -122,11 +113,14 @@ func (p blueprint) metadata(s *scribe) {
 	set("attention.value_length", uint32(p.dim))
 	set("attention.layer_norm_rms_epsilon", float32(1e-6))
 	set("rope.freq_base", float32(50000))
-	set("rope.dimension_count", uint32(p.rot()))
+	set("rope.dimension_count", uint32(p.dim))
 	set("feed_forward_length", uint32(p.feedForward))
 	if p.scaling > 0 {
 		set("rope.scaling.type", "linear")
 		set("rope.scaling.factor", p.scaling)
+	}
+	if p.attnFactor > 0 {
+		set("rope.scaling.attn_factor", p.attnFactor)
 	}
 	if p.experts > 0 {
 		set("expert_count", uint32(p.experts))

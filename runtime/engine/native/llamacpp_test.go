@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/llmtop/llmtop/runtime/engine"
@@ -38,7 +39,7 @@ func openLlamaCpp(t *testing.T, p blueprint) *llama.Engine {
 // 97 % of all positions, the router's picks at 90 % (a different pick at a near tie in one layer changes the following
 // layers), and both describe the model the same way.
 func TestAgreesWithLlamaEngine(t *testing.T) {
-	dense, experts := shapes(tensor.Q4_K), shapes(tensor.Q8_0)
+	dense, experts := shapes(tensor.Q4_0), shapes(tensor.Q8_0) // whose activations both round to the same values
 	var total agreement
 	for _, p := range []blueprint{dense[0], dense[1], dense[3], experts[4], dense[5], experts[6]} {
 		t.Run(p.String(), func(t *testing.T) {
@@ -73,6 +74,17 @@ func TestAgreesWithLlamaEngine(t *testing.T) {
 	}
 	if total.top > 0 {
 		total.check(t, 0.05, 0.97)
+	}
+}
+
+// TestHarmlessForLlamaEngine shows that llama.cpp ignores the same metadata.
+func TestHarmlessForLlamaEngine(t *testing.T) {
+	for _, p := range keyed() {
+		t.Run(p.String(), func(t *testing.T) {
+			if !slices.Equal(logitsOf(t, openLlamaCpp(t, p)), logitsOf(t, openLlamaCpp(t, harmless(p)))) {
+				t.Error("the logits have changed")
+			}
+		})
 	}
 }
 

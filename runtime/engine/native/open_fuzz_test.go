@@ -21,7 +21,8 @@ func fuzzSeeds() []blueprint {
 	for key, v := range map[string]any{
 		"llama.attention.head_count": uint32(1 << 20), "llama.expert_used_count": uint32(3), "llama.rope.freq_base": float32(1e30),
 		"llama.embedding_length": uint32(1 << 20), "llama.block_count": uint32(4096), "tokenizer.ggml.bos_token_id": uint32(1 << 31),
-		"llama.attention.layer_norm_rms_epsilon": float32(1e-30),
+		"llama.attention.layer_norm_rms_epsilon": float32(1e-30), "llama.attention.causal": true, "llama.rope.scaling.attn_factor": float32(1e30),
+		"llama.rope.dimension_sections": []int32{1, 1, 0, 0},
 	} {
 		p := experts
 		p.set = map[string]any{key: v}

@@ -1,6 +1,7 @@
 package native_test
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -192,9 +193,9 @@ func (r *reference) attend(i int, x []float64) []float64 {
 	return times(r.rows("blk.%d.attn_output.weight", i), mixed)
 }
 
-// rotate rotates pairs: neighbours, or values half the rotated part apart, depending on the architecture.
+// rotate rotates pairs: neighbours, or values half a head apart, depending on the architecture.
 func (r *reference) rotate(x []float64, pos int) {
-	rot, at := r.rot(), float64(pos)
+	rot, at, factor := r.dim, float64(pos), cmp.Or(float64(r.attnFactor), 1)
 	if r.scaling > 0 {
 		at /= float64(r.scaling)
 	}
@@ -209,6 +210,6 @@ func (r *reference) rotate(x []float64, pos int) {
 			a, b = i, i+rot/2
 		}
 		sin, cos := math.Sincos(angle)
-		x[a], x[b] = x[a]*cos-x[b]*sin, x[a]*sin+x[b]*cos
+		x[a], x[b] = factor*(x[a]*cos-x[b]*sin), factor*(x[a]*sin+x[b]*cos)
 	}
 }

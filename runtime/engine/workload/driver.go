@@ -58,7 +58,7 @@ type driving struct {
 }
 
 // Run runs a workload until it is done or ctx ends. In the second case it returns the error of ctx together with the
-// log so far. The log contains an interrupted run only if its point has no complete run, and then only the requests
+// log so far, after it has cancelled the open requests. The log contains an interrupted run only if its point has no complete run, and then only the requests
 // that had ended. A failed request is counted and does not stop the workload.
 func (d *Driver) Run(ctx context.Context, w Workload) (*Log, error) {
 	if err := w.check(); err != nil {
@@ -94,7 +94,6 @@ func (d *Driver) Run(ctx context.Context, w Workload) (*Log, error) {
 // cut stores the requests of an interrupted run that had ended, unless the point has a complete run.
 func (g *driving) cut(p *PointLog, run Run) {
 	if run.Requests = g.done; len(p.Runs) == 0 && len(run.Requests) > 0 {
-		run.End = g.Clock.Now()
 		p.Runs = append(p.Runs, run)
 	}
 }
@@ -111,10 +110,15 @@ func (g *driving) warmUp(ctx context.Context, p *Point) error {
 	return err
 }
 
-// run sends the requests of a point and waits until all have ended. repeat counts from 1; 0 is the warm-up.
-func (g *driving) run(ctx context.Context, p *Point, repeat int) (Run, error) {
-	r := Run{Start: g.Clock.Now()}
-	g.done = nil
+// run sends the requests of a point and waits until all have ended; if ctx ends first, it cancels the others. repeat
+// counts from 1; 0 is the warm-up.
+func (g *driving) run(ctx context.Context, p *Point, repeat int) (r Run, err error) {
+	r.Start, g.done = g.Clock.Now(), nil
+	var sent []*engine.Handle
+	defer func() {
+		r.End = g.Clock.Now()
+		engine.CancelAll(sent)
+	}()
 	ends := make(chan *engine.Handle, len(p.Requests))
 	var due []time.Duration
 	if p.Rate > 0 {
@@ -149,6 +153,7 @@ func (g *driving) run(ctx context.Context, p *Point, repeat int) (Run, error) {
 			continue
 		}
 		r.Requests = append(r.Requests, h.ID)
+		sent = append(sent, h)
 		open++
 		go func() {
 			<-h.Done()
@@ -160,7 +165,6 @@ func (g *driving) run(ctx context.Context, p *Point, repeat int) (Run, error) {
 			return r, err
 		}
 	}
-	r.End = g.Clock.Now()
 	return r, nil
 }
 

@@ -47,12 +47,13 @@ func (r *runner) Submit(q engine.Request) (*engine.Handle, error) {
 	r.open++
 	r.most = max(r.most, r.open)
 	r.sent, r.labelled = append(r.sent, time.Now()), append(r.labelled, q.Label)
-	h, end := engine.NewHandle(r.last, nil)
+	var timer *time.Timer
+	h, end := engine.NewHandle(r.last, func() { timer.Reset(0) })
 	result := engine.Result{State: event.StateFinished}
 	if r.last == r.failing {
 		result = engine.Result{State: event.StateFailed, Err: errors.New("request failed")}
 	}
-	time.AfterFunc(time.Second, func() {
+	timer = time.AfterFunc(time.Second, func() {
 		r.mu.Lock()
 		r.open--
 		r.mu.Unlock()
@@ -184,7 +185,9 @@ func TestInterruptedKeepsWholeRuns(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) || len(log.Points[0].Runs) != 1 {
 			t.Errorf("%d runs, %v", len(log.Points[0].Runs), err)
 		}
-		time.Sleep(2 * time.Second) // until the current request and its goroutine have ended
+		if open := d.Runner.(*runner).open; open != 0 {
+			t.Errorf("%d requests still run", open)
+		}
 	})
 }
 
@@ -201,7 +204,9 @@ func TestInterruptedInItsFirstRun(t *testing.T) {
 		if r := log.Points[0].Runs[0]; len(r.Requests) != 2 || r.End-r.Start != 2_500_000_000 {
 			t.Errorf("of a second each, %d requests in %d ns", len(r.Requests), r.End-r.Start)
 		}
-		time.Sleep(2 * time.Second) // until the current request and its goroutine have ended
+		if open := d.Runner.(*runner).open; open != 0 {
+			t.Errorf("%d requests still run", open)
+		}
 	})
 }
 

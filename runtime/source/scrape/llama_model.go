@@ -119,7 +119,7 @@ func (m *llamaModel) readCounters(ctx context.Context, s *Poller) (*event.Aggreg
 	now := s.clock.Now()
 	if m.countersAt != 0 && now-m.countersAt < event.Time(s.opt.Interval)*9/10 {
 		again := m.counters
-		again.Interval, again.Histograms = s.sinceReport(), nil
+		again.Interval, again.Histograms, again.Counts, again.Ratios, again.Earlier = s.sinceReport(), nil, nil, nil, nil
 		// These increases are already reported.
 		for _, r := range []*event.Reading{&again.Prompt, &again.Cached, &again.Generated, &again.Finished, &again.Failed} {
 			if r.OK() {

@@ -138,9 +138,23 @@ func addAggregates(sum, part *event.Aggregates) {
 	sum.Prompt, sum.Cached = sumReadings(sum.Prompt, part.Prompt), sumReadings(sum.Cached, part.Cached)
 	sum.Decode, sum.Prefill, sum.Generated = sumReadings(sum.Decode, part.Decode), sumReadings(sum.Prefill, part.Prefill), sumReadings(sum.Generated, part.Generated)
 	sum.Histograms = append(sum.Histograms, part.Histograms...)
+	addRatios(sum, part)
 	sum.KVUsed, sum.KVTotal = sumReadings(sum.KVUsed, part.KVUsed), sumReadings(sum.KVTotal, part.KVTotal)
 	if sum.KVTotal.V > 0 {
 		sum.KVUsage = event.DerivedValue(sum.KVUsed.V / sum.KVTotal.V)
+	}
+}
+
+// addRatios adds the ratios of one of several engines.
+func addRatios(sum, part *event.Aggregates) {
+	for _, r := range part.Ratios {
+		i := slices.IndexFunc(sum.Ratios, func(o event.Ratio) bool { return o.Name == r.Name })
+		if i < 0 {
+			sum.Ratios = append(sum.Ratios, r)
+			continue
+		}
+		o := &sum.Ratios[i]
+		o.Part, o.Whole = sumReadings(o.Part, r.Part), sumReadings(o.Whole, r.Whole)
 	}
 }
 

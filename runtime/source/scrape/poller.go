@@ -50,7 +50,7 @@ type Options struct {
 
 // Publisher receives what a server publishes by itself, in addition to what is polled.
 type Publisher interface {
-	// Numbers returns the readings received since the previous call.
+	// Numbers returns the counts since the previous call; those with a unit, "_s", are means.
 	Numbers() []event.NamedReading
 	// Passes reports whether events of forward passes are emitted.
 	Passes() bool
@@ -194,8 +194,13 @@ func (s *Poller) addPublished(report *event.Aggregates) {
 		s.emitEngine()
 	}
 	for _, n := range p.Numbers() {
-		addReading(report, n)
+		if strings.HasSuffix(n.Name, "_s") {
+			addReading(report, n)
+		} else {
+			report.Counts = append(slices.Clip(report.Counts), n)
+		}
 	}
+	slices.SortFunc(report.Counts, func(a, b event.NamedReading) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // addEndpoint adds an endpoint to a report. why is the reason why it was not read; "": it was read.

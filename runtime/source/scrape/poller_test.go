@@ -251,7 +251,7 @@ func TestPublisher(t *testing.T) {
 	f := newFake(t, map[string]string{"/v1/models": modelList("acme")})
 	w := startPoller(t, Options{Address: f.URL, Publisher: fakePublisher{}})
 	waitFor(w, event.KindAggregates, 0, func(r *event.Aggregates) bool {
-		return len(r.More) == 2 && r.More[0].Name == "kv_blocks_stored" && r.More[1].V == 7
+		return len(r.Counts) == 2 && r.Counts[0].Name == "kv_blocks_stored" && r.Counts[1].V == 7
 	})
 	waitFor(w, event.KindEngine, 0, func(e *event.EngineInfo) bool { return e.Caps.Has(event.CapSteps | event.CapAggregates) })
 }

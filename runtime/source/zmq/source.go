@@ -31,6 +31,7 @@ type Subscriber struct {
 
 	mu       sync.Mutex // guards the fields below
 	sum      sums
+	warned   bool                // a malformed message was logged
 	received bool                // a message was received
 	passes   bool                // forward passes are published
 	numbers  map[string]numbered // by topic
@@ -130,7 +131,8 @@ func (s *Subscriber) log(format string, args ...any) {
 func (s *Subscriber) malformed(err error) {
 	s.mu.Lock()
 	s.sum.malformed++
-	first := s.sum.malformed == 1
+	first := !s.warned
+	s.warned = true
 	s.mu.Unlock()
 	if first {
 		s.log("%s: malformed message: %v", s.at, err)
@@ -204,6 +206,6 @@ func (s *Subscriber) Numbers() []event.NamedReading {
 		return nil
 	}
 	out := s.sum.numbers(s.passes)
-	s.sum = sums{malformed: s.sum.malformed, blocks: s.sum.blocks}
+	s.sum = sums{blocks: s.sum.blocks}
 	return out
 }

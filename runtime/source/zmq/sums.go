@@ -14,7 +14,7 @@ type sums struct {
 	tokens          int // of the stored blocks
 	passes          int
 	took            time.Duration
-	malformed       int // messages, ever
+	malformed       int // messages
 }
 
 func (s *sums) add(p *published) {

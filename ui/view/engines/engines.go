@@ -48,7 +48,7 @@ var engineColumns = []struct {
 
 // ttft returns the median TTFT.
 func ttft(s *store.Snapshot, c *pane.Frame) fleet.Cell {
-	v := fleet.Quantile(s, &s.Latency.TTFT[c.Window], event.HistogramTTFT, c.Window, 0.5)
+	v := fleet.Quantile(s, store.TTFT, c.Window, 0.5)
 	if !v.OK() && !s.Reported() && !s.Engine.Caps.Has(event.CapTokens) {
 		v.Reading = event.Absent(event.NotReported)
 	}

@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -39,6 +40,7 @@ var replicaColumns = []replicaColumn{
 	{Field: fleet.TTFT, W: 10, Rank: 4},
 	{Field: fleet.TTFT99, W: 10, Rank: 8},
 	{Field: fleet.TPOT, W: 10, Rank: 6},
+	{Field: fleet.ITL, W: 10, Rank: 6},
 	{Field: fleet.CacheHits, W: 7, Rank: 7},
 	{Field: fleet.Age, W: 8, Rank: 10},
 }
@@ -52,7 +54,7 @@ func (t *ReplicaTable) FindOutliers(all []*fleet.Replica) {
 		cells := t.outlierCells[o.Replica]
 		cells[o.Field] = true
 		t.outlierCells[o.Replica] = cells
-		words := o.Field.Words() + " " + timesMedian(o) + " (" + replicaNumber(o.Field, o.Value) + " vs " +
+		words := o.Words() + " " + timesMedian(o) + " (" + replicaNumber(o.Field, o.Value) + " vs " +
 			replicaNumber(o.Field, fleet.Cell{Reading: event.DerivedValue(o.Median)}) + ")"
 		if i > 0 && t.Outliers[i-1].Replica == o.Replica {
 			t.outlierLines[len(t.outlierLines)-1] += "; " + words
@@ -74,10 +76,12 @@ func timesMedian(o *fleet.Outlier) string {
 	}
 }
 
-// replicaColumnsFor returns the columns that fit into w cells, the sort column included. State, name and model share
-// the width left.
-func replicaColumnsFor(by fleet.Field, w int) []replicaColumn {
-	out, left := pane.Fitting(replicaColumns, w, by, func(fleet.Field) bool { return true })
+// replicaColumnsFor returns the columns that fit into w cells, the sort column included, without TPOT or ITL if no
+// replica has it. State, name and model share the width left.
+func replicaColumnsFor(l *table.Replicas, w int) []replicaColumn {
+	out, left := pane.Fitting(replicaColumns, w, l.By, func(f fleet.Field) bool {
+		return f != fleet.TPOT && f != fleet.ITL || slices.ContainsFunc(l.Rows, func(r *fleet.Replica) bool { return r.Cells[f].OK() })
+	})
 	for i := range out {
 		c := &out[i]
 		if c.Field == fleet.State && left >= stateSince {
@@ -110,7 +114,7 @@ func drawReplicas(a grid.Area, t *ReplicaTable, typing bool, c *pane.Frame) {
 	if !typing {
 		c.Foot(a, pane.Dim, "latencies over "+c.Window.String()+"  n/r not reported")
 	}
-	cols := replicaColumnsFor(l.By, in.W)
+	cols := replicaColumnsFor(l, in.W)
 	outliers := min(len(t.outlierLines), mostOutlierRows, max(in.H-10, 1)) + 1
 	if in.H < 12 {
 		outliers = 0

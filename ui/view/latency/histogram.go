@@ -17,12 +17,13 @@ import (
 // mostGaps bounds the gaps of a histogram, taken from the newest requests.
 const mostGaps = 8192
 
-// ttftHistogram draws the TTFT distribution of the kept warm requests.
+// ttftHistogram draws the TTFT distribution of the warm requests of the window.
 func ttftHistogram(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 	var far outliers
-	c.Scratch.Values = appendTTFTs(c.Scratch.Values[:0], s, false, &far)
+	c.Scratch.Values = appendTTFTs(c.Scratch.Values[:0], s, c.Window, false, &far)
 	lo, hi := logRange(c.Scratch.Values)
-	logHistogram(c, a, "TTFT", "warm requests", c.Scratch.Values, lo, hi, &far, targetStyle(s.Latency.Targets.TTFT))
+	words := keptOf(len(c.Scratch.Values), s.Latency.TTFT[c.Window].Count)
+	logHistogram(c, a, "TTFT", words+" warm requests", c.Scratch.Values, lo, hi, &far, targetStyle(s.Latency.Targets.TTFT))
 }
 
 // targetStyle returns a style function that highlights times above a target.
@@ -58,7 +59,7 @@ func itlHistogram(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 	}
 	c.Scratch.Values = values
 	lo, hi := logRange(values)
-	logHistogram(c, a, "ITL", "most recent gaps", values, lo, hi, &far, func(ns float64) grid.Style { return pane.GapStyle(ns / max(median, 1)) })
+	logHistogram(c, a, "ITL", metric.Count(float64(len(values)))+" most recent gaps", values, lo, hi, &far, func(ns float64) grid.Style { return pane.GapStyle(ns / max(median, 1)) })
 }
 
 // logRange returns an axis range in ns that holds all values and spans at least one octave.
@@ -77,15 +78,14 @@ func logRange(lists ...[]float64) (lo, hi float64) {
 	return lo, hi
 }
 
-// logHistogram draws times in ns as columns on a logarithmic axis from lo to hi, under a title with the number of
-// values and what they are. style colours a column by its time, so that values beyond a limit stand out even if there
+// logHistogram draws times in ns as columns on a logarithmic axis from lo to hi, under a title and what they are. style colours a column by its time, so that values beyond a limit stand out even if there
 // is only one.
 func logHistogram(c *pane.Frame, a grid.Area, name, what string, values []float64, lo, hi float64, far *outliers, style func(ns float64) grid.Style) {
 	if a.H < 3 || a.W < 20 {
 		return
 	}
 	l := a.Line(0, 0)
-	l.Put(pane.Heading, name).Gap(2).Put(pane.Dim, metric.Count(float64(len(values)))+" "+what+"; log scale")
+	l.Put(pane.Heading, name).Gap(2).Put(pane.Dim, what+"; log scale")
 	if len(values) == 0 {
 		return
 	}

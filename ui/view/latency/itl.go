@@ -51,15 +51,14 @@ func drawGapStats(a grid.Area, y int, sum metric.Summary, s *store.Snapshot, c *
 		a.Text(0, y, pane.Dim, "no token in the "+c.Window.String()+": press w for a longer window")
 		return
 	}
-	in := func(ns int64) string { return metric.DurationIn(ns, sum.Max) } // one unit for easy comparison
 	l := a.Line(0, y)
-	l.Put(grid.Fg(theme.SeriesP50), "p50 ").Tail(7, pane.Loud, in(sum.P50)).Gap(2)
+	l.Put(grid.Fg(theme.SeriesP50), "p50 ").Tail(7, pane.Loud, metric.Duration(sum.P50)).Gap(2)
 	if a.W >= 50 {
-		l.Put(pane.Dim, "p95 ").Tail(7, pane.Data, in(sum.P95)).Gap(2)
+		l.Put(pane.Dim, "p95 ").Tail(7, pane.Data, metric.Duration(sum.P95)).Gap(2)
 	}
-	l.Put(grid.Fg(theme.SeriesP99), "p99 ").Tail(7, pane.Loud, in(sum.P99)).Gap(2)
+	l.Put(grid.Fg(theme.SeriesP99), "p99 ").Tail(7, pane.Loud, metric.Duration(sum.P99)).Gap(2)
 	if a.W >= 72 {
-		l.Put(pane.Dim, "max ").Tail(7, pane.Data, in(sum.Max)).Gap(2)
+		l.Put(pane.Dim, "max ").Tail(7, pane.Data, metric.Duration(sum.Max)).Gap(2)
 	}
 	n, st := s.Latency.StallCount[c.Window], pane.Plain
 	if n > 0 {
@@ -120,8 +119,9 @@ func drawStrip(a grid.Area, r *store.Request, c *pane.Frame) {
 	x0 := max(grid.Width(name)+1, 6)
 	if a.H > 1 && a.W > 40 {
 		a.Text(0, a.H-2, pane.Dim, name)
-		a.Text(0, a.H-1, pane.Data, metric.Reading(r.TPOT, metric.Seconds))
-		x0 = 10
+		l := a.Line(0, a.H-1)
+		l.Put(pane.Dim, "TPOT ").Put(pane.Data, metric.Reading(r.TPOT, metric.Seconds))
+		x0 = max(l.X+1, 14)
 	} else {
 		a.Text(0, a.H-1, pane.Dim, name)
 	}

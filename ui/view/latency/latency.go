@@ -17,7 +17,11 @@ import (
 // TTFT by prompt length, and the stalls.
 func drawLatency(a grid.Area, page Page, s *store.Snapshot, c *pane.Frame) {
 	covers := [2]string{"percentiles over " + c.Window.String() + "; pacing excluded", c.Window.String()}
-	if page != PageAll {
+	switch page {
+	case PageAll:
+	case PageDistributions:
+		covers[0] = page.String() + ", " + c.Window.String()
+	default: // of the whole session
 		covers = [2]string{page.String(), page.String()}
 	}
 	in := c.BoxAs(a, "Latency", covers[:]...)
@@ -99,26 +103,21 @@ var sloTargets = [4]struct {
 	{"E2EL", table.E2EL, store.MissedE2EL},
 }
 
-// countCompliance counts the warm requests with a first token, and those that met each target.
-func countCompliance(s *store.Snapshot) (n compliance) {
-	for _, list := range [...][]*store.Request{s.Past, s.Requests} {
-		for _, r := range list {
-			if !r.TTFT.OK() || r.Cold {
+// countCompliance counts the warm requests whose first token came in the window, and those that met each target.
+func countCompliance(s *store.Snapshot, w metric.Window) (n compliance) {
+	for r := range s.CountedIn(w, false) {
+		misses := r.Misses(s.Now)
+		n.all++
+		if misses == 0 {
+			n.met++
+		}
+		for i, t := range sloTargets {
+			if t.which != store.MissedTTFT && !t.field.Value(r, s.Now).OK() {
 				continue
 			}
-			misses := r.Misses(s.Now)
-			n.all++
-			if misses == 0 {
-				n.met++
-			}
-			for i, t := range sloTargets {
-				if t.which != store.MissedTTFT && !t.field.Value(r, s.Now).OK() {
-					continue
-				}
-				n.byTarget[i].all++
-				if !misses.Has(t.which) {
-					n.byTarget[i].met++
-				}
+			n.byTarget[i].all++
+			if !misses.Has(t.which) {
+				n.byTarget[i].met++
 			}
 		}
 	}
@@ -128,7 +127,7 @@ func countCompliance(s *store.Snapshot) (n compliance) {
 // drawCompliance writes the targets and the share of requests that met them, the goodput and the number of stalls.
 func drawCompliance(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 	l := a.Line(0, 0)
-	n := countCompliance(s)
+	n := countCompliance(s, c.Window)
 	share := func(met, all int) grid.Piece {
 		st := pane.Good
 		if met < all {
@@ -156,7 +155,7 @@ func drawCompliance(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 		if targets.BeyondTTFT() {
 			words = "  all met by "
 		}
-		l.Fit(grid.Piece{Style: pane.Dim, Words: words}, share(n.met, n.all), grid.Piece{Style: pane.Dim, Words: " of " + metric.Count(float64(n.all)) + " warm requests"})
+		l.Fit(grid.Piece{Style: pane.Dim, Words: words}, share(n.met, n.all), grid.Piece{Style: pane.Dim, Words: " of " + keptOf(n.all, s.Latency.TTFT[c.Window].Count) + " warm requests"})
 	}
 	if g := s.Latency.Goodput; g.OK() {
 		l.Fit(grid.Piece{Style: pane.Dim, Words: "   goodput "}, grid.Piece{Style: pane.Loud, Words: metric.Rate(g.V) + "/s"})
@@ -165,6 +164,14 @@ func drawCompliance(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 	if n := s.Latency.StallCount[c.Window]; n > 0 {
 		l.Fit(grid.Piece{Style: pane.Dim, Words: "   stalls "}, grid.Piece{Style: pane.Bad, Words: metric.Count(float64(n))})
 	}
+}
+
+// keptOf returns how many of all requests are kept.
+func keptOf(kept int, all uint64) string {
+	if uint64(kept) < all {
+		return "the last " + metric.Count(float64(kept))
+	}
+	return metric.Count(float64(kept))
 }
 
 // percentileTable lists the percentiles of every latency over the selected window and returns the rows used.

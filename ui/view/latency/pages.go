@@ -54,37 +54,36 @@ func distributionsPage(c *pane.Frame, a grid.Area, s *store.Snapshot, gap int) {
 // coldAndWarm draws the TTFT of warm and of cold requests on one axis.
 func coldAndWarm(c *pane.Frame, warm, cold grid.Area, s *store.Snapshot) {
 	var far, farCold outliers
-	c.Scratch.Values = appendTTFTs(c.Scratch.Values[:0], s, false, &far)
-	c.Scratch.Cold = appendTTFTs(c.Scratch.Cold[:0], s, true, &farCold)
+	c.Scratch.Values = appendTTFTs(c.Scratch.Values[:0], s, c.Window, false, &far)
+	c.Scratch.Cold = appendTTFTs(c.Scratch.Cold[:0], s, c.Window, true, &farCold)
 	lo, hi := logRange(c.Scratch.Values, c.Scratch.Cold)
-	logHistogram(c, warm, "TTFT warm", withMedian(c, s.Latency.TTFT, "requests"), c.Scratch.Values, lo, hi, &far, targetStyle(s.Latency.Targets.TTFT))
-	logHistogram(c, cold, "TTFT cold", withMedian(c, s.Latency.ColdTTFT, "requests, model load included"), c.Scratch.Cold, lo, hi, &farCold, func(float64) grid.Style {
+	logHistogram(c, warm, "TTFT warm", withMedian(len(c.Scratch.Values), &s.Latency.TTFT[c.Window], "requests"), c.Scratch.Values, lo, hi, &far, targetStyle(s.Latency.Targets.TTFT))
+	logHistogram(c, cold, "TTFT cold", withMedian(len(c.Scratch.Cold), &s.Latency.ColdTTFT[c.Window], "requests, model load included"), c.Scratch.Cold, lo, hi, &farCold, func(float64) grid.Style {
 		return grid.Fg(theme.SeriesPrefill)
 	})
 }
 
-// withMedian appends the session median to words.
-func withMedian(c *pane.Frame, sums [metric.NumWindows]metric.Summary, words string) string {
-	if sum := &sums[metric.Session]; sum.Count > 0 {
-		return words + ", p50 " + metric.Duration(sum.P50)
+// withMedian puts the number of kept values before words, and the median behind them.
+func withMedian(kept int, sum *metric.Summary, words string) string {
+	words = keptOf(kept, sum.Count) + " " + words
+	if sum.Count > 0 {
+		words += ", p50 " + metric.Duration(sum.P50)
 	}
 	return words
 }
 
-// appendTTFTs appends the TTFT of warm or cold requests in ns. It adds warm ones above the target and all cold ones to
-// far.
-func appendTTFTs(values []float64, s *store.Snapshot, cold bool, far *outliers) []float64 {
+// appendTTFTs appends the TTFT of the warm or cold requests of a window in ns. It adds warm ones above the target and all
+// cold ones to far.
+func appendTTFTs(values []float64, s *store.Snapshot, w metric.Window, cold bool, far *outliers) []float64 {
 	target := float64(s.Latency.Targets.TTFT)
-	for _, list := range [...][]*store.Request{s.Past, s.Requests} {
-		for _, r := range list {
-			ns := r.TTFT.V * 1e9
-			if !r.TTFT.OK() || r.Cold != cold || ns <= 0 {
-				continue
-			}
-			values = append(values, ns)
-			if cold || target > 0 && ns > target {
-				far.add(outlier{ns, r.ID, -1})
-			}
+	for r := range s.CountedIn(w, cold) {
+		ns := r.TTFT.V * 1e9
+		if ns <= 0 {
+			continue
+		}
+		values = append(values, ns)
+		if cold || target > 0 && ns > target {
+			far.add(outlier{ns, r.ID, -1})
 		}
 	}
 	return values

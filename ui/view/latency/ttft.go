@@ -226,7 +226,7 @@ func drawQuantiles(a grid.Area, y int, s *store.Snapshot, c *pane.Frame) {
 // drawLegend names the components of the shown requests and notes the scale of cold bars. Where not all fit, the
 // shortest are omitted.
 func drawLegend(a grid.Area, y int, shown []*store.Request, c *pane.Frame) {
-	var total [9]time.Duration
+	var total [len(store.Components)]time.Duration
 	width := 0
 	for _, r := range shown {
 		for _, p := range r.Parts {

@@ -89,7 +89,7 @@ func drawHistogram(a grid.Area, r *store.Request, c *pane.Frame) {
 		if i == n-1 {
 			lead = "> "
 		}
-		a.Right(11, 1+i, pane.Dim, lead+metric.DurationIn(int64(from), int64(pane.StripTop*median)))
+		a.Right(11, 1+i, pane.Dim, lead+metric.Duration(int64(from)))
 		st := pane.GapStyle(from / median)
 		if b > 0 {
 			a.Bar(12, 1+i, a.W-12-6, float64(b)/float64(most), st.FG, c.Skin.Colour(), c.Skin.Glyphs)
@@ -113,6 +113,6 @@ func drawStalls(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 			l.Put(pane.Dim, " token")
 		}
 		l.Tail(5, pane.Dim, strconv.Itoa(v.Index)).Gap(2)
-		a.Elide(l.X, l.Y, max(l.Room(), 0), pane.Plain, v.Cause, c.Skin.Glyphs.Ellipsis)
+		a.Elide(l.X, l.Y, max(l.Room(), 0), pane.Plain, v.Words(), c.Skin.Glyphs.Ellipsis)
 	}
 }

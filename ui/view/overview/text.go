@@ -37,7 +37,7 @@ func textLines(c *pane.Frame, a grid.Area, s *store.Snapshot) (in grid.Area, lin
 	r := s.Current
 	if r == nil {
 		in = c.Box(a, "generated text")
-		if s.AggregateOnly() {
+		if s.AggregateOnly() { // no recording has more
 			c.Absent(in, pane.Dim, "text: not reported by this engine", "")
 			return in, nil, 0
 		}
@@ -48,7 +48,7 @@ func textLines(c *pane.Frame, a grid.Area, s *store.Snapshot) (in grid.Area, lin
 	}
 	in = c.Box(a, pane.RequestTitle(r, c))
 	if !s.Engine.Caps.Has(event.CapText) && r.Text == "" {
-		c.Absent(in, pane.Dim, "text: not reported by this engine", "")
+		c.Absent(in, pane.Dim, "text: "+c.TextAbsence(s), "")
 		return in, nil, 0
 	}
 	textFoot(c, a, r)

@@ -36,10 +36,18 @@ func drawNumbers(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
 	drawBandwidth(r, s, c)
 	out, in := true, true
 	if s.Reported() {
-		polled.DrawMore(r, s, c)
+		polled.DrawCacheHits(r, s)
 		out, in = s.Aggregates.Generated.Origin != event.NotReported, s.Aggregates.Prompt.Origin != event.NotReported
 	}
 	drawTotals(r, s, out, in)
+	if s.Reported() {
+		if s.Throughput.Requests.OK() {
+			if a, ok := r.Next("requests"); ok {
+				pane.PutReading(a, s.Throughput.Requests, metric.Rate, "finished/s", pane.Data)
+			}
+		}
+		polled.DrawMore(r, s, c)
+	}
 }
 
 // drawRates draws prefill, decode and total throughput with their trend over the last seconds.

@@ -50,7 +50,7 @@ func drawKVChart(a grid.Area, pts []store.RatePoint, total int64, c *pane.Frame)
 
 // drawWholeSession lists session totals.
 func drawWholeSession(r *pane.RowWriter, s *store.Snapshot) {
-	n := s.Counts
+	n, t := s.Counts, s.Totals()
 	for _, v := range []struct {
 		name string
 		r    event.Reading
@@ -59,10 +59,13 @@ func drawWholeSession(r *pane.RowWriter, s *store.Snapshot) {
 	}{
 		{"TTPS all", s.Throughput.SessionTTPS, metric.Rate, "tok/s"},
 		{"goodput", s.Latency.Goodput, metric.Rate, "req/s"},
-		{"steps", event.MeasuredValue(float64(n.Steps)), metric.Count, ""},
-		{"cached", event.MeasuredValue(float64(n.CachedTokens)), metric.Count, "tokens"},
-		{"padding", event.MeasuredValue(float64(n.PadTokens)), metric.Count, "tokens"},
+		{"steps", t.Steps, metric.Count, ""},
+		{"cached", t.Cached, metric.Count, "tokens"},
+		{"padding", t.Padding, metric.Count, "tokens"},
 	} {
+		if s.Reported() && v.r.Origin == event.NotReported {
+			continue
+		}
 		a, ok := r.Next(v.name)
 		if !ok {
 			return

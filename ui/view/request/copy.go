@@ -39,7 +39,7 @@ func JSON(s *store.Snapshot, r *store.Request) (string, error) {
 		t := &r.Tokens[i]
 		kept.Emit(event.Event{
 			Kind: event.KindToken, Req: r.ID, At: t.At, ID: t.ID, Index: int32(t.Index), N: int32(t.N), Text: t.Text,
-			LogP: t.LogP, HasLogP: t.HasLP, Top: t.Top, Picks: t.Picks,
+			Step: t.Step, LogP: t.LogP, HasLogP: t.HasLP, Top: t.Top, Picks: t.Picks,
 		})
 	}
 	alone := &store.Snapshot{Now: s.Now, Wall: s.Wall, Started: s.Started, Requests: []*store.Request{r}}

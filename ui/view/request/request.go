@@ -83,8 +83,12 @@ func requestRight(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) {
 		a.Elide(0, y, a.W, pane.Dim, words, c.Skin.Glyphs.Ellipsis)
 		y += 2
 	}
-	if a.H-y >= 3 && v.Request.Prompt != "" {
-		promptText(c, a.Sub(0, y, a.W, a.H-y), v.Request)
+	if r := v.Request; a.H-y >= 3 && (r.Prompt != "" || !r.Slim && !s.Engine.Caps.Has(event.CapText)) {
+		words, st := r.Prompt, pane.Plain
+		if words == "" {
+			words, st = c.TextAbsence(s), pane.Dim
+		}
+		promptText(c, a.Sub(0, y, a.W, a.H-y), words, st)
 	}
 }
 
@@ -109,12 +113,12 @@ func omittedParts(r *store.Request) string {
 	return "omitted: " + strings.Join(out, ", ")
 }
 
-// promptText writes the beginning of the prompt.
-func promptText(c *pane.Frame, a grid.Area, r *store.Request) {
+// promptText writes the beginning of the prompt, or why there is none.
+func promptText(c *pane.Frame, a grid.Area, words string, st grid.Style) {
 	a.Text(0, 0, pane.Heading, "Prompt")
-	lines := grid.Wrap(nil, sanitize.Text(r.Prompt), a.W)
+	lines := grid.Wrap(nil, sanitize.Text(words), a.W)
 	for y, line := range lines[:min(len(lines), a.H-1)] {
-		a.Text(0, 1+y, pane.Plain, line)
+		a.Text(0, 1+y, st, line)
 	}
 	if len(lines) > a.H-1 {
 		a.Cell(a.W-1, a.H-1, pane.Dim, c.Skin.Glyphs.Ellipsis)

@@ -1,16 +1,16 @@
 package request
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 
+	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
-	"github.com/llmtop/llmtop/profiler/verdict"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
-	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
 // tokenDetail describes the selected token and returns the rows used.
@@ -81,7 +81,7 @@ func tokenGap(c *pane.Frame, a grid.Area, y int, v *View, t *store.Token) int {
 func Cause(c *pane.Frame, r *store.Request, n int, ratio float64) (string, grid.Style) {
 	for _, s := range r.Stalls {
 		if s.Index <= n && inStall(r, s.Index, n) {
-			return describeCause(s.Cause), pane.Bad
+			return stallWords(&s), pane.Bad
 		}
 	}
 	switch {
@@ -99,25 +99,23 @@ func inStall(r *store.Request, index, n int) bool {
 	return index == n || t != nil && n < t.Nth+t.N
 }
 
-// describeCause describes the cause of a stall.
-func describeCause(cause string) string {
-	switch cause {
-	case "unknown":
-		return "unknown cause"
-	case verdict.WaitingForCore:
-		return verdict.WaitingForCore + ": runnable engine threads got no core"
+// stallWords describes the cause of a stall with its evidence.
+func stallWords(s *store.Stall) string {
+	words := s.Words()
+	if s.Evidence != "" {
+		words += ": " + s.Evidence
 	}
-	return sanitize.Line(cause)
+	return words
 }
 
 // tokenFacts writes everything that the engine reported for the token.
 func tokenFacts(c *pane.Frame, a grid.Area, y int, r *store.Request, t *store.Token, s *store.Snapshot) int {
 	words := tokenWords(c, t)
 	switch {
-	case words == "":
-		y = fact(c, a, y, "text", pane.Dim, "not reported")
+	case words != "" || s.Engine.Caps.Has(event.CapText): // a token may have no text of its own
+		y = fact(c, a, y, "text", pane.Data, cmp.Or(words, `""`))
 	default:
-		y = fact(c, a, y, "text", pane.Data, words)
+		y = fact(c, a, y, "text", pane.Dim, c.TextAbsence(s))
 	}
 	id := "id not reported"
 	if t.ID >= 0 {
@@ -140,7 +138,7 @@ func tokenFacts(c *pane.Frame, a grid.Area, y int, r *store.Request, t *store.To
 		if i == 0 {
 			name = "top"
 		}
-		y = fact(c, a, y, name, pane.Dim, probability(top.LogP)+"  "+oneLine(c, top.Text))
+		y = fact(c, a, y, name, pane.Dim, probability(top.LogP)+"  "+cmp.Or(oneLine(c, top.Text), "id "+strconv.Itoa(int(top.ID))))
 	}
 	y = tokenSplit(c, a, y, t)
 	return tokenPicks(c, a, y, t, s)
@@ -217,15 +215,7 @@ func requestStalls(c *pane.Frame, a grid.Area, v *View) int {
 		}
 		l.Put(st, "token").Tail(6, st, strconv.Itoa(s.Index)).Tail(9, pane.Bad, metric.Duration(int64(s.Gap)))
 		l.Tail(7, pane.Plain, metric.Rate(float64(s.Gap)/median)+c.Skin.Glyphs.Times).Gap(2)
-		a.Elide(l.X, l.Y, max(l.Room(), 0), pane.Plain, shortCause(s.Cause), c.Skin.Glyphs.Ellipsis)
+		a.Elide(l.X, l.Y, max(l.Room(), 0), pane.Plain, s.Words(), c.Skin.Glyphs.Ellipsis)
 	}
 	return 1 + len(list)
-}
-
-// shortCause describes the cause of a stall in few words.
-func shortCause(cause string) string {
-	if cause == "unknown" {
-		return describeCause(cause)
-	}
-	return sanitize.Line(cause)
 }

@@ -83,12 +83,12 @@ func ttftParts(s *store.Snapshot, r *store.Request) []store.Part {
 	for _, p := range r.Spans {
 		sum[p.Stage] += p.Dur()
 	}
-	if sum[event.StageQueue] == 0 && !r.MissedStart && s.Engine.Caps.Has(event.CapQueue) {
+	switch {
+	case r.STIL.OK():
+		sum[event.StageQueue] = time.Duration(math.Round(r.STIL.V * 1e9))
+	case !r.MissedStart && s.Engine.Caps.Has(event.CapQueue):
 		until := s.Now
-		switch {
-		case r.Dispatched != 0:
-			until = r.Dispatched
-		case r.Closed != 0:
+		if r.Closed != 0 {
 			until = r.Closed
 		}
 		sum[event.StageQueue] = time.Duration(max(until-r.Enqueued, 0))
@@ -165,17 +165,13 @@ const (
 	stageToken = 13
 )
 
-// waterfall draws the stages on one axis, with numbers that add up to the total, and returns the rows used.
+// waterfall draws the stages on one axis, with their lengths and the sum, and returns the rows used.
 func waterfall(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) int {
 	r := v.Request
 	x := requestAxis(s, r, v.ToEnd)
 	waterfallTitle(c, a, v, x)
 	rows := fold(waterfallRows(c, s, r, x), a.H-2)
-	durs := make([]int64, len(rows))
-	for i, p := range rows {
-		durs[i] = p.dur
-	}
-	shown, total := pane.RoundToSum(durs)
+	total := int64(0)
 	wide := a.W >= 64
 	right := stageTime + stageShare
 	if wide {
@@ -183,8 +179,9 @@ func waterfall(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) int {
 	}
 	bars := a.Sub(stageNames, 1, a.W-stageNames-right, a.H)
 	y := 0
-	for i, p := range rows {
-		drawStageRow(c, a.Sub(0, 1+y, a.W, 1), bars.Sub(0, y, bars.W, 1), p, shown[i])
+	for _, p := range rows {
+		total += p.dur
+		drawStageRow(c, a.Sub(0, 1+y, a.W, 1), bars.Sub(0, y, bars.W, 1), p)
 		if ttft := r.TTFT.V * 1e9; r.TTFT.OK() && ttft > 0 {
 			a.Right(stageNames+bars.W+right-boolWidth(wide, stageToken), 1+y, pane.Plain, metric.Percent(float64(p.dur)/ttft))
 		}
@@ -193,9 +190,9 @@ func waterfall(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) int {
 		}
 		y++
 	}
-	y = waterfallSums(c, a, bars, v, x, y, total)
+	y = waterfallSums(c, a, bars, v, x, y, metric.Duration(total))
 	for _, p := range engineStageRows(c, r, x) {
-		drawStageRow(c, a.Sub(0, 1+y, a.W, 1), bars.Sub(0, y, bars.W, 1), p, metric.Duration(p.dur))
+		drawStageRow(c, a.Sub(0, 1+y, a.W, 1), bars.Sub(0, y, bars.W, 1), p)
 		y++
 	}
 	drawTimeAxis(bars.Sub(0, y, bars.W, 1), float64(x.to-x.from))
@@ -261,11 +258,11 @@ func waterfallTitle(c *pane.Frame, a grid.Area, v *View, x axis) {
 }
 
 // drawStageRow draws one stage: its name, its position and its length.
-func drawStageRow(c *pane.Frame, a, bar grid.Area, p stageRow, took string) {
+func drawStageRow(c *pane.Frame, a, bar grid.Area, p stageRow) {
 	a.Cell(0, 0, grid.Fg(p.role), p.mark)
 	a.Elide(2, 0, stageNames-3, pane.Dim, p.name, c.Skin.Glyphs.Ellipsis)
 	drawSpans(c, bar, p.at, grid.Fg(p.role), p.fill)
-	a.Right(stageNames+bar.W+stageTime, 0, pane.Data, took)
+	a.Right(stageNames+bar.W+stageTime, 0, pane.Data, metric.Duration(p.dur))
 }
 
 // drawSpans draws intervals of an axis, each at least one cell wide.

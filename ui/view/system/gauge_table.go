@@ -21,8 +21,8 @@ const (
 	gaugeName    = 14
 	gaugeNow     = 12
 	gaugeDetail  = 27
-	gaugeToken   = 12
-	gaugeTypical = 11
+	gaugeToken   = 13
+	gaugeTypical = 13
 	gaugeRho     = 8
 	leastSpark   = 12
 )
@@ -154,7 +154,11 @@ func drawGauge(c *pane.Frame, a grid.Area, r *gaugeRow, k gaugeColumns, at *stor
 		a.Right(k.typical, 0, pane.Plain, r.write(typical))
 	}
 	if k.token > 0 && at != nil && !math.IsNaN(at.V[r.gauge]) {
-		a.Right(k.token, 0, atypicalStyle(at.V[r.gauge], typical), r.write(at.V[r.gauge]))
+		v, st := at.V[r.gauge], pane.Plain
+		if sums.atypical(r.gauge, v) {
+			st = pane.Watch.With(grid.Bold)
+		}
+		a.Right(k.token, 0, st, r.write(v))
 	}
 	if k.rho > 0 {
 		words, st := formatRho(sums.itlRho[r.gauge])
@@ -169,14 +173,6 @@ func gaugeTrend(c *pane.Frame, a grid.Area, r *gaugeRow, s *store.Snapshot) {
 	pts = pts[len(pts)-n:]
 	at := func(i int) float64 { return pts[i].V[r.gauge] }
 	a.Spark(0, 0, a.W, 1, n, at, pane.ScaleTop(n, at), r.role(), c.Skin.Glyphs)
-}
-
-// atypicalStyle highlights a value of more than twice or less than half the typical one.
-func atypicalStyle(v, typical float64) grid.Style {
-	if v > 2*typical || v < typical/2 {
-		return pane.Watch.With(grid.Bold)
-	}
-	return pane.Plain
 }
 
 // formatRho formats a correlation coefficient with its sign; a significant one is highlighted.

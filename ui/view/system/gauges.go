@@ -237,6 +237,7 @@ type gaugeSums struct {
 	n         int
 	itlRho    [event.NumGauges]metric.Correlation // correlation with the mean ITL of the same sample
 	typical   [event.NumGauges]float64            // median; NaN without samples
+	low, high [event.NumGauges]float64            // a quarter of the samples is below, above; NaN if there are too few
 	mostPairs int                                 // samples of the gauge that has the most pairs with ITL
 	ranks     metric.Ranks
 	scratch   []float64
@@ -254,11 +255,26 @@ func (g *gaugeSums) update(pts []store.HostPoint) {
 	for k := range event.NumGauges {
 		g.itlRho[k] = g.ranks.Spearman(len(pts), func(i int) (float64, float64) { return pts[i].V[k], pts[i].ITL })
 		g.mostPairs = max(g.mostPairs, g.itlRho[k].N)
-		g.typical[k] = g.median(pts, k)
+		g.quantiles(pts, k)
 	}
 }
 
-func (g *gaugeSums) median(pts []store.HostPoint, k event.Gauge) float64 {
+// Atypical values need that many samples, and of shares that much difference: 0.2 % is no news where 0.0 % is typical.
+const (
+	minAtypical      = 20
+	minAtypicalShare = 0.01
+)
+
+// atypical reports whether a value is more than twice or less than half the typical one, and outside of the middle half
+// of the samples.
+func (g *gaugeSums) atypical(k event.Gauge, v float64) bool {
+	if k.Info().Unit == "1" && math.Abs(v-g.typical[k]) < minAtypicalShare {
+		return false
+	}
+	return v > 2*g.typical[k] && v > g.high[k] || v < g.typical[k]/2 && v < g.low[k]
+}
+
+func (g *gaugeSums) quantiles(pts []store.HostPoint, k event.Gauge) {
 	values := g.scratch[:0]
 	for i := range pts {
 		if v := pts[i].V[k]; !math.IsNaN(v) {
@@ -266,11 +282,16 @@ func (g *gaugeSums) median(pts []store.HostPoint, k event.Gauge) float64 {
 		}
 	}
 	g.scratch = values
-	if len(values) == 0 {
-		return math.NaN()
+	g.typical[k], g.low[k], g.high[k] = math.NaN(), math.NaN(), math.NaN()
+	n := len(values)
+	if n == 0 {
+		return
 	}
 	slices.Sort(values)
-	return values[len(values)/2]
+	g.typical[k] = values[n/2]
+	if n >= minAtypical {
+		g.low[k], g.high[k] = values[n/4], values[n-1-n/4]
+	}
 }
 
 // role returns the colour of a trend.

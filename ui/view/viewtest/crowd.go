@@ -58,14 +58,17 @@ func (s *Scene) crowdRequest(id event.RequestID, left int) {
 	tokens := 8 + i%17
 	for k := range tokens {
 		gap := time.Duration(9e6 * (0.9 + 0.2*s.rng.Float64()))
-		if i%41 < 3 && k == 12 {
-			s.steps++
-			s.Emit(event.Event{Kind: event.KindStep, Step: s.steps, Dur: int64(gap), N: 3, Prompt: 512})
+		late := i%41 < 3 && k == 12
+		if late {
 			gap *= 7
 			s.stalled = true
 		}
 		if k > 0 {
 			s.Now += event.Time(gap)
+		}
+		if late {
+			s.steps++
+			s.Emit(event.Event{Kind: event.KindStep, Step: s.steps, Dur: int64(gap), N: 3, Prompt: 512})
 		}
 		s.steps++
 		s.Token(id, k, words[k%len(words)])

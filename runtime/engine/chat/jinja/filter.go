@@ -111,7 +111,7 @@ func indented(m *machine, v any, a args) any {
 		by = strings.Repeat(" ", max(intOf(width), 0))
 	}
 	yes := func(v any) bool { return v != (missing{}) && truth(v) }
-	all := lines(str(m.meter, v) + "\n")
+	all := lines(text(m.meter, v) + "\n")
 	m.work(product(len(by)+1, int64(len(all))))
 	for i, line := range all {
 		if i == 0 && yes(given[1]) || i > 0 && (line != "" || yes(given[2])) {

@@ -54,6 +54,12 @@ func TestHostile(t *testing.T) {
 		"huge template":          strings.Repeat("a", MaxSource+1),
 		"huge power":             "{{ 3 ** 9223372036854775807 }}",
 		"huge number":            "{{ " + strings.Repeat("9", 10000) + " }}",
+		"huge width":             "{{ '{:9999999999999999999}'.format(1) }}",
+		"huge precision":         "{{ '{:.999999999f}'.format(1.5) }}",
+		"many widths":            "{{ ('{0:1000000}' * 1000000).format(1) }}",
+		"many open fields":       "{{ ('{' * 1000001).format(1) }}",
+		"deep fields":            "{{ ('{0' + '[0]' * 1000000 + '}').format([]) }}",
+		"nested fields":          "{{ '{:{:{}}}'.format(1, 2, 3) }}",
 		"huge round":             "{{ 1.5 | round(10 ** 15) }}{{ raise_exception('') }}",
 	} {
 		var before, after runtime.MemStats

@@ -83,6 +83,12 @@ var methods = map[string]struct {
 func method(x any, name string) any {
 	switch x := x.(type) {
 	case string:
+		if name == "format" {
+			return &function{name, func(m *machine, a args) any {
+				f := formatter{meter: m.meter, args: a}
+				return f.expand(x, false)
+			}}
+		}
 		if method, ok := methods[name]; ok {
 			return &function{name, func(m *machine, a args) any {
 				m.work(len(x))

@@ -170,6 +170,9 @@ func sum(m *machine, v any, a args) any {
 
 // mapped applies a filter to each element, or reads an attribute of each.
 func mapped(m *machine, v any, a args) any {
+	if !truth(v) { // as in jinja2, None and other values that are false have no elements
+		return &list{}
+	}
 	apply := func(item any) any {
 		return m.filter(text(m.meter, a.positional[0]), item, args{a.positional[1:], a.names, a.named})
 	}
@@ -197,6 +200,9 @@ func mapped(m *machine, v any, a args) any {
 // chosenItems returns a filter that keeps the elements, or their attributes, for which a test has the result keep.
 func chosenItems(keep, attribute bool) func(*machine, any, args) any {
 	return func(m *machine, v any, a args) any {
+		if !truth(v) {
+			return &list{}
+		}
 		get, rest := getter(m.meter, nil), a.positional
 		if attribute {
 			if len(rest) == 0 {

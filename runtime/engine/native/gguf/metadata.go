@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"strconv"
 	"unsafe"
 )
 
@@ -128,6 +129,26 @@ func (m Metadata) Float(key string) (float64, error) {
 		return 0, err
 	}
 	return decodeFloat(v.kind, v.raw), nil
+}
+
+// Text returns the value of any key as text: of an array its type and length, of a missing key nothing.
+func (m Metadata) Text(key string) string {
+	v, ok := m.values[key]
+	switch {
+	case !ok:
+		return ""
+	case v.kind == kindString:
+		return string(v.raw)
+	case v.kind == kindBool:
+		return strconv.FormatBool(v.raw[0] != 0)
+	case v.kind == kindUint64:
+		return strconv.FormatUint(uint64(decodeInt(v.kind, v.raw)), 10)
+	case isInt(v.kind):
+		return strconv.FormatInt(decodeInt(v.kind, v.raw), 10)
+	case isFloat(v.kind):
+		return strconv.FormatFloat(decodeFloat(v.kind, v.raw), 'g', -1, 64)
+	}
+	return v.String()
 }
 
 // Strings returns the value of an array of strings. The strings share one allocation.

@@ -72,7 +72,7 @@ func (r *Runner) normRotate(x, norm []float32, pos int) {
 	if norm != nil {
 		tensor.RMSNorm(x, x, norm, r.Eps)
 	}
-	if r.neox {
+	if r.kind.neox {
 		r.rotary.Neox(x, pos)
 	} else {
 		r.rotary.Norm(x, pos)

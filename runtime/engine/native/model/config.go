@@ -28,18 +28,25 @@ type Config struct {
 	TrainContext int
 	Eps          float32 // of RMSNorm
 
-	neox      bool // NEOX rotary pairs: values half a head apart instead of neighbours
-	headNorm  bool // queries and keys are normalised per head
-	rotary    int  // number of leading values of a head that are rotated
+	kind      architecture
 	ropeBase  float64
 	ropeScale float64
+	attnScale float64 // multiplies queries and keys
 }
 
-// architectures lists the supported architectures and their differences.
-var architectures = map[string]struct{ neox, headNorm bool }{
-	"llama":    {},
-	"qwen3":    {neox: true, headNorm: true},
-	"qwen3moe": {neox: true, headNorm: true},
+// architecture holds the differences between the supported architectures.
+type architecture struct {
+	neox           bool // NEOX rotary pairs: values half a head apart instead of neighbours
+	headNorm       bool // queries and keys are normalised per head
+	ropeFreqs      bool // the file may have divisors of the rotary frequencies
+	dense, experts bool // what the feed-forward network may be
+	expertWidth    bool // the width of experts has a key of its own
+}
+
+var architectures = map[string]architecture{
+	"llama":    {ropeFreqs: true, dense: true, experts: true},
+	"qwen3":    {neox: true, headNorm: true, dense: true},
+	"qwen3moe": {neox: true, headNorm: true, experts: true, expertWidth: true},
 }
 
 // Architectures returns the names of the supported architectures.
@@ -109,7 +116,10 @@ func ReadConfig(f *gguf.File) (Config, error) {
 		return Config{}, fmt.Errorf("architecture %s is not supported by the native engine; supported: %s", clean.Quote(arch), Architectures())
 	}
 	r := &reader{m: f.Metadata, prefix: arch}
-	c := Config{Architecture: arch, neox: kind.neox, headNorm: kind.headNorm}
+	if err := r.checkKeys(); err != nil {
+		return Config{}, err
+	}
+	c := Config{Architecture: arch, kind: kind}
 	c.Name, _ = f.Metadata.String("general.name") // the name is optional
 	c.Layers = r.count("block_count", 0, 1, maxLayers)
 	c.Width = r.count("embedding_length", 0, 1, maxWidth)
@@ -117,16 +127,16 @@ func ReadConfig(f *gguf.File) (Config, error) {
 	c.KVHeads = r.count("attention.head_count_kv", c.Heads, 1, maxWidth)
 	c.HeadDim = r.count("attention.key_length", c.Width/c.Heads, 1, maxWidth)
 	c.TrainContext = r.count("context_length", 0, 1, 1<<30)
-	c.Eps = float32(r.float("attention.layer_norm_rms_epsilon", 1e-5))
+	c.Eps = float32(r.float("attention.layer_norm_rms_epsilon", 0)) // required: 0 is out of range
 	c.Experts = r.count("expert_count", 0, 0, maxExperts)
 	c.Used = r.count("expert_used_count", 0, 0, maxExperts)
 	c.FeedForward = r.count("feed_forward_length", 0, 0, maxWidth)
-	if c.Experts > 0 {
-		c.FeedForward = r.count("expert_feed_forward_length", c.FeedForward, 1, maxWidth)
+	if kind.expertWidth && c.Used > 0 {
+		c.FeedForward = r.count("expert_feed_forward_length", c.FeedForward/c.Used, 1, maxWidth)
 	}
-	c.rotary = r.count("rope.dimension_count", c.HeadDim, 1, maxWidth)
 	c.ropeBase = r.float("rope.freq_base", 10000)
 	c.ropeScale = ropeScale(r)
+	c.attnScale = r.float("rope.scaling.attn_factor", 1)
 	if r.err != nil {
 		return Config{}, r.err
 	}
@@ -157,26 +167,36 @@ func (c *Config) check(r *reader) error {
 		return fmt.Errorf("%d heads cannot share %d KV heads evenly", c.Heads, c.KVHeads)
 	case c.HeadDim*c.Heads > maxWidth:
 		return fmt.Errorf("%d heads of %d values are too wide", c.Heads, c.HeadDim)
-	case c.rotary > c.HeadDim || c.rotary%2 != 0:
-		return fmt.Errorf("rotary dimension %d does not fit heads of %d", c.rotary, c.HeadDim)
+	case c.HeadDim%2 != 0:
+		return fmt.Errorf("heads of %d values cannot be rotated in pairs", c.HeadDim)
 	case c.Used > c.Experts || c.Experts > 0 && c.Used < 1:
 		return fmt.Errorf("%d of %d experts used", c.Used, c.Experts)
+	case c.Dense() && !c.kind.dense, !c.Dense() && !c.kind.experts:
+		return fmt.Errorf("architecture %s with %d experts is not supported", c.Architecture, c.Experts)
 	case c.FeedForward < 1:
 		return fmt.Errorf("feed-forward of width %d", c.FeedForward)
 	}
 	for _, v := range []struct {
 		what string
 		is   float64
-	}{{"rotary base", c.ropeBase}, {"rotary scale", c.ropeScale}, {"epsilon of the norms", float64(c.Eps)}} {
+	}{
+		{"rotary base", c.ropeBase},
+		{"rotary scale", c.ropeScale},
+		{"attention factor", c.attnScale},
+		{"epsilon of the norms", float64(c.Eps)},
+	} {
 		if !(v.is > 0 && v.is <= math.MaxFloat32) { // also rejects NaN
 			return fmt.Errorf("%s %g is out of range", v.what, v.is)
 		}
 	}
-	if length := r.count("attention.value_length", c.HeadDim, 1, maxWidth); length != c.HeadDim {
-		return fmt.Errorf("value length %d with key length %d is not supported by the native engine", length, c.HeadDim)
-	}
-	if r.m.Has(r.prefix + ".attention.sliding_window") {
-		return fmt.Errorf("sliding-window attention is not supported by the native engine")
+	for _, v := range []struct {
+		key string
+		def int
+	}{{"attention.value_length", c.Width / c.Heads}, {"rope.dimension_count", c.HeadDim}} {
+		if length := r.count(v.key, v.def, 1, maxWidth); length != c.HeadDim && r.err == nil {
+			return fmt.Errorf("%s.%s of %d with heads of %d is not supported by the native engine",
+				r.prefix, v.key, length, c.HeadDim)
+		}
 	}
 	return r.err
 }

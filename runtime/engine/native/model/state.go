@@ -25,7 +25,7 @@ type Runner struct {
 	kv     []*tensor.KV // [slot][layer][KV head]
 	hooks  engine.Hooks
 	forms  forms
-	scale  float32 // of attention scores: 1/sqrt(head dimension)
+	scale  float32 // of attention scores: attnScale²/sqrt(head dimension)
 	counts *counts // nil for a dense model
 
 	// State of the current batch. Slices indexed by row have capacity for MaxBatch rows.
@@ -93,7 +93,7 @@ func (c *Config) Bytes(o Options) (kv, buffers float64) {
 	heads, middle := f(c.Heads)*f(c.HeadDim), f(c.used())*f(c.FeedForward)
 	row := 4*f(c.Width) + 3*heads + 2*f(c.KVHeads)*f(c.HeadDim) + 3*middle + f(c.used())*f(c.Width) + f(c.Experts)
 	buffers = row*f(o.MaxBatch+o.Threads*smallBatch) + f(o.Slots)*f(c.Vocab) + // activations and logits
-		f(o.Context)*f(c.rotary) + 16*f(o.Threads)*f(o.Context) + // rotary tables, attention scores
+		f(o.Context)*f(c.HeadDim) + 16*f(o.Threads)*f(o.Context) + // rotary tables, attention scores
 		4*f(c.Layers)*f(c.Experts) // pick counts
 	return kv, 4 * buffers
 }
@@ -106,11 +106,11 @@ func (c *Config) used() int { return max(c.Used, 1) }
 func NewRunner(w *Weights, o Options) *Runner {
 	r := &Runner{
 		Weights: w, opt: o, pool: tensor.NewPool(o.Threads),
-		rotary:  tensor.NewRotary(w.rotary, o.Context, w.ropeBase, w.ropeScale, w.rope),
+		rotary:  tensor.NewRotary(w.HeadDim, o.Context, w.ropeBase, w.ropeScale, w.rope),
 		kv:      make([]*tensor.KV, o.Slots*w.Layers*w.KVHeads),
 		scratch: make([]tensor.AttnScratch, o.Threads),
 		own:     make([]*lane, o.Threads),
-		forms:   w.forms(), scale: float32(1 / math.Sqrt(float64(w.HeadDim))),
+		forms:   w.forms(), scale: float32(w.attnScale * w.attnScale / math.Sqrt(float64(w.HeadDim))),
 	}
 	for i := range r.kv {
 		r.kv[i] = tensor.NewKV(w.HeadDim, o.Context)

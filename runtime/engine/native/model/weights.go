@@ -97,7 +97,7 @@ func (l *loader) layer(c *Config, i int) (w layer) {
 	heads, kvHeads := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
 	w.attnNorm = l.vector(name("attn_norm.weight"), c.Width, false)
 	w.ffnNorm = l.vector(name("ffn_norm.weight"), c.Width, false)
-	if c.headNorm {
+	if c.kind.headNorm {
 		w.qNorm = l.vector(name("attn_q_norm.weight"), c.HeadDim, false)
 		w.kNorm = l.vector(name("attn_k_norm.weight"), c.HeadDim, false)
 	}
@@ -160,7 +160,9 @@ func Load(f *gguf.File) (*Weights, error) {
 		w.head = l.matrix("output.weight", c.Width, c.Vocab, 1)
 	}
 	w.outNorm = l.vector("output_norm.weight", c.Width, false)
-	w.rope = l.vector("rope_freqs.weight", c.rotary/2, true)
+	if c.kind.ropeFreqs {
+		w.rope = l.vector("rope_freqs.weight", c.HeadDim/2, true)
+	}
 	for i := range w.layers {
 		if w.layers[i] = l.layer(&c, i); l.err != nil {
 			break

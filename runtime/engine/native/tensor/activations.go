@@ -8,8 +8,7 @@ type Form uint8
 // The formats of activations.
 const (
 	FormF32 Form = 1 << iota // float32, for F32, F16 and BF16 weights
-	FormQ80                  // 8-bit blocks of 32 (ggml's block_q8_0), for Q8_0 and Q4_0 weights
-	FormQ8K                  // 8-bit blocks of 256 (ggml's block_q8_K), for K-quants
+	FormQ80                  // 8-bit blocks of 32 (ggml's block_q8_0), for quantised weights
 )
 
 // Form returns the format of activations for weights of type t; 0 for an unsupported type.
@@ -17,10 +16,8 @@ func (t Type) Form() Form {
 	switch t {
 	case F32, F16, BF16:
 		return FormF32
-	case Q8_0, Q4_0:
+	case Q8_0, Q4_0, Q4_K, Q5_K, Q6_K:
 		return FormQ80
-	case Q4_K, Q5_K, Q6_K:
-		return FormQ8K
 	}
 	return 0
 }
@@ -28,7 +25,7 @@ func (t Type) Form() Form {
 // blockElems is the number of values in one actBlock.
 const blockElems = 32
 
-// superElems is the number of values that share a scale in FormQ8K.
+// superElems is the number of values in a block of K-quants.
 const superElems = 256
 
 // actBlock holds 32 quantised activations with derived values for the kernels, in one cache line. The kernels multiply
@@ -49,13 +46,13 @@ type Activations struct {
 	n, cols, blocks int
 	forms           Form
 	f32             []float32
-	q80, q8k        []actBlock
+	q80             []actBlock
 }
 
 // Resize sets the size to n vectors of cols values in each of the forms. It allocates only to grow. It panics if cols
-// is not a multiple of the block size: 32 values for FormQ80, 256 for FormQ8K.
+// is not a multiple of the block size: 32 values for FormQ80.
 func (a *Activations) Resize(n, cols int, forms Form) {
-	if forms&FormQ80 != 0 && cols%blockElems != 0 || forms&FormQ8K != 0 && cols%superElems != 0 {
+	if forms&FormQ80 != 0 && cols%blockElems != 0 {
 		panic(fmt.Sprintf("tensor: %d columns are not a multiple of the block size", cols))
 	}
 	a.n, a.cols, a.blocks, a.forms = n, cols, cols/blockElems, forms
@@ -64,9 +61,6 @@ func (a *Activations) Resize(n, cols int, forms Form) {
 	}
 	if forms&FormQ80 != 0 {
 		a.q80 = grown(a.q80, n*a.blocks)
-	}
-	if forms&FormQ8K != 0 {
-		a.q8k = grown(a.q8k, n*a.blocks)
 	}
 }
 
@@ -93,15 +87,4 @@ func (a *Activations) Quantize(i int, x []float32, forms Form) {
 	if forms&FormQ80 != 0 {
 		quantizeQ80(a.q80[i*a.blocks:(i+1)*a.blocks], x)
 	}
-	if forms&FormQ8K != 0 {
-		quantizeQ8K(a.q8k[i*a.blocks:(i+1)*a.blocks], x)
-	}
-}
-
-// blocksOf returns the quantised vectors in the format for weights of type t.
-func (a *Activations) blocksOf(t Type) []actBlock {
-	if t.Form() == FormQ8K {
-		return a.q8k
-	}
-	return a.q80
 }

@@ -50,9 +50,6 @@ func gemmBF16AVX2(base *byte, stride, rows, cols int, x *float32, xStride int, d
 func quantizeQ80AVX2(dst *actBlock, x *float32, blocks int)
 
 //go:noescape
-func quantizeQ8KAVX2(dst *actBlock, x *float32, blocks int)
-
-//go:noescape
 func addToAVX2(y, x *float32, n int)
 
 //go:noescape

@@ -39,10 +39,10 @@
 //
 // # Numerics
 //
-// Activations are rounded as ggml does on x86: for Q8_0 and Q4_0 weights to blocks of 32 with the scale amax/127 as a
-// half float (block_q8_0), for K-quants to blocks of 256 with a float32 scale (block_q8_K). Integer products are exact;
-// the contribution of a block is added with one fused multiply-add. F32, F16 and BF16 weights are multiplied with
-// activations in float32. Inputs must be finite.
+// For quantised weights, activations are rounded to blocks of 32 with the scale amax/127 as a half float: ggml's
+// block_q8_0 on x86. For K-quants ggml uses blocks of 256 (block_q8_K), which are less precise. Integer products are
+// exact; the contribution of a block is added with one fused multiply-add. F32, F16 and BF16 weights are multiplied
+// with activations in float32. Inputs must be finite.
 //
 // # Attention
 //

@@ -52,14 +52,6 @@ func quantizeQ80(dst []actBlock, x []float32) {
 	quantizeQ80AVX2(&dst[0], &x[0], len(dst)) // wider registers were slower
 }
 
-func quantizeQ8K(dst []actBlock, x []float32) {
-	if active == portable {
-		quantizeQ8KGo(dst, x)
-		return
-	}
-	quantizeQ8KAVX2(&dst[0], &x[0], len(dst)) // wider registers were slower
-}
-
 func axpy(y []float32, a float32, x []float32) {
 	switch active {
 	case avx512:

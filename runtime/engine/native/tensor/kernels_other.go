@@ -7,7 +7,6 @@ func detect() level { return portable }
 func (p *product) run(lo, hi int) { p.runGo(lo, hi) }
 
 func quantizeQ80(dst []actBlock, x []float32)    { quantizeQ80Go(dst, x) }
-func quantizeQ8K(dst []actBlock, x []float32)    { quantizeQ8KGo(dst, x) }
 func dot(x, y []float32) float32                 { return dotGo(x, y) }
 func axpy(y []float32, a float32, x []float32)   { axpyGo(y, a, x) }
 func addTo(y, x []float32)                       { addToGo(y, x) }

@@ -7,7 +7,6 @@ func (p *product) runGo(lo, hi int) {
 		return
 	}
 	var s tileRange
-	blocks := p.a.blocksOf(p.m.Type)
 	for r := lo; r < hi; r++ {
 		row := p.m.Row(r)
 		for at := 0; at < p.m.Cols; at += superElems {
@@ -19,7 +18,7 @@ func (p *product) runGo(lo, hi int) {
 				if at == 0 {
 					*d = 0
 				}
-				*d = s.dot(p.m.Type, blocks[first:first+n/blockElems], *d)
+				*d = s.dot(p.m.Type, p.a.q80[first:first+n/blockElems], *d)
 			}
 		}
 	}

@@ -80,7 +80,7 @@ func exact(m *Matrix, w []float32, a *Activations, i int) (sum, size float64) {
 		if m.Type.Form() == FormF32 {
 			x = float64(a.f32[i*a.cols+c])
 		} else {
-			b := &a.blocksOf(m.Type)[i*a.blocks+c/blockElems]
+			b := &a.q80[i*a.blocks+c/blockElems]
 			x = float64(b.q[c%blockElems]) * float64(b.scale)
 		}
 		sum += float64(v) * x

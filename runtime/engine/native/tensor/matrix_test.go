@@ -105,7 +105,6 @@ func TestProductsCheckSizes(t *testing.T) {
 		func() { a.Quantize(0, dst[:8], FormQ80) },
 		func() { a.Quantize(0, make([]float32, 64), FormF32) },
 		func() { a.Resize(1, 40, FormQ80) },
-		func() { a.Resize(1, 64, FormQ8K) },
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			defer func() {

@@ -89,7 +89,7 @@ func (p *product) runPanels(lo, hi int) {
 
 // multiply multiplies a panel, which holds the columns from block b on, by all vectors.
 func (p *product) multiply(mem *panel, t tile, b, blocks int) {
-	act, actStride := p.a.blocksOf(p.m.Type), p.a.blocks*int(unsafe.Sizeof(actBlock{}))
+	act, actStride := p.a.q80, p.a.blocks*int(unsafe.Sizeof(actBlock{}))
 	for j := 0; j < p.n; {
 		in, firstIn := p.list(p.in, j)
 		out, firstOut := p.list(p.out, j)

@@ -16,21 +16,6 @@ func quantizeQ80Go(dst []actBlock, x []float32) {
 	}
 }
 
-// quantizeQ8KGo rounds x to blocks of 256 as ggml does for block_q8_K, except that ggml negates both scale and values.
-func quantizeQ8KGo(dst []actBlock, x []float32) {
-	for at := 0; at < len(x); at += superElems {
-		amax := absMax(x[at : at+superElems])
-		inverse, scale := float32(0), float32(0)
-		if amax != 0 {
-			inverse = 127 / amax
-			scale = 1 / inverse
-		}
-		for i := at; i < at+superElems; i += blockElems {
-			dst[i/blockElems].fill(x[i:i+blockElems], inverse, scale)
-		}
-	}
-}
-
 // fill quantises 32 values: q = x*inverse to the nearest integer.
 func (b *actBlock) fill(x []float32, inverse, scale float32) {
 	sums := [2]int32{}

@@ -2,6 +2,8 @@ package tokenizer
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/llmtop/llmtop/runtime/engine/native/gguf"
 )
@@ -73,6 +75,71 @@ func (v *vocab) readRoles(m gguf.Metadata) error {
 		}
 	}
 	v.end(v.eos)
+	v.correct()
+	return v.readStrips(m)
+}
+
+// shown are the control tokens of gpt-oss that are part of the text.
+var shown = []string{"<|channel|>", "<|message|>", "<|start|>", "<|constrain|>"}
+
+// correct applies llama.cpp's exceptions for families of models, which it recognises by their tokens: gpt-oss, Solar
+// Open and Gemma 4.
+func (v *vocab) correct() {
+	for _, text := range shown {
+		if id := v.id(text); id != None {
+			v.attrs[id] = attrUserDefined
+		}
+	}
+	if (v.endsWith("<|call|>") || v.endsWith("<|calls|>")) && (v.endsWith("<|return|>") || v.endsWith("<|flush|>")) {
+		v.unend("<|end|>", attrUserDefined)
+	}
+	if v.endsWith("<|tool_response>") {
+		v.unend("</s>", attrNormal)
+	}
+}
+
+// endsWith reports whether the token with that text ends a generation.
+func (v *vocab) endsWith(text string) bool {
+	_, ok := v.eog[v.id(text)]
+	return ok
+}
+
+// unend lets a generation continue after the token with that text, if it would end there.
+func (v *vocab) unend(text string, a attr) {
+	if v.endsWith(text) {
+		delete(v.eog, v.id(text))
+		v.attrs[v.id(text)] = a
+	}
+}
+
+// readStrips finds the special tokens that include the white space beside them. A GGUF file does not have this
+// information: as llama.cpp does, it follows from the names of the model and of its tokenizer.
+func (v *vocab) readStrips(m gguf.Metadata) error {
+	v.stripLeft, v.stripRight = map[int32]bool{}, map[int32]bool{}
+	name, _ := m.String("general.name") // both are optional
+	pre, _ := m.String("tokenizer.ggml.pre")
+	named := func(in string, parts ...string) bool {
+		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(in, part) })
+	}
+	switch name = strings.ToLower(name); {
+	case named(pre, "jina-v2-de", "jina-v2-es", "jina-v2-code"):
+		v.stripLeft[v.id("<mask>")] = true
+	case named(name, "phi-3", "phi3"):
+		for id, a := range v.attrs {
+			if a&attrSpecial != 0 {
+				v.stripRight[int32(id)] = true
+			}
+		}
+		for _, text := range []string{"</s>", "<unk>", "<s>", "<|endoftext|>"} {
+			id := v.id(text)
+			if id == None { // llama.cpp refuses it, too
+				return fmt.Errorf("the vocabulary of a Phi-3 model has no token %s", text)
+			}
+			v.stripRight[id] = text == "</s>"
+		}
+	case named(name, "modern-bert"):
+		v.stripLeft[v.id("[MASK]")] = true
+	}
 	return nil
 }
 

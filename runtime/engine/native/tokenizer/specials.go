@@ -16,6 +16,8 @@ type special struct {
 	id      int32
 	text    string
 	control bool // matched only on request
+
+	stripLeft, stripRight bool // include the white space on that side
 }
 
 type node struct {
@@ -32,8 +34,12 @@ type part struct {
 func newSpecials(v *vocab) specials {
 	s := specials{nodes: []node{{token: None}}}
 	for id, a := range v.attrs {
-		if a&(attrControl|attrUserDefined|attrUnknown) != 0 {
-			s.tokens = append(s.tokens, special{int32(id), v.tokens[id], a&(attrControl|attrUnknown) != 0})
+		if a&attrSpecial != 0 {
+			id := int32(id)
+			s.tokens = append(s.tokens, special{
+				id: id, text: v.tokens[id], control: a&(attrControl|attrUnknown) != 0,
+				stripLeft: v.stripLeft[id], stripRight: v.stripRight[id],
+			})
 		}
 	}
 	slices.SortStableFunc(s.tokens, func(a, b special) int { return cmp.Compare(len(b.text), len(a.text)) })
@@ -82,6 +88,9 @@ func (s *specials) split(text string, control bool, w *scratch) []part {
 	return parts
 }
 
+// whiteSpace is that of C's isspace.
+const whiteSpace = " \t\n\v\f\r"
+
 // cut appends p to dst, split at each occurrence of t.
 func (t special) cut(dst []part, text string, p part) []part {
 	for p.id == None {
@@ -89,11 +98,18 @@ func (t special) cut(dst []part, text string, p part) []part {
 		if i < 0 {
 			break
 		}
-		if i > 0 {
-			dst = append(dst, part{p.lo, p.lo + i, None})
+		left := text[p.lo : p.lo+i]
+		if t.stripLeft {
+			left = strings.TrimRight(left, whiteSpace)
+		}
+		if left != "" {
+			dst = append(dst, part{p.lo, p.lo + len(left), None})
 		}
 		dst = append(dst, part{id: t.id})
 		p.lo += i + len(t.text)
+		if t.stripRight {
+			p.lo = p.hi - len(strings.TrimLeft(text[p.lo:p.hi], whiteSpace))
+		}
 		if p.lo == p.hi {
 			return dst
 		}

@@ -93,7 +93,7 @@ func TestAgainstLlama(t *testing.T) {
 		}
 	}
 	readJSON(t, filepath.Join("testdata", "llama.json"), &golden)
-	if len(golden.Vocabs) != 5 || len(golden.Cases) < 400 {
+	if len(golden.Vocabs) != 7 || len(golden.Cases) < 400 {
 		t.Fatalf("%d vocabularies, %d cases", len(golden.Vocabs), len(golden.Cases))
 	}
 	for name, want := range golden.Vocabs {
@@ -181,6 +181,7 @@ func TestErrors(t *testing.T) {
 		{p + "add_eos_token", "yes", "add_eos_token is string"},
 		{p + "bos_token_id", "one", "bos_token_id is string"},
 		{p + "fim_pad_token_id", "one", "fim_pad_token_id is string"},
+		{"general.name", "phi3", "the vocabulary of a Phi-3 model has no token </s>"},
 	} {
 		meta := vocabulary()
 		meta[c.key] = c.value
@@ -216,6 +217,21 @@ func TestIncompleteVocabulary(t *testing.T) {
 	}
 }
 
+// TestJinaMask expects the mask of a SentencePiece vocabulary of Jina v2 to include the white space before it, and no
+// other token to.
+func TestJinaMask(t *testing.T) {
+	tok, err := build(t, map[string]any{
+		"tokenizer.ggml.model": "llama", "tokenizer.ggml.pre": "jina-v2-de", "tokenizer.ggml.add_space_prefix": false,
+		"tokenizer.ggml.tokens": []string{"<unk>", "<s>", "</s>", "<mask>", "a", "▁"}, "tokenizer.ggml.token_type": []int32{2, 3, 3, 3, 1, 1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ids := tok.Encode(nil, "a \n\t<mask> </s>  a", true); !slices.Equal(ids, []int32{1, 4, 3, 5, 2, 5, 5, 4}) {
+		t.Errorf("ids %v", ids)
+	}
+}
+
 // TestHugeWord encodes a megabyte without a space: quadratic time would be minutes.
 func TestHugeWord(t *testing.T) {
 	text := strings.Repeat("abcdefgh", 1<<17)
@@ -247,7 +263,7 @@ func FuzzEncode(f *testing.F) {
 	}
 	tok := demo(f)
 	var others []*Tokenizer
-	for _, name := range []string{"gpt-2", "qwen2", "llama-bpe", "spm", "spm-plain"} {
+	for _, name := range []string{"gpt-2", "qwen2", "llama-bpe", "families", "spm", "spm-plain", "phi-3"} {
 		others = append(others, open(f, filepath.Join("testdata", name+".gguf")))
 	}
 	f.Fuzz(func(t *testing.T, text string, special bool) {

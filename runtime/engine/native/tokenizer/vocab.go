@@ -19,6 +19,8 @@ const (
 	attrControl
 	attrUserDefined
 	attrByte
+
+	attrSpecial = attrUnknown | attrControl | attrUserDefined // found as a whole before the text is split
 )
 
 // attrOf maps the values of tokenizer.ggml.token_type to attributes; unused tokens (5) have none.
@@ -35,6 +37,8 @@ type vocab struct {
 	addBOS, addEOS bool
 	addSpace       bool // in front of the text
 	eog            map[int32]struct{}
+
+	stripLeft, stripRight map[int32]bool // special tokens that include the white space on that side
 }
 
 func (v *vocab) read(m gguf.Metadata) error {

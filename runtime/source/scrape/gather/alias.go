@@ -24,6 +24,10 @@ const (
 	draftAcceptShare // share of drafted tokens that were accepted, 0..1
 	sleepState       // above 0: asleep until woken up
 	processStart     // Unix time in s
+	adapters         // Unix time in s of the current names of LoRA adapters, which are labels
+	otherSum         // under the alias's name
+	otherMean        // under the alias's name: averaged over several engines
+	otherPercent     // as otherMean, but 0 to 100
 
 	generated      // tokens; counters from here on
 	prompt         // prompt tokens, cached ones included
@@ -32,8 +36,18 @@ const (
 	cacheQueries   // prompt tokens looked up in a prefix cache
 	cacheHits      // of cacheQueries
 	drafted
-	accepted // of drafted
-	finished // requests
+	accepted          // of drafted
+	externalQueries   // prompt tokens looked up in a cache of another engine or a store
+	externalHits      // of externalQueries
+	multimodalQueries // items looked up in the cache of images and sound
+	multimodalHits    // of multimodalQueries
+	promptTime        // s of batches with prompt tokens
+	promptLengths     // prompt tokens of ended requests
+	promptLengthCount // requests in promptLengths
+	outputLengths     // generated tokens of ended requests
+	outputLengthCount // requests in outputLengths
+	otherCount        // under the alias's name
+	finished          // requests
 	failed
 	preempted
 	deviceBusy // device time in s
@@ -45,7 +59,11 @@ func (r role) isCounter() bool { return r >= generated }
 
 // isMean reports whether several engines behind one address are averaged instead of summed up.
 func (r role) isMean() bool {
-	return r == kvUsage || r == cacheHitShare || r == draftAcceptShare || r == kvBlockSize || r == processStart
+	switch r {
+	case kvUsage, cacheHitShare, draftAcceptShare, kvBlockSize, processStart, otherMean, otherPercent:
+		return true
+	}
+	return false
 }
 
 // alias gives the meaning of a metric. If a server has several metrics with the same meaning, the first one counts.
@@ -53,6 +71,7 @@ func (r role) isMean() bool {
 type alias struct {
 	metric       string
 	role         role
+	name         string // of an other number
 	histogram    string // name of an event.Histogram; "": the metric is not a histogram
 	countedAtEnd bool   // tokens are counted when their request ends
 	label        string // use only samples in which this label has one of the values (separated by |); "": all samples
@@ -96,7 +115,25 @@ var vllm = []alias{
 	{metric: "vllm:spec_decode_num_accepted_tokens", role: accepted},
 	{metric: "vllm:request_success", role: finished, label: "finished_reason", values: "stop|length|repetition"},
 	{metric: "vllm:request_success", role: failed, label: "finished_reason", values: "abort|error"},
+	{metric: "vllm:request_success", role: otherCount, name: "finished_stop", label: "finished_reason", values: "stop"},
+	{metric: "vllm:request_success", role: otherCount, name: "finished_length", label: "finished_reason", values: "length"},
+	{metric: "vllm:request_success", role: otherCount, name: "finished_repetition", label: "finished_reason", values: "repetition"},
+	{metric: "vllm:request_success", role: otherCount, name: "finished_abort", label: "finished_reason", values: "abort"},
+	{metric: "vllm:request_success", role: otherCount, name: "finished_error", label: "finished_reason", values: "error"},
 	{metric: "vllm:num_preemptions", role: preempted},
+	{metric: "vllm:num_requests_waiting_by_reason", role: otherSum, name: "waiting_capacity", label: "reason", values: "capacity"}, // since 2026-04
+	{metric: "vllm:num_requests_waiting_by_reason", role: otherSum, name: "waiting_deferred", label: "reason", values: "deferred"},
+	{metric: "vllm:external_prefix_cache_queries", role: externalQueries},
+	{metric: "vllm:external_prefix_cache_hits", role: externalHits},
+	{metric: "vllm:mm_cache_queries", role: multimodalQueries},
+	{metric: "vllm:mm_cache_hits", role: multimodalHits},
+	{metric: "vllm:request_prompt_tokens_sum", role: promptLengths}, // sums of histograms
+	{metric: "vllm:request_prompt_tokens_count", role: promptLengthCount},
+	{metric: "vllm:request_generation_tokens_sum", role: outputLengths},
+	{metric: "vllm:request_generation_tokens_count", role: outputLengthCount},
+	{metric: "vllm:lora_requests_info", role: adapters},
+	{metric: "http_requests", role: otherCount, name: "http_4xx", label: "status", values: "4xx"}, // of its HTTP server
+	{metric: "http_requests", role: otherCount, name: "http_5xx", label: "status", values: "5xx"},
 	{metric: "vllm:time_to_first_token_seconds", histogram: "ttft"},
 	{metric: "vllm:inter_token_latency_seconds", histogram: "itl"},
 	{metric: "vllm:time_per_output_token_seconds", histogram: "itl"}, // until 2026-01; it measured ITL
@@ -118,6 +155,14 @@ var sglang = []alias{
 	{metric: "sglang:gen_throughput", role: decodeRate},
 	{metric: "sglang:cache_hit_rate", role: cacheHitShare},
 	{metric: "sglang:spec_accept_rate", role: draftAcceptShare},
+	{metric: "sglang:spec_accept_length", role: otherMean, name: "accepted_draft_length"},
+	{metric: "sglang:utilization", role: otherMean, name: "utilization_share"},
+	{metric: "sglang:fwd_occupancy", role: otherPercent, name: "forward_occupancy_share"},
+	{metric: "sglang:kv_evictable_tokens", role: otherSum, name: "kv_evictable_tokens"},
+	{metric: "sglang:prompt_tokens_histogram_sum", role: promptLengths}, // sums of histograms
+	{metric: "sglang:prompt_tokens_histogram_count", role: promptLengthCount},
+	{metric: "sglang:generation_tokens_histogram_sum", role: outputLengths},
+	{metric: "sglang:generation_tokens_histogram_count", role: outputLengthCount},
 	{metric: "sglang:realtime_tokens", role: generated, label: "mode", values: "decode"},
 	{metric: "sglang:generation_tokens", role: generated, countedAtEnd: true},
 	{metric: "sglang:prompt_tokens", role: prompt},
@@ -145,7 +190,9 @@ var llama = []alias{
 	{metric: "llamacpp:tokens_predicted", role: generated, countedAtEnd: true},
 	{metric: "llamacpp:tokens_predicted_seconds", role: decodeTime},
 	{metric: "llamacpp:prompt_tokens", role: promptComputed},
-	{metric: "llamacpp:prompt_tokens_cached", role: promptCached}, // since b10406
+	{metric: "llamacpp:prompt_seconds", role: promptTime},
+	{metric: "llamacpp:n_busy_slots_per_decode", role: otherMean, name: "busy_slots_per_pass"}, // a mean since the start
+	{metric: "llamacpp:prompt_tokens_cached", role: promptCached},                              // since b10406
 	{metric: "llamacpp:spec_decode_num_draft_tokens", role: drafted},
 	{metric: "llamacpp:spec_decode_num_accepted_tokens", role: accepted},
 }
@@ -158,7 +205,11 @@ var tgi = []alias{
 	{metric: "tgi_request_success", role: finished},
 	{metric: "tgi_request_failure", role: failed},
 	{metric: "tgi_request_generated_tokens_sum", role: generated, countedAtEnd: true}, // sum of a histogram
+	{metric: "tgi_request_generated_tokens_sum", role: outputLengths},
+	{metric: "tgi_request_generated_tokens_count", role: outputLengthCount},
 	{metric: "tgi_request_input_length_sum", role: prompt},
+	{metric: "tgi_request_input_length_sum", role: promptLengths},
+	{metric: "tgi_request_input_length_count", role: promptLengthCount},
 	{metric: "tgi_request_mean_time_per_token_duration", histogram: "time_per_token"},
 	{metric: "tgi_request_duration", histogram: "e2el"},
 	{metric: "tgi_request_queue_duration", histogram: "queue"},

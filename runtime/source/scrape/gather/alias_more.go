@@ -1,5 +1,11 @@
 package gather
 
+// The reasons of TensorRT-LLM for the end of a request. It counts aborted ones as successes, too.
+const (
+	trtFinished = "|stop|length" // older versions have no reasons
+	trtAborted  = "cancelled|timeout"
+)
+
 var tensorRT = []alias{
 	processStartAlias,
 	{metric: "trtllm_num_requests_running", role: running},
@@ -17,8 +23,11 @@ var tensorRT = []alias{
 	{metric: "trtllm_generation_tokens", role: generated},
 	{metric: "trtllm_spec_decode_num_draft_tokens", role: drafted},
 	{metric: "trtllm_spec_decode_num_accepted_tokens", role: accepted},
-	{metric: "trtllm_request_success", role: finished},
-	{metric: "trtllm:request_success", role: finished},
+	{metric: "trtllm_request_success", role: finished, label: "finished_reason", values: trtFinished},
+	{metric: "trtllm:request_success", role: finished, label: "finished_reason", values: trtFinished},
+	{metric: "trtllm_request_success", role: otherCount, name: "finished_stop", label: "finished_reason", values: "stop"},
+	{metric: "trtllm_request_success", role: otherCount, name: "finished_length", label: "finished_reason", values: "length"},
+	{metric: "trtllm_request_success", role: otherCount, name: "finished_abort", label: "finished_reason", values: trtAborted},
 	{metric: "trtllm_time_to_first_token_seconds", histogram: "ttft"},
 	{metric: "trtllm:time_to_first_token_seconds", histogram: "ttft"},
 	{metric: "trtllm_time_per_output_token_seconds", histogram: "tpot"},
@@ -79,6 +88,10 @@ var dynamo = []alias{
 	{metric: "dynamo_frontend_output_tokens", role: generated},
 	{metric: "dynamo_frontend_output_sequence_tokens_sum", role: generated, countedAtEnd: true}, // sum of a histogram
 	{metric: "dynamo_frontend_input_sequence_tokens_sum", role: prompt},
+	{metric: "dynamo_frontend_input_sequence_tokens_sum", role: promptLengths},
+	{metric: "dynamo_frontend_input_sequence_tokens_count", role: promptLengthCount},
+	{metric: "dynamo_frontend_output_sequence_tokens_sum", role: outputLengths},
+	{metric: "dynamo_frontend_output_sequence_tokens_count", role: outputLengthCount},
 	{metric: "dynamo_frontend_cached_tokens_sum", role: promptCached},
 	{metric: "dynamo_frontend_requests", role: finished, label: "status", values: "success"},
 	{metric: "dynamo_frontend_requests", role: failed, label: "status", values: "error"},

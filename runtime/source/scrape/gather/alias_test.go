@@ -26,7 +26,7 @@ func TestNamesOfEachVersion(t *testing.T) {
 			identify.VLLM,
 			"vllm:gpu_cache_usage_perc 0.5\nvllm:gpu_prefix_cache_queries_total 100\nvllm:gpu_prefix_cache_hits_total 10\n" + oneBucket("vllm:time_per_output_token_seconds", "", "1", "1", "0.5"),
 			"vllm:gpu_cache_usage_perc 0.5\nvllm:gpu_prefix_cache_queries_total 300\nvllm:gpu_prefix_cache_hits_total 60\n" + oneBucket("vllm:time_per_output_token_seconds", "", "3", "5", "8.5"),
-			"kv 0.5 reported\nhits 0.25 derived\nitl n=4 mean=2000ms 1 bounds\n",
+			"kv 0.5 reported\nhits 0.25 derived\nitl n=4 mean=2000ms 1 bounds\ncache_hits_share 50/200\n",
 		},
 		"vLLM between 2025-09 and 2025-11": {
 			identify.VLLM,
@@ -36,7 +36,7 @@ func TestNamesOfEachVersion(t *testing.T) {
 			"vllm:kv_cache_usage_perc 0.5\nvllm:gpu_cache_usage_perc 0.5\nvllm:prefix_cache_queries_total 8\nvllm:prefix_cache_hits_total 4\n" +
 				"vllm:gpu_prefix_cache_queries_total 8\nvllm:gpu_prefix_cache_hits_total 4\n" +
 				oneBucket("vllm:time_per_output_token_seconds", "", "2", "4", "6") + oneBucket("vllm:inter_token_latency_seconds", "", "2", "4", "6"),
-			"kv 0.5 reported\nhits 0.5 derived\nitl n=4 mean=1500ms 1 bounds\n",
+			"kv 0.5 reported\nhits 0.5 derived\nitl n=4 mean=1500ms 1 bounds\ncache_hits_share 4/8\n",
 		},
 		"vLLM since 2026-02": {
 			identify.VLLM,

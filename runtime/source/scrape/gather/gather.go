@@ -27,6 +27,10 @@ type Gatherer struct {
 	order        []lookup // names in the order of the previous text, at most maxNames
 	orderPos     int      // index of the last name in order
 	models       []string
+	adapters     []string // LoRA adapters in the last text
+	adaptersAt   float64  // Unix time in s of adapters
+	rankLabel    string   // label of data-parallel ranks; "": unknown
+	ranks        []rank   // in the last text
 
 	Restarts  int // counter resets
 	Omitted   int // samples above maxSeries
@@ -62,7 +66,7 @@ type metric struct {
 
 	round    uint64  // in which it was last seen
 	n        int     // samples in this round
-	sum      float64 // of gauges, in this round
+	sum      float64 // of gauges and counters, in this round
 	increase float64 // of counters, since the last report
 	series   map[uint64]*series
 	interval *intervalHistogram // since the last report; nil: not a histogram
@@ -78,7 +82,7 @@ type series struct {
 // New returns a Gatherer for a kind of engine, which Supports must accept.
 func New(k identify.Kind) *Gatherer {
 	table := aliasTables[k]
-	g := &Gatherer{index: indexes[k], perRank: k == identify.SGLang, metrics: make([]metric, len(table))}
+	g := &Gatherer{index: indexes[k], perRank: k == identify.SGLang, rankLabel: rankLabels[k], metrics: make([]metric, len(table))}
 	for i, a := range table {
 		m := &g.metrics[i]
 		m.alias = a
@@ -140,7 +144,7 @@ func (g *Gatherer) Read(r io.Reader) error {
 		g.scan = nil
 	}()
 	g.round++
-	g.orderPos, g.models = 0, g.models[:0]
+	g.orderPos, g.models, g.ranks, g.adapters, g.adaptersAt = 0, g.models[:0], g.ranks[:0], nil, -1
 	found := false
 	for g.scan.Next() {
 		for _, t := range g.refs(g.scan.Name()) {
@@ -208,9 +212,13 @@ func (g *Gatherer) sample(m *metric, p part) bool {
 		return true
 	case m.role == kvConfig:
 		v = configuredCells(labels)
+	case m.role == adapters:
+		g.setAdapters(v, labels)
+		return true
 	case m.role == running, m.role == inFlight:
 		g.addModel(labels)
 	}
+	g.addToRank(m, labels, v)
 	if m.series == nil {
 		m.sum += v
 		return true
@@ -222,6 +230,7 @@ func (g *Gatherer) sample(m *metric, p part) bool {
 	}
 	switch p {
 	case valuePart:
+		m.sum += v
 		m.increase += g.increase(s, v)
 	case bucketPart:
 		if bound, ok := prom.ParseBound(le); ok {

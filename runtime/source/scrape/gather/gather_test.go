@@ -86,6 +86,12 @@ func describe(p *event.Aggregates) string {
 	for _, n := range p.More {
 		fmt.Fprintf(&b, "%s %.4g\n", n.Name, n.V)
 	}
+	for _, n := range p.Counts {
+		fmt.Fprintf(&b, "%s +%.4g\n", n.Name, n.V)
+	}
+	for _, n := range p.Ratios {
+		fmt.Fprintf(&b, "%s %.4g/%.4g\n", n.Name, n.Part.V, n.Whole.V)
+	}
 	return b.String()
 }
 
@@ -116,8 +122,18 @@ queue n=128 mean=32.3ms 21 bounds
 prefill n=128 mean=177.3ms 21 bounds
 decode n=128 mean=2826ms 21 bounds
 inference n=128 mean=2866ms 21 bounds
-accepted_draft_share 0.7001
-preemptions 2
+waiting_capacity 2
+waiting_deferred 1
+finished_abort +1
+finished_error +0
+finished_length +9
+finished_repetition +0
+finished_stop +118
+preemptions +2
+accepted_draft_share 1.094e+04/1.563e+04
+cache_hits_share 4.021e+04/9.123e+04
+generated_tokens_per_request 1.942e+04/128
+prompt_tokens_per_request 1.065e+05/128
 `},
 		{"sglang", identify.SGLang, `running 6 reported
 waiting 2 reported
@@ -136,7 +152,12 @@ itl n=2000 mean=14.03ms 23 bounds
 e2el n=128 mean=3126ms 22 bounds
 queue n=120 mean=22.41ms 14 bounds
 prefill n=120 mean=176.7ms 10 bounds
+accepted_draft_length 2.71
 accepted_draft_share 0.57
+forward_occupancy_share 0.934
+kv_evictable_tokens 2.662e+04
+utilization_share 0.62
+cache_hits_share 4.021e+04/9.123e+04
 `},
 		{"llamacpp", identify.Llama, `running 2 reported
 waiting 1 reported
@@ -147,7 +168,10 @@ in 2.746e+04 derived
 cached 9120 derived
 out 5120 derived
 per_token n=5120 mean=25.66ms 0 bounds
-accepted_draft_share 0.7125
+busy_slots_per_pass 1.78
+accepted_draft_share 1710/2400
+cache_hits_share 9120/2.746e+04
+prompt_work_tokens_per_s 1.834e+04/14.22
 `},
 		{"llamacpp_old", identify.Llama, `running 0 reported
 waiting 0 reported
@@ -157,6 +181,8 @@ kv 0.19 reported
 used 768 reported
 out 256 derived
 per_token n=256 mean=25.82ms 0 bounds
+busy_slots_per_pass 2
+prompt_work_tokens_per_s 512/1.204
 `},
 		{"tgi", identify.TGI, `running 5 reported
 waiting 1 reported
@@ -171,6 +197,9 @@ queue n=137 mean=19.06ms 4 bounds
 inference n=137 mean=2600ms 1 bounds
 batch_prefill n=300 mean=124.9ms 2 bounds
 batch_decode n=300 mean=20.67ms 2 bounds
+prompt_tokens_per_s 2.6e+04
+generated_tokens_per_request 1.1e+04/137
+prompt_tokens_per_request 5.2e+04/137
 `},
 		{"tensorrt", identify.TensorRT, `running 3 reported
 waiting 0 reported
@@ -184,6 +213,8 @@ in 9000 derived
 out 4100 derived
 ttft n=12 mean=236ms 22 bounds
 tpot n=12 mean=14.55ms 19 bounds
+prompt_tokens_per_s 4500
+finished_stop +12
 `},
 		{"lmdeploy", identify.LMDeploy, `running 9 reported
 waiting 2 reported
@@ -202,6 +233,7 @@ queue n=64 mean=50ms 9 bounds
 prefill n=64 mean=200ms 9 bounds
 decode n=64 mean=3750ms 9 bounds
 inference n=64 mean=3950ms 9 bounds
+prompt_tokens_per_s 1.6e+04
 `},
 		{"triton", identify.Triton, `running 5 reported
 waiting 4 reported

@@ -1,6 +1,9 @@
 package gather
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
 )
 
@@ -21,8 +24,8 @@ var kindsBySample = func() map[string]identify.Kind {
 	out := make(map[string]identify.Kind)
 	for kind := range aliasTables {
 		for name := range New(kind).index {
-			if name != ProcessStart {
-				out[name] = kind
+			if slices.ContainsFunc(MetricPrefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
+				out[name] = kind // others, of any program, do not show the kind
 			}
 		}
 	}

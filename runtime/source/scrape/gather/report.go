@@ -121,6 +121,12 @@ func (g *Gatherer) Report(since int64) *event.Aggregates {
 	g.fillCache(p)
 	g.fillTokens(p, since)
 	g.fillMore(p, since)
+	g.fillOthers(p, since)
+	g.fillRatios(p, since)
+	if p.Adapters = slices.Clone(g.adapters); since <= 0 {
+		p.Earlier = g.earlier()
+	}
+	p.Ranks = g.rankStates()
 	p.Histograms = make([]event.Histogram, 0, 8)
 	for i := range g.metrics {
 		m := &g.metrics[i]
@@ -189,21 +195,21 @@ func (g *Gatherer) fillTokens(p *event.Aggregates, since int64) {
 	}
 }
 
-// fillMore adds readings that only some engines have.
+// fillMore adds current values that only some engines have.
 func (g *Gatherer) fillMore(p *event.Aggregates, since int64) {
 	add := func(name string, r event.Reading) {
 		if r.OK() {
 			p.More = append(p.More, event.NamedReading{Name: name, Reading: r})
 		}
 	}
-	drafts := ratio(g.increaseOf(accepted, since), g.increaseOf(drafted, since))
-	if now := g.gauge(draftAcceptShare); !drafts.OK() && now.V > 0 { // 0 if there were no drafts
-		drafts = now
+	if now := g.gauge(draftAcceptShare); now.V > 0 { // 0 if there were no drafts
+		add("accepted_draft_share", now)
 	}
-	add("accepted_draft_share", drafts)
 	// Several devices are summed up: above 1 it is not a share.
 	if worked := perSecond(g.increaseOf(deviceBusy, since), since); worked.OK() && worked.V <= 1 {
 		add("device_busy_share", worked)
 	}
-	add("preemptions", g.increaseOf(preempted, since))
+	if !p.Prefill.OK() { // prompt tokens, cached ones included
+		add("prompt_tokens_per_s", perSecond(p.Prompt, since))
+	}
 }

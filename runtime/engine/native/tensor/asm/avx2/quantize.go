@@ -10,7 +10,6 @@ import (
 // quantizes emits the rounding of activations to 8 bits, and the conversion of whole registers to half floats and back.
 func quantizes() {
 	quantizeQ80()
-	quantizeQ8K()
 	halves()
 }
 
@@ -97,25 +96,6 @@ func quantizeQ80() {
 	q.block(dst, x, 0, 0, ratio(q.range127, amax), scale)
 	ADDQ(Imm(ActSize), dst)
 	ADDQ(Imm(4*32), x)
-	DECQ(n)
-	JNZ(operand.LabelRef("next"))
-	VZEROUPPER()
-	RET()
-}
-
-func quantizeQ8K() {
-	TEXT("quantizeQ8KAVX2", NOSPLIT, "func(dst *byte, x *float32, blocks int)")
-	q := newQuantizer()
-	dst, x, n := Arg("dst"), Arg("x"), Arg("blocks")
-	SHRQ(operand.Imm(3), n)
-	Label("next")
-	inverse := ratio(q.range127, q.absolute(x, 256))
-	scale := ratio(float(1), inverse)
-	for b := range 8 {
-		q.block(dst, x, 128*b, ActSize*b, inverse, scale)
-	}
-	ADDQ(Imm(8*ActSize), dst)
-	ADDQ(Imm(4*256), x)
 	DECQ(n)
 	JNZ(operand.LabelRef("next"))
 	VZEROUPPER()

@@ -66,6 +66,17 @@ func cases() (list []testCase) {
 	for _, text := range []string{"", " ", "  ", "\n", "a", " a", "a ", "a  ", "a  b", " \n \n a", "\t\ta", "'", "''s", "'re'RE", "123456789", "a\u0301b", "don't DON'T", "\n\n\n", "<0x0A>\n"} {
 		list = append(list, testCase{Text: text, Special: true})
 	}
+	marks := []string{
+		" ", "\n", "\t \r", "\v\f", "\u00a0", "a",
+		"<s>", "</s>", "<unk>", "<|endoftext|>", "<|end|>", "<|user|>", "<|channel|>", "<tool>", "[MASK]",
+	}
+	for i := range 60 {
+		text := ""
+		for range 1 + r.IntN(10) {
+			text += marks[r.IntN(len(marks))]
+		}
+		list = append(list, testCase{Text: text, Special: i%4 > 0})
+	}
 	return list
 }
 
@@ -107,27 +118,38 @@ func check(err error) {
 func vocabularies(texts []string) map[string]*gguf.Writer {
 	all := map[string]*gguf.Writer{}
 	tokens, merges := trainBPE(texts, 900)
-	for _, pre := range []string{"gpt-2", "qwen2", "llama-bpe"} {
+	for _, name := range []string{"gpt-2", "qwen2", "llama-bpe", "families"} {
 		t, types := withSpecials(append([]string{"whole", "Ġwhole", "Ġwhol", "word!", "12", "345"}, tokens...))
-		all[pre] = gguf.NewWriter(3).Set("general.architecture", "llama").
+		pre := name
+		if name == "families" { // tokens by which llama.cpp recognises families of models
+			pre = "gpt-2"
+			t = append(t, "<|start|>", "<|channel|>", "<|return|>", "<|call|>", "<|end|>", "<|tool_response>", "[MASK]")
+			types = append(types, 3, 3, 3, 3, 3, 3, 3)
+		}
+		all[name] = gguf.NewWriter(3).Set("general.architecture", "llama").
 			Set("tokenizer.ggml.model", "gpt2").Set("tokenizer.ggml.pre", pre).
 			Set("tokenizer.ggml.tokens", t).Set("tokenizer.ggml.token_type", types).Set("tokenizer.ggml.merges", merges)
 	}
 	all["qwen2"].Set("tokenizer.ggml.bos_token_id", uint32(3)).Set("tokenizer.ggml.eos_token_id", uint32(7)).Set("tokenizer.ggml.add_eos_token", true)
 	all["llama-bpe"].Set("tokenizer.ggml.bos_token_id", uint32(7)).Set("tokenizer.ggml.eot_token_id", uint32(5))
+	all["families"].Set("general.name", "Not modern-BERT")
 	spm, scores := trainSPM(texts, 900)
-	for _, name := range []string{"spm", "spm-plain"} {
+	for _, name := range []string{"spm", "spm-plain", "phi-3"} {
 		t, types := append([]string{"<unk>", "<s>", "</s>"}, spm...), []int32{2, 3, 3}
 		for i := range spm {
 			types = append(types, map[bool]int32{true: 6, false: 1}[i < 256])
 		}
 		t = append(t, "<tool>", "<ab", "b>cd>", "<|im_start|>", "unused", "user")
 		types = append(types, 4, 4, 4, 3, 5, 4)
+		if name == "phi-3" {
+			t, types = append(t, "<|endoftext|>", "<|end|>", "<|user|>"), append(types, 3, 3, 3)
+		}
 		all[name] = gguf.NewWriter(3).Set("general.architecture", "llama").Set("tokenizer.ggml.model", "llama").
 			Set("tokenizer.ggml.tokens", t).Set("tokenizer.ggml.token_type", types).
-			Set("tokenizer.ggml.scores", append(append(make([]float32, 3), scores...), make([]float32, 6)...))
+			Set("tokenizer.ggml.scores", append(append(make([]float32, 3), scores...), make([]float32, len(t)-3-len(scores))...))
 	}
 	all["spm-plain"].Set("tokenizer.ggml.add_space_prefix", false).Set("tokenizer.ggml.add_bos_token", false).Set("tokenizer.ggml.eos_token_id", uint32(700))
+	all["phi-3"].Set("general.name", "A Phi-3 model")
 	return all
 }
 

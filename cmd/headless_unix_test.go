@@ -1,0 +1,160 @@
+//go:build unix
+
+package cmd_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/eventtest"
+	"github.com/llmtop/llmtop/profiler/report"
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/runtime/source/socket"
+)
+
+// localEngines are the flags for each engine that can run here.
+func localEngines() map[string][]string {
+	engines := map[string][]string{"native": {builtIn}, "isolated": {builtIn, "--isolated"}}
+	if os.Getenv("LLMTOP_LLAMA_DIR") != "" {
+		engines["llamacpp"] = []string{builtIn, "--engine", "llamacpp"}
+	}
+	return engines
+}
+
+// TestOneColdRequest checks that only the first request of a run includes the model load, so that the others can be
+// compared.
+func TestOneColdRequest(t *testing.T) {
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, args := range localEngines() {
+		for _, command := range [][]string{
+			{"run", "--headless"},
+			{"bench", "--requests", "3", "--warmup", "0", "--repeats", "1", "--concurrency", "3", "--limits=false"},
+		} {
+			command = append(append(command, args...), "-p", "a", "-p", "b", "-p", "c", "-n", "4", "--json", "-")
+			out, err := exec.Command(path, command...).Output()
+			if err != nil {
+				t.Fatalf("%s, %v: %v", name, command, err)
+			}
+			r := decodeReport(t, out)
+			for i, q := range r.Requests {
+				loaded := q.Parts[0].Name == "model_load"
+				if first := i == 0; q.Cold != first || loaded != first {
+					t.Errorf("%s, %s: request %d of %d is cold %v, its parts are %v", name, command[0], i, len(r.Requests), q.Cold, q.Parts)
+				}
+			}
+			if warm, cold := r.Percentiles[store.TTFT], r.Percentiles[store.ColdTTFT]; warm == nil || warm.Count != 2 || cold == nil || cold.Count != 1 {
+				t.Errorf("%s, %s: TTFT %+v, cold %+v", name, command[0], warm, cold)
+			}
+		}
+	}
+}
+
+func decodeReport(t *testing.T, src []byte) (r report.Report) {
+	t.Helper()
+	if err := json.Unmarshal(src, &r); err != nil {
+		t.Fatalf("%v: %s", err, src)
+	}
+	return r
+}
+
+// TestInterruptedRun checks that a signal cancels all requests, in the report, in the recording and for readers of the
+// event socket, and that the report has a last sample of the machine.
+func TestInterruptedRun(t *testing.T) {
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, args := range localEngines() {
+		for _, command := range [][]string{
+			{"run", "--headless", "--pace", "20"},
+			{"bench", "-n", "4000", "--ctx", "4096", "--requests", "3", "--concurrency", "3", "--warmup", "0"},
+		} {
+			folder := t.TempDir()
+			file, at := filepath.Join(folder, "r.llmtop"), "unix:"+filepath.Join(folder, "s")
+			run := exec.Command(path, append(append(command, args...), "-p", "a", "-p", "b", "-p", "c", "--parallel", "2",
+				"--json", "-", "--record", file, "--listen", at)...)
+			var out bytes.Buffer
+			run.Stdout = &out
+			if err := run.Start(); err != nil {
+				t.Fatal(err)
+			}
+			seen := interrupt(t, run.Process, at)
+			if err := run.Wait(); run.ProcessState.ExitCode() != exit.CodeInterrupted {
+				t.Errorf("%s, %s: ended with %v", name, command[0], err)
+			}
+			r := decodeReport(t, out.Bytes())
+			used := r.Host.Engine.Readings
+			for i, of := range event.ProcessFields {
+				if (of.JSON == "cpu_cores" || of.JSON == "rss_bytes") && !used[i].OK() {
+					t.Errorf("%s, %s: %s is absent", name, command[0], of.JSON)
+				}
+			}
+			recorded, err := exec.Command(path, "report", file, "--json", "-").Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for from, requests := range map[string][]report.Request{"report": r.Requests, "recording": decodeReport(t, recorded).Requests} {
+				if len(requests) != 3 {
+					t.Errorf("%s, %s: %d requests in the %s", name, command[0], len(requests), from)
+				}
+				for _, q := range requests {
+					if q.State != event.StateCancelled.String() {
+						t.Errorf("%s, %s: request %d is %s in the %s", name, command[0], q.ID, q.State, from)
+					}
+				}
+			}
+			for id, state := range seen() {
+				if state != event.StateCancelled {
+					t.Errorf("%s, %s: request %d is %v for readers of the socket", name, command[0], id, state)
+				}
+			}
+		}
+	}
+}
+
+// interrupt sends SIGINT to a process when a request at its event socket has generated some tokens. seen waits for the
+// end of the engine and returns the last state of each request.
+func interrupt(t *testing.T, p *os.Process, at string) (seen func() map[event.RequestID]event.State) {
+	t.Helper()
+	client, err := socket.Dial(at, "", engine.NewClock())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log eventtest.Log
+	ctx, stop := context.WithCancel(t.Context())
+	go func() { _ = client.Run(ctx, &log) }()
+	wait := func(what string, has func() bool) {
+		for end := time.Now().Add(30 * time.Second); !has(); time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(end) {
+				_ = p.Kill()
+				t.Fatalf("%s: no %s", at, what)
+			}
+		}
+	}
+	wait("tokens", func() bool { return len(log.OfKind(event.KindToken)) > 5 })
+	_ = p.Signal(os.Interrupt)
+	return func() map[event.RequestID]event.State {
+		defer stop()
+		wait("end", func() bool {
+			engines := log.OfKind(event.KindEngine)
+			return engines[len(engines)-1].Data.(*event.EngineInfo).State == event.EngineStopped
+		})
+		last := map[event.RequestID]event.State{}
+		for _, e := range log.OfKind(event.KindRequest) {
+			last[e.Req] = e.State
+		}
+		return last
+	}
+}

@@ -1,0 +1,96 @@
+package event
+
+// Usage is what the engine's threads did and waited for over one short interval, the evidence for causes of slow tokens.
+// It is sampled only while requests run. Sums are over threads: two threads that wait for 5 ms each waited for 10 ms.
+type Usage struct {
+	Interval int64 // ns since the previous sample, or since the engine had nothing to do
+
+	Running, Waiting Reading // ns on a core, ns runnable without a core; sums over threads
+	Outside          Reading // ns on a core of other threads of the process; only with the engine in llmtop's process
+	Threads          Reading // threads that ran
+	Cores            Reading // cores that the threads may use: see UsageFields
+	Faults           Reading // major page faults
+	Read             Reading // bytes from storage
+	Blocked          Reading // ns in which some task waited for storage; derived if it may be one of another process
+	Throttled        Reading // ns, summed over cores
+	Stopped          Reading // ns
+	MemoryStall      Reading // ns in which some task waited for memory; derived if it may be one of another process
+	LimitHits        Reading // times that a control group reached its memory limit
+	GCPause          Reading // ns
+}
+
+// UsageFields is the catalogue of the readings of a Usage: event protocol and docs/metrics.md come from these rows.
+var UsageFields = [...]Field[Usage]{
+	{
+		Key: "run", Unit: "ns",
+		Name: "on a core", Help: "time that the engine's threads ran, summed over threads",
+		Detail: "Of the native engine inside llmtop only its worker threads, where the system lists them; otherwise all threads of the process",
+		At:     func(u *Usage) *Reading { return &u.Running },
+	},
+	{
+		Key: "wait", Unit: "ns",
+		Name: "waiting for a core", Help: "time that the engine's threads were runnable without a core, summed over threads",
+		Detail: "From schedstat, which counts a wait when it ends, and time throttled as well; only on Linux", At: func(u *Usage) *Reading { return &u.Waiting },
+	},
+	{
+		Key: "outside", Unit: "ns",
+		Name: "outside the engine", Help: "time that llmtop's other threads ran",
+		Detail: "Screen and garbage collector among them; only if the engine runs inside llmtop", At: func(u *Usage) *Reading { return &u.Outside },
+	},
+	{
+		Key: "threads", Unit: "{thread}",
+		Name: "threads that ran", Help: "threads of the engine that ran in the interval",
+		At: func(u *Usage) *Reading { return &u.Threads },
+	},
+	{
+		Key: "cores", Unit: "{core}",
+		Name: "cores available", Help: "cores that the process may use",
+		Detail: "The lowest of its affinity, the cpuset of its control group, and the CPU quota of that and all groups above",
+		At:     func(u *Usage) *Reading { return &u.Cores },
+	},
+	{
+		Key: "faults", Unit: "{fault}",
+		Name: "major faults", Help: "page faults of the process that waited for storage",
+		Detail: "A fault on a page that the kernel already reads ahead waits as well, but is a minor one: see *read from storage* and *blocked on storage*",
+		At:     func(u *Usage) *Reading { return &u.Faults },
+	},
+	{
+		Key: "read", Unit: "By",
+		Name: "read from storage", Help: "bytes that the process read from storage",
+		At: func(u *Usage) *Reading { return &u.Read },
+	},
+	{
+		Key: "blocked", Unit: "ns",
+		Name: "blocked on storage", Help: "time in which some task waited for storage",
+		Detail: "PSI of I/O, line `some`, of the control group of the process; where the group has none that of the machine, marked *derived*",
+		At:     func(u *Usage) *Reading { return &u.Blocked },
+	},
+	{
+		Key: "throttled", Unit: "ns",
+		Name: "throttled", Help: "time that the control group held the process at its CPU quota",
+		Detail: "Of all groups with a quota; summed over the cores on which they had runnable threads",
+		At:     func(u *Usage) *Reading { return &u.Throttled },
+	},
+	{
+		Key: "stopped", Unit: "ns",
+		Name: "stopped", Help: "time that the process was stopped by a signal or a debugger",
+		Detail: "From its state at both ends of the interval; of one end, the part in which no thread ran or waited for a core. Of llmtop's own process: the delay of the sample, if SIGCONT arrived",
+		At:     func(u *Usage) *Reading { return &u.Stopped },
+	},
+	{
+		Key: "memory_stall", Unit: "ns",
+		Name: "memory pressure", Help: "time in which some task waited for memory",
+		Detail: "PSI of memory, as *blocked on storage*", At: func(u *Usage) *Reading { return &u.MemoryStall },
+	},
+	{
+		Key: "limit_hits", Unit: "{event}",
+		Name: "memory limit reached", Help: "times that a control group of the process reached its memory limit",
+		Detail: "`memory.failcnt` of version 1, `max` and `high` of `memory.events` of version 2; of all groups with a limit",
+		At:     func(u *Usage) *Reading { return &u.LimitHits },
+	},
+	{
+		Key: "gc_pause", Unit: "ns",
+		Name: "GC pause", Help: "time in which llmtop's garbage collector stopped the engine",
+		Detail: "Only if the engine runs inside llmtop", At: func(u *Usage) *Reading { return &u.GCPause },
+	},
+}

@@ -1,0 +1,151 @@
+package report
+
+import (
+	"cmp"
+	"encoding/csv"
+	"io"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// inRequestsCSV reports whether the CSV of requests has a member of a request. Texts are for other formats.
+func inRequestsCSV(name string) bool { return name != "" && name != "text" && name != "absent" }
+
+// eachCell calls put for each number, word and count of a struct, with its path in the JSON document: for a list its
+// length. Absent ones are "".
+func eachCell(s reflect.Value, path string, put func(name, cell string)) {
+	for i := range s.NumField() {
+		name, _, _ := strings.Cut(s.Type().Field(i).Tag.Get("json"), ",")
+		if !inRequestsCSV(name) {
+			continue
+		}
+		name = path + name
+		switch x := s.Field(i).Interface().(type) {
+		case Number:
+			put(name, decimal(x))
+		case string:
+			put(name, textCell(x))
+		case *string:
+			if x == nil {
+				x = new(string)
+			}
+			put(name, textCell(*x))
+		case bool:
+			put(name, strconv.FormatBool(x))
+		case event.RequestID:
+			put(name, strconv.FormatUint(uint64(x), 10))
+		case uint64:
+			put(name, strconv.FormatUint(x, 10))
+		case int:
+			put(name, strconv.Itoa(x))
+		case []Stall:
+			put(name, strconv.Itoa(len(x)))
+		case []Token:
+			put(name, strconv.Itoa(len(x)))
+		case Parts:
+			for _, stage := range append(event.Components(), event.StageNone) {
+				part := partName(stage)
+				cell := ""
+				if at := slices.IndexFunc(x, func(p Part) bool { return p.Name == part }); at >= 0 {
+					cell = decimal(x[at].Time)
+				}
+				put(name+"."+part, cell)
+			}
+		case *Distribution:
+			if x != nil {
+				eachCell(reflect.ValueOf(*x), name+".", put)
+				continue
+			}
+			eachCell(reflect.ValueOf(Distribution{}), name+".", func(name, _ string) { put(name, "") })
+		}
+	}
+}
+
+// requestColumns are the columns of the CSV of requests: those of JSON, in its order.
+var requestColumns = sync.OnceValue(func() (names []string) {
+	eachCell(reflect.ValueOf(Request{}), "", func(name, _ string) { names = append(names, name) })
+	return names
+})
+
+// eachReport calls f for the report and each replica of its fleet, with the name of the replica.
+func (r *Report) eachReport(f func(r *Report, replica string)) {
+	f(r, "")
+	if r.Fleet != nil {
+		for i := range r.Fleet.Replicas {
+			f(r.Fleet.Replicas[i].Report, r.Fleet.Replicas[i].Name)
+		}
+	}
+}
+
+// servers reports whether some of the engines have aggregate metrics.
+func (r *Report) servers() (some bool) {
+	r.eachReport(func(r *Report, _ string) { some = some || r.Reported != nil })
+	return some
+}
+
+// writeRequestsCSV writes one row per request.
+func writeRequestsCSV(r *Report, out io.Writer) error {
+	w := csv.NewWriter(out)
+	_ = w.Write(requestColumns()) // the first error sticks
+	r.eachReport(func(r *Report, replica string) {
+		for i := range r.Requests {
+			q := r.Requests[i]
+			q.Replica = cmp.Or(q.Replica, replica)
+			var row []string
+			eachCell(reflect.ValueOf(q), "", func(_, cell string) { row = append(row, cell) })
+			_ = w.Write(row)
+		}
+	})
+	w.Flush()
+	return w.Error()
+}
+
+// tokenColumns are the columns of the CSV of tokens, named as in JSON where it has them.
+var tokenColumns = []string{"replica", "request", "token", "index", "t_s", "gap_s", "step", "id", "logprob", "stall_cause"}
+
+// WriteTokensCSV writes one row per token of each request, without its text. Tokens that share a timestamp have the
+// same time and gap; id and log probability are those of the first of them.
+func (r *Report) WriteTokensCSV(out io.Writer) error {
+	w := csv.NewWriter(out)
+	_ = w.Write(tokenColumns) // the first error sticks
+	r.eachReport(func(r *Report, replica string) {
+		for i := range r.Requests {
+			r.Requests[i].writeTokens(w, replica)
+		}
+	})
+	w.Flush()
+	return w.Error()
+}
+
+// writeTokens writes the rows of a request.
+func (q *Request) writeTokens(w *csv.Writer, replica string) {
+	causes := make(map[int]string, len(q.Stalls)) // by the number of the late token
+	for _, s := range q.Stalls {
+		causes[s.Index] = s.Cause.Cause
+	}
+	nth := 0
+	for i := range q.Tokens {
+		t := &q.Tokens[i]
+		id, logp, step := "", decimal(t.LogProb), ""
+		if t.ID != nil {
+			id = strconv.Itoa(int(*t.ID))
+		}
+		if t.Step > 0 {
+			step = strconv.FormatUint(t.Step, 10)
+		}
+		cause := textCell(causes[nth])
+		for k := range int(max(t.N, 1)) {
+			_ = w.Write([]string{
+				textCell(cmp.Or(q.Replica, replica)), strconv.FormatUint(uint64(q.ID), 10), strconv.Itoa(nth), strconv.Itoa(int(t.Index) + k),
+				decimal(t.At), decimal(t.Gap), step, id, logp, cause,
+			})
+			id, logp = "", ""
+			nth++
+		}
+	}
+}

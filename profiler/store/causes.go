@@ -1,0 +1,533 @@
+package store
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/verdict"
+)
+
+// The bounds of the evidence for causes.
+const (
+	maxUsage    = 512  // samples of the engine's threads: 250 bytes each, 128 KB, 10 s at the highest rate
+	maxHosts    = 16   // samples of the machine that causes may need
+	maxPasses   = 256  // passes with prompts: 24 bytes each, 6 KB
+	maxPending  = 1024 // stalls and first tokens whose evidence is not complete: 120 bytes each, 120 KB
+	lossSeconds = 60   // seconds of losses: 550 bytes each, 33 KB
+)
+
+// evidenceDelay is how long after a stall its evidence may arrive.
+const evidenceDelay = event.Time(3 * time.Second)
+
+// causes collects the evidence for lost time, and what was lost.
+type causes struct {
+	usage   []sample[event.Usage]
+	hosts   []sample[event.Host]
+	passes  []promptPass
+	pending []unexplained
+	read    float64 // bytes that the engine read since the model was loaded
+
+	seconds []lossSecond // ascending; at most lossSeconds
+	next    int64        // first second that was not judged
+	session verdict.Losses
+	stalls  verdict.Losses // of session, those of stalls
+	worst   [verdict.NumCauses]verdict.Explanation
+}
+
+// sample is a payload with the time that it covers.
+type sample[T any] struct {
+	from, to event.Time
+	of       *T
+}
+
+// promptPass is a forward pass with prompt tokens. req is 0 if unknown.
+type promptPass struct {
+	from, to event.Time
+	req      event.RequestID
+}
+
+// lossSecond is what one second took from requests.
+type lossSecond struct {
+	second         int64
+	all, stalls    verdict.Losses
+	gaps, gapCount int64 // ns, without those of stalls
+	prompt         int64 // ns of gaps in which prompts of other requests were processed
+}
+
+// unexplained is a stall, or a TTFT over its target, whose evidence may not be complete.
+type unexplained struct {
+	req      event.RequestID
+	index    int // of the late token; 0: the first token
+	from, to event.Time
+	lost     int64
+	given    verdict.Explanation // counted so far
+}
+
+// at returns the losses of a second; nil if it is more than a minute ago.
+func (c *causes) at(sec int64) *lossSecond {
+	i, ok := slices.BinarySearchFunc(c.seconds, sec, func(w lossSecond, sec int64) int { return cmp.Compare(w.second, sec) })
+	switch {
+	case ok:
+		return &c.seconds[i]
+	case i == 0 && len(c.seconds) == lossSeconds:
+		return nil
+	case len(c.seconds) == lossSeconds:
+		c.seconds, i = slices.Delete(c.seconds, 0, 1), i-1
+	}
+	c.seconds = slices.Insert(c.seconds, i, lossSecond{second: sec})
+	return &c.seconds[i]
+}
+
+func secondOf(t event.Time) int64 { return int64(t) / int64(time.Second) }
+
+// observe adds time of requests in which time may have been lost.
+func (c *causes) observe(t event.Time, ns int64) {
+	c.session.Observed = event.Add(c.session.Observed, ns)
+	if w := c.at(secondOf(t)); w != nil {
+		w.all.Observed = event.Add(w.all.Observed, ns)
+	}
+}
+
+// addGaps adds k gaps.
+func (c *causes) addGaps(req event.RequestID, t event.Time, gap int64, k int, stalled bool) {
+	all := gap * int64(k)
+	c.observe(t, all)
+	if w := c.at(secondOf(t)); w != nil && !stalled {
+		w.gaps, w.gapCount = event.Add(w.gaps, all), w.gapCount+int64(k)
+		w.prompt = event.Add(w.prompt, c.promptTime(req, t-event.Time(all), t))
+	}
+}
+
+// count adds a loss n times, -1 takes it back. stall adds it to the losses of stalls, too.
+func (c *causes) count(t event.Time, e *verdict.Explanation, n int, stall bool) {
+	c.session.Add(e, n)
+	w := c.at(secondOf(t))
+	if w != nil {
+		w.all.Add(e, n)
+	}
+	if stall {
+		c.stalls.Add(e, n)
+		if w != nil {
+			w.stalls.Add(e, n)
+		}
+	}
+	if n > 0 && e.Lost > c.worst[e.Cause].Lost {
+		c.worst[e.Cause] = *e
+	}
+}
+
+// applyUsage keeps what the engine's threads did.
+func (s *state) applyUsage(at event.Time, p *event.Usage) {
+	c := &s.causes
+	c.usage = push(c.usage, sample[event.Usage]{at - event.Time(p.Interval), at, p}, maxUsage)
+	if p.Read.OK() {
+		c.read += p.Read.V
+	}
+	s.explainPending(at)
+}
+
+// keepHost keeps a sample of the machine.
+func (s *state) keepHost(at event.Time, p *event.Host) {
+	c := &s.causes
+	h := sample[event.Host]{at - event.Time(p.Interval), at, p}
+	c.hosts = push(c.hosts, h, maxHosts)
+	if n := len(c.usage); p.Engine.Read.OK() && (n == 0 || c.usage[n-1].to <= h.from) { // otherwise usage counts it
+		c.read += p.Engine.Read.V * time.Duration(p.Interval).Seconds()
+	}
+	s.explainPending(at)
+}
+
+// keepPass keeps a pass with prompt tokens.
+func (c *causes) keepPass(at event.Time, dur int64, req event.RequestID) {
+	c.passes = push(c.passes, promptPass{at - event.Time(dur), at, req}, maxPasses)
+}
+
+// explain names the cause of lost time between two times with the evidence that there is.
+func (s *state) explain(u *unexplained) verdict.Explanation {
+	from, load := u.from, int64(0)
+	l := s.requests.byID[u.req]
+	if l != nil && u.index == 0 { // in the queue, nothing could slow it
+		if load = l.loadTime(); load == 0 {
+			from = max(from, l.view.Dispatched)
+		}
+	}
+	i := s.interval(from, u.to)
+	i.Lost, i.Wall, i.Load = u.lost, int64(u.to-from), load
+	if u.index > 0 {
+		if i.Prompt = s.causes.promptTime(u.req, u.from, u.to); i.Prompt > 0 {
+			i.PromptOf = s.prefilling(u)
+		}
+	} else if l != nil {
+		i.OwnPrompt, i.Paced = l.stageTime[event.StagePrompt], l.stageTime[event.StagePacedByOthers]
+		if wait := l.queueTime(s.engine.Caps, event.Absent(event.NotYet)); wait.OK() {
+			i.Queued = nanos(wait)
+		}
+	}
+	return verdict.Explain(&i, s.limits())
+}
+
+// prefilling returns another request whose prompt was processed meanwhile; 0 if that is not known.
+func (s *state) prefilling(u *unexplained) event.RequestID {
+	checked := 0
+	for o := range s.requests.newestFirst() {
+		if o.view.ID != u.req && o.prefilling(u.from, u.to) {
+			return o.view.ID
+		}
+		if checked++; checked == MaxRequests { // with thousands of requests, checking all is too slow
+			break
+		}
+	}
+	return 0
+}
+
+// limits returns the limits of verdicts.
+func (s *state) limits() *verdict.Limits {
+	if s.judge.Limits == nil {
+		d := verdict.Defaults()
+		s.judge.Limits = &d
+	}
+	return s.judge.Limits
+}
+
+// promptTime returns for how long prompts of other requests were processed, in ns.
+func (c *causes) promptTime(req event.RequestID, from, to event.Time) (ns int64) {
+	for i := len(c.passes) - 1; i >= 0 && c.passes[i].to > from; i-- {
+		if p := &c.passes[i]; p.req == 0 || p.req != req {
+			ns = event.Add(ns, max(int64(min(p.to, to)-max(p.from, from)), 0))
+		}
+	}
+	return min(ns, int64(to-from))
+}
+
+// interval returns the evidence for the time between two times: samples of the engine's threads that overlap it, or else
+// those of the machine.
+func (s *state) interval(from, to event.Time) (i verdict.Interval) {
+	c := &s.causes
+	for k := len(c.usage) - 1; k >= 0 && c.usage[k].to > from; k-- {
+		if u := &c.usage[k]; u.from < to {
+			i.Span = event.Add(i.Span, u.of.Interval)
+			addUsage(&i.Usage, u.of)
+		}
+	}
+	i.Coarse = i.Span == 0
+	for k := len(c.hosts) - 1; k >= 0 && c.hosts[k].to > from; k-- {
+		h := &c.hosts[k]
+		if h.from >= to {
+			continue
+		}
+		s.addHost(&i, h)
+	}
+	i.Threads = float64(s.engine.Device.Threads)
+	i.ReadTotal, i.ModelBytes = c.read, float64(s.model.Bytes)
+	return i
+}
+
+// addUsage adds the sums of a sample. Threads and cores are those of the sample with the most threads.
+func addUsage(sum, u *event.Usage) {
+	threads, cores := sum.Threads, sum.Cores
+	if u.Threads.V > threads.V || !cores.OK() {
+		threads, cores = u.Threads, u.Cores
+	}
+	for f := range event.UsageFields {
+		at := event.UsageFields[f].At
+		if r, of := at(sum), at(u); of.OK() {
+			*r = event.DerivedValue(r.V + of.V)
+		}
+	}
+	sum.Threads, sum.Cores = threads, cores
+}
+
+// addHost adds a sample of the machine. What it says of the engine counts only if there are no finer samples.
+func (s *state) addHost(i *verdict.Interval, h *sample[event.Host]) {
+	p, e := h.of, &h.of.Engine
+	ns, cores := float64(p.Interval), float64(len(p.Cores))
+	over := func(r event.Reading, factor float64) event.Reading {
+		if r.OK() {
+			r = event.DerivedValue(r.V * factor)
+		}
+		return r
+	}
+	add := func(sum *event.Reading, r event.Reading) {
+		if r.OK() {
+			*sum = event.DerivedValue(sum.V + max(r.V, 0))
+		}
+	}
+	if p.CPU.OK() && e.CPU.OK() && cores > 0 {
+		add(&i.Others, event.DerivedValue(max((p.CPU.V-max(p.Steal.V, 0))*cores-e.CPU.V, 0)*ns))
+		i.OthersSpan = event.Add(i.OthersSpan, p.Interval)
+	}
+	add(&i.Stolen, over(p.Steal, ns))
+	if clock := busyClock(p); clock.OK() && (!i.Clock.OK() || clock.V < i.Clock.V) {
+		i.Clock = clock
+	}
+	if !i.Coarse {
+		return
+	}
+	i.Span = event.Add(i.Span, p.Interval)
+	available := e.Cores
+	if !available.OK() && cores > 0 {
+		available = event.DerivedValue(cores)
+	}
+	u := event.Usage{
+		Running: over(e.CPU, ns), Waiting: over(e.RunWait, ns), Cores: available, Faults: over(e.Faults, ns/second), Read: over(e.Read, ns/second),
+		Throttled: over(p.Throttled, ns), MemoryStall: over(p.MemPressure, ns),
+	}
+	if s.engine.Device.Threads > 0 {
+		u.Threads = event.ReportedValue(float64(s.engine.Device.Threads))
+	}
+	if e.PID == p.Self.PID {
+		u.GCPause = p.Self.GCPause
+	}
+	addUsage(&i.Usage, &u)
+}
+
+// busyClock returns the frequency of the cores, weighted by their use, as a share of the highest.
+func busyClock(p *event.Host) event.Reading {
+	if !p.MaxClock.OK() || p.MaxClock.V <= 0 || len(p.Clocks) == 0 || len(p.Clocks) != len(p.Cores) {
+		return event.Absent(event.NotReported)
+	}
+	var clock, use float64
+	for i, share := range p.Cores {
+		clock, use = clock+share*p.Clocks[i], use+share
+	}
+	if use < 0.1 { // idle cores are slow on purpose
+		return event.Absent(event.NotYet)
+	}
+	return event.DerivedValue(min(clock/use/p.MaxClock.V, 1))
+}
+
+// explainLater explains lost time with the evidence so far, counts it, and again when more has arrived.
+func (s *state) explainLater(l *liveRequest, u unexplained) verdict.Explanation {
+	u.given = s.explain(&u)
+	if !s.excluded(l) {
+		s.causes.count(u.to, &u.given, 1, u.index > 0)
+	}
+	if len(s.causes.pending) >= maxPending {
+		s.causes.pending = s.causes.pending[1:]
+	}
+	s.causes.pending = append(s.causes.pending, u)
+	return u.given
+}
+
+// explainPending explains again what ended before a sample. A sample of the machine is the last evidence.
+func (s *state) explainPending(at event.Time) {
+	c := &s.causes
+	cloned := map[*Request]bool{}
+	kept := make([]unexplained, 0, len(c.pending))
+	for _, u := range c.pending {
+		if at-u.to > evidenceDelay {
+			continue
+		}
+		if u.to <= at {
+			if x := s.explain(&u); x != u.given {
+				l := s.requests.byID[u.req]
+				if l != nil && !s.excluded(l) {
+					c.count(u.to, &u.given, -1, u.index > 0)
+					c.count(u.to, &x, 1, u.index > 0)
+				}
+				s.replaceCause(l, &u, &x, cloned)
+				u.given = x
+			}
+		}
+		if n := len(c.hosts); n == 0 || c.hosts[n-1].to < u.to {
+			kept = append(kept, u)
+		}
+	}
+	c.pending = kept
+}
+
+// replaceCause replaces the explanation of a stall or a first token. Snapshots share the old lists, so that it replaces
+// copies. cloned has the requests whose list is a copy already.
+func (s *state) replaceCause(l *liveRequest, u *unexplained, x *verdict.Explanation, cloned map[*Request]bool) {
+	replace := func(list []Stall, key *Request) []Stall {
+		i := slices.IndexFunc(list, func(st Stall) bool { return st.Request == u.req && st.Index == u.index && st.At == u.to })
+		if i < 0 {
+			return list
+		}
+		if !cloned[key] {
+			list, cloned[key] = slices.Clone(list), true
+		}
+		list[i].Explanation = *x
+		return list
+	}
+	s.latency.stalls = replace(s.latency.stalls, nil)
+	if l == nil {
+		return
+	}
+	v := &l.view
+	if l.done != nil && !cloned[l.done] {
+		done := *l.done
+		l.done, l.slim = &done, nil
+		cloned[l.done] = true
+		done.Stalls = slices.Clone(done.Stalls)
+		l.done.Stalls = done.Stalls
+	}
+	if l.done != nil {
+		v = l.done
+	} else {
+		l.lastView = nil
+	}
+	if u.index == 0 {
+		v.Slow = x
+		return
+	}
+	v.Stalls = replace(v.Stalls, v)
+}
+
+// judgeSecond explains what a second without its stalls lost, if it was slow: its requests were slower than the limit or
+// the session before it, prompts of others were processed, or the engine's threads could not run for much of it.
+func (s *state) judgeSecond(sec int64) (x verdict.Explanation, slow bool) {
+	c := &s.causes
+	at, ok := slices.BinarySearchFunc(c.seconds, sec, func(w lossSecond, sec int64) int { return cmp.Compare(w.second, sec) })
+	if !ok || c.seconds[at].gapCount == 0 || c.seconds[at].gaps <= 0 {
+		return x, false
+	}
+	w := &c.seconds[at]
+	from := event.Time(sec * int64(second))
+	i := s.interval(from, from+event.Time(second))
+	limits := s.limits()
+	share := s.slowdown(sec, float64(w.gaps)/float64(w.gapCount), limits)
+	span := i.Span
+	if i.Wall = span; span > 0 {
+		share = max(share, float64(i.MeasuredLoss(limits))/float64(span))
+	} else {
+		span = int64(second)
+	}
+	prompts := float64(w.prompt) / float64(w.gaps)
+	if share = max(share, prompts); share < limits.Lost {
+		return x, false
+	}
+	i.Prompt = int64(prompts * float64(span))
+	i.Lost = int64(share * float64(span))
+	i.Coarse = false // the samples are about this second
+	i.Wall = span
+	if t := &s.rates.slots[sec%rateSlots]; t.second == sec && s.model.WeightBytes > 0 && s.machine.CopyBandwidth.OK() {
+		if read := s.readRate(t); read.OK() && s.machine.CopyBandwidth.V > 0 {
+			i.Bandwidth = event.DerivedValue(read.V / s.machine.CopyBandwidth.V)
+		}
+	}
+	x = verdict.Explain(&i, limits)
+	x.Lost, x.Explains = int64(share*float64(w.gaps)), int64(float64(w.gaps)*share*metric.Share(float64(x.Explains), float64(x.Lost)))
+	return x, true
+}
+
+// slowdown returns the share of a second's decoding that is more than its requests should take: by the limit of tokens/s,
+// or by the session before it.
+func (s *state) slowdown(sec int64, gap float64, l *verdict.Limits) float64 {
+	return max(0, 1-second/gap/l.Comfortable, s.slower(sec, l))
+}
+
+// The seconds that tell whether the last ones are slower than the session before them.
+const (
+	recentSeconds, minRecent   = 10, 8
+	typicalSeconds, minTypical = 120, 20
+	similarKV                  = 2 // times as many cells in use: longer contexts take longer
+)
+
+// slower returns the share by which the last ten seconds are slower than the session was with as many requests and about
+// as much in the KV cache; 0 if that is not significant.
+func (s *state) slower(sec int64, l *verdict.Limits) float64 {
+	series, points := s.latency.series, s.rates.points
+	if len(series) == 0 || len(points) == 0 {
+		return 0
+	}
+	now := points[len(points)-1]
+	var recent, typical []float64
+	for k := len(series) - 1; k >= 0; k-- {
+		p, age := &series[k], sec-int64(series[k].At)/int64(second)
+		j := len(points) - len(series) + k
+		switch {
+		case p.Count == 0 || age < 0 || j < 0 || points[j].At != p.At || points[j].Running != now.Running:
+		case age < recentSeconds:
+			recent = append(recent, float64(p.P50))
+		case age < typicalSeconds && points[j].KVUsed*similarKV >= now.KVUsed:
+			typical = append(typical, float64(p.P50))
+		}
+		if age >= typicalSeconds {
+			break
+		}
+	}
+	if len(recent) < minRecent || len(typical) < minTypical {
+		return 0
+	}
+	slices.Sort(recent)
+	slices.Sort(typical)
+	// Significant: nearly all of the recent seconds are slower than nearly all of the others.
+	low, high := recent[len(recent)/10], typical[len(typical)*9/10]
+	if low < high*(1+l.Slower) {
+		return 0
+	}
+	return 1 - typical[len(typical)/2]/recent[len(recent)/2]
+}
+
+// trimmed returns a copy for the history, with the evidence of the last seconds only.
+func (c *causes) trimmed() causes {
+	k := *c
+	k.seconds = slices.Clone(c.seconds)
+	k.usage, k.hosts, k.passes, k.pending = recent(c.usage), recent(c.hosts), slices.Clip(c.passes), slices.Clip(c.pending)
+	return k
+}
+
+// recent returns the samples of the evidenceDelay before the last one.
+func recent[T any](list []sample[T]) []sample[T] {
+	i := len(list)
+	for i > 0 && list[i-1].to > list[len(list)-1].to-evidenceDelay {
+		i--
+	}
+	return slices.Clone(list[i:])
+}
+
+// size returns the memory of the evidence in bytes.
+func (c *causes) size() int {
+	return 250*len(c.usage) + 2000*len(c.hosts) + 120*len(c.pending) + 550*len(c.seconds)
+}
+
+// LossView is what a snapshot shows of lost time.
+type LossView struct {
+	Windows [metric.NumWindows]verdict.Losses
+	Stalls  [metric.NumWindows]verdict.Losses      // of Windows, those of stalls
+	Worst   [verdict.NumCauses]verdict.Explanation // the largest loss of each cause
+}
+
+// viewLosses returns the losses with those of the seconds that are not over.
+func (s *state) viewLosses(now event.Time) LossView {
+	c, last := &s.causes, secondOf(now)
+	v := LossView{Worst: c.worst}
+	for w := range metric.NumWindows {
+		if w == metric.Session {
+			v.Windows[w], v.Stalls[w] = c.session, c.stalls
+			continue
+		}
+		span := int64(w.Span() / time.Second)
+		for i := range c.seconds {
+			if l := &c.seconds[i]; l.second > last-span {
+				v.Windows[w].Merge(&l.all)
+				v.Stalls[w].Merge(&l.stalls)
+			}
+		}
+	}
+	for sec := max(c.next, last-lossSeconds+1); sec <= last; sec++ { // not in c: the next events may bring more evidence
+		x, slow := s.judgeSecond(sec)
+		if !slow {
+			continue
+		}
+		for w := range metric.NumWindows {
+			if w == metric.Session || sec > last-int64(w.Span()/time.Second) {
+				v.Windows[w].Add(&x, 1)
+			}
+		}
+		if x.Lost > v.Worst[x.Cause].Lost {
+			v.Worst[x.Cause] = x
+		}
+	}
+	return v
+}
+
+// Rank returns the significant losses of a window, the largest first.
+func (v *LossView) Rank(w metric.Window) []verdict.Loss {
+	limits := verdict.Defaults()
+	return v.Windows[w].Rank(&limits)
+}

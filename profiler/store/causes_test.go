@@ -1,0 +1,101 @@
+package store
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
+	"github.com/llmtop/llmtop/profiler/verdict"
+)
+
+// TestReplaysNameTheSameCauses checks that causes depend on the events only, not on when somebody looked: a replay of
+// the same events names the same.
+func TestReplaysNameTheSameCauses(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		live, replay := newSession(), newSession()
+		emit := func(wait int64, e event.Event) { live.emit(wait, e); replay.emit(wait, e) }
+		for id := event.RequestID(1); id <= 2; id++ {
+			emit(0, event.Event{Kind: event.KindRequest, Req: id, State: event.StateQueued, Data: &event.Request{}})
+			emit(0, event.Event{Kind: event.KindRequest, Req: id, State: event.StateDispatched})
+		}
+		for range rapid.IntRange(20, 120).Draw(r, "events") {
+			wait := rapid.Int64Range(0, 40*ms).Draw(r, "wait")
+			reading := func(of string) event.Reading { return event.MeasuredValue(rapid.Float64Range(0, 9e7).Draw(r, of)) }
+			switch rapid.IntRange(0, 5).Draw(r, "kind") {
+			case 0:
+				emit(wait, event.Event{Kind: event.KindStep, Dur: wait, N: 1, Prompt: int32(rapid.IntRange(0, 64).Draw(r, "prompt"))})
+			case 1:
+				emit(wait, event.Event{Kind: event.KindUsage, Data: &event.Usage{
+					Interval: 30 * ms, Running: reading("run"), Waiting: reading("wait"), Stopped: reading("stopped"), Throttled: reading("throttled"),
+				}})
+			case 2:
+				emit(wait, event.Event{Kind: event.KindHost, Data: &event.Host{
+					Interval: sec, Cores: []float64{1, 1}, CPU: event.MeasuredValue(.9), Engine: event.Process{CPU: event.MeasuredValue(.5), RunWait: event.MeasuredValue(.4)},
+				}})
+			default:
+				emit(wait, event.Event{Kind: event.KindToken, Req: event.RequestID(rapid.IntRange(1, 2).Draw(r, "request")), N: 1})
+			}
+			live.store.Snapshot()
+		}
+		a, b := live.store.Snapshot(), replay.store.Snapshot()
+		if d := cmp.Diff(a.Losses, b.Losses) + cmp.Diff(a.Latency.Stalls, b.Latency.Stalls); d != "" {
+			r.Fatal(d)
+		}
+		if l := &a.Losses.Windows[metric.Session]; l.Total() < a.Losses.Stalls[metric.Session].Total() {
+			r.Fatalf("stalls lost %d of %d ns", a.Losses.Stalls[metric.Session].Total(), l.Total())
+		}
+	})
+}
+
+// TestSlowSeconds plays seconds of 100 tokens/s without a stall.
+func TestSlowSeconds(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		gap   int64
+		usage event.Usage // of each 100 ms
+		want  verdict.Cause
+		n     bool
+	}{
+		{"fast", 10 * ms, event.Usage{Running: readingMS(190), Waiting: readingMS(8)}, verdict.Unknown, false},
+		{"waiting for cores", 10 * ms, event.Usage{Running: readingMS(80), Waiting: readingMS(80)}, verdict.OtherProcesses, true},
+		{"paced, with little to wait for", 10 * ms, event.Usage{Running: readingMS(5), Waiting: readingMS(5)}, verdict.Unknown, false},
+		{"slow for no reason", 100 * ms, event.Usage{Running: readingMS(190), Waiting: readingMS(0)}, verdict.Unknown, true},
+	} {
+		p := newSession()
+		p.state(0, 1, event.StateQueued, nil)
+		p.state(0, 1, event.StateDispatched, nil)
+		for at := int64(0); at < 4*sec; {
+			p.token(c.gap, 1, 1)
+			if at += c.gap; at%(100*ms) == 0 {
+				p.usage(100*ms, c.usage)
+			}
+		}
+		l := &p.store.Snapshot().Losses.Windows[metric.Session]
+		if got := l.N[c.want] > 0; got != c.n || c.n && l.NS[c.want] < int64(time.Second) {
+			t.Errorf("%s: losses %+v", c.name, l)
+		}
+	}
+}
+
+// TestQueueOfSlowRequests checks what a TTFT over its target is put down to.
+func TestQueueOfSlowRequests(t *testing.T) {
+	for want, during := range map[verdict.Cause]func(p *session){
+		verdict.Queue:  func(p *session) { p.now += event.Time(sec) },
+		verdict.Pacing: func(p *session) { p.stage(2, event.StagePacedByOthers, 2*sec, 0) },
+	} {
+		p := newSession()
+		p.engine(event.CapQueue)
+		decoding(p, 1, ms)
+		p.state(0, 2, event.StateQueued, nil)
+		during(p)
+		p.state(0, 2, event.StateDispatched, nil)
+		p.token(ms, 2, 1)
+		if r := p.request(t, 2); r.Slow == nil || r.Slow.Cause != want || r.Slow.Lost < 800*ms || p.request(t, 1).Slow != nil {
+			t.Errorf("%v, want %v", r.Slow, want)
+		}
+	}
+}

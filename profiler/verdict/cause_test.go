@@ -1,0 +1,124 @@
+package verdict
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+func ns(millis float64) event.Reading { return event.MeasuredValue(millis * float64(milli)) }
+
+// TestExplain plants each cause of a stall that lost 20 ms, and its near miss: half of the lost time is explained, or not
+// quite.
+func TestExplain(t *testing.T) {
+	two := func(i *Interval) { i.Usage.Threads, i.Usage.Cores = event.MeasuredValue(2), event.MeasuredValue(2) }
+	waited := func(ms float64) func(*Interval) {
+		return func(i *Interval) { two(i); i.Usage.Running, i.Usage.Waiting = ns(30), ns(ms) }
+	}
+	read := func(i *Interval, busy float64) {
+		two(i)
+		i.Usage.Running, i.Usage.Waiting, i.Usage.Faults, i.Usage.Read = ns(busy), ns(0), event.MeasuredValue(8), event.MeasuredValue(1e6)
+	}
+	for _, c := range []struct {
+		cause      Cause
+		hit, below func(*Interval)
+	}{
+		{Stopped, func(i *Interval) { i.Usage.Stopped = ns(10) }, func(i *Interval) { i.Usage.Stopped = ns(9.9) }},
+		{GC, func(i *Interval) { i.Usage.GCPause = ns(10) }, func(i *Interval) { i.Usage.GCPause = ns(9.9) }},
+		{CPUQuota, func(i *Interval) { waited(12)(i); i.Usage.Throttled = ns(1) }, func(i *Interval) { waited(9)(i); i.Usage.Throttled = ns(9.9) }},
+		{DiskReads, func(i *Interval) { read(i, 60) }, func(i *Interval) { read(i, 60.2) }},
+		{DiskReads, func(i *Interval) { read(i, 70); i.Usage.Blocked = ns(10) }, func(i *Interval) { read(i, 0); i.Usage.Faults = event.MeasuredValue(0) }},
+		{
+			MemoryLimit,
+			func(i *Interval) { read(i, 60); i.ModelBytes, i.ReadTotal = 100, 126 },
+			func(i *Interval) { read(i, 60.2); i.ModelBytes, i.ReadTotal = 100, 126 },
+		},
+		{MemoryLimit, func(i *Interval) { read(i, 60); i.Usage.MemoryStall = ns(5) }, func(i *Interval) { i.Usage.MemoryStall = ns(20) }},
+		{ThrottledClock, func(i *Interval) { i.Clock = event.DerivedValue(.49) }, func(i *Interval) { i.Clock = event.DerivedValue(.5) }},
+		{OwnThreads, func(i *Interval) { waited(10)(i); i.Threads, i.Others, i.OthersSpan = 3, ns(0), 40*milli }, func(i *Interval) { waited(9.9)(i); i.Threads = 3 }},
+		{OwnThreads, func(i *Interval) { two(i); i.Threads, i.Usage.Running = 3, ns(57) }, func(i *Interval) { two(i); i.Threads, i.Usage.Running = 3, ns(55) }},
+		{OtherProcesses, waited(10), waited(9.9)},
+		{
+			OtherProcesses,
+			func(i *Interval) { waited(20)(i); i.Others, i.OthersSpan = ns(10), 40*milli },
+			func(i *Interval) { waited(20)(i); i.Others, i.OthersSpan = ns(9.9), 40*milli },
+		},
+		{
+			Screen,
+			func(i *Interval) { waited(10)(i); i.Usage.Outside, i.Others, i.OthersSpan = ns(15), ns(0), 40*milli },
+			func(i *Interval) { waited(9.9)(i); i.Usage.Outside, i.Others, i.OthersSpan = ns(15), ns(0), 40*milli },
+		},
+		{
+			Hypervisor,
+			func(i *Interval) { i.Stolen, i.OthersSpan = ns(20), 40*milli },
+			func(i *Interval) { i.Stolen, i.OthersSpan = ns(19.9), 40*milli },
+		},
+		{PromptOfOther, func(i *Interval) { i.Prompt = 10 * milli }, func(i *Interval) { i.Prompt = 10*milli - 1 }},
+		{Pacing, func(i *Interval) { i.Paced, i.Queued = 10*milli, 9*milli }, func(i *Interval) { i.Paced, i.Queued = 10*milli-1, 0 }},
+		{Queue, func(i *Interval) { i.Queued = 10 * milli }, func(i *Interval) { i.Queued = 10*milli - 1 }},
+		{OwnPrompt, func(i *Interval) { i.OwnPrompt = 10 * milli }, func(i *Interval) { i.OwnPrompt = 10*milli - 1 }},
+		{ModelLoad, func(i *Interval) { i.Load = 10 * milli }, func(i *Interval) { i.Load = 10*milli - 1 }},
+		{MemoryBandwidth, func(i *Interval) { i.Bandwidth = event.DerivedValue(.6) }, func(i *Interval) { i.Bandwidth = event.DerivedValue(.59) }},
+	} {
+		l := Defaults()
+		i := Interval{Lost: 20 * milli, Wall: 20 * milli, Span: 40 * milli}
+		miss := i
+		c.hit(&i)
+		c.below(&miss)
+		x := Explain(&i, &l)
+		if x.Cause != c.cause || x.Evidence == "" || x.Explains < 10*milli || x.Explains > x.Lost {
+			t.Errorf("%v: %+v", c.cause, x)
+		}
+		if x := Explain(&miss, &l); x.Cause != Unknown || x.Explains != 0 || x.Evidence != "" {
+			t.Errorf("nearly %v: %+v", c.cause, x)
+		}
+		if i.Coarse = true; c.cause < PromptOfOther && x.Explains < x.Lost && Explain(&i, &l).Cause == c.cause {
+			t.Errorf("%v: samples of whole seconds explain a part", c.cause)
+		}
+	}
+}
+
+// TestLossesAddUp checks with any evidence that causes take no more than was lost, that a named cause has evidence, and
+// that losses can be taken back.
+func TestLossesAddUp(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		l := Defaults()
+		var s Losses
+		var lost int64
+		for range rapid.IntRange(1, 8).Draw(r, "n") {
+			size := rapid.Int64Range(-milli, 1<<40)
+			i := Interval{
+				Lost: size.Draw(r, "lost"), Wall: size.Draw(r, "wall"), Span: size.Draw(r, "span"), OthersSpan: size.Draw(r, "others span"),
+				Prompt: size.Draw(r, "prompt"), Queued: size.Draw(r, "queued"), Coarse: rapid.Bool().Draw(r, "coarse"),
+				Threads: float64(rapid.IntRange(0, 9).Draw(r, "threads")), ModelBytes: rapid.Float64().Draw(r, "model"), ReadTotal: rapid.Float64().Draw(r, "read"),
+			}
+			for _, to := range []*event.Reading{&i.Others, &i.Stolen, &i.Clock, &i.Bandwidth} {
+				*to = event.MeasuredValue(rapid.Float64().Draw(r, "reading"))
+			}
+			for f := range event.UsageFields {
+				if rapid.Bool().Draw(r, "reported") {
+					*event.UsageFields[f].At(&i.Usage) = event.MeasuredValue(rapid.Float64().Draw(r, "usage"))
+				}
+			}
+			x := Explain(&i, &l)
+			if (x.Cause == Unknown) != (x.Evidence == "") || x.Explains < 0 || x.Explains > x.Lost {
+				r.Fatalf("%+v of %+v", x, i)
+			}
+			if m := i.MeasuredLoss(&l); m > max(i.Span, 0) {
+				r.Fatalf("%d ns of %d lost", m, i.Span)
+			}
+			before := s
+			s.Add(&x, 1)
+			back := s
+			if back.Add(&x, -1); back != before {
+				r.Fatalf("%+v after taking back %+v, want %+v", back, x, before)
+			}
+			lost += x.Lost
+		}
+		if s.Total() != lost {
+			r.Fatalf("causes took %d ns of %d", s.Total(), lost)
+		}
+	})
+}

@@ -1,0 +1,44 @@
+package verdict
+
+import (
+	flags "flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+var update = flags.Bool("update", false, "update the generated table of docs/causes.md")
+
+// TestCausesAreDocumented checks that the table of docs/causes.md is that of the code, and that each row is complete.
+func TestCausesAreDocumented(t *testing.T) {
+	const name, begin, end = "../../docs/causes.md", "<!-- causes -->\n", "<!-- /causes -->"
+	table := "| key | cause | evidence | excluded if | remedy |\n|---|---|---|---|---|\n"
+	for c := range NumCauses {
+		row := &Causes[c]
+		if row.Key == "" || row.Text == "" || row.Supports == "" || c != Unknown && (row.Remedy == "" || row.Excludes == "") {
+			t.Errorf("row %d is incomplete: %+v", c, row)
+		}
+		if strings.ContainsFunc(row.Key, func(r rune) bool { return r != '_' && !unicode.IsLower(r) }) {
+			t.Errorf("key %q", row.Key)
+		}
+		table += fmt.Sprintf("| `%s` | %s | %s | %s | %s |\n", row.Key, row.Text, row.Supports, row.Excludes, row.Remedy)
+	}
+	page, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, ok := strings.Cut(string(page), begin)
+	old, tail, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no table of causes", name)
+	}
+	if *update {
+		if err := os.WriteFile(name, []byte(head+begin+table+end+tail), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if old != table {
+		t.Errorf("%s: the table of causes is not that of the code: run go test ./profiler/verdict -run TestCausesAreDocumented -update", name)
+	}
+}

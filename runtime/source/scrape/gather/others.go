@@ -1,0 +1,183 @@
+package gather
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
+	"github.com/llmtop/llmtop/runtime/source/scrape/prom"
+)
+
+// ratios are the shares and means of two counters.
+var ratios = []struct {
+	name        string
+	part, whole role
+}{
+	{"accepted_draft_share", accepted, drafted},
+	{"external_cache_hits_share", externalHits, externalQueries},
+	{"generated_tokens_per_request", outputLengths, outputLengthCount},
+	{"multimodal_cache_hits_share", multimodalHits, multimodalQueries},
+	{"prompt_tokens_per_request", promptLengths, promptLengthCount},
+	{"prompt_work_tokens_per_s", promptComputed, promptTime},
+}
+
+// fillRatios adds the ratios of which the text has both counters.
+func (g *Gatherer) fillRatios(p *event.Aggregates, since int64) {
+	add := func(name string, part, whole event.Reading) {
+		if part.OK() && whole.OK() && part.V <= event.MaxNumber && whole.V <= event.MaxNumber {
+			p.Ratios = append(p.Ratios, event.Ratio{Name: name, Part: event.ReportedValue(part.V), Whole: event.ReportedValue(whole.V)})
+		}
+	}
+	if hits, queries := g.increaseOf(cacheHits, since), g.increaseOf(cacheQueries, since); hits.OK() && queries.OK() {
+		add(event.RatioCacheHits, hits, queries)
+	} else {
+		add(event.RatioCacheHits, p.Cached, p.Prompt)
+	}
+	for _, r := range ratios {
+		add(r.name, g.increaseOf(r.part, since), g.increaseOf(r.whole, since))
+	}
+	slices.SortFunc(p.Ratios, func(a, b event.Ratio) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// fillOthers adds the values and the counts that have a name of their own.
+func (g *Gatherer) fillOthers(p *event.Aggregates, since int64) {
+	p.Counts = g.otherCounts(func(m *metric) float64 { return m.increase })
+	if since <= 0 {
+		p.Counts = nil
+	}
+	for i := range g.metrics {
+		m := &g.metrics[i]
+		if m.round != g.lastComplete || m.n == 0 {
+			continue
+		}
+		v := m.sum / float64(m.n)
+		switch m.role {
+		case otherSum:
+			v = m.sum
+		case otherMean:
+		case otherPercent:
+			v /= 100
+		default:
+			continue
+		}
+		p.More = append(p.More, event.NamedReading{Name: m.name, Reading: event.ReportedValue(v)})
+	}
+	slices.SortFunc(p.More, byName)
+}
+
+// otherCounts returns a number of each counter with a name of its own.
+func (g *Gatherer) otherCounts(of func(*metric) float64) (out []event.NamedReading) {
+	for i := range g.metrics {
+		m := &g.metrics[i]
+		name := m.name
+		if m.role == preempted {
+			name = event.CountPreemptions
+		}
+		if (m.role == otherCount || m.role == preempted) && m.round == g.lastComplete && m.n > 0 {
+			out = append(out, event.NamedReading{Name: name, Reading: event.DerivedValue(of(m))})
+		}
+	}
+	slices.SortFunc(out, byName)
+	return out
+}
+
+func byName(a, b event.NamedReading) int { return strings.Compare(a.Name, b.Name) }
+
+// earlier returns what the engine has counted until now.
+func (g *Gatherer) earlier() *event.Earlier {
+	out := &event.Earlier{
+		Finished: g.gauge(finished), Failed: g.gauge(failed), Prompt: g.gauge(prompt), Cached: g.gauge(promptCached), Generated: g.gauge(generated),
+		Counts: g.otherCounts(func(m *metric) float64 { return m.sum }),
+	}
+	for i := range g.metrics {
+		m := &g.metrics[i]
+		if m.interval == nil || m.round != g.lastComplete {
+			continue
+		}
+		if t := m.total(); t.Count > 0 && !slices.ContainsFunc(out.Histograms, func(o event.Histogram) bool { return o.Name == t.Name }) {
+			out.Histograms = append(out.Histograms, t)
+		}
+	}
+	return out
+}
+
+// total returns the histogram since the engine started, over all series of the last text.
+func (m *metric) total() event.Histogram {
+	t := new(intervalHistogram)
+	for _, s := range m.series {
+		h := s.histogram
+		h.nextBounds, h.nextCounts, h.nextSum, h.nextCount = h.bounds, h.counts, h.sum, h.count
+		h.bounds, h.counts, h.hasPrevious, h.startsAtZero = nil, nil, false, true
+		t.addSeries(&h)
+	}
+	return t.aggregate(m.histogram)
+}
+
+// setAdapters records the names of LoRA adapters. Series of earlier names stay in the text: the latest one counts.
+func (g *Gatherer) setAdapters(at float64, l prom.Labels) {
+	if at <= g.adaptersAt {
+		return
+	}
+	g.adapters, g.adaptersAt = nil, at
+	for _, label := range [...]string{"running_lora_adapters", "waiting_lora_adapters"} {
+		for name := range strings.SplitSeq(l.Get(label), ",") {
+			if name = strings.TrimSpace(name); name != "" && len(g.adapters) < maxModels && !slices.Contains(g.adapters, name) {
+				g.adapters = append(g.adapters, name)
+			}
+		}
+	}
+}
+
+// rankLabels are the labels of data-parallel ranks.
+var rankLabels = map[identify.Kind]string{identify.VLLM: "engine", identify.SGLang: "dp_rank"}
+
+// maxRanks limits the number of ranks.
+const maxRanks = 64
+
+// rankValues are the roles of which ranks have their own values.
+var rankValues = [...]role{running, waiting, kvUsage}
+
+// rank is one data-parallel rank in a text.
+type rank struct {
+	name    string
+	values  [len(rankValues)]event.Reading
+	metrics [len(rankValues)]*metric // of values: engines may have one thing under two names
+}
+
+// addToRank adds a sample to its rank.
+func (g *Gatherer) addToRank(m *metric, l prom.Labels, v float64) {
+	i := slices.Index(rankValues[:], m.role)
+	if i < 0 || g.rankLabel == "" || l.Raw(g.rankLabel) == nil {
+		return
+	}
+	name := l.Get(g.rankLabel)
+	at := slices.IndexFunc(g.ranks, func(r rank) bool { return r.name == name })
+	if at < 0 {
+		if len(g.ranks) == maxRanks {
+			return
+		}
+		at = len(g.ranks)
+		g.ranks = append(g.ranks, rank{name: name})
+	}
+	r := &g.ranks[at]
+	if r.metrics[i] == nil {
+		r.metrics[i] = m
+	}
+	if r.metrics[i] == m && m.role.isMean() {
+		r.values[i] = event.ReportedValue(max(r.values[i].V, v))
+	} else if r.metrics[i] == m {
+		r.values[i] = event.ReportedValue(r.values[i].V + v)
+	}
+}
+
+// rankStates returns the state of each rank; nil if there is only one.
+func (g *Gatherer) rankStates() (out []event.Rank) {
+	if len(g.ranks) < 2 {
+		return nil
+	}
+	for _, r := range g.ranks {
+		out = append(out, event.Rank{Name: r.name, Running: r.values[0], Waiting: r.values[1], KVUsage: r.values[2]})
+	}
+	return out
+}
