@@ -14,7 +14,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/llmtop/llmtop/cmd/console"
 	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/cmd/local"
 	"github.com/llmtop/llmtop/cmd/session"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/engine"
@@ -54,11 +56,15 @@ sudo llmtop attach pid:PID does the same with the screen in one command.`,
 			if opts.dryRun {
 				return describeTarget(c.OutOrStdout(), target)
 			}
+			if opts.hooks, err = local.Hooks(opts.sample, false); err != nil {
+				return err
+			}
 			return opts.run(c.Context(), target, c.ErrOrStderr())
 		},
 	}
 	flags := c.Flags()
 	flags.BoolVar(&opts.dryRun, "dry-run", false, "print what would be probed, and exit")
+	flags.StringVar(&opts.sample, "expert-sample", "auto", "count router picks in 1 of `N` forward passes, auto (overhead of about 1 %) or off")
 	flags.StringVar(&opts.listen, "listen", "", "`ADDRESS` to listen at, unix:PATH or tcp:HOST:PORT (default: a socket that attach finds)")
 	return c
 }
@@ -67,6 +73,16 @@ sudo llmtop attach pid:PID does the same with the screen in one command.`,
 type probing struct {
 	dryRun bool
 	listen string
+	sample string
+	hooks  engine.Hooks
+}
+
+// newToggleCommand returns the hidden command that attaches and detaches the probe of picks.
+func newToggleCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: probe.ToggleCommand, Hidden: true, Args: cobra.ArbitraryArgs,
+		RunE: func(_ *cobra.Command, args []string) error { return probe.Toggle(os.Stdin, console.Raw, args) },
+	}
 }
 
 // describeTarget prints which functions of a process would be probed.
@@ -94,7 +110,7 @@ func (o *probing) run(ctx context.Context, target *probe.Target, notes io.Writer
 	ctx, stop := exit.WithSignals(ctx, exit.ErrClosed)
 	defer stop()
 	clock := engine.NewClock()
-	p, err := probe.Open(target, clock)
+	p, err := probe.Open(target, clock, o.hooks)
 	switch {
 	case errors.Is(err, os.ErrPermission):
 		return exit.Usagef("probe process %d: %w: run sudo llmtop probe %d", target.PID, err, target.PID)

@@ -48,12 +48,12 @@ func (c *choice) check() error {
 	if c.gpuLayers < -1 {
 		return exit.Usagef("--gpu-layers %d: must be -1 or more", c.gpuLayers)
 	}
-	_, err := hooks(c.sample, false)
+	_, err := Hooks(c.sample, false)
 	return err
 }
 
-// hooks returns what the engine measures with --expert-sample and --ops.
-func hooks(sample string, ops bool) (engine.Hooks, error) {
+// Hooks returns what the engine measures with --expert-sample and --ops.
+func Hooks(sample string, ops bool) (engine.Hooks, error) {
 	hooks := engine.Hooks{Split: true, Experts: true, Ops: ops}
 	switch sample {
 	case "auto":

@@ -44,7 +44,7 @@ func (s *spec) info() event.EngineInfo {
 
 // options returns the options of the scheduler.
 func (s *spec) options(clock engine.Clock) engine.Options {
-	hooks, _ := hooks(s.Sample, s.Ops) // choice.check validated it
+	hooks, _ := Hooks(s.Sample, s.Ops) // choice.check validated it
 	return engine.Options{Clock: clock, Sampler: native.NewSampler, Pace: s.Pace, Engine: s.info(), Hooks: hooks, Reuse: s.Reuse}
 }
 

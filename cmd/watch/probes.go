@@ -10,6 +10,7 @@ import (
 	"github.com/llmtop/llmtop/cmd/address"
 	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/source/probe"
 )
 
@@ -47,7 +48,7 @@ func attachProbes(pid int, w *watcher) (*probe.Probe, error) {
 	if err != nil {
 		return nil, err
 	}
-	return probe.Open(target, w.clock)
+	return probe.Open(target, w.clock, engine.Hooks{Experts: true})
 }
 
 // addProbed starts to watch a process by its probes.

@@ -8,8 +8,8 @@ import (
 )
 
 // addPicks adds the picks of a part of a layer's rows to the pass in progress.
-func (t *tracker) addPicks(p *picked) {
-	f := t.running()
+func (t *tracker) addPicks(tid uint32, p *picked) {
+	f := t.running(tid)
 	if f == nil || p.used != t.experts.Used || p.layer >= t.experts.Layers {
 		return
 	}
@@ -31,10 +31,14 @@ func (t *tracker) addPicks(p *picked) {
 }
 
 // rowsOf returns the rows of a pass to which n picks of a layer belong, in their order: all rows, or those with outputs,
-// since the last layer computes only these. It returns nil if it is unknown.
+// since the last layer computes only these. It returns nil if it is unknown: llama.cpp may reorder the rows of several
+// sequences.
 func (f *forward) rowsOf(n int) []int {
 	order := f.order
 	if f.unordered || len(order) != len(f.rows) {
+		if len(f.shares) != 1 {
+			return nil
+		}
 		order = make([]int, len(f.rows))
 		for i := range order {
 			order[i] = i
@@ -102,6 +106,7 @@ func (t *tracker) countPicks(f *forward, at int64) {
 // emitExperts emits a copy of the sums of picks.
 func (t *tracker) emitExperts(at int64) {
 	t.expertsAt = at
+	t.experts.EveryN = t.sampling.share
 	e := t.experts
 	e.Prompt, e.Decode = slices.Clone(e.Prompt), slices.Clone(e.Decode)
 	t.emit(event.Event{Kind: event.KindExperts, Data: &e}, at)

@@ -26,6 +26,8 @@ type Probe struct {
 	clock   engine.Clock
 	objects probesObjects
 	links   []link.Link
+	picks   *toggle // of the probe of picks; nil without one
+	every   int       // picks are counted in 1 of every passes; 0: as the budget permits; negative: none
 	ring    *ringbuf.Reader
 	record  ringbuf.Record
 	model   event.Model
@@ -39,9 +41,13 @@ const (
 	maxPoll   = 100 * time.Millisecond
 )
 
-// Open attaches probes to a process. Close detaches them; so does the kernel when llmtop ends.
-func Open(t *Target, clock engine.Clock) (_ *Probe, err error) {
-	p := &Probe{target: t, clock: clock}
+// Open attaches probes to a process. Close detaches them; so does the kernel when llmtop ends. The router's picks are
+// counted as hooks say.
+func Open(t *Target, clock engine.Clock, hooks engine.Hooks) (_ *Probe, err error) {
+	p := &Probe{target: t, clock: clock, every: hooks.Every}
+	if !hooks.Experts || !t.has(getRows) {
+		p.every = -1
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.Close())
@@ -71,16 +77,30 @@ func Open(t *Target, clock engine.Clock) (_ *Probe, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if !t.alive() { // the probes may be in another process with its number
+		return nil, fmt.Errorf("watch process %d: it has ended", t.PID)
+	}
 	return p, nil
 }
 
 // attach attaches the programs to the functions and system calls.
 func (p *Probe) attach() error {
 	o := &p.objects
-	entry := []*ebpf.Program{o.DecodeEntry, o.TokenizeEntry, o.RemoveEntry, o.UbatchEntry, o.SampleEntry, o.GetRowsEntry}
-	back := []*ebpf.Program{o.DecodeReturn, o.TokenizeReturn, nil, nil, o.SampleReturn, nil}
-	for i, s := range p.target.Symbols {
+	programs := map[string][2]*ebpf.Program{ // at the entry and at the return, by purpose
+		passes: {o.DecodeEntry, o.DecodeReturn}, texts: {o.TokenizeEntry, o.TokenizeReturn}, reuse: {o.RemoveEntry},
+		order: {o.UbatchEntry}, samples: {o.SampleEntry, o.SampleReturn}, drafts: {o.DraftEntry, o.DraftReturn},
+	}
+	for _, s := range p.target.Symbols {
 		if s.path == "" {
+			continue
+		}
+		if s.Name == getRows {
+			if p.every >= 0 {
+				var err error
+				if p.picks, err = newToggle(o.GetRowsEntry, s, p.target.PID); err != nil {
+					return err
+				}
+			}
 			continue
 		}
 		file, err := link.OpenExecutable(s.path)
@@ -88,15 +108,16 @@ func (p *Probe) attach() error {
 			return fmt.Errorf("open %s: %w", s.File, err)
 		}
 		opts := &link.UprobeOptions{PID: p.target.PID}
-		l, err := file.Uprobe(s.Name, entry[i], opts)
+		at := programs[s.Purpose]
+		l, err := file.Uprobe(s.Name, at[0], opts)
 		if err != nil {
 			return fmt.Errorf("probe %s: %w", s.Name, err)
 		}
 		p.links = append(p.links, l)
-		if back[i] == nil {
+		if at[1] == nil {
 			continue
 		}
-		if l, err = file.Uretprobe(s.Name, back[i], opts); err != nil {
+		if l, err = file.Uretprobe(s.Name, at[1], opts); err != nil {
 			return fmt.Errorf("probe the return of %s: %w", s.Name, err)
 		}
 		p.links = append(p.links, l)
@@ -119,12 +140,22 @@ func (p *Probe) attach() error {
 	return nil
 }
 
-// Close detaches the probes.
-func (p *Probe) Close() error {
+// detach detaches the probes.
+func (p *Probe) detach() error {
 	var errs []error
+	if p.picks != nil {
+		errs = append(errs, p.picks.Close())
+	}
 	for _, l := range p.links {
 		errs = append(errs, l.Close())
 	}
+	p.picks, p.links = nil, nil
+	return errors.Join(errs...)
+}
+
+// Close detaches the probes, and frees what they use.
+func (p *Probe) Close() error {
+	errs := []error{p.detach()}
 	if p.ring != nil {
 		errs = append(errs, p.ring.Close())
 	}
@@ -153,9 +184,10 @@ func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 		return err
 	}
 	t := newTracker(sink, p.model, p.ends, shift)
+	t.sampling.every = max(p.every, 0)
 	info := event.EngineInfo{
 		Name: "llama.cpp", PID: p.target.PID, Epoch: p.clock.Epoch(), State: event.EngineReady,
-		Caps:   event.CapStages | event.CapTokens | event.CapKV | event.CapSteps | event.CapQueue | event.CapHost | p.target.picks(),
+		Caps:   event.CapStages | event.CapTokens | event.CapKV | event.CapSteps | event.CapQueue | event.CapHost | p.caps(),
 		Reason: "watched by probes in process " + strconv.Itoa(p.target.PID), Device: event.Device{Name: "CPU", Host: true},
 	}
 	introduce := func() {
@@ -166,8 +198,13 @@ func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 	sink.Emit(event.Event{Kind: event.KindModel, At: p.clock.Now(), Layer: -1, Data: &p.model})
 	checked, wait := time.Now(), pollEvery
 	for ctx.Err() == nil {
+		now := int64(p.clock.Now()) - shift
 		n, err := p.read(t)
 		if err != nil {
+			return err
+		}
+		t.expire(now) // what was written before now has been read
+		if err := p.samplePicks(t, shift); err != nil {
 			return err
 		}
 		if n == 0 {
@@ -175,27 +212,63 @@ func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 		} else {
 			wait = pollEvery
 		}
+		if time.Since(checked) >= watchEvery {
+			checked = time.Now()
+			p.reportLost(t)
+			if info.State, info.Reason = p.state(t, info); info.State != event.EngineReady {
+				t.endAll()
+				introduce()
+				err := p.detach() // another process may get its number
+				<-ctx.Done()
+				return err
+			}
+		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(wait):
 		}
-		t.expire(int64(p.clock.Now()) - shift)
-		if time.Since(checked) < watchEvery {
-			continue
+	}
+	return nil
+}
+
+// caps returns the capabilities that need the router's picks.
+func (p *Probe) caps() event.Caps {
+	if p.picks != nil {
+		return event.CapExperts | event.CapPicks
+	}
+	return 0
+}
+
+// state returns whether the process can still be watched.
+func (p *Probe) state(t *tracker, info event.EngineInfo) (event.EngineState, string) {
+	switch {
+	case !p.target.alive():
+		return event.EngineStopped, "the process has ended"
+	case t.refused != "":
+		return event.EngineFailed, t.refused
+	}
+	return info.State, info.Reason
+}
+
+// samplePicks attaches or detaches the probe of picks when it is time.
+func (p *Probe) samplePicks(t *tracker, shift int64) error {
+	if p.picks == nil {
+		return nil
+	}
+	var gathers uint64
+	if err := p.objects.Gathers.Get(&gathers); err != nil {
+		return fmt.Errorf("read calls: %w", err)
+	}
+	now := func() int64 { return int64(p.clock.Now()) - shift }
+	switch s := &t.sampling; {
+	case s.full(now(), gathers):
+		s.close(now(), gathers)
+		return p.picks.set(false)
+	case s.due():
+		if err := p.picks.set(true); err != nil {
+			return err
 		}
-		checked = time.Now()
-		p.reportLost(t)
-		switch {
-		case t.refused != "":
-			info.State, info.Reason = event.EngineFailed, t.refused
-		case !p.target.alive():
-			info.State, info.Reason = event.EngineStopped, "the process has ended"
-		default:
-			continue
-		}
-		t.endAll()
-		introduce()
-		<-ctx.Done()
+		s.open(now(), gathers)
 	}
 	return nil
 }

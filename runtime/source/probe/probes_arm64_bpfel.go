@@ -26,6 +26,7 @@ type probesCall struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	probesMapDrafting        = "drafting"
 	probesMapPasses          = "passes"
 	probesMapRing            = "ring"
 	probesMapSampling        = "sampling"
@@ -33,6 +34,8 @@ const (
 	probesMapTransfers       = "transfers"
 	probesProgDecodeEntry    = "decode_entry"
 	probesProgDecodeReturn   = "decode_return"
+	probesProgDraftEntry     = "draft_entry"
+	probesProgDraftReturn    = "draft_return"
 	probesProgGetRowsEntry   = "get_rows_entry"
 	probesProgRecvfromEnter  = "recvfrom_enter"
 	probesProgRecvfromExit   = "recvfrom_exit"
@@ -44,6 +47,7 @@ const (
 	probesProgTokenizeEntry  = "tokenize_entry"
 	probesProgTokenizeReturn = "tokenize_return"
 	probesProgUbatchEntry    = "ubatch_entry"
+	probesVarGathers         = "gathers"
 	probesVarLost            = "lost"
 	probesVarTarget          = "target"
 )
@@ -92,6 +96,8 @@ type probesSpecs struct {
 type probesProgramSpecs struct {
 	DecodeEntry    *ebpf.ProgramSpec `ebpf:"decode_entry"`
 	DecodeReturn   *ebpf.ProgramSpec `ebpf:"decode_return"`
+	DraftEntry     *ebpf.ProgramSpec `ebpf:"draft_entry"`
+	DraftReturn    *ebpf.ProgramSpec `ebpf:"draft_return"`
 	GetRowsEntry   *ebpf.ProgramSpec `ebpf:"get_rows_entry"`
 	RecvfromEnter  *ebpf.ProgramSpec `ebpf:"recvfrom_enter"`
 	RecvfromExit   *ebpf.ProgramSpec `ebpf:"recvfrom_exit"`
@@ -109,6 +115,7 @@ type probesProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type probesMapSpecs struct {
+	Drafting   *ebpf.MapSpec `ebpf:"drafting"`
 	Passes     *ebpf.MapSpec `ebpf:"passes"`
 	Ring       *ebpf.MapSpec `ebpf:"ring"`
 	Sampling   *ebpf.MapSpec `ebpf:"sampling"`
@@ -120,8 +127,9 @@ type probesMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type probesVariableSpecs struct {
-	Lost   *ebpf.VariableSpec `ebpf:"lost"`
-	Target *ebpf.VariableSpec `ebpf:"target"`
+	Gathers *ebpf.VariableSpec `ebpf:"gathers"`
+	Lost    *ebpf.VariableSpec `ebpf:"lost"`
+	Target  *ebpf.VariableSpec `ebpf:"target"`
 }
 
 // probesObjects contains all objects after they have been loaded into the kernel.
@@ -144,6 +152,7 @@ func (o *probesObjects) Close() error {
 //
 // It can be passed to loadProbesObjects or ebpf.CollectionSpec.LoadAndAssign.
 type probesMaps struct {
+	Drafting   *ebpf.Map `ebpf:"drafting"`
 	Passes     *ebpf.Map `ebpf:"passes"`
 	Ring       *ebpf.Map `ebpf:"ring"`
 	Sampling   *ebpf.Map `ebpf:"sampling"`
@@ -153,6 +162,7 @@ type probesMaps struct {
 
 func (m *probesMaps) Close() error {
 	return _ProbesClose(
+		m.Drafting,
 		m.Passes,
 		m.Ring,
 		m.Sampling,
@@ -165,8 +175,9 @@ func (m *probesMaps) Close() error {
 //
 // It can be passed to loadProbesObjects or ebpf.CollectionSpec.LoadAndAssign.
 type probesVariables struct {
-	Lost   *ebpf.Variable `ebpf:"lost"`
-	Target *ebpf.Variable `ebpf:"target"`
+	Gathers *ebpf.Variable `ebpf:"gathers"`
+	Lost    *ebpf.Variable `ebpf:"lost"`
+	Target  *ebpf.Variable `ebpf:"target"`
 }
 
 // probesPrograms contains all programs after they have been loaded into the kernel.
@@ -175,6 +186,8 @@ type probesVariables struct {
 type probesPrograms struct {
 	DecodeEntry    *ebpf.Program `ebpf:"decode_entry"`
 	DecodeReturn   *ebpf.Program `ebpf:"decode_return"`
+	DraftEntry     *ebpf.Program `ebpf:"draft_entry"`
+	DraftReturn    *ebpf.Program `ebpf:"draft_return"`
 	GetRowsEntry   *ebpf.Program `ebpf:"get_rows_entry"`
 	RecvfromEnter  *ebpf.Program `ebpf:"recvfrom_enter"`
 	RecvfromExit   *ebpf.Program `ebpf:"recvfrom_exit"`
@@ -192,6 +205,8 @@ func (p *probesPrograms) Close() error {
 	return _ProbesClose(
 		p.DecodeEntry,
 		p.DecodeReturn,
+		p.DraftEntry,
+		p.DraftReturn,
 		p.GetRowsEntry,
 		p.RecvfromEnter,
 		p.RecvfromExit,

@@ -5,6 +5,7 @@ package probe
 import (
 	"context"
 	"errors"
+	"io"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/engine"
@@ -30,10 +31,13 @@ type Probe struct{}
 func Inspect(int) (*Target, error) { return nil, errUnsupported }
 
 // Open returns an error on this system.
-func Open(*Target, engine.Clock) (*Probe, error) { return nil, errUnsupported }
+func Open(*Target, engine.Clock, engine.Hooks) (*Probe, error) { return nil, errUnsupported }
 
 // Drop returns an error on this system.
 func Drop() error { return errUnsupported }
+
+// Toggle returns an error on this system.
+func Toggle(io.Reader, io.Writer, []string) error { return errUnsupported }
 
 // Run implements engine.Source.
 func (*Probe) Run(context.Context, event.Sink) error { return errUnsupported }

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/llmtop/llmtop/profiler/event"
 )
 
 // function is a function of llama.cpp that probes watch. A C++ name contains the types of the parameters, so that a
@@ -21,19 +20,43 @@ type function struct {
 	symbol   string
 	purpose  string
 	required bool
+	prefix   bool // symbol is the begin of a name: the parameters differ by version, and are not read
 }
 
-// getRows is the function that gathers the weights of the picked experts.
-const getRows = "ggml_compute_forward_get_rows"
+// is reports whether a symbol is this function.
+func (f function) is(name string) bool {
+	return name == f.symbol || f.prefix && strings.HasPrefix(name, f.symbol) && !strings.Contains(name, ".")
+}
+
+// Functions that are named in several places.
+const (
+	getRows      = "ggml_compute_forward_get_rows" // gathers the weights of the picked experts
+	sampler      = "_Z21common_sampler_sampleP14common_samplerP13llama_contextib"
+	plainSampler = "llama_sampler_sample"
+)
+
+// What functions are watched for.
+const (
+	passes  = "forward passes, tokens, positions, sequences"
+	texts   = "tokenization, time in queue"
+	reuse   = "reused prompt tokens"
+	order   = "order of rows in large batches"
+	samples = "sampling, token by token"
+	picks   = "router picks"
+	drafts  = "drafts, which are left out"
+)
 
 // functions are the watched functions.
 var functions = []function{
-	{"llama_decode", "forward passes, tokens, positions, sequences", true},
-	{"llama_tokenize", "tokenization, time in queue", false},
-	{"llama_memory_seq_rm", "reused prompt tokens", false},
-	{"_ZN13llama_context14process_ubatchERK12llama_ubatch14llm_graph_typeP22llama_memory_context_iR11ggml_status", "order of rows in large batches", false},
-	{"_Z21common_sampler_sampleP14common_samplerP13llama_contextib", "sampling, token by token", false},
-	{getRows, "router picks", false},
+	{"llama_decode", passes, true, false},
+	{"llama_tokenize", texts, false, false},
+	{"llama_memory_seq_rm", reuse, true, false},
+	{"_ZN13llama_context14process_ubatchERK12llama_ubatch14llm_graph_typeP22llama_memory_context_iR11ggml_status", order, false, false},
+	{sampler, samples, false, false},
+	{getRows, picks, false, false},
+	{plainSampler, samples, false, false},
+	{"_Z24common_speculative_draft", drafts, false, true},
+	{"_Z26common_speculative_process", drafts, false, true},
 }
 
 // Symbol is a function found in a process.
@@ -91,8 +114,11 @@ func Inspect(pid int) (*Target, error) {
 	}
 	for i, f := range functions {
 		if f.required && t.Symbols[i].path == "" {
-			return nil, fmt.Errorf("inspect process %d: %s has no function %s: it does not link llama.cpp, or is stripped", pid, t.Program, f.symbol)
+			return nil, fmt.Errorf("inspect process %d: %s has no function %s: it does not link llama.cpp, or one of before 2025-07, or its symbols are stripped", pid, t.Program, f.symbol)
 		}
+	}
+	if t.has(sampler) { // it may call the other one
+		t.Symbols = slices.DeleteFunc(t.Symbols, func(s Symbol) bool { return s.Name == plainSampler })
 	}
 	return t, nil
 }
@@ -154,8 +180,8 @@ func (t *Target) find(m mapping) {
 				continue
 			}
 			for i := range t.Symbols {
-				if x := &t.Symbols[i]; x.path == "" && x.Name == s.Name {
-					x.File, x.path = m.name, m.path
+				if x := &t.Symbols[i]; x.path == "" && functions[i].is(s.Name) {
+					x.Name, x.File, x.path = s.Name, m.name, m.path
 				}
 			}
 		}
@@ -176,14 +202,9 @@ func startTime(dir string) (uint64, error) {
 	return strconv.ParseUint(fields[19], 10, 64)
 }
 
-// picks returns the capabilities that need the router's picks.
-func (t *Target) picks() event.Caps {
-	for _, s := range t.Symbols {
-		if s.Name == getRows && s.path != "" {
-			return event.CapExperts | event.CapPicks
-		}
-	}
-	return 0
+// has reports whether a function was found.
+func (t *Target) has(name string) bool {
+	return slices.ContainsFunc(t.Symbols, func(s Symbol) bool { return s.Name == name && s.path != "" })
 }
 
 // alive reports whether the process still runs.

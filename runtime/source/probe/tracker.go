@@ -33,6 +33,7 @@ type tracker struct {
 	texts    []*text // tokenized, oldest first
 	lastID   event.RequestID
 
+	sampling  sampling
 	experts   event.Experts
 	expertsAt int64
 	refused   string // why the records cannot be understood
@@ -86,6 +87,7 @@ type text struct {
 
 // forward is a forward pass.
 type forward struct {
+	tid          uint32 // of the thread that computes it
 	began, ended int64
 	step         uint64
 	rows         []row
@@ -142,14 +144,14 @@ func (t *tracker) apply(r record) {
 		c := t.context(d.ctx)
 		if r.kind == kindPassBegin {
 			c.step++
-			c.pass = &forward{began: r.at, step: c.step, rows: make([]row, 0, d.tokens)}
+			c.pass = &forward{tid: r.tid, began: r.at, step: c.step, rows: make([]row, 0, d.tokens)}
 		} else if c.pass != nil {
 			t.endPass(c, r.at)
 		}
 	case *batch:
 		t.addRows(r, d)
 	case *picked:
-		t.addPicks(d)
+		t.addPicks(r.tid, d)
 	case *tokenized:
 		t.addText(r, d)
 	case *sampled:
@@ -170,11 +172,11 @@ func (t *tracker) context(id uint64) *llamaContext {
 	return c
 }
 
-// running returns the pass in progress. Only one is: contexts of a process that compute at the same time are told apart
-// by the context of the batch.
-func (t *tracker) running() *forward {
+// running returns the pass that a thread is computing, nil without one. The thread that calls llama_decode is the first
+// of those that compute.
+func (t *tracker) running(tid uint32) *forward {
 	for _, c := range t.contexts {
-		if c.pass != nil {
+		if c.pass != nil && c.pass.tid == tid {
 			return c.pass
 		}
 	}
@@ -302,9 +304,9 @@ func (t *tracker) begin(s *sequence, x *share, at int64) *request {
 	r := &request{cached: int(x.first), began: at}
 	s.request = r
 	source := t.matching(r.cached, x.tokens)
-	if source == nil && len(x.tokens) == 1 && x.first > 0 && s.length == 0 {
+	if source == nil && len(x.tokens) == 1 && x.first > s.length {
 		r.promptDone, x.decode = true, true
-		t.emit(event.Event{Kind: event.KindLog, Text: "a request ran when the probes began: it is not measured"}, at)
+		t.emit(event.Event{Kind: event.KindLog, Text: "a request ran before its passes were seen: the rest of it is not measured"}, at)
 		return r
 	}
 	t.lastID++
@@ -352,6 +354,9 @@ func (t *tracker) endPass(c *llamaContext, at int64) {
 	f := c.pass
 	c.pass, c.last = nil, f
 	f.ended = at
+	if !t.sampling.add(f.began, at) {
+		f.picks = nil // some may be missing
+	}
 	var decode, prompt int32
 	for _, x := range f.shares {
 		r := x.r

@@ -106,7 +106,9 @@ func (p *process) sample(index, token int32) {
 func watch() (*process, *log) {
 	l := &log{}
 	model := event.Model{Layers: 2, Experts: 8, ExpertsUsed: 2}
-	return &process{t: newTracker(l, model, func(id int32) bool { return id == 0 }, 0)}, l
+	t := newTracker(l, model, func(id int32) bool { return id == 0 }, 0)
+	t.sampling.open(0, 0)
+	return &process{t: t}, l
 }
 
 func expect(t *testing.T, l *log, want string) {
@@ -234,7 +236,7 @@ func TestLateStart(t *testing.T) {
 	p.end()
 	p.sample(1, 3)
 	expect(t, l, `
-		a request ran when the probes began: it is not measured
+		a request ran before its passes were seen: the rest of it is not measured
 		pass 1 decode 1 prompt 0
 		pass 2 decode 1 prompt 0
 		pass 3 decode 1 prompt 0

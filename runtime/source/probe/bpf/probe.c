@@ -32,6 +32,8 @@ struct pt_regs {
 
 char _license[] SEC("license") = "GPL";
 
+#define EAGAIN 11
+
 #define CHUNK 64 // tokens of a batch record
 #define ROWS 16 // rows of a picks record
 #define PICKS 16 // picks of a row
@@ -114,7 +116,7 @@ struct removed {
 struct transfer {
 	struct head head;
 	s32 fd;
-	s32 bytes;
+	s32 bytes; // 0: the other side has closed; negative: an error
 };
 
 struct {
@@ -124,6 +126,10 @@ struct {
 
 // lost counts the records that did not fit, by kind. Reading it needs no privilege.
 u64 lost[KINDS];
+
+// gathers counts the calls of ggml_compute_forward_get_rows by the first thread of a pass. Only one thread adds at a time
+// in a context.
+u64 gathers;
 
 // call holds the arguments of a function that a thread is in.
 struct call {
@@ -143,11 +149,34 @@ CALLS(passes);
 CALLS(tokenizing);
 CALLS(sampling);
 CALLS(transfers);
+CALLS(drafting);
 
 // target is the process whose system calls are recorded.
 volatile const u32 target;
 
 static u32 thread(void) { return (u32)bpf_get_current_pid_tgid(); }
+
+// drafts reports whether the thread is computing a draft: its passes are those of another model.
+static int drafts(void) {
+	u32 tid = thread();
+	return bpf_map_lookup_elem(&drafting, &tid) != 0;
+}
+
+// common_speculative_draft(...) and common_speculative_process(...)
+SEC("uprobe/common_speculative")
+int draft_entry(struct pt_regs *c) {
+	struct call call = {};
+	u32 tid = thread();
+	bpf_map_update_elem(&drafting, &tid, &call, BPF_ANY);
+	return 0;
+}
+
+SEC("uretprobe/common_speculative")
+int draft_return(struct pt_regs *c) {
+	u32 tid = thread();
+	bpf_map_delete_elem(&drafting, &tid);
+	return 0;
+}
 
 static void lose(u32 kind) {
 	if (kind < KINDS)
@@ -230,6 +259,8 @@ static void read_batch(struct fields *f) {
 
 SEC("uprobe/llama_decode")
 int decode_entry(struct pt_regs *c) {
+	if (drafts())
+		return 0;
 	struct call call = {};
 	call.at = bpf_ktime_get_ns();
 	call.a = ARG1(c);
@@ -287,10 +318,12 @@ int decode_return(struct pt_regs *c) {
 SEC("uprobe/process_ubatch")
 int ubatch_entry(struct pt_regs *c) {
 	u64 at = ARG2(c);
+	u32 tid = thread();
+	struct call *call = bpf_map_lookup_elem(&passes, &tid);
+	if (!call || call->c < 2)
+		return 0; // has no order
 	struct fields f = {};
 	READ(f.n, at + 4);
-	if (f.n < 2)
-		return 0; // has no order
 	f.flags = PHYSICAL;
 	READ(f.token, at + 24);
 	READ(f.pos, at + 40);
@@ -343,6 +376,9 @@ int get_rows_entry(struct pt_regs *c) {
 	s32 ith = 0;
 	READ(ith, ARG1(c));
 	if (ith)
+		return 0;
+	gathers++;
+	if (drafts())
 		return 0;
 	u64 src = 0;
 	READ(src, ARG2(c) + 160);
@@ -424,6 +460,8 @@ int tokenize_return(struct pt_regs *c) {
 // common_sampler_sample(sampler, ctx, index, ...) returns the token.
 SEC("uprobe/common_sampler_sample")
 int sample_entry(struct pt_regs *c) {
+	if (drafts())
+		return 0;
 	struct call call = {};
 	call.at = bpf_ktime_get_ns();
 	call.a = ARG2(c);
@@ -454,6 +492,8 @@ int sample_return(struct pt_regs *c) {
 // llama_memory_seq_rm(memory, seq, from, to) begins a prompt: what lies before from is reused.
 SEC("uprobe/llama_memory_seq_rm")
 int remove_entry(struct pt_regs *c) {
+	if (drafts())
+		return 0;
 	struct removed *r = RESERVE(REMOVED, removed);
 	if (r) {
 		r->memory = ARG1(c);
@@ -498,7 +538,7 @@ static int leave(struct exit_args *e, u32 kind) {
 	struct call *call = bpf_map_lookup_elem(&transfers, &tid);
 	if (!call)
 		return 0;
-	if (e->result >= 0) {
+	if (e->result != -EAGAIN) {
 		struct transfer *t = RESERVE(kind, transfer);
 		if (t) {
 			t->fd = call->c;
