@@ -52,7 +52,7 @@ func attachProbes(pid int, w *watcher) (*probe.Probe, error) {
 }
 
 // addProbed starts to watch a process by its probes.
-func (w *watcher) addProbed(ctx context.Context, at string, p *probe.Probe) error {
+func addProbed(ctx context.Context, w *watcher, at string, p *probe.Probe) error {
 	run := func(ctx context.Context, sink event.Sink) error { return errors.Join(p.Run(ctx, sink), p.Close()) }
 	sink, err := w.start(ctx, watched{at: at, doing: "watch " + at, run: run})
 	if err == nil {

@@ -148,7 +148,7 @@ func (w *watcher) addAll(ctx context.Context) error {
 func (w *watcher) add(ctx context.Context, at string) error {
 	switch {
 	case w.probes[at] != nil:
-		return w.addProbed(ctx, at, w.probes[at])
+		return addProbed(ctx, w, at, w.probes[at])
 	case address.IsFleet(at):
 		return w.addFleet(ctx, at)
 	case remote.IsAddress(at):

@@ -27,7 +27,7 @@ type Probe struct {
 	objects probesObjects
 	links   []link.Link
 	picks   *toggle // of the probe of picks; nil without one
-	every   int       // picks are counted in 1 of every passes; 0: as the budget permits; negative: none
+	every   int     // picks are counted in 1 of every passes; 0: as the budget permits; negative: none
 	ring    *ringbuf.Reader
 	record  ringbuf.Record
 	model   event.Model
@@ -203,8 +203,8 @@ func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 		if err != nil {
 			return err
 		}
-		t.expire(now) // what was written before now has been read
-		if err := p.samplePicks(t, shift); err != nil {
+		t.expire(now)                                                       // what was written before now has been read
+		if err := p.samplePicks(t, shift); err != nil && p.target.alive() { // one that has ended is reported below
 			return err
 		}
 		if n == 0 {

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
 )
 
 // function is a function of llama.cpp that probes watch. A C++ name contains the types of the parameters, so that a

@@ -43,7 +43,7 @@ func newToggle(program *ebpf.Program, s Symbol, pid int) (*toggle, error) {
 	defer fd.Close()
 	file := os.NewFile(uintptr(fd.FD()), "program")
 	t := &toggle{cmd: exec.Command("/proc/self/exe", ToggleCommand, s.path, s.Name, strconv.Itoa(pid))}
-	t.cmd.ExtraFiles, t.cmd.Stderr = []*os.File{file}, os.Stderr
+	t.cmd.ExtraFiles = []*os.File{file}
 	t.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl+C in a terminal is for this process
 	if t.in, err = t.cmd.StdinPipe(); err == nil {
 		if t.out, err = t.cmd.StdoutPipe(); err == nil {

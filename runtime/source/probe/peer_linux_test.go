@@ -1,0 +1,292 @@
+//go:build amd64 || arm64
+
+package probe
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/features"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/runtime/source/peer"
+)
+
+// watchCommand makes the test program watch a process until it is killed.
+const watchCommand = "watch"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == ToggleCommand {
+		if err := Toggle(os.Stdin, os.Stdout, os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	if len(os.Args) == 3 && os.Args[1] == watchCommand {
+		pid, _ := strconv.Atoi(os.Args[2])
+		target, err := Inspect(pid)
+		if err == nil {
+			var p *Probe
+			if p, err = Open(target, engine.NewClock(), engine.Hooks{Experts: true, Every: 1}); err == nil {
+				fmt.Println("attached")
+				err = p.Run(context.Background(), &heard{})
+			}
+		}
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// needProbes skips a test where the machine does not permit probes.
+func needProbes(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("probes need root")
+	}
+	if err := features.HaveProgramType(ebpf.Kprobe); err != nil {
+		t.Skipf("probes need eBPF: %v", err)
+	}
+	if _, err := os.Stat("/sys/kernel/tracing/events/syscalls"); err != nil {
+		t.Skipf("probes need tracefs, mounted at /sys/kernel/tracing: %v", err)
+	}
+}
+
+// heard keeps events.
+type heard struct {
+	mu  sync.Mutex // guards all
+	all []event.Event
+}
+
+func (h *heard) Emit(e event.Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.all = append(h.all, e)
+}
+
+// wait returns the events once one satisfies done.
+func (h *heard) wait(t *testing.T, what string, done func(event.Event) bool) []event.Event {
+	t.Helper()
+	for range 1000 {
+		h.mu.Lock()
+		all := slices.Clone(h.all)
+		h.mu.Unlock()
+		if slices.ContainsFunc(all, done) {
+			return all
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatalf("waited 10 s for %s", what)
+	return nil
+}
+
+// reply is what llama-server answers.
+type reply struct {
+	Tokens []int32 `json:"tokens"`
+}
+
+func complete(t *testing.T, url string, body map[string]any) (r reply) {
+	t.Helper()
+	raw, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := http.Post(url+"/completion", "application/json", strings.NewReader(string(raw)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Body.Close()
+	if err := json.NewDecoder(got.Body).Decode(&r); err != nil || got.StatusCode != http.StatusOK {
+		t.Fatalf("status %d: %v", got.StatusCode, err)
+	}
+	return r
+}
+
+// TestServer watches a real server: its tokens are those of the reply, and the picks of a prompt are those that llama.cpp
+// gave in golden.json.
+func TestServer(t *testing.T) {
+	needProbes(t)
+	server := peer.LlamaServer(t, "", "--parallel", "2", "--threads", "1")
+	target, err := Inspect(server.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Open(target, engine.NewClock(), engine.Hooks{Experts: true, Every: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	h, ended := &heard{}, make(chan error)
+	go func() { ended <- p.Run(ctx, h) }()
+	defer func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+		expectNoPrograms(t)
+	}()
+	h.wait(t, "the model", func(e event.Event) bool { return e.Kind == event.KindModel })
+	time.Sleep(5 * pollEvery) // the probe of picks is attached after the first look
+
+	var golden struct {
+		Texts []struct {
+			Tokens  []int32
+			Experts [][][]int32 // [layer][position]
+		}
+	}
+	raw, err := os.ReadFile(filepath.Join("..", "..", "engine", "native", "testdata", "golden.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(raw, &golden); err != nil {
+		t.Fatal(err)
+	}
+	text := golden.Texts[0]
+	want := complete(t, server.URL, map[string]any{"prompt": text.Tokens, "n_predict": 20, "temperature": 0, "ignore_eos": true, "return_tokens": true})
+	all := h.wait(t, "the end", func(e event.Event) bool { return e.Kind == event.KindRequest && e.State == event.StateFinished })
+	var got []int32
+	var experts *event.Experts
+	for _, e := range all {
+		switch e.Kind {
+		case event.KindToken:
+			got = append(got, e.ID)
+		case event.KindExperts:
+			experts, _ = e.Data.(*event.Experts)
+		}
+	}
+	if !slices.Equal(got, want.Tokens) || len(got) != 20 {
+		t.Errorf("tokens %v, want those of the reply %v", got, want.Tokens)
+	}
+	if experts == nil {
+		t.Fatal("no picks")
+	}
+	comparePicks(t, experts, text.Experts)
+}
+
+// comparePicks compares the picks of a prompt in all layers but the last, which computes only the last row. Another
+// processor rounds in another way, so that a few picks may differ.
+func comparePicks(t *testing.T, got *event.Experts, want [][][]int32) {
+	t.Helper()
+	different, total := 0, 0
+	for layer := range len(want) - 1 {
+		counts := make([]int, got.Experts)
+		for _, picks := range want[layer] {
+			for _, x := range picks {
+				counts[x]++
+				total++
+			}
+		}
+		for x, n := range counts {
+			different += max(n-int(got.Prompt[layer*got.Experts+x]), int(got.Prompt[layer*got.Experts+x])-n)
+		}
+	}
+	if total == 0 || different*100 > total*2 {
+		t.Errorf("%d of %d picks differ from golden.json", different, total)
+	}
+	t.Logf("%d of %d picks differ", different, total)
+}
+
+// expectNoPrograms waits until the kernel has freed the programs of the probes.
+func expectNoPrograms(t *testing.T) {
+	t.Helper()
+	left := 0
+	for range 500 {
+		left = 0
+		for id, err := ebpf.ProgramGetNextID(0); err == nil; id, err = ebpf.ProgramGetNextID(id) {
+			program, err := ebpf.NewProgramFromID(id)
+			if err != nil {
+				continue
+			}
+			if info, err := program.Info(); err == nil && (info.Name == "decode_entry" || info.Name == "get_rows_entry") {
+				left++
+			}
+			program.Close()
+		}
+		if left == 0 {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("%d programs are left", left)
+}
+
+// TestKilled kills llmtop again and again: no probe is left, and the server answers.
+func TestKilled(t *testing.T) {
+	needProbes(t)
+	server := peer.LlamaServer(t, "", "--parallel", "2", "--threads", "1")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := map[string]any{"prompt": "The white whale", "n_predict": 8, "temperature": 0, "ignore_eos": true, "return_tokens": true}
+	want := complete(t, server.URL, body)
+	for range 20 {
+		c := exec.Command(self, watchCommand, strconv.Itoa(server.PID))
+		out, err := c.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		line, err := bufio.NewReader(out).ReadString('\n')
+		complete(t, server.URL, body)
+		_ = c.Process.Kill()
+		_ = c.Wait()
+		if err != nil || line != "attached\n" {
+			t.Fatalf("watching says %q: %v", line, err)
+		}
+		expectNoPrograms(t)
+		if got := complete(t, server.URL, body); !slices.Equal(got.Tokens, want.Tokens) {
+			t.Fatalf("tokens %v after the kill, want %v", got.Tokens, want.Tokens)
+		}
+	}
+}
+
+// TestServerEnds kills a watched server: the source says so, and ends no other way.
+func TestServerEnds(t *testing.T) {
+	needProbes(t)
+	server := peer.LlamaServer(t, "", "--threads", "1")
+	target, err := Inspect(server.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Open(target, engine.NewClock(), engine.Hooks{Experts: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	h, ended := &heard{}, make(chan error)
+	go func() { ended <- p.Run(ctx, h) }()
+	server.Kill()
+	h.wait(t, "the end of the process", func(e event.Event) bool {
+		info, ok := e.Data.(*event.EngineInfo)
+		return ok && info.State == event.EngineStopped
+	})
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	expectNoPrograms(t)
+}
