@@ -197,15 +197,16 @@ func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 	introduce()
 	sink.Emit(event.Event{Kind: event.KindModel, At: p.clock.Now(), Layer: -1, Data: &p.model})
 	checked, wait := time.Now(), pollEvery
+	var broken error // most often because the process ends
 	for ctx.Err() == nil {
 		now := int64(p.clock.Now()) - shift
 		n, err := p.read(t)
 		if err != nil {
 			return err
 		}
-		t.expire(now)                                                       // what was written before now has been read
-		if err := p.samplePicks(t, shift); err != nil && p.target.alive() { // one that has ended is reported below
-			return err
+		t.expire(now) // what was written before now has been read
+		if broken == nil {
+			broken = p.samplePicks(t, shift)
 		}
 		if n == 0 {
 			wait = min(wait+pollEvery, maxPoll)
@@ -220,7 +221,13 @@ func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 				introduce()
 				err := p.detach() // another process may get its number
 				<-ctx.Done()
+				if broken != nil {
+					return nil // the end of the process was the cause
+				}
 				return err
+			}
+			if broken != nil {
+				return broken
 			}
 		}
 		select {

@@ -198,6 +198,9 @@ func startTime(dir string) (uint64, error) {
 	if len(fields) < 20 {
 		return 0, fmt.Errorf("read %s: too short", filepath.Join(dir, "stat"))
 	}
+	if fields[0] == "Z" || fields[0] == "X" {
+		return 0, fmt.Errorf("read %s: the process has ended", filepath.Join(dir, "stat"))
+	}
 	return strconv.ParseUint(fields[19], 10, 64)
 }
 
