@@ -256,6 +256,9 @@ func (x *Explanation) Words() string {
 func Explain(i *Interval, l *Limits) Explanation {
 	out := Explanation{Lost: max(i.Lost, 0)}
 	for c := Unknown + 1; c < NumCauses; c++ {
+		if c >= OwnPrompt && out.Cause != Unknown { // those of the request's own work do not say why it was slow
+			break
+		}
 		ns, enough := min(Causes[c].explains(i, l), out.Lost), l.Explains
 		if c < PromptOfOther { // causes in the process and the machine
 			ns = min(ns, i.Wall)
