@@ -80,7 +80,7 @@ func (d *Driver) Run(ctx context.Context, w Workload) (*Log, error) {
 					return g.log, err
 				}
 			}
-			run, err := g.run(ctx, &w.Points[i], repeat+1)
+			run, err := g.run(ctx, &w.Points[i])
 			if err != nil {
 				g.cut(&g.log.Points[i], run)
 				return g.log, err
@@ -107,12 +107,12 @@ func (g *driving) warmUp(ctx context.Context, p *Point) error {
 	for i := range g.load.Warmup {
 		warm.Requests = append(warm.Requests, p.Requests[i%len(p.Requests)])
 	}
-	_, err := g.run(ctx, &warm, 0)
+	_, err := g.run(ctx, &warm)
 	return err
 }
 
-// run sends the requests of a point and waits until all have ended. repeat counts from 1; 0 is the warm-up.
-func (g *driving) run(ctx context.Context, p *Point, repeat int) (Run, error) {
+// run sends the requests of a point and waits until all have ended.
+func (g *driving) run(ctx context.Context, p *Point) (Run, error) {
 	r := Run{Start: g.Clock.Now()}
 	g.done = nil
 	ends := make(chan *engine.Handle, len(p.Requests))
@@ -139,7 +139,7 @@ func (g *driving) run(ctx context.Context, p *Point, repeat int) (Run, error) {
 		}
 		request := p.Requests[i]
 		if p.Vary != nil {
-			p.Vary(repeat, i, &request)
+			p.Vary(&request)
 		}
 		h, err := g.submit(ctx, request)
 		if err != nil {
