@@ -206,7 +206,7 @@ func TestBenchLargeTokenIDs(t *testing.T) {
 func TestBenchUnknownServer(t *testing.T) {
 	a := &answers{kind: "somebody"}
 	r, stderr := bencher(t, a.serve(t)+"/v1", "--prompt-tokens", "32", "-n", "3", "--requests", "2", "--repeats", "1")
-	if r.Bench.Points[0].Name != "about 32 tokens, 1 at a time" || r.Requests[0].Prompt != 7 || r.Requests[0].Generated != 3 {
+	if r.Bench.Points[0].Name != "about 32 tokens, 1 at a time" || r.Requests[0].Prompt.V != 7 || r.Requests[0].Generated != 3 {
 		t.Errorf("%s: %+v", r.Bench.Points[0].Name, r.Requests[0])
 	}
 	for _, want := range []string{"model m, API openai-chat", "outputs may be shorter than --tokens", "may be served from it"} {

@@ -37,7 +37,7 @@ func (e *engine) run(first event.RequestID) []report.Request {
 		}
 		ttft, tpot := 0.004*float64(tokens)/16*noise(), 0.0008*(1+e.slower)*noise()
 		out = append(out, report.Request{
-			ID: first + event.RequestID(i), Label: fmt.Sprint("prompt of ", tokens), State: "finished", Prompt: tokens, Generated: 101,
+			ID: first + event.RequestID(i), Label: fmt.Sprint("prompt of ", tokens), State: "finished", Prompt: report.Measured(float64(tokens)), Generated: 101,
 			TTFT: number(ttft), TPOT: number(tpot), E2EL: number(ttft + 100*tpot), DecodeRate: number(1 / tpot),
 			Parts: report.Parts{{Name: "prompt", Time: number(ttft * 0.9)}, {Name: "other", Time: number(ttft * 0.1)}},
 		})
@@ -131,7 +131,7 @@ func TestOutcomes(t *testing.T) {
 	flat := func(tpot ...float64) *report.Report {
 		r := &report.Report{SchemaVersion: report.SchemaVersion}
 		for i, v := range tpot {
-			r.Requests = append(r.Requests, report.Request{ID: event.RequestID(i + 1), State: "finished", Prompt: 8, TPOT: number(v)})
+			r.Requests = append(r.Requests, report.Request{ID: event.RequestID(i + 1), State: "finished", Prompt: report.Measured(8), TPOT: number(v)})
 		}
 		return r
 	}

@@ -78,7 +78,7 @@ func (p *Point) values(m *Metric) runs {
 		for i := range requests {
 			q := &requests[i]
 			if v, ok := m.value(q).Positive(); ok {
-				key := prompt{q.Label, q.Prompt}
+				key := prompt{q.Label, int(q.Prompt.V)}
 				r[key] = append(r[key], math.Log(v))
 			}
 		}

@@ -34,7 +34,8 @@ func (s *state) applyToken(e *event.Event) {
 	v := &l.view
 	at := max(e.At, v.Last, v.Enqueued)
 	s.requests.setState(l, max(v.State, event.StateDispatched))
-	gap := int64(-1)
+	gap, last := int64(-1), l.choices.Add(e.Choice, at, metric.Choice{First: v.First, Last: v.Last})
+	v.Choices = len(l.choices)
 	if v.First == 0 {
 		gap = 0
 		v.First = at
@@ -42,9 +43,9 @@ func (s *state) applyToken(e *event.Event) {
 		if !s.excluded(l) {
 			s.latency.recordFirst(v)
 		}
-	} else if v.Last != beforeClock { // otherwise the length of the gap is unknown
+	} else if last != 0 && last != beforeClock { // otherwise the length of the gap is unknown, or there is none
 		var paced int64
-		gap, paced = metric.TokenGap(int64(at-v.Last), l.pacedSinceToken, k)
+		gap, paced = metric.TokenGap(int64(at-last), l.pacedSinceToken, k)
 		l.pacedTotal += paced
 		s.recordGaps(l, at, gap, k)
 	}
@@ -115,19 +116,16 @@ func (s *state) recordStall(l *liveRequest, at event.Time, gap int64, k int) {
 }
 
 // stallCause returns the likely cause of a stall between two times: a prompt processed in the same batch, llmtop's own
-// garbage collection, or threads waiting for a core.
+// garbage collection, or threads waiting for a core. A source that reports no forward passes, such as a proxy, only
+// shows which requests waited for their first token meanwhile.
 func (s *state) stallCause(l *liveRequest, from, to event.Time) string {
-	if s.rates.lastPrompt >= from && s.rates.lastPrompt <= to {
-		checked := 0
-		for o := range s.requests.newestFirst() {
-			if o != l && o.prefilling(from, to) {
-				return fmt.Sprintf("while #%d's prompt was processed", o.view.ID)
-			}
-			if checked++; checked == MaxRequests { // with thousands of requests, checking all is too slow
-				break
-			}
-		}
+	switch o, took := s.longestPrefill(l, from, to); {
+	case s.rates.lastPrompt >= from && s.rates.lastPrompt <= to && o != nil:
+		return fmt.Sprintf("while #%d's prompt was processed", o.view.ID)
+	case s.rates.lastPrompt >= from && s.rates.lastPrompt <= to:
 		return "while a prompt was processed"
+	case took >= time.Duration(to-from)/2 && !s.engine.Caps.Has(event.CapSteps):
+		return fmt.Sprintf("while #%d waited for its first token", o.view.ID)
 	}
 	if h := &s.machine.Host; h.Sampled && to-h.At < event.Time(2*h.Interval) {
 		if wait, ran := h.Engine.RunWait, h.Engine.CPU; wait.OK() && ran.OK() && wait.V > starvedShare*(wait.V+ran.V) {
@@ -138,6 +136,21 @@ func (s *state) stallCause(l *liveRequest, from, to event.Time) string {
 		}
 	}
 	return "unknown"
+}
+
+// longestPrefill returns the other request whose prompt may have been processed for the longest part of the time between
+// two times, and that part; nil if there is none.
+func (s *state) longestPrefill(l *liveRequest, from, to event.Time) (longest *liveRequest, took time.Duration) {
+	checked := 0
+	for o := range s.requests.newestFirst() {
+		if n := o.prefilling(from, to, s.engine.Caps); o != l && n > took {
+			longest, took = o, n
+		}
+		if checked++; checked == MaxRequests { // with thousands of requests, checking all is too slow
+			break
+		}
+	}
+	return longest, took
 }
 
 // starvedShare bounds how long the engine's threads may wait for a core, as a share of the time in which they are
