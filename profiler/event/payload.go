@@ -162,6 +162,7 @@ type Request struct {
 	Prompt        string // text, only if the source is configured to send text
 	MaxTokens     int
 	Cold          bool // first request since the model load began
+	ColdLater     bool // whether it is cold is reported at its end
 	Probe         bool // sent by llmtop
 	Retrospective bool // reported after its end: stamps are what the engine reports
 }
@@ -174,6 +175,7 @@ type Outcome struct {
 	AnyCached bool   // Cached is unknown: any part of Prompt may come from a cache
 	Padding   int
 	Generated int
+	Cold      bool    // of a request with ColdLater
 	Decode    int64   // ns from first to last token if tokens are not reported one by one; 0 unknown
 	Answer    *Answer // nil: unknown, or not sent over HTTP
 }

@@ -172,7 +172,7 @@ func (e *EngineExporter) refresh() *store.Snapshot {
 	defer e.mu.Unlock()
 	live := make(map[event.RequestID]bool)
 	for _, r := range v.Requests {
-		if r.State.Final() || r.First == 0 || e.ended[r.ID] {
+		if r.State.Final() || r.First == 0 || r.ColdLater || e.ended[r.ID] {
 			continue
 		}
 		if !e.running[r.ID] {

@@ -42,8 +42,8 @@ func (l *latency) record(r *Request, moment Moment, at event.Time) {
 	}
 }
 
-// recordFirst records the latencies of a request at its first token.
-func (l *latency) recordFirst(r *Request) { l.record(r, AtFirstToken, r.First) }
+// recordFirst records the latencies of a request at its first token, at the time when they are known.
+func (l *latency) recordFirst(r *Request, at event.Time) { l.record(r, AtFirstToken, at) }
 
 // recordGaps records k gaps of equal length that ended at the given time.
 func (l *latency) recordGaps(at event.Time, gap int64, k int) {

@@ -69,7 +69,7 @@ func (s *state) beginRequest(e *event.Event) *liveRequest {
 		v.Group, v.Label, v.Prompt = clip(p.Group, MaxLine), clip(p.Label, MaxLine), clip(p.Prompt, s.requests.bound(MaxText))
 		v.Omitted.Prompt = len(v.Prompt) < len(p.Prompt)
 		v.MaxTokens, v.Cold, v.Probe = max(p.MaxTokens, 0), p.Cold, p.Probe
-		v.Retrospective, v.Model, v.Chat = p.Retrospective, clip(p.Model, MaxLine), p.Chat
+		v.Retrospective, v.Model, v.Chat, v.ColdLater = p.Retrospective, clip(p.Model, MaxLine), p.Chat, p.ColdLater
 	}
 	return l
 }
@@ -138,7 +138,14 @@ func (s *state) finishRequest(l *liveRequest, at event.Time, o *event.Outcome) {
 	if !s.excluded(l) {
 		s.counts.addEnd(v.State, &event.Outcome{Prompt: v.PromptTokens, Cached: v.CachedTokens, Padding: v.PadTokens, AnyCached: v.AnyCached})
 	}
+	settled := v.ColdLater
+	if settled {
+		v.ColdLater, v.Cold = false, o != nil && o.Cold
+	}
 	l.measure(s.settings())
+	if settled && v.First != 0 && !s.excluded(l) {
+		s.latency.recordFirst(v, v.Closed)
+	}
 	done := l.copy()
 	// done lives long: drop the spare capacity of the shared slices.
 	done.Gaps, done.Stalls = slices.Clone(done.Gaps), slices.Clone(done.Stalls)

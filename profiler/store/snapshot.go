@@ -97,6 +97,7 @@ type Request struct {
 	AnyCached     bool   // CachedTokens is unknown: any part of the prompt may come from a cache
 	Choices       int    // answers that were generated together; 0 and 1: one
 	Cold          bool   // first request since the model load began
+	ColdLater     bool   // Cold is known at its end only
 	Probe         bool   // sent by llmtop
 	Slot          int    // of a polled request; else -1
 	Retrospective bool   // reported after its end: its times are the engine's

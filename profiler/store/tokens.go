@@ -40,8 +40,8 @@ func (s *state) applyToken(e *event.Event) {
 		gap = 0
 		v.First = at
 		l.measure(s.settings())
-		if !s.excluded(l) {
-			s.latency.recordFirst(v)
+		if !s.excluded(l) && !v.ColdLater {
+			s.latency.recordFirst(v, at)
 		}
 	} else if last != 0 && last != beforeClock { // otherwise the length of the gap is unknown, or there is none
 		var paced int64

@@ -73,12 +73,12 @@ func anyRequest(r *rapid.T, e *event.Event) {
 	case e.State == event.StateQueued:
 		e.Data = &event.Request{
 			Group: anyString(r), Label: anyString(r), Name: anyString(r), Prompt: anyString(r), MaxTokens: int(anyInt32(r)),
-			Model: anyString(r), Chat: rapid.Bool().Draw(r, "chat"),
+			Model: anyString(r), Chat: rapid.Bool().Draw(r, "chat"), ColdLater: rapid.Bool().Draw(r, "cold later"),
 			Cold: rapid.Bool().Draw(r, "cold"), Probe: rapid.Bool().Draw(r, "probe"), Retrospective: rapid.Bool().Draw(r, "set"),
 		}
 	case e.State.Final():
 		e.Data = &event.Outcome{
-			Reason: anyString(r), Prompt: int(anyInt32(r)), Cached: int(anyInt32(r)), AnyCached: rapid.Bool().Draw(r, "any cached"), Padding: int(anyInt32(r)), Generated: int(anyInt32(r)), Decode: anyCount(r), Answer: anyAnswer(r, e.At),
+			Reason: anyString(r), Prompt: int(anyInt32(r)), Cached: int(anyInt32(r)), AnyCached: rapid.Bool().Draw(r, "any cached"), Cold: rapid.Bool().Draw(r, "cold"), Padding: int(anyInt32(r)), Generated: int(anyInt32(r)), Decode: anyCount(r), Answer: anyAnswer(r, e.At),
 		}
 	}
 }

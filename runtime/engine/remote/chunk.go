@@ -53,7 +53,7 @@ type usage struct {
 	Prompt    int `json:"prompt_tokens"`
 	Generated int `json:"completion_tokens"`
 	Details   *struct {
-		Cached int `json:"cached_tokens"`
+		Cached *int `json:"cached_tokens"`
 	} `json:"prompt_tokens_details"`
 }
 

@@ -121,7 +121,7 @@ func (m *llamaModel) readCounters(ctx context.Context, s *Poller) (*event.Aggreg
 		again := m.counters
 		again.Interval, again.Histograms = s.sinceReport(), nil
 		// These increases are already reported.
-		for _, r := range []*event.Reading{&again.Prompt, &again.Cached, &again.Generated, &again.Finished, &again.Failed} {
+		for _, r := range []*event.Reading{&again.Prompt, &again.Cached, &again.Generated, &again.Finished, &again.Failed, &again.Cancelled} {
 			if r.OK() {
 				r.V = 0
 			}

@@ -35,6 +35,7 @@ const (
 	accepted // of drafted
 	finished // requests
 	failed
+	cancelled // by their client
 	preempted
 	deviceBusy // device time in s
 	decodeTime // decode time in s, summed over requests
@@ -95,7 +96,8 @@ var vllm = []alias{
 	{metric: "vllm:spec_decode_num_draft_tokens", role: drafted},
 	{metric: "vllm:spec_decode_num_accepted_tokens", role: accepted},
 	{metric: "vllm:request_success", role: finished, label: "finished_reason", values: "stop|length|repetition"},
-	{metric: "vllm:request_success", role: failed, label: "finished_reason", values: "abort|error"},
+	{metric: "vllm:request_success", role: failed, label: "finished_reason", values: "error"},
+	{metric: "vllm:request_success", role: cancelled, label: "finished_reason", values: "abort"},
 	{metric: "vllm:num_preemptions", role: preempted},
 	{metric: "vllm:time_to_first_token_seconds", histogram: "ttft"},
 	{metric: "vllm:inter_token_latency_seconds", histogram: "itl"},
@@ -124,7 +126,7 @@ var sglang = []alias{
 	{metric: "sglang:realtime_tokens", role: promptComputed, label: "mode", values: "prefill_compute"},
 	{metric: "sglang:cached_tokens", role: promptCached},
 	{metric: "sglang:num_requests", role: finished},
-	{metric: "sglang:num_aborted_requests", role: failed},
+	{metric: "sglang:num_aborted_requests", role: cancelled},
 	{metric: "sglang:num_retracted_requests", role: preempted},
 	{metric: "sglang:forward_execution_seconds", role: deviceBusy},
 	{metric: "sglang:time_to_first_token_seconds", histogram: "ttft"},
