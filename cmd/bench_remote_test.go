@@ -87,7 +87,7 @@ func bencher(t *testing.T, args ...string) (*report.Report, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return readReport(t, path), stderr
+	return ReadReport(t, path), stderr
 }
 
 // TestBenchServer checks that prompts have exactly the requested tokens and no two are equal, and that the report has

@@ -126,8 +126,6 @@ decode n=128 mean=2826ms 21 bounds
 inference n=128 mean=2866ms 21 bounds
 waiting_capacity 2
 waiting_deferred 1
-finished_abort +1
-finished_error +0
 finished_length +9
 finished_repetition +0
 finished_stop +118
