@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,7 +21,8 @@ import (
 
 // answers is a server that answers like llama.cpp, or like an unknown server.
 type answers struct {
-	kind string // owner of the model
+	kind  string // owner of the model
+	first int64  // token id of the first word
 
 	mu   sync.Mutex
 	sent []map[string]any
@@ -39,9 +41,9 @@ func (a *answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			Content string `json:"content"`
 		}
 		_ = json.NewDecoder(r.Body).Decode(&q)
-		ids := []int32{1} // BOS
+		ids := []int64{1} // BOS
 		for i := range strings.Fields(q.Content) {
-			ids = append(ids, int32(i+2))
+			ids = append(ids, a.first+int64(i+2))
 		}
 		_ = json.NewEncoder(w).Encode(map[string]any{"tokens": ids})
 	case "/v1/completions", "/v1/chat/completions":
@@ -85,7 +87,7 @@ func bencher(t *testing.T, args ...string) (*report.Report, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return readReport(t, path), stderr
+	return ReadReport(t, path), stderr
 }
 
 // TestBenchServer checks that prompts have exactly the requested tokens and no two are equal, and that the report has
@@ -144,11 +146,67 @@ func TestBenchServer(t *testing.T) {
 	}
 }
 
+// TestBenchPromptsAreNew checks that no prompt of one benchmark begins like a prompt of another, that --prompt-salt
+// repeats them, and that --prompt-cache sends the same ones.
+func TestBenchPromptsAreNew(t *testing.T) {
+	a := &answers{kind: "llamacpp"}
+	at := a.serve(t)
+	prompts := func(more ...string) (sent []string, r *report.Report) {
+		a.sent = nil
+		r, _ = bencher(t, append([]string{at, "--prompt-tokens", "24", "--concurrency", "1,2", "-n", "1", "--requests", "2", "--repeats", "1"}, more...)...)
+		for _, q := range a.sent {
+			sent = append(sent, fmt.Sprint(q["prompt"].([]any)))
+		}
+		return sent, r
+	}
+	first, r := prompts()
+	second, _ := prompts()
+	starts := map[string]bool{}
+	for _, p := range append(slices.Clone(first), second...) {
+		starts[strings.Join(strings.Fields(p)[:5], " ")] = true // BOS and four words
+	}
+	if len(starts) != 12 {
+		t.Errorf("%d starts of 12 prompts:\n%s", len(starts), strings.Join(append(first, second...), "\n"))
+	}
+	if again, _ := prompts("--prompt-salt", r.Configuration["prompt-salt"]); !slices.Equal(again, first) {
+		t.Errorf("with the salt of the report, prompts differ:\n%v\n%v", again, first)
+	}
+	cached, r := prompts("--prompt-cache")
+	if again, _ := prompts("--prompt-cache"); !slices.Equal(again, cached) || r.Configuration["prompt-salt"] != "" {
+		t.Errorf("with --prompt-cache, prompts differ, or salt %q", r.Configuration["prompt-salt"])
+	}
+}
+
+// TestBenchAdvice checks that the advice for a server names no flag of llmtop's own engines.
+func TestBenchAdvice(t *testing.T) {
+	a := &answers{kind: "llamacpp"}
+	r, _ := bencher(t, a.serve(t), "--prompt-tokens", "16", "--concurrency", "1,2", "-n", "3", "--requests", "2", "--repeats", "1")
+	advice := false
+	for _, v := range r.Bench.Advice {
+		advice = advice || v.Topic == "concurrency"
+		if strings.Contains(v.Try, "--parallel") {
+			t.Errorf("%s: try %q", v.Text, v.Try)
+		}
+	}
+	if !advice {
+		t.Errorf("no advice on concurrency in %+v", r.Bench.Advice)
+	}
+}
+
+// TestBenchLargeTokenIDs checks that a server whose token ids cannot be sent back gets texts of about that length.
+func TestBenchLargeTokenIDs(t *testing.T) {
+	a := &answers{kind: "llamacpp", first: 4194447388}
+	r, _ := bencher(t, a.serve(t), "--prompt-tokens", "16", "-n", "2", "--requests", "1", "--repeats", "1")
+	if r.Bench.Points[0].Name != "about 16 tokens, 1 at a time" || r.Bench.Failed != 0 {
+		t.Errorf("%s, %d failed", r.Bench.Points[0].Name, r.Bench.Failed)
+	}
+}
+
 // TestBenchUnknownServer checks that approximate numbers are marked as such.
 func TestBenchUnknownServer(t *testing.T) {
 	a := &answers{kind: "somebody"}
 	r, stderr := bencher(t, a.serve(t)+"/v1", "--prompt-tokens", "32", "-n", "3", "--requests", "2", "--repeats", "1")
-	if r.Bench.Points[0].Name != "about 32 tokens, 1 at a time" || r.Requests[0].Prompt != 7 || r.Requests[0].Generated != 3 {
+	if r.Bench.Points[0].Name != "about 32 tokens, 1 at a time" || r.Requests[0].Prompt.V != 7 || r.Requests[0].Generated != 3 {
 		t.Errorf("%s: %+v", r.Bench.Points[0].Name, r.Requests[0])
 	}
 	for _, want := range []string{"model m, API openai-chat", "outputs may be shorter than --tokens", "may be served from it"} {
@@ -218,6 +276,7 @@ func TestBenchRefuses(t *testing.T) {
 		"connect to unix:/nowhere/e.sock: no answer":                      {"unix:/nowhere/e.sock"},
 		"--concurrency 20000: must be 1 to 10000":                         {at, "--concurrency", "20000"},
 		"--prompt-cache needs the address of a server: llmtop bench http": {"--prompt-cache"},
+		"--prompt-salt: --prompt-cache sends the same prompts":            {at, "--prompt-cache", "--prompt-salt", "3"},
 	} {
 		_, _, err := llmtop(t, append([]string{"bench"}, args...)...)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") || exit.Code(err) != exit.CodeUsage {

@@ -3,13 +3,14 @@
 package cmd_test
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/llmtop/llmtop/cmd"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/report"
 )
@@ -45,7 +46,7 @@ func TestScreenReportAgrees(t *testing.T) {
 	if out, err := again.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	seen, live, replayed := readJSON(t, names[0]), readJSON(t, filepath.Join(dir, "live.json")), readJSON(t, filepath.Join(dir, "replayed.json"))
+	seen, live, replayed := cmd.ReadReport(t, names[0]), cmd.ReadReport(t, filepath.Join(dir, "live.json")), cmd.ReadReport(t, filepath.Join(dir, "replayed.json"))
 	if !live.Partial {
 		t.Error("a benchmark that was ended early is not partial")
 	}
@@ -69,25 +70,15 @@ func TestScreenReportAgrees(t *testing.T) {
 	}
 }
 
-// numbers returns a request without its tokens, of which the screen keeps only some, and without text.
+// numbers returns a request without its tokens, of which the screen keeps only some, and without text. Causes are left
+// out: evidence may come up to a second after the screen's report.
 func numbers(q report.Request) report.Request {
-	q.Tokens, q.TokensCut, q.Text, q.Answer = nil, 0, nil, nil
+	q.Tokens, q.TokensCut, q.Text, q.Answer, q.Slow = nil, 0, nil, nil, nil
+	q.Stalls = slices.Clone(q.Stalls)
+	for i := range q.Stalls {
+		q.Stalls[i].Cause = report.Cause{Lost: q.Stalls[i].Lost}
+	}
 	return q
-}
-
-// readJSON reads a report.
-func readJSON(t *testing.T, name string) *report.Report {
-	t.Helper()
-	file, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	r, err := report.Read(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
 }
 
 // TestBenchAndReplayAgree checks that the replay of a recorded benchmark gives every request the same numbers, and the
@@ -105,7 +96,7 @@ func TestBenchAndReplayAgree(t *testing.T) {
 		if out, err := c.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %v\n%s", args, err, out)
 		}
-		return readJSON(t, filepath.Join(dir, name))
+		return cmd.ReadReport(t, filepath.Join(dir, name))
 	}
 	live := read("live.json", "bench", "--prompt-tokens", "16,64", "--concurrency", "1,3", "-n", "12", "--requests", "4", "--repeats", "2", "--limits=false", "--record", "bench.llmtop")
 	replayed := read("replayed.json", "replay", "bench.llmtop", "--headless")

@@ -35,17 +35,17 @@ func llmtop(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	return out.String(), notes.String(), err
 }
 
-// readReport reads a report.
-func readReport(t *testing.T, name string) *report.Report {
-	t.Helper()
+// ReadReport reads a report. It is exported for the tests of package cmd_test.
+func ReadReport(tb testing.TB, name string) *report.Report {
+	tb.Helper()
 	file, err := os.Open(name)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	defer file.Close()
 	r, err := report.Read(file)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return r
 }

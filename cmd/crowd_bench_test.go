@@ -8,14 +8,13 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/llmtop/llmtop/profiler/report"
+	"github.com/llmtop/llmtop/cmd"
 )
 
 // Timing of the server: the first token after crowdTTFT, then crowdSpeed.
@@ -76,15 +75,7 @@ func BenchmarkCrowd(b *testing.B) {
 // crowded evaluates the report of a crowd.
 func crowded(b *testing.B, file string, stays float64) {
 	b.Helper()
-	in, err := os.Open(file)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer in.Close()
-	r, err := report.Read(in)
-	if err != nil {
-		b.Fatal(err)
-	}
+	r := cmd.ReadReport(b, file)
 	if r.Totals.Failed.V > 0 {
 		b.Fatalf("%v requests failed", r.Totals.Failed.V)
 	}

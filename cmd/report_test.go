@@ -28,9 +28,9 @@ func TestReportCompat(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s%s", err, out, stderr)
 		}
-		return readReport(t, file("again.json"))
+		return ReadReport(t, file("again.json"))
 	}
-	live := readReport(t, file("live.json"))
+	live := ReadReport(t, file("live.json"))
 	if got := again("live.json", "--compat", "vllm").Bench.Compat; !reflect.DeepEqual(got, live.Bench.Compat) {
 		t.Errorf("from the report %+v, live %+v", got, live.Bench.Compat)
 	}

@@ -87,13 +87,13 @@ func TestBenchLlamaServer(t *testing.T) {
 		var tpot []float64
 		for i, a := range answers {
 			reported, got := spokenIn(t, a), &r.Requests[i]
-			if got.Prompt != reported.prompt || got.Generated != reported.generated || got.Generated != 96 || got.Prompt != 48 {
-				t.Errorf("request %d: %d and %d tokens, the server says %+v", i, got.Prompt, got.Generated, reported)
+			if int(got.Prompt.V) != reported.prompt || got.Generated != reported.generated || got.Generated != 96 || got.Prompt.V != 48 {
+				t.Errorf("request %d: %d and %d tokens, the server says %+v", i, int(got.Prompt.V), got.Generated, reported)
 			}
 			if 1e3*got.TTFT.V < reported.fill || 1e3*got.E2EL.V < reported.fill+reported.decode {
 				t.Errorf("request %d: TTFT %v s, E2EL %v s are shorter than the server took: %+v", i, got.TTFT, got.E2EL, reported)
 			}
-			sums[0], sums[1] = sums[0]+got.Prompt, sums[1]+got.Generated
+			sums[0], sums[1] = sums[0]+int(got.Prompt.V), sums[1]+got.Generated
 			tpot = append(tpot, 1e3*got.TPOT.V/(reported.decode/float64(reported.generated-1)))
 		}
 		for end := time.Now().Add(20 * time.Second); counter(t, server.URL, outputs)-was[1] < sums[1] && time.Now().Before(end); {
@@ -203,8 +203,8 @@ func TestBenchOllama(t *testing.T) {
 		if err := json.Unmarshal([]byte(messages[len(messages)-1].Text), &reported); err != nil || reported.Generated == 0 {
 			t.Fatalf("the last message of Ollama is %v: %v", messages[len(messages)-1], err)
 		}
-		if got.Prompt != reported.Prompt || got.Generated != reported.Generated {
-			t.Errorf("request %d: %d and %d tokens, Ollama reports %+v", i, got.Prompt, got.Generated, reported)
+		if int(got.Prompt.V) != reported.Prompt || got.Generated != reported.Generated {
+			t.Errorf("request %d: %d and %d tokens, Ollama reports %+v", i, int(got.Prompt.V), got.Generated, reported)
 		}
 		if 1e9*got.TTFT.V < float64(reported.Fill) || 1e9*got.E2EL.V < float64(reported.Fill+reported.Decode) {
 			t.Errorf("request %d: TTFT %v s, E2EL %v s are shorter than Ollama took: %+v", i, got.TTFT, got.E2EL, reported)

@@ -186,9 +186,9 @@ func TestCellShowsItsCounts(t *testing.T) {
 	s.Request(1, "code", viewtest.PromptText, viewtest.AnswerText, 1, 9, false)
 	s.DecodePicks(100, 30, 10, 60, 0)
 	a := lookAt(s.Snapshot(), 160, 45, "/", "0", ":", "1", "enter", ">", ">")
-	holds(t, a, "L0 e1  10 % of the layer's picks   10 picks   0.40× the uniform share   rank 3 of 4   over budget")
+	holds(t, a, "L0 e1  10 % of the layer's picks   10 picks   0.400× the uniform share   rank 3 of 4   over budget")
 	// Entropy of .3 .1 .6 is 0.8979 nats, over ln 4; the mean is 25 picks, the deviation sqrt((25 + 225 + 1225 + 625) / 4).
-	holds(t, a, "L0  hottest e2 at 60 %   max/mean 2.40   entropy 0.648   idle 1   CV 0.92   fit 1 of 4")
+	holds(t, a, "L0  hottest e2 at 60 %   max/mean 2.40   entropy 0.648   idle 1   CV 0.917   fit 1 of 4")
 	holds(t, a, " 1 of 4 experts, 2.53 MB: 60 % of routing covered by the hottest; uniform baseline 25 %")
 	a.press("/", "i", "d", "l", "e", "enter")
 	holds(t, a, "L0 e3  0 % of the layer's picks   0 picks   0× the uniform share   rank 4 of 4   over budget")

@@ -18,7 +18,7 @@ func TestReplicasAreSortedFilteredAndOpened(t *testing.T) {
 	a := openFleet(&all, false, 160, 45)
 	holds(t, a, "9 replicas, by replica")
 	holds(t, a, "10.0.0.8:8000: waiting 14.0× the median")
-	holds(t, a, "TTFT p50 3.0× the median")
+	holds(t, a, "TTFT mean 3.0× the median")
 	a.press("down", "down", "<", "<", "<", "<", "<", "<") // age, hits, ITL, TPOT, p99, TTFT p50
 	holds(t, a, "by TTFT p50")
 	if got := selectedReplica(a); got != "10.0.0.8:8000" {

@@ -153,7 +153,7 @@ func TestSmallScreensFoldStages(t *testing.T) {
 	for h := overview.MinHeight; h < 40; h++ {
 		a := openRequest(viewtest.LiveSnapshot(), 1, 60, h)
 		holds(t, a, "= TTFT")
-		holds(t, a, "39.42 ms")
+		holds(t, a, "39.4 ms")
 	}
 	a := openRequest(viewtest.LiveSnapshot(), 1, 60, overview.MinHeight)
 	holds(t, a, " shorter ")

@@ -133,6 +133,9 @@ func (o *Benchmark) adjust(m *report.Meta) {
 	}
 	if o.target.server != nil {
 		m.Configuration["api"], m.Configuration["prompt-cache"] = string(o.target.server.API()), strconv.FormatBool(o.target.cached)
+		if !o.target.cached {
+			m.Configuration["prompt-salt"] = strconv.FormatUint(o.target.salt, 10)
+		}
 	}
 }
 

@@ -52,6 +52,7 @@ func (o *Benchmark) Bind(c *cobra.Command) {
 	flags := c.Flags()
 	flags.Lookup("tokens").DefValue = strconv.Itoa(defaultTokens)
 	flags.Lookup("seed").DefValue = "1"
+	_ = flags.MarkHidden("pace") // always refused: bench runs at full speed
 	o.Tokens, o.Seed, o.Quiet = defaultTokens, 1, true
 	o.Prompts.Bind(flags)
 	flags.StringVar(&o.promptsFile, "prompts", "", "`FILE` of prompts in JSON Lines: {\"prompt\": \"…\", \"max_tokens\": 64, \"group\": \"…\", \"label\": \"…\"}")

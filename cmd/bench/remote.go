@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"strings"
 	"time"
@@ -30,6 +31,7 @@ type target struct {
 	secret files.APIKey
 	token  string // file with the token of an event socket, from --token-file
 	cached bool
+	salt   uint64 // seeds the start of generated prompts
 
 	server *remote.Client       // of an HTTP address
 	engine *remote.SocketEngine // of an event socket
@@ -44,6 +46,7 @@ func (r *target) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&r.api, "api", "", "`API` of a server: openai-chat, openai, ollama-chat, ollama (default: detected)")
 	r.secret.Bind(flags, "$LLMTOP_API_KEY or $OPENAI_API_KEY")
 	flags.BoolVar(&r.cached, "prompt-cache", false, "send every run the same prompts, and let the server use its prompt cache")
+	flags.Uint64Var(&r.salt, "prompt-salt", 0, "begin generated prompts with random words by seed `N`; 0: a new seed")
 }
 
 func (r *target) isSet() bool { return r.at != "" }
@@ -53,6 +56,12 @@ var engineFlags = []string{"parallel", "threads", "ctx", "isolated", "engine", "
 
 // check refuses flags that do not apply to the location of the engine.
 func (r *target) check(c *cobra.Command, tokenFile string) error {
+	if r.cached && r.salt != 0 {
+		return exit.Usagef("--prompt-salt: --prompt-cache sends the same prompts; remove one of them")
+	}
+	for r.salt == 0 {
+		r.salt = uint64(rand.Uint32())
+	}
 	if r.isSet() {
 		r.token = tokenFile
 		for _, name := range engineFlags {
@@ -62,7 +71,7 @@ func (r *target) check(c *cobra.Command, tokenFile string) error {
 		}
 	}
 	if !remote.IsAddress(r.at) {
-		for _, name := range []string{"model", "api", "api-key-file", "api-key-over-http", "prompt-cache"} {
+		for _, name := range []string{"model", "api", "api-key-file", "api-key-over-http", "prompt-cache", "prompt-salt"} {
 			if c.Flags().Changed(name) {
 				return exit.Usagef("--%s needs the address of a server: llmtop bench http://HOST:PORT", name)
 			}
@@ -178,7 +187,7 @@ func (r *target) notes(honourEOS bool) (lines []string) {
 		lines = append(lines, "the server cannot ignore end-of-text tokens: outputs may be shorter than --tokens")
 	}
 	if !r.cached && !r.server.Fresh() {
-		lines = append(lines, "the prompt cache of the server cannot be turned off: repeated prompts may be served from it")
+		lines = append(lines, "the prompt cache of the server cannot be turned off: prompts that you repeat may be served from it")
 	}
 	if r.server.Exposed() {
 		lines = append(lines, "the API key is sent unencrypted")

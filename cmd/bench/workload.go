@@ -73,6 +73,7 @@ func (o *Benchmark) workload(ctx context.Context, s local.Scheduler, sources []p
 	out := workload.Workload{Repeats: o.repeats, Warmup: o.warmup, Seed: o.Seed}
 	var body *synthetic
 	var err error
+	sent, rng := 0, rand.New(rand.NewPCG(o.target.salt, 0x73616c74))
 	for _, source := range sources {
 		if source.length > 0 && body == nil {
 			if body, err = newSynthetic(ctx, s); err != nil {
@@ -86,9 +87,13 @@ func (o *Benchmark) workload(ctx context.Context, s local.Scheduler, sources []p
 		if err != nil {
 			return out, err
 		}
-		var vary func(run, i int, r *engine.Request)
+		var vary func(r *engine.Request)
 		if source.length > 0 && o.target.isSet() && !o.target.cached {
-			vary = func(run, i int, r *engine.Request) { body.prompt(r, source.length, run*len(requests)+i) }
+			vary = func(r *engine.Request) {
+				body.prompt(r, source.length, sent)
+				body.salt(r, rng)
+				sent++
+			}
 		}
 		for _, n := range o.concurrency {
 			out.Points = append(out.Points, workload.Point{
@@ -168,13 +173,13 @@ func newSynthetic(ctx context.Context, s local.Scheduler) (*synthetic, error) {
 		text.WriteString(p.Text + "\n")
 	}
 	front, err := s.Encode(ctx, "")
+	var all []int32
+	if err == nil {
+		all, err = s.Encode(ctx, text.String())
+	}
 	if errors.Is(err, remote.ErrNoTokenizer) {
 		return &synthetic{words: strings.Fields(text.String())}, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	all, err := s.Encode(ctx, text.String())
 	if err != nil {
 		return nil, err
 	}
@@ -204,5 +209,25 @@ func (s *synthetic) prompt(r *engine.Request, n, i int) {
 	r.IDs = append(make([]int32, 0, n), s.front[:min(len(s.front), n)]...)
 	for at := i * stride; len(r.IDs) < n; at++ {
 		r.IDs = append(r.IDs, s.body[at%len(s.body)])
+	}
+}
+
+// saltLength is how many tokens or words at the start of a prompt are random.
+const saltLength = 8
+
+// salt replaces the start of a prompt by random tokens or words of the text, so that servers find none of it in a cache
+// that another benchmark has filled.
+func (s *synthetic) salt(r *engine.Request, rng *rand.Rand) {
+	if s.words != nil {
+		words := strings.Split(r.Text, " ")
+		for w := range min(saltLength, len(words)) {
+			words[w] = s.words[rng.IntN(len(s.words))]
+		}
+		r.Text = strings.Join(words, " ")
+		return
+	}
+	start := r.IDs[min(len(s.front), len(r.IDs)):]
+	for at := range min(saltLength, len(start)) {
+		start[at] = s.body[rng.IntN(len(s.body))]
 	}
 }

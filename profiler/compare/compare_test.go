@@ -37,7 +37,7 @@ func (e *engine) run(first event.RequestID) []report.Request {
 		}
 		ttft, tpot := 0.004*float64(tokens)/16*noise(), 0.0008*(1+e.slower)*noise()
 		out = append(out, report.Request{
-			ID: first + event.RequestID(i), Label: fmt.Sprint("prompt of ", tokens), State: "finished", Prompt: tokens, Generated: 101,
+			ID: first + event.RequestID(i), Label: fmt.Sprint("prompt of ", tokens), State: "finished", Prompt: report.Measured(float64(tokens)), Generated: 101,
 			TTFT: number(ttft), TPOT: number(tpot), E2EL: number(ttft + 100*tpot), DecodeRate: number(1 / tpot),
 			Parts: report.Parts{{Name: "prompt", Time: number(ttft * 0.9)}, {Name: "other", Time: number(ttft * 0.1)}},
 		})
@@ -77,7 +77,7 @@ var options = compare.Options{Relative: compare.DefaultRelative}
 // each returns a report per value, with one request that set completes.
 func each(set func(q *report.Request, v float64), values ...float64) (runs []*report.Report) {
 	for _, v := range values {
-		q := report.Request{ID: 1, State: "finished", Prompt: 8}
+		q := report.Request{ID: 1, State: "finished", Prompt: report.Measured(8)}
 		set(&q, v)
 		runs = append(runs, &report.Report{SchemaVersion: report.SchemaVersion, Requests: []report.Request{q}})
 	}

@@ -84,7 +84,7 @@ func (p *Point) values(m *Metric) runs {
 		for i := range one.Requests {
 			q := &one.Requests[i]
 			if v, ok := m.value(q).Positive(); ok {
-				key := prompt{q.Label, q.Prompt}
+				key := prompt{q.Label, int(q.Prompt.V)}
 				r[key] = append(r[key], math.Log(v))
 			}
 		}

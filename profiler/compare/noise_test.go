@@ -39,7 +39,7 @@ func busy(t *testing.T) (runs []*report.Report) {
 		}
 		r := runs[len(runs)-1]
 		r.Requests = append(r.Requests, report.Request{
-			ID: event.RequestID(len(r.Requests) + 1), Label: "128 tokens", State: "finished", Prompt: 128, Generated: 96,
+			ID: event.RequestID(len(r.Requests) + 1), Label: "128 tokens", State: "finished", Prompt: report.Measured(128), Generated: 96,
 			TTFT: number(v[1]), TPOT: number(v[2]), E2EL: number(v[3]), DecodeRate: number(1 / v[2]),
 		})
 	}

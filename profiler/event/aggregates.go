@@ -14,10 +14,12 @@ type Aggregates struct {
 	CacheHits                Reading // share of the prompt tokens over Interval that came from a cache, 0..1
 
 	Finished, Failed          Reading // requests over Interval
+	Cancelled                 Reading // requests over Interval that their client ended
 	Prompt, Cached, Generated Reading // tokens over Interval; Prompt includes Cached
 
 	Histograms []Histogram
 	Slots      []Slot         // requests that were seen when polling
+	Models     []LoadedModel  // models in memory, if the engine loads and unloads them by itself
 	More       []NamedReading // the engine's other current values, ascending by name
 	Counts     []NamedReading // what else it counted over Interval, ascending by name
 	Ratios     []Ratio        // shares and means over Interval, ascending by name
@@ -54,6 +56,15 @@ type Endpoint struct {
 	Reason string // why it is not read; "" if it is
 }
 
+// LoadedModel is a model in the memory of an engine.
+type LoadedModel struct {
+	Name    string
+	Bytes   int64 // memory in use; 0 unknown
+	GPU     int64 // of Bytes, in the memory of GPUs
+	Context int   // tokens that a request may use; 0 unknown
+	Until   Time  // when the engine unloads it unless it is used; 0 unknown or never
+}
+
 // Histogram is a distribution of durations over the interval of a report, in the engine's own buckets.
 type Histogram struct {
 	Name   string // one of the names in docs/event-protocol.md, or the engine's own
@@ -68,6 +79,7 @@ type Histogram struct {
 type Slot struct {
 	Slot      int
 	Request   RequestID // 0: idle
+	Model     string    // "": the only one
 	Prompt    int       // prompt tokens; 0 unknown
 	Processed int       // of Prompt, processed so far
 	Cached    int       // of Processed, taken from a cache

@@ -15,16 +15,19 @@ type Device struct {
 
 // EngineInfo identifies a source. Its capabilities say what it can report; everything else reads "not reported".
 type EngineInfo struct {
-	Name    string // "native"
-	Version string
-	PID     int
-	Epoch   int64 // wall clock at Time 0, Unix ns
-	Device  Device
-	Caps    Caps
-	Slots   int     // requests that it can decode together; 0 unknown
-	Pace    float64 // tokens/s that the engine is limited to; 0: unlimited
-	State   EngineState
-	Reason  string // why it failed, or why this engine was chosen
+	Name string // "native"
+	// Provider is the program that runs the model if Name is something in front of it, such as a proxy; "": Name, or
+	// unknown.
+	Provider string
+	Version  string
+	PID      int
+	Epoch    int64 // wall clock at Time 0, Unix ns
+	Device   Device
+	Caps     Caps
+	Slots    int     // requests that it can decode together; 0 unknown
+	Pace     float64 // tokens/s that the engine is limited to; 0: unlimited
+	State    EngineState
+	Reason   string // why it failed, or why this engine was chosen
 
 	Remote Remote // connection to an engine in another process
 }
@@ -154,9 +157,12 @@ type Request struct {
 	Group         string // LoRA adapter or tenant; "" is the default group
 	Label         string // prompt kind, for example "scripture"
 	Name          string // the engine's own id, if it is not a number
+	Model         string // requested model; "": the loaded one
+	Chat          bool   // sent to an interface for chats
 	Prompt        string // text, only if the source is configured to send text
 	MaxTokens     int
 	Cold          bool // first request since the model load began
+	ColdLater     bool // whether it is cold is reported at its end
 	Probe         bool // sent by llmtop
 	Retrospective bool // reported after its end: stamps are what the engine reports
 }
@@ -164,10 +170,12 @@ type Request struct {
 // Outcome is the data of an ended request. Counts are totals and do not depend on the events received.
 type Outcome struct {
 	Reason    string // "stop", "length", "cancelled", or the error
-	Prompt    int    // prompt tokens, cached ones included
+	Prompt    int    // prompt tokens, cached ones included; 0 unknown
 	Cached    int    // of Prompt, taken from a cache
+	AnyCached bool   // Cached is unknown: any part of Prompt may come from a cache
 	Padding   int
 	Generated int
+	Cold      bool    // of a request with ColdLater
 	Decode    int64   // ns from first to last token if tokens are not reported one by one; 0 unknown
 	Answer    *Answer // nil: unknown, or not sent over HTTP
 }

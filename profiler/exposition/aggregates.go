@@ -41,6 +41,7 @@ func (s *gathering) aggregates(v *store.Snapshot) {
 	}{
 		{requests, r.Finished, c.Finished, []string{event.StateFinished.String()}},
 		{requests, r.Failed, c.Failed, []string{event.StateFailed.String()}},
+		{requests, r.Cancelled, c.Cancelled, []string{event.StateCancelled.String()}},
 		{promptTokens, r.Prompt, c.PromptTokens, nil},
 		{cachedTokens, r.Cached, c.CachedTokens, nil},
 		{generatedTokens, r.Generated, c.GeneratedTokens, nil},
@@ -84,7 +85,14 @@ func (s *gathering) reportedNumbers(r *store.Aggregates) {
 	}
 }
 
-// histograms adds the histograms that the engine counts.
+// genAITimes are the histograms of engines that OpenTelemetry's conventions name.
+var genAITimes = map[string]*instrument{
+	event.HistogramTTFT: latencyMetrics[store.TTFT], event.HistogramTPOT: latencyMetrics[store.TPOT], event.HistogramE2EL: latencyMetrics[store.E2EL],
+}
+
+// histograms adds the histograms that the engine counts. Those that OpenTelemetry's conventions name are added under
+// that name too, unless single requests are counted there. They hold all requests of the engine, so their operation is
+// unknown.
 func (s *gathering) histograms() {
 	e := s.engine
 	e.mu.Lock()
@@ -98,6 +106,10 @@ func (s *gathering) histograms() {
 		if fits {
 			s.buckets -= len(d.bounds)
 		}
-		s.metric(reportedTimes, []string{key.name, key.origin.String()}).Histogram = d.histogram(fits)
+		h := d.histogram(fits)
+		s.metric(reportedTimes, []string{key.name, key.origin.String()}).Histogram = h
+		if i := genAITimes[key.name]; i != nil && key.origin == event.Reported && !e.requestsSeen {
+			s.metric(i, []string{unknown, e.labels.provider, e.labels.model}).Histogram = h
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package exposition
 
 import (
+	"cmp"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -21,15 +22,15 @@ type EngineExporter struct {
 	cells          cells // guarded by Exporter.gather, like epochs
 	epochs         map[counterKey]epoch
 
-	mu             sync.Mutex          // guards what follows; held for well below a microsecond
-	reportedLabels labelSet            // the engine's latest name and model
-	labels         labelSet            // of new observations: reportedLabels, or "other" for provider and model
-	seenLabels     map[labelSet]bool   // label sets seen so far
-	itl            prometheus.Observer // for labels; nil before their first gap
-	gaps           gaps
-	snapshot       func() *store.Snapshot
-	running        map[event.RequestID]bool // running requests whose first token has been counted
-	ended          map[event.RequestID]bool // requests that end while refresh takes a snapshot; nil at other times
+	mu           sync.Mutex          // guards what follows; held for well below a microsecond
+	labels       labelSet            // the engine's latest name and model
+	seenLabels   map[labelSet]bool   // label sets seen so far
+	itl          prometheus.Observer // for labels; nil before their first gap
+	requestsSeen bool                // the engine reports single requests, not only polled ones and probes
+	gaps         gaps
+	snapshot     func() *store.Snapshot
+	running      map[event.RequestID]bool // running requests whose first token has been counted
+	ended        map[event.RequestID]bool // requests that end while refresh takes a snapshot; nil at other times
 
 	histograms map[histogramKey]*histogramTotals // counted by the engine, or derived from its slots
 }
@@ -41,7 +42,7 @@ const maxLabelSets = 16
 func newEngine(name string, o *requestMetrics, now func() event.Time) *EngineExporter {
 	return &EngineExporter{
 		label:          &dto.LabelPair{Name: new(engineAttr), Value: new(name)},
-		reportedLabels: labelSet{engine: name}, labels: labelSet{engine: name},
+		labels:         labelSet{engine: name, provider: unknown},
 		requestMetrics: o, epochs: make(map[counterKey]epoch), seenLabels: make(map[labelSet]bool), histograms: make(map[histogramKey]*histogramTotals),
 		gaps: gaps{now: now, requests: make(map[event.RequestID]*trackedRequest)},
 	}
@@ -60,10 +61,10 @@ func (e *EngineExporter) Emit(ev event.Event) {
 	case event.KindToken:
 		e.mu.Lock()
 		n, ns := e.gaps.token(&ev)
-		if n > 0 && e.itl == nil {
-			e.itl = e.requestMetrics.latency(store.ITL, e.labels)
+		var into prometheus.Observer
+		if n > 0 {
+			into = e.itlOf(e.gaps.requests[ev.Req].model)
 		}
-		into := e.itl
 		e.mu.Unlock()
 		for range n {
 			into.Observe(float64(ns) / 1e9)
@@ -88,34 +89,59 @@ func (e *EngineExporter) Emit(ev event.Event) {
 		if p, ok := ev.Data.(*event.EngineInfo); ok && p != nil {
 			e.mu.Lock()
 			defer e.mu.Unlock()
-			e.setLabels(labelSet{e.reportedLabels.engine, cleanLabel(p.Name), e.reportedLabels.model})
+			e.labels.provider, e.itl = cleanLabel(cmp.Or(p.Provider, p.Name)), nil
 		}
 	case event.KindModel:
 		if p, ok := ev.Data.(*event.Model); ok && p != nil {
 			e.mu.Lock()
 			defer e.mu.Unlock()
-			e.setLabels(labelSet{e.reportedLabels.engine, e.reportedLabels.provider, cleanLabel(p.Name)})
+			e.labels.model, e.itl = cleanLabel(p.Name), nil
 		}
 	}
 }
 
-// setLabels sets the labels of new observations. The caller holds the lock.
-func (e *EngineExporter) setLabels(s labelSet) {
-	e.reportedLabels = s
-	if !e.seenLabels[s] {
+// bounded returns a label set, or one with "other" for provider and model above maxLabelSets. The caller holds the lock.
+func (e *EngineExporter) bounded(s labelSet) labelSet {
+	known := s
+	known.operation = ""
+	if !e.seenLabels[known] {
 		if len(e.seenLabels) >= maxLabelSets {
 			s.provider, s.model = "other", "other"
-		} else {
-			e.seenLabels[s] = true
+			return s
 		}
+		e.seenLabels[known] = true
 	}
-	e.labels, e.itl = s, nil
+	return s
+}
+
+// labelsOf returns the labels of a request. The caller holds the lock.
+func (e *EngineExporter) labelsOf(r *store.Request) labelSet {
+	s := e.labels
+	s.operation = operationOf(r.Chat)
+	if r.Model != "" {
+		s.model = cleanLabel(r.Model)
+	}
+	return e.bounded(s)
+}
+
+// itlOf returns the histogram of gaps for a model; "": the loaded one. The caller holds the lock.
+func (e *EngineExporter) itlOf(model string) prometheus.Observer {
+	s := e.labels
+	if model != "" {
+		s.model = model
+		return e.requestMetrics.latency(store.ITL, e.bounded(s))
+	}
+	if e.itl == nil {
+		e.itl = e.requestMetrics.latency(store.ITL, e.bounded(s))
+	}
+	return e.itl
 }
 
 // Request counts a request that has ended; pass it as store.Options.OnRequest.
 func (e *EngineExporter) Request(r *store.Request) {
 	e.mu.Lock()
-	s, counted := e.labels, e.running[r.ID]
+	s, counted := e.labelsOf(r), e.running[r.ID]
+	e.requestsSeen = e.requestsSeen || !r.Polled && !r.Probe
 	delete(e.running, r.ID)
 	if e.ended != nil {
 		e.ended[r.ID] = true
@@ -146,11 +172,12 @@ func (e *EngineExporter) refresh() *store.Snapshot {
 	defer e.mu.Unlock()
 	live := make(map[event.RequestID]bool)
 	for _, r := range v.Requests {
-		if r.State.Final() || r.First == 0 || e.ended[r.ID] {
+		if r.State.Final() || r.First == 0 || r.ColdLater || e.ended[r.ID] {
 			continue
 		}
 		if !e.running[r.ID] {
-			e.requestMetrics.firstToken(e.labels, r)
+			e.requestsSeen = e.requestsSeen || !r.Probe
+			e.requestMetrics.firstToken(e.labelsOf(r), r)
 		}
 		live[r.ID] = true
 	}

@@ -71,7 +71,11 @@ func (x *Exporter) Gather() ([]*dto.MetricFamily, error) {
 		return nil, fmt.Errorf("gather metrics: %w", err)
 	}
 	for _, f := range s.families {
-		all = append(all, f)
+		if i := slices.IndexFunc(all, func(g *dto.MetricFamily) bool { return g.GetName() == f.GetName() }); i >= 0 {
+			all[i].Metric = append(all[i].Metric, f.Metric...)
+		} else {
+			all = append(all, f)
+		}
 	}
 	slices.SortFunc(all, func(a, b *dto.MetricFamily) int { return strings.Compare(a.GetName(), b.GetName()) })
 	return all, nil

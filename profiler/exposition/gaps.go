@@ -28,7 +28,9 @@ type trackedRequest struct {
 	last     event.Time // of the newest token, or of the start
 	paced    int64      // ns of pacing since then
 	hasToken bool       // at least one token was received
-	ended    bool       // later events are ignored, like all events of a probe
+	choices  metric.Choices
+	model    string // label of the requested model; "": the loaded one
+	ended    bool   // later events are ignored, like all events of a probe
 }
 
 // find returns a tracked request, nil if it is unknown or has ended.
@@ -51,8 +53,11 @@ func (g *gaps) request(e *event.Event) {
 	case !e.State.Final() && r == nil && len(g.requests)-len(g.ended) < store.MaxOpen:
 		r = &trackedRequest{last: g.stamp(e.At)}
 		g.requests[e.Req] = r
-		if p, _ := e.Data.(*event.Request); p != nil && p.Probe { // probes are not counted
-			g.end(e.Req, r)
+		if p, _ := e.Data.(*event.Request); p != nil {
+			r.model = cleanLabel(p.Model)
+			if p.Probe { // probes are not counted
+				g.end(e.Req, r)
+			}
 		}
 	}
 }
@@ -92,8 +97,13 @@ func (g *gaps) token(e *event.Event) (n int, ns int64) {
 	}
 	at = max(at, r.last, 1)
 	n = store.StampedTokens(e)
-	ns, _ = metric.TokenGap(int64(at-r.last), r.paced, n)
-	if !r.hasToken {
+	before := metric.Choice{}
+	if r.hasToken {
+		before = metric.Choice{First: r.last, Last: r.last}
+	}
+	last := r.choices.Add(e.Choice, at, before)
+	ns, _ = metric.TokenGap(int64(at-last), r.paced, n)
+	if last == 0 {
 		n = 0
 	}
 	r.last, r.paced, r.hasToken = at, 0, true

@@ -85,8 +85,16 @@ const (
 	modelAttr     = "gen_ai.request.model"
 	typeAttr      = "gen_ai.token.type"
 
-	operation = "text_completion" // used for all requests: engines do not report whether a request is a chat
+	unknown = "unknown" // value of an attribute that must be present
 )
+
+// operationOf returns the value of operationAttr for a request.
+func operationOf(chat bool) string {
+	if chat {
+		return "chat"
+	}
+	return "text_completion"
+}
 
 // latencyMetrics are the histograms of the latencies.
 var latencyMetrics = func() (out [store.NumLatencies]*instrument) {

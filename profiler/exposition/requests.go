@@ -60,10 +60,10 @@ func vector(i *instrument, bounds []float64) *prometheus.HistogramVec {
 }
 
 // labelSet are the label values of an observation.
-type labelSet struct{ engine, provider, model string }
+type labelSet struct{ engine, operation, provider, model string }
 
 // genAI returns the label values that the gen_ai metrics share.
-func (s labelSet) genAI() []string { return []string{s.engine, operation, s.provider, s.model} }
+func (s labelSet) genAI() []string { return []string{s.engine, s.operation, s.provider, s.model} }
 
 // firstToken counts what is available at the first token of a request. Probes are not part of the engine's statistics;
 // they are counted when they end.

@@ -98,7 +98,7 @@ func (s *gathering) identity(v *store.Snapshot) {
 		s.add(state, flag(at == e.State), at.String())
 	}
 	s.add(engineInfo, 1, cleanLabel(e.Name), cleanLabel(e.Version), cleanLabel(e.Device.Name), cleanLabel(e.Device.Kernels))
-	if m.Architecture != "" {
+	if m.Name != "" || m.Architecture != "" {
 		s.add(modelInfo, 1, cleanLabel(m.Name), cleanLabel(m.Architecture), cleanLabel(m.Quantisation))
 	}
 	s.positive(parameters, float64(m.Parameters))
@@ -131,7 +131,7 @@ func (s *gathering) requests(v *store.Snapshot) {
 	s.add(requests, float64(c.Cancelled), event.StateCancelled.String())
 	s.add(requests, float64(c.Failed), event.StateFailed.String())
 	s.add(promptTokens, float64(c.PromptTokens))
-	s.add(cachedTokens, float64(c.CachedTokens))
+	s.reading(cachedTokens, v.Totals().Cached)
 	s.add(paddingTokens, float64(c.PadTokens))
 	s.add(generatedTokens, float64(c.GeneratedTokens))
 	s.add(stalls, float64(v.Latency.StallCount[metric.Session]))

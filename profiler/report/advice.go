@@ -34,6 +34,25 @@ func (p *Point) prompts() string {
 	return p.Name
 }
 
+// ownsSlots reports whether llmtop ran the engine, with --parallel as its number of slots.
+func (r *Report) ownsSlots() bool { return r.Configuration["parallel"] != "" }
+
+// trySlots returns the advice to decode n requests together.
+func (r *Report) trySlots(n int) string {
+	if r.ownsSlots() {
+		return fmt.Sprintf("set --parallel %d", n)
+	}
+	return fmt.Sprintf("send %d requests at a time", n)
+}
+
+// moreSlots names the setting of the engine that lets it decode more requests together.
+func (r *Report) moreSlots() string {
+	if r.ownsSlots() {
+		return "more slots (--parallel)"
+	}
+	return "more slots in the server's settings"
+}
+
 // meets reports whether nearly all requests met the targets, or there are none.
 func (p *Point) meets() bool { return !p.Compliance.All.OK() || p.Compliance.All.V >= minCompliance }
 
@@ -74,7 +93,7 @@ func adviseConcurrency(r *Report) (out []Verdict) {
 				best.Output.Mean.V/least.Output.Mean.V, least.Concurrency),
 			Evidence: fmt.Sprintf("TTFT p50 %s vs. %s, TPOT p50 %s vs. %s", best.TTFT.cell("p50", metric.Seconds), least.TTFT.cell("p50", metric.Seconds),
 				best.TPOT.cell("p50", metric.Seconds), least.TPOT.cell("p50", metric.Seconds)),
-			Try: fmt.Sprintf("set --parallel %d: no measured concurrency within the targets generates %s more", best.Concurrency, metric.Percent(minGain-1)),
+			Try: fmt.Sprintf("%s: no measured concurrency within the targets generates %s more", r.trySlots(best.Concurrency), metric.Percent(minGain-1)),
 		})
 	}
 	return out
@@ -98,7 +117,7 @@ func advisePoint(r *Report, p *Point) (out []Verdict) {
 		}
 	}
 	if total > 0 && queue/total >= maxQueueShare {
-		add(severityWatch, "queue", "use more slots (--parallel), or fewer concurrent requests", metric.Seconds(queue)+" of "+metric.Seconds(total),
+		add(severityWatch, "queue", "use "+r.moreSlots()+", or fewer concurrent requests", metric.Seconds(queue)+" of "+metric.Seconds(total),
 			"%s of TTFT is queue time", metric.Percent(queue/total))
 	}
 	if v := p.ITL; v != nil && v.Count >= tailGaps && v.P99.V >= tailRatio*v.P50.V {
@@ -115,7 +134,7 @@ func advisePoint(r *Report, p *Point) (out []Verdict) {
 	if rate, ok := p.Rate.Positive(); ok && p.Finished != nil && p.E2EL != nil && len(p.Runs) > 0 {
 		perRun := float64(p.count()) / float64(len(p.Runs))
 		if expected := perRun / (perRun/rate + p.E2EL.Mean.V); p.Finished.Mean.V < minRateShare*expected {
-			add(severityWatch, "rate", "use a lower --rate, or more slots (--parallel)", fmt.Sprintf("%s requests/s finished, %s requested", metric.Rate(p.Finished.Mean.V), metric.Rate(rate)),
+			add(severityWatch, "rate", "use a lower --rate, or "+r.moreSlots(), fmt.Sprintf("%s requests/s finished, %s requested", metric.Rate(p.Finished.Mean.V), metric.Rate(rate)),
 				"the engine does not keep up: it finishes %s of the rate", metric.Percent(p.Finished.Mean.V/rate))
 		}
 	}

@@ -95,8 +95,12 @@ func pointSections(r *Report) (out []section) {
 // tokenWords returns the counts of tokens, and the rates in other units.
 func (p *Point) tokenWords() []string {
 	t := &p.Tokens
-	words := []string{fmt.Sprintf("%d of %s finished in %s: %d prompt tokens (%d cached, %d padding), %d generated.",
-		t.Requests, plural(p.count(), "request"), plural(len(p.Runs), "run"), t.Prompt, t.Cached, t.Padding, t.Generated)}
+	cached := "cached " + t.Cached.absence()
+	if t.Cached.OK() {
+		cached = wholeTokens(t.Cached.V) + " cached"
+	}
+	words := []string{fmt.Sprintf("%d of %s finished in %s: %d prompt tokens (%s, %d padding), %d generated.",
+		t.Requests, plural(p.count(), "request"), plural(len(p.Runs), "run"), t.Prompt, cached, t.Padding, t.Generated)}
 	for _, rate := range []struct {
 		name string
 		s    *Statistics

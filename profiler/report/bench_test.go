@@ -13,11 +13,11 @@ import (
 
 // benched returns a report of four requests in two runs of 2 s each; the first request is cold.
 func benched() *Report {
-	r := wholeRun().build(Meta{Version: "1"})
+	r := wholeRun().build(Meta{Version: "1", Configuration: map[string]string{"parallel": "2"}})
 	r.Requests = nil
 	for i, ttft := range []float64{0.9, 0.1, 0.2, 0.3} {
 		r.Requests = append(r.Requests, Request{
-			ID: event.RequestID(i + 1), State: "finished", Cold: i == 0, Prompt: 10, Generated: 3, TTFT: Measured(ttft), TPOT: Measured(0.01),
+			ID: event.RequestID(i + 1), State: "finished", Cold: i == 0, Prompt: Measured(10), Cached: Measured(0), Generated: 3, TTFT: Measured(ttft), TPOT: Measured(0.01),
 			Tokens:  []Token{{Index: 0, Top: []Candidate{}}, {Index: 1, N: 2, Gap: Measured(0.01), Top: []Candidate{}}},
 			Layers:  []Layer{},
 			Stalls:  []Stall{},

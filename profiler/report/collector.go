@@ -32,7 +32,8 @@ type record struct {
 	id       event.RequestID
 	enqueued event.Time
 	last     event.Time // of the last token; 0 before the first
-	paced    int64      // ns of pacing since last
+	choices  metric.Choices
+	paced    int64 // ns of pacing since last
 	tokens   []token
 	omitted  uint64                      // tokens not kept
 	stages   [event.NumStages]stageTotal // over all layers
@@ -158,8 +159,8 @@ func (c *Collector) token(r *record, e *event.Event) {
 	}
 	at := max(e.At, r.last, r.enqueued)
 	gap := int64(-1)
-	if r.last != 0 {
-		gap, _ = metric.TokenGap(int64(at-r.last), r.paced, n)
+	if last := r.choices.Add(e.Choice, at, metric.Choice{First: r.last, Last: r.last}); last != 0 {
+		gap, _ = metric.TokenGap(int64(at-last), r.paced, n)
 	}
 	r.last, r.paced = at, 0
 	size := weight(e)

@@ -50,7 +50,7 @@ func answer(a *event.Answer, enqueued event.Time) *Answer {
 
 // stream returns the answer as other tools see it. For engines without HTTP it is made from the tokens.
 func (q *Request) stream() compat.Stream {
-	out := compat.Stream{Began: q.Enqueued.V, Prompt: q.Prompt, Generated: q.Generated, Failed: q.State != event.StateFinished.String()}
+	out := compat.Stream{Began: q.Enqueued.V, Prompt: int(q.Prompt.V), Generated: q.Generated, Failed: q.State != event.StateFinished.String()}
 	if a := q.Answer; a != nil {
 		out.Began, out.Chat = q.Enqueued.V+a.Began.V, a.Chat
 		for i := range min(len(a.Times), len(a.Kinds)) {

@@ -34,12 +34,12 @@ func writeBenchCSV(r *Report, w io.Writer) error {
 		}{
 			{"finished", uint64(p.Tokens.Requests)},
 			{"prompt_tokens", p.Tokens.Prompt},
-			{"cached_tokens", p.Tokens.Cached},
 			{"padding_tokens", p.Tokens.Padding},
 			{"generated_tokens", p.Tokens.Generated},
 		} {
 			scalar(name, count.name, "sum", strconv.FormatUint(count.n, 10))
 		}
+		scalar(name, "cached_tokens", "sum", decimal(p.Tokens.Cached))
 		for _, d := range distributions {
 			if s := *d.field(p); s != nil {
 				_ = c.Write(s.row(name, d.json))

@@ -68,7 +68,7 @@ type Run struct {
 type PointTokens struct {
 	Requests  int    `json:"finished"`
 	Prompt    uint64 `json:"prompt_tokens"`
-	Cached    uint64 `json:"cached_tokens"` // of the prompt
+	Cached    Number `json:"cached_tokens"` // of the prompt; null if that of a request is unknown
 	Padding   uint64 `json:"padding_tokens"`
 	Generated uint64 `json:"generated_tokens"`
 }
@@ -259,10 +259,15 @@ func (p *Point) addRequest(g *pointSamples, i int, q *Request) {
 		g.groups[q.Group] = &samples{}
 	}
 	g.groups[q.Group].add(i, q.TPS)
-	p.kvLength.sum += float64(q.Prompt) + float64(q.Generated)/2
+	p.kvLength.sum += q.Prompt.V + float64(q.Generated)/2
 	p.kvLength.n++
 	t := &p.Tokens
+	if t.Requests == 0 {
+		t.Cached = q.Cached
+	} else if t.Cached.V += q.Cached.V; !q.Cached.OK() {
+		t.Cached = q.Cached
+	}
 	t.Requests++
-	t.Prompt, t.Cached = t.Prompt+uint64(max(q.Prompt, 0)), t.Cached+uint64(max(q.Cached, 0))
+	t.Prompt += uint64(max(q.Prompt.V, 0))
 	t.Padding, t.Generated = t.Padding+uint64(max(q.Padding.V, 0)), t.Generated+uint64(max(q.Generated, 0))
 }

@@ -14,7 +14,7 @@ import (
 
 func TestPointTokensAndTTFTComponents(t *testing.T) {
 	p := benched().Bench.Points[0]
-	if p.Tokens != (PointTokens{Requests: 4, Prompt: 40, Generated: 12}) {
+	if p.Tokens != (PointTokens{Requests: 4, Prompt: 40, Cached: Measured(0), Generated: 12}) {
 		t.Errorf("tokens %+v", p.Tokens)
 	}
 	if p.Dominant == nil || *p.Dominant != "prompt" || math.Abs(p.Parts[0].Time.V-0.15) > 1e-12 || math.Abs(p.Parts[1].Time.V-0.05) > 1e-12 {
@@ -41,14 +41,14 @@ func TestGroupsOfAPoint(t *testing.T) {
 	for i, group := range []string{"a", "b", "a"} {
 		id := event.RequestID(i + 1)
 		ids = append(ids, id)
-		byID[id] = &Request{ID: id, State: "finished", Group: group, Generated: 10 * (i + 1), TPS: Measured(float64(i + 1)), Cached: 2, Prompt: 3, Padding: Measured(1)}
+		byID[id] = &Request{ID: id, State: "finished", Group: group, Generated: 10 * (i + 1), TPS: Measured(float64(i + 1)), Cached: Measured(2), Prompt: Measured(3), Padding: Measured(1)}
 	}
 	p := Point{Runs: []Run{{Requests: ids, Duration: Measured(2)}}}
 	p.describe(byID, Profiles)
 	if len(p.Groups) != 2 || p.Groups[0].Generated != 40 || p.Groups[0].TPS.Mean.V != 2 || p.Groups[1].Requests != 1 {
 		t.Errorf("%+v", p.Groups)
 	}
-	if p.Tokens.Cached != 6 || p.Tokens.Padding != 3 || p.Output.Mean.V != 30 {
+	if p.Tokens.Cached.V != 6 || p.Tokens.Padding != 3 || p.Output.Mean.V != 30 {
 		t.Errorf("%+v, %v tokens/s", p.Tokens, p.Output.Mean.V)
 	}
 }

@@ -18,14 +18,16 @@ type Request struct {
 	Replica   string          `json:"replica,omitempty"` // replica that served it, in a fleet
 	Label     string          `json:"label"`
 	Group     string          `json:"group"`
+	Model     string          `json:"model,omitempty"`   // requested model, if it was named
+	Choices   int             `json:"choices,omitempty"` // answers that were generated together, if more than one
 	State     string          `json:"state"`
 	Reason    string          `json:"reason"`
 	Cold      bool            `json:"cold"`
 	Probe     bool            `json:"probe,omitempty"`  // probe of llmtop: not in percentiles and totals of an aggregate-only engine
 	Polled    bool            `json:"polled,omitempty"` // polled from a slot: its tokens are those of the last poll
 	Enqueued  Number          `json:"enqueued_s"`       // since the start of the session
-	Prompt    int             `json:"prompt_tokens"`
-	Cached    int             `json:"cached_tokens"`
+	Prompt    Number          `json:"prompt_tokens"`
+	Cached    Number          `json:"cached_tokens"`
 	Padding   Number          `json:"padding_tokens"`
 	Generated int             `json:"generated_tokens"`
 
@@ -192,7 +194,7 @@ func (r *record) build(f *store.Request, began event.Time) Request {
 	out := Request{
 		ID: r.id, Label: f.Label, Group: f.Group, State: f.State.String(), Reason: f.Reason, Cold: f.Cold, Probe: f.Probe,
 		Enqueued: interval(f, began, f.Enqueued),
-		Prompt:   f.PromptTokens, Cached: f.CachedTokens, Generated: f.Generated, Polled: f.Polled,
+		Prompt:   optionalNumber(f.PromptTokens), Generated: f.Generated, Polled: f.Polled, Model: f.Model, Choices: f.Choices,
 		TTFT: Number(f.TTFT), STIL: Number(f.STIL), Prefill: Number(f.Prefill), Decode: Number(f.Decode),
 		E2EL: Number(f.E2EL), TPOT: Number(f.TPOT), Paced: Number(f.Paced),
 		PrefillRate: Number(f.PrefillRate), DecodeRate: Number(f.DecodeRate), TPS: Number(f.TPS), Overall: Number(f.Overall),
@@ -200,6 +202,9 @@ func (r *record) build(f *store.Request, began event.Time) Request {
 	}
 	if !f.Polled {
 		out.Padding = Number(event.MeasuredValue(float64(f.PadTokens)))
+	}
+	if f.PromptTokens > 0 && !f.AnyCached {
+		out.Cached = Number(event.MeasuredValue(float64(f.CachedTokens)))
 	}
 	out.Absent = absences(out)
 	for _, p := range f.Parts {

@@ -212,12 +212,15 @@ func throughputSection(r *Report) section {
 	return s
 }
 
+// wholeTokens formats a number of tokens without a unit.
+func wholeTokens(v float64) string { return fmt.Sprint(v) }
+
 func requestsSection(r *Report) section {
 	s := section{title: "Requests", left: 3, header: []string{"id", "state", "label", "prompt", "cached", "padding", "generated", "queue", "TTFT", "TPOT", "E2EL", "tokens/s"}}
 	for i := range r.Requests[:min(len(r.Requests), listed)] {
 		q := &r.Requests[i]
 		s.rows = append(s.rows, []string{
-			fmt.Sprint(q.ID), q.State, q.Label, fmt.Sprint(q.Prompt), fmt.Sprint(q.Cached), short(q.Padding, func(v float64) string { return fmt.Sprint(v) }), fmt.Sprint(q.Generated),
+			fmt.Sprint(q.ID), q.State, q.Label, short(q.Prompt, wholeTokens), short(q.Cached, wholeTokens), short(q.Padding, wholeTokens), fmt.Sprint(q.Generated),
 			short(q.STIL, metric.Seconds), short(q.TTFT, metric.Seconds), short(q.TPOT, metric.Seconds), short(q.E2EL, metric.Seconds), short(q.DecodeRate, metric.Rate),
 		})
 	}

@@ -157,9 +157,7 @@ func (s *state) explain(u *unexplained) verdict.Explanation {
 	i := s.interval(from, u.to)
 	i.Lost, i.Wall, i.Load = u.lost, int64(u.to-from), load
 	if u.index > 0 {
-		if i.Prompt = s.causes.promptTime(u.req, u.from, u.to); i.Prompt > 0 {
-			i.PromptOf = s.prefilling(u)
-		}
+		s.promptEvidence(&i, u)
 	} else if l != nil {
 		i.OwnPrompt, i.Paced = l.stageTime[event.StagePrompt], l.stageTime[event.StagePacedByOthers]
 		if wait := l.queueTime(s.engine.Caps, event.Absent(event.NotYet)); wait.OK() {
@@ -169,18 +167,38 @@ func (s *state) explain(u *unexplained) verdict.Explanation {
 	return verdict.Explain(&i, s.limits())
 }
 
-// prefilling returns another request whose prompt was processed meanwhile; 0 if that is not known.
-func (s *state) prefilling(u *unexplained) event.RequestID {
+// promptEvidence adds for how long prompts of other requests were processed meanwhile, and whose. A source that reports
+// neither forward passes nor dispatches, such as a proxy, shows only who waited for a first token: that counts if one
+// request did for at least half of the time.
+func (s *state) promptEvidence(i *verdict.Interval, u *unexplained) {
+	i.Prompt = s.causes.promptTime(u.req, u.from, u.to)
+	passes := s.engine.Caps.Has(event.CapSteps)
+	if i.Prompt == 0 && passes {
+		return
+	}
+	o, took := s.longestPrefill(u.req, u.from, u.to)
+	switch {
+	case o == nil:
+	case i.Prompt > 0:
+		i.PromptOf = o.view.ID
+	case took >= time.Duration(u.to-u.from)/2:
+		i.Prompt, i.PromptOf, i.PromptAwaited = int64(took), o.view.ID, true
+	}
+}
+
+// longestPrefill returns the request other than req whose prompt may have been processed for the longest part of the time
+// between two times, and that part; nil if there is none.
+func (s *state) longestPrefill(req event.RequestID, from, to event.Time) (longest *liveRequest, took time.Duration) {
 	checked := 0
 	for o := range s.requests.newestFirst() {
-		if o.view.ID != u.req && o.prefilling(u.from, u.to) {
-			return o.view.ID
+		if n := o.prefilling(from, to, s.engine.Caps); o.view.ID != req && n > took {
+			longest, took = o, n
 		}
 		if checked++; checked == MaxRequests { // with thousands of requests, checking all is too slow
 			break
 		}
 	}
-	return 0
+	return longest, took
 }
 
 // limits returns the limits of verdicts.

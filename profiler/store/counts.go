@@ -20,7 +20,7 @@ type groupSum struct {
 }
 
 // addEnd counts a request that ended, with its tokens.
-func (c *counts) addEnd(how event.State, prompt, cached, padding int) {
+func (c *counts) addEnd(how event.State, o *event.Outcome) {
 	switch how {
 	case event.StateFinished:
 		c.Finished++
@@ -29,15 +29,19 @@ func (c *counts) addEnd(how event.State, prompt, cached, padding int) {
 	case event.StateFailed:
 		c.Failed++
 	}
-	c.PromptTokens += uint64(prompt)
-	c.CachedTokens += uint64(cached)
-	c.PadTokens += uint64(padding)
+	c.PromptTokens += uint64(o.Prompt)
+	c.CachedTokens += uint64(o.Cached)
+	c.PadTokens += uint64(o.Padding)
+	if o.AnyCached {
+		c.AnyCached++
+	}
 }
 
 // addReport adds the counts of one interval that an engine reports.
 func (c *counts) addReport(p *event.Aggregates) {
 	c.Finished += countOf(p.Finished)
 	c.Failed += countOf(p.Failed)
+	c.Cancelled += countOf(p.Cancelled)
 	c.PromptTokens += countOf(p.Prompt)
 	c.CachedTokens += countOf(p.Cached)
 	c.GeneratedTokens += countOf(p.Generated)
@@ -59,6 +63,14 @@ func (c *counts) addToGroup(r *Request) {
 	if r.E2EL.OK() {
 		g.latency += r.E2EL.V
 	}
+}
+
+// cached returns the sum of cached tokens; absent if that of a request is unknown.
+func (c *Counts) cached() event.Reading {
+	if c.AnyCached > 0 {
+		return event.Absent(event.NotReported)
+	}
+	return event.MeasuredValue(float64(c.CachedTokens))
 }
 
 // view returns the counts with the groups by name.

@@ -108,12 +108,12 @@ func (l *liveRequest) clone() *liveRequest {
 	v.Layers = slices.Clone(v.Layers)
 	v.Gaps, v.Stalls = slices.Clip(v.Gaps), slices.Clip(v.Stalls)
 	v.Spans, v.Tokens = slices.Clip(v.Spans), slices.Clip(v.Tokens)
-	c.text = slices.Clone(l.text)
+	c.text, c.choices = slices.Clone(l.text), slices.Clone(l.choices)
 	c.tallyOwner, c.kindTally, c.groupTally, c.lastView, c.older, c.newer = nil, nil, nil, nil, nil, nil
 	return &c
 }
 
 // detailSize returns the size in bytes of the per-token data.
 func (l *liveRequest) detailSize() int {
-	return l.detailBytes + len(l.view.Tokens)*int(unsafe.Sizeof(Token{})) + 8*len(l.view.Gaps) + len(l.text) + len(l.view.Prompt)
+	return l.detailBytes + len(l.choices)*int(unsafe.Sizeof(metric.Choice{})) + len(l.view.Tokens)*int(unsafe.Sizeof(Token{})) + 8*len(l.view.Gaps) + len(l.text) + len(l.view.Prompt)
 }

@@ -43,10 +43,11 @@ func (l *latency) record(r *Request, moment Moment, at event.Time) {
 	}
 }
 
-// recordFirst records the latencies of a request at its first token, and when it counts in them.
-func (l *latency) recordFirst(r *Request) {
-	l.record(r, AtFirstToken, r.First)
-	r.Counted = max(r.First, event.Time(l.of[TTFT].Second()*int64(second)))
+// recordFirst records the latencies of a request at its first token, at the time when they are known, and when it counts
+// in them.
+func (l *latency) recordFirst(r *Request, at event.Time) {
+	l.record(r, AtFirstToken, at)
+	r.Counted = max(at, event.Time(l.of[TTFT].Second()*int64(second)))
 }
 
 // recordGaps records k gaps of equal length that ended at the given time.

@@ -24,6 +24,8 @@ type liveRequest struct {
 	slim            *Request // done without per-token data; nil until needed
 	tokensWhenSeen  int      // of a polled request: tokens generated when it was first seen generating
 
+	choices metric.Choices
+
 	detailBytes int // size of the kept tokens' detail, see MaxDetail
 
 	older, newer *liveRequest // neighbours in the ring
@@ -60,11 +62,23 @@ func clip(text string, n int) string {
 	return text
 }
 
-// prefilling reports whether the request's prompt may have been processed between two times: it was dispatched by then,
-// and before that it had neither a token nor an end.
-func (l *liveRequest) prefilling(from, to event.Time) bool {
+// prefilling returns for how long, between two times, the request waited for its first token while its prompt may have
+// been processed: since it was dispatched, or if the source does not report that, since it was sent.
+func (l *liveRequest) prefilling(from, to event.Time, caps event.Caps) time.Duration {
 	v := &l.view
-	return v.Dispatched != 0 && v.Dispatched <= to && (v.First == 0 || v.First >= from) && (v.Closed == 0 || v.Closed >= from)
+	begin := v.Dispatched
+	if begin == 0 && !caps.Has(event.CapQueue) && !v.Retrospective && !v.Polled {
+		begin = v.Enqueued
+	}
+	if begin == 0 {
+		return 0
+	}
+	for _, end := range [...]event.Time{v.First, v.Closed} {
+		if end != 0 {
+			to = min(to, end)
+		}
+	}
+	return time.Duration(max(to-max(from, begin), 0))
 }
 
 // addSpan adds a stage to the request's timeline, unless it holds limit stages already.

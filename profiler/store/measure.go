@@ -131,7 +131,10 @@ func (l *liveRequest) measureFirst(load int64) {
 	if prefill > 0 {
 		v.Prefill = seconds(prefill)
 	}
-	v.PrefillRate = rate(v.PromptTokens-v.CachedTokens, v.Prefill)
+	v.PrefillRate = event.Absent(event.NotReported)
+	if !v.AnyCached {
+		v.PrefillRate = rate(v.PromptTokens-v.CachedTokens, v.Prefill)
+	}
 }
 
 // splitTTFT divides TTFT into parts that add up to it. The last part, "other", is what the named stages leave. The model
@@ -142,7 +145,10 @@ func (l *liveRequest) splitTTFT(ttft, loadBefore int64) {
 	var buf [event.NumStages]Part
 	parts := buf[:0]
 	rest := ttft
-	computed := float64(max(v.PromptTokens-v.CachedTokens, 0))
+	computed := 0.0 // unknown
+	if !v.AnyCached {
+		computed = float64(max(v.PromptTokens-v.CachedTokens, 0))
+	}
 	part := func(stage event.Stage, ns int64) {
 		p := Part{Stage: stage, Dur: time.Duration(ns), Share: metric.Share(float64(ns), float64(ttft))}
 		if computed > 0 && stage != event.StageLoad { // the load does not depend on the prompt
@@ -186,6 +192,14 @@ func measureDecode(l *liveRequest) {
 		return
 	}
 	v.Decode = seconds(decode)
-	v.TPOT = event.DerivedValue(v.Decode.V / float64(v.Generated-1))
-	v.DecodeRate = rate(v.Generated-1, v.Decode)
+	gaps, times := v.Generated-1, v.Decode.V
+	if v.Choices > 1 {
+		gaps, times = v.Generated-v.Choices, float64(l.choices.Span())/second
+	}
+	if gaps <= 0 || times == 0 {
+		v.TPOT, v.DecodeRate = event.Absent(event.Undefined), event.Absent(event.Undefined)
+		return
+	}
+	v.TPOT = event.DerivedValue(times / float64(gaps))
+	v.DecodeRate = rate(gaps, v.Decode)
 }

@@ -131,7 +131,9 @@ var Totalled = []Number{
 	},
 	{
 		Name: "cached tokens", JSON: "totals.cached_tokens", Metric: "llmtop.cached_tokens", Unit: "{token}", Sum: true,
-		Help: "prompt tokens of ended requests that came from the prefix cache",
+		Help:   "prompt tokens of ended requests that came from the prefix cache",
+		Absent: "a server does not report them for a request",
+		Of:     func(s *Snapshot, _ metric.Window) event.Reading { return s.Totals().Cached },
 	},
 	{
 		Name: "padding tokens", JSON: "totals.padding_tokens", Metric: "llmtop.padding_tokens", Unit: "{token}", Sum: true,

@@ -46,6 +46,7 @@ func (s *state) applySlot(at event.Time, p *event.Slot) {
 		}
 		l.view.Polled, l.missedStart = true, true
 		l.view.Enqueued, l.view.Dispatched, l.view.Targets = at, at, s.targets
+		l.view.Model = clip(p.Model, MaxLine)
 	}
 	v := &l.view
 	if !v.Polled || l.done != nil {

@@ -69,7 +69,7 @@ func (s *state) beginRequest(e *event.Event) *liveRequest {
 		v.Group, v.Label, v.Prompt = clip(p.Group, MaxLine), clip(p.Label, MaxLine), clip(p.Prompt, s.requests.bound(MaxText))
 		v.Omitted.Prompt = len(v.Prompt) < len(p.Prompt)
 		v.MaxTokens, v.Cold, v.Probe = max(p.MaxTokens, 0), p.Cold, p.Probe
-		v.Retrospective = p.Retrospective
+		v.Retrospective, v.Model, v.Chat, v.ColdLater = p.Retrospective, clip(p.Model, MaxLine), p.Chat, p.ColdLater
 	}
 	return l
 }
@@ -87,7 +87,7 @@ func (s *state) endUntracked(e *event.Event) {
 	if counted >= 0 {
 		s.counts.GeneratedTokens += uint64(max(o.Generated-counted, 0))
 	}
-	s.counts.addEnd(e.State, o.Prompt, o.Cached, o.Padding)
+	s.counts.addEnd(e.State, o)
 	s.requests.evicted.add(e.Req)
 }
 
@@ -126,7 +126,7 @@ func (s *state) finishRequest(l *liveRequest, at event.Time, o *event.Outcome) {
 		if o.Prompt > 0 {
 			v.PromptTokens = o.Prompt
 		}
-		v.CachedTokens, v.PadTokens = o.Cached, o.Padding
+		v.CachedTokens, v.AnyCached, v.PadTokens = o.Cached, o.AnyCached, o.Padding
 		if missed := o.Generated - v.Generated; missed > 0 { // their events were dropped
 			v.Generated += missed
 			if !s.excluded(l) {
@@ -136,12 +136,19 @@ func (s *state) finishRequest(l *liveRequest, at event.Time, o *event.Outcome) {
 		}
 	}
 	if !s.excluded(l) {
-		s.counts.addEnd(v.State, v.PromptTokens, v.CachedTokens, v.PadTokens)
+		s.counts.addEnd(v.State, &event.Outcome{Prompt: v.PromptTokens, Cached: v.CachedTokens, Padding: v.PadTokens, AnyCached: v.AnyCached})
 		if v.State == event.StateFinished {
 			s.rates.addFinished(v.Closed, 1)
 		}
 	}
+	settled := v.ColdLater
+	if settled {
+		v.ColdLater, v.Cold = false, o != nil && o.Cold
+	}
 	l.measure(s.settings())
+	if settled && v.First != 0 && !s.excluded(l) {
+		s.latency.recordFirst(v, v.Closed)
+	}
 	done := l.copy()
 	// done lives long: drop the spare capacity of the shared slices.
 	done.Gaps, done.Stalls = slices.Clone(done.Gaps), slices.Clone(done.Stalls)

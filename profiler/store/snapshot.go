@@ -69,6 +69,7 @@ type Counts struct {
 	Finished, Cancelled, Failed                     uint64 // requests
 	Polled                                          uint64 // ended requests seen in polled slots; others may be missed
 	PromptTokens, CachedTokens, PadTokens           uint64 // of ended requests, and of reports
+	AnyCached                                       uint64 // ended requests whose cached tokens are unknown
 	GeneratedTokens                                 uint64
 	Steps                                           uint64  // forward passes
 	Groups                                          []Group // ascending by name
@@ -92,7 +93,12 @@ type Request struct {
 	Reason        string // why it ended
 	Group         string // LoRA adapter or tenant
 	Label         string // prompt kind
+	Model         string // requested model; "": the loaded one
+	Chat          bool   // sent to an interface for chats
+	AnyCached     bool   // CachedTokens is unknown: any part of the prompt may come from a cache
+	Choices       int    // answers that were generated together; 0 and 1: one
 	Cold          bool   // first request since the model load began
+	ColdLater     bool   // Cold is known at its end only
 	Probe         bool   // sent by llmtop
 	Slot          int    // of a polled request; else -1
 	Retrospective bool   // reported after its end: its times are the engine's

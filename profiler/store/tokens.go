@@ -32,18 +32,21 @@ func (s *state) applyToken(e *event.Event) {
 	v := &l.view
 	at := max(e.At, v.Last, v.Enqueued)
 	s.requests.setState(l, max(v.State, event.StateDispatched))
-	gap := int64(-1)
+	gap, last := int64(-1), l.choices.Add(e.Choice, at, metric.Choice{First: v.First, Last: v.Last})
+	v.Choices = len(l.choices)
 	if v.First == 0 {
 		gap = 0
 		v.First = at
 		l.measure(s.settings())
 		if !s.excluded(l) {
-			s.latency.recordFirst(v)
+			if !v.ColdLater {
+				s.latency.recordFirst(v, at)
+			}
 			s.explainTTFT(l)
 		}
-	} else if v.Last != beforeClock { // otherwise the length of the gap is unknown
+	} else if last != 0 && last != beforeClock { // otherwise the length of the gap is unknown, or there is none
 		var paced int64
-		gap, paced = metric.TokenGap(int64(at-v.Last), l.pacedSinceToken, k)
+		gap, paced = metric.TokenGap(int64(at-last), l.pacedSinceToken, k)
 		l.pacedTotal += paced
 		s.recordGaps(l, at, gap, k)
 	}

@@ -39,7 +39,7 @@ func (s *Snapshot) Totals() Totals {
 		return Totals{
 			Queued: event.MeasuredValue(float64(c.Queued)), Running: event.MeasuredValue(float64(c.Running)),
 			Finished: count(c.Finished), Cancelled: count(c.Cancelled), Failed: count(c.Failed),
-			Prompt: count(c.PromptTokens), Cached: count(c.CachedTokens), Padding: count(c.PadTokens), Generated: count(c.GeneratedTokens),
+			Prompt: count(c.PromptTokens), Cached: c.cached(), Padding: count(c.PadTokens), Generated: count(c.GeneratedTokens),
 			Steps: count(c.Steps), Stalls: count(stalls),
 		}
 	}
@@ -49,7 +49,7 @@ func (s *Snapshot) Totals() Totals {
 	r := s.Aggregates
 	return Totals{
 		Queued: r.Waiting, Running: r.Running,
-		Finished: sessionTotal(r.Finished, c.Finished), Cancelled: optionalCount(c.Cancelled), Failed: sessionTotal(r.Failed, c.Failed),
+		Finished: sessionTotal(r.Finished, c.Finished), Cancelled: sessionTotal(r.Cancelled, c.Cancelled), Failed: sessionTotal(r.Failed, c.Failed),
 		Prompt: sessionTotal(r.Prompt, c.PromptTokens), Cached: sessionTotal(r.Cached, c.CachedTokens), Padding: optionalCount(c.PadTokens),
 		Generated: sessionTotal(r.Generated, c.GeneratedTokens), Steps: optionalCount(c.Steps), Stalls: optionalCount(stalls),
 	}

@@ -153,9 +153,12 @@ var Causes = [NumCauses]CauseRow{
 	},
 	PromptOfOther: {
 		Key: "prompt_of_other", Text: "while a prompt was processed", Remedy: "smaller prompt chunks, shorter prompts, or another replica for long ones",
-		Supports: "forward passes with prompt tokens in the gap", Excludes: "no such pass",
+		Supports: "forward passes with prompt tokens in the gap; without forward passes, a request that waited for its first token", Excludes: "no such pass or request",
 		explains: func(i *Interval, _ *Limits) int64 { return i.Prompt },
 		evidence: func(i *Interval) string {
+			if i.PromptAwaited {
+				return fmt.Sprintf("#%d waited for its first token for %s", i.PromptOf, metric.Duration(i.Prompt))
+			}
 			whose := "prompts were"
 			if i.PromptOf != 0 {
 				whose = fmt.Sprintf("#%d's prompt was", i.PromptOf)
@@ -226,13 +229,14 @@ type Interval struct {
 
 	ReadTotal, ModelBytes float64 // bytes read since the model was loaded; size of the model, 0: unknown
 
-	Prompt    int64           // ns of passes with prompts of other requests
-	PromptOf  event.RequestID // one of them; 0: unknown
-	Queued    int64           // ns in the queue, without Paced
-	Paced     int64           // ns in the queue behind paced requests
-	OwnPrompt int64           // ns of its own prefill
-	Load      int64           // ns of the model load
-	Bandwidth event.Reading   // decode bandwidth / copy bandwidth
+	Prompt        int64           // ns of passes with prompts of other requests
+	PromptOf      event.RequestID // one of them; 0: unknown
+	PromptAwaited bool            // forward passes are not reported: PromptOf waited for its first token
+	Queued        int64           // ns in the queue, without Paced
+	Paced         int64           // ns in the queue behind paced requests
+	OwnPrompt     int64           // ns of its own prefill
+	Load          int64           // ns of the model load
+	Bandwidth     event.Reading   // decode bandwidth / copy bandwidth
 }
 
 // Explanation is the cause of lost time.
@@ -256,6 +260,9 @@ func (x *Explanation) Words() string {
 func Explain(i *Interval, l *Limits) Explanation {
 	out := Explanation{Lost: max(i.Lost, 0)}
 	for c := Unknown + 1; c < NumCauses; c++ {
+		if c >= OwnPrompt && out.Cause != Unknown { // those of the request's own work do not say why it was slow
+			break
+		}
 		ns, enough := min(Causes[c].explains(i, l), out.Lost), l.Explains
 		if c < PromptOfOther { // causes in the process and the machine
 			ns = min(ns, i.Wall)

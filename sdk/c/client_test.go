@@ -149,7 +149,7 @@ func checkRequest(t *testing.T, wire *harness.Reader, r *store.Request) {
 		t.Fatalf("%d tokens of request %d are on the wire", len(tokens), r.ID)
 	}
 	same(t, r, "TTFT", r.TTFT, tokens[0]-stamps.queued)
-	same(t, r, "STIL", r.STIL, stamps.dispatched-stamps.queued)
+	same(t, r, "queue time", r.STIL, stamps.stages["queue"])
 	same(t, r, "prefill", r.Prefill, stamps.stages["prompt"])
 	same(t, r, "decode", r.Decode, tokens[len(tokens)-1]-tokens[0])
 	other := tokens[0] - stamps.queued
@@ -176,20 +176,17 @@ func checkRequest(t *testing.T, wire *harness.Reader, r *store.Request) {
 
 // stamps holds the times of a request on the wire, in ns.
 type stamps struct {
-	queued, dispatched int64
-	tokens             []int64
-	stages             map[string]int64
+	queued int64
+	tokens []int64
+	stages map[string]int64
 }
 
 func stampsOf(wire *harness.Reader, id event.RequestID) stamps {
 	s := stamps{stages: map[string]int64{}}
 	at := func(l harness.Line) int64 { return int64(l.Keys["a"].(float64)) }
 	for _, l := range wire.Of("req", float64(id)) {
-		switch l.Keys["state"] {
-		case "queued":
+		if l.Keys["state"] == "queued" {
 			s.queued = at(l)
-		case "dispatched":
-			s.dispatched = at(l)
 		}
 	}
 	for _, l := range wire.Of("tok", float64(id)) {

@@ -14,11 +14,13 @@ var aggregatesFields = fields[event.Aggregates]{
 	member("cache_hits", readings, func(p *event.Aggregates) *event.Reading { return &p.CacheHits }),
 	member("finished", readings, func(p *event.Aggregates) *event.Reading { return &p.Finished }),
 	member("failed", readings, func(p *event.Aggregates) *event.Reading { return &p.Failed }),
+	member("cancelled", readings, func(p *event.Aggregates) *event.Reading { return &p.Cancelled }),
 	member("in", readings, func(p *event.Aggregates) *event.Reading { return &p.Prompt }),
 	member("cached", readings, func(p *event.Aggregates) *event.Reading { return &p.Cached }),
 	member("out", readings, func(p *event.Aggregates) *event.Reading { return &p.Generated }),
 	list("times", MaxCount, histogramFields, func(p *event.Aggregates) *[]event.Histogram { return &p.Histograms }),
 	list("slots", MaxSlots, slotFields, func(p *event.Aggregates) *[]event.Slot { return &p.Slots }),
+	list("models", MaxCount, loadedModelFields, func(p *event.Aggregates) *[]event.LoadedModel { return &p.Models }),
 	list("sources", MaxCount, endpointFields, func(p *event.Aggregates) *[]event.Endpoint { return &p.Endpoints }),
 	member("more", namedReadings, func(p *event.Aggregates) *[]event.NamedReading { return &p.More }),
 	member("counts", namedReadings, func(p *event.Aggregates) *[]event.NamedReading { return &p.Counts }),
@@ -65,6 +67,7 @@ func readEarlier(d *Decoder, p *event.Aggregates) {
 
 var slotFields = fields[event.Slot]{
 	member("r", requestIDs, func(p *event.Slot) *event.RequestID { return &p.Request }),
+	member("model", texts, func(p *event.Slot) *string { return &p.Model }),
 	member("slot", sizes, func(p *event.Slot) *int { return &p.Slot }),
 	member("in", sizes, func(p *event.Slot) *int { return &p.Prompt }),
 	member("done", sizes, func(p *event.Slot) *int { return &p.Processed }),
@@ -73,6 +76,14 @@ var slotFields = fields[event.Slot]{
 	member("max", sizes, func(p *event.Slot) *int { return &p.Max }),
 	member("used", sizes, func(p *event.Slot) *int { return &p.Used }),
 	member("context", sizes, func(p *event.Slot) *int { return &p.Context }),
+}
+
+var loadedModelFields = fields[event.LoadedModel]{
+	member("name", names, func(p *event.LoadedModel) *string { return &p.Name }),
+	member("bytes", counts, func(p *event.LoadedModel) *int64 { return &p.Bytes }),
+	member("gpu", counts, func(p *event.LoadedModel) *int64 { return &p.GPU }),
+	member("context", sizes, func(p *event.LoadedModel) *int { return &p.Context }),
+	member("until", moments, func(p *event.LoadedModel) *event.Time { return &p.Until }),
 }
 
 var endpointFields = fields[event.Endpoint]{

@@ -25,6 +25,7 @@ func AppendTokens(dst []byte, tokens []event.Event, steps []event.Event) ([]byte
 	out = b.differences(out, "i", func(e *event.Event) (int64, bool) { return int64(e.Index), e.Index >= 0 })
 	out = b.ints(out, "d", func(e *event.Event) (int64, bool) { return int64(e.ID), e.ID >= 0 })
 	out = b.ints(out, "n", func(e *event.Event) (int64, bool) { return int64(e.N), e.N >= 0 && e.N != 1 })
+	out = b.ints(out, "c", func(e *event.Event) (int64, bool) { return int64(e.Choice), e.Choice != 0 })
 	out = b.differences(out, "s", func(e *event.Event) (int64, bool) { return int64(min(e.Step, event.MaxNumber)), e.Step != 0 })
 	out = b.logprobs(out)
 	out = b.texts(out)

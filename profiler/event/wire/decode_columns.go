@@ -22,6 +22,7 @@ type pass struct {
 // columns are the values of a tok or step line. Each column is empty, has one value for all events, or one per event.
 type columns struct {
 	at, dur, index, step, id, n, prompt, sample []int64
+	choice                                      []int64
 	req                                         []uint64
 	logp                                        []float64 // NaN: missing
 	split                                       []event.Split
@@ -37,7 +38,7 @@ type byteRange struct{ from, to int }
 func (c *columns) reset() {
 	*c = columns{
 		at: c.at[:0], dur: c.dur[:0], index: c.index[:0], step: c.step[:0], id: c.id[:0], n: c.n[:0], prompt: c.prompt[:0],
-		sample: c.sample[:0], req: c.req[:0], logp: c.logp[:0], split: c.split[:0], text: c.text[:0], picks: c.picks[:0], top: c.top[:0],
+		sample: c.sample[:0], choice: c.choice[:0], req: c.req[:0], logp: c.logp[:0], split: c.split[:0], text: c.text[:0], picks: c.picks[:0], top: c.top[:0],
 		bytes: c.bytes[:0], experts: c.experts[:0], candidates: c.candidates[:0],
 	}
 }
@@ -45,7 +46,7 @@ func (c *columns) reset() {
 // fit reports whether every column has no value, one, or n.
 func (c *columns) fit(n int) bool {
 	for _, length := range [...]int{
-		len(c.dur), len(c.index), len(c.step), len(c.id), len(c.n), len(c.prompt), len(c.sample), len(c.req), len(c.logp),
+		len(c.dur), len(c.index), len(c.step), len(c.id), len(c.n), len(c.prompt), len(c.sample), len(c.choice), len(c.req), len(c.logp),
 		len(c.split), len(c.text), len(c.picks), len(c.top),
 	} {
 		if length > 1 && length != n {
@@ -125,6 +126,8 @@ func (d *Decoder) readToken(name byte) bool {
 		c.index = d.differences(c.index, plausibleNumber)
 	case 'd':
 		c.id = d.ints(c.id)
+	case 'c':
+		c.choice = d.ints(c.choice)
 	case 'w':
 		c.sample = d.ints(c.sample)
 	case 'l':

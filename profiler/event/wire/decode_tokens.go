@@ -19,7 +19,7 @@ func (d *Decoder) emitTokens(emit func(event.Event)) {
 		e := event.Event{
 			Kind: event.KindToken, Layer: -1, At: event.Time(at), Req: event.RequestID(valueAt(c.req, i, 0)),
 			ID: toInt32(valueAt(c.id, i, noValue), -1), N: toInt32(valueAt(c.n, i, noValue), 1), Index: toInt32(valueAt(c.index, i, noValue), -1),
-			Step: uint64(max(valueAt(c.step, i, noValue), 0)),
+			Step: uint64(max(valueAt(c.step, i, noValue), 0)), Choice: uint16(min(max(valueAt(c.choice, i, noValue), 0), math.MaxUint16)),
 		}
 		if l := valueAt(c.logp, i, math.NaN()); !math.IsNaN(l) && !math.IsInf(float64(float32(l)), 0) {
 			e.LogP, e.HasLogP = float32(l), true

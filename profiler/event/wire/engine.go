@@ -10,6 +10,7 @@ import (
 var (
 	programFields = fields[event.EngineInfo]{
 		member("name", names, func(p *event.EngineInfo) *string { return &p.Name }),
+		member("provider", texts, func(p *event.EngineInfo) *string { return &p.Provider }),
 		member("version", texts, func(p *event.EngineInfo) *string { return &p.Version }),
 		member("pid", sizes, func(p *event.EngineInfo) *int { return &p.PID }),
 	}

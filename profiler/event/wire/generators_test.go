@@ -52,7 +52,7 @@ func anyToken(r *rapid.T, e *event.Event) {
 	if e.HasLogP {
 		e.LogP = rapid.Float32Range(-event.MaxNumber/2, event.MaxNumber/2).Draw(r, "logp")
 	}
-	e.Split = anySplit(r)
+	e.Split, e.Choice = anySplit(r), rapid.Uint16().Draw(r, "choice")
 	if rapid.Bool().Draw(r, "raw") {
 		e.Text = string(rapid.SliceOf(rapid.Byte()).Draw(r, "bytes"))
 	} else {
@@ -73,11 +73,12 @@ func anyRequest(r *rapid.T, e *event.Event) {
 	case e.State == event.StateQueued:
 		e.Data = &event.Request{
 			Group: anyString(r), Label: anyString(r), Name: anyString(r), Prompt: anyString(r), MaxTokens: int(anyInt32(r)),
+			Model: anyString(r), Chat: rapid.Bool().Draw(r, "chat"), ColdLater: rapid.Bool().Draw(r, "cold later"),
 			Cold: rapid.Bool().Draw(r, "cold"), Probe: rapid.Bool().Draw(r, "probe"), Retrospective: rapid.Bool().Draw(r, "set"),
 		}
 	case e.State.Final():
 		e.Data = &event.Outcome{
-			Reason: anyString(r), Prompt: int(anyInt32(r)), Cached: int(anyInt32(r)), Padding: int(anyInt32(r)), Generated: int(anyInt32(r)), Decode: anyCount(r), Answer: anyAnswer(r, e.At),
+			Reason: anyString(r), Prompt: int(anyInt32(r)), Cached: int(anyInt32(r)), AnyCached: rapid.Bool().Draw(r, "any cached"), Cold: rapid.Bool().Draw(r, "cold"), Padding: int(anyInt32(r)), Generated: int(anyInt32(r)), Decode: anyCount(r), Answer: anyAnswer(r, e.At),
 		}
 	}
 }
@@ -98,7 +99,7 @@ func anyPayload(r *rapid.T, kind event.Kind, at event.Time) any {
 	switch kind {
 	case event.KindEngine:
 		return &event.EngineInfo{
-			Name: anyString(r), Version: anyString(r), PID: int(anyInt32(r)), Device: event.Device{Name: anyString(r), Kernels: anyString(r), Host: true, Threads: int(anyInt32(r))},
+			Name: anyString(r), Provider: anyString(r), Version: anyString(r), PID: int(anyInt32(r)), Device: event.Device{Name: anyString(r), Kernels: anyString(r), Host: true, Threads: int(anyInt32(r))},
 			Caps: event.Caps(rapid.Uint32Range(0, 1<<len(caps)-1).Draw(r, "caps")), Slots: int(anyInt32(r)),
 			Pace: rapid.Float64Range(0, 1e9).Draw(r, "pace"), Reason: anyString(r),
 			State:  event.EngineState(rapid.IntRange(0, int(event.EnginePaused)).Draw(r, "state")),
@@ -223,6 +224,11 @@ func anyAggregates(r *rapid.T) *event.Aggregates {
 		s := event.Slot{Request: event.RequestID(rapid.Uint64().Draw(r, "req"))}
 		anyFields(r, &s)
 		p.Slots = append(p.Slots, s)
+	}
+	for range rapid.IntRange(0, 2).Draw(r, "models") {
+		m := event.LoadedModel{Until: event.Time(anyCount(r))}
+		anyFields(r, &m)
+		p.Models = append(p.Models, m)
 	}
 	for range rapid.IntRange(0, 3).Draw(r, "more") {
 		v := rapid.Float64Range(-event.MaxNumber, event.MaxNumber).Draw(r, "value")

@@ -147,9 +147,12 @@ var (
 		member("group", texts, func(p *event.Request) *string { return &p.Group }),
 		member("label", texts, func(p *event.Request) *string { return &p.Label }),
 		member("name", texts, func(p *event.Request) *string { return &p.Name }),
+		member("model", texts, func(p *event.Request) *string { return &p.Model }),
+		member("chat", flags, func(p *event.Request) *bool { return &p.Chat }),
 		member("prompt", prompts, func(p *event.Request) *string { return &p.Prompt }),
 		member("max", sizes, func(p *event.Request) *int { return &p.MaxTokens }),
 		member("cold", flags, func(p *event.Request) *bool { return &p.Cold }),
+		member("cold_later", flags, func(p *event.Request) *bool { return &p.ColdLater }),
 		member("probe", flags, func(p *event.Request) *bool { return &p.Probe }),
 		member("told", flags, func(p *event.Request) *bool { return &p.Retrospective }),
 	}
@@ -157,8 +160,10 @@ var (
 		member("why", texts, func(p *event.Outcome) *string { return &p.Reason }),
 		member("in", totals, func(p *event.Outcome) *int { return &p.Prompt }),
 		member("cached", sizes, func(p *event.Outcome) *int { return &p.Cached }),
+		member("any_cached", flags, func(p *event.Outcome) *bool { return &p.AnyCached }),
 		member("pad", sizes, func(p *event.Outcome) *int { return &p.Padding }),
 		member("out", totals, func(p *event.Outcome) *int { return &p.Generated }),
+		member("was_cold", flags, func(p *event.Outcome) *bool { return &p.Cold }),
 		member("decode", counts, func(p *event.Outcome) *int64 { return &p.Decode }),
 		member("sse", answers, func(p *event.Outcome) **event.Answer { return &p.Answer }),
 	}

@@ -14,22 +14,23 @@ func (q *request) account() {
 		o.Generated = q.counted
 	}
 	o.Prompt = len(q.want.IDs)
+	o.AnyCached = q.client.opt.Cached || !q.client.Fresh()
 	if u := r.Usage; u != nil {
 		if u.Prompt > 0 {
 			o.Prompt = count(u.Prompt)
 		}
-		if u.Details != nil {
-			o.Cached = count(u.Details.Cached)
+		if u.Details != nil && u.Details.Cached != nil {
+			o.Cached, o.AnyCached = count(*u.Details.Cached), false
 		}
 	}
 	if n := r.ollamaTimes.Prompt; n > 0 {
 		o.Prompt = count(n)
 	}
 	if t := r.Timings; t != nil {
-		o.Cached = count(t.Cached)
+		o.Cached, o.AnyCached = count(t.Cached), false
 		o.Prompt = max(o.Prompt, count(o.Cached+count(t.Prompt)))
 	}
-	o.Cached = min(o.Cached, o.Prompt)
+	o.Cached, o.AnyCached = min(o.Cached, o.Prompt), o.AnyCached && o.Prompt > 0
 }
 
 // stages emits the server's durations before the first token, as stages that end at the first token: the server does
@@ -41,15 +42,23 @@ func (q *request) stages() {
 	r := &q.last
 	if m := r.Metrics; m != nil {
 		q.stage(event.StageQueue, m.Queue*ms, 0)
-		q.stage(event.StagePrompt, m.First*ms, q.outcome.Prompt-q.outcome.Cached)
+		q.stage(event.StagePrompt, m.First*ms, q.computed())
 	}
 	if t := r.Timings; t != nil {
 		q.stage(event.StagePrompt, t.PromptMS*ms, count(t.Prompt))
 	}
 	if o := &r.ollamaTimes; o.PromptNS > 0 {
 		q.stage(event.StageLoad, float64(o.Load), 0)
-		q.stage(event.StagePrompt, float64(o.PromptNS), count(o.Prompt))
+		q.stage(event.StagePrompt, float64(o.PromptNS), q.computed())
 	}
+}
+
+// computed returns the number of prompt tokens that did not come from a cache, 0 if it is unknown.
+func (q *request) computed() int {
+	if q.outcome.AnyCached {
+		return 0
+	}
+	return q.outcome.Prompt - q.outcome.Cached
 }
 
 const ms = float64(time.Millisecond)

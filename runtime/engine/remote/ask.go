@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 
 	"github.com/llmtop/llmtop/runtime/engine"
@@ -119,7 +120,7 @@ func (c *Client) Encode(ctx context.Context, text string) ([]int32, error) {
 		return nil, err
 	}
 	var answer struct {
-		Tokens []int32 `json:"tokens"`
+		Tokens []int64 `json:"tokens"`
 	}
 	if err := c.call(ctx, http.MethodPost, "/tokenize", body, &answer); err != nil {
 		if refused := (*Status)(nil); errors.As(err, &refused) && (refused.Code == http.StatusNotFound || refused.Code == http.StatusMethodNotAllowed) {
@@ -127,5 +128,21 @@ func (c *Client) Encode(ctx context.Context, text string) ([]int32, error) {
 		}
 		return nil, fmt.Errorf("tokenize at %s: %w", c.base, err)
 	}
-	return answer.Tokens, nil
+	ids, ok := tokenIDs(answer.Tokens)
+	if !ok {
+		return nil, fmt.Errorf("%w: it reports token ids above %d", ErrNoTokenizer, math.MaxInt32)
+	}
+	return ids, nil
+}
+
+// tokenIDs converts token ids of a server; false if one is out of range.
+func tokenIDs(list []int64) ([]int32, bool) {
+	ids := make([]int32, len(list))
+	for i, id := range list {
+		if id < 0 || id > math.MaxInt32 {
+			return nil, false
+		}
+		ids[i] = int32(id)
+	}
+	return ids, true
 }

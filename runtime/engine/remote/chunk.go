@@ -33,7 +33,7 @@ type choice struct {
 	Text   string  `json:"text"`  // completions
 	Delta  message `json:"delta"` // chat
 	Finish string  `json:"finish_reason"`
-	IDs    []int32 `json:"token_ids"` // vLLM
+	IDs    []int64 `json:"token_ids"` // vLLM
 }
 
 type message struct {
@@ -53,7 +53,7 @@ type usage struct {
 	Prompt    int `json:"prompt_tokens"`
 	Generated int `json:"completion_tokens"`
 	Details   *struct {
-		Cached int `json:"cached_tokens"`
+		Cached *int `json:"cached_tokens"`
 	} `json:"prompt_tokens_details"`
 }
 
@@ -78,7 +78,7 @@ type content struct {
 	text    string // of any kind
 	output  bool   // there is text other than reasoning
 	choices bool   // the message has choices, possibly without text; always true for Ollama
-	ids     []int32
+	ids     []int64
 	finish  string
 }
 

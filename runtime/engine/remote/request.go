@@ -187,10 +187,12 @@ func (q *request) token(has *content, total int, at event.Time) {
 		q.first = at
 	}
 	e := event.Event{Kind: event.KindToken, At: at, ID: -1, N: int32(n), Index: int32(q.counted)}
-	if len(has.ids) == 1 {
-		e.ID = has.ids[0]
+	if ids, ok := tokenIDs(has.ids); ok {
+		if len(ids) == 1 {
+			e.ID = ids[0]
+		}
+		q.ids = append(q.ids, ids...)
 	}
-	q.ids = append(q.ids, has.ids...)
 	if q.want.SendText {
 		if e.Text = has.text; len(e.Text) > maxPiece {
 			e.Text = strings.Clone(e.Text[:maxPiece]) // a copy, so that the rest is not kept in memory

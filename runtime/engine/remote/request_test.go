@@ -132,7 +132,7 @@ func TestServerTimings(t *testing.T) {
 				`{"response":"","done":true,"done_reason":"stop","context":[1,2,3],"total_duration":9,"load_duration":20000000,"prompt_eval_count":12,"prompt_eval_duration":30000000,"eval_count":2,"eval_duration":7}` + "\n",
 			},
 			map[event.Stage]time.Duration{event.StageLoad: 20 * time.Millisecond, event.StagePrompt: 30 * time.Millisecond},
-			event.Outcome{Reason: "stop", Prompt: 12, Generated: 2},
+			event.Outcome{Reason: "stop", Prompt: 12, AnyCached: true, Generated: 2},
 		},
 		"vLLM": {
 			`{"data":[{"id":"m","owned_by":"vllm","max_model_len":99}]}`, "POST /v1/completions",
@@ -336,7 +336,7 @@ func TestRecordedAnswers(t *testing.T) {
 		"llamacpp_stream_chat_progress.sse": {OpenAIChat, "Okay, soThe answer", []int{1, 1, 1, 1}, event.Outcome{Reason: "length", Prompt: 2560, Cached: 512, Generated: 4}},
 		"vllm_stream_chat.sse":              {OpenAIChat, "Okay, soThe answer is", []int{1, 2, 1, 2}, event.Outcome{Reason: "stop", Prompt: 2560, Cached: 512, Generated: 7}},
 		"mlx_lm_stream.sse":                 {OpenAIChat, "The", []int{1}, event.Outcome{Reason: reasonDone, Generated: 1}},
-		"ollama_generate_stream.ndjson":     {Ollama, "The sky", []int{1, 1}, event.Outcome{Reason: "stop", Prompt: 543, Generated: 64}},
+		"ollama_generate_stream.ndjson":     {Ollama, "The sky", []int{1, 1}, event.Outcome{Reason: "stop", Prompt: 543, AnyCached: true, Generated: 64}},
 	} {
 		sink := &eventtest.Log{}
 		q := &request{client: &Client{sink: sink, server: server{api: c.api}}, id: 1, want: engine.Request{Text: "x", SendText: true}}

@@ -80,7 +80,7 @@ func (d *Driver) Run(ctx context.Context, w Workload) (*Log, error) {
 					return g.log, err
 				}
 			}
-			run, err := g.run(ctx, &w.Points[i], repeat+1)
+			run, err := g.run(ctx, &w.Points[i])
 			if err != nil {
 				g.cut(&g.log.Points[i], run)
 				return g.log, err
@@ -106,13 +106,12 @@ func (g *driving) warmUp(ctx context.Context, p *Point) error {
 	for i := range g.load.Warmup {
 		warm.Requests = append(warm.Requests, p.Requests[i%len(p.Requests)])
 	}
-	_, err := g.run(ctx, &warm, 0)
+	_, err := g.run(ctx, &warm)
 	return err
 }
 
-// run sends the requests of a point and waits until all have ended; if ctx ends first, it cancels the others. repeat
-// counts from 1; 0 is the warm-up.
-func (g *driving) run(ctx context.Context, p *Point, repeat int) (r Run, err error) {
+// run sends the requests of a point and waits until all have ended; if ctx ends first, it cancels the others.
+func (g *driving) run(ctx context.Context, p *Point) (r Run, err error) {
 	r.Start, g.done = g.Clock.Now(), nil
 	var sent []*engine.Handle
 	defer func() {
@@ -143,7 +142,7 @@ func (g *driving) run(ctx context.Context, p *Point, repeat int) (r Run, err err
 		}
 		request := p.Requests[i]
 		if p.Vary != nil {
-			p.Vary(repeat, i, &request)
+			p.Vary(&request)
 		}
 		h, err := g.submit(ctx, request)
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -108,17 +109,19 @@ func TestClosedLoop(t *testing.T) {
 	})
 }
 
-// TestVary: each run changes its own requests, not those of the workload.
+// TestVary: each request is changed in the order of sending, not those of the workload.
 func TestVary(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &runner{}
-		p := Point{Name: "one", Requests: requests(2), Concurrency: 1, Vary: func(run, i int, q *engine.Request) {
-			q.Label += string(rune('0'+run)) + string(rune('0'+i))
+		sent := 0
+		p := Point{Name: "one", Requests: requests(2), Concurrency: 1, Vary: func(q *engine.Request) {
+			q.Label += strconv.Itoa(sent)
+			sent++
 		}}
 		if _, err := (&Driver{Runner: r, Clock: engine.NewClock()}).Run(t.Context(), Workload{Points: []Point{p}, Repeats: 2, Warmup: 1}); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Join(r.labelled, " "); got != "a00 a10 b11 a20 b21" {
+		if got := strings.Join(r.labelled, " "); got != "a0 a1 b2 a3 b4" {
 			t.Errorf("sent %s", got)
 		}
 	})

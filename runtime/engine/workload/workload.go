@@ -26,9 +26,9 @@ type Point struct {
 	Rate        float64          // open loop: requests/s, whether earlier ones have ended or not
 	Burstiness  float64          // open loop: 1 Poisson, below 1 burstier, above 1 more regular, +Inf a constant interval
 
-	// Vary, if not nil, changes the i-th request of a run (from 1; 0 is the warm-up), so that no prompt is in the
+	// Vary, if not nil, changes each request before it is sent, in the order of sending, so that no prompt is in the
 	// engine's prefix cache.
-	Vary func(run, i int, r *engine.Request)
+	Vary func(r *engine.Request)
 }
 
 // check validates a workload.

@@ -37,13 +37,17 @@ func (s *modelOutput) any() bool {
 // openAI is a message of /v1/chat/completions or /v1/completions: a chunk of a stream or the full answer.
 type openAI struct {
 	Model   word `json:"model"`
+	System  word `json:"system_fingerprint"`
 	Choices []struct {
+		Index   count       `json:"index"`
 		Text    filled      `json:"text"`
 		Delta   modelOutput `json:"delta"`
 		Message modelOutput `json:"message"`
 		Finish  word        `json:"finish_reason"`
 		IDs     list        `json:"token_ids"`      // vLLM
 		Routed  blob        `json:"routed_experts"` // vLLM
+		Matched present     `json:"matched_stop"`   // SGLang
+		Stop    present     `json:"stop_reason"`    // vLLM
 	} `json:"choices"`
 	Usage   *usage `json:"usage"`
 	Metrics *struct {
@@ -62,6 +66,7 @@ type openAI struct {
 	Error failure `json:"error"`
 
 	Content   filled `json:"content"` // llama.cpp's own /completion
+	Index     count  `json:"index"`
 	Stopped   word   `json:"stop_type"`
 	Evaluated count  `json:"tokens_evaluated"`
 	Predicted count  `json:"tokens_predicted"`
@@ -71,7 +76,7 @@ type usage struct {
 	Prompt    count `json:"prompt_tokens"`
 	Generated count `json:"completion_tokens"`
 	Details   struct {
-		Cached count `json:"cached_tokens"`
+		Cached *count `json:"cached_tokens"`
 	} `json:"prompt_tokens_details"`
 }
 
@@ -80,13 +85,26 @@ func readOpenAI(f *fact, value []byte) error {
 	if err := f.parse(value, &m); err != nil {
 		return err
 	}
-	f.model, f.text = string(m.Model), bool(m.Content)
+	f.model = string(m.Model)
+	if m.Content {
+		f.parts = append(f.parts, part{choice: int(m.Index)})
+	}
+	if m.System == "fp_ollama" {
+		f.provider = "Ollama"
+	}
 	f.fail(m.Error)
 	f.route(m.SGLang.Routed, 1)
 	for i := range m.Choices {
 		c := &m.Choices[i]
-		f.text = f.text || bool(c.Text) || c.Delta.any() || c.Message.any()
-		f.ids += int(c.IDs)
+		if bool(c.Text) || c.Delta.any() || c.Message.any() {
+			f.parts = append(f.parts, part{int(c.Index), int(c.IDs)})
+		}
+		switch {
+		case bool(c.Matched):
+			f.provider = "SGLang"
+		case bool(c.Stop):
+			f.provider = "vLLM"
+		}
 		f.route(c.Routed, len(m.Choices))
 		if c.Finish != "" {
 			f.why = reason(c.Finish)
@@ -94,10 +112,11 @@ func readOpenAI(f *fact, value []byte) error {
 	}
 	if t := m.Timings; t != nil {
 		f.prompt, f.cached, f.generated = int(t.Cached+t.Prompt), int(t.Cached), int(t.Generated)
-		f.prefill = time.Duration(t.PromptMS)
+		f.cachedKnown, f.prefill = true, time.Duration(t.PromptMS)
 	}
 	if u := m.Usage; u != nil {
-		f.prompt, f.cached, f.generated = int(u.Prompt), max(f.cached, int(u.Details.Cached)), max(f.generated, int(u.Generated))
+		f.prompt, f.generated = int(u.Prompt), max(f.generated, int(u.Generated))
+		f.knowCached(u.Details.Cached)
 	}
 	if m.Metrics != nil {
 		f.queue, f.prefill = time.Duration(m.Metrics.Queue), time.Duration(m.Metrics.First)
@@ -120,7 +139,7 @@ type response struct {
 	Usage struct {
 		Input   count `json:"input_tokens"`
 		Details struct {
-			Cached count `json:"cached_tokens"`
+			Cached *count `json:"cached_tokens"`
 		} `json:"input_tokens_details"`
 		Output count `json:"output_tokens"`
 	} `json:"usage"`
@@ -144,9 +163,9 @@ func readResponses(f *fact, value []byte) error {
 	}
 	switch {
 	case strings.HasSuffix(string(m.Type), ".delta"):
-		f.text = bool(m.Delta)
+		f.write(bool(m.Delta))
 	case m.Type == "response.output_item.added": // a tool call starts with its name
-		f.text = bool(m.Item.Name)
+		f.write(bool(m.Item.Name))
 	case m.Type == "error":
 		f.failed, f.kind = true, identifier(string(m.Code))
 	}
@@ -156,7 +175,8 @@ func readResponses(f *fact, value []byte) error {
 	}
 	f.model = string(r.Model)
 	f.fail(r.Error)
-	f.prompt, f.cached, f.generated = int(r.Usage.Input), int(r.Usage.Details.Cached), int(r.Usage.Output)
+	f.prompt, f.generated = int(r.Usage.Input), int(r.Usage.Output)
+	f.knowCached(r.Usage.Details.Cached)
 	switch r.Status {
 	case "completed":
 		f.why, f.done = reason(r.Status), true
@@ -188,7 +208,8 @@ func readOllama(f *fact, value []byte) error {
 	if err := f.parse(value, &m); err != nil {
 		return err
 	}
-	f.model, f.text = string(m.Model), bool(m.Response || m.Thinking) || m.Message.any()
+	f.model, f.provider = string(m.Model), "Ollama"
+	f.write(bool(m.Response || m.Thinking) || m.Message.any())
 	f.fail(m.Error)
 	if !m.Done {
 		return nil
@@ -204,16 +225,17 @@ func readOllama(f *fact, value []byte) error {
 
 // anthropicUsage is the token usage of a message. The three input counts do not overlap.
 type anthropicUsage struct {
-	Input   count `json:"input_tokens"`
-	Read    count `json:"cache_read_input_tokens"`
-	Written count `json:"cache_creation_input_tokens"`
-	Output  count `json:"output_tokens"`
+	Input   count  `json:"input_tokens"`
+	Read    *count `json:"cache_read_input_tokens"`
+	Written count  `json:"cache_creation_input_tokens"`
+	Output  count  `json:"output_tokens"`
 }
 
 func (f *fact) anthropic(u *anthropicUsage) {
 	if u != nil {
-		f.prompt = max(f.prompt, int(u.Input+u.Read+u.Written))
-		f.cached, f.generated = max(f.cached, int(u.Read)), max(f.generated, int(u.Output))
+		f.knowCached(u.Read)
+		f.prompt = max(f.prompt, int(u.Input+u.Written)+f.cached)
+		f.generated = max(f.generated, int(u.Output))
 	}
 }
 
@@ -245,7 +267,7 @@ func readAnthropic(f *fact, value []byte) error {
 		return err
 	}
 	f.model = string(m.Model + m.Message.Model)
-	f.text = bool(m.Block.Text || m.Block.Thinking || m.Block.Name || m.Delta.Text || m.Delta.Thinking || m.Delta.JSON)
+	f.write(bool(m.Block.Text || m.Block.Thinking || m.Block.Name || m.Delta.Text || m.Delta.Thinking || m.Delta.JSON))
 	f.anthropic(m.Message.Usage)
 	f.anthropic(m.Usage)
 	f.fail(m.Error)

@@ -156,7 +156,10 @@ func (x *exchange) answered(res *http.Response) {
 	x.queue()
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	o := newObserver(x.dialect, x.emit, x.proxy.link.model)
+	o := newObserver(x.dialect, x.emit, x.proxy.link.model, x.proxy.link.provider)
+	if res.Header.Get("Server") == "llama.cpp" {
+		x.proxy.link.provider("llama.cpp")
+	}
 	x.status, x.observer, x.final = res.StatusCode, o, make(chan struct{})
 	res.Body = &answer{res.Body, x, o.tap}
 	header := res.Header.Clone() // the client's copy may change
@@ -212,9 +215,10 @@ func (x *exchange) queue() {
 	if x.sent == 0 {
 		x.sent = x.began
 	}
-	info := &event.Request{Group: x.group, Label: x.dialect.name}
+	info := &event.Request{Group: x.group, Label: x.dialect.name, Chat: x.dialect.chat, ColdLater: x.dialect.bare}
 	if x.body != nil {
 		x.model = clean.Cut(x.body.word("model"), maxName)
+		info.Model = x.model
 		for _, name := range limits {
 			info.MaxTokens = max(info.MaxTokens, x.body.count(name))
 		}

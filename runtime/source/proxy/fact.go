@@ -19,16 +19,17 @@ type dialect struct {
 	path string // suffix of its request paths
 	read func(*fact, []byte) error
 	bare bool // streams one JSON value per line instead of server-sent events
+	chat bool // takes a conversation
 }
 
 // dialects are matched in this order.
 var dialects = []dialect{
-	{name: "chat", path: "/chat/completions", read: readOpenAI},
+	{name: "chat", path: "/chat/completions", read: readOpenAI, chat: true},
 	{name: "completions", path: "/completions", read: readOpenAI},
 	{name: "completion", path: "/completion", read: readOpenAI}, // llama.cpp's own
-	{name: "responses", path: "/responses", read: readResponses},
-	{name: "messages", path: "/v1/messages", read: readAnthropic},
-	{name: "ollama chat", path: "/api/chat", read: readOllama, bare: true},
+	{name: "responses", path: "/responses", read: readResponses, chat: true},
+	{name: "messages", path: "/v1/messages", read: readAnthropic, chat: true},
+	{name: "ollama chat", path: "/api/chat", read: readOllama, bare: true, chat: true},
 	{name: "ollama generate", path: "/api/generate", read: readOllama, bare: true},
 }
 
@@ -46,12 +47,12 @@ func dialectOf(path string) *dialect {
 // no text.
 type fact struct {
 	model string
-	text  bool   // has generated text, reasoning or part of a tool call
-	ids   int    // number of token ids sent with the text
+	parts []part // generated text, by choice
 	why   string // reason why the answer ended
 	done  bool   // no useful message follows
 
-	prompt, cached, generated int // token totals of the answer so far; cached is part of prompt
+	prompt, cached, generated int  // token totals of the answer so far; cached is part of prompt
+	cachedKnown               bool // cached was reported
 
 	load, queue, prefill time.Duration // durations of the stages before the first token
 
@@ -61,7 +62,29 @@ type fact struct {
 	failed bool
 	kind   string // type of the failure; "": not named
 
+	provider string // program that runs the model
+
 	malformed int // numbers that were left out, since they cannot be
+}
+
+// part is generated text, reasoning or part of a tool call.
+type part struct {
+	choice int
+	ids    int // number of token ids sent with the text
+}
+
+// write adds text of the only choice, if there is some.
+func (f *fact) write(some bool) {
+	if some {
+		f.parts = append(f.parts, part{})
+	}
+}
+
+// knowCached records a count of cached tokens; nil: not reported.
+func (f *fact) knowCached(n *count) {
+	if n != nil {
+		f.cached, f.cachedKnown = max(f.cached, int(*n)), true
+	}
 }
 
 // reasons maps servers' finish reasons to the words of event.Outcome.
@@ -131,6 +154,7 @@ func parse(value []byte, into any) error {
 
 // The types of JSON members. None of them fails on a value of an unexpected type.
 type (
+	present bool          // whether there is a member of that name
 	filled  bool          // whether the value is non-empty, of any type
 	list    int           // number of elements of an array of numbers
 	count   int           // number of tokens
@@ -143,6 +167,12 @@ type (
 		kind string
 	}
 )
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *present) UnmarshalJSON([]byte) error {
+	*p = true
+	return nil
+}
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (f *filled) UnmarshalJSON(v []byte) error {

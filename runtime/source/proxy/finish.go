@@ -47,7 +47,7 @@ func (x *exchange) warnings(o *observer) {
 		x.proxy.warn(unread(o.unread))
 	case o.guessed && total == 0:
 		x.proxy.warn(messageIsToken)
-	case o.guessed && total > o.counted+1: // the token that ends a text has no message
+	case o.guessed && total > o.total()+max(len(o.counted), 1): // the token that ends a text has no message
 		x.proxy.warn(itlOfMessages)
 	}
 }

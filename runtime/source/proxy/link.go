@@ -34,7 +34,7 @@ func (p *Proxy) newLink(sink event.Sink) *link {
 	return &link{
 		clock: p.opt.Clock, sink: sink, suspect: make(chan struct{}, 1),
 		engine: event.EngineInfo{
-			Name: "proxy " + p.Address() + " → " + p.Target(), Epoch: p.opt.Clock.Epoch(), Caps: event.CapTokens, State: event.EngineReady,
+			Name: "proxy " + p.Address() + " → " + p.Target(), Provider: "unknown", Epoch: p.opt.Clock.Epoch(), Caps: event.CapTokens, State: event.EngineReady,
 			Remote: event.Remote{Address: p.Target()},
 		},
 	}
@@ -85,6 +85,16 @@ func (l *link) can(caps event.Caps) {
 	defer l.mu.Unlock()
 	if !l.engine.Caps.Has(caps) {
 		l.engine.Caps |= caps
+		l.introduce()
+	}
+}
+
+// provider sets the program that runs the model, which an answer shows.
+func (l *link) provider(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.engine.Provider != name {
+		l.engine.Provider = name
 		l.introduce()
 	}
 }

@@ -12,25 +12,26 @@ import (
 
 // observer reads a copy of one answer and emits its tokens as they arrive.
 type observer struct {
-	emit    func(event.Event)
-	model   func(name string) // called with the model's name
-	dialect *dialect
-	tap     *tap
+	emit            func(event.Event)
+	model, provider func(name string) // called with the names of the model, and of the program that runs it
+	dialect         *dialect
+	tap             *tap
 
 	streams bool       // the answer is a stream of messages
 	first   event.Time // time of the first token; 0: none yet
-	counted int        // tokens emitted
+	counted []int      // tokens emitted, by choice
 	guessed bool       // a message with text had no token count
-	burst   struct {   // tokens of one read, not emitted yet
-		at event.Time
-		n  int
+	burst   struct {   // tokens of one choice in one read, not emitted yet
+		at     event.Time
+		choice int
+		n      int
 	}
 	sum    fact   // all messages combined
 	unread string // why part of it could not be read; "": all was read
 }
 
-func newObserver(d *dialect, emit func(event.Event), model func(string)) *observer {
-	o := &observer{emit: emit, model: model, dialect: d}
+func newObserver(d *dialect, emit func(event.Event), model, provider func(string)) *observer {
+	o := &observer{emit: emit, model: model, provider: provider, dialect: d}
 	o.tap = newTap(o.flush)
 	return o
 }
@@ -121,8 +122,13 @@ func (o *observer) message(m *message) error {
 	if f.model != o.sum.model && f.model != "" {
 		o.model(f.model)
 	}
-	if f.text && o.streams {
-		o.token(&f, m.at)
+	if f.provider != o.sum.provider && f.provider != "" {
+		o.provider(f.provider)
+	}
+	if o.streams {
+		for i := range f.parts {
+			o.token(&f, &f.parts[i], m.at)
+		}
 	}
 	o.sum.add(&f)
 	return nil
@@ -133,10 +139,13 @@ func (f *fact) add(m *fact) {
 	if m.model != "" {
 		f.model = m.model
 	}
+	if m.provider != "" {
+		f.provider = m.provider
+	}
 	if m.why != "" {
 		f.why = m.why
 	}
-	f.done = f.done || m.done
+	f.done, f.cachedKnown = f.done || m.done, f.cachedKnown || m.cachedKnown
 	f.malformed += m.malformed
 	f.prompt, f.cached, f.generated = max(f.prompt, m.prompt), max(f.cached, m.cached), max(f.generated, m.generated)
 	f.load, f.queue, f.prefill = max(f.load, m.load), max(f.queue, m.queue), max(f.prefill, m.prefill)
@@ -146,13 +155,23 @@ func (f *fact) add(m *fact) {
 	}
 }
 
-// token counts the tokens of a message: its token ids, or the growth of the server's running count, or else 1. All
-// tokens of one read share a timestamp.
-func (o *observer) token(f *fact, at event.Time) {
+// maxChoices is how many choices of a request are told apart.
+const maxChoices = 128
+
+// token counts the tokens of a choice in a message: its token ids, or the growth of the server's running count, which is
+// one of that choice, or else 1. All tokens of one read share a timestamp.
+func (o *observer) token(f *fact, p *part, at event.Time) {
+	choice := min(p.choice, maxChoices-1)
+	if o.burst.n > 0 && (o.burst.at != at || o.burst.choice != choice) {
+		o.flush()
+	}
+	for len(o.counted) <= choice {
+		o.counted = append(o.counted, 0)
+	}
 	n := 1
-	switch seen := o.counted + o.burst.n; {
-	case f.ids > 0:
-		n = f.ids
+	switch seen := o.counted[choice] + o.burst.n; {
+	case p.ids > 0:
+		n = p.ids
 	case f.generated == 0 || o.guessed: // a total in the last message does not count this message
 		o.guessed = true
 	case f.generated > seen:
@@ -160,10 +179,7 @@ func (o *observer) token(f *fact, at event.Time) {
 	case seen > 0:
 		n = 0 // more text of a token already counted
 	}
-	if o.burst.n > 0 && o.burst.at != at {
-		o.flush()
-	}
-	o.burst.at = at
+	o.burst.at, o.burst.choice = at, choice
 	o.burst.n += n
 }
 
@@ -175,23 +191,49 @@ func (o *observer) flush() {
 	if o.first == 0 {
 		o.first = o.burst.at
 	}
-	o.emit(event.Event{Kind: event.KindToken, At: o.burst.at, ID: -1, N: int32(o.burst.n), Index: int32(o.counted)})
-	o.counted += o.burst.n
+	seen := &o.counted[o.burst.choice]
+	o.emit(event.Event{
+		Kind: event.KindToken, At: o.burst.at, ID: -1, N: int32(o.burst.n), Index: int32(*seen), Choice: uint16(o.burst.choice),
+	})
+	*seen += o.burst.n
 	o.burst.n = 0
 }
+
+// total returns the number of tokens emitted.
+func (o *observer) total() (n int) {
+	for _, counted := range o.counted {
+		n += counted
+	}
+	return n
+}
+
+// loads reports whether the server loaded the model for the request.
+func (o *observer) loads() bool { return o.sum.load >= minLoad }
+
+// minLoad is the shortest time that counts as a model load. Ollama's load time includes looking for the loaded model,
+// some ms; starting a process that loads a small one takes 250 ms.
+const minLoad = 100 * time.Millisecond
 
 // stages emits the server's durations before the first token, as stages that end at the first token: the server does
 // not report when they really ended. It returns whether there were any.
 func (o *observer) stages(since event.Time) (some bool) {
 	s := &o.sum
+	computed := 0 // unknown
+	if s.cachedKnown {
+		computed = max(s.prompt-s.cached, 0)
+	}
+	load := s.load
+	if !o.loads() {
+		load = 0
+	}
 	for _, stage := range []struct {
 		stage event.Stage
 		took  time.Duration
 		n     int
 	}{
-		{event.StageLoad, s.load, 0},
+		{event.StageLoad, load, 0},
 		{event.StageQueue, s.queue, 0},
-		{event.StagePrompt, s.prefill, max(s.prompt-s.cached, 0)},
+		{event.StagePrompt, s.prefill, computed},
 	} {
 		took := min(stage.took, time.Duration(o.first-since)) // the server's clock may differ
 		if o.first == 0 || took <= 0 {
@@ -206,9 +248,11 @@ func (o *observer) stages(since event.Time) (some bool) {
 // outcome returns the token totals: the server's, or else the counted ones.
 func (o *observer) outcome() event.Outcome {
 	s := &o.sum
-	out := event.Outcome{Prompt: s.prompt, Cached: min(s.cached, s.prompt), Generated: s.generated}
-	if out.Generated == 0 {
-		out.Generated = o.counted
+	out := event.Outcome{
+		Prompt: s.prompt, Cached: min(s.cached, s.prompt), AnyCached: s.prompt > 0 && !s.cachedKnown, Generated: s.generated, Cold: o.loads(),
+	}
+	if out.Generated == 0 || len(o.counted) > 1 { // the count may be of one choice
+		out.Generated = max(s.generated, o.total())
 	}
 	return out
 }

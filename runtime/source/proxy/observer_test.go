@@ -9,6 +9,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -21,7 +22,7 @@ import (
 // observe feeds an answer to an observer in the given pieces, one per clock tick.
 func observe(d *dialect, status int, header http.Header, pieces [][]byte) (*observer, []event.Event) {
 	var log memory
-	o := newObserver(d, log.Emit, func(string) {})
+	o := newObserver(d, log.Emit, func(string) {}, func(string) {})
 	for i, p := range pieces {
 		o.tap.put(p, event.Time(i+1))
 	}
@@ -70,8 +71,8 @@ func FuzzObserver(f *testing.F) {
 		o, emitted := observe(d, http.StatusOK, header, pieces)
 		check(t, o, emitted, len(pieces))
 		whole, _ := observe(d, http.StatusOK, header, [][]byte{body})
-		if whole.sum != o.sum || whole.counted != o.counted || (whole.unread == "") != (o.unread == "") {
-			t.Errorf("in pieces: %+v, %d tokens, %q; whole: %+v, %d, %q", o.sum, o.counted, o.unread, whole.sum, whole.counted, whole.unread)
+		if !reflect.DeepEqual(whole.sum, o.sum) || !slices.Equal(whole.counted, o.counted) || (whole.unread == "") != (o.unread == "") {
+			t.Errorf("in pieces: %+v, %v tokens, %q; whole: %+v, %v, %q", o.sum, o.counted, o.unread, whole.sum, whole.counted, whole.unread)
 		}
 	})
 }
@@ -80,17 +81,20 @@ func FuzzObserver(f *testing.F) {
 func check(t *testing.T, o *observer, emitted []event.Event, pieces int) {
 	t.Helper()
 	n := 0
-	last := event.Time(0)
+	var last [maxChoices]struct {
+		tokens int
+		at     event.Time
+	}
 	for _, e := range emitted {
-		switch {
-		case e.Kind != event.KindToken || e.N <= 0 || int(e.Index) != n || e.At <= last || int(e.At) > pieces:
-			t.Errorf("after %d tokens, the last at %d: %+v", n, last, e)
+		one := &last[e.Choice]
+		if e.Kind != event.KindToken || e.N <= 0 || int(e.Index) != one.tokens || e.At < one.at || int(e.At) > pieces {
+			t.Errorf("after %+v: %+v", *one, e)
 		}
 		n += int(e.N)
-		last = e.At
+		one.tokens, one.at = one.tokens+int(e.N), e.At
 	}
-	if n != o.counted || !o.streams && n > 0 {
-		t.Errorf("%d tokens in events, %d counted, streams: %v", n, o.counted, o.streams)
+	if n != o.total() || !o.streams && n > 0 {
+		t.Errorf("%d tokens in events, %d counted, streams: %v", n, o.total(), o.streams)
 	}
 	s := &o.sum
 	if s.prompt < 0 || s.cached < 0 || s.generated < 0 || s.load < 0 || s.queue < 0 || s.prefill < 0 {

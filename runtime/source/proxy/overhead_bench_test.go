@@ -216,12 +216,12 @@ func BenchmarkObserve(b *testing.B) {
 	header := typed(stream, "")
 	b.ReportAllocs()
 	for b.Loop() {
-		o := newObserver(&dialects[0], event.Discard{}.Emit, func(string) {})
+		o := newObserver(&dialects[0], event.Discard{}.Emit, func(string) {}, func(string) {})
 		for i, p := range pieces {
 			o.tap.put(p, event.Time(i+1))
 		}
 		o.tap.close()
-		if o.run(http.StatusOK, header); o.counted != len(pieces) {
+		if o.run(http.StatusOK, header); o.total() != len(pieces) {
 			b.Fatalf("%d tokens", o.counted)
 		}
 	}

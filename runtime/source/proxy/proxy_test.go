@@ -43,13 +43,13 @@ func TestWholeAnswers(t *testing.T) {
 		{"/completion", sample(t, "llamacpp_completion_final.json"), event.Outcome{Reason: "length", Prompt: 41, Cached: 31, Generated: 64}},
 		{
 			"/v1/responses", `{"object":"response","model":"m","status":"completed","output":[],"usage":{"input_tokens":8,"output_tokens":2}}`,
-			event.Outcome{Reason: "stop", Prompt: 8, Generated: 2},
+			event.Outcome{Reason: "stop", Prompt: 8, AnyCached: true, Generated: 2},
 		},
 		{
 			"/v1/messages", `{"type":"message","model":"m","content":[{"type":"text","text":"yes"}],"stop_reason":"end_turn","usage":{"input_tokens":8,"output_tokens":2}}`,
-			event.Outcome{Reason: "stop", Prompt: 8, Generated: 2},
+			event.Outcome{Reason: "stop", Prompt: 8, AnyCached: true, Generated: 2},
 		},
-		{"/api/chat", `{"model":"m","message":{"content":"yes"},"done":true,"prompt_eval_count":5,"eval_count":7}`, event.Outcome{Reason: "stop", Prompt: 5, Generated: 7}},
+		{"/api/chat", `{"model":"m","message":{"content":"yes"},"done":true,"prompt_eval_count":5,"eval_count":7}`, event.Outcome{Reason: "stop", Prompt: 5, AnyCached: true, Generated: 7}},
 		{"/api/generate", `{"model":"m","response":"yes","done":true,"done_reason":"length","eval_count":7}`, event.Outcome{Reason: "length", Generated: 7}},
 	} {
 		r := behind(t, answering(200, "application/json", c.body))
@@ -72,7 +72,7 @@ func TestStagesThatServersReport(t *testing.T) {
 		path, kind, body string
 		stages           string
 	}{
-		{"/api/generate", lined, `{"response":"a"}` + "\n" + `{"done":true,"eval_count":1,"load_duration":1000,"prompt_eval_count":4,"prompt_eval_duration":2000}`, "[model_load 1000 prompt 2000]"},
+		{"/api/generate", lined, `{"response":"a"}` + "\n" + `{"done":true,"eval_count":1,"load_duration":1000,"prompt_eval_count":4,"prompt_eval_duration":2000}`, "[prompt 2000]"},
 		{chat, stream, `data: {"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}],"metrics":{"queue_time_ms":0.001,"time_to_first_token_ms":0.002}}` + "\n\n", "[queue 1000 prompt 2000]"},
 		{chat, stream, `data: {"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}],"timings":{"prompt_ms":86400000}}` + "\n\n", "TTFT"},
 		{chat, stream, `data: {"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}],"timings":{"prompt_ms":-1}}` + "\n\n", "[]"},

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"encoding/json"
 	"maps"
 	"os"
 	"path/filepath"
@@ -52,7 +53,7 @@ var shapes = []struct {
 	{
 		name: "Ollama", file: "ollama_generate_stream.ndjson", path: "/api/generate", kind: lined,
 		request: `{"model":"qwen3:30b-a3b","prompt":"why","options":{"num_predict":64,"stop":["x"]}}`,
-		tokens:  []int{1, 1, 0}, outcome: event.Outcome{Reason: "stop", Prompt: 543, Generated: 64}, model: "qwen3:30b-a3b", label: "ollama generate", max: 64,
+		tokens:  []int{1, 1, 0}, outcome: event.Outcome{Reason: "stop", Prompt: 543, AnyCached: true, Cold: true, Generated: 64}, model: "qwen3:30b-a3b", label: "ollama generate", max: 64,
 		warning: itlOfMessages,
 	},
 	{
@@ -63,7 +64,7 @@ var shapes = []struct {
 			`{"model":"q","message":{"role":"assistant","content":"","tool_calls":[{"function":{"name":"f","arguments":{"x":1}}}]},"done":false}` + "\n",
 			`{"model":"q","message":{"role":"assistant","content":""},"done":true,"done_reason":"length","prompt_eval_count":5,"eval_count":9}` + "\n",
 		},
-		tokens: []int{1, 0, 1, 0}, outcome: event.Outcome{Reason: "length", Prompt: 5, Generated: 9},
+		tokens: []int{1, 0, 1, 0}, outcome: event.Outcome{Reason: "length", Prompt: 5, AnyCached: true, Generated: 9},
 	},
 	{
 		name: "completions with a running count", path: "/v1/completions", kind: stream, label: "completions", model: "c",
@@ -72,7 +73,7 @@ var shapes = []struct {
 			`data: {"model":"c","choices":[{"text":"b c"}],"usage":{"prompt_tokens":3,"completion_tokens":4}}` + "\n\n",
 			`data: {"model":"c","choices":[{"text":"","finish_reason":"length"}],"usage":{"prompt_tokens":3,"completion_tokens":4}}` + "\n\ndata: [DONE]\n\n",
 		},
-		tokens: []int{1, 3, 0}, outcome: event.Outcome{Reason: "length", Prompt: 3, Generated: 4},
+		tokens: []int{1, 3, 0}, outcome: event.Outcome{Reason: "length", Prompt: 3, AnyCached: true, Generated: 4},
 	},
 	{
 		name: "completions with a count at the end", path: "/v1/completions", kind: stream, label: "completions",
@@ -81,7 +82,7 @@ var shapes = []struct {
 			`data: {"choices":[{"text":"b c"}]}` + "\r\n\r\n",
 			`data: {"choices":[{"text":"d","finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":4}}` + "\r\n\r\ndata: [DONE]\r\n\r\n",
 		},
-		tokens: []int{1, 1, 1}, outcome: event.Outcome{Reason: "stop", Prompt: 3, Generated: 4},
+		tokens: []int{1, 1, 1}, outcome: event.Outcome{Reason: "stop", Prompt: 3, AnyCached: true, Generated: 4},
 	},
 	{
 		name: "tool calls and a refusal", path: "/openai/deployments/d/chat/completions", kind: stream, label: "chat", warning: messageIsToken,
@@ -155,19 +156,28 @@ func TestShapes(t *testing.T) {
 			if logged.outcome != s.outcome {
 				t.Errorf("outcome %+v, want %+v", logged.outcome, s.outcome)
 			}
-			if logged.request != (event.Request{Label: s.label, MaxTokens: s.max}) {
-				t.Errorf("request %+v, want %q of at most %d tokens", logged.request, s.label, s.max)
+			d := dialectOf(s.path)
+			want := event.Request{Label: s.label, MaxTokens: s.max, Chat: d.chat, ColdLater: d.bare, Model: requestedModel(s.request)}
+			if logged.request != want {
+				t.Errorf("request %+v, want %+v", logged.request, want)
 			}
 			if r.model() != s.model {
 				t.Errorf("model %q, want %q", r.model(), s.model)
 			}
-			want := map[string]uint64{}
+			warned := map[string]uint64{}
 			if s.warning != "" {
-				want[string(s.warning)] = 1
+				warned[string(s.warning)] = 1
 			}
-			if got := r.proxy.Warnings(); !maps.Equal(got, want) {
-				t.Errorf("warnings %v, want %v", got, want)
+			if got := r.proxy.Warnings(); !maps.Equal(got, warned) {
+				t.Errorf("warnings %v, want %v", got, warned)
 			}
 		})
 	}
+}
+
+// requestedModel returns the model that a request names.
+func requestedModel(request string) string {
+	var body struct{ Model string }
+	_ = json.Unmarshal([]byte(request), &body)
+	return body.Model
 }

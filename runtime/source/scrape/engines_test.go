@@ -88,7 +88,7 @@ type metricsEngine struct {
 
 var metricsEngines = []metricsEngine{
 	{"vLLM", "0.22.0", "Qwen/Qwen3-30B-A3B", "/metrics", "vllm", map[string]string{"/v1/models": modelList("vllm"), "/version": `{"version":"0.22.0"}`}, `reported: running 7, waiting 3, kv 0.4271, total 437008
-derived: decode, prefill, used 186646, hits 0.440735, finished 127, failed 1, in 91234, cached 40210, out 20480
+derived: decode, prefill, used 186646, hits 0.440735, finished 127, failed 0, in 91234, cached 40210, out 20480
 ttft: 128 of 211 ms
 itl: 2000 of 20.96 ms
 tpot: 128 of 20.17 ms

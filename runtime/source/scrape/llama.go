@@ -27,6 +27,8 @@ const (
 // llama collects from a server of llama.cpp.
 type llama struct {
 	models  map[string]*llamaModel // by model name; "": the server has only one model and is not a router
+	loaded  []string               // all loaded models of a router, as of listed
+	listed  event.Time             // when they were listed last; 0: never
 	propsAt event.Time             // when the state was read last
 	asleep  bool
 }
@@ -67,7 +69,7 @@ func (l *llama) collect(ctx context.Context, s *Poller) (*event.Aggregates, erro
 // loadedModels returns the loaded models with their counters, at most maxRunners. It drops the counters of unloaded
 // models: they restart at 0 with the next load.
 func (l *llama) loadedModels(s *Poller) (list []*llamaModel) {
-	names := []string{""}
+	names, before, since := []string{""}, l.loaded, l.listed
 	if s.info.Router {
 		names = names[:0]
 		for _, m := range loaded(s.info.Models) {
@@ -75,6 +77,7 @@ func (l *llama) loadedModels(s *Poller) (list []*llamaModel) {
 				names = append(names, m.Name)
 			}
 		}
+		l.loaded, l.listed = names, s.clock.Now()
 		names = names[:min(len(names), maxRunners)]
 	}
 	maps.DeleteFunc(l.models, func(name string, _ *llamaModel) bool { return !slices.Contains(names, name) })
@@ -84,6 +87,9 @@ func (l *llama) loadedModels(s *Poller) (list []*llamaModel) {
 				l.models = make(map[string]*llamaModel)
 			}
 			l.models[name] = newLlamaModel(s, name)
+			if since != 0 && !slices.Contains(before, name) {
+				l.models[name].startAtZero(s, since)
+			}
 		}
 		list = append(list, l.models[name])
 	}

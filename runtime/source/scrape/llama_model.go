@@ -27,6 +27,16 @@ func newLlamaModel(s *Poller, name string) *llamaModel {
 	return m
 }
 
+// startAtZero makes all that the model has counted count, because it was loaded after the given time.
+func (m *llamaModel) startAtZero(s *Poller, since event.Time) {
+	m.slots.lastSeen, m.slots.ratesFrom = since, s.clock.Now()
+	m.slots.decode, m.slots.prefill = event.Absent(event.NotYet), event.Absent(event.NotYet)
+	if m.metrics != nil {
+		m.metrics.lastReport = since
+		m.metrics.gatherer.StartAtZero()
+	}
+}
+
 // recheck adopts the endpoints found by a new identification.
 func (m *llamaModel) recheck(s *Poller) {
 	m.noSlots = !s.info.Slots
@@ -121,7 +131,7 @@ func (m *llamaModel) readCounters(ctx context.Context, s *Poller) (*event.Aggreg
 		again := m.counters
 		again.Interval, again.Histograms, again.Counts, again.Ratios, again.Earlier = s.sinceReport(), nil, nil, nil, nil
 		// These increases are already reported.
-		for _, r := range []*event.Reading{&again.Prompt, &again.Cached, &again.Generated, &again.Finished, &again.Failed} {
+		for _, r := range []*event.Reading{&again.Prompt, &again.Cached, &again.Generated, &again.Finished, &again.Failed, &again.Cancelled} {
 			if r.OK() {
 				r.V = 0
 			}

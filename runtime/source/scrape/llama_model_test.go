@@ -25,8 +25,10 @@ func setRouterPages(f *fake, tokens map[string]int) {
 	f.setPage("/v1/models", `{"object":"list","data":[`+strings.Join(list, ",")+`]}`)
 }
 
-// TestRouterModelsCountSeparately: each model has a process with its own counters. Unloading one and loading another
-// neither adds tokens nor counts as a restart. With several models, the report has the sum.
+// TestRouterModelsCountSeparately: each model has a process with its own counters, which begin at 0 when it is loaded.
+// What a model has counted before the first poll of its counters is of the session, if it was loaded meanwhile: the
+// request that loads it counts. Unloading one and loading another is no restart. With several models, the report has
+// the sum.
 func TestRouterModelsCountSeparately(t *testing.T) {
 	f := newFake(t, map[string]string{"/props": routerProps})
 	setRouterPages(f, map[string]int{"a": 100})
@@ -66,8 +68,8 @@ func TestRouterModelsCountSeparately(t *testing.T) {
 		p := e.Data.(*event.Aggregates)
 		generated, prompt = generated+p.Generated.V, prompt+p.Prompt.V
 	}
-	if generated != 30+400 || prompt != 4*(30+400) {
-		t.Errorf("%v generated and %v prompt tokens, want 430 and 4 x 430", generated, prompt)
+	if want := 50_000.0 + 100 + 50_000 + 30 + 400; generated != want || prompt != 4*want {
+		t.Errorf("%v generated and %v prompt tokens, want %v and 4 times as many", generated, prompt, want)
 	}
 	if e, _ := w.waitForLink(event.LinkConnected, "", 0); e.Name != "llama.cpp" || w.restarts() != 0 {
 		t.Errorf("%s: %d restarts", e.Name, w.restarts())

@@ -168,7 +168,11 @@ func (f *loadFollower) handle(m *loadMessage) {
 	before := len(f.tracker.byModel)
 	changed := f.tracker.handle(m, f.poller.clock.Now())
 	f.changed = f.changed || changed
-	if (changed || len(f.tracker.byModel) != before) && time.Since(f.wokeAt) >= wakeAfter {
+	least := wakeAfter
+	if changed { // a request may already run on the model
+		least = wakeAfter / 10
+	}
+	if (changed || len(f.tracker.byModel) != before) && time.Since(f.wokeAt) >= least {
 		f.wokeAt = time.Now()
 		select {
 		case f.poller.wake <- struct{}{}:

@@ -24,6 +24,8 @@ var runnersEvery = 10 * time.Second
 type ollama struct {
 	listedAt  event.Time // when the models were read
 	models    int
+	listed    []string // names of the models
+	searched  []string // of those, as of the last search for llama-servers
 	readings  []event.NamedReading
 	runnersAt event.Time
 	runners   map[string]*runner // by address
@@ -85,8 +87,9 @@ func (o *ollama) readModels(ctx context.Context, s *Poller) error {
 	}
 	var list []event.Model
 	var memory, vram int64
+	o.listed = nil
 	for _, m := range running {
-		list = append(list, m.Model)
+		list, o.listed = append(list, m.Model), append(o.listed, m.Name)
 		memory, vram = event.Add(memory, m.Memory), event.Add(vram, m.VRAM)
 	}
 	s.setModels(list)
@@ -102,10 +105,11 @@ func (o *ollama) readModels(ctx context.Context, s *Poller) error {
 
 // findRunners searches for llama-servers while there are fewer than models.
 func (o *ollama) findRunners(s *Poller, now event.Time) {
-	if s.opt.Runners == nil || len(o.runners) >= min(o.models, maxRunners) || o.runnersAt != 0 && now-o.runnersAt < event.Time(runnersEvery) {
+	changed := !slices.Equal(o.searched, o.listed) // a model was loaded: its llama-server runs already
+	if s.opt.Runners == nil || len(o.runners) >= min(o.models, maxRunners) || !changed && now-o.runnersAt < event.Time(runnersEvery) {
 		return
 	}
-	o.runnersAt = now
+	o.runnersAt, o.searched = now, o.listed
 	for _, at := range s.opt.Runners() {
 		if o.runners[at] != nil || len(o.runners) >= maxRunners {
 			continue

@@ -49,6 +49,7 @@ const (
 	otherCount        // under the alias's name
 	finished          // requests
 	failed
+	cancelled // by their client
 	preempted
 	deviceBusy // device time in s
 	decodeTime // decode time in s, summed over requests
@@ -114,12 +115,11 @@ var vllm = []alias{
 	{metric: "vllm:spec_decode_num_draft_tokens", role: drafted},
 	{metric: "vllm:spec_decode_num_accepted_tokens", role: accepted},
 	{metric: "vllm:request_success", role: finished, label: "finished_reason", values: "stop|length|repetition"},
-	{metric: "vllm:request_success", role: failed, label: "finished_reason", values: "abort|error"},
+	{metric: "vllm:request_success", role: failed, label: "finished_reason", values: "error"},
+	{metric: "vllm:request_success", role: cancelled, label: "finished_reason", values: "abort"},
 	{metric: "vllm:request_success", role: otherCount, name: "finished_stop", label: "finished_reason", values: "stop"},
 	{metric: "vllm:request_success", role: otherCount, name: "finished_length", label: "finished_reason", values: "length"},
 	{metric: "vllm:request_success", role: otherCount, name: "finished_repetition", label: "finished_reason", values: "repetition"},
-	{metric: "vllm:request_success", role: otherCount, name: "finished_abort", label: "finished_reason", values: "abort"},
-	{metric: "vllm:request_success", role: otherCount, name: "finished_error", label: "finished_reason", values: "error"},
 	{metric: "vllm:num_preemptions", role: preempted},
 	{metric: "vllm:num_requests_waiting_by_reason", role: otherSum, name: "waiting_capacity", label: "reason", values: "capacity"}, // since 2026-04
 	{metric: "vllm:num_requests_waiting_by_reason", role: otherSum, name: "waiting_deferred", label: "reason", values: "deferred"},
@@ -169,7 +169,7 @@ var sglang = []alias{
 	{metric: "sglang:realtime_tokens", role: promptComputed, label: "mode", values: "prefill_compute"},
 	{metric: "sglang:cached_tokens", role: promptCached},
 	{metric: "sglang:num_requests", role: finished},
-	{metric: "sglang:num_aborted_requests", role: failed},
+	{metric: "sglang:num_aborted_requests", role: cancelled},
 	{metric: "sglang:num_retracted_requests", role: preempted},
 	{metric: "sglang:forward_execution_seconds", role: deviceBusy},
 	{metric: "sglang:time_to_first_token_seconds", histogram: "ttft"},

@@ -99,6 +99,9 @@ func New(k identify.Kind) *Gatherer {
 	return g
 }
 
+// StartAtZero makes the values of the first text count as increases, because the counters were 0 before.
+func (g *Gatherer) StartAtZero() { g.round, g.lastComplete = 1, 1 }
+
 // indexes maps sample names to metrics, per kind of engine.
 var indexes = func() map[identify.Kind]map[string][]metricRef {
 	all := make(map[identify.Kind]map[string][]metricRef, len(aliasTables))

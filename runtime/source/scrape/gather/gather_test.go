@@ -72,6 +72,7 @@ func describe(p *event.Aggregates) string {
 		{Name: "hits", Reading: p.CacheHits},
 		{Name: "finished", Reading: p.Finished},
 		{Name: "failed", Reading: p.Failed},
+		{Name: "cancelled", Reading: p.Cancelled},
 		{Name: "in", Reading: p.Prompt},
 		{Name: "cached", Reading: p.Cached},
 		{Name: "out", Reading: p.Generated},
@@ -110,7 +111,8 @@ used 1.866e+05 derived
 total 4.37e+05 reported
 hits 0.4407 derived
 finished 127 derived
-failed 1 derived
+failed 0 derived
+cancelled 1 derived
 in 9.123e+04 derived
 cached 4.021e+04 derived
 out 2.048e+04 derived
@@ -124,8 +126,6 @@ decode n=128 mean=2826ms 21 bounds
 inference n=128 mean=2866ms 21 bounds
 waiting_capacity 2
 waiting_deferred 1
-finished_abort +1
-finished_error +0
 finished_length +9
 finished_repetition +0
 finished_stop +118

@@ -109,7 +109,7 @@ func ratio(a, b event.Reading) event.Reading {
 func (g *Gatherer) Report(since int64) *event.Aggregates {
 	p := &event.Aggregates{
 		Interval: max(since, 0), Running: g.gauge(running), Waiting: g.gauge(waiting),
-		Finished: g.increaseOf(finished, since), Failed: g.increaseOf(failed, since),
+		Finished: g.increaseOf(finished, since), Failed: g.increaseOf(failed, since), Cancelled: g.increaseOf(cancelled, since),
 		Prompt: g.increaseOf(prompt, since), Cached: g.increaseOf(promptCached, since), Generated: g.increaseOf(generated, since),
 	}
 	if all := g.gauge(inFlight); all.OK() && !p.Running.OK() {
