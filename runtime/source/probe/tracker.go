@@ -483,6 +483,9 @@ func (t *tracker) remove(d *removed) {
 
 // addTransfer notes when a thread received a request, and when it sent the first byte of the answer.
 func (t *tracker) addTransfer(r record) {
+	if d, ok := r.data.(*transfer); !ok || d.bytes <= 0 { // the other side has closed, or an error
+		return
+	}
 	th := t.threads[r.tid]
 	if th == nil {
 		if len(t.threads) == maxThreads {

@@ -125,7 +125,7 @@ func expect(t *testing.T, l *log, want string) {
 // TestRequest follows a request from its bytes to its last token.
 func TestRequest(t *testing.T) {
 	p, l := watch()
-	p.apply(kindReceived, 7, &transfer{})
+	p.apply(kindReceived, 7, &transfer{bytes: 9})
 	p.tokenize(7, 10, 11, 12, 13)
 	p.begin(rows{0, 1, true, []int32{11, 12, 13}}) // token 10 is cached
 	p.pick(0, [2]int32{1, 2}, [2]int32{3, 4}, [2]int32{5, 6})
