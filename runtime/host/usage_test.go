@@ -65,21 +65,27 @@ func benchUsage(t *testing.T, f func(b *usageBench)) {
 	})
 }
 
+// after sleeps, and waits until the sampler sleeps, too.
+func after(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
 // TestUsageWhileRequestsRun checks that samples are taken while requests run, without gaps, and none otherwise: not even a
 // timer fires.
 func TestUsageWhileRequestsRun(t *testing.T) {
 	benchUsage(t, func(b *usageBench) {
-		time.Sleep(time.Hour)
+		after(time.Hour)
 		if b.reader.reads != 0 {
 			t.Errorf("%d samples without a request", b.reader.reads)
 		}
 		b.UsageSampler.Emit(request(1, event.StateQueued))
 		b.UsageSampler.Emit(request(2, event.StateQueued))
-		time.Sleep(95 * time.Millisecond)
+		after(95 * time.Millisecond)
 		b.UsageSampler.Emit(request(1, event.StateFinished))
-		time.Sleep(10 * time.Millisecond)
+		after(10 * time.Millisecond)
 		b.UsageSampler.Emit(request(2, event.StateFailed))
-		synctest.Wait()
+		after(0)
 		var sum time.Duration
 		for _, e := range b.got {
 			sum += time.Duration(e.Data.(*event.Usage).Interval)
@@ -87,9 +93,9 @@ func TestUsageWhileRequestsRun(t *testing.T) {
 		if len(b.got) != 6 || sum != 105*time.Millisecond || b.reader.resets != 1 {
 			t.Errorf("%d samples over %v, want 6 over 105ms", len(b.got), sum)
 		}
-		time.Sleep(time.Hour)
+		after(time.Hour)
 		b.UsageSampler.Emit(request(3, event.StateQueued))
-		time.Sleep(25 * time.Millisecond)
+		after(25 * time.Millisecond)
 		if last := b.got[len(b.got)-1].Data.(*event.Usage).Interval; len(b.got) != 7 || last != int64(20*time.Millisecond) || b.reader.resets != 2 {
 			t.Errorf("after a pause %d samples, the last over %d ns", len(b.got), last)
 		}
@@ -111,7 +117,7 @@ func TestUsageInterval(t *testing.T) {
 			benchUsage(t, func(b *usageBench) {
 				b.reader.took = c.cost
 				b.UsageSampler.Emit(request(1, event.StateQueued))
-				for began := time.Now(); time.Since(began) < 2*time.Second; time.Sleep(c.gap) {
+				for began := time.Now(); time.Since(began) < 2*time.Second; after(c.gap) {
 					b.UsageSampler.Emit(event.Event{Kind: event.KindToken, At: b.opt.Clock.Now(), Req: 1})
 				}
 				if len(b.got) > c.most || len(b.got) < c.most*3/4 {
@@ -143,7 +149,7 @@ func TestUsageOfServers(t *testing.T) {
 		}
 		b.reader.lost = true
 		b.UsageSampler.Emit(request(1, event.StateDispatched))
-		time.Sleep(time.Second)
+		after(time.Second)
 		if len(b.got) != 0 {
 			t.Errorf("%d samples of a process that cannot be read", len(b.got))
 		}
