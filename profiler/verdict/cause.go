@@ -83,7 +83,7 @@ var Causes = [NumCauses]CauseRow{
 	MemoryLimit: {
 		Key: "memory_limit", Text: "too little memory: the same pages of the model are read again",
 		Remedy:   "raise the memory limit above the model's size, or use a smaller quantisation",
-		Supports: "time blocked on storage, with memory pressure for most of it, or with more bytes read than the model has",
+		Supports: "waiting for storage, with memory pressure for most of it, or with more bytes read than the model has",
 		Excludes: "each page is read once", evidence: (*Interval).readEvidence,
 		explains: func(i *Interval, _ *Limits) int64 {
 			if ns := i.storage(); ns > 0 && i.rereads(ns) {
@@ -94,7 +94,7 @@ var Causes = [NumCauses]CauseRow{
 	},
 	DiskReads: {
 		Key: "disk_reads", Text: "waiting for reads of the model from disk", Remedy: "repeat the run when the file is in the page cache, or use a faster disk",
-		Supports: "time blocked on storage, or major page faults and time in which the threads neither ran nor waited for a core",
+		Supports: "time blocked on storage; time in which the threads neither ran nor waited for a core, if half of it is accounted as pressure",
 		Excludes: "no time blocked and no major fault, or threads ran all the time", evidence: (*Interval).readEvidence,
 		explains: func(i *Interval, _ *Limits) int64 {
 			if ns := i.storage(); !i.rereads(ns) {
@@ -316,22 +316,30 @@ func coreCount(n float64) string {
 // maxFault bounds how long one page fault waits for storage, ns. A slow disk takes that long to read ahead 128 KiB.
 const maxFault = 200 * time.Millisecond
 
-// storage returns how long the engine waited for storage, in ns of the wall clock. Where the kernel does not account
-// it, this is the time in which the threads neither ran nor waited for a core, if there were major faults.
+// storage returns how long the engine waited for storage, in ns of the wall clock. The kernel does not account all of it:
+// not the wait for a page that is already being read. So it is all of the time in which the threads neither ran nor
+// waited for a core, if time blocked on storage and for memory is at least half of that, or, where these are not
+// accounted, if there were major faults.
 func (i *Interval) storage() int64 {
 	u := &i.Usage
-	switch {
-	case whole(u.Blocked) > 0:
-		return min(whole(u.Blocked), i.Span)
-	case whole(u.Faults) == 0 || !u.Running.OK():
-		return 0
+	blocked := min(whole(u.Blocked), i.Span)
+	pressure := event.Add(blocked, whole(u.MemoryStall))
+	if !u.Running.OK() || pressure == 0 && whole(u.Faults) == 0 {
+		return blocked
 	}
 	threads := int64(1)
 	if u.Threads.OK() && u.Cores.OK() {
 		threads = max(1, min(whole(u.Threads), whole(u.Cores)))
 	}
-	idle := i.Span - (whole(u.Running)+whole(u.Waiting))/threads - whole(u.Stopped)
-	return max(min(idle, int64(min(u.Faults.V, 1e6))*int64(maxFault)), 0)
+	idle := max(i.Span-(whole(u.Running)+whole(u.Waiting))/threads-whole(u.Stopped), 0)
+	switch {
+	case blocked == 0:
+		return min(idle, int64(min(u.Faults.V, 1e6))*int64(maxFault))
+	case 2*pressure >= idle:
+		return max(blocked, idle)
+	default:
+		return blocked
+	}
 }
 
 // readEvidence returns the numbers on reads of the model.
@@ -340,6 +348,9 @@ func (i *Interval) readEvidence() string {
 		metric.Reading(i.Usage.Read, metric.Bytes), metric.Duration(i.storage()))
 	if i.ModelBytes > 0 && i.ReadTotal > i.ModelBytes {
 		words += fmt.Sprintf("; %s read so far of a model of %s", metric.Bytes(i.ReadTotal), metric.Bytes(i.ModelBytes))
+	}
+	if n := i.Usage.LimitHits; n.OK() && n.V > 0 {
+		words += fmt.Sprintf("; memory limit reached %s times", metric.Count(n.V))
 	}
 	if s := whole(i.Usage.MemoryStall); s > 0 {
 		words += "; waited " + metric.Duration(s) + " for memory"
@@ -467,7 +478,7 @@ func (s *Losses) Rank(l *Limits) (out []Loss) {
 	total := s.Total()
 	for c := range NumCauses {
 		share := s.Share(c)
-		if s.NS[c] <= 0 || !share.OK() || share.V < l.Listed || s.NS[c] < int64(l.ListedLoss) || (c == Unknown || s.N[c] < l.Incidents) && share.V < l.Lost {
+		if !share.OK() || share.V < l.Lost || s.NS[c] < int64(l.LeastLoss) {
 			continue
 		}
 		out = append(out, Loss{c, s.N[c], s.NS[c], metric.Share(float64(s.NS[c]), float64(total)), share.V})

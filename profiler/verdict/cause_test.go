@@ -30,6 +30,17 @@ func TestExplain(t *testing.T) {
 		{CPUQuota, func(i *Interval) { waited(12)(i); i.Usage.Throttled = ns(1) }, func(i *Interval) { waited(9)(i); i.Usage.Throttled = ns(9.9) }},
 		{DiskReads, func(i *Interval) { read(i, 60) }, func(i *Interval) { read(i, 60.2) }},
 		{DiskReads, func(i *Interval) { read(i, 70); i.Usage.Blocked = ns(10) }, func(i *Interval) { read(i, 0); i.Usage.Faults = event.MeasuredValue(0) }},
+		{ // the kernel accounts half of the idle time, or not quite
+			MemoryLimit,
+			func(i *Interval) {
+				read(i, 40)
+				i.ModelBytes, i.ReadTotal, i.Usage.Blocked, i.Usage.MemoryStall = 100, 126, ns(6), ns(4)
+			},
+			func(i *Interval) {
+				read(i, 40)
+				i.ModelBytes, i.ReadTotal, i.Usage.Blocked, i.Usage.MemoryStall = 100, 126, ns(6), ns(3.9)
+			},
+		},
 		{
 			MemoryLimit,
 			func(i *Interval) { read(i, 60); i.ModelBytes, i.ReadTotal = 100, 126 },
@@ -121,4 +132,21 @@ func TestLossesAddUp(t *testing.T) {
 			r.Fatalf("causes took %d ns of %d", s.Total(), lost)
 		}
 	})
+}
+
+// TestRankNeedsEffect checks that a cause below a tenth of the observed time, or of 100 ms, is not named.
+func TestRankNeedsEffect(t *testing.T) {
+	for _, c := range []struct {
+		lost, observed int64
+		named          int
+	}{{100, 1000, 1}, {99, 990, 0}, {100, 1001, 0}} {
+		l := Defaults()
+		s := Losses{Observed: c.observed * milli}
+		for range 10 {
+			s.Add(&Explanation{Cause: OtherProcesses, Lost: c.lost * milli / 10, Explains: c.lost * milli / 10}, 1)
+		}
+		if got := s.Rank(&l); len(got) != c.named {
+			t.Errorf("%d of %d ms: %+v", c.lost, c.observed, got)
+		}
+	}
 }

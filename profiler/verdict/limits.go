@@ -15,10 +15,8 @@ type Limits struct {
 	TailFactor            float64       // p99/p50 of ITL from which a verdict reports the tail
 	TailSamples           uint64        // minimum number of gaps for a p99
 	Explains              float64       // share of lost time that a cause must explain to be named
-	Lost                  float64       // share of the time from which a second is slow, and lost time is a verdict
-	Listed                float64       // share of the observed time from which a report lists a cause
-	ListedLoss            time.Duration // lost time from which a report lists a cause
-	Incidents             uint64        // minimum number of stalls, slow seconds and slow requests for that, below Lost
+	Lost                  float64       // share of the time from which a second is slow, and a cause is named for a window or a session
+	LeastLoss             time.Duration // lost time from which a cause is named for a window or a session
 	SlowClock             float64       // share of the highest frequency below which busy cores are slow
 	Slower                float64       // share by which ten seconds are slower than the session before them to be slow
 	ServedRequests        uint64        // minimum number of requests for the TTFT of a server
@@ -33,7 +31,7 @@ func Defaults() Limits {
 		Imbalance: 3, ImbalancePicks: 1000,
 		KVFull:     0.95,
 		TailFactor: 3, TailSamples: 100,
-		Explains: 0.5, Lost: 0.1, Listed: 0.02, ListedLoss: 100 * time.Millisecond, Incidents: 3, SlowClock: 0.5, Slower: 0.25,
+		Explains: 0.5, Lost: 0.1, LeastLoss: 100 * time.Millisecond, SlowClock: 0.5, Slower: 0.25,
 		ServedRequests: 5,
 	}
 }

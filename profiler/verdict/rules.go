@@ -142,7 +142,7 @@ func (e *Evidence) lost(l *Limits) (top Cause, share float64) {
 	if top = e.Losses.largest(); top != Unknown {
 		share = e.Losses.Share(top).V
 	}
-	if share < l.Lost || e.Losses.NS[top] < int64(l.ListedLoss) {
+	if share < l.Lost || e.Losses.NS[top] < int64(l.LeastLoss) {
 		return Unknown, 0
 	}
 	return top, share
