@@ -30,16 +30,17 @@ type UsageOptions struct {
 	EngineThreads func() []int
 }
 
-// UsageSampler samples what an engine's threads do while its requests run, and nothing otherwise. It is a sink for the
-// events of the engine, from which it knows when requests run, and a source of usage events.
+// UsageSampler samples what an engine's threads do while its model loads and its requests run, and nothing otherwise. It
+// is a sink for the events of the engine, from which it knows when these are, and a source of usage events.
 type UsageSampler struct {
 	opt  UsageOptions
 	wake chan struct{} // holds a token after busy has changed
 
 	mu       sync.Mutex // guards the fields below
 	requests map[event.RequestID]struct{}
+	loading  bool       // the model is being loaded
 	polled   bool       // a server reports running requests
-	busy     bool       // requests run
+	busy     bool       // any of these
 	last     event.Time // of a token
 	gap      float64    // ns between tokens, a moving mean; 0 unknown
 }
@@ -91,12 +92,16 @@ func (s *UsageSampler) Emit(e event.Event) {
 		}
 	case event.KindEngine:
 		p, ok := e.Data.(*event.EngineInfo)
-		if ok && p != nil && (p.State == event.EngineFailed || p.State == event.EngineStopped || p.Remote.Link == event.LinkDisconnected) {
+		if !ok || p == nil {
+			return
+		}
+		s.loading = p.State == event.EngineLoading
+		if p.State == event.EngineFailed || p.State == event.EngineStopped || p.Remote.Link == event.LinkDisconnected {
 			clear(s.requests)
 			s.polled = false
 		}
 	}
-	if busy := s.polled || len(s.requests) > 0; busy != s.busy {
+	if busy := s.loading || s.polled || len(s.requests) > 0; busy != s.busy {
 		s.busy = busy
 		select {
 		case s.wake <- struct{}{}:
@@ -105,14 +110,14 @@ func (s *UsageSampler) Emit(e event.Event) {
 	}
 }
 
-// state reports whether requests run, and the interval that suits their tokens.
+// state reports whether the engine is busy, and the interval that suits their tokens.
 func (s *UsageSampler) state() (busy bool, interval time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.busy, min(max(time.Duration(s.gap), minUsageInterval), maxUsageInterval)
 }
 
-// Run emits samples while requests run, until ctx ends.
+// Run emits samples while the model loads and requests run, until ctx ends.
 func (s *UsageSampler) Run(ctx context.Context, sink event.Sink) error {
 	reader := newUsageReader(s.opt)
 	if reader == nil {
@@ -127,7 +132,7 @@ func (s *UsageSampler) run(ctx context.Context, sink event.Sink, reader usageRea
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	<-timer.C
-	var began, planned event.Time // began is 0 while no requests run
+	var began, planned event.Time // began is 0 while not busy
 	for {
 		ended := false
 		select {
