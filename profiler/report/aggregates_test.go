@@ -195,3 +195,13 @@ func TestReportedModels(t *testing.T) {
 		t.Errorf("unknown: %+v", m)
 	}
 }
+
+// TestGeneratedText: only what polls may have missed is marked as a lower bound.
+func TestGeneratedText(t *testing.T) {
+	q := Request{Generated: 7, Polled: true, State: event.StateFinished.String()}
+	running, own := q, q
+	running.State, own.Polled = event.StateDispatched.String(), false
+	if q.generatedText() != "7+" || running.generatedText() != "7" || own.generatedText() != "7" {
+		t.Errorf("%q, %q and %q", q.generatedText(), running.generatedText(), own.generatedText())
+	}
+}
