@@ -65,6 +65,14 @@ type LoadedModel struct {
 	Until   Time  // when the engine unloads it unless it is used; 0 unknown or never
 }
 
+// GPUShare returns the share of the model's memory that GPUs hold, 0..1.
+func (m *LoadedModel) GPUShare() Reading {
+	if m.Bytes <= 0 {
+		return Reading{}
+	}
+	return DerivedValue(min(float64(m.GPU)/float64(m.Bytes), 1))
+}
+
 // Histogram is a distribution of durations over the interval of a report, in the engine's own buckets.
 type Histogram struct {
 	Name   string // one of the names in docs/event-protocol.md, or the engine's own

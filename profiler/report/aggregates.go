@@ -17,6 +17,16 @@ type Aggregates struct {
 	Adapters   []string            `json:"lora_adapters,omitempty"`
 	Ranks      []ReportedRank      `json:"ranks,omitempty"`
 	Earlier    *ReportedEarlier    `json:"earlier,omitempty"`
+	Models     []ReportedModel     `json:"models_in_memory,omitempty"`
+}
+
+// ReportedModel is a model in the memory of a server that loads models by itself.
+type ReportedModel struct {
+	Name    string `json:"model"`
+	Bytes   Number `json:"memory_bytes"`
+	GPU     Number `json:"gpu_share"`      // of its memory
+	Context Number `json:"context_tokens"` // that a request may use
+	Until   Number `json:"until_s"`        // from the end of the report until it is unloaded if it is not used; null: never or unknown
 }
 
 // ReportedNumber is one number over the session: the mean over time of a value, the total of a count, or the quotient
@@ -107,7 +117,21 @@ func aggregates(r *store.Aggregates) *Aggregates {
 	for _, k := range r.Ranks {
 		out.Ranks = append(out.Ranks, ReportedRank{k.Name, Number(k.Running), Number(k.Waiting), Number(k.KVUsage)})
 	}
+	for i := range r.Models {
+		out.Models = append(out.Models, reportedModel(&r.Models[i], r.At))
+	}
 	out.Earlier = earlier(r.Earlier)
+	return out
+}
+
+func reportedModel(m *event.LoadedModel, now event.Time) ReportedModel {
+	out := ReportedModel{Name: m.Name, Context: optionalNumber(m.Context)}
+	if m.Bytes > 0 {
+		out.Bytes, out.GPU = Number(event.ReportedValue(float64(m.Bytes))), Number(m.GPUShare())
+	}
+	if m.Until > now {
+		out.Until = nanos(int64(m.Until - now))
+	}
 	return out
 }
 
@@ -194,7 +218,7 @@ func reportedSections(r *Report) []section {
 	if len(times.rows) > 0 {
 		times.words = []string{histogramNote}
 	}
-	return append([]section{numbers, r.Reported.ranksSection(), times}, r.Reported.Earlier.sections()...)
+	return append([]section{numbers, r.Reported.modelsSection(), r.Reported.ranksSection(), times}, r.Reported.Earlier.sections()...)
 }
 
 // ranksSection returns the table of data-parallel ranks.
@@ -202,6 +226,17 @@ func (r *Aggregates) ranksSection() section {
 	s := section{title: "Data-parallel ranks at the end", left: 1, header: []string{"rank", "running", "waiting", "KV cache"}}
 	for _, k := range r.Ranks {
 		s.rows = append(s.rows, []string{k.Name, short(k.Running, metric.Count), short(k.Waiting, metric.Count), short(k.KVUsage, metric.Percent)})
+	}
+	return s
+}
+
+// modelsSection returns the table of models in memory.
+func (r *Aggregates) modelsSection() section {
+	s := section{title: "Models in memory at the end", left: 1, header: []string{"model", "memory", "on GPU", "context", "unloaded in"}}
+	for _, m := range r.Models {
+		s.rows = append(s.rows, []string{
+			m.Name, short(m.Bytes, metric.Bytes), short(m.GPU, metric.Percent), short(m.Context, metric.Count), short(m.Until, metric.Seconds),
+		})
 	}
 	return s
 }

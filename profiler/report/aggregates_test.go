@@ -183,3 +183,25 @@ func TestReportOfARequestInASlot(t *testing.T) {
 		t.Errorf("totals: %+v", r.Totals)
 	}
 }
+
+// TestReportedModels: a model in memory is reported with what is known of it.
+func TestReportedModels(t *testing.T) {
+	m := reportedModel(&event.LoadedModel{Name: "m", Bytes: 400, GPU: 100, Context: 1024, Until: 5e9}, 2e9)
+	if m.Bytes.V != 400 || m.GPU.V != 0.25 || m.Context.V != 1024 || m.Until.V != 3 {
+		t.Errorf("known: %+v", m)
+	}
+	m = reportedModel(&event.LoadedModel{Name: "m", Until: 1e9}, 2e9)
+	if m.Bytes.OK() || m.GPU.OK() || m.Context.OK() || m.Until.OK() {
+		t.Errorf("unknown: %+v", m)
+	}
+}
+
+// TestGeneratedText: only what polls may have missed is marked as a lower bound.
+func TestGeneratedText(t *testing.T) {
+	q := Request{Generated: 7, Polled: true, State: event.StateFinished.String()}
+	running, own := q, q
+	running.State, own.Polled = event.StateDispatched.String(), false
+	if q.generatedText() != "7+" || running.generatedText() != "7" || own.generatedText() != "7" {
+		t.Errorf("%q, %q and %q", q.generatedText(), running.generatedText(), own.generatedText())
+	}
+}

@@ -220,7 +220,7 @@ func requestsSection(r *Report) section {
 	for i := range r.Requests[:min(len(r.Requests), listed)] {
 		q := &r.Requests[i]
 		s.rows = append(s.rows, []string{
-			fmt.Sprint(q.ID), q.State, q.Label, short(q.Prompt, wholeTokens), short(q.Cached, wholeTokens), short(q.Padding, wholeTokens), fmt.Sprint(q.Generated),
+			fmt.Sprint(q.ID), q.State, q.Label, short(q.Prompt, wholeTokens), short(q.Cached, wholeTokens), short(q.Padding, wholeTokens), q.generatedText(),
 			short(q.STIL, metric.Seconds), short(q.TTFT, metric.Seconds), short(q.TPOT, metric.Seconds), short(q.E2EL, metric.Seconds), short(q.DecodeRate, metric.Rate),
 		})
 	}
@@ -228,6 +228,14 @@ func requestsSection(r *Report) section {
 		s.words = []string{fmt.Sprintf("The first %d of %d.", listed, len(r.Requests))}
 	}
 	return s
+}
+
+// generatedText returns the generated tokens. Those of a polled request that ended after its last poll are a lower bound.
+func (q *Request) generatedText() string {
+	if q.Polled && q.State == event.StateFinished.String() {
+		return fmt.Sprint(q.Generated) + "+"
+	}
+	return fmt.Sprint(q.Generated)
 }
 
 // groupsSection lists the groups, if there are any besides the default one.

@@ -331,6 +331,10 @@ func drawSlots(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 		busy++
 	}
 	if busy == 0 {
+		if n := drawModels(c, a, s); n > 0 {
+			a.Elide(0, min(n+1, a.H-1), a.W, pane.Dim, "all slots idle; TTFT: not reported by this engine", c.Skin.Glyphs.Ellipsis)
+			return
+		}
 		words := strconv.Itoa(len(s.Aggregates.Slots)) + " slots, all idle"
 		if len(s.Aggregates.Slots) == 1 {
 			words = "1 slot, idle"
@@ -339,6 +343,36 @@ func drawSlots(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 		return
 	}
 	a.Elide(0, a.H-1, a.W, pane.Dim, pane.FirstFitting(a.W, "slots at the last poll; TTFT is not reported by this engine", "slots; TTFT not reported"), c.Skin.Glyphs.Ellipsis)
+}
+
+// drawModels lists the models in the memory of an engine that loads them by itself, and returns the rows used.
+func drawModels(c *pane.Frame, a grid.Area, s *store.Snapshot) int {
+	const col = 10
+	models := s.Aggregates.Models
+	if len(models) == 0 || a.H < 2 {
+		return 0
+	}
+	names := min(32, a.W-3*col)
+	a.Text(0, 0, pane.Heading, "in memory")
+	for i, h := range [...]string{"size", "GPU", "unload in"} {
+		a.Right(names+(i+1)*col, 0, pane.Heading, h)
+	}
+	n := min(len(models), a.H-1)
+	for i := range n {
+		m := &models[i]
+		a.Elide(0, i+1, names-1, pane.Plain, sanitize.Line(m.Name), c.Skin.Glyphs.Ellipsis)
+		cells := [...]string{"-", readingOrDash(m.GPUShare(), metric.Percent), "-"}
+		if m.Bytes > 0 {
+			cells[0] = metric.Bytes(float64(m.Bytes))
+		}
+		if m.Until > s.Now {
+			cells[2] = metric.Duration(int64(m.Until-s.Now) / 1e9 * 1e9)
+		}
+		for k, words := range cells {
+			a.Right(names+(k+1)*col, i+1, pane.Data, words)
+		}
+	}
+	return n + 1
 }
 
 func drawSlot(c *pane.Frame, a grid.Area, v *event.Slot, s *store.Snapshot) {

@@ -23,9 +23,8 @@ var runnersEvery = 10 * time.Second
 // slots of the llama-servers that it starts, one per model, if they run on this machine.
 type ollama struct {
 	listedAt  event.Time // when the models were read
-	models    int
-	listed    []string // names of the models
-	searched  []string // of those, as of the last search for llama-servers
+	loaded    []event.LoadedModel
+	searched  []string // names of the models at the last search for llama-servers
 	readings  []event.NamedReading
 	runnersAt event.Time
 	runners   map[string]*runner // by address
@@ -36,6 +35,7 @@ const slotsOfRunners = "/slots of its llama-servers"
 
 // runner is a llama-server started by Ollama.
 type runner struct {
+	model  string // "": unknown
 	client *fetch.Client
 	slots  slotTracker
 }
@@ -49,10 +49,30 @@ func (o *ollama) collect(ctx context.Context, s *Poller) (*event.Aggregates, err
 		o.listedAt = now
 		o.findRunners(s, now)
 	}
-	report := &event.Aggregates{Interval: s.sinceReport(), More: o.readings}
+	report := &event.Aggregates{Interval: s.sinceReport(), More: o.readings, Models: o.loaded}
 	addEndpoint(report, "/api/ps", "")
-	for _, at := range slices.Sorted(maps.Keys(o.runners)) {
-		r := o.runners[at]
+	o.readRunners(ctx, s, report)
+	all, models := len(report.Slots), len(o.loaded)
+	switch found := len(o.runners); {
+	case found >= models && found > 0:
+		addEndpoint(report, slotsOfRunners, "")
+	case found > 0: // sums would cover only a part of Ollama
+		addEndpoint(report, slotsOfRunners, fmt.Sprintf("found for %d of %d models", found, models))
+		*report = event.Aggregates{
+			Interval: report.Interval, More: report.More, Models: report.Models, Endpoints: report.Endpoints, Slots: report.Slots,
+		}
+		all = 0
+	case models > 0:
+		addEndpoint(report, slotsOfRunners, "no llama-server found on this machine")
+	}
+	s.setSlots(all)
+	return report, nil
+}
+
+// readRunners adds the slots of the llama-servers that respond.
+func (o *ollama) readRunners(ctx context.Context, s *Poller, report *event.Aggregates) {
+	lists := make(map[string][]slot, len(o.runners))
+	for at, r := range o.runners {
 		list, err := fetchSlots(ctx, r.client, "/slots")
 		s.countMalformed(r.client.Malformed())
 		if err != nil { // it ended when its model was unloaded
@@ -60,23 +80,38 @@ func (o *ollama) collect(ctx context.Context, s *Poller) (*event.Aggregates, err
 			delete(o.runners, at)
 			continue
 		}
-		part := &event.Aggregates{Interval: report.Interval}
-		r.slots.update(list, s.clock.Now(), part)
+		lists[at] = list
+	}
+	o.nameRunner()
+	for _, at := range slices.Sorted(maps.Keys(lists)) {
+		part, r := &event.Aggregates{Interval: report.Interval}, o.runners[at]
+		r.slots.update(lists[at], s.clock.Now(), part)
+		for i := range part.Slots {
+			part.Slots[i].Model = r.model
+		}
 		addAggregates(report, part)
 	}
-	all := len(report.Slots)
-	switch found := len(o.runners); {
-	case found >= o.models && found > 0:
-		addEndpoint(report, slotsOfRunners, "")
-	case found > 0: // sums would cover only a part of Ollama
-		addEndpoint(report, slotsOfRunners, fmt.Sprintf("found for %d of %d models", found, o.models))
-		*report = event.Aggregates{Interval: report.Interval, More: report.More, Endpoints: report.Endpoints, Slots: report.Slots}
-		all = 0
-	case o.models > 0:
-		addEndpoint(report, slotsOfRunners, "no llama-server found on this machine")
+}
+
+// nameRunner finds the model of a llama-server by elimination, because neither it nor Ollama reports it: where one model
+// and one llama-server are left, they belong together.
+func (o *ollama) nameRunner() {
+	models, unnamed := make(map[string]bool, len(o.loaded)), []*runner(nil)
+	for _, m := range o.loaded {
+		models[m.Name] = true
 	}
-	s.setSlots(all)
-	return report, nil
+	for _, r := range o.runners {
+		if r.model == "" || !models[r.model] {
+			r.model, unnamed = "", append(unnamed, r)
+		}
+		delete(models, r.model)
+	}
+	if len(unnamed) != 1 || len(models) != 1 || len(o.runners) != len(o.loaded) {
+		return
+	}
+	for name := range models {
+		unnamed[0].model = name
+	}
 }
 
 // readModels reads the loaded models.
@@ -87,13 +122,21 @@ func (o *ollama) readModels(ctx context.Context, s *Poller) error {
 	}
 	var list []event.Model
 	var memory, vram int64
-	o.listed = nil
+	o.loaded = nil
 	for _, m := range running {
-		list, o.listed = append(list, m.Model), append(o.listed, m.Name)
+		list = append(list, m.Model)
+		o.loaded = append(o.loaded, event.LoadedModel{
+			Name: m.Name, Bytes: m.Memory, GPU: m.VRAM, Context: m.Context, Until: unloadTime(m.Until, s.clock.Epoch()),
+		})
 		memory, vram = event.Add(memory, m.Memory), event.Add(vram, m.VRAM)
 	}
 	s.setModels(list)
-	o.models, o.readings = len(list), nil
+	if len(list) == 0 {
+		s.setState(event.EnginePaused, "no model in memory")
+	} else {
+		s.setState(event.EngineReady, "")
+	}
+	o.readings = nil
 	if memory > 0 {
 		o.readings = []event.NamedReading{
 			{Name: "gpu_memory_share", Reading: event.DerivedValue(float64(vram) / float64(memory))},
@@ -103,13 +146,26 @@ func (o *ollama) readModels(ctx context.Context, s *Poller) error {
 	return nil
 }
 
+// unloadTime returns the time at which a model is unloaded; 0 if it is invalid, or decades away, which means never.
+func unloadTime(stamp string, epoch int64) event.Time {
+	at, err := time.Parse(time.RFC3339, stamp)
+	if err != nil || at.Before(time.Unix(0, epoch)) || at.After(time.Unix(0, epoch).AddDate(10, 0, 0)) {
+		return 0
+	}
+	return event.Time(at.UnixNano() - epoch)
+}
+
 // findRunners searches for llama-servers while there are fewer than models.
 func (o *ollama) findRunners(s *Poller, now event.Time) {
-	changed := !slices.Equal(o.searched, o.listed) // a model was loaded: its llama-server runs already
-	if s.opt.Runners == nil || len(o.runners) >= min(o.models, maxRunners) || !changed && now-o.runnersAt < event.Time(runnersEvery) {
+	var names []string
+	for _, m := range o.loaded {
+		names = append(names, m.Name)
+	}
+	changed := !slices.Equal(o.searched, names) // a model was loaded: its llama-server runs already
+	if s.opt.Runners == nil || len(o.runners) >= min(len(o.loaded), maxRunners) || !changed && now-o.runnersAt < event.Time(runnersEvery) {
 		return
 	}
-	o.runnersAt, o.searched = now, o.listed
+	o.runnersAt, o.searched = now, names
 	for _, at := range s.opt.Runners() {
 		if o.runners[at] != nil || len(o.runners) >= maxRunners {
 			continue

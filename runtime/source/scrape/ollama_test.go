@@ -71,3 +71,53 @@ func TestOllamaRunners(t *testing.T) {
 		t.Error("slots were requested from Ollama itself")
 	}
 }
+
+// TestOllamaModels: the report has the models in memory as Ollama lists them, and each request the model of its
+// llama-server. Without any, the engine says so.
+func TestOllamaModels(t *testing.T) {
+	one := newFake(t, map[string]string{"/slots": `[{"id":0,"n_ctx":1024,"is_processing":true,"id_task":3,"n_prompt_tokens":9,"next_token":[{"n_decoded":4}]}]`})
+	f := newFake(t, map[string]string{
+		"/v1/models": modelList("library"), "/api/version": `{"version":"0.33.0"}`, "/api/ps": sampleOf(t, "ollama_ps.json"),
+	})
+	w := startPoller(t, Options{Address: f.URL, Runners: func() []string { return []string{one.URL} }})
+	p, _ := waitFor(w, event.KindAggregates, 0, func(p *event.Aggregates) bool { return len(p.Slots) == 1 })
+	if len(p.Models) != 1 || p.Slots[0].Model != "qwen3:30b-a3b" {
+		t.Fatalf("one model: %+v", p)
+	}
+	if m := p.Models[0]; m.Name != "qwen3:30b-a3b" || m.Bytes != 19818312704 || m.GPUShare().V != 1 || m.Context != 8192 {
+		t.Errorf("model %+v", m)
+	}
+	f.setPage("/api/ps", `{"models":[]}`)
+	waitFor(w, event.KindEngine, 0, func(e *event.EngineInfo) bool {
+		return e.State == event.EnginePaused && e.Reason == "no model in memory"
+	})
+}
+
+// TestOllamaUnload: a model that stays for decades, or until an unreadable or past time, has no time of unloading.
+func TestOllamaUnload(t *testing.T) {
+	const epoch = int64(1_700_000_000e9)
+	for stamp, want := range map[string]event.Time{
+		"2023-11-14T22:13:30Z": 10e9, "2318-01-01T00:00:00Z": 0, "2001-01-01T00:00:00Z": 0, "soon": 0, "": 0,
+	} {
+		if got := unloadTime(stamp, epoch); got != want {
+			t.Errorf("%q: %d, want %d", stamp, got, want)
+		}
+	}
+}
+
+// TestOllamaRunnerNames: a llama-server has a model only where no other is possible, and loses it with the model.
+func TestOllamaRunnerNames(t *testing.T) {
+	a, b := &runner{}, &runner{}
+	o := &ollama{loaded: []event.LoadedModel{{Name: "one"}, {Name: "two"}}, runners: map[string]*runner{"a": a, "b": b}}
+	if o.nameRunner(); a.model != "" || b.model != "" {
+		t.Errorf("two at once: %q and %q", a.model, b.model)
+	}
+	a.model = "one"
+	if o.nameRunner(); a.model != "one" || b.model != "two" {
+		t.Errorf("one more: %q and %q", a.model, b.model)
+	}
+	o.loaded = []event.LoadedModel{{Name: "two"}, {Name: "three"}}
+	if o.nameRunner(); a.model != "three" || b.model != "two" {
+		t.Errorf("another: %q and %q", a.model, b.model)
+	}
+}
