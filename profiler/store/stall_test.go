@@ -165,7 +165,7 @@ func TestStallsBecomeEvidence(t *testing.T) {
 	}
 	for _, v := range s.Verdicts {
 		if v.Topic == "token gaps" {
-			if !strings.Contains(v.Text, "stalls, most of their time while a prompt was processed") || v.Try != verdict.Causes[verdict.PromptOfOther].Remedy {
+			if !strings.Contains(v.Text, "stalls, most of their time: while a prompt was processed") || v.Try != verdict.Causes[verdict.PromptOfOther].Remedy {
 				t.Errorf("verdict %+v", v)
 			}
 			return

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -123,20 +124,20 @@ var Causes = [NumCauses]CauseRow{
 		},
 	},
 	OtherProcesses: {
-		Key: "other_processes", Text: "waiting for a core that other processes used", Remedy: "stop other programs on these cores, or reserve cores for the engine (taskset)",
+		Key: "other_processes", Text: "other processes used the cores", Remedy: "stop other programs on these cores, or reserve cores for the engine (taskset)",
 		Supports: "time waiting for a core; CPU time of other processes in the same sample",
 		Excludes: "other processes used less CPU time than that, or the control group was throttled",
 		explains: func(i *Interval, _ *Limits) int64 { _, others, _ := i.waits(); return others },
 		evidence: func(i *Interval) string {
 			words := fmt.Sprintf("threads waited %s for a core", duration(i.Usage.Waiting))
-			if i.Others.OK() {
-				words += fmt.Sprintf("; other processes ran %s", duration(i.Others))
+			if i.Others.OK() && i.OthersSpan > 0 {
+				words += "; other processes used " + coreCount(i.Others.V/float64(i.OthersSpan)) // in a longer time
 			}
 			return words
 		},
 	},
 	Screen: {
-		Key: "llmtop", Text: "waiting for a core that llmtop's other threads used", Remedy: "use fewer --threads than cores, or a lower --fps",
+		Key: "llmtop", Text: "llmtop's other threads used the cores", Remedy: "use fewer --threads than cores, or a lower --fps",
 		Supports: "time waiting for a core; CPU time of llmtop without the engine's threads", Excludes: "the engine runs in another process",
 		explains: func(i *Interval, _ *Limits) int64 { _, _, screen := i.waits(); return screen },
 		evidence: func(i *Interval) string {
@@ -483,7 +484,7 @@ func (s *Losses) Rank(l *Limits) (out []Loss) {
 		}
 		out = append(out, Loss{c, s.N[c], s.NS[c], metric.Share(float64(s.NS[c]), float64(total)), share.V})
 	}
-	slices.SortStableFunc(out, func(a, b Loss) int { return int(min(max(b.NS-a.NS, -1), 1)) })
+	slices.SortStableFunc(out, func(a, b Loss) int { return cmp.Compare(b.NS, a.NS) })
 	return out
 }
 
@@ -497,12 +498,21 @@ func (s *Losses) largest() (top Cause) {
 	return top
 }
 
-// counts lists the lost time by cause, with the number of stalls and slow seconds: "other_processes 3.20 s (12)".
+// counts lists the lost time by cause, the largest first, with the number of stalls and slow seconds if there are any:
+// "other processes 3.20 s (12) · unknown 7.08 ms".
 func (s *Losses) counts() string {
-	var words []string
+	var causes []Cause
 	for c := range NumCauses {
 		if s.NS[c] > 0 {
-			words = append(words, fmt.Sprintf("%s %s (%d)", Causes[c].Key, metric.Duration(s.NS[c]), s.N[c]))
+			causes = append(causes, c)
+		}
+	}
+	slices.SortStableFunc(causes, func(a, b Cause) int { return cmp.Compare(s.NS[b], s.NS[a]) })
+	words := make([]string, len(causes))
+	for i, c := range causes {
+		words[i] = strings.ReplaceAll(c.String(), "_", " ") + " " + metric.Duration(s.NS[c])
+		if s.N[c] > 0 {
+			words[i] += fmt.Sprintf(" (%d)", s.N[c])
 		}
 	}
 	return strings.Join(words, " · ")

@@ -150,3 +150,21 @@ func TestRankNeedsEffect(t *testing.T) {
 		}
 	}
 }
+
+func TestCountsNameTheLargestLossFirst(t *testing.T) {
+	var s Losses
+	s.Add(&Explanation{Cause: MemoryLimit, Lost: 50e6, Explains: 48e6}, 1)
+	s.Add(&Explanation{Cause: OtherProcesses, Lost: 240e6, Explains: 240e6}, 2)
+	if got, want := s.counts(), "other processes 480 ms (2) · memory limit 48.0 ms (1) · unknown 2.00 ms"; got != want {
+		t.Errorf("counts are %q, want %q", got, want)
+	}
+}
+
+// The sample of other processes is longer than a gap: their time would exceed the gap that it explains.
+func TestOtherProcessesAreEvidencedInCores(t *testing.T) {
+	i := Interval{Others: event.MeasuredValue(1.64e9), OthersSpan: 1e9}
+	i.Usage.Waiting = event.MeasuredValue(31.5e6)
+	if got, want := Causes[OtherProcesses].evidence(&i), "threads waited 31.5 ms for a core; other processes used 1.64 cores"; got != want {
+		t.Errorf("evidence is %q, want %q", got, want)
+	}
+}

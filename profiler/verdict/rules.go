@@ -98,7 +98,7 @@ var remedies = map[string]string{
 	"device to host": "sample on the device, or fetch fewer logits",
 }
 
-// tail: "Token gaps: p99 1.94 ms is 3.1x p50 0.62 ms in the last minute (limit 3x): stalls, most of their time while
+// tail: "Token gaps: p99 1.94 ms is 3.1x p50 0.62 ms in the last minute (limit 3x): stalls, most of their time: while
 // a prompt was processed"
 func tail(e *Evidence, l *Limits) (Verdict, bool) {
 	if e.ITL.Count < l.TailSamples || e.ITL.P50 <= 0 {
@@ -115,14 +115,14 @@ func tail(e *Evidence, l *Limits) (Verdict, bool) {
 	case e.Stalls.NS[Unknown] >= e.Stalls.NS[top]:
 		v.Text += ": stalls of unknown cause"
 	default:
-		v.Text += ": stalls, most of their time " + Causes[top].Text
+		v.Text += ": stalls, most of their time: " + Causes[top].Text
 		v.Try = Causes[top].Remedy
 	}
 	v.Evidence = e.Stalls.counts()
 	return v, true
 }
 
-// lostTime: "62 % of the time in the last minute was lost (limit 10 %): waiting for a core that other processes used"
+// lostTime: "62 % of the time in the last minute was lost (limit 10 %): other processes used the cores"
 func lostTime(e *Evidence, l *Limits) (Verdict, bool) {
 	top, share := e.lost(l)
 	if top == Unknown || top == MemoryBandwidth { // bound reports the latter

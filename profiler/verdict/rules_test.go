@@ -66,7 +66,7 @@ func TestRules(t *testing.T) {
 		},
 		{
 			name: "p99 of gaps", topic: "token gaps", severity: Watch, try: "prompt chunks",
-			text: []string{"p99 3.00 ms is 3.0x p50 1.00 ms", "limit 3x", "while a prompt was processed"}, evidence: []string{"prompt_of_other 10.0 ms (5)", "unknown 7.00 ms (1)"},
+			text: []string{"p99 3.00 ms is 3.0x p50 1.00 ms", "limit 3x", "while a prompt was processed"}, evidence: []string{"prompt of other 10.0 ms (5)", "unknown 7.00 ms (1)"},
 			fires: func(e *Evidence) {
 				e.ITL = gaps(100, 1e6, milli, 3*milli)
 				for range 5 {
@@ -95,7 +95,7 @@ func TestRules(t *testing.T) {
 			silent: func(e *Evidence) { e.ITL.Count = 99 },
 		},
 		{
-			name: "lost time", topic: "lost time", severity: Watch, text: []string{"10 % of", "limit 10 %", "more threads than cores"}, evidence: []string{"own_threads 100 ms (4)"}, try: "--threads",
+			name: "lost time", topic: "lost time", severity: Watch, text: []string{"10 % of", "limit 10 %", "more threads than cores"}, evidence: []string{"own threads 100 ms (4)"}, try: "--threads",
 			fires:  func(e *Evidence) { e.Losses = lost(OwnThreads, 100) },
 			silent: func(e *Evidence) { e.Losses = lost(OwnThreads, 99) },
 		},
