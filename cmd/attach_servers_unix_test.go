@@ -268,11 +268,11 @@ func tokensOf(t *testing.T, url string) (n uint64) {
 func TestAttachOllama(t *testing.T) {
 	server := peer.Ollama(t)
 	p := start(t, 160, 45, "attach", server.URL, "--interval", "200ms")
-	p.waitFor(t, "Ollama", "connected")
+	p.waitFor(t, "Ollama", "engine paused")
 	generate(t, server.URL+"/api/generate", `{"model":"`+peer.OllamaModel+`","prompt":"Call me Ishmael.","stream":false,"options":{"num_predict":8}}`)
 	p.waitFor(t, peer.OllamaModel)
 	if runtime.GOOS == "linux" { // requests are visible in the slots of its llama-server
-		p.waitFor(t, "1 slot, idle", " cores ")
+		p.waitFor(t, "in memory", " cores ")
 		defer generating(t, server.URL, "/api/generate", `{"model":"`+peer.OllamaModel+`","prompt":"Call me Ishmael.","stream":false,"options":{"num_predict":900}}`)()
 		p.waitFor(t, "from slot progress between two polls", "tok/s", "#1")
 	}
