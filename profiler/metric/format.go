@@ -109,7 +109,7 @@ func Celsius(v float64) string { return Rate(v) + " °C" }
 
 // Cores formats processor time as a number of cores: "3.20 cores". Clocks of processor time resolve 0.0001 at best.
 func Cores(v float64) string {
-	if math.Abs(v) < 0.00995 && v != 0 {
+	if math.Abs(v) < 0.01 && v != 0 {
 		return strconv.FormatFloat(v, 'f', 4, 64) + " cores"
 	}
 	return Rate(v) + " cores"

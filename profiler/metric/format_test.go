@@ -61,6 +61,7 @@ func TestFormats(t *testing.T) {
 		{"cores", Cores, 3.2, "3.20 cores"},
 		{"cores", Cores, 0.012, "0.0120 cores"},
 		{"cores", Cores, 0.0013, "0.0013 cores"},
+		{"cores", Cores, 0.00996, "0.0100 cores"},
 		{"per second", PerSecond, 38.24, "38.2/s"},
 		{"change", PercentChange, .05, "+5.0 %"},
 		{"change", PercentChange, -.125, "-12.5 %"},
