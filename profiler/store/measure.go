@@ -151,8 +151,11 @@ func (l *liveRequest) splitTTFT(ttft, loadBefore int64) {
 	}
 	part := func(stage event.Stage, ns int64) {
 		p := Part{Stage: stage, Dur: time.Duration(ns), Share: metric.Share(float64(ns), float64(ttft))}
-		if computed > 0 && stage != event.StageLoad { // the load does not depend on the prompt
-			p.PerToken = float64(ns) / computed
+		switch stage {
+		case event.StageTokenize, event.StageEmbed, event.StagePrompt, event.StageHostToDevice:
+			if computed > 0 {
+				p.PerToken = float64(ns) / computed
+			}
 		}
 		parts = append(parts, p)
 		if ns > int64(v.Dominant.Dur) {

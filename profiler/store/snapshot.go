@@ -153,7 +153,7 @@ type Part struct {
 	Stage    event.Stage // StageNone is "other"
 	Dur      time.Duration
 	Share    float64 // of TTFT, 0..1
-	PerToken float64 // ns per computed prompt token; 0 if there are none, and for the model load
+	PerToken float64 // ns per computed prompt token; 0 if there are none, and for stages that do not work on the prompt
 }
 
 // LayerPart is the prompt processing time of one layer.
