@@ -187,6 +187,7 @@ func attach(t *testing.T, at string) *session {
 		running.Go(func() { _ = run(ctx) })
 	}
 	t.Cleanup(func() { cancel(); running.Wait() })
+	s.await(t, "the engine", func(n *store.Snapshot) bool { return n.Engine.Name != "" })
 	return s
 }
 
@@ -208,15 +209,13 @@ func TestProgramAgainstTheClient(t *testing.T) {
 	python := interpreter(t)
 	e := start(t, python, "unix:"+filepath.Join(t.TempDir(), "e.sock"))
 	s := attach(t, e.address)
-	snap := s.await(t, "the state", func(n *store.Snapshot) bool { return n.Counts.GeneratedTokens == 1 && len(n.Load) > 0 })
+	d := e.work("500")
+	snap := s.await(t, "all tokens", func(n *store.Snapshot) bool {
+		return n.Counts.GeneratedTokens == d.Tokens+1 && int(n.Counts.Finished) == d.Requests && n.KV.Used == 64 && len(n.Load) > 0
+	})
 	if snap.Engine.Name != "python-test" || snap.Engine.Version != "1.5" || snap.Engine.PID != e.cmd.Process.Pid || snap.Model.Experts != 4 {
 		t.Errorf("engine %+v, model %+v", snap.Engine, snap.Model)
 	}
-
-	d := e.work("500")
-	snap = s.await(t, "all tokens", func(n *store.Snapshot) bool {
-		return n.Counts.GeneratedTokens == d.Tokens+1 && int(n.Counts.Finished) == d.Requests && n.KV.Used == 64
-	})
 	if snap.Counts.PromptTokens != d.PromptTokens || snap.Counts.CachedTokens != 16 || snap.Counts.PadTokens != 8 || snap.Counts.Running+snap.Counts.Queued != 1 {
 		t.Errorf("counts %+v, want %+v", snap.Counts, d)
 	}

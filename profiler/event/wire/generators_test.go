@@ -89,7 +89,7 @@ func anyAnswer(r *rapid.T, at event.Time) *event.Answer {
 	}
 	a := &event.Answer{Began: at, Chat: rapid.Bool().Draw(r, "chat")}
 	for range rapid.IntRange(0, 4).Draw(r, "messages") {
-		at += event.Time(anyInt32(r))
+		at = min(at+event.Time(anyInt32(r)), event.MaxTime)
 		a.Messages = append(a.Messages, event.Message{At: at, Kind: event.MessageKind(rapid.Uint8Range(0, 31).Draw(r, "kind"))})
 	}
 	return a

@@ -1,5 +1,5 @@
-"""An example engine that emits events of simulated work, for a test: engine.py ADDRESS. It prints its address. For each number of
-tokens on standard input it generates them in each request, and prints what it did as JSON."""
+"""An example engine that emits events of simulated work, for a test: engine.py ADDRESS. It prints its address. At the first number
+on standard input it begins a request without end. For each number of tokens it generates them in each request, and prints what it did as JSON."""
 
 import json
 import os
@@ -49,12 +49,14 @@ def refuse(request):
 top = llmtop.serve("python-test", sys.argv[1], version="1.5", model={"name": "tiny", "architecture": "moe", "layers": 2, "experts": 4, "experts_used": 1, "parameters": 1000},
                    on_generate=generate, on_cancel=refuse)  # fmt: skip
 print(top.address, flush=True)
-with top.stage("model_load"):
-    pass
-live = top.request(group="endless")
-live.token(1)
+live = None
 for line in sys.stdin:
     count = int(line)
+    if live is None:
+        with top.stage("model_load"):
+            pass
+        live = top.request(group="endless")
+        live.token(1)
     threads = [threading.Thread(target=work, args=(top, count, "group-%d" % n)) for n in range(4)]
     for t in threads:
         t.start()
