@@ -117,7 +117,7 @@ type Loss struct {
 	Remedy   string `json:"remedy"`
 	Lost     Number `json:"lost_s"`
 	Share    Number `json:"share"`      // of all lost time
-	Observed Number `json:"time_share"` // of all time of decoding and of TTFT
+	Observed Number `json:"time_share"` // of all time of decoding, pacing and TTFT
 	N        uint64 `json:"n"`          // stalls, slow seconds and slow first tokens
 }
 

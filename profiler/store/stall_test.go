@@ -151,12 +151,12 @@ func TestEvidenceAfterTheEnd(t *testing.T) {
 func TestStallsBecomeEvidence(t *testing.T) {
 	p := newSession()
 	decoding(p, 200, ms)
-	for i := range 10 {
+	for i := range 10 { // gaps of 21 ms
 		if i%3 == 0 { // prompts of several requests are one cause
 			p.state(0, event.RequestID(2+i), event.StateQueued, nil)
 			p.state(0, event.RequestID(2+i), event.StateDispatched, nil)
 		}
-		p.step(10*ms, 1, 64)
+		p.step(20*ms, 1, 64)
 		p.token(ms, 1, 1)
 	}
 	s := p.store.Snapshot()

@@ -48,6 +48,9 @@ func (s *state) applyToken(e *event.Event) {
 		var paced int64
 		gap, paced = metric.TokenGap(int64(at-last), l.pacedSinceToken, k)
 		l.pacedTotal += paced
+		if !s.excluded(l) {
+			s.causes.observe(at, paced)
+		}
 		s.recordGaps(l, at, gap, k)
 	}
 	l.pacedSinceToken = 0

@@ -393,9 +393,9 @@ func (i *Interval) waits() (own, others, screen int64) {
 	excess := 0. // what the engine's threads wanted above the cores
 	if i.oversubscribed() {
 		excess = max(wait+float64(whole(u.Running))-u.Cores.V*float64(i.Span), wait-other-outside, 0)
-	} else if !i.Others.OK() { // nothing else is left
-		other = max(wait-outside, 0)
-		most = other
+	}
+	if !i.Others.OK() { // llmtop's threads may or may not have been in the way, others were for what is left
+		return int64(min(wait, excess)), int64(max(wait-excess-outside, 0)), 0
 	}
 	part := func(of, most float64) int64 { return int64(min(wait*metric.Share(of, excess+other+outside), most)) }
 	return part(excess, excess), part(other, most), part(outside, outside)
@@ -427,7 +427,7 @@ const busyCores = 0.7
 type Losses struct {
 	N        [NumCauses]uint64
 	NS       [NumCauses]int64
-	Observed int64 // ns of decoding and of TTFT in which it was lost
+	Observed int64 // ns of decoding, pacing and TTFT in which it was lost
 }
 
 // Add counts an explanation n times: -1 takes it back.

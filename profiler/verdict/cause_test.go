@@ -61,6 +61,11 @@ func TestExplain(t *testing.T) {
 			func(i *Interval) { waited(10)(i); i.Usage.Outside, i.Others, i.OthersSpan = ns(15), ns(0), 40*milli },
 			func(i *Interval) { waited(9.9)(i); i.Usage.Outside, i.Others, i.OthersSpan = ns(15), ns(0), 40*milli },
 		},
+		{ // until it is known what other processes did, llmtop's threads may not be blamed
+			Screen,
+			func(i *Interval) { waited(20)(i); i.Usage.Outside, i.Others, i.OthersSpan = ns(20), ns(0), 40*milli },
+			func(i *Interval) { waited(20)(i); i.Usage.Outside = ns(20) },
+		},
 		{
 			Hypervisor,
 			func(i *Interval) { i.Stolen, i.OthersSpan = ns(20), 40*milli },

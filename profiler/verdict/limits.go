@@ -14,6 +14,7 @@ type Limits struct {
 	KVFull                float64       // share of the KV cache above which a verdict warns
 	TailFactor            float64       // p99/p50 of ITL from which a verdict reports the tail
 	TailSamples           uint64        // minimum number of gaps for a p99
+	LeastTail             time.Duration // p99 - p50 of ITL from which a verdict reports the tail
 	Explains              float64       // share of lost time that a cause must explain to be named
 	Lost                  float64       // share of the time from which a second is slow, and a cause is named for a window or a session
 	LeastLoss             time.Duration // lost time from which a cause is named for a window or a session
@@ -30,7 +31,7 @@ func Defaults() Limits {
 		BusyCPU: 0.5, MemoryBound: 0.6, MemoryFull: 0.9,
 		Imbalance: 3, ImbalancePicks: 1000,
 		KVFull:     0.95,
-		TailFactor: 3, TailSamples: 100,
+		TailFactor: 3, TailSamples: 100, LeastTail: 10 * time.Millisecond,
 		Explains: 0.5, Lost: 0.1, LeastLoss: 100 * time.Millisecond, SlowClock: 0.5, Slower: 0.25,
 		ServedRequests: 5,
 	}

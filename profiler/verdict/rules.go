@@ -105,7 +105,7 @@ func tail(e *Evidence, l *Limits) (Verdict, bool) {
 		return Verdict{}, false
 	}
 	ratio := float64(e.ITL.P99) / float64(e.ITL.P50)
-	if ratio < l.TailFactor {
+	if ratio < l.TailFactor || e.ITL.P99-e.ITL.P50 < int64(l.LeastTail) {
 		return Verdict{}, false
 	}
 	v := Verdict{Severity: Watch, Topic: "token gaps", Text: fmt.Sprintf("Token gaps: p99 %s is %.1fx p50 %s in the last minute (limit %.0fx)",
@@ -253,11 +253,11 @@ func memory(e *Evidence, l *Limits) (Verdict, bool) {
 	}, share > l.MemoryFull
 }
 
-// kvFull: "KV cache 97 % full (limit 95 %): requests will end with reason length"
+// kvFull: "KV cache 97 % full (limit 95 %): a request that outgrows it ends with reason length"
 func kvFull(e *Evidence, l *Limits) (Verdict, bool) {
 	return Verdict{
 		Severity: Watch, Topic: "KV cache",
-		Text: fmt.Sprintf("KV cache %s full (limit %s): requests will end with reason length", metric.Percent(e.KV.V), metric.Percent(l.KVFull)),
+		Text: fmt.Sprintf("KV cache %s full (limit %s): a request that outgrows it ends with reason length", metric.Percent(e.KV.V), metric.Percent(l.KVFull)),
 		Try:  "a larger context (--ctx)",
 	}, e.Served == nil && e.KV.OK() && e.KV.V > l.KVFull
 }

@@ -66,9 +66,9 @@ func TestRules(t *testing.T) {
 		},
 		{
 			name: "p99 of gaps", topic: "token gaps", severity: Watch, try: "prompt chunks",
-			text: []string{"p99 3.00 ms is 3.0x p50 1.00 ms", "limit 3x", "while a prompt was processed"}, evidence: []string{"prompt of other 10.0 ms (5)", "unknown 7.00 ms (1)"},
+			text: []string{"p99 30.0 ms is 3.0x p50 10.0 ms", "limit 3x", "while a prompt was processed"}, evidence: []string{"prompt of other 10.0 ms (5)", "unknown 7.00 ms (1)"},
 			fires: func(e *Evidence) {
-				e.ITL = gaps(100, 1e6, milli, 3*milli)
+				e.ITL = gaps(100, 1e7, 10*milli, 30*milli)
 				for range 5 {
 					e.Stalls.Add(&Explanation{Cause: PromptOfOther, Lost: 3 * milli, Explains: 2 * milli}, 1)
 				}
@@ -79,10 +79,15 @@ func TestRules(t *testing.T) {
 		{
 			name: "p99 of few gaps", topic: "token gaps", severity: Watch, text: []string{"stalls of unknown cause"},
 			fires: func(e *Evidence) {
-				e.ITL = gaps(100, 1e6, milli, 9*milli)
+				e.ITL = gaps(100, 1e6, milli, 11*milli)
 				e.Stalls.Add(&Explanation{Lost: 2 * milli}, 1)
 			},
 			silent: func(e *Evidence) { e.ITL.Count = 99 },
+		},
+		{
+			name: "p99 of fast gaps", topic: "token gaps", severity: Watch, text: []string{"11.0x"},
+			fires:  func(e *Evidence) { e.ITL = gaps(100, 1e6, milli, 11*milli) },
+			silent: func(e *Evidence) { e.ITL.P99-- },
 		},
 		{
 			name: "slow decode", topic: "decode", severity: Bad, text: []string{"4.99 tok/s", "limit 5"}, evidence: []string{"200 ms over 100 tokens"}, try: "quantisation",
