@@ -10,6 +10,9 @@ type Drift struct {
 	Change float64 // of its share
 }
 
+// Significant reports whether the routing changed by more than chance explains.
+func (d *Drift) Significant() bool { return d.Moved > 2*d.Chance }
+
 // DriftOf compares the picks of the same experts at two times. It returns false if either sample is empty or if their
 // lengths differ.
 //

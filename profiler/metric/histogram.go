@@ -125,6 +125,31 @@ func (h *Histogram) quantiles(qs []float64, out []*int64) {
 	}
 }
 
+// Sampled is a distribution of which so many values are independent: the gaps of one request are not.
+type Sampled struct {
+	Of          *Histogram
+	Independent uint64
+}
+
+// bounds returns the values between which quantile q lies with 99 % probability, by the binomial distribution of ranks.
+// It returns false if there are too few values for that.
+func (s Sampled) bounds(q float64) (low, high int64, ok bool) {
+	const z = 2.576
+	spread := z * math.Sqrt(q*(1-q)/float64(s.Independent))
+	if s.Of.n == 0 || s.Independent == 0 || q-spread <= 0 || q+spread >= 1 {
+		return 0, 0, false
+	}
+	s.Of.quantiles([]float64{q - spread, q + spread}, []*int64{&low, &high})
+	return low, high, true
+}
+
+// Differs reports whether quantile q of two distributions differs by more than chance explains.
+func (s Sampled) Differs(from Sampled, q float64) bool {
+	low, high, ok := s.bounds(q)
+	least, most, known := from.bounds(q)
+	return ok && known && (low > most || high < least)
+}
+
 // Median returns the 50th percentile, 0 if the histogram is empty.
 func (h *Histogram) Median() (median int64) {
 	if h.n > 0 {

@@ -2,6 +2,7 @@ package metric
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -144,5 +145,43 @@ func BenchmarkHistogramSummary(b *testing.B) {
 	}
 	for b.Loop() {
 		h.Summary()
+	}
+}
+
+// Distributions of one source rarely differ, a shift is found, and few values are inconclusive.
+func TestDiffers(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	draw := func(n int, factor float64) Sampled {
+		var h Histogram
+		for range n {
+			h.Record(int64(1e6*factor*math.Exp(0.2*random.NormFloat64())), 1)
+		}
+		return Sampled{&h, uint64(n)}
+	}
+	count := func(before, since int, factor, q float64) (differ int) {
+		for range 1000 {
+			if draw(since, factor).Differs(draw(before, 1), q) {
+				differ++
+			}
+		}
+		return differ
+	}
+	for _, c := range []struct {
+		before, since int
+		factor, q     float64
+		least, most   int
+	}{
+		{30, 30, 1, .5, 0, 20}, {1000, 200, 1, .5, 0, 20}, {2000, 700, 1, .99, 0, 20},
+		{30, 30, 1.5, .5, 950, 1000}, {1000, 200, 1.2, .5, 990, 1000}, {2000, 700, 1.5, .99, 950, 1000},
+		{30, 6, 9, .5, 0, 0}, {30, 7, 9, .5, 950, 1000}, {2000, 600, 9, .99, 0, 0},
+	} {
+		if n := count(c.before, c.since, c.factor, c.q); n < c.least || n > c.most {
+			t.Errorf("quantile %v of %d and of %d values, %v times as large: %d of 1000 differ, want %d to %d", c.q, c.before, c.since, c.factor, n, c.least, c.most)
+		}
+	}
+	many, few := draw(1000, 2), draw(1000, 1)
+	few.Independent = 6
+	if many.Differs(few, .5) {
+		t.Error("gaps of six requests differ")
 	}
 }

@@ -91,16 +91,17 @@ func (p *Packed) quantiles(qs []float64, out []*int64) {
 	}
 }
 
-// Since describes the values recorded after then, an earlier state of the same distribution. It subtracts the counts;
+// Since returns the values recorded after then, an earlier state of the same distribution. It subtracts the counts;
 // the smallest and largest value are exact to the width of a bucket. If then counts more than p, it is not an earlier
 // state and is ignored.
-func (p *Packed) Since(then *Packed) Summary {
+func (p *Packed) Since(then *Packed) (h Histogram) {
+	h = p.Unpack()
 	if then.Count() == 0 || then.Count() > p.Count() {
-		return p.Summary()
+		return h
 	}
-	h, old := p.Unpack(), then.Unpack()
+	old := then.Unpack()
 	if h.n -= old.n; h.n == 0 {
-		return Summary{}
+		return Histogram{}
 	}
 	h.sum, h.sq = max(h.sum-old.sum, 0), max(h.sq-old.sq, 0)
 	least, most := int64(math.MaxInt64), int64(0)
@@ -111,5 +112,5 @@ func (p *Packed) Since(then *Packed) Summary {
 		}
 	}
 	h.min, h.max = max(h.min, min(least, h.max)), min(h.max, max(most, h.min))
-	return h.Summary()
+	return h
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"math"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -19,11 +20,15 @@ type Changes struct {
 	Dropped, DroppedBefore     uint64          // events dropped
 	Drift                      []event.Reading // routing drift per layer, 0..1, see metric.DriftOf; nil: no picks
 	MostDrifted                int             // layer with the most drift; -1 if unknown
+	Drifted                    bool            // the drift of MostDrifted is more than chance
 	Restarted                  bool            // counts decreased: the differences are meaningless
 }
 
 // BeforeAfter is a distribution before the first snapshot, and since.
-type BeforeAfter struct{ Before, Since metric.Summary }
+type BeforeAfter struct {
+	Before, Since metric.Summary
+	P50, P99      bool // whether they differ by more than chance explains
+}
 
 // Ends counts ended requests by state.
 type Ends struct{ Finished, Cancelled, Failed uint64 }
@@ -48,9 +53,11 @@ func (v *Snapshot) ChangesSince(then *Snapshot) *Changes {
 	d.GeneratedBefore, d.Generated = earlier.GeneratedTokens, counts.GeneratedTokens-earlier.GeneratedTokens
 	d.Rate, d.RateBefore = wallRate(d.Generated, d.Elapsed), wallRate(d.GeneratedBefore, d.ElapsedBefore)
 	from, to := &then.Latency, &v.Latency
-	d.TTFT = compare(from.Session.TTFT, to.Session.TTFT)
-	d.ITL = compare(from.Session.ITL, to.Session.ITL)
-	d.TPOT = compare(from.Session.TPOT, to.Session.TPOT)
+	ofRequests := func(then, now *metric.Packed) BeforeAfter {
+		return compare(then, now, then.Count(), now.Count()-min(then.Count(), now.Count()))
+	}
+	d.TTFT, d.TPOT = ofRequests(from.Session.TTFT, to.Session.TTFT), ofRequests(from.Session.TPOT, to.Session.TPOT)
+	d.ITL = compare(from.Session.ITL, to.Session.ITL, d.TPOT.Before.Count, d.TPOT.Since.Count)
 	d.StallsBefore, d.DroppedBefore = from.StallCount[metric.Session], then.Drops.Total()
 	d.Stalls = max(to.StallCount[metric.Session], d.StallsBefore) - d.StallsBefore
 	d.Dropped = max(v.Drops.Total(), d.DroppedBefore) - d.DroppedBefore
@@ -58,8 +65,22 @@ func (v *Snapshot) ChangesSince(then *Snapshot) *Changes {
 	return d
 }
 
-func compare(then, now *metric.Packed) BeforeAfter {
-	return BeforeAfter{then.Summary(), now.Since(then)}
+// compare compares a distribution with an earlier state of it, with so many independent values before and since.
+func compare(then, now *metric.Packed, independentBefore, independent uint64) BeforeAfter {
+	before, since := then.Unpack(), now.Since(then)
+	from, to := metric.Sampled{Of: &before, Independent: independentBefore}, metric.Sampled{Of: &since, Independent: independent}
+	return BeforeAfter{Before: before.Summary(), Since: since.Summary(), P50: to.Differs(from, .5), P99: to.Differs(from, .99)}
+}
+
+// MoreStalls reports whether there are more stalls per token since the first snapshot than before, by more than chance
+// explains: by three standard deviations of the share of all stalls that came since, of ten stalls or more.
+func (d *Changes) MoreStalls() bool {
+	n, tokens := float64(d.Stalls+d.StallsBefore), float64(d.Generated+d.GeneratedBefore)
+	if n < 10 || d.Generated == 0 || d.GeneratedBefore == 0 {
+		return false
+	}
+	p := float64(d.Generated) / tokens
+	return float64(d.Stalls) > n*p+3*math.Sqrt(n*p*(1-p))
 }
 
 func newEnds(c *Counts) Ends { return Ends{c.Finished, c.Cancelled, c.Failed} }
@@ -90,7 +111,7 @@ func (d *Changes) drift(now, then *Experts) {
 		if x, ok := metric.DriftOf(before[from:to], since[from:to]); ok {
 			d.Drift[l] = event.DerivedValue(x.Moved)
 			if d.MostDrifted < 0 || x.Moved > d.Drift[d.MostDrifted].V {
-				d.MostDrifted = l
+				d.MostDrifted, d.Drifted = l, x.Significant()
 			}
 		}
 	}

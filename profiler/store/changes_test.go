@@ -55,11 +55,49 @@ func TestDriftSince(t *testing.T) {
 	}
 	p.emitPicks(2, 2, zero, []uint64{4, 4, 3, 3}, [2]uint64{metric.Decode: 6})
 	d := p.store.Snapshot().ChangesSince(then)
-	if d.MostDrifted != 0 || d.Drift[0].V != 1 || d.Drift[1].V != 0 {
+	if d.MostDrifted != 0 || !d.Drifted || d.Drift[0].V != 1 || d.Drift[1].V != 0 {
 		t.Errorf("layer %d has the most drift of %+v", d.MostDrifted, d.Drift)
 	}
 	p.emitPicks(1, 2, []uint64{0, 0}, []uint64{9, 9}, [2]uint64{metric.Decode: 9})
 	if d := p.store.Snapshot().ChangesSince(then); d.Drift != nil {
 		t.Errorf("drift against another model: %+v", d.Drift)
+	}
+}
+
+// A change is significant by the number of requests, and stalls by the number of tokens.
+func TestSignificantChanges(t *testing.T) {
+	changed := func(before, since int) *Changes {
+		p := newSession()
+		id := event.RequestID(0)
+		for range before {
+			id++
+			p.playRequest(id, 10*ms, ms, 51)
+		}
+		then := p.store.Snapshot()
+		for range since {
+			id++
+			p.playRequest(id, 20*ms, 2*ms, 51)
+		}
+		return p.store.Snapshot().ChangesSince(then)
+	}
+	for _, c := range []struct {
+		before, since int
+		significant   bool
+	}{{7, 7, true}, {6, 7, false}, {7, 6, false}} {
+		if d := changed(c.before, c.since); d.TTFT.P50 != c.significant || d.TPOT.P50 != c.significant || d.ITL.P50 != c.significant || d.ITL.P99 {
+			t.Errorf("%d requests before and %d since: %+v", c.before, c.since, d)
+		}
+	}
+	for _, c := range []struct {
+		before, since, tokensBefore, tokens uint64
+		more                                bool
+	}{
+		{5, 15, 1000, 1000, false}, {4, 19, 1000, 1000, true}, {0, 9, 1000, 1000, false}, {0, 10, 1000, 1000, true}, {0, 10, 100, 1000, false},
+		{9, 19, 1000, 0, false},
+	} {
+		d := Changes{StallsBefore: c.before, Stalls: c.since, GeneratedBefore: c.tokensBefore, Generated: c.tokens}
+		if d.MoreStalls() != c.more {
+			t.Errorf("more stalls: %v for %+v", !c.more, c)
+		}
 	}
 }

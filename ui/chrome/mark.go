@@ -39,9 +39,9 @@ func DrawSince(all grid.Area, s *store.Snapshot, c *pane.Frame) {
 	t.heads("before", "since", "change")
 	t.time(d)
 	t.requests(d)
-	t.latency("TTFT", d.TTFT.Before, d.TTFT.Since)
-	t.latency("TPOT", d.TPOT.Before, d.TPOT.Since)
-	t.latency("ITL", d.ITL.Before, d.ITL.Since)
+	t.latency("TTFT", &d.TTFT)
+	t.latency("TPOT", &d.TPOT)
+	t.latency("ITL", &d.ITL)
 	t.rest(d)
 }
 
@@ -94,18 +94,20 @@ func (t *sinceTable) requests(d *store.Changes) {
 		count("cancelled", d.EndedBefore.Cancelled, d.Ended.Cancelled, pane.Dim)
 	}
 	count("tokens generated", d.GeneratedBefore, d.Generated, pane.Dim)
-	change, st := "", pane.Dim
+	change := ""
 	if d.Rate.OK() && d.RateBefore.OK() && d.RateBefore.V > 0 {
-		change, st = t.change(d.RateBefore.V, d.Rate.V, false)
+		change = t.change(d.RateBefore.V, d.Rate.V)
 	}
-	t.row("tokens/s", metric.Reading(d.RateBefore, metric.Rate), metric.Reading(d.Rate, metric.Rate), change, st)
+	t.row("tokens/s", metric.Reading(d.RateBefore, metric.Rate), metric.Reading(d.Rate, metric.Rate), change, pane.Plain) // depends on demand
 }
 
-func (t *sinceTable) latency(name string, before, since metric.Summary) {
+func (t *sinceTable) latency(name string, d *store.BeforeAfter) {
+	before, since := &d.Before, &d.Since
 	for _, q := range [...]struct {
 		name          string
 		before, since int64
-	}{{" p50", before.P50, since.P50}, {" p99", before.P99, since.P99}} {
+		differs       bool
+	}{{" p50", before.P50, since.P50, d.P50}, {" p99", before.P99, since.P99, d.P99}} {
 		was, is, change, st := "none", "none", "", pane.Dim
 		if before.Count > 0 {
 			was = metric.Duration(q.before)
@@ -114,7 +116,10 @@ func (t *sinceTable) latency(name string, before, since metric.Summary) {
 			is = metric.Duration(q.since)
 		}
 		if before.Count > 0 && since.Count > 0 && q.before > 0 {
-			change, st = t.change(float64(q.before), float64(q.since), true)
+			change, st = t.change(float64(q.before), float64(q.since)), pane.Plain
+			if q.differs {
+				st = growthStyle(float64(q.before), float64(q.since))
+			}
 		}
 		t.row(name+q.name, was, is, change, st)
 	}
@@ -123,17 +128,21 @@ func (t *sinceTable) latency(name string, before, since metric.Summary) {
 // rest writes stalls, memory, routing drift and dropped events.
 func (t *sinceTable) rest(d *store.Changes) {
 	st := pane.Dim
-	if d.Stalls > d.StallsBefore {
+	if d.MoreStalls() {
 		st = pane.Watch
 	}
 	t.row("stalls", metric.Count(float64(d.StallsBefore)), metric.Count(float64(d.Stalls)), "", st)
 	change := ""
 	if d.RSS.OK() && d.RSSBefore.OK() && d.RSSBefore.V > 0 {
-		change, st = t.change(d.RSSBefore.V, d.RSS.V, true)
+		change, st = t.change(d.RSSBefore.V, d.RSS.V), growthStyle(d.RSSBefore.V, d.RSS.V)
 	}
 	t.row("memory", metric.Reading(d.RSSBefore, metric.Bytes), metric.Reading(d.RSS, metric.Bytes), change, st)
 	if d.MostDrifted >= 0 {
-		t.row("routing drift", "", "layer "+strconv.Itoa(d.MostDrifted), metric.Percent(d.Drift[d.MostDrifted].V), pane.Data)
+		where, st := "layer "+strconv.Itoa(d.MostDrifted), pane.Data
+		if !d.Drifted {
+			where, st = "by chance", pane.Dim
+		}
+		t.row("routing drift", "", where, metric.Percent(d.Drift[d.MostDrifted].V), st)
 	}
 	st = pane.Dim
 	if d.Dropped > 0 {
@@ -145,22 +154,26 @@ func (t *sinceTable) rest(d *store.Changes) {
 // notable is the relative change above which a value is coloured.
 const notable = 0.1
 
-// change returns the relative change of a value, coloured if it is notable.
-func (t *sinceTable) change(before, since float64, growthIsBad bool) (string, grid.Style) {
-	by := since/before - 1
-	st := pane.Plain
-	switch {
-	case by > notable == growthIsBad && max(by, -by) > notable:
-		st = pane.Watch
-	case max(by, -by) > notable:
-		st = grid.Fg(theme.Good)
+// growthStyle colours a notable change of a value that is better when small.
+func growthStyle(before, since float64) grid.Style {
+	switch by := since/before - 1; {
+	case by > notable:
+		return pane.Watch
+	case by < -notable:
+		return grid.Fg(theme.Good)
 	}
+	return pane.Plain
+}
+
+// change returns the relative change of a value.
+func (t *sinceTable) change(before, since float64) string {
+	by := since/before - 1
 	if by >= 10 {
-		return metric.Rate(by+1) + t.c.Skin.Glyphs.Times, st
+		return metric.Rate(by+1) + t.c.Skin.Glyphs.Times
 	}
 	sign := ""
 	if by >= 0 {
 		sign = "+"
 	}
-	return sign + metric.Percent(by), st
+	return sign + metric.Percent(by)
 }

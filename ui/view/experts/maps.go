@@ -103,9 +103,9 @@ func putList(a grid.Area, x, y int, st grid.Style, experts []int) {
 	}
 }
 
-// driftStyle highlights a drift of more than twice the drift expected by chance.
+// driftStyle highlights a drift that is more than chance.
 func driftStyle(d metric.Drift) grid.Style {
-	if d.Moved > 2*d.Chance {
+	if d.Significant() {
 		return pane.Watch
 	}
 	return pane.Plain
