@@ -88,7 +88,7 @@ func Sides(base, next *Side, o Options) *Result {
 	r := &Result{
 		Base: base.Name, New: next.Name, Relative: o.Relative, Differences: differences(base, next),
 		Parts: compareParts(base, next), Experts: drift(base, next),
-		Rows: []Row{}, Notes: unchecked(base, next), Shares: [2][][]float64{base.Experts, next.Experts},
+		Rows: []Row{}, Notes: append(unchecked(base, next), disturbances(base, next)...), Shares: [2][][]float64{base.Experts, next.Experts},
 	}
 	points := slices.Clone(base.Points)
 	for _, point := range next.Points {

@@ -14,6 +14,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/compare"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/report"
+	"github.com/llmtop/llmtop/profiler/verdict"
 )
 
 // engine simulates runs with the noise of a busy machine: each run is off by 1 %, each request by 3 %, and one request
@@ -225,6 +226,28 @@ func TestUnrecordedConditions(t *testing.T) {
 	const note = "not checked, because neither side has them recorded: model, CPU, OS, settings"
 	if len(r.Differences) > 0 || !slices.Contains(r.Notes, note) {
 		t.Errorf("differences: %v, notes: %q", r.Differences, r.Notes)
+	}
+}
+
+// TestDisturbances checks that the comparison names what took time on one side.
+func TestDisturbances(t *testing.T) {
+	e := &engine{rng: rand.New(rand.NewPCG(1, 2))}
+	calm, a, b := e.report(3), e.report(3), e.report(3)
+	lost := func(c verdict.Cause, share float64) report.Loss {
+		return report.Loss{Text: verdict.Causes[c].Text, Observed: report.Number(event.DerivedValue(share))}
+	}
+	a.Causes = []report.Loss{lost(verdict.OtherProcesses, .2), lost(verdict.CPUQuota, .3)}
+	b.Causes = []report.Loss{lost(verdict.OtherProcesses, .4)}
+	r := compare.Sides(side(t, "before", calm), side(t, "after", a, b, calm), options)
+	want := []string{
+		"after lost up to 40 % of the time of requests, in 2 of 3 reports: other processes used the cores",
+		"after lost up to 30 % of the time of requests, in 1 of 3 reports: held at the CPU quota of its control group",
+	}
+	if n := len(r.Notes); n < 2 || !slices.Equal(r.Notes[n-2:], want) {
+		t.Errorf("notes %q, want %q at their end", r.Notes, want)
+	}
+	if r := compare.Sides(side(t, "before", b), side(t, "after", calm), options); !slices.Contains(r.Notes, "before lost 40 % of the time of requests: other processes used the cores") {
+		t.Errorf("notes %q", r.Notes)
 	}
 }
 

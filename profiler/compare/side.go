@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/report"
 )
 
@@ -20,6 +22,7 @@ type Side struct {
 	Conditions []Condition
 	Parts      map[string]float64 // mean TTFT components of warm requests in s
 	Experts    [][]float64        // each expert's share of the picks, by layer; nil: no picks
+	Lost       []string           // causes that took a significant part of the time of requests
 }
 
 // Point is one point of a workload, for example a concurrency, with its repeated runs, oldest first.
@@ -59,6 +62,7 @@ func NewSide(name string, reports ...*report.Report) (*Side, error) {
 	reports = slices.SortedStableFunc(slices.Values(reports), func(a, b *report.Report) int { return a.Started.Compare(b.Started) })
 	s := &Side{Name: name, Parts: map[string]float64{}}
 	parts, counts := map[string]int{}, [][]float64(nil)
+	var lost losses
 	for i, r := range reports {
 		if err := requirePerRequest(r); err != nil {
 			return nil, fmt.Errorf("compare %s: %w", name, err)
@@ -80,12 +84,62 @@ func NewSide(name string, reports ...*report.Report) (*Side, error) {
 			}
 		}
 		counts = addCounts(counts, r.Experts)
+		lost.add(r)
 	}
 	for part, n := range parts {
 		s.Parts[part] /= float64(n)
 	}
-	s.Experts = shares(counts)
+	s.Experts, s.Lost = shares(counts), lost.lines()
 	return s, nil
+}
+
+// losses sums the causes of the reports of a side.
+type losses struct {
+	reports int
+	causes  []loss
+}
+
+// loss is one cause: in how many reports it is significant, and the largest share of the time of requests that it took.
+type loss struct {
+	text    string
+	reports int
+	share   float64
+}
+
+func (s *losses) add(r *report.Report) {
+	s.reports++
+	for i := range r.Causes {
+		c := &r.Causes[i]
+		at := slices.IndexFunc(s.causes, func(l loss) bool { return l.text == c.Text })
+		if at < 0 {
+			at, s.causes = len(s.causes), append(s.causes, loss{text: c.Text})
+		}
+		l := &s.causes[at]
+		l.reports, l.share = l.reports+1, max(l.share, c.Observed.V)
+	}
+}
+
+// lines describes the causes: "38 % of the time of requests, in 1 of 3 reports: other processes used the cores".
+func (s *losses) lines() (out []string) {
+	slices.SortStableFunc(s.causes, func(a, b loss) int { return cmp.Compare(b.share, a.share) })
+	for _, l := range s.causes {
+		words := metric.Percent(l.share) + " of the time of requests"
+		if s.reports > 1 {
+			words = fmt.Sprintf("up to %s, in %d of %d reports", words, l.reports, s.reports)
+		}
+		out = append(out, words+": "+l.text)
+	}
+	return out
+}
+
+// disturbances names what took time on each side besides the engine's own work: it may explain a change.
+func disturbances(base, next *Side) (out []string) {
+	for _, side := range []*Side{base, next} {
+		for _, line := range side.Lost {
+			out = append(out, side.Name+" lost "+line)
+		}
+	}
+	return out
 }
 
 // requirePerRequest returns an error for a report without per-request metrics, which the comparison needs.
@@ -141,7 +195,7 @@ func (s *Side) add(name string, start time.Time, requests []report.Request, more
 // settingsName is the name of all settings together.
 const settingsName = "settings"
 
-// conditionsOf lists what is known of what affects a run besides the engine's code: model, machine and settings.
+// conditionsOf lists the known conditions that affect a run besides the engine's code: model, machine and settings.
 func conditionsOf(r *report.Report) []Condition {
 	var out []Condition
 	add := func(name, value string) {
