@@ -85,7 +85,7 @@ var Causes = [NumCauses]CauseRow{
 		Key: "memory_limit", Text: "too little memory: the same pages of the model are read again",
 		Remedy:   "raise the memory limit above the model's size, or use a smaller quantisation",
 		Supports: "waiting for storage, with memory pressure for most of it, or with more bytes read than the model has",
-		Excludes: "each page is read once", evidence: (*Interval).readEvidence,
+		Excludes: "each page is read once, or the process read nothing", evidence: (*Interval).readEvidence,
 		explains: func(i *Interval, _ *Limits) int64 {
 			if ns := i.storage(); ns > 0 && i.rereads(ns) {
 				return max(ns, whole(i.Usage.MemoryStall))
@@ -96,7 +96,7 @@ var Causes = [NumCauses]CauseRow{
 	DiskReads: {
 		Key: "disk_reads", Text: "waiting for reads of the model from disk", Remedy: "repeat the run when the file is in the page cache, or use a faster disk",
 		Supports: "time blocked on storage; time in which the threads neither ran nor waited for a core, if half of it is accounted as pressure",
-		Excludes: "no time blocked and no major fault, or threads ran all the time", evidence: (*Interval).readEvidence,
+		Excludes: "no time blocked and no major fault, the process read nothing, or threads ran all the time", evidence: (*Interval).readEvidence,
 		explains: func(i *Interval, _ *Limits) int64 {
 			if ns := i.storage(); !i.rereads(ns) {
 				return ns
@@ -213,7 +213,7 @@ var Causes = [NumCauses]CauseRow{
 // String returns the key.
 func (c Cause) String() string { return Causes[min(c, NumCauses-1)].Key }
 
-// Interval is what is known of the time in which something was slow. Evidence that is absent supports no cause.
+// Interval is the evidence about a time in which something was slow. Absent evidence supports no cause.
 type Interval struct {
 	Lost int64 // ns to explain
 	Wall int64 // ns in which the engine's process worked on it
@@ -320,9 +320,12 @@ const maxFault = 200 * time.Millisecond
 // storage returns how long the engine waited for storage, in ns of the wall clock. The kernel does not account all of it:
 // not the wait for a page that is already being read. So it is all of the time in which the threads neither ran nor
 // waited for a core, if time blocked on storage and for memory is at least half of that, or, where these are not
-// accounted, if there were major faults.
+// accounted, if there were major faults. A process that read nothing did not wait for reads: others may have.
 func (i *Interval) storage() int64 {
 	u := &i.Usage
+	if u.Read.OK() && u.Faults.OK() && u.Read.V == 0 && u.Faults.V == 0 {
+		return 0
+	}
 	blocked := min(whole(u.Blocked), i.Span)
 	pressure := event.Add(blocked, whole(u.MemoryStall))
 	if !u.Running.OK() || pressure == 0 && whole(u.Faults) == 0 {
@@ -488,7 +491,7 @@ func (s *Losses) Rank(l *Limits) (out []Loss) {
 	return out
 }
 
-// largest returns the known cause that took most of the lost time; Unknown if there is none.
+// largest returns the known cause that took most of the lost time; Unknown if no time has one.
 func (s *Losses) largest() (top Cause) {
 	for c, ns := Unknown+1, int64(0); c < NumCauses; c++ {
 		if s.NS[c] > ns {

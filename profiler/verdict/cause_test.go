@@ -47,6 +47,14 @@ func TestExplain(t *testing.T) {
 			func(i *Interval) { read(i, 60.2); i.ModelBytes, i.ReadTotal = 100, 126 },
 		},
 		{MemoryLimit, func(i *Interval) { read(i, 60); i.Usage.MemoryStall = ns(5) }, func(i *Interval) { i.Usage.MemoryStall = ns(20) }},
+		{ // pressure while the process read nothing is that of others
+			MemoryLimit,
+			func(i *Interval) { read(i, 0); i.Usage.Blocked, i.Usage.MemoryStall, i.Usage.Faults = ns(20), ns(20), ns(0) },
+			func(i *Interval) {
+				read(i, 0)
+				i.Usage.Blocked, i.Usage.MemoryStall, i.Usage.Faults, i.Usage.Read = ns(20), ns(20), ns(0), ns(0)
+			},
+		},
 		{ThrottledClock, func(i *Interval) { i.Clock = event.DerivedValue(.49) }, func(i *Interval) { i.Clock = event.DerivedValue(.5) }},
 		{OwnThreads, func(i *Interval) { waited(10)(i); i.Threads, i.Others, i.OthersSpan = 3, ns(0), 40*milli }, func(i *Interval) { waited(9.9)(i); i.Threads = 3 }},
 		{OwnThreads, func(i *Interval) { two(i); i.Threads, i.Usage.Running = 3, ns(57) }, func(i *Interval) { two(i); i.Threads, i.Usage.Running = 3, ns(55) }},
