@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -99,6 +100,14 @@ func (c *claims) screen(s *store.Snapshot, w metric.Window, width, height int) {
 	if newest := regexp.MustCompile(`#(\d+) [a-z ]+[\d.]+ % of TTFT`).FindStringSubmatch(text); newest != nil {
 		c.all(`■ queue +▇* +[\d.]+ % +`+amount, text, where("the overview"), "queue of #"+newest[1])
 	}
+	c.machine(text, where("the overview"), `self`, `│ CPU`, `│ engine`, `│ RSS`, `run wait`)
+	c.experts(text, w, where("the overview"))
+	a.press("6")
+	c.machine(a.screen(), where("System"), `self`, `│ CPU`, `│ engine CPU`, `│ engine RSS`, `│ run wait`)
+	a.press("5")
+	text = a.screen()
+	c.experts(text, w, where("Experts"))
+	c.all(`│ L(\d+)  hottest e\d+ at [\d.]+ %   max/mean ([\d.]+) `, text, where("Experts"), "imbalanced layer"+in, "imbalance"+in)
 	a.press("2")
 	c.requests(a.screen(), where("Requests"))
 	a.press("home")
@@ -129,6 +138,23 @@ func (c *claims) screen(s *store.Snapshot, w metric.Window, width, height int) {
 	}
 	c.all(`met by \d.*? % of (\d+) warm requests`, text, where("Latency"), "TTFT samples"+in)
 	c.all(`TTFT  (\d+) warm requests`, text, where("the histogram of Latency"), "TTFT samples"+in)
+}
+
+// machine adds the newest values of the machine, after their names: llmtop's own CPU, that of the machine and of the
+// engine, the engine's memory, and the time that it waited for a core.
+func (c *claims) machine(text, where string, own, cpu, engine, rss, wait string) {
+	for pattern, what := range map[string]string{
+		own + ` ([\d.]+) %`: "llmtop's CPU", cpu + ` +([\d.]+) %`: "CPU of the machine", engine + ` +([\d.]+) cores`: "CPU of the engine",
+		rss + ` +([\d.]+) MB`: "memory of the engine", wait + ` +([\d.]+) %`: "run wait",
+	} {
+		c.all(pattern, text, where, what)
+	}
+}
+
+// experts adds the most imbalanced layer.
+func (c *claims) experts(text string, w metric.Window, where string) {
+	in := " in the " + w.String()
+	c.all(`L(\d+) most imbalanced: expert \d+ takes ([\d.]+)×`, text, where, "imbalanced layer"+in, "imbalance"+in)
 }
 
 // percentiles returns the row of a latency, up to the column of its samples; "" without that column.
@@ -280,6 +306,7 @@ func (c *claims) insights(s *store.Snapshot) {
 			if id := regexp.MustCompile(`request #(\d+)`).FindStringSubmatch(v.Evidence); id != nil {
 				c.all(`TTFT `+amount, v.Text, "insights", "TTFT of #"+id[1])
 			}
+			c.all(`L(\d+) is imbalanced: .*max/mean ([\d.]+) in the last minute`, v.Text, "insights", "imbalanced layer in the last 1 min", "imbalance in the last 1 min")
 		}
 	}
 }
@@ -290,6 +317,9 @@ type session struct {
 	kept  *report.Collector
 	now   event.Time
 	draw  func(name string, most time.Duration) event.Time
+
+	picks  []uint64 // router picks of decoding so far
+	tokens uint64
 }
 
 func newSession(t *rapid.T) *session {
@@ -316,6 +346,33 @@ func (s *session) stage(id event.RequestID, stage event.Stage, took event.Time) 
 	s.emit(event.Event{Kind: event.KindStage, Req: id, Stage: stage, Dur: int64(took), N: 8})
 }
 
+// sample emits a sample of the machine and counts of router picks.
+func (s *session) sample(t *rapid.T) {
+	reading := func(name string, most float64) event.Reading {
+		return event.MeasuredValue(rapid.Float64Range(0, most).Draw(t, name))
+	}
+	cpu := rapid.Float64Range(0, 1).Draw(t, "CPU")
+	s.emit(event.Event{Kind: event.KindHost, Data: &event.Host{
+		Interval: int64(time.Second), CPU: event.MeasuredValue(cpu), Cores: []float64{cpu, cpu},
+		Engine: event.Process{PID: 7, CPU: reading("CPU of the engine", 2), RSS: reading("memory", 5e8), RunWait: reading("run wait", 1)},
+		Self:   event.Process{PID: 9, CPU: reading("CPU of llmtop", 1), RSS: reading("memory of llmtop", 5e7)},
+	}})
+	const layers, experts, used = 3, 8, 2
+	if s.picks == nil {
+		s.picks = make([]uint64, layers*experts)
+	}
+	for l := range layers {
+		hot := rapid.IntRange(0, experts-1).Draw(t, "hot")
+		for pick := range 200 * used {
+			s.picks[l*experts+(hot+pick%3*pick)%experts]++
+		}
+	}
+	s.tokens += 200
+	s.emit(event.Event{Kind: event.KindExperts, Data: &event.Experts{
+		Layers: layers, Experts: experts, Used: used, Prompt: make([]uint64, layers*experts), Decode: slices.Clone(s.picks), DecodeTokens: s.tokens,
+	}})
+}
+
 // request plays a request. The first one waits for the load of the model.
 func (s *session) request(t *rapid.T, id event.RequestID) {
 	s.emit(event.Event{Kind: event.KindRequest, Req: id, State: event.StateQueued, Data: &event.Request{Label: "kind", MaxTokens: 400, Cold: id == 1}})
@@ -323,7 +380,7 @@ func (s *session) request(t *rapid.T, id event.RequestID) {
 	if id == 1 {
 		load := s.draw("load", 3*time.Second)
 		s.stage(id, event.StageLoad, load)
-		s.emit(event.Event{Kind: event.KindModel, Dur: int64(load), Data: &event.Model{Name: "m", Architecture: "llama", Layers: 2}})
+		s.emit(event.Event{Kind: event.KindModel, Dur: int64(load), Data: &event.Model{Name: "m", Architecture: "llama", Layers: 3, Experts: 8, ExpertsUsed: 2}})
 	}
 	s.now += waited
 	s.emit(event.Event{Kind: event.KindRequest, Req: id, State: event.StateDispatched})
@@ -353,10 +410,11 @@ func TestOneNumberHasOneValue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newSession(t)
 		s.emit(event.Event{Kind: event.KindEngine, Data: &event.EngineInfo{
-			Name: "native", State: event.EngineReady, Slots: 1, Caps: event.CapStages | event.CapTokens | event.CapQueue, Device: event.Device{Name: "CPU", Host: true},
+			Name: "native", State: event.EngineReady, Slots: 1, Caps: event.CapStages | event.CapTokens | event.CapQueue | event.CapExperts, Device: event.Device{Name: "CPU", Host: true},
 		}})
 		for id := range event.RequestID(rapid.IntRange(1, 6).Draw(t, "requests")) {
 			s.request(t, id+1)
+			s.sample(t)
 			size, w := rapid.SampledFrom(sizes).Draw(t, "size"), metric.Window(rapid.IntRange(0, int(metric.NumWindows)-1).Draw(t, "window"))
 			snap := s.store.Snapshot()
 			c := &claims{t, map[string][]said{}}
