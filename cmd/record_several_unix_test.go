@@ -178,7 +178,7 @@ func errorsOf(all ...error) error {
 	return nil
 }
 
-// drawnApart returns the difference of two lists of engines on the screen, "" if there is none. Frames may arrive in
+// drawnApart returns the difference of two lists of engines on the screen, "" if absent. Frames may arrive in
 // pieces: only a lasting difference counts.
 func (w *taped) drawnApart(live, again []*store.Snapshot, cols, rows int) (diff string) {
 	ours, theirs := w.draw(live, cols, rows), w.draw(again, cols, rows)

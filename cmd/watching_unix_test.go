@@ -69,7 +69,7 @@ var reasons = [...]string{"connection refused", "no response in time", "no respo
 // sinceWhen matches how long a server has been down.
 var sinceWhen = regexp.MustCompile(`DISCONNECTED \d\d:\d\d:\d\d`)
 
-// row returns the line of the screen with a server, "" if there is none.
+// row returns the line of the screen with a server, "" if absent.
 func row(screen string, s *peer.Farmed) string {
 	for line := range strings.Lines(screen) {
 		if strings.Contains(line, s.URL+" ") {

@@ -16,7 +16,7 @@ const stateFile = "screen.json"
 // maxStateBytes is the maximum size of stateFile; llmtop writes no longer one.
 const maxStateBytes = 16 << 10
 
-// stateFolder returns the folder for state: $XDG_STATE_HOME or its counterpart on this system, "" if there is none.
+// stateFolder returns the folder for state: $XDG_STATE_HOME or its counterpart on this system, "" if absent.
 func stateFolder() string {
 	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "llmtop")

@@ -71,7 +71,7 @@ func (s *Session) EmitRecorded(e event.Event) {
 	}
 }
 
-// Past returns the history of the session to go back in time, nil if there is none.
+// Past returns the history of the session to go back in time, nil if absent.
 func (s *Session) Past() ui.Past {
 	if reader := s.Store.HistoryReader(); reader != nil {
 		return reader

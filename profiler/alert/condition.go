@@ -107,7 +107,7 @@ type limitUnit struct {
 	kind   kind
 }
 
-// unitOf returns the unit with a name; false if there is none. Bytes may be per second.
+// unitOf returns the unit with a name; false if absent. Bytes may be per second.
 func unitOf(name string) (limitUnit, bool) {
 	name = strings.ToLower(name)
 	u, ok := units[name]
@@ -157,7 +157,7 @@ func parseLimit(m *measure, text string) (float64, error) {
 
 // evaluate checks the condition on a snapshot. A term without a reading does not hold, nor one whose limit lies inside
 // the bucket of a server's percentile. value is the formatted reading of the first term. missing is a measure that the
-// engine or the machine does not report, nil if there is none: while it is missing, the condition cannot hold.
+// engine or the machine does not report, nil if absent: while it is missing, the condition cannot hold.
 func (c condition) evaluate(s *store.Snapshot, w metric.Window) (holds bool, value string, missing *measure) {
 	holds = true
 	for i := range c {

@@ -191,7 +191,7 @@ func (w *cleaner) newline(n int) int {
 	return n
 }
 
-// c1Length returns the length of an 8-bit control at the start of s, 0 if there is none: the bare byte 0x80 to 0x9f
+// c1Length returns the length of an 8-bit control at the start of s, 0 if absent: the bare byte 0x80 to 0x9f
 // outside UTF-8, or U+0080 to U+009F.
 func c1Length(s string) int {
 	if s[0] >= 0x80 && s[0] < 0xa0 {

@@ -46,7 +46,7 @@ func (s Stage) String() string {
 	return "unknown"
 }
 
-// StageByName returns the stage of a name; false if there is none.
+// StageByName returns the stage of a name; false if absent.
 func StageByName(name string) (Stage, bool) {
 	for s, n := range stageNames {
 		if n == name && s != 0 {

@@ -9,7 +9,7 @@ import (
 
 const operationLabel, modelLabel = "gen_ai_operation_name", "gen_ai_request_model"
 
-// TestRequestsNameOperationAndModel checks the attributes of requests through a proxy: chats are told from completions,
+// TestRequestsNameOperationAndModel checks the attributes of requests through a proxy: chats differ from completions,
 // the provider is the server, and each request counts for the model that it names.
 func TestRequestsNameOperationAndModel(t *testing.T) {
 	x := New("1.0")

@@ -2,7 +2,7 @@ package metric
 
 import "github.com/llmtop/llmtop/profiler/event"
 
-// maxChoices is how many choices of a request are told apart.
+// maxChoices is how many choices of a request are measured apart.
 const maxChoices = 128
 
 // Choices are the sequences that a request generates together, by number; nil: one.
@@ -11,7 +11,7 @@ type Choices []Choice
 // Choice is when the first and the last token of a sequence came; 0: none has.
 type Choice struct{ First, Last event.Time }
 
-// Add adds a token of choice n, and returns when the previous token of that choice came: 0 if there is none. all is when
+// Add adds a token of choice n, and returns when the previous token of that choice came, 0 for the first. all is when
 // the first and the last token of the request came.
 func (c *Choices) Add(n uint16, at event.Time, all Choice) (last event.Time) {
 	switch {

@@ -90,7 +90,7 @@ func (s *scanner) header(off int64) (frame, error) {
 	return parseFrame(b[:])
 }
 
-// findFrame returns the offset of the next frame at or after off; -1 if there is none.
+// findFrame returns the offset of the next frame at or after off; -1 if absent.
 func (s *scanner) findFrame(off int64) (int64, error) {
 	window := make([]byte, 64<<10)
 	for s.size-off >= frameSize {

@@ -184,7 +184,7 @@ func TestReportOfARequestInASlot(t *testing.T) {
 	}
 }
 
-// TestReportedModels: a model in memory is reported with what is known of it.
+// TestReportedModels: a model in memory is reported with the values that the engine gives.
 func TestReportedModels(t *testing.T) {
 	m := reportedModel(&event.LoadedModel{Name: "m", Bytes: 400, GPU: 100, Context: 1024, Until: 5e9}, 2e9)
 	if m.Bytes.V != 400 || m.GPU.V != 0.25 || m.Context.V != 1024 || m.Until.V != 3 {

@@ -38,7 +38,7 @@ func bounded(words, bound string) string {
 	return words
 }
 
-// cell formats the quantile, "-" if there is none.
+// cell formats the quantile, "-" if absent.
 func (q *BoundQuantile) cell() string {
 	if q == nil {
 		return "-"

@@ -135,7 +135,7 @@ func (w *walk) object(t reflect.Type, what string) {
 // memberSize is the size of an object member that is not a struct field.
 const memberSize = 64
 
-// field returns the type of the struct field for a JSON name, nil if there is none. Like encoding/json it ignores case.
+// field returns the type of the struct field for a JSON name, nil if absent. Like encoding/json it ignores case.
 func field(t reflect.Type, name string) reflect.Type {
 	for i := range t.NumField() {
 		f := t.Field(i)

@@ -94,7 +94,7 @@ func BuildFleet(meta Meta, members []Member) *Report {
 	return r
 }
 
-// Find returns the report of an engine by its name, or by a part of the name that is unique; nil if there is none.
+// Find returns the report of an engine by its name, or by a part of the name that is unique; nil if absent.
 func (f *Fleet) Find(name string) (found *Report) {
 	if i := slices.IndexFunc(f.Replicas, func(r Replica) bool { return r.Name == name }); i >= 0 {
 		return f.Replicas[i].Report

@@ -187,7 +187,7 @@ func Build(meta Meta, s *store.Snapshot, c *Collector) *Report {
 
 var severities = [...]string{verdict.Good: "good", verdict.Info: "info", verdict.Watch: "watch", verdict.Bad: "bad"}
 
-// ThisMachine returns what is known of this machine without a sample.
+// ThisMachine describes this machine without a sample.
 func ThisMachine() Machine {
 	cores := goruntime.NumCPU()
 	return Machine{OS: optionalText(goruntime.GOOS), Arch: optionalText(goruntime.GOARCH), CPU: optionalText(cpuid.CPU.BrandName), Cores: &cores}

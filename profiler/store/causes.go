@@ -187,7 +187,7 @@ func (s *state) promptEvidence(i *verdict.Interval, u *unexplained) {
 }
 
 // longestPrefill returns the request other than req whose prompt may have been processed for the longest part of the time
-// between two times, and that part; nil if there is none.
+// between two times, and that part; nil without such a request.
 func (s *state) longestPrefill(req event.RequestID, from, to event.Time) (longest *liveRequest, took time.Duration) {
 	checked := 0
 	for o := range s.requests.newestFirst() {
@@ -438,7 +438,7 @@ func (s *state) slowdown(sec int64, gap float64, l *verdict.Limits) float64 {
 	return max(0, 1-second/gap/l.Comfortable, s.slower(sec, l))
 }
 
-// The seconds that tell whether the last ones are slower than the session before them.
+// The seconds that are compared to find out whether the last ones are slower than the session before them.
 const (
 	recentSeconds, minRecent   = 10, 8
 	typicalSeconds, minTypical = 120, 20

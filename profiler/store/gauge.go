@@ -40,7 +40,7 @@ type gapSum struct {
 
 func (s *gapSum) add(gap int64, k int) { s.sum, s.n = s.sum+float64(gap)*float64(k), s.n+uint64(k) }
 
-// SampleAt returns the sample whose interval covers t; false if there is none.
+// SampleAt returns the sample whose interval covers t; false if absent.
 func (h *Host) SampleAt(t event.Time) (p *HostPoint, ok bool) {
 	i := h.indexOf(t)
 	if i == len(h.Series) || h.Series[i].At-event.Time(h.Series[i].Interval) > t {

@@ -140,7 +140,7 @@ type historyEntry struct {
 	line  []byte
 }
 
-// readEntry reads an entry and returns its length in bytes, 0 if there is none.
+// readEntry reads an entry and returns its length in bytes, 0 if absent.
 func readEntry(b []byte) (e historyEntry, n int) {
 	if len(b) == 0 {
 		return e, 0

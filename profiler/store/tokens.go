@@ -108,7 +108,8 @@ func (s *state) recordGaps(l *liveRequest, at event.Time, gap int64, k int) {
 	}
 }
 
-// recordStall records one stall for k gaps of equal length that ended at the given time. Each lost so many ns.
+// recordStall records one stall for k gaps of equal length that ended at the given time. lost is what each took
+// longer, in ns.
 func (s *state) recordStall(l *liveRequest, at event.Time, gap, lost int64, k int) {
 	st := Stall{Request: l.view.ID, Index: l.view.Generated, At: at, Gap: time.Duration(gap)}
 	st.Explanation = s.explainLater(l, unexplained{

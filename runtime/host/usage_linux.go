@@ -202,7 +202,7 @@ func (r *linuxUsage) sumThreads(u *event.Usage) (longest time.Duration) {
 	return longest
 }
 
-// cpuTime returns the time of a CPU clock, in ns; 0 if there is none.
+// cpuTime returns the time of a CPU clock, in ns; 0 if absent.
 func cpuTime(clock int32) uint64 {
 	var t unix.Timespec
 	if err := unix.ClockGettime(clock, &t); err != nil {

@@ -160,7 +160,7 @@ func valid(b []byte) string { return strings.ToValidUTF8(string(cut(b)), "\ufffd
 // implausible marks the line as malformed: it has a number that cannot have been measured.
 func (d *Decoder) implausible() { d.scan.fail("implausible number") }
 
-// time reads a time; false if there is none.
+// time reads a time; false if absent.
 func (d *Decoder) time() (event.Time, bool) {
 	v, ok := d.scan.signed()
 	if !event.Time(v).Plausible() {
@@ -170,13 +170,13 @@ func (d *Decoder) time() (event.Time, bool) {
 	return event.Time(v), ok
 }
 
-// wall reads a wall-clock time in Unix ns; 0 if there is none.
+// wall reads a wall-clock time in Unix ns; 0 if absent.
 func (d *Decoder) wall() int64 {
 	v, _ := d.time()
 	return max(int64(v), 0)
 }
 
-// count reads a number and clamps negative ones to 0; 0 if there is none.
+// count reads a number and clamps negative ones to 0; 0 if absent.
 func (d *Decoder) count() int64 {
 	v, _ := d.scan.signed()
 	if v = max(v, 0); !event.PlausibleCount(v) {
@@ -186,7 +186,7 @@ func (d *Decoder) count() int64 {
 	return v
 }
 
-// unsigned reads a count; false if there is none.
+// unsigned reads a count; false if absent.
 func (d *Decoder) unsigned() (uint64, bool) {
 	v, ok := d.scan.unsigned()
 	if !event.PlausibleCount(v) {
@@ -196,7 +196,7 @@ func (d *Decoder) unsigned() (uint64, bool) {
 	return v, ok
 }
 
-// float reads a number; false if there is none.
+// float reads a number; false if absent.
 func (d *Decoder) float() (float64, bool) {
 	v, ok := d.scan.float()
 	if ok && !event.Plausible(v) {
@@ -206,7 +206,7 @@ func (d *Decoder) float() (float64, bool) {
 	return v, ok
 }
 
-// int32 reads a number and clamps it to 0..MaxInt32; 0 if there is none.
+// int32 reads a number and clamps it to 0..MaxInt32; 0 if absent.
 func (d *Decoder) int32() int32 { return int32(min(d.count(), math.MaxInt32)) }
 
 // text appends a model's text to dst, at most limit bytes. The value is a string, or an array of bytes.
@@ -233,13 +233,13 @@ func (d *Decoder) raw(dst []byte, limit int) []byte {
 	return dst
 }
 
-// identifier reads the number of a request or a call; 0 if there is none.
+// identifier reads the number of a request or a call; 0 if absent.
 func (d *Decoder) identifier() uint64 {
 	v, _ := d.scan.unsigned()
 	return v
 }
 
-// positive reads a number and clamps negative ones to 0; 0 if there is none.
+// positive reads a number and clamps negative ones to 0; 0 if absent.
 func (d *Decoder) positive() float64 { return max(d.bareReading(event.Reported).V, 0) }
 
 // elements iterates over an array; the body must read each element. Values of other types have none.
@@ -262,7 +262,7 @@ func (d *Decoder) names() iter.Seq[[]byte] {
 	}
 }
 
-// counts reads an array of cumulative counts; nil if there is none.
+// counts reads an array of cumulative counts; nil if absent.
 func (d *Decoder) counts() (list []uint64) {
 	for range d.elements() {
 		v, ok := d.unsigned()
@@ -274,7 +274,7 @@ func (d *Decoder) counts() (list []uint64) {
 	return list
 }
 
-// integers reads an array of integers; nil if there is none.
+// integers reads an array of integers; nil if absent.
 func (d *Decoder) integers() (list []int64) {
 	for range d.elements() {
 		v, ok := d.scan.signed()

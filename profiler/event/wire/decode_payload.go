@@ -43,7 +43,7 @@ func (d *Decoder) readReading() (r event.Reading) {
 	return d.bareReading(event.Measured)
 }
 
-// bareReading reads a number without an origin; absent if there is none.
+// bareReading reads a number without an origin; absent if absent.
 func (d *Decoder) bareReading(from event.Origin) event.Reading {
 	v, ok := d.float()
 	if r := (event.Reading{V: v, Origin: from}); ok && r.OK() {

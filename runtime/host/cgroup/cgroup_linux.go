@@ -184,7 +184,7 @@ func (h *hierarchy) memoryFiles() *memoryFiles {
 	return &memoryV2
 }
 
-// Memory returns the group with the lowest limit; false if there is none with a limit.
+// Memory returns the group with the lowest limit; false if no group has one.
 func (g *Groups) Memory() (lowest Memory, ok bool) {
 	for _, m := range g.limited() {
 		if !ok || m.Limit < lowest.Limit {
@@ -213,7 +213,7 @@ func (g *Groups) Room() (bytes int64, ok bool) {
 	return bytes, ok
 }
 
-// unlimited is more memory than any limit; version 1 reports the largest number of pages if there is none.
+// unlimited is more memory than any limit; without a limit, version 1 reports the largest number of pages.
 const unlimited = 1 << 62
 
 // limitedGroup is a group with a limit.

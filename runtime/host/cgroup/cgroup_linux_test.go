@@ -23,7 +23,7 @@ const (
 	psi = "some avg10=0.00 avg60=0.00 avg300=0.00 total="
 )
 
-// seen is what is known of the limits of a process.
+// seen holds the limits of a process.
 type seen struct {
 	memory        Memory
 	room          int64

@@ -105,7 +105,7 @@ func ask(ctx context.Context, opt Options, all []target) (found []Found) {
 	return found
 }
 
-// ask queries the server and returns the engine, or nil if there is none.
+// ask queries the server and returns the engine, or nil if absent.
 func (t target) ask(ctx context.Context, identify Identify) *Found {
 	f := &Found{How: ByPort}
 	if e := t.engine; e != nil {

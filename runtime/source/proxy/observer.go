@@ -155,7 +155,7 @@ func (f *fact) add(m *fact) {
 	}
 }
 
-// maxChoices is how many choices of a request are told apart.
+// maxChoices is how many choices of a request are measured apart.
 const maxChoices = 128
 
 // token counts the tokens of a choice in a message: its token ids, or the growth of the server's running count, which is
