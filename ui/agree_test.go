@@ -101,13 +101,13 @@ func (c *claims) screen(s *store.Snapshot, w metric.Window, width, height int) {
 		c.all(`■ queue +▇* +[\d.]+ % +`+amount, text, where("the overview"), "queue of #"+newest[1])
 	}
 	c.machine(text, where("the overview"), `self`, `│ CPU`, `│ engine`, `│ RSS`, `run wait`)
-	c.experts(text, w, where("the overview"))
+	c.imbalance(`L(\d+) most imbalanced: expert \d+ takes ([\d.]+)×`, text, w, where("the overview"))
 	a.press("6")
 	c.machine(a.screen(), where("System"), `self`, `│ CPU`, `│ engine CPU`, `│ engine RSS`, `│ run wait`)
 	a.press("5")
 	text = a.screen()
-	c.experts(text, w, where("Experts"))
-	c.all(`│ L(\d+)  hottest e\d+ at [\d.]+ %   max/mean ([\d.]+) `, text, where("Experts"), "imbalanced layer"+in, "imbalance"+in)
+	c.imbalance(`L(\d+) most imbalanced: expert \d+ takes ([\d.]+)×`, text, metric.Minute, where("Experts"))
+	c.imbalance(`│ L(\d+)  hottest e\d+ at [\d.]+ %   max/mean ([\d.]+) `, text, metric.Minute, where("Experts"))
 	a.press("2")
 	c.requests(a.screen(), where("Requests"))
 	a.press("home")
@@ -151,10 +151,11 @@ func (c *claims) machine(text, where string, own, cpu, engine, rss, wait string)
 	}
 }
 
-// experts adds the most imbalanced layer.
-func (c *claims) experts(text string, w metric.Window, where string) {
-	in := " in the " + w.String()
-	c.all(`L(\d+) most imbalanced: expert \d+ takes ([\d.]+)×`, text, where, "imbalanced layer"+in, "imbalance"+in)
+// imbalance adds max/mean of a layer by a pattern of both.
+func (c *claims) imbalance(pattern, text string, w metric.Window, where string) {
+	for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+		c.add("imbalance of layer "+m[1]+" in the "+w.String(), m[2], where)
+	}
 }
 
 // percentiles returns the row of a latency, up to the column of its samples; "" without that column.
@@ -306,7 +307,7 @@ func (c *claims) insights(s *store.Snapshot) {
 			if id := regexp.MustCompile(`request #(\d+)`).FindStringSubmatch(v.Evidence); id != nil {
 				c.all(`TTFT `+amount, v.Text, "insights", "TTFT of #"+id[1])
 			}
-			c.all(`L(\d+) is imbalanced: .*max/mean ([\d.]+) in the last minute`, v.Text, "insights", "imbalanced layer in the last 1 min", "imbalance in the last 1 min")
+			c.imbalance(`L(\d+) is imbalanced: .*max/mean ([\d.]+) in the last minute`, v.Text, metric.Minute, "insights")
 		}
 	}
 }

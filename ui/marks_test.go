@@ -2,12 +2,14 @@ package ui
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/view/viewtest"
@@ -48,8 +50,17 @@ func TestSinceTheMark(t *testing.T) {
 		t.Fatalf("since the mark: %+v", d)
 	}
 	holds(t, a, "requests finished")
-	holds(t, a, fmt.Sprintf("layer %d", d.MostDrifted))
+	if d.Drifted {
+		t.Fatalf("an unchanged router drifted: %+v", d)
+	}
+	holds(t, a, "by chance")
 	now := a.snap
+	drifted, x, hits := *now, *now.Experts, *now.Experts.Hits[metric.Session][metric.Both]
+	hits.Counts = slices.Clone(hits.Counts)
+	hits.Counts[2*x.Experts+9] += 5000
+	x.Hits[metric.Session][metric.Both], drifted.Experts = &hits, &x
+	a.snap, a.dirty = &drifted, true
+	holds(t, a, "layer 2")
 	a.snap = a.panes.Mark().Snapshot
 	a.press("m")
 	a.snap = now
