@@ -92,7 +92,11 @@ func TestSignificantChanges(t *testing.T) {
 		before, since, tokensBefore, tokens uint64
 		more                                bool
 	}{
-		{5, 15, 1000, 1000, false}, {4, 19, 1000, 1000, true}, {0, 9, 1000, 1000, false}, {0, 10, 1000, 1000, true}, {0, 10, 100, 1000, false},
+		{5, 15, 1000, 1000, false},
+		{4, 19, 1000, 1000, true},
+		{0, 9, 1000, 1000, false},
+		{0, 10, 1000, 1000, true},
+		{0, 10, 100, 1000, false},
 		{9, 19, 1000, 0, false},
 	} {
 		d := Changes{StallsBefore: c.before, Stalls: c.since, GeneratedBefore: c.tokensBefore, Generated: c.tokens}

@@ -49,7 +49,10 @@ func TestExplain(t *testing.T) {
 		{MemoryLimit, func(i *Interval) { read(i, 60); i.Usage.MemoryStall = ns(5) }, func(i *Interval) { i.Usage.MemoryStall = ns(20) }},
 		{ // pressure while the process read nothing is that of others
 			MemoryLimit,
-			func(i *Interval) { read(i, 0); i.Usage.Blocked, i.Usage.MemoryStall, i.Usage.Faults = ns(20), ns(20), ns(0) },
+			func(i *Interval) {
+				read(i, 0)
+				i.Usage.Blocked, i.Usage.MemoryStall, i.Usage.Faults = ns(20), ns(20), ns(0)
+			},
 			func(i *Interval) {
 				read(i, 0)
 				i.Usage.Blocked, i.Usage.MemoryStall, i.Usage.Faults, i.Usage.Read = ns(20), ns(20), ns(0), ns(0)
