@@ -2,6 +2,7 @@ package system
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
@@ -109,7 +110,8 @@ func drawProcess(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
 		l.Put(pane.Dim, p.CPU.Origin.String())
 		return
 	}
-	l.Tail(pane.ValueWidth-3, pane.Data, metric.Rate(p.CPU.V)).Put(pane.Dim, " cores")
+	value, unit, _ := strings.Cut(metric.Cores(p.CPU.V), " ")
+	l.Put(pane.Data, value).Put(pane.Dim, " "+unit)
 	if s.Host.CPULimit.OK() {
 		l.Fit(grid.Piece{Style: pane.Dim, Words: " of "}, grid.Piece{Style: pane.Plain, Words: metric.Rate(s.Host.CPULimit.V)}, grid.Piece{Style: pane.Dim, Words: " limit"})
 	}
