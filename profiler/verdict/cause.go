@@ -153,7 +153,7 @@ var Causes = [NumCauses]CauseRow{
 		},
 	},
 	PromptOfOther: {
-		Key: "prompt_of_other", Text: "while a prompt was processed", Remedy: "smaller prompt chunks, shorter prompts, or another replica for long ones",
+		Key: "prompt_of_other", Text: "while a prompt was processed", Remedy: smallerChunks + ", shorter prompts, or another replica for long ones",
 		Supports: "forward passes with prompt tokens in the gap; without forward passes, a request that waited for its first token", Excludes: "no such pass or request",
 		explains: func(i *Interval, _ *Limits) int64 { return i.Prompt },
 		evidence: func(i *Interval) string {

@@ -10,12 +10,17 @@ import (
 
 // Evidence holds the measurements that the rules check.
 type Evidence struct {
-	Now event.Time
+	Now    event.Time
+	Engine string // engine whose settings remedies name; "": one that llmtop runs
 
 	Request      event.RequestID // newest request with a first token; 0: none
 	TTFT         event.Reading   // of that request, s
 	Cold         bool
 	Target       time.Duration
+	Given        bool           // somebody has set Target
+	Warm         metric.Summary // TTFT of warm requests of the last minute
+	Queue        Queued         // of these requests
+	Slots        int            // maximum number of concurrent requests; 0: unknown
 	Dominant     string         // name of the largest TTFT component
 	DomShare     float64        // its share of TTFT
 	DomPerTok    float64        // ns per prompt token
@@ -60,6 +65,7 @@ var rules = []rule{
 	droppedEvents,
 	unmeasured,
 	ttft,
+	queueing,
 	served(servedTTFT),
 	served(queued),
 	served(preempted),
@@ -108,8 +114,12 @@ func (j *Judge) Judge(e *Evidence) []Verdict {
 		v, ok := r(e, j.Limits)
 		switch {
 		case ok && at < 0:
+			v.Since = e.Now
 			j.held = append(j.held, heldVerdict{v, i, e.Now})
 		case ok && (v.Severity >= j.held[at].Severity || e.Now-j.held[at].lastHeld > holdTime):
+			if v.Since = e.Now; v.Degrades == j.held[at].Degrades && e.Now-j.held[at].lastHeld <= holdTime {
+				v.Since = j.held[at].Since
+			}
 			j.held[at] = heldVerdict{v, i, e.Now}
 		}
 	}
@@ -123,6 +133,7 @@ func (j *Judge) Judge(e *Evidence) []Verdict {
 	out := make([]Verdict, len(j.held))
 	for i, k := range j.held {
 		out[i] = k.Verdict
+		out[i].Try = Remedy(e.Engine, k.Try)
 		if k.lastHeld < e.Now {
 			out[i].Text += Past
 		}

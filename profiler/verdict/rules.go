@@ -11,7 +11,7 @@ import (
 
 // engineFailed: "The engine failed: MODEL: no such file"
 func engineFailed(e *Evidence, _ *Limits) (Verdict, bool) {
-	return Verdict{Severity: Bad, Topic: "engine", Text: "The engine failed: " + e.Failed}, e.Failed != ""
+	return Verdict{Severity: Bad, Topic: "engine", Text: "The engine failed: " + e.Failed, Degrades: true}, e.Failed != ""
 }
 
 // droppedEvents: "1 204 events were dropped (token 1 200, stage 4): numbers are incomplete"
@@ -57,7 +57,7 @@ func ttft(e *Evidence, l *Limits) (Verdict, bool) {
 		v.Text = fmt.Sprintf("TTFT %s, target %s (%s)%s", metric.Duration(int64(took)),
 			metric.Duration(int64(e.Target)), ttftClass(took, l), mostly)
 	default:
-		v.Severity = Bad
+		v.Severity, v.Degrades = Bad, e.Given && e.Warm.Count >= l.ServedRequests && e.Warm.P50 > int64(e.Target)
 		v.Text = fmt.Sprintf("TTFT %s, %s over the target of %s%s", metric.Duration(int64(took)),
 			metric.Duration(int64(took-e.Target)), metric.Duration(int64(e.Target)), mostly)
 		switch why := e.Why; {
@@ -67,6 +67,30 @@ func ttft(e *Evidence, l *Limits) (Verdict, bool) {
 		case mostly != "":
 			v.Try = remedies[e.Dominant]
 		}
+	}
+	return v, true
+}
+
+// Queued is what the requests of the last minute waited in the queue.
+type Queued struct {
+	Requests    int
+	Wait, TTFTs int64 // ns, sums over these requests
+}
+
+// queueing: "Queue wait is 63 % of TTFT, 1.20 s for each of 12 requests of the last minute: all 4 slots busy"
+func queueing(e *Evidence, l *Limits) (Verdict, bool) {
+	q := &e.Queue
+	share := metric.Share(float64(q.Wait), float64(q.TTFTs))
+	if uint64(q.Requests) < l.ServedRequests || share < l.Explains || q.Wait/int64(q.Requests) < int64(l.LeastLoss) {
+		return Verdict{}, false
+	}
+	v := Verdict{
+		Severity: Watch, Topic: "queue", Degrades: true, Try: Causes[Queue].Remedy,
+		Text: fmt.Sprintf("Queue wait is %s of TTFT, %s for each of %d requests of the last minute", metric.Percent(share),
+			metric.Duration(q.Wait/int64(q.Requests)), q.Requests),
+	}
+	if e.Slots > 0 && e.Running >= e.Slots {
+		v.Text += fmt.Sprintf(": all %d slots busy", e.Slots)
 	}
 	return v, true
 }
@@ -108,7 +132,7 @@ func tail(e *Evidence, l *Limits) (Verdict, bool) {
 	if ratio < l.TailFactor || e.ITL.P99-e.ITL.P50 < int64(l.LeastTail) {
 		return Verdict{}, false
 	}
-	v := Verdict{Severity: Watch, Topic: "token gaps", Text: fmt.Sprintf("Token gaps: p99 %s is %.1fx p50 %s in the last minute (limit %.0fx)",
+	v := Verdict{Severity: Watch, Topic: "token gaps", Degrades: true, Text: fmt.Sprintf("Token gaps: p99 %s is %.1fx p50 %s in the last minute (limit %.0fx)",
 		metric.Duration(e.ITL.P99), ratio, metric.Duration(e.ITL.P50), l.TailFactor)}
 	switch top := e.Stalls.largest(); {
 	case e.Stalls.Total() == 0:
@@ -122,15 +146,15 @@ func tail(e *Evidence, l *Limits) (Verdict, bool) {
 	return v, true
 }
 
-// lostTime: "62 % of the time in the last minute was lost (limit 10 %): other processes used the cores"
+// lostTime: "62 % of the time of requests was lost in the last minute (limit 10 %): other processes used the cores"
 func lostTime(e *Evidence, l *Limits) (Verdict, bool) {
 	top, share := e.lost(l)
 	if top == Unknown || top == MemoryBandwidth { // bound reports the latter
 		return Verdict{}, false
 	}
 	return Verdict{
-		Severity: Watch, Topic: "lost time",
-		Text: fmt.Sprintf("%s of the last minute's time of requests was lost (limit %s): %s",
+		Severity: Watch, Topic: "lost time", Degrades: true,
+		Text: fmt.Sprintf("%s of the time of requests was lost in the last minute (limit %s): %s",
 			metric.Percent(share), metric.Percent(l.Lost), Causes[top].Text),
 		Evidence: e.Losses.counts(), Try: Causes[top].Remedy,
 	}, true
@@ -167,10 +191,10 @@ func judgeSpeed(speed float64, l *Limits, evidence string) Verdict {
 	v := Verdict{Topic: "decode", Evidence: evidence}
 	switch {
 	case speed < l.Slow:
-		v.Severity, v.Text = Bad, fmt.Sprintf("Decode %s tok/s per request is slow (limit %.0f)", metric.Rate(speed), l.Slow)
+		v.Severity, v.Degrades, v.Text = Bad, true, fmt.Sprintf("Decode %s tok/s per request is slow (limit %.0f)", metric.Rate(speed), l.Slow)
 		v.Try = "a smaller quantisation, or fewer requests at a time"
 	case speed < l.Comfortable:
-		v.Severity, v.Text = Watch, fmt.Sprintf("Decode %s tok/s per request is below reading speed (target >= %.0f)", metric.Rate(speed), l.Comfortable)
+		v.Severity, v.Degrades, v.Text = Watch, true, fmt.Sprintf("Decode %s tok/s per request is below reading speed (target >= %.0f)", metric.Rate(speed), l.Comfortable)
 		v.Try = "a smaller quantisation, or fewer requests at a time"
 	default:
 		v.Severity, v.Text = Good, fmt.Sprintf("Decode %s tok/s per request (target >= %.0f)", metric.Rate(speed), l.Comfortable)
@@ -246,7 +270,7 @@ func memory(e *Evidence, l *Limits) (Verdict, bool) {
 	}
 	share := e.MemUsed.V / e.MemTotal.V
 	return Verdict{
-		Severity: Bad, Topic: "memory",
+		Severity: Bad, Topic: "memory", Degrades: true,
 		Text: fmt.Sprintf("Memory %s of %s in use, %s (limit %s): the machine may swap",
 			metric.Bytes(e.MemUsed.V), metric.Bytes(e.MemTotal.V), metric.Percent(share), metric.Percent(l.MemoryFull)),
 		Try: "a smaller context or quantisation, or fewer slots",
@@ -256,7 +280,7 @@ func memory(e *Evidence, l *Limits) (Verdict, bool) {
 // kvFull: "KV cache 97 % full (limit 95 %): a request that outgrows it ends with reason length"
 func kvFull(e *Evidence, l *Limits) (Verdict, bool) {
 	return Verdict{
-		Severity: Watch, Topic: "KV cache",
+		Severity: Watch, Topic: "KV cache", Degrades: true,
 		Text: fmt.Sprintf("KV cache %s full (limit %s): a request that outgrows it ends with reason length", metric.Percent(e.KV.V), metric.Percent(l.KVFull)),
 		Try:  "a larger context (--ctx)",
 	}, e.Served == nil && e.KV.OK() && e.KV.V > l.KVFull

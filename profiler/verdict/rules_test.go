@@ -172,6 +172,16 @@ func TestRules(t *testing.T) {
 			silent: func(e *Evidence) { e.MemTotal = event.Absent(event.NotPermitted) },
 		},
 		{
+			name: "queue", topic: "queue", severity: Watch, text: []string{"50 % of TTFT", "100 ms for each of 5 requests"}, try: "--parallel",
+			fires:  func(e *Evidence) { e.Queue = Queued{5, 500 * milli, 1000 * milli} },
+			silent: func(e *Evidence) { e.Queue.Wait-- },
+		},
+		{
+			name: "queue of few requests", topic: "queue", severity: Watch, text: []string{"63 % of TTFT", ": all 4 slots busy"}, try: "--parallel",
+			fires:  func(e *Evidence) { e.Queue, e.Running, e.Slots = Queued{5, 6300 * milli, 10_000 * milli}, 4, 4 },
+			silent: func(e *Evidence) { e.Queue.Requests = 4 },
+		},
+		{
 			name: "KV cache", topic: "KV cache", severity: Watch, text: []string{"96 % full", "limit 95 %"}, try: "--ctx",
 			fires:  func(e *Evidence) { e.KV = event.MeasuredValue(.96) },
 			silent: func(e *Evidence) { e.KV = event.MeasuredValue(.95) },

@@ -49,10 +49,10 @@ func servedTTFT(s *Served, _ *Evidence, l *Limits) (Verdict, bool) {
 		metric.Count(float64(t.Count)), metric.Duration(int64(t.Mean)))}
 	switch {
 	case t.P50.Over(limit):
-		v.Severity = Bad
+		v.Severity, v.Degrades = Bad, true
 		v.Text = fmt.Sprintf("TTFT p50 %s is over the target of %s (p99 %s)%s", p50, target, p99, mostly)
 	case t.P99.Over(limit):
-		v.Severity = Watch
+		v.Severity, v.Degrades = Watch, true
 		v.Text = fmt.Sprintf("TTFT p99 %s is over the target of %s (p50 %s)%s", p99, target, p50, mostly)
 	case t.P99.AtMost(limit):
 		v.Severity = Good
@@ -69,7 +69,7 @@ func servedTTFT(s *Served, _ *Evidence, l *Limits) (Verdict, bool) {
 
 // servedRemedies suggests an action for the largest component of a server's TTFT, by its name on the screen.
 var servedRemedies = map[string]string{
-	"queue":  "another replica, or more concurrent requests if the KV cache has space",
+	"queue":  "another replica, or more concurrent requests (--parallel) if the KV cache has space",
 	"prompt": "prompts that share a prefix (it is computed once), chunked prefill, or another replica",
 	"other":  "check tokenization and the frontend's CPU: neither queue nor prefill accounts for this time",
 }
@@ -86,11 +86,11 @@ func queued(s *Served, e *Evidence, l *Limits) (Verdict, bool) {
 	if s.Running.OK() {
 		words += ", " + metric.Count(s.Running.V) + " running"
 	}
-	v := Verdict{Severity: Watch, Topic: "queue", Text: words, Try: "check the server's limit of concurrent requests, or add a replica"}
+	v := Verdict{Severity: Watch, Topic: "queue", Text: words, Degrades: true, Try: "check the server's limit of concurrent requests (--parallel), or add a replica"}
 	switch {
 	case e.KV.OK() && e.KV.V >= l.MemoryFull:
 		v.Text += fmt.Sprintf(": the KV cache is %s full", metric.Percent(e.KV.V))
-		v.Try = "more memory for the KV cache, a shorter context, or another replica"
+		v.Try = moreKV + ", a shorter context, or another replica"
 	case s.Slots > 0 && s.Running.OK() && s.Running.V >= float64(s.Slots):
 		v.Text += fmt.Sprintf(": all %d slots busy", s.Slots)
 		v.Try = "more slots (--parallel), or another replica"
@@ -110,9 +110,9 @@ func preempted(s *Served, _ *Evidence, _ *Limits) (Verdict, bool) {
 		words = "1 request was"
 	}
 	return Verdict{
-		Severity: Watch, Topic: "preemptions", Text: words + " preempted: the KV cache is too small",
+		Severity: Watch, Topic: "preemptions", Degrades: true, Text: words + " preempted: the KV cache is too small",
 		Evidence: "their KV is discarded or swapped out, and their token gaps grow",
-		Try:      "fewer concurrent requests, more memory for the KV cache, or another replica",
+		Try:      "fewer concurrent requests, " + moreKV + ", or another replica",
 	}, true
 }
 
@@ -125,11 +125,11 @@ func servedTail(s *Served, _ *Evidence, l *Limits) (Verdict, bool) {
 	}
 	ratio := float64(t.P99.Low) / float64(t.P50.High)
 	return Verdict{
-		Severity: Watch, Topic: "token gaps",
+		Severity: Watch, Topic: "token gaps", Degrades: true,
 		Text: fmt.Sprintf("ITL p99 %s is at least %.1fx p50 %s in the last minute (limit %.0fx)",
 			metric.QuantileOf(t.P99), ratio, metric.QuantileOf(t.P50), l.TailFactor),
 		Evidence: fmt.Sprintf("%s gaps, reported by the engine", metric.Count(float64(t.Count))),
-		Try:      "smaller prompt chunks: long prompts delay requests that decode",
+		Try:      smallerChunks + ": long prompts delay requests that decode",
 	}, ratio >= l.TailFactor
 }
 
@@ -144,8 +144,8 @@ func servedSpeed(s *Served, _ *Evidence, l *Limits) (Verdict, bool) {
 // servedKV: "KV cache 97 % full (limit 95 %): new requests will have to wait"
 func servedKV(_ *Served, e *Evidence, l *Limits) (Verdict, bool) {
 	return Verdict{
-		Severity: Watch, Topic: "KV cache",
+		Severity: Watch, Topic: "KV cache", Degrades: true,
 		Text: fmt.Sprintf("KV cache %s full (limit %s): new requests will have to wait", metric.Percent(e.KV.V), metric.Percent(l.KVFull)),
-		Try:  "more memory for the KV cache, a shorter context, or another replica",
+		Try:  moreKV + ", a shorter context, or another replica",
 	}, e.KV.OK() && e.KV.V > l.KVFull
 }

@@ -1,0 +1,90 @@
+package verdict
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/event"
+)
+
+// TestHealth follows an engine whose KV cache fills up for some seconds: the health follows late, and names the time at
+// which it began.
+func TestHealth(t *testing.T) {
+	var j Judge
+	for _, c := range []struct {
+		now    time.Duration
+		kv     float64
+		status Status
+		since  time.Duration
+	}{
+		{0, .5, Healthy, 0},
+		{time.Second, .96, Healthy, 0},
+		{3999 * time.Millisecond, .97, Healthy, 0},
+		{4 * time.Second, .97, Degraded, time.Second},
+		{5 * time.Second, .5, Degraded, time.Second}, // for a moment
+		{6 * time.Second, .96, Degraded, time.Second},
+		{9500 * time.Millisecond, .5, Healthy, 0},
+		{10 * time.Second, .96, Healthy, 0}, // again
+		{13 * time.Second, .96, Degraded, 10 * time.Second},
+	} {
+		e := calm()
+		e.Now, e.KV, e.ITL = event.Time(c.now), event.MeasuredValue(c.kv), gaps(100, 1e7, 1e7, 1e7)
+		h := HealthOf(j.Judge(e), e.Now)
+		if h.Status != c.status || h.Status == Degraded && (h.Verdict.Topic != "KV cache" || h.Verdict.Since != event.Time(c.since)) {
+			t.Errorf("at %v: status %d by %+v, want %d since %v", c.now, h.Status, h.Verdict, c.status, c.since)
+		}
+	}
+	if h := HealthOf(nil, 0); h.Status != Unjudged {
+		t.Errorf("without verdicts: %+v", h)
+	}
+}
+
+// TestOneRequestIsNoHealth checks that TTFT counts against the health only with a target that somebody gave, and for
+// most of several requests; an imbalanced router does not.
+func TestOneRequestIsNoHealth(t *testing.T) {
+	slow := func(change func(e *Evidence)) Verdict {
+		e := calm()
+		e.Request, e.TTFT, e.Given, e.Warm = 9, event.DerivedValue(.3), true, gaps(5, 3e8, 3e8, 3e8)
+		change(e)
+		return judged(e)["TTFT"]
+	}
+	for name, c := range map[string]struct {
+		change func(e *Evidence)
+		want   bool
+	}{
+		"five requests":      {func(*Evidence) {}, true},
+		"four":               {func(e *Evidence) { e.Warm.Count = 4 }, false},
+		"a median in target": {func(e *Evidence) { e.Warm.P50 = 2e8 }, false},
+		"the default target": {func(e *Evidence) { e.Given = false }, false},
+	} {
+		if v := slow(c.change); v.Severity != Bad || v.Degrades != c.want {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+	e := calm()
+	e.Layer, e.MaxMean, e.Experts, e.LayerPicks = 1, 9, 16, 10_000
+	if v := judged(e)["experts"]; v.Severity != Watch || v.Degrades {
+		t.Errorf("imbalance: %+v", v)
+	}
+}
+
+// TestRemediesNameTheEnginesSettings checks the flags of each engine, and that none is invented for others.
+func TestRemediesNameTheEnginesSettings(t *testing.T) {
+	for engine, want := range map[string]string{
+		"": "(--parallel)", "llama.cpp": "(-np)", "Ollama": "(OLLAMA_NUM_PARALLEL)", "vLLM": "(--max-num-seqs)", "SGLang": "(--max-running-requests)",
+		"TGI": "(--max-batch-size)", "TensorRT-LLM": "(--max_batch_size)", "LMDeploy": "(--max-batch-size)", "mine": "more slots, or",
+	} {
+		if got := Remedy(engine, Causes[Queue].Remedy); !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", engine, got, want)
+		}
+	}
+	e := calm()
+	e.Engine, e.KV = "vLLM", event.MeasuredValue(1)
+	if v := judged(e)["KV cache"]; v.Try != "a larger context (--max-model-len)" {
+		t.Errorf("verdict %+v", v)
+	}
+	if got := Remedy("vLLM", Causes[PromptOfOther].Remedy); !strings.Contains(got, "smaller prompt chunks (--max-num-batched-tokens), shorter") {
+		t.Errorf("remedy %q", got)
+	}
+}
