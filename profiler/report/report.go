@@ -127,7 +127,7 @@ func losses(s *store.Snapshot) []Loss {
 	for _, l := range s.Losses.Rank(metric.Session) {
 		row := &verdict.Causes[l.Cause]
 		out = append(out, Loss{
-			Key: row.Key, Text: row.Text, Evidence: s.Losses.Worst[l.Cause].Evidence, Remedy: row.Remedy,
+			Key: row.Key, Text: row.Text, Evidence: s.Losses.Worst[l.Cause].Evidence, Remedy: verdict.Remedy(s.Remedied(), row.Remedy),
 			Lost: nanos(l.NS), Share: Number(event.DerivedValue(l.Share)), Observed: Number(event.DerivedValue(l.Observed)), N: l.N,
 		})
 	}

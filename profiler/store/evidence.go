@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ func (v *Snapshot) evidence() *verdict.Evidence {
 		Bandwidth: v.Throughput.Bandwidth, Copy: v.Throughput.CopyBandwidth, BusyShare: v.Throughput.BusyShare,
 		MemUsed: v.Host.MemUsed, MemTotal: v.Host.MemTotal, KV: v.KV.Usage, Layer: -1,
 		Stalls: v.Losses.Stalls[metric.Minute], Losses: v.Losses.Windows[metric.Minute], Threads: v.Engine.Device.Threads,
+		Engine: v.Remedied(), Given: !v.Latency.Targets.DefaultTTFT && v.Latency.Targets.TTFT > 0, Warm: v.Latency.TTFT[metric.Minute], Slots: v.Throughput.Slots,
 		Dropped: v.Drops.Total(), Unmeasured: v.Counts.Unmeasured, MaxOpen: MaxOpen,
 	}
 	if v.Engine.State == event.EngineFailed {
@@ -30,6 +32,7 @@ func (v *Snapshot) evidence() *verdict.Evidence {
 		e.Cores = int(c.V)
 	}
 	v.ttftEvidence(e)
+	v.queueEvidence(e)
 	v.expertEvidence(e)
 	e.Served = v.servedEvidence()
 	var kinds []string
@@ -42,6 +45,15 @@ func (v *Snapshot) evidence() *verdict.Evidence {
 	return e
 }
 
+// Remedied returns the engine whose settings remedies name: "" for one that llmtop runs, here or attached.
+func (v *Snapshot) Remedied() string {
+	name := cmp.Or(v.Engine.Provider, v.Engine.Name)
+	if v.Engine.Remote.Link == event.LinkNone && v.Engine.Provider == "" || name == "native" {
+		return ""
+	}
+	return name
+}
+
 // ttftEvidence adds the TTFT of the newest request that has one and counts in the statistics.
 func (v *Snapshot) ttftEvidence(e *verdict.Evidence) {
 	i := slices.IndexFunc(v.Requests, func(r *Request) bool { return r.TTFT.OK() && !v.Excluded(r) })
@@ -51,6 +63,21 @@ func (v *Snapshot) ttftEvidence(e *verdict.Evidence) {
 	r := v.Requests[i]
 	e.Request, e.TTFT, e.Cold, e.Prompt, e.Why = r.ID, r.TTFT, r.Cold, r.PromptTokens, r.Slow
 	e.Dominant, e.DomShare, e.DomPerTok = PartName(r.Dominant.Stage), r.Dominant.Share, r.Dominant.PerToken
+}
+
+// queueEvidence adds what the warm requests of the last minute waited in the queue.
+func (v *Snapshot) queueEvidence(e *verdict.Evidence) {
+	for _, r := range v.Requests {
+		if !r.TTFT.OK() || r.Cold || v.Excluded(r) || v.Now-r.First > event.Time(metric.Minute.Span()) {
+			continue
+		}
+		for _, p := range r.Parts {
+			if p.Stage == event.StageQueue {
+				e.Queue.Requests++
+				e.Queue.Wait, e.Queue.TTFTs = e.Queue.Wait+int64(p.Dur), e.Queue.TTFTs+int64(r.TTFT.V*second)
+			}
+		}
+	}
 }
 
 // PartName returns the display name of a TTFT component.

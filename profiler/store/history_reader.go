@@ -103,10 +103,6 @@ func (r *HistoryReader) unpack(b []byte) []byte {
 	return out
 }
 
-// verdictSettling is how long before the requested time verdicts are evaluated second by second, because they persist
-// for some seconds.
-const verdictSettling = event.Time(5 * time.Second)
-
 // replay applies the entries up to a time.
 func (r *HistoryReader) replay(blocks [][]byte, until event.Time) {
 	for ; r.block < len(blocks); r.block, r.offset = r.block+1, 0 {
@@ -119,11 +115,7 @@ func (r *HistoryReader) replay(blocks [][]byte, until event.Time) {
 			if n == 0 || r.applied+e.delta > until {
 				return
 			}
-			at, next := r.applied, r.applied+e.delta
-			if until-at < verdictSettling && int64(next)/int64(time.Second) > int64(at)/int64(time.Second) {
-				r.state.snapshot(at, time.Time{}) // evaluate verdicts
-			}
-			r.applied = next
+			r.applied += e.delta
 			r.offset += n
 			r.applyEntry(&e)
 		}

@@ -41,6 +41,7 @@ type Snapshot struct {
 	Drops      event.Drops
 	Losses     LossView
 	Verdicts   []verdict.Verdict // most severe first
+	Health     verdict.Health    // by Verdicts
 }
 
 // StageSpan is one stage on the time axis.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/verdict"
 )
 
 // Snapshot applies queued events and returns the current state. It returns the previous snapshot if nothing has
@@ -23,6 +24,14 @@ func (s *Store) Snapshot() *Snapshot {
 // snapshot returns the state at the given time.
 func (s *state) snapshot(now event.Time, wall time.Time) *Snapshot {
 	s.closeSeconds(now)
+	v, judge := s.measures(now, wall), s.judge.Clone()
+	v.Verdicts = judge.Judge(v.evidence())
+	v.Health = verdict.HealthOf(v.Verdicts, now)
+	return v
+}
+
+// measures returns the state at the given time without verdicts.
+func (s *state) measures(now event.Time, wall time.Time) *Snapshot {
 	v := &Snapshot{
 		Version: s.version, Now: now, Wall: wall, Started: s.started,
 		Engine: s.engine, Model: s.model, Load: s.load,
@@ -41,7 +50,6 @@ func (s *state) snapshot(now event.Time, wall time.Time) *Snapshot {
 	if !v.Traced() {
 		v.Latency.Goodput = event.Absent(event.NotReported)
 	}
-	v.Verdicts = s.judge.Judge(v.evidence())
 	return v
 }
 
@@ -57,6 +65,8 @@ func (s *state) closeSeconds(now event.Time) {
 	}
 	for sec := max(from, last-SeriesLen+1); sec <= last; sec++ {
 		s.closeSecond(sec)
+		// Verdicts hold for some seconds and say since when: the same events must lead to the same ones, also in the past.
+		s.judge.Judge(s.measures(event.Time((sec+1)*int64(second)), time.Time{}).evidence())
 	}
 	s.latency.spreads.advance(now)
 }
