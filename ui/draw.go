@@ -38,17 +38,23 @@ func (a *app) draw() {
 				a.track = chrome.DrawTimeline(row, a.timeline, &a.panes)
 			}
 		}
+		top := 1
 		if a.view == viewEngines {
 			engines.DrawHeader(all.Sub(0, 0, a.w, 1), a.engines.Rows, &a.status, &a.panes)
 		} else {
 			chrome.DrawHeader(all.Sub(0, 0, a.w, 1), a.snap, &a.status, &a.panes)
+			if a.h > overview.MinHeight {
+				chrome.DrawVerdict(all.Sub(0, 1, a.w, 1), a.snap, &a.panes, a.keyOf)
+				top, h = top+1, h-1
+			}
 		}
-		a.views[a.view].Draw(all.Sub(0, 1, a.w, h), a.snap, &a.panes)
+		view := all.Sub(0, top, a.w, h)
+		a.views[a.view].Draw(view, a.snap, &a.panes)
 		if a.marks.open && len(a.panes.Marks) > 0 && a.view != viewHelp && a.view != viewEngines {
-			chrome.DrawSince(all.Sub(0, 1, a.w, h), a.snap, &a.panes)
+			chrome.DrawSince(view, a.snap, &a.panes)
 		}
 		if a.alertsOpen && a.view != viewHelp {
-			chrome.DrawAlerts(all.Sub(0, 1, a.w, h), a.status.Alerts, &a.panes)
+			chrome.DrawAlerts(view, a.status.Alerts, &a.panes)
 		}
 		a.footer(all.Sub(0, a.h-1, a.w, 1))
 	}

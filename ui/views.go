@@ -177,6 +177,16 @@ func (a *app) show(v viewID) {
 	}
 }
 
+// keyOf returns the key of a view by its name, "" if the view is on the screen or not offered.
+func (a *app) keyOf(name string) string {
+	for i, room := range a.tabs {
+		if v := viewID(i); room.Name() == name && v != a.view && a.offered.has(v) {
+			return viewKey(v)
+		}
+	}
+	return ""
+}
+
 // zoom shows a pane of the overview in full screen.
 func (a *app) zoom(id overview.ID) {
 	a.overview.Focus = id

@@ -1,0 +1,57 @@
+package chrome
+
+import (
+	"regexp"
+	"time"
+
+	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/profiler/verdict"
+	"github.com/llmtop/llmtop/ui/grid"
+	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/sanitize"
+)
+
+// evidenceViews are the names of the views that show the numbers behind a verdict, by its topic.
+var evidenceViews = map[string]string{
+	"TTFT": "Requests", "queue": "Requests", "token gaps": "Latency", "lost time": "System", "decode": "System", "memory": "System",
+	"KV cache": "Requests", "preemptions": "Requests", "engine": "Engines",
+}
+
+// DrawVerdict draws one line that says whether the engine serves as it should: since when not, why, and what to try. key
+// returns the key of a view by its name, "" if the view is not offered.
+func DrawVerdict(a grid.Area, s *store.Snapshot, c *pane.Frame, key func(view string) string) {
+	h := s.Health
+	l := a.Line(1, 0)
+	elided := func(st grid.Style, words string, w int) { l.X += a.Elide(l.X, 0, w, st, words, c.Skin.Glyphs.Ellipsis) }
+	switch h.Status {
+	case verdict.Unjudged:
+		l.Put(pane.Dim, "no verdict yet: it needs a few requests")
+		return
+	case verdict.Healthy:
+		l.Rune(pane.Good.With(grid.Bold), c.Skin.Glyphs.Good).Gap(1).Put(pane.Good.With(grid.Bold), "HEALTHY").Gap(2)
+		elided(pane.Dim, sanitize.Line(h.Verdict.Text), l.Room())
+		return
+	}
+	st, mark := pane.Watch.With(grid.Bold), c.Skin.Glyphs.Watch
+	if h.Verdict.Severity == verdict.Bad {
+		st, mark = pane.Bad.With(grid.Bold), c.Skin.Glyphs.Bad
+	}
+	if to := key(evidenceViews[h.Verdict.Topic]); to != "" {
+		a = a.Sub(0, 0, a.Right(a.W-1, 0, pane.Dim, "see "+to)-1, 1)
+		l = a.Line(1, 0)
+	}
+	l.Rune(st, mark).Gap(1).Put(st, "DEGRADED")
+	l.Put(pane.Plain, " since "+s.Wall.Add(-time.Duration(s.Now-h.Verdict.Since)).Format("15:04:05")+": ")
+	words, try := sanitize.Line(h.Verdict.Text), ""
+	if h.Verdict.Try != "" {
+		try = " " + string(c.Skin.Glyphs.Arrow) + " " + sanitize.Line(h.Verdict.Try)
+	}
+	if grid.Width(words)+grid.Width(try) > l.Room() {
+		words = asides.ReplaceAllString(words, "")
+	}
+	elided(pane.Data, words, max(l.Room()-grid.Width(try), l.Room()/2))
+	elided(pane.Plain, try, l.Room())
+}
+
+// asides are the parts of a verdict that a narrow screen leaves out, such as limits.
+var asides = regexp.MustCompile(` \([^)]*\)| (in|of) the last minute`)
