@@ -77,7 +77,8 @@ func latencyNarrow(c *pane.Frame, a grid.Area, s *store.Snapshot, gap int) {
 	n := percentileTable(c, a, s) + gap
 	a = a.Sub(0, n, a.W, a.H-n)
 	parts := []func(*pane.Frame, grid.Area, *store.Snapshot){itlChart, itlHistogram, scatter, ttftHistogram, itlHeatmap}
-	k := max(min((a.H+1)/6, len(parts)), 1) // the last part has no gap below
+	const least = 5
+	k := max(min((a.H+gap)/(least+gap), len(parts)), 1) // the last part has no gap below
 	for i := range k {
 		from, to := a.H*i/k, a.H*(i+1)/k
 		parts[i](c, a.Sub(0, from, a.W, to-from-gap), s)
