@@ -92,9 +92,10 @@ type Slot struct {
 	Processed int       // of Prompt, processed so far
 	Cached    int       // of Processed, taken from a cache
 	Generated int
-	Max       int // limit of generated tokens; 0 unknown
-	Used      int // KV cache cells in use
-	Context   int // KV cache cells that it may use
+	Max       int   // limit of generated tokens; 0 unknown
+	Used      int   // KV cache cells in use
+	End       State // if Request has left the slot since the last poll and the server shows how; else StateNone
+	Context   int   // KV cache cells that it may use
 }
 
 // NamedReading is a reading with a name. The suffix of the name is the unit, as in reports: "_share", "_bytes",

@@ -232,7 +232,7 @@ func requestsSection(r *Report) section {
 
 // generatedText returns the generated tokens. Those of a polled request that ended after its last poll are a lower bound.
 func (q *Request) generatedText() string {
-	if q.Polled && q.State == event.StateFinished.String() {
+	if q.Polled && (q.State == event.StateFinished.String() || q.State == event.StateCancelled.String()) {
 		return fmt.Sprint(q.Generated) + "+"
 	}
 	return fmt.Sprint(q.Generated)

@@ -165,6 +165,12 @@ func TestPolledRequests(t *testing.T) {
 	if r.State != event.StateFinished || r.Reason != unknownReason || r.E2EL.OK() || v.Counts.Polled != 1 || v.Counts.Running != 0 || v.Latency.ITL[metric.Session].Count != 0 {
 		t.Errorf("at its end %+v", r)
 	}
+	cut := slot(80, 80, 42)
+	cut[0].End = event.StateCancelled
+	v = snapshotAfter(at, list[0], list[1], &event.Aggregates{Slots: cut}, list[3])
+	if r := v.Requests[0]; len(v.Requests) != 1 || r.State != event.StateCancelled || r.Reason != "cancelled" || r.Generated != 42 || v.Counts.Polled != 1 {
+		t.Errorf("cut off %+v", r)
+	}
 }
 
 // TestOutagesAreNotZeros checks that a second without reports is Silent, and that an absent KV usage is not 0.

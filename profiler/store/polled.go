@@ -33,7 +33,7 @@ func (s *state) applySlots(at event.Time, slots []event.Slot) {
 	}
 	for l := range s.requests.newestFirst() {
 		if l.view.Polled && l.done == nil && !present[l.view.ID] {
-			s.endPolled(l, at)
+			s.endPolled(l, at, event.StateFinished, unknownReason)
 		}
 	}
 }
@@ -63,16 +63,22 @@ func (s *state) applySlot(at event.Time, p *event.Slot) {
 		}
 		v.Generated, v.Last = n, at
 	}
+	switch {
+	case p.End == event.StateCancelled:
+		s.endPolled(l, at, p.End, "cancelled")
+	case p.End.Final():
+		s.endPolled(l, at, p.End, unknownReason)
+	}
 }
 
 // clampTokens clamps a number of tokens of one request to 0..event.MaxTokens.
 func clampTokens(n int) int { return min(max(n, 0), event.MaxTokens) }
 
 // endPolled ends a request that no slot holds any more.
-func (s *state) endPolled(l *liveRequest, at event.Time) {
+func (s *state) endPolled(l *liveRequest, at event.Time, end event.State, reason string) {
 	v := &l.view
-	s.requests.setState(l, event.StateFinished)
-	v.Reason, v.Closed = unknownReason, max(at, v.Enqueued)
+	s.requests.setState(l, end)
+	v.Reason, v.Closed = reason, max(at, v.Enqueued)
 	s.counts.Polled++
 	l.measure(s.settings())
 	s.markEnded(l, l.copy())

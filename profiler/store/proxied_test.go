@@ -28,7 +28,7 @@ func TestStallBesideWaitingRequest(t *testing.T) {
 		}
 		p.state(100*ms-c.sent, 2, event.StateQueued, nil)
 		p.token(c.sent, 1, 1)
-		if r := p.request(t, 1); len(r.Stalls) != 1 || r.Stalls[0].Cause != c.want {
+		if r := p.request(t, 1); len(r.Stalls) != 1 || r.Stalls[0].Cause != c.want || c.want == verdict.PromptOfOther && r.Stalls[0].By != 2 {
 			t.Errorf("%s: stalls %+v, want %v", name, r.Stalls, c.want)
 		}
 	}

@@ -76,6 +76,7 @@ var slotFields = fields[event.Slot]{
 	member("max", sizes, func(p *event.Slot) *int { return &p.Max }),
 	member("used", sizes, func(p *event.Slot) *int { return &p.Used }),
 	member("context", sizes, func(p *event.Slot) *int { return &p.Context }),
+	member("end", ends, func(p *event.Slot) *event.State { return &p.End }),
 }
 
 var loadedModelFields = fields[event.LoadedModel]{

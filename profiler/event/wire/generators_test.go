@@ -221,7 +221,7 @@ func anyAggregates(r *rapid.T) *event.Aggregates {
 		p.Histograms = append(p.Histograms, t)
 	}
 	for range rapid.IntRange(0, 3).Draw(r, "slots") {
-		s := event.Slot{Request: event.RequestID(rapid.Uint64().Draw(r, "req"))}
+		s := event.Slot{Request: event.RequestID(rapid.Uint64().Draw(r, "req")), End: rapid.SampledFrom([]event.State{event.StateNone, event.StateFinished, event.StateCancelled, event.StateFailed}).Draw(r, "end")}
 		anyFields(r, &s)
 		p.Slots = append(p.Slots, s)
 	}

@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/event/eventtest"
+	"github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/runtime/source/peer"
 )
 
 // TestChoicesAreToldApart checks that the tokens of each answer are counted for it, with the servers' running counts of
@@ -86,5 +89,31 @@ func TestProvider(t *testing.T) {
 		if e := r.engine(); e.Provider != name {
 			t.Errorf("provider %q, want %q", e.Provider, name)
 		}
+	}
+}
+
+// TestRealChoices checks with a real llama-server that the tokens of each answer are counted for it, and that a request
+// whose client disconnects is cancelled, without an invented number of prompt tokens.
+func TestRealChoices(t *testing.T) {
+	const limit = 40
+	r := &rig{memory: new(memory), clock: engine.NewClock()}
+	r.front(t, peer.LlamaServer(t, "", "--parallel", "2", "--ctx-size", "2048", "--threads", "1").URL)
+	body := fmt.Sprintf(`{"prompt":"Call me Ishmael.","max_tokens":%d,"ignore_eos":true,"stream":true,"n":2}`, limit)
+	_, _, logged := r.one(t, "/v1/completions", body)
+	tokens := map[uint16]int{}
+	for _, e := range logged.tokens {
+		tokens[e.Choice] += int(e.N)
+	}
+	if n := logged.outcome.Generated; tokens[0] != limit || tokens[1] != limit || n != 2*limit || logged.outcome.Prompt == 0 {
+		t.Errorf("tokens by choice %v, outcome %+v", tokens, logged.outcome)
+	}
+	res := r.post(t, "/v1/completions", `{"prompt":"Call me Ishmael.","max_tokens":900,"ignore_eos":true,"stream":true}`)
+	if _, err := io.ReadFull(res.Body, make([]byte, 100)); err != nil {
+		t.Error(err)
+	}
+	_ = res.Body.Close()
+	eventtest.Wait(t, "the request ends", func() bool { return len(r.requests()) == 2 })
+	if cut := r.requests()[1]; cut.ended.State != event.StateCancelled || cut.outcome.Prompt != 0 { // 0: not reported
+		t.Errorf("%v, outcome %+v", cut.ended.State, cut.outcome)
 	}
 }

@@ -167,8 +167,9 @@ func (l *llama) readState(ctx context.Context, s *Poller) error {
 
 // nextToken is an object, or an array with one object, depending on the version.
 type nextToken struct {
-	Decoded int `json:"n_decoded"`
-	Remain  int `json:"n_remain"`
+	Decoded int   `json:"n_decoded"`
+	Remain  int   `json:"n_remain"`
+	More    *bool `json:"has_next_token"` // false after the end of a request; still true if it was cut off
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -192,15 +193,16 @@ func (n *nextToken) UnmarshalJSON(raw []byte) error {
 
 // slot is a slot as the server reports it.
 type slot struct {
-	ID         int       `json:"id"`
-	Context    int       `json:"n_ctx"`
-	Processing bool      `json:"is_processing"`
-	Task       int64     `json:"id_task"`
-	Tokens     int       `json:"n_prompt_tokens"` // in the cache, generated tokens included
-	Processed  int       `json:"n_prompt_tokens_processed"`
-	Cached     int       `json:"n_prompt_tokens_cache"`
-	Next       nextToken `json:"next_token"`
-	Params     struct {
+	ID          int       `json:"id"`
+	Context     int       `json:"n_ctx"`
+	Processing  bool      `json:"is_processing"`
+	Task        int64     `json:"id_task"`
+	Tokens      int       `json:"n_prompt_tokens"` // in the cache, generated tokens included
+	Processed   int       `json:"n_prompt_tokens_processed"`
+	Cached      int       `json:"n_prompt_tokens_cache"`
+	Next        nextToken `json:"next_token"`
+	Speculative bool      `json:"speculative"`
+	Params      struct {
 		Predict int     `json:"n_predict"`
 		Seed    float64 `json:"seed"`
 	} `json:"params"`

@@ -51,9 +51,34 @@ func (t *tally) add(seen, counted, live float64) float64 {
 type task struct {
 	id      int64
 	request event.RequestID
-	decoded int // generated tokens
-	done    int // computed prompt tokens
-	tokens  int // prompt tokens reported before the first generated token
+	decoded int        // generated tokens
+	done    int        // computed prompt tokens
+	tokens  int        // prompt tokens reported before the first generated token
+	last    event.Slot // as reported last
+}
+
+// end counts the last tokens of a task that has left its slot, and returns how it ended. StateNone means that the
+// server does not show it: it is too old, or the slot has a new task.
+func (t *task) end(v *slot) event.State {
+	more := v.Next.More
+	if v.Processing || v.Task != t.id || more == nil || t.decoded == 0 { // an embedding never decodes
+		return event.StateNone
+	}
+	n := v.Next.Decoded // newer servers reset it
+	if prompt := t.last.Processed; prompt > 0 && !v.Speculative {
+		n = max(n, v.Tokens-prompt)
+		if !*more {
+			n = max(n, v.Tokens-prompt+1) // the last token is generated, but never in the cache
+		}
+	}
+	if v.Params.Predict > 0 {
+		n = min(n, v.Params.Predict)
+	}
+	t.decoded = max(t.decoded, n)
+	if *more {
+		return event.StateCancelled
+	}
+	return event.StateFinished
 }
 
 // countOnly counts the tokens from the server's counters when the slots could not be read.
@@ -82,12 +107,19 @@ func (f *slotTracker) update(list []slot, now event.Time, report *event.Aggregat
 	f.busy = 0
 	for i := range list {
 		v := &list[i]
-		if before, ok := f.tasks[v.ID]; ok && (!v.Processing || before.id != v.Task) {
-			f.ended += float64(before.decoded)
+		ended, end := f.tasks[v.ID], event.StateNone
+		if ended.request != 0 && (!v.Processing || ended.id != v.Task) {
+			end = ended.end(v)
+			f.ended += float64(ended.decoded)
 			delete(f.tasks, v.ID)
 		}
 		used, total = used+float64(min(max(v.Tokens, 0), v.Context)), total+float64(max(v.Context, 0))
 		out := event.Slot{Slot: v.ID, Context: max(v.Context, 0), Used: max(v.Tokens, 0)}
+		if end != event.StateNone {
+			last := ended.last
+			last.Used, last.Context, last.Generated, last.End = out.Used, out.Context, ended.decoded, end
+			out = last
+		}
 		if v.Processing {
 			f.busy++
 			before, ok := f.tasks[v.ID]
@@ -106,13 +138,14 @@ func (f *slotTracker) update(list []slot, now event.Time, report *event.Aggregat
 				before.tokens = v.Tokens
 			}
 			before.decoded, before.done = max(v.Next.Decoded, 0), max(v.Processed, 0)
-			f.tasks[v.ID] = before
 			out.Request, out.Generated, out.Max = before.request, before.decoded, max(v.Params.Predict, 0)
 			out.Cached = max(v.Cached, 0)
 			out.Processed = before.done + out.Cached
 			if !f.promptGrows || before.decoded > 0 {
 				out.Prompt = max(v.Tokens-before.decoded, out.Processed)
 			}
+			before.last = out
+			f.tasks[v.ID] = before
 		}
 		if len(report.Slots) < wire.MaxSlots { // slots beyond the limit count only in the sums
 			report.Slots = append(report.Slots, out)

@@ -1,10 +1,18 @@
 package scrape
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/event/wire"
+	"github.com/llmtop/llmtop/runtime/source/peer"
 	"github.com/llmtop/llmtop/runtime/source/prober"
 )
 
@@ -75,5 +83,88 @@ func TestSlotsAboveLimit(t *testing.T) {
 	_, err = new(wire.Decoder).Decode(line, func(e event.Event) { got = len(e.Data.(*event.Aggregates).Slots) })
 	if got != wire.MaxSlots || err != nil {
 		t.Errorf("%d slots decoded, %v", got, err)
+	}
+}
+
+// TestEndsOfSlots checks the last tokens and the end of requests that have left their slots, by what llama-server shows
+// of idle slots: whether more tokens would have followed, and the tokens in the cache, which lack the last one.
+func TestEndsOfSlots(t *testing.T) {
+	for name, c := range map[string]struct {
+		idle string
+		want int
+		end  event.State
+	}{
+		"to its end":      {`"id_task":5,"n_prompt_tokens":306,"next_token":[{"has_next_token":false,"n_decoded":0}]`, 300, event.StateFinished},
+		"cut off":         {`"id_task":5,"n_prompt_tokens":289,"next_token":[{"has_next_token":true,"n_decoded":0}]`, 282, event.StateCancelled},
+		"cache cleared":   {`"id_task":5,"n_prompt_tokens":0,"next_token":[{"has_next_token":false,"n_decoded":0}]`, 280, event.StateFinished},
+		"count is kept":   {`"id_task":5,"next_token":{"has_next_token":false,"n_decoded":299}`, 299, event.StateFinished},
+		"speculative":     {`"speculative":true,"id_task":5,"n_prompt_tokens":306,"next_token":[{"has_next_token":false}]`, 280, event.StateFinished},
+		"above its limit": {`"id_task":5,"n_prompt_tokens":900,"next_token":[{"has_next_token":false}],"params":{"n_predict":300}`, 300, event.StateFinished},
+		"another task":    {`"id_task":6,"n_prompt_tokens":306,"next_token":[{"has_next_token":false}]`, 280, event.StateNone},
+		"an older server": {``, 280, event.StateNone},
+	} {
+		f := slotTracker{ids: new(prober.RequestIDs)}
+		p, sum := &event.Aggregates{}, 0.0
+		for i, text := range []string{
+			`"is_processing":false`,
+			`"is_processing":true,"id_task":5,"n_prompt_tokens":287,"n_prompt_tokens_processed":6,"n_prompt_tokens_cache":1,"next_token":[{"has_next_token":true,"n_decoded":280}]`,
+			strings.TrimSuffix(`"is_processing":false,`+c.idle, ","),
+		} {
+			var list []slot
+			if err := json.Unmarshal([]byte(`[{"id":0,`+text+`}]`), &list); err != nil {
+				t.Fatal(err)
+			}
+			p = &event.Aggregates{}
+			f.update(list, event.Time(i+1)*1e9, p)
+			sum += p.Generated.V
+		}
+		switch got := p.Slots[0]; {
+		case sum != float64(c.want):
+			t.Errorf("%s: %v tokens, want %d", name, sum, c.want)
+		case got.End != c.end, c.end == event.StateNone && got.Request != 0:
+			t.Errorf("%s: slot %+v", name, got)
+		case c.end != event.StateNone && (got.Request == 0 || got.Generated != c.want || got.Prompt != 7 || got.Cached != 1):
+			t.Errorf("%s: slot %+v", name, got)
+		}
+	}
+}
+
+// TestRealEndsOfSlots polls a real llama-server while a request is cut off, and while one runs to its end.
+func TestRealEndsOfSlots(t *testing.T) {
+	server := peer.LlamaServer(t, "", "--parallel", "2", "--ctx-size", "16384", "--threads", "1")
+	w, n := startPoller(t, Options{Address: server.URL}), 0
+	for _, want := range []event.State{event.StateCancelled, event.StateFinished} {
+		ctx, cancel := context.WithCancel(t.Context())
+		answered := make(chan struct{})
+		const limit = 900
+		go func() {
+			defer close(answered)
+			req, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+"/completion", strings.NewReader(fmt.Sprintf(`{"prompt":"Call me Ishmael.","n_predict":%d,"ignore_eos":true,"stream":true}`, limit)))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if res, err := http.DefaultClient.Do(req); err == nil {
+				_, _ = io.Copy(io.Discard, res.Body)
+				_ = res.Body.Close()
+			}
+		}()
+		decodes := func(p *event.Aggregates) bool {
+			return slices.ContainsFunc(p.Slots, func(s event.Slot) bool { return s.Generated > 0 && s.End == event.StateNone })
+		}
+		_, n = waitFor(w, event.KindAggregates, n, decodes)
+		if want == event.StateCancelled {
+			cancel()
+		}
+		var p *event.Aggregates
+		p, n = waitFor(w, event.KindAggregates, n, func(p *event.Aggregates) bool {
+			return slices.ContainsFunc(p.Slots, func(s event.Slot) bool { return s.End != event.StateNone })
+		})
+		i := slices.IndexFunc(p.Slots, func(s event.Slot) bool { return s.End != event.StateNone })
+		if s := p.Slots[i]; s.End != want || want == event.StateFinished && s.Generated != limit {
+			t.Errorf("slot %+v, want %v", s, want)
+		}
+		cancel()
+		<-answered
 	}
 }
