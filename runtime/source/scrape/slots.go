@@ -148,6 +148,7 @@ func (f *slotTracker) count(report *event.Aggregates, live float64, now event.Ti
 		}
 		return r.V
 	}
+	report.AtLeast = report.Generated.Origin == event.NotReported // the server has no counter of its own
 	generated := f.outTally.add(f.ended+live-f.startTokens, counted(report.Generated), live-f.startTokens)
 	computed := f.promptTally.add(f.prompts, max(counted(report.Prompt)-counted(report.Cached), 0), 0)
 	f.rates(report, generated, computed, now)
