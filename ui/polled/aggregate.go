@@ -335,7 +335,7 @@ func drawSlots(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 	case len(slots) > 0:
 		note = pane.FirstFitting(a.W, "slots at the last poll; TTFT is not reported by this engine", "slots; TTFT not reported")
 	case n > 0 && y > 0:
-		note = "all slots idle; " + noTTFT
+		note = pane.FirstFitting(a.W, "all slots idle; "+noTTFT, "all slots idle; TTFT not reported")
 	case n == 1:
 		c.Absent(a, pane.Dim, "1 slot, idle", noTTFT)
 		return
@@ -420,7 +420,7 @@ func drawSlot(c *pane.Frame, a grid.Area, v *event.Slot, s *store.Snapshot) {
 	a.Text(0, 0, pane.Plain, "#"+strconv.Itoa(int(v.Request)))
 	label, bar := "slot "+strconv.Itoa(v.Slot), 15
 	if v.Model != "" && len(s.Aggregates.Models) > 1 {
-		label, bar = sanitize.Line(v.Model), min(max(a.W/3, bar), 32)
+		label, bar = sanitize.Line(v.Model), min(max(a.W*2/5, bar), 32)
 	}
 	a.Elide(6, 0, bar-7, pane.Dim, label, c.Skin.Glyphs.Ellipsis)
 	words := strconv.Itoa(v.Generated) + " tokens"

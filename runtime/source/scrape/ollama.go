@@ -33,7 +33,8 @@ type ollama struct {
 	readings []event.NamedReading
 	files    map[string]string  // by name of a model in memory: the name of its file; "": unknown
 	runners  map[string]*runner // by address
-	searchAt event.Time         // when to search for llama-servers next
+	searched event.Time         // when llama-servers were searched last; 0: never
+	searchAt event.Time         // when to search for them next
 	pause    time.Duration      // between the last search and the next one
 }
 
@@ -45,13 +46,14 @@ type runner struct {
 	file   string // name of its model's file
 	client *fetch.Client
 	slots  slotTracker
+	polled bool  // it has answered
 	failed error // of the last poll
 }
 
 // starts reports whether it is loading its model: it has never answered, or only that it is not ready.
 func (r *runner) starts() bool {
 	refused := (*fetch.StatusError)(nil)
-	return r.slots.lastSeen == 0 && r.failed != nil && (!errors.As(r.failed, &refused) || refused.Code == http.StatusServiceUnavailable)
+	return !r.polled && r.failed != nil && (!errors.As(r.failed, &refused) || refused.Code == http.StatusServiceUnavailable)
 }
 
 func (o *ollama) collect(ctx context.Context, s *Poller) (*event.Aggregates, error) {
@@ -100,6 +102,7 @@ func (o *ollama) readRunners(ctx context.Context, s *Poller, report *event.Aggre
 		if err != nil {
 			continue
 		}
+		r.polled = true
 		part := &event.Aggregates{Interval: report.Interval}
 		r.slots.update(list, s.clock.Now(), part)
 		for i := range part.Slots {
@@ -164,9 +167,10 @@ func unloadTime(stamp string, epoch int64) (until event.Time, stays bool) {
 	return event.Time(at.UnixNano() - epoch), false
 }
 
-// findRunners searches for llama-servers while one is missing or fails, and forgets those that have ended.
+// findRunners searches for llama-servers at the beginning and while one is missing or fails, and forgets those that have
+// ended. One that the search before did not find has started since.
 func (o *ollama) findRunners(s *Poller, now event.Time) {
-	missing := len(o.runners) < min(len(o.loaded), maxRunners)
+	missing := o.searched == 0 || len(o.runners) < min(len(o.loaded), maxRunners)
 	for _, r := range o.runners {
 		missing = missing || r.failed != nil
 	}
@@ -193,8 +197,13 @@ func (o *ollama) findRunners(s *Poller, now event.Time) {
 		if o.runners == nil {
 			o.runners = make(map[string]*runner)
 		}
-		o.runners[f.Address] = &runner{file: f.Model, client: client, slots: slotTracker{ids: s.opt.RequestIDs}}
+		r := &runner{file: f.Model, client: client, slots: slotTracker{ids: s.opt.RequestIDs}}
+		if o.searched != 0 {
+			r.slots.startAtZero(o.searched, now)
+		}
+		o.runners[f.Address] = r
 	}
+	o.searched = now
 }
 
 // nameOf returns the model in memory that has a file, "" if it is unknown. Ollama loads a file only once.

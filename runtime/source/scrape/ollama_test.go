@@ -147,7 +147,7 @@ func TestOllamaModels(t *testing.T) {
 	}
 	two.setHandler(nil)
 	p, _ = waitFor(w, event.KindAggregates, n, func(p *event.Aggregates) bool { return len(p.Slots) == 2 })
-	if models := []string{p.Slots[0].Model, p.Slots[1].Model}; p.Running.V != 2 || !slices.Contains(models, "another") || models[0] == models[1] {
+	if models := []string{p.Slots[0].Model, p.Slots[1].Model}; p.Running.V != 2 || p.Generated.V != 4 || !slices.Contains(models, "another") || models[0] == models[1] {
 		t.Errorf("both models: %q, %+v", models, p)
 	}
 	for path, most := range map[string]int{"/api/show": 2, "/slots": 0} {

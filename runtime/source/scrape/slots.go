@@ -56,6 +56,12 @@ type task struct {
 	tokens  int // prompt tokens reported before the first generated token
 }
 
+// startAtZero makes all tokens count that the first poll finds in the slots, because the server started after the given
+// time.
+func (f *slotTracker) startAtZero(since, now event.Time) {
+	f.lastSeen, f.ratesFrom, f.decode, f.prefill = since, now, event.Absent(event.NotYet), event.Absent(event.NotYet)
+}
+
 // countOnly counts the tokens from the server's counters when the slots could not be read.
 func (f *slotTracker) countOnly(now event.Time, report *event.Aggregates) {
 	if f.lastSeen == 0 {
