@@ -278,7 +278,7 @@ func TestAttachOllama(t *testing.T) {
 		const second = "second:latest"
 		peer.OllamaAlso(t, server, second)
 		defer generating(t, server.URL, "/api/generate", `{"model":"`+second+`","prompt":"Call me Ishmael.","stream":false,"options":{"num_predict":900}}`)()
-		p.waitFor(t, second, peer.OllamaModel+" and 1 more", "running        2")
+		p.waitFor(t, second, peer.OllamaModel+" and 1 more", "running    2 ")
 		p.keys(t, "2")
 		p.waitFor(t, "model", second, peer.OllamaModel[:10])
 	}
