@@ -268,13 +268,19 @@ func tokensOf(t *testing.T, url string) (n uint64) {
 func TestAttachOllama(t *testing.T) {
 	server := peer.Ollama(t)
 	p := start(t, 160, 45, "attach", server.URL, "--interval", "200ms")
-	p.waitFor(t, "Ollama", "engine paused")
+	p.waitFor(t, "Ollama", "no model in memory")
 	generate(t, server.URL+"/api/generate", `{"model":"`+peer.OllamaModel+`","prompt":"Call me Ishmael.","stream":false,"options":{"num_predict":8}}`)
 	p.waitFor(t, peer.OllamaModel)
 	if runtime.GOOS == "linux" { // requests are visible in the slots of its llama-server
-		p.waitFor(t, "in memory", " cores ")
+		p.waitFor(t, "in memory", "CPU", " cores ")
 		defer generating(t, server.URL, "/api/generate", `{"model":"`+peer.OllamaModel+`","prompt":"Call me Ishmael.","stream":false,"options":{"num_predict":900}}`)()
-		p.waitFor(t, "from slot progress between two polls", "tok/s", "#1")
+		p.waitFor(t, "from slot progress between two polls", "tok/s", "#1", "+ out")
+		const second = "second:latest"
+		peer.OllamaAlso(t, server, second)
+		defer generating(t, server.URL, "/api/generate", `{"model":"`+second+`","prompt":"Call me Ishmael.","stream":false,"options":{"num_predict":900}}`)()
+		p.waitFor(t, second, peer.OllamaModel+" and 1 more", "running    2 ")
+		p.keys(t, "2")
+		p.waitFor(t, "model", second, peer.OllamaModel[:10])
 	}
 	p.keys(t, "7")
 	p.waitFor(t, "gpu memory", "not reported")
@@ -284,7 +290,7 @@ func TestAttachOllama(t *testing.T) {
 func TestLlamaServerFallsAsleep(t *testing.T) {
 	server := peer.LlamaServer(t, "", "--metrics", "--sleep-idle-seconds", "2", "--parallel", "2", "--threads", "1")
 	p := start(t, 160, 45, "attach", server.URL, "--interval", "200ms")
-	p.waitFor(t, "engine paused", "asleep", "session   0 out")
+	p.waitFor(t, "asleep until the next request", "session   0 out")
 	generate(t, server.URL+"/completion", `{"prompt":"Call me Ishmael.","n_predict":4,"ignore_eos":true}`)
 	p.waitFor(t, "session   4 out")
 	for end := time.Now().Add(time.Minute); strings.Count(server.Log(), "entering sleeping state") < 2; time.Sleep(20 * time.Millisecond) {
@@ -292,7 +298,7 @@ func TestLlamaServerFallsAsleep(t *testing.T) {
 			t.Fatalf("it did not fall asleep again; the screen shows\n%s", p.text())
 		}
 	}
-	p.waitFor(t, "engine paused")
+	p.waitFor(t, "asleep until the next request")
 }
 
 // TestWatchAllServers checks that "a" in the list of servers found watches them all.

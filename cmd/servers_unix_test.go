@@ -206,6 +206,9 @@ func TestBenchOllama(t *testing.T) {
 		if int(got.Prompt.V) != reported.Prompt || got.Generated != reported.Generated {
 			t.Errorf("request %d: %d and %d tokens, Ollama reports %+v", i, int(got.Prompt.V), got.Generated, reported)
 		}
+		if got.Cold != (i == 0) { // the first one, of the warm-up, loads the model
+			t.Errorf("request %d: cold is %v after a load of %v", i, got.Cold, time.Duration(reported.Load))
+		}
 		if 1e9*got.TTFT.V < float64(reported.Fill) || 1e9*got.E2EL.V < float64(reported.Fill+reported.Decode) {
 			t.Errorf("request %d: TTFT %v s, E2EL %v s are shorter than Ollama took: %+v", i, got.TTFT, got.E2EL, reported)
 		}

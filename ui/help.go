@@ -140,5 +140,5 @@ func (t *helpText) filters() {
 	for f := range table.NumFields {
 		t.add(f.String(), "", f.Means()+", for example "+f.Example())
 	}
-	t.add("words", "", strings.Join(table.Flags(), ", ")+"; any other word matches group, label or reason; #7 matches request 7")
+	t.add("words", "", strings.Join(table.Flags(), ", ")+"; any other word matches group, label, model or reason; #7 matches request 7")
 }

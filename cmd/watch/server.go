@@ -74,12 +74,12 @@ func (w *watcher) probing(at string, ids *prober.RequestIDs, run source) (watchi
 type source = func(context.Context, event.Sink) error
 
 // ollamaRunners returns a function that lists the llama-servers of an Ollama on this machine; nil for another machine.
-func ollamaRunners(at string) func() []string {
+func ollamaRunners(at string) func() []discover.Runner {
 	here, ok := remote.LocalAddress(at)
 	if !ok {
 		return nil
 	}
-	return func() []string { return discover.Runners(here.Port()) }
+	return func() []discover.Runner { return discover.Runners(here.Port()) }
 }
 
 // watchesLocal reports whether a server on this machine is watched, so that the machine is sampled.

@@ -16,6 +16,7 @@ type Aggregates struct {
 	Finished, Failed          Reading // requests over Interval
 	Cancelled                 Reading // requests over Interval that their client ended
 	Prompt, Cached, Generated Reading // tokens over Interval; Prompt includes Cached
+	AtLeast                   bool    // Generated is a lower bound: it misses tokens from after the last poll of a request
 
 	Histograms []Histogram
 	Slots      []Slot         // requests that were seen when polling
@@ -62,7 +63,8 @@ type LoadedModel struct {
 	Bytes   int64 // memory in use; 0 unknown
 	GPU     int64 // of Bytes, in the memory of GPUs
 	Context int   // tokens that a request may use; 0 unknown
-	Until   Time  // when the engine unloads it unless it is used; 0 unknown or never
+	Until   Time  // when the engine unloads it unless it is used; 0: unknown, or Stays
+	Stays   bool  // the engine does not unload it
 }
 
 // GPUShare returns the share of the model's memory that GPUs hold, 0..1.

@@ -1,6 +1,13 @@
 package event
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
+
+// MinLoad is the shortest load time of a server that counts as a model load. Ollama's includes looking for the loaded
+// model, some ms; starting a process that loads a small one takes 250 ms.
+const MinLoad = 100 * time.Millisecond
 
 // AddLoadStage adds a stage to the stages of a model load and returns the result, at most limit stages. describe
 // returns the LoadStage of an element. A new load starts with StageLoadOpen, or with a stage that begins after a

@@ -26,7 +26,8 @@ type ReportedModel struct {
 	Bytes   Number `json:"memory_bytes"`
 	GPU     Number `json:"gpu_share"`      // of its memory
 	Context Number `json:"context_tokens"` // that a request may use
-	Until   Number `json:"until_s"`        // from the end of the report until it is unloaded if it is not used; null: never or unknown
+	Until   Number `json:"until_s"`        // from the end of the report until it is unloaded if it is not used; null: unknown, or Stays
+	Stays   bool   `json:"stays"`          // it is never unloaded
 }
 
 // ReportedNumber is one number over the session: the mean over time of a value, the total of a count, or the quotient
@@ -125,7 +126,7 @@ func aggregates(r *store.Aggregates) *Aggregates {
 }
 
 func reportedModel(m *event.LoadedModel, now event.Time) ReportedModel {
-	out := ReportedModel{Name: m.Name, Context: optionalNumber(m.Context)}
+	out := ReportedModel{Name: m.Name, Context: optionalNumber(m.Context), Stays: m.Stays}
 	if m.Bytes > 0 {
 		out.Bytes, out.GPU = Number(event.ReportedValue(float64(m.Bytes))), Number(m.GPUShare())
 	}
@@ -234,8 +235,12 @@ func (r *Aggregates) ranksSection() section {
 func (r *Aggregates) modelsSection() section {
 	s := section{title: "Models in memory at the end", left: 1, header: []string{"model", "memory", "on GPU", "context", "unloaded in"}}
 	for _, m := range r.Models {
+		until := short(m.Until, metric.Seconds)
+		if m.Stays {
+			until = "never"
+		}
 		s.rows = append(s.rows, []string{
-			m.Name, short(m.Bytes, metric.Bytes), short(m.GPU, metric.Percent), short(m.Context, metric.Count), short(m.Until, metric.Seconds),
+			m.Name, short(m.Bytes, metric.Bytes), short(m.GPU, metric.Percent), short(m.Context, metric.Count), until,
 		})
 	}
 	return s

@@ -184,11 +184,40 @@ func TestReportOfARequestInASlot(t *testing.T) {
 	}
 }
 
+// TestLowerBound: generated tokens that were seen in slots are a lower bound in each format, also in the sum of replicas.
+func TestLowerBound(t *testing.T) {
+	now := event.Time(time.Second)
+	s := store.New(store.Options{Now: func() event.Time { return now }})
+	s.Emit(event.Event{Kind: event.KindEngine, At: now, Layer: -1, Data: &event.EngineInfo{Name: "Ollama", Caps: event.CapAggregates, State: event.EngineReady}})
+	s.Emit(event.Event{Kind: event.KindAggregates, At: now, Layer: -1, Data: &event.Aggregates{
+		Interval: int64(time.Second), Generated: event.DerivedValue(609), AtLeast: true,
+	}})
+	r := FromSnapshot(Meta{Version: "1", Remote: true}, s.Snapshot())
+	if err := schema(t).Validate(decoded(t, r)); err != nil {
+		t.Error(err)
+	}
+	_, tokens := r.Totals.describe()
+	if !r.Totals.AtLeast || !strings.HasPrefix(tokens, "609+ generated (not reported: ") {
+		t.Errorf("totals %+v: %q", r.Totals, tokens)
+	}
+	var table strings.Builder
+	if err := writeReportedCSV(r, &table); err != nil || !strings.Contains(table.String(), ",generated_tokens,609,above,derived\n") {
+		t.Errorf("CSV: %v in\n%s", err, table.String())
+	}
+	sum := Totals{GeneratedTokens: Number(event.DerivedValue(1))}
+	if sum.add(&r.Totals); !sum.AtLeast || sum.GeneratedTokens.V != 610 {
+		t.Errorf("sum: %+v", sum)
+	}
+}
+
 // TestReportedModels: a model in memory is reported with the values that the engine gives.
 func TestReportedModels(t *testing.T) {
 	m := reportedModel(&event.LoadedModel{Name: "m", Bytes: 400, GPU: 100, Context: 1024, Until: 5e9}, 2e9)
 	if m.Bytes.V != 400 || m.GPU.V != 0.25 || m.Context.V != 1024 || m.Until.V != 3 {
 		t.Errorf("known: %+v", m)
+	}
+	if m = reportedModel(&event.LoadedModel{Name: "m", Stays: true}, 2e9); !m.Stays || m.Until.OK() {
+		t.Errorf("stays: %+v", m)
 	}
 	m = reportedModel(&event.LoadedModel{Name: "m", Until: 1e9}, 2e9)
 	if m.Bytes.OK() || m.GPU.OK() || m.Context.OK() || m.Until.OK() {

@@ -49,8 +49,12 @@ func reportedRows(r *Report, replica string) (rows [][]string) {
 		{"duration_s", t.Duration},
 		{"ttps", t.TTPS},
 	} {
+		bound := boundWithin
+		if t.AtLeast && (c.name == "generated_tokens" || c.name == "ttps") {
+			bound = boundAbove
+		}
 		if c.n.OK() {
-			row(c.name, c.n.V, boundWithin, t.Origin[c.name])
+			row(c.name, c.n.V, bound, t.Origin[c.name])
 		}
 	}
 	if r.Reported == nil {

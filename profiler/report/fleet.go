@@ -175,6 +175,7 @@ func (t *Totals) add(o *Totals) {
 			n.Origin = max(n.Origin, v.Origin)
 		}
 	}
+	t.AtLeast = t.AtLeast || o.AtLeast
 	if !t.Duration.OK() || o.Duration.V > t.Duration.V {
 		t.Duration = o.Duration
 	}

@@ -82,6 +82,7 @@ type Totals struct {
 	CachedTokens    Number            `json:"cached_tokens"`
 	PaddingTokens   Number            `json:"padding_tokens"`
 	GeneratedTokens Number            `json:"generated_tokens"`
+	AtLeast         bool              `json:"generated_tokens_at_least,omitempty"` // GeneratedTokens is a lower bound
 	Steps           Number            `json:"steps"`
 	Stalls          Number            `json:"stalls"`
 	Duration        Number            `json:"duration_s"`
@@ -212,7 +213,7 @@ func totals(s *store.Snapshot) Totals {
 	t := Totals{
 		Queued: Number(c.Queued), Running: Number(c.Running),
 		Finished: Number(c.Finished), Cancelled: Number(c.Cancelled), Failed: Number(c.Failed),
-		PromptTokens: Number(c.Prompt), CachedTokens: Number(c.Cached), PaddingTokens: Number(c.Padding), GeneratedTokens: Number(c.Generated),
+		PromptTokens: Number(c.Prompt), CachedTokens: Number(c.Cached), PaddingTokens: Number(c.Padding), GeneratedTokens: Number(c.Generated), AtLeast: c.AtLeast && c.Generated.OK(),
 		Steps: Number(c.Steps), Stalls: Number(c.Stalls),
 		Duration: nanos(int64(s.Now - s.Started)), TTPS: Number(s.Throughput.SessionTTPS),
 	}

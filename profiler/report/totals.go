@@ -34,9 +34,15 @@ func (t *Totals) describe() (requests, tokens string) {
 		return requests, fmt.Sprintf("%s prompt (%s cached, %s padding), %s generated",
 			formatCount(t.PromptTokens), formatCount(t.CachedTokens), formatCount(t.PaddingTokens), formatCount(t.GeneratedTokens))
 	}
+	const generated = "generated"
 	return requests, formatCounts([]namedCount{
-		{"prompt", t.PromptTokens}, {"cached", t.CachedTokens}, {"padding", t.PaddingTokens}, {"generated", t.GeneratedTokens},
-	}, func(name, n string) string { return n + " " + name })
+		{"prompt", t.PromptTokens}, {"cached", t.CachedTokens}, {"padding", t.PaddingTokens}, {generated, t.GeneratedTokens},
+	}, func(name, n string) string {
+		if name == generated && t.AtLeast {
+			n += "+"
+		}
+		return n + " " + name
+	})
 }
 
 // namedCount is a count with its name.

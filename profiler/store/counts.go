@@ -45,6 +45,7 @@ func (c *counts) addReport(p *event.Aggregates) {
 	c.PromptTokens += countOf(p.Prompt)
 	c.CachedTokens += countOf(p.Cached)
 	c.GeneratedTokens += countOf(p.Generated)
+	c.AtLeast = c.AtLeast || p.AtLeast
 }
 
 // addToGroup adds a request that has ended to the sums of its group.

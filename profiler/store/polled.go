@@ -46,7 +46,6 @@ func (s *state) applySlot(at event.Time, p *event.Slot) {
 		}
 		l.view.Polled, l.missedStart = true, true
 		l.view.Enqueued, l.view.Dispatched, l.view.Targets = at, at, s.targets
-		l.view.Model = clip(p.Model, MaxLine)
 	}
 	v := &l.view
 	if !v.Polled || l.done != nil {
@@ -54,7 +53,7 @@ func (s *state) applySlot(at event.Time, p *event.Slot) {
 	}
 	l.lastView = nil
 	s.requests.setState(l, event.StateDispatched)
-	v.Slot = max(p.Slot, 0)
+	v.Slot, v.Model = max(p.Slot, 0), clip(p.Model, MaxLine)
 	v.PromptTokens, v.PromptDone, v.CachedTokens = clampTokens(p.Prompt), clampTokens(p.Processed), clampTokens(p.Cached)
 	v.MaxTokens = clampTokens(p.Max)
 	if n := clampTokens(p.Generated); n > v.Generated {

@@ -72,6 +72,7 @@ type Counts struct {
 	PromptTokens, CachedTokens, PadTokens           uint64 // of ended requests, and of reports
 	AnyCached                                       uint64 // ended requests whose cached tokens are unknown
 	GeneratedTokens                                 uint64
+	AtLeast                                         bool    // GeneratedTokens is a lower bound, see event.Aggregates
 	Steps                                           uint64  // forward passes
 	Groups                                          []Group // ascending by name
 	OmittedGroups, OmittedRequests, OmittedLogLines uint64  // beyond the bounds of the store: counted, not kept

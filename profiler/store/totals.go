@@ -10,6 +10,7 @@ type Totals struct {
 	Queued, Running                    event.Reading // requests, now
 	Finished, Cancelled, Failed        event.Reading // requests
 	Prompt, Cached, Padding, Generated event.Reading // tokens
+	AtLeast                            bool          // Generated is a lower bound
 	Steps                              event.Reading // forward passes
 	Stalls                             event.Reading
 }
@@ -29,7 +30,10 @@ func (s *Snapshot) NeverPolled() bool { return s.NeverReached() && s.Engine.Remo
 func (s *Snapshot) Totals() Totals {
 	c, stalls := &s.Counts, s.Latency.StallCount[metric.Session]
 	notYet := event.Absent(event.NotYet)
-	unknown := Totals{notYet, notYet, notYet, notYet, notYet, notYet, notYet, notYet, notYet, notYet, notYet}
+	unknown := Totals{
+		Queued: notYet, Running: notYet, Finished: notYet, Cancelled: notYet, Failed: notYet,
+		Prompt: notYet, Cached: notYet, Padding: notYet, Generated: notYet, Steps: notYet, Stalls: notYet,
+	}
 	if s.NeverReached() || s.Engine.Name == "" && s.Engine.State == event.EngineStarting && len(s.Requests) == 0 { // an engine of which nothing is known yet
 		return unknown
 	}
@@ -51,7 +55,7 @@ func (s *Snapshot) Totals() Totals {
 		Queued: r.Waiting, Running: r.Running,
 		Finished: sessionTotal(r.Finished, c.Finished), Cancelled: sessionTotal(r.Cancelled, c.Cancelled), Failed: sessionTotal(r.Failed, c.Failed),
 		Prompt: sessionTotal(r.Prompt, c.PromptTokens), Cached: sessionTotal(r.Cached, c.CachedTokens), Padding: optionalCount(c.PadTokens),
-		Generated: sessionTotal(r.Generated, c.GeneratedTokens), Steps: optionalCount(c.Steps), Stalls: optionalCount(stalls),
+		Generated: sessionTotal(r.Generated, c.GeneratedTokens), AtLeast: c.AtLeast, Steps: optionalCount(c.Steps), Stalls: optionalCount(stalls),
 	}
 }
 

@@ -3,6 +3,7 @@
 package chrome
 
 import (
+	"cmp"
 	"strconv"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -80,7 +81,7 @@ func EngineState(c *pane.Frame, s *store.Snapshot) (mark rune, word string, st g
 	case s.Engine.State == event.EngineStopped:
 		mark, word, st = gl.Idle, "stopped", pane.Dim
 	case s.Engine.State == event.EnginePaused:
-		mark, word, st = gl.Paused, "engine paused", pane.Watch
+		mark, word, st = gl.Paused, cmp.Or(sanitize.Line(s.Engine.Reason), "engine paused"), pane.Watch
 	case s.Throughput.Running == 0 && s.Throughput.Queued == 0 && (!s.Reported() || s.Aggregates.Running.OK()):
 		mark, word, st = gl.Idle, "idle", pane.Good
 	}
@@ -199,7 +200,7 @@ func headerModel(c *pane.Frame, a grid.Area, l grid.Line, s *store.Snapshot, t *
 		engine += " " + kernels
 	}
 	put(pane.Plain, engine, sep)
-	if why := sanitize.Line(e.Reason); why != "" && e.State != event.EngineFailed && !full && l.Room() > leastModel {
+	if why := sanitize.Line(e.Reason); why != "" && e.State != event.EngineFailed && e.State != event.EnginePaused && !full && l.Room() > leastModel {
 		l.Put(pane.Dim, sep)
 		l.X += a.Elide(l.X, 0, l.Room(), pane.Dim, why, c.Skin.Glyphs.Ellipsis)
 	}

@@ -38,6 +38,8 @@ func DrawTTFT(a grid.Area, s *store.Snapshot, c *pane.Frame) {
 	drawTTFT(c, in, s)
 }
 
+const noTTFT = "TTFT: not reported by this engine"
+
 func ttftBox(c *pane.Frame, a grid.Area) grid.Area {
 	return c.Box(a, "time to first token by component")
 }
@@ -49,15 +51,18 @@ func drawTTFT(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 	switch {
 	case !known && drawProbes(c, a, s):
 		return
-	case noRequestData(c, r) && DrawLoadOnly(c, a, s, "TTFT: not reported by this engine"):
+	case noRequestData(c, r) && DrawLoadOnly(c, a, s, noTTFT):
 		return
-	case !known && len(r.Slots) > 0:
+	case !known && len(r.Slots)+len(r.Models) > 0:
 		drawSlots(c, a, s)
 		return
 	case !known && drawStartup(c, a, s, "; TTFT: not reported"):
 		return
+	case !known && s.Engine.State == event.EnginePaused && s.Engine.Reason != "":
+		c.Absent(a, pane.Dim, sanitize.Line(s.Engine.Reason), noTTFT)
+		return
 	case !known:
-		c.Absent(a, pane.Dim, "TTFT: not reported by this engine", "")
+		c.Absent(a, pane.Dim, noTTFT, "")
 		return
 	}
 	top := longestTTFT(r)
@@ -319,65 +324,105 @@ func ratesIfRoom(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 	}
 }
 
-// drawSlots draws the busy slots: prompt tokens processed and tokens generated.
+// drawSlots draws the models in memory, of an engine that loads them by itself, and the busy slots: prompt tokens
+// processed and tokens generated.
 func drawSlots(c *pane.Frame, a grid.Area, s *store.Snapshot) {
-	busy := 0
-	for i := range s.Aggregates.Slots {
-		v := &s.Aggregates.Slots[i]
-		if v.Request == 0 || busy >= a.H-1 {
-			continue
-		}
-		drawSlot(c, a.Sub(0, busy, a.W, 1), v, s)
-		busy++
-	}
-	if busy == 0 {
-		if n := drawModels(c, a, s); n > 0 {
-			a.Elide(0, min(n+1, a.H-1), a.W, pane.Dim, "all slots idle; TTFT: not reported by this engine", c.Skin.Glyphs.Ellipsis)
-			return
-		}
-		words := strconv.Itoa(len(s.Aggregates.Slots)) + " slots, all idle"
-		if len(s.Aggregates.Slots) == 1 {
-			words = "1 slot, idle"
-		}
-		c.Absent(a, pane.Dim, words, "TTFT: not reported by this engine")
+	const leastSlots = 2 // rows kept for busy slots
+	slots := slices.DeleteFunc(slices.Clone(s.Aggregates.Slots), func(v event.Slot) bool { return v.Request == 0 })
+	y := drawModels(c, a.Sub(0, 0, a.W, a.H-1-min(len(slots), leastSlots)), s)
+	note := noTTFT
+	switch n := len(s.Aggregates.Slots); {
+	case len(slots) > 0:
+		note = pane.FirstFitting(a.W, "slots at the last poll; TTFT is not reported by this engine", "slots; TTFT not reported")
+	case n > 0 && y > 0:
+		note = pane.FirstFitting(a.W, "all slots idle; "+noTTFT, "all slots idle; TTFT not reported")
+	case n == 1:
+		c.Absent(a, pane.Dim, "1 slot, idle", noTTFT)
+		return
+	case n > 0:
+		c.Absent(a, pane.Dim, strconv.Itoa(n)+" slots, all idle", noTTFT)
 		return
 	}
-	a.Elide(0, a.H-1, a.W, pane.Dim, pane.FirstFitting(a.W, "slots at the last poll; TTFT is not reported by this engine", "slots; TTFT not reported"), c.Skin.Glyphs.Ellipsis)
+	if y > 0 && y+1+len(slots) < a.H {
+		y++ // an empty row
+	}
+	for i := range slots[:min(len(slots), a.H-1-y)] {
+		drawSlot(c, a.Sub(0, y+i, a.W, 1), &slots[i], s)
+	}
+	if len(slots) > 0 {
+		y = a.H - 1
+	}
+	a.Elide(0, min(y, a.H-1), a.W, pane.Dim, note, c.Skin.Glyphs.Ellipsis)
 }
 
-// drawModels lists the models in the memory of an engine that loads them by itself, and returns the rows used.
+// drawModels lists the models in memory and returns the rows used.
 func drawModels(c *pane.Frame, a grid.Area, s *store.Snapshot) int {
-	const col = 10
 	models := s.Aggregates.Models
 	if len(models) == 0 || a.H < 2 {
 		return 0
 	}
-	names := min(32, a.W-3*col)
-	a.Text(0, 0, pane.Heading, "in memory")
-	for i, h := range [...]string{"size", "GPU", "unload in"} {
-		a.Right(names+(i+1)*col, 0, pane.Heading, h)
+	heads, cols := [...]string{"size", "processor", "unload in"}, [...]int{10, 11, 11}
+	if a.W < 56 {
+		heads, cols = [...]string{"size", "on", "unload"}, [...]int{8, 9, 7}
 	}
+	names := min(40, a.W-cols[0]-cols[1]-cols[2])
+	row := func(y int, st grid.Style, cells [3]string) {
+		x := names
+		for k, words := range cells {
+			x += cols[k]
+			a.Right(x, y, st, words)
+		}
+	}
+	a.Text(0, 0, pane.Heading, "in memory")
+	row(0, pane.Heading, heads)
 	n := min(len(models), a.H-1)
-	for i := range n {
+	for i := range models[:n] {
 		m := &models[i]
 		a.Elide(0, i+1, names-1, pane.Plain, sanitize.Line(m.Name), c.Skin.Glyphs.Ellipsis)
-		cells := [...]string{"-", readingOrDash(m.GPUShare(), metric.Percent), "-"}
+		size := "-"
 		if m.Bytes > 0 {
-			cells[0] = metric.Bytes(float64(m.Bytes))
+			size = metric.Bytes(float64(m.Bytes))
 		}
-		if m.Until > s.Now {
-			cells[2] = metric.Duration(int64(m.Until-s.Now) / 1e9 * 1e9)
-		}
-		for k, words := range cells {
-			a.Right(names+(k+1)*col, i+1, pane.Data, words)
-		}
+		row(i+1, pane.Data, [...]string{size, processor(m), unload(m, s.Now)})
+	}
+	if n < len(models) {
+		a.Clip(0, n, a.W, pane.Dim, strconv.Itoa(len(models)-n+1)+" more") // instead of the last one
 	}
 	return n + 1
 }
 
+// processor names what runs a model: "CPU", "GPU", or the share of it that a GPU holds.
+func processor(m *event.LoadedModel) string {
+	switch share := m.GPUShare(); {
+	case !share.OK():
+		return "-"
+	case share.V == 0:
+		return "CPU"
+	case share.V == 1:
+		return "GPU"
+	default:
+		return metric.Percent(share.V) + " GPU"
+	}
+}
+
+// unload returns in how long a model is unloaded.
+func unload(m *event.LoadedModel, now event.Time) string {
+	switch {
+	case m.Stays:
+		return "never"
+	case m.Until > now:
+		return metric.Duration(int64(m.Until-now) / 1e9 * 1e9)
+	}
+	return "-"
+}
+
 func drawSlot(c *pane.Frame, a grid.Area, v *event.Slot, s *store.Snapshot) {
 	a.Text(0, 0, pane.Plain, "#"+strconv.Itoa(int(v.Request)))
-	a.Text(6, 0, pane.Dim, "slot "+strconv.Itoa(v.Slot))
+	label, bar := "slot "+strconv.Itoa(v.Slot), 15
+	if v.Model != "" && len(s.Aggregates.Models) > 1 {
+		label, bar = sanitize.Line(v.Model), min(max(a.W*2/5, bar), 32)
+	}
+	a.Elide(6, 0, bar-7, pane.Dim, label, c.Skin.Glyphs.Ellipsis)
 	words := strconv.Itoa(v.Generated) + " tokens"
 	if v.Generated == 0 {
 		words = "prompt " + strconv.Itoa(v.Processed) + "/" + strconv.Itoa(v.Prompt)
@@ -391,11 +436,11 @@ func drawSlot(c *pane.Frame, a grid.Area, v *event.Slot, s *store.Snapshot) {
 		}
 	}
 	x := a.Right(a.W, 0, pane.Data, words)
-	bar := a.Sub(15, 0, x-16, 1)
+	cells := a.Sub(bar, 0, x-bar-1, 1)
 	whole := float64(max(v.Context, v.Prompt+v.Generated, 1))
 	gl := c.Skin.Glyphs
 	rest := max(v.Processed-v.Cached, 0)
-	bar.Stack(0, 0, bar.W, []grid.Seg{
+	cells.Stack(0, 0, cells.W, []grid.Seg{
 		{Share: float64(v.Cached) / whole, Role: theme.PartOther, Fill: gl.Fills[9]},
 		{Share: float64(rest) / whole, Role: theme.SeriesPrefill, Fill: gl.Fills[5]},
 		{Share: float64(v.Generated) / whole, Role: theme.SeriesDecode, Fill: gl.Fills[6]},

@@ -10,6 +10,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/store"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
+	"github.com/llmtop/llmtop/ui/sanitize"
 )
 
 // DrawITL draws the ITL pane of an engine with aggregate metrics, titled by what it shows: its latency histograms, or
@@ -66,11 +67,17 @@ func polledTable(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 			a.Right(x, 0, pane.Heading, h)
 		}
 	}
+	models := a.Sub(names+len(heads)*col+2, 0, a.W-names-len(heads)*col-2, a.H)
+	if models.W < 8 || len(s.Aggregates.Models) < 2 {
+		models = grid.Area{}
+	}
+	models.Text(0, 0, pane.Heading, "model")
 	y := 1
 	for _, r := range s.Requests {
 		if !r.Polled || y >= a.H {
 			continue
 		}
+		models.Elide(0, y, models.W, pane.Dim, sanitize.Line(r.Model), c.Skin.Glyphs.Ellipsis)
 		st := pane.Plain
 		if r.State.Final() {
 			st = pane.Dim

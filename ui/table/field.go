@@ -31,6 +31,7 @@ const (
 	Rate
 	Stalls
 	Reason
+	Model
 	NumFields
 )
 
@@ -66,6 +67,7 @@ var fields = [NumFields]struct {
 	Rate:      {"rate", "tok/s", Speed, "decode tokens/s"},
 	Stalls:    {"stalls", "stalls", Count, "gaps of at least 3 times the median"},
 	Reason:    {"reason", "reason", Word, "why it ended"},
+	Model:     {"model", "model", Word, "model, where several serve"},
 }
 
 // String returns the field's name in filters.
@@ -99,6 +101,8 @@ func (f Field) Text(r *store.Request) string {
 		return r.Group
 	case Label:
 		return r.Label
+	case Model:
+		return r.Model
 	case Reason:
 		return r.Reason
 	}

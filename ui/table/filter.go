@@ -59,9 +59,9 @@ func Flags() (out []string) {
 var ops = []string{"!=", ">=", "<=", "=", ">", "<"}
 
 // Parse reads a filter: conditions separated by spaces, all of which must hold. A condition compares a field with a
-// value (ttft>500ms, group=a, reason!=stop), is one of Flags, or is text to search for in id, group, label and reason.
-// A leading minus negates it. Values with spaces need double quotes. The error describes in one line what is wrong with
-// which condition.
+// value (ttft>500ms, group=a, reason!=stop), is one of Flags, or is text to search for in id, group, label, model and
+// reason. A leading minus negates it. Values with spaces need double quotes. The error describes in one line what is
+// wrong with which condition.
 func Parse(text string) (Filter, error) {
 	f := Filter{text: strings.TrimSpace(text)}
 	words, err := split(f.text)
@@ -219,7 +219,7 @@ func (t *term) matchesText(r *store.Request) bool {
 	if idText(r) == t.word {
 		return true
 	}
-	for _, f := range [...]Field{Group, Label, Reason} {
+	for _, f := range [...]Field{Group, Label, Model, Reason} {
 		if strings.Contains(strings.ToLower(f.Text(r)), t.word) {
 			return true
 		}

@@ -18,6 +18,7 @@ var aggregatesFields = fields[event.Aggregates]{
 	member("in", readings, func(p *event.Aggregates) *event.Reading { return &p.Prompt }),
 	member("cached", readings, func(p *event.Aggregates) *event.Reading { return &p.Cached }),
 	member("out", readings, func(p *event.Aggregates) *event.Reading { return &p.Generated }),
+	member("at_least", flags, func(p *event.Aggregates) *bool { return &p.AtLeast }),
 	list("times", MaxCount, histogramFields, func(p *event.Aggregates) *[]event.Histogram { return &p.Histograms }),
 	list("slots", MaxSlots, slotFields, func(p *event.Aggregates) *[]event.Slot { return &p.Slots }),
 	list("models", MaxCount, loadedModelFields, func(p *event.Aggregates) *[]event.LoadedModel { return &p.Models }),
@@ -85,6 +86,7 @@ var loadedModelFields = fields[event.LoadedModel]{
 	member("gpu", counts, func(p *event.LoadedModel) *int64 { return &p.GPU }),
 	member("context", sizes, func(p *event.LoadedModel) *int { return &p.Context }),
 	member("until", moments, func(p *event.LoadedModel) *event.Time { return &p.Until }),
+	member("stays", flags, func(p *event.LoadedModel) *bool { return &p.Stays }),
 }
 
 var endpointFields = fields[event.Endpoint]{

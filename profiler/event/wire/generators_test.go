@@ -152,6 +152,8 @@ func anyFields(r *rapid.T, p any) {
 			*f = int(anyInt32(r))
 		case *int64:
 			*f = anyCount(r)
+		case *bool:
+			*f = rapid.Bool().Draw(r, "flag")
 		case *event.Reading:
 			anyReading(r, f)
 		}

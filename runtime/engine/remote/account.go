@@ -26,6 +26,7 @@ func (q *request) account() {
 	if n := r.ollamaTimes.Prompt; n > 0 {
 		o.Prompt = count(n)
 	}
+	o.Cold = time.Duration(r.Load) >= event.MinLoad
 	if t := r.Timings; t != nil {
 		o.Cached, o.AnyCached = count(t.Cached), false
 		o.Prompt = max(o.Prompt, count(o.Cached+count(t.Prompt)))
@@ -47,10 +48,10 @@ func (q *request) stages() {
 	if t := r.Timings; t != nil {
 		q.stage(event.StagePrompt, t.PromptMS*ms, count(t.Prompt))
 	}
-	if o := &r.ollamaTimes; o.PromptNS > 0 {
-		q.stage(event.StageLoad, float64(o.Load), 0)
-		q.stage(event.StagePrompt, float64(o.PromptNS), q.computed())
+	if q.outcome.Cold {
+		q.stage(event.StageLoad, float64(r.Load), 0)
 	}
+	q.stage(event.StagePrompt, float64(r.PromptNS), q.computed())
 }
 
 // computed returns the number of prompt tokens that did not come from a cache, 0 if it is unknown.

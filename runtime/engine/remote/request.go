@@ -85,7 +85,7 @@ func (q *request) queue() {
 		if q.sent, wrote = q.x.sent(); !wrote {
 			q.sent = q.began
 		}
-		info := &event.Request{Group: q.want.Group, Label: q.want.Label, MaxTokens: q.want.MaxTokens, Probe: q.want.Probe}
+		info := &event.Request{Group: q.want.Group, Label: q.want.Label, MaxTokens: q.want.MaxTokens, Probe: q.want.Probe, ColdLater: q.client.server.api.lines()}
 		if q.want.SendText {
 			info.Prompt = q.want.Text
 		}

@@ -131,8 +131,14 @@ func TestServerTimings(t *testing.T) {
 				`{"model":"m","response":"","thinking":"Hm","done":false}` + "\n" + `{"model":"m","response":"a","done":false}` + "\n",
 				`{"response":"","done":true,"done_reason":"stop","context":[1,2,3],"total_duration":9,"load_duration":20000000,"prompt_eval_count":12,"prompt_eval_duration":30000000,"eval_count":2,"eval_duration":7}` + "\n",
 			},
-			map[event.Stage]time.Duration{event.StageLoad: 20 * time.Millisecond, event.StagePrompt: 30 * time.Millisecond},
+			map[event.Stage]time.Duration{event.StagePrompt: 30 * time.Millisecond}, // it looked for the loaded model
 			event.Outcome{Reason: "stop", Prompt: 12, AnyCached: true, Generated: 2},
+		},
+		"Ollama loads the model": {
+			ollamaModels, "POST /api/generate",
+			[]string{`{"response":"a","done":true,"done_reason":"stop","load_duration":250000000,"prompt_eval_count":12,"prompt_eval_duration":30000000,"eval_count":1}`},
+			map[event.Stage]time.Duration{event.StageLoad: 250 * time.Millisecond, event.StagePrompt: 30 * time.Millisecond},
+			event.Outcome{Reason: "stop", Prompt: 12, AnyCached: true, Generated: 1, Cold: true},
 		},
 		"vLLM": {
 			`{"data":[{"id":"m","owned_by":"vllm","max_model_len":99}]}`, "POST /v1/completions",
@@ -156,6 +162,9 @@ func TestServerTimings(t *testing.T) {
 				result := s.do(t, engine.Request{Text: "x"})
 				if result.Answer = nil; result.Outcome != c.outcome || result.State != event.StateFinished {
 					t.Errorf("%+v, want %+v", result, c.outcome)
+				}
+				if q := s.sink.OfKind(event.KindRequest)[0].Data.(*event.Request); q.ColdLater != (c.models == ollamaModels) {
+					t.Errorf("cold later: %v", q.ColdLater)
 				}
 				got := map[event.Stage]time.Duration{}
 				for _, e := range s.sink.OfKind(event.KindStage) {
@@ -336,7 +345,7 @@ func TestRecordedAnswers(t *testing.T) {
 		"llamacpp_stream_chat_progress.sse": {OpenAIChat, "Okay, soThe answer", []int{1, 1, 1, 1}, event.Outcome{Reason: "length", Prompt: 2560, Cached: 512, Generated: 4}},
 		"vllm_stream_chat.sse":              {OpenAIChat, "Okay, soThe answer is", []int{1, 2, 1, 2}, event.Outcome{Reason: "stop", Prompt: 2560, Cached: 512, Generated: 7}},
 		"mlx_lm_stream.sse":                 {OpenAIChat, "The", []int{1}, event.Outcome{Reason: reasonDone, Generated: 1}},
-		"ollama_generate_stream.ndjson":     {Ollama, "The sky", []int{1, 1}, event.Outcome{Reason: "stop", Prompt: 543, AnyCached: true, Generated: 64}},
+		"ollama_generate_stream.ndjson":     {Ollama, "The sky", []int{1, 1}, event.Outcome{Reason: "stop", Prompt: 543, AnyCached: true, Generated: 64, Cold: true}},
 	} {
 		sink := &eventtest.Log{}
 		q := &request{client: &Client{sink: sink, server: server{api: c.api}}, id: 1, want: engine.Request{Text: "x", SendText: true}}

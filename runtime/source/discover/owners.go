@@ -39,27 +39,23 @@ func (s *sight) owners() map[uint16]int {
 	return owners
 }
 
-// Runners returns the addresses of the llama-servers that the Ollama at a port of this machine started.
-func Runners(port uint16) []string {
+// Runners returns the llama-servers that the Ollama at a port of this machine started and that have an address.
+func Runners(port uint16) []Runner {
 	seen := look("")
 	return seen.runnersOf(port)
 }
 
-func (s *sight) runnersOf(port uint16) (addresses []string) {
+func (s *sight) runnersOf(port uint16) (out []Runner) {
 	for _, e := range s.engines() {
-		if !slices.ContainsFunc(e.ports, func(at netip.AddrPort) bool { return at.Port() == port }) {
+		// Ports of another user's Ollama are hidden: candidates has its usual one.
+		if !slices.ContainsFunc(s.candidates(&e.process), func(at netip.AddrPort) bool { return at.Port() == port }) {
 			continue
 		}
-		for _, r := range e.runners {
-			for _, at := range r.ports {
-				if at.Addr().IsUnspecified() {
-					at = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), at.Port())
-				}
-				if at.Addr().IsLoopback() {
-					addresses = append(addresses, "http://"+at.String())
-				}
+		for _, p := range e.runners {
+			if r := p.runner(); r.Address != "" {
+				out = append(out, r)
 			}
 		}
 	}
-	return addresses
+	return out
 }

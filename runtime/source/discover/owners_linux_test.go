@@ -32,12 +32,19 @@ func TestRunners(t *testing.T) {
 	at := func(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }
 	tr := newTree(t)
 	tr.process(30, 1, "ollama|serve", at("127.0.0.1:11434"))
-	tr.process(31, 30, "llama-server|--port|40000", at("127.0.0.1:40000"))
-	tr.process(32, 30, "llama-server|--port|40001", at("0.0.0.0:40001"), at("192.168.1.2:40002"))
+	tr.process(31, 30, "llama-server|--model|/models/blobs/sha256-1a|--port|40000", at("127.0.0.1:40000"))
+	tr.process(32, 30, "llama-server|--model|/models/blobs/sha256-2b|--port|40001") // does not listen yet
+	tr.process(33, 30, "llama-server")
 	tr.process(10, 1, "llama-server|--port|8080", at("127.0.0.1:8080"))
 	seen := look(tr.root)
-	if got, want := seen.runnersOf(11434), []string{"http://127.0.0.1:40001", "http://127.0.0.1:40000"}; len(got) != 2 || !slices.Contains(got, want[0]) || !slices.Contains(got, want[1]) {
-		t.Errorf("Ollama's llama-servers are at %v, want %v", got, want)
+	want := []Runner{{31, "http://127.0.0.1:40000", "sha256-1a"}, {32, "http://127.0.0.1:40001", "sha256-2b"}}
+	if got := seen.runnersOf(11434); !slices.Equal(got, want) {
+		t.Errorf("Ollama's llama-servers are %v, want %v", got, want)
+	}
+	tr.remove("30/fd") // another user's: its ports are hidden
+	seen = look(tr.root)
+	if got := seen.runnersOf(11434); !slices.Equal(got, want) {
+		t.Errorf("another user's Ollama: its llama-servers are %v, want %v", got, want)
 	}
 	for _, port := range []uint16{8080, 40000, 1} {
 		if got := seen.runnersOf(port); got != nil {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/llmtop/llmtop/runtime/engine/native/demo"
@@ -30,19 +31,29 @@ func Ollama(tb testing.TB, env ...string) *Process {
 		}, env...)...)
 		return cmd
 	}})
-	if err := give(p.URL, demo.Model()); err != nil {
+	if err := give(p.URL, OllamaModel, demo.Model()); err != nil {
 		tb.Fatalf("give ollama the model: %v\n%s", err, p.Log())
 	}
 	return p
 }
 
-// give creates a model from the bytes of a GGUF file in an Ollama.
-func give(url string, model []byte) error {
+// OllamaAlso adds a second model, the built-in one with another name in its file, which Ollama therefore runs in another
+// llama-server.
+func OllamaAlso(tb testing.TB, p *Process, name string) {
+	tb.Helper()
+	const title = "llmtop demo MoE"
+	if err := give(p.URL, name, bytes.Replace(demo.Model(), []byte(title), []byte(strings.ToUpper(title)), 1)); err != nil {
+		tb.Fatalf("give ollama a second model: %v\n%s", err, p.Log())
+	}
+}
+
+// give creates a model with a name from the bytes of a GGUF file in an Ollama.
+func give(url, name string, model []byte) error {
 	digest := fmt.Sprintf("sha256:%x", sha256.Sum256(model))
 	if err := post(url+"/api/blobs/"+digest, "application/octet-stream", model); err != nil {
 		return err
 	}
-	body, err := json.Marshal(map[string]any{"model": OllamaModel, "files": map[string]string{demo.Name: digest}, "stream": false})
+	body, err := json.Marshal(map[string]any{"model": name, "files": map[string]string{demo.Name: digest}, "stream": false})
 	if err != nil {
 		return err
 	}

@@ -208,11 +208,7 @@ func (o *observer) total() (n int) {
 }
 
 // loads reports whether the server loaded the model for the request.
-func (o *observer) loads() bool { return o.sum.load >= minLoad }
-
-// minLoad is the shortest time that counts as a model load. Ollama's load time includes looking for the loaded model,
-// some ms; starting a process that loads a small one takes 250 ms.
-const minLoad = 100 * time.Millisecond
+func (o *observer) loads() bool { return o.sum.load >= event.MinLoad }
 
 // stages emits the server's durations before the first token, as stages that end at the first token: the server does
 // not report when they really ended. It returns whether there were any.

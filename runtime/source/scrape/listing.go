@@ -9,11 +9,8 @@ import (
 	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
 )
 
-// The shortest time between two polls of servers that report only their models. Tests use shorter times.
-var (
-	listEvery   = 5 * time.Second
-	ollamaEvery = 2 * time.Second
-)
+// listEvery is the shortest time between two polls of servers that report only their models. Tests use a shorter time.
+var listEvery = 5 * time.Second
 
 // loaded returns the models that are in memory.
 func loaded(all []identify.Model) (out []event.Model) {

@@ -29,8 +29,7 @@ func newLlamaModel(s *Poller, name string) *llamaModel {
 
 // startAtZero makes all that the model has counted count, because it was loaded after the given time.
 func (m *llamaModel) startAtZero(s *Poller, since event.Time) {
-	m.slots.lastSeen, m.slots.ratesFrom = since, s.clock.Now()
-	m.slots.decode, m.slots.prefill = event.Absent(event.NotYet), event.Absent(event.NotYet)
+	m.slots.startAtZero(since, s.clock.Now())
 	if m.metrics != nil {
 		m.metrics.lastReport = since
 		m.metrics.gatherer.StartAtZero()

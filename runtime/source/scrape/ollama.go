@@ -2,12 +2,15 @@ package scrape
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/source/discover"
 	"github.com/llmtop/llmtop/runtime/source/scrape/fetch"
 	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
 )
@@ -15,19 +18,24 @@ import (
 // maxRunners limits the number of llama-servers followed for one Ollama, and of models followed for one llama-server.
 const maxRunners = 8
 
-// runnersEvery is the time between two searches for llama-servers while fewer are found than models are loaded. A
-// search reads all processes of the machine. Tests use a shorter time.
-var runnersEvery = 10 * time.Second
+// While a llama-server is missing or fails, llmtop searches for it: at once, and then after pauses that double from
+// ollamaEvery to runnersEvery, because a search reads all processes of the machine. Tests use shorter times.
+var (
+	ollamaEvery  = time.Second // also between two lists of the models in memory
+	runnersEvery = 10 * time.Second
+)
 
 // ollama collects the models that Ollama has in memory, the only thing that it reports. Requests are read from the
 // slots of the llama-servers that it starts, one per model, if they run on this machine.
 type ollama struct {
-	listedAt  event.Time // when the models were read
-	loaded    []event.LoadedModel
-	searched  []string // names of the models at the last search for llama-servers
-	readings  []event.NamedReading
-	runnersAt event.Time
-	runners   map[string]*runner // by address
+	listedAt event.Time // when the models were read
+	loaded   []event.LoadedModel
+	readings []event.NamedReading
+	files    map[string]string  // by name of a model in memory: the name of its file; "": unknown
+	runners  map[string]*runner // by address
+	searched event.Time         // when llama-servers were searched last; 0: never
+	searchAt event.Time         // when to search for them next
+	pause    time.Duration      // between the last search and the next one
 }
 
 // slotsOfRunners is the endpoint name of the slots of all llama-servers.
@@ -35,9 +43,17 @@ const slotsOfRunners = "/slots of its llama-servers"
 
 // runner is a llama-server started by Ollama.
 type runner struct {
-	model  string // "": unknown
+	file   string // name of its model's file
 	client *fetch.Client
 	slots  slotTracker
+	polled bool  // it has answered
+	failed error // of the last poll
+}
+
+// starts reports whether it is loading its model: it has never answered, or only that it is not ready.
+func (r *runner) starts() bool {
+	refused := (*fetch.StatusError)(nil)
+	return !r.polled && r.failed != nil && (!errors.As(r.failed, &refused) || refused.Code == http.StatusServiceUnavailable)
 }
 
 func (o *ollama) collect(ctx context.Context, s *Poller) (*event.Aggregates, error) {
@@ -47,19 +63,20 @@ func (o *ollama) collect(ctx context.Context, s *Poller) (*event.Aggregates, err
 			return nil, err
 		}
 		o.listedAt = now
-		o.findRunners(s, now)
 	}
+	o.findRunners(s, now)
 	report := &event.Aggregates{Interval: s.sinceReport(), More: o.readings, Models: o.loaded}
 	addEndpoint(report, "/api/ps", "")
-	o.readRunners(ctx, s, report)
+	known := o.readRunners(ctx, s, report)
 	all, models := len(report.Slots), len(o.loaded)
-	switch found := len(o.runners); {
-	case found >= models && found > 0:
+	switch {
+	case known >= models && known > 0:
 		addEndpoint(report, slotsOfRunners, "")
-	case found > 0: // sums would cover only a part of Ollama
-		addEndpoint(report, slotsOfRunners, fmt.Sprintf("found for %d of %d models", found, models))
+	case len(o.runners) > 0: // sums would cover only a part of Ollama
+		addEndpoint(report, slotsOfRunners, fmt.Sprintf("known for %d of %d models", known, models))
 		*report = event.Aggregates{
 			Interval: report.Interval, More: report.More, Models: report.Models, Endpoints: report.Endpoints, Slots: report.Slots,
+			AtLeast: report.AtLeast,
 		}
 		all = 0
 	case models > 0:
@@ -69,52 +86,34 @@ func (o *ollama) collect(ctx context.Context, s *Poller) (*event.Aggregates, err
 	return report, nil
 }
 
-// readRunners adds the slots of the llama-servers that respond.
-func (o *ollama) readRunners(ctx context.Context, s *Poller, report *event.Aggregates) {
-	lists := make(map[string][]slot, len(o.runners))
-	for at, r := range o.runners {
+// readRunners adds the slots of the llama-servers that respond. It returns for how many llama-servers the report is
+// complete: those that respond, and those that are still loading their model.
+func (o *ollama) readRunners(ctx context.Context, s *Poller, report *event.Aggregates) (known int) {
+	for _, at := range slices.Sorted(maps.Keys(o.runners)) {
+		r := o.runners[at]
 		list, err := fetchSlots(ctx, r.client, "/slots")
 		s.countMalformed(r.client.Malformed())
-		if err != nil { // it ended when its model was unloaded
-			r.client.Close()
-			delete(o.runners, at)
+		if err != nil && r.failed == nil { // it may have ended, and another one may have replaced it
+			o.searchAt, o.pause = 0, 0
+		}
+		if r.failed = err; err == nil || r.starts() {
+			known++
+		}
+		if err != nil {
 			continue
 		}
-		lists[at] = list
-	}
-	o.nameRunner()
-	for _, at := range slices.Sorted(maps.Keys(lists)) {
-		part, r := &event.Aggregates{Interval: report.Interval}, o.runners[at]
-		r.slots.update(lists[at], s.clock.Now(), part)
+		r.polled = true
+		part := &event.Aggregates{Interval: report.Interval}
+		r.slots.update(list, s.clock.Now(), part)
 		for i := range part.Slots {
-			part.Slots[i].Model = r.model
+			part.Slots[i].Model = o.nameOf(r.file)
 		}
 		addAggregates(report, part)
 	}
+	return known
 }
 
-// nameRunner finds the model of a llama-server by elimination, because neither it nor Ollama reports it: where one model
-// and one llama-server are left, they belong together.
-func (o *ollama) nameRunner() {
-	models, unnamed := make(map[string]bool, len(o.loaded)), []*runner(nil)
-	for _, m := range o.loaded {
-		models[m.Name] = true
-	}
-	for _, r := range o.runners {
-		if r.model == "" || !models[r.model] {
-			r.model, unnamed = "", append(unnamed, r)
-		}
-		delete(models, r.model)
-	}
-	if len(unnamed) != 1 || len(models) != 1 || len(o.runners) != len(o.loaded) {
-		return
-	}
-	for name := range models {
-		unnamed[0].model = name
-	}
-}
-
-// readModels reads the loaded models.
+// readModels reads the models in memory.
 func (o *ollama) readModels(ctx context.Context, s *Poller) error {
 	running, err := identify.RunningOllama(ctx, s.client)
 	if err != nil {
@@ -122,14 +121,23 @@ func (o *ollama) readModels(ctx context.Context, s *Poller) error {
 	}
 	var list []event.Model
 	var memory, vram int64
+	files := make(map[string]string, len(running))
 	o.loaded = nil
 	for _, m := range running {
 		list = append(list, m.Model)
+		until, stays := unloadTime(m.Until, s.clock.Epoch())
 		o.loaded = append(o.loaded, event.LoadedModel{
-			Name: m.Name, Bytes: m.Memory, GPU: m.VRAM, Context: m.Context, Until: unloadTime(m.Until, s.clock.Epoch()),
+			Name: m.Name, Bytes: m.Memory, GPU: m.VRAM, Context: m.Context, Until: until, Stays: stays,
 		})
 		memory, vram = event.Add(memory, m.Memory), event.Add(vram, m.VRAM)
+		file, before := o.files[m.Name]
+		if !before { // its llama-server runs already
+			o.searchAt, o.pause = 0, 0
+			file = identify.OllamaFile(ctx, s.client, m.Name)
+		}
+		files[m.Name] = file
 	}
+	o.files = files
 	s.setModels(list)
 	if len(list) == 0 {
 		s.setState(event.EnginePaused, "no model in memory")
@@ -146,39 +154,66 @@ func (o *ollama) readModels(ctx context.Context, s *Poller) error {
 	return nil
 }
 
-// unloadTime returns the time at which a model is unloaded; 0 if it is invalid, or decades away, which means never.
-func unloadTime(stamp string, epoch int64) event.Time {
+// unloadTime returns the time at which a model is unloaded, 0 if it is invalid or past; stays reports that it is
+// decades away: the model stays.
+func unloadTime(stamp string, epoch int64) (until event.Time, stays bool) {
 	at, err := time.Parse(time.RFC3339, stamp)
-	if err != nil || at.Before(time.Unix(0, epoch)) || at.After(time.Unix(0, epoch).AddDate(10, 0, 0)) {
-		return 0
+	switch {
+	case err != nil || at.Before(time.Unix(0, epoch)):
+		return 0, false
+	case at.After(time.Unix(0, epoch).AddDate(10, 0, 0)):
+		return 0, true
 	}
-	return event.Time(at.UnixNano() - epoch)
+	return event.Time(at.UnixNano() - epoch), false
 }
 
-// findRunners searches for llama-servers while there are fewer than models.
+// findRunners searches for llama-servers at the beginning and while one is missing or fails, and forgets those that have
+// ended. One that the search before did not find has started since.
 func (o *ollama) findRunners(s *Poller, now event.Time) {
-	var names []string
-	for _, m := range o.loaded {
-		names = append(names, m.Name)
+	missing := o.searched == 0 || len(o.runners) < min(len(o.loaded), maxRunners)
+	for _, r := range o.runners {
+		missing = missing || r.failed != nil
 	}
-	changed := !slices.Equal(o.searched, names) // a model was loaded: its llama-server runs already
-	if s.opt.Runners == nil || len(o.runners) >= min(len(o.loaded), maxRunners) || !changed && now-o.runnersAt < event.Time(runnersEvery) {
+	if s.opt.Runners == nil || !missing || now < o.searchAt {
 		return
 	}
-	o.runnersAt, o.searched = now, names
-	for _, at := range s.opt.Runners() {
-		if o.runners[at] != nil || len(o.runners) >= maxRunners {
+	o.pause = min(max(2*o.pause, ollamaEvery), runnersEvery)
+	o.searchAt = now + event.Time(o.pause)
+	found := s.opt.Runners()
+	for at, r := range o.runners {
+		if !slices.ContainsFunc(found, func(f discover.Runner) bool { return f.Address == at }) {
+			r.client.Close()
+			delete(o.runners, at)
+		}
+	}
+	for _, f := range found {
+		if o.runners[f.Address] != nil || len(o.runners) >= maxRunners {
 			continue
 		}
-		client, err := fetch.New(at, fetch.Options{})
+		client, err := fetch.New(f.Address, fetch.Options{})
 		if err != nil {
 			continue
 		}
 		if o.runners == nil {
 			o.runners = make(map[string]*runner)
 		}
-		o.runners[at] = &runner{client: client, slots: slotTracker{ids: s.opt.RequestIDs}}
+		r := &runner{file: f.Model, client: client, slots: slotTracker{ids: s.opt.RequestIDs}}
+		if o.searched != 0 {
+			r.slots.startAtZero(o.searched, now)
+		}
+		o.runners[f.Address] = r
 	}
+	o.searched = now
+}
+
+// nameOf returns the model in memory that has a file, "" if it is unknown. Ollama loads a file only once.
+func (o *ollama) nameOf(file string) string {
+	for name, its := range o.files {
+		if its != "" && its == file {
+			return name
+		}
+	}
+	return ""
 }
 
 // close closes the connections to the llama-servers.
@@ -197,6 +232,7 @@ func addAggregates(sum, part *event.Aggregates) {
 	sum.Running, sum.Waiting = sumReadings(sum.Running, part.Running), sumReadings(sum.Waiting, part.Waiting)
 	sum.Prompt, sum.Cached = sumReadings(sum.Prompt, part.Prompt), sumReadings(sum.Cached, part.Cached)
 	sum.Decode, sum.Prefill, sum.Generated = sumReadings(sum.Decode, part.Decode), sumReadings(sum.Prefill, part.Prefill), sumReadings(sum.Generated, part.Generated)
+	sum.AtLeast = sum.AtLeast || part.AtLeast
 	sum.Histograms = append(sum.Histograms, part.Histograms...)
 	addRatios(sum, part)
 	sum.KVUsed, sum.KVTotal = sumReadings(sum.KVUsed, part.KVUsed), sumReadings(sum.KVTotal, part.KVTotal)

@@ -1,11 +1,17 @@
 package scrape
 
 import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/runtime/source/discover"
 )
 
 // hasSums reports whether a report has readings of the server as a whole.
@@ -26,15 +32,15 @@ func TestOllamaRunners(t *testing.T) {
 	model := strings.TrimSuffix(strings.SplitN(ps, "[", 2)[1], "]\n}\n")
 	both := `{"models":[` + model + `,` + strings.ReplaceAll(model, "qwen3:30b-a3b", "another") + `]}`
 	f := newFake(t, map[string]string{"/v1/models": modelList("library"), "/api/version": `{"version":"0.33.0"}`, "/api/ps": both})
-	var addresses atomic.Pointer[[]string]
-	addresses.Store(&[]string{one.URL})
-	w := startPoller(t, Options{Address: f.URL, Runners: func() []string { return *addresses.Load() }})
+	runners := new(runnerList)
+	runners.set(one.URL)
+	w := startPoller(t, Options{Address: f.URL, Runners: runners.get})
 	p, n := waitFor(w, event.KindAggregates, 0, func(p *event.Aggregates) bool { return len(p.Slots) == 1 })
-	if why, _ := endpoint(p, slotsOfRunners); why != "found for 1 of 2 models" || p.Slots[0].Generated != 4 || hasSums(p) {
+	if why, _ := endpoint(p, slotsOfRunners); why != "known for 1 of 2 models" || p.Slots[0].Generated != 4 || hasSums(p) {
 		t.Errorf("one of two llama-servers: %+v", p)
 	}
 	// The llama-server of the second model is found.
-	addresses.Store(&[]string{one.URL, two.URL})
+	runners.set(one.URL, two.URL)
 	p, n = waitFor(w, event.KindAggregates, n, func(p *event.Aggregates) bool { return len(p.Slots) == 3 })
 	if why, there := endpoint(p, slotsOfRunners); !there || why != "" {
 		t.Errorf("both llama-servers: %q", why)
@@ -48,9 +54,9 @@ func TestOllamaRunners(t *testing.T) {
 		t.Errorf("engine %+v", e)
 	}
 	one.Close()
-	addresses.Store(&[]string{two.URL})
+	runners.set(two.URL)
 	p, n = waitFor(w, event.KindAggregates, n, func(p *event.Aggregates) bool { return len(p.Slots) == 2 })
-	if why, _ := endpoint(p, slotsOfRunners); why != "found for 1 of 2 models" || hasSums(p) {
+	if why, _ := endpoint(p, slotsOfRunners); why != "known for 1 of 2 models" || hasSums(p) {
 		t.Errorf("after one has ended: %+v", p)
 	}
 	waitFor(w, event.KindEngine, last, func(e *event.EngineInfo) bool { return e.Slots == 0 })
@@ -62,30 +68,92 @@ func TestOllamaRunners(t *testing.T) {
 	}
 	f.setPage("/slots", `not requested from Ollama`)
 	two.setPage("/slots", `{"error":{"code":501}}`)
+	runners.set()
 	if p, _ := waitFor(w, event.KindAggregates, n, func(p *event.Aggregates) bool { return len(p.Slots) == 0 }); hasSums(p) {
 		t.Errorf("no llama-server: %+v", p)
-	} else if why, _ := endpoint(p, slotsOfRunners); why != "no llama-server found on this machine" {
-		t.Errorf("no llama-server: %q", why)
+	}
+	p, _ = waitFor(w, event.KindAggregates, n, func(p *event.Aggregates) bool {
+		why, _ := endpoint(p, slotsOfRunners)
+		return why == "no llama-server found on this machine"
+	})
+	if hasSums(p) || len(p.Slots) > 0 {
+		t.Errorf("no llama-server: %+v", p)
 	}
 	if f.requestCount("/slots") != 0 {
 		t.Error("slots were requested from Ollama itself")
 	}
 }
 
-// TestOllamaModels: the report has the models in memory as Ollama lists them, and each request the model of its
-// llama-server. Without any, the engine says so.
+// runnerList lists llama-servers for a test. The file of each is named like the end of its address.
+type runnerList struct {
+	list atomic.Pointer[[]discover.Runner]
+}
+
+func (l *runnerList) set(addresses ...string) {
+	list := []discover.Runner{}
+	for _, at := range addresses {
+		list = append(list, discover.Runner{Address: at, Model: fileAt(at)})
+	}
+	l.list.Store(&list)
+}
+
+func (l *runnerList) get() []discover.Runner { return *l.list.Load() }
+
+func fileAt(address string) string {
+	return "sha256-" + address[strings.LastIndexByte(address, ':')+1:]
+}
+
+// TestOllamaModels: the report has the models in memory as Ollama lists them, and each request the model whose file its
+// llama-server runs. A llama-server that still loads its model hides no numbers of the others. Without a model the engine
+// says so.
 func TestOllamaModels(t *testing.T) {
-	one := newFake(t, map[string]string{"/slots": `[{"id":0,"n_ctx":1024,"is_processing":true,"id_task":3,"n_prompt_tokens":9,"next_token":[{"n_decoded":4}]}]`})
-	f := newFake(t, map[string]string{
-		"/v1/models": modelList("library"), "/api/version": `{"version":"0.33.0"}`, "/api/ps": sampleOf(t, "ollama_ps.json"),
+	const busy = `[{"id":0,"n_ctx":1024,"is_processing":true,"id_task":3,"n_prompt_tokens":9,"next_token":[{"n_decoded":4}]}]`
+	one, two := newFake(t, map[string]string{"/slots": busy}), newFake(t, map[string]string{"/slots": busy})
+	two.setHandler(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, `{"error":{"code":503,"message":"Loading model"}}`, http.StatusServiceUnavailable)
 	})
-	w := startPoller(t, Options{Address: f.URL, Runners: func() []string { return []string{one.URL} }})
-	p, _ := waitFor(w, event.KindAggregates, 0, func(p *event.Aggregates) bool { return len(p.Slots) == 1 })
-	if len(p.Models) != 1 || p.Slots[0].Model != "qwen3:30b-a3b" {
+	ps := sampleOf(t, "ollama_ps.json")
+	second := strings.ReplaceAll(strings.ReplaceAll(ps, "qwen3:30b-a3b", "another"), "2026-08-20T09:20", "2318-08-20T09:20")
+	f := newFake(t, map[string]string{
+		"/v1/models": modelList("library"), "/api/version": `{"version":"0.33.0"}`, "/api/ps": ps,
+	})
+	f.setHandler(func(w http.ResponseWriter, r *http.Request) {
+		var question struct{ Model string }
+		if r.URL.Path != "/api/show" {
+			f.servePage(w, r)
+		} else if err := json.NewDecoder(r.Body).Decode(&question); err == nil && r.Method == http.MethodPost {
+			file := map[string]string{"qwen3:30b-a3b": fileAt(one.URL), "another": fileAt(two.URL)}[question.Model]
+			_, _ = io.WriteString(w, `{"modelfile":"# FROM a\n\nFROM /models/blobs/`+file+`\nFROM /models/blobs/projector\nTEMPLATE x\n"}`)
+		}
+	})
+	runners := new(runnerList)
+	runners.set(one.URL)
+	w := startPoller(t, Options{Address: f.URL, Runners: runners.get})
+	p, n := waitFor(w, event.KindAggregates, 0, func(p *event.Aggregates) bool { return len(p.Slots) == 1 })
+	if len(p.Models) != 1 || p.Slots[0].Model != "qwen3:30b-a3b" || !p.AtLeast {
 		t.Fatalf("one model: %+v", p)
 	}
-	if m := p.Models[0]; m.Name != "qwen3:30b-a3b" || m.Bytes != 19818312704 || m.GPUShare().V != 1 || m.Context != 8192 {
+	if m := p.Models[0]; m.Name != "qwen3:30b-a3b" || m.Bytes != 19818312704 || m.GPUShare().V != 1 || m.Context != 8192 || m.Stays {
 		t.Errorf("model %+v", m)
+	}
+	list := func(text string) string {
+		return text[strings.IndexByte(text, '[')+1 : strings.LastIndexByte(text, ']')]
+	}
+	runners.set(one.URL, two.URL)
+	f.setPage("/api/ps", `{"models":[`+list(ps)+`,`+list(second)+`]}`)
+	p, n = waitFor(w, event.KindAggregates, n, func(p *event.Aggregates) bool { return len(p.Models) == 2 })
+	if why, there := endpoint(p, slotsOfRunners); p.Running.V != 1 || !p.Models[1].Stays || !there || why != "" {
+		t.Errorf("while the second model loads: %q, %+v", why, p)
+	}
+	two.setHandler(nil)
+	p, _ = waitFor(w, event.KindAggregates, n, func(p *event.Aggregates) bool { return len(p.Slots) == 2 })
+	if models := []string{p.Slots[0].Model, p.Slots[1].Model}; p.Running.V != 2 || p.Generated.V != 4 || !slices.Contains(models, "another") || models[0] == models[1] {
+		t.Errorf("both models: %q, %+v", models, p)
+	}
+	for path, most := range map[string]int{"/api/show": 2, "/slots": 0} {
+		if got := f.requestCount(path); got > most {
+			t.Errorf("%s was requested %d times from Ollama, want at most %d", path, got, most)
+		}
 	}
 	f.setPage("/api/ps", `{"models":[]}`)
 	waitFor(w, event.KindEngine, 0, func(e *event.EngineInfo) bool {
@@ -93,31 +161,34 @@ func TestOllamaModels(t *testing.T) {
 	})
 }
 
-// TestOllamaUnload: a model that stays for decades, or until an unreadable or past time, has no time of unloading.
-func TestOllamaUnload(t *testing.T) {
-	const epoch = int64(1_700_000_000e9)
-	for stamp, want := range map[string]event.Time{
-		"2023-11-14T22:13:30Z": 10e9, "2318-01-01T00:00:00Z": 0, "2001-01-01T00:00:00Z": 0, "soon": 0, "": 0,
-	} {
-		if got := unloadTime(stamp, epoch); got != want {
-			t.Errorf("%q: %d, want %d", stamp, got, want)
-		}
-	}
+// TestOllamaReload: a llama-server that replaces another one of the same model is found at once, not after a pause.
+func TestOllamaReload(t *testing.T) {
+	was := runnersEvery
+	t.Cleanup(func() { runnersEvery = was })
+	runnersEvery = time.Hour
+	const idle = `[{"id":0,"n_ctx":1024,"is_processing":false}]`
+	one, two := newFake(t, map[string]string{"/slots": idle}), newFake(t, map[string]string{"/slots": idle})
+	f := newFake(t, map[string]string{
+		"/v1/models": modelList("library"), "/api/version": `{"version":"0.33.0"}`, "/api/ps": sampleOf(t, "ollama_ps.json"),
+	})
+	runners := new(runnerList)
+	runners.set(one.URL)
+	w := startPoller(t, Options{Address: f.URL, Runners: runners.get})
+	_, n := waitFor(w, event.KindAggregates, 0, func(p *event.Aggregates) bool { return p.Running.OK() })
+	runners.set(two.URL)
+	one.Close()
+	_, n = waitFor(w, event.KindAggregates, n, func(p *event.Aggregates) bool { return !p.Running.OK() })
+	waitFor(w, event.KindAggregates, n, func(p *event.Aggregates) bool { return p.Running.OK() })
 }
 
-// TestOllamaRunnerNames: a llama-server has a model only where no other is possible, and loses it with the model.
-func TestOllamaRunnerNames(t *testing.T) {
-	a, b := &runner{}, &runner{}
-	o := &ollama{loaded: []event.LoadedModel{{Name: "one"}, {Name: "two"}}, runners: map[string]*runner{"a": a, "b": b}}
-	if o.nameRunner(); a.model != "" || b.model != "" {
-		t.Errorf("two at once: %q and %q", a.model, b.model)
-	}
-	a.model = "one"
-	if o.nameRunner(); a.model != "one" || b.model != "two" {
-		t.Errorf("one more: %q and %q", a.model, b.model)
-	}
-	o.loaded = []event.LoadedModel{{Name: "two"}, {Name: "three"}}
-	if o.nameRunner(); a.model != "three" || b.model != "two" {
-		t.Errorf("another: %q and %q", a.model, b.model)
+// TestOllamaUnload: a model that stays for decades is never unloaded; an unreadable or past time is unknown.
+func TestOllamaUnload(t *testing.T) {
+	const epoch = int64(1_700_000_000e9)
+	for stamp, want := range map[string]event.LoadedModel{
+		"2023-11-14T22:13:30Z": {Until: 10e9}, "2318-01-01T00:00:00Z": {Stays: true}, "2001-01-01T00:00:00Z": {}, "soon": {}, "": {},
+	} {
+		if until, stays := unloadTime(stamp, epoch); until != want.Until || stays != want.Stays {
+			t.Errorf("%q: %d, %v, want %+v", stamp, until, stays, want)
+		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/engine"
+	"github.com/llmtop/llmtop/runtime/source/discover"
 	"github.com/llmtop/llmtop/runtime/source/prober"
 	"github.com/llmtop/llmtop/runtime/source/scrape/fetch"
 	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
@@ -42,8 +43,8 @@ type Options struct {
 	Drain bool
 	// RequestIDs are shared with a prober of the same server; nil: no prober.
 	RequestIDs *prober.RequestIDs
-	// Runners returns the addresses of the llama-servers that the Ollama at this address has started; nil: unknown.
-	Runners func() []string
+	// Runners returns the llama-servers that the Ollama at this address has started; nil: unknown.
+	Runners func() []discover.Runner
 	// Publisher holds what the server publishes on a socket; nil: nothing.
 	Publisher Publisher
 }

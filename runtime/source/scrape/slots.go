@@ -81,6 +81,12 @@ func (t *task) end(v *slot) event.State {
 	return event.StateFinished
 }
 
+// startAtZero makes all tokens count that the first poll finds in the slots, because the server started after the given
+// time.
+func (f *slotTracker) startAtZero(since, now event.Time) {
+	f.lastSeen, f.ratesFrom, f.decode, f.prefill = since, now, event.Absent(event.NotYet), event.Absent(event.NotYet)
+}
+
 // countOnly counts the tokens from the server's counters when the slots could not be read.
 func (f *slotTracker) countOnly(now event.Time, report *event.Aggregates) {
 	if f.lastSeen == 0 {
@@ -181,6 +187,7 @@ func (f *slotTracker) count(report *event.Aggregates, live float64, now event.Ti
 		}
 		return r.V
 	}
+	report.AtLeast = report.Generated.Origin == event.NotReported // the server has no counter of its own
 	generated := f.outTally.add(f.ended+live-f.startTokens, counted(report.Generated), live-f.startTokens)
 	computed := f.promptTally.add(f.prompts, max(counted(report.Prompt)-counted(report.Cached), 0), 0)
 	f.rates(report, generated, computed, now)

@@ -175,7 +175,11 @@ func drawTotals(r *pane.RowWriter, s *store.Snapshot, out, in bool) {
 	n := s.Counts
 	l := a.Line(1, 0)
 	if out {
-		l.Put(pane.Plain, metric.Count(float64(n.GeneratedTokens))).Put(pane.Dim, " out ")
+		words := metric.Count(float64(n.GeneratedTokens))
+		if n.AtLeast {
+			words += "+"
+		}
+		l.Put(pane.Plain, words).Put(pane.Dim, " out ")
 	}
 	if in {
 		l.Put(pane.Plain, metric.Count(float64(n.PromptTokens))).Put(pane.Dim, " in ")

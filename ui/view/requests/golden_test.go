@@ -44,6 +44,7 @@ func TestGoldenTable(t *testing.T) {
 func TestGoldenPolled(t *testing.T) {
 	for _, size := range []viewtest.Size{viewtest.Narrow, viewtest.Wide} {
 		show(viewtest.NewScreen(t, viewtest.Slotted(), size)).Golden("slots")
+		show(viewtest.NewScreen(t, viewtest.Ollama(2, true), size)).Golden("models")
 	}
 	show(viewtest.NewScreen(t, viewtest.Probed(), viewtest.Wide)).Golden("probed")
 }

@@ -32,6 +32,7 @@ var requestTable = []requestColumn{
 	{Field: table.Rate, W: 8, Rank: 6},
 	{Field: table.Stalls, W: 7, Rank: 14},
 	{Field: table.Reason, W: 12, Rank: 13},
+	{Field: table.Model, W: 16, Rank: 5},
 }
 
 const (
@@ -39,9 +40,9 @@ const (
 	mostBar  = 26
 )
 
-// columnsFor returns the columns that fit into w cells, without empty ones. The sort column is always included.
+// columnsFor returns the columns that fit into w cells, without those that say nothing. The sort column is always included.
 func columnsFor(l *table.List, w int) []requestColumn {
-	fit, _ := pane.Fitting(requestTable, w, l.By, func(f table.Field) bool { return !isEmpty(l, f) })
+	fit, _ := pane.Fitting(requestTable, w, l.By, func(f table.Field) bool { return varies(l, f) })
 	return fit
 }
 
@@ -53,9 +54,13 @@ func columnAt(c requestColumn, a grid.Area, x, y, h int) grid.Area {
 	return a.Sub(x, y, c.W-1, h)
 }
 
-// isEmpty reports whether a text field is empty in all rows.
-func isEmpty(l *table.List, f table.Field) bool {
-	return f.Kind() == table.Word && !slices.ContainsFunc(l.Rows, func(r *store.Request) bool { return f.Text(r) != "" })
+// varies reports whether a field is worth a column: text that is not empty in all rows, and several models.
+func varies(l *table.List, f table.Field) bool {
+	same := ""
+	if f == table.Model && len(l.Rows) > 0 {
+		same = l.Rows[0].Model
+	}
+	return f.Kind() != table.Word || slices.ContainsFunc(l.Rows, func(r *store.Request) bool { return f.Text(r) != same })
 }
 
 // drawTable draws the table: one row per request, and sums and percentiles of the filtered rows below.

@@ -1,6 +1,7 @@
 package viewtest
 
 import (
+	"slices"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -51,6 +52,50 @@ func Slotted() *store.Snapshot {
 				{Slot: 3, Context: 8192},
 			},
 		}})
+	}
+	return s.Snapshot()
+}
+
+// Ollama returns an Ollama with a number of models in memory. Each runs a request, if busy.
+func Ollama(models int, busy bool) *store.Snapshot {
+	s := NewScene()
+	s.Server("Ollama", event.Model{})
+	p := event.Aggregates{
+		Interval: int64(time.Second), Running: Reading(0), Decode: event.DerivedValue(0), Prefill: event.DerivedValue(0),
+		Generated: event.DerivedValue(0), AtLeast: true,
+		Endpoints: []event.Endpoint{{Name: "/api/ps"}, {Name: "/slots of its llama-servers"}},
+	}
+	for i, m := range []event.LoadedModel{
+		{Name: "qwen3:30b-a3b-instruct-2507-q4_K_M", Bytes: 19_818_312_704, GPU: 10_305_522_606, Context: 8192, Until: event.Time(4*time.Minute + 58*time.Second)},
+		{Name: "nomic-embed-text:latest", Bytes: 848_677_888, Context: 2048, Stays: true},
+		{Name: "llama3.2:1b", Bytes: 1_867_000_000, GPU: 1_867_000_000, Context: 4096},
+	}[:models] {
+		p.Models = append(p.Models, m)
+		slot := event.Slot{Slot: i, Model: m.Name, Context: m.Context}
+		if busy {
+			slot.Request, slot.Prompt, slot.Processed = event.RequestID(i+1), 300+100*i, 300+100*i
+			p.Running.V++
+		}
+		p.Slots = append(p.Slots, slot)
+	}
+	if models == 0 {
+		s.Emit(event.Event{Kind: event.KindEngine, Layer: -1, Data: &event.EngineInfo{
+			Name: "Ollama", Version: "0.33.0", Caps: event.CapAggregates, State: event.EnginePaused, Reason: "no model in memory",
+			Remote: event.Remote{Address: "http://127.0.0.1:11434", Link: event.LinkConnected},
+		}})
+	}
+	for range 4 {
+		s.Now += event.Time(time.Second)
+		next := p
+		next.Slots = slices.Clone(p.Slots)
+		for i := range next.Slots {
+			if busy {
+				next.Slots[i].Generated += 20 * (i + 1)
+				next.Slots[i].Used = next.Slots[i].Prompt + next.Slots[i].Generated
+			}
+		}
+		p.Slots = next.Slots
+		s.Emit(event.Event{Kind: event.KindAggregates, Layer: -1, Data: &next})
 	}
 	return s.Snapshot()
 }

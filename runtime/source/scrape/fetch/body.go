@@ -146,7 +146,20 @@ func (c *Client) Redact(message string) string { return redact(message, c.opt.Ke
 
 // JSON requests a path and decodes its response. Errors: those of Get and Response.JSON.
 func (c *Client) JSON(ctx context.Context, path string, into any) error {
-	a, err := c.Get(ctx, path)
+	return c.decode(ctx, http.MethodGet, path, nil, into)
+}
+
+// Ask posts a question as JSON, for what a server reports in no other way, and decodes the response like JSON.
+func (c *Client) Ask(ctx context.Context, path string, question, into any) error {
+	content, err := json.Marshal(question)
+	if err != nil {
+		return err
+	}
+	return c.decode(ctx, http.MethodPost, path, content, into)
+}
+
+func (c *Client) decode(ctx context.Context, method, path string, content []byte, into any) error {
+	a, err := c.send(ctx, method, path, content)
 	if err != nil {
 		return err
 	}

@@ -1,9 +1,10 @@
-// Package fetch sends GET requests to untrusted servers: it limits the size of each response, also after decompression,
+// Package fetch sends requests to untrusted servers: it limits the size of each response, also after decompression,
 // and the time; it follows redirects only on the same host; and it sends the API key only to its server and never
 // includes it in an error.
 package fetch
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -94,8 +95,13 @@ func (a *Response) Is(media string) bool {
 // Get requests a path below the address, with its query. A response with any status is not an error. Errors: no
 // response, a bad redirect or encoding. Both ctx and Options.Timeout limit the time.
 func (c *Client) Get(ctx context.Context, path string) (*Response, error) {
+	return c.send(ctx, http.MethodGet, path, nil)
+}
+
+// send is like Get, with a method and a body.
+func (c *Client) send(ctx context.Context, method, path string, content []byte) (*Response, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.opt.Timeout, errTimeout)
-	a, err := c.get(ctx, path)
+	a, err := c.exchange(ctx, method, path, content)
 	if err != nil {
 		err = describeError(ctx, err)
 		cancel()
@@ -114,7 +120,7 @@ func (c *Client) Get(ctx context.Context, path string) (*Response, error) {
 
 // Stream is like Get for a response that lasts as long as ctx: it is not limited in time or size.
 func (c *Client) Stream(ctx context.Context, path string) (*Response, error) {
-	a, err := c.get(ctx, path)
+	a, err := c.exchange(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return nil, describeError(ctx, err)
 	}
@@ -122,14 +128,18 @@ func (c *Client) Stream(ctx context.Context, path string) (*Response, error) {
 	return a, nil
 }
 
-func (c *Client) get(ctx context.Context, path string) (*Response, error) {
+// exchange follows redirects on the same host. It sends a body as JSON.
+func (c *Client) exchange(ctx context.Context, method, path string, content []byte) (*Response, error) {
 	at := c.base
 	path, at.RawQuery, _ = strings.Cut(path, "?")
 	at.Path += path
 	for range maxRedirects + 1 {
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+		r, err := http.NewRequestWithContext(ctx, method, at.String(), bytes.NewReader(content))
 		if err != nil {
 			return nil, err
+		}
+		if len(content) > 0 {
+			r.Header.Set("Content-Type", "application/json")
 		}
 		r.Header.Set("User-Agent", "llmtop")
 		r.Header.Set("Accept-Encoding", "gzip")

@@ -1,10 +1,8 @@
 package gather
 
-// The reasons of TensorRT-LLM for the end of a request. It counts aborted ones as successes, too.
-const (
-	trtFinished = "|stop|length" // older versions have no reasons
-	trtAborted  = "cancelled|timeout"
-)
+// trtFinished are the reasons of TensorRT-LLM for the end of requests that finished; older versions have none. It counts
+// cancelled ones and those that took too long as successes, too.
+const trtFinished = "|stop|length"
 
 var tensorRT = []alias{
 	processStartAlias,
@@ -20,14 +18,18 @@ var tensorRT = []alias{
 	{metric: "trtllm_kv_cache_hit_rate", role: cacheHitShare},
 	{metric: "trtllm:kv_cache_hit_rate", role: cacheHitShare},
 	{metric: "trtllm_prompt_tokens", role: prompt},
-	{metric: "trtllm_generation_tokens", role: generated},
+	{metric: "trtllm_prompt_cached_tokens", role: promptCached}, // since 2026
+	{metric: "trtllm_generation_tokens", role: generated, countedAtEnd: true},
 	{metric: "trtllm_spec_decode_num_draft_tokens", role: drafted},
 	{metric: "trtllm_spec_decode_num_accepted_tokens", role: accepted},
 	{metric: "trtllm_request_success", role: finished, label: "finished_reason", values: trtFinished},
 	{metric: "trtllm:request_success", role: finished, label: "finished_reason", values: trtFinished},
 	{metric: "trtllm_request_success", role: otherCount, name: "finished_stop", label: "finished_reason", values: "stop"},
 	{metric: "trtllm_request_success", role: otherCount, name: "finished_length", label: "finished_reason", values: "length"},
-	{metric: "trtllm_request_success", role: otherCount, name: "finished_abort", label: "finished_reason", values: trtAborted},
+	{metric: "trtllm_request_success", role: cancelled, label: "finished_reason", values: "cancelled"},
+	{metric: "trtllm_request_success", role: failed, label: "finished_reason", values: "timeout"},
+	{metric: "trtllm_request_error", role: otherCount, name: "http_4xx", label: "http_code", values: "400|401|403|404|405|408|413|422|429"}, // since 2026
+	{metric: "trtllm_request_error", role: otherCount, name: "http_5xx", label: "http_code", values: "500|501|502|503|504"},
 	{metric: "trtllm_time_to_first_token_seconds", histogram: "ttft"},
 	{metric: "trtllm:time_to_first_token_seconds", histogram: "ttft"},
 	{metric: "trtllm_time_per_output_token_seconds", histogram: "tpot"},

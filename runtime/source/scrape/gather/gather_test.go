@@ -216,6 +216,26 @@ tpot n=12 mean=14.55ms 19 bounds
 prompt_tokens_per_s 4500
 finished_stop +12
 `},
+		{"tensorrt_ends", identify.TensorRT, `running 3 reported
+decode 2050 derived
+prefill 2500 derived
+hits 0.4444 derived
+finished 10 derived
+failed 1 derived
+cancelled 3 derived
+in 9000 derived
+cached 4000 derived
+out 4100 derived
+finished_length +2
+finished_stop +8
+http_4xx +2
+http_5xx +1
+cache_hits_share 4000/9000
+`},
+		{"vllm_caches", identify.VLLM, `running 1 reported
+external_cache_hits_share 200/800
+multimodal_cache_hits_share 4/10
+`},
 		{"lmdeploy", identify.LMDeploy, `running 9 reported
 waiting 2 reported
 decode 6400 derived

@@ -2,6 +2,7 @@ package identify
 
 import (
 	"context"
+	"path"
 	"strconv"
 	"strings"
 
@@ -47,6 +48,23 @@ func RunningOllama(ctx context.Context, c *fetch.Client) ([]Running, error) {
 		})
 	}
 	return out, nil
+}
+
+// OllamaFile returns the name of a model's file, which is on the command line of the llama-server that runs it; "" if it
+// is unknown.
+func OllamaFile(ctx context.Context, c *fetch.Client, model string) string {
+	var about struct {
+		Modelfile string `json:"modelfile"`
+	}
+	if c.Ask(ctx, "/api/show", map[string]string{"model": model}, &about) != nil {
+		return ""
+	}
+	for line := range strings.Lines(about.Modelfile) {
+		if file, ok := strings.CutPrefix(line, "FROM "); ok { // the first one: others are projectors
+			return path.Base(strings.ReplaceAll(strings.TrimSpace(file), `\`, "/"))
+		}
+	}
+	return ""
 }
 
 // parseParameters parses a number of parameters such as "30.5B"; 0 if it is invalid.
