@@ -1,12 +1,12 @@
 package cmd
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
-	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -107,7 +107,7 @@ llmtop help flags COMMAND; to list those of all commands, llmtop help flags.`,
 func namedCommand(root *cobra.Command, names []string) (*cobra.Command, error) {
 	c, rest, err := root.Find(names)
 	if err != nil || len(rest) > 0 {
-		return nil, exit.Usagef("unknown command %q: see llmtop --help", strings.Join(names, " "))
+		return nil, unknownCommand(cmp.Or(c, root), cmp.Or(strings.Join(rest, " "), strings.Join(names, " ")), "see llmtop --help")
 	}
 	return c, nil
 }
