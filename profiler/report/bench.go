@@ -18,7 +18,7 @@ type Bench struct {
 	Compat    *Compat    `json:"compat"`          // null: not requested
 
 	Capacity *capacity.Result `json:"capacity,omitempty"` // null: not searched
-	Advice    []Verdict  `json:"recommendations"`
+	Advice   []Verdict        `json:"recommendations"`
 }
 
 // count returns the number of requests.
