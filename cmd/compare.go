@@ -223,7 +223,7 @@ func parseAmount(words string) (float64, error) {
 func readSide(ctx context.Context, names string, notes io.Writer) (*compare.Side, error) {
 	var reports []*report.Report
 	for name := range strings.SplitSeq(names, ",") {
-		r, err := playback.ReadReport(ctx, name, notes)
+		r, err := playback.ReadReport(ctx, name, nil, notes)
 		if err != nil {
 			return nil, err
 		}

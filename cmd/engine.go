@@ -30,11 +30,11 @@ func newEngineCommand() *cobra.Command {
 	return c
 }
 
-func refuseEngineArgs(_ *cobra.Command, args []string) error {
+func refuseEngineArgs(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return exit.Usagef("unknown command %q: use llmtop engine install llamacpp or llmtop engine list", args[0])
+	return unknownCommand(c, args[0], "use llmtop engine install llamacpp or llmtop engine list")
 }
 
 // installation holds the flags of the engine install command.

@@ -1,12 +1,12 @@
 package cmd
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
-	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -21,7 +21,7 @@ type flagGroup struct {
 // flagGroups assigns every flag of every command to a group.
 var flagGroups = []flagGroup{
 	{"Prompts", "prompt file tokens", "prompts suite raw group logprobs"},
-	{"Workload", "concurrency rate prompt-tokens requests repeats run", "burstiness warmup cold honour-eos groups limits"},
+	{"Workload", "concurrency rate find-capacity prompt-tokens requests repeats run", "burstiness warmup cold honour-eos groups limits"},
 	{"Model", "engine ctx threads gpu-layers", "parallel pace isolated expert-sample ops from gpu"},
 	{"Sampling", "temp top-k top-p seed", "min-p repeat-penalty"},
 	{"Server", "to model probe otlp match api-key-file discover", "api interval probe-model prompt-cache prompt-salt zmq imatrix drain experts-used group-header api-key-over-http"},
@@ -30,7 +30,7 @@ var flagGroups = []flagGroup{
 	{"Screen", "theme layout plain ui", "ascii fps low-bandwidth no-mouse no-remember summary-interval"},
 	{"Replay", "speed paused", ""},
 	{"Recording", "record cast svg script", "record-text cast-format cast-text size"},
-	{"Report", "headless for json html compat", "jsonl csv csv-tokens csv-stages markdown report-text expert-budget price-hour price-kwh"},
+	{"Report", "headless for json html compat perfetto", "jsonl csv csv-tokens csv-stages markdown report-text expert-budget price-hour price-kwh"},
 	{"Export", "metrics-listen otlp-push", ""},
 	{"Network", "listen token-file", "send-text allow-remote allow-host"},
 	{"Other", "dry-run config help", "out no-descriptions"},
@@ -107,7 +107,7 @@ llmtop help flags COMMAND; to list those of all commands, llmtop help flags.`,
 func namedCommand(root *cobra.Command, names []string) (*cobra.Command, error) {
 	c, rest, err := root.Find(names)
 	if err != nil || len(rest) > 0 {
-		return nil, exit.Usagef("unknown command %q: see llmtop --help", strings.Join(names, " "))
+		return nil, unknownCommand(cmp.Or(c, root), cmp.Or(strings.Join(rest, " "), strings.Join(names, " ")), "see llmtop --help")
 	}
 	return c, nil
 }

@@ -2,12 +2,16 @@ package cmd
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"slices"
 
 	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/cmd/files"
 	"github.com/llmtop/llmtop/cmd/playback"
+	"github.com/llmtop/llmtop/cmd/version"
 	"github.com/llmtop/llmtop/profiler/report"
+	"github.com/llmtop/llmtop/profiler/timeline"
 	"github.com/spf13/cobra"
 )
 
@@ -16,6 +20,7 @@ type reportOptions struct {
 	files  files.Reports
 	compat playback.Compat
 	engine string // engine of a recording of several; "": all
+	trace  string // file of the timeline; "": none
 }
 
 func newReportCommand() *cobra.Command {
@@ -25,10 +30,11 @@ func newReportCommand() *cobra.Command {
 		Short: "Convert a report or recording, or add the metrics of another tool",
 		Long: `report reads a report (--json of any command) or a recording (--record) and writes it as text or in
 the given formats. --compat adds the metrics of another benchmark tool by its definitions, computed
-from the requests in FILE.`,
+from the requests in FILE. --perfetto writes the timeline of a recording for ui.perfetto.dev.`,
 		Example: `  llmtop report bench.json --html bench.html
   llmtop report bench.json --compat vllm
-  llmtop report session.llmtop --compat aiperf --json -`,
+  llmtop report session.llmtop --compat aiperf --json -
+  llmtop report session.llmtop --perfetto timeline.json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return exit.Usagef("report needs one report or recording: llmtop report FILE")
@@ -43,6 +49,7 @@ from the requests in FILE.`,
 	}
 	opts.files.Bind(c.Flags(), "")
 	opts.compat.Bind(c.Flags())
+	c.Flags().StringVar(&opts.trace, "perfetto", "", "write the timeline of a recording as a Chrome trace to `FILE`, - for stdout")
 	playback.BindEngine(c.Flags(), &opts.engine)
 	return c
 }
@@ -51,11 +58,16 @@ func (o *reportOptions) run(ctx context.Context, name string, stdout, notes io.W
 	if err := o.compat.Check(); err != nil {
 		return err
 	}
-	r, err := playback.ReadReport(ctx, name, notes)
+	var trace *timeline.Trace
+	if o.trace != "" {
+		trace = timeline.New()
+	}
+	all, err := playback.ReadReport(ctx, name, trace, notes)
 	if err != nil {
 		return exit.Usage(err)
 	}
-	if r, err = playback.SelectEngine(r, o.engine, name); err != nil {
+	r, err := playback.SelectEngine(all, o.engine, name)
+	if err != nil {
 		return err
 	}
 	if r.Fleet != nil && o.compat != "" {
@@ -64,6 +76,27 @@ func (o *reportOptions) run(ctx context.Context, name string, stdout, notes io.W
 	if r.Stageless() && o.files.Name("csv-stages") != "" {
 		return exit.Usagef("--csv-stages: %s has no stages: use the recording", name)
 	}
+	if trace != nil {
+		if all.Fleet != nil && r != all {
+			i := slices.IndexFunc(all.Fleet.Replicas, func(of report.Replica) bool { return of.Report == r })
+			trace.Keep(all.Fleet.Replicas[i].Name)
+		}
+		if err := o.writeTimeline(trace, notes); err != nil || !o.files.Any() {
+			return err
+		}
+	}
 	o.compat.AddTo(r)
 	return o.files.Write(stdout, func() (*report.Report, error) { return r, nil })
+}
+
+// writeTimeline writes the timeline of a recording.
+func (o *reportOptions) writeTimeline(trace *timeline.Trace, notes io.Writer) error {
+	file, err := files.OpenOutput(o.trace, false)
+	if err != nil {
+		return err
+	}
+	if n := trace.Omitted(); n > 0 {
+		fmt.Fprintf(notes, "--perfetto: the timeline omits %d events beyond its limit of memory\n", n)
+	}
+	return files.WriteOutput(file, func(w io.Writer) error { return trace.Write(w, "llmtop "+version.String()) })
 }

@@ -24,6 +24,7 @@ func Main() {
 	}
 	log.SetOutput(io.Discard) // messages of libraries about broken connections would disturb the screen
 	root := newRootCommand()
+	root.SetArgs(withVerb(root, os.Args[1:]))
 	err := root.ExecuteContext(context.Background())
 	if err != nil && err.Error() != "" {
 		console.PrintError(err)
@@ -35,11 +36,14 @@ func newRootCommand() *cobra.Command {
 	var run local.Run
 	var start discoverFlags
 	root := &cobra.Command{
-		Use:   "llmtop",
+		Use:   "llmtop [ADDRESS... | MODEL.gguf | RECORDING]",
 		Short: "Live profiler for LLM inference",
 		Long: `llmtop shows where the time of each LLM request goes, live: the parts of the time to first token
 (TTFT), the gaps between tokens, throughput, the load of the machine, and the experts that a
 mixture-of-experts (MoE) model picks.
+
+With an address (llmtop 8080, llmtop http://gpu1:8000, llmtop pid:42) it is llmtop attach, with a
+model file llmtop run, with a recording llmtop replay, and with a report (.json) llmtop report.
 
 Without arguments it looks for engines on this machine (see llmtop discover). It attaches to the
 only one, or lets you choose. If it finds none, with --discover off, or with a flag for running a
@@ -58,7 +62,7 @@ own prompt.`,
 	useDemoDefaults(root.Flags())
 	root.SetOut(console.Out)
 	root.SetErr(console.Err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit.FlagError(err) })
+	root.SetFlagErrorFunc(flagError)
 	useHelp(root)
 	root.AddCommand(
 		newRunCommand(), newServeCommand(), newAttachCommand(), newProbeCommand(), newDiscoverCommand(), newProxyCommand(),
@@ -83,11 +87,11 @@ func useDemoDefaults(set *pflag.FlagSet) {
 }
 
 // refuseCommandArgs refuses arguments of the root command: they are unknown commands.
-func refuseCommandArgs(_ *cobra.Command, args []string) error {
+func refuseCommandArgs(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return exit.Usagef("unknown command %q: see llmtop --help; to run a model file use llmtop run %s", args[0], args[0])
+	return unknownCommand(c, args[0], "it is no address, model or recording either: see llmtop --help")
 }
 
 // refuseArgs refuses any arguments.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/llmtop/llmtop/cmd/console"
 	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/cmd/local"
 	"github.com/llmtop/llmtop/cmd/screen"
@@ -74,7 +75,7 @@ func begin(c *cobra.Command, r *local.Run, s *discoverFlags) error {
 		return a.Run(c.Context())
 	}
 	if !s.wanted(c.Flags(), &r.View) {
-		return r.Start(c)
+		return showBuiltIn(c, r)
 	}
 	look := &discover.Watch{Options: discover.Options{NoServers: s.discover == discoverSockets}}
 	found := look.Look(c.Context())
@@ -86,7 +87,7 @@ func begin(c *cobra.Command, r *local.Run, s *discoverFlags) error {
 	switch {
 	case len(engines) == 0:
 		r.Reason, r.Note = "no engine found", builtinReason(found.Engines)
-		return r.Start(c)
+		return showBuiltIn(c, r)
 	case len(engines) == 1 && blocked(&engines[0]) == "":
 		return attach([]string{engines[0].Address}, "the only engine found; built-in model: llmtop --discover off")
 	}
@@ -98,11 +99,27 @@ func begin(c *cobra.Command, r *local.Run, s *discoverFlags) error {
 	case err != nil:
 		return err
 	case pick.BuiltIn:
-		return r.Start(c)
+		return showBuiltIn(c, r)
 	case len(pick.Addresses) == 0:
 		return nil
 	}
 	return attach(pick.Addresses, "")
+}
+
+// nextSteps is what the screen of the built-in model leaves behind.
+const nextSteps = `This was llmtop's built-in model. To go on:
+  llmtop PORT, llmtop URL   watch a server (llama.cpp, Ollama, vLLM, SGLang, …)
+  llmtop MODEL.gguf         run a model
+  llmtop --record FILE      record a session, for llmtop FILE
+  llmtop --help             more`
+
+// showBuiltIn runs the built-in model, and says after its screen what to try next.
+func showBuiltIn(c *cobra.Command, r *local.Run) error {
+	err := r.Start(c)
+	if err == nil && !r.Headless && !r.Camera.Enabled() && console.HasScreen() {
+		fmt.Fprintln(c.OutOrStdout(), nextSteps)
+	}
+	return err
 }
 
 // attachable returns the addresses of the engines that can be watched.

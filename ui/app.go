@@ -156,7 +156,7 @@ type app struct {
 	timeline *chrome.Timeline // selected moment of the history; nil: live, or a replay
 
 	saveScreen func(svg, text []byte) (path string, err error) // writes a screenshot
-	saveReport func(json []byte) (path string, err error)
+	saveReport func(json, timeline []byte) (path string, err error)
 }
 
 // Snapshot implements view.Program.
@@ -174,7 +174,7 @@ func newApp(cfg Config) *app {
 	cfg = a.cfg
 	a.throttle = newThrottle(cfg.LowBandwidth)
 	a.saveScreen = func(svg, text []byte) (string, error) { return saveScreen(time.Now(), svg, text) }
-	a.saveReport = func(json []byte) (string, error) { return saveReport(time.Now(), json) }
+	a.saveReport = func(json, timeline []byte) (string, error) { return saveReport(time.Now(), json, timeline) }
 	a.theme = cfg.themeIndex()
 	a.applyTheme()
 	a.panes.Scratch, a.status.FPS, a.panes.Window = &pane.Scratch{}, cfg.FPS, metric.Minute

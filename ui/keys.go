@@ -149,7 +149,7 @@ func (a *app) screenKeys() []view.Key {
 		{Keys: []string{"t"}, Show: "t", Word: "theme", Help: "next theme", Do: a.nextTheme},
 		{Keys: []string{":"}, Show: ":", Word: "command", Help: "search commands and run one", Do: a.palette.show},
 		{Keys: []string{"s"}, Show: "s", Word: "snapshot", Help: "save the screen as a picture (SVG) and as text in the working directory", Do: a.writeScreenshot},
-		{Keys: []string{"S"}, Show: "S", Name: "report", Help: "save a report of the moment on the screen as JSON in the working directory, without prompts and answers", Do: a.writeReport, When: reports},
+		{Keys: []string{"S"}, Show: "S", Name: "report", Help: "save a report of the moment on the screen as JSON, and a timeline for ui.perfetto.dev of the history before it, in the working directory, without prompts and answers", Do: a.writeReport, When: reports},
 		{Keys: []string{"m"}, Show: "m", Word: "mark", Help: "mark this moment, to compare the numbers since then with those before", Do: a.marks.add, When: shown},
 		{Keys: []string{"M"}, Show: "M", Name: "changes since mark", Help: "show changes since the newest mark: requests, tokens, latency, memory, router picks, dropped events", Do: a.marks.toggle, When: shown},
 		{Keys: []string{"u"}, Show: "u", Name: "clear marks", Help: "clear the marks", Do: a.marks.clear, When: shown},

@@ -211,13 +211,19 @@ var keyCases = map[string]func(*testing.T, *app, *calls){
 	},
 	"report": func(t *testing.T, a *app, k *calls) {
 		var wrote string
-		a.saveReport = func(json []byte) (string, error) {
-			wrote = string(json)
+		a.session.Actions.Timeline = func(s *store.Snapshot) ([]byte, error) {
+			if s != a.snap {
+				t.Error("the timeline is of another moment")
+			}
+			return []byte("[]"), nil
+		}
+		a.saveReport = func(json, timeline []byte) (string, error) {
+			wrote = string(json) + string(timeline)
 			return "report\x1b[31m.json", nil
 		}
 		a.Update(a.press("S")())
 		holds(t, a, "wrote report�.json")
-		if k.reports != 1 || wrote != "{}" {
+		if k.reports != 1 || wrote != "{}[]" {
 			t.Errorf("%d reports were made, and %q was written", k.reports, wrote)
 		}
 	},

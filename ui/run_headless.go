@@ -20,7 +20,7 @@ func NewHeadless(cfg Config, cols, rows int) *Headless {
 	s := &Headless{newApp(cfg)}
 	// File names carry the time of the recorded session, so that they are the same each time it is recorded.
 	s.app.saveScreen = func(svg, text []byte) (string, error) { return saveScreen(s.wall(), svg, text) }
-	s.app.saveReport = func(json []byte) (string, error) { return saveReport(s.wall(), json) }
+	s.app.saveReport = func(json, timeline []byte) (string, error) { return saveReport(s.wall(), json, timeline) }
 	s.Resize(cols, rows)
 	return s
 }

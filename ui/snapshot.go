@@ -12,7 +12,7 @@ import (
 // maxPerSecond bounds the files saved in one second.
 const maxPerSecond = 100
 
-// wroteMsg reports the path of a written report, or its error.
+// wroteMsg reports the names of the files of a written report, or its error.
 type wroteMsg struct {
 	path string
 	err  error
@@ -29,14 +29,25 @@ func unpadded(text string) []byte {
 
 // saveScreen writes a picture and its text into the working directory, and returns the name of the picture.
 func saveScreen(at time.Time, svg, text []byte) (path string, err error) {
-	base, err := saveNumbered(at, func(base string) error { return savePair(base, svg, text) })
+	base, err := saveNumbered(at, func(base string) error { return savePair(base, ".svg", svg, ".txt", text) })
 	return base + ".svg", err
 }
 
-// saveReport writes a report into the working directory and returns its name.
-func saveReport(at time.Time, json []byte) (path string, err error) {
-	base, err := saveNumbered(at, func(base string) error { return saveNew(base+".json", json) })
-	return base + ".json", err
+// timelineSuffix ends the names of timelines.
+const timelineSuffix = ".perfetto.json"
+
+// saveReport writes a report, and a timeline unless it is nil, into the working directory. It returns their names.
+func saveReport(at time.Time, json, timeline []byte) (path string, err error) {
+	base, err := saveNumbered(at, func(base string) error {
+		if timeline == nil {
+			return saveNew(base+".json", json)
+		}
+		return savePair(base, ".json", json, timelineSuffix, timeline)
+	})
+	if timeline == nil {
+		return base + ".json", err
+	}
+	return base + ".json and " + timelineSuffix, err
 }
 
 // saveNumbered calls save with a base name made from the time. It never overwrites a file: names of the same second get
@@ -54,13 +65,13 @@ func saveNumbered(at time.Time, save func(base string) error) (base string, err 
 	return "", err
 }
 
-// savePair writes both files, or neither.
-func savePair(base string, svg, text []byte) error {
-	if err := saveNew(base+".svg", svg); err != nil {
+// savePair writes two files whose names differ in their suffixes, or neither.
+func savePair(base, suffix string, data []byte, suffix2 string, data2 []byte) error {
+	if err := saveNew(base+suffix, data); err != nil {
 		return err
 	}
-	if err := saveNew(base+".txt", text); err != nil {
-		_ = os.Remove(base + ".svg") // report the first error
+	if err := saveNew(base+suffix2, data2); err != nil {
+		_ = os.Remove(base + suffix) // report the first error
 		return err
 	}
 	return nil

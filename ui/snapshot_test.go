@@ -87,7 +87,7 @@ func TestSnapshotIsWritten(t *testing.T) {
 // A failed write shows its error and leaves no file behind.
 func TestSnapshotFails(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "gone")
-	if err := savePair(filepath.Join(folder, "x"), nil, nil); !errors.Is(err, os.ErrNotExist) {
+	if err := savePair(filepath.Join(folder, "x"), ".svg", nil, ".txt", nil); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("without a directory: %v", err)
 	}
 	a, k := withCalls(t)
@@ -104,12 +104,19 @@ func TestReportsAreSaved(t *testing.T) {
 	t.Chdir(t.TempDir())
 	at := time.Date(2026, 11, 21, 9, 8, 7, 0, time.UTC)
 	for _, want := range []string{"llmtop-20261121-090807.json", "llmtop-20261121-090807-2.json"} {
-		path, err := saveReport(at, []byte(want))
+		path, err := saveReport(at, []byte(want), nil)
 		if err != nil || path != want {
 			t.Fatalf("wrote %q, %v, want %q", path, err, want)
 		}
 		if got, err := os.ReadFile(path); err != nil || string(got) != want {
 			t.Errorf("%s holds %q, %v", path, got, err)
 		}
+	}
+	path, err := saveReport(at, []byte("report"), []byte("timeline"))
+	if want := "llmtop-20261121-090807-3.json and .perfetto.json"; err != nil || path != want {
+		t.Errorf("wrote %q, %v, want %q", path, err, want)
+	}
+	if got, err := os.ReadFile("llmtop-20261121-090807-3.perfetto.json"); err != nil || string(got) != "timeline" {
+		t.Errorf("timeline %q, %v", got, err)
 	}
 }

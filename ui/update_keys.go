@@ -207,13 +207,18 @@ func (a *app) writeScreenshot() {
 	a.report(err, "wrote "+path+" and .txt")
 }
 
-// reportWriter returns a function that writes the report of the moment on the screen. It may run on another goroutine.
+// reportWriter returns a function that writes the report of the moment on the screen, and the timeline up to it. It may
+// run on another goroutine.
 func (a *app) reportWriter() func() wroteMsg {
-	make, save, s := a.session.Actions.Report, a.saveReport, a.snap
+	actions, save, s := a.session.Actions, a.saveReport, a.snap
 	return func() (done wroteMsg) {
-		json, err := make(s)
+		var timeline []byte
+		json, err := actions.Report(s)
+		if err == nil && actions.Timeline != nil {
+			timeline, err = actions.Timeline(s)
+		}
 		if err == nil {
-			done.path, err = save(json)
+			done.path, err = save(json, timeline)
 		}
 		if err != nil {
 			done.err = fmt.Errorf("write report: %w", err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/cmd/local"
+	"github.com/llmtop/llmtop/profiler/capacity"
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/engine/workload"
@@ -33,11 +34,19 @@ func (o *Benchmark) measure(ctx context.Context, sources []prompts, m *meter) (*
 		if err != nil {
 			return exit.InterruptCause(ctx, err)
 		}
-		log, spent, err := o.drive(ctx, s, load, m)
+		var found *capacity.Result
+		log, spent, err := o.drive(ctx, s, m, func(ctx context.Context, d *workload.Driver) (log *workload.Log, err error) {
+			if o.findCapacity {
+				log, found, err = o.search(ctx, s, d, sources, m)
+				return log, err
+			}
+			return d.Run(ctx, load)
+		})
 		if log != nil {
 			err = exit.InterruptCause(ctx, err)
 			built = report.Build(o.Meta(err), s.Store.Snapshot(), s.Collector)
 			built.AddBench(points(log, s.Store.Snapshot().Started), log.Failed, o.targets())
+			built.Bench.Capacity = found
 			o.addTo(built, spent)
 			o.addClient(built, s)
 			o.compat.AddTo(built)
@@ -88,13 +97,16 @@ func (o *Benchmark) prepare(ctx context.Context, s *local.Engine, sources []prom
 	return o.workload(ctx, s.Scheduler, sources)
 }
 
-// drive runs the workload and measures its energy and the load of this process.
-func (o *Benchmark) drive(ctx context.Context, s *local.Engine, load workload.Workload, m *meter) (log *workload.Log, spent report.Consumption, err error) {
-	driver := workload.Driver{Runner: s.Scheduler, Clock: s.Clock, Progress: m.progress(s.Store)}
+// drive runs a workload and measures its energy and the load of this process.
+func (o *Benchmark) drive(ctx context.Context, s *local.Engine, m *meter, load func(context.Context, *workload.Driver) (*workload.Log, error)) (log *workload.Log, spent report.Consumption, err error) {
+	driver := workload.Driver{Runner: s.Scheduler, Clock: s.Clock}
+	if !o.findCapacity { // how many runs it will take is not known
+		driver.Progress = m.progress(s.Store)
+	}
 	sample := func() { s.Sampler.Sample(o.target.samples(s)) }
 	run := func() error {
 		return o.runWithScreen(ctx, s, func(ctx context.Context) (err error) {
-			log, err = driver.Run(ctx, load)
+			log, err = load(ctx, &driver)
 			return err
 		})
 	}

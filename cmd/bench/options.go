@@ -36,9 +36,11 @@ type Benchmark struct {
 	warmup      int
 	cold        int
 	honourEOS   bool
-	groups      map[string]string
-	compat      playback.Compat
-	target      *target
+
+	findCapacity bool
+	groups       map[string]string
+	compat       playback.Compat
+	target       *target
 	extras
 }
 
@@ -65,6 +67,7 @@ func (o *Benchmark) Bind(c *cobra.Command) {
 	flags.IntVar(&o.requests, "requests", 0, "requests per run (default: 8, or one per prompt)")
 	flags.IntVar(&o.repeats, "repeats", 5, "runs per point")
 	flags.IntVar(&o.warmup, "warmup", 1, "unmeasured requests before the first run of each point")
+	flags.BoolVar(&o.findCapacity, "find-capacity", false, "search the highest request rate that meets --slo (open loop)")
 	flags.IntVar(&o.cold, "cold", 0, "reload the model `N` times for one request each, to measure cold TTFT")
 	flags.BoolVar(&o.honourEOS, "honour-eos", false, "let the model end its text before --tokens")
 	flags.StringToStringVar(&o.groups, "groups", nil, "requests per group (LoRA adapter or tenant) as `SHARES` like a=3,b=1")
@@ -86,7 +89,7 @@ func (o *Benchmark) Bind(c *cobra.Command) {
 		if c.Flags().Changed("rate") && !c.Flags().Changed("concurrency") {
 			o.concurrency = nil
 		}
-		return errors.Join(check(c, args), o.target.check(c, o.TokenFile), o.check())
+		return errors.Join(o.checkCapacity(c), check(c, args), o.target.check(c, o.TokenFile), o.check())
 	}
 }
 

@@ -46,6 +46,11 @@ func (r *Reports) Name(flag string) string {
 	return ""
 }
 
+// Any reports whether there is a file for any format.
+func (r *Reports) Any() bool {
+	return slices.ContainsFunc(formats, func(f reportFormat) bool { return r.Name(f.flag) != "" })
+}
+
 // Bind adds a flag for each format. condition is appended to its usage.
 func (r *Reports) Bind(set *pflag.FlagSet, condition string) {
 	r.names = map[string]*string{}
@@ -60,8 +65,7 @@ const HeadlessOnly = " (with --headless)"
 
 // CheckHeadless refuses report flags without --headless.
 func (r *Reports) CheckHeadless(headless bool) error {
-	named := func(f reportFormat) bool { return r.Name(f.flag) != "" }
-	if !headless && (r.text || slices.ContainsFunc(formats, named)) {
+	if !headless && (r.text || r.Any()) {
 		return exit.Usagef("--json, --jsonl, --csv, --csv-tokens, --csv-stages, --markdown, --html and --report-text need --headless")
 	}
 	return nil

@@ -96,7 +96,8 @@ func (r *Run) Screen(e *Engine, submit func(engine.Request) (*engine.Handle, err
 			e.Scheduler.Cancel(id)
 			return nil
 		},
-		Report: session.ReportAction(r.Meta(nil)),
+		Report:   session.ReportAction(r.Meta(nil)),
+		Timeline: session.TimelineAction(e.Store),
 		SetPace: func(tokensPerSecond float64) error {
 			e.Scheduler.SetPace(tokensPerSecond)
 			return nil

@@ -17,15 +17,17 @@ import (
 	"github.com/llmtop/llmtop/profiler/recording"
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/profiler/timeline"
 )
 
-// ReadReport reads a report, or plays a recording into one. Its errors name the file once.
-func ReadReport(ctx context.Context, name string, notes io.Writer) (*report.Report, error) {
+// ReadReport reads a report, or plays a recording into one and into a trace, unless that is nil. Its errors name the file
+// once.
+func ReadReport(ctx context.Context, name string, trace *timeline.Trace, notes io.Writer) (*report.Report, error) {
 	rec, err := recording.Open(name)
 	switch {
 	case err == nil:
 		defer rec.Close() // read only
-		r, err := reportOf(ctx, rec, name, &screen.View{Targets: store.Targets{TTFT: store.DefaultTTFTTarget, DefaultTTFT: true}})
+		r, err := reportOf(ctx, rec, name, &screen.View{Targets: store.Targets{TTFT: store.DefaultTTFTTarget, DefaultTTFT: true}}, trace)
 		if err != nil {
 			err = fmt.Errorf("read %s: %w", name, err)
 		}
@@ -38,6 +40,9 @@ func ReadReport(ctx context.Context, name string, notes io.Writer) (*report.Repo
 		return nil, openError(name, err)
 	}
 	defer file.Close()
+	if trace != nil {
+		return nil, exit.Usagef("--perfetto: %s is no recording: write one with --record FILE", name)
+	}
 	r, err := report.Read(file)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -49,16 +54,30 @@ func ReadReport(ctx context.Context, name string, notes io.Writer) (*report.Repo
 }
 
 // reportOf plays a recording at full speed and returns its report, for several engines their common one, nil if it
-// cannot be played. With an error, the report covers the part before it.
-func reportOf(ctx context.Context, rec *recording.Recording, name string, judged *screen.View) (*report.Report, error) {
+// cannot be played. With an error, the report covers the part before it. The engines are added to a trace, unless that is
+// nil.
+func reportOf(ctx context.Context, rec *recording.Recording, name string, judged *screen.View, trace *timeline.Trace) (*report.Report, error) {
 	var player *recording.Player
-	collectors := map[int]*report.Collector{} // by source
+	collectors, traced := map[int]*report.Collector{}, map[int]*timeline.Engine{} // by source
 	var p *played
 	p = newPlayed(rec, func(source int) (*store.Store, event.Sink) {
 		c, opt := report.NewCollector(), p.storeOptions(player, judged.Targets)
 		collectors[source], opt.OnRequest = c, c.Request
+		if trace == nil {
+			s := store.New(opt)
+			return s, event.Tee{s, c}
+		}
+		name := ""
+		if rec.MultiEngine {
+			name = rec.Engine(source).Name
+		}
+		t := trace.Engine(name)
+		traced[source], opt.OnRequest = t, func(r *store.Request) {
+			c.Request(r)
+			t.Request(r)
+		}
 		s := store.New(opt)
-		return s, event.Tee{s, c}
+		return s, event.Tee{s, c, t}
 	})
 	opt := p.options()
 	opt.Speed, opt.StopAtEnd = recording.Unpaced, true
@@ -76,6 +95,9 @@ func reportOf(ctx context.Context, rec *recording.Recording, name string, judged
 	var members []report.Member
 	for _, n := range p.listed() {
 		s, of := p.snapshot(n), meta
+		if t := traced[n]; t != nil {
+			t.Snapshot(s)
+		}
 		if of.Machine == nil && rec.Engine(n).Local {
 			of.Machine = recordedMachine(rec.Conditions)
 		}
@@ -147,4 +169,20 @@ func recordedMachine(c *recording.Conditions) *report.Machine {
 		m.Cores = &c.Cores
 	}
 	return m
+}
+
+// timelineAction returns the action of a screen that makes the timeline of a whole recording.
+func timelineAction(name string, judged *screen.View) func(*store.Snapshot) ([]byte, error) {
+	return func(*store.Snapshot) ([]byte, error) {
+		rec, err := openRecording(name, io.Discard)
+		if err != nil {
+			return nil, err
+		}
+		defer rec.Close() // read only
+		trace := timeline.New()
+		if _, err := reportOf(context.Background(), rec, name, judged, trace); err != nil {
+			return nil, err
+		}
+		return session.Timeline(trace)
+	}
 }

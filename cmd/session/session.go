@@ -15,6 +15,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/report"
 	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/profiler/timeline"
 	"github.com/llmtop/llmtop/runtime/host"
 	"github.com/llmtop/llmtop/ui"
 )
@@ -168,4 +169,26 @@ func ReportAction(meta report.Meta) func(*store.Snapshot) ([]byte, error) {
 		}
 		return out.Bytes(), nil
 	}
+}
+
+// TimelineAction returns the action of a screen that makes the timeline of the history up to a snapshot; nil if the
+// store keeps no history.
+func TimelineAction(of *store.Store) func(*store.Snapshot) ([]byte, error) {
+	if of.HistoryReader() == nil {
+		return nil
+	}
+	return func(s *store.Snapshot) ([]byte, error) {
+		trace := timeline.New()
+		engine := trace.Engine("")
+		of.HistoryReader().Events(s.Now, engine.Emit)
+		engine.Snapshot(s)
+		return Timeline(trace)
+	}
+}
+
+// Timeline returns a trace as JSON.
+func Timeline(trace *timeline.Trace) ([]byte, error) {
+	var out bytes.Buffer
+	err := trace.Write(&out, "llmtop "+version.String())
+	return out.Bytes(), err
 }

@@ -267,6 +267,7 @@ func (w *watcher) sessions() []ui.Session {
 		} else {
 			sessions[i].Actions.Report = session.ReportAction(report.Meta{Remote: !remote.IsLocal(e.at)})
 		}
+		sessions[i].Actions.Timeline = session.TimelineAction(s.Store)
 	}
 	return sessions
 }

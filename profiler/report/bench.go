@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 
+	"github.com/llmtop/llmtop/profiler/capacity"
 	"github.com/llmtop/llmtop/profiler/metric"
 )
 
@@ -15,7 +16,9 @@ type Bench struct {
 	Limits    *Limits    `json:"limits"`          // null: not measured
 	Client    *Client    `json:"client"`          // null: the engine ran inside llmtop
 	Compat    *Compat    `json:"compat"`          // null: not requested
-	Advice    []Verdict  `json:"recommendations"`
+
+	Capacity *capacity.Result `json:"capacity,omitempty"` // null: not searched
+	Advice   []Verdict        `json:"recommendations"`
 }
 
 // count returns the number of requests.

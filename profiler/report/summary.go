@@ -31,7 +31,7 @@ func bodySections(r *Report) []section {
 	if r.Fleet != nil {
 		return filled(r.Fleet.sections())
 	}
-	parts := []section{benchSection(r), profilesSection(r), limitsSection(r)}
+	parts := []section{capacitySection(r), benchSection(r), profilesSection(r), limitsSection(r)}
 	parts = append(parts, pointSections(r)...)
 	parts = append(parts, reportedSections(r)...)
 	parts = append(parts,

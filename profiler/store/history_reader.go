@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/binary"
+	"slices"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -22,6 +23,7 @@ type HistoryReader struct {
 	applied      event.Time // time of the last entry that was replayed
 	lastTime     event.Time // argument of the last call of At
 	lastSnapshot *Snapshot
+	events       func(event.Event) // of Events, while it runs; else nil
 }
 
 // HistoryReader returns a reader of the history; nil if the store keeps none.
@@ -60,6 +62,23 @@ func (r *HistoryReader) At(at event.Time) *Snapshot {
 	return r.lastSnapshot
 }
 
+// Events calls f with the events of the history up to a time, in the order in which they were applied.
+func (r *HistoryReader) Events(until event.Time, f func(event.Event)) {
+	r.events, r.lastSnapshot = f, nil
+	defer func() { r.events, r.segment, r.state = nil, nil, nil }()
+	s := r.store
+	s.drain()
+	s.mu.Lock()
+	segments := slices.Clone(s.history.segments)
+	s.mu.Unlock()
+	for _, seg := range segments {
+		s.mu.Lock()
+		blocks := r.begin(seg)
+		s.mu.Unlock()
+		r.replay(blocks, until)
+	}
+}
+
 // locate returns the segment and the blocks that cover a time. It restarts from the segment's base state, unless
 // replaying can continue forward in the same segment.
 func (r *HistoryReader) locate(at event.Time) (seg *segment, blocks [][]byte) {
@@ -78,16 +97,27 @@ func (r *HistoryReader) locate(at event.Time) (seg *segment, blocks [][]byte) {
 	if seg == nil {
 		return nil, nil
 	}
-	if r.segment != seg || r.state == nil || at < r.lastTime {
-		r.state = seg.base.thaw(&s.state.requests, r.unpack)
-		r.block, r.offset, r.applied = 0, 0, seg.base.at
+	if r.segment == seg && r.state != nil && at >= r.lastTime {
+		return seg, r.blocks(seg)
 	}
-	blocks = append(blocks, seg.blocks...)
+	return seg, r.begin(seg)
+}
+
+// begin returns to the base state of a segment, and returns its blocks. The caller holds the lock of the store.
+func (r *HistoryReader) begin(seg *segment) [][]byte {
+	r.state = seg.base.thaw(&r.store.state.requests, r.unpack)
+	r.block, r.offset, r.applied = 0, 0, seg.base.at
+	return r.blocks(seg)
+}
+
+// blocks returns the blocks of a segment, the last of them not compressed. The caller holds the lock of the store.
+func (r *HistoryReader) blocks(seg *segment) [][]byte {
+	blocks := slices.Clone(seg.blocks)
 	if len(seg.open) > 0 {
-		blocks = append(blocks, append([]byte(nil), seg.open...))
+		blocks = append(blocks, slices.Clone(seg.open))
 	}
 	r.openBlock = len(seg.blocks)
-	return seg, blocks
+	return blocks
 }
 
 // complete reports whether the history reaches back to the start of the session.
@@ -153,7 +183,7 @@ func readEntry(b []byte) (e historyEntry, n int) {
 func (r *HistoryReader) applyEntry(e *historyEntry) {
 	switch e.kind {
 	case entryEvent:
-		_ = r.codec.Decode(e.line, func(e event.Event) { r.state.apply(&e) }) // cannot fail: wire.Append wrote the line
+		_ = r.codec.Decode(e.line, func(e event.Event) { r.apply(&e) }) // cannot fail: wire.Append wrote the line
 	case entryDropped:
 		for k := range r.state.queueDrops {
 			n, size := binary.Uvarint(e.line)
@@ -163,6 +193,14 @@ func (r *HistoryReader) applyEntry(e *historyEntry) {
 	case entryPicks:
 		r.applyPicks(e.line)
 	}
+}
+
+// apply applies an event to the state.
+func (r *HistoryReader) apply(e *event.Event) {
+	if r.events != nil {
+		r.events(*e)
+	}
+	r.state.apply(e)
 }
 
 // applyPicks applies router picks that were stored as differences.
@@ -178,7 +216,7 @@ func (r *HistoryReader) applyPicks(b []byte) {
 	}
 	at, k := binary.Varint(b[n+m:])
 	now, _ := readPicks(b[n+m+max(k, 0):], &x.current)
-	r.state.apply(&event.Event{Kind: event.KindExperts, Layer: -1, At: event.Time(at), Data: &event.Experts{
+	r.apply(&event.Event{Kind: event.KindExperts, Layer: -1, At: event.Time(at), Data: &event.Experts{
 		Layers: x.layers, Experts: x.experts, Used: int(used), EveryN: int(every), Decode: now.counts[0], Prompt: now.counts[1],
 		DecodeTokens: now.tokens[0], PromptTokens: now.tokens[1],
 	}})

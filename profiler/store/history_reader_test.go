@@ -232,3 +232,35 @@ func TestDropsInHistory(t *testing.T) {
 		t.Error("a store without history returns a reader")
 	}
 }
+
+// TestHistoryEvents checks that the events of a history, over all its segments, make the same session again.
+func TestHistoryEvents(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	p := newSessionWithHistory(1<<22, 150)
+	p.engine(event.CapTokens | event.CapQueue)
+	counts := make([]uint64, 8)
+	middle := event.Time(0)
+	for i := range 8 {
+		emitRandom(p, rng, 200, counts)
+		p.store.Snapshot() // a segment begins with a batch
+		if p.now += event.Time(sec); i == 4 {
+			middle = p.now
+		}
+	}
+	if len(p.store.history.segments) < 3 {
+		t.Fatalf("%d segments: too few to test", len(p.store.history.segments))
+	}
+	reader := p.store.HistoryReader()
+	for _, until := range []event.Time{middle, p.now} {
+		again := newSessionWithHistory(0, 0)
+		again.now = until
+		reader.Events(until, func(e event.Event) {
+			again.store.Emit(e)
+			again.store.Drain()
+		})
+		compareSnapshots(t, "from events", p.store.HistoryReader().At(until), again.store.Snapshot())
+	}
+	if got := reader.At(middle); got == nil || got.Now != middle {
+		t.Errorf("after reading events, the reader returns %v", got)
+	}
+}

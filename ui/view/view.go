@@ -77,6 +77,9 @@ type Actions struct {
 	SetPace func(tokensPerSecond float64) error     // 0: unlimited
 	Report  func(s *store.Snapshot) ([]byte, error) // returns the report of a snapshot as JSON; it may take seconds
 
+	// Timeline returns the trace of the events up to a snapshot for a timeline viewer, as JSON; it may take seconds.
+	Timeline func(s *store.Snapshot) ([]byte, error)
+
 	// Watch turns closer sampling of the machine and of the model's file on or off. It is on while the user looks at
 	// the machine.
 	Watch   func(model string, on bool)

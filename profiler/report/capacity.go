@@ -1,0 +1,66 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/llmtop/llmtop/profiler/capacity"
+	"github.com/llmtop/llmtop/profiler/metric"
+)
+
+// rateWords formats a rate of requests.
+func rateWords(perSecond float64) string { return fmt.Sprintf("%.3g requests/s", perSecond) }
+
+// capacitySection returns the curve of goodput against the request rate, and the capacity.
+func capacitySection(r *Report) section {
+	s := section{title: "Capacity", left: 1, header: []string{"rate, requests/s", "sent", "requests", "met all", "95 % limits", "goodput", "", "targets"}}
+	if r.Bench == nil || r.Bench.Capacity == nil {
+		return s
+	}
+	c, most := r.Bench.Capacity, 0.0
+	for i := range c.Trials {
+		most = max(most, c.Trials[i].Goodput)
+	}
+	knee := c.Knee()
+	for i := range c.Trials {
+		t := &c.Trials[i]
+		verdict := string(t.Verdict)
+		switch {
+		case t == knee:
+			verdict += ": the knee"
+		case t.Verdict == capacity.Client:
+			verdict = "llmtop could not send at this rate"
+		}
+		s.rows = append(s.rows, []string{
+			fmt.Sprintf("%.3g", t.Rate), fmt.Sprintf("%.3g", t.Sent), fmt.Sprint(t.Requests), metric.Percent(t.Share),
+			metric.Percent(t.Low) + " to " + metric.Percent(t.High), fmt.Sprintf("%.3g", t.Goodput), strings.Repeat("#", int(barCells*t.Goodput/max(most, 1e-9))), verdict,
+		})
+	}
+	s.words = append(capacityWords(c, r.Bench.Targets),
+		"Not counted: the warm-up, and the first fifth of each run. The limits hold for independent requests.")
+	return s
+}
+
+// capacityWords returns the result of a search in words.
+func capacityWords(c *capacity.Result, targets string) []string {
+	knee := c.Knee()
+	if knee == nil {
+		words := fmt.Sprintf("No rate was found at which %s of the requests meet %s.", metric.Percent(c.Required), targets)
+		if len(c.Trials) > 0 {
+			words += fmt.Sprintf(" The lowest measured was %s.", rateWords(c.Trials[0].Rate))
+		}
+		return []string{words}
+	}
+	words := []string{fmt.Sprintf("Capacity: %s. %s of %s met %s: at least %s of all, at 95 %% confidence.",
+		rateWords(knee.Rate), metric.Percent(knee.Share), plural(knee.Requests, "request"), targets, metric.Percent(c.Required))}
+	switch {
+	case c.Client:
+		words = append(words, "llmtop could not send faster: the capacity may be higher.")
+	case c.Above != nil:
+		words = append(words, fmt.Sprintf("At %s that is not so.", rateWords(*c.Above)))
+	}
+	if !c.Complete {
+		words = append(words, "The search was not complete: the capacity may be higher.")
+	}
+	return words
+}

@@ -1,0 +1,261 @@
+// Package timeline writes what engines did as a trace in the Chrome trace format, which Perfetto and other timeline
+// viewers open.
+package timeline
+
+import (
+	"slices"
+	"sync"
+	"unsafe"
+
+	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/store"
+)
+
+// maxBytes bounds the memory of what a Trace collects. Events beyond it are counted and not kept.
+const maxBytes = 256 << 20
+
+// picksInterval is the shortest time that one slice of router picks covers.
+const picksInterval = event.Time(1e9)
+
+// Trace collects the events of one or more engines with a common clock. It is safe for concurrent use.
+type Trace struct {
+	mu      sync.Mutex // guards what follows, and the engines
+	engines []*Engine
+	bytes   int // used of maxBytes
+	omitted uint64
+}
+
+// Engine is the part of a Trace about one engine. It is an event.Sink.
+type Engine struct {
+	trace *Trace
+	name  string
+	info  event.EngineInfo
+	model string
+	end   event.Time // of the newest event
+
+	requests  map[event.RequestID]*request
+	passes    []pass
+	usage     []usage
+	counters  []counter
+	generated map[event.Time]int // tokens by second
+	picks     []picks
+	counted   *event.Experts // at the end of the last slice of picks
+	countedAt event.Time
+	dropped   uint64
+}
+
+// request is what the trace knows of a request.
+type request struct {
+	final  *store.Request // nil: nothing but tokens
+	tokens []token
+}
+
+// token is one token, several of the same time, or a deliberate wait.
+type token struct {
+	at     event.Time
+	paced  int64 // ns of the wait; 0: a token
+	index  int32
+	n      int32
+	step   uint64
+	picked []uint16
+}
+
+// pass is one forward pass.
+type pass struct {
+	at             event.Time
+	dur            int64
+	step           uint64
+	decode, prompt int32
+	split          event.Split
+	data           *event.Pass
+}
+
+// usage is one sample of the engine's threads.
+type usage struct {
+	at event.Time
+	of *event.Usage
+}
+
+// counter is one value of a series.
+type counter struct {
+	at    event.Time
+	name  string
+	value float64
+}
+
+// picks are the experts that each layer picked most in an interval.
+type picks struct {
+	start, end event.Time
+	layers     []string
+}
+
+// New returns an empty trace.
+func New() *Trace { return &Trace{} }
+
+// Engine adds an engine with a name, "" for that of its events.
+func (t *Trace) Engine(name string) *Engine {
+	e := &Engine{trace: t, name: name, requests: map[event.RequestID]*request{}, generated: map[event.Time]int{}}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.engines = append(t.engines, e)
+	return e
+}
+
+// Keep removes all engines except those with a name.
+func (t *Trace) Keep(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.engines = slices.DeleteFunc(t.engines, func(e *Engine) bool { return e.name != name })
+}
+
+// Request adds the times and the metrics of a request, or replaces them: pass it as store.Options.OnRequest, and pass
+// the requests of the last snapshot. Requests of polled slots have no exact times and are left out.
+func (e *Engine) Request(r *store.Request) {
+	if r.Polled {
+		return
+	}
+	e.trace.mu.Lock()
+	defer e.trace.mu.Unlock()
+	slim := *r
+	slim.Tokens, slim.Gaps, slim.Layers, slim.Text, slim.Prompt = nil, nil, nil, "", ""
+	if q := e.request(r.ID); q != nil && (q.final != nil || e.room(int(unsafe.Sizeof(slim)))) {
+		q.final = &slim
+	}
+}
+
+// Snapshot adds the engine, the model and the requests of the last snapshot of a store.
+func (e *Engine) Snapshot(s *store.Snapshot) {
+	e.trace.mu.Lock()
+	e.info, e.model, e.end = s.Engine, s.Model.Name, max(e.end, s.Now)
+	e.dropped = s.Drops.Total()
+	e.trace.mu.Unlock()
+	for _, r := range s.Past {
+		e.Request(r)
+	}
+	for _, r := range s.Requests {
+		e.Request(r)
+	}
+}
+
+// request returns what is known of a request, nil if there is no memory for it.
+func (e *Engine) request(id event.RequestID) *request {
+	q := e.requests[id]
+	if q == nil && e.room(int(unsafe.Sizeof(request{}))) {
+		q = &request{}
+		e.requests[id] = q
+	}
+	return q
+}
+
+// room takes memory, or counts an omitted event if there is too little.
+func (e *Engine) room(bytes int) bool {
+	if e.trace.bytes+bytes > maxBytes {
+		e.trace.omitted++
+		return false
+	}
+	e.trace.bytes += bytes
+	return true
+}
+
+// Emit implements event.Sink.
+func (e *Engine) Emit(v event.Event) {
+	e.trace.mu.Lock()
+	defer e.trace.mu.Unlock()
+	if v.At <= 0 {
+		return // before the clock began: when is unknown
+	}
+	e.end = max(e.end, v.At)
+	switch data := v.Data.(type) {
+	case *event.Host:
+		e.host(v.At, data)
+	case *event.Usage:
+		if e.room(int(unsafe.Sizeof(*data))) {
+			e.usage = append(e.usage, usage{v.At, data})
+		}
+	case *event.KV:
+		e.count(v.At, "KV cells used", float64(data.Used))
+	case *event.Aggregates:
+		e.aggregates(v.At, data)
+	case *event.Experts:
+		e.experts(v.At, data)
+	}
+	switch {
+	case v.Kind == event.KindStep && e.room(int(unsafe.Sizeof(pass{}))):
+		data, _ := v.Data.(*event.Pass)
+		e.passes = append(e.passes, pass{v.At, max(v.Dur, 0), v.Step, v.N, v.Prompt, v.Split, data})
+	case v.Kind == event.KindToken:
+		n := int32(store.StampedTokens(&v))
+		e.generated[v.At/1e9] += int(n)
+		e.token(v.Req, token{at: v.At, index: v.Index, n: n, step: v.Step, picked: v.Picks})
+	case v.Kind == event.KindStage && v.Stage == event.StagePace && v.Dur > 0:
+		e.token(v.Req, token{at: v.At, paced: v.Dur})
+	}
+}
+
+// token adds a token to its request. Tokens of the same time are one.
+func (e *Engine) token(id event.RequestID, t token) {
+	q := e.request(id)
+	if q == nil {
+		return
+	}
+	if n := len(q.tokens); n > 0 && q.tokens[n-1].at == t.at && q.tokens[n-1].paced == 0 && t.paced == 0 {
+		q.tokens[n-1].n += t.n
+		return
+	}
+	if e.room(int(unsafe.Sizeof(t)) + 2*len(t.picked)) {
+		q.tokens = append(q.tokens, t)
+	}
+}
+
+// count adds a value of a series.
+func (e *Engine) count(at event.Time, name string, value float64) {
+	if e.room(int(unsafe.Sizeof(counter{}))) {
+		e.counters = append(e.counters, counter{max(at, 1), name, value})
+	}
+}
+
+// reading adds a reading to a series, unless it is absent.
+func (e *Engine) reading(at event.Time, name string, r event.Reading) {
+	if r.OK() {
+		e.count(at, name, r.V)
+	}
+}
+
+// host adds the readings of a sample that the screen shows as series: those over its interval from when that began.
+func (e *Engine) host(at event.Time, h *event.Host) {
+	for i := range hostSeries {
+		s := &hostSeries[i]
+		from := at
+		if s.averaged {
+			from -= event.Time(h.Interval)
+		}
+		e.reading(from, s.name, s.of(h))
+	}
+}
+
+// aggregates adds the numbers that a server reports about itself: rates from when their interval began.
+func (e *Engine) aggregates(at event.Time, a *event.Aggregates) {
+	from := at - event.Time(a.Interval)
+	e.reading(at, "running requests", a.Running)
+	e.reading(at, "waiting requests", a.Waiting)
+	e.reading(at, "KV cache used [0..1]", a.KVUsage)
+	e.reading(from, "decode [tokens/s]", a.Decode)
+	e.reading(from, "prefill [tokens/s]", a.Prefill)
+	e.reading(from, "cache hits [0..1]", a.CacheHits)
+}
+
+// experts adds the picks since the last slice once enough time has passed.
+func (e *Engine) experts(at event.Time, x *event.Experts) {
+	last := e.counted
+	switch {
+	case last == nil || last.Layers != x.Layers || last.Experts != x.Experts || last.DecodeTokens > x.DecodeTokens || last.PromptTokens > x.PromptTokens:
+		e.counted, e.countedAt = x, at // the first, or of another model
+		return
+	case at-e.countedAt < picksInterval:
+		return
+	}
+	if p := (picks{e.countedAt, at, mostPicked(last, x)}); len(p.layers) > 0 && e.room(32*len(p.layers)) {
+		e.picks = append(e.picks, p)
+	}
+	e.counted, e.countedAt = x, at
+}
