@@ -35,7 +35,7 @@ type choice struct {
 }
 
 func (c *choice) bind(set *pflag.FlagSet) {
-	set.StringVar(&c.engine, "engine", engineAuto, "`ENGINE` for the model: native, llamacpp, or auto (native if it supports the model)")
+	set.StringVar(&c.engine, "engine", engineAuto, "`ENGINE` for the model: native, llamacpp, or auto (the faster one that supports the model)")
 	set.BoolVar(&c.isolated, "isolated", false, "run the engine in a separate process (llamacpp always does)")
 	set.IntVar(&c.gpuLayers, "gpu-layers", -1, "offload `N` layers to a GPU if there is one (llamacpp); -1: all")
 	set.StringVar(&c.sample, "expert-sample", "auto", "measure experts and layers in 1 of `N` forward passes, auto (overhead below 1 %) or off")
@@ -80,10 +80,16 @@ type chosen struct {
 // the model or the flags.
 func (c *choice) choose(model string) (chosen, error) {
 	of, err := c.engineFor(model)
-	if err == nil && of.name == engineNative && c.Ops {
-		err = exit.Usagef("--ops needs --engine %s: the native engine does not time its operations", engineLlama)
+	if err != nil || of.name != engineNative {
+		return of, err
 	}
-	return of, err
+	if c.Ops {
+		return of, exit.Usagef("--ops needs --engine %s: the native engine does not time its operations", engineLlama)
+	}
+	if slow := native.Slow(); slow != "" {
+		of.why = strings.TrimPrefix(of.why+"; "+slow, "; ")
+	}
+	return of, nil
 }
 
 // engineFor returns the named engine, or for auto one that supports the model.
@@ -103,15 +109,27 @@ func (c *choice) engineFor(model string) (chosen, error) {
 	if !isGGUF(model) { // native reports the error
 		return chosen{name: engineNative}, nil
 	}
-	cannot := native.Check(model)
-	if cannot == nil {
+	pace, cannot := native.Check(model)
+	return auto(filepath.Base(model), pace, cannot)
+}
+
+// auto returns the engine for a model that native runs at the given pace or cannot run.
+func auto(model string, pace native.Pace, cannot error) (chosen, error) {
+	slow := pace.Ratio > 0 && pace.Ratio < native.LeastPace
+	if cannot == nil && !slow {
 		return chosen{name: engineNative, why: "auto: native supports it"}, nil
 	}
 	best, err := library.Best(LlamaLibraries())
-	if err != nil {
-		return chosen{}, exit.Usagef("load model %s: %w; llamacpp: %w", filepath.Base(model), cannot, err)
+	switch {
+	case err != nil && cannot != nil:
+		return chosen{}, exit.Usagef("load model %s: %w; llamacpp: %w", model, cannot, err)
+	case err != nil:
+		return chosen{name: engineNative, why: "auto: llama.cpp is not usable; " + pace.String()}, nil
 	}
-	why, _, _ := strings.Cut(cannot.Error(), ";") // the rest lists what is supported
+	why := pace.String()
+	if cannot != nil {
+		why, _, _ = strings.Cut(cannot.Error(), ";") // the rest lists what is supported
+	}
 	return chosen{name: engineLlama, why: "auto: " + why, libraries: best.Dir}, nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/runtime/engine/llama/library/fixture"
+	"github.com/llmtop/llmtop/runtime/engine/native"
 	"github.com/llmtop/llmtop/runtime/engine/native/demo"
 
 	goruntime "runtime"
@@ -42,12 +43,7 @@ func ours(t *testing.T) string {
 }
 
 func TestChoice(t *testing.T) {
-	libraries := t.TempDir()
-	for name, data := range fixture.Libraries(fixture.Machine(goruntime.GOARCH)) {
-		if err := os.WriteFile(filepath.Join(libraries, name), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	libraries := usableLibraries(t)
 	notes := filepath.Join(t.TempDir(), "notes.gguf")
 	if err := os.WriteFile(notes, []byte("GG"), 0o600); err != nil {
 		t.Fatal(err)
@@ -83,6 +79,39 @@ func TestChoice(t *testing.T) {
 			t.Errorf("%s of %s: %v, want %q", c.engine, c.model, err, c.mistake)
 		}
 	}
+}
+
+// auto prefers llama.cpp for a model that native decodes more slowly, if it is usable.
+func TestAutoPrefersTheFaster(t *testing.T) {
+	libraries := usableLibraries(t)
+	slow := native.Pace{Ratio: 0.6, Type: "Q4_K", Kernels: "avx2"}
+	for _, c := range []struct {
+		pace      native.Pace
+		libraries string
+		want      chosen
+	}{
+		{slow, libraries, chosen{engineLlama, "auto: native decodes Q4_K at 0.60 of llama.cpp's speed with avx2 kernels", libraries}},
+		{slow, t.TempDir(), chosen{name: engineNative, why: "auto: llama.cpp is not usable; native decodes Q4_K at 0.60 of llama.cpp's speed with avx2 kernels"}},
+		{native.Pace{Ratio: native.LeastPace}, libraries, chosen{name: engineNative, why: "auto: native supports it"}},
+		{native.Pace{}, libraries, chosen{name: engineNative, why: "auto: native supports it"}},
+	} {
+		t.Setenv("LLMTOP_LLAMA_DIR", c.libraries)
+		if got, err := auto("m.gguf", c.pace, nil); err != nil || got != c.want {
+			t.Errorf("%+v: %+v, %v; want %+v", c.pace, got, err, c.want)
+		}
+	}
+}
+
+// usableLibraries returns a folder with what passes for llama.cpp's libraries.
+func usableLibraries(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	for name, data := range fixture.Libraries(fixture.Machine(goruntime.GOARCH)) {
+		if err := os.WriteFile(filepath.Join(folder, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
 }
 
 // matches reports whether the parts of a pattern occur in a text, in this order.

@@ -3,7 +3,6 @@
 package llama
 
 import (
-	"encoding/json"
 	"os/exec"
 	"strconv"
 	"syscall"
@@ -23,37 +22,6 @@ const (
 // rates holds samples of tokens/s as llama-bench defines them: of a prompt, over its computation; of a text, over the
 // computation of one token after another, without sampling and from an empty context.
 type rates struct{ prompt, text []float64 }
-
-// llamaBench runs llama-bench on the built-in model.
-func llamaBench(tb testing.TB, threads int) (r rates) {
-	tb.Helper()
-	c := exec.Command(peer.Path(tb, peer.LlamaBenchEnv), "-m", demoFile(tb), "-p", strconv.Itoa(benchPrompt), "-n", strconv.Itoa(benchTokens),
-		"-r", strconv.Itoa(benchRepeat), "-t", strconv.Itoa(threads), "-o", "json")
-	out, err := c.Output()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	var tests []struct {
-		Prompt  int       `json:"n_prompt"`
-		Text    int       `json:"n_gen"`
-		Samples []float64 `json:"samples_ts"`
-	}
-	if err := json.Unmarshal(out, &tests); err != nil {
-		tb.Fatal(err)
-	}
-	for _, t := range tests {
-		switch {
-		case t.Prompt == benchPrompt && t.Text == 0:
-			r.prompt = t.Samples
-		case t.Prompt == 0 && t.Text == benchTokens:
-			r.text = t.Samples
-		}
-	}
-	if len(r.prompt) != benchRepeat || len(r.text) != benchRepeat {
-		tb.Fatalf("llama-bench printed %s", out)
-	}
-	return r
-}
 
 // promptRate computes a prompt as llama-bench does.
 func (e *Engine) promptRate(tb testing.TB) float64 {
@@ -149,11 +117,13 @@ func TestAgreesWithLlamaBench(t *testing.T) {
 // medians over rounds.
 func BenchmarkLlamaBench(b *testing.B) {
 	peer.Path(b, peer.LlamaBenchEnv)
-	e := openDemo(b, Options{Context: 1024})
+	e, model := openDemo(b, Options{Context: 1024}), demoFile(b)
 	var ratio, own rates
 	for b.Loop() {
 		for range 9 {
-			theirs, ours := llamaBench(b, 1), e.benched(b)
+			var theirs rates
+			theirs.prompt, theirs.text = peer.LlamaBench(b, model, 1, benchPrompt, benchTokens, benchRepeat)
+			ours := e.benched(b)
 			prompt, text := median(ours.prompt), median(ours.text)
 			own = rates{append(own.prompt, prompt), append(own.text, text)}
 			ratio = rates{append(ratio.prompt, prompt/median(theirs.prompt)), append(ratio.text, text/median(theirs.text))}

@@ -18,6 +18,7 @@ import (
 type blueprint struct {
 	architecture          string
 	kind                  tensor.Type // of all matrices except the router
+	better                tensor.Type // of the matrices that Q4_K_M stores in more bits; 0: kind
 	layers, width         int
 	heads, kvHeads, dim   int
 	feedForward, vocab    int
@@ -83,7 +84,7 @@ func (p blueprint) writer() *gguf.Writer {
 		s.vector("output_norm.weight", p.width, gain, gain/10)
 	} else {
 		s.vector("output_norm.weight", p.width, 1, 0.1)
-		s.matrix("output.weight", p.kind, gain/2, p.width, p.vocab)
+		s.matrix("output.weight", cmp.Or(p.better, p.kind), gain/2, p.width, p.vocab)
 	}
 	if p.ropeFreqs {
 		s.vector("rope_freqs.weight", p.dim/2, 2, 0.5)
@@ -145,7 +146,11 @@ func (p blueprint) layer(s *scribe, i int) {
 	}
 	s.matrix(name("attn_q.weight"), p.kind, scale, p.width, heads)
 	s.matrix(name("attn_k.weight"), p.kind, scale, p.width, kvHeads)
-	s.matrix(name("attn_v.weight"), p.kind, scale, p.width, kvHeads)
+	better := p.kind
+	if i%2 == 0 {
+		better = cmp.Or(p.better, p.kind)
+	}
+	s.matrix(name("attn_v.weight"), better, scale, p.width, kvHeads)
 	s.matrix(name("attn_output.weight"), p.kind, scale/2, heads, p.width)
 	if p.bias {
 		s.vector(name("attn_q.bias"), heads, 0, 0.5)
@@ -159,7 +164,7 @@ func (p blueprint) layer(s *scribe, i int) {
 	}
 	s.matrix(name("ffn_gate"+suffix), p.kind, scale, append([]int{p.width, p.feedForward}, stack...)...)
 	s.matrix(name("ffn_up"+suffix), p.kind, scale, append([]int{p.width, p.feedForward}, stack...)...)
-	s.matrix(name("ffn_down"+suffix), p.kind, scale/2, append([]int{p.feedForward, p.width}, stack...)...)
+	s.matrix(name("ffn_down"+suffix), better, scale/2, append([]int{p.feedForward, p.width}, stack...)...)
 	if p.shared > 0 {
 		s.vector(name("ffn_gate_inp_shexp.weight"), p.width, 0, scale)
 		s.matrix(name("ffn_gate_shexp.weight"), p.kind, scale, p.width, p.shared)
@@ -236,15 +241,21 @@ func (s *scribe) vector(name string, n int, mean, deviation float64) {
 	s.add(name, tensor.F32, []uint64{uint64(n)}, data)
 }
 
+// maxRandom is the number of bytes after which the weights of a matrix repeat.
+const maxRandom = 1 << 20
+
 // matrix adds weights of mean 0 and the given standard deviation.
 func (s *scribe) matrix(name string, kind tensor.Type, deviation float64, dims ...int) {
 	n, sizes := 1, []uint64{}
 	for _, d := range dims {
 		n, sizes = n*d, append(sizes, uint64(d))
 	}
-	var data []byte
-	for range n / kind.BlockElems() {
+	data := make([]byte, 0, n/kind.BlockElems()*kind.BlockBytes())
+	for len(data) < min(cap(data), maxRandom) {
 		data = s.block(data, kind, deviation)
+	}
+	for len(data) < cap(data) { // whole blocks, because the sizes of all parts are multiples of a block
+		data = append(data, data[:min(len(data), cap(data)-len(data))]...)
 	}
 	s.add(name, kind, sizes, data)
 }

@@ -6,25 +6,27 @@ import (
 
 	"github.com/llmtop/llmtop/runtime/engine/native/gguf"
 	"github.com/llmtop/llmtop/runtime/engine/native/model"
+	"github.com/llmtop/llmtop/runtime/engine/native/tensor"
 	"github.com/llmtop/llmtop/runtime/engine/native/tokenizer"
 )
 
-// Check reports why Open could not run the model in a file, or nil. It neither loads the model nor considers memory.
-func Check(path string) (err error) {
+// Check returns how fast Open would run the model in a file, or why it could not. It neither loads the model nor
+// considers memory.
+func Check(path string) (p Pace, err error) {
 	f, err := gguf.Open(path)
 	if err != nil {
-		return err
+		return p, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	w, err := model.Load(f)
 	if err != nil {
-		return err
+		return p, err
 	}
 	t, err := tokenizer.New(f)
 	if err == nil && t.Size() != w.Vocab {
 		err = sizes(t.Size(), w.Vocab)
 	}
-	return err
+	return paceOf(f, tensor.Features()), err
 }
 
 // sizes returns the error of a tokenizer that does not match the model.

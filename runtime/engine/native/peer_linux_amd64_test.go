@@ -10,7 +10,6 @@ import (
 	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/engine/native"
 	"github.com/llmtop/llmtop/runtime/engine/native/demo"
-	"github.com/llmtop/llmtop/runtime/engine/native/tensor"
 )
 
 // computer is the interface of both engines in the benchmark loop.
@@ -125,52 +124,5 @@ func BenchmarkPeer(b *testing.B) {
 		b.ReportMetric(median(peerFill), "libllama-prefill-tok/s")
 		b.ReportMetric(median(fill), "native-prefill-tok/s")
 		b.ReportMetric(median(fillRatio), "prefill-ratio")
-	}
-}
-
-// BenchmarkPeerLarge compares decoding of random models of 285 MB with libllama's, one thread each, interleaved: such a
-// model does not fit in caches. It reports medians of the speeds and of the ratios per round.
-func BenchmarkPeerLarge(b *testing.B) {
-	const tokens, rounds = 16, 7
-	for kind, layers := range map[tensor.Type]int{tensor.Q8_0: 22, tensor.Q4_0: 42, tensor.Q4_K: 42, tensor.Q6_K: 29} {
-		b.Run(kind.String(), func(b *testing.B) {
-			p := blueprint{
-				architecture: "llama", kind: kind, layers: layers, width: 1024, heads: 16, kvHeads: 8, dim: 64,
-				feedForward: 2816, vocab: 4096,
-			}
-			path := filepath.Join(b.TempDir(), "large.gguf")
-			if err := p.writer().WriteFile(path); err != nil {
-				b.Fatal(err)
-			}
-			e, err := native.Open(path, native.Options{Context: 64, Threads: 1})
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer e.Close()
-			own, peer := &ours{engine: e}, openLibllama(b, path, 64, 64, 1, flashAuto)
-			measure := func(c computer) float64 {
-				c.reset()
-				time.Sleep(peerRest)
-				began := time.Now()
-				for i := range tokens {
-					if _, err := c.forward([]int32{int32(300 + i)}, i); err != nil {
-						b.Fatal(err)
-					}
-				}
-				return tokens / time.Since(began).Seconds()
-			}
-			measure(own) // warm up
-			measure(peer)
-			for b.Loop() {
-				var speeds, theirs, ratios []float64
-				for range rounds {
-					x, y := measure(own), measure(peer)
-					speeds, theirs, ratios = append(speeds, x), append(theirs, y), append(ratios, x/y)
-				}
-				b.ReportMetric(median(speeds), "native-decode-tok/s")
-				b.ReportMetric(median(theirs), "libllama-decode-tok/s")
-				b.ReportMetric(median(ratios), "decode-ratio")
-			}
-		})
 	}
 }

@@ -90,3 +90,20 @@ func attnScoresAVX2(scores *float32, stride int, q *float32, rows int, keys *uin
 //
 //go:noescape
 func attnMixAVX2(out, weights *float32, stride, rows int, values *uint16, dim, n int)
+
+// gemv* multiply tiles of 8 rows, stride bytes apart, of blocks of weights by one vector.
+//
+//go:noescape
+func gemvQ80AVX2(dst *float32, base *byte, stride, tiles, blocks int, act *actBlock)
+
+//go:noescape
+func gemvQ40AVX2(dst *float32, base *byte, stride, tiles, blocks int, act *actBlock)
+
+//go:noescape
+func gemvQ4KAVX2(dst *float32, base *byte, stride, tiles, blocks int, act *actBlock)
+
+//go:noescape
+func gemvQ5KAVX2(dst *float32, base *byte, stride, tiles, blocks int, act *actBlock)
+
+//go:noescape
+func gemvQ6KAVX2(dst *float32, base *byte, stride, tiles, blocks int, act *actBlock)

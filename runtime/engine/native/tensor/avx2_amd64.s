@@ -1271,6 +1271,2992 @@ done:
 	VZEROUPPER
 	RET
 
+// func gemvQ80AVX2(dst *float32, base *byte, stride int, tiles int, blocks int, act *byte)
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
+TEXT ·gemvQ80AVX2(SB), NOSPLIT, $128-48
+	MOVQ   stride+16(FP), AX
+	LEAQ   (AX)(AX*2), CX
+	MOVQ   base+8(FP), DX
+	LEAQ   (DX)(AX*4), BX
+	MOVQ   dst+0(FP), DI
+	MOVQ   tiles+24(FP), R8
+	IMUL3Q $+8, AX, R10
+	ADDQ   DX, R10
+
+tile:
+	MOVQ   blocks+32(FP), R9
+	MOVQ   act+40(FP), SI
+	VXORPS Y0, Y0, Y0
+
+chunk:
+	MOVQ    R9, R11
+	MOVQ    $+8, R12
+	CMPQ    R11, R12
+	CMOVQGT R12, R11
+	LEAQ    (SP), R12
+	MOVQ    R11, R13
+
+scales:
+	MOVWLZX (DX), R14
+	MOVW    R14, (R12)
+	MOVWLZX (DX)(AX*1), R14
+	MOVW    R14, 2(R12)
+	MOVWLZX (DX)(AX*2), R14
+	MOVW    R14, 4(R12)
+	MOVWLZX (DX)(CX*1), R14
+	MOVW    R14, 6(R12)
+	MOVWLZX (BX), R14
+	MOVW    R14, 8(R12)
+	MOVWLZX (BX)(AX*1), R14
+	MOVW    R14, 10(R12)
+	MOVWLZX (BX)(AX*2), R14
+	MOVW    R14, 12(R12)
+	MOVWLZX (BX)(CX*1), R14
+	MOVW    R14, 14(R12)
+	ADDQ    $0x22, DX
+	ADDQ    $0x22, BX
+	ADDQ    $0x10, R12
+	DECQ    R13
+	JNZ     scales
+	IMUL3Q  $-34, R11, R12
+	ADDQ    R12, DX
+	ADDQ    R12, BX
+	LEAQ    (SP), R12
+
+block:
+	VMOVDQU      (SI), Y1
+	VMOVDQU      2(DX), Y3
+	VPSIGNB      Y3, Y1, Y2
+	VPABSB       Y3, Y3
+	VPMADDUBSW   Y2, Y3, Y2
+	VPMADDWD     all00010001AVX2<>+0(SB), Y2, Y2
+	PREFETCHT1   (R10)
+	VMOVDQU      2(DX)(AX*1), Y4
+	VPSIGNB      Y4, Y1, Y3
+	VPABSB       Y4, Y4
+	VPMADDUBSW   Y3, Y4, Y3
+	VPMADDWD     all00010001AVX2<>+0(SB), Y3, Y3
+	PREFETCHT1   64(R10)
+	VMOVDQU      2(DX)(AX*2), Y5
+	VPSIGNB      Y5, Y1, Y4
+	VPABSB       Y5, Y5
+	VPMADDUBSW   Y4, Y5, Y4
+	VPMADDWD     all00010001AVX2<>+0(SB), Y4, Y4
+	VMOVDQU      2(DX)(CX*1), Y6
+	VPSIGNB      Y6, Y1, Y5
+	VPABSB       Y6, Y6
+	VPMADDUBSW   Y5, Y6, Y5
+	VPMADDWD     all00010001AVX2<>+0(SB), Y5, Y5
+	PREFETCHT1   128(R10)
+	VMOVDQU      2(BX), Y7
+	VPSIGNB      Y7, Y1, Y6
+	VPABSB       Y7, Y7
+	VPMADDUBSW   Y6, Y7, Y6
+	VPMADDWD     all00010001AVX2<>+0(SB), Y6, Y6
+	VMOVDQU      2(BX)(AX*1), Y8
+	VPSIGNB      Y8, Y1, Y7
+	VPABSB       Y8, Y8
+	VPMADDUBSW   Y7, Y8, Y7
+	VPMADDWD     all00010001AVX2<>+0(SB), Y7, Y7
+	PREFETCHT1   192(R10)
+	VMOVDQU      2(BX)(AX*2), Y9
+	VPSIGNB      Y9, Y1, Y8
+	VPABSB       Y9, Y9
+	VPMADDUBSW   Y8, Y9, Y8
+	VPMADDWD     all00010001AVX2<>+0(SB), Y8, Y8
+	VMOVDQU      2(BX)(CX*1), Y9
+	VPSIGNB      Y9, Y1, Y1
+	VPABSB       Y9, Y9
+	VPMADDUBSW   Y1, Y9, Y1
+	VPMADDWD     all00010001AVX2<>+0(SB), Y1, Y1
+	PREFETCHT1   256(R10)
+	VPHADDD      Y3, Y2, Y2
+	VPHADDD      Y5, Y4, Y3
+	VPHADDD      Y7, Y6, Y4
+	VPHADDD      Y1, Y8, Y5
+	VPHADDD      Y3, Y2, Y2
+	VPHADDD      Y5, Y4, Y3
+	VPERM2I128   $0x31, Y3, Y2, Y1
+	VPERM2I128   $0x20, Y3, Y2, Y2
+	VPADDD       Y1, Y2, Y2
+	VCVTPH2PS    (R12), Y1
+	VCVTDQ2PS    Y2, Y2
+	VBROADCASTSS 32(SI), Y3
+	VMULPS       Y1, Y3, Y3
+	VFMADD231PS  Y3, Y2, Y0
+	ADDQ         $+34, DX
+	ADDQ         $+34, BX
+	ADDQ         $+272, R10
+	ADDQ         $+64, SI
+	DECQ         R9
+	ADDQ         $+16, R12
+	DECQ         R11
+	JNZ          block
+	TESTQ        R9, R9
+	JNZ          chunk
+	VMOVUPS      Y0, (DI)
+	ADDQ         $+32, DI
+	IMUL3Q       $+7, AX, SI
+	ADDQ         SI, DX
+	ADDQ         SI, BX
+	DECQ         R8
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+DATA all00010001AVX2<>+0(SB)/4, $0x00010001
+DATA all00010001AVX2<>+4(SB)/4, $0x00010001
+DATA all00010001AVX2<>+8(SB)/4, $0x00010001
+DATA all00010001AVX2<>+12(SB)/4, $0x00010001
+DATA all00010001AVX2<>+16(SB)/4, $0x00010001
+DATA all00010001AVX2<>+20(SB)/4, $0x00010001
+DATA all00010001AVX2<>+24(SB)/4, $0x00010001
+DATA all00010001AVX2<>+28(SB)/4, $0x00010001
+GLOBL all00010001AVX2<>(SB), RODATA|NOPTR, $32
+
+// func gemvQ40AVX2(dst *float32, base *byte, stride int, tiles int, blocks int, act *byte)
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
+TEXT ·gemvQ40AVX2(SB), NOSPLIT, $128-48
+	MOVQ   stride+16(FP), AX
+	LEAQ   (AX)(AX*2), CX
+	MOVQ   base+8(FP), DX
+	LEAQ   (DX)(AX*4), BX
+	MOVQ   dst+0(FP), DI
+	MOVQ   tiles+24(FP), R8
+	IMUL3Q $+8, AX, R10
+	ADDQ   DX, R10
+
+tile:
+	MOVQ   blocks+32(FP), R9
+	MOVQ   act+40(FP), SI
+	VXORPS Y0, Y0, Y0
+
+chunk:
+	MOVQ    R9, R11
+	MOVQ    $+8, R12
+	CMPQ    R11, R12
+	CMOVQGT R12, R11
+	LEAQ    (SP), R12
+	MOVQ    R11, R13
+
+scales:
+	MOVWLZX (DX), R14
+	MOVW    R14, (R12)
+	MOVWLZX (DX)(AX*1), R14
+	MOVW    R14, 2(R12)
+	MOVWLZX (DX)(AX*2), R14
+	MOVW    R14, 4(R12)
+	MOVWLZX (DX)(CX*1), R14
+	MOVW    R14, 6(R12)
+	MOVWLZX (BX), R14
+	MOVW    R14, 8(R12)
+	MOVWLZX (BX)(AX*1), R14
+	MOVW    R14, 10(R12)
+	MOVWLZX (BX)(AX*2), R14
+	MOVW    R14, 12(R12)
+	MOVWLZX (BX)(CX*1), R14
+	MOVW    R14, 14(R12)
+	ADDQ    $0x12, DX
+	ADDQ    $0x12, BX
+	ADDQ    $0x10, R12
+	DECQ    R13
+	JNZ     scales
+	IMUL3Q  $-18, R11, R12
+	ADDQ    R12, DX
+	ADDQ    R12, BX
+	LEAQ    (SP), R12
+
+block:
+	MOVL           $0x0f0f0f0f, R13
+	VMOVD          R13, X1
+	VPBROADCASTD   X1, Y1
+	VBROADCASTI128 2(DX), Y2
+	VINSERTI128    $0x01, 2(BX), Y2, Y2
+	VBROADCASTI128 2(DX)(AX*1), Y3
+	VINSERTI128    $0x01, 2(BX)(AX*1), Y3, Y3
+	VBROADCASTI128 2(DX)(AX*2), Y4
+	VINSERTI128    $0x01, 2(BX)(AX*2), Y4, Y4
+	VBROADCASTI128 2(DX)(CX*1), Y5
+	VINSERTI128    $0x01, 2(BX)(CX*1), Y5, Y5
+	VPUNPCKLDQ     Y3, Y2, Y6
+	VPUNPCKHDQ     Y3, Y2, Y7
+	VPUNPCKLDQ     Y5, Y4, Y3
+	VPUNPCKHDQ     Y5, Y4, Y5
+	VPUNPCKLQDQ    Y3, Y6, Y2
+	VPUNPCKHQDQ    Y3, Y6, Y3
+	VPUNPCKLQDQ    Y5, Y7, Y4
+	VPUNPCKHQDQ    Y5, Y7, Y5
+	VPSRLW         $0x04, Y2, Y6
+	VPAND          Y1, Y2, Y2
+	VPAND          Y1, Y6, Y6
+	VPBROADCASTD   (SI), Y7
+	VPMADDUBSW     Y7, Y2, Y2
+	VPBROADCASTD   16(SI), Y7
+	VPMADDUBSW     Y7, Y6, Y7
+	VPADDW         Y7, Y2, Y2
+	PREFETCHT1     (R10)
+	VPSRLW         $0x04, Y3, Y6
+	VPAND          Y1, Y3, Y3
+	VPAND          Y1, Y6, Y6
+	VPBROADCASTD   4(SI), Y7
+	VPMADDUBSW     Y7, Y3, Y7
+	VPADDW         Y7, Y2, Y2
+	VPBROADCASTD   20(SI), Y3
+	VPMADDUBSW     Y3, Y6, Y3
+	VPADDW         Y3, Y2, Y2
+	PREFETCHT1     64(R10)
+	VPSRLW         $0x04, Y4, Y3
+	VPAND          Y1, Y4, Y4
+	VPAND          Y1, Y3, Y3
+	VPBROADCASTD   8(SI), Y6
+	VPMADDUBSW     Y6, Y4, Y6
+	VPADDW         Y6, Y2, Y2
+	VPBROADCASTD   24(SI), Y4
+	VPMADDUBSW     Y4, Y3, Y4
+	VPADDW         Y4, Y2, Y2
+	VPSRLW         $0x04, Y5, Y3
+	VPAND          Y1, Y5, Y5
+	VPAND          Y1, Y3, Y3
+	VPBROADCASTD   12(SI), Y1
+	VPMADDUBSW     Y1, Y5, Y1
+	VPADDW         Y1, Y2, Y2
+	VPBROADCASTD   28(SI), Y1
+	VPMADDUBSW     Y1, Y3, Y1
+	VPADDW         Y1, Y2, Y2
+	PREFETCHT1     128(R10)
+	VPMADDWD       all00010001AVX2<>+0(SB), Y2, Y2
+	VPBROADCASTD   40(SI), Y1
+	VPSRAD         $0x04, Y1, Y1
+	VPADDD         Y1, Y2, Y2
+	VCVTPH2PS      (R12), Y1
+	VCVTDQ2PS      Y2, Y2
+	VBROADCASTSS   32(SI), Y3
+	VMULPS         Y1, Y3, Y3
+	VFMADD231PS    Y3, Y2, Y0
+	ADDQ           $+18, DX
+	ADDQ           $+18, BX
+	ADDQ           $+144, R10
+	ADDQ           $+64, SI
+	DECQ           R9
+	ADDQ           $+16, R12
+	DECQ           R11
+	JNZ            block
+	TESTQ          R9, R9
+	JNZ            chunk
+	VMOVUPS        Y0, (DI)
+	ADDQ           $+32, DI
+	IMUL3Q         $+7, AX, SI
+	ADDQ           SI, DX
+	ADDQ           SI, BX
+	DECQ           R8
+	JNZ            tile
+	VZEROUPPER
+	RET
+
+// func gemvQ4KAVX2(dst *float32, base *byte, stride int, tiles int, blocks int, act *byte)
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
+TEXT ·gemvQ4KAVX2(SB), NOSPLIT, $512-48
+	MOVQ   stride+16(FP), AX
+	LEAQ   (AX)(AX*2), CX
+	MOVQ   base+8(FP), DX
+	LEAQ   (DX)(AX*4), BX
+	MOVQ   dst+0(FP), DI
+	MOVQ   tiles+24(FP), R8
+	IMUL3Q $+8, AX, R10
+	ADDQ   DX, R10
+
+tile:
+	MOVQ   blocks+32(FP), R9
+	MOVQ   act+40(FP), SI
+	VXORPS Y0, Y0, Y0
+
+block:
+	VBROADCASTI128 (DX), Y1
+	VINSERTI128    $0x01, (BX), Y1, Y1
+	VBROADCASTI128 (DX)(AX*1), Y2
+	VINSERTI128    $0x01, (BX)(AX*1), Y2, Y2
+	VBROADCASTI128 (DX)(AX*2), Y3
+	VINSERTI128    $0x01, (BX)(AX*2), Y3, Y3
+	VBROADCASTI128 (DX)(CX*1), Y4
+	VINSERTI128    $0x01, (BX)(CX*1), Y4, Y4
+	VPUNPCKLDQ     Y2, Y1, Y5
+	VPUNPCKHDQ     Y2, Y1, Y6
+	VPUNPCKLDQ     Y4, Y3, Y2
+	VPUNPCKHDQ     Y4, Y3, Y4
+	VPUNPCKLQDQ    Y2, Y5, Y1
+	VPUNPCKHQDQ    Y2, Y5, Y2
+	VPUNPCKLQDQ    Y4, Y6, Y3
+	VPUNPCKHQDQ    Y4, Y6, Y4
+	MOVL           $0x0000ffff, R11
+	VMOVD          R11, X5
+	VPBROADCASTD   X5, Y5
+	MOVL           $0x0000003f, R11
+	VMOVD          R11, X6
+	VPBROADCASTD   X6, Y6
+	MOVL           $0x0000000f, R11
+	VMOVD          R11, X7
+	VPBROADCASTD   X7, Y7
+	MOVL           $0x00000030, R11
+	VMOVD          R11, X8
+	VPBROADCASTD   X8, Y8
+	VPAND          Y5, Y1, Y5
+	VPSRLD         $0x10, Y1, Y1
+	VPACKUSDW      Y5, Y5, Y5
+	VPERMQ         $0x08, Y5, Y5
+	VCVTPH2PS      X5, Y5
+	VPACKUSDW      Y1, Y1, Y1
+	VPERMQ         $0x08, Y1, Y1
+	VCVTPH2PS      X1, Y1
+	VPSRLD         $0x00, Y2, Y9
+	VPAND          Y6, Y9, Y9
+	VCVTDQ2PS      Y9, Y9
+	VMULPS         Y5, Y9, Y9
+	VMOVUPS        Y9, (SP)
+	VPSRLD         $0x00, Y3, Y9
+	VPAND          Y6, Y9, Y9
+	VCVTDQ2PS      Y9, Y9
+	VMULPS         Y1, Y9, Y9
+	VMOVUPS        Y9, 32(SP)
+	VPSRLD         $0x08, Y2, Y9
+	VPAND          Y6, Y9, Y9
+	VCVTDQ2PS      Y9, Y9
+	VMULPS         Y5, Y9, Y9
+	VMOVUPS        Y9, 64(SP)
+	VPSRLD         $0x08, Y3, Y9
+	VPAND          Y6, Y9, Y9
+	VCVTDQ2PS      Y9, Y9
+	VMULPS         Y1, Y9, Y9
+	VMOVUPS        Y9, 96(SP)
+	VPSRLD         $0x10, Y2, Y9
+	VPAND          Y6, Y9, Y9
+	VCVTDQ2PS      Y9, Y9
+	VMULPS         Y5, Y9, Y9
+	VMOVUPS        Y9, 128(SP)
+	VPSRLD         $0x10, Y3, Y9
+	VPAND          Y6, Y9, Y9
+	VCVTDQ2PS      Y9, Y9
+	VMULPS         Y1, Y9, Y9
+	VMOVUPS        Y9, 160(SP)
+	VPSRLD         $0x18, Y2, Y9
+	VPAND          Y6, Y9, Y9
+	VCVTDQ2PS      Y9, Y9
+	VMULPS         Y5, Y9, Y9
+	VMOVUPS        Y9, 192(SP)
+	VPSRLD         $0x18, Y3, Y9
+	VPAND          Y6, Y9, Y9
+	VCVTDQ2PS      Y9, Y9
+	VMULPS         Y1, Y9, Y9
+	VMOVUPS        Y9, 224(SP)
+	VPSRLD         $0x00, Y4, Y6
+	VPAND          Y7, Y6, Y6
+	VPSRLD         $0x02, Y2, Y9
+	VPAND          Y8, Y9, Y9
+	VPOR           Y9, Y6, Y6
+	VCVTDQ2PS      Y6, Y6
+	VMULPS         Y5, Y6, Y6
+	VMOVUPS        Y6, 256(SP)
+	VPSRLD         $0x04, Y4, Y6
+	VPAND          Y7, Y6, Y6
+	VPSRLD         $0x02, Y3, Y9
+	VPAND          Y8, Y9, Y9
+	VPOR           Y9, Y6, Y6
+	VCVTDQ2PS      Y6, Y6
+	VMULPS         Y1, Y6, Y6
+	VMOVUPS        Y6, 288(SP)
+	VPSRLD         $0x08, Y4, Y6
+	VPAND          Y7, Y6, Y6
+	VPSRLD         $0x0a, Y2, Y9
+	VPAND          Y8, Y9, Y9
+	VPOR           Y9, Y6, Y6
+	VCVTDQ2PS      Y6, Y6
+	VMULPS         Y5, Y6, Y6
+	VMOVUPS        Y6, 320(SP)
+	VPSRLD         $0x0c, Y4, Y6
+	VPAND          Y7, Y6, Y6
+	VPSRLD         $0x0a, Y3, Y9
+	VPAND          Y8, Y9, Y9
+	VPOR           Y9, Y6, Y6
+	VCVTDQ2PS      Y6, Y6
+	VMULPS         Y1, Y6, Y6
+	VMOVUPS        Y6, 352(SP)
+	VPSRLD         $0x10, Y4, Y6
+	VPAND          Y7, Y6, Y6
+	VPSRLD         $0x12, Y2, Y9
+	VPAND          Y8, Y9, Y9
+	VPOR           Y9, Y6, Y6
+	VCVTDQ2PS      Y6, Y6
+	VMULPS         Y5, Y6, Y6
+	VMOVUPS        Y6, 384(SP)
+	VPSRLD         $0x14, Y4, Y6
+	VPAND          Y7, Y6, Y6
+	VPSRLD         $0x12, Y3, Y9
+	VPAND          Y8, Y9, Y9
+	VPOR           Y9, Y6, Y6
+	VCVTDQ2PS      Y6, Y6
+	VMULPS         Y1, Y6, Y6
+	VMOVUPS        Y6, 416(SP)
+	VPSRLD         $0x18, Y4, Y6
+	VPAND          Y7, Y6, Y6
+	VPSRLD         $0x1a, Y2, Y2
+	VPAND          Y8, Y2, Y2
+	VPOR           Y2, Y6, Y6
+	VCVTDQ2PS      Y6, Y6
+	VMULPS         Y5, Y6, Y6
+	VMOVUPS        Y6, 448(SP)
+	VPSRLD         $0x1c, Y4, Y2
+	VPAND          Y7, Y2, Y2
+	VPSRLD         $0x1a, Y3, Y3
+	VPAND          Y8, Y3, Y3
+	VPOR           Y3, Y2, Y2
+	VCVTDQ2PS      Y2, Y2
+	VMULPS         Y1, Y2, Y2
+	VMOVUPS        Y2, 480(SP)
+	VMOVDQU        16(DX), Y7
+	VMOVDQU        16(DX)(AX*1), Y8
+	VMOVDQU        16(DX)(AX*2), Y9
+	VMOVDQU        16(DX)(CX*1), Y2
+	VMOVDQU        16(BX), Y3
+	VMOVDQU        16(BX)(AX*1), Y4
+	VMOVDQU        16(BX)(AX*2), Y5
+	VMOVDQU        16(BX)(CX*1), Y6
+	VPUNPCKLDQ     Y8, Y7, Y1
+	VPUNPCKHDQ     Y8, Y7, Y10
+	VPUNPCKLDQ     Y2, Y9, Y8
+	VPUNPCKHDQ     Y2, Y9, Y2
+	VPUNPCKLQDQ    Y8, Y1, Y7
+	VPUNPCKHQDQ    Y8, Y1, Y8
+	VPUNPCKLQDQ    Y2, Y10, Y9
+	VPUNPCKHQDQ    Y2, Y10, Y2
+	VPUNPCKLDQ     Y4, Y3, Y1
+	VPUNPCKHDQ     Y4, Y3, Y10
+	VPUNPCKLDQ     Y6, Y5, Y4
+	VPUNPCKHDQ     Y6, Y5, Y6
+	VPUNPCKLQDQ    Y4, Y1, Y3
+	VPUNPCKHQDQ    Y4, Y1, Y4
+	VPUNPCKLQDQ    Y6, Y10, Y5
+	VPUNPCKHQDQ    Y6, Y10, Y6
+	VPERM2I128     $0x20, Y3, Y7, Y1
+	VPERM2I128     $0x31, Y3, Y7, Y3
+	VPERM2I128     $0x20, Y4, Y8, Y7
+	VPERM2I128     $0x31, Y4, Y8, Y4
+	VPERM2I128     $0x20, Y5, Y9, Y8
+	VPERM2I128     $0x31, Y5, Y9, Y5
+	VPERM2I128     $0x20, Y6, Y2, Y9
+	VPERM2I128     $0x31, Y6, Y2, Y6
+	VPSRLW         $0x04, Y1, Y2
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y1, Y1
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y2, Y2
+	VPBROADCASTD   (SI), Y10
+	VPMADDUBSW     Y10, Y1, Y1
+	VPBROADCASTD   64(SI), Y10
+	VPMADDUBSW     Y10, Y2, Y2
+	PREFETCHT1     (R10)
+	VPSRLW         $0x04, Y7, Y10
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y7, Y7
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y10, Y10
+	VPBROADCASTD   4(SI), Y11
+	VPMADDUBSW     Y11, Y7, Y11
+	VPADDW         Y11, Y1, Y1
+	VPBROADCASTD   68(SI), Y7
+	VPMADDUBSW     Y7, Y10, Y7
+	VPADDW         Y7, Y2, Y2
+	PREFETCHT1     64(R10)
+	VPSRLW         $0x04, Y8, Y7
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y8, Y8
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y7, Y7
+	VPBROADCASTD   8(SI), Y10
+	VPMADDUBSW     Y10, Y8, Y10
+	VPADDW         Y10, Y1, Y1
+	VPBROADCASTD   72(SI), Y8
+	VPMADDUBSW     Y8, Y7, Y8
+	VPADDW         Y8, Y2, Y2
+	VPSRLW         $0x04, Y9, Y7
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y9, Y9
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y7, Y7
+	VPBROADCASTD   12(SI), Y8
+	VPMADDUBSW     Y8, Y9, Y8
+	VPADDW         Y8, Y1, Y1
+	VPBROADCASTD   76(SI), Y8
+	VPMADDUBSW     Y8, Y7, Y8
+	VPADDW         Y8, Y2, Y2
+	PREFETCHT1     128(R10)
+	VPSRLW         $0x04, Y3, Y7
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y3, Y3
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y7, Y7
+	VPBROADCASTD   16(SI), Y8
+	VPMADDUBSW     Y8, Y3, Y8
+	VPADDW         Y8, Y1, Y1
+	VPBROADCASTD   80(SI), Y3
+	VPMADDUBSW     Y3, Y7, Y3
+	VPADDW         Y3, Y2, Y2
+	VPSRLW         $0x04, Y4, Y3
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y4, Y4
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y3, Y3
+	VPBROADCASTD   20(SI), Y7
+	VPMADDUBSW     Y7, Y4, Y7
+	VPADDW         Y7, Y1, Y1
+	VPBROADCASTD   84(SI), Y4
+	VPMADDUBSW     Y4, Y3, Y4
+	VPADDW         Y4, Y2, Y2
+	PREFETCHT1     192(R10)
+	VPSRLW         $0x04, Y5, Y3
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y5, Y5
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y3, Y3
+	VPBROADCASTD   24(SI), Y4
+	VPMADDUBSW     Y4, Y5, Y4
+	VPADDW         Y4, Y1, Y1
+	VPBROADCASTD   88(SI), Y4
+	VPMADDUBSW     Y4, Y3, Y4
+	VPADDW         Y4, Y2, Y2
+	VPSRLW         $0x04, Y6, Y3
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y6, Y6
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y3, Y3
+	VPBROADCASTD   28(SI), Y4
+	VPMADDUBSW     Y4, Y6, Y4
+	VPADDW         Y4, Y1, Y1
+	VPMADDWD       all00010001AVX2<>+0(SB), Y1, Y1
+	VPBROADCASTD   92(SI), Y4
+	VPMADDUBSW     Y4, Y3, Y4
+	VPADDW         Y4, Y2, Y2
+	VPMADDWD       all00010001AVX2<>+0(SB), Y2, Y2
+	PREFETCHT1     256(R10)
+	VCVTDQ2PS      Y1, Y1
+	VBROADCASTSS   32(SI), Y3
+	VMULPS         (SP), Y3, Y3
+	VFMADD231PS    Y3, Y1, Y0
+	VBROADCASTSS   36(SI), Y1
+	VFNMADD231PS   32(SP), Y1, Y0
+	VCVTDQ2PS      Y2, Y2
+	VBROADCASTSS   96(SI), Y1
+	VMULPS         64(SP), Y1, Y1
+	VFMADD231PS    Y1, Y2, Y0
+	VBROADCASTSS   100(SI), Y1
+	VFNMADD231PS   96(SP), Y1, Y0
+	VMOVDQU        48(DX), Y7
+	VMOVDQU        48(DX)(AX*1), Y8
+	VMOVDQU        48(DX)(AX*2), Y9
+	VMOVDQU        48(DX)(CX*1), Y2
+	VMOVDQU        48(BX), Y3
+	VMOVDQU        48(BX)(AX*1), Y4
+	VMOVDQU        48(BX)(AX*2), Y5
+	VMOVDQU        48(BX)(CX*1), Y6
+	VPUNPCKLDQ     Y8, Y7, Y1
+	VPUNPCKHDQ     Y8, Y7, Y10
+	VPUNPCKLDQ     Y2, Y9, Y8
+	VPUNPCKHDQ     Y2, Y9, Y2
+	VPUNPCKLQDQ    Y8, Y1, Y7
+	VPUNPCKHQDQ    Y8, Y1, Y8
+	VPUNPCKLQDQ    Y2, Y10, Y9
+	VPUNPCKHQDQ    Y2, Y10, Y2
+	VPUNPCKLDQ     Y4, Y3, Y1
+	VPUNPCKHDQ     Y4, Y3, Y10
+	VPUNPCKLDQ     Y6, Y5, Y4
+	VPUNPCKHDQ     Y6, Y5, Y6
+	VPUNPCKLQDQ    Y4, Y1, Y3
+	VPUNPCKHQDQ    Y4, Y1, Y4
+	VPUNPCKLQDQ    Y6, Y10, Y5
+	VPUNPCKHQDQ    Y6, Y10, Y6
+	VPERM2I128     $0x20, Y3, Y7, Y1
+	VPERM2I128     $0x31, Y3, Y7, Y3
+	VPERM2I128     $0x20, Y4, Y8, Y7
+	VPERM2I128     $0x31, Y4, Y8, Y4
+	VPERM2I128     $0x20, Y5, Y9, Y8
+	VPERM2I128     $0x31, Y5, Y9, Y5
+	VPERM2I128     $0x20, Y6, Y2, Y9
+	VPERM2I128     $0x31, Y6, Y2, Y6
+	VPSRLW         $0x04, Y1, Y2
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y1, Y1
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y2, Y2
+	VPBROADCASTD   128(SI), Y10
+	VPMADDUBSW     Y10, Y1, Y1
+	VPBROADCASTD   192(SI), Y10
+	VPMADDUBSW     Y10, Y2, Y2
+	PREFETCHT1     320(R10)
+	VPSRLW         $0x04, Y7, Y10
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y7, Y7
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y10, Y10
+	VPBROADCASTD   132(SI), Y11
+	VPMADDUBSW     Y11, Y7, Y11
+	VPADDW         Y11, Y1, Y1
+	VPBROADCASTD   196(SI), Y7
+	VPMADDUBSW     Y7, Y10, Y7
+	VPADDW         Y7, Y2, Y2
+	VPSRLW         $0x04, Y8, Y7
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y8, Y8
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y7, Y7
+	VPBROADCASTD   136(SI), Y10
+	VPMADDUBSW     Y10, Y8, Y10
+	VPADDW         Y10, Y1, Y1
+	VPBROADCASTD   200(SI), Y8
+	VPMADDUBSW     Y8, Y7, Y8
+	VPADDW         Y8, Y2, Y2
+	PREFETCHT1     384(R10)
+	VPSRLW         $0x04, Y9, Y7
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y9, Y9
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y7, Y7
+	VPBROADCASTD   140(SI), Y8
+	VPMADDUBSW     Y8, Y9, Y8
+	VPADDW         Y8, Y1, Y1
+	VPBROADCASTD   204(SI), Y8
+	VPMADDUBSW     Y8, Y7, Y8
+	VPADDW         Y8, Y2, Y2
+	VPSRLW         $0x04, Y3, Y7
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y3, Y3
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y7, Y7
+	VPBROADCASTD   144(SI), Y8
+	VPMADDUBSW     Y8, Y3, Y8
+	VPADDW         Y8, Y1, Y1
+	VPBROADCASTD   208(SI), Y3
+	VPMADDUBSW     Y3, Y7, Y3
+	VPADDW         Y3, Y2, Y2
+	PREFETCHT1     448(R10)
+	VPSRLW         $0x04, Y4, Y3
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y4, Y4
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y3, Y3
+	VPBROADCASTD   148(SI), Y7
+	VPMADDUBSW     Y7, Y4, Y7
+	VPADDW         Y7, Y1, Y1
+	VPBROADCASTD   212(SI), Y4
+	VPMADDUBSW     Y4, Y3, Y4
+	VPADDW         Y4, Y2, Y2
+	VPSRLW         $0x04, Y5, Y3
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y5, Y5
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y3, Y3
+	VPBROADCASTD   152(SI), Y4
+	VPMADDUBSW     Y4, Y5, Y4
+	VPADDW         Y4, Y1, Y1
+	VPBROADCASTD   216(SI), Y4
+	VPMADDUBSW     Y4, Y3, Y4
+	VPADDW         Y4, Y2, Y2
+	PREFETCHT1     512(R10)
+	VPSRLW         $0x04, Y6, Y3
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y6, Y6
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y3, Y3
+	VPBROADCASTD   156(SI), Y4
+	VPMADDUBSW     Y4, Y6, Y4
+	VPADDW         Y4, Y1, Y1
+	VPMADDWD       all00010001AVX2<>+0(SB), Y1, Y1
+	VPBROADCASTD   220(SI), Y4
+	VPMADDUBSW     Y4, Y3, Y4
+	VPADDW         Y4, Y2, Y2
+	VPMADDWD       all00010001AVX2<>+0(SB), Y2, Y2
+	VCVTDQ2PS      Y1, Y1
+	VBROADCASTSS   160(SI), Y3
+	VMULPS         128(SP), Y3, Y3
+	VFMADD231PS    Y3, Y1, Y0
+	VBROADCASTSS   164(SI), Y1
+	VFNMADD231PS   160(SP), Y1, Y0
+	VCVTDQ2PS      Y2, Y2
+	VBROADCASTSS   224(SI), Y1
+	VMULPS         192(SP), Y1, Y1
+	VFMADD231PS    Y1, Y2, Y0
+	VBROADCASTSS   228(SI), Y1
+	VFNMADD231PS   224(SP), Y1, Y0
+	VMOVDQU        80(DX), Y7
+	VMOVDQU        80(DX)(AX*1), Y8
+	VMOVDQU        80(DX)(AX*2), Y9
+	VMOVDQU        80(DX)(CX*1), Y2
+	VMOVDQU        80(BX), Y3
+	VMOVDQU        80(BX)(AX*1), Y4
+	VMOVDQU        80(BX)(AX*2), Y5
+	VMOVDQU        80(BX)(CX*1), Y6
+	VPUNPCKLDQ     Y8, Y7, Y1
+	VPUNPCKHDQ     Y8, Y7, Y10
+	VPUNPCKLDQ     Y2, Y9, Y8
+	VPUNPCKHDQ     Y2, Y9, Y2
+	VPUNPCKLQDQ    Y8, Y1, Y7
+	VPUNPCKHQDQ    Y8, Y1, Y8
+	VPUNPCKLQDQ    Y2, Y10, Y9
+	VPUNPCKHQDQ    Y2, Y10, Y2
+	VPUNPCKLDQ     Y4, Y3, Y1
+	VPUNPCKHDQ     Y4, Y3, Y10
+	VPUNPCKLDQ     Y6, Y5, Y4
+	VPUNPCKHDQ     Y6, Y5, Y6
+	VPUNPCKLQDQ    Y4, Y1, Y3
+	VPUNPCKHQDQ    Y4, Y1, Y4
+	VPUNPCKLQDQ    Y6, Y10, Y5
+	VPUNPCKHQDQ    Y6, Y10, Y6
+	VPERM2I128     $0x20, Y3, Y7, Y1
+	VPERM2I128     $0x31, Y3, Y7, Y3
+	VPERM2I128     $0x20, Y4, Y8, Y7
+	VPERM2I128     $0x31, Y4, Y8, Y4
+	VPERM2I128     $0x20, Y5, Y9, Y8
+	VPERM2I128     $0x31, Y5, Y9, Y5
+	VPERM2I128     $0x20, Y6, Y2, Y9
+	VPERM2I128     $0x31, Y6, Y2, Y6
+	VPSRLW         $0x04, Y1, Y2
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y1, Y1
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y2, Y2
+	VPBROADCASTD   256(SI), Y10
+	VPMADDUBSW     Y10, Y1, Y1
+	VPBROADCASTD   320(SI), Y10
+	VPMADDUBSW     Y10, Y2, Y2
+	PREFETCHT1     576(R10)
+	VPSRLW         $0x04, Y7, Y10
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y7, Y7
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y10, Y10
+	VPBROADCASTD   260(SI), Y11
+	VPMADDUBSW     Y11, Y7, Y11
+	VPADDW         Y11, Y1, Y1
+	VPBROADCASTD   324(SI), Y7
+	VPMADDUBSW     Y7, Y10, Y7
+	VPADDW         Y7, Y2, Y2
+	PREFETCHT1     640(R10)
+	VPSRLW         $0x04, Y8, Y7
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y8, Y8
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y7, Y7
+	VPBROADCASTD   264(SI), Y10
+	VPMADDUBSW     Y10, Y8, Y10
+	VPADDW         Y10, Y1, Y1
+	VPBROADCASTD   328(SI), Y8
+	VPMADDUBSW     Y8, Y7, Y8
+	VPADDW         Y8, Y2, Y2
+	VPSRLW         $0x04, Y9, Y7
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y9, Y9
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y7, Y7
+	VPBROADCASTD   268(SI), Y8
+	VPMADDUBSW     Y8, Y9, Y8
+	VPADDW         Y8, Y1, Y1
+	VPBROADCASTD   332(SI), Y8
+	VPMADDUBSW     Y8, Y7, Y8
+	VPADDW         Y8, Y2, Y2
+	PREFETCHT1     704(R10)
+	VPSRLW         $0x04, Y3, Y7
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y3, Y3
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y7, Y7
+	VPBROADCASTD   272(SI), Y8
+	VPMADDUBSW     Y8, Y3, Y8
+	VPADDW         Y8, Y1, Y1
+	VPBROADCASTD   336(SI), Y3
+	VPMADDUBSW     Y3, Y7, Y3
+	VPADDW         Y3, Y2, Y2
+	VPSRLW         $0x04, Y4, Y3
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y4, Y4
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y3, Y3
+	VPBROADCASTD   276(SI), Y7
+	VPMADDUBSW     Y7, Y4, Y7
+	VPADDW         Y7, Y1, Y1
+	VPBROADCASTD   340(SI), Y4
+	VPMADDUBSW     Y4, Y3, Y4
+	VPADDW         Y4, Y2, Y2
+	PREFETCHT1     768(R10)
+	VPSRLW         $0x04, Y5, Y3
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y5, Y5
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y3, Y3
+	VPBROADCASTD   280(SI), Y4
+	VPMADDUBSW     Y4, Y5, Y4
+	VPADDW         Y4, Y1, Y1
+	VPBROADCASTD   344(SI), Y4
+	VPMADDUBSW     Y4, Y3, Y4
+	VPADDW         Y4, Y2, Y2
+	VPSRLW         $0x04, Y6, Y3
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y6, Y6
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y3, Y3
+	VPBROADCASTD   284(SI), Y4
+	VPMADDUBSW     Y4, Y6, Y4
+	VPADDW         Y4, Y1, Y1
+	VPMADDWD       all00010001AVX2<>+0(SB), Y1, Y1
+	VPBROADCASTD   348(SI), Y4
+	VPMADDUBSW     Y4, Y3, Y4
+	VPADDW         Y4, Y2, Y2
+	VPMADDWD       all00010001AVX2<>+0(SB), Y2, Y2
+	PREFETCHT1     832(R10)
+	VCVTDQ2PS      Y1, Y1
+	VBROADCASTSS   288(SI), Y3
+	VMULPS         256(SP), Y3, Y3
+	VFMADD231PS    Y3, Y1, Y0
+	VBROADCASTSS   292(SI), Y1
+	VFNMADD231PS   288(SP), Y1, Y0
+	VCVTDQ2PS      Y2, Y2
+	VBROADCASTSS   352(SI), Y1
+	VMULPS         320(SP), Y1, Y1
+	VFMADD231PS    Y1, Y2, Y0
+	VBROADCASTSS   356(SI), Y1
+	VFNMADD231PS   352(SP), Y1, Y0
+	VMOVDQU        112(DX), Y7
+	VMOVDQU        112(DX)(AX*1), Y8
+	VMOVDQU        112(DX)(AX*2), Y9
+	VMOVDQU        112(DX)(CX*1), Y2
+	VMOVDQU        112(BX), Y3
+	VMOVDQU        112(BX)(AX*1), Y4
+	VMOVDQU        112(BX)(AX*2), Y5
+	VMOVDQU        112(BX)(CX*1), Y6
+	VPUNPCKLDQ     Y8, Y7, Y1
+	VPUNPCKHDQ     Y8, Y7, Y10
+	VPUNPCKLDQ     Y2, Y9, Y8
+	VPUNPCKHDQ     Y2, Y9, Y2
+	VPUNPCKLQDQ    Y8, Y1, Y7
+	VPUNPCKHQDQ    Y8, Y1, Y8
+	VPUNPCKLQDQ    Y2, Y10, Y9
+	VPUNPCKHQDQ    Y2, Y10, Y2
+	VPUNPCKLDQ     Y4, Y3, Y1
+	VPUNPCKHDQ     Y4, Y3, Y10
+	VPUNPCKLDQ     Y6, Y5, Y4
+	VPUNPCKHDQ     Y6, Y5, Y6
+	VPUNPCKLQDQ    Y4, Y1, Y3
+	VPUNPCKHQDQ    Y4, Y1, Y4
+	VPUNPCKLQDQ    Y6, Y10, Y5
+	VPUNPCKHQDQ    Y6, Y10, Y6
+	VPERM2I128     $0x20, Y3, Y7, Y1
+	VPERM2I128     $0x31, Y3, Y7, Y3
+	VPERM2I128     $0x20, Y4, Y8, Y7
+	VPERM2I128     $0x31, Y4, Y8, Y4
+	VPERM2I128     $0x20, Y5, Y9, Y8
+	VPERM2I128     $0x31, Y5, Y9, Y5
+	VPERM2I128     $0x20, Y6, Y2, Y9
+	VPERM2I128     $0x31, Y6, Y2, Y6
+	VPSRLW         $0x04, Y1, Y2
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y1, Y1
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y2, Y2
+	VPBROADCASTD   384(SI), Y10
+	VPMADDUBSW     Y10, Y1, Y1
+	VPBROADCASTD   448(SI), Y10
+	VPMADDUBSW     Y10, Y2, Y2
+	PREFETCHT1     896(R10)
+	VPSRLW         $0x04, Y7, Y10
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y7, Y7
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y10, Y10
+	VPBROADCASTD   388(SI), Y11
+	VPMADDUBSW     Y11, Y7, Y11
+	VPADDW         Y11, Y1, Y1
+	VPBROADCASTD   452(SI), Y7
+	VPMADDUBSW     Y7, Y10, Y7
+	VPADDW         Y7, Y2, Y2
+	VPSRLW         $0x04, Y8, Y7
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y8, Y8
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y7, Y7
+	VPBROADCASTD   392(SI), Y10
+	VPMADDUBSW     Y10, Y8, Y10
+	VPADDW         Y10, Y1, Y1
+	VPBROADCASTD   456(SI), Y8
+	VPMADDUBSW     Y8, Y7, Y8
+	VPADDW         Y8, Y2, Y2
+	PREFETCHT1     960(R10)
+	VPSRLW         $0x04, Y9, Y7
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y9, Y9
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y7, Y7
+	VPBROADCASTD   396(SI), Y8
+	VPMADDUBSW     Y8, Y9, Y8
+	VPADDW         Y8, Y1, Y1
+	VPBROADCASTD   460(SI), Y8
+	VPMADDUBSW     Y8, Y7, Y8
+	VPADDW         Y8, Y2, Y2
+	VPSRLW         $0x04, Y3, Y7
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y3, Y3
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y7, Y7
+	VPBROADCASTD   400(SI), Y8
+	VPMADDUBSW     Y8, Y3, Y8
+	VPADDW         Y8, Y1, Y1
+	VPBROADCASTD   464(SI), Y3
+	VPMADDUBSW     Y3, Y7, Y3
+	VPADDW         Y3, Y2, Y2
+	PREFETCHT1     1024(R10)
+	VPSRLW         $0x04, Y4, Y3
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y4, Y4
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y3, Y3
+	VPBROADCASTD   404(SI), Y7
+	VPMADDUBSW     Y7, Y4, Y7
+	VPADDW         Y7, Y1, Y1
+	VPBROADCASTD   468(SI), Y4
+	VPMADDUBSW     Y4, Y3, Y4
+	VPADDW         Y4, Y2, Y2
+	VPSRLW         $0x04, Y5, Y3
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y5, Y5
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y3, Y3
+	VPBROADCASTD   408(SI), Y4
+	VPMADDUBSW     Y4, Y5, Y4
+	VPADDW         Y4, Y1, Y1
+	VPBROADCASTD   472(SI), Y4
+	VPMADDUBSW     Y4, Y3, Y4
+	VPADDW         Y4, Y2, Y2
+	PREFETCHT1     1088(R10)
+	VPSRLW         $0x04, Y6, Y3
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y6, Y6
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y3, Y3
+	VPBROADCASTD   412(SI), Y4
+	VPMADDUBSW     Y4, Y6, Y4
+	VPADDW         Y4, Y1, Y1
+	VPMADDWD       all00010001AVX2<>+0(SB), Y1, Y1
+	VPBROADCASTD   476(SI), Y4
+	VPMADDUBSW     Y4, Y3, Y4
+	VPADDW         Y4, Y2, Y2
+	VPMADDWD       all00010001AVX2<>+0(SB), Y2, Y2
+	VCVTDQ2PS      Y1, Y1
+	VBROADCASTSS   416(SI), Y3
+	VMULPS         384(SP), Y3, Y3
+	VFMADD231PS    Y3, Y1, Y0
+	VBROADCASTSS   420(SI), Y1
+	VFNMADD231PS   416(SP), Y1, Y0
+	VCVTDQ2PS      Y2, Y2
+	VBROADCASTSS   480(SI), Y1
+	VMULPS         448(SP), Y1, Y1
+	VFMADD231PS    Y1, Y2, Y0
+	VBROADCASTSS   484(SI), Y1
+	VFNMADD231PS   480(SP), Y1, Y0
+	ADDQ           $+144, DX
+	ADDQ           $+144, BX
+	ADDQ           $+1152, R10
+	ADDQ           $+512, SI
+	DECQ           R9
+	JNZ            block
+	VMOVUPS        Y0, (DI)
+	ADDQ           $+32, DI
+	IMUL3Q         $+7, AX, SI
+	ADDQ           SI, DX
+	ADDQ           SI, BX
+	DECQ           R8
+	JNZ            tile
+	VZEROUPPER
+	RET
+
+DATA all0f0f0f0fAVX2<>+0(SB)/4, $0x0f0f0f0f
+DATA all0f0f0f0fAVX2<>+4(SB)/4, $0x0f0f0f0f
+DATA all0f0f0f0fAVX2<>+8(SB)/4, $0x0f0f0f0f
+DATA all0f0f0f0fAVX2<>+12(SB)/4, $0x0f0f0f0f
+DATA all0f0f0f0fAVX2<>+16(SB)/4, $0x0f0f0f0f
+DATA all0f0f0f0fAVX2<>+20(SB)/4, $0x0f0f0f0f
+DATA all0f0f0f0fAVX2<>+24(SB)/4, $0x0f0f0f0f
+DATA all0f0f0f0fAVX2<>+28(SB)/4, $0x0f0f0f0f
+GLOBL all0f0f0f0fAVX2<>(SB), RODATA|NOPTR, $32
+
+// func gemvQ5KAVX2(dst *float32, base *byte, stride int, tiles int, blocks int, act *byte)
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
+TEXT ·gemvQ5KAVX2(SB), NOSPLIT, $768-48
+	MOVQ   stride+16(FP), AX
+	LEAQ   (AX)(AX*2), CX
+	MOVQ   base+8(FP), DX
+	LEAQ   (DX)(AX*4), BX
+	MOVQ   dst+0(FP), DI
+	MOVQ   tiles+24(FP), R8
+	IMUL3Q $+8, AX, R10
+	ADDQ   DX, R10
+
+tile:
+	MOVQ   blocks+32(FP), R9
+	MOVQ   act+40(FP), SI
+	VXORPS Y0, Y0, Y0
+
+block:
+	VBROADCASTI128 (DX), Y1
+	VINSERTI128    $0x01, (BX), Y1, Y1
+	VBROADCASTI128 (DX)(AX*1), Y2
+	VINSERTI128    $0x01, (BX)(AX*1), Y2, Y2
+	VBROADCASTI128 (DX)(AX*2), Y3
+	VINSERTI128    $0x01, (BX)(AX*2), Y3, Y3
+	VBROADCASTI128 (DX)(CX*1), Y4
+	VINSERTI128    $0x01, (BX)(CX*1), Y4, Y4
+	VPUNPCKLDQ     Y2, Y1, Y5
+	VPUNPCKHDQ     Y2, Y1, Y6
+	VPUNPCKLDQ     Y4, Y3, Y2
+	VPUNPCKHDQ     Y4, Y3, Y4
+	VPUNPCKLQDQ    Y2, Y5, Y1
+	VPUNPCKHQDQ    Y2, Y5, Y2
+	VPUNPCKLQDQ    Y4, Y6, Y3
+	VPUNPCKHQDQ    Y4, Y6, Y4
+	MOVL           $0x0000ffff, R11
+	VMOVD          R11, X5
+	VPBROADCASTD   X5, Y5
+	MOVL           $0x0000003f, R11
+	VMOVD          R11, X6
+	VPBROADCASTD   X6, Y6
+	MOVL           $0x0000000f, R11
+	VMOVD          R11, X7
+	VPBROADCASTD   X7, Y7
+	MOVL           $0x00000030, R11
+	VMOVD          R11, X8
+	VPBROADCASTD   X8, Y8
+	VPAND          Y5, Y1, Y5
+	VPSRLD         $0x10, Y1, Y1
+	VPACKUSDW      Y5, Y5, Y5
+	VPERMQ         $0x08, Y5, Y5
+	VCVTPH2PS      X5, Y5
+	VPACKUSDW      Y1, Y1, Y1
+	VPERMQ         $0x08, Y1, Y1
+	VCVTPH2PS      X1, Y1
+	VPSRLD         $0x00, Y2, Y9
+	VPAND          Y6, Y9, Y9
+	VCVTDQ2PS      Y9, Y9
+	VMULPS         Y5, Y9, Y9
+	VMOVUPS        Y9, (SP)
+	VPSRLD         $0x00, Y3, Y9
+	VPAND          Y6, Y9, Y9
+	VCVTDQ2PS      Y9, Y9
+	VMULPS         Y1, Y9, Y9
+	VMOVUPS        Y9, 32(SP)
+	VPSRLD         $0x08, Y2, Y9
+	VPAND          Y6, Y9, Y9
+	VCVTDQ2PS      Y9, Y9
+	VMULPS         Y5, Y9, Y9
+	VMOVUPS        Y9, 64(SP)
+	VPSRLD         $0x08, Y3, Y9
+	VPAND          Y6, Y9, Y9
+	VCVTDQ2PS      Y9, Y9
+	VMULPS         Y1, Y9, Y9
+	VMOVUPS        Y9, 96(SP)
+	VPSRLD         $0x10, Y2, Y9
+	VPAND          Y6, Y9, Y9
+	VCVTDQ2PS      Y9, Y9
+	VMULPS         Y5, Y9, Y9
+	VMOVUPS        Y9, 128(SP)
+	VPSRLD         $0x10, Y3, Y9
+	VPAND          Y6, Y9, Y9
+	VCVTDQ2PS      Y9, Y9
+	VMULPS         Y1, Y9, Y9
+	VMOVUPS        Y9, 160(SP)
+	VPSRLD         $0x18, Y2, Y9
+	VPAND          Y6, Y9, Y9
+	VCVTDQ2PS      Y9, Y9
+	VMULPS         Y5, Y9, Y9
+	VMOVUPS        Y9, 192(SP)
+	VPSRLD         $0x18, Y3, Y9
+	VPAND          Y6, Y9, Y9
+	VCVTDQ2PS      Y9, Y9
+	VMULPS         Y1, Y9, Y9
+	VMOVUPS        Y9, 224(SP)
+	VPSRLD         $0x00, Y4, Y6
+	VPAND          Y7, Y6, Y6
+	VPSRLD         $0x02, Y2, Y9
+	VPAND          Y8, Y9, Y9
+	VPOR           Y9, Y6, Y6
+	VCVTDQ2PS      Y6, Y6
+	VMULPS         Y5, Y6, Y6
+	VMOVUPS        Y6, 256(SP)
+	VPSRLD         $0x04, Y4, Y6
+	VPAND          Y7, Y6, Y6
+	VPSRLD         $0x02, Y3, Y9
+	VPAND          Y8, Y9, Y9
+	VPOR           Y9, Y6, Y6
+	VCVTDQ2PS      Y6, Y6
+	VMULPS         Y1, Y6, Y6
+	VMOVUPS        Y6, 288(SP)
+	VPSRLD         $0x08, Y4, Y6
+	VPAND          Y7, Y6, Y6
+	VPSRLD         $0x0a, Y2, Y9
+	VPAND          Y8, Y9, Y9
+	VPOR           Y9, Y6, Y6
+	VCVTDQ2PS      Y6, Y6
+	VMULPS         Y5, Y6, Y6
+	VMOVUPS        Y6, 320(SP)
+	VPSRLD         $0x0c, Y4, Y6
+	VPAND          Y7, Y6, Y6
+	VPSRLD         $0x0a, Y3, Y9
+	VPAND          Y8, Y9, Y9
+	VPOR           Y9, Y6, Y6
+	VCVTDQ2PS      Y6, Y6
+	VMULPS         Y1, Y6, Y6
+	VMOVUPS        Y6, 352(SP)
+	VPSRLD         $0x10, Y4, Y6
+	VPAND          Y7, Y6, Y6
+	VPSRLD         $0x12, Y2, Y9
+	VPAND          Y8, Y9, Y9
+	VPOR           Y9, Y6, Y6
+	VCVTDQ2PS      Y6, Y6
+	VMULPS         Y5, Y6, Y6
+	VMOVUPS        Y6, 384(SP)
+	VPSRLD         $0x14, Y4, Y6
+	VPAND          Y7, Y6, Y6
+	VPSRLD         $0x12, Y3, Y9
+	VPAND          Y8, Y9, Y9
+	VPOR           Y9, Y6, Y6
+	VCVTDQ2PS      Y6, Y6
+	VMULPS         Y1, Y6, Y6
+	VMOVUPS        Y6, 416(SP)
+	VPSRLD         $0x18, Y4, Y6
+	VPAND          Y7, Y6, Y6
+	VPSRLD         $0x1a, Y2, Y2
+	VPAND          Y8, Y2, Y2
+	VPOR           Y2, Y6, Y6
+	VCVTDQ2PS      Y6, Y6
+	VMULPS         Y5, Y6, Y6
+	VMOVUPS        Y6, 448(SP)
+	VPSRLD         $0x1c, Y4, Y2
+	VPAND          Y7, Y2, Y2
+	VPSRLD         $0x1a, Y3, Y3
+	VPAND          Y8, Y3, Y3
+	VPOR           Y3, Y2, Y2
+	VCVTDQ2PS      Y2, Y2
+	VMULPS         Y1, Y2, Y2
+	VMOVUPS        Y2, 480(SP)
+	VMOVDQU        16(DX), Y1
+	VMOVDQU        16(DX)(AX*1), Y2
+	VMOVDQU        16(DX)(AX*2), Y3
+	VMOVDQU        16(DX)(CX*1), Y4
+	VMOVDQU        16(BX), Y5
+	VMOVDQU        16(BX)(AX*1), Y6
+	VMOVDQU        16(BX)(AX*2), Y7
+	VMOVDQU        16(BX)(CX*1), Y8
+	VPUNPCKLDQ     Y2, Y1, Y9
+	VPUNPCKHDQ     Y2, Y1, Y10
+	VPUNPCKLDQ     Y4, Y3, Y2
+	VPUNPCKHDQ     Y4, Y3, Y4
+	VPUNPCKLQDQ    Y2, Y9, Y1
+	VPUNPCKHQDQ    Y2, Y9, Y2
+	VPUNPCKLQDQ    Y4, Y10, Y3
+	VPUNPCKHQDQ    Y4, Y10, Y4
+	VPUNPCKLDQ     Y6, Y5, Y9
+	VPUNPCKHDQ     Y6, Y5, Y10
+	VPUNPCKLDQ     Y8, Y7, Y6
+	VPUNPCKHDQ     Y8, Y7, Y8
+	VPUNPCKLQDQ    Y6, Y9, Y5
+	VPUNPCKHQDQ    Y6, Y9, Y6
+	VPUNPCKLQDQ    Y8, Y10, Y7
+	VPUNPCKHQDQ    Y8, Y10, Y8
+	VPERM2I128     $0x20, Y5, Y1, Y9
+	VPERM2I128     $0x31, Y5, Y1, Y5
+	VPERM2I128     $0x20, Y6, Y2, Y1
+	VPERM2I128     $0x31, Y6, Y2, Y6
+	VPERM2I128     $0x20, Y7, Y3, Y2
+	VPERM2I128     $0x31, Y7, Y3, Y7
+	VPERM2I128     $0x20, Y8, Y4, Y3
+	VPERM2I128     $0x31, Y8, Y4, Y8
+	VMOVDQU        Y9, 512(SP)
+	VMOVDQU        Y1, 544(SP)
+	VMOVDQU        Y2, 576(SP)
+	VMOVDQU        Y3, 608(SP)
+	VMOVDQU        Y5, 640(SP)
+	VMOVDQU        Y6, 672(SP)
+	VMOVDQU        Y7, 704(SP)
+	VMOVDQU        Y8, 736(SP)
+	VMOVDQU        48(DX), Y7
+	VMOVDQU        48(DX)(AX*1), Y8
+	VMOVDQU        48(DX)(AX*2), Y9
+	VMOVDQU        48(DX)(CX*1), Y2
+	VMOVDQU        48(BX), Y3
+	VMOVDQU        48(BX)(AX*1), Y4
+	VMOVDQU        48(BX)(AX*2), Y5
+	VMOVDQU        48(BX)(CX*1), Y6
+	VPUNPCKLDQ     Y8, Y7, Y1
+	VPUNPCKHDQ     Y8, Y7, Y10
+	VPUNPCKLDQ     Y2, Y9, Y8
+	VPUNPCKHDQ     Y2, Y9, Y2
+	VPUNPCKLQDQ    Y8, Y1, Y7
+	VPUNPCKHQDQ    Y8, Y1, Y8
+	VPUNPCKLQDQ    Y2, Y10, Y9
+	VPUNPCKHQDQ    Y2, Y10, Y2
+	VPUNPCKLDQ     Y4, Y3, Y1
+	VPUNPCKHDQ     Y4, Y3, Y10
+	VPUNPCKLDQ     Y6, Y5, Y4
+	VPUNPCKHDQ     Y6, Y5, Y6
+	VPUNPCKLQDQ    Y4, Y1, Y3
+	VPUNPCKHQDQ    Y4, Y1, Y4
+	VPUNPCKLQDQ    Y6, Y10, Y5
+	VPUNPCKHQDQ    Y6, Y10, Y6
+	VPERM2I128     $0x20, Y3, Y7, Y1
+	VPERM2I128     $0x31, Y3, Y7, Y3
+	VPERM2I128     $0x20, Y4, Y8, Y7
+	VPERM2I128     $0x31, Y4, Y8, Y4
+	VPERM2I128     $0x20, Y5, Y9, Y8
+	VPERM2I128     $0x31, Y5, Y9, Y5
+	VPERM2I128     $0x20, Y6, Y2, Y9
+	VPERM2I128     $0x31, Y6, Y2, Y6
+	VPSRLW         $0x04, Y1, Y2
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y1, Y1
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y2, Y2
+	VMOVDQU        512(SP), Y10
+	VPSLLW         $0x04, Y10, Y10
+	VPAND          all10101010AVX2<>+0(SB), Y10, Y10
+	VPOR           Y10, Y1, Y1
+	VPBROADCASTD   (SI), Y10
+	VPMADDUBSW     Y10, Y1, Y1
+	VMOVDQU        512(SP), Y10
+	VPSLLW         $0x03, Y10, Y10
+	VPAND          all10101010AVX2<>+0(SB), Y10, Y10
+	VPOR           Y10, Y2, Y2
+	VPBROADCASTD   64(SI), Y10
+	VPMADDUBSW     Y10, Y2, Y2
+	PREFETCHT1     (R10)
+	VPSRLW         $0x04, Y7, Y10
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y7, Y7
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y10, Y10
+	VMOVDQU        544(SP), Y11
+	VPSLLW         $0x04, Y11, Y11
+	VPAND          all10101010AVX2<>+0(SB), Y11, Y11
+	VPOR           Y11, Y7, Y7
+	VPBROADCASTD   4(SI), Y11
+	VPMADDUBSW     Y11, Y7, Y11
+	VPADDW         Y11, Y1, Y1
+	VMOVDQU        544(SP), Y7
+	VPSLLW         $0x03, Y7, Y7
+	VPAND          all10101010AVX2<>+0(SB), Y7, Y7
+	VPOR           Y7, Y10, Y10
+	VPBROADCASTD   68(SI), Y7
+	VPMADDUBSW     Y7, Y10, Y7
+	VPADDW         Y7, Y2, Y2
+	PREFETCHT1     64(R10)
+	VPSRLW         $0x04, Y8, Y7
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y8, Y8
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y7, Y7
+	VMOVDQU        576(SP), Y10
+	VPSLLW         $0x04, Y10, Y10
+	VPAND          all10101010AVX2<>+0(SB), Y10, Y10
+	VPOR           Y10, Y8, Y8
+	VPBROADCASTD   8(SI), Y10
+	VPMADDUBSW     Y10, Y8, Y10
+	VPADDW         Y10, Y1, Y1
+	VMOVDQU        576(SP), Y8
+	VPSLLW         $0x03, Y8, Y8
+	VPAND          all10101010AVX2<>+0(SB), Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPBROADCASTD   72(SI), Y8
+	VPMADDUBSW     Y8, Y7, Y8
+	VPADDW         Y8, Y2, Y2
+	PREFETCHT1     128(R10)
+	VPSRLW         $0x04, Y9, Y7
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y9, Y9
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y7, Y7
+	VMOVDQU        608(SP), Y8
+	VPSLLW         $0x04, Y8, Y8
+	VPAND          all10101010AVX2<>+0(SB), Y8, Y8
+	VPOR           Y8, Y9, Y9
+	VPBROADCASTD   12(SI), Y8
+	VPMADDUBSW     Y8, Y9, Y8
+	VPADDW         Y8, Y1, Y1
+	VPMADDWD       all00010001AVX2<>+0(SB), Y1, Y1
+	VMOVDQU        608(SP), Y8
+	VPSLLW         $0x03, Y8, Y8
+	VPAND          all10101010AVX2<>+0(SB), Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPBROADCASTD   76(SI), Y8
+	VPMADDUBSW     Y8, Y7, Y8
+	VPADDW         Y8, Y2, Y2
+	VPMADDWD       all00010001AVX2<>+0(SB), Y2, Y2
+	VPSRLW         $0x04, Y3, Y7
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y3, Y3
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y7, Y7
+	VMOVDQU        640(SP), Y8
+	VPSLLW         $0x04, Y8, Y8
+	VPAND          all10101010AVX2<>+0(SB), Y8, Y8
+	VPOR           Y8, Y3, Y3
+	VPBROADCASTD   16(SI), Y8
+	VPMADDUBSW     Y8, Y3, Y3
+	VMOVDQU        640(SP), Y8
+	VPSLLW         $0x03, Y8, Y8
+	VPAND          all10101010AVX2<>+0(SB), Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPBROADCASTD   80(SI), Y8
+	VPMADDUBSW     Y8, Y7, Y7
+	PREFETCHT1     192(R10)
+	VPSRLW         $0x04, Y4, Y8
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y4, Y4
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y8, Y8
+	VMOVDQU        672(SP), Y9
+	VPSLLW         $0x04, Y9, Y9
+	VPAND          all10101010AVX2<>+0(SB), Y9, Y9
+	VPOR           Y9, Y4, Y4
+	VPBROADCASTD   20(SI), Y9
+	VPMADDUBSW     Y9, Y4, Y9
+	VPADDW         Y9, Y3, Y3
+	VMOVDQU        672(SP), Y4
+	VPSLLW         $0x03, Y4, Y4
+	VPAND          all10101010AVX2<>+0(SB), Y4, Y4
+	VPOR           Y4, Y8, Y8
+	VPBROADCASTD   84(SI), Y4
+	VPMADDUBSW     Y4, Y8, Y4
+	VPADDW         Y4, Y7, Y7
+	PREFETCHT1     256(R10)
+	VPSRLW         $0x04, Y5, Y4
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y5, Y5
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y4, Y4
+	VMOVDQU        704(SP), Y8
+	VPSLLW         $0x04, Y8, Y8
+	VPAND          all10101010AVX2<>+0(SB), Y8, Y8
+	VPOR           Y8, Y5, Y5
+	VPBROADCASTD   24(SI), Y8
+	VPMADDUBSW     Y8, Y5, Y8
+	VPADDW         Y8, Y3, Y3
+	VMOVDQU        704(SP), Y5
+	VPSLLW         $0x03, Y5, Y5
+	VPAND          all10101010AVX2<>+0(SB), Y5, Y5
+	VPOR           Y5, Y4, Y4
+	VPBROADCASTD   88(SI), Y5
+	VPMADDUBSW     Y5, Y4, Y5
+	VPADDW         Y5, Y7, Y7
+	VPSRLW         $0x04, Y6, Y4
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y6, Y6
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y4, Y4
+	VMOVDQU        736(SP), Y5
+	VPSLLW         $0x04, Y5, Y5
+	VPAND          all10101010AVX2<>+0(SB), Y5, Y5
+	VPOR           Y5, Y6, Y6
+	VPBROADCASTD   28(SI), Y5
+	VPMADDUBSW     Y5, Y6, Y5
+	VPADDW         Y5, Y3, Y3
+	VPMADDWD       all00010001AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y1, Y3, Y3
+	VMOVDQU        736(SP), Y1
+	VPSLLW         $0x03, Y1, Y1
+	VPAND          all10101010AVX2<>+0(SB), Y1, Y1
+	VPOR           Y1, Y4, Y4
+	VPBROADCASTD   92(SI), Y1
+	VPMADDUBSW     Y1, Y4, Y1
+	VPADDW         Y1, Y7, Y7
+	VPMADDWD       all00010001AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y2, Y7, Y7
+	PREFETCHT1     320(R10)
+	VCVTDQ2PS      Y3, Y3
+	VBROADCASTSS   32(SI), Y1
+	VMULPS         (SP), Y1, Y1
+	VFMADD231PS    Y1, Y3, Y0
+	VBROADCASTSS   36(SI), Y1
+	VFNMADD231PS   32(SP), Y1, Y0
+	VCVTDQ2PS      Y7, Y7
+	VBROADCASTSS   96(SI), Y1
+	VMULPS         64(SP), Y1, Y1
+	VFMADD231PS    Y1, Y7, Y0
+	VBROADCASTSS   100(SI), Y1
+	VFNMADD231PS   96(SP), Y1, Y0
+	VMOVDQU        80(DX), Y7
+	VMOVDQU        80(DX)(AX*1), Y8
+	VMOVDQU        80(DX)(AX*2), Y9
+	VMOVDQU        80(DX)(CX*1), Y2
+	VMOVDQU        80(BX), Y3
+	VMOVDQU        80(BX)(AX*1), Y4
+	VMOVDQU        80(BX)(AX*2), Y5
+	VMOVDQU        80(BX)(CX*1), Y6
+	VPUNPCKLDQ     Y8, Y7, Y1
+	VPUNPCKHDQ     Y8, Y7, Y10
+	VPUNPCKLDQ     Y2, Y9, Y8
+	VPUNPCKHDQ     Y2, Y9, Y2
+	VPUNPCKLQDQ    Y8, Y1, Y7
+	VPUNPCKHQDQ    Y8, Y1, Y8
+	VPUNPCKLQDQ    Y2, Y10, Y9
+	VPUNPCKHQDQ    Y2, Y10, Y2
+	VPUNPCKLDQ     Y4, Y3, Y1
+	VPUNPCKHDQ     Y4, Y3, Y10
+	VPUNPCKLDQ     Y6, Y5, Y4
+	VPUNPCKHDQ     Y6, Y5, Y6
+	VPUNPCKLQDQ    Y4, Y1, Y3
+	VPUNPCKHQDQ    Y4, Y1, Y4
+	VPUNPCKLQDQ    Y6, Y10, Y5
+	VPUNPCKHQDQ    Y6, Y10, Y6
+	VPERM2I128     $0x20, Y3, Y7, Y1
+	VPERM2I128     $0x31, Y3, Y7, Y3
+	VPERM2I128     $0x20, Y4, Y8, Y7
+	VPERM2I128     $0x31, Y4, Y8, Y4
+	VPERM2I128     $0x20, Y5, Y9, Y8
+	VPERM2I128     $0x31, Y5, Y9, Y5
+	VPERM2I128     $0x20, Y6, Y2, Y9
+	VPERM2I128     $0x31, Y6, Y2, Y6
+	VPSRLW         $0x04, Y1, Y2
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y1, Y1
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y2, Y2
+	VMOVDQU        512(SP), Y10
+	VPSLLW         $0x02, Y10, Y10
+	VPAND          all10101010AVX2<>+0(SB), Y10, Y10
+	VPOR           Y10, Y1, Y1
+	VPBROADCASTD   128(SI), Y10
+	VPMADDUBSW     Y10, Y1, Y1
+	VMOVDQU        512(SP), Y10
+	VPSLLW         $0x01, Y10, Y10
+	VPAND          all10101010AVX2<>+0(SB), Y10, Y10
+	VPOR           Y10, Y2, Y2
+	VPBROADCASTD   192(SI), Y10
+	VPMADDUBSW     Y10, Y2, Y2
+	PREFETCHT1     384(R10)
+	VPSRLW         $0x04, Y7, Y10
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y7, Y7
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y10, Y10
+	VMOVDQU        544(SP), Y11
+	VPSLLW         $0x02, Y11, Y11
+	VPAND          all10101010AVX2<>+0(SB), Y11, Y11
+	VPOR           Y11, Y7, Y7
+	VPBROADCASTD   132(SI), Y11
+	VPMADDUBSW     Y11, Y7, Y11
+	VPADDW         Y11, Y1, Y1
+	VMOVDQU        544(SP), Y7
+	VPSLLW         $0x01, Y7, Y7
+	VPAND          all10101010AVX2<>+0(SB), Y7, Y7
+	VPOR           Y7, Y10, Y10
+	VPBROADCASTD   196(SI), Y7
+	VPMADDUBSW     Y7, Y10, Y7
+	VPADDW         Y7, Y2, Y2
+	VPSRLW         $0x04, Y8, Y7
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y8, Y8
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y7, Y7
+	VMOVDQU        576(SP), Y10
+	VPSLLW         $0x02, Y10, Y10
+	VPAND          all10101010AVX2<>+0(SB), Y10, Y10
+	VPOR           Y10, Y8, Y8
+	VPBROADCASTD   136(SI), Y10
+	VPMADDUBSW     Y10, Y8, Y10
+	VPADDW         Y10, Y1, Y1
+	VMOVDQU        576(SP), Y8
+	VPSLLW         $0x01, Y8, Y8
+	VPAND          all10101010AVX2<>+0(SB), Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPBROADCASTD   200(SI), Y8
+	VPMADDUBSW     Y8, Y7, Y8
+	VPADDW         Y8, Y2, Y2
+	PREFETCHT1     448(R10)
+	VPSRLW         $0x04, Y9, Y7
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y9, Y9
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y7, Y7
+	VMOVDQU        608(SP), Y8
+	VPSLLW         $0x02, Y8, Y8
+	VPAND          all10101010AVX2<>+0(SB), Y8, Y8
+	VPOR           Y8, Y9, Y9
+	VPBROADCASTD   140(SI), Y8
+	VPMADDUBSW     Y8, Y9, Y8
+	VPADDW         Y8, Y1, Y1
+	VPMADDWD       all00010001AVX2<>+0(SB), Y1, Y1
+	VMOVDQU        608(SP), Y8
+	VPSLLW         $0x01, Y8, Y8
+	VPAND          all10101010AVX2<>+0(SB), Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPBROADCASTD   204(SI), Y8
+	VPMADDUBSW     Y8, Y7, Y8
+	VPADDW         Y8, Y2, Y2
+	VPMADDWD       all00010001AVX2<>+0(SB), Y2, Y2
+	PREFETCHT1     512(R10)
+	VPSRLW         $0x04, Y3, Y7
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y3, Y3
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y7, Y7
+	VMOVDQU        640(SP), Y8
+	VPSLLW         $0x02, Y8, Y8
+	VPAND          all10101010AVX2<>+0(SB), Y8, Y8
+	VPOR           Y8, Y3, Y3
+	VPBROADCASTD   144(SI), Y8
+	VPMADDUBSW     Y8, Y3, Y3
+	VMOVDQU        640(SP), Y8
+	VPSLLW         $0x01, Y8, Y8
+	VPAND          all10101010AVX2<>+0(SB), Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPBROADCASTD   208(SI), Y8
+	VPMADDUBSW     Y8, Y7, Y7
+	VPSRLW         $0x04, Y4, Y8
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y4, Y4
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y8, Y8
+	VMOVDQU        672(SP), Y9
+	VPSLLW         $0x02, Y9, Y9
+	VPAND          all10101010AVX2<>+0(SB), Y9, Y9
+	VPOR           Y9, Y4, Y4
+	VPBROADCASTD   148(SI), Y9
+	VPMADDUBSW     Y9, Y4, Y9
+	VPADDW         Y9, Y3, Y3
+	VMOVDQU        672(SP), Y4
+	VPSLLW         $0x01, Y4, Y4
+	VPAND          all10101010AVX2<>+0(SB), Y4, Y4
+	VPOR           Y4, Y8, Y8
+	VPBROADCASTD   212(SI), Y4
+	VPMADDUBSW     Y4, Y8, Y4
+	VPADDW         Y4, Y7, Y7
+	PREFETCHT1     576(R10)
+	VPSRLW         $0x04, Y5, Y4
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y5, Y5
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y4, Y4
+	VMOVDQU        704(SP), Y8
+	VPSLLW         $0x02, Y8, Y8
+	VPAND          all10101010AVX2<>+0(SB), Y8, Y8
+	VPOR           Y8, Y5, Y5
+	VPBROADCASTD   152(SI), Y8
+	VPMADDUBSW     Y8, Y5, Y8
+	VPADDW         Y8, Y3, Y3
+	VMOVDQU        704(SP), Y5
+	VPSLLW         $0x01, Y5, Y5
+	VPAND          all10101010AVX2<>+0(SB), Y5, Y5
+	VPOR           Y5, Y4, Y4
+	VPBROADCASTD   216(SI), Y5
+	VPMADDUBSW     Y5, Y4, Y5
+	VPADDW         Y5, Y7, Y7
+	PREFETCHT1     640(R10)
+	VPSRLW         $0x04, Y6, Y4
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y6, Y6
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y4, Y4
+	VMOVDQU        736(SP), Y5
+	VPSLLW         $0x02, Y5, Y5
+	VPAND          all10101010AVX2<>+0(SB), Y5, Y5
+	VPOR           Y5, Y6, Y6
+	VPBROADCASTD   156(SI), Y5
+	VPMADDUBSW     Y5, Y6, Y5
+	VPADDW         Y5, Y3, Y3
+	VPMADDWD       all00010001AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y1, Y3, Y3
+	VMOVDQU        736(SP), Y1
+	VPSLLW         $0x01, Y1, Y1
+	VPAND          all10101010AVX2<>+0(SB), Y1, Y1
+	VPOR           Y1, Y4, Y4
+	VPBROADCASTD   220(SI), Y1
+	VPMADDUBSW     Y1, Y4, Y1
+	VPADDW         Y1, Y7, Y7
+	VPMADDWD       all00010001AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y2, Y7, Y7
+	VCVTDQ2PS      Y3, Y3
+	VBROADCASTSS   160(SI), Y1
+	VMULPS         128(SP), Y1, Y1
+	VFMADD231PS    Y1, Y3, Y0
+	VBROADCASTSS   164(SI), Y1
+	VFNMADD231PS   160(SP), Y1, Y0
+	VCVTDQ2PS      Y7, Y7
+	VBROADCASTSS   224(SI), Y1
+	VMULPS         192(SP), Y1, Y1
+	VFMADD231PS    Y1, Y7, Y0
+	VBROADCASTSS   228(SI), Y1
+	VFNMADD231PS   224(SP), Y1, Y0
+	VMOVDQU        112(DX), Y7
+	VMOVDQU        112(DX)(AX*1), Y8
+	VMOVDQU        112(DX)(AX*2), Y9
+	VMOVDQU        112(DX)(CX*1), Y2
+	VMOVDQU        112(BX), Y3
+	VMOVDQU        112(BX)(AX*1), Y4
+	VMOVDQU        112(BX)(AX*2), Y5
+	VMOVDQU        112(BX)(CX*1), Y6
+	VPUNPCKLDQ     Y8, Y7, Y1
+	VPUNPCKHDQ     Y8, Y7, Y10
+	VPUNPCKLDQ     Y2, Y9, Y8
+	VPUNPCKHDQ     Y2, Y9, Y2
+	VPUNPCKLQDQ    Y8, Y1, Y7
+	VPUNPCKHQDQ    Y8, Y1, Y8
+	VPUNPCKLQDQ    Y2, Y10, Y9
+	VPUNPCKHQDQ    Y2, Y10, Y2
+	VPUNPCKLDQ     Y4, Y3, Y1
+	VPUNPCKHDQ     Y4, Y3, Y10
+	VPUNPCKLDQ     Y6, Y5, Y4
+	VPUNPCKHDQ     Y6, Y5, Y6
+	VPUNPCKLQDQ    Y4, Y1, Y3
+	VPUNPCKHQDQ    Y4, Y1, Y4
+	VPUNPCKLQDQ    Y6, Y10, Y5
+	VPUNPCKHQDQ    Y6, Y10, Y6
+	VPERM2I128     $0x20, Y3, Y7, Y1
+	VPERM2I128     $0x31, Y3, Y7, Y3
+	VPERM2I128     $0x20, Y4, Y8, Y7
+	VPERM2I128     $0x31, Y4, Y8, Y4
+	VPERM2I128     $0x20, Y5, Y9, Y8
+	VPERM2I128     $0x31, Y5, Y9, Y5
+	VPERM2I128     $0x20, Y6, Y2, Y9
+	VPERM2I128     $0x31, Y6, Y2, Y6
+	VPSRLW         $0x04, Y1, Y2
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y1, Y1
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y2, Y2
+	VMOVDQU        512(SP), Y10
+	VPSLLW         $0x00, Y10, Y10
+	VPAND          all10101010AVX2<>+0(SB), Y10, Y10
+	VPOR           Y10, Y1, Y1
+	VPBROADCASTD   256(SI), Y10
+	VPMADDUBSW     Y10, Y1, Y1
+	VMOVDQU        512(SP), Y10
+	VPSRLW         $0x01, Y10, Y10
+	VPAND          all10101010AVX2<>+0(SB), Y10, Y10
+	VPOR           Y10, Y2, Y2
+	VPBROADCASTD   320(SI), Y10
+	VPMADDUBSW     Y10, Y2, Y2
+	PREFETCHT1     704(R10)
+	VPSRLW         $0x04, Y7, Y10
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y7, Y7
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y10, Y10
+	VMOVDQU        544(SP), Y11
+	VPSLLW         $0x00, Y11, Y11
+	VPAND          all10101010AVX2<>+0(SB), Y11, Y11
+	VPOR           Y11, Y7, Y7
+	VPBROADCASTD   260(SI), Y11
+	VPMADDUBSW     Y11, Y7, Y11
+	VPADDW         Y11, Y1, Y1
+	VMOVDQU        544(SP), Y7
+	VPSRLW         $0x01, Y7, Y7
+	VPAND          all10101010AVX2<>+0(SB), Y7, Y7
+	VPOR           Y7, Y10, Y10
+	VPBROADCASTD   324(SI), Y7
+	VPMADDUBSW     Y7, Y10, Y7
+	VPADDW         Y7, Y2, Y2
+	PREFETCHT1     768(R10)
+	VPSRLW         $0x04, Y8, Y7
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y8, Y8
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y7, Y7
+	VMOVDQU        576(SP), Y10
+	VPSLLW         $0x00, Y10, Y10
+	VPAND          all10101010AVX2<>+0(SB), Y10, Y10
+	VPOR           Y10, Y8, Y8
+	VPBROADCASTD   264(SI), Y10
+	VPMADDUBSW     Y10, Y8, Y10
+	VPADDW         Y10, Y1, Y1
+	VMOVDQU        576(SP), Y8
+	VPSRLW         $0x01, Y8, Y8
+	VPAND          all10101010AVX2<>+0(SB), Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPBROADCASTD   328(SI), Y8
+	VPMADDUBSW     Y8, Y7, Y8
+	VPADDW         Y8, Y2, Y2
+	PREFETCHT1     832(R10)
+	VPSRLW         $0x04, Y9, Y7
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y9, Y9
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y7, Y7
+	VMOVDQU        608(SP), Y8
+	VPSLLW         $0x00, Y8, Y8
+	VPAND          all10101010AVX2<>+0(SB), Y8, Y8
+	VPOR           Y8, Y9, Y9
+	VPBROADCASTD   268(SI), Y8
+	VPMADDUBSW     Y8, Y9, Y8
+	VPADDW         Y8, Y1, Y1
+	VPMADDWD       all00010001AVX2<>+0(SB), Y1, Y1
+	VMOVDQU        608(SP), Y8
+	VPSRLW         $0x01, Y8, Y8
+	VPAND          all10101010AVX2<>+0(SB), Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPBROADCASTD   332(SI), Y8
+	VPMADDUBSW     Y8, Y7, Y8
+	VPADDW         Y8, Y2, Y2
+	VPMADDWD       all00010001AVX2<>+0(SB), Y2, Y2
+	VPSRLW         $0x04, Y3, Y7
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y3, Y3
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y7, Y7
+	VMOVDQU        640(SP), Y8
+	VPSLLW         $0x00, Y8, Y8
+	VPAND          all10101010AVX2<>+0(SB), Y8, Y8
+	VPOR           Y8, Y3, Y3
+	VPBROADCASTD   272(SI), Y8
+	VPMADDUBSW     Y8, Y3, Y3
+	VMOVDQU        640(SP), Y8
+	VPSRLW         $0x01, Y8, Y8
+	VPAND          all10101010AVX2<>+0(SB), Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPBROADCASTD   336(SI), Y8
+	VPMADDUBSW     Y8, Y7, Y7
+	PREFETCHT1     896(R10)
+	VPSRLW         $0x04, Y4, Y8
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y4, Y4
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y8, Y8
+	VMOVDQU        672(SP), Y9
+	VPSLLW         $0x00, Y9, Y9
+	VPAND          all10101010AVX2<>+0(SB), Y9, Y9
+	VPOR           Y9, Y4, Y4
+	VPBROADCASTD   276(SI), Y9
+	VPMADDUBSW     Y9, Y4, Y9
+	VPADDW         Y9, Y3, Y3
+	VMOVDQU        672(SP), Y4
+	VPSRLW         $0x01, Y4, Y4
+	VPAND          all10101010AVX2<>+0(SB), Y4, Y4
+	VPOR           Y4, Y8, Y8
+	VPBROADCASTD   340(SI), Y4
+	VPMADDUBSW     Y4, Y8, Y4
+	VPADDW         Y4, Y7, Y7
+	PREFETCHT1     960(R10)
+	VPSRLW         $0x04, Y5, Y4
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y5, Y5
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y4, Y4
+	VMOVDQU        704(SP), Y8
+	VPSLLW         $0x00, Y8, Y8
+	VPAND          all10101010AVX2<>+0(SB), Y8, Y8
+	VPOR           Y8, Y5, Y5
+	VPBROADCASTD   280(SI), Y8
+	VPMADDUBSW     Y8, Y5, Y8
+	VPADDW         Y8, Y3, Y3
+	VMOVDQU        704(SP), Y5
+	VPSRLW         $0x01, Y5, Y5
+	VPAND          all10101010AVX2<>+0(SB), Y5, Y5
+	VPOR           Y5, Y4, Y4
+	VPBROADCASTD   344(SI), Y5
+	VPMADDUBSW     Y5, Y4, Y5
+	VPADDW         Y5, Y7, Y7
+	VPSRLW         $0x04, Y6, Y4
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y6, Y6
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y4, Y4
+	VMOVDQU        736(SP), Y5
+	VPSLLW         $0x00, Y5, Y5
+	VPAND          all10101010AVX2<>+0(SB), Y5, Y5
+	VPOR           Y5, Y6, Y6
+	VPBROADCASTD   284(SI), Y5
+	VPMADDUBSW     Y5, Y6, Y5
+	VPADDW         Y5, Y3, Y3
+	VPMADDWD       all00010001AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y1, Y3, Y3
+	VMOVDQU        736(SP), Y1
+	VPSRLW         $0x01, Y1, Y1
+	VPAND          all10101010AVX2<>+0(SB), Y1, Y1
+	VPOR           Y1, Y4, Y4
+	VPBROADCASTD   348(SI), Y1
+	VPMADDUBSW     Y1, Y4, Y1
+	VPADDW         Y1, Y7, Y7
+	VPMADDWD       all00010001AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y2, Y7, Y7
+	PREFETCHT1     1024(R10)
+	VCVTDQ2PS      Y3, Y3
+	VBROADCASTSS   288(SI), Y1
+	VMULPS         256(SP), Y1, Y1
+	VFMADD231PS    Y1, Y3, Y0
+	VBROADCASTSS   292(SI), Y1
+	VFNMADD231PS   288(SP), Y1, Y0
+	VCVTDQ2PS      Y7, Y7
+	VBROADCASTSS   352(SI), Y1
+	VMULPS         320(SP), Y1, Y1
+	VFMADD231PS    Y1, Y7, Y0
+	VBROADCASTSS   356(SI), Y1
+	VFNMADD231PS   352(SP), Y1, Y0
+	VMOVDQU        144(DX), Y7
+	VMOVDQU        144(DX)(AX*1), Y8
+	VMOVDQU        144(DX)(AX*2), Y9
+	VMOVDQU        144(DX)(CX*1), Y2
+	VMOVDQU        144(BX), Y3
+	VMOVDQU        144(BX)(AX*1), Y4
+	VMOVDQU        144(BX)(AX*2), Y5
+	VMOVDQU        144(BX)(CX*1), Y6
+	VPUNPCKLDQ     Y8, Y7, Y1
+	VPUNPCKHDQ     Y8, Y7, Y10
+	VPUNPCKLDQ     Y2, Y9, Y8
+	VPUNPCKHDQ     Y2, Y9, Y2
+	VPUNPCKLQDQ    Y8, Y1, Y7
+	VPUNPCKHQDQ    Y8, Y1, Y8
+	VPUNPCKLQDQ    Y2, Y10, Y9
+	VPUNPCKHQDQ    Y2, Y10, Y2
+	VPUNPCKLDQ     Y4, Y3, Y1
+	VPUNPCKHDQ     Y4, Y3, Y10
+	VPUNPCKLDQ     Y6, Y5, Y4
+	VPUNPCKHDQ     Y6, Y5, Y6
+	VPUNPCKLQDQ    Y4, Y1, Y3
+	VPUNPCKHQDQ    Y4, Y1, Y4
+	VPUNPCKLQDQ    Y6, Y10, Y5
+	VPUNPCKHQDQ    Y6, Y10, Y6
+	VPERM2I128     $0x20, Y3, Y7, Y1
+	VPERM2I128     $0x31, Y3, Y7, Y3
+	VPERM2I128     $0x20, Y4, Y8, Y7
+	VPERM2I128     $0x31, Y4, Y8, Y4
+	VPERM2I128     $0x20, Y5, Y9, Y8
+	VPERM2I128     $0x31, Y5, Y9, Y5
+	VPERM2I128     $0x20, Y6, Y2, Y9
+	VPERM2I128     $0x31, Y6, Y2, Y6
+	VPSRLW         $0x04, Y1, Y2
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y1, Y1
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y2, Y2
+	VMOVDQU        512(SP), Y10
+	VPSRLW         $0x02, Y10, Y10
+	VPAND          all10101010AVX2<>+0(SB), Y10, Y10
+	VPOR           Y10, Y1, Y1
+	VPBROADCASTD   384(SI), Y10
+	VPMADDUBSW     Y10, Y1, Y1
+	VMOVDQU        512(SP), Y10
+	VPSRLW         $0x03, Y10, Y10
+	VPAND          all10101010AVX2<>+0(SB), Y10, Y10
+	VPOR           Y10, Y2, Y2
+	VPBROADCASTD   448(SI), Y10
+	VPMADDUBSW     Y10, Y2, Y2
+	PREFETCHT1     1088(R10)
+	VPSRLW         $0x04, Y7, Y10
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y7, Y7
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y10, Y10
+	VMOVDQU        544(SP), Y11
+	VPSRLW         $0x02, Y11, Y11
+	VPAND          all10101010AVX2<>+0(SB), Y11, Y11
+	VPOR           Y11, Y7, Y7
+	VPBROADCASTD   388(SI), Y11
+	VPMADDUBSW     Y11, Y7, Y11
+	VPADDW         Y11, Y1, Y1
+	VMOVDQU        544(SP), Y7
+	VPSRLW         $0x03, Y7, Y7
+	VPAND          all10101010AVX2<>+0(SB), Y7, Y7
+	VPOR           Y7, Y10, Y10
+	VPBROADCASTD   452(SI), Y7
+	VPMADDUBSW     Y7, Y10, Y7
+	VPADDW         Y7, Y2, Y2
+	VPSRLW         $0x04, Y8, Y7
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y8, Y8
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y7, Y7
+	VMOVDQU        576(SP), Y10
+	VPSRLW         $0x02, Y10, Y10
+	VPAND          all10101010AVX2<>+0(SB), Y10, Y10
+	VPOR           Y10, Y8, Y8
+	VPBROADCASTD   392(SI), Y10
+	VPMADDUBSW     Y10, Y8, Y10
+	VPADDW         Y10, Y1, Y1
+	VMOVDQU        576(SP), Y8
+	VPSRLW         $0x03, Y8, Y8
+	VPAND          all10101010AVX2<>+0(SB), Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPBROADCASTD   456(SI), Y8
+	VPMADDUBSW     Y8, Y7, Y8
+	VPADDW         Y8, Y2, Y2
+	PREFETCHT1     1152(R10)
+	VPSRLW         $0x04, Y9, Y7
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y9, Y9
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y7, Y7
+	VMOVDQU        608(SP), Y8
+	VPSRLW         $0x02, Y8, Y8
+	VPAND          all10101010AVX2<>+0(SB), Y8, Y8
+	VPOR           Y8, Y9, Y9
+	VPBROADCASTD   396(SI), Y8
+	VPMADDUBSW     Y8, Y9, Y8
+	VPADDW         Y8, Y1, Y1
+	VPMADDWD       all00010001AVX2<>+0(SB), Y1, Y1
+	VMOVDQU        608(SP), Y8
+	VPSRLW         $0x03, Y8, Y8
+	VPAND          all10101010AVX2<>+0(SB), Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPBROADCASTD   460(SI), Y8
+	VPMADDUBSW     Y8, Y7, Y8
+	VPADDW         Y8, Y2, Y2
+	VPMADDWD       all00010001AVX2<>+0(SB), Y2, Y2
+	PREFETCHT1     1216(R10)
+	VPSRLW         $0x04, Y3, Y7
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y3, Y3
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y7, Y7
+	VMOVDQU        640(SP), Y8
+	VPSRLW         $0x02, Y8, Y8
+	VPAND          all10101010AVX2<>+0(SB), Y8, Y8
+	VPOR           Y8, Y3, Y3
+	VPBROADCASTD   400(SI), Y8
+	VPMADDUBSW     Y8, Y3, Y3
+	VMOVDQU        640(SP), Y8
+	VPSRLW         $0x03, Y8, Y8
+	VPAND          all10101010AVX2<>+0(SB), Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPBROADCASTD   464(SI), Y8
+	VPMADDUBSW     Y8, Y7, Y7
+	VPSRLW         $0x04, Y4, Y8
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y4, Y4
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y8, Y8
+	VMOVDQU        672(SP), Y9
+	VPSRLW         $0x02, Y9, Y9
+	VPAND          all10101010AVX2<>+0(SB), Y9, Y9
+	VPOR           Y9, Y4, Y4
+	VPBROADCASTD   404(SI), Y9
+	VPMADDUBSW     Y9, Y4, Y9
+	VPADDW         Y9, Y3, Y3
+	VMOVDQU        672(SP), Y4
+	VPSRLW         $0x03, Y4, Y4
+	VPAND          all10101010AVX2<>+0(SB), Y4, Y4
+	VPOR           Y4, Y8, Y8
+	VPBROADCASTD   468(SI), Y4
+	VPMADDUBSW     Y4, Y8, Y4
+	VPADDW         Y4, Y7, Y7
+	PREFETCHT1     1280(R10)
+	VPSRLW         $0x04, Y5, Y4
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y5, Y5
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y4, Y4
+	VMOVDQU        704(SP), Y8
+	VPSRLW         $0x02, Y8, Y8
+	VPAND          all10101010AVX2<>+0(SB), Y8, Y8
+	VPOR           Y8, Y5, Y5
+	VPBROADCASTD   408(SI), Y8
+	VPMADDUBSW     Y8, Y5, Y8
+	VPADDW         Y8, Y3, Y3
+	VMOVDQU        704(SP), Y5
+	VPSRLW         $0x03, Y5, Y5
+	VPAND          all10101010AVX2<>+0(SB), Y5, Y5
+	VPOR           Y5, Y4, Y4
+	VPBROADCASTD   472(SI), Y5
+	VPMADDUBSW     Y5, Y4, Y5
+	VPADDW         Y5, Y7, Y7
+	PREFETCHT1     1344(R10)
+	VPSRLW         $0x04, Y6, Y4
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y6, Y6
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y4, Y4
+	VMOVDQU        736(SP), Y5
+	VPSRLW         $0x02, Y5, Y5
+	VPAND          all10101010AVX2<>+0(SB), Y5, Y5
+	VPOR           Y5, Y6, Y6
+	VPBROADCASTD   412(SI), Y5
+	VPMADDUBSW     Y5, Y6, Y5
+	VPADDW         Y5, Y3, Y3
+	VPMADDWD       all00010001AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y1, Y3, Y3
+	VMOVDQU        736(SP), Y1
+	VPSRLW         $0x03, Y1, Y1
+	VPAND          all10101010AVX2<>+0(SB), Y1, Y1
+	VPOR           Y1, Y4, Y4
+	VPBROADCASTD   476(SI), Y1
+	VPMADDUBSW     Y1, Y4, Y1
+	VPADDW         Y1, Y7, Y7
+	VPMADDWD       all00010001AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y2, Y7, Y7
+	VCVTDQ2PS      Y3, Y3
+	VBROADCASTSS   416(SI), Y1
+	VMULPS         384(SP), Y1, Y1
+	VFMADD231PS    Y1, Y3, Y0
+	VBROADCASTSS   420(SI), Y1
+	VFNMADD231PS   416(SP), Y1, Y0
+	VCVTDQ2PS      Y7, Y7
+	VBROADCASTSS   480(SI), Y1
+	VMULPS         448(SP), Y1, Y1
+	VFMADD231PS    Y1, Y7, Y0
+	VBROADCASTSS   484(SI), Y1
+	VFNMADD231PS   480(SP), Y1, Y0
+	ADDQ           $+176, DX
+	ADDQ           $+176, BX
+	ADDQ           $+1408, R10
+	ADDQ           $+512, SI
+	DECQ           R9
+	JNZ            block
+	VMOVUPS        Y0, (DI)
+	ADDQ           $+32, DI
+	IMUL3Q         $+7, AX, SI
+	ADDQ           SI, DX
+	ADDQ           SI, BX
+	DECQ           R8
+	JNZ            tile
+	VZEROUPPER
+	RET
+
+DATA all10101010AVX2<>+0(SB)/4, $0x10101010
+DATA all10101010AVX2<>+4(SB)/4, $0x10101010
+DATA all10101010AVX2<>+8(SB)/4, $0x10101010
+DATA all10101010AVX2<>+12(SB)/4, $0x10101010
+DATA all10101010AVX2<>+16(SB)/4, $0x10101010
+DATA all10101010AVX2<>+20(SB)/4, $0x10101010
+DATA all10101010AVX2<>+24(SB)/4, $0x10101010
+DATA all10101010AVX2<>+28(SB)/4, $0x10101010
+GLOBL all10101010AVX2<>(SB), RODATA|NOPTR, $32
+
+// func gemvQ6KAVX2(dst *float32, base *byte, stride int, tiles int, blocks int, act *byte)
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
+TEXT ·gemvQ6KAVX2(SB), NOSPLIT, $784-48
+	MOVQ   stride+16(FP), AX
+	LEAQ   (AX)(AX*2), CX
+	MOVQ   base+8(FP), DX
+	LEAQ   (DX)(AX*4), BX
+	MOVQ   dst+0(FP), DI
+	MOVQ   tiles+24(FP), R8
+	IMUL3Q $+8, AX, R10
+	ADDQ   DX, R10
+
+tile:
+	MOVQ   blocks+32(FP), R9
+	MOVQ   act+40(FP), SI
+	VXORPS Y0, Y0, Y0
+
+block:
+	MOVWLZX        208(DX), R11
+	MOVW           R11, 768(SP)
+	MOVWLZX        208(DX)(AX*1), R11
+	MOVW           R11, 770(SP)
+	MOVWLZX        208(DX)(AX*2), R11
+	MOVW           R11, 772(SP)
+	MOVWLZX        208(DX)(CX*1), R11
+	MOVW           R11, 774(SP)
+	MOVWLZX        208(BX), R11
+	MOVW           R11, 776(SP)
+	MOVWLZX        208(BX)(AX*1), R11
+	MOVW           R11, 778(SP)
+	MOVWLZX        208(BX)(AX*2), R11
+	MOVW           R11, 780(SP)
+	MOVWLZX        208(BX)(CX*1), R11
+	MOVW           R11, 782(SP)
+	VBROADCASTI128 192(DX), Y2
+	VINSERTI128    $0x01, 192(BX), Y2, Y2
+	VBROADCASTI128 192(DX)(AX*1), Y3
+	VINSERTI128    $0x01, 192(BX)(AX*1), Y3, Y3
+	VBROADCASTI128 192(DX)(AX*2), Y4
+	VINSERTI128    $0x01, 192(BX)(AX*2), Y4, Y4
+	VBROADCASTI128 192(DX)(CX*1), Y5
+	VINSERTI128    $0x01, 192(BX)(CX*1), Y5, Y5
+	VPUNPCKLDQ     Y3, Y2, Y1
+	VPUNPCKHDQ     Y3, Y2, Y6
+	VPUNPCKLDQ     Y5, Y4, Y3
+	VPUNPCKHDQ     Y5, Y4, Y5
+	VPUNPCKLQDQ    Y3, Y1, Y2
+	VPUNPCKHQDQ    Y3, Y1, Y3
+	VPUNPCKLQDQ    Y5, Y6, Y4
+	VPUNPCKHQDQ    Y5, Y6, Y5
+	VCVTPH2PS      768(SP), Y1
+	VPSLLD         $0x18, Y2, Y6
+	VPSRAD         $0x18, Y6, Y6
+	VCVTDQ2PS      Y6, Y6
+	VMULPS         Y1, Y6, Y6
+	VMOVUPS        Y6, (SP)
+	VPSLLD         $0x10, Y2, Y6
+	VPSRAD         $0x18, Y6, Y6
+	VCVTDQ2PS      Y6, Y6
+	VMULPS         Y1, Y6, Y6
+	VMOVUPS        Y6, 32(SP)
+	VPSLLD         $0x08, Y2, Y6
+	VPSRAD         $0x18, Y6, Y6
+	VCVTDQ2PS      Y6, Y6
+	VMULPS         Y1, Y6, Y6
+	VMOVUPS        Y6, 64(SP)
+	VPSLLD         $0x00, Y2, Y2
+	VPSRAD         $0x18, Y2, Y2
+	VCVTDQ2PS      Y2, Y2
+	VMULPS         Y1, Y2, Y2
+	VMOVUPS        Y2, 96(SP)
+	VPSLLD         $0x18, Y3, Y2
+	VPSRAD         $0x18, Y2, Y2
+	VCVTDQ2PS      Y2, Y2
+	VMULPS         Y1, Y2, Y2
+	VMOVUPS        Y2, 128(SP)
+	VPSLLD         $0x10, Y3, Y2
+	VPSRAD         $0x18, Y2, Y2
+	VCVTDQ2PS      Y2, Y2
+	VMULPS         Y1, Y2, Y2
+	VMOVUPS        Y2, 160(SP)
+	VPSLLD         $0x08, Y3, Y2
+	VPSRAD         $0x18, Y2, Y2
+	VCVTDQ2PS      Y2, Y2
+	VMULPS         Y1, Y2, Y2
+	VMOVUPS        Y2, 192(SP)
+	VPSLLD         $0x00, Y3, Y2
+	VPSRAD         $0x18, Y2, Y2
+	VCVTDQ2PS      Y2, Y2
+	VMULPS         Y1, Y2, Y2
+	VMOVUPS        Y2, 224(SP)
+	VPSLLD         $0x18, Y4, Y2
+	VPSRAD         $0x18, Y2, Y2
+	VCVTDQ2PS      Y2, Y2
+	VMULPS         Y1, Y2, Y2
+	VMOVUPS        Y2, 256(SP)
+	VPSLLD         $0x10, Y4, Y2
+	VPSRAD         $0x18, Y2, Y2
+	VCVTDQ2PS      Y2, Y2
+	VMULPS         Y1, Y2, Y2
+	VMOVUPS        Y2, 288(SP)
+	VPSLLD         $0x08, Y4, Y2
+	VPSRAD         $0x18, Y2, Y2
+	VCVTDQ2PS      Y2, Y2
+	VMULPS         Y1, Y2, Y2
+	VMOVUPS        Y2, 320(SP)
+	VPSLLD         $0x00, Y4, Y2
+	VPSRAD         $0x18, Y2, Y2
+	VCVTDQ2PS      Y2, Y2
+	VMULPS         Y1, Y2, Y2
+	VMOVUPS        Y2, 352(SP)
+	VPSLLD         $0x18, Y5, Y2
+	VPSRAD         $0x18, Y2, Y2
+	VCVTDQ2PS      Y2, Y2
+	VMULPS         Y1, Y2, Y2
+	VMOVUPS        Y2, 384(SP)
+	VPSLLD         $0x10, Y5, Y2
+	VPSRAD         $0x18, Y2, Y2
+	VCVTDQ2PS      Y2, Y2
+	VMULPS         Y1, Y2, Y2
+	VMOVUPS        Y2, 416(SP)
+	VPSLLD         $0x08, Y5, Y2
+	VPSRAD         $0x18, Y2, Y2
+	VCVTDQ2PS      Y2, Y2
+	VMULPS         Y1, Y2, Y2
+	VMOVUPS        Y2, 448(SP)
+	VPSLLD         $0x00, Y5, Y2
+	VPSRAD         $0x18, Y2, Y2
+	VCVTDQ2PS      Y2, Y2
+	VMULPS         Y1, Y2, Y2
+	VMOVUPS        Y2, 480(SP)
+	VMOVDQU        128(DX), Y1
+	VMOVDQU        128(DX)(AX*1), Y2
+	VMOVDQU        128(DX)(AX*2), Y3
+	VMOVDQU        128(DX)(CX*1), Y4
+	VMOVDQU        128(BX), Y5
+	VMOVDQU        128(BX)(AX*1), Y6
+	VMOVDQU        128(BX)(AX*2), Y7
+	VMOVDQU        128(BX)(CX*1), Y8
+	VPUNPCKLDQ     Y2, Y1, Y9
+	VPUNPCKHDQ     Y2, Y1, Y10
+	VPUNPCKLDQ     Y4, Y3, Y2
+	VPUNPCKHDQ     Y4, Y3, Y4
+	VPUNPCKLQDQ    Y2, Y9, Y1
+	VPUNPCKHQDQ    Y2, Y9, Y2
+	VPUNPCKLQDQ    Y4, Y10, Y3
+	VPUNPCKHQDQ    Y4, Y10, Y4
+	VPUNPCKLDQ     Y6, Y5, Y9
+	VPUNPCKHDQ     Y6, Y5, Y10
+	VPUNPCKLDQ     Y8, Y7, Y6
+	VPUNPCKHDQ     Y8, Y7, Y8
+	VPUNPCKLQDQ    Y6, Y9, Y5
+	VPUNPCKHQDQ    Y6, Y9, Y6
+	VPUNPCKLQDQ    Y8, Y10, Y7
+	VPUNPCKHQDQ    Y8, Y10, Y8
+	VPERM2I128     $0x20, Y5, Y1, Y9
+	VPERM2I128     $0x31, Y5, Y1, Y5
+	VPERM2I128     $0x20, Y6, Y2, Y1
+	VPERM2I128     $0x31, Y6, Y2, Y6
+	VPERM2I128     $0x20, Y7, Y3, Y2
+	VPERM2I128     $0x31, Y7, Y3, Y7
+	VPERM2I128     $0x20, Y8, Y4, Y3
+	VPERM2I128     $0x31, Y8, Y4, Y8
+	VMOVDQU        Y9, 512(SP)
+	VMOVDQU        Y1, 544(SP)
+	VMOVDQU        Y2, 576(SP)
+	VMOVDQU        Y3, 608(SP)
+	VMOVDQU        Y5, 640(SP)
+	VMOVDQU        Y6, 672(SP)
+	VMOVDQU        Y7, 704(SP)
+	VMOVDQU        Y8, 736(SP)
+	VMOVDQU        (DX), Y7
+	VMOVDQU        (DX)(AX*1), Y8
+	VMOVDQU        (DX)(AX*2), Y9
+	VMOVDQU        (DX)(CX*1), Y2
+	VMOVDQU        (BX), Y3
+	VMOVDQU        (BX)(AX*1), Y4
+	VMOVDQU        (BX)(AX*2), Y5
+	VMOVDQU        (BX)(CX*1), Y6
+	VPUNPCKLDQ     Y8, Y7, Y1
+	VPUNPCKHDQ     Y8, Y7, Y10
+	VPUNPCKLDQ     Y2, Y9, Y8
+	VPUNPCKHDQ     Y2, Y9, Y2
+	VPUNPCKLQDQ    Y8, Y1, Y7
+	VPUNPCKHQDQ    Y8, Y1, Y8
+	VPUNPCKLQDQ    Y2, Y10, Y9
+	VPUNPCKHQDQ    Y2, Y10, Y2
+	VPUNPCKLDQ     Y4, Y3, Y1
+	VPUNPCKHDQ     Y4, Y3, Y10
+	VPUNPCKLDQ     Y6, Y5, Y4
+	VPUNPCKHDQ     Y6, Y5, Y6
+	VPUNPCKLQDQ    Y4, Y1, Y3
+	VPUNPCKHQDQ    Y4, Y1, Y4
+	VPUNPCKLQDQ    Y6, Y10, Y5
+	VPUNPCKHQDQ    Y6, Y10, Y6
+	VPERM2I128     $0x20, Y3, Y7, Y1
+	VPERM2I128     $0x31, Y3, Y7, Y3
+	VPERM2I128     $0x20, Y4, Y8, Y7
+	VPERM2I128     $0x31, Y4, Y8, Y4
+	VPERM2I128     $0x20, Y5, Y9, Y8
+	VPERM2I128     $0x31, Y5, Y9, Y5
+	VPERM2I128     $0x20, Y6, Y2, Y9
+	VPERM2I128     $0x31, Y6, Y2, Y6
+	VPSRLW         $0x04, Y1, Y2
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y1, Y1
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y2, Y2
+	VMOVDQU        512(SP), Y10
+	VPSLLW         $0x04, Y10, Y10
+	VPAND          all30303030AVX2<>+0(SB), Y10, Y10
+	VPOR           Y10, Y1, Y1
+	VPBROADCASTD   (SI), Y10
+	VPMADDUBSW     Y10, Y1, Y1
+	VMOVDQU        512(SP), Y10
+	VPSLLW         $0x00, Y10, Y10
+	VPAND          all30303030AVX2<>+0(SB), Y10, Y10
+	VPOR           Y10, Y2, Y2
+	VPBROADCASTD   128(SI), Y10
+	VPMADDUBSW     Y10, Y2, Y2
+	PREFETCHT1     (R10)
+	VPSRLW         $0x04, Y7, Y10
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y7, Y7
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y10, Y10
+	VMOVDQU        544(SP), Y11
+	VPSLLW         $0x04, Y11, Y11
+	VPAND          all30303030AVX2<>+0(SB), Y11, Y11
+	VPOR           Y11, Y7, Y7
+	VPBROADCASTD   4(SI), Y11
+	VPMADDUBSW     Y11, Y7, Y11
+	VPADDW         Y11, Y1, Y1
+	VPMADDWD       all00010001AVX2<>+0(SB), Y1, Y1
+	VMOVDQU        544(SP), Y7
+	VPSLLW         $0x00, Y7, Y7
+	VPAND          all30303030AVX2<>+0(SB), Y7, Y7
+	VPOR           Y7, Y10, Y10
+	VPBROADCASTD   132(SI), Y7
+	VPMADDUBSW     Y7, Y10, Y7
+	VPADDW         Y7, Y2, Y2
+	VPMADDWD       all00010001AVX2<>+0(SB), Y2, Y2
+	PREFETCHT1     64(R10)
+	VPSRLW         $0x04, Y8, Y7
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y8, Y8
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y7, Y7
+	VMOVDQU        576(SP), Y10
+	VPSLLW         $0x04, Y10, Y10
+	VPAND          all30303030AVX2<>+0(SB), Y10, Y10
+	VPOR           Y10, Y8, Y8
+	VPBROADCASTD   8(SI), Y10
+	VPMADDUBSW     Y10, Y8, Y8
+	VMOVDQU        576(SP), Y10
+	VPSLLW         $0x00, Y10, Y10
+	VPAND          all30303030AVX2<>+0(SB), Y10, Y10
+	VPOR           Y10, Y7, Y7
+	VPBROADCASTD   136(SI), Y10
+	VPMADDUBSW     Y10, Y7, Y7
+	PREFETCHT1     128(R10)
+	VPSRLW         $0x04, Y9, Y10
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y9, Y9
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y10, Y10
+	VMOVDQU        608(SP), Y11
+	VPSLLW         $0x04, Y11, Y11
+	VPAND          all30303030AVX2<>+0(SB), Y11, Y11
+	VPOR           Y11, Y9, Y9
+	VPBROADCASTD   12(SI), Y11
+	VPMADDUBSW     Y11, Y9, Y11
+	VPADDW         Y11, Y8, Y8
+	VPMADDWD       all00010001AVX2<>+0(SB), Y8, Y8
+	VPADDD         Y1, Y8, Y8
+	VPBROADCASTD   44(SI), Y1
+	VPSRAD         $0x02, Y1, Y1
+	VPADDD         Y1, Y8, Y8
+	VMOVDQU        608(SP), Y1
+	VPSLLW         $0x00, Y1, Y1
+	VPAND          all30303030AVX2<>+0(SB), Y1, Y1
+	VPOR           Y1, Y10, Y10
+	VPBROADCASTD   140(SI), Y1
+	VPMADDUBSW     Y1, Y10, Y1
+	VPADDW         Y1, Y7, Y7
+	VPMADDWD       all00010001AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y2, Y7, Y7
+	VPBROADCASTD   172(SI), Y1
+	VPSRAD         $0x02, Y1, Y1
+	VPADDD         Y1, Y7, Y7
+	PREFETCHT1     192(R10)
+	VPSRLW         $0x04, Y3, Y1
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y3, Y3
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y1, Y1
+	VMOVDQU        640(SP), Y2
+	VPSLLW         $0x04, Y2, Y2
+	VPAND          all30303030AVX2<>+0(SB), Y2, Y2
+	VPOR           Y2, Y3, Y3
+	VPBROADCASTD   16(SI), Y2
+	VPMADDUBSW     Y2, Y3, Y2
+	VMOVDQU        640(SP), Y3
+	VPSLLW         $0x00, Y3, Y3
+	VPAND          all30303030AVX2<>+0(SB), Y3, Y3
+	VPOR           Y3, Y1, Y1
+	VPBROADCASTD   144(SI), Y3
+	VPMADDUBSW     Y3, Y1, Y1
+	PREFETCHT1     256(R10)
+	VPSRLW         $0x04, Y4, Y3
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y4, Y4
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y3, Y3
+	VMOVDQU        672(SP), Y9
+	VPSLLW         $0x04, Y9, Y9
+	VPAND          all30303030AVX2<>+0(SB), Y9, Y9
+	VPOR           Y9, Y4, Y4
+	VPBROADCASTD   20(SI), Y9
+	VPMADDUBSW     Y9, Y4, Y9
+	VPADDW         Y9, Y2, Y2
+	VPMADDWD       all00010001AVX2<>+0(SB), Y2, Y2
+	VMOVDQU        672(SP), Y4
+	VPSLLW         $0x00, Y4, Y4
+	VPAND          all30303030AVX2<>+0(SB), Y4, Y4
+	VPOR           Y4, Y3, Y3
+	VPBROADCASTD   148(SI), Y4
+	VPMADDUBSW     Y4, Y3, Y4
+	VPADDW         Y4, Y1, Y1
+	VPMADDWD       all00010001AVX2<>+0(SB), Y1, Y1
+	VPSRLW         $0x04, Y5, Y3
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y5, Y5
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y3, Y3
+	VMOVDQU        704(SP), Y4
+	VPSLLW         $0x04, Y4, Y4
+	VPAND          all30303030AVX2<>+0(SB), Y4, Y4
+	VPOR           Y4, Y5, Y5
+	VPBROADCASTD   24(SI), Y4
+	VPMADDUBSW     Y4, Y5, Y4
+	VMOVDQU        704(SP), Y5
+	VPSLLW         $0x00, Y5, Y5
+	VPAND          all30303030AVX2<>+0(SB), Y5, Y5
+	VPOR           Y5, Y3, Y3
+	VPBROADCASTD   152(SI), Y5
+	VPMADDUBSW     Y5, Y3, Y3
+	PREFETCHT1     320(R10)
+	VPSRLW         $0x04, Y6, Y5
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y6, Y6
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y5, Y5
+	VMOVDQU        736(SP), Y9
+	VPSLLW         $0x04, Y9, Y9
+	VPAND          all30303030AVX2<>+0(SB), Y9, Y9
+	VPOR           Y9, Y6, Y6
+	VPBROADCASTD   28(SI), Y9
+	VPMADDUBSW     Y9, Y6, Y9
+	VPADDW         Y9, Y4, Y4
+	VPMADDWD       all00010001AVX2<>+0(SB), Y4, Y4
+	VPADDD         Y2, Y4, Y4
+	VPBROADCASTD   48(SI), Y2
+	VPSRAD         $0x02, Y2, Y2
+	VPADDD         Y2, Y4, Y4
+	VMOVDQU        736(SP), Y2
+	VPSLLW         $0x00, Y2, Y2
+	VPAND          all30303030AVX2<>+0(SB), Y2, Y2
+	VPOR           Y2, Y5, Y5
+	VPBROADCASTD   156(SI), Y2
+	VPMADDUBSW     Y2, Y5, Y2
+	VPADDW         Y2, Y3, Y3
+	VPMADDWD       all00010001AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y1, Y3, Y3
+	VPBROADCASTD   176(SI), Y1
+	VPSRAD         $0x02, Y1, Y1
+	VPADDD         Y1, Y3, Y3
+	PREFETCHT1     384(R10)
+	VCVTDQ2PS      Y8, Y8
+	VBROADCASTSS   32(SI), Y1
+	VMULPS         (SP), Y1, Y1
+	VFMADD231PS    Y1, Y8, Y0
+	VCVTDQ2PS      Y4, Y4
+	VBROADCASTSS   32(SI), Y1
+	VMULPS         32(SP), Y1, Y1
+	VFMADD231PS    Y1, Y4, Y0
+	VMOVDQU        32(DX), Y9
+	VMOVDQU        32(DX)(AX*1), Y10
+	VMOVDQU        32(DX)(AX*2), Y11
+	VMOVDQU        32(DX)(CX*1), Y2
+	VMOVDQU        32(BX), Y4
+	VMOVDQU        32(BX)(AX*1), Y5
+	VMOVDQU        32(BX)(AX*2), Y6
+	VMOVDQU        32(BX)(CX*1), Y8
+	VPUNPCKLDQ     Y10, Y9, Y1
+	VPUNPCKHDQ     Y10, Y9, Y12
+	VPUNPCKLDQ     Y2, Y11, Y10
+	VPUNPCKHDQ     Y2, Y11, Y2
+	VPUNPCKLQDQ    Y10, Y1, Y9
+	VPUNPCKHQDQ    Y10, Y1, Y10
+	VPUNPCKLQDQ    Y2, Y12, Y11
+	VPUNPCKHQDQ    Y2, Y12, Y2
+	VPUNPCKLDQ     Y5, Y4, Y1
+	VPUNPCKHDQ     Y5, Y4, Y12
+	VPUNPCKLDQ     Y8, Y6, Y5
+	VPUNPCKHDQ     Y8, Y6, Y8
+	VPUNPCKLQDQ    Y5, Y1, Y4
+	VPUNPCKHQDQ    Y5, Y1, Y5
+	VPUNPCKLQDQ    Y8, Y12, Y6
+	VPUNPCKHQDQ    Y8, Y12, Y8
+	VPERM2I128     $0x20, Y4, Y9, Y1
+	VPERM2I128     $0x31, Y4, Y9, Y4
+	VPERM2I128     $0x20, Y5, Y10, Y9
+	VPERM2I128     $0x31, Y5, Y10, Y5
+	VPERM2I128     $0x20, Y6, Y11, Y10
+	VPERM2I128     $0x31, Y6, Y11, Y6
+	VPERM2I128     $0x20, Y8, Y2, Y11
+	VPERM2I128     $0x31, Y8, Y2, Y8
+	VPSRLW         $0x04, Y1, Y2
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y1, Y1
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y2, Y2
+	VMOVDQU        512(SP), Y12
+	VPSLLW         $0x02, Y12, Y12
+	VPAND          all30303030AVX2<>+0(SB), Y12, Y12
+	VPOR           Y12, Y1, Y1
+	VPBROADCASTD   64(SI), Y12
+	VPMADDUBSW     Y12, Y1, Y1
+	VMOVDQU        512(SP), Y12
+	VPSRLW         $0x02, Y12, Y12
+	VPAND          all30303030AVX2<>+0(SB), Y12, Y12
+	VPOR           Y12, Y2, Y2
+	VPBROADCASTD   192(SI), Y12
+	VPMADDUBSW     Y12, Y2, Y2
+	PREFETCHT1     448(R10)
+	VPSRLW         $0x04, Y9, Y12
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y9, Y9
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y12, Y12
+	VMOVDQU        544(SP), Y13
+	VPSLLW         $0x02, Y13, Y13
+	VPAND          all30303030AVX2<>+0(SB), Y13, Y13
+	VPOR           Y13, Y9, Y9
+	VPBROADCASTD   68(SI), Y13
+	VPMADDUBSW     Y13, Y9, Y13
+	VPADDW         Y13, Y1, Y1
+	VPMADDWD       all00010001AVX2<>+0(SB), Y1, Y1
+	VMOVDQU        544(SP), Y9
+	VPSRLW         $0x02, Y9, Y9
+	VPAND          all30303030AVX2<>+0(SB), Y9, Y9
+	VPOR           Y9, Y12, Y12
+	VPBROADCASTD   196(SI), Y9
+	VPMADDUBSW     Y9, Y12, Y9
+	VPADDW         Y9, Y2, Y2
+	VPMADDWD       all00010001AVX2<>+0(SB), Y2, Y2
+	PREFETCHT1     512(R10)
+	VPSRLW         $0x04, Y10, Y9
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y10, Y10
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y9, Y9
+	VMOVDQU        576(SP), Y12
+	VPSLLW         $0x02, Y12, Y12
+	VPAND          all30303030AVX2<>+0(SB), Y12, Y12
+	VPOR           Y12, Y10, Y10
+	VPBROADCASTD   72(SI), Y12
+	VPMADDUBSW     Y12, Y10, Y10
+	VMOVDQU        576(SP), Y12
+	VPSRLW         $0x02, Y12, Y12
+	VPAND          all30303030AVX2<>+0(SB), Y12, Y12
+	VPOR           Y12, Y9, Y9
+	VPBROADCASTD   200(SI), Y12
+	VPMADDUBSW     Y12, Y9, Y9
+	PREFETCHT1     576(R10)
+	VPSRLW         $0x04, Y11, Y12
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y11, Y11
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y12, Y12
+	VMOVDQU        608(SP), Y13
+	VPSLLW         $0x02, Y13, Y13
+	VPAND          all30303030AVX2<>+0(SB), Y13, Y13
+	VPOR           Y13, Y11, Y11
+	VPBROADCASTD   76(SI), Y13
+	VPMADDUBSW     Y13, Y11, Y13
+	VPADDW         Y13, Y10, Y10
+	VPMADDWD       all00010001AVX2<>+0(SB), Y10, Y10
+	VPADDD         Y1, Y10, Y10
+	VPBROADCASTD   108(SI), Y1
+	VPSRAD         $0x02, Y1, Y1
+	VPADDD         Y1, Y10, Y10
+	VMOVDQU        608(SP), Y1
+	VPSRLW         $0x02, Y1, Y1
+	VPAND          all30303030AVX2<>+0(SB), Y1, Y1
+	VPOR           Y1, Y12, Y12
+	VPBROADCASTD   204(SI), Y1
+	VPMADDUBSW     Y1, Y12, Y1
+	VPADDW         Y1, Y9, Y9
+	VPMADDWD       all00010001AVX2<>+0(SB), Y9, Y9
+	VPADDD         Y2, Y9, Y9
+	VPBROADCASTD   236(SI), Y1
+	VPSRAD         $0x02, Y1, Y1
+	VPADDD         Y1, Y9, Y9
+	VPSRLW         $0x04, Y4, Y1
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y4, Y4
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y1, Y1
+	VMOVDQU        640(SP), Y2
+	VPSLLW         $0x02, Y2, Y2
+	VPAND          all30303030AVX2<>+0(SB), Y2, Y2
+	VPOR           Y2, Y4, Y4
+	VPBROADCASTD   80(SI), Y2
+	VPMADDUBSW     Y2, Y4, Y2
+	VMOVDQU        640(SP), Y4
+	VPSRLW         $0x02, Y4, Y4
+	VPAND          all30303030AVX2<>+0(SB), Y4, Y4
+	VPOR           Y4, Y1, Y1
+	VPBROADCASTD   208(SI), Y4
+	VPMADDUBSW     Y4, Y1, Y1
+	PREFETCHT1     640(R10)
+	VPSRLW         $0x04, Y5, Y4
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y5, Y5
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y4, Y4
+	VMOVDQU        672(SP), Y11
+	VPSLLW         $0x02, Y11, Y11
+	VPAND          all30303030AVX2<>+0(SB), Y11, Y11
+	VPOR           Y11, Y5, Y5
+	VPBROADCASTD   84(SI), Y11
+	VPMADDUBSW     Y11, Y5, Y11
+	VPADDW         Y11, Y2, Y2
+	VPMADDWD       all00010001AVX2<>+0(SB), Y2, Y2
+	VMOVDQU        672(SP), Y5
+	VPSRLW         $0x02, Y5, Y5
+	VPAND          all30303030AVX2<>+0(SB), Y5, Y5
+	VPOR           Y5, Y4, Y4
+	VPBROADCASTD   212(SI), Y5
+	VPMADDUBSW     Y5, Y4, Y5
+	VPADDW         Y5, Y1, Y1
+	VPMADDWD       all00010001AVX2<>+0(SB), Y1, Y1
+	PREFETCHT1     704(R10)
+	VPSRLW         $0x04, Y6, Y4
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y6, Y6
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y4, Y4
+	VMOVDQU        704(SP), Y5
+	VPSLLW         $0x02, Y5, Y5
+	VPAND          all30303030AVX2<>+0(SB), Y5, Y5
+	VPOR           Y5, Y6, Y6
+	VPBROADCASTD   88(SI), Y5
+	VPMADDUBSW     Y5, Y6, Y5
+	VMOVDQU        704(SP), Y6
+	VPSRLW         $0x02, Y6, Y6
+	VPAND          all30303030AVX2<>+0(SB), Y6, Y6
+	VPOR           Y6, Y4, Y4
+	VPBROADCASTD   216(SI), Y6
+	VPMADDUBSW     Y6, Y4, Y4
+	PREFETCHT1     768(R10)
+	VPSRLW         $0x04, Y8, Y6
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y8, Y8
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y6, Y6
+	VMOVDQU        736(SP), Y11
+	VPSLLW         $0x02, Y11, Y11
+	VPAND          all30303030AVX2<>+0(SB), Y11, Y11
+	VPOR           Y11, Y8, Y8
+	VPBROADCASTD   92(SI), Y11
+	VPMADDUBSW     Y11, Y8, Y11
+	VPADDW         Y11, Y5, Y5
+	VPMADDWD       all00010001AVX2<>+0(SB), Y5, Y5
+	VPADDD         Y2, Y5, Y5
+	VPBROADCASTD   112(SI), Y2
+	VPSRAD         $0x02, Y2, Y2
+	VPADDD         Y2, Y5, Y5
+	VMOVDQU        736(SP), Y2
+	VPSRLW         $0x02, Y2, Y2
+	VPAND          all30303030AVX2<>+0(SB), Y2, Y2
+	VPOR           Y2, Y6, Y6
+	VPBROADCASTD   220(SI), Y2
+	VPMADDUBSW     Y2, Y6, Y2
+	VPADDW         Y2, Y4, Y4
+	VPMADDWD       all00010001AVX2<>+0(SB), Y4, Y4
+	VPADDD         Y1, Y4, Y4
+	VPBROADCASTD   240(SI), Y1
+	VPSRAD         $0x02, Y1, Y1
+	VPADDD         Y1, Y4, Y4
+	PREFETCHT1     832(R10)
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   96(SI), Y1
+	VMULPS         64(SP), Y1, Y1
+	VFMADD231PS    Y1, Y10, Y0
+	VCVTDQ2PS      Y5, Y5
+	VBROADCASTSS   96(SI), Y1
+	VMULPS         96(SP), Y1, Y1
+	VFMADD231PS    Y1, Y5, Y0
+	VCVTDQ2PS      Y7, Y7
+	VBROADCASTSS   160(SI), Y1
+	VMULPS         128(SP), Y1, Y1
+	VFMADD231PS    Y1, Y7, Y0
+	VCVTDQ2PS      Y3, Y3
+	VBROADCASTSS   160(SI), Y1
+	VMULPS         160(SP), Y1, Y1
+	VFMADD231PS    Y1, Y3, Y0
+	VCVTDQ2PS      Y9, Y9
+	VBROADCASTSS   224(SI), Y1
+	VMULPS         192(SP), Y1, Y1
+	VFMADD231PS    Y1, Y9, Y0
+	VCVTDQ2PS      Y4, Y4
+	VBROADCASTSS   224(SI), Y1
+	VMULPS         224(SP), Y1, Y1
+	VFMADD231PS    Y1, Y4, Y0
+	VMOVDQU        160(DX), Y1
+	VMOVDQU        160(DX)(AX*1), Y2
+	VMOVDQU        160(DX)(AX*2), Y3
+	VMOVDQU        160(DX)(CX*1), Y4
+	VMOVDQU        160(BX), Y5
+	VMOVDQU        160(BX)(AX*1), Y6
+	VMOVDQU        160(BX)(AX*2), Y7
+	VMOVDQU        160(BX)(CX*1), Y8
+	VPUNPCKLDQ     Y2, Y1, Y9
+	VPUNPCKHDQ     Y2, Y1, Y10
+	VPUNPCKLDQ     Y4, Y3, Y2
+	VPUNPCKHDQ     Y4, Y3, Y4
+	VPUNPCKLQDQ    Y2, Y9, Y1
+	VPUNPCKHQDQ    Y2, Y9, Y2
+	VPUNPCKLQDQ    Y4, Y10, Y3
+	VPUNPCKHQDQ    Y4, Y10, Y4
+	VPUNPCKLDQ     Y6, Y5, Y9
+	VPUNPCKHDQ     Y6, Y5, Y10
+	VPUNPCKLDQ     Y8, Y7, Y6
+	VPUNPCKHDQ     Y8, Y7, Y8
+	VPUNPCKLQDQ    Y6, Y9, Y5
+	VPUNPCKHQDQ    Y6, Y9, Y6
+	VPUNPCKLQDQ    Y8, Y10, Y7
+	VPUNPCKHQDQ    Y8, Y10, Y8
+	VPERM2I128     $0x20, Y5, Y1, Y9
+	VPERM2I128     $0x31, Y5, Y1, Y5
+	VPERM2I128     $0x20, Y6, Y2, Y1
+	VPERM2I128     $0x31, Y6, Y2, Y6
+	VPERM2I128     $0x20, Y7, Y3, Y2
+	VPERM2I128     $0x31, Y7, Y3, Y7
+	VPERM2I128     $0x20, Y8, Y4, Y3
+	VPERM2I128     $0x31, Y8, Y4, Y8
+	VMOVDQU        Y9, 512(SP)
+	VMOVDQU        Y1, 544(SP)
+	VMOVDQU        Y2, 576(SP)
+	VMOVDQU        Y3, 608(SP)
+	VMOVDQU        Y5, 640(SP)
+	VMOVDQU        Y6, 672(SP)
+	VMOVDQU        Y7, 704(SP)
+	VMOVDQU        Y8, 736(SP)
+	VMOVDQU        64(DX), Y7
+	VMOVDQU        64(DX)(AX*1), Y8
+	VMOVDQU        64(DX)(AX*2), Y9
+	VMOVDQU        64(DX)(CX*1), Y2
+	VMOVDQU        64(BX), Y3
+	VMOVDQU        64(BX)(AX*1), Y4
+	VMOVDQU        64(BX)(AX*2), Y5
+	VMOVDQU        64(BX)(CX*1), Y6
+	VPUNPCKLDQ     Y8, Y7, Y1
+	VPUNPCKHDQ     Y8, Y7, Y10
+	VPUNPCKLDQ     Y2, Y9, Y8
+	VPUNPCKHDQ     Y2, Y9, Y2
+	VPUNPCKLQDQ    Y8, Y1, Y7
+	VPUNPCKHQDQ    Y8, Y1, Y8
+	VPUNPCKLQDQ    Y2, Y10, Y9
+	VPUNPCKHQDQ    Y2, Y10, Y2
+	VPUNPCKLDQ     Y4, Y3, Y1
+	VPUNPCKHDQ     Y4, Y3, Y10
+	VPUNPCKLDQ     Y6, Y5, Y4
+	VPUNPCKHDQ     Y6, Y5, Y6
+	VPUNPCKLQDQ    Y4, Y1, Y3
+	VPUNPCKHQDQ    Y4, Y1, Y4
+	VPUNPCKLQDQ    Y6, Y10, Y5
+	VPUNPCKHQDQ    Y6, Y10, Y6
+	VPERM2I128     $0x20, Y3, Y7, Y1
+	VPERM2I128     $0x31, Y3, Y7, Y3
+	VPERM2I128     $0x20, Y4, Y8, Y7
+	VPERM2I128     $0x31, Y4, Y8, Y4
+	VPERM2I128     $0x20, Y5, Y9, Y8
+	VPERM2I128     $0x31, Y5, Y9, Y5
+	VPERM2I128     $0x20, Y6, Y2, Y9
+	VPERM2I128     $0x31, Y6, Y2, Y6
+	VPSRLW         $0x04, Y1, Y2
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y1, Y1
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y2, Y2
+	VMOVDQU        512(SP), Y10
+	VPSLLW         $0x04, Y10, Y10
+	VPAND          all30303030AVX2<>+0(SB), Y10, Y10
+	VPOR           Y10, Y1, Y1
+	VPBROADCASTD   256(SI), Y10
+	VPMADDUBSW     Y10, Y1, Y1
+	VMOVDQU        512(SP), Y10
+	VPSLLW         $0x00, Y10, Y10
+	VPAND          all30303030AVX2<>+0(SB), Y10, Y10
+	VPOR           Y10, Y2, Y2
+	VPBROADCASTD   384(SI), Y10
+	VPMADDUBSW     Y10, Y2, Y2
+	VPSRLW         $0x04, Y7, Y10
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y7, Y7
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y10, Y10
+	VMOVDQU        544(SP), Y11
+	VPSLLW         $0x04, Y11, Y11
+	VPAND          all30303030AVX2<>+0(SB), Y11, Y11
+	VPOR           Y11, Y7, Y7
+	VPBROADCASTD   260(SI), Y11
+	VPMADDUBSW     Y11, Y7, Y11
+	VPADDW         Y11, Y1, Y1
+	VPMADDWD       all00010001AVX2<>+0(SB), Y1, Y1
+	VMOVDQU        544(SP), Y7
+	VPSLLW         $0x00, Y7, Y7
+	VPAND          all30303030AVX2<>+0(SB), Y7, Y7
+	VPOR           Y7, Y10, Y10
+	VPBROADCASTD   388(SI), Y7
+	VPMADDUBSW     Y7, Y10, Y7
+	VPADDW         Y7, Y2, Y2
+	VPMADDWD       all00010001AVX2<>+0(SB), Y2, Y2
+	PREFETCHT1     896(R10)
+	VPSRLW         $0x04, Y8, Y7
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y8, Y8
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y7, Y7
+	VMOVDQU        576(SP), Y10
+	VPSLLW         $0x04, Y10, Y10
+	VPAND          all30303030AVX2<>+0(SB), Y10, Y10
+	VPOR           Y10, Y8, Y8
+	VPBROADCASTD   264(SI), Y10
+	VPMADDUBSW     Y10, Y8, Y8
+	VMOVDQU        576(SP), Y10
+	VPSLLW         $0x00, Y10, Y10
+	VPAND          all30303030AVX2<>+0(SB), Y10, Y10
+	VPOR           Y10, Y7, Y7
+	VPBROADCASTD   392(SI), Y10
+	VPMADDUBSW     Y10, Y7, Y7
+	PREFETCHT1     960(R10)
+	VPSRLW         $0x04, Y9, Y10
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y9, Y9
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y10, Y10
+	VMOVDQU        608(SP), Y11
+	VPSLLW         $0x04, Y11, Y11
+	VPAND          all30303030AVX2<>+0(SB), Y11, Y11
+	VPOR           Y11, Y9, Y9
+	VPBROADCASTD   268(SI), Y11
+	VPMADDUBSW     Y11, Y9, Y11
+	VPADDW         Y11, Y8, Y8
+	VPMADDWD       all00010001AVX2<>+0(SB), Y8, Y8
+	VPADDD         Y1, Y8, Y8
+	VPBROADCASTD   300(SI), Y1
+	VPSRAD         $0x02, Y1, Y1
+	VPADDD         Y1, Y8, Y8
+	VMOVDQU        608(SP), Y1
+	VPSLLW         $0x00, Y1, Y1
+	VPAND          all30303030AVX2<>+0(SB), Y1, Y1
+	VPOR           Y1, Y10, Y10
+	VPBROADCASTD   396(SI), Y1
+	VPMADDUBSW     Y1, Y10, Y1
+	VPADDW         Y1, Y7, Y7
+	VPMADDWD       all00010001AVX2<>+0(SB), Y7, Y7
+	VPADDD         Y2, Y7, Y7
+	VPBROADCASTD   428(SI), Y1
+	VPSRAD         $0x02, Y1, Y1
+	VPADDD         Y1, Y7, Y7
+	PREFETCHT1     1024(R10)
+	VPSRLW         $0x04, Y3, Y1
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y3, Y3
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y1, Y1
+	VMOVDQU        640(SP), Y2
+	VPSLLW         $0x04, Y2, Y2
+	VPAND          all30303030AVX2<>+0(SB), Y2, Y2
+	VPOR           Y2, Y3, Y3
+	VPBROADCASTD   272(SI), Y2
+	VPMADDUBSW     Y2, Y3, Y2
+	VMOVDQU        640(SP), Y3
+	VPSLLW         $0x00, Y3, Y3
+	VPAND          all30303030AVX2<>+0(SB), Y3, Y3
+	VPOR           Y3, Y1, Y1
+	VPBROADCASTD   400(SI), Y3
+	VPMADDUBSW     Y3, Y1, Y1
+	PREFETCHT1     1088(R10)
+	VPSRLW         $0x04, Y4, Y3
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y4, Y4
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y3, Y3
+	VMOVDQU        672(SP), Y9
+	VPSLLW         $0x04, Y9, Y9
+	VPAND          all30303030AVX2<>+0(SB), Y9, Y9
+	VPOR           Y9, Y4, Y4
+	VPBROADCASTD   276(SI), Y9
+	VPMADDUBSW     Y9, Y4, Y9
+	VPADDW         Y9, Y2, Y2
+	VPMADDWD       all00010001AVX2<>+0(SB), Y2, Y2
+	VMOVDQU        672(SP), Y4
+	VPSLLW         $0x00, Y4, Y4
+	VPAND          all30303030AVX2<>+0(SB), Y4, Y4
+	VPOR           Y4, Y3, Y3
+	VPBROADCASTD   404(SI), Y4
+	VPMADDUBSW     Y4, Y3, Y4
+	VPADDW         Y4, Y1, Y1
+	VPMADDWD       all00010001AVX2<>+0(SB), Y1, Y1
+	PREFETCHT1     1152(R10)
+	VPSRLW         $0x04, Y5, Y3
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y5, Y5
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y3, Y3
+	VMOVDQU        704(SP), Y4
+	VPSLLW         $0x04, Y4, Y4
+	VPAND          all30303030AVX2<>+0(SB), Y4, Y4
+	VPOR           Y4, Y5, Y5
+	VPBROADCASTD   280(SI), Y4
+	VPMADDUBSW     Y4, Y5, Y4
+	VMOVDQU        704(SP), Y5
+	VPSLLW         $0x00, Y5, Y5
+	VPAND          all30303030AVX2<>+0(SB), Y5, Y5
+	VPOR           Y5, Y3, Y3
+	VPBROADCASTD   408(SI), Y5
+	VPMADDUBSW     Y5, Y3, Y3
+	VPSRLW         $0x04, Y6, Y5
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y6, Y6
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y5, Y5
+	VMOVDQU        736(SP), Y9
+	VPSLLW         $0x04, Y9, Y9
+	VPAND          all30303030AVX2<>+0(SB), Y9, Y9
+	VPOR           Y9, Y6, Y6
+	VPBROADCASTD   284(SI), Y9
+	VPMADDUBSW     Y9, Y6, Y9
+	VPADDW         Y9, Y4, Y4
+	VPMADDWD       all00010001AVX2<>+0(SB), Y4, Y4
+	VPADDD         Y2, Y4, Y4
+	VPBROADCASTD   304(SI), Y2
+	VPSRAD         $0x02, Y2, Y2
+	VPADDD         Y2, Y4, Y4
+	VMOVDQU        736(SP), Y2
+	VPSLLW         $0x00, Y2, Y2
+	VPAND          all30303030AVX2<>+0(SB), Y2, Y2
+	VPOR           Y2, Y5, Y5
+	VPBROADCASTD   412(SI), Y2
+	VPMADDUBSW     Y2, Y5, Y2
+	VPADDW         Y2, Y3, Y3
+	VPMADDWD       all00010001AVX2<>+0(SB), Y3, Y3
+	VPADDD         Y1, Y3, Y3
+	VPBROADCASTD   432(SI), Y1
+	VPSRAD         $0x02, Y1, Y1
+	VPADDD         Y1, Y3, Y3
+	PREFETCHT1     1216(R10)
+	VCVTDQ2PS      Y8, Y8
+	VBROADCASTSS   288(SI), Y1
+	VMULPS         256(SP), Y1, Y1
+	VFMADD231PS    Y1, Y8, Y0
+	VCVTDQ2PS      Y4, Y4
+	VBROADCASTSS   288(SI), Y1
+	VMULPS         288(SP), Y1, Y1
+	VFMADD231PS    Y1, Y4, Y0
+	VMOVDQU        96(DX), Y9
+	VMOVDQU        96(DX)(AX*1), Y10
+	VMOVDQU        96(DX)(AX*2), Y11
+	VMOVDQU        96(DX)(CX*1), Y2
+	VMOVDQU        96(BX), Y4
+	VMOVDQU        96(BX)(AX*1), Y5
+	VMOVDQU        96(BX)(AX*2), Y6
+	VMOVDQU        96(BX)(CX*1), Y8
+	VPUNPCKLDQ     Y10, Y9, Y1
+	VPUNPCKHDQ     Y10, Y9, Y12
+	VPUNPCKLDQ     Y2, Y11, Y10
+	VPUNPCKHDQ     Y2, Y11, Y2
+	VPUNPCKLQDQ    Y10, Y1, Y9
+	VPUNPCKHQDQ    Y10, Y1, Y10
+	VPUNPCKLQDQ    Y2, Y12, Y11
+	VPUNPCKHQDQ    Y2, Y12, Y2
+	VPUNPCKLDQ     Y5, Y4, Y1
+	VPUNPCKHDQ     Y5, Y4, Y12
+	VPUNPCKLDQ     Y8, Y6, Y5
+	VPUNPCKHDQ     Y8, Y6, Y8
+	VPUNPCKLQDQ    Y5, Y1, Y4
+	VPUNPCKHQDQ    Y5, Y1, Y5
+	VPUNPCKLQDQ    Y8, Y12, Y6
+	VPUNPCKHQDQ    Y8, Y12, Y8
+	VPERM2I128     $0x20, Y4, Y9, Y1
+	VPERM2I128     $0x31, Y4, Y9, Y4
+	VPERM2I128     $0x20, Y5, Y10, Y9
+	VPERM2I128     $0x31, Y5, Y10, Y5
+	VPERM2I128     $0x20, Y6, Y11, Y10
+	VPERM2I128     $0x31, Y6, Y11, Y6
+	VPERM2I128     $0x20, Y8, Y2, Y11
+	VPERM2I128     $0x31, Y8, Y2, Y8
+	VPSRLW         $0x04, Y1, Y2
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y1, Y1
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y2, Y2
+	VMOVDQU        512(SP), Y12
+	VPSLLW         $0x02, Y12, Y12
+	VPAND          all30303030AVX2<>+0(SB), Y12, Y12
+	VPOR           Y12, Y1, Y1
+	VPBROADCASTD   320(SI), Y12
+	VPMADDUBSW     Y12, Y1, Y1
+	VMOVDQU        512(SP), Y12
+	VPSRLW         $0x02, Y12, Y12
+	VPAND          all30303030AVX2<>+0(SB), Y12, Y12
+	VPOR           Y12, Y2, Y2
+	VPBROADCASTD   448(SI), Y12
+	VPMADDUBSW     Y12, Y2, Y2
+	PREFETCHT1     1280(R10)
+	VPSRLW         $0x04, Y9, Y12
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y9, Y9
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y12, Y12
+	VMOVDQU        544(SP), Y13
+	VPSLLW         $0x02, Y13, Y13
+	VPAND          all30303030AVX2<>+0(SB), Y13, Y13
+	VPOR           Y13, Y9, Y9
+	VPBROADCASTD   324(SI), Y13
+	VPMADDUBSW     Y13, Y9, Y13
+	VPADDW         Y13, Y1, Y1
+	VPMADDWD       all00010001AVX2<>+0(SB), Y1, Y1
+	VMOVDQU        544(SP), Y9
+	VPSRLW         $0x02, Y9, Y9
+	VPAND          all30303030AVX2<>+0(SB), Y9, Y9
+	VPOR           Y9, Y12, Y12
+	VPBROADCASTD   452(SI), Y9
+	VPMADDUBSW     Y9, Y12, Y9
+	VPADDW         Y9, Y2, Y2
+	VPMADDWD       all00010001AVX2<>+0(SB), Y2, Y2
+	PREFETCHT1     1344(R10)
+	VPSRLW         $0x04, Y10, Y9
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y10, Y10
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y9, Y9
+	VMOVDQU        576(SP), Y12
+	VPSLLW         $0x02, Y12, Y12
+	VPAND          all30303030AVX2<>+0(SB), Y12, Y12
+	VPOR           Y12, Y10, Y10
+	VPBROADCASTD   328(SI), Y12
+	VPMADDUBSW     Y12, Y10, Y10
+	VMOVDQU        576(SP), Y12
+	VPSRLW         $0x02, Y12, Y12
+	VPAND          all30303030AVX2<>+0(SB), Y12, Y12
+	VPOR           Y12, Y9, Y9
+	VPBROADCASTD   456(SI), Y12
+	VPMADDUBSW     Y12, Y9, Y9
+	PREFETCHT1     1408(R10)
+	VPSRLW         $0x04, Y11, Y12
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y11, Y11
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y12, Y12
+	VMOVDQU        608(SP), Y13
+	VPSLLW         $0x02, Y13, Y13
+	VPAND          all30303030AVX2<>+0(SB), Y13, Y13
+	VPOR           Y13, Y11, Y11
+	VPBROADCASTD   332(SI), Y13
+	VPMADDUBSW     Y13, Y11, Y13
+	VPADDW         Y13, Y10, Y10
+	VPMADDWD       all00010001AVX2<>+0(SB), Y10, Y10
+	VPADDD         Y1, Y10, Y10
+	VPBROADCASTD   364(SI), Y1
+	VPSRAD         $0x02, Y1, Y1
+	VPADDD         Y1, Y10, Y10
+	VMOVDQU        608(SP), Y1
+	VPSRLW         $0x02, Y1, Y1
+	VPAND          all30303030AVX2<>+0(SB), Y1, Y1
+	VPOR           Y1, Y12, Y12
+	VPBROADCASTD   460(SI), Y1
+	VPMADDUBSW     Y1, Y12, Y1
+	VPADDW         Y1, Y9, Y9
+	VPMADDWD       all00010001AVX2<>+0(SB), Y9, Y9
+	VPADDD         Y2, Y9, Y9
+	VPBROADCASTD   492(SI), Y1
+	VPSRAD         $0x02, Y1, Y1
+	VPADDD         Y1, Y9, Y9
+	VPSRLW         $0x04, Y4, Y1
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y4, Y4
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y1, Y1
+	VMOVDQU        640(SP), Y2
+	VPSLLW         $0x02, Y2, Y2
+	VPAND          all30303030AVX2<>+0(SB), Y2, Y2
+	VPOR           Y2, Y4, Y4
+	VPBROADCASTD   336(SI), Y2
+	VPMADDUBSW     Y2, Y4, Y2
+	VMOVDQU        640(SP), Y4
+	VPSRLW         $0x02, Y4, Y4
+	VPAND          all30303030AVX2<>+0(SB), Y4, Y4
+	VPOR           Y4, Y1, Y1
+	VPBROADCASTD   464(SI), Y4
+	VPMADDUBSW     Y4, Y1, Y1
+	PREFETCHT1     1472(R10)
+	VPSRLW         $0x04, Y5, Y4
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y5, Y5
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y4, Y4
+	VMOVDQU        672(SP), Y11
+	VPSLLW         $0x02, Y11, Y11
+	VPAND          all30303030AVX2<>+0(SB), Y11, Y11
+	VPOR           Y11, Y5, Y5
+	VPBROADCASTD   340(SI), Y11
+	VPMADDUBSW     Y11, Y5, Y11
+	VPADDW         Y11, Y2, Y2
+	VPMADDWD       all00010001AVX2<>+0(SB), Y2, Y2
+	VMOVDQU        672(SP), Y5
+	VPSRLW         $0x02, Y5, Y5
+	VPAND          all30303030AVX2<>+0(SB), Y5, Y5
+	VPOR           Y5, Y4, Y4
+	VPBROADCASTD   468(SI), Y5
+	VPMADDUBSW     Y5, Y4, Y5
+	VPADDW         Y5, Y1, Y1
+	VPMADDWD       all00010001AVX2<>+0(SB), Y1, Y1
+	PREFETCHT1     1536(R10)
+	VPSRLW         $0x04, Y6, Y4
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y6, Y6
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y4, Y4
+	VMOVDQU        704(SP), Y5
+	VPSLLW         $0x02, Y5, Y5
+	VPAND          all30303030AVX2<>+0(SB), Y5, Y5
+	VPOR           Y5, Y6, Y6
+	VPBROADCASTD   344(SI), Y5
+	VPMADDUBSW     Y5, Y6, Y5
+	VMOVDQU        704(SP), Y6
+	VPSRLW         $0x02, Y6, Y6
+	VPAND          all30303030AVX2<>+0(SB), Y6, Y6
+	VPOR           Y6, Y4, Y4
+	VPBROADCASTD   472(SI), Y6
+	VPMADDUBSW     Y6, Y4, Y4
+	PREFETCHT1     1600(R10)
+	VPSRLW         $0x04, Y8, Y6
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y8, Y8
+	VPAND          all0f0f0f0fAVX2<>+0(SB), Y6, Y6
+	VMOVDQU        736(SP), Y11
+	VPSLLW         $0x02, Y11, Y11
+	VPAND          all30303030AVX2<>+0(SB), Y11, Y11
+	VPOR           Y11, Y8, Y8
+	VPBROADCASTD   348(SI), Y11
+	VPMADDUBSW     Y11, Y8, Y11
+	VPADDW         Y11, Y5, Y5
+	VPMADDWD       all00010001AVX2<>+0(SB), Y5, Y5
+	VPADDD         Y2, Y5, Y5
+	VPBROADCASTD   368(SI), Y2
+	VPSRAD         $0x02, Y2, Y2
+	VPADDD         Y2, Y5, Y5
+	VMOVDQU        736(SP), Y2
+	VPSRLW         $0x02, Y2, Y2
+	VPAND          all30303030AVX2<>+0(SB), Y2, Y2
+	VPOR           Y2, Y6, Y6
+	VPBROADCASTD   476(SI), Y2
+	VPMADDUBSW     Y2, Y6, Y2
+	VPADDW         Y2, Y4, Y4
+	VPMADDWD       all00010001AVX2<>+0(SB), Y4, Y4
+	VPADDD         Y1, Y4, Y4
+	VPBROADCASTD   496(SI), Y1
+	VPSRAD         $0x02, Y1, Y1
+	VPADDD         Y1, Y4, Y4
+	PREFETCHT1     1664(R10)
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   352(SI), Y1
+	VMULPS         320(SP), Y1, Y1
+	VFMADD231PS    Y1, Y10, Y0
+	VCVTDQ2PS      Y5, Y5
+	VBROADCASTSS   352(SI), Y1
+	VMULPS         352(SP), Y1, Y1
+	VFMADD231PS    Y1, Y5, Y0
+	VCVTDQ2PS      Y7, Y7
+	VBROADCASTSS   416(SI), Y1
+	VMULPS         384(SP), Y1, Y1
+	VFMADD231PS    Y1, Y7, Y0
+	VCVTDQ2PS      Y3, Y3
+	VBROADCASTSS   416(SI), Y1
+	VMULPS         416(SP), Y1, Y1
+	VFMADD231PS    Y1, Y3, Y0
+	VCVTDQ2PS      Y9, Y9
+	VBROADCASTSS   480(SI), Y1
+	VMULPS         448(SP), Y1, Y1
+	VFMADD231PS    Y1, Y9, Y0
+	VCVTDQ2PS      Y4, Y4
+	VBROADCASTSS   480(SI), Y1
+	VMULPS         480(SP), Y1, Y1
+	VFMADD231PS    Y1, Y4, Y0
+	ADDQ           $+210, DX
+	ADDQ           $+210, BX
+	ADDQ           $+1680, R10
+	ADDQ           $+512, SI
+	DECQ           R9
+	JNZ            block
+	VMOVUPS        Y0, (DI)
+	ADDQ           $+32, DI
+	IMUL3Q         $+7, AX, SI
+	ADDQ           SI, DX
+	ADDQ           SI, BX
+	DECQ           R8
+	JNZ            tile
+	VZEROUPPER
+	RET
+
+DATA all30303030AVX2<>+0(SB)/4, $0x30303030
+DATA all30303030AVX2<>+4(SB)/4, $0x30303030
+DATA all30303030AVX2<>+8(SB)/4, $0x30303030
+DATA all30303030AVX2<>+12(SB)/4, $0x30303030
+DATA all30303030AVX2<>+16(SB)/4, $0x30303030
+DATA all30303030AVX2<>+20(SB)/4, $0x30303030
+DATA all30303030AVX2<>+24(SB)/4, $0x30303030
+DATA all30303030AVX2<>+28(SB)/4, $0x30303030
+GLOBL all30303030AVX2<>(SB), RODATA|NOPTR, $32
+
 // func packQ80AVX2(panel *byte, base *byte, stride int, blocks int)
 // Requires: AVX, AVX2, CMOV, F16C
 TEXT ·packQ80AVX2(SB), NOSPLIT, $128-32
@@ -3506,7 +6492,7 @@ next:
 	RET
 
 // func gemmF32AVX2(base *byte, stride int, rows int, cols int, x *float32, xStride int, dst *float32, dstStride int, in *int32, out *int32, n int)
-// Requires: AVX, AVX2, CMOV, FMA3
+// Requires: AVX, AVX2, CMOV, FMA3, MMX+
 TEXT ·gemmF32AVX2(SB), NOSPLIT, $0-88
 	MOVQ         stride+8(FP), AX
 	MOVQ         rows+16(FP), CX
@@ -3548,6 +6534,9 @@ two:
 	VXORPS  Y7, Y7, Y7
 	VXORPS  Y8, Y8, Y8
 	MOVQ    cols+24(FP), R10
+	MOVQ    stride+8(FP), R9
+	IMUL3Q  $+4, R9, R13
+	ADDQ    DX, R13
 	XORQ    R9, R9
 
 columns2:
@@ -3565,6 +6554,9 @@ columns2:
 	VMOVUPS      (AX)(R9*4), Y11
 	VFMADD231PS  Y9, Y11, Y4
 	VFMADD231PS  Y10, Y11, Y8
+	PREFETCHT1   (R13)
+	PREFETCHT1   64(R13)
+	ADDQ         $+128, R13
 	ADDQ         $0x08, R9
 	CMPQ         R9, R10
 	JLT          columns2
@@ -3604,6 +6596,9 @@ one:
 	VXORPS  Y3, Y3, Y3
 	VXORPS  Y4, Y4, Y4
 	MOVQ    cols+24(FP), R9
+	MOVQ    stride+8(FP), R8
+	IMUL3Q  $+4, R8, R11
+	ADDQ    DX, R11
 	XORQ    R8, R8
 
 columns1:
@@ -3616,6 +6611,9 @@ columns1:
 	VFMADD231PS  Y5, Y6, Y3
 	VMOVUPS      (AX)(R8*4), Y6
 	VFMADD231PS  Y5, Y6, Y4
+	PREFETCHT1   (R11)
+	PREFETCHT1   64(R11)
+	ADDQ         $+128, R11
 	ADDQ         $0x08, R8
 	CMPQ         R8, R9
 	JLT          columns1
@@ -3647,7 +6645,7 @@ DATA ascendingAVX2<>+28(SB)/4, $0x00000007
 GLOBL ascendingAVX2<>(SB), RODATA|NOPTR, $32
 
 // func gemmF16AVX2(base *byte, stride int, rows int, cols int, x *float32, xStride int, dst *float32, dstStride int, in *int32, out *int32, n int)
-// Requires: AVX, AVX2, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
 TEXT ·gemmF16AVX2(SB), NOSPLIT, $0-88
 	MOVQ         stride+8(FP), AX
 	MOVQ         rows+16(FP), CX
@@ -3689,6 +6687,9 @@ two:
 	VXORPS  Y7, Y7, Y7
 	VXORPS  Y8, Y8, Y8
 	MOVQ    cols+24(FP), R10
+	MOVQ    stride+8(FP), R9
+	IMUL3Q  $+4, R9, R13
+	ADDQ    DX, R13
 	XORQ    R9, R9
 
 columns2:
@@ -3706,6 +6707,8 @@ columns2:
 	VCVTPH2PS    (AX)(R9*2), Y11
 	VFMADD231PS  Y9, Y11, Y4
 	VFMADD231PS  Y10, Y11, Y8
+	PREFETCHT1   (R13)
+	ADDQ         $+64, R13
 	ADDQ         $0x08, R9
 	CMPQ         R9, R10
 	JLT          columns2
@@ -3745,6 +6748,9 @@ one:
 	VXORPS  Y3, Y3, Y3
 	VXORPS  Y4, Y4, Y4
 	MOVQ    cols+24(FP), R9
+	MOVQ    stride+8(FP), R8
+	IMUL3Q  $+4, R8, R11
+	ADDQ    DX, R11
 	XORQ    R8, R8
 
 columns1:
@@ -3757,6 +6763,8 @@ columns1:
 	VFMADD231PS  Y5, Y6, Y3
 	VCVTPH2PS    (AX)(R8*2), Y6
 	VFMADD231PS  Y5, Y6, Y4
+	PREFETCHT1   (R11)
+	ADDQ         $+64, R11
 	ADDQ         $0x08, R8
 	CMPQ         R8, R9
 	JLT          columns1
@@ -3778,7 +6786,7 @@ done:
 	RET
 
 // func gemmBF16AVX2(base *byte, stride int, rows int, cols int, x *float32, xStride int, dst *float32, dstStride int, in *int32, out *int32, n int)
-// Requires: AVX, AVX2, CMOV, FMA3
+// Requires: AVX, AVX2, CMOV, FMA3, MMX+
 TEXT ·gemmBF16AVX2(SB), NOSPLIT, $0-88
 	MOVQ         stride+8(FP), AX
 	MOVQ         rows+16(FP), CX
@@ -3820,6 +6828,9 @@ two:
 	VXORPS  Y7, Y7, Y7
 	VXORPS  Y8, Y8, Y8
 	MOVQ    cols+24(FP), R10
+	MOVQ    stride+8(FP), R9
+	IMUL3Q  $+4, R9, R13
+	ADDQ    DX, R13
 	XORQ    R9, R9
 
 columns2:
@@ -3841,6 +6852,8 @@ columns2:
 	VPSLLD       $0x10, Y11, Y11
 	VFMADD231PS  Y9, Y11, Y4
 	VFMADD231PS  Y10, Y11, Y8
+	PREFETCHT1   (R13)
+	ADDQ         $+64, R13
 	ADDQ         $0x08, R9
 	CMPQ         R9, R10
 	JLT          columns2
@@ -3880,6 +6893,9 @@ one:
 	VXORPS  Y3, Y3, Y3
 	VXORPS  Y4, Y4, Y4
 	MOVQ    cols+24(FP), R9
+	MOVQ    stride+8(FP), R8
+	IMUL3Q  $+4, R8, R11
+	ADDQ    DX, R11
 	XORQ    R8, R8
 
 columns1:
@@ -3896,6 +6912,8 @@ columns1:
 	VPMOVZXWD    (AX)(R8*2), Y6
 	VPSLLD       $0x10, Y6, Y6
 	VFMADD231PS  Y5, Y6, Y4
+	PREFETCHT1   (R11)
+	ADDQ         $+64, R11
 	ADDQ         $0x08, R8
 	CMPQ         R8, R9
 	JLT          columns1

@@ -85,7 +85,19 @@ func attnScoresAVX512(scores *float32, stride int, q *float32, rows int, keys *u
 //go:noescape
 func attnMixAVX512(out, weights *float32, stride, rows int, values *uint16, dim, n int)
 
-// gemvQ80AVX512 multiplies tiles of 16 rows of Q8_0 weights, stride bytes apart, by one vector.
+// gemv* multiply tiles of 16 rows, stride bytes apart, of blocks of weights by one vector.
 //
 //go:noescape
 func gemvQ80AVX512(dst *float32, base *byte, stride, tiles, blocks int, act *actBlock)
+
+//go:noescape
+func gemvQ40AVX512(dst *float32, base *byte, stride, tiles, blocks int, act *actBlock)
+
+//go:noescape
+func gemvQ4KAVX512(dst *float32, base *byte, stride, tiles, blocks int, act *actBlock)
+
+//go:noescape
+func gemvQ5KAVX512(dst *float32, base *byte, stride, tiles, blocks int, act *actBlock)
+
+//go:noescape
+func gemvQ6KAVX512(dst *float32, base *byte, stride, tiles, blocks int, act *actBlock)

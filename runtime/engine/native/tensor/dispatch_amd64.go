@@ -1,6 +1,6 @@
 package tensor
 
-// pack and gemm select the kernel with a switch: with a table of functions, a panel on the stack would escape to the
+// The functions below select the kernel with a switch: with a table of functions, a panel on the stack would escape to the
 // heap.
 
 func pack(mem *panel, t Type, base *byte, stride, blocks int) {
@@ -51,6 +51,41 @@ func gemm(t Type, mem *panel, blocks int, act *actBlock, actStride int, dst *flo
 		gemmMinAVX512(mem, blocks, act, actStride, dst, dstStride, in, out, n, mask, add)
 	default:
 		gemmAVX512(mem, blocks, act, actStride, dst, dstStride, in, out, n, mask, add)
+	}
+}
+
+// gemv multiplies tiles of rows, stride bytes and blocks of weights long, by one vector.
+func gemv(t Type, dst *float32, base *byte, stride, tiles, blocks int, act *actBlock) {
+	if active == avx2 {
+		gemvWithAVX2(t, dst, base, stride, tiles, blocks, act)
+		return
+	}
+	switch t {
+	case Q8_0:
+		gemvQ80AVX512(dst, base, stride, tiles, blocks, act)
+	case Q4_0:
+		gemvQ40AVX512(dst, base, stride, tiles, blocks, act)
+	case Q4_K:
+		gemvQ4KAVX512(dst, base, stride, tiles, blocks, act)
+	case Q5_K:
+		gemvQ5KAVX512(dst, base, stride, tiles, blocks, act)
+	case Q6_K:
+		gemvQ6KAVX512(dst, base, stride, tiles, blocks, act)
+	}
+}
+
+func gemvWithAVX2(t Type, dst *float32, base *byte, stride, tiles, blocks int, act *actBlock) {
+	switch t {
+	case Q8_0:
+		gemvQ80AVX2(dst, base, stride, tiles, blocks, act)
+	case Q4_0:
+		gemvQ40AVX2(dst, base, stride, tiles, blocks, act)
+	case Q4_K:
+		gemvQ4KAVX2(dst, base, stride, tiles, blocks, act)
+	case Q5_K:
+		gemvQ5KAVX2(dst, base, stride, tiles, blocks, act)
+	case Q6_K:
+		gemvQ6KAVX2(dst, base, stride, tiles, blocks, act)
 	}
 }
 

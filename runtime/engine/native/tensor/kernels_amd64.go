@@ -27,7 +27,7 @@ func (p *product) run(lo, hi int) {
 		p.runGo(lo, hi)
 	case form == FormF32:
 		p.runFloats(lo, hi)
-	case active == avx512 && p.m.Type == Q8_0 && p.n <= fewVectors:
+	case p.n <= fewVectors:
 		p.runPanels(p.runTiles(lo, hi), hi)
 	default:
 		p.runPanels(lo, hi)

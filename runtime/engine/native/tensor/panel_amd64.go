@@ -42,18 +42,27 @@ func tileAt(m *Matrix, r, hi, lanes int) (t tile, rows int) {
 	return tile{first: first, stride: m.Type.RowBytes(m.Cols), mask: uint16((1<<rows - 1) << (r - first))}, rows
 }
 
-// runTiles computes the whole tiles of rows lo..hi of a Q8_0 product, vector by vector, and returns the next row.
+// tileRows returns the number of rows in a panel of the kernels in use.
+func tileRows() int {
+	if active == avx2 {
+		return panelRows / 2
+	}
+	return panelRows
+}
+
+// runTiles computes the whole tiles of rows lo..hi of a product, vector by vector, and returns the next row.
 func (p *product) runTiles(lo, hi int) int {
-	tiles := (hi - lo) / panelRows
+	rows, t := tileRows(), p.m.Type
+	tiles := (hi - lo) / rows
 	if tiles == 0 {
 		return lo
 	}
-	stride := p.m.Type.RowBytes(p.m.Cols)
+	stride := t.RowBytes(p.m.Cols)
 	for j := range p.n {
 		d, act := &p.dst[p.row(j)*p.ldd+lo], &p.a.q80[p.vector(j)*p.a.blocks]
-		gemvQ80AVX512(d, &p.m.Data[lo*stride], stride, tiles, p.a.blocks, act)
+		gemv(t, d, &p.m.Data[lo*stride], stride, tiles, p.m.Cols/t.BlockElems(), act)
 	}
-	return lo + tiles*panelRows
+	return lo + tiles*rows
 }
 
 // cacheLine is the alignment of panels, in bytes: loading a register then accesses one line, not two.
@@ -70,10 +79,7 @@ func (r *panelRoom) aligned() *panel {
 // runPanels computes rows lo..hi of the product from panels.
 func (p *product) runPanels(lo, hi int) {
 	var room panelRoom
-	mem, lanes := room.aligned(), panelRows
-	if active == avx2 {
-		lanes = panelRows / 2
-	}
+	mem, lanes := room.aligned(), tileRows()
 	blocks, stride := p.m.Cols/blockElems, p.m.Type.RowBytes(p.m.Cols)
 	span := superElems / p.m.Type.BlockElems() * p.m.Type.BlockBytes() // bytes of 256 columns
 	for r := lo; r < hi; {

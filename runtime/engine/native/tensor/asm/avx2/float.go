@@ -53,7 +53,7 @@ func (s source) vectors(v int, rows [4]reg.GPVirtual, keep reg.VecVirtual, in, o
 	xs := Pointers(in, "x", "xStride", v)
 	sums := ymms(4 * v)
 	zero(sums...)
-	at, cols := GP64(), Arg("cols")
+	at, cols, next := GP64(), Arg("cols"), AheadOf(rows[0], Arg("stride"), len(rows), lanes*s.size)
 	XORQ(at, at)
 	loop := fmt.Sprintf("columns%d", v)
 	Label(loop)
@@ -68,6 +68,8 @@ func (s source) vectors(v int, rows [4]reg.GPVirtual, keep reg.VecVirtual, in, o
 			VFMADD231PS(vals[i], w, sums[4*i+r])
 		}
 	}
+	next.Fetch(1, 1)
+	next.Advance()
 	ADDQ(operand.Imm(lanes), at)
 	CMPQ(at, cols)
 	JLT(operand.LabelRef(loop))

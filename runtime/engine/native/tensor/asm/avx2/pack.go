@@ -98,7 +98,7 @@ func packQ40() {
 }
 
 // nibbles splits the bytes of y into their low and high halves.
-func nibbles(y, low reg.VecVirtual) []reg.VecVirtual {
+func nibbles(y reg.VecVirtual, low operand.Op) []reg.VecVirtual {
 	high := YMM()
 	VPSRLW(operand.Imm(4), y, high)
 	VPAND(low, y, y)
@@ -118,7 +118,7 @@ func packQ4K(fifth bool) {
 	panel, blocks, t := Arg("panel"), Arg("blocks"), RowsAt("base", "stride", lanes, 0)
 	SHRQ(operand.Imm(3), blocks)
 	t.Steps(blocks, panel, 8*panelSize, size, func() {
-		scalesK(t, panel)
+		scalesK(t, func(which, j int) operand.Mem { return Mem(panel, panelSize*j+panelScale+which*(panelMin-panelScale)) })
 		if fifth {
 			keep(columns32(t, 16), kept)
 		}
@@ -144,7 +144,7 @@ func keep(y []reg.VecVirtual, kept operand.Mem) {
 }
 
 // orBits adds the selected bits of the bytes at m, shifted left by some bits (or right by a negative number), to v.
-func orBits(m operand.Mem, shift int, selected, v reg.VecVirtual) {
+func orBits(m operand.Mem, shift int, selected operand.Op, v reg.VecVirtual) {
 	b := YMM()
 	VMOVDQU(m, b)
 	if shift >= 0 {
@@ -157,8 +157,8 @@ func orBits(m operand.Mem, shift int, selected, v reg.VecVirtual) {
 }
 
 // scalesK unpacks the header of Q4_K and Q5_K blocks: dword 0 of a row holds two half floats, dwords 1 to 3 hold eight
-// scales and minima of 6 bits.
-func scalesK(t Rows, panel reg.GPVirtual) {
+// scales and minima of 6 bits. It stores the j-th scale at dst(0, j), the j-th minimum at dst(1, j).
+func scalesK(t Rows, dst func(which, j int) operand.Mem) {
 	head := columns16(t, 0)
 	words, six, four, two := splat(0xffff), splat(63), splat(15), splat(0x30)
 	d, dmin := YMM(), YMM()
@@ -171,7 +171,7 @@ func scalesK(t Rows, panel reg.GPVirtual) {
 		VCVTPH2PS(h.AsX(), h)
 	}
 	for j := range 8 {
-		for i, at := range []int{panelScale, panelMin} {
+		for i := range 2 {
 			first, v := head[1+i], YMM()
 			if j < 4 {
 				VPSRLD(operand.Imm(uint64(8*j)), first, v)
@@ -186,7 +186,7 @@ func scalesK(t Rows, panel reg.GPVirtual) {
 			}
 			VCVTDQ2PS(v, v)
 			VMULPS(units[i], v, v)
-			VMOVUPS(v, Mem(panel, panelSize*j+at))
+			VMOVUPS(v, dst(i, j))
 		}
 	}
 }
@@ -197,7 +197,7 @@ func packQ6K() {
 	panel, blocks, t := Arg("panel"), Arg("blocks"), RowsAt("base", "stride", lanes, 0)
 	SHRQ(operand.Imm(3), blocks)
 	t.Steps(blocks, panel, 8*panelSize, 210, func() {
-		scalesQ6K(t, panel, tmp)
+		scalesQ6K(t, tmp, func(i int) operand.Mem { return Mem(panel, panelSize*(i/2)+panelScale+32*(i%2)) })
 		low, two, offset := splat(0x0f0f0f0f), splat(0x30303030), splat(0x20202020)
 		for half := range 2 {
 			keep(columns32(t, 128+32*half), kept)
@@ -214,8 +214,9 @@ func packQ6K() {
 	})
 }
 
-// scalesQ6K unpacks the 16 signed scale bytes of a Q6_K block and the half float that multiplies them.
-func scalesQ6K(t Rows, panel reg.GPVirtual, tmp operand.Mem) {
+// scalesQ6K unpacks the 16 signed scale bytes of a Q6_K block and the half float that multiplies them, and stores the
+// i-th product at dst(i).
+func scalesQ6K(t Rows, tmp operand.Mem, dst func(i int) operand.Mem) {
 	t.CopyHalves(208, tmp)
 	d, scales := YMM(), columns16(t, 192)
 	VCVTPH2PS(tmp, d)
@@ -225,6 +226,6 @@ func scalesQ6K(t Rows, panel reg.GPVirtual, tmp operand.Mem) {
 		VPSRAD(operand.Imm(24), v, v)
 		VCVTDQ2PS(v, v)
 		VMULPS(d, v, v)
-		VMOVUPS(v, Mem(panel, panelSize*(i/2)+panelScale+32*(i%2)))
+		VMOVUPS(v, dst(i))
 	}
 }

@@ -7,61 +7,141 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// gemv emits the product of whole tiles of 16 Q8_0 rows with one vector. An unpacked panel would be used only once, so
-// it sums each row's integers across the lanes instead. The float operations and their order are those of the panels.
-func gemv() {
-	TEXT("gemvQ80AVX512", NOSPLIT, "func(dst *float32, base *byte, stride, tiles, blocks int, act *byte)")
-	scales := AllocLocal(32 * Collected)
-	dst, t, flip, sum := Arg("dst"), RowsAt("base", "stride", lanes, 0), splat(0x80808080), ZMM()
-	tiles, left, act := GP64(), GP64(), GP64()
-	Load(Param("tiles"), tiles)
-	Label("tile")
-	Load(Param("blocks"), left)
-	Load(Param("act"), act)
-	VXORPS(sum, sum, sum)
-	Label("chunk")
-	n, at := t.CollectScales(left, 34, scales)
-	Label("block")
-	gemvBlock(t, act, flip, operand.Mem{Base: at}, sum)
-	t.Advance(Imm(34))
-	ADDQ(operand.Imm(ActSize), act)
-	ADDQ(operand.Imm(32), at)
-	DECQ(left)
-	DECQ(n)
-	JNZ(operand.LabelRef("block"))
-	TESTQ(left, left)
-	JNZ(operand.LabelRef("chunk"))
-	VMOVUPS(sum, Mem(dst, 0))
-	ADDQ(Imm(4*lanes), dst)
-	skip := GP64() // the row pointers are at the row ends: continue from row 15 of this tile
-	MOVQ(t.Stride, skip)
-	SHLQ(operand.Imm(4), skip)
-	SUBQ(t.Stride, skip)
-	t.Advance(skip)
-	DECQ(tiles)
-	JNZ(operand.LabelRef("tile"))
-	VZEROUPPER()
-	RET()
+// gemvs emits the products of whole tiles of 16 rows with one vector. An unpacked panel would be used only once, so
+// weights stay in registers. The float operations and their order are those of the panels.
+func gemvs() {
+	gemv("Q80", 34, 1, stepQ80)
+	gemv("Q40", 18, 1, stepQ40)
+	gemv("Q4K", 144, 8, func(s step) { s.nibblesK(16, false) })
+	gemv("Q5K", 176, 8, func(s step) { s.nibblesK(48, true) })
+	gemv("Q6K", 210, 8, stepQ6K)
 }
 
-// gemvBlock adds the products of one block of 16 rows to sum.
-func gemvBlock(t Rows, act reg.GPVirtual, flip reg.VecVirtual, scales operand.Mem, sum reg.VecVirtual) {
-	x, ints := ZMM(), zmms(8)
-	VBROADCASTI64X4(Mem(act, 0), x)
+type step struct{ Step }
+
+// gemv emits the kernel of a type whose blocks have size bytes and acts times 32 columns.
+func gemv(kind string, size, acts int, do func(step)) {
+	g := Gemv{Name: "gemv" + kind + "AVX512", Lanes: lanes, Sum: ZMM, Size: size, Acts: acts, Collect: acts == 1}
+	g.Emit(func(s Step) { do(step{s}) })
+}
+
+// addScaled adds the integer sums of a block, times the weights' and the activations' scales, to the float sums.
+func (s step) addScaled(ints, scale reg.VecVirtual, block int) {
+	VCVTDQ2PS(ints, ints)
+	VMULPS_BCST(Mem(s.Act, block*ActSize+ActScale), scale, scale)
+	VFMADD231PS(scale, ints, s.Sum)
+}
+
+// dot adds the products of dword k of the activations of a block with the unsigned bytes of w to ints.
+func (s step) dot(block, k int, w, ints reg.VecVirtual) {
+	dotBytes(Mem(s.Act, block*ActSize+4*k), w, ints, "BCST")
+}
+
+// stepQ80 sums each row's integers across the lanes: that takes less than transposing the weights.
+func stepQ80(s step) {
+	flip, x, ints, scale := splat(0x80808080), ZMM(), zmms(8), ZMM()
+	VBROADCASTI64X4(Mem(s.Act, 0), x)
 	for i, r := range []int{0, 1, 2, 3, 8, 9, 10, 11} {
 		w := ZMM()
-		VBROADCASTI64X4(t.At(r, 2), w)
-		VINSERTI64X4(operand.Imm(1), t.At(r+4, 2), w, w)
+		VBROADCASTI64X4(s.Rows.At(r, 2), w)
+		VINSERTI64X4(operand.Imm(1), s.Rows.At(r+4, 2), w, w)
 		VPXORD(flip, w, w)
 		VXORPS(ints[i], ints[i], ints[i])
 		dotBytes(x, w, ints[i])
+		s.Next.Fetch(i+1, 8)
 	}
-	total, scale := addLanes(ints), ZMM()
-	VPADDD_BCST(Mem(act, ActOff), total, total)
-	VCVTDQ2PS(total, total)
-	VCVTPH2PS(scales, scale)
-	VMULPS_BCST(Mem(act, ActScale), scale, scale)
-	VFMADD231PS(scale, total, sum)
+	total := addLanes(ints)
+	VPADDD_BCST(Mem(s.Act, ActOff), total, total)
+	VCVTPH2PS(s.Scales, scale)
+	s.addScaled(total, scale, 0)
+}
+
+func stepQ40(s step) {
+	low, ints, scale := splat(0x0f0f0f0f), zmms(2), ZMM()
+	s.offset(ints[0], ActOff, 4) // -8·Σq
+	zero(ints[1:])
+	for k, z := range columns16(s.Rows, 2) {
+		high := ZMM()
+		VPSRLW(operand.Imm(4), z, high)
+		for i, v := range []reg.VecVirtual{z, high} {
+			VPANDD(low, v, v)
+			s.dot(0, k+4*i, v, ints[i])
+		}
+		s.Next.Fetch(k+1, 4)
+	}
+	VPADDD(ints[1], ints[0], ints[0])
+	VCVTPH2PS(s.Scales, scale)
+	s.addScaled(ints[0], scale, 0)
+}
+
+// offset loads -128·Σq of the activations, which is at off, divided by a power of two.
+func (s step) offset(ints reg.VecVirtual, off, shift int) {
+	VPBROADCASTD(Mem(s.Act, off), ints)
+	VPSRAD(operand.Imm(uint64(shift)), ints, ints)
+}
+
+// nibblesK multiplies blocks of Q4_K or, with fifth set, of Q5_K, whose low bits start at values.
+func (s step) nibblesK(values int, fifth bool) {
+	head, low, bit := headerK(s.Rows), splat(0x0f0f0f0f), splat(0x10101010)
+	var fifths []reg.VecVirtual
+	if fifth {
+		fifths = columns32(s.Rows, 16)
+	}
+	for j := range 4 {
+		ints := zmms(2)
+		zero(ints)
+		for k, z := range columns32(s.Rows, values+32*j) {
+			high := ZMM()
+			VPSRLW(operand.Imm(4), z, high)
+			for i, v := range []reg.VecVirtual{z, high} {
+				VPANDD(low, v, v)
+				if fifth {
+					orBit(fifths[k], 2*j+i, bit, v)
+				}
+				s.dot(2*j+i, k, v, ints[i])
+			}
+			s.Next.Fetch(8*j+k+1, 32)
+		}
+		for i, sum := range ints {
+			s.addScaled(sum, head.unpack(0, 2*j+i), 2*j+i)
+			VFNMADD231PS_BCST(Mem(s.Act, (2*j+i)*ActSize+ActSum), head.unpack(1, 2*j+i), s.Sum)
+		}
+	}
+}
+
+func stepQ6K(s step) {
+	tmp := AllocLocal(32)
+	s.Rows.CopyHalves(208, tmp) // ahead of their use, as in CollectScales
+	var d reg.VecVirtual
+	var scales []reg.VecVirtual
+	for half := range 2 {
+		ints, top := zmms(8), columns32(s.Rows, 128+32*half)
+		for part := range 2 {
+			for i := range 2 {
+				block := part + 2*i
+				s.offset(ints[2*block], (4*half+block)*ActSize+ActOff0, 2) // -32·Σq
+				s.offset(ints[2*block+1], (4*half+block)*ActSize+ActOff1, 2)
+			}
+			for k, z := range columns32(s.Rows, 64*half+32*part) {
+				high := ZMM()
+				VPSRLW(operand.Imm(4), z, high)
+				for i, v := range []reg.VecVirtual{z, high} {
+					block := part + 2*i
+					VPANDD_BCST(dword(0x0f0f0f0f), v, v)
+					orTwoBits(top[k], block, dword(0x30303030), v)
+					s.dot(4*half+block, k, v, ints[2*block+k/4])
+				}
+				s.Next.Fetch(16*half+8*part+k+1, 32)
+			}
+		}
+		if half == 0 {
+			d, scales = ZMM(), columns16(s.Rows, 192)
+			VCVTPH2PS(tmp, d)
+		}
+		for i, sum := range ints {
+			s.addScaled(sum, scaleQ6K(d, scales, 8*half+i), 4*half+i/2)
+		}
+	}
 }
 
 // addLanes sums the eight lanes of each half of z. Lane r of the result is row r, if the registers hold the rows 0|4,

@@ -2,6 +2,8 @@
 package main
 
 import (
+	"fmt"
+
 	. "github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/ir"
 	"github.com/mmcloughlin/avo/operand"
@@ -20,7 +22,7 @@ const lanes = 16
 func main() {
 	ConstraintExpr("amd64")
 	gemms()
-	gemv()
+	gemvs()
 	packs()
 	floats()
 	vectors()
@@ -48,6 +50,17 @@ func splat(bits uint32) reg.VecVirtual {
 	MOVL(operand.U32(bits), r)
 	VPBROADCASTD(r, z)
 	return z
+}
+
+var dwords = map[uint32]operand.Mem{}
+
+// dword returns the address of a 32-bit constant, where registers are scarce.
+func dword(bits uint32) operand.Mem {
+	if _, ok := dwords[bits]; !ok {
+		dwords[bits] = GLOBL(fmt.Sprintf("dword%08xAVX512", bits), RODATA|NOPTR)
+		DATA(0, operand.U32(bits))
+	}
+	return dwords[bits]
 }
 
 // dotBytes adds, in each dword of sum, the products of the four unsigned bytes of w and the four signed bytes of x

@@ -114,7 +114,11 @@ func packQ4K(fifth bool) {
 	SHRQ(operand.Imm(3), blocks)
 	low, flip, bit := splat(0x0f0f0f0f), splat(0x80808080), splat(0x10101010)
 	t.Steps(blocks, panel, 8*panelSize, size, func() {
-		scalesK(t, panel)
+		head := headerK(t)
+		for j := range 8 {
+			VMOVUPS(head.unpack(0, j), Mem(panel, panelSize*j+panelScale))
+			VMOVUPS(head.unpack(1, j), Mem(panel, panelSize*j+panelMin))
+		}
 		var fifths []reg.VecVirtual
 		if fifth {
 			fifths = columns32(t, 16)
@@ -143,13 +147,17 @@ func orBit(z reg.VecVirtual, n int, bit, v reg.VecVirtual) {
 	} else {
 		VPSRLW(operand.Imm(uint64(n-4)), z, b)
 	}
-	VPANDD(bit, b, b)
-	VPORD(b, v, v)
+	VPTERNLOGD(operand.Imm(0xf8), bit, b, v) // v | b & bit
 }
 
-// scalesK unpacks the header of Q4_K and Q5_K blocks: dword 0 of a row holds two half floats, dwords 1 to 3 hold eight
-// scales and minima of 6 bits.
-func scalesK(t Rows, panel reg.GPVirtual) {
+// header is the header of Q4_K and Q5_K blocks of 16 rows: dword 0 of a row holds two half floats, which multiply the
+// scales and the minima. Dwords 1 to 3 hold eight scales and eight minima of 6 bits.
+type header struct {
+	units, firsts [2]reg.VecVirtual
+	rest          reg.VecVirtual
+}
+
+func headerK(t Rows) header {
 	head := columns16(t, 0)
 	d, dmin := ZMM(), ZMM()
 	VPMOVDW(head[0], d.AsY())
@@ -157,29 +165,26 @@ func scalesK(t Rows, panel reg.GPVirtual) {
 	VPSRLD(operand.Imm(16), head[0], head[0])
 	VPMOVDW(head[0], dmin.AsY())
 	VCVTPH2PS(dmin.AsY(), dmin)
-	six, four, two := splat(63), splat(15), splat(0x30)
-	for j := range 8 {
-		for i, part := range []struct {
-			first reg.VecVirtual
-			unit  reg.VecVirtual
-			at    int
-		}{{head[1], d, panelScale}, {head[2], dmin, panelMin}} {
-			v := ZMM()
-			if j < 4 {
-				VPSRLD(operand.Imm(uint64(8*j)), part.first, v)
-				VPANDD(six, v, v)
-			} else { // four bits in dword 3, two more in the top bits of the first bytes
-				top := ZMM()
-				VPSRLD(operand.Imm(uint64(8*(j-4)+4*i)), head[3], v)
-				VPANDD(four, v, v)
-				VPSRLD(operand.Imm(uint64(8*(j-4)+2)), part.first, top)
-				VPTERNLOGD(operand.Imm(0xf8), two, top, v) // v | top & two
-			}
-			VCVTDQ2PS(v, v)
-			VMULPS(part.unit, v, v)
-			VMOVUPS(v, Mem(panel, panelSize*j+part.at))
-		}
+	return header{[2]reg.VecVirtual{d, dmin}, [2]reg.VecVirtual{head[1], head[2]}, head[3]}
+}
+
+// unpack returns the j-th scale, or minimum if which is 1.
+func (h header) unpack(which, j int) reg.VecVirtual {
+	v := ZMM()
+	if j < 4 {
+		VPSRLD(operand.Imm(uint64(8*j)), h.firsts[which], v)
+		VPANDD_BCST(dword(63), v, v)
+	} else { // four bits in dword 3, two more in the top bits of the first bytes
+		top := ZMM()
+		VPSRLD(operand.Imm(uint64(8*(j-4)+4*which)), h.rest, v)
+		VPANDD_BCST(dword(15), v, v)
+		VPSRLD(operand.Imm(uint64(8*(j-4)+2)), h.firsts[which], top)
+		VPANDD_BCST(dword(0x30), top, top)
+		VPORD(top, v, v)
 	}
+	VCVTDQ2PS(v, v)
+	VMULPS(h.units[which], v, v)
+	return v
 }
 
 func packQ6K() {
@@ -187,7 +192,7 @@ func packQ6K() {
 	tmp := AllocLocal(32)
 	panel, blocks, t := Arg("panel"), Arg("blocks"), RowsAt("base", "stride", lanes, 0)
 	SHRQ(operand.Imm(3), blocks)
-	low, two, offset := splat(0x0f0f0f0f), splat(0x30303030), splat(0x60606060) // 128-32
+	low, offset := splat(0x0f0f0f0f), splat(0x60606060) // 128-32
 	t.Steps(blocks, panel, 8*panelSize, 210, func() {
 		scalesQ6K(t, panel, tmp)
 		for half := range 2 {
@@ -198,7 +203,7 @@ func packQ6K() {
 					VPSRLW(operand.Imm(4), z, high)
 					for i, v := range []reg.VecVirtual{z, high} {
 						VPANDD(low, v, v)
-						orTwoBits(top[k], part+2*i, two, v)
+						orTwoBits(top[k], part+2*i, dword(0x30303030), v)
 						VPADDB(offset, v, v)
 						VMOVDQU32(v, Mem(panel, panelSize*(4*half+part+2*i)+64*k))
 					}
@@ -208,15 +213,15 @@ func packQ6K() {
 	})
 }
 
-// orTwoBits adds the n-th pair of bits of each byte of z, moved to bits 4 and 5, to v.
-func orTwoBits(z reg.VecVirtual, n int, two, v reg.VecVirtual) {
+// orTwoBits adds the n-th pair of bits of each byte of z, moved to bits 4 and 5, which two selects, to v.
+func orTwoBits(z reg.VecVirtual, n int, two operand.Mem, v reg.VecVirtual) {
 	b := ZMM()
 	if n <= 2 {
 		VPSLLW(operand.Imm(uint64(4-2*n)), z, b)
 	} else {
 		VPSRLW(operand.Imm(2), z, b)
 	}
-	VPTERNLOGD(operand.Imm(0xf8), two, b, v) // v | b & two
+	VPTERNLOGD_BCST(operand.Imm(0xf8), two, b, v) // v | b & two
 }
 
 // scalesQ6K unpacks the 16 signed scale bytes of a Q6_K block and the half float that multiplies them.
@@ -225,11 +230,16 @@ func scalesQ6K(t Rows, panel reg.GPVirtual, tmp operand.Mem) {
 	d, scales := ZMM(), columns16(t, 192)
 	VCVTPH2PS(tmp, d)
 	for i := range 16 {
-		v := ZMM()
-		VPSLLD(operand.Imm(uint64(24-8*(i%4))), scales[i/4], v)
-		VPSRAD(operand.Imm(24), v, v)
-		VCVTDQ2PS(v, v)
-		VMULPS(d, v, v)
-		VMOVUPS(v, Mem(panel, panelSize*(i/2)+panelScale+64*(i%2)))
+		VMOVUPS(scaleQ6K(d, scales, i), Mem(panel, panelSize*(i/2)+panelScale+64*(i%2)))
 	}
+}
+
+// scaleQ6K returns the i-th scale.
+func scaleQ6K(d reg.VecVirtual, scales []reg.VecVirtual, i int) reg.VecVirtual {
+	v := ZMM()
+	VPSLLD(operand.Imm(uint64(24-8*(i%4))), scales[i/4], v)
+	VPSRAD(operand.Imm(24), v, v)
+	VCVTDQ2PS(v, v)
+	VMULPS(d, v, v)
+	return v
 }

@@ -1,0 +1,80 @@
+package native
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/llmtop/llmtop/runtime/engine/native/gguf"
+	"github.com/llmtop/llmtop/runtime/engine/native/tensor"
+)
+
+// LeastPace is the pace below which llama.cpp is the better choice.
+const LeastPace = 0.95
+
+// portable is the name of the kernels without instructions of a processor.
+const portable = "portable"
+
+// measuredFrom is the size in bytes of the smallest models that paces was measured with. Decoding small models, native
+// is several times as fast as llama.cpp.
+const measuredFrom = 256 << 20
+
+// paces holds decode speeds relative to llama.cpp's, by kernels and type of weights: the table of docs/performance.md,
+// the smallest ratio of a dense model.
+var paces = map[string]map[tensor.Type]float64{
+	portable:      {tensor.Q8_0: 0.28, tensor.Q4_K: 0.34}, // at most: a rough measurement
+	"avx2":        {tensor.Q8_0: 1.68, tensor.Q4_0: 1.71, tensor.Q4_K: 1.62, tensor.Q6_K: 1.34, tensor.F16: 1.43},
+	"avx512-vnni": {tensor.Q8_0: 0.86, tensor.Q4_0: 0.78, tensor.Q4_K: 1.62, tensor.Q5_K: 2.00, tensor.Q6_K: 2.18, tensor.F16: 0.84},
+}
+
+// Pace is the expected speed of decoding a model.
+type Pace struct {
+	Ratio   float64 // to llama.cpp's; 0: not measured for models like this
+	Type    string  // type of weights that takes the most time
+	Kernels string
+}
+
+// String describes the pace in a few words.
+func (p Pace) String() string {
+	if p.Kernels == portable {
+		return fmt.Sprintf("native decodes %s several times slower than llama.cpp, with portable kernels", p.Type)
+	}
+	return fmt.Sprintf("native decodes %s at %.2f of llama.cpp's speed with %s kernels", p.Type, p.Ratio, p.Kernels)
+}
+
+// paceOf weighs the measured paces of the types by the bytes that they have in the model.
+func paceOf(f *gguf.File, kernels string) Pace {
+	p := Pace{Kernels: kernels}
+	if m := f.Describe(); m.Bytes < measuredFrom || m.Experts > 0 && kernels != portable { // with experts native was faster
+		return p
+	}
+	bytes := map[tensor.Type]float64{}
+	for _, t := range f.Tensors {
+		bytes[t.Type] += float64(t.Bytes)
+	}
+	var all, time, most float64
+	for t, n := range bytes {
+		ratio := paces[kernels][t]
+		if ratio == 0 {
+			continue
+		}
+		all, time = all+n, time+n/ratio
+		if cost := n / ratio; cost > most || cost == most && t.String() < p.Type {
+			most, p.Type = cost, t.String()
+		}
+	}
+	if time > 0 {
+		p.Ratio = all / time
+	}
+	return p
+}
+
+// Slow returns why the engine is slow with any model on this machine, or "".
+func Slow() string {
+	switch {
+	case tensor.Features() != portable:
+		return ""
+	case runtime.GOARCH == "amd64":
+		return "slow: native runs without AVX2"
+	}
+	return "slow: native has no kernels for " + runtime.GOARCH
+}

@@ -1,0 +1,104 @@
+package emit
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Gemv is a kernel that multiplies whole tiles of rows by one vector.
+type Gemv struct {
+	Name    string
+	Lanes   int                   // rows of a tile, one for each lane of a register
+	Sum     func() reg.VecVirtual // new register of that width
+	Size    int                   // bytes of a block of weights
+	Acts    int                   // blocks of 32 activations that it is multiplied by
+	Collect bool                  // blocks start with their scale
+}
+
+// Step is what one iteration of a Gemv multiplies: one block of each row of a tile.
+type Step struct {
+	Rows   Rows
+	Act    reg.GPVirtual
+	Sum    reg.VecVirtual
+	Scales operand.Mem // with Collect: the half floats of the rows
+	Next   *Ahead
+}
+
+// Emit emits the kernel; do emits the products of a step.
+func (g Gemv) Emit(do func(Step)) {
+	TEXT(g.Name, NOSPLIT, "func(dst *float32, base *byte, stride, tiles, blocks int, act *byte)")
+	s := Step{Rows: RowsAt("base", "stride", g.Lanes, 0), Act: GP64(), Sum: g.Sum()}
+	var scales operand.Mem
+	if g.Collect {
+		scales = AllocLocal(2 * g.Lanes * Collected)
+	}
+	dst, tiles, left := Arg("dst"), Arg("tiles"), GP64()
+	s.Next = AheadOf(s.Rows.base[0], s.Rows.Stride, g.Lanes, g.Size)
+	Label("tile")
+	Load(Param("blocks"), left)
+	Load(Param("act"), s.Act)
+	VXORPS(s.Sum, s.Sum, s.Sum)
+	var n, at reg.GPVirtual
+	if g.Collect {
+		Label("chunk")
+		n, at = s.Rows.CollectScales(left, g.Size, scales)
+		s.Scales = Mem(at, 0)
+	}
+	Label("block")
+	do(s)
+	s.Rows.Advance(Imm(g.Size))
+	s.Next.Advance()
+	ADDQ(Imm(g.Acts*ActSize), s.Act)
+	DECQ(left)
+	if g.Collect {
+		ADDQ(Imm(2*g.Lanes), at)
+		DECQ(n)
+		JNZ(operand.LabelRef("block"))
+		TESTQ(left, left)
+		JNZ(operand.LabelRef("chunk"))
+	} else {
+		JNZ(operand.LabelRef("block"))
+	}
+	VMOVUPS(s.Sum, Mem(dst, 0))
+	ADDQ(Imm(4*g.Lanes), dst)
+	skip := GP64() // the row pointers are at the row ends: continue from the last row of this tile
+	IMUL3Q(operand.I8(g.Lanes-1), s.Rows.Stride, skip)
+	s.Rows.Advance(skip)
+	DECQ(tiles)
+	JNZ(operand.LabelRef("tile"))
+	VZEROUPPER()
+	RET()
+}
+
+// cacheLine is the unit of prefetching, in bytes.
+const cacheLine = 64
+
+// Ahead prefetches the next tile of rows, in the order of memory, while a tile is computed. The processor's own
+// prefetchers do not foresee the accesses to a tile, which jump from row to row.
+type Ahead struct {
+	at    reg.GPVirtual
+	bytes int // of a step
+	lines int // fetched in this step
+}
+
+// AheadOf returns the tile after that of some rows from base on, of which each step reads size bytes per row.
+func AheadOf(base, stride reg.GPVirtual, rows, size int) *Ahead {
+	a := &Ahead{at: GP64(), bytes: rows * size}
+	IMUL3Q(operand.I8(rows), stride, a.at)
+	ADDQ(base, a.at)
+	return a
+}
+
+// Fetch prefetches up to the given part of a step. Spread over a step, the requests find room in the processor's queue.
+func (a *Ahead) Fetch(part, parts int) {
+	for ; a.lines*cacheLine*parts < a.bytes*part; a.lines++ {
+		PREFETCHT1(Mem(a.at, a.lines*cacheLine))
+	}
+}
+
+// Advance ends a step.
+func (a *Ahead) Advance() {
+	ADDQ(Imm(a.bytes), a.at)
+	a.lines = 0
+}
