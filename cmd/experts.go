@@ -89,9 +89,9 @@ there, else from the sums in the report.`,
 }
 
 func (o *expertsPlan) run(ctx context.Context, name string, stdout, notes io.Writer) error {
-	print := planTargets[o.target]
+	plan := planTargets[o.target]
 	switch {
-	case print == nil:
+	case plan == nil:
 		return exit.Usagef("--for %q: must be %s", o.target, planTargetNames)
 	case o.budget.Parsed == nil && o.target != "sglang":
 		return exit.Usagef("experts plan needs the capacity of the faster device: add --budget 8GB")
@@ -102,7 +102,7 @@ func (o *expertsPlan) run(ctx context.Context, name string, stdout, notes io.Wri
 	if err != nil {
 		return exit.Usage(err)
 	}
-	_, err = fmt.Fprintln(stdout, print(o, in, notes))
+	_, err = fmt.Fprintln(stdout, plan(o, in, notes))
 	return err
 }
 

@@ -51,7 +51,7 @@ const maxCacheSlots = 16
 
 // expertCache returns the caches of both phases; nil without picks.
 func expertCache(s *store.Snapshot) *ExpertCache {
-	out := &ExpertCache{cachePhase(s.ExpertCache(metric.Decode)), cachePhase(s.ExpertCache(metric.Prompt))}
+	out := &ExpertCache{cachePhase(store.ExpertCache(s, metric.Decode)), cachePhase(store.ExpertCache(s, metric.Prompt))}
 	if out.Decode == nil && out.Prompt == nil {
 		return nil
 	}

@@ -7,7 +7,7 @@ import (
 
 // ExpertCache returns what a cache of experts would have served of a phase: by the picks of single tokens if they were
 // reported, else of a static set only. It returns nil without picks. It may take a second for a large model.
-func (s *Snapshot) ExpertCache(p metric.Phase) *expertcache.Result {
+func ExpertCache(s *Snapshot, p metric.Phase) *expertcache.Result {
 	switch {
 	case p == metric.Decode && s.Picks != nil:
 		return expertcache.Run(s.Picks.Log)

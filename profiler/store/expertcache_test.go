@@ -56,8 +56,8 @@ func TestStaticCacheOfOneTotal(t *testing.T) {
 	p := newSession()
 	p.emitPicks(1, 4, []uint64{5, 3, 1, 1}, make([]uint64, 4), [2]uint64{metric.Prompt: 10})
 	s := p.store.Snapshot()
-	r := s.ExpertCache(metric.Prompt)
-	if s.ExpertCache(metric.Decode) != nil || r == nil || !r.SelfJudged || !slices.Equal(r.All.Hits[expertcache.Static], []uint64{0, 5, 8, 9, 10}) {
+	r := ExpertCache(s, metric.Prompt)
+	if ExpertCache(s, metric.Decode) != nil || r == nil || !r.SelfJudged || !slices.Equal(r.All.Hits[expertcache.Static], []uint64{0, 5, 8, 9, 10}) {
 		t.Errorf("%+v", r)
 	}
 }
@@ -73,7 +73,7 @@ func TestExpertCacheOfTokens(t *testing.T) {
 	}
 	p.emitPicks(1, 4, []uint64{1, 0, 0, 0}, []uint64{20, 20, 0, 0}, [2]uint64{metric.Prompt: 1, metric.Decode: 40})
 	s := p.store.Snapshot()
-	r := s.ExpertCache(metric.Decode)
+	r := ExpertCache(s, metric.Decode)
 	for policy, want := range map[expertcache.Policy]float64{expertcache.Static: 0.5, expertcache.LRU: 0, expertcache.LFU: 0} {
 		if got, ok := r.All.Share(policy, 1); !ok || got != want {
 			t.Errorf("%v: one slot serves %v, want %v", policy, got, want)
@@ -82,7 +82,7 @@ func TestExpertCacheOfTokens(t *testing.T) {
 	if share, _ := r.All.Share(expertcache.LRU, 2); share != 1 || len(r.Kinds) != 2 || r.Kinds[0].Tokens != 10 {
 		t.Errorf("two slots serve %v; kinds %+v", share, r.Kinds)
 	}
-	if r := s.ExpertCache(metric.Prompt); !r.SelfJudged {
+	if r := ExpertCache(s, metric.Prompt); !r.SelfJudged {
 		t.Errorf("%+v", r)
 	}
 }

@@ -230,7 +230,7 @@ func TestHistoryOfLargeModel(t *testing.T) {
 		if d := cmp.Diff(want.Picks, got.Picks, cmpopts.IgnoreFields(Picks{}, "Pairs", "PairedTokens", "Log")); d != "" {
 			t.Fatalf("%v: %s", want.Now, d)
 		}
-		if d := cmp.Diff(want.ExpertCache(metric.Decode), got.ExpertCache(metric.Decode)); d != "" {
+		if d := cmp.Diff(ExpertCache(want, metric.Decode), ExpertCache(got, metric.Decode)); d != "" {
 			t.Errorf("%v: expert cache: %s", want.Now, d)
 		}
 		if n := got.Picks.PairedTokens; n < min(want.Picks.PairedTokens, thawedPairs) || n > want.Picks.PairedTokens {
