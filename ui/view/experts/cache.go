@@ -99,7 +99,7 @@ func cacheTable(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) {
 }
 
 // policyRoles colour the curves.
-var policyRoles = [expertcache.NumPolicies]theme.Role{expertcache.Static: theme.SeriesPrefill, expertcache.LRU: theme.SeriesDecode, expertcache.LFU: theme.Accent}
+var policyRoles = [expertcache.NumPolicies]theme.Role{expertcache.Static: theme.SeriesPrefill, expertcache.LRU: theme.SeriesDecode, expertcache.LFU: theme.SeriesP99}
 
 // cacheShares writes the share of each policy.
 func cacheShares(a grid.Area, r *expertcache.Result, slots int) {
