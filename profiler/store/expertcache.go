@@ -6,7 +6,7 @@ import (
 )
 
 // ExpertCache returns what a cache of experts would have served of a phase: by the picks of single tokens if they were
-// reported, else of a static set only. It returns nil without picks. It may take a second for a large model.
+// reported, else of a static set only. It returns nil without picks. It may take seconds for a large model.
 func ExpertCache(s *Snapshot, p metric.Phase) *expertcache.Result {
 	switch {
 	case p == metric.Decode && s.Picks != nil:

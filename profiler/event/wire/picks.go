@@ -4,7 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"math"
-	"slices"
+	"math/bits"
 )
 
 // The picks of a token with many layers are packed, see docs/event-protocol.md: the difference of each pick from the one
@@ -38,22 +38,19 @@ func appendPicks(dst []byte, picks []uint16) []byte {
 			modulus = max(modulus, int(p)+2)
 		}
 	}
-	var bits [maxRice + 1]int
-	riceDifferences(picks, modulus, func(d int) {
-		for k := range bits {
-			bits[k] += d>>k + 1 + k
-		}
-	})
-	k := slices.Index(bits[:], slices.Min(bits[:]))
+	sum := 0
+	riceDifferences(picks, modulus, func(d int) { sum += d })
+	k := min(max(bits.Len(uint(sum/len(picks)))-1, 0), maxRice) // a Rice code is shortest near the mean
 	packed := binary.AppendUvarint(binary.AppendUvarint(nil, uint64(len(picks))), uint64(modulus))
 	packed = append(packed, byte(k))
 	w := bitWriter{out: packed}
 	riceDifferences(picks, modulus, func(d int) {
-		for range d >> k {
-			w.write(1, 1)
+		ones := d >> k
+		for ; ones >= 16; ones -= 16 {
+			w.write(1<<16-1, 16)
 		}
-		w.write(0, 1)
-		w.write(uint(d)&(1<<k-1), k)
+		w.write(1<<(ones+1)-2, ones+1)
+		w.write(uint64(d)&(1<<k-1), k)
 	})
 	dst = append(dst, '"')
 	dst = base64.RawStdEncoding.AppendEncode(dst, w.end())
@@ -63,25 +60,21 @@ func appendPicks(dst []byte, picks []uint16) []byte {
 // bitWriter writes bits, the highest bit of a byte first.
 type bitWriter struct {
 	out  []byte
-	next byte
-	n    int // bits in next
+	next uint64
+	n    int // bits in next, fewer than 8
 }
 
-// write writes the lowest n bits of v, the highest of them first.
-func (w *bitWriter) write(v uint, n int) {
-	for n--; n >= 0; n-- {
-		w.next = w.next<<1 | byte(v>>n&1)
-		if w.n++; w.n == 8 {
-			w.out, w.next, w.n = append(w.out, w.next), 0, 0
-		}
+// write writes v, which has at most n bits, up to 17.
+func (w *bitWriter) write(v uint64, n int) {
+	w.next, w.n = w.next<<n|v, w.n+n
+	for ; w.n >= 8; w.n -= 8 {
+		w.out = append(w.out, byte(w.next>>(w.n-8)))
 	}
 }
 
 // end fills the last byte with zeros and returns all.
 func (w *bitWriter) end() []byte {
-	for w.n > 0 {
-		w.write(0, 1)
-	}
+	w.write(0, (8-w.n)%8)
 	return w.out
 }
 

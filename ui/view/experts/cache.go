@@ -29,8 +29,8 @@ type cacheSource struct {
 }
 
 const (
-	// framePicks is how many picks are analysed per frame: about 10 ms with 256 experts per layer.
-	framePicks = 1 << 16
+	// framePicks is how many picks are analysed per frame, in whole layers: about 10 ms with 256 experts per layer.
+	framePicks = 1 << 14
 	// regrowth is the growth of the tokens from which they are analysed again.
 	regrowth = 1.25
 )
