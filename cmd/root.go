@@ -67,7 +67,7 @@ own prompt.`,
 	root.AddCommand(
 		newRunCommand(), newServeCommand(), newAttachCommand(), newProbeCommand(), newDiscoverCommand(), newProxyCommand(),
 		newReplayCommand(), newRecordCommand(), newReportCommand(), newBenchCommand(), newCompareCommand(),
-		newEngineCommand(), newVersionCommand(), newManCommand(), newChildCommand(), newToggleCommand(),
+		newExpertsCommand(), newEngineCommand(), newVersionCommand(), newManCommand(), newChildCommand(), newToggleCommand(),
 	)
 	return root
 }

@@ -49,7 +49,10 @@ var expertKeyCases = map[string]func(*testing.T, *app, *calls){
 	"smaller budget": func(t *testing.T, _ *app, _ *calls) {
 		a := lookAt(viewtest.Routed(viewtest.Small), 120, 36)
 		holds(t, a, " 32 of 128 experts")
-		for range 9 {
+		holds(t, a, "4 of 16 slots per layer serve 35 %")
+		a.press("<")
+		holds(t, a, "3 of 16 slots per layer serve")
+		for range 8 {
 			a.press("<")
 		}
 		holds(t, a, " 0 of 128 experts, 0 B: 0 % of routing")
@@ -77,11 +80,13 @@ var expertKeyCases = map[string]func(*testing.T, *app, *calls){
 	},
 	"tables": func(t *testing.T, _ *app, _ *calls) {
 		a := lookAt(viewtest.Routed(viewtest.Small), 80, 24)
+		holds(t, a, "Expert cache")
 		holds(t, a, "Picked together")
 		a.press("tab", "tab")
+		holds(t, a, "By prompt kind")
 		holds(t, a, "press m to set a mark")
 		a.press("tab")
-		holds(t, a, "By prompt kind")
+		holds(t, a, "Expert cache")
 	},
 	"window of the map": func(t *testing.T, _ *app, _ *calls) {
 		a := lookAt(viewtest.Routed(viewtest.Small), 120, 36)

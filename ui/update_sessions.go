@@ -72,6 +72,9 @@ func (a *app) onTick() tea.Cmd {
 	if note := a.throttle.note(a.cfg.LowBandwidth); note != a.status.OutputNote {
 		a.status.OutputNote, a.dirty = note, true
 	}
+	if w, ok := a.views[a.view].(view.Worker); ok && w.Working() {
+		a.dirty, a.idle = true, false
+	}
 	return a.tick()
 }
 

@@ -18,7 +18,7 @@ import (
 // experts to keep, and the share of the limits of the machine.
 type extras struct {
 	slo    targets
-	budget budget
+	budget Budget
 	hour   float64
 	kwh    float64
 	limits bool
@@ -83,24 +83,25 @@ func (o *Benchmark) targets() []report.Targets {
 	return append([]report.Targets{own}, report.Profiles...)
 }
 
-// budget is the value of --expert-budget.
-type budget struct {
-	words  string
-	parsed *report.Budget // nil: none
+// Budget is the value of a flag with a capacity for experts.
+type Budget struct {
+	Parsed *report.Budget // nil: none
+
+	words string
 }
 
 // Set implements pflag.Value.
-func (b *budget) Set(words string) (err error) {
+func (b *Budget) Set(words string) (err error) {
 	b.words = words
-	b.parsed, err = parseBudget(words)
+	b.Parsed, err = parseBudget(words)
 	return err
 }
 
 // String implements pflag.Value.
-func (b *budget) String() string { return b.words }
+func (b *Budget) String() string { return b.words }
 
 // Type implements pflag.Value.
-func (b *budget) Type() string { return "room" }
+func (b *Budget) Type() string { return "room" }
 
 // parseBudget parses a capacity for experts: "25%", "4GB", "512MB".
 func parseBudget(words string) (*report.Budget, error) {
@@ -131,8 +132,8 @@ func parseBudget(words string) (*report.Budget, error) {
 func (x *extras) addTo(r *report.Report, spent report.Consumption) {
 	spent.Tokens, spent.Hour, spent.KWh = uint64(r.Totals.GeneratedTokens.V), x.hour, x.kwh
 	r.Bench.Economics = report.NewEconomics(spent)
-	if x.budget.parsed != nil {
-		r.Placement = r.Place(x.budget.parsed)
+	if x.budget.Parsed != nil {
+		r.Placement = r.Place(x.budget.Parsed)
 	}
 }
 

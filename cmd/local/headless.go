@@ -19,6 +19,7 @@ func (r *Run) headless(ctx context.Context, prompts []engine.Request, progress i
 	if err != nil {
 		return nil, err
 	}
+	r.requestPicks(e, prompts)
 	err = e.Run(ctx, func(ctx context.Context) error {
 		e.AwaitLoad(ctx) // the prompts are not to wait for it
 		ended, err := generate(ctx, e.Scheduler, prompts, progress)

@@ -33,10 +33,7 @@ func (r *Run) live(ctx context.Context, prompts []engine.Request) error {
 	if err != nil {
 		return exit.IgnoreClosed(err)
 	}
-	r.picks = e.native // other engines would have to inspect every forward pass
-	for i := range prompts {
-		prompts[i].Picks = r.picks
-	}
+	r.requestPicks(e, prompts)
 	return e.Run(ctx, func(ctx context.Context) error {
 		ctx, end := context.WithCancelCause(ctx)
 		defer end(nil)

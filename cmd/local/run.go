@@ -44,7 +44,7 @@ type Run struct {
 
 	Command *cobra.Command // with the flags; Bind sets it
 
-	picks bool        // request the router picks of every token, for the screen
+	picks bool        // request the router picks of every token
 	chat  chatPrompts // set when the run starts
 }
 
@@ -120,6 +120,15 @@ func (r *Run) Request(text, label string) engine.Request {
 	return engine.Request{
 		Text: text, Label: label, Group: r.group, MaxTokens: r.Tokens, Params: r.Params(),
 		SendText: true, TopLogprobs: r.Logprobs, Picks: r.picks,
+	}
+}
+
+// requestPicks requests the router picks of every token from the native engine. Other engines would have to inspect every
+// forward pass.
+func (r *Run) requestPicks(e *Engine, prompts []engine.Request) {
+	r.picks = e.native
+	for i := range prompts {
+		prompts[i].Picks = r.picks
 	}
 }
 

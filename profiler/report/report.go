@@ -48,7 +48,8 @@ type Report struct {
 	Throughput    Throughput        `json:"throughput"`
 	KV            KV                `json:"kv"`
 	Experts       *Experts          `json:"experts"`
-	Placement     *Placement        `json:"placement"` // null for a dense model, or if no picks were counted
+	ExpertCache   *ExpertCache      `json:"expert_cache"` // null for a dense model, or if no picks were counted
+	Placement     *Placement        `json:"placement"`    // null for a dense model, or if no picks were counted
 	Host          Host              `json:"host"`
 	Dropped       map[string]uint64 `json:"lost"`
 	Omitted       Omissions         `json:"cut"`
@@ -155,7 +156,7 @@ func Build(meta Meta, s *store.Snapshot, c *Collector) *Report {
 		Engine:        engine(s), Model: model(s),
 		Totals: totals(s), Percentiles: percentiles(&s.Latency),
 		Groups:     []Group{},
-		Throughput: throughput(s), KV: kv(s), Experts: experts(s.Experts), Reported: aggregates(s.Aggregates), Ops: operations(s.Ops), Host: host(&s.Host),
+		Throughput: throughput(s), KV: kv(s), Experts: experts(s.Experts), ExpertCache: expertCache(s), Reported: aggregates(s.Aggregates), Ops: operations(s.Ops), Host: host(&s.Host),
 		Dropped:  map[string]uint64{},
 		Causes:   losses(s),
 		Verdicts: []Verdict{},

@@ -13,6 +13,8 @@ const (
 	expertSlots = 60
 	// MaxCells bounds layers x experts of a model whose picks are counted.
 	MaxCells = 1 << 16
+	// maxCheckpoints is how many counts are kept to divide the session into halves. Those of 94 x 256 experts take 6 MB.
+	maxCheckpoints = 16
 )
 
 // experts keeps the cumulative counts at the end of each second, so that any window is the difference of two of them.
@@ -22,6 +24,8 @@ type experts struct {
 	baseline                      pickCounts              // counts when the session, or this model, began
 	pastCounts                    [expertSlots]pickCounts // counts at the end of second s at s % expertSlots
 	pastSecond                    [expertSlots]int64      // the second that each entry of pastCounts ends
+	checkpoints                   []pickCounts            // in the order of time, nearly equal numbers of tokens apart
+	checkpointTokens              uint64                  // least number of tokens between two checkpoints
 	second                        int64                   // the current second
 	lastView                      *Experts
 	viewCurrent                   bool // lastView is up to date
@@ -44,6 +48,52 @@ func newPickCounts(p *event.Experts) pickCounts {
 func (x *experts) continues(p *event.Experts) bool {
 	return x != nil && x.layers == p.Layers && x.experts == p.Experts &&
 		len(p.Decode) == len(x.current.counts[0]) && len(p.Prompt) == len(x.current.counts[1])
+}
+
+// total returns the tokens of both phases.
+func (c *pickCounts) total() uint64 { return c.tokens[0] + c.tokens[1] }
+
+// checkpoint keeps the current counts if enough tokens came since the last checkpoint. When there are too many, it drops
+// every second one.
+func (x *experts) checkpoint() {
+	last := uint64(0)
+	if n := len(x.checkpoints); n > 0 {
+		last = x.checkpoints[n-1].total()
+	}
+	if now := x.current.total(); now == 0 || now < last+max(x.checkpointTokens, 1) {
+		return
+	}
+	x.checkpoints = append(x.checkpoints, x.current)
+	if len(x.checkpoints) < maxCheckpoints {
+		return
+	}
+	for i := range maxCheckpoints / 2 {
+		x.checkpoints[i] = x.checkpoints[2*i+1]
+	}
+	clear(x.checkpoints[maxCheckpoints/2:])
+	x.checkpoints = x.checkpoints[:maxCheckpoints/2]
+	x.checkpointTokens = x.current.total() / (maxCheckpoints / 2)
+}
+
+// Halfway is the picks of a phase when about half of the tokens of the session had come. Counts is indexed
+// [layer*Experts+expert].
+type Halfway struct {
+	Counts []uint64
+	Tokens uint64
+}
+
+// halfway returns the checkpoint that divides the tokens of a phase best, nil if none does.
+func (x *experts) halfway(p metric.Phase) (best *Halfway) {
+	from, all := x.baseline.tokens[p], x.current.tokens[p]
+	distance := func(n uint64) uint64 { return max(2*n, from+all) - min(2*n, from+all) }
+	for i := range x.checkpoints {
+		c := &x.checkpoints[i]
+		if n := c.tokens[p]; n > from && n < all && (best == nil || distance(n) < distance(best.Tokens+from)) {
+			h := x.hits(&x.baseline, c, p)
+			best = &Halfway{h.Counts, h.Tokens}
+		}
+	}
+	return best
 }
 
 // advance stores the current counts for each second that has ended. Seconds without samples get the same counts.
@@ -98,6 +148,9 @@ func (x *experts) compute(at event.Time) *Experts {
 		for p := range metric.NumPhases {
 			v.Hits[w][p] = x.hits(from, to, p)
 		}
+	}
+	for p := range v.Halfway {
+		v.Halfway[p] = x.halfway(metric.Phase(p))
 	}
 	return v
 }

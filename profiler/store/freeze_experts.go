@@ -6,10 +6,11 @@ import (
 	"slices"
 )
 
-// frozenExperts are the router picks of a frozen state: the counts at the end of each second, oldest first, each as the
-// difference from the one before, compressed. Most counts grow little in one second.
+// frozenExperts are the router picks of a frozen state: the checkpoints, then the counts at the end of each second, oldest
+// first, each as the difference from the one before, compressed. Most counts grow little in one second.
 type frozenExperts struct {
-	experts         // without pastCounts and current
+	experts         // without checkpoints, pastCounts and current
+	checks  int     // number of checkpoints
 	seconds []int64 // of pastCounts, ascending
 	packed  []byte
 }
@@ -17,7 +18,7 @@ type frozenExperts struct {
 // freeze returns a compact copy of the picks.
 func (x *experts) freeze(pack func([]byte) []byte) *frozenExperts {
 	f := &frozenExperts{experts: *x}
-	f.pastCounts, f.current, f.lastView, f.viewCurrent = [expertSlots]pickCounts{}, pickCounts{}, nil, false
+	f.checkpoints, f.pastCounts, f.current, f.lastView, f.viewCurrent = nil, [expertSlots]pickCounts{}, pickCounts{}, nil, false
 	var order []int
 	for i := range x.pastCounts {
 		if x.pastCounts[i].counts[0] != nil {
@@ -27,6 +28,11 @@ func (x *experts) freeze(pack func([]byte) []byte) *frozenExperts {
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(x.pastSecond[a], x.pastSecond[b]) })
 	var b []byte
 	earlier := &x.baseline
+	f.checks = len(x.checkpoints)
+	for i := range x.checkpoints {
+		b = appendPicks(b, earlier, &x.checkpoints[i])
+		earlier = &x.checkpoints[i]
+	}
 	for _, i := range order {
 		f.seconds = append(f.seconds, x.pastSecond[i])
 		b = appendPicks(b, earlier, &x.pastCounts[i])
@@ -41,6 +47,11 @@ func (f *frozenExperts) thaw(unpack func([]byte) []byte) *experts {
 	x := f.experts
 	b := unpack(f.packed)
 	earlier := &x.baseline
+	x.checkpoints = make([]pickCounts, f.checks)
+	for i := range x.checkpoints {
+		x.checkpoints[i], b = readPicks(b, earlier)
+		earlier = &x.checkpoints[i]
+	}
 	for _, n := range f.seconds {
 		i := n % expertSlots
 		x.pastCounts[i], b = readPicks(b, earlier)

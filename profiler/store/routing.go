@@ -10,7 +10,6 @@ type routing struct {
 	experts        *experts // nil: no counts were received
 	newestDispatch dispatchMark
 	tokens         *tokenPicks // nil: no token had picks
-	incomplete     bool        // earlier token picks were not kept in the history: do not count later ones alone
 }
 
 // apply stores cumulative counts. It ignores counts whose length differs from layers x experts. A different shape, or
@@ -31,11 +30,12 @@ func (r *routing) apply(at event.Time, p *event.Experts) {
 	}
 	x.advance(at)
 	x.used, x.everyN, x.current, x.viewCurrent = p.Used, p.EveryN, now, false
+	x.checkpoint()
 }
 
 // addToken counts the picks of a token: ExpertsUsed per layer, layer by layer. It ignores other lengths.
 func (r *routing) addToken(m *event.Model, l *liveRequest, at event.Time, picks []uint16) {
-	if r.incomplete || m.Layers <= 0 || m.ExpertsUsed <= 0 || m.Experts <= 0 || m.Layers > MaxCells ||
+	if m.Layers <= 0 || m.ExpertsUsed <= 0 || m.Experts <= 0 || m.Layers > MaxCells ||
 		m.Experts > MaxCells/m.Layers || m.ExpertsUsed > m.Experts || len(picks) != m.Layers*m.ExpertsUsed {
 		return
 	}
@@ -104,7 +104,6 @@ func (r *routing) freeze(pack func([]byte) []byte) frozenRouting {
 	}
 	if r.tokens != nil {
 		f.tokens = r.tokens.freeze(pack)
-		f.incomplete = f.tokens == nil
 	}
 	return f
 }
@@ -115,7 +114,7 @@ func (f *frozenRouting) size() (n int) {
 		n += len(f.experts.packed)
 	}
 	if f.tokens != nil {
-		n += len(f.tokens.packed)
+		n += len(f.tokens.packed) + f.tokens.logged
 	}
 	return n
 }

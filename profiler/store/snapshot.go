@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/expertcache"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/verdict"
 )
@@ -235,6 +236,7 @@ type Experts struct {
 	EveryN                int // picks are counted in 1 step of N
 	Hits                  [metric.NumWindows][metric.NumPhases]*Hits
 	Request               *RequestPicks // since the newest request was dispatched; nil before the first
+	Halfway               [2]*Halfway   // by metric.Decode and metric.Prompt; nil: only one total was received
 }
 
 // Picks holds the router picks of generated tokens since the model was loaded: those of the pass that generated each
@@ -242,10 +244,11 @@ type Experts struct {
 type Picks struct {
 	Layers, Experts, Used       int
 	All                         *Hits
-	Kinds, Groups               []NamedPicks // by label and by group, ascending by name, the unnamed one last
-	OmittedKinds, OmittedGroups uint64       // tokens of kinds and groups beyond MaxKinds, which have no entry
-	PairedTokens                uint64       // tokens that Pairs are based on: a sample if a large model generates many
-	Pairs                       [][]Pair     // per layer, most frequent first, at most TopPairs; nil: too many
+	Kinds, Groups               []NamedPicks     // by label and by group, ascending by name, the unnamed one last
+	OmittedKinds, OmittedGroups uint64           // tokens of kinds and groups beyond MaxKinds, which have no entry
+	PairedTokens                uint64           // tokens that Pairs are based on: a sample if a large model generates many
+	Pairs                       [][]Pair         // per layer, most frequent first, at most TopPairs; nil: too many
+	Log                         *expertcache.Log // the newest tokens in their order
 }
 
 // NamedPicks are the picks of one prompt kind or group.

@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"github.com/llmtop/llmtop/profiler/event"
+	"github.com/llmtop/llmtop/profiler/expertcache"
 )
 
 // The bounds of per-token router picks.
 const (
-	MaxKinds = 12      // prompt kinds, and as many groups: 8 bytes per expert each, 193 KB for 94 layers of 256
-	MaxPairs = 1 << 22 // expert pairs over all layers: 4 bytes each, 16 MB; 94 layers of 256 have 3.1 million
-	TopPairs = 20      // pairs per layer that a snapshot includes
+	MaxKinds = expertcache.MaxKinds // prompt kinds, and as many groups: 8 bytes per expert each, 193 KB for 94 layers of 256
+	MaxPairs = 1 << 22              // expert pairs over all layers: 4 bytes each, 16 MB; 94 layers of 256 have 3.1 million
+	TopPairs = 20                   // pairs per layer that a snapshot includes
 )
 
 // tokenPicks counts the router picks of generated tokens since the model was loaded.
@@ -24,6 +25,7 @@ type tokenPicks struct {
 	pairs                        []uint32 // tokens, [layer*pairCount+pairIndex]; nil if there are more than MaxPairs
 	pairedTokens                 uint64   // tokens counted in pairs
 	pairSecond, pairedThisSecond int64    // the current second, and the tokens counted in pairs within it
+	log                          *expertcache.Log
 
 	lastView    *Picks
 	second      int64 // of lastView
@@ -46,13 +48,19 @@ func pairIndex(a, b, experts int) int { return a*(2*experts-a-1)/2 + b - a - 1 }
 func newTokenPicks(m *event.Model) *tokenPicks {
 	t := &tokenPicks{
 		layers: m.Layers, experts: m.Experts, used: m.ExpertsUsed,
-		kinds: map[string]*tally{}, groups: map[string]*tally{},
+		kinds: map[string]*tally{}, groups: map[string]*tally{}, log: expertcache.NewLog(m.Layers, m.Experts, m.ExpertsUsed),
 	}
 	t.all.counts = make([]uint64, m.Layers*m.Experts)
-	if n := pairCount(m.Experts); n > 0 && m.Layers <= MaxPairs/n {
-		t.pairs = make([]uint32, m.Layers*n)
-	}
+	t.clearPairs()
 	return t
+}
+
+// clearPairs starts to count pairs, unless there are too many.
+func (t *tokenPicks) clearPairs() {
+	t.pairedTokens, t.pairs = 0, nil
+	if n := pairCount(t.experts); n > 0 && t.layers <= MaxPairs/n {
+		t.pairs = make([]uint32, t.layers*n)
+	}
 }
 
 // add counts the picks of a token of a request.
@@ -72,6 +80,7 @@ func (t *tokenPicks) add(l *liveRequest, at event.Time, picks []uint16) {
 		}
 		t.count(c.tally, picks)
 	}
+	t.log.Add(cmp.Or(l.view.Label, l.view.Group), picks)
 	t.pair(at, picks)
 }
 
@@ -107,8 +116,13 @@ func (t *tokenPicks) pair(at event.Time, picks []uint16) {
 	if t.pairs == nil || len(t.pairs) >= manyPairs && t.pairedThisSecond >= pairedPerSecond {
 		return
 	}
-	t.pairedTokens++
 	t.pairedThisSecond++
+	t.countPairs(picks)
+}
+
+// countPairs counts the pairs of a token.
+func (t *tokenPicks) countPairs(picks []uint16) {
+	t.pairedTokens++
 	n := pairCount(t.experts)
 	for l := range t.layers {
 		row, picked := t.pairs[l*n:][:n], picks[l*t.used:][:t.used]
@@ -138,7 +152,7 @@ func (t *tokenPicks) view(at event.Time) *Picks {
 	}
 	v := &Picks{
 		Layers: t.layers, Experts: t.experts, Used: t.used, All: t.hits(&t.all),
-		PairedTokens: t.pairedTokens, OmittedKinds: t.moreKinds, OmittedGroups: t.moreGroups,
+		PairedTokens: t.pairedTokens, OmittedKinds: t.moreKinds, OmittedGroups: t.moreGroups, Log: t.log.View(),
 	}
 	v.Kinds, v.Groups = t.namedHits(t.kinds), t.namedHits(t.groups)
 	if t.pairs != nil {

@@ -11,6 +11,9 @@ type Limits struct {
 	MemoryFull            float64       // share of memory in use above which the machine may swap
 	Imbalance             float64       // max/mean load of a layer's experts from which the layer is imbalanced
 	ImbalancePicks        uint64        // minimum number of picks of a layer for that check
+	CacheGain             float64       // share of the picks that a cache of experts must serve beyond even picks to be a gain
+	CachePicks            uint64        // minimum number of judged picks per expert for a verdict on a cache of experts
+	CacheDrift            float64       // multiple of the drift by chance from which the routing has moved
 	KVFull                float64       // share of the KV cache above which a verdict warns
 	TailFactor            float64       // p99/p50 of ITL from which a verdict reports the tail
 	TailSamples           uint64        // minimum number of gaps for a p99
@@ -30,6 +33,7 @@ func Defaults() Limits {
 		Comfortable: 20, Slow: 5,
 		BusyCPU: 0.5, MemoryBound: 0.6, MemoryFull: 0.9,
 		Imbalance: 3, ImbalancePicks: 1000,
+		CacheGain: 0.05, CachePicks: 4, CacheDrift: 2,
 		KVFull:     0.95,
 		TailFactor: 3, TailSamples: 100, LeastTail: 10 * time.Millisecond,
 		Explains: 0.5, Lost: 0.1, LeastLoss: 100 * time.Millisecond, SlowClock: 0.5, Slower: 0.25,

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -92,8 +93,8 @@ func (d *driver) reportFirst(s *slot) {
 	d.stage(id, event.StageFirst, -1, s.lastTokenAt, head+s.sampled, 1)
 }
 
-// reportToken emits the last token of a sequence, with the picks of the pass that generated it. A token that ends the
-// text has no text itself.
+// reportToken emits the last token of a sequence, with the picks of the pass that generated it, those of a layer in
+// ascending order: such picks are small when encoded. A token that ends the text has no text itself.
 func (d *driver) reportToken(s *slot, split event.Split, ended bool) {
 	r := &s.handle.request
 	id := s.tokens[len(s.tokens)-1]
@@ -108,6 +109,9 @@ func (d *driver) reportToken(s *slot, split event.Split, ended bool) {
 		picks := d.batch.Picks[s.row]
 		e.Picks = d.picks.take(len(picks))
 		copy(e.Picks, picks)
+		for layer := range slices.Chunk(e.Picks, max(d.model.ExpertsUsed, 1)) {
+			slices.Sort(layer)
+		}
 	}
 	d.sink.Emit(e)
 }

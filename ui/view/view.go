@@ -9,8 +9,8 @@ import (
 	"github.com/llmtop/llmtop/ui/pane"
 )
 
-// View is one screen of the program. It may also implement Offerer, Opener, Resetter, Backer, Hoverer and
-// Typist.
+// View is one screen of the program. It may also implement Offerer, Opener, Resetter, Backer, Hoverer,
+// Worker and Typist.
 type View interface {
 	Name() string // in the tabs
 	Draw(a grid.Area, s *store.Snapshot, f *pane.Frame)
@@ -37,6 +37,9 @@ type Backer interface{ Back() bool }
 
 // Hoverer is a view that reacts to the mouse without a click. Hover reports whether the view changed.
 type Hoverer interface{ Hover(x, y int) bool }
+
+// Worker is a view that computes what it shows over several frames. Working reports whether it needs another frame.
+type Worker interface{ Working() bool }
 
 // Typist is a view with an input line. While Typing is true, the view gets all keys.
 type Typist interface {

@@ -32,7 +32,7 @@ func AppendTokens(dst []byte, tokens []event.Event, steps []event.Event) ([]byte
 	out = b.splits(out)
 	out = b.column(out, "o", func(e *event.Event) bool { return len(e.Top) > 0 }, appendTop)
 	out = b.column(out, "e", func(e *event.Event) bool { return len(e.Picks) > 0 }, func(dst []byte, e *event.Event) []byte {
-		return appendUints(dst, e.Picks...)
+		return appendPicks(dst, e.Picks)
 	})
 	return finish(dst, append(out, '}'), from)
 }

@@ -262,6 +262,13 @@ func (d *Decoder) readSplit() (split event.Split) {
 func (d *Decoder) readPicks() byteRange {
 	c := &d.columns
 	from := len(c.experts)
+	if d.scan.peek() == '"' {
+		var ok bool
+		if c.experts, ok = unpackPicks(c.experts, d.scan.str()); !ok {
+			d.scan.fail("malformed picks")
+		}
+		return byteRange{from, len(c.experts)}
+	}
 	for range d.elements() {
 		c.experts = append(c.experts, uint16(min(d.count(), math.MaxUint16)))
 	}

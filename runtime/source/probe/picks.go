@@ -59,7 +59,7 @@ func (f *forward) rowsOf(n int) []int {
 	return nil
 }
 
-// picksOf returns the picks of a row, layer by layer, nil without any.
+// picksOf returns the picks of a row, layer by layer and in ascending order, nil without any.
 func (f *forward) picksOf(row int, e event.Experts) []uint16 {
 	if len(f.picks) == 0 {
 		return nil
@@ -68,6 +68,7 @@ func (f *forward) picksOf(row int, e event.Experts) []uint16 {
 	for layer, picks := range f.picks {
 		if i := slices.Index(f.rowsOf(len(picks)), row); i >= 0 && picks[i] != nil {
 			copy(out[layer*e.Used:], picks[i])
+			slices.Sort(out[layer*e.Used:][:e.Used])
 		}
 	}
 	return out

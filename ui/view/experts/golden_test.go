@@ -7,8 +7,14 @@ import (
 	"github.com/llmtop/llmtop/ui/view/viewtest"
 )
 
-// show shows the view.
-func show(p *viewtest.Screen) *viewtest.Screen { return p.Show(New(p)) }
+// show shows the view once it has nothing more to compute.
+func show(p *viewtest.Screen) *viewtest.Screen {
+	v := New(p)
+	for p.Show(v); v.Working(); {
+		p.Show(v)
+	}
+	return p
+}
 
 // The view with a small and a large router: in every size, by prompt kind, with ASCII, and with colours, which are the
 // shares of the experts.

@@ -81,7 +81,7 @@ func (v *View) Hits(s *store.Snapshot, c *pane.Frame) *store.Hits {
 }
 
 // Reset drops the selected cell and cached sums when another engine is shown.
-func (v *View) Reset() { v.Chosen, v.sums.key = false, sumsKey{} }
+func (v *View) Reset() { v.Chosen, v.sums.key, v.cache = false, sumsKey{}, cache{} }
 
 // clampSelection keeps the selected cell on the map; without a choice of the user it selects the hottest.
 func (v *View) clampSelection(x *store.Experts, h *store.Hits) {
@@ -208,7 +208,7 @@ func noPicksReason(c *pane.Frame, s *store.Snapshot) string {
 	if s.Picks == nil && !s.Engine.Caps.Has(event.CapPicks) {
 		return "per-token picks: not reported by this engine"
 	}
-	return "no per-token picks yet, or none kept in the history of a model of this size"
+	return "no per-token picks yet"
 }
 
 // overlaps reports whether the window still holds picks that it held at the mark.

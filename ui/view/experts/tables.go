@@ -12,7 +12,7 @@ import (
 )
 
 // expertSections are the tables below the map.
-var expertSections = []func(*pane.Frame, grid.Area, *View, *store.Snapshot){pairTable, kindTable, driftTable}
+var expertSections = []func(*pane.Frame, grid.Area, *View, *store.Snapshot){cacheTable, pairTable, kindTable, driftTable}
 
 // NumTables is the number of tables below the map.
 var NumTables = len(expertSections)

@@ -23,6 +23,7 @@ type View struct {
 	search  search
 	mark    *store.Snapshot // snapshot of the newest mark; nil if none can be compared
 	sums    expertSums
+	cache   cache
 }
 
 // search is the search line of the view and its results.
@@ -57,11 +58,15 @@ func (v *View) Missing(s *store.Snapshot) (why, advice string) {
 
 // Draw draws the view, with the search line in the bottom border while the user types.
 func (v *View) Draw(a grid.Area, s *store.Snapshot, f *pane.Frame) {
+	v.cache.shown = false
 	drawView(a, v, s, f)
 	if x := &v.search; x.typing {
 		input.DrawSearch(a.Sub(1, a.H-1, a.W-2, 1), &x.line, x.err, findSyntax+"   enter keep  esc undo", f.Skin)
 	}
 }
+
+// Working implements view.Worker.
+func (v *View) Working() bool { return v.cache.shown && v.cache.running != nil }
 
 // Keys implements view.View.
 func (v *View) Keys() []view.Key {
@@ -72,8 +77,8 @@ func (v *View) Keys() []view.Key {
 		{Keys: []string{"n"}, Show: "n", Name: "find next", Help: "select the next match, the most picked expert first", Do: v.findAgain},
 		{Keys: []string{"v"}, Show: "v", Word: "by kind", Help: "split the map: by prompt kind, by group, or not at all", Do: v.nextDivision},
 		{Keys: []string{"<"}, Show: "<", Name: "smaller budget", Help: "reduce the expert capacity of the faster device", Do: func() { v.Budget = max(v.Budget-1, 0) }},
-		{Keys: []string{">"}, Show: "< >", Word: "budget", Help: "increase the expert capacity of the faster device: shows the share of routing it would serve", Do: func() { v.Budget = min(v.Budget+1, BudgetParts) }},
-		{Keys: []string{"tab"}, Show: "tab", Word: "tables", Help: "switch the first table below the map: pairs, prompt kinds, drift", Do: func() { v.First = (v.First + 1) % NumTables }},
+		{Keys: []string{">"}, Show: "< >", Word: "budget", Help: "increase the expert capacity of the faster device: shows the share of routing it would serve, in one placement and as a cache", Do: func() { v.Budget = min(v.Budget+1, BudgetParts) }},
+		{Keys: []string{"tab"}, Show: "tab", Word: "tables", Help: "switch the first table below the map: cache, pairs, prompt kinds, drift", Do: func() { v.First = (v.First + 1) % NumTables }},
 		{Keys: []string{"w"}, Show: "w", Word: "window", Name: "window of the map", Help: "switch the window of the map: 1 min, session, last request, 10 s", Do: v.nextSpan},
 	}
 }

@@ -1,0 +1,99 @@
+// Package expertcache computes what a cache of experts would serve: the share of the router's picks that it holds, by slots
+// per layer, for a static set, LRU and LFU.
+package expertcache
+
+import "slices"
+
+// The bounds of a Log.
+const (
+	// MaxPicks is how many picks a Log keeps: 8 MiB, 5,577 tokens of 94 layers x 8.
+	MaxPicks = 1 << 22
+	// MaxKinds is how many prompt kinds a Log names; the tokens of further ones have no kind.
+	MaxKinds = 12
+
+	blockPicks = 1 << 16
+	noKind     = MaxKinds
+)
+
+// Log holds the picks of single tokens, oldest first, up to MaxPicks. It drops the oldest block of tokens when it is full.
+type Log struct {
+	Layers, Experts, Used int
+	Kinds                 []string // prompt kinds of the tokens
+	Tokens                int      // number of tokens it holds
+	Dropped               uint64   // number of older tokens it no longer holds
+
+	blocks []block
+	added  int // bytes added since the last Fork
+}
+
+// block is the picks of consecutive tokens, each Layers x Used. Only its free capacity is ever written.
+type block struct {
+	picks []uint16
+	kinds []uint8 // of each token: index of Log.Kinds, or noKind
+}
+
+// NewLog returns an empty log for a model that picks used of experts in each of layers.
+func NewLog(layers, experts, used int) *Log {
+	return &Log{Layers: layers, Experts: experts, Used: used}
+}
+
+// Add appends a token of a prompt kind. picks has Layers x Used experts, layer by layer; it copies them.
+func (l *Log) Add(kind string, picks []uint16) {
+	size := l.Layers * l.Used
+	n := len(l.blocks)
+	if n == 0 || len(l.blocks[n-1].picks)+size > cap(l.blocks[n-1].picks) {
+		l.blocks = append(slices.Clip(l.blocks), block{picks: make([]uint16, 0, max(blockPicks, size)), kinds: make([]uint8, 0, max(blockPicks/size, 1))})
+		n++
+	}
+	b := &l.blocks[n-1]
+	b.picks, b.kinds = append(b.picks, picks[:size]...), append(b.kinds, l.kind(kind))
+	l.Tokens++
+	l.added += 2*size + 1
+	if oldest := len(l.blocks[0].kinds); n > 1 && l.Tokens*size > MaxPicks {
+		l.Tokens, l.Dropped = l.Tokens-oldest, l.Dropped+uint64(oldest)
+		l.blocks = slices.Clone(l.blocks[1:])
+	}
+}
+
+func (l *Log) kind(name string) uint8 {
+	i := slices.Index(l.Kinds, name)
+	if i < 0 {
+		if len(l.Kinds) == MaxKinds {
+			return noKind
+		}
+		i = len(l.Kinds)
+		l.Kinds = append(slices.Clip(l.Kinds), name)
+	}
+	return uint8(i)
+}
+
+// View returns the log as it is now. Later tokens do not change it.
+func (l *Log) View() *Log {
+	v := *l
+	v.blocks, v.added = slices.Clone(l.blocks), 0
+	return &v
+}
+
+// Fork returns a log with the same tokens to which other tokens can be added, and the bytes that were added to l since
+// the last fork. Both logs share the blocks that are full.
+func (l *Log) Fork() (fork *Log, added int) {
+	fork, added = l.View(), l.added
+	l.added = 0
+	if n := len(fork.blocks); n > 0 {
+		b := &fork.blocks[n-1]
+		b.picks, b.kinds = append(make([]uint16, 0, cap(b.picks)), b.picks...), append(make([]uint8, 0, cap(b.kinds)), b.kinds...)
+	}
+	return fork, added
+}
+
+// All calls f with the tokens from number first on, oldest first: their number, kind and picks.
+func (l *Log) All(first int, f func(token int, kind uint8, picks []uint16)) {
+	size, token := l.Layers*l.Used, 0
+	for i := range l.blocks {
+		b := &l.blocks[i]
+		for n := max(first-token, 0); n < len(b.kinds); n++ {
+			f(token+n, b.kinds[n], b.picks[n*size:][:size])
+		}
+		token += len(b.kinds)
+	}
+}

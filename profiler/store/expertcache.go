@@ -1,0 +1,35 @@
+package store
+
+import (
+	"github.com/llmtop/llmtop/profiler/expertcache"
+	"github.com/llmtop/llmtop/profiler/metric"
+)
+
+// ExpertCache returns what a cache of experts would have served of a phase: by the picks of single tokens if they were
+// reported, else of a static set only. It returns nil without picks. It may take seconds for a large model.
+func ExpertCache(s *Snapshot, p metric.Phase) *expertcache.Result {
+	switch {
+	case p == metric.Decode && s.Picks != nil:
+		return expertcache.Run(s.Picks.Log)
+	case s.Experts != nil:
+		return s.Experts.StaticCache(p)
+	}
+	return nil
+}
+
+// StaticCache returns what a static set of experts would have served of the prompts or while decoding, by the counts of
+// both halves of the session; nil without picks.
+func (x *Experts) StaticCache(p metric.Phase) *expertcache.Result {
+	all, half := x.Hits[metric.Session][p], x.Halfway[p]
+	if all.Tokens == 0 {
+		return nil
+	}
+	if half == nil {
+		return expertcache.FromCounts(x.Layers, x.Experts, x.Used, all.Counts, nil, [2]uint64{all.Tokens})
+	}
+	second := make([]uint64, len(all.Counts))
+	for i, n := range all.Counts {
+		second[i] = n - min(half.Counts[i], n)
+	}
+	return expertcache.FromCounts(x.Layers, x.Experts, x.Used, half.Counts, second, [2]uint64{half.Tokens, all.Tokens - half.Tokens})
+}
