@@ -37,6 +37,7 @@ type tracker struct {
 	experts   event.Experts
 	expertsAt int64
 	refused   string // why the records cannot be understood
+	begun     int    // passes
 	malformed uint64 // records that could not be read
 	drops     event.Drops
 }
@@ -64,6 +65,8 @@ type request struct {
 	prompt     int             // tokens, cached ones included
 	cached     int
 	promptDone bool
+	pass       *forward // the last one, which yields the next token; nil: none
+	row        int      // in it
 	generated  int
 	last       int64 // of the last token; 0: none
 	lastToken  int32
@@ -88,6 +91,7 @@ type text struct {
 // forward is a forward pass.
 type forward struct {
 	tid          uint32 // of the thread that computes it
+	tokens       int    // of the batch; rows has fewer if some were lost
 	began, ended int64
 	step         uint64
 	rows         []row
@@ -139,12 +143,14 @@ func (t *tracker) emit(e event.Event, at int64) {
 // apply applies a record.
 func (t *tracker) apply(r record) {
 	t.now = t.time(r.at)
+	if t.refused != "" {
+		return
+	}
 	switch d := r.data.(type) {
 	case *pass:
 		c := t.context(d.ctx)
 		if r.kind == kindPassBegin {
-			c.step++
-			c.pass = &forward{tid: r.tid, began: r.at, step: c.step, rows: make([]row, 0, d.tokens)}
+			t.beginPass(c, r, d)
 		} else if c.pass != nil {
 			t.endPass(c, r.at)
 		}
@@ -206,13 +212,14 @@ func (t *tracker) addRows(r record, b *batch) {
 			v.pos, v.known = b.pos[i], true
 		}
 		v.output = b.flags&hasOutput != 0 && b.output[i] != 0
-		if v.seq < 0 || v.seq >= maxSequence || v.known && v.pos < 0 {
-			t.refused = "batches have sequences or positions that make no sense"
-			return
-		}
 		f.rows = append(f.rows, v)
 	}
 	if b.first+b.n == b.total && len(f.rows) == b.total {
+		if why := t.impossible(f.rows); why != "" {
+			t.doubt(why)
+			c.pass = nil
+			return
+		}
 		if b.flags&hasOutput == 0 {
 			f.rows[len(f.rows)-1].output = true
 		}
@@ -285,6 +292,12 @@ func (t *tracker) beginShare(c *llamaContext, f *forward, x *share, at int64) {
 	x.r = r
 	s.length = x.first + int32(len(x.tokens))
 	r.active = at
+	if x.decode && !c.samples && r.pass != nil { // the token that the pass before yielded
+		if r.generated == 0 {
+			t.about(r, event.Event{Kind: event.KindStage, Stage: event.StageFirst, Dur: f.began - r.pass.ended}, f.began)
+		}
+		t.token(r, r.pass, r.row, x.tokens[0], f.began)
+	}
 	if !r.promptDone {
 		r.prompt, r.promptDone = int(s.length), x.output
 	}
@@ -352,7 +365,11 @@ func (t *tracker) matching(at int, tokens []int32) *text {
 // endPass ends the pass in progress of a context.
 func (t *tracker) endPass(c *llamaContext, at int64) {
 	f := c.pass
-	c.pass, c.last = nil, f
+	c.pass, c.last = nil, nil
+	if len(f.rows) < f.tokens { // some were lost, and counted
+		return
+	}
+	c.last = f
 	f.ended = at
 	if !t.sampling.add(f.began, at) {
 		f.picks = nil // some may be missing
@@ -360,13 +377,10 @@ func (t *tracker) endPass(c *llamaContext, at int64) {
 	var decode, prompt int32
 	for _, x := range f.shares {
 		r := x.r
-		r.active = at
+		r.active, r.pass, r.row = at, f, x.last
 		switch {
 		case x.decode:
 			decode += int32(len(x.tokens))
-			if !c.samples { // the next pass has the token that this one yields
-				t.token(r, f, x, x.tokens[0], at)
-			}
 		default:
 			prompt += int32(len(x.tokens))
 			if r.promptDone {
@@ -403,13 +417,13 @@ func (t *tracker) addSample(rec record, d *sampled) {
 		if x.r.generated == 0 && !x.decode {
 			t.about(x.r, event.Event{Kind: event.KindStage, Stage: event.StageFirst, Dur: rec.at - f.ended}, rec.at)
 		}
-		t.token(x.r, f, x, d.token, rec.at)
+		t.token(x.r, f, x.last, d.token, rec.at)
 	}
 }
 
-// token emits a token of a request.
-func (t *tracker) token(r *request, f *forward, x share, id int32, at int64) {
-	e := event.Event{Kind: event.KindToken, ID: id, N: 1, Index: int32(r.generated), Step: f.step, Picks: f.picksOf(x.last, t.experts)}
+// token emits a token of a request, which a row of a pass yielded.
+func (t *tracker) token(r *request, f *forward, row int, id int32, at int64) {
+	e := event.Event{Kind: event.KindToken, ID: id, N: 1, Index: int32(r.generated), Step: f.step, Picks: f.picksOf(row, t.experts)}
 	t.about(r, e, at)
 	r.generated++
 	r.last, r.lastToken, r.active = at, id, at
@@ -473,10 +487,14 @@ func (t *tracker) addText(r record, d *tokenized) {
 // remove removes positions from a sequence.
 func (t *tracker) remove(d *removed) {
 	for _, c := range t.contexts {
-		if d.seq < 0 {
-			clear(c.sequences)
-		} else if s := c.sequences[d.seq]; s != nil && d.to < 0 && d.from >= 0 {
-			s.length = min(s.length, d.from)
+		for seq, s := range c.sequences {
+			if d.to >= 0 || d.seq >= 0 && d.seq != seq {
+				continue
+			}
+			s.length = min(s.length, max(d.from, 0))
+			if d.seq < 0 && s.length == 0 {
+				t.end(s)
+			}
 		}
 	}
 }

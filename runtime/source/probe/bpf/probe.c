@@ -489,22 +489,28 @@ int sample_return(struct pt_regs *c) {
 	return 0;
 }
 
-// llama_memory_seq_rm(memory, seq, from, to) begins a prompt: what lies before from is reused.
-SEC("uprobe/llama_memory_seq_rm")
-int remove_entry(struct pt_regs *c) {
+static int removes(u64 memory, s32 seq, s32 from, s32 to) {
 	if (drafts())
 		return 0;
 	struct removed *r = RESERVE(REMOVED, removed);
 	if (r) {
-		r->memory = ARG1(c);
-		r->seq = ARG2(c);
-		r->from = ARG3(c);
-		r->to = ARG4(c);
+		r->memory = memory;
+		r->seq = seq;
+		r->from = from;
+		r->to = to;
 		r->pad = 0;
 		SUBMIT(r);
 	}
 	return 0;
 }
+
+// llama_memory_seq_rm(memory, seq, from, to) begins a prompt: what lies before from is reused.
+SEC("uprobe/llama_memory_seq_rm")
+int remove_entry(struct pt_regs *c) { return removes(ARG1(c), ARG2(c), ARG3(c), ARG4(c)); }
+
+// llama_memory_clear(memory, ...) removes all sequences.
+SEC("uprobe/llama_memory_clear")
+int clear_entry(struct pt_regs *c) { return removes(ARG1(c), -1, -1, -1); }
 
 // System calls of the process. The layouts are those of tracefs: events/syscalls/*/format.
 struct enter_args {
