@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -91,7 +92,7 @@ func (p *Probe) attach() error {
 		order: {o.UbatchEntry}, samples: {o.SampleEntry, o.SampleReturn}, drafts: {o.DraftEntry, o.DraftReturn},
 		resets: {o.ClearEntry},
 	}
-	for _, s := range p.target.Symbols {
+	for _, s := range slices.Backward(p.target.Symbols) { // passes last: what they depend on is seen from the first one
 		if s.path == "" {
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 const (
 	maxTexts    = 256                  // tokenized texts that no prompt has matched yet
 	maxThreads  = 4096                 // threads with transfers
+	maxContexts = 64                   // contexts of models
 	maxSequence = 1 << 12              // sequence ids of a context; larger ones are refused
 	textAge     = int64(10 * 60 * 1e9) // ns that a text waits for its prompt
 	// idleEnd is how long nothing happens to a request before it is taken to have ended, in ns. The end is stamped with
@@ -172,10 +173,27 @@ func (t *tracker) apply(r record) {
 func (t *tracker) context(id uint64) *llamaContext {
 	c := t.contexts[id]
 	if c == nil {
+		if len(t.contexts) == maxContexts {
+			t.forgetContext()
+		}
 		c = &llamaContext{sequences: map[int32]*sequence{}}
 		t.contexts[id] = c
 	}
 	return c
+}
+
+// forgetContext makes room for another context. It prefers one that computes nothing.
+func (t *tracker) forgetContext() {
+	var forgotten uint64
+	for id, c := range t.contexts {
+		if forgotten = id; c.pass == nil {
+			break
+		}
+	}
+	for _, s := range t.contexts[forgotten].sequences {
+		t.end(s)
+	}
+	delete(t.contexts, forgotten)
 }
 
 // running returns the pass that a thread is computing, nil without one. The thread that calls llama_decode is the first

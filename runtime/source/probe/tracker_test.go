@@ -308,6 +308,21 @@ func TestNonsense(t *testing.T) {
 	}
 }
 
+// TestContexts bounds the contexts that are remembered, and ends the requests of those that are forgotten.
+func TestContexts(t *testing.T) {
+	p, l := watch()
+	for ctx := range uint64(maxContexts + 10) {
+		p.apply(kindPassBegin, 1, &pass{ctx: ctx, tokens: 1})
+		b := &batch{ctx: ctx, total: 1, n: 1, flags: hasPos | hasSeq}
+		p.apply(kindBatch, 1, b)
+		p.apply(kindPassEnd, 1, &pass{ctx: ctx})
+	}
+	ended := slices.DeleteFunc(l.lines, func(s string) bool { return !strings.Contains(s, "finished") })
+	if len(p.t.contexts) != maxContexts || len(ended) != 10 {
+		t.Errorf("%d contexts, %d requests ended", len(p.t.contexts), len(ended))
+	}
+}
+
 // TestLateNonsense counts a batch that cannot be, once the layout is known to be right, and goes on.
 func TestLateNonsense(t *testing.T) {
 	p, l := watch()

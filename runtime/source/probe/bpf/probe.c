@@ -232,8 +232,8 @@ __attribute__((noinline)) int read_part(struct fields *f, u32 first) {
 	CLAMP(bytes, sizeof(b->token));
 	if (!f->token || bpf_probe_read_user(b->token, bytes, (void *)(f->token + 4 * (u64)first)))
 		b->flags |= NO_TOKENS;
-	if (f->pos)
-		bpf_probe_read_user(b->pos, bytes, (void *)(f->pos + 4 * (u64)first));
+	if (f->pos && bpf_probe_read_user(b->pos, bytes, (void *)(f->pos + 4 * (u64)first)))
+		b->pos[0] = -1; // where reading fails, zeros are written
 	if (f->output)
 		bpf_probe_read_user(b->output, bytes / 4, (void *)(f->output + first));
 	u64 ids = f->seq + 8 * (u64)first;
@@ -241,9 +241,9 @@ __attribute__((noinline)) int read_part(struct fields *f, u32 first) {
 		if (i >= count)
 			break;
 		u64 list = 0;
-		s32 id = -1;
-		READ(list, ids);
-		READ(id, list); // fails without sequences
+		s32 id = 0;
+		if (READ(list, ids) || READ(id, list)) // also without sequences
+			id = -1;
 		b->seq[i] = id;
 		ids += 8;
 	}
