@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -220,7 +221,8 @@ func TestOllama(t *testing.T) {
 	ask := func(n int) (answer struct {
 		Prompt    int `json:"prompt_eval_count"`
 		Generated int `json:"eval_count"`
-	}) {
+	},
+	) {
 		body := fmt.Sprintf(`{"model":%q,"prompt":"Call me Ishmael.","raw":true,"stream":false,"options":{"num_predict":%d,"temperature":0}}`, peer.OllamaModel, n)
 		got, err := http.Post(ollama.URL+"/api/generate", "application/json", strings.NewReader(body))
 		if err != nil {
@@ -254,7 +256,12 @@ mount -t tmpfs none "$0"; cd "$0"; mkdir -p proc srv usr lib lib64 tmp
 for d in usr lib lib64; do [ ! -d /$d ] || mount --bind /$d $d; done
 mount -t proc proc proc; cp "$1" srv/llama-server; cp "$2" srv/demo.gguf
 exec chroot . /srv/llama-server -m /srv/demo.gguf --host 127.0.0.1 --port "$3" -t 1 2>&1`
-	const port = "18437"
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(free.Addr().String())
+	_ = free.Close()
 	unshare := launch(t, exec.Command("unshare", "-m", "-p", "-f", "--kill-child", "sh", "-c", script, root, program, model, port), "listening on")
 	h := observe(t, childOf(t, unshare), engine.Hooks{Experts: true, Every: 1})
 	time.Sleep(5 * pollEvery) // the probe of picks is attached after the first look
