@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -96,10 +97,10 @@ func need(t *testing.T, name string) string {
 	return path
 }
 
-// sharedBench returns a copy of llama-bench with its libraries, whose symbols that only linkers need are removed.
-func sharedBench(t *testing.T) string {
+// stripped returns a copy of a program with its libraries, whose symbols that only linkers need are removed.
+func stripped(t *testing.T, from string) string {
 	t.Helper()
-	from, dir, strip := peer.Path(t, peer.LlamaBenchEnv), t.TempDir(), need(t, "strip")
+	dir, strip := t.TempDir(), need(t, "strip")
 	names, err := filepath.Glob(filepath.Join(filepath.Dir(from), "*"))
 	if err != nil {
 		t.Fatal(err)
@@ -131,7 +132,7 @@ func TestStrippedLibraries(t *testing.T) {
 		"tokens":  {[]string{"-p", "0", "-n", "16"}, 1, 15}, // the first is the prompt of the others
 	} {
 		t.Run(name, func(t *testing.T) {
-			program := sharedBench(t)
+			program := stripped(t, peer.Path(t, peer.LlamaBenchEnv))
 			args := append([]string{"-m", peer.Model(t), "-r", "1000000", "-t", "1", "--progress"}, tt.args...)
 			pid := launch(t, exec.Command(program, args...), "run 3/")
 			replace(t, filepath.Dir(program), "before")
@@ -256,37 +257,63 @@ mount -t tmpfs none "$0"; cd "$0"; mkdir -p proc srv usr lib lib64 tmp
 for d in usr lib lib64; do [ ! -d /$d ] || mount --bind /$d $d; done
 mount -t proc proc proc; cp "$1" srv/llama-server; cp "$2" srv/demo.gguf
 exec chroot . /srv/llama-server -m /srv/demo.gguf --host 127.0.0.1 --port "$3" -t 1 2>&1`
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, _ := net.SplitHostPort(free.Addr().String())
-	_ = free.Close()
+	port := freePort(t)
 	unshare := launch(t, exec.Command("unshare", "-m", "-p", "-f", "--kill-child", "sh", "-c", script, root, program, model, port), "listening on")
-	h := observe(t, childOf(t, unshare), engine.Hooks{Experts: true, Every: 1})
-	time.Sleep(5 * pollEvery) // the probe of picks is attached after the first look
-	want := complete(t, "http://127.0.0.1:"+port, map[string]any{"prompt": "Call me Ishmael.", "n_predict": 10, "temperature": 0, "return_tokens": true})
-	all := h.wait(t, "the end", func(e event.Event) bool { return e.Kind == event.KindRequest && e.State == event.StateFinished })
-	var got []int32
-	picked := false
-	for _, e := range all {
+	for _, e := range sameTokens(t, childOf(t, unshare), port) {
 		switch d := e.Data.(type) {
 		case *event.EngineInfo:
 			if d.PID == 1 {
 				t.Error("the number of the process is that inside")
 			}
 		case *event.Model:
-			if d.Path != "/srv/demo.gguf" || d.Layers == 0 {
+			if !strings.HasSuffix(d.Path, "/srv/demo.gguf") || d.Layers == 0 {
 				t.Errorf("model %+v", d)
 			}
 		}
+	}
+}
+
+// TestSharedServer watches a server on shared libraries, as they are and stripped.
+func TestSharedServer(t *testing.T) {
+	needProbes(t)
+	program := peer.Path(t, peer.LlamaSharedEnv)
+	for name, program := range map[string]string{"as built": program, "stripped": stripped(t, program)} {
+		t.Run(name, func(t *testing.T) {
+			port := freePort(t)
+			pid := launch(t, exec.Command(program, "-m", peer.Model(t), "--host", "127.0.0.1", "--port", port, "-t", "1"), "listening on")
+			sameTokens(t, pid, port)
+		})
+	}
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer free.Close()
+	return strconv.Itoa(free.Addr().(*net.TCPAddr).Port)
+}
+
+// sameTokens watches a server during a request and returns the events: tokens are those of the reply, with picks.
+func sameTokens(t *testing.T, pid int, port string) []event.Event {
+	t.Helper()
+	h := observe(t, pid, engine.Hooks{Experts: true, Every: 1})
+	time.Sleep(5 * pollEvery) // the probe of picks is attached after the first look
+	want := complete(t, "http://127.0.0.1:"+port, map[string]any{"prompt": "Call me Ishmael.", "n_predict": 10, "temperature": 0, "return_tokens": true})
+	all := h.wait(t, "the end", func(e event.Event) bool { return e.Kind == event.KindRequest && e.State == event.StateFinished })
+	var got []int32
+	picked := false
+	for _, e := range all {
 		if e.Kind == event.KindToken {
 			got, picked = append(got, e.ID), picked || e.Picks != nil
 		}
 	}
-	if fmt.Sprint(got) != fmt.Sprint(want.Tokens) || !picked {
+	if !slices.Equal(got, want.Tokens) || !picked {
 		t.Errorf("tokens %v, want %v; picks: %t", got, want.Tokens, picked)
 	}
+	return all
 }
 
 // liar is a program with functions of llama.cpp's names. Its first argument says what it does, its second how many
