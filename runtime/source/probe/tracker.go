@@ -37,6 +37,7 @@ type tracker struct {
 	sampling  sampling
 	experts   event.Experts
 	expertsAt int64
+	unsent    bool   // picks were counted since
 	refused   string // why the records cannot be understood
 	begun     int    // passes
 	malformed uint64 // records that could not be read
@@ -478,6 +479,9 @@ func (t *tracker) expire(now int64) {
 				t.end(s)
 			}
 		}
+	}
+	if t.unsent && now-t.expertsAt >= expertsEvery { // no pass follows
+		t.emitExperts(now)
 	}
 	t.texts = slices.DeleteFunc(t.texts, func(x *text) bool { return now-x.end > textAge })
 }

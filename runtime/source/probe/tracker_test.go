@@ -308,6 +308,31 @@ func TestNonsense(t *testing.T) {
 	}
 }
 
+// sinkFunc is a sink that calls a function.
+type sinkFunc func(event.Event)
+
+func (f sinkFunc) Emit(e event.Event) { f(e) }
+
+// TestLastPicks checks that the picks of the last passes are reported although no pass follows.
+func TestLastPicks(t *testing.T) {
+	sums := 0
+	p, _ := watch()
+	p.t.sink = sinkFunc(func(e event.Event) {
+		if x, ok := e.Data.(*event.Experts); ok && x.Prompt[1] == 1 {
+			sums++
+		}
+	})
+	p.begin(rows{0, 0, true, []int32{1}})
+	p.pick(0, [2]int32{1, 2})
+	p.end()
+	p.t.expire(p.now)
+	p.t.expire(p.now + expertsEvery)
+	p.t.expire(p.now + 3*expertsEvery)
+	if sums != 1 {
+		t.Errorf("%d sums of picks, want 1", sums)
+	}
+}
+
 // TestContexts bounds the contexts that are remembered, and ends the requests of those that are forgotten.
 func TestContexts(t *testing.T) {
 	p, l := watch()
