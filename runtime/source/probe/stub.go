@@ -5,6 +5,7 @@ package probe
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/llmtop/llmtop/profiler/event"
