@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/cmd/watch"
 	"github.com/llmtop/llmtop/profiler/clean"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/source/discover"
@@ -58,6 +59,7 @@ type discoveredEngine struct {
 	Other   string             `json:"other_address,omitempty"`
 	PID     int                `json:"pid,omitempty"`
 	Program string             `json:"program,omitempty"`
+	Watch   []discoveredWay    `json:"watch_by,omitempty"`
 	Found   string             `json:"found_by"`
 	State   string             `json:"state"`
 	Why     string             `json:"why,omitempty"`
@@ -69,9 +71,24 @@ type discoveredEngine struct {
 
 // discoveredRunner is a worker process of an engine.
 type discoveredRunner struct {
-	PID     int    `json:"pid"`
-	Address string `json:"address,omitempty"`
-	Model   string `json:"model,omitempty"`
+	PID     int             `json:"pid"`
+	Address string          `json:"address,omitempty"`
+	Model   string          `json:"model,omitempty"`
+	Watch   []discoveredWay `json:"watch_by,omitempty"`
+}
+
+// discoveredWay is a way to watch an engine.
+type discoveredWay struct {
+	By      string `json:"by"` // socket, HTTP or probes
+	Address string `json:"address"`
+	Root    bool   `json:"needs_root"`
+}
+
+func discoveredWays(ways []discover.Way) (out []discoveredWay) {
+	for _, w := range ways {
+		out = append(out, discoveredWay(w))
+	}
+	return out
 }
 
 // writeDiscovered writes the engines found as JSON.
@@ -80,11 +97,11 @@ func writeDiscovered(w io.Writer, r discover.Result) error {
 	for _, f := range r.Engines {
 		e := discoveredEngine{
 			Engine: string(f.Kind), Version: f.Version, Model: f.Model, Address: f.Address, Other: f.Other, PID: f.PID, Program: f.Program,
-			Found: f.How.String(), State: f.State.String(), Why: f.Why,
+			Watch: discoveredWays(f.Ways()), Found: f.How.String(), State: f.State.String(), Why: f.Why,
 			Running: optionalNumber(f.Load.Running), Waiting: optionalNumber(f.Load.Waiting), Decode: optionalNumber(f.Load.Decode),
 		}
 		for _, r := range f.Runners {
-			e.Runners = append(e.Runners, discoveredRunner(r))
+			e.Runners = append(e.Runners, discoveredRunner{PID: r.PID, Address: r.Address, Model: r.Model, Watch: discoveredWays(r.Ways())})
 		}
 		list.Engines = append(list.Engines, e)
 	}
@@ -107,13 +124,16 @@ func listDiscovered(w io.Writer, r discover.Result) error {
 		fmt.Fprintln(w, "no engine found; llmtop without arguments runs the built-in model")
 	} else {
 		table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(table, "ENGINE\tMODEL\tADDRESS\tPID\tVERSION\tSTATE\tFOUND BY")
+		fmt.Fprintln(table, "ENGINE\tMODEL\tADDRESS\tPID\tVERSION\tSTATE\tWATCH BY\tFOUND BY")
 		for _, f := range r.Engines {
 			discoverRow(table, &f)
 		}
 		if err := table.Flush(); err != nil {
 			return fmt.Errorf("write list: %w", err)
 		}
+	}
+	if hint := probesHint(r.Engines); hint != "" {
+		fmt.Fprintln(w, hint)
 	}
 	for _, n := range r.Notes {
 		fmt.Fprintln(w, "note:", n)
@@ -143,13 +163,44 @@ func discoverRow(w io.Writer, f *discover.Found) {
 		}
 		fmt.Fprintln(w)
 	}
-	line(engineName(f), f.Model, f.Address, pidName(f.PID), f.Version, state, by)
+	line(engineName(f), f.Model, f.Address, pidName(f.PID), f.Version, state, wayNames(f.Ways(), f.Probes), by)
 	for _, r := range f.Runners {
-		line("  its llama-server", shortDigest(r.Model), r.Address, pidName(r.PID), "", "", "process")
+		line("  its llama-server", shortDigest(r.Model), r.Address, pidName(r.PID), "", "", wayNames(r.Ways(), r.Probes), "process")
 	}
 	if f.Other != "" {
-		line("  also", "", f.Other, "", "", "", "")
+		line("  also", "", f.Other, "", "", "", "", "")
 	}
+}
+
+// wayNames names the ways to watch an engine, and says why probes cannot.
+func wayNames(ways []discover.Way, p discover.Probes) string {
+	var names []string
+	for _, w := range ways {
+		if w.Root && !discover.Privileged() {
+			w.By += " (root)"
+		}
+		names = append(names, w.By)
+	}
+	if p.Why != "" {
+		names = append(names, "not probes: "+p.Why)
+	}
+	return strings.Join(names, ", ")
+}
+
+// probesHint explains how to watch by probes, "" if nothing found can be.
+func probesHint(engines []discover.Found) string {
+	for _, f := range engines {
+		ways := f.Ways()
+		for _, r := range f.Runners {
+			ways = append(ways, r.Ways()...)
+		}
+		for _, w := range ways {
+			if w.Root {
+				return "probes: every forward pass and token, without a restart: " + watch.Sudo("attach", w.Address)
+			}
+		}
+	}
+	return ""
 }
 
 // shortDigestLen is the length of shortened digests, as in the names of commits and images.

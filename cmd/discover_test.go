@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,10 +20,11 @@ func someEngines() discover.Result {
 		{
 			Kind: identify.Ollama, Version: "0.33.0", Model: "qwen3:30b-a3b", Address: "http://127.0.0.1:11434", PID: 100, Program: "ollama serve",
 			How: discover.ByProcess, Load: discover.Load{Running: event.Reading{Origin: event.Reported}},
-			Runners: []discover.Runner{{PID: 101, Address: "http://127.0.0.1:41233", Model: "sha256-0b28110b7a33" + strings.Repeat("7", 52)}},
+			Runners: []discover.Runner{{PID: 101, Address: "http://127.0.0.1:41233", Model: "sha256-0b28110b7a33" + strings.Repeat("7", 52), Probes: discover.Probes{Address: "pid:101"}}},
 		},
 		{
 			Kind: "mine", Address: "unix:/run/llmtop/mine.sock", Other: "http://127.0.0.1:8000", PID: 5, Model: "evil\x1b[31m\nname",
+			Probes: discover.Probes{Why: "its symbols are stripped"},
 		},
 		{Kind: identify.VLLM, Address: "http://127.0.0.1:8001", State: discover.NeedsKey, How: discover.ByProcess},
 		{Address: "http://127.0.0.1:1234", State: discover.NeedsKey, How: discover.ByPort},
@@ -37,13 +39,13 @@ func TestDiscoveredTable(t *testing.T) {
 	got := out.String()
 	for _, want := range []string{
 		"Ollama ", "qwen3:30b-a3b", "http://127.0.0.1:11434", "process (ollama serve)", "its llama-server  sha256-0b28110b7a33  ", "http://127.0.0.1:41233", "  also ",
-		"needs a key", "unknown ", "usual port", "note: 12 processes could not be read: not permitted",
+		"needs a key", "unknown ", "usual port", "socket, HTTP, not probes: its symbols are stripped", "HTTP, probes", " attach pid:101\n", "note: 12 processes could not be read: not permitted",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the table lacks %q:\n%s", want, got)
 		}
 	}
-	if strings.Contains(got, "\x1b") || strings.Count(got, "\n") != 8 {
+	if strings.Contains(got, "\x1b") || strings.Count(got, "\n") != 9 {
 		t.Errorf("the table has control characters of a name: %q", got)
 	}
 	out.Reset()
@@ -69,6 +71,8 @@ func TestDiscoveredJSON(t *testing.T) {
 		t.Errorf("a reported 0 and a missing value: %+v", first)
 	case len(first.Runners) != 1 || first.Runners[0].Address != "http://127.0.0.1:41233":
 		t.Errorf("runners %+v", first.Runners)
+	case !slices.Equal(first.Runners[0].Watch, []discoveredWay{{"HTTP", "http://127.0.0.1:41233", false}, {"probes", "pid:101", true}}):
+		t.Errorf("ways to watch a runner: %+v", first.Runners[0].Watch)
 	}
 	out.Reset()
 	if err := writeDiscovered(&out, discover.Result{}); err != nil || !strings.Contains(out.String(), `"engines": [],`) {

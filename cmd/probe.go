@@ -18,6 +18,7 @@ import (
 	"github.com/llmtop/llmtop/cmd/exit"
 	"github.com/llmtop/llmtop/cmd/local"
 	"github.com/llmtop/llmtop/cmd/session"
+	"github.com/llmtop/llmtop/cmd/watch"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/host"
@@ -50,7 +51,10 @@ sudo llmtop attach pid:PID does the same with the screen in one command, without
 				return exit.Usagef("probe %s: write the number of a process: list engines with llmtop discover", args[0])
 			}
 			target, err := probe.Inspect(pid)
-			if err != nil {
+			switch {
+			case errors.Is(err, os.ErrPermission):
+				return needsRoot(err)
+			case err != nil:
 				return exit.Usage(err)
 			}
 			if opts.dryRun {
@@ -85,17 +89,25 @@ func newToggleCommand() *cobra.Command {
 	}
 }
 
+// needsRoot returns an error with the command that would not have it: this one, as root.
+func needsRoot(err error) error { return exit.Usagef("%w: run %s", err, watch.Sudo(os.Args[1:]...)) }
+
 // describeTarget prints which functions of a process would be probed.
 func describeTarget(w io.Writer, t *probe.Target) error {
 	fmt.Fprintf(w, "process %d: %s\n", t.PID, t.Program)
-	if t.Model != "" {
-		fmt.Fprintf(w, "model: %s\n", t.Model)
+	for _, fact := range [][2]string{{"llama.cpp", t.Version}, {"build id", t.BuildID}, {"model", t.Model}} {
+		if fact[1] != "" {
+			fmt.Fprintf(w, "%s: %s\n", fact[0], fact[1])
+		}
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, s := range t.Symbols {
 		in := "in " + s.File
-		if s.File == "" {
+		switch {
+		case s.File == "":
 			in = "not found"
+		case s.Refused != "":
+			in += ", not watched: " + s.Refused
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\n", s.Purpose, s.Name, in)
 	}
@@ -113,7 +125,7 @@ func (o *probing) run(ctx context.Context, target *probe.Target, notes io.Writer
 	p, err := probe.Open(target, clock, o.hooks)
 	switch {
 	case errors.Is(err, os.ErrPermission):
-		return exit.Usagef("probe process %d: %w: run sudo llmtop probe %d", target.PID, err, target.PID)
+		return needsRoot(fmt.Errorf("probe process %d: %w", target.PID, err))
 	case err != nil:
 		return exit.Usage(err)
 	}

@@ -89,7 +89,7 @@ func begin(c *cobra.Command, r *local.Run, s *discoverFlags) error {
 		r.Reason, r.Note = "no engine found", builtinReason(found.Engines)
 		return showBuiltIn(c, r)
 	case len(engines) == 1 && blocked(&engines[0]) == "":
-		return attach([]string{engines[0].Address}, "the only engine found; built-in model: llmtop --discover off")
+		return attach([]string{engines[0].Best()}, "the only engine found; built-in model: llmtop --discover off")
 	}
 	if r.Plain { // no list to choose from: report all
 		return attach(attachable(engines), "")
@@ -126,7 +126,7 @@ func showBuiltIn(c *cobra.Command, r *local.Run) error {
 func attachable(engines []discover.Found) (at []string) {
 	for i := range engines {
 		if blocked(&engines[i]) == "" {
-			at = append(at, engines[i].Address)
+			at = append(at, engines[i].Best())
 		}
 	}
 	return at
@@ -173,19 +173,40 @@ func choose(ctx context.Context, v *screen.View, look *discover.Watch, found dis
 func candidates(r *discover.Result) (out []ui.Candidate, notes []string) {
 	for _, f := range r.Engines {
 		c := ui.Candidate{
-			Name: engineName(&f), Model: f.Model, Address: f.Address, State: f.State.String(), Blocked: blocked(&f),
+			Name: engineName(&f), Model: f.Model, Address: f.Best(), State: f.State.String(), Blocked: blocked(&f),
 			Silent:  f.Known() && f.State == discover.Silent && f.Address != "",
 			Running: f.Load.Running, Waiting: f.Load.Waiting, Decode: f.Load.Decode, Details: []string{details(&f)},
 		}
 		for _, w := range f.Runners {
-			c.Details = append(c.Details, fmt.Sprintf("llama-server: process %d, %s, %s", w.PID, w.Model, w.Address))
+			c.Details = append(c.Details, fmt.Sprintf("llama-server: process %d, %s", w.PID, w.Model))
+			c.Details = append(c.Details, ways(w.Ways(), w.Probes)...)
 		}
-		if f.Other != "" {
-			c.Details = append(c.Details, "also answers at "+f.Other)
-		}
+		c.Details = append(c.Details, ways(f.Ways(), f.Probes)...)
 		out = append(out, c)
 	}
 	return out, r.Notes
+}
+
+// seen describes what each way to watch an engine shows.
+var seen = map[string]string{
+	"socket": "what the engine reports of each request",
+	"HTTP":   "what the server reports of itself",
+	"probes": "every forward pass and token",
+}
+
+// ways returns how an engine can be watched, with the commands, and why not by probes.
+func ways(all []discover.Way, p discover.Probes) (lines []string) {
+	for _, w := range all {
+		command := "llmtop attach " + w.Address
+		if w.Root && !discover.Privileged() {
+			command = watch.Sudo("attach", w.Address)
+		}
+		lines = append(lines, "by "+w.By+", "+seen[w.By]+": "+command)
+	}
+	if p.Why != "" {
+		lines = append(lines, "not by probes: "+p.Why)
+	}
+	return lines
 }
 
 // details returns how an engine was found, its process and version.
@@ -215,6 +236,8 @@ func blocked(f *discover.Found) string {
 		return "needs a token: llmtop attach --token-file FILE " + f.Address
 	case f.State == discover.NeedsKey && os.Getenv("LLMTOP_API_KEY") == "":
 		return "needs a key: set LLMTOP_API_KEY and start llmtop again"
+	case f.State == discover.NeedsRoot:
+		return "only probes can watch it: run " + watch.Sudo("attach", f.Address)
 	case !f.Attachable():
 		return cmp.Or(f.Why, f.State.String())
 	}

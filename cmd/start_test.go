@@ -29,6 +29,7 @@ func TestBlocked(t *testing.T) {
 		"maybe none":     {with(func(f *discover.Found) { f.State, f.Kind = discover.NeedsKey, "" }), "secret", "may not be an engine"},
 		"silent":         {with(func(f *discover.Found) { f.State, f.Why = discover.Silent, "it hangs" }), "", "it hangs"},
 		"not to be had":  {with(func(f *discover.Found) { f.State, f.Address = discover.Elsewhere, "" }), "", "not reachable"},
+		"by probes only": {with(func(f *discover.Found) { f.State, f.Address = discover.NeedsRoot, "pid:12" }), "", "sudo "},
 		"still loading":  {with(func(f *discover.Found) { f.State = discover.Loading }), "", ""},
 		"without a door": {with(func(f *discover.Found) { f.Address = "" }), "", "ready"},
 	} {
@@ -50,7 +51,7 @@ func TestCandidates(t *testing.T) {
 	if first.Name != "Ollama" || !first.Running.OK() || first.Decode.OK() || first.Blocked != "" {
 		t.Errorf("%+v", first)
 	}
-	for _, want := range []string{"process 100 (ollama serve)", "version 0.33.0", "process 101", "http://127.0.0.1:41233"} {
+	for _, want := range []string{"process 100 (ollama serve)", "version 0.33.0", "process 101", "llmtop attach http://127.0.0.1:41233", "by probes, every forward pass and token: ", " attach pid:101"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("%q lacks %q", all, want)
 		}

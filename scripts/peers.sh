@@ -11,6 +11,8 @@
 #               git, a C++ compiler, cmake and ninja; installs the last two from Debian if possible.
 # llama-bench   llama-bench of the same source, linked with the libraries that llmtop loads, because builds with other
 #               compilers differ in speed. Needs llamacpp and a C++ compiler.
+# llama-shared  llama-server of the same source, linked with the libraries that llmtop loads: a shared build. Needs
+#               llamacpp, cmake and ninja.
 # ollama        Ollama, built by go install; it starts that llama-server as its engine. Needs a C compiler.
 # prometheus    from the PATH, or Debian's package, unpacked into the cache folder but not installed.
 # libzmq        from the system, or Debian's package with its dependencies, unpacked in the same way.
@@ -131,6 +133,30 @@ build_bench() { # next to links to the libraries, where it looks for the CPU-spe
 		-Wl,-rpath,'$ORIGIN' -pthread && mv "$1/llama-bench.new" "$1/llama-bench"
 }
 
+get_llama_shared() {
+	local folder=$cache/llama-shared-$source_version
+	if [ ! -x "$folder/llama-server" ]; then
+		debian cmake cmake && debian ninja ninja-build && get_llamacpp >/dev/null && source_of_llama &&
+			build_shared "$folder" || return 1
+	fi
+	note LLMTOP_PEER_LLAMA_SHARED "$folder/llama-server"
+}
+
+build_shared() { # compiles what the libraries do not have: the server, images, HTTP
+	local out=$work/shared objects
+	rm -rf "$1" && mkdir -p "$1" && ln -s "$libraries"/lib*.so "$1" || return 1
+	logged "$cache/llama-shared.log" "configure llama.cpp" \
+		cmake -S "$work/src" -B "$out" -G Ninja -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O1 -DBUILD_SHARED_LIBS=OFF \
+		-DLLAMA_BUILD_UI=OFF -DLLAMA_USE_PREBUILT_UI=OFF -DLLAMA_OPENSSL=OFF -DLLAMA_BUILD_TESTS=OFF \
+		-DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_APP=OFF -DGGML_CCACHE=OFF || return 1
+	objects=$(ninja -C "$out" -t targets all | sed -n 's/^\(.*\.o\): .*/\1/p' |
+		grep -E '/(mtmd|server-context|llama-server-impl|llama-server|cpp-httplib|llama-ui|vendor-hash)\.dir/')
+	logged "$cache/llama-shared.log" "compile the server" nice ninja -C "$out" $objects || return 1
+	(cd "$out" && logged "$cache/llama-shared.log" "link the server" c++ -o "$1/llama-server.new" $objects \
+		"$1"/libllama-common.so "$1"/libllama.v*.so "$1"/libggml.v*.so "$1/libggml-base.so" -Wl,-rpath,'$ORIGIN' -pthread) &&
+		mv "$1/llama-server.new" "$1/llama-server"
+}
+
 get_ollama() {
 	local root=$cache/ollama-$ollama_version sum program
 	if [ ! -x "$root/bin/ollama" ]; then
@@ -196,11 +222,11 @@ absent=()
 if command -v flock >/dev/null; then # one run at a time
 	exec 9>"$cache/lock" && flock 9
 fi
-[ $# -gt 0 ] || set -- llamacpp llama-server llama-bench ollama prometheus libzmq openai
+[ $# -gt 0 ] || set -- llamacpp llama-server llama-bench llama-shared ollama prometheus libzmq openai
 for part in "$@"; do
 	case $part in
-	llamacpp | llama-server | llama-bench | ollama | prometheus | libzmq | openai) ;;
-	*) say "there is no $part: llamacpp, llama-server, llama-bench, ollama, prometheus, libzmq, openai" && exit 2 ;;
+	llamacpp | llama-server | llama-bench | llama-shared | ollama | prometheus | libzmq | openai) ;;
+	*) say "there is no $part: llamacpp, llama-server, llama-bench, llama-shared, ollama, prometheus, libzmq, openai" && exit 2 ;;
 	esac
 	"get_${part//-/_}" 9>&- || { say "ABSENT: $part, for the reason above"; absent+=("$part"); }
 done

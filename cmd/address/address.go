@@ -69,6 +69,28 @@ func isPort(text string) bool {
 	return err == nil && n > 0
 }
 
+// Named returns the address of the engine that discovery lists with a name: its model, kind or program. An address, and a
+// name that nothing has, it returns as it is. It fails if several engines have the name.
+func Named(ctx context.Context, text string) (string, error) {
+	if IsEngine(text) {
+		return text, nil
+	}
+	var at []string
+	for _, f := range discover.Find(ctx, discover.Options{}).Engines {
+		same := func(name string) bool { return strings.EqualFold(name, text) }
+		if f.Address != "" && slices.ContainsFunc([]string{f.Model, string(f.Kind), f.Program}, same) {
+			at = append(at, f.Best())
+		}
+	}
+	switch len(at) {
+	case 0:
+		return text, nil
+	case 1:
+		return at[0], nil
+	}
+	return "", exit.Usagef("attach %s: %d engines have this name: name one by its address: %s", text, len(at), strings.Join(at, ", "))
+}
+
 // processAddress returns the address at which the engine in a process of this machine can be watched.
 func processAddress(ctx context.Context, number string) (string, error) {
 	pid, err := strconv.Atoi(number)
@@ -76,7 +98,7 @@ func processAddress(ctx context.Context, number string) (string, error) {
 		return "", exit.Usagef("attach pid:%s: write the number of a process after pid:", number)
 	}
 	for _, f := range discover.Find(ctx, discover.Options{}).Engines {
-		if f.PID == pid && f.Address != "" {
+		if f.PID == pid && f.Address != "" && f.Address != f.Probes.Address {
 			return f.Address, nil
 		}
 		if i := slices.IndexFunc(f.Runners, func(r discover.Runner) bool { return r.PID == pid && r.Address != "" }); i >= 0 {

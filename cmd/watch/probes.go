@@ -3,12 +3,16 @@ package watch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/llmtop/llmtop/cmd/address"
 	"github.com/llmtop/llmtop/cmd/exit"
+	"github.com/llmtop/llmtop/cmd/local"
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/source/probe"
@@ -18,6 +22,11 @@ import (
 // gives up the privileges that it took. Other addresses become those of servers and event sockets.
 func (o *Options) openProbes(ctx context.Context, w *watcher) error {
 	for i, at := range o.Addresses {
+		at, err := address.Named(ctx, at)
+		if err != nil {
+			return err
+		}
+		o.Addresses[i] = at
 		number, isProcess := strings.CutPrefix(at, "pid:")
 		var refused error
 		if pid, err := strconv.Atoi(number); isProcess && err == nil && pid > 0 {
@@ -27,12 +36,17 @@ func (o *Options) openProbes(ctx context.Context, w *watcher) error {
 				continue
 			}
 		}
+		if errors.Is(refused, os.ErrPermission) {
+			refused = fmt.Errorf("%w: run %s", refused, Sudo("attach", at))
+		}
 		parsed, err := address.Parse(ctx, at)
-		switch {
-		case err != nil && errors.Is(refused, os.ErrPermission):
-			return exit.Usagef("attach %s: %w: run sudo llmtop attach %s", at, refused, at)
+		switch absent := refused == nil || errors.Is(refused, probe.ErrAbsent); {
+		case err != nil && !absent:
+			return exit.Usagef("attach %s: %w", at, refused)
 		case err != nil:
 			return o.addressError(at, err)
+		case !absent:
+			o.note(fmt.Sprintf("%s is watched by HTTP, not by probes: %v", at, refused))
 		}
 		o.Addresses[i] = parsed
 	}
@@ -40,6 +54,31 @@ func (o *Options) openProbes(ctx context.Context, w *watcher) error {
 		return nil
 	}
 	return probe.Drop()
+}
+
+// note shows a note at the start, on the screen or without it.
+func (o *Options) note(text string) {
+	if o.shown {
+		o.Note = text
+		return
+	}
+	fmt.Fprintln(o.Notes, text)
+}
+
+// rootPath are the folders in which sudo finds programs, in its default settings.
+var rootPath = []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
+
+// Sudo returns the command line that runs this program as root, as a user would type it.
+func Sudo(args ...string) string {
+	program := "llmtop"
+	if self, err := os.Executable(); err == nil && !slices.Contains(rootPath, filepath.Dir(self)) {
+		program = self
+	}
+	words := []string{"sudo"}
+	for _, word := range append([]string{program}, args...) {
+		words = append(words, local.Quote(word))
+	}
+	return strings.Join(words, " ")
 }
 
 // attachProbes attaches probes to a process.

@@ -42,7 +42,10 @@ func targets(opt Options, s *sight) (out []target) {
 			}
 			continue
 		}
-		at := s.candidates(&e.process)
+		var at []netip.AddrPort
+		if !e.program.closed {
+			at = s.candidates(&e.process)
+		}
 		for _, a := range at {
 			taken = append(taken, a.Port())
 			out = append(out, target{reachable(a), e})
@@ -55,18 +58,37 @@ func targets(opt Options, s *sight) (out []target) {
 				taken = append(taken, a.Port())
 			}
 		}
+		if e.program.closed {
+			for _, a := range e.ports {
+				taken = append(taken, a.Port())
+			}
+		}
 	}
 	return append(out, usual(opt, s, taken)...)
 }
 
+// ports returns the usual ports to try.
+func (opt *Options) ports() []uint16 {
+	if opt.Ports != nil {
+		return opt.Ports
+	}
+	return usualPorts()
+}
+
+// unasked returns a note for each usual port that is not asked, because a connection would start a server.
+func (opt *Options) unasked(s *sight) (notes []string) {
+	for _, w := range s.waiting {
+		if slices.Contains(opt.ports(), w.at.Port()) {
+			notes = append(notes, "did not ask "+reachable(w.at).String()+": "+w.by+" starts a server when a client connects")
+		}
+	}
+	return notes
+}
+
 // usual returns the usual ports in use by no known process.
 func usual(opt Options, s *sight, taken []uint16) (out []target) {
-	ports := opt.Ports
-	if ports == nil {
-		ports = usualPorts()
-	}
 	host := netip.AddrFrom4([4]byte{127, 0, 0, 1})
-	for _, port := range ports {
+	for _, port := range opt.ports() {
 		at := netip.AddrPortFrom(host, port)
 		if s.listened {
 			i := slices.IndexFunc(s.listening, func(a netip.AddrPort) bool {
@@ -112,6 +134,10 @@ func (t target) ask(ctx context.Context, identify Identify) *Found {
 		f.How, f.Kind, f.PID, f.Program, f.Model = ByProcess, e.program.kind, e.pid, e.program.name, e.program.model(e.args)
 		for _, r := range e.runners {
 			f.Runners = append(f.Runners, r.runner())
+		}
+		if f.closed = e.program.closed; f.closed {
+			f.State = Elsewhere
+			return f
 		}
 		if !t.at.IsValid() {
 			f.State, f.Why = e.unreachable()

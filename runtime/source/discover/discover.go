@@ -28,8 +28,10 @@ type Found struct {
 	Why     string // reason of State, unless obvious
 	Load    Load
 	Runners []Runner // worker processes
+	Probes  Probes
 
 	progress Progress // tokens generated; nil: not reported
+	closed   bool     // no inference server: only probes can watch it
 }
 
 // Load is the current load of an engine, as far as cheap requests report it.
@@ -44,6 +46,14 @@ type Runner struct {
 	PID     int
 	Address string // http://HOST:PORT
 	Model   string // file name of the model
+	Probes  Probes
+}
+
+// Probes is whether a process can be watched by probes, token by token. They need root. It is zero for a process that
+// does not link llama.cpp.
+type Probes struct {
+	Address string // for attach: pid:PID; "": they cannot
+	Why     string // why not, or why it is unknown
 }
 
 // How is the way an engine was found.
@@ -69,9 +79,10 @@ const (
 	NeedsKey        // needs an API key or a token
 	Silent          // the process runs, but does not answer in time, or not like an engine
 	Elsewhere       // the process runs in its own network, such as a container's
+	NeedsRoot       // only probes can watch it
 )
 
-var stateNames = [...]string{"ready", "loading", "needs a key", "does not answer", "not reachable"}
+var stateNames = [...]string{"ready", "loading", "needs a key", "does not answer", "not reachable", "needs root"}
 
 // String returns the name shown on screens.
 func (s State) String() string { return stateNames[s] }
@@ -98,6 +109,7 @@ type Options struct {
 	Root      string        // parent of proc; "": "/". Linux only
 	Ports     []uint16      // usual ports to try; nil: those of all supported engines
 	Identify  Identify      // nil: Fingerprint
+	Inspect   Inspect       // nil: probe.Inspect, unless Root is set
 	Within    time.Duration // time limit for identifying servers; 0: 220 ms
 }
 
@@ -125,8 +137,9 @@ func Find(ctx context.Context, opt Options) Result {
 	searched.Go(func() { sockets, notes = findSockets(ctx, opt) })
 	if !opt.NoServers {
 		seen := look(opt.Root)
-		r.Notes = seen.notes()
+		r.Notes = append(seen.notes(), opt.unasked(&seen)...)
 		r.Engines = published(ask(ctx, opt, targets(opt, &seen)))
+		r.Engines = opt.inspectAll(r.Engines)
 	}
 	searched.Wait()
 	r.Engines, r.Notes = merge(sockets, r.Engines), append(r.Notes, notes...)
@@ -144,7 +157,7 @@ func merge(sockets, servers []Found) []Found {
 			continue
 		}
 		s := &sockets[i]
-		s.Other, s.Program, s.Runners = f.Address, f.Program, f.Runners
+		s.Other, s.Program, s.Runners, s.Probes = f.Address, f.Program, f.Runners, f.Probes
 		if s.Model == "" {
 			s.Model = f.Model
 		}
@@ -160,7 +173,7 @@ func inOrder(a, b Found) int {
 			return 3
 		case f.State == Silent, f.State == Elsewhere:
 			return 2
-		case f.State == NeedsKey:
+		case f.State == NeedsKey, f.State == NeedsRoot:
 			return 1
 		}
 		return 0

@@ -24,8 +24,15 @@ type sight struct {
 	processes []process
 	listening []netip.AddrPort // listening addresses of any process in this network namespace
 	listened  bool             // listening was readable
-	unread    int              // processes with unreadable command lines
-	problems  []string         // what else could not be read
+	waiting   []waiting
+	unread    int      // processes with unreadable command lines
+	problems  []string // what else could not be read
+}
+
+// waiting is a listening address whose server starts when a client connects. It is not in sight.listening.
+type waiting struct {
+	at netip.AddrPort
+	by string // systemd, or its unit
 }
 
 // notes describes what could not be read.

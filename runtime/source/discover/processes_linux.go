@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/llmtop/llmtop/runtime/source/scrape/identify"
 )
 
 const (
@@ -30,9 +32,6 @@ func look(root string) (s sight) {
 	}
 	listeners, ok := readListeners(filepath.Join(proc, "net"))
 	s.listened = ok
-	for _, l := range listeners {
-		s.listening = append(s.listening, l.at)
-	}
 	home, _ := os.Readlink(filepath.Join(proc, "self/ns/net"))
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
@@ -45,6 +44,9 @@ func look(root string) (s sight) {
 			s.unread++
 		}
 		p, rest := recognise(args)
+		if p == nil && len(args) > 0 && !isSelf(dir, root) && usesLlama(dir, args[0]) {
+			p, rest = &program{kind: identify.Llama, name: base(args[0]), closed: true}, args[1:]
+		}
 		if p == nil {
 			continue
 		}
@@ -52,7 +54,32 @@ func look(root string) (s sight) {
 		one.listens(dir, home, listeners)
 		s.processes = append(s.processes, one)
 	}
+	s.waiting = findWaiting(root, listeners)
+	for _, l := range listeners {
+		if !slices.ContainsFunc(s.waiting, func(w waiting) bool { return w.at == l.at }) {
+			s.listening = append(s.listening, l.at)
+		}
+	}
 	return s
+}
+
+// usesLlama reports whether a process has llama.cpp's library mapped, or is one of its programs.
+func usesLlama(dir, program string) bool {
+	if strings.HasPrefix(base(program), "llama-") {
+		return true
+	}
+	maps, err := os.ReadFile(filepath.Join(dir, "maps"))
+	return err == nil && bytes.Contains(maps, []byte("/libllama"))
+}
+
+// isSelf reports whether a process runs this program: its children that run models.
+func isSelf(dir, root string) bool {
+	own, err := os.Stat(filepath.Join("/", root, "proc/self/exe"))
+	if err != nil {
+		return false
+	}
+	its, err := os.Stat(filepath.Join(dir, "exe"))
+	return err == nil && os.SameFile(own, its)
 }
 
 // commandLine returns the arguments of a process, none for a kernel thread.
@@ -115,14 +142,9 @@ func (p *process) listens(dir, home string, listeners []listener) {
 	defer files.Close()
 	names, _ := files.Readdirnames(maxFiles)
 	for _, name := range names {
-		link, _ := os.Readlink(filepath.Join(dir, "fd", name))
-		inode, ok := strings.CutPrefix(strings.TrimSuffix(link, "]"), "socket:[")
-		if !ok {
-			continue
-		}
-		n, err := strconv.ParseUint(inode, 10, 64)
+		n, ok := socketInode(filepath.Join(dir, "fd", name))
 		i := slices.IndexFunc(listeners, func(l listener) bool { return l.inode == n })
-		if err == nil && i >= 0 {
+		if ok && i >= 0 {
 			p.ports = append(p.ports, listeners[i].at)
 		}
 	}

@@ -29,6 +29,7 @@ type program struct {
 	portBy               []string // flags that set the port
 	modelBy              []string // flags that set the model, the best name first
 	modelAfterSubcommand bool     // the argument after then is the model
+	closed               bool     // no inference server: its ports are not tried
 }
 
 var (
@@ -115,6 +116,9 @@ func base(file string) string {
 	}
 	return strings.TrimSuffix(strings.TrimSuffix(name, ".exe"), ".py")
 }
+
+// linksLlama are the kinds of engines whose processes link llama.cpp.
+var linksLlama = []identify.Kind{identify.Llama, identify.LMStudio, kobold, bindings, ramalama}
 
 // interpreter reports whether a program runs a script that its arguments name.
 func interpreter(file string) bool {

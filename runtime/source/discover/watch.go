@@ -13,6 +13,7 @@ type Watch struct {
 	Options Options
 	before  map[string]made // by address
 	asker   asker
+	looker  inspector
 }
 
 // made is the tokens generated up to a time.
@@ -46,6 +47,9 @@ func (w *Watch) Look(ctx context.Context) Result {
 	opt := w.Options
 	if opt.Identify == nil {
 		opt.Identify = w.asker.identify
+	}
+	if opt.Inspect == nil && opt.Root == "" {
+		opt.Inspect = w.looker.inspect
 	}
 	r := Find(ctx, opt)
 	now := time.Now()

@@ -22,6 +22,7 @@ import (
 const (
 	LlamaServerEnv = "LLMTOP_PEER_LLAMA_SERVER"
 	LlamaBenchEnv  = "LLMTOP_PEER_LLAMA_BENCH"
+	LlamaSharedEnv = "LLMTOP_PEER_LLAMA_SHARED" // llama-server on shared libraries
 	OllamaEnv      = "LLMTOP_PEER_OLLAMA"
 	PrometheusEnv  = "LLMTOP_PEER_PROMETHEUS"
 	LibzmqEnv      = "LLMTOP_PEER_LIBZMQ" // a library

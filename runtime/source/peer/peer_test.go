@@ -145,6 +145,7 @@ func TestAbsent(t *testing.T) {
 		{"llama.cpp's libraries", "LLMTOP_LLAMA_DIR"},
 		{"llama-server", LlamaServerEnv},
 		{"llama-bench", LlamaBenchEnv},
+		{"llama-server on shared libraries", LlamaSharedEnv},
 		{"Ollama", OllamaEnv},
 		{"Prometheus", PrometheusEnv},
 		{"libzmq", LibzmqEnv},

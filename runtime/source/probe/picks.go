@@ -99,6 +99,7 @@ func (t *tracker) countPicks(f *forward, at int64) {
 			}
 		}
 	}
+	t.unsent = true
 	if at-t.expertsAt >= expertsEvery {
 		t.emitExperts(at)
 	}
@@ -106,7 +107,7 @@ func (t *tracker) countPicks(f *forward, at int64) {
 
 // emitExperts emits a copy of the sums of picks.
 func (t *tracker) emitExperts(at int64) {
-	t.expertsAt = at
+	t.expertsAt, t.unsent = at, false
 	t.experts.EveryN = t.sampling.share
 	e := t.experts
 	e.Prompt, e.Decode = slices.Clone(e.Prompt), slices.Clone(e.Decode)

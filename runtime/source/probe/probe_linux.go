@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -89,8 +90,9 @@ func (p *Probe) attach() error {
 	programs := map[string][2]*ebpf.Program{ // at the entry and at the return, by purpose
 		passes: {o.DecodeEntry, o.DecodeReturn}, texts: {o.TokenizeEntry, o.TokenizeReturn}, reuse: {o.RemoveEntry},
 		order: {o.UbatchEntry}, samples: {o.SampleEntry, o.SampleReturn}, drafts: {o.DraftEntry, o.DraftReturn},
+		resets: {o.ClearEntry},
 	}
-	for _, s := range p.target.Symbols {
+	for _, s := range slices.Backward(p.target.Symbols) { // passes last: what they depend on is seen from the first one
 		if s.path == "" {
 			continue
 		}
@@ -186,7 +188,7 @@ func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 	t := newTracker(sink, p.model, p.ends, shift)
 	t.sampling.every = max(p.every, 0)
 	info := event.EngineInfo{
-		Name: "llama.cpp", PID: p.target.PID, Epoch: p.clock.Epoch(), State: event.EngineReady,
+		Name: "llama.cpp", Version: p.target.Version, PID: p.target.PID, Epoch: p.clock.Epoch(), State: event.EngineReady,
 		Caps:   event.CapStages | event.CapTokens | event.CapKV | event.CapSteps | event.CapQueue | event.CapHost | p.caps(),
 		Reason: "watched by probes in process " + strconv.Itoa(p.target.PID), Device: event.Device{Name: "CPU", Host: true},
 	}
@@ -196,6 +198,11 @@ func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 	}
 	introduce()
 	sink.Emit(event.Event{Kind: event.KindModel, At: p.clock.Now(), Layer: -1, Data: &p.model})
+	for _, s := range p.target.Symbols {
+		if s.Refused != "" {
+			sink.Emit(event.Event{Kind: event.KindLog, At: p.clock.Now(), Layer: -1, Text: "not watched: " + s.Purpose + ": " + s.Refused})
+		}
+	}
 	checked, wait := time.Now(), pollEvery
 	var broken error // most often because the process ends
 	for ctx.Err() == nil {

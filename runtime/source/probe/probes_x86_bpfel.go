@@ -32,6 +32,7 @@ const (
 	probesMapSampling        = "sampling"
 	probesMapTokenizing      = "tokenizing"
 	probesMapTransfers       = "transfers"
+	probesProgClearEntry     = "clear_entry"
 	probesProgDecodeEntry    = "decode_entry"
 	probesProgDecodeReturn   = "decode_return"
 	probesProgDraftEntry     = "draft_entry"
@@ -94,6 +95,7 @@ type probesSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type probesProgramSpecs struct {
+	ClearEntry     *ebpf.ProgramSpec `ebpf:"clear_entry"`
 	DecodeEntry    *ebpf.ProgramSpec `ebpf:"decode_entry"`
 	DecodeReturn   *ebpf.ProgramSpec `ebpf:"decode_return"`
 	DraftEntry     *ebpf.ProgramSpec `ebpf:"draft_entry"`
@@ -184,6 +186,7 @@ type probesVariables struct {
 //
 // It can be passed to loadProbesObjects or ebpf.CollectionSpec.LoadAndAssign.
 type probesPrograms struct {
+	ClearEntry     *ebpf.Program `ebpf:"clear_entry"`
 	DecodeEntry    *ebpf.Program `ebpf:"decode_entry"`
 	DecodeReturn   *ebpf.Program `ebpf:"decode_return"`
 	DraftEntry     *ebpf.Program `ebpf:"draft_entry"`
@@ -203,6 +206,7 @@ type probesPrograms struct {
 
 func (p *probesPrograms) Close() error {
 	return _ProbesClose(
+		p.ClearEntry,
 		p.DecodeEntry,
 		p.DecodeReturn,
 		p.DraftEntry,

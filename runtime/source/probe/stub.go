@@ -5,6 +5,7 @@ package probe
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -12,20 +13,27 @@ import (
 )
 
 // errUnsupported is the error of everything here.
-var errUnsupported = errors.New("probes need Linux on amd64 or arm64")
+var errUnsupported = fmt.Errorf("%w: probes need Linux on amd64 or arm64", ErrAbsent)
 
 // Symbol is a function found in a process.
-type Symbol struct{ Name, Purpose, File string }
+type Symbol struct{ Name, Purpose, File, Refused string }
 
 // Target is a process that links llama.cpp.
 type Target struct {
-	PID            int
-	Program, Model string
-	Symbols        []Symbol
+	PID                              int
+	Start                            uint64
+	Program, Model, Version, BuildID string
+	Symbols                          []Symbol
 }
+
+// ErrAbsent is the error of a process that does not link llama.cpp, as far as its files show.
+var ErrAbsent = errors.New("it does not link llama.cpp")
 
 // Probe watches a process.
 type Probe struct{}
+
+// Started returns an error on this system.
+func Started(int) (uint64, error) { return 0, errUnsupported }
 
 // Inspect returns an error on this system.
 func Inspect(int) (*Target, error) { return nil, errUnsupported }

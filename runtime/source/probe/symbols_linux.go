@@ -4,13 +4,17 @@ package probe
 
 import (
 	"bufio"
+	"cmp"
 	"debug/elf"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // function is a function of llama.cpp that probes watch. A C++ name contains the types of the parameters, so that a
@@ -39,6 +43,7 @@ const (
 	passes  = "forward passes, tokens, positions, sequences"
 	texts   = "tokenization, time in queue"
 	reuse   = "reused prompt tokens"
+	resets  = "an emptied KV cache"
 	order   = "order of rows in large batches"
 	samples = "sampling, token by token"
 	picks   = "router picks"
@@ -50,6 +55,7 @@ var functions = []function{
 	{"llama_decode", passes, true, false},
 	{"llama_tokenize", texts, false, false},
 	{"llama_memory_seq_rm", reuse, true, false},
+	{"llama_memory_clear", resets, false, false},
 	{"_ZN13llama_context14process_ubatchERK12llama_ubatch14llm_graph_typeP22llama_memory_context_iR11ggml_status", order, false, false},
 	{sampler, samples, false, false},
 	{getRows, picks, false, false},
@@ -63,6 +69,7 @@ type Symbol struct {
 	Name    string
 	Purpose string
 	File    string // name of the file in the process's view; "" if the function was not found
+	Refused string // why it is not probed although it was found; "": it is
 	path    string // opens the file
 }
 
@@ -72,8 +79,11 @@ type Target struct {
 	Start   uint64 // of the process, in clock ticks: another process with the same number has another
 	Program string
 	Model   string // path of the GGUF file that it maps or has open, "" unknown
+	Version string // of llama.cpp, such as b6000; "" unknown
+	BuildID string // of the file that has llama_decode, "" unknown
 	Symbols []Symbol
 	model   string // opens the file
+	facts   facts
 }
 
 // mapping is a file that is mapped into a process.
@@ -82,39 +92,51 @@ type mapping struct {
 	executable bool
 }
 
+// ErrAbsent is the error of a process that does not link llama.cpp, as far as its files show.
+var ErrAbsent = errors.New("it does not link llama.cpp")
+
 // Inspect finds the functions and the model of a process. Files are opened by way of /proc, so that they are those that
-// the process uses: in its mount namespace, and also when the path has another file by now. It fails if the process does
-// not link llama.cpp.
+// the process uses: in its mount namespace, and also when the path has another file by now. It fails with ErrAbsent if
+// the process does not link llama.cpp, and with os.ErrPermission if that cannot be read.
 func Inspect(pid int) (*Target, error) {
+	t, err := inspect(pid)
+	if err != nil {
+		return nil, fmt.Errorf("inspect process %d: %w", pid, err)
+	}
+	return t, nil
+}
+
+func inspect(pid int) (*Target, error) {
 	dir := filepath.Join("/proc", strconv.Itoa(pid))
 	start, err := startTime(dir)
 	if err != nil {
-		return nil, fmt.Errorf("inspect process %d: %w", pid, err)
+		return nil, err
 	}
 	t := &Target{PID: pid, Start: start}
 	t.Program, _ = os.Readlink(filepath.Join(dir, "exe"))
 	maps, err := mappings(dir)
 	if err != nil {
-		return nil, fmt.Errorf("inspect process %d: %w", pid, err)
+		return nil, err
 	}
 	for _, f := range functions {
 		t.Symbols = append(t.Symbols, Symbol{Name: f.symbol, Purpose: f.purpose})
 	}
+	var unread error
+	var models []mapping
 	for _, m := range maps {
 		switch {
 		case m.executable:
-			t.find(m)
-		case isModel(m.name) && t.model == "":
-			t.Model, t.model = m.name, m.path
+			unread = cmp.Or(unread, t.find(m))
+		case isModel(m.name):
+			models = append(models, m)
 		}
 	}
-	if t.model == "" {
-		t.openModel(dir)
+	if len(models) == 0 {
+		models = openModels(dir)
 	}
-	for i, f := range functions {
-		if f.required && t.Symbols[i].path == "" {
-			return nil, fmt.Errorf("inspect process %d: %s has no function %s: it does not link llama.cpp, or one of before 2025-07, or its symbols are stripped", pid, t.Program, f.symbol)
-		}
+	t.Model, t.model = mainModel(models)
+	if err := t.complete(); err != nil {
+		return nil, cmp.Or(unread, err)
 	}
 	if t.has(sampler) { // it may call the other one
 		t.Symbols = slices.DeleteFunc(t.Symbols, func(s Symbol) bool { return s.Name == plainSampler })
@@ -122,8 +144,47 @@ func Inspect(pid int) (*Target, error) {
 	return t, nil
 }
 
+// complete checks that the required functions were found, and refuses those whose arguments have an unknown layout.
+func (t *Target) complete() error {
+	for i, f := range functions {
+		switch {
+		case !f.required || t.Symbols[i].path != "":
+		case t.has(functions[0].symbol):
+			return fmt.Errorf("%s has no function %s: it links llama.cpp of before 2025-07", t.Program, f.symbol)
+		case t.facts.noSymbols:
+			return fmt.Errorf("%w, or its symbols are stripped: %s has no function %s", ErrAbsent, t.Program, f.symbol)
+		default:
+			return fmt.Errorf("%w: %s has no function %s", ErrAbsent, t.Program, f.symbol)
+		}
+	}
+	if why := t.facts.tensor.refused(); why != "" {
+		i := slices.IndexFunc(t.Symbols, func(s Symbol) bool { return s.Name == getRows })
+		t.Symbols[i].Refused, t.Symbols[i].path = why, ""
+	}
+	return nil
+}
+
 func isModel(name string) bool {
 	return strings.HasSuffix(name, ".gguf") || strings.Contains(name, "/blobs/sha256-")
+}
+
+// mainModel returns the name of the largest of the model files, and a path that opens it: a draft model and a projector
+// are smaller. Of a model in several files it is the first, which describes it.
+func mainModel(all []mapping) (name, path string) {
+	largest := int64(-1)
+	for _, m := range all {
+		if info, err := os.Stat(m.path); err == nil && info.Size() > largest {
+			largest, name, path = info.Size(), m.name, m.path
+		}
+	}
+	const part = "-00000-of-00000.gguf"
+	if whole := name[:max(len(name)-len(part), 0)]; strings.Contains(name[len(whole):], "-of-") {
+		first := slices.IndexFunc(all, func(m mapping) bool { return strings.HasPrefix(m.name, whole+"-00001-of-") })
+		if first >= 0 {
+			return all[first].name, all[first].path
+		}
+	}
+	return name, path
 }
 
 // mappings returns the mapped files of a process, each once.
@@ -140,52 +201,103 @@ func mappings(dir string) (all []mapping, err error) {
 		if len(fields) < 6 || !strings.HasPrefix(fields[5], "/") {
 			continue
 		}
-		m := mapping{
-			name: strings.Join(fields[5:], " "), path: filepath.Join(dir, "map_files", fields[0]), executable: strings.Contains(fields[1], "x"),
+		name, replaced := strings.CutSuffix(strings.Join(fields[5:], " "), deleted)
+		executable := strings.Contains(fields[1], "x")
+		if slices.ContainsFunc(all, func(o mapping) bool { return o.name == name && o.executable == executable }) {
+			continue
 		}
-		if !slices.ContainsFunc(all, func(o mapping) bool { return o.name == m.name && o.executable == m.executable }) {
-			all = append(all, m)
+		m := mapping{name: name, path: filepath.Join(dir, "map_files", fields[0]), executable: executable}
+		if _, err := os.Stat(m.path); errors.Is(err, os.ErrPermission) && !replaced { // only root may follow it
+			if at := filepath.Join(dir, "root", name); hasInode(at, fields[4]) {
+				m.path = at
+			}
 		}
+		all = append(all, m)
 	}
 	return all, lines.Err()
 }
 
-// openModel looks for the model among the open files.
-func (t *Target) openModel(dir string) {
+// deleted is what the kernel adds to the name of a file whose path was removed, or has another file by now.
+const deleted = " (deleted)"
+
+// hasInode reports whether the file at a path has an inode number.
+func hasInode(path, inode string) bool {
+	info, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && strconv.FormatUint(stat.Ino, 10) == inode
+}
+
+// openModels looks for models among the open files.
+func openModels(dir string) (all []mapping) {
 	entries, _ := os.ReadDir(filepath.Join(dir, "fd"))
 	for _, e := range entries {
 		path := filepath.Join(dir, "fd", e.Name())
-		if name, err := os.Readlink(path); err == nil && isModel(name) {
-			t.Model, t.model = name, path
-			return
+		name, err := os.Readlink(path)
+		if name = strings.TrimSuffix(name, deleted); err == nil && isModel(name) {
+			all = append(all, mapping{name: name, path: path})
 		}
 	}
+	return all
 }
 
-// find looks for the watched functions in a mapped file.
-func (t *Target) find(m mapping) {
+// find looks for the watched functions in a mapped file. It fails if reading the file is not permitted.
+func (t *Target) find(m mapping) error {
 	file, err := elf.Open(m.path)
-	if err != nil {
-		return
+	switch {
+	case errors.Is(err, os.ErrPermission):
+		return fmt.Errorf("read %s: %w", m.name, os.ErrPermission)
+	case err != nil:
+		return nil // not a program
 	}
 	defer file.Close()
+	decoded := t.has(functions[0].symbol)
 	for _, read := range []func() ([]elf.Symbol, error){file.DynamicSymbols, file.Symbols} {
 		symbols, err := read()
 		if err != nil {
+			t.facts.noSymbols = t.facts.noSymbols || errors.Is(err, elf.ErrNoSymbols) && m.name == t.Program
 			continue
 		}
 		for _, s := range symbols {
-			if s.Section == elf.SHN_UNDEF || elf.ST_TYPE(s.Info) != elf.STT_FUNC {
+			if s.Section == elf.SHN_UNDEF {
 				continue
 			}
+			t.facts.read(file, &s)
 			for i := range t.Symbols {
-				if x := &t.Symbols[i]; x.path == "" && functions[i].is(s.Name) {
+				if x := &t.Symbols[i]; x.path == "" && elf.ST_TYPE(s.Info) == elf.STT_FUNC && functions[i].is(s.Name) {
 					x.Name, x.File, x.path = s.Name, m.name, m.path
 				}
 			}
 		}
 	}
+	if !decoded && t.has(functions[0].symbol) {
+		t.BuildID = buildID(file)
+	}
+	if t.facts.build > 0 {
+		t.Version = "b" + strconv.Itoa(t.facts.build)
+	}
+	return nil
 }
+
+// buildID returns the build id of a file, "" without one.
+func buildID(file *elf.File) string {
+	note := file.Section(".note.gnu.build-id")
+	if note == nil {
+		return ""
+	}
+	data, err := note.Data()
+	const head = 16 // three lengths and the name
+	if err != nil || len(data) <= head {
+		return ""
+	}
+	return hex.EncodeToString(data[head:])
+}
+
+// Started returns when a process started, in clock ticks since the machine did. Another process with its number has
+// another start. It fails if the process has ended.
+func Started(pid int) (uint64, error) { return startTime(filepath.Join("/proc", strconv.Itoa(pid))) }
 
 // startTime returns when a process started, in clock ticks since the machine did.
 func startTime(dir string) (uint64, error) {

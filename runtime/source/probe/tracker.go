@@ -10,6 +10,7 @@ import (
 const (
 	maxTexts    = 256                  // tokenized texts that no prompt has matched yet
 	maxThreads  = 4096                 // threads with transfers
+	maxContexts = 64                   // contexts of models
 	maxSequence = 1 << 12              // sequence ids of a context; larger ones are refused
 	textAge     = int64(10 * 60 * 1e9) // ns that a text waits for its prompt
 	// idleEnd is how long nothing happens to a request before it is taken to have ended, in ns. The end is stamped with
@@ -36,7 +37,9 @@ type tracker struct {
 	sampling  sampling
 	experts   event.Experts
 	expertsAt int64
+	unsent    bool   // picks were counted since
 	refused   string // why the records cannot be understood
+	begun     int    // passes
 	malformed uint64 // records that could not be read
 	drops     event.Drops
 }
@@ -64,6 +67,8 @@ type request struct {
 	prompt     int             // tokens, cached ones included
 	cached     int
 	promptDone bool
+	pass       *forward // the last one, which yields the next token; nil: none
+	row        int      // in it
 	generated  int
 	last       int64 // of the last token; 0: none
 	lastToken  int32
@@ -88,6 +93,7 @@ type text struct {
 // forward is a forward pass.
 type forward struct {
 	tid          uint32 // of the thread that computes it
+	tokens       int    // of the batch; rows has fewer if some were lost
 	began, ended int64
 	step         uint64
 	rows         []row
@@ -139,12 +145,14 @@ func (t *tracker) emit(e event.Event, at int64) {
 // apply applies a record.
 func (t *tracker) apply(r record) {
 	t.now = t.time(r.at)
+	if t.refused != "" {
+		return
+	}
 	switch d := r.data.(type) {
 	case *pass:
 		c := t.context(d.ctx)
 		if r.kind == kindPassBegin {
-			c.step++
-			c.pass = &forward{tid: r.tid, began: r.at, step: c.step, rows: make([]row, 0, d.tokens)}
+			t.beginPass(c, r, d)
 		} else if c.pass != nil {
 			t.endPass(c, r.at)
 		}
@@ -166,10 +174,27 @@ func (t *tracker) apply(r record) {
 func (t *tracker) context(id uint64) *llamaContext {
 	c := t.contexts[id]
 	if c == nil {
+		if len(t.contexts) == maxContexts {
+			t.forgetContext()
+		}
 		c = &llamaContext{sequences: map[int32]*sequence{}}
 		t.contexts[id] = c
 	}
 	return c
+}
+
+// forgetContext makes room for another context. It prefers one that computes nothing.
+func (t *tracker) forgetContext() {
+	var forgotten uint64
+	for id, c := range t.contexts {
+		if forgotten = id; c.pass == nil {
+			break
+		}
+	}
+	for _, s := range t.contexts[forgotten].sequences {
+		t.end(s)
+	}
+	delete(t.contexts, forgotten)
 }
 
 // running returns the pass that a thread is computing, nil without one. The thread that calls llama_decode is the first
@@ -206,13 +231,14 @@ func (t *tracker) addRows(r record, b *batch) {
 			v.pos, v.known = b.pos[i], true
 		}
 		v.output = b.flags&hasOutput != 0 && b.output[i] != 0
-		if v.seq < 0 || v.seq >= maxSequence || v.known && v.pos < 0 {
-			t.refused = "batches have sequences or positions that make no sense"
-			return
-		}
 		f.rows = append(f.rows, v)
 	}
 	if b.first+b.n == b.total && len(f.rows) == b.total {
+		if why := t.impossible(f.rows); why != "" {
+			t.doubt(why)
+			c.pass = nil
+			return
+		}
 		if b.flags&hasOutput == 0 {
 			f.rows[len(f.rows)-1].output = true
 		}
@@ -285,6 +311,12 @@ func (t *tracker) beginShare(c *llamaContext, f *forward, x *share, at int64) {
 	x.r = r
 	s.length = x.first + int32(len(x.tokens))
 	r.active = at
+	if x.decode && !c.samples && r.pass != nil { // the token that the pass before yielded
+		if r.generated == 0 {
+			t.about(r, event.Event{Kind: event.KindStage, Stage: event.StageFirst, Dur: f.began - r.pass.ended}, f.began)
+		}
+		t.token(r, r.pass, r.row, x.tokens[0], f.began)
+	}
 	if !r.promptDone {
 		r.prompt, r.promptDone = int(s.length), x.output
 	}
@@ -352,7 +384,11 @@ func (t *tracker) matching(at int, tokens []int32) *text {
 // endPass ends the pass in progress of a context.
 func (t *tracker) endPass(c *llamaContext, at int64) {
 	f := c.pass
-	c.pass, c.last = nil, f
+	c.pass, c.last = nil, nil
+	if len(f.rows) < f.tokens { // some were lost, and counted
+		return
+	}
+	c.last = f
 	f.ended = at
 	if !t.sampling.add(f.began, at) {
 		f.picks = nil // some may be missing
@@ -360,13 +396,10 @@ func (t *tracker) endPass(c *llamaContext, at int64) {
 	var decode, prompt int32
 	for _, x := range f.shares {
 		r := x.r
-		r.active = at
+		r.active, r.pass, r.row = at, f, x.last
 		switch {
 		case x.decode:
 			decode += int32(len(x.tokens))
-			if !c.samples { // the next pass has the token that this one yields
-				t.token(r, f, x, x.tokens[0], at)
-			}
 		default:
 			prompt += int32(len(x.tokens))
 			if r.promptDone {
@@ -403,13 +436,13 @@ func (t *tracker) addSample(rec record, d *sampled) {
 		if x.r.generated == 0 && !x.decode {
 			t.about(x.r, event.Event{Kind: event.KindStage, Stage: event.StageFirst, Dur: rec.at - f.ended}, rec.at)
 		}
-		t.token(x.r, f, x, d.token, rec.at)
+		t.token(x.r, f, x.last, d.token, rec.at)
 	}
 }
 
-// token emits a token of a request.
-func (t *tracker) token(r *request, f *forward, x share, id int32, at int64) {
-	e := event.Event{Kind: event.KindToken, ID: id, N: 1, Index: int32(r.generated), Step: f.step, Picks: f.picksOf(x.last, t.experts)}
+// token emits a token of a request, which a row of a pass yielded.
+func (t *tracker) token(r *request, f *forward, row int, id int32, at int64) {
+	e := event.Event{Kind: event.KindToken, ID: id, N: 1, Index: int32(r.generated), Step: f.step, Picks: f.picksOf(row, t.experts)}
 	t.about(r, e, at)
 	r.generated++
 	r.last, r.lastToken, r.active = at, id, at
@@ -447,6 +480,9 @@ func (t *tracker) expire(now int64) {
 			}
 		}
 	}
+	if t.unsent && now-t.expertsAt >= expertsEvery { // no pass follows
+		t.emitExperts(now)
+	}
 	t.texts = slices.DeleteFunc(t.texts, func(x *text) bool { return now-x.end > textAge })
 }
 
@@ -473,10 +509,14 @@ func (t *tracker) addText(r record, d *tokenized) {
 // remove removes positions from a sequence.
 func (t *tracker) remove(d *removed) {
 	for _, c := range t.contexts {
-		if d.seq < 0 {
-			clear(c.sequences)
-		} else if s := c.sequences[d.seq]; s != nil && d.to < 0 && d.from >= 0 {
-			s.length = min(s.length, d.from)
+		for seq, s := range c.sequences {
+			if d.to >= 0 || d.seq >= 0 && d.seq != seq {
+				continue
+			}
+			s.length = min(s.length, max(d.from, 0))
+			if d.seq < 0 && s.length == 0 {
+				t.end(s)
+			}
 		}
 	}
 }

@@ -248,8 +248,8 @@ func TestLateStart(t *testing.T) {
 		#1 token 3 at 16000 pass 4`)
 }
 
-// TestWithoutSampling follows a program that samples in its own way, such as llama-bench: the token of a pass is the one
-// that it computes.
+// TestWithoutSampling follows a program that samples in its own way, such as llama-bench: a pass begins with the token
+// that the pass before it yielded.
 func TestWithoutSampling(t *testing.T) {
 	p, l := watch()
 	p.begin(rows{0, 0, true, []int32{1, 2}})
@@ -260,17 +260,119 @@ func TestWithoutSampling(t *testing.T) {
 	p.end()
 	p.apply(kindRemoved, 1, &removed{seq: -1, from: 0, to: -1})
 	p.t.endAll()
-	if n := len(l.lines); n == 0 || !strings.Contains(strings.Join(l.lines, "\n"), "token 4 at 9000 pass 3") {
+	if n := len(l.lines); n == 0 || !strings.Contains(strings.Join(l.lines, "\n"), "token 4 at 7000 pass 2") {
 		t.Errorf("events: %s", strings.Join(l.lines, "\n"))
 	}
 }
 
-// TestNonsense refuses a process whose functions are others of the same name.
+// TestCleared checks that an emptied cache ends its requests, so that the next batch begins at 0.
+func TestCleared(t *testing.T) {
+	p, l := watch()
+	for range 2 {
+		p.begin(rows{0, 0, true, []int32{1, 2}})
+		p.end()
+		p.begin(rows{0, 2, true, []int32{3}})
+		p.end()
+		p.apply(kindRemoved, 1, &removed{seq: -1, from: -1, to: -1})
+	}
+	got := slices.DeleteFunc(l.lines, func(s string) bool { return !strings.Contains(s, "finished") })
+	want := []string{
+		`#1 finished at 6000 "" prompt 2 cached 0 generated 1`,
+		`#2 finished at 13000 "" prompt 2 cached 0 generated 1`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestNonsense refuses a process whose functions are others of the same name, with the reason and without an event.
 func TestNonsense(t *testing.T) {
+	for why, begin := range map[string]func(*process){
+		"sequence -5":          func(p *process) { p.begin(rows{-5, 0, true, []int32{1}}) },
+		"position -1":          func(p *process) { p.begin(rows{0, -1, true, []int32{1}}) },
+		"token 99, but":        func(p *process) { p.begin(rows{0, 0, true, []int32{99}}) },
+		"token -7":             func(p *process) { p.begin(rows{0, 0, true, []int32{-7}}) },
+		"position 3 after 4":   func(p *process) { p.begin(rows{0, 4, false, []int32{1}}, rows{0, 3, true, []int32{1}}) },
+		"has -8 tokens":        func(p *process) { p.apply(kindPassBegin, 1, &pass{ctx: 1, tokens: -8}) },
+		"has 123456789 tokens": func(p *process) { p.apply(kindPassBegin, 1, &pass{ctx: 1, tokens: 123456789}) },
+	} {
+		p, l := watch()
+		p.t.model.Vocab = 50
+		begin(p)
+		p.end()
+		p.begin(rows{0, 0, true, []int32{1}})
+		p.end()
+		if !strings.Contains(p.t.refused, why) || len(l.lines) != 0 {
+			t.Errorf("%s: refused for %q, events %q", why, p.t.refused, l.lines)
+		}
+	}
+}
+
+// sinkFunc is a sink that calls a function.
+type sinkFunc func(event.Event)
+
+func (f sinkFunc) Emit(e event.Event) { f(e) }
+
+// TestLastPicks checks that the picks of the last passes are reported although no pass follows.
+func TestLastPicks(t *testing.T) {
+	sums := 0
 	p, _ := watch()
+	p.t.sink = sinkFunc(func(e event.Event) {
+		if x, ok := e.Data.(*event.Experts); ok && x.Prompt[1] == 1 {
+			sums++
+		}
+	})
+	p.begin(rows{0, 0, true, []int32{1}})
+	p.pick(0, [2]int32{1, 2})
+	p.end()
+	p.t.expire(p.now)
+	p.t.expire(p.now + expertsEvery)
+	p.t.expire(p.now + 3*expertsEvery)
+	if sums != 1 {
+		t.Errorf("%d sums of picks, want 1", sums)
+	}
+}
+
+// TestContexts bounds the contexts that are remembered, and ends the requests of those that are forgotten.
+func TestContexts(t *testing.T) {
+	p, l := watch()
+	for ctx := range uint64(maxContexts + 10) {
+		p.apply(kindPassBegin, 1, &pass{ctx: ctx, tokens: 1})
+		b := &batch{ctx: ctx, total: 1, n: 1, flags: hasPos | hasSeq}
+		p.apply(kindBatch, 1, b)
+		p.apply(kindPassEnd, 1, &pass{ctx: ctx})
+	}
+	ended := slices.DeleteFunc(l.lines, func(s string) bool { return !strings.Contains(s, "finished") })
+	if len(p.t.contexts) != maxContexts || len(ended) != 10 {
+		t.Errorf("%d contexts, %d requests ended", len(p.t.contexts), len(ended))
+	}
+}
+
+// TestLateNonsense counts a batch that cannot be, once the layout is known to be right, and goes on.
+func TestLateNonsense(t *testing.T) {
+	p, l := watch()
+	for range firstPasses {
+		p.begin(rows{0, 0, true, []int32{1}})
+		p.end()
+	}
 	p.begin(rows{-5, 0, true, []int32{1}})
-	if p.t.refused == "" {
-		t.Error("a sequence of -5 is accepted")
+	p.end()
+	seen := len(l.lines)
+	p.begin(rows{0, 0, true, []int32{1}})
+	p.end()
+	if p.t.refused != "" || p.t.malformed != 1 || len(l.lines) == seen {
+		t.Errorf("refused for %q, %d malformed", p.t.refused, p.t.malformed)
+	}
+}
+
+// TestLostRows checks that a pass whose rows did not all come has no events: their number is unknown.
+func TestLostRows(t *testing.T) {
+	p, l := watch()
+	p.apply(kindPassBegin, 1, &pass{ctx: 1, tokens: 3})
+	p.end()
+	p.sample(0, 1)
+	if len(l.lines) != 0 {
+		t.Errorf("events %q", l.lines)
 	}
 }
 

@@ -232,8 +232,8 @@ __attribute__((noinline)) int read_part(struct fields *f, u32 first) {
 	CLAMP(bytes, sizeof(b->token));
 	if (!f->token || bpf_probe_read_user(b->token, bytes, (void *)(f->token + 4 * (u64)first)))
 		b->flags |= NO_TOKENS;
-	if (f->pos)
-		bpf_probe_read_user(b->pos, bytes, (void *)(f->pos + 4 * (u64)first));
+	if (f->pos && bpf_probe_read_user(b->pos, bytes, (void *)(f->pos + 4 * (u64)first)))
+		b->pos[0] = -1; // where reading fails, zeros are written
 	if (f->output)
 		bpf_probe_read_user(b->output, bytes / 4, (void *)(f->output + first));
 	u64 ids = f->seq + 8 * (u64)first;
@@ -241,9 +241,9 @@ __attribute__((noinline)) int read_part(struct fields *f, u32 first) {
 		if (i >= count)
 			break;
 		u64 list = 0;
-		s32 id = -1;
-		READ(list, ids);
-		READ(id, list); // fails without sequences
+		s32 id = 0;
+		if (READ(list, ids) || READ(id, list)) // also without sequences
+			id = -1;
 		b->seq[i] = id;
 		ids += 8;
 	}
@@ -489,22 +489,28 @@ int sample_return(struct pt_regs *c) {
 	return 0;
 }
 
-// llama_memory_seq_rm(memory, seq, from, to) begins a prompt: what lies before from is reused.
-SEC("uprobe/llama_memory_seq_rm")
-int remove_entry(struct pt_regs *c) {
+static int removes(u64 memory, s32 seq, s32 from, s32 to) {
 	if (drafts())
 		return 0;
 	struct removed *r = RESERVE(REMOVED, removed);
 	if (r) {
-		r->memory = ARG1(c);
-		r->seq = ARG2(c);
-		r->from = ARG3(c);
-		r->to = ARG4(c);
+		r->memory = memory;
+		r->seq = seq;
+		r->from = from;
+		r->to = to;
 		r->pad = 0;
 		SUBMIT(r);
 	}
 	return 0;
 }
+
+// llama_memory_seq_rm(memory, seq, from, to) begins a prompt: what lies before from is reused.
+SEC("uprobe/llama_memory_seq_rm")
+int remove_entry(struct pt_regs *c) { return removes(ARG1(c), ARG2(c), ARG3(c), ARG4(c)); }
+
+// llama_memory_clear(memory, ...) removes all sequences.
+SEC("uprobe/llama_memory_clear")
+int clear_entry(struct pt_regs *c) { return removes(ARG1(c), -1, -1, -1); }
 
 // System calls of the process. The layouts are those of tracefs: events/syscalls/*/format.
 struct enter_args {
