@@ -107,17 +107,26 @@ func gemmFloat(t Type, base *byte, stride, rows, cols int, x *float32, dst *floa
 	}
 }
 
+// nearRows and nearVectors are the parts of a product of floating-point matrices: weights stay in a core's second-level
+// cache, and the vectors in its first-level cache.
+const nearRows, nearVectors = 32, 4
+
 // runFloats computes rows lo..hi of a product with F32, F16 or BF16 weights, four rows at a time.
 func (p *product) runFloats(lo, hi int) {
-	stride, cols := p.m.Type.RowBytes(p.m.Cols), p.m.Cols
-	for j := 0; j < p.n; {
-		in, firstIn := p.list(p.in, j)
-		out, firstOut := p.list(p.out, j)
-		n := min(p.n-j, len(in), len(out))
-		for r := lo; r < hi; r += 4 {
-			w, x, d := &p.m.Data[r*stride], &p.a.f32[firstIn*cols], &p.dst[firstOut*p.ldd+r]
-			gemmFloat(p.m.Type, w, stride, min(4, hi-r), cols, x, d, 4*p.ldd, &in[0], &out[0], n)
+	for part := lo; part < hi; part += nearRows {
+		end := min(part+nearRows, hi)
+		for j := 0; j < p.n; j += nearVectors {
+			p.runFloatsOf(part, end, j, min(j+nearVectors, p.n))
 		}
-		j += n
+	}
+}
+
+func (p *product) runFloatsOf(lo, hi, from, to int) {
+	stride, cols := p.m.Type.RowBytes(p.m.Cols), p.m.Cols
+	in, firstIn := p.list(p.in, from)
+	out, firstOut := p.list(p.out, from)
+	for r := lo; r < hi; r += 4 {
+		w, x, d := &p.m.Data[r*stride], &p.a.f32[firstIn*cols], &p.dst[firstOut*p.ldd+r]
+		gemmFloat(p.m.Type, w, stride, min(4, hi-r), cols, x, d, 4*p.ldd, &in[0], &out[0], to-from)
 	}
 }

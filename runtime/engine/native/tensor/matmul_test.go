@@ -214,6 +214,33 @@ func TestProductsAreReproducible(t *testing.T) {
 	})
 }
 
+// A batch that is too large for the cache is computed in parts, and gives the same bits.
+func TestLargeBatchesAreReproducible(t *testing.T) {
+	const n, rows = 150, 37
+	atLevels(t, avx2, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(9, 10))
+		for _, typ := range types {
+			m := randomMatrix(r, typ, rows, 4096)
+			a := batch(r, n, 4096, typ.Form())
+			whole, gathered, vec := make([]float32, n*rows), make([]float32, n*rows), make([]float32, rows)
+			MatMul(whole, rows, &m, 0, rows, a, 0, n)
+			list := make([]int32, n)
+			for i := range list {
+				list[i] = int32(n - 1 - i)
+			}
+			MatMulGather(gathered, rows, &m, 0, rows, a, list, list)
+			for i := range n {
+				MatVec(vec, &m, 0, rows, a, i)
+				for row, want := range vec {
+					if at := i*rows + row; whole[at] != want || gathered[at] != want {
+						t.Fatalf("%s: vector %d row %d is %g, %g in a batch, %g gathered", typ, i, row, want, whole[at], gathered[at])
+					}
+				}
+			}
+		}
+	})
+}
+
 func checkCuts(t *testing.T, m *Matrix, a *Activations, whole []float32) {
 	rows, n := m.Rows, a.Len()
 	for _, cut := range []int{1, 3, 16, 40} {

@@ -76,8 +76,21 @@ func (r *panelRoom) aligned() *panel {
 	return (*panel)(unsafe.Add(at, -uintptr(at)%cacheLine))
 }
 
-// runPanels computes rows lo..hi of the product from panels.
+// nearBytes is the size of activations that stay in a core's second-level cache while panels are multiplied by them.
+const nearBytes = 512 << 10
+
+// runPanels computes rows lo..hi of the product from panels, for some of the vectors at a time: unpacking a panel again
+// takes less than reading the activations from beyond the cache for each panel.
 func (p *product) runPanels(lo, hi int) {
+	most := max(64, nearBytes/(p.a.blocks*int(unsafe.Sizeof(actBlock{}))))
+	parts := (p.n + most - 1) / most
+	for i := range parts {
+		p.runPanelsOf(lo, hi, p.n*i/parts, p.n*(i+1)/parts)
+	}
+}
+
+// runPanelsOf computes rows lo..hi of the product for the vectors from..to.
+func (p *product) runPanelsOf(lo, hi, from, to int) {
 	var room panelRoom
 	mem, lanes := room.aligned(), tileRows()
 	blocks, stride := p.m.Cols/blockElems, p.m.Type.RowBytes(p.m.Cols)
@@ -87,19 +100,19 @@ func (p *product) runPanels(lo, hi int) {
 		for b := 0; b < blocks; b += panelBlocks {
 			n := min(panelBlocks, blocks-b)
 			pack(mem, p.m.Type, &p.m.Data[t.first*stride+b/panelBlocks*span], t.stride, n)
-			p.multiply(mem, t, b, n)
+			p.multiply(mem, t, b, n, from, to)
 		}
 		r += rows
 	}
 }
 
-// multiply multiplies a panel, which holds the columns from block b on, by all vectors.
-func (p *product) multiply(mem *panel, t tile, b, blocks int) {
+// multiply multiplies a panel, which holds the columns from block b on, by the vectors from..to.
+func (p *product) multiply(mem *panel, t tile, b, blocks, from, to int) {
 	act, actStride := p.a.q80, p.a.blocks*int(unsafe.Sizeof(actBlock{}))
-	for j := 0; j < p.n; {
+	for j := from; j < to; {
 		in, firstIn := p.list(p.in, j)
 		out, firstOut := p.list(p.out, j)
-		n := min(p.n-j, len(in), len(out))
+		n := min(to-j, len(in), len(out))
 		a, d := &act[firstIn*p.a.blocks+b], &p.dst[firstOut*p.ldd+t.first]
 		gemm(p.m.Type, mem, blocks, a, actStride, d, 4*p.ldd, &in[0], &out[0], n, t.mask, b > 0)
 		j += n
