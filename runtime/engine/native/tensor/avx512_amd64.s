@@ -1543,82 +1543,35 @@ done:
 	RET
 
 // func gemvQ80AVX512(dst *float32, base *byte, stride int, tiles int, blocks int, act *byte)
-// Requires: AVX, AVX512DQ, AVX512F, AVX512_VNNI, CMOV, MMX+
-TEXT ·gemvQ80AVX512(SB), NOSPLIT, $256-48
-	MOVQ   stride+16(FP), AX
-	LEAQ   (AX)(AX*2), CX
-	MOVQ   base+8(FP), DX
-	LEAQ   (DX)(AX*4), BX
-	LEAQ   (BX)(AX*4), SI
-	LEAQ   (SI)(AX*4), DI
-	MOVQ   dst+0(FP), R9
-	MOVQ   tiles+24(FP), R10
-	IMUL3Q $+16, AX, R12
-	ADDQ   DX, R12
+// Requires: AVX, AVX512DQ, AVX512F, AVX512_VNNI, MMX+
+TEXT ·gemvQ80AVX512(SB), NOSPLIT, $64-48
+	MOVQ         stride+16(FP), AX
+	LEAQ         (AX)(AX*2), CX
+	MOVQ         base+8(FP), DX
+	LEAQ         (DX)(AX*4), BX
+	LEAQ         (BX)(AX*4), SI
+	LEAQ         (SI)(AX*4), DI
+	MOVQ         dst+0(FP), R9
+	MOVQ         tiles+24(FP), R10
+	IMUL3Q       $+16, AX, R12
+	ADDQ         DX, R12
+	VPBROADCASTD AX, Z0
+	VPMULLD      sequenceAVX512<>+0(SB), Z0, Z0
+	VMOVDQU32    Z0, (SP)
 
 tile:
 	MOVQ   blocks+32(FP), R11
 	MOVQ   act+40(FP), R8
 	VXORPS Z0, Z0, Z0
 
-chunk:
-	MOVQ    R11, R13
-	MOVQ    $+8, R14
-	CMPQ    R13, R14
-	CMOVQGT R14, R13
-	LEAQ    (SP), R14
-	MOVQ    R13, R15
-
-scales:
-	MOVWLZX (DX), BP
-	MOVW    BP, (R14)
-	MOVWLZX (DX)(AX*1), BP
-	MOVW    BP, 2(R14)
-	MOVWLZX (DX)(AX*2), BP
-	MOVW    BP, 4(R14)
-	MOVWLZX (DX)(CX*1), BP
-	MOVW    BP, 6(R14)
-	MOVWLZX (BX), BP
-	MOVW    BP, 8(R14)
-	MOVWLZX (BX)(AX*1), BP
-	MOVW    BP, 10(R14)
-	MOVWLZX (BX)(AX*2), BP
-	MOVW    BP, 12(R14)
-	MOVWLZX (BX)(CX*1), BP
-	MOVW    BP, 14(R14)
-	MOVWLZX (SI), BP
-	MOVW    BP, 16(R14)
-	MOVWLZX (SI)(AX*1), BP
-	MOVW    BP, 18(R14)
-	MOVWLZX (SI)(AX*2), BP
-	MOVW    BP, 20(R14)
-	MOVWLZX (SI)(CX*1), BP
-	MOVW    BP, 22(R14)
-	MOVWLZX (DI), BP
-	MOVW    BP, 24(R14)
-	MOVWLZX (DI)(AX*1), BP
-	MOVW    BP, 26(R14)
-	MOVWLZX (DI)(AX*2), BP
-	MOVW    BP, 28(R14)
-	MOVWLZX (DI)(CX*1), BP
-	MOVW    BP, 30(R14)
-	ADDQ    $0x22, DX
-	ADDQ    $0x22, BX
-	ADDQ    $0x22, SI
-	ADDQ    $0x22, DI
-	ADDQ    $0x20, R14
-	DECQ    R15
-	JNZ     scales
-	IMUL3Q  $-34, R13, R14
-	ADDQ    R14, DX
-	ADDQ    R14, BX
-	ADDQ    R14, SI
-	ADDQ    R14, DI
-	LEAQ    (SP), R14
-
 block:
-	MOVL            $0x80808080, R15
-	VPBROADCASTD    R15, Z1
+	KXNORW          K1, K1, K1
+	VMOVDQU32       (SP), Z1
+	VPXORD          Z10, Z10, Z10
+	VPGATHERDD      (DX)(Z1*1), K1, Z10
+	VPMOVDW         Z10, Y10
+	VCVTPH2PS       Y10, Z10
+	VPBROADCASTD    dword80808080AVX512<>+0(SB), Z1
 	VBROADCASTI64X4 (R8), Z2
 	VBROADCASTI64X4 2(DX), Z4
 	VINSERTI64X4    $0x01, 2(BX), Z4, Z4
@@ -1657,17 +1610,17 @@ block:
 	VXORPS          Z8, Z8, Z8
 	VPDPBUSD        Z2, Z9, Z8
 	PREFETCHT1      384(R12)
-	VBROADCASTI64X4 2(SI)(AX*2), Z10
-	VINSERTI64X4    $0x01, 2(DI)(AX*2), Z10, Z10
-	VPXORD          Z1, Z10, Z10
+	VBROADCASTI64X4 2(SI)(AX*2), Z11
+	VINSERTI64X4    $0x01, 2(DI)(AX*2), Z11, Z11
+	VPXORD          Z1, Z11, Z11
 	VXORPS          Z9, Z9, Z9
-	VPDPBUSD        Z2, Z10, Z9
+	VPDPBUSD        Z2, Z11, Z9
 	PREFETCHT1      448(R12)
-	VBROADCASTI64X4 2(SI)(CX*1), Z10
-	VINSERTI64X4    $0x01, 2(DI)(CX*1), Z10, Z10
-	VPXORD          Z1, Z10, Z10
+	VBROADCASTI64X4 2(SI)(CX*1), Z11
+	VINSERTI64X4    $0x01, 2(DI)(CX*1), Z11, Z11
+	VPXORD          Z1, Z11, Z11
 	VXORPS          Z1, Z1, Z1
-	VPDPBUSD        Z2, Z10, Z1
+	VPDPBUSD        Z2, Z11, Z1
 	PREFETCHT1      512(R12)
 	VPUNPCKLDQ      Z4, Z3, Z2
 	VPUNPCKHDQ      Z4, Z3, Z3
@@ -1691,10 +1644,9 @@ block:
 	VSHUFI64X2      $0xdd, Z2, Z1, Z1
 	VPADDD          Z1, Z3, Z3
 	VPADDD.BCST     40(R8), Z3, Z3
-	VCVTPH2PS       (R14), Z1
 	VCVTDQ2PS       Z3, Z3
-	VMULPS.BCST     32(R8), Z1, Z1
-	VFMADD231PS     Z1, Z3, Z0
+	VMULPS.BCST     32(R8), Z10, Z10
+	VFMADD231PS     Z10, Z3, Z0
 	ADDQ            $+34, DX
 	ADDQ            $+34, BX
 	ADDQ            $+34, SI
@@ -1702,11 +1654,7 @@ block:
 	ADDQ            $+544, R12
 	ADDQ            $+64, R8
 	DECQ            R11
-	ADDQ            $+32, R14
-	DECQ            R13
 	JNZ             block
-	TESTQ           R11, R11
-	JNZ             chunk
 	VMOVUPS         Z0, (R9)
 	ADDQ            $+64, R9
 	IMUL3Q          $+15, AX, R8
@@ -1719,140 +1667,113 @@ block:
 	VZEROUPPER
 	RET
 
+DATA sequenceAVX512<>+0(SB)/4, $0x00000000
+DATA sequenceAVX512<>+4(SB)/4, $0x00000001
+DATA sequenceAVX512<>+8(SB)/4, $0x00000002
+DATA sequenceAVX512<>+12(SB)/4, $0x00000003
+DATA sequenceAVX512<>+16(SB)/4, $0x00000004
+DATA sequenceAVX512<>+20(SB)/4, $0x00000005
+DATA sequenceAVX512<>+24(SB)/4, $0x00000006
+DATA sequenceAVX512<>+28(SB)/4, $0x00000007
+DATA sequenceAVX512<>+32(SB)/4, $0x00000008
+DATA sequenceAVX512<>+36(SB)/4, $0x00000009
+DATA sequenceAVX512<>+40(SB)/4, $0x0000000a
+DATA sequenceAVX512<>+44(SB)/4, $0x0000000b
+DATA sequenceAVX512<>+48(SB)/4, $0x0000000c
+DATA sequenceAVX512<>+52(SB)/4, $0x0000000d
+DATA sequenceAVX512<>+56(SB)/4, $0x0000000e
+DATA sequenceAVX512<>+60(SB)/4, $0x0000000f
+GLOBL sequenceAVX512<>(SB), RODATA|NOPTR, $64
+
+DATA dword80808080AVX512<>+0(SB)/4, $0x80808080
+GLOBL dword80808080AVX512<>(SB), RODATA|NOPTR, $4
+
 // func gemvQ40AVX512(dst *float32, base *byte, stride int, tiles int, blocks int, act *byte)
-// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512_VNNI, CMOV, MMX+
-TEXT ·gemvQ40AVX512(SB), NOSPLIT, $256-48
-	MOVQ   stride+16(FP), AX
-	LEAQ   (AX)(AX*2), CX
-	MOVQ   base+8(FP), DX
-	LEAQ   (DX)(AX*4), BX
-	LEAQ   (BX)(AX*4), SI
-	LEAQ   (SI)(AX*4), DI
-	MOVQ   dst+0(FP), R9
-	MOVQ   tiles+24(FP), R10
-	IMUL3Q $+16, AX, R12
-	ADDQ   DX, R12
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512_VNNI, MMX+
+TEXT ·gemvQ40AVX512(SB), NOSPLIT, $64-48
+	MOVQ         stride+16(FP), AX
+	LEAQ         (AX)(AX*2), CX
+	MOVQ         base+8(FP), DX
+	LEAQ         (DX)(AX*4), BX
+	LEAQ         (BX)(AX*4), SI
+	LEAQ         (SI)(AX*4), DI
+	MOVQ         dst+0(FP), R9
+	MOVQ         tiles+24(FP), R10
+	IMUL3Q       $+16, AX, R12
+	ADDQ         DX, R12
+	VPBROADCASTD AX, Z0
+	VPMULLD      sequenceAVX512<>+0(SB), Z0, Z0
+	VMOVDQU32    Z0, (SP)
 
 tile:
 	MOVQ   blocks+32(FP), R11
 	MOVQ   act+40(FP), R8
 	VXORPS Z0, Z0, Z0
 
-chunk:
-	MOVQ    R11, R13
-	MOVQ    $+8, R14
-	CMPQ    R13, R14
-	CMOVQGT R14, R13
-	LEAQ    (SP), R14
-	MOVQ    R13, R15
-
-scales:
-	MOVWLZX (DX), BP
-	MOVW    BP, (R14)
-	MOVWLZX (DX)(AX*1), BP
-	MOVW    BP, 2(R14)
-	MOVWLZX (DX)(AX*2), BP
-	MOVW    BP, 4(R14)
-	MOVWLZX (DX)(CX*1), BP
-	MOVW    BP, 6(R14)
-	MOVWLZX (BX), BP
-	MOVW    BP, 8(R14)
-	MOVWLZX (BX)(AX*1), BP
-	MOVW    BP, 10(R14)
-	MOVWLZX (BX)(AX*2), BP
-	MOVW    BP, 12(R14)
-	MOVWLZX (BX)(CX*1), BP
-	MOVW    BP, 14(R14)
-	MOVWLZX (SI), BP
-	MOVW    BP, 16(R14)
-	MOVWLZX (SI)(AX*1), BP
-	MOVW    BP, 18(R14)
-	MOVWLZX (SI)(AX*2), BP
-	MOVW    BP, 20(R14)
-	MOVWLZX (SI)(CX*1), BP
-	MOVW    BP, 22(R14)
-	MOVWLZX (DI), BP
-	MOVW    BP, 24(R14)
-	MOVWLZX (DI)(AX*1), BP
-	MOVW    BP, 26(R14)
-	MOVWLZX (DI)(AX*2), BP
-	MOVW    BP, 28(R14)
-	MOVWLZX (DI)(CX*1), BP
-	MOVW    BP, 30(R14)
-	ADDQ    $0x12, DX
-	ADDQ    $0x12, BX
-	ADDQ    $0x12, SI
-	ADDQ    $0x12, DI
-	ADDQ    $0x20, R14
-	DECQ    R15
-	JNZ     scales
-	IMUL3Q  $-18, R13, R14
-	ADDQ    R14, DX
-	ADDQ    R14, BX
-	ADDQ    R14, SI
-	ADDQ    R14, DI
-	LEAQ    (SP), R14
-
 block:
-	MOVL            $0x0f0f0f0f, R15
-	VPBROADCASTD    R15, Z1
+	KXNORW          K1, K1, K1
+	VMOVDQU32       (SP), Z1
+	VPXORD          Z4, Z4, Z4
+	VPGATHERDD      (DX)(Z1*1), K1, Z4
+	VPMOVDW         Z4, Y4
+	VCVTPH2PS       Y4, Z4
+	VPBROADCASTD    dword0f0f0f0fAVX512<>+0(SB), Z1
 	VPBROADCASTD    40(R8), Z2
 	VPSRAD          $0x04, Z2, Z2
 	VXORPS          Z3, Z3, Z3
-	VBROADCASTI32X4 2(DX), Z4
-	VINSERTI32X4    $0x01, 2(BX), Z4, Z4
-	VINSERTI32X4    $0x02, 2(SI), Z4, Z4
-	VINSERTI32X4    $0x03, 2(DI), Z4, Z4
-	VBROADCASTI32X4 2(DX)(AX*1), Z5
-	VINSERTI32X4    $0x01, 2(BX)(AX*1), Z5, Z5
-	VINSERTI32X4    $0x02, 2(SI)(AX*1), Z5, Z5
-	VINSERTI32X4    $0x03, 2(DI)(AX*1), Z5, Z5
-	VBROADCASTI32X4 2(DX)(AX*2), Z6
-	VINSERTI32X4    $0x01, 2(BX)(AX*2), Z6, Z6
-	VINSERTI32X4    $0x02, 2(SI)(AX*2), Z6, Z6
-	VINSERTI32X4    $0x03, 2(DI)(AX*2), Z6, Z6
-	VBROADCASTI32X4 2(DX)(CX*1), Z7
-	VINSERTI32X4    $0x01, 2(BX)(CX*1), Z7, Z7
-	VINSERTI32X4    $0x02, 2(SI)(CX*1), Z7, Z7
-	VINSERTI32X4    $0x03, 2(DI)(CX*1), Z7, Z7
-	VPUNPCKLDQ      Z5, Z4, Z8
-	VPUNPCKHDQ      Z5, Z4, Z9
-	VPUNPCKLDQ      Z7, Z6, Z5
-	VPUNPCKHDQ      Z7, Z6, Z7
-	VPUNPCKLQDQ     Z5, Z8, Z4
-	VPUNPCKHQDQ     Z5, Z8, Z5
-	VPUNPCKLQDQ     Z7, Z9, Z6
-	VPUNPCKHQDQ     Z7, Z9, Z7
-	VPSRLW          $0x04, Z4, Z8
-	VPANDD          Z1, Z4, Z4
-	VPDPBUSD.BCST   (R8), Z4, Z2
-	VPANDD          Z1, Z8, Z8
-	VPDPBUSD.BCST   16(R8), Z8, Z3
+	VBROADCASTI32X4 2(DX), Z5
+	VINSERTI32X4    $0x01, 2(BX), Z5, Z5
+	VINSERTI32X4    $0x02, 2(SI), Z5, Z5
+	VINSERTI32X4    $0x03, 2(DI), Z5, Z5
+	VBROADCASTI32X4 2(DX)(AX*1), Z6
+	VINSERTI32X4    $0x01, 2(BX)(AX*1), Z6, Z6
+	VINSERTI32X4    $0x02, 2(SI)(AX*1), Z6, Z6
+	VINSERTI32X4    $0x03, 2(DI)(AX*1), Z6, Z6
+	VBROADCASTI32X4 2(DX)(AX*2), Z7
+	VINSERTI32X4    $0x01, 2(BX)(AX*2), Z7, Z7
+	VINSERTI32X4    $0x02, 2(SI)(AX*2), Z7, Z7
+	VINSERTI32X4    $0x03, 2(DI)(AX*2), Z7, Z7
+	VBROADCASTI32X4 2(DX)(CX*1), Z8
+	VINSERTI32X4    $0x01, 2(BX)(CX*1), Z8, Z8
+	VINSERTI32X4    $0x02, 2(SI)(CX*1), Z8, Z8
+	VINSERTI32X4    $0x03, 2(DI)(CX*1), Z8, Z8
+	VPUNPCKLDQ      Z6, Z5, Z9
+	VPUNPCKHDQ      Z6, Z5, Z10
+	VPUNPCKLDQ      Z8, Z7, Z6
+	VPUNPCKHDQ      Z8, Z7, Z8
+	VPUNPCKLQDQ     Z6, Z9, Z5
+	VPUNPCKHQDQ     Z6, Z9, Z6
+	VPUNPCKLQDQ     Z8, Z10, Z7
+	VPUNPCKHQDQ     Z8, Z10, Z8
+	VPSRLW          $0x04, Z5, Z9
+	VPANDD          Z1, Z5, Z5
+	VPDPBUSD.BCST   (R8), Z5, Z2
+	VPANDD          Z1, Z9, Z9
+	VPDPBUSD.BCST   16(R8), Z9, Z3
 	PREFETCHT1      (R12)
 	PREFETCHT1      64(R12)
-	VPSRLW          $0x04, Z5, Z4
-	VPANDD          Z1, Z5, Z5
-	VPDPBUSD.BCST   4(R8), Z5, Z2
-	VPANDD          Z1, Z4, Z4
-	VPDPBUSD.BCST   20(R8), Z4, Z3
-	PREFETCHT1      128(R12)
-	VPSRLW          $0x04, Z6, Z4
+	VPSRLW          $0x04, Z6, Z5
 	VPANDD          Z1, Z6, Z6
-	VPDPBUSD.BCST   8(R8), Z6, Z2
-	VPANDD          Z1, Z4, Z4
-	VPDPBUSD.BCST   24(R8), Z4, Z3
-	PREFETCHT1      192(R12)
-	VPSRLW          $0x04, Z7, Z4
+	VPDPBUSD.BCST   4(R8), Z6, Z2
+	VPANDD          Z1, Z5, Z5
+	VPDPBUSD.BCST   20(R8), Z5, Z3
+	PREFETCHT1      128(R12)
+	VPSRLW          $0x04, Z7, Z5
 	VPANDD          Z1, Z7, Z7
-	VPDPBUSD.BCST   12(R8), Z7, Z2
-	VPANDD          Z1, Z4, Z4
-	VPDPBUSD.BCST   28(R8), Z4, Z3
+	VPDPBUSD.BCST   8(R8), Z7, Z2
+	VPANDD          Z1, Z5, Z5
+	VPDPBUSD.BCST   24(R8), Z5, Z3
+	PREFETCHT1      192(R12)
+	VPSRLW          $0x04, Z8, Z5
+	VPANDD          Z1, Z8, Z8
+	VPDPBUSD.BCST   12(R8), Z8, Z2
+	VPANDD          Z1, Z5, Z5
+	VPDPBUSD.BCST   28(R8), Z5, Z3
 	PREFETCHT1      256(R12)
 	VPADDD          Z3, Z2, Z2
-	VCVTPH2PS       (R14), Z1
 	VCVTDQ2PS       Z2, Z2
-	VMULPS.BCST     32(R8), Z1, Z1
-	VFMADD231PS     Z1, Z2, Z0
+	VMULPS.BCST     32(R8), Z4, Z4
+	VFMADD231PS     Z4, Z2, Z0
 	ADDQ            $+18, DX
 	ADDQ            $+18, BX
 	ADDQ            $+18, SI
@@ -1860,11 +1781,7 @@ block:
 	ADDQ            $+288, R12
 	ADDQ            $+64, R8
 	DECQ            R11
-	ADDQ            $+32, R14
-	DECQ            R13
 	JNZ             block
-	TESTQ           R11, R11
-	JNZ             chunk
 	VMOVUPS         Z0, (R9)
 	ADDQ            $+64, R9
 	IMUL3Q          $+15, AX, R8
@@ -1876,6 +1793,9 @@ block:
 	JNZ             tile
 	VZEROUPPER
 	RET
+
+DATA dword0f0f0f0fAVX512<>+0(SB)/4, $0x0f0f0f0f
+GLOBL dword0f0f0f0fAVX512<>(SB), RODATA|NOPTR, $4
 
 // func gemvQ4KAVX512(dst *float32, base *byte, stride int, tiles int, blocks int, act *byte)
 // Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512_VNNI, MMX+
@@ -3997,9 +3917,6 @@ block:
 	JNZ             tile
 	VZEROUPPER
 	RET
-
-DATA dword0f0f0f0fAVX512<>+0(SB)/4, $0x0f0f0f0f
-GLOBL dword0f0f0f0fAVX512<>(SB), RODATA|NOPTR, $4
 
 DATA dword30303030AVX512<>+0(SB)/4, $0x30303030
 GLOBL dword30303030AVX512<>(SB), RODATA|NOPTR, $4
@@ -6168,7 +6085,7 @@ next:
 	RET
 
 // func gemmF32AVX512(base *byte, stride int, rows int, cols int, x *float32, xStride int, dst *float32, dstStride int, in *int32, out *int32, n int)
-// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, BMI2, CMOV, MMX+
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, BMI2, CMOV
 TEXT ·gemmF32AVX512(SB), NOSPLIT, $0-88
 	MOVQ    stride+8(FP), AX
 	MOVQ    rows+16(FP), CX
@@ -6231,9 +6148,6 @@ four:
 	VXORPS  Z14, Z14, Z14
 	VXORPS  Z15, Z15, Z15
 	MOVQ    cols+24(FP), R10
-	MOVQ    stride+8(FP), R9
-	IMUL3Q  $+4, R9, R15
-	ADDQ    DX, R15
 	XORQ    R9, R9
 
 columns4:
@@ -6263,11 +6177,6 @@ columns4:
 	VFMADD231PS Z20, Z17, Z13
 	VFMADD231PS Z20, Z18, Z14
 	VFMADD231PS Z20, Z19, Z15
-	PREFETCHT1  (R15)
-	PREFETCHT1  64(R15)
-	PREFETCHT1  128(R15)
-	PREFETCHT1  192(R15)
-	ADDQ        $+256, R15
 	ADDQ        $0x10, R9
 	JMP         columns4
 
@@ -6384,9 +6293,6 @@ one:
 	VXORPS  Z2, Z2, Z2
 	VXORPS  Z3, Z3, Z3
 	MOVQ    cols+24(FP), R10
-	MOVQ    stride+8(FP), R9
-	IMUL3Q  $+4, R9, R12
-	ADDQ    DX, R12
 	XORQ    R9, R9
 
 columns1:
@@ -6401,11 +6307,6 @@ columns1:
 	VFMADD231PS Z8, Z5, Z1
 	VFMADD231PS Z8, Z6, Z2
 	VFMADD231PS Z8, Z7, Z3
-	PREFETCHT1  (R12)
-	PREFETCHT1  64(R12)
-	PREFETCHT1  128(R12)
-	PREFETCHT1  192(R12)
-	ADDQ        $+256, R12
 	ADDQ        $0x10, R9
 	JMP         columns1
 
@@ -6451,7 +6352,7 @@ done:
 	RET
 
 // func gemmF16AVX512(base *byte, stride int, rows int, cols int, x *float32, xStride int, dst *float32, dstStride int, in *int32, out *int32, n int)
-// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, CMOV, MMX+
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, CMOV
 TEXT ·gemmF16AVX512(SB), NOSPLIT, $0-88
 	MOVQ    stride+8(FP), AX
 	MOVQ    rows+16(FP), CX
@@ -6514,9 +6415,6 @@ four:
 	VXORPS  Z14, Z14, Z14
 	VXORPS  Z15, Z15, Z15
 	MOVQ    cols+24(FP), R10
-	MOVQ    stride+8(FP), R9
-	IMUL3Q  $+4, R9, R15
-	ADDQ    DX, R15
 	XORQ    R9, R9
 
 columns4:
@@ -6546,9 +6444,6 @@ columns4:
 	VFMADD231PS Z20, Z17, Z13
 	VFMADD231PS Z20, Z18, Z14
 	VFMADD231PS Z20, Z19, Z15
-	PREFETCHT1  (R15)
-	PREFETCHT1  64(R15)
-	ADDQ        $+128, R15
 	ADDQ        $0x10, R9
 	JMP         columns4
 
@@ -6669,9 +6564,6 @@ one:
 	VXORPS  Z2, Z2, Z2
 	VXORPS  Z3, Z3, Z3
 	MOVQ    cols+24(FP), R10
-	MOVQ    stride+8(FP), R9
-	IMUL3Q  $+4, R9, R12
-	ADDQ    DX, R12
 	XORQ    R9, R9
 
 columns1:
@@ -6686,9 +6578,6 @@ columns1:
 	VFMADD231PS Z8, Z5, Z1
 	VFMADD231PS Z8, Z6, Z2
 	VFMADD231PS Z8, Z7, Z3
-	PREFETCHT1  (R12)
-	PREFETCHT1  64(R12)
-	ADDQ        $+128, R12
 	ADDQ        $0x10, R9
 	JMP         columns1
 
@@ -6738,7 +6627,7 @@ done:
 	RET
 
 // func gemmBF16AVX512(base *byte, stride int, rows int, cols int, x *float32, xStride int, dst *float32, dstStride int, in *int32, out *int32, n int)
-// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, CMOV, MMX+
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, CMOV
 TEXT ·gemmBF16AVX512(SB), NOSPLIT, $0-88
 	MOVQ    stride+8(FP), AX
 	MOVQ    rows+16(FP), CX
@@ -6801,9 +6690,6 @@ four:
 	VXORPS  Z14, Z14, Z14
 	VXORPS  Z15, Z15, Z15
 	MOVQ    cols+24(FP), R10
-	MOVQ    stride+8(FP), R9
-	IMUL3Q  $+4, R9, R15
-	ADDQ    DX, R15
 	XORQ    R9, R9
 
 columns4:
@@ -6837,9 +6723,6 @@ columns4:
 	VFMADD231PS Z20, Z17, Z13
 	VFMADD231PS Z20, Z18, Z14
 	VFMADD231PS Z20, Z19, Z15
-	PREFETCHT1  (R15)
-	PREFETCHT1  64(R15)
-	ADDQ        $+128, R15
 	ADDQ        $0x10, R9
 	JMP         columns4
 
@@ -6964,9 +6847,6 @@ one:
 	VXORPS  Z2, Z2, Z2
 	VXORPS  Z3, Z3, Z3
 	MOVQ    cols+24(FP), R10
-	MOVQ    stride+8(FP), R9
-	IMUL3Q  $+4, R9, R12
-	ADDQ    DX, R12
 	XORQ    R9, R9
 
 columns1:
@@ -6985,9 +6865,6 @@ columns1:
 	VFMADD231PS Z8, Z5, Z1
 	VFMADD231PS Z8, Z6, Z2
 	VFMADD231PS Z8, Z7, Z3
-	PREFETCHT1  (R12)
-	PREFETCHT1  64(R12)
-	ADDQ        $+128, R12
 	ADDQ        $0x10, R9
 	JMP         columns1
 

@@ -17,12 +17,53 @@ func gemvs() {
 	gemv("Q6K", 210, 8, stepQ6K)
 }
 
-type step struct{ Step }
+type step struct {
+	Step
+	offsets operand.Mem // of the rows, for types whose blocks start with their scale
+}
 
 // gemv emits the kernel of a type whose blocks have size bytes and acts times 32 columns.
 func gemv(kind string, size, acts int, do func(step)) {
-	g := Gemv{Name: "gemv" + kind + "AVX512", Lanes: lanes, Sum: ZMM, Size: size, Acts: acts, Collect: acts == 1}
-	g.Emit(func(s Step) { do(step{s}) })
+	g := Gemv{Name: "gemv" + kind + "AVX512", Lanes: lanes, Sum: ZMM, Size: size, Acts: acts}
+	var offsets operand.Mem
+	if acts == 1 {
+		g.Before = func(rows Rows) { offsets = rowOffsets(rows) }
+	}
+	g.Emit(func(s Step) { do(step{s, offsets}) })
+}
+
+// rowOffsets returns the offsets of the rows of a tile, in bytes, as dwords on the stack.
+func rowOffsets(rows Rows) operand.Mem {
+	at, z := AllocLocal(4*lanes), ZMM()
+	VPBROADCASTD(rows.Stride.As32(), z)
+	VPMULLD(sequence(), z, z)
+	VMOVDQU32(z, at)
+	return at
+}
+
+// sequence returns the address of the dwords 0, 1, 2, ….
+func sequence() operand.Mem {
+	if counted.Base == nil {
+		counted = GLOBL("sequenceAVX512", RODATA|NOPTR)
+		for i := range lanes {
+			DATA(4*i, operand.U32(uint32(i)))
+		}
+	}
+	return counted
+}
+
+var counted operand.Mem
+
+// halfScale returns the scales at the start of the rows' blocks, which are half floats.
+func (s step) halfScale() reg.VecVirtual {
+	all, offsets, scale := K(), ZMM(), ZMM()
+	KXNORW(all, all, all)
+	VMOVDQU32(s.offsets, offsets)
+	VPXORD(scale, scale, scale)
+	VPGATHERDD(s.Rows.Gathered(offsets), all, scale)
+	VPMOVDW(scale, scale.AsY())
+	VCVTPH2PS(scale.AsY(), scale)
+	return scale
 }
 
 // addScaled adds the integer sums of a block, times the weights' and the activations' scales, to the float sums.
@@ -39,7 +80,8 @@ func (s step) dot(block, k int, w, ints reg.VecVirtual) {
 
 // stepQ80 sums each row's integers across the lanes: that takes less than transposing the weights.
 func stepQ80(s step) {
-	flip, x, ints, scale := splat(0x80808080), ZMM(), zmms(8), ZMM()
+	flip, x, ints, scale := ZMM(), ZMM(), zmms(8), s.halfScale()
+	VPBROADCASTD(dword(0x80808080), flip)
 	VBROADCASTI64X4(Mem(s.Act, 0), x)
 	for i, r := range []int{0, 1, 2, 3, 8, 9, 10, 11} {
 		w := ZMM()
@@ -52,12 +94,12 @@ func stepQ80(s step) {
 	}
 	total := addLanes(ints)
 	VPADDD_BCST(Mem(s.Act, ActOff), total, total)
-	VCVTPH2PS(s.Scales, scale)
 	s.addScaled(total, scale, 0)
 }
 
 func stepQ40(s step) {
-	low, ints, scale := splat(0x0f0f0f0f), zmms(2), ZMM()
+	low, ints, scale := ZMM(), zmms(2), s.halfScale()
+	VPBROADCASTD(dword(0x0f0f0f0f), low)
 	s.offset(ints[0], ActOff, 4) // -8·Σq
 	zero(ints[1:])
 	for k, z := range columns16(s.Rows, 2) {
@@ -70,7 +112,6 @@ func stepQ40(s step) {
 		s.Next.Fetch(k+1, 4)
 	}
 	VPADDD(ints[1], ints[0], ints[0])
-	VCVTPH2PS(s.Scales, scale)
 	s.addScaled(ints[0], scale, 0)
 }
 

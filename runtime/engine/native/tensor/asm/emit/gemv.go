@@ -13,7 +13,8 @@ type Gemv struct {
 	Sum     func() reg.VecVirtual // new register of that width
 	Size    int                   // bytes of a block of weights
 	Acts    int                   // blocks of 32 activations that it is multiplied by
-	Collect bool                  // blocks start with their scale
+	Collect bool                  // blocks start with their scale, which is collected ahead
+	Before  func(Rows)            // emits code before the first tile; nil: none
 }
 
 // Step is what one iteration of a Gemv multiplies: one block of each row of a tile.
@@ -35,6 +36,9 @@ func (g Gemv) Emit(do func(Step)) {
 	}
 	dst, tiles, left := Arg("dst"), Arg("tiles"), GP64()
 	s.Next = AheadOf(s.Rows.base[0], s.Rows.Stride, g.Lanes, g.Size)
+	if g.Before != nil {
+		g.Before(s.Rows)
+	}
 	Label("tile")
 	Load(Param("blocks"), left)
 	Load(Param("act"), s.Act)

@@ -46,6 +46,11 @@ func (t Rows) At(r, disp int) operand.Mem {
 	return m
 }
 
+// Gathered returns the addresses of the first bytes of the rows at the given offsets from row 0.
+func (t Rows) Gathered(offsets reg.VecVirtual) operand.Mem {
+	return operand.Mem{Base: t.base[0], Index: offsets, Scale: 1}
+}
+
 // Advance advances every row by n bytes.
 func (t Rows) Advance(n operand.Op) {
 	for _, b := range t.base {
