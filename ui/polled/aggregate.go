@@ -174,6 +174,9 @@ func aggregateParts(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 	parts := s.Aggregates.Parts(c.Window)
 	l := a.Line(0, 0)
 	for _, p := range slices.SortedStableFunc(slices.Values(parts.Parts), func(a, b store.ServerPart) int { return cmp.Compare(b.Dur, a.Dur) }) { // the largest first: the rest may not fit
+		if parts.Undivided() {
+			break
+		}
 		k := pane.ComponentLook(p.Stage)
 		words := k.Name + " " + metric.Duration(int64(p.Dur))
 		switch {
@@ -186,6 +189,8 @@ func aggregateParts(c *pane.Frame, a grid.Area, s *store.Snapshot) {
 	}
 	counted, note := s.Aggregates.Summary(event.HistogramTTFT, c.Window), "means from engine histograms; < and > mark the outermost buckets"
 	switch {
+	case parts.Undivided():
+		l.Put(pane.Dim, "components of TTFT: not reported by this engine")
 	case len(parts.Parts) == 0, parts.Total > 0:
 	case counted == nil:
 		a.Text(0, 1, pane.Dim, "means of components; TTFT itself is not reported")
