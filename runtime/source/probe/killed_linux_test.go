@@ -111,7 +111,7 @@ func watchProcess(tb testing.TB, pid int, sample string) *watching {
 // expect waits for a line that begins with a text.
 func (w *watching) expect(tb testing.TB, text string) string {
 	tb.Helper()
-	timeout := time.After(time.Minute)
+	timeout := time.After(5 * time.Minute)
 	for {
 		select {
 		case line, ok := <-w.lines:
@@ -122,7 +122,7 @@ func (w *watching) expect(tb testing.TB, text string) string {
 				return line
 			}
 		case <-timeout:
-			tb.Fatalf("watching printed no %q within a minute", text)
+			tb.Fatalf("watching printed no %q within 5 minutes", text)
 		}
 	}
 }

@@ -85,16 +85,28 @@ type reply struct {
 	Tokens []int32 `json:"tokens"`
 }
 
+// post asks llama-server for an answer, on a connection of its own: the server may close one that was idle.
+func post(t testing.TB, url, body string) *http.Response {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/completion", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Close = true
+	got, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
 func complete(t *testing.T, url string, body map[string]any) (r reply) {
 	t.Helper()
 	raw, err := json.Marshal(body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := http.Post(url+"/completion", "application/json", strings.NewReader(string(raw)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := post(t, url, string(raw))
 	defer got.Body.Close()
 	if err := json.NewDecoder(got.Body).Decode(&r); err != nil || got.StatusCode != http.StatusOK {
 		t.Fatalf("status %d: %v", got.StatusCode, err)

@@ -47,7 +47,7 @@ func Open(t *Target, clock engine.Clock, hooks engine.Hooks) (*Probe, error) {
 	return open(t, clock, hooks, ringBytes)
 }
 
-// ringBytes is the size of the ring buffer: of about 100,000 decoded tokens without picks.
+// ringBytes is the size of the ring buffer: of about 30,000 decoded tokens without picks.
 const ringBytes = 8 << 20
 
 func open(t *Target, clock engine.Clock, hooks engine.Hooks, ringBytes uint32) (_ *Probe, err error) {

@@ -32,7 +32,7 @@ type window struct {
 type sampling struct {
 	every   int // picks are counted in 1 of every passes; 0: as the budget permits
 	windows []window
-	isOpen  bool  // picks are counted now
+	isOpen  bool   // picks are counted now
 	counted int    // whole passes in the window
 	spent   int64  // ns that they took
 	missed  int    // passes since the window ended
