@@ -141,7 +141,13 @@ func TestServer(t *testing.T) {
 		expectNoPrograms(t)
 	}()
 	h.wait(t, "the model", func(e event.Event) bool { return e.Kind == event.KindModel })
-	time.Sleep(5 * pollEvery) // the probe of picks is attached after the first look
+	for range 1000 { // the probe of picks is attached after the first look
+		if slices.Contains(patched(t, target), getRows) {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	time.Sleep(5 * pollEvery) // until the source knows
 
 	var golden struct {
 		Texts []struct {
