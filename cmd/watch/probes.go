@@ -87,7 +87,7 @@ func attachProbes(pid int, w *watcher) (*probe.Probe, error) {
 	if err != nil {
 		return nil, err
 	}
-	return probe.Open(target, w.clock, engine.Hooks{})
+	return probe.Open(target, w.clock, engine.Hooks{Experts: true})
 }
 
 // addProbed starts to watch a process by its probes.

@@ -3,16 +3,13 @@
 package probe
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -26,9 +23,6 @@ import (
 	"github.com/llmtop/llmtop/runtime/source/peer"
 )
 
-// watchCommand makes the test program watch a process until it is killed.
-const watchCommand = "watch"
-
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == ToggleCommand {
 		if err := Toggle(os.Stdin, os.Stdout, os.Args[2:]); err != nil {
@@ -37,24 +31,15 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	if len(os.Args) == 3 && os.Args[1] == watchCommand {
-		pid, _ := strconv.Atoi(os.Args[2])
-		target, err := Inspect(pid)
-		if err == nil {
-			var p *Probe
-			if p, err = Open(target, engine.NewClock(), engine.Hooks{Experts: true, Every: 1}); err == nil {
-				fmt.Println("attached")
-				err = p.Run(context.Background(), &heard{})
-			}
-		}
-		fmt.Fprintln(os.Stderr, err)
+	if len(os.Args) == 5 && os.Args[1] == watchCommand {
+		fmt.Fprintln(os.Stderr, watchUntilKilled(os.Args[2:]))
 		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }
 
 // needProbes skips a test where the machine does not permit probes.
-func needProbes(t *testing.T) {
+func needProbes(t testing.TB) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("probes need root")
@@ -100,16 +85,28 @@ type reply struct {
 	Tokens []int32 `json:"tokens"`
 }
 
+// post asks llama-server for an answer, on a connection of its own: the server may close one that was idle.
+func post(t testing.TB, url, body string) *http.Response {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/completion", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Close = true
+	got, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
 func complete(t *testing.T, url string, body map[string]any) (r reply) {
 	t.Helper()
 	raw, err := json.Marshal(body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := http.Post(url+"/completion", "application/json", strings.NewReader(string(raw)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := post(t, url, string(raw))
 	defer got.Body.Close()
 	if err := json.NewDecoder(got.Body).Decode(&r); err != nil || got.StatusCode != http.StatusOK {
 		t.Fatalf("status %d: %v", got.StatusCode, err)
@@ -144,7 +141,13 @@ func TestServer(t *testing.T) {
 		expectNoPrograms(t)
 	}()
 	h.wait(t, "the model", func(e event.Event) bool { return e.Kind == event.KindModel })
-	time.Sleep(5 * pollEvery) // the probe of picks is attached after the first look
+	for range 1000 { // the probe of picks is attached after the first look
+		if slices.Contains(patched(t, target), getRows) {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	time.Sleep(5 * pollEvery) // until the source knows
 
 	var golden struct {
 		Texts []struct {
@@ -226,67 +229,4 @@ func expectNoPrograms(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	t.Errorf("%d programs are left", left)
-}
-
-// TestKilled kills llmtop again and again: no probe is left, and the server answers.
-func TestKilled(t *testing.T) {
-	needProbes(t)
-	server := peer.LlamaServer(t, "", "--parallel", "2", "--threads", "1")
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	body := map[string]any{"prompt": "The white whale", "n_predict": 8, "temperature": 0, "ignore_eos": true, "return_tokens": true}
-	want := complete(t, server.URL, body)
-	for range 20 {
-		c := exec.Command(self, watchCommand, strconv.Itoa(server.PID))
-		out, err := c.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
-		line, err := bufio.NewReader(out).ReadString('\n')
-		complete(t, server.URL, body)
-		_ = c.Process.Kill()
-		_ = c.Wait()
-		if err != nil || line != "attached\n" {
-			t.Fatalf("watching says %q: %v", line, err)
-		}
-		expectNoPrograms(t)
-		if got := complete(t, server.URL, body); !slices.Equal(got.Tokens, want.Tokens) {
-			t.Fatalf("tokens %v after the kill, want %v", got.Tokens, want.Tokens)
-		}
-	}
-}
-
-// TestServerEnds kills a watched server: the source says so, and ends no other way.
-func TestServerEnds(t *testing.T) {
-	needProbes(t)
-	server := peer.LlamaServer(t, "", "--threads", "1")
-	target, err := Inspect(server.PID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := Open(target, engine.NewClock(), engine.Hooks{Experts: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	h, ended := &heard{}, make(chan error)
-	go func() { ended <- p.Run(ctx, h) }()
-	server.Kill()
-	h.wait(t, "the end of the process", func(e event.Event) bool {
-		info, ok := e.Data.(*event.EngineInfo)
-		return ok && info.State == event.EngineStopped
-	})
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-	if err := p.Close(); err != nil {
-		t.Error(err)
-	}
-	expectNoPrograms(t)
 }

@@ -27,7 +27,7 @@ type Probe struct {
 	clock   engine.Clock
 	objects probesObjects
 	links   []link.Link
-	picks   *toggle // of the probe of picks; nil without one
+	picks   *toggle // of the probes of picks; nil without them
 	every   int     // picks are counted in 1 of every passes; 0: as the budget permits; negative: none
 	ring    *ringbuf.Reader
 	record  ringbuf.Record
@@ -44,7 +44,14 @@ const (
 
 // Open attaches probes to a process. Close detaches them; so does the kernel when llmtop ends. The router's picks are
 // counted as hooks say.
-func Open(t *Target, clock engine.Clock, hooks engine.Hooks) (_ *Probe, err error) {
+func Open(t *Target, clock engine.Clock, hooks engine.Hooks) (*Probe, error) {
+	return open(t, clock, hooks, ringBytes)
+}
+
+// ringBytes is the size of the ring buffer: of about 30,000 decoded tokens without picks.
+const ringBytes = 8 << 20
+
+func open(t *Target, clock engine.Clock, hooks engine.Hooks, ringBytes uint32) (_ *Probe, err error) {
 	p := &Probe{target: t, clock: clock, every: hooks.Every}
 	if !hooks.Experts || !t.has(getRows) {
 		p.every = -1
@@ -61,6 +68,7 @@ func Open(t *Target, clock engine.Clock, hooks engine.Hooks) (_ *Probe, err erro
 	if err != nil {
 		return nil, fmt.Errorf("read probes: %w", err)
 	}
+	spec.Maps[probesMapRing].MaxEntries = ringBytes
 	if err := spec.Variables[probesVarTarget].Set(uint32(t.PID)); err != nil {
 		return nil, fmt.Errorf("set process: %w", err)
 	}
@@ -89,20 +97,16 @@ func (p *Probe) attach() error {
 	o := &p.objects
 	programs := map[string][2]*ebpf.Program{ // at the entry and at the return, by purpose
 		passes: {o.DecodeEntry, o.DecodeReturn}, texts: {o.TokenizeEntry, o.TokenizeReturn}, reuse: {o.RemoveEntry},
-		order: {o.UbatchEntry}, samples: {o.SampleEntry, o.SampleReturn}, drafts: {o.DraftEntry, o.DraftReturn},
-		resets: {o.ClearEntry},
+		samples: {o.SampleEntry, o.SampleReturn}, drafts: {o.DraftEntry, o.DraftReturn}, resets: {o.ClearEntry},
 	}
+	sampled := map[string]*ebpf.Program{order: o.UbatchEntry, picks: o.GetRowsEntry} // only while picks are counted
+	var probes []switched
 	for _, s := range slices.Backward(p.target.Symbols) { // passes last: what they depend on is seen from the first one
 		if s.path == "" {
 			continue
 		}
-		if s.Name == getRows {
-			if p.every >= 0 {
-				var err error
-				if p.picks, err = newToggle(o.GetRowsEntry, s, p.target.PID); err != nil {
-					return err
-				}
-			}
+		if program := sampled[s.Purpose]; program != nil {
+			probes = append(probes, switched{program, s})
 			continue
 		}
 		file, err := link.OpenExecutable(s.path)
@@ -123,6 +127,12 @@ func (p *Probe) attach() error {
 			return fmt.Errorf("probe the return of %s: %w", s.Name, err)
 		}
 		p.links = append(p.links, l)
+	}
+	if p.every >= 0 {
+		var err error
+		if p.picks, err = newToggle(probes, p.target.PID); err != nil {
+			return err
+		}
 	}
 	for _, call := range []struct {
 		name    string
@@ -189,9 +199,9 @@ func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 	t.sampling.every = max(p.every, 0)
 	info := event.EngineInfo{
 		Name: "llama.cpp", Version: p.target.Version, PID: p.target.PID, Epoch: p.clock.Epoch(), State: event.EngineReady,
-		Caps:   event.CapStages | event.CapTokens | event.CapKV | event.CapSteps | event.CapQueue | event.CapHost | p.caps(),
-		Reason: "watched by probes in process " + strconv.Itoa(p.target.PID), Device: event.Device{Name: "CPU", Host: true},
+		Device: event.Device{Name: "CPU", Host: true},
 	}
+	info.Caps, info.Reason = p.view(t)
 	introduce := func() {
 		current := info
 		sink.Emit(event.Event{Kind: event.KindEngine, At: p.clock.Now(), Layer: -1, Data: &current})
@@ -223,9 +233,12 @@ func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 		if time.Since(checked) >= watchEvery {
 			checked = time.Now()
 			p.reportLost(t)
-			if info.State, info.Reason = p.state(t, info); info.State != event.EngineReady {
-				t.endAll()
+			was := info
+			if p.describe(t, &info); info != was {
 				introduce()
+			}
+			if info.State != event.EngineReady {
+				t.endAll()
 				err := p.detach() // another process may get its number
 				<-ctx.Done()
 				if broken != nil {
@@ -245,23 +258,35 @@ func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 	return nil
 }
 
-// caps returns the capabilities that need the router's picks.
-func (p *Probe) caps() event.Caps {
-	if p.picks != nil {
-		return event.CapExperts | event.CapPicks
+// view returns what is seen of the process, and how.
+func (p *Probe) view(t *tracker) (event.Caps, string) {
+	caps := event.CapStages | event.CapTokens | event.CapKV | event.CapSteps | event.CapQueue | event.CapHost
+	how := "probes in process " + strconv.Itoa(p.target.PID)
+	switch n := t.sampling.share; {
+	case p.model.Experts == 0 && p.model.Architecture != "":
+		return caps, how
+	case p.picks == nil:
+		return caps, "router picks off, " + how
+	case t.blind():
+		return caps, "router picks not visible: not computed on the CPU, " + how
+	case n > 1:
+		how = "router picks of 1 pass in " + strconv.Itoa(n) + ", " + how
+	default:
+		how = "router picks of all passes, " + how
 	}
-	return 0
+	return caps | event.CapExperts | event.CapPicks, how
 }
 
-// state returns whether the process can still be watched.
-func (p *Probe) state(t *tracker, info event.EngineInfo) (event.EngineState, string) {
+// describe updates whether the process can still be watched, and what is seen of it.
+func (p *Probe) describe(t *tracker, info *event.EngineInfo) {
 	switch {
 	case !p.target.alive():
-		return event.EngineStopped, "the process has ended"
+		info.State, info.Reason = event.EngineStopped, "the process has ended"
 	case t.refused != "":
-		return event.EngineFailed, t.refused
+		info.State, info.Reason = event.EngineFailed, t.refused
+	default:
+		info.Caps, info.Reason = p.view(t)
 	}
-	return info.State, info.Reason
 }
 
 // samplePicks attaches or detaches the probe of picks when it is time.
@@ -275,14 +300,23 @@ func (p *Probe) samplePicks(t *tracker, shift int64) error {
 	}
 	now := func() int64 { return int64(p.clock.Now()) - shift }
 	switch s := &t.sampling; {
+	case s.lapsed(now()):
+		s.close(now(), gathers)
 	case s.full(now(), gathers):
 		s.close(now(), gathers)
 		return p.picks.set(false)
-	case s.due():
+	case s.expires(now()):
+		asked := now()
 		if err := p.picks.set(true); err != nil {
 			return err
 		}
-		s.open(now(), gathers)
+		s.renew(asked)
+	case s.due():
+		asked := now()
+		if err := p.picks.set(true); err != nil {
+			return err
+		}
+		s.open(asked, now(), gathers)
 	}
 	return nil
 }

@@ -54,6 +54,7 @@ type pass struct {
 	tokens int
 	result int32
 	began  int64
+	lost   uint64 // records of picks, from its begin to its end
 }
 
 // batch is a part of a batch of tokens: n tokens from first, of total.
@@ -128,9 +129,19 @@ func (r *reader) part(limit int) (total, first, n int, ok bool) {
 	return int(t), int(f), int(c), ok
 }
 
-func (r *reader) list(to *[chunkTokens]int32) {
-	for i := range to {
-		to[i] = r.i32()
+// room returns the entries that a record has room for if n are in it.
+func room(n, limit int) int {
+	if n == 1 {
+		return 1
+	}
+	return limit
+}
+
+// list reads the n first entries of a list, and skips the room for others.
+func (r *reader) list(to *[chunkTokens]int32, n, room int) {
+	raw := r.take(4 * room)
+	for i := range n {
+		to[i] = int32(binary.NativeEndian.Uint32(raw[4*i:]))
 	}
 }
 
@@ -141,17 +152,14 @@ func parse(raw []byte) (record, error) {
 	ok := true
 	switch out.kind {
 	case kindPassBegin, kindPassEnd:
-		p := &pass{ctx: r.u64(), tokens: int(r.i32()), result: r.i32(), began: r.i64()}
+		p := &pass{ctx: r.u64(), tokens: int(r.i32()), result: r.i32(), began: r.i64(), lost: r.u64()}
 		out.data = p
 	case kindBatch:
 		b := &batch{ctx: r.u64()}
 		b.total, b.first, b.n, ok = r.part(chunkTokens)
 		b.flags = r.u32()
-		r.list(&b.token)
-		r.list(&b.pos)
-		r.list(&b.seq)
-		for i, v := range r.take(chunkTokens) {
-			b.output[i] = int8(v)
+		if ok {
+			parseBatch(&r, b)
 		}
 		out.data = b
 	case kindPicked:
@@ -160,7 +168,9 @@ func parse(raw []byte) (record, error) {
 		t := &tokenized{began: r.i64()}
 		t.total, t.first, t.n, ok = r.part(chunkTokens)
 		r.u32()
-		r.list(&t.token)
+		if ok {
+			r.list(&t.token, t.n, chunkTokens)
+		}
 		out.data = t
 	case kindSampled:
 		out.data = &sampled{began: r.i64(), ctx: r.u64(), index: r.i32(), token: r.i32()}
@@ -178,6 +188,16 @@ func parse(raw []byte) (record, error) {
 	return out, nil
 }
 
+func parseBatch(r *reader, b *batch) {
+	size := room(b.n, chunkTokens)
+	r.list(&b.token, b.n, size)
+	r.list(&b.pos, b.n, size)
+	r.list(&b.seq, b.n, size)
+	for i, v := range r.take(size)[:b.n] {
+		b.output[i] = int8(v)
+	}
+}
+
 // pickTensor is the prefix of the names of the tensors that hold picks; the layer follows.
 const pickTensor = "ffn_moe_topk-"
 
@@ -187,12 +207,16 @@ func parsePicked(r *reader) (*picked, bool) {
 	p := &picked{layer: layer, used: int(r.u32())}
 	var ok bool
 	p.total, p.first, p.n, ok = r.part(chunkRows)
-	for i := range p.pick {
+	if !ok {
+		return nil, false
+	}
+	raw := r.take(4 * maxUsed * room(p.n, chunkRows))
+	for i := range p.n {
 		for j := range p.pick[i] {
-			p.pick[i][j] = r.i32()
+			p.pick[i][j] = int32(binary.NativeEndian.Uint32(raw[4*(i*maxUsed+j):]))
 		}
 	}
-	return p, ok && err == nil && layer >= 0 && layer < maxLayers && p.used > 0 && p.used <= maxUsed
+	return p, err == nil && layer >= 0 && layer < maxLayers && p.used > 0 && p.used <= maxUsed
 }
 
 // maxLayers bounds the layers whose picks are kept.

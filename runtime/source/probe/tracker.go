@@ -37,11 +37,15 @@ type tracker struct {
 	sampling  sampling
 	experts   event.Experts
 	expertsAt int64
-	unsent    bool   // picks were counted since
-	refused   string // why the records cannot be understood
-	begun     int    // passes
-	malformed uint64 // records that could not be read
+	unsent    bool         // picks were counted since
+	seen      map[int]bool // layers whose picks were seen
+	whole     int          // passes whose picks were all counted
+	unread    uint64       // rows of picks that could not be read
+	refused   string       // why the records cannot be understood
+	begun     int          // passes
+	malformed uint64       // records that could not be read
 	drops     event.Drops
+	lostEnds  uint64 // lost ends of passes
 }
 
 // llamaContext is a llama_context: the target model, or a draft.
@@ -125,7 +129,7 @@ type row struct {
 func newTracker(sink event.Sink, model event.Model, ends func(int32) bool, offset int64) *tracker {
 	t := &tracker{
 		sink: sink, model: model, offset: offset, ends: ends,
-		contexts: map[uint64]*llamaContext{}, threads: map[uint32]*thread{},
+		contexts: map[uint64]*llamaContext{}, threads: map[uint32]*thread{}, seen: map[int]bool{},
 	}
 	if n := model.Layers * model.Experts; n > 0 {
 		t.experts = event.Experts{
@@ -154,7 +158,7 @@ func (t *tracker) apply(r record) {
 		if r.kind == kindPassBegin {
 			t.beginPass(c, r, d)
 		} else if c.pass != nil {
-			t.endPass(c, r.at)
+			t.endPass(c, r.at, d.lost)
 		}
 	case *batch:
 		t.addRows(r, d)
@@ -382,7 +386,7 @@ func (t *tracker) matching(at int, tokens []int32) *text {
 }
 
 // endPass ends the pass in progress of a context.
-func (t *tracker) endPass(c *llamaContext, at int64) {
+func (t *tracker) endPass(c *llamaContext, at int64, lostPicks uint64) {
 	f := c.pass
 	c.pass, c.last = nil, nil
 	if len(f.rows) < f.tokens { // some were lost, and counted
@@ -390,8 +394,10 @@ func (t *tracker) endPass(c *llamaContext, at int64) {
 	}
 	c.last = f
 	f.ended = at
-	if !t.sampling.add(f.began, at) {
+	if !t.sampling.add(f.began, at) || lostPicks > 0 {
 		f.picks = nil // some may be missing
+	} else {
+		t.lookForPicks(f, at)
 	}
 	var decode, prompt int32
 	for _, x := range f.shares {
@@ -554,10 +560,16 @@ func (t *tracker) endAll() {
 
 // reportLost emits the number of lost records, given by kind, if it has changed.
 func (t *tracker) reportLost(lost [numKinds]uint64) {
+	if n := lost[kindPassEnd]; n != t.lostEnds {
+		t.lostEnds = n
+		for _, c := range t.contexts {
+			c.pass = nil // it may have ended
+		}
+	}
 	var d event.Drops
 	d[event.KindStep] = lost[kindPassBegin] + lost[kindPassEnd] + lost[kindBatch] + t.malformed
 	d[event.KindToken] = lost[kindSampled]
-	d[event.KindExperts] = lost[kindPicked]
+	d[event.KindExperts] = lost[kindPicked] + t.unread
 	d[event.KindRequest] = lost[kindTokenized] + lost[kindReceived] + lost[kindSent] + lost[kindRemoved]
 	if d != t.drops {
 		t.drops = d

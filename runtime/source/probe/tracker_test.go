@@ -107,7 +107,7 @@ func watch() (*process, *log) {
 	l := &log{}
 	model := event.Model{Layers: 2, Experts: 8, ExpertsUsed: 2}
 	t := newTracker(l, model, func(id int32) bool { return id == 0 }, 0)
-	t.sampling.open(0, 0)
+	t.sampling.open(0, 0, 0)
 	return &process{t: t}, l
 }
 
@@ -146,7 +146,7 @@ func TestRequest(t *testing.T) {
 		#1 prompt 3000..7000
 		pass 1 decode 0 prompt 3
 		#1 first_token 7000..8000
-		#1 token 20 at 8000 pass 1 picks [5 6 7 0]
+		#1 token 20 at 8000 pass 1 picks [5 6 0 7]
 		pass 2 decode 1 prompt 0
 		#1 token 0 at 14000 pass 2 picks [1 3 65535 65535]
 		#1 finished at 14000 "stop" prompt 4 cached 1 generated 2`)
@@ -282,6 +282,94 @@ func TestCleared(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestUnreadablePicks follows passes whose picks are in memory that cannot be read, or lost: they are counted as lost.
+func TestUnreadablePicks(t *testing.T) {
+	p, l := watch()
+	p.begin(rows{0, 0, true, []int32{1}})
+	p.pick(0, [2]int32{-1, 0})
+	p.pick(1, [2]int32{3, 4})
+	p.end()
+	p.sample(0, 2)
+	p.begin(rows{0, 1, true, []int32{2}})
+	p.pick(0, [2]int32{5, 6})
+	p.apply(kindPassEnd, 1, &pass{ctx: 1, lost: 1})
+	p.sample(0, 3)
+	got := slices.DeleteFunc(l.lines, func(s string) bool { return !strings.Contains(s, "#1 token") })
+	want := []string{
+		fmt.Sprintf("#1 token 2 at 6000 pass 1 picks [%d %d 3 4]", engine.NoPick, engine.NoPick),
+		"#1 token 3 at 11000 pass 2",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	p.t.reportLost([numKinds]uint64{kindPicked: 1})
+	if n := p.t.drops[event.KindExperts]; n != 2 {
+		t.Errorf("%d picks are lost, want one that was not read and one that did not fit", n)
+	}
+}
+
+// TestInvisiblePicks follows passes whose experts are computed elsewhere: in one layer, and in all.
+func TestInvisiblePicks(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		visible bool
+		log     string
+	}{
+		{"one layer", true, "no router picks seen in layers 1: dense, or not computed on the CPU"},
+		{"all layers", false, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, l := watch()
+			for i := range int32(enoughPasses) {
+				if p.t.blind() {
+					t.Fatalf("blind after %d passes", i)
+				}
+				p.begin(rows{0, i, true, []int32{9}})
+				p.pick(1, [2]int32{-1, -1}) // on a GPU
+				if c.visible {
+					p.pick(0, [2]int32{1, 2})
+				}
+				p.end()
+				p.sample(0, 9)
+			}
+			if p.t.blind() == c.visible {
+				t.Errorf("blind is %v", !c.visible)
+			}
+			if logged := slices.Contains(l.lines, c.log); logged != c.visible {
+				t.Errorf("events: %s", strings.Join(l.lines, "\n"))
+			}
+			p.begin(rows{0, enoughPasses, true, []int32{9}})
+			p.pick(0, [2]int32{1, 2})
+			p.end()
+			if p.t.blind() {
+				t.Error("blind after picks were seen")
+			}
+		})
+	}
+}
+
+// TestLostRecords loses the batch of a pass, and the end of the next one: the first is no pass, and its request ends.
+func TestLostRecords(t *testing.T) {
+	p, l := watch()
+	p.begin(rows{0, 0, true, []int32{1, 2}})
+	p.end()
+	p.sample(1, 3)
+	p.apply(kindPassBegin, 1, &pass{ctx: 1, tokens: 1})
+	p.end()
+	p.apply(kindPassBegin, 1, &pass{ctx: 1, tokens: 1})
+	p.t.expire(p.now + idleEnd + 1)
+	before := len(l.lines)
+	p.t.reportLost([numKinds]uint64{kindPassEnd: 1})
+	p.t.expire(p.now + idleEnd + 1)
+	want := []string{`#1 finished at 4000 "" prompt 2 cached 0 generated 1`}
+	if got := l.lines[before:]; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if slices.Contains(l.lines, "pass 2 decode 0 prompt 0") {
+		t.Error("a pass without its batch is reported")
 	}
 }
 

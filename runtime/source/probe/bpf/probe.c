@@ -64,16 +64,27 @@ struct pass {
 	u32 tokens;
 	s32 result; // PASS_END
 	u64 began; // PASS_END
+	u64 lost; // PASS_END: records of picks, in the meantime
 };
+
+// A record of one entry, as when one token is decoded, has room for one only: it is what fills the ring buffer.
 
 struct batch {
 	struct head head;
 	u64 ctx;
 	u32 total, first, n; // tokens of the physical batch; those of this record
 	u32 flags; // see below
-	s32 token[CHUNK];
-	s32 pos[CHUNK];
-	s32 seq[CHUNK];
+};
+
+struct batch_one {
+	struct batch of;
+	s32 token[1], pos[1], seq[1];
+	u8 output[1];
+};
+
+struct batch_many {
+	struct batch of;
+	s32 token[CHUNK], pos[CHUNK], seq[CHUNK];
 	u8 output[CHUNK];
 };
 
@@ -87,6 +98,15 @@ struct picked {
 	struct head head;
 	char name[64]; // of the tensor
 	u32 used, total, first, n; // picks of a row; rows of the tensor; rows of this record
+};
+
+struct picked_one {
+	struct picked of;
+	s32 pick[1][PICKS];
+};
+
+struct picked_many {
+	struct picked of;
 	s32 pick[ROWS][PICKS];
 };
 
@@ -121,7 +141,7 @@ struct transfer {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 8 << 20);
+	__uint(max_entries, 1 << 20); // set before it is loaded
 } ring SEC(".maps");
 
 // lost counts the records that did not fit, by kind. Reading it needs no privilege.
@@ -214,24 +234,47 @@ struct fields {
 
 // Global functions are verified alone, not once for each round of the loops that call them. They return 0 on failure.
 
-__attribute__((noinline)) int read_part(struct fields *f, u32 first) {
-	if (!f || f->n <= first)
-		return 0;
-	struct batch *b = RESERVE(BATCH, batch);
-	if (!b)
-		return 0;
-	u32 count = f->n - first;
-	if (count > CHUNK)
-		count = CHUNK;
+static void describe(struct batch *b, struct fields *f, u32 first, u32 count) {
 	b->ctx = f->ctx;
 	b->total = f->n;
 	b->first = first;
 	b->n = count;
 	b->flags = f->flags | (f->pos ? HAS_POS : 0) | (f->seq ? HAS_SEQ : 0) | (f->output ? HAS_OUTPUT : 0);
+}
+
+static int read_one(struct fields *f, u32 first) {
+	struct batch_one *b = RESERVE(BATCH, batch_one);
+	if (!b)
+		return 0;
+	describe(&b->of, f, first, 1);
+	if (!f->token || READ(b->token, f->token + 4 * (u64)first))
+		b->of.flags |= NO_TOKENS;
+	READ(b->pos, f->pos + 4 * (u64)first); // fails without positions
+	READ(b->output, f->output + first);
+	u64 list = 0;
+	b->seq[0] = -1;
+	if (!READ(list, f->seq + 8 * (u64)first))
+		READ(b->seq, list);
+	SUBMIT(b);
+	return 1;
+}
+
+__attribute__((noinline)) int read_part(struct fields *f, u32 first) {
+	if (!f || f->n <= first)
+		return 0;
+	u32 count = f->n - first;
+	if (count > CHUNK)
+		count = CHUNK;
+	if (count == 1)
+		return read_one(f, first);
+	struct batch_many *b = RESERVE(BATCH, batch_many);
+	if (!b)
+		return 0;
+	describe(&b->of, f, first, count);
 	u64 bytes = count * 4;
 	CLAMP(bytes, sizeof(b->token));
 	if (!f->token || bpf_probe_read_user(b->token, bytes, (void *)(f->token + 4 * (u64)first)))
-		b->flags |= NO_TOKENS;
+		b->of.flags |= NO_TOKENS;
 	if (f->pos && bpf_probe_read_user(b->pos, bytes, (void *)(f->pos + 4 * (u64)first)))
 		b->pos[0] = -1; // where reading fails, zeros are written
 	if (f->output)
@@ -271,6 +314,7 @@ int decode_entry(struct pt_regs *c) {
 #endif
 	s32 n = 0;
 	READ(n, at);
+	call.b = lost[PICKED];
 	call.c = n;
 	u32 tid = thread();
 	bpf_map_update_elem(&passes, &tid, &call, BPF_ANY);
@@ -280,6 +324,7 @@ int decode_entry(struct pt_regs *c) {
 		p->tokens = n;
 		p->result = 0;
 		p->began = call.at;
+		p->lost = 0;
 		SUBMIT(p);
 	}
 	if (n > 0) {
@@ -307,6 +352,7 @@ int decode_return(struct pt_regs *c) {
 		p->tokens = call->c;
 		p->result = RESULT(c);
 		p->began = call->at;
+		p->lost = lost[PICKED] - call->b;
 		SUBMIT(p);
 	}
 	bpf_map_delete_elem(&passes, &tid);
@@ -342,23 +388,37 @@ struct picks {
 	u64 used, rows, stride, data;
 };
 
-__attribute__((noinline)) int read_picks(struct picks *t, u32 first) {
-	if (!t || t->rows <= first)
-		return 0;
-	struct picked *p = RESERVE(PICKED, picked);
-	if (!p)
-		return 0;
+static void name_picks(struct picked *p, struct picks *t, u32 first, u32 n) {
 	__builtin_memcpy(p->name, t->name, sizeof(p->name));
-	u32 n = t->rows - first;
-	if (n > ROWS)
-		n = ROWS;
 	p->used = t->used;
 	p->total = t->rows;
 	p->first = first;
 	p->n = n;
+}
+
+__attribute__((noinline)) int read_picks(struct picks *t, u32 first) {
+	if (!t || t->rows <= first)
+		return 0;
+	u32 n = t->rows - first;
+	if (n > ROWS)
+		n = ROWS;
 	u64 bytes = t->used * 4;
-	CLAMP(bytes, sizeof(p->pick[0]));
+	CLAMP(bytes, sizeof(s32[PICKS]));
 	u64 from = t->data + t->stride * first;
+	if (n == 1) {
+		struct picked_one *p = RESERVE(PICKED, picked_one);
+		if (!p)
+			return 0;
+		name_picks(&p->of, t, first, 1);
+		if (bpf_probe_read_user(p->pick[0], bytes, (void *)from))
+			p->pick[0][0] = -1;
+		SUBMIT(p);
+		return 1;
+	}
+	struct picked_many *p = RESERVE(PICKED, picked_many);
+	if (!p)
+		return 0;
+	name_picks(&p->of, t, first, n);
 	for (u32 i = 0; i < ROWS; i++) {
 		if (i >= n)
 			break;
