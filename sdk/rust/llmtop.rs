@@ -65,6 +65,7 @@ pub mod caps {
 pub mod stage {
     pub const LOAD: &str = "model_load";
     /// From enqueue to dispatch, without the next.
+    pub const RECEIVE: &str = "receive";
     pub const QUEUE: &str = "queue";
     /// Part of that wait in which the requests that held the slots waited on purpose.
     pub const PACED_BY_OTHERS: &str = "paced_by_others";
@@ -74,6 +75,7 @@ pub mod stage {
     pub const FIRST_TOKEN: &str = "first_token";
     pub const HOST_TO_DEVICE: &str = "host_to_device";
     pub const DEVICE_TO_HOST: &str = "device_to_host";
+    pub const SEND: &str = "send";
     pub const ATTENTION: &str = "attention";
     pub const ROUTER: &str = "router";
     pub const EXPERTS: &str = "experts";
