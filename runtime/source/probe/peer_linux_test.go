@@ -4,6 +4,7 @@ package probe
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -13,7 +14,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -95,45 +95,21 @@ func (h *heard) wait(t *testing.T, what string, done func(event.Event) bool) []e
 	return nil
 }
 
-// reply is what llama-server answers.
-type reply struct {
-	Tokens []int32 `json:"tokens"`
-}
-
-func complete(t *testing.T, url string, body map[string]any) (r reply) {
+// attach watches a server until the test ends.
+func attach(t *testing.T, server *peer.Process, clock engine.Clock, hooks engine.Hooks) *heard {
 	t.Helper()
-	raw, err := json.Marshal(body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := http.Post(url+"/completion", "application/json", strings.NewReader(string(raw)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer got.Body.Close()
-	if err := json.NewDecoder(got.Body).Decode(&r); err != nil || got.StatusCode != http.StatusOK {
-		t.Fatalf("status %d: %v", got.StatusCode, err)
-	}
-	return r
-}
-
-// TestServer watches a real server: its tokens are those of the reply, and the picks of a prompt are those that llama.cpp
-// gave in golden.json.
-func TestServer(t *testing.T) {
-	needProbes(t)
-	server := peer.LlamaServer(t, "", "--parallel", "2", "--threads", "1")
 	target, err := Inspect(server.PID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := Open(target, engine.NewClock(), engine.Hooks{Experts: true, Every: 1})
+	p, err := Open(target, clock, hooks)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(context.Background())
 	h, ended := &heard{}, make(chan error)
 	go func() { ended <- p.Run(ctx, h) }()
-	defer func() {
+	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
@@ -142,8 +118,69 @@ func TestServer(t *testing.T) {
 			t.Error(err)
 		}
 		expectNoPrograms(t)
-	}()
+	})
 	h.wait(t, "the model", func(e event.Event) bool { return e.Kind == event.KindModel })
+	return h
+}
+
+// reply is what llama-server answers.
+type reply struct {
+	Tokens  []int32 `json:"tokens"`
+	Timings struct {
+		Cached      int     `json:"cache_n"`
+		Prompt      int     `json:"prompt_n"`
+		PromptMS    float64 `json:"prompt_ms"`
+		Predicted   int     `json:"predicted_n"`
+		PredictedMS float64 `json:"predicted_ms"`
+		Drafted     int     `json:"draft_n"`
+		Accepted    int     `json:"draft_n_accepted"`
+	} `json:"timings"`
+}
+
+func complete(t *testing.T, url string, body map[string]any) (r reply) {
+	t.Helper()
+	if err := post(t.Context(), url+"/completion", body, func(line []byte) error { return json.Unmarshal(line, &r) }); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// post sends a request, and calls f for the answer, or for each message of a stream.
+func post(ctx context.Context, url string, body map[string]any, f func([]byte) error) error {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(raw))
+	if err != nil {
+		return err
+	}
+	got, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer got.Body.Close()
+	if got.StatusCode != http.StatusOK {
+		return fmt.Errorf("status %d", got.StatusCode)
+	}
+	lines := bufio.NewScanner(got.Body)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if line := bytes.TrimPrefix(lines.Bytes(), []byte("data: ")); len(line) > 0 {
+			if err := f(line); err != nil {
+				return err
+			}
+		}
+	}
+	return lines.Err()
+}
+
+// TestServer watches a real server: its tokens are those of the reply, and the picks of a prompt are those that llama.cpp
+// gave in golden.json.
+func TestServer(t *testing.T) {
+	needProbes(t)
+	server := peer.LlamaServer(t, "", "--parallel", "2", "--threads", "1")
+	h := attach(t, server, engine.NewClock(), engine.Hooks{Experts: true, Every: 1})
 	time.Sleep(5 * pollEvery) // the probe of picks is attached after the first look
 
 	var golden struct {

@@ -89,6 +89,7 @@ func (p *Probe) attach() error {
 	programs := map[string][2]*ebpf.Program{ // at the entry and at the return, by purpose
 		passes: {o.DecodeEntry, o.DecodeReturn}, texts: {o.TokenizeEntry, o.TokenizeReturn}, reuse: {o.RemoveEntry},
 		order: {o.UbatchEntry}, samples: {o.SampleEntry, o.SampleReturn}, drafts: {o.DraftEntry, o.DraftReturn},
+		follows: {o.FollowEntry, o.DraftReturn}, encodes: {o.DecodeEntry, o.DecodeReturn},
 	}
 	for _, s := range p.target.Symbols {
 		if s.path == "" {
@@ -164,6 +165,14 @@ func (p *Probe) Close() error {
 
 // PID returns the watched process.
 func (p *Probe) PID() int { return p.target.PID }
+
+// Processes returns the watched process; none once it has ended.
+func (p *Probe) Processes() []int {
+	if !p.target.alive() {
+		return nil
+	}
+	return []int{p.target.PID}
+}
 
 // offset returns the time on the session's clock minus CLOCK_MONOTONIC, in ns.
 func offset(clock engine.Clock) (int64, error) {
