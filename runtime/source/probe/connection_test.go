@@ -30,6 +30,7 @@ func (l *log) requests() []string {
 func (p *process) receive(tid uint32, fd int32) {
 	p.apply(kindReceived, tid, &transfer{fd: fd, bytes: 9})
 }
+
 func (p *process) send(tid uint32, fd int32)  { p.apply(kindSent, tid, &transfer{fd: fd, bytes: 9}) }
 func (p *process) leave(tid uint32, fd int32) { p.apply(kindReceived, tid, &transfer{fd: fd}) }
 
