@@ -155,6 +155,9 @@ func TestConnections(t *testing.T) {
 			p.send(7, 4)
 			p.t.expire(p.now)
 		}, "#1 queued at 1000, #1 receive 1000..1000, #1 running at 3000, #1 finished at 8000 \"\" prompt 4 cached 0 generated 0"},
+		"probes that came during the prompt": {func(p *process) {
+			p.run(64, prompt, 1)
+		}, "#1 running at 1000"},
 		"a conversation that goes on": {func(p *process) {
 			p.receive(7, 4)
 			p.tokenize(7, 1, 2, 3)

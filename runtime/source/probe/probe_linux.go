@@ -26,6 +26,7 @@ type Probe struct {
 	clock   engine.Clock
 	objects probesObjects
 	links   []link.Link
+	since   int64   // ns of CLOCK_MONOTONIC when all were attached: what came before is incomplete
 	picks   *toggle // of the probe of picks; nil without one
 	every   int     // picks are counted in 1 of every passes; 0: as the budget permits; negative: none
 	ring    *ringbuf.Reader
@@ -72,6 +73,9 @@ func Open(t *Target, clock engine.Clock, hooks engine.Hooks) (_ *Probe, err erro
 	p.ring, err = ringbuf.NewReader(p.objects.Ring)
 	if err != nil {
 		return nil, fmt.Errorf("open ring buffer: %w", err)
+	}
+	if p.since, err = monotonic(); err != nil {
+		return nil, err
 	}
 	p.model, p.ends, err = readModel(t)
 	if err != nil {
@@ -176,11 +180,17 @@ func (p *Probe) Processes() []int {
 
 // offset returns the time on the session's clock minus CLOCK_MONOTONIC, in ns.
 func offset(clock engine.Clock) (int64, error) {
+	now, err := monotonic()
+	return int64(clock.Now()) - now, err
+}
+
+// monotonic returns CLOCK_MONOTONIC, in ns.
+func monotonic() (int64, error) {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
 		return 0, fmt.Errorf("read clock: %w", err)
 	}
-	return int64(clock.Now()) - now.Nano(), nil
+	return now.Nano(), nil
 }
 
 // watchEvery is how often Run checks that the process lives and whether records were lost.
@@ -303,7 +313,7 @@ func (p *Probe) read(t *tracker) (n int, err error) {
 		n++
 		if r, err := parse(p.record.RawSample); err != nil {
 			t.malformed++
-		} else {
+		} else if r.at >= p.since {
 			t.apply(r)
 		}
 	}

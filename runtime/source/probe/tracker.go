@@ -66,6 +66,7 @@ type request struct {
 	text       int             // tokens of its text; 0: unknown
 	prompt     int             // tokens so far, cached ones included
 	cached     int
+	anyCached  bool // what is before its first pass may be of passes that were not seen
 	promptDone bool
 	generated  int
 	last       int64 // of the last token; 0: none
@@ -337,11 +338,11 @@ func (t *tracker) begin(s *sequence, x *share, at int64) *request {
 		return r
 	}
 	t.lastID++
-	r.id = t.lastID
+	r.id, r.anyCached = t.lastID, source == nil && x.first > s.length
 	switch {
 	case source != nil:
 		t.arrive(r, source, at)
-	case len(t.threads) == 0:
+	case len(t.threads) == 0 && !r.anyCached:
 		t.about(r, event.Event{Kind: event.KindRequest, State: event.StateQueued, Data: &event.Request{}}, at)
 	}
 	t.about(r, event.Event{Kind: event.KindRequest, State: event.StateDispatched}, at)
@@ -473,7 +474,7 @@ func (t *tracker) end(s *sequence) {
 	}
 	t.about(r, event.Event{
 		Kind: event.KindRequest, State: state,
-		Data: &event.Outcome{Reason: reason, Prompt: r.prompt, Cached: r.cached, Generated: r.generated},
+		Data: &event.Outcome{Reason: reason, Prompt: r.prompt, Cached: r.cached, AnyCached: r.anyCached, Generated: r.generated},
 	}, max(r.last, r.active))
 }
 
