@@ -23,7 +23,8 @@ const continueBytes = int32(len("HTTP/1.1 100 Continue\r\n\r\n"))
 type exchange struct {
 	fd       int32
 	received int64 // first byte
-	headers  bool  // those of the answer were sent alone
+	headers  bool  // those of the answer were sent alone: it is streamed
+	ended    bool  // what was sent last ends with an empty line, as a streamed answer does
 	sent     int64 // last byte of the answer so far, without its headers; 0: none
 	closed   int64 // the other side had closed the connection; 0: not seen
 	doubtful bool  // the thread left another request without an answer: it may handle several in turns
@@ -67,8 +68,8 @@ func (t *tracker) addText(r record, d *tokenized) {
 	}
 }
 
-// matching removes and returns the tokenized text that continues with these tokens at a position of a sequence. It returns
-// nil if several texts do that, unless they are parts of the same request.
+// matching removes and returns the tokenized text that continues with these tokens at a position of a sequence. It
+// returns nil if several texts do that, unless they are parts of the same request.
 func (t *tracker) matching(s *sequence, at int, tokens []int32) *text {
 	var found []*text
 	for _, x := range t.texts {
@@ -87,8 +88,8 @@ func (t *tracker) matching(s *sequence, at int, tokens []int32) *text {
 	return found[0]
 }
 
-// restarts reports whether a tokenized text is the content of a sequence up to a position, with these tokens at its end: the
-// prompt of another request.
+// restarts reports whether a tokenized text is the content of a sequence up to a position, with these tokens at its
+// end: the prompt of another request.
 func (t *tracker) restarts(s *sequence, at int, tokens []int32) bool {
 	return slices.ContainsFunc(t.texts, func(x *text) bool {
 		return x.missing == 0 && len(x.tokens) == at+len(tokens) && slices.Equal(x.tokens[at:], tokens) && s.begins(x.tokens[:at])
@@ -121,7 +122,7 @@ func (t *tracker) addTransfer(r record, d *transfer) {
 	case x.sent == 0 && d.headers:
 		x.headers = d.bytes != continueBytes
 	case d.bytes > 0:
-		x.sent = r.at
+		x.sent, x.ended = r.at, d.headers
 		t.answer(x)
 	case d.bytes == 0 && r.kind == kindReceived, d.bytes == brokenPipe, d.bytes == reset:
 		if x.closed == 0 {
@@ -179,8 +180,9 @@ func (r *request) embedded(c *llamaContext) bool {
 	return !c.samples && r.promptDone && r.generated == 0 && x != nil && x.sent > r.active
 }
 
-// cancelled reports whether the other side left before the answer was complete: nothing was sent after the last pass.
+// cancelled reports whether the other side left before the answer was complete: nothing was sent after the last pass, or
+// not the end of a stream.
 func (r *request) cancelled() bool {
 	x := r.exchange
-	return x != nil && x.closed != 0 && x.sent < r.active
+	return x != nil && x.closed != 0 && (x.sent < r.active || x.headers && !x.ended)
 }

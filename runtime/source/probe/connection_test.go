@@ -126,6 +126,25 @@ func TestConnections(t *testing.T) {
 			p.t.expire(p.now + 2*idleEnd)
 		}, "#1 queued at 1000, #1 receive 1000..1000, #1 running at 3000, #1 send 6000..7000, " +
 			"#1 cancelled at 12000 \"cancelled\" prompt 3 cached 0 generated 2"},
+		"a client that left between two tokens of a stream": {func(p *process) {
+			p.receive(7, 4)
+			p.tokenize(7, 1, 2, 3)
+			p.apply(kindSent, 7, &transfer{fd: 4, bytes: 180, headers: true})
+			p.run(0, prompt, 1)
+			p.send(7, 4)
+			p.leave(7, 4)
+			p.t.expire(p.now + 2*idleEnd)
+		}, "#1 queued at 1000, #1 receive 1000..1000, #1 running at 4000, #1 cancelled at 7000 \"cancelled\" prompt 3 cached 0 generated 1"},
+		"a client that left after the end of a stream": {func(p *process) {
+			p.receive(7, 4)
+			p.tokenize(7, 1, 2, 3)
+			p.apply(kindSent, 7, &transfer{fd: 4, bytes: 180, headers: true})
+			p.run(0, prompt, 1)
+			p.send(7, 4)
+			p.apply(kindSent, 7, &transfer{fd: 4, bytes: 5, headers: true})
+			p.leave(7, 4)
+			p.t.expire(p.now + 2*idleEnd)
+		}, "#1 queued at 1000, #1 receive 1000..1000, #1 running at 4000, #1 finished at 7000 \"\" prompt 3 cached 0 generated 1"},
 		"a client that left during its prompt": {func(p *process) {
 			p.receive(7, 4)
 			p.tokenize(7, 1, 2, 3)

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -106,6 +107,10 @@ func attach(t *testing.T, server *peer.Process, clock engine.Clock, hooks engine
 	if err != nil {
 		t.Fatal(err)
 	}
+	info, err := p.objects.DecodeEntry.Info()
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	h, ended := &heard{}, make(chan error)
 	go func() { ended <- p.Run(ctx, h) }()
@@ -117,7 +122,16 @@ func attach(t *testing.T, server *peer.Process, clock engine.Clock, hooks engine
 		if err := p.Close(); err != nil {
 			t.Error(err)
 		}
-		expectNoPrograms(t)
+		id, _ := info.ID()
+		for range 500 {
+			program, err := ebpf.NewProgramFromID(id)
+			if errors.Is(err, os.ErrNotExist) {
+				return
+			}
+			program.Close()
+			time.Sleep(10 * time.Millisecond)
+		}
+		t.Error("a program is left")
 	})
 	h.wait(t, "the model", func(e event.Event) bool { return e.Kind == event.KindModel })
 	return h

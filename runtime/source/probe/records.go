@@ -98,7 +98,7 @@ type removed struct {
 // ones are an error.
 type transfer struct {
 	fd, bytes int32
-	headers   bool // what was sent ends as headers do
+	headers   bool // what was sent ends with an empty line, as headers do
 }
 
 // drafted is a call that worked on drafts for all sequences.
