@@ -122,7 +122,7 @@ func (t *tracker) addTransfer(r record, d *transfer) {
 	case x.sent == 0 && d.headers:
 		x.headers = d.bytes != continueBytes
 	case d.bytes > 0:
-		x.sent, x.ended = r.at, d.headers
+		x.sent, x.ended = r.at, d.headers || d.bytes == 2 // "0\r\n" and the empty line may be sent apart
 		t.answer(x)
 	case d.bytes == 0 && r.kind == kindReceived, d.bytes == brokenPipe, d.bytes == reset:
 		if x.closed == 0 {

@@ -258,6 +258,7 @@ func TestAgreement(t *testing.T) {
 		}
 		replies[i].Tokens = ids
 	}
+	stop() // closes the connections while the last request may seem to run
 	probed, proxied := h.ends(t, n), between.ends(t, n)
 	distances := map[string][]float64{}
 	add := func(what string, a, b float64) { distances[what] = append(distances[what], max(a-b, b-a)) }
@@ -265,6 +266,9 @@ func TestAgreement(t *testing.T) {
 		a, b, timings := probed[i], proxied[i], want.Timings
 		if !slices.Equal(a.tokens, want.Tokens) || a.outcome.Generated != timings.Predicted || a.outcome.Prompt != timings.Cached+timings.Prompt || a.outcome.Cached != timings.Cached {
 			t.Errorf("request %d: tokens %v, %+v; want %v, %+v", i, a.tokens, a.outcome, want.Tokens, timings)
+		}
+		if a.state != event.StateFinished {
+			t.Errorf("request %d: %v", i, a.state)
 		}
 		if b.outcome.Generated != timings.Predicted || a.stages[event.StageSend] <= 0 {
 			t.Errorf("request %d: %d tokens by the proxy, first sent after %d ns", i, b.outcome.Generated, a.stages[event.StageSend])
