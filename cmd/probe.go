@@ -144,8 +144,10 @@ func (o *probing) run(ctx context.Context, target *probe.Target, notes io.Writer
 	var machine session.Machine
 	machine.AddProcess(target.PID, server)
 	defer machine.Close()
+	usage := host.NewUsageSampler(host.UsageOptions{Clock: clock, Processes: p.Processes})
 	tasks, ctx := errgroup.WithContext(ctx)
-	tasks.Go(session.Guarded("watch process", func() error { return p.Run(ctx, server) }))
+	tasks.Go(session.Guarded("watch process", func() error { return p.Run(ctx, event.Tee{server, usage}) }))
+	tasks.Go(session.Guarded("sample threads", func() error { return usage.Run(ctx, server) }))
 	tasks.Go(session.Guarded("sample host", func() error { return host.New(host.Options{Clock: clock}).Run(ctx, &machine) }))
 	fmt.Fprintf(notes, "watching process %d; to show it: llmtop attach %s\n", target.PID, server.Address())
 	return exit.IgnoreClosed(cmp.Or(tasks.Wait(), context.Cause(ctx)))

@@ -4,7 +4,6 @@ package probe
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,30 +24,6 @@ import (
 	"github.com/llmtop/llmtop/runtime/engine"
 	"github.com/llmtop/llmtop/runtime/source/peer"
 )
-
-// observe watches a process until the test ends.
-func observe(t *testing.T, pid int, hooks engine.Hooks) *heard {
-	t.Helper()
-	target, err := Inspect(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := Open(target, engine.NewClock(), hooks)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	h, ended := &heard{}, make(chan error)
-	go func() { ended <- p.Run(ctx, h) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := errors.Join(<-ended, p.Close()); err != nil {
-			t.Error(err)
-		}
-	})
-	h.wait(t, "the model", func(e event.Event) bool { return e.Kind == event.KindModel })
-	return h
-}
 
 // launch runs a program until the test ends, and waits for a word in its output.
 func launch(t *testing.T, c *exec.Cmd, word string) int {
@@ -136,7 +111,7 @@ func TestStrippedLibraries(t *testing.T) {
 			args := append([]string{"-m", peer.Model(t), "-r", "1000000", "-t", "1", "--progress"}, tt.args...)
 			pid := launch(t, exec.Command(program, args...), "run 3/")
 			replace(t, filepath.Dir(program), "before")
-			h := observe(t, pid, engine.Hooks{Experts: true, Every: 3})
+			h := observe(t, pid, engine.NewClock(), engine.Hooks{Experts: true, Every: 3})
 			replace(t, filepath.Dir(program), "while attached")
 			isPicks := func(e event.Event) bool {
 				x, ok := e.Data.(*event.Experts)
@@ -236,7 +211,7 @@ func TestOllama(t *testing.T) {
 		return answer
 	}
 	ask(1)
-	h := observe(t, childOf(t, ollama.PID), engine.Hooks{})
+	h := observe(t, childOf(t, ollama.PID), engine.NewClock(), engine.Hooks{})
 	want := ask(12)
 	all := h.wait(t, "the end", func(e event.Event) bool { return e.Kind == event.KindRequest && e.State == event.StateFinished })
 	for _, e := range all {
@@ -299,8 +274,7 @@ func freePort(t *testing.T) string {
 // sameTokens watches a server during a request and returns the events: tokens are those of the reply, with picks.
 func sameTokens(t *testing.T, pid int, port string) []event.Event {
 	t.Helper()
-	h := observe(t, pid, engine.Hooks{Experts: true, Every: 1})
-	time.Sleep(5 * pollEvery) // the probe of picks is attached after the first look
+	h := observe(t, pid, engine.NewClock(), engine.Hooks{Experts: true, Every: 1})
 	want := complete(t, "http://127.0.0.1:"+port, map[string]any{"prompt": "Call me Ishmael.", "n_predict": 10, "temperature": 0, "return_tokens": true})
 	all := h.wait(t, "the end", func(e event.Event) bool { return e.Kind == event.KindRequest && e.State == event.StateFinished })
 	var got []int32
@@ -363,7 +337,7 @@ func TestLiar(t *testing.T) {
 	}
 	for lie, reason := range map[string]string{"count": "has 123456789 tokens", "pointers": "sequence -1", "sequence": "sequence 70000"} {
 		t.Run(lie, func(t *testing.T) {
-			h := observe(t, launch(t, exec.Command(program, lie, "0"), "ready"), engine.Hooks{})
+			h := observe(t, launch(t, exec.Command(program, lie, "0"), "ready"), engine.NewClock(), engine.Hooks{})
 			all := h.wait(t, "the refusal", func(e event.Event) bool {
 				info, ok := e.Data.(*event.EngineInfo)
 				return ok && info.State == event.EngineFailed && strings.Contains(info.Reason, reason)
@@ -376,7 +350,7 @@ func TestLiar(t *testing.T) {
 		})
 	}
 	t.Run("threads", func(t *testing.T) {
-		h := observe(t, launch(t, exec.Command(program, "truth", "10000"), "ready"), engine.Hooks{})
+		h := observe(t, launch(t, exec.Command(program, "truth", "10000"), "ready"), engine.NewClock(), engine.Hooks{})
 		h.wait(t, "a pass", func(e event.Event) bool { return e.Kind == event.KindStep && e.N == 1 })
 	})
 	t.Run("another process with the number", func(t *testing.T) {

@@ -3,7 +3,6 @@
 package probe
 
 import (
-	"bufio"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/llmtop/llmtop/runtime/engine/native/gguf"
@@ -88,28 +86,15 @@ func tokenTime(b *testing.B, target *Target, url, mode string, tokens, answers i
 // timed returns the ms that the server reports for a token.
 func timed(b *testing.B, url string, tokens int) float64 {
 	b.Helper()
-	body := fmt.Sprintf(`{"prompt":[1,5,9],"n_predict":%d,"temperature":0,"ignore_eos":true,"cache_prompt":false,"stream":true}`, tokens)
-	resp := post(b, url, body)
-	defer resp.Body.Close()
-	var last struct {
-		Timings struct {
-			N  int     `json:"predicted_n"`
-			MS float64 `json:"predicted_per_token_ms"`
-		} `json:"timings"`
+	body := map[string]any{"prompt": []int{1, 5, 9}, "n_predict": tokens, "temperature": 0, "ignore_eos": true, "cache_prompt": false}
+	var r reply
+	if err := post(b.Context(), url+"/completion", body, func(line []byte) error { return json.Unmarshal(line, &r) }); err != nil {
+		b.Fatal(err)
 	}
-	lines := bufio.NewScanner(resp.Body)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok && strings.Contains(data, `"timings"`) {
-			if err := json.Unmarshal([]byte(data), &last); err != nil {
-				b.Fatal(err)
-			}
-		}
+	if r.Timings.Predicted != tokens {
+		b.Fatalf("%d tokens, want %d", r.Timings.Predicted, tokens)
 	}
-	if last.Timings.N != tokens {
-		b.Fatalf("status %d, %d tokens, want %d: %v", resp.StatusCode, last.Timings.N, tokens, lines.Err())
-	}
-	return last.Timings.MS
+	return r.Timings.PredictedMS / float64(tokens)
 }
 
 // spread returns the median, and its 95 % interval by the ranks of the values.

@@ -3,14 +3,16 @@
 package probe
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -80,57 +82,25 @@ func (h *heard) wait(t *testing.T, what string, done func(event.Event) bool) []e
 	return nil
 }
 
-// reply is what llama-server answers.
-type reply struct {
-	Tokens []int32 `json:"tokens"`
-}
-
-// post asks llama-server for an answer, on a connection of its own: the server may close one that was idle.
-func post(t testing.TB, url, body string) *http.Response {
+// observe watches a process until the test ends.
+func observe(t *testing.T, pid int, clock engine.Clock, hooks engine.Hooks) *heard {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/completion", strings.NewReader(body))
+	target, err := Inspect(pid)
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Close = true
-	got, err := http.DefaultClient.Do(req)
+	p, err := Open(target, clock, hooks)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return got
-}
-
-func complete(t *testing.T, url string, body map[string]any) (r reply) {
-	t.Helper()
-	raw, err := json.Marshal(body)
+	info, err := p.objects.DecodeEntry.Info()
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := post(t, url, string(raw))
-	defer got.Body.Close()
-	if err := json.NewDecoder(got.Body).Decode(&r); err != nil || got.StatusCode != http.StatusOK {
-		t.Fatalf("status %d: %v", got.StatusCode, err)
-	}
-	return r
-}
-
-// TestServer watches a real server: its tokens are those of the reply, and the picks of a prompt are those that llama.cpp
-// gave in golden.json.
-func TestServer(t *testing.T) {
-	needProbes(t)
-	server := peer.LlamaServer(t, "", "--parallel", "2", "--threads", "1")
-	target, err := Inspect(server.PID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := Open(target, engine.NewClock(), engine.Hooks{Experts: true, Every: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(context.Background())
 	h, ended := &heard{}, make(chan error)
 	go func() { ended <- p.Run(ctx, h) }()
-	defer func() {
+	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
@@ -138,16 +108,88 @@ func TestServer(t *testing.T) {
 		if err := p.Close(); err != nil {
 			t.Error(err)
 		}
-		expectNoPrograms(t)
-	}()
+		id, _ := info.ID()
+		for range 500 {
+			program, err := ebpf.NewProgramFromID(id)
+			if errors.Is(err, os.ErrNotExist) {
+				return
+			}
+			program.Close()
+			time.Sleep(10 * time.Millisecond)
+		}
+		t.Error("a program is left")
+	})
 	h.wait(t, "the model", func(e event.Event) bool { return e.Kind == event.KindModel })
 	for range 1000 { // the probe of picks is attached after the first look
-		if slices.Contains(patched(t, target), getRows) {
+		if hooks.Every != 1 || slices.Contains(patched(t, target), getRows) {
 			break
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
 	time.Sleep(5 * pollEvery) // until the source knows
+	return h
+}
+
+// reply is what llama-server answers.
+type reply struct {
+	Tokens  []int32 `json:"tokens"`
+	Timings struct {
+		Cached      int     `json:"cache_n"`
+		Prompt      int     `json:"prompt_n"`
+		PromptMS    float64 `json:"prompt_ms"`
+		Predicted   int     `json:"predicted_n"`
+		PredictedMS float64 `json:"predicted_ms"`
+		Drafted     int     `json:"draft_n"`
+		Accepted    int     `json:"draft_n_accepted"`
+	} `json:"timings"`
+}
+
+func complete(t *testing.T, url string, body map[string]any) (r reply) {
+	t.Helper()
+	if err := post(t.Context(), url+"/completion", body, func(line []byte) error { return json.Unmarshal(line, &r) }); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// post sends a request, and calls f for the answer, or for each message of a stream. It does so on a connection of its own:
+// the server may close one that was idle.
+func post(ctx context.Context, url string, body map[string]any, f func([]byte) error) error {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(raw))
+	if err != nil {
+		return err
+	}
+	req.Close = true
+	got, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer got.Body.Close()
+	if got.StatusCode != http.StatusOK {
+		return fmt.Errorf("status %d", got.StatusCode)
+	}
+	lines := bufio.NewScanner(got.Body)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if line := bytes.TrimPrefix(lines.Bytes(), []byte("data: ")); len(line) > 0 {
+			if err := f(line); err != nil {
+				return err
+			}
+		}
+	}
+	return lines.Err()
+}
+
+// TestServer watches a real server: its tokens are those of the reply, and the picks of a prompt are those that llama.cpp
+// gave in golden.json.
+func TestServer(t *testing.T) {
+	needProbes(t)
+	server := peer.LlamaServer(t, "", "--parallel", "2", "--threads", "1")
+	h := observe(t, server.PID, engine.NewClock(), engine.Hooks{Experts: true, Every: 1})
 
 	var golden struct {
 		Texts []struct {
@@ -205,28 +247,4 @@ func comparePicks(t *testing.T, got *event.Experts, want [][][]int32) {
 		t.Errorf("%d of %d picks differ from golden.json", different, total)
 	}
 	t.Logf("%d of %d picks differ", different, total)
-}
-
-// expectNoPrograms waits until the kernel has freed the programs of the probes.
-func expectNoPrograms(t *testing.T) {
-	t.Helper()
-	left := 0
-	for range 500 {
-		left = 0
-		for id, err := ebpf.ProgramGetNextID(0); err == nil; id, err = ebpf.ProgramGetNextID(id) {
-			program, err := ebpf.NewProgramFromID(id)
-			if err != nil {
-				continue
-			}
-			if info, err := program.Info(); err == nil && (info.Name == "decode_entry" || info.Name == "get_rows_entry") {
-				left++
-			}
-			program.Close()
-		}
-		if left == 0 {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Errorf("%d programs are left", left)
 }

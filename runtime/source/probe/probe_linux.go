@@ -27,6 +27,7 @@ type Probe struct {
 	clock   engine.Clock
 	objects probesObjects
 	links   []link.Link
+	since   int64   // ns of CLOCK_MONOTONIC when all were attached: what came before is incomplete
 	picks   *toggle // of the probes of picks; nil without them
 	every   int     // picks are counted in 1 of every passes; 0: as the budget permits; negative: none
 	ring    *ringbuf.Reader
@@ -82,6 +83,9 @@ func open(t *Target, clock engine.Clock, hooks engine.Hooks, ringBytes uint32) (
 	if err != nil {
 		return nil, fmt.Errorf("open ring buffer: %w", err)
 	}
+	if p.since, err = monotonic(); err != nil {
+		return nil, err
+	}
 	p.model, p.ends, err = readModel(t)
 	if err != nil {
 		return nil, err
@@ -98,6 +102,7 @@ func (p *Probe) attach() error {
 	programs := map[string][2]*ebpf.Program{ // at the entry and at the return, by purpose
 		passes: {o.DecodeEntry, o.DecodeReturn}, texts: {o.TokenizeEntry, o.TokenizeReturn}, reuse: {o.RemoveEntry},
 		samples: {o.SampleEntry, o.SampleReturn}, drafts: {o.DraftEntry, o.DraftReturn}, resets: {o.ClearEntry},
+		follows: {o.FollowEntry, o.DraftReturn}, encodes: {o.DecodeEntry, o.DecodeReturn},
 	}
 	sampled := map[string]*ebpf.Program{order: o.UbatchEntry, picks: o.GetRowsEntry} // only while picks are counted
 	var probes []switched
@@ -177,13 +182,27 @@ func (p *Probe) Close() error {
 // PID returns the watched process.
 func (p *Probe) PID() int { return p.target.PID }
 
+// Processes returns the watched process; none once it has ended.
+func (p *Probe) Processes() []int {
+	if !p.target.alive() {
+		return nil
+	}
+	return []int{p.target.PID}
+}
+
 // offset returns the time on the session's clock minus CLOCK_MONOTONIC, in ns.
 func offset(clock engine.Clock) (int64, error) {
+	now, err := monotonic()
+	return int64(clock.Now()) - now, err
+}
+
+// monotonic returns CLOCK_MONOTONIC, in ns.
+func monotonic() (int64, error) {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
 		return 0, fmt.Errorf("read clock: %w", err)
 	}
-	return int64(clock.Now()) - now.Nano(), nil
+	return now.Nano(), nil
 }
 
 // watchEvery is how often Run checks that the process lives and whether records were lost.
@@ -335,7 +354,7 @@ func (p *Probe) read(t *tracker) (n int, err error) {
 		n++
 		if r, err := parse(p.record.RawSample); err != nil {
 			t.malformed++
-		} else {
+		} else if r.at >= p.since {
 			t.apply(r)
 		}
 	}

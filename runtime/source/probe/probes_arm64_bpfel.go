@@ -37,6 +37,7 @@ const (
 	probesProgDecodeReturn   = "decode_return"
 	probesProgDraftEntry     = "draft_entry"
 	probesProgDraftReturn    = "draft_return"
+	probesProgFollowEntry    = "follow_entry"
 	probesProgGetRowsEntry   = "get_rows_entry"
 	probesProgRecvfromEnter  = "recvfrom_enter"
 	probesProgRecvfromExit   = "recvfrom_exit"
@@ -100,6 +101,7 @@ type probesProgramSpecs struct {
 	DecodeReturn   *ebpf.ProgramSpec `ebpf:"decode_return"`
 	DraftEntry     *ebpf.ProgramSpec `ebpf:"draft_entry"`
 	DraftReturn    *ebpf.ProgramSpec `ebpf:"draft_return"`
+	FollowEntry    *ebpf.ProgramSpec `ebpf:"follow_entry"`
 	GetRowsEntry   *ebpf.ProgramSpec `ebpf:"get_rows_entry"`
 	RecvfromEnter  *ebpf.ProgramSpec `ebpf:"recvfrom_enter"`
 	RecvfromExit   *ebpf.ProgramSpec `ebpf:"recvfrom_exit"`
@@ -191,6 +193,7 @@ type probesPrograms struct {
 	DecodeReturn   *ebpf.Program `ebpf:"decode_return"`
 	DraftEntry     *ebpf.Program `ebpf:"draft_entry"`
 	DraftReturn    *ebpf.Program `ebpf:"draft_return"`
+	FollowEntry    *ebpf.Program `ebpf:"follow_entry"`
 	GetRowsEntry   *ebpf.Program `ebpf:"get_rows_entry"`
 	RecvfromEnter  *ebpf.Program `ebpf:"recvfrom_enter"`
 	RecvfromExit   *ebpf.Program `ebpf:"recvfrom_exit"`
@@ -211,6 +214,7 @@ func (p *probesPrograms) Close() error {
 		p.DecodeReturn,
 		p.DraftEntry,
 		p.DraftReturn,
+		p.FollowEntry,
 		p.GetRowsEntry,
 		p.RecvfromEnter,
 		p.RecvfromExit,

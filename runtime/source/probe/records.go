@@ -19,6 +19,7 @@ const (
 	kindRemoved
 	kindReceived
 	kindSent
+	kindDrafted
 	numKinds
 )
 
@@ -45,14 +46,14 @@ type record struct {
 	kind uint32
 	tid  uint32
 	at   int64
-	data any // pass, batch, picked, tokenized, sampled, removed or transfer
+	data any // pass, batch, picked, tokenized, sampled, removed, transfer or drafted
 }
 
-// pass is the begin or the end of llama_decode.
+// pass is the begin or the end of llama_decode or llama_encode.
 type pass struct {
 	ctx    uint64
 	tokens int
-	result int32
+	result int32 // of a begin: 1 if it computes a draft
 	began  int64
 	lost   uint64 // records of picks, from its begin to its end
 }
@@ -94,9 +95,17 @@ type removed struct {
 	seq, from, to int32
 }
 
-// transfer is a system call that received or sent bytes.
+// transfer is a system call that received or sent bytes. 0 received bytes: the other side has closed the connection; negative
+// ones are an error.
 type transfer struct {
 	fd, bytes int32
+	headers   bool // what was sent ends with an empty line, as headers do
+}
+
+// drafted is a call that worked on drafts for all sequences.
+type drafted struct {
+	began   int64
+	follows bool // the draft model got a batch of the other; otherwise tokens were drafted
 }
 
 var errRecord = errors.New("unexpected record")
@@ -178,7 +187,9 @@ func parse(raw []byte) (record, error) {
 		r.u64()
 		out.data = &removed{seq: r.i32(), from: r.i32(), to: r.i32()}
 	case kindReceived, kindSent:
-		out.data = &transfer{fd: r.i32(), bytes: r.i32()}
+		out.data = &transfer{fd: r.i32(), bytes: r.i32(), headers: r.u64() != 0}
+	case kindDrafted:
+		out.data = &drafted{began: r.i64(), follows: r.u64() != 0}
 	default:
 		ok = false
 	}

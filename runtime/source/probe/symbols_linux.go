@@ -47,7 +47,9 @@ const (
 	order   = "order of rows in large batches"
 	samples = "sampling, token by token"
 	picks   = "router picks"
-	drafts  = "drafts, which are left out"
+	drafts  = "drafts, their time"
+	follows = "the draft model's share of a pass"
+	encodes = "passes of encoders"
 )
 
 // functions are the watched functions.
@@ -61,7 +63,8 @@ var functions = []function{
 	{getRows, picks, false, false},
 	{plainSampler, samples, false, false},
 	{"_Z24common_speculative_draft", drafts, false, true},
-	{"_Z26common_speculative_process", drafts, false, true},
+	{"_Z26common_speculative_process", follows, false, true},
+	{"llama_encode", encodes, false, false},
 }
 
 // Symbol is a function found in a process.

@@ -38,6 +38,14 @@ func (l *log) Emit(e event.Event) {
 		l.lines = append(l.lines, line)
 	case event.KindStep:
 		l.lines = append(l.lines, fmt.Sprintf("pass %d decode %d prompt %d", e.Step, e.N, e.Prompt))
+	case event.KindCounters:
+		line := "counters"
+		if c, ok := e.Data.(*event.Counters); ok {
+			for _, v := range c.Values {
+				line += fmt.Sprint(" ", v.Name, " ", v.Value)
+			}
+		}
+		l.lines = append(l.lines, line)
 	case event.KindLog:
 		l.lines = append(l.lines, e.Text)
 	}
@@ -126,6 +134,7 @@ func expect(t *testing.T, l *log, want string) {
 func TestRequest(t *testing.T) {
 	p, l := watch()
 	p.apply(kindReceived, 7, &transfer{bytes: 9})
+	p.apply(kindReceived, 7, &transfer{bytes: 9}) // the rest
 	p.tokenize(7, 10, 11, 12, 13)
 	p.begin(rows{0, 1, true, []int32{11, 12, 13}}) // token 10 is cached
 	p.pick(0, [2]int32{1, 2}, [2]int32{3, 4}, [2]int32{5, 6})
@@ -133,6 +142,7 @@ func TestRequest(t *testing.T) {
 	p.end()
 	p.sample(2, 20)
 	p.begin(rows{0, 4, true, []int32{20}})
+	p.apply(kindSent, 7, &transfer{bytes: 3}) // the answer is streamed
 	p.pick(0, [2]int32{1, 3})
 	p.pick(1, [2]int32{2, 8}) // no such expert
 	p.end()
@@ -140,16 +150,18 @@ func TestRequest(t *testing.T) {
 	p.t.expire(p.now + idleEnd + 1)
 	expect(t, l, `
 		#1 queued at 1000
-		#1 tokenize 1000..2000
-		#1 queue 2000..3000
-		#1 running at 3000
-		#1 prompt 3000..7000
+		#1 receive 1000..2000
+		#1 tokenize 2000..3000
+		#1 queue 3000..4000
+		#1 running at 4000
+		#1 prompt 4000..8000
 		pass 1 decode 0 prompt 3
-		#1 first_token 7000..8000
-		#1 token 20 at 8000 pass 1 picks [5 6 0 7]
+		#1 first_token 8000..9000
+		#1 send 9000..12000
+		#1 token 20 at 9000 pass 1 picks [5 6 0 7]
 		pass 2 decode 1 prompt 0
-		#1 token 0 at 14000 pass 2 picks [1 3 65535 65535]
-		#1 finished at 14000 "stop" prompt 4 cached 1 generated 2`)
+		#1 token 0 at 16000 pass 2 picks [1 3 65535 65535]
+		#1 finished at 16000 "stop" prompt 4 cached 1 generated 2`)
 	if e := p.t.experts; e.Prompt[1] != 1 || e.Prompt[8+7] != 1 || e.Decode[1] != 1 || e.Decode[8+2] != 0 || e.PromptTokens != 3 || e.DecodeTokens != 1 {
 		t.Errorf("picks: %+v", e)
 	}

@@ -33,6 +33,7 @@ struct pt_regs {
 char _license[] SEC("license") = "GPL";
 
 #define EAGAIN 11
+#define MSG_PEEK 2
 
 #define CHUNK 64 // tokens of a batch record
 #define ROWS 16 // rows of a picks record
@@ -49,6 +50,7 @@ enum kind {
 	REMOVED,
 	RECEIVED,
 	SENT,
+	DRAFTED,
 	KINDS,
 };
 
@@ -62,7 +64,7 @@ struct pass {
 	struct head head;
 	u64 ctx;
 	u32 tokens;
-	s32 result; // PASS_END
+	s32 result; // PASS_END; of PASS_BEGIN, whether it computes a draft
 	u64 began; // PASS_END
 	u64 lost; // PASS_END: records of picks, in the meantime
 };
@@ -133,10 +135,17 @@ struct removed {
 	u32 pad;
 };
 
+struct drafted {
+	struct head head;
+	u64 began;
+	u64 follows; // 1: the draft model got a batch of the other; 0: tokens were drafted
+};
+
 struct transfer {
 	struct head head;
 	s32 fd;
-	s32 bytes; // 0: the other side has closed; negative: an error
+	s32 bytes; // 0 received: the other side has closed; negative: an error
+	u64 headers; // what was sent ends with an empty line
 };
 
 struct {
@@ -180,22 +189,6 @@ static u32 thread(void) { return (u32)bpf_get_current_pid_tgid(); }
 static int drafts(void) {
 	u32 tid = thread();
 	return bpf_map_lookup_elem(&drafting, &tid) != 0;
-}
-
-// common_speculative_draft(...) and common_speculative_process(...)
-SEC("uprobe/common_speculative")
-int draft_entry(struct pt_regs *c) {
-	struct call call = {};
-	u32 tid = thread();
-	bpf_map_update_elem(&drafting, &tid, &call, BPF_ANY);
-	return 0;
-}
-
-SEC("uretprobe/common_speculative")
-int draft_return(struct pt_regs *c) {
-	u32 tid = thread();
-	bpf_map_delete_elem(&drafting, &tid);
-	return 0;
 }
 
 static void lose(u32 kind) {
@@ -294,16 +287,47 @@ __attribute__((noinline)) int read_part(struct fields *f, u32 first) {
 	return 1;
 }
 
+static int draft(s32 follows) {
+	struct call call = {};
+	call.at = bpf_ktime_get_ns();
+	call.c = follows;
+	u32 tid = thread();
+	bpf_map_update_elem(&drafting, &tid, &call, BPF_ANY);
+	return 0;
+}
+
+SEC("uprobe/common_speculative_draft")
+int draft_entry(struct pt_regs *c) { return draft(0); }
+SEC("uprobe/common_speculative_process")
+int follow_entry(struct pt_regs *c) { return draft(1); }
+
+SEC("uretprobe/common_speculative")
+int draft_return(struct pt_regs *c) {
+	u32 tid = thread();
+	struct call *call = bpf_map_lookup_elem(&drafting, &tid);
+	if (!call)
+		return 0;
+	struct drafted *d = RESERVE(DRAFTED, drafted);
+	if (d) {
+		d->began = call->at;
+		d->follows = call->c;
+		SUBMIT(d);
+	}
+	bpf_map_delete_elem(&drafting, &tid);
+	return 0;
+}
+
 static void read_batch(struct fields *f) {
 	for (u32 first = 0; first < MOST; first += CHUNK)
 		if (!read_part(f, first))
 			break;
 }
 
+// llama_decode(context, batch) and llama_encode(context, batch). Of passes that compute a draft, only the context and the
+// number of tokens are kept.
 SEC("uprobe/llama_decode")
 int decode_entry(struct pt_regs *c) {
-	if (drafts())
-		return 0;
+	int drafted = drafts();
 	struct call call = {};
 	call.at = bpf_ktime_get_ns();
 	call.a = ARG1(c);
@@ -322,12 +346,12 @@ int decode_entry(struct pt_regs *c) {
 	if (p) {
 		p->ctx = call.a;
 		p->tokens = n;
-		p->result = 0;
+		p->result = drafted;
 		p->began = call.at;
 		p->lost = 0;
 		SUBMIT(p);
 	}
-	if (n > 0) {
+	if (n > 0 && !drafted) {
 		struct fields f = {};
 		f.n = n;
 		READ(f.token, at + 8);
@@ -366,8 +390,8 @@ int ubatch_entry(struct pt_regs *c) {
 	u64 at = ARG2(c);
 	u32 tid = thread();
 	struct call *call = bpf_map_lookup_elem(&passes, &tid);
-	if (!call || call->c < 2)
-		return 0; // has no order
+	if (!call || call->c < 2 || drafts())
+		return 0; // has no order, or it is of no interest
 	struct fields f = {};
 	READ(f.n, at + 4);
 	f.flags = PHYSICAL;
@@ -591,6 +615,8 @@ static int enter(struct enter_args *e) {
 		return 0;
 	struct call call = {};
 	call.c = e->args[0];
+	call.a = e->args[3]; // flags
+	call.b = e->args[1]; // bytes
 	u32 tid = id;
 	bpf_map_update_elem(&transfers, &tid, &call, BPF_ANY);
 	return 0;
@@ -604,11 +630,15 @@ static int leave(struct exit_args *e, u32 kind) {
 	struct call *call = bpf_map_lookup_elem(&transfers, &tid);
 	if (!call)
 		return 0;
-	if (e->result != -EAGAIN) {
+	if (e->result != -EAGAIN && (e->result <= 0 || !(call->a & MSG_PEEK))) {
 		struct transfer *t = RESERVE(kind, transfer);
 		if (t) {
 			t->fd = call->c;
 			t->bytes = e->result;
+			u32 end = 0;
+			if (kind == SENT && e->result >= 4)
+				READ(end, call->b + e->result - 4);
+			t->headers = end == 0x0a0d0a0d;
 			SUBMIT(t);
 		}
 	}
