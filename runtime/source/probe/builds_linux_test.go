@@ -300,6 +300,7 @@ const liar = `
 #include <unistd.h>
 struct batch { int n; int *token; float *embd; int *pos; int *n_seq_id; int **seq_id; signed char *logits; };
 int llama_decode(void *ctx, struct batch b) { return ctx != 0 && b.n == 0; }
+int llama_synchronize(void *ctx) { return usleep(5000) + (ctx != 0); }
 int llama_memory_seq_rm(void *m, int seq, int from, int to) { return m != 0; }
 static void *idle(void *p) { pause(); return p; }
 int main(int argc, char **argv) {
@@ -320,6 +321,7 @@ int main(int argc, char **argv) {
 		if (!strcmp(argv[1], "pointers")) b.token = b.pos = (int *)8, b.seq_id = (int **)16;
 		if (!strcmp(argv[1], "sequence")) seq = 70000;
 		llama_decode(argv, b);
+		if (!strcmp(argv[1], "device")) llama_synchronize(argv);
 		pos++;
 	}
 }
@@ -330,11 +332,14 @@ func TestLiar(t *testing.T) {
 	needProbes(t)
 	dir := t.TempDir()
 	program := filepath.Join(dir, "liar")
-	compile := exec.Command(need(t, "cc"), "-x", "c", "-O0", "-pthread", "-o", program, "-")
-	compile.Stdin = strings.NewReader(liar)
-	if out, err := compile.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	compile := func(source string, args ...string) {
+		c := exec.Command(need(t, "cc"), append([]string{"-x", "c", "-", "-O0", "-pthread", "-o"}, args...)...)
+		c.Stdin = strings.NewReader(source)
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
 	}
+	compile(liar, program)
 	for lie, reason := range map[string]string{"count": "has 123456789 tokens", "pointers": "sequence -1", "sequence": "sequence 70000"} {
 		t.Run(lie, func(t *testing.T) {
 			h := observe(t, launch(t, exec.Command(program, lie, "0"), "ready"), engine.NewClock(), engine.Hooks{})
@@ -349,6 +354,20 @@ func TestLiar(t *testing.T) {
 			}
 		})
 	}
+	t.Run("device", func(t *testing.T) {
+		driver, program := filepath.Join(dir, "libcuda.so.1"), filepath.Join(dir, "device")
+		compile("int driver;", driver, "-shared")
+		compile(liar, program, "-Wl,--no-as-needed", "-x", "none", driver)
+		h := observe(t, launch(t, exec.Command(program, "device", "0"), "ready"), engine.NewClock(), engine.Hooks{})
+		for _, e := range h.wait(t, "ten passes", func(e event.Event) bool { return e.Kind == event.KindStep && e.Step == 10 }) {
+			if info, ok := e.Data.(*event.EngineInfo); ok && info.Device.Name != "" {
+				t.Errorf("device %q of passes that a GPU may compute", info.Device.Name)
+			}
+			if e.Kind == event.KindStep && e.Dur < 5e6 {
+				t.Errorf("a pass of %d ns does not include the synchronisation", e.Dur)
+			}
+		}
+	})
 	t.Run("threads", func(t *testing.T) {
 		h := observe(t, launch(t, exec.Command(program, "truth", "10000"), "ready"), engine.NewClock(), engine.Hooks{})
 		h.wait(t, "a pass", func(e event.Event) bool { return e.Kind == event.KindStep && e.N == 1 })

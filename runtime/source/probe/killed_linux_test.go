@@ -39,10 +39,6 @@ func watchUntilKilled(args []string) error {
 	if err != nil {
 		return err
 	}
-	hooks := engine.Hooks{Experts: args[1] != "off"}
-	if hooks.Every, err = strconv.Atoi(args[1]); err != nil {
-		hooks.Every = 0 // auto
-	}
 	size, err := strconv.Atoi(args[2])
 	if err != nil {
 		return err
@@ -51,7 +47,7 @@ func watchUntilKilled(args []string) error {
 	if err != nil {
 		return err
 	}
-	p, err := open(target, engine.NewClock(), hooks, uint32(size))
+	p, err := open(target, engine.NewClock(), hooksOf(args[1]), uint32(size))
 	if err != nil {
 		return err
 	}

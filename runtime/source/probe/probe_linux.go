@@ -15,6 +15,7 @@ import (
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
 	"github.com/cilium/ebpf/rlimit"
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"github.com/llmtop/llmtop/profiler/event"
@@ -102,7 +103,7 @@ func (p *Probe) attach() error {
 	programs := map[string][2]*ebpf.Program{ // at the entry and at the return, by purpose
 		passes: {o.DecodeEntry, o.DecodeReturn}, texts: {o.TokenizeEntry, o.TokenizeReturn}, reuse: {o.RemoveEntry},
 		samples: {o.SampleEntry, o.SampleReturn}, drafts: {o.DraftEntry, o.DraftReturn}, resets: {o.ClearEntry},
-		follows: {o.FollowEntry, o.DraftReturn}, encodes: {o.DecodeEntry, o.DecodeReturn},
+		follows: {o.FollowEntry, o.DraftReturn}, encodes: {o.DecodeEntry, o.DecodeReturn}, syncs: {o.SyncEntry, o.SyncReturn},
 	}
 	sampled := map[string]*ebpf.Program{order: o.UbatchEntry, picks: o.GetRowsEntry} // only while picks are counted
 	var probes []switched
@@ -157,17 +158,17 @@ func (p *Probe) attach() error {
 	return nil
 }
 
-// detach detaches the probes.
+// detach detaches the probes: all at once, since for each the kernel waits until nobody runs it.
 func (p *Probe) detach() error {
-	var errs []error
+	var tasks errgroup.Group
 	if p.picks != nil {
-		errs = append(errs, p.picks.Close())
+		tasks.Go(p.picks.Close)
 	}
 	for _, l := range p.links {
-		errs = append(errs, l.Close())
+		tasks.Go(l.Close)
 	}
 	p.picks, p.links = nil, nil
-	return errors.Join(errs...)
+	return tasks.Wait()
 }
 
 // Close detaches the probes, and frees what they use.
@@ -218,7 +219,9 @@ func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 	t.sampling.every = max(p.every, 0)
 	info := event.EngineInfo{
 		Name: "llama.cpp", Version: p.target.Version, PID: p.target.PID, Epoch: p.clock.Epoch(), State: event.EngineReady,
-		Device: event.Device{Name: "CPU", Host: true},
+	}
+	if t.device = p.target.has(synchronize); !p.target.device { // otherwise unknown
+		info.Device = event.Device{Name: "CPU", Host: true}
 	}
 	info.Caps, info.Reason = p.view(t)
 	introduce := func() {

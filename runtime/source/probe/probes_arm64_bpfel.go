@@ -30,6 +30,7 @@ const (
 	probesMapPasses          = "passes"
 	probesMapRing            = "ring"
 	probesMapSampling        = "sampling"
+	probesMapSyncing         = "syncing"
 	probesMapTokenizing      = "tokenizing"
 	probesMapTransfers       = "transfers"
 	probesProgClearEntry     = "clear_entry"
@@ -46,6 +47,8 @@ const (
 	probesProgSampleReturn   = "sample_return"
 	probesProgSendtoEnter    = "sendto_enter"
 	probesProgSendtoExit     = "sendto_exit"
+	probesProgSyncEntry      = "sync_entry"
+	probesProgSyncReturn     = "sync_return"
 	probesProgTokenizeEntry  = "tokenize_entry"
 	probesProgTokenizeReturn = "tokenize_return"
 	probesProgUbatchEntry    = "ubatch_entry"
@@ -110,6 +113,8 @@ type probesProgramSpecs struct {
 	SampleReturn   *ebpf.ProgramSpec `ebpf:"sample_return"`
 	SendtoEnter    *ebpf.ProgramSpec `ebpf:"sendto_enter"`
 	SendtoExit     *ebpf.ProgramSpec `ebpf:"sendto_exit"`
+	SyncEntry      *ebpf.ProgramSpec `ebpf:"sync_entry"`
+	SyncReturn     *ebpf.ProgramSpec `ebpf:"sync_return"`
 	TokenizeEntry  *ebpf.ProgramSpec `ebpf:"tokenize_entry"`
 	TokenizeReturn *ebpf.ProgramSpec `ebpf:"tokenize_return"`
 	UbatchEntry    *ebpf.ProgramSpec `ebpf:"ubatch_entry"`
@@ -123,6 +128,7 @@ type probesMapSpecs struct {
 	Passes     *ebpf.MapSpec `ebpf:"passes"`
 	Ring       *ebpf.MapSpec `ebpf:"ring"`
 	Sampling   *ebpf.MapSpec `ebpf:"sampling"`
+	Syncing    *ebpf.MapSpec `ebpf:"syncing"`
 	Tokenizing *ebpf.MapSpec `ebpf:"tokenizing"`
 	Transfers  *ebpf.MapSpec `ebpf:"transfers"`
 }
@@ -160,6 +166,7 @@ type probesMaps struct {
 	Passes     *ebpf.Map `ebpf:"passes"`
 	Ring       *ebpf.Map `ebpf:"ring"`
 	Sampling   *ebpf.Map `ebpf:"sampling"`
+	Syncing    *ebpf.Map `ebpf:"syncing"`
 	Tokenizing *ebpf.Map `ebpf:"tokenizing"`
 	Transfers  *ebpf.Map `ebpf:"transfers"`
 }
@@ -170,6 +177,7 @@ func (m *probesMaps) Close() error {
 		m.Passes,
 		m.Ring,
 		m.Sampling,
+		m.Syncing,
 		m.Tokenizing,
 		m.Transfers,
 	)
@@ -202,6 +210,8 @@ type probesPrograms struct {
 	SampleReturn   *ebpf.Program `ebpf:"sample_return"`
 	SendtoEnter    *ebpf.Program `ebpf:"sendto_enter"`
 	SendtoExit     *ebpf.Program `ebpf:"sendto_exit"`
+	SyncEntry      *ebpf.Program `ebpf:"sync_entry"`
+	SyncReturn     *ebpf.Program `ebpf:"sync_return"`
 	TokenizeEntry  *ebpf.Program `ebpf:"tokenize_entry"`
 	TokenizeReturn *ebpf.Program `ebpf:"tokenize_return"`
 	UbatchEntry    *ebpf.Program `ebpf:"ubatch_entry"`
@@ -223,6 +233,8 @@ func (p *probesPrograms) Close() error {
 		p.SampleReturn,
 		p.SendtoEnter,
 		p.SendtoExit,
+		p.SyncEntry,
+		p.SyncReturn,
 		p.TokenizeEntry,
 		p.TokenizeReturn,
 		p.UbatchEntry,

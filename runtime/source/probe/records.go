@@ -20,6 +20,7 @@ const (
 	kindReceived
 	kindSent
 	kindDrafted
+	kindSynced
 	numKinds
 )
 
@@ -46,7 +47,7 @@ type record struct {
 	kind uint32
 	tid  uint32
 	at   int64
-	data any // pass, batch, picked, tokenized, sampled, removed, transfer or drafted
+	data any // pass, batch, picked, tokenized, sampled, removed, transfer, drafted or synced
 }
 
 // pass is the begin or the end of llama_decode or llama_encode.
@@ -106,6 +107,11 @@ type transfer struct {
 type drafted struct {
 	began   int64
 	follows bool // the draft model got a batch of the other; otherwise tokens were drafted
+}
+
+// synced is the end of llama_synchronize.
+type synced struct {
+	ctx uint64
 }
 
 var errRecord = errors.New("unexpected record")
@@ -190,6 +196,8 @@ func parse(raw []byte) (record, error) {
 		out.data = &transfer{fd: r.i32(), bytes: r.i32(), headers: r.u64() != 0}
 	case kindDrafted:
 		out.data = &drafted{began: r.i64(), follows: r.u64() != 0}
+	case kindSynced:
+		out.data = &synced{ctx: r.u64()}
 	default:
 		ok = false
 	}

@@ -36,6 +36,7 @@ const (
 	getRows      = "ggml_compute_forward_get_rows" // gathers the weights of the picked experts
 	sampler      = "_Z21common_sampler_sampleP14common_samplerP13llama_contextib"
 	plainSampler = "llama_sampler_sample"
+	synchronize  = "llama_synchronize"
 )
 
 // What functions are watched for.
@@ -50,6 +51,7 @@ const (
 	drafts  = "drafts, their time"
 	follows = "the draft model's share of a pass"
 	encodes = "passes of encoders"
+	syncs   = "the end of passes on a GPU"
 )
 
 // functions are the watched functions.
@@ -65,6 +67,7 @@ var functions = []function{
 	{"_Z24common_speculative_draft", drafts, false, true},
 	{"_Z26common_speculative_process", follows, false, true},
 	{"llama_encode", encodes, false, false},
+	{synchronize, syncs, false, false},
 }
 
 // Symbol is a function found in a process.
@@ -87,6 +90,7 @@ type Target struct {
 	Symbols []Symbol
 	model   string // opens the file
 	facts   facts
+	device  bool // a GPU may compute passes, so that llama_decode returns before they end
 }
 
 // mapping is a file that is mapped into a process.
@@ -127,6 +131,7 @@ func inspect(pid int) (*Target, error) {
 	var unread error
 	var models []mapping
 	for _, m := range maps {
+		t.device = t.device || isDriver(m.name)
 		switch {
 		case m.executable:
 			unread = cmp.Or(unread, t.find(m))
@@ -142,9 +147,24 @@ func inspect(pid int) (*Target, error) {
 		return nil, cmp.Or(unread, err)
 	}
 	if t.has(sampler) { // it may call the other one
-		t.Symbols = slices.DeleteFunc(t.Symbols, func(s Symbol) bool { return s.Name == plainSampler })
+		t.drop(plainSampler)
+	}
+	if !t.device { // llama_decode returns at the end of a pass
+		t.drop(synchronize)
 	}
 	return t, nil
+}
+
+// drop leaves a function out.
+func (t *Target) drop(name string) {
+	t.Symbols = slices.DeleteFunc(t.Symbols, func(s Symbol) bool { return s.Name == name })
+}
+
+// drivers are the begins of the names of libraries by which llama.cpp's backends use a GPU.
+var drivers = []string{"libcuda.so", "libamdhip64.so", "libvulkan.so", "libOpenCL.so", "libze_loader.so", "libmusa.so", "libascendcl.so"}
+
+func isDriver(name string) bool {
+	return slices.ContainsFunc(drivers, func(d string) bool { return strings.HasPrefix(filepath.Base(name), d) })
 }
 
 // complete checks that the required functions were found, and refuses those whose arguments have an unknown layout.

@@ -14,6 +14,8 @@ const (
 	// idleEnd is how long nothing happens to a request before it is taken to have ended, in ns. The end is stamped with
 	// its last token.
 	idleEnd = int64(1e9)
+	// syncWait is how long a device may compute a pass after llama_decode has returned, in ns.
+	syncWait = int64(60e9)
 	// expertsEvery is the time between two reports of the router's picks, in ns.
 	expertsEvery = int64(100e6)
 )
@@ -24,6 +26,7 @@ type tracker struct {
 	sink   event.Sink
 	model  event.Model
 	ends   func(int32) bool // whether a token ends a text; nil: unknown
+	device bool             // passes may end after llama_decode, when llama_synchronize returns
 	offset int64            // ns: event.Time = CLOCK_MONOTONIC + offset
 	now    event.Time       // of the last record
 
@@ -92,7 +95,8 @@ type request struct {
 type forward struct {
 	tid          uint32 // of the thread that computes it
 	tokens       int    // of the batch; rows has fewer if some were lost
-	began, ended int64
+	began, ended int64  // ended: of llama_decode, or the synchronisation with a device after it; 0: not yet
+	lost         uint64 // records of picks
 	step         uint64
 	rows         []row
 	order        []int              // rows in the order of the graph's tensors, as far as reported
@@ -157,7 +161,10 @@ func (t *tracker) apply(r record) {
 		case r.kind == kindPassBegin:
 			t.beginPass(c, r, d)
 		case c.pass != nil:
-			t.endPass(c, r.at, d.lost)
+			c.pass.ended, c.pass.lost = r.at, d.lost
+			if !t.device {
+				t.endPass(c)
+			}
 		}
 	case *batch:
 		t.addRows(r, d)
@@ -171,6 +178,11 @@ func (t *tracker) apply(r record) {
 		t.remove(d)
 	case *transfer:
 		t.addTransfer(r, d)
+	case *synced:
+		if c := t.context(d.ctx); c.returned() {
+			c.pass.ended = r.at
+			t.endPass(c)
+		}
 	case *drafted:
 		t.speculation.add(r, d)
 	}
@@ -418,16 +430,19 @@ func (t *tracker) about(r *request, e event.Event, at int64) {
 	t.emit(e, at)
 }
 
+// returned reports whether a pass has begun, and llama_decode has returned. A device may still compute it.
+func (c *llamaContext) returned() bool { return c.pass != nil && c.pass.ended != 0 }
+
 // endPass ends the pass in progress of a context.
-func (t *tracker) endPass(c *llamaContext, at int64, lostPicks uint64) {
+func (t *tracker) endPass(c *llamaContext) {
 	f := c.pass
+	at := f.ended
 	c.pass, c.last = nil, nil
 	if len(f.rows) < f.tokens { // some were lost, and counted
 		return
 	}
 	c.last = f
-	f.ended = at
-	if !t.sampling.add(f.began, at) || lostPicks > 0 {
+	if !t.sampling.add(f.began, at) || f.lost > 0 {
 		f.picks = nil // some may be missing
 	} else {
 		t.lookForPicks(f, at)
@@ -459,6 +474,9 @@ func (t *tracker) endPass(c *llamaContext, at int64, lostPicks uint64) {
 func (t *tracker) addSample(rec record, d *sampled) {
 	c := t.context(d.ctx)
 	c.samples = true
+	if c.returned() {
+		t.endPass(c)
+	}
 	f := c.last
 	if f == nil {
 		return
@@ -523,6 +541,9 @@ func (t *tracker) end(s *sequence) {
 func (t *tracker) expire(now int64) {
 	t.reportSpeculation(now)
 	for _, c := range t.contexts {
+		if c.returned() && now-c.pass.ended > syncWait { // nobody needs its results
+			t.endPass(c)
+		}
 		if c.pass != nil {
 			continue
 		}

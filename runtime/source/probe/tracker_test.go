@@ -297,6 +297,32 @@ func TestCleared(t *testing.T) {
 	}
 }
 
+// TestDevice follows passes that a device computes after llama_decode has returned: they end when the results are there,
+// or were never waited for.
+func TestDevice(t *testing.T) {
+	p, l := watch()
+	p.t.device = true
+	p.begin(rows{0, 0, false, []int32{1, 2}})
+	p.end()                                  // at 3000; nobody waits for it
+	p.begin(rows{0, 2, true, []int32{3, 4}}) // at 4000
+	p.end()
+	p.t.expire(p.now + idleEnd + 1) // the device still computes
+	p.now = 9000
+	p.apply(kindSynced, 1, &synced{ctx: 1}) // at 10000
+	p.apply(kindSynced, 1, &synced{ctx: 1}) // of another result
+	p.sample(1, 5)
+	p.t.expire(p.now + idleEnd + 1)
+	expect(t, l, `
+		#1 queued at 1000
+		#1 running at 1000
+		pass 1 decode 0 prompt 2
+		#1 prompt 1000..10000
+		pass 2 decode 0 prompt 2
+		#1 first_token 10000..12000
+		#1 token 5 at 12000 pass 2
+		#1 finished at 12000 "" prompt 4 cached 0 generated 1`)
+}
+
 // TestUnreadablePicks follows passes whose picks are in memory that cannot be read, or lost: they are counted as lost.
 func TestUnreadablePicks(t *testing.T) {
 	p, l := watch()

@@ -51,6 +51,7 @@ enum kind {
 	RECEIVED,
 	SENT,
 	DRAFTED,
+	SYNCED,
 	KINDS,
 };
 
@@ -141,6 +142,11 @@ struct drafted {
 	u64 follows; // 1: the draft model got a batch of the other; 0: tokens were drafted
 };
 
+struct synced {
+	struct head head;
+	u64 ctx;
+};
+
 struct transfer {
 	struct head head;
 	s32 fd;
@@ -179,6 +185,7 @@ CALLS(tokenizing);
 CALLS(sampling);
 CALLS(transfers);
 CALLS(drafting);
+CALLS(syncing);
 
 // target is the process whose system calls are recorded.
 volatile const u32 target;
@@ -380,6 +387,31 @@ int decode_return(struct pt_regs *c) {
 		SUBMIT(p);
 	}
 	bpf_map_delete_elem(&passes, &tid);
+	return 0;
+}
+
+// llama_synchronize(context) waits until a device has computed what llama_decode began.
+SEC("uprobe/llama_synchronize")
+int sync_entry(struct pt_regs *c) {
+	struct call call = {};
+	call.a = ARG1(c);
+	u32 tid = thread();
+	bpf_map_update_elem(&syncing, &tid, &call, BPF_ANY);
+	return 0;
+}
+
+SEC("uretprobe/llama_synchronize")
+int sync_return(struct pt_regs *c) {
+	u32 tid = thread();
+	struct call *call = bpf_map_lookup_elem(&syncing, &tid);
+	if (!call)
+		return 0;
+	struct synced *s = RESERVE(SYNCED, synced);
+	if (s) {
+		s->ctx = call->a;
+		SUBMIT(s);
+	}
+	bpf_map_delete_elem(&syncing, &tid);
 	return 0;
 }
 
