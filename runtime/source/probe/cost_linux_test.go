@@ -44,11 +44,11 @@ func BenchmarkCost(b *testing.B) {
 				answers(b, server, c.tokens, 6)
 				var rounds []round
 				for b.Loop() {
-					off := answers(b, server, c.tokens, 6)
+					off := answers(b, server, c.tokens, 24)
 					stop := watchHere(b, server.PID, hooksOf(mode))
-					on := answers(b, server, c.tokens, 12)
+					on := answers(b, server, c.tokens, 48)
 					stop()
-					rounds = append(rounds, round{append(off, answers(b, server, c.tokens, 6)...), on})
+					rounds = append(rounds, round{append(off, answers(b, server, c.tokens, 24)...), on})
 				}
 				for _, what := range []string{"time", "CPU time"} {
 					without, cost := compare(rounds, what)

@@ -214,19 +214,26 @@ func traced(tb testing.TB, pid int) (n int) {
 	return n
 }
 
+// eventually waits until something is so: for a minute, since the kernel frees programs when it has time.
+func eventually(is func() bool) bool {
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
+}
+
 // expectUntouched waits until no probe of a process is left: the kernel removes those of a killed program a little later.
 // Its code is then as before, so that it runs as before.
 func expectUntouched(tb testing.TB, t *Target) {
 	tb.Helper()
 	var at []string
 	programs := 0
-	for range 1000 {
-		if at, programs = patched(tb, t), traced(tb, t.PID); len(at)+programs == 0 {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	if len(at)+programs > 0 {
+	if !eventually(func() bool {
+		at, programs = patched(tb, t), traced(tb, t.PID)
+		return len(at)+programs == 0
+	}) {
 		tb.Fatalf("left: probes at %v, %d variables of programs", at, programs)
 	}
 	left, err := os.ReadFile("/sys/kernel/tracing/uprobe_events")
@@ -292,14 +299,8 @@ func TestServerKilled(t *testing.T) {
 		}(server)
 		watchUntilEnd(t, server.PID)
 		server.Kill() // already, or it could not be watched
-		for range 500 {
-			if traced(t, server.PID) == 0 {
-				break
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-		if n := traced(t, server.PID); n > 0 {
-			t.Fatalf("%d programs are left", n)
+		if !eventually(func() bool { return traced(t, server.PID) == 0 }) {
+			t.Fatal("programs are left")
 		}
 		server = server.Again(t)
 	}

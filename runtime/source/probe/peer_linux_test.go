@@ -109,15 +109,13 @@ func observe(t *testing.T, pid int, clock engine.Clock, hooks engine.Hooks) *hea
 			t.Error(err)
 		}
 		id, _ := info.ID()
-		for range 500 {
+		if !eventually(func() bool {
 			program, err := ebpf.NewProgramFromID(id)
-			if errors.Is(err, os.ErrNotExist) {
-				return
-			}
 			program.Close()
-			time.Sleep(10 * time.Millisecond)
+			return errors.Is(err, os.ErrNotExist)
+		}) {
+			t.Error("a program is left")
 		}
-		t.Error("a program is left")
 	})
 	h.wait(t, "the model", func(e event.Event) bool { return e.Kind == event.KindModel })
 	for range 1000 { // the probe of picks is attached after the first look

@@ -8,12 +8,15 @@ const ToggleCommand = "probe-picks"
 // Limits of the sampling of picks. Each thread of the process traps at each probed call, so that counting all picks slows
 // short passes. While picks are not counted, the probe is detached.
 const (
-	// callCost is about how long a pass is delayed by one call of the probed function and its record, in ns.
-	callCost = 10e3
+	// callCost is about how long a pass is delayed by one call of the probed function and its record, in ns: three times
+	// what was measured with one thread.
+	callCost = 5e3
+	// switchCost is about how long a process is delayed when the probe is attached and detached, in ns.
+	switchCost = 15e6
 	// pickBudget is the share of the time of passes that counting picks may take.
-	pickBudget = .01
-	// minWindow is the shortest time that picks are counted for, in ns: attaching costs about as much as one pass.
-	minWindow = int64(40e6)
+	pickBudget = .005
+	// minWindow is the shortest time that picks are counted for, in ns.
+	minWindow = int64(400e6)
 	// maxEvery bounds the passes that are left out for each one that is counted.
 	maxEvery = 200
 	// pickLease is how long the probe of picks stays attached without another request, in ns: it is detached also when
@@ -74,7 +77,7 @@ func (s *sampling) interval(gathers uint64) int {
 	if s.every > 0 || s.spent == 0 {
 		return max(s.every, 1)
 	}
-	cost := float64(gathers-s.gathers) * callCost
+	cost := switchCost + float64(gathers-s.gathers)*callCost
 	return int(min(1+cost/(pickBudget*float64(s.spent)), maxEvery))
 }
 

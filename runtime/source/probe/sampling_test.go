@@ -7,18 +7,18 @@ func TestSampling(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		every   int
-		counted int // of 1000 passes, at least
+		counted int // of 20,000 passes, at least
 		most    int
 	}{
-		{"all", 1, 1000, 1000},
-		{"one in four", 4, 230, 290},
-		{"within the budget", 0, 80, 160},
+		{"all", 1, 20000, 20000},
+		{"one in four", 4, 4900, 5300},
+		{"within the budget", 0, 1000, 1400},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := sampling{every: c.every}
 			var gathers uint64
 			counted := 0
-			for at := int64(1e6); at <= 1000e6; at += 1e6 {
+			for at := int64(1e6); at <= 20000e6; at += 1e6 {
 				if s.expires(at) {
 					s.renew(at)
 				}
@@ -36,7 +36,7 @@ func TestSampling(t *testing.T) {
 				}
 			}
 			if counted < c.counted || counted > c.most {
-				t.Errorf("%d of 1000 passes are counted, want %d to %d", counted, c.counted, c.most)
+				t.Errorf("%d of 20,000 passes are counted, want %d to %d", counted, c.counted, c.most)
 			}
 		})
 	}

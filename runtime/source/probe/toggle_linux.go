@@ -14,6 +14,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
 )
 
 // toggle attaches and detaches the probes of picks. A process of its own does that, since it needs the privileges that
@@ -45,12 +46,13 @@ type switched struct {
 func newToggle(probes []switched, pid int) (*toggle, error) {
 	t := &toggle{cmd: exec.Command("/proc/self/exe", ToggleCommand, strconv.Itoa(pid))}
 	for _, p := range probes {
-		fd, err := p.program.Clone()
+		fd, err := unix.FcntlInt(uintptr(p.program.FD()), unix.F_DUPFD_CLOEXEC, 0)
 		if err != nil {
 			return nil, fmt.Errorf("start probe of picks: %w", err)
 		}
-		defer fd.Close()
-		t.cmd.ExtraFiles = append(t.cmd.ExtraFiles, os.NewFile(uintptr(fd.FD()), "program"))
+		file := os.NewFile(uintptr(fd), "program")
+		defer file.Close()
+		t.cmd.ExtraFiles = append(t.cmd.ExtraFiles, file)
 		t.cmd.Args = append(t.cmd.Args, p.at.path, p.at.Name)
 	}
 	t.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl+C in a terminal is for this process

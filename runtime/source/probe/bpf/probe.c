@@ -166,9 +166,11 @@ u64 lost[KINDS];
 // in a context.
 u64 gathers;
 
-// call holds the arguments of a function that a thread is in.
+// call holds the arguments of a function that a thread is in. It stays in its map for the next call: that is cheaper than to
+// delete it.
 struct call {
-	u64 at, a, b;
+	u64 at; // 0: the thread is in none
+	u64 a, b;
 	s32 c;
 };
 
@@ -192,11 +194,29 @@ volatile const u32 target;
 
 static u32 thread(void) { return (u32)bpf_get_current_pid_tgid(); }
 
-// drafts reports whether the thread is computing a draft: its passes are those of another model.
-static int drafts(void) {
+// enter returns the call of this thread that begins. It returns 0 without memory.
+static __always_inline struct call *enter(void *calls) {
 	u32 tid = thread();
-	return bpf_map_lookup_elem(&drafting, &tid) != 0;
+	struct call *call = bpf_map_lookup_elem(calls, &tid);
+	if (!call) {
+		struct call none = {};
+		bpf_map_update_elem(calls, &tid, &none, BPF_ANY);
+		call = bpf_map_lookup_elem(calls, &tid);
+	}
+	if (call)
+		call->at = bpf_ktime_get_ns();
+	return call;
 }
+
+// within returns the call that this thread is in, 0 if it is in none.
+static __always_inline struct call *within(void *calls) {
+	u32 tid = thread();
+	struct call *call = bpf_map_lookup_elem(calls, &tid);
+	return call && call->at ? call : 0;
+}
+
+// drafts reports whether the thread is computing a draft: its passes are those of another model.
+static int drafts(void) { return within(&drafting) != 0; }
 
 static void lose(u32 kind) {
 	if (kind < KINDS)
@@ -295,11 +315,9 @@ __attribute__((noinline)) int read_part(struct fields *f, u32 first) {
 }
 
 static int draft(s32 follows) {
-	struct call call = {};
-	call.at = bpf_ktime_get_ns();
-	call.c = follows;
-	u32 tid = thread();
-	bpf_map_update_elem(&drafting, &tid, &call, BPF_ANY);
+	struct call *call = enter(&drafting);
+	if (call)
+		call->c = follows;
 	return 0;
 }
 
@@ -310,8 +328,7 @@ int follow_entry(struct pt_regs *c) { return draft(1); }
 
 SEC("uretprobe/common_speculative")
 int draft_return(struct pt_regs *c) {
-	u32 tid = thread();
-	struct call *call = bpf_map_lookup_elem(&drafting, &tid);
+	struct call *call = within(&drafting);
 	if (!call)
 		return 0;
 	struct drafted *d = RESERVE(DRAFTED, drafted);
@@ -320,7 +337,7 @@ int draft_return(struct pt_regs *c) {
 		d->follows = call->c;
 		SUBMIT(d);
 	}
-	bpf_map_delete_elem(&drafting, &tid);
+	call->at = 0;
 	return 0;
 }
 
@@ -335,9 +352,10 @@ static void read_batch(struct fields *f) {
 SEC("uprobe/llama_decode")
 int decode_entry(struct pt_regs *c) {
 	int drafted = drafts();
-	struct call call = {};
-	call.at = bpf_ktime_get_ns();
-	call.a = ARG1(c);
+	struct call *call = enter(&passes);
+	if (!call)
+		return 0;
+	call->a = ARG1(c);
 #if defined(__TARGET_ARCH_x86)
 	u64 at = c->sp + 8; // a large struct by value lies on the stack
 #else
@@ -345,16 +363,14 @@ int decode_entry(struct pt_regs *c) {
 #endif
 	s32 n = 0;
 	READ(n, at);
-	call.b = lost[PICKED];
-	call.c = n;
-	u32 tid = thread();
-	bpf_map_update_elem(&passes, &tid, &call, BPF_ANY);
+	call->b = lost[PICKED];
+	call->c = n;
 	struct pass *p = RESERVE(PASS_BEGIN, pass);
 	if (p) {
-		p->ctx = call.a;
+		p->ctx = call->a;
 		p->tokens = n;
 		p->result = drafted;
-		p->began = call.at;
+		p->began = call->at;
 		p->lost = 0;
 		SUBMIT(p);
 	}
@@ -365,7 +381,7 @@ int decode_entry(struct pt_regs *c) {
 		READ(f.pos, at + 24);
 		READ(f.seq, at + 40);
 		READ(f.output, at + 48);
-		f.ctx = call.a;
+		f.ctx = call->a;
 		read_batch(&f);
 	}
 	return 0;
@@ -373,8 +389,7 @@ int decode_entry(struct pt_regs *c) {
 
 SEC("uretprobe/llama_decode")
 int decode_return(struct pt_regs *c) {
-	u32 tid = thread();
-	struct call *call = bpf_map_lookup_elem(&passes, &tid);
+	struct call *call = within(&passes);
 	if (!call)
 		return 0;
 	struct pass *p = RESERVE(PASS_END, pass);
@@ -386,24 +401,22 @@ int decode_return(struct pt_regs *c) {
 		p->lost = lost[PICKED] - call->b;
 		SUBMIT(p);
 	}
-	bpf_map_delete_elem(&passes, &tid);
+	call->at = 0;
 	return 0;
 }
 
 // llama_synchronize(context) waits until a device has computed what llama_decode began.
 SEC("uprobe/llama_synchronize")
 int sync_entry(struct pt_regs *c) {
-	struct call call = {};
-	call.a = ARG1(c);
-	u32 tid = thread();
-	bpf_map_update_elem(&syncing, &tid, &call, BPF_ANY);
+	struct call *call = enter(&syncing);
+	if (call)
+		call->a = ARG1(c);
 	return 0;
 }
 
 SEC("uretprobe/llama_synchronize")
 int sync_return(struct pt_regs *c) {
-	u32 tid = thread();
-	struct call *call = bpf_map_lookup_elem(&syncing, &tid);
+	struct call *call = within(&syncing);
 	if (!call)
 		return 0;
 	struct synced *s = RESERVE(SYNCED, synced);
@@ -411,7 +424,7 @@ int sync_return(struct pt_regs *c) {
 		s->ctx = call->a;
 		SUBMIT(s);
 	}
-	bpf_map_delete_elem(&syncing, &tid);
+	call->at = 0;
 	return 0;
 }
 
@@ -420,8 +433,7 @@ int sync_return(struct pt_regs *c) {
 SEC("uprobe/process_ubatch")
 int ubatch_entry(struct pt_regs *c) {
 	u64 at = ARG2(c);
-	u32 tid = thread();
-	struct call *call = bpf_map_lookup_elem(&passes, &tid);
+	struct call *call = within(&passes);
 	if (!call || call->c < 2 || drafts())
 		return 0; // has no order, or it is of no interest
 	struct fields f = {};
@@ -521,12 +533,11 @@ int get_rows_entry(struct pt_regs *c) {
 // llama_tokenize(vocab, text, bytes, tokens, ...) returns the number of tokens.
 SEC("uprobe/llama_tokenize")
 int tokenize_entry(struct pt_regs *c) {
-	struct call call = {};
-	call.at = bpf_ktime_get_ns();
-	call.a = ARG4(c);
-	call.c = ARG3(c);
-	u32 tid = thread();
-	bpf_map_update_elem(&tokenizing, &tid, &call, BPF_ANY);
+	struct call *call = enter(&tokenizing);
+	if (call) {
+		call->a = ARG4(c);
+		call->c = ARG3(c);
+	}
 	return 0;
 }
 
@@ -560,8 +571,7 @@ __attribute__((noinline)) int read_text(struct text *x, u32 first) {
 
 SEC("uretprobe/llama_tokenize")
 int tokenize_return(struct pt_regs *c) {
-	u32 tid = thread();
-	struct call *call = bpf_map_lookup_elem(&tokenizing, &tid);
+	struct call *call = within(&tokenizing);
 	s32 result = RESULT(c);
 	if (!call || result <= 0) // negative: the caller's buffer is too small, and it calls again
 		return 0;
@@ -569,7 +579,7 @@ int tokenize_return(struct pt_regs *c) {
 	for (u32 first = 0; first < MOST; first += CHUNK)
 		if (!read_text(&t, first))
 			break;
-	bpf_map_delete_elem(&tokenizing, &tid);
+	call->at = 0;
 	return 0;
 }
 
@@ -578,19 +588,17 @@ SEC("uprobe/common_sampler_sample")
 int sample_entry(struct pt_regs *c) {
 	if (drafts())
 		return 0;
-	struct call call = {};
-	call.at = bpf_ktime_get_ns();
-	call.a = ARG2(c);
-	call.c = ARG3(c);
-	u32 tid = thread();
-	bpf_map_update_elem(&sampling, &tid, &call, BPF_ANY);
+	struct call *call = enter(&sampling);
+	if (call) {
+		call->a = ARG2(c);
+		call->c = ARG3(c);
+	}
 	return 0;
 }
 
 SEC("uretprobe/common_sampler_sample")
 int sample_return(struct pt_regs *c) {
-	u32 tid = thread();
-	struct call *call = bpf_map_lookup_elem(&sampling, &tid);
+	struct call *call = within(&sampling);
 	if (!call)
 		return 0;
 	struct sampled *s = RESERVE(SAMPLED, sampled);
@@ -601,7 +609,7 @@ int sample_return(struct pt_regs *c) {
 		s->token = RESULT(c);
 		SUBMIT(s);
 	}
-	bpf_map_delete_elem(&sampling, &tid);
+	call->at = 0;
 	return 0;
 }
 
@@ -641,25 +649,18 @@ struct exit_args {
 	long result;
 };
 
-static int enter(struct enter_args *e) {
-	u64 id = bpf_get_current_pid_tgid();
-	if (id >> 32 != target)
-		return 0;
-	struct call call = {};
-	call.c = e->args[0];
-	call.a = e->args[3]; // flags
-	call.b = e->args[1]; // bytes
-	u32 tid = id;
-	bpf_map_update_elem(&transfers, &tid, &call, BPF_ANY);
+static int transfer(struct enter_args *e) {
+	struct call *call = bpf_get_current_pid_tgid() >> 32 == target ? enter(&transfers) : 0;
+	if (call) {
+		call->c = e->args[0];
+		call->a = e->args[3]; // flags
+		call->b = e->args[1]; // bytes
+	}
 	return 0;
 }
 
-static int leave(struct exit_args *e, u32 kind) {
-	u64 id = bpf_get_current_pid_tgid();
-	if (id >> 32 != target)
-		return 0;
-	u32 tid = id;
-	struct call *call = bpf_map_lookup_elem(&transfers, &tid);
+static int transferred(struct exit_args *e, u32 kind) {
+	struct call *call = bpf_get_current_pid_tgid() >> 32 == target ? within(&transfers) : 0;
 	if (!call)
 		return 0;
 	if (e->result != -EAGAIN && (e->result <= 0 || !(call->a & MSG_PEEK))) {
@@ -674,15 +675,15 @@ static int leave(struct exit_args *e, u32 kind) {
 			SUBMIT(t);
 		}
 	}
-	bpf_map_delete_elem(&transfers, &tid);
+	call->at = 0;
 	return 0;
 }
 
 SEC("tracepoint/syscalls/sys_enter_recvfrom")
-int recvfrom_enter(struct enter_args *e) { return enter(e); }
+int recvfrom_enter(struct enter_args *e) { return transfer(e); }
 SEC("tracepoint/syscalls/sys_exit_recvfrom")
-int recvfrom_exit(struct exit_args *e) { return leave(e, RECEIVED); }
+int recvfrom_exit(struct exit_args *e) { return transferred(e, RECEIVED); }
 SEC("tracepoint/syscalls/sys_enter_sendto")
-int sendto_enter(struct enter_args *e) { return enter(e); }
+int sendto_enter(struct enter_args *e) { return transfer(e); }
 SEC("tracepoint/syscalls/sys_exit_sendto")
-int sendto_exit(struct exit_args *e) { return leave(e, SENT); }
+int sendto_exit(struct exit_args *e) { return transferred(e, SENT); }
