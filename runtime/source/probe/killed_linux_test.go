@@ -214,14 +214,16 @@ func traced(tb testing.TB, pid int) (n int) {
 	return n
 }
 
-// eventually waits until something is so: for a minute, since the kernel frees programs when it has time.
+// eventually waits until something is so: for a minute, since the kernel frees programs when it has time. It counts its
+// looks, since this process may be stopped meanwhile.
 func eventually(is func() bool) bool {
-	for end := time.Now().Add(time.Minute); !is(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			return false
+	for range 6000 {
+		if is() {
+			return true
 		}
+		time.Sleep(10 * time.Millisecond)
 	}
-	return true
+	return false
 }
 
 // expectUntouched waits until no probe of a process is left: the kernel removes those of a killed program a little later.
