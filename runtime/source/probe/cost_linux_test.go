@@ -36,7 +36,7 @@ func BenchmarkCost(b *testing.B) {
 		tokens int // of an answer
 	}{
 		{"built-in", peer.Model, 128},
-		{"random", randomModel, 5},
+		{"random", randomModel, 3},
 	} {
 		for _, mode := range []string{"auto", "off", "1"} { // of --expert-sample
 			b.Run(c.name+"/"+mode, func(b *testing.B) {
