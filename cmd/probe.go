@@ -68,7 +68,7 @@ sudo llmtop attach pid:PID does the same with the screen in one command.`,
 	}
 	flags := c.Flags()
 	flags.BoolVar(&opts.dryRun, "dry-run", false, "print what would be probed, and exit")
-	flags.StringVar(&opts.sample, "expert-sample", "auto", "count router picks in 1 of `N` forward passes, auto (overhead about 1 %) or off")
+	flags.StringVar(&opts.sample, "expert-sample", "auto", "count router picks in 1 of `N` forward passes, auto (overhead about 0.5 %) or off")
 	flags.StringVar(&opts.listen, "listen", "", "`ADDRESS` to listen at, unix:PATH or tcp:HOST:PORT (default: a socket that attach finds)")
 	return c
 }

@@ -26,8 +26,9 @@ import (
 )
 
 // BenchmarkCost measures what probes cost a llama-server: how much longer its answers take, and how much more CPU time it
-// uses for them. Turns without probes and with them alternate in the same server. Each answer takes about 0.1 s, less than
-// what else the machine does changes its speed for; see fast. The interval is that of 95 % of resampled rounds.
+// uses for them. Turns without probes and with them alternate in the same server. A turn with them takes at least 4 s, so
+// that auto attaches and detaches the probes of picks as it does later. Each answer takes about 0.1 s, less than what else
+// the machine does changes its speed for; see fast. The interval is that of 95 % of resampled rounds.
 func BenchmarkCost(b *testing.B) {
 	needProbes(b)
 	for _, c := range []struct {
@@ -62,8 +63,8 @@ func BenchmarkCost(b *testing.B) {
 						resampled = append(resampled, v)
 					}
 					slices.Sort(resampled)
-					b.Logf("%s: %.3f ms a token without probes, %+.2f %% with %s (%+.2f to %+.2f)",
-						what, without*1e3/float64(c.tokens), cost, mode, resampled[25], resampled[975])
+					b.Logf("%s: %.1f ms for %d tokens without probes, %+.2f %% with %s (%+.2f to %+.2f)",
+						what, without*1e3, c.tokens, cost, mode, resampled[25], resampled[975])
 					b.ReportMetric(cost, "%"+strings.ReplaceAll(what, " ", "-"))
 				}
 			})
