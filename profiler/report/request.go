@@ -280,7 +280,7 @@ func (r *record) rows(f *store.Request) []stageRow {
 	}
 	for i := range r.stages {
 		s, stage := r.stages[i], event.Stage(i)
-		if s.n > 0 && stage > event.StageDeviceToHost {
+		if s.n > 0 && stage > event.StageSend {
 			rows = append(rows, stageRow{stage, time.Duration(s.dur), s.end})
 		}
 	}

@@ -114,7 +114,11 @@ func drawKV(r *pane.RowWriter, s *store.Snapshot, c *pane.Frame) {
 		return
 	}
 	if !s.KV.Usage.OK() {
-		a.Text(1, 0, pane.Dim, s.KV.Usage.Origin.String())
+		l := a.Line(1, 0)
+		if s.KV.Used > 0 {
+			l.Put(pane.Plain, metric.Count(float64(s.KV.Used))).Put(pane.Dim, " cells, total ")
+		}
+		l.Put(pane.Dim, s.KV.Usage.Origin.String())
 		return
 	}
 	a.Right(pane.ValueWidth, 0, pane.Data, metric.Percent(s.KV.Usage.V))

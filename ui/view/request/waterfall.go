@@ -118,7 +118,7 @@ func uncovered(r *store.Request, x axis) (out [][2]float64) {
 	for at < r.First {
 		next, end := r.First, at
 		for _, p := range r.Spans {
-			if p.Stage == event.StageNone || p.Stage > event.StageDeviceToHost {
+			if p.Stage == event.StageNone || p.Stage > event.StageSend {
 				continue
 			}
 			switch {
