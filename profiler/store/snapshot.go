@@ -43,6 +43,10 @@ type Snapshot struct {
 	Losses     LossView
 	Verdicts   []verdict.Verdict // most severe first
 	Health     verdict.Health    // by Verdicts
+
+	// LastActive is the snapshot with the windows as they were at its Now, the end of the second in which something last
+	// ran; nil unless the engine has been idle for IdleAfter.
+	LastActive *Snapshot
 }
 
 // StageSpan is one stage on the time axis.
