@@ -10,6 +10,7 @@ import (
 	"github.com/llmtop/llmtop/profiler/event"
 	"github.com/llmtop/llmtop/profiler/metric"
 	"github.com/llmtop/llmtop/profiler/store"
+	"github.com/llmtop/llmtop/profiler/verdict"
 	"github.com/llmtop/llmtop/theme"
 	"github.com/llmtop/llmtop/ui/grid"
 	"github.com/llmtop/llmtop/ui/pane"
@@ -196,7 +197,42 @@ func waterfall(c *pane.Frame, a grid.Area, v *View, s *store.Snapshot) int {
 		y++
 	}
 	drawTimeAxis(bars.Sub(0, y, bars.W, 1), float64(x.to-x.from))
+	explained := func(w store.Wait) bool { return w.Cause != verdict.Unknown }
+	if ws := s.WaitsOf(r); slices.ContainsFunc(ws, explained) && y+2 < a.H {
+		y++
+		DrawWaits(a.Sub(0, 1+y, a.W, 1), ws, c)
+	}
 	return min(y+2, a.H)
+}
+
+// leastWait is the share of a wait from which its part is shown.
+const leastWait = 0.01
+
+// DrawWaits writes what held a request up before its first token: "held up by slot of #12 3.10 s · #14's prompt 400 ms".
+func DrawWaits(a grid.Area, ws []store.Wait, c *pane.Frame) {
+	all := int64(0)
+	for i := range ws {
+		all += ws[i].NS
+	}
+	l := a.Line(0, 0)
+	l.Put(pane.Heading, "Held up by").Gap(2)
+	for i := range ws {
+		w := &ws[i]
+		if float64(w.NS) < leastWait*float64(all) {
+			continue
+		}
+		lead := ""
+		if i > 0 {
+			lead = " " + string(c.Skin.Glyphs.Bullet) + " "
+		}
+		st := pane.Plain
+		if w.Cause == verdict.Unknown {
+			st = pane.Dim
+		}
+		if !l.Fit(grid.Piece{Style: pane.Dim, Words: lead}, grid.Piece{Style: st, Words: w.Words() + " "}, grid.Piece{Style: pane.Data, Words: metric.Duration(w.NS)}) {
+			return
+		}
+	}
 }
 
 // fold merges the shortest rows into one if there are more than n.
